@@ -1,0 +1,36 @@
+/*
+ * alloc.h - where Weir's memory comes from.
+ *
+ * Every create call takes an allocator; NULL means the default one, which uses jemalloc's sized calls when the process
+ * has them and aligned_alloc otherwise. Weir never replaces malloc. Out of memory is WEIR_RESOURCE_EXHAUSTED.
+ *
+ * | call                   | threads | progress          | blocks on     | allocates | signal-safe |
+ * |------------------------|---------|-------------------|---------------|-----------|-------------|
+ * | weir_default_allocator | any     | wait-free         | nothing       | no        | yes         |
+ */
+#ifndef WEIR_ALLOC_H
+#define WEIR_ALLOC_H
+
+#include <stddef.h>
+#include <weir/api.h>
+
+WEIR_BEGIN_DECLS
+
+/*
+ * Copied into each object that is created with it; context must outlive those objects. Both functions are called from
+ * any thread and must be thread-safe. alignment is a power of two of at least sizeof(void *).
+ */
+typedef struct weir_allocator {
+	/* size bytes (> 0), or NULL when there are none. The contents are not read before they are written. */
+	void *(*allocate)(void *context, size_t size, size_t alignment);
+	/* memory came from allocate() with the same size and alignment. Never called with NULL. */
+	void (*release)(void *context, void *memory, size_t size, size_t alignment);
+	void *context;
+} weir_allocator;
+
+/* The default allocator; static, never NULL. @since 0.1 */
+WEIR_API const weir_allocator *weir_default_allocator(void);
+
+WEIR_END_DECLS
+
+#endif

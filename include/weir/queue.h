@@ -1,0 +1,167 @@
+/*
+ * queue.h - bounded queues of pointers that wait, close and cancel: FIFO and shuffle.
+ *
+ * Use it to pass work between threads that may sleep. The fast path is lock-free (a ring, or a shuffle store); a thread sleeps
+ * only when the queue is full or empty. For a value that is never waited for use weir/ring.h; for tuples of tensors with a
+ * checked spec use weir/tensor_queue.h.
+ *
+ * | call                           | threads | progress                     | blocks on          | allocates       | signal-safe |
+ * |--------------------------------|---------|------------------------------|--------------------|-----------------|-------------|
+ * | weir_queue_try_enqueue/dequeue | any     | lock-free                    | nothing            | no              | no          |
+ * | weir_queue_enqueue[_many]      | any     | lock-free while there is room | room, up to the deadline | when it waits | no     |
+ * | weir_queue_dequeue[_many,_up_to] | any   | lock-free while there are items | items, up to the deadline | when it waits, _many | no |
+ * | weir_queue_*_async             | any     | lock-free + allocator        | nothing            | yes             | no          |
+ * | weir_queue_close               | any     | lock-free                    | nothing            | no              | no          |
+ * | weir_queue_size, _closed, ...  | any     | wait-free                    | nothing            | no              | yes         |
+ *
+ * Waiters of one direction are served in arrival order; a newcomer that finds room or an item does not wait behind them
+ * unless the queue is fair. Batch dequeues take turns: one collects at a time. Ordering: what was written before an item was
+ * enqueued is visible to whoever dequeues it.
+ *
+ * Ownership: an item belongs to the queue from the moment its enqueue succeeded until its dequeue succeeds. On any other
+ * outcome of an enqueue the caller still owns it.
+ */
+#ifndef WEIR_QUEUE_H
+#define WEIR_QUEUE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <weir/alloc.h>
+#include <weir/cancel.h>
+#include <weir/status.h>
+#include <weir/time.h>
+
+WEIR_BEGIN_DECLS
+
+typedef struct weir_queue weir_queue;
+typedef struct weir_queue_op weir_queue_op;
+
+enum weir_queue_order {
+	WEIR_QUEUE_FIFO = 0,
+	WEIR_QUEUE_SHUFFLE = 1 /* a dequeue takes an item uniformly at random from those stored */
+};
+
+enum { WEIR_QUEUE_FAIR = 1 }; /* flags: a newcomer goes behind those who wait */
+
+/* Called for each item that is still inside when the queue is destroyed. */
+typedef void weir_queue_drop_fn(void *context, void *item);
+
+struct weir_queue_options {
+	size_t struct_size; /* sizeof(struct weir_queue_options) */
+	size_t capacity;    /* items, 1 .. WEIR_RING_MAX_CAPACITY; required */
+	enum weir_queue_order order;
+	uint32_t flags;
+	size_t min_after_dequeue; /* shuffle only: items that stay behind while open; < capacity */
+	uint64_t seed;            /* shuffle only: 0 draws one; weir_queue_seed() reads it back */
+	const char *name;         /* copied, for messages; NULL: "queue" */
+	weir_queue_drop_fn *drop; /* NULL: items left inside are forgotten */
+	void *drop_context;
+	const weir_allocator *allocator; /* NULL: the default one */
+};
+
+/*
+ * WEIR_INVALID_ARGUMENT (NULL, capacity 0 or too large, min_after_dequeue >= capacity or given to a FIFO, unknown order or
+ * flag, bad struct_size; *error says which), WEIR_RESOURCE_EXHAUSTED. error may be NULL, here and everywhere.
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_queue_create(const struct weir_queue_options *options, weir_queue **out, weir_error *error);
+/*
+ * WEIR_FAILED_PRECONDITION, and nothing happens, while an operation waits in the queue: close and let them end first.
+ * Otherwise items left inside go to drop(). No other thread may be using the queue. NULL: WEIR_OK.
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_queue_destroy(weir_queue *queue, weir_error *error);
+
+/* WEIR_OK, WEIR_WOULD_BLOCK (full), WEIR_CANCELLED (closed), WEIR_INVALID_ARGUMENT (queue NULL). @since 0.1 */
+WEIR_API enum weir_status weir_queue_try_enqueue(weir_queue *queue, void *item);
+/* WEIR_OK, WEIR_WOULD_BLOCK (nothing may leave now), WEIR_OUT_OF_RANGE (closed and drained), WEIR_INVALID_ARGUMENT. @since 0.1 */
+WEIR_API enum weir_status weir_queue_try_dequeue(weir_queue *queue, void **item);
+
+/*
+ * Waits for room until deadline_ns (absolute) or until `cancel` (may be NULL) fires. WEIR_CANCELLED (closed before the call, or
+ * with WEIR_CLOSE_CANCEL while it waited, or the token fired), WEIR_DEADLINE_EXCEEDED, WEIR_RESOURCE_EXHAUSTED (no memory to
+ * wait with), WEIR_INVALID_ARGUMENT.
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_queue_enqueue(weir_queue *queue, void *item, uint64_t deadline_ns, weir_cancel *cancel,
+                                             weir_error *error);
+/*
+ * Item by item, in order, as room appears; *done (may be NULL) says how many are in, whatever the outcome: those belong to the
+ * queue, the rest to the caller. count may exceed the capacity; 0 succeeds at once.
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_queue_enqueue_many(weir_queue *queue, void *const items[], size_t count, uint64_t deadline_ns,
+                                                  weir_cancel *cancel, size_t *done, weir_error *error);
+
+/*
+ * Waits for an item. WEIR_OUT_OF_RANGE (closed and drained; the message tells who closed it and why), WEIR_CANCELLED (token),
+ * WEIR_DEADLINE_EXCEEDED, WEIR_RESOURCE_EXHAUSTED, WEIR_INVALID_ARGUMENT.
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_queue_dequeue(weir_queue *queue, void **item, uint64_t deadline_ns, weir_cancel *cancel,
+                                             weir_error *error);
+/*
+ * Exactly `count` items into items[], taken as they arrive, so count may exceed the capacity. On any failure what was taken goes
+ * back, in order, ahead of anything newer, and items[] is untouched. count 0 succeeds at once. WEIR_OUT_OF_RANGE when the closed
+ * queue can no longer give `count`.
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_queue_dequeue_many(weir_queue *queue, void *items[], size_t count, uint64_t deadline_ns,
+                                                  weir_cancel *cancel, weir_error *error);
+/*
+ * As weir_queue_dequeue_many while the queue is open; once closed it gives what is left, 1 .. count items. *done says how many.
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_queue_dequeue_up_to(weir_queue *queue, void *items[], size_t count, uint64_t deadline_ns,
+                                                   weir_cancel *cancel, size_t *done, weir_error *error);
+
+enum weir_queue_op_kind {
+	WEIR_QUEUE_OP_ENQUEUE = 1,       /* items[0 .. count-1] go in */
+	WEIR_QUEUE_OP_DEQUEUE_MANY = 2,  /* all of count, or none */
+	WEIR_QUEUE_OP_DEQUEUE_UP_TO = 3
+};
+
+/*
+ * The one completion of an asynchronous operation, on the thread that made it possible (or inside the starting call). `done`
+ * items went in or came out. It must not block; it may start other operations. items is the array given at the start.
+ */
+typedef void weir_queue_done_fn(void *context, enum weir_status status, const weir_error *error, void **items, size_t done);
+
+/*
+ * Starts an operation that holds no thread while it waits. items[] must stay valid until `done` has been called, which happens
+ * exactly once. *op (out may be NULL) is the caller's until weir_queue_op_release, and serves to cancel. When the call itself
+ * fails (WEIR_INVALID_ARGUMENT, WEIR_RESOURCE_EXHAUSTED) `done` is not called.
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_queue_start(weir_queue *queue, enum weir_queue_op_kind kind, void *items[], size_t count,
+                                           weir_queue_done_fn *done, void *context, weir_queue_op **op, weir_error *error);
+/* Ends it with WEIR_CANCELLED and `cause` (may be NULL) unless it is completing already. Never blocks; idempotent. @since 0.1 */
+WEIR_API void weir_queue_op_cancel(weir_queue_op *op, const weir_error *cause);
+/* Gives the handle back; the operation itself goes on. Accepts NULL. @since 0.1 */
+WEIR_API void weir_queue_op_release(weir_queue_op *op);
+
+enum weir_close_mode {
+	WEIR_CLOSE_DRAIN = 0, /* enqueues that were waiting still go in as room appears */
+	WEIR_CLOSE_CANCEL = 1 /* enqueues that wait end with WEIR_CANCELLED */
+};
+/*
+ * Marks the queue closed and returns; never waits. Later enqueues get WEIR_CANCELLED; dequeues take what is left, then
+ * get WEIR_OUT_OF_RANGE with `cause` (may be NULL; the first cause wins) in its message. Idempotent; CANCEL may follow DRAIN.
+ * WEIR_INVALID_ARGUMENT (queue NULL, unknown mode).
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_queue_close(weir_queue *queue, enum weir_close_mode mode, const weir_error *cause);
+
+/* 1 after close, else 0. @since 0.1 */
+WEIR_API int weir_queue_closed(const weir_queue *queue);
+/* Items stored now (approximate while others work); neither a batch being collected nor waiting enqueues count. @since 0.1 */
+WEIR_API size_t weir_queue_size(const weir_queue *queue);
+WEIR_API size_t weir_queue_capacity(const weir_queue *queue);
+/* The seed in use (shuffle), else 0. @since 0.1 */
+WEIR_API uint64_t weir_queue_seed(const weir_queue *queue);
+/* The queue's name; lives as long as the queue. @since 0.1 */
+WEIR_API const char *weir_queue_name(const weir_queue *queue);
+
+WEIR_END_DECLS
+
+#endif

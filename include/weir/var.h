@@ -1,0 +1,142 @@
+/*
+ * var.h - variables: shared values whose readers never block, with snapshots and commits across many.
+ *
+ * A variable points to its newest version, an immutable tensor with a number that grows by one with every change. Use it for
+ * state that many threads read and some replace: parameters, tables, configuration. Not for passing work (weir/queue.h).
+ *
+ * | call                     | threads | progress                      | blocks on                    | allocates | signal-safe |
+ * |--------------------------|---------|-------------------------------|------------------------------|-----------|-------------|
+ * | weir_var_read            | any     | wait-free                     | nothing                      | no        | yes (2)     |
+ * | weir_read_release        | any     | wait-free (1)                 | nothing                      | no        | yes (2)     |
+ * | weir_var_snapshot        | any     | lock-free                     | nothing                      | no        | no          |
+ * | weir_var_assign, _compare_assign, _commit | any | lock-free after its allocation | the retire budget, up to the deadline | yes | no |
+ * | weir_var_update, _assign_add, _assign_sub | any | lock-free + fn | the retire budget, up to the deadline | yes | no |
+ * | weir_var_version         | any     | wait-free                     | nothing                      | no        | no          |
+ *
+ * (1) Dropping the last reference of a version that was read without a hazard slot frees it. (2) On a thread that has used
+ * Weir before.
+ *
+ * Ordering: every call is linearizable, snapshots and commits included: there is one order of all versions of all variables,
+ * and it agrees with real time. Algorithm and proof head lib/var/version.h; the memory bound is in docs/memory.md.
+ */
+#ifndef WEIR_VAR_H
+#define WEIR_VAR_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <weir/status.h>
+#include <weir/tensor.h>
+#include <weir/time.h>
+
+WEIR_BEGIN_DECLS
+
+typedef struct weir_var weir_var;
+
+/*
+ * A handle on one version. It pins that version, and nothing else, until weir_read_release; it may be passed to another
+ * thread, and may outlive the thread that took it and the variable. Copying the struct does not make a second handle.
+ */
+typedef struct weir_read {
+	weir_tensor *tensor; /* valid while the handle is held; retain it to keep it longer */
+	uint64_t version;    /* >= 1 */
+	void *hold;          /* private */
+} weir_read;
+
+struct weir_var_options {
+	size_t struct_size;      /* sizeof(struct weir_var_options) */
+	const char *name;        /* copied, for messages; NULL: "variable" */
+	enum weir_dtype dtype;   /* required */
+	const weir_shape *shape; /* what every value must fit, may have unknown dims; NULL: any */
+	uint32_t flags;          /* must be 0 */
+	const weir_allocator *allocator; /* NULL: the default one */
+};
+
+/*
+ * A variable; `initial` (may be NULL: not initialized yet) becomes version 1, with a reference of the variable's own.
+ * WEIR_INVALID_ARGUMENT (NULL, no such dtype, bad shape, initial does not fit), WEIR_RESOURCE_EXHAUSTED.
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_var_create(const struct weir_var_options *options, weir_tensor *initial, weir_var **out,
+                                          weir_error *error);
+/* No other call on this variable may be under way. Handles stay valid. Accepts NULL. @since 0.1 */
+WEIR_API void weir_var_destroy(weir_var *var);
+
+/*
+ * The newest version. WEIR_FAILED_PRECONDITION (not initialized), WEIR_INVALID_ARGUMENT (NULL), WEIR_RESOURCE_EXHAUSTED (this
+ * thread's first use of Weir found no memory for its record). Source: hazard pointers (Michael 2004) with the reader's fence
+ * moved to the collector; at most a constant number of steps, see lib/var/read.c.
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_var_read(weir_var *var, weir_read *read);
+/* Ends a handle and clears *read. Accepts NULL and a cleared handle. @since 0.1 */
+WEIR_API void weir_read_release(weir_read *read);
+/* Ends count handles. @since 0.1 */
+WEIR_API void weir_read_release_many(weir_read reads[], size_t count);
+
+/*
+ * The versions of vars[0 .. count-1] at one instant during the call, without a retry and without stopping anybody. On any failure
+ * no handle is held. A variable may occur twice. count 0 succeeds. WEIR_FAILED_PRECONDITION: one was not initialized.
+ * Source: versioned CAS (Wei et al., PPoPP 2021) with the clock moved by writers; see lib/var/version.h.
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_var_snapshot(weir_var *const vars[], size_t count, weir_read reads[], weir_error *error);
+
+/* The number of the newest version; 0 while not initialized. @since 0.1 */
+WEIR_API uint64_t weir_var_version(weir_var *var);
+WEIR_API enum weir_dtype weir_var_dtype(const weir_var *var);
+/* What every value must fit, or NULL. */
+WEIR_API const weir_shape *weir_var_shape(const weir_var *var);
+WEIR_API const char *weir_var_name(const weir_var *var);
+
+/*
+ * Publishes `value` (the variable takes its own reference) as the next version; *version (may be NULL) is its number.
+ * When the retired bytes of the process are over the budget and nothing can be freed, a write waits until deadline_ns and then
+ * answers WEIR_RESOURCE_EXHAUSTED, having published nothing. WEIR_INVALID_ARGUMENT (NULL, dtype or shape does not fit).
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_var_assign(weir_var *var, weir_tensor *value, uint64_t deadline_ns, uint64_t *version,
+                                          weir_error *error);
+/*
+ * The same if the newest version is number `expected` (0: not initialized), else WEIR_ABORTED and *version (may be NULL) is the
+ * number that was there. Numbers never return, so there is no ABA. @since 0.1
+ */
+WEIR_API enum weir_status weir_var_compare_assign(weir_var *var, uint64_t expected, weir_tensor *value, uint64_t deadline_ns,
+                                                  uint64_t *version, weir_error *error);
+
+/*
+ * Computes the next value from the current one. Runs outside of any critical section, once per attempt; an attempt that lost
+ * to another writer is thrown away and fn called again with newer data. *next gets a reference that becomes the variable's.
+ * A status other than WEIR_OK ends the update with it.
+ */
+typedef enum weir_status weir_update_fn(void *context, const weir_read *current, weir_tensor **next, weir_error *error);
+/*
+ * Atomic read-modify-write. *published (may be NULL) is a handle on the very version that this call published, the caller's to
+ * release. WEIR_FAILED_PRECONDITION (not initialized), fn's status, and those of weir_var_assign. @since 0.1
+ */
+WEIR_API enum weir_status weir_var_update(weir_var *var, weir_update_fn *fn, void *context, uint64_t deadline_ns,
+                                          weir_read *published, weir_error *error);
+/* Element by element. WEIR_INVALID_ARGUMENT (dtype or shape of delta), WEIR_UNIMPLEMENTED (bool, f16, bytes). @since 0.1 */
+WEIR_API enum weir_status weir_var_assign_add(weir_var *var, weir_tensor *delta, uint64_t deadline_ns, weir_read *published,
+                                              weir_error *error);
+WEIR_API enum weir_status weir_var_assign_sub(weir_var *var, weir_tensor *delta, uint64_t deadline_ns, weir_read *published,
+                                              weir_error *error);
+
+/* One part of a commit: `value` becomes the next version of `var` if that is still at number `expected`. */
+struct weir_commit_part {
+	weir_var *var;
+	uint64_t expected; /* 0: not initialized */
+	weir_tensor *value;
+};
+enum { WEIR_COMMIT_MAX_PARTS = 1024 };
+/*
+ * All parts at one instant, or none. WEIR_ABORTED: a variable had moved on (the message names it); nothing was published.
+ * versions[] (may be NULL) gets the numbers published, in the order of parts. WEIR_INVALID_ARGUMENT (NULL, count 0 or above
+ * WEIR_COMMIT_MAX_PARTS, a variable twice, dtype or shape), WEIR_RESOURCE_EXHAUSTED.
+ * Source: multi-word CAS with helping (Harris, Fraser, Pratt 2002) over versions; see lib/var/commit.c. @since 0.1
+ */
+WEIR_API enum weir_status weir_var_commit(const struct weir_commit_part parts[], size_t count, uint64_t deadline_ns,
+                                          uint64_t versions[], weir_error *error);
+
+WEIR_END_DECLS
+
+#endif

@@ -1,0 +1,23 @@
+/*
+ * compiler.h - what C11 cannot say: likely paths, cold functions, cache lines.
+ */
+#ifndef WEIRI_COMPILER_H
+#define WEIRI_COMPILER_H
+
+#define WEIRI_LIKELY(x) __builtin_expect(!!(x), 1)
+#define WEIRI_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define WEIRI_COLD __attribute__((cold, noinline))
+#define WEIRI_ALWAYS_INLINE inline __attribute__((always_inline))
+
+/* Two lines: x86 fetches lines in pairs, so fields 64 bytes apart still disturb each other. */
+enum { WEIRI_LINE = 64, WEIRI_APART = 128 };
+#define WEIRI_ALIGNED_APART _Alignas(128)
+
+/* The initial-exec model costs one load instead of a call when the library is dlopened. */
+#define WEIRI_TLS _Thread_local __attribute__((tls_model("initial-exec")))
+
+/* From a member back to the object that holds it. */
+#define WEIRI_CONTAINER_OF(member_pointer, type, member) \
+	((type *)(void *)((char *)(member_pointer) - offsetof(type, member)))
+
+#endif

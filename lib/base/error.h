@@ -1,0 +1,22 @@
+/*
+ * error.h - filling a caller's weir_error.
+ */
+#ifndef WEIRI_ERROR_H
+#define WEIRI_ERROR_H
+
+#include <stddef.h>
+#include <weir/status.h>
+
+/*
+ * Writes code and message into *error when error is not NULL, and returns code, so that a failing call ends with
+ * `return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": ...", name);`.
+ */
+enum weir_status weiri_fail(weir_error *error, enum weir_status code, const char *format, ...) WEIR_PRINTF(3, 4);
+
+/* 1 when an options struct of `size` bytes, as its caller knew it, can be read: it holds struct_size and is no larger than ours. */
+static inline int weiri_options_size_ok(size_t struct_size, size_t ours)
+{
+	return struct_size >= sizeof(size_t) && struct_size <= ours;
+}
+
+#endif

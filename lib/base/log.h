@@ -1,0 +1,11 @@
+/*
+ * log.h - speaking through the hook of weir/log.h; silent without one.
+ */
+#ifndef WEIRI_LOG_H
+#define WEIRI_LOG_H
+
+#include <weir/log.h>
+
+void weiri_log(enum weir_log_level level, const char *format, ...) WEIR_PRINTF(2, 3);
+
+#endif

@@ -1,0 +1,77 @@
+/*
+ * memory.c - the default allocator and the helpers around allocators.
+ */
+#include "base/memory.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* jemalloc's sized calls, used when the process has linked jemalloc; a sanitizer build has not, and so keeps its own malloc. */
+extern void *mallocx(size_t size, int flags) __attribute__((weak));
+extern void sdallocx(void *memory, size_t size, int flags) __attribute__((weak));
+
+/* MALLOCX_ALIGN of jemalloc's manual: the base-2 logarithm of the alignment in the low bits of the flags. */
+static int jemalloc_alignment(size_t alignment)
+{
+	return __builtin_ctzl(alignment);
+}
+
+/* aligned_alloc wants a multiple of the alignment; 0 on overflow. */
+static size_t round_up(size_t size, size_t alignment)
+{
+	size_t rounded;
+
+	return weiri_add(size, alignment - 1, &rounded) ? rounded & ~(alignment - 1) : 0;
+}
+
+static void *default_allocate(void *context, size_t size, size_t alignment)
+{
+	(void)context;
+	if (mallocx != NULL && sdallocx != NULL)
+		return mallocx(size, jemalloc_alignment(alignment));
+	size = round_up(size, alignment);
+	return size != 0 ? aligned_alloc(alignment, size) : NULL;
+}
+
+static void default_release(void *context, void *memory, size_t size, size_t alignment)
+{
+	(void)context;
+	if (mallocx != NULL && sdallocx != NULL)
+		sdallocx(memory, size, jemalloc_alignment(alignment));
+	else
+		free(memory);
+}
+
+static const weir_allocator default_allocator = {default_allocate, default_release, NULL};
+
+const weir_allocator *weir_default_allocator(void)
+{
+	return &default_allocator;
+}
+
+weir_allocator weiri_allocator_or_default(const weir_allocator *allocator)
+{
+	return allocator != NULL ? *allocator : default_allocator;
+}
+
+void *weiri_allocate(const weir_allocator *allocator, size_t size, size_t alignment)
+{
+	if (size == 0 || size > PTRDIFF_MAX)
+		return NULL;
+	return allocator->allocate(allocator->context, size, alignment < sizeof(void *) ? sizeof(void *) : alignment);
+}
+
+void *weiri_allocate_zeroed(const weir_allocator *allocator, size_t size, size_t alignment)
+{
+	void *memory = weiri_allocate(allocator, size, alignment);
+
+	return memory != NULL ? memset(memory, 0, size) : NULL;
+}
+
+void weiri_release(const weir_allocator *allocator, void *memory, size_t size, size_t alignment)
+{
+	if (memory != NULL)
+		allocator->release(allocator->context, memory, size,
+		                   alignment < sizeof(void *) ? sizeof(void *) : alignment);
+}

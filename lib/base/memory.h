@@ -1,0 +1,32 @@
+/*
+ * memory.h - allocation through the allocator that an object was created with.
+ */
+#ifndef WEIRI_MEMORY_H
+#define WEIRI_MEMORY_H
+
+#include <stddef.h>
+#include <weir/alloc.h>
+
+/* `allocator`, or the default one for NULL: what a create call copies into its object. */
+weir_allocator weiri_allocator_or_default(const weir_allocator *allocator);
+
+/* size bytes, not cleared; NULL when there are none or size is 0. */
+void *weiri_allocate(const weir_allocator *allocator, size_t size, size_t alignment);
+/* The same, cleared. */
+void *weiri_allocate_zeroed(const weir_allocator *allocator, size_t size, size_t alignment);
+/* Accepts NULL. size and alignment are those of the allocation. */
+void weiri_release(const weir_allocator *allocator, void *memory, size_t size, size_t alignment);
+
+/* *product = a * b, or 0 returned when that overflows. */
+static inline int weiri_multiply(size_t a, size_t b, size_t *product)
+{
+	return !__builtin_mul_overflow(a, b, product);
+}
+
+/* *sum = a + b, or 0 returned when that overflows. */
+static inline int weiri_add(size_t a, size_t b, size_t *sum)
+{
+	return !__builtin_add_overflow(a, b, sum);
+}
+
+#endif

@@ -1,0 +1,43 @@
+/*
+ * status.c - names of status codes, and the filling of a weir_error.
+ */
+#include <weir/status.h>
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/error.h"
+
+const char *weir_status_name(enum weir_status status)
+{
+	switch (status) {
+	case WEIR_OK: return "WEIR_OK";
+	case WEIR_CANCELLED: return "WEIR_CANCELLED";
+	case WEIR_INVALID_ARGUMENT: return "WEIR_INVALID_ARGUMENT";
+	case WEIR_DEADLINE_EXCEEDED: return "WEIR_DEADLINE_EXCEEDED";
+	case WEIR_NOT_FOUND: return "WEIR_NOT_FOUND";
+	case WEIR_ALREADY_EXISTS: return "WEIR_ALREADY_EXISTS";
+	case WEIR_RESOURCE_EXHAUSTED: return "WEIR_RESOURCE_EXHAUSTED";
+	case WEIR_FAILED_PRECONDITION: return "WEIR_FAILED_PRECONDITION";
+	case WEIR_ABORTED: return "WEIR_ABORTED";
+	case WEIR_OUT_OF_RANGE: return "WEIR_OUT_OF_RANGE";
+	case WEIR_UNIMPLEMENTED: return "WEIR_UNIMPLEMENTED";
+	case WEIR_INTERNAL: return "WEIR_INTERNAL";
+	case WEIR_DATA_LOSS: return "WEIR_DATA_LOSS";
+	case WEIR_WOULD_BLOCK: return "WEIR_WOULD_BLOCK";
+	}
+	return "WEIR_UNKNOWN_STATUS";
+}
+
+enum weir_status weiri_fail(weir_error *error, enum weir_status code, const char *format, ...)
+{
+	if (error != NULL) {
+		va_list arguments;
+
+		error->code = code;
+		va_start(arguments, format);
+		(void)vsnprintf(error->message, sizeof(error->message), format, arguments);
+		va_end(arguments);
+	}
+	return code;
+}
