@@ -1,0 +1,121 @@
+/*
+ * selftest.c - tests with known outcomes, which scripts/check_runner compares with what the runner says.
+ */
+#include <criterion/criterion.h>
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static int fixtures;
+
+static void set_up(void)
+{
+	fixtures++;
+}
+
+static void tear_down(void)
+{
+	fixtures--;
+}
+
+Test(good, checks_that_hold)
+{
+	const char *nothing = NULL;
+
+	cr_assert(1);
+	cr_assert(1, "with a message");
+	cr_expect_not(0, "and an argument: %d", 1);
+	cr_assert_eq(2, 2);
+	cr_assert_neq(2, 3, "two is not %s", "three");
+	cr_assert_lt(1, 2);
+	cr_assert_leq(2, 2);
+	cr_assert_gt(3, 2);
+	cr_assert_geq(3, 3);
+	cr_assert_null(nothing);
+	cr_assert_not_null("x");
+	cr_assert_str_eq("a", "a");
+	cr_assert_str_neq("a", "b");
+	cr_assert_arr_eq("abc", "abd", 2);
+	cr_assert_arr_neq("abc", "abd", 3);
+	cr_assert_float_eq(1.0, 1.05, 0.1);
+	cr_assert_float_neq(1.0, 1.5, 0.1, "%g apart", 0.5);
+	cr_log_info("said %d", 1);
+}
+
+Test(good, fixture_runs_before, .init = set_up, .fini = tear_down)
+{
+	cr_assert_eq(fixtures, 1);
+}
+
+Test(good, fixture_ran_after)
+{
+	cr_assert_eq(fixtures, 0);
+}
+
+Test(bad, assert_leaves_the_test)
+{
+	cr_assert_eq(1, 2, "marker-%s", "assert");
+	cr_log_info("marker-after-assert");
+}
+
+Test(bad, expect_goes_on)
+{
+	cr_expect(0);
+	cr_log_info("marker-after-expect");
+}
+
+Test(bad, string_differs)
+{
+	cr_assert_str_eq("a", "b");
+}
+
+Test(bad, nan_is_not_near)
+{
+	double zero = 0.0;
+
+	cr_assert_float_eq(zero / zero, 1.0, 0.5);
+}
+
+static void *assert_elsewhere(void *argument)
+{
+	(void)argument;
+	cr_assert(0, "marker-thread");
+	cr_log_info("marker-after-thread");
+	return NULL;
+}
+
+Test(bad, assert_on_another_thread)
+{
+	pthread_t thread;
+
+	cr_assert_eq(pthread_create(&thread, NULL, assert_elsewhere, NULL), 0);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+}
+
+Test(other, skips)
+{
+	cr_skip("marker-%s", "skip");
+	cr_log_info("marker-after-skip");
+}
+
+Test(other, disabled, .disabled = true)
+{
+	cr_log_info("marker-disabled");
+}
+
+Test(end, hangs, .timeout = 0.1)
+{
+	for (;;)
+		(void)pause();
+}
+
+Test(end, crashes)
+{
+	abort();
+}
+
+Test(end, leaves_with_code_7)
+{
+	_exit(7);
+}

@@ -1,0 +1,78 @@
+/*
+ * test_asymmetric.c - Dekker's pattern on the asymmetric fence: of a light and a heavy side, at least one sees the other.
+ */
+#include <criterion/criterion.h>
+
+#include <pthread.h>
+
+#include "base/asymmetric.h"
+
+enum { ROUNDS = 20000 };
+
+static _Atomic(int) light_flag;
+static _Atomic(int) heavy_flag;
+static int light_saw;
+static int heavy_saw;
+static pthread_barrier_t gate;
+
+static void *light_side(void *argument)
+{
+	(void)argument;
+	for (int i = 0; i < ROUNDS; i++) {
+		(void)pthread_barrier_wait(&gate);
+		weiri_store_relaxed(&light_flag, 1);
+		weiri_fence_light();
+		light_saw = weiri_load_relaxed(&heavy_flag);
+		(void)pthread_barrier_wait(&gate);
+		(void)pthread_barrier_wait(&gate);
+	}
+	return NULL;
+}
+
+/* Returns the number of rounds in which neither side saw the other. */
+static int play_heavy_side(void)
+{
+	int missed = 0;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		(void)pthread_barrier_wait(&gate);
+		weiri_store_relaxed(&heavy_flag, 1);
+		weiri_fence_heavy();
+		heavy_saw = weiri_load_relaxed(&light_flag);
+		(void)pthread_barrier_wait(&gate);
+		missed += !light_saw && !heavy_saw;
+		weiri_store_relaxed(&light_flag, 0);
+		weiri_store_relaxed(&heavy_flag, 0);
+		(void)pthread_barrier_wait(&gate);
+	}
+	return missed;
+}
+
+static int play(void)
+{
+	pthread_t light;
+	int missed;
+
+	cr_assert_eq(pthread_barrier_init(&gate, NULL, 2), 0);
+	cr_assert_eq(pthread_create(&light, NULL, light_side, NULL), 0);
+	missed = play_heavy_side();
+	cr_assert_eq(pthread_join(light, NULL), 0);
+	cr_assert_eq(pthread_barrier_destroy(&gate), 0);
+	return missed;
+}
+
+Test(asymmetric, at_least_one_side_sees_the_other)
+{
+	weiri_fence_setup();
+	cr_expect_eq(play(), 0);
+}
+
+Test(asymmetric, setup_twice_changes_nothing)
+{
+	int first;
+
+	weiri_fence_setup();
+	first = weiri_load_relaxed(&weiri_fence_asymmetric);
+	weiri_fence_setup();
+	cr_expect_eq(weiri_load_relaxed(&weiri_fence_asymmetric), first);
+}
