@@ -1,0 +1,72 @@
+/*
+ * eventcount.h - sleep until somebody says that a condition may have changed, at no cost to him while nobody sleeps.
+ *
+ * Waiter                                        Notifier
+ *   if (condition) return;                        make the condition true;
+ *   key = weiri_eventcount_prepare(&e);           weiri_eventcount_notify(&e, 1);
+ *   if (condition) { weiri_eventcount_cancel(&e); return; }
+ *   weiri_eventcount_wait(&e, key, deadline);
+ *   look at the condition again
+ *
+ * The condition lives in the caller's own atomics, which also carry the caller's data; it is read with acquire and made true with
+ * release. The eventcount only sees to it that a waiter whose second look missed the change is woken.
+ *
+ * notify(n) wakes n waiters, so n waiters must be enough: all wait for the same thing, and one that was woken and leaves without
+ * having looked passes the wake on by notify(1). Otherwise use notify_all.
+ *
+ * | call                          | progress                                           | blocks on              |
+ * |-------------------------------|----------------------------------------------------|------------------------|
+ * | notify, notify_all            | wait-free; a compiler barrier and a load while nobody waits | nothing       |
+ * | prepare, cancel               | wait-free + membarrier(2)                          | nothing                |
+ * | wait                          | blocking                                           | a notify, a deadline   |
+ */
+#ifndef WEIRI_EVENTCOUNT_H
+#define WEIRI_EVENTCOUNT_H
+
+#include <limits.h>
+#include <stdint.h>
+
+#include "base/asymmetric.h"
+#include "base/atomic.h"
+#include "base/compiler.h"
+#include "sync/park.h"
+
+struct weiri_eventcount {
+	_Atomic(uint32_t) epoch;   /* notifiers that saw a waiter; waiters sleep on it */
+	_Atomic(uint32_t) waiters; /* between prepare and the end of wait or cancel */
+};
+
+struct weiri_eventcount_key {
+	uint32_t epoch;
+	int blind; /* the heavy fence failed: a notifier may have overlooked us, so no long sleep */
+};
+
+#define WEIRI_EVENTCOUNT_INIT {0, 0}
+
+void weiri_eventcount_init(struct weiri_eventcount *event);
+
+/* Announces a waiter. Ends with exactly one weiri_eventcount_wait or weiri_eventcount_cancel. */
+struct weiri_eventcount_key weiri_eventcount_prepare(struct weiri_eventcount *event);
+void weiri_eventcount_cancel(struct weiri_eventcount *event);
+/* WEIRI_PARK_WOKEN: notified since prepare, or no reason at all. WEIRI_PARK_TIMEOUT: the deadline passed, not notified. */
+enum weiri_park_result weiri_eventcount_wait(struct weiri_eventcount *event, struct weiri_eventcount_key key,
+                                             uint64_t deadline_ns);
+
+/* The part of notify that runs when somebody waits. */
+void weiri_eventcount_wake(struct weiri_eventcount *event, int count);
+
+static inline void weiri_eventcount_notify(struct weiri_eventcount *event, int count)
+{
+	/* [light fence F1] the caller made the condition true, now look for waiters: Dekker with F2 in prepare(). */
+	weiri_fence_light();
+	/* [relaxed] carries nothing; its place after the caller's store is kept by F1. */
+	if (WEIRI_UNLIKELY(weiri_load_relaxed(&event->waiters) != 0))
+		weiri_eventcount_wake(event, count);
+}
+
+static inline void weiri_eventcount_notify_all(struct weiri_eventcount *event)
+{
+	weiri_eventcount_notify(event, INT_MAX);
+}
+
+#endif

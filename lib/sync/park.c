@@ -1,0 +1,55 @@
+/*
+ * park.c - spin-then-sleep on a futex word.
+ *
+ * Pair P1 change -> wait: what the changer wrote before. The changer is the caller of weiri_park_wake(), with the access to
+ * the word that came before it.
+ * No wake-up is lost: the kernel compares the word again, under the lock that a wake takes, before it puts the thread to sleep.
+ */
+#include "sync/park.h"
+
+#include <weir/time.h>
+
+#include "base/compiler.h"
+#include "base/futex.h"
+
+static int changed(_Atomic(uint32_t) *word, uint32_t expected)
+{
+	/* [P1 acquire] pairs with the release by which the caller's partner changed the word. */
+	return weiri_load_acquire(word) != expected;
+}
+
+static int changed_while_spinning(_Atomic(uint32_t) *word, uint32_t expected)
+{
+	for (int i = 0; i < WEIRI_PARK_SPINS; i++) {
+		if (changed(word, expected))
+			return 1;
+		weiri_pause();
+	}
+	return 0;
+}
+
+static WEIRI_COLD enum weiri_park_result sleep_until_changed(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline_ns)
+{
+	int in_time = 1;
+
+	while (!changed(word, expected)) {
+		if (!in_time)
+			return WEIRI_PARK_TIMEOUT;
+		in_time = weiri_futex_wait(word, expected, deadline_ns);
+	}
+	return WEIRI_PARK_WOKEN;
+}
+
+enum weiri_park_result weiri_park_wait(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline_ns)
+{
+	if (deadline_ns == 0)
+		return changed(word, expected) ? WEIRI_PARK_WOKEN : WEIRI_PARK_TIMEOUT;
+	if (changed_while_spinning(word, expected))
+		return WEIRI_PARK_WOKEN;
+	return sleep_until_changed(word, expected, deadline_ns);
+}
+
+void weiri_park_wake(_Atomic(uint32_t) *word, int count)
+{
+	weiri_futex_wake(word, count);
+}

@@ -1,0 +1,36 @@
+/*
+ * park.h - waiting for a 32-bit word to change: a short spin, then sleep.
+ *
+ * The spin is there because a partner that is about to answer does so within a microsecond, and a sleep costs several.
+ * Guarantee: what the changer of the word wrote before a release (or stronger) access to it is visible after the wait returned
+ * WEIRI_PARK_WOKEN. The wake itself orders nothing.
+ *
+ * | call            | progress                       | blocks on            |
+ * |-----------------|--------------------------------|----------------------|
+ * | weiri_park_wait | blocking                       | the word, a deadline |
+ * | weiri_park_wake | wait-free + one system call    | nothing              |
+ */
+#ifndef WEIRI_PARK_H
+#define WEIRI_PARK_H
+
+#include <stdint.h>
+
+#include "base/atomic.h"
+
+enum weiri_park_result {
+	WEIRI_PARK_WOKEN = 0,  /* the word differs from `expected` */
+	WEIRI_PARK_TIMEOUT = 1 /* the deadline passed, and at the last look the word was still `expected` */
+};
+
+enum { WEIRI_PARK_SPINS = 100 };
+
+/*
+ * Returns once *word differs from `expected` or deadline_ns (absolute; 0: look once, WEIR_NO_DEADLINE: no limit) has passed.
+ * Wakes without a change are absorbed.
+ */
+enum weiri_park_result weiri_park_wait(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline_ns);
+
+/* Wakes up to `count` sleepers. The caller has changed *word before. Does not read *word, which may be gone by now. */
+void weiri_park_wake(_Atomic(uint32_t) *word, int count);
+
+#endif
