@@ -81,7 +81,8 @@ static void say(const char *start, const char *format, va_list arguments)
 	(void)fflush(stdout);
 }
 
-void criterion_failed(enum criterion_severity severity, const char *file, int line, const char *what, const char *format, ...)
+void criterion_failed(enum criterion_severity severity, const char *file, int line, const char *what,
+                      const char *format, ...)
 {
 	char start[512];
 	va_list arguments;
@@ -288,8 +289,10 @@ static int run_watched(const char *pattern)
 
 static int usage(const char *program)
 {
-	(void)fprintf(stderr, "usage: %s [--list | --here] [--filter 'suite/name', may hold * and ?]\n"
-	                      "  --here runs the tests in the first process, for a debugger: no timeout\n", program);
+	(void)fprintf(stderr,
+	              "usage: %s [--list | --here] [--filter 'suite/name', may hold * and ?]\n"
+	              "  --here runs the tests in the first process, for a debugger: no timeout\n",
+	              program);
 	return EXIT_USAGE;
 }
 

@@ -119,3 +119,52 @@ Test(end, leaves_with_code_7)
 {
 	_exit(7);
 }
+
+/* The faults below are a sanitizer's to find. */
+
+static void *volatile forgotten;
+
+Test(end, leaks)
+{
+	forgotten = malloc(100);
+	cr_assert_not_null(forgotten);
+	forgotten = NULL;
+}
+
+Test(end, overflows)
+{
+	volatile int big = 2147483647;
+
+	big = big + 1;
+	cr_assert_neq(big, 0);
+}
+
+/* Volatile, so that the compiler does not see what the sanitizer is to see. */
+static char *volatile kept;
+
+Test(end, uses_after_free)
+{
+	kept = calloc(1, 100);
+	cr_assert_not_null(kept);
+	free(kept);
+	cr_expect_neq(kept[0], 2);
+}
+
+static int raced;
+
+static void *race(void *argument)
+{
+	(void)argument;
+	for (int i = 0; i < 1000; i++)
+		*(volatile int *)&raced += 1;
+	return NULL;
+}
+
+Test(end, races)
+{
+	pthread_t thread;
+
+	cr_assert_eq(pthread_create(&thread, NULL, race, NULL), 0);
+	(void)race(NULL);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+}

@@ -49,8 +49,8 @@ enum criterion_severity { CRITERION_EXPECT, CRITERION_ASSERT };
 
 void criterion_enrol(struct criterion_case *test);
 /* Marks the running test as failed; an assert does not return. The format starts with a blank, so that it is never empty. */
-void criterion_failed(enum criterion_severity severity, const char *file, int line, const char *what, const char *format, ...)
-	__attribute__((format(printf, 5, 6), cold));
+void criterion_failed(enum criterion_severity severity, const char *file, int line, const char *what,
+                      const char *format, ...) __attribute__((format(printf, 5, 6), cold));
 void criterion_skip(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 void criterion_log(const char *level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -90,18 +90,23 @@ void criterion_log(const char *level, const char *format, ...) __attribute__((fo
 #define CRITERION_COMPARE_B(s, op, a, b) CRITERION_CHECK(s, (a)op(b), #a " " #op " " #b, "")
 #define CRITERION_COMPARE_M(s, op, a, b, ...) CRITERION_CHECK(s, (a)op(b), #a " " #op " " #b, __VA_ARGS__)
 #define CRITERION_STRING_B(s, op, a, b) CRITERION_CHECK(s, strcmp(a, b) op 0, #a " " #op " " #b " as strings", "")
-#define CRITERION_STRING_M(s, op, a, b, ...) CRITERION_CHECK(s, strcmp(a, b) op 0, #a " " #op " " #b " as strings", __VA_ARGS__)
-#define CRITERION_BYTES_B(s, op, a, b, n) CRITERION_CHECK(s, memcmp(a, b, n) op 0, #a " " #op " " #b " over " #n " bytes", "")
+#define CRITERION_STRING_M(s, op, a, b, ...) \
+	CRITERION_CHECK(s, strcmp(a, b) op 0, #a " " #op " " #b " as strings", __VA_ARGS__)
+#define CRITERION_BYTES_B(s, op, a, b, n) \
+	CRITERION_CHECK(s, memcmp(a, b, n) op 0, #a " " #op " " #b " over " #n " bytes", "")
 #define CRITERION_BYTES_M(s, op, a, b, n, ...) \
 	CRITERION_CHECK(s, memcmp(a, b, n) op 0, #a " " #op " " #b " over " #n " bytes", __VA_ARGS__)
 #define CRITERION_NEAR(a, b, e) ((a) - (b) <= (e) && (b) - (a) <= (e))
-#define CRITERION_FLOAT_B(s, is, a, b, e) CRITERION_CHECK(s, is CRITERION_NEAR(a, b, e), #is " " #a " == " #b " within " #e, "")
+#define CRITERION_FLOAT_B(s, is, a, b, e) \
+	CRITERION_CHECK(s, is CRITERION_NEAR(a, b, e), #is " " #a " == " #b " within " #e, "")
 #define CRITERION_FLOAT_M(s, is, a, b, e, ...) \
 	CRITERION_CHECK(s, is CRITERION_NEAR(a, b, e), #is " " #a " == " #b " within " #e, __VA_ARGS__)
 
 #define CRITERION_ONE(kind, s, ...) CRITERION_JOIN(CRITERION_##kind##_, CRITERION_FORM1(__VA_ARGS__))(s, __VA_ARGS__)
-#define CRITERION_TWO(kind, s, op, ...) CRITERION_JOIN(CRITERION_##kind##_, CRITERION_FORM2(__VA_ARGS__))(s, op, __VA_ARGS__)
-#define CRITERION_THREE(kind, s, op, ...) CRITERION_JOIN(CRITERION_##kind##_, CRITERION_FORM3(__VA_ARGS__))(s, op, __VA_ARGS__)
+#define CRITERION_TWO(kind, s, op, ...) \
+	CRITERION_JOIN(CRITERION_##kind##_, CRITERION_FORM2(__VA_ARGS__))(s, op, __VA_ARGS__)
+#define CRITERION_THREE(kind, s, op, ...) \
+	CRITERION_JOIN(CRITERION_##kind##_, CRITERION_FORM3(__VA_ARGS__))(s, op, __VA_ARGS__)
 
 #define cr_assert(...) CRITERION_ONE(TRUTH, CRITERION_ASSERT, __VA_ARGS__)
 #define cr_expect(...) CRITERION_ONE(TRUTH, CRITERION_EXPECT, __VA_ARGS__)

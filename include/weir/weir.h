@@ -1,0 +1,24 @@
+/*
+ * weir.h - all of Weir. Programs that use a part include that part's header instead.
+ */
+#ifndef WEIR_WEIR_H
+#define WEIR_WEIR_H
+
+#include <weir/alloc.h>
+#include <weir/api.h>
+#include <weir/cancel.h>
+#include <weir/graph.h>
+#include <weir/log.h>
+#include <weir/op.h>
+#include <weir/pool.h>
+#include <weir/queue.h>
+#include <weir/reclaim.h>
+#include <weir/ring.h>
+#include <weir/session.h>
+#include <weir/status.h>
+#include <weir/tensor.h>
+#include <weir/tensor_queue.h>
+#include <weir/time.h>
+#include <weir/var.h>
+
+#endif
