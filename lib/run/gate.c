@@ -1,0 +1,62 @@
+/*
+ * gate.c - one word for "how many inside" and "closed", one to sleep on.
+ */
+#include "run/gate.h"
+
+#include <limits.h>
+#include <weir/time.h>
+
+#include "sync/park.h"
+
+enum { CLOSED = 1, ONE_INSIDE = 2 };
+
+void weiri_gate_init(struct weiri_gate *gate)
+{
+	/* [relaxed] nobody else has it yet. */
+	weiri_store_relaxed(&gate->word, 0);
+	weiri_store_relaxed(&gate->drained, 0);
+}
+
+/* The word went to `closed and empty` by our hand, which happens once. */
+static void drained(struct weiri_gate *gate)
+{
+	/* [P2 release] pairs with weiri_gate_wait(); from here on the gate may be gone. */
+	weiri_store_release(&gate->drained, 1);
+	weiri_park_wake(&gate->drained, INT_MAX);
+}
+
+int weiri_gate_enter(struct weiri_gate *gate)
+{
+	/* [relaxed] only the CAS decides. */
+	uint32_t word = weiri_load_relaxed(&gate->word);
+
+	do {
+		if (word & CLOSED)
+			return 0;
+		/* [acquire] nothing is handed to those who enter; keeps what is done inside after it. */
+	} while (!weiri_cas_acquire(&gate->word, &word, word + ONE_INSIDE));
+	return 1;
+}
+
+void weiri_gate_leave(struct weiri_gate *gate)
+{
+	/* [P1 acq_rel] releases what we did inside; the last one acquires what all did. */
+	if (weiri_fetch_sub_acq_rel(&gate->word, ONE_INSIDE) == (ONE_INSIDE | CLOSED))
+		drained(gate);
+}
+
+int weiri_gate_close(struct weiri_gate *gate)
+{
+	/* [P1 acq_rel] as leave: closing an empty gate drains it. */
+	uint32_t before = weiri_fetch_or_acq_rel(&gate->word, CLOSED);
+
+	if (before == 0)
+		drained(gate);
+	return (before & CLOSED) == 0;
+}
+
+void weiri_gate_wait(struct weiri_gate *gate)
+{
+	/* [P2 acquire] in the park: pairs with drained(). */
+	(void)weiri_park_wait(&gate->drained, 0, WEIR_NO_DEADLINE);
+}

@@ -1,0 +1,45 @@
+/*
+ * gate.h - counts who is inside, can be shut, and says when the last one has left.
+ *
+ * Whoever uses a shared object enters before and leaves after; its owner closes the gate, waits until it is drained, and may
+ * then free the object and the gate. Entering a closed gate fails.
+ *
+ * | word            | meaning                         | next                                    |
+ * |-----------------|---------------------------------|-----------------------------------------|
+ * | 2n              | open, n inside                  | 2n+2 enter, 2n-2 leave, 2n+1 close      |
+ * | 2n+1, n > 0     | closed, n inside                | 2n-1 leave                              |
+ * | 1               | closed and empty, reached once  | none; whoever reached it sets `drained` |
+ *
+ * Pairs
+ *   P1  leave -> the step to `closed and empty`: what was done inside
+ *   P2  drained -> wait: the same, handed to the owner
+ *
+ * | call              | progress                            | blocks on             |
+ * |-------------------|-------------------------------------|-----------------------|
+ * | enter             | lock-free                           | nothing               |
+ * | leave, close      | wait-free, the last one wakes       | nothing               |
+ * | wait              | blocking                            | those inside          |
+ */
+#ifndef WEIRI_GATE_H
+#define WEIRI_GATE_H
+
+#include <stdint.h>
+
+#include "base/atomic.h"
+
+struct weiri_gate {
+	_Atomic(uint32_t) word;
+	_Atomic(uint32_t) drained;
+};
+
+void weiri_gate_init(struct weiri_gate *gate);
+/* 1, and the caller is inside; 0 when closed. */
+int weiri_gate_enter(struct weiri_gate *gate);
+/* Does not touch the gate once wait() may have returned. */
+void weiri_gate_leave(struct weiri_gate *gate);
+/* Idempotent. Returns 1 for the first call. */
+int weiri_gate_close(struct weiri_gate *gate);
+/* Until the gate, closed before, is empty. */
+void weiri_gate_wait(struct weiri_gate *gate);
+
+#endif

@@ -1,0 +1,75 @@
+/*
+ * published.h - a list that only grows at its front, read by any number of threads while it grows.
+ *
+ * For things that are found by walking and are never taken out before all readers are gone: names, compiled plans, edges. Items
+ * embed the link as a member and are immutable once pushed. A sealed list takes no more.
+ *
+ * Pairs
+ *   P1  push -> first, seal: the item and everything behind it
+ * Linearization: the CAS on the front. No ABA: nothing is ever taken out.
+ * Progress: first and seal are wait-free, push is lock-free (a failed CAS means that another push or a seal succeeded).
+ */
+#ifndef WEIRI_PUBLISHED_H
+#define WEIRI_PUBLISHED_H
+
+#include <stdint.h>
+
+#include "base/atomic.h"
+
+struct weiri_published {
+	struct weiri_published *next; /* written before the push, then never */
+};
+
+struct weiri_published_list {
+	_Atomic(uintptr_t) front; /* bit 0: sealed */
+};
+
+enum { WEIRI_PUBLISHED_SEALED = 1 };
+
+static inline struct weiri_published *weiri_published_item(uintptr_t front)
+{
+	return (struct weiri_published *)(front &
+	                                  ~(uintptr_t)WEIRI_PUBLISHED_SEALED); /* NOLINT(performance-no-int-to-ptr) */
+}
+
+static inline void weiri_published_init(struct weiri_published_list *list)
+{
+	/* [relaxed] nobody else has it yet. */
+	weiri_store_relaxed(&list->front, 0);
+}
+
+/* The newest item or NULL; walk on by ->next. */
+static inline struct weiri_published *weiri_published_first(const struct weiri_published_list *list)
+{
+	/* [P1 acquire] pairs with the pushes. */
+	return weiri_published_item(weiri_load_acquire(&list->front));
+}
+
+/*
+ * Pushes `item` if `first` is still the newest one: the caller has looked at all of it and found nothing against it. Returns 1,
+ * or 0 when the list has moved on or is sealed.
+ */
+static inline int weiri_published_push_after(struct weiri_published_list *list, struct weiri_published *item,
+                                             struct weiri_published *first)
+{
+	uintptr_t expected = (uintptr_t)first;
+
+	item->next = first;
+	/* [P1 release] pairs with weiri_published_first(). What is behind was published by its own push: a release sequence. */
+	return weiri_cas_release(&list->front, &expected, (uintptr_t)item);
+}
+
+static inline int weiri_published_sealed(const struct weiri_published_list *list)
+{
+	/* [relaxed] a hint for the message; the push itself decides. */
+	return (weiri_load_relaxed(&list->front) & WEIRI_PUBLISHED_SEALED) != 0;
+}
+
+/* From now on pushes fail. Returns the newest item or NULL. Idempotent. */
+static inline struct weiri_published *weiri_published_seal(struct weiri_published_list *list)
+{
+	/* [P1 acq_rel] acquires the pushes; releases them again to those who acquire the sealed word. */
+	return weiri_published_item(weiri_fetch_or_acq_rel(&list->front, (uintptr_t)WEIRI_PUBLISHED_SEALED));
+}
+
+#endif

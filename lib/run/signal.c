@@ -1,0 +1,47 @@
+/*
+ * signal.c - a counter to sleep on, with one bit that tells whether anybody does.
+ */
+#include "run/signal.h"
+
+#include <limits.h>
+
+#include "sync/park.h"
+
+enum { SLEEPER = 1, ONE_RAISE = 2 };
+
+uint32_t weiri_signal_now(struct weiri_signal *signal)
+{
+	/* [P1 acquire] pairs with weiri_signal_raise(). */
+	return weiri_load_acquire(&signal->word) & ~(uint32_t)SLEEPER;
+}
+
+void weiri_signal_raise(struct weiri_signal *signal)
+{
+	/* [relaxed] only the CAS decides. */
+	uint32_t word = weiri_load_relaxed(&signal->word);
+
+	/* [P1 release] pairs with weiri_signal_now() and the park in weiri_signal_wait(). */
+	while (!weiri_cas_release(&signal->word, &word, (word & ~(uint32_t)SLEEPER) + ONE_RAISE))
+		;
+	if (word & SLEEPER)
+		weiri_park_wake(&signal->word, INT_MAX);
+}
+
+int weiri_signal_wait(struct weiri_signal *signal, uint32_t seen, uint64_t deadline_ns)
+{
+	for (;;) {
+		uint32_t word = seen;
+
+		/* [relaxed] says only that we sleep; a failed CAS finds either our own bit or a raise, and then we look again. */
+		if (!weiri_cas_relaxed(&signal->word, &word, seen | SLEEPER) && word != (seen | SLEEPER))
+			break;
+		if (weiri_park_wait(&signal->word, seen | SLEEPER, deadline_ns) == WEIRI_PARK_TIMEOUT)
+			return 0;
+		/* A second waiter's look at `seen` may have changed nothing but the bit: only a raise ends the wait. */
+		if (weiri_signal_now(signal) != seen)
+			break;
+	}
+	/* [P1 acquire] pairs with weiri_signal_raise(). */
+	(void)weiri_signal_now(signal);
+	return 1;
+}
