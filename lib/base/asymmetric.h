@@ -33,6 +33,13 @@ static inline void weiri_fence_light(void)
 		weiri_fence_seq_cst();
 }
 
-void weiri_fence_heavy(void);
+/*
+ * The other side. Returns 1; 0 when the kernel, having granted membarrier once, refuses it now (a seccomp filter installed
+ * late): then nothing may be concluded, and a collector must keep what it has.
+ */
+int weiri_fence_heavy(void);
+
+/* In the child of a fork, before it has a second thread: registers anew. */
+void weiri_fence_after_fork(void);
 
 #endif

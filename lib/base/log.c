@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <weir/status.h>
 
 #include "base/atomic.h"
 

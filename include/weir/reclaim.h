@@ -1,0 +1,51 @@
+/*
+ * reclaim.h - the byte budget of memory that readers may still hold, and what reclamation is doing.
+ *
+ * A version that a writer replaced is freed once no reader can reach it. Most programs never call anything here; call
+ * weir_reclaim_set_budget() to trade memory for fewer collections, weir_reclaim_stats() to watch, weir_reclaim_flush() before
+ * measuring memory.
+ *
+ * | call                     | threads | progress             | blocks on          | allocates | signal-safe |
+ * |--------------------------|---------|----------------------|--------------------|-----------|-------------|
+ * | weir_reclaim_set_budget, _budget | any | wait-free        | nothing            | no        | yes         |
+ * | weir_reclaim_get_stats   | any     | wait-free (threads)  | nothing            | no        | no          |
+ * | weir_reclaim_flush       | any     | blocking             | readers, up to the deadline | no | no         |
+ */
+#ifndef WEIR_RECLAIM_H
+#define WEIR_RECLAIM_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <weir/status.h>
+
+WEIR_BEGIN_DECLS
+
+#define WEIR_RECLAIM_DEFAULT_BUDGET ((uint64_t)32 << 20) /* bytes */
+
+struct weir_reclaim_stats {
+	size_t struct_size;          /* set by the caller: sizeof(struct weir_reclaim_stats) */
+	uint64_t live_versions;      /* versions that exist: current, held or retired */
+	uint64_t retired_bytes;      /* replaced, not freed yet */
+	uint64_t peak_retired_bytes; /* the most there ever was of the line above */
+	uint64_t collections;        /* scans, each with its grace period */
+	uint64_t freed_objects;
+	uint64_t slot_misses; /* reads that found no free hazard slot, or met a writer, and took a reference instead */
+	uint64_t threads;     /* records: the most threads that used Weir at once */
+};
+
+/* Bytes that may wait to be freed before writers are made to wait; 0 restores the default. @since 0.1 */
+WEIR_API void weir_reclaim_set_budget(uint64_t bytes);
+WEIR_API uint64_t weir_reclaim_budget(void);
+
+/* Sums of per-thread counters: exact when no other thread is working. WEIR_INVALID_ARGUMENT (NULL, struct_size). @since 0.1 */
+WEIR_API enum weir_status weir_reclaim_get_stats(struct weir_reclaim_stats *stats);
+
+/*
+ * Frees all that can be freed, on behalf of every thread, until nothing is retired or deadline_ns passes.
+ * WEIR_DEADLINE_EXCEEDED: readers still hold something. WEIR_RESOURCE_EXHAUSTED: no memory for this thread's record. @since 0.1
+ */
+WEIR_API enum weir_status weir_reclaim_flush(uint64_t deadline_ns);
+
+WEIR_END_DECLS
+
+#endif

@@ -1,0 +1,20 @@
+/*
+ * futex.h - the two futex(2) calls that Weir sleeps and wakes with.
+ */
+#ifndef WEIRI_FUTEX_H
+#define WEIRI_FUTEX_H
+
+#include <stdint.h>
+
+#include "base/atomic.h"
+
+/*
+ * Sleeps while *word == expected, until woken or until deadline_ns (CLOCK_MONOTONIC, absolute; WEIR_NO_DEADLINE: for ever).
+ * May return early for no reason: callers look at their state again. Returns 0 when the deadline has passed, else 1.
+ */
+int weiri_futex_wait(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline_ns);
+
+/* Wakes up to `count` threads that sleep on word. Touches no memory: word may already be gone. */
+void weiri_futex_wake(_Atomic(uint32_t) *word, int count);
+
+#endif

@@ -1,0 +1,429 @@
+/*
+ * collect.c - the byte-budget collector.
+ *
+ * Algorithm. Each thread pushes what it retires on a stack of its own. When enough has gathered it begins a new era, runs the
+ * heavy fence, reads every record's interval and slots, and frees each object whose life [birth, death] meets no interval and
+ * that no slot names. Survivors go back on its stack. A stack is taken whole by one exchange, so any thread may collect for
+ * another: a writer over the budget takes everybody's, and an idle or ended thread's garbage is nobody's problem.
+ * The set of slots is a Bloom filter on the stack (no allocation); an object that it reports is looked for exactly.
+ *
+ * Invariants
+ *   I4  an object is on one stack, or in the hands of one collector
+ *   I5  every retired object is counted in retired_total, or in unreported_bytes of the record that retired it
+ * Pairs
+ *   P2  push(retire) -> take(collector): the object's fields and what it owns
+ *   F1, P1 of section.h
+ * Progress: collecting is lock-free: it never waits for a reader. Only admit() waits, and only when the budget is spent.
+ * Bound: see docs/memory.md; the terms are stated there and held by the stress scenario "memory".
+ */
+#include "reclaim/collect.h"
+
+#include <limits.h>
+#include <weir/reclaim.h>
+#include <weir/time.h>
+
+#include "base/futex.h"
+
+enum {
+	COLLECT_EVERY = 256,     /* objects */
+	COLLECT_SHARE = 8,       /* and budget / this, bytes */
+	REPORT_BYTES = 64 << 10, /* unreported bytes that a thread may hold back */
+	FILTER_BITS = 4096,
+	MAX_INTERVALS = 64
+};
+
+_Alignas(WEIRI_APART) _Atomic(uint64_t) weiri_era = 1;
+
+/* Bytes. Signed: another thread may free, and subtract, what its owner has not reported yet. */
+static _Alignas(WEIRI_APART) _Atomic(int64_t) retired_total;
+static _Atomic(int64_t) retired_peak;
+static _Alignas(WEIRI_APART) _Atomic(uint64_t) budget = WEIR_RECLAIM_DEFAULT_BUDGET;
+static _Atomic(uint32_t) memory_waiters; /* writers inside wait_for_memory() */
+static _Atomic(uint32_t) memory_freed;   /* futex word: changes when a waiter should look again */
+
+struct interval {
+	uint64_t lo, hi;
+};
+
+/* What readers held at one scan. */
+struct held {
+	size_t intervals;
+	struct interval interval[MAX_INTERVALS];
+	uint64_t filter[FILTER_BITS / 64];
+};
+
+static unsigned filter_bit(const void *object)
+{
+	/* Objects are 64-byte aligned; Fibonacci hashing spreads what is left. */
+	return (unsigned)((((uint64_t)(uintptr_t)object >> 6) * UINT64_C(0x9E3779B97F4A7C15)) >> 52);
+}
+
+static void hold_interval(struct held *held, uint64_t lo, uint64_t hi)
+{
+	struct interval *last = &held->interval[MAX_INTERVALS - 1];
+
+	if (held->intervals < MAX_INTERVALS) {
+		held->interval[held->intervals++] = (struct interval){lo, hi};
+		return;
+	}
+	/* More sections than we have room for: widen the last one, which only holds back more. */
+	last->lo = lo < last->lo ? lo : last->lo;
+	last->hi = hi > last->hi ? hi : last->hi;
+}
+
+static void hold_slots(struct held *held, _Atomic(void *) slots[], size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		/* [P1 acquire] pairs with weiri_slot_clear(). */
+		const void *object = weiri_load_acquire(&slots[i]);
+		unsigned bit = filter_bit(object);
+
+		if (object != NULL)
+			held->filter[bit / 64] |= UINT64_C(1) << (bit % 64);
+	}
+}
+
+static size_t snapshot_slots_used(struct weiri_record *record)
+{
+	/* [acquire] a slot below the mark is read after the mark; one above it is claimed after F1, hence after our fence. */
+	return weiri_load_acquire(&record->snapshot_used);
+}
+
+static void hold_record(struct held *held, struct weiri_record *record)
+{
+	/* [P1 acquire] pairs with leave. lo before hi, see enter; lo before the slots: a snapshot fills its slots inside its section. */
+	uint64_t lo = weiri_load_acquire(&record->lo);
+
+	if (lo != 0)
+		hold_interval(held, lo, weiri_load_acquire(&record->hi));
+	hold_slots(held, record->slots, WEIRI_SLOTS);
+	hold_slots(held, record->snapshot_slots, snapshot_slots_used(record));
+}
+
+static struct weiri_record *first_record(void)
+{
+	/* [acquire] pairs with publish() in record.c. */
+	return weiri_load_acquire(&weiri_records);
+}
+
+static void scan(struct held *held)
+{
+	*held = (struct held){0};
+	for (struct weiri_record *record = first_record(); record != NULL; record = record->next)
+		hold_record(held, record);
+}
+
+static int slots_name(_Atomic(void *) slots[], size_t count, const void *object)
+{
+	for (size_t i = 0; i < count; i++) {
+		/* [P1 acquire] pairs with weiri_slot_clear(). */
+		if (weiri_load_acquire(&slots[i]) == object)
+			return 1;
+	}
+	return 0;
+}
+
+/* The filter said yes: does a slot really name it? */
+static WEIRI_COLD int named_by_a_slot(const void *object)
+{
+	for (struct weiri_record *record = first_record(); record != NULL; record = record->next) {
+		if (slots_name(record->slots, WEIRI_SLOTS, object) ||
+		    slots_name(record->snapshot_slots, snapshot_slots_used(record), object))
+			return 1;
+	}
+	return 0;
+}
+
+static int is_held(const struct held *held, const struct weiri_retired *object)
+{
+	unsigned bit = filter_bit(object);
+
+	for (size_t i = 0; i < held->intervals; i++) {
+		if (object->birth <= held->interval[i].hi && held->interval[i].lo <= object->death)
+			return 1;
+	}
+	return (held->filter[bit / 64] >> (bit % 64) & 1) != 0 && named_by_a_slot(object);
+}
+
+/* -- stacks of retired objects ------------------------------------------------------------------------------------------------ */
+
+static void push(struct weiri_record *record, struct weiri_retired *first, struct weiri_retired *last)
+{
+	/* [relaxed] only the CAS counts. */
+	struct weiri_retired *top = weiri_load_relaxed(&record->retired);
+
+	do {
+		last->next = top;
+		/* [P2 release] pairs with take(). A popped node never returns to its place: stacks are only taken whole. */
+	} while (!weiri_cas_release(&record->retired, &top, first));
+}
+
+static struct weiri_retired *take(struct weiri_record *record)
+{
+	/* [relaxed] a look that spares the line. [P2 acquire] pairs with push(). */
+	return weiri_load_relaxed(&record->retired) != NULL ? weiri_exchange_acquire(&record->retired, NULL) : NULL;
+}
+
+/* -- the budget --------------------------------------------------------------------------------------------------------------- */
+
+static void note_peak(int64_t total)
+{
+	/* [relaxed] statistics. */
+	int64_t peak = weiri_load_relaxed(&retired_peak);
+
+	while (peak < total && !weiri_cas_relaxed(&retired_peak, &peak, total))
+		;
+}
+
+static void report(struct weiri_record *record)
+{
+	/* [relaxed] a sum; the objects travel by P2. */
+	int64_t more = (int64_t)record->unreported_bytes;
+
+	note_peak(weiri_fetch_add_relaxed(&retired_total, more) + more);
+	record->unreported_bytes = 0;
+}
+
+void weir_reclaim_set_budget(uint64_t bytes)
+{
+	/* [relaxed] a setting; a late reader collects a little later. */
+	weiri_store_relaxed(&budget, bytes != 0 ? bytes : WEIR_RECLAIM_DEFAULT_BUDGET);
+}
+
+uint64_t weir_reclaim_budget(void)
+{
+	/* [relaxed] a setting. */
+	return weiri_load_relaxed(&budget);
+}
+
+static uint64_t retired_bytes(void)
+{
+	/* [relaxed] a threshold or a statistic; a stale value only shifts the moment. */
+	int64_t total = weiri_load_relaxed(&retired_total);
+
+	return total > 0 ? (uint64_t)total : 0;
+}
+
+static int over_budget(void)
+{
+	return retired_bytes() > weir_reclaim_budget();
+}
+
+static void wake_all(void)
+{
+	/* [release] the memory freed, or the slot cleared, before a waiter that reads the new value looks again. */
+	weiri_fetch_add_release(&memory_freed, 1u);
+	weiri_futex_wake(&memory_freed, INT_MAX);
+}
+
+WEIRI_COLD void weiri_wake_memory_waiters(struct weiri_record *record)
+{
+	/* [relaxed] cleared before the wake: a poke that comes later is for a later scan. */
+	weiri_store_relaxed(&record->poke, 0u);
+	wake_all();
+}
+
+/* -- collecting --------------------------------------------------------------------------------------------------------------- */
+
+struct outcome {
+	uint64_t freed_bytes;
+	uint64_t kept;
+};
+
+/* Frees what of `list` is not held, pushes the rest back. */
+static struct outcome sort_out(struct weiri_record *record, struct weiri_retired *list, const struct held *held)
+{
+	struct outcome outcome = {0, 0};
+	struct weiri_retired *kept = NULL, *last_kept = NULL;
+	uint64_t freed = 0;
+
+	while (list != NULL) {
+		struct weiri_retired *object = list;
+
+		list = object->next;
+		if (is_held(held, object)) {
+			last_kept = last_kept != NULL ? last_kept : object;
+			object->next = kept;
+			kept = object;
+			outcome.kept++;
+			continue;
+		}
+		outcome.freed_bytes += object->bytes;
+		freed++;
+		object->reclaim(object);
+	}
+	if (kept != NULL)
+		push(record, kept, last_kept);
+	weiri_count(&record->freed, freed);
+	return outcome;
+}
+
+/* Appends `more` to `list`. */
+static struct weiri_retired *join(struct weiri_retired *list, struct weiri_retired *more)
+{
+	struct weiri_retired *last = more;
+
+	if (more == NULL)
+		return list;
+	while (last->next != NULL)
+		last = last->next;
+	last->next = list;
+	return more;
+}
+
+static struct weiri_retired *take_everybodys(void)
+{
+	struct weiri_retired *list = NULL;
+
+	for (struct weiri_record *record = first_record(); record != NULL; record = record->next)
+		list = join(list, take(record));
+	return list;
+}
+
+enum scope { MINE, EVERYBODYS };
+
+/* One collection. */
+static void collect(struct weiri_record *record, enum scope scope)
+{
+	struct held held;
+	struct outcome outcome;
+	struct weiri_retired *list;
+
+	if (record->collecting) /* a reclaim function retired something: the collection under way is enough */
+		return;
+	record->collecting = 1;
+	report(record);
+	list = scope == MINE ? take(record) : take_everybodys();
+	/* [seq_cst] I3: whoever enters from here on reserves a later era than any object of the list died in. */
+	weiri_fetch_add_seq_cst(&weiri_era, 1u);
+	if (list != NULL && weiri_fence_heavy()) { /* F1 */
+		scan(&held);
+	} else {
+		/* Nothing may be concluded: hold all eras. */
+		held = (struct held){0};
+		hold_interval(&held, 0, UINT64_MAX);
+	}
+	outcome = sort_out(record, list, &held);
+	record->retired_count = outcome.kept;
+	record->collect_at = outcome.kept + COLLECT_EVERY;
+	record->collecting = 0;
+	weiri_count(&record->collections, 1);
+	if (outcome.freed_bytes != 0) {
+		/* [relaxed] a sum. */
+		weiri_fetch_sub_relaxed(&retired_total, (int64_t)outcome.freed_bytes);
+		weiri_fence_light(); /* F1: a waiter counts itself, runs the heavy fence, and collects once more before it sleeps. */
+		if (weiri_load_relaxed(&memory_waiters) != 0)
+			wake_all();
+	}
+}
+
+void weiri_retire(struct weiri_record *record, struct weiri_retired *object)
+{
+	int large = object->bytes >= REPORT_BYTES;
+
+	/* [seq_cst] after the unlinking; see I1 in section.h. */
+	object->death = weiri_load_seq_cst(&weiri_era);
+	record->unreported_bytes += object->bytes;
+	record->retired_count++;
+	push(record, object, object);
+	if (record->unreported_bytes >= REPORT_BYTES)
+		report(record);
+	if (record->retired_count >= record->collect_at || (large && retired_bytes() > weir_reclaim_budget() / COLLECT_SHARE))
+		collect(record, MINE);
+}
+
+/* -- waiting for memory ------------------------------------------------------------------------------------------------------- */
+
+static void poke_everybody(void)
+{
+	for (struct weiri_record *record = first_record(); record != NULL; record = record->next)
+		/* [relaxed] a flag; the heavy fence of the collection that follows orders it (F1). */
+		weiri_store_relaxed(&record->poke, 1u);
+}
+
+/* How long a waiter sleeps before it looks again unasked: the end of a section wakes nobody. */
+static const uint64_t look_again_ns = 1000000;
+
+typedef int condition(void);
+
+static int ended(condition *holds, struct weiri_record *record)
+{
+	if (!holds())
+		return 1;
+	collect(record, EVERYBODYS);
+	return !holds();
+}
+
+/* Collects and sleeps while the condition holds, until the deadline. Returns whether it has ended. */
+static WEIRI_COLD int wait_while(condition *holds, struct weiri_record *record, uint64_t deadline_ns)
+{
+	int done = ended(holds, record);
+
+	/* [relaxed] counted before the heavy fence in collect(), F1. */
+	weiri_fetch_add_relaxed(&memory_waiters, 1u);
+	while (!done && weir_now_ns() < deadline_ns) {
+		/* [acquire] pairs with wake_all(). */
+		uint32_t seen = weiri_load_acquire(&memory_freed);
+		uint64_t until = weir_deadline_in(look_again_ns);
+
+		poke_everybody();
+		done = ended(holds, record);
+		if (!done)
+			(void)weiri_futex_wait(&memory_freed, seen, until < deadline_ns ? until : deadline_ns);
+	}
+	weiri_fetch_sub_relaxed(&memory_waiters, 1u);
+	return done;
+}
+
+enum weir_status weiri_reclaim_admit(struct weiri_record *record, uint64_t deadline_ns)
+{
+	if (WEIRI_LIKELY(!over_budget()) || wait_while(over_budget, record, deadline_ns))
+		return WEIR_OK;
+	return WEIR_RESOURCE_EXHAUSTED;
+}
+
+static int anything_retired(void)
+{
+	for (struct weiri_record *record = first_record(); record != NULL; record = record->next) {
+		/* [relaxed] a look; the collection takes it by P2. */
+		if (weiri_load_relaxed(&record->retired) != NULL)
+			return 1;
+	}
+	return 0;
+}
+
+enum weir_status weir_reclaim_flush(uint64_t deadline_ns)
+{
+	struct weiri_record *record = weiri_record_get();
+
+	if (record == NULL)
+		return WEIR_RESOURCE_EXHAUSTED;
+	return wait_while(anything_retired, record, deadline_ns) ? WEIR_OK : WEIR_DEADLINE_EXCEEDED;
+}
+
+/* -- statistics --------------------------------------------------------------------------------------------------------------- */
+
+enum weir_status weir_reclaim_get_stats(struct weir_reclaim_stats *stats)
+{
+	struct weir_reclaim_stats sum = {.struct_size = sizeof(sum)};
+	uint64_t created = 0, freed_versions = 0;
+
+	if (stats == NULL || stats->struct_size != sizeof(sum))
+		return WEIR_INVALID_ARGUMENT;
+	for (struct weiri_record *record = first_record(); record != NULL; record = record->next) {
+		/* [relaxed] statistics. Freed before created: the difference does not go below zero by a stale read. */
+		freed_versions += weiri_load_relaxed(&record->freed_versions);
+		sum.freed_objects += weiri_load_relaxed(&record->freed);
+		sum.collections += weiri_load_relaxed(&record->collections);
+		sum.slot_misses += weiri_load_relaxed(&record->slot_misses);
+		sum.threads++;
+	}
+	for (struct weiri_record *record = first_record(); record != NULL; record = record->next)
+		created += weiri_load_relaxed(&record->created);
+	sum.live_versions = created - freed_versions;
+	sum.retired_bytes = retired_bytes();
+	/* [relaxed] statistics. */
+	sum.peak_retired_bytes = (uint64_t)weiri_load_relaxed(&retired_peak);
+	*stats = sum;
+	return WEIR_OK;
+}

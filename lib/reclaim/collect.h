@@ -1,0 +1,46 @@
+/*
+ * collect.h - retiring objects, and freeing them when no reader can reach them any more.
+ */
+#ifndef WEIRI_RECLAIM_COLLECT_H
+#define WEIRI_RECLAIM_COLLECT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <weir/status.h>
+
+#include "reclaim/section.h"
+
+/* Embedded first in every reclaimable object. */
+struct weiri_retired {
+	struct weiri_retired *next;
+	void (*reclaim)(struct weiri_retired *object); /* frees it; on any thread, outside of sections */
+	uint64_t birth;                                /* era, set before the object is published */
+	uint64_t death;                                /* era, set by weiri_retire */
+	size_t bytes;                                  /* what it counts for in the budget */
+};
+
+/* Before the object is published: its birth era and how to free it. */
+static inline void weiri_retired_init(struct weiri_retired *object, size_t bytes,
+                                      void (*reclaim)(struct weiri_retired *object))
+{
+	object->next = NULL;
+	object->reclaim = reclaim;
+	/* [seq_cst] before publication; see I1 in section.h. */
+	object->birth = weiri_load_seq_cst(&weiri_era);
+	object->death = 0;
+	object->bytes = bytes;
+}
+
+/*
+ * Hands over an object that no new section can reach. Not inside a section. Collects when enough has gathered. Lock-free; runs
+ * reclaim functions of objects that are free to go.
+ */
+void weiri_retire(struct weiri_record *record, struct weiri_retired *object);
+
+/*
+ * Before a write that will retire something: WEIR_OK at once while the process is within its budget; otherwise collects, waits for
+ * readers until deadline_ns, and says WEIR_RESOURCE_EXHAUSTED when that passed.
+ */
+enum weir_status weiri_reclaim_admit(struct weiri_record *record, uint64_t deadline_ns);
+
+#endif

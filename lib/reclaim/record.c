@@ -1,0 +1,114 @@
+/*
+ * record.c - registering, adopting and giving up records; fork.
+ *
+ * Pairs
+ *   P1  publish(register) -> walk(collector): a listed record is initialized
+ *   P2  give_up(thread exit) -> adopt(register): what the last owner wrote is seen by the next
+ *
+ * Progress: registering is lock-free apart from its allocation; it happens once a thread.
+ */
+#include "reclaim/record.h"
+
+#include <pthread.h>
+#include <stddef.h>
+
+#include "base/asymmetric.h"
+#include "base/memory.h"
+
+WEIRI_TLS struct weiri_record *weiri_record_mine;
+_Atomic(struct weiri_record *) weiri_records;
+
+static pthread_once_t process_once = PTHREAD_ONCE_INIT;
+static pthread_key_t exit_key;
+static int exit_key_made;
+
+/* The thread ends. A later destructor that uses Weir again registers again, and pthreads calls us again. */
+static void give_up(void *record_pointer)
+{
+	struct weiri_record *record = record_pointer;
+
+	weiri_record_mine = NULL;
+	/* [P2 release] pairs with adopt(). */
+	weiri_store_release(&record->in_use, 0u);
+}
+
+/*
+ * Only the forking thread lives on. The sections of the others are over; their handles may have been passed to us, so their
+ * slots stay. Their retired lists are atomic stacks, whole at every instant.
+ */
+static void after_fork_in_child(void)
+{
+	/* [relaxed] there is one thread. */
+	struct weiri_record *record = weiri_load_relaxed(&weiri_records);
+
+	weiri_fence_after_fork();
+	for (; record != NULL; record = record->next) {
+		if (record == weiri_record_mine)
+			continue;
+		weiri_store_relaxed(&record->lo, 0u);
+		weiri_store_relaxed(&record->picking, 0u);
+		weiri_store_relaxed(&record->in_use, 0u);
+		record->collecting = 0;
+	}
+}
+
+static void prepare_process(void)
+{
+	weiri_fence_setup();
+	exit_key_made = pthread_key_create(&exit_key, give_up) == 0;
+	(void)pthread_atfork(NULL, NULL, after_fork_in_child);
+}
+
+static struct weiri_record *adopt(void)
+{
+	/* [P1 acquire] pairs with publish(). */
+	struct weiri_record *record = weiri_load_acquire(&weiri_records);
+
+	for (; record != NULL; record = record->next) {
+		uint32_t vacant = 0;
+
+		/* [relaxed] a look before the CAS; [P2 acquire] pairs with give_up(). */
+		if (weiri_load_relaxed(&record->in_use) == 0 && weiri_cas_acquire(&record->in_use, &vacant, 1u))
+			return record;
+	}
+	return NULL;
+}
+
+static void publish(struct weiri_record *record)
+{
+	/* [relaxed] only the CAS below counts. */
+	struct weiri_record *head = weiri_load_relaxed(&weiri_records);
+
+	do {
+		record->next = head;
+		/* [P1 release] pairs with every walk of the list. */
+	} while (!weiri_cas_release(&weiri_records, &head, record));
+}
+
+static struct weiri_record *make(void)
+{
+	struct weiri_record *record =
+		weiri_allocate_zeroed(weir_default_allocator(), sizeof(*record), alignof(struct weiri_record));
+
+	if (record == NULL)
+		return NULL;
+	/* [relaxed] not listed yet. */
+	weiri_store_relaxed(&record->in_use, 1u);
+	publish(record);
+	return record;
+}
+
+WEIRI_COLD struct weiri_record *weiri_record_register(void)
+{
+	struct weiri_record *record;
+
+	(void)pthread_once(&process_once, prepare_process);
+	record = adopt();
+	if (record == NULL)
+		record = make();
+	/* Without a key, or without room for its value, the record would never be given up: a leak, but a safe one. */
+	if (record != NULL && exit_key_made)
+		(void)pthread_setspecific(exit_key, record);
+	weiri_record_mine = record;
+	return record;
+}

@@ -1,0 +1,86 @@
+/*
+ * record.h - what a thread shows to collectors: hazard slots, a reserved interval of eras, its retired objects.
+ *
+ * A record is found through one thread-local pointer, made at a thread's first use of Weir, given up when the thread ends, and
+ * then adopted by the next new thread. Records are never freed, so a scan needs no protection of its own, and a handle may
+ * outlive the thread that took it: its slot stays occupied in a record that others adopt around it.
+ */
+#ifndef WEIRI_RECLAIM_RECORD_H
+#define WEIRI_RECLAIM_RECORD_H
+
+#include <stdalign.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "base/compiler.h"
+
+struct weiri_retired;
+
+enum {
+	WEIRI_SLOTS = 8,           /* hazard slots for single reads */
+	WEIRI_SNAPSHOT_SLOTS = 64, /* and for snapshots */
+	WEIRI_RECORD_SIZE = 1024   /* and its alignment: a slot's address tells its record */
+};
+
+struct weiri_record {
+	/* Owner, and whoever releases a handle that was passed on. Read by collectors. */
+	alignas(WEIRI_RECORD_SIZE) _Atomic(void *) slots[WEIRI_SLOTS];
+
+	/* Owner only; read by collectors. lo is 0 outside of a section. */
+	alignas(WEIRI_LINE) _Atomic(uint64_t) lo;
+	_Atomic(uint64_t) hi;
+	_Atomic(uint32_t) snapshot_used; /* slots from here up were never used */
+	_Atomic(uint32_t) picking;       /* a slot is being picked: a signal handler must take a reference instead */
+	/* Set by a writer that waits for memory, cleared by the owner. On the owner's line because every release reads it. */
+	_Atomic(uint32_t) poke;
+
+	/* Owner pushes, any collector takes all. */
+	alignas(WEIRI_LINE) _Atomic(struct weiri_retired *) retired;
+	_Atomic(uint32_t) in_use;
+	uint32_t collecting;        /* owner: a collection is under way on this thread */
+	uint64_t retired_count;     /* owner: pushed since the last collection, plus survivors */
+	uint64_t collect_at;        /* owner: retired_count that starts the next collection */
+	uint64_t unreported_bytes;  /* owner: retired here, not yet added to the process's total */
+	struct weiri_record *next;  /* constant once listed */
+
+	/* Owner writes, statistics read. */
+	alignas(WEIRI_LINE) _Atomic(uint64_t) created;
+	_Atomic(uint64_t) freed;
+	_Atomic(uint64_t) freed_versions;
+	_Atomic(uint64_t) collections;
+	_Atomic(uint64_t) slot_misses;
+
+	alignas(WEIRI_LINE) _Atomic(void *) snapshot_slots[WEIRI_SNAPSHOT_SLOTS];
+};
+
+_Static_assert(sizeof(struct weiri_record) == WEIRI_RECORD_SIZE, "a slot's address must tell its record");
+
+extern WEIRI_TLS struct weiri_record *weiri_record_mine;
+extern _Atomic(struct weiri_record *) weiri_records;
+
+/* Registers this thread. NULL when there is no memory. */
+struct weiri_record *weiri_record_register(void);
+
+/* This thread's record, registering it when it has none; NULL when there is no memory. */
+static inline struct weiri_record *weiri_record_get(void)
+{
+	struct weiri_record *record = weiri_record_mine;
+
+	return WEIRI_LIKELY(record != NULL) ? record : weiri_record_register();
+}
+
+/* The record that a slot lies in. */
+static inline struct weiri_record *weiri_record_of(void *slot)
+{
+	return (struct weiri_record *)((uintptr_t)slot & ~(uintptr_t)(WEIRI_RECORD_SIZE - 1));
+}
+
+/* Adds to a counter that only this thread writes: a plain add, atomic for its readers. */
+static inline void weiri_count(_Atomic(uint64_t) *counter, uint64_t more)
+{
+	/* [relaxed] statistics; no data travels with them. */
+	weiri_store_relaxed(counter, weiri_load_relaxed(counter) + more);
+}
+
+#endif
