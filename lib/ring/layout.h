@@ -1,0 +1,64 @@
+/*
+ * layout.h - the memory of a ring, shared by its two slot formats.
+ */
+#ifndef WEIRI_RING_LAYOUT_H
+#define WEIRI_RING_LAYOUT_H
+
+#include <weir/ring.h>
+
+#include "base/atomic.h"
+#include "base/compiler.h"
+#include "base/memory.h"
+
+/* In tail_hint: no enqueue that reads it goes on. */
+#define WEIRI_RING_CLOSED (UINT64_C(1) << 63)
+
+struct weir_ring {
+	/* Constant. */
+	size_t capacity;
+	size_t mask;          /* capacity - 1 when that is a power of two, else 0 */
+	unsigned shift;       /* log2 of capacity when that is a power of two */
+	unsigned cell_bits;   /* LTQ64: low bits of a slot's word that number a cell */
+	enum weir_ring_format format;
+	size_t memory_size;   /* of this allocation */
+	void *slots;
+	_Atomic(uint64_t) *cells; /* LTQ64 */
+	void *spares;             /* LTQ64 */
+	weir_allocator allocator;
+
+	/* Producers; closers. */
+	WEIRI_ALIGNED_APART _Atomic(uint64_t) tail_hint;
+	/* Consumers. */
+	WEIRI_ALIGNED_APART _Atomic(uint64_t) head_hint;
+	WEIRI_ALIGNED_APART char end[];
+};
+
+/* What a dequeue does when it finds a closed ring empty. */
+enum weiri_ring_at_end {
+	WEIRI_RING_SEAL,  /* bury the first free ticket, so that the end is final */
+	WEIRI_RING_LEAVE  /* answer WEIR_WOULD_BLOCK: admitted enqueues are still to come */
+};
+
+/* The operations of a format. `closed` enqueues are refused unless `admitted`. */
+struct weiri_ring_ops {
+	size_t (*enqueue)(weir_ring *ring, const uint64_t values[], size_t count, int admitted, enum weir_status *status);
+	size_t (*dequeue)(weir_ring *ring, uint64_t values[], size_t count, enum weiri_ring_at_end at_end, enum weir_status *status);
+	size_t (*size)(const weir_ring *ring);
+};
+
+enum weir_status weiri_ltq16_enqueue(weir_ring *ring, uint64_t value);
+enum weir_status weiri_ltq16_dequeue(weir_ring *ring, uint64_t *value);
+enum weir_status weiri_ltq64_enqueue(weir_ring *ring, uint64_t value);
+enum weir_status weiri_ltq64_dequeue(weir_ring *ring, uint64_t *value);
+extern const struct weiri_ring_ops weiri_ltq16_ops;
+extern const struct weiri_ring_ops weiri_ltq64_ops;
+
+/* 1 when this machine has LTQ16. */
+int weiri_ltq16_available(void);
+size_t weiri_ltq16_slots_size(size_t capacity);
+
+/* Bytes of slots, cells and spares; sets the ring's pointers into `memory` when that is not NULL, and the first contents. */
+size_t weiri_ltq64_slots_size(size_t capacity);
+void weiri_ltq64_init(weir_ring *ring, void *memory);
+
+#endif

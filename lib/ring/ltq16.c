@@ -1,0 +1,167 @@
+/*
+ * ltq16.c - LTQ with 16-byte slots {state, value}: one CAS16 to enqueue, one CAS64 to dequeue.
+ *
+ * Mixed sizes. ISO C knows no object that is accessed atomically both as 16 bytes and as its two halves; this file does it, and no
+ * other. What it relies on, beside the compiler's keeping the accesses apart as written: on x86-64 a locked cmpxchg16b and a locked
+ * cmpxchg or a plain 8-byte load of a half of the same 16-byte aligned object are ordered like accesses of one size, because all lie in
+ * one cache line and the lock is on the line. Processors with AVX document the same for plain 16-byte accesses; only the halves are
+ * read here. Where there is no such instruction the file compiles to nothing but weiri_ltq16_available() = 0, and LTQ64 serves.
+ * The CAS16 is __sync_bool_compare_and_swap: inlined with -mcx16, a full barrier, and understood by ThreadSanitizer, which
+ * inline assembly is not.
+ */
+#include "ring/walk.h"
+
+#if defined(__x86_64__) && defined(__GCC_HAVE_SYNC_COMPARE_AND_SWAP_16)
+
+struct slot {
+	_Alignas(16) _Atomic(uint64_t) state;
+	_Atomic(uint64_t) value;
+};
+
+/* The slot as one object; may_alias because its halves are accessed as what they are. */
+__extension__ typedef unsigned __int128 __attribute__((may_alias)) whole;
+
+static WEIRI_ALWAYS_INLINE struct slot *slot_at(const weir_ring *ring, size_t index)
+{
+	return (struct slot *)ring->slots + index;
+}
+
+static WEIRI_ALWAYS_INLINE whole join(uint64_t state, uint64_t value)
+{
+	return (whole)value << 64 | state;
+}
+
+static WEIRI_ALWAYS_INLINE struct look look(const weir_ring *ring, size_t index)
+{
+	const struct slot *slot = slot_at(ring, index);
+	/* [P1, P2 acquire] pairs with fill() and drain(). */
+	uint64_t state = weiri_load_acquire(&slot->state);
+
+	/* [relaxed] belongs to `state` if a CAS from that succeeds: a value changes only together with its state. */
+	return (struct look){state, state, weiri_load_relaxed(&slot->value)};
+}
+
+static WEIRI_ALWAYS_INLINE int fill(weir_ring *ring, size_t index, const struct look *seen, uint64_t value)
+{
+	/* [P1 release, full barrier] pairs with look(). */
+	return __sync_bool_compare_and_swap((whole *)(void *)slot_at(ring, index), join(seen->state, seen->value),
+	                                    join(seen->state + 1, value));
+}
+
+static WEIRI_ALWAYS_INLINE int drain(weir_ring *ring, size_t index, const struct look *seen, uint64_t *value)
+{
+	uint64_t state = seen->state;
+
+	/* [P2 release] pairs with look(): the value has been read. Acquire for I3: later tickets are seen no older than this. */
+	if (!weiri_cas_acq_rel(&slot_at(ring, index)->state, &state, state + 1))
+		return 0;
+	*value = seen->value;
+	return 1;
+}
+
+static WEIRI_ALWAYS_INLINE int bury(weir_ring *ring, size_t index, const struct look *seen)
+{
+	uint64_t state = seen->state;
+
+	/* [acq_rel] the end of the ring comes after all that it held. */
+	return weiri_cas_acq_rel(&slot_at(ring, index)->state, &state, STATE_TOMB);
+}
+
+static const struct slot_format format = {look, fill, drain, bury};
+
+static size_t enqueue(weir_ring *ring, const uint64_t values[], size_t count, int admitted, enum weir_status *status)
+{
+	return walk_enqueue(ring, &format, values, count, admitted, status);
+}
+
+static size_t dequeue(weir_ring *ring, uint64_t values[], size_t count, enum weiri_ring_at_end at_end, enum weir_status *status)
+{
+	return walk_dequeue(ring, &format, values, count, at_end, status);
+}
+
+static size_t size(const weir_ring *ring)
+{
+	return walk_size(ring, &format);
+}
+
+const struct weiri_ring_ops weiri_ltq16_ops = {enqueue, dequeue, size};
+
+enum weir_status weiri_ltq16_enqueue(weir_ring *ring, uint64_t value)
+{
+	enum weir_status status;
+
+	(void)walk_enqueue(ring, &format, &value, 1, 0, &status);
+	return status;
+}
+
+enum weir_status weiri_ltq16_dequeue(weir_ring *ring, uint64_t *value)
+{
+	enum weir_status status;
+
+	(void)walk_dequeue(ring, &format, value, 1, WEIRI_RING_SEAL, &status);
+	return status;
+}
+
+int weiri_ltq16_available(void)
+{
+	return 1;
+}
+
+size_t weiri_ltq16_slots_size(size_t capacity)
+{
+	return capacity * sizeof(struct slot);
+}
+
+#else
+
+int weiri_ltq16_available(void)
+{
+	return 0;
+}
+
+size_t weiri_ltq16_slots_size(size_t capacity)
+{
+	(void)capacity;
+	return 0;
+}
+
+static size_t none(weir_ring *ring, enum weir_status *status)
+{
+	(void)ring;
+	*status = WEIR_UNIMPLEMENTED;
+	return 0;
+}
+
+static size_t enqueue(weir_ring *ring, const uint64_t values[], size_t count, int admitted, enum weir_status *status)
+{
+	(void)values, (void)count, (void)admitted;
+	return none(ring, status);
+}
+
+static size_t dequeue(weir_ring *ring, uint64_t values[], size_t count, enum weiri_ring_at_end at_end, enum weir_status *status)
+{
+	(void)values, (void)count, (void)at_end;
+	return none(ring, status);
+}
+
+static size_t size(const weir_ring *ring)
+{
+	(void)ring;
+	return 0;
+}
+
+const struct weiri_ring_ops weiri_ltq16_ops = {enqueue, dequeue, size};
+
+enum weir_status weiri_ltq16_enqueue(weir_ring *ring, uint64_t value)
+{
+	(void)ring, (void)value;
+	return WEIR_UNIMPLEMENTED;
+}
+
+enum weir_status weiri_ltq16_dequeue(weir_ring *ring, uint64_t *value)
+{
+	(void)ring, (void)value;
+	return WEIR_UNIMPLEMENTED;
+}
+
+#endif

@@ -1,0 +1,176 @@
+/*
+ * ltq64.c - LTQ with single-width C11 atomics: a slot's word holds the state and the number of a cell, the cell holds the value.
+ *
+ * An enqueue writes its value into a spare cell that is its own, then CASes the slot from {free, cell x} to {full, its cell}, and
+ * x becomes the spare. A dequeue reads the cell, then CASes the slot to {free in the next lap, same cell}. There are capacity +
+ * SPARES cells; a thread borrows a spare for the length of one enqueue by exchanging its place for NONE.
+ *
+ * Invariants
+ *   C1  each cell is named by exactly one slot, or one place of spares, or one enqueue under way
+ *   C2  a cell is written only by the enqueue that holds it as its spare
+ *   C3  what a dequeue reads from a cell belongs to the state it saw if its CAS from that succeeds: by C1 the cell left the slot only
+ *       with a change of the word
+ * Pairs: P1, P2 of walk.h through the slot's word; P5 give back(spare) -> borrow(spare): the cell is finished with.
+ * Progress: lock-free as long as fewer than SPARES threads are stopped inside an enqueue at once; beyond that an enqueue waits for
+ *   a spare. LTQ16 has no such limit.
+ */
+#include "ring/walk.h"
+
+enum { SPARES = 64, NO_CELL = -1 };
+
+/* A line each: a place is exchanged twice by every enqueue. */
+struct spare {
+	_Alignas(WEIRI_LINE) _Atomic(int64_t) cell;
+};
+
+static WEIRI_TLS char thread_mark; /* its address differs from thread to thread */
+
+static WEIRI_ALWAYS_INLINE _Atomic(uint64_t) *word_at(const weir_ring *ring, size_t index)
+{
+	return (_Atomic(uint64_t) *)ring->slots + index;
+}
+
+static WEIRI_ALWAYS_INLINE uint64_t join(const weir_ring *ring, uint64_t state, uint64_t cell)
+{
+	return state << ring->cell_bits | cell;
+}
+
+static WEIRI_ALWAYS_INLINE uint64_t cell_of(const weir_ring *ring, uint64_t word)
+{
+	return word & ((UINT64_C(1) << ring->cell_bits) - 1);
+}
+
+/* TOMB in a word: all bits of the state. No state comes near it. */
+static WEIRI_ALWAYS_INLINE uint64_t tomb_word(const weir_ring *ring)
+{
+	return UINT64_MAX << ring->cell_bits;
+}
+
+static WEIRI_ALWAYS_INLINE struct look look(const weir_ring *ring, size_t index)
+{
+	/* [P1, P2 acquire] pairs with fill() and drain(). */
+	uint64_t word = weiri_load_acquire(word_at(ring, index));
+
+	if (WEIRI_UNLIKELY((word | ~tomb_word(ring)) == UINT64_MAX))
+		return (struct look){STATE_TOMB, word, 0};
+	return (struct look){word >> ring->cell_bits, word, 0};
+}
+
+static int64_t borrow(weir_ring *ring, struct spare **place)
+{
+	struct spare *spares = ring->spares;
+	size_t start = ((uintptr_t)&thread_mark >> 6) * UINT64_C(0x9E3779B97F4A7C15) >> 58;
+
+	_Static_assert(SPARES == 1 << (64 - 58), "the hash must cover the places");
+	for (size_t i = start;; i++) {
+		*place = &spares[i % SPARES];
+		/* [relaxed] a look that spares the line. */
+		if (weiri_load_relaxed(&(*place)->cell) != NO_CELL) {
+			/* [P5 acquire] pairs with give_back(). */
+			int64_t cell = weiri_exchange_acquire(&(*place)->cell, NO_CELL);
+
+			if (cell != NO_CELL)
+				return cell;
+		}
+		weiri_pause();
+	}
+}
+
+static void give_back(struct spare *place, int64_t cell)
+{
+	/* [P5 release] pairs with borrow(). Nobody else writes a place that holds NO_CELL. */
+	weiri_store_release(&place->cell, cell);
+}
+
+static WEIRI_ALWAYS_INLINE int fill(weir_ring *ring, size_t index, const struct look *seen, uint64_t value)
+{
+	struct spare *place;
+	int64_t cell = borrow(ring, &place);
+	uint64_t word = seen->raw;
+	int filled;
+
+	/* [relaxed] C2; published by the CAS. A slow dequeue may still read it, and will fail (C3). */
+	weiri_store_relaxed(&ring->cells[cell], value);
+	/* [P1 release] pairs with look(). Acquire: the cell that we get was drained before. */
+	filled = weiri_cas_acq_rel(word_at(ring, index), &word, join(ring, seen->state + 1, (uint64_t)cell));
+	give_back(place, filled ? (int64_t)cell_of(ring, seen->raw) : cell);
+	return filled;
+}
+
+static WEIRI_ALWAYS_INLINE int drain(weir_ring *ring, size_t index, const struct look *seen, uint64_t *value)
+{
+	uint64_t cell = cell_of(ring, seen->raw), word = seen->raw;
+	/* [relaxed] P1 through the word; valid if the CAS succeeds (C3). */
+	uint64_t held = weiri_load_relaxed(&ring->cells[cell]);
+
+	/* [P2 release] pairs with look(): the cell has been read. Acquire for I3. */
+	if (!weiri_cas_acq_rel(word_at(ring, index), &word, join(ring, seen->state + 1, cell)))
+		return 0;
+	*value = held;
+	return 1;
+}
+
+static WEIRI_ALWAYS_INLINE int bury(weir_ring *ring, size_t index, const struct look *seen)
+{
+	uint64_t word = seen->raw;
+
+	/* [acq_rel] the end of the ring comes after all that it held. */
+	return weiri_cas_acq_rel(word_at(ring, index), &word, tomb_word(ring) | cell_of(ring, seen->raw));
+}
+
+static const struct slot_format format = {look, fill, drain, bury};
+
+static size_t enqueue(weir_ring *ring, const uint64_t values[], size_t count, int admitted, enum weir_status *status)
+{
+	return walk_enqueue(ring, &format, values, count, admitted, status);
+}
+
+static size_t dequeue(weir_ring *ring, uint64_t values[], size_t count, enum weiri_ring_at_end at_end, enum weir_status *status)
+{
+	return walk_dequeue(ring, &format, values, count, at_end, status);
+}
+
+static size_t size(const weir_ring *ring)
+{
+	return walk_size(ring, &format);
+}
+
+const struct weiri_ring_ops weiri_ltq64_ops = {enqueue, dequeue, size};
+
+enum weir_status weiri_ltq64_enqueue(weir_ring *ring, uint64_t value)
+{
+	enum weir_status status;
+
+	(void)walk_enqueue(ring, &format, &value, 1, 0, &status);
+	return status;
+}
+
+enum weir_status weiri_ltq64_dequeue(weir_ring *ring, uint64_t *value)
+{
+	enum weir_status status;
+
+	(void)walk_dequeue(ring, &format, value, 1, WEIRI_RING_SEAL, &status);
+	return status;
+}
+
+size_t weiri_ltq64_slots_size(size_t capacity)
+{
+	return (SPARES * sizeof(struct spare)) + (2 * capacity + SPARES) * sizeof(uint64_t);
+}
+
+void weiri_ltq64_init(weir_ring *ring, void *memory)
+{
+	struct spare *spares = memory;
+	_Atomic(uint64_t) *words = (_Atomic(uint64_t) *)(void *)(spares + SPARES);
+
+	while (UINT64_C(1) << ring->cell_bits < ring->capacity + SPARES)
+		ring->cell_bits++;
+	ring->spares = spares;
+	ring->slots = words;
+	ring->cells = words + ring->capacity;
+	/* [relaxed] not published. Slot i begins with cell i, place k of spares with cell capacity + k. */
+	for (size_t i = 0; i < ring->capacity; i++)
+		weiri_store_relaxed(&words[i], i);
+	for (size_t k = 0; k < SPARES; k++)
+		weiri_store_relaxed(&spares[k].cell, (int64_t)(ring->capacity + k));
+}

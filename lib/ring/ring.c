@@ -1,0 +1,143 @@
+/*
+ * ring.c - the public face of the ring: creating, and choosing the format.
+ */
+#include "ring/ring.h"
+
+#include "base/error.h"
+
+static enum weir_status check_options(size_t capacity, const struct weir_ring_options *options, weir_ring **out)
+{
+	if (out == NULL || capacity == 0 || capacity > WEIR_RING_MAX_CAPACITY)
+		return WEIR_INVALID_ARGUMENT;
+	if (options == NULL)
+		return WEIR_OK;
+	if (options->struct_size != sizeof(*options) || options->flags != 0 || options->format > WEIR_RING_FORMAT_LTQ64)
+		return WEIR_INVALID_ARGUMENT;
+	return options->format == WEIR_RING_FORMAT_LTQ16 && !weiri_ltq16_available() ? WEIR_UNIMPLEMENTED : WEIR_OK;
+}
+
+static enum weir_ring_format choose_format(const struct weir_ring_options *options)
+{
+	if (options != NULL && options->format != WEIR_RING_FORMAT_BEST)
+		return options->format;
+	return weiri_ltq16_available() ? WEIR_RING_FORMAT_LTQ16 : WEIR_RING_FORMAT_LTQ64;
+}
+
+static int is_power_of_two(size_t capacity)
+{
+	return (capacity & (capacity - 1)) == 0;
+}
+
+enum weir_status weir_ring_create(size_t capacity, const struct weir_ring_options *options, weir_ring **out)
+{
+	enum weir_status status = check_options(capacity, options, out);
+	enum weir_ring_format format = choose_format(options);
+	weir_allocator allocator = weiri_allocator_or_default(options != NULL ? options->allocator : NULL);
+	size_t size;
+	weir_ring *ring;
+
+	if (status != WEIR_OK)
+		return status;
+	size = sizeof(*ring) + (format == WEIR_RING_FORMAT_LTQ16 ? weiri_ltq16_slots_size(capacity)
+	                                                         : weiri_ltq64_slots_size(capacity));
+	ring = weiri_allocate_zeroed(&allocator, size, WEIRI_APART);
+	if (ring == NULL)
+		return WEIR_RESOURCE_EXHAUSTED;
+	ring->capacity = capacity;
+	ring->format = format;
+	ring->memory_size = size;
+	ring->allocator = allocator;
+	if (capacity > 1 && is_power_of_two(capacity)) {
+		ring->mask = capacity - 1;
+		ring->shift = (unsigned)__builtin_ctzl(capacity);
+	}
+	ring->slots = ring->end; /* LTQ16: all slots zero, which is free for lap 0 */
+	if (format == WEIR_RING_FORMAT_LTQ64)
+		weiri_ltq64_init(ring, ring->end);
+	*out = ring;
+	return WEIR_OK;
+}
+
+void weir_ring_destroy(weir_ring *ring)
+{
+	if (ring != NULL) {
+		weir_allocator allocator = ring->allocator;
+
+		weiri_release(&allocator, ring, ring->memory_size, WEIRI_APART);
+	}
+}
+
+enum weir_status weir_ring_try_enqueue(weir_ring *ring, uint64_t value)
+{
+	if (WEIRI_UNLIKELY(ring == NULL))
+		return WEIR_INVALID_ARGUMENT;
+	return WEIRI_LIKELY(ring->format == WEIR_RING_FORMAT_LTQ16) ? weiri_ltq16_enqueue(ring, value)
+	                                                            : weiri_ltq64_enqueue(ring, value);
+}
+
+enum weir_status weir_ring_try_dequeue(weir_ring *ring, uint64_t *value)
+{
+	if (WEIRI_UNLIKELY(ring == NULL || value == NULL))
+		return WEIR_INVALID_ARGUMENT;
+	return WEIRI_LIKELY(ring->format == WEIR_RING_FORMAT_LTQ16) ? weiri_ltq16_dequeue(ring, value)
+	                                                            : weiri_ltq64_dequeue(ring, value);
+}
+
+enum weir_status weir_ring_try_enqueue_many(weir_ring *ring, const uint64_t values[], size_t count, size_t *done)
+{
+	enum weir_status status;
+
+	if (ring == NULL || done == NULL || (values == NULL && count != 0))
+		return WEIR_INVALID_ARGUMENT;
+	*done = weiri_ring_ops_of(ring)->enqueue(ring, values, count, 0, &status);
+	return *done != 0 || count == 0 ? WEIR_OK : status;
+}
+
+enum weir_status weir_ring_try_dequeue_many(weir_ring *ring, uint64_t values[], size_t count, size_t *done)
+{
+	enum weir_status status;
+
+	if (ring == NULL || done == NULL || (values == NULL && count != 0))
+		return WEIR_INVALID_ARGUMENT;
+	*done = weiri_ring_dequeue(ring, values, count, WEIRI_RING_SEAL, &status);
+	return *done != 0 || count == 0 ? WEIR_OK : status;
+}
+
+size_t weiri_ring_enqueue_admitted(weir_ring *ring, const uint64_t values[], size_t count, enum weir_status *status)
+{
+	return weiri_ring_ops_of(ring)->enqueue(ring, values, count, 1, status);
+}
+
+size_t weiri_ring_dequeue(weir_ring *ring, uint64_t values[], size_t count, enum weiri_ring_at_end at_end,
+                          enum weir_status *status)
+{
+	return weiri_ring_ops_of(ring)->dequeue(ring, values, count, at_end, status);
+}
+
+void weir_ring_close(weir_ring *ring)
+{
+	if (ring != NULL)
+		/* [P3 release] see walk.h. */
+		(void)weiri_fetch_or_acq_rel(&ring->tail_hint, WEIRI_RING_CLOSED);
+}
+
+int weir_ring_closed(const weir_ring *ring)
+{
+	/* [P3 acquire] pairs with weir_ring_close(). */
+	return ring != NULL && (weiri_load_acquire(&ring->tail_hint) & WEIRI_RING_CLOSED) != 0;
+}
+
+size_t weir_ring_capacity(const weir_ring *ring)
+{
+	return ring != NULL ? ring->capacity : 0;
+}
+
+size_t weir_ring_size_approx(const weir_ring *ring)
+{
+	return ring != NULL ? weiri_ring_ops_of(ring)->size(ring) : 0;
+}
+
+enum weir_ring_format weir_ring_format(const weir_ring *ring)
+{
+	return ring != NULL ? ring->format : WEIR_RING_FORMAT_BEST;
+}
