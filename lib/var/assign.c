@@ -1,0 +1,200 @@
+/*
+ * assign.c - single writes: assign, compare_assign, update.
+ */
+#include "base/error.h"
+#include "tensor/elementwise.h"
+#include "var/hold.h"
+#include "var/install.h"
+
+/* A version that takes its own reference of value, or NULL with the failure in *error. */
+static struct weiri_version *prepare(struct weiri_record *record, const weir_var *var, weir_tensor *value, weir_error *error)
+{
+	struct weiri_version *version = weiri_version_create(record, &var->allocator, value);
+
+	if (version == NULL)
+		(void)weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "variable \"%s\": no memory for a version", var->name);
+	else
+		(void)weir_tensor_retain(value);
+	return version;
+}
+
+static enum weir_status assign(weir_var *var, uint64_t expected, weir_tensor *value, uint64_t deadline_ns, uint64_t *number,
+                               weir_error *error)
+{
+	struct weiri_record *record;
+	struct weiri_version *version;
+	enum weir_status status;
+
+	if (var == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable is NULL");
+	status = weiri_var_check(var, value, error);
+	if (status == WEIR_OK)
+		status = weiri_write_admit(var, deadline_ns, &record, error);
+	if (status != WEIR_OK)
+		return status;
+	version = prepare(record, var, value, error);
+	if (version == NULL)
+		return WEIR_RESOURCE_EXHAUSTED;
+	status = weiri_install(record, var, expected, version, number);
+	if (status == WEIR_ABORTED) {
+		weiri_version_discard(version);
+		(void)weiri_fail(error, status, "variable \"%s\" is at version %llu, expected %llu", var->name,
+		                 (unsigned long long)*number, (unsigned long long)expected);
+	}
+	return status;
+}
+
+enum weir_status weir_var_assign(weir_var *var, weir_tensor *value, uint64_t deadline_ns, uint64_t *version, weir_error *error)
+{
+	uint64_t number = 0;
+	enum weir_status status = assign(var, WEIRI_ANY_VERSION, value, deadline_ns, &number, error);
+
+	if (status == WEIR_OK && version != NULL)
+		*version = number;
+	return status;
+}
+
+enum weir_status weir_var_compare_assign(weir_var *var, uint64_t expected, weir_tensor *value, uint64_t deadline_ns,
+                                         uint64_t *version, weir_error *error)
+{
+	uint64_t number = 0;
+	enum weir_status status;
+
+	if (expected == WEIRI_ANY_VERSION)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "expected version is no version number");
+	status = assign(var, expected, value, deadline_ns, &number, error);
+	if ((status == WEIR_OK || status == WEIR_ABORTED) && version != NULL)
+		*version = number;
+	return status;
+}
+
+/* -- update ------------------------------------------------------------------------------------------------------------------- */
+
+/*
+ * The handle that update gives back is taken before publication, when nothing can retire the version yet, so it needs no check.
+ * The number is filled in afterwards.
+ */
+static void hold_unpublished(struct weiri_record *record, struct weiri_version *version, weir_read *read)
+{
+	_Atomic(void *) *slot;
+
+	weiri_store_relaxed(&record->picking, 1u); /* [relaxed] for this thread's signal handlers */
+	weiri_compiler_barrier();
+	slot = weiri_slot_find(record);
+	if (slot != NULL) {
+		weiri_slot_claim(slot, version);
+		weiri_hold_by_slot(read, version, slot);
+	} else {
+		weiri_hold_by_reference(record, read, version);
+	}
+	weiri_compiler_barrier();
+	weiri_store_relaxed(&record->picking, 0u);
+}
+
+static enum weir_status compute(weir_var *var, weir_update_fn *fn, void *context, const weir_read *current, weir_tensor **next,
+                                weir_error *error)
+{
+	enum weir_status status;
+
+	*next = NULL;
+	status = fn(context, current, next, error);
+	if (status == WEIR_OK)
+		status = weiri_var_check(var, *next, error);
+	if (status != WEIR_OK)
+		weir_tensor_release(*next);
+	return status;
+}
+
+/* One attempt. WEIR_ABORTED: another writer came first. */
+static enum weir_status try_update(struct weiri_record *record, weir_var *var, weir_update_fn *fn, void *context,
+                                   const weir_read *current, weir_read *published, weir_error *error)
+{
+	weir_tensor *next;
+	struct weiri_version *version;
+	weir_read handle = {NULL, 0, NULL};
+	enum weir_status status = compute(var, fn, context, current, &next, error);
+
+	if (status != WEIR_OK)
+		return status == WEIR_ABORTED ? WEIR_INTERNAL : status;
+	version = weiri_version_create(record, &var->allocator, next);
+	if (version == NULL) {
+		weir_tensor_release(next);
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "variable \"%s\": no memory for a version", var->name);
+	}
+	if (published != NULL)
+		hold_unpublished(record, version, &handle);
+	status = weiri_install(record, var, current->version, version, &handle.version);
+	if (status == WEIR_OK) {
+		if (published != NULL)
+			*published = handle;
+		return WEIR_OK;
+	}
+	if (published != NULL)
+		weir_read_release(&handle);
+	weiri_version_discard(version);
+	return status;
+}
+
+enum weir_status weir_var_update(weir_var *var, weir_update_fn *fn, void *context, uint64_t deadline_ns, weir_read *published,
+                                 weir_error *error)
+{
+	struct weiri_record *record;
+	enum weir_status status;
+
+	if (var == NULL || fn == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "update: %s is NULL", var == NULL ? "variable" : "function");
+	do {
+		weir_read current;
+
+		status = weiri_write_admit(var, deadline_ns, &record, error);
+		if (status != WEIR_OK)
+			return status;
+		status = weir_var_read(var, &current);
+		if (status != WEIR_OK)
+			return weiri_fail(error, status, "variable \"%s\" is not initialized", var->name);
+		status = try_update(record, var, fn, context, &current, published, error);
+		weir_read_release(&current);
+	} while (status == WEIR_ABORTED);
+	return status;
+}
+
+struct addition {
+	const weir_var *var;
+	weir_tensor *delta;
+	enum weir_status (*combine)(const weir_tensor *, const weir_tensor *, const weir_allocator *, weir_tensor **);
+};
+
+static enum weir_status add(void *context, const weir_read *current, weir_tensor **next, weir_error *error)
+{
+	const struct addition *addition = context;
+	enum weir_status status = addition->combine(current->tensor, addition->delta, &addition->var->allocator, next);
+	char here[96], there[96];
+
+	if (status == WEIR_OK)
+		return status;
+	return weiri_fail(error, status, "variable \"%s\": %s %s cannot be changed by %s %s", addition->var->name,
+	                  weir_dtype_name(addition->var->dtype),
+	                  weir_shape_text(weir_tensor_shape(current->tensor), here, sizeof(here)),
+	                  weir_dtype_name(weir_tensor_dtype(addition->delta)),
+	                  weir_shape_text(weir_tensor_shape(addition->delta), there, sizeof(there)));
+}
+
+static enum weir_status update_by(struct addition *addition, weir_var *var, uint64_t deadline_ns, weir_read *published,
+                                  weir_error *error)
+{
+	if (var == NULL || addition->delta == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "update: %s is NULL", var == NULL ? "variable" : "delta");
+	return weir_var_update(var, add, addition, deadline_ns, published, error);
+}
+
+enum weir_status weir_var_assign_add(weir_var *var, weir_tensor *delta, uint64_t deadline_ns, weir_read *published,
+                                     weir_error *error)
+{
+	return update_by(&(struct addition){var, delta, weiri_tensor_add}, var, deadline_ns, published, error);
+}
+
+enum weir_status weir_var_assign_sub(weir_var *var, weir_tensor *delta, uint64_t deadline_ns, weir_read *published,
+                                     weir_error *error)
+{
+	return update_by(&(struct addition){var, delta, weiri_tensor_subtract}, var, deadline_ns, published, error);
+}

@@ -1,0 +1,291 @@
+/*
+ * commit.c - several variables change at one instant, if none has moved.
+ *
+ * Algorithm. Multi-word compare-and-swap with helping (Harris, Fraser, Pratt, DISC 2002) over versions instead of words. The owner
+ * makes one undecided version per variable, all pointing to one cell, and installs them in address order; whoever meets one
+ * and wants to write installs the remaining parts first. When all are in, the cell becomes READY, then gets its stamp as a
+ * version does; when one variable is found moved, the cell becomes ABORTED. Nothing is rolled back: an aborted version stays
+ * at the head until the next write replaces it, and everybody looks through it to its base.
+ *
+ *   INSTALLING -> READY -> stamp        INSTALLING -> ABORTED        no other transition
+ *
+ * Why each part is installed at most once (V1). A helper reads the head h, then sees INSTALLING, then CASes h to the part.
+ * A part leaves the head only after its cell is decided (a writer replaces decided versions only), so at the look it had not
+ * been installed and replaced; and if the CAS succeeds the head was h all the time since it was read (heads do not return,
+ * and h is pinned by the section, so its address does not either): it was not installed in between.
+ * A helper may still install a part after the abort. So after an abort the owner sees to it that each part is in, has been in,
+ * or never can be, because the base is gone (pin_aborted_part); then the cell is needed by nobody and is retired.
+ * Why the recursion of helping ends: an undecided part that stops a commit lies at a higher address than the parts that
+ * commit has in, so a chain of helps climbs, and is no longer than the number of commits under way.
+ *
+ * Linearization: the CAS that stamps the cell, in the order of stamps; WEIR_ABORTED: the read of the head that had moved.
+ * Progress: lock-free. A CAS on a head fails only because another write went in; an abort is caused by a write that succeeded.
+ * Checked: tests/test_commit.c, stress/scenario_variable.c (torn, lost and out-of-order snapshots beside committing threads).
+ */
+#include "var/commit.h"
+
+#include <stdalign.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "var/install.h"
+
+uint64_t weiri_commit_settle(struct weiri_commit *commit)
+{
+	uint64_t state = weiri_load_seq_cst(&commit->state); /* [S] */
+
+	if (state == WEIRI_COMMIT_INSTALLING)
+		return WEIRI_STAMP_NONE;
+	return state == WEIRI_COMMIT_READY ? weiri_stamp_now(&commit->state, WEIRI_COMMIT_READY) : state;
+}
+
+/* -- deciding, by the owner and by helpers ------------------------------------------------------------------------------------ */
+
+static int undecided(struct weiri_commit *commit)
+{
+	return weiri_load_seq_cst(&commit->state) == WEIRI_COMMIT_INSTALLING; /* [S] */
+}
+
+static void decide(struct weiri_commit *commit, uint64_t outcome)
+{
+	uint64_t expected = WEIRI_COMMIT_INSTALLING;
+
+	(void)weiri_cas_seq_cst(&commit->state, &expected, outcome); /* [S] a failure: another helper was first */
+}
+
+/* 1 when the part is at its head; 0 when the cell is decided. */
+static int install_part(struct weiri_write *write, struct weiri_commit *commit, const struct weiri_commit_part *part)
+{
+	for (;;) {
+		struct weiri_version *head, *base;
+		uint64_t stamp;
+
+		weiri_section_read(write->record, &part->var->head, &head); /* [S, P1] */
+		if (head == part->version)
+			return 1;
+		if (!undecided(commit)) /* after the read of the head: V1 */
+			return 0;
+		stamp = weiri_version_settle(head);
+		if (stamp == WEIRI_STAMP_NONE) {
+			weiri_commit_help(write, head->commit);
+			continue;
+		}
+		base = stamp == WEIRI_STAMP_ABORTED ? head->base : head;
+		if (base->number != part->expected) {
+			/* [relaxed] for the message; read by the owner after the decision. */
+			weiri_store_relaxed(&commit->moved, part->var);
+			decide(commit, WEIRI_COMMIT_ABORTED);
+			return 0;
+		}
+		if (weiri_write_replace(write, part->var, head, base, part->version))
+			return 1;
+	}
+}
+
+void weiri_commit_help(struct weiri_write *write, struct weiri_commit *commit)
+{
+	for (size_t i = 0; i < commit->count; i++) {
+		if (!install_part(write, commit, &commit->parts[i]))
+			return;
+	}
+	decide(commit, WEIRI_COMMIT_READY);
+	(void)weiri_commit_settle(commit);
+}
+
+/* -- the owner's part --------------------------------------------------------------------------------------------------------- */
+
+/* After it no helper can install the part any more. 1 when it is or was at its head, and so belongs to whoever replaces it. */
+static int pin_aborted_part(struct weiri_write *write, const struct weiri_commit_part *part)
+{
+	struct weiri_version *head, *base;
+
+	do {
+		base = weiri_write_base(write, part->var, &head);
+		/* [acquire] pairs with weiri_write_replace(). Looked at after the head, which moves on only after the flag is set. */
+		if (head == part->version || weiri_load_acquire(&part->version->seen_at_head))
+			return 1;
+		if (base->number != part->expected)
+			return 0;
+	} while (!weiri_write_replace(write, part->var, head, base, part->version));
+	return 1;
+}
+
+static void finish_aborted(struct weiri_write *write, struct weiri_commit *commit)
+{
+	for (size_t i = 0; i < commit->count; i++) {
+		struct weiri_version *version = commit->parts[i].version;
+
+		/* [P2 release] nobody needs the cell to know. */
+		weiri_store_release(&version->stamp, WEIRI_STAMP_ABORTED);
+		if (!pin_aborted_part(write, &commit->parts[i]))
+			weiri_write_retire(write, &version->retired); /* V5; a slow helper may still be looking at it */
+	}
+	weiri_write_retire(write, &commit->retired);
+}
+
+static void finish_committed(struct weiri_write *write, struct weiri_commit *commit, uint64_t stamp)
+{
+	for (size_t i = 0; i < commit->count; i++) {
+		struct weiri_version *version = commit->parts[i].version;
+
+		/* [P2 release] nobody needs the cell to know. */
+		weiri_store_release(&version->stamp, stamp);
+		weiri_write_retire(write, &version->base->retired); /* V5: after the stamp */
+	}
+	weiri_write_retire(write, &commit->retired);
+}
+
+static void commit_free(struct weiri_commit *commit)
+{
+	weir_allocator allocator = commit->allocator;
+
+	weiri_release(&allocator, commit, sizeof(*commit) + commit->count * sizeof(commit->parts[0]),
+	              alignof(struct weiri_commit));
+}
+
+static void commit_reclaim(struct weiri_retired *object)
+{
+	commit_free(WEIRI_CONTAINER_OF(object, struct weiri_commit, retired));
+}
+
+/* Throws away a commit that was never shown to anybody, with its versions. */
+static void commit_discard(struct weiri_commit *commit)
+{
+	for (size_t i = 0; i < commit->count; i++) {
+		if (commit->parts[i].version != NULL)
+			weiri_version_discard(commit->parts[i].version);
+	}
+	commit_free(commit);
+}
+
+static int by_address(const void *a, const void *b)
+{
+	uintptr_t left = (uintptr_t)((const struct weiri_commit_part *)a)->var;
+	uintptr_t right = (uintptr_t)((const struct weiri_commit_part *)b)->var;
+
+	return (left > right) - (left < right);
+}
+
+static struct weiri_commit *commit_create(struct weiri_record *record, const struct weir_commit_part parts[], size_t count)
+{
+	const weir_allocator *allocator = &parts[0].var->allocator;
+	size_t size = sizeof(struct weiri_commit) + count * sizeof(struct weiri_commit_part);
+	struct weiri_commit *commit = weiri_allocate_zeroed(allocator, size, alignof(struct weiri_commit));
+
+	if (commit == NULL)
+		return NULL;
+	commit->count = count;
+	commit->allocator = *allocator;
+	weiri_retired_init(&commit->retired, size, commit_reclaim);
+	for (size_t i = 0; i < count; i++) {
+		struct weiri_version *version =
+			weiri_version_create(record, &parts[i].var->allocator, parts[i].value);
+
+		if (version == NULL) {
+			commit_discard(commit);
+			return NULL;
+		}
+		(void)weir_tensor_retain(parts[i].value);
+		version->commit = commit;
+		version->number = parts[i].expected + 1;
+		commit->parts[i] = (struct weiri_commit_part){parts[i].var, version, parts[i].expected};
+	}
+	/* Deterministic and in place: at most WEIR_COMMIT_MAX_PARTS of 24 bytes. */
+	qsort(commit->parts, count, sizeof(commit->parts[0]), by_address);
+	return commit;
+}
+
+/* The first part, in address order, that is not at its expected version; NULL when all are. Sets the bases. */
+static const struct weiri_commit_part *take_bases(struct weiri_write *write, struct weiri_commit *commit)
+{
+	for (size_t i = 0; i < commit->count; i++) {
+		struct weiri_version *head;
+
+		commit->parts[i].version->base = weiri_write_base(write, commit->parts[i].var, &head);
+		if (commit->parts[i].version->base->number != commit->parts[i].expected)
+			return &commit->parts[i];
+	}
+	return NULL;
+}
+
+static enum weir_status check_parts(const struct weir_commit_part parts[], size_t count, weir_error *error)
+{
+	if (parts == NULL || count == 0 || count > WEIR_COMMIT_MAX_PARTS)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "commit: %zu parts, must be 1 to %d, not NULL", count,
+		                  WEIR_COMMIT_MAX_PARTS);
+	for (size_t i = 0; i < count; i++) {
+		enum weir_status status;
+
+		if (parts[i].var == NULL)
+			return weiri_fail(error, WEIR_INVALID_ARGUMENT, "commit: the variable of part %zu is NULL", i);
+		status = weiri_var_check(parts[i].var, parts[i].value, error);
+		if (status != WEIR_OK)
+			return status;
+	}
+	return WEIR_OK;
+}
+
+static const struct weiri_commit_part *find_twice(const struct weiri_commit *commit)
+{
+	for (size_t i = 1; i < commit->count; i++) {
+		if (commit->parts[i].var == commit->parts[i - 1].var)
+			return &commit->parts[i];
+	}
+	return NULL;
+}
+
+/* Runs a commit whose parts are complete; frees it and its versions in time. Returns the variable that had moved, or NULL. */
+static const weir_var *run(struct weiri_record *record, struct weiri_commit *commit)
+{
+	struct weiri_write write = weiri_write_enter(record);
+	const struct weiri_commit_part *moved = take_bases(&write, commit);
+	const weir_var *var = NULL;
+
+	if (moved != NULL) {
+		var = moved->var;
+		weiri_write_leave(&write);
+		commit_discard(commit);
+		return var;
+	}
+	weiri_commit_help(&write, commit);
+	if (weiri_commit_settle(commit) == WEIRI_COMMIT_ABORTED) {
+		/* [relaxed] ordered by the decision; any variable named here had moved. */
+		var = weiri_load_relaxed(&commit->moved);
+		finish_aborted(&write, commit);
+	} else {
+		finish_committed(&write, commit, weiri_commit_settle(commit));
+	}
+	weiri_write_leave(&write);
+	return var;
+}
+
+enum weir_status weir_var_commit(const struct weir_commit_part parts[], size_t count, uint64_t deadline_ns,
+                                 uint64_t versions[], weir_error *error)
+{
+	enum weir_status status = check_parts(parts, count, error);
+	const struct weiri_commit_part *twice;
+	struct weiri_record *record;
+	struct weiri_commit *commit;
+	const weir_var *moved;
+
+	if (status == WEIR_OK)
+		status = weiri_write_admit(parts[0].var, deadline_ns, &record, error);
+	if (status != WEIR_OK)
+		return status;
+	commit = commit_create(record, parts, count);
+	if (commit == NULL)
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "commit: no memory for %zu parts", count);
+	twice = find_twice(commit);
+	if (twice != NULL) {
+		status = weiri_fail(error, WEIR_INVALID_ARGUMENT, "commit: variable \"%s\" occurs twice", twice->var->name);
+		commit_discard(commit);
+		return status;
+	}
+	moved = run(record, commit);
+	if (moved != NULL)
+		return weiri_fail(error, WEIR_ABORTED, "commit of %zu variables: another write came first (\"%s\")", count,
+		                  moved->name);
+	for (size_t i = 0; versions != NULL && i < count; i++)
+		versions[i] = parts[i].expected + 1;
+	return WEIR_OK;
+}

@@ -1,0 +1,23 @@
+/*
+ * hold.h - what a handle (weir_read) holds: a hazard slot, or a reference of the tensor.
+ *
+ * weir_read.hold is the slot, or NULL: then the handle owns one reference of its tensor.
+ */
+#ifndef WEIRI_VAR_HOLD_H
+#define WEIRI_VAR_HOLD_H
+
+#include "var/version.h"
+
+static inline void weiri_hold_by_slot(weir_read *read, const struct weiri_version *version, _Atomic(void *) *slot)
+{
+	*read = (weir_read){version->tensor, version->number, (void *)slot};
+}
+
+/* In a section that protects `version`. */
+static inline void weiri_hold_by_reference(struct weiri_record *record, weir_read *read, const struct weiri_version *version)
+{
+	weiri_count(&record->slot_misses, 1);
+	*read = (weir_read){weir_tensor_retain(version->tensor), version->number, NULL};
+}
+
+#endif

@@ -1,0 +1,113 @@
+/*
+ * install.c - replacing heads. The argument stands at the head of version.h and commit.c.
+ */
+#include "var/install.h"
+
+#include "base/error.h"
+
+struct weiri_write weiri_write_enter(struct weiri_record *record)
+{
+	return (struct weiri_write){record, weiri_section_enter(record), NULL};
+}
+
+void weiri_write_retire(struct weiri_write *write, struct weiri_retired *object)
+{
+	object->next = write->garbage;
+	write->garbage = object;
+}
+
+void weiri_write_leave(struct weiri_write *write)
+{
+	weiri_section_leave(write->record, write->outer);
+	while (write->garbage != NULL) {
+		struct weiri_retired *object = write->garbage;
+
+		write->garbage = object->next;
+		weiri_retire(write->record, object);
+	}
+}
+
+struct weiri_version *weiri_write_base(struct weiri_write *write, weir_var *var, struct weiri_version **head)
+{
+	for (;;) {
+		uint64_t stamp;
+
+		weiri_section_read(write->record, &var->head, head); /* [S, P1] */
+		stamp = weiri_version_settle(*head);
+		if (weiri_stamp_is_committed(stamp))
+			return *head;
+		if (stamp == WEIRI_STAMP_ABORTED)
+			return (*head)->base;
+		weiri_commit_help(write, (*head)->commit);
+	}
+}
+
+int weiri_write_replace(struct weiri_write *write, weir_var *var, struct weiri_version *head, struct weiri_version *base,
+                        struct weiri_version *version)
+{
+	struct weiri_version *aborted = head != base ? head : NULL;
+
+	if (aborted != NULL)
+		/* [release] before it leaves the head; pairs with the acquire in pin_aborted_part(). */
+		weiri_store_release(&aborted->seen_at_head, 1u);
+	/* [S, P1 release] linearization of a single write, up to the order of stamps. */
+	if (!weiri_cas_seq_cst(&var->head, &head, version))
+		return 0;
+	if (aborted != NULL)
+		weiri_write_retire(write, &aborted->retired); /* V5 */
+	return 1;
+}
+
+enum weir_status weiri_install(struct weiri_record *record, weir_var *var, uint64_t expected, struct weiri_version *version,
+                               uint64_t *number)
+{
+	struct weiri_write write = weiri_write_enter(record);
+	enum weir_status status = WEIR_ABORTED;
+	struct weiri_version *base, *head;
+
+	do {
+		base = weiri_write_base(&write, var, &head);
+		*number = base->number;
+		if (expected != WEIRI_ANY_VERSION && base->number != expected)
+			break;
+		version->base = base;
+		version->number = base->number + 1;
+		if (weiri_write_replace(&write, var, head, base, version))
+			status = WEIR_OK;
+	} while (status != WEIR_OK);
+
+	if (status == WEIR_OK) {
+		*number = version->number;
+		(void)weiri_version_settle(version);
+		weiri_write_retire(&write, &base->retired); /* V5: after the stamp */
+	}
+	weiri_write_leave(&write);
+	return status;
+}
+
+enum weir_status weiri_var_check(const weir_var *var, const weir_tensor *value, weir_error *error)
+{
+	char expected[96], got[96];
+
+	if (value == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable \"%s\": value is NULL", var->name);
+	if (weir_tensor_dtype(value) != var->dtype)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable \"%s\": dtype must be %s, got %s", var->name,
+		                  weir_dtype_name(var->dtype), weir_dtype_name(weir_tensor_dtype(value)));
+	if (var->has_shape && !weir_shape_fits(&var->shape, weir_tensor_shape(value)))
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable \"%s\": shape must fit %s, got %s", var->name,
+		                  weir_shape_text(&var->shape, expected, sizeof(expected)),
+		                  weir_shape_text(weir_tensor_shape(value), got, sizeof(got)));
+	return WEIR_OK;
+}
+
+enum weir_status weiri_write_admit(const weir_var *var, uint64_t deadline_ns, struct weiri_record **record, weir_error *error)
+{
+	*record = weiri_record_get();
+	if (*record == NULL)
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "variable \"%s\": no memory for this thread's record", var->name);
+	if (weiri_reclaim_admit(*record, deadline_ns) != WEIR_OK)
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED,
+		                  "variable \"%s\": retired versions that readers still hold exceed the budget", var->name);
+	return WEIR_OK;
+}

@@ -1,0 +1,49 @@
+/*
+ * install.h - putting a version at the head of its variable: the one way in which variables change.
+ */
+#ifndef WEIRI_VAR_INSTALL_H
+#define WEIRI_VAR_INSTALL_H
+
+#include "var/commit.h"
+
+/* A section in which heads may be replaced. What was replaced is retired after it, because retiring may run user code. */
+struct weiri_write {
+	struct weiri_record *record;
+	uint64_t outer;
+	struct weiri_retired *garbage;
+};
+
+struct weiri_write weiri_write_enter(struct weiri_record *record);
+void weiri_write_leave(struct weiri_write *write);
+/* For leave: `object` can not be reached by new sections. */
+void weiri_write_retire(struct weiri_write *write, struct weiri_retired *object);
+
+/*
+ * The newest committed version, stamped; *head is what is at the head now: that version, or an aborted one above it. Helps undecided
+ * commits to an end. Lock-free.
+ */
+struct weiri_version *weiri_write_base(struct weiri_write *write, weir_var *var, struct weiri_version **head);
+
+/* Replaces `head`, as weiri_write_base() found it, by `version`. 1 on success. An aborted head becomes garbage; `base` does not. */
+int weiri_write_replace(struct weiri_write *write, weir_var *var, struct weiri_version *head, struct weiri_version *base,
+                        struct weiri_version *version);
+
+/* Installs as many parts as needed to decide, and decides. Lock-free. */
+void weiri_commit_help(struct weiri_write *write, struct weiri_commit *commit);
+
+/* The new version goes in whatever is there / if the newest version has this number. */
+#define WEIRI_ANY_VERSION UINT64_MAX
+
+/*
+ * A single write. WEIR_OK: `version` is published and stamped, its number set. WEIR_ABORTED (only with an expected number): it is
+ * still the caller's, and *number is what was there.
+ */
+enum weir_status weiri_install(struct weiri_record *record, weir_var *var, uint64_t expected, struct weiri_version *version,
+                               uint64_t *number);
+
+/* WEIR_INVALID_ARGUMENT unless `value` is of the variable's dtype and fits its shape. */
+enum weir_status weiri_var_check(const weir_var *var, const weir_tensor *value, weir_error *error);
+/* The record of this thread and leave to retire something, or a failure that `error` explains. */
+enum weir_status weiri_write_admit(const weir_var *var, uint64_t deadline_ns, struct weiri_record **record, weir_error *error);
+
+#endif

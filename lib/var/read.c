@@ -1,0 +1,146 @@
+/*
+ * read.c - taking and giving back a handle on the newest version.
+ *
+ * Algorithm. Claim a hazard slot for the version at the head; if it is still the head, the claim came before any retirement, so the
+ * collector sees it (section.h, F1). One failure, or no free slot: a section and a reference of the tensor instead.
+ * Wait-free: 8 slots are looked at, the head is read twice; the slow path enters a section, reads the head (at most 64 rounds,
+ * one unless collections begin at that very moment), settles at most one version and one cell, and follows `base` at most once.
+ *
+ * A signal handler may read: `picking` tells it that the thread it interrupted is choosing a slot, and it takes a reference.
+ *
+ * Linearization: the second read of the head; in the slow path the read of the head, or, when that was undecided, of its cell.
+ */
+#include "var/hold.h"
+
+#include "base/error.h"
+
+static enum weir_status held(const weir_read *read)
+{
+	return read->tensor != NULL ? WEIR_OK : WEIR_FAILED_PRECONDITION;
+}
+
+static enum weir_status fail_uninitialized(weir_read *read)
+{
+	weir_read_release(read);
+	return WEIR_FAILED_PRECONDITION;
+}
+
+/* In a section: the newest committed version. */
+static struct weiri_version *newest(struct weiri_record *record, weir_var *var)
+{
+	struct weiri_version *head;
+
+	weiri_section_read(record, &var->head, &head); /* [S, P1] */
+	/* Undecided or aborted: its base is what counts, and is committed (V2). */
+	return weiri_stamp_is_committed(weiri_version_settle(head)) ? head : head->base;
+}
+
+static WEIRI_COLD enum weir_status read_in_section(struct weiri_record *record, weir_var *var, weir_read *read)
+{
+	uint64_t outer = weiri_section_enter(record);
+	weir_read result;
+
+	weiri_hold_by_reference(record, &result, newest(record, var));
+	weiri_section_leave(record, outer);
+	if (result.tensor == NULL)
+		return WEIR_FAILED_PRECONDITION;
+	*read = result;
+	return WEIR_OK;
+}
+
+/* An aborted commit left its version at the head: as long as it is there, its base is current. */
+static int claim_base(weir_var *var, struct weiri_version *head, _Atomic(void *) *slot, struct weiri_version **base)
+{
+	*base = head->base;
+	weiri_slot_claim(slot, *base);
+	return weiri_load_seq_cst(&var->head) == head; /* [S] */
+}
+
+/* `slot` is claimed for `head`, which was at the head after that. */
+static WEIRI_COLD enum weir_status read_unsettled(struct weiri_record *record, weir_var *var, struct weiri_version *head,
+                                                  _Atomic(void *) *slot, weir_read *read)
+{
+	struct weiri_version *base;
+
+	/* [P2 acquire] pairs with the store that marked it aborted. */
+	if (weiri_load_acquire(&head->stamp) == WEIRI_STAMP_ABORTED && claim_base(var, head, slot, &base)) {
+		weiri_hold_by_slot(read, base, slot);
+		return base->tensor != NULL ? WEIR_OK : fail_uninitialized(read);
+	}
+	weiri_slot_clear(slot);
+	return read_in_section(record, var, read);
+}
+
+static WEIRI_COLD enum weir_status read_first_time(weir_var *var, weir_read *read)
+{
+	if (var == NULL || read == NULL)
+		return WEIR_INVALID_ARGUMENT;
+	return weiri_record_register() != NULL ? weir_var_read(var, read) : WEIR_RESOURCE_EXHAUSTED;
+}
+
+enum weir_status weir_var_read(weir_var *var, weir_read *read)
+{
+	struct weiri_record *record = weiri_record_mine;
+	struct weiri_version *head;
+	_Atomic(void *) *slot;
+
+	if (WEIRI_UNLIKELY(record == NULL || var == NULL || read == NULL))
+		return read_first_time(var, read);
+	/* [relaxed] seen by this thread's signal handlers only. */
+	if (WEIRI_UNLIKELY(weiri_load_relaxed(&record->picking)))
+		return read_in_section(record, var, read);
+	weiri_store_relaxed(&record->picking, 1u);
+	weiri_compiler_barrier();
+	slot = weiri_slot_find(record);
+	if (WEIRI_UNLIKELY(slot == NULL)) {
+		weiri_store_relaxed(&record->picking, 0u);
+		return read_in_section(record, var, read);
+	}
+	/* [relaxed] not followed before the second read. */
+	head = weiri_load_relaxed(&var->head);
+	weiri_slot_claim(slot, head);
+	weiri_store_relaxed(&record->picking, 0u);
+	/* [S, P1] still the head, so the claim came in time; linearization. */
+	if (WEIRI_UNLIKELY(weiri_load_seq_cst(&var->head) != head)) {
+		weiri_slot_clear(slot);
+		return read_in_section(record, var, read);
+	}
+	/* [P2 acquire] stamped, so that a later snapshot includes it. */
+	if (WEIRI_UNLIKELY(!weiri_stamp_is_committed(weiri_load_acquire(&head->stamp))))
+		return read_unsettled(record, var, head, slot, read);
+	weiri_hold_by_slot(read, head, slot);
+	return WEIRI_LIKELY(held(read) == WEIR_OK) ? WEIR_OK : fail_uninitialized(read);
+}
+
+void weir_read_release(weir_read *read)
+{
+	void *hold;
+
+	if (WEIRI_UNLIKELY(read == NULL))
+		return;
+	hold = read->hold;
+	if (WEIRI_LIKELY(hold != NULL))
+		weiri_slot_clear((_Atomic(void *) *)hold);
+	else
+		weir_tensor_release(read->tensor);
+	*read = (weir_read){NULL, 0, NULL};
+}
+
+void weir_read_release_many(weir_read reads[], size_t count)
+{
+	for (size_t i = 0; reads != NULL && i < count; i++)
+		weir_read_release(&reads[i]);
+}
+
+uint64_t weir_var_version(weir_var *var)
+{
+	struct weiri_record *record = weiri_record_get();
+	uint64_t outer, number;
+
+	if (var == NULL || record == NULL)
+		return 0;
+	outer = weiri_section_enter(record);
+	number = newest(record, var)->number;
+	weiri_section_leave(record, outer);
+	return number;
+}

@@ -1,0 +1,140 @@
+/*
+ * var.c - creating and destroying variables.
+ *
+ * A variable's memory is retired like a version's: a thread that helps a commit which has ended may still look at a variable of
+ * that commit whose owner is destroying it.
+ */
+#include <weir/var.h>
+
+#include <stdalign.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "var/install.h"
+
+static void var_free(weir_var *var)
+{
+	weir_allocator allocator = var->allocator;
+
+	weiri_release(&allocator, var->name, var->name_size, 1);
+	weiri_release(&allocator, var, sizeof(*var), WEIRI_LINE);
+}
+
+static void var_reclaim(struct weiri_retired *object)
+{
+	var_free(WEIRI_CONTAINER_OF(object, weir_var, retired));
+}
+
+static enum weir_status check_options(const struct weir_var_options *options, weir_error *error)
+{
+	if (options == NULL || options->struct_size != sizeof(*options))
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: options are NULL or of another size");
+	if (options->flags != 0)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: unknown flags 0x%x", options->flags);
+	if (weir_dtype_size(options->dtype) == 0)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: %d is no dtype", (int)options->dtype);
+	if (options->shape != NULL && options->shape->rank > WEIR_MAX_RANK)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: rank %u is above %d", options->shape->rank,
+		                  WEIR_MAX_RANK);
+	return WEIR_OK;
+}
+
+static weir_var *allocate_var(const struct weir_var_options *options)
+{
+	weir_allocator allocator = weiri_allocator_or_default(options->allocator);
+	const char *name = options->name != NULL ? options->name : "variable";
+	weir_var *var = weiri_allocate_zeroed(&allocator, sizeof(*var), WEIRI_LINE);
+
+	if (var == NULL)
+		return NULL;
+	var->allocator = allocator;
+	var->name_size = strlen(name) + 1;
+	var->name = weiri_allocate(&allocator, var->name_size, 1);
+	if (var->name == NULL) {
+		weiri_release(&allocator, var, sizeof(*var), WEIRI_LINE);
+		return NULL;
+	}
+	memcpy(var->name, name, var->name_size);
+	var->dtype = options->dtype;
+	var->has_shape = options->shape != NULL;
+	if (var->has_shape)
+		var->shape = *options->shape;
+	weiri_retired_init(&var->retired, sizeof(*var), var_reclaim);
+	return var;
+}
+
+/* Version 0, or version 1 with a value: stamped at the beginning of time, so that every snapshot includes it. */
+static struct weiri_version *first_version(struct weiri_record *record, const weir_var *var, weir_tensor *initial)
+{
+	struct weiri_version *version = weiri_version_create(record, &var->allocator, initial);
+
+	if (version == NULL)
+		return NULL;
+	(void)weir_tensor_retain(initial);
+	version->number = initial != NULL;
+	weiri_store_relaxed(&version->stamp, 1u); /* [relaxed] not published */
+	return version;
+}
+
+enum weir_status weir_var_create(const struct weir_var_options *options, weir_tensor *initial, weir_var **out,
+                                 weir_error *error)
+{
+	enum weir_status status = check_options(options, error);
+	struct weiri_record *record;
+	struct weiri_version *version = NULL;
+	weir_var *var;
+
+	if (status != WEIR_OK)
+		return status;
+	if (out == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: out is NULL");
+	record = weiri_record_get();
+	var = record != NULL ? allocate_var(options) : NULL;
+	if (var == NULL)
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "variable: no memory");
+	if (initial != NULL)
+		status = weiri_var_check(var, initial, error);
+	if (status == WEIR_OK) {
+		version = first_version(record, var, initial);
+		if (version == NULL)
+			status = weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "variable \"%s\": no memory for a version", var->name);
+	}
+	if (status != WEIR_OK) {
+		var_free(var);
+		return status;
+	}
+	weiri_store_relaxed(&var->head, version); /* [relaxed] whoever gets the variable gets it by the caller's own means */
+	*out = var;
+	return WEIR_OK;
+}
+
+void weir_var_destroy(weir_var *var)
+{
+	struct weiri_record *record = weiri_record_get();
+	struct weiri_version *head;
+
+	/* Without a record nothing can be retired: a leak is all that is safe. It takes a thread that never used Weir and no memory. */
+	if (var == NULL || record == NULL)
+		return;
+	/* [P1 acquire] the last write. No call is under way, so it is decided. */
+	head = weiri_load_acquire(&var->head);
+	if (weiri_load_acquire(&head->stamp) == WEIRI_STAMP_ABORTED)
+		weiri_retire(record, &head->base->retired);
+	weiri_retire(record, &head->retired);
+	weiri_retire(record, &var->retired);
+}
+
+enum weir_dtype weir_var_dtype(const weir_var *var)
+{
+	return var != NULL ? var->dtype : (enum weir_dtype)0;
+}
+
+const weir_shape *weir_var_shape(const weir_var *var)
+{
+	return var != NULL && var->has_shape ? &var->shape : NULL;
+}
+
+const char *weir_var_name(const weir_var *var)
+{
+	return var != NULL ? var->name : "(null)";
+}

@@ -1,0 +1,70 @@
+/*
+ * version.c - making, stamping and freeing versions.
+ */
+#include "var/version.h"
+
+#include <stdalign.h>
+
+#include "var/commit.h"
+
+_Alignas(WEIRI_APART) _Atomic(uint64_t) weiri_clock = 1;
+
+static void version_free(struct weiri_version *version)
+{
+	weir_allocator allocator = version->allocator;
+
+	weir_tensor_release(version->tensor);
+	weiri_release(&allocator, version, sizeof(*version), alignof(struct weiri_version));
+}
+
+static void version_reclaim(struct weiri_retired *object)
+{
+	struct weiri_record *record = weiri_record_mine;
+
+	if (record != NULL)
+		weiri_count(&record->freed_versions, 1);
+	version_free(WEIRI_CONTAINER_OF(object, struct weiri_version, retired));
+}
+
+struct weiri_version *weiri_version_create(struct weiri_record *record, const weir_allocator *allocator, weir_tensor *tensor)
+{
+	struct weiri_version *version = weiri_allocate(allocator, sizeof(*version), alignof(struct weiri_version));
+
+	if (version == NULL)
+		return NULL;
+	*version = (struct weiri_version){.tensor = tensor, .allocator = *allocator};
+	weiri_retired_init(&version->retired, sizeof(*version) + (tensor != NULL ? weir_tensor_nbytes(tensor) : 0),
+	                   version_reclaim);
+	weiri_count(&record->created, 1);
+	return version;
+}
+
+void weiri_version_discard(struct weiri_version *version)
+{
+	version_reclaim(&version->retired);
+}
+
+uint64_t weiri_stamp_now(_Atomic(uint64_t) *stamp, uint64_t unstamped)
+{
+	/* [S] after the install, V4. */
+	uint64_t now = weiri_load_seq_cst(&weiri_clock);
+	uint64_t expected = now;
+
+	/* [S] V3: moved before the stamp shows. A failure means that others moved it beyond `now`. */
+	(void)weiri_cas_seq_cst(&weiri_clock, &expected, now + 1);
+	/* [S, P2 release] the first stamper wins. */
+	return weiri_cas_seq_cst(stamp, &unstamped, now + 1) ? now + 1 : unstamped;
+}
+
+uint64_t weiri_version_settle_slowly(struct weiri_version *version)
+{
+	uint64_t stamp;
+
+	if (version->commit == NULL)
+		return weiri_stamp_now(&version->stamp, WEIRI_STAMP_NONE);
+	stamp = weiri_commit_settle(version->commit);
+	if (stamp != WEIRI_STAMP_NONE)
+		/* [P2 release] everybody who settles writes the same value. */
+		weiri_store_release(&version->stamp, stamp);
+	return stamp;
+}

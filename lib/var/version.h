@@ -1,0 +1,113 @@
+/*
+ * version.h - the versions that a variable is made of, and the clock that orders them.
+ *
+ * Algorithm. A variable is a pointer to its newest version; each version points to the committed one it was built on. A write is
+ * one CAS of the head; then the version gets its stamp: the clock is read, moved on by one, and the value read plus one is
+ * written into the version by CAS. A snapshot reads the clock once and takes, in each variable, the newest version whose stamp
+ * is not above it. This is versioned CAS (Wei, Ben-David, Blelloch, Fatourou, Ruppert, Sun, PPoPP 2021) with the clock moved
+ * by writers, so that a snapshot writes nothing shared. Several variables change together by a commit (commit.c): their
+ * versions share one cell, and are stamped by it.
+ *
+ * States of a version
+ *   stamp          commit cell          is
+ *   0              none                 written, not stamped yet: whoever meets it stamps it
+ *   0              INSTALLING           undecided: readers take `base`, writers help
+ *   0              READY                all parts in: whoever meets it stamps the cell
+ *   0              a stamp / ABORTED    decided: whoever meets it copies that here
+ *   s              (not looked at)      committed at s
+ *   ABORTED        (not looked at)      never was: `base` is what counts
+ *
+ * Invariants
+ *   V1  a version is at the head of its variable at most once, and a head never returns
+ *   V2  `base` is committed and stamped before it is built on, so stamps and numbers grow strictly along a chain
+ *   V3  the clock is at least s before any version or cell shows stamp s
+ *   V4  the clock value s - 1 was read after the version, or every part of the cell, was at its head
+ *   V5  a version is retired once: a committed one by whoever committed its successor, after that was stamped; an aborted one
+ *       by whoever replaced it at the head, or by its owner if it never got there
+ * Pairs
+ *   P1  install(head) -> read(head): the version's fields
+ *   P2  stamp(version) -> settle(version): the clock has moved (V3), and for commits: the cell is not needed any more
+ *   S   clock, head, cell: seq_cst. Two-variable reason: the stamper reads the clock after the installs, the snapshot reads
+ *       heads after the clock; with acquire/release both may miss each other, and a snapshot is torn.
+ * Why a snapshot at time T is one instant. Let a version have stamp s.
+ *   s <= T: the clock was s - 1 when it was read after the install (V4), and at least s when T was read: in the order S the
+ *           install comes before the snapshot's read of the head, so the version is seen, and its stamp decides: it is in.
+ *   s > T:  it is out, by its stamp.
+ *   no stamp when met: INSTALLING - its stamp will come from a clock read later than ours, so s > T: out. Otherwise we stamp it
+ *           ourselves before we compare; the CAS makes one stamp final for everybody.
+ *   So a snapshot is exactly the versions with stamps up to T; parts of one commit share their stamp. Real time agrees: a write
+ *   that ended before has s <= clock (V3) <= T; one that starts later reads a clock >= T, so s > T.
+ * Why a read agrees with snapshots: it returns a version only when that is stamped (V3: later snapshots include it), or takes
+ * `base` only under INSTALLING (the stamp is still to come).
+ * Memory: `base` of a committed, stamped version is retired; who follows it has T < s, so his section is older than that
+ * retirement, and its interval pins it.
+ * Progress: stamping is wait-free (one clock CAS, one version CAS, neither retried).
+ */
+#ifndef WEIRI_VAR_VERSION_H
+#define WEIRI_VAR_VERSION_H
+
+#include <weir/var.h>
+
+#include "base/memory.h"
+#include "reclaim/collect.h"
+
+#define WEIRI_STAMP_NONE UINT64_C(0)
+#define WEIRI_STAMP_ABORTED UINT64_MAX
+
+struct weiri_commit;
+
+struct weiri_version {
+	struct weiri_retired retired;
+	_Atomic(uint64_t) stamp;
+	/* The rest is constant once published, but for seen_at_head. */
+	uint64_t number;
+	weir_tensor *tensor; /* one reference; NULL in version 0 */
+	struct weiri_version *base;
+	struct weiri_commit *commit; /* NULL: a single write */
+	/* An aborted version is about to be replaced at the head: its owner must not install it again. */
+	_Atomic(uint32_t) seen_at_head;
+	weir_allocator allocator;
+};
+
+struct weir_var {
+	_Atomic(struct weiri_version *) head; /* never NULL */
+	/* Constant. */
+	struct weiri_retired retired;
+	enum weir_dtype dtype;
+	int has_shape;
+	weir_shape shape;
+	char *name;
+	size_t name_size;
+	weir_allocator allocator;
+};
+
+/* The time of the whole process; from 1. */
+extern _Atomic(uint64_t) weiri_clock;
+
+/* The next version of a variable with allocator `allocator`; takes over the caller's reference of tensor. NULL: no memory. */
+struct weiri_version *weiri_version_create(struct weiri_record *record, const weir_allocator *allocator, weir_tensor *tensor);
+/* Throws away a version that was never published. */
+void weiri_version_discard(struct weiri_version *version);
+
+/* The final stamp that `clock` gives: moves the clock, then fixes *stamp. Returns what *stamp is in the end. */
+uint64_t weiri_stamp_now(_Atomic(uint64_t) *stamp, uint64_t unstamped);
+
+/* The slow half of weiri_version_settle. */
+uint64_t weiri_version_settle_slowly(struct weiri_version *version);
+
+/* In a section. The version's stamp, WEIRI_STAMP_ABORTED, or WEIRI_STAMP_NONE while it is undecided. */
+static inline uint64_t weiri_version_settle(struct weiri_version *version)
+{
+	/* [P2 acquire] pairs with the CAS that stamped it. */
+	uint64_t stamp = weiri_load_acquire(&version->stamp);
+
+	return WEIRI_LIKELY(stamp != WEIRI_STAMP_NONE) ? stamp : weiri_version_settle_slowly(version);
+}
+
+static inline int weiri_stamp_is_committed(uint64_t stamp)
+{
+	/* Neither NONE (wraps to the largest) nor ABORTED. */
+	return stamp - 1 < WEIRI_STAMP_ABORTED - 1;
+}
+
+#endif
