@@ -72,7 +72,7 @@ static void leave(void)
 }
 
 /* One write, so that lines of several threads do not mix. */
-static void say(const char *start, const char *format, va_list arguments)
+__attribute__((format(printf, 2, 0))) static void say(const char *start, const char *format, va_list arguments)
 {
 	char message[1024];
 
