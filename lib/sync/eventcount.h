@@ -41,7 +41,10 @@ struct weiri_eventcount_key {
 	int blind; /* the heavy fence failed: a notifier may have overlooked us, so no long sleep */
 };
 
-#define WEIRI_EVENTCOUNT_INIT {0, 0}
+#define WEIRI_EVENTCOUNT_INIT \
+	{ \
+		0, 0 \
+	}
 
 void weiri_eventcount_init(struct weiri_eventcount *event);
 

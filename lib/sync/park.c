@@ -28,7 +28,8 @@ static int changed_while_spinning(_Atomic(uint32_t) *word, uint32_t expected)
 	return 0;
 }
 
-static WEIRI_COLD enum weiri_park_result sleep_until_changed(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline_ns)
+static WEIRI_COLD enum weiri_park_result sleep_until_changed(_Atomic(uint32_t) *word, uint32_t expected,
+                                                             uint64_t deadline_ns)
 {
 	int in_time = 1;
 
