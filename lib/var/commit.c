@@ -54,20 +54,20 @@ static void decide(struct weiri_commit *commit, uint64_t outcome)
 }
 
 /* 1 when the part is at its head; 0 when the cell is decided. */
-static int install_part(struct weiri_write *write, struct weiri_commit *commit, const struct weiri_commit_part *part)
+static int install_part(struct weiri_scope *scope, struct weiri_commit *commit, const struct weiri_commit_part *part)
 {
 	for (;;) {
 		struct weiri_version *head, *base;
 		uint64_t stamp;
 
-		weiri_section_read(write->record, &part->var->head, &head); /* [S, P1] */
+		weiri_section_read(scope->record, &part->var->head, &head); /* [S, P1] */
 		if (head == part->version)
 			return 1;
 		if (!undecided(commit)) /* after the read of the head: V1 */
 			return 0;
 		stamp = weiri_version_settle(head);
 		if (stamp == WEIRI_STAMP_NONE) {
-			weiri_commit_help(write, head->commit);
+			weiri_commit_help(scope, head->commit);
 			continue;
 		}
 		base = stamp == WEIRI_STAMP_ABORTED ? head->base : head;
@@ -77,15 +77,15 @@ static int install_part(struct weiri_write *write, struct weiri_commit *commit, 
 			decide(commit, WEIRI_COMMIT_ABORTED);
 			return 0;
 		}
-		if (weiri_write_replace(write, part->var, head, base, part->version))
+		if (weiri_write_replace(scope, part->var, head, base, part->version))
 			return 1;
 	}
 }
 
-void weiri_commit_help(struct weiri_write *write, struct weiri_commit *commit)
+void weiri_commit_help(struct weiri_scope *scope, struct weiri_commit *commit)
 {
 	for (size_t i = 0; i < commit->count; i++) {
-		if (!install_part(write, commit, &commit->parts[i]))
+		if (!install_part(scope, commit, &commit->parts[i]))
 			return;
 	}
 	decide(commit, WEIRI_COMMIT_READY);
@@ -95,44 +95,44 @@ void weiri_commit_help(struct weiri_write *write, struct weiri_commit *commit)
 /* -- the owner's part --------------------------------------------------------------------------------------------------------- */
 
 /* After it no helper can install the part any more. 1 when it is or was at its head, and so belongs to whoever replaces it. */
-static int pin_aborted_part(struct weiri_write *write, const struct weiri_commit_part *part)
+static int pin_aborted_part(struct weiri_scope *scope, const struct weiri_commit_part *part)
 {
 	struct weiri_version *head, *base;
 
 	do {
-		base = weiri_write_base(write, part->var, &head);
+		base = weiri_write_base(scope, part->var, &head);
 		/* [acquire] pairs with weiri_write_replace(). Looked at after the head, which moves on only after the flag is set. */
 		if (head == part->version || weiri_load_acquire(&part->version->seen_at_head))
 			return 1;
 		if (base->number != part->expected)
 			return 0;
-	} while (!weiri_write_replace(write, part->var, head, base, part->version));
+	} while (!weiri_write_replace(scope, part->var, head, base, part->version));
 	return 1;
 }
 
-static void finish_aborted(struct weiri_write *write, struct weiri_commit *commit)
+static void finish_aborted(struct weiri_scope *scope, struct weiri_commit *commit)
 {
 	for (size_t i = 0; i < commit->count; i++) {
 		struct weiri_version *version = commit->parts[i].version;
 
 		/* [P2 release] nobody needs the cell to know. */
 		weiri_store_release(&version->stamp, WEIRI_STAMP_ABORTED);
-		if (!pin_aborted_part(write, &commit->parts[i]))
-			weiri_write_retire(write, &version->retired); /* V5; a slow helper may still be looking at it */
+		if (!pin_aborted_part(scope, &commit->parts[i]))
+			weiri_scope_retire(scope, &version->retired); /* V5; a slow helper may still be looking at it */
 	}
-	weiri_write_retire(write, &commit->retired);
+	weiri_scope_retire(scope, &commit->retired);
 }
 
-static void finish_committed(struct weiri_write *write, struct weiri_commit *commit, uint64_t stamp)
+static void finish_committed(struct weiri_scope *scope, struct weiri_commit *commit, uint64_t stamp)
 {
 	for (size_t i = 0; i < commit->count; i++) {
 		struct weiri_version *version = commit->parts[i].version;
 
 		/* [P2 release] nobody needs the cell to know. */
 		weiri_store_release(&version->stamp, stamp);
-		weiri_write_retire(write, &version->base->retired); /* V5: after the stamp */
+		weiri_scope_retire(scope, &version->base->retired); /* V5: after the stamp */
 	}
-	weiri_write_retire(write, &commit->retired);
+	weiri_scope_retire(scope, &commit->retired);
 }
 
 static void commit_free(struct weiri_commit *commit)
@@ -196,12 +196,12 @@ static struct weiri_commit *commit_create(struct weiri_record *record, const str
 }
 
 /* The first part, in address order, that is not at its expected version; NULL when all are. Sets the bases. */
-static const struct weiri_commit_part *take_bases(struct weiri_write *write, struct weiri_commit *commit)
+static const struct weiri_commit_part *take_bases(struct weiri_scope *scope, struct weiri_commit *commit)
 {
 	for (size_t i = 0; i < commit->count; i++) {
 		struct weiri_version *head;
 
-		commit->parts[i].version->base = weiri_write_base(write, commit->parts[i].var, &head);
+		commit->parts[i].version->base = weiri_write_base(scope, commit->parts[i].var, &head);
 		if (commit->parts[i].version->base->number != commit->parts[i].expected)
 			return &commit->parts[i];
 	}
@@ -237,25 +237,25 @@ static const struct weiri_commit_part *find_twice(const struct weiri_commit *com
 /* Runs a commit whose parts are complete; frees it and its versions in time. Returns the variable that had moved, or NULL. */
 static const weir_var *run(struct weiri_record *record, struct weiri_commit *commit)
 {
-	struct weiri_write write = weiri_write_enter(record);
-	const struct weiri_commit_part *moved = take_bases(&write, commit);
+	struct weiri_scope scope = weiri_scope_enter(record);
+	const struct weiri_commit_part *moved = take_bases(&scope, commit);
 	const weir_var *var = NULL;
 
 	if (moved != NULL) {
 		var = moved->var;
-		weiri_write_leave(&write);
+		weiri_scope_leave(&scope);
 		commit_discard(commit);
 		return var;
 	}
-	weiri_commit_help(&write, commit);
+	weiri_commit_help(&scope, commit);
 	if (weiri_commit_settle(commit) == WEIRI_COMMIT_ABORTED) {
 		/* [relaxed] ordered by the decision; any variable named here had moved. */
 		var = weiri_load_relaxed(&commit->moved);
-		finish_aborted(&write, commit);
+		finish_aborted(&scope, commit);
 	} else {
-		finish_committed(&write, commit, weiri_commit_settle(commit));
+		finish_committed(&scope, commit, weiri_commit_settle(commit));
 	}
-	weiri_write_leave(&write);
+	weiri_scope_leave(&scope);
 	return var;
 }
 

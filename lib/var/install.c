@@ -5,44 +5,22 @@
 
 #include "base/error.h"
 
-struct weiri_write weiri_write_enter(struct weiri_record *record)
-{
-	return (struct weiri_write){record, weiri_section_enter(record), NULL};
-}
-
-void weiri_write_retire(struct weiri_write *write, struct weiri_retired *object)
-{
-	object->next = write->garbage;
-	write->garbage = object;
-}
-
-void weiri_write_leave(struct weiri_write *write)
-{
-	weiri_section_leave(write->record, write->outer);
-	while (write->garbage != NULL) {
-		struct weiri_retired *object = write->garbage;
-
-		write->garbage = object->next;
-		weiri_retire(write->record, object);
-	}
-}
-
-struct weiri_version *weiri_write_base(struct weiri_write *write, weir_var *var, struct weiri_version **head)
+struct weiri_version *weiri_write_base(struct weiri_scope *scope, weir_var *var, struct weiri_version **head)
 {
 	for (;;) {
 		uint64_t stamp;
 
-		weiri_section_read(write->record, &var->head, head); /* [S, P1] */
+		weiri_section_read(scope->record, &var->head, head); /* [S, P1] */
 		stamp = weiri_version_settle(*head);
 		if (weiri_stamp_is_committed(stamp))
 			return *head;
 		if (stamp == WEIRI_STAMP_ABORTED)
 			return (*head)->base;
-		weiri_commit_help(write, (*head)->commit);
+		weiri_commit_help(scope, (*head)->commit);
 	}
 }
 
-int weiri_write_replace(struct weiri_write *write, weir_var *var, struct weiri_version *head, struct weiri_version *base,
+int weiri_write_replace(struct weiri_scope *scope, weir_var *var, struct weiri_version *head, struct weiri_version *base,
                         struct weiri_version *version)
 {
 	struct weiri_version *aborted = head != base ? head : NULL;
@@ -54,34 +32,34 @@ int weiri_write_replace(struct weiri_write *write, weir_var *var, struct weiri_v
 	if (!weiri_cas_seq_cst(&var->head, &head, version))
 		return 0;
 	if (aborted != NULL)
-		weiri_write_retire(write, &aborted->retired); /* V5 */
+		weiri_scope_retire(scope, &aborted->retired); /* V5 */
 	return 1;
 }
 
 enum weir_status weiri_install(struct weiri_record *record, weir_var *var, uint64_t expected, struct weiri_version *version,
                                uint64_t *number)
 {
-	struct weiri_write write = weiri_write_enter(record);
+	struct weiri_scope scope = weiri_scope_enter(record);
 	enum weir_status status = WEIR_ABORTED;
 	struct weiri_version *base, *head;
 
 	do {
-		base = weiri_write_base(&write, var, &head);
+		base = weiri_write_base(&scope, var, &head);
 		*number = base->number;
 		if (expected != WEIRI_ANY_VERSION && base->number != expected)
 			break;
 		version->base = base;
 		version->number = base->number + 1;
-		if (weiri_write_replace(&write, var, head, base, version))
+		if (weiri_write_replace(&scope, var, head, base, version))
 			status = WEIR_OK;
 	} while (status != WEIR_OK);
 
 	if (status == WEIR_OK) {
 		*number = version->number;
 		(void)weiri_version_settle(version);
-		weiri_write_retire(&write, &base->retired); /* V5: after the stamp */
+		weiri_scope_retire(&scope, &base->retired); /* V5: after the stamp */
 	}
-	weiri_write_leave(&write);
+	weiri_scope_leave(&scope);
 	return status;
 }
 

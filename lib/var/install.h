@@ -4,32 +4,21 @@
 #ifndef WEIRI_VAR_INSTALL_H
 #define WEIRI_VAR_INSTALL_H
 
+#include "reclaim/scope.h"
 #include "var/commit.h"
-
-/* A section in which heads may be replaced. What was replaced is retired after it, because retiring may run user code. */
-struct weiri_write {
-	struct weiri_record *record;
-	uint64_t outer;
-	struct weiri_retired *garbage;
-};
-
-struct weiri_write weiri_write_enter(struct weiri_record *record);
-void weiri_write_leave(struct weiri_write *write);
-/* For leave: `object` can not be reached by new sections. */
-void weiri_write_retire(struct weiri_write *write, struct weiri_retired *object);
 
 /*
  * The newest committed version, stamped; *head is what is at the head now: that version, or an aborted one above it. Helps undecided
  * commits to an end. Lock-free.
  */
-struct weiri_version *weiri_write_base(struct weiri_write *write, weir_var *var, struct weiri_version **head);
+struct weiri_version *weiri_write_base(struct weiri_scope *scope, weir_var *var, struct weiri_version **head);
 
 /* Replaces `head`, as weiri_write_base() found it, by `version`. 1 on success. An aborted head becomes garbage; `base` does not. */
-int weiri_write_replace(struct weiri_write *write, weir_var *var, struct weiri_version *head, struct weiri_version *base,
+int weiri_write_replace(struct weiri_scope *scope, weir_var *var, struct weiri_version *head, struct weiri_version *base,
                         struct weiri_version *version);
 
 /* Installs as many parts as needed to decide, and decides. Lock-free. */
-void weiri_commit_help(struct weiri_write *write, struct weiri_commit *commit);
+void weiri_commit_help(struct weiri_scope *scope, struct weiri_commit *commit);
 
 /* The new version goes in whatever is there / if the newest version has this number. */
 #define WEIRI_ANY_VERSION UINT64_MAX

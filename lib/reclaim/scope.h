@@ -1,0 +1,38 @@
+/*
+ * scope.h - a section with what was unlinked inside it, retired after it: retiring may collect, and so run user code.
+ */
+#ifndef WEIRI_RECLAIM_SCOPE_H
+#define WEIRI_RECLAIM_SCOPE_H
+
+#include "reclaim/collect.h"
+
+struct weiri_scope {
+	struct weiri_record *record;
+	uint64_t outer;
+	struct weiri_retired *garbage;
+};
+
+static inline struct weiri_scope weiri_scope_enter(struct weiri_record *record)
+{
+	return (struct weiri_scope){record, weiri_section_enter(record), NULL};
+}
+
+/* For weiri_scope_leave(): new sections cannot reach `object` any more. */
+static inline void weiri_scope_retire(struct weiri_scope *scope, struct weiri_retired *object)
+{
+	object->next = scope->garbage;
+	scope->garbage = object;
+}
+
+static inline void weiri_scope_leave(struct weiri_scope *scope)
+{
+	weiri_section_leave(scope->record, scope->outer);
+	while (scope->garbage != NULL) {
+		struct weiri_retired *object = scope->garbage;
+
+		scope->garbage = object->next;
+		weiri_retire(scope->record, object);
+	}
+}
+
+#endif

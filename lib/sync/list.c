@@ -1,0 +1,80 @@
+/*
+ * list.c - see list.h.
+ */
+#include "sync/list.h"
+
+#define REMOVED ((uintptr_t)1)
+
+static struct weiri_list_node *node_of(uintptr_t link)
+{
+	return (struct weiri_list_node *)(link & ~REMOVED);
+}
+
+void weiri_list_node_init(struct weiri_list_node *node, void (*ended)(struct weiri_retired *retired))
+{
+	weiri_store_relaxed(&node->next, 0u); /* [relaxed] not appended yet */
+	weiri_retired_init(&node->retired, sizeof(*node), ended);
+}
+
+/*
+ * Walks from the start to the end, unlinking removed nodes. Returns the last link, which was unmarked.
+ */
+static _Atomic(uintptr_t) *walk(struct weiri_scope *scope, struct weiri_list *list)
+{
+	_Atomic(uintptr_t) *link;
+	uintptr_t here;
+
+restart:
+	link = &list->first;
+	weiri_section_read(scope->record, link, &here);
+	while (node_of(here) != NULL) {
+		struct weiri_list_node *node = node_of(here);
+		uintptr_t next;
+
+		weiri_section_read(scope->record, &node->next, &next); /* [P1, P2] */
+		if ((next & REMOVED) == 0) {
+			link = &node->next;
+			here = next;
+			continue;
+		}
+		/* [acq_rel] L2. The link was unmarked when `here` was read, or this fails. */
+		if (!weiri_cas_acq_rel(link, &here, next & ~REMOVED))
+			goto restart;
+		weiri_scope_retire(scope, &node->retired);
+		here = next & ~REMOVED;
+	}
+	return link;
+}
+
+void weiri_list_append(struct weiri_scope *scope, struct weiri_list *list, struct weiri_list_node *node)
+{
+	uintptr_t end;
+
+	do {
+		end = 0;
+		/* [seq_cst, P1 release] seq_cst: whoever appends and then reads a flag is seen by whoever sets it and then walks. */
+	} while (!weiri_cas_seq_cst(walk(scope, list), &end, (uintptr_t)node));
+}
+
+int weiri_list_remove(struct weiri_scope *scope, struct weiri_list *list, struct weiri_list_node *node)
+{
+	/* [relaxed] the CAS decides. */
+	uintptr_t next = weiri_load_relaxed(&node->next);
+
+	do {
+		if ((next & REMOVED) != 0)
+			return 0;
+		/* [acq_rel, P2] linearization of the removal. */
+	} while (!weiri_cas_acq_rel(&node->next, &next, next | REMOVED));
+	(void)walk(scope, list);
+	return 1;
+}
+
+struct weiri_list_node *weiri_list_next(struct weiri_scope *scope, const struct weiri_list *list,
+                                        const struct weiri_list_node *node)
+{
+	uintptr_t link;
+
+	weiri_section_read(scope->record, node != NULL ? &node->next : &list->first, &link); /* [P1] */
+	return node_of(link);
+}
