@@ -8,12 +8,14 @@
  * |---------------------|----------------|-----------|--------------------|-----------|-------------|
  * | weir_pool_create    | any            | system    | thread creation    | yes       | no          |
  * | weir_pool_destroy   | one, last      | blocking  | tasks under way    | no        | no          |
- * | weir_pool_submit    | any            | lock-free | nothing            | no (1)    | no          |
+ * | weir_pool_submit    | any            | lock-free | nothing (1)        | no (1)    | no          |
  * | weir_pool_help      | any            | lock-free + the tasks it runs | nothing | no | no         |
  * | weir_pool_threads   | any            | wait-free | nothing            | no        | yes         |
  *
- * (1) A worker's own deque may grow; when there is no memory the task goes through the shared inbox instead.
- * Ordering: what was written before weir_pool_submit is visible to the task.
+ * (1) When more tasks wait than ever before, the submitting worker's deque, or the inbox of all other threads, grows through the
+ * allocator. When there is no memory the task goes where none is needed: submitting never fails for lack of it.
+ * Tasks run in no particular order, but none is passed over for ever. Ordering: what was written before weir_pool_submit is
+ * visible to the task. A worker that is stopped (by a debugger, say) keeps the task that it runs and no other.
  */
 #ifndef WEIR_POOL_H
 #define WEIR_POOL_H
@@ -43,27 +45,39 @@ struct weir_pool_options {
 	size_t struct_size; /* sizeof(struct weir_pool_options) */
 	size_t threads;     /* workers; 0: one per online processor. See WEIR_POOL_NO_THREADS */
 	uint32_t flags;
-	const char *name; /* threads are named NAME-0, NAME-1, ...; NULL: "weir" */
+	const char *name; /* threads are named NAME-0, NAME-1, ..., NAME cut to fit 15 bytes in all; NULL: "weir" */
 	const weir_allocator *allocator;
 };
 enum { WEIR_POOL_NO_THREADS = 1 }; /* flags: no workers at all; tasks run in weir_pool_help() */
 
-/* options may be NULL. WEIR_INVALID_ARGUMENT, WEIR_RESOURCE_EXHAUSTED (memory, or the system gave no threads). @since 0.1 */
+/*
+ * options may be NULL. The workers block all signals. WEIR_INVALID_ARGUMENT (out NULL, more than WEIR_POOL_MAX_THREADS, threads
+ * together with WEIR_POOL_NO_THREADS, unknown flag, bad struct_size), WEIR_RESOURCE_EXHAUSTED (memory, or the system gave no
+ * threads).
+ * @since 0.1
+ */
 WEIR_API enum weir_status weir_pool_create(const struct weir_pool_options *options, weir_pool **out, weir_error *error);
 /*
- * Runs what is still submitted, then ends the workers and waits for them. Not from a worker of this pool
- * (WEIR_FAILED_PRECONDITION). NULL: WEIR_OK. @since 0.1
+ * Runs what is still submitted, what those tasks submit included, then ends the workers and waits for them. From now on only tasks
+ * of the pool may use it. WEIR_FAILED_PRECONDITION, and nothing happens: called by such a task. NULL: WEIR_OK.
+ * @since 0.1
  */
 WEIR_API enum weir_status weir_pool_destroy(weir_pool *pool, weir_error *error);
 
-/* Hands the task over; a worker that sleeps is woken. WEIR_INVALID_ARGUMENT: NULL, or run not set. @since 0.1 */
+/*
+ * Hands the task over; if all workers sleep, one is woken. *task must not be submitted again before run has been called.
+ * WEIR_INVALID_ARGUMENT: NULL, or run not set.
+ * @since 0.1
+ */
 WEIR_API enum weir_status weir_pool_submit(weir_pool *pool, weir_task *task);
 /*
- * Runs up to `budget` tasks on the caller's thread, for event loops and for callers who wait. Returns how many it ran; 0 means
- * that nothing was there to run at some moment during the call. @since 0.1
+ * Runs up to `budget` tasks on the caller's thread, for event loops and for callers who wait. Returns how many it ran. Fewer than
+ * `budget` means that every task whose submission ended before the last look was run or taken by some thread. A task may call it.
+ * NULL: 0.
+ * @since 0.1
  */
 WEIR_API size_t weir_pool_help(weir_pool *pool, size_t budget);
-/* The number of workers. @since 0.1 */
+/* The number of workers; 0 for NULL. @since 0.1 */
 WEIR_API size_t weir_pool_threads(const weir_pool *pool);
 
 WEIR_END_DECLS

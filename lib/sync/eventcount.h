@@ -41,11 +41,6 @@ struct weiri_eventcount_key {
 	int blind; /* the heavy fence failed: a notifier may have overlooked us, so no long sleep */
 };
 
-#define WEIRI_EVENTCOUNT_INIT \
-	{ \
-		0, 0 \
-	}
-
 void weiri_eventcount_init(struct weiri_eventcount *event);
 
 /* Announces a waiter. Ends with exactly one weiri_eventcount_wait or weiri_eventcount_cancel. */

@@ -1,0 +1,48 @@
+/*
+ * inbox.h - the pool's unbounded queue of tasks from threads that have no deque of their own.
+ *
+ * Any number of threads put and take. Tasks sit in lock-free rings, each four times as large as the one before, that are created as
+ * the backlog first needs them and kept; so a stopped thread strands at most the task in its hands. When there is no memory for
+ * the next ring, tasks go on an intrusive stack that is taken as a whole.
+ *
+ * | call             | threads | progress              | blocks on | allocates                         |
+ * |------------------|---------|-----------------------|-----------|-----------------------------------|
+ * | weiri_inbox_put  | any     | lock-free + allocator | allocator | when the backlog is a new record  |
+ * | weiri_inbox_take | any     | lock-free             | nothing   | no                                |
+ *
+ * Order: first in, first out within one ring. Ordering: what was written before put is visible to the taker of the task.
+ */
+#ifndef WEIRI_INBOX_H
+#define WEIRI_INBOX_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <weir/alloc.h>
+#include <weir/pool.h>
+#include <weir/ring.h>
+
+#include "base/atomic.h"
+
+enum { WEIRI_INBOX_RINGS = 10, WEIRI_INBOX_FIRST_CAPACITY = 1024 };
+
+struct weiri_inbox {
+	_Atomic(weir_ring *) rings[WEIRI_INBOX_RINGS]; /* rings[i] holds WEIRI_INBOX_FIRST_CAPACITY << 2i; NULL: not yet */
+	_Atomic(weir_task *) chain;                    /* tasks that found no room, newest first */
+	const weir_allocator *allocator;               /* constant */
+};
+
+/* allocator is kept by address. Returns 0 when there is no memory. */
+int weiri_inbox_init(struct weiri_inbox *inbox, const weir_allocator *allocator);
+/* Empty, and no other thread may be using it. */
+void weiri_inbox_fini(struct weiri_inbox *inbox);
+
+/* Always succeeds. */
+void weiri_inbox_put(struct weiri_inbox *inbox, weir_task *task);
+/*
+ * A task, or NULL: then each task whose put had ended before this call began was taken by another thread, or is being moved by
+ * one. `turn` (any number, the caller's count of calls) says which ring to look at first, so that none starves. *moved is set to 1
+ * when the call put tasks anew, whose put the caller must announce as if they were new; otherwise untouched.
+ */
+weir_task *weiri_inbox_take(struct weiri_inbox *inbox, unsigned turn, int *moved);
+
+#endif

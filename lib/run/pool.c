@@ -1,0 +1,242 @@
+/*
+ * pool.c - the life of a pool and its public calls. The algorithm is in worker.c, deque.c and inbox.c.
+ */
+#include <weir/pool.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "run/worker.h"
+
+enum { FIRST_DEQUE_CAPACITY = 256 };
+
+static size_t processors(void)
+{
+	long online = sysconf(_SC_NPROCESSORS_ONLN);
+
+	if (online < 1)
+		return 1;
+	return online < WEIR_POOL_MAX_THREADS ? (size_t)online : WEIR_POOL_MAX_THREADS;
+}
+
+static enum weir_status check_options(const struct weir_pool_options *given, struct weir_pool_options *options,
+                                      weir_error *error)
+{
+	memset(options, 0, sizeof(*options));
+	if (given != NULL) {
+		if (!weiri_options_size_ok(given->struct_size, sizeof(*options)))
+			return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_pool_create: struct_size %zu, expected at most %zu",
+			                  given->struct_size, sizeof(*options));
+		memcpy(options, given, given->struct_size);
+	}
+	if ((options->flags & ~(uint32_t)WEIR_POOL_NO_THREADS) != 0)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_pool_create: unknown flag in 0x%x",
+		                  (unsigned)options->flags);
+	if (options->threads > WEIR_POOL_MAX_THREADS)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_pool_create: %zu threads, expected at most %d",
+		                  options->threads, WEIR_POOL_MAX_THREADS);
+	if ((options->flags & WEIR_POOL_NO_THREADS) == 0) {
+		if (options->threads == 0)
+			options->threads = processors();
+	} else if (options->threads != 0) {
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_pool_create: %zu threads with WEIR_POOL_NO_THREADS",
+		                  options->threads);
+	}
+	if (options->name == NULL)
+		options->name = "weir";
+	return WEIR_OK;
+}
+
+static void release_workers(weir_pool *pool, size_t with_deques)
+{
+	for (size_t i = 0; i < with_deques; i++)
+		weiri_deque_fini(&pool->workers[i].deque);
+	weiri_release(&pool->allocator, pool->workers, pool->thread_count * sizeof(*pool->workers),
+	              _Alignof(struct weiri_worker));
+}
+
+/* 0 when there is no memory. */
+static int create_workers(weir_pool *pool)
+{
+	size_t count = pool->thread_count;
+
+	if (count == 0)
+		return 1;
+	pool->workers =
+		weiri_allocate_zeroed(&pool->allocator, count * sizeof(*pool->workers), _Alignof(struct weiri_worker));
+	if (pool->workers == NULL)
+		return 0;
+	for (size_t i = 0; i < count; i++) {
+		struct weiri_worker *worker = &pool->workers[i];
+
+		worker->pool = pool;
+		worker->index = i;
+		if (!weiri_deque_init(&worker->deque, FIRST_DEQUE_CAPACITY, &pool->allocator)) {
+			release_workers(pool, i);
+			return 0;
+		}
+	}
+	return 1;
+}
+
+/* The pool without its threads, or NULL when there is no memory. */
+static weir_pool *create_idle(const struct weir_pool_options *options)
+{
+	weir_allocator allocator = weiri_allocator_or_default(options->allocator);
+	weir_pool *pool = weiri_allocate_zeroed(&allocator, sizeof(*pool), _Alignof(weir_pool));
+
+	if (pool == NULL)
+		return NULL;
+	pool->allocator = allocator;
+	pool->thread_count = options->threads;
+	weiri_eventcount_init(&pool->idle);
+	if (!weiri_inbox_init(&pool->inbox, &pool->allocator))
+		goto no_inbox;
+	if (!create_workers(pool))
+		goto no_workers;
+	return pool;
+no_workers:
+	weiri_inbox_fini(&pool->inbox);
+no_inbox:
+	weiri_release(&allocator, pool, sizeof(*pool), _Alignof(weir_pool));
+	return NULL;
+}
+
+static void *worker_main(void *argument)
+{
+	weiri_worker_run(argument);
+	return NULL;
+}
+
+/* "NAME-index", NAME cut so that the whole fits into what the system keeps of a thread's name. */
+static void name_thread(pthread_t thread, const char *name, size_t index)
+{
+	char number[8];
+	char full[16];
+	int digits = snprintf(number, sizeof(number), "-%u", (unsigned)(index % 10000));
+
+	(void)snprintf(full, sizeof(full), "%.*s%s", (int)sizeof(full) - 1 - digits, name, number);
+	(void)pthread_setname_np(thread, full);
+}
+
+/* Starts the workers; returns how many there are. Signals stay with the threads of the program. */
+static size_t start_workers(weir_pool *pool, const char *name)
+{
+	sigset_t all;
+	sigset_t before;
+	size_t started = 0;
+
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
+	while (started < pool->thread_count &&
+	       pthread_create(&pool->workers[started].thread, NULL, worker_main, &pool->workers[started]) == 0) {
+		name_thread(pool->workers[started].thread, name, started);
+		started++;
+	}
+	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return started;
+}
+
+/* Ends the first `count` workers, which run what is left, and gives all memory back. */
+static void stop_and_release(weir_pool *pool, size_t count)
+{
+	weir_allocator allocator = pool->allocator;
+
+	/* [P1 release] pairs with stopping() in worker.c. */
+	weiri_store_release(&pool->stopping, 1);
+	weiri_eventcount_notify_all(&pool->idle);
+	for (size_t i = 0; i < count; i++)
+		(void)pthread_join(pool->workers[i].thread, NULL);
+	(void)weir_pool_help(pool, SIZE_MAX);
+	for (size_t i = 0; i < pool->thread_count; i++)
+		WEIR_ASSERT1(I1, weiri_deque_size_approx(&pool->workers[i].deque) == 0);
+	release_workers(pool, pool->thread_count);
+	weiri_inbox_fini(&pool->inbox);
+	weiri_release(&allocator, pool, sizeof(*pool), _Alignof(weir_pool));
+}
+
+enum weir_status weir_pool_create(const struct weir_pool_options *given, weir_pool **out, weir_error *error)
+{
+	struct weir_pool_options options;
+	enum weir_status status = check_options(given, &options, error);
+	weir_pool *pool;
+	size_t started;
+
+	if (status != WEIR_OK)
+		return status;
+	if (out == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_pool_create: out is NULL");
+	pool = create_idle(&options);
+	if (pool == NULL)
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "weir_pool_create: no memory for pool \"%s\"", options.name);
+	started = start_workers(pool, options.name);
+	if (started < options.threads) {
+		stop_and_release(pool, started);
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "weir_pool_create: pool \"%s\": only %zu of %zu threads",
+		                  options.name, started, options.threads);
+	}
+	*out = pool;
+	return WEIR_OK;
+}
+
+enum weir_status weir_pool_destroy(weir_pool *pool, weir_error *error)
+{
+	if (pool == NULL)
+		return WEIR_OK;
+	if (weiri_pool_place_here(pool) != NULL)
+		return weiri_fail(error, WEIR_FAILED_PRECONDITION, "weir_pool_destroy: called by a task of the same pool");
+	stop_and_release(pool, pool->thread_count);
+	return WEIR_OK;
+}
+
+enum weir_status weir_pool_submit(weir_pool *pool, weir_task *task)
+{
+	struct weiri_pool_place *place;
+
+	if (pool == NULL || task == NULL || task->run == NULL)
+		return WEIR_INVALID_ARGUMENT;
+	place = weiri_pool_place_here(pool);
+	if (place == NULL || place->worker == NULL || !weiri_deque_push(&place->worker->deque, task))
+		weiri_inbox_put(&pool->inbox, task);
+	weiri_pool_announce(pool);
+	return WEIR_OK;
+}
+
+static size_t help(weir_pool *pool, struct weiri_worker *worker, size_t budget)
+{
+	size_t done = 0;
+	weir_task *task;
+
+	while (done < budget && (task = weiri_pool_next_task(pool, worker)) != NULL) {
+		task->run(task);
+		done++;
+	}
+	return done;
+}
+
+size_t weir_pool_help(weir_pool *pool, size_t budget)
+{
+	struct weiri_pool_place *here;
+	struct weiri_pool_place place;
+	size_t done;
+
+	if (pool == NULL)
+		return 0;
+	here = weiri_pool_place_here(pool);
+	if (here != NULL)
+		return help(pool, here->worker, budget);
+	weiri_pool_enter(&place, pool, NULL);
+	done = help(pool, NULL, budget);
+	weiri_pool_leave(&place);
+	return done;
+}
+
+size_t weir_pool_threads(const weir_pool *pool)
+{
+	return pool != NULL ? pool->thread_count : 0;
+}

@@ -1,0 +1,287 @@
+/*
+ * worker.c - finding tasks, and sleeping when there are none.
+ *
+ * A worker's own tasks are in its deque, newest first for the sake of the caches; tasks of other threads are in the inbox. A worker
+ * without either steals the oldest task of another. Every TURN tasks it looks at the others' tasks or at its own oldest one first, so a
+ * task that submits itself again and again starves nobody.
+ *
+ * Waking. A submitter wakes a sleeping worker only while no search is on, since a searcher finds the task anyway; without this every
+ * submit to a half-idle pool would be a system call. In return a searcher that found a task, and was the last one, wakes
+ * another worker if there is more to do. A search counts for SEARCH_TRUST_NS at most, so that a searcher that is stopped
+ * (by a debugger, by the scheduler) does not keep others asleep.
+ *
+ * Invariant I1: a task that is not in anybody's hands is in exactly one deque or in the inbox.
+ * Pairs (the hand-over of tasks itself is that of deque.c and inbox.c)
+ *   P1  stop (stopping) -> worker: what was submitted before the stop
+ *   F1  announce or pass_search_on: a task put or taken; light fence; searching and idle.waiters
+ *   F2  sleep_until_task: searching - 1 and idle.waiters + 1; heavy fence; all places
+ *   F3  pass_search_on: searching - 1; heavy fence; all places
+ *
+ * No task waits while a worker sleeps, if no thread is stopped for longer than SEARCH_TRUST_NS. Let X announce task T.
+ *  (a) X saw no waiter: whoever goes to sleep later finds T by F1/F2.
+ *  (b) X saw a waiter but no search: it notifies, so a worker wakes and becomes a searcher, or a worker's second look found T
+ *      (eventcount.c).
+ *  (c) X saw a waiter and a search. Let S be the next worker, in the order of changes of `searching`, that brings it to 0. X did not see that
+ *      change, so by F1 with F2 or F3 S sees T after it (or T was taken). Either S found nothing, and looks again in
+ *      sleep_until_task(); or S found another task, and in pass_search_on() wakes a worker for T, or sees nobody asleep and
+ *      then (a) holds for those who go to sleep later.
+ * A worker that is woken for T but finds another task first does so as a searcher, and so passes the search on.
+ * With stopped threads: when the very worker that was woken, or that is searching, is stopped before it took T, then T waits for the next
+ * submit, for a helper, or for a worker that ends its task; each of them finds it.
+ *
+ * Progress: next_task and announce are lock-free: the search starts over only when another thread took a task.
+ * Checked: tests/test_pool.c (plain, TSan, ASan).
+ */
+#include "run/worker.h"
+
+#include <weir/time.h>
+
+enum {
+	TURN = 64,          /* a power of two */
+	SEARCH_ROUNDS = 32, /* looks at everything before going to sleep, */
+	SEARCH_PAUSES = 16, /* with so many pauses between them */
+	SEARCH_TRUST_NS = 1000000
+};
+
+static WEIRI_TLS struct weiri_pool_place *innermost;
+static WEIRI_TLS uint32_t helper_random;
+
+void weiri_pool_enter(struct weiri_pool_place *place, const weir_pool *pool, struct weiri_worker *worker)
+{
+	place->pool = pool;
+	place->worker = worker;
+	place->outer = innermost;
+	innermost = place;
+}
+
+void weiri_pool_leave(struct weiri_pool_place *place)
+{
+	innermost = place->outer;
+}
+
+struct weiri_pool_place *weiri_pool_place_here(const weir_pool *pool)
+{
+	struct weiri_pool_place *place = innermost;
+
+	while (place != NULL && place->pool != pool)
+		place = place->outer;
+	return place;
+}
+
+/* xorshift32 (Marsaglia 2003). */
+static uint32_t next_random(uint32_t *state)
+{
+	uint32_t x = *state != 0 ? *state : (uint32_t)(uintptr_t)state | 1u;
+
+	x ^= x << 13;
+	x ^= x >> 17;
+	x ^= x << 5;
+	*state = x;
+	return x;
+}
+
+static weir_task *steal_from(struct weiri_worker *victim, int *contended)
+{
+	void *item;
+
+	switch (weiri_deque_steal(&victim->deque, &item)) {
+	case WEIRI_STEAL_TAKEN: return item;
+	case WEIRI_STEAL_LOST: *contended = 1; return NULL;
+	case WEIRI_STEAL_EMPTY: break;
+	}
+	return NULL;
+}
+
+static weir_task *steal(weir_pool *pool, uint32_t *random)
+{
+	size_t count = pool->thread_count;
+	int contended = count != 0;
+
+	while (contended) {
+		size_t first = next_random(random) % count;
+
+		contended = 0;
+		for (size_t i = 0; i < count; i++) {
+			size_t index = first + i < count ? first + i : first + i - count;
+			weir_task *task = steal_from(&pool->workers[index], &contended);
+
+			if (task != NULL)
+				return task;
+		}
+	}
+	return NULL;
+}
+
+/* Looks into every place, the caller's own deque included. */
+static weir_task *look_everywhere(weir_pool *pool, uint32_t *random)
+{
+	int moved = 0;
+	weir_task *task = weiri_inbox_take(&pool->inbox, next_random(random), &moved);
+
+	if (WEIRI_UNLIKELY(moved))
+		weiri_pool_announce(pool);
+	return task != NULL ? task : steal(pool, random);
+}
+
+/* What this worker should run for the sake of fairness, or NULL. */
+static WEIRI_COLD weir_task *take_turn(struct weiri_worker *worker)
+{
+	int contended;
+
+	if ((worker->ticks / TURN) % 2 == 0)
+		return look_everywhere(worker->pool, &worker->random);
+	return steal_from(worker, &contended);
+}
+
+static weir_task *own_task(struct weiri_worker *worker)
+{
+	weir_task *task = NULL;
+
+	if (WEIRI_UNLIKELY(++worker->ticks % TURN == 0))
+		task = take_turn(worker);
+	return task != NULL ? task : weiri_deque_take(&worker->deque);
+}
+
+weir_task *weiri_pool_next_task(weir_pool *pool, struct weiri_worker *worker)
+{
+	weir_task *task = worker != NULL ? own_task(worker) : NULL;
+
+	return task != NULL ? task : look_everywhere(pool, worker != NULL ? &worker->random : &helper_random);
+}
+
+static int search_is_on(weir_pool *pool)
+{
+	/* [relaxed] orders nothing; F1 keeps its place after what the caller did before. */
+	if (weiri_load_relaxed(&pool->searching) == 0)
+		return 0;
+	/* [relaxed] a stale time at worst wakes one worker too many, a newer one is that of a newer search. */
+	return weir_now_ns() - weiri_load_relaxed(&pool->search_began) < SEARCH_TRUST_NS;
+}
+
+void weiri_pool_announce(weir_pool *pool)
+{
+	/* [light fence F1] the task is in its place, now look who searches and who sleeps: Dekker with F2 and F3. */
+	weiri_fence_light();
+	/* [relaxed] as in weiri_eventcount_notify(), which looks again; here it saves reading the clock while all are busy. */
+	if (weiri_load_relaxed(&pool->idle.waiters) != 0 && !search_is_on(pool))
+		weiri_eventcount_notify(&pool->idle, 1);
+}
+
+static void begin_search(weir_pool *pool)
+{
+	/* [relaxed] a hint for search_is_on(). */
+	weiri_store_relaxed(&pool->search_began, weir_now_ns());
+	/* [relaxed] it publishes nothing: to be overlooked costs a needless wake. */
+	(void)weiri_fetch_add_relaxed(&pool->searching, 1);
+}
+
+static void end_search(weir_pool *pool)
+{
+	/* [relaxed] ordered by the fences F2 and F3 after it. */
+	(void)weiri_fetch_sub_relaxed(&pool->searching, 1);
+}
+
+/* 1 when a task can be stolen. A task of the inbox is moved to where it can. */
+static int offer_another_task(struct weiri_worker *worker)
+{
+	weir_pool *pool = worker->pool;
+	int moved = 0;
+	weir_task *task = weiri_inbox_take(&pool->inbox, next_random(&worker->random), &moved);
+
+	if (task != NULL) {
+		if (!weiri_deque_push(&worker->deque, task))
+			weiri_inbox_put(&pool->inbox, task);
+		return 1;
+	}
+	for (size_t i = 0; i < pool->thread_count; i++) {
+		if (weiri_deque_size_approx(&pool->workers[i].deque) != 0)
+			return 1;
+	}
+	return moved;
+}
+
+/* This worker has stopped searching because it found a task; another one wakes if there is more. */
+static void pass_search_on(struct weiri_worker *worker)
+{
+	weir_pool *pool = worker->pool;
+
+	/* [light fence F1] a task was taken, now look who searches and who sleeps: Dekker with F2. */
+	weiri_fence_light();
+	/* [relaxed] kept in its place by F1. */
+	if (weiri_load_relaxed(&pool->idle.waiters) == 0 || search_is_on(pool))
+		return;
+	/* [heavy fence F3] no longer searching, now look for tasks: Dekker with F1 in announce(). */
+	if (!weiri_fence_heavy() || offer_another_task(worker))
+		weiri_eventcount_notify(&pool->idle, 1);
+}
+
+static weir_task *search(struct weiri_worker *worker)
+{
+	weir_task *task = NULL;
+
+	begin_search(worker->pool);
+	for (int round = 0; round < SEARCH_ROUNDS && task == NULL; round++) {
+		for (int i = 0; round != 0 && i < SEARCH_PAUSES; i++)
+			weiri_pause();
+		task = look_everywhere(worker->pool, &worker->random);
+	}
+	end_search(worker->pool);
+	if (task != NULL)
+		pass_search_on(worker);
+	return task;
+}
+
+static int stopping(weir_pool *pool)
+{
+	/* [P1 acquire] pairs with weir_pool_destroy(): what was submitted before it is seen by the look that follows. */
+	return weiri_load_acquire(&pool->stopping) != 0;
+}
+
+enum outcome { FOUND, WOKEN, ENDED };
+
+/* *task is set when FOUND. */
+static enum outcome sleep_until_task(struct weiri_worker *worker, weir_task **task)
+{
+	weir_pool *pool = worker->pool;
+	/* [heavy fence F2] in prepare: counted as asleep, not as searching, now look again: Dekker with F1 in announce(). */
+	struct weiri_eventcount_key key = weiri_eventcount_prepare(&pool->idle);
+	int ending = stopping(pool);
+
+	*task = look_everywhere(pool, &worker->random);
+	if (*task == NULL && !ending) {
+		(void)weiri_eventcount_wait(&pool->idle, key, WEIR_NO_DEADLINE);
+		return WOKEN;
+	}
+	weiri_eventcount_cancel(&pool->idle);
+	if (*task == NULL)
+		return ENDED;
+	pass_search_on(worker);
+	return FOUND;
+}
+
+/* A task for a worker whose own deque is empty, or NULL when the worker is to end. */
+static weir_task *wait_for_task(struct weiri_worker *worker)
+{
+	weir_task *task = search(worker);
+
+	while (task == NULL) {
+		enum outcome outcome = sleep_until_task(worker, &task);
+
+		if (outcome == ENDED)
+			return NULL;
+		if (outcome == WOKEN)
+			task = search(worker);
+	}
+	return task;
+}
+
+void weiri_worker_run(struct weiri_worker *worker)
+{
+	struct weiri_pool_place place;
+	weir_task *task;
+
+	weiri_pool_enter(&place, worker->pool, worker);
+	while ((task = own_task(worker)) != NULL || (task = wait_for_task(worker)) != NULL)
+		task->run(task);
+	weiri_pool_leave(&place);
+}

@@ -1,0 +1,61 @@
+/*
+ * worker.h - the inside of a pool: its workers, and how a thread finds the next task.
+ */
+#ifndef WEIRI_WORKER_H
+#define WEIRI_WORKER_H
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <weir/pool.h>
+
+#include "base/compiler.h"
+#include "run/deque.h"
+#include "run/inbox.h"
+#include "sync/eventcount.h"
+
+struct weiri_worker {
+	struct weiri_deque deque;
+	weir_pool *pool; /* constant */
+	size_t index;    /* constant: its place in pool->workers */
+	/* this worker only */
+	unsigned ticks;
+	uint32_t random;
+	/* pool_create and pool_destroy only */
+	pthread_t thread;
+};
+
+struct weir_pool {
+	struct weiri_worker *workers; /* constant */
+	size_t thread_count;          /* constant */
+	weir_allocator allocator;     /* constant */
+	struct weiri_inbox inbox;
+	WEIRI_ALIGNED_APART struct weiri_eventcount idle; /* workers with nothing to do sleep here */
+	_Atomic(uint32_t) searching;    /* workers that look for a task and will look once more before they sleep */
+	_Atomic(uint64_t) search_began; /* when the latest of them began; weir_now_ns() */
+	_Atomic(uint32_t) stopping;     /* 1: a worker that finds nothing ends */
+};
+
+/* Where the thread runs tasks of a pool: as a worker, or as a helper (worker NULL). Lives on the stack of the thread. */
+struct weiri_pool_place {
+	const weir_pool *pool;
+	struct weiri_worker *worker;
+	struct weiri_pool_place *outer;
+};
+
+void weiri_pool_enter(struct weiri_pool_place *place, const weir_pool *pool, struct weiri_worker *worker);
+void weiri_pool_leave(struct weiri_pool_place *place);
+/* The innermost place of this thread in `pool`, or NULL. */
+struct weiri_pool_place *weiri_pool_place_here(const weir_pool *pool);
+
+/* To be called after a task went into a deque or the inbox: sees to it that some worker runs it though all may be asleep. */
+void weiri_pool_announce(weir_pool *pool);
+/*
+ * The next task for this thread, or NULL when every place was seen empty. worker: the caller's own, or NULL for a helper.
+ * Never waits.
+ */
+weir_task *weiri_pool_next_task(weir_pool *pool, struct weiri_worker *worker);
+/* The body of a worker's thread: runs tasks until the pool is stopping and nothing is left. */
+void weiri_worker_run(struct weiri_worker *worker);
+
+#endif

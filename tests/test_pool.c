@@ -1,0 +1,570 @@
+/*
+ * test_pool.c - every submitted task runs once, whoever submits it, whatever sleeps, and with no memory left.
+ */
+#include <criterion/criterion.h>
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <weir/pool.h>
+#include <weir/time.h>
+
+#include "base/memory.h"
+#include "run/worker.h"
+
+static const uint64_t long_ns = 30000000000u;
+
+/* 1 when *counter reached `value` in time. */
+static int reaches(_Atomic(int) *counter, int value)
+{
+	uint64_t deadline = weir_deadline_in(long_ns);
+
+	/* [acquire] pairs with the release of the tasks that count. */
+	while (weiri_load_acquire(counter) != value) {
+		if (weir_now_ns() > deadline)
+			return 0;
+		(void)sched_yield();
+	}
+	return 1;
+}
+
+static weir_pool *create(size_t threads)
+{
+	struct weir_pool_options options = {
+		.struct_size = sizeof(options), .threads = threads, .flags = threads == 0 ? WEIR_POOL_NO_THREADS : 0};
+	weir_pool *pool = NULL;
+
+	cr_assert_eq(weir_pool_create(&options, &pool, NULL), WEIR_OK);
+	return pool;
+}
+
+static void destroy(weir_pool *pool)
+{
+	cr_assert_eq(weir_pool_destroy(pool, NULL), WEIR_OK);
+}
+
+static int all_asleep(weir_pool *pool)
+{
+	uint64_t deadline = weir_deadline_in(long_ns);
+
+	while (weiri_load_relaxed(&pool->idle.waiters) != pool->thread_count) {
+		if (weir_now_ns() > deadline)
+			return 0;
+		(void)sched_yield();
+	}
+	return 1;
+}
+
+/* Counts its runs in plain memory: a task that ran twice, or did not see its submitter's writes, is a race. */
+struct counted {
+	weir_task task;
+	int payload;
+	int runs;
+	int bad;
+	_Atomic(int) *done;
+};
+
+static void count(weir_task *task)
+{
+	struct counted *self = (struct counted *)task;
+
+	self->bad = self->payload != 42;
+	self->runs++;
+	(void)weiri_fetch_add_release(self->done, 1);
+}
+
+static struct counted *submit_counted(weir_pool *pool, int tasks, _Atomic(int) *done)
+{
+	struct counted *all = calloc((size_t)tasks, sizeof(*all));
+
+	cr_assert_not_null(all);
+	for (int i = 0; i < tasks; i++) {
+		all[i].task.run = count;
+		all[i].done = done;
+		all[i].payload = 42;
+		cr_assert_eq(weir_pool_submit(pool, &all[i].task), WEIR_OK);
+	}
+	return all;
+}
+
+static void expect_each_ran_once(struct counted *all, int tasks)
+{
+	int wrong = 0;
+
+	for (int i = 0; i < tasks; i++)
+		wrong += all[i].runs != 1 || all[i].bad;
+	cr_expect_eq(wrong, 0);
+	free(all);
+}
+
+Test(pool, create_refuses_bad_options)
+{
+	struct weir_pool_options options = {.struct_size = sizeof(options)};
+	weir_pool *pool = NULL;
+	weir_error error;
+
+	options.struct_size = 4;
+	cr_expect_eq(weir_pool_create(&options, &pool, NULL), WEIR_INVALID_ARGUMENT);
+	options.struct_size = sizeof(options) + 8;
+	cr_expect_eq(weir_pool_create(&options, &pool, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(error.code, WEIR_INVALID_ARGUMENT);
+	options.struct_size = sizeof(options);
+	options.flags = 2;
+	cr_expect_eq(weir_pool_create(&options, &pool, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_not_null(strstr(error.message, "flag"));
+	options.flags = WEIR_POOL_NO_THREADS;
+	options.threads = 1;
+	cr_expect_eq(weir_pool_create(&options, &pool, NULL), WEIR_INVALID_ARGUMENT);
+	options.flags = 0;
+	options.threads = WEIR_POOL_MAX_THREADS + 1;
+	cr_expect_eq(weir_pool_create(&options, &pool, NULL), WEIR_INVALID_ARGUMENT);
+	options.threads = 1;
+	cr_expect_eq(weir_pool_create(&options, NULL, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_null(pool);
+}
+
+Test(pool, default_options_give_at_least_one_worker)
+{
+	weir_pool *pool = NULL;
+
+	cr_assert_eq(weir_pool_create(NULL, &pool, NULL), WEIR_OK);
+	cr_expect_geq(weir_pool_threads(pool), 1);
+	destroy(pool);
+}
+
+Test(pool, null_arguments_are_refused)
+{
+	weir_pool *pool = create(0);
+	weir_task task = {NULL, NULL};
+
+	cr_expect_eq(weir_pool_submit(NULL, &task), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_pool_submit(pool, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_pool_submit(pool, &task), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_pool_help(NULL, 1), 0);
+	cr_expect_eq(weir_pool_threads(NULL), 0);
+	cr_expect_eq(weir_pool_destroy(NULL, NULL), WEIR_OK);
+	destroy(pool);
+}
+
+Test(pool, tasks_from_outside_each_run_once)
+{
+	enum { TASKS = 20000 };
+	weir_pool *pool = create(3);
+	_Atomic(int) done = 0;
+	struct counted *all = submit_counted(pool, TASKS, &done);
+
+	cr_expect(reaches(&done, TASKS));
+	destroy(pool);
+	expect_each_ran_once(all, TASKS);
+}
+
+Test(pool, destroy_runs_what_is_left)
+{
+	enum { TASKS = 5000 };
+
+	for (size_t threads = 0; threads < 4; threads++) {
+		weir_pool *pool = create(threads);
+		_Atomic(int) done = 0;
+		struct counted *all = submit_counted(pool, TASKS, &done);
+
+		destroy(pool);
+		cr_expect_eq(weiri_load_acquire(&done), TASKS);
+		expect_each_ran_once(all, TASKS);
+	}
+}
+
+Test(pool, a_pool_without_threads_runs_tasks_in_help)
+{
+	weir_pool *pool = create(0);
+	_Atomic(int) done = 0;
+	struct counted *all = submit_counted(pool, 10, &done);
+
+	cr_expect_eq(weir_pool_threads(pool), 0);
+	cr_expect_eq(weiri_load_acquire(&done), 0);
+	cr_expect_eq(weir_pool_help(pool, 0), 0);
+	cr_expect_eq(weir_pool_help(pool, 3), 3);
+	cr_expect_eq(weiri_load_acquire(&done), 3);
+	cr_expect_eq(weir_pool_help(pool, 100), 7);
+	cr_expect_eq(weir_pool_help(pool, 100), 0);
+	destroy(pool);
+	expect_each_ran_once(all, 10);
+}
+
+Test(pool, a_sleeping_worker_is_woken_for_one_task)
+{
+	enum { ROUNDS = 2000 };
+	weir_pool *pool = create(2);
+	_Atomic(int) done = 0;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		struct counted counted = {.task = {.run = count}, .payload = 42, .done = &done};
+
+		if (i % 16 == 0)
+			cr_assert(all_asleep(pool));
+		cr_assert_eq(weir_pool_submit(pool, &counted.task), WEIR_OK);
+		cr_assert(reaches(&done, i + 1), "the task of round %d did not run", i);
+	}
+	destroy(pool);
+}
+
+/* A task that waits for another one holds its worker; the other must reach the second worker. */
+struct rendezvous {
+	weir_task task;
+	_Atomic(int) *arrived;
+	_Atomic(int) *left;
+	_Atomic(int) *failures;
+	int parties;
+};
+
+static void meet(weir_task *task)
+{
+	struct rendezvous *self = (struct rendezvous *)task;
+
+	(void)weiri_fetch_add_release(self->arrived, 1);
+	if (!reaches(self->arrived, self->parties))
+		(void)weiri_fetch_add_relaxed(self->failures, 1);
+	(void)weiri_fetch_add_release(self->left, 1);
+}
+
+Test(pool, each_of_many_tasks_gets_a_worker_of_its_own)
+{
+	enum { PARTIES = 4, ROUNDS = 200 };
+	weir_pool *pool = create(PARTIES);
+	_Atomic(int) failures = 0;
+
+	for (int round = 0; round < ROUNDS && weiri_load_relaxed(&failures) == 0; round++) {
+		_Atomic(int) arrived = 0;
+		_Atomic(int) left = 0;
+		struct rendezvous tasks[PARTIES];
+
+		if (round % 8 == 0)
+			cr_assert(all_asleep(pool));
+		for (int i = 0; i < PARTIES; i++) {
+			tasks[i] = (struct rendezvous){{meet, NULL}, &arrived, &left, &failures, PARTIES};
+			cr_assert_eq(weir_pool_submit(pool, &tasks[i].task), WEIR_OK);
+		}
+		cr_assert(reaches(&left, PARTIES), "round %d: %d of %d tasks run", round, weiri_load_relaxed(&arrived),
+		          PARTIES);
+	}
+	cr_expect_eq(weiri_load_relaxed(&failures), 0);
+	destroy(pool);
+}
+
+/* A tree of tasks, each on the heap and freed by itself. */
+struct node {
+	weir_task task;
+	weir_pool *pool;
+	_Atomic(int) *done;
+	_Atomic(int) *failures;
+	int depth;
+};
+
+static void grow_tree(weir_task *task);
+
+static int plant(weir_pool *pool, int depth, _Atomic(int) *done, _Atomic(int) *failures)
+{
+	struct node *node = malloc(sizeof(*node));
+
+	if (node == NULL)
+		return 0;
+	*node = (struct node){{grow_tree, NULL}, pool, done, failures, depth};
+	return weir_pool_submit(pool, &node->task) == WEIR_OK;
+}
+
+static void grow_tree(weir_task *task)
+{
+	struct node self = *(struct node *)task;
+
+	free(task);
+	for (int i = 0; i < 2 && self.depth > 0; i++) {
+		if (!plant(self.pool, self.depth - 1, self.done, self.failures))
+			(void)weiri_fetch_add_relaxed(self.failures, 1);
+	}
+	(void)weiri_fetch_add_release(self.done, 1);
+}
+
+Test(pool, tasks_submit_tasks_and_free_themselves)
+{
+	enum { DEPTH = 12 };
+	weir_pool *pool = create(4);
+	_Atomic(int) done = 0;
+	_Atomic(int) failures = 0;
+
+	for (int round = 1; round <= 4; round++) {
+		cr_assert(plant(pool, DEPTH, &done, &failures));
+		cr_assert(reaches(&done, round * ((1 << (DEPTH + 1)) - 1)));
+	}
+	/* And once more while the pool is being destroyed. */
+	cr_assert(plant(pool, DEPTH, &done, &failures));
+	destroy(pool);
+	cr_expect_eq(weiri_load_acquire(&done), 5 * ((1 << (DEPTH + 1)) - 1));
+	cr_expect_eq(weiri_load_relaxed(&failures), 0);
+}
+
+struct submitter {
+	weir_pool *pool;
+	_Atomic(int) done;
+	struct counted *all;
+};
+
+enum { PER_SUBMITTER = 3000 };
+
+static void *submit_many(void *argument)
+{
+	struct submitter *self = argument;
+
+	for (int i = 0; i < PER_SUBMITTER; i++) {
+		self->all[i] = (struct counted){.task = {.run = count}, .payload = 42, .done = &self->done};
+		(void)weir_pool_submit(self->pool, &self->all[i].task);
+		if (i % 64 == 0)
+			(void)weir_pool_help(self->pool, 2);
+	}
+	return NULL;
+}
+
+Test(pool, many_submitters_and_helpers)
+{
+	enum { SUBMITTERS = 4 };
+	weir_pool *pool = create(2);
+	struct submitter submitters[SUBMITTERS];
+	pthread_t threads[SUBMITTERS];
+
+	for (int i = 0; i < SUBMITTERS; i++) {
+		submitters[i] = (struct submitter){pool, 0, calloc(PER_SUBMITTER, sizeof(struct counted))};
+		cr_assert_not_null(submitters[i].all);
+		cr_assert_eq(pthread_create(&threads[i], NULL, submit_many, &submitters[i]), 0);
+	}
+	for (int i = 0; i < SUBMITTERS; i++)
+		cr_assert_eq(pthread_join(threads[i], NULL), 0);
+	for (int i = 0; i < SUBMITTERS; i++)
+		cr_expect(reaches(&submitters[i].done, PER_SUBMITTER));
+	destroy(pool);
+	for (int i = 0; i < SUBMITTERS; i++)
+		expect_each_ran_once(submitters[i].all, PER_SUBMITTER);
+}
+
+/* Submits itself until told to end. */
+struct eternal {
+	weir_task task;
+	weir_pool *pool;
+	_Atomic(int) stop;
+	_Atomic(int) stopped;
+};
+
+static void run_for_ever(weir_task *task)
+{
+	struct eternal *self = (struct eternal *)task;
+
+	if (weiri_load_acquire(&self->stop))
+		weiri_store_release(&self->stopped, 1);
+	else
+		(void)weir_pool_submit(self->pool, task);
+}
+
+Test(pool, a_task_that_resubmits_itself_starves_nobody)
+{
+	weir_pool *pool = create(1);
+	struct eternal first = {.task = {.run = run_for_ever}, .pool = pool};
+	struct eternal second = {.task = {.run = run_for_ever}, .pool = pool};
+	_Atomic(int) done = 0;
+	struct counted *all;
+
+	cr_assert_eq(weir_pool_submit(pool, &first.task), WEIR_OK);
+	cr_assert_eq(weir_pool_submit(pool, &second.task), WEIR_OK);
+	all = submit_counted(pool, 100, &done);
+	cr_expect(reaches(&done, 100));
+	weiri_store_release(&first.stop, 1);
+	cr_expect(reaches(&first.stopped, 1));
+	weiri_store_release(&second.stop, 1);
+	cr_expect(reaches(&second.stopped, 1));
+	destroy(pool);
+	expect_each_ran_once(all, 100);
+}
+
+struct destroyer {
+	weir_task task;
+	weir_pool *pool;
+	_Atomic(int) status;
+};
+
+static void destroy_own_pool(weir_task *task)
+{
+	struct destroyer *self = (struct destroyer *)task;
+
+	weiri_store_release(&self->status, (int)weir_pool_destroy(self->pool, NULL));
+}
+
+Test(pool, a_task_cannot_destroy_its_pool)
+{
+	for (size_t threads = 0; threads < 2; threads++) {
+		weir_pool *pool = create(threads);
+		struct destroyer destroyer = {.task = {.run = destroy_own_pool}, .pool = pool};
+
+		cr_assert_eq(weir_pool_submit(pool, &destroyer.task), WEIR_OK);
+		(void)weir_pool_help(pool, 1);
+		cr_expect(reaches(&destroyer.status, WEIR_FAILED_PRECONDITION));
+		destroy(pool);
+	}
+}
+
+/* A task that runs the next tasks itself, on a worker's or a helper's stack. */
+struct helper {
+	weir_task task;
+	weir_pool *pool;
+	_Atomic(int) *done;
+	_Atomic(int) *result;
+	int target;
+};
+
+static void help_in_task(weir_task *task)
+{
+	struct helper *self = (struct helper *)task;
+	uint64_t deadline = weir_deadline_in(long_ns);
+
+	while (weiri_load_acquire(self->done) != self->target && weir_now_ns() < deadline)
+		(void)weir_pool_help(self->pool, 1);
+	weiri_store_release(self->result, weiri_load_acquire(self->done));
+}
+
+Test(pool, a_task_can_wait_for_others_by_helping)
+{
+	for (size_t threads = 0; threads < 2; threads++) {
+		weir_pool *pool = create(threads);
+		_Atomic(int) done = 0;
+		_Atomic(int) result = 0;
+		struct helper helper = {{help_in_task, NULL}, pool, &done, &result, 50};
+		struct counted *all;
+
+		cr_assert_eq(weir_pool_submit(pool, &helper.task), WEIR_OK);
+		all = submit_counted(pool, 50, &done);
+		if (threads == 0)
+			(void)weir_pool_help(pool, 1);
+		cr_expect(reaches(&result, 50));
+		destroy(pool);
+		expect_each_ran_once(all, 50);
+	}
+}
+
+struct named {
+	weir_task task;
+	char name[16];
+	_Atomic(int) done;
+};
+
+static void read_name(weir_task *task)
+{
+	struct named *self = (struct named *)task;
+
+	(void)pthread_getname_np(pthread_self(), self->name, sizeof(self->name));
+	weiri_store_release(&self->done, 1);
+}
+
+Test(pool, workers_carry_the_name_of_the_pool)
+{
+	struct weir_pool_options options = {
+		.struct_size = sizeof(options), .threads = 1, .name = "a-name-that-is-too-long"};
+	struct named named = {.task = {.run = read_name}};
+	weir_pool *pool;
+
+	cr_assert_eq(weir_pool_create(&options, &pool, NULL), WEIR_OK);
+	cr_assert(all_asleep(pool));
+	cr_assert_eq(weir_pool_submit(pool, &named.task), WEIR_OK);
+	cr_assert(reaches(&named.done, 1));
+	destroy(pool);
+	cr_expect_str_eq(named.name, "a-name-that-i-0");
+}
+
+struct budget {
+	_Atomic(int) left;
+	_Atomic(int) out;
+};
+
+static void *budget_allocate(void *context, size_t size, size_t alignment)
+{
+	struct budget *budget = context;
+	void *memory;
+
+	if (weiri_fetch_sub_relaxed(&budget->left, 1) <= 0)
+		return NULL;
+	memory = weiri_allocate(weir_default_allocator(), size, alignment);
+	if (memory != NULL)
+		(void)weiri_fetch_add_relaxed(&budget->out, 1);
+	return memory;
+}
+
+static void budget_release(void *context, void *memory, size_t size, size_t alignment)
+{
+	struct budget *budget = context;
+
+	(void)weiri_fetch_sub_relaxed(&budget->out, 1);
+	weiri_release(weir_default_allocator(), memory, size, alignment);
+}
+
+Test(pool, create_without_memory_fails_cleanly_at_each_step)
+{
+	struct budget budget = {0, 0};
+	weir_allocator allocator = {budget_allocate, budget_release, &budget};
+	struct weir_pool_options options = {.struct_size = sizeof(options), .threads = 3, .allocator = &allocator};
+	weir_pool *pool = NULL;
+	int step = 0;
+
+	for (;; step++) {
+		enum weir_status status;
+
+		weiri_store_relaxed(&budget.left, step);
+		status = weir_pool_create(&options, &pool, NULL);
+		if (status == WEIR_OK)
+			break;
+		cr_assert_eq(status, WEIR_RESOURCE_EXHAUSTED);
+		cr_assert_null(pool);
+		cr_assert_eq(weiri_load_relaxed(&budget.out), 0, "step %d leaks", step);
+		cr_assert_lt(step, 100);
+	}
+	cr_expect_gt(step, 3);
+	destroy(pool);
+	cr_expect_eq(weiri_load_relaxed(&budget.out), 0);
+}
+
+/* tasks: more than the first ring of the inbox and the first array of a deque hold. */
+static void run_with_no_memory_left(size_t threads)
+{
+	enum { TASKS = 3 * WEIRI_INBOX_FIRST_CAPACITY };
+	struct budget budget = {1000, 0};
+	weir_allocator allocator = {budget_allocate, budget_release, &budget};
+	struct weir_pool_options options = {.struct_size = sizeof(options),
+	                                    .threads = threads,
+	                                    .flags = threads == 0 ? WEIR_POOL_NO_THREADS : 0,
+	                                    .allocator = &allocator};
+	_Atomic(int) done = 0;
+	_Atomic(int) failures = 0;
+	struct counted *all;
+	weir_pool *pool;
+
+	cr_assert_eq(weir_pool_create(&options, &pool, NULL), WEIR_OK);
+	weiri_store_relaxed(&budget.left, 0);
+	all = submit_counted(pool, TASKS, &done);
+	cr_assert(plant(pool, 11, &done, &failures));
+	destroy(pool);
+	cr_expect_eq(weiri_load_acquire(&done), TASKS + (1 << 12) - 1);
+	cr_expect_eq(weiri_load_relaxed(&budget.out), 0);
+	expect_each_ran_once(all, TASKS);
+}
+
+Test(pool, submit_succeeds_with_no_memory_left)
+{
+	run_with_no_memory_left(0);
+	run_with_no_memory_left(3);
+}
+
+Test(pool, a_large_backlog_is_kept_and_run)
+{
+	enum { TASKS = 30 * WEIRI_INBOX_FIRST_CAPACITY };
+	weir_pool *pool = create(0);
+	_Atomic(int) done = 0;
+	struct counted *all = submit_counted(pool, TASKS, &done);
+
+	cr_expect_eq(weir_pool_help(pool, SIZE_MAX), TASKS);
+	destroy(pool);
+	expect_each_ran_once(all, TASKS);
+}
