@@ -1,0 +1,214 @@
+/*
+ * failing_allocator.h - an allocator that runs out of memory when told to, and checks what is given back.
+ *
+ * One test with it shows that a call survives each of its allocations failing and leaks nothing on the way:
+ *
+ *     static enum weir_status make_a_ring(const weir_allocator *allocator, void *context)
+ *     {
+ *         weir_ring *ring;
+ *         enum weir_status status = weir_ring_create(&(struct weir_ring_options){.allocator = allocator, ...}, &ring);
+ *
+ *         if (status == WEIR_OK)
+ *             weir_ring_destroy(ring);
+ *         return status;
+ *     }
+ *
+ *     Test(ring, create_survives_every_allocation_failing)
+ *     {
+ *         cr_assert_eq(fail_each_allocation(make_a_ring, NULL), 2, "a ring is two allocations");
+ *     }
+ *
+ * For more control, hand failing_allocator_hooks() to the calls under test and compare failing_allocator_verdict() with
+ * "balanced" at the end.
+ *
+ * What it finds: a block that is not released, released twice, released with another size or alignment than it was allocated
+ * with, or written past its end; and an allocation of no bytes or of an alignment that is no power of two >= sizeof(void *).
+ * Fresh memory is 0xa5 and released memory 0xdd throughout, so that a read of either shows. Blocks are allocated one by one,
+ * so ASan and LSan see everything they would see without it. Safe from any number of threads; its counters are relaxed, so it
+ * orders nothing that a race detector ought to see. Look at the verdict when those threads are done.
+ */
+#ifndef FAILING_ALLOCATOR_H
+#define FAILING_ALLOCATOR_H
+
+#include <criterion/criterion.h>
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <weir/alloc.h>
+#include <weir/status.h>
+
+#include "base/atomic.h"
+
+/* Zero is the start: nothing fails. Set the first two before use; the rest is counted. */
+struct failing_allocator {
+	size_t fail_at;    /* which allocation fails, from 1; 0: none */
+	size_t fail_count; /* how many fail from there on; 0 is 1, SIZE_MAX is all of them */
+
+	_Atomic(size_t) asked;       /* allocations asked for, refused ones included */
+	_Atomic(size_t) refused;     /* of them */
+	_Atomic(size_t) outstanding; /* blocks not released yet */
+	_Atomic(size_t) bytes;       /* bytes not released yet */
+	_Atomic(const char *) fault; /* the first one; NULL: none */
+};
+
+/* Sits right before the block, behind as many bytes as the alignment wants. */
+struct failing_block {
+	struct failing_allocator *owner;
+	size_t size;
+	size_t alignment;
+	uint64_t mark;
+};
+
+#define FAILING_BLOCK_LIVE UINT64_C(0x5ca1ab1e0ddba11e)
+#define FAILING_BLOCK_DEAD UINT64_C(0xdeadb10cdeadb10c)
+
+static inline void failing_allocator_note(struct failing_allocator *state, const char *fault)
+{
+	const char *none = NULL;
+
+	/* [relaxed] read after the threads were joined. */
+	(void)weiri_cas_relaxed(&state->fault, &none, fault);
+}
+
+/* Bytes before a block: room for failing_block, and a multiple of the alignment. */
+static inline size_t failing_block_offset(size_t alignment)
+{
+	return (sizeof(struct failing_block) + alignment - 1) / alignment * alignment;
+}
+
+static inline int failing_allocator_refuses(struct failing_allocator *state)
+{
+	/* [relaxed] a ticket number; it orders nothing. */
+	size_t number = weiri_fetch_add_relaxed(&state->asked, 1) + 1;
+	size_t count = state->fail_count != 0 ? state->fail_count : 1;
+
+	if (state->fail_at == 0 || number < state->fail_at || number - state->fail_at >= count)
+		return 0;
+	/* [relaxed] a count. */
+	(void)weiri_fetch_add_relaxed(&state->refused, 1);
+	return 1;
+}
+
+static inline void *failing_allocate(void *context, size_t size, size_t alignment)
+{
+	struct failing_allocator *state = context;
+	struct failing_block block = {state, size, alignment, FAILING_BLOCK_LIVE};
+	void *raw = NULL;
+	unsigned char *memory;
+
+	if (size == 0)
+		failing_allocator_note(state, "an allocation of no bytes");
+	if (alignment < sizeof(void *) || (alignment & (alignment - 1)) != 0) {
+		failing_allocator_note(state, "an allocation with an impossible alignment");
+		return NULL;
+	}
+	if (failing_allocator_refuses(state) || size > PTRDIFF_MAX / 2)
+		return NULL;
+	if (posix_memalign(&raw, alignment, failing_block_offset(alignment) + size + sizeof(block.mark)) != 0)
+		return NULL;
+	memory = (unsigned char *)raw + failing_block_offset(alignment);
+	memcpy(memory - sizeof(block), &block, sizeof(block));
+	memset(memory, 0xa5, size);
+	memcpy(memory + size, &block.mark, sizeof(block.mark));
+	/* [relaxed] counts, read after the threads were joined. */
+	(void)weiri_fetch_add_relaxed(&state->outstanding, 1);
+	(void)weiri_fetch_add_relaxed(&state->bytes, size);
+	return memory;
+}
+
+/* What is wrong with this release; NULL: nothing. Without a live mark the rest of *block cannot be trusted. */
+static inline const char *failing_release_fault(const struct failing_allocator *state, const unsigned char *memory,
+                                                size_t size, size_t alignment, const struct failing_block *block)
+{
+	if (block->mark == FAILING_BLOCK_DEAD)
+		return "a block was released twice";
+	if (block->mark != FAILING_BLOCK_LIVE)
+		return "something that is no block was released, or a block was written before its start";
+	if (block->owner != state)
+		return "a block was released to another allocator";
+	if (block->size != size)
+		return "a block was released with another size";
+	if (block->alignment != alignment)
+		return "a block was released with another alignment";
+	if (memcmp(memory + size, &block->mark, sizeof(block->mark)) != 0)
+		return "a block was written past its end";
+	return NULL;
+}
+
+static inline void failing_release(void *context, void *memory, size_t size, size_t alignment)
+{
+	struct failing_allocator *state = context;
+	unsigned char *bytes = memory;
+	struct failing_block block;
+	const char *fault;
+
+	if (memory == NULL) {
+		failing_allocator_note(state, "NULL was released");
+		return;
+	}
+	memcpy(&block, bytes - sizeof(block), sizeof(block));
+	fault = failing_release_fault(state, bytes, size, alignment, &block);
+	if (fault != NULL)
+		failing_allocator_note(state, fault);
+	/* Whatever has no live mark cannot be freed: where it begins is unknown. */
+	if (block.mark != FAILING_BLOCK_LIVE)
+		return;
+	memset(bytes, 0xdd, block.size);
+	block.mark = FAILING_BLOCK_DEAD;
+	memcpy(bytes - sizeof(block), &block, sizeof(block));
+	/* [relaxed] counts, read after the threads were joined. */
+	(void)weiri_fetch_sub_relaxed(&block.owner->outstanding, 1);
+	(void)weiri_fetch_sub_relaxed(&block.owner->bytes, block.size);
+	free(bytes - failing_block_offset(block.alignment));
+}
+
+static inline weir_allocator failing_allocator_hooks(struct failing_allocator *state)
+{
+	return (weir_allocator){failing_allocate, failing_release, state};
+}
+
+/* "balanced" when everything came back as it was given out, else the first thing that was wrong. */
+static inline const char *failing_allocator_verdict(struct failing_allocator *state)
+{
+	/* [relaxed] the threads that used the allocator were joined. */
+	const char *fault = weiri_load_relaxed(&state->fault);
+
+	if (fault != NULL)
+		return fault;
+	/* [relaxed] the same. */
+	return weiri_load_relaxed(&state->outstanding) == 0 ? "balanced" : "a block was not released";
+}
+
+/* Does something that allocates through `allocator`, and cleans up after itself, whatever came of it. */
+typedef enum weir_status failing_scenario(const weir_allocator *allocator, void *context);
+
+/*
+ * Runs `scenario` with no failure, then with its first allocation failing, its second, and so on to the last. Each failure must
+ * end in WEIR_RESOURCE_EXHAUSTED, the undisturbed run in WEIR_OK, and all of them balanced; otherwise the test fails here and
+ * names the allocation. Returns how many allocations the undisturbed run made. The scenario must allocate the same every time.
+ */
+static inline size_t fail_each_allocation(failing_scenario *scenario, void *context)
+{
+	size_t allocations = 0;
+
+	for (size_t at = 0; at <= allocations; at++) {
+		struct failing_allocator state = {.fail_at = at};
+		weir_allocator allocator = failing_allocator_hooks(&state);
+		enum weir_status status = scenario(&allocator, context);
+		enum weir_status expected = at == 0 ? WEIR_OK : WEIR_RESOURCE_EXHAUSTED;
+
+		cr_assert_eq(status, expected, "allocation %zu failing: %s, not %s", at, weir_status_name(status),
+		             weir_status_name(expected));
+		cr_assert_str_eq(failing_allocator_verdict(&state), "balanced", "allocation %zu failing: %s", at,
+		                 failing_allocator_verdict(&state));
+		if (at == 0)
+			allocations = weiri_load_relaxed(&state.asked);
+		else
+			cr_assert_eq(weiri_load_relaxed(&state.refused), 1, "allocation %zu was never reached", at);
+	}
+	return allocations;
+}
+
+#endif
