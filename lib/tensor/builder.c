@@ -1,0 +1,150 @@
+/*
+ * builder.c - tensors whose bytes the caller writes or copies in.
+ *
+ * A builder is a tensor that nobody else has seen yet: finishing allocates nothing and so cannot fail.
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "tensor/object.h"
+
+struct weir_tensor_builder {
+	weir_tensor tensor;
+};
+
+_Static_assert(sizeof(struct weir_tensor_builder) == sizeof(struct weir_tensor),
+               "a builder becomes its tensor in place");
+
+enum weir_status weir_tensor_builder_create(enum weir_dtype dtype, const weir_shape *shape,
+                                            const weir_allocator *allocator, weir_tensor_builder **out)
+{
+	weir_tensor *tensor;
+	enum weir_status status;
+
+	if (out == NULL)
+		return WEIR_INVALID_ARGUMENT;
+	status = weiri_tensor_create(dtype, shape, 0, allocator, &tensor);
+	if (status != WEIR_OK)
+		return status;
+	memset(tensor->data, 0, tensor->nbytes);
+	*out = (weir_tensor_builder *)(void *)tensor;
+	return WEIR_OK;
+}
+
+void *weir_tensor_builder_data(weir_tensor_builder *builder)
+{
+	return builder != NULL && builder->tensor.dtype != WEIR_BYTES ? builder->tensor.data : NULL;
+}
+
+/* Room for a string of `size` > 0 bytes in place of `element`; NULL when there is no memory. */
+static char *room_for(weir_tensor *tensor, const weir_bytes *element, size_t size)
+{
+	/* No longer than the string before: it takes that one's place, which is const only to those who read a tensor. */
+	if (size <= element->size)
+		return (char *)(uintptr_t)element->data;
+	return weiri_strings_reserve(&tensor->end.strings, size, &tensor->allocator);
+}
+
+enum weir_status weir_tensor_builder_set_bytes(weir_tensor_builder *builder, int64_t index, const void *data,
+                                               size_t size)
+{
+	weir_tensor *tensor;
+	weir_bytes *element;
+	char *room = NULL;
+
+	if (builder == NULL || builder->tensor.dtype != WEIR_BYTES || (data == NULL && size != 0))
+		return WEIR_INVALID_ARGUMENT;
+	tensor = &builder->tensor;
+	if (index < 0 || index >= tensor->elements)
+		return WEIR_OUT_OF_RANGE;
+	element = (weir_bytes *)tensor->data + index;
+	if (size != 0) {
+		room = room_for(tensor, element, size);
+		if (room == NULL)
+			return WEIR_RESOURCE_EXHAUSTED;
+		memcpy(room, data, size);
+	}
+	tensor->nbytes = tensor->nbytes - element->size + size;
+	*element = (weir_bytes){room, size};
+	return WEIR_OK;
+}
+
+enum weir_status weir_tensor_builder_finish(weir_tensor_builder *builder, weir_tensor **out)
+{
+	if (builder == NULL || out == NULL)
+		return WEIR_INVALID_ARGUMENT;
+	*out = &builder->tensor;
+	return WEIR_OK;
+}
+
+void weir_tensor_builder_discard(weir_tensor_builder *builder)
+{
+	if (builder != NULL)
+		weir_tensor_release(&builder->tensor);
+}
+
+/* All lengths are known, so the strings lie behind the elements, in the same allocation. */
+static enum weir_status copy_of_strings(const weir_shape *shape, const weir_bytes strings[],
+                                        const weir_allocator *allocator, weir_tensor **out)
+{
+	size_t total;
+	size_t nbytes;
+	int64_t elements;
+	weir_tensor *tensor;
+	enum weir_status status = weiri_tensor_measure(WEIR_BYTES, shape, &elements, &nbytes);
+
+	if (status == WEIR_OK && !weiri_strings_measure(strings, elements, &total))
+		status = WEIR_INVALID_ARGUMENT;
+	if (status == WEIR_OK)
+		status = weiri_tensor_create(WEIR_BYTES, shape, total, allocator, &tensor);
+	if (status != WEIR_OK)
+		return status;
+	(void)weiri_strings_copy(tensor->data, strings, elements, (char *)tensor->data + nbytes);
+	tensor->nbytes += total;
+	*out = tensor;
+	return WEIR_OK;
+}
+
+enum weir_status weir_tensor_copy_of(enum weir_dtype dtype, const weir_shape *shape, const void *data,
+                                     const weir_allocator *allocator, weir_tensor **out)
+{
+	size_t nbytes;
+	int64_t elements;
+	enum weir_status status = weiri_tensor_measure(dtype, shape, &elements, &nbytes);
+
+	if (status != WEIR_OK)
+		return status;
+	if (out == NULL || (data == NULL && elements != 0))
+		return WEIR_INVALID_ARGUMENT;
+	if (dtype == WEIR_BYTES)
+		return copy_of_strings(shape, data, allocator, out);
+	status = weiri_tensor_create(dtype, shape, 0, allocator, out);
+	if (status == WEIR_OK && nbytes != 0)
+		memcpy((*out)->data, data, nbytes);
+	return status;
+}
+
+static enum weir_status scalar(enum weir_dtype dtype, const void *value, weir_tensor **out)
+{
+	return weir_tensor_copy_of(dtype, &(weir_shape){.rank = 0}, value, NULL, out);
+}
+
+enum weir_status weir_tensor_scalar_f32(float value, weir_tensor **out)
+{
+	return scalar(WEIR_F32, &value, out);
+}
+
+enum weir_status weir_tensor_scalar_f64(double value, weir_tensor **out)
+{
+	return scalar(WEIR_F64, &value, out);
+}
+
+enum weir_status weir_tensor_scalar_i32(int32_t value, weir_tensor **out)
+{
+	return scalar(WEIR_I32, &value, out);
+}
+
+enum weir_status weir_tensor_scalar_i64(int64_t value, weir_tensor **out)
+{
+	return scalar(WEIR_I64, &value, out);
+}

@@ -1,0 +1,130 @@
+/*
+ * shape.c - element types and shapes: sizes, names, comparison, text.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <weir/tensor.h>
+
+static const struct {
+	const char *name;
+	size_t size;
+} dtypes[] = {
+	[WEIR_BOOL] = {"bool", 1}, [WEIR_U8] = {"u8", 1},
+	[WEIR_I8] = {"i8", 1},     [WEIR_I16] = {"i16", 2},
+	[WEIR_I32] = {"i32", 4},   [WEIR_I64] = {"i64", 8},
+	[WEIR_F16] = {"f16", 2},   [WEIR_F32] = {"f32", 4},
+	[WEIR_F64] = {"f64", 8},   [WEIR_BYTES] = {"bytes", sizeof(weir_bytes)},
+};
+
+static int is_dtype(enum weir_dtype dtype)
+{
+	/* An enum may hold any number a caller put there, and its sign is the compiler's choice. */
+	uint64_t number = (uint64_t)(int64_t)dtype;
+
+	return number < sizeof(dtypes) / sizeof(dtypes[0]) && dtypes[number].name != NULL;
+}
+
+size_t weir_dtype_size(enum weir_dtype dtype)
+{
+	return is_dtype(dtype) ? dtypes[dtype].size : 0;
+}
+
+const char *weir_dtype_name(enum weir_dtype dtype)
+{
+	return is_dtype(dtype) ? dtypes[dtype].name : "unknown";
+}
+
+/* 1 when rank and dims are in range; *empty tells whether a dim is 0. */
+static int is_known(const weir_shape *shape, int *empty)
+{
+	*empty = 0;
+	if (shape == NULL || shape->rank > WEIR_MAX_RANK)
+		return 0;
+	for (uint32_t i = 0; i < shape->rank; i++) {
+		if (shape->dims[i] < 0)
+			return 0;
+		*empty |= shape->dims[i] == 0;
+	}
+	return 1;
+}
+
+enum weir_status weir_shape_elements(const weir_shape *shape, int64_t *elements)
+{
+	int64_t product = 1;
+	int empty;
+
+	if (elements == NULL || !is_known(shape, &empty))
+		return WEIR_INVALID_ARGUMENT;
+	/* Looked for first, so that the order of the dims decides nothing: [0, huge, huge] has no elements either way. */
+	if (empty) {
+		*elements = 0;
+		return WEIR_OK;
+	}
+	for (uint32_t i = 0; i < shape->rank; i++)
+		if (__builtin_mul_overflow(product, shape->dims[i], &product))
+			return WEIR_INVALID_ARGUMENT;
+	*elements = product;
+	return WEIR_OK;
+}
+
+static int same_rank(const weir_shape *a, const weir_shape *b)
+{
+	return a != NULL && b != NULL && a->rank == b->rank && a->rank <= WEIR_MAX_RANK;
+}
+
+int weir_shape_equal(const weir_shape *a, const weir_shape *b)
+{
+	if (!same_rank(a, b))
+		return 0;
+	for (uint32_t i = 0; i < a->rank; i++)
+		if (a->dims[i] != b->dims[i])
+			return 0;
+	return 1;
+}
+
+int weir_shape_fits(const weir_shape *partial, const weir_shape *shape)
+{
+	if (!same_rank(partial, shape))
+		return 0;
+	for (uint32_t i = 0; i < shape->rank; i++)
+		if (shape->dims[i] < 0 || (partial->dims[i] >= 0 && partial->dims[i] != shape->dims[i]))
+			return 0;
+	return 1;
+}
+
+_Static_assert(WEIR_MAX_RANK *(sizeof(",9223372036854775807") - 1) + sizeof("[]") <= WEIR_SHAPE_TEXT_SIZE,
+               "every shape fits");
+
+/* A dim and its comma at text; returns the length. */
+static size_t write_dim(char *text, size_t size, const char *comma, int64_t dim)
+{
+	int length = dim < 0 ? snprintf(text, size, "%s?", comma) : snprintf(text, size, "%s%" PRId64, comma, dim);
+
+	return length > 0 ? (size_t)length : 0;
+}
+
+char *weir_shape_text(const weir_shape *shape, char *text, size_t size)
+{
+	/* Room for every shape there is, so that cutting is done in one place. */
+	char whole[WEIR_SHAPE_TEXT_SIZE] = "invalid";
+	size_t length;
+
+	if (text == NULL || size == 0)
+		return text;
+	if (shape != NULL && shape->rank <= WEIR_MAX_RANK) {
+		size_t at = 0;
+
+		whole[at++] = '[';
+		for (uint32_t i = 0; i < shape->rank; i++)
+			at += write_dim(whole + at, sizeof(whole) - at, i > 0 ? "," : "", shape->dims[i]);
+		whole[at++] = ']';
+		whole[at] = '\0';
+	}
+	length = strlen(whole);
+	if (length >= size)
+		length = size - 1;
+	memcpy(text, whole, length);
+	text[length] = '\0';
+	return text;
+}

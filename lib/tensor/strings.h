@@ -1,0 +1,28 @@
+/*
+ * strings.h - where the strings of a WEIR_BYTES tensor live.
+ *
+ * A builder does not know how long its strings will be, and freezing must not fail: so the strings are copied into chunks that
+ * grow by doubling, and the tensor keeps the chunks. One thread at a time.
+ */
+#ifndef WEIRI_TENSOR_STRINGS_H
+#define WEIRI_TENSOR_STRINGS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <weir/alloc.h>
+#include <weir/tensor.h>
+
+/* The newest chunk of a list; a list starts as NULL. */
+struct weiri_strings;
+
+/* size (> 0) bytes, not cleared, valid until weiri_strings_release(); NULL when there is no memory, and then nothing has changed. */
+char *weiri_strings_reserve(struct weiri_strings **strings, size_t size, const weir_allocator *allocator);
+/* Releases every chunk. Accepts NULL. The allocator is that of every weiri_strings_reserve(). */
+void weiri_strings_release(struct weiri_strings *strings, const weir_allocator *allocator);
+
+/* 1 and the bytes of all strings together; 0 when one has a size but no data, or the sum overflows. */
+int weiri_strings_measure(const weir_bytes strings[], int64_t count, size_t *total);
+/* Copies strings to `room`, which must hold their total, and points to[] at the copies. Returns the room that is left. */
+char *weiri_strings_copy(weir_bytes to[], const weir_bytes from[], int64_t count, char *room);
+
+#endif

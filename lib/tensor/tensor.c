@@ -1,0 +1,200 @@
+/*
+ * tensor.c - making, counting and ending tensors.
+ *
+ * Invariants
+ *   T1  references >= 1 while anybody may use the tensor
+ *   T2  an owner is no view
+ *   T3  nothing but `references` changes once a second thread can see the tensor
+ * Pairs
+ *   P1  release -> last release: every use of the tensor by a thread that let go comes before its end
+ *
+ * How the first bytes reach another thread is not this file's matter: whoever hands the pointer over (a variable, a queue, a
+ * join) orders it. The count cannot overflow: each reference is a pointer somewhere in an address space of SIZE_MAX bytes.
+ *
+ * Progress: retain and release are one read-modify-write; the last release runs the allocator and the foreign release.
+ * Checked: tests/test_tensor.c, plain, ASan + UBSan and TSan.
+ */
+#include "tensor/object.h"
+
+#include "base/assert.h"
+#include "base/memory.h"
+
+enum weir_status weiri_tensor_measure(enum weir_dtype dtype, const weir_shape *shape, int64_t *elements, size_t *nbytes)
+{
+	int64_t count;
+	size_t size;
+	enum weir_status status = weir_shape_elements(shape, &count);
+
+	if (status != WEIR_OK)
+		return status;
+	if (!weiri_tensor_is_dtype(dtype) || (uint64_t)count > SIZE_MAX)
+		return WEIR_INVALID_ARGUMENT;
+	/* No object is larger than PTRDIFF_MAX, and the header needs its part. */
+	if (!weiri_multiply((size_t)count, weir_dtype_size(dtype), &size) ||
+	    size > (size_t)PTRDIFF_MAX - sizeof(weir_tensor))
+		return WEIR_INVALID_ARGUMENT;
+	*elements = count;
+	*nbytes = size;
+	return WEIR_OK;
+}
+
+/* A header with one reference and `behind` bytes behind it; the caller fills in data. */
+static weir_tensor *create_header(enum weiri_tensor_kind kind, enum weir_dtype dtype, const weir_shape *shape,
+                                  size_t behind, const weir_allocator *allocator)
+{
+	weir_allocator from = weiri_allocator_or_default(allocator);
+	weir_tensor *tensor;
+	size_t size;
+
+	if (!weiri_add(sizeof(*tensor), behind, &size))
+		return NULL;
+	tensor = weiri_allocate(&from, size, WEIR_TENSOR_ALIGNMENT);
+	if (tensor == NULL)
+		return NULL;
+	*tensor = (weir_tensor){.dtype = dtype, .kind = kind, .shape.rank = shape->rank, .size = size, .allocator = from};
+	/* The other dims stay 0, whatever the caller's shape holds there. */
+	for (uint32_t i = 0; i < shape->rank; i++)
+		tensor->shape.dims[i] = shape->dims[i];
+	/* [relaxed] nobody else has seen the tensor; its first hand-over orders this. */
+	weiri_store_relaxed(&tensor->references, 1);
+	return tensor;
+}
+
+enum weir_status weiri_tensor_create(enum weir_dtype dtype, const weir_shape *shape, size_t extra,
+                                     const weir_allocator *allocator, weir_tensor **out)
+{
+	int64_t elements;
+	size_t nbytes;
+	size_t behind;
+	weir_tensor *tensor;
+	enum weir_status status = weiri_tensor_measure(dtype, shape, &elements, &nbytes);
+
+	if (status != WEIR_OK)
+		return status;
+	tensor =
+		weiri_add(nbytes, extra, &behind) ? create_header(WEIRI_TENSOR_OWN, dtype, shape, behind, allocator) : NULL;
+	if (tensor == NULL)
+		return WEIR_RESOURCE_EXHAUSTED;
+	tensor->data = tensor + 1;
+	tensor->elements = elements;
+	tensor->nbytes = nbytes;
+	*out = tensor;
+	return WEIR_OK;
+}
+
+enum weir_status weiri_tensor_create_over(enum weiri_tensor_kind kind, void *data, enum weir_dtype dtype,
+                                          const weir_shape *shape, const weir_allocator *allocator, weir_tensor **out)
+{
+	int64_t elements;
+	size_t nbytes;
+	weir_tensor *tensor;
+	enum weir_status status = weiri_tensor_measure(dtype, shape, &elements, &nbytes);
+
+	if (status != WEIR_OK)
+		return status;
+	tensor = create_header(kind, dtype, shape, 0, allocator);
+	if (tensor == NULL)
+		return WEIR_RESOURCE_EXHAUSTED;
+	tensor->data = data;
+	tensor->elements = elements;
+	tensor->nbytes = nbytes;
+	*out = tensor;
+	return WEIR_OK;
+}
+
+static void release_header(weir_tensor *tensor)
+{
+	weir_allocator allocator = tensor->allocator;
+
+	weiri_release(&allocator, tensor, tensor->size, WEIR_TENSOR_ALIGNMENT);
+}
+
+/* The header goes first, so that the foreign release may tear down even what the allocator lives on. */
+static void end_foreign(weir_tensor *tensor)
+{
+	weir_tensor_release_fn *release = tensor->end.foreign.release;
+	void *context = tensor->end.foreign.context;
+	void *data = tensor->data;
+
+	release_header(tensor);
+	if (release != NULL)
+		release(context, data);
+}
+
+static void end_own(weir_tensor *tensor)
+{
+	if (tensor->dtype == WEIR_BYTES)
+		weiri_strings_release(tensor->end.strings, &tensor->allocator);
+	release_header(tensor);
+}
+
+/* Ends a tensor that nobody refers to any more; returns the owner whose reference the caller has to release, or NULL. */
+static weir_tensor *end(weir_tensor *tensor)
+{
+	weir_tensor *owner = NULL;
+
+	switch (tensor->kind) {
+	case WEIRI_TENSOR_OWN: end_own(tensor); break;
+	case WEIRI_TENSOR_FOREIGN: end_foreign(tensor); break;
+	case WEIRI_TENSOR_VIEW:
+		owner = tensor->end.owner;
+		WEIR_ASSERT1(T2, owner->kind != WEIRI_TENSOR_VIEW);
+		release_header(tensor);
+		break;
+	}
+	return owner;
+}
+
+weir_tensor *weir_tensor_retain(weir_tensor *tensor)
+{
+	size_t before;
+
+	if (tensor == NULL)
+		return NULL;
+	/* [relaxed] the caller has a reference already, so the tensor cannot end meanwhile, and a count publishes nothing. */
+	before = weiri_fetch_add_relaxed(&tensor->references, 1);
+	WEIR_ASSERT1(T1, before >= 1);
+	(void)before;
+	return tensor;
+}
+
+void weir_tensor_release(weir_tensor *tensor)
+{
+	while (tensor != NULL) {
+		/*
+		 * [P1 acq_rel] pairs with itself: the release half hands over this thread's uses, the acquire half of the last call takes
+		 * over all of them. One operation and no acquire fence in the last call only: ThreadSanitizer does not see fences.
+		 */
+		size_t before = weiri_fetch_sub_acq_rel(&tensor->references, 1);
+
+		WEIR_ASSERT1(T1, before >= 1);
+		if (before != 1)
+			return;
+		tensor = end(tensor);
+	}
+}
+
+enum weir_dtype weir_tensor_dtype(const weir_tensor *tensor)
+{
+	return tensor->dtype;
+}
+
+const weir_shape *weir_tensor_shape(const weir_tensor *tensor)
+{
+	return &tensor->shape;
+}
+
+int64_t weir_tensor_elements(const weir_tensor *tensor)
+{
+	return tensor->elements;
+}
+
+size_t weir_tensor_nbytes(const weir_tensor *tensor)
+{
+	return tensor->nbytes;
+}
+
+const void *weir_tensor_data(const weir_tensor *tensor)
+{
+	return tensor->data;
+}
