@@ -71,11 +71,11 @@ static void hold_interval(struct held *held, uint64_t lo, uint64_t hi)
 	last->hi = hi > last->hi ? hi : last->hi;
 }
 
-static void hold_slots(struct held *held, _Atomic(void *) slots[], size_t count)
+static void hold_slots(struct held *held, struct weiri_slot slots[], size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		/* [P1 acquire] pairs with weiri_slot_clear(). */
-		const void *object = weiri_load_acquire(&slots[i]);
+		const void *object = weiri_load_acquire(&slots[i].object);
 		unsigned bit = filter_bit(object);
 
 		if (object != NULL)
@@ -113,11 +113,11 @@ static void scan(struct held *held)
 		hold_record(held, record);
 }
 
-static int slots_name(_Atomic(void *) slots[], size_t count, const void *object)
+static int slots_name(struct weiri_slot slots[], size_t count, const void *object)
 {
 	for (size_t i = 0; i < count; i++) {
 		/* [P1 acquire] pairs with weiri_slot_clear(). */
-		if (weiri_load_acquire(&slots[i]) == object)
+		if (weiri_load_acquire(&slots[i].object) == object)
 			return 1;
 	}
 	return 0;

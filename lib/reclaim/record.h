@@ -23,9 +23,14 @@ enum {
 	WEIRI_RECORD_SIZE = 1024   /* and its alignment: a slot's address tells its record */
 };
 
+/* A hazard slot: NULL, or an object that must not be freed. */
+struct weiri_slot {
+	_Atomic(void *) object;
+};
+
 struct weiri_record {
 	/* Owner, and whoever releases a handle that was passed on. Read by collectors. */
-	alignas(WEIRI_RECORD_SIZE) _Atomic(void *) slots[WEIRI_SLOTS];
+	alignas(WEIRI_RECORD_SIZE) struct weiri_slot slots[WEIRI_SLOTS];
 
 	/* Owner only; read by collectors. lo is 0 outside of a section. */
 	alignas(WEIRI_LINE) _Atomic(uint64_t) lo;
@@ -51,7 +56,7 @@ struct weiri_record {
 	_Atomic(uint64_t) collections;
 	_Atomic(uint64_t) slot_misses;
 
-	alignas(WEIRI_LINE) _Atomic(void *) snapshot_slots[WEIRI_SNAPSHOT_SLOTS];
+	alignas(WEIRI_LINE) struct weiri_slot snapshot_slots[WEIRI_SNAPSHOT_SLOTS];
 };
 
 _Static_assert(sizeof(struct weiri_record) == WEIRI_RECORD_SIZE, "a slot's address must tell its record");

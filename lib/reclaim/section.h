@@ -101,33 +101,33 @@ static inline int weiri_section_raise(struct weiri_record *record, uint64_t slac
 	} while (0)
 
 /* A free hazard slot of this thread, or NULL. Between this and the claim a signal handler may take the same one and give it back. */
-static inline _Atomic(void *) *weiri_slot_find(struct weiri_record *record)
+static inline struct weiri_slot *weiri_slot_find(struct weiri_record *record)
 {
 	for (size_t i = 0; i < WEIRI_SLOTS; i++) {
 		/* [P1 acquire] the slot may have been cleared by another thread: its last access then comes before ours, and before
 		 * the free of what it held, since our claim is what the collector may read next. */
-		if (weiri_load_acquire(&record->slots[i]) == NULL)
+		if (weiri_load_acquire(&record->slots[i].object) == NULL)
 			return &record->slots[i];
 	}
 	return NULL;
 }
 
-static inline void weiri_slot_claim(_Atomic(void *) *slot, void *object)
+static inline void weiri_slot_claim(struct weiri_slot *slot, void *object)
 {
 	/* [P1 release] carries on the clear that came before it in this slot. */
-	weiri_store_release(slot, object);
+	weiri_store_release(&slot->object, object);
 	weiri_fence_light(); /* F1 */
 }
 
 void weiri_wake_memory_waiters(struct weiri_record *record);
 
 /* Ends a claim; on any thread. Wakes a writer that waits for memory. */
-static inline void weiri_slot_clear(_Atomic(void *) *slot)
+static inline void weiri_slot_clear(struct weiri_slot *slot)
 {
 	struct weiri_record *record = weiri_record_of(slot);
 
 	/* [P1 release] pairs with the collector's acquire. */
-	weiri_store_release(slot, NULL);
+	weiri_store_release(&slot->object, NULL);
 	weiri_fence_light(); /* F1: a waiter sets poke, runs the heavy fence, and scans again before it sleeps. */
 	/* [relaxed] a flag; the waiter rescans. */
 	if (WEIRI_UNLIKELY(weiri_load_relaxed(&record->poke) != 0))

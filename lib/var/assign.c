@@ -76,7 +76,7 @@ enum weir_status weir_var_compare_assign(weir_var *var, uint64_t expected, weir_
  */
 static void hold_unpublished(struct weiri_record *record, struct weiri_version *version, weir_read *read)
 {
-	_Atomic(void *) *slot;
+	struct weiri_slot *slot;
 
 	weiri_store_relaxed(&record->picking, 1u); /* [relaxed] for this thread's signal handlers */
 	weiri_compiler_barrier();

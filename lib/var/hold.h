@@ -8,9 +8,9 @@
 
 #include "var/version.h"
 
-static inline void weiri_hold_by_slot(weir_read *read, const struct weiri_version *version, _Atomic(void *) *slot)
+static inline void weiri_hold_by_slot(weir_read *read, const struct weiri_version *version, struct weiri_slot *slot)
 {
-	*read = (weir_read){version->tensor, version->number, (void *)slot};
+	*read = (weir_read){version->tensor, version->number, slot};
 }
 
 /* In a section that protects `version`. */

@@ -49,7 +49,7 @@ static WEIRI_COLD enum weir_status read_in_section(struct weiri_record *record, 
 }
 
 /* An aborted commit left its version at the head: as long as it is there, its base is current. */
-static int claim_base(weir_var *var, struct weiri_version *head, _Atomic(void *) *slot, struct weiri_version **base)
+static int claim_base(weir_var *var, struct weiri_version *head, struct weiri_slot *slot, struct weiri_version **base)
 {
 	*base = head->base;
 	weiri_slot_claim(slot, *base);
@@ -58,7 +58,7 @@ static int claim_base(weir_var *var, struct weiri_version *head, _Atomic(void *)
 
 /* `slot` is claimed for `head`, which was at the head after that. */
 static WEIRI_COLD enum weir_status read_unsettled(struct weiri_record *record, weir_var *var, struct weiri_version *head,
-                                                  _Atomic(void *) *slot, weir_read *read)
+                                                  struct weiri_slot *slot, weir_read *read)
 {
 	struct weiri_version *base;
 
@@ -82,7 +82,7 @@ enum weir_status weir_var_read(weir_var *var, weir_read *read)
 {
 	struct weiri_record *record = weiri_record_mine;
 	struct weiri_version *head;
-	_Atomic(void *) *slot;
+	struct weiri_slot *slot;
 
 	if (WEIRI_UNLIKELY(record == NULL || var == NULL || read == NULL))
 		return read_first_time(var, read);
@@ -120,7 +120,7 @@ void weir_read_release(weir_read *read)
 		return;
 	hold = read->hold;
 	if (WEIRI_LIKELY(hold != NULL))
-		weiri_slot_clear((_Atomic(void *) *)hold);
+		weiri_slot_clear(hold);
 	else
 		weir_tensor_release(read->tensor);
 	*read = (weir_read){NULL, 0, NULL};

@@ -27,13 +27,13 @@ static struct weiri_version *version_at(struct weiri_record *record, weir_var *v
 }
 
 /* A free snapshot slot at or after *next, or NULL. */
-static _Atomic(void *) *find_snapshot_slot(struct weiri_record *record, size_t *next)
+static struct weiri_slot *find_snapshot_slot(struct weiri_record *record, size_t *next)
 {
 	while (*next < WEIRI_SNAPSHOT_SLOTS) {
 		size_t i = (*next)++;
 
 		/* [P1 acquire] see weiri_slot_find(). */
-		if (weiri_load_acquire(&record->snapshot_slots[i]) != NULL)
+		if (weiri_load_acquire(&record->snapshot_slots[i].object) != NULL)
 			continue;
 		/* [relaxed] own field; [release] pairs with snapshot_slots_used(). */
 		if (weiri_load_relaxed(&record->snapshot_used) <= i)
@@ -45,7 +45,7 @@ static _Atomic(void *) *find_snapshot_slot(struct weiri_record *record, size_t *
 
 static void hold(struct weiri_record *record, struct weiri_version *version, size_t *next_slot, weir_read *read)
 {
-	_Atomic(void *) *slot = find_snapshot_slot(record, next_slot);
+	struct weiri_slot *slot = find_snapshot_slot(record, next_slot);
 
 	if (slot == NULL) {
 		weiri_hold_by_reference(record, read, version);

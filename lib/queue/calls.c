@@ -1,0 +1,264 @@
+/*
+ * calls.c - the public calls that move items: the fast path, and waiting for an operation.
+ */
+#include "base/error.h"
+#include "queue/op.h"
+#include "sync/park.h"
+
+/* After items went in (or came out): the other side may go on. */
+static WEIRI_ALWAYS_INLINE void wake(weir_queue *queue, const struct weiri_list *other_side)
+{
+	struct weiri_record *record;
+
+	if (WEIRI_LIKELY(!weiri_queue_somebody_waits(other_side)))
+		return;
+	record = weiri_record_get();
+	if (record != NULL) /* without memory for a record: those who wait have one, and look when they are next woken */
+		weiri_queue_pump(record, queue);
+}
+
+static int others_first(const weir_queue *queue, const struct weiri_list *own_side)
+{
+	return (queue->flags & WEIR_QUEUE_FAIR) != 0 && weiri_list_occupied(own_side);
+}
+
+enum weir_status weir_queue_try_enqueue(weir_queue *queue, void *item)
+{
+	enum weir_status status;
+
+	if (queue == NULL)
+		return WEIR_INVALID_ARGUMENT;
+	if (others_first(queue, &queue->producers))
+		return WEIR_WOULD_BLOCK;
+	status = queue->order == WEIR_QUEUE_FIFO ? weir_ring_try_enqueue(queue->ring, weiri_item_bits(item))
+	                                         : weiri_shuffle_put(queue->shuffle, weiri_item_bits(item), 0);
+	if (status == WEIR_OK)
+		wake(queue, &queue->consumers);
+	return status;
+}
+
+enum weir_status weir_queue_try_dequeue(weir_queue *queue, void **item)
+{
+	struct weiri_record *record = weiri_record_get();
+	enum weir_status status;
+	uint64_t bits;
+
+	if (queue == NULL || item == NULL)
+		return WEIR_INVALID_ARGUMENT;
+	if (record == NULL)
+		return WEIR_RESOURCE_EXHAUSTED;
+	if (others_first(queue, &queue->consumers))
+		return WEIR_WOULD_BLOCK;
+	if (weiri_queue_take(record, queue, &bits, 1, 0, &status) == 0)
+		return status;
+	*item = weiri_item_pointer(bits);
+	wake(queue, &queue->producers);
+	return WEIR_OK;
+}
+
+/* -- waiting ------------------------------------------------------------------------------------------------------------------ */
+
+static const char *verb(const weir_queue_op *op)
+{
+	return op->kind == WEIR_QUEUE_OP_ENQUEUE ? "enqueue" : "dequeue";
+}
+
+static void on_token(void *context)
+{
+	weir_queue_op *op = context;
+
+	weir_queue_op_cancel(op, NULL);
+	weiri_op_release(op);
+}
+
+static void cancel_for_deadline(weir_queue_op *op)
+{
+	weir_error cause;
+
+	(void)weiri_fail(&cause, WEIR_DEADLINE_EXCEEDED, "queue \"%s\": the deadline passed in %s of %zu items",
+	                 op->queue->name, verb(op), op->count);
+	weiri_op_cancel(op, &cause);
+}
+
+/* Until the operation has completed, which the deadline or the token may bring about. */
+static enum weir_status wait_for(weir_queue_op *op, uint64_t deadline_ns, weir_cancel *cancel)
+{
+	weir_cancel_hook *hook = NULL;
+	enum weir_status status = WEIR_OK;
+
+	if (cancel != NULL) {
+		weiri_op_retain(op); /* the hook's */
+		status = weir_cancel_on(cancel, on_token, op, &hook);
+		if (status != WEIR_OK)
+			weiri_op_release(op);
+	}
+	/* Without memory for the hook the operation could not be cancelled: it ends at once instead. */
+	if (status != WEIR_OK || weiri_park_wait(&op->finished, 0, deadline_ns) == WEIRI_PARK_TIMEOUT) {
+		cancel_for_deadline(op);
+		(void)weiri_park_wait(&op->finished, 0, WEIR_NO_DEADLINE);
+	}
+	if (hook != NULL && weir_cancel_off(hook))
+		weiri_op_release(op);
+	return status;
+}
+
+/* Runs an operation to its end; *done (not NULL) says how many items went in or came out. */
+static enum weir_status run(struct weiri_record *record, weir_queue *queue, enum weir_queue_op_kind kind, void *items[],
+                            size_t count, uint64_t deadline_ns, weir_cancel *cancel, size_t *done, weir_error *error)
+{
+	weir_queue_op *op = weiri_op_create(queue, kind, items, count, NULL, NULL);
+	enum weir_status status;
+
+	*done = 0;
+	if (op == NULL)
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "queue \"%s\": no memory to wait for %zu items", queue->name, count);
+	weiri_op_start(record, op);
+	status = wait_for(op, deadline_ns, cancel);
+	*done = op->done;
+	if (op->status == WEIR_OK)
+		status = WEIR_OK;
+	else if (status == WEIR_OK)
+		status = weiri_fail(error, op->status, "%s", op->error.message);
+	else
+		(void)weiri_fail(error, status, "queue \"%s\": no memory to watch the cancel token", queue->name);
+	weiri_op_release(op);
+	return status;
+}
+
+static enum weir_status check(const weir_queue *queue, void *const *items, size_t count, weir_cancel *cancel,
+                              struct weiri_record **record, weir_error *error)
+{
+	if (queue == NULL || (items == NULL && count != 0))
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s is NULL", queue == NULL ? "queue" : "items");
+	if (weir_cancel_fired(cancel))
+		return weiri_fail(error, WEIR_CANCELLED, "queue \"%s\": the operation was cancelled before it began", queue->name);
+	*record = weiri_record_get();
+	if (*record == NULL)
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "queue \"%s\": no memory for this thread's record", queue->name);
+	return WEIR_OK;
+}
+
+/* One item, first without an operation. */
+static enum weir_status move_one(struct weiri_record *record, weir_queue *queue, enum weir_queue_op_kind kind, void **item,
+                                 uint64_t deadline_ns, weir_cancel *cancel, weir_error *error)
+{
+	enum weir_status status =
+		kind == WEIR_QUEUE_OP_ENQUEUE ? weir_queue_try_enqueue(queue, *item) : weir_queue_try_dequeue(queue, item);
+	size_t done;
+
+	if (WEIRI_LIKELY(status == WEIR_OK))
+		return WEIR_OK;
+	if (status == WEIR_WOULD_BLOCK && deadline_ns == 0)
+		return weiri_fail(error, WEIR_DEADLINE_EXCEEDED, "queue \"%s\": %s", queue->name,
+		                  kind == WEIR_QUEUE_OP_ENQUEUE ? "no room at once" : "no item at once");
+	/* Closed, too: the operation words the answer. */
+	return run(record, queue, kind, item, 1, deadline_ns, cancel, &done, error);
+}
+
+enum weir_status weir_queue_enqueue(weir_queue *queue, void *item, uint64_t deadline_ns, weir_cancel *cancel,
+                                    weir_error *error)
+{
+	struct weiri_record *record;
+	enum weir_status status = check(queue, NULL, 0, cancel, &record, error);
+
+	if (status != WEIR_OK)
+		return status;
+	return move_one(record, queue, WEIR_QUEUE_OP_ENQUEUE, &item, deadline_ns, cancel, error);
+}
+
+enum weir_status weir_queue_dequeue(weir_queue *queue, void **item, uint64_t deadline_ns, weir_cancel *cancel,
+                                    weir_error *error)
+{
+	struct weiri_record *record;
+	enum weir_status status = check(queue, item, 1, cancel, &record, error);
+
+	if (status != WEIR_OK)
+		return status;
+	return move_one(record, queue, WEIR_QUEUE_OP_DEQUEUE_MANY, item, deadline_ns, cancel, error);
+}
+
+enum weir_status weir_queue_enqueue_many(weir_queue *queue, void *const items[], size_t count, uint64_t deadline_ns,
+                                         weir_cancel *cancel, size_t *done, weir_error *error)
+{
+	struct weiri_record *record;
+	enum weir_status status = check(queue, items, count, cancel, &record, error);
+	size_t in = 0;
+
+	/* The items are only read: an operation has one kind of array for both directions. */
+	if (status == WEIR_OK && count != 0)
+		status = run(record, queue, WEIR_QUEUE_OP_ENQUEUE, (void **)(uintptr_t)items, count, deadline_ns, cancel, &in, error);
+	if (done != NULL)
+		*done = in;
+	return status;
+}
+
+enum weir_status weir_queue_dequeue_many(weir_queue *queue, void *items[], size_t count, uint64_t deadline_ns,
+                                         weir_cancel *cancel, weir_error *error)
+{
+	struct weiri_record *record;
+	enum weir_status status = check(queue, items, count, cancel, &record, error);
+	size_t done;
+
+	if (status != WEIR_OK || count == 0)
+		return status;
+	return run(record, queue, WEIR_QUEUE_OP_DEQUEUE_MANY, items, count, deadline_ns, cancel, &done, error);
+}
+
+enum weir_status weir_queue_dequeue_up_to(weir_queue *queue, void *items[], size_t count, uint64_t deadline_ns,
+                                          weir_cancel *cancel, size_t *done, weir_error *error)
+{
+	struct weiri_record *record;
+	enum weir_status status = check(queue, items, count, cancel, &record, error);
+	size_t out = 0;
+
+	if (status == WEIR_OK && done == NULL)
+		status = weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": done is NULL", queue->name);
+	if (status == WEIR_OK && count != 0)
+		status = run(record, queue, WEIR_QUEUE_OP_DEQUEUE_UP_TO, items, count, deadline_ns, cancel, &out, error);
+	if (done != NULL)
+		*done = status == WEIR_OK ? out : 0;
+	return status;
+}
+
+/* -- asynchronous ------------------------------------------------------------------------------------------------------------- */
+
+enum weir_status weir_queue_start(weir_queue *queue, enum weir_queue_op_kind kind, void *items[], size_t count,
+                                  weir_queue_done_fn *done, void *context, weir_queue_op **out, weir_error *error)
+{
+	struct weiri_record *record;
+	enum weir_status status = check(queue, items, count, NULL, &record, error);
+	weir_queue_op *op;
+
+	if (status != WEIR_OK)
+		return status;
+	if (done == NULL || kind < WEIR_QUEUE_OP_ENQUEUE || kind > WEIR_QUEUE_OP_DEQUEUE_UP_TO)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": %s", queue->name,
+		                  done == NULL ? "done is NULL" : "unknown kind of operation");
+	op = weiri_op_create(queue, kind, items, count, done, context);
+	if (op == NULL)
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "queue \"%s\": no memory for an operation", queue->name);
+	if (out != NULL)
+		*out = op;
+	else
+		weiri_op_release(op); /* the completion's reference is left */
+	weiri_op_start(record, op);
+	return WEIR_OK;
+}
+
+void weir_queue_op_cancel(weir_queue_op *op, const weir_error *cause)
+{
+	weir_error why;
+
+	/* [acquire] a completed operation may outlive its queue. */
+	if (op == NULL || (weiri_load_acquire(&op->state) & WEIRI_OP_DONE) != 0)
+		return;
+	(void)weiri_fail(&why, WEIR_CANCELLED, "queue \"%s\": %s was cancelled%s%.120s", op->queue->name, verb(op),
+	                 cause != NULL ? ": " : "", cause != NULL ? cause->message : "");
+	weiri_op_cancel(op, &why);
+}
+
+void weir_queue_op_release(weir_queue_op *op)
+{
+	if (op != NULL)
+		weiri_op_release(op);
+}

@@ -1,0 +1,315 @@
+/*
+ * op.c - see op.h.
+ */
+#include "queue/op.h"
+
+#include <stdalign.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/futex.h"
+
+static int is_batch_dequeue(const weir_queue_op *op)
+{
+	return op->kind != WEIR_QUEUE_OP_ENQUEUE && op->count > 1;
+}
+
+static void list_let_go(struct weiri_retired *retired)
+{
+	weiri_op_release(WEIRI_CONTAINER_OF(WEIRI_CONTAINER_OF(retired, struct weiri_list_node, retired), weir_queue_op, node));
+}
+
+weir_queue_op *weiri_op_create(weir_queue *queue, enum weir_queue_op_kind kind, void *items[], size_t count,
+                               weir_queue_done_fn *callback, void *context)
+{
+	weir_queue_op *op = weiri_allocate_zeroed(&queue->allocator, sizeof(*op), alignof(weir_queue_op));
+
+	if (op == NULL)
+		return NULL;
+	weiri_list_node_init(&op->node, list_let_go);
+	/* [relaxed] not shared yet. */
+	weiri_store_relaxed(&op->state, (uint32_t)WEIRI_OP_CLAIMED);
+	weiri_store_relaxed(&op->references, 2u);
+	op->queue = queue;
+	op->kind = kind;
+	op->items = items;
+	op->count = count;
+	op->callback = callback;
+	op->context = context;
+	op->allocator = queue->allocator;
+	if (is_batch_dequeue(op) && (op->partial = weiri_segment_create(count, &queue->allocator)) == NULL) {
+		weiri_release(&queue->allocator, op, sizeof(*op), alignof(weir_queue_op));
+		return NULL;
+	}
+	return op;
+}
+
+void weiri_op_retain(weir_queue_op *op)
+{
+	weiri_fetch_add_relaxed(&op->references, 1u); /* [relaxed] the caller has one, or is in a scope that keeps the list's */
+}
+
+void weiri_op_release(weir_queue_op *op)
+{
+	/* [acq_rel] the last one sees all that the others did. */
+	if (weiri_fetch_sub_acq_rel(&op->references, 1u) == 1) {
+		weir_allocator allocator = op->allocator;
+
+		weiri_segment_free(op->partial);
+		weiri_release(&allocator, op, sizeof(*op), alignof(weir_queue_op));
+	}
+}
+
+/* -- an attempt --------------------------------------------------------------------------------------------------------------- */
+
+static void set_status(weir_queue_op *op, enum weir_status status)
+{
+	weir_queue *queue = op->queue;
+	char cause[192];
+
+	op->status = status;
+	if (status == WEIR_OK)
+		return;
+	weiri_queue_cause(queue, cause, sizeof(cause));
+	if (status == WEIR_CANCELLED)
+		(void)weiri_fail(&op->error, status, "queue \"%s\" is closed: %zu of %zu items went in%s", queue->name, op->done,
+		                 op->count, cause);
+	else
+		(void)weiri_fail(&op->error, status, "queue \"%s\" is closed and drained: %zu items asked for, %zu left%s",
+		                 queue->name, op->count, op->done, cause);
+}
+
+static enum weiri_op_outcome attempt_enqueue(weir_queue_op *op)
+{
+	enum weir_status status;
+
+	op->done += weiri_queue_put(op->queue, op->items + op->done, op->count - op->done, op->admitted, &status);
+	if (op->done < op->count && status == WEIR_WOULD_BLOCK)
+		return WEIRI_OP_STUCK;
+	set_status(op, op->done == op->count ? WEIR_OK : status);
+	return WEIRI_OP_COMPLETE;
+}
+
+static enum weiri_op_outcome attempt_dequeue(struct weiri_record *record, weir_queue_op *op)
+{
+	uint64_t single, *into = op->partial != NULL ? op->partial->items + op->done : &single;
+	enum weir_status status;
+	size_t more;
+
+	if (is_batch_dequeue(op) && !op->holds_turn && !(op->holds_turn = weiri_queue_turn_take(op->queue)))
+		return WEIRI_OP_NO_TURN;
+	more = weiri_queue_take(record, op->queue, into, op->count - op->done, op->holds_turn, &status);
+	if (op->partial == NULL && more != 0)
+		op->items[0] = weiri_item_pointer(single);
+	op->done += more;
+	if (op->done == op->count || (status == WEIR_OUT_OF_RANGE && op->done != 0 && op->kind == WEIR_QUEUE_OP_DEQUEUE_UP_TO))
+		status = WEIR_OK;
+	else if (status != WEIR_OUT_OF_RANGE)
+		/* The end of a closed queue may depend on the batch that collects, which may stand behind us on the list. */
+		return op->holds_turn || !weiri_queue_turn_held(op->queue) ? WEIRI_OP_STUCK : WEIRI_OP_NO_TURN;
+	set_status(op, status);
+	return WEIRI_OP_COMPLETE;
+}
+
+static enum weiri_op_outcome attempt(struct weiri_scope *scope, weir_queue_op *op)
+{
+	if (op->done == op->count) { /* also an operation on no items */
+		set_status(op, WEIR_OK);
+		return WEIRI_OP_COMPLETE;
+	}
+	return op->kind == WEIR_QUEUE_OP_ENQUEUE ? attempt_enqueue(op) : attempt_dequeue(scope->record, op);
+}
+
+/* -- the state machine -------------------------------------------------------------------------------------------------------- */
+
+int weiri_op_claim(weir_queue_op *op)
+{
+	/* [relaxed] the CAS counts. */
+	uint32_t state = weiri_load_relaxed(&op->state);
+
+	for (;;) {
+		if ((state & WEIRI_OP_DONE) != 0)
+			return 0;
+		if (state == 0) {
+			/* [acquire] O1: what the last claimer left. */
+			if (weiri_cas_acquire(&op->state, &state, (uint32_t)WEIRI_OP_CLAIMED))
+				return 1;
+		} else if (weiri_cas_acq_rel(&op->state, &state, state | WEIRI_OP_AGAIN)) {
+			/* [release] O2: the claimer that sees AGAIN sees what we changed. Also when AGAIN was there: what we read of it may
+			 * be older than the claimer's last look. */
+			return 0;
+		}
+	}
+}
+
+enum weiri_op_outcome weiri_op_drive(struct weiri_scope *scope, weir_queue_op *op, int *moved)
+{
+	for (;;) {
+		/* [acquire] O2, and the canceller's cause. */
+		uint32_t state = weiri_fetch_and_acq_rel(&op->state, ~(uint32_t)WEIRI_OP_AGAIN);
+		size_t before = op->done;
+		enum weiri_op_outcome outcome;
+
+		if ((state & WEIRI_OP_CANCEL) != 0) {
+			op->status = op->cancel_error.code;
+			op->error = op->cancel_error;
+			return WEIRI_OP_COMPLETE;
+		}
+		outcome = attempt(scope, op);
+		*moved |= op->done != before;
+		if (outcome == WEIRI_OP_COMPLETE)
+			return outcome;
+		state = WEIRI_OP_CLAIMED;
+		/* [release] O1. A failure: AGAIN or CANCEL came. */
+		if (weiri_cas_release(&op->state, &state, 0u))
+			return outcome;
+	}
+}
+
+/* A batch is over: its items go to the caller, or back. */
+static void settle_partial(struct weiri_scope *scope, weir_queue_op *op)
+{
+	if (op->partial != NULL && op->status == WEIR_OK) {
+		for (size_t i = 0; i < op->done; i++)
+			op->items[i] = weiri_item_pointer(op->partial->items[i]);
+	} else if (op->partial != NULL && op->done != 0) {
+		weiri_putback_push(scope, &op->queue->putback, op->partial, op->done);
+		op->partial = NULL;
+		op->done = 0;
+	}
+	if (op->holds_turn)
+		weiri_queue_turn_give(op->queue);
+	op->holds_turn = 0;
+}
+
+void weiri_op_finish(struct weiri_scope *scope, weir_queue_op *op)
+{
+	settle_partial(scope, op);
+	if (op->listed) {
+		(void)weiri_list_remove(scope, weiri_op_list(op), &op->node);
+		(void)weiri_fetch_sub_release(&op->queue->waiting, 1u); /* [release] pairs with destroy */
+	}
+	if (op->admitted)
+		/* [release] our items, or our giving up, before a dequeue concludes that nothing is still to come. */
+		(void)weiri_fetch_sub_acq_rel(&op->queue->gate, 1u);
+}
+
+void weiri_op_complete(weir_queue_op *op)
+{
+	/* [release] O1: whoever sees DONE touches nothing more. */
+	weiri_store_release(&op->state, (uint32_t)WEIRI_OP_DONE);
+	if (op->callback != NULL) {
+		op->callback(op->context, op->status, op->status != WEIR_OK ? &op->error : NULL, op->items, op->done);
+	} else {
+		/* [release] the outcome; pairs with the owner's wait. */
+		weiri_store_release(&op->finished, 1u);
+		weiri_futex_wake(&op->finished, 1);
+	}
+	weiri_op_release(op);
+}
+
+/* -- starting and cancelling -------------------------------------------------------------------------------------------------- */
+
+/* An enqueue that is going to wait: admitted, or refused because the queue is closed. */
+static int admit(weir_queue_op *op)
+{
+	/* [relaxed] the CAS counts. */
+	uint64_t gate = weiri_load_relaxed(&op->queue->gate);
+
+	do {
+		if ((gate & WEIRI_GATE_CLOSED) != 0)
+			return 0;
+		/* [acq_rel] before the close that finds us. */
+	} while (!weiri_cas_acq_rel(&op->queue->gate, &gate, gate + 1));
+	op->admitted = 1;
+	return 1;
+}
+
+static void put_on_list(struct weiri_scope *scope, weir_queue_op *op)
+{
+	weiri_op_retain(op); /* the list's */
+	op->listed = 1;
+	(void)weiri_fetch_add_relaxed(&op->queue->waiting, 1u); /* [relaxed] a count */
+	weiri_list_append(scope, weiri_op_list(op), &op->node); /* [seq_cst] then the gate, below */
+	/* [seq_cst] Dekker with close: it sets CANCEL, then walks the list. */
+	if (op->admitted && (weiri_load_seq_cst(&op->queue->gate) & WEIRI_GATE_CANCEL) != 0 &&
+	    weiri_exchange_acq_rel(&op->cancel_taken, 1u) == 0) {
+		(void)weiri_fail(&op->cancel_error, WEIR_CANCELLED, "queue \"%s\" was closed: %zu of %zu items went in",
+		                 op->queue->name, op->done, op->count);
+		/* [release] the cause; we hold the claim and will see it. */
+		(void)weiri_fetch_or_acq_rel(&op->state, (uint32_t)WEIRI_OP_CANCEL);
+	}
+	(void)weiri_fence_heavy(); /* F1: see weiri_queue_somebody_waits() */
+}
+
+static enum weiri_op_outcome wait_on_list(struct weiri_scope *scope, weir_queue_op *op, int *moved)
+{
+	if (op->kind == WEIR_QUEUE_OP_ENQUEUE && !admit(op)) {
+		set_status(op, WEIR_CANCELLED);
+		return WEIRI_OP_COMPLETE;
+	}
+	put_on_list(scope, op);
+	return weiri_op_drive(scope, op, moved);
+}
+
+static int may_barge(weir_queue_op *op)
+{
+	return (op->queue->flags & WEIR_QUEUE_FAIR) == 0 || !weiri_list_occupied(weiri_op_list(op));
+}
+
+void weiri_op_start(struct weiri_record *record, weir_queue_op *op)
+{
+	weir_queue *queue = op->queue;
+	struct weiri_scope scope = weiri_scope_enter(record);
+	enum weiri_op_outcome outcome = WEIRI_OP_STUCK;
+	int moved = 0;
+
+	if (may_barge(op))
+		outcome = attempt(&scope, op);
+	if (outcome != WEIRI_OP_COMPLETE)
+		outcome = wait_on_list(&scope, op, &moved);
+	if (outcome == WEIRI_OP_COMPLETE)
+		weiri_op_finish(&scope, op);
+	weiri_scope_leave(&scope);
+	if (outcome == WEIRI_OP_COMPLETE)
+		weiri_op_complete(op);
+	/* Items moved, a turn was given back, or an admitted enqueue gave up: others may go on. */
+	weiri_queue_pump(record, queue);
+}
+
+/* Leaves CANCEL to whoever holds the claim; takes the claim itself when nobody does. 1: it is ours. */
+static int claim_or_leave_cancel(weir_queue_op *op)
+{
+	/* [relaxed] the CAS counts. */
+	uint32_t state = weiri_load_relaxed(&op->state);
+
+	while ((state & WEIRI_OP_DONE) == 0) {
+		uint32_t cancelled = state | WEIRI_OP_CLAIMED | WEIRI_OP_CANCEL;
+
+		/* [acq_rel] the cause, to the claimer; O1, from the last one. */
+		if (weiri_cas_acq_rel(&op->state, &state, cancelled))
+			return state == 0;
+	}
+	return 0;
+}
+
+void weiri_op_cancel(weir_queue_op *op, const weir_error *cause)
+{
+	struct weiri_record *record = weiri_record_get();
+	weir_queue *queue = op->queue;
+	struct weiri_scope scope;
+	int moved = 0;
+
+	/* [acq_rel] the first canceller only. */
+	if (record == NULL || weiri_exchange_acq_rel(&op->cancel_taken, 1u) != 0)
+		return;
+	op->cancel_error = *cause;
+	if (!claim_or_leave_cancel(op))
+		return;
+	scope = weiri_scope_enter(record);
+	(void)weiri_op_drive(&scope, op, &moved); /* sees CANCEL */
+	weiri_op_finish(&scope, op);
+	weiri_scope_leave(&scope);
+	weiri_op_complete(op);
+	weiri_queue_pump(record, queue);
+}

@@ -1,0 +1,91 @@
+/*
+ * putback.c - see putback.h.
+ */
+#include "queue/putback.h"
+
+#include <stdalign.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+static size_t segment_size(size_t room)
+{
+	size_t bytes, size;
+
+	return weiri_multiply(room, sizeof(uint64_t), &bytes) && weiri_add(bytes, sizeof(struct weiri_segment), &size) ? size : 0;
+}
+
+struct weiri_segment *weiri_segment_create(size_t room, const weir_allocator *allocator)
+{
+	struct weiri_segment *segment = weiri_allocate(allocator, segment_size(room), alignof(struct weiri_segment));
+
+	if (segment != NULL) {
+		*segment = (struct weiri_segment){.room = room, .allocator = *allocator};
+	}
+	return segment;
+}
+
+void weiri_segment_free(struct weiri_segment *segment)
+{
+	if (segment != NULL) {
+		weir_allocator allocator = segment->allocator;
+
+		weiri_release(&allocator, segment, segment_size(segment->room), alignof(struct weiri_segment));
+	}
+}
+
+static void segment_reclaim(struct weiri_retired *object)
+{
+	weiri_segment_free(WEIRI_CONTAINER_OF(object, struct weiri_segment, retired));
+}
+
+void weiri_putback_push(struct weiri_scope *scope, struct weiri_putback *putback, struct weiri_segment *segment, size_t count)
+{
+	struct weiri_segment *top;
+
+	segment->count = count;
+	weiri_retired_init(&segment->retired, segment_size(segment->room), segment_reclaim);
+	weiri_fetch_add_relaxed(&putback->items, count); /* [relaxed] a count */
+	weiri_section_read(scope->record, &putback->top, &top);
+	do {
+		segment->next = top;
+		/* [P1 release] */
+	} while (!weiri_cas_acq_rel(&putback->top, &top, segment));
+}
+
+static size_t take_from(struct weiri_segment *segment, uint64_t items[], size_t count)
+{
+	/* [relaxed] the items came with P1; the CAS only divides them. */
+	size_t taken = weiri_load_relaxed(&segment->taken), more;
+
+	do {
+		more = segment->count - taken < count ? segment->count - taken : count;
+		if (more == 0)
+			return 0;
+		/* [relaxed] divides, carries nothing. */
+	} while (!weiri_cas_relaxed(&segment->taken, &taken, taken + more));
+	memcpy(items, segment->items + taken, more * sizeof(items[0]));
+	return more;
+}
+
+size_t weiri_putback_take(struct weiri_scope *scope, struct weiri_putback *putback, uint64_t items[], size_t count)
+{
+	size_t done = 0;
+
+	while (done < count) {
+		struct weiri_segment *top;
+		size_t more;
+
+		weiri_section_read(scope->record, &putback->top, &top); /* [P1 acquire] */
+		if (top == NULL)
+			break;
+		more = take_from(top, items + done, count - done);
+		done += more;
+		/* [acq_rel] P1 goes on through the head. */
+		if (more == 0 && weiri_cas_acq_rel(&putback->top, &top, top->next))
+			weiri_scope_retire(scope, &top->retired);
+	}
+	if (done != 0)
+		weiri_fetch_sub_relaxed(&putback->items, done); /* [relaxed] a count */
+	return done;
+}

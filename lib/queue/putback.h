@@ -1,0 +1,53 @@
+/*
+ * putback.h - items that a batch gave back: they leave before anything in the store, in their old order.
+ *
+ * Algorithm. A stack of segments, each an array taken from by advancing an atomic index. A batch collects into a segment that it
+ * allocated at its start, so giving back cannot fail: the segment itself is pushed. What it gives back is older than what
+ * older segments still hold, because it took from those first: hence a stack.
+ * Pairs: P1 push -> take: the items. Linearization: the CAS of the head (push), of the index (take).
+ * Progress: lock-free. ABA: a segment is pushed once, and pinned by the section of whoever pops it.
+ */
+#ifndef WEIRI_QUEUE_PUTBACK_H
+#define WEIRI_QUEUE_PUTBACK_H
+
+#include <weir/alloc.h>
+
+#include "reclaim/scope.h"
+
+struct weiri_segment {
+	struct weiri_retired retired;
+	struct weiri_segment *next; /* constant once pushed */
+	_Atomic(size_t) taken;
+	size_t count; /* constant once pushed */
+	size_t room;
+	weir_allocator allocator;
+	uint64_t items[];
+};
+
+struct weiri_putback {
+	_Atomic(struct weiri_segment *) top;
+	_Atomic(size_t) items;
+};
+
+/* NULL: no memory, or `room` is beyond what memory can hold. */
+struct weiri_segment *weiri_segment_create(size_t room, const weir_allocator *allocator);
+/* Never pushed. Accepts NULL. */
+void weiri_segment_free(struct weiri_segment *segment);
+
+/* items[0 .. count-1] of the segment go back. */
+void weiri_putback_push(struct weiri_scope *scope, struct weiri_putback *putback, struct weiri_segment *segment, size_t count);
+/* Up to `count` items, the oldest first. */
+size_t weiri_putback_take(struct weiri_scope *scope, struct weiri_putback *putback, uint64_t items[], size_t count);
+
+static inline int weiri_putback_occupied(const struct weiri_putback *putback)
+{
+	/* [relaxed] a look; taking reads it again. */
+	return weiri_load_relaxed(&putback->top) != NULL;
+}
+
+static inline size_t weiri_putback_size(const struct weiri_putback *putback)
+{
+	return weiri_load_relaxed(&putback->items); /* [relaxed] a count */
+}
+
+#endif

@@ -1,0 +1,235 @@
+/*
+ * queue.c - creating, destroying and closing queues.
+ */
+#include <stdalign.h>
+#include <string.h>
+#include <weir/time.h>
+
+#include "base/error.h"
+#include "queue/op.h"
+
+static enum weir_status check_options(const struct weir_queue_options *options, weir_error *error)
+{
+	if (options == NULL || options->struct_size != sizeof(*options))
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue: options are NULL or of another size");
+	if (options->order != WEIR_QUEUE_FIFO && options->order != WEIR_QUEUE_SHUFFLE)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue: %d is no order", (int)options->order);
+	if ((options->flags & ~(uint32_t)WEIR_QUEUE_FAIR) != 0)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue: unknown flags 0x%x", options->flags);
+	if (options->capacity == 0 || options->capacity > WEIR_RING_MAX_CAPACITY)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue: capacity is %zu, must be 1 to %d", options->capacity,
+		                  WEIR_RING_MAX_CAPACITY);
+	if (options->order == WEIR_QUEUE_SHUFFLE && options->capacity > WEIRI_SHUFFLE_MAX_CAPACITY)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue: capacity is %zu, a shuffle queue holds at most %d",
+		                  options->capacity, WEIRI_SHUFFLE_MAX_CAPACITY);
+	if (options->order == WEIR_QUEUE_FIFO && options->min_after_dequeue != 0)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue: min_after_dequeue is for shuffle queues");
+	if (options->min_after_dequeue >= options->capacity)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue: min_after_dequeue %zu must be below the capacity %zu",
+		                  options->min_after_dequeue, options->capacity);
+	return WEIR_OK;
+}
+
+static uint64_t choose_seed(const struct weir_queue_options *options, const weir_queue *queue)
+{
+	uint64_t seed = options->seed;
+
+	if (options->order != WEIR_QUEUE_SHUFFLE)
+		return 0;
+	/* Two queues made in one nanosecond differ by their address. Never 0, which would read back as "none". */
+	return seed != 0 ? seed : ((weir_now_ns() ^ (uint64_t)(uintptr_t)queue << 20) | 1);
+}
+
+static enum weir_status make_store(weir_queue *queue, const struct weir_queue_options *options)
+{
+	struct weir_ring_options ring = {.struct_size = sizeof(ring), .allocator = &queue->allocator};
+
+	if (options->order == WEIR_QUEUE_FIFO)
+		return weir_ring_create(options->capacity, &ring, &queue->ring);
+	queue->shuffle =
+		weiri_shuffle_create(options->capacity, options->min_after_dequeue, queue->seed, &queue->allocator);
+	return queue->shuffle != NULL ? WEIR_OK : WEIR_RESOURCE_EXHAUSTED;
+}
+
+static void queue_free(weir_queue *queue)
+{
+	weir_allocator allocator = queue->allocator;
+
+	weir_ring_destroy(queue->ring);
+	weiri_shuffle_destroy(queue->shuffle);
+	weiri_release(&allocator, queue->name, queue->name_size, 1);
+	weiri_release(&allocator, queue, sizeof(*queue), alignof(weir_queue));
+}
+
+static enum weir_status fill(weir_queue *queue, const struct weir_queue_options *options)
+{
+	const char *name = options->name != NULL ? options->name : "queue";
+
+	queue->order = options->order;
+	queue->flags = options->flags;
+	queue->capacity = options->capacity;
+	queue->seed = choose_seed(options, queue);
+	queue->drop = options->drop;
+	queue->drop_context = options->drop_context;
+	queue->name_size = strlen(name) + 1;
+	queue->name = weiri_allocate(&queue->allocator, queue->name_size, 1);
+	if (queue->name == NULL)
+		return WEIR_RESOURCE_EXHAUSTED;
+	memcpy(queue->name, name, queue->name_size);
+	return make_store(queue, options);
+}
+
+enum weir_status weir_queue_create(const struct weir_queue_options *options, weir_queue **out, weir_error *error)
+{
+	enum weir_status status = check_options(options, error);
+	weir_allocator allocator;
+	weir_queue *queue;
+
+	if (status == WEIR_OK && out == NULL)
+		status = weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue: out is NULL");
+	if (status != WEIR_OK)
+		return status;
+	allocator = weiri_allocator_or_default(options->allocator);
+	queue = weiri_allocate_zeroed(&allocator, sizeof(*queue), alignof(weir_queue));
+	if (queue != NULL) {
+		queue->allocator = allocator;
+		status = fill(queue, options);
+	}
+	if (queue == NULL || status != WEIR_OK) {
+		if (queue != NULL)
+			queue_free(queue);
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "queue: no memory for %zu items", options->capacity);
+	}
+	*out = queue;
+	return WEIR_OK;
+}
+
+static enum weir_status drop_all(weir_queue *queue, weir_error *error)
+{
+	struct weiri_record *record = weiri_record_get();
+	enum weir_status status;
+	uint64_t item;
+
+	if (record == NULL)
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "queue \"%s\": no memory for this thread's record", queue->name);
+	/* Closing lifts min_after_dequeue. */
+	(void)weir_queue_close(queue, WEIR_CLOSE_CANCEL, NULL);
+	while (weiri_queue_take(record, queue, &item, 1, 0, &status) != 0) {
+		if (queue->drop != NULL)
+			queue->drop(queue->drop_context, weiri_item_pointer(item));
+	}
+	return WEIR_OK;
+}
+
+enum weir_status weir_queue_destroy(weir_queue *queue, weir_error *error)
+{
+	size_t waiting;
+	enum weir_status status;
+
+	if (queue == NULL)
+		return WEIR_OK;
+	waiting = weiri_load_acquire(&queue->waiting); /* [acquire] pairs with weiri_op_finish() */
+	if (waiting != 0)
+		return weiri_fail(error, WEIR_FAILED_PRECONDITION, "queue \"%s\": %zu operations wait in it; close it first",
+		                  queue->name, waiting);
+	status = drop_all(queue, error);
+	if (status == WEIR_OK)
+		queue_free(queue);
+	return status;
+}
+
+/* -- closing ------------------------------------------------------------------------------------------------------------------ */
+
+static void note_cause(weir_queue *queue, const weir_error *cause)
+{
+	/* [acq_rel] the first one. */
+	if (weiri_exchange_acq_rel(&queue->cause_taken, 1u) != 0 || cause == NULL || cause->code == WEIR_OK)
+		return;
+	queue->cause = *cause;
+	/* [release] pairs with weiri_queue_cause(). */
+	weiri_store_release(&queue->cause_ready, 1u);
+}
+
+/* An enqueue on the list that nobody has cancelled yet, held for the caller; NULL: none. */
+static weir_queue_op *find_uncancelled(struct weiri_record *record, weir_queue *queue)
+{
+	struct weiri_scope scope = weiri_scope_enter(record);
+	struct weiri_list_node *node = NULL;
+	weir_queue_op *found = NULL;
+
+	while (found == NULL && (node = weiri_list_next(&scope, &queue->producers, node)) != NULL) {
+		weir_queue_op *op = WEIRI_CONTAINER_OF(node, weir_queue_op, node);
+
+		/* [relaxed] a look; weiri_op_cancel decides. [acquire] DONE needs no cancelling. */
+		if (weiri_load_relaxed(&op->cancel_taken) == 0 && (weiri_load_acquire(&op->state) & WEIRI_OP_DONE) == 0) {
+			weiri_op_retain(op);
+			found = op;
+		}
+	}
+	weiri_scope_leave(&scope);
+	return found;
+}
+
+static void cancel_waiting_enqueues(struct weiri_record *record, weir_queue *queue)
+{
+	weir_error why;
+	char cause[192];
+	weir_queue_op *op;
+
+	weiri_queue_cause(queue, cause, sizeof(cause));
+	(void)weiri_fail(&why, WEIR_CANCELLED, "queue \"%s\" was closed while an enqueue waited%s", queue->name, cause);
+	while ((op = find_uncancelled(record, queue)) != NULL) {
+		weiri_op_cancel(op, &why);
+		weiri_op_release(op);
+	}
+}
+
+enum weir_status weir_queue_close(weir_queue *queue, enum weir_close_mode mode, const weir_error *cause)
+{
+	struct weiri_record *record = weiri_record_get();
+	uint64_t bits = WEIRI_GATE_CLOSED | (mode == WEIR_CLOSE_CANCEL ? WEIRI_GATE_CANCEL : 0);
+
+	if (queue == NULL || (mode != WEIR_CLOSE_DRAIN && mode != WEIR_CLOSE_CANCEL))
+		return WEIR_INVALID_ARGUMENT;
+	if (record == NULL)
+		return WEIR_RESOURCE_EXHAUSTED;
+	note_cause(queue, cause);
+	/* [seq_cst] Dekker with put_on_list(): it appends, then looks at the gate; we set it, then walk. */
+	(void)weiri_fetch_or_seq_cst(&queue->gate, bits);
+	if (queue->order == WEIR_QUEUE_FIFO)
+		weir_ring_close(queue->ring);
+	else
+		weiri_shuffle_close(queue->shuffle);
+	if (mode == WEIR_CLOSE_CANCEL)
+		cancel_waiting_enqueues(record, queue);
+	weiri_queue_pump(record, queue);
+	return WEIR_OK;
+}
+
+/* -- looking ------------------------------------------------------------------------------------------------------------------ */
+
+int weir_queue_closed(const weir_queue *queue)
+{
+	/* [acquire] pairs with the close. */
+	return queue != NULL && (weiri_load_acquire(&queue->gate) & WEIRI_GATE_CLOSED) != 0;
+}
+
+size_t weir_queue_size(const weir_queue *queue)
+{
+	return queue != NULL ? weiri_queue_size(queue) : 0;
+}
+
+size_t weir_queue_capacity(const weir_queue *queue)
+{
+	return queue != NULL ? queue->capacity : 0;
+}
+
+uint64_t weir_queue_seed(const weir_queue *queue)
+{
+	return queue != NULL ? queue->seed : 0;
+}
+
+const char *weir_queue_name(const weir_queue *queue)
+{
+	return queue != NULL ? queue->name : "(null)";
+}

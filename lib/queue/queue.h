@@ -1,0 +1,95 @@
+/*
+ * queue.h - the parts of a queue and how they look at each other.
+ *
+ *   store.c     what is inside: ring or shuffle, what batches put back, and when the end is reached
+ *   op.c        an operation that may wait: one state machine for blocking and asynchronous calls
+ *   pump.c      letting the operations that wait go on
+ *   calls.c     the public calls that move items
+ *   queue.c     creating, destroying, closing
+ */
+#ifndef WEIRI_QUEUE_QUEUE_H
+#define WEIRI_QUEUE_QUEUE_H
+
+#include <weir/queue.h>
+
+#include "queue/putback.h"
+#include "queue/shuffle.h"
+#include "ring/ring.h"
+#include "sync/list.h"
+
+/* The gate: closed, and how many enqueues wait that were admitted before that. Once CLOSED the count only falls. */
+#define WEIRI_GATE_CLOSED (UINT64_C(1) << 63)
+#define WEIRI_GATE_CANCEL (UINT64_C(1) << 62)
+#define WEIRI_GATE_PENDING (WEIRI_GATE_CANCEL - 1)
+
+struct weir_queue {
+	/* Constant. */
+	enum weir_queue_order order;
+	uint32_t flags;
+	size_t capacity;
+	uint64_t seed;
+	weir_ring *ring;                /* FIFO */
+	struct weiri_shuffle *shuffle;  /* shuffle */
+	char *name;
+	size_t name_size;
+	weir_queue_drop_fn *drop;
+	void *drop_context;
+	weir_allocator allocator;
+
+	/* Read by every call, written by those that wait, put back or close. */
+	WEIRI_ALIGNED_APART struct weiri_list producers;
+	struct weiri_list consumers;
+	struct weiri_putback putback;
+	_Atomic(uint64_t) gate;
+	_Atomic(uint64_t) turn;       /* odd: a batch collects; + 1 at each change */
+	_Atomic(size_t) waiting;      /* operations on the lists */
+	_Atomic(uint32_t) cause_taken; /* the first closer */
+	_Atomic(uint32_t) cause_ready;
+	weir_error cause;
+};
+
+/* -- store.c ------------------------------------------------------------------------------------------------------------------ */
+
+/*
+ * Puts up to count items; returns how many. *status: WEIR_OK, else why it stopped: WEIR_WOULD_BLOCK (full), WEIR_CANCELLED (closed and
+ * not admitted).
+ */
+size_t weiri_queue_put(weir_queue *queue, void *const items[], size_t count, int admitted, enum weir_status *status);
+/*
+ * Takes up to count items; returns how many. *status: WEIR_OK, else why it stopped: WEIR_WOULD_BLOCK (nothing may leave now),
+ * WEIR_OUT_OF_RANGE (nothing will ever come). holds_turn: the caller is the batch that collects.
+ */
+size_t weiri_queue_take(struct weiri_record *record, weir_queue *queue, uint64_t items[], size_t count, int holds_turn,
+                        enum weir_status *status);
+/* Items inside, put back ones included. */
+size_t weiri_queue_size(const weir_queue *queue);
+int weiri_queue_turn_take(weir_queue *queue);
+/* 1 while a batch collects. */
+int weiri_queue_turn_held(const weir_queue *queue);
+void weiri_queue_turn_give(weir_queue *queue);
+/* "...: <cause>" of the close into text. */
+void weiri_queue_cause(const weir_queue *queue, char *text, size_t size);
+
+/* -- pump.c ------------------------------------------------------------------------------------------------------------------- */
+
+/* Lets operations that wait go on until none can. Runs completions. Not in a section. */
+void weiri_queue_pump(struct weiri_record *record, weir_queue *queue);
+
+static inline int weiri_queue_somebody_waits(const struct weiri_list *list)
+{
+	/* F1: the caller has changed the store; whoever waits appended itself, ran the heavy fence, and looked at the store again. */
+	weiri_fence_light();
+	return weiri_list_occupied(list);
+}
+
+static inline void *weiri_item_pointer(uint64_t item)
+{
+	return (void *)(uintptr_t)item;
+}
+
+static inline uint64_t weiri_item_bits(void *item)
+{
+	return (uint64_t)(uintptr_t)item;
+}
+
+#endif

@@ -1,0 +1,56 @@
+/*
+ * shuffle.h - a bounded lock-free bag: take() gives an item drawn uniformly from those inside.
+ *
+ * Algorithm (ours). n slots, two bitmaps and one word of credits:
+ *
+ *   credits   items (may be taken) | used (slots not free) | puts (under way) | closed
+ *   busy      bit i: slot i belongs to a put or an item        claimed by a put, cleared by the take that emptied it
+ *   full      bit i: slot i holds an item                      set by a put, cleared by the take that gets it
+ *
+ *   put   credits: used + 1, puts + 1 if used < n; claim a busy bit; write the slot; set full; credits: items + 1, puts - 1
+ *   take  credits: items - 1 if items > min (or closed and items > 0); clear a full bit; read the slot; clear busy; credits: used - 1
+ *
+ * A credit makes "there is one for me" certain before it is looked for, so a take never comes back empty-handed, and a put always
+ * finds a slot. The draw: a random slot up to 8 times (uniform over the items, because each hit is), then the k-th full bit
+ * for a random k; so neither a nearly empty nor a draining bag is slow.
+ *
+ * Invariants
+ *   B1  full bits >= items + takes that hold a credit and have cleared no bit yet
+ *   B2  busy bits < n whenever a put that holds a credit looks for a slot
+ *   B3  a slot is written only by the put that claimed its busy bit, read only by the take that cleared its full bit
+ * Pairs
+ *   P1  set full -> clear full: the item.  P2  clear busy -> claim busy: the slot is finished with.
+ *   P3  credits: a taker that got a credit sees at least as many full bits (B1)
+ * Linearization: put at the credit for its item, or at the take that got the item before that; take at its credit. "Nothing may
+ *   leave": the load of credits. "Full": the load of credits; a put or a take under way counts as an occupied slot, so full is
+ *   exact only when none is under way.
+ * Progress: lock-free. A put or take that is stopped holds one slot; nobody waits for it, but the end of a closed bag: it is not
+ *   "drained" while a put is under way, because its item is still to come.
+ * Random numbers: SplitMix64 (Steele, Lea, Flood, OOPSLA 2014) of seed and a counter: the same seed and the same calls on one thread give the
+ *   same order.
+ */
+#ifndef WEIRI_QUEUE_SHUFFLE_H
+#define WEIRI_QUEUE_SHUFFLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <weir/alloc.h>
+#include <weir/status.h>
+
+struct weiri_shuffle;
+
+enum { WEIRI_SHUFFLE_MAX_CAPACITY = (1 << 24) - 1 };
+
+/* capacity 1 .. WEIRI_SHUFFLE_MAX_CAPACITY, min_left < capacity. NULL: no memory. */
+struct weiri_shuffle *weiri_shuffle_create(size_t capacity, size_t min_left, uint64_t seed, const weir_allocator *allocator);
+void weiri_shuffle_destroy(struct weiri_shuffle *shuffle);
+
+/* WEIR_OK, WEIR_WOULD_BLOCK (full), WEIR_CANCELLED (closed and not `admitted`). */
+enum weir_status weiri_shuffle_put(struct weiri_shuffle *shuffle, uint64_t item, int admitted);
+/* WEIR_OK, WEIR_WOULD_BLOCK (nothing may leave now), WEIR_OUT_OF_RANGE (closed, empty, no put under way). */
+enum weir_status weiri_shuffle_take(struct weiri_shuffle *shuffle, uint64_t *item);
+/* Later puts are refused, and min_left is lifted. */
+void weiri_shuffle_close(struct weiri_shuffle *shuffle);
+size_t weiri_shuffle_size(const struct weiri_shuffle *shuffle);
+
+#endif

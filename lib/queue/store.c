@@ -1,0 +1,166 @@
+/*
+ * store.c - what is inside a queue, and when its end is reached.
+ *
+ * The end of a queue: it is closed, no admitted enqueue waits, the store is empty for good (a ring then gets its tombstone), and no
+ * batch holds items that it may give back. The last is why the turn is read before and after the others: if it is even and
+ * unchanged, no batch took or gave anything in between.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "queue/queue.h"
+
+enum { CHUNK = 64 };
+
+static size_t put_in_ring(weir_queue *queue, void *const items[], size_t count, int admitted, enum weir_status *status)
+{
+	uint64_t chunk[CHUNK];
+	size_t done = 0, more, n;
+
+	*status = WEIR_OK;
+	while (done < count && *status == WEIR_OK) {
+		n = count - done < CHUNK ? count - done : CHUNK;
+		for (size_t i = 0; i < n; i++)
+			chunk[i] = weiri_item_bits(items[done + i]);
+		more = weiri_ring_ops_of(queue->ring)->enqueue(queue->ring, chunk, n, admitted, status);
+		done += more;
+	}
+	return done;
+}
+
+static size_t put_in_shuffle(weir_queue *queue, void *const items[], size_t count, int admitted, enum weir_status *status)
+{
+	size_t done = 0;
+
+	*status = WEIR_OK;
+	while (done < count) {
+		*status = weiri_shuffle_put(queue->shuffle, weiri_item_bits(items[done]), admitted);
+		if (*status != WEIR_OK)
+			break;
+		done++;
+	}
+	return done;
+}
+
+size_t weiri_queue_put(weir_queue *queue, void *const items[], size_t count, int admitted, enum weir_status *status)
+{
+	return queue->order == WEIR_QUEUE_FIFO ? put_in_ring(queue, items, count, admitted, status)
+	                                       : put_in_shuffle(queue, items, count, admitted, status);
+}
+
+static size_t take_from_shuffle(weir_queue *queue, uint64_t items[], size_t count, enum weir_status *status)
+{
+	size_t done = 0;
+
+	*status = WEIR_OK;
+	while (done < count) {
+		*status = weiri_shuffle_take(queue->shuffle, &items[done]);
+		if (*status != WEIR_OK)
+			break;
+		done++;
+	}
+	return done;
+}
+
+static size_t take_from_store(weir_queue *queue, uint64_t items[], size_t count, enum weiri_ring_at_end at_end,
+                              enum weir_status *status)
+{
+	return queue->order == WEIR_QUEUE_FIFO ? weiri_ring_dequeue(queue->ring, items, count, at_end, status)
+	                                       : take_from_shuffle(queue, items, count, status);
+}
+
+static size_t take_put_back(struct weiri_record *record, weir_queue *queue, uint64_t items[], size_t count)
+{
+	struct weiri_scope scope;
+	size_t done;
+
+	if (WEIRI_LIKELY(!weiri_putback_occupied(&queue->putback)))
+		return 0;
+	scope = weiri_scope_enter(record);
+	done = weiri_putback_take(&scope, &queue->putback, items, count);
+	weiri_scope_leave(&scope);
+	return done;
+}
+
+/* Closed, and nothing admitted is still to come. Stays so. */
+static int closed_for_all(const weir_queue *queue)
+{
+	/* [acquire] pairs with the last admitted enqueue, which put its items before it left the gate. */
+	uint64_t gate = weiri_load_acquire(&queue->gate);
+
+	return (gate & WEIRI_GATE_CLOSED) != 0 && (gate & WEIRI_GATE_PENDING) == 0;
+}
+
+/* Found nothing. Tells WOULD_BLOCK from OUT_OF_RANGE; may find something after all. */
+static WEIRI_COLD size_t look_for_the_end(struct weiri_record *record, weir_queue *queue, uint64_t items[], size_t count,
+                                          int holds_turn, enum weir_status *status)
+{
+	for (;;) {
+		/* [acquire] pairs with the release of the turn: what that batch gave back is seen below. */
+		uint64_t turn = weiri_load_acquire(&queue->turn);
+		size_t done;
+
+		*status = WEIR_WOULD_BLOCK;
+		if (!closed_for_all(queue) || ((turn & 1) != 0 && !holds_turn))
+			return 0;
+		done = take_from_store(queue, items, count, WEIRI_RING_SEAL, status);
+		if (done != 0 || *status != WEIR_OUT_OF_RANGE)
+			return done;
+		done = take_put_back(record, queue, items, count);
+		if (done != 0)
+			return done;
+		if (weiri_load_acquire(&queue->turn) == turn)
+			return 0;
+	}
+}
+
+size_t weiri_queue_take(struct weiri_record *record, weir_queue *queue, uint64_t items[], size_t count, int holds_turn,
+                        enum weir_status *status)
+{
+	size_t done = take_put_back(record, queue, items, count);
+
+	if (WEIRI_LIKELY(done < count))
+		done += take_from_store(queue, items + done, count - done, WEIRI_RING_LEAVE, status);
+	else
+		*status = WEIR_OK;
+	if (WEIRI_UNLIKELY(done == 0))
+		done = look_for_the_end(record, queue, items, count, holds_turn, status);
+	return done;
+}
+
+size_t weiri_queue_size(const weir_queue *queue)
+{
+	size_t inside = queue->order == WEIR_QUEUE_FIFO ? weir_ring_size_approx(queue->ring) : weiri_shuffle_size(queue->shuffle);
+
+	return inside + weiri_putback_size(&queue->putback);
+}
+
+int weiri_queue_turn_take(weir_queue *queue)
+{
+	/* [relaxed] the CAS counts. */
+	uint64_t turn = weiri_load_relaxed(&queue->turn);
+
+	/* [acquire] what the last batch gave back. */
+	return (turn & 1) == 0 && weiri_cas_acquire(&queue->turn, &turn, turn + 1);
+}
+
+int weiri_queue_turn_held(const weir_queue *queue)
+{
+	/* [acquire] whoever gives it afterwards pumps afterwards. */
+	return (weiri_load_acquire(&queue->turn) & 1) != 0;
+}
+
+void weiri_queue_turn_give(weir_queue *queue)
+{
+	/* [release] after what we gave back. */
+	(void)weiri_fetch_add_release(&queue->turn, 1u);
+}
+
+void weiri_queue_cause(const weir_queue *queue, char *text, size_t size)
+{
+	/* [acquire] pairs with the closer's release. */
+	if (weiri_load_acquire(&queue->cause_ready))
+		(void)snprintf(text, size, "; closed because of %s: %.120s", weir_status_name(queue->cause.code), queue->cause.message);
+	else
+		(void)snprintf(text, size, "%s", "");
+}

@@ -1,0 +1,372 @@
+/*
+ * tensor_queue.c - the public calls of tensor queues.
+ */
+#include <weir/tensor_queue.h>
+
+#include <stdalign.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "queue/transfer.h"
+
+/* -- creating ----------------------------------------------------------------------------------------------------------------- */
+
+static enum weir_status check_component(const struct weir_tensor_component *component, size_t i, int has_shapes,
+                                        weir_error *error)
+{
+	int64_t elements;
+
+	if (weir_dtype_size(component->dtype) == 0)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "tensor queue: component %zu: %d is no dtype", i,
+		                  (int)component->dtype);
+	if ((component->shape != NULL) != has_shapes)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "tensor queue: component %zu: all have shapes or none", i);
+	if (has_shapes && (weir_shape_elements(component->shape, &elements) != WEIR_OK || component->shape->rank == WEIR_MAX_RANK))
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
+		                  "tensor queue: component %zu: the shape must be fully known, of a rank below %d", i, WEIR_MAX_RANK);
+	return WEIR_OK;
+}
+
+static enum weir_status check_options(const struct weir_tensor_queue_options *options, weir_error *error)
+{
+	enum weir_status status = WEIR_OK;
+
+	if (options == NULL || options->struct_size != sizeof(*options))
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "tensor queue: options are NULL or of another size");
+	if (options->components == NULL || options->component_count == 0 ||
+	    options->component_count > WEIR_TENSOR_QUEUE_MAX_COMPONENTS)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "tensor queue: %zu components, must be 1 to %d",
+		                  options->component_count, WEIR_TENSOR_QUEUE_MAX_COMPONENTS);
+	for (size_t i = 0; status == WEIR_OK && i < options->component_count; i++)
+		status = check_component(&options->components[i], i, options->components[0].shape != NULL, error);
+	return status;
+}
+
+static void drop_tuple(void *context, void *item)
+{
+	weiri_tuple_free(context, item);
+}
+
+static size_t queue_size(size_t components)
+{
+	return sizeof(struct weir_tensor_queue) + components * sizeof(struct weiri_component);
+}
+
+static void fill_component(struct weiri_component *component, const struct weir_tensor_component *from, size_t i)
+{
+	component->dtype = from->dtype;
+	component->has_shape = from->shape != NULL;
+	if (from->shape != NULL)
+		component->shape = *from->shape;
+	if (from->name != NULL)
+		(void)snprintf(component->name, sizeof(component->name), "%s", from->name);
+	else
+		(void)snprintf(component->name, sizeof(component->name), "%zu", i);
+}
+
+enum weir_status weir_tensor_queue_create(const struct weir_tensor_queue_options *options, weir_tensor_queue **out,
+                                          weir_error *error)
+{
+	enum weir_status status = check_options(options, error);
+	struct weir_queue_options inner;
+	weir_allocator allocator;
+	weir_tensor_queue *queue;
+
+	if (status == WEIR_OK && out == NULL)
+		status = weiri_fail(error, WEIR_INVALID_ARGUMENT, "tensor queue: out is NULL");
+	if (status != WEIR_OK)
+		return status;
+	allocator = weiri_allocator_or_default(options->allocator);
+	queue = weiri_allocate_zeroed(&allocator, queue_size(options->component_count), alignof(weir_tensor_queue));
+	if (queue == NULL)
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "tensor queue: no memory");
+	queue->allocator = allocator;
+	queue->count = options->component_count;
+	queue->has_shapes = options->components[0].shape != NULL;
+	for (size_t i = 0; i < queue->count; i++)
+		fill_component(&queue->components[i], &options->components[i], i);
+	inner = (struct weir_queue_options){
+		.struct_size = sizeof(inner),
+		.capacity = options->capacity,
+		.order = options->order,
+		.flags = options->flags,
+		.min_after_dequeue = options->min_after_dequeue,
+		.seed = options->seed,
+		.name = options->name,
+		.drop = drop_tuple,
+		.drop_context = queue,
+		.allocator = &allocator,
+	};
+	status = weir_queue_create(&inner, &queue->queue, error);
+	if (status == WEIR_OK)
+		*out = queue;
+	else
+		weiri_release(&allocator, queue, queue_size(options->component_count), alignof(weir_tensor_queue));
+	return status;
+}
+
+enum weir_status weir_tensor_queue_destroy(weir_tensor_queue *queue, weir_error *error)
+{
+	weir_allocator allocator;
+	enum weir_status status;
+
+	if (queue == NULL)
+		return WEIR_OK;
+	status = weir_queue_destroy(queue->queue, error);
+	if (status != WEIR_OK)
+		return status;
+	allocator = queue->allocator;
+	weiri_release(&allocator, queue, queue_size(queue->count), alignof(weir_tensor_queue));
+	return WEIR_OK;
+}
+
+/* -- blocking calls ----------------------------------------------------------------------------------------------------------- */
+
+static enum weir_status fail_null(weir_error *error)
+{
+	return weiri_fail(error, WEIR_INVALID_ARGUMENT, "tensor queue: queue is NULL");
+}
+
+static enum weir_status run_enqueue(struct weiri_transfer *transfer, uint64_t deadline_ns, weir_cancel *cancel, size_t *done,
+                                    weir_error *error)
+{
+	weir_queue *queue = transfer->queue->queue;
+	enum weir_status status;
+
+	*done = 0;
+	if (transfer->count == 1) {
+		status = weir_queue_enqueue(queue, transfer->items[0], deadline_ns, cancel, error);
+		*done = status == WEIR_OK;
+	} else {
+		status = weir_queue_enqueue_many(queue, transfer->items, transfer->count, deadline_ns, cancel, done, error);
+	}
+	weiri_transfer_settle_enqueue(transfer, *done);
+	weiri_transfer_free(transfer);
+	return status;
+}
+
+enum weir_status weir_tensor_queue_enqueue(weir_tensor_queue *queue, weir_tensor *const tuple[], size_t count,
+                                           uint64_t deadline_ns, weir_cancel *cancel, weir_error *error)
+{
+	struct weiri_transfer *transfer;
+	enum weir_status status = queue != NULL ? weiri_transfer_of_tuple(queue, tuple, count, &transfer, error) : fail_null(error);
+	size_t done;
+
+	return status == WEIR_OK ? run_enqueue(transfer, deadline_ns, cancel, &done, error) : status;
+}
+
+enum weir_status weir_tensor_queue_enqueue_many(weir_tensor_queue *queue, weir_tensor *const tuple[], size_t count,
+                                                uint64_t deadline_ns, weir_cancel *cancel, int64_t *done, weir_error *error)
+{
+	struct weiri_transfer *transfer;
+	enum weir_status status = queue != NULL ? weiri_transfer_of_rows(queue, tuple, count, &transfer, error) : fail_null(error);
+	size_t in = 0;
+
+	if (status == WEIR_OK)
+		status = run_enqueue(transfer, deadline_ns, cancel, &in, error);
+	if (done != NULL)
+		*done = (int64_t)in;
+	return status;
+}
+
+static enum weir_status check_out(const weir_tensor_queue *queue, weir_tensor *tuple[], size_t count, weir_error *error)
+{
+	if (queue == NULL)
+		return fail_null(error);
+	if (tuple == NULL || count != queue->count)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": a tuple has %zu components, room for %zu",
+		                  weir_queue_name(queue->queue), queue->count, tuple != NULL ? count : 0);
+	return WEIR_OK;
+}
+
+static enum weir_status run_dequeue(struct weiri_transfer *transfer, weir_tensor *tuple[], uint64_t deadline_ns,
+                                    weir_cancel *cancel, weir_error *error)
+{
+	weir_queue *queue = transfer->queue->queue;
+	size_t done = transfer->count;
+	enum weir_status status;
+
+	if (!transfer->batched)
+		status = weir_queue_dequeue(queue, transfer->items, deadline_ns, cancel, error);
+	else if (transfer->kind == WEIR_QUEUE_OP_DEQUEUE_MANY)
+		status = weir_queue_dequeue_many(queue, transfer->items, transfer->count, deadline_ns, cancel, error);
+	else
+		status = weir_queue_dequeue_up_to(queue, transfer->items, transfer->count, deadline_ns, cancel, &done, error);
+	if (status == WEIR_OK)
+		status = weiri_transfer_settle_dequeue(transfer, done, tuple, error);
+	weiri_transfer_free(transfer);
+	return status;
+}
+
+enum weir_status weir_tensor_queue_dequeue(weir_tensor_queue *queue, weir_tensor *tuple[], size_t count, uint64_t deadline_ns,
+                                           weir_cancel *cancel, weir_error *error)
+{
+	struct weiri_transfer *transfer;
+	enum weir_status status = check_out(queue, tuple, count, error);
+
+	if (status == WEIR_OK)
+		status = weiri_transfer_for_one(queue, &transfer, error);
+	return status == WEIR_OK ? run_dequeue(transfer, tuple, deadline_ns, cancel, error) : status;
+}
+
+static enum weir_status dequeue_batch(weir_tensor_queue *queue, enum weir_queue_op_kind kind, int64_t n, weir_tensor *tuple[],
+                                      size_t count, uint64_t deadline_ns, weir_cancel *cancel, weir_error *error)
+{
+	struct weiri_transfer *transfer;
+	enum weir_status status = check_out(queue, tuple, count, error);
+
+	if (status == WEIR_OK)
+		status = weiri_transfer_for_batch(queue, kind, n, &transfer, error);
+	return status == WEIR_OK ? run_dequeue(transfer, tuple, deadline_ns, cancel, error) : status;
+}
+
+enum weir_status weir_tensor_queue_dequeue_many(weir_tensor_queue *queue, int64_t n, weir_tensor *tuple[], size_t count,
+                                                uint64_t deadline_ns, weir_cancel *cancel, weir_error *error)
+{
+	return dequeue_batch(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, n, tuple, count, deadline_ns, cancel, error);
+}
+
+enum weir_status weir_tensor_queue_dequeue_up_to(weir_tensor_queue *queue, int64_t n, weir_tensor *tuple[], size_t count,
+                                                 uint64_t deadline_ns, weir_cancel *cancel, weir_error *error)
+{
+	return dequeue_batch(queue, WEIR_QUEUE_OP_DEQUEUE_UP_TO, n, tuple, count, deadline_ns, cancel, error);
+}
+
+/* -- asynchronous calls ------------------------------------------------------------------------------------------------------- */
+
+static void enqueue_done(void *context, enum weir_status status, const weir_error *error, void **items, size_t done)
+{
+	struct weiri_transfer *transfer = context;
+	weir_tensor_queue_done_fn *callback = transfer->callback;
+	void *callers = transfer->context;
+
+	(void)items;
+	weiri_transfer_settle_enqueue(transfer, done);
+	weiri_transfer_free(transfer);
+	callback(callers, status, error, NULL, 0);
+}
+
+static void dequeue_done(void *context, enum weir_status status, const weir_error *error, void **items, size_t done)
+{
+	struct weiri_transfer *transfer = context;
+	weir_tensor_queue_done_fn *callback = transfer->callback;
+	weir_tensor *tuple[WEIR_TENSOR_QUEUE_MAX_COMPONENTS];
+	size_t count = transfer->queue->count;
+	void *callers = transfer->context;
+	weir_error why;
+
+	(void)items;
+	if (status == WEIR_OK) {
+		status = weiri_transfer_settle_dequeue(transfer, done, tuple, &why);
+		error = &why;
+	}
+	weiri_transfer_free(transfer);
+	if (status == WEIR_OK)
+		callback(callers, WEIR_OK, NULL, tuple, count);
+	else
+		callback(callers, status, error, NULL, 0);
+}
+
+static enum weir_status start(struct weiri_transfer *transfer, weir_tensor_queue_done_fn *done, void *context,
+                              weir_queue_op **op, weir_error *error)
+{
+	int enqueue = transfer->kind == WEIR_QUEUE_OP_ENQUEUE;
+	enum weir_status status;
+
+	transfer->callback = done;
+	transfer->context = context;
+	if (done == NULL)
+		status = weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": done is NULL",
+		                    weir_queue_name(transfer->queue->queue));
+	else
+		status = weir_queue_start(transfer->queue->queue, transfer->kind, transfer->items, transfer->count,
+		                          enqueue ? enqueue_done : dequeue_done, transfer, op, error);
+	if (status != WEIR_OK) {
+		if (enqueue)
+			weiri_transfer_settle_enqueue(transfer, 0);
+		weiri_transfer_free(transfer);
+	}
+	return status;
+}
+
+enum weir_status weir_tensor_queue_start_enqueue(weir_tensor_queue *queue, weir_tensor *const tuple[], size_t count,
+                                                 weir_tensor_queue_done_fn *done, void *context, weir_queue_op **op,
+                                                 weir_error *error)
+{
+	struct weiri_transfer *transfer;
+	enum weir_status status = queue != NULL ? weiri_transfer_of_tuple(queue, tuple, count, &transfer, error) : fail_null(error);
+
+	return status == WEIR_OK ? start(transfer, done, context, op, error) : status;
+}
+
+enum weir_status weir_tensor_queue_start_enqueue_many(weir_tensor_queue *queue, weir_tensor *const tuple[], size_t count,
+                                                      weir_tensor_queue_done_fn *done, void *context, weir_queue_op **op,
+                                                      weir_error *error)
+{
+	struct weiri_transfer *transfer;
+	enum weir_status status = queue != NULL ? weiri_transfer_of_rows(queue, tuple, count, &transfer, error) : fail_null(error);
+
+	return status == WEIR_OK ? start(transfer, done, context, op, error) : status;
+}
+
+enum weir_status weir_tensor_queue_start_dequeue(weir_tensor_queue *queue, weir_tensor_queue_done_fn *done, void *context,
+                                                 weir_queue_op **op, weir_error *error)
+{
+	struct weiri_transfer *transfer;
+	enum weir_status status = queue != NULL ? weiri_transfer_for_one(queue, &transfer, error) : fail_null(error);
+
+	return status == WEIR_OK ? start(transfer, done, context, op, error) : status;
+}
+
+enum weir_status weir_tensor_queue_start_dequeue_many(weir_tensor_queue *queue, enum weir_queue_op_kind kind, int64_t n,
+                                                      weir_tensor_queue_done_fn *done, void *context, weir_queue_op **op,
+                                                      weir_error *error)
+{
+	struct weiri_transfer *transfer;
+	enum weir_status status;
+
+	if (queue == NULL)
+		return fail_null(error);
+	if (kind != WEIR_QUEUE_OP_DEQUEUE_MANY && kind != WEIR_QUEUE_OP_DEQUEUE_UP_TO)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": kind must be a batch dequeue",
+		                  weir_queue_name(queue->queue));
+	status = weiri_transfer_for_batch(queue, kind, n, &transfer, error);
+	return status == WEIR_OK ? start(transfer, done, context, op, error) : status;
+}
+
+/* -- the rest is the pointer queue's ------------------------------------------------------------------------------------------ */
+
+enum weir_status weir_tensor_queue_close(weir_tensor_queue *queue, enum weir_close_mode mode, const weir_error *cause)
+{
+	return queue != NULL ? weir_queue_close(queue->queue, mode, cause) : WEIR_INVALID_ARGUMENT;
+}
+
+int weir_tensor_queue_closed(const weir_tensor_queue *queue)
+{
+	return queue != NULL && weir_queue_closed(queue->queue);
+}
+
+size_t weir_tensor_queue_size(const weir_tensor_queue *queue)
+{
+	return queue != NULL ? weir_queue_size(queue->queue) : 0;
+}
+
+size_t weir_tensor_queue_capacity(const weir_tensor_queue *queue)
+{
+	return queue != NULL ? weir_queue_capacity(queue->queue) : 0;
+}
+
+uint64_t weir_tensor_queue_seed(const weir_tensor_queue *queue)
+{
+	return queue != NULL ? weir_queue_seed(queue->queue) : 0;
+}
+
+const char *weir_tensor_queue_name(const weir_tensor_queue *queue)
+{
+	return queue != NULL ? weir_queue_name(queue->queue) : "(null)";
+}
+
+size_t weir_tensor_queue_component_count(const weir_tensor_queue *queue)
+{
+	return queue != NULL ? queue->count : 0;
+}

@@ -1,0 +1,48 @@
+/*
+ * tuple.h - one item of a tensor queue, and the spec that it must meet.
+ */
+#ifndef WEIRI_QUEUE_TUPLE_H
+#define WEIRI_QUEUE_TUPLE_H
+
+#include <weir/tensor_queue.h>
+
+#include "queue/queue.h"
+
+struct weiri_component {
+	enum weir_dtype dtype;
+	int has_shape;
+	weir_shape shape;
+	char name[32]; /* cut when longer */
+};
+
+struct weir_tensor_queue {
+	weir_queue *queue;
+	size_t count; /* components */
+	int has_shapes;
+	weir_allocator allocator;
+	struct weiri_component components[];
+};
+
+/* References of the queue's own. */
+struct weiri_tuple {
+	size_t count;
+	weir_tensor *tensors[];
+};
+
+/* WEIR_INVALID_ARGUMENT unless the tuple meets the spec; batched: with one more dimension in front, the same for all, in *rows. */
+enum weir_status weiri_tuple_check(const weir_tensor_queue *queue, weir_tensor *const tuple[], size_t count, int batched,
+                                   int64_t *rows, weir_error *error);
+/* NULL: no memory. */
+struct weiri_tuple *weiri_tuple_create(const weir_tensor_queue *queue, weir_tensor *const tensors[]);
+/* Row `row` of each tensor. NULL: no memory. */
+struct weiri_tuple *weiri_tuple_of_row(const weir_tensor_queue *queue, weir_tensor *const tensors[], int64_t row);
+void weiri_tuple_free(const weir_tensor_queue *queue, struct weiri_tuple *tuple);
+/* Frees the tuple but not its references, which go to tensors[]. */
+void weiri_tuple_move(const weir_tensor_queue *queue, struct weiri_tuple *tuple, weir_tensor *tensors[]);
+
+/*
+ * Stacks `rows` tuples component by component into tensors[]. The tuples stay. On failure tensors[] is untouched. rows 0 gives empty tensors.
+ */
+enum weir_status weiri_tuple_stack(const weir_tensor_queue *queue, void *const tuples[], size_t rows, weir_tensor *tensors[]);
+
+#endif
