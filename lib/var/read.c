@@ -3,7 +3,7 @@
  *
  * Algorithm. Claim a hazard slot for the version at the head; if it is still the head, the claim came before any retirement, so the
  * collector sees it (section.h, F1). One failure, or no free slot: a section and a reference of the tensor instead.
- * Wait-free: 8 slots are looked at, the head is read twice; the slow path enters a section, reads the head (at most 64 rounds,
+ * Wait-free: 8 slots are looked at (16 when an aborted commit is at the head), the head is read twice or three times; the slow path enters a section, reads the head (at most 64 rounds,
  * one unless collections begin at that very moment), settles at most one version and one cell, and follows `base` at most once.
  *
  * A signal handler may read: `picking` tells it that the thread it interrupted is choosing a slot, and it takes a reference.
@@ -48,27 +48,43 @@ static WEIRI_COLD enum weir_status read_in_section(struct weiri_record *record, 
 	return WEIR_OK;
 }
 
-/* An aborted commit left its version at the head: as long as it is there, its base is current. */
-static int claim_base(weir_var *var, struct weiri_version *head, struct weiri_slot *slot, struct weiri_version **base)
+/*
+ * An aborted commit left its version at the head: as long as it is there, its base is current. `slot` goes on holding the head while
+ * a second one is claimed for the base; without that the head's memory could come back as another head, and the last look
+ * would prove nothing. NULL: no slot, or the head has moved on.
+ */
+static struct weiri_slot *claim_base(struct weiri_record *record, weir_var *var, struct weiri_version *head)
 {
-	*base = head->base;
-	weiri_slot_claim(slot, *base);
-	return weiri_load_seq_cst(&var->head) == head; /* [S] */
+	struct weiri_slot *second;
+
+	weiri_store_relaxed(&record->picking, 1u); /* [relaxed] see weir_var_read() */
+	weiri_compiler_barrier();
+	second = weiri_slot_find(record);
+	if (second != NULL)
+		weiri_slot_claim(second, head->base);
+	weiri_compiler_barrier();
+	weiri_store_relaxed(&record->picking, 0u);
+	if (second == NULL || weiri_load_seq_cst(&var->head) == head) /* [S] */
+		return second;
+	weiri_slot_clear(second);
+	return NULL;
 }
 
 /* `slot` is claimed for `head`, which was at the head after that. */
 static WEIRI_COLD enum weir_status read_unsettled(struct weiri_record *record, weir_var *var, struct weiri_version *head,
                                                   struct weiri_slot *slot, weir_read *read)
 {
-	struct weiri_version *base;
+	struct weiri_slot *second = NULL;
+	struct weiri_version *base = head->base;
 
 	/* [P2 acquire] pairs with the store that marked it aborted. */
-	if (weiri_load_acquire(&head->stamp) == WEIRI_STAMP_ABORTED && claim_base(var, head, slot, &base)) {
-		weiri_hold_by_slot(read, base, slot);
-		return base->tensor != NULL ? WEIR_OK : fail_uninitialized(read);
-	}
+	if (weiri_load_acquire(&head->stamp) == WEIRI_STAMP_ABORTED)
+		second = claim_base(record, var, head);
 	weiri_slot_clear(slot);
-	return read_in_section(record, var, read);
+	if (second == NULL)
+		return read_in_section(record, var, read);
+	weiri_hold_by_slot(read, base, second);
+	return base->tensor != NULL ? WEIR_OK : fail_uninitialized(read);
 }
 
 static WEIRI_COLD enum weir_status read_first_time(weir_var *var, weir_read *read)
@@ -99,6 +115,7 @@ enum weir_status weir_var_read(weir_var *var, weir_read *read)
 	/* [relaxed] not followed before the second read. */
 	head = weiri_load_relaxed(&var->head);
 	weiri_slot_claim(slot, head);
+	weiri_compiler_barrier();
 	weiri_store_relaxed(&record->picking, 0u);
 	/* [S, P1] still the head, so the claim came in time; linearization. */
 	if (WEIRI_UNLIKELY(weiri_load_seq_cst(&var->head) != head)) {
