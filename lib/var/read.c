@@ -14,11 +14,6 @@
 
 #include "base/error.h"
 
-static enum weir_status held(const weir_read *read)
-{
-	return read->tensor != NULL ? WEIR_OK : WEIR_FAILED_PRECONDITION;
-}
-
 static enum weir_status fail_uninitialized(weir_read *read)
 {
 	weir_read_release(read);
@@ -126,7 +121,7 @@ enum weir_status weir_var_read(weir_var *var, weir_read *read)
 	if (WEIRI_UNLIKELY(!weiri_stamp_is_committed(weiri_load_acquire(&head->stamp))))
 		return read_unsettled(record, var, head, slot, read);
 	weiri_hold_by_slot(read, head, slot);
-	return WEIRI_LIKELY(held(read) == WEIR_OK) ? WEIR_OK : fail_uninitialized(read);
+	return WEIRI_LIKELY(read->tensor != NULL) ? WEIR_OK : fail_uninitialized(read);
 }
 
 void weir_read_release(weir_read *read)
