@@ -7,34 +7,8 @@
 #include <stdlib.h>
 #include <weir/time.h>
 
-#include "base/memory.h"
+#include "failing_allocator.h"
 #include "run/deque.h"
-
-/* Refuses when its budget is used up, and counts what is out. */
-struct budget {
-	size_t left;
-	size_t out;
-};
-
-static void *budget_allocate(void *context, size_t size, size_t alignment)
-{
-	struct budget *budget = context;
-	void *memory = budget->left != 0 ? weiri_allocate(weir_default_allocator(), size, alignment) : NULL;
-
-	if (memory != NULL) {
-		budget->left--;
-		budget->out++;
-	}
-	return memory;
-}
-
-static void budget_release(void *context, void *memory, size_t size, size_t alignment)
-{
-	struct budget *budget = context;
-
-	budget->out--;
-	weiri_release(weir_default_allocator(), memory, size, alignment);
-}
 
 static int numbers[4096];
 
@@ -89,8 +63,8 @@ Test(deque, an_empty_deque_can_be_used_again)
 
 Test(deque, growing_keeps_the_items_and_gives_all_arrays_back)
 {
-	struct budget budget = {.left = SIZE_MAX};
-	weir_allocator allocator = {budget_allocate, budget_release, &budget};
+	struct failing_allocator memory = {.fail_at = 0};
+	weir_allocator allocator = failing_allocator_hooks(&memory);
 	struct weiri_deque deque;
 	void *item;
 
@@ -105,31 +79,32 @@ Test(deque, growing_keeps_the_items_and_gives_all_arrays_back)
 	}
 	for (int i = 999; i >= 500; i--)
 		cr_expect_eq(number_of(weiri_deque_take(&deque)), i);
-	cr_expect_gt(budget.out, 1);
+	cr_expect_gt(weiri_load_relaxed(&memory.asked), 1);
 	weiri_deque_fini(&deque);
-	cr_expect_eq(budget.out, 0);
+	cr_expect_str_eq(failing_allocator_verdict(&memory), "balanced");
 }
 
 Test(deque, push_without_memory_changes_nothing)
 {
-	struct budget budget = {.left = 1};
-	weir_allocator allocator = {budget_allocate, budget_release, &budget};
+	struct failing_allocator memory = {.fail_at = 2};
+	weir_allocator allocator = failing_allocator_hooks(&memory);
 	struct weiri_deque deque;
 
 	cr_assert(weiri_deque_init(&deque, 4, &allocator));
 	push(&deque, 0, 4);
 	cr_expect_not(weiri_deque_push(&deque, &numbers[4]));
 	cr_expect_eq(weiri_deque_size_approx(&deque), 4);
-	for (int i = 3; i >= 0; i--)
+	cr_expect(weiri_deque_push(&deque, &numbers[4]), "now there is memory");
+	for (int i = 4; i >= 0; i--)
 		cr_expect_eq(number_of(weiri_deque_take(&deque)), i);
 	weiri_deque_fini(&deque);
-	cr_expect_eq(budget.out, 0);
+	cr_expect_str_eq(failing_allocator_verdict(&memory), "balanced");
 }
 
 Test(deque, init_without_memory_fails)
 {
-	struct budget budget = {.left = 0};
-	weir_allocator allocator = {budget_allocate, budget_release, &budget};
+	struct failing_allocator memory = {.fail_at = 1};
+	weir_allocator allocator = failing_allocator_hooks(&memory);
 	struct weiri_deque deque;
 
 	cr_expect_not(weiri_deque_init(&deque, 4, &allocator));

@@ -10,7 +10,7 @@
 #include <weir/pool.h>
 #include <weir/time.h>
 
-#include "base/memory.h"
+#include "failing_allocator.h"
 #include "run/worker.h"
 
 static const uint64_t long_ns = 30000000000u;
@@ -475,63 +475,29 @@ Test(pool, workers_carry_the_name_of_the_pool)
 	cr_expect_str_eq(named.name, "a-name-that-i-0");
 }
 
-struct budget {
-	_Atomic(int) left;
-	_Atomic(int) out;
-};
-
-static void *budget_allocate(void *context, size_t size, size_t alignment)
+static enum weir_status make_a_pool(const weir_allocator *allocator, void *context)
 {
-	struct budget *budget = context;
-	void *memory;
-
-	if (weiri_fetch_sub_relaxed(&budget->left, 1) <= 0)
-		return NULL;
-	memory = weiri_allocate(weir_default_allocator(), size, alignment);
-	if (memory != NULL)
-		(void)weiri_fetch_add_relaxed(&budget->out, 1);
-	return memory;
-}
-
-static void budget_release(void *context, void *memory, size_t size, size_t alignment)
-{
-	struct budget *budget = context;
-
-	(void)weiri_fetch_sub_relaxed(&budget->out, 1);
-	weiri_release(weir_default_allocator(), memory, size, alignment);
-}
-
-Test(pool, create_without_memory_fails_cleanly_at_each_step)
-{
-	struct budget budget = {0, 0};
-	weir_allocator allocator = {budget_allocate, budget_release, &budget};
-	struct weir_pool_options options = {.struct_size = sizeof(options), .threads = 3, .allocator = &allocator};
+	struct weir_pool_options options = {.struct_size = sizeof(options), .threads = 3, .allocator = allocator};
 	weir_pool *pool = NULL;
-	int step = 0;
+	enum weir_status status = weir_pool_create(&options, &pool, NULL);
 
-	for (;; step++) {
-		enum weir_status status;
-
-		weiri_store_relaxed(&budget.left, step);
-		status = weir_pool_create(&options, &pool, NULL);
-		if (status == WEIR_OK)
-			break;
-		cr_assert_eq(status, WEIR_RESOURCE_EXHAUSTED);
-		cr_assert_null(pool);
-		cr_assert_eq(weiri_load_relaxed(&budget.out), 0, "step %d leaks", step);
-		cr_assert_lt(step, 100);
-	}
-	cr_expect_gt(step, 3);
-	destroy(pool);
-	cr_expect_eq(weiri_load_relaxed(&budget.out), 0);
+	(void)context;
+	cr_assert_eq(status == WEIR_OK, pool != NULL);
+	(void)weir_pool_destroy(pool, NULL);
+	return status;
 }
 
-/* tasks: more than the first ring of the inbox and the first array of a deque hold. */
+Test(pool, create_survives_every_allocation_failing)
+{
+	cr_expect_geq(fail_each_allocation(make_a_pool, NULL), 6, "the pool, its workers, three deques and an inbox");
+}
+
+/* More tasks than the first ring of the inbox and the first array of a deque hold. */
 static void run_with_no_memory_left(size_t threads)
 {
 	enum { TASKS = 3 * WEIRI_INBOX_FIRST_CAPACITY };
-	struct budget budget = {1000, 0};
-	weir_allocator allocator = {budget_allocate, budget_release, &budget};
+	struct failing_allocator memory = {.fail_count = SIZE_MAX};
+	weir_allocator allocator = failing_allocator_hooks(&memory);
 	struct weir_pool_options options = {.struct_size = sizeof(options),
 	                                    .threads = threads,
 	                                    .flags = threads == 0 ? WEIR_POOL_NO_THREADS : 0,
@@ -542,12 +508,13 @@ static void run_with_no_memory_left(size_t threads)
 	weir_pool *pool;
 
 	cr_assert_eq(weir_pool_create(&options, &pool, NULL), WEIR_OK);
-	weiri_store_relaxed(&budget.left, 0);
+	memory.fail_at = 1;
 	all = submit_counted(pool, TASKS, &done);
 	cr_assert(plant(pool, 11, &done, &failures));
 	destroy(pool);
 	cr_expect_eq(weiri_load_acquire(&done), TASKS + (1 << 12) - 1);
-	cr_expect_eq(weiri_load_relaxed(&budget.out), 0);
+	cr_expect(threads != 0 || weiri_load_relaxed(&memory.refused) != 0);
+	cr_expect_str_eq(failing_allocator_verdict(&memory), "balanced");
 	expect_each_ran_once(all, TASKS);
 }
 
