@@ -7,11 +7,13 @@
 #include <weir/alloc.h>
 #include <weir/api.h>
 #include <weir/cancel.h>
+#include <weir/coordinator.h>
 #include <weir/graph.h>
 #include <weir/log.h>
 #include <weir/op.h>
 #include <weir/pool.h>
 #include <weir/queue.h>
+#include <weir/queue_runner.h>
 #include <weir/reclaim.h>
 #include <weir/ring.h>
 #include <weir/session.h>

@@ -1,0 +1,612 @@
+/*
+ * coordinator.c - stopping together, without a lock.
+ *
+ * Two words hold the state.
+ *   outcome  what was decided: bit STOPPED, bit JOINED, and the first error (a record, or its bare code when there was no memory for one).
+ *            One CAS stops and records, one fetch_or joins and learns the error: between the two no error is lost.
+ *   crowd    what is waited for: bit STOP (a copy of STOPPED), bit WAITERS, and the number of registered threads. Who stops, or is the
+ *            last to leave, sees in the same instruction whether somebody sleeps.
+ *
+ * Invariants
+ *   I1  outcome changes in this order only, until clear_stop: 0 -> STOPPED [error] -> STOPPED [error] JOINED, or 0 -> JOINED -> STOPPED JOINED;
+ *       an error is added only in the step that sets STOPPED while JOINED is not set
+ *   I2  crowd's STOP is set only after outcome's STOPPED
+ *   I3  a started thread counts as two in crowd, itself and its starter, until the starter is done with the member: so a count of
+ *       zero means that all ids of threads can be read
+ * Pairs
+ *   P1  decide_stop (outcome) -> should_stop, status, join: the error record, and what was written before the request
+ *   P2  leave_crowd (crowd) -> await: what a registered thread wrote before it ended
+ *   P3  spread_stop (crowd) -> await: what was written before the request
+ *   P4  join (outcome) -> decide_stop, joined: the join is over
+ *
+ * Memory: a leaver reads and writes nothing of the coordinator after it has subtracted itself, and only wakes an address: the
+ * joiner may free the coordinator at once. A requester that is not registered must itself see to it that the coordinator lives.
+ *
+ * Linearization: request_stop at the CAS on outcome, or at the load that finds it decided; join at its fetch_or.
+ * Progress: request_stop retries its CAS at most twice (I1 has no longer chain); whoever calls after a requester that is stopped half way
+ * wakes the waiters and fires the token in its stead. Sleepers look again after each wake.
+ * Checked: tests/test_coordinator.c (plain, TSan, ASan).
+ */
+#include <weir/coordinator.h>
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/compiler.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "run/roster.h"
+#include "sync/park.h"
+
+enum { NAME_SIZE = 64 };
+enum { STOPPED = 1, JOINED = 2, CODE_ONLY = 4, OUTCOME_BITS = 7, CODE_SHIFT = 3 };
+enum { STOP = 1, WAITERS = 2, ONE = 4 };
+
+struct record {
+	_Alignas(8) weir_error error; /* its address leaves OUTCOME_BITS free */
+};
+
+struct weir_coordinator {
+	_Atomic(uintptr_t) outcome;
+	_Atomic(uint32_t) crowd;
+	struct weiri_roster roster;
+	weir_cancel *token; /* constant but for clear_stop */
+	/* constant */
+	uint64_t clean_codes;
+	weir_allocator allocator;
+	char name[NAME_SIZE];
+};
+
+/* The coordinator whose thread this is. */
+static WEIRI_TLS const weir_coordinator *started_by;
+
+/* ---- the outcome ---- */
+
+static struct record *record_of(uintptr_t outcome)
+{
+	return (outcome & CODE_ONLY) != 0 ? NULL : (struct record *)(outcome & ~(uintptr_t)OUTCOME_BITS);
+}
+
+static void release_record(const weir_coordinator *coordinator, struct record *record)
+{
+	weiri_release(&coordinator->allocator, record, sizeof(*record), _Alignof(struct record));
+}
+
+/* STOPPED with a copy of the cause, or with its code alone when there is no memory. */
+static uintptr_t stopped_by(const weir_coordinator *coordinator, const weir_error *cause)
+{
+	struct record *record = weiri_allocate(&coordinator->allocator, sizeof(*record), _Alignof(struct record));
+
+	if (record == NULL)
+		return (uintptr_t)STOPPED | CODE_ONLY | (uintptr_t)cause->code << CODE_SHIFT;
+	record->error = *cause;
+	record->error.message[WEIR_ERROR_MESSAGE_SIZE - 1] = '\0';
+	return (uintptr_t)record | STOPPED;
+}
+
+/* The error in an outcome: its code, and the whole in *error. */
+static enum weir_status error_of(const weir_coordinator *coordinator, uintptr_t outcome, weir_error *error)
+{
+	const struct record *record = record_of(outcome);
+	enum weir_status code;
+
+	if ((outcome & CODE_ONLY) != 0) {
+		code = (enum weir_status)(outcome >> CODE_SHIFT);
+		return weiri_fail(error, code, "coordinator \"%s\": stopped by %s (there was no memory for the message)",
+		                  coordinator->name, weir_status_name(code));
+	}
+	if (record == NULL)
+		return WEIR_OK;
+	if (error != NULL)
+		*error = record->error;
+	return record->error.code;
+}
+
+static uintptr_t load_outcome(const weir_coordinator *coordinator)
+{
+	/* [P1 P4 acquire] pairs with decide_stop() and weir_coordinator_join(). */
+	return weiri_load_acquire(&coordinator->outcome);
+}
+
+static int is_clean(const weir_coordinator *coordinator, const weir_error *cause)
+{
+	return cause == NULL || cause->code == WEIR_OK ||
+	       ((unsigned)cause->code < 64 && (coordinator->clean_codes >> (unsigned)cause->code & 1u) != 0);
+}
+
+/* Sets STOPPED, with the cause if it is the first. Returns WEIR_OK, or the cause's code when it comes after the join. */
+static enum weir_status decide_stop(weir_coordinator *coordinator, const weir_error *cause)
+{
+	uintptr_t outcome = load_outcome(coordinator);
+	uintptr_t wanted = STOPPED;
+
+	if (cause != NULL && outcome == 0)
+		wanted = stopped_by(coordinator, cause);
+	while ((outcome & STOPPED) == 0 && (cause == NULL || (outcome & JOINED) == 0)) {
+		/* [P1 acq_rel] pairs with load_outcome(). */
+		if (weiri_cas_acq_rel_or_acquire(&coordinator->outcome, &outcome, outcome | wanted))
+			return WEIR_OK;
+	}
+	release_record(coordinator, record_of(wanted));
+	return cause != NULL && (outcome & JOINED) != 0 ? cause->code : WEIR_OK;
+}
+
+/* ---- the crowd ---- */
+
+static int everyone_left(uint32_t crowd)
+{
+	return crowd < ONE;
+}
+
+static void join_crowd(weir_coordinator *coordinator, uint32_t count)
+{
+	/* [relaxed] publishes nothing; a joiner that does not see it began before. */
+	(void)weiri_fetch_add_relaxed(&coordinator->crowd, count * ONE);
+}
+
+static void leave_crowd(weir_coordinator *coordinator)
+{
+	_Atomic(uint32_t) *crowd = &coordinator->crowd;
+	/* [P2 release] pairs with await(); the others' releases are in the chain of changes. */
+	uint32_t before = weiri_fetch_sub_release(crowd, ONE);
+
+	WEIR_ASSERT1(I3, before >= ONE);
+	/* From here on the coordinator may be gone; a wake needs its address only. */
+	if (everyone_left(before - ONE) && (before & WAITERS) != 0)
+		weiri_park_wake(crowd, INT_MAX);
+}
+
+enum awaited { A_STOP, EVERYONE, A_STOP_OR_EVERYONE };
+
+static int has_come(enum awaited awaited, uint32_t crowd)
+{
+	int stop = (crowd & STOP) != 0;
+
+	switch (awaited) {
+	case A_STOP: return stop;
+	case EVERYONE: return everyone_left(crowd);
+	case A_STOP_OR_EVERYONE: break;
+	}
+	return stop || everyone_left(crowd);
+}
+
+/* 1: it has come; 0: the deadline came first. */
+static int await(weir_coordinator *coordinator, enum awaited awaited, uint64_t deadline_ns)
+{
+	/* The clock decides, and not what the last wait returned: with threads coming and going the word changes all the time. */
+	for (int in_time = deadline_ns != 0;; in_time = weir_now_ns() < deadline_ns) {
+		/* [P2 P3 acquire] pairs with leave_crowd() and spread_stop(). */
+		uint32_t crowd = weiri_load_acquire(&coordinator->crowd);
+
+		if (has_come(awaited, crowd))
+			return 1;
+		if (!in_time)
+			return 0;
+		/* [relaxed] WAITERS is all it says; the word itself is read again after the wait. */
+		if ((crowd & WAITERS) == 0 && !weiri_cas_relaxed(&coordinator->crowd, &crowd, crowd | WAITERS))
+			continue;
+		(void)weiri_park_wait(&coordinator->crowd, crowd | WAITERS, deadline_ns);
+	}
+}
+
+/* ---- stopping ---- */
+
+static void fire_token(weir_coordinator *coordinator)
+{
+	weir_error cause;
+	weir_error reason;
+
+	if (error_of(coordinator, load_outcome(coordinator), &cause) == WEIR_OK)
+		(void)weiri_fail(&reason, WEIR_CANCELLED, "coordinator \"%s\": stop requested", coordinator->name);
+	else
+		(void)weiri_fail(&reason, WEIR_CANCELLED, "coordinator \"%s\" stopped: %s: %.150s", coordinator->name,
+		                 weir_status_name(cause.code), cause.message);
+	(void)weir_cancel_fire(coordinator->token, &reason);
+}
+
+/* Tells everybody of a stop that is decided. Done by each requester, since an earlier one may have been stopped half way. */
+static void spread_stop(weir_coordinator *coordinator)
+{
+	/* [P3 acq_rel] pairs with await(); acquire keeps the chain of leave_crowd()'s releases whole. */
+	uint32_t before = weiri_fetch_or_acq_rel(&coordinator->crowd, STOP);
+
+	if ((before & WAITERS) != 0)
+		weiri_park_wake(&coordinator->crowd, INT_MAX);
+	fire_token(coordinator);
+}
+
+int weir_coordinator_should_stop(const weir_coordinator *coordinator)
+{
+	return coordinator != NULL && (load_outcome(coordinator) & STOPPED) != 0;
+}
+
+int weir_coordinator_joined(const weir_coordinator *coordinator)
+{
+	return coordinator != NULL && (load_outcome(coordinator) & JOINED) != 0;
+}
+
+enum weir_status weir_coordinator_wait_for_stop(weir_coordinator *coordinator, uint64_t deadline_ns)
+{
+	if (coordinator == NULL)
+		return WEIR_INVALID_ARGUMENT;
+	return await(coordinator, A_STOP, deadline_ns) ? WEIR_OK : WEIR_DEADLINE_EXCEEDED;
+}
+
+enum weir_status weir_coordinator_request_stop(weir_coordinator *coordinator, const weir_error *cause)
+{
+	enum weir_status status;
+
+	if (coordinator == NULL)
+		return WEIR_INVALID_ARGUMENT;
+	status = decide_stop(coordinator, is_clean(coordinator, cause) ? NULL : cause);
+	if (status == WEIR_OK)
+		spread_stop(coordinator);
+	return status;
+}
+
+enum weir_status weir_coordinator_status(const weir_coordinator *coordinator, weir_error *error)
+{
+	return coordinator != NULL ? error_of(coordinator, load_outcome(coordinator), error) : WEIR_OK;
+}
+
+weir_cancel *weir_coordinator_cancel(const weir_coordinator *coordinator)
+{
+	return coordinator != NULL ? coordinator->token : NULL;
+}
+
+enum weir_status weir_coordinator_on_stop(weir_coordinator *coordinator, weir_cancel_fn *fn, void *context,
+                                          weir_cancel_hook **hook)
+{
+	return coordinator != NULL ? weir_cancel_on(coordinator->token, fn, context, hook) : WEIR_INVALID_ARGUMENT;
+}
+
+/* ---- threads ---- */
+
+static enum weir_status run_in_a_loop(weir_coordinator_member *member, weir_error *error)
+{
+	weir_coordinator *coordinator = member->coordinator;
+	uint64_t next = weir_now_ns();
+	enum weir_status status = WEIR_OK;
+
+	while (status == WEIR_OK && !weir_coordinator_should_stop(coordinator)) {
+		status = member->fn(coordinator, member->context, error);
+		if (member->interval_ns == 0 || status != WEIR_OK)
+			continue;
+		next = next < WEIR_NO_DEADLINE - member->interval_ns ? next + member->interval_ns : WEIR_NO_DEADLINE;
+		(void)await(coordinator, A_STOP, next);
+	}
+	return status;
+}
+
+static void report(weir_coordinator_member *member, enum weir_status status, weir_error *error)
+{
+	weir_coordinator *coordinator = member->coordinator;
+	char name[WEIRI_MEMBER_NAME_SIZE];
+
+	if (status == WEIR_OK)
+		return;
+	weiri_member_name(member, name);
+	error->code = status;
+	if (error->message[0] == '\0')
+		(void)weiri_fail(error, status, "coordinator \"%s\": thread \"%s\" ended with %s", coordinator->name, name,
+		                 weir_status_name(status));
+	if (weir_coordinator_request_stop(coordinator, error) != WEIR_OK)
+		weiri_log(WEIR_LOG_ERROR, "coordinator \"%s\": thread \"%s\" failed after the join: %s: %s", coordinator->name,
+		          name, weir_status_name(status), error->message);
+}
+
+/* Also when the thread's function calls pthread_exit. */
+static void end_thread(void *argument)
+{
+	weir_coordinator_member *member = argument;
+	weir_coordinator *coordinator = member->coordinator;
+
+	weiri_member_end(member);
+	leave_crowd(coordinator);
+}
+
+static void *thread_main(void *argument)
+{
+	weir_coordinator_member *member = argument;
+	weir_error error = {WEIR_OK, ""};
+	char name[WEIRI_MEMBER_NAME_SIZE];
+	enum weir_status status;
+
+	started_by = member->coordinator;
+	weiri_member_name(member, name);
+	name[15] = '\0'; /* what the system keeps */
+	(void)pthread_setname_np(pthread_self(), name);
+	pthread_cleanup_push(end_thread, member);
+	status = member->loops ? run_in_a_loop(member, &error) : member->fn(member->coordinator, member->context, &error);
+	report(member, status, &error);
+	pthread_cleanup_pop(1);
+	return NULL;
+}
+
+static enum weir_status claim_member(weir_coordinator *coordinator, const char *name, weir_coordinator_member **member,
+                                     weir_error *error)
+{
+	*member = weiri_roster_claim(&coordinator->roster, name);
+	if (*member == NULL)
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "coordinator \"%s\": no memory to register thread \"%s\"",
+		                  coordinator->name, name);
+	(*member)->coordinator = coordinator;
+	return WEIR_OK;
+}
+
+static enum weir_status start(weir_coordinator *coordinator, const char *name, const weir_coordinator_member *job,
+                              weir_error *error)
+{
+	weir_coordinator_member *member;
+	enum weir_status status;
+	int started;
+
+	if (coordinator == NULL || job->fn == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_coordinator_start: coordinator or fn is NULL");
+	if (name == NULL)
+		name = "thread";
+	/* So that many short threads do not add up until the join. */
+	weiri_roster_join_ended(&coordinator->roster);
+	status = claim_member(coordinator, name, &member, error);
+	if (status != WEIR_OK)
+		return status;
+	member->fn = job->fn;
+	member->context = job->context;
+	member->interval_ns = job->interval_ns;
+	member->loops = job->loops;
+	join_crowd(coordinator, 2);
+	started = weiri_member_start(member, thread_main);
+	if (!started) {
+		leave_crowd(coordinator);
+		status = weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "coordinator \"%s\": the system gave no thread for \"%s\"",
+		                    coordinator->name, name);
+	}
+	leave_crowd(coordinator);
+	return status;
+}
+
+enum weir_status weir_coordinator_start_thread(weir_coordinator *coordinator, const char *name, weir_coordinator_fn *fn,
+                                               void *context, weir_error *error)
+{
+	const weir_coordinator_member job = {.fn = fn, .context = context};
+
+	return start(coordinator, name, &job, error);
+}
+
+enum weir_status weir_coordinator_start_loop(weir_coordinator *coordinator, const char *name, uint64_t interval_ns,
+                                             weir_coordinator_fn *fn, void *context, weir_error *error)
+{
+	const weir_coordinator_member job = {.fn = fn, .context = context, .interval_ns = interval_ns, .loops = 1};
+
+	return start(coordinator, name, &job, error);
+}
+
+enum weir_status weir_coordinator_enter(weir_coordinator *coordinator, const char *name,
+                                        weir_coordinator_member **member, weir_error *error)
+{
+	weir_coordinator_member *claimed;
+	enum weir_status status;
+
+	if (coordinator == NULL || member == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_coordinator_enter: coordinator or member is NULL");
+	status = claim_member(coordinator, name != NULL ? name : "thread", &claimed, error);
+	if (status != WEIR_OK)
+		return status;
+	join_crowd(coordinator, 1);
+	weiri_member_enter(claimed);
+	*member = claimed;
+	return WEIR_OK;
+}
+
+void weir_coordinator_leave(weir_coordinator_member *member)
+{
+	weir_coordinator *coordinator;
+
+	if (member == NULL)
+		return;
+	coordinator = member->coordinator;
+	weiri_member_leave(member);
+	leave_crowd(coordinator);
+}
+
+/* ---- joining ---- */
+
+struct names {
+	char text[WEIR_ERROR_MESSAGE_SIZE / 2];
+	size_t count;
+};
+
+static void list_stragglers(const weir_coordinator *coordinator, struct names *names)
+{
+	names->count = weiri_roster_list_names(&coordinator->roster, names->text, sizeof(names->text));
+}
+
+/* WEIR_OK when no registered thread is left; their threads are then joined. Else `code`. */
+static enum weir_status require_empty(weir_coordinator *coordinator, const char *call, enum weir_status code,
+                                      weir_error *error)
+{
+	struct names names;
+
+	if (await(coordinator, EVERYONE, 0)) {
+		weiri_roster_join_ended(&coordinator->roster);
+		return WEIR_OK;
+	}
+	list_stragglers(coordinator, &names);
+	return weiri_fail(error, code, "%s: coordinator \"%s\": %zu threads still running: %s", call, coordinator->name,
+	                  names.count, names.text);
+}
+
+static enum weir_status check_join(const weir_coordinator *coordinator,
+                                   const struct weir_coordinator_join_options *given,
+                                   struct weir_coordinator_join_options *options, weir_error *error)
+{
+	memset(options, 0, sizeof(*options));
+	if (coordinator == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_coordinator_join: coordinator is NULL");
+	if (given != NULL) {
+		if (!weiri_options_size_ok(given->struct_size, sizeof(*options)))
+			return weiri_fail(error, WEIR_INVALID_ARGUMENT,
+			                  "weir_coordinator_join: struct_size %zu, expected at most %zu", given->struct_size,
+			                  sizeof(*options));
+		memcpy(options, given, given->struct_size);
+	}
+	if ((options->flags & ~(uint32_t)WEIR_COORDINATOR_IGNORE_STRAGGLERS) != 0)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_coordinator_join: unknown flag in 0x%x",
+		                  (unsigned)options->flags);
+	if (started_by == coordinator)
+		return weiri_fail(error, WEIR_FAILED_PRECONDITION,
+		                  "weir_coordinator_join: called by a thread that coordinator \"%s\" started",
+		                  coordinator->name);
+	if (options->deadline_ns == 0)
+		options->deadline_ns = WEIR_NO_DEADLINE;
+	if (options->grace_ns == 0)
+		options->grace_ns = WEIR_COORDINATOR_GRACE_NS;
+	return WEIR_OK;
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* The end of a join with threads left over. */
+static enum weir_status blame_stragglers(const weir_coordinator *coordinator,
+                                         const struct weir_coordinator_join_options *options, weir_error *error)
+{
+	struct names names;
+
+	list_stragglers(coordinator, &names);
+	if ((options->flags & WEIR_COORDINATOR_IGNORE_STRAGGLERS) != 0) {
+		weiri_log(WEIR_LOG_WARNING, "coordinator \"%s\": %zu threads still running after the stop: %s",
+		          coordinator->name, names.count, names.text);
+		return WEIR_OK;
+	}
+	return weiri_fail(error, WEIR_DEADLINE_EXCEEDED,
+	                  "coordinator \"%s\": %zu threads still running %.3f s after the stop: %s", coordinator->name,
+	                  names.count, (double)options->grace_ns * 1e-9, names.text);
+}
+
+enum weir_status weir_coordinator_join(weir_coordinator *coordinator, const struct weir_coordinator_join_options *given,
+                                       weir_error *error)
+{
+	struct weir_coordinator_join_options options;
+	enum weir_status status = check_join(coordinator, given, &options, error);
+	uintptr_t outcome;
+	int all_ended;
+
+	if (status != WEIR_OK)
+		return status;
+	if (!await(coordinator, A_STOP_OR_EVERYONE, options.deadline_ns))
+		status = require_empty(coordinator, "weir_coordinator_join", WEIR_DEADLINE_EXCEEDED, error);
+	if (status != WEIR_OK)
+		return status;
+	all_ended = await(coordinator, EVERYONE, earlier(options.deadline_ns, weir_deadline_in(options.grace_ns)));
+	weiri_roster_join_ended(&coordinator->roster);
+	/* [P4 acq_rel, P1] pairs with load_outcome() and decide_stop(): later errors go back to those who report them. */
+	outcome = weiri_fetch_or_acq_rel(&coordinator->outcome, (uintptr_t)JOINED);
+	status = error_of(coordinator, outcome, error);
+	if (status != WEIR_OK || all_ended)
+		return status;
+	return blame_stragglers(coordinator, &options, error);
+}
+
+enum weir_status weir_coordinator_clear_stop(weir_coordinator *coordinator, weir_error *error)
+{
+	weir_cancel *token = NULL;
+	enum weir_status status;
+
+	if (coordinator == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_coordinator_clear_stop: coordinator is NULL");
+	status = require_empty(coordinator, "weir_coordinator_clear_stop", WEIR_FAILED_PRECONDITION, error);
+	if (status != WEIR_OK)
+		return status;
+	if (weir_cancel_fired(coordinator->token)) {
+		status = weir_cancel_create(&coordinator->allocator, &token);
+		if (status != WEIR_OK)
+			return weiri_fail(error, status, "coordinator \"%s\": no memory for a cancel token", coordinator->name);
+		weir_cancel_release(coordinator->token);
+		coordinator->token = token;
+	}
+	release_record(coordinator, record_of(load_outcome(coordinator)));
+	/* [relaxed] the only thread; whoever is let in next orders it. */
+	weiri_store_relaxed(&coordinator->crowd, 0);
+	weiri_store_relaxed(&coordinator->outcome, 0);
+	return WEIR_OK;
+}
+
+/* ---- creating ---- */
+
+static enum weir_status check_options(const struct weir_coordinator_options *given,
+                                      struct weir_coordinator_options *options, weir_error *error)
+{
+	memset(options, 0, sizeof(*options));
+	if (given != NULL) {
+		if (!weiri_options_size_ok(given->struct_size, sizeof(*options)))
+			return weiri_fail(error, WEIR_INVALID_ARGUMENT,
+			                  "weir_coordinator_create: struct_size %zu, expected at most %zu", given->struct_size,
+			                  sizeof(*options));
+		memcpy(options, given, given->struct_size);
+	}
+	if ((options->flags & ~(uint32_t)WEIR_COORDINATOR_NOTHING_CLEAN) != 0)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_coordinator_create: unknown flag in 0x%x",
+		                  (unsigned)options->flags);
+	if ((options->flags & WEIR_COORDINATOR_NOTHING_CLEAN) == 0) {
+		if (options->clean_codes == 0)
+			options->clean_codes = WEIR_COORDINATOR_CLEAN(WEIR_OUT_OF_RANGE);
+	} else if (options->clean_codes != 0) {
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
+		                  "weir_coordinator_create: clean_codes 0x%llx with WEIR_COORDINATOR_NOTHING_CLEAN",
+		                  (unsigned long long)options->clean_codes);
+	}
+	if (options->name == NULL)
+		options->name = "coordinator";
+	return WEIR_OK;
+}
+
+enum weir_status weir_coordinator_create(const struct weir_coordinator_options *given, weir_coordinator **out,
+                                         weir_error *error)
+{
+	struct weir_coordinator_options options;
+	enum weir_status status = check_options(given, &options, error);
+	weir_coordinator *coordinator;
+	weir_allocator allocator;
+
+	if (status != WEIR_OK)
+		return status;
+	if (out == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_coordinator_create: out is NULL");
+	allocator = weiri_allocator_or_default(options.allocator);
+	coordinator = weiri_allocate_zeroed(&allocator, sizeof(*coordinator), _Alignof(weir_coordinator));
+	if (coordinator == NULL || weir_cancel_create(&allocator, &coordinator->token) != WEIR_OK) {
+		weiri_release(&allocator, coordinator, sizeof(*coordinator), _Alignof(weir_coordinator));
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "weir_coordinator_create: no memory for \"%s\"",
+		                  options.name);
+	}
+	coordinator->allocator = allocator;
+	coordinator->clean_codes = options.clean_codes;
+	(void)snprintf(coordinator->name, sizeof(coordinator->name), "%s", options.name);
+	weiri_roster_init(&coordinator->roster, &coordinator->allocator);
+	*out = coordinator;
+	return WEIR_OK;
+}
+
+enum weir_status weir_coordinator_destroy(weir_coordinator *coordinator, weir_error *error)
+{
+	enum weir_status status;
+	weir_allocator allocator;
+
+	if (coordinator == NULL)
+		return WEIR_OK;
+	status = require_empty(coordinator, "weir_coordinator_destroy", WEIR_FAILED_PRECONDITION, error);
+	if (status != WEIR_OK)
+		return status;
+	release_record(coordinator, record_of(load_outcome(coordinator)));
+	weir_cancel_release(coordinator->token);
+	weiri_roster_fini(&coordinator->roster);
+	allocator = coordinator->allocator;
+	weiri_release(&allocator, coordinator, sizeof(*coordinator), _Alignof(weir_coordinator));
+	return WEIR_OK;
+}

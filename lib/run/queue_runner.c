@@ -1,0 +1,512 @@
+/*
+ * queue_runner.c - the loops around the steps, and who closes the queue.
+ *
+ * A run has three counts. `left` says who is the last to end and so runs close; each thread subtracts itself once, on whatever
+ * path it ends. `running` says whether the run is over, close included; it is what joiners sleep on and what keeps a second start
+ * out. Between them a thread is busy with the end and with nothing else. `go` holds the threads back until all have been
+ * created, so that a start that fails has called no step.
+ *
+ * Invariants
+ *   I1  running goes 0 -> n by the start that owns the run, then n .. 0 by its threads; all else is changed while 0, or by the
+ *       owner before `go`
+ *   I2  each thread that was created subtracts itself from left once, and before that from nothing
+ * Pairs
+ *   P1  start (go) -> thread_main: the run's setting
+ *   P2  end_thread (left) -> the last end_thread: errors kept by the others
+ *   P3  end_thread (running) -> await_end, start: all that the threads did
+ *   P4  keep_error (failed) -> weir_queue_runner_error: the message
+ *   P5  cancel_on_stop (cancel_state) -> await_cancel: the callback is over
+ * Memory: after its step to running - 1 a thread touches nothing of the runner and only wakes an address.
+ * Progress: threads share the counts and nothing else; one that is stopped holds up the end of the run, not the steps of the others.
+ * Checked: tests/test_queue_runner.c (plain, TSan, ASan).
+ */
+#include <weir/queue_runner.h>
+
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/atomic.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "sync/park.h"
+
+enum { NAME_SIZE = 32, STEP_NAME_SIZE = 24 };
+enum { HOLD = 0, GO = 1, GIVE_UP = 2 };
+enum { NO_CANCEL = 0, CANCEL_ARMED = 1, CANCEL_DONE = 2 };
+
+struct runner_thread {
+	weir_queue_runner *runner;  /* constant */
+	weir_queue_runner_fn *step; /* constant */
+	void *context;              /* constant */
+	char name[STEP_NAME_SIZE];  /* constant */
+	/* the thread's own */
+	enum weir_status status; /* WEIR_OK: stopped */
+	weir_error end;
+	_Atomic(uint32_t) failed; /* 1: `end` is an error that was kept */
+};
+
+struct weir_queue_runner {
+	/* constant */
+	weir_allocator allocator;
+	struct runner_thread *threads;
+	size_t thread_count;
+	uint64_t end_codes;
+	weir_queue_runner_close_fn *close;
+	weir_queue_runner_close_fn *cancel;
+	void *queue;
+	weir_coordinator *own;
+	char name[NAME_SIZE];
+	/* the owner of the run, before go */
+	weir_coordinator *coordinator; /* of this run */
+	weir_cancel_hook *hook;
+	_Atomic(uint32_t) running;
+	_Atomic(uint32_t) left;
+	_Atomic(uint32_t) go;
+	_Atomic(uint32_t) cancel_state;
+};
+
+/* ---- the thread ---- */
+
+static int means_end_of_input(const weir_queue_runner *runner, enum weir_status status)
+{
+	return (unsigned)status < 64 && (runner->end_codes >> (unsigned)status & 1u) != 0;
+}
+
+/* Calls the step until it fails or all are to stop. Returns the failure, or WEIR_OK. */
+static enum weir_status run_steps(struct runner_thread *thread)
+{
+	weir_coordinator *coordinator = thread->runner->coordinator;
+	weir_cancel *cancel = weir_coordinator_cancel(coordinator);
+	enum weir_status status = WEIR_OK;
+
+	while (status == WEIR_OK && !weir_coordinator_should_stop(coordinator))
+		status = thread->step(thread->context, cancel, &thread->end);
+	/* What fails after the stop fails because of it. */
+	return weir_coordinator_should_stop(coordinator) ? WEIR_OK : status;
+}
+
+static void complete_message(struct runner_thread *thread)
+{
+	thread->end.code = thread->status;
+	if (thread->end.message[0] == '\0')
+		(void)weiri_fail(&thread->end, thread->status, "queue runner \"%s\": step \"%s\" ended with %s",
+		                 thread->runner->name, thread->name, weir_status_name(thread->status));
+}
+
+static void keep_error(struct runner_thread *thread)
+{
+	/* [P4 release] pairs with nth_error(). */
+	weiri_store_release(&thread->failed, 1);
+	weiri_log(WEIR_LOG_ERROR, "queue runner \"%s\": %s: %s", thread->runner->name, weir_status_name(thread->end.code),
+	          thread->end.message);
+}
+
+static void report_error(struct runner_thread *thread)
+{
+	weir_queue_runner *runner = thread->runner;
+
+	if (runner->coordinator == runner->own ||
+	    weir_coordinator_request_stop(runner->coordinator, &thread->end) != WEIR_OK)
+		keep_error(thread);
+}
+
+static const weir_error *nth_error(const weir_queue_runner *runner, size_t index)
+{
+	for (size_t i = 0; i < runner->thread_count; i++) {
+		/* [P4 acquire] pairs with keep_error(). */
+		if (weiri_load_acquire(&runner->threads[i].failed) && index-- == 0)
+			return &runner->threads[i].end;
+	}
+	return NULL;
+}
+
+/* By the last thread of a run that was not stopped. */
+static void close_queue(struct runner_thread *last)
+{
+	weir_queue_runner *runner = last->runner;
+	const weir_error *cause = nth_error(runner, 0);
+
+	if (cause == NULL && !means_end_of_input(runner, last->status))
+		return;
+	if (runner->close != NULL)
+		runner->close(runner->queue, cause != NULL ? cause : &last->end);
+}
+
+static void leave_run(weir_queue_runner *runner)
+{
+	_Atomic(uint32_t) *running = &runner->running;
+	/* [P3 release] pairs with await_end(); the others' releases are in the chain of changes. */
+	uint32_t before = weiri_fetch_sub_release(running, 1);
+
+	/* From here on the runner may be gone; a wake needs its address only. */
+	if (before == 1)
+		weiri_park_wake(running, INT_MAX);
+}
+
+/* Every path of a thread that was created leads here once, that of a step which calls pthread_exit too. */
+static void end_thread(void *argument)
+{
+	struct runner_thread *thread = argument;
+	weir_queue_runner *runner = thread->runner;
+	uint32_t before;
+
+	if (thread->status != WEIR_OK) {
+		complete_message(thread);
+		if (!means_end_of_input(runner, thread->status))
+			report_error(thread);
+	}
+	/* [P2 acq_rel] release an error that was kept; the last one acquires those of all. */
+	before = weiri_fetch_sub_acq_rel(&runner->left, 1);
+	WEIR_ASSERT1(I2, before != 0);
+	if (before == 1 && !weir_coordinator_should_stop(runner->coordinator))
+		close_queue(thread);
+	leave_run(runner);
+}
+
+static int may_go(weir_queue_runner *runner)
+{
+	(void)weiri_park_wait(&runner->go, HOLD, WEIR_NO_DEADLINE);
+	/* [P1 acquire] pairs with release_threads(). */
+	return weiri_load_acquire(&runner->go) == GO;
+}
+
+static enum weir_status thread_main(weir_coordinator *coordinator, void *context, weir_error *error)
+{
+	struct runner_thread *thread = context;
+
+	(void)coordinator;
+	(void)error;
+	pthread_cleanup_push(end_thread, thread);
+	if (may_go(thread->runner)) {
+		/* Stands if the step never returns. */
+		thread->status = WEIR_INTERNAL;
+		thread->status = run_steps(thread);
+	}
+	pthread_cleanup_pop(1);
+	return WEIR_OK;
+}
+
+/* ---- the stop ---- */
+
+/* Runs on the thread that stops the coordinator, once per run. */
+static void cancel_on_stop(void *context)
+{
+	weir_queue_runner *runner = context;
+	_Atomic(uint32_t) *cancel_state = &runner->cancel_state;
+	weir_error cause;
+	int has_cause = weir_coordinator_status(runner->coordinator, &cause) != WEIR_OK;
+
+	if (runner->cancel != NULL)
+		runner->cancel(runner->queue, has_cause ? &cause : NULL);
+	/* [P5 release] pairs with await_cancel(). From here on the runner may be gone; a wake needs its address only. */
+	weiri_store_release(cancel_state, CANCEL_DONE);
+	weiri_park_wake(cancel_state, INT_MAX);
+}
+
+/* After it no cancel_on_stop of an earlier run is under way, nor will be. */
+static void await_cancel(weir_queue_runner *runner)
+{
+	if (runner->hook != NULL && !weir_cancel_off(runner->hook)) {
+		/* P5: the acquire is in weiri_park_wait(). */
+		(void)weiri_park_wait(&runner->cancel_state, CANCEL_ARMED, WEIR_NO_DEADLINE);
+	}
+	runner->hook = NULL;
+}
+
+/* ---- the run ---- */
+
+/* 1 when no thread is left, 0 when the deadline came first. */
+static int await_end(weir_queue_runner *runner, uint64_t deadline_ns)
+{
+	enum weiri_park_result result = WEIRI_PARK_WOKEN;
+
+	for (;;) {
+		/* [P3 acquire] pairs with leave_run(). */
+		uint32_t running = weiri_load_acquire(&runner->running);
+
+		if (running == 0)
+			return 1;
+		if (result == WEIRI_PARK_TIMEOUT)
+			return 0;
+		result = weiri_park_wait(&runner->running, running, deadline_ns);
+	}
+}
+
+static void release_threads(weir_queue_runner *runner, uint32_t go)
+{
+	/* [P1 release] pairs with may_go(). */
+	weiri_store_release(&runner->go, go);
+	weiri_park_wake(&runner->go, INT_MAX);
+}
+
+/* The runner's own coordinator as new, its threads of earlier runs gone. */
+static enum weir_status renew_own(weir_queue_runner *runner, weir_error *error)
+{
+	/* They have left the run, so all that is waited for is the exit of each. */
+	(void)weir_coordinator_join(runner->own, NULL, NULL);
+	return weir_coordinator_clear_stop(runner->own, error);
+}
+
+static enum weir_status prepare_run(weir_queue_runner *runner, weir_coordinator *coordinator, weir_error *error)
+{
+	enum weir_status status;
+
+	await_cancel(runner);
+	status = renew_own(runner, error);
+	if (status != WEIR_OK)
+		return status;
+	runner->coordinator = coordinator != NULL ? coordinator : runner->own;
+	for (size_t i = 0; i < runner->thread_count; i++) {
+		runner->threads[i].status = WEIR_OK;
+		runner->threads[i].end.message[0] = '\0';
+		/* [relaxed] published by go, as are the next three. */
+		weiri_store_relaxed(&runner->threads[i].failed, 0);
+	}
+	weiri_store_relaxed(&runner->left, (uint32_t)runner->thread_count);
+	weiri_store_relaxed(&runner->go, HOLD);
+	weiri_store_relaxed(&runner->cancel_state, CANCEL_ARMED);
+	return WEIR_OK;
+}
+
+/* Creates the threads, which wait for `go`. Returns how many there are. */
+static size_t create_threads(weir_queue_runner *runner, weir_error *error)
+{
+	char name[NAME_SIZE + STEP_NAME_SIZE];
+	size_t created = 0;
+
+	while (created < runner->thread_count) {
+		struct runner_thread *thread = &runner->threads[created];
+
+		(void)snprintf(name, sizeof(name), "%s-%s", runner->name, thread->name);
+		if (weir_coordinator_start_thread(runner->coordinator, name, thread_main, thread, error) != WEIR_OK)
+			break;
+		created++;
+	}
+	return created;
+}
+
+/* Ends a run of which only the first `created` threads exist; they call no step. */
+static void give_up(weir_queue_runner *runner, size_t created)
+{
+	/* [relaxed] nobody is last: a thread that gives up finds more left than there are threads. */
+	weiri_store_relaxed(&runner->left, (uint32_t)runner->thread_count + 1);
+	release_threads(runner, GIVE_UP);
+	for (size_t i = created; i < runner->thread_count; i++)
+		leave_run(runner);
+	(void)await_end(runner, WEIR_NO_DEADLINE);
+}
+
+enum weir_status weir_queue_runner_start(weir_queue_runner *runner, weir_coordinator *coordinator, weir_error *error)
+{
+	uint32_t idle = 0;
+	enum weir_status status;
+	size_t created = 0;
+
+	if (runner == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_queue_runner_start: runner is NULL");
+	/* [P3 acquire] pairs with leave_run(): the run before is over; this one is ours. */
+	if (!weiri_cas_acquire(&runner->running, &idle, (uint32_t)runner->thread_count))
+		return weiri_fail(error, WEIR_FAILED_PRECONDITION,
+		                  "weir_queue_runner_start: queue runner \"%s\" has %u threads running", runner->name,
+		                  (unsigned)idle);
+	status = prepare_run(runner, coordinator, error);
+	if (status == WEIR_OK) {
+		created = create_threads(runner, error);
+		if (created < runner->thread_count)
+			status = WEIR_RESOURCE_EXHAUSTED;
+		else
+			status = weir_coordinator_on_stop(runner->coordinator, cancel_on_stop, runner, &runner->hook);
+	}
+	if (status != WEIR_OK) {
+		give_up(runner, created);
+		return weiri_fail(error, status, "weir_queue_runner_start: queue runner \"%s\": no memory or thread",
+		                  runner->name);
+	}
+	release_threads(runner, GO);
+	return WEIR_OK;
+}
+
+enum weir_status weir_queue_runner_request_stop(weir_queue_runner *runner)
+{
+	if (runner == NULL)
+		return WEIR_INVALID_ARGUMENT;
+	return runner->coordinator != NULL ? weir_coordinator_request_stop(runner->coordinator, NULL)
+	                                   : WEIR_FAILED_PRECONDITION;
+}
+
+enum weir_status weir_queue_runner_join(weir_queue_runner *runner, uint64_t deadline_ns)
+{
+	if (runner == NULL)
+		return WEIR_INVALID_ARGUMENT;
+	return await_end(runner, deadline_ns) ? WEIR_OK : WEIR_DEADLINE_EXCEEDED;
+}
+
+size_t weir_queue_runner_running(const weir_queue_runner *runner)
+{
+	/* [P3 acquire] pairs with leave_run(), for callers who go on at 0. */
+	return runner != NULL ? weiri_load_acquire(&runner->running) : 0;
+}
+
+size_t weir_queue_runner_error_count(const weir_queue_runner *runner)
+{
+	size_t count = 0;
+
+	while (runner != NULL && nth_error(runner, count) != NULL)
+		count++;
+	return count;
+}
+
+enum weir_status weir_queue_runner_error(const weir_queue_runner *runner, size_t index, weir_error *error)
+{
+	const weir_error *found;
+
+	if (runner == NULL)
+		return WEIR_INVALID_ARGUMENT;
+	found = nth_error(runner, index);
+	if (found == NULL)
+		return WEIR_NOT_FOUND;
+	if (error != NULL)
+		*error = *found;
+	return found->code;
+}
+
+/* ---- creating ---- */
+
+static enum weir_status check_steps(const struct weir_queue_runner_options *options, weir_error *error)
+{
+	if (options->steps == NULL || options->step_count == 0)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_queue_runner_create: no steps");
+	if (options->threads_per_step > WEIR_QUEUE_RUNNER_MAX_THREADS ||
+	    options->step_count > WEIR_QUEUE_RUNNER_MAX_THREADS / options->threads_per_step)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
+		                  "weir_queue_runner_create: %zu steps on %zu threads each, expected at most %d threads",
+		                  options->step_count, options->threads_per_step, WEIR_QUEUE_RUNNER_MAX_THREADS);
+	for (size_t i = 0; i < options->step_count; i++) {
+		if (options->steps[i].run == NULL)
+			return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_queue_runner_create: step %zu has no function", i);
+	}
+	return WEIR_OK;
+}
+
+static enum weir_status check_options(const struct weir_queue_runner_options *given,
+                                      struct weir_queue_runner_options *options, weir_error *error)
+{
+	memset(options, 0, sizeof(*options));
+	if (given == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_queue_runner_create: options is NULL");
+	if (!weiri_options_size_ok(given->struct_size, sizeof(*options)))
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
+		                  "weir_queue_runner_create: struct_size %zu, expected at most %zu", given->struct_size,
+		                  sizeof(*options));
+	memcpy(options, given, given->struct_size);
+	if ((options->flags & ~(uint32_t)WEIR_QUEUE_RUNNER_CANCELLED_IS_ERROR) != 0)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_queue_runner_create: unknown flag in 0x%x",
+		                  (unsigned)options->flags);
+	if (options->threads_per_step == 0)
+		options->threads_per_step = 1;
+	if (options->end_codes == 0)
+		options->end_codes = WEIR_COORDINATOR_CLEAN(WEIR_OUT_OF_RANGE);
+	if ((options->flags & WEIR_QUEUE_RUNNER_CANCELLED_IS_ERROR) == 0)
+		options->end_codes |= WEIR_COORDINATOR_CLEAN(WEIR_CANCELLED);
+	if (options->name == NULL)
+		options->name = "queue runner";
+	return check_steps(options, error);
+}
+
+static void set_thread(weir_queue_runner *runner, size_t index, const struct weir_queue_runner_step *step,
+                       unsigned number)
+{
+	struct runner_thread *thread = &runner->threads[index];
+
+	thread->runner = runner;
+	thread->step = step->run;
+	thread->context = step->context;
+	if (step->name != NULL)
+		(void)snprintf(thread->name, sizeof(thread->name), "%s", step->name);
+	else
+		(void)snprintf(thread->name, sizeof(thread->name), "%u", number);
+}
+
+/* threads_per_step threads for each step, side by side. */
+static void set_threads(weir_queue_runner *runner, const struct weir_queue_runner_options *options)
+{
+	size_t index = 0;
+
+	for (size_t step = 0; step < options->step_count; step++) {
+		for (size_t i = 0; i < options->threads_per_step; i++)
+			set_thread(runner, index++, &options->steps[step], (unsigned)step);
+	}
+}
+
+static void release(weir_queue_runner *runner)
+{
+	weir_allocator allocator = runner->allocator;
+
+	/* All its threads have left, or there were none. */
+	(void)weir_coordinator_destroy(runner->own, NULL);
+	weiri_release(&allocator, runner->threads, runner->thread_count * sizeof(*runner->threads),
+	              _Alignof(struct runner_thread));
+	weiri_release(&allocator, runner, sizeof(*runner), _Alignof(weir_queue_runner));
+}
+
+static enum weir_status create(const struct weir_queue_runner_options *options, weir_queue_runner **out)
+{
+	weir_allocator allocator = weiri_allocator_or_default(options->allocator);
+	struct weir_coordinator_options own = {.struct_size = sizeof(own), .name = options->name, .allocator = &allocator};
+	weir_queue_runner *runner = weiri_allocate_zeroed(&allocator, sizeof(*runner), _Alignof(weir_queue_runner));
+
+	if (runner == NULL)
+		return WEIR_RESOURCE_EXHAUSTED;
+	runner->allocator = allocator;
+	runner->thread_count = options->step_count * options->threads_per_step;
+	runner->threads = weiri_allocate_zeroed(&allocator, runner->thread_count * sizeof(*runner->threads),
+	                                        _Alignof(struct runner_thread));
+	if (runner->threads == NULL || weir_coordinator_create(&own, &runner->own, NULL) != WEIR_OK) {
+		release(runner);
+		return WEIR_RESOURCE_EXHAUSTED;
+	}
+	set_threads(runner, options);
+	runner->end_codes = options->end_codes;
+	runner->close = options->close;
+	runner->cancel = options->cancel;
+	runner->queue = options->queue;
+	(void)snprintf(runner->name, sizeof(runner->name), "%s", options->name);
+	*out = runner;
+	return WEIR_OK;
+}
+
+enum weir_status weir_queue_runner_create(const struct weir_queue_runner_options *given, weir_queue_runner **out,
+                                          weir_error *error)
+{
+	struct weir_queue_runner_options options;
+	enum weir_status status = check_options(given, &options, error);
+
+	if (status != WEIR_OK)
+		return status;
+	if (out == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_queue_runner_create: out is NULL");
+	status = create(&options, out);
+	if (status != WEIR_OK)
+		return weiri_fail(error, status, "weir_queue_runner_create: no memory for \"%s\"", options.name);
+	return WEIR_OK;
+}
+
+enum weir_status weir_queue_runner_destroy(weir_queue_runner *runner, weir_error *error)
+{
+	size_t running = weir_queue_runner_running(runner);
+
+	if (runner == NULL)
+		return WEIR_OK;
+	if (running != 0)
+		return weiri_fail(error, WEIR_FAILED_PRECONDITION,
+		                  "weir_queue_runner_destroy: queue runner \"%s\" has %zu threads running", runner->name,
+		                  running);
+	await_cancel(runner);
+	(void)weir_coordinator_join(runner->own, NULL, NULL);
+	release(runner);
+	return WEIR_OK;
+}

@@ -1,0 +1,42 @@
+/*
+ * queue_runner_bind.c - queue runners for the queues of weir/queue.h and weir/tensor_queue.h.
+ */
+#include <weir/queue_runner.h>
+
+static void close_queue(void *queue, const weir_error *cause)
+{
+	(void)weir_queue_close(queue, WEIR_CLOSE_DRAIN, cause);
+}
+
+static void cancel_queue(void *queue, const weir_error *cause)
+{
+	(void)weir_queue_close(queue, WEIR_CLOSE_CANCEL, cause);
+}
+
+static void close_tensor_queue(void *queue, const weir_error *cause)
+{
+	(void)weir_tensor_queue_close(queue, WEIR_CLOSE_DRAIN, cause);
+}
+
+static void cancel_tensor_queue(void *queue, const weir_error *cause)
+{
+	(void)weir_tensor_queue_close(queue, WEIR_CLOSE_CANCEL, cause);
+}
+
+void weir_queue_runner_bind(struct weir_queue_runner_options *options, weir_queue *queue)
+{
+	options->close = close_queue;
+	options->cancel = cancel_queue;
+	options->queue = queue;
+	if (options->name == NULL)
+		options->name = weir_queue_name(queue);
+}
+
+void weir_queue_runner_bind_tensors(struct weir_queue_runner_options *options, weir_tensor_queue *queue)
+{
+	options->close = close_tensor_queue;
+	options->cancel = cancel_tensor_queue;
+	options->queue = queue;
+	if (options->name == NULL)
+		options->name = weir_tensor_queue_name(queue);
+}

@@ -1,0 +1,75 @@
+/*
+ * roster.h - the list of a coordinator's registered threads: who is there, and under what name.
+ *
+ * Members are put in front of a list and stay there until fini; one that is free is used again, so the list is as long as the
+ * largest number of members at one time.
+ *
+ * | state       | meaning                                             | next                                        |
+ * |-------------|-----------------------------------------------------|---------------------------------------------|
+ * | FREE        | nobody's                                            | BUSY (claimed)                              |
+ * | BUSY        | one thread sets it up or takes it apart             | FOREIGN, STARTING, FREE                     |
+ * | FOREIGN     | a registration without a thread of ours             | FREE (leave)                                |
+ * | STARTING    | our thread may run, its id is not written yet       | RUNNING, ENDED_EARLY, FREE (not created)    |
+ * | RUNNING     | our thread runs, its id is written                  | ENDED                                       |
+ * | ENDED_EARLY | our thread has ended, its id is not written yet     | ENDED                                       |
+ * | ENDED       | our thread has ended and is to be joined            | BUSY (joined), then FREE                    |
+ *
+ * | call                     | threads           | progress              | blocks on           |
+ * |--------------------------|-------------------|-----------------------|---------------------|
+ * | claim                    | any               | lock-free + allocator | allocator           |
+ * | join_ended               | any               | blocking              | exit of ended threads |
+ * | list_names               | any               | lock-free             | nothing             |
+ * | all others               | the member's own  | wait-free             | nothing             |
+ */
+#ifndef WEIRI_ROSTER_H
+#define WEIRI_ROSTER_H
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <weir/coordinator.h>
+
+#include "base/atomic.h"
+
+enum { WEIRI_MEMBER_NAME_WORDS = 6, WEIRI_MEMBER_NAME_SIZE = 8 * WEIRI_MEMBER_NAME_WORDS };
+
+struct weir_coordinator_member {
+	_Atomic(uint32_t) state;                         /* as above; the bits above those count claims */
+	_Atomic(uint64_t) name[WEIRI_MEMBER_NAME_WORDS]; /* written while BUSY */
+	struct weir_coordinator_member *next;            /* constant once in the list */
+	weir_coordinator *coordinator;                   /* these are constant from BUSY on */
+	weir_coordinator_fn *fn;
+	void *context;
+	uint64_t interval_ns;
+	int loops;
+	pthread_t thread; /* the starter's until RUNNING or ENDED */
+};
+
+struct weiri_roster {
+	_Atomic(weir_coordinator_member *) first;
+	const weir_allocator *allocator; /* constant */
+};
+
+void weiri_roster_init(struct weiri_roster *roster, const weir_allocator *allocator);
+/* All members are FREE. */
+void weiri_roster_fini(struct weiri_roster *roster);
+
+/* A BUSY member with this name, or NULL without memory. */
+weir_coordinator_member *weiri_roster_claim(struct weiri_roster *roster, const char *name);
+/* BUSY -> FOREIGN. */
+void weiri_member_enter(weir_coordinator_member *member);
+/* FOREIGN -> FREE. */
+void weiri_member_leave(weir_coordinator_member *member);
+/* Starts main(member) on a thread: BUSY -> RUNNING or later. 0: the system gave no thread; BUSY -> FREE. */
+int weiri_member_start(weir_coordinator_member *member, void *(*main)(void *member));
+/* The last thing but one that a started thread does: RUNNING -> ENDED, or early. */
+void weiri_member_end(weir_coordinator_member *member);
+/* Copies the name; for the member's own thread. */
+void weiri_member_name(const weir_coordinator_member *member, char name[WEIRI_MEMBER_NAME_SIZE]);
+
+/* Joins the threads of all members that are ENDED, and frees those. */
+void weiri_roster_join_ended(struct weiri_roster *roster);
+/* "a, b, c" of all that have not ended, cut to size; returns how many. */
+size_t weiri_roster_list_names(const struct weiri_roster *roster, char *text, size_t size);
+
+#endif

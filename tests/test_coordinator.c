@@ -1,0 +1,834 @@
+/*
+ * test_coordinator.c - stopping together, the first error, joining, stragglers and callbacks.
+ */
+#include <criterion/criterion.h>
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <weir/coordinator.h>
+#include <weir/log.h>
+#include <weir/time.h>
+
+#include "base/atomic.h"
+#include "failing_allocator.h"
+
+static const uint64_t ms = 1000000;
+static const uint64_t long_ns = 30000000000u;
+
+static weir_coordinator *create(uint32_t flags, uint64_t clean_codes)
+{
+	struct weir_coordinator_options options = {
+		.struct_size = sizeof(options), .flags = flags, .clean_codes = clean_codes, .name = "test"};
+	weir_coordinator *coordinator = NULL;
+
+	cr_assert_eq(weir_coordinator_create(&options, &coordinator, NULL), WEIR_OK);
+	return coordinator;
+}
+
+static void destroy(weir_coordinator *coordinator)
+{
+	weir_error error = {WEIR_OK, ""};
+
+	cr_assert_eq(weir_coordinator_destroy(coordinator, &error), WEIR_OK, "%s", error.message);
+}
+
+static weir_error error_with(enum weir_status code, const char *message)
+{
+	weir_error error = {code, ""};
+
+	(void)snprintf(error.message, sizeof(error.message), "%s", message);
+	return error;
+}
+
+/* A join that must not need its deadline. */
+static enum weir_status join(weir_coordinator *coordinator, weir_error *error)
+{
+	struct weir_coordinator_join_options options = {.struct_size = sizeof(options),
+	                                                .deadline_ns = weir_deadline_in(long_ns)};
+
+	return weir_coordinator_join(coordinator, &options, error);
+}
+
+static int reaches(_Atomic(int) *counter, int value)
+{
+	uint64_t deadline = weir_deadline_in(long_ns);
+
+	while (weiri_load_acquire(counter) != value) {
+		if (weir_now_ns() > deadline)
+			return 0;
+		(void)sched_yield();
+	}
+	return 1;
+}
+
+/* What the threads of these tests share. */
+struct job {
+	_Atomic(int) started;
+	_Atomic(int) ended;
+	_Atomic(int) calls;
+	_Atomic(int) may_end; /* for threads that do not listen to the coordinator */
+	int plain;            /* written by a thread before it ends or stops, read by who joined */
+	int last_call;
+};
+
+static enum weir_status until_stop(weir_coordinator *coordinator, void *context, weir_error *error)
+{
+	struct job *job = context;
+
+	(void)error;
+	(void)weiri_fetch_add_release(&job->started, 1);
+	while (!weir_coordinator_should_stop(coordinator))
+		(void)sched_yield();
+	(void)weiri_fetch_add_release(&job->ended, 1);
+	return WEIR_OK;
+}
+
+static enum weir_status until_allowed(weir_coordinator *coordinator, void *context, weir_error *error)
+{
+	struct job *job = context;
+
+	(void)coordinator;
+	(void)error;
+	(void)weiri_fetch_add_release(&job->started, 1);
+	while (!weiri_load_acquire(&job->may_end))
+		(void)sched_yield();
+	(void)weiri_fetch_add_release(&job->ended, 1);
+	return WEIR_OK;
+}
+
+static enum weir_status end_at_once(weir_coordinator *coordinator, void *context, weir_error *error)
+{
+	struct job *job = context;
+
+	(void)coordinator;
+	(void)error;
+	job->plain++;
+	return WEIR_OK;
+}
+
+static enum weir_status fail_with_message(weir_coordinator *coordinator, void *context, weir_error *error)
+{
+	(void)coordinator;
+	(void)context;
+	*error = error_with(WEIR_DATA_LOSS, "block 7 is gone");
+	return WEIR_DATA_LOSS;
+}
+
+static enum weir_status fail_silently(weir_coordinator *coordinator, void *context, weir_error *error)
+{
+	(void)coordinator;
+	(void)context;
+	(void)error;
+	return WEIR_INTERNAL;
+}
+
+static enum weir_status reach_end_of_input(weir_coordinator *coordinator, void *context, weir_error *error)
+{
+	(void)coordinator;
+	(void)context;
+	(void)error;
+	return WEIR_OUT_OF_RANGE;
+}
+
+static void start(weir_coordinator *coordinator, const char *name, weir_coordinator_fn *fn, void *context)
+{
+	cr_assert_eq(weir_coordinator_start_thread(coordinator, name, fn, context, NULL), WEIR_OK);
+}
+
+Test(coordinator, create_refuses_bad_options)
+{
+	struct weir_coordinator_options options = {.struct_size = 3};
+	weir_coordinator *coordinator = NULL;
+	weir_error error;
+
+	cr_expect_eq(weir_coordinator_create(&options, &coordinator, &error), WEIR_INVALID_ARGUMENT);
+	options.struct_size = sizeof(options);
+	options.flags = 8;
+	cr_expect_eq(weir_coordinator_create(&options, &coordinator, &error), WEIR_INVALID_ARGUMENT);
+	options.flags = WEIR_COORDINATOR_NOTHING_CLEAN;
+	options.clean_codes = 1;
+	cr_expect_eq(weir_coordinator_create(&options, &coordinator, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_coordinator_create(NULL, NULL, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_null(coordinator);
+}
+
+Test(coordinator, null_is_refused_or_harmless)
+{
+	weir_coordinator_member *member;
+	weir_cancel_hook *hook;
+
+	cr_expect_eq(weir_coordinator_should_stop(NULL), 0);
+	cr_expect_eq(weir_coordinator_joined(NULL), 0);
+	cr_expect_eq(weir_coordinator_wait_for_stop(NULL, 0), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_coordinator_request_stop(NULL, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_coordinator_status(NULL, NULL), WEIR_OK);
+	cr_expect_null(weir_coordinator_cancel(NULL));
+	cr_expect_eq(weir_coordinator_on_stop(NULL, NULL, NULL, &hook), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_coordinator_start_thread(NULL, NULL, until_stop, NULL, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_coordinator_enter(NULL, NULL, &member, NULL), WEIR_INVALID_ARGUMENT);
+	weir_coordinator_leave(NULL);
+	cr_expect_eq(weir_coordinator_join(NULL, NULL, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_coordinator_clear_stop(NULL, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_coordinator_destroy(NULL, NULL), WEIR_OK);
+}
+
+Test(coordinator, stop_is_seen_after_the_request_and_not_before)
+{
+	weir_coordinator *coordinator = create(0, 0);
+
+	cr_expect_eq(weir_coordinator_should_stop(coordinator), 0);
+	cr_expect_eq(weir_coordinator_wait_for_stop(coordinator, weir_deadline_in(2 * ms)), WEIR_DEADLINE_EXCEEDED);
+	cr_expect_eq(weir_coordinator_request_stop(coordinator, NULL), WEIR_OK);
+	cr_expect_eq(weir_coordinator_should_stop(coordinator), 1);
+	cr_expect_eq(weir_coordinator_wait_for_stop(coordinator, 0), WEIR_OK);
+	/* Twice is as good as once. */
+	cr_expect_eq(weir_coordinator_request_stop(coordinator, NULL), WEIR_OK);
+	cr_expect_eq(join(coordinator, NULL), WEIR_OK);
+	destroy(coordinator);
+}
+
+static enum weir_status write_and_request(weir_coordinator *coordinator, void *context, weir_error *error)
+{
+	struct job *job = context;
+
+	(void)error;
+	if (!reaches(&job->started, 1))
+		return WEIR_DEADLINE_EXCEEDED;
+	job->plain = 7;
+	return weir_coordinator_request_stop(coordinator, NULL);
+}
+
+Test(coordinator, a_stop_by_another_thread_wakes_those_who_wait)
+{
+	for (int i = 0; i < 50; i++) {
+		weir_coordinator *coordinator = create(0, 0);
+		struct job job = {.plain = 0};
+
+		start(coordinator, "stopper", write_and_request, &job);
+		weiri_store_release(&job.started, 1);
+		cr_assert_eq(weir_coordinator_wait_for_stop(coordinator, weir_deadline_in(long_ns)), WEIR_OK);
+		cr_expect_eq(job.plain, 7);
+		cr_expect_eq(join(coordinator, NULL), WEIR_OK);
+		destroy(coordinator);
+	}
+}
+
+Test(coordinator, join_waits_for_all_threads)
+{
+	weir_coordinator *coordinator = create(0, 0);
+	struct job job = {.plain = 0};
+
+	for (int i = 0; i < 8; i++)
+		start(coordinator, NULL, until_stop, &job);
+	cr_assert(reaches(&job.started, 8));
+	cr_expect_eq(weir_coordinator_request_stop(coordinator, NULL), WEIR_OK);
+	cr_expect_eq(join(coordinator, NULL), WEIR_OK);
+	cr_expect_eq(weiri_load_acquire(&job.ended), 8);
+	cr_expect(weir_coordinator_joined(coordinator));
+	destroy(coordinator);
+}
+
+Test(coordinator, join_ends_without_a_stop_when_all_threads_have_ended)
+{
+	weir_coordinator *coordinator = create(0, 0);
+	struct job job = {.plain = 0};
+
+	start(coordinator, NULL, end_at_once, &job);
+	cr_expect_eq(join(coordinator, NULL), WEIR_OK);
+	cr_expect_eq(job.plain, 1);
+	cr_expect_eq(weir_coordinator_should_stop(coordinator), 0);
+	cr_expect_eq(join(coordinator, NULL), WEIR_OK);
+	destroy(coordinator);
+}
+
+Test(coordinator, join_without_threads_returns_at_once)
+{
+	weir_coordinator *coordinator = create(0, 0);
+
+	cr_expect_eq(weir_coordinator_join(coordinator, NULL, NULL), WEIR_OK);
+	cr_expect(weir_coordinator_joined(coordinator));
+	destroy(coordinator);
+}
+
+static void *leave_later(void *argument)
+{
+	weir_coordinator_leave(argument);
+	return NULL;
+}
+
+Test(coordinator, join_waits_for_threads_that_registered_themselves)
+{
+	for (int i = 0; i < 200; i++) {
+		weir_coordinator *coordinator = create(0, 0);
+		weir_coordinator_member *member = NULL;
+		pthread_t thread;
+
+		cr_assert_eq(weir_coordinator_enter(coordinator, "guest", &member, NULL), WEIR_OK);
+		cr_assert_eq(pthread_create(&thread, NULL, leave_later, member), 0);
+		cr_assert_eq(join(coordinator, NULL), WEIR_OK);
+		/* At once, though leave may not have returned on the other thread. */
+		destroy(coordinator);
+		cr_assert_eq(pthread_join(thread, NULL), 0);
+	}
+}
+
+Test(coordinator, grace_expires_and_the_stragglers_are_named)
+{
+	weir_coordinator *coordinator = create(0, 0);
+	struct weir_coordinator_join_options options = {.struct_size = sizeof(options), .grace_ns = 2 * ms};
+	struct job job = {.plain = 0};
+	weir_error error;
+
+	start(coordinator, "well-behaved", until_stop, &job);
+	start(coordinator, "stubborn", until_allowed, &job);
+	cr_assert(reaches(&job.started, 2));
+	cr_expect_eq(weir_coordinator_request_stop(coordinator, NULL), WEIR_OK);
+	cr_assert(reaches(&job.ended, 1));
+	cr_expect_eq(weir_coordinator_join(coordinator, &options, &error), WEIR_DEADLINE_EXCEEDED);
+	cr_expect_not_null(strstr(error.message, "still running"));
+	cr_expect_not_null(strstr(error.message, "stubborn"));
+	cr_expect_eq(weir_coordinator_destroy(coordinator, &error), WEIR_FAILED_PRECONDITION);
+	cr_expect_not_null(strstr(error.message, "stubborn"));
+	cr_expect_eq(weir_coordinator_clear_stop(coordinator, &error), WEIR_FAILED_PRECONDITION);
+	weiri_store_release(&job.may_end, 1);
+	cr_expect_eq(join(coordinator, NULL), WEIR_OK);
+	destroy(coordinator);
+}
+
+static _Atomic(int) warnings;
+
+static void count_warning(enum weir_log_level level, const char *message)
+{
+	if (level == WEIR_LOG_WARNING && strstr(message, "stubborn") != NULL)
+		(void)weiri_fetch_add_relaxed(&warnings, 1);
+}
+
+Test(coordinator, stragglers_can_be_ignored_and_go_to_the_log)
+{
+	weir_coordinator *coordinator = create(0, 0);
+	struct weir_coordinator_join_options options = {
+		.struct_size = sizeof(options), .grace_ns = 1, .flags = WEIR_COORDINATOR_IGNORE_STRAGGLERS};
+	struct job job = {.plain = 0};
+
+	start(coordinator, "stubborn", until_allowed, &job);
+	cr_expect_eq(weir_coordinator_request_stop(coordinator, NULL), WEIR_OK);
+	weir_log_set_hook(count_warning);
+	cr_expect_eq(weir_coordinator_join(coordinator, &options, NULL), WEIR_OK);
+	weir_log_set_hook(NULL);
+	cr_expect_eq(weiri_load_relaxed(&warnings), 1);
+	weiri_store_release(&job.may_end, 1);
+	cr_expect_eq(join(coordinator, NULL), WEIR_OK);
+	destroy(coordinator);
+}
+
+Test(coordinator, join_deadline_without_a_stop_leaves_everything_as_it_was)
+{
+	weir_coordinator *coordinator = create(0, 0);
+	struct weir_coordinator_join_options options = {.struct_size = sizeof(options), .deadline_ns = 1};
+	weir_coordinator_member *member = NULL;
+	weir_error error;
+
+	cr_assert_eq(weir_coordinator_enter(coordinator, "guest", &member, NULL), WEIR_OK);
+	cr_expect_eq(weir_coordinator_join(coordinator, &options, &error), WEIR_DEADLINE_EXCEEDED);
+	cr_expect_not_null(strstr(error.message, "guest"));
+	cr_expect_not(weir_coordinator_joined(coordinator));
+	weir_coordinator_leave(member);
+	cr_expect_eq(weir_coordinator_join(coordinator, &options, &error), WEIR_OK);
+	destroy(coordinator);
+}
+
+Test(coordinator, join_refuses_bad_options)
+{
+	weir_coordinator *coordinator = create(0, 0);
+	struct weir_coordinator_join_options options = {.struct_size = sizeof(options) + 1};
+
+	cr_expect_eq(weir_coordinator_join(coordinator, &options, NULL), WEIR_INVALID_ARGUMENT);
+	options.struct_size = sizeof(options);
+	options.flags = 6;
+	cr_expect_eq(weir_coordinator_join(coordinator, &options, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_not(weir_coordinator_joined(coordinator));
+	destroy(coordinator);
+}
+
+static enum weir_status join_from_inside(weir_coordinator *coordinator, void *context, weir_error *error)
+{
+	struct job *job = context;
+
+	job->plain = (int)weir_coordinator_join(coordinator, NULL, error);
+	error->message[0] = '\0';
+	return WEIR_OK;
+}
+
+Test(coordinator, a_started_thread_cannot_join_its_own_coordinator)
+{
+	weir_coordinator *coordinator = create(0, 0);
+	struct job job = {.plain = 0};
+
+	start(coordinator, NULL, join_from_inside, &job);
+	cr_expect_eq(join(coordinator, NULL), WEIR_OK);
+	cr_expect_eq(job.plain, WEIR_FAILED_PRECONDITION);
+	destroy(coordinator);
+}
+
+Test(coordinator, the_first_error_wins)
+{
+	weir_coordinator *coordinator = create(0, 0);
+	weir_error first = error_with(WEIR_ABORTED, "first");
+	weir_error second = error_with(WEIR_INTERNAL, "second");
+	weir_error error = error_with(WEIR_OK, "untouched");
+
+	cr_expect_eq(weir_coordinator_status(coordinator, &error), WEIR_OK);
+	cr_expect_str_eq(error.message, "untouched");
+	cr_expect_eq(weir_coordinator_request_stop(coordinator, &first), WEIR_OK);
+	cr_expect_eq(weir_coordinator_request_stop(coordinator, &second), WEIR_OK);
+	cr_expect_eq(weir_coordinator_status(coordinator, &error), WEIR_ABORTED);
+	cr_expect_eq(join(coordinator, &error), WEIR_ABORTED);
+	cr_expect_eq(error.code, WEIR_ABORTED);
+	cr_expect_str_eq(error.message, "first");
+	destroy(coordinator);
+}
+
+Test(coordinator, an_error_after_a_clean_stop_is_dropped)
+{
+	weir_coordinator *coordinator = create(0, 0);
+	weir_error late = error_with(WEIR_CANCELLED, "because of the stop");
+
+	cr_expect_eq(weir_coordinator_request_stop(coordinator, NULL), WEIR_OK);
+	cr_expect_eq(weir_coordinator_request_stop(coordinator, &late), WEIR_OK);
+	cr_expect_eq(join(coordinator, NULL), WEIR_OK);
+	destroy(coordinator);
+}
+
+Test(coordinator, end_of_input_is_a_clean_stop)
+{
+	weir_coordinator *coordinator = create(0, 0);
+
+	start(coordinator, NULL, reach_end_of_input, NULL);
+	cr_expect_eq(join(coordinator, NULL), WEIR_OK);
+	cr_expect(weir_coordinator_should_stop(coordinator));
+	destroy(coordinator);
+}
+
+Test(coordinator, nothing_clean_makes_end_of_input_an_error)
+{
+	weir_coordinator *coordinator = create(WEIR_COORDINATOR_NOTHING_CLEAN, 0);
+
+	start(coordinator, NULL, reach_end_of_input, NULL);
+	cr_expect_eq(join(coordinator, NULL), WEIR_OUT_OF_RANGE);
+	destroy(coordinator);
+}
+
+Test(coordinator, clean_codes_can_be_chosen)
+{
+	weir_coordinator *coordinator = create(0, WEIR_COORDINATOR_CLEAN(WEIR_DATA_LOSS));
+	weir_error end = error_with(WEIR_OUT_OF_RANGE, "end");
+
+	start(coordinator, NULL, fail_with_message, NULL);
+	cr_expect_eq(join(coordinator, NULL), WEIR_OK);
+	cr_assert_eq(weir_coordinator_clear_stop(coordinator, NULL), WEIR_OK);
+	cr_expect_eq(weir_coordinator_request_stop(coordinator, &end), WEIR_OK);
+	cr_expect_eq(join(coordinator, NULL), WEIR_OUT_OF_RANGE);
+	destroy(coordinator);
+}
+
+Test(coordinator, the_error_of_a_thread_comes_out_of_join)
+{
+	weir_coordinator *coordinator = create(0, 0);
+	struct job job = {.plain = 0};
+	weir_error error;
+
+	start(coordinator, "other", until_stop, &job);
+	start(coordinator, "reader", fail_with_message, NULL);
+	cr_expect_eq(join(coordinator, &error), WEIR_DATA_LOSS);
+	cr_expect_str_eq(error.message, "block 7 is gone");
+	destroy(coordinator);
+}
+
+Test(coordinator, a_thread_that_fails_without_a_message_is_named)
+{
+	weir_coordinator *coordinator = create(0, 0);
+	weir_error error;
+
+	start(coordinator, "quiet", fail_silently, NULL);
+	cr_expect_eq(join(coordinator, &error), WEIR_INTERNAL);
+	cr_expect_not_null(strstr(error.message, "quiet"));
+	cr_expect_not_null(strstr(error.message, "WEIR_INTERNAL"));
+	destroy(coordinator);
+}
+
+Test(coordinator, an_error_takes_precedence_over_stragglers)
+{
+	weir_coordinator *coordinator = create(0, 0);
+	struct weir_coordinator_join_options options = {.struct_size = sizeof(options), .grace_ns = 1};
+	struct job job = {.plain = 0};
+
+	start(coordinator, "stubborn", until_allowed, &job);
+	start(coordinator, "reader", fail_with_message, NULL);
+	cr_expect_eq(weir_coordinator_join(coordinator, &options, NULL), WEIR_DATA_LOSS);
+	weiri_store_release(&job.may_end, 1);
+	cr_expect_eq(join(coordinator, NULL), WEIR_DATA_LOSS);
+	destroy(coordinator);
+}
+
+Test(coordinator, an_error_after_the_join_goes_back_to_its_reporter)
+{
+	weir_coordinator *coordinator = create(0, 0);
+	weir_error late = error_with(WEIR_ABORTED, "late");
+	weir_error error;
+
+	cr_expect_eq(join(coordinator, NULL), WEIR_OK);
+	cr_expect_eq(weir_coordinator_request_stop(coordinator, &late), WEIR_ABORTED);
+	cr_expect_not(weir_coordinator_should_stop(coordinator));
+	cr_expect_eq(weir_coordinator_request_stop(coordinator, NULL), WEIR_OK);
+	cr_expect(weir_coordinator_should_stop(coordinator));
+	cr_expect_eq(weir_coordinator_request_stop(coordinator, &late), WEIR_ABORTED);
+	cr_assert_eq(weir_coordinator_clear_stop(coordinator, NULL), WEIR_OK);
+	cr_expect_eq(weir_coordinator_request_stop(coordinator, &late), WEIR_OK);
+	cr_expect_eq(join(coordinator, &error), WEIR_ABORTED);
+	cr_expect_str_eq(error.message, "late");
+	destroy(coordinator);
+}
+
+Test(coordinator, clear_stop_forgets_the_error_too)
+{
+	weir_coordinator *coordinator = create(0, 0);
+	weir_error first = error_with(WEIR_ABORTED, "first cycle");
+	weir_error second = error_with(WEIR_INTERNAL, "second cycle");
+	weir_error error;
+
+	cr_expect_eq(weir_coordinator_request_stop(coordinator, &first), WEIR_OK);
+	cr_expect_eq(join(coordinator, NULL), WEIR_ABORTED);
+	cr_assert_eq(weir_coordinator_clear_stop(coordinator, NULL), WEIR_OK);
+	cr_expect_not(weir_coordinator_should_stop(coordinator));
+	cr_expect_not(weir_coordinator_joined(coordinator));
+	cr_expect_not(weir_cancel_fired(weir_coordinator_cancel(coordinator)));
+	cr_expect_eq(weir_coordinator_status(coordinator, NULL), WEIR_OK);
+	cr_expect_eq(weir_coordinator_request_stop(coordinator, &second), WEIR_OK);
+	cr_expect_eq(join(coordinator, &error), WEIR_INTERNAL);
+	cr_expect_str_eq(error.message, "second cycle");
+	destroy(coordinator);
+}
+
+Test(coordinator, the_token_fires_with_the_reason)
+{
+	weir_coordinator *coordinator = create(0, 0);
+	weir_cancel *token = weir_cancel_retain(weir_coordinator_cancel(coordinator));
+	weir_error cause = error_with(WEIR_DATA_LOSS, "block 7 is gone");
+	weir_error error;
+
+	cr_expect_not(weir_cancel_fired(token));
+	cr_expect_eq(weir_coordinator_request_stop(coordinator, &cause), WEIR_OK);
+	cr_expect(weir_cancel_fired(token));
+	cr_expect_eq(weir_cancel_cause(token, &error), WEIR_CANCELLED);
+	cr_expect_not_null(strstr(error.message, "block 7 is gone"));
+	cr_expect_not_null(strstr(error.message, "WEIR_DATA_LOSS"));
+	destroy(coordinator);
+	cr_expect(weir_cancel_fired(token));
+	weir_cancel_release(token);
+}
+
+static void count_call(void *context)
+{
+	struct job *job = context;
+
+	(void)weiri_fetch_add_release(&job->calls, 1);
+}
+
+Test(coordinator, on_stop_runs_once_and_at_once_when_it_is_late)
+{
+	weir_coordinator *coordinator = create(0, 0);
+	struct job job = {.plain = 0};
+	weir_cancel_hook *early;
+	weir_cancel_hook *withdrawn;
+	weir_cancel_hook *late;
+
+	cr_assert_eq(weir_coordinator_on_stop(coordinator, count_call, &job, &early), WEIR_OK);
+	cr_assert_eq(weir_coordinator_on_stop(coordinator, count_call, &job, &withdrawn), WEIR_OK);
+	cr_expect_eq(weir_cancel_off(withdrawn), 1);
+	cr_expect_eq(weiri_load_acquire(&job.calls), 0);
+	cr_expect_eq(weir_coordinator_request_stop(coordinator, NULL), WEIR_OK);
+	cr_expect_eq(weiri_load_acquire(&job.calls), 1);
+	cr_expect_eq(weir_coordinator_request_stop(coordinator, NULL), WEIR_OK);
+	cr_assert_eq(weir_coordinator_on_stop(coordinator, count_call, &job, &late), WEIR_OK);
+	cr_expect_eq(weiri_load_acquire(&job.calls), 2);
+	cr_expect_eq(weir_cancel_off(early), 0);
+	cr_expect_eq(weir_cancel_off(late), 0);
+	destroy(coordinator);
+}
+
+struct rival {
+	weir_coordinator *coordinator;
+	pthread_barrier_t *gate;
+	weir_error error;
+	enum weir_status status;
+};
+
+static void *stop_with_error(void *argument)
+{
+	struct rival *self = argument;
+
+	(void)pthread_barrier_wait(self->gate);
+	self->status = weir_coordinator_request_stop(self->coordinator, &self->error);
+	return NULL;
+}
+
+Test(coordinator, of_many_errors_at_once_exactly_one_is_kept)
+{
+	enum { RIVALS = 4, ROUNDS = 200 };
+	weir_coordinator *coordinator = create(0, 0);
+	pthread_barrier_t gate;
+
+	cr_assert_eq(pthread_barrier_init(&gate, NULL, RIVALS), 0);
+	for (int round = 0; round < ROUNDS; round++) {
+		struct rival rivals[RIVALS];
+		pthread_t threads[RIVALS];
+		struct job job = {.plain = 0};
+		weir_cancel_hook *hook;
+		weir_error error;
+		int number = -1;
+
+		cr_assert_eq(weir_coordinator_on_stop(coordinator, count_call, &job, &hook), WEIR_OK);
+		for (int i = 0; i < RIVALS; i++) {
+			rivals[i] = (struct rival){coordinator, &gate, {WEIR_ABORTED, ""}, WEIR_OK};
+			(void)snprintf(rivals[i].error.message, sizeof(rivals[i].error.message), "%d", i);
+			cr_assert_eq(pthread_create(&threads[i], NULL, stop_with_error, &rivals[i]), 0);
+		}
+		cr_assert_eq(weir_coordinator_wait_for_stop(coordinator, weir_deadline_in(long_ns)), WEIR_OK);
+		for (int i = 0; i < RIVALS; i++) {
+			cr_assert_eq(pthread_join(threads[i], NULL), 0);
+			cr_expect_eq(rivals[i].status, WEIR_OK);
+		}
+		cr_expect_eq(join(coordinator, &error), WEIR_ABORTED);
+		cr_expect_eq(sscanf(error.message, "%d", &number), 1);
+		cr_expect(number >= 0 && number < RIVALS);
+		cr_expect_eq(weiri_load_acquire(&job.calls), 1);
+		(void)weir_cancel_off(hook);
+		cr_assert_eq(weir_coordinator_clear_stop(coordinator, NULL), WEIR_OK);
+	}
+	cr_assert_eq(pthread_barrier_destroy(&gate), 0);
+	destroy(coordinator);
+}
+
+/* An error is either in what join returned, or was handed back to its reporter: never lost. */
+Test(coordinator, an_error_beside_the_join_is_not_lost)
+{
+	enum { ROUNDS = 500 };
+	weir_coordinator *coordinator = create(0, 0);
+	pthread_barrier_t gate;
+
+	cr_assert_eq(pthread_barrier_init(&gate, NULL, 2), 0);
+	for (int round = 0; round < ROUNDS; round++) {
+		struct rival rival = {coordinator, &gate, {WEIR_ABORTED, "beside"}, WEIR_OK};
+		enum weir_status joined;
+		pthread_t thread;
+
+		cr_assert_eq(pthread_create(&thread, NULL, stop_with_error, &rival), 0);
+		(void)pthread_barrier_wait(&gate);
+		joined = join(coordinator, NULL);
+		cr_assert_eq(pthread_join(thread, NULL), 0);
+		cr_assert((joined == WEIR_ABORTED) != (rival.status == WEIR_ABORTED));
+		cr_assert_eq(weir_coordinator_clear_stop(coordinator, NULL), WEIR_OK);
+	}
+	cr_assert_eq(pthread_barrier_destroy(&gate), 0);
+	destroy(coordinator);
+}
+
+static enum weir_status stop_at_third_call(weir_coordinator *coordinator, void *context, weir_error *error)
+{
+	struct job *job = context;
+
+	(void)error;
+	if (++job->plain == 3)
+		(void)weir_coordinator_request_stop(coordinator, NULL);
+	return WEIR_OK;
+}
+
+Test(coordinator, a_loop_runs_until_it_requests_the_stop)
+{
+	weir_coordinator *coordinator = create(0, 0);
+	struct job job = {.plain = 0};
+
+	cr_assert_eq(weir_coordinator_start_loop(coordinator, "loop", 0, stop_at_third_call, &job, NULL), WEIR_OK);
+	cr_expect_eq(join(coordinator, NULL), WEIR_OK);
+	cr_expect_eq(job.plain, 3);
+	destroy(coordinator);
+}
+
+Test(coordinator, a_loop_with_an_interval_keeps_to_it)
+{
+	weir_coordinator *coordinator = create(0, 0);
+	struct job job = {.plain = 0};
+	uint64_t before = weir_now_ns();
+
+	/* Calls at 0, 2 and 4 ms. */
+	cr_assert_eq(weir_coordinator_start_loop(coordinator, "loop", 2 * ms, stop_at_third_call, &job, NULL), WEIR_OK);
+	cr_expect_eq(join(coordinator, NULL), WEIR_OK);
+	cr_expect_geq(weir_now_ns() - before, 4 * ms);
+	cr_expect_eq(job.plain, 3);
+	destroy(coordinator);
+}
+
+static enum weir_status call_and_count(weir_coordinator *coordinator, void *context, weir_error *error)
+{
+	(void)coordinator;
+	(void)error;
+	count_call(context);
+	return WEIR_OK;
+}
+
+Test(coordinator, a_stop_does_not_wait_for_the_interval_of_a_loop)
+{
+	weir_coordinator *coordinator = create(0, 0);
+	struct job job = {.plain = 0};
+
+	cr_assert_eq(weir_coordinator_start_loop(coordinator, "loop", 1000 * long_ns, call_and_count, &job, NULL), WEIR_OK);
+	cr_assert(reaches(&job.calls, 1));
+	cr_expect_eq(weir_coordinator_request_stop(coordinator, NULL), WEIR_OK);
+	cr_expect_eq(join(coordinator, NULL), WEIR_OK);
+	cr_expect_eq(weiri_load_acquire(&job.calls), 1);
+	destroy(coordinator);
+}
+
+Test(coordinator, a_loop_that_fails_stops_all)
+{
+	weir_coordinator *coordinator = create(0, 0);
+	struct job job = {.plain = 0};
+
+	start(coordinator, "other", until_stop, &job);
+	cr_assert_eq(weir_coordinator_start_loop(coordinator, "loop", 0, fail_with_message, NULL, NULL), WEIR_OK);
+	cr_expect_eq(join(coordinator, NULL), WEIR_DATA_LOSS);
+	destroy(coordinator);
+}
+
+static enum weir_status exit_the_thread(weir_coordinator *coordinator, void *context, weir_error *error)
+{
+	(void)coordinator;
+	(void)context;
+	(void)error;
+	pthread_exit(NULL);
+}
+
+Test(coordinator, a_thread_that_calls_pthread_exit_has_ended)
+{
+	weir_coordinator *coordinator = create(0, 0);
+
+	start(coordinator, NULL, exit_the_thread, NULL);
+	cr_expect_eq(join(coordinator, NULL), WEIR_OK);
+	destroy(coordinator);
+}
+
+Test(coordinator, many_short_threads_do_not_add_up)
+{
+	struct failing_allocator memory = {.fail_at = 0};
+	weir_allocator allocator = failing_allocator_hooks(&memory);
+	struct weir_coordinator_options options = {.struct_size = sizeof(options), .allocator = &allocator};
+	weir_coordinator *coordinator = NULL;
+	struct job jobs[100] = {{.plain = 0}};
+	int sum = 0;
+
+	cr_assert_eq(weir_coordinator_create(&options, &coordinator, NULL), WEIR_OK);
+	for (int i = 0; i < 100; i++) {
+		weir_coordinator_member *member = NULL;
+
+		start(coordinator, NULL, end_at_once, &jobs[i]);
+		cr_assert_eq(weir_coordinator_enter(coordinator, NULL, &member, NULL), WEIR_OK);
+		weir_coordinator_leave(member);
+		if (i % 10 == 9)
+			cr_expect_eq(join(coordinator, NULL), WEIR_OK);
+	}
+	for (int i = 0; i < 100; i++)
+		sum += jobs[i].plain;
+	cr_expect_eq(sum, 100);
+	cr_expect_lt(weiri_load_relaxed(&memory.outstanding), 30);
+	destroy(coordinator);
+	cr_expect_str_eq(failing_allocator_verdict(&memory), "balanced");
+}
+
+/* All calls that allocate and can say so. */
+static enum weir_status use_a_coordinator(const weir_allocator *allocator, void *context)
+{
+	struct weir_coordinator_options options = {.struct_size = sizeof(options), .allocator = allocator};
+	weir_coordinator *coordinator = NULL;
+	weir_coordinator_member *member = NULL;
+	enum weir_status status = weir_coordinator_create(&options, &coordinator, NULL);
+
+	if (status == WEIR_OK)
+		status = weir_coordinator_enter(coordinator, NULL, &member, NULL);
+	if (status == WEIR_OK)
+		status = weir_coordinator_start_thread(coordinator, NULL, end_at_once, context, NULL);
+	weir_coordinator_leave(member);
+	if (coordinator != NULL)
+		cr_expect_eq(join(coordinator, NULL), WEIR_OK);
+	if (status == WEIR_OK && weir_coordinator_request_stop(coordinator, NULL) == WEIR_OK)
+		status = weir_coordinator_clear_stop(coordinator, NULL);
+	destroy(coordinator);
+	return status;
+}
+
+Test(coordinator, calls_survive_every_allocation_failing)
+{
+	struct job job = {.plain = 0};
+
+	cr_expect_eq(fail_each_allocation(use_a_coordinator, &job), 5, "itself, two tokens, two members");
+}
+
+Test(coordinator, an_error_without_memory_keeps_its_code)
+{
+	struct failing_allocator memory = {.fail_count = SIZE_MAX};
+	weir_allocator allocator = failing_allocator_hooks(&memory);
+	struct weir_coordinator_options options = {.struct_size = sizeof(options), .allocator = &allocator};
+	weir_coordinator *coordinator = NULL;
+	weir_error cause = error_with(WEIR_DATA_LOSS, "block 7 is gone");
+	weir_error error;
+
+	cr_assert_eq(weir_coordinator_create(&options, &coordinator, NULL), WEIR_OK);
+	memory.fail_at = 1;
+	cr_expect_eq(weir_coordinator_request_stop(coordinator, &cause), WEIR_OK);
+	cr_expect_eq(join(coordinator, &error), WEIR_DATA_LOSS);
+	cr_expect_eq(error.code, WEIR_DATA_LOSS);
+	cr_expect_not_null(strstr(error.message, "WEIR_DATA_LOSS"));
+	destroy(coordinator);
+	cr_expect_str_eq(failing_allocator_verdict(&memory), "balanced");
+}
+
+/* Joiners, requesters, guests and started threads at once; names are listed while members come and go. */
+static void *come_and_go(void *argument)
+{
+	weir_coordinator *coordinator = argument;
+	char name[16];
+
+	for (int i = 0; !weir_coordinator_should_stop(coordinator); i++) {
+		weir_coordinator_member *member;
+
+		(void)snprintf(name, sizeof(name), "guest %d", i % 1000);
+		if (weir_coordinator_enter(coordinator, name, &member, NULL) == WEIR_OK)
+			weir_coordinator_leave(member);
+	}
+	return NULL;
+}
+
+Test(coordinator, stragglers_are_listed_while_members_come_and_go)
+{
+	enum { GUESTS = 3 };
+	struct weir_coordinator_join_options now = {.struct_size = sizeof(now), .deadline_ns = 1};
+	weir_coordinator *coordinator = create(0, 0);
+	weir_coordinator_member *constant = NULL;
+	pthread_t threads[GUESTS];
+	weir_error error;
+
+	cr_assert_eq(weir_coordinator_enter(coordinator, "constant", &constant, NULL), WEIR_OK);
+	for (int i = 0; i < GUESTS; i++)
+		cr_assert_eq(pthread_create(&threads[i], NULL, come_and_go, coordinator), 0);
+	for (int i = 0; i < 2000; i++) {
+		cr_assert_eq(weir_coordinator_join(coordinator, &now, &error), WEIR_DEADLINE_EXCEEDED);
+		cr_assert_not_null(strstr(error.message, "constant"), "%s", error.message);
+	}
+	cr_expect_eq(weir_coordinator_request_stop(coordinator, NULL), WEIR_OK);
+	for (int i = 0; i < GUESTS; i++)
+		cr_assert_eq(pthread_join(threads[i], NULL), 0);
+	weir_coordinator_leave(constant);
+	cr_expect_eq(join(coordinator, NULL), WEIR_OK);
+	destroy(coordinator);
+}

@@ -1,0 +1,726 @@
+/*
+ * test_queue_runner.c - loops around steps: how they end, who closes the queue, and where errors go.
+ */
+#include <criterion/criterion.h>
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <weir/queue_runner.h>
+#include <weir/reclaim.h>
+#include <weir/time.h>
+
+#include "base/atomic.h"
+#include "failing_allocator.h"
+
+static const uint64_t long_ns = 30000000000u;
+
+static int reaches(_Atomic(int) *counter, int value)
+{
+	uint64_t deadline = weir_deadline_in(long_ns);
+
+	while (weiri_load_acquire(counter) != value) {
+		if (weir_now_ns() > deadline)
+			return 0;
+		(void)sched_yield();
+	}
+	return 1;
+}
+
+static weir_error error_with(enum weir_status code, const char *message)
+{
+	weir_error error = {code, ""};
+
+	(void)snprintf(error.message, sizeof(error.message), "%s", message);
+	return error;
+}
+
+/* A source of numbers: WEIR_OK `limit` times, then `then`. */
+struct source {
+	_Atomic(int) calls;
+	int limit;
+	enum weir_status then;
+	const char *message;
+};
+
+static enum weir_status count_to_limit(void *context, weir_cancel *cancel, weir_error *error)
+{
+	struct source *source = context;
+
+	(void)cancel;
+	if (weiri_fetch_add_relaxed(&source->calls, 1) < source->limit)
+		return WEIR_OK;
+	(void)weiri_fetch_sub_relaxed(&source->calls, 1);
+	if (source->message != NULL)
+		*error = error_with(source->then, source->message);
+	return source->then;
+}
+
+/* What became of the queue. */
+struct ends {
+	_Atomic(int) closed;
+	_Atomic(int) cancelled;
+	weir_error cause;
+	_Atomic(int) hold; /* 1: cancel waits for 0 */
+	_Atomic(int) held;
+};
+
+static void note_close(void *queue, const weir_error *cause)
+{
+	struct ends *ends = queue;
+
+	if (cause != NULL)
+		ends->cause = *cause;
+	(void)weiri_fetch_add_release(&ends->closed, 1);
+}
+
+static void note_cancel(void *queue, const weir_error *cause)
+{
+	struct ends *ends = queue;
+
+	if (cause != NULL)
+		ends->cause = *cause;
+	weiri_store_release(&ends->held, 1);
+	(void)reaches(&ends->hold, 0);
+	(void)weiri_fetch_add_release(&ends->cancelled, 1);
+}
+
+static weir_queue_runner *create(const struct weir_queue_runner_step *steps, size_t count, size_t threads,
+                                 struct ends *ends)
+{
+	struct weir_queue_runner_options options = {.struct_size = sizeof(options),
+	                                            .steps = steps,
+	                                            .step_count = count,
+	                                            .threads_per_step = threads,
+	                                            .close = note_close,
+	                                            .cancel = note_cancel,
+	                                            .queue = ends,
+	                                            .name = "test"};
+	weir_queue_runner *runner = NULL;
+	weir_error error = {WEIR_OK, ""};
+
+	cr_assert_eq(weir_queue_runner_create(&options, &runner, &error), WEIR_OK, "%s", error.message);
+	return runner;
+}
+
+static void start(weir_queue_runner *runner, weir_coordinator *coordinator)
+{
+	weir_error error = {WEIR_OK, ""};
+
+	cr_assert_eq(weir_queue_runner_start(runner, coordinator, &error), WEIR_OK, "%s", error.message);
+}
+
+static void end(weir_queue_runner *runner)
+{
+	cr_assert_eq(weir_queue_runner_join(runner, weir_deadline_in(long_ns)), WEIR_OK);
+	cr_expect_eq(weir_queue_runner_running(runner), 0);
+	cr_assert_eq(weir_queue_runner_destroy(runner, NULL), WEIR_OK);
+}
+
+static weir_coordinator *create_coordinator(void)
+{
+	weir_coordinator *coordinator = NULL;
+
+	cr_assert_eq(weir_coordinator_create(NULL, &coordinator, NULL), WEIR_OK);
+	return coordinator;
+}
+
+static enum weir_status join_coordinator(weir_coordinator *coordinator, weir_error *error)
+{
+	struct weir_coordinator_join_options options = {.struct_size = sizeof(options),
+	                                                .deadline_ns = weir_deadline_in(long_ns)};
+
+	return weir_coordinator_join(coordinator, &options, error);
+}
+
+Test(queue_runner, create_refuses_bad_options)
+{
+	struct source source = {.limit = 0};
+	struct weir_queue_runner_step step = {count_to_limit, &source, NULL};
+	struct weir_queue_runner_step none = {NULL, NULL, NULL};
+	struct weir_queue_runner_options options = {.struct_size = sizeof(options), .steps = &step, .step_count = 1};
+	weir_queue_runner *runner = NULL;
+
+	cr_expect_eq(weir_queue_runner_create(NULL, &runner, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_queue_runner_create(&options, NULL, NULL), WEIR_INVALID_ARGUMENT);
+	options.struct_size = sizeof(options) + 1;
+	cr_expect_eq(weir_queue_runner_create(&options, &runner, NULL), WEIR_INVALID_ARGUMENT);
+	options.struct_size = sizeof(options);
+	options.flags = 4;
+	cr_expect_eq(weir_queue_runner_create(&options, &runner, NULL), WEIR_INVALID_ARGUMENT);
+	options.flags = 0;
+	options.step_count = 0;
+	cr_expect_eq(weir_queue_runner_create(&options, &runner, NULL), WEIR_INVALID_ARGUMENT);
+	options.step_count = 1;
+	options.threads_per_step = WEIR_QUEUE_RUNNER_MAX_THREADS + 1;
+	cr_expect_eq(weir_queue_runner_create(&options, &runner, NULL), WEIR_INVALID_ARGUMENT);
+	options.threads_per_step = 1;
+	options.steps = &none;
+	cr_expect_eq(weir_queue_runner_create(&options, &runner, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_null(runner);
+}
+
+Test(queue_runner, null_is_refused_or_harmless)
+{
+	cr_expect_eq(weir_queue_runner_start(NULL, NULL, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_queue_runner_request_stop(NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_queue_runner_join(NULL, 0), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_queue_runner_running(NULL), 0);
+	cr_expect_eq(weir_queue_runner_error_count(NULL), 0);
+	cr_expect_eq(weir_queue_runner_error(NULL, 0, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_queue_runner_destroy(NULL, NULL), WEIR_OK);
+}
+
+Test(queue_runner, a_step_runs_until_the_end_of_its_input)
+{
+	struct source source = {.limit = 3, .then = WEIR_OUT_OF_RANGE, .message = "no more numbers"};
+	struct weir_queue_runner_step step = {count_to_limit, &source, "count"};
+	struct ends ends = {.closed = 0};
+	weir_queue_runner *runner = create(&step, 1, 0, &ends);
+
+	start(runner, NULL);
+	cr_assert_eq(weir_queue_runner_join(runner, weir_deadline_in(long_ns)), WEIR_OK);
+	cr_expect_eq(weiri_load_relaxed(&source.calls), 3);
+	cr_expect_eq(weir_queue_runner_error_count(runner), 0);
+	cr_expect_eq(weir_queue_runner_error(runner, 0, NULL), WEIR_NOT_FOUND);
+	cr_expect_eq(weiri_load_acquire(&ends.closed), 1);
+	cr_expect_eq(weiri_load_acquire(&ends.cancelled), 0);
+	cr_expect_eq(ends.cause.code, WEIR_OUT_OF_RANGE);
+	cr_expect_str_eq(ends.cause.message, "no more numbers");
+	end(runner);
+}
+
+Test(queue_runner, two_steps_run_to_their_own_ends_and_the_last_closes)
+{
+	struct source sources[2] = {{.limit = 3, .then = WEIR_OUT_OF_RANGE}, {.limit = 30, .then = WEIR_OUT_OF_RANGE}};
+	struct weir_queue_runner_step steps[2] = {{count_to_limit, &sources[0], NULL}, {count_to_limit, &sources[1], NULL}};
+	struct ends ends = {.closed = 0};
+	weir_queue_runner *runner = create(steps, 2, 1, &ends);
+
+	start(runner, NULL);
+	cr_assert_eq(weir_queue_runner_join(runner, weir_deadline_in(long_ns)), WEIR_OK);
+	cr_expect_eq(weiri_load_relaxed(&sources[0].calls), 3);
+	cr_expect_eq(weiri_load_relaxed(&sources[1].calls), 30);
+	cr_expect_eq(weiri_load_acquire(&ends.closed), 1);
+	end(runner);
+}
+
+Test(queue_runner, errors_without_a_coordinator_are_kept_and_close_the_queue)
+{
+	struct source sources[2] = {{.then = WEIR_DATA_LOSS, .message = "block 7 is gone"}, {.then = WEIR_INTERNAL}};
+	struct weir_queue_runner_step steps[2] = {{count_to_limit, &sources[0], "a"}, {count_to_limit, &sources[1], "b"}};
+	struct ends ends = {.closed = 0};
+	weir_queue_runner *runner = create(steps, 2, 1, &ends);
+	weir_error error;
+
+	start(runner, NULL);
+	cr_assert_eq(weir_queue_runner_join(runner, weir_deadline_in(long_ns)), WEIR_OK);
+	cr_expect_eq(weir_queue_runner_error_count(runner), 2);
+	cr_expect_eq(weir_queue_runner_error(runner, 0, &error), WEIR_DATA_LOSS);
+	cr_expect_str_eq(error.message, "block 7 is gone");
+	cr_expect_eq(weir_queue_runner_error(runner, 1, &error), WEIR_INTERNAL);
+	cr_expect_not_null(strstr(error.message, "\"b\""), "%s", error.message);
+	cr_expect_eq(weir_queue_runner_error(runner, 2, &error), WEIR_NOT_FOUND);
+	cr_expect_eq(weiri_load_acquire(&ends.closed), 1);
+	cr_expect_eq(ends.cause.code, WEIR_DATA_LOSS);
+	end(runner);
+}
+
+Test(queue_runner, one_bad_step_spoils_no_other_and_a_new_start_forgets_it)
+{
+	struct source sources[2] = {{.limit = 5, .then = WEIR_OUT_OF_RANGE}, {.then = WEIR_INTERNAL}};
+	struct weir_queue_runner_step steps[2] = {{count_to_limit, &sources[0], NULL}, {count_to_limit, &sources[1], NULL}};
+	struct ends ends = {.closed = 0};
+	weir_queue_runner *runner = create(steps, 2, 1, &ends);
+
+	start(runner, NULL);
+	cr_assert_eq(weir_queue_runner_join(runner, weir_deadline_in(long_ns)), WEIR_OK);
+	cr_expect_eq(weiri_load_relaxed(&sources[0].calls), 5);
+	cr_expect_eq(weir_queue_runner_error_count(runner), 1);
+	sources[1].then = WEIR_OUT_OF_RANGE;
+	start(runner, NULL);
+	cr_assert_eq(weir_queue_runner_join(runner, weir_deadline_in(long_ns)), WEIR_OK);
+	cr_expect_eq(weir_queue_runner_error_count(runner), 0);
+	cr_expect_eq(weiri_load_acquire(&ends.closed), 2);
+	end(runner);
+}
+
+Test(queue_runner, many_threads_on_one_step_close_once)
+{
+	enum { ROUNDS = 100 };
+	struct source source = {.then = WEIR_OUT_OF_RANGE};
+	struct weir_queue_runner_step step = {count_to_limit, &source, NULL};
+	struct ends ends = {.closed = 0};
+	weir_queue_runner *runner = create(&step, 1, 4, &ends);
+
+	for (int round = 1; round <= ROUNDS; round++) {
+		source.limit = round * 20;
+		start(runner, NULL);
+		cr_assert_eq(weir_queue_runner_join(runner, weir_deadline_in(long_ns)), WEIR_OK);
+		cr_assert_eq(weiri_load_acquire(&ends.closed), round);
+		cr_assert_eq(weiri_load_relaxed(&source.calls), round * 20);
+	}
+	end(runner);
+}
+
+Test(queue_runner, nothing_runs_when_the_stop_came_before_the_start)
+{
+	struct source source = {.limit = 3, .then = WEIR_OUT_OF_RANGE};
+	struct weir_queue_runner_step step = {count_to_limit, &source, NULL};
+	struct ends ends = {.closed = 0};
+	weir_queue_runner *runner = create(&step, 1, 2, &ends);
+	weir_coordinator *coordinator = create_coordinator();
+
+	cr_assert_eq(weir_coordinator_request_stop(coordinator, NULL), WEIR_OK);
+	start(runner, coordinator);
+	cr_expect_eq(weiri_load_acquire(&ends.cancelled), 1);
+	cr_expect_eq(join_coordinator(coordinator, NULL), WEIR_OK);
+	cr_expect_eq(weiri_load_relaxed(&source.calls), 0);
+	cr_expect_eq(weiri_load_acquire(&ends.closed), 0);
+	end(runner);
+	cr_assert_eq(weir_coordinator_destroy(coordinator, NULL), WEIR_OK);
+}
+
+static enum weir_status wait_for_cancel(void *context, weir_cancel *cancel, weir_error *error)
+{
+	_Atomic(int) *waiting = context;
+
+	(void)weiri_fetch_add_release(waiting, 1);
+	while (!weir_cancel_fired(cancel))
+		(void)sched_yield();
+	return weir_cancel_cause(cancel, error);
+}
+
+Test(queue_runner, an_error_goes_to_the_coordinator_and_stops_the_others)
+{
+	_Atomic(int) waiting = 0;
+	struct source source = {.limit = 3, .then = WEIR_DATA_LOSS, .message = "block 7 is gone"};
+	struct weir_queue_runner_step steps[2] = {{count_to_limit, &source, NULL}, {wait_for_cancel, &waiting, NULL}};
+	struct ends ends = {.closed = 0};
+	weir_queue_runner *runner = create(steps, 2, 1, &ends);
+	weir_coordinator *coordinator = create_coordinator();
+	weir_error error;
+
+	start(runner, coordinator);
+	cr_expect_eq(join_coordinator(coordinator, &error), WEIR_DATA_LOSS);
+	cr_expect_str_eq(error.message, "block 7 is gone");
+	cr_expect_eq(weir_queue_runner_error_count(runner), 0);
+	cr_expect_eq(weiri_load_acquire(&ends.cancelled), 1);
+	cr_expect_eq(weiri_load_acquire(&ends.closed), 0);
+	cr_expect_eq(ends.cause.code, WEIR_DATA_LOSS);
+	end(runner);
+	cr_assert_eq(weir_coordinator_destroy(coordinator, NULL), WEIR_OK);
+}
+
+Test(queue_runner, join_of_the_coordinator_ends_with_the_input)
+{
+	struct source source = {.limit = 3, .then = WEIR_OUT_OF_RANGE};
+	struct weir_queue_runner_step step = {count_to_limit, &source, NULL};
+	struct ends ends = {.closed = 0};
+	weir_queue_runner *runner = create(&step, 1, 2, &ends);
+	weir_coordinator *coordinator = create_coordinator();
+
+	start(runner, coordinator);
+	cr_expect_eq(join_coordinator(coordinator, NULL), WEIR_OK);
+	cr_expect_not(weir_coordinator_should_stop(coordinator));
+	cr_expect_eq(weiri_load_acquire(&ends.closed), 1);
+	/* As the runner still exists, a later stop cancels what nobody drains any more. */
+	cr_expect_eq(weir_coordinator_request_stop(coordinator, NULL), WEIR_OK);
+	cr_expect_eq(weiri_load_acquire(&ends.cancelled), 1);
+	end(runner);
+	cr_assert_eq(weir_coordinator_destroy(coordinator, NULL), WEIR_OK);
+}
+
+Test(queue_runner, an_error_after_the_coordinator_was_joined_is_kept)
+{
+	struct source source = {.limit = 0, .then = WEIR_DATA_LOSS};
+	struct weir_queue_runner_step step = {count_to_limit, &source, NULL};
+	struct ends ends = {.closed = 0};
+	weir_queue_runner *runner = create(&step, 1, 1, &ends);
+	weir_coordinator *coordinator = create_coordinator();
+
+	cr_expect_eq(join_coordinator(coordinator, NULL), WEIR_OK);
+	start(runner, coordinator);
+	cr_assert_eq(weir_queue_runner_join(runner, weir_deadline_in(long_ns)), WEIR_OK);
+	cr_expect_eq(weir_queue_runner_error_count(runner), 1);
+	cr_expect_eq(weiri_load_acquire(&ends.closed), 1);
+	end(runner);
+	cr_assert_eq(join_coordinator(coordinator, NULL), WEIR_OK);
+	cr_assert_eq(weir_coordinator_destroy(coordinator, NULL), WEIR_OK);
+}
+
+Test(queue_runner, a_second_start_waits_for_the_end_of_the_first)
+{
+	_Atomic(int) waiting = 0;
+	struct weir_queue_runner_step step = {wait_for_cancel, &waiting, NULL};
+	struct ends ends = {.closed = 0};
+	weir_queue_runner *runner = create(&step, 1, 2, &ends);
+	weir_error error;
+
+	cr_expect_eq(weir_queue_runner_request_stop(runner), WEIR_FAILED_PRECONDITION);
+	for (int round = 1; round <= 50; round++) {
+		start(runner, NULL);
+		cr_assert(reaches(&waiting, 2 * round));
+		cr_assert_eq(weir_queue_runner_start(runner, NULL, &error), WEIR_FAILED_PRECONDITION);
+		cr_assert_eq(weir_queue_runner_destroy(runner, &error), WEIR_FAILED_PRECONDITION);
+		cr_assert_eq(weir_queue_runner_join(runner, 0), WEIR_DEADLINE_EXCEEDED);
+		cr_assert_eq(weir_queue_runner_running(runner), 2);
+		cr_assert_eq(weir_queue_runner_request_stop(runner), WEIR_OK);
+		cr_assert_eq(weir_queue_runner_join(runner, weir_deadline_in(long_ns)), WEIR_OK);
+		cr_assert_eq(weiri_load_acquire(&ends.cancelled), round);
+	}
+	cr_expect_eq(weiri_load_acquire(&ends.closed), 0);
+	cr_expect_eq(weir_queue_runner_error_count(runner), 0);
+	end(runner);
+}
+
+Test(queue_runner, cancelled_without_a_stop_is_a_clean_end)
+{
+	struct source source = {.limit = 1, .then = WEIR_CANCELLED};
+	struct weir_queue_runner_step step = {count_to_limit, &source, NULL};
+	struct ends ends = {.closed = 0};
+	weir_queue_runner *runner = create(&step, 1, 1, &ends);
+	weir_coordinator *coordinator = create_coordinator();
+
+	start(runner, coordinator);
+	cr_expect_eq(join_coordinator(coordinator, NULL), WEIR_OK);
+	cr_expect_not(weir_coordinator_should_stop(coordinator));
+	cr_expect_eq(weiri_load_acquire(&ends.closed), 1);
+	end(runner);
+	cr_assert_eq(weir_coordinator_destroy(coordinator, NULL), WEIR_OK);
+}
+
+Test(queue_runner, cancelled_is_an_error_when_asked_for_and_end_codes_can_be_chosen)
+{
+	struct source sources[2] = {{.then = WEIR_CANCELLED}, {.then = WEIR_NOT_FOUND}};
+	struct weir_queue_runner_step steps[2] = {{count_to_limit, &sources[0], NULL}, {count_to_limit, &sources[1], NULL}};
+	struct weir_queue_runner_options options = {.struct_size = sizeof(options),
+	                                            .flags = WEIR_QUEUE_RUNNER_CANCELLED_IS_ERROR,
+	                                            .steps = steps,
+	                                            .step_count = 2,
+	                                            .end_codes = WEIR_COORDINATOR_CLEAN(WEIR_NOT_FOUND)};
+	weir_queue_runner *runner = NULL;
+
+	cr_assert_eq(weir_queue_runner_create(&options, &runner, NULL), WEIR_OK);
+	start(runner, NULL);
+	cr_assert_eq(weir_queue_runner_join(runner, weir_deadline_in(long_ns)), WEIR_OK);
+	cr_expect_eq(weir_queue_runner_error_count(runner), 1);
+	cr_expect_eq(weir_queue_runner_error(runner, 0, NULL), WEIR_CANCELLED);
+	end(runner);
+}
+
+static enum weir_status exit_the_thread(void *context, weir_cancel *cancel, weir_error *error)
+{
+	(void)context;
+	(void)cancel;
+	(void)error;
+	pthread_exit(NULL);
+}
+
+Test(queue_runner, a_step_that_calls_pthread_exit_is_an_error)
+{
+	struct weir_queue_runner_step step = {exit_the_thread, NULL, NULL};
+	struct ends ends = {.closed = 0};
+	weir_queue_runner *runner = create(&step, 1, 2, &ends);
+
+	start(runner, NULL);
+	cr_assert_eq(weir_queue_runner_join(runner, weir_deadline_in(long_ns)), WEIR_OK);
+	cr_expect_eq(weir_queue_runner_error_count(runner), 2);
+	cr_expect_eq(weir_queue_runner_error(runner, 0, NULL), WEIR_INTERNAL);
+	end(runner);
+}
+
+static void *request_stop(void *coordinator)
+{
+	(void)weir_coordinator_request_stop(coordinator, NULL);
+	return NULL;
+}
+
+static void *destroy_runner(void *runner)
+{
+	(void)weir_queue_runner_destroy(runner, NULL);
+	return NULL;
+}
+
+Test(queue_runner, destroy_waits_for_a_cancel_that_is_under_way)
+{
+	struct source source = {.limit = 0, .then = WEIR_OUT_OF_RANGE};
+	struct weir_queue_runner_step step = {count_to_limit, &source, NULL};
+	struct ends ends = {.hold = 1};
+	weir_queue_runner *runner = create(&step, 1, 1, &ends);
+	weir_coordinator *coordinator = create_coordinator();
+	pthread_t stopper;
+	pthread_t destroyer;
+
+	start(runner, coordinator);
+	cr_assert_eq(weir_queue_runner_join(runner, weir_deadline_in(long_ns)), WEIR_OK);
+	cr_assert_eq(pthread_create(&stopper, NULL, request_stop, coordinator), 0);
+	cr_assert(reaches(&ends.held, 1));
+	cr_assert_eq(pthread_create(&destroyer, NULL, destroy_runner, runner), 0);
+	weiri_store_release(&ends.hold, 0);
+	cr_assert_eq(pthread_join(destroyer, NULL), 0);
+	cr_expect_eq(weiri_load_acquire(&ends.cancelled), 1, "destroy returned before cancel did");
+	cr_assert_eq(pthread_join(stopper, NULL), 0);
+	cr_expect_eq(join_coordinator(coordinator, NULL), WEIR_OK);
+	cr_assert_eq(weir_coordinator_destroy(coordinator, NULL), WEIR_OK);
+}
+
+Test(queue_runner, a_stop_beside_the_end_of_input_ends_every_run)
+{
+	enum { ROUNDS = 200 };
+	struct source source = {.then = WEIR_OUT_OF_RANGE};
+	struct weir_queue_runner_step step = {count_to_limit, &source, NULL};
+	struct ends ends = {.closed = 0};
+	weir_queue_runner *runner = create(&step, 1, 2, &ends);
+	weir_coordinator *coordinator = create_coordinator();
+
+	for (int round = 1; round <= ROUNDS; round++) {
+		int done = weiri_load_relaxed(&source.calls);
+
+		source.limit = done + 10;
+		start(runner, coordinator);
+		if (round % 2 == 0) {
+			while (weiri_load_relaxed(&source.calls) < done + 5)
+				(void)sched_yield();
+		}
+		cr_assert_eq(weir_coordinator_request_stop(coordinator, NULL), WEIR_OK);
+		cr_assert_eq(join_coordinator(coordinator, NULL), WEIR_OK);
+		cr_assert_eq(weir_queue_runner_running(runner), 0);
+		cr_assert_eq(weiri_load_acquire(&ends.cancelled), round);
+		cr_assert_eq(weir_coordinator_clear_stop(coordinator, NULL), WEIR_OK);
+	}
+	cr_expect_leq(weiri_load_acquire(&ends.closed), ROUNDS);
+	end(runner);
+	cr_assert_eq(weir_coordinator_destroy(coordinator, NULL), WEIR_OK);
+}
+
+Test(queue_runner, a_start_that_lacks_memory_calls_no_step)
+{
+	enum { THREADS = 3 };
+	struct source source = {.limit = 1000, .then = WEIR_OUT_OF_RANGE};
+	struct weir_queue_runner_step step = {count_to_limit, &source, NULL};
+	struct ends ends = {.closed = 0};
+	weir_queue_runner *runner = create(&step, 1, THREADS, &ends);
+	size_t allocations = 0;
+
+	for (size_t at = 1;; at++) {
+		struct failing_allocator memory = {.fail_at = 0};
+		weir_allocator allocator = failing_allocator_hooks(&memory);
+		struct weir_coordinator_options options = {.struct_size = sizeof(options), .allocator = &allocator};
+		weir_coordinator *coordinator = NULL;
+		enum weir_status status;
+
+		cr_assert_eq(weir_coordinator_create(&options, &coordinator, NULL), WEIR_OK);
+		memory.fail_at = weiri_load_relaxed(&memory.asked) + at;
+		status = weir_queue_runner_start(runner, coordinator, NULL);
+		cr_assert_eq(weir_queue_runner_join(runner, weir_deadline_in(long_ns)), WEIR_OK);
+		cr_assert_eq(weiri_load_relaxed(&source.calls), status == WEIR_OK ? 1000 : 0);
+		cr_assert_eq(weiri_load_acquire(&ends.closed), status == WEIR_OK ? 1 : 0);
+		cr_assert_eq(join_coordinator(coordinator, NULL), WEIR_OK);
+		if (status == WEIR_OK) {
+			/* The hook is the runner's until it is destroyed. */
+			end(runner);
+			runner = NULL;
+		}
+		cr_assert_eq(weir_coordinator_destroy(coordinator, NULL), WEIR_OK);
+		/* Hooks that were registered are freed when nobody can see them any more. */
+		cr_assert_eq(weir_reclaim_flush(weir_deadline_in(long_ns)), WEIR_OK);
+		cr_assert_str_eq(failing_allocator_verdict(&memory), "balanced");
+		if (status == WEIR_OK) {
+			allocations = at;
+			break;
+		}
+		cr_assert_eq(status, WEIR_RESOURCE_EXHAUSTED);
+		cr_assert_lt(at, 50);
+	}
+	cr_expect_gt(allocations, THREADS);
+}
+
+static enum weir_status make_a_runner(const weir_allocator *allocator, void *context)
+{
+	struct weir_queue_runner_step step = {count_to_limit, context, NULL};
+	struct weir_queue_runner_options options = {
+		.struct_size = sizeof(options), .steps = &step, .step_count = 1, .allocator = allocator};
+	weir_queue_runner *runner = NULL;
+	enum weir_status status = weir_queue_runner_create(&options, &runner, NULL);
+
+	cr_assert_eq(weir_queue_runner_destroy(runner, NULL), WEIR_OK);
+	return status;
+}
+
+Test(queue_runner, create_survives_every_allocation_failing)
+{
+	cr_expect_eq(fail_each_allocation(make_a_runner, NULL), 4, "itself, its threads, a coordinator and its token");
+}
+
+/* ---- with real queues ---- */
+
+static weir_queue *create_queue(const char *name, size_t capacity)
+{
+	struct weir_queue_options options = {.struct_size = sizeof(options), .capacity = capacity, .name = name};
+	weir_queue *queue = NULL;
+
+	cr_assert_eq(weir_queue_create(&options, &queue, NULL), WEIR_OK);
+	return queue;
+}
+
+struct pipe {
+	weir_queue *from;
+	weir_queue *to;
+};
+
+/* As a step of a pipeline does: take, work, put. */
+static enum weir_status move_one(void *context, weir_cancel *cancel, weir_error *error)
+{
+	struct pipe *pipe = context;
+	void *item;
+	enum weir_status status = weir_queue_dequeue(pipe->from, &item, WEIR_NO_DEADLINE, cancel, error);
+
+	return status == WEIR_OK ? weir_queue_enqueue(pipe->to, item, WEIR_NO_DEADLINE, cancel, error) : status;
+}
+
+static weir_queue_runner *create_mover(struct pipe *pipe, size_t threads)
+{
+	struct weir_queue_runner_step step = {move_one, pipe, "move"};
+	struct weir_queue_runner_options options = {
+		.struct_size = sizeof(options), .steps = &step, .step_count = 1, .threads_per_step = threads};
+	weir_queue_runner *runner = NULL;
+
+	weir_queue_runner_bind(&options, pipe->to);
+	cr_expect_str_eq(options.name, weir_queue_name(pipe->to));
+	cr_assert_eq(weir_queue_runner_create(&options, &runner, NULL), WEIR_OK);
+	return runner;
+}
+
+static int items[1000];
+
+Test(queue_runner, a_closed_source_is_drained_and_closes_the_next_queue)
+{
+	struct pipe pipe = {create_queue("q0", 10), create_queue("q1", 10)};
+	weir_queue_runner *runner = create_mover(&pipe, 1);
+	uint64_t deadline = weir_deadline_in(long_ns);
+	weir_error error;
+	void *item;
+
+	start(runner, NULL);
+	for (int i = 0; i < 2; i++)
+		cr_assert_eq(weir_queue_enqueue(pipe.from, &items[i], deadline, NULL, NULL), WEIR_OK);
+	cr_assert_eq(weir_queue_close(pipe.from, WEIR_CLOSE_DRAIN, NULL), WEIR_OK);
+	for (int i = 0; i < 2; i++) {
+		cr_assert_eq(weir_queue_dequeue(pipe.to, &item, deadline, NULL, NULL), WEIR_OK);
+		cr_expect_eq(item, &items[i]);
+	}
+	cr_expect_eq(weir_queue_dequeue(pipe.to, &item, deadline, NULL, &error), WEIR_OUT_OF_RANGE);
+	cr_assert_eq(weir_queue_runner_join(runner, deadline), WEIR_OK);
+	cr_expect_eq(weir_queue_runner_error_count(runner), 0);
+	end(runner);
+	cr_assert_eq(weir_queue_destroy(pipe.from, NULL), WEIR_OK);
+	cr_assert_eq(weir_queue_destroy(pipe.to, NULL), WEIR_OK);
+}
+
+Test(queue_runner, a_stop_frees_a_step_that_waits_for_room)
+{
+	struct pipe pipe = {create_queue("source", 100), create_queue("full", 1)};
+	weir_queue_runner *runner = create_mover(&pipe, 2);
+	weir_coordinator *coordinator = create_coordinator();
+	uint64_t deadline = weir_deadline_in(long_ns);
+	void *item;
+
+	start(runner, coordinator);
+	for (int i = 0; i < 10; i++)
+		cr_assert_eq(weir_queue_enqueue(pipe.from, &items[i], deadline, NULL, NULL), WEIR_OK);
+	/* One is in, two threads hold one each and wait. */
+	while (weir_queue_size(pipe.from) != 7 && weir_now_ns() < deadline)
+		(void)sched_yield();
+	cr_assert_eq(weir_queue_size(pipe.from), 7);
+	cr_expect_eq(weir_coordinator_request_stop(coordinator, NULL), WEIR_OK);
+	cr_expect_eq(join_coordinator(coordinator, NULL), WEIR_OK);
+	cr_expect(weir_queue_closed(pipe.to));
+	cr_expect_eq(weir_queue_dequeue(pipe.to, &item, deadline, NULL, NULL), WEIR_OK);
+	cr_expect_eq(weir_queue_dequeue(pipe.to, &item, deadline, NULL, NULL), WEIR_OUT_OF_RANGE);
+	end(runner);
+	cr_assert_eq(weir_coordinator_destroy(coordinator, NULL), WEIR_OK);
+	cr_assert_eq(weir_queue_destroy(pipe.from, NULL), WEIR_OK);
+	cr_assert_eq(weir_queue_destroy(pipe.to, NULL), WEIR_OK);
+}
+
+Test(queue_runner, a_closed_sink_is_no_error)
+{
+	struct pipe pipe = {create_queue("source", 10), create_queue("sink", 1)};
+	weir_queue_runner *runner = create_mover(&pipe, 1);
+	weir_coordinator *coordinator = create_coordinator();
+	uint64_t deadline = weir_deadline_in(long_ns);
+
+	cr_assert_eq(weir_queue_close(pipe.to, WEIR_CLOSE_CANCEL, NULL), WEIR_OK);
+	start(runner, coordinator);
+	cr_assert_eq(weir_queue_enqueue(pipe.from, &items[0], deadline, NULL, NULL), WEIR_OK);
+	cr_expect_eq(join_coordinator(coordinator, NULL), WEIR_OK);
+	cr_expect_not(weir_coordinator_should_stop(coordinator));
+	end(runner);
+	cr_assert_eq(weir_coordinator_destroy(coordinator, NULL), WEIR_OK);
+	cr_assert_eq(weir_queue_destroy(pipe.from, NULL), WEIR_OK);
+	cr_assert_eq(weir_queue_destroy(pipe.to, NULL), WEIR_OK);
+}
+
+Test(queue_runner, the_consumer_learns_why_its_producer_failed)
+{
+	struct source source = {.limit = 0, .then = WEIR_NOT_FOUND, .message = "no such file: digits"};
+	struct weir_queue_runner_step step = {count_to_limit, &source, "read"};
+	struct weir_queue_runner_options options = {.struct_size = sizeof(options), .steps = &step, .step_count = 1};
+	weir_queue *queue = create_queue("batches", 4);
+	weir_queue_runner *runner = NULL;
+	weir_error error;
+	void *item;
+
+	weir_queue_runner_bind(&options, queue);
+	cr_assert_eq(weir_queue_runner_create(&options, &runner, NULL), WEIR_OK);
+	start(runner, NULL);
+	cr_expect_eq(weir_queue_dequeue(queue, &item, weir_deadline_in(long_ns), NULL, &error), WEIR_OUT_OF_RANGE);
+	cr_expect_not_null(strstr(error.message, "no such file: digits"), "%s", error.message);
+	end(runner);
+	cr_assert_eq(weir_queue_destroy(queue, NULL), WEIR_OK);
+}
+
+Test(queue_runner, a_chain_of_runners_passes_every_item_and_ends_in_order)
+{
+	enum { STAGES = 3, ITEMS = 1000 };
+	weir_queue *queues[STAGES + 1];
+	weir_queue_runner *runners[STAGES];
+	struct pipe pipes[STAGES];
+	weir_coordinator *coordinator = create_coordinator();
+	weir_queue_runner *feeder;
+	uint64_t deadline = weir_deadline_in(long_ns);
+	struct pipe feed;
+	int seen = 0;
+	int sum = 0;
+	void *item;
+
+	for (int i = 0; i <= STAGES; i++)
+		queues[i] = create_queue("stage", 4);
+	for (int i = 0; i < STAGES; i++) {
+		pipes[i] = (struct pipe){queues[i], queues[i + 1]};
+		runners[i] = create_mover(&pipes[i], 2);
+		start(runners[i], coordinator);
+	}
+	feed = (struct pipe){create_queue("feed", ITEMS), queues[0]};
+	for (int i = 0; i < ITEMS; i++)
+		cr_assert_eq(weir_queue_enqueue(feed.from, &items[i], deadline, NULL, NULL), WEIR_OK);
+	cr_assert_eq(weir_queue_close(feed.from, WEIR_CLOSE_DRAIN, NULL), WEIR_OK);
+	feeder = create_mover(&feed, 1);
+	start(feeder, coordinator);
+	while (weir_queue_dequeue(queues[STAGES], &item, deadline, NULL, NULL) == WEIR_OK) {
+		seen++;
+		sum += (int)((int *)item - items);
+	}
+	cr_expect_eq(seen, ITEMS);
+	cr_expect_eq(sum, ITEMS * (ITEMS - 1) / 2);
+	cr_expect_eq(join_coordinator(coordinator, NULL), WEIR_OK);
+	end(feeder);
+	for (int i = 0; i < STAGES; i++)
+		end(runners[i]);
+	cr_assert_eq(weir_coordinator_destroy(coordinator, NULL), WEIR_OK);
+	cr_assert_eq(weir_queue_destroy(feed.from, NULL), WEIR_OK);
+	for (int i = 0; i <= STAGES; i++)
+		cr_assert_eq(weir_queue_destroy(queues[i], NULL), WEIR_OK);
+}
