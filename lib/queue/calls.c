@@ -75,8 +75,7 @@ static void cancel_for_deadline(weir_queue_op *op)
 {
 	weir_error cause;
 
-	(void)weiri_fail(&cause, WEIR_DEADLINE_EXCEEDED, "queue \"%s\": the deadline passed in %s of %zu items",
-	                 op->queue->name, verb(op), op->count);
+	(void)weiri_fail(&cause, WEIR_DEADLINE_EXCEEDED, "the deadline passed in %s of %zu items", verb(op), op->count);
 	weiri_op_cancel(op, &cause);
 }
 
@@ -249,11 +248,10 @@ void weir_queue_op_cancel(weir_queue_op *op, const weir_error *cause)
 {
 	weir_error why;
 
-	/* [acquire] a completed operation may outlive its queue. */
-	if (op == NULL || (weiri_load_acquire(&op->state) & WEIRI_OP_DONE) != 0)
+	if (op == NULL)
 		return;
-	(void)weiri_fail(&why, WEIR_CANCELLED, "queue \"%s\": %s was cancelled%s%.120s", op->queue->name, verb(op),
-	                 cause != NULL ? ": " : "", cause != NULL ? cause->message : "");
+	(void)weiri_fail(&why, WEIR_CANCELLED, "%s was cancelled%s%.120s", verb(op), cause != NULL ? ": " : "",
+	                 cause != NULL ? cause->message : "");
 	weiri_op_cancel(op, &why);
 }
 

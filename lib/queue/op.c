@@ -151,8 +151,8 @@ enum weiri_op_outcome weiri_op_drive(struct weiri_scope *scope, weir_queue_op *o
 		enum weiri_op_outcome outcome;
 
 		if ((state & WEIRI_OP_CANCEL) != 0) {
-			op->status = op->cancel_error.code;
-			op->error = op->cancel_error;
+			op->status = weiri_fail(&op->error, op->cancel_error.code, "queue \"%s\": %s", op->queue->name,
+			                        op->cancel_error.message);
 			return WEIRI_OP_COMPLETE;
 		}
 		outcome = attempt(scope, op);
@@ -234,8 +234,7 @@ static void put_on_list(struct weiri_scope *scope, weir_queue_op *op)
 	/* [seq_cst] Dekker with close: it sets CANCEL, then walks the list. */
 	if (op->admitted && (weiri_load_seq_cst(&op->queue->gate) & WEIRI_GATE_CANCEL) != 0 &&
 	    weiri_exchange_acq_rel(&op->cancel_taken, 1u) == 0) {
-		(void)weiri_fail(&op->cancel_error, WEIR_CANCELLED, "queue \"%s\" was closed: %zu of %zu items went in",
-		                 op->queue->name, op->done, op->count);
+		(void)weiri_fail(&op->cancel_error, WEIR_CANCELLED, "closed: %zu of %zu items went in", op->done, op->count);
 		/* [release] the cause; we hold the claim and will see it. */
 		(void)weiri_fetch_or_acq_rel(&op->state, (uint32_t)WEIRI_OP_CANCEL);
 	}
@@ -296,7 +295,6 @@ static int claim_or_leave_cancel(weir_queue_op *op)
 void weiri_op_cancel(weir_queue_op *op, const weir_error *cause)
 {
 	struct weiri_record *record = weiri_record_get();
-	weir_queue *queue = op->queue;
 	struct weiri_scope scope;
 	int moved = 0;
 
@@ -310,6 +308,7 @@ void weiri_op_cancel(weir_queue_op *op, const weir_error *cause)
 	(void)weiri_op_drive(&scope, op, &moved); /* sees CANCEL */
 	weiri_op_finish(&scope, op);
 	weiri_scope_leave(&scope);
+	/* Last of all: whoever is told may destroy the queue, and who fires a token is nobody that he could wait for. */
+	weiri_queue_pump(record, op->queue);
 	weiri_op_complete(op);
-	weiri_queue_pump(record, queue);
 }

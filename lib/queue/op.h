@@ -18,6 +18,8 @@
  *   O2  an event is never lost: who changes the store then finds each operation of the other list either waiting (and claims it), or
  *       claimed (and leaves AGAIN), or not yet on the list (and then its starter looks at the store after the heavy fence)
  *   O3  an operation completes exactly once: by the thread that holds the claim
+ *   O4  who cancels an operation touches the queue only with the claim, and completes it last: with the completion of the last
+ *       operation a queue may be destroyed, though the thread that fired a token is still at work
  * Progress: everything but the waiting itself is lock-free. A thread stopped while it holds a claim delays that one operation.
  */
 #ifndef WEIRI_QUEUE_OP_H
@@ -51,7 +53,7 @@ struct weir_queue_op {
 	struct weir_queue_op *next_completed;
 	/* status != OK: why */
 	weir_error error;
-	weir_error cancel_error;
+	weir_error cancel_error; /* without the queue's name: its writer has no claim */
 };
 
 /* Claimed by the caller, one reference for the completion and one for the caller. NULL: no memory. */
@@ -62,7 +64,10 @@ void weiri_op_release(weir_queue_op *op);
 
 /* Tries at once, then puts the operation on its list. It may complete inside. */
 void weiri_op_start(struct weiri_record *record, weir_queue_op *op);
-/* Ends it with `cause` unless it completes first. */
+/*
+ * Ends it with `cause`, to which the queue's name is added, unless it completes first. Touches the queue only while the operation is
+ * incomplete: one that ended may have outlived its queue.
+ */
 void weiri_op_cancel(weir_queue_op *op, const weir_error *cause);
 
 enum weiri_op_outcome {

@@ -177,7 +177,7 @@ static void cancel_waiting_enqueues(struct weiri_record *record, weir_queue *que
 	weir_queue_op *op;
 
 	weiri_queue_cause(queue, cause, sizeof(cause));
-	(void)weiri_fail(&why, WEIR_CANCELLED, "queue \"%s\" was closed while an enqueue waited%s", queue->name, cause);
+	(void)weiri_fail(&why, WEIR_CANCELLED, "closed while an enqueue waited%s", cause);
 	while ((op = find_uncancelled(record, queue)) != NULL) {
 		weiri_op_cancel(op, &why);
 		weiri_op_release(op);
