@@ -73,8 +73,11 @@ int weiri_list_remove(struct weiri_scope *scope, struct weiri_list *list, struct
 struct weiri_list_node *weiri_list_next(struct weiri_scope *scope, const struct weiri_list *list,
                                         const struct weiri_list_node *node)
 {
-	uintptr_t link;
+	uintptr_t link = REMOVED;
 
-	weiri_section_read(scope->record, node != NULL ? &node->next : &list->first, &link); /* [P1] */
+	if (node != NULL)
+		weiri_section_read(scope->record, &node->next, &link);  /* [P1, P2] */
+	if ((link & REMOVED) != 0)                                  /* L3 */
+		weiri_section_read(scope->record, &list->first, &link); /* [P1] */
 	return node_of(link);
 }

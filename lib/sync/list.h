@@ -7,12 +7,12 @@
  * Invariants
  *   L1  a marked link never changes again
  *   L2  a node is unlinked once, by the CAS that takes it out of its predecessor's unmarked link; that thread drops the list's hold on it
- *   L3  the successor in a marked link is unlinked only after the marked node itself was (a marked link cannot be changed, so a walk
- *       takes the first one out before the second): from a node that was linked when a section read it, marked links lead only to
- *       nodes that were linked then or later, and the section may follow them
+ *   L3  a walk goes on only through a link that was unmarked when it was read for good: such a link's node was linked, and so is its
+ *       successor. A marked link may lead to a node that was born after the section, unlinked and freed: reading it again, which is
+ *       what protects every other read of a section, shows the same
  * Pairs: P1 append -> walk: the node's fields. P2 remove(mark) -> walk.
  * Linearization: append at the CAS of the last link, remove at the CAS that marks.
- * Progress: lock-free; a walk starts again only when another thread unlinked, appended or removed.
+ * Progress: lock-free; a walk starts again only when a node was unlinked, appended or removed.
  */
 #ifndef WEIRI_SYNC_LIST_H
 #define WEIRI_SYNC_LIST_H
@@ -36,7 +36,8 @@ void weiri_list_append(struct weiri_scope *scope, struct weiri_list *list, struc
 /* 1 when this call removed it, 0 when another had. The node may be walked over until the scope of every walker ends. */
 int weiri_list_remove(struct weiri_scope *scope, struct weiri_list *list, struct weiri_list_node *node);
 /*
- * The node after `node` (the first for NULL), removed ones included: callers look at their own state. For a walk within one scope.
+ * The node after `node` (the first for NULL). When `node` has been removed it is the first again: a walk may come to a node more than once,
+ * and callers look at the state that they keep. A node that is found may be removed by then. For a walk within one scope.
  */
 struct weiri_list_node *weiri_list_next(struct weiri_scope *scope, const struct weiri_list *list,
                                         const struct weiri_list_node *node);
