@@ -2,7 +2,8 @@
  * cancel.c - cancel tokens.
  *
  * A token has a flag and a list of hooks. Firing sets the flag, then walks the hooks; registering appends, then looks at the flag:
- * one of the two runs the hook, and the hook's own state, changed once, makes it run once.
+ * one of the two runs the hook, and the hook's own state, changed once, makes it run once. Who registers runs no hook but its own:
+ * those that were there before are run when fire() returns.
  *
  * Pairs
  *   P1  fire(cause) -> fired(acquire): the cause
@@ -99,6 +100,14 @@ static int claim(weir_cancel_hook *hook, uint32_t outcome)
 	return weiri_cas_acq_rel(&hook->state, &armed, outcome);
 }
 
+static void take_off_list(struct weiri_record *record, weir_cancel_hook *hook)
+{
+	struct weiri_scope scope = weiri_scope_enter(record);
+
+	(void)weiri_list_remove(&scope, &hook->token->hooks, &hook->node);
+	weiri_scope_leave(&scope);
+}
+
 /* The next hook that is still armed, claimed for running and held; NULL when none is left. */
 static weir_cancel_hook *claim_next(struct weiri_record *record, weir_cancel *token)
 {
@@ -129,6 +138,17 @@ static void run_hooks(weir_cancel *token)
 		hook->fn(hook->context);
 		let_go(hook);
 	}
+}
+
+/* By whoever registers it, and so has a hold on it. */
+static void run_if_armed(struct weiri_record *record, weir_cancel_hook *hook)
+{
+	if (!claim(hook, HOOK_RUN))
+		return;
+	weiri_fetch_add_relaxed(&hook->holds, 1u); /* [relaxed] fn may take the hook off */
+	take_off_list(record, hook);
+	hook->fn(hook->context);
+	let_go(hook);
 }
 
 int weir_cancel_fire(weir_cancel *token, const weir_error *cause)
@@ -184,7 +204,7 @@ enum weir_status weir_cancel_on(weir_cancel *token, weir_cancel_fn *fn, void *co
 	weiri_scope_leave(&scope);
 	*out = hook;
 	if (weir_cancel_fired(token)) /* [S] fired, perhaps before we were on the list */
-		run_hooks(token);
+		run_if_armed(record, hook);
 	return WEIR_OK;
 }
 
@@ -197,12 +217,8 @@ int weir_cancel_off(weir_cancel_hook *hook)
 		return 1;
 	record = weiri_record_get();
 	never_runs = claim(hook, HOOK_OFF);
-	if (never_runs && record != NULL) {
-		struct weiri_scope scope = weiri_scope_enter(record);
-
-		(void)weiri_list_remove(&scope, &hook->token->hooks, &hook->node);
-		weiri_scope_leave(&scope);
-	}
+	if (never_runs && record != NULL)
+		take_off_list(record, hook);
 	let_go(hook);
 	return never_runs;
 }

@@ -1,0 +1,467 @@
+/*
+ * test_cancel.c - a token fires once, each hook runs once or never, and who was told so can rely on it.
+ */
+#include <criterion/criterion.h>
+
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+#include <weir/cancel.h>
+#include <weir/reclaim.h>
+#include <weir/time.h>
+
+#include "base/atomic.h"
+#include "failing_allocator.h"
+
+static weir_cancel *new_token(void)
+{
+	weir_cancel *token = NULL;
+
+	cr_assert_eq(weir_cancel_create(NULL, &token), WEIR_OK);
+	return token;
+}
+
+static void flush(void)
+{
+	cr_assert_eq(weir_reclaim_flush(weir_deadline_in(UINT64_C(30000000000))), WEIR_OK);
+}
+
+/* What a hook saw. */
+struct seen {
+	_Atomic(int) runs;
+	pthread_t thread;
+	weir_cancel *token;
+	weir_cancel_hook *hook; /* taken off, or put on, inside */
+	int off;
+};
+
+static void note(void *context)
+{
+	struct seen *seen = context;
+
+	seen->thread = pthread_self();
+	(void)weiri_fetch_add_acq_rel(&seen->runs, 1);
+}
+
+/* -- the token ---------------------------------------------------------------------------------------------------------------- */
+
+Test(cancel, a_new_token_has_not_fired)
+{
+	weir_cancel *token = new_token();
+	weir_error error = {.code = WEIR_INTERNAL};
+
+	cr_expect_eq(weir_cancel_fired(token), 0);
+	cr_expect_eq(weir_cancel_cause(token, &error), WEIR_OK);
+	cr_expect_eq(error.code, WEIR_INTERNAL, "the error is written only when fired");
+	weir_cancel_release(token);
+}
+
+Test(cancel, null_is_a_token_that_never_fires)
+{
+	cr_expect_eq(weir_cancel_fired(NULL), 0);
+	cr_expect_eq(weir_cancel_cause(NULL, NULL), WEIR_OK);
+	cr_expect_eq(weir_cancel_fire(NULL, NULL), 0);
+	cr_expect_null(weir_cancel_retain(NULL));
+	weir_cancel_release(NULL);
+	cr_expect_eq(weir_cancel_off(NULL), 1);
+}
+
+Test(cancel, bad_arguments_are_refused)
+{
+	weir_cancel *token = new_token();
+	weir_cancel_hook *hook = NULL;
+	struct seen seen = {0};
+
+	cr_expect_eq(weir_cancel_create(NULL, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_cancel_on(NULL, note, &seen, &hook), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_cancel_on(token, NULL, &seen, &hook), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_cancel_on(token, note, &seen, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_null(hook);
+	cr_expect_eq(weir_cancel_fire(token, NULL), 1);
+	cr_expect_eq(seen.runs, 0);
+	weir_cancel_release(token);
+}
+
+Test(cancel, only_the_first_fire_counts_and_its_cause_is_kept)
+{
+	weir_cancel *token = new_token();
+	weir_error first = {WEIR_ABORTED, "the first"}, second = {WEIR_INTERNAL, "the second"}, cause = {0};
+
+	cr_expect_eq(weir_cancel_fire(token, &first), 1);
+	cr_expect_eq(weir_cancel_fire(token, &second), 0);
+	cr_expect_eq(weir_cancel_fired(token), 1);
+	cr_expect_eq(weir_cancel_cause(token, &cause), WEIR_ABORTED);
+	cr_expect_eq(weir_cancel_cause(token, NULL), WEIR_ABORTED);
+	cr_expect_eq(cause.code, WEIR_ABORTED);
+	cr_expect_str_eq(cause.message, "the first");
+	weir_cancel_release(token);
+}
+
+Test(cancel, a_fire_without_a_cause_means_cancelled)
+{
+	weir_error ok = {WEIR_OK, "no error at all"}, cause = {0};
+	const weir_error *causes[] = {NULL, &ok};
+
+	for (int i = 0; i < 2; i++) {
+		weir_cancel *token = new_token();
+
+		cr_expect_eq(weir_cancel_fire(token, causes[i]), 1);
+		cr_expect_eq(weir_cancel_cause(token, &cause), WEIR_CANCELLED);
+		cr_expect_eq(cause.code, WEIR_CANCELLED);
+		cr_expect_str_eq(cause.message, "cancelled");
+		weir_cancel_release(token);
+	}
+}
+
+Test(cancel, a_token_lives_until_its_last_reference_goes)
+{
+	struct failing_allocator state = {0};
+	weir_allocator allocator = failing_allocator_hooks(&state);
+	weir_cancel *token;
+
+	cr_assert_eq(weir_cancel_create(&allocator, &token), WEIR_OK);
+	cr_expect_eq(weir_cancel_retain(token), token);
+	weir_cancel_release(token);
+	cr_expect_eq(weiri_load_relaxed(&state.outstanding), 1);
+	cr_expect_eq(weir_cancel_fired(token), 0);
+	weir_cancel_release(token);
+	cr_expect_str_eq(failing_allocator_verdict(&state), "balanced");
+}
+
+/* -- hooks -------------------------------------------------------------------------------------------------------------------- */
+
+Test(cancel, each_hook_runs_once_on_the_firing_thread_before_fire_returns)
+{
+	weir_cancel *token = new_token();
+	struct seen seen[5] = {0};
+	weir_cancel_hook *hooks[5];
+
+	for (int i = 0; i < 5; i++)
+		cr_assert_eq(weir_cancel_on(token, note, &seen[i], &hooks[i]), WEIR_OK);
+	cr_expect_eq(weir_cancel_fire(token, NULL), 1);
+	for (int i = 0; i < 5; i++) {
+		cr_expect_eq(seen[i].runs, 1);
+		cr_expect(pthread_equal(seen[i].thread, pthread_self()));
+	}
+	cr_expect_eq(weir_cancel_fire(token, NULL), 0);
+	for (int i = 0; i < 5; i++) {
+		cr_expect_eq(seen[i].runs, 1);
+		cr_expect_eq(weir_cancel_off(hooks[i]), 0, "it has run");
+	}
+	weir_cancel_release(token);
+}
+
+Test(cancel, a_hook_on_a_fired_token_runs_before_on_returns)
+{
+	weir_cancel *token = new_token();
+	struct seen seen = {0};
+	weir_cancel_hook *hook = NULL;
+
+	cr_expect_eq(weir_cancel_fire(token, NULL), 1);
+	cr_expect_eq(weir_cancel_on(token, note, &seen, &hook), WEIR_OK);
+	cr_expect_eq(seen.runs, 1);
+	cr_assert_not_null(hook);
+	cr_expect_eq(weir_cancel_off(hook), 0);
+	weir_cancel_release(token);
+}
+
+Test(cancel, a_hook_that_was_taken_off_never_runs)
+{
+	weir_cancel *token = new_token();
+	struct seen seen[3] = {0};
+	weir_cancel_hook *hooks[3];
+
+	for (int i = 0; i < 3; i++)
+		cr_assert_eq(weir_cancel_on(token, note, &seen[i], &hooks[i]), WEIR_OK);
+	cr_expect_eq(weir_cancel_off(hooks[1]), 1);
+	cr_expect_eq(weir_cancel_fire(token, NULL), 1);
+	cr_expect_eq(seen[0].runs, 1);
+	cr_expect_eq(seen[1].runs, 0);
+	cr_expect_eq(seen[2].runs, 1);
+	cr_expect_eq(weir_cancel_off(hooks[0]), 0);
+	cr_expect_eq(weir_cancel_off(hooks[2]), 0);
+	weir_cancel_release(token);
+}
+
+Test(cancel, a_hook_sees_the_token_fired_and_its_cause)
+{
+	weir_cancel *token = new_token();
+	weir_error why = {WEIR_DATA_LOSS, "row 7"};
+	weir_cancel_hook *hook;
+	struct seen seen = {0};
+
+	cr_assert_eq(weir_cancel_on(token, note, &seen, &hook), WEIR_OK);
+	cr_expect_eq(weir_cancel_fire(token, &why), 1);
+	cr_expect_eq(weir_cancel_cause(token, &why), WEIR_DATA_LOSS);
+	cr_expect_eq(weir_cancel_off(hook), 0);
+	weir_cancel_release(token);
+}
+
+static void take_off_inside(void *context)
+{
+	struct seen *seen = context;
+
+	seen->off = weir_cancel_off(seen->hook);
+	note(context);
+}
+
+Test(cancel, a_hook_may_take_itself_off)
+{
+	weir_cancel *token = new_token();
+	struct seen seen = {.off = -1};
+
+	cr_assert_eq(weir_cancel_on(token, take_off_inside, &seen, &seen.hook), WEIR_OK);
+	cr_expect_eq(weir_cancel_fire(token, NULL), 1);
+	cr_expect_eq(seen.runs, 1);
+	cr_expect_eq(seen.off, 0);
+	weir_cancel_release(token);
+	flush();
+}
+
+static void put_on_inside(void *context)
+{
+	struct seen *seen = context;
+
+	seen->off = weir_cancel_on(seen->token, note, seen, &seen->hook) == WEIR_OK;
+}
+
+Test(cancel, a_hook_that_is_put_on_inside_a_hook_runs_at_once)
+{
+	weir_cancel *token = new_token();
+	struct seen seen = {.token = token};
+	weir_cancel_hook *outer;
+
+	cr_assert_eq(weir_cancel_on(token, put_on_inside, &seen, &outer), WEIR_OK);
+	cr_expect_eq(weir_cancel_fire(token, NULL), 1);
+	cr_expect_eq(seen.off, 1);
+	cr_expect_eq(seen.runs, 1);
+	cr_expect_eq(weir_cancel_off(seen.hook), 0);
+	cr_expect_eq(weir_cancel_off(outer), 0);
+	weir_cancel_release(token);
+}
+
+Test(cancel, a_registered_hook_keeps_its_token_alive)
+{
+	weir_cancel *token = new_token();
+	struct seen seen = {0};
+	weir_cancel_hook *hook;
+
+	cr_assert_eq(weir_cancel_on(token, note, &seen, &hook), WEIR_OK);
+	weir_cancel_release(token);
+	flush();
+	/* Only the hook's reference is left. */
+	cr_expect_eq(weir_cancel_fired(token), 0);
+	cr_expect_eq(weir_cancel_off(hook), 1);
+	flush();
+	cr_expect_eq(seen.runs, 0);
+}
+
+/* -- no memory ---------------------------------------------------------------------------------------------------------------- */
+
+static enum weir_status use_a_token(const weir_allocator *allocator, void *context)
+{
+	struct seen seen[2] = {0};
+	weir_cancel_hook *hooks[2] = {NULL, NULL};
+	weir_cancel *token = NULL;
+	enum weir_status status = weir_cancel_create(allocator, &token);
+	int registered = 0;
+
+	(void)context;
+	for (int i = 0; status == WEIR_OK && i < 2; i++) {
+		status = weir_cancel_on(token, note, &seen[i], &hooks[i]);
+		registered += status == WEIR_OK;
+	}
+	(void)weir_cancel_fire(token, NULL);
+	for (int i = 0; i < 2; i++) {
+		cr_assert_eq(seen[i].runs, i < registered, "only a hook that was registered runs");
+		cr_assert_eq(weir_cancel_off(hooks[i]), i >= registered);
+	}
+	weir_cancel_release(token);
+	flush();
+	return status;
+}
+
+Test(cancel, every_allocation_may_fail)
+{
+	cr_expect_eq(fail_each_allocation(use_a_token, NULL), 3, "a token and two hooks");
+}
+
+/* -- races -------------------------------------------------------------------------------------------------------------------- */
+
+static uint64_t a_while(void)
+{
+	return weir_deadline_in(UINT64_C(200000000));
+}
+
+struct race {
+	weir_cancel *token;
+	_Atomic(int) ready;
+	_Atomic(int) first_fires;
+	_Atomic(int) wrong;
+	weir_error cause;
+};
+
+/* Both sides begin at about the same time. */
+static void meet(struct race *race)
+{
+	(void)weiri_fetch_add_acq_rel(&race->ready, 1);
+	while (weiri_load_acquire(&race->ready) < 2)
+		weiri_pause();
+}
+
+static void *fire_it(void *argument)
+{
+	struct race *race = argument;
+
+	meet(race);
+	(void)weiri_fetch_add_relaxed(&race->first_fires, weir_cancel_fire(race->token, &race->cause));
+	return NULL;
+}
+
+Test(cancel, a_hook_that_races_with_the_fire_runs_or_was_taken_off)
+{
+	uint64_t until = a_while();
+	int ran = 0, off = 0;
+
+	while (weir_now_ns() < until) {
+		struct race race = {.token = new_token()};
+		struct seen seen = {0};
+		weir_cancel_hook *hook;
+		pthread_t thread;
+		int never_runs;
+
+		cr_assert_eq(weir_cancel_on(race.token, note, &seen, &hook), WEIR_OK);
+		cr_assert_eq(pthread_create(&thread, NULL, fire_it, &race), 0);
+		meet(&race);
+		never_runs = weir_cancel_off(hook);
+		cr_assert_eq(pthread_join(thread, NULL), 0);
+		cr_assert_eq(seen.runs, !never_runs);
+		ran += !never_runs;
+		off += never_runs;
+		weir_cancel_release(race.token);
+	}
+	cr_log_info("ran %d times, off %d times", ran, off);
+}
+
+Test(cancel, a_hook_that_is_put_on_while_the_token_fires_runs_once)
+{
+	uint64_t until = a_while();
+
+	while (weir_now_ns() < until) {
+		struct race race = {.token = new_token()};
+		struct seen seen = {0};
+		weir_cancel_hook *hook;
+		pthread_t thread;
+
+		cr_assert_eq(pthread_create(&thread, NULL, fire_it, &race), 0);
+		meet(&race);
+		cr_assert_eq(weir_cancel_on(race.token, note, &seen, &hook), WEIR_OK);
+		cr_assert_eq(pthread_join(thread, NULL), 0);
+		cr_assert_eq(seen.runs, 1);
+		cr_assert_eq(weir_cancel_off(hook), 0);
+		weir_cancel_release(race.token);
+	}
+}
+
+/* Another thread's late hook, that runs at once. */
+static void *put_one_on(void *argument)
+{
+	struct race *race = argument;
+	struct seen late = {0};
+	weir_cancel_hook *hook;
+
+	meet(race);
+	if (weir_cancel_on(race->token, note, &late, &hook) != WEIR_OK) {
+		weiri_store_relaxed(&race->wrong, 1);
+		return NULL;
+	}
+	while (weiri_load_acquire(&late.runs) == 0)
+		(void)sched_yield();
+	(void)weir_cancel_off(hook);
+	return NULL;
+}
+
+Test(cancel, hooks_registered_before_the_fire_run_on_its_thread_though_others_come_late)
+{
+	enum { HOOKS = 20 };
+	uint64_t until = a_while();
+
+	while (weir_now_ns() < until) {
+		struct race race = {.token = new_token()};
+		struct seen seen[HOOKS] = {0};
+		weir_cancel_hook *hooks[HOOKS];
+		pthread_t thread;
+
+		for (int i = 0; i < HOOKS; i++)
+			cr_assert_eq(weir_cancel_on(race.token, note, &seen[i], &hooks[i]), WEIR_OK);
+		cr_assert_eq(pthread_create(&thread, NULL, put_one_on, &race), 0);
+		meet(&race);
+		cr_assert_eq(weir_cancel_fire(race.token, NULL), 1);
+		for (int i = 0; i < HOOKS; i++) {
+			cr_assert_eq(weiri_load_acquire(&seen[i].runs), 1, "hook %d has not run though the fire is over", i);
+			cr_assert(pthread_equal(seen[i].thread, pthread_self()), "hook %d ran on another thread", i);
+		}
+		cr_assert_eq(pthread_join(thread, NULL), 0);
+		cr_assert_eq(race.wrong, 0);
+		for (int i = 0; i < HOOKS; i++)
+			cr_assert_eq(weir_cancel_off(hooks[i]), 0);
+		weir_cancel_release(race.token);
+	}
+}
+
+Test(cancel, of_two_fires_one_is_the_first_and_the_cause_is_whole)
+{
+	uint64_t until = a_while();
+
+	while (weir_now_ns() < until) {
+		struct race race = {.token = new_token(), .cause = {WEIR_ABORTED, "theirs"}};
+		weir_error mine = {WEIR_DATA_LOSS, "mine"}, cause = {0};
+		struct seen seen = {0};
+		weir_cancel_hook *hook;
+		pthread_t thread;
+		int first;
+
+		cr_assert_eq(weir_cancel_on(race.token, note, &seen, &hook), WEIR_OK);
+		cr_assert_eq(pthread_create(&thread, NULL, fire_it, &race), 0);
+		meet(&race);
+		first = weir_cancel_fire(race.token, &mine);
+		cr_assert_eq(pthread_join(thread, NULL), 0);
+		cr_assert_eq(first + race.first_fires, 1);
+		cr_assert_eq(seen.runs, 1);
+		cr_assert_eq(weir_cancel_cause(race.token, &cause), first ? WEIR_DATA_LOSS : WEIR_ABORTED);
+		cr_assert_str_eq(cause.message, first ? "mine" : "theirs");
+		(void)weir_cancel_off(hook);
+		weir_cancel_release(race.token);
+	}
+}
+
+static void *look_for_the_cause(void *argument)
+{
+	struct race *race = argument;
+	weir_error cause = {0};
+
+	meet(race);
+	while (!weir_cancel_fired(race->token))
+		weiri_pause();
+	if (weir_cancel_cause(race->token, &cause) != WEIR_ABORTED || strcmp(cause.message, "why") != 0)
+		weiri_store_relaxed(&race->wrong, 1);
+	return NULL;
+}
+
+Test(cancel, whoever_sees_the_token_fired_sees_its_cause)
+{
+	uint64_t until = a_while();
+
+	while (weir_now_ns() < until) {
+		struct race race = {.token = new_token()};
+		weir_error why = {WEIR_ABORTED, "why"};
+		pthread_t thread;
+
+		cr_assert_eq(pthread_create(&thread, NULL, look_for_the_cause, &race), 0);
+		meet(&race);
+		cr_assert_eq(weir_cancel_fire(race.token, &why), 1);
+		cr_assert_eq(pthread_join(thread, NULL), 0);
+		cr_assert_eq(race.wrong, 0);
+		weir_cancel_release(race.token);
+	}
+}
