@@ -17,6 +17,7 @@
 #include <weir/reclaim.h>
 #include <weir/ring.h>
 #include <weir/session.h>
+#include <weir/spsc.h>
 #include <weir/status.h>
 #include <weir/tensor.h>
 #include <weir/tensor_queue.h>

@@ -217,7 +217,8 @@ static inline uint64_t walk_to_end(const weir_ring *ring, const struct slot_form
 {
 	/* [P4 acquire] pairs with advance(). */
 	struct position at = position_of(ring, weiri_load_acquire(hint) & ~WEIRI_RING_CLOSED);
-	uint64_t limit = at.ticket + ring->capacity;
+	/* A hint is less than a step behind when nobody works; with others at work the answer is near in any case. */
+	uint64_t limit = at.ticket + HINT_STEP + ring->capacity;
 
 	while (at.ticket < limit) {
 		uint64_t state = format->look(ring, at.index).state;

@@ -1,0 +1,147 @@
+/*
+ * spsc.c - one producer, one consumer: Concurrency Kit's ck_ring with an exact capacity.
+ *
+ * ck_ring wants a power of two and holds one value less; the ring made here is large enough, and the producer counts what is inside
+ * before it enqueues. That count is exact for it: the producer alone adds, and what the consumer takes meanwhile only makes room.
+ *
+ * Pairs: P1 enqueue -> dequeue: ck_ring stores the value, runs ck_pr_fence_store, then stores its tail; the consumer loads the tail, runs
+ *   ck_pr_fence_load, then loads the value. That is release and acquire in inline assembly, which ThreadSanitizer does not see:
+ *   this file is built without its instrumentation, and the annotations state P1.
+ * Progress: wait-free; no loop in a single operation.
+ */
+#include <weir/spsc.h>
+
+#include <ck_ring.h>
+
+#include "base/annotate.h"
+#include "base/compiler.h"
+#include "base/memory.h"
+
+struct value {
+	uint64_t bits;
+};
+
+/* Defines ck_ring_enqueue_spsc_value() and its like for 64-bit values; the plain names are for pointers. */
+CK_RING_PROTOTYPE(value, value)
+
+struct weir_spsc {
+	ck_ring_t ring; /* keeps the producer's and the consumer's words on lines of their own */
+	size_t capacity;
+	size_t memory_size;
+	weir_allocator allocator;
+	WEIRI_ALIGNED_APART struct value slots[];
+};
+
+static size_t slots_for(size_t capacity)
+{
+	size_t slots = 2;
+
+	while (slots - 1 < capacity)
+		slots *= 2;
+	return slots;
+}
+
+enum weir_status weir_spsc_create(size_t capacity, const struct weir_spsc_options *options, weir_spsc **out)
+{
+	weir_allocator allocator = weiri_allocator_or_default(options != NULL ? options->allocator : NULL);
+	size_t slots, size;
+	weir_spsc *spsc;
+
+	if (out == NULL || capacity == 0 || capacity > WEIR_SPSC_MAX_CAPACITY ||
+	    (options != NULL && (options->struct_size != sizeof(*options) || options->flags != 0)))
+		return WEIR_INVALID_ARGUMENT;
+	slots = slots_for(capacity);
+	size = sizeof(*spsc) + slots * sizeof(struct value);
+	spsc = weiri_allocate(&allocator, size, WEIRI_APART);
+	if (spsc == NULL)
+		return WEIR_RESOURCE_EXHAUSTED;
+	ck_ring_init(&spsc->ring, (unsigned)slots);
+	spsc->capacity = capacity;
+	spsc->memory_size = size;
+	spsc->allocator = allocator;
+	*out = spsc;
+	return WEIR_OK;
+}
+
+void weir_spsc_destroy(weir_spsc *spsc)
+{
+	if (spsc != NULL) {
+		weir_allocator allocator = spsc->allocator;
+
+		weiri_release(&allocator, spsc, spsc->memory_size, WEIRI_APART);
+	}
+}
+
+size_t weir_spsc_size_approx(const weir_spsc *spsc)
+{
+	return spsc != NULL ? ck_ring_size(&spsc->ring) : 0;
+}
+
+size_t weir_spsc_capacity(const weir_spsc *spsc)
+{
+	return spsc != NULL ? spsc->capacity : 0;
+}
+
+static WEIRI_ALWAYS_INLINE int put(weir_spsc *spsc, uint64_t bits)
+{
+	struct value value = {bits};
+
+	return ck_ring_enqueue_spsc_value(&spsc->ring, spsc->slots, &value);
+}
+
+static WEIRI_ALWAYS_INLINE int take(weir_spsc *spsc, uint64_t *bits)
+{
+	struct value value;
+
+	if (!ck_ring_dequeue_spsc_value(&spsc->ring, spsc->slots, &value))
+		return 0;
+	*bits = value.bits;
+	return 1;
+}
+
+enum weir_status weir_spsc_try_enqueue(weir_spsc *spsc, uint64_t value)
+{
+	if (WEIRI_UNLIKELY(spsc == NULL))
+		return WEIR_INVALID_ARGUMENT;
+	if (ck_ring_size(&spsc->ring) >= spsc->capacity)
+		return WEIR_WOULD_BLOCK;
+	weiri_annotate_release(spsc); /* P1 */
+	return put(spsc, value) ? WEIR_OK : WEIR_WOULD_BLOCK;
+}
+
+enum weir_status weir_spsc_try_dequeue(weir_spsc *spsc, uint64_t *value)
+{
+	if (WEIRI_UNLIKELY(spsc == NULL || value == NULL))
+		return WEIR_INVALID_ARGUMENT;
+	if (!take(spsc, value))
+		return WEIR_WOULD_BLOCK;
+	weiri_annotate_acquire(spsc); /* P1 */
+	return WEIR_OK;
+}
+
+enum weir_status weir_spsc_try_enqueue_many(weir_spsc *spsc, const uint64_t values[], size_t count, size_t *done)
+{
+	size_t room, in = 0;
+
+	if (spsc == NULL || done == NULL || (values == NULL && count != 0))
+		return WEIR_INVALID_ARGUMENT;
+	room = spsc->capacity - ck_ring_size(&spsc->ring);
+	weiri_annotate_release(spsc); /* P1 */
+	while (in < count && in < room && put(spsc, values[in]))
+		in++;
+	*done = in;
+	return in != 0 || count == 0 ? WEIR_OK : WEIR_WOULD_BLOCK;
+}
+
+enum weir_status weir_spsc_try_dequeue_many(weir_spsc *spsc, uint64_t values[], size_t count, size_t *done)
+{
+	size_t out = 0;
+
+	if (spsc == NULL || done == NULL || (values == NULL && count != 0))
+		return WEIR_INVALID_ARGUMENT;
+	while (out < count && take(spsc, &values[out]))
+		out++;
+	weiri_annotate_acquire(spsc); /* P1 */
+	*done = out;
+	return out != 0 || count == 0 ? WEIR_OK : WEIR_WOULD_BLOCK;
+}

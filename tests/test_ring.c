@@ -1,0 +1,338 @@
+/*
+ * test_ring.c - the ring, in both slot formats.
+ */
+#include <criterion/criterion.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <weir/ring.h>
+
+#include "failing_allocator.h"
+
+static const enum weir_ring_format formats[] = {WEIR_RING_FORMAT_LTQ16, WEIR_RING_FORMAT_LTQ64};
+enum { FORMATS = 2 };
+
+/* NULL when this machine does not have the format. */
+static weir_ring *make(enum weir_ring_format format, size_t capacity)
+{
+	struct weir_ring_options options = {.struct_size = sizeof(options), .format = format};
+	weir_ring *ring = NULL;
+	enum weir_status status = weir_ring_create(capacity, &options, &ring);
+
+	cr_assert(status == WEIR_OK || (status == WEIR_UNIMPLEMENTED && format == WEIR_RING_FORMAT_LTQ16));
+	return ring;
+}
+
+/* Runs a check on a ring of each format. */
+static void each_format(size_t capacity, void (*check)(weir_ring *ring, size_t capacity))
+{
+	for (int i = 0; i < FORMATS; i++) {
+		weir_ring *ring = make(formats[i], capacity);
+
+		if (ring != NULL)
+			check(ring, capacity);
+		weir_ring_destroy(ring);
+	}
+}
+
+static void fill_and_drain(weir_ring *ring, size_t capacity)
+{
+	uint64_t value = 77;
+
+	for (int lap = 0; lap < 3; lap++) {
+		for (size_t i = 0; i < capacity; i++) {
+			cr_assert_eq(weir_ring_size_approx(ring), i);
+			cr_assert_eq(weir_ring_try_enqueue(ring, i), WEIR_OK);
+		}
+		cr_assert_eq(weir_ring_try_enqueue(ring, 1), WEIR_WOULD_BLOCK, "full at exactly %zu", capacity);
+		cr_assert_eq(weir_ring_size_approx(ring), capacity);
+		for (size_t i = 0; i < capacity; i++) {
+			cr_assert_eq(weir_ring_try_dequeue(ring, &value), WEIR_OK);
+			cr_assert_eq(value, i);
+		}
+		value = 77;
+		cr_assert_eq(weir_ring_try_dequeue(ring, &value), WEIR_WOULD_BLOCK);
+		cr_assert_eq(value, 77, "untouched");
+	}
+}
+
+Test(ring, holds_exactly_its_capacity_in_order)
+{
+	const size_t capacities[] = {1, 2, 3, 7, 8, 9, 64, 1000, 1024};
+
+	for (size_t i = 0; i < sizeof(capacities) / sizeof(capacities[0]); i++)
+		each_format(capacities[i], fill_and_drain);
+}
+
+static void pass_one_by_one(weir_ring *ring, size_t capacity)
+{
+	uint64_t value;
+
+	(void)capacity;
+	for (uint64_t i = 0; i < 10000; i++) {
+		cr_assert_eq(weir_ring_try_enqueue(ring, i), WEIR_OK);
+		cr_assert_eq(weir_ring_try_dequeue(ring, &value), WEIR_OK);
+		cr_assert_eq(value, i);
+	}
+	cr_assert_eq(weir_ring_size_approx(ring), 0);
+}
+
+Test(ring, keeps_its_order_over_many_laps)
+{
+	each_format(1, pass_one_by_one);
+	each_format(5, pass_one_by_one);
+	each_format(16, pass_one_by_one);
+}
+
+static void pass_special_values(weir_ring *ring, size_t capacity)
+{
+	const uint64_t values[] = {0, UINT64_MAX, 1, UINT64_C(1) << 63, UINT64_C(1) << 62};
+	uint64_t value;
+
+	(void)capacity;
+	for (size_t i = 0; i < 5; i++)
+		cr_assert_eq(weir_ring_try_enqueue(ring, values[i]), WEIR_OK);
+	for (size_t i = 0; i < 5; i++) {
+		cr_assert_eq(weir_ring_try_dequeue(ring, &value), WEIR_OK);
+		cr_assert_eq(value, values[i]);
+	}
+}
+
+Test(ring, carries_any_64_bits)
+{
+	each_format(5, pass_special_values);
+}
+
+static void pass_batches(weir_ring *ring, size_t capacity)
+{
+	uint64_t in[20], out[20];
+	size_t done;
+
+	for (size_t i = 0; i < 20; i++)
+		in[i] = i;
+	for (int round = 0; round < 50; round++) {
+		cr_assert_eq(weir_ring_try_enqueue_many(ring, in, 20, &done), WEIR_OK);
+		cr_assert_eq(done, capacity, "as many as go in");
+		cr_assert_eq(weir_ring_try_enqueue_many(ring, in, 1, &done), WEIR_WOULD_BLOCK);
+		cr_assert_eq(done, 0);
+		cr_assert_eq(weir_ring_try_dequeue_many(ring, out, 5, &done), WEIR_OK);
+		cr_assert_eq(done, 5);
+		cr_assert_eq(weir_ring_try_dequeue_many(ring, out + 5, 15, &done), WEIR_OK);
+		cr_assert_eq(done, capacity - 5);
+		cr_assert_arr_eq(out, in, capacity * sizeof(in[0]));
+		cr_assert_eq(weir_ring_try_dequeue_many(ring, out, 3, &done), WEIR_WOULD_BLOCK);
+	}
+	cr_assert_eq(weir_ring_try_enqueue_many(ring, NULL, 0, &done), WEIR_OK);
+	cr_assert_eq(weir_ring_try_dequeue_many(ring, NULL, 0, &done), WEIR_OK);
+	cr_assert_eq(done, 0);
+}
+
+Test(ring, batches_go_in_and_out_in_part)
+{
+	each_format(13, pass_batches);
+	each_format(16, pass_batches);
+}
+
+static void close_and_drain(weir_ring *ring, size_t capacity)
+{
+	uint64_t value;
+	size_t done;
+
+	for (size_t i = 0; i < capacity; i++)
+		cr_assert_eq(weir_ring_try_enqueue(ring, i), WEIR_OK);
+	cr_assert_not(weir_ring_closed(ring));
+	weir_ring_close(ring);
+	weir_ring_close(ring);
+	cr_assert(weir_ring_closed(ring));
+	cr_assert_eq(weir_ring_try_enqueue(ring, 9), WEIR_CANCELLED);
+	cr_assert_eq(weir_ring_try_enqueue_many(ring, &value, 1, &done), WEIR_CANCELLED);
+	for (size_t i = 0; i < capacity; i++) {
+		cr_assert_eq(weir_ring_try_dequeue(ring, &value), WEIR_OK);
+		cr_assert_eq(value, i);
+	}
+	for (int i = 0; i < 3; i++) {
+		cr_assert_eq(weir_ring_try_dequeue(ring, &value), WEIR_OUT_OF_RANGE);
+		cr_assert_eq(weir_ring_try_dequeue_many(ring, &value, 1, &done), WEIR_OUT_OF_RANGE);
+		cr_assert_eq(weir_ring_try_enqueue(ring, 9), WEIR_CANCELLED);
+	}
+	cr_assert_eq(weir_ring_size_approx(ring), 0);
+}
+
+static void close_while_empty(weir_ring *ring, size_t capacity)
+{
+	uint64_t value;
+
+	(void)capacity;
+	weir_ring_close(ring);
+	cr_assert_eq(weir_ring_try_dequeue(ring, &value), WEIR_OUT_OF_RANGE);
+	cr_assert_eq(weir_ring_try_enqueue(ring, 1), WEIR_CANCELLED);
+}
+
+Test(ring, closed_gives_what_it_holds_and_then_the_end_for_ever)
+{
+	each_format(1, close_and_drain);
+	each_format(4, close_and_drain);
+	each_format(11, close_and_drain);
+	each_format(4, close_while_empty);
+}
+
+Test(ring, bad_arguments_are_refused)
+{
+	struct weir_ring_options options = {.struct_size = sizeof(options)};
+	weir_ring *ring = NULL;
+	uint64_t value;
+	size_t done;
+
+	cr_assert_eq(weir_ring_create(0, NULL, &ring), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_ring_create((size_t)WEIR_RING_MAX_CAPACITY + 1, NULL, &ring), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_ring_create(4, NULL, NULL), WEIR_INVALID_ARGUMENT);
+	options.flags = 1;
+	cr_assert_eq(weir_ring_create(4, &options, &ring), WEIR_INVALID_ARGUMENT);
+	options.flags = 0;
+	options.format = (enum weir_ring_format)9;
+	cr_assert_eq(weir_ring_create(4, &options, &ring), WEIR_INVALID_ARGUMENT);
+	options.format = WEIR_RING_FORMAT_BEST;
+	options.struct_size = 3;
+	cr_assert_eq(weir_ring_create(4, &options, &ring), WEIR_INVALID_ARGUMENT);
+	cr_assert_null(ring);
+	cr_assert_eq(weir_ring_create(4, NULL, &ring), WEIR_OK);
+	cr_assert_neq(weir_ring_format(ring), WEIR_RING_FORMAT_BEST);
+	cr_assert_eq(weir_ring_capacity(ring), 4);
+	cr_assert_eq(weir_ring_try_enqueue(NULL, 1), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_ring_try_dequeue(NULL, &value), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_ring_try_dequeue(ring, NULL), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_ring_try_enqueue_many(NULL, &value, 1, &done), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_ring_try_enqueue_many(ring, NULL, 1, &done), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_ring_try_enqueue_many(ring, &value, 1, NULL), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_ring_try_dequeue_many(ring, NULL, 1, &done), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_ring_try_dequeue_many(ring, &value, 1, NULL), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_ring_size_approx(NULL), 0);
+	cr_assert_eq(weir_ring_capacity(NULL), 0);
+	cr_assert_not(weir_ring_closed(NULL));
+	weir_ring_close(NULL);
+	weir_ring_destroy(ring);
+	weir_ring_destroy(NULL);
+}
+
+static enum weir_status make_with(const weir_allocator *allocator, void *context)
+{
+	const enum weir_ring_format *format = context;
+	struct weir_ring_options options = {.struct_size = sizeof(options), .format = *format, .allocator = allocator};
+	weir_ring *ring;
+	enum weir_status status = weir_ring_create(100, &options, &ring);
+
+	if (status == WEIR_OK)
+		weir_ring_destroy(ring);
+	return status;
+}
+
+Test(ring, create_survives_every_allocation_failing)
+{
+	for (int i = 0; i < FORMATS; i++) {
+		enum weir_ring_format format = formats[i];
+		weir_ring *ring = make(format, 1);
+
+		if (ring != NULL)
+			cr_assert_eq(fail_each_allocation(make_with, &format), 1);
+		weir_ring_destroy(ring);
+	}
+}
+
+/* -- many threads ------------------------------------------------------------------------------------------------------------- */
+
+enum { PRODUCERS = 3, CONSUMERS = 3, PER_PRODUCER = 20000 };
+
+struct traffic {
+	weir_ring *ring;
+	_Atomic(uint64_t) next_producer;
+	uint64_t sum[CONSUMERS], count[CONSUMERS];
+	int disorder[CONSUMERS];
+	_Atomic(uint64_t) next_consumer;
+	int batches;
+};
+
+static void *produce(void *context)
+{
+	struct traffic *traffic = context;
+	uint64_t me = atomic_fetch_add(&traffic->next_producer, 1), values[7];
+	size_t n = 0, done;
+
+	for (uint64_t i = 1; i <= PER_PRODUCER; i++) {
+		values[n++] = me << 32 | i;
+		if (n < (traffic->batches ? 7u : 1u) && i < PER_PRODUCER)
+			continue;
+		for (size_t in = 0; in < n; in += done) {
+			if (weir_ring_try_enqueue_many(traffic->ring, values + in, n - in, &done) != WEIR_OK)
+				(void)sched_yield();
+		}
+		n = 0;
+	}
+	return NULL;
+}
+
+static void *consume(void *context)
+{
+	struct traffic *traffic = context;
+	uint64_t me = atomic_fetch_add(&traffic->next_consumer, 1), last[PRODUCERS] = {0}, values[5];
+	enum weir_status status;
+	size_t done;
+
+	do {
+		status = weir_ring_try_dequeue_many(traffic->ring, values, traffic->batches ? 5 : 1, &done);
+		if (status == WEIR_WOULD_BLOCK)
+			(void)sched_yield();
+		for (size_t i = 0; status == WEIR_OK && i < done; i++) {
+			uint64_t producer = values[i] >> 32, number = values[i] & UINT32_MAX;
+
+			traffic->disorder[me] |= number <= last[producer];
+			last[producer] = number;
+			traffic->sum[me] += number;
+			traffic->count[me]++;
+		}
+	} while (status != WEIR_OUT_OF_RANGE);
+	return NULL;
+}
+
+static void run_traffic(weir_ring *ring, int batches)
+{
+	struct traffic traffic = {.ring = ring, .batches = batches};
+	pthread_t producers[PRODUCERS], consumers[CONSUMERS];
+	uint64_t sum = 0, count = 0;
+
+	for (int i = 0; i < PRODUCERS; i++)
+		cr_assert_eq(pthread_create(&producers[i], NULL, produce, &traffic), 0);
+	for (int i = 0; i < CONSUMERS; i++)
+		cr_assert_eq(pthread_create(&consumers[i], NULL, consume, &traffic), 0);
+	for (int i = 0; i < PRODUCERS; i++)
+		(void)pthread_join(producers[i], NULL);
+	weir_ring_close(ring);
+	for (int i = 0; i < CONSUMERS; i++) {
+		(void)pthread_join(consumers[i], NULL);
+		sum += traffic.sum[i];
+		count += traffic.count[i];
+		cr_expect_not(traffic.disorder[i], "a consumer saw one producer's values out of order");
+	}
+	cr_assert_eq(count, (uint64_t)PRODUCERS * PER_PRODUCER);
+	cr_assert_eq(sum, (uint64_t)PRODUCERS * PER_PRODUCER * (PER_PRODUCER + 1) / 2);
+}
+
+static void traffic_of_singles(weir_ring *ring, size_t capacity)
+{
+	(void)capacity;
+	run_traffic(ring, 0);
+}
+
+static void traffic_of_batches(weir_ring *ring, size_t capacity)
+{
+	(void)capacity;
+	run_traffic(ring, 1);
+}
+
+Test(ring, many_threads_lose_nothing_and_keep_each_producers_order)
+{
+	each_format(1, traffic_of_singles);
+	each_format(3, traffic_of_singles);
+	each_format(64, traffic_of_singles);
+	each_format(3, traffic_of_batches);
+	each_format(64, traffic_of_batches);
+}

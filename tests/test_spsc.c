@@ -1,0 +1,131 @@
+/*
+ * test_spsc.c - one producer, one consumer.
+ */
+#include <criterion/criterion.h>
+
+#include <pthread.h>
+#include <weir/spsc.h>
+
+#include "failing_allocator.h"
+
+Test(spsc, holds_exactly_its_capacity_in_order)
+{
+	const size_t capacities[] = {1, 2, 3, 4, 7, 8, 1000, 1024};
+
+	for (size_t c = 0; c < sizeof(capacities) / sizeof(capacities[0]); c++) {
+		weir_spsc *spsc;
+		uint64_t value;
+
+		cr_assert_eq(weir_spsc_create(capacities[c], NULL, &spsc), WEIR_OK);
+		cr_assert_eq(weir_spsc_capacity(spsc), capacities[c]);
+		for (int lap = 0; lap < 3; lap++) {
+			for (size_t i = 0; i < capacities[c]; i++)
+				cr_assert_eq(weir_spsc_try_enqueue(spsc, UINT64_MAX - i), WEIR_OK);
+			cr_assert_eq(weir_spsc_try_enqueue(spsc, 0), WEIR_WOULD_BLOCK);
+			cr_assert_eq(weir_spsc_size_approx(spsc), capacities[c]);
+			for (size_t i = 0; i < capacities[c]; i++) {
+				cr_assert_eq(weir_spsc_try_dequeue(spsc, &value), WEIR_OK);
+				cr_assert_eq(value, UINT64_MAX - i);
+			}
+			cr_assert_eq(weir_spsc_try_dequeue(spsc, &value), WEIR_WOULD_BLOCK);
+		}
+		weir_spsc_destroy(spsc);
+	}
+}
+
+Test(spsc, batches_go_in_and_out_in_part)
+{
+	uint64_t in[10] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, out[10];
+	weir_spsc *spsc;
+	size_t done;
+
+	cr_assert_eq(weir_spsc_create(6, NULL, &spsc), WEIR_OK);
+	cr_assert_eq(weir_spsc_try_enqueue_many(spsc, in, 10, &done), WEIR_OK);
+	cr_assert_eq(done, 6);
+	cr_assert_eq(weir_spsc_try_enqueue_many(spsc, in, 1, &done), WEIR_WOULD_BLOCK);
+	cr_assert_eq(weir_spsc_try_dequeue_many(spsc, out, 10, &done), WEIR_OK);
+	cr_assert_eq(done, 6);
+	cr_assert_arr_eq(out, in, 6 * sizeof(in[0]));
+	cr_assert_eq(weir_spsc_try_dequeue_many(spsc, out, 1, &done), WEIR_WOULD_BLOCK);
+	cr_assert_eq(weir_spsc_try_dequeue_many(spsc, NULL, 0, &done), WEIR_OK);
+	cr_assert_eq(weir_spsc_try_enqueue_many(spsc, NULL, 0, &done), WEIR_OK);
+	weir_spsc_destroy(spsc);
+}
+
+Test(spsc, bad_arguments_are_refused)
+{
+	struct weir_spsc_options options = {.struct_size = sizeof(options), .flags = 2};
+	weir_spsc *spsc = NULL;
+	uint64_t value;
+	size_t done;
+
+	cr_assert_eq(weir_spsc_create(0, NULL, &spsc), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_spsc_create((size_t)WEIR_SPSC_MAX_CAPACITY + 1, NULL, &spsc), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_spsc_create(1, &options, &spsc), WEIR_INVALID_ARGUMENT);
+	options.flags = 0;
+	options.struct_size = 1;
+	cr_assert_eq(weir_spsc_create(1, &options, &spsc), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_spsc_create(1, NULL, NULL), WEIR_INVALID_ARGUMENT);
+	cr_assert_null(spsc);
+	cr_assert_eq(weir_spsc_try_enqueue(NULL, 1), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_spsc_try_dequeue(NULL, &value), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_spsc_try_enqueue_many(NULL, &value, 1, &done), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_spsc_try_dequeue_many(NULL, &value, 1, &done), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_spsc_size_approx(NULL), 0);
+	cr_assert_eq(weir_spsc_capacity(NULL), 0);
+	weir_spsc_destroy(NULL);
+}
+
+static enum weir_status make_with(const weir_allocator *allocator, void *context)
+{
+	struct weir_spsc_options options = {.struct_size = sizeof(options), .allocator = allocator};
+	weir_spsc *spsc;
+	enum weir_status status = weir_spsc_create(10, &options, &spsc);
+
+	(void)context;
+	if (status == WEIR_OK)
+		weir_spsc_destroy(spsc);
+	return status;
+}
+
+Test(spsc, create_survives_every_allocation_failing)
+{
+	cr_assert_eq(fail_each_allocation(make_with, NULL), 1);
+}
+
+enum { PASSED = 100000 };
+
+struct traffic {
+	weir_spsc *spsc;
+	uint64_t payload[PASSED]; /* plain: a race detector sees whether the ring orders it */
+};
+
+static void *produce(void *context)
+{
+	struct traffic *traffic = context;
+
+	for (uint64_t i = 0; i < PASSED; i++) {
+		traffic->payload[i] = i * 3;
+		while (weir_spsc_try_enqueue(traffic->spsc, i) != WEIR_OK)
+			(void)sched_yield();
+	}
+	return NULL;
+}
+
+Test(spsc, passes_values_and_what_they_stand_for_between_two_threads)
+{
+	static struct traffic traffic;
+	uint64_t value = 0, wrong = 0;
+	pthread_t producer;
+
+	cr_assert_eq(weir_spsc_create(100, NULL, &traffic.spsc), WEIR_OK);
+	cr_assert_eq(pthread_create(&producer, NULL, produce, &traffic), 0);
+	for (uint64_t i = 0; i < PASSED; i++) {
+		while (weir_spsc_try_dequeue(traffic.spsc, &value) != WEIR_OK)
+			(void)sched_yield();
+		wrong += value != i || traffic.payload[i] != i * 3;
+	}
+	(void)pthread_join(producer, NULL);
+	cr_assert_eq(wrong, 0);
+	weir_spsc_destroy(traffic.spsc);
+}
