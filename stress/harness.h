@@ -1,0 +1,128 @@
+/*
+ * harness.h - what every stress scenario stands on: seeded threads, a time limit, a watchdog, one report.
+ *
+ * A scenario starts threads that work on one structure until stress_goes_on() says no, and checks what a reader of the
+ * structure's header may rely on. It takes all its randomness from its threads' streams, so one seed gives the same streams
+ * again (not the same schedule). The first violation ends the process: nothing that comes later could be trusted.
+ *
+ * One scenario runs at a time; the harness keeps its state in one place.
+ */
+#ifndef STRESS_HARNESS_H
+#define STRESS_HARNESS_H
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "base/compiler.h"
+
+#ifndef __has_feature
+#define __has_feature(name) 0
+#endif
+#if defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer)
+#define STRESS_SANITIZER "thread"
+enum { STRESS_TSAN = 1, STRESS_ASAN = 0, STRESS_SLOWDOWN = 10 };
+#elif defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+#define STRESS_SANITIZER "address"
+enum { STRESS_TSAN = 0, STRESS_ASAN = 1, STRESS_SLOWDOWN = 4 };
+#else
+#define STRESS_SANITIZER "none"
+enum { STRESS_TSAN = 0, STRESS_ASAN = 0, STRESS_SLOWDOWN = 1 };
+#endif
+
+enum stress_exit { STRESS_FINE = 0, STRESS_WRONG = 1, STRESS_HANG = 2, STRESS_USAGE = 3 };
+
+struct stress_scenario {
+	const char *name;
+	const char *checks; /* what must hold, in one line */
+	void (*run)(void);
+};
+
+struct stress_options {
+	double seconds;   /* per scenario */
+	unsigned threads; /* what a scenario may have working at once */
+	uint64_t seed;
+	const char *json; /* NULL: none */
+};
+
+/* -- for scenarios ------------------------------------------------------------------------------------------------------------ */
+
+struct stress_thread;
+typedef void stress_body(struct stress_thread *self, void *context);
+
+struct stress_thread {
+	/* Constant. */
+	const char *role;
+	unsigned number; /* in the order of starting; the scenario's own thread is 0 */
+	stress_body *body;
+	void *context;
+	pthread_t thread;
+	/* Owner. */
+	uint64_t random;
+	/* Owner writes, the watchdog reads. */
+	WEIRI_ALIGNED_APART _Atomic(uint64_t) operations;
+	_Atomic(const char *) doing;
+};
+
+/* The thread that runs the scenario. */
+struct stress_thread *stress_self(void);
+
+/* At least `least` threads to start, and no more than were asked for when that is more. */
+unsigned stress_threads(unsigned least);
+/* n, or a share of it under a sanitizer; at least 1. */
+uint64_t stress_scaled(uint64_t n);
+/* 1 until the scenario's time is up. */
+int stress_goes_on(void);
+
+/* Starts a thread; the next stress_join() joins it with all others, stress_join_one() it alone. */
+struct stress_thread *stress_start(const char *role, stress_body *body, void *context);
+void stress_join(void);
+void stress_join_one(struct stress_thread *thread);
+
+/* 64 random bits of the thread's stream; a number below n > 0. */
+uint64_t stress_random(struct stress_thread *self);
+uint64_t stress_below(struct stress_thread *self, uint64_t n);
+/* 1 once in n. */
+static inline int stress_one_in(struct stress_thread *self, uint64_t n)
+{
+	return stress_below(self, n) == 0;
+}
+/* Mixes a number; used for payloads and streams. */
+uint64_t stress_mix(uint64_t value);
+
+/* What the thread is about to do, for the watchdog; and that `count` operations completed. */
+static inline void stress_begin(struct stress_thread *self, const char *what)
+{
+	/* [relaxed] a static string, for a report. */
+	weiri_store_relaxed(&self->doing, what);
+}
+static inline void stress_end(struct stress_thread *self, uint64_t count)
+{
+	/* [relaxed] a count that only this thread writes. */
+	weiri_store_relaxed(&self->operations, weiri_load_relaxed(&self->operations) + count);
+}
+/* Operations of all threads since the scenario began, ended threads included. */
+uint64_t stress_operations(void);
+
+/* Nothing to do for this thread now: a few pauses, then the processor goes to others. Reset *spins to 0 after a success. */
+void stress_back_off(unsigned *spins);
+/* Lets so much time pass, awake: moves the moment at which something happens. */
+void stress_spin_ns(uint64_t nanoseconds);
+
+/* The check failed: prints scenario, seed, what was violated and one command that tries again; ends the process. From any thread. */
+_Noreturn void stress_fail(const char *format, ...) __attribute__((format(printf, 1, 2), cold));
+#define STRESS_CHECK(condition, ...) ((condition) ? (void)0 : stress_fail(__VA_ARGS__))
+
+/* A figure for the report. From the scenario's own thread. */
+void stress_note(const char *name, uint64_t value);
+/* The scenario cannot run here; say why. It counts as passed. */
+void stress_skip(const char *why);
+
+/* -- for main.c --------------------------------------------------------------------------------------------------------------- */
+
+void stress_run(const struct stress_scenario *scenario, const struct stress_options *options);
+/* Writes the JSON file if one was asked for. 0: it could not. */
+int stress_finish(const struct stress_options *options);
+
+#endif

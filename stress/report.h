@@ -1,0 +1,34 @@
+/*
+ * report.h - what a run of weir-stress found, as lines and as JSON.
+ */
+#ifndef STRESS_REPORT_H
+#define STRESS_REPORT_H
+
+#include "harness.h"
+
+enum { STRESS_NOTES = 12, STRESS_RESULTS = 64, STRESS_MESSAGE = 1024 };
+
+struct stress_note_line {
+	const char *name;
+	uint64_t value;
+};
+
+struct stress_result {
+	const char *scenario;
+	const char *outcome; /* "ok", "skipped", "wrong", "hang" */
+	double seconds;
+	uint64_t operations;
+	size_t notes;
+	struct stress_note_line note[STRESS_NOTES];
+	char message[STRESS_MESSAGE];
+};
+
+/* One line on standard output. */
+void stress_print_result(const struct stress_result *result);
+/* What failed and how to try again, on standard error. Calls nothing that a signal handler may not. */
+void stress_print_failure(const struct stress_result *result, const struct stress_options *options);
+/* 0: the file could not be written. */
+int stress_write_json(const char *path, const struct stress_options *options, const struct stress_result results[],
+                      size_t count);
+
+#endif

@@ -1,0 +1,28 @@
+/*
+ * scenarios.h - the scenarios that main.c lists.
+ */
+#ifndef STRESS_SCENARIOS_H
+#define STRESS_SCENARIOS_H
+
+void scenario_ring_ltq16(void);
+void scenario_ring_ltq64(void);
+void scenario_ring_stopped(void);
+
+void scenario_variable_read(void);
+void scenario_variable_counter(void);
+void scenario_variable_stopped(void);
+void scenario_snapshot_torn(void);
+void scenario_commit_conflict(void);
+
+void scenario_memory_bound(void);
+void scenario_thread_churn(void);
+void scenario_signal_read(void);
+void scenario_fork(void);
+
+void scenario_queue_fifo(void);
+void scenario_queue_shuffle(void);
+void scenario_queue_cancel(void);
+void scenario_queue_close(void);
+void scenario_queue_batch(void);
+
+#endif
