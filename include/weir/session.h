@@ -42,7 +42,8 @@ struct weir_session_options {
 	size_t threads;     /* workers of its own pool; 0: one per online processor. Must be 0 with `pool` */
 	uint32_t flags;
 	uint64_t operation_timeout_ns;   /* of each run that has no deadline of its own; 0: none */
-	const weir_allocator *allocator; /* NULL: the default one; serves steps and results */
+	/* NULL: the default one; serves steps and results. Some of it comes back only with a later weir_reclaim_flush. */
+	const weir_allocator *allocator;
 };
 
 /*

@@ -1,0 +1,99 @@
+/*
+ * control.c - control edges between nodes that exist already, and the cycles they must not close.
+ *
+ * A node's inputs are older than the node, so data edges alone cannot close a cycle, nor can control edges from older to newer
+ * nodes. Only when a graph has an edge the other way round, or gets one, is the graph searched.
+ */
+#include "flow/node.h"
+
+#include "base/compiler.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "flow/node_map.h"
+
+static struct weiri_control *control_of(struct weiri_published *link)
+{
+	return WEIRI_CONTAINER_OF(link, struct weiri_control, link);
+}
+
+static int add_ancestors_of(struct weiri_node_map *seen, const weir_node *node)
+{
+	for (uint32_t i = 0; i < node->input_count; i++) {
+		if (!weiri_node_map_add(seen, node->inputs[i].node))
+			return 0;
+	}
+	for (struct weiri_published *link = weiri_published_first(&node->controls); link != NULL; link = link->next) {
+		if (!weiri_node_map_add(seen, control_of(link)->before))
+			return 0;
+	}
+	return 1;
+}
+
+/* *answer: `node` is `ancestor`, or runs after it. Returns 0 when there is no memory. */
+static int runs_after(weir_node *node, const weir_node *ancestor, int *answer)
+{
+	struct weiri_node_map seen;
+	uint32_t number;
+	int ok;
+
+	weiri_node_map_init(&seen, &node->graph->allocator);
+	ok = weiri_node_map_add(&seen, node);
+	for (size_t i = 0; ok && i < seen.count; i++)
+		ok = add_ancestors_of(&seen, seen.nodes[i]);
+	*answer = weiri_node_map_find(&seen, ancestor, &number);
+	weiri_node_map_fini(&seen);
+	return ok;
+}
+
+static enum weir_status check_cycle(weir_graph *graph, weir_node *before, weir_node *after, weir_error *error)
+{
+	int cycle = before == after;
+
+	if (before->id < after->id && graph->backward_controls == 0)
+		return WEIR_OK;
+	if (!cycle && !runs_after(before, after, &cycle))
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "weir_graph_add_control: no memory");
+	if (cycle)
+		return weiri_fail(
+			error, WEIR_INVALID_ARGUMENT,
+			"weir_graph_add_control: \"%s\" before \"%s\" would close a cycle: \"%s\" already runs after \"%s\"",
+			before->name, after->name, before->name, after->name);
+	return WEIR_OK;
+}
+
+static enum weir_status push(weir_graph *graph, weir_node *before, weir_node *after, weir_error *error)
+{
+	struct weiri_control *control = weiri_allocate(&graph->allocator, sizeof(*control), _Alignof(struct weiri_control));
+
+	if (control == NULL)
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "weir_graph_add_control: no memory");
+	control->before = before;
+	/* Nobody else pushes: it fails only when a plan has sealed the list. */
+	if (!weiri_published_push_after(&after->controls, &control->link, weiri_published_first(&after->controls))) {
+		weiri_release(&graph->allocator, control, sizeof(*control), _Alignof(struct weiri_control));
+		return weiri_fail(error, WEIR_FAILED_PRECONDITION,
+		                  "weir_graph_add_control: \"%s\" has already been part of a run", after->name);
+	}
+	if (before->id > after->id)
+		graph->backward_controls++;
+	return WEIR_OK;
+}
+
+enum weir_status weir_graph_add_control(weir_graph *graph, weir_node *before, weir_node *after, weir_error *error)
+{
+	enum weir_status status;
+
+	if (graph == NULL || before == NULL || after == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_graph_add_control: NULL argument");
+	if (before->graph != graph || after->graph != graph)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_graph_add_control: \"%s\" belongs to another graph",
+		                  before->graph != graph ? before->name : after->name);
+	status = check_cycle(graph, before, after, error);
+	if (status != WEIR_OK)
+		return status;
+	for (struct weiri_published *link = weiri_published_first(&after->controls); link != NULL; link = link->next) {
+		if (control_of(link)->before == before)
+			return WEIR_OK;
+	}
+	return push(graph, before, after, error);
+}

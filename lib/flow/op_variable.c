@@ -1,0 +1,389 @@
+/*
+ * op_variable.c - reading and writing variables: one at a time, or many at one instant.
+ *
+ * A value that was read stays in its handle, which the step releases at its end: no reference is counted for it. Outputs that hold
+ * version numbers are allocated before the write, so that a write that was done is never reported as out of memory.
+ */
+#include "flow/node.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+
+enum { VALUE = 0, VERSION = 1, FEW_PARTS = 16 };
+
+static weir_var *var_of(const weir_node *node)
+{
+	return *(weir_var *const *)node->attribute;
+}
+
+static struct weiri_spec spec_of_var(const weir_var *var)
+{
+	return weiri_spec_of(weir_var_dtype(var), weir_var_shape(var));
+}
+
+/* A builder for `count` numbers (0: a scalar) if the output is wanted, else NULL. */
+static enum weir_status prepare_numbers(const struct weiri_call *call, uint32_t output, size_t count,
+                                        weir_tensor_builder **builder)
+{
+	struct weiri_spec spec = count != 0 ? weiri_spec_vector(WEIR_I64, (int64_t)count) : weiri_spec_scalar(WEIR_I64);
+
+	*builder = NULL;
+	if (!weiri_call_wants(call, output))
+		return WEIR_OK;
+	if (weir_tensor_builder_create(WEIR_I64, &spec.shape, call->allocator, builder) != WEIR_OK)
+		return weiri_fail(call->error, WEIR_RESOURCE_EXHAUSTED, "no memory for the version numbers");
+	return WEIR_OK;
+}
+
+/* Fills the output from a builder of prepare_numbers, unless status tells of a failure; returns status. */
+static enum weir_status publish_numbers(const struct weiri_call *call, uint32_t output, weir_tensor_builder *builder,
+                                        const uint64_t numbers[], size_t count, enum weir_status status)
+{
+	if (builder == NULL)
+		return status;
+	if (status != WEIR_OK) {
+		weir_tensor_builder_discard(builder);
+		return status;
+	}
+	(void)memcpy(weir_tensor_builder_data(builder), numbers, count * sizeof(numbers[0]));
+	return weir_tensor_builder_finish(builder, &call->outputs[output]);
+}
+
+/* A node on one variable with outputs value and version. */
+static enum weir_status build_single(weir_graph *graph, const struct weiri_op *op, const char *name, weir_var *var,
+                                     const weir_output *input, size_t hold_count, weir_output *out, weir_error *error)
+{
+	struct weiri_node_request request;
+	struct weiri_spec specs[2];
+	enum weir_status status;
+	weir_node *node;
+
+	if (var == NULL || out == NULL)
+		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, op, name, "%s is NULL", var == NULL ? "variable" : "out");
+	specs[VALUE] = spec_of_var(var);
+	specs[VERSION] = weiri_spec_scalar(WEIR_I64);
+	(void)memset(&request, 0, sizeof(request));
+	request.op = op;
+	request.name = name;
+	request.inputs = input;
+	request.input_count = input != NULL ? 1 : 0;
+	request.specs = specs;
+	request.output_count = 2;
+	request.attribute = &var;
+	request.attribute_size = sizeof(weir_var *);
+	request.hold_count = hold_count;
+	status = weiri_node_build(graph, &request, &node, error);
+	if (status == WEIR_OK) {
+		out->node = node;
+		out->index = VALUE;
+	}
+	return status;
+}
+
+static enum weir_status run_read(const struct weiri_call *call)
+{
+	weir_read *hold = &call->holds[0];
+	weir_var *var = var_of(call->node);
+	enum weir_status status = weir_var_read(var, hold);
+
+	if (status == WEIR_FAILED_PRECONDITION)
+		return weiri_fail(call->error, status, "variable \"%s\" is not initialized", weir_var_name(var));
+	if (status != WEIR_OK)
+		return weiri_fail(call->error, status, "variable \"%s\" cannot be read: no memory", weir_var_name(var));
+	call->outputs[VALUE] = hold->tensor;
+	if (weiri_call_wants(call, VERSION))
+		return weiri_i64_tensor(&hold->version, 0, call->allocator, &call->outputs[VERSION], call->error);
+	return WEIR_OK;
+}
+
+static const struct weiri_op read_op = {.name = "read", .traits = WEIRI_OP_BORROWS_ALL_BUT_LAST, .run = run_read};
+
+enum weir_status weir_op_read(weir_graph *graph, const char *name, weir_var *var, weir_output *out, weir_error *error)
+{
+	return build_single(graph, &read_op, name, var, NULL, 1, out, error);
+}
+
+/* What is known of `value` against what `var` takes. */
+static enum weir_status check_value(const weir_graph *graph, const struct weiri_op *op, const char *name,
+                                    const weir_var *var, weir_output value, weir_error *error)
+{
+	struct weiri_spec expected;
+	char text_expected[WEIRI_SPEC_TEXT_SIZE];
+	char text_got[WEIRI_SPEC_TEXT_SIZE];
+
+	/* What is missing or wrong here is reported by the build itself. */
+	if (var == NULL || graph == NULL || weiri_output_check(graph, value, "value", NULL) != WEIR_OK)
+		return WEIR_OK;
+	expected = spec_of_var(var);
+	if (weiri_spec_compatible(&expected, weiri_output_spec(value)))
+		return WEIR_OK;
+	return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, op, name, "variable \"%s\" expects %s, got %s",
+	                       weir_var_name(var), weiri_spec_text(&expected, text_expected),
+	                       weiri_spec_text(weiri_output_spec(value), text_got));
+}
+
+static enum weir_status run_assign(const struct weiri_call *call)
+{
+	weir_tensor_builder *builder;
+	uint64_t version = 0;
+	enum weir_status status = prepare_numbers(call, VERSION, 0, &builder);
+
+	if (status != WEIR_OK)
+		return status;
+	status = weir_var_assign(var_of(call->node), call->inputs[0], call->deadline_ns, &version, call->error);
+	if (status == WEIR_OK)
+		call->outputs[VALUE] = call->inputs[0];
+	return publish_numbers(call, VERSION, builder, &version, 1, status);
+}
+
+static const struct weiri_op assign_op = {.name = "assign", .traits = WEIRI_OP_BORROWS_ALL_BUT_LAST, .run = run_assign};
+
+enum weir_status weir_op_assign(weir_graph *graph, const char *name, weir_var *var, weir_output value, weir_output *out,
+                                weir_error *error)
+{
+	enum weir_status status = check_value(graph, &assign_op, name, var, value, error);
+
+	return status != WEIR_OK ? status : build_single(graph, &assign_op, name, var, &value, 0, out, error);
+}
+
+typedef enum weir_status update_fn(weir_var *var, weir_tensor *delta, uint64_t deadline_ns, weir_read *published,
+                                   weir_error *error);
+
+static enum weir_status run_update(const struct weiri_call *call, update_fn *update)
+{
+	weir_read *hold = &call->holds[0];
+	weir_tensor_builder *builder;
+	enum weir_status status = prepare_numbers(call, VERSION, 0, &builder);
+
+	if (status != WEIR_OK)
+		return status;
+	status = update(var_of(call->node), call->inputs[0], call->deadline_ns, hold, call->error);
+	if (status == WEIR_OK)
+		call->outputs[VALUE] = hold->tensor;
+	return publish_numbers(call, VERSION, builder, &hold->version, 1, status);
+}
+
+static enum weir_status run_assign_add(const struct weiri_call *call)
+{
+	return run_update(call, weir_var_assign_add);
+}
+
+static enum weir_status run_assign_sub(const struct weiri_call *call)
+{
+	return run_update(call, weir_var_assign_sub);
+}
+
+static const struct weiri_op assign_add_op = {
+	.name = "assign_add", .traits = WEIRI_OP_BORROWS_ALL_BUT_LAST, .run = run_assign_add};
+static const struct weiri_op assign_sub_op = {
+	.name = "assign_sub", .traits = WEIRI_OP_BORROWS_ALL_BUT_LAST, .run = run_assign_sub};
+
+static enum weir_status build_update(weir_graph *graph, const struct weiri_op *op, const char *name, weir_var *var,
+                                     weir_output delta, weir_output *out, weir_error *error)
+{
+	enum weir_status status = check_value(graph, op, name, var, delta, error);
+
+	return status != WEIR_OK ? status : build_single(graph, op, name, var, &delta, 1, out, error);
+}
+
+enum weir_status weir_op_assign_add(weir_graph *graph, const char *name, weir_var *var, weir_output delta,
+                                    weir_output *out, weir_error *error)
+{
+	return build_update(graph, &assign_add_op, name, var, delta, out, error);
+}
+
+enum weir_status weir_op_assign_sub(weir_graph *graph, const char *name, weir_var *var, weir_output delta,
+                                    weir_output *out, weir_error *error)
+{
+	return build_update(graph, &assign_sub_op, name, var, delta, out, error);
+}
+
+static enum weir_status check_vars(const struct weiri_op *op, const char *name, weir_var *const vars[], size_t count,
+                                   weir_error *error)
+{
+	if (vars == NULL || count == 0 || count > WEIR_COMMIT_MAX_PARTS)
+		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, op, name, "expected 1 to %d variables, got %zu",
+		                       WEIR_COMMIT_MAX_PARTS, vars == NULL ? (size_t)0 : count);
+	for (size_t i = 0; i < count; i++) {
+		if (vars[i] == NULL)
+			return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, op, name, "variable %zu is NULL", i);
+	}
+	return WEIR_OK;
+}
+
+static enum weir_status run_snapshot(const struct weiri_call *call)
+{
+	weir_var *const *vars = call->node->attribute;
+	size_t count = call->node->hold_count;
+	weir_tensor_builder *builder;
+	enum weir_status status = prepare_numbers(call, (uint32_t)count, count, &builder);
+
+	if (status == WEIR_OK)
+		status = weir_var_snapshot(vars, count, call->holds, call->error);
+	if (status != WEIR_OK) {
+		weir_tensor_builder_discard(builder);
+		return status;
+	}
+	for (size_t i = 0; i < count; i++) {
+		call->outputs[i] = call->holds[i].tensor;
+		if (builder != NULL)
+			((uint64_t *)weir_tensor_builder_data(builder))[i] = call->holds[i].version;
+	}
+	return builder != NULL ? weir_tensor_builder_finish(builder, &call->outputs[count]) : WEIR_OK;
+}
+
+static const struct weiri_op snapshot_op = {
+	.name = "snapshot", .traits = WEIRI_OP_BORROWS_ALL_BUT_LAST, .run = run_snapshot};
+
+/* specs has room for count + 1. */
+static enum weir_status build_snapshot(weir_graph *graph, const char *name, weir_var *const vars[], size_t count,
+                                       struct weiri_spec specs[], weir_output outs[], weir_error *error)
+{
+	struct weiri_node_request request;
+	enum weir_status status;
+	weir_node *node;
+
+	for (size_t i = 0; i < count; i++)
+		specs[i] = spec_of_var(vars[i]);
+	specs[count] = weiri_spec_vector(WEIR_I64, (int64_t)count);
+	(void)memset(&request, 0, sizeof(request));
+	request.op = &snapshot_op;
+	request.name = name;
+	request.specs = specs;
+	request.output_count = count + 1;
+	request.attribute = vars;
+	request.attribute_size = count * sizeof(vars[0]);
+	request.hold_count = count;
+	status = weiri_node_build(graph, &request, &node, error);
+	for (size_t i = 0; status == WEIR_OK && i <= count; i++) {
+		outs[i].node = node;
+		outs[i].index = (uint32_t)i;
+	}
+	return status;
+}
+
+enum weir_status weir_op_snapshot(weir_graph *graph, const char *name, weir_var *const vars[], size_t count,
+                                  weir_output outs[], weir_error *error)
+{
+	enum weir_status status = check_vars(&snapshot_op, name, vars, count, error);
+	size_t size = (count + 1) * sizeof(struct weiri_spec);
+	struct weiri_spec *specs;
+
+	if (status == WEIR_OK && (graph == NULL || outs == NULL))
+		status = weiri_node_fail(error, WEIR_INVALID_ARGUMENT, &snapshot_op, name, "%s is NULL",
+		                         graph == NULL ? "graph" : "outs");
+	if (status != WEIR_OK)
+		return status;
+	specs = weiri_allocate(&graph->allocator, size, _Alignof(struct weiri_spec));
+	if (specs == NULL)
+		return weiri_node_fail(error, WEIR_RESOURCE_EXHAUSTED, &snapshot_op, name, "no memory");
+	status = build_snapshot(graph, name, vars, count, specs, outs, error);
+	weiri_release(&graph->allocator, specs, size, _Alignof(struct weiri_spec));
+	return status;
+}
+
+static enum weir_status commit_parts(const struct weiri_call *call, struct weir_commit_part parts[], size_t count)
+{
+	weir_var *const *vars = call->node->attribute;
+	const weir_tensor *versions = call->inputs[count];
+	struct weiri_spec expected = weiri_spec_vector(WEIR_I64, (int64_t)count);
+	struct weiri_spec got = weiri_spec_of_tensor(versions);
+	char text_expected[WEIRI_SPEC_TEXT_SIZE];
+	char text_got[WEIRI_SPEC_TEXT_SIZE];
+	weir_tensor_builder *builder;
+	enum weir_status status;
+
+	if (!weiri_spec_compatible(&expected, &got))
+		return weiri_fail(call->error, WEIR_INVALID_ARGUMENT, "expected versions %s, got %s",
+		                  weiri_spec_text(&expected, text_expected), weiri_spec_text(&got, text_got));
+	for (size_t i = 0; i < count; i++) {
+		parts[i].var = vars[i];
+		parts[i].expected = ((const uint64_t *)weir_tensor_data(versions))[i];
+		parts[i].value = call->inputs[i];
+	}
+	status = prepare_numbers(call, 0, count, &builder);
+	if (status != WEIR_OK)
+		return status;
+	status = weir_var_commit(parts, count, call->deadline_ns,
+	                         builder != NULL ? weir_tensor_builder_data(builder) : NULL, call->error);
+	if (builder == NULL)
+		return status;
+	if (status == WEIR_OK)
+		return weir_tensor_builder_finish(builder, &call->outputs[0]);
+	weir_tensor_builder_discard(builder);
+	return status;
+}
+
+static enum weir_status run_commit(const struct weiri_call *call)
+{
+	struct weir_commit_part few[FEW_PARTS];
+	struct weir_commit_part *many;
+	size_t count = call->node->input_count - 1;
+	enum weir_status status;
+
+	if (count <= FEW_PARTS)
+		return commit_parts(call, few, count);
+	many = weiri_allocate(call->allocator, count * sizeof(*many), _Alignof(struct weir_commit_part));
+	if (many == NULL)
+		return weiri_fail(call->error, WEIR_RESOURCE_EXHAUSTED, "no memory");
+	status = commit_parts(call, many, count);
+	weiri_release(call->allocator, many, count * sizeof(*many), _Alignof(struct weir_commit_part));
+	return status;
+}
+
+static const struct weiri_op commit_op = {.name = "commit", .run = run_commit};
+
+static enum weir_status check_commit(const weir_graph *graph, const char *name, weir_var *const vars[],
+                                     const weir_output values[], size_t count, weir_error *error)
+{
+	enum weir_status status = check_vars(&commit_op, name, vars, count, error);
+
+	for (size_t i = 0; status == WEIR_OK && i < count; i++) {
+		for (size_t j = 0; j < i; j++) {
+			if (vars[i] == vars[j])
+				return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, &commit_op, name, "variable \"%s\" occurs twice",
+				                       weir_var_name(vars[i]));
+		}
+		status = check_value(graph, &commit_op, name, vars[i], values[i], error);
+	}
+	return status;
+}
+
+enum weir_status weir_op_commit(weir_graph *graph, const char *name, weir_var *const vars[], const weir_output values[],
+                                size_t count, weir_output versions, weir_output *out, weir_error *error)
+{
+	struct weiri_node_request request;
+	weir_output inputs[WEIR_COMMIT_MAX_PARTS + 1];
+	struct weiri_spec spec = weiri_spec_vector(WEIR_I64, (int64_t)count);
+	enum weir_status status;
+	weir_node *node;
+
+	if (values == NULL || out == NULL)
+		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, &commit_op, name, "%s is NULL",
+		                       values == NULL ? "values" : "out");
+	status = check_commit(graph, name, vars, values, count, error);
+	if (status != WEIR_OK)
+		return status;
+	if (graph != NULL && weiri_output_check(graph, versions, "versions", NULL) == WEIR_OK &&
+	    !weiri_spec_compatible(&spec, weiri_output_spec(versions)))
+		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, &commit_op, name, "expected versions i64 [%zu]", count);
+	(void)memcpy(inputs, values, count * sizeof(values[0]));
+	inputs[count] = versions;
+	(void)memset(&request, 0, sizeof(request));
+	request.op = &commit_op;
+	request.name = name;
+	request.inputs = inputs;
+	request.input_count = count + 1;
+	request.specs = &spec;
+	request.output_count = 1;
+	request.attribute = vars;
+	request.attribute_size = count * sizeof(vars[0]);
+	status = weiri_node_build(graph, &request, &node, error);
+	if (status == WEIR_OK) {
+		out->node = node;
+		out->index = 0;
+	}
+	return status;
+}

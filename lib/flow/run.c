@@ -1,0 +1,114 @@
+/*
+ * run.c - weir_session_run: checks, starts a step, waits for it, hands out what was fetched.
+ */
+#include <string.h>
+
+#include "base/error.h"
+#include "flow/session.h"
+#include "flow/step.h"
+
+static enum weir_status check_arguments(const weir_session *session, const struct weiri_signature *signature,
+                                        weir_tensor *results[], weir_error *error)
+{
+	const char *missing = NULL;
+
+	if (session == NULL)
+		missing = "session";
+	else if (signature->feeds == NULL && signature->feed_count > 0)
+		missing = "feeds";
+	else if (signature->fetches == NULL && signature->fetch_count > 0)
+		missing = "fetches";
+	else if (results == NULL && signature->fetch_count > 0)
+		missing = "results";
+	else if (signature->targets == NULL && signature->target_count > 0)
+		missing = "targets";
+	return missing == NULL ? WEIR_OK
+	                       : weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_session_run: %s is NULL", missing);
+}
+
+/* Afterwards deadline_ns is that of the run, WEIR_NO_DEADLINE for none. */
+static enum weir_status read_options(const weir_session *session, const struct weir_run_options *options,
+                                     struct weir_run_options *given, weir_error *error)
+{
+	(void)memset(given, 0, sizeof(*given));
+	if (options != NULL && !weiri_options_size_ok(options->struct_size, sizeof(*given)))
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_session_run: struct_size is %zu, expected %zu",
+		                  options->struct_size, sizeof(*given));
+	if (options != NULL)
+		(void)memcpy(given, options, options->struct_size);
+	if (given->flags != 0)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_session_run: unknown flags 0x%x", given->flags);
+	if (given->deadline_ns == 0)
+		given->deadline_ns =
+			session->operation_timeout_ns != 0 ? weir_deadline_in(session->operation_timeout_ns) : WEIR_NO_DEADLINE;
+	return WEIR_OK;
+}
+
+/* 1 when the step has ended, 0 when its caller leaves it to the workers. */
+static int await(struct weiri_step *step)
+{
+	uint64_t deadline_ns = step->deadline_ns;
+
+	for (;;) {
+		uint32_t seen = weiri_signal_now(&step->signal);
+
+		if (weiri_latch_is_set(&step->ended))
+			return 1;
+		if (step->may_be_left && weiri_latch_is_set(&step->stopped))
+			return 0;
+		if (step->caller_helps && weir_pool_help(step->session->pool, 1) > 0)
+			continue;
+		if (weiri_signal_wait(&step->signal, seen, deadline_ns))
+			continue;
+		weiri_step_stop_for_deadline(step);
+		if (step->may_be_left)
+			return weiri_latch_is_set(&step->ended);
+		/* Our own ops end now. */
+		deadline_ns = WEIR_NO_DEADLINE;
+	}
+}
+
+static void take_results(const struct weiri_step *step, weir_tensor *results[])
+{
+	for (size_t i = 0; i < step->plan->fetch_count; i++)
+		results[i] = weir_tensor_retain(step->values[step->plan->fetch_slots[i]]);
+}
+
+static enum weir_status run_step(weir_session *session, const struct weiri_plan *plan, const struct weir_feed feeds[],
+                                 const struct weir_run_options *options, weir_tensor *results[], weir_error *error)
+{
+	struct weiri_step *step;
+	enum weir_status status = weiri_step_create(session, plan, feeds, options, &step, error);
+
+	if (status != WEIR_OK)
+		return status;
+	weiri_step_begin(step);
+	status = await(step) ? weiri_step_outcome(step, error) : weiri_step_outcome_so_far(step, error);
+	if (status == WEIR_OK)
+		take_results(step, results);
+	weiri_step_release(step);
+	return status;
+}
+
+enum weir_status weir_session_run(weir_session *session, const struct weir_feed feeds[], size_t feed_count,
+                                  const weir_output fetches[], size_t fetch_count, weir_tensor *results[],
+                                  weir_node *const targets[], size_t target_count,
+                                  const struct weir_run_options *options, weir_error *error)
+{
+	struct weiri_signature signature = {feeds, feed_count, fetches, fetch_count, targets, target_count, 0};
+	struct weir_run_options given;
+	const struct weiri_plan *plan;
+	enum weir_status status = check_arguments(session, &signature, results, error);
+
+	if (status == WEIR_OK)
+		status = read_options(session, options, &given, error);
+	if (status != WEIR_OK)
+		return status;
+	if (!weiri_gate_enter(&session->gate))
+		return weiri_fail(error, WEIR_FAILED_PRECONDITION, "weir_session_run: the session is closed");
+	status = weiri_session_plan(session, &signature, &plan, error);
+	if (status == WEIR_OK)
+		return run_step(session, plan, feeds, &given, results, error);
+	weiri_gate_leave(&session->gate);
+	return status;
+}

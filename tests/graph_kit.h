@@ -1,0 +1,221 @@
+/*
+ * graph_kit.h - what the tests of the dataflow layer share: short ways to make tensors, variables, queues, and to run.
+ *
+ * Everything asserts, so it is for the test's own thread.
+ */
+#ifndef GRAPH_KIT_H
+#define GRAPH_KIT_H
+
+#include <criterion/criterion.h>
+
+#include <sched.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+#include <weir/graph.h>
+#include <weir/op.h>
+#include <weir/session.h>
+#include <weir/time.h>
+
+/* A wait that takes longer than this has failed. */
+#define KIT_PATIENCE_NS UINT64_C(20000000000)
+
+/* kit_shape(2, 3, 4) is [3,4]. */
+static inline weir_shape kit_shape(uint32_t rank, ...)
+{
+	weir_shape shape;
+	va_list dims;
+
+	(void)memset(&shape, 0, sizeof(shape));
+	shape.rank = rank;
+	va_start(dims, rank);
+	for (uint32_t i = 0; i < rank; i++)
+		shape.dims[i] = va_arg(dims, int);
+	va_end(dims);
+	return shape;
+}
+
+static inline weir_tensor *kit_tensor(enum weir_dtype dtype, weir_shape shape, const void *values)
+{
+	weir_tensor *tensor = NULL;
+
+	cr_assert_eq(weir_tensor_copy_of(dtype, &shape, values, NULL, &tensor), WEIR_OK);
+	return tensor;
+}
+
+static inline weir_tensor *kit_f32(float value)
+{
+	return kit_tensor(WEIR_F32, kit_shape(0), &value);
+}
+
+static inline weir_tensor *kit_i64(int64_t value)
+{
+	return kit_tensor(WEIR_I64, kit_shape(0), &value);
+}
+
+static inline float kit_f32_at(const weir_tensor *tensor, size_t i)
+{
+	cr_assert_eq(weir_tensor_dtype(tensor), WEIR_F32);
+	return ((const float *)weir_tensor_data(tensor))[i];
+}
+
+static inline int64_t kit_i64_at(const weir_tensor *tensor, size_t i)
+{
+	cr_assert_eq(weir_tensor_dtype(tensor), WEIR_I64);
+	return ((const int64_t *)weir_tensor_data(tensor))[i];
+}
+
+static inline weir_graph *kit_graph(void)
+{
+	weir_graph *graph = NULL;
+
+	cr_assert_eq(weir_graph_create(NULL, &graph, NULL), WEIR_OK);
+	return graph;
+}
+
+/* threads 0: none, every step runs on its caller's thread. */
+static inline weir_session *kit_session(weir_graph *graph, size_t threads)
+{
+	struct weir_session_options options;
+	weir_session *session = NULL;
+	weir_error error;
+
+	(void)memset(&options, 0, sizeof(options));
+	options.struct_size = sizeof(options);
+	options.threads = threads;
+	options.flags = threads == 0 ? WEIR_SESSION_NO_THREADS : 0;
+	cr_assert_eq(weir_session_create(graph, &options, &session, &error), WEIR_OK, "%s", error.message);
+	return session;
+}
+
+static inline void kit_end(weir_session *session, weir_graph *graph)
+{
+	weir_error error;
+
+	cr_assert_eq(weir_session_destroy(session, &error), WEIR_OK, "%s", error.message);
+	cr_assert_eq(weir_graph_destroy(graph, &error), WEIR_OK, "%s", error.message);
+}
+
+/* A constant that takes the tensor over. */
+static inline weir_output kit_constant(weir_graph *graph, weir_tensor *value)
+{
+	weir_output out;
+	weir_error error;
+
+	cr_assert_eq(weir_op_constant(graph, NULL, value, &out, &error), WEIR_OK, "%s", error.message);
+	weir_tensor_release(value);
+	return out;
+}
+
+static inline weir_output kit_placeholder(weir_graph *graph, const char *name, enum weir_dtype dtype, weir_shape shape)
+{
+	weir_output out;
+	weir_error error;
+
+	cr_assert_eq(weir_op_placeholder(graph, name, dtype, &shape, &out, &error), WEIR_OK, "%s", error.message);
+	return out;
+}
+
+static inline weir_var *kit_var(const char *name, weir_tensor *initial)
+{
+	struct weir_var_options options;
+	weir_var *var = NULL;
+	weir_error error;
+
+	(void)memset(&options, 0, sizeof(options));
+	options.struct_size = sizeof(options);
+	options.name = name;
+	options.dtype = weir_tensor_dtype(initial);
+	options.shape = weir_tensor_shape(initial);
+	cr_assert_eq(weir_var_create(&options, initial, &var, &error), WEIR_OK, "%s", error.message);
+	weir_tensor_release(initial);
+	return var;
+}
+
+static inline float kit_var_f32(weir_var *var, size_t i)
+{
+	weir_read read;
+	float value;
+
+	cr_assert_eq(weir_var_read(var, &read), WEIR_OK);
+	value = kit_f32_at(read.tensor, i);
+	weir_read_release(&read);
+	return value;
+}
+
+/* A FIFO with one component. shape NULL: any. */
+static inline weir_tensor_queue *kit_queue(const char *name, size_t capacity, enum weir_dtype dtype,
+                                           const weir_shape *shape)
+{
+	struct weir_tensor_component component;
+	struct weir_tensor_queue_options options;
+	weir_tensor_queue *queue = NULL;
+	weir_error error;
+
+	(void)memset(&component, 0, sizeof(component));
+	component.dtype = dtype;
+	component.shape = shape;
+	(void)memset(&options, 0, sizeof(options));
+	options.struct_size = sizeof(options);
+	options.capacity = capacity;
+	options.name = name;
+	options.components = &component;
+	options.component_count = 1;
+	cr_assert_eq(weir_tensor_queue_create(&options, &queue, &error), WEIR_OK, "%s", error.message);
+	return queue;
+}
+
+static inline void kit_queue_end(weir_tensor_queue *queue)
+{
+	weir_error error;
+
+	cr_assert_eq(weir_tensor_queue_destroy(queue, &error), WEIR_OK, "%s", error.message);
+}
+
+/* One fetch without feeds; the result is the caller's. */
+static inline weir_tensor *kit_fetch(weir_session *session, weir_output fetch)
+{
+	weir_tensor *result = NULL;
+	weir_error error;
+
+	cr_assert_eq(weir_session_run(session, NULL, 0, &fetch, 1, &result, NULL, 0, NULL, &error), WEIR_OK, "%s",
+	             error.message);
+	return result;
+}
+
+static inline float kit_fetch_f32(weir_session *session, weir_output fetch)
+{
+	weir_tensor *result = kit_fetch(session, fetch);
+	float value = kit_f32_at(result, 0);
+
+	weir_tensor_release(result);
+	return value;
+}
+
+static inline int64_t kit_fetch_i64(weir_session *session, weir_output fetch)
+{
+	weir_tensor *result = kit_fetch(session, fetch);
+	int64_t value = kit_i64_at(result, 0);
+
+	weir_tensor_release(result);
+	return value;
+}
+
+static inline enum weir_status kit_run_target(weir_session *session, weir_node *target, weir_error *error)
+{
+	return weir_session_run(session, NULL, 0, NULL, 0, NULL, &target, 1, NULL, error);
+}
+
+/* Waits for a state that another thread brings about; fails loudly when it does not come. */
+typedef int kit_state_fn(void *context);
+static inline void kit_wait_for(kit_state_fn *reached, void *context, const char *what)
+{
+	uint64_t deadline_ns = weir_deadline_in(KIT_PATIENCE_NS);
+
+	while (!reached(context)) {
+		cr_assert(weir_now_ns() < deadline_ns, "waited too long for %s", what);
+		(void)sched_yield();
+	}
+}
+
+#endif

@@ -1,0 +1,359 @@
+/*
+ * test_op_math.c - ops that compute: values, broadcasting, dtypes, and what they refuse.
+ */
+#include <math.h>
+
+#include "graph_kit.h"
+
+/* Runs one op on a session without threads and compares the result. */
+static void expect_f32(weir_graph *graph, weir_output out, weir_shape shape, const float expected[])
+{
+	weir_session *session = kit_session(graph, 0);
+	weir_tensor *result = kit_fetch(session, out);
+
+	cr_assert(weir_shape_equal(weir_tensor_shape(result), &shape));
+	for (int64_t i = 0; i < weir_tensor_elements(result); i++)
+		cr_expect_float_eq(kit_f32_at(result, (size_t)i), expected[i], 1e-5f, "element %d: %f", (int)i,
+		                   (double)kit_f32_at(result, (size_t)i));
+	weir_tensor_release(result);
+	cr_assert_eq(weir_session_destroy(session, NULL), WEIR_OK);
+}
+
+static weir_output f32_constant(weir_graph *graph, weir_shape shape, const float values[])
+{
+	return kit_constant(graph, kit_tensor(WEIR_F32, shape, values));
+}
+
+static const float one_to_six[] = {1, 2, 3, 4, 5, 6};
+
+Test(op_math, add_sub_mul_square_of_equal_shapes)
+{
+	weir_graph *graph = kit_graph();
+	weir_output x = f32_constant(graph, kit_shape(2, 2, 3), one_to_six);
+	weir_output y = f32_constant(graph, kit_shape(2, 2, 3), (const float[]){10, 20, 30, 40, 50, 60});
+	weir_output sum, difference, product, square;
+
+	cr_assert_eq(weir_op_add(graph, NULL, x, y, &sum, NULL), WEIR_OK);
+	cr_assert_eq(weir_op_sub(graph, NULL, x, y, &difference, NULL), WEIR_OK);
+	cr_assert_eq(weir_op_mul(graph, NULL, x, y, &product, NULL), WEIR_OK);
+	cr_assert_eq(weir_op_square(graph, NULL, x, &square, NULL), WEIR_OK);
+	expect_f32(graph, sum, kit_shape(2, 2, 3), (const float[]){11, 22, 33, 44, 55, 66});
+	expect_f32(graph, difference, kit_shape(2, 2, 3), (const float[]){-9, -18, -27, -36, -45, -54});
+	expect_f32(graph, product, kit_shape(2, 2, 3), (const float[]){10, 40, 90, 160, 250, 360});
+	expect_f32(graph, square, kit_shape(2, 2, 3), (const float[]){1, 4, 9, 16, 25, 36});
+	cr_assert_eq(weir_graph_destroy(graph, NULL), WEIR_OK);
+}
+
+Test(op_math, the_smaller_operand_is_repeated_on_either_side)
+{
+	weir_graph *graph = kit_graph();
+	weir_output x = f32_constant(graph, kit_shape(2, 2, 3), one_to_six);
+	weir_output row = f32_constant(graph, kit_shape(1, 3), (const float[]){10, 20, 30});
+	weir_output scalar = f32_constant(graph, kit_shape(0), (const float[]){100});
+	weir_output out;
+
+	cr_assert_eq(weir_op_add(graph, NULL, x, row, &out, NULL), WEIR_OK);
+	expect_f32(graph, out, kit_shape(2, 2, 3), (const float[]){11, 22, 33, 14, 25, 36});
+	cr_assert_eq(weir_op_sub(graph, NULL, row, x, &out, NULL), WEIR_OK);
+	expect_f32(graph, out, kit_shape(2, 2, 3), (const float[]){9, 18, 27, 6, 15, 24});
+	cr_assert_eq(weir_op_mul(graph, NULL, x, scalar, &out, NULL), WEIR_OK);
+	expect_f32(graph, out, kit_shape(2, 2, 3), (const float[]){100, 200, 300, 400, 500, 600});
+	cr_assert_eq(weir_op_sub(graph, NULL, scalar, x, &out, NULL), WEIR_OK);
+	expect_f32(graph, out, kit_shape(2, 2, 3), (const float[]){99, 98, 97, 96, 95, 94});
+	cr_assert_eq(weir_op_add(graph, NULL, scalar, scalar, &out, NULL), WEIR_OK);
+	expect_f32(graph, out, kit_shape(0), (const float[]){200});
+	cr_assert_eq(weir_graph_destroy(graph, NULL), WEIR_OK);
+}
+
+Test(op_math, no_elements_stay_no_elements)
+{
+	weir_graph *graph = kit_graph();
+	weir_output none = f32_constant(graph, kit_shape(2, 0, 3), NULL);
+	weir_output row = f32_constant(graph, kit_shape(1, 3), one_to_six);
+	weir_output columnless = f32_constant(graph, kit_shape(2, 2, 0), NULL);
+	weir_output out;
+
+	cr_assert_eq(weir_op_add(graph, NULL, none, row, &out, NULL), WEIR_OK);
+	expect_f32(graph, out, kit_shape(2, 0, 3), NULL);
+	cr_assert_eq(weir_op_reduce_sum(graph, NULL, none, &out, NULL), WEIR_OK);
+	expect_f32(graph, out, kit_shape(0), (const float[]){0});
+	cr_assert_eq(weir_op_reduce_sum_axis(graph, NULL, columnless, 1, &out, NULL), WEIR_OK);
+	expect_f32(graph, out, kit_shape(1, 2), (const float[]){0, 0});
+	cr_assert_eq(weir_op_matmul(graph, NULL, columnless, none, 0, &out, NULL), WEIR_OK);
+	expect_f32(graph, out, kit_shape(2, 2, 3), (const float[]){0, 0, 0, 0, 0, 0});
+	cr_assert_eq(weir_graph_destroy(graph, NULL), WEIR_OK);
+}
+
+Test(op_math, integers_wrap)
+{
+	weir_graph *graph = kit_graph();
+	weir_session *session = kit_session(graph, 0);
+	weir_output big = kit_constant(graph, kit_i64(INT64_MAX));
+	weir_output one = kit_constant(graph, kit_i64(1));
+	int32_t ints[] = {INT32_MAX, -7};
+	weir_output x = kit_constant(graph, kit_tensor(WEIR_I32, kit_shape(1, 2), ints));
+	weir_output out;
+	weir_tensor *result;
+
+	cr_assert_eq(weir_op_add(graph, NULL, big, one, &out, NULL), WEIR_OK);
+	cr_expect_eq(kit_fetch_i64(session, out), INT64_MIN);
+	cr_assert_eq(weir_op_mul(graph, NULL, x, x, &out, NULL), WEIR_OK);
+	result = kit_fetch(session, out);
+	cr_expect_eq(((const int32_t *)weir_tensor_data(result))[0], 1);
+	cr_expect_eq(((const int32_t *)weir_tensor_data(result))[1], 49);
+	weir_tensor_release(result);
+	cr_assert_eq(weir_op_reduce_sum(graph, NULL, x, &out, NULL), WEIR_OK);
+	result = kit_fetch(session, out);
+	cr_expect_eq(((const int32_t *)weir_tensor_data(result))[0], INT32_MAX - 7);
+	weir_tensor_release(result);
+	kit_end(session, graph);
+}
+
+Test(op_math, matmul_with_every_transposition)
+{
+	weir_graph *graph = kit_graph();
+	weir_output a = f32_constant(graph, kit_shape(2, 2, 3), one_to_six);
+	weir_output at = f32_constant(graph, kit_shape(2, 3, 2), (const float[]){1, 4, 2, 5, 3, 6});
+	weir_output b = f32_constant(graph, kit_shape(2, 3, 2), (const float[]){7, 8, 9, 10, 11, 12});
+	weir_output bt = f32_constant(graph, kit_shape(2, 2, 3), (const float[]){7, 9, 11, 8, 10, 12});
+	const float expected[] = {58, 64, 139, 154};
+	weir_output out;
+
+	cr_assert_eq(weir_op_matmul(graph, NULL, a, b, 0, &out, NULL), WEIR_OK);
+	expect_f32(graph, out, kit_shape(2, 2, 2), expected);
+	cr_assert_eq(weir_op_matmul(graph, NULL, at, b, WEIR_MATMUL_TRANSPOSE_A, &out, NULL), WEIR_OK);
+	expect_f32(graph, out, kit_shape(2, 2, 2), expected);
+	cr_assert_eq(weir_op_matmul(graph, NULL, a, bt, WEIR_MATMUL_TRANSPOSE_B, &out, NULL), WEIR_OK);
+	expect_f32(graph, out, kit_shape(2, 2, 2), expected);
+	cr_assert_eq(weir_op_matmul(graph, NULL, at, bt, WEIR_MATMUL_TRANSPOSE_A | WEIR_MATMUL_TRANSPOSE_B, &out, NULL),
+	             WEIR_OK);
+	expect_f32(graph, out, kit_shape(2, 2, 2), expected);
+	cr_assert_eq(weir_graph_destroy(graph, NULL), WEIR_OK);
+}
+
+enum { N = 37, K = 41, M = 43 };
+
+/* Fills both matrices, of shapes [rows,columns] before transposition, with small whole numbers: sums are exact in f64. */
+static void fill(double *x, size_t count, int seed)
+{
+	for (size_t i = 0; i < count; i++)
+		x[i] = (double)((int)((i * 7919 + (size_t)seed * 104729) % 13) - 6);
+}
+
+/* Large enough for CBLAS, when there is one. */
+Test(op_math, a_large_f64_matmul_agrees_with_the_definition)
+{
+	static double a[N * K], b[K * M];
+
+	fill(a, N * K, 1);
+	fill(b, K * M, 2);
+	for (uint32_t flags = 0; flags < 4; flags++) {
+		weir_graph *graph = kit_graph();
+		weir_session *session = kit_session(graph, 1);
+		int ta = (flags & WEIR_MATMUL_TRANSPOSE_A) != 0;
+		int tb = (flags & WEIR_MATMUL_TRANSPOSE_B) != 0;
+		weir_output x = kit_constant(graph, kit_tensor(WEIR_F64, ta ? kit_shape(2, K, N) : kit_shape(2, N, K), a));
+		weir_output y = kit_constant(graph, kit_tensor(WEIR_F64, tb ? kit_shape(2, M, K) : kit_shape(2, K, M), b));
+		weir_output out;
+		weir_tensor *result;
+		const double *got;
+
+		cr_assert_eq(weir_op_matmul(graph, NULL, x, y, flags, &out, NULL), WEIR_OK);
+		result = kit_fetch(session, out);
+		got = weir_tensor_data(result);
+		for (size_t i = 0; i < N; i++) {
+			for (size_t j = 0; j < M; j++) {
+				double sum = 0;
+
+				for (size_t k = 0; k < K; k++)
+					sum += (ta ? a[k * N + i] : a[i * K + k]) * (tb ? b[j * K + k] : b[k * M + j]);
+				cr_expect_float_eq(got[i * M + j], sum, 1e-9, "flags %u, [%zu,%zu]", flags, i, j);
+			}
+		}
+		weir_tensor_release(result);
+		kit_end(session, graph);
+	}
+}
+
+Test(op_math, sums_and_means_along_any_axis)
+{
+	weir_graph *graph = kit_graph();
+	float values[24];
+	weir_output x, out;
+
+	for (size_t i = 0; i < 24; i++)
+		values[i] = (float)i;
+	x = f32_constant(graph, kit_shape(3, 2, 3, 4), values);
+	cr_assert_eq(weir_op_reduce_sum(graph, NULL, x, &out, NULL), WEIR_OK);
+	expect_f32(graph, out, kit_shape(0), (const float[]){276});
+	cr_assert_eq(weir_op_reduce_mean(graph, NULL, x, &out, NULL), WEIR_OK);
+	expect_f32(graph, out, kit_shape(0), (const float[]){11.5f});
+	cr_assert_eq(weir_op_reduce_sum_axis(graph, NULL, x, 0, &out, NULL), WEIR_OK);
+	expect_f32(graph, out, kit_shape(2, 3, 4), (const float[]){12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32, 34});
+	cr_assert_eq(weir_op_reduce_sum_axis(graph, NULL, x, 1, &out, NULL), WEIR_OK);
+	expect_f32(graph, out, kit_shape(2, 2, 4), (const float[]){12, 15, 18, 21, 48, 51, 54, 57});
+	cr_assert_eq(weir_op_reduce_mean_axis(graph, NULL, x, 2, &out, NULL), WEIR_OK);
+	expect_f32(graph, out, kit_shape(2, 2, 3), (const float[]){1.5f, 5.5f, 9.5f, 13.5f, 17.5f, 21.5f});
+	cr_assert_eq(weir_graph_destroy(graph, NULL), WEIR_OK);
+}
+
+/* More columns than one block of the sum. */
+Test(op_math, a_sum_over_rows_wider_than_a_block)
+{
+	weir_graph *graph = kit_graph();
+	static float values[3 * 150];
+	static float expected[150];
+	weir_output x, out;
+
+	for (size_t i = 0; i < 150; i++) {
+		values[i] = (float)i;
+		values[150 + i] = 1;
+		values[300 + i] = 0.5f;
+		expected[i] = (float)i + 1.5f;
+	}
+	x = f32_constant(graph, kit_shape(2, 3, 150), values);
+	cr_assert_eq(weir_op_reduce_sum_axis(graph, NULL, x, 0, &out, NULL), WEIR_OK);
+	expect_f32(graph, out, kit_shape(1, 150), expected);
+	cr_assert_eq(weir_graph_destroy(graph, NULL), WEIR_OK);
+}
+
+Test(op_math, f32_is_summed_in_double)
+{
+	weir_graph *graph = kit_graph();
+	weir_output x = f32_constant(graph, kit_shape(1, 3), (const float[]){16777216.0f, 1.0f, 1.0f});
+	weir_output out;
+
+	cr_assert_eq(weir_op_reduce_sum(graph, NULL, x, &out, NULL), WEIR_OK);
+	expect_f32(graph, out, kit_shape(0), (const float[]){16777218.0f});
+	cr_assert_eq(weir_graph_destroy(graph, NULL), WEIR_OK);
+}
+
+Test(op_math, argmax_takes_the_first_of_equals_and_shows_a_nan)
+{
+	weir_graph *graph = kit_graph();
+	weir_session *session = kit_session(graph, 0);
+	weir_output x =
+		f32_constant(graph, kit_shape(2, 3, 4), (const float[]){1, 9, 9, 2, -5, -4, -3, -3, 0, NAN, 7, NAN});
+	weir_output out;
+	weir_tensor *result;
+
+	cr_assert_eq(weir_op_argmax(graph, NULL, x, &out, NULL), WEIR_OK);
+	result = kit_fetch(session, out);
+	cr_assert_eq(weir_tensor_elements(result), 3);
+	cr_expect_eq(kit_i64_at(result, 0), 1);
+	cr_expect_eq(kit_i64_at(result, 1), 2);
+	cr_expect_eq(kit_i64_at(result, 2), 1);
+	weir_tensor_release(result);
+	kit_end(session, graph);
+}
+
+Test(op_math, cast_saturates_and_truncates)
+{
+	weir_graph *graph = kit_graph();
+	weir_session *session = kit_session(graph, 0);
+	weir_output x = f32_constant(graph, kit_shape(1, 6), (const float[]){-1, 2.9f, 300, NAN, 1e30f, -1e30f});
+	weir_output as_u8, as_i64, back;
+	weir_tensor *result;
+	const uint8_t expected[] = {0, 2, 255, 0, 255, 0};
+
+	cr_assert_eq(weir_op_cast(graph, NULL, x, WEIR_U8, &as_u8, NULL), WEIR_OK);
+	result = kit_fetch(session, as_u8);
+	cr_expect_arr_eq(weir_tensor_data(result), expected, 6);
+	weir_tensor_release(result);
+	cr_assert_eq(weir_op_cast(graph, NULL, x, WEIR_I64, &as_i64, NULL), WEIR_OK);
+	result = kit_fetch(session, as_i64);
+	cr_expect_eq(kit_i64_at(result, 0), -1);
+	cr_expect_eq(kit_i64_at(result, 3), 0);
+	cr_expect_eq(kit_i64_at(result, 4), INT64_MAX);
+	cr_expect_eq(kit_i64_at(result, 5), INT64_MIN);
+	weir_tensor_release(result);
+	cr_assert_eq(weir_op_cast(graph, NULL, as_u8, WEIR_F32, &back, NULL), WEIR_OK);
+	expect_f32(graph, back, kit_shape(1, 6), (const float[]){0, 2, 255, 0, 255, 0});
+	kit_end(session, graph);
+}
+
+Test(op_math, what_cannot_fit_is_refused_when_it_is_built)
+{
+	weir_graph *graph = kit_graph();
+	weir_output x = kit_placeholder(graph, "x", WEIR_F32, kit_shape(2, -1, 3));
+	weir_output y = kit_placeholder(graph, "y", WEIR_F32, kit_shape(2, -1, 4));
+	weir_output i = kit_placeholder(graph, "i", WEIR_I64, kit_shape(2, -1, 3));
+	weir_output u = kit_placeholder(graph, "u", WEIR_U8, kit_shape(1, 3));
+	weir_output s = kit_placeholder(graph, "s", WEIR_F32, kit_shape(0));
+	weir_output w = kit_placeholder(graph, "w", WEIR_F32, kit_shape(2, 4, 5));
+	size_t nodes = weir_graph_node_count(graph);
+	weir_output out = {NULL, 7};
+	weir_error error;
+
+	cr_expect_eq(weir_op_add(graph, "sum", x, y, &out, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_not_null(strstr(error.message, "add \"sum\""), "%s", error.message);
+	cr_expect_not_null(strstr(error.message, "f32 [?,3] and f32 [?,4]"), "%s", error.message);
+	cr_expect_eq(weir_op_add(graph, NULL, x, i, &out, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_op_mul(graph, NULL, u, u, &out, &error), WEIR_UNIMPLEMENTED);
+	cr_expect_eq(weir_op_square(graph, NULL, u, &out, &error), WEIR_UNIMPLEMENTED);
+	cr_expect_eq(weir_op_matmul(graph, "product", x, w, 0, &out, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_not_null(strstr(error.message, "matmul \"product\""), "%s", error.message);
+	cr_expect_eq(weir_op_matmul(graph, NULL, i, i, 0, &out, &error), WEIR_UNIMPLEMENTED);
+	cr_expect_eq(weir_op_matmul(graph, NULL, x, s, 0, &out, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_op_matmul(graph, NULL, x, x, 8, &out, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_op_reduce_sum_axis(graph, NULL, x, 2, &out, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_op_reduce_sum_axis(graph, NULL, x, UINT32_MAX, &out, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_op_reduce_mean(graph, NULL, i, &out, &error), WEIR_UNIMPLEMENTED);
+	cr_expect_eq(weir_op_reduce_sum(graph, NULL, u, &out, &error), WEIR_UNIMPLEMENTED);
+	cr_expect_eq(weir_op_argmax(graph, NULL, s, &out, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_op_cast(graph, NULL, x, WEIR_F16, &out, &error), WEIR_UNIMPLEMENTED);
+	cr_expect_eq(weir_op_cast(graph, NULL, x, (enum weir_dtype)99, &out, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_null(out.node);
+	cr_expect_eq(out.index, 7, "an out parameter was touched on failure");
+	cr_expect_eq(weir_graph_node_count(graph), nodes);
+	cr_assert_eq(weir_graph_destroy(graph, NULL), WEIR_OK);
+}
+
+Test(op_math, shapes_known_only_at_run_time_are_checked_then)
+{
+	weir_graph *graph = kit_graph();
+	weir_session *session = kit_session(graph, 0);
+	weir_output x, y, sum;
+	weir_tensor *two = kit_tensor(WEIR_F32, kit_shape(1, 2), one_to_six);
+	weir_tensor *three = kit_tensor(WEIR_F32, kit_shape(1, 3), one_to_six);
+	weir_tensor *result = NULL;
+	struct weir_feed feeds[2];
+	weir_error error;
+
+	cr_assert_eq(weir_op_placeholder(graph, "x", WEIR_F32, NULL, &x, NULL), WEIR_OK);
+	cr_assert_eq(weir_op_placeholder(graph, "y", WEIR_F32, NULL, &y, NULL), WEIR_OK);
+	cr_assert_eq(weir_op_add(graph, "sum", x, y, &sum, NULL), WEIR_OK);
+	feeds[0] = (struct weir_feed){x, two};
+	feeds[1] = (struct weir_feed){y, three};
+	cr_expect_eq(weir_session_run(session, feeds, 2, &sum, 1, &result, NULL, 0, NULL, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_not_null(strstr(error.message, "add \"sum\""), "%s", error.message);
+	cr_expect_not_null(strstr(error.message, "f32 [2] and f32 [3]"), "%s", error.message);
+	cr_expect_null(result);
+	weir_tensor_release(two);
+	weir_tensor_release(three);
+	kit_end(session, graph);
+}
+
+Test(op_math, partial_shapes_are_merged)
+{
+	weir_graph *graph = kit_graph();
+	weir_output x = kit_placeholder(graph, "x", WEIR_F32, kit_shape(2, -1, 64));
+	weir_output w = kit_placeholder(graph, "w", WEIR_F32, kit_shape(2, 64, 10));
+	weir_output b = kit_placeholder(graph, "b", WEIR_F32, kit_shape(1, 10));
+	weir_output xw, logits, best;
+	enum weir_dtype dtype = WEIR_U8;
+	weir_shape shape;
+
+	cr_assert_eq(weir_op_matmul(graph, NULL, x, w, 0, &xw, NULL), WEIR_OK);
+	cr_assert_eq(weir_op_add(graph, NULL, xw, b, &logits, NULL), WEIR_OK);
+	cr_assert_eq(weir_op_argmax(graph, NULL, logits, &best, NULL), WEIR_OK);
+	cr_assert_eq(weir_output_spec(logits, &dtype, &shape, NULL), WEIR_OK);
+	cr_expect_eq(dtype, WEIR_F32);
+	cr_expect_eq(shape.rank, 2);
+	cr_expect_lt(shape.dims[0], 0);
+	cr_expect_eq(shape.dims[1], 10);
+	cr_assert_eq(weir_output_spec(best, &dtype, &shape, NULL), WEIR_OK);
+	cr_expect_eq(dtype, WEIR_I64);
+	cr_expect_eq(shape.rank, 1);
+	cr_assert_eq(weir_graph_destroy(graph, NULL), WEIR_OK);
+}
