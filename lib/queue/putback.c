@@ -55,15 +55,15 @@ void weiri_putback_push(struct weiri_scope *scope, struct weiri_putback *putback
 
 static size_t take_from(struct weiri_segment *segment, uint64_t items[], size_t count)
 {
-	/* [relaxed] the items came with P1; the CAS only divides them. */
-	size_t taken = weiri_load_relaxed(&segment->taken), more;
+	/* [P2 acquire] pairs with the CAS below. The items came with P1. */
+	size_t taken = weiri_load_acquire(&segment->taken), more;
 
 	do {
 		more = segment->count - taken < count ? segment->count - taken : count;
 		if (more == 0)
 			return 0;
-		/* [relaxed] divides, carries nothing. */
-	} while (!weiri_cas_relaxed(&segment->taken, &taken, taken + more));
+		/* [P2 release] */
+	} while (!weiri_cas_acq_rel_or_acquire(&segment->taken, &taken, taken + more));
 	memcpy(items, segment->items + taken, more * sizeof(items[0]));
 	return more;
 }

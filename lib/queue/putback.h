@@ -4,7 +4,8 @@
  * Algorithm. A stack of segments, each an array taken from by advancing an atomic index. A batch collects into a segment that it
  * allocated at its start, so giving back cannot fail: the segment itself is pushed. What it gives back is older than what
  * older segments still hold, because it took from those first: hence a stack.
- * Pairs: P1 push -> take: the items. Linearization: the CAS of the head (push), of the index (take).
+ * Pairs: P1 push -> take: the items. P2 take -> take: whoever finds items gone sees what the taker did before (its turn, see store.c).
+ * Linearization: the CAS of the head (push), of the index (take).
  * Progress: lock-free. ABA: a segment is pushed once, and pinned by the section of whoever pops it.
  */
 #ifndef WEIRI_QUEUE_PUTBACK_H
@@ -41,8 +42,8 @@ size_t weiri_putback_take(struct weiri_scope *scope, struct weiri_putback *putba
 
 static inline int weiri_putback_occupied(const struct weiri_putback *putback)
 {
-	/* [relaxed] a look; taking reads it again. */
-	return weiri_load_relaxed(&putback->top) != NULL;
+	/* [P2 acquire] pairs with the CAS that emptied it. */
+	return weiri_load_acquire(&putback->top) != NULL;
 }
 
 static inline size_t weiri_putback_size(const struct weiri_putback *putback)

@@ -3,7 +3,8 @@
  *
  * The end of a queue: it is closed, no admitted enqueue waits, the store is empty for good (a ring then gets its tombstone), and no
  * batch holds items that it may give back. The last is why the turn is read before and after the others: if it is even and
- * unchanged, no batch took or gave anything in between.
+ * unchanged, no batch took or gave anything in between. (A batch takes the turn before it takes anything, and both ways to take release:
+ * who finds something gone sees the turn of whoever has it.)
  */
 #include <stdio.h>
 #include <string.h>
