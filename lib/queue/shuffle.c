@@ -174,10 +174,10 @@ static uint64_t next_random(struct weiri_shuffle *shuffle)
 	return z ^ z >> 31;
 }
 
-/* 0 .. below - 1, for below <= 2^24: the high half of a product; its bias is below 2^-40. */
+/* 0 .. below - 1, for below < 2^24: the high bits of a product of 40 random bits and 24; no place is off by more than 2^-40. */
 static size_t random_below(struct weiri_shuffle *shuffle, size_t below)
 {
-	return (size_t)((next_random(shuffle) >> 32) * below >> 32);
+	return (size_t)((next_random(shuffle) >> FIELD_BITS) * below >> (64 - FIELD_BITS));
 }
 
 static int try_slot(struct weiri_shuffle *shuffle, size_t slot)
