@@ -196,6 +196,9 @@ void weiri_op_finish(struct weiri_scope *scope, weir_queue_op *op)
 
 void weiri_op_complete(weir_queue_op *op)
 {
+	/* Now: the list may hold the operation for long. */
+	weiri_segment_free(op->partial);
+	op->partial = NULL;
 	/* [release] O1: whoever sees DONE touches nothing more. */
 	weiri_store_release(&op->state, (uint32_t)WEIRI_OP_DONE);
 	if (op->callback != NULL) {
