@@ -40,8 +40,10 @@ enum weir_status weir_queue_try_enqueue(weir_queue *queue, void *item)
 enum weir_status weir_queue_try_dequeue(weir_queue *queue, void **item)
 {
 	struct weiri_record *record = weiri_record_get();
+	struct weiri_scope scope = weiri_queue_unentered(record);
 	enum weir_status status;
 	uint64_t bits;
+	size_t done;
 
 	if (queue == NULL || item == NULL)
 		return WEIR_INVALID_ARGUMENT;
@@ -49,7 +51,9 @@ enum weir_status weir_queue_try_dequeue(weir_queue *queue, void **item)
 		return WEIR_RESOURCE_EXHAUSTED;
 	if (others_first(queue, &queue->consumers))
 		return WEIR_WOULD_BLOCK;
-	if (weiri_queue_take(record, queue, &bits, 1, 0, &status) == 0)
+	done = weiri_queue_take(&scope, queue, &bits, 1, 0, &status);
+	weiri_queue_retire_gathered(&scope);
+	if (done == 0)
 		return status;
 	*item = weiri_item_pointer(bits);
 	wake(queue, &queue->producers);

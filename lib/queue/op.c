@@ -90,7 +90,7 @@ static enum weiri_op_outcome attempt_enqueue(weir_queue_op *op)
 	return WEIRI_OP_COMPLETE;
 }
 
-static enum weiri_op_outcome attempt_dequeue(struct weiri_record *record, weir_queue_op *op)
+static enum weiri_op_outcome attempt_dequeue(struct weiri_scope *scope, weir_queue_op *op)
 {
 	uint64_t single, *into = op->partial != NULL ? op->partial->items + op->done : &single;
 	enum weir_status status;
@@ -98,7 +98,7 @@ static enum weiri_op_outcome attempt_dequeue(struct weiri_record *record, weir_q
 
 	if (is_batch_dequeue(op) && !op->holds_turn && !(op->holds_turn = weiri_queue_turn_take(op->queue)))
 		return WEIRI_OP_NO_TURN;
-	more = weiri_queue_take(record, op->queue, into, op->count - op->done, op->holds_turn, &status);
+	more = weiri_queue_take(scope, op->queue, into, op->count - op->done, op->holds_turn, &status);
 	if (op->partial == NULL && more != 0)
 		op->items[0] = weiri_item_pointer(single);
 	op->done += more;
@@ -117,7 +117,7 @@ static enum weiri_op_outcome attempt(struct weiri_scope *scope, weir_queue_op *o
 		set_status(op, WEIR_OK);
 		return WEIRI_OP_COMPLETE;
 	}
-	return op->kind == WEIR_QUEUE_OP_ENQUEUE ? attempt_enqueue(op) : attempt_dequeue(scope->record, op);
+	return op->kind == WEIR_QUEUE_OP_ENQUEUE ? attempt_enqueue(op) : attempt_dequeue(scope, op);
 }
 
 /* -- the state machine -------------------------------------------------------------------------------------------------------- */

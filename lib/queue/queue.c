@@ -107,6 +107,7 @@ enum weir_status weir_queue_create(const struct weir_queue_options *options, wei
 static enum weir_status drop_all(weir_queue *queue, weir_error *error)
 {
 	struct weiri_record *record = weiri_record_get();
+	struct weiri_scope scope = weiri_queue_unentered(record);
 	enum weir_status status;
 	uint64_t item;
 
@@ -114,10 +115,11 @@ static enum weir_status drop_all(weir_queue *queue, weir_error *error)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "queue \"%s\": no memory for this thread's record", queue->name);
 	/* Closing lifts min_after_dequeue. */
 	(void)weir_queue_close(queue, WEIR_CLOSE_CANCEL, NULL);
-	while (weiri_queue_take(record, queue, &item, 1, 0, &status) != 0) {
+	while (weiri_queue_take(&scope, queue, &item, 1, 0, &status) != 0) {
 		if (queue->drop != NULL)
 			queue->drop(queue->drop_context, weiri_item_pointer(item));
 	}
+	weiri_queue_retire_gathered(&scope);
 	return WEIR_OK;
 }
 

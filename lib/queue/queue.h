@@ -57,9 +57,10 @@ struct weir_queue {
 size_t weiri_queue_put(weir_queue *queue, void *const items[], size_t count, int admitted, enum weir_status *status);
 /*
  * Takes up to count items; returns how many. *status: WEIR_OK, else why it stopped: WEIR_WOULD_BLOCK (nothing may leave now),
- * WEIR_OUT_OF_RANGE (nothing will ever come). holds_turn: the caller is the batch that collects.
+ * WEIR_OUT_OF_RANGE (nothing will ever come). holds_turn: the caller is the batch that collects. What was unlinked is retired with
+ * `scope`, which need not be entered: see weiri_queue_unentered().
  */
-size_t weiri_queue_take(struct weiri_record *record, weir_queue *queue, uint64_t items[], size_t count, int holds_turn,
+size_t weiri_queue_take(struct weiri_scope *scope, weir_queue *queue, uint64_t items[], size_t count, int holds_turn,
                         enum weir_status *status);
 /* Items inside, put back ones included. */
 size_t weiri_queue_size(const weir_queue *queue);
@@ -80,6 +81,19 @@ static inline int weiri_queue_somebody_waits(const struct weiri_list *list)
 	/* F1: the caller has changed the store; whoever waits appended itself, ran the heavy fence, and looked at the store again. */
 	weiri_fence_light();
 	return weiri_list_occupied(list);
+}
+
+/* A scope for a caller outside of sections, who rarely needs one. */
+static inline struct weiri_scope weiri_queue_unentered(struct weiri_record *record)
+{
+	return (struct weiri_scope){record, 0, NULL};
+}
+
+/* Retires what such a scope has gathered. */
+static inline void weiri_queue_retire_gathered(struct weiri_scope *scope)
+{
+	if (WEIRI_UNLIKELY(scope->garbage != NULL))
+		weiri_scope_leave(scope);
 }
 
 static inline void *weiri_item_pointer(uint64_t item)

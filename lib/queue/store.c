@@ -70,16 +70,16 @@ static size_t take_from_store(weir_queue *queue, uint64_t items[], size_t count,
 	                                       : take_from_shuffle(queue, items, count, status);
 }
 
-static size_t take_put_back(struct weiri_record *record, weir_queue *queue, uint64_t items[], size_t count)
+static size_t take_put_back(struct weiri_scope *scope, weir_queue *queue, uint64_t items[], size_t count)
 {
-	struct weiri_scope scope;
+	uint64_t outer;
 	size_t done;
 
 	if (WEIRI_LIKELY(!weiri_putback_occupied(&queue->putback)))
 		return 0;
-	scope = weiri_scope_enter(record);
-	done = weiri_putback_take(&scope, &queue->putback, items, count);
-	weiri_scope_leave(&scope);
+	outer = weiri_section_enter(scope->record);
+	done = weiri_putback_take(scope, &queue->putback, items, count);
+	weiri_section_leave(scope->record, outer);
 	return done;
 }
 
@@ -92,40 +92,42 @@ static int closed_for_all(const weir_queue *queue)
 	return (gate & WEIRI_GATE_CLOSED) != 0 && (gate & WEIRI_GATE_PENDING) == 0;
 }
 
-/* Found nothing. Tells WOULD_BLOCK from OUT_OF_RANGE; may find something after all. */
-static WEIRI_COLD size_t look_for_the_end(struct weiri_record *record, weir_queue *queue, uint64_t items[], size_t count,
+/* Found too little. Tells WOULD_BLOCK from OUT_OF_RANGE; may find more after all. */
+static WEIRI_COLD size_t look_for_the_end(struct weiri_scope *scope, weir_queue *queue, uint64_t items[], size_t count,
                                           int holds_turn, enum weir_status *status)
 {
-	for (;;) {
+	size_t done = 0, more;
+
+	do {
 		/* [acquire] pairs with the release of the turn: what that batch gave back is seen below. */
 		uint64_t turn = weiri_load_acquire(&queue->turn);
-		size_t done;
 
 		*status = WEIR_WOULD_BLOCK;
 		if (!closed_for_all(queue) || ((turn & 1) != 0 && !holds_turn))
-			return 0;
-		done = take_from_store(queue, items, count, WEIRI_RING_SEAL, status);
-		if (done != 0 || *status != WEIR_OUT_OF_RANGE)
 			return done;
-		done = take_put_back(record, queue, items, count);
-		if (done != 0)
+		more = take_put_back(scope, queue, items + done, count - done);
+		if (done + more < count)
+			more += take_from_store(queue, items + done + more, count - done - more, WEIRI_RING_SEAL, status);
+		done += more;
+		/* [acquire] the same turn: it was the end. */
+		if (more == 0 && (*status != WEIR_OUT_OF_RANGE || weiri_load_acquire(&queue->turn) == turn))
 			return done;
-		if (weiri_load_acquire(&queue->turn) == turn)
-			return 0;
-	}
+	} while (done < count);
+	*status = WEIR_OK;
+	return done;
 }
 
-size_t weiri_queue_take(struct weiri_record *record, weir_queue *queue, uint64_t items[], size_t count, int holds_turn,
+size_t weiri_queue_take(struct weiri_scope *scope, weir_queue *queue, uint64_t items[], size_t count, int holds_turn,
                         enum weir_status *status)
 {
-	size_t done = take_put_back(record, queue, items, count);
+	size_t done = take_put_back(scope, queue, items, count);
 
+	*status = WEIR_OK;
 	if (WEIRI_LIKELY(done < count))
 		done += take_from_store(queue, items + done, count - done, WEIRI_RING_LEAVE, status);
-	else
-		*status = WEIR_OK;
-	if (WEIRI_UNLIKELY(done == 0))
-		done = look_for_the_end(record, queue, items, count, holds_turn, status);
+	/* What the store says of its end is not the last word: admitted enqueues may be still to come. */
+	if (WEIRI_UNLIKELY(done < count))
+		done += look_for_the_end(scope, queue, items + done, count - done, holds_turn, status);
 	return done;
 }
 
