@@ -219,6 +219,8 @@ static int admit(weir_queue_op *op)
 	/* [relaxed] the CAS counts. */
 	uint64_t gate = weiri_load_relaxed(&op->queue->gate);
 
+	if (weiri_queue_store_closed(op->queue))
+		return 0;
 	do {
 		if ((gate & WEIRI_GATE_CLOSED) != 0)
 			return 0;

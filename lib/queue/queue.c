@@ -145,7 +145,7 @@ enum weir_status weir_queue_destroy(weir_queue *queue, weir_error *error)
 static void note_cause(weir_queue *queue, const weir_error *cause)
 {
 	/* [acq_rel] the first one. */
-	if (weiri_exchange_acq_rel(&queue->cause_taken, 1u) != 0 || cause == NULL || cause->code == WEIR_OK)
+	if (cause == NULL || cause->code == WEIR_OK || weiri_exchange_acq_rel(&queue->cause_taken, 1u) != 0)
 		return;
 	queue->cause = *cause;
 	/* [release] pairs with weiri_queue_cause(). */
@@ -196,12 +196,13 @@ enum weir_status weir_queue_close(weir_queue *queue, enum weir_close_mode mode, 
 	if (record == NULL)
 		return WEIR_RESOURCE_EXHAUSTED;
 	note_cause(queue, cause);
-	/* [seq_cst] Dekker with put_on_list(): it appends, then looks at the gate; we set it, then walk. */
-	(void)weiri_fetch_or_seq_cst(&queue->gate, bits);
+	/* The store first: linearization of the close. */
 	if (queue->order == WEIR_QUEUE_FIFO)
 		weir_ring_close(queue->ring);
 	else
 		weiri_shuffle_close(queue->shuffle);
+	/* [seq_cst] Dekker with put_on_list(): it appends, then looks at the gate; we set it, then walk. */
+	(void)weiri_fetch_or_seq_cst(&queue->gate, bits);
 	if (mode == WEIR_CLOSE_CANCEL)
 		cancel_waiting_enqueues(record, queue);
 	weiri_queue_pump(record, queue);
@@ -212,8 +213,7 @@ enum weir_status weir_queue_close(weir_queue *queue, enum weir_close_mode mode, 
 
 int weir_queue_closed(const weir_queue *queue)
 {
-	/* [acquire] pairs with the close. */
-	return queue != NULL && (weiri_load_acquire(&queue->gate) & WEIRI_GATE_CLOSED) != 0;
+	return queue != NULL && weiri_queue_store_closed(queue);
 }
 
 size_t weir_queue_size(const weir_queue *queue)

@@ -17,7 +17,10 @@
 #include "ring/ring.h"
 #include "sync/list.h"
 
-/* The gate: closed, and how many enqueues wait that were admitted before that. Once CLOSED the count only falls. */
+/*
+ * The gate: closed, and how many enqueues wait that were admitted before that. Once CLOSED the count only falls. The store is closed before
+ * the gate, so that nobody sees "closed" and then an enqueue that begins later succeed.
+ */
 #define WEIRI_GATE_CLOSED (UINT64_C(1) << 63)
 #define WEIRI_GATE_CANCEL (UINT64_C(1) << 62)
 #define WEIRI_GATE_PENDING (WEIRI_GATE_CANCEL - 1)
@@ -43,7 +46,7 @@ struct weir_queue {
 	_Atomic(uint64_t) gate;
 	_Atomic(uint64_t) turn;       /* odd: a batch collects; + 1 at each change */
 	_Atomic(size_t) waiting;      /* operations on the lists */
-	_Atomic(uint32_t) cause_taken; /* the first closer */
+	_Atomic(uint32_t) cause_taken; /* the first closer that gave one */
 	_Atomic(uint32_t) cause_ready;
 	weir_error cause;
 };
@@ -68,6 +71,8 @@ int weiri_queue_turn_take(weir_queue *queue);
 /* 1 while a batch collects. */
 int weiri_queue_turn_held(const weir_queue *queue);
 void weiri_queue_turn_give(weir_queue *queue);
+/* 1 once closed: what closed() says, and what every enqueue that begins afterwards meets. */
+int weiri_queue_store_closed(const weir_queue *queue);
 /* "...: <cause>" of the close into text. */
 void weiri_queue_cause(const weir_queue *queue, char *text, size_t size);
 

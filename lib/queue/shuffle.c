@@ -268,6 +268,12 @@ void weiri_shuffle_close(struct weiri_shuffle *shuffle)
 	(void)weiri_fetch_or_acq_rel(&shuffle->credits, CLOSED);
 }
 
+int weiri_shuffle_closed(const struct weiri_shuffle *shuffle)
+{
+	/* [acquire] pairs with the close. */
+	return (weiri_load_acquire(&shuffle->credits) & CLOSED) != 0;
+}
+
 size_t weiri_shuffle_size(const struct weiri_shuffle *shuffle)
 {
 	/* [relaxed] a count. */

@@ -51,6 +51,7 @@ enum weir_status weiri_shuffle_put(struct weiri_shuffle *shuffle, uint64_t item,
 enum weir_status weiri_shuffle_take(struct weiri_shuffle *shuffle, uint64_t *item);
 /* Later puts are refused, and min_left is lifted. */
 void weiri_shuffle_close(struct weiri_shuffle *shuffle);
+int weiri_shuffle_closed(const struct weiri_shuffle *shuffle);
 size_t weiri_shuffle_size(const struct weiri_shuffle *shuffle);
 
 #endif

@@ -131,6 +131,11 @@ size_t weiri_queue_take(struct weiri_scope *scope, weir_queue *queue, uint64_t i
 	return done;
 }
 
+int weiri_queue_store_closed(const weir_queue *queue)
+{
+	return queue->order == WEIR_QUEUE_FIFO ? weir_ring_closed(queue->ring) : weiri_shuffle_closed(queue->shuffle);
+}
+
 size_t weiri_queue_size(const weir_queue *queue)
 {
 	size_t inside = queue->order == WEIR_QUEUE_FIFO ? weir_ring_size_approx(queue->ring) : weiri_shuffle_size(queue->shuffle);
