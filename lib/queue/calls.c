@@ -6,14 +6,9 @@
 #include "sync/park.h"
 
 /* After items went in (or came out): the other side may go on. */
-static WEIRI_ALWAYS_INLINE void wake(weir_queue *queue, const struct weiri_list *other_side)
+static WEIRI_ALWAYS_INLINE void wake(struct weiri_record *record, weir_queue *queue, const struct weiri_list *other_side)
 {
-	struct weiri_record *record;
-
-	if (WEIRI_LIKELY(!weiri_queue_somebody_waits(other_side)))
-		return;
-	record = weiri_record_get();
-	if (record != NULL) /* without memory for a record: those who wait have one, and look when they are next woken */
+	if (WEIRI_UNLIKELY(weiri_queue_somebody_waits(other_side)))
 		weiri_queue_pump(record, queue);
 }
 
@@ -22,18 +17,30 @@ static int others_first(const weir_queue *queue, const struct weiri_list *own_si
 	return (queue->flags & WEIR_QUEUE_FAIR) != 0 && weiri_list_occupied(own_side);
 }
 
+/* Of an enqueue into a fair queue in which others wait; WEIR_OK: it may look at the store. */
+static enum weir_status refusal(const weir_queue *queue)
+{
+	if (WEIRI_LIKELY(!others_first(queue, &queue->producers)))
+		return WEIR_OK;
+	return weiri_queue_store_closed(queue) ? WEIR_CANCELLED : WEIR_WOULD_BLOCK;
+}
+
 enum weir_status weir_queue_try_enqueue(weir_queue *queue, void *item)
 {
+	struct weiri_record *record = weiri_record_get();
 	enum weir_status status;
 
 	if (queue == NULL)
 		return WEIR_INVALID_ARGUMENT;
-	if (others_first(queue, &queue->producers))
-		return WEIR_WOULD_BLOCK;
+	if (record == NULL) /* before anything is in: without a record nobody could be woken */
+		return WEIR_RESOURCE_EXHAUSTED;
+	status = refusal(queue);
+	if (status != WEIR_OK)
+		return status;
 	status = queue->order == WEIR_QUEUE_FIFO ? weir_ring_try_enqueue(queue->ring, weiri_item_bits(item))
 	                                         : weiri_shuffle_put(queue->shuffle, weiri_item_bits(item), 0);
 	if (status == WEIR_OK)
-		wake(queue, &queue->consumers);
+		wake(record, queue, &queue->consumers);
 	return status;
 }
 
@@ -56,7 +63,7 @@ enum weir_status weir_queue_try_dequeue(weir_queue *queue, void **item)
 	if (done == 0)
 		return status;
 	*item = weiri_item_pointer(bits);
-	wake(queue, &queue->producers);
+	wake(record, queue, &queue->producers);
 	return WEIR_OK;
 }
 
@@ -105,16 +112,16 @@ static enum weir_status wait_for(weir_queue_op *op, uint64_t deadline_ns, weir_c
 	return status;
 }
 
-/* Runs an operation to its end; *done (not NULL) says how many items went in or came out. */
+/* Runs an operation to its end; *done (not NULL) says how many items are in, before and after, or came out. */
 static enum weir_status run(struct weiri_record *record, weir_queue *queue, enum weir_queue_op_kind kind, void *items[],
                             size_t count, uint64_t deadline_ns, weir_cancel *cancel, size_t *done, weir_error *error)
 {
 	weir_queue_op *op = weiri_op_create(queue, kind, items, count, NULL, NULL);
 	enum weir_status status;
 
-	*done = 0;
 	if (op == NULL)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "queue \"%s\": no memory to wait for %zu items", queue->name, count);
+	op->done = *done;
 	weiri_op_start(record, op);
 	status = wait_for(op, deadline_ns, cancel);
 	*done = op->done;
@@ -133,7 +140,7 @@ static enum weir_status check(const weir_queue *queue, void *const *items, size_
 {
 	if (queue == NULL || (items == NULL && count != 0))
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s is NULL", queue == NULL ? "queue" : "items");
-	if (weir_cancel_fired(cancel))
+	if (count != 0 && weir_cancel_fired(cancel))
 		return weiri_fail(error, WEIR_CANCELLED, "queue \"%s\": the operation was cancelled before it began", queue->name);
 	*record = weiri_record_get();
 	if (*record == NULL)
@@ -147,14 +154,15 @@ static enum weir_status move_one(struct weiri_record *record, weir_queue *queue,
 {
 	enum weir_status status =
 		kind == WEIR_QUEUE_OP_ENQUEUE ? weir_queue_try_enqueue(queue, *item) : weir_queue_try_dequeue(queue, item);
-	size_t done;
+	size_t done = 0;
 
 	if (WEIRI_LIKELY(status == WEIR_OK))
 		return WEIR_OK;
-	if (status == WEIR_WOULD_BLOCK && deadline_ns == 0)
+	if (status != WEIR_WOULD_BLOCK)
+		return weiri_queue_fail_closed(queue, status, 1, 0, error);
+	if (deadline_ns == 0)
 		return weiri_fail(error, WEIR_DEADLINE_EXCEEDED, "queue \"%s\": %s", queue->name,
 		                  kind == WEIR_QUEUE_OP_ENQUEUE ? "no room at once" : "no item at once");
-	/* Closed, too: the operation words the answer. */
 	return run(record, queue, kind, item, 1, deadline_ns, cancel, &done, error);
 }
 
@@ -162,7 +170,7 @@ enum weir_status weir_queue_enqueue(weir_queue *queue, void *item, uint64_t dead
                                     weir_error *error)
 {
 	struct weiri_record *record;
-	enum weir_status status = check(queue, NULL, 0, cancel, &record, error);
+	enum weir_status status = check(queue, &item, 1, cancel, &record, error);
 
 	if (status != WEIR_OK)
 		return status;
@@ -180,6 +188,28 @@ enum weir_status weir_queue_dequeue(weir_queue *queue, void **item, uint64_t dea
 	return move_one(record, queue, WEIR_QUEUE_OP_DEQUEUE_MANY, item, deadline_ns, cancel, error);
 }
 
+/* Those for which there is room, without an operation, and so without memory; then an operation waits for room for the rest. */
+static enum weir_status move_many_in(struct weiri_record *record, weir_queue *queue, void *const items[], size_t count,
+                                     uint64_t deadline_ns, weir_cancel *cancel, size_t *in, weir_error *error)
+{
+	enum weir_status status = refusal(queue);
+
+	if (status == WEIR_OK) {
+		*in = weiri_queue_put(queue, items, count, 0, &status);
+		if (*in != 0)
+			wake(record, queue, &queue->consumers);
+	}
+	if (status == WEIR_CANCELLED)
+		return weiri_queue_fail_closed(queue, status, count, *in, error);
+	if (status == WEIR_OK)
+		return WEIR_OK;
+	if (deadline_ns == 0)
+		return weiri_fail(error, WEIR_DEADLINE_EXCEEDED, "queue \"%s\": room for %zu of %zu items at once", queue->name, *in,
+		                  count);
+	/* The items are only read: an operation has one kind of array for both directions. */
+	return run(record, queue, WEIR_QUEUE_OP_ENQUEUE, (void **)(uintptr_t)items, count, deadline_ns, cancel, in, error);
+}
+
 enum weir_status weir_queue_enqueue_many(weir_queue *queue, void *const items[], size_t count, uint64_t deadline_ns,
                                          weir_cancel *cancel, size_t *done, weir_error *error)
 {
@@ -187,9 +217,8 @@ enum weir_status weir_queue_enqueue_many(weir_queue *queue, void *const items[],
 	enum weir_status status = check(queue, items, count, cancel, &record, error);
 	size_t in = 0;
 
-	/* The items are only read: an operation has one kind of array for both directions. */
 	if (status == WEIR_OK && count != 0)
-		status = run(record, queue, WEIR_QUEUE_OP_ENQUEUE, (void **)(uintptr_t)items, count, deadline_ns, cancel, &in, error);
+		status = move_many_in(record, queue, items, count, deadline_ns, cancel, &in, error);
 	if (done != NULL)
 		*done = in;
 	return status;
@@ -200,7 +229,7 @@ enum weir_status weir_queue_dequeue_many(weir_queue *queue, void *items[], size_
 {
 	struct weiri_record *record;
 	enum weir_status status = check(queue, items, count, cancel, &record, error);
-	size_t done;
+	size_t done = 0;
 
 	if (status != WEIR_OK || count == 0)
 		return status;

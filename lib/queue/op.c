@@ -64,19 +64,9 @@ void weiri_op_release(weir_queue_op *op)
 
 static void set_status(weir_queue_op *op, enum weir_status status)
 {
-	weir_queue *queue = op->queue;
-	char cause[192];
-
 	op->status = status;
-	if (status == WEIR_OK)
-		return;
-	weiri_queue_cause(queue, cause, sizeof(cause));
-	if (status == WEIR_CANCELLED)
-		(void)weiri_fail(&op->error, status, "queue \"%s\" is closed: %zu of %zu items went in%s", queue->name, op->done,
-		                 op->count, cause);
-	else
-		(void)weiri_fail(&op->error, status, "queue \"%s\" is closed and drained: %zu items asked for, %zu left%s",
-		                 queue->name, op->count, op->done, cause);
+	if (status != WEIR_OK)
+		(void)weiri_queue_fail_closed(op->queue, status, op->count, op->done, &op->error);
 }
 
 static enum weiri_op_outcome attempt_enqueue(weir_queue_op *op)

@@ -75,6 +75,9 @@ void weiri_queue_turn_give(weir_queue *queue);
 int weiri_queue_store_closed(const weir_queue *queue);
 /* "...: <cause>" of the close into text. */
 void weiri_queue_cause(const weir_queue *queue, char *text, size_t size);
+/* Fills *error (may be NULL) for an enqueue (WEIR_CANCELLED) or dequeue (WEIR_OUT_OF_RANGE) that the close ended; returns status. */
+enum weir_status weiri_queue_fail_closed(const weir_queue *queue, enum weir_status status, size_t count, size_t done,
+                                         weir_error *error);
 
 /* -- pump.c ------------------------------------------------------------------------------------------------------------------- */
 

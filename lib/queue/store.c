@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "queue/queue.h"
 
 enum { CHUNK = 64 };
@@ -171,4 +172,16 @@ void weiri_queue_cause(const weir_queue *queue, char *text, size_t size)
 		(void)snprintf(text, size, "; closed because of %s: %.120s", weir_status_name(queue->cause.code), queue->cause.message);
 	else
 		(void)snprintf(text, size, "%s", "");
+}
+
+enum weir_status weiri_queue_fail_closed(const weir_queue *queue, enum weir_status status, size_t count, size_t done,
+                                         weir_error *error)
+{
+	char cause[192];
+
+	weiri_queue_cause(queue, cause, sizeof(cause));
+	if (status == WEIR_CANCELLED)
+		return weiri_fail(error, status, "queue \"%s\" is closed: %zu of %zu items went in%s", queue->name, done, count, cause);
+	return weiri_fail(error, status, "queue \"%s\" is closed and drained: %zu items asked for, %zu left%s", queue->name, count,
+	                  done, cause);
 }
