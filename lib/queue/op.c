@@ -236,6 +236,20 @@ static void put_on_list(struct weiri_scope *scope, weir_queue_op *op)
 	(void)weiri_fence_heavy(); /* F1: see weiri_queue_somebody_waits() */
 }
 
+static int is_fair(const weir_queue_op *op)
+{
+	return (op->queue->flags & WEIR_QUEUE_FAIR) != 0;
+}
+
+/* Those ahead of it come first: the pump after the start begins with them. 0: it has AGAIN or CANCEL. */
+static int give_up_claim(weir_queue_op *op)
+{
+	uint32_t state = WEIRI_OP_CLAIMED;
+
+	/* [release] O1. */
+	return weiri_cas_release(&op->state, &state, 0u);
+}
+
 static enum weiri_op_outcome wait_on_list(struct weiri_scope *scope, weir_queue_op *op, int *moved)
 {
 	if (op->kind == WEIR_QUEUE_OP_ENQUEUE && !admit(op)) {
@@ -243,12 +257,12 @@ static enum weiri_op_outcome wait_on_list(struct weiri_scope *scope, weir_queue_
 		return WEIRI_OP_COMPLETE;
 	}
 	put_on_list(scope, op);
-	return weiri_op_drive(scope, op, moved);
+	return is_fair(op) && give_up_claim(op) ? WEIRI_OP_STUCK : weiri_op_drive(scope, op, moved);
 }
 
 static int may_barge(weir_queue_op *op)
 {
-	return (op->queue->flags & WEIR_QUEUE_FAIR) == 0 || !weiri_list_occupied(weiri_op_list(op));
+	return !is_fair(op) || op->count == 0 || !weiri_list_occupied(weiri_op_list(op));
 }
 
 void weiri_op_start(struct weiri_record *record, weir_queue_op *op)
