@@ -1,0 +1,58 @@
+/*
+ * stop_together.c - threads of one job that end together: the first that fails stops the others, and its error comes out.
+ *
+ * The others may be computing (they look at should_stop) or waiting (the coordinator's token ends the wait).
+ */
+#include <stdio.h>
+#include <string.h>
+#include <weir/coordinator.h>
+#include <weir/queue.h>
+
+static weir_queue *empty;
+
+static enum weir_status compute(weir_coordinator *coordinator, void *rounds, weir_error *error)
+{
+	(void)error;
+	while (!weir_coordinator_should_stop(coordinator))
+		++*(unsigned long long *)rounds;
+	return WEIR_OK;
+}
+
+/* Nothing ever comes. */
+static enum weir_status wait_for_work(weir_coordinator *coordinator, void *unused, weir_error *error)
+{
+	void *item;
+
+	(void)unused;
+	return weir_queue_dequeue(empty, &item, WEIR_NO_DEADLINE, weir_coordinator_cancel(coordinator), error);
+}
+
+static enum weir_status fail(weir_coordinator *coordinator, void *unused, weir_error *error)
+{
+	(void)unused;
+	(void)weir_coordinator_wait_for_stop(coordinator, weir_deadline_in(20000000)); /* some work */
+	(void)snprintf(error->message, sizeof(error->message), "sensor 7 does not answer");
+	return WEIR_DATA_LOSS;
+}
+
+int main(void)
+{
+	struct weir_queue_options options = {.struct_size = sizeof(options), .capacity = 1, .name = "never filled"};
+	unsigned long long rounds = 0;
+	weir_coordinator *coordinator;
+	enum weir_status status;
+	weir_error error;
+
+	if (weir_queue_create(&options, &empty, &error) || weir_coordinator_create(NULL, &coordinator, &error) ||
+	    weir_coordinator_start_thread(coordinator, "compute", compute, &rounds, &error) ||
+	    weir_coordinator_start_thread(coordinator, "wait", wait_for_work, NULL, &error) ||
+	    weir_coordinator_start_thread(coordinator, "fail", fail, NULL, &error)) {
+		(void)fprintf(stderr, "%s\n", error.message);
+		return 1;
+	}
+	status = weir_coordinator_join(coordinator, NULL, &error);
+	printf("joined after %llu rounds: %s: %s\n", rounds, weir_status_name(status), error.message);
+	if (weir_coordinator_destroy(coordinator, NULL) != WEIR_OK || weir_queue_destroy(empty, NULL) != WEIR_OK)
+		return 1;
+	return status == WEIR_DATA_LOSS && strstr(error.message, "sensor 7") != NULL ? 0 : 1;
+}

@@ -1,0 +1,27 @@
+/*
+ * data.h - handwritten digits: 8x8 pixels each, and which digit it is meant to be.
+ */
+#ifndef TRAIN_DIGITS_DATA_H
+#define TRAIN_DIGITS_DATA_H
+
+#include <stdint.h>
+#include <weir/status.h>
+#include <weir/tensor.h>
+
+enum { DIGIT_PIXELS = 64, DIGIT_CLASSES = 10, DIGIT_MAX_PIXEL = 16, HELD_OUT_EVERY = 5 };
+
+struct digits {
+	int64_t count;
+	weir_tensor *images; /* f32 [count, DIGIT_PIXELS], 0 to 1 */
+	weir_tensor *labels; /* i64 [count] */
+};
+
+/*
+ * Reads a file of rows of 65 integers separated by commas, compressed by gzip or not. Every HELD_OUT_EVERY-th row goes to *held_out,
+ * the others to *training. WEIR_NOT_FOUND (no such file, or not readable), WEIR_DATA_LOSS (the message names the line),
+ * WEIR_RESOURCE_EXHAUSTED.
+ */
+enum weir_status digits_read(const char *path, struct digits *training, struct digits *held_out, weir_error *error);
+void digits_release(struct digits *digits);
+
+#endif

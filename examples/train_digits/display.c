@@ -1,0 +1,75 @@
+/*
+ * display.c - progress, see report.h.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "report.h"
+
+enum { LINE_WIDTH = 160, PLAIN_LINES = 10 };
+
+/* The columns of the terminal on standard output. */
+static size_t width(void)
+{
+	struct winsize size;
+
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col < 2)
+		return 80;
+	return size.ws_col;
+}
+
+static int can_redraw(void)
+{
+	const char *terminal = getenv("TERM");
+
+	return isatty(STDOUT_FILENO) && terminal != NULL && terminal[0] != '\0' && strcmp(terminal, "dumb") != 0;
+}
+
+struct display display_start(void)
+{
+	int live = can_redraw();
+
+	return (struct display){.live = live, .look_every_ns = live ? 20000000 : 2000000};
+}
+
+static void describe(const struct job *job, const struct progress *now, char *line)
+{
+	char accuracy[16] = "-";
+
+	if (now->accuracy >= 0)
+		(void)snprintf(accuracy, sizeof(accuracy), "%.3f", now->accuracy);
+	(void)snprintf(line, LINE_WIDTH,
+	               "epoch %5.1f of %lld  %7.0f examples/s  loss %.3f  accuracy %5s  queue %3zu  live versions %llu",
+	               now->epoch, (long long)job->settings.epochs, now->examples_per_second, now->loss, accuracy,
+	               now->queued, (unsigned long long)now->live_versions);
+}
+
+void display_update(struct display *display, const struct job *job, const struct progress *progress)
+{
+	char line[LINE_WIDTH];
+	int64_t apart = (job->settings.epochs + PLAIN_LINES - 1) / PLAIN_LINES;
+
+	if (progress->steps == 0 || (!display->live && progress->epoch < (double)display->next_line))
+		return;
+	describe(job, progress, line);
+	if (display->live) {
+		size_t columns = width();
+
+		if (columns <= strlen(line))
+			line[columns - 1] = '\0';
+		(void)printf("\r%s\033[K", line);
+	} else {
+		(void)printf("%s\n", line);
+		while ((double)display->next_line <= progress->epoch)
+			display->next_line += apart;
+	}
+	(void)fflush(stdout);
+}
+
+void display_end(const struct display *display)
+{
+	if (display->live)
+		(void)fputs("\r\033[K", stdout);
+}

@@ -1,0 +1,401 @@
+/*
+ * job.c - see job.h.
+ */
+#include "job.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "failure.h"
+
+enum { READS_PER_SNAPSHOT = 4, STALE_LOOKS = 32 };
+static const uint64_t nap_ns = 20000; /* of the evaluator, when STALE_LOOKS snapshots in a row showed no new step */
+
+/* A counter that one thread writes and others read for display. */
+static void add(_Atomic(int64_t) *counter, int64_t more)
+{
+	atomic_fetch_add_explicit(counter, more, memory_order_relaxed);
+}
+
+static int64_t value_of(const _Atomic(int64_t) *counter)
+{
+	return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+/* -- feeders ------------------------------------------------------------------------------------------------------------------ */
+
+/* Puts the next example into the queue, or says that the input has ended. Run by all feeders at once. */
+static enum weir_status feed(void *context, weir_cancel *cancel, weir_error *error)
+{
+	struct job *job = context;
+	int64_t position = atomic_fetch_add_explicit(&job->position, 1, memory_order_relaxed);
+	int64_t row = position % job->training->count;
+	weir_tensor *tuple[2] = {NULL, NULL};
+	enum weir_status status;
+
+	if (position >= job->total)
+		return WEIR_OUT_OF_RANGE;
+	status = weir_tensor_row(job->training->images, row, &tuple[0]);
+	if (status == WEIR_OK)
+		status = weir_tensor_row(job->training->labels, row, &tuple[1]);
+	if (status == WEIR_OK)
+		status = weir_tensor_queue_enqueue(job->model->queue, tuple, 2, WEIR_NO_DEADLINE, cancel, error);
+	else
+		status = failure(error, status, "no memory for a view of image %lld", (long long)row);
+	weir_tensor_release(tuple[0]);
+	weir_tensor_release(tuple[1]);
+	return status;
+}
+
+static enum weir_status create_runner(struct job *job, weir_error *error)
+{
+	struct weir_queue_runner_step step = {.run = feed, .context = job, .name = "feed"};
+	struct weir_queue_runner_options options = {
+		.struct_size = sizeof(options),
+		.steps = &step,
+		.step_count = 1,
+		.threads_per_step = job->settings.feeders,
+	};
+
+	weir_queue_runner_bind_tensors(&options, job->model->queue);
+	return weir_queue_runner_create(&options, &job->runner, error);
+}
+
+/* -- trainers ----------------------------------------------------------------------------------------------------------------- */
+
+static void note_loss(struct trainer *trainer, float loss)
+{
+	float average = atomic_load_explicit(&trainer->loss, memory_order_relaxed);
+
+	average = value_of(&trainer->steps) == 0 ? loss : average + 0.05f * (loss - average);
+	atomic_store_explicit(&trainer->loss, average, memory_order_relaxed);
+}
+
+/* Step n is published as version n + 1 of each variable: they start with version 1, and only commits of all three change them. */
+static enum weir_status note_step(struct job *job, const struct training_step *step, weir_error *error)
+{
+	int64_t number = step->versions[STEP] - 1;
+
+	if (step->versions[WEIGHTS] != step->versions[STEP] || step->versions[BIAS] != step->versions[STEP] ||
+	    number > job->total || atomic_load_explicit(&job->applied[number], memory_order_relaxed) != 0)
+		return failure(error, WEIR_INTERNAL, "a commit published versions %lld, %lld, %lld",
+		               (long long)step->versions[WEIGHTS], (long long)step->versions[BIAS],
+		               (long long)step->versions[STEP]);
+	atomic_store_explicit(&job->applied[number], step->fingerprint, memory_order_relaxed);
+	return WEIR_OK;
+}
+
+/* Large steps first, small ones in the end: a constant rate would leave the last few batches too much say. */
+static float learning_rate(const struct job *job)
+{
+	int64_t position = value_of(&job->position);
+
+	return position < job->total ? 0.5f - 0.45f * (float)position / (float)job->total : 0.05f;
+}
+
+/* Applies one step for the batch, however often it must be computed again. */
+static enum weir_status apply(struct trainer *trainer, const struct batch *batch, weir_error *error)
+{
+	float rate = learning_rate(trainer->job);
+	struct training_step step;
+	enum weir_status status;
+
+	while ((status = model_train(trainer->job->model, batch, rate, &step, error)) == WEIR_ABORTED)
+		add(&trainer->retries, 1);
+	if (status == WEIR_OK)
+		status = note_step(trainer->job, &step, error);
+	if (status != WEIR_OK)
+		return status;
+	note_loss(trainer, step.loss);
+	add(&trainer->steps, 1);
+	return WEIR_OK;
+}
+
+/* The last trainer to come to the end of the queue ends the job. */
+static void finish(struct job *job)
+{
+	if (atomic_fetch_sub_explicit(&job->at_work, 1, memory_order_acq_rel) == 1)
+		(void)weir_coordinator_request_stop(job->coordinator, NULL);
+}
+
+static enum weir_status train(weir_coordinator *coordinator, void *context, weir_error *error)
+{
+	struct trainer *trainer = context;
+	struct job *job = trainer->job;
+	struct batch batch;
+	enum weir_status status;
+
+	while ((status = model_dequeue(job->model, weir_coordinator_cancel(coordinator), &batch, error)) == WEIR_OK) {
+		add(&trainer->batches, 1);
+		add(&trainer->examples, batch_count(&batch));
+		status = apply(trainer, &batch, error);
+		batch_release(&batch);
+		if (status != WEIR_OK)
+			return status;
+	}
+	if (status == WEIR_OUT_OF_RANGE)
+		finish(job);
+	else if (status != WEIR_CANCELLED || !weir_coordinator_should_stop(coordinator))
+		return status;
+	return WEIR_OK;
+}
+
+/* -- evaluator ---------------------------------------------------------------------------------------------------------------- */
+
+static int64_t step_of(const weir_read reads[])
+{
+	return *(const int64_t *)weir_tensor_data(reads[STEP].tensor);
+}
+
+/* Are these three of one commit? The last doubt is settled by job_torn_snapshots(). */
+static int is_whole(const struct job *job, const weir_read reads[])
+{
+	int64_t step = step_of(reads);
+
+	return reads[WEIGHTS].version == reads[STEP].version && reads[BIAS].version == reads[STEP].version && step >= 0 &&
+	       step <= job->total && reads[STEP].version == (uint64_t)step + 1;
+}
+
+static void note_on_curve(struct evaluator *evaluator, int64_t step, const struct score *score)
+{
+	struct job *job = evaluator->job;
+	size_t count = evaluator->curve_count;
+	int64_t apart = job->total / BATCH_SIZE / (CURVE_POINTS - 2) + 1;
+
+	if (count == CURVE_POINTS || (count != 0 && step - evaluator->curve[count - 1].step < apart))
+		return;
+	evaluator->curve[evaluator->curve_count++] = (struct curve_point){
+		.step = step,
+		.epoch = (double)step * BATCH_SIZE / (double)job->training->count,
+		.loss = (double)score->loss,
+		.accuracy = (double)score->right / (double)job->model->held_out_count,
+	};
+}
+
+static enum weir_status evaluate(struct evaluator *evaluator, const weir_read reads[], weir_error *error)
+{
+	int64_t step = step_of(reads);
+	struct score score;
+	enum weir_status status =
+		model_evaluate(evaluator->job->model, reads[WEIGHTS].tensor, reads[BIAS].tensor, &score, error);
+
+	if (status != WEIR_OK)
+		return status;
+	evaluator->seen[step] = model_fingerprint(reads[WEIGHTS].tensor, reads[BIAS].tensor);
+	evaluator->evaluations++;
+	atomic_store_explicit(&evaluator->right, score.right, memory_order_relaxed);
+	note_on_curve(evaluator, step, &score);
+	return WEIR_OK;
+}
+
+static enum weir_status take_snapshot(struct evaluator *evaluator, weir_read reads[], weir_error *error)
+{
+	uint64_t start = weir_now_ns();
+	enum weir_status status = weir_var_snapshot(evaluator->job->model->variables, VARIABLES, reads, error);
+
+	latency_add(&evaluator->snapshot, weir_now_ns() - start);
+	return status;
+}
+
+/* Single reads of the largest variable, for their latency. */
+static enum weir_status read_weights(struct evaluator *evaluator, weir_error *error)
+{
+	for (int i = 0; i < READS_PER_SNAPSHOT; i++) {
+		uint64_t start = weir_now_ns();
+		weir_read read;
+		enum weir_status status = weir_var_read(evaluator->job->model->variables[WEIGHTS], &read);
+
+		latency_add(&evaluator->read, weir_now_ns() - start);
+		if (status != WEIR_OK)
+			return failure(error, status, "reading the weights: %s", weir_status_name(status));
+		weir_read_release(&read);
+	}
+	return WEIR_OK;
+}
+
+/* One snapshot; evaluated when it shows a step that was not evaluated yet. *fresh says so. */
+static enum weir_status look(struct evaluator *evaluator, int *fresh, weir_error *error)
+{
+	weir_read reads[VARIABLES];
+	enum weir_status status = take_snapshot(evaluator, reads, error);
+
+	*fresh = 0;
+	if (status != WEIR_OK)
+		return status;
+	evaluator->snapshots++;
+	if (!is_whole(evaluator->job, reads)) {
+		evaluator->torn++;
+	} else if (evaluator->seen[step_of(reads)] == 0) {
+		*fresh = 1;
+		status = evaluate(evaluator, reads, error);
+	} else if (evaluator->seen[step_of(reads)] != model_fingerprint(reads[WEIGHTS].tensor, reads[BIAS].tensor)) {
+		evaluator->torn++;
+	}
+	weir_read_release_many(reads, VARIABLES);
+	return status;
+}
+
+static enum weir_status watch(weir_coordinator *coordinator, void *context, weir_error *error)
+{
+	struct evaluator *evaluator = context;
+	enum weir_status status = WEIR_OK;
+	int stale = 0;
+
+	while (status == WEIR_OK && !weir_coordinator_should_stop(coordinator)) {
+		int fresh;
+
+		status = look(evaluator, &fresh, error);
+		if (status == WEIR_OK)
+			status = read_weights(evaluator, error);
+		stale = fresh ? 0 : stale + 1;
+		if (stale == STALE_LOOKS) {
+			(void)weir_coordinator_wait_for_stop(coordinator, weir_deadline_in(nap_ns));
+			stale = 0;
+		}
+	}
+	return status;
+}
+
+int64_t job_torn_snapshots(struct job *job)
+{
+	int64_t torn = job->evaluator.torn;
+
+	for (int64_t step = 0; step <= job->total; step++) {
+		uint64_t seen = job->evaluator.seen[step];
+
+		if (seen != 0 && seen != atomic_load_explicit(&job->applied[step], memory_order_relaxed))
+			torn++;
+	}
+	return torn;
+}
+
+/* -- the job ------------------------------------------------------------------------------------------------------------------ */
+
+/* What the first version of the variables holds is step 0. */
+static enum weir_status note_start(struct job *job, weir_error *error)
+{
+	weir_read reads[VARIABLES];
+	enum weir_status status = weir_var_snapshot(job->model->variables, VARIABLES, reads, error);
+
+	if (status != WEIR_OK)
+		return status;
+	atomic_init(&job->applied[0], model_fingerprint(reads[WEIGHTS].tensor, reads[BIAS].tensor));
+	weir_read_release_many(reads, VARIABLES);
+	return WEIR_OK;
+}
+
+static enum weir_status allocate(struct job *job, weir_error *error)
+{
+	size_t steps = (size_t)job->total + 1; /* a batch has one example at least */
+
+	job->applied = calloc(steps, sizeof(*job->applied));
+	job->evaluator.seen = calloc(steps, sizeof(*job->evaluator.seen));
+	job->trainers = calloc(job->settings.trainers, sizeof(*job->trainers));
+	if (job->applied == NULL || job->evaluator.seen == NULL || job->trainers == NULL)
+		return failure(error, WEIR_RESOURCE_EXHAUSTED, "no memory for the records of %zu steps", steps);
+	for (size_t i = 0; i < job->settings.trainers; i++)
+		job->trainers[i].job = job;
+	return WEIR_OK;
+}
+
+enum weir_status job_create(struct job *job, const struct job_settings *settings, const struct digits *training,
+                            struct model *model, weir_error *error)
+{
+	struct weir_coordinator_options options = {.struct_size = sizeof(options), .name = "train_digits"};
+
+	*job = (struct job){.settings = *settings, .training = training, .model = model};
+	job->total = settings->epochs * training->count;
+	job->evaluator.job = job;
+	atomic_init(&job->evaluator.right, -1);
+	atomic_init(&job->at_work, settings->trainers);
+	if (allocate(job, error) || note_start(job, error) || weir_coordinator_create(&options, &job->coordinator, error) ||
+	    create_runner(job, error)) {
+		(void)job_destroy(job, NULL); /* the first failure is the one to report */
+		return error->code;
+	}
+	return WEIR_OK;
+}
+
+static enum weir_status start_threads(struct job *job, weir_error *error)
+{
+	enum weir_status status = weir_queue_runner_start(job->runner, job->coordinator, error);
+
+	for (size_t i = 0; i < job->settings.trainers && status == WEIR_OK; i++) {
+		char name[16];
+
+		(void)snprintf(name, sizeof(name), "trainer-%zu", i % 1000);
+		status = weir_coordinator_start_thread(job->coordinator, name, train, &job->trainers[i], error);
+	}
+	if (status == WEIR_OK)
+		status = weir_coordinator_start_thread(job->coordinator, "evaluator", watch, &job->evaluator, error);
+	return status;
+}
+
+enum weir_status job_start(struct job *job, weir_error *error)
+{
+	enum weir_status status;
+
+	job->started_ns = weir_now_ns();
+	status = start_threads(job, error);
+	if (status != WEIR_OK)
+		job_interrupt(job);
+	return status;
+}
+
+void job_interrupt(struct job *job)
+{
+	(void)weir_coordinator_request_stop(job->coordinator, NULL);
+}
+
+enum weir_status job_join(struct job *job, weir_error *error)
+{
+	enum weir_status status = weir_coordinator_join(job->coordinator, NULL, error);
+
+	job->ended_ns = weir_now_ns();
+	return status;
+}
+
+enum weir_status job_destroy(struct job *job, weir_error *error)
+{
+	enum weir_status status = weir_queue_runner_destroy(job->runner, error);
+
+	if (status == WEIR_OK)
+		status = weir_coordinator_destroy(job->coordinator, error);
+	if (status != WEIR_OK)
+		return status;
+	free(job->applied);
+	free(job->evaluator.seen);
+	free(job->trainers);
+	*job = (struct job){0};
+	return WEIR_OK;
+}
+
+struct progress job_progress(struct job *job)
+{
+	struct weir_reclaim_stats stats = {.struct_size = sizeof(stats)};
+	struct progress sum = {.accuracy = -1, .queued = weir_tensor_queue_size(job->model->queue)};
+	int64_t right = atomic_load_explicit(&job->evaluator.right, memory_order_relaxed);
+	uint64_t until = job->ended_ns != 0 ? job->ended_ns : weir_now_ns();
+
+	for (size_t i = 0; i < job->settings.trainers; i++) {
+		const struct trainer *trainer = &job->trainers[i];
+
+		sum.batches += value_of(&trainer->batches);
+		sum.examples += value_of(&trainer->examples);
+		sum.steps += value_of(&trainer->steps);
+		sum.retries += value_of(&trainer->retries);
+		/* Weighted by what each has done. */
+		sum.loss +=
+			(double)value_of(&trainer->steps) * (double)atomic_load_explicit(&trainer->loss, memory_order_relaxed);
+	}
+	if (sum.steps != 0)
+		sum.loss /= (double)sum.steps;
+	sum.epoch = (double)sum.examples / (double)job->training->count;
+	if (until > job->started_ns)
+		sum.examples_per_second = (double)sum.examples * 1e9 / (double)(until - job->started_ns);
+	if (right >= 0)
+		sum.accuracy = (double)right / (double)job->model->held_out_count;
+	if (weir_reclaim_get_stats(&stats) == WEIR_OK)
+		sum.live_versions = stats.live_versions;
+	return sum;
+}

@@ -1,0 +1,23 @@
+/*
+ * options.h - the command line of train_digits.
+ */
+#ifndef TRAIN_DIGITS_OPTIONS_H
+#define TRAIN_DIGITS_OPTIONS_H
+
+#include "job.h"
+
+struct options {
+	struct job_settings job;
+	const char *data;
+	const char *json; /* NULL: none */
+	const char *plot; /* NULL: none */
+};
+
+enum { DEFAULT_EPOCHS = 30, EXIT_USAGE = 2 };
+
+enum options_outcome { OPTIONS_RUN, OPTIONS_HELP_SHOWN, OPTIONS_BAD };
+
+/* Says on standard error what is wrong with them. */
+enum options_outcome options_parse(int count, char *words[], struct options *options);
+
+#endif

@@ -1,0 +1,64 @@
+/*
+ * wrap_memory.c - memory of your own becomes a tensor without a copy, and rows of it travel through a queue without a copy.
+ *
+ * The release callback says when the last view of the memory has gone, wherever that was.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <weir/tensor_queue.h>
+
+enum { ROWS = 4, COLUMNS = 3 };
+
+static int released;
+
+static void give_back(void *context, void *data)
+{
+	(void)context;
+	free(data);
+	released++;
+}
+
+static weir_tensor *wrap_table(float *table)
+{
+	weir_shape shape = {2, {ROWS, COLUMNS}};
+	weir_tensor *tensor;
+
+	for (int i = 0; table != NULL && i < ROWS * COLUMNS; i++)
+		table[i] = (float)i;
+	if (table != NULL && weir_tensor_wrap(WEIR_F32, &shape, table, give_back, NULL, NULL, &tensor) == WEIR_OK)
+		return tensor;
+	free(table); /* give_back is not called when wrapping failed */
+	return NULL;
+}
+
+int main(void)
+{
+	weir_shape row = {1, {COLUMNS}};
+	struct weir_tensor_component component = {WEIR_F32, &row, "row"};
+	struct weir_tensor_queue_options options = {
+		.struct_size = sizeof(options), .capacity = ROWS, .components = &component, .component_count = 1};
+	float *memory = malloc(ROWS * COLUMNS * sizeof(*memory));
+	weir_tensor *table = wrap_table(memory), *taken, *rest;
+	weir_tensor_queue *queue;
+	int wrong = 0;
+
+	if (table == NULL || weir_tensor_queue_create(&options, &queue, NULL) != WEIR_OK)
+		return 1;
+	wrong += weir_tensor_queue_enqueue_many(queue, &table, 1, 0, NULL, NULL, NULL) != WEIR_OK;
+	weir_tensor_release(table);
+	wrong += released != 0; /* the rows inside the queue keep it */
+
+	wrong += weir_tensor_queue_dequeue(queue, &taken, 1, 0, NULL, NULL) != WEIR_OK;
+	wrong += weir_tensor_data(taken) != memory; /* row 0, where it always was */
+	/* A batch is a tensor of its own: rows are copied side by side. */
+	wrong += weir_tensor_queue_dequeue_many(queue, ROWS - 1, &rest, 1, 0, NULL, NULL) != WEIR_OK;
+	wrong += ((const float *)weir_tensor_data(rest))[0] != (float)COLUMNS;
+	wrong += released != 0;
+	weir_tensor_release(taken);
+	wrong += released != 1; /* that was the last view */
+
+	weir_tensor_release(rest);
+	wrong += weir_tensor_queue_destroy(queue, NULL) != WEIR_OK;
+	printf("%s\n", wrong == 0 ? "released once, with the last view" : "wrong");
+	return wrong == 0 ? 0 : 1;
+}
