@@ -5,12 +5,15 @@
  */
 #include "harness.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include <weir/reclaim.h>
 #include <weir/time.h>
@@ -22,6 +25,7 @@ enum { MAX_THREADS = 512 };
 
 static const uint64_t hang_ns = 10000000000u;
 static const uint64_t watch_every_ns = 100000000u;
+static const uint64_t disturb_every_ns = 200000;
 static const uint64_t settle_ns = 10000000000u;
 static const uint64_t share_the_processor_ns = 50000;
 
@@ -37,6 +41,8 @@ static struct {
 	uint64_t joined_operations;
 	_Atomic(uint32_t) ended; /* futex word of the watchdog */
 	_Atomic(uint32_t) failing;
+	int disturbed;
+	pthread_t disturber;
 	struct stress_result results[STRESS_RESULTS];
 	size_t result_count;
 } run = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -113,20 +119,26 @@ static void *thread_main(void *argument)
 
 	self->body(self, self->context);
 	stress_begin(self, "(ended)");
+	(void)pthread_mutex_lock(&run.lock);
+	self->ended = 1;
+	(void)pthread_mutex_unlock(&run.lock);
 	return NULL;
 }
 
-static size_t enlist(struct stress_thread *thread)
+/* Under the lock throughout: who finds the thread in the table finds its id too. */
+static void launch(struct stress_thread *thread)
 {
 	size_t place = 0;
+	int failed;
 
 	(void)pthread_mutex_lock(&run.lock);
 	while (place < MAX_THREADS && run.threads[place] != NULL)
 		place++;
-	if (place < MAX_THREADS)
-		run.threads[place] = thread;
+	STRESS_CHECK(place < MAX_THREADS, "more than %d threads at once", (int)MAX_THREADS);
+	failed = pthread_create(&thread->thread, NULL, thread_main, thread);
+	STRESS_CHECK(failed == 0, "no thread could be started: %s", strerror(failed));
+	run.threads[place] = thread;
 	(void)pthread_mutex_unlock(&run.lock);
-	return place;
 }
 
 struct stress_thread *stress_start(const char *role, stress_body *body, void *context)
@@ -141,9 +153,7 @@ struct stress_thread *stress_start(const char *role, stress_body *body, void *co
 	set_up_thread(thread, role);
 	thread->body = body;
 	thread->context = context;
-	STRESS_CHECK(enlist(thread) < MAX_THREADS, "more than %d threads at once", (int)MAX_THREADS);
-	failed = pthread_create(&thread->thread, NULL, thread_main, thread);
-	STRESS_CHECK(failed == 0, "no thread could be started: %s", strerror(failed));
+	launch(thread);
 	return thread;
 }
 
@@ -341,6 +351,63 @@ static void stop_watching(pthread_t watcher)
 	weiri_store_release(&run.ended, 1u); /* [release] pairs with watch() */
 	weiri_futex_wake(&run.ended, 1);
 	(void)pthread_join(watcher, NULL);
+	if (run.disturbed)
+		(void)pthread_join(run.disturber, NULL);
+	run.disturbed = 0;
+}
+
+/* -- the disturber ------------------------------------------------------------------------------------------------------------ */
+
+enum { DISTURBANCE = SIGUSR2 };
+
+/* On a thread of the scenario, between any two instructions. */
+static void be_held(int signal_number)
+{
+	int saved_errno = errno;
+	/* Some are only overtaken, some held long enough for collections to pass. */
+	uint64_t draw = stress_mix(weir_now_ns());
+	struct timespec pause_for = {0, (long)(draw % 4 == 0 ? draw % 400000 : draw % 20000)};
+
+	(void)signal_number;
+	(void)nanosleep(&pause_for, NULL);
+	errno = saved_errno;
+}
+
+/* The lock keeps the thread from ending while the signal is sent. */
+static void disturb_one(uint64_t draw)
+{
+	struct stress_thread *victim;
+
+	(void)pthread_mutex_lock(&run.lock);
+	victim = run.threads[draw % MAX_THREADS];
+	for (size_t i = 0; i < MAX_THREADS && (victim == NULL || victim->ended); i++)
+		victim = run.threads[(draw + i) % MAX_THREADS];
+	if (victim != NULL && !victim->ended)
+		(void)pthread_kill(victim->thread, DISTURBANCE);
+	(void)pthread_mutex_unlock(&run.lock);
+}
+
+static void *disturb(void *unused)
+{
+	uint64_t random = run.stream;
+
+	(void)unused;
+	/* [acquire] pairs with the release in stop_watching(). */
+	while (weiri_load_acquire(&run.ended) == 0) {
+		random += UINT64_C(0x9e3779b97f4a7c15);
+		disturb_one(stress_mix(random));
+		(void)weiri_futex_wait(&run.ended, 0, weir_deadline_in(stress_mix(random) % disturb_every_ns));
+	}
+	return NULL;
+}
+
+void stress_disturb(void)
+{
+	struct sigaction action = {.sa_handler = be_held, .sa_flags = SA_RESTART};
+
+	STRESS_CHECK(sigaction(DISTURBANCE, &action, NULL) == 0, "no signal handler could be set");
+	STRESS_CHECK(pthread_create(&run.disturber, NULL, disturb, NULL) == 0, "the disturber could not be started");
+	run.disturbed = 1;
 }
 
 /* -- a run -------------------------------------------------------------------------------------------------------------------- */

@@ -58,6 +58,7 @@ struct stress_thread {
 	stress_body *body;
 	void *context;
 	pthread_t thread;
+	int ended; /* under the harness's lock: no signal may be sent any more */
 	/* Owner. */
 	uint64_t random;
 	/* Owner writes, the watchdog reads. */
@@ -79,6 +80,12 @@ int stress_goes_on(void);
 struct stress_thread *stress_start(const char *role, stress_body *body, void *context);
 void stress_join(void);
 void stress_join_one(struct stress_thread *thread);
+
+/*
+ * From here to the end of the scenario, signals interrupt its threads at random instructions and hold each for a moment, so that others
+ * overtake it where it would hardly ever be preempted by itself.
+ */
+void stress_disturb(void);
 
 /* 64 random bits of the thread's stream; a number below n > 0. */
 uint64_t stress_random(struct stress_thread *self);

@@ -16,6 +16,8 @@ static const struct stress_scenario scenarios[] = {
 	{"ring_ltq64", "the same, slots of one word", scenario_ring_ltq64},
 	{"variable_read", "handles stay valid; versions never go back", scenario_variable_read},
 	{"variable_counter", "no increment is lost; each gets its own version", scenario_variable_counter},
+	{"snapshot_torn", "snapshots are of one instant and agree with real time", scenario_snapshot_torn},
+	{"commit_conflict", "conflicting commits keep a total", scenario_commit_conflict},
 };
 enum { SCENARIOS = sizeof(scenarios) / sizeof(scenarios[0]) };
 

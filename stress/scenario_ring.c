@@ -387,6 +387,7 @@ static void ring(enum weir_ring_format format)
 	struct stress_thread *self = stress_self();
 	uint64_t rounds = 0;
 
+	stress_disturb();
 	while (stress_goes_on()) {
 		set_up(&round, self, format);
 		play(&round, self);

@@ -296,6 +296,7 @@ void scenario_variable_read(void)
 
 	for (unsigned i = 0; i < VARIABLES; i++)
 		variables[i] = create(WEIR_I64, stress_payload(tag_of(i, 1), 1));
+	stress_disturb();
 	for (unsigned i = 0; i < threads; i++)
 		(void)stress_start(i % 2 ? "reader" : "writer", i % 2 ? reader : writer, NULL);
 	stress_join();
@@ -399,6 +400,7 @@ void scenario_variable_counter(void)
 	weir_read read;
 
 	counter = create(WEIR_I64, scalar(0));
+	stress_disturb();
 	for (unsigned i = 0; i + 1 < threads; i++)
 		(void)stress_start("adder", adder, NULL);
 	(void)stress_start("watcher", watcher, NULL);
