@@ -55,6 +55,8 @@ static int reaches(_Atomic(int) *counter, int value)
 {
 	uint64_t deadline = weir_deadline_in(long_ns);
 
+	for (int spin = 0; spin < 2000 && weiri_load_acquire(counter) != value; spin++)
+		weiri_pause();
 	while (weiri_load_acquire(counter) != value) {
 		if (weir_now_ns() > deadline)
 			return 0;
@@ -252,26 +254,39 @@ Test(coordinator, join_without_threads_returns_at_once)
 	destroy(coordinator);
 }
 
-static void *leave_later(void *argument)
+/* Leaves as soon as it is given a member, again and again. */
+struct leaver {
+	_Atomic(weir_coordinator_member *) member;
+	_Atomic(int) stop;
+};
+
+static void *leave_at_once(void *argument)
 {
-	weir_coordinator_leave(argument);
+	struct leaver *self = argument;
+
+	while (!weiri_load_acquire(&self->stop))
+		weir_coordinator_leave(weiri_exchange_acquire(&self->member, NULL));
 	return NULL;
 }
 
 Test(coordinator, join_waits_for_threads_that_registered_themselves)
 {
-	for (int i = 0; i < 200; i++) {
+	struct leaver leaver = {NULL, 0};
+	pthread_t thread;
+
+	cr_assert_eq(pthread_create(&thread, NULL, leave_at_once, &leaver), 0);
+	for (int i = 0; i < 5000; i++) {
 		weir_coordinator *coordinator = create(0, 0);
 		weir_coordinator_member *member = NULL;
-		pthread_t thread;
 
 		cr_assert_eq(weir_coordinator_enter(coordinator, "guest", &member, NULL), WEIR_OK);
-		cr_assert_eq(pthread_create(&thread, NULL, leave_later, member), 0);
+		weiri_store_release(&leaver.member, member);
 		cr_assert_eq(join(coordinator, NULL), WEIR_OK);
 		/* At once, though leave may not have returned on the other thread. */
 		destroy(coordinator);
-		cr_assert_eq(pthread_join(thread, NULL), 0);
 	}
+	weiri_store_release(&leaver.stop, 1);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
 }
 
 Test(coordinator, grace_expires_and_the_stragglers_are_named)
@@ -611,28 +626,53 @@ Test(coordinator, of_many_errors_at_once_exactly_one_is_kept)
 	destroy(coordinator);
 }
 
+/* Two threads that begin each round within a few instructions of one another. */
+struct duel {
+	weir_coordinator *coordinator;
+	_Atomic(int) begun;
+	_Atomic(int) ended;
+	int rounds;
+	enum weir_status status;
+};
+
+static void *stop_in_each_round(void *argument)
+{
+	struct duel *duel = argument;
+	weir_error beside = {WEIR_ABORTED, "beside"};
+
+	for (int round = 1; round <= duel->rounds; round++) {
+		if (!reaches(&duel->begun, round))
+			break;
+		duel->status = weir_coordinator_request_stop(duel->coordinator, &beside);
+		weiri_store_release(&duel->ended, round);
+	}
+	return NULL;
+}
+
 /* An error is either in what join returned, or was handed back to its reporter: never lost. */
 Test(coordinator, an_error_beside_the_join_is_not_lost)
 {
-	enum { ROUNDS = 500 };
-	weir_coordinator *coordinator = create(0, 0);
-	pthread_barrier_t gate;
+	struct duel duel = {.coordinator = create(0, 0), .rounds = 10000};
+	pthread_t thread;
+	int pauses = 0;
 
-	cr_assert_eq(pthread_barrier_init(&gate, NULL, 2), 0);
-	for (int round = 0; round < ROUNDS; round++) {
-		struct rival rival = {coordinator, &gate, {WEIR_ABORTED, "beside"}, WEIR_OK};
+	cr_assert_eq(pthread_create(&thread, NULL, stop_in_each_round, &duel), 0);
+	for (int round = 1; round <= duel.rounds; round++) {
 		enum weir_status joined;
-		pthread_t thread;
 
-		cr_assert_eq(pthread_create(&thread, NULL, stop_with_error, &rival), 0);
-		(void)pthread_barrier_wait(&gate);
-		joined = join(coordinator, NULL);
-		cr_assert_eq(pthread_join(thread, NULL), 0);
-		cr_assert((joined == WEIR_ABORTED) != (rival.status == WEIR_ABORTED));
-		cr_assert_eq(weir_coordinator_clear_stop(coordinator, NULL), WEIR_OK);
+		weiri_store_release(&duel.begun, round);
+		for (int i = 0; i < pauses; i++)
+			weiri_pause();
+		joined = join(duel.coordinator, NULL);
+		cr_assert(reaches(&duel.ended, round));
+		cr_assert((joined == WEIR_ABORTED) != (duel.status == WEIR_ABORTED), "round %d: join %s, reporter %s", round,
+		          weir_status_name(joined), weir_status_name(duel.status));
+		/* Who came first is made to wait longer, so that the two meet. */
+		pauses += joined == WEIR_OK ? pauses < 500 : -(pauses > 0);
+		cr_assert_eq(weir_coordinator_clear_stop(duel.coordinator, NULL), WEIR_OK);
 	}
-	cr_assert_eq(pthread_barrier_destroy(&gate), 0);
-	destroy(coordinator);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	destroy(duel.coordinator);
 }
 
 static enum weir_status stop_at_third_call(weir_coordinator *coordinator, void *context, weir_error *error)

@@ -188,6 +188,13 @@ Test(deque, thieves_and_owner_fight_for_single_items)
 	rob_while_owned(1, 8);
 }
 
+/* The owner takes an item without a CAS here while thieves come close: the two-variable case of deque.c. */
+Test(deque, thieves_and_owner_meet_in_the_middle)
+{
+	for (int burst = 2; burst < 5; burst++)
+		rob_while_owned(burst, 8);
+}
+
 Test(deque, thieves_and_owner_share_short_bursts)
 {
 	rob_while_owned(4, 6);

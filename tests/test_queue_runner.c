@@ -375,6 +375,27 @@ Test(queue_runner, a_second_start_waits_for_the_end_of_the_first)
 	end(runner);
 }
 
+Test(queue_runner, a_stop_cancels_and_does_not_close_even_after_an_error)
+{
+	_Atomic(int) waiting = 0;
+	struct source source = {.then = WEIR_DATA_LOSS};
+	struct weir_queue_runner_step steps[2] = {{count_to_limit, &source, NULL}, {wait_for_cancel, &waiting, NULL}};
+	struct ends ends = {.closed = 0};
+	weir_queue_runner *runner = create(steps, 2, 1, &ends);
+	uint64_t deadline = weir_deadline_in(long_ns);
+
+	start(runner, NULL);
+	cr_assert(reaches(&waiting, 1));
+	while (weir_queue_runner_running(runner) != 1 && weir_now_ns() < deadline)
+		(void)sched_yield();
+	cr_expect_eq(weir_queue_runner_error_count(runner), 1);
+	cr_expect_eq(weir_queue_runner_request_stop(runner), WEIR_OK);
+	cr_assert_eq(weir_queue_runner_join(runner, deadline), WEIR_OK);
+	cr_expect_eq(weiri_load_acquire(&ends.cancelled), 1);
+	cr_expect_eq(weiri_load_acquire(&ends.closed), 0);
+	end(runner);
+}
+
 Test(queue_runner, cancelled_without_a_stop_is_a_clean_end)
 {
 	struct source source = {.limit = 1, .then = WEIR_CANCELLED};
