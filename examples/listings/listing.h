@@ -1,0 +1,148 @@
+/*
+ * listing.h - what the listings share: ending at the first error, and one-line ways to build and run.
+ *
+ * A program of your own would hand errors to its caller instead of exiting.
+ */
+#ifndef LISTING_H
+#define LISTING_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <weir/weir.h>
+
+/* Filled by whatever failed. One program, one thread that builds: one error is enough. */
+static weir_error listing_error;
+
+static inline void must(enum weir_status status)
+{
+	if (status == WEIR_OK)
+		return;
+	(void)fprintf(stderr, "%s: %s\n", weir_status_name(status), listing_error.message);
+	exit(1);
+}
+
+/* A listing checks its own outcome: exit code 1 when it was not what it must be. */
+static inline void expect(int right, const char *what)
+{
+	if (right)
+		return;
+	(void)fprintf(stderr, "wrong: %s\n", what);
+	exit(1);
+}
+
+/* A variable whose initial value is a tensor that it takes over. */
+static inline weir_var *variable(const char *name, weir_tensor *initial)
+{
+	struct weir_var_options options = {.struct_size = sizeof(options),
+	                                   .name = name,
+	                                   .dtype = weir_tensor_dtype(initial),
+	                                   .shape = weir_tensor_shape(initial)};
+	weir_var *var;
+
+	must(weir_var_create(&options, initial, &var, &listing_error));
+	weir_tensor_release(initial);
+	return var;
+}
+
+/* A constant that takes the tensor over. */
+static inline weir_output constant(weir_graph *graph, weir_tensor *value)
+{
+	weir_output out;
+
+	must(weir_op_constant(graph, NULL, value, &out, &listing_error));
+	weir_tensor_release(value);
+	return out;
+}
+
+static inline weir_tensor *f32(float value)
+{
+	weir_tensor *tensor;
+
+	must(weir_tensor_scalar_f32(value, &tensor));
+	return tensor;
+}
+
+static inline weir_tensor *i32(int32_t value)
+{
+	weir_tensor *tensor;
+
+	must(weir_tensor_scalar_i32(value, &tensor));
+	return tensor;
+}
+
+static inline weir_tensor *i64(int64_t value)
+{
+	weir_tensor *tensor;
+
+	must(weir_tensor_scalar_i64(value, &tensor));
+	return tensor;
+}
+
+/* Runs what `fetch` needs and copies its one element, `size` bytes, to *value. */
+static inline void run_for(weir_session *session, weir_output fetch, void *value, size_t size)
+{
+	weir_tensor *result;
+
+	must(weir_session_run(session, NULL, 0, &fetch, 1, &result, NULL, 0, NULL, &listing_error));
+	expect(weir_tensor_nbytes(result) == size, "the size of a result");
+	(void)memcpy(value, weir_tensor_data(result), size);
+	weir_tensor_release(result);
+}
+
+static inline float run_for_f32(weir_session *session, weir_output fetch)
+{
+	float value;
+
+	run_for(session, fetch, &value, sizeof(value));
+	return value;
+}
+
+static inline void run(weir_session *session, weir_node *target)
+{
+	must(weir_session_run(session, NULL, 0, NULL, 0, NULL, &target, 1, NULL, &listing_error));
+}
+
+/* The newest value of a variable of one element. */
+static inline void value_of(weir_var *var, void *value, size_t size)
+{
+	weir_read read;
+
+	must(weir_var_read(var, &read));
+	expect(weir_tensor_nbytes(read.tensor) == size, "the size of a variable");
+	(void)memcpy(value, weir_tensor_data(read.tensor), size);
+	weir_read_release(&read);
+}
+
+static inline float value_of_f32(weir_var *var)
+{
+	float value;
+
+	value_of(var, &value, sizeof(value));
+	return value;
+}
+
+/* A queue of one component. */
+static inline weir_tensor_queue *queue_of(enum weir_dtype dtype, const weir_shape *shape, size_t capacity,
+                                          enum weir_queue_order order, size_t min_after_dequeue)
+{
+	struct weir_tensor_component component = {dtype, shape, NULL};
+	struct weir_tensor_queue_options options = {.struct_size = sizeof(options),
+	                                            .capacity = capacity,
+	                                            .order = order,
+	                                            .min_after_dequeue = min_after_dequeue,
+	                                            .components = &component,
+	                                            .component_count = 1};
+	weir_tensor_queue *queue;
+
+	must(weir_tensor_queue_create(&options, &queue, &listing_error));
+	return queue;
+}
+
+static inline void end_session(weir_session *session, weir_graph *graph)
+{
+	must(weir_session_destroy(session, &listing_error));
+	must(weir_graph_destroy(graph, &listing_error));
+}
+
+#endif
