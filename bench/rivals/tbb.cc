@@ -1,0 +1,33 @@
+/*
+ * tbb.cc - TBB's concurrent_bounded_queue through its calls that do not wait.
+ */
+#include <tbb/concurrent_queue.h>
+
+#include "rivals.h"
+
+typedef tbb::concurrent_bounded_queue<uint64_t> queue;
+
+static void *create(size_t capacity)
+{
+	queue *made = new queue;
+
+	made->set_capacity(static_cast<queue::size_type>(capacity));
+	return made;
+}
+
+static void destroy(void *self)
+{
+	delete static_cast<queue *>(self);
+}
+
+static int enqueue(void *self, uint64_t value)
+{
+	return static_cast<queue *>(self)->try_push(value);
+}
+
+static int dequeue(void *self, uint64_t *value)
+{
+	return static_cast<queue *>(self)->try_pop(*value);
+}
+
+extern "C" const ring_contender tbb_ring_contender = {"tbb::concurrent_bounded_queue", "TBB", 0, create, destroy, enqueue, dequeue};

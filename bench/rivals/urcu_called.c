@@ -1,0 +1,106 @@
+/*
+ * urcu_called.c - liburcu-bp by calls into its library: a section without retaining, and a section that takes a shared reference count.
+ */
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <urcu-bp.h>
+
+#include "urcu.h"
+
+void urcu_release(struct urcu_value *value)
+{
+	if (atomic_fetch_sub_explicit(&value->references, 1, memory_order_acq_rel) == 1)
+		free(value);
+}
+
+void *urcu_create(void)
+{
+	struct urcu_cell *cell = calloc(1, sizeof(*cell));
+
+	if (cell == NULL)
+		exit(3);
+	urcu_write(cell, 0);
+	return cell;
+}
+
+static void drain(struct urcu_cell *cell)
+{
+	synchronize_rcu();
+	while (cell->waiting != 0)
+		urcu_release(cell->retired[--cell->waiting]);
+}
+
+void urcu_destroy(void *self)
+{
+	struct urcu_cell *cell = self;
+
+	drain(cell);
+	urcu_release(cell->current);
+	free(cell);
+}
+
+void urcu_thread_begin(void *self)
+{
+	(void)self;
+	rcu_register_thread();
+}
+
+void urcu_thread_end(void *self)
+{
+	(void)self;
+	rcu_unregister_thread();
+}
+
+void urcu_write(void *self, uint64_t value)
+{
+	struct urcu_cell *cell = self;
+	struct urcu_value *next = aligned_alloc(64, 128), *old;
+
+	if (next == NULL)
+		exit(3);
+	for (int i = 0; i < 8; i++)
+		next->value.words[i] = value;
+	atomic_init(&next->references, 1);
+	old = rcu_xchg_pointer(&cell->current, next);
+	if (old != NULL)
+		cell->retired[cell->waiting++] = old;
+	if (cell->waiting == 256)
+		drain(cell);
+}
+
+static uint64_t read_many(void *self, uint64_t count)
+{
+	struct urcu_cell *cell = self;
+	uint64_t sum = 0;
+
+	for (uint64_t i = 0; i < count; i++) {
+		rcu_read_lock();
+		sum += rcu_dereference(cell->current)->value.words[0];
+		rcu_read_unlock();
+	}
+	return sum;
+}
+
+const struct read_contender urcu_called_read_contender = {"liburcu-bp section, called", "liburcu", 0, urcu_create, urcu_destroy,
+                                                          urcu_thread_begin, urcu_thread_end, read_many, urcu_write};
+
+static uint64_t count_read_many(void *self, uint64_t count)
+{
+	struct urcu_cell *cell = self;
+	uint64_t sum = 0;
+
+	for (uint64_t i = 0; i < count; i++) {
+		struct urcu_value *value;
+
+		rcu_read_lock();
+		value = rcu_dereference(cell->current);
+		(void)atomic_fetch_add_explicit(&value->references, 1, memory_order_relaxed);
+		rcu_read_unlock();
+		sum += value->value.words[0];
+		urcu_release(value);
+	}
+	return sum;
+}
+
+const struct read_contender urcu_count_read_contender = {"liburcu-bp + shared reference count", "liburcu", 1, urcu_create, urcu_destroy,
+                                                         urcu_thread_begin, urcu_thread_end, count_read_many, urcu_write};
