@@ -59,9 +59,12 @@ static void hold(struct weiri_record *record, struct weiri_version *version, siz
 static size_t take(struct weiri_record *record, weir_var *const vars[], size_t count, weir_read reads[])
 {
 	uint64_t outer = weiri_section_enter(record);
-	uint64_t now = weiri_load_seq_cst(&weiri_clock); /* [S] linearization */
 	size_t next_slot = 0, missing = count;
+	uint64_t now;
 
+	/* [S] linearization. Read like a pointer: the reservation must reach the era of this moment, because what `now` lets us visit
+	 * was born before it, and may be retired before we come to it (version.h, Memory). */
+	weiri_section_read(record, &weiri_clock, &now);
 	for (size_t i = 0; i < count; i++) {
 		hold(record, version_at(record, vars[i], now), &next_slot, &reads[i]);
 		if (reads[i].tensor == NULL && missing == count)

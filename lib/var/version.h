@@ -39,8 +39,12 @@
  *   that ended before has s <= clock (V3) <= T; one that starts later reads a clock >= T, so s > T.
  * Why a read agrees with snapshots: it returns a version only when that is stamped (V3: later snapshots include it), or takes
  * `base` only under INSTALLING (the stamp is still to come).
- * Memory: `base` of a committed, stamped version is retired; who follows it has T < s, so his section is older than that
- * retirement, and its interval pins it.
+ * Memory: `base` b of a committed version with stamp s is retired, and yet a snapshot with T < s follows it, from a head that it reads
+ * later. b is pinned all the same: b was born before T was read, and T was read inside a reservation that reached the era of that
+ * moment (weiri_section_read on the clock), so birth(b) <= hi then; b is retired after the clock is at s > T, so
+ * death(b) >= lo. A collector that missed the reservation ran its fence before T was read; what it may free was retired
+ * before that, with the clock already at s, so T >= s. (With the reservation of the section's entry alone b could be born,
+ * retired and freed between the entry and the reading of T.)
  * Progress: stamping is wait-free (one clock CAS, one version CAS, neither retried).
  */
 #ifndef WEIRI_VAR_VERSION_H
