@@ -187,7 +187,6 @@ static struct weiri_commit *commit_create(struct weiri_record *record, const str
 		}
 		(void)weir_tensor_retain(parts[i].value);
 		version->commit = commit;
-		version->number = parts[i].expected + 1;
 		commit->parts[i] = (struct weiri_commit_part){parts[i].var, version, parts[i].expected};
 	}
 	/* Deterministic and in place: at most WEIR_COMMIT_MAX_PARTS of 24 bytes. */
@@ -199,11 +198,11 @@ static struct weiri_commit *commit_create(struct weiri_record *record, const str
 static const struct weiri_commit_part *take_bases(struct weiri_scope *scope, struct weiri_commit *commit)
 {
 	for (size_t i = 0; i < commit->count; i++) {
-		struct weiri_version *head;
+		struct weiri_version *head, *base = weiri_write_base(scope, commit->parts[i].var, &head);
 
-		commit->parts[i].version->base = weiri_write_base(scope, commit->parts[i].var, &head);
-		if (commit->parts[i].version->base->number != commit->parts[i].expected)
+		if (base->number != commit->parts[i].expected)
 			return &commit->parts[i];
+		weiri_version_set_base(commit->parts[i].version, base);
 	}
 	return NULL;
 }

@@ -48,8 +48,7 @@ enum weir_status weiri_install(struct weiri_record *record, weir_var *var, uint6
 		*number = base->number;
 		if (expected != WEIRI_ANY_VERSION && base->number != expected)
 			break;
-		version->base = base;
-		version->number = base->number + 1;
+		weiri_version_set_base(version, base);
 		if (weiri_write_replace(&scope, var, head, base, version))
 			status = WEIR_OK;
 	} while (status != WEIR_OK);

@@ -17,6 +17,14 @@ struct weiri_version *weiri_write_base(struct weiri_scope *scope, weir_var *var,
 int weiri_write_replace(struct weiri_scope *scope, weir_var *var, struct weiri_version *head, struct weiri_version *base,
                         struct weiri_version *version);
 
+/* Before publication: what `version` is built on. */
+static inline void weiri_version_set_base(struct weiri_version *version, struct weiri_version *base)
+{
+	version->base = base;
+	version->base_birth = base->retired.birth;
+	version->number = base->number + 1;
+}
+
 /* Installs as many parts as needed to decide, and decides. Lock-free. */
 void weiri_commit_help(struct weiri_scope *scope, struct weiri_commit *commit);
 

@@ -4,24 +4,42 @@
  * The handles are claimed inside the section that protects the versions, so no claim needs to be checked: the collector reads a
  * record's interval before its slots (collect.c), and finds the version in one or the other.
  *
- * Progress: lock-free. The walk down a chain passes one version for each write that ended since the clock was read; a
- * snapshot never starts again.
+ * Progress: lock-free. The walk down a chain passes one version for each write that ended since the clock was read. It starts again
+ * only when a collection began and another write followed it since the clock was read: once in hundreds of writes (COLLECT_EVERY).
  */
 #include "base/error.h"
 #include "var/hold.h"
 
-/* In a section: the newest version of var that was committed at `now` or before. */
-static struct weiri_version *version_at(struct weiri_record *record, weir_var *var, uint64_t now)
+/* The moment of a snapshot, and what protects the way back to it. */
+struct instant {
+	uint64_t now;      /* clock */
+	uint64_t reserved; /* the last era reserved when the clock was read: H of version.h */
+};
+
+static struct instant read_clock(struct weiri_record *record)
+{
+	struct instant instant;
+
+	/* [S] linearization. Read like a pointer, so that the reservation reaches the era of this moment. */
+	weiri_section_read(record, &weiri_clock, &instant.now);
+	instant.reserved = weiri_load_relaxed(&record->hi); /* [relaxed] own field */
+	return instant;
+}
+
+/* In a section: the newest version of var that was committed by then. NULL: the way back leads over memory that may be gone. */
+static struct weiri_version *version_at(struct weiri_record *record, weir_var *var, const struct instant *instant)
 {
 	struct weiri_version *version;
-	uint64_t stamp;
 
 	weiri_section_read(record, &var->head, &version); /* [S, P1] */
 	for (;;) {
-		stamp = weiri_version_settle(version);
-		/* NONE: undecided, so its stamp will be above `now`. ABORTED is above everything. */
-		if (stamp != WEIRI_STAMP_NONE && stamp <= now)
+		uint64_t stamp = weiri_version_settle(version);
+
+		/* NONE: undecided, so its stamp will be later. ABORTED is later than everything. */
+		if (stamp != WEIRI_STAMP_NONE && stamp <= instant->now)
 			return version;
+		if (version->base_birth > instant->reserved)
+			return NULL;
 		version = version->base;
 	}
 }
@@ -55,29 +73,38 @@ static void hold(struct weiri_record *record, struct weiri_version *version, siz
 	weiri_hold_by_slot(read, version, slot);
 }
 
-/* Fills reads[]; returns the first variable without a value, or count. */
-static size_t take(struct weiri_record *record, weir_var *const vars[], size_t count, weir_read reads[])
+/* Fills reads[] as far as it comes; 1 when that is all of them. */
+static int take(struct weiri_record *record, weir_var *const vars[], size_t count, weir_read reads[], size_t *taken)
 {
 	uint64_t outer = weiri_section_enter(record);
-	size_t next_slot = 0, missing = count;
-	uint64_t now;
+	struct instant instant = read_clock(record);
+	size_t next_slot = 0;
 
-	/* [S] linearization. Read like a pointer: the reservation must reach the era of this moment, because what `now` lets us visit
-	 * was born before it, and may be retired before we come to it (version.h, Memory). */
-	weiri_section_read(record, &weiri_clock, &now);
-	for (size_t i = 0; i < count; i++) {
-		hold(record, version_at(record, vars[i], now), &next_slot, &reads[i]);
-		if (reads[i].tensor == NULL && missing == count)
-			missing = i;
+	for (*taken = 0; *taken < count; ++*taken) {
+		struct weiri_version *version = version_at(record, vars[*taken], &instant);
+
+		if (version == NULL)
+			break;
+		hold(record, version, &next_slot, &reads[*taken]);
 	}
 	weiri_section_leave(record, outer);
-	return missing;
+	return *taken == count;
+}
+
+/* The first variable without a value, or count. */
+static size_t find_missing(const weir_read reads[], size_t count)
+{
+	size_t i = 0;
+
+	while (i < count && reads[i].tensor != NULL)
+		i++;
+	return i;
 }
 
 enum weir_status weir_var_snapshot(weir_var *const vars[], size_t count, weir_read reads[], weir_error *error)
 {
 	struct weiri_record *record;
-	size_t missing;
+	size_t taken, missing;
 
 	if (count == 0)
 		return WEIR_OK;
@@ -90,7 +117,9 @@ enum weir_status weir_var_snapshot(weir_var *const vars[], size_t count, weir_re
 	record = weiri_record_get();
 	if (record == NULL)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "snapshot: no memory for this thread's record");
-	missing = take(record, vars, count, reads);
+	while (!take(record, vars, count, reads, &taken))
+		weir_read_release_many(reads, taken);
+	missing = find_missing(reads, count);
 	if (missing == count)
 		return WEIR_OK;
 	weir_read_release_many(reads, count);

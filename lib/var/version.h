@@ -39,12 +39,12 @@
  *   that ended before has s <= clock (V3) <= T; one that starts later reads a clock >= T, so s > T.
  * Why a read agrees with snapshots: it returns a version only when that is stamped (V3: later snapshots include it), or takes
  * `base` only under INSTALLING (the stamp is still to come).
- * Memory: `base` b of a committed version with stamp s is retired, and yet a snapshot with T < s follows it, from a head that it reads
- * later. b is pinned all the same: b was born before T was read, and T was read inside a reservation that reached the era of that
- * moment (weiri_section_read on the clock), so birth(b) <= hi then; b is retired after the clock is at s > T, so
- * death(b) >= lo. A collector that missed the reservation ran its fence before T was read; what it may free was retired
- * before that, with the clock already at s, so T >= s. (With the reservation of the section's entry alone b could be born,
- * retired and freed between the entry and the reading of T.)
+ * Memory: `base` b of a committed version with stamp s is retired, and yet a snapshot with T < s must look behind that version, which
+ * it may have met as a head only much later. Let H be the end of its reservation when T was read (weiri_section_read on the clock
+ * makes H reach the era of that moment). If birth(b) <= H, b is pinned: it is retired after the clock was at s > T, so its death is not
+ * before the section's lo; and a collector that missed the reservation ran its fence before T was read, so what it may free was
+ * retired with the clock already at s, and T >= s. If birth(b) > H, b was born after T, so it is not the version looked for, and it
+ * may be gone: the snapshot starts again with a later T. It reads birth(b) in the version above (base_birth), not in b.
  * Progress: stamping is wait-free (one clock CAS, one version CAS, neither retried).
  */
 #ifndef WEIRI_VAR_VERSION_H
@@ -67,6 +67,7 @@ struct weiri_version {
 	uint64_t number;
 	weir_tensor *tensor; /* one reference; NULL in version 0 */
 	struct weiri_version *base;
+	uint64_t base_birth; /* era; see Memory */
 	struct weiri_commit *commit; /* NULL: a single write */
 	/* An aborted version is about to be replaced at the head: its owner must not install it again. */
 	_Atomic(uint32_t) seen_at_head;
