@@ -151,16 +151,16 @@ enum weir_status weiri_shuffle_put(struct weiri_shuffle *shuffle, uint64_t item,
 
 static enum weir_status credit_take(struct weiri_shuffle *shuffle)
 {
-	/* [relaxed] the CAS counts. */
-	uint64_t credits = weiri_load_relaxed(&shuffle->credits);
+	/* [P4 acquire] pairs with the CAS below: it may be what was found empty that counts. */
+	uint64_t credits = weiri_load_acquire(&shuffle->credits);
 
 	do {
 		size_t keep = (credits & CLOSED) != 0 ? 0 : shuffle->min_left;
 
 		if (items_of(credits) <= keep)
 			return (credits & CLOSED) != 0 && puts_of(credits) == 0 ? WEIR_OUT_OF_RANGE : WEIR_WOULD_BLOCK;
-		/* [P3 acquire] pairs with the release of the put. */
-	} while (!weiri_cas_acq_rel(&shuffle->credits, &credits, credits - ONE_ITEM));
+		/* [P3 acquire] pairs with the release of the put. [P4 release] */
+	} while (!weiri_cas_acq_rel_or_acquire(&shuffle->credits, &credits, credits - ONE_ITEM));
 	return WEIR_OK;
 }
 

@@ -21,6 +21,7 @@
  * Pairs
  *   P1  set full -> clear full: the item.  P2  clear busy -> claim busy: the slot is finished with.
  *   P3  credits: a taker that got a credit sees at least as many full bits (B1)
+ *   P4  take -> take: whoever finds the bag empty sees what those did before who took the items (their turn, see store.c)
  * Linearization: put at the credit for its item, or at the take that got the item before that; take at its credit. "Nothing may
  *   leave": the load of credits. "Full": the load of credits; a put or a take under way counts as an occupied slot, so full is
  *   exact only when none is under way.
