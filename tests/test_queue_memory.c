@@ -3,7 +3,7 @@
  */
 #include "queue_kit.h"
 
-#include "failing_allocator.h"
+#include "late_failure.h"
 
 static void flush(void)
 {
@@ -58,50 +58,24 @@ struct waiting {
 	enum weir_status expected; /* with memory: how it ends at its deadline, which has passed */
 };
 
-/* As `inner`, but the first allocations, which make the queue, do not count. */
-struct later {
-	const weir_allocator *under_test;
-	const weir_allocator *queues;
-};
-
-static void *allocate_later(void *context, size_t size, size_t alignment)
-{
-	const struct later *later = context;
-	const weir_allocator *chosen = later->under_test != NULL ? later->under_test : later->queues;
-
-	return chosen->allocate(chosen->context, size, alignment);
-}
-
-/* Both are failing_allocators, which know their blocks. */
-static void release_to_owner(void *context, void *memory, size_t size, size_t alignment)
-{
-	struct failing_block block;
-
-	(void)context;
-	memcpy(&block, (unsigned char *)memory - sizeof(block), sizeof(block));
-	failing_release(block.owner, memory, size, alignment);
-}
-
 static enum weir_status wait_in_vain(const weir_allocator *allocator, void *context)
 {
 	struct waiting waiting = *(const struct waiting *)context;
-	struct failing_allocator plain = {0};
-	weir_allocator plain_hooks = failing_allocator_hooks(&plain);
-	struct later later = {NULL, &plain_hooks};
-	weir_allocator switching = {allocate_later, release_to_owner, &later};
-	weir_queue *queue = queue_from(&switching, WEIR_QUEUE_FIFO, 4);
+	struct late_failure late = {0};
+	weir_allocator memory = late_failure_hooks(&late);
+	weir_queue *queue = queue_from(&memory, WEIR_QUEUE_FIFO, 4);
 	weir_cancel *token = NULL;
 	enum weir_status status;
 
 	cr_assert_not_null(queue);
-	cr_assert_eq(weir_cancel_create(&switching, &token), WEIR_OK);
+	cr_assert_eq(weir_cancel_create(&memory, &token), WEIR_OK);
 	put(queue, 1, waiting.inside);
 	waiting.call.queue = queue;
 	waiting.call.token = waiting.with_token ? token : NULL;
 	waiting.call.deadline_ns = weir_now_ns();
-	later.under_test = allocator;
+	late.under_test = allocator;
 	status = call_now(&waiting.call);
-	later.under_test = NULL;
+	late.under_test = NULL;
 	cr_assert(status == waiting.expected || status == WEIR_RESOURCE_EXHAUSTED, "%s", weir_status_name(status));
 	cr_assert_eq(waiting.call.error.code, status);
 	/* All there, in order, and nobody waits; the queue goes on. */
@@ -112,7 +86,7 @@ static enum weir_status wait_in_vain(const weir_allocator *allocator, void *cont
 	destroy(queue);
 	weir_cancel_release(token);
 	flush();
-	cr_assert_str_eq(failing_allocator_verdict(&plain), "balanced");
+	late_failure_end(&late);
 	return status == waiting.expected ? WEIR_OK : status;
 }
 
@@ -149,25 +123,23 @@ Test(queue_memory, a_batch_dequeue_without_memory_puts_all_back)
 
 static enum weir_status enqueue_too_many(const weir_allocator *allocator, void *context)
 {
-	struct failing_allocator plain = {0};
-	weir_allocator plain_hooks = failing_allocator_hooks(&plain);
-	struct later later = {NULL, &plain_hooks};
-	weir_allocator switching = {allocate_later, release_to_owner, &later};
-	weir_queue *queue = queue_from(&switching, WEIR_QUEUE_FIFO, 4);
+	struct late_failure late = {0};
+	weir_allocator memory = late_failure_hooks(&late);
+	weir_queue *queue = queue_from(&memory, WEIR_QUEUE_FIFO, 4);
 	struct call call = {.kind = ENQUEUE_MANY, .queue = queue, .count = 6, .deadline_ns = weir_now_ns(), .done = 9};
 	enum weir_status status;
 
 	(void)context;
 	for (size_t i = 0; i < 6; i++)
 		call.items[i] = item(i);
-	later.under_test = allocator;
+	late.under_test = allocator;
 	status = call_now(&call);
-	later.under_test = NULL;
+	late.under_test = NULL;
 	cr_assert_eq(call.done, 4, "%s: %zu are in", weir_status_name(status), call.done);
 	expect_next(queue, 0, 4);
 	destroy(queue);
 	flush();
-	cr_assert_str_eq(failing_allocator_verdict(&plain), "balanced");
+	late_failure_end(&late);
 	return status == WEIR_DEADLINE_EXCEEDED ? WEIR_OK : status;
 }
 
@@ -184,11 +156,9 @@ static void count_completion(void *context, enum weir_status status, const weir_
 
 static enum weir_status start_a_batch(const weir_allocator *allocator, void *context)
 {
-	struct failing_allocator plain = {0};
-	weir_allocator plain_hooks = failing_allocator_hooks(&plain);
-	struct later later = {NULL, &plain_hooks};
-	weir_allocator switching = {allocate_later, release_to_owner, &later};
-	weir_queue *queue = queue_from(&switching, WEIR_QUEUE_FIFO, 4);
+	struct late_failure late = {0};
+	weir_allocator memory = late_failure_hooks(&late);
+	weir_queue *queue = queue_from(&memory, WEIR_QUEUE_FIFO, 4);
 	weir_queue_op *op = NULL;
 	weir_error error = {0};
 	void *items[6];
@@ -197,9 +167,9 @@ static enum weir_status start_a_batch(const weir_allocator *allocator, void *con
 
 	(void)context;
 	put(queue, 1, 3);
-	later.under_test = allocator;
+	late.under_test = allocator;
 	status = weir_queue_start(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, items, 6, count_completion, &completions, &op, &error);
-	later.under_test = NULL;
+	late.under_test = NULL;
 	cr_assert_eq(error.code, status);
 	cr_assert_eq(op == NULL, status != WEIR_OK);
 	cr_assert_eq(completions, 0);
@@ -209,7 +179,7 @@ static enum weir_status start_a_batch(const weir_allocator *allocator, void *con
 	expect_next(queue, 1, 3);
 	destroy(queue);
 	flush();
-	cr_assert_str_eq(failing_allocator_verdict(&plain), "balanced");
+	late_failure_end(&late);
 	return status;
 }
 
