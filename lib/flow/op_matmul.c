@@ -21,7 +21,7 @@ struct product {
 };
 
 /* Multiplications below which the loops here are used. */
-enum { CBLAS_WORTH = 32 * 1024 };
+enum { CBLAS_WORTH = 8 * 1024 };
 
 static void f32_product(const struct product *p, const float *restrict a, const float *restrict b, float *restrict out)
 {
