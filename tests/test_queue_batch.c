@@ -408,19 +408,19 @@ Test(queue_batch, enqueue_many_goes_in_in_order)
 
 Test(queue_batch, enqueue_many_beyond_the_capacity_ends_with_the_last_item_in)
 {
-	weir_queue *queue = fifo(8);
-	struct call call = run_of(queue, 1, 16);
+	weir_queue *queue = fifo(5);
+	struct call call = run_of(queue, 1, 10);
 
 	begin_waiting_call(&call, 1);
-	for (size_t i = 1; i <= 8; i++) {
+	for (size_t i = 1; i <= 5; i++) {
 		cr_expect_not(has_ended(&call), "after %zu", i - 1);
-		cr_expect_eq(weir_queue_size(queue), 8);
+		cr_expect_eq(weir_queue_size(queue), 5);
 		expect_next(queue, i, 1);
 	}
 	cr_expect_eq(end_call(&call), WEIR_OK);
-	cr_expect_eq(call.done, 16);
-	for (size_t i = 9; i <= 16; i++) {
-		cr_expect_eq(weir_queue_size(queue), 17 - i);
+	cr_expect_eq(call.done, 10);
+	for (size_t i = 6; i <= 10; i++) {
+		cr_expect_eq(weir_queue_size(queue), 11 - i);
 		expect_next(queue, i, 1);
 	}
 	expect_nothing(queue);
