@@ -241,7 +241,7 @@ static enum weir_status watch(weir_coordinator *coordinator, void *context, weir
 	enum weir_status status = WEIR_OK;
 	int stale = 0;
 
-	while (status == WEIR_OK && !weir_coordinator_should_stop(coordinator)) {
+	do { /* at least once, however short the job is */
 		int fresh;
 
 		status = look(evaluator, &fresh, error);
@@ -252,7 +252,7 @@ static enum weir_status watch(weir_coordinator *coordinator, void *context, weir
 			(void)weir_coordinator_wait_for_stop(coordinator, weir_deadline_in(nap_ns));
 			stale = 0;
 		}
-	}
+	} while (status == WEIR_OK && !weir_coordinator_should_stop(coordinator));
 	return status;
 }
 
@@ -318,16 +318,17 @@ enum weir_status job_create(struct job *job, const struct job_settings *settings
 
 static enum weir_status start_threads(struct job *job, weir_error *error)
 {
-	enum weir_status status = weir_queue_runner_start(job->runner, job->coordinator, error);
+	enum weir_status status =
+		weir_coordinator_start_thread(job->coordinator, "evaluator", watch, &job->evaluator, error);
 
+	if (status == WEIR_OK)
+		status = weir_queue_runner_start(job->runner, job->coordinator, error);
 	for (size_t i = 0; i < job->settings.trainers && status == WEIR_OK; i++) {
 		char name[16];
 
 		(void)snprintf(name, sizeof(name), "trainer-%zu", i % 1000);
 		status = weir_coordinator_start_thread(job->coordinator, name, train, &job->trainers[i], error);
 	}
-	if (status == WEIR_OK)
-		status = weir_coordinator_start_thread(job->coordinator, "evaluator", watch, &job->evaluator, error);
 	return status;
 }
 
