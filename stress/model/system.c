@@ -1,0 +1,182 @@
+/*
+ * system.c - what the library asks of the system, answered for fibers: memory, time, membarrier, futex, thread-local data.
+ *
+ * These stand in for lib/base/{asymmetric,futex,memory,time}.c, which are left out of the library under test, and for the pthread
+ * calls of lib/reclaim/record.c, which are renamed when it is compiled.
+ */
+#include <pthread.h>
+#include <stddef.h>
+#include <string.h>
+#include <weir/alloc.h>
+#include <weir/time.h>
+
+#include "model/engine.h"
+
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
+
+/* -- the asymmetric fence: always the membarrier kind; its light side is then nothing ----------------------------------------- */
+
+_Atomic(int) weiri_fence_asymmetric = 1;
+
+int weiri_fence_heavy(void)
+{
+	if (model_running)
+		memory_heavy_fence();
+	return 1;
+}
+
+void weiri_fence_setup(void)
+{
+}
+void weiri_fence_after_fork(void)
+{
+}
+
+/* -- memory ------------------------------------------------------------------------------------------------------------------- */
+
+static void *allocate(void *context, size_t size, size_t alignment)
+{
+	(void)context;
+	return heap_allocate(size, alignment);
+}
+
+static void release(void *context, void *memory, size_t size, size_t alignment)
+{
+	(void)context, (void)size, (void)alignment;
+	heap_release(memory);
+}
+
+static const weir_allocator model_allocator = {allocate, release, NULL};
+
+const weir_allocator *weir_default_allocator(void)
+{
+	return &model_allocator;
+}
+
+weir_allocator weiri_allocator_or_default(const weir_allocator *allocator)
+{
+	return allocator != NULL ? *allocator : model_allocator;
+}
+
+void *weiri_allocate(const weir_allocator *allocator, size_t size, size_t alignment)
+{
+	(void)allocator;
+	return size != 0 ? heap_allocate(size, alignment) : NULL;
+}
+
+void *weiri_allocate_zeroed(const weir_allocator *allocator, size_t size, size_t alignment)
+{
+	void *memory = weiri_allocate(allocator, size, alignment);
+
+	if (memory != NULL) {
+		memory_plain(memory, size, 1);
+		memset(memory, 0, size);
+	}
+	return memory;
+}
+
+void weiri_release(const weir_allocator *allocator, void *memory, size_t size, size_t alignment)
+{
+	(void)allocator, (void)size, (void)alignment;
+	heap_release(memory);
+}
+
+/* -- time does not pass: a deadline is either past (0) or never --------------------------------------------------------------- */
+
+uint64_t weir_now_ns(void)
+{
+	return 1;
+}
+
+uint64_t weir_deadline_in(uint64_t nanoseconds)
+{
+	return nanoseconds < WEIR_NO_DEADLINE - 1 ? 1 + nanoseconds : WEIR_NO_DEADLINE;
+}
+
+/* -- futex -------------------------------------------------------------------------------------------------------------------- */
+
+int weiri_futex_wait(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline_ns)
+{
+	void *address = (void *)(uintptr_t)word;
+
+	/* The kernel reads the word and goes to sleep in one step. */
+	model_schedule(&(struct operation){OP_WAIT, SEQ_CST, address, memory_location(address, sizeof(*word))});
+	if (*(uint32_t *)address != expected)
+		return 1;
+	if (deadline_ns != WEIR_NO_DEADLINE)
+		return 0;
+	trace_step("sleep on %p", address);
+	model_block(address);
+	return 1;
+}
+
+void weiri_futex_wake(_Atomic(uint32_t) *word, int count)
+{
+	void *address = (void *)(uintptr_t)word;
+
+	model_schedule(&(struct operation){OP_WAKE, SEQ_CST, address, memory_location(address, sizeof(*word))});
+	trace_step("wake %u on %p", model_wake(address, (unsigned)count), address);
+}
+
+/* -- threads ------------------------------------------------------------------------------------------------------------------ */
+
+static void (*key_destructor)(void *);
+static void *key_value[THREADS];
+static void *record_of[THREADS];
+static int once_done;
+
+extern _Thread_local void *weiri_record_mine __attribute__((tls_model("initial-exec")));
+
+int weir_model_pthread_once(pthread_once_t *once, void (*run)(void))
+{
+	(void)once;
+	if (!once_done) {
+		once_done = 1;
+		run();
+	}
+	return 0;
+}
+
+int weir_model_pthread_key_create(pthread_key_t *key, void (*destructor)(void *))
+{
+	*key = 0;
+	key_destructor = destructor;
+	return 0;
+}
+
+int weir_model_pthread_setspecific(pthread_key_t key, const void *value)
+{
+	(void)key;
+	key_value[model_thread] = (void *)(uintptr_t)value;
+	return 0;
+}
+
+int weir_model_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void))
+{
+	(void)prepare, (void)parent, (void)child;
+	return 0;
+}
+
+void system_reset(void)
+{
+	memset(key_value, 0, sizeof(key_value));
+	memset(record_of, 0, sizeof(record_of));
+	weiri_record_mine = NULL;
+	key_destructor = NULL;
+	once_done = 0;
+}
+
+void system_switch(unsigned from, unsigned to)
+{
+	record_of[from] = weiri_record_mine;
+	weiri_record_mine = record_of[to];
+}
+
+void system_thread_ends(void)
+{
+	void *value = key_value[model_thread];
+
+	key_value[model_thread] = NULL;
+	if (value != NULL && key_destructor != NULL)
+		key_destructor(value);
+}
