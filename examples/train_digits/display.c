@@ -40,10 +40,21 @@ static void describe(const struct job *job, const struct progress *now, char *li
 
 	if (now->accuracy >= 0)
 		(void)snprintf(accuracy, sizeof(accuracy), "%.3f", now->accuracy);
-	(void)snprintf(line, LINE_WIDTH,
-	               "epoch %5.1f of %lld  %7.0f examples/s  loss %.3f  accuracy %5s  queue %3zu  live versions %llu",
+	/* Fits 80 columns; the label of the last number is longer where there is room. */
+	(void)snprintf(line, LINE_WIDTH, "epoch %.0f/%lld  %.0f examples/s  loss %.2f  accuracy %s  queue %zu  ",
 	               now->epoch, (long long)job->settings.epochs, now->examples_per_second, now->loss, accuracy,
-	               now->queued, (unsigned long long)now->live_versions);
+	               now->queued);
+}
+
+static void redraw(char *line, uint64_t live_versions)
+{
+	size_t columns = width(), length = strlen(line);
+
+	(void)snprintf(line + length, LINE_WIDTH - length, "%s %llu", columns < length + 20 ? "live" : "live versions",
+	               (unsigned long long)live_versions);
+	if (strlen(line) >= columns)
+		line[columns - 1] = '\0';
+	(void)printf("\r%s\033[K", line);
 }
 
 void display_update(struct display *display, const struct job *job, const struct progress *progress)
@@ -55,13 +66,9 @@ void display_update(struct display *display, const struct job *job, const struct
 		return;
 	describe(job, progress, line);
 	if (display->live) {
-		size_t columns = width();
-
-		if (columns <= strlen(line))
-			line[columns - 1] = '\0';
-		(void)printf("\r%s\033[K", line);
+		redraw(line, progress->live_versions);
 	} else {
-		(void)printf("%s\n", line);
+		(void)printf("%slive versions %llu\n", line, (unsigned long long)progress->live_versions);
 		while ((double)display->next_line <= progress->epoch)
 			display->next_line += apart;
 	}
