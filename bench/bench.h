@@ -38,16 +38,16 @@ struct read_contender {
 	void (*write)(void *self, uint64_t value);
 };
 
-extern const struct ring_contender *const bench_rings[];  /* ours first; NULL ends */
+extern const struct ring_contender *const bench_rings[];   /* ours first; NULL ends */
 extern const struct read_contender *const bench_readers[]; /* ours first; NULL ends */
 extern const char *const bench_absent[];                   /* rivals not installed; NULL ends */
 
 struct bench_options {
-	const char *suite;   /* NULL: all */
-	const char *filter;  /* in "suite/workload"; NULL: all */
-	const char *rivals;  /* NULL or "all"; "none"; or names with commas */
-	size_t capacity;     /* 0: the suite's */
-	unsigned repeat;     /* repetitions of each cell */
+	const char *suite;    /* NULL: all */
+	const char *filter;   /* in "suite/workload"; NULL: all */
+	const char *rivals;   /* NULL or "all"; "none"; or names with commas */
+	size_t capacity;      /* 0: the suite's */
+	unsigned repeat;      /* repetitions of each cell */
 	unsigned duration_ms; /* of one repetition */
 };
 
@@ -68,8 +68,8 @@ struct bench_suite {
 extern const struct bench_suite bench_ring_suite, bench_variable_suite, bench_snapshot_suite, bench_memory_suite;
 
 /* measure.c */
-struct bench_cell *bench_cell(const char *suite, const char *workload, const char *contender, const char *unit, unsigned threads,
-                              int lower_is_better);
+struct bench_cell *bench_cell(const char *suite, const char *workload, const char *contender, const char *unit,
+                              unsigned threads, int lower_is_better);
 void bench_sample(struct bench_cell *cell, double value);
 double bench_median(const struct bench_cell *cell);
 int bench_wanted(const struct bench_options *options, const char *suite, const char *workload);

@@ -13,18 +13,17 @@ static const struct bench_suite *const suites[] = {&bench_ring_suite, &bench_var
                                                    &bench_memory_suite};
 enum { SUITES = sizeof(suites) / sizeof(suites[0]) };
 
-static const char help[] =
-	"usage: weir-bench [OPTIONS]\n"
-	"  --list              suites, contenders and rivals that are not installed\n"
-	"  --explain           each workload in words\n"
-	"  --suite NAME        that suite only\n"
-	"  --filter TEXT       workloads with TEXT in suite/workload\n"
-	"  --rivals all|none|NAME,...\n"
-	"  --capacity N        of rings (1024)\n"
-	"  --repeat N          repetitions, interleaved over the contenders (5; at most 32)\n"
-	"  --duration MS       of one repetition (100)\n"
-	"  --quick             --repeat 3 --duration 30\n"
-	"  --csv FILE, --json FILE   medians and quartiles; all samples and the machine\n";
+static const char help[] = "usage: weir-bench [OPTIONS]\n"
+						   "  --list              suites, contenders and rivals that are not installed\n"
+						   "  --explain           each workload in words\n"
+						   "  --suite NAME        that suite only\n"
+						   "  --filter TEXT       workloads with TEXT in suite/workload\n"
+						   "  --rivals all|none|NAME,...\n"
+						   "  --capacity N        of rings (1024)\n"
+						   "  --repeat N          repetitions, interleaved over the contenders (5; at most 32)\n"
+						   "  --duration MS       of one repetition (100)\n"
+						   "  --quick             --repeat 3 --duration 30\n"
+						   "  --csv FILE, --json FILE   medians and quartiles; all samples and the machine\n";
 
 static void list(void)
 {
@@ -89,12 +88,18 @@ static int finish(const char *csv, const char *json)
 int main(int argc, char **argv)
 {
 	static const struct option names[] = {
-		{"list", no_argument, NULL, 'l'},           {"explain", no_argument, NULL, 'e'},
-		{"suite", required_argument, NULL, 's'},    {"filter", required_argument, NULL, 'f'},
-		{"rivals", required_argument, NULL, 'r'},   {"capacity", required_argument, NULL, 'c'},
-		{"repeat", required_argument, NULL, 'n'},   {"duration", required_argument, NULL, 'd'},
-		{"quick", no_argument, NULL, 'q'},          {"csv", required_argument, NULL, 'C'},
-		{"json", required_argument, NULL, 'J'},     {"help", no_argument, NULL, 'h'},
+		{"list", no_argument, NULL, 'l'},
+		{"explain", no_argument, NULL, 'e'},
+		{"suite", required_argument, NULL, 's'},
+		{"filter", required_argument, NULL, 'f'},
+		{"rivals", required_argument, NULL, 'r'},
+		{"capacity", required_argument, NULL, 'c'},
+		{"repeat", required_argument, NULL, 'n'},
+		{"duration", required_argument, NULL, 'd'},
+		{"quick", no_argument, NULL, 'q'},
+		{"csv", required_argument, NULL, 'C'},
+		{"json", required_argument, NULL, 'J'},
+		{"help", no_argument, NULL, 'h'},
 		{NULL, 0, NULL, 0},
 	};
 	struct bench_options options = {.repeat = 5, .duration_ms = 100};

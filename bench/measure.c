@@ -31,8 +31,8 @@ unsigned bench_processors(void)
 	return (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
-struct bench_cell *bench_cell(const char *suite, const char *workload, const char *contender, const char *unit, unsigned threads,
-                              int lower_is_better)
+struct bench_cell *bench_cell(const char *suite, const char *workload, const char *contender, const char *unit,
+                              unsigned threads, int lower_is_better)
 {
 	struct bench_cell *cell = &cells[cell_count];
 
@@ -41,8 +41,12 @@ struct bench_cell *bench_cell(const char *suite, const char *workload, const cha
 		exit(3);
 	}
 	cell_count++;
-	*cell = (struct bench_cell){.suite = suite, .workload = strdup(workload), .contender = contender, .unit = unit,
-	                            .threads = threads, .lower_is_better = lower_is_better};
+	*cell = (struct bench_cell){.suite = suite,
+	                            .workload = strdup(workload),
+	                            .contender = contender,
+	                            .unit = unit,
+	                            .threads = threads,
+	                            .lower_is_better = lower_is_better};
 	return cell;
 }
 
@@ -146,8 +150,8 @@ void bench_print_tables(void)
 		if (first == NULL || !same_table(first, cell)) {
 			first = cell;
 			(void)printf("\n%s: %s%s\n  %-34s %12s %22s %12s\n", cell->suite, cell->workload,
-			             cell->threads > bench_processors() ? "   (oversubscribed: more threads than processors)" : "", "",
-			             cell->unit, "quartiles", "Weir is");
+			             cell->threads > bench_processors() ? "   (oversubscribed: more threads than processors)" : "",
+			             "", cell->unit, "quartiles", "Weir is");
 		}
 		if (cell->count == 0)
 			continue;
@@ -187,8 +191,8 @@ void bench_describe_machine(char *text, size_t size)
 
 	machine_line("/proc/cpuinfo", "model name", model, sizeof(model));
 	(void)uname(&name);
-	(void)snprintf(text, size, "%s, %u processors, %s %s, compiler %s", model, bench_processors(), name.sysname, name.release,
-	               __VERSION__);
+	(void)snprintf(text, size, "%s, %u processors, %s %s, compiler %s", model, bench_processors(), name.sysname,
+	               name.release, __VERSION__);
 }
 
 int bench_write_csv(const char *path)
@@ -201,8 +205,9 @@ int bench_write_csv(const char *path)
 	for (size_t i = 0; i < cell_count; i++) {
 		const struct bench_cell *cell = &cells[i];
 
-		(void)fprintf(out, "%s,%s,%s,%u,%s,%.4f,%.4f,%.4f,%u\n", cell->suite, cell->workload, cell->contender, cell->threads,
-		              cell->unit, bench_median(cell), quantile(cell, 0.25), quantile(cell, 0.75), cell->count);
+		(void)fprintf(out, "%s,%s,%s,%u,%s,%.4f,%.4f,%.4f,%u\n", cell->suite, cell->workload, cell->contender,
+		              cell->threads, cell->unit, bench_median(cell), quantile(cell, 0.25), quantile(cell, 0.75),
+		              cell->count);
 	}
 	return fclose(out) == 0;
 }
@@ -219,10 +224,11 @@ int bench_write_json(const char *path)
 	for (size_t i = 0; i < cell_count; i++) {
 		const struct bench_cell *cell = &cells[i];
 
-		(void)fprintf(out,
-		              "    {\"suite\": \"%s\", \"workload\": \"%s\", \"contender\": \"%s\", \"threads\": %u, \"unit\": \"%s\", "
-		              "\"samples\": [",
-		              cell->suite, cell->workload, cell->contender, cell->threads, cell->unit);
+		(void)fprintf(
+			out,
+			"    {\"suite\": \"%s\", \"workload\": \"%s\", \"contender\": \"%s\", \"threads\": %u, \"unit\": \"%s\", "
+			"\"samples\": [",
+			cell->suite, cell->workload, cell->contender, cell->threads, cell->unit);
 		for (unsigned s = 0; s < cell->count; s++)
 			(void)fprintf(out, "%s%.4f", s != 0 ? ", " : "", cell->sample[s]);
 		(void)fprintf(out, "]}%s\n", i + 1 < cell_count ? "," : "");

@@ -130,8 +130,10 @@ static void run(const struct bench_options *options)
 
 const struct bench_suite bench_memory_suite = {
 	"memory",
-	"  a reader is stopped   One thread replaces 8 variables of 64 KiB in turn, while another is stopped in the middle of reading them.\n"
-	"               Versions published; and the most bytes that ever waited to be freed. The rival waits for a grace period\n"
+	"  a reader is stopped   One thread replaces 8 variables of 64 KiB in turn, while another is stopped in the middle "
+    "of reading them.\n"
+	"               Versions published; and the most bytes that ever waited to be freed. The rival waits for a grace "
+    "period\n"
 	"               after each 128 versions, and so for the reader.",
 	run,
 };

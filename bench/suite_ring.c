@@ -15,7 +15,8 @@ enum { MAX_CONTENDERS = 16, MAX_SIDE = 8, TRIES_BEFORE_YIELD = 16, PAIRS = 4096 
 static double uncontended(const struct ring_contender *contender, const struct bench_options *options)
 {
 	void *ring = contender->create(options->capacity != 0 ? options->capacity : 1024);
-	uint64_t start = bench_now_ns(), end = start + options->duration_ms * UINT64_C(1000000), now = start, pairs = 0, value = 0;
+	uint64_t start = bench_now_ns(), end = start + options->duration_ms * UINT64_C(1000000), now = start, pairs = 0,
+			 value = 0;
 	uint64_t sum = 0;
 
 	while (now < end) {
@@ -161,7 +162,9 @@ static void run(const struct bench_options *options)
 const struct bench_suite bench_ring_suite = {
 	"ring",
 	"  uncontended  One thread enqueues a value and dequeues it, again and again. Time of a pair.\n"
-	"  P/C          P producers and C consumers on one ring for the duration; whoever fails 16 times yields the processor.\n"
-	"               Items that came out, in the time the producers ran. Count and sum of what went in and came out are compared.",
+	"  P/C          P producers and C consumers on one ring for the duration; whoever fails 16 times yields the "
+    "processor.\n"
+	"               Items that came out, in the time the producers ran. Count and sum of what went in and came out are "
+    "compared.",
 	run,
 };

@@ -45,8 +45,8 @@ static void check(const struct scene *scene, const weir_read reads[])
 {
 	for (size_t i = 1; i < scene->count; i++) {
 		if (reads[i].version != reads[0].version)
-			bench_wrong("snapshot of %zu: torn: versions %llu and %llu", scene->count, (unsigned long long)reads[0].version,
-			            (unsigned long long)reads[i].version);
+			bench_wrong("snapshot of %zu: torn: versions %llu and %llu", scene->count,
+			            (unsigned long long)reads[0].version, (unsigned long long)reads[i].version);
 	}
 }
 
@@ -131,7 +131,8 @@ static void run(const struct bench_options *options)
 
 const struct bench_suite bench_snapshot_suite = {
 	"snapshot",
-	"  K variables  One thread takes snapshots of K variables, looks that they belong together, and lets go, while another commits to all\n"
+	"  K variables  One thread takes snapshots of K variables, looks that they belong together, and lets go, while "
+    "another commits to all\n"
 	"               of them as fast as it can. Time of a snapshot.",
 	run,
 };

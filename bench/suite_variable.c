@@ -52,7 +52,8 @@ static void *write_on(void *context)
 }
 
 /* Processor nanoseconds a read: threads that share a processor are charged their share of its time. */
-static double reading(const struct read_contender *contender, const struct bench_options *options, unsigned threads, unsigned writers)
+static double reading(const struct read_contender *contender, const struct bench_options *options, unsigned threads,
+                      unsigned writers)
 {
 	struct readers r = {.contender = contender, .self = contender->create()};
 	struct timespec nap = {options->duration_ms / 1000, (long)(options->duration_ms % 1000) * 1000000};
@@ -108,7 +109,8 @@ static void run(const struct bench_options *options)
 
 const struct bench_suite bench_variable_suite = {
 	"variable",
-	"  N readers    Each takes the current value, adds up a word of it and lets go, again and again. Weir's handle is taken and given\n"
+	"  N readers    Each takes the current value, adds up a word of it and lets go, again and again. Weir's handle is "
+    "taken and given\n"
 	"               back through the shared library. Processor time of a read.\n"
 	"  beside a writer   The same while one thread replaces the value as fast as it can.",
 	run,

@@ -28,5 +28,5 @@ static int dequeue(void *self, uint64_t *value)
 	return static_cast<queue *>(self)->pop(*value);
 }
 
-extern "C" const ring_contender boost_ring_contender = {"boost::lockfree::queue", "Boost " BOOST_LIB_VERSION, 1, create, destroy,
-                                                        enqueue, dequeue};
+extern "C" const ring_contender boost_ring_contender = {
+	"boost::lockfree::queue", "Boost " BOOST_LIB_VERSION, 1, create, destroy, enqueue, dequeue};

@@ -51,4 +51,5 @@ static int dequeue(void *self, uint64_t *value)
 	return 1;
 }
 
-const struct ring_contender ck_ring_contender = {"ck_ring (mpmc)", "Concurrency Kit", 0, create, destroy, enqueue, dequeue};
+const struct ring_contender ck_ring_contender = {"ck_ring (mpmc)", "Concurrency Kit", 0,      create,
+                                                 destroy,          enqueue,           dequeue};

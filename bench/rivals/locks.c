@@ -56,7 +56,8 @@ static int ring_dequeue(void *self, uint64_t *value)
 	return some;
 }
 
-const struct ring_contender mutex_ring_contender = {"mutex ring", "pthread", 0, ring_create, free, ring_enqueue, ring_dequeue};
+const struct ring_contender mutex_ring_contender = {"mutex ring", "pthread",    0,           ring_create,
+                                                    free,         ring_enqueue, ring_dequeue};
 
 struct cell {
 	pthread_mutex_t mutex;
@@ -104,8 +105,8 @@ static void acquire_write(void *self, uint64_t value)
 	atomic_store_explicit(&((struct cell *)self)->word, value, memory_order_release);
 }
 
-const struct read_contender acquire_read_contender = {"one word, acquire load (floor)", "", 0, cell_create, free, nothing, nothing,
-                                                      acquire_read_many, acquire_write};
+const struct read_contender acquire_read_contender = {
+	"one word, acquire load (floor)", "", 0, cell_create, free, nothing, nothing, acquire_read_many, acquire_write};
 
 static uint64_t mutex_read_many(void *self, uint64_t count)
 {
@@ -129,8 +130,8 @@ static void mutex_write(void *self, uint64_t value)
 	(void)pthread_mutex_unlock(&cell->mutex);
 }
 
-const struct read_contender mutex_read_contender = {"mutex", "pthread", 0, cell_create, free, nothing, nothing, mutex_read_many,
-                                                    mutex_write};
+const struct read_contender mutex_read_contender = {"mutex", "pthread",       0,          cell_create, free, nothing,
+                                                    nothing, mutex_read_many, mutex_write};
 
 static uint64_t rwlock_read_many(void *self, uint64_t count)
 {
@@ -154,5 +155,5 @@ static void rwlock_write(void *self, uint64_t value)
 	(void)pthread_rwlock_unlock(&cell->rwlock);
 }
 
-const struct read_contender rwlock_read_contender = {"rwlock", "pthread", 0, cell_create, free, nothing, nothing, rwlock_read_many,
-                                                     rwlock_write};
+const struct read_contender rwlock_read_contender = {
+	"rwlock", "pthread", 0, cell_create, free, nothing, nothing, rwlock_read_many, rwlock_write};

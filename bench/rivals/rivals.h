@@ -12,8 +12,9 @@ extern "C" {
 
 extern const struct ring_contender weir_ltq16_contender, weir_ltq64_contender, ck_ring_contender, boost_ring_contender,
 	tbb_ring_contender, mutex_ring_contender;
-extern const struct read_contender weir_read_contender, acquire_read_contender, urcu_inline_read_contender,
-	urcu_called_read_contender, urcu_count_read_contender, mutex_read_contender, rwlock_read_contender;
+extern const struct read_contender weir_read_contender, weir_look_contender, acquire_read_contender,
+	urcu_inline_read_contender, urcu_called_read_contender, urcu_count_read_contender, mutex_read_contender,
+	rwlock_read_contender;
 
 /* The value that readers share. */
 struct shared_value {

@@ -30,4 +30,5 @@ static int dequeue(void *self, uint64_t *value)
 	return static_cast<queue *>(self)->try_pop(*value);
 }
 
-extern "C" const ring_contender tbb_ring_contender = {"tbb::concurrent_bounded_queue", "TBB", 0, create, destroy, enqueue, dequeue};
+extern "C" const ring_contender tbb_ring_contender = {
+	"tbb::concurrent_bounded_queue", "TBB", 0, create, destroy, enqueue, dequeue};

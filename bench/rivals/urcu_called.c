@@ -81,8 +81,15 @@ static uint64_t read_many(void *self, uint64_t count)
 	return sum;
 }
 
-const struct read_contender urcu_called_read_contender = {"liburcu-bp section, called", "liburcu", 0, urcu_create, urcu_destroy,
-                                                          urcu_thread_begin, urcu_thread_end, read_many, urcu_write};
+const struct read_contender urcu_called_read_contender = {"liburcu-bp section, called",
+                                                          "liburcu",
+                                                          0,
+                                                          urcu_create,
+                                                          urcu_destroy,
+                                                          urcu_thread_begin,
+                                                          urcu_thread_end,
+                                                          read_many,
+                                                          urcu_write};
 
 static uint64_t count_read_many(void *self, uint64_t count)
 {
@@ -102,5 +109,12 @@ static uint64_t count_read_many(void *self, uint64_t count)
 	return sum;
 }
 
-const struct read_contender urcu_count_read_contender = {"liburcu-bp + shared reference count", "liburcu", 1, urcu_create, urcu_destroy,
-                                                         urcu_thread_begin, urcu_thread_end, count_read_many, urcu_write};
+const struct read_contender urcu_count_read_contender = {"liburcu-bp + shared reference count",
+                                                         "liburcu",
+                                                         1,
+                                                         urcu_create,
+                                                         urcu_destroy,
+                                                         urcu_thread_begin,
+                                                         urcu_thread_end,
+                                                         count_read_many,
+                                                         urcu_write};

@@ -19,5 +19,12 @@ static uint64_t read_many(void *self, uint64_t count)
 	return sum;
 }
 
-const struct read_contender urcu_inline_read_contender = {"liburcu-bp section, inlined", "liburcu", 0, urcu_create, urcu_destroy,
-                                                          urcu_thread_begin, urcu_thread_end, read_many, urcu_write};
+const struct read_contender urcu_inline_read_contender = {"liburcu-bp section, inlined",
+                                                          "liburcu",
+                                                          0,
+                                                          urcu_create,
+                                                          urcu_destroy,
+                                                          urcu_thread_begin,
+                                                          urcu_thread_end,
+                                                          read_many,
+                                                          urcu_write};

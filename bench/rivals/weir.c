@@ -42,7 +42,8 @@ static int dequeue(void *self, uint64_t *value)
 	return weir_ring_try_dequeue(self, value) == WEIR_OK;
 }
 
-const struct ring_contender weir_ltq16_contender = {"weir", "LTQ16, or the best here", 1, create_16, destroy, enqueue, dequeue};
+const struct ring_contender weir_ltq16_contender = {"weir", "LTQ16, or the best here", 1, create_16, destroy, enqueue,
+                                                    dequeue};
 const struct ring_contender weir_ltq64_contender = {"weir LTQ64", "", 1, create_64, destroy, enqueue, dequeue};
 
 static weir_tensor *tensor_of(uint64_t value)
@@ -80,7 +81,24 @@ static void nothing(void *self)
 	(void)self;
 }
 
-static uint64_t var_read_many(void *self, uint64_t count)
+/* Takes a handle and gives it back. */
+static uint64_t handle_many(void *self, uint64_t count)
+{
+	uint64_t sum = 0;
+
+	for (uint64_t i = 0; i < count; i++) {
+		weir_read read;
+
+		if (weir_var_read(self, &read) != WEIR_OK)
+			exit(3);
+		sum += read.version;
+		weir_read_release(&read);
+	}
+	return sum;
+}
+
+/* And looks at the value, which is one more call into the library. */
+static uint64_t look_many(void *self, uint64_t count)
 {
 	uint64_t sum = 0;
 
@@ -104,4 +122,7 @@ static void var_write(void *self, uint64_t value)
 	weir_tensor_release(tensor);
 }
 
-const struct read_contender weir_read_contender = {"weir handle", "", 1, var_create, var_destroy, nothing, nothing, var_read_many, var_write};
+const struct read_contender weir_read_contender = {"weir handle", "",      1,           var_create, var_destroy,
+                                                   nothing,       nothing, handle_many, var_write};
+const struct read_contender weir_look_contender = {
+	"weir handle + data", "", 1, var_create, var_destroy, nothing, nothing, look_many, var_write};
