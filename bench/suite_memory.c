@@ -25,7 +25,7 @@ static sem_t go_on;
 static void hold_here(int signal_number)
 {
 	(void)signal_number;
-	atomic_store(&is_stopped, 1);
+	atomic_store_explicit(&is_stopped, 1, memory_order_release);
 	while (sem_wait(&go_on) != 0)
 		;
 }
@@ -90,15 +90,15 @@ static double ours(const struct bench_options *options)
 	make_variables();
 	(void)sem_init(&go_on, 0, 0);
 	(void)sigaction(SIGUSR1, &action, NULL);
-	atomic_store(&stop_reading, 0);
-	atomic_store(&is_stopped, 0);
+	atomic_store_explicit(&stop_reading, 0, memory_order_release);
+	atomic_store_explicit(&is_stopped, 0, memory_order_release);
 	if (pthread_create(&reader, NULL, read_on, NULL) != 0)
 		exit(3);
 	(void)pthread_kill(reader, SIGUSR1);
-	while (!atomic_load(&is_stopped))
+	while (!atomic_load_explicit(&is_stopped, memory_order_acquire))
 		;
 	rate = publish(options);
-	atomic_store(&stop_reading, 1);
+	atomic_store_explicit(&stop_reading, 1, memory_order_release);
 	(void)sem_post(&go_on);
 	(void)pthread_join(reader, NULL);
 	for (int i = 0; i < VARIABLES; i++)
@@ -131,9 +131,9 @@ static void run(const struct bench_options *options)
 const struct bench_suite bench_memory_suite = {
 	"memory",
 	"  a reader is stopped   One thread replaces 8 variables of 64 KiB in turn, while another is stopped in the middle "
-    "of reading them.\n"
+	"of reading them.\n"
 	"               Versions published; and the most bytes that ever waited to be freed. The rival waits for a grace "
-    "period\n"
+	"period\n"
 	"               after each 128 versions, and so for the reader.",
 	run,
 };

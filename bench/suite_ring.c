@@ -62,9 +62,9 @@ static void *produce(void *context)
 			pause_after(&failures);
 		}
 	}
-	atomic_fetch_add(&t->put, count);
-	atomic_fetch_add(&t->put_sum, sum);
-	atomic_fetch_sub(&t->producers_left, 1);
+	atomic_fetch_add_explicit(&t->put, count, memory_order_acq_rel);
+	atomic_fetch_add_explicit(&t->put_sum, sum, memory_order_acq_rel);
+	atomic_fetch_sub_explicit(&t->producers_left, 1, memory_order_acq_rel);
 	return NULL;
 }
 
@@ -84,13 +84,13 @@ static void *consume(void *context)
 		} else if (last_round++ > 1000) {
 			break; /* empty, again and again, since the last producer ended */
 		} else {
-			if (atomic_load(&t->producers_left) != 0)
+			if (atomic_load_explicit(&t->producers_left, memory_order_acquire) != 0)
 				last_round = 0;
 			pause_after(&failures);
 		}
 	}
-	atomic_fetch_add(&t->got, count);
-	atomic_fetch_add(&t->got_sum, sum);
+	atomic_fetch_add_explicit(&t->got, count, memory_order_acq_rel);
+	atomic_fetch_add_explicit(&t->got_sum, sum, memory_order_acq_rel);
 	return NULL;
 }
 
@@ -111,7 +111,7 @@ static double contended(const struct ring_contender *contender, const struct ben
 	(void)pthread_barrier_wait(&t.barrier);
 	start = bench_now_ns();
 	(void)nanosleep(&nap, NULL);
-	atomic_store(&t.stop, 1);
+	atomic_store_explicit(&t.stop, 1, memory_order_release);
 	elapsed = bench_now_ns() - start;
 	for (unsigned i = 0; i < 2 * side; i++)
 		(void)pthread_join(threads[i], NULL);
@@ -163,8 +163,8 @@ const struct bench_suite bench_ring_suite = {
 	"ring",
 	"  uncontended  One thread enqueues a value and dequeues it, again and again. Time of a pair.\n"
 	"  P/C          P producers and C consumers on one ring for the duration; whoever fails 16 times yields the "
-    "processor.\n"
+	"processor.\n"
 	"               Items that came out, in the time the producers ran. Count and sum of what went in and came out are "
-    "compared.",
+	"compared.",
 	run,
 };

@@ -92,7 +92,7 @@ static double measure(size_t count, int locked, const struct bench_options *opti
 		taken += SNAPSHOTS;
 		now = bench_now_ns();
 	}
-	atomic_store(&scene.stop, 1);
+	atomic_store_explicit(&scene.stop, 1, memory_order_release);
 	(void)pthread_join(writer, NULL);
 	for (size_t i = 0; i < count; i++)
 		weir_var_destroy(scene.vars[i]);
@@ -132,7 +132,7 @@ static void run(const struct bench_options *options)
 const struct bench_suite bench_snapshot_suite = {
 	"snapshot",
 	"  K variables  One thread takes snapshots of K variables, looks that they belong together, and lets go, while "
-    "another commits to all\n"
+	"another commits to all\n"
 	"               of them as fast as it can. Time of a snapshot.",
 	run,
 };

@@ -32,7 +32,7 @@ static void *read_on(void *context)
 		reads += READS;
 	}
 	atomic_fetch_add(&r->busy_ns, bench_now_ns() - start);
-	atomic_fetch_add(&r->reads, reads);
+	atomic_fetch_add_explicit(&r->reads, reads, memory_order_acq_rel);
 	r->contender->thread_end(r->self);
 	return NULL;
 }
@@ -46,7 +46,7 @@ static void *write_on(void *context)
 	(void)pthread_barrier_wait(&r->barrier);
 	while (!atomic_load_explicit(&r->stop, memory_order_relaxed))
 		r->contender->write(r->self, ++writes);
-	atomic_fetch_add(&r->writes, writes);
+	atomic_fetch_add_explicit(&r->writes, writes, memory_order_acq_rel);
 	r->contender->thread_end(r->self);
 	return NULL;
 }
@@ -67,7 +67,7 @@ static double reading(const struct read_contender *contender, const struct bench
 	}
 	(void)pthread_barrier_wait(&r.barrier);
 	(void)nanosleep(&nap, NULL);
-	atomic_store(&r.stop, 1);
+	atomic_store_explicit(&r.stop, 1, memory_order_release);
 	for (unsigned i = 0; i < all; i++)
 		(void)pthread_join(ids[i], NULL);
 	(void)pthread_barrier_destroy(&r.barrier);
@@ -110,7 +110,7 @@ static void run(const struct bench_options *options)
 const struct bench_suite bench_variable_suite = {
 	"variable",
 	"  N readers    Each takes the current value, adds up a word of it and lets go, again and again. Weir's handle is "
-    "taken and given\n"
+	"taken and given\n"
 	"               back through the shared library. Processor time of a read.\n"
 	"  beside a writer   The same while one thread replaces the value as fast as it can.",
 	run,

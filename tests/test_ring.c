@@ -254,7 +254,7 @@ struct traffic {
 static void *produce(void *context)
 {
 	struct traffic *traffic = context;
-	uint64_t me = atomic_fetch_add(&traffic->next_producer, 1), values[7];
+	uint64_t me = atomic_fetch_add_explicit(&traffic->next_producer, 1, memory_order_acq_rel), values[7];
 	size_t n = 0, done;
 
 	for (uint64_t i = 1; i <= PER_PRODUCER; i++) {
@@ -273,7 +273,8 @@ static void *produce(void *context)
 static void *consume(void *context)
 {
 	struct traffic *traffic = context;
-	uint64_t me = atomic_fetch_add(&traffic->next_consumer, 1), last[PRODUCERS] = {0}, values[5];
+	uint64_t me = atomic_fetch_add_explicit(&traffic->next_consumer, 1, memory_order_acq_rel), last[PRODUCERS] = {0},
+			 values[5];
 	enum weir_status status;
 	size_t done;
 

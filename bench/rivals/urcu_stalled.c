@@ -39,14 +39,14 @@ static void *writer(void *context)
 	unsigned waiting = 0;
 
 	(void)context;
-	while (!atomic_load(&stop)) {
+	while (!atomic_load_explicit(&stop, memory_order_acquire)) {
 		void *value = malloc(value_bytes);
 
 		if (value == NULL)
 			exit(3);
 		memset(value, 0, value_bytes);
 		retired[waiting++] = rcu_xchg_pointer(&current, value);
-		atomic_fetch_add(&published, 1);
+		atomic_fetch_add_explicit(&published, 1, memory_order_acq_rel);
 		if (waiting == EVERY) {
 			synchronize_rcu();
 			while (waiting != 0)
@@ -68,8 +68,8 @@ static double publish(size_t bytes, unsigned duration_ms)
 	value_bytes = bytes;
 	(void)sem_init(&inside, 0, 0);
 	(void)sem_init(&leave, 0, 0);
-	atomic_store(&published, 0);
-	atomic_store(&stop, 0);
+	atomic_store_explicit(&published, 0, memory_order_release);
+	atomic_store_explicit(&stop, 0, memory_order_release);
 	if (pthread_create(&threads[0], NULL, reader, NULL) != 0)
 		exit(3);
 	while (sem_wait(&inside) != 0)
@@ -78,9 +78,9 @@ static double publish(size_t bytes, unsigned duration_ms)
 	if (pthread_create(&threads[1], NULL, writer, NULL) != 0)
 		exit(3);
 	(void)nanosleep(&nap, NULL);
-	in_time = atomic_load(&published);
+	in_time = atomic_load_explicit(&published, memory_order_acquire);
 	start = bench_now_ns() - start;
-	atomic_store(&stop, 1);
+	atomic_store_explicit(&stop, 1, memory_order_release);
 	(void)sem_post(&leave);
 	(void)pthread_join(threads[0], NULL);
 	(void)pthread_join(threads[1], NULL);
