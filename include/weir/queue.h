@@ -10,7 +10,7 @@
  * | weir_queue_try_enqueue/dequeue | any     | lock-free                    | nothing            | no              | no          |
  * | weir_queue_enqueue[_many]      | any     | lock-free while there is room | room, up to the deadline | when it waits | no     |
  * | weir_queue_dequeue[_many,_up_to] | any   | lock-free while there are items | items, up to the deadline | when it waits, _many | no |
- * | weir_queue_*_async             | any     | lock-free + allocator        | nothing            | yes             | no          |
+ * | weir_queue_start               | any     | lock-free + allocator        | nothing            | yes             | no          |
  * | weir_queue_close               | any     | lock-free                    | nothing            | no              | no          |
  * | weir_queue_size, _closed, ...  | any     | wait-free                    | nothing            | no              | yes         |
  *

@@ -14,6 +14,8 @@
  * | weir_ring_close               | any     | lock-free | nothing   | no        | yes         |
  * | weir_ring_closed, _size_approx, _capacity, _format | any | wait-free | nothing | no | yes  |
  *
+ * In the LTQ64 format an enqueue waits while 64 threads are stopped inside enqueues of the same ring; LTQ16 has no such limit.
+ *
  * Ordering: what a thread wrote before enqueueing a value is visible to the thread that dequeues it. Linearizable; the
  * algorithm (LTQ, ours) and its argument head lib/ring/walk.h.
  */
