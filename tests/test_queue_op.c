@@ -1,0 +1,208 @@
+/*
+ * test_queue_op.c - the states of an operation that waits: what happens to it while somebody holds the claim (lib/queue/op.h).
+ */
+#include "queue_kit.h"
+
+static void note(void *context, enum weir_status status, const weir_error *error, void **items, size_t done)
+{
+	(void)error, (void)items, (void)done;
+	*(enum weir_status *)context = status;
+}
+
+static const enum weir_status not_yet = WEIR_INTERNAL;
+
+static uint32_t state_of(weir_queue_op *op)
+{
+	return weiri_load_acquire(&op->state);
+}
+
+/* Waits, and this test has the claim. */
+static weir_queue_op *claimed(weir_queue *queue, enum weir_queue_op_kind kind, void *items[], size_t count,
+                              enum weir_status *status)
+{
+	weir_queue_op *op;
+
+	*status = not_yet;
+	cr_assert_eq(weir_queue_start(queue, kind, items, count, note, status, &op, NULL), WEIR_OK);
+	cr_assert_eq(state_of(op), 0);
+	cr_assert_eq(weiri_op_claim(op), 1);
+	cr_assert_eq(state_of(op), WEIRI_OP_CLAIMED);
+	return op;
+}
+
+/* What a claimer does. */
+static enum weiri_op_outcome carry_on(weir_queue *queue, weir_queue_op *op)
+{
+	struct weiri_record *record = weiri_record_get();
+	struct weiri_scope scope = weiri_scope_enter(record);
+	int moved = 0;
+	enum weiri_op_outcome outcome = weiri_op_drive(&scope, op, &moved);
+
+	if (outcome == WEIRI_OP_COMPLETE)
+		weiri_op_finish(&scope, op);
+	weiri_scope_leave(&scope);
+	if (outcome == WEIRI_OP_COMPLETE)
+		weiri_op_complete(op);
+	weiri_queue_pump(record, queue);
+	return outcome;
+}
+
+Test(queue_op, one_claim_at_a_time)
+{
+	weir_queue *queue = fifo(2);
+	void *items[1];
+	enum weir_status status;
+	weir_queue_op *op = claimed(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, items, 1, &status);
+
+	cr_expect_eq(weiri_op_claim(op), 0);
+	cr_expect_eq(state_of(op), WEIRI_OP_CLAIMED | WEIRI_OP_AGAIN);
+	/* Looks again, and then waits. */
+	cr_expect_eq(carry_on(queue, op), WEIRI_OP_STUCK);
+	cr_expect_eq(state_of(op), 0);
+	weir_queue_op_cancel(op, NULL);
+	cr_expect_eq(status, WEIR_CANCELLED);
+	cr_expect_eq(state_of(op), WEIRI_OP_DONE);
+	cr_expect_eq(weiri_op_claim(op), 0);
+	cr_expect_eq(state_of(op), WEIRI_OP_DONE);
+	weir_queue_op_release(op);
+	destroy(queue);
+}
+
+Test(queue_op, an_item_that_comes_meanwhile_makes_the_claimer_look_again)
+{
+	weir_queue *queue = fifo(2);
+	void *items[1];
+	enum weir_status status;
+	weir_queue_op *op = claimed(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, items, 1, &status);
+
+	put(queue, 1, 1);
+	cr_expect_eq(status, not_yet);
+	cr_expect_eq(state_of(op), WEIRI_OP_CLAIMED | WEIRI_OP_AGAIN);
+	cr_expect_eq(carry_on(queue, op), WEIRI_OP_COMPLETE);
+	cr_expect_eq(status, WEIR_OK);
+	cr_expect_eq(number_of(items[0]), 1);
+	weir_queue_op_release(op);
+	destroy(queue);
+}
+
+Test(queue_op, an_item_that_comes_meanwhile_goes_to_the_next_who_waits)
+{
+	weir_queue *queue = fifo(2);
+	void *items[2][1] = {{NULL}};
+	enum weir_status statuses[2];
+	weir_queue_op *op = claimed(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, items[0], 1, &statuses[0]);
+
+	statuses[1] = not_yet;
+	cr_assert_eq(weir_queue_start(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, items[1], 1, note, &statuses[1], NULL, NULL),
+	             WEIR_OK);
+	put(queue, 1, 1);
+	cr_expect_eq(statuses[1], WEIR_OK, "whoever stops with the claim stops nobody else");
+	cr_expect_eq(number_of(items[1][0]), 1);
+	cr_expect_eq(carry_on(queue, op), WEIRI_OP_STUCK);
+	put(queue, 2, 1);
+	cr_expect_eq(statuses[0], WEIR_OK);
+	weir_queue_op_release(op);
+	destroy(queue);
+}
+
+Test(queue_op, a_close_that_comes_meanwhile_makes_the_claimer_look_again)
+{
+	weir_queue *queue = fifo(2);
+	void *items[3];
+	enum weir_status status;
+	weir_queue_op *op;
+
+	put(queue, 1, 2);
+	op = claimed(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, items, 3, &status);
+	cr_expect_eq(weir_queue_close(queue, WEIR_CLOSE_DRAIN, NULL), WEIR_OK);
+	cr_expect_eq(state_of(op), WEIRI_OP_CLAIMED | WEIRI_OP_AGAIN);
+	/* The batch has two items and has not decided: nobody may be told the end. */
+	cr_expect_eq(weir_queue_try_dequeue(queue, &items[2]), WEIR_WOULD_BLOCK);
+	cr_expect_eq(carry_on(queue, op), WEIRI_OP_COMPLETE);
+	cr_expect_eq(status, WEIR_OUT_OF_RANGE);
+	expect_next(queue, 1, 2);
+	expect_drained(queue);
+	weir_queue_op_release(op);
+	destroy(queue);
+}
+
+Test(queue_op, a_cancel_that_comes_meanwhile_is_the_claimers_to_carry_out)
+{
+	weir_queue *queue = fifo(2);
+	void *items[3];
+	enum weir_status status;
+	weir_queue_op *op;
+	weir_error cause = {WEIR_ABORTED, "why"};
+
+	put(queue, 1, 2);
+	op = claimed(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, items, 3, &status);
+	weir_queue_op_cancel(op, &cause);
+	weir_queue_op_cancel(op, NULL);
+	cr_expect_eq(status, not_yet);
+	cr_expect_eq(state_of(op), WEIRI_OP_CLAIMED | WEIRI_OP_CANCEL);
+	cr_expect_eq(carry_on(queue, op), WEIRI_OP_COMPLETE);
+	cr_expect_eq(status, WEIR_CANCELLED);
+	cr_expect_not_null(strstr(op->error.message, "why"), "%s", op->error.message);
+	expect_next(queue, 1, 2);
+	weir_queue_op_release(op);
+	destroy(queue);
+}
+
+Test(queue_op, room_that_comes_meanwhile_makes_the_claimer_look_again)
+{
+	weir_queue *queue = fifo(1);
+	void *items[1] = {item(2)};
+	enum weir_status status;
+	weir_queue_op *op;
+
+	put(queue, 1, 1);
+	op = claimed(queue, WEIR_QUEUE_OP_ENQUEUE, items, 1, &status);
+	expect_next(queue, 1, 1);
+	cr_expect_eq(state_of(op), WEIRI_OP_CLAIMED | WEIRI_OP_AGAIN);
+	cr_expect_eq(carry_on(queue, op), WEIRI_OP_COMPLETE);
+	cr_expect_eq(status, WEIR_OK);
+	expect_next(queue, 2, 1);
+	weir_queue_op_release(op);
+	destroy(queue);
+}
+
+Test(queue_op, a_turn_that_comes_free_meanwhile_makes_the_next_batch_look_again)
+{
+	weir_queue *queue = fifo(4);
+	void *first_items[3], *second_items[2];
+	enum weir_status first_status = not_yet, second_status;
+	weir_queue_op *first, *second;
+
+	cr_assert_eq(weir_queue_start(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, first_items, 3, note, &first_status, &first, NULL),
+	             WEIR_OK);
+	second = claimed(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, second_items, 2, &second_status);
+	put(queue, 1, 2);
+	weir_queue_op_cancel(first, NULL);
+	cr_expect_eq(first_status, WEIR_CANCELLED);
+	cr_expect_neq(state_of(second) & WEIRI_OP_AGAIN, 0);
+	cr_expect_eq(carry_on(queue, second), WEIRI_OP_COMPLETE);
+	cr_expect_eq(second_status, WEIR_OK);
+	expect_numbers(second_items, 1, 2);
+	weir_queue_op_release(first);
+	weir_queue_op_release(second);
+	destroy(queue);
+}
+
+Test(queue_op, nobody_is_told_the_end_while_an_admitted_enqueue_is_being_worked_on)
+{
+	weir_queue *queue = fifo(1);
+	void *items[1] = {item(2)}, *got;
+	enum weir_status status;
+	weir_queue_op *op;
+
+	put(queue, 1, 1);
+	op = claimed(queue, WEIR_QUEUE_OP_ENQUEUE, items, 1, &status);
+	cr_expect_eq(weir_queue_close(queue, WEIR_CLOSE_DRAIN, NULL), WEIR_OK);
+	expect_next(queue, 1, 1);
+	cr_expect_eq(weir_queue_try_dequeue(queue, &got), WEIR_WOULD_BLOCK);
+	cr_expect_eq(carry_on(queue, op), WEIRI_OP_COMPLETE);
+	expect_next(queue, 2, 1);
+	expect_drained(queue);
+	weir_queue_op_release(op);
+	destroy(queue);
+}
