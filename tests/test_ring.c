@@ -168,6 +168,31 @@ static void close_while_empty(weir_ring *ring, size_t capacity)
 	cr_assert_eq(weir_ring_try_enqueue(ring, 1), WEIR_CANCELLED);
 }
 
+static void close_after_traffic(weir_ring *ring, size_t capacity)
+{
+	uint64_t value;
+
+	(void)capacity;
+	for (uint64_t i = 0; i < 13; i++) {
+		cr_assert_eq(weir_ring_try_enqueue(ring, i), WEIR_OK);
+		cr_assert_eq(weir_ring_try_dequeue(ring, &value), WEIR_OK);
+	}
+	cr_assert_eq(weir_ring_try_enqueue(ring, 13), WEIR_OK);
+	weir_ring_close(ring);
+	cr_assert_eq(weir_ring_size_approx(ring), 1);
+	cr_assert_eq(weir_ring_try_dequeue(ring, &value), WEIR_OK);
+	cr_assert_eq(weir_ring_try_dequeue(ring, &value), WEIR_OUT_OF_RANGE);
+	cr_assert_eq(weir_ring_size_approx(ring), 0);
+}
+
+/* The tombstone hid the lap of its slot, so that the walk to the ring's end stopped at an earlier ticket of that slot. */
+Test(ring, a_small_ring_that_was_sealed_counts_as_empty)
+{
+	each_format(1, close_after_traffic);
+	each_format(2, close_after_traffic);
+	each_format(3, close_after_traffic);
+}
+
 Test(ring, closed_gives_what_it_holds_and_then_the_end_for_ever)
 {
 	each_format(1, close_and_drain);

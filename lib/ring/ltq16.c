@@ -64,7 +64,7 @@ static WEIRI_ALWAYS_INLINE int bury(weir_ring *ring, size_t index, const struct 
 	uint64_t state = seen->state;
 
 	/* [acq_rel] the end of the ring comes after all that it held. */
-	return weiri_cas_acq_rel(&slot_at(ring, index)->state, &state, STATE_TOMB);
+	return weiri_cas_acq_rel(&slot_at(ring, index)->state, &state, state | STATE_TOMB);
 }
 
 static const struct slot_format format = {look, fill, drain, bury};

@@ -40,19 +40,16 @@ static WEIRI_ALWAYS_INLINE uint64_t cell_of(const weir_ring *ring, uint64_t word
 	return word & ((UINT64_C(1) << ring->cell_bits) - 1);
 }
 
-/* TOMB in a word: all bits of the state. No state comes near it. */
-static WEIRI_ALWAYS_INLINE uint64_t tomb_word(const weir_ring *ring)
-{
-	return UINT64_MAX << ring->cell_bits;
-}
+/* TOMB in a word: its top bit, which no state reaches. */
+#define WORD_TOMB (UINT64_C(1) << 63)
 
 static WEIRI_ALWAYS_INLINE struct look look(const weir_ring *ring, size_t index)
 {
 	/* [P1, P2 acquire] pairs with fill() and drain(). */
 	uint64_t word = weiri_load_acquire(word_at(ring, index));
 
-	if (WEIRI_UNLIKELY((word | ~tomb_word(ring)) == UINT64_MAX))
-		return (struct look){STATE_TOMB, word, 0};
+	if (WEIRI_UNLIKELY((word & WORD_TOMB) != 0))
+		return (struct look){STATE_TOMB | (word & ~WORD_TOMB) >> ring->cell_bits, word, 0};
 	return (struct look){word >> ring->cell_bits, word, 0};
 }
 
@@ -115,7 +112,7 @@ static WEIRI_ALWAYS_INLINE int bury(weir_ring *ring, size_t index, const struct 
 	uint64_t word = seen->raw;
 
 	/* [acq_rel] the end of the ring comes after all that it held. */
-	return weiri_cas_acq_rel(word_at(ring, index), &word, tomb_word(ring) | cell_of(ring, seen->raw));
+	return weiri_cas_acq_rel(word_at(ring, index), &word, word | WORD_TOMB);
 }
 
 static const struct slot_format format = {look, fill, drain, bury};

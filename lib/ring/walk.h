@@ -6,7 +6,7 @@
  *
  *   2 * lap       free for the enqueue of this lap
  *   2 * lap + 1   full: holds the value of this lap
- *   TOMB          free for ever: the ring is closed and this was the first free ticket
+ *   TOMB          free(lap) with a bit on top: free for ever, the ring is closed and this was the first free ticket
  *
  *   free(lap) -> full(lap) -> free(lap + 1)     free(lap) -> TOMB     no other transition
  *
@@ -46,7 +46,7 @@
 
 enum { HINT_STEP = 8 };
 
-/* States fit below this bit in both formats. */
+/* The bit of TOMB in a look's state; states stay below it in both formats. */
 #define STATE_TOMB (UINT64_C(1) << 32 << 30)
 
 /* What a look at a slot found; `raw` and `value` are the format's own. */
@@ -221,9 +221,10 @@ static inline uint64_t walk_to_end(const weir_ring *ring, const struct slot_form
 	uint64_t limit = at.ticket + HINT_STEP + ring->capacity;
 
 	while (at.ticket < limit) {
-		uint64_t state = format->look(ring, at.index).state;
+		/* A tombstone keeps its lap: in a small ring the ticket here may be of an earlier one. */
+		uint64_t state = format->look(ring, at.index).state & (STATE_TOMB - 1);
 
-		if (state >= STATE_TOMB || state < free_in(&at) + passed_by)
+		if (state < free_in(&at) + passed_by)
 			break;
 		step(ring, &at);
 	}
