@@ -23,7 +23,23 @@ struct ring_contender {
 	void (*destroy)(void *self);
 	int (*enqueue)(void *self, uint64_t value);
 	int (*dequeue)(void *self, uint64_t *value);
+	uint64_t (*pairs)(void *self, uint64_t count); /* enqueues and dequeues 0 .. count-1: bench_pairs() */
 };
+
+/* The sum of what came out. Compiled into each adapter, so that no contender is called through a pointer here. */
+static inline __attribute__((always_inline)) uint64_t bench_pairs(void *self, uint64_t count,
+                                                                  int (*enqueue)(void *, uint64_t),
+                                                                  int (*dequeue)(void *, uint64_t *))
+{
+	uint64_t sum = 0, value = 0;
+
+	for (uint64_t i = 0; i < count; i++) {
+		if (!enqueue(self, i) || !dequeue(self, &value))
+			return UINT64_MAX;
+		sum += value;
+	}
+	return sum;
+}
 
 /* A shared value of 64 bytes whose eight words are equal. Loops are the contender's, so that nothing but the read is timed. */
 struct read_contender {

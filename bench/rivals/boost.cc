@@ -28,5 +28,10 @@ static int dequeue(void *self, uint64_t *value)
 	return static_cast<queue *>(self)->pop(*value);
 }
 
+static uint64_t pairs(void *self, uint64_t count)
+{
+	return bench_pairs(self, count, enqueue, dequeue);
+}
+
 extern "C" const ring_contender boost_ring_contender = {
-	"boost::lockfree::queue", "Boost " BOOST_LIB_VERSION, 1, create, destroy, enqueue, dequeue};
+	"boost::lockfree::queue", "Boost " BOOST_LIB_VERSION, 1, create, destroy, enqueue, dequeue, pairs};

@@ -51,5 +51,10 @@ static int dequeue(void *self, uint64_t *value)
 	return 1;
 }
 
-const struct ring_contender ck_ring_contender = {"ck_ring (mpmc)", "Concurrency Kit", 0,      create,
-                                                 destroy,          enqueue,           dequeue};
+static uint64_t pairs(void *self, uint64_t count)
+{
+	return bench_pairs(self, count, enqueue, dequeue);
+}
+
+const struct ring_contender ck_ring_contender = {"ck_ring (mpmc)", "Concurrency Kit", 0,       create,
+                                                 destroy,          enqueue,           dequeue, pairs};

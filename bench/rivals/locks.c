@@ -56,8 +56,13 @@ static int ring_dequeue(void *self, uint64_t *value)
 	return some;
 }
 
-const struct ring_contender mutex_ring_contender = {"mutex ring", "pthread",    0,           ring_create,
-                                                    free,         ring_enqueue, ring_dequeue};
+static uint64_t ring_pairs(void *self, uint64_t count)
+{
+	return bench_pairs(self, count, ring_enqueue, ring_dequeue);
+}
+
+const struct ring_contender mutex_ring_contender = {"mutex ring", "pthread",    0,         ring_create, free,
+                                                    ring_enqueue, ring_dequeue, ring_pairs};
 
 struct cell {
 	pthread_mutex_t mutex;

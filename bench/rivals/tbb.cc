@@ -30,5 +30,10 @@ static int dequeue(void *self, uint64_t *value)
 	return static_cast<queue *>(self)->try_pop(*value);
 }
 
+static uint64_t pairs(void *self, uint64_t count)
+{
+	return bench_pairs(self, count, enqueue, dequeue);
+}
+
 extern "C" const ring_contender tbb_ring_contender = {
-	"tbb::concurrent_bounded_queue", "TBB", 0, create, destroy, enqueue, dequeue};
+	"tbb::concurrent_bounded_queue", "TBB", 0, create, destroy, enqueue, dequeue, pairs};

@@ -42,9 +42,14 @@ static int dequeue(void *self, uint64_t *value)
 	return weir_ring_try_dequeue(self, value) == WEIR_OK;
 }
 
-const struct ring_contender weir_ltq16_contender = {"weir", "LTQ16, or the best here", 1, create_16, destroy, enqueue,
-                                                    dequeue};
-const struct ring_contender weir_ltq64_contender = {"weir LTQ64", "", 1, create_64, destroy, enqueue, dequeue};
+static uint64_t pairs(void *self, uint64_t count)
+{
+	return bench_pairs(self, count, enqueue, dequeue);
+}
+
+const struct ring_contender weir_ltq16_contender = {
+	"weir", "LTQ16, or the best here", 1, create_16, destroy, enqueue, dequeue, pairs};
+const struct ring_contender weir_ltq64_contender = {"weir LTQ64", "", 1, create_64, destroy, enqueue, dequeue, pairs};
 
 static weir_tensor *tensor_of(uint64_t value)
 {
