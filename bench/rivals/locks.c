@@ -111,7 +111,7 @@ static void acquire_write(void *self, uint64_t value)
 }
 
 const struct read_contender acquire_read_contender = {
-	"one word, acquire load (floor)", "", 0, cell_create, free, nothing, nothing, acquire_read_many, acquire_write};
+	"one word by acquire load (floor)", "", 0, cell_create, free, nothing, nothing, acquire_read_many, acquire_write};
 
 static uint64_t mutex_read_many(void *self, uint64_t count)
 {

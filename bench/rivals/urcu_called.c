@@ -81,7 +81,7 @@ static uint64_t read_many(void *self, uint64_t count)
 	return sum;
 }
 
-const struct read_contender urcu_called_read_contender = {"liburcu-bp section, called",
+const struct read_contender urcu_called_read_contender = {"liburcu-bp section (called)",
                                                           "liburcu",
                                                           0,
                                                           urcu_create,

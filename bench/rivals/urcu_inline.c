@@ -19,7 +19,7 @@ static uint64_t read_many(void *self, uint64_t count)
 	return sum;
 }
 
-const struct read_contender urcu_inline_read_contender = {"liburcu-bp section, inlined",
+const struct read_contender urcu_inline_read_contender = {"liburcu-bp section (inlined)",
                                                           "liburcu",
                                                           0,
                                                           urcu_create,

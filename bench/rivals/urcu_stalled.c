@@ -87,7 +87,7 @@ static double publish(size_t bytes, unsigned duration_ms)
 	return (double)in_time * 1e6 / (double)start;
 }
 
-static const struct stalled_contender contender = {"liburcu-bp, synchronize_rcu", publish};
+static const struct stalled_contender contender = {"liburcu-bp synchronize_rcu", publish};
 
 const struct stalled_contender *bench_stalled_urcu(void)
 {
