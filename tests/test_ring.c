@@ -332,8 +332,9 @@ static void run_traffic(weir_ring *ring, int batches)
 	for (int i = 0; i < PRODUCERS; i++)
 		(void)pthread_join(producers[i], NULL);
 	weir_ring_close(ring);
-	for (int i = 0; i < CONSUMERS; i++) {
+	for (int i = 0; i < CONSUMERS; i++)
 		(void)pthread_join(consumers[i], NULL);
+	for (int i = 0; i < CONSUMERS; i++) {
 		sum += traffic.sum[i];
 		count += traffic.count[i];
 		cr_expect_not(traffic.disorder[i], "a consumer saw one producer's values out of order");
