@@ -90,9 +90,9 @@ void bench_sample(struct bench_cell *cell, double value);
 double bench_median(const struct bench_cell *cell);
 int bench_wanted(const struct bench_options *options, const char *suite, const char *workload);
 int bench_rival_wanted(const struct bench_options *options, const char *name, int is_first);
-void bench_progress(const char *format, ...);
+void bench_progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Loses items, or returns what was never put: reported, and the run fails. */
-void bench_wrong(const char *format, ...);
+void bench_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
 unsigned bench_processors(void);
 uint64_t bench_now_ns(void);
 
