@@ -27,7 +27,7 @@ static const uint64_t hang_ns = 10000000000u;
 static const uint64_t watch_every_ns = 100000000u;
 static const uint64_t disturb_every_ns = 200000;
 static const uint64_t settle_ns = 10000000000u;
-static const uint64_t share_the_processor_ns = 50000;
+static const uint64_t worth_a_sleep_ns = 20000, half_a_second_ns = 500000000;
 
 /* The run that goes on. Changed by the scenario's own thread between runs; threads[] under the lock. */
 static struct {
@@ -102,6 +102,13 @@ uint64_t stress_scaled(uint64_t n)
 int stress_goes_on(void)
 {
 	return weir_now_ns() < run.end_ns;
+}
+
+double stress_seconds_left(void)
+{
+	uint64_t now = weir_now_ns();
+
+	return now < run.end_ns ? (double)(run.end_ns - now) * 1e-9 : 0;
 }
 
 static void set_up_thread(struct stress_thread *thread, const char *role)
@@ -210,13 +217,15 @@ void stress_back_off(unsigned *spins)
 		(void)sched_yield();
 }
 
-void stress_spin_ns(uint64_t nanoseconds)
+void stress_let_pass(uint64_t nanoseconds)
 {
-	uint64_t until = weir_deadline_in(nanoseconds);
+	uint64_t until = weir_deadline_in(nanoseconds), now;
 
-	while (weir_now_ns() < until) {
-		if (nanoseconds > share_the_processor_ns)
-			(void)sched_yield();
+	while ((now = weir_now_ns()) < until) {
+		struct timespec rest = {0, (long)(until - now < half_a_second_ns ? until - now : half_a_second_ns)};
+
+		if (until - now > worth_a_sleep_ns)
+			(void)nanosleep(&rest, NULL);
 		else
 			weiri_pause();
 	}

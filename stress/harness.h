@@ -75,6 +75,7 @@ unsigned stress_threads(unsigned least);
 uint64_t stress_scaled(uint64_t n);
 /* 1 until the scenario's time is up. */
 int stress_goes_on(void);
+double stress_seconds_left(void);
 
 /* Starts a thread; the next stress_join() joins it with all others, stress_join_one() it alone. */
 struct stress_thread *stress_start(const char *role, stress_body *body, void *context);
@@ -114,8 +115,8 @@ uint64_t stress_operations(void);
 
 /* Nothing to do for this thread now: a few pauses, then the processor goes to others. Reset *spins to 0 after a success. */
 void stress_back_off(unsigned *spins);
-/* Lets so much time pass, awake: moves the moment at which something happens. */
-void stress_spin_ns(uint64_t nanoseconds);
+/* Lets so much time pass: moves the moment at which something happens. */
+void stress_let_pass(uint64_t nanoseconds);
 
 /* The check failed: prints scenario, seed, what was violated and one command that tries again; ends the process. From any thread. */
 _Noreturn void stress_fail(const char *format, ...) __attribute__((format(printf, 1, 2), cold));

@@ -14,8 +14,10 @@
 static const struct stress_scenario scenarios[] = {
 	{"ring_ltq16", "no loss, duplicate or reordering; exact capacity; closing is final", scenario_ring_ltq16},
 	{"ring_ltq64", "the same, slots of one word", scenario_ring_ltq64},
+	{"ring_stopped", "a thread stopped anywhere stops nobody else", scenario_ring_stopped},
 	{"variable_read", "handles stay valid; versions never go back", scenario_variable_read},
 	{"variable_counter", "no increment is lost; each gets its own version", scenario_variable_counter},
+	{"variable_stopped", "a thread stopped anywhere stops no reader, writer or commit", scenario_variable_stopped},
 	{"snapshot_torn", "snapshots are of one instant and agree with real time", scenario_snapshot_torn},
 	{"commit_conflict", "conflicting commits keep a total", scenario_commit_conflict},
 };

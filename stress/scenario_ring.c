@@ -373,7 +373,7 @@ static void play(struct round *round, struct stress_thread *self)
 	for (unsigned i = 0; i < round->consumers; i++)
 		(void)stress_start("consumer", consume, &round->consumer[i]);
 	stress_begin(self, "waiting to close");
-	stress_spin_ns(close_after_ns);
+	stress_let_pass(close_after_ns);
 	weir_ring_close(round->ring);
 	weiri_store_release(&round->closed, 1u); /* [release] pairs with the looks before enqueues */
 	stress_join();
