@@ -72,7 +72,8 @@ WEIR_API size_t weir_graph_node_count(const weir_graph *graph);
 /*
  * In every run that includes `after`, `before` runs too and `after` starts only when it has ended well. The same edge
  * twice is one edge. WEIR_INVALID_ARGUMENT: NULL, nodes of another graph, or a cycle would arise (the message names its nodes).
- * WEIR_FAILED_PRECONDITION: `after` has already been part of a run. WEIR_RESOURCE_EXHAUSTED.
+ * WEIR_FAILED_PRECONDITION: `after` has already been part of a run. WEIR_RESOURCE_EXHAUSTED. Takes as long as the list of edges
+ * into `after`; once some edge leads to an older node, as long as a walk through all that `before` depends on.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_graph_add_control(weir_graph *graph, weir_node *before, weir_node *after,

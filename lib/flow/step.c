@@ -278,22 +278,32 @@ int weiri_step_stopping(struct weiri_step *step)
 	return weiri_latch_is_set(&step->stopped);
 }
 
-/* The cause of the stop, and who was waiting when it came. */
-static enum weir_status tell_stop(struct weiri_step *step, weir_error *error)
+/* Who was waiting, or what is still running, when the stop came; appended to the message. */
+static void tell_culprit(struct weiri_step *step, char *text, size_t size)
 {
 	const weir_node *node;
 
-	if (error == NULL)
-		return step->stop.code;
-	*error = step->stop;
-	if (weiri_latch_is_set(&step->blamed)) {
-		size_t used = strlen(error->message);
+	if (!weiri_latch_is_set(&step->blamed)) {
+		if (!weiri_latch_is_set(&step->ended))
+			(void)snprintf(text, size, "; kernels that still run are left to end by themselves");
+		return;
+	}
+	node = step->plan->nodes[step->culprit].node;
+	if (node->op->resource != NULL)
+		(void)snprintf(text, size, "; %s \"%s\" of queue \"%s\" had waited %.3f s", node->op->name, node->name,
+		               node->op->resource(node->attribute), (double)step->culprit_waited_ns / 1e9);
+	else
+		(void)snprintf(text, size, "; %s \"%s\" was under way", node->op->name, node->name);
+}
 
-		node = step->plan->nodes[step->culprit].node;
-		(void)snprintf(error->message + used, sizeof(error->message) - used, "; %s \"%s\"%s%s%s had waited %.3f s",
-		               node->op->name, node->name, node->op->resource != NULL ? " of queue \"" : "",
-		               node->op->resource != NULL ? node->op->resource(node->attribute) : "",
-		               node->op->resource != NULL ? "\"" : "", (double)step->culprit_waited_ns / 1e9);
+static enum weir_status tell_stop(struct weiri_step *step, weir_error *error)
+{
+	size_t used;
+
+	if (error != NULL) {
+		*error = step->stop;
+		used = strlen(error->message);
+		tell_culprit(step, error->message + used, sizeof(error->message) - used);
 	}
 	return step->stop.code;
 }
