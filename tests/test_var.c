@@ -1,0 +1,171 @@
+/*
+ * test_var.c - variables: versions, handles, snapshots and commits on one thread; out of memory.
+ */
+#include <criterion/criterion.h>
+
+#include <weir/reclaim.h>
+#include <weir/var.h>
+
+#include "failing_allocator.h"
+
+static weir_tensor *number(int64_t value)
+{
+	weir_tensor *tensor;
+
+	cr_assert_eq(weir_tensor_scalar_i64(value, &tensor), WEIR_OK);
+	return tensor;
+}
+
+static weir_var *variable(int64_t value)
+{
+	struct weir_var_options options = {.struct_size = sizeof(options), .dtype = WEIR_I64, .name = "v"};
+	weir_tensor *first = number(value);
+	weir_var *var;
+
+	cr_assert_eq(weir_var_create(&options, first, &var, NULL), WEIR_OK);
+	weir_tensor_release(first);
+	return var;
+}
+
+static int64_t value_of(const weir_read *read)
+{
+	return *(const int64_t *)weir_tensor_data(read->tensor);
+}
+
+static void assign(weir_var *var, int64_t value)
+{
+	weir_tensor *tensor = number(value);
+
+	cr_assert_eq(weir_var_assign(var, tensor, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
+	weir_tensor_release(tensor);
+}
+
+Test(var, a_handle_keeps_its_version_and_outlives_the_variable)
+{
+	weir_var *var = variable(1);
+	weir_read reads[12];
+
+	for (int64_t i = 0; i < 12; i++) { /* more than there are slots */
+		cr_assert_eq(weir_var_read(var, &reads[i]), WEIR_OK);
+		assign(var, i + 2);
+	}
+	cr_assert_eq(weir_var_version(var), 13);
+	weir_var_destroy(var);
+	(void)weir_reclaim_flush(0);
+	for (int64_t i = 0; i < 12; i++) {
+		cr_assert_eq(reads[i].version, (uint64_t)i + 1);
+		cr_assert_eq(value_of(&reads[i]), i + 1);
+	}
+	weir_read_release_many(reads, 12);
+}
+
+Test(var, compare_assign_takes_the_expected_number_only)
+{
+	weir_var *var = variable(1);
+	weir_tensor *two = number(2);
+	uint64_t version = 0;
+
+	cr_assert_eq(weir_var_compare_assign(var, 7, two, WEIR_NO_DEADLINE, &version, NULL), WEIR_ABORTED);
+	cr_assert_eq(version, 1);
+	cr_assert_eq(weir_var_compare_assign(var, 1, two, WEIR_NO_DEADLINE, &version, NULL), WEIR_OK);
+	cr_assert_eq(version, 2);
+	weir_tensor_release(two);
+	weir_var_destroy(var);
+}
+
+Test(var, assign_add_gives_back_the_version_that_it_published)
+{
+	weir_var *var = variable(10);
+	weir_tensor *five = number(5);
+	weir_read sum, difference;
+
+	cr_assert_eq(weir_var_assign_add(var, five, WEIR_NO_DEADLINE, &sum, NULL), WEIR_OK);
+	cr_assert_eq(weir_var_assign_sub(var, five, WEIR_NO_DEADLINE, &difference, NULL), WEIR_OK);
+	cr_assert_eq(value_of(&sum), 15);
+	cr_assert_eq(sum.version, 2);
+	cr_assert_eq(value_of(&difference), 10);
+	cr_assert_eq(difference.version, 3);
+	weir_read_release(&sum);
+	weir_read_release(&difference);
+	weir_tensor_release(five);
+	weir_var_destroy(var);
+}
+
+Test(var, commit_is_all_or_nothing_and_an_abort_leaves_the_old_values)
+{
+	weir_var *vars[2] = {variable(1), variable(2)};
+	weir_tensor *nine = number(9);
+	struct weir_commit_part parts[2] = {{vars[0], 1, nine}, {vars[1], 4, nine}};
+	weir_read reads[2];
+	weir_error error;
+
+	cr_assert_eq(weir_var_commit(parts, 2, WEIR_NO_DEADLINE, NULL, &error), WEIR_ABORTED);
+	cr_assert_eq(weir_var_snapshot(vars, 2, reads, NULL), WEIR_OK);
+	cr_assert_eq(value_of(&reads[0]), 1);
+	cr_assert_eq(value_of(&reads[1]), 2);
+	weir_read_release_many(reads, 2);
+	parts[1].expected = 1;
+	cr_assert_eq(weir_var_commit(parts, 2, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
+	cr_assert_eq(weir_var_snapshot(vars, 2, reads, NULL), WEIR_OK);
+	cr_assert_eq(value_of(&reads[0]), 9);
+	cr_assert_eq(reads[1].version, 2);
+	weir_read_release_many(reads, 2);
+	parts[1].var = vars[0];
+	cr_assert_eq(weir_var_commit(parts, 2, WEIR_NO_DEADLINE, NULL, &error), WEIR_INVALID_ARGUMENT, "a variable twice");
+	weir_tensor_release(nine);
+	weir_var_destroy(vars[0]);
+	weir_var_destroy(vars[1]);
+}
+
+Test(var, bad_arguments_are_refused)
+{
+	struct weir_var_options options = {.struct_size = sizeof(options), .dtype = WEIR_F32};
+	weir_tensor *wrong = number(1);
+	weir_var *var = NULL;
+	weir_read read;
+
+	cr_assert_eq(weir_var_create(NULL, NULL, &var, NULL), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_var_create(&options, wrong, &var, NULL), WEIR_INVALID_ARGUMENT, "dtype of the first value");
+	cr_assert_null(var);
+	cr_assert_eq(weir_var_create(&options, NULL, &var, NULL), WEIR_OK);
+	cr_assert_eq(weir_var_read(var, &read), WEIR_FAILED_PRECONDITION, "not initialized");
+	cr_assert_eq(weir_var_snapshot(&var, 1, &read, NULL), WEIR_FAILED_PRECONDITION);
+	cr_assert_eq(weir_var_read(NULL, &read), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_var_read(var, NULL), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_var_assign(var, wrong, WEIR_NO_DEADLINE, NULL, NULL), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_var_assign(var, NULL, WEIR_NO_DEADLINE, NULL, NULL), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_var_assign(NULL, wrong, WEIR_NO_DEADLINE, NULL, NULL), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_var_update(var, NULL, NULL, WEIR_NO_DEADLINE, NULL, NULL), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_var_commit(NULL, 1, WEIR_NO_DEADLINE, NULL, NULL), WEIR_INVALID_ARGUMENT);
+	weir_var_destroy(var);
+	weir_var_destroy(NULL);
+	weir_read_release(NULL);
+	weir_tensor_release(wrong);
+}
+
+/* Creates, assigns, adds, commits; what it made is gone when it returns. */
+static enum weir_status use_with(const weir_allocator *allocator, void *context)
+{
+	struct weir_var_options options = {.struct_size = sizeof(options), .dtype = WEIR_I64, .allocator = allocator};
+	weir_tensor *value = context;
+	weir_var *var;
+	enum weir_status status = weir_var_create(&options, value, &var, NULL);
+
+	if (status != WEIR_OK)
+		return status;
+	status = weir_var_assign(var, value, WEIR_NO_DEADLINE, NULL, NULL);
+	if (status == WEIR_OK)
+		status = weir_var_assign_add(var, value, WEIR_NO_DEADLINE, NULL, NULL);
+	if (status == WEIR_OK)
+		status = weir_var_commit(&(struct weir_commit_part){var, 3, value}, 1, WEIR_NO_DEADLINE, NULL, NULL);
+	weir_var_destroy(var);
+	return weir_reclaim_flush(weir_deadline_in(UINT64_C(5000000000))) == WEIR_OK ? status : WEIR_INTERNAL;
+}
+
+Test(var, every_call_survives_every_allocation_failing)
+{
+	weir_tensor *value = number(3);
+
+	cr_assert_geq(fail_each_allocation(use_with, value), 6);
+	weir_tensor_release(value);
+}
