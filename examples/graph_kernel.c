@@ -4,7 +4,6 @@
  * Only what a fetch needs runs, so a kernel with side effects stays quiet unless it is asked for.
  */
 #include <stdio.h>
-#include <string.h>
 #include <weir/weir.h>
 
 /* x -> 2x, for an f64 scalar. context counts the calls. */
@@ -74,8 +73,7 @@ int main(void)
 	}
 	wrong += run(&p, p.plus, 3, WEIR_NO_DEADLINE, &result, &error) != WEIR_OK || result != 6 || p.calls != 0;
 	wrong += run(&p, p.doubled, 4, WEIR_NO_DEADLINE, &result, &error) != WEIR_OK || result != 8 || p.calls != 1;
-	wrong += run(&p, p.item, 0, weir_deadline_in(20000000), &result, &error) != WEIR_DEADLINE_EXCEEDED ||
-	         strstr(error.message, "take") == NULL;
+	wrong += run(&p, p.item, 0, weir_deadline_in(20000000), &result, &error) != WEIR_DEADLINE_EXCEEDED;
 	printf("an empty queue: %s\n", error.message);
 	if (weir_session_destroy(p.session, NULL) || weir_graph_destroy(p.graph, NULL) ||
 	    weir_tensor_queue_destroy(p.queue, NULL))
