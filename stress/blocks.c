@@ -25,7 +25,7 @@ static unsigned class_of(size_t size, size_t alignment)
 	unsigned class = 0;
 
 	while ((size_t)UNIT << class < wanted)
-		class++;
+		class ++;
 	return class;
 }
 
@@ -37,7 +37,8 @@ static uint32_t pop(unsigned class)
 		uint32_t link = weiri_load_relaxed(&next_free[(uint32_t)seen]); /* [relaxed] an old one fails the CAS */
 		uint64_t after = ((seen >> 32) + 1) << 32 | link;
 
-		if (weiri_cas_acq_rel_or_acquire(&top[class], &seen, after)) /* [acquire] what the last owner did to it is over */
+		if (weiri_cas_acq_rel_or_acquire(&top[class], &seen,
+		                                 after)) /* [acquire] what the last owner did to it is over */
 			return (uint32_t)seen;
 	}
 	return 0;

@@ -47,7 +47,8 @@ typedef void weir_cancel_fn(void *context);
  * until weir_cancel_off. WEIR_INVALID_ARGUMENT, WEIR_RESOURCE_EXHAUSTED (fn is not registered and not run).
  * @since 0.1
  */
-WEIR_API enum weir_status weir_cancel_on(weir_cancel *token, weir_cancel_fn *fn, void *context, weir_cancel_hook **hook);
+WEIR_API enum weir_status weir_cancel_on(weir_cancel *token, weir_cancel_fn *fn, void *context,
+                                         weir_cancel_hook **hook);
 /*
  * Ends the hook. Returns 1 when fn has not run and never will; 0 when it has run or is running on another thread at this
  * moment, so that `context` may still be in use there. Accepts NULL (returns 1).

@@ -64,7 +64,8 @@ struct weir_queue_options {
  * flag, bad struct_size; *error says which), WEIR_RESOURCE_EXHAUSTED. error may be NULL, here and everywhere.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_queue_create(const struct weir_queue_options *options, weir_queue **out, weir_error *error);
+WEIR_API enum weir_status weir_queue_create(const struct weir_queue_options *options, weir_queue **out,
+                                            weir_error *error);
 /*
  * WEIR_FAILED_PRECONDITION, and nothing happens, while an operation waits in the queue: close and let them end first.
  * Otherwise items left inside go to drop(). No other thread may be using the queue. NULL: WEIR_OK.
@@ -90,8 +91,9 @@ WEIR_API enum weir_status weir_queue_enqueue(weir_queue *queue, void *item, uint
  * queue, the rest to the caller. count may exceed the capacity; 0 succeeds at once.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_queue_enqueue_many(weir_queue *queue, void *const items[], size_t count, uint64_t deadline_ns,
-                                                  weir_cancel *cancel, size_t *done, weir_error *error);
+WEIR_API enum weir_status weir_queue_enqueue_many(weir_queue *queue, void *const items[], size_t count,
+                                                  uint64_t deadline_ns, weir_cancel *cancel, size_t *done,
+                                                  weir_error *error);
 
 /*
  * Waits for an item. WEIR_OUT_OF_RANGE (closed and drained; the message tells who closed it and why), WEIR_CANCELLED (token),
@@ -116,8 +118,8 @@ WEIR_API enum weir_status weir_queue_dequeue_up_to(weir_queue *queue, void *item
                                                    weir_cancel *cancel, size_t *done, weir_error *error);
 
 enum weir_queue_op_kind {
-	WEIR_QUEUE_OP_ENQUEUE = 1,       /* items[0 .. count-1] go in */
-	WEIR_QUEUE_OP_DEQUEUE_MANY = 2,  /* all of count, or none */
+	WEIR_QUEUE_OP_ENQUEUE = 1,      /* items[0 .. count-1] go in */
+	WEIR_QUEUE_OP_DEQUEUE_MANY = 2, /* all of count, or none */
 	WEIR_QUEUE_OP_DEQUEUE_UP_TO = 3
 };
 
@@ -125,7 +127,8 @@ enum weir_queue_op_kind {
  * The one completion of an asynchronous operation, on the thread that made it possible (or inside the starting call). `done`
  * items went in or came out. It must not block; it may start other operations. items is the array given at the start.
  */
-typedef void weir_queue_done_fn(void *context, enum weir_status status, const weir_error *error, void **items, size_t done);
+typedef void weir_queue_done_fn(void *context, enum weir_status status, const weir_error *error, void **items,
+                                size_t done);
 
 /*
  * Starts an operation that holds no thread while it waits. items[] must stay valid until `done` has been called, which happens
@@ -134,7 +137,8 @@ typedef void weir_queue_done_fn(void *context, enum weir_status status, const we
  * @since 0.1
  */
 WEIR_API enum weir_status weir_queue_start(weir_queue *queue, enum weir_queue_op_kind kind, void *items[], size_t count,
-                                           weir_queue_done_fn *done, void *context, weir_queue_op **op, weir_error *error);
+                                           weir_queue_done_fn *done, void *context, weir_queue_op **op,
+                                           weir_error *error);
 /* Ends it with WEIR_CANCELLED and `cause` (may be NULL) unless it is completing already. Never blocks; idempotent. @since 0.1 */
 WEIR_API void weir_queue_op_cancel(weir_queue_op *op, const weir_error *cause);
 /* Gives the handle back; the operation itself goes on. Accepts NULL. @since 0.1 */

@@ -32,7 +32,7 @@ WEIR_BEGIN_DECLS
 typedef struct weir_ring weir_ring;
 
 enum weir_ring_format {
-	WEIR_RING_FORMAT_BEST = 0, /* LTQ16 where the machine has a lock-free 16-byte CAS, else LTQ64 */
+	WEIR_RING_FORMAT_BEST = 0,  /* LTQ16 where the machine has a lock-free 16-byte CAS, else LTQ64 */
 	WEIR_RING_FORMAT_LTQ16 = 1, /* 16-byte slots: one CAS16 to enqueue, one CAS64 to dequeue */
 	WEIR_RING_FORMAT_LTQ64 = 2  /* single-width C11 atomics only: slots that name cells */
 };
@@ -40,9 +40,9 @@ enum weir_ring_format {
 enum { WEIR_RING_MAX_CAPACITY = 1 << 30 };
 
 struct weir_ring_options {
-	size_t struct_size;           /* sizeof(struct weir_ring_options) */
-	enum weir_ring_format format; /* 0: best */
-	uint32_t flags;               /* must be 0 */
+	size_t struct_size;              /* sizeof(struct weir_ring_options) */
+	enum weir_ring_format format;    /* 0: best */
+	uint32_t flags;                  /* must be 0 */
 	const weir_allocator *allocator; /* NULL: the default one */
 };
 
@@ -74,7 +74,8 @@ WEIR_API enum weir_status weir_ring_try_dequeue(weir_ring *ring, uint64_t *value
  * else the status of weir_ring_try_enqueue. Each value is one linearizable enqueue; other threads' may fall between.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_ring_try_enqueue_many(weir_ring *ring, const uint64_t values[], size_t count, size_t *done);
+WEIR_API enum weir_status weir_ring_try_enqueue_many(weir_ring *ring, const uint64_t values[], size_t count,
+                                                     size_t *done);
 /* Up to `count` values into values[]; *done says how many. Statuses as above, with those of weir_ring_try_dequeue. @since 0.1 */
 WEIR_API enum weir_status weir_ring_try_dequeue_many(weir_ring *ring, uint64_t values[], size_t count, size_t *done);
 

@@ -41,7 +41,7 @@ struct weir_session_options {
 	weir_pool *pool;    /* borrowed, must outlive the session; NULL: a pool of the session's own */
 	size_t threads;     /* workers of its own pool; 0: one per online processor. Must be 0 with `pool` */
 	uint32_t flags;
-	uint64_t operation_timeout_ns;   /* of each run that has no deadline of its own; 0: none */
+	uint64_t operation_timeout_ns; /* of each run that has no deadline of its own; 0: none */
 	/* NULL: the default one; serves steps and results. Some of it comes back only with a later weir_reclaim_flush. */
 	const weir_allocator *allocator;
 };

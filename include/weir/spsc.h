@@ -30,8 +30,8 @@ typedef struct weir_spsc weir_spsc;
 enum { WEIR_SPSC_MAX_CAPACITY = 1 << 30 };
 
 struct weir_spsc_options {
-	size_t struct_size; /* sizeof(struct weir_spsc_options) */
-	uint32_t flags;     /* must be 0 */
+	size_t struct_size;              /* sizeof(struct weir_spsc_options) */
+	uint32_t flags;                  /* must be 0 */
 	const weir_allocator *allocator; /* NULL: the default one */
 };
 
@@ -48,7 +48,8 @@ WEIR_API enum weir_status weir_spsc_try_enqueue(weir_spsc *spsc, uint64_t value)
 /* Consumer. WEIR_OK, WEIR_WOULD_BLOCK (empty; *value untouched), WEIR_INVALID_ARGUMENT (NULL). @since 0.1 */
 WEIR_API enum weir_status weir_spsc_try_dequeue(weir_spsc *spsc, uint64_t *value);
 /* As many of values[0 .. count-1] as go in, in order; *done says how many. WEIR_OK when at least one did or count is 0. @since 0.1 */
-WEIR_API enum weir_status weir_spsc_try_enqueue_many(weir_spsc *spsc, const uint64_t values[], size_t count, size_t *done);
+WEIR_API enum weir_status weir_spsc_try_enqueue_many(weir_spsc *spsc, const uint64_t values[], size_t count,
+                                                     size_t *done);
 /* Up to `count` values; *done says how many. WEIR_OK when at least one came or count is 0. @since 0.1 */
 WEIR_API enum weir_status weir_spsc_try_dequeue_many(weir_spsc *spsc, uint64_t values[], size_t count, size_t *done);
 

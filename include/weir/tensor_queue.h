@@ -43,8 +43,8 @@ struct weir_tensor_queue_options {
 };
 
 /* Errors as weir_queue_create, and WEIR_INVALID_ARGUMENT for a bad component. @since 0.1 */
-WEIR_API enum weir_status weir_tensor_queue_create(const struct weir_tensor_queue_options *options, weir_tensor_queue **out,
-                                                   weir_error *error);
+WEIR_API enum weir_status weir_tensor_queue_create(const struct weir_tensor_queue_options *options,
+                                                   weir_tensor_queue **out, weir_error *error);
 /* As weir_queue_destroy; tensors left inside are released. @since 0.1 */
 WEIR_API enum weir_status weir_tensor_queue_destroy(weir_tensor_queue *queue, weir_error *error);
 
@@ -57,9 +57,9 @@ WEIR_API enum weir_status weir_tensor_queue_destroy(weir_tensor_queue *queue, we
 WEIR_API enum weir_status weir_tensor_queue_enqueue(weir_tensor_queue *queue, weir_tensor *const tuple[], size_t count,
                                                     uint64_t deadline_ns, weir_cancel *cancel, weir_error *error);
 /* `tuple` has tensors [n, shape...]; their n rows go in one by one (no copy). *done (may be NULL): how many went in. @since 0.1 */
-WEIR_API enum weir_status weir_tensor_queue_enqueue_many(weir_tensor_queue *queue, weir_tensor *const tuple[], size_t count,
-                                                         uint64_t deadline_ns, weir_cancel *cancel, int64_t *done,
-                                                         weir_error *error);
+WEIR_API enum weir_status weir_tensor_queue_enqueue_many(weir_tensor_queue *queue, weir_tensor *const tuple[],
+                                                         size_t count, uint64_t deadline_ns, weir_cancel *cancel,
+                                                         int64_t *done, weir_error *error);
 /* Fills tuple[0 .. count-1]; the caller owns those references. count must be component_count. @since 0.1 */
 WEIR_API enum weir_status weir_tensor_queue_dequeue(weir_tensor_queue *queue, weir_tensor *tuple[], size_t count,
                                                     uint64_t deadline_ns, weir_cancel *cancel, weir_error *error);
@@ -68,8 +68,9 @@ WEIR_API enum weir_status weir_tensor_queue_dequeue(weir_tensor_queue *queue, we
  * without shapes ("specified shapes"). On failure every item is back in the queue, in order.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_tensor_queue_dequeue_many(weir_tensor_queue *queue, int64_t n, weir_tensor *tuple[], size_t count,
-                                                         uint64_t deadline_ns, weir_cancel *cancel, weir_error *error);
+WEIR_API enum weir_status weir_tensor_queue_dequeue_many(weir_tensor_queue *queue, int64_t n, weir_tensor *tuple[],
+                                                         size_t count, uint64_t deadline_ns, weir_cancel *cancel,
+                                                         weir_error *error);
 /* The same, but a closed queue gives the k that are left, 1 <= k <= n, as tensors [k, shape...]. @since 0.1 */
 WEIR_API enum weir_status weir_tensor_queue_dequeue_up_to(weir_tensor_queue *queue, int64_t n, weir_tensor *tuple[],
                                                           size_t count, uint64_t deadline_ns, weir_cancel *cancel,
@@ -83,21 +84,22 @@ typedef void weir_tensor_queue_done_fn(void *context, enum weir_status status, c
                                        weir_tensor *const tuple[], size_t count);
 
 /* As the calls above without a thread that waits; see weir_queue_start for `op`, completion and cancelling. @since 0.1 */
-WEIR_API enum weir_status weir_tensor_queue_start_enqueue(weir_tensor_queue *queue, weir_tensor *const tuple[], size_t count,
-                                                          weir_tensor_queue_done_fn *done, void *context,
+WEIR_API enum weir_status weir_tensor_queue_start_enqueue(weir_tensor_queue *queue, weir_tensor *const tuple[],
+                                                          size_t count, weir_tensor_queue_done_fn *done, void *context,
                                                           weir_queue_op **op, weir_error *error);
 WEIR_API enum weir_status weir_tensor_queue_start_enqueue_many(weir_tensor_queue *queue, weir_tensor *const tuple[],
-                                                               size_t count, weir_tensor_queue_done_fn *done, void *context,
-                                                               weir_queue_op **op, weir_error *error);
+                                                               size_t count, weir_tensor_queue_done_fn *done,
+                                                               void *context, weir_queue_op **op, weir_error *error);
 WEIR_API enum weir_status weir_tensor_queue_start_dequeue(weir_tensor_queue *queue, weir_tensor_queue_done_fn *done,
                                                           void *context, weir_queue_op **op, weir_error *error);
 /* kind is WEIR_QUEUE_OP_DEQUEUE_MANY or WEIR_QUEUE_OP_DEQUEUE_UP_TO. @since 0.1 */
-WEIR_API enum weir_status weir_tensor_queue_start_dequeue_many(weir_tensor_queue *queue, enum weir_queue_op_kind kind, int64_t n,
-                                                               weir_tensor_queue_done_fn *done, void *context,
-                                                               weir_queue_op **op, weir_error *error);
+WEIR_API enum weir_status weir_tensor_queue_start_dequeue_many(weir_tensor_queue *queue, enum weir_queue_op_kind kind,
+                                                               int64_t n, weir_tensor_queue_done_fn *done,
+                                                               void *context, weir_queue_op **op, weir_error *error);
 
 /* As weir_queue_close. @since 0.1 */
-WEIR_API enum weir_status weir_tensor_queue_close(weir_tensor_queue *queue, enum weir_close_mode mode, const weir_error *cause);
+WEIR_API enum weir_status weir_tensor_queue_close(weir_tensor_queue *queue, enum weir_close_mode mode,
+                                                  const weir_error *cause);
 WEIR_API int weir_tensor_queue_closed(const weir_tensor_queue *queue);
 WEIR_API size_t weir_tensor_queue_size(const weir_tensor_queue *queue);
 WEIR_API size_t weir_tensor_queue_capacity(const weir_tensor_queue *queue);

@@ -43,11 +43,11 @@ typedef struct weir_read {
 } weir_read;
 
 struct weir_var_options {
-	size_t struct_size;      /* sizeof(struct weir_var_options) */
-	const char *name;        /* copied, for messages; NULL: "variable" */
-	enum weir_dtype dtype;   /* required */
-	const weir_shape *shape; /* what every value must fit, may have unknown dims; NULL: any */
-	uint32_t flags;          /* must be 0 */
+	size_t struct_size;              /* sizeof(struct weir_var_options) */
+	const char *name;                /* copied, for messages; NULL: "variable" */
+	enum weir_dtype dtype;           /* required */
+	const weir_shape *shape;         /* what every value must fit, may have unknown dims; NULL: any */
+	uint32_t flags;                  /* must be 0 */
 	const weir_allocator *allocator; /* NULL: the default one */
 };
 
@@ -100,8 +100,8 @@ WEIR_API enum weir_status weir_var_assign(weir_var *var, weir_tensor *value, uin
  * The same if the newest version is number `expected` (0: not initialized), else WEIR_ABORTED and *version (may be NULL) is the
  * number that was there. Numbers never return, so there is no ABA. @since 0.1
  */
-WEIR_API enum weir_status weir_var_compare_assign(weir_var *var, uint64_t expected, weir_tensor *value, uint64_t deadline_ns,
-                                                  uint64_t *version, weir_error *error);
+WEIR_API enum weir_status weir_var_compare_assign(weir_var *var, uint64_t expected, weir_tensor *value,
+                                                  uint64_t deadline_ns, uint64_t *version, weir_error *error);
 
 /*
  * Computes the next value from the current one. Runs outside of any critical section, once per attempt; an attempt that lost
@@ -116,10 +116,10 @@ typedef enum weir_status weir_update_fn(void *context, const weir_read *current,
 WEIR_API enum weir_status weir_var_update(weir_var *var, weir_update_fn *fn, void *context, uint64_t deadline_ns,
                                           weir_read *published, weir_error *error);
 /* Element by element. WEIR_INVALID_ARGUMENT (dtype or shape of delta), WEIR_UNIMPLEMENTED (bool, f16, bytes). @since 0.1 */
-WEIR_API enum weir_status weir_var_assign_add(weir_var *var, weir_tensor *delta, uint64_t deadline_ns, weir_read *published,
-                                              weir_error *error);
-WEIR_API enum weir_status weir_var_assign_sub(weir_var *var, weir_tensor *delta, uint64_t deadline_ns, weir_read *published,
-                                              weir_error *error);
+WEIR_API enum weir_status weir_var_assign_add(weir_var *var, weir_tensor *delta, uint64_t deadline_ns,
+                                              weir_read *published, weir_error *error);
+WEIR_API enum weir_status weir_var_assign_sub(weir_var *var, weir_tensor *delta, uint64_t deadline_ns,
+                                              weir_read *published, weir_error *error);
 
 /* One part of a commit: `value` becomes the next version of `var` if that is still at number `expected`. */
 struct weir_commit_part {

@@ -72,6 +72,5 @@ void *weiri_allocate_zeroed(const weir_allocator *allocator, size_t size, size_t
 void weiri_release(const weir_allocator *allocator, void *memory, size_t size, size_t alignment)
 {
 	if (memory != NULL)
-		allocator->release(allocator->context, memory, size,
-		                   alignment < sizeof(void *) ? sizeof(void *) : alignment);
+		allocator->release(allocator->context, memory, size, alignment < sizeof(void *) ? sizeof(void *) : alignment);
 }

@@ -6,7 +6,8 @@
 #include "sync/park.h"
 
 /* After items went in (or came out): the other side may go on. */
-static WEIRI_ALWAYS_INLINE void wake(struct weiri_record *record, weir_queue *queue, const struct weiri_list *other_side)
+static WEIRI_ALWAYS_INLINE void wake(struct weiri_record *record, weir_queue *queue,
+                                     const struct weiri_list *other_side)
 {
 	if (WEIRI_UNLIKELY(weiri_queue_somebody_waits(other_side)))
 		weiri_queue_pump(record, queue);
@@ -120,7 +121,8 @@ static enum weir_status run(struct weiri_record *record, weir_queue *queue, enum
 	enum weir_status status;
 
 	if (op == NULL)
-		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "queue \"%s\": no memory to wait for %zu items", queue->name, count);
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "queue \"%s\": no memory to wait for %zu items", queue->name,
+		                  count);
 	op->done = *done;
 	weiri_op_start(record, op);
 	status = wait_for(op, deadline_ns, cancel);
@@ -141,16 +143,18 @@ static enum weir_status check(const weir_queue *queue, void *const *items, size_
 	if (queue == NULL || (items == NULL && count != 0))
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s is NULL", queue == NULL ? "queue" : "items");
 	if (count != 0 && weir_cancel_fired(cancel))
-		return weiri_fail(error, WEIR_CANCELLED, "queue \"%s\": the operation was cancelled before it began", queue->name);
+		return weiri_fail(error, WEIR_CANCELLED, "queue \"%s\": the operation was cancelled before it began",
+		                  queue->name);
 	*record = weiri_record_get();
 	if (*record == NULL)
-		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "queue \"%s\": no memory for this thread's record", queue->name);
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "queue \"%s\": no memory for this thread's record",
+		                  queue->name);
 	return WEIR_OK;
 }
 
 /* One item, first without an operation. */
-static enum weir_status move_one(struct weiri_record *record, weir_queue *queue, enum weir_queue_op_kind kind, void **item,
-                                 uint64_t deadline_ns, weir_cancel *cancel, weir_error *error)
+static enum weir_status move_one(struct weiri_record *record, weir_queue *queue, enum weir_queue_op_kind kind,
+                                 void **item, uint64_t deadline_ns, weir_cancel *cancel, weir_error *error)
 {
 	enum weir_status status =
 		kind == WEIR_QUEUE_OP_ENQUEUE ? weir_queue_try_enqueue(queue, *item) : weir_queue_try_dequeue(queue, item);
@@ -204,8 +208,8 @@ static enum weir_status move_many_in(struct weiri_record *record, weir_queue *qu
 	if (status == WEIR_OK)
 		return WEIR_OK;
 	if (deadline_ns == 0)
-		return weiri_fail(error, WEIR_DEADLINE_EXCEEDED, "queue \"%s\": room for %zu of %zu items at once", queue->name, *in,
-		                  count);
+		return weiri_fail(error, WEIR_DEADLINE_EXCEEDED, "queue \"%s\": room for %zu of %zu items at once", queue->name,
+		                  *in, count);
 	/* The items are only read: an operation has one kind of array for both directions. */
 	return run(record, queue, WEIR_QUEUE_OP_ENQUEUE, (void **)(uintptr_t)items, count, deadline_ns, cancel, in, error);
 }

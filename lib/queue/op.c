@@ -16,7 +16,8 @@ static int is_batch_dequeue(const weir_queue_op *op)
 
 static void list_let_go(struct weiri_retired *retired)
 {
-	weiri_op_release(WEIRI_CONTAINER_OF(WEIRI_CONTAINER_OF(retired, struct weiri_list_node, retired), weir_queue_op, node));
+	weiri_op_release(
+		WEIRI_CONTAINER_OF(WEIRI_CONTAINER_OF(retired, struct weiri_list_node, retired), weir_queue_op, node));
 }
 
 weir_queue_op *weiri_op_create(weir_queue *queue, enum weir_queue_op_kind kind, void *items[], size_t count,
@@ -46,7 +47,8 @@ weir_queue_op *weiri_op_create(weir_queue *queue, enum weir_queue_op_kind kind, 
 
 void weiri_op_retain(weir_queue_op *op)
 {
-	weiri_fetch_add_relaxed(&op->references, 1u); /* [relaxed] the caller has one, or is in a scope that keeps the list's */
+	weiri_fetch_add_relaxed(&op->references,
+	                        1u); /* [relaxed] the caller has one, or is in a scope that keeps the list's */
 }
 
 void weiri_op_release(weir_queue_op *op)
@@ -92,7 +94,8 @@ static enum weiri_op_outcome attempt_dequeue(struct weiri_scope *scope, weir_que
 	if (op->partial == NULL && more != 0)
 		op->items[0] = weiri_item_pointer(single);
 	op->done += more;
-	if (op->done == op->count || (status == WEIR_OUT_OF_RANGE && op->done != 0 && op->kind == WEIR_QUEUE_OP_DEQUEUE_UP_TO))
+	if (op->done == op->count ||
+	    (status == WEIR_OUT_OF_RANGE && op->done != 0 && op->kind == WEIR_QUEUE_OP_DEQUEUE_UP_TO))
 		status = WEIR_OK;
 	else if (status != WEIR_OUT_OF_RANGE)
 		/* The end of a closed queue may depend on the batch that collects, which may stand behind us on the list. */

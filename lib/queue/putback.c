@@ -12,7 +12,9 @@ static size_t segment_size(size_t room)
 {
 	size_t bytes, size;
 
-	return weiri_multiply(room, sizeof(uint64_t), &bytes) && weiri_add(bytes, sizeof(struct weiri_segment), &size) ? size : 0;
+	return weiri_multiply(room, sizeof(uint64_t), &bytes) && weiri_add(bytes, sizeof(struct weiri_segment), &size)
+	           ? size
+	           : 0;
 }
 
 struct weiri_segment *weiri_segment_create(size_t room, const weir_allocator *allocator)
@@ -39,7 +41,8 @@ static void segment_reclaim(struct weiri_retired *object)
 	weiri_segment_free(WEIRI_CONTAINER_OF(object, struct weiri_segment, retired));
 }
 
-void weiri_putback_push(struct weiri_scope *scope, struct weiri_putback *putback, struct weiri_segment *segment, size_t count)
+void weiri_putback_push(struct weiri_scope *scope, struct weiri_putback *putback, struct weiri_segment *segment,
+                        size_t count)
 {
 	struct weiri_segment *top;
 

@@ -36,7 +36,8 @@ struct weiri_segment *weiri_segment_create(size_t room, const weir_allocator *al
 void weiri_segment_free(struct weiri_segment *segment);
 
 /* items[0 .. count-1] of the segment go back. */
-void weiri_putback_push(struct weiri_scope *scope, struct weiri_putback *putback, struct weiri_segment *segment, size_t count);
+void weiri_putback_push(struct weiri_scope *scope, struct weiri_putback *putback, struct weiri_segment *segment,
+                        size_t count);
 /* Up to `count` items, the oldest first. */
 size_t weiri_putback_take(struct weiri_scope *scope, struct weiri_putback *putback, uint64_t items[], size_t count);
 

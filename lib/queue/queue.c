@@ -112,7 +112,8 @@ static enum weir_status drop_all(weir_queue *queue, weir_error *error)
 	uint64_t item;
 
 	if (record == NULL)
-		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "queue \"%s\": no memory for this thread's record", queue->name);
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "queue \"%s\": no memory for this thread's record",
+		                  queue->name);
 	/* Closing lifts min_after_dequeue. */
 	(void)weir_queue_close(queue, WEIR_CLOSE_CANCEL, NULL);
 	while (weiri_queue_take(&scope, queue, &item, 1, 0, &status) != 0) {

@@ -31,8 +31,8 @@ struct weir_queue {
 	uint32_t flags;
 	size_t capacity;
 	uint64_t seed;
-	weir_ring *ring;                /* FIFO */
-	struct weiri_shuffle *shuffle;  /* shuffle */
+	weir_ring *ring;               /* FIFO */
+	struct weiri_shuffle *shuffle; /* shuffle */
 	char *name;
 	size_t name_size;
 	weir_queue_drop_fn *drop;
@@ -44,8 +44,8 @@ struct weir_queue {
 	struct weiri_list consumers;
 	struct weiri_putback putback;
 	_Atomic(uint64_t) gate;
-	_Atomic(uint64_t) turn;       /* odd: a batch collects; + 1 at each change */
-	_Atomic(size_t) waiting;      /* operations on the lists */
+	_Atomic(uint64_t) turn;        /* odd: a batch collects; + 1 at each change */
+	_Atomic(size_t) waiting;       /* operations on the lists */
 	_Atomic(uint32_t) cause_taken; /* the first closer that gave one */
 	_Atomic(uint32_t) cause_ready;
 	weir_error cause;

@@ -29,7 +29,7 @@ struct weiri_shuffle {
 	weir_allocator allocator;
 
 	WEIRI_ALIGNED_APART _Atomic(uint64_t) credits;
-	WEIRI_ALIGNED_APART _Atomic(uint64_t) draws;     /* random numbers used */
+	WEIRI_ALIGNED_APART _Atomic(uint64_t) draws;    /* random numbers used */
 	WEIRI_ALIGNED_APART _Atomic(size_t) freed_hint; /* a word of `busy` that lately had room */
 	WEIRI_ALIGNED_APART char end[];
 };
@@ -57,7 +57,8 @@ static uint64_t valid_bits(const struct weiri_shuffle *shuffle, size_t i)
 	return UINT64_MAX >> beyond;
 }
 
-struct weiri_shuffle *weiri_shuffle_create(size_t capacity, size_t min_left, uint64_t seed, const weir_allocator *allocator)
+struct weiri_shuffle *weiri_shuffle_create(size_t capacity, size_t min_left, uint64_t seed,
+                                           const weir_allocator *allocator)
 {
 	size_t words = (capacity + 63) / 64;
 	size_t size = sizeof(struct weiri_shuffle) + (capacity + 2 * words) * sizeof(uint64_t);

@@ -43,7 +43,8 @@ struct weiri_shuffle;
 enum { WEIRI_SHUFFLE_MAX_CAPACITY = (1 << 24) - 1 };
 
 /* capacity 1 .. WEIRI_SHUFFLE_MAX_CAPACITY, min_left < capacity. NULL: no memory. */
-struct weiri_shuffle *weiri_shuffle_create(size_t capacity, size_t min_left, uint64_t seed, const weir_allocator *allocator);
+struct weiri_shuffle *weiri_shuffle_create(size_t capacity, size_t min_left, uint64_t seed,
+                                           const weir_allocator *allocator);
 void weiri_shuffle_destroy(struct weiri_shuffle *shuffle);
 
 /* WEIR_OK, WEIR_WOULD_BLOCK (full), WEIR_CANCELLED (closed and not `admitted`). */

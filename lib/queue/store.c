@@ -30,7 +30,8 @@ static size_t put_in_ring(weir_queue *queue, void *const items[], size_t count, 
 	return done;
 }
 
-static size_t put_in_shuffle(weir_queue *queue, void *const items[], size_t count, int admitted, enum weir_status *status)
+static size_t put_in_shuffle(weir_queue *queue, void *const items[], size_t count, int admitted,
+                             enum weir_status *status)
 {
 	size_t done = 0;
 
@@ -139,7 +140,8 @@ int weiri_queue_store_closed(const weir_queue *queue)
 
 size_t weiri_queue_size(const weir_queue *queue)
 {
-	size_t inside = queue->order == WEIR_QUEUE_FIFO ? weir_ring_size_approx(queue->ring) : weiri_shuffle_size(queue->shuffle);
+	size_t inside =
+		queue->order == WEIR_QUEUE_FIFO ? weir_ring_size_approx(queue->ring) : weiri_shuffle_size(queue->shuffle);
 
 	return inside + weiri_putback_size(&queue->putback);
 }
@@ -169,7 +171,8 @@ void weiri_queue_cause(const weir_queue *queue, char *text, size_t size)
 {
 	/* [acquire] pairs with the closer's release. */
 	if (weiri_load_acquire(&queue->cause_ready))
-		(void)snprintf(text, size, "; closed because of %s: %.120s", weir_status_name(queue->cause.code), queue->cause.message);
+		(void)snprintf(text, size, "; closed because of %s: %.120s", weir_status_name(queue->cause.code),
+		               queue->cause.message);
 	else
 		(void)snprintf(text, size, "%s", "");
 }
@@ -181,7 +184,8 @@ enum weir_status weiri_queue_fail_closed(const weir_queue *queue, enum weir_stat
 
 	weiri_queue_cause(queue, cause, sizeof(cause));
 	if (status == WEIR_CANCELLED)
-		return weiri_fail(error, status, "queue \"%s\" is closed: %zu of %zu items went in%s", queue->name, done, count, cause);
-	return weiri_fail(error, status, "queue \"%s\" is closed and drained: %zu items asked for, %zu left%s", queue->name, count,
-	                  done, cause);
+		return weiri_fail(error, status, "queue \"%s\" is closed: %zu of %zu items went in%s", queue->name, done, count,
+		                  cause);
+	return weiri_fail(error, status, "queue \"%s\" is closed and drained: %zu items asked for, %zu left%s", queue->name,
+	                  count, done, cause);
 }

@@ -21,9 +21,11 @@ static enum weir_status check_component(const struct weir_tensor_component *comp
 		                  (int)component->dtype);
 	if ((component->shape != NULL) != has_shapes)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "tensor queue: component %zu: all have shapes or none", i);
-	if (has_shapes && (weir_shape_elements(component->shape, &elements) != WEIR_OK || component->shape->rank == WEIR_MAX_RANK))
+	if (has_shapes &&
+	    (weir_shape_elements(component->shape, &elements) != WEIR_OK || component->shape->rank == WEIR_MAX_RANK))
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
-		                  "tensor queue: component %zu: the shape must be fully known, of a rank below %d", i, WEIR_MAX_RANK);
+		                  "tensor queue: component %zu: the shape must be fully known, of a rank below %d", i,
+		                  WEIR_MAX_RANK);
 	return WEIR_OK;
 }
 
@@ -127,8 +129,8 @@ static enum weir_status fail_null(weir_error *error)
 	return weiri_fail(error, WEIR_INVALID_ARGUMENT, "tensor queue: queue is NULL");
 }
 
-static enum weir_status run_enqueue(struct weiri_transfer *transfer, uint64_t deadline_ns, weir_cancel *cancel, size_t *done,
-                                    weir_error *error)
+static enum weir_status run_enqueue(struct weiri_transfer *transfer, uint64_t deadline_ns, weir_cancel *cancel,
+                                    size_t *done, weir_error *error)
 {
 	weir_queue *queue = transfer->queue->queue;
 	enum weir_status status;
@@ -149,17 +151,20 @@ enum weir_status weir_tensor_queue_enqueue(weir_tensor_queue *queue, weir_tensor
                                            uint64_t deadline_ns, weir_cancel *cancel, weir_error *error)
 {
 	struct weiri_transfer *transfer;
-	enum weir_status status = queue != NULL ? weiri_transfer_of_tuple(queue, tuple, count, &transfer, error) : fail_null(error);
+	enum weir_status status =
+		queue != NULL ? weiri_transfer_of_tuple(queue, tuple, count, &transfer, error) : fail_null(error);
 	size_t done;
 
 	return status == WEIR_OK ? run_enqueue(transfer, deadline_ns, cancel, &done, error) : status;
 }
 
 enum weir_status weir_tensor_queue_enqueue_many(weir_tensor_queue *queue, weir_tensor *const tuple[], size_t count,
-                                                uint64_t deadline_ns, weir_cancel *cancel, int64_t *done, weir_error *error)
+                                                uint64_t deadline_ns, weir_cancel *cancel, int64_t *done,
+                                                weir_error *error)
 {
 	struct weiri_transfer *transfer;
-	enum weir_status status = queue != NULL ? weiri_transfer_of_rows(queue, tuple, count, &transfer, error) : fail_null(error);
+	enum weir_status status =
+		queue != NULL ? weiri_transfer_of_rows(queue, tuple, count, &transfer, error) : fail_null(error);
 	size_t in = 0;
 
 	if (status == WEIR_OK)
@@ -198,8 +203,8 @@ static enum weir_status run_dequeue(struct weiri_transfer *transfer, weir_tensor
 	return status;
 }
 
-enum weir_status weir_tensor_queue_dequeue(weir_tensor_queue *queue, weir_tensor *tuple[], size_t count, uint64_t deadline_ns,
-                                           weir_cancel *cancel, weir_error *error)
+enum weir_status weir_tensor_queue_dequeue(weir_tensor_queue *queue, weir_tensor *tuple[], size_t count,
+                                           uint64_t deadline_ns, weir_cancel *cancel, weir_error *error)
 {
 	struct weiri_transfer *transfer;
 	enum weir_status status = check_out(queue, tuple, count, error);
@@ -209,8 +214,9 @@ enum weir_status weir_tensor_queue_dequeue(weir_tensor_queue *queue, weir_tensor
 	return status == WEIR_OK ? run_dequeue(transfer, tuple, deadline_ns, cancel, error) : status;
 }
 
-static enum weir_status dequeue_batch(weir_tensor_queue *queue, enum weir_queue_op_kind kind, int64_t n, weir_tensor *tuple[],
-                                      size_t count, uint64_t deadline_ns, weir_cancel *cancel, weir_error *error)
+static enum weir_status dequeue_batch(weir_tensor_queue *queue, enum weir_queue_op_kind kind, int64_t n,
+                                      weir_tensor *tuple[], size_t count, uint64_t deadline_ns, weir_cancel *cancel,
+                                      weir_error *error)
 {
 	struct weiri_transfer *transfer;
 	enum weir_status status = check_out(queue, tuple, count, error);
@@ -226,8 +232,9 @@ enum weir_status weir_tensor_queue_dequeue_many(weir_tensor_queue *queue, int64_
 	return dequeue_batch(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, n, tuple, count, deadline_ns, cancel, error);
 }
 
-enum weir_status weir_tensor_queue_dequeue_up_to(weir_tensor_queue *queue, int64_t n, weir_tensor *tuple[], size_t count,
-                                                 uint64_t deadline_ns, weir_cancel *cancel, weir_error *error)
+enum weir_status weir_tensor_queue_dequeue_up_to(weir_tensor_queue *queue, int64_t n, weir_tensor *tuple[],
+                                                 size_t count, uint64_t deadline_ns, weir_cancel *cancel,
+                                                 weir_error *error)
 {
 	return dequeue_batch(queue, WEIR_QUEUE_OP_DEQUEUE_UP_TO, n, tuple, count, deadline_ns, cancel, error);
 }
@@ -294,23 +301,25 @@ enum weir_status weir_tensor_queue_start_enqueue(weir_tensor_queue *queue, weir_
                                                  weir_error *error)
 {
 	struct weiri_transfer *transfer;
-	enum weir_status status = queue != NULL ? weiri_transfer_of_tuple(queue, tuple, count, &transfer, error) : fail_null(error);
+	enum weir_status status =
+		queue != NULL ? weiri_transfer_of_tuple(queue, tuple, count, &transfer, error) : fail_null(error);
 
 	return status == WEIR_OK ? start(transfer, done, context, op, error) : status;
 }
 
-enum weir_status weir_tensor_queue_start_enqueue_many(weir_tensor_queue *queue, weir_tensor *const tuple[], size_t count,
-                                                      weir_tensor_queue_done_fn *done, void *context, weir_queue_op **op,
-                                                      weir_error *error)
+enum weir_status weir_tensor_queue_start_enqueue_many(weir_tensor_queue *queue, weir_tensor *const tuple[],
+                                                      size_t count, weir_tensor_queue_done_fn *done, void *context,
+                                                      weir_queue_op **op, weir_error *error)
 {
 	struct weiri_transfer *transfer;
-	enum weir_status status = queue != NULL ? weiri_transfer_of_rows(queue, tuple, count, &transfer, error) : fail_null(error);
+	enum weir_status status =
+		queue != NULL ? weiri_transfer_of_rows(queue, tuple, count, &transfer, error) : fail_null(error);
 
 	return status == WEIR_OK ? start(transfer, done, context, op, error) : status;
 }
 
-enum weir_status weir_tensor_queue_start_dequeue(weir_tensor_queue *queue, weir_tensor_queue_done_fn *done, void *context,
-                                                 weir_queue_op **op, weir_error *error)
+enum weir_status weir_tensor_queue_start_dequeue(weir_tensor_queue *queue, weir_tensor_queue_done_fn *done,
+                                                 void *context, weir_queue_op **op, weir_error *error)
 {
 	struct weiri_transfer *transfer;
 	enum weir_status status = queue != NULL ? weiri_transfer_for_one(queue, &transfer, error) : fail_null(error);
@@ -319,8 +328,8 @@ enum weir_status weir_tensor_queue_start_dequeue(weir_tensor_queue *queue, weir_
 }
 
 enum weir_status weir_tensor_queue_start_dequeue_many(weir_tensor_queue *queue, enum weir_queue_op_kind kind, int64_t n,
-                                                      weir_tensor_queue_done_fn *done, void *context, weir_queue_op **op,
-                                                      weir_error *error)
+                                                      weir_tensor_queue_done_fn *done, void *context,
+                                                      weir_queue_op **op, weir_error *error)
 {
 	struct weiri_transfer *transfer;
 	enum weir_status status;

@@ -11,7 +11,9 @@ static size_t transfer_size(size_t count)
 {
 	size_t bytes, size;
 
-	return weiri_multiply(count, sizeof(void *), &bytes) && weiri_add(bytes, sizeof(struct weiri_transfer), &size) ? size : 0;
+	return weiri_multiply(count, sizeof(void *), &bytes) && weiri_add(bytes, sizeof(struct weiri_transfer), &size)
+	           ? size
+	           : 0;
 }
 
 struct weiri_transfer *weiri_transfer_create(weir_tensor_queue *queue, enum weir_queue_op_kind kind, size_t count)
@@ -29,7 +31,8 @@ void weiri_transfer_free(struct weiri_transfer *transfer)
 	if (transfer == NULL)
 		return;
 	weiri_segment_free(transfer->segment);
-	weiri_release(&transfer->queue->allocator, transfer, transfer_size(transfer->count), alignof(struct weiri_transfer));
+	weiri_release(&transfer->queue->allocator, transfer, transfer_size(transfer->count),
+	              alignof(struct weiri_transfer));
 }
 
 static enum weir_status fail_memory(const weir_tensor_queue *queue, weir_error *error)
@@ -98,7 +101,8 @@ enum weir_status weiri_transfer_for_batch(weir_tensor_queue *queue, enum weir_qu
 	struct weiri_transfer *transfer;
 
 	if (n < 0)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": a batch of %lld is asked for, must be at least 0",
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
+		                  "queue \"%s\": a batch of %lld is asked for, must be at least 0",
 		                  weir_queue_name(queue->queue), (long long)n);
 	if (!queue->has_shapes)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": batches need specified shapes",

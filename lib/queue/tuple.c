@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 
-static enum weir_status fail_shape(const weir_tensor_queue *queue, size_t i, const weir_shape *expected, const char *prefix,
-                                   const weir_shape *got, weir_error *error)
+static enum weir_status fail_shape(const weir_tensor_queue *queue, size_t i, const weir_shape *expected,
+                                   const char *prefix, const weir_shape *got, weir_error *error)
 {
 	char want[96], have[96];
 
@@ -29,31 +29,35 @@ static int is_batch_of(const weir_shape *shape, const weir_shape *element)
 	return 1;
 }
 
-static enum weir_status check_component(const weir_tensor_queue *queue, size_t i, const weir_tensor *tensor, int batched,
-                                        weir_error *error)
+static enum weir_status check_component(const weir_tensor_queue *queue, size_t i, const weir_tensor *tensor,
+                                        int batched, weir_error *error)
 {
 	const struct weiri_component *component = &queue->components[i];
 	const char *name = weir_queue_name(queue->queue);
 	const weir_shape *shape;
 
 	if (tensor == NULL)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": component %zu (%s) is NULL", name, i, component->name);
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": component %zu (%s) is NULL", name, i,
+		                  component->name);
 	if (weir_tensor_dtype(tensor) != component->dtype)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": component %zu (%s): dtype must be %s, got %s", name, i,
-		                  component->name, weir_dtype_name(component->dtype), weir_dtype_name(weir_tensor_dtype(tensor)));
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": component %zu (%s): dtype must be %s, got %s",
+		                  name, i, component->name, weir_dtype_name(component->dtype),
+		                  weir_dtype_name(weir_tensor_dtype(tensor)));
 	shape = weir_tensor_shape(tensor);
 	if (batched && shape->rank == 0)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": component %zu (%s): a scalar has no rows", name, i,
-		                  component->name);
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": component %zu (%s): a scalar has no rows", name,
+		                  i, component->name);
 	if (!component->has_shape)
 		return WEIR_OK;
 	if (batched)
-		return is_batch_of(shape, &component->shape) ? WEIR_OK : fail_shape(queue, i, &component->shape, "[n] + ", shape, error);
-	return weir_shape_equal(shape, &component->shape) ? WEIR_OK : fail_shape(queue, i, &component->shape, "", shape, error);
+		return is_batch_of(shape, &component->shape) ? WEIR_OK
+		                                             : fail_shape(queue, i, &component->shape, "[n] + ", shape, error);
+	return weir_shape_equal(shape, &component->shape) ? WEIR_OK
+	                                                  : fail_shape(queue, i, &component->shape, "", shape, error);
 }
 
-enum weir_status weiri_tuple_check(const weir_tensor_queue *queue, weir_tensor *const tuple[], size_t count, int batched,
-                                   int64_t *rows, weir_error *error)
+enum weir_status weiri_tuple_check(const weir_tensor_queue *queue, weir_tensor *const tuple[], size_t count,
+                                   int batched, int64_t *rows, weir_error *error)
 {
 	if (tuple == NULL || count != queue->count)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": a tuple has %zu components, got %zu",
@@ -64,11 +68,10 @@ enum weir_status weiri_tuple_check(const weir_tensor_queue *queue, weir_tensor *
 		if (status != WEIR_OK)
 			return status;
 		if (batched && weir_tensor_shape(tuple[i])->dims[0] != weir_tensor_shape(tuple[0])->dims[0])
-			return weiri_fail(error, WEIR_INVALID_ARGUMENT,
-			                  "queue \"%s\": component %zu (%s) has %lld rows, component 0 has %lld",
-			                  weir_queue_name(queue->queue), i, queue->components[i].name,
-			                  (long long)weir_tensor_shape(tuple[i])->dims[0],
-			                  (long long)weir_tensor_shape(tuple[0])->dims[0]);
+			return weiri_fail(
+				error, WEIR_INVALID_ARGUMENT, "queue \"%s\": component %zu (%s) has %lld rows, component 0 has %lld",
+				weir_queue_name(queue->queue), i, queue->components[i].name,
+				(long long)weir_tensor_shape(tuple[i])->dims[0], (long long)weir_tensor_shape(tuple[0])->dims[0]);
 	}
 	if (batched)
 		*rows = weir_tensor_shape(tuple[0])->dims[0];
@@ -82,7 +85,8 @@ static size_t tuple_size(const weir_tensor_queue *queue)
 
 static struct weiri_tuple *tuple_allocate(const weir_tensor_queue *queue)
 {
-	struct weiri_tuple *tuple = weiri_allocate_zeroed(&queue->allocator, tuple_size(queue), alignof(struct weiri_tuple));
+	struct weiri_tuple *tuple =
+		weiri_allocate_zeroed(&queue->allocator, tuple_size(queue), alignof(struct weiri_tuple));
 
 	if (tuple != NULL)
 		tuple->count = queue->count;
@@ -142,8 +146,8 @@ static enum weir_status make_empty(const weir_tensor_queue *queue, size_t compon
 	return status == WEIR_OK ? weir_tensor_builder_finish(builder, out) : status;
 }
 
-static enum weir_status stack_component(const weir_tensor_queue *queue, size_t component, void *const tuples[], size_t rows,
-                                        weir_tensor **column, weir_tensor **out)
+static enum weir_status stack_component(const weir_tensor_queue *queue, size_t component, void *const tuples[],
+                                        size_t rows, weir_tensor **column, weir_tensor **out)
 {
 	if (rows == 0)
 		return make_empty(queue, component, out);
@@ -152,7 +156,8 @@ static enum weir_status stack_component(const weir_tensor_queue *queue, size_t c
 	return weir_tensor_stack(column, rows, &queue->allocator, out);
 }
 
-enum weir_status weiri_tuple_stack(const weir_tensor_queue *queue, void *const tuples[], size_t rows, weir_tensor *tensors[])
+enum weir_status weiri_tuple_stack(const weir_tensor_queue *queue, void *const tuples[], size_t rows,
+                                   weir_tensor *tensors[])
 {
 	weir_tensor *stacked[WEIR_TENSOR_QUEUE_MAX_COMPONENTS];
 	size_t size = (rows != 0 ? rows : 1) * sizeof(weir_tensor *), made = 0;

@@ -30,8 +30,8 @@ struct weiri_tuple {
 };
 
 /* WEIR_INVALID_ARGUMENT unless the tuple meets the spec; batched: with one more dimension in front, the same for all, in *rows. */
-enum weir_status weiri_tuple_check(const weir_tensor_queue *queue, weir_tensor *const tuple[], size_t count, int batched,
-                                   int64_t *rows, weir_error *error);
+enum weir_status weiri_tuple_check(const weir_tensor_queue *queue, weir_tensor *const tuple[], size_t count,
+                                   int batched, int64_t *rows, weir_error *error);
 /* NULL: no memory. */
 struct weiri_tuple *weiri_tuple_create(const weir_tensor_queue *queue, weir_tensor *const tensors[]);
 /* Row `row` of each tensor. NULL: no memory. */
@@ -43,6 +43,7 @@ void weiri_tuple_move(const weir_tensor_queue *queue, struct weiri_tuple *tuple,
 /*
  * Stacks `rows` tuples component by component into tensors[]. The tuples stay. On failure tensors[] is untouched. rows 0 gives empty tensors.
  */
-enum weir_status weiri_tuple_stack(const weir_tensor_queue *queue, void *const tuples[], size_t rows, weir_tensor *tensors[]);
+enum weir_status weiri_tuple_stack(const weir_tensor_queue *queue, void *const tuples[], size_t rows,
+                                   weir_tensor *tensors[]);
 
 #endif

@@ -328,7 +328,8 @@ void weiri_retire(struct weiri_record *record, struct weiri_retired *object)
 	push(record, object, object);
 	if (record->unreported_bytes >= REPORT_BYTES)
 		report(record);
-	if (record->retired_count >= record->collect_at || (large && retired_bytes() > weir_reclaim_budget() / COLLECT_SHARE))
+	if (record->retired_count >= record->collect_at ||
+	    (large && retired_bytes() > weir_reclaim_budget() / COLLECT_SHARE))
 		collect(record, MINE);
 }
 

@@ -43,11 +43,11 @@ struct weiri_record {
 	/* Owner pushes, any collector takes all. */
 	alignas(WEIRI_LINE) _Atomic(struct weiri_retired *) retired;
 	_Atomic(uint32_t) in_use;
-	uint32_t collecting;        /* owner: a collection is under way on this thread */
-	uint64_t retired_count;     /* owner: pushed since the last collection, plus survivors */
-	uint64_t collect_at;        /* owner: retired_count that starts the next collection */
-	uint64_t unreported_bytes;  /* owner: retired here, not yet added to the process's total */
-	struct weiri_record *next;  /* constant once listed */
+	uint32_t collecting;       /* owner: a collection is under way on this thread */
+	uint64_t retired_count;    /* owner: pushed since the last collection, plus survivors */
+	uint64_t collect_at;       /* owner: retired_count that starts the next collection */
+	uint64_t unreported_bytes; /* owner: retired here, not yet added to the process's total */
+	struct weiri_record *next; /* constant once listed */
 
 	/* Owner writes, statistics read. */
 	alignas(WEIRI_LINE) _Atomic(uint64_t) created;

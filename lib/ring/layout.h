@@ -16,11 +16,11 @@
 struct weir_ring {
 	/* Constant. */
 	size_t capacity;
-	size_t mask;          /* capacity - 1 when that is a power of two, else 0 */
-	unsigned shift;       /* log2 of capacity when that is a power of two */
-	unsigned cell_bits;   /* LTQ64: low bits of a slot's word that number a cell */
+	size_t mask;        /* capacity - 1 when that is a power of two, else 0 */
+	unsigned shift;     /* log2 of capacity when that is a power of two */
+	unsigned cell_bits; /* LTQ64: low bits of a slot's word that number a cell */
 	enum weir_ring_format format;
-	size_t memory_size;   /* of this allocation */
+	size_t memory_size; /* of this allocation */
 	void *slots;
 	_Atomic(uint64_t) *cells; /* LTQ64 */
 	void *spares;             /* LTQ64 */
@@ -35,14 +35,15 @@ struct weir_ring {
 
 /* What a dequeue does when it finds a closed ring empty. */
 enum weiri_ring_at_end {
-	WEIRI_RING_SEAL,  /* bury the first free ticket, so that the end is final */
-	WEIRI_RING_LEAVE  /* answer WEIR_WOULD_BLOCK: admitted enqueues are still to come */
+	WEIRI_RING_SEAL, /* bury the first free ticket, so that the end is final */
+	WEIRI_RING_LEAVE /* answer WEIR_WOULD_BLOCK: admitted enqueues are still to come */
 };
 
 /* The operations of a format. `closed` enqueues are refused unless `admitted`. */
 struct weiri_ring_ops {
 	size_t (*enqueue)(weir_ring *ring, const uint64_t values[], size_t count, int admitted, enum weir_status *status);
-	size_t (*dequeue)(weir_ring *ring, uint64_t values[], size_t count, enum weiri_ring_at_end at_end, enum weir_status *status);
+	size_t (*dequeue)(weir_ring *ring, uint64_t values[], size_t count, enum weiri_ring_at_end at_end,
+	                  enum weir_status *status);
 	size_t (*size)(const weir_ring *ring);
 };
 

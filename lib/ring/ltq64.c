@@ -122,7 +122,8 @@ static size_t enqueue(weir_ring *ring, const uint64_t values[], size_t count, in
 	return walk_enqueue(ring, &format, values, count, admitted, status);
 }
 
-static size_t dequeue(weir_ring *ring, uint64_t values[], size_t count, enum weiri_ring_at_end at_end, enum weir_status *status)
+static size_t dequeue(weir_ring *ring, uint64_t values[], size_t count, enum weiri_ring_at_end at_end,
+                      enum weir_status *status)
 {
 	return walk_dequeue(ring, &format, values, count, at_end, status);
 }

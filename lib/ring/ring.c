@@ -38,8 +38,8 @@ enum weir_status weir_ring_create(size_t capacity, const struct weir_ring_option
 
 	if (status != WEIR_OK)
 		return status;
-	size = sizeof(*ring) + (format == WEIR_RING_FORMAT_LTQ16 ? weiri_ltq16_slots_size(capacity)
-	                                                         : weiri_ltq64_slots_size(capacity));
+	size = sizeof(*ring) +
+	       (format == WEIR_RING_FORMAT_LTQ16 ? weiri_ltq16_slots_size(capacity) : weiri_ltq64_slots_size(capacity));
 	ring = weiri_allocate_zeroed(&allocator, size, WEIRI_APART);
 	if (ring == NULL)
 		return WEIR_RESOURCE_EXHAUSTED;

@@ -100,7 +100,8 @@ static WEIRI_ALWAYS_INLINE uint64_t full_in(const struct position *at)
 }
 
 /* The slot was used beyond this lap: the hint, read again, may be far ahead. */
-static WEIRI_ALWAYS_INLINE void step_from_stale(const weir_ring *ring, const _Atomic(uint64_t) *hint, struct position *at)
+static WEIRI_ALWAYS_INLINE void step_from_stale(const weir_ring *ring, const _Atomic(uint64_t) *hint,
+                                                struct position *at)
 {
 	/* [P4 acquire] pairs with advance(). */
 	uint64_t ahead = weiri_load_acquire(hint) & ~WEIRI_RING_CLOSED;
@@ -127,8 +128,9 @@ static WEIRI_ALWAYS_INLINE void advance(_Atomic(uint64_t) *hint, uint64_t first,
 }
 
 /* Enqueues up to count values; returns how many. *status says why it stopped short. */
-static WEIRI_ALWAYS_INLINE size_t walk_enqueue(weir_ring *ring, const struct slot_format *format, const uint64_t values[],
-                                               size_t count, int admitted, enum weir_status *status)
+static WEIRI_ALWAYS_INLINE size_t walk_enqueue(weir_ring *ring, const struct slot_format *format,
+                                               const uint64_t values[], size_t count, int admitted,
+                                               enum weir_status *status)
 {
 	/* [P3, P4 acquire] pairs with close and advance(). */
 	uint64_t hint = weiri_load_acquire(&ring->tail_hint);
@@ -168,7 +170,8 @@ static WEIRI_ALWAYS_INLINE size_t walk_enqueue(weir_ring *ring, const struct slo
 
 /* Found free(lap) at `at`. 1: this is the end, *status says which. 0: look again. */
 static WEIRI_ALWAYS_INLINE int end_of_ring(weir_ring *ring, const struct slot_format *format, const struct position *at,
-                                           const struct look *seen, enum weiri_ring_at_end at_end, enum weir_status *status)
+                                           const struct look *seen, enum weiri_ring_at_end at_end,
+                                           enum weir_status *status)
 {
 	*status = WEIR_WOULD_BLOCK;
 	/* [P3 acquire] pairs with close. */
@@ -212,8 +215,8 @@ static WEIRI_ALWAYS_INLINE size_t walk_dequeue(weir_ring *ring, const struct slo
 }
 
 /* The first ticket from `hint` on whose slot is not yet at `state_of`(ticket) or beyond. */
-static inline uint64_t walk_to_end(const weir_ring *ring, const struct slot_format *format, const _Atomic(uint64_t) *hint,
-                                   uint64_t passed_by)
+static inline uint64_t walk_to_end(const weir_ring *ring, const struct slot_format *format,
+                                   const _Atomic(uint64_t) *hint, uint64_t passed_by)
 {
 	/* [P4 acquire] pairs with advance(). */
 	struct position at = position_of(ring, weiri_load_acquire(hint) & ~WEIRI_RING_CLOSED);

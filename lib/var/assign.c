@@ -7,7 +7,8 @@
 #include "var/install.h"
 
 /* A version that takes its own reference of value, or NULL with the failure in *error. */
-static struct weiri_version *prepare(struct weiri_record *record, const weir_var *var, weir_tensor *value, weir_error *error)
+static struct weiri_version *prepare(struct weiri_record *record, const weir_var *var, weir_tensor *value,
+                                     weir_error *error)
 {
 	struct weiri_version *version = weiri_version_create(record, &var->allocator, value);
 
@@ -18,8 +19,8 @@ static struct weiri_version *prepare(struct weiri_record *record, const weir_var
 	return version;
 }
 
-static enum weir_status assign(weir_var *var, uint64_t expected, weir_tensor *value, uint64_t deadline_ns, uint64_t *number,
-                               weir_error *error)
+static enum weir_status assign(weir_var *var, uint64_t expected, weir_tensor *value, uint64_t deadline_ns,
+                               uint64_t *number, weir_error *error)
 {
 	struct weiri_record *record;
 	struct weiri_version *version;
@@ -44,7 +45,8 @@ static enum weir_status assign(weir_var *var, uint64_t expected, weir_tensor *va
 	return status;
 }
 
-enum weir_status weir_var_assign(weir_var *var, weir_tensor *value, uint64_t deadline_ns, uint64_t *version, weir_error *error)
+enum weir_status weir_var_assign(weir_var *var, weir_tensor *value, uint64_t deadline_ns, uint64_t *version,
+                                 weir_error *error)
 {
 	uint64_t number = 0;
 	enum weir_status status = assign(var, WEIRI_ANY_VERSION, value, deadline_ns, &number, error);
@@ -91,8 +93,8 @@ static void hold_unpublished(struct weiri_record *record, struct weiri_version *
 	weiri_store_relaxed(&record->picking, 0u);
 }
 
-static enum weir_status compute(weir_var *var, weir_update_fn *fn, void *context, const weir_read *current, weir_tensor **next,
-                                weir_error *error)
+static enum weir_status compute(weir_var *var, weir_update_fn *fn, void *context, const weir_read *current,
+                                weir_tensor **next, weir_error *error)
 {
 	enum weir_status status;
 
@@ -135,8 +137,8 @@ static enum weir_status try_update(struct weiri_record *record, weir_var *var, w
 	return status;
 }
 
-enum weir_status weir_var_update(weir_var *var, weir_update_fn *fn, void *context, uint64_t deadline_ns, weir_read *published,
-                                 weir_error *error)
+enum weir_status weir_var_update(weir_var *var, weir_update_fn *fn, void *context, uint64_t deadline_ns,
+                                 weir_read *published, weir_error *error)
 {
 	struct weiri_record *record;
 	enum weir_status status;

@@ -166,7 +166,8 @@ static int by_address(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
-static struct weiri_commit *commit_create(struct weiri_record *record, const struct weir_commit_part parts[], size_t count)
+static struct weiri_commit *commit_create(struct weiri_record *record, const struct weir_commit_part parts[],
+                                          size_t count)
 {
 	const weir_allocator *allocator = &parts[0].var->allocator;
 	size_t size = sizeof(struct weiri_commit) + count * sizeof(struct weiri_commit_part);
@@ -178,8 +179,7 @@ static struct weiri_commit *commit_create(struct weiri_record *record, const str
 	commit->allocator = *allocator;
 	weiri_retired_init(&commit->retired, size, commit_reclaim);
 	for (size_t i = 0; i < count; i++) {
-		struct weiri_version *version =
-			weiri_version_create(record, &parts[i].var->allocator, parts[i].value);
+		struct weiri_version *version = weiri_version_create(record, &parts[i].var->allocator, parts[i].value);
 
 		if (version == NULL) {
 			commit_discard(commit);

@@ -14,7 +14,8 @@ static inline void weiri_hold_by_slot(weir_read *read, const struct weiri_versio
 }
 
 /* In a section that protects `version`. */
-static inline void weiri_hold_by_reference(struct weiri_record *record, weir_read *read, const struct weiri_version *version)
+static inline void weiri_hold_by_reference(struct weiri_record *record, weir_read *read,
+                                           const struct weiri_version *version)
 {
 	weiri_count(&record->slot_misses, 1);
 	*read = (weir_read){weir_tensor_retain(version->tensor), version->number, NULL};

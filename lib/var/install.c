@@ -20,8 +20,8 @@ struct weiri_version *weiri_write_base(struct weiri_scope *scope, weir_var *var,
 	}
 }
 
-int weiri_write_replace(struct weiri_scope *scope, weir_var *var, struct weiri_version *head, struct weiri_version *base,
-                        struct weiri_version *version)
+int weiri_write_replace(struct weiri_scope *scope, weir_var *var, struct weiri_version *head,
+                        struct weiri_version *base, struct weiri_version *version)
 {
 	struct weiri_version *aborted = head != base ? head : NULL;
 
@@ -36,8 +36,8 @@ int weiri_write_replace(struct weiri_scope *scope, weir_var *var, struct weiri_v
 	return 1;
 }
 
-enum weir_status weiri_install(struct weiri_record *record, weir_var *var, uint64_t expected, struct weiri_version *version,
-                               uint64_t *number)
+enum weir_status weiri_install(struct weiri_record *record, weir_var *var, uint64_t expected,
+                               struct weiri_version *version, uint64_t *number)
 {
 	struct weiri_scope scope = weiri_scope_enter(record);
 	enum weir_status status = WEIR_ABORTED;
@@ -78,11 +78,13 @@ enum weir_status weiri_var_check(const weir_var *var, const weir_tensor *value, 
 	return WEIR_OK;
 }
 
-enum weir_status weiri_write_admit(const weir_var *var, uint64_t deadline_ns, struct weiri_record **record, weir_error *error)
+enum weir_status weiri_write_admit(const weir_var *var, uint64_t deadline_ns, struct weiri_record **record,
+                                   weir_error *error)
 {
 	*record = weiri_record_get();
 	if (*record == NULL)
-		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "variable \"%s\": no memory for this thread's record", var->name);
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "variable \"%s\": no memory for this thread's record",
+		                  var->name);
 	if (weiri_reclaim_admit(*record, deadline_ns) != WEIR_OK)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED,
 		                  "variable \"%s\": retired versions that readers still hold exceed the budget", var->name);

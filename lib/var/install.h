@@ -14,8 +14,8 @@
 struct weiri_version *weiri_write_base(struct weiri_scope *scope, weir_var *var, struct weiri_version **head);
 
 /* Replaces `head`, as weiri_write_base() found it, by `version`. 1 on success. An aborted head becomes garbage; `base` does not. */
-int weiri_write_replace(struct weiri_scope *scope, weir_var *var, struct weiri_version *head, struct weiri_version *base,
-                        struct weiri_version *version);
+int weiri_write_replace(struct weiri_scope *scope, weir_var *var, struct weiri_version *head,
+                        struct weiri_version *base, struct weiri_version *version);
 
 /* Before publication: what `version` is built on. */
 static inline void weiri_version_set_base(struct weiri_version *version, struct weiri_version *base)
@@ -35,12 +35,13 @@ void weiri_commit_help(struct weiri_scope *scope, struct weiri_commit *commit);
  * A single write. WEIR_OK: `version` is published and stamped, its number set. WEIR_ABORTED (only with an expected number): it is
  * still the caller's, and *number is what was there.
  */
-enum weir_status weiri_install(struct weiri_record *record, weir_var *var, uint64_t expected, struct weiri_version *version,
-                               uint64_t *number);
+enum weir_status weiri_install(struct weiri_record *record, weir_var *var, uint64_t expected,
+                               struct weiri_version *version, uint64_t *number);
 
 /* WEIR_INVALID_ARGUMENT unless `value` is of the variable's dtype and fits its shape. */
 enum weir_status weiri_var_check(const weir_var *var, const weir_tensor *value, weir_error *error);
 /* The record of this thread and leave to retire something, or a failure that `error` explains. */
-enum weir_status weiri_write_admit(const weir_var *var, uint64_t deadline_ns, struct weiri_record **record, weir_error *error);
+enum weir_status weiri_write_admit(const weir_var *var, uint64_t deadline_ns, struct weiri_record **record,
+                                   weir_error *error);
 
 #endif

@@ -66,8 +66,8 @@ static struct weiri_slot *claim_base(struct weiri_record *record, weir_var *var,
 }
 
 /* `slot` is claimed for `head`, which was at the head after that. */
-static WEIRI_COLD enum weir_status read_unsettled(struct weiri_record *record, weir_var *var, struct weiri_version *head,
-                                                  struct weiri_slot *slot, weir_read *read)
+static WEIRI_COLD enum weir_status read_unsettled(struct weiri_record *record, weir_var *var,
+                                                  struct weiri_version *head, struct weiri_slot *slot, weir_read *read)
 {
 	struct weiri_slot *second = NULL;
 	struct weiri_version *base = head->base;

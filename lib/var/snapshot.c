@@ -123,5 +123,6 @@ enum weir_status weir_var_snapshot(weir_var *const vars[], size_t count, weir_re
 	if (missing == count)
 		return WEIR_OK;
 	weir_read_release_many(reads, count);
-	return weiri_fail(error, WEIR_FAILED_PRECONDITION, "snapshot: variable \"%s\" is not initialized", vars[missing]->name);
+	return weiri_fail(error, WEIR_FAILED_PRECONDITION, "snapshot: variable \"%s\" is not initialized",
+	                  vars[missing]->name);
 }

@@ -103,7 +103,8 @@ enum weir_status weir_var_create(const struct weir_var_options *options, weir_te
 		var_free(var);
 		return status;
 	}
-	weiri_store_relaxed(&var->head, version); /* [relaxed] whoever gets the variable gets it by the caller's own means */
+	weiri_store_relaxed(&var->head,
+	                    version); /* [relaxed] whoever gets the variable gets it by the caller's own means */
 	*out = var;
 	return WEIR_OK;
 }

@@ -26,7 +26,8 @@ static void version_reclaim(struct weiri_retired *object)
 	version_free(WEIRI_CONTAINER_OF(object, struct weiri_version, retired));
 }
 
-struct weiri_version *weiri_version_create(struct weiri_record *record, const weir_allocator *allocator, weir_tensor *tensor)
+struct weiri_version *weiri_version_create(struct weiri_record *record, const weir_allocator *allocator,
+                                           weir_tensor *tensor)
 {
 	struct weiri_version *version = weiri_allocate(allocator, sizeof(*version), alignof(struct weiri_version));
 

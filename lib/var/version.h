@@ -67,7 +67,7 @@ struct weiri_version {
 	uint64_t number;
 	weir_tensor *tensor; /* one reference; NULL in version 0 */
 	struct weiri_version *base;
-	uint64_t base_birth; /* era; see Memory */
+	uint64_t base_birth;         /* era; see Memory */
 	struct weiri_commit *commit; /* NULL: a single write */
 	/* An aborted version is about to be replaced at the head: its owner must not install it again. */
 	_Atomic(uint32_t) seen_at_head;
@@ -90,7 +90,8 @@ struct weir_var {
 extern _Atomic(uint64_t) weiri_clock;
 
 /* The next version of a variable with allocator `allocator`; takes over the caller's reference of tensor. NULL: no memory. */
-struct weiri_version *weiri_version_create(struct weiri_record *record, const weir_allocator *allocator, weir_tensor *tensor);
+struct weiri_version *weiri_version_create(struct weiri_record *record, const weir_allocator *allocator,
+                                           weir_tensor *tensor);
 /* Throws away a version that was never published. */
 void weiri_version_discard(struct weiri_version *version);
 
