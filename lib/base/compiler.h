@@ -17,7 +17,8 @@ enum { WEIRI_LINE = 64, WEIRI_APART = 128 };
 #define WEIRI_TLS _Thread_local __attribute__((tls_model("initial-exec")))
 
 /* From a member back to the object that holds it. */
-/* clang-format off: it takes the minus for a sign */
+/* It takes the minus for a sign. */
+/* clang-format off */
 #define WEIRI_CONTAINER_OF(member_pointer, type, member) \
 	((type *)(void *)((char *)(member_pointer) - offsetof(type, member)))
 /* clang-format on */

@@ -11,7 +11,9 @@
  * Writes code and message into *error when error is not NULL, and returns code, so that a failing call ends with
  * `return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": ...", name);`.
  */
-enum weir_status weiri_fail(weir_error *error, enum weir_status code, const char *format, ...) WEIR_PRINTF(3, 4);
+#define weiri_fail(error, code, ...) (weiri_describe((error), (code), __VA_ARGS__), (enum weir_status)(code))
+/* A function apart, so that compilers and analysers see at the call that what was refused is not WEIR_OK. */
+void weiri_describe(weir_error *error, enum weir_status code, const char *format, ...) WEIR_PRINTF(3, 4);
 
 /* 1 when an options struct of `size` bytes, as its caller knew it, can be read: it holds struct_size and is no larger than ours. */
 static inline int weiri_options_size_ok(size_t struct_size, size_t ours)

@@ -29,7 +29,7 @@ const char *weir_status_name(enum weir_status status)
 	return "WEIR_UNKNOWN_STATUS";
 }
 
-enum weir_status weiri_fail(weir_error *error, enum weir_status code, const char *format, ...)
+void weiri_describe(weir_error *error, enum weir_status code, const char *format, ...)
 {
 	if (error != NULL) {
 		va_list arguments;
@@ -39,5 +39,4 @@ enum weir_status weiri_fail(weir_error *error, enum weir_status code, const char
 		(void)vsnprintf(error->message, sizeof(error->message), format, arguments);
 		va_end(arguments);
 	}
-	return code;
 }

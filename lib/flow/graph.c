@@ -149,20 +149,21 @@ size_t weir_graph_node_count(const weir_graph *graph)
 	return count;
 }
 
-enum weir_status weiri_node_fail(weir_error *error, enum weir_status code, const struct weiri_op *op, const char *name,
-                                 const char *format, ...)
+void weiri_node_describe(weir_error *error, enum weir_status code, const struct weiri_op *op, const char *name,
+                         const char *format, ...)
 {
 	char message[WEIR_ERROR_MESSAGE_SIZE];
 	va_list arguments;
 
 	if (error == NULL)
-		return code;
+		return;
 	va_start(arguments, format);
 	(void)vsnprintf(message, sizeof(message), format, arguments);
 	va_end(arguments);
 	if (name != NULL)
-		return weiri_fail(error, code, "%s \"%s\": %s", op->name, name, message);
-	return weiri_fail(error, code, "%s: %s", op->name, message);
+		weiri_describe(error, code, "%s \"%s\": %s", op->name, name, message);
+	else
+		weiri_describe(error, code, "%s: %s", op->name, message);
 }
 
 enum weir_status weiri_output_check(const weir_graph *graph, weir_output output, const char *what, weir_error *error)

@@ -69,9 +69,10 @@ enum { WEIRI_NODE_MAX_INPUTS = 1 << 16 };
  */
 enum weir_status weiri_node_build(weir_graph *graph, const struct weiri_node_request *request, weir_node **out,
                                   weir_error *error);
-/* Fills *error with `op "name": message`; name NULL: without one. */
-enum weir_status weiri_node_fail(weir_error *error, enum weir_status code, const struct weiri_op *op, const char *name,
-                                 const char *format, ...) WEIR_PRINTF(5, 6);
+/* As weiri_fail, with a message `op "name": message`; name NULL: without one. */
+#define weiri_node_fail(error, code, ...) (weiri_node_describe((error), (code), __VA_ARGS__), (enum weir_status)(code))
+void weiri_node_describe(weir_error *error, enum weir_status code, const struct weiri_op *op, const char *name,
+                         const char *format, ...) WEIR_PRINTF(5, 6);
 
 /* WEIR_OK when `output` is one of `graph`; `what` names it in the message. */
 enum weir_status weiri_output_check(const weir_graph *graph, weir_output output, const char *what, weir_error *error);

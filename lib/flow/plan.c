@@ -266,12 +266,15 @@ static void want(struct compiler *c, weir_output output)
 		c->plan->nodes[place->number].wanted |= UINT64_C(1) << output.index;
 }
 
-/* The plan node that an edge from `node` starts at, or NULL when nothing has to be waited for. */
-static struct weiri_plan_node *edge_from(const struct compiler *c, const weir_node *node)
+/* The number of the plan node that an edge from `node` starts at. Returns 0 when nothing has to be waited for. */
+static int starts_an_edge(const struct compiler *c, const weir_node *node, uint32_t *number)
 {
 	const struct place *place = place_of(c, node);
 
-	return place != NULL && !place->is_constant ? &c->plan->nodes[place->number] : NULL;
+	if (place == NULL || place->is_constant)
+		return 0;
+	*number = place->number;
+	return 1;
 }
 
 typedef void edge_fn(struct compiler *c, struct weiri_plan_node *from, uint32_t to);
@@ -280,18 +283,16 @@ static void for_each_edge(struct compiler *c, edge_fn *fn)
 {
 	for (uint32_t to = 0; to < c->plan->node_count; to++) {
 		const weir_node *node = c->plan->nodes[to].node;
-		struct weiri_plan_node *from;
+		uint32_t from;
 		uint32_t slot;
 
 		for (uint32_t i = 0; i < node->input_count; i++) {
-			from = fed_slot(c->signature, node->inputs[i], &slot) ? NULL : edge_from(c, node->inputs[i].node);
-			if (from != NULL)
-				fn(c, from, to);
+			if (!fed_slot(c->signature, node->inputs[i], &slot) && starts_an_edge(c, node->inputs[i].node, &from))
+				fn(c, &c->plan->nodes[from], to);
 		}
 		for (struct weiri_published *link = controls_of(node); link != NULL; link = link->next) {
-			from = edge_from(c, control_of(link)->before);
-			if (from != NULL)
-				fn(c, from, to);
+			if (starts_an_edge(c, control_of(link)->before, &from))
+				fn(c, &c->plan->nodes[from], to);
 		}
 	}
 }

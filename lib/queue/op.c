@@ -84,7 +84,7 @@ static enum weiri_op_outcome attempt_enqueue(weir_queue_op *op)
 
 static enum weiri_op_outcome attempt_dequeue(struct weiri_scope *scope, weir_queue_op *op)
 {
-	uint64_t single, *into = op->partial != NULL ? op->partial->items + op->done : &single;
+	uint64_t single = 0, *into = op->partial != NULL ? op->partial->items + op->done : &single;
 	enum weir_status status;
 	size_t more;
 

@@ -53,6 +53,8 @@ static void decide(struct weiri_commit *commit, uint64_t outcome)
 	(void)weiri_cas_seq_cst(&commit->state, &expected, outcome); /* [S] a failure: another helper was first */
 }
 
+/* NOLINTBEGIN(misc-no-recursion): no deeper than the number of commits under way, see above. */
+
 /* 1 when the part is at its head; 0 when the cell is decided. */
 static int install_part(struct weiri_scope *scope, struct weiri_commit *commit, const struct weiri_commit_part *part)
 {
@@ -91,6 +93,8 @@ void weiri_commit_help(struct weiri_scope *scope, struct weiri_commit *commit)
 	decide(commit, WEIRI_COMMIT_READY);
 	(void)weiri_commit_settle(commit);
 }
+
+/* NOLINTEND(misc-no-recursion) */
 
 /* -- the owner's part --------------------------------------------------------------------------------------------------------- */
 

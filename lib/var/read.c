@@ -84,9 +84,12 @@ static WEIRI_COLD enum weir_status read_unsettled(struct weiri_record *record, w
 
 static WEIRI_COLD enum weir_status read_first_time(weir_var *var, weir_read *read)
 {
+	struct weiri_record *record;
+
 	if (var == NULL || read == NULL)
 		return WEIR_INVALID_ARGUMENT;
-	return weiri_record_register() != NULL ? weir_var_read(var, read) : WEIR_RESOURCE_EXHAUSTED;
+	record = weiri_record_get();
+	return record != NULL ? read_in_section(record, var, read) : WEIR_RESOURCE_EXHAUSTED;
 }
 
 enum weir_status weir_var_read(weir_var *var, weir_read *read)
