@@ -14,7 +14,8 @@
  *
  * Invariants
  *   I1  an object that a section may touch was born no later than its hi and retired no earlier than its lo
- *   I2  inside a section lo is constant and hi only grows
+ *   I2  inside a section lo is constant and hi only grows, but that a signal handler's section may raise hi for itself and
+ *       that is taken back
  *   I3  eras only grow; a collection begins a new one
  * Pairs
  *   P1  leave(section) or clear(slot) -> scan(collector): the reader's last access comes before the free
@@ -24,6 +25,8 @@
  * all these accesses are seq_cst, so the retiring thread, which reads the era after unlinking, reads at least lo. If the
  * collector missed a reservation, F1 says that the section's next read of the pointer comes after the collector's fence, and
  * so after the unlinking: it does not see the object.
+ * Signal handlers: what counts for a read is the hi that was reserved before it, not what a handler raised hi to after it: a collector
+ * that came in between has missed that. So weiri_section_read() looks at hi first and at the pointer then.
  * Progress: entering and leaving are wait-free, and so is weiri_section_read(): it repeats only when a collection began in between,
  * and asks for twice as many eras ahead each time.
  */
@@ -68,36 +71,55 @@ static inline void weiri_section_leave(struct weiri_record *record, uint64_t out
 	weiri_store_release(&record->lo, outer);
 }
 
+/* The last era that is reserved now, looked at before what is read under it. */
+static inline uint64_t weiri_section_reserved(const struct weiri_record *record)
+{
+	/* [relaxed] own field. */
+	uint64_t hi = weiri_load_relaxed(&record->hi);
+
+	weiri_compiler_barrier();
+	return hi;
+}
+
 /*
- * Raises hi to the current era and `slack` more when a collection began. Returns 0 when none had, so that what was read is
- * protected.
+ * Raises *reserved and hi to the current era and `slack` more when a collection began. Returns 0 when none had, so that what was
+ * read after *reserved is protected.
  */
-static inline int weiri_section_raise(struct weiri_record *record, uint64_t slack)
+static inline int weiri_section_raise(struct weiri_record *record, uint64_t *reserved, uint64_t slack)
 {
 	/* [seq_cst] after the caller's read of the pointer; see I1. */
 	uint64_t era = weiri_load_seq_cst(&weiri_era);
 
-	/* [relaxed] own field. */
-	if (WEIRI_LIKELY(era <= weiri_load_relaxed(&record->hi)))
+	if (WEIRI_LIKELY(era <= *reserved))
 		return 0;
-	weiri_store_release(&record->hi, era < UINT64_MAX - slack ? era + slack : UINT64_MAX);
+	*reserved = era < UINT64_MAX - slack ? era + slack : UINT64_MAX;
+	weiri_store_release(&record->hi, *reserved);
 	weiri_fence_light(); /* F1 */
 	return 1;
 }
 
 /*
- * The pointer in *source, safe to follow until the section is left. A macro because it serves any pointer type:
- * weiri_section_read(record, &var->head, &head). Wait-free: the slack doubles, so at most 64 rounds, and one in practice.
+ * The pointer or number in *source; a pointer is safe to follow until the section is left. *reserved is the last era that was
+ * reserved when it was read. A macro because it serves any type: weiri_section_read(record, &var->head, &head). Wait-free: the
+ * slack doubles, so at most 64 rounds, and one in practice.
  */
-#define weiri_section_read(record, source, result) \
+#define weiri_section_read_reserved(record, source, result, reserved) \
 	do { \
 		uint64_t weiri_slack_ = 0; \
 \
+		*(reserved) = weiri_section_reserved(record); \
 		*(result) = weiri_load_seq_cst(source); \
-		while (WEIRI_UNLIKELY(weiri_section_raise((record), weiri_slack_))) { \
+		while (WEIRI_UNLIKELY(weiri_section_raise((record), (reserved), weiri_slack_))) { \
 			weiri_slack_ = 2 * weiri_slack_ + 1; \
 			*(result) = weiri_load_seq_cst(source); \
 		} \
+	} while (0)
+
+#define weiri_section_read(record, source, result) \
+	do { \
+		uint64_t weiri_reserved_; \
+\
+		weiri_section_read_reserved((record), (source), (result), &weiri_reserved_); \
 	} while (0)
 
 /* A free hazard slot of this thread, or NULL. Between this and the claim a signal handler may take the same one and give it back. */

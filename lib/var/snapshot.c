@@ -21,8 +21,7 @@ static struct instant read_clock(struct weiri_record *record)
 	struct instant instant;
 
 	/* [S] linearization. Read like a pointer, so that the reservation reaches the era of this moment. */
-	weiri_section_read(record, &weiri_clock, &instant.now);
-	instant.reserved = weiri_load_relaxed(&record->hi); /* [relaxed] own field */
+	weiri_section_read_reserved(record, &weiri_clock, &instant.now, &instant.reserved);
 	return instant;
 }
 
