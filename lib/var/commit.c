@@ -119,8 +119,8 @@ static void finish_aborted(struct weiri_scope *scope, struct weiri_commit *commi
 	for (size_t i = 0; i < commit->count; i++) {
 		struct weiri_version *version = commit->parts[i].version;
 
-		/* [P2 release] nobody needs the cell to know. */
-		weiri_store_release(&version->stamp, WEIRI_STAMP_ABORTED);
+		/* [S2, P2] nobody needs the cell to know. */
+		weiri_store_seq_cst(&version->stamp, WEIRI_STAMP_ABORTED);
 		if (!pin_aborted_part(scope, &commit->parts[i]))
 			weiri_scope_retire(scope, &version->retired); /* V5; a slow helper may still be looking at it */
 	}
@@ -132,8 +132,8 @@ static void finish_committed(struct weiri_scope *scope, struct weiri_commit *com
 	for (size_t i = 0; i < commit->count; i++) {
 		struct weiri_version *version = commit->parts[i].version;
 
-		/* [P2 release] nobody needs the cell to know. */
-		weiri_store_release(&version->stamp, stamp);
+		/* [S2, P2] nobody needs the cell to know. */
+		weiri_store_seq_cst(&version->stamp, stamp);
 		weiri_scope_retire(scope, &version->base->retired); /* V5: after the stamp */
 	}
 	weiri_scope_retire(scope, &commit->retired);

@@ -63,6 +63,10 @@ uint64_t weiri_version_settle_slowly(struct weiri_version *version)
 
 	if (version->commit == NULL)
 		return weiri_stamp_now(&version->stamp, WEIRI_STAMP_NONE);
+	/* [S2] before the cell: as long as this is not there, the cell is. */
+	stamp = weiri_load_seq_cst(&version->stamp);
+	if (stamp != WEIRI_STAMP_NONE)
+		return stamp;
 	stamp = weiri_commit_settle(version->commit);
 	if (stamp != WEIRI_STAMP_NONE)
 		/* [P2 release] everybody who settles writes the same value. */

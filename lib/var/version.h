@@ -29,6 +29,10 @@
  *   P2  stamp(version) -> settle(version): the clock has moved (V3), and for commits: the cell is not needed any more
  *   S   clock, head, cell: seq_cst. Two-variable reason: the stamper reads the clock after the installs, the snapshot reads
  *       heads after the clock; with acquire/release both may miss each other, and a snapshot is torn.
+ *   S2  the stamps by which the owner of a commit ends the use of its cell, and the look at the stamp before the cell: seq_cst. The
+ *       owner writes the stamps and then reads the era in which the cell dies; whoever comes by a version reads the era of its
+ *       section and then the stamp. With release and acquire the stamps may still be on their way when the owner reads the
+ *       era: the cell then died before a section began that looks into it (I1 of reclaim/section.h), and is freed under it.
  * Why a snapshot at time T is one instant. Let a version have stamp s.
  *   s <= T: the clock was s - 1 when it was read after the install (V4), and at least s when T was read: in the order S the
  *           install comes before the snapshot's read of the head, so the version is seen, and its stamp decides: it is in.
