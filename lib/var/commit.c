@@ -15,8 +15,9 @@
  * and h is pinned by the section, so its address does not either): it was not installed in between.
  * A helper may still install a part after the abort. So after an abort the owner sees to it that each part is in, has been in,
  * or never can be, because the base is gone (pin_aborted_part); then the cell is needed by nobody and is retired.
- * Why the recursion of helping ends: an undecided part that stops a commit lies at a higher address than the parts that
- * commit has in, so a chain of helps climbs, and is no longer than the number of commits under way.
+ * Why helping ends. What stops a commit is an undecided part of another one, at a higher address than the parts that both have in;
+ * helping that one may meet a third, higher still. So a chain climbs, and its top can be decided. Then the helper begins at the
+ * foot again: it looks once more at parts that are in, and in return needs no stack that grows with the chain.
  *
  * Linearization: the CAS that stamps the cell, in the order of stamps; WEIR_ABORTED: the read of the head that had moved.
  * Progress: lock-free. A CAS on a head fails only because another write went in; an abort is caused by a write that succeeded.
@@ -25,7 +26,6 @@
 #include "var/commit.h"
 
 #include <stdalign.h>
-#include <stdlib.h>
 
 #include "base/error.h"
 #include "var/install.h"
@@ -55,46 +55,71 @@ static void decide(struct weiri_commit *commit, uint64_t outcome)
 
 /* NOLINTBEGIN(misc-no-recursion): no deeper than the number of commits under way, see above. */
 
-/* 1 when the part is at its head; 0 when the cell is decided. */
-static int install_part(struct weiri_scope *scope, struct weiri_commit *commit, const struct weiri_commit_part *part)
+enum installed { IN, DECIDED, BLOCKED };
+
+/* Puts a part at its head, unless the cell is decided, or another commit's part is there that is not: that one is *other. */
+static enum installed install_part(struct weiri_scope *scope, struct weiri_commit *commit, size_t index,
+                                   struct weiri_commit **other)
 {
+	const struct weiri_commit_part *part = &commit->parts[index];
+
 	for (;;) {
 		struct weiri_version *head, *base;
 		uint64_t stamp;
 
 		weiri_section_read(scope->record, &part->var->head, &head); /* [S, P1] */
 		if (head == part->version)
-			return 1;
+			return IN;
 		if (!undecided(commit)) /* after the read of the head: V1 */
-			return 0;
+			return DECIDED;
 		stamp = weiri_version_settle(head);
 		if (stamp == WEIRI_STAMP_NONE) {
-			weiri_commit_help(scope, head->commit);
-			continue;
+			*other = head->commit;
+			return BLOCKED;
 		}
 		base = stamp == WEIRI_STAMP_ABORTED ? head->base : head;
 		if (base->number != part->expected) {
 			/* [relaxed] for the message; read by the owner after the decision. */
-			weiri_store_relaxed(&commit->moved, part->var);
+			weiri_store_relaxed(&commit->moved, index);
 			decide(commit, WEIRI_COMMIT_ABORTED);
-			return 0;
+			return DECIDED;
 		}
 		if (weiri_write_replace(scope, part->var, head, base, part->version))
-			return 1;
+			return IN;
 	}
+}
+
+/* NULL: the commit is decided, and stamped if it was to be. Else the undecided one that must be helped first. */
+static struct weiri_commit *install_parts(struct weiri_scope *scope, struct weiri_commit *commit)
+{
+	for (size_t i = 0; i < commit->count; i++) {
+		struct weiri_commit *other = NULL;
+		enum installed installed = install_part(scope, commit, i, &other);
+
+		if (installed != IN)
+			return other;
+	}
+	decide(commit, WEIRI_COMMIT_READY);
+	(void)weiri_commit_settle(commit);
+	return NULL;
 }
 
 void weiri_commit_help(struct weiri_scope *scope, struct weiri_commit *commit)
 {
-	for (size_t i = 0; i < commit->count; i++) {
-		if (!install_part(scope, commit, &commit->parts[i]))
+	struct weiri_commit *current = commit;
+
+	/* The section keeps every cell that was met in it. */
+	for (;;) {
+		struct weiri_commit *other = install_parts(scope, current);
+
+		if (other != NULL)
+			current = other;
+		else if (current != commit)
+			current = commit;
+		else
 			return;
 	}
-	decide(commit, WEIRI_COMMIT_READY);
-	(void)weiri_commit_settle(commit);
 }
-
-/* NOLINTEND(misc-no-recursion) */
 
 /* -- the owner's part --------------------------------------------------------------------------------------------------------- */
 
@@ -162,12 +187,39 @@ static void commit_discard(struct weiri_commit *commit)
 	commit_free(commit);
 }
 
-static int by_address(const void *a, const void *b)
+static int is_below(const struct weiri_commit_part *a, const struct weiri_commit_part *b)
 {
-	uintptr_t left = (uintptr_t)((const struct weiri_commit_part *)a)->var;
-	uintptr_t right = (uintptr_t)((const struct weiri_commit_part *)b)->var;
+	return (uintptr_t)a->var < (uintptr_t)b->var;
+}
 
-	return (left > right) - (left < right);
+/* Restores the heap, largest first, of which only `root` may be smaller than what is below it. */
+static void sift_down(struct weiri_commit_part parts[], size_t root, size_t count)
+{
+	struct weiri_commit_part part = parts[root];
+	size_t child;
+
+	for (; (child = 2 * root + 1) < count; root = child) {
+		if (child + 1 < count && is_below(&parts[child], &parts[child + 1]))
+			child++;
+		if (!is_below(&part, &parts[child]))
+			break;
+		parts[root] = parts[child];
+	}
+	parts[root] = part;
+}
+
+/* Heapsort: in place, where qsort() may call malloc(). */
+static void sort_by_address(struct weiri_commit_part parts[], size_t count)
+{
+	for (size_t root = count / 2; root-- > 0;)
+		sift_down(parts, root, count);
+	for (size_t end = count; end-- > 1;) {
+		struct weiri_commit_part largest = parts[0];
+
+		parts[0] = parts[end];
+		parts[end] = largest;
+		sift_down(parts, 0, end);
+	}
 }
 
 static struct weiri_commit *commit_create(struct weiri_record *record, const struct weir_commit_part parts[],
@@ -193,22 +245,38 @@ static struct weiri_commit *commit_create(struct weiri_record *record, const str
 		version->commit = commit;
 		commit->parts[i] = (struct weiri_commit_part){parts[i].var, version, parts[i].expected};
 	}
-	/* Deterministic and in place: at most WEIR_COMMIT_MAX_PARTS of 24 bytes. */
-	qsort(commit->parts, count, sizeof(commit->parts[0]), by_address);
+	sort_by_address(commit->parts, count);
 	return commit;
 }
 
-/* The first part, in address order, that is not at its expected version; NULL when all are. Sets the bases. */
-static const struct weiri_commit_part *take_bases(struct weiri_scope *scope, struct weiri_commit *commit)
+/* Where a commit failed. */
+struct moved {
+	const weir_var *var; /* NULL: it did not */
+	uint64_t expected, found;
+};
+
+/* Sets the bases, up to the first part, in address order, whose variable is not at its expected version. */
+static struct moved take_bases(struct weiri_scope *scope, struct weiri_commit *commit)
 {
 	for (size_t i = 0; i < commit->count; i++) {
-		struct weiri_version *head, *base = weiri_write_base(scope, commit->parts[i].var, &head);
+		const struct weiri_commit_part *part = &commit->parts[i];
+		struct weiri_version *head, *base = weiri_write_base(scope, part->var, &head);
 
-		if (base->number != commit->parts[i].expected)
-			return &commit->parts[i];
-		weiri_version_set_base(commit->parts[i].version, base);
+		if (base->number != part->expected)
+			return (struct moved){part->var, part->expected, base->number};
+		weiri_version_set_base(part->version, base);
 	}
-	return NULL;
+	return (struct moved){NULL, 0, 0};
+}
+
+/* What an aborted commit met; the variable may have moved on once more. */
+static struct moved find_moved(struct weiri_scope *scope, struct weiri_commit *commit)
+{
+	/* [relaxed] ordered by the decision; any part named here had moved. */
+	const struct weiri_commit_part *part = &commit->parts[weiri_load_relaxed(&commit->moved)];
+	struct weiri_version *head, *base = weiri_write_base(scope, part->var, &head);
+
+	return (struct moved){part->var, part->expected, base->number};
 }
 
 static enum weir_status check_parts(const struct weir_commit_part parts[], size_t count, weir_error *error)
@@ -237,29 +305,28 @@ static const struct weiri_commit_part *find_twice(const struct weiri_commit *com
 	return NULL;
 }
 
-/* Runs a commit whose parts are complete; frees it and its versions in time. Returns the variable that had moved, or NULL. */
-static const weir_var *run(struct weiri_record *record, struct weiri_commit *commit)
+/* Runs a commit whose parts are complete; frees it and its versions in time. */
+static struct moved run(struct weiri_record *record, struct weiri_commit *commit)
 {
 	struct weiri_scope scope = weiri_scope_enter(record);
-	const struct weiri_commit_part *moved = take_bases(&scope, commit);
-	const weir_var *var = NULL;
+	struct moved moved = take_bases(&scope, commit);
+	uint64_t stamp;
 
-	if (moved != NULL) {
-		var = moved->var;
+	if (moved.var != NULL) {
 		weiri_scope_leave(&scope);
 		commit_discard(commit);
-		return var;
+		return moved;
 	}
 	weiri_commit_help(&scope, commit);
-	if (weiri_commit_settle(commit) == WEIRI_COMMIT_ABORTED) {
-		/* [relaxed] ordered by the decision; any variable named here had moved. */
-		var = weiri_load_relaxed(&commit->moved);
+	stamp = weiri_commit_settle(commit);
+	if (stamp == WEIRI_COMMIT_ABORTED) {
+		moved = find_moved(&scope, commit);
 		finish_aborted(&scope, commit);
 	} else {
-		finish_committed(&scope, commit, weiri_commit_settle(commit));
+		finish_committed(&scope, commit, stamp);
 	}
 	weiri_scope_leave(&scope);
-	return var;
+	return moved;
 }
 
 enum weir_status weir_var_commit(const struct weir_commit_part parts[], size_t count, uint64_t deadline_ns,
@@ -269,7 +336,7 @@ enum weir_status weir_var_commit(const struct weir_commit_part parts[], size_t c
 	const struct weiri_commit_part *twice;
 	struct weiri_record *record;
 	struct weiri_commit *commit;
-	const weir_var *moved;
+	struct moved moved;
 
 	if (status == WEIR_OK)
 		status = weiri_write_admit(parts[0].var, deadline_ns, &record, error);
@@ -285,9 +352,10 @@ enum weir_status weir_var_commit(const struct weir_commit_part parts[], size_t c
 		return status;
 	}
 	moved = run(record, commit);
-	if (moved != NULL)
-		return weiri_fail(error, WEIR_ABORTED, "commit of %zu variables: another write came first (\"%s\")", count,
-		                  moved->name);
+	if (moved.var != NULL)
+		return weiri_fail(error, WEIR_ABORTED,
+		                  "commit of %zu variables: variable \"%s\" is at version %llu, expected %llu", count,
+		                  moved.var->name, (unsigned long long)moved.found, (unsigned long long)moved.expected);
 	for (size_t i = 0; versions != NULL && i < count; i++)
 		versions[i] = parts[i].expected + 1;
 	return WEIR_OK;

@@ -20,7 +20,7 @@ struct weiri_commit_part {
 struct weiri_commit {
 	struct weiri_retired retired;
 	_Atomic(uint64_t) state;
-	_Atomic(weir_var *) moved; /* when ABORTED: a variable that had moved on */
+	_Atomic(size_t) moved; /* when ABORTED: a part whose variable had moved on */
 	size_t count;
 	weir_allocator allocator;
 	struct weiri_commit_part parts[]; /* in address order of var */
