@@ -107,26 +107,31 @@ static enum weir_status compute(weir_var *var, weir_update_fn *fn, void *context
 	return status;
 }
 
-/* One attempt. WEIR_ABORTED: another writer came first. */
-static enum weir_status try_update(struct weiri_record *record, weir_var *var, weir_update_fn *fn, void *context,
-                                   const weir_read *current, weir_read *published, weir_error *error)
+/* The only outcome of an attempt that no function of the user's can give. */
+enum { LOST = -1 };
+
+/* One attempt: a status, or LOST: another writer came first. */
+static int try_update(weir_var *var, weir_update_fn *fn, void *context, const weir_read *current, weir_read *published,
+                      weir_error *error)
 {
 	weir_tensor *next;
+	struct weiri_record *record;
 	struct weiri_version *version;
 	weir_read handle = {NULL, 0, NULL};
 	enum weir_status status = compute(var, fn, context, current, &next, error);
 
 	if (status != WEIR_OK)
-		return status == WEIR_ABORTED ? WEIR_INTERNAL : status;
-	version = weiri_version_create(record, &var->allocator, next);
+		return (int)status;
+	/* After fn: a coroutine that waited in it may go on in another thread. */
+	record = weiri_record_get();
+	version = record != NULL ? weiri_version_create(record, &var->allocator, next) : NULL;
 	if (version == NULL) {
 		weir_tensor_release(next);
-		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "variable \"%s\": no memory for a version", var->name);
+		return (int)weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "variable \"%s\": no memory for a version", var->name);
 	}
 	if (published != NULL)
 		hold_unpublished(record, version, &handle);
-	status = weiri_install(record, var, current->version, version, &handle.version);
-	if (status == WEIR_OK) {
+	if (weiri_install(record, var, current->version, version, &handle.version) == WEIR_OK) {
 		if (published != NULL)
 			*published = handle;
 		return WEIR_OK;
@@ -134,30 +139,30 @@ static enum weir_status try_update(struct weiri_record *record, weir_var *var, w
 	if (published != NULL)
 		weir_read_release(&handle);
 	weiri_version_discard(version);
-	return status;
+	return LOST;
 }
 
 enum weir_status weir_var_update(weir_var *var, weir_update_fn *fn, void *context, uint64_t deadline_ns,
                                  weir_read *published, weir_error *error)
 {
 	struct weiri_record *record;
-	enum weir_status status;
+	int outcome;
 
 	if (var == NULL || fn == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "update: %s is NULL", var == NULL ? "variable" : "function");
 	do {
 		weir_read current;
+		enum weir_status status = weiri_write_admit(var, deadline_ns, &record, error);
 
-		status = weiri_write_admit(var, deadline_ns, &record, error);
 		if (status != WEIR_OK)
 			return status;
 		status = weir_var_read(var, &current);
 		if (status != WEIR_OK)
 			return weiri_fail(error, status, "variable \"%s\" is not initialized", var->name);
-		status = try_update(record, var, fn, context, &current, published, error);
+		outcome = try_update(var, fn, context, &current, published, error);
 		weir_read_release(&current);
-	} while (status == WEIR_ABORTED);
-	return status;
+	} while (outcome == LOST);
+	return (enum weir_status)outcome;
 }
 
 struct addition {
