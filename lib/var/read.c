@@ -14,10 +14,19 @@
 
 #include "base/error.h"
 
-static enum weir_status fail_uninitialized(weir_read *read)
+static WEIRI_COLD enum weir_status fail_uninitialized(struct weiri_slot *slot)
 {
-	weir_read_release(read);
+	weiri_slot_clear(slot);
 	return WEIR_FAILED_PRECONDITION;
+}
+
+/* `version` was the newest when `slot` held it already. */
+static inline enum weir_status give(weir_read *read, const struct weiri_version *version, struct weiri_slot *slot)
+{
+	if (WEIRI_UNLIKELY(version->tensor == NULL))
+		return fail_uninitialized(slot);
+	weiri_hold_by_slot(read, version, slot);
+	return WEIR_OK;
 }
 
 /* In a section: the newest committed version. */
@@ -78,8 +87,7 @@ static WEIRI_COLD enum weir_status read_unsettled(struct weiri_record *record, w
 	weiri_slot_clear(slot);
 	if (second == NULL)
 		return read_in_section(record, var, read);
-	weiri_hold_by_slot(read, base, second);
-	return base->tensor != NULL ? WEIR_OK : fail_uninitialized(read);
+	return give(read, base, second);
 }
 
 static WEIRI_COLD enum weir_status read_first_time(weir_var *var, weir_read *read)
@@ -123,8 +131,7 @@ enum weir_status weir_var_read(weir_var *var, weir_read *read)
 	/* [P2 acquire] stamped, so that a later snapshot includes it. */
 	if (WEIRI_UNLIKELY(!weiri_stamp_is_committed(weiri_load_acquire(&head->stamp))))
 		return read_unsettled(record, var, head, slot, read);
-	weiri_hold_by_slot(read, head, slot);
-	return WEIRI_LIKELY(read->tensor != NULL) ? WEIR_OK : fail_uninitialized(read);
+	return give(read, head, slot);
 }
 
 void weir_read_release(weir_read *read)
