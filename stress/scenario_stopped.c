@@ -259,8 +259,9 @@ void scenario_ring_stopped(void)
 	struct stress_thread *self = stress_self();
 
 	stress_stop_prepare();
-	stress_note("stops in LTQ16",
-	            stop_in_ring(self, "LTQ16", WEIR_RING_FORMAT_LTQ16, part_end(stress_seconds_left(), 3)));
+	if (stress_has_ltq16())
+		stress_note("stops in LTQ16",
+		            stop_in_ring(self, "LTQ16", WEIR_RING_FORMAT_LTQ16, part_end(stress_seconds_left(), 3)));
 	stress_note("in LTQ64", stop_in_ring(self, "LTQ64", WEIR_RING_FORMAT_LTQ64, part_end(stress_seconds_left(), 2)));
 	stop_in_control(self, part_end(stress_seconds_left(), 1));
 }

@@ -4,6 +4,8 @@
 #ifndef STRESS_SCENARIOS_H
 #define STRESS_SCENARIOS_H
 
+/* LTQ16 is not for every machine. */
+int stress_has_ltq16(void);
 void scenario_ring_ltq16(void);
 void scenario_ring_ltq64(void);
 void scenario_ring_stopped(void);

@@ -514,7 +514,7 @@ Test(op_queue, producers_and_consumers_over_a_small_queue_lose_nothing)
 			cr_expect_eq(consumers[i].status, WEIR_OUT_OF_RANGE);
 			sum += consumers[i].sum;
 		}
-		cr_expect_eq(sum, PRODUCERS * (double)(ITEMS - 1) * ITEMS / 2);
+		cr_expect_eq(sum, (double)(PRODUCERS * (ITEMS - 1) * ITEMS / 2));
 		close_line(&line);
 	}
 }

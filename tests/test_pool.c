@@ -104,7 +104,7 @@ Test(pool, create_refuses_bad_options)
 	weir_pool *pool = NULL;
 	weir_error error;
 
-	options.struct_size = 4;
+	options.struct_size = sizeof(size_t) - 1;
 	cr_expect_eq(weir_pool_create(&options, &pool, NULL), WEIR_INVALID_ARGUMENT);
 	options.struct_size = sizeof(options) + 8;
 	cr_expect_eq(weir_pool_create(&options, &pool, &error), WEIR_INVALID_ARGUMENT);

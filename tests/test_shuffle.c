@@ -345,7 +345,9 @@ Test(shuffle, destroy_drops_also_what_the_minimum_kept_behind)
 
 /* -- many threads ------------------------------------------------------------------------------------------------------------- */
 
-enum { WORKERS = 4, TURNS = 20000 };
+/* A number and its complement share an item: WORKERS * TURNS fits half of a pointer, also of 32 bits. */
+enum { WORKERS = 4, TURNS = 16000, HALF = sizeof(size_t) * 4 };
+static const size_t LOW = ((size_t)1 << HALF) - 1;
 
 struct churn {
 	weir_queue *queue;
@@ -369,13 +371,13 @@ static void *churn_on(void *argument)
 		if (state >> 63 != 0) {
 			size_t number = worker * TURNS + i;
 
-			if (weir_queue_try_enqueue(churn->queue, item(number << 32 | (~number & 0xffffffff))) == WEIR_OK)
+			if (weir_queue_try_enqueue(churn->queue, item(number << HALF | (~number & LOW))) == WEIR_OK)
 				weiri_fetch_add_relaxed(&churn->put, number);
 		} else if (weir_queue_try_dequeue(churn->queue, &got) == WEIR_OK) {
-			size_t number = number_of(got) >> 32;
+			size_t number = number_of(got) >> HALF;
 
 			weiri_fetch_add_relaxed(&churn->taken, number);
-			weiri_fetch_add_relaxed(&churn->wrong, (number_of(got) & 0xffffffff) != (~number & 0xffffffff));
+			weiri_fetch_add_relaxed(&churn->wrong, (number_of(got) & LOW) != (~number & LOW));
 		}
 	}
 	return NULL;
@@ -400,7 +402,7 @@ static void churn_in(size_t capacity, size_t min_after_dequeue)
 	for (size_t i = 0; i < capacity; i++) {
 		size_t number = take_one(churn.queue);
 
-		churn.taken += number != SIZE_MAX ? number >> 32 : 0;
+		churn.taken += number != SIZE_MAX ? number >> HALF : 0;
 	}
 	expect_drained(churn.queue);
 	cr_expect_eq(churn.wrong, 0);

@@ -149,7 +149,7 @@ Test(tensor, more_memory_than_there_is_is_a_status)
 	weir_allocator allocator = failing_allocator_hooks(&state);
 	weir_tensor_builder *builder = untouched;
 
-	cr_expect_eq(weir_tensor_builder_create(WEIR_U8, SHAPE(INT64_MAX / 2), &allocator, &builder),
+	cr_expect_eq(weir_tensor_builder_create(WEIR_U8, SHAPE(PTRDIFF_MAX / 2), &allocator, &builder),
 	             WEIR_RESOURCE_EXHAUSTED);
 	cr_expect_eq(builder, untouched);
 	cr_expect_str_eq(failing_allocator_verdict(&state), "balanced");

@@ -127,7 +127,7 @@ static enum weir_status parse(const struct reader *reader, struct row *row)
 		if (column == COLUMNS)
 			row->label = number;
 		else
-			row->pixels[column - 1] = (float)number / DIGIT_MAX_PIXEL;
+			row->pixels[column - 1] = (float)number / (float)DIGIT_MAX_PIXEL;
 		status = check_end(reader, at, column);
 		at++;
 	}

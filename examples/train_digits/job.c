@@ -166,7 +166,7 @@ static void note_on_curve(struct evaluator *evaluator, int64_t step, const struc
 		return;
 	evaluator->curve[evaluator->curve_count++] = (struct curve_point){
 		.step = step,
-		.epoch = (double)step * BATCH_SIZE / (double)job->training->count,
+		.epoch = (double)(step * BATCH_SIZE) / (double)job->training->count,
 		.loss = (double)score->loss,
 		.accuracy = (double)score->right / (double)job->model->held_out_count,
 	};

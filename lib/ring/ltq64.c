@@ -56,7 +56,7 @@ static WEIRI_ALWAYS_INLINE struct look look(const weir_ring *ring, size_t index)
 static int64_t borrow(weir_ring *ring, struct spare **place)
 {
 	struct spare *spares = ring->spares;
-	size_t start = ((uintptr_t)&thread_mark >> 6) * UINT64_C(0x9E3779B97F4A7C15) >> 58;
+	size_t start = (size_t)(((uintptr_t)&thread_mark >> 6) * UINT64_C(0x9E3779B97F4A7C15) >> 58);
 
 	_Static_assert(SPARES == 1 << (64 - 58), "the hash must cover the places");
 	for (size_t i = start;; i++) {

@@ -19,10 +19,10 @@ static int all_alike(weir_tensor *const tensors[], size_t count)
 /* [count, shape...]; 0 when there is no such shape. */
 static int batch_shape(const weir_shape *shape, size_t count, weir_shape *batch)
 {
-	if (shape->rank == WEIR_MAX_RANK || count > INT64_MAX)
+	batch->dims[0] = (int64_t)count;
+	if (shape->rank == WEIR_MAX_RANK || batch->dims[0] < 0) /* more than INT64_MAX */
 		return 0;
 	batch->rank = shape->rank + 1;
-	batch->dims[0] = (int64_t)count;
 	for (uint32_t i = 0; i < shape->rank; i++)
 		batch->dims[i + 1] = shape->dims[i];
 	return 1;

@@ -19,10 +19,10 @@ enum weir_status weir_tensor_wrap(enum weir_dtype dtype, const weir_shape *shape
 
 	if (status != WEIR_OK)
 		return status;
-	if (out == NULL || (data == NULL && elements != 0) || !is_aligned(data, dtype))
-		return WEIR_INVALID_ARGUMENT;
 	if (dtype == WEIR_BYTES)
 		return WEIR_UNIMPLEMENTED;
+	if (out == NULL || (data == NULL && elements != 0) || !is_aligned(data, dtype))
+		return WEIR_INVALID_ARGUMENT;
 	status = weiri_tensor_create_over(WEIRI_TENSOR_FOREIGN, data, dtype, shape, allocator, out);
 	if (status != WEIR_OK)
 		return status;

@@ -131,9 +131,9 @@ static void verdict(const char *word, const struct criterion_case *test, const c
 
 static void announce(const struct criterion_case *test)
 {
-	double seconds = test->options.timeout > 0 ? test->options.timeout : DEFAULT_TIMEOUT_SECONDS;
+	double seconds = test->options.timeout > 0 ? test->options.timeout : (double)DEFAULT_TIMEOUT_SECONDS;
 
-	atomic_store_explicit(&progress->deadline_ns, now_ns() + (int64_t)(seconds * SANITIZER_SLOWDOWN * 1e9),
+	atomic_store_explicit(&progress->deadline_ns, now_ns() + (int64_t)(seconds * (double)SANITIZER_SLOWDOWN * 1e9),
 	                      memory_order_relaxed);
 	/* [release] the parent that sees the test sees its deadline too: pairs with the acquire in overdue(). */
 	atomic_store_explicit(&progress->running, test, memory_order_release);
