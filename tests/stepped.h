@@ -1,0 +1,217 @@
+/*
+ * stepped.h - stops a call before any of its instructions, for as long as the test likes, while others work on the same objects.
+ *
+ * A call runs in a thread of its own under the processor's single-step flag. The test says before which of its instructions it shall
+ * stand still, does to the objects what it wants, and lets the call go on. Tried for each instruction in turn, that is every
+ * interleaving with one switch away from the call, and the proof for a call that is lock-free that it stops nobody:
+ *
+ *     struct stepped call = {.call = take_a_snapshot, .context = &scene};
+ *
+ *     for (size_t at = 0; stepped_start(&call, at); at += stepped_stride(1)) {
+ *         overtake(&scene);
+ *         stepped_finish(&call);
+ *         judge(&scene);
+ *     }
+ *     stepped_finish(&call);
+ *
+ * Instructions outside of the test program, as of libc, are run but not counted, so nobody stands still with a lock of malloc. A stop
+ * is in a signal handler: `in_handler`, if any, does there what a signal handler may do.
+ *
+ * Only x86-64, and not under ThreadSanitizer, which delivers signals when it likes: tests begin with stepped_or_skip().
+ */
+#ifndef STEPPED_H
+#define STEPPED_H
+
+#include <criterion/criterion.h>
+
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <ucontext.h>
+#include <weir/time.h>
+
+#include "base/atomic.h"
+#include "base/futex.h"
+
+#ifndef __has_feature
+#define __has_feature(name) 0
+#endif
+#if defined(__x86_64__) && defined(__linux__) && !defined(__SANITIZE_THREAD__) && !__has_feature(thread_sanitizer)
+enum { STEPPED_WORKS = 1 };
+#else
+enum { STEPPED_WORKS = 0 };
+#endif
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+/* A sanitizer makes many more instructions of each. */
+enum { STEPPED_STRIDE = 2 };
+#else
+enum { STEPPED_STRIDE = 1 };
+#endif
+
+#define STEPPED_NEVER SIZE_MAX
+enum { STEPPED_RUNS, STEPPED_STANDS, STEPPED_ENDED };
+
+struct stepped {
+	void (*prepare)(void *context); /* NULL: nothing; on the call's thread, at full speed, before it */
+	void (*call)(void *context);
+	void (*in_handler)(void *context); /* NULL: nothing; each time the call goes on */
+	void *context;
+
+	pthread_t thread;
+	size_t stop_at; /* the stepped thread's, or the test's while that stands still */
+	size_t count;   /* instructions so far */
+	_Atomic(uint32_t) state;
+};
+
+static const uint64_t stepped_patience_ns = UINT64_C(30000000000);
+static _Thread_local struct stepped *stepped_mine;
+
+/* Bounds of the program's own instructions; the linker's. */
+extern const char __executable_start, etext;
+
+static inline void stepped_or_skip(void)
+{
+	if (!STEPPED_WORKS)
+		cr_skip_test("no single steps here");
+}
+
+/* From the place of one trial to the next, of trials that stand still `stops` times in a row. */
+static inline size_t stepped_stride(size_t stops)
+{
+	return STEPPED_STRIDE * (stops + 1) / 2;
+}
+
+static inline void stepped_set_state(struct stepped *stepped, uint32_t state)
+{
+	/* [release] pairs with stepped_await(). */
+	weiri_store_release(&stepped->state, state);
+	weiri_futex_wake(&stepped->state, INT_MAX);
+}
+
+/* Waits until the state is another one than `state`; returns it, or `state` when patience ended. */
+static inline uint32_t stepped_await(struct stepped *stepped, uint32_t state)
+{
+	uint64_t deadline = weir_deadline_in(stepped_patience_ns);
+
+	/* [acquire] pairs with stepped_set_state(). */
+	while (weiri_load_acquire(&stepped->state) == state && weiri_futex_wait(&stepped->state, state, deadline))
+		;
+	return weiri_load_acquire(&stepped->state); /* [acquire] the same */
+}
+
+static inline void stepped_stand_still(struct stepped *stepped)
+{
+	stepped_set_state(stepped, STEPPED_STANDS);
+	while (stepped_await(stepped, STEPPED_STANDS) == STEPPED_STANDS)
+		;
+	if (stepped->in_handler != NULL)
+		stepped->in_handler(stepped->context);
+}
+
+#if defined(__x86_64__) && defined(__linux__)
+static inline void stepped_trap(int signal_number, siginfo_t *info, void *context)
+{
+	greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
+	struct stepped *stepped = stepped_mine;
+	uintptr_t at = (uintptr_t)registers[REG_RIP];
+
+	(void)signal_number, (void)info;
+	if (at >= (uintptr_t)&__executable_start && at < (uintptr_t)&etext && stepped->count++ == stepped->stop_at)
+		stepped_stand_still(stepped);
+	/* No stop ahead: full speed. */
+	if (stepped->stop_at < stepped->count)
+		registers[REG_EFL] &= ~(greg_t)0x100;
+}
+
+/* Steps over the red zone, which a leaf function may use below the stack pointer. */
+static inline void stepped_begin_steps(void)
+{
+	__asm__ __volatile__("lea -128(%%rsp), %%rsp\n\tpushfq\n\torq $0x100, (%%rsp)\n\tpopfq\n\tlea 128(%%rsp), %%rsp" ::
+	                         : "memory", "cc");
+}
+
+static inline void stepped_end_steps(void)
+{
+	__asm__ __volatile__(
+		"lea -128(%%rsp), %%rsp\n\tpushfq\n\tandq $~0x100, (%%rsp)\n\tpopfq\n\tlea 128(%%rsp), %%rsp" ::
+			: "memory", "cc");
+}
+
+static inline int stepped_install(void)
+{
+	struct sigaction action = {.sa_sigaction = stepped_trap, .sa_flags = SA_SIGINFO};
+
+	return sigaction(SIGTRAP, &action, NULL);
+}
+#else
+static inline void stepped_begin_steps(void)
+{
+}
+
+static inline void stepped_end_steps(void)
+{
+}
+
+static inline int stepped_install(void)
+{
+	return -1;
+}
+#endif
+
+static inline void *stepped_main(void *context)
+{
+	struct stepped *stepped = context;
+
+	stepped_mine = stepped;
+	if (stepped->prepare != NULL)
+		stepped->prepare(stepped->context);
+	stepped_begin_steps();
+	stepped->call(stepped->context);
+	stepped_end_steps();
+	stepped_set_state(stepped, STEPPED_ENDED);
+	return NULL;
+}
+
+/* Waits until the call stands or has ended: 1, 0. */
+static inline int stepped_wait(struct stepped *stepped)
+{
+	uint32_t state = stepped_await(stepped, STEPPED_RUNS);
+
+	cr_assert_neq(state, STEPPED_RUNS, "the call neither stands still nor ends");
+	return state == STEPPED_STANDS;
+}
+
+/* Starts the call; 1 when it stands still before its instruction number `stop_at`, 0 when it ended without coming to it. */
+static inline int stepped_start(struct stepped *stepped, size_t stop_at)
+{
+	cr_assert_eq(stepped_install(), 0);
+	stepped->stop_at = stop_at;
+	stepped->count = 0;
+	weiri_store_relaxed(&stepped->state, STEPPED_RUNS); /* [relaxed] before the thread exists */
+	cr_assert_eq(pthread_create(&stepped->thread, NULL, stepped_main, stepped), 0);
+	return stepped_wait(stepped);
+}
+
+/* Lets a call that stands go on for one instruction; the same as stepped_start() says. */
+static inline int stepped_next(struct stepped *stepped)
+{
+	stepped->stop_at = stepped->count;
+	stepped_set_state(stepped, STEPPED_RUNS);
+	return stepped_wait(stepped);
+}
+
+/* Lets it go on to its end, if it stands, and joins its thread. */
+static inline void stepped_finish(struct stepped *stepped)
+{
+	/* [acquire] pairs with stepped_set_state(). */
+	if (weiri_load_acquire(&stepped->state) == STEPPED_STANDS) {
+		stepped->stop_at = 0;
+		stepped_set_state(stepped, STEPPED_RUNS);
+		cr_assert_eq(stepped_wait(stepped), 0);
+	}
+	cr_assert_eq(pthread_join(stepped->thread, NULL), 0);
+}
+
+#endif

@@ -1,0 +1,459 @@
+/*
+ * test_snapshot.c - snapshots and handles: one instant, any number of variables, handles beyond the slots, in other threads and after
+ * the end of their variable; and both stopped at each of their instructions while others write and collect.
+ */
+#include <criterion/criterion.h>
+
+#include <pthread.h>
+#include <string.h>
+#include <weir/var.h>
+
+#include "reclaim/record.h"
+#include "stepped.h"
+#include "variables.h"
+
+enum { MANY = 200 };
+
+/* -- how many, and which ------------------------------------------------------------------------------------------------------ */
+
+/* A snapshot of `count` variables, each at another version; `by_reference` of the handles find no slot. */
+static void check_snapshot_of(size_t count, size_t by_reference)
+{
+	weir_var *vars[MANY];
+	weir_read reads[MANY];
+	uint64_t misses;
+
+	for (size_t i = 0; i < count; i++) {
+		vars[i] = variable((int64_t)i);
+		for (size_t more = 0; more < i % 3; more++)
+			assign(vars[i], (int64_t)i);
+	}
+	misses = slot_misses();
+	cr_assert_eq(weir_var_snapshot(vars, count, reads, NULL), WEIR_OK);
+	cr_expect_eq(slot_misses() - misses, by_reference, "%zu variables", count);
+	/* What is replaced and destroyed afterwards stays as it was. */
+	for (size_t i = 0; i < count; i++) {
+		assign(vars[i], -1);
+		weir_var_destroy(vars[i]);
+	}
+	collect_now();
+	for (size_t i = 0; i < count; i++) {
+		cr_expect_eq(value_of(&reads[i]), (int64_t)i);
+		cr_expect_eq(reads[i].version, 1 + i % 3);
+	}
+	weir_read_release_many(reads, count);
+	cr_expect_null(reads[0].tensor, "a released handle is cleared");
+	expect_nothing_left();
+}
+
+Test(snapshot, of_one_variable)
+{
+	check_snapshot_of(1, 0);
+}
+
+Test(snapshot, of_as_many_as_there_are_slots)
+{
+	check_snapshot_of(WEIRI_SLOTS, 0);
+	check_snapshot_of(WEIRI_SNAPSHOT_SLOTS, 0);
+}
+
+Test(snapshot, of_more_than_there_are_slots_takes_references)
+{
+	check_snapshot_of(WEIRI_SNAPSHOT_SLOTS + 1, 1);
+	check_snapshot_of(MANY, MANY - WEIRI_SNAPSHOT_SLOTS);
+}
+
+Test(snapshot, a_variable_may_occur_twice)
+{
+	weir_var *var = variable(7);
+	weir_var *vars[3] = {var, variable(8), var};
+	weir_read reads[3];
+
+	cr_assert_eq(weir_var_snapshot(vars, 3, reads, NULL), WEIR_OK);
+	cr_expect_eq(reads[0].tensor, reads[2].tensor);
+	weir_read_release(&reads[0]);
+	assign(var, 9);
+	collect_now();
+	cr_expect_eq(value_of(&reads[2]), 7, "each handle holds by itself");
+	weir_read_release_many(reads, 3);
+	weir_var_destroy(vars[0]);
+	weir_var_destroy(vars[1]);
+	expect_nothing_left();
+}
+
+Test(snapshot, hoarded_snapshots_fall_back_and_released_slots_serve_again)
+{
+	weir_var *vars[10];
+	weir_read reads[10][10];
+	uint64_t misses;
+
+	for (size_t i = 0; i < 10; i++)
+		vars[i] = variable((int64_t)i);
+	misses = slot_misses();
+	for (size_t round = 0; round < 10; round++) {
+		cr_assert_eq(weir_var_snapshot(vars, 10, reads[round], NULL), WEIR_OK);
+		for (size_t i = 0; i < 10; i++)
+			assign(vars[i], (int64_t)(10 * (round + 1) + i));
+	}
+	cr_expect_eq(slot_misses() - misses, 100 - WEIRI_SNAPSHOT_SLOTS);
+	collect_now();
+	for (size_t round = 0; round < 10; round++) {
+		for (size_t i = 0; i < 10; i++)
+			cr_expect_eq(value_of(&reads[round][i]), (int64_t)(10 * round + i));
+	}
+	/* Those in the middle hold slots; the next snapshot finds them. */
+	weir_read_release_many(reads[3], 10);
+	misses = slot_misses();
+	cr_assert_eq(weir_var_snapshot(vars, 10, reads[3], NULL), WEIR_OK);
+	cr_expect_eq(slot_misses(), misses);
+	for (size_t round = 0; round < 10; round++)
+		weir_read_release_many(reads[round], 10);
+	for (size_t i = 0; i < 10; i++)
+		weir_var_destroy(vars[i]);
+	expect_nothing_left();
+}
+
+Test(snapshot, reads_and_snapshots_do_not_take_each_others_slots)
+{
+	weir_var *var = variable(1);
+	weir_read singles[WEIRI_SLOTS], read, shot;
+	uint64_t misses = slot_misses();
+
+	for (size_t i = 0; i < WEIRI_SLOTS; i++)
+		cr_assert_eq(weir_var_read(var, &singles[i]), WEIR_OK);
+	cr_assert_eq(weir_var_snapshot(&var, 1, &shot, NULL), WEIR_OK);
+	cr_expect_eq(slot_misses(), misses);
+	cr_assert_eq(weir_var_read(var, &read), WEIR_OK);
+	cr_expect_eq(slot_misses(), misses + 1, "the ninth handle is a reference");
+	weir_read_release(&read);
+	weir_read_release(&singles[3]);
+	cr_assert_eq(weir_var_read(var, &singles[3]), WEIR_OK);
+	cr_expect_eq(slot_misses(), misses + 1, "a free slot is found among taken ones");
+	weir_read_release_many(singles, WEIRI_SLOTS);
+	weir_read_release(&shot);
+	weir_var_destroy(var);
+	expect_nothing_left();
+}
+
+/* -- statuses ----------------------------------------------------------------------------------------------------------------- */
+
+Test(snapshot, bad_arguments_are_named)
+{
+	weir_var *vars[2] = {variable(1), NULL};
+	weir_read reads[2];
+	weir_error error;
+
+	cr_expect_eq(weir_var_snapshot(NULL, 0, NULL, NULL), WEIR_OK, "nothing to do");
+	cr_expect_eq(weir_var_snapshot(NULL, 1, reads, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_not_null(strstr(error.message, "vars is NULL"));
+	cr_expect_eq(weir_var_snapshot(vars, 1, NULL, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_not_null(strstr(error.message, "reads is NULL"));
+	cr_expect_eq(weir_var_snapshot(vars, 2, reads, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_not_null(strstr(error.message, "variable 1 is NULL"));
+	weir_var_destroy(vars[0]);
+	expect_nothing_left();
+}
+
+Test(snapshot, a_variable_without_a_value_is_named_and_no_handle_is_held)
+{
+	weir_var *vars[3] = {variable(1), empty_variable("weights"), variable(3)};
+	weir_read reads[3];
+	weir_error error;
+
+	cr_expect_eq(weir_var_snapshot(vars, 3, reads, &error), WEIR_FAILED_PRECONDITION);
+	cr_expect_eq(error.code, WEIR_FAILED_PRECONDITION);
+	cr_expect_not_null(strstr(error.message, "\"weights\" is not initialized"), "%s", error.message);
+	assign(vars[1], 2);
+	cr_expect_eq(weir_var_snapshot(vars, 3, reads, &error), WEIR_OK);
+	cr_expect_eq(reads[1].version, 1);
+	weir_read_release_many(reads, 3);
+	for (size_t i = 0; i < 3; i++)
+		weir_var_destroy(vars[i]);
+	expect_nothing_left(); /* the handles that the first one had taken, too */
+}
+
+Test(snapshot, a_read_that_fails_leaves_the_handle_alone)
+{
+	weir_var *var = empty_variable("v");
+	weir_read read = {NULL, 42, NULL}, many[WEIRI_SLOTS];
+	weir_var *other = variable(1);
+
+	cr_expect_eq(weir_var_read(var, &read), WEIR_FAILED_PRECONDITION);
+	cr_expect_eq(read.version, 42);
+	for (size_t i = 0; i < WEIRI_SLOTS; i++)
+		cr_assert_eq(weir_var_read(other, &many[i]), WEIR_OK, "the failed one took no slot");
+	cr_expect_eq(weir_var_read(var, &read), WEIR_FAILED_PRECONDITION);
+	cr_expect_eq(read.version, 42, "without a slot, too");
+	weir_read_release_many(many, WEIRI_SLOTS);
+	weir_var_destroy(var);
+	weir_var_destroy(other);
+	expect_nothing_left();
+}
+
+/* -- handles in other hands --------------------------------------------------------------------------------------------------- */
+
+static void *look_and_release(void *context)
+{
+	weir_read *reads = context;
+	int64_t sum = 0;
+
+	for (size_t i = 0; i < MANY; i++)
+		sum += value_of(&reads[i]);
+	weir_read_release_many(reads, MANY);
+	return (void *)(intptr_t)sum;
+}
+
+Test(snapshot, handles_may_be_released_by_another_thread_after_the_variables_have_gone)
+{
+	weir_var *vars[MANY];
+	weir_read reads[MANY];
+	pthread_t thread;
+	void *sum;
+
+	for (size_t i = 0; i < MANY; i++)
+		vars[i] = variable((int64_t)i);
+	cr_assert_eq(weir_var_snapshot(vars, MANY, reads, NULL), WEIR_OK);
+	for (size_t i = 0; i < MANY; i++)
+		weir_var_destroy(vars[i]);
+	collect_now();
+	cr_assert_eq(pthread_create(&thread, NULL, look_and_release, reads), 0);
+	cr_assert_eq(pthread_join(thread, &sum), 0);
+	cr_expect_eq((intptr_t)sum, MANY * (MANY - 1) / 2);
+	expect_nothing_left();
+}
+
+struct taken {
+	weir_var *var;
+	weir_read reads[WEIRI_SLOTS + 1];
+};
+
+static void *take_and_end(void *context)
+{
+	struct taken *taken = context;
+
+	for (size_t i = 0; i < WEIRI_SLOTS; i++)
+		(void)weir_var_read(taken->var, &taken->reads[i]);
+	(void)weir_var_snapshot(&taken->var, 1, &taken->reads[WEIRI_SLOTS], NULL);
+	return NULL;
+}
+
+Test(snapshot, handles_outlive_the_thread_that_took_them)
+{
+	struct taken first = {.var = variable(5)}, second = {.var = first.var};
+	pthread_t thread;
+
+	cr_assert_eq(pthread_create(&thread, NULL, take_and_end, &first), 0);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	assign(first.var, 6);
+	/* Adopts the record, all of whose slots for reads are taken. */
+	cr_assert_eq(pthread_create(&thread, NULL, take_and_end, &second), 0);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	assign(first.var, 7);
+	collect_now();
+	for (size_t i = 0; i <= WEIRI_SLOTS; i++) {
+		cr_expect_eq(value_of(&first.reads[i]), 5);
+		cr_expect_eq(value_of(&second.reads[i]), 6);
+	}
+	weir_read_release_many(first.reads, WEIRI_SLOTS + 1);
+	weir_read_release_many(second.reads, WEIRI_SLOTS + 1);
+	weir_var_destroy(first.var);
+	expect_nothing_left();
+}
+
+/* -- stopped at each instruction ---------------------------------------------------------------------------------------------- */
+
+enum { PAIR = 2 };
+
+/* Two variables that change together, the call that is stopped, and what it saw. */
+struct scene {
+	weir_var *vars[PAIR];
+	int64_t written; /* both hold it */
+	weir_var *other;
+	weir_read hoard[WEIRI_SLOTS];
+	int64_t first, last; /* `written` when the call began and when it ended */
+	weir_read reads[PAIR];
+	enum weir_status status;
+	weir_read kept; /* by a handler */
+};
+
+static struct scene *open_scene(void)
+{
+	static struct scene scene;
+
+	stepped_or_skip();
+	scene = (struct scene){.vars = {variable(0), variable(0)}, .other = variable(0)};
+	return &scene;
+}
+
+static void close_scene(struct scene *scene)
+{
+	for (size_t i = 0; i < PAIR; i++)
+		weir_var_destroy(scene->vars[i]);
+	weir_var_destroy(scene->other);
+	expect_nothing_left();
+}
+
+/* A collection begins an era, if there is something to collect. */
+static void begin_era(struct scene *scene)
+{
+	assign(scene->other, 0);
+	collect_now();
+}
+
+/*
+ * A commit in an era that no reservation made before can have reached. What it replaced is freed if that is possible, and nothing is
+ * allocated afterwards, so that freed memory shows.
+ */
+static void overtake(struct scene *scene)
+{
+	begin_era(scene);
+	scene->written++;
+	cr_assert_eq(commit_all(scene->vars, PAIR, (uint64_t)scene->written, scene->written, NULL), WEIR_OK);
+	collect_now();
+}
+
+static void take_snapshot(void *context)
+{
+	struct scene *scene = context;
+
+	scene->status = weir_var_snapshot(scene->vars, PAIR, scene->reads, NULL);
+}
+
+static void take_read(void *context)
+{
+	struct scene *scene = context;
+
+	scene->status = weir_var_read(scene->vars[0], &scene->reads[0]);
+}
+
+static void meet_weir(void *context)
+{
+	struct scene *scene = context;
+
+	(void)weir_var_version(scene->vars[0]); /* registers the thread */
+}
+
+/* All slots are taken: a read goes through a section. */
+static void take_all_slots(void *context)
+{
+	struct scene *scene = context;
+
+	meet_weir(scene); /* a thread's first read takes no slot */
+	for (size_t i = 0; i < WEIRI_SLOTS; i++) {
+		cr_assert_eq(weir_var_read(scene->other, &scene->hoard[i]), WEIR_OK);
+		cr_assert_not_null(scene->hoard[i].hold);
+	}
+}
+
+/* What a signal handler may do. It keeps its first handle; one of the others finds no slot and enters a section. */
+static void read_in_handler(void *context)
+{
+	struct scene *scene = context;
+	weir_read reads[WEIRI_SLOTS];
+
+	cr_assert_eq(weir_var_read(scene->vars[0], &scene->kept), WEIR_OK);
+	for (size_t i = 0; i < WEIRI_SLOTS; i++)
+		cr_assert_eq(weir_var_read(scene->vars[0], &reads[i]), WEIR_OK);
+	weir_read_release_many(reads, WEIRI_SLOTS);
+}
+
+static void judge(struct scene *scene, size_t count, size_t at)
+{
+	cr_assert_eq(scene->status, WEIR_OK);
+	overtake(scene);
+	for (size_t i = 0; i < count; i++) {
+		int64_t value = value_of(&scene->reads[i]);
+
+		cr_assert_eq(value, (int64_t)scene->reads[i].version - 1, "stopped at %zu: version %" PRIu64 " is %" PRId64, at,
+		             scene->reads[i].version, value);
+		cr_assert(value >= scene->first && value <= scene->last,
+		          "stopped at %zu: %" PRId64 " is not of [%" PRId64 ", %" PRId64 "]", at, value, scene->first,
+		          scene->last);
+		cr_assert_eq(value, value_of(&scene->reads[0]), "stopped at %zu: torn", at);
+	}
+	weir_read_release_many(scene->reads, count);
+	overtake(scene);
+	if (scene->kept.tensor != NULL)
+		cr_assert_eq(value_of(&scene->kept), (int64_t)scene->kept.version - 1, "stopped at %zu: a handler's", at);
+	weir_read_release(&scene->kept);
+}
+
+/* Runs the call stopped at instruction `at` and at the next stops - 1; a handler runs after the last. 0: it ended before `at`. */
+static int overtake_at(struct scene *scene, struct stepped call, size_t at, size_t stops)
+{
+	void (*in_handler)(void *) = call.in_handler;
+	int stood, stands;
+
+	call.context = scene;
+	scene->first = scene->written;
+	call.in_handler = NULL;
+	stood = stands = stepped_start(&call, at);
+	for (size_t stop = 1; stands; stop++) {
+		overtake(scene);
+		if (stop == stops) {
+			call.in_handler = in_handler;
+			break;
+		}
+		stands = stepped_next(&call);
+	}
+	stepped_finish(&call);
+	scene->last = scene->written;
+	return stood;
+}
+
+/* That for each instruction, and different numbers of stops. */
+static void overtake_everywhere(struct scene *scene, struct stepped call, size_t count)
+{
+	static const size_t stops[] = {1, 2, 9};
+
+	for (size_t i = 0; i < sizeof(stops) / sizeof(stops[0]); i++) {
+		size_t at = 0;
+		int stood;
+
+		do {
+			stood = overtake_at(scene, call, at, stops[i]);
+			judge(scene, count, at);
+			weir_read_release_many(scene->hoard, WEIRI_SLOTS);
+			at += stepped_stride(stops[i]);
+		} while (stood);
+	}
+}
+
+Test(snapshot, stopped_anywhere_it_is_of_one_instant)
+{
+	struct scene *scene = open_scene();
+
+	overtake_everywhere(scene, (struct stepped){.prepare = meet_weir, .call = take_snapshot}, PAIR);
+	close_scene(scene);
+}
+
+Test(snapshot, interrupted_anywhere_by_a_handler_that_reads_it_is_of_one_instant)
+{
+	struct scene *scene = open_scene();
+
+	overtake_everywhere(
+		scene, (struct stepped){.prepare = meet_weir, .call = take_snapshot, .in_handler = read_in_handler}, PAIR);
+	close_scene(scene);
+}
+
+Test(snapshot, a_read_stopped_anywhere_gives_a_version_that_was_newest)
+{
+	struct scene *scene = open_scene();
+	struct stepped read = {.prepare = meet_weir, .call = take_read};
+
+	overtake_everywhere(scene, read, 1);
+	read.in_handler = read_in_handler;
+	overtake_everywhere(scene, read, 1);
+	close_scene(scene);
+}
+
+Test(snapshot, a_read_in_a_section_stopped_anywhere_gives_a_version_that_was_newest)
+{
+	struct scene *scene = open_scene();
+	struct stepped read = {.prepare = take_all_slots, .call = take_read};
+
+	overtake_everywhere(scene, read, 1);
+	read.in_handler = read_in_handler;
+	overtake_everywhere(scene, read, 1);
+	close_scene(scene);
+}
