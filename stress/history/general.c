@@ -1,0 +1,285 @@
+/*
+ * general.c - any history against any sequential model, by search.
+ *
+ * Wing and Gong's algorithm: keep the calls and returns that are not explained yet in a list; the next operation of the
+ * order is one whose call stands ahead of every return. Try it; if the model refuses, try the next; at a return nothing
+ * more can come first, so take the last choice back. Lowe's improvement: the same set of operations in the same state
+ * was tried before, so it need not be tried again. Those pairs are kept whole, not only their hashes: a collision must
+ * not become a verdict.
+ */
+#include "history/order.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Calls and returns in time order; node 0 is the head. Lifting an operation unlinks both of its nodes. */
+struct node {
+	uint32_t previous, next;
+	uint32_t op;
+	uint32_t partner; /* the call's return; 0: this is a return */
+};
+
+struct search {
+	const struct history *history;
+	const struct history_model *model;
+	const void *context;
+	struct history_order order;
+	struct node *node;
+	uint32_t *chosen; /* call nodes, in the order of the choices */
+	uint32_t depth, deepest, stuck;
+	size_t set_size, state_size, key_size; /* bytes; key: the set, then the state */
+	unsigned char *key;                    /* where we are */
+	unsigned char *undo;                   /* per depth, the state before the choice */
+	/* What was met: an arena of keys and a table of places + 1. */
+	unsigned char *met;
+	size_t met_count, met_room, budget;
+	uint32_t *slot;
+	size_t mask;
+};
+
+static unsigned char *state_of(struct search *search)
+{
+	return search->key + search->set_size;
+}
+
+/* -- what was met ------------------------------------------------------------------------------------------------------------- */
+
+static uint64_t hash(const unsigned char *bytes, size_t size)
+{
+	uint64_t sum = UINT64_C(0x9e3779b97f4a7c15);
+
+	for (; size >= sizeof(uint64_t); bytes += sizeof(uint64_t), size -= sizeof(uint64_t)) {
+		uint64_t word;
+
+		memcpy(&word, bytes, sizeof(word));
+		sum = (sum ^ word) * UINT64_C(0xff51afd7ed558ccd);
+		sum ^= sum >> 32;
+	}
+	return sum;
+}
+
+static uint32_t *find_slot(const struct search *search, const unsigned char *key)
+{
+	size_t place = (size_t)hash(key, search->key_size) & search->mask;
+
+	while (search->slot[place] != 0 &&
+	       memcmp(search->met + (search->slot[place] - 1) * search->key_size, key, search->key_size) != 0)
+		place = (place + 1) & search->mask;
+	return &search->slot[place];
+}
+
+static int grow(struct search *search)
+{
+	size_t room = search->met_room == 0 ? 256 : 2 * search->met_room;
+	unsigned char *met = realloc(search->met, room * search->key_size);
+	uint32_t *slot = calloc(4 * room, sizeof(*slot));
+
+	if (met != NULL)
+		search->met = met;
+	if (met == NULL || slot == NULL) {
+		free(slot);
+		return 0;
+	}
+	free(search->slot);
+	search->slot = slot;
+	search->mask = 4 * room - 1;
+	search->met_room = room;
+	for (size_t i = 0; i < search->met_count; i++)
+		*find_slot(search, search->met + i * search->key_size) = (uint32_t)(i + 1);
+	return 1;
+}
+
+/* 1: where we are is new, and is remembered. 0: it was met. -1: no memory or budget left. */
+static int remember(struct search *search)
+{
+	uint32_t *slot;
+
+	if (search->met_count == search->met_room &&
+	    (search->met_count >= search->budget || search->met_count >= UINT32_MAX / 8 || !grow(search)))
+		return -1;
+	slot = find_slot(search, search->key);
+	if (*slot != 0)
+		return 0;
+	if (search->met_count >= search->budget)
+		return -1;
+	memcpy(search->met + search->met_count++ * search->key_size, search->key, search->key_size);
+	*slot = (uint32_t)search->met_count;
+	return 1;
+}
+
+/* -- the list ----------------------------------------------------------------------------------------------------------------- */
+
+static void unlink_node(struct node nodes[], uint32_t n)
+{
+	nodes[nodes[n].previous].next = nodes[n].next;
+	nodes[nodes[n].next].previous = nodes[n].previous;
+}
+
+static void link_node(struct node nodes[], uint32_t n)
+{
+	nodes[nodes[n].previous].next = n;
+	nodes[nodes[n].next].previous = n;
+}
+
+static void lift(struct search *search, uint32_t call)
+{
+	unlink_node(search->node, call);
+	unlink_node(search->node, search->node[call].partner);
+}
+
+/* In the opposite order of unlinking, so that each finds its neighbours as they were. */
+static void put_back(struct search *search, uint32_t call)
+{
+	link_node(search->node, search->node[call].partner);
+	link_node(search->node, call);
+}
+
+static void flip(struct search *search, uint32_t op)
+{
+	search->key[op / 8] ^= (unsigned char)(1u << op % 8);
+}
+
+static void build_list(struct search *search)
+{
+	uint32_t events = search->order.events;
+
+	for (uint32_t e = 0; e < events; e++) {
+		uint32_t op = search->order.event[e] / 2;
+		uint32_t partner = (search->order.event[e] & 1) != 0 ? 0 : search->order.returned[op] + 1;
+
+		search->node[e + 1] = (struct node){e, (e + 2) % (events + 1), op, partner};
+	}
+	search->node[0] = (struct node){events, events != 0, UINT32_MAX, 0};
+}
+
+/* -- the search --------------------------------------------------------------------------------------------------------------- */
+
+static unsigned char *undo_of(const struct search *search, uint32_t depth)
+{
+	return search->undo + (size_t)depth * search->state_size;
+}
+
+/* 1: the operation of this call node comes next; 0: it cannot, or that was tried; -1: no budget. */
+static int choose(struct search *search, uint32_t call)
+{
+	uint32_t op = search->node[call].op;
+	unsigned char *before = undo_of(search, search->depth);
+	int fresh;
+
+	memcpy(before, state_of(search), search->state_size);
+	if (!search->model->step(search->history, &search->history->op[op], search->context, state_of(search))) {
+		memcpy(state_of(search), before, search->state_size);
+		return 0;
+	}
+	flip(search, op);
+	fresh = remember(search);
+	if (fresh != 1) {
+		flip(search, op);
+		memcpy(state_of(search), before, search->state_size);
+		return fresh;
+	}
+	search->chosen[search->depth++] = call;
+	lift(search, call);
+	return 1;
+}
+
+/* Takes the last choice back; gives its call node. */
+static uint32_t take_back(struct search *search)
+{
+	uint32_t call = search->chosen[--search->depth];
+
+	memcpy(state_of(search), undo_of(search, search->depth), search->state_size);
+	flip(search, search->node[call].op);
+	put_back(search, call);
+	return call;
+}
+
+/* Nobody can come before this return any more: what the search got to, for the finding. */
+static void note_stuck(struct search *search, uint32_t at)
+{
+	if (search->depth >= search->deepest) {
+		search->deepest = search->depth;
+		search->stuck = search->node[at].op;
+	}
+}
+
+static enum history_verdict run(struct search *search)
+{
+	uint32_t at = search->node[0].next;
+
+	while (search->node[0].next != 0) {
+		int chosen;
+
+		if (search->node[at].partner == 0) {
+			note_stuck(search, at);
+			if (search->depth == 0)
+				return HISTORY_VIOLATED;
+			at = search->node[take_back(search)].next;
+			continue;
+		}
+		chosen = choose(search, at);
+		if (chosen < 0)
+			return HISTORY_UNDECIDED;
+		at = chosen ? search->node[0].next : search->node[at].next;
+	}
+	return HISTORY_HOLDS;
+}
+
+static int init_search(struct search *search)
+{
+	size_t count = search->history->count;
+
+	search->set_size = (count + 63) / 64 * 8;
+	/* Whole words, so that the hash sees all of it. */
+	search->state_size = (search->model->state_size(search->history, search->context) + 7) / 8 * 8;
+	search->key_size = search->set_size + search->state_size;
+	search->node = calloc(2 * count + 1, sizeof(*search->node));
+	search->chosen = calloc(count + 1, sizeof(*search->chosen));
+	search->key = calloc(search->key_size + 1, 1);
+	search->undo = calloc((count + 1) * search->state_size + 1, 1);
+	return search->node != NULL && search->chosen != NULL && search->key != NULL && search->undo != NULL;
+}
+
+static void fini_search(struct search *search)
+{
+	history_order_fini(&search->order);
+	free(search->node);
+	free(search->chosen);
+	free(search->key);
+	free(search->undo);
+	free(search->met);
+	free(search->slot);
+}
+
+static enum history_verdict conclude(struct search *search, enum history_verdict verdict, uint32_t order[],
+                                     struct history_finding *finding)
+{
+	if (verdict == HISTORY_VIOLATED) {
+		(void)history_violated(finding, "none fits", "no order explains more than %u of %zu operations",
+		                       search->deepest, search->history->count);
+		history_witness(finding, search->stuck);
+	} else if (verdict == HISTORY_UNDECIDED) {
+		(void)history_violated(finding, "budget", "undecided after %zu pairs of a set and a state", search->met_count);
+	}
+	for (uint32_t i = 0; verdict == HISTORY_HOLDS && order != NULL && i < search->depth; i++)
+		order[i] = search->node[search->chosen[i]].op;
+	return verdict;
+}
+
+enum history_verdict history_check_general(const struct history *history, const struct history_model *model,
+                                           const void *context, size_t budget, uint32_t order[],
+                                           struct history_finding *finding)
+{
+	struct search search = {.history = history, .model = model, .context = context, .budget = budget};
+	enum history_verdict verdict = history_order_init(&search.order, history, finding);
+
+	if (verdict == HISTORY_HOLDS && !init_search(&search))
+		verdict = history_no_memory(finding);
+	if (verdict == HISTORY_HOLDS) {
+		build_list(&search);
+		model->start(history, context, state_of(&search));
+		verdict = conclude(&search, run(&search), order, finding);
+	}
+	fini_search(&search);
+	return verdict;
+}

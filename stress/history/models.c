@@ -1,0 +1,229 @@
+/*
+ * models.c - sequential queues, pools, priority queues and variables, for the general checker.
+ *
+ * Written for being plainly right: what the fast checkers derive is compared with these.
+ */
+#include "history/history.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* -- collections -------------------------------------------------------------------------------------------------------------- */
+
+/* In the order in which values leave, where there is one; unused places are 0. */
+struct stock {
+	uint64_t count;
+	struct item {
+		int64_t key;
+		uint64_t value;
+	} item[];
+};
+
+static size_t stock_size(const struct history *history, const void *context)
+{
+	size_t puts = 0;
+
+	(void)context;
+	for (size_t i = 0; i < history->count; i++)
+		puts += history->op[i].kind == HISTORY_PUT;
+	return sizeof(struct stock) + puts * sizeof(struct item);
+}
+
+static void stock_start(const struct history *history, const void *context, void *state)
+{
+	memset(state, 0, stock_size(history, context));
+}
+
+static void insert(struct stock *stock, uint64_t place, int64_t key, uint64_t value)
+{
+	memmove(&stock->item[place + 1], &stock->item[place], (stock->count - place) * sizeof(struct item));
+	stock->item[place] = (struct item){key, value};
+	stock->count++;
+}
+
+static void remove_at(struct stock *stock, uint64_t place)
+{
+	stock->count--;
+	memmove(&stock->item[place], &stock->item[place + 1], (stock->count - place) * sizeof(struct item));
+	memset(&stock->item[stock->count], 0, sizeof(struct item));
+}
+
+/* The value's place, or count. */
+static uint64_t place_of(const struct stock *stock, uint64_t value)
+{
+	uint64_t place = 0;
+
+	while (place < stock->count && stock->item[place].value != value)
+		place++;
+	return place;
+}
+
+static int has_room(const struct stock *stock, const struct history_bounds *bounds)
+{
+	return bounds->capacity == 0 || stock->count < bounds->capacity;
+}
+
+/* Answers that are the same for all three. */
+static int step_refusal(const struct stock *stock, const struct history_bounds *bounds, uint16_t kind)
+{
+	if (kind == HISTORY_PUT_FULL)
+		return !has_room(stock, bounds);
+	return kind == HISTORY_TAKE_EMPTY && stock->count <= bounds->stays;
+}
+
+static int fifo_step(const struct history *history, const struct history_op *op, const void *context, void *state)
+{
+	struct stock *stock = state;
+
+	(void)history;
+	if (op->kind == HISTORY_PUT && has_room(stock, context)) {
+		insert(stock, stock->count, 0, op->argument);
+		return 1;
+	}
+	if (op->kind == HISTORY_TAKE && stock->count != 0 && stock->item[0].value == op->result) {
+		remove_at(stock, 0);
+		return 1;
+	}
+	return step_refusal(stock, context, op->kind);
+}
+
+/* Sorted by value, as one content must be one state. */
+static int multiset_step(const struct history *history, const struct history_op *op, const void *context, void *state)
+{
+	const struct history_bounds *bounds = context;
+	struct stock *stock = state;
+	uint64_t place = 0;
+
+	(void)history;
+	if (op->kind == HISTORY_PUT && has_room(stock, bounds)) {
+		while (place < stock->count && stock->item[place].value < op->argument)
+			place++;
+		insert(stock, place, 0, op->argument);
+		return 1;
+	}
+	if (op->kind == HISTORY_TAKE && stock->count > bounds->stays) {
+		place = place_of(stock, op->result);
+		if (place == stock->count)
+			return 0;
+		remove_at(stock, place);
+		return 1;
+	}
+	return step_refusal(stock, bounds, op->kind);
+}
+
+/* Sorted by key; equals by arrival, or by value where any may come. */
+static int priority_step(const struct history *history, const struct history_op *op, const void *context, void *state)
+{
+	const struct history_priority *priority = context;
+	struct stock *stock = state;
+	uint64_t place = 0;
+
+	(void)history;
+	if (op->kind == HISTORY_PUT && has_room(stock, &priority->bounds)) {
+		int64_t key = (int64_t)op->result;
+
+		while (place < stock->count && (stock->item[place].key < key ||
+		                                (stock->item[place].key == key && (priority->equals == HISTORY_EQUALS_FIFO ||
+		                                                                   stock->item[place].value < op->argument))))
+			place++;
+		insert(stock, place, key, op->argument);
+		return 1;
+	}
+	if (op->kind == HISTORY_TAKE) {
+		place = place_of(stock, op->result);
+		if (place == stock->count || stock->item[place].key != stock->item[0].key ||
+		    (priority->equals == HISTORY_EQUALS_FIFO && place != 0))
+			return 0;
+		remove_at(stock, place);
+		return 1;
+	}
+	return step_refusal(stock, &priority->bounds, op->kind);
+}
+
+const struct history_model history_model_fifo = {stock_size, stock_start, fifo_step};
+const struct history_model history_model_multiset = {stock_size, stock_start, multiset_step};
+const struct history_model history_model_priority = {stock_size, stock_start, priority_step};
+
+/* -- variables ---------------------------------------------------------------------------------------------------------------- */
+
+/* value is unknown until somebody has seen or published the version: `known` is its version + 1. */
+struct cell {
+	uint64_t object, version, known, value;
+};
+
+struct cells {
+	uint64_t count;
+	struct cell cell[];
+};
+
+static struct cell *cell_of(struct cells *cells, uint64_t object)
+{
+	uint64_t i = 0;
+
+	while (i < cells->count && cells->cell[i].object != object)
+		i++;
+	return &cells->cell[i];
+}
+
+static size_t cells_size(const struct history *history, const void *context)
+{
+	(void)context;
+	return sizeof(struct cells) + (history->part_count + 1) * sizeof(struct cell);
+}
+
+static void cells_start(const struct history *history, const void *context, void *state)
+{
+	const uint64_t *initial = context;
+	struct cells *cells = state;
+
+	memset(state, 0, cells_size(history, context));
+	for (size_t i = 0; i < history->part_count; i++) {
+		struct cell *cell = cell_of(cells, history->part[i].object);
+
+		if (cell == &cells->cell[cells->count]) {
+			*cell = (struct cell){history->part[i].object, *initial, 0, 0};
+			cells->count++;
+		}
+	}
+}
+
+static int part_fits(const struct cell *cell, const struct history_part *part)
+{
+	if (part->before != HISTORY_NONE && part->before != cell->version)
+		return 0;
+	if (part->after != HISTORY_NONE)
+		return part->after == cell->version + 1;
+	return cell->known != cell->version + 1 || cell->value == part->value;
+}
+
+static void apply_part(struct cell *cell, const struct history_part *part)
+{
+	if (part->after != HISTORY_NONE)
+		cell->version = part->after;
+	if (part->after != HISTORY_NONE || part->before != HISTORY_NONE) {
+		cell->known = cell->version + 1;
+		cell->value = part->value;
+	}
+}
+
+static int variables_step(const struct history *history, const struct history_op *op, const void *context, void *state)
+{
+	const struct history_part *part = &history->part[op->part];
+	int overtaken = 0;
+
+	(void)context;
+	for (uint32_t i = 0; i < op->parts; i++) {
+		const struct cell *cell = cell_of(state, part[i].object);
+
+		overtaken |= cell->version > part[i].before;
+		if (op->kind != HISTORY_ABORTED && !part_fits(cell, &part[i]))
+			return 0;
+	}
+	if (op->kind == HISTORY_ABORTED)
+		return overtaken;
+	for (uint32_t i = 0; i < op->parts; i++)
+		apply_part(cell_of(state, part[i].object), &part[i]);
+	return 1;
+}
+
+const struct history_model history_model_variables = {cells_size, cells_start, variables_step};

@@ -1,0 +1,173 @@
+/*
+ * shrink.c - a smaller history that still fails, by leaving units out.
+ *
+ * Delta debugging: leave out a part of the units, first halves, then ever smaller parts, and keep what still fails; at
+ * the end no single unit can be left out. What counts as a unit is up to the caller; the two functions below choose
+ * units for which leaving one out of a history that holds leaves one that holds, so that what remains of a failure is a
+ * reason for it.
+ */
+#include "history/history.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* -- units -------------------------------------------------------------------------------------------------------------------- */
+
+static int has_kind(const struct history *history, enum history_kind kind)
+{
+	for (size_t i = 0; i < history->count; i++) {
+		if (history->op[i].kind == kind)
+			return 1;
+	}
+	return 0;
+}
+
+/* The put's place for a take; `count` for one that nobody put. */
+static size_t put_of(const struct history *history, const struct history_op *take)
+{
+	size_t i = 0;
+
+	while (i < history->count && (history->op[i].kind != HISTORY_PUT || history->op[i].argument != take->result))
+		i++;
+	return i;
+}
+
+void history_units_of_values(const struct history *history, const struct history_bounds *bounds, uint32_t unit[])
+{
+	int values_stay = bounds->stays != 0 || has_kind(history, HISTORY_PUT_FULL);
+
+	for (size_t i = 0; i < history->count; i++) {
+		const struct history_op *op = &history->op[i];
+		int of_value = op->kind == HISTORY_PUT || op->kind == HISTORY_TAKE;
+		size_t first = op->kind == HISTORY_TAKE ? put_of(history, op) : i;
+
+		unit[i] = of_value && values_stay ? HISTORY_STAYS : (uint32_t)first + 1;
+	}
+}
+
+void history_units_of_versions(const struct history *history, uint32_t unit[])
+{
+	for (size_t i = 0; i < history->count; i++)
+		unit[i] = (uint32_t)i + 1;
+}
+
+/* -- delta debugging ---------------------------------------------------------------------------------------------------------- */
+
+struct shrinking {
+	const struct history *history;
+	const uint32_t *unit;
+	uint32_t *units; /* those that are still in */
+	size_t count;
+	unsigned char *in; /* by unit */
+	history_fails_fn *fails;
+	void *context;
+	int no_memory;
+};
+
+static int copy_what_is_in(const struct shrinking *shrinking, struct history *out)
+{
+	const struct history *history = shrinking->history;
+
+	history_init(out);
+	out->partial = history->partial;
+	for (size_t i = 0; i < history->count; i++) {
+		const struct history_op *op = &history->op[i];
+
+		if (shrinking->unit[i] != HISTORY_STAYS && !shrinking->in[shrinking->unit[i]]) {
+			out->partial = 1;
+		} else if (!history_add(out, op, &history->part[op->part])) {
+			history_fini(out);
+			return 0;
+		}
+	}
+	return 1;
+}
+
+static int still_fails(struct shrinking *shrinking)
+{
+	struct history candidate;
+	int failing;
+
+	if (!copy_what_is_in(shrinking, &candidate)) {
+		shrinking->no_memory = 1;
+		return 0;
+	}
+	failing = shrinking->fails(&candidate, shrinking->context);
+	history_fini(&candidate);
+	return failing;
+}
+
+static void set_in(struct shrinking *shrinking, size_t from, size_t to, unsigned char in)
+{
+	for (size_t i = from; i < to; i++)
+		shrinking->in[shrinking->units[i]] = in;
+}
+
+/* Leaves out what it can in steps of `size` units; 1: something went. */
+static int leave_out(struct shrinking *shrinking, size_t size)
+{
+	int any = 0;
+
+	for (size_t from = 0; from < shrinking->count;) {
+		size_t to = size < shrinking->count - from ? from + size : shrinking->count;
+
+		set_in(shrinking, from, to, 0);
+		if (still_fails(shrinking)) {
+			memmove(&shrinking->units[from], &shrinking->units[to],
+			        (shrinking->count - to) * sizeof(*shrinking->units));
+			shrinking->count -= to - from;
+			any = 1;
+		} else {
+			set_in(shrinking, from, to, 1);
+			from = to;
+		}
+	}
+	return any;
+}
+
+static void minimize(struct shrinking *shrinking)
+{
+	size_t size = shrinking->count;
+
+	while (size > 1) {
+		size = (size + 1) / 2;
+		(void)leave_out(shrinking, size);
+	}
+	while (leave_out(shrinking, 1) && !shrinking->no_memory)
+		;
+}
+
+/* Every unit once. */
+static void list_units(struct shrinking *shrinking, uint32_t most)
+{
+	for (size_t i = 0; i < shrinking->history->count; i++)
+		shrinking->in[shrinking->unit[i]] = 1;
+	for (uint32_t u = 1; u <= most; u++) {
+		if (shrinking->in[u])
+			shrinking->units[shrinking->count++] = u;
+	}
+}
+
+int history_shrink(const struct history *history, const uint32_t unit[], history_fails_fn *fails, void *context,
+                   struct history *out)
+{
+	struct shrinking shrinking = {.history = history, .unit = unit, .fails = fails, .context = context};
+	uint32_t most = 0;
+	int fine = 0;
+
+	for (size_t i = 0; i < history->count; i++)
+		most = unit[i] > most ? unit[i] : most;
+	history_init(out);
+	shrinking.units = calloc((size_t)most + 1, sizeof(*shrinking.units));
+	shrinking.in = calloc((size_t)most + 1, 1);
+	if (shrinking.units != NULL && shrinking.in != NULL) {
+		list_units(&shrinking, most);
+		if (still_fails(&shrinking)) {
+			minimize(&shrinking);
+			fine = !shrinking.no_memory && copy_what_is_in(&shrinking, out);
+		}
+	}
+	free(shrinking.units);
+	free(shrinking.in);
+	return fine;
+}

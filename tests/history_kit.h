@@ -1,0 +1,55 @@
+/*
+ * history_kit.h - random histories for the tests of the checkers: made by a sequential run, stretched in time, then
+ * perhaps spoilt.
+ *
+ * A history is a run of a sequential model in which operation i takes effect at time 10 * i, and its call and return
+ * lie around that. Such a one is linearizable by construction. Spoiling it changes an answer or moves an operation;
+ * whether that breaks it, the general checker says.
+ */
+#ifndef TESTS_HISTORY_KIT_H
+#define TESTS_HISTORY_KIT_H
+
+#include "history/history.h"
+
+#include <string.h>
+
+enum { KIT_MOST_OPS = 16, KIT_STEP = 10, KIT_BUDGET = 1 << 20 };
+
+struct kit_dice {
+	uint64_t state;
+};
+
+static inline uint64_t kit_below(struct kit_dice *dice, uint64_t n)
+{
+	uint64_t value;
+
+	dice->state += UINT64_C(0x9e3779b97f4a7c15);
+	value = dice->state;
+	value = (value ^ value >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	value = (value ^ value >> 27) * UINT64_C(0x94d049bb133111eb);
+	return (value ^ value >> 31) % n;
+}
+
+/* Around 10 * (place + 1), so far as `stretch` allows on each side; now and then not at all. */
+static inline void kit_stretch(struct kit_dice *dice, struct history_op *op, size_t place, uint64_t stretch)
+{
+	uint64_t point = KIT_STEP * (place + 1) + 10 * stretch;
+
+	op->called = point - kit_below(dice, stretch);
+	op->returned = point + kit_below(dice, stretch);
+	op->thread = (uint32_t)kit_below(dice, 4);
+}
+
+static inline void kit_move(struct kit_dice *dice, struct history *history, uint64_t stretch)
+{
+	struct history_op *op = &history->op[kit_below(dice, history->count)];
+
+	kit_stretch(dice, op, (size_t)kit_below(dice, history->count), stretch);
+}
+
+static inline struct history_op *kit_any(struct kit_dice *dice, struct history *history)
+{
+	return &history->op[kit_below(dice, history->count)];
+}
+
+#endif
