@@ -20,6 +20,12 @@ static const struct stress_scenario scenarios[] = {
 	{"variable_stopped", "a thread stopped anywhere stops no reader, writer or commit", scenario_variable_stopped},
 	{"snapshot_torn", "snapshots are of one instant and agree with real time", scenario_snapshot_torn},
 	{"commit_conflict", "conflicting commits keep a total", scenario_commit_conflict},
+	{"history_ring", "recorded histories of rings are linearizable", scenario_history_ring},
+	{"history_queue_fifo", "the same of queues, beside calls that wait", scenario_history_queue_fifo},
+	{"history_shuffle", "the same of shuffle queues: a pool with bounds", scenario_history_shuffle},
+	{"history_variable", "the same of variables, by their versions", scenario_history_variable},
+	{"history_snapshot", "the same of snapshots beside commits: strictly serializable", scenario_history_snapshot},
+	{"history_commit", "the same of commits that conflict", scenario_history_commit},
 };
 enum { SCENARIOS = sizeof(scenarios) / sizeof(scenarios[0]) };
 

@@ -27,4 +27,11 @@ void scenario_queue_cancel(void);
 void scenario_queue_close(void);
 void scenario_queue_batch(void);
 
+void scenario_history_ring(void);
+void scenario_history_queue_fifo(void);
+void scenario_history_shuffle(void);
+void scenario_history_variable(void);
+void scenario_history_snapshot(void);
+void scenario_history_commit(void);
+
 #endif

@@ -204,13 +204,15 @@ static void make_long(struct history *history, uint64_t values)
 Test(history_tools, a_failure_shrinks_to_its_reason)
 {
 	struct history history, small;
+	struct history_finding finding;
 	struct history_bounds none = {0, 0};
 	uint32_t unit[401];
 
 	history_init(&history);
 	make_long(&history, 200);
 	cr_assert(history.count == 401);
-	history_units_of_values(&history, &none, unit);
+	cr_assert(history_check_fifo(&history, &none, &finding) == HISTORY_VIOLATED);
+	history_units_of_values(&history, &none, &finding, unit);
 	cr_assert(history_shrink(&history, unit, fifo_fails, &none, &small));
 	cr_assert(small.count == 4, "two values are enough, %zu operations are left", small.count);
 	cr_assert(fifo_fails(&small, &none));
@@ -229,6 +231,7 @@ static int fifo_says_full(const struct history *history, void *context)
 Test(history_tools, what_fills_a_queue_stays_while_it_shrinks)
 {
 	struct history history, small;
+	struct history_finding finding;
 	struct history_bounds two = {.capacity = 2};
 	uint32_t unit[5];
 
@@ -237,10 +240,12 @@ Test(history_tools, what_fills_a_queue_stays_while_it_shrinks)
 	add(&history, 0, 2, 3, HISTORY_PUT, 2);
 	add(&history, 0, 4, 5, HISTORY_PUT_FULL, 3);
 	add(&history, 0, 6, 7, HISTORY_TAKE, 1);
-	history_units_of_values(&history, &two, unit);
+	for (uint32_t i = 0; i < history.count; i++)
+		unit[i] = i + 1;
 	cr_assert(!history_shrink(&history, unit, fifo_says_full, &two, &small), "nothing fails, nothing shrinks");
 	add(&history, 0, 8, 9, HISTORY_PUT_FULL, 4);
-	history_units_of_values(&history, &two, unit);
+	cr_assert(history_check_fifo(&history, &two, &finding) == HISTORY_VIOLATED);
+	history_units_of_values(&history, &two, &finding, unit);
 	cr_assert(history_shrink(&history, unit, fifo_says_full, &two, &small));
 	cr_assert(small.count == 4, "only the answer that is right may go; %zu are left", small.count);
 	history_fini(&small);

@@ -30,7 +30,10 @@
 
 #include "history/clock.h"
 
-/* -- histories ---------------------------------------------------------------------------------------------------------------- */
+/*
+ * -- histories
+ * ----------------------------------------------------------------------------------------------------------------
+ */
 
 enum history_kind {
 	/* Collections. Values are unique: each goes in at most once. */
@@ -53,7 +56,7 @@ struct history_part {
 	uint64_t object;
 	uint64_t before; /* the version it read or was based on; HISTORY_NONE: it did not look */
 	uint64_t after;  /* the version it published; HISTORY_NONE: none */
-	uint64_t value;  /* what it published, else what it read */
+	uint64_t value;  /* what it published, else what it read; HISTORY_NONE: unknown */
 };
 
 struct history_op {
@@ -81,7 +84,10 @@ int history_add(struct history *history, const struct history_op *op, const stru
 /* By call, then by return. Earlier places of operations are void. */
 void history_sort(struct history *history);
 
-/* -- recording ---------------------------------------------------------------------------------------------------------------- */
+/*
+ * -- recording
+ * ----------------------------------------------------------------------------------------------------------------
+ */
 
 /* One thread's log; written by its thread only. Call, do, return: */
 struct history_log {
@@ -147,7 +153,10 @@ static inline void history_note(struct history_log *log, enum history_kind kind,
 void history_note_parts(struct history_log *log, enum history_kind kind, const struct history_part parts[],
                         size_t count, uint64_t stamp, uint64_t called, uint64_t returned);
 
-/* -- verdicts ----------------------------------------------------------------------------------------------------------------- */
+/*
+ * -- verdicts
+ * -----------------------------------------------------------------------------------------------------------------
+ */
 
 enum history_verdict {
 	HISTORY_HOLDS = 0,     /* no violation; whether that means linearizable is said at each checker */
@@ -166,7 +175,10 @@ struct history_finding {
 	size_t witnesses; /* places in history.op of the operations that cannot be explained together */
 };
 
-/* -- fast checkers ------------------------------------------------------------------------------------------------------------ */
+/*
+ * -- fast checkers
+ * ------------------------------------------------------------------------------------------------------------
+ */
 
 struct history_bounds {
 	uint64_t capacity; /* 0: no bound */
@@ -220,7 +232,10 @@ enum history_verdict history_check_serial(const struct history *history, uint64_
 enum history_verdict history_check_stamps(const struct history *history, uint64_t initial,
                                           struct history_finding *finding);
 
-/* -- the general checker ------------------------------------------------------------------------------------------------------ */
+/*
+ * -- the general checker
+ * ------------------------------------------------------------------------------------------------------
+ */
 
 /* A sequential structure. Its state is a block of bytes; equal states must be equal bytes. */
 struct history_model {
@@ -250,7 +265,10 @@ struct history_priority {
 extern const struct history_model history_model_fifo, history_model_multiset, history_model_priority,
 	history_model_variables;
 
-/* -- looking at a failure ----------------------------------------------------------------------------------------------------- */
+/*
+ * -- looking at a failure
+ * -----------------------------------------------------------------------------------------------------
+ */
 
 /* 1: `history` still fails. */
 typedef int history_fails_fn(const struct history *history, void *context);
@@ -258,11 +276,13 @@ typedef int history_fails_fn(const struct history *history, void *context);
 /* Operations of one unit leave together; HISTORY_STAYS never leaves. */
 enum { HISTORY_STAYS = 0 };
 /*
- * Units such that what is left of a linearizable history is linearizable, so that a smaller failure is a part of the
- * first and not made by leaving things out. A value's put and take are one; "full" answers are one each, and while some
- * are there, or items must stay behind, values stay.
+ * Units such that what is left of a linearizable history does not fail by the pattern of `finding`; so a smaller
+ * history that fails by it is a part of the first failure, and not made by leaving things out. (fails() must compare
+ * the pattern.) A value's put and take are one unit, any other operation is one. Where a finding says that too few were
+ * inside ("full", "stays", or a search that had such answers), values stay.
  */
-void history_units_of_values(const struct history *history, const struct history_bounds *bounds, uint32_t unit[]);
+void history_units_of_values(const struct history *history, const struct history_bounds *bounds,
+                             const struct history_finding *finding, uint32_t unit[]);
 /* The same for variables: each operation is one, as what is left is marked partial. */
 void history_units_of_versions(const struct history *history, uint32_t unit[]);
 /*

@@ -8,7 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* -- collections -------------------------------------------------------------------------------------------------------------- */
+/*
+ * -- collections
+ * --------------------------------------------------------------------------------------------------------------
+ */
 
 /* In the order in which values leave, where there is one; unused places are 0. */
 struct stock {
@@ -144,7 +147,10 @@ const struct history_model history_model_fifo = {stock_size, stock_start, fifo_s
 const struct history_model history_model_multiset = {stock_size, stock_start, multiset_step};
 const struct history_model history_model_priority = {stock_size, stock_start, priority_step};
 
-/* -- variables ---------------------------------------------------------------------------------------------------------------- */
+/*
+ * -- variables
+ * ----------------------------------------------------------------------------------------------------------------
+ */
 
 /* value is unknown until somebody has seen or published the version: `known` is its version + 1. */
 struct cell {
@@ -165,10 +171,20 @@ static struct cell *cell_of(struct cells *cells, uint64_t object)
 	return &cells->cell[i];
 }
 
+/* Variables that occur; each is counted where it occurs first. */
 static size_t cells_size(const struct history *history, const void *context)
 {
+	size_t objects = 0;
+
 	(void)context;
-	return sizeof(struct cells) + (history->part_count + 1) * sizeof(struct cell);
+	for (size_t i = 0; i < history->part_count; i++) {
+		size_t first = 0;
+
+		while (history->part[first].object != history->part[i].object)
+			first++;
+		objects += first == i;
+	}
+	return sizeof(struct cells) + objects * sizeof(struct cell);
 }
 
 static void cells_start(const struct history *history, const void *context, void *state)
@@ -178,12 +194,11 @@ static void cells_start(const struct history *history, const void *context, void
 
 	memset(state, 0, cells_size(history, context));
 	for (size_t i = 0; i < history->part_count; i++) {
-		struct cell *cell = cell_of(cells, history->part[i].object);
+		uint64_t object = history->part[i].object;
 
-		if (cell == &cells->cell[cells->count]) {
-			*cell = (struct cell){history->part[i].object, *initial, 0, 0};
-			cells->count++;
-		}
+		/* One that is not there yet is found behind the last. */
+		if (cell_of(cells, object) == &cells->cell[cells->count])
+			cells->cell[cells->count++] = (struct cell){object, *initial, 0, 0};
 	}
 }
 
@@ -193,14 +208,14 @@ static int part_fits(const struct cell *cell, const struct history_part *part)
 		return 0;
 	if (part->after != HISTORY_NONE)
 		return part->after == cell->version + 1;
-	return cell->known != cell->version + 1 || cell->value == part->value;
+	return part->value == HISTORY_NONE || cell->known != cell->version + 1 || cell->value == part->value;
 }
 
 static void apply_part(struct cell *cell, const struct history_part *part)
 {
 	if (part->after != HISTORY_NONE)
 		cell->version = part->after;
-	if (part->after != HISTORY_NONE || part->before != HISTORY_NONE) {
+	if (part->value != HISTORY_NONE && (part->after != HISTORY_NONE || part->before != HISTORY_NONE)) {
 		cell->known = cell->version + 1;
 		cell->value = part->value;
 	}

@@ -11,7 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* -- units -------------------------------------------------------------------------------------------------------------------- */
+/*
+ * -- units
+ * --------------------------------------------------------------------------------------------------------------------
+ */
 
 static int has_kind(const struct history *history, enum history_kind kind)
 {
@@ -32,9 +35,12 @@ static size_t put_of(const struct history *history, const struct history_op *tak
 	return i;
 }
 
-void history_units_of_values(const struct history *history, const struct history_bounds *bounds, uint32_t unit[])
+void history_units_of_values(const struct history *history, const struct history_bounds *bounds,
+                             const struct history_finding *finding, uint32_t unit[])
 {
-	int values_stay = bounds->stays != 0 || has_kind(history, HISTORY_PUT_FULL);
+	int asks_for_more = strcmp(finding->pattern, "full") == 0 || strcmp(finding->pattern, "stays") == 0;
+	int searched = strcmp(finding->pattern, "none fits") == 0;
+	int values_stay = asks_for_more || (searched && (bounds->stays != 0 || has_kind(history, HISTORY_PUT_FULL)));
 
 	for (size_t i = 0; i < history->count; i++) {
 		const struct history_op *op = &history->op[i];
@@ -51,7 +57,10 @@ void history_units_of_versions(const struct history *history, uint32_t unit[])
 		unit[i] = (uint32_t)i + 1;
 }
 
-/* -- delta debugging ---------------------------------------------------------------------------------------------------------- */
+/*
+ * -- delta debugging
+ * ----------------------------------------------------------------------------------------------------------
+ */
 
 struct shrinking {
 	const struct history *history;

@@ -26,7 +26,10 @@ uint32_t history_take_called(const struct history_values *values, uint32_t value
 	return take == HISTORY_NO_OP ? values->order.events : values->order.called[take];
 }
 
-/* -- pairing ------------------------------------------------------------------------------------------------------------------ */
+/*
+ * -- pairing
+ * ------------------------------------------------------------------------------------------------------------------
+ */
 
 /* Open addressing; a slot holds a value's place + 1. */
 struct table {
@@ -138,7 +141,10 @@ void history_values_fini(struct history_values *values)
 	free(values->value);
 }
 
-/* -- bounds ------------------------------------------------------------------------------------------------------------------- */
+/*
+ * -- bounds
+ * -------------------------------------------------------------------------------------------------------------------
+ */
 
 struct inside {
 	struct history_counts surely, possibly;
@@ -204,11 +210,7 @@ static enum history_verdict check_full(const struct inside *inside, const struct
 static enum history_verdict check_stays(const struct inside *inside, const struct history_values *values, uint32_t op,
                                         uint64_t stays, struct history_finding *finding)
 {
-	int32_t most;
-
-	if (stays == 0)
-		return HISTORY_HOLDS;
-	most = history_counts_most(&inside->possibly, values->order.called[op], values->order.returned[op]);
+	int32_t most = history_counts_most(&inside->possibly, values->order.called[op], values->order.returned[op]);
 	if ((uint64_t)most > stays)
 		return HISTORY_HOLDS;
 	(void)history_violated(finding, "stays", "took one of at most %" PRId32 ", though %" PRIu64 " must stay", most,
@@ -251,22 +253,43 @@ static enum history_verdict check_capacity(const struct inside *inside, const st
 	return HISTORY_HOLDS;
 }
 
-static enum history_verdict check_answers(const struct history *history, const struct inside *inside,
+static enum history_verdict check_answer(uint16_t kind, const struct inside *inside,
+                                         const struct history_values *values, uint32_t op,
+                                         const struct history_bounds *bounds, struct history_finding *finding)
+{
+	switch (kind) {
+	case HISTORY_TAKE_EMPTY: return check_empty(inside, values, op, bounds->stays, finding);
+	case HISTORY_PUT_FULL: return check_full(inside, values, op, bounds->capacity, finding);
+	default: return check_stays(inside, values, op, bounds->stays, finding);
+	}
+}
+
+static enum history_verdict check_answers(const struct history *history, uint16_t kind, const struct inside *inside,
                                           const struct history_values *values, const struct history_bounds *bounds,
                                           struct history_finding *finding)
 {
 	enum history_verdict verdict = HISTORY_HOLDS;
 
 	for (uint32_t i = 0; verdict == HISTORY_HOLDS && i < history->count; i++) {
-		switch (history->op[i].kind) {
-		case HISTORY_TAKE_EMPTY: verdict = check_empty(inside, values, i, bounds->stays, finding); break;
-		case HISTORY_PUT_FULL: verdict = check_full(inside, values, i, bounds->capacity, finding); break;
-		case HISTORY_TAKE: verdict = check_stays(inside, values, i, bounds->stays, finding); break;
-		default: break;
-		}
+		if (history->op[i].kind == kind)
+			verdict = check_answer(kind, inside, values, i, bounds, finding);
 	}
+	return verdict;
+}
+
+/* What items can be too many for comes before what they can be too few for: history_units_of_values() counts on it. */
+static enum history_verdict check_bounds(const struct history *history, const struct inside *inside,
+                                         const struct history_values *values, const struct history_bounds *bounds,
+                                         struct history_finding *finding)
+{
+	enum history_verdict verdict = check_answers(history, HISTORY_TAKE_EMPTY, inside, values, bounds, finding);
+
 	if (verdict == HISTORY_HOLDS && bounds->capacity != 0)
 		verdict = check_capacity(inside, values, bounds->capacity, finding);
+	if (verdict == HISTORY_HOLDS)
+		verdict = check_answers(history, HISTORY_PUT_FULL, inside, values, bounds, finding);
+	if (verdict == HISTORY_HOLDS && bounds->stays != 0)
+		verdict = check_answers(history, HISTORY_TAKE, inside, values, bounds, finding);
 	return verdict;
 }
 
@@ -277,7 +300,7 @@ enum history_verdict history_check_counts(const struct history *history, const s
 	enum history_verdict verdict;
 
 	if (count_inside(&inside, values))
-		verdict = check_answers(history, &inside, values, bounds, finding);
+		verdict = check_bounds(history, &inside, values, bounds, finding);
 	else
 		verdict = history_no_memory(finding);
 	history_counts_fini(&inside.surely);

@@ -84,16 +84,16 @@ static enum history_verdict check_entry(const struct history_entry *entry, uint6
 	return HISTORY_VIOLATED;
 }
 
-/* `first` is the first entry of the same version. */
-static enum history_verdict check_value(const struct history_entry *first, const struct history_entry *entry,
+/* `known` is the first entry of this version that tells its value, or NULL. */
+static enum history_verdict check_value(const struct history_entry *known, const struct history_entry *entry,
                                         struct history_finding *finding)
 {
-	if (entry->reads == 2 || first->reads == 2 || first->value == entry->value)
+	if (known == NULL || entry->value == HISTORY_NONE || known->value == entry->value)
 		return HISTORY_HOLDS;
 	(void)history_violated(finding, "value",
 	                       "variable %" PRIu64 ", version %" PRIu64 ": one saw %" PRIu64 ", another %" PRIu64,
-	                       entry->object, entry->version, first->value, entry->value);
-	history_witness(finding, first->op);
+	                       entry->object, entry->version, known->value, entry->value);
+	history_witness(finding, known->op);
 	history_witness(finding, entry->op);
 	return HISTORY_VIOLATED;
 }
@@ -102,19 +102,21 @@ static enum history_verdict check_all(const struct history_versions *versions, u
                                       struct history_finding *finding)
 {
 	enum history_verdict verdict = HISTORY_HOLDS;
-	const struct history_entry *first = NULL;
+	const struct history_entry *known = NULL;
 	uint64_t current = initial;
 
 	for (size_t i = 0; verdict == HISTORY_HOLDS && i < versions->count; i++) {
 		const struct history_entry *entry = &versions->entry[i];
 
-		if (first == NULL || entry->object != first->object)
+		if (i == 0 || entry[-1].object != entry->object)
 			current = initial;
-		if (first == NULL || entry->object != first->object || entry->version != first->version)
-			first = entry;
+		if (i == 0 || entry[-1].object != entry->object || entry[-1].version != entry->version)
+			known = NULL;
 		verdict = check_entry(entry, current, partial, finding);
 		if (verdict == HISTORY_HOLDS)
-			verdict = check_value(first, entry, finding);
+			verdict = check_value(known, entry, finding);
+		if (known == NULL && entry->value != HISTORY_NONE)
+			known = entry;
 		current = entry->version > current ? entry->version : current;
 	}
 	return verdict;

@@ -1,0 +1,231 @@
+/*
+ * burst.c - rounds of recorded operations; see burst.h.
+ */
+#include "burst.h"
+
+#include <inttypes.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SHORT_EACH = 10, LONG_EACH = 3000, MOST_PER_CALL = 8, LONG_ONE_IN = 64, BUDGET = 30000, SLOTS = 16 };
+
+/* The round that goes on. Fields are the scenario's thread's; the atomics are everybody's. */
+static struct {
+	const struct burst *burst;
+	struct history_recorder *recorder;
+	unsigned threads;
+	uint64_t each; /* calls per thread */
+	int yields;    /* now and then between calls: else a short round is over before the next thread has come */
+	WEIRI_ALIGNED_APART _Atomic(uint64_t) round; /* the number of the round; 0: the end */
+	WEIRI_ALIGNED_APART _Atomic(uint32_t) ready, done;
+	/* Figures. */
+	uint64_t operations, overlapping, undecided, rounds;
+} state;
+
+/*
+ * -- workers
+ * ------------------------------------------------------------------------------------------------------------------
+ */
+
+static void wait_for_all(_Atomic(uint32_t) *count)
+{
+	unsigned spins = 0;
+
+	/* [acq_rel] pairs with the others': what they did before is seen by all after. */
+	(void)weiri_fetch_add_acq_rel(count, 1u);
+	while (weiri_load_acquire(count) < state.threads)
+		stress_back_off(&spins);
+}
+
+static void work_one_round(struct stress_thread *self, struct history_log *log)
+{
+	wait_for_all(&state.ready);
+	for (uint64_t i = 0; i < state.each; i++) {
+		state.burst->act(self, log, i, state.burst->context);
+		stress_end(self, 1);
+		if (state.yields && stress_one_in(self, 8))
+			(void)sched_yield();
+	}
+	stress_begin(self, "(between rounds)");
+	/* [acq_rel] pairs with the acquire in play(): the log is complete. */
+	(void)weiri_fetch_add_acq_rel(&state.done, 1u);
+}
+
+/* Thread n takes part in the rounds that have more than n. */
+static void work(struct stress_thread *self, void *context)
+{
+	unsigned number = (unsigned)(uintptr_t)context, spins = 0;
+	uint64_t seen = 1, round;
+
+	/* [acquire] pairs with the release in play(): the round is set up. */
+	while ((round = weiri_load_acquire(&state.round)) != 0) {
+		if (round == seen) {
+			stress_back_off(&spins);
+			continue;
+		}
+		seen = round;
+		spins = 0;
+		/* The low bits say how many take part: state.threads may be the next round's by now if we do not. */
+		if (number < round % SLOTS)
+			work_one_round(self, history_recorder_log(state.recorder, number));
+	}
+}
+
+/*
+ * -- judging
+ * ------------------------------------------------------------------------------------------------------------------
+ */
+
+static enum history_verdict search(const struct history *history, struct history_finding *finding)
+{
+	const struct burst *burst = state.burst;
+
+	return history_check_general(history, burst->model, burst->model_context(burst->context), BUDGET, NULL, finding);
+}
+
+/* By the same pattern: another may come of what was left out. */
+static int fails_fast(const struct history *history, void *first_finding)
+{
+	const struct history_finding *first = first_finding;
+	struct history_finding finding;
+
+	return state.burst->check(history, state.burst->context, &finding) == HISTORY_VIOLATED &&
+	       strcmp(finding.pattern, first->pattern) == 0;
+}
+
+static int fails_search(const struct history *history, void *first_finding)
+{
+	struct history_finding finding;
+
+	(void)first_finding;
+	return search(history, &finding) == HISTORY_VIOLATED;
+}
+
+static void print(const struct history *history, const struct history_finding *finding)
+{
+	(void)fprintf(stderr, "%s: %s\n", finding->pattern, finding->what);
+	history_print(stderr, history, finding, NULL);
+}
+
+/* The reason in `history`, smaller; 0: it cannot be made smaller. */
+static int shrink(const struct history *history, struct history_finding *finding, int by_search, struct history *small)
+{
+	uint32_t *unit = calloc(history->count + 1, sizeof(*unit));
+	int shrunk;
+
+	STRESS_CHECK(unit != NULL, "the harness has no memory");
+	state.burst->units(history, finding, state.burst->context, unit);
+	shrunk = history_shrink(history, unit, by_search ? fails_search : fails_fast, finding, small);
+	free(unit);
+	return shrunk;
+}
+
+static _Noreturn void report(const struct history *history, const struct history_finding *finding, int by_search)
+{
+	struct history_finding first = *finding, smaller = *finding;
+	struct history small, smallest;
+	const struct history *shown = history;
+
+	/* What is left of a history of variables is partial, which only the fast checker knows how to judge. */
+	if ((!by_search || state.burst->model != &history_model_variables) && shrink(history, &first, by_search, &small)) {
+		/* Once more: with the answers gone that items had to stay for, they may go. */
+		shown = shrink(&small, &first, by_search, &smallest) ? &smallest : &small;
+		if (by_search)
+			(void)search(shown, &smaller);
+		else
+			(void)state.burst->check(shown, state.burst->context, &smaller);
+	}
+	(void)fprintf(stderr, "\nnot linearizable; %zu of %zu operations show it:\n", shown->count, history->count);
+	print(shown, &smaller);
+	stress_fail("round %" PRIu64 ": not linearizable: %s: %s", state.rounds, finding->pattern, finding->what);
+}
+
+/* In the order of calls: an operation overlaps when an earlier one has not returned. */
+static void count_overlaps(const struct history *history)
+{
+	uint64_t latest = 0;
+
+	for (size_t i = 0; i < history->count; i++) {
+		state.overlapping += i != 0 && history->op[i].called <= latest;
+		latest = history->op[i].returned > latest ? history->op[i].returned : latest;
+	}
+	state.operations += history->count;
+}
+
+static void judge(int is_short)
+{
+	struct history history;
+	struct history_finding finding;
+	enum history_verdict verdict;
+
+	history_init(&history);
+	STRESS_CHECK(history_recorder_collect(state.recorder, &history), "the log of a round was too small");
+	count_overlaps(&history);
+	if (state.burst->prepare != NULL)
+		state.burst->prepare(&history, state.burst->context);
+	verdict = state.burst->check(&history, state.burst->context, &finding);
+	if (verdict == HISTORY_VIOLATED)
+		report(&history, &finding, 0);
+	STRESS_CHECK(verdict == HISTORY_HOLDS, "%s: %s", finding.pattern, finding.what);
+	verdict = is_short ? search(&history, &finding) : HISTORY_HOLDS;
+	if (verdict == HISTORY_VIOLATED)
+		report(&history, &finding, 1);
+	state.undecided += verdict == HISTORY_UNDECIDED;
+	history_fini(&history);
+}
+
+/*
+ * -- rounds
+ * -------------------------------------------------------------------------------------------------------------------
+ */
+
+static void play(struct stress_thread *self, unsigned most)
+{
+	const struct burst *burst = state.burst;
+	int is_short = !stress_one_in(self, LONG_ONE_IN);
+	unsigned spins = 0;
+
+	state.threads = 2 + (unsigned)stress_below(self, most - 1);
+	state.each = is_short ? 2 + stress_below(self, SHORT_EACH - 1) : 1 + stress_below(self, stress_scaled(LONG_EACH));
+	state.yields = stress_one_in(self, 2);
+	burst->set_up(self, burst->context);
+	history_recorder_reset(state.recorder);
+	weiri_store_relaxed(&state.ready, 0u); /* [relaxed] published with the round */
+	weiri_store_relaxed(&state.done, 0u);
+	stress_begin(self, "waiting for the round's end");
+	/* [release] pairs with the acquire in work(). */
+	weiri_store_release(&state.round, ++state.rounds * SLOTS + state.threads);
+	/* [acquire] pairs with the release in work_one_round(). */
+	while (weiri_load_acquire(&state.done) < state.threads)
+		stress_back_off(&spins);
+	stress_begin(self, "judging");
+	judge(is_short);
+	stress_end(self, 1);
+	burst->tear_down(self, burst->context);
+}
+
+void burst_run(const struct burst *burst)
+{
+	unsigned most = stress_threads(3) < BURST_MOST_THREADS ? stress_threads(3) : BURST_MOST_THREADS;
+
+	state.burst = burst;
+	state.rounds = state.operations = state.overlapping = state.undecided = 0;
+	state.recorder = history_recorder_create(most, (size_t)LONG_EACH * MOST_PER_CALL, (size_t)LONG_EACH * MOST_PER_CALL,
+	                                         HISTORY_CLOCK_BEST);
+	STRESS_CHECK(state.recorder != NULL, "the harness has no memory for a history");
+	weiri_store_relaxed(&state.round, UINT64_C(1)); /* [relaxed] no thread yet; no round has this number */
+	stress_disturb();
+	for (unsigned i = 0; i < most; i++)
+		(void)stress_start("worker", work, (void *)(uintptr_t)i);
+	while (stress_goes_on())
+		play(stress_self(), most);
+	weiri_store_release(&state.round, UINT64_C(0)); /* [release] pairs with the acquire in work() */
+	stress_join();
+	stress_note("rounds", state.rounds);
+	stress_note("recorded", state.operations);
+	stress_note("overlapping", state.overlapping);
+	stress_note("left undecided by the search", state.undecided);
+	history_recorder_destroy(state.recorder);
+}

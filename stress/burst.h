@@ -1,0 +1,37 @@
+/*
+ * burst.h - rounds in which threads work on one structure, every operation is recorded, and the history is judged.
+ *
+ * Most rounds are short, a few operations for each of a few threads, so that the general checker can judge them too;
+ * some are long, for the fast checker alone. The threads stay from round to round and start each together.
+ */
+#ifndef STRESS_BURST_H
+#define STRESS_BURST_H
+
+#include "harness.h"
+#include "history/history.h"
+
+enum { BURST_MOST_THREADS = 8 };
+
+struct burst {
+	/* Before a round, on the scenario's thread: makes the structure ready. */
+	void (*set_up)(struct stress_thread *self, void *context);
+	/*
+	 * One operation, recorded in the log (some calls may record nothing, or several). `number` counts within the round.
+	 */
+	void (*act)(struct stress_thread *self, struct history_log *log, uint64_t number, void *context);
+	/* After a round, on the scenario's thread. */
+	void (*tear_down)(struct stress_thread *self, void *context);
+	/* May drop operations that the structure makes no promise about; NULL: none. */
+	void (*prepare)(struct history *history, void *context);
+	/* The fast checker; the units that may be left out of a failure; and a model for short rounds. */
+	enum history_verdict (*check)(const struct history *history, void *context, struct history_finding *finding);
+	void (*units)(const struct history *history, const struct history_finding *finding, void *context, uint32_t unit[]);
+	const struct history_model *model;
+	const void *(*model_context)(void *context);
+	void *context;
+};
+
+/* Rounds until the scenario's time is up. The first history that fails is shrunk, printed, and ends the process. */
+void burst_run(const struct burst *burst);
+
+#endif

@@ -1,0 +1,325 @@
+/*
+ * scenario_history_queue.c - histories of rings and queues, judged for linearizability.
+ *
+ * Threads put and take at random; each answer, "full" and "empty" included, is recorded with the times of its call and
+ * return. There must be an order of all operations that explains the answers and agrees with real time. A batch is one
+ * operation per value, all of one interval. What a deadline ended is not recorded: it took no effect, and tells nothing
+ * of any one moment.
+ */
+#include "harness.h"
+
+#include <stdlib.h>
+#include <weir/queue.h>
+#include <weir/ring.h>
+#include <weir/time.h>
+
+#include "burst.h"
+#include "scenarios.h"
+
+enum { BATCH = 4, NUMBERS = 100000 };
+
+static const uint64_t patience_ns = 50000;
+
+static struct {
+	struct history_bounds bounds;
+	weir_ring *ring;
+	weir_queue *queue;
+} under_test;
+
+/* Different for each thread and number, and never 0. */
+static uint64_t value_of(const struct history_log *log, uint64_t number)
+{
+	return (uint64_t)log->thread * NUMBERS * BATCH + number + 1;
+}
+
+static uint64_t draw_capacity(struct stress_thread *self)
+{
+	return stress_one_in(self, 4) ? 1 + stress_below(self, 40) : 1 + stress_below(self, 4);
+}
+
+static void units(const struct history *history, const struct history_finding *finding, void *context, uint32_t unit[])
+{
+	(void)context;
+	history_units_of_values(history, &under_test.bounds, finding, unit);
+}
+
+static const void *bounds_of(void *context)
+{
+	(void)context;
+	return &under_test.bounds;
+}
+
+static enum history_verdict check_fifo(const struct history *history, void *context, struct history_finding *finding)
+{
+	(void)context;
+	return history_check_fifo(history, &under_test.bounds, finding);
+}
+
+static enum history_verdict check_multiset(const struct history *history, void *context,
+                                           struct history_finding *finding)
+{
+	(void)context;
+	return history_check_multiset(history, &under_test.bounds, finding);
+}
+
+/*
+ * -- rings
+ * --------------------------------------------------------------------------------------------------------------------
+ */
+
+static void set_up_ring(struct stress_thread *self, void *context)
+{
+	struct weir_ring_options options = {.struct_size = sizeof(options)};
+	enum weir_status status;
+
+	(void)context;
+	under_test.bounds = (struct history_bounds){.capacity = draw_capacity(self)};
+	options.format = stress_one_in(self, 2) ? WEIR_RING_FORMAT_LTQ64 : WEIR_RING_FORMAT_BEST;
+	status = weir_ring_create((size_t)under_test.bounds.capacity, &options, &under_test.ring);
+	STRESS_CHECK(status == WEIR_OK, "weir_ring_create: %s", weir_status_name(status));
+}
+
+static void tear_down_ring(struct stress_thread *self, void *context)
+{
+	(void)self;
+	(void)context;
+	weir_ring_destroy(under_test.ring);
+}
+
+static void note_put(struct history_log *log, enum weir_status status, uint64_t value, uint64_t called,
+                     uint64_t returned)
+{
+	STRESS_CHECK(status == WEIR_OK || status == WEIR_WOULD_BLOCK, "a put answered %s", weir_status_name(status));
+	history_note(log, status == WEIR_OK ? HISTORY_PUT : HISTORY_PUT_FULL, value, HISTORY_NONE, called, returned);
+}
+
+static void note_take(struct history_log *log, enum weir_status status, uint64_t value, uint64_t called,
+                      uint64_t returned)
+{
+	STRESS_CHECK(status == WEIR_OK || status == WEIR_WOULD_BLOCK, "a take answered %s", weir_status_name(status));
+	history_note(log, status == WEIR_OK ? HISTORY_TAKE : HISTORY_TAKE_EMPTY, HISTORY_NONE,
+	             status == WEIR_OK ? value : HISTORY_NONE, called, returned);
+}
+
+static void put_batch(struct history_log *log, uint64_t number)
+{
+	uint64_t values[BATCH], called, returned;
+	enum weir_status status;
+	size_t done = 0;
+
+	for (unsigned i = 0; i < BATCH; i++)
+		values[i] = value_of(log, number * BATCH + i);
+	called = history_call(log);
+	status = weir_ring_try_enqueue_many(under_test.ring, values, BATCH, &done);
+	returned = history_return(log);
+	for (size_t i = 0; i < (done != 0 ? done : 1); i++)
+		note_put(log, status, values[i], called, returned);
+}
+
+static void take_batch(struct history_log *log)
+{
+	uint64_t values[BATCH] = {0}, called, returned;
+	enum weir_status status;
+	size_t done = 0;
+
+	called = history_call(log);
+	status = weir_ring_try_dequeue_many(under_test.ring, values, BATCH, &done);
+	returned = history_return(log);
+	for (size_t i = 0; i < (done != 0 ? done : 1); i++)
+		note_take(log, status, values[i], called, returned);
+}
+
+static void put_one(struct history_log *log, uint64_t number)
+{
+	uint64_t value = value_of(log, number * BATCH), called = history_call(log);
+	enum weir_status status = weir_ring_try_enqueue(under_test.ring, value);
+
+	note_put(log, status, value, called, history_return(log));
+}
+
+static void take_one(struct history_log *log)
+{
+	uint64_t value = 0, called = history_call(log);
+	enum weir_status status = weir_ring_try_dequeue(under_test.ring, &value);
+	uint64_t returned = history_return(log);
+
+	note_take(log, status, value, called, returned);
+}
+
+static void act_on_ring(struct stress_thread *self, struct history_log *log, uint64_t number, void *context)
+{
+	(void)context;
+	stress_begin(self, "ring");
+	switch (stress_below(self, 16)) {
+	case 0: put_batch(log, number); break;
+	case 1: take_batch(log); break;
+	default:
+		if (stress_one_in(self, 2))
+			put_one(log, number);
+		else
+			take_one(log);
+	}
+}
+
+void scenario_history_ring(void)
+{
+	const struct burst burst = {.set_up = set_up_ring,
+	                            .act = act_on_ring,
+	                            .tear_down = tear_down_ring,
+	                            .check = check_fifo,
+	                            .units = units,
+	                            .model = &history_model_fifo,
+	                            .model_context = bounds_of};
+
+	burst_run(&burst);
+}
+
+/*
+ * -- queues
+ * -------------------------------------------------------------------------------------------------------------------
+ */
+
+static void create_queue(const struct weir_queue_options *options)
+{
+	weir_error error = {WEIR_OK, ""};
+	enum weir_status status = weir_queue_create(options, &under_test.queue, &error);
+
+	STRESS_CHECK(status == WEIR_OK, "weir_queue_create: %s", error.message);
+	under_test.bounds = (struct history_bounds){options->capacity, options->min_after_dequeue};
+}
+
+static void set_up_fifo(struct stress_thread *self, void *context)
+{
+	struct weir_queue_options options = {.struct_size = sizeof(options), .capacity = (size_t)draw_capacity(self)};
+
+	(void)context;
+	create_queue(&options);
+}
+
+static void set_up_shuffle(struct stress_thread *self, void *context)
+{
+	struct weir_queue_options options = {.struct_size = sizeof(options),
+	                                     .capacity = 1 + (size_t)draw_capacity(self),
+	                                     .order = WEIR_QUEUE_SHUFFLE,
+	                                     .seed = 1 + stress_below(self, 1000000)};
+
+	(void)context;
+	options.min_after_dequeue = stress_one_in(self, 2) ? (size_t)stress_below(self, options.capacity) : 0;
+	create_queue(&options);
+}
+
+static void tear_down_queue(struct stress_thread *self, void *context)
+{
+	enum weir_status status = weir_queue_destroy(under_test.queue, NULL);
+
+	(void)self;
+	(void)context;
+	STRESS_CHECK(status == WEIR_OK, "weir_queue_destroy: %s", weir_status_name(status));
+}
+
+static void enqueue(struct history_log *log, uint64_t number, int waits)
+{
+	uint64_t value = value_of(log, number), deadline = weir_deadline_in(patience_ns), called = history_call(log);
+	void *item = (void *)(uintptr_t)value;
+	enum weir_status status = waits ? weir_queue_enqueue(under_test.queue, item, deadline, NULL, NULL)
+	                                : weir_queue_try_enqueue(under_test.queue, item);
+	uint64_t returned = history_return(log);
+
+	if (!waits || status != WEIR_DEADLINE_EXCEEDED)
+		note_put(log, status, value, called, returned);
+}
+
+static void dequeue(struct history_log *log, int waits)
+{
+	void *item = NULL;
+	uint64_t deadline = weir_deadline_in(patience_ns), called = history_call(log);
+	enum weir_status status = waits ? weir_queue_dequeue(under_test.queue, &item, deadline, NULL, NULL)
+	                                : weir_queue_try_dequeue(under_test.queue, &item);
+	uint64_t returned = history_return(log);
+
+	if (!waits || status != WEIR_DEADLINE_EXCEEDED)
+		note_take(log, status, (uint64_t)(uintptr_t)item, called, returned);
+}
+
+static void act_on_queue(struct stress_thread *self, struct history_log *log, uint64_t number, void *context)
+{
+	int waits = stress_one_in(self, 16);
+
+	(void)context;
+	stress_begin(self, "queue");
+	if (stress_one_in(self, 2))
+		enqueue(log, number, waits);
+	else
+		dequeue(log, waits);
+}
+
+static int moves(const struct history_op *op)
+{
+	return op->kind == HISTORY_PUT || op->kind == HISTORY_TAKE;
+}
+
+/* latest_return: of those that moved an item and were called before. */
+static int beside_another(const struct history *history, size_t refusal, uint64_t latest_return)
+{
+	const struct history_op *op = &history->op[refusal];
+
+	if (latest_return >= op->called)
+		return 1;
+	for (size_t i = refusal + 1; i < history->count && history->op[i].called <= op->returned; i++) {
+		if (moves(&history->op[i]))
+			return 1;
+	}
+	return 0;
+}
+
+/*
+ * The shuffle queue's refusals are exact only when no put or take is under way (lib/queue/shuffle.h: credits are
+ * counted apart from items). Two examples: a put that has shown its item but not given its credit yet, when a take gets
+ * that item by the credit of another, which is then inside without one; and a take that has its credit and then finds
+ * an item newer than an "empty" that was answered meanwhile. So refusals beside others prove nothing, and all else must
+ * be right.
+ */
+static void drop_weak_refusals(struct history *history, void *context)
+{
+	uint64_t latest = 0;
+	size_t kept = 0;
+
+	(void)context;
+	/* Keeping moves an operation to where the walk has been; what lies ahead is as it was. */
+	for (size_t i = 0; i < history->count; i++) {
+		const struct history_op op = history->op[i];
+
+		if (moves(&op) && op.returned > latest)
+			latest = op.returned;
+		if (moves(&op) || !beside_another(history, i, latest))
+			history->op[kept++] = op;
+	}
+	history->count = kept;
+}
+
+void scenario_history_queue_fifo(void)
+{
+	const struct burst burst = {.set_up = set_up_fifo,
+	                            .act = act_on_queue,
+	                            .tear_down = tear_down_queue,
+	                            .check = check_fifo,
+	                            .units = units,
+	                            .model = &history_model_fifo,
+	                            .model_context = bounds_of};
+
+	burst_run(&burst);
+}
+
+void scenario_history_shuffle(void)
+{
+	const struct burst burst = {.set_up = set_up_shuffle,
+	                            .act = act_on_queue,
+	                            .tear_down = tear_down_queue,
+	                            .prepare = drop_weak_refusals,
+	                            .check = check_multiset,
+	                            .units = units,
+	                            .model = &history_model_multiset,
+	                            .model_context = bounds_of};
+
+	burst_run(&burst);
+}
