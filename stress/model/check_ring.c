@@ -1,14 +1,14 @@
 /*
- * check_ring.c - the ring (LTQ64) under the checker, in scopes that are explored completely.
+ * check_ring.c - the ring, in both slot formats, under the checker.
  *
- * Each value is the address of plain data written just before: a missing order shows as a race. LTQ16 mixes access sizes, which the
- * checker's memory does not know; its walk is the same code.
+ * Each value is the address of plain data written just before: a missing order shows as a race. For LTQ16 the checker's memory
+ * takes a slot as one location whose halves can be accessed (memory.c).
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <weir/ring.h>
 
-#include "model/model.h"
+#include "model/scope.h"
 
 enum { MOST = 4 };
 
@@ -16,6 +16,7 @@ static struct scene {
 	weir_ring *ring;
 	size_t capacity, producers, each;
 	int closes; /* the last thread closes the ring */
+	enum weir_ring_format format;
 	uint64_t data[MOST];
 	uint64_t got[MOST];
 	int accepted[MOST];
@@ -24,7 +25,7 @@ static struct scene {
 
 static void setup(void *context)
 {
-	struct weir_ring_options options = {.struct_size = sizeof(options), .format = WEIR_RING_FORMAT_LTQ64};
+	struct weir_ring_options options = {.struct_size = sizeof(options), .format = scene.format};
 
 	(void)context;
 	weir_model_assert(weir_ring_create(scene.capacity, &options, &scene.ring) == WEIR_OK);
@@ -82,35 +83,61 @@ static void finish(void *context)
 	weir_ring_destroy(scene.ring);
 }
 
-static int check(const char *name, size_t threads, size_t capacity, size_t producers, size_t each, int closes)
-{
-	struct weir_model_program program = {name, threads, &scene, sizeof(scene), setup, thread, finish};
-	struct weir_model_result result;
-	int right;
+static const struct scope {
+	const char *name;
+	size_t threads, capacity, producers, each;
+	int closes;
+} scopes[] =
+	{
+		{"n1_1_producer_x1_1_consumer_x1", 2, 1, 1, 1, 0},
+		{"n1_1_producer_x2_1_consumer_x2", 2, 1, 1, 2, 0},
+		{"n2_1_producer_x2_1_consumer_x2", 2, 2, 1, 2, 0},
+		{"n1_2_producers_x1_1_consumer_x1", 3, 1, 2, 1, 0},
+		{"n2_2_producers_x1_1_consumer_x1", 3, 2, 2, 1, 0},
+		{"n1_2_producers_x1_2_consumers_x1", 4, 1, 2, 1, 0},
+		{"close_n1_1_producer_x1_1_consumer_x1", 3, 1, 1, 1, 1},
+		{"close_n1_1_producer_x2_1_consumer_x2", 3, 1, 1, 2, 1},
+		{"close_n2_1_producer_x2_1_consumer_x2", 3, 2, 1, 2, 1},
+		{"close_n1_2_producers_x1_1_consumer_x1", 4, 1, 2, 1, 1},
+},
+  large[] = {
+	  {"n1_2_producers_x2_2_consumers_x2", 4, 1, 2, 2, 0},
+	  {"n2_2_producers_x2_2_consumers_x2", 4, 2, 2, 2, 0},
+	  {"close_n1_2_producers_x1_2_consumers_x1", 5, 1, 2, 1, 1},
+};
 
-	scene = (struct scene){.capacity = capacity, .producers = producers, .each = each, .closes = closes};
-	(void)weir_model_check(&program, NULL, &result);
-	right = !result.failed && result.complete;
-	(void)printf("%s %s: %llu executions, %llu pruned%s%s\n", right ? "PASS" : "FAIL", name,
-	             (unsigned long long)result.executions, (unsigned long long)result.pruned, result.failed ? ", " : "",
-	             result.message);
-	if (result.failed)
-		(void)printf("  path %s\n", result.replay);
-	return !right;
+static struct weir_model_program prepare(const struct scope *scope, enum weir_ring_format format, char name[static 96])
+{
+	(void)snprintf(name, 96, "ring_%s_%s", format == WEIR_RING_FORMAT_LTQ16 ? "ltq16" : "ltq64", scope->name);
+	scene = (struct scene){.capacity = scope->capacity,
+	                       .producers = scope->producers,
+	                       .each = scope->each,
+	                       .closes = scope->closes,
+	                       .format = format};
+	return (struct weir_model_program){name, scope->threads, &scene, sizeof(scene), setup, thread, finish};
 }
 
-int main(void)
+static int check_format(enum weir_ring_format format)
 {
 	int bad = 0;
+	char name[96];
 
-	bad |= check("ring_n1_1_producer_x1_1_consumer_x1", 2, 1, 1, 1, 0);
-	bad |= check("ring_n1_1_producer_x2_1_consumer_x2", 2, 1, 1, 2, 0);
-	bad |= check("ring_n2_1_producer_x2_1_consumer_x2", 2, 2, 1, 2, 0);
-	bad |= check("ring_n1_2_producers_x1_1_consumer_x1", 3, 1, 2, 1, 0);
-	bad |= check("ring_n2_2_producers_x1_1_consumer_x1", 3, 2, 2, 1, 0);
-	bad |= check("ring_n1_2_producers_x1_2_consumers_x1", 4, 1, 2, 1, 0);
-	bad |= check("ring_close_n1_1_producer_x1_1_consumer_x1", 3, 1, 1, 1, 1);
-	bad |= check("ring_close_n1_1_producer_x2_1_consumer_x2", 3, 1, 1, 2, 1);
-	bad |= check("ring_close_n2_1_producer_x2_1_consumer_x2", 3, 2, 1, 2, 1);
+	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++) {
+		struct weir_model_program program = prepare(&scopes[i], format, name);
+
+		bad |= scope_as_far_as(&program, scope_long() ? UINT64_MAX : 400000);
+	}
+	for (size_t i = 0; i < sizeof(large) / sizeof(large[0]); i++) {
+		struct weir_model_program program = prepare(&large[i], format, name);
+
+		bad |= scope_preemptions(&program, scope_long() ? 2 : 0);
+		bad |= scope_long() ? scope_complete(&program) : scope_as_far_as(&program, 100000);
+	}
 	return bad;
+}
+
+int main(int argc, char **argv)
+{
+	scope_arguments(argc, argv);
+	return check_format(WEIR_RING_FORMAT_LTQ64) | check_format(WEIR_RING_FORMAT_LTQ16);
 }

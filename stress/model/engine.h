@@ -1,13 +1,14 @@
 /*
  * engine.h - the parts of the checker and how they look at each other.
  *
+ *   execute.c  one execution: threads as fibers, what they wait for, how it ends; the loop over executions
  *   explore.c  which thread runs next, which value a load returns; what is left to try
  *   memory.c   locations, views, races
  *   heap.c     live and freed memory; what is put back before each execution
  *   fiber.c    switching stacks
  *   entry.c    the calls that the compiler inserted
  *   system.c   what the library asks of the system: futex, membarrier, threads
- *   trace.c    a failing execution as a table
+ *   trace.c    a failing execution as a table, and its replay string
  */
 #ifndef WEIR_MODEL_ENGINE_H
 #define WEIR_MODEL_ENGINE_H
@@ -18,36 +19,72 @@
 #include "model/model.h"
 
 enum { THREADS = WEIR_MODEL_MAX_THREADS + 1 }; /* 0: setup and finish */
+enum { LOCATIONS = 512, PATH = 1 << 16 };
 
 enum order { RELAXED, CONSUME, ACQUIRE, RELEASE, ACQ_REL, SEQ_CST }; /* as the compiler numbers them */
-enum kind { OP_LOAD, OP_STORE, OP_RMW, OP_FENCE, OP_HEAVY, OP_WAIT, OP_WAKE };
+enum kind { OP_LOAD, OP_STORE, OP_RMW, OP_CAS, OP_FENCE, OP_HEAVY, OP_WAIT, OP_WAKE };
 
+/* A visible operation: one whose place among those of other threads matters. */
 struct operation {
 	enum kind kind;
-	enum order order;
-	void *address; /* NULL for fences */
+	enum order order, failure; /* failure: of a CAS, and the order of a load */
+	void *address;             /* of the location; NULL for fences */
 	uint32_t location;
 };
 
 typedef unsigned __int128 value_t;
 
-/* -- explore.c -- */
+enum thread_status { READY, BLOCKED, ENDED };
+
+struct thread {
+	enum thread_status status;
+	int timed, woken; /* its sleep has a deadline; was ended by a wake */
+	struct operation next;
+	void *waits_for;
+	uint32_t done;  /* operations */
+	uint32_t fresh; /* its next load returns this store or a newer one: the older ones are explored elsewhere */
+};
+
+/* -- execute.c -- */
+extern const struct weir_model_program *model_program;
+extern struct weir_model_options model_options;
+extern struct thread model_threads[THREADS];
 extern int model_running; /* threads of the program are under way: accesses are scheduled */
 extern int model_active;  /* an execution is under way: accesses are looked at */
 extern unsigned model_thread;
+extern uint64_t model_steps;
 /* Before a visible operation: may switch to other threads. */
 void model_schedule(const struct operation *operation);
-/* 0 .. count-1; 0 is what happens first. */
-uint32_t model_choose(uint32_t count);
-/* Sleeps until woken; whoever wakes it says why. */
-void model_block(void *address);
+/* Sleeps; returns 1 when woken, 0 when a deadline passed. */
+int model_block(void *address, int timed);
 unsigned model_wake(void *address, unsigned count);
 void model_fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
-uint64_t model_step(void);
+/* What was learned changes the meaning of what was explored: begin again. */
+void model_begin_again(void) __attribute__((noreturn));
+
+/* -- explore.c -- */
+void explore_begin(void);     /* a search */
+void explore_execution(void); /* the next execution of it */
+/* The thread that runs next; 0: every one that could is explored elsewhere. `enabled` is not empty. */
+unsigned explore_thread(unsigned enabled);
+/* 0 .. count-1; 0 is what happens first. */
+uint32_t explore_value(uint32_t count);
+/* The current operation of this thread is a load, or a CAS that failed, and read what the operation at node - 1 wrote. */
+void explore_reads_from(uint32_t node);
+/* It is a CAS that succeeds, or would have, at some older store. */
+void explore_cas_succeeds(void);
+void explore_cas_could_succeed(void);
+uint32_t explore_node(void); /* of the current operation of this thread, + 1 */
+int explore_next(void);      /* 0: nothing is left */
+/* The path taken so far. */
+char *explore_path(void);
+void explore_follow(const char *path);
 
 /* -- memory.c -- */
+void memory_begin(void); /* a search */
 void memory_reset(void);
 uint32_t memory_location(const void *address, size_t size);
+uint32_t memory_last(uint32_t location); /* number of the last store */
 value_t memory_load(void *address, size_t size, enum order order);
 void memory_store(void *address, size_t size, value_t value, enum order order);
 /* *old is what was there; returns 1 when it was `expected` and became `desired`. */
@@ -57,34 +94,45 @@ value_t memory_update(void *address, size_t size, value_t (*update)(value_t, val
                       enum order order);
 void memory_fence(enum order order);
 void memory_heavy_fence(void);
+void memory_observe(uint32_t location); /* this thread, or the kernel for it, has seen the last store */
 void memory_plain(const void *address, size_t size, int is_write);
 /* memory that is new, or gone: its past is forgotten */
 void memory_forget(const void *address, size_t size);
 void memory_thread_starts(unsigned thread); /* after thread 0's setup */
 void memory_all_join(void);                 /* thread 0 sees what all did */
+/* Calls `visit` for each eight bytes that were written since memory_reset(). */
+void memory_each_written(void (*visit)(char *address));
 
 /* -- heap.c -- */
-void heap_reset(void);
+void heap_begin(void);    /* a search: nothing is allocated */
+void heap_remember(void); /* setup has run: each execution starts from here */
+void heap_restore(void);
+void heap_end(void); /* everything is as before the search */
 void *heap_allocate(size_t size, size_t alignment);
 void heap_release(void *memory);
 /* Fails the execution when the address lies in memory that was freed. */
 void heap_check(const void *address, const char *what);
 void heap_check_leaks(void);
-void heap_remember_globals(void); /* once: the library's data segments */
-void heap_restore_globals(void);
+/* Where an address lies, for people: "state+8", "block 3+16". */
+const char *heap_name(const void *address, char text[static 32]);
 
 /* -- fiber.c -- */
 void fiber_start(unsigned thread, void (*run)(void));
-void fiber_resume(unsigned thread); /* from the engine; returns when the fiber suspends or ends */
-void fiber_suspend(void);           /* to the engine */
+void fiber_enter(unsigned thread);                /* from the engine; returns at fiber_leave() */
+void fiber_switch_to(unsigned from, unsigned to); /* between fibers */
+void fiber_leave(unsigned from);                  /* to the engine */
 
 /* -- system.c -- */
 void system_reset(void);
+void system_remember(void);
+void system_restore(void);
 void system_switch(unsigned from, unsigned to); /* thread-local variables of the library */
 void system_thread_ends(void);
+int system_is_constant(const void *address);
 
 /* -- trace.c -- */
 extern int trace_on;
+void trace_begin(void);
 void trace_step(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

@@ -1,174 +1,284 @@
 /*
- * explore.c - running a program again and again, each time another way, until every way is covered.
+ * explore.c - each execution another way, until every way is covered.
  *
  * An execution is a path of nodes: at a schedule node a thread was chosen to do its next visible operation, at a value node one of
  * several values. The next execution takes the same path up to the last node that has something left to try.
+ *
  * Which threads are worth trying at a schedule node is found on the way (dynamic partial-order reduction): when an operation
  * conflicts with an earlier one of another thread and the two are not ordered by other conflicts, its thread is to be tried at the node of
  * the earlier one. A thread that was tried there sleeps until something conflicts with its operation.
- * Two operations conflict when they are of one location and one of them writes, or one is a fence that concerns everybody.
+ *
+ * Conflicts. Operations of one location, if one of them writes. seq_cst fences conflict with each other and with seq_cst accesses:
+ * these are what they share S with. A membarrier conflicts with everything.
+ * A load that is not seq_cst may return old stores. So "store, then a load of what was before it" is "load, then store", and the
+ * pair needs reversing one way only: where the load came first, the store is to be tried before it, and then the load need not
+ * return what it could before (`fresh`). Such a load depends on the store that it reads, not on the newer ones that it passes over.
+ * By the same token a store that sleeps need not wake for such a load. A compare-and-swap that fails is such a load.
+ *
+ * With a bound on preemptions a reversal may be out of reach where it is found; then it is also tried where the thread that was
+ * running began to run (conservative points). Threads do not sleep then.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "model/engine.h"
 
-enum { PATH = 1 << 16 };
+enum { NO_CHANGE = 15 };
 
 struct node {
 	uint8_t is_value;
-	/* value node */
-	uint32_t count, chosen;
-	/* schedule node */
-	uint8_t thread;              /* chosen */
-	uint8_t enabled, todo, done; /* sets of threads */
-	uint8_t asleep;              /* when the node was reached */
-	uint8_t preemptions;         /* before it */
-	uint32_t number;             /* of this operation among its thread's */
-	struct operation operation;
+	/* schedule node; sets of threads */
+	uint8_t thread;         /* chosen */
+	uint8_t previous;       /* ran before */
+	uint8_t enabled;        /* could run */
+	uint8_t todo, done;     /* worth trying; tried */
+	uint8_t asleep;         /* when the node was reached */
+	uint8_t preemptions;    /* before it */
+	uint32_t number;        /* of this operation among its thread's */
+	uint32_t count, chosen; /* value node */
 };
 
-enum status { READY, BLOCKED, ENDED };
+/* By location: the last node + 1 of each thread that accessed it, wrote it, slept or woke on it. */
+struct history {
+	uint32_t access[THREADS], write[THREADS], futex[THREADS];
+};
 
-static struct {
-	enum status status;
-	struct operation next;
-	void *waits_for;
-	uint32_t done;          /* operations */
-	uint32_t seen[THREADS]; /* by dependence: how many of each thread's operations come before its next */
-	uint32_t last_node;     /* of its last operation, + 1 */
-} threads[THREADS];
-
-/* By location: the last access and the last write of each thread, as node + 1, and what they had seen. */
-enum { LOCATIONS = 512 };
-static struct {
-	uint32_t access[THREADS], write[THREADS];
-} history[LOCATIONS];
+static struct history history[LOCATIONS];
 static uint32_t history_used;
-static uint32_t fence_node[THREADS];
+static uint32_t heavy_node[THREADS], fence_node[THREADS], seq_cst_node[THREADS], last_node[THREADS];
 
 static struct node path[PATH];
-static uint32_t seen_at[PATH][THREADS];
+static uint32_t seen_at[PATH]
+					   [THREADS]; /* how many operations of each thread come before or at the node's, by dependence */
+static uint32_t seen[THREADS][THREADS]; /* the same for the last operation of each thread */
 static uint32_t path_length, path_at;
-static uint64_t steps;
 static unsigned last_thread, preemptions;
 static uint8_t asleep;
 
-static const struct weir_model_program *program;
-static struct weir_model_options options;
-static char failure[256];
-static int failed, cut;
 static uint64_t random_state;
 static uint32_t priority[THREADS];
-static uint64_t change_at[8];
-
-int model_running;
-int model_active;
-unsigned model_thread;
-
-uint64_t model_step(void)
-{
-	return steps;
-}
-
-void model_fail(const char *format, ...)
-{
-	va_list arguments;
-
-	if (!failed) {
-		va_start(arguments, format);
-		(void)vsnprintf(failure, sizeof(failure), format, arguments);
-		va_end(arguments);
-		trace_step("FAILED: %s", failure);
-	}
-	failed = 1;
-	/* This stack is given up. */
-	for (;;)
-		fiber_suspend();
-}
-
-void weir_model_fail(const char *message)
-{
-	model_fail("%s", message);
-}
-
-/* -- what conflicts ----------------------------------------------------------------------------------------------------------- */
-
-static int is_global(const struct operation *operation)
-{
-	return operation->kind == OP_HEAVY || operation->kind == OP_FENCE;
-}
-
-static int writes(const struct operation *operation)
-{
-	return operation->kind != OP_LOAD;
-}
-
-static int conflict(const struct operation *a, const struct operation *b)
-{
-	if (is_global(a) || is_global(b))
-		return 1;
-	return a->address == b->address && (writes(a) || writes(b));
-}
-
-/* The last node of thread `other` whose operation conflicts with `operation`; 0: none; else node + 1. */
-static uint32_t last_conflict(unsigned other, const struct operation *operation)
-{
-	uint32_t node = fence_node[other], mine;
-
-	if (is_global(operation))
-		return threads[other].last_node;
-	mine = writes(operation) ? history[operation->location].access[other] : history[operation->location].write[other];
-	return node > mine ? node : mine;
-}
+static uint64_t change_at[NO_CHANGE];
+static unsigned changes;
+static uint64_t longest; /* steps of the random executions so far */
 
 static uint8_t bit(unsigned thread)
 {
 	return (uint8_t)(1u << thread);
 }
 
-/* `thread`'s next operation against all that was done: where else should it have been tried? */
-static void add_todo(unsigned thread)
-{
-	for (unsigned other = 1; other <= program->threads; other++) {
-		uint32_t at = other != thread ? last_conflict(other, &threads[thread].next) : 0;
-		struct node *node;
+/* -- what conflicts ----------------------------------------------------------------------------------------------------------- */
 
-		if (at == 0)
+static int writes(const struct operation *operation)
+{
+	return operation->kind == OP_STORE || operation->kind == OP_RMW || operation->kind == OP_CAS;
+}
+
+static int waits_or_wakes(const struct operation *operation)
+{
+	return operation->kind == OP_WAIT || operation->kind == OP_WAKE;
+}
+
+/* An access that takes part in S by itself. */
+static int in_s(const struct operation *operation)
+{
+	return operation->order == SEQ_CST && operation->kind <= OP_CAS;
+}
+
+/* A load, or a CAS if it fails, that may return an old value; that is known when it has been done. */
+static int may_be_stale(const struct operation *operation)
+{
+	return (operation->kind == OP_LOAD || operation->kind == OP_CAS) && operation->failure != SEQ_CST;
+}
+
+/* Of operations a and b of different threads. */
+static int conflict(const struct operation *a, const struct operation *b)
+{
+	if (a->kind == OP_HEAVY || b->kind == OP_HEAVY)
+		return 1;
+	if (a->kind == OP_FENCE)
+		return b->kind == OP_FENCE || in_s(b);
+	if (b->kind == OP_FENCE)
+		return in_s(a);
+	if (a->address != b->address)
+		return 0;
+	if (a->kind == OP_WAKE || b->kind == OP_WAKE)
+		return waits_or_wakes(a) && waits_or_wakes(b);
+	return writes(a) || writes(b) || (waits_or_wakes(a) && waits_or_wakes(b));
+}
+
+static uint32_t later(uint32_t a, uint32_t b)
+{
+	return a > b ? a : b;
+}
+
+/* The last node + 1 of `other` that conflicts with the operation, 0: none. `as_load`: that may be stale; only membarriers count. */
+static uint32_t last_conflict(unsigned other, const struct operation *operation, int as_load)
+{
+	uint32_t node = heavy_node[other];
+	const struct history *past = &history[operation->location];
+
+	if (operation->kind == OP_HEAVY)
+		return last_node[other];
+	if (operation->kind == OP_FENCE)
+		return later(node, later(fence_node[other], seq_cst_node[other]));
+	if (as_load)
+		return node;
+	if (in_s(operation))
+		node = later(node, fence_node[other]);
+	if (operation->kind == OP_WAKE)
+		return later(node, past->futex[other]);
+	if (operation->kind == OP_WAIT)
+		return later(node, later(past->write[other], past->futex[other]));
+	return later(node, writes(operation) ? past->access[other] : past->write[other]);
+}
+
+static void try_at(uint32_t at, unsigned thread)
+{
+	struct node *node = &path[at];
+
+	node->todo |= (node->enabled & bit(thread)) != 0 ? bit(thread) : node->enabled;
+}
+
+/* Where the thread that ran at node `at` began to run. */
+static uint32_t begin_of_run(uint32_t at)
+{
+	uint32_t begin = at;
+
+	while (at-- > 0) {
+		if (path[at].is_value)
 			continue;
-		node = &path[at - 1];
-		if (threads[thread].seen[other] >= node->number)
+		if (path[at].thread != path[begin].thread)
+			break;
+		begin = at;
+	}
+	return begin;
+}
+
+/* `thread` is about to do its operation: before which earlier ones should it have been tried? */
+static void find_races(unsigned thread, const struct operation *operation, int as_load)
+{
+	if (model_options.random_seed != 0 || model_options.no_reduction)
+		return;
+	for (unsigned other = 1; other <= model_program->threads; other++) {
+		uint32_t at = other != thread ? last_conflict(other, operation, as_load) : 0;
+
+		if (at == 0 || seen[thread][other] >= path[at - 1].number)
 			continue; /* ordered */
-		node->todo |= (node->enabled & bit(thread)) != 0 ? bit(thread) : node->enabled;
+		try_at(at - 1, thread);
+		if (model_options.preemptions != 0)
+			try_at(begin_of_run(at - 1), thread);
 	}
 }
 
-/* `thread` does its next operation at node `at`: what comes before what. */
-static void record(unsigned thread, uint32_t at)
+static void depend_on(unsigned thread, uint32_t node)
 {
-	const struct operation *operation = &threads[thread].next;
-	uint32_t *seen = threads[thread].seen;
-
-	for (unsigned other = 1; other <= program->threads; other++) {
-		uint32_t before = other != thread ? last_conflict(other, operation) : 0;
-
-		for (unsigned t = 1; before != 0 && t <= program->threads; t++)
-			seen[t] = seen[t] > seen_at[before - 1][t] ? seen[t] : seen_at[before - 1][t];
-	}
-	seen[thread] = ++threads[thread].done;
-	memcpy(seen_at[at], seen, sizeof(seen_at[at]));
-	threads[thread].last_node = at + 1;
-	if (is_global(operation)) {
-		fence_node[thread] = at + 1;
+	if (node == 0)
 		return;
+	for (unsigned t = 1; t <= model_program->threads; t++)
+		seen[thread][t] = later(seen[thread][t], seen_at[node - 1][t]);
+}
+
+static void depend_on_conflicts(unsigned thread, const struct operation *operation, int as_load)
+{
+	for (unsigned other = 1; other <= model_program->threads; other++) {
+		if (other != thread)
+			depend_on(thread, last_conflict(other, operation, as_load));
 	}
-	history_used = operation->location >= history_used ? operation->location + 1 : history_used;
-	history[operation->location].access[thread] = at + 1;
-	if (writes(operation))
-		history[operation->location].write[thread] = at + 1;
+	memcpy(seen_at[last_node[thread] - 1], seen[thread], sizeof(seen_at[0]));
+}
+
+static void remember_fence(unsigned thread, const struct operation *operation)
+{
+	if (operation->kind == OP_HEAVY)
+		heavy_node[thread] = last_node[thread];
+	else
+		fence_node[thread] = last_node[thread];
+}
+
+static void remember(unsigned thread, const struct operation *operation, int as_load)
+{
+	struct history *past = &history[operation->location];
+	uint32_t node = last_node[thread];
+
+	if (in_s(operation) && !as_load)
+		seq_cst_node[thread] = node;
+	if (waits_or_wakes(operation))
+		past->futex[thread] = node;
+	if (operation->kind != OP_WAKE)
+		past->access[thread] = node;
+	if (writes(operation) && !as_load)
+		past->write[thread] = node;
+}
+
+/* Whoever sleeps and conflicts with this operation wakes. */
+static void wake_sleepers(const struct operation *operation, int as_load)
+{
+	for (unsigned t = 1; t <= model_program->threads; t++) {
+		const struct operation *sleeper = &model_threads[t].next;
+
+		if ((asleep & bit(t)) == 0 || !conflict(sleeper, operation) || (as_load && sleeper->kind != OP_HEAVY))
+			continue;
+		asleep &= (uint8_t)~bit(t);
+		if (may_be_stale(sleeper) && writes(operation))
+			model_threads[t].fresh = memory_last(operation->location) + 1;
+	}
+}
+
+static void settle(unsigned thread, const struct operation *operation, int as_load)
+{
+	find_races(thread, operation, as_load);
+	depend_on_conflicts(thread, operation, as_load);
+	if (operation->kind == OP_HEAVY || operation->kind == OP_FENCE)
+		remember_fence(thread, operation);
+	else
+		remember(thread, operation, as_load);
+	if (asleep != 0)
+		wake_sleepers(operation, as_load);
+}
+
+/* `thread` does its operation at node `at`. What is not known to write yet is taken for a load. */
+static void run(unsigned thread, uint32_t at)
+{
+	const struct operation *operation = &model_threads[thread].next;
+
+	for (; history_used <= operation->location; history_used++)
+		history[history_used] = (struct history){0};
+	/* The number must not count as seen while races are looked for: it is this thread's, so it does not. */
+	seen[thread][thread] = path[at].number = ++model_threads[thread].done;
+	last_node[thread] = at + 1;
+	settle(thread, operation, may_be_stale(operation));
+}
+
+void explore_cas_succeeds(void)
+{
+	const struct operation *operation = &model_threads[model_thread].next;
+
+	model_threads[model_thread].fresh = 0;
+	if (may_be_stale(operation))
+		settle(model_thread, operation, 0);
+}
+
+void explore_cas_could_succeed(void)
+{
+	const struct operation *operation = &model_threads[model_thread].next;
+
+	if (may_be_stale(operation))
+		find_races(model_thread, operation, 0);
+}
+
+void explore_reads_from(uint32_t node)
+{
+	unsigned me = model_thread;
+
+	model_threads[me].fresh = 0;
+	depend_on(me, node);
+	memcpy(seen_at[last_node[me] - 1], seen[me], sizeof(seen_at[0]));
+}
+
+uint32_t explore_node(void)
+{
+	return model_running ? last_node[model_thread] : 0;
 }
 
 /* -- choosing ----------------------------------------------------------------------------------------------------------------- */
@@ -182,15 +292,6 @@ static uint64_t next_random(void)
 	return z ^ z >> 31;
 }
 
-static uint8_t enabled_threads(void)
-{
-	uint8_t enabled = 0;
-
-	for (unsigned t = 1; t <= program->threads; t++)
-		enabled |= threads[t].status == READY ? bit(t) : 0;
-	return enabled;
-}
-
 static struct node *new_node(void)
 {
 	if (path_at == PATH)
@@ -200,350 +301,174 @@ static struct node *new_node(void)
 	return &path[path_at];
 }
 
-static unsigned by_priority(uint8_t enabled)
+static unsigned by_priority(unsigned enabled)
 {
 	unsigned best = 0;
 
-	for (unsigned i = 0; i < 8; i++) {
-		if (change_at[i] == steps)
+	for (unsigned i = 0; i < changes; i++) {
+		if (change_at[i] == model_steps)
 			priority[last_thread] = i;
 	}
-	for (unsigned t = 1; t <= program->threads; t++) {
+	for (unsigned t = 1; t <= model_program->threads; t++) {
 		if ((enabled & bit(t)) != 0 && (best == 0 || priority[t] > priority[best]))
 			best = t;
 	}
 	return best;
 }
 
-/* Who runs next, by the path or newly; 0: nobody is left, or all that could is asleep. */
-static unsigned choose_thread(void)
+static unsigned choose_new(unsigned enabled)
 {
-	uint8_t enabled = enabled_threads(), candidates;
-	struct node *node;
+	unsigned candidates = enabled & ~(unsigned)asleep;
 
-	if (enabled == 0)
+	if (model_options.random_seed != 0)
+		return by_priority(enabled);
+	if (candidates == 0)
 		return 0;
-	for (unsigned t = 1; t <= program->threads; t++) {
-		if ((enabled & bit(t)) != 0 && options.random_seed == 0)
-			add_todo(t);
-	}
-	if (path_at < path_length) {
-		node = &path[path_at];
-		asleep = (uint8_t)(node->asleep | (node->done & ~bit(node->thread)));
-	} else {
-		node = new_node();
-		node->enabled = enabled;
-		node->asleep = asleep;
-		node->preemptions = (uint8_t)preemptions;
-		candidates = enabled & (uint8_t)~asleep;
-		if (candidates == 0)
-			return 0;
-		if (options.random_seed != 0)
-			node->thread = (uint8_t)by_priority(enabled);
-		else
-			node->thread =
-				(uint8_t)((candidates & bit(last_thread)) != 0 ? last_thread : (unsigned)__builtin_ctz(candidates));
-		node->todo = node->done = bit(node->thread);
-	}
-	if (node->thread != last_thread && (enabled & bit(last_thread)) != 0)
-		preemptions++;
-	return node->thread;
+	return (candidates & bit(last_thread)) != 0 ? last_thread : (unsigned)__builtin_ctz(candidates);
 }
 
-static void run_operation(unsigned thread)
+unsigned explore_thread(unsigned enabled)
 {
 	struct node *node = &path[path_at];
 
-	node->operation = threads[thread].next;
-	node->number = threads[thread].done + 1;
-	record(thread, path_at);
-	path_at++;
-	/* Whoever sleeps and conflicts with this wakes. */
-	for (unsigned t = 1; t <= program->threads; t++) {
-		if ((asleep & bit(t)) != 0 && conflict(&threads[t].next, &node->operation))
-			asleep &= (uint8_t)~bit(t);
+	if (path_at < path_length) {
+		if (model_options.preemptions == 0 && !model_options.no_reduction)
+			asleep = (uint8_t)(node->asleep | (node->done & ~bit(node->thread)));
+		if ((enabled & bit(node->thread)) == 0)
+			model_fail("the path does not fit the program");
+	} else {
+		unsigned thread = choose_new(enabled);
+
+		if (thread == 0)
+			return 0;
+		node = new_node();
+		node->enabled = (uint8_t)enabled;
+		node->asleep = asleep;
+		node->previous = (uint8_t)last_thread;
+		node->preemptions = (uint8_t)preemptions;
+		node->thread = (uint8_t)thread;
+		node->done = bit(thread);
+		node->todo = model_options.no_reduction ? (uint8_t)enabled : bit(thread);
 	}
-	last_thread = thread;
-	steps++;
+	if (node->thread != last_thread && (enabled & bit(last_thread)) != 0)
+		preemptions++;
+	run(node->thread, path_at++);
+	last_thread = node->thread;
+	return node->thread;
 }
 
-void model_schedule(const struct operation *operation)
-{
-	if (!model_running)
-		return;
-	threads[model_thread].next = *operation;
-	fiber_suspend(); /* until the engine has chosen this thread */
-}
-
-uint32_t model_choose(uint32_t count)
+uint32_t explore_value(uint32_t count)
 {
 	struct node *node;
 
 	if (count <= 1)
 		return 0;
-	if (path_at < path_length) {
-		node = &path[path_at];
-	} else {
+	node = &path[path_at];
+	if (path_at >= path_length) {
 		node = new_node();
 		node->is_value = 1;
 		node->count = count;
 		/* At random: mostly the newest. */
-		node->chosen = options.random_seed != 0 && next_random() % 4 == 0 ? (uint32_t)(next_random() % count) : 0;
+		node->chosen = model_options.random_seed != 0 && next_random() % 4 == 0 ? (uint32_t)(next_random() % count) : 0;
 	}
 	path_at++;
+	if (node->chosen >= count)
+		model_fail("the path does not fit the program");
 	return node->chosen;
 }
 
-void model_block(void *address)
+/* -- executions --------------------------------------------------------------------------------------------------------------- */
+
+void explore_begin(void)
 {
-	threads[model_thread].status = BLOCKED;
-	threads[model_thread].waits_for = address;
-	fiber_suspend();
+	path_length = 0;
+	random_state = model_options.random_seed;
+	changes = model_options.random_depth != 0 ? model_options.random_depth - 1 : 2;
+	changes = changes < NO_CHANGE ? changes : NO_CHANGE;
+	longest = 50;
 }
 
-unsigned model_wake(void *address, unsigned count)
+static void begin_random(void)
 {
-	unsigned woken = 0;
-
-	for (unsigned t = 1; t <= program->threads && woken < count; t++) {
-		if (threads[t].status == BLOCKED && threads[t].waits_for == address) {
-			threads[t].status = READY;
-			woken++;
-		}
-	}
-	return woken;
+	path_length = 0;
+	longest = model_steps > longest ? model_steps : longest;
+	for (unsigned t = 0; t < THREADS; t++)
+		priority[t] = NO_CHANGE + (uint32_t)(next_random() % 1000);
+	for (unsigned i = 0; i < changes; i++)
+		change_at[i] = next_random() % longest;
 }
 
-/* -- one execution ------------------------------------------------------------------------------------------------------------ */
-
-static void thread_main(void)
+void explore_execution(void)
 {
-	program->thread(program->state, model_thread - 1);
-	system_thread_ends();
-	threads[model_thread].status = ENDED;
-	fiber_suspend();
-}
-
-static void setup_main(void)
-{
-	if (program->setup != NULL)
-		program->setup(program->state);
-	threads[0].status = ENDED;
-	fiber_suspend();
-}
-
-static void finish_main(void)
-{
-	if (program->finish != NULL)
-		program->finish(program->state);
-	system_thread_ends();
-	heap_check_leaks();
-	threads[0].status = ENDED;
-	fiber_suspend();
-}
-
-static void resume(unsigned thread)
-{
-	system_switch(model_thread, thread);
-	model_thread = thread;
-	fiber_resume(thread);
-}
-
-static void alone(void (*run)(void))
-{
-	system_switch(model_thread, 0);
-	model_thread = 0;
-	threads[0].status = READY;
-	fiber_start(0, run);
-	fiber_resume(0);
-}
-
-static void describe_sleepers(void)
-{
-	char text[160] = "";
-	size_t used = 0;
-
-	for (unsigned t = 1; t <= program->threads; t++) {
-		if (threads[t].status == BLOCKED)
-			used += (size_t)snprintf(text + used, sizeof(text) - used, " thread %u on %p", t, threads[t].waits_for);
-	}
-	failed = 1;
-	(void)snprintf(failure, sizeof(failure), "all threads sleep:%s", text);
-	trace_step("FAILED: %s", failure);
-}
-
-static void run_threads(void)
-{
-	unsigned thread;
-
-	model_running = 1;
-	for (unsigned t = 1; t <= program->threads && !failed; t++) {
-		memory_thread_starts(t);
-		fiber_start(t, thread_main);
-		threads[t].status = READY;
-		resume(t); /* up to its first visible operation */
-	}
-	while (!failed && !cut) {
-		thread = choose_thread();
-		if (thread == 0)
-			break;
-		if (steps > options.max_steps) {
-			failed = 1;
-			(void)snprintf(failure, sizeof(failure), "no end after %llu steps", (unsigned long long)steps);
-			break;
-		}
-		run_operation(thread);
-		resume(thread);
-	}
-	model_running = 0;
-	if (failed)
-		return;
-	for (unsigned t = 1; t <= program->threads; t++) {
-		if (threads[t].status == READY)
-			cut = 1; /* asleep: explored elsewhere */
-	}
-	if (!cut && enabled_threads() == 0) {
-		for (unsigned t = 1; t <= program->threads; t++) {
-			if (threads[t].status == BLOCKED) {
-				describe_sleepers();
-				return;
-			}
-		}
-	}
-}
-
-static void *first_state;
-
-static void prepare(void)
-{
-	memset(history, 0, history_used * sizeof(history[0]));
 	history_used = 0;
+	memset(heavy_node, 0, sizeof(heavy_node));
 	memset(fence_node, 0, sizeof(fence_node));
-	memset(threads, 0, sizeof(threads));
+	memset(seq_cst_node, 0, sizeof(seq_cst_node));
+	memset(last_node, 0, sizeof(last_node));
+	memset(seen, 0, sizeof(seen));
 	path_at = 0;
-	steps = 0;
 	last_thread = 0;
 	preemptions = 0;
 	asleep = 0;
-	failed = cut = 0;
-	heap_restore_globals();
-	if (program->state_size != 0)
-		memcpy(program->state, first_state, program->state_size);
-	heap_reset();
-	memory_reset();
-	system_reset();
+	if (model_options.random_seed != 0 && model_options.replay == NULL)
+		begin_random();
 }
 
-static void run_once(void)
+static unsigned left_to_try(const struct node *node)
 {
-	prepare();
-	model_active = 1;
-	alone(setup_main);
-	if (!failed)
-		run_threads();
-	if (!failed && !cut) {
-		memory_all_join();
-		alone(finish_main);
-	}
-	model_active = 0;
+	unsigned left = node->todo & ~(unsigned)(node->done | node->asleep);
+
+	if (model_options.preemptions == 0 || node->preemptions + 1u < model_options.preemptions)
+		return left;
+	/* No preemption is left: only the thread that ran, if it still can. */
+	return (node->enabled & bit(node->previous)) != 0 ? left & bit(node->previous) : left;
 }
 
-/* -- all executions ----------------------------------------------------------------------------------------------------------- */
-
-/* Takes the path back to the last node with something left; 0: none. */
-static int next_path(void)
+int explore_next(void)
 {
 	path_length = path_at;
-	while (path_length > 0) {
+	for (; path_length > 0; path_length--) {
 		struct node *node = &path[path_length - 1];
-		uint8_t left;
+		unsigned left;
 
 		if (node->is_value) {
 			if (++node->chosen < node->count)
 				return 1;
-		} else {
-			left = node->todo & (uint8_t) ~(node->done | node->asleep);
-			if (options.preemptions != 0 && node->preemptions >= options.preemptions)
-				left = 0;
-			if (left != 0) {
-				node->thread = (uint8_t)__builtin_ctz(left);
-				node->done |= bit(node->thread);
-				return 1;
-			}
+			continue;
 		}
-		path_length--;
+		left = left_to_try(node);
+		if (left != 0) {
+			node->thread = (uint8_t)__builtin_ctz(left);
+			node->done |= bit(node->thread);
+			return 1;
+		}
 	}
 	return 0;
 }
 
-static char *path_text(void)
+/* Threads are letters, values numbers with a point: ab1.a is thread 1, thread 2 reading the store before the last, thread 1. */
+char *explore_path(void)
 {
-	char *text = malloc((size_t)path_at * 4 + 1), *at = text;
+	char *text = malloc((size_t)path_at * 8 + 1), *at = text;
 
 	if (text == NULL)
 		return NULL;
 	for (uint32_t i = 0; i < path_at; i++)
-		at += sprintf(at, path[i].is_value ? "v%u" : "%u", path[i].is_value ? path[i].chosen % 100 : path[i].thread);
+		at += path[i].is_value ? sprintf(at, "%u.", path[i].chosen) : sprintf(at, "%c", 'a' + path[i].thread - 1);
 	*at = '\0';
 	return text;
 }
 
-static void path_from_text(const char *text)
+void explore_follow(const char *text)
 {
 	for (path_length = 0; *text != '\0' && path_length < PATH; path_length++) {
 		struct node *node = &path[path_length];
 
-		*node = (struct node){.is_value = *text == 'v'};
+		*node = (struct node){.is_value = *text >= '0' && *text <= '9'};
 		if (node->is_value)
-			node->chosen = (uint32_t)strtoul(text + 1, (char **)(uintptr_t)&text, 10);
+			node->chosen = (uint32_t)strtoul(text, (char **)(uintptr_t)&text, 10);
 		else
-			node->thread = (uint8_t)(*text++ - '0');
+			node->thread = (uint8_t)(*text - 'a' + 1) % THREADS;
+		text++;
 	}
-}
-
-static void prepare_random(void)
-{
-	path_length = 0;
-	for (unsigned t = 0; t < THREADS; t++)
-		priority[t] = 8 + (uint32_t)(next_random() % 1000);
-	for (unsigned i = 0; i < 8; i++)
-		change_at[i] = i < 3 ? next_random() % 200 : UINT64_MAX;
-}
-
-int weir_model_check(const struct weir_model_program *checked, const struct weir_model_options *given,
-                     struct weir_model_result *result)
-{
-	program = checked;
-	options = given != NULL ? *given : (struct weir_model_options){0};
-	options.max_steps = options.max_steps != 0 ? options.max_steps : 10000;
-	random_state = options.random_seed;
-	*result = (struct weir_model_result){0};
-	heap_remember_globals();
-	first_state = malloc(program->state_size + 1);
-	if (first_state == NULL)
-		return 1;
-	memcpy(first_state, program->state, program->state_size);
-	path_length = 0;
-	trace_on = options.replay != NULL;
-	if (options.replay != NULL)
-		path_from_text(options.replay);
-	do {
-		if (options.random_seed != 0)
-			prepare_random();
-		run_once();
-		result->executions++;
-		result->pruned += (uint64_t)cut;
-		if (failed || options.replay != NULL)
-			break;
-		result->complete = options.random_seed == 0 && !next_path();
-	} while (!result->complete && (options.max_executions == 0 || result->executions < options.max_executions));
-	result->complete = result->complete && options.preemptions == 0;
-	result->failed = failed;
-	if (failed) {
-		memcpy(result->message, failure, sizeof(result->message));
-		result->replay = path_text();
-	}
-	heap_restore_globals();
-	free(first_state);
-	return failed;
 }

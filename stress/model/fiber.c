@@ -1,15 +1,18 @@
 /*
- * fiber.c - fibers for the checker: six pushes and a stack pointer on x86-64, ucontext elsewhere.
+ * fiber.c - fibers for the checker: six pushes and a stack pointer on x86-64, eleven pairs on arm64, ucontext elsewhere.
+ *
+ * The signal mask is not switched: that is a system call, and nothing here changes it.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
 
 #include "model/engine.h"
 
-enum { STACK_SIZE = 256 << 10 };
+enum { STACK_SIZE = 256 << 10, ENGINE = THREADS };
 
 static char *stacks[THREADS];
-static unsigned current;
+static void (*entry[THREADS])(void);
+static unsigned starting;
 
 static char *stack_of(unsigned thread)
 {
@@ -24,79 +27,94 @@ static char *stack_of(unsigned thread)
 	return stacks[thread];
 }
 
-#if defined(__x86_64__)
+static void fiber_main(void)
+{
+	unsigned me = starting;
 
-static void *engine_sp;
-static void *fiber_sp[THREADS];
-static void (*entry[THREADS])(void);
+	entry[me]();
+	for (;;)
+		fiber_leave(me);
+}
+
+#if defined(__x86_64__) || defined(__aarch64__)
+
+static void *stack_pointer[THREADS + 1];
 
 void fiber_switch(void **save, void *to);
+#if defined(__x86_64__)
+enum { SAVED = 6, RETURN = 6, ROOM = 8 };
 __asm__(".text\n.globl fiber_switch\n.hidden fiber_switch\nfiber_switch:\n"
         "pushq %rbp\npushq %rbx\npushq %r12\npushq %r13\npushq %r14\npushq %r15\n"
         "movq %rsp,(%rdi)\nmovq %rsi,%rsp\n"
         "popq %r15\npopq %r14\npopq %r13\npopq %r12\npopq %rbx\npopq %rbp\nret\n");
-
-static void fiber_main(void)
-{
-	entry[current]();
-	for (;;)
-		fiber_suspend();
-}
+#else
+enum { SAVED = 20, RETURN = 11, ROOM = 20 };
+__asm__(
+	".text\n.globl fiber_switch\n.hidden fiber_switch\nfiber_switch:\n"
+	"sub sp,sp,#160\n"
+	"stp x19,x20,[sp]\nstp x21,x22,[sp,#16]\nstp x23,x24,[sp,#32]\nstp x25,x26,[sp,#48]\nstp x27,x28,[sp,#64]\n"
+	"stp x29,x30,[sp,#80]\nstp d8,d9,[sp,#96]\nstp d10,d11,[sp,#112]\nstp d12,d13,[sp,#128]\nstp d14,d15,[sp,#144]\n"
+	"mov x9,sp\nstr x9,[x0]\nmov sp,x1\n"
+	"ldp x19,x20,[sp]\nldp x21,x22,[sp,#16]\nldp x23,x24,[sp,#32]\nldp x25,x26,[sp,#48]\nldp x27,x28,[sp,#64]\n"
+	"ldp x29,x30,[sp,#80]\nldp d8,d9,[sp,#96]\nldp d10,d11,[sp,#112]\nldp d12,d13,[sp,#128]\nldp d14,d15,[sp,#144]\n"
+	"add sp,sp,#160\nret\n");
+#endif
 
 void fiber_start(unsigned thread, void (*run)(void))
 {
-	void **top = (void **)(void *)(stack_of(thread) + STACK_SIZE - 64);
+	/* As fiber_switch leaves it; above it zeros, where a walk of the stack ends. */
+	void **frame = (void **)(void *)(stack_of(thread) + STACK_SIZE - 256);
 
 	entry[thread] = run;
-	/* As fiber_switch leaves it: six registers, the address to return to, and the alignment that a call would give. */
-	*--top = NULL;
-	*--top = (void *)(uintptr_t)fiber_main;
-	for (int i = 0; i < 6; i++)
-		*--top = NULL;
-	fiber_sp[thread] = top;
+	for (int i = 0; i < ROOM; i++)
+		frame[i] = NULL;
+	frame[RETURN] = (void *)(uintptr_t)fiber_main;
+	stack_pointer[thread] = frame;
 }
 
-void fiber_resume(unsigned thread)
+void fiber_enter(unsigned thread)
 {
-	current = thread;
-	fiber_switch(&engine_sp, fiber_sp[thread]);
+	starting = thread;
+	fiber_switch(&stack_pointer[ENGINE], stack_pointer[thread]);
 }
 
-void fiber_suspend(void)
+void fiber_switch_to(unsigned from, unsigned to)
 {
-	fiber_switch(&fiber_sp[current], engine_sp);
+	fiber_switch(&stack_pointer[from], stack_pointer[to]);
+}
+
+void fiber_leave(unsigned from)
+{
+	fiber_switch(&stack_pointer[from], stack_pointer[ENGINE]);
 }
 
 #else
 #include <ucontext.h>
 
-static ucontext_t engine, fibers[THREADS];
-static void (*entry[THREADS])(void);
-
-static void fiber_main(void)
-{
-	entry[current]();
-	for (;;)
-		fiber_suspend();
-}
+static ucontext_t contexts[THREADS + 1];
 
 void fiber_start(unsigned thread, void (*run)(void))
 {
 	entry[thread] = run;
-	(void)getcontext(&fibers[thread]);
-	fibers[thread].uc_stack.ss_sp = stack_of(thread);
-	fibers[thread].uc_stack.ss_size = STACK_SIZE;
-	makecontext(&fibers[thread], fiber_main, 0);
+	(void)getcontext(&contexts[thread]);
+	contexts[thread].uc_stack.ss_sp = stack_of(thread);
+	contexts[thread].uc_stack.ss_size = STACK_SIZE;
+	makecontext(&contexts[thread], fiber_main, 0);
 }
 
-void fiber_resume(unsigned thread)
+void fiber_enter(unsigned thread)
 {
-	current = thread;
-	(void)swapcontext(&engine, &fibers[thread]);
+	starting = thread;
+	(void)swapcontext(&contexts[ENGINE], &contexts[thread]);
 }
 
-void fiber_suspend(void)
+void fiber_switch_to(unsigned from, unsigned to)
 {
-	(void)swapcontext(&fibers[current], &engine);
+	(void)swapcontext(&contexts[from], &contexts[to]);
+}
+
+void fiber_leave(unsigned from)
+{
+	(void)swapcontext(&contexts[from], &contexts[ENGINE]);
 }
 #endif

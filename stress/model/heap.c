@@ -1,9 +1,12 @@
 /*
- * heap.c - memory of the program under test: found when used after its end, freed twice, or never freed.
+ * heap.c - memory of the program under test: found when used after its end, freed twice, or never freed; and put back.
  *
  * One arena, laid out anew for each execution, so that addresses are the same in each. A freed block is the first to be handed out
  * again for its size: code that mistakes a new object at an old address for the old one is to be caught.
- * The library's globals are put back by copying its writable segments.
+ *
+ * Each execution starts from what setup left: the program's state, the library's writable segments, the part of the arena in use.
+ * Only what an execution wrote is put back; memory.c knows it, since every access of instrumented code goes through it. Now
+ * and then all is compared, so that code which was not instrumented cannot hide.
  */
 #include <link.h>
 #include <stdio.h>
@@ -12,7 +15,7 @@
 
 #include "model/engine.h"
 
-enum { ARENA = 4 << 20, BLOCKS = 4096, GRANULE = 16 };
+enum { ARENA = 4 << 20, BLOCKS = 4096, GRANULE = 16, REGIONS = 10, ROOTS = 4096, COMPARE_EVERY = 4096 };
 
 enum { NEVER, LIVE, FREED };
 
@@ -22,22 +25,35 @@ struct block {
 	int live;
 };
 
+/* What is put back: to `copy` before each execution, to `original` at the end of the search. */
+struct region {
+	char *start, *copy, *original;
+	size_t size;
+	int is_segment;
+};
+
 static _Alignas(4096) char arena[ARENA];
 static unsigned char state_of[ARENA / GRANULE];
 static size_t arena_used;
 static struct block blocks[BLOCKS];
-static size_t block_count;
+static size_t block_count, live_count;
+static int touched; /* blocks were allocated or freed in this execution */
 
-void heap_reset(void)
-{
-	memset(state_of, NEVER, arena_used / GRANULE + 1);
-	arena_used = 0;
-	block_count = 0;
-}
+static struct region regions[REGIONS];
+static size_t region_count;
+static struct block *first_blocks;
+static unsigned char *first_state_of;
+static size_t first_used, first_count, first_live;
+static void **roots[ROOTS]; /* words of the segments that lead into the arena after setup */
+static size_t root_count;
+static uint32_t restored;
+
+/* -- blocks ------------------------------------------------------------------------------------------------------------------- */
 
 static void mark(const struct block *block, unsigned char state)
 {
 	memset(&state_of[(size_t)(block->memory - arena) / GRANULE], state, block->room / GRANULE);
+	touched = 1;
 }
 
 static struct block *find_freed(size_t room, size_t alignment)
@@ -67,6 +83,7 @@ void *heap_allocate(size_t size, size_t alignment)
 	}
 	block->size = size;
 	block->live = 1;
+	live_count++;
 	mark(block, LIVE);
 	memory_forget(block->memory, block->room);
 	memset(block->memory, 0xA5, block->room);
@@ -75,28 +92,52 @@ void *heap_allocate(size_t size, size_t alignment)
 
 void heap_release(void *memory)
 {
+	char text[32];
+
 	for (size_t i = 0; memory != NULL && i < block_count; i++) {
 		if (blocks[i].memory != memory)
 			continue;
 		if (!blocks[i].live)
-			model_fail("double free of %p", memory);
-		/* Freeing is a write to all of it: whoever still uses it races. */
-		memory_plain(memory, blocks[i].size, 1);
+			model_fail("double free of %s", heap_name(memory, text));
+		/* Freeing is a write to all of it: whoever still uses it races. After all threads nobody does. */
+		if (model_running)
+			memory_plain(memory, blocks[i].size, 1);
+		if (trace_on)
+			trace_step("free %s", heap_name(memory, text));
 		blocks[i].live = 0;
+		live_count--;
 		mark(&blocks[i], FREED);
 		return;
 	}
 	if (memory != NULL)
-		model_fail("free of %p, which was never allocated", memory);
+		model_fail("free of %s, which was never allocated", heap_name(memory, text));
 }
 
 void heap_check(const void *address, const char *what)
 {
 	size_t offset = (size_t)((const char *)address - arena);
+	char text[32];
 
 	if (offset < ARENA && state_of[offset / GRANULE] != LIVE)
-		model_fail("%s of %p, which %s", what, address,
+		model_fail("%s of %s, which %s", what, heap_name(address, text),
 		           state_of[offset / GRANULE] == FREED ? "was freed" : "was never allocated");
+}
+
+const char *heap_name(const void *address, char text[static 32])
+{
+	size_t offset = (size_t)((const char *)address - arena);
+
+	(void)snprintf(text, 32, "%p", address);
+	for (size_t i = 0; offset < ARENA && i < block_count; i++) {
+		if ((size_t)((const char *)address - blocks[i].memory) < blocks[i].room)
+			(void)snprintf(text, 32, "block%zu+%zu", i, (size_t)((const char *)address - blocks[i].memory));
+	}
+	for (size_t i = 0; i < region_count; i++) {
+		if ((size_t)((const char *)address - regions[i].start) < regions[i].size && offset >= ARENA)
+			(void)snprintf(text, 32, "%s+%zu", regions[i].is_segment ? "global" : "state",
+			               (size_t)((const char *)address - regions[i].start));
+	}
+	return text;
 }
 
 void *weir_model_allocate(size_t size, size_t alignment)
@@ -109,17 +150,26 @@ void weir_model_release(void *memory)
 	heap_release(memory);
 }
 
-/* -- globals ------------------------------------------------------------------------------------------------------------------ */
+/* -- what is put back --------------------------------------------------------------------------------------------------------- */
 
-struct segment {
-	char *start, *copy;
-	size_t size;
-};
-static struct segment segments[8];
-static size_t segment_count;
+static void *copy_of(const void *memory, size_t size)
+{
+	void *copy = malloc(size + 1);
+
+	if (copy == NULL)
+		abort();
+	return memcpy(copy, memory, size);
+}
+
+static void add_region(char *start, size_t size, int is_segment)
+{
+	if (region_count == REGIONS || size == 0)
+		return;
+	regions[region_count++] = (struct region){start, NULL, copy_of(start, size), size, is_segment};
+}
 
 /* The library is the one object whose name says so. */
-static int remember(struct dl_phdr_info *info, size_t size, void *context)
+static int add_segments(struct dl_phdr_info *info, size_t size, void *context)
 {
 	(void)size, (void)context;
 	if (strstr(info->dlpi_name, "weir-under-test") == NULL)
@@ -127,29 +177,103 @@ static int remember(struct dl_phdr_info *info, size_t size, void *context)
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *header = &info->dlpi_phdr[i];
 
-		if (header->p_type != PT_LOAD || (header->p_flags & PF_W) == 0 || segment_count == 8)
-			continue;
-		segments[segment_count].start = (char *)(info->dlpi_addr + header->p_vaddr);
-		segments[segment_count].size = header->p_memsz;
-		segments[segment_count].copy = malloc(header->p_memsz);
-		if (segments[segment_count].copy == NULL)
-			abort();
-		memcpy(segments[segment_count].copy, segments[segment_count].start, header->p_memsz);
-		segment_count++;
+		if (header->p_type == PT_LOAD && (header->p_flags & PF_W) != 0)
+			add_region((char *)(info->dlpi_addr + header->p_vaddr), header->p_memsz, 1);
 	}
 	return 0;
 }
 
-void heap_remember_globals(void)
+void heap_begin(void)
 {
-	if (segment_count == 0)
-		(void)dl_iterate_phdr(remember, NULL);
+	memset(state_of, NEVER, sizeof(state_of));
+	arena_used = block_count = live_count = 0;
+	region_count = root_count = 0;
+	restored = 0;
+	add_region(model_program->state, model_program->state_size, 0);
+	(void)dl_iterate_phdr(add_segments, NULL);
 }
 
-void heap_restore_globals(void)
+static void find_roots(const struct region *region)
 {
-	for (size_t i = 0; i < segment_count; i++)
-		memcpy(segments[i].start, segments[i].copy, segments[i].size);
+	for (size_t at = 0; at + sizeof(void *) <= region->size; at += sizeof(void *)) {
+		void **word = (void **)(void *)(region->start + at);
+
+		if ((size_t)((char *)*word - arena) < ARENA && root_count < ROOTS)
+			roots[root_count++] = word;
+	}
+}
+
+void heap_remember(void)
+{
+	add_region(arena, arena_used, 0);
+	for (size_t i = 0; i < region_count; i++) {
+		regions[i].copy = copy_of(regions[i].start, regions[i].size);
+		if (regions[i].is_segment)
+			find_roots(&regions[i]);
+	}
+	first_used = arena_used;
+	first_count = block_count;
+	first_live = live_count;
+	first_blocks = copy_of(blocks, block_count * sizeof(blocks[0]));
+	first_state_of = copy_of(state_of, arena_used / GRANULE + 1);
+	touched = 0;
+}
+
+static void put_back(char *address)
+{
+	for (size_t i = 0; i < region_count; i++) {
+		size_t offset = (size_t)(address - regions[i].start);
+
+		if (offset < regions[i].size) {
+			size_t left = regions[i].size - offset;
+
+			memcpy(address, regions[i].copy + offset, left < 8 ? left : 8);
+			return;
+		}
+	}
+}
+
+static void compare(void)
+{
+	for (size_t i = 0; i < region_count; i++) {
+		for (size_t at = 0; at < regions[i].size; at++) {
+			if (regions[i].start[at] != regions[i].copy[at]) {
+				(void)fprintf(stderr, "model: code that is not instrumented wrote to %s %zu+%zu\n",
+				              regions[i].is_segment ? "global" : "state", i, at);
+				abort();
+			}
+		}
+	}
+}
+
+void heap_restore(void)
+{
+	memory_each_written(put_back);
+	if (restored++ % COMPARE_EVERY == 0)
+		compare();
+	if (!touched)
+		return;
+	memset(state_of + first_used / GRANULE, NEVER, (arena_used - first_used) / GRANULE + 1);
+	memcpy(state_of, first_state_of, first_used / GRANULE);
+	memcpy(blocks, first_blocks, first_count * sizeof(blocks[0]));
+	arena_used = first_used;
+	block_count = first_count;
+	live_count = first_live;
+	touched = 0;
+}
+
+void heap_end(void)
+{
+	for (size_t i = 0; i < region_count; i++) {
+		memcpy(regions[i].start, regions[i].original, regions[i].size);
+		free(regions[i].original);
+		free(regions[i].copy);
+	}
+	region_count = 0;
+	free(first_blocks);
+	free(first_state_of);
+	first_blocks = NULL;
+	first_state_of = NULL;
 }
 
 /* -- leaks -------------------------------------------------------------------------------------------------------------------- */
@@ -160,6 +284,8 @@ static void reach_from(const char *start, size_t size);
 
 static void reach(uintptr_t pointer)
 {
+	if (pointer - (uintptr_t)arena >= ARENA)
+		return;
 	for (size_t i = 0; i < block_count; i++) {
 		if (blocks[i].live && !reached[i] && pointer - (uintptr_t)blocks[i].memory < blocks[i].size) {
 			reached[i] = 1;
@@ -175,19 +301,29 @@ static void reach_from(const char *start, size_t size)
 		uintptr_t pointer;
 
 		memcpy(&pointer, start + at, sizeof(pointer));
-		if (pointer - (uintptr_t)arena < ARENA)
-			reach(pointer);
+		reach(pointer);
+	}
+}
+
+static void reach_written(char *address)
+{
+	for (size_t i = 0; i < region_count; i++) {
+		if (regions[i].is_segment && (size_t)(address - regions[i].start) + sizeof(void *) <= regions[i].size)
+			reach_from(address, sizeof(void *));
 	}
 }
 
 /* A block that a global leads to is not lost: the library keeps its records for ever. */
 void heap_check_leaks(void)
 {
+	if (live_count == 0)
+		return;
 	memset(reached, 0, block_count);
-	for (size_t i = 0; i < segment_count; i++)
-		reach_from(segments[i].start, segments[i].size);
+	for (size_t i = 0; i < root_count; i++)
+		reach((uintptr_t)*roots[i]);
+	memory_each_written(reach_written);
 	for (size_t i = 0; i < block_count; i++) {
 		if (blocks[i].live && !reached[i])
-			model_fail("leak: %zu bytes at %p", blocks[i].size, (void *)blocks[i].memory);
+			model_fail("leak: %zu bytes, block%zu", blocks[i].size, i);
 	}
 }

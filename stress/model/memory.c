@@ -3,9 +3,15 @@
  *
  * A store is appended to its location's history with the writer's view if it releases (or follows a release fence, or continues a
  * release sequence by a read-modify-write). A load may return any store from the thread's own lower bound on; an acquire joins
- * the store's view. A read-modify-write reads the last store. seq_cst: a load also returns nothing older than the last seq_cst store
- * of its location; a seq_cst fence joins the thread's view with that of all earlier ones, both ways.
+ * the store's view. A read-modify-write reads the last store.
+ * seq_cst: the order of execution is the order S. A view of S collects the seq_cst stores and what the seq_cst fences had seen; a
+ * seq_cst load returns nothing older than that, a seq_cst fence joins it. It carries no happens-before: plain accesses on both
+ * sides of two fences still race unless a load reads from a store.
  * A view says, for each location, the oldest store that may still be read, and, for each thread, how far its plain accesses are known.
+ *
+ * Mixed sizes. A location that is ever accessed by sixteen bytes is one location, also for accesses of its halves: a half load
+ * returns a part of some store of the whole, a half store or compare-and-swap stores the whole with the other half as it was.
+ * This is how x86-64 behaves, where both are ordered by the cache line (lib/ring/ltq16.c); ISO C leaves it undefined.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +19,7 @@
 
 #include "model/engine.h"
 
-enum { LOCATIONS = 512, TABLE = 4096, GRANULES = 1 << 16, STORES = 1 << 15, VIEWS = 1 << 13 };
+enum { GRANULES = 1 << 14, STORES = 1 << 15, VIEWS = 1 << 13, WIDE = 64 };
 
 struct view {
 	uint32_t clock[THREADS];
@@ -26,47 +32,52 @@ struct store {
 	uint32_t view;     /* 1 + index into views; 0: not a release */
 	uint32_t previous; /* index of the store before it, of the same location */
 	uint32_t number;   /* in the location's history */
+	uint32_t node;     /* of the operation, + 1; 0: before the threads */
 	uint32_t step;
 	uint8_t thread;
 };
 
 struct location {
-	void *address;
+	char *address; /* NULL: forgotten */
 	uint32_t size;
+	uint32_t next;                  /* 1 + the next location in the same granule */
 	uint32_t last;                  /* index into stores */
 	uint32_t number;                /* of the last store */
-	uint32_t seq_cst;               /* number of the last seq_cst store */
 	uint32_t atomic_clock[THREADS]; /* when each thread last accessed it atomically: for races with plain accesses */
 	uint32_t written_clock[THREADS];
 };
 
-/* Plain accesses to eight bytes. */
+/* Eight bytes: plain accesses to them, and the locations in them. A cache line. */
 struct granule {
+	_Alignas(64) uintptr_t key;
 	uint32_t generation;
-	uint8_t write_thread, write_mask, has_atomic;
+	uint32_t location; /* 1 + the first */
 	uint32_t write_clock;
+	uint8_t write_thread, write_mask, written;
+	uint8_t readers; /* threads, as a set */
 	uint32_t read_clock[THREADS];
 	uint8_t read_mask[THREADS];
 };
 
 static struct location locations[LOCATIONS];
 static uint32_t location_count;
-static struct {
-	uint32_t generation, location;
-} table[TABLE];
 static struct store stores[STORES];
 static uint32_t store_count;
 static struct view views[VIEWS];
 static uint32_t view_count;
 static struct granule granules[GRANULES];
-static uintptr_t granule_key[GRANULES];
 static uint32_t generation = 1;
+static uintptr_t written[GRANULES]; /* keys */
+static uint32_t written_count;
+static uint32_t granule_count;
+static const char *wide[WIDE]; /* locations of sixteen bytes; kept for the whole search */
+static uint32_t wide_count;
 
 static struct view now[THREADS];      /* what each thread sees */
 static struct view pending[THREADS];  /* what its relaxed loads read, for a later acquire fence */
 static struct view released[THREADS]; /* its view at its last release fence */
 static int has_released[THREADS];
-static struct view fences; /* what the seq_cst fences so far have seen */
+static struct view in_s; /* what the seq_cst order S obliges a seq_cst load or fence to see; clocks unused */
 
 static void view_clear(struct view *view)
 {
@@ -78,37 +89,55 @@ static uint32_t view_get(const struct view *view, uint32_t location)
 	return location < view->count ? view->oldest[location] : 0;
 }
 
+static void view_reach(struct view *view, uint32_t count)
+{
+	while (view->count < count)
+		view->oldest[view->count++] = 0;
+}
+
 static void view_set(struct view *view, uint32_t location, uint32_t number)
 {
-	while (view->count <= location)
-		view->oldest[view->count++] = 0;
+	view_reach(view, location + 1);
 	if (view->oldest[location] < number)
 		view->oldest[location] = number;
+}
+
+static void view_join_stores(struct view *to, const struct view *from)
+{
+	view_reach(to, from->count);
+	for (uint32_t i = 0; i < from->count; i++)
+		to->oldest[i] = to->oldest[i] > from->oldest[i] ? to->oldest[i] : from->oldest[i];
 }
 
 static void view_join(struct view *to, const struct view *from)
 {
 	for (unsigned t = 0; t < THREADS; t++)
 		to->clock[t] = to->clock[t] > from->clock[t] ? to->clock[t] : from->clock[t];
-	for (uint32_t i = 0; i < from->count; i++)
-		view_set(to, i, from->oldest[i]);
+	view_join_stores(to, from);
 }
 
 static void view_copy(struct view *to, const struct view *from)
 {
-	memcpy(to, from, offsetof(struct view, oldest) + from->count * sizeof(from->oldest[0]));
+	memcpy(to, from, offsetof(struct view, oldest));
+	for (uint32_t i = 0; i < from->count; i++)
+		to->oldest[i] = from->oldest[i];
+}
+
+void memory_begin(void)
+{
+	wide_count = 0;
 }
 
 void memory_reset(void)
 {
 	generation++;
-	location_count = store_count = view_count = 0;
-	for (unsigned t = 0; t < THREADS; t++) {
+	location_count = store_count = view_count = written_count = granule_count = 0;
+	for (unsigned t = 0; t <= model_program->threads; t++) {
 		view_clear(&now[t]);
 		view_clear(&pending[t]);
 		has_released[t] = 0;
 	}
-	view_clear(&fences);
+	view_clear(&in_s);
 	now[0].clock[0] = 1;
 }
 
@@ -120,74 +149,149 @@ void memory_thread_starts(unsigned thread)
 
 void memory_all_join(void)
 {
-	for (unsigned t = 1; t < THREADS; t++)
+	for (unsigned t = 1; t <= model_program->threads; t++)
 		view_join(&now[0], &now[t]);
 	now[0].clock[0]++;
+}
+
+/* -- granules ----------------------------------------------------------------------------------------------------------------- */
+
+static struct granule *new_granule(struct granule *granule, uintptr_t key)
+{
+	if (++granule_count > GRANULES / 2)
+		model_fail("more than %d bytes are accessed in one execution", GRANULES / 2 * 8);
+	*granule = (struct granule){.key = key, .generation = generation};
+	return granule;
+}
+
+static inline struct granule *granule_at(uintptr_t key)
+{
+	uint32_t slot = (uint32_t)(key * UINT64_C(0x9E3779B97F4A7C15) >> 50) % GRANULES;
+
+	while (granules[slot].generation == generation && granules[slot].key != key)
+		slot = (slot + 1) % GRANULES;
+	return granules[slot].generation == generation ? &granules[slot] : new_granule(&granules[slot], key);
+}
+
+static inline void note_written(struct granule *granule)
+{
+	if (granule->written)
+		return;
+	granule->written = 1;
+	written[written_count++] = granule->key;
+}
+
+void memory_each_written(void (*visit)(char *address))
+{
+	for (uint32_t i = 0; i < written_count; i++)
+		visit((char *)(written[i] * 8));
 }
 
 /* -- locations ---------------------------------------------------------------------------------------------------------------- */
 
 static value_t read_raw(const void *address, size_t size)
 {
+	switch (size) {
+	case 4: return *(const uint32_t *)address;
+	case 8: return *(const uint64_t *)address;
+	default: break;
+	}
 	value_t value = 0;
 
 	memcpy(&value, address, size);
 	return value;
 }
 
-static uint32_t append(uint32_t location, value_t value, uint32_t view)
+static void write_raw(void *address, size_t size, value_t value)
+{
+	switch (size) {
+	case 4: *(uint32_t *)address = (uint32_t)value; break;
+	case 8: *(uint64_t *)address = (uint64_t)value; break;
+	default: memcpy(address, &value, size);
+	}
+}
+
+static int is_wide(const char *address)
+{
+	for (uint32_t i = 0; i < wide_count; i++) {
+		if (wide[i] == address)
+			return 1;
+	}
+	return 0;
+}
+
+static void learn_wide(const char *address)
+{
+	if (wide_count == WIDE)
+		model_fail("more than %d locations of sixteen bytes", WIDE);
+	wide[wide_count++] = address;
+	model_begin_again();
+}
+
+static uint32_t new_location(char *address, size_t size)
+{
+	struct location *l = &locations[location_count];
+
+	if (location_count == LOCATIONS)
+		model_fail("more than %d atomic locations", LOCATIONS);
+	memset(l, 0, sizeof(*l));
+	l->address = address;
+	l->size = (uint32_t)size;
+	l->last = store_count;
+	for (uintptr_t key = (uintptr_t)address / 8; key * 8 < (uintptr_t)address + size; key++) {
+		struct granule *granule = granule_at(key);
+
+		l->next = granule->location;
+		granule->location = location_count + 1;
+	}
+	/* What the memory holds is its first store; it is ordered by the race check against the plain writes that made it. */
+	stores[store_count++] = (struct store){.value = read_raw(address, size)};
+	return location_count++;
+}
+
+uint32_t memory_location(const void *pointer, size_t size)
+{
+	char *address = (char *)(uintptr_t)pointer, *whole = (char *)((uintptr_t)pointer & ~(uintptr_t)15);
+	uint32_t i = granule_at((uintptr_t)address / 8)->location;
+
+	for (; i != 0; i = locations[i - 1].next) {
+		const struct location *l = &locations[i - 1];
+
+		if (l->address != NULL && address >= l->address && address + size <= l->address + l->size)
+			return i - 1;
+	}
+	if (size == 16 && !is_wide(address))
+		learn_wide(address);
+	if (size < 16 && wide_count != 0 && is_wide(whole))
+		return new_location(whole, 16);
+	return new_location(address, size);
+}
+
+uint32_t memory_last(uint32_t location)
+{
+	return locations[location].number;
+}
+
+static void append(uint32_t location, value_t value, uint32_t view)
 {
 	struct location *l = &locations[location];
 
 	if (store_count == STORES)
 		model_fail("more than %d stores in one execution", STORES);
-	stores[store_count] =
-		(struct store){value, view, l->last, ++l->number, (uint32_t)model_step(), (uint8_t)model_thread};
+	stores[store_count] = (struct store){.value = value,
+	                                     .view = view,
+	                                     .previous = l->last,
+	                                     .number = ++l->number,
+	                                     .node = explore_node(),
+	                                     .step = (uint32_t)model_steps,
+	                                     .thread = (uint8_t)model_thread};
 	l->last = store_count++;
-	memcpy(l->address, &value, l->size);
-	return l->number;
-}
-
-uint32_t memory_location(const void *address, size_t size)
-{
-	uint32_t slot = (uint32_t)(((uintptr_t)address >> 2) * 0x9E3779B1u) % TABLE;
-
-	while (table[slot].generation == generation) {
-		struct location *l = &locations[table[slot].location];
-
-		if (l->address == address) {
-			if (size > l->size)
-				l->size = (uint32_t)size;
-			return table[slot].location;
-		}
-		slot = (slot + 1) % TABLE;
-	}
-	if (location_count == LOCATIONS)
-		model_fail("more than %d atomic locations", LOCATIONS);
-	table[slot].generation = generation;
-	table[slot].location = location_count;
-	locations[location_count] = (struct location){.address = (void *)(uintptr_t)address, .size = (uint32_t)size};
-	/* What the memory holds is its first store; it is ordered by the race check against the plain writes that made it. */
-	stores[store_count] = (struct store){read_raw(address, size), 0, 0, 0, 0, 0};
-	locations[location_count].last = store_count++;
-	return location_count++;
+	write_raw(l->address, l->size, value);
+	for (uintptr_t key = (uintptr_t)l->address / 8; key * 8 < (uintptr_t)l->address + l->size; key++)
+		note_written(granule_at(key));
 }
 
 /* -- races -------------------------------------------------------------------------------------------------------------------- */
-
-static struct granule *granule_at(uintptr_t key)
-{
-	uint32_t slot = (uint32_t)(key * 0x9E3779B1u) % GRANULES;
-
-	while (granules[slot].generation == generation && granule_key[slot] != key)
-		slot = (slot + 1) % GRANULES;
-	if (granules[slot].generation != generation) {
-		memset(&granules[slot], 0, sizeof(granules[slot]));
-		granules[slot].generation = generation;
-		granule_key[slot] = key;
-	}
-	return &granules[slot];
-}
 
 static int known(unsigned thread, uint32_t clock)
 {
@@ -196,104 +300,104 @@ static int known(unsigned thread, uint32_t clock)
 
 static void check_writer(const struct granule *granule, uint8_t mask, const void *address, const char *what)
 {
+	char text[32];
+
 	if ((granule->write_mask & mask) != 0 && granule->write_thread != model_thread &&
 	    !known(granule->write_thread, granule->write_clock))
-		model_fail("data race: %s of %p and a plain write by thread %u", what, address, granule->write_thread);
+		model_fail("data race: %s of %s and a plain write by thread %u", what, heap_name(address, text),
+		           granule->write_thread);
 }
 
 static void check_readers(const struct granule *granule, uint8_t mask, const void *address, const char *what)
 {
-	for (unsigned t = 0; t < THREADS; t++) {
-		if (t != model_thread && (granule->read_mask[t] & mask) != 0 && !known(t, granule->read_clock[t]))
-			model_fail("data race: %s of %p and a plain read by thread %u", what, address, t);
+	char text[32];
+
+	for (unsigned others = granule->readers & ~(1u << model_thread); others != 0; others &= others - 1) {
+		unsigned t = (unsigned)__builtin_ctz(others);
+
+		if ((granule->read_mask[t] & mask) != 0 && !known(t, granule->read_clock[t]))
+			model_fail("data race: %s of %s and a plain read by thread %u", what, heap_name(address, text), t);
 	}
 }
 
-static void for_each_granule(const void *address, size_t size,
-                             void (*visit)(struct granule *, uint8_t, const void *, int), int argument)
+/* The part of [at, end) in the first granule, as a set of its bytes; *next is where the second begins. */
+static inline uint8_t part(uintptr_t at, uintptr_t end, uintptr_t *next)
 {
-	uintptr_t at = (uintptr_t)address, end = at + size;
+	*next = (at / 8 + 1) * 8;
+	return (uint8_t)(((1u << ((*next < end ? *next : end) - at)) - 1) << at % 8);
+}
 
-	while (at < end) {
-		uintptr_t key = at / 8, stop = (key + 1) * 8 < end ? (key + 1) * 8 : end;
-		uint8_t mask = (uint8_t)(((1u << (stop - at)) - 1) << at % 8);
+/* A plain access of a place that has been accessed atomically. */
+static void check_atomics(struct granule *granule, uintptr_t address, size_t size, int is_write)
+{
+	char text[32];
 
-		visit(granule_at(key), mask, (const void *)at, argument);
-		at = stop;
+	for (uint32_t i = granule->location; i != 0; i = locations[i - 1].next) {
+		struct location *l = &locations[i - 1];
+
+		if (l->address == NULL || (uintptr_t)l->address >= address + size || address >= (uintptr_t)l->address + l->size)
+			continue;
+		for (unsigned t = 0; t < THREADS; t++) {
+			if (t != model_thread && !known(t, is_write ? l->atomic_clock[t] : l->written_clock[t]))
+				model_fail("data race: a plain %s of %s and an atomic access by thread %u", is_write ? "write" : "read",
+				           heap_name(l->address, text), t);
+		}
+		if (is_write) /* initialization anew: the history begins again */
+			l->address = NULL;
 	}
 }
 
-static int plain_meets_atomic;
-
-static void visit_plain(struct granule *granule, uint8_t mask, const void *address, int is_write)
+static void plain(struct granule *granule, uint8_t mask, const void *address, int is_write)
 {
-	plain_meets_atomic |= granule->has_atomic;
 	uint32_t clock = now[model_thread].clock[model_thread];
 
 	check_writer(granule, mask, address, is_write ? "a plain write" : "a plain read");
 	if (!is_write) {
+		granule->readers |= (uint8_t)(1u << model_thread);
 		granule->read_mask[model_thread] |= mask;
 		granule->read_clock[model_thread] = clock;
 		return;
 	}
 	check_readers(granule, mask, address, "a plain write");
+	/* Of two writers the last counts for the whole: what the first wrote elsewhere in it is then known, or was reported. */
+	granule->write_mask = (uint8_t)(granule->write_thread == model_thread ? granule->write_mask | mask : mask);
 	granule->write_thread = (uint8_t)model_thread;
-	granule->write_mask = mask;
 	granule->write_clock = clock;
-}
-
-/* 0: an atomic load, 1: an atomic write */
-static void visit_atomic(struct granule *granule, uint8_t mask, const void *address, int is_write)
-{
-	granule->has_atomic = 1;
-	check_writer(granule, mask, address, "an atomic access");
-	if (is_write)
-		check_readers(granule, mask, address, "an atomic write");
-}
-
-static void visit_forget(struct granule *granule, uint8_t mask, const void *address, int argument)
-{
-	(void)address, (void)argument;
-	granule->write_mask &= (uint8_t)~mask;
-	for (unsigned t = 0; t < THREADS; t++)
-		granule->read_mask[t] &= (uint8_t)~mask;
-}
-
-/* A plain access to what is also accessed atomically. */
-static void check_atomics(const void *address, size_t size, int is_write)
-{
-	for (uint32_t i = 0; i < location_count; i++) {
-		const struct location *l = &locations[i];
-
-		if ((uintptr_t)l->address >= (uintptr_t)address + size || (uintptr_t)address >= (uintptr_t)l->address + l->size)
-			continue;
-		for (unsigned t = 0; t < THREADS; t++) {
-			if (t != model_thread && !known(t, is_write ? l->atomic_clock[t] : l->written_clock[t]))
-				model_fail("data race: a plain %s of %p and an atomic access by thread %u", is_write ? "write" : "read",
-				           l->address, t);
-		}
-		if (is_write) /* initialization anew: the history begins again */
-			locations[i].size = 0, locations[i].address = NULL;
-	}
+	note_written(granule);
 }
 
 void memory_plain(const void *address, size_t size, int is_write)
 {
+	uintptr_t end = (uintptr_t)address + size, next;
+
 	if (!model_active)
 		return;
 	heap_check(address, is_write ? "a plain write" : "a plain read");
-	plain_meets_atomic = 0;
-	for_each_granule(address, size, visit_plain, is_write);
-	if (plain_meets_atomic)
-		check_atomics(address, size, is_write);
+	for (uintptr_t at = (uintptr_t)address; at < end; at = next) {
+		struct granule *granule = granule_at(at / 8);
+		uint8_t mask = part(at, end, &next);
+
+		plain(granule, mask, (const void *)at, is_write);
+		if (granule->location != 0)
+			check_atomics(granule, (uintptr_t)address, size, is_write);
+	}
 }
 
 void memory_forget(const void *address, size_t size)
 {
-	for_each_granule(address, size, visit_forget, 0);
-	for (uint32_t i = 0; i < location_count; i++) {
-		if ((uintptr_t)locations[i].address - (uintptr_t)address < size)
-			locations[i].address = NULL; /* found anew at its next access */
+	uintptr_t end = (uintptr_t)address + size, next;
+
+	for (uintptr_t at = (uintptr_t)address; at < end; at = next) {
+		struct granule *granule = granule_at(at / 8);
+
+		next = (at / 8 + 1) * 8;
+		for (uint32_t i = granule->location; i != 0; i = locations[i - 1].next)
+			locations[i - 1].address = NULL;
+		granule->location = 0;
+		granule->write_mask = 0;
+		granule->readers = 0;
+		memset(granule->read_mask, 0, sizeof(granule->read_mask));
+		note_written(granule);
 	}
 }
 
@@ -317,21 +421,48 @@ static uint32_t keep_view(const struct view *view)
 	return ++view_count;
 }
 
-static uint32_t arrive(void *address, size_t size, enum kind kind, enum order order)
-{
+/* Where an access lies in its location. */
+struct span {
 	uint32_t location;
+	unsigned shift;
+	value_t mask;
+};
+
+static value_t part_of(const struct span *span, value_t whole)
+{
+	return whole >> span->shift & span->mask;
+}
+
+static struct span arrive(char *address, size_t size, enum kind kind, enum order order, enum order failure)
+{
+	unsigned me = model_thread;
+	struct location *l;
+	struct span span;
+	uintptr_t end = (uintptr_t)address + size, next;
 
 	heap_check(address, "an atomic access");
-	location = memory_location(address, size);
-	model_schedule(&(struct operation){kind, order, address, location});
-	/* The address may have been freed, and its location forgotten, while others ran. */
-	heap_check(address, "an atomic access");
-	location = memory_location(address, size);
-	for_each_granule(address, size, visit_atomic, kind != OP_LOAD);
-	locations[location].atomic_clock[model_thread] = now[model_thread].clock[model_thread];
+	if (model_running) {
+		span.location = memory_location(address, size);
+		model_schedule(&(struct operation){kind, order, failure, locations[span.location].address, span.location});
+		/* The address may have been freed, and its location forgotten, while others ran. */
+		heap_check(address, "an atomic access");
+	}
+	span.location = memory_location(address, size);
+	for (uintptr_t at = (uintptr_t)address; at < end; at = next) {
+		struct granule *granule = granule_at(at / 8);
+		uint8_t mask = part(at, end, &next);
+
+		check_writer(granule, mask, (const void *)at, "an atomic access");
+		if (kind != OP_LOAD)
+			check_readers(granule, mask, (const void *)at, "an atomic write");
+	}
+	l = &locations[span.location];
+	l->atomic_clock[me] = now[me].clock[me];
 	if (kind != OP_LOAD)
-		locations[location].written_clock[model_thread] = now[model_thread].clock[model_thread];
-	return location;
+		l->written_clock[me] = now[me].clock[me];
+	span.shift = (unsigned)(address - l->address) * 8;
+	span.mask = size == 16 ? ~(value_t)0 : ((value_t)1 << size * 8) - 1;
+	return span;
 }
 
 static void take(const struct store *store, uint32_t location, enum order order)
@@ -345,26 +476,73 @@ static void take(const struct store *store, uint32_t location, enum order order)
 		view_join(&pending[model_thread], &views[store->view - 1]);
 }
 
-value_t memory_load(void *address, size_t size, enum order order)
+/* The number of the oldest store that this thread may read. */
+static uint32_t oldest_readable(uint32_t location, enum order order)
 {
-	uint32_t location = arrive(address, size, OP_LOAD, order), i;
-	const struct location *l = &locations[location];
-	uint32_t oldest = view_get(&now[model_thread], location);
-	const struct store *store;
-	uint32_t choice;
+	uint32_t oldest = view_get(&now[model_thread], location), obliged = view_get(&in_s, location);
 
-	if (order == SEQ_CST && oldest < l->seq_cst)
-		oldest = l->seq_cst;
-	choice = model_running ? model_choose(l->number - oldest + 1) : 0;
-	for (i = l->last; choice != 0; choice--)
-		i = stores[i].previous;
-	store = &stores[i];
-	take(store, location, order);
-	trace_step("load %p -> %llx%s", address, (unsigned long long)store->value, i != l->last ? " (stale)" : "");
-	return store->value & (size == 16 ? ~(value_t)0 : ((value_t)1 << size * 8) - 1);
+	return order == SEQ_CST && obliged > oldest ? obliged : oldest;
 }
 
-static void put(uint32_t location, value_t value, enum order order, uint32_t continued)
+/* The index of the store that is read, of those from number `oldest` on. */
+static uint32_t choose_store(uint32_t location, uint32_t oldest)
+{
+	uint32_t i = locations[location].last, fresh = model_threads[model_thread].fresh;
+
+	if (!model_running)
+		return i;
+	if (fresh > oldest)
+		oldest = fresh < locations[location].number ? fresh : locations[location].number;
+	for (uint32_t back = explore_value(locations[location].number - oldest + 1); back != 0; back--)
+		i = stores[i].previous;
+	return i;
+}
+
+static void trace_read(const char *what, const void *address, const struct span *span, const struct store *store)
+{
+	char text[32];
+
+	if (!trace_on)
+		return;
+	if (store->node == 0)
+		trace_step("%s %s = %llx, the first", what, heap_name(address, text),
+		           (unsigned long long)part_of(span, store->value));
+	else
+		trace_step("%s %s = %llx of %u at %u%s", what, heap_name(address, text),
+		           (unsigned long long)part_of(span, store->value), store->thread, store->step,
+		           store->number < locations[span->location].number ? ", stale" : "");
+}
+
+static void trace_write(const char *what, const void *address, value_t value)
+{
+	char text[32];
+
+	if (trace_on)
+		trace_step("%s %s <- %llx", what, heap_name(address, text), (unsigned long long)value);
+}
+
+value_t memory_load(void *address, size_t size, enum order order)
+{
+	if (system_is_constant(address))
+		return read_raw(address, size);
+
+	struct span span = arrive(address, size, OP_LOAD, order, order);
+	const struct store *store = &stores[choose_store(span.location, oldest_readable(span.location, order))];
+
+	if (model_running)
+		explore_reads_from(store->node);
+	take(store, span.location, order);
+	trace_read("load", address, &span, store);
+	return part_of(&span, store->value);
+}
+
+/* The whole with this access's part replaced. */
+static value_t replaced(const struct span *span, value_t whole, value_t value)
+{
+	return (whole & ~(span->mask << span->shift)) | (value & span->mask) << span->shift;
+}
+
+static void put(uint32_t location, value_t whole, enum order order, uint32_t continued)
 {
 	struct view *mine = &now[model_thread];
 	uint32_t view = 0;
@@ -384,72 +562,92 @@ static void put(uint32_t location, value_t value, enum order order, uint32_t con
 		view_set(&sum, location, locations[location].number + 1);
 		view = keep_view(&sum);
 	}
-	(void)append(location, value, view);
+	append(location, whole, view);
 	mine->clock[model_thread]++; /* what comes after the store is not released by it */
 	if (order == SEQ_CST)
-		locations[location].seq_cst = locations[location].number;
+		view_set(&in_s, location, locations[location].number);
 }
 
 void memory_store(void *address, size_t size, value_t value, enum order order)
 {
-	uint32_t location = arrive(address, size, OP_STORE, order);
+	struct span span = arrive(address, size, OP_STORE, order, order);
 
-	put(location, value, order, 0);
-	trace_step("store %p <- %llx", address, (unsigned long long)value);
+	put(span.location, replaced(&span, stores[locations[span.location].last].value, value), order, 0);
+	trace_write("store", address, value);
+}
+
+/* Is there a store, older than the last, that this thread may read and that would let its CAS succeed? */
+static int could_succeed(const struct span *span, uint32_t oldest, value_t expected)
+{
+	uint32_t i = locations[span->location].last;
+
+	while (stores[i].number > oldest) {
+		i = stores[i].previous;
+		if (part_of(span, stores[i].value) == expected)
+			return 1;
+	}
+	return 0;
 }
 
 int memory_cas(void *address, size_t size, value_t expected, value_t desired, enum order success, enum order failure,
                value_t *old)
 {
-	uint32_t location = arrive(address, size, OP_RMW, success);
-	struct location *l = &locations[location];
-	uint32_t oldest = view_get(&now[model_thread], location), choice = 0, i = l->last;
-	const struct store *last = &stores[l->last];
-	value_t mask = size == 16 ? ~(value_t)0 : ((value_t)1 << size * 8) - 1;
+	struct span span = arrive(address, size, OP_CAS, success, failure);
+	struct location *l = &locations[span.location];
+	uint32_t oldest = oldest_readable(span.location, failure), i = choose_store(span.location, oldest);
+	const struct store *store = &stores[i];
 
-	/* A failing CAS is a load and may read an older store, if that is not what was expected. */
-	if (success == SEQ_CST && oldest < l->seq_cst)
-		oldest = l->seq_cst;
-	if (model_running) {
-		choice = model_choose(l->number - oldest + 1);
-		for (uint32_t c = choice; c != 0; c--)
-			i = stores[i].previous;
-		if (choice != 0 && (stores[i].value & mask) == expected)
-			i = l->last; /* reading this old store would make it succeed: it reads the last one then; explored already */
-	}
-	last = &stores[i];
-	*old = last->value & mask;
+	expected &= span.mask;
+	/*
+	 * A failing CAS is a load and may read an older store, if that is not what was expected. If it is, then reading it would make
+	 * the CAS succeed, which reads the last one.
+	 */
+	if (i != l->last && part_of(&span, store->value) == expected)
+		store = &stores[l->last];
+	*old = part_of(&span, store->value);
 	if (*old != expected) {
-		take(last, location, failure);
-		trace_step("cas %p failed, saw %llx%s", address, (unsigned long long)*old, i != l->last ? " (stale)" : "");
+		if (model_running && could_succeed(&span, oldest, expected))
+			explore_cas_could_succeed();
+		if (model_running)
+			explore_reads_from(store->node);
+		take(store, span.location, failure);
+		trace_read("failed cas", address, &span, store);
 		return 0;
 	}
-	take(last, location, success);
-	put(location, desired, success, last->view);
-	trace_step("cas %p %llx -> %llx", address, (unsigned long long)expected, (unsigned long long)desired);
+	if (model_running)
+		explore_cas_succeeds();
+	l->written_clock[model_thread] = now[model_thread].clock[model_thread];
+	take(store, span.location, success);
+	trace_read("cas", address, &span, store);
+	put(span.location, replaced(&span, store->value, desired), success, store->view);
+	trace_write("...", address, desired & span.mask);
 	return 1;
 }
 
 value_t memory_update(void *address, size_t size, value_t (*update)(value_t, value_t), value_t operand,
                       enum order order)
 {
-	uint32_t location = arrive(address, size, OP_RMW, order);
-	const struct store *last = &stores[locations[location].last];
-	value_t mask = size == 16 ? ~(value_t)0 : ((value_t)1 << size * 8) - 1, old = last->value & mask;
-	uint32_t continued = last->view;
+	struct span span = arrive(address, size, OP_RMW, order, order);
+	const struct store *last = &stores[locations[span.location].last];
+	value_t old = part_of(&span, last->value), value = update(old, operand) & span.mask;
 
-	take(last, location, order);
-	put(location, update(old, operand) & mask, order, continued);
-	trace_step("rmw %p %llx -> %llx", address, (unsigned long long)old,
-	           (unsigned long long)(update(old, operand) & mask));
+	take(last, span.location, order);
+	trace_read("rmw", address, &span, last);
+	put(span.location, replaced(&span, last->value, value), order, last->view);
+	trace_write("...", address, value);
 	return old;
+}
+
+void memory_observe(uint32_t location)
+{
+	view_set(&now[model_thread], location, locations[location].number);
 }
 
 static void seq_cst_fence(unsigned thread)
 {
 	view_join(&now[thread], &pending[thread]);
-	view_join(&fences, &now[thread]);
-	view_join(&now[thread], &fences);
+	view_join_stores(&in_s, &now[thread]);
+	view_join_stores(&now[thread], &in_s);
 	view_copy(&released[thread], &now[thread]);
 	has_released[thread] = 1;
 	now[thread].clock[thread]++;
@@ -457,28 +655,31 @@ static void seq_cst_fence(unsigned thread)
 
 void memory_fence(enum order order)
 {
-	model_schedule(&(struct operation){OP_FENCE, order, NULL, 0});
-	trace_step("fence");
+	unsigned me = model_thread;
+
 	if (order == SEQ_CST) {
-		seq_cst_fence(model_thread);
+		/* The other kinds concern this thread's view only; this one has a place in S. */
+		model_schedule(&(struct operation){.kind = OP_FENCE, .order = order});
+		trace_step("fence");
+		seq_cst_fence(me);
 		return;
 	}
 	if (acquires(order))
-		view_join(&now[model_thread], &pending[model_thread]);
+		view_join(&now[me], &pending[me]);
 	if (releases(order)) {
-		view_copy(&released[model_thread], &now[model_thread]);
-		has_released[model_thread] = 1;
-		now[model_thread].clock[model_thread]++;
+		view_copy(&released[me], &now[me]);
+		has_released[me] = 1;
+		now[me].clock[me]++;
 	}
 }
 
 void memory_heavy_fence(void)
 {
-	model_schedule(&(struct operation){OP_HEAVY, SEQ_CST, NULL, 0});
+	model_schedule(&(struct operation){.kind = OP_HEAVY, .order = SEQ_CST});
 	trace_step("membarrier");
 	/* Ours, theirs, ours: what they stored we see, what we stored they see. */
 	for (int round = 0; round < 2; round++) {
-		for (unsigned t = 0; t < THREADS; t++)
+		for (unsigned t = 0; t <= model_program->threads; t++)
 			seq_cst_fence(t);
 	}
 }

@@ -10,11 +10,13 @@
  * What is modelled. Threads are fibers, scheduled at each atomic access. Each location keeps the history of its stores, each thread a
  * view of it: a load may return any store that coherence, release/acquire, fences and the seq_cst order allow. Stores take their
  * place in modification order as they are executed, and no load reads a store that has not been executed yet: behaviours that
- * need either (2+2W with both inner stores last, load buffering) are not explored. membarrier(2) puts a full fence into every
- * thread. Plain accesses are checked for races by vector clocks, and for lying in live memory.
+ * need either (2+2W with both inner stores last, load buffering) are not explored. A compare-and-swap that may fail spuriously
+ * does not. membarrier(2) puts a full fence into every thread. Plain accesses are checked for races by vector clocks, and for
+ * lying in live memory. Time does not pass while a thread can run: a deadline passes early (as a choice) or when all sleep.
  *
  * What is explored. Depth first over schedules and values, with dynamic partial-order reduction (Flanagan, Godefroid, POPL 2005)
- * and sleep sets; or at random, with priorities (PCT: Burckhardt et al., ASPLOS 2010) from a seed.
+ * and sleep sets; with a bound on preemptions, reduction with conservative points (Coons, Musuvathi, McKinley, OOPSLA 2013);
+ * or at random, with priorities (PCT: Burckhardt et al., ASPLOS 2010) from a seed.
  */
 #ifndef WEIR_MODEL_H
 #define WEIR_MODEL_H
@@ -22,31 +24,39 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { WEIR_MODEL_MAX_THREADS = 7 };
+enum { WEIR_MODEL_MAX_THREADS = 7, WEIR_MODEL_CALLS = 8 };
 
 struct weir_model_program {
 	const char *name;
 	size_t threads; /* 1 .. WEIR_MODEL_MAX_THREADS */
-	void *state;    /* shared; put back to its first contents before each execution */
+	void *state;    /* shared; put back before each execution */
 	size_t state_size;
-	void (*setup)(void *state);                 /* alone, before the threads; NULL: nothing */
+	void (*setup)(void *state);                 /* alone, once, before all; NULL: nothing */
 	void (*thread)(void *state, size_t number); /* number 0 .. threads-1 */
-	void (*finish)(void *state);                /* alone, after all have ended; NULL: nothing */
+	void (*finish)(void *state);                /* alone, after all threads of an execution have ended; NULL: nothing */
 };
 
 struct weir_model_options {
 	uint64_t max_executions; /* 0: until all are explored */
 	uint64_t max_steps;      /* of one execution, beyond which it counts as livelock; 0: 10000 */
-	uint64_t random_seed;    /* 0: exhaustive; else this many random executions are tried: max_executions */
-	unsigned preemptions;    /* exhaustive: at most this many; 0: no bound */
-	const char *replay;      /* a string that a failure printed: that execution only, with its trace on stdout */
+	uint64_t random_seed;    /* 0: exhaustive; else max_executions random ones */
+	unsigned random_depth;   /* of PCT: 1 + the places at which a priority changes; 0: 3 */
+	unsigned preemptions;    /* exhaustive: executions with at most this many - 1; 0: no bound */
+	unsigned no_reduction;   /* exhaustive: every schedule, also equivalent ones; to check the reduction */
+	/* Thread stop_thread - 1 is stopped for good after stop_after atomic accesses; 0: none. finish() is then not run. */
+	unsigned stop_thread;
+	uint32_t stop_after;
+	const char *replay; /* a string that a failure printed: that execution only, with its trace on stdout */
 };
 
 struct weir_model_result {
 	uint64_t executions;
 	uint64_t pruned; /* given up because an equivalent one was explored */
-	int complete;    /* everything within the bounds was explored */
+	uint64_t nanoseconds;
+	int complete; /* everything within the bounds was explored */
 	int failed;
+	int stopped;                             /* some execution had the thread stopped */
+	uint32_t longest_call[WEIR_MODEL_CALLS]; /* atomic accesses; see weir_model_call_begins() */
 	char message[256];
 	char *replay; /* malloc'ed, when failed */
 };
@@ -55,6 +65,13 @@ struct weir_model_result {
 int weir_model_check(const struct weir_model_program *program, const struct weir_model_options *options,
                      struct weir_model_result *result);
 
+/*
+ * Stops each thread at each of its steps in turn, for good, and explores what the others do: that they end is what
+ * lock-freedom asks. The result sums up.
+ */
+int weir_model_check_stops(const struct weir_model_program *program, const struct weir_model_options *options,
+                           struct weir_model_result *result);
+
 /* For the program: ends the execution as failed. */
 void weir_model_fail(const char *message);
 #define weir_model_assert(condition) ((condition) ? (void)0 : weir_model_fail("assertion failed: " #condition))
@@ -62,5 +79,9 @@ void weir_model_fail(const char *message);
 /* For the program: memory whose use after free, double free and leak is reported. */
 void *weir_model_allocate(size_t size, size_t alignment);
 void weir_model_release(void *memory);
+
+/* For the program: brackets a call, whose longest run in atomic accesses is reported. call < WEIR_MODEL_CALLS. */
+void weir_model_call_begins(unsigned call);
+void weir_model_call_ends(unsigned call);
 
 #endif

@@ -5,7 +5,9 @@
  * calls of lib/reclaim/record.c, which are renamed when it is compiled.
  */
 #include <pthread.h>
+#include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <weir/alloc.h>
 #include <weir/time.h>
@@ -30,6 +32,61 @@ void weiri_fence_setup(void)
 }
 void weiri_fence_after_fork(void)
 {
+}
+
+/* Constant here, so that looking at it is no step. */
+int system_is_constant(const void *address)
+{
+	return address == (const void *)&weiri_fence_asymmetric;
+}
+
+/* -- what libc writes for the library ------------------------------------------------------------------------------------------ */
+
+void *__wrap_memcpy(void *to, const void *from, size_t size)
+{
+	memory_plain(from, size, 0);
+	memory_plain(to, size, 1);
+	return memcpy(to, from, size);
+}
+
+void *__wrap_memmove(void *to, const void *from, size_t size)
+{
+	memory_plain(from, size, 0);
+	memory_plain(to, size, 1);
+	return memmove(to, from, size);
+}
+
+void *__wrap_memset(void *to, int value, size_t size)
+{
+	memory_plain(to, size, 1);
+	return memset(to, value, size);
+}
+
+int __wrap_memcmp(const void *a, const void *b, size_t size)
+{
+	memory_plain(a, size, 0);
+	memory_plain(b, size, 0);
+	return memcmp(a, b, size);
+}
+
+int __wrap_vsnprintf(char *to, size_t size, const char *format, va_list arguments)
+{
+	int length = vsnprintf(to, size, format, arguments);
+
+	if (size != 0 && length >= 0)
+		memory_plain(to, (size_t)length < size ? (size_t)length + 1 : size, 1);
+	return length;
+}
+
+int __wrap_snprintf(char *to, size_t size, const char *format, ...)
+{
+	va_list arguments;
+	int length;
+
+	va_start(arguments, format);
+	length = __wrap_vsnprintf(to, size, format, arguments);
+	va_end(arguments);
+	return length;
 }
 
 /* -- memory ------------------------------------------------------------------------------------------------------------------- */
@@ -98,24 +155,35 @@ uint64_t weir_deadline_in(uint64_t nanoseconds)
 int weiri_futex_wait(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline_ns)
 {
 	void *address = (void *)(uintptr_t)word;
+	char text[32];
+	uint32_t location;
 
 	/* The kernel reads the word and goes to sleep in one step. */
-	model_schedule(&(struct operation){OP_WAIT, SEQ_CST, address, memory_location(address, sizeof(*word))});
+	location = memory_location(address, sizeof(*word));
+	model_schedule(&(struct operation){OP_WAIT, SEQ_CST, SEQ_CST, address, location});
+	heap_check(address, "a wait on a futex");
+	memory_observe(memory_location(address, sizeof(*word)));
 	if (*(uint32_t *)address != expected)
 		return 1;
-	if (deadline_ns != WEIR_NO_DEADLINE)
+	/* A deadline may have passed before anybody else does anything; or it passes when all sleep. */
+	if (deadline_ns != WEIR_NO_DEADLINE && explore_value(2) == 1)
 		return 0;
-	trace_step("sleep on %p", address);
-	model_block(address);
-	return 1;
+	if (trace_on)
+		trace_step("sleep on %s", heap_name(address, text));
+	return model_block(address, deadline_ns != WEIR_NO_DEADLINE);
 }
 
+/* The word may be gone by now: the kernel takes the address for a name. */
 void weiri_futex_wake(_Atomic(uint32_t) *word, int count)
 {
 	void *address = (void *)(uintptr_t)word;
+	char text[32];
+	unsigned woken;
 
-	model_schedule(&(struct operation){OP_WAKE, SEQ_CST, address, memory_location(address, sizeof(*word))});
-	trace_step("wake %u on %p", model_wake(address, (unsigned)count), address);
+	model_schedule(&(struct operation){OP_WAKE, SEQ_CST, SEQ_CST, address, memory_location(address, sizeof(*word))});
+	woken = model_wake(address, (unsigned)count);
+	if (trace_on)
+		trace_step("wake %u on %s", woken, heap_name(address, text));
 }
 
 /* -- threads ------------------------------------------------------------------------------------------------------------------ */
@@ -124,6 +192,8 @@ static void (*key_destructor)(void *);
 static void *key_value[THREADS];
 static void *record_of[THREADS];
 static int once_done;
+/* What setup left. */
+static void *first_key_value, *first_record;
 
 extern _Thread_local void *weiri_record_mine __attribute__((tls_model("initial-exec")));
 
@@ -164,6 +234,21 @@ void system_reset(void)
 	weiri_record_mine = NULL;
 	key_destructor = NULL;
 	once_done = 0;
+}
+
+void system_remember(void)
+{
+	first_key_value = key_value[0];
+	first_record = weiri_record_mine;
+}
+
+void system_restore(void)
+{
+	memset(key_value, 0, sizeof(key_value));
+	memset(record_of, 0, sizeof(record_of));
+	key_value[0] = first_key_value;
+	record_of[0] = first_record;
+	weiri_record_mine = first_record;
 }
 
 void system_switch(unsigned from, unsigned to)

@@ -1,0 +1,426 @@
+/*
+ * execute.c - one execution of the program, and the loop over executions.
+ *
+ * A thread runs until its next visible operation, names it, and asks explore.c who runs next; it goes on at once when it is itself,
+ * else switches to the other's stack. The engine's own stack is where executions begin and end.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "model/engine.h"
+
+const struct weir_model_program *model_program;
+struct weir_model_options model_options;
+struct thread model_threads[THREADS];
+int model_running;
+int model_active;
+unsigned model_thread;
+uint64_t model_steps;
+
+static char failure[256];
+static int failed, cut, again, stopped;
+static int starting; /* threads run up to their first visible operation, one after the other */
+static struct {
+	uint32_t begin[THREADS], longest;
+} calls[WEIR_MODEL_CALLS];
+
+static unsigned threads(void)
+{
+	return (unsigned)model_program->threads;
+}
+
+/* -- ends --------------------------------------------------------------------------------------------------------------------- */
+
+/* This stack is given up. */
+static __attribute__((noreturn)) void give_up(void)
+{
+	for (;;)
+		fiber_leave(model_thread);
+}
+
+static void note_failure(const char *format, va_list arguments)
+{
+	if (failed)
+		return;
+	(void)vsnprintf(failure, sizeof(failure), format, arguments);
+	trace_step("FAILED: %s", failure);
+	failed = 1;
+}
+
+static void fail_from_engine(const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	note_failure(format, arguments);
+	va_end(arguments);
+}
+
+void model_fail(const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	note_failure(format, arguments);
+	va_end(arguments);
+	give_up();
+}
+
+void weir_model_fail(const char *message)
+{
+	model_fail("%s", message);
+}
+
+void model_begin_again(void)
+{
+	again = 1;
+	give_up();
+}
+
+/* -- switching ---------------------------------------------------------------------------------------------------------------- */
+
+static int is_stopped(unsigned thread)
+{
+	return thread == model_options.stop_thread && model_threads[thread].done >= model_options.stop_after;
+}
+
+static unsigned enabled_threads(void)
+{
+	unsigned enabled = 0;
+
+	for (unsigned t = 1; t <= threads(); t++)
+		enabled |= model_threads[t].status == READY ? 1u << t : 0;
+	if (model_options.stop_thread != 0 && is_stopped(model_options.stop_thread)) {
+		stopped |= (enabled >> model_options.stop_thread & 1) != 0;
+		enabled &= ~(1u << model_options.stop_thread);
+	}
+	return enabled;
+}
+
+/* All sleep: time passes, and a deadline with it. */
+static unsigned pass_time(void)
+{
+	for (unsigned t = 1; t <= threads(); t++) {
+		if (model_threads[t].status == BLOCKED && model_threads[t].timed) {
+			model_threads[t].status = READY;
+			return 1u << t;
+		}
+	}
+	return 0;
+}
+
+/* Who runs next; 0: the execution is over, one way or the other. */
+static unsigned next_thread(void)
+{
+	unsigned enabled = enabled_threads(), thread;
+
+	if (enabled == 0)
+		enabled = pass_time();
+	if (enabled == 0)
+		return 0;
+	if (model_steps >= model_options.max_steps) {
+		fail_from_engine("no end after %llu steps", (unsigned long long)model_steps);
+		return 0;
+	}
+	thread = explore_thread(enabled);
+	cut = thread == 0;
+	model_steps++;
+	return thread;
+}
+
+/* Leaves the running fiber for whoever is next; returns when this one was chosen. */
+static void go_on(void)
+{
+	unsigned me = model_thread, thread = next_thread();
+
+	if (thread == me)
+		return;
+	if (thread == 0) {
+		fiber_leave(me);
+		return;
+	}
+	system_switch(me, thread);
+	model_thread = thread;
+	fiber_switch_to(me, thread);
+}
+
+void model_schedule(const struct operation *operation)
+{
+	if (!model_running)
+		return;
+	model_threads[model_thread].next = *operation;
+	if (starting)
+		fiber_leave(model_thread);
+	else
+		go_on();
+}
+
+int model_block(void *address, int timed)
+{
+	struct thread *me = &model_threads[model_thread];
+
+	me->status = BLOCKED;
+	me->waits_for = address;
+	me->timed = timed;
+	me->woken = 0;
+	/* Going on after sleep is an operation of its own, which conflicts with nothing that others do. */
+	me->next = (struct operation){.kind = OP_WAKE, .address = me};
+	go_on();
+	return me->woken;
+}
+
+unsigned model_wake(void *address, unsigned count)
+{
+	unsigned woken = 0;
+
+	for (unsigned t = 1; t <= threads() && woken < count; t++) {
+		if (model_threads[t].status == BLOCKED && model_threads[t].waits_for == address) {
+			model_threads[t].status = READY;
+			model_threads[t].woken = 1;
+			woken++;
+		}
+	}
+	return woken;
+}
+
+/* -- one execution ------------------------------------------------------------------------------------------------------------ */
+
+static void thread_main(void)
+{
+	model_program->thread(model_program->state, model_thread - 1);
+	system_thread_ends();
+	model_threads[model_thread].status = ENDED;
+	if (starting)
+		fiber_leave(model_thread);
+	else
+		go_on();
+}
+
+static void setup_main(void)
+{
+	if (model_program->setup != NULL)
+		model_program->setup(model_program->state);
+}
+
+static void finish_main(void)
+{
+	if (model_program->finish != NULL)
+		model_program->finish(model_program->state);
+	system_thread_ends();
+	heap_check_leaks();
+}
+
+static void enter(unsigned thread, void (*run)(void))
+{
+	system_switch(model_thread, thread);
+	model_thread = thread;
+	if (run != NULL)
+		fiber_start(thread, run);
+	fiber_enter(thread);
+}
+
+static void alone(void (*run)(void))
+{
+	model_active = 1;
+	enter(0, run);
+	model_active = 0;
+}
+
+static void describe_sleepers(void)
+{
+	char text[200] = "", name[32];
+	size_t used = 0;
+
+	for (unsigned t = 1; t <= threads(); t++) {
+		if (model_threads[t].status == BLOCKED)
+			used += (size_t)snprintf(text + used, sizeof(text) - used, " thread %u on %s", t,
+			                         heap_name(model_threads[t].waits_for, name));
+	}
+	fail_from_engine("all threads sleep:%s", text);
+}
+
+static void look_for_sleepers(void)
+{
+	for (unsigned t = 1; t <= threads(); t++) {
+		if (model_threads[t].status == BLOCKED) {
+			describe_sleepers();
+			return;
+		}
+	}
+}
+
+static void run_threads(void)
+{
+	unsigned first;
+
+	model_running = model_active = starting = 1;
+	for (unsigned t = 1; t <= threads() && !failed && !again; t++) {
+		memory_thread_starts(t);
+		enter(t, thread_main);
+	}
+	starting = 0;
+	first = failed || again ? 0 : next_thread();
+	if (first != 0)
+		enter(first, NULL);
+	model_running = model_active = 0;
+	if (!failed && !again && !cut)
+		look_for_sleepers();
+}
+
+static void run_once(void)
+{
+	memset(model_threads, 0, (threads() + 1) * sizeof(model_threads[0]));
+	model_steps = 0;
+	failed = cut = again = 0;
+	heap_restore();
+	system_restore();
+	memory_reset();
+	explore_execution();
+	run_threads();
+	if (!failed && !cut && !again && !stopped) {
+		memory_all_join();
+		alone(finish_main);
+	}
+}
+
+/* -- calls -------------------------------------------------------------------------------------------------------------------- */
+
+void weir_model_call_begins(unsigned call)
+{
+	calls[call].begin[model_thread] = model_threads[model_thread].done;
+}
+
+/* The operation that a thread is about to do is not counted yet, so what was begun in between is what was done. */
+void weir_model_call_ends(unsigned call)
+{
+	uint32_t length = model_threads[model_thread].done - calls[call].begin[model_thread];
+
+	calls[call].longest = length > calls[call].longest ? length : calls[call].longest;
+}
+
+/* -- all executions ----------------------------------------------------------------------------------------------------------- */
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void search(struct weir_model_result *result)
+{
+	explore_begin();
+	if (model_options.replay != NULL)
+		explore_follow(model_options.replay);
+	result->executions = result->pruned = 0;
+	do {
+		stopped = 0;
+		run_once();
+		if (again)
+			return;
+		result->executions++;
+		result->pruned += (uint64_t)cut;
+		result->stopped |= stopped;
+		if (failed || model_options.replay != NULL)
+			return;
+		if (model_options.random_seed == 0)
+			result->complete = !explore_next();
+	} while (!result->complete &&
+	         (model_options.max_executions == 0 || result->executions < model_options.max_executions));
+}
+
+static void sum_up(struct weir_model_result *result)
+{
+	result->failed = failed;
+	for (unsigned i = 0; i < WEIR_MODEL_CALLS; i++)
+		result->longest_call[i] = calls[i].longest;
+	if (failed) {
+		memcpy(result->message, failure, sizeof(result->message));
+		result->replay = explore_path();
+	}
+}
+
+int weir_model_check(const struct weir_model_program *program, const struct weir_model_options *given,
+                     struct weir_model_result *result)
+{
+	uint64_t begin;
+
+	model_program = program;
+	model_options = given != NULL ? *given : (struct weir_model_options){0};
+	model_options.max_steps = model_options.max_steps != 0 ? model_options.max_steps : 10000;
+	*result = (struct weir_model_result){0};
+	memset(calls, 0, sizeof(calls));
+	failed = again = 0;
+	heap_begin();
+	memory_begin();
+	memory_reset();
+	system_reset();
+	alone(setup_main);
+	while (again) { /* only the width of a location was learned */
+		again = 0;
+		heap_end();
+		heap_begin();
+		memory_reset();
+		system_reset();
+		alone(setup_main);
+	}
+	heap_remember();
+	system_remember();
+	trace_on = model_options.replay != NULL;
+	if (trace_on)
+		trace_begin();
+	begin = now_ns();
+	do {
+		if (!failed)
+			search(result);
+	} while (again);
+	result->nanoseconds = now_ns() - begin;
+	sum_up(result);
+	trace_on = 0;
+	heap_end();
+	return failed;
+}
+
+static void add_up(struct weir_model_result *sum, const struct weir_model_result *one)
+{
+	sum->executions += one->executions;
+	sum->pruned += one->pruned;
+	sum->nanoseconds += one->nanoseconds;
+	sum->complete &= one->complete;
+	for (unsigned i = 0; i < WEIR_MODEL_CALLS; i++)
+		sum->longest_call[i] =
+			sum->longest_call[i] > one->longest_call[i] ? sum->longest_call[i] : one->longest_call[i];
+	sum->stopped += one->stopped;
+}
+
+int weir_model_check_stops(const struct weir_model_program *program, const struct weir_model_options *given,
+                           struct weir_model_result *result)
+{
+	struct weir_model_options options = given != NULL ? *given : (struct weir_model_options){0};
+	struct weir_model_result sum = {.complete = 1};
+
+	for (options.stop_thread = 1; options.stop_thread <= program->threads; options.stop_thread++) {
+		for (options.stop_after = 0;; options.stop_after++) {
+			struct weir_model_result one;
+
+			if (weir_model_check(program, &options, &one)) {
+				add_up(&sum, &one);
+				sum.failed = 1;
+				sum.replay = one.replay;
+				(void)snprintf(sum.message, sizeof(sum.message), "thread %u stopped after %u steps: %.200s",
+				               options.stop_thread, options.stop_after, one.message);
+				*result = sum;
+				return 1;
+			}
+			add_up(&sum, &one);
+			if (!one.stopped)
+				break;
+		}
+	}
+	*result = sum;
+	return 0;
+}

@@ -1,0 +1,156 @@
+/*
+ * scope.c - one line for each scope, and a table for a failure.
+ */
+#include "model/scope.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST = 100000 }; /* executions, of a search that the short form does not finish */
+
+static const char *wanted = "";
+static const char *replay;
+
+int scope_long(void)
+{
+	return getenv("WEIR_MODEL_LONG") != NULL;
+}
+
+void scope_arguments(int argc, char **argv)
+{
+	wanted = argc > 1 ? argv[1] : "";
+	replay = argc > 2 ? argv[2] : NULL;
+}
+
+static int skipped(const char *name)
+{
+	return strstr(name, wanted) == NULL;
+}
+
+static void print_line(const char *verdict, const char *name, const char *form, const struct weir_model_result *result)
+{
+	double seconds = (double)result->nanoseconds / 1e9;
+
+	(void)printf("%s %s%s: %llu executions, %llu pruned, %.2f s, %.0f executions/s%s%s\n", verdict, name, form,
+	             (unsigned long long)result->executions, (unsigned long long)result->pruned, seconds,
+	             seconds > 0 ? (double)result->executions / seconds : 0.0, result->message[0] != '\0' ? ", " : "",
+	             result->message);
+	(void)fflush(stdout);
+}
+
+static void print_table(const struct weir_model_program *program, const struct weir_model_options *given,
+                        const char *path)
+{
+	struct weir_model_options options = *given;
+	struct weir_model_result result;
+
+	(void)printf("  replay: %s %s\n", program->name, path);
+	options.replay = path;
+	(void)weir_model_check(program, &options, &result);
+	free(result.replay);
+}
+
+static int run(const struct weir_model_program *program, struct weir_model_options *options, const char *form)
+{
+	struct weir_model_result result;
+	int right;
+
+	if (skipped(program->name))
+		return 0;
+	options->replay = replay;
+	right = !weir_model_check(program, options, &result);
+	right = right && (result.complete || options->max_executions != 0 || replay != NULL);
+	print_line(right ? "PASS" : "FAIL", program->name, form, &result);
+	if (result.failed && replay == NULL)
+		print_table(program, options, result.replay);
+	free(result.replay);
+	return !right;
+}
+
+int scope_complete(const struct weir_model_program *program)
+{
+	return run(program, &(struct weir_model_options){0}, "_complete");
+}
+
+int scope_preemptions(const struct weir_model_program *program, unsigned most)
+{
+	struct weir_model_options options = {.preemptions = most + 1, .max_executions = scope_long() ? 0 : FIRST};
+	char form[48];
+
+	(void)snprintf(form, sizeof(form), scope_long() ? "_preemptions_%u" : "_preemptions_%u_first_%d", most, FIRST);
+	return run(program, &options, form);
+}
+
+int scope_random(const struct weir_model_program *program, uint64_t executions)
+{
+	struct weir_model_options options = {.random_seed = 1, .max_executions = executions};
+	char form[32];
+
+	(void)snprintf(form, sizeof(form), "_random_%llu", (unsigned long long)executions);
+	return run(program, &options, form);
+}
+
+int scope_as_far_as(const struct weir_model_program *program, uint64_t executions)
+{
+	struct weir_model_options options = {.max_executions = executions};
+	struct weir_model_result result;
+
+	if (skipped(program->name))
+		return 0;
+	if (replay != NULL)
+		return scope_complete(program);
+	if (weir_model_check(program, &options, &result)) {
+		print_line("FAIL", program->name, "", &result);
+		print_table(program, &options, result.replay);
+		free(result.replay);
+		return 1;
+	}
+	print_line("PASS", program->name, result.complete ? "_complete" : "_depth_first", &result);
+	return result.complete ? 0 : scope_random(program, executions);
+}
+
+int scope_finds(const struct weir_model_program *program, const char *text)
+{
+	struct weir_model_options options = {.max_steps = 100};
+	struct weir_model_result result, again;
+	int right;
+
+	if (skipped(program->name))
+		return 0;
+	(void)weir_model_check(program, &options, &result);
+	right = result.failed && strstr(result.message, text) != NULL;
+	if (result.failed) { /* and what it printed leads there again */
+		options.replay = result.replay;
+		(void)weir_model_check(program, &options, &again);
+		right = right && again.failed && strcmp(result.message, again.message) == 0;
+		free(again.replay);
+	}
+	print_line(right ? "PASS" : "FAIL", program->name, "_is_found", &result);
+	free(result.replay);
+	return !right;
+}
+
+int scope_stops(const struct weir_model_program *program, unsigned preemptions, const char *const calls[],
+                const uint32_t bounds[])
+{
+	struct weir_model_options options = {.preemptions = preemptions == 0 ? 0 : preemptions + 1, .max_steps = 2000};
+	struct weir_model_result result;
+	char form[48] = "_each_thread_stopped_at_each_step";
+	int right;
+
+	if (skipped(program->name))
+		return 0;
+	right = !weir_model_check_stops(program, &options, &result);
+	for (unsigned i = 0; i < WEIR_MODEL_CALLS && calls != NULL && calls[i] != NULL; i++)
+		right = right && (bounds[i] == 0 || result.longest_call[i] <= bounds[i]);
+	print_line(right ? "PASS" : "FAIL", program->name, form, &result);
+	(void)printf("  %d places to stop;", result.stopped);
+	for (unsigned i = 0; i < WEIR_MODEL_CALLS && calls != NULL && calls[i] != NULL; i++) {
+		(void)printf(" %s took at most %u steps", calls[i], result.longest_call[i]);
+		(void)printf(bounds[i] != 0 ? " of %u documented;" : " (lock-free: no bound is documented);", bounds[i]);
+	}
+	(void)putchar('\n');
+	free(result.replay);
+	return !right;
+}

@@ -1,0 +1,34 @@
+/*
+ * scope.h - what the checks of this folder share: run a scope, print one line on it, and a failure's table.
+ *
+ * A name that ends in _complete was explored completely; _preemptions_N covers every execution with at most N preemptions (with
+ * _first_M: those M of them that come first); _random_N tries N random ones. scope_long() says whether the long form is asked for (environment WEIR_MODEL_LONG).
+ */
+#ifndef WEIR_MODEL_SCOPE_H
+#define WEIR_MODEL_SCOPE_H
+
+#include "model/model.h"
+
+int scope_long(void);
+
+/* Only scopes that have `filter` in their names are run; NULL: all. From the command line: main() passes its arguments. */
+void scope_arguments(int argc, char **argv);
+
+/* No execution may fail. Return 1 when the outcome is wrong. */
+int scope_complete(const struct weir_model_program *program);
+int scope_preemptions(const struct weir_model_program *program, unsigned most);
+int scope_random(const struct weir_model_program *program, uint64_t executions);
+/* Completely, if that is done within `executions`; else those, and as many random ones. */
+int scope_as_far_as(const struct weir_model_program *program, uint64_t executions);
+
+/* Some execution must fail, and say so with `text` in its message. */
+int scope_finds(const struct weir_model_program *program, const char *text);
+
+/*
+ * Each thread is stopped for good at each of its steps; the others must end, in every execution with at most `preemptions`
+ * preemptions (0: in every execution). bounds[i]: the longest that call i may take, in atomic accesses, 0: no bound is documented.
+ */
+int scope_stops(const struct weir_model_program *program, unsigned preemptions, const char *const calls[],
+                const uint32_t bounds[]);
+
+#endif
