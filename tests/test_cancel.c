@@ -12,6 +12,8 @@
 
 #include "base/atomic.h"
 #include "failing_allocator.h"
+#include "reclaim/record.h"
+#include "sync/cancel.h"
 
 static weir_cancel *new_token(void)
 {
@@ -256,6 +258,172 @@ Test(cancel, a_registered_hook_keeps_its_token_alive)
 	cr_expect_eq(seen.runs, 0);
 }
 
+/* -- a fire that is stopped --------------------------------------------------------------------------------------------------- */
+
+enum { CROWD = 6 };
+
+/* The hook that runs first stops its thread until it is let go; the others only count. */
+struct crowd {
+	weir_cancel *token;
+	weir_cancel_hook *hooks[CROWD];
+	_Atomic(int) begun;
+	_Atomic(int) let_go;
+	_Atomic(int) ended;
+	pthread_t thread;
+};
+
+static void stop_the_first(void *context)
+{
+	struct crowd *crowd = context;
+
+	if (weiri_fetch_add_acq_rel(&crowd->begun, 1) == 0) {
+		while (!weiri_load_acquire(&crowd->let_go))
+			(void)sched_yield();
+	}
+	(void)weiri_fetch_add_acq_rel(&crowd->ended, 1);
+}
+
+static void *fire_the_crowd(void *argument)
+{
+	struct crowd *crowd = argument;
+	weir_error cause = {WEIR_ABORTED, "stopped"};
+
+	(void)weir_cancel_fire(crowd->token, &cause);
+	return NULL;
+}
+
+/* Returns when another thread has fired and stands in the first hook. */
+static void begin_stopped_fire(struct crowd *crowd, int waits)
+{
+	uint64_t until = weir_deadline_in(UINT64_C(30000000000));
+
+	*crowd = (struct crowd){.token = new_token()};
+	for (int i = 0; i < CROWD; i++)
+		cr_assert_eq(
+			(waits ? weiri_cancel_on_wait : weir_cancel_on)(crowd->token, stop_the_first, crowd, &crowd->hooks[i]),
+			WEIR_OK);
+	cr_assert_eq(pthread_create(&crowd->thread, NULL, fire_the_crowd, crowd), 0);
+	while (weiri_load_acquire(&crowd->begun) == 0) {
+		cr_assert(weir_now_ns() < until, "nothing was fired");
+		(void)sched_yield();
+	}
+}
+
+static void end_stopped_fire(struct crowd *crowd)
+{
+	weiri_store_release(&crowd->let_go, 1);
+	cr_assert_eq(pthread_join(crowd->thread, NULL), 0);
+	cr_expect_eq(weiri_load_acquire(&crowd->begun), CROWD, "each hook runs once");
+	cr_expect_eq(weiri_load_acquire(&crowd->ended), CROWD);
+	for (int i = 0; i < CROWD; i++)
+		cr_expect_eq(weir_cancel_off(crowd->hooks[i]), 0);
+	weir_cancel_release(crowd->token);
+}
+
+Test(cancel, a_second_fire_runs_what_a_stopped_one_has_left)
+{
+	struct crowd crowd;
+
+	begin_stopped_fire(&crowd, 0);
+	cr_expect_eq(weir_cancel_fire(crowd.token, NULL), 0, "it is not the first");
+	cr_expect_eq(weiri_load_acquire(&crowd.ended), CROWD - 1);
+	cr_expect_eq(weir_cancel_cause(crowd.token, NULL), WEIR_ABORTED);
+	end_stopped_fire(&crowd);
+}
+
+Test(cancel, whoever_registers_late_ends_waits_that_a_stopped_fire_has_left)
+{
+	struct crowd crowd;
+	struct seen seen = {0};
+	weir_cancel_hook *hook;
+
+	begin_stopped_fire(&crowd, 1);
+	cr_assert_eq(weir_cancel_on(crowd.token, note, &seen, &hook), WEIR_OK);
+	cr_expect_eq(seen.runs, 1);
+	cr_expect_eq(weiri_load_acquire(&crowd.ended), CROWD - 1);
+	cr_expect_eq(weir_cancel_off(hook), 0);
+	end_stopped_fire(&crowd);
+}
+
+Test(cancel, hooks_of_users_run_on_threads_that_fire_only)
+{
+	struct crowd crowd;
+	struct seen seen = {0};
+	weir_cancel_hook *hook;
+
+	begin_stopped_fire(&crowd, 0);
+	cr_assert_eq(weir_cancel_on(crowd.token, note, &seen, &hook), WEIR_OK);
+	weiri_cancel_help(crowd.token);
+	cr_expect_eq(weiri_load_acquire(&crowd.begun), 1);
+	cr_expect_eq(weir_cancel_off(hook), 0);
+	end_stopped_fire(&crowd);
+}
+
+static void *fire_without_a_record(void *argument)
+{
+	struct crowd *crowd = argument;
+
+	(void)weir_cancel_fire(crowd->token, NULL);
+	weiri_store_release(&crowd->let_go, weiri_record_mine == NULL ? 1 : 2);
+	return NULL;
+}
+
+Test(cancel, a_fire_needs_no_record_and_no_memory)
+{
+	struct crowd crowd = {.token = new_token()};
+	struct seen seen = {0};
+	weir_cancel_hook *hook;
+	pthread_t thread;
+
+	cr_assert_eq(weir_cancel_on(crowd.token, note, &seen, &hook), WEIR_OK);
+	cr_assert_eq(pthread_create(&thread, NULL, fire_without_a_record, &crowd), 0);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	cr_expect_eq(seen.runs, 1);
+	cr_expect_eq(weiri_load_acquire(&crowd.let_go), 1, "the thread has a record now");
+	cr_expect_eq(weir_cancel_off(hook), 0);
+	weir_cancel_release(crowd.token);
+}
+
+static void give_back_token(void *context)
+{
+	weir_cancel_release(context);
+}
+
+Test(cancel, a_hook_may_give_back_the_last_reference)
+{
+	weir_cancel *token = new_token();
+	struct seen seen[2] = {{.off = -1}, {.off = -1}};
+	weir_cancel_hook *hook;
+
+	/* Those run after it, or before; each takes itself off, so that nothing else holds the token. */
+	cr_assert_eq(weir_cancel_on(token, take_off_inside, &seen[0], &seen[0].hook), WEIR_OK);
+	cr_assert_eq(weir_cancel_on(token, give_back_token, token, &hook), WEIR_OK);
+	cr_assert_eq(weir_cancel_on(token, take_off_inside, &seen[1], &seen[1].hook), WEIR_OK);
+	cr_expect_eq(weir_cancel_fire(token, NULL), 1);
+	cr_expect_eq(seen[0].runs + seen[1].runs, 2);
+	cr_expect_eq(weir_cancel_off(hook), 0);
+}
+
+Test(cancel, places_of_hooks_are_used_again)
+{
+	struct failing_allocator state = {0};
+	weir_allocator allocator = failing_allocator_hooks(&state);
+	struct seen seen = {0};
+	weir_cancel_hook *hooks[3];
+	weir_cancel *token;
+
+	cr_assert_eq(weir_cancel_create(&allocator, &token), WEIR_OK);
+	for (int round = 0; round < 100; round++) {
+		for (int i = 0; i < 3; i++)
+			cr_assert_eq(weir_cancel_on(token, note, &seen, &hooks[i]), WEIR_OK);
+		for (int i = 0; i < 3; i++)
+			cr_assert_eq(weir_cancel_off(hooks[(i + round) % 3]), 1);
+	}
+	cr_expect_eq(weiri_load_relaxed(&state.asked), 4, "the token, and three hooks at once");
+	weir_cancel_release(token);
+	cr_expect_str_eq(failing_allocator_verdict(&state), "balanced");
+}
+
 /* -- no memory ---------------------------------------------------------------------------------------------------------------- */
 
 static enum weir_status use_a_token(const weir_allocator *allocator, void *context)
@@ -462,6 +630,55 @@ Test(cancel, whoever_sees_the_token_fired_sees_its_cause)
 		cr_assert_eq(weir_cancel_fire(race.token, &why), 1);
 		cr_assert_eq(pthread_join(thread, NULL), 0);
 		cr_assert_eq(race.wrong, 0);
+		weir_cancel_release(race.token);
+	}
+}
+
+enum { RIVALS = 6 };
+
+struct rival {
+	struct race *race;
+	weir_error cause;
+	int first;
+	pthread_t thread;
+};
+
+static void *fire_as_a_rival(void *argument)
+{
+	struct rival *rival = argument;
+
+	(void)weiri_fetch_add_acq_rel(&rival->race->ready, 1);
+	while (weiri_load_acquire(&rival->race->ready) < RIVALS)
+		weiri_pause();
+	rival->first = weir_cancel_fire(rival->race->token, &rival->cause);
+	return NULL;
+}
+
+/* With more rivals than there are places for messages the winner's code counts all the same. */
+Test(cancel, of_many_fires_the_cause_is_the_winners)
+{
+	uint64_t until = a_while();
+
+	while (weir_now_ns() < until) {
+		struct race race = {.token = new_token()};
+		struct rival rivals[RIVALS];
+		weir_error cause = {0};
+		int winner = -1, winners = 0;
+
+		for (int i = 0; i < RIVALS; i++) {
+			rivals[i] = (struct rival){.race = &race, .cause = {(enum weir_status)(WEIR_NOT_FOUND + i), "mine"}};
+			cr_assert_eq(pthread_create(&rivals[i].thread, NULL, fire_as_a_rival, &rivals[i]), 0);
+		}
+		for (int i = 0; i < RIVALS; i++) {
+			cr_assert_eq(pthread_join(rivals[i].thread, NULL), 0);
+			winners += rivals[i].first;
+			winner = rivals[i].first ? i : winner;
+		}
+		cr_assert_eq(winners, 1);
+		cr_assert_eq(weir_cancel_cause(race.token, &cause), rivals[winner].cause.code);
+		cr_assert_eq(cause.code, rivals[winner].cause.code);
+		cr_assert(strcmp(cause.message, "mine") == 0 || strncmp(cause.message, "cancelled: WEIR_", 16) == 0, "%s",
+		          cause.message);
 		weir_cancel_release(race.token);
 	}
 }

@@ -6,10 +6,17 @@
  *
  * | call                    | threads | progress           | blocks on | allocates | signal-safe |
  * |-------------------------|---------|--------------------|-----------|-----------|-------------|
- * | weir_cancel_create, _on | any     | allocator, lock-free | allocator | yes     | no          |
- * | weir_cancel_fire        | any     | lock-free + the hooks it runs | nothing | no | no         |
- * | weir_cancel_off         | any     | lock-free          | nothing   | no        | no          |
+ * | weir_cancel_create      | any     | allocator          | allocator | yes       | no          |
+ * | weir_cancel_on          | any     | lock-free          | allocator, for a new slot | for a new slot (1) | no |
+ * | weir_cancel_fire        | any     | wait-free + the hooks it runs | nothing (2) | no | no        |
+ * | weir_cancel_off         | any     | wait-free (3)      | nothing   | no        | no          |
  * | weir_cancel_fired, _cause | any   | wait-free          | nothing   | no        | yes         |
+ *
+ * (1) A token keeps a slot for each hook that was ever registered at once with others, and uses it again.
+ * (2) A thread that is stopped in a fire holds up the one hook that it runs. The others are run by the next thread that fires; waits
+ *     in queues also end when any queue call begins with the token, or a hook is put on it. Until one of these, or its
+ *     deadline, comes, a waiter that the stopped thread had not come to sleeps on: nothing runs on its behalf.
+ * (3) The last reference of a token frees it, through its allocator; so may off and release.
  */
 #ifndef WEIR_CANCEL_H
 #define WEIR_CANCEL_H
@@ -30,9 +37,10 @@ WEIR_API weir_cancel *weir_cancel_retain(weir_cancel *token);
 WEIR_API void weir_cancel_release(weir_cancel *token);
 
 /*
- * Fires: every hook runs once, on this thread, before the call returns (a hook that another thread is taking off at the same
- * time runs or does not). Only the first call counts; its cause (may be NULL: WEIR_CANCELLED, "cancelled") is kept.
- * Returns 1 for the first call, else 0.
+ * Fires: every hook runs once, in any order, on this thread before the call returns, or on another that fires at the same time (a hook that
+ * another thread is taking off at the same time runs or does not). Only the first call counts; its cause (may be NULL:
+ * WEIR_CANCELLED, "cancelled") is kept. When more than two fires race, the one that wins may keep its code only, not its message.
+ * Later calls run what a stopped one has left. Returns 1 for the first call, else 0.
  * @since 0.1
  */
 WEIR_API int weir_cancel_fire(weir_cancel *token, const weir_error *cause);
@@ -43,8 +51,8 @@ WEIR_API enum weir_status weir_cancel_cause(const weir_cancel *token, weir_error
 
 typedef void weir_cancel_fn(void *context);
 /*
- * Runs fn(context) once when the token fires; at once, before returning, if it has fired already. *hook is the caller's
- * until weir_cancel_off. WEIR_INVALID_ARGUMENT, WEIR_RESOURCE_EXHAUSTED (fn is not registered and not run).
+ * Runs fn(context) once when the token fires, on a thread that fires; at once, before returning, if it has fired already. *hook
+ * is the caller's until weir_cancel_off. WEIR_INVALID_ARGUMENT, WEIR_RESOURCE_EXHAUSTED (fn is not registered and not run).
  * @since 0.1
  */
 WEIR_API enum weir_status weir_cancel_on(weir_cancel *token, weir_cancel_fn *fn, void *context,

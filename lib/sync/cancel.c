@@ -1,45 +1,78 @@
 /*
  * cancel.c - cancel tokens.
  *
- * A token has a flag and a list of hooks. Firing sets the flag, then walks the hooks; registering appends, then looks at the flag:
- * one of the two runs the hook, and the hook's own state, changed once, makes it run once. Who registers runs no hook but its own:
- * those that were there before are run when fire() returns.
+ * Algorithm. A token has one word that says whether it fired and with which cause, and slots for hooks. Firing is one compare-and-swap
+ * of the word, then a walk over the slots. Registering arms a slot, then looks at the word: one of the two runs the hook, and the
+ * slot's state, changed once, makes it run once. Slots are recycled and stay on the token's list as long as the token lives, so a walk
+ * needs no reclamation, no memory and no record of its thread: a thread that has none can fire.
  *
+ * Whoever comes across a token that fired helps. The walk belongs to nobody: hooks are claimed one by one, and each fire walks,
+ * the first and all later ones; so a thread that is stopped in a fire holds up the hook that it runs and no other, as soon as
+ * another thread fires. Hooks of the library's own waits (sync/cancel.h) are also run by calls that find their token fired when they
+ * begin, and by weir_cancel_on. Those calls do not run hooks of users: only who fires expects such code to run inside.
+ * What nobody can change: a waiter that sleeps executes nothing until some thread makes a system call for it. When the
+ * only thread that ever fires stops after the compare-and-swap and before it has come to that waiter, and nobody else fires or
+ * comes along with the token, the waiter sleeps on, up to its deadline; just as if the thread had stopped before it fired.
+ *
+ * The cause. It does not fit a word, so a firing thread writes it to a place of its own first, and the winning compare-and-swap
+ * says which. Waiting for a place could mean waiting for a stopped thread: when all places are taken by fires under way, or that
+ * lost, the fire publishes its code alone, without the message.
+ *
+ *   slot    FREE -> TAKEN (on) -> ARMED_* (on) -> RUNNING (a runner) -> RUN (the runner) -> FREE (off)
+ *                                 ARMED_* -> FREE (off: never runs)     RUNNING -> LEFT (off) -> FREE (the runner)
+ *
+ * Invariants
+ *   C1  fn and context of a slot are written by who took it and read by who made it RUNNING, between those two changes
+ *   C2  the token's word changes once
+ *   C3  a slot is on the list from its first use to the end of the token; its `next` never changes
  * Pairs
- *   P1  fire(cause) -> fired(acquire): the cause
- *   S   append(hook), flag: seq_cst. Two-variable reason: append then look, set then walk (Dekker).
+ *   P1  fire(word) -> fired(word): the cause
  *   P2  last release -> free
- * Memory: a hook is held by the list (until it is unlinked and unseen) and by its owner (until weir_cancel_off); the second to let go frees
- * it. Each hook holds a reference of its token.
- * Progress: as in weir/cancel.h; lock-free throughout.
+ *   P3  arm(ARMED_*) -> run(RUNNING): fn and context
+ *   P4  give back(FREE) -> take(TAKEN): the last user is finished with the slot; run(RUN), leave(LEFT) -> give back
+ *   S   arming a slot and listing it, the word: seq_cst. Two-variable reason: arm then look, fire then walk (Dekker).
+ * Linearization: fire at its compare-and-swap.
+ * Progress: fired, cause, off and a walk are wait-free but for the hooks that run (a walk tries each slot once: one that changes
+ *   meanwhile was claimed by another, or is armed again by somebody who then sees the word). on is lock-free: a place on the list
+ *   is lost only to another registration.
+ * Memory: as many slots as hooks were ever registered at once. Each hook holds a reference of the token until it is off; a walk
+ *   holds one, since a hook may give back the caller's.
+ * Checked: tests/test_cancel.c (also with a fire stopped between any two hooks), stress queue_cancel.
  */
-#include <weir/cancel.h>
+#include "sync/cancel.h"
 
 #include <stdalign.h>
 #include <stddef.h>
+#include <stdint.h>
 
+#include "base/atomic.h"
+#include "base/compiler.h"
 #include "base/error.h"
 #include "base/memory.h"
-#include "sync/list.h"
 
-enum { FIRE_OPEN, FIRE_TAKEN, FIRE_DONE };
-enum { HOOK_ARMED, HOOK_RUN, HOOK_OFF };
+/* An armed slot's state says for whom it is: who claims it knows what it claims. */
+enum { SLOT_FREE, SLOT_TAKEN, SLOT_ARMED_USER, SLOT_ARMED_WAIT, SLOT_RUNNING, SLOT_RUN, SLOT_LEFT };
+enum { CAUSES = 2 };
+/* The word: 0, or FIRED and either the place of the cause, from 1, or its code. */
+#define FIRED (UINT32_C(1) << 31)
+#define PLACE_SHIFT 16
+#define CODE_MASK ((UINT32_C(1) << PLACE_SHIFT) - 1)
+
+struct weir_cancel_hook {
+	_Atomic(uint32_t) state; /* SLOT_* */
+	weir_cancel_fn *fn;
+	void *context;
+	weir_cancel *token;            /* constant */
+	struct weir_cancel_hook *next; /* constant once listed */
+};
 
 struct weir_cancel {
 	_Atomic(uint32_t) references;
-	_Atomic(uint32_t) state; /* FIRE_* */
-	weir_error cause;        /* written once, between TAKEN and DONE */
-	struct weiri_list hooks;
+	_Atomic(uint32_t) word;
+	_Atomic(struct weir_cancel_hook *) slots;
+	_Atomic(uint32_t) causes_taken; /* places given out, and refusals */
+	weir_error causes[CAUSES];
 	weir_allocator allocator;
-};
-
-struct weir_cancel_hook {
-	struct weiri_list_node node;
-	_Atomic(uint32_t) state; /* HOOK_* */
-	_Atomic(uint32_t) holds; /* the list, the owner */
-	weir_cancel_fn *fn;
-	void *context;
-	weir_cancel *token;
 };
 
 enum weir_status weir_cancel_create(const weir_allocator *allocator, weir_cancel **out)
@@ -65,160 +98,205 @@ weir_cancel *weir_cancel_retain(weir_cancel *token)
 	return token;
 }
 
+static void token_free(weir_cancel *token)
+{
+	weir_allocator allocator = token->allocator;
+	/* [relaxed] the last reference: P2 brought all of the list. */
+	weir_cancel_hook *slot = weiri_load_relaxed(&token->slots);
+
+	while (slot != NULL) {
+		weir_cancel_hook *next = slot->next;
+
+		weiri_release(&allocator, slot, sizeof(*slot), alignof(weir_cancel_hook));
+		slot = next;
+	}
+	weiri_release(&allocator, token, sizeof(*token), alignof(weir_cancel));
+}
+
 void weir_cancel_release(weir_cancel *token)
 {
 	/* [P2 acq_rel] the last one sees all that the others did. */
-	if (token != NULL && weiri_fetch_sub_acq_rel(&token->references, 1u) == 1) {
-		weir_allocator allocator = token->allocator;
-
-		weiri_release(&allocator, token, sizeof(*token), alignof(weir_cancel));
-	}
+	if (token != NULL && weiri_fetch_sub_acq_rel(&token->references, 1u) == 1)
+		token_free(token);
 }
 
-static void let_go(weir_cancel_hook *hook)
-{
-	/* [P2 acq_rel] as for the token. */
-	if (weiri_fetch_sub_acq_rel(&hook->holds, 1u) == 1) {
-		weir_cancel *token = hook->token;
+/* -- running hooks ------------------------------------------------------------------------------------------------------------ */
 
-		weiri_release(&token->allocator, hook, sizeof(*hook), alignof(weir_cancel_hook));
-		weir_cancel_release(token);
-	}
+/* Runs the hook unless another thread has it, or it is off. The token is held by the caller. */
+static void run_if_armed(weir_cancel_hook *hook, uint32_t state)
+{
+	/* [P3 acquire] */
+	if (!weiri_cas_acq_rel(&hook->state, &state, (uint32_t)SLOT_RUNNING))
+		return;
+	hook->fn(hook->context);
+	state = SLOT_RUNNING;
+	/* [P4 release] we are finished with the slot. A failure, LEFT: fn, or its owner beside it, took the hook off. */
+	if (!weiri_cas_acq_rel_or_acquire(&hook->state, &state, (uint32_t)SLOT_RUN))
+		weiri_store_release(&hook->state, (uint32_t)SLOT_FREE);
 }
 
-static void list_let_go(struct weiri_retired *retired)
+/* After the token has fired: those that wait, and users' hooks too if asked for, on this thread. */
+static void run_hooks(weir_cancel *token, int users_too)
 {
-	let_go(WEIRI_CONTAINER_OF(WEIRI_CONTAINER_OF(retired, struct weiri_list_node, retired), weir_cancel_hook, node));
-}
-
-/* 1 when this thread is the one that runs, or takes off, the hook. */
-static int claim(weir_cancel_hook *hook, uint32_t outcome)
-{
-	uint32_t armed = HOOK_ARMED;
-
-	/* [acq_rel] exactly one outcome. */
-	return weiri_cas_acq_rel(&hook->state, &armed, outcome);
-}
-
-static void take_off_list(struct weiri_record *record, weir_cancel_hook *hook)
-{
-	struct weiri_scope scope = weiri_scope_enter(record);
-
-	(void)weiri_list_remove(&scope, &hook->token->hooks, &hook->node);
-	weiri_scope_leave(&scope);
-}
-
-/* The next hook that is still armed, claimed for running and held; NULL when none is left. */
-static weir_cancel_hook *claim_next(struct weiri_record *record, weir_cancel *token)
-{
-	struct weiri_scope scope = weiri_scope_enter(record);
-	struct weiri_list_node *node = NULL;
-	weir_cancel_hook *found = NULL;
-
-	while (found == NULL && (node = weiri_list_next(&scope, &token->hooks, node)) != NULL) {
-		weir_cancel_hook *hook = WEIRI_CONTAINER_OF(node, weir_cancel_hook, node);
-
-		if (!claim(hook, HOOK_RUN))
-			continue;
-		weiri_fetch_add_relaxed(&hook->holds, 1u); /* [relaxed] the list holds it while we are in this scope */
-		(void)weiri_list_remove(&scope, &token->hooks, &hook->node);
-		found = hook;
-	}
-	weiri_scope_leave(&scope);
-	return found;
-}
-
-static void run_hooks(weir_cancel *token)
-{
-	struct weiri_record *record = weiri_record_get();
 	weir_cancel_hook *hook;
 
-	/* No record: then no memory, and whoever registered a hook had one. It looks at the flag before it waits, and at its deadline. */
-	while (record != NULL && (hook = claim_next(record, token)) != NULL) {
-		hook->fn(hook->context);
-		let_go(hook);
+	(void)weir_cancel_retain(token);
+	/* [S] after the word; a slot that we do not see is armed by somebody who sees the word. */
+	for (hook = weiri_load_seq_cst(&token->slots); hook != NULL; hook = hook->next) {
+		/* [S] the same. */
+		uint32_t state = weiri_load_seq_cst(&hook->state);
+
+		if (state == SLOT_ARMED_WAIT || (state == SLOT_ARMED_USER && users_too))
+			run_if_armed(hook, state);
 	}
+	weir_cancel_release(token);
 }
 
-/* By whoever registers it, and so has a hold on it. */
-static void run_if_armed(struct weiri_record *record, weir_cancel_hook *hook)
+void weiri_cancel_help(weir_cancel *token)
 {
-	if (!claim(hook, HOOK_RUN))
-		return;
-	weiri_fetch_add_relaxed(&hook->holds, 1u); /* [relaxed] fn may take the hook off */
-	take_off_list(record, hook);
-	hook->fn(hook->context);
-	let_go(hook);
+	run_hooks(token, 0);
+}
+
+/* -- firing ------------------------------------------------------------------------------------------------------------------- */
+
+/* What the word becomes: the place of the cause, or its code. */
+static uint32_t leave_cause(weir_cancel *token, const weir_error *cause)
+{
+	/* [relaxed] a number of its own for each fire. */
+	uint32_t place = weiri_fetch_add_relaxed(&token->causes_taken, 1u);
+	weir_error none;
+
+	if (cause == NULL || cause->code == WEIR_OK) {
+		(void)weiri_fail(&none, WEIR_CANCELLED, "cancelled");
+		cause = &none;
+	}
+	if (place >= CAUSES)
+		return FIRED | ((uint32_t)cause->code & CODE_MASK);
+	token->causes[place] = *cause;
+	return FIRED | (place + 1) << PLACE_SHIFT;
 }
 
 int weir_cancel_fire(weir_cancel *token, const weir_error *cause)
 {
-	uint32_t open = FIRE_OPEN;
+	uint32_t open = 0;
+	int first = 0;
 
-	if (token == NULL || !weiri_cas_acq_rel(&token->state, &open, FIRE_TAKEN))
+	if (token == NULL)
 		return 0;
-	if (cause != NULL && cause->code != WEIR_OK)
-		token->cause = *cause;
-	else
-		(void)weiri_fail(&token->cause, WEIR_CANCELLED, "cancelled");
-	/* [S, P1 release] */
-	weiri_store_seq_cst(&token->state, (uint32_t)FIRE_DONE);
-	run_hooks(token);
-	return 1;
+	if (!weir_cancel_fired(token)) {
+		/* [S, P1 release] */
+		first = weiri_cas_seq_cst(&token->word, &open, leave_cause(token, cause));
+	}
+	run_hooks(token, 1);
+	return first;
 }
 
 int weir_cancel_fired(const weir_cancel *token)
 {
 	/* [S, P1 acquire] */
-	return token != NULL && weiri_load_seq_cst(&token->state) == FIRE_DONE;
+	return token != NULL && weiri_load_seq_cst(&token->word) != 0;
 }
 
 enum weir_status weir_cancel_cause(const weir_cancel *token, weir_error *error)
 {
-	if (!weir_cancel_fired(token))
+	/* [P1 acquire] */
+	uint32_t word = token != NULL ? weiri_load_acquire(&token->word) : 0;
+	uint32_t place = (word & ~FIRED) >> PLACE_SHIFT;
+	enum weir_status code;
+
+	if (word == 0)
 		return WEIR_OK;
-	if (error != NULL)
-		*error = token->cause;
-	return token->cause.code;
+	if (place != 0) {
+		if (error != NULL)
+			*error = token->causes[place - 1];
+		return token->causes[place - 1].code;
+	}
+	code = (enum weir_status)(word & CODE_MASK);
+	return weiri_fail(error, code, "cancelled: %s", weir_status_name(code));
 }
 
-enum weir_status weir_cancel_on(weir_cancel *token, weir_cancel_fn *fn, void *context, weir_cancel_hook **out)
+/* -- hooks -------------------------------------------------------------------------------------------------------------------- */
+
+static weir_cancel_hook *take_free_slot(weir_cancel *token)
 {
-	struct weiri_record *record;
-	struct weiri_scope scope;
+	/* [acquire] the slots' constants. */
+	weir_cancel_hook *slot = weiri_load_acquire(&token->slots);
+
+	for (; slot != NULL; slot = slot->next) {
+		uint32_t state = weiri_load_relaxed(&slot->state); /* [relaxed] a look that spares the line; the CAS decides */
+
+		/* [P4 acquire] */
+		if (state == SLOT_FREE && weiri_cas_acquire(&slot->state, &state, (uint32_t)SLOT_TAKEN))
+			return slot;
+	}
+	return NULL;
+}
+
+static weir_cancel_hook *list_new_slot(weir_cancel *token)
+{
+	weir_cancel_hook *slot = weiri_allocate_zeroed(&token->allocator, sizeof(*slot), alignof(weir_cancel_hook));
+
+	if (slot == NULL)
+		return NULL;
+	weiri_store_relaxed(&slot->state, (uint32_t)SLOT_TAKEN); /* [relaxed] not shared yet */
+	slot->token = token;
+	slot->next = weiri_load_relaxed(&token->slots); /* [relaxed] the CAS counts */
+	/* [S, release] listed before it is armed. */
+	while (!weiri_cas_seq_cst(&token->slots, &slot->next, slot))
+		;
+	return slot;
+}
+
+static enum weir_status put_on(weir_cancel *token, uint32_t armed, weir_cancel_fn *fn, void *context,
+                               weir_cancel_hook **out)
+{
 	weir_cancel_hook *hook;
 
 	if (token == NULL || fn == NULL || out == NULL)
 		return WEIR_INVALID_ARGUMENT;
-	record = weiri_record_get();
-	hook = record != NULL ? weiri_allocate_zeroed(&token->allocator, sizeof(*hook), alignof(weir_cancel_hook)) : NULL;
+	hook = take_free_slot(token);
+	if (hook == NULL)
+		hook = list_new_slot(token);
 	if (hook == NULL)
 		return WEIR_RESOURCE_EXHAUSTED;
-	weiri_list_node_init(&hook->node, list_let_go);
-	weiri_store_relaxed(&hook->holds, 2u); /* [relaxed] not shared yet */
 	hook->fn = fn;
 	hook->context = context;
-	hook->token = weir_cancel_retain(token);
-	scope = weiri_scope_enter(record);
-	weiri_list_append(&scope, &token->hooks, &hook->node); /* [S] */
-	weiri_scope_leave(&scope);
+	(void)weir_cancel_retain(token);
 	*out = hook;
-	if (weir_cancel_fired(token)) /* [S] fired, perhaps before we were on the list */
-		run_if_armed(record, hook);
+	/* [S, P3 release] */
+	weiri_store_seq_cst(&hook->state, armed);
+	if (WEIRI_UNLIKELY(weir_cancel_fired(token))) { /* [S] fired, perhaps before it was armed */
+		(void)weir_cancel_retain(token);            /* fn may take the hook off */
+		run_if_armed(hook, armed);
+		weiri_cancel_help(token);
+		weir_cancel_release(token);
+	}
 	return WEIR_OK;
+}
+
+enum weir_status weir_cancel_on(weir_cancel *token, weir_cancel_fn *fn, void *context, weir_cancel_hook **out)
+{
+	return put_on(token, SLOT_ARMED_USER, fn, context, out);
+}
+
+enum weir_status weiri_cancel_on_wait(weir_cancel *token, weir_cancel_fn *fn, void *context, weir_cancel_hook **out)
+{
+	return put_on(token, SLOT_ARMED_WAIT, fn, context, out);
 }
 
 int weir_cancel_off(weir_cancel_hook *hook)
 {
-	struct weiri_record *record;
-	int never_runs;
+	weir_cancel *token;
+	uint32_t state;
 
 	if (hook == NULL)
 		return 1;
-	record = weiri_record_get();
-	never_runs = claim(hook, HOOK_OFF);
-	if (never_runs && record != NULL)
-		take_off_list(record, hook);
-	let_go(hook);
-	return never_runs;
+	token = hook->token;
+	state = weiri_load_acquire(&hook->state); /* [P4 acquire] the runner is finished with the slot, if it has RUN */
+	/* [P4 release] the owner is, too. At most three rounds. */
+	while (
+		!weiri_cas_acq_rel_or_acquire(&hook->state, &state, (uint32_t)(state == SLOT_RUNNING ? SLOT_LEFT : SLOT_FREE)))
+		;
+	weir_cancel_release(token);
+	return state == SLOT_ARMED_USER || state == SLOT_ARMED_WAIT;
 }
