@@ -353,6 +353,98 @@ Test(queue, a_token_that_fires_ends_all_who_wait_with_it_and_nobody_else)
 	destroy(queue);
 }
 
+/* Names queue, operation, code and message. */
+static void expect_tells(const char *message, const char *operation)
+{
+	const char *parts[] = {"\"test\"", operation, "WEIR_ABORTED", "the pump broke"};
+
+	for (size_t i = 0; i < 4; i++)
+		cr_expect_not_null(strstr(message, parts[i]), "no %s in: %s", parts[i], message);
+}
+
+Test(queue, a_call_that_a_token_ends_tells_the_cause)
+{
+	weir_queue *queue = fifo(1);
+	weir_cancel *token;
+	weir_error cause = {WEIR_ABORTED, "the pump broke"}, error = {0};
+	struct call in = {.kind = ENQUEUE_MANY, .queue = queue, .items = {item(1), item(2)}, .count = 2};
+	struct call out = {.kind = DEQUEUE_MANY, .queue = fifo(2), .count = 2};
+	void *got;
+
+	cr_assert_eq(weir_cancel_create(NULL, &token), WEIR_OK);
+	in.token = out.token = token;
+	begin_waiting_call(&in, 1);
+	begin_waiting_call(&out, 1);
+	cr_expect_eq(weir_cancel_fire(token, &cause), 1);
+	cr_expect_eq(end_call(&in), WEIR_CANCELLED);
+	expect_tells(in.error.message, "enqueue");
+	cr_expect_eq(in.done, 1);
+	cr_expect_eq(end_call(&out), WEIR_CANCELLED);
+	expect_tells(out.error.message, "dequeue");
+	/* And one that never began. */
+	cr_expect_eq(weir_queue_dequeue(queue, &got, in_good_time(), token, &error), WEIR_CANCELLED);
+	expect_tells(error.message, "dequeue");
+	cr_expect_eq(weir_queue_enqueue(queue, item(3), in_good_time(), token, &error), WEIR_CANCELLED);
+	expect_tells(error.message, "enqueue");
+	expect_next(queue, 1, 1);
+	expect_nothing(queue);
+	weir_cancel_release(token);
+	destroy(queue);
+	destroy(out.queue);
+}
+
+/* A hook that stops the thread that fires. */
+struct obstacle {
+	weir_cancel *token;
+	_Atomic(int) reached, removed;
+};
+
+static void stand_in_the_way(void *context)
+{
+	struct obstacle *obstacle = context;
+
+	weiri_store_release(&obstacle->reached, 1);
+	while (!weiri_load_acquire(&obstacle->removed))
+		(void)sched_yield();
+}
+
+static void *run_into_it(void *argument)
+{
+	struct obstacle *obstacle = argument;
+
+	(void)weir_cancel_fire(obstacle->token, NULL);
+	return NULL;
+}
+
+Test(queue, a_call_that_finds_its_token_fired_ends_those_whom_a_stopped_fire_has_left)
+{
+	weir_queue *queue = fifo(1), *another = fifo(1);
+	struct obstacle obstacle = {0};
+	struct call calls[2] = {{.kind = DEQUEUE, .queue = queue}, {.kind = DEQUEUE, .queue = queue}};
+	weir_cancel_hook *hook;
+	pthread_t thread;
+	void *got;
+
+	cr_assert_eq(weir_cancel_create(NULL, &obstacle.token), WEIR_OK);
+	for (size_t i = 0; i < 2; i++) {
+		calls[i].token = obstacle.token;
+		begin_waiting_call(&calls[i], i + 1);
+	}
+	/* The newest runs first. */
+	cr_assert_eq(weir_cancel_on(obstacle.token, stand_in_the_way, &obstacle, &hook), WEIR_OK);
+	cr_assert_eq(pthread_create(&thread, NULL, run_into_it, &obstacle), 0);
+	await(weiri_load_acquire(&obstacle.reached));
+	cr_expect_eq(weir_queue_dequeue(another, &got, in_good_time(), obstacle.token, NULL), WEIR_CANCELLED);
+	for (size_t i = 0; i < 2; i++)
+		cr_expect_eq(end_call(&calls[i]), WEIR_CANCELLED);
+	weiri_store_release(&obstacle.removed, 1);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	cr_expect_eq(weir_cancel_off(hook), 0);
+	weir_cancel_release(obstacle.token);
+	destroy(queue);
+	destroy(another);
+}
+
 Test(queue, a_cancelled_enqueue_leaves_its_item_to_the_caller)
 {
 	weir_queue *queue = fifo(1);

@@ -557,3 +557,55 @@ Test(queue_async, a_chain_of_completions_runs_one_at_a_time_on_any_thread)
 	cr_expect_eq(chain.taken, 15000);
 	destroy(chain.queue);
 }
+
+/* A completion that stands still, as if its thread had been stopped in it. */
+struct standstill {
+	weir_queue *queue;
+	_Atomic(int) reached, released;
+};
+
+static void stand_still(void *context, enum weir_status status, const weir_error *error, void **items, size_t done)
+{
+	struct standstill *standstill = context;
+
+	(void)status, (void)error, (void)items, (void)done;
+	weiri_store_release(&standstill->reached, 1);
+	while (!weiri_load_acquire(&standstill->released))
+		(void)sched_yield();
+}
+
+static void *bring_three(void *argument)
+{
+	struct standstill *standstill = argument;
+	void *items[3] = {item(1), item(2), item(3)};
+
+	(void)weir_queue_enqueue_many(standstill->queue, items, 3, in_good_time(), NULL, NULL, NULL);
+	return NULL;
+}
+
+Test(queue_async, a_thread_that_is_stopped_in_a_completion_holds_up_nobody_behind_it)
+{
+	struct standstill standstill = {.queue = fifo(8)};
+	struct call calls[2] = {{.kind = DEQUEUE, .queue = standstill.queue}, {.kind = DEQUEUE, .queue = standstill.queue}};
+	void *items[1];
+	pthread_t thread;
+
+	cr_assert_eq(
+		weir_queue_start(standstill.queue, WEIR_QUEUE_OP_DEQUEUE_MANY, items, 1, stand_still, &standstill, NULL, NULL),
+		WEIR_OK);
+	for (size_t i = 0; i < 2; i++)
+		begin_waiting_call(&calls[i], i + 2);
+	cr_assert_eq(pthread_create(&thread, NULL, bring_three, &standstill), 0);
+	await(weiri_load_acquire(&standstill.reached));
+	/* Whoever comes next serves the others. */
+	put(standstill.queue, 4, 1);
+	for (size_t i = 0; i < 2; i++) {
+		cr_expect_eq(end_call(&calls[i]), WEIR_OK);
+		cr_expect_eq(number_of(calls[i].items[0]), i + 2);
+	}
+	weiri_store_release(&standstill.released, 1);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	cr_expect_eq(number_of(items[0]), 1);
+	expect_next(standstill.queue, 4, 1);
+	destroy(standstill.queue);
+}

@@ -139,7 +139,7 @@ Test(queue_op, a_cancel_that_comes_meanwhile_is_the_claimers_to_carry_out)
 	weir_queue_op_cancel(op, &cause);
 	weir_queue_op_cancel(op, NULL);
 	cr_expect_eq(status, not_yet);
-	cr_expect_eq(state_of(op), WEIRI_OP_CLAIMED | WEIRI_OP_CANCEL);
+	cr_expect_eq(state_of(op), WEIRI_OP_CLAIMED | WEIRI_OP_CANCEL | WEIRI_OP_FOR_A_CAUSE, "the first one counts");
 	cr_expect_eq(carry_on(queue, op), WEIRI_OP_COMPLETE);
 	cr_expect_eq(status, WEIR_CANCELLED);
 	cr_expect_not_null(strstr(op->error.message, "why"), "%s", op->error.message);

@@ -14,6 +14,11 @@
  * | weir_queue_close               | any     | lock-free                    | nothing            | no              | no          |
  * | weir_queue_size, _closed, ...  | any     | wait-free                    | nothing            | no              | yes         |
  *
+ * A thread that is stopped inside a call holds up nobody who does not wait. Of those who wait it holds up the one operation that it was
+ * carrying on at that moment, which then not even its deadline ends (two, when it was cancelling one); and, if that is the batch that
+ * collects, the batch dequeues behind it and the news that a closed queue is drained. In a fair queue try_ calls say
+ * WEIR_WOULD_BLOCK meanwhile, if others wait.
+ *
  * Waiters of one direction are served in arrival order; a newcomer that finds room or an item does not wait behind them
  * unless the queue is fair. Batch dequeues take turns: one collects at a time. Ordering: what was written before an item was
  * enqueued is visible to whoever dequeues it.
@@ -139,7 +144,11 @@ typedef void weir_queue_done_fn(void *context, enum weir_status status, const we
 WEIR_API enum weir_status weir_queue_start(weir_queue *queue, enum weir_queue_op_kind kind, void *items[], size_t count,
                                            weir_queue_done_fn *done, void *context, weir_queue_op **op,
                                            weir_error *error);
-/* Ends it with WEIR_CANCELLED and `cause` (may be NULL) unless it is completing already. Never blocks; idempotent. @since 0.1 */
+/*
+ * Ends it with WEIR_CANCELLED and `cause` (may be NULL) unless it is completing already. Never blocks; idempotent. When there is no memory for
+ * this thread's record, it takes nothing more and completes when another call comes to it.
+ * @since 0.1
+ */
 WEIR_API void weir_queue_op_cancel(weir_queue_op *op, const weir_error *cause);
 /* Gives the handle back; the operation itself goes on. Accepts NULL. @since 0.1 */
 WEIR_API void weir_queue_op_release(weir_queue_op *op);

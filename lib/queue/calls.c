@@ -3,6 +3,7 @@
  */
 #include "base/error.h"
 #include "queue/op.h"
+#include "sync/cancel.h"
 #include "sync/park.h"
 
 /* After items went in (or came out): the other side may go on. */
@@ -70,47 +71,43 @@ enum weir_status weir_queue_try_dequeue(weir_queue *queue, void **item)
 
 /* -- waiting ------------------------------------------------------------------------------------------------------------------ */
 
-static const char *verb(const weir_queue_op *op)
-{
-	return op->kind == WEIR_QUEUE_OP_ENQUEUE ? "enqueue" : "dequeue";
-}
-
 static void on_token(void *context)
 {
 	weir_queue_op *op = context;
 
-	weir_queue_op_cancel(op, NULL);
+	weiri_op_cancel(op, WEIRI_OP_FOR_TOKEN);
 	weiri_op_release(op);
 }
 
-static void cancel_for_deadline(weir_queue_op *op)
+/* Until it completes, which the deadline or an alarm makes it do. */
+static void sleep_until_finished(weir_queue_op *op, uint64_t deadline_ns)
 {
-	weir_error cause;
+	uint32_t seen;
 
-	(void)weiri_fail(&cause, WEIR_DEADLINE_EXCEEDED, "the deadline passed in %s of %zu items", verb(op), op->count);
-	weiri_op_cancel(op, &cause);
+	if (weiri_park_wait(&op->finished, WEIRI_OP_WAITS, deadline_ns) == WEIRI_PARK_TIMEOUT)
+		weiri_op_cancel(op, WEIRI_OP_FOR_DEADLINE);
+	/* [acquire] the outcome; pairs with weiri_op_complete(). */
+	while ((seen = weiri_load_acquire(&op->finished)) != WEIRI_OP_FINISHED) {
+		if (seen == WEIRI_OP_ALARMED)
+			weiri_op_cancel(op, WEIRI_OP_FOR_TOKEN);
+		(void)weiri_park_wait(&op->finished, seen, WEIR_NO_DEADLINE);
+	}
 }
 
-/* Until the operation has completed, which the deadline or the token may bring about. */
-static enum weir_status wait_for(weir_queue_op *op, uint64_t deadline_ns, weir_cancel *cancel)
+static void wait_for(weir_queue_op *op, uint64_t deadline_ns, weir_cancel *cancel)
 {
 	weir_cancel_hook *hook = NULL;
-	enum weir_status status = WEIR_OK;
 
 	if (cancel != NULL) {
 		weiri_op_retain(op); /* the hook's */
-		status = weir_cancel_on(cancel, on_token, op, &hook);
-		if (status != WEIR_OK)
+		if (weiri_cancel_on_wait(cancel, on_token, op, &hook) != WEIR_OK) {
+			weiri_op_cancel(op, WEIRI_OP_FOR_MEMORY); /* it could not be cancelled: it ends at once instead */
 			weiri_op_release(op);
+		}
 	}
-	/* Without memory for the hook the operation could not be cancelled: it ends at once instead. */
-	if (status != WEIR_OK || weiri_park_wait(&op->finished, 0, deadline_ns) == WEIRI_PARK_TIMEOUT) {
-		cancel_for_deadline(op);
-		(void)weiri_park_wait(&op->finished, 0, WEIR_NO_DEADLINE);
-	}
+	sleep_until_finished(op, deadline_ns);
 	if (hook != NULL && weir_cancel_off(hook))
 		weiri_op_release(op);
-	return status;
 }
 
 /* Runs an operation to its end; *done (not NULL) says how many items are in, before and after, or came out. */
@@ -124,27 +121,39 @@ static enum weir_status run(struct weiri_record *record, weir_queue *queue, enum
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "queue \"%s\": no memory to wait for %zu items", queue->name,
 		                  count);
 	op->done = *done;
+	op->token = cancel;
 	weiri_op_start(record, op);
-	status = wait_for(op, deadline_ns, cancel);
+	wait_for(op, deadline_ns, cancel);
 	*done = op->done;
-	if (op->status == WEIR_OK)
-		status = WEIR_OK;
-	else if (status == WEIR_OK)
-		status = weiri_fail(error, op->status, "%s", op->error.message);
-	else
-		(void)weiri_fail(error, status, "queue \"%s\": no memory to watch the cancel token", queue->name);
+	status = op->status;
+	if (status != WEIR_OK)
+		(void)weiri_fail(error, status, "%s", op->error.message);
+	weiri_segment_free(op->partial); /* now: the list may hold the operation for long */
+	op->partial = NULL;
 	weiri_op_release(op);
 	return status;
 }
 
-static enum weir_status check(const weir_queue *queue, void *const *items, size_t count, weir_cancel *cancel,
-                              struct weiri_record **record, weir_error *error)
+/* Of a call that began with a token that had fired. */
+static WEIRI_COLD void refuse(const weir_queue *queue, enum weir_queue_op_kind kind, weir_cancel *cancel,
+                              weir_error *error)
+{
+	weir_error cause;
+
+	weiri_cancel_help(cancel);
+	(void)weir_cancel_cause(cancel, &cause);
+	(void)weiri_queue_fail_cancelled(queue, weiri_op_verb(kind), &cause, error);
+}
+
+static enum weir_status check(const weir_queue *queue, enum weir_queue_op_kind kind, void *const *items, size_t count,
+                              weir_cancel *cancel, struct weiri_record **record, weir_error *error)
 {
 	if (queue == NULL || (items == NULL && count != 0))
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s is NULL", queue == NULL ? "queue" : "items");
-	if (count != 0 && weir_cancel_fired(cancel))
-		return weiri_fail(error, WEIR_CANCELLED, "queue \"%s\": the operation was cancelled before it began",
-		                  queue->name);
+	if (count != 0 && WEIRI_UNLIKELY(weir_cancel_fired(cancel))) {
+		refuse(queue, kind, cancel, error);
+		return WEIR_CANCELLED;
+	}
 	*record = weiri_record_get();
 	if (*record == NULL)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "queue \"%s\": no memory for this thread's record",
@@ -174,7 +183,7 @@ enum weir_status weir_queue_enqueue(weir_queue *queue, void *item, uint64_t dead
                                     weir_error *error)
 {
 	struct weiri_record *record;
-	enum weir_status status = check(queue, &item, 1, cancel, &record, error);
+	enum weir_status status = check(queue, WEIR_QUEUE_OP_ENQUEUE, &item, 1, cancel, &record, error);
 
 	if (status != WEIR_OK)
 		return status;
@@ -185,7 +194,7 @@ enum weir_status weir_queue_dequeue(weir_queue *queue, void **item, uint64_t dea
                                     weir_error *error)
 {
 	struct weiri_record *record;
-	enum weir_status status = check(queue, item, 1, cancel, &record, error);
+	enum weir_status status = check(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, item, 1, cancel, &record, error);
 
 	if (status != WEIR_OK)
 		return status;
@@ -218,7 +227,7 @@ enum weir_status weir_queue_enqueue_many(weir_queue *queue, void *const items[],
                                          weir_cancel *cancel, size_t *done, weir_error *error)
 {
 	struct weiri_record *record;
-	enum weir_status status = check(queue, items, count, cancel, &record, error);
+	enum weir_status status = check(queue, WEIR_QUEUE_OP_ENQUEUE, items, count, cancel, &record, error);
 	size_t in = 0;
 
 	if (status == WEIR_OK && count != 0)
@@ -232,7 +241,7 @@ enum weir_status weir_queue_dequeue_many(weir_queue *queue, void *items[], size_
                                          weir_cancel *cancel, weir_error *error)
 {
 	struct weiri_record *record;
-	enum weir_status status = check(queue, items, count, cancel, &record, error);
+	enum weir_status status = check(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, items, count, cancel, &record, error);
 	size_t done = 0;
 
 	if (status != WEIR_OK || count == 0)
@@ -244,7 +253,7 @@ enum weir_status weir_queue_dequeue_up_to(weir_queue *queue, void *items[], size
                                           weir_cancel *cancel, size_t *done, weir_error *error)
 {
 	struct weiri_record *record;
-	enum weir_status status = check(queue, items, count, cancel, &record, error);
+	enum weir_status status = check(queue, WEIR_QUEUE_OP_DEQUEUE_UP_TO, items, count, cancel, &record, error);
 	size_t out = 0;
 
 	if (status == WEIR_OK && done == NULL)
@@ -262,7 +271,7 @@ enum weir_status weir_queue_start(weir_queue *queue, enum weir_queue_op_kind kin
                                   weir_queue_done_fn *done, void *context, weir_queue_op **out, weir_error *error)
 {
 	struct weiri_record *record;
-	enum weir_status status = check(queue, items, count, NULL, &record, error);
+	enum weir_status status = check(queue, kind, items, count, NULL, &record, error);
 	weir_queue_op *op;
 
 	if (status != WEIR_OK)
@@ -283,13 +292,8 @@ enum weir_status weir_queue_start(weir_queue *queue, enum weir_queue_op_kind kin
 
 void weir_queue_op_cancel(weir_queue_op *op, const weir_error *cause)
 {
-	weir_error why;
-
-	if (op == NULL)
-		return;
-	(void)weiri_fail(&why, WEIR_CANCELLED, "%s was cancelled%s%.120s", verb(op), cause != NULL ? ": " : "",
-	                 cause != NULL ? cause->message : "");
-	weiri_op_cancel(op, &why);
+	if (op != NULL)
+		weiri_op_cancel_for(op, cause);
 }
 
 void weir_queue_op_release(weir_queue_op *op)

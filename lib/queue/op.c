@@ -123,15 +123,39 @@ int weiri_op_claim(weir_queue_op *op)
 	for (;;) {
 		if ((state & WEIRI_OP_DONE) != 0)
 			return 0;
-		if (state == 0) {
-			/* [acquire] O1: what the last claimer left. */
-			if (weiri_cas_acquire(&op->state, &state, (uint32_t)WEIRI_OP_CLAIMED))
+		if ((state & WEIRI_OP_CLAIMED) == 0) {
+			/* [acquire] O1: what the last claimer left; and the cause of a canceller that could not claim. */
+			if (weiri_cas_acquire(&op->state, &state, state | WEIRI_OP_CLAIMED))
 				return 1;
 		} else if (weiri_cas_acq_rel(&op->state, &state, state | WEIRI_OP_AGAIN)) {
 			/* [release] O2: the claimer that sees AGAIN sees what we changed. Also when AGAIN was there: what we read of it may
 			 * be older than the claimer's last look. */
 			return 0;
 		}
+	}
+}
+
+/* With the claim, which saw `why` in the state. */
+static enum weir_status describe_cancel(weir_queue_op *op, uint32_t why)
+{
+	const char *name = op->queue->name, *verb = weiri_op_verb(op->kind);
+	weir_error cause = {WEIR_CANCELLED, ""};
+
+	switch (why) {
+	case WEIRI_OP_FOR_CLOSE: return weiri_queue_fail_closed(op->queue, WEIR_CANCELLED, op->count, op->done, &op->error);
+	case WEIRI_OP_FOR_DEADLINE:
+		return weiri_fail(&op->error, WEIR_DEADLINE_EXCEEDED, "queue \"%s\": the deadline passed in %s of %zu items",
+		                  name, verb, op->count);
+	case WEIRI_OP_FOR_MEMORY:
+		return weiri_fail(&op->error, WEIR_RESOURCE_EXHAUSTED, "queue \"%s\": no memory to watch the cancel token",
+		                  name);
+	case WEIRI_OP_FOR_TOKEN:
+		(void)weir_cancel_cause(op->token, &cause);
+		return weiri_queue_fail_cancelled(op->queue, verb, &cause, &op->error);
+	case WEIRI_OP_FOR_A_CAUSE:
+		return weiri_fail(&op->error, WEIR_CANCELLED, "queue \"%s\": %s was cancelled: %.120s", name, verb,
+		                  op->caller_cause.message);
+	default: return weiri_fail(&op->error, WEIR_CANCELLED, "queue \"%s\": %s was cancelled", name, verb);
 	}
 }
 
@@ -144,8 +168,7 @@ enum weiri_op_outcome weiri_op_drive(struct weiri_scope *scope, weir_queue_op *o
 		enum weiri_op_outcome outcome;
 
 		if ((state & WEIRI_OP_CANCEL) != 0) {
-			op->status = weiri_fail(&op->error, op->cancel_error.code, "queue \"%s\": %s", op->queue->name,
-			                        op->cancel_error.message);
+			op->status = describe_cancel(op, state & WEIRI_OP_WHY);
 			return WEIRI_OP_COMPLETE;
 		}
 		outcome = attempt(scope, op);
@@ -189,22 +212,39 @@ void weiri_op_finish(struct weiri_scope *scope, weir_queue_op *op)
 
 void weiri_op_complete(weir_queue_op *op)
 {
-	/* Now: the list may hold the operation for long. */
-	weiri_segment_free(op->partial);
-	op->partial = NULL;
 	/* [release] O1: whoever sees DONE touches nothing more. */
 	weiri_store_release(&op->state, (uint32_t)WEIRI_OP_DONE);
 	if (op->callback != NULL) {
+		/* Now: the list may hold the operation for long. The owner of a blocking call does it himself: we may be in a scope. */
+		weiri_segment_free(op->partial);
+		op->partial = NULL;
 		op->callback(op->context, op->status, op->status != WEIR_OK ? &op->error : NULL, op->items, op->done);
 	} else {
 		/* [release] the outcome; pairs with the owner's wait. */
-		weiri_store_release(&op->finished, 1u);
+		weiri_store_release(&op->finished, (uint32_t)WEIRI_OP_FINISHED);
 		weiri_futex_wake(&op->finished, 1);
 	}
 	weiri_op_release(op);
 }
 
 /* -- starting and cancelling -------------------------------------------------------------------------------------------------- */
+
+/* Leaves CANCEL to whoever holds the claim. 1: nobody does, and the caller, who wants it, has it now. */
+static int set_cancel(weir_queue_op *op, enum weiri_op_why why, int want_claim)
+{
+	/* [relaxed] the CAS counts. */
+	uint32_t state = weiri_load_relaxed(&op->state);
+	uint32_t cancelled = (uint32_t)WEIRI_OP_CANCEL | (uint32_t)why | (want_claim ? (uint32_t)WEIRI_OP_CLAIMED : 0);
+
+	while ((state & WEIRI_OP_DONE) == 0) {
+		uint32_t next = (state & WEIRI_OP_CANCEL) == 0 ? state | cancelled : state | (cancelled & WEIRI_OP_CLAIMED);
+
+		/* [acq_rel] the cause, to the claimer; O1, from the last one. */
+		if (weiri_cas_acq_rel(&op->state, &state, next))
+			return want_claim && (state & WEIRI_OP_CLAIMED) == 0;
+	}
+	return 0;
+}
 
 /* An enqueue that is going to wait: admitted, or refused because the queue is closed. */
 static int admit(weir_queue_op *op)
@@ -230,13 +270,9 @@ static void put_on_list(struct weiri_scope *scope, weir_queue_op *op)
 	(void)weiri_fetch_add_relaxed(&op->queue->waiting, 1u); /* [relaxed] a count */
 	weiri_list_append(scope, weiri_op_list(op), &op->node); /* [seq_cst] then the gate, below */
 	/* [seq_cst] Dekker with close: it sets CANCEL, then walks the list. */
-	if (op->admitted && (weiri_load_seq_cst(&op->queue->gate) & WEIRI_GATE_CANCEL) != 0 &&
-	    weiri_exchange_acq_rel(&op->cancel_taken, 1u) == 0) {
-		(void)weiri_fail(&op->cancel_error, WEIR_CANCELLED, "closed: %zu of %zu items went in", op->done, op->count);
-		/* [release] the cause; we hold the claim and will see it. */
-		(void)weiri_fetch_or_acq_rel(&op->state, (uint32_t)WEIRI_OP_CANCEL);
-	}
-	(void)weiri_fence_heavy(); /* F1: see weiri_queue_somebody_waits() */
+	if (op->admitted && (weiri_load_seq_cst(&op->queue->gate) & WEIRI_GATE_CANCEL) != 0)
+		(void)set_cancel(op, WEIRI_OP_FOR_CLOSE, 0); /* we hold the claim and will see it */
+	(void)weiri_fence_heavy();                       /* F1: see weiri_queue_somebody_waits() */
 }
 
 static int is_fair(const weir_queue_op *op)
@@ -288,33 +324,27 @@ void weiri_op_start(struct weiri_record *record, weir_queue_op *op)
 	weiri_queue_pump(record, queue);
 }
 
-/* Leaves CANCEL to whoever holds the claim; takes the claim itself when nobody does. 1: it is ours. */
-static int claim_or_leave_cancel(weir_queue_op *op)
+/* The owner of a blocking call cancels it himself, because its token fired. */
+static void raise_alarm(weir_queue_op *op)
 {
-	/* [relaxed] the CAS counts. */
-	uint32_t state = weiri_load_relaxed(&op->state);
+	uint32_t waits = WEIRI_OP_WAITS;
 
-	while ((state & WEIRI_OP_DONE) == 0) {
-		uint32_t cancelled = state | WEIRI_OP_CLAIMED | WEIRI_OP_CANCEL;
-
-		/* [acq_rel] the cause, to the claimer; O1, from the last one. */
-		if (weiri_cas_acq_rel(&op->state, &state, cancelled))
-			return state == 0;
-	}
-	return 0;
+	/* [release] nothing but the alarm itself. A failure: it has completed, or knows. */
+	if (weiri_cas_release(&op->finished, &waits, (uint32_t)WEIRI_OP_ALARMED))
+		weiri_futex_wake(&op->finished, 1);
 }
 
-void weiri_op_cancel(weir_queue_op *op, const weir_error *cause)
+void weiri_op_cancel(weir_queue_op *op, enum weiri_op_why why)
 {
 	struct weiri_record *record = weiri_record_get();
 	struct weiri_scope scope;
 	int moved = 0;
 
-	/* [acq_rel] the first canceller only. */
-	if (record == NULL || weiri_exchange_acq_rel(&op->cancel_taken, 1u) != 0)
+	if (record == NULL && op->callback == NULL) {
+		raise_alarm(op);
 		return;
-	op->cancel_error = *cause;
-	if (!claim_or_leave_cancel(op))
+	}
+	if (!set_cancel(op, why, record != NULL))
 		return;
 	scope = weiri_scope_enter(record);
 	(void)weiri_op_drive(&scope, op, &moved); /* sees CANCEL */
@@ -323,4 +353,16 @@ void weiri_op_cancel(weir_queue_op *op, const weir_error *cause)
 	/* Last of all: whoever is told may destroy the queue, and who fires a token is nobody that he could wait for. */
 	weiri_queue_pump(record, op->queue);
 	weiri_op_complete(op);
+}
+
+void weiri_op_cancel_for(weir_queue_op *op, const weir_error *cause)
+{
+	enum weiri_op_why why = WEIRI_OP_FOR_CALLER;
+
+	/* [relaxed] a place for the first that comes; the state carries what is in it. */
+	if (cause != NULL && weiri_exchange_relaxed(&op->cause_taken, 1u) == 0) {
+		op->caller_cause = *cause;
+		why = WEIRI_OP_FOR_A_CAUSE;
+	}
+	weiri_op_cancel(op, why);
 }

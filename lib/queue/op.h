@@ -7,11 +7,12 @@
  *
  *   CLAIMED            one thread works on it (at first: its starter)
  *   CLAIMED | AGAIN    somebody changed the store meanwhile: look again before giving up the claim
- *   CLAIMED | CANCEL   end it instead
+ *   CLAIMED | CANCEL   end it instead; the state also says why (WEIRI_OP_FOR_*)
  *   0                  waits; on its list; anybody may claim it
+ *   CANCEL             the same, to be ended by who claims it: its canceller had no memory to do so
  *   DONE               completed, for ever
  *
- *   CLAIMED -> 0 -> CLAIMED     CLAIMED -> CLAIMED | AGAIN, CANCEL     CLAIMED* -> DONE
+ *   CLAIMED -> 0 -> CLAIMED     CLAIMED -> CLAIMED | AGAIN, CANCEL     0 -> CANCEL -> CLAIMED | CANCEL     CLAIMED* -> DONE
  *
  * Invariants
  *   O1  fields marked "claim" are touched by the claimer only
@@ -20,21 +21,37 @@
  *   O3  an operation completes exactly once: by the thread that holds the claim
  *   O4  who cancels an operation touches the queue only with the claim, and completes it last: with the completion of the last
  *       operation a queue may be destroyed, though the thread that fired a token is still at work
- * Progress: everything but the waiting itself is lock-free. A thread stopped while it holds a claim delays that one operation.
+ *   O5  an operation is cancelled by one change of its state, reason included: no canceller waits for another, which may be stopped
+ * Progress: everything but the waiting itself is lock-free. A thread stopped while it holds a claim delays that one operation (its
+ *   items may be in the caller's array, so not even its deadline can end it), and, if that is the batch that collects, the batch
+ *   dequeues that wait for its turn and the end of a closed queue. A canceller serves others before it completes its own: it delays two.
  */
 #ifndef WEIRI_QUEUE_OP_H
 #define WEIRI_QUEUE_OP_H
 
 #include "queue/queue.h"
 
-enum { WEIRI_OP_CLAIMED = 1, WEIRI_OP_AGAIN = 2, WEIRI_OP_CANCEL = 4, WEIRI_OP_DONE = 8 };
+enum { WEIRI_OP_CLAIMED = 1, WEIRI_OP_AGAIN = 2, WEIRI_OP_CANCEL = 4, WEIRI_OP_DONE = 8, WEIRI_OP_WHY = 7 * 16 };
+
+/* Why it is cancelled; part of the state with CANCEL. */
+enum weiri_op_why {
+	WEIRI_OP_FOR_CLOSE = 0 * 16,
+	WEIRI_OP_FOR_DEADLINE = 1 * 16,
+	WEIRI_OP_FOR_TOKEN = 2 * 16,
+	WEIRI_OP_FOR_MEMORY = 3 * 16,  /* there was none to watch the token */
+	WEIRI_OP_FOR_CALLER = 4 * 16,  /* weir_queue_op_cancel() without a cause */
+	WEIRI_OP_FOR_A_CAUSE = 5 * 16, /* with the one in caller_cause */
+};
+
+/* The futex word of a blocking call. */
+enum { WEIRI_OP_WAITS = 0, WEIRI_OP_FINISHED = 1, WEIRI_OP_ALARMED = 2 /* its owner is to cancel it */ };
 
 struct weir_queue_op {
 	struct weiri_list_node node;
 	_Atomic(uint32_t) state;
-	_Atomic(uint32_t) references;   /* completion, list, handle, cancellers under way */
-	_Atomic(uint32_t) cancel_taken; /* the first canceller writes cancel_error */
-	_Atomic(uint32_t) finished;     /* futex word of a blocking call */
+	_Atomic(uint32_t) references;  /* completion, list, handle, cancellers under way */
+	_Atomic(uint32_t) cause_taken; /* the first canceller with a cause writes caller_cause */
+	_Atomic(uint32_t) finished;    /* WEIRI_OP_WAITS, ... */
 	/* Constant. */
 	weir_queue *queue;
 	enum weir_queue_op_kind kind;
@@ -42,6 +59,7 @@ struct weir_queue_op {
 	size_t count;
 	weir_queue_done_fn *callback; /* NULL: a blocking call */
 	void *context;
+	weir_cancel *token; /* of a blocking call, which holds it; or NULL */
 	weir_allocator allocator;
 	/* claim */
 	int listed;
@@ -50,10 +68,9 @@ struct weir_queue_op {
 	size_t done;
 	struct weiri_segment *partial; /* a batch dequeue collects here */
 	enum weir_status status;
-	struct weir_queue_op *next_completed;
 	/* status != OK: why */
 	weir_error error;
-	weir_error cancel_error; /* without the queue's name: its writer has no claim */
+	weir_error caller_cause;
 };
 
 /* Claimed by the caller, one reference for the completion and one for the caller. NULL: no memory. */
@@ -65,10 +82,13 @@ void weiri_op_release(weir_queue_op *op);
 /* Tries at once, then puts the operation on its list. It may complete inside. */
 void weiri_op_start(struct weiri_record *record, weir_queue_op *op);
 /*
- * Ends it with `cause`, to which the queue's name is added, unless it completes first. Touches the queue only while the operation is
- * incomplete: one that ended may have outlived its queue.
+ * Ends it, unless it completes first. Touches the queue only while the operation is incomplete: one that ended may have outlived its
+ * queue. Without a record for this thread it wakes the owner of a blocking call, who does it himself; another
+ * operation is then ended by whoever comes to claim it.
  */
-void weiri_op_cancel(weir_queue_op *op, const weir_error *cause);
+void weiri_op_cancel(weir_queue_op *op, enum weiri_op_why why);
+/* With a cause to tell (may be NULL): WEIR_CANCELLED. The cause is told unless another is. */
+void weiri_op_cancel_for(weir_queue_op *op, const weir_error *cause);
 
 enum weiri_op_outcome {
 	WEIRI_OP_COMPLETE, /* status is set; the claim is kept: weiri_op_finish, then weiri_op_complete */
@@ -81,8 +101,13 @@ int weiri_op_claim(weir_queue_op *op);
 enum weiri_op_outcome weiri_op_drive(struct weiri_scope *scope, weir_queue_op *op, int *moved);
 /* In the scope: takes a complete operation off its list; gives back what it holds. */
 void weiri_op_finish(struct weiri_scope *scope, weir_queue_op *op);
-/* Outside of scopes: tells the owner. The operation may be gone afterwards. */
+/* Tells the owner. A blocking one's in any scope, a callback outside of scopes. The operation may be gone afterwards. */
 void weiri_op_complete(weir_queue_op *op);
+
+static inline const char *weiri_op_verb(enum weir_queue_op_kind kind)
+{
+	return kind == WEIR_QUEUE_OP_ENQUEUE ? "enqueue" : "dequeue";
+}
 
 static inline struct weiri_list *weiri_op_list(weir_queue_op *op)
 {

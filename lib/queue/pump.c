@@ -6,25 +6,14 @@
  * One that is claimed by another thread gets AGAIN, so that its claimer looks once more (op.h, O2).
  * A walk ends at the first operation that finds the store empty (or full): those behind it would find the same. One that waits for
  * the batch that collects does not end it: that batch may stand behind it.
- * Completions run after the walk, outside of the section, because they may run user code.
+ * Each operation is completed before the walk goes on, so a thread that is stopped here holds up one. A callback may run user code: the
+ * walk leaves the section for it, and begins again.
  * Progress: lock-free. Each round that is repeated moved an item or completed an operation.
  */
 #include "queue/op.h"
 
-struct completed {
-	weir_queue_op *first;
-	weir_queue_op **last;
-};
-
-static void add_completed(struct completed *completed, weir_queue_op *op)
-{
-	op->next_completed = NULL;
-	*completed->last = op;
-	completed->last = &op->next_completed;
-}
-
-/* 1 when anything moved. */
-static int serve(struct weiri_scope *scope, struct weiri_list *list, struct completed *completed)
+/* 1 when anything moved. *asynchronous: an operation that is finished and must be completed outside of the section, or NULL. */
+static int serve(struct weiri_scope *scope, struct weiri_list *list, weir_queue_op **asynchronous)
 {
 	struct weiri_list_node *node = NULL;
 	enum weiri_op_outcome outcome = WEIRI_OP_COMPLETE;
@@ -36,29 +25,30 @@ static int serve(struct weiri_scope *scope, struct weiri_list *list, struct comp
 		if (!weiri_op_claim(op))
 			continue;
 		outcome = weiri_op_drive(scope, op, &moved);
-		if (outcome == WEIRI_OP_COMPLETE) {
-			weiri_op_finish(scope, op);
-			add_completed(completed, op);
-			moved = 1;
+		if (outcome != WEIRI_OP_COMPLETE)
+			continue;
+		weiri_op_finish(scope, op);
+		moved = 1;
+		if (op->callback != NULL) {
+			*asynchronous = op;
+			return 1;
 		}
+		weiri_op_complete(op); /* the list's reference is left, as long as we are in the section */
 	}
 	return moved;
 }
 
 static int serve_both(struct weiri_record *record, weir_queue *queue)
 {
-	struct completed completed = {NULL, &completed.first};
 	struct weiri_scope scope = weiri_scope_enter(record);
-	int moved = serve(&scope, &queue->consumers, &completed);
+	weir_queue_op *asynchronous = NULL;
+	int moved = serve(&scope, &queue->consumers, &asynchronous);
 
-	moved |= serve(&scope, &queue->producers, &completed);
+	if (asynchronous == NULL)
+		moved |= serve(&scope, &queue->producers, &asynchronous);
 	weiri_scope_leave(&scope);
-	while (completed.first != NULL) {
-		weir_queue_op *op = completed.first;
-
-		completed.first = op->next_completed;
-		weiri_op_complete(op);
-	}
+	if (asynchronous != NULL)
+		weiri_op_complete(asynchronous);
 	return moved;
 }
 

@@ -163,8 +163,8 @@ static weir_queue_op *find_uncancelled(struct weiri_record *record, weir_queue *
 	while (found == NULL && (node = weiri_list_next(&scope, &queue->producers, node)) != NULL) {
 		weir_queue_op *op = WEIRI_CONTAINER_OF(node, weir_queue_op, node);
 
-		/* [relaxed] a look; weiri_op_cancel decides. [acquire] DONE needs no cancelling. */
-		if (weiri_load_relaxed(&op->cancel_taken) == 0 && (weiri_load_acquire(&op->state) & WEIRI_OP_DONE) == 0) {
+		/* [relaxed] a look; weiri_op_cancel decides. */
+		if ((weiri_load_relaxed(&op->state) & (WEIRI_OP_CANCEL | WEIRI_OP_DONE)) == 0) {
 			weiri_op_retain(op);
 			found = op;
 		}
@@ -175,14 +175,10 @@ static weir_queue_op *find_uncancelled(struct weiri_record *record, weir_queue *
 
 static void cancel_waiting_enqueues(struct weiri_record *record, weir_queue *queue)
 {
-	weir_error why;
-	char cause[192];
 	weir_queue_op *op;
 
-	weiri_queue_cause(queue, cause, sizeof(cause));
-	(void)weiri_fail(&why, WEIR_CANCELLED, "closed while an enqueue waited%s", cause);
 	while ((op = find_uncancelled(record, queue)) != NULL) {
-		weiri_op_cancel(op, &why);
+		weiri_op_cancel(op, WEIRI_OP_FOR_CLOSE);
 		weiri_op_release(op);
 	}
 }

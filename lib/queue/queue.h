@@ -78,6 +78,9 @@ void weiri_queue_cause(const weir_queue *queue, char *text, size_t size);
 /* Fills *error (may be NULL) for an enqueue (WEIR_CANCELLED) or dequeue (WEIR_OUT_OF_RANGE) that the close ended; returns status. */
 enum weir_status weiri_queue_fail_closed(const weir_queue *queue, enum weir_status status, size_t count, size_t done,
                                          weir_error *error);
+/* The same for a call on the queue (verb) that a token ended, fired with `cause`. */
+enum weir_status weiri_queue_fail_cancelled(const weir_queue *queue, const char *verb, const weir_error *cause,
+                                            weir_error *error);
 
 /* -- pump.c ------------------------------------------------------------------------------------------------------------------- */
 

@@ -189,3 +189,10 @@ enum weir_status weiri_queue_fail_closed(const weir_queue *queue, enum weir_stat
 	return weiri_fail(error, status, "queue \"%s\" is closed and drained: %zu items asked for, %zu left%s", queue->name,
 	                  count, done, cause);
 }
+
+enum weir_status weiri_queue_fail_cancelled(const weir_queue *queue, const char *verb, const weir_error *cause,
+                                            weir_error *error)
+{
+	return weiri_fail(error, WEIR_CANCELLED, "queue \"%s\": %s was cancelled by its token; %s: %.120s", queue->name,
+	                  verb, weir_status_name(cause->code), cause->message);
+}

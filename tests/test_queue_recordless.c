@@ -1,0 +1,153 @@
+/*
+ * test_queue_recordless.c - threads that have no record and no memory for one: what they can still do to those who wait.
+ *
+ * The default allocator is jemalloc's sized calls when the process has them; here they are this file's, so that one thread's can fail.
+ */
+#include "queue_kit.h"
+
+#include <stdlib.h>
+
+void *mallocx(size_t size, int flags);
+void sdallocx(void *memory, size_t size, int flags);
+
+static _Thread_local int without_memory;
+
+/* The low bits of flags are the binary logarithm of the alignment. */
+void *mallocx(size_t size, int flags)
+{
+	size_t alignment = (size_t)1 << (flags & 63);
+	void *memory = NULL;
+
+	if (alignment < sizeof(void *))
+		alignment = sizeof(void *);
+	return !without_memory && posix_memalign(&memory, alignment, size) == 0 ? memory : NULL;
+}
+
+void sdallocx(void *memory, size_t size, int flags)
+{
+	(void)size, (void)flags;
+	free(memory);
+}
+
+/* Where all tests share a process, threads that have ended leave records, which a new thread would take over: they are in use now. */
+static void occupy_idle_records(void)
+{
+	struct weiri_record *record = weiri_load_acquire(&weiri_records);
+
+	for (; record != NULL; record = record->next) {
+		uint32_t idle = 0;
+
+		(void)weiri_cas_acquire(&record->in_use, &idle, 1u);
+	}
+}
+
+struct outsider {
+	weir_cancel *token;
+	weir_queue_op *op;
+	weir_queue *queue;
+	int had_record;
+	enum weir_status status;
+};
+
+static void *fire_from_outside(void *argument)
+{
+	struct outsider *outsider = argument;
+	weir_error cause = {WEIR_ABORTED, "from outside"};
+
+	without_memory = 1;
+	(void)weir_cancel_fire(outsider->token, &cause);
+	outsider->had_record = weiri_record_mine != NULL;
+	return NULL;
+}
+
+Test(queue_recordless, whoever_fires_a_token_without_memory_ends_a_call_that_waits)
+{
+	weir_queue *queue = fifo(2);
+	struct outsider outsider = {.queue = queue};
+	struct call call = {.kind = DEQUEUE_MANY, .queue = queue, .count = 3};
+	pthread_t thread;
+
+	cr_assert_eq(weir_cancel_create(NULL, &outsider.token), WEIR_OK);
+	call.token = outsider.token;
+	put(queue, 1, 1);
+	begin_waiting_call(&call, 1);
+	occupy_idle_records();
+	cr_assert_eq(pthread_create(&thread, NULL, fire_from_outside, &outsider), 0);
+	cr_expect_eq(end_call(&call), WEIR_CANCELLED);
+	cr_expect_not_null(strstr(call.error.message, "from outside"), "%s", call.error.message);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	cr_expect_not(outsider.had_record, "the test tests nothing");
+	expect_next(queue, 1, 1);
+	weir_cancel_release(outsider.token);
+	destroy(queue);
+}
+
+static void note(void *context, enum weir_status status, const weir_error *error, void **items, size_t done)
+{
+	(void)error, (void)items, (void)done;
+	((struct outsider *)context)->status = status;
+}
+
+static void *cancel_from_outside(void *argument)
+{
+	struct outsider *outsider = argument;
+	weir_error cause = {WEIR_ABORTED, "from outside"};
+
+	without_memory = 1;
+	weir_queue_op_cancel(outsider->op, &cause);
+	outsider->had_record = weiri_record_mine != NULL;
+	return NULL;
+}
+
+Test(queue_recordless, an_operation_that_is_cancelled_without_memory_takes_nothing_and_ends_at_the_next_call)
+{
+	weir_queue *queue = fifo(2);
+	struct outsider outsider = {.queue = queue, .status = WEIR_INTERNAL};
+	void *items[1];
+	pthread_t thread;
+
+	cr_assert_eq(weir_queue_start(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, items, 1, note, &outsider, &outsider.op, NULL),
+	             WEIR_OK);
+	occupy_idle_records();
+	cr_assert_eq(pthread_create(&thread, NULL, cancel_from_outside, &outsider), 0);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	cr_expect_not(outsider.had_record, "the test tests nothing");
+	cr_expect_eq(outsider.status, WEIR_INTERNAL);
+	put(queue, 1, 1);
+	cr_expect_eq(outsider.status, WEIR_CANCELLED);
+	cr_expect_not_null(strstr(outsider.op->error.message, "from outside"));
+	weir_queue_op_release(outsider.op);
+	expect_next(queue, 1, 1);
+	destroy(queue);
+}
+
+static void *use_from_outside(void *argument)
+{
+	struct outsider *outsider = argument;
+	void *got;
+
+	without_memory = 1;
+	outsider->status = weir_queue_try_enqueue(outsider->queue, item(2));
+	if (outsider->status == WEIR_RESOURCE_EXHAUSTED)
+		outsider->status = weir_queue_try_dequeue(outsider->queue, &got);
+	if (outsider->status == WEIR_RESOURCE_EXHAUSTED)
+		outsider->status = weir_queue_close(outsider->queue, WEIR_CLOSE_CANCEL, NULL);
+	return NULL;
+}
+
+Test(queue_recordless, calls_without_memory_for_the_record_change_nothing)
+{
+	weir_queue *queue = fifo(2);
+	struct outsider outsider = {.queue = queue, .status = WEIR_OK};
+	pthread_t thread;
+
+	put(queue, 1, 1);
+	occupy_idle_records();
+	cr_assert_eq(pthread_create(&thread, NULL, use_from_outside, &outsider), 0);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	cr_expect_eq(outsider.status, WEIR_RESOURCE_EXHAUSTED);
+	cr_expect_not(weir_queue_closed(queue));
+	expect_next(queue, 1, 1);
+	expect_nothing(queue);
+	destroy(queue);
+}
