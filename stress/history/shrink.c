@@ -35,19 +35,63 @@ static size_t put_of(const struct history *history, const struct history_op *tak
 	return i;
 }
 
+/* Each value's put and take are a unit, any other operation is one. */
+static void units_by_value(const struct history *history, uint32_t unit[])
+{
+	for (size_t i = 0; i < history->count; i++) {
+		const struct history_op *op = &history->op[i];
+		size_t first = op->kind == HISTORY_TAKE ? put_of(history, op) : i;
+
+		unit[i] = (uint32_t)first + 1;
+	}
+}
+
+/*
+ * Values that were surely not inside beside `witness`, and all other answers, may go: together, as one alone says
+ * little.
+ */
+static void units_beside(const struct history *history, size_t witness, uint32_t unit[])
+{
+	const struct history_op *answer = &history->op[witness];
+
+	for (size_t i = 0; i < history->count; i++)
+		unit[i] = 1;
+	unit[witness] = HISTORY_STAYS;
+	for (size_t i = 0; i < history->count; i++) {
+		const struct history_op *op = &history->op[i];
+
+		if (op->kind == HISTORY_PUT && op->called <= answer->returned)
+			unit[i] = HISTORY_STAYS;
+	}
+	for (size_t i = 0; i < history->count; i++) {
+		const struct history_op *op = &history->op[i];
+		size_t put = op->kind == HISTORY_TAKE ? put_of(history, op) : history->count;
+
+		if (put == history->count || unit[put] != HISTORY_STAYS)
+			continue;
+		if (op->returned < answer->called)
+			unit[put] = 1;
+		else
+			unit[i] = HISTORY_STAYS;
+	}
+}
+
 void history_units_of_values(const struct history *history, const struct history_bounds *bounds,
                              const struct history_finding *finding, uint32_t unit[])
 {
-	int asks_for_more = strcmp(finding->pattern, "full") == 0 || strcmp(finding->pattern, "stays") == 0;
+	int too_few = strcmp(finding->pattern, "full") == 0 || strcmp(finding->pattern, "stays") == 0;
 	int searched = strcmp(finding->pattern, "none fits") == 0;
-	int values_stay = asks_for_more || (searched && (bounds->stays != 0 || has_kind(history, HISTORY_PUT_FULL)));
 
+	if (too_few && finding->witnesses != 0) {
+		units_beside(history, finding->witness[0], unit);
+		return;
+	}
+	units_by_value(history, unit);
+	if (!searched || (bounds->stays == 0 && !has_kind(history, HISTORY_PUT_FULL)))
+		return;
 	for (size_t i = 0; i < history->count; i++) {
-		const struct history_op *op = &history->op[i];
-		int of_value = op->kind == HISTORY_PUT || op->kind == HISTORY_TAKE;
-		size_t first = op->kind == HISTORY_TAKE ? put_of(history, op) : i;
-
-		unit[i] = of_value && values_stay ? HISTORY_STAYS : (uint32_t)first + 1;
+		if (history->op[i].kind == HISTORY_PUT || history->op[i].kind == HISTORY_TAKE)
+			unit[i] = HISTORY_STAYS;
 	}
 }
 
