@@ -258,8 +258,7 @@ Test(history_tools, what_fills_a_queue_stays_while_it_shrinks)
 	cr_assert(history_shrink(&history, unit, fifo_says_full, &two, &small));
 	cr_assert(small.count == 2, "2 was inside, 1 was not; %zu operations are left", small.count);
 	cr_assert(small.op[0].argument == 2 && small.op[1].argument == 4);
-	% zu are left ", small.count);
-		history_fini(&small);
+	history_fini(&small);
 	history_fini(&history);
 }
 
