@@ -26,6 +26,7 @@ static const struct stress_scenario scenarios[] = {
 	{"history_variable", "the same of variables, by their versions", scenario_history_variable},
 	{"history_snapshot", "the same of snapshots beside commits: strictly serializable", scenario_history_snapshot},
 	{"history_commit", "the same of commits that conflict", scenario_history_commit},
+	{"memory_bound", "memory keeps its bound beside a stalled reader and hoarded handles", scenario_memory_bound},
 };
 enum { SCENARIOS = sizeof(scenarios) / sizeof(scenarios[0]) };
 

@@ -42,7 +42,9 @@ WEIR_API enum weir_status weir_reclaim_get_stats(struct weir_reclaim_stats *stat
 
 /*
  * Frees all that can be freed, on behalf of every thread, until nothing is retired or deadline_ns passes.
- * WEIR_DEADLINE_EXCEEDED: readers still hold something. WEIR_RESOURCE_EXHAUSTED: no memory for this thread's record. @since 0.1
+ * WEIR_DEADLINE_EXCEEDED: readers still hold something, or another thread has not ended its collection. WEIR_RESOURCE_EXHAUSTED:
+ * no memory for this thread's record. WEIR_FAILED_PRECONDITION: called by a function that a collection runs (the release of a
+ * tensor's memory, an allocator). @since 0.1
  */
 WEIR_API enum weir_status weir_reclaim_flush(uint64_t deadline_ns);
 

@@ -1,8 +1,10 @@
 /*
  * asymmetric.c - membarrier(2), or plain fences where it is refused.
  *
- * Why a thread that reads a stale 0 is safe: it runs a full fence, which is at least as strong. Why a thread that reads 1 is
- * safe: the flag is set only after registration succeeded, and from then on every heavy side uses membarrier.
+ * Which of the two is settled once: the first attempt to register counts, also when a later one would have gone otherwise. If it
+ * could still change, a heavy side that relied on plain fences might meet a light side that has already left them out.
+ * Why a thread that reads a stale 0 in weiri_fence_asymmetric is safe: it runs a full fence, which is at least as strong. Why a
+ * thread that reads 1 is safe: it is set only after registration succeeded, and then every heavy side uses membarrier.
  */
 #include "base/asymmetric.h"
 
@@ -11,7 +13,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+enum kind { UNSETTLED, SYMMETRIC, ASYMMETRIC };
+
 _Atomic(int) weiri_fence_asymmetric;
+static _Atomic(int) settled; /* enum kind */
 
 static long membarrier(int command)
 {
@@ -27,25 +32,50 @@ static int register_membarrier(void)
 	return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
 }
 
+static enum kind find_out(void)
+{
+	return register_membarrier() ? ASYMMETRIC : SYMMETRIC;
+}
+
+static WEIRI_COLD enum kind settle(void)
+{
+	enum kind ours = find_out();
+	int theirs = UNSETTLED;
+
+	/* [relaxed] no data travels with it; who loses the race goes by the winner's word. */
+	if (!weiri_cas_relaxed(&settled, &theirs, (int)ours))
+		ours = (enum kind)theirs;
+	if (ours == ASYMMETRIC)
+		weiri_store_relaxed(&weiri_fence_asymmetric, 1);
+	return ours;
+}
+
+static enum kind kind(void)
+{
+	/* [relaxed] it changes once, from UNSETTLED. */
+	enum kind now = (enum kind)weiri_load_relaxed(&settled);
+
+	return WEIRI_LIKELY(now != UNSETTLED) ? now : settle();
+}
+
 void weiri_fence_setup(void)
 {
-	/* [relaxed] the flag carries no data; registering twice is harmless. */
-	if (!weiri_load_relaxed(&weiri_fence_asymmetric) && register_membarrier())
-		weiri_store_relaxed(&weiri_fence_asymmetric, 1);
+	(void)kind();
 }
 
 int weiri_fence_heavy(void)
 {
-	weiri_fence_setup();
-	if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0)
-		return 1;
+	if (kind() == ASYMMETRIC)
+		return membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0;
 	weiri_fence_seq_cst();
-	/* [relaxed] set once by setup, on this thread or before it did anything that a heavy side could rely on. */
-	return !weiri_load_relaxed(&weiri_fence_asymmetric);
+	return 1;
 }
 
 void weiri_fence_after_fork(void)
 {
+	enum kind now = find_out();
+
 	/* [relaxed] the only thread. */
-	weiri_store_relaxed(&weiri_fence_asymmetric, register_membarrier());
+	weiri_store_relaxed(&settled, (int)now);
+	weiri_store_relaxed(&weiri_fence_asymmetric, now == ASYMMETRIC);
 }

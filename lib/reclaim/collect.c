@@ -1,20 +1,32 @@
 /*
  * collect.c - the byte-budget collector.
  *
- * Algorithm. Each thread pushes what it retires on a stack of its own. When enough has gathered it begins a new era, runs the
- * heavy fence, reads every record's interval and slots, and frees each object whose life [birth, death] meets no interval and
- * that no slot names. Survivors go back on its stack. A stack is taken whole by one exchange, so any thread may collect for
- * another: a writer over the budget takes everybody's, and an idle or ended thread's garbage is nobody's problem.
+ * Algorithm. Each thread pushes what it retires on stacks of its own, 64 KiB on one, the next on another, in turn. A collection
+ * goes through the stacks in portions. For each portion it takes stacks, begins a new era, runs the heavy fence, reads every
+ * record's interval and slots, and frees each object whose life [birth, death] meets no interval and that no slot names.
+ * Survivors go back on a stack of the portion. A stack is taken whole by one exchange, so any thread may collect for another: a
+ * writer over the budget takes everybody's, and an idle or ended thread's garbage is nobody's problem.
  * The set of slots is a Bloom filter on the stack (no allocation); an object that it reports is looked for exactly.
+ *
+ * Why portions. A collector that is stopped keeps from the others what it has in its hands, and that still counts in the budget,
+ * as it should: it is memory. So it takes little at a time, and what it has freed is subtracted as it goes. It never has more
+ * than PORTION_BYTES and one stack: an eighth of what one thread retired, about. Only when the survivors of earlier collections
+ * all lie on one stack, and what held them lets go, can one stack be most of the budget.
  *
  * Invariants
  *   I4  an object is on one stack, or in the hands of one collector
- *   I5  every retired object is counted in retired_total, or in unreported_bytes of the record that retired it
+ *   I5  every retired object is counted in retired_total, or in unreported_bytes of the record that retired it, until at most
+ *       REPORT_BYTES after it is freed
+ *   I6  `collecting` of a record is odd from before it takes a stack until after it put the last survivor back
  * Pairs
  *   P2  push(retire) -> take(collector): the object's fields and what it owns
+ *   P3  take(collector) -> a flush that finds the stack empty: `collecting` is odd
+ *   P4  end(collector) -> a flush that finds `collecting` even: the survivors are back
  *   F1, P1 of section.h
- * Progress: collecting is lock-free: it never waits for a reader. Only admit() waits, and only when the budget is spent.
- * Bound: see docs/memory.md; the terms are stated there and held by the stress scenario "memory".
+ * Progress: collecting is lock-free: it waits for no reader and for no other collector. Only admit() waits, and only when the
+ * budget is spent.
+ * Bound: see docs/memory.md; the terms are stated there and held by the stress scenario "memory_bound".
+ * Checked: tests/test_reclaim.c, tests/test_fork.c; stress scenarios memory_bound, variable_stopped, thread_churn, fork.
  */
 #include "reclaim/collect.h"
 
@@ -27,7 +39,8 @@
 enum {
 	COLLECT_EVERY = 256,     /* objects */
 	COLLECT_SHARE = 8,       /* and budget / this, bytes */
-	REPORT_BYTES = 64 << 10, /* unreported bytes that a thread may hold back */
+	REPORT_BYTES = 64 << 10, /* bytes that a thread may retire, or free, before it says so */
+	PORTION_BYTES = 2 * REPORT_BYTES,
 	FILTER_BITS = 4096,
 	MAX_INTERVALS = 64
 };
@@ -147,21 +160,23 @@ static int is_held(const struct held *held, const struct weiri_retired *object)
 
 /* -- stacks of retired objects ------------------------------------------------------------------------------------------------ */
 
-static void push(struct weiri_record *record, struct weiri_retired *first, struct weiri_retired *last)
+typedef _Atomic(struct weiri_retired *) stack;
+
+static void push(stack *to, struct weiri_retired *first, struct weiri_retired *last)
 {
 	/* [relaxed] only the CAS counts. */
-	struct weiri_retired *top = weiri_load_relaxed(&record->retired);
+	struct weiri_retired *top = weiri_load_relaxed(to);
 
 	do {
 		last->next = top;
-		/* [P2 release] pairs with take(). A popped node never returns to its place: stacks are only taken whole. */
-	} while (!weiri_cas_release(&record->retired, &top, first));
+		/* [P2 release] pairs with take(). That `top` may have come back meanwhile does no harm: stacks are only taken whole. */
+	} while (!weiri_cas_release(to, &top, first));
 }
 
-static struct weiri_retired *take(struct weiri_record *record)
+static struct weiri_retired *take(stack *from)
 {
-	/* [relaxed] a look that spares the line. [P2 acquire] pairs with push(). */
-	return weiri_load_relaxed(&record->retired) != NULL ? weiri_exchange_acquire(&record->retired, NULL) : NULL;
+	/* [relaxed] a look that spares the line. [P2 acquire] pairs with push(). [P3 release] pairs with no_stack_has_any(). */
+	return weiri_load_relaxed(from) != NULL ? weiri_exchange_acq_rel(from, NULL) : NULL;
 }
 
 /* -- the budget --------------------------------------------------------------------------------------------------------------- */
@@ -182,6 +197,7 @@ static void report(struct weiri_record *record)
 
 	note_peak(weiri_fetch_add_relaxed(&retired_total, more) + more);
 	record->unreported_bytes = 0;
+	record->stack = (record->stack + 1) % WEIRI_STACKS;
 }
 
 void weir_reclaim_set_budget(uint64_t bytes)
@@ -225,59 +241,117 @@ WEIRI_COLD void weiri_wake_memory_waiters(struct weiri_record *record)
 
 /* -- collecting --------------------------------------------------------------------------------------------------------------- */
 
-struct outcome {
-	uint64_t freed_bytes;
-	uint64_t kept;
+/* What a collector has in its hands. */
+struct portion {
+	struct weiri_record *record; /* the collector's */
+	struct weiri_retired *list;
+	uint64_t bytes;
+	stack *home; /* where survivors go */
 };
 
-/* Frees what of `list` is not held, pushes the rest back. */
-static struct outcome sort_out(struct weiri_record *record, struct weiri_retired *list, const struct held *held)
+/* Adds what is on `from`. */
+static void take_more(struct portion *portion, stack *from)
 {
-	struct outcome outcome = {0, 0};
-	struct weiri_retired *kept = NULL, *last_kept = NULL;
-	uint64_t freed = 0;
+	struct weiri_retired *list = take(from), *last = list;
 
-	while (list != NULL) {
-		struct weiri_retired *object = list;
+	if (list == NULL)
+		return;
+	portion->home = from;
+	for (;; last = last->next) {
+		portion->bytes += last->bytes;
+		if (last->next == NULL)
+			break;
+	}
+	last->next = portion->list;
+	portion->list = list;
+	/* [relaxed] for the child of a fork. */
+	weiri_store_relaxed(&portion->record->in_hand, portion->bytes);
+}
 
-		list = object->next;
+/* So many bytes more were freed. */
+static void count_freed(struct portion *portion, uint64_t bytes)
+{
+	portion->bytes -= bytes;
+	/* [relaxed] a sum; and for the child of a fork. */
+	weiri_fetch_sub_relaxed(&retired_total, (int64_t)bytes);
+	weiri_store_relaxed(&portion->record->in_hand, portion->bytes);
+	weiri_fence_light(); /* F1: a waiter counts itself, runs the heavy fence, and collects once more before it sleeps. */
+	/* [relaxed] see above; whoever is missed looks again by itself. */
+	if (weiri_load_relaxed(&memory_waiters) != 0)
+		wake_all();
+}
+
+static void put_back(struct portion *portion, struct weiri_retired *first, struct weiri_retired *last)
+{
+	if (first != NULL)
+		push(portion->home, first, last);
+	portion->list = NULL;
+	portion->bytes = 0;
+	/* [relaxed] for the child of a fork. */
+	weiri_store_relaxed(&portion->record->in_hand, 0u);
+}
+
+/* Frees what of the portion is not held, puts the rest back. */
+static void sort_out(struct portion *portion, const struct held *held)
+{
+	struct weiri_retired *kept = NULL, *last_kept = NULL, *next;
+	uint64_t freed = 0, freed_bytes = 0;
+
+	for (struct weiri_retired *object = portion->list; object != NULL; object = next) {
+		next = object->next;
 		if (is_held(held, object)) {
 			last_kept = last_kept != NULL ? last_kept : object;
 			object->next = kept;
 			kept = object;
-			outcome.kept++;
 			continue;
 		}
-		outcome.freed_bytes += object->bytes;
 		freed++;
+		freed_bytes += object->bytes;
 		object->reclaim(object);
+		if (freed_bytes >= REPORT_BYTES) {
+			count_freed(portion, freed_bytes);
+			freed_bytes = 0;
+		}
 	}
-	if (kept != NULL)
-		push(record, kept, last_kept);
-	weiri_count(&record->freed, freed);
-	return outcome;
+	weiri_count(&portion->record->freed, freed);
+	if (freed_bytes != 0)
+		count_freed(portion, freed_bytes);
+	put_back(portion, kept, last_kept);
 }
 
-/* Appends `more` to `list`. */
-static struct weiri_retired *join(struct weiri_retired *list, struct weiri_retired *more)
+/* One scan, for all that was taken before it. */
+static void finish(struct portion *portion)
 {
-	struct weiri_retired *last = more;
+	struct held held;
 
-	if (more == NULL)
-		return list;
-	while (last->next != NULL)
-		last = last->next;
-	last->next = list;
-	return more;
+	if (portion->list == NULL)
+		return;
+	/* [seq_cst] I3: whoever enters from here on reserves a later era than any object of the portion died in. */
+	weiri_fetch_add_seq_cst(&weiri_era, 1u);
+	if (weiri_fence_heavy()) { /* F1 */
+		scan(&held);
+	} else {
+		/* Nothing may be concluded: hold all eras. */
+		held = (struct held){0};
+		hold_interval(&held, 0, UINT64_MAX);
+	}
+	weiri_count(&portion->record->collections, 1);
+	sort_out(portion, &held);
 }
 
-static struct weiri_retired *take_everybodys(void)
+static void collect_record(struct portion *portion, struct weiri_record *from)
 {
-	struct weiri_retired *list = NULL;
+	for (size_t i = 0; i < WEIRI_STACKS; i++) {
+		take_more(portion, &from->retired[i]);
+		if (portion->bytes >= PORTION_BYTES)
+			finish(portion);
+	}
+}
 
-	for (struct weiri_record *record = first_record(); record != NULL; record = record->next)
-		list = join(list, take(record));
-	return list;
+static int is_collecting(const struct weiri_record *record)
+{
+	/* [relaxed] own field. */
+	return weiri_load_relaxed(&record->collecting) % 2 != 0;
 }
 
 enum scope { MINE, EVERYBODYS };
@@ -285,36 +359,23 @@ enum scope { MINE, EVERYBODYS };
 /* One collection. */
 static void collect(struct weiri_record *record, enum scope scope)
 {
-	struct held held;
-	struct outcome outcome;
-	struct weiri_retired *list;
+	struct portion portion = {.record = record};
 
-	if (record->collecting) /* a reclaim function retired something: the collection under way is enough */
+	if (is_collecting(record)) /* a reclaim function retired something: the collection under way is enough */
 		return;
-	record->collecting = 1;
+	/* [relaxed] I6; take() releases it, P3. */
+	weiri_store_relaxed(&record->collecting, weiri_load_relaxed(&record->collecting) + 1);
 	report(record);
-	list = scope == MINE ? take(record) : take_everybodys();
-	/* [seq_cst] I3: whoever enters from here on reserves a later era than any object of the list died in. */
-	weiri_fetch_add_seq_cst(&weiri_era, 1u);
-	if (list != NULL && weiri_fence_heavy()) { /* F1 */
-		scan(&held);
+	record->since_collection = 0;
+	if (scope == MINE) {
+		collect_record(&portion, record);
 	} else {
-		/* Nothing may be concluded: hold all eras. */
-		held = (struct held){0};
-		hold_interval(&held, 0, UINT64_MAX);
+		for (struct weiri_record *from = first_record(); from != NULL; from = from->next)
+			collect_record(&portion, from);
 	}
-	outcome = sort_out(record, list, &held);
-	record->retired_count = outcome.kept;
-	record->collect_at = outcome.kept + COLLECT_EVERY;
-	record->collecting = 0;
-	weiri_count(&record->collections, 1);
-	if (outcome.freed_bytes != 0) {
-		/* [relaxed] a sum. */
-		weiri_fetch_sub_relaxed(&retired_total, (int64_t)outcome.freed_bytes);
-		weiri_fence_light(); /* F1: a waiter counts itself, runs the heavy fence, and collects once more before it sleeps. */
-		if (weiri_load_relaxed(&memory_waiters) != 0)
-			wake_all();
-	}
+	finish(&portion);
+	/* [P4 release] pairs with collections_at_rest(). */
+	weiri_store_release(&record->collecting, weiri_load_relaxed(&record->collecting) + 1);
 }
 
 void weiri_retire(struct weiri_record *record, struct weiri_retired *object)
@@ -324,12 +385,11 @@ void weiri_retire(struct weiri_record *record, struct weiri_retired *object)
 	/* [seq_cst] after the unlinking; see I1 in section.h. */
 	object->death = weiri_load_seq_cst(&weiri_era);
 	record->unreported_bytes += object->bytes;
-	record->retired_count++;
-	push(record, object, object);
+	record->since_collection++;
+	push(&record->retired[record->stack], object, object);
 	if (record->unreported_bytes >= REPORT_BYTES)
 		report(record);
-	if (record->retired_count >= record->collect_at ||
-	    (large && retired_bytes() > weir_reclaim_budget() / COLLECT_SHARE))
+	if (record->since_collection >= COLLECT_EVERY || (large && retired_bytes() > weir_reclaim_budget() / COLLECT_SHARE))
 		collect(record, MINE);
 }
 
@@ -378,19 +438,47 @@ static WEIRI_COLD int wait_while(condition *holds, struct weiri_record *record, 
 
 enum weir_status weiri_reclaim_admit(struct weiri_record *record, uint64_t deadline_ns)
 {
-	if (WEIRI_LIKELY(!over_budget()) || wait_while(over_budget, record, deadline_ns))
+	if (WEIRI_LIKELY(!over_budget()))
+		return WEIR_OK;
+	/* A write by a release function, in a collection of this thread: what it would wait for is itself. */
+	if (is_collecting(record) || wait_while(over_budget, record, deadline_ns))
 		return WEIR_OK;
 	return WEIR_RESOURCE_EXHAUSTED;
 }
 
-static int anything_retired(void)
+/* 1 when nobody collects; *sum changes with every collection. */
+static int collections_at_rest(uint64_t *sum)
+{
+	*sum = 0;
+	for (struct weiri_record *record = first_record(); record != NULL; record = record->next) {
+		/* [P4 acquire] pairs with the end of collect(). */
+		uint64_t collecting = weiri_load_acquire(&record->collecting);
+
+		if (collecting % 2 != 0)
+			return 0;
+		*sum += collecting;
+	}
+	return 1;
+}
+
+static int no_stack_has_any(void)
 {
 	for (struct weiri_record *record = first_record(); record != NULL; record = record->next) {
-		/* [relaxed] a look; the collection takes it by P2. */
-		if (weiri_load_relaxed(&record->retired) != NULL)
-			return 1;
+		for (size_t i = 0; i < WEIRI_STACKS; i++) {
+			/* [P3 acquire] empty because a collector took it: then collections_at_rest() sees that one at work. */
+			if (weiri_load_acquire(&record->retired[i]) != NULL)
+				return 0;
+		}
 	}
-	return 0;
+	return 1;
+}
+
+/* Empty stacks say nothing while a collector has in its hands what was on them: as with a seqlock, none may have been at work. */
+static int anything_retired(void)
+{
+	uint64_t before, after;
+
+	return !collections_at_rest(&before) || !no_stack_has_any() || !collections_at_rest(&after) || before != after;
 }
 
 enum weir_status weir_reclaim_flush(uint64_t deadline_ns)
@@ -399,7 +487,21 @@ enum weir_status weir_reclaim_flush(uint64_t deadline_ns)
 
 	if (record == NULL)
 		return WEIR_RESOURCE_EXHAUSTED;
+	if (is_collecting(record))
+		return WEIR_FAILED_PRECONDITION;
 	return wait_while(anything_retired, record, deadline_ns) ? WEIR_OK : WEIR_DEADLINE_EXCEEDED;
+}
+
+/* -- fork --------------------------------------------------------------------------------------------------------------------- */
+
+/* What a collector that is gone had in its hands is lost; it must not count for ever. */
+void weiri_collect_after_fork(struct weiri_record *record)
+{
+	/* [relaxed] the only thread. */
+	weiri_fetch_sub_relaxed(&retired_total, (int64_t)weiri_load_relaxed(&record->in_hand));
+	weiri_store_relaxed(&record->in_hand, 0u);
+	if (is_collecting(record))
+		weiri_store_relaxed(&record->collecting, weiri_load_relaxed(&record->collecting) + 1);
 }
 
 /* -- statistics --------------------------------------------------------------------------------------------------------------- */

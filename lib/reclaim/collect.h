@@ -43,4 +43,7 @@ void weiri_retire(struct weiri_record *record, struct weiri_retired *object);
  */
 enum weir_status weiri_reclaim_admit(struct weiri_record *record, uint64_t deadline_ns);
 
+/* In the child of a fork, for the record of a thread that is not there: its collection, if one was under way, is over. */
+void weiri_collect_after_fork(struct weiri_record *record);
+
 #endif

@@ -14,6 +14,7 @@
 
 #include "base/asymmetric.h"
 #include "base/memory.h"
+#include "reclaim/collect.h"
 
 WEIRI_TLS struct weiri_record *weiri_record_mine;
 _Atomic(struct weiri_record *) weiri_records;
@@ -48,7 +49,7 @@ static void after_fork_in_child(void)
 		weiri_store_relaxed(&record->lo, 0u);
 		weiri_store_relaxed(&record->picking, 0u);
 		weiri_store_relaxed(&record->in_use, 0u);
-		record->collecting = 0;
+		weiri_collect_after_fork(record);
 	}
 }
 

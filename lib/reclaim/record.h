@@ -20,6 +20,7 @@ struct weiri_retired;
 enum {
 	WEIRI_SLOTS = 8,           /* hazard slots for single reads */
 	WEIRI_SNAPSHOT_SLOTS = 64, /* and for snapshots */
+	WEIRI_STACKS = 8,          /* of retired objects, so that a collector need not take all at once */
 	WEIRI_RECORD_SIZE = 1024   /* and its alignment: a slot's address tells its record */
 };
 
@@ -40,14 +41,16 @@ struct weiri_record {
 	/* Set by a writer that waits for memory, cleared by the owner. On the owner's line because every release reads it. */
 	_Atomic(uint32_t) poke;
 
-	/* Owner pushes, any collector takes all. */
-	alignas(WEIRI_LINE) _Atomic(struct weiri_retired *) retired;
-	_Atomic(uint32_t) in_use;
-	uint32_t collecting;       /* owner: a collection is under way on this thread */
-	uint64_t retired_count;    /* owner: pushed since the last collection, plus survivors */
-	uint64_t collect_at;       /* owner: retired_count that starts the next collection */
-	uint64_t unreported_bytes; /* owner: retired here, not yet added to the process's total */
-	struct weiri_record *next; /* constant once listed */
+	/* Owner pushes, any collector takes a stack whole and pushes back what must stay. */
+	alignas(WEIRI_LINE) _Atomic(struct weiri_retired *) retired[WEIRI_STACKS];
+
+	alignas(WEIRI_LINE) _Atomic(uint32_t) in_use;
+	uint32_t stack;               /* owner: which one it pushes on now */
+	uint64_t since_collection;    /* owner: objects pushed since its last collection */
+	uint64_t unreported_bytes;    /* owner: retired here, not yet added to the process's total */
+	_Atomic(uint64_t) collecting; /* owner writes: odd while a collection is under way on this thread */
+	_Atomic(uint64_t) in_hand;    /* owner writes: bytes that its collection took, and neither freed nor put back yet */
+	struct weiri_record *next;    /* constant once listed */
 
 	/* Owner writes, statistics read. */
 	alignas(WEIRI_LINE) _Atomic(uint64_t) created;

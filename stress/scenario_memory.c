@@ -1,0 +1,269 @@
+/*
+ * scenario_memory.c - the bound of docs/memory.md, beside a stalled reader and a hoarder of handles.
+ *
+ * One thread sits inside a section from the beginning to the end, as a thread does that was stopped in the middle of a snapshot.
+ * Writers replace large versions under a small budget. A hoarder takes handles, in turns:
+ *   few     what the handles pin is a quarter of the budget: every write must succeed
+ *   hoard   it takes handles on different versions until they pin more than the budget: then no write may succeed
+ *   let go  it gives all handles back: every write must succeed again
+ * All the while a sampler compares the memory that exists with the bound.
+ */
+#include "harness.h"
+
+#include <inttypes.h>
+#include <weir/reclaim.h>
+#include <weir/var.h>
+
+#include "poison.h"
+#include "reclaim/section.h"
+#include "scenarios.h"
+
+enum {
+	VARIABLES = 2,
+	WRITERS = 2,
+	WORDS = 8 << 10,                  /* 64 KiB a version */
+	VERSION_BYTES = WORDS * 8 + 1024, /* with all headers */
+	BUDGET_VERSIONS = 16,
+	FEW = BUDGET_VERSIONS / 4,
+	ENOUGH = BUDGET_VERSIONS - VARIABLES - 1, /* beside what the stalled section pins, and an early refusal */
+	HOARD = BUDGET_VERSIONS + WRITERS + 3,    /* more cannot be different versions: writers would be over the budget */
+	NOT_COUNTED_YET = 64 << 10
+};
+
+enum turn { TURN_FEW, TURN_HOARD, TURN_LET_GO };
+
+static const uint64_t must_succeed_ns = 30000000000u, may_fail_ns = 5000000;
+
+static weir_var *variables[VARIABLES];
+static _Atomic(uint32_t) turn;    /* enum turn */
+static _Atomic(uint64_t) refused; /* writes that were refused */
+static _Atomic(uint64_t) written; /* writes that succeeded */
+static _Atomic(uint64_t) handles; /* how many the hoarder holds, or is about to */
+static _Atomic(uint32_t) done;
+
+static uint64_t budget(void)
+{
+	return (uint64_t)BUDGET_VERSIONS * VERSION_BYTES;
+}
+
+static int finished(void)
+{
+	return weiri_load_acquire(&done) != 0; /* [acquire] nothing travels, but the end of a turn */
+}
+
+/* -- the thread that sits inside a section ------------------------------------------------------------------------------------ */
+
+static void sit(struct stress_thread *self, void *context)
+{
+	struct weiri_record *record = weiri_record_get();
+	uint64_t outer;
+
+	(void)context;
+	STRESS_CHECK(record != NULL, "no record");
+	outer = weiri_section_enter(record);
+	stress_begin(self, "sitting inside a section");
+	while (!finished())
+		stress_let_pass(1000000);
+	weiri_section_leave(record, outer);
+}
+
+/* Counts are [seq_cst], for the hoarder and the writers look at each other's. */
+
+/* -- writers ------------------------------------------------------------------------------------------------------------------ */
+
+static void write_one(struct stress_thread *self, uint64_t number)
+{
+	uint32_t now = weiri_load_seq_cst(&turn); /* [seq_cst] before the write begins */
+	weir_tensor *value = stress_payload(number, WORDS);
+	enum weir_status status;
+
+	stress_begin(self, now == TURN_HOARD ? "assign, may be refused" : "assign");
+	status = weir_var_assign(variables[stress_below(self, VARIABLES)], value,
+	                         weir_deadline_in(now == TURN_HOARD ? may_fail_ns : must_succeed_ns), NULL, NULL);
+	weir_tensor_release(value);
+	stress_end(self, 1);
+	STRESS_CHECK(status == WEIR_OK || status == WEIR_RESOURCE_EXHAUSTED, "an assign: %s", weir_status_name(status));
+	/* [seq_cst] the hoarder looks at both. */
+	(void)weiri_fetch_add_seq_cst(status == WEIR_OK ? &written : &refused, 1u);
+	STRESS_CHECK(status == WEIR_OK || now == TURN_HOARD || weiri_load_seq_cst(&turn) == TURN_HOARD,
+	             "refused for %" PRIu64 " s though %" PRIu64 " handles pin less than the budget of %d versions",
+	             must_succeed_ns / 1000000000u, weiri_load_seq_cst(&handles), (int)BUDGET_VERSIONS);
+}
+
+static void writer(struct stress_thread *self, void *context)
+{
+	uint64_t number = (uint64_t)self->number << 32;
+
+	(void)context;
+	while (!finished())
+		write_one(self, number++);
+}
+
+/* -- the sampler -------------------------------------------------------------------------------------------------------------- */
+
+/*
+ * The bound: a current version per variable, one made and not published per writer; retired: the budget, one version per writer that
+ * was admitted, 64 KiB per thread that are not counted yet, and as much per writer that is freed but counted still.
+ * What the stalled section pins is retired, so it is within.
+ */
+static uint64_t bound(void)
+{
+	return budget() + (uint64_t)(VARIABLES + 2 * WRITERS) * VERSION_BYTES + (uint64_t)(WRITERS + 4) * NOT_COUNTED_YET;
+}
+
+static void sample(struct stress_thread *self, void *context)
+{
+	(void)context;
+	stress_begin(self, "sampling");
+	while (!finished()) {
+		uint64_t bytes = stress_poison_bytes();
+
+		STRESS_CHECK(bytes <= bound(), "%" PRIu64 " bytes exist; the bound is %" PRIu64, bytes, bound());
+		stress_let_pass(100000);
+	}
+}
+
+/* -- the hoarder -------------------------------------------------------------------------------------------------------------- */
+
+static void take_handle(struct stress_thread *self, weir_var *var, weir_read *read)
+{
+	(void)weiri_fetch_add_seq_cst(&handles, 1u); /* [seq_cst] before it is taken; see write_one() */
+	stress_begin(self, "snapshot");
+	/* A snapshot of one: it has 64 slots. A handle that found no slot keeps its tensor by a reference, outside of the budget. */
+	STRESS_CHECK(weir_var_snapshot(&var, 1, read, NULL) == WEIR_OK, "a snapshot failed");
+	(void)stress_payload_check(read->tensor, "snapshot");
+	stress_end(self, 1);
+}
+
+static void give_back(weir_read *read)
+{
+	(void)stress_payload_check(read->tensor, "a hoarded handle");
+	weir_read_release(read);
+}
+
+static void wait_for_writes(uint64_t more)
+{
+	uint64_t before = weiri_load_seq_cst(&written);
+
+	while (weiri_load_seq_cst(&written) - before < more)
+		stress_let_pass(20000);
+}
+
+static void wait_for_refusals(uint64_t more)
+{
+	uint64_t before = weiri_load_seq_cst(&refused);
+
+	while (weiri_load_seq_cst(&refused) - before < more)
+		stress_let_pass(20000);
+}
+
+static void give_back_all(weir_read reads[], size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		give_back(&reads[i]);
+	weiri_store_seq_cst(&handles, 0u);
+}
+
+static void play_few(struct stress_thread *self)
+{
+	weir_read reads[FEW];
+
+	for (size_t i = 0; i < FEW; i++) {
+		take_handle(self, variables[stress_below(self, VARIABLES)], &reads[i]);
+		wait_for_writes(4);
+	}
+	wait_for_writes(2 * BUDGET_VERSIONS);
+	give_back_all(reads, FEW);
+}
+
+/*
+ * Takes handles on different versions of one variable until writers are refused for good. They may be refused earlier for a moment,
+ * while a collector that was preempted has the rest in its hands; but not for long while the handles pin less than the budget.
+ */
+static size_t hoard(struct stress_thread *self, weir_read reads[])
+{
+	uint64_t refusals = 0, since = 0;
+	size_t count = 0;
+
+	while (count < ENOUGH || weiri_load_seq_cst(&refused) - refusals < 4 * WRITERS) {
+		STRESS_CHECK(count < HOARD, "%zu handles on different versions, and no writer was refused", count);
+		take_handle(self, variables[0], &reads[count]);
+		if (count == 0 || reads[count].version != reads[count - 1].version) {
+			count++;
+			refusals = weiri_load_seq_cst(&refused);
+			since = weir_now_ns();
+			continue;
+		}
+		give_back(&reads[count]);
+		(void)weiri_fetch_sub_seq_cst(&handles, 1u);
+		STRESS_CHECK(count >= ENOUGH || weir_now_ns() - since < must_succeed_ns,
+		             "refused for %" PRIu64 " s while %zu handles pin less than the budget of %d versions",
+		             must_succeed_ns / 1000000000u, count, (int)BUDGET_VERSIONS);
+		stress_let_pass(20000);
+	}
+	return count;
+}
+
+static void play_hoard(struct stress_thread *self)
+{
+	weir_read reads[HOARD];
+	uint64_t before;
+	size_t count;
+
+	weiri_store_seq_cst(&turn, (uint32_t)TURN_HOARD);
+	count = hoard(self, reads);
+	before = weiri_load_seq_cst(&written);
+	wait_for_refusals(4 * WRITERS);
+	/* Each writer may have been let in before and come to its end only now. */
+	STRESS_CHECK(weiri_load_seq_cst(&written) - before <= WRITERS,
+	             "%zu handles pin the whole budget, and still %" PRIu64 " writes were let in", count,
+	             weiri_load_seq_cst(&written) - before);
+	weiri_store_seq_cst(&turn, (uint32_t)TURN_LET_GO);
+	give_back_all(reads, count);
+	wait_for_writes(2 * BUDGET_VERSIONS);
+}
+
+static void start_all(void)
+{
+	for (unsigned i = 0; i < VARIABLES; i++) {
+		struct weir_var_options options = {
+			.struct_size = sizeof(options), .dtype = WEIR_I64, .allocator = stress_poison()};
+		weir_tensor *initial = stress_payload(i, WORDS);
+
+		STRESS_CHECK(weir_var_create(&options, initial, &variables[i], NULL) == WEIR_OK, "no variable");
+		weir_tensor_release(initial);
+	}
+	weiri_store_relaxed(&done, 0u); /* [relaxed] no other thread yet */
+	weiri_store_relaxed(&handles, 0u);
+	weiri_store_relaxed(&refused, 0u);
+	weiri_store_relaxed(&written, 0u);
+	weiri_store_relaxed(&turn, (uint32_t)TURN_FEW);
+	(void)stress_start("sitter", sit, NULL);
+	(void)stress_start("sampler", sample, NULL);
+	for (unsigned i = 0; i < WRITERS; i++)
+		(void)stress_start("writer", writer, NULL);
+}
+
+void scenario_memory_bound(void)
+{
+	struct stress_thread *self = stress_self();
+	uint64_t rounds = 0;
+
+	weir_reclaim_set_budget(budget());
+	stress_poison_reset_peak();
+	start_all();
+	for (; rounds == 0 || stress_goes_on(); rounds++) {
+		weiri_store_seq_cst(&turn, (uint32_t)TURN_FEW);
+		play_few(self);
+		play_hoard(self);
+	}
+	weiri_store_release(&done, 1u); /* [release] pairs with finished() */
+	stress_join();
+	for (unsigned i = 0; i < VARIABLES; i++)
+		weir_var_destroy(variables[i]);
+	weir_reclaim_set_budget(0);
+	stress_note("rounds", rounds);
+	stress_note("versions at the peak", stress_poison_peak() / VERSION_BYTES);
+	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(must_succeed_ns)) == WEIR_OK, "flush: something is still held");
+	stress_poison_check_empty();
+}
