@@ -70,14 +70,18 @@ int weiri_list_remove(struct weiri_scope *scope, struct weiri_list *list, struct
 	return 1;
 }
 
-struct weiri_list_node *weiri_list_next(struct weiri_scope *scope, const struct weiri_list *list,
+struct weiri_list_node *weiri_list_next(struct weiri_scope *scope, struct weiri_list *list,
                                         const struct weiri_list_node *node)
 {
-	uintptr_t link = REMOVED;
+	uintptr_t link = 0;
 
-	if (node != NULL)
-		weiri_section_read(scope->record, &node->next, &link);  /* [P1, P2] */
-	if ((link & REMOVED) != 0)                                  /* L3 */
-		weiri_section_read(scope->record, &list->first, &link); /* [P1] */
+	if (node != NULL) {
+		weiri_section_read(scope->record, &node->next, &link); /* [P1, P2] */
+		if ((link & REMOVED) == 0)
+			return node_of(link);
+		/* L3. Its remover may have been stopped before it unlinked it: without our help we would meet it for ever. */
+		(void)walk(scope, list);
+	}
+	weiri_section_read(scope->record, &list->first, &link); /* [P1] */
 	return node_of(link);
 }

@@ -39,7 +39,7 @@ int weiri_list_remove(struct weiri_scope *scope, struct weiri_list *list, struct
  * The node after `node` (the first for NULL). When `node` has been removed it is the first again: a walk may come to a node more than once,
  * and callers look at the state that they keep. A node that is found may be removed by then. For a walk within one scope.
  */
-struct weiri_list_node *weiri_list_next(struct weiri_scope *scope, const struct weiri_list *list,
+struct weiri_list_node *weiri_list_next(struct weiri_scope *scope, struct weiri_list *list,
                                         const struct weiri_list_node *node);
 
 /* 1 when there may be a node. No section needed. */

@@ -100,11 +100,12 @@ void memory_plain(const void *address, size_t size, int is_write);
 void memory_forget(const void *address, size_t size);
 void memory_thread_starts(unsigned thread); /* after thread 0's setup */
 void memory_all_join(void);                 /* thread 0 sees what all did */
-/* Calls `visit` for each eight bytes that were written since memory_reset(). */
+/* Calls `visit` for each four bytes that were written since memory_reset(). */
 void memory_each_written(void (*visit)(char *address));
 
 /* -- heap.c -- */
 void heap_begin(void);    /* a search: nothing is allocated */
+void heap_keep(void);     /* what is allocated so far is never freed */
 void heap_remember(void); /* setup has run: each execution starts from here */
 void heap_restore(void);
 void heap_end(void); /* everything is as before the search */
@@ -123,12 +124,13 @@ void fiber_switch_to(unsigned from, unsigned to); /* between fibers */
 void fiber_leave(unsigned from);                  /* to the engine */
 
 /* -- system.c -- */
-void system_reset(void);
+void system_begin(void); /* a search: as in a process that has used the library before */
 void system_remember(void);
 void system_restore(void);
 void system_switch(unsigned from, unsigned to); /* thread-local variables of the library */
 void system_thread_ends(void);
 int system_is_constant(const void *address);
+int system_is_local(const void *address);
 
 /* -- trace.c -- */
 extern int trace_on;

@@ -201,6 +201,8 @@ static void thread_main(void)
 
 static void setup_main(void)
 {
+	system_begin();
+	heap_keep();
 	if (model_program->setup != NULL)
 		model_program->setup(model_program->state);
 }
@@ -358,14 +360,12 @@ int weir_model_check(const struct weir_model_program *program, const struct weir
 	heap_begin();
 	memory_begin();
 	memory_reset();
-	system_reset();
 	alone(setup_main);
 	while (again) { /* only the width of a location was learned */
 		again = 0;
 		heap_end();
 		heap_begin();
 		memory_reset();
-		system_reset();
 		alone(setup_main);
 	}
 	heap_remember();

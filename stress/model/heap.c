@@ -36,7 +36,7 @@ static _Alignas(4096) char arena[ARENA];
 static unsigned char state_of[ARENA / GRANULE];
 static size_t arena_used;
 static struct block blocks[BLOCKS];
-static size_t block_count, live_count;
+static size_t block_count, live_count, kept;
 static int touched; /* blocks were allocated or freed in this execution */
 
 static struct region regions[REGIONS];
@@ -193,6 +193,11 @@ void heap_begin(void)
 	(void)dl_iterate_phdr(add_segments, NULL);
 }
 
+void heap_keep(void)
+{
+	kept = live_count;
+}
+
 static void find_roots(const struct region *region)
 {
 	for (size_t at = 0; at + sizeof(void *) <= region->size; at += sizeof(void *)) {
@@ -227,7 +232,7 @@ static void put_back(char *address)
 		if (offset < regions[i].size) {
 			size_t left = regions[i].size - offset;
 
-			memcpy(address, regions[i].copy + offset, left < 8 ? left : 8);
+			memcpy(address, regions[i].copy + offset, left < 4 ? left : 4);
 			return;
 		}
 	}
@@ -307,6 +312,7 @@ static void reach_from(const char *start, size_t size)
 
 static void reach_written(char *address)
 {
+	address -= (uintptr_t)address % sizeof(void *);
 	for (size_t i = 0; i < region_count; i++) {
 		if (regions[i].is_segment && (size_t)(address - regions[i].start) + sizeof(void *) <= regions[i].size)
 			reach_from(address, sizeof(void *));
@@ -316,7 +322,7 @@ static void reach_written(char *address)
 /* A block that a global leads to is not lost: the library keeps its records for ever. */
 void heap_check_leaks(void)
 {
-	if (live_count == 0)
+	if (live_count <= kept)
 		return;
 	memset(reached, 0, block_count);
 	for (size_t i = 0; i < root_count; i++)

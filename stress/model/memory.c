@@ -19,7 +19,7 @@
 
 #include "model/engine.h"
 
-enum { GRANULES = 1 << 14, STORES = 1 << 15, VIEWS = 1 << 13, WIDE = 64 };
+enum { GRAIN = 4, GRANULES = 1 << 14, STORES = 1 << 15, VIEWS = 1 << 13, WIDE = 64 };
 
 struct view {
 	uint32_t clock[THREADS];
@@ -47,7 +47,7 @@ struct location {
 	uint32_t written_clock[THREADS];
 };
 
-/* Eight bytes: plain accesses to them, and the locations in them. A cache line. */
+/* Four bytes: plain accesses to them, and the locations in them. A cache line. */
 struct granule {
 	_Alignas(64) uintptr_t key;
 	uint32_t generation;
@@ -72,6 +72,13 @@ static uint32_t written_count;
 static uint32_t granule_count;
 static const char *wide[WIDE]; /* locations of sixteen bytes; kept for the whole search */
 static uint32_t wide_count;
+
+/* How often in a row each thread read the same old store of a location: after STALE_READS times it must read a newer one. */
+enum { STALE_READS = 2 };
+static struct {
+	uint32_t number;
+	uint8_t times;
+} stale[LOCATIONS][THREADS];
 
 static struct view now[THREADS];      /* what each thread sees */
 static struct view pending[THREADS];  /* what its relaxed loads read, for a later acquire fence */
@@ -159,7 +166,7 @@ void memory_all_join(void)
 static struct granule *new_granule(struct granule *granule, uintptr_t key)
 {
 	if (++granule_count > GRANULES / 2)
-		model_fail("more than %d bytes are accessed in one execution", GRANULES / 2 * 8);
+		model_fail("more than %d bytes are accessed in one execution", GRANULES / 2 * GRAIN);
 	*granule = (struct granule){.key = key, .generation = generation};
 	return granule;
 }
@@ -184,7 +191,7 @@ static inline void note_written(struct granule *granule)
 void memory_each_written(void (*visit)(char *address))
 {
 	for (uint32_t i = 0; i < written_count; i++)
-		visit((char *)(written[i] * 8));
+		visit((char *)(written[i] * GRAIN));
 }
 
 /* -- locations ---------------------------------------------------------------------------------------------------------------- */
@@ -238,7 +245,8 @@ static uint32_t new_location(char *address, size_t size)
 	l->address = address;
 	l->size = (uint32_t)size;
 	l->last = store_count;
-	for (uintptr_t key = (uintptr_t)address / 8; key * 8 < (uintptr_t)address + size; key++) {
+	memset(stale[location_count], 0, sizeof(stale[0]));
+	for (uintptr_t key = (uintptr_t)address / GRAIN; key * GRAIN < (uintptr_t)address + size; key++) {
 		struct granule *granule = granule_at(key);
 
 		l->next = granule->location;
@@ -252,7 +260,7 @@ static uint32_t new_location(char *address, size_t size)
 uint32_t memory_location(const void *pointer, size_t size)
 {
 	char *address = (char *)(uintptr_t)pointer, *whole = (char *)((uintptr_t)pointer & ~(uintptr_t)15);
-	uint32_t i = granule_at((uintptr_t)address / 8)->location;
+	uint32_t i = granule_at((uintptr_t)address / GRAIN)->location;
 
 	for (; i != 0; i = locations[i - 1].next) {
 		const struct location *l = &locations[i - 1];
@@ -287,7 +295,7 @@ static void append(uint32_t location, value_t value, uint32_t view)
 	                                     .thread = (uint8_t)model_thread};
 	l->last = store_count++;
 	write_raw(l->address, l->size, value);
-	for (uintptr_t key = (uintptr_t)l->address / 8; key * 8 < (uintptr_t)l->address + l->size; key++)
+	for (uintptr_t key = (uintptr_t)l->address / GRAIN; key * GRAIN < (uintptr_t)l->address + l->size; key++)
 		note_written(granule_at(key));
 }
 
@@ -323,8 +331,8 @@ static void check_readers(const struct granule *granule, uint8_t mask, const voi
 /* The part of [at, end) in the first granule, as a set of its bytes; *next is where the second begins. */
 static inline uint8_t part(uintptr_t at, uintptr_t end, uintptr_t *next)
 {
-	*next = (at / 8 + 1) * 8;
-	return (uint8_t)(((1u << ((*next < end ? *next : end) - at)) - 1) << at % 8);
+	*next = (at / GRAIN + 1) * GRAIN;
+	return (uint8_t)(((1u << ((*next < end ? *next : end) - at)) - 1) << at % GRAIN);
 }
 
 /* A plain access of a place that has been accessed atomically. */
@@ -352,15 +360,15 @@ static void plain(struct granule *granule, uint8_t mask, const void *address, in
 	uint32_t clock = now[model_thread].clock[model_thread];
 
 	check_writer(granule, mask, address, is_write ? "a plain write" : "a plain read");
+	/* Of accesses of different bytes the last counts: that of the others is known to be older, so nothing is reported wrongly. */
 	if (!is_write) {
 		granule->readers |= (uint8_t)(1u << model_thread);
-		granule->read_mask[model_thread] |= mask;
+		granule->read_mask[model_thread] = mask;
 		granule->read_clock[model_thread] = clock;
 		return;
 	}
 	check_readers(granule, mask, address, "a plain write");
-	/* Of two writers the last counts for the whole: what the first wrote elsewhere in it is then known, or was reported. */
-	granule->write_mask = (uint8_t)(granule->write_thread == model_thread ? granule->write_mask | mask : mask);
+	granule->write_mask = mask;
 	granule->write_thread = (uint8_t)model_thread;
 	granule->write_clock = clock;
 	note_written(granule);
@@ -370,11 +378,11 @@ void memory_plain(const void *address, size_t size, int is_write)
 {
 	uintptr_t end = (uintptr_t)address + size, next;
 
-	if (!model_active)
+	if (!model_active || system_is_local(address))
 		return;
 	heap_check(address, is_write ? "a plain write" : "a plain read");
 	for (uintptr_t at = (uintptr_t)address; at < end; at = next) {
-		struct granule *granule = granule_at(at / 8);
+		struct granule *granule = granule_at(at / GRAIN);
 		uint8_t mask = part(at, end, &next);
 
 		plain(granule, mask, (const void *)at, is_write);
@@ -388,9 +396,9 @@ void memory_forget(const void *address, size_t size)
 	uintptr_t end = (uintptr_t)address + size, next;
 
 	for (uintptr_t at = (uintptr_t)address; at < end; at = next) {
-		struct granule *granule = granule_at(at / 8);
+		struct granule *granule = granule_at(at / GRAIN);
 
-		next = (at / 8 + 1) * 8;
+		next = (at / GRAIN + 1) * GRAIN;
 		for (uint32_t i = granule->location; i != 0; i = locations[i - 1].next)
 			locations[i - 1].address = NULL;
 		granule->location = 0;
@@ -449,7 +457,7 @@ static struct span arrive(char *address, size_t size, enum kind kind, enum order
 	}
 	span.location = memory_location(address, size);
 	for (uintptr_t at = (uintptr_t)address; at < end; at = next) {
-		struct granule *granule = granule_at(at / 8);
+		struct granule *granule = granule_at(at / GRAIN);
 		uint8_t mask = part(at, end, &next);
 
 		check_writer(granule, mask, (const void *)at, "an atomic access");
@@ -484,17 +492,33 @@ static uint32_t oldest_readable(uint32_t location, enum order order)
 	return order == SEQ_CST && obliged > oldest ? obliged : oldest;
 }
 
+static void note_stale(uint32_t location, const struct store *store)
+{
+	uint8_t times = stale[location][model_thread].times;
+
+	if (store->number == locations[location].number)
+		times = 0;
+	else
+		times = times != 0 && stale[location][model_thread].number == store->number ? (uint8_t)(times + 1) : 1;
+	stale[location][model_thread].times = times;
+	stale[location][model_thread].number = store->number;
+}
+
 /* The index of the store that is read, of those from number `oldest` on. */
 static uint32_t choose_store(uint32_t location, uint32_t oldest)
 {
-	uint32_t i = locations[location].last, fresh = model_threads[model_thread].fresh;
+	unsigned me = model_thread;
+	uint32_t i = locations[location].last, fresh = model_threads[me].fresh;
 
 	if (!model_running)
 		return i;
 	if (fresh > oldest)
 		oldest = fresh < locations[location].number ? fresh : locations[location].number;
+	if (stale[location][me].times >= STALE_READS && stale[location][me].number >= oldest)
+		oldest = stale[location][me].number + 1;
 	for (uint32_t back = explore_value(locations[location].number - oldest + 1); back != 0; back--)
 		i = stores[i].previous;
+	note_stale(location, &stores[i]);
 	return i;
 }
 

@@ -10,7 +10,8 @@
  * What is modelled. Threads are fibers, scheduled at each atomic access. Each location keeps the history of its stores, each thread a
  * view of it: a load may return any store that coherence, release/acquire, fences and the seq_cst order allow. Stores take their
  * place in modification order as they are executed, and no load reads a store that has not been executed yet: behaviours that
- * need either (2+2W with both inner stores last, load buffering) are not explored. A compare-and-swap that may fail spuriously
+ * need either (2+2W with both inner stores last, load buffering) are not explored. Stores become visible in finite time: a thread reads
+ * the same old store of a location at most twice in a row. A compare-and-swap that may fail spuriously
  * does not. membarrier(2) puts a full fence into every thread. Plain accesses are checked for races by vector clocks, and for
  * lying in live memory. Time does not pass while a thread can run: a deadline passes early (as a choice) or when all sleep.
  *

@@ -59,6 +59,7 @@ static int run(const struct weir_model_program *program, struct weir_model_optio
 	if (skipped(program->name))
 		return 0;
 	options->replay = replay;
+	options->max_steps = 2000;
 	right = !weir_model_check(program, options, &result);
 	right = right && (result.complete || options->max_executions != 0 || replay != NULL);
 	print_line(right ? "PASS" : "FAIL", program->name, form, &result);
@@ -93,7 +94,7 @@ int scope_random(const struct weir_model_program *program, uint64_t executions)
 
 int scope_as_far_as(const struct weir_model_program *program, uint64_t executions)
 {
-	struct weir_model_options options = {.max_executions = executions};
+	struct weir_model_options options = {.max_executions = executions, .max_steps = 2000};
 	struct weir_model_result result;
 
 	if (skipped(program->name))
@@ -147,8 +148,13 @@ int scope_stops(const struct weir_model_program *program, unsigned preemptions, 
 	print_line(right ? "PASS" : "FAIL", program->name, form, &result);
 	(void)printf("  %d places to stop;", result.stopped);
 	for (unsigned i = 0; i < WEIR_MODEL_CALLS && calls != NULL && calls[i] != NULL; i++) {
+		if (calls[i][0] == '\0')
+			continue;
 		(void)printf(" %s took at most %u steps", calls[i], result.longest_call[i]);
-		(void)printf(bounds[i] != 0 ? " of %u documented;" : " (lock-free: no bound is documented);", bounds[i]);
+		if (bounds[i] != 0)
+			(void)printf(" of %u documented;", bounds[i]);
+		else
+			(void)printf(" (lock-free: no bound is documented);");
 	}
 	(void)putchar('\n');
 	free(result.replay);

@@ -4,10 +4,12 @@
  * These stand in for lib/base/{asymmetric,futex,memory,time}.c, which are left out of the library under test, and for the pthread
  * calls of lib/reclaim/record.c, which are renamed when it is compiled.
  */
+#include <link.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <weir/alloc.h>
 #include <weir/time.h>
@@ -188,14 +190,16 @@ void weiri_futex_wake(_Atomic(uint32_t) *word, int count)
 
 /* -- threads ------------------------------------------------------------------------------------------------------------------ */
 
-static void (*key_destructor)(void *);
-static void *key_value[THREADS];
-static void *record_of[THREADS];
-static int once_done;
-/* What setup left. */
-static void *first_key_value, *first_record;
+enum { LOCAL_ROOM = 256 };
 
-extern _Thread_local void *weiri_record_mine __attribute__((tls_model("initial-exec")));
+static void (*key_destructor)(void *);
+static void *key_value[THREADS], *first_key_value;
+static int once_done;
+
+/* The library's thread-local variables: one block, which is swapped when fibers are. */
+static char *local;
+static size_t local_size;
+static char untouched[LOCAL_ROOM], first_local[LOCAL_ROOM], local_of[THREADS][LOCAL_ROOM];
 
 int weir_model_pthread_once(pthread_once_t *once, void (*run)(void))
 {
@@ -227,34 +231,59 @@ int weir_model_pthread_atfork(void (*prepare)(void), void (*parent)(void), void 
 	return 0;
 }
 
-void system_reset(void)
+static int find_local(struct dl_phdr_info *info, size_t size, void *context)
 {
+	(void)size, (void)context;
+	for (int i = 0; strstr(info->dlpi_name, "weir-under-test") != NULL && i < info->dlpi_phnum; i++) {
+		if (info->dlpi_phdr[i].p_type != PT_TLS || info->dlpi_tls_data == NULL)
+			continue;
+		local = info->dlpi_tls_data;
+		local_size = info->dlpi_phdr[i].p_memsz;
+		if (local_size > LOCAL_ROOM)
+			abort();
+		memcpy(untouched, local, local_size);
+	}
+	return 0;
+}
+
+int system_is_local(const void *address)
+{
+	return (size_t)((const char *)address - local) < local_size;
+}
+
+extern void *weiri_record_register(void);
+
+void system_begin(void)
+{
+	if (local == NULL)
+		(void)dl_iterate_phdr(find_local, NULL);
 	memset(key_value, 0, sizeof(key_value));
-	memset(record_of, 0, sizeof(record_of));
-	weiri_record_mine = NULL;
+	memcpy(local, untouched, local_size);
 	key_destructor = NULL;
 	once_done = 0;
+	(void)weiri_record_register();
 }
 
 void system_remember(void)
 {
 	first_key_value = key_value[0];
-	first_record = weiri_record_mine;
+	memcpy(first_local, local, local_size);
 }
 
 void system_restore(void)
 {
 	memset(key_value, 0, sizeof(key_value));
-	memset(record_of, 0, sizeof(record_of));
 	key_value[0] = first_key_value;
-	record_of[0] = first_record;
-	weiri_record_mine = first_record;
+	for (unsigned t = 1; t <= model_program->threads; t++)
+		memcpy(local_of[t], untouched, local_size);
+	memcpy(local, first_local, local_size);
+	model_thread = 0;
 }
 
 void system_switch(unsigned from, unsigned to)
 {
-	record_of[from] = weiri_record_mine;
-	weiri_record_mine = record_of[to];
+	memcpy(local_of[from], local, local_size);
+	memcpy(local, local_of[to], local_size);
 }
 
 void system_thread_ends(void)

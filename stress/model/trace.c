@@ -6,7 +6,7 @@
 
 #include "model/engine.h"
 
-enum { WIDTH = 44 };
+enum { WIDTH = 44, LINES = 250 };
 
 int trace_on;
 
@@ -23,9 +23,11 @@ void trace_step(const char *format, ...)
 	va_list arguments;
 	unsigned column = model_thread != 0 ? model_thread - 1 : 0;
 
-	if (!trace_on)
+	if (!trace_on || (model_running && model_steps > LINES))
 		return;
-	if (model_running)
+	if (model_running && model_steps == LINES)
+		(void)printf("     and so on\n");
+	else if (model_running)
 		(void)printf("%4llu %*s", (unsigned long long)model_steps, (int)(column * WIDTH), "");
 	else
 		(void)printf("     after all: ");

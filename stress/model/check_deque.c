@@ -1,0 +1,142 @@
+/*
+ * check_deque.c - the work-stealing deque: each item is had once, by its owner or by a thief, with what was written before the push.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "model/scope.h"
+#include "run/deque.h"
+
+enum { ITEMS = 4, THIEVES = 2 };
+
+static struct scene {
+	struct weiri_deque deque;
+	size_t capacity, thieves, tries;
+	const char *script; /* of the owner: p pushes, t takes */
+	int data[ITEMS];    /* what the items point to */
+	int had[ITEMS][1 + THIEVES];
+	int empty_handed; /* takes of the owner that found nothing */
+} scene;
+
+static void setup(void *context)
+{
+	(void)context;
+	weir_model_assert(weiri_deque_init(&scene.deque, scene.capacity, NULL));
+}
+
+static void have(const int *item, size_t who)
+{
+	size_t i = (size_t)(item - scene.data);
+
+	weir_model_assert(*item == (int)i + 1); /* races unless the push came before */
+	scene.had[i][who]++;
+}
+
+static void own(void)
+{
+	size_t pushed = 0;
+
+	for (const char *step = scene.script; *step != '\0'; step++) {
+		int *item;
+
+		if (*step == 'p') {
+			scene.data[pushed] = (int)pushed + 1;
+			weir_model_call_begins(0);
+			weir_model_assert(weiri_deque_push(&scene.deque, &scene.data[pushed]));
+			weir_model_call_ends(0);
+			pushed++;
+			continue;
+		}
+		weir_model_call_begins(1);
+		item = weiri_deque_take(&scene.deque);
+		weir_model_call_ends(1);
+		if (item != NULL)
+			have(item, 0);
+		else
+			scene.empty_handed++;
+	}
+}
+
+static void steal(size_t who)
+{
+	for (size_t i = 0; i < scene.tries; i++) {
+		void *item;
+		enum weiri_steal outcome;
+
+		weir_model_call_begins(2);
+		outcome = weiri_deque_steal(&scene.deque, &item);
+		weir_model_call_ends(2);
+		if (outcome == WEIRI_STEAL_TAKEN)
+			have(item, who);
+	}
+}
+
+static void thread(void *context, size_t number)
+{
+	(void)context;
+	if (number == 0)
+		own();
+	else
+		steal(number);
+}
+
+static void finish(void *context)
+{
+	size_t pushed = 0;
+	int *item;
+
+	(void)context;
+	while ((item = weiri_deque_take(&scene.deque)) != NULL)
+		have(item, 0);
+	for (const char *step = scene.script; *step != '\0'; step++)
+		pushed += *step == 'p';
+	for (size_t i = 0; i < ITEMS; i++) {
+		int times = 0;
+
+		for (size_t who = 0; who <= THIEVES; who++)
+			times += scene.had[i][who];
+		weir_model_assert(times == (i < pushed));
+	}
+	weiri_deque_fini(&scene.deque);
+}
+
+static struct weir_model_program prepare(const char *name, const char *script, size_t capacity, size_t thieves,
+                                         size_t tries)
+{
+	scene = (struct scene){.script = script, .capacity = capacity, .thieves = thieves, .tries = tries};
+	return (struct weir_model_program){name, 1 + thieves, &scene, sizeof(scene), setup, thread, finish};
+}
+
+static int check(const char *name, const char *script, size_t capacity, size_t thieves, size_t tries)
+{
+	struct weir_model_program program = prepare(name, script, capacity, thieves, tries);
+
+	return scope_as_far_as(&program, scope_long() ? 0 : 300000);
+}
+
+static int check_progress(void)
+{
+	static const char *const calls[WEIR_MODEL_CALLS + 1] = {"push", "take", "steal", NULL};
+	static const uint32_t bounds[WEIR_MODEL_CALLS] = {5, 7, 5};
+	struct weir_model_program program = prepare("deque_pptt_2_thieves_x1", "pptt", 2, 2, 1);
+
+	return scope_stops(&program, 0, calls, bounds);
+}
+
+int main(int argc, char **argv)
+{
+	int bad = 0;
+
+	scope_arguments(argc, argv);
+	bad |= check("deque_push_take_1_thief_x1", "pt", 2, 1, 1);
+	bad |= check("deque_push_take_2_thieves_x1", "pt", 2, 2, 1);
+	bad |= check("deque_push_push_take_take_1_thief_x2", "pptt", 2, 1, 2);
+	bad |= check("deque_push_push_take_take_2_thieves_x1", "pptt", 2, 2, 1);
+	bad |= check("deque_push_push_take_take_2_thieves_x2", "pptt", 2, 2, 2);
+	bad |= check("deque_take_push_push_1_thief_x2", "ptppt", 2, 1, 2);
+	bad |= check("deque_slots_reused_n1_1_thief_x2", "ptptp", 1, 1, 2);
+	bad |= check("deque_grows_n1_1_thief_x2", "pppt", 1, 1, 2);
+	bad |= check("deque_grows_n1_2_thieves_x1", "pppt", 1, 2, 1);
+	bad |= check_progress();
+	return bad;
+}

@@ -1,0 +1,364 @@
+/*
+ * check_sync.c - sleeping and waking: no wake-up is lost, what the waker wrote is seen, memory may go when the waiter returns.
+ */
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <weir/cancel.h>
+#include <weir/time.h>
+
+#include "model/scope.h"
+#include "run/countdown.h"
+#include "run/gate.h"
+#include "run/signal.h"
+#include "sync/eventcount.h"
+
+static struct scene {
+	struct weiri_eventcount event;
+	_Atomic(uint32_t) items, other;
+	uint64_t deadline; /* of the waiters */
+	int count;         /* for notify */
+	int data;
+	weir_cancel *token;
+	size_t hooks;
+	int called[2], off[2];
+	struct weiri_signal signal;
+	struct weiri_gate *gate;
+	struct weiri_countdown *left;
+	int seen[4];
+} scene;
+
+/* -- eventcount: waiters take one item each; a notifier makes one available and notifies ---------------------------------------- */
+
+static void setup_event(void *context)
+{
+	(void)context;
+	weiri_eventcount_init(&scene.event);
+}
+
+static int take_item(void)
+{
+	uint32_t items = weiri_load_acquire(&scene.items);
+
+	while (items != 0) {
+		if (weiri_cas_acquire(&scene.items, &items, items - 1)) {
+			weir_model_assert(scene.data == 7);
+			return 1;
+		}
+	}
+	return 0;
+}
+
+static void wait_for_item(void)
+{
+	enum weiri_park_result result = WEIRI_PARK_WOKEN;
+
+	while (!take_item() && result == WEIRI_PARK_WOKEN) {
+		struct weiri_eventcount_key key = weiri_eventcount_prepare(&scene.event);
+
+		if (take_item()) {
+			weiri_eventcount_cancel(&scene.event);
+			/* Woken perhaps, without need: pass it on. */
+			weiri_eventcount_notify(&scene.event, 1);
+			return;
+		}
+		result = weiri_eventcount_wait(&scene.event, key, scene.deadline);
+	}
+	if (result == WEIRI_PARK_TIMEOUT)
+		weiri_eventcount_notify(&scene.event, 1);
+}
+
+static void make_item(void)
+{
+	weiri_fetch_add_release(&scene.items, 1);
+	weir_model_call_begins(0);
+	weiri_eventcount_notify(&scene.event, scene.count);
+	weir_model_call_ends(0);
+}
+
+static void one_waiter(void *context, size_t number)
+{
+	(void)context;
+	if (number == 0) {
+		scene.data = 7;
+		make_item();
+	} else {
+		while (!weiri_load_acquire(&scene.items)) {
+			struct weiri_eventcount_key key = weiri_eventcount_prepare(&scene.event);
+
+			if (weiri_load_acquire(&scene.items)) {
+				weiri_eventcount_cancel(&scene.event);
+				break;
+			}
+			if (weiri_eventcount_wait(&scene.event, key, scene.deadline) == WEIRI_PARK_TIMEOUT)
+				return;
+		}
+		weir_model_assert(scene.data == 7);
+	}
+}
+
+/* Two threads make an item each, one takes one and another the other. */
+static void two_waiters(void *context, size_t number)
+{
+	(void)context;
+	if (number == 0) {
+		make_item();
+		make_item();
+	} else {
+		wait_for_item();
+	}
+}
+
+static void no_waiter_left(void *context)
+{
+	(void)context;
+	weir_model_assert(weiri_load_relaxed(&scene.event.waiters) == 0);
+}
+
+/* The notifier looks for waiters before it makes the condition true. */
+static void notify_too_early(void *context, size_t number)
+{
+	if (number == 0) {
+		weiri_eventcount_notify(&scene.event, 1);
+		weiri_fetch_add_release(&scene.items, 1);
+	} else {
+		scene.deadline = WEIR_NO_DEADLINE;
+		one_waiter(context, number);
+	}
+}
+
+static int check_eventcount(void)
+{
+	struct weir_model_program program = {
+		"eventcount_1_notifier_1_waiter", 2, &scene, sizeof(scene), setup_event, one_waiter, no_waiter_left};
+	int bad = 0;
+
+	scene = (struct scene){.deadline = WEIR_NO_DEADLINE, .count = 1};
+	bad |= scope_complete(&program);
+	program.threads = 3;
+	program.name = "eventcount_notify_all_2_waiters";
+	scene.count = INT_MAX;
+	bad |= scope_as_far_as(&program, 200000);
+	program.name = "eventcount_deadline_racing_notify_2_waiters";
+	scene.deadline = 2;
+	scene.count = 1;
+	bad |= scope_as_far_as(&program, 200000);
+	scene.deadline = WEIR_NO_DEADLINE;
+	scene.data = 7;
+	program.name = "eventcount_1_notifier_x2_2_waiters";
+	program.thread = two_waiters;
+	bad |= scope_as_far_as(&program, 200000);
+	scene = (struct scene){.deadline = WEIR_NO_DEADLINE, .count = 1, .data = 7};
+	program = (struct weir_model_program){
+		"eventcount_notify_before_the_change", 2, &scene, sizeof(scene), setup_event, notify_too_early, NULL};
+	bad |= scope_finds(&program, "all threads sleep");
+	return bad;
+}
+
+/* -- signal and park ---------------------------------------------------------------------------------------------------------- */
+
+static void setup_signal(void *context)
+{
+	(void)context;
+	weiri_signal_init(&scene.signal);
+}
+
+static void signal_thread(void *context, size_t number)
+{
+	(void)context;
+	if (number > 0) {
+		if (number == 1)
+			scene.data = 7;
+		weiri_store_relaxed(number == 1 ? &scene.items : &scene.other, 1);
+		weiri_signal_raise(&scene.signal);
+		return;
+	}
+	for (;;) {
+		uint32_t seen = weiri_signal_now(&scene.signal);
+
+		if (weiri_load_relaxed(&scene.items) != 0 && weiri_load_relaxed(&scene.other) != 0)
+			break;
+		(void)weiri_signal_wait(&scene.signal, seen, WEIR_NO_DEADLINE);
+	}
+}
+
+/* One raiser, whose data the raise publishes. */
+static void signal_data(void *context, size_t number)
+{
+	(void)context;
+	if (number == 1) {
+		scene.data = 7;
+		weiri_signal_raise(&scene.signal);
+	} else {
+		(void)weiri_signal_wait(&scene.signal, 0, WEIR_NO_DEADLINE);
+		weir_model_assert(scene.data == 7);
+	}
+}
+
+static int check_signal(void)
+{
+	struct weir_model_program program = {"signal_1_raiser", 2, &scene, sizeof(scene), setup_signal, signal_data, NULL};
+	int bad = 0;
+
+	scene = (struct scene){0};
+	bad |= scope_complete(&program);
+	program.name = "signal_2_raisers";
+	program.threads = 3;
+	program.thread = signal_thread;
+	return bad | scope_as_far_as(&program, 200000);
+}
+
+/* -- cancel: fire beside on and off -------------------------------------------------------------------------------------------- */
+
+static void setup_cancel(void *context)
+{
+	(void)context;
+	weir_model_assert(weir_cancel_create(NULL, &scene.token) == WEIR_OK);
+}
+
+static void called(void *context)
+{
+	++*(int *)context;
+}
+
+static void cancel_thread(void *context, size_t number)
+{
+	weir_cancel_hook *hook;
+
+	(void)context;
+	if (number == 0) {
+		scene.data = 7;
+		weir_model_call_begins(3);
+		(void)weir_cancel_fire(scene.token, NULL);
+		weir_model_call_ends(3);
+		return;
+	}
+	/* off() returns 1 when the callback has not run and will not; else it has run once when all are done. */
+	weir_model_assert(weir_cancel_on(scene.token, called, &scene.called[number - 1], &hook) == WEIR_OK);
+	scene.off[number - 1] = weir_cancel_off(hook);
+	if (weir_cancel_fired(scene.token))
+		weir_model_assert(scene.data == 7);
+}
+
+static void fire_twice(void *context, size_t number)
+{
+	(void)context;
+	if (number < 2) {
+		scene.seen[number] = weir_cancel_fire(scene.token, NULL);
+	} else {
+		cancel_thread(context, 1);
+	}
+}
+
+static void finish_cancel(void *context)
+{
+	(void)context;
+	weir_model_assert(weir_cancel_fired(scene.token) && weir_cancel_cause(scene.token, NULL) == WEIR_CANCELLED);
+	weir_model_assert(scene.seen[0] + scene.seen[1] <= 1);
+	for (size_t i = 0; i < 2; i++)
+		weir_model_assert(scene.called[i] == (i < scene.hooks && !scene.off[i]));
+	weir_cancel_release(scene.token);
+}
+
+static int check_cancel(void)
+{
+	struct weir_model_program program = {
+		"cancel_1_fire_1_hook_on_off", 2, &scene, sizeof(scene), setup_cancel, cancel_thread, finish_cancel};
+	static const char *const calls[WEIR_MODEL_CALLS + 1] = {"", "", "", "fire", NULL};
+	static const uint32_t bounds[WEIR_MODEL_CALLS] = {0};
+	int bad = 0;
+
+	scene = (struct scene){.hooks = 1};
+	bad |= scope_as_far_as(&program, 200000);
+	bad |= scope_stops(&program, 1, calls, bounds);
+	scene.hooks = 2;
+	program.name = "cancel_1_fire_2_hooks_on_off";
+	program.threads = 3;
+	bad |= scope_as_far_as(&program, 100000);
+	return bad;
+}
+
+static int check_fires(void)
+{
+	struct weir_model_program program = {"cancel_2_fires", 2,          &scene,       sizeof(scene),
+	                                     setup_cancel,     fire_twice, finish_cancel};
+
+	scene = (struct scene){.data = 7};
+	return scope_as_far_as(&program, 200000);
+}
+
+/* -- gate and countdown: the last one out frees ---------------------------------------------------------------------------------- */
+
+static void setup_gate(void *context)
+{
+	(void)context;
+	scene.gate = weir_model_allocate(sizeof(*scene.gate), 16);
+	weiri_gate_init(scene.gate);
+	scene.left = weir_model_allocate(sizeof(*scene.left), 16);
+	weiri_countdown_init(scene.left, 3);
+}
+
+/* Whoever is inside from the start leaves; the owner closes beside. */
+static void leave_thread(void *context, size_t number)
+{
+	(void)context;
+	if (number == 0) {
+		(void)weiri_gate_close(scene.gate);
+		weiri_gate_wait(scene.gate);
+		weir_model_assert(scene.seen[1] == 1 && scene.seen[2] == 1);
+		weir_model_release(scene.gate);
+	} else {
+		scene.seen[number] = 1;
+		weiri_gate_leave(scene.gate);
+	}
+}
+
+static void setup_inside(void *context)
+{
+	setup_gate(context);
+	(void)weiri_gate_enter(scene.gate);
+	(void)weiri_gate_enter(scene.gate);
+}
+
+static void free_left(void *context)
+{
+	(void)context;
+	weir_model_release(scene.left);
+}
+
+static void countdown_thread(void *context, size_t number)
+{
+	struct weiri_countdown *left = scene.left;
+
+	(void)context;
+	scene.seen[number] = 1;
+	if (weiri_countdown_arrive(left)) {
+		weir_model_assert(scene.seen[0] + scene.seen[1] + scene.seen[2] == 3);
+		weir_model_release(left);
+	}
+}
+
+static void free_gate(void *context)
+{
+	(void)context;
+	weir_model_release(scene.gate);
+}
+
+static int check_gate(void)
+{
+	struct weir_model_program inside = {
+		"gate_close_beside_2_leaves", 3, &scene, sizeof(scene), setup_inside, leave_thread, free_left};
+	struct weir_model_program countdown = {"countdown_3_arrive", 3,        &scene, sizeof(scene), setup_gate,
+	                                       countdown_thread,     free_gate};
+	int bad = 0;
+
+	scene = (struct scene){0};
+	bad |= scope_as_far_as(&inside, 200000);
+	return bad | scope_complete(&countdown);
+}
+
+int main(int argc, char **argv)
+{
+	scope_arguments(argc, argv);
+	return check_eventcount() | check_signal() | check_cancel() | check_fires() | check_gate();
+}
