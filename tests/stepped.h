@@ -29,6 +29,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <ucontext.h>
 #include <weir/time.h>
 
@@ -51,6 +52,8 @@ enum { STEPPED_STRIDE = 1 };
 #endif
 
 #define STEPPED_NEVER SIZE_MAX
+/* The trap flag of the processor. */
+enum { STEPPED_FLAG = 0x100 };
 enum { STEPPED_RUNS, STEPPED_STANDS, STEPPED_ENDED };
 
 struct stepped {
@@ -62,6 +65,8 @@ struct stepped {
 	pthread_t thread;
 	size_t stop_at; /* the stepped thread's, or the test's while that stands still */
 	size_t count;   /* instructions so far */
+	uintptr_t return_to;
+	int was_ours; /* the last step */
 	_Atomic(uint32_t) state;
 };
 
@@ -77,10 +82,15 @@ static inline void stepped_or_skip(void)
 		cr_skip_test("no single steps here");
 }
 
-/* From the place of one trial to the next, of trials that stand still `stops` times in a row. */
-static inline size_t stepped_stride(size_t stops)
+/*
+ * From the place of one trial to the next, so that a test takes a second: `cost` of a trial of the shortest kind is 1. With
+ * WEIR_STEPPED_STRIDE=1 in the environment every instruction is tried; do that when you change what is tested.
+ */
+static inline size_t stepped_stride(size_t cost)
 {
-	return STEPPED_STRIDE * (stops + 1) / 2;
+	const char *asked = getenv("WEIR_STEPPED_STRIDE");
+
+	return asked != NULL ? strtoul(asked, NULL, 10) : STEPPED_STRIDE * cost;
 }
 
 static inline void stepped_set_state(struct stepped *stepped, uint32_t state)
@@ -111,18 +121,49 @@ static inline void stepped_stand_still(struct stepped *stepped)
 }
 
 #if defined(__x86_64__) && defined(__linux__)
+/* Where foreign functions return to while they are not stepped through. */
+void stepped_returned(void);
+__asm__(".pushsection .text\n.local stepped_returned\nstepped_returned: int3\n.popsection");
+
+static inline int stepped_is_ours(uintptr_t address)
+{
+	return address >= (uintptr_t)&__executable_start && address < (uintptr_t)&etext;
+}
+
+/*
+ * A step into a function of another object: it runs at full speed and returns to a trap. Not when what it would return to is not ours, as in
+ * the dynamic linker: then its steps are made, too.
+ */
+static inline int stepped_skip_foreign(struct stepped *stepped, greg_t *registers)
+{
+	uintptr_t *top = (uintptr_t *)registers[REG_RSP];
+
+	if (!stepped_is_ours(*top))
+		return 0;
+	stepped->return_to = *top;
+	*top = (uintptr_t)&stepped_returned;
+	return 1;
+}
+
 static inline void stepped_trap(int signal_number, siginfo_t *info, void *context)
 {
 	greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
 	struct stepped *stepped = stepped_mine;
-	uintptr_t at = (uintptr_t)registers[REG_RIP];
+	int skips = 0;
 
 	(void)signal_number, (void)info;
-	if (at >= (uintptr_t)&__executable_start && at < (uintptr_t)&etext && stepped->count++ == stepped->stop_at)
+	if ((uintptr_t)registers[REG_RIP] == (uintptr_t)&stepped_returned + 1) {
+		registers[REG_RIP] = (greg_t)stepped->return_to;
+		registers[REG_EFL] |= (greg_t)STEPPED_FLAG;
+	}
+	if (!stepped_is_ours((uintptr_t)registers[REG_RIP]))
+		skips = stepped->was_ours && stepped_skip_foreign(stepped, registers);
+	else if (stepped->count++ == stepped->stop_at)
 		stepped_stand_still(stepped);
+	stepped->was_ours = stepped_is_ours((uintptr_t)registers[REG_RIP]);
 	/* No stop ahead: full speed. */
-	if (stepped->stop_at < stepped->count)
-		registers[REG_EFL] &= ~(greg_t)0x100;
+	if (skips || stepped->stop_at < stepped->count)
+		registers[REG_EFL] &= ~(greg_t)STEPPED_FLAG;
 }
 
 /* Steps over the red zone, which a leaf function may use below the stack pointer. */
@@ -189,6 +230,7 @@ static inline int stepped_start(struct stepped *stepped, size_t stop_at)
 	cr_assert_eq(stepped_install(), 0);
 	stepped->stop_at = stop_at;
 	stepped->count = 0;
+	stepped->was_ours = 0;
 	weiri_store_relaxed(&stepped->state, STEPPED_RUNS); /* [relaxed] before the thread exists */
 	cr_assert_eq(pthread_create(&stepped->thread, NULL, stepped_main, stepped), 0);
 	return stepped_wait(stepped);

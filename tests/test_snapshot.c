@@ -326,13 +326,6 @@ static void take_read(void *context)
 	scene->status = weir_var_read(scene->vars[0], &scene->reads[0]);
 }
 
-static void meet_weir(void *context)
-{
-	struct scene *scene = context;
-
-	(void)weir_var_version(scene->vars[0]); /* registers the thread */
-}
-
 /* All slots are taken: a read goes through a section. */
 static void take_all_slots(void *context)
 {
@@ -414,7 +407,7 @@ static void overtake_everywhere(struct scene *scene, struct stepped call, size_t
 			stood = overtake_at(scene, call, at, stops[i]);
 			judge(scene, count, at);
 			weir_read_release_many(scene->hoard, WEIRI_SLOTS);
-			at += stepped_stride(stops[i]);
+			at += stepped_stride(stops[i] > 2 ? 5 : 1);
 		} while (stood);
 	}
 }

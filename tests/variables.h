@@ -13,6 +13,7 @@
 #include <weir/var.h>
 
 #include "failing_allocator.h"
+#include "reclaim/record.h"
 
 static const uint64_t variables_patience_ns = UINT64_C(30000000000);
 
@@ -117,6 +118,20 @@ static inline uint64_t slot_misses(void)
 static inline void collect_now(void)
 {
 	(void)weir_reclaim_flush(0);
+}
+
+/*
+ * For a call that is to be run in steps: registers its thread, and leaves collecting to others. A collection is thousands of steps; those
+ * who call collect_now() do it instead.
+ */
+static inline void meet_weir(void *context)
+{
+	struct weiri_record *record = weiri_record_get();
+
+	(void)context;
+	cr_assert_not_null(record);
+	record->collect_at = UINT64_MAX;
+	weir_tensor_release(number(0)); /* malloc sets up its part of the thread */
 }
 
 /* At the end of a test: no version, tensor or variable of it exists any more. */
