@@ -234,7 +234,7 @@ Test(commit, over_the_budget_it_waits_until_its_deadline_and_changes_nothing)
 
 /* -- stopped at each instruction ---------------------------------------------------------------------------------------------- */
 
-enum { PAIR = 2, OURS = 100, THEIRS = 200, COST = 13 };
+enum { PAIR = 2, OURS = 100, THEIRS = 200, COST = 29 };
 
 /* Two variables, low and high in address, at version 1 and 0; a commit of OURS to both that is stopped; what others did meanwhile. */
 struct scene {
