@@ -121,7 +121,7 @@ static inline void collect_now(void)
 }
 
 /*
- * For a call that is to be run in steps: registers its thread, and leaves collecting to others. A collection is thousands of steps; those
+ * For a call that is to be run in steps: registers its thread, and puts its next collection off. That is thousands of steps; those
  * who call collect_now() do it instead.
  */
 static inline void meet_weir(void *context)
@@ -130,7 +130,7 @@ static inline void meet_weir(void *context)
 
 	(void)context;
 	cr_assert_not_null(record);
-	record->collect_at = UINT64_MAX;
+	record->since_collection = 0;
 	weir_tensor_release(number(0)); /* malloc sets up its part of the thread */
 }
 
