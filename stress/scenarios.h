@@ -26,6 +26,8 @@ void scenario_queue_shuffle(void);
 void scenario_queue_cancel(void);
 void scenario_queue_close(void);
 void scenario_queue_batch(void);
+void scenario_queue_deadline(void);
+void scenario_queue_stopped(void);
 
 void scenario_history_ring(void);
 void scenario_history_queue_fifo(void);

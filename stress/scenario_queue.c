@@ -1,0 +1,59 @@
+/*
+ * scenario_queue.c - queues under the traffic of traffic.c, shaped so that each scenario meets one kind of trouble often.
+ */
+#include "traffic.h"
+
+#include "scenarios.h"
+
+enum {
+	SINGLE = TRAFFIC_TRY | TRAFFIC_WAIT | TRAFFIC_ASYNC,
+	ALL = SINGLE | TRAFFIC_ENQUEUE_MANY | TRAFFIC_DEQUEUE_MANY
+};
+
+static const uint64_t long_ns = 20000000, short_ns = 300000;
+
+/* Nothing is lost, doubled or reordered, and the bounds are exact. */
+void scenario_queue_fifo(void)
+{
+	stress_traffic(&(struct traffic){.calls = SINGLE | TRAFFIC_ENQUEUE_MANY, .closers = 1, .round_ns = long_ns});
+}
+
+void scenario_queue_shuffle(void)
+{
+	stress_traffic(&(struct traffic){
+		.order = WEIR_QUEUE_SHUFFLE, .calls = SINGLE | TRAFFIC_ENQUEUE_MANY, .closers = 1, .round_ns = long_ns});
+}
+
+/* Batches that are given up at deadlines, by tokens and at the end: what they hold goes back in order. */
+void scenario_queue_batch(void)
+{
+	stress_traffic(
+		&(struct traffic){.calls = TRAFFIC_WAIT | TRAFFIC_ASYNC | TRAFFIC_ENQUEUE_MANY | TRAFFIC_DEQUEUE_MANY,
+	                      .token_one_in = 6,
+	                      .deadline_one_in = 3,
+	                      .closers = 1,
+	                      .round_ns = long_ns / 2,
+	                      .one_consumer = stress_one_in(stress_self(), 2)});
+}
+
+/* Short rounds: mostly closes, several at a time and of both kinds. */
+void scenario_queue_close(void)
+{
+	stress_traffic(&(struct traffic){.order = stress_one_in(stress_self(), 3) ? WEIR_QUEUE_SHUFFLE : WEIR_QUEUE_FIFO,
+	                                 .calls = ALL,
+	                                 .closers = 3,
+	                                 .round_ns = short_ns,
+	                                 .may_leave = 1});
+}
+
+void scenario_queue_cancel(void)
+{
+	stress_traffic(
+		&(struct traffic){.calls = ALL, .token_one_in = 1, .closers = 1, .round_ns = long_ns, .may_leave = 1});
+}
+
+void scenario_queue_deadline(void)
+{
+	stress_traffic(
+		&(struct traffic){.calls = ALL, .deadline_one_in = 1, .closers = 1, .round_ns = long_ns, .may_leave = 1});
+}
