@@ -132,23 +132,26 @@ int scope_finds(const struct weir_model_program *program, const char *text)
 	return !right;
 }
 
-int scope_stops(const struct weir_model_program *program, unsigned preemptions, const char *const calls[],
+int scope_stops(const struct weir_model_program *program, uint64_t executions, const char *const calls[],
                 const uint32_t bounds[])
 {
-	struct weir_model_options options = {.preemptions = preemptions == 0 ? 0 : preemptions + 1, .max_steps = 2000};
+	struct weir_model_options options = {.max_executions = executions, .max_steps = 2000};
 	struct weir_model_result result;
-	char form[48] = "_each_thread_stopped_at_each_step";
+	char form[80] = "_each_thread_stopped_at_each_step_complete";
 	int right;
 
 	if (skipped(program->name))
 		return 0;
+	if (executions != 0)
+		(void)snprintf(form, sizeof(form), "_each_thread_stopped_at_each_step_first_%llu_each",
+		               (unsigned long long)executions);
 	right = !weir_model_check_stops(program, &options, &result);
 	for (unsigned i = 0; i < WEIR_MODEL_CALLS && calls != NULL && calls[i] != NULL; i++)
 		right = right && (bounds[i] == 0 || result.longest_call[i] <= bounds[i]);
 	print_line(right ? "PASS" : "FAIL", program->name, form, &result);
 	(void)printf("  %d places to stop;", result.stopped);
 	for (unsigned i = 0; i < WEIR_MODEL_CALLS && calls != NULL && calls[i] != NULL; i++) {
-		if (calls[i][0] == '\0')
+		if (result.longest_call[i] == 0)
 			continue;
 		(void)printf(" %s took at most %u steps", calls[i], result.longest_call[i]);
 		if (bounds[i] != 0)

@@ -25,10 +25,10 @@ int scope_as_far_as(const struct weir_model_program *program, uint64_t execution
 int scope_finds(const struct weir_model_program *program, const char *text);
 
 /*
- * Each thread is stopped for good at each of its steps; the others must end, in every execution with at most `preemptions`
- * preemptions (0: in every execution). bounds[i]: the longest that call i may take, in atomic accesses, 0: no bound is documented.
+ * Each thread is stopped for good at each of its steps; the others must end, in the first `executions` for each such place (0: in
+ * all). bounds[i]: the longest that call i may take, in atomic accesses; 0: no bound is documented.
  */
-int scope_stops(const struct weir_model_program *program, unsigned preemptions, const char *const calls[],
+int scope_stops(const struct weir_model_program *program, uint64_t executions, const char *const calls[],
                 const uint32_t bounds[]);
 
 #endif
