@@ -39,7 +39,7 @@ static void stock_start(const struct history *history, const void *context, void
 
 static void insert(struct stock *stock, uint64_t place, int64_t key, uint64_t value)
 {
-	memmove(&stock->item[place + 1], &stock->item[place], (stock->count - place) * sizeof(struct item));
+	memmove(&stock->item[place + 1], &stock->item[place], (size_t)(stock->count - place) * sizeof(struct item));
 	stock->item[place] = (struct item){key, value};
 	stock->count++;
 }
@@ -47,7 +47,7 @@ static void insert(struct stock *stock, uint64_t place, int64_t key, uint64_t va
 static void remove_at(struct stock *stock, uint64_t place)
 {
 	stock->count--;
-	memmove(&stock->item[place], &stock->item[place + 1], (stock->count - place) * sizeof(struct item));
+	memmove(&stock->item[place], &stock->item[place + 1], (size_t)(stock->count - place) * sizeof(struct item));
 	memset(&stock->item[stock->count], 0, sizeof(struct item));
 }
 
