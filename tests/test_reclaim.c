@@ -586,6 +586,31 @@ Test(reclaim, a_write_inside_a_collection_does_not_wait_for_itself)
 	weir_reclaim_set_budget(0);
 }
 
+/* -- handles ------------------------------------------------------------------------------------------------------------------ */
+
+/* The release of a handle may be in a signal handler, where free() is not allowed: a handler's read takes a reference. */
+Test(reclaim, the_last_release_of_a_handle_frees_nothing_by_itself)
+{
+	enum { HELD = WEIRI_SLOTS + 1 };
+	weir_var *var = variable(1);
+	weir_read reads[HELD];
+	size_t blocks;
+
+	for (size_t i = 0; i < HELD; i++)
+		cr_assert_eq(weir_var_read(var, &reads[i]), WEIR_OK);
+	cr_assert_null(reads[HELD - 1].hold, "there was a slot for each");
+	assign(var, 2);
+	weir_read_release_many(reads, HELD - 1);
+	collect_now();
+	blocks = weiri_load_relaxed(&variables_state.outstanding);
+	weir_read_release(&reads[HELD - 1]);
+	cr_expect_eq(weiri_load_relaxed(&variables_state.outstanding), blocks, "it was freed at once");
+	collect_now();
+	cr_expect_eq(weiri_load_relaxed(&variables_state.outstanding), blocks - 1, "a collection frees it");
+	weir_var_destroy(var);
+	expect_nothing_left();
+}
+
 /* -- threads that end --------------------------------------------------------------------------------------------------------- */
 
 static void *retire_and_end(void *context)

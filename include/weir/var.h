@@ -13,8 +13,9 @@
  * | weir_var_update, _assign_add, _assign_sub | any | lock-free + fn | the retire budget, up to the deadline | yes | no |
  * | weir_var_version         | any     | wait-free                     | nothing                      | no        | no          |
  *
- * (1) Dropping the last reference of a version that was read without a hazard slot frees it. (2) On a thread that has used
- * Weir before.
+ * (1) Lock-free when it drops the last reference of a version that was read without a hazard slot; that is left to the next
+ * collection, so that a signal handler frees nothing. (2) On a thread that has used Weir before, and whose thread-specific data
+ * is not being destroyed yet.
  *
  * Ordering: every call is linearizable, snapshots and commits included: there is one order of all versions of all variables,
  * and it agrees with real time. Algorithm and proof head lib/var/version.h; the memory bound is in docs/memory.md.

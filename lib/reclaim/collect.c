@@ -393,6 +393,16 @@ void weiri_retire(struct weiri_record *record, struct weiri_retired *object)
 		collect(record, MINE);
 }
 
+void weiri_retire_unreachable(struct weiri_record *record, struct weiri_retired *object)
+{
+	/* [relaxed] a sum; the object travels by P2. Not through unreported_bytes, which the interrupted code may be adding to. */
+	note_peak(weiri_fetch_add_relaxed(&retired_total, (int64_t)object->bytes) + (int64_t)object->bytes);
+	/* A life that meets no interval. */
+	object->birth = UINT64_MAX;
+	object->death = 0;
+	push(&record->retired[record->stack], object, object);
+}
+
 /* -- waiting for memory ------------------------------------------------------------------------------------------------------- */
 
 static void poke_everybody(void)

@@ -38,6 +38,12 @@ static inline void weiri_retired_init(struct weiri_retired *object, size_t bytes
 void weiri_retire(struct weiri_record *record, struct weiri_retired *object);
 
 /*
+ * The same for an object that nobody refers to any more, whatever sections and slots there are; `reclaim` and `bytes` are set. May be
+ * called in a signal handler that interrupted anything: it never collects. Lock-free.
+ */
+void weiri_retire_unreachable(struct weiri_record *record, struct weiri_retired *object);
+
+/*
  * Before a write that will retire something: WEIR_OK at once while the process is within its budget; otherwise collects, waits for
  * readers until deadline_ns, and says WEIR_RESOURCE_EXHAUSTED when that passed.
  */

@@ -19,6 +19,7 @@
 
 #include "base/atomic.h"
 #include "base/compiler.h"
+#include "reclaim/collect.h"
 #include "tensor/strings.h"
 
 /* Whose memory `data` is. Its address cannot tell: foreign memory may begin right behind a header. */
@@ -35,7 +36,10 @@ struct weir_tensor {
 	size_t nbytes; /* of the elements and, for WEIR_BYTES, of their strings */
 	enum weir_dtype dtype;
 	enum weiri_tensor_kind kind;
-	weir_shape shape;
+	union {
+		weir_shape shape;
+		struct weiri_retired retired; /* instead, once nobody refers to it: see weiri_tensor_release_later() */
+	};
 
 	/* every thread that retains or releases */
 	_Alignas(WEIR_TENSOR_ALIGNMENT) _Atomic(size_t) references;
@@ -54,8 +58,15 @@ struct weir_tensor {
 	weir_allocator allocator;
 };
 
+_Static_assert(sizeof(struct weiri_retired) <= sizeof(weir_shape), "a tensor that waits to be freed is no larger");
 _Static_assert(sizeof(struct weir_tensor) % WEIR_TENSOR_ALIGNMENT == 0,
                "the data follows the header and shares its alignment");
+
+/*
+ * weir_tensor_release() for a signal handler: where that would end the tensor, the next collection does. Counts in the budget
+ * until then. Lock-free. Accepts NULL.
+ */
+void weiri_tensor_release_later(weir_tensor *tensor);
 
 static inline int weiri_tensor_is_dtype(enum weir_dtype dtype)
 {

@@ -158,19 +158,46 @@ weir_tensor *weir_tensor_retain(weir_tensor *tensor)
 	return tensor;
 }
 
+/* Gives up one reference; 1 when it was the last. */
+static int let_go(weir_tensor *tensor)
+{
+	/*
+	 * [P1 acq_rel] pairs with itself: the release half hands over this thread's uses, the acquire half of the last call takes
+	 * over all of them. One operation and no acquire fence in the last call only: ThreadSanitizer does not see fences.
+	 */
+	size_t before = weiri_fetch_sub_acq_rel(&tensor->references, 1);
+
+	WEIR_ASSERT1(T1, before >= 1);
+	return before == 1;
+}
+
 void weir_tensor_release(weir_tensor *tensor)
 {
 	while (tensor != NULL) {
-		/*
-		 * [P1 acq_rel] pairs with itself: the release half hands over this thread's uses, the acquire half of the last call takes
-		 * over all of them. One operation and no acquire fence in the last call only: ThreadSanitizer does not see fences.
-		 */
-		size_t before = weiri_fetch_sub_acq_rel(&tensor->references, 1);
-
-		WEIR_ASSERT1(T1, before >= 1);
-		if (before != 1)
+		if (!let_go(tensor))
 			return;
 		tensor = end(tensor);
+	}
+}
+
+static void end_retired(struct weiri_retired *object)
+{
+	weir_tensor *tensor = (weir_tensor *)((char *)object - offsetof(struct weir_tensor, retired));
+
+	weir_tensor_release(end(tensor));
+}
+
+void weiri_tensor_release_later(weir_tensor *tensor)
+{
+	struct weiri_record *record = weiri_record_mine;
+
+	/* Without a record the thread has not used Weir before, so it is in no handler that may call this. */
+	if (record == NULL) {
+		weir_tensor_release(tensor);
+	} else if (tensor != NULL && let_go(tensor)) {
+		tensor->retired.bytes = tensor->size;
+		tensor->retired.reclaim = end_retired;
+		weiri_retire_unreachable(record, &tensor->retired);
 	}
 }
 

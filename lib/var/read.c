@@ -6,13 +6,15 @@
  * Wait-free: 8 slots are looked at (16 when an aborted commit is at the head), the head is read twice or three times; the slow path enters a section, reads the head (at most 64 rounds,
  * one unless collections begin at that very moment), settles at most one version and one cell, and follows `base` at most once.
  *
- * A signal handler may read: `picking` tells it that the thread it interrupted is choosing a slot, and it takes a reference.
+ * A signal handler may read: `picking` tells it that the thread it interrupted is choosing a slot, and it takes a reference. Nor may it
+ * free: when its reference turns out to be the last, the tensor is left to the next collection.
  *
  * Linearization: the second read of the head; in the slow path the read of the head, or, when that was undecided, of its cell.
  */
 #include "var/hold.h"
 
 #include "base/error.h"
+#include "tensor/object.h"
 
 static WEIRI_COLD enum weir_status fail_uninitialized(struct weiri_slot *slot)
 {
@@ -144,7 +146,7 @@ void weir_read_release(weir_read *read)
 	if (WEIRI_LIKELY(hold != NULL))
 		weiri_slot_clear(hold);
 	else
-		weir_tensor_release(read->tensor);
+		weiri_tensor_release_later(read->tensor); /* this may be a signal handler */
 	*read = (weir_read){NULL, 0, NULL};
 }
 
