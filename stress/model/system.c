@@ -140,16 +140,24 @@ void weiri_release(const weir_allocator *allocator, void *memory, size_t size, s
 	heap_release(memory);
 }
 
-/* -- time does not pass: a deadline is either past (0) or never --------------------------------------------------------------- */
+/* -- time does not pass but in a wait whose deadline passes ---------------------------------------------------------------------- */
+
+static uint64_t clock_ns;
 
 uint64_t weir_now_ns(void)
 {
-	return 1;
+	return clock_ns;
 }
 
 uint64_t weir_deadline_in(uint64_t nanoseconds)
 {
-	return nanoseconds < WEIR_NO_DEADLINE - 1 ? 1 + nanoseconds : WEIR_NO_DEADLINE;
+	return nanoseconds < WEIR_NO_DEADLINE - clock_ns ? clock_ns + nanoseconds : WEIR_NO_DEADLINE;
+}
+
+static int pass_deadline(uint64_t deadline_ns)
+{
+	clock_ns = deadline_ns > clock_ns ? deadline_ns : clock_ns;
+	return 0;
 }
 
 /* -- futex -------------------------------------------------------------------------------------------------------------------- */
@@ -169,10 +177,10 @@ int weiri_futex_wait(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadli
 		return 1;
 	/* A deadline may have passed before anybody else does anything; or it passes when all sleep. */
 	if (deadline_ns != WEIR_NO_DEADLINE && explore_value(2) == 1)
-		return 0;
+		return pass_deadline(deadline_ns);
 	if (trace_on)
 		trace_step("sleep on %s", heap_name(address, text));
-	return model_block(address, deadline_ns != WEIR_NO_DEADLINE);
+	return model_block(address, deadline_ns != WEIR_NO_DEADLINE) ? 1 : pass_deadline(deadline_ns);
 }
 
 /* The word may be gone by now: the kernel takes the address for a name. */
@@ -261,6 +269,7 @@ void system_begin(void)
 	memcpy(local, untouched, local_size);
 	key_destructor = NULL;
 	once_done = 0;
+	clock_ns = 1;
 	(void)weiri_record_register();
 }
 
@@ -272,6 +281,7 @@ void system_remember(void)
 
 void system_restore(void)
 {
+	clock_ns = 1;
 	memset(key_value, 0, sizeof(key_value));
 	key_value[0] = first_key_value;
 	for (unsigned t = 1; t <= model_program->threads; t++)

@@ -1,0 +1,159 @@
+/*
+ * check_coordinator.c - a coordinator's stop against its join, and members who leave while the joiner frees it.
+ *
+ * What a member wrote before it left is the joiner's after the join; a leaver touches nothing that the joiner may have freed; of the
+ * errors that are reported one reaches the joiner, or else those who report are told that they came too late.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <weir/coordinator.h>
+#include <weir/reclaim.h>
+#include <weir/time.h>
+
+#include "model/scope.h"
+
+enum { MOST = 3 };
+
+static struct scene {
+	weir_coordinator *coordinator;
+	weir_coordinator_member *members[MOST];
+	size_t count;      /* of members */
+	uint64_t grace_ns; /* of the join */
+	int destroyed;
+	int data[MOST];
+	enum weir_status requested[MOST + 1], joined;
+} scene;
+
+static void setup(void *context)
+{
+	(void)context;
+	weir_model_assert(weir_coordinator_create(NULL, &scene.coordinator, NULL) == WEIR_OK);
+	for (size_t i = 0; i < scene.count; i++)
+		weir_model_assert(weir_coordinator_enter(scene.coordinator, "member", &scene.members[i], NULL) == WEIR_OK);
+}
+
+static void finish(void *context)
+{
+	(void)context;
+	if (!scene.destroyed)
+		weir_model_assert(weir_coordinator_destroy(scene.coordinator, NULL) == WEIR_OK);
+	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
+}
+
+static void join(void)
+{
+	struct weir_coordinator_join_options options = {.struct_size = sizeof(options), .grace_ns = scene.grace_ns};
+
+	scene.joined = weir_coordinator_join(scene.coordinator, &options, NULL);
+}
+
+static void request(size_t who, enum weir_status code)
+{
+	weir_error cause = {.code = code, .message = "cause"};
+
+	weir_model_call_begins(0);
+	scene.requested[who] = weir_coordinator_request_stop(scene.coordinator, code == WEIR_OK ? NULL : &cause);
+	weir_model_call_ends(0);
+}
+
+/* Thread 0 joins and destroys; the members write and leave. */
+static void leave(void *context, size_t who)
+{
+	(void)context;
+	if (who != 0) {
+		scene.data[who - 1] = 1;
+		weir_coordinator_leave(scene.members[who - 1]);
+		return;
+	}
+	join();
+	weir_model_assert(scene.joined == WEIR_OK);
+	for (size_t i = 0; i < scene.count; i++)
+		weir_model_assert(scene.data[i] == 1);
+	weir_model_assert(weir_coordinator_destroy(scene.coordinator, NULL) == WEIR_OK);
+	scene.destroyed = 1;
+}
+
+/* The first member asks for a stop, with a cause, before it leaves. */
+static void stop_and_leave(void *context, size_t who)
+{
+	(void)context;
+	if (who == 1) {
+		scene.data[0] = 1;
+		request(1, WEIR_DATA_LOSS);
+		weir_model_assert(scene.requested[1] == WEIR_OK);
+	}
+	if (who != 0) {
+		weir_coordinator_leave(scene.members[who - 1]);
+		return;
+	}
+	join();
+	weir_model_assert(scene.joined == WEIR_DATA_LOSS && scene.data[0] == 1);
+	weir_model_assert(weir_coordinator_destroy(scene.coordinator, NULL) == WEIR_OK);
+	scene.destroyed = 1;
+}
+
+/* A requester that is not a member, beside the join: its error is had by the joiner or given back to it. */
+static void stop_beside_join(void *context, size_t who)
+{
+	(void)context;
+	if (who == 0)
+		join();
+	else if (who == 1)
+		request(1, WEIR_DATA_LOSS);
+	else
+		weir_coordinator_leave(scene.members[0]);
+}
+
+static void error_is_somewhere(void *context)
+{
+	weir_model_assert((scene.joined == WEIR_DATA_LOSS) == (scene.requested[1] == WEIR_OK));
+	weir_model_assert(scene.joined == WEIR_OK || scene.joined == WEIR_DATA_LOSS);
+	weir_model_assert(scene.requested[1] == WEIR_OK || scene.requested[1] == WEIR_DATA_LOSS);
+	finish(context);
+}
+
+/* Two causes: the first is kept, and whoever waits for the stop is woken and sees what was written before. */
+static void two_causes(void *context, size_t who)
+{
+	(void)context;
+	if (who == 0) {
+		weir_model_assert(weir_coordinator_wait_for_stop(scene.coordinator, WEIR_NO_DEADLINE) == WEIR_OK);
+		weir_model_assert(weir_coordinator_should_stop(scene.coordinator));
+		scene.joined = weir_coordinator_status(scene.coordinator, NULL);
+		weir_model_assert(scene.joined == WEIR_DATA_LOSS || scene.joined == WEIR_INTERNAL);
+	} else {
+		request(who, who == 1 ? WEIR_DATA_LOSS : WEIR_INTERNAL);
+		weir_model_assert(scene.requested[who] == WEIR_OK);
+		weir_model_assert(weir_coordinator_status(scene.coordinator, NULL) != WEIR_OK);
+	}
+}
+
+static void one_cause(void *context)
+{
+	weir_model_assert(weir_coordinator_status(scene.coordinator, NULL) == scene.joined);
+	finish(context);
+}
+
+static int check(const char *name, size_t threads, size_t members, void (*thread)(void *, size_t), void (*end)(void *),
+                 uint64_t executions)
+{
+	struct weir_model_program program = {name, threads, &scene, sizeof(scene), setup, thread, end};
+
+	scene = (struct scene){.count = members, .grace_ns = UINT64_MAX};
+	return scope_as_far_as(&program, scope_long() ? executions * 100 : executions);
+}
+
+int main(int argc, char **argv)
+{
+	int bad = 0;
+
+	scope_arguments(argc, argv);
+	bad |= check("coordinator_join_and_destroy_beside_1_leave", 2, 1, leave, finish, 20000);
+	bad |= check("coordinator_join_and_destroy_beside_2_leaves", 3, 2, leave, finish, 20000);
+	bad |= check("coordinator_join_and_destroy_beside_stop_and_leave", 2, 1, stop_and_leave, finish, 20000);
+	bad |= check("coordinator_join_and_destroy_beside_stop_and_2_leaves", 3, 2, stop_and_leave, finish, 20000);
+	bad |= check("coordinator_join_beside_stop_without_members", 2, 0, stop_beside_join, error_is_somewhere, 20000);
+	bad |= check("coordinator_join_beside_stop_and_1_leave", 3, 1, stop_beside_join, error_is_somewhere, 20000);
+	bad |= check("coordinator_2_causes_1_waits_for_the_stop", 3, 0, two_causes, one_cause, 20000);
+	return bad;
+}
