@@ -122,6 +122,40 @@ static int shrink(const struct history *history, struct history_finding *finding
 	return shrunk;
 }
 
+static int shares_variable(const struct history *history, const struct history_op *a, const struct history_op *b)
+{
+	for (uint32_t i = 0; i < a->parts; i++) {
+		for (uint32_t k = 0; k < b->parts; k++) {
+			if (history->part[a->part + i].object == history->part[b->part + k].object)
+				return 1;
+		}
+	}
+	return 0;
+}
+
+/*
+ * A version that is missing, or an abort for nothing, is wrong because of what is not there, which shrinking cannot
+ * show: the first witness, then, and all writes to its variables.
+ */
+static int select_writes(const struct history *history, struct history_finding *finding, struct history *out)
+{
+	const struct history_op *witness = &history->op[finding->witness[0]];
+
+	history_init(out);
+	for (size_t i = 0; i < history->count; i++) {
+		const struct history_op *op = &history->op[i];
+
+		if (op == witness)
+			finding->witness[0] = out->count;
+		else if (op->kind != HISTORY_WRITE || !shares_variable(history, op, witness))
+			continue;
+		if (!history_add(out, op, &history->part[op->part]))
+			return 0;
+	}
+	finding->witnesses = 1;
+	return 1;
+}
+
 static _Noreturn void report(const struct history *history, const struct history_finding *finding, int by_search)
 {
 	struct history_finding first = *finding, smaller = *finding;
@@ -137,6 +171,9 @@ static _Noreturn void report(const struct history *history, const struct history
 		else
 			(void)state.burst->check(shown, state.burst->context, &smaller);
 	}
+	if ((strcmp(first.pattern, "abort") == 0 || strcmp(first.pattern, "version missing") == 0) &&
+	    select_writes(history, &smaller, &smallest))
+		shown = &smallest;
 	(void)fprintf(stderr, "\nnot linearizable; %zu of %zu operations show it:\n", shown->count, history->count);
 	print(shown, &smaller);
 	stress_fail("round %" PRIu64 ": not linearizable: %s: %s", state.rounds, finding->pattern, finding->what);

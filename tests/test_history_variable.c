@@ -293,10 +293,13 @@ static void expect(struct history *history, const char *pattern)
 Test(history_variable, each_fault_of_versions_is_named)
 {
 	struct history history;
+	struct history_finding finding;
 
 	history_init(&history);
 	ADD(&history, 0, 1, HISTORY_WRITE, SET(0, 2));
 	ADD(&history, 2, 3, HISTORY_WRITE, SET(0, 2));
+	cr_assert(history_check_serial(&history, INITIAL, NULL, &finding) == HISTORY_VIOLATED);
+	cr_assert(finding.witnesses == 2, "both are shown");
 	expect(&history, "version twice");
 	ADD(&history, 0, 1, HISTORY_WRITE, SET(0, 3));
 	expect(&history, "version missing");

@@ -65,9 +65,12 @@ static enum history_verdict add_all(struct history_versions *versions, const str
 	return verdict;
 }
 
-/* The entry must stand for the version that the walk has come to. */
-static enum history_verdict check_entry(const struct history_entry *entry, uint64_t current, int partial,
-                                        struct history_finding *finding)
+/*
+ * The entry must stand for the version that the walk has come to; `previous` is the one before it of its variable, or
+ * NULL.
+ */
+static enum history_verdict check_entry(const struct history_entry *entry, const struct history_entry *previous,
+                                        uint64_t current, int partial, struct history_finding *finding)
 {
 	if (entry->reads == 0 && entry->version <= current)
 		(void)history_violated(finding, "version twice",
@@ -81,6 +84,8 @@ static enum history_verdict check_entry(const struct history_entry *entry, uint6
 		                       " is the last before it that was published",
 		                       entry->object, entry->version, current);
 	history_witness(finding, entry->op);
+	if (previous != NULL)
+		history_witness(finding, previous->op);
 	return HISTORY_VIOLATED;
 }
 
@@ -107,12 +112,13 @@ static enum history_verdict check_all(const struct history_versions *versions, u
 
 	for (size_t i = 0; verdict == HISTORY_HOLDS && i < versions->count; i++) {
 		const struct history_entry *entry = &versions->entry[i];
+		const struct history_entry *previous = i != 0 && entry[-1].object == entry->object ? &entry[-1] : NULL;
 
-		if (i == 0 || entry[-1].object != entry->object)
+		if (previous == NULL)
 			current = initial;
-		if (i == 0 || entry[-1].object != entry->object || entry[-1].version != entry->version)
+		if (previous == NULL || previous->version != entry->version)
 			known = NULL;
-		verdict = check_entry(entry, current, partial, finding);
+		verdict = check_entry(entry, previous, current, partial, finding);
 		if (verdict == HISTORY_HOLDS)
 			verdict = check_value(known, entry, finding);
 		if (known == NULL && entry->value != HISTORY_NONE)
