@@ -27,6 +27,8 @@ static const struct stress_scenario scenarios[] = {
      scenario_queue_close},
 	{"queue_cancel", "tokens fired at any moment: the same", scenario_queue_cancel},
 	{"queue_deadline", "deadlines at any moment: the same", scenario_queue_deadline},
+	{"queue_stopped", "a thread stopped anywhere holds up the call that it carries on, and no other",
+     scenario_queue_stopped},
 	{"history_ring", "recorded histories of rings are linearizable", scenario_history_ring},
 	{"history_queue_fifo", "the same of queues, beside calls that wait", scenario_history_queue_fifo},
 	{"history_shuffle", "the same of shuffle queues: a pool with bounds", scenario_history_shuffle},
