@@ -1,0 +1,465 @@
+/*
+ * test_fork.c - what the child of a fork can do while the parent has other threads: docs/embedding.md, "Fork".
+ *
+ * A child may not use the test framework: it checks with CHILD_CHECK, ends with _exit, and the parent judges. SIGALRM ends one that
+ * hangs.
+ */
+#include <criterion/criterion.h>
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <weir/queue.h>
+#include <weir/reclaim.h>
+#include <weir/ring.h>
+#include <weir/time.h>
+#include <weir/var.h>
+
+#include "base/futex.h"
+#include "reclaim/collect.h"
+#include "variables.h"
+
+#ifndef __has_feature
+#define __has_feature(name) 0
+#endif
+#if defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer)
+enum { UNDER_TSAN = 1 };
+#else
+enum { UNDER_TSAN = 0 };
+#endif
+
+enum { CHILD_SECONDS = 60, LARGE = 256 << 10 };
+
+static const uint64_t patience_ns = UINT64_C(30000000000);
+
+/* 0, or the line of the check that failed. */
+typedef int child_body(void *context);
+
+#define CHILD_CHECK(condition) \
+	do { \
+		if (!(condition)) \
+			return __LINE__; \
+	} while (0)
+
+static _Noreturn void be_child(child_body *body, void *context, int verdict)
+{
+	int line;
+
+	(void)alarm(CHILD_SECONDS);
+	line = body(context);
+	_exit(write(verdict, &line, sizeof(line)) == (ssize_t)sizeof(line) ? 0 : 1);
+}
+
+/* Forks, runs body in the child, and expects that all its checks held. */
+static void in_child(child_body *body, void *context)
+{
+	int pipe_ends[2], status = 0, line = -1;
+	pid_t child;
+
+	cr_assert_eq(pipe(pipe_ends), 0);
+	child = fork();
+	cr_assert_geq(child, 0);
+	if (child == 0)
+		be_child(body, context, pipe_ends[1]);
+	(void)close(pipe_ends[1]);
+	cr_expect_eq(read(pipe_ends[0], &line, sizeof(line)), (ssize_t)sizeof(line), "the child gave no verdict");
+	(void)close(pipe_ends[0]);
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child ended with status %d", status);
+	cr_expect_eq(line, 0, "a check of the child failed in line %d", line);
+}
+
+/* -- threads of the parent, which the child does not have --------------------------------------------------------------------- */
+
+struct other {
+	void (*stand)(struct other *other); /* comes to where the thread stands during the fork, and calls stand_there() */
+	_Atomic(uint32_t) standing, go_on;
+	weir_var *var;
+	pthread_t thread;
+};
+
+static void wait_for(_Atomic(uint32_t) *word)
+{
+	uint64_t deadline = weir_deadline_in(patience_ns);
+
+	while (weiri_load_acquire(word) == 0)
+		cr_assert(weiri_futex_wait(word, 0, deadline), "waited in vain");
+}
+
+static void set(_Atomic(uint32_t) *word)
+{
+	weiri_store_release(word, 1u);
+	weiri_futex_wake(word, 100);
+}
+
+static void stand_there(struct other *other)
+{
+	set(&other->standing);
+	wait_for(&other->go_on);
+}
+
+static void *other_main(void *context)
+{
+	struct other *other = context;
+
+	other->stand(other);
+	return NULL;
+}
+
+static void start(struct other *other)
+{
+	cr_assert_eq(pthread_create(&other->thread, NULL, other_main, other), 0);
+	wait_for(&other->standing);
+}
+
+static void finish(struct other *other)
+{
+	set(&other->go_on);
+	cr_assert_eq(pthread_join(other->thread, NULL), 0);
+}
+
+static void stand_in_a_section(struct other *other)
+{
+	struct weiri_record *record = weiri_record_get();
+	uint64_t outer;
+
+	cr_assert_not_null(record);
+	outer = weiri_section_enter(record);
+	stand_there(other);
+	weiri_section_leave(record, outer);
+}
+
+static void stand_with_a_handle(struct other *other)
+{
+	weir_read read;
+
+	cr_assert_not_null(weiri_record_get());
+	cr_assert_eq(weir_var_read(other->var, &read), WEIR_OK);
+	cr_assert_not_null(read.hold, "not by a slot");
+	stand_there(other);
+	weir_read_release(&read);
+}
+
+/* -- variables ---------------------------------------------------------------------------------------------------------------- */
+
+static int64_t child_value(weir_var *var)
+{
+	weir_read read;
+	int64_t value = -1;
+
+	if (weir_var_read(var, &read) == WEIR_OK) {
+		value = value_of(&read);
+		weir_read_release(&read);
+	}
+	return value;
+}
+
+static enum weir_status child_assign(weir_var *var, int64_t value)
+{
+	weir_shape scalar = {.rank = 0};
+	weir_tensor *tensor = NULL;
+	enum weir_status status = weir_tensor_copy_of(WEIR_I64, &scalar, &value, &variables_memory, &tensor);
+
+	if (status != WEIR_OK)
+		return status;
+	status = weir_var_assign(var, tensor, weir_deadline_in(patience_ns), NULL, NULL);
+	weir_tensor_release(tensor);
+	return status;
+}
+
+static int use_a_variable(void *context)
+{
+	weir_var *var = context;
+	weir_read both[2];
+
+	CHILD_CHECK(child_value(var) == 1);
+	for (int64_t i = 2; i <= 1000; i++) {
+		CHILD_CHECK(child_assign(var, i) == WEIR_OK);
+		CHILD_CHECK(child_value(var) == i);
+	}
+	CHILD_CHECK(weir_var_snapshot((weir_var *[2]){var, var}, 2, both, NULL) == WEIR_OK);
+	CHILD_CHECK(value_of(&both[0]) == 1000 && value_of(&both[1]) == 1000);
+	weir_read_release_many(both, 2);
+	return 0;
+}
+
+Test(fork, the_child_reads_and_writes_and_the_parent_sees_nothing_of_it)
+{
+	struct other other = {.stand = stand_in_a_section};
+	weir_var *var = variable(1);
+
+	start(&other);
+	in_child(use_a_variable, var);
+	cr_expect_eq(value_in(var), 1);
+	assign(var, 5);
+	cr_expect_eq(value_in(var), 5);
+	finish(&other);
+	weir_var_destroy(var);
+	expect_nothing_left();
+}
+
+static int flush_and_count(void *context)
+{
+	weir_var *var = context;
+
+	for (int64_t i = 0; i < 10; i++)
+		CHILD_CHECK(child_assign(var, i) == WEIR_OK);
+	CHILD_CHECK(weir_reclaim_flush(weir_deadline_in(patience_ns)) == WEIR_OK);
+	CHILD_CHECK(live_versions() == 1);
+	return 0;
+}
+
+Test(fork, sections_of_threads_that_are_gone_hold_nothing_back)
+{
+	struct other others[3] = {
+		{.stand = stand_in_a_section}, {.stand = stand_in_a_section}, {.stand = stand_in_a_section}};
+	weir_var *var = variable(1);
+
+	for (int i = 0; i < 3; i++)
+		start(&others[i]);
+	assign(var, 2);
+	cr_expect_eq(weir_reclaim_flush(0), WEIR_DEADLINE_EXCEEDED);
+	in_child(flush_and_count, var);
+	cr_expect_eq(weir_reclaim_flush(0), WEIR_DEADLINE_EXCEEDED, "in the parent the sections go on");
+	cr_expect_eq(live_versions(), 2);
+	for (int i = 0; i < 3; i++)
+		finish(&others[i]);
+	weir_var_destroy(var);
+	expect_nothing_left();
+}
+
+static int flush_but_one(void *context)
+{
+	weir_var *var = context;
+
+	for (int64_t i = 0; i < 10; i++)
+		CHILD_CHECK(child_assign(var, i) == WEIR_OK);
+	CHILD_CHECK(weir_reclaim_flush(0) == WEIR_DEADLINE_EXCEEDED);
+	CHILD_CHECK(live_versions() == 2);
+	return 0;
+}
+
+Test(fork, a_handle_of_a_thread_that_is_gone_pins_its_version_only)
+{
+	weir_var *var = variable(1);
+	struct other other = {.stand = stand_with_a_handle, .var = var};
+
+	start(&other);
+	in_child(flush_but_one, var);
+	finish(&other);
+	weir_var_destroy(var);
+	expect_nothing_left();
+}
+
+static int release_and_flush(void *context)
+{
+	weir_read *read = context;
+
+	CHILD_CHECK(value_of(read) == 1);
+	weir_read_release(read);
+	CHILD_CHECK(weir_reclaim_flush(weir_deadline_in(patience_ns)) == WEIR_OK);
+	CHILD_CHECK(live_versions() == 1);
+	return 0;
+}
+
+Test(fork, a_handle_comes_along)
+{
+	weir_var *var = variable(1);
+	weir_read read;
+
+	cr_assert_eq(weir_var_read(var, &read), WEIR_OK);
+	assign(var, 2);
+	in_child(release_and_flush, &read);
+	cr_expect_eq(value_of(&read), 1);
+	weir_read_release(&read);
+	weir_var_destroy(var);
+	expect_nothing_left();
+}
+
+static int fork_again(void *context)
+{
+	int status = 0;
+	pid_t grandchild = fork();
+
+	CHILD_CHECK(grandchild >= 0);
+	if (grandchild == 0) {
+		(void)alarm(CHILD_SECONDS);
+		_exit(use_a_variable(context) == 0 ? 0 : 1);
+	}
+	CHILD_CHECK(waitpid(grandchild, &status, 0) == grandchild);
+	CHILD_CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	return use_a_variable(context);
+}
+
+Test(fork, the_child_may_fork_again)
+{
+	struct other other = {.stand = stand_in_a_section};
+	weir_var *var = variable(1);
+
+	start(&other);
+	in_child(fork_again, var);
+	finish(&other);
+	weir_var_destroy(var);
+	expect_nothing_left();
+}
+
+static void *use_in_a_thread(void *context)
+{
+	return use_a_variable(context) == 0 ? context : NULL;
+}
+
+static int start_a_thread(void *context)
+{
+	struct weir_reclaim_stats before = {.struct_size = sizeof(before)}, after = before;
+	pthread_t thread;
+	void *result = NULL;
+
+	CHILD_CHECK(weir_reclaim_get_stats(&before) == WEIR_OK);
+	CHILD_CHECK(pthread_create(&thread, NULL, use_in_a_thread, context) == 0);
+	CHILD_CHECK(pthread_join(thread, &result) == 0);
+	CHILD_CHECK(result == context);
+	CHILD_CHECK(weir_reclaim_get_stats(&after) == WEIR_OK);
+	/* It took over the record of the thread that is gone. */
+	CHILD_CHECK(after.threads == before.threads);
+	return 0;
+}
+
+/*
+ * ThreadSanitizer ends a child that starts a thread. With die_after_fork=0 it lets it try, and then stumbles over the new thread, which
+ * may have the id of one that is gone.
+ */
+Test(fork, the_child_may_start_threads)
+{
+	struct other other = {.stand = stand_in_a_section};
+	weir_var *var;
+
+	if (UNDER_TSAN)
+		cr_skip("ThreadSanitizer does not support threads in the child of a fork");
+	var = variable(1);
+	start(&other);
+	in_child(start_a_thread, var);
+	finish(&other);
+	weir_var_destroy(var);
+	expect_nothing_left();
+}
+
+/* -- a collection under way --------------------------------------------------------------------------------------------------- */
+
+struct pile {
+	struct weiri_retired retired;
+	struct other *collector;
+};
+
+static void pile_reclaim(struct weiri_retired *object)
+{
+	struct pile *pile = (struct pile *)object;
+
+	stand_there(pile->collector);
+	free(pile);
+}
+
+static void stand_in_a_collection(struct other *other)
+{
+	struct weiri_record *record = weiri_record_get();
+	void *memory = NULL;
+	struct pile *pile;
+
+	cr_assert_not_null(record);
+	cr_assert_eq(posix_memalign(&memory, 64, sizeof(*pile)), 0);
+	pile = memory;
+	pile->collector = other;
+	weiri_retired_init(&pile->retired, LARGE, pile_reclaim);
+	weiri_retire(record, &pile->retired);
+	(void)weir_reclaim_flush(0);
+}
+
+static int collect_beside_nobody(void *context)
+{
+	struct weir_reclaim_stats stats = {.struct_size = sizeof(stats)};
+
+	CHILD_CHECK(weir_reclaim_get_stats(&stats) == WEIR_OK && stats.retired_bytes == 0);
+	CHILD_CHECK(weir_reclaim_flush(weir_deadline_in(patience_ns)) == WEIR_OK);
+	weir_reclaim_set_budget(LARGE / 2);
+	return use_a_variable(context);
+}
+
+Test(fork, a_collection_of_a_thread_that_is_gone_is_over)
+{
+	struct other other = {.stand = stand_in_a_collection};
+	weir_var *var = variable(1);
+
+	start(&other);
+	cr_expect_eq(weir_reclaim_flush(0), WEIR_DEADLINE_EXCEEDED, "in the parent it is not");
+	in_child(collect_beside_nobody, var);
+	finish(&other);
+	weir_var_destroy(var);
+	expect_nothing_left();
+}
+
+/* -- rings and queues --------------------------------------------------------------------------------------------------------- */
+
+static int use_a_ring(void *context)
+{
+	weir_ring *ring = context;
+	uint64_t value = 0;
+
+	CHILD_CHECK(weir_ring_try_dequeue(ring, &value) == WEIR_OK && value == 7);
+	CHILD_CHECK(weir_ring_try_enqueue(ring, 8) == WEIR_OK);
+	CHILD_CHECK(weir_ring_try_dequeue(ring, &value) == WEIR_OK && value == 8);
+	CHILD_CHECK(weir_ring_try_dequeue(ring, &value) != WEIR_OK);
+	return 0;
+}
+
+Test(fork, rings_come_along)
+{
+	weir_ring *ring = NULL;
+	uint64_t value = 0;
+
+	cr_assert_eq(weir_ring_create(4, NULL, &ring), WEIR_OK);
+	cr_assert_eq(weir_ring_try_enqueue(ring, 7), WEIR_OK);
+	in_child(use_a_ring, ring);
+	cr_expect_eq(weir_ring_try_dequeue(ring, &value), WEIR_OK);
+	cr_expect_eq(value, 7);
+	weir_ring_destroy(ring);
+}
+
+static int items[3];
+
+static int use_a_queue(void *context)
+{
+	weir_queue *queue = context;
+	void *item = NULL;
+
+	CHILD_CHECK(weir_queue_dequeue(queue, &item, weir_deadline_in(patience_ns), NULL, NULL) == WEIR_OK &&
+	            item == &items[0]);
+	CHILD_CHECK(weir_queue_dequeue(queue, &item, weir_deadline_in(1000000), NULL, NULL) == WEIR_DEADLINE_EXCEEDED);
+	CHILD_CHECK(weir_queue_enqueue(queue, &items[1], weir_deadline_in(patience_ns), NULL, NULL) == WEIR_OK);
+	CHILD_CHECK(weir_queue_enqueue(queue, &items[2], weir_deadline_in(patience_ns), NULL, NULL) == WEIR_OK);
+	CHILD_CHECK(weir_queue_enqueue(queue, &items[0], weir_deadline_in(1000000), NULL, NULL) == WEIR_DEADLINE_EXCEEDED);
+	CHILD_CHECK(weir_queue_dequeue(queue, &item, weir_deadline_in(patience_ns), NULL, NULL) == WEIR_OK &&
+	            item == &items[1]);
+	CHILD_CHECK(weir_queue_dequeue(queue, &item, weir_deadline_in(patience_ns), NULL, NULL) == WEIR_OK &&
+	            item == &items[2]);
+	(void)weir_queue_destroy(queue, NULL);
+	return 0;
+}
+
+Test(fork, queues_in_which_nobody_waited_come_along)
+{
+	struct weir_queue_options options = {.struct_size = sizeof(options), .capacity = 2};
+	struct other other = {.stand = stand_in_a_section};
+	weir_queue *queue = NULL;
+	void *item = NULL;
+
+	cr_assert_eq(weir_queue_create(&options, &queue, NULL), WEIR_OK);
+	cr_assert_eq(weir_queue_enqueue(queue, &items[0], WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
+	start(&other);
+	in_child(use_a_queue, queue);
+	finish(&other);
+	cr_expect_eq(weir_queue_dequeue(queue, &item, weir_deadline_in(patience_ns), NULL, NULL), WEIR_OK);
+	cr_expect_eq(item, &items[0]);
+	(void)weir_queue_destroy(queue, NULL);
+	expect_nothing_left();
+}
