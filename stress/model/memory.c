@@ -74,7 +74,7 @@ static const char *wide[WIDE]; /* locations of sixteen bytes; kept for the whole
 static uint32_t wide_count;
 
 /* How often in a row each thread read the same old store of a location: after STALE_READS times it must read a newer one. */
-enum { STALE_READS = 2 };
+enum { STALE_READS = 8 };
 static struct {
 	uint32_t number;
 	uint8_t times;

@@ -11,7 +11,7 @@
  * view of it: a load may return any store that coherence, release/acquire, fences and the seq_cst order allow. Stores take their
  * place in modification order as they are executed, and no load reads a store that has not been executed yet: behaviours that
  * need either (2+2W with both inner stores last, load buffering) are not explored. Stores become visible in finite time: a thread reads
- * the same old store of a location at most twice in a row. A compare-and-swap that may fail spuriously
+ * the same old store of a location at most eight times in a row. A compare-and-swap that may fail spuriously
  * does not. membarrier(2) puts a full fence into every thread. Plain accesses are checked for races by vector clocks, and for
  * lying in live memory. Time does not pass while a thread can run: a deadline passes early (as a choice) or when all sleep.
  *
@@ -52,9 +52,9 @@ struct weir_model_options {
 
 struct weir_model_result {
 	uint64_t executions;
-	uint64_t pruned; /* given up because an equivalent one was explored */
-	uint64_t nanoseconds;
-	int complete; /* everything within the bounds was explored */
+	uint64_t pruned;      /* given up because an equivalent one was explored */
+	uint64_t nanoseconds; /* of processor time */
+	int complete;         /* everything within the bounds was explored */
 	int failed;
 	int stopped;                             /* some execution had the thread stopped */
 	uint32_t longest_call[WEIR_MODEL_CALLS]; /* atomic accesses; see weir_model_call_begins() */
