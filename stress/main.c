@@ -18,6 +18,8 @@ static const struct stress_scenario scenarios[] = {
 	{"variable_read", "handles stay valid; versions never go back", scenario_variable_read},
 	{"variable_counter", "no increment is lost; each gets its own version", scenario_variable_counter},
 	{"variable_stopped", "a thread stopped anywhere stops no reader, writer or commit", scenario_variable_stopped},
+	{"variable_handles", "handles beyond the slots, passed on, outliving thread and variable",
+     scenario_variable_handles},
 	{"snapshot_torn", "snapshots are of one instant and agree with real time", scenario_snapshot_torn},
 	{"commit_conflict", "conflicting commits keep a total", scenario_commit_conflict},
 	{"queue_fifo", "queues lose, double and reorder nothing, and hold what they say", scenario_queue_fifo},
@@ -35,6 +37,9 @@ static const struct stress_scenario scenarios[] = {
 	{"history_variable", "the same of variables, by their versions", scenario_history_variable},
 	{"history_snapshot", "the same of snapshots beside commits: strictly serializable", scenario_history_snapshot},
 	{"history_commit", "the same of commits that conflict", scenario_history_commit},
+	{"allocation_failures", "a call that found no memory has done nothing, and nothing leaks",
+     scenario_allocation_failures},
+	{"destroy_in_use", "destroying what is in use is refused, or safe", scenario_destroy_in_use},
 	{"memory_bound", "memory keeps its bound beside a stalled reader and hoarded handles", scenario_memory_bound},
 };
 enum { SCENARIOS = sizeof(scenarios) / sizeof(scenarios[0]) };

@@ -13,8 +13,12 @@ void scenario_ring_stopped(void);
 void scenario_variable_read(void);
 void scenario_variable_counter(void);
 void scenario_variable_stopped(void);
+void scenario_variable_handles(void);
 void scenario_snapshot_torn(void);
 void scenario_commit_conflict(void);
+
+void scenario_allocation_failures(void);
+void scenario_destroy_in_use(void);
 
 void scenario_memory_bound(void);
 void scenario_thread_churn(void);
