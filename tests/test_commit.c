@@ -470,11 +470,50 @@ static void assign_and_help(void *context)
 	weir_tensor_release(tensor);
 }
 
-/*
- * A writer helps the commit and is stopped at each instruction of that, while the owner comes to an end, with or without `other` in its
- * way; what it then still does to the commit's variables must change nothing.
- */
-static void stop_helper_everywhere(int aborted)
+/* Our commit comes to its end while a helper stands. What then happens to its variables. */
+enum after { AFTER_COMMIT, AFTER_ABORT, AFTER_TWO_ABORTS, AFTER_DESTROY };
+
+static int aborted_another;
+
+/* A commit of the low variable, if the helper has not changed it yet, and another one, which changes before the commit comes to it. */
+static void abort_another(struct scene *scene)
+{
+	struct scene another = *scene;
+	struct stepped commit = {.prepare = meet_weir, .call = commit_ours, .context = &another};
+	weir_var *high = variable(0);
+
+	another.vars[1] = high;
+	if ((uintptr_t)high > (uintptr_t)another.vars[0] && weir_var_version(another.vars[0]) == 1) {
+		stop_half_way(&commit, another.vars[0]);
+		assign(high, 1);
+		stepped_finish(&commit);
+		cr_assert_eq(another.status, WEIR_ABORTED);
+		aborted_another = 1;
+	}
+	weir_var_destroy(high);
+}
+
+static void end_commit(struct scene *scene, struct stepped *commit, enum after after)
+{
+	if (after == AFTER_ABORT || after == AFTER_TWO_ABORTS)
+		assign(scene->vars[1], 1);
+	stepped_finish(commit);
+	collect_now();
+	if (after == AFTER_TWO_ABORTS)
+		abort_another(scene);
+	if (after == AFTER_DESTROY) {
+		weir_var_destroy(scene->vars[1]);
+		scene->vars[1] = NULL;
+	}
+	collect_now();
+	/* New versions, perhaps at old addresses, of variables at which the helper may still try to put the old parts. */
+	for (size_t i = 0; i < PAIR && after <= AFTER_ABORT; i++)
+		assign(scene->vars[i], 5);
+	collect_now();
+}
+
+/* A writer helps the commit and is stopped at each instruction of that; what it does when it comes late must change nothing. */
+static void stop_helper_everywhere(enum after after)
 {
 	int stands = 1;
 
@@ -484,36 +523,39 @@ static void stop_helper_everywhere(int aborted)
 		struct helper helper = {.var = scene->vars[0]};
 		struct stepped help = {.prepare = meet_weir, .call = assign_and_help, .context = &helper};
 		struct stepped commit = {.prepare = meet_weir, .call = commit_ours, .context = scene};
+		uint64_t version;
 
 		stop_half_way(&commit, scene->vars[0]);
 		stands = stepped_start(&help, at);
-		if (aborted)
-			assign(scene->vars[1], 1);
-		stepped_finish(&commit);
-		collect_now();
-		/* New versions, perhaps at old addresses, of variables at which the helper may still try to put the old parts. */
-		for (size_t i = 0; i < PAIR; i++)
-			assign(scene->vars[i], 5);
-		collect_now();
+		end_commit(scene, &commit, after);
 		stepped_finish(&help);
 		cr_assert_eq(helper.status, WEIR_OK);
-		cr_assert_eq(value_in(scene->vars[1]), 5, "stopped at %zu: a helper brought back an old part", at);
-		cr_assert_eq(value_in(scene->vars[0]), stands ? value_in(scene->vars[0]) : 5);
-		/* Written: by the assignment of 5, the helper's, and the commit or what stood in its way. */
-		cr_assert_eq(weir_var_version(scene->vars[0]) + weir_var_version(scene->vars[1]),
-		             2 + 3 + (scene->status == WEIR_OK ? 2 : 0) + (aborted ? 1 : 0), "stopped at %zu", at);
+		/* Written: by the helper, and by the commit, and where it was done the assignment of 5. */
+		version = 2u + (scene->status == WEIR_OK ? 1u : 0u) + (after <= AFTER_ABORT ? 1u : 0u);
+		cr_assert_eq(weir_var_version(scene->vars[0]), version, "stopped at %zu", at);
+		if (after <= AFTER_ABORT)
+			cr_assert_eq(value_in(scene->vars[1]), 5, "stopped at %zu: a helper brought back an old part", at);
+		else
+			cr_assert_eq(value_in(scene->vars[0]), THEIRS);
 		close_scene(scene);
 	}
 }
 
 Test(commit, a_helper_stopped_anywhere_changes_nothing_when_it_comes_late)
 {
-	stop_helper_everywhere(0);
+	stop_helper_everywhere(AFTER_COMMIT);
 }
 
 Test(commit, a_helper_stopped_anywhere_changes_nothing_when_the_commit_was_aborted)
 {
-	stop_helper_everywhere(1);
+	stop_helper_everywhere(AFTER_ABORT);
+	stop_helper_everywhere(AFTER_TWO_ABORTS);
+	cr_assert(aborted_another);
+}
+
+Test(commit, a_helper_stopped_anywhere_may_look_at_a_variable_that_was_destroyed)
+{
+	stop_helper_everywhere(AFTER_DESTROY);
 }
 
 enum { CHAIN = 20 };
