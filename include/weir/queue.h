@@ -80,7 +80,12 @@ WEIR_API enum weir_status weir_queue_destroy(weir_queue *queue, weir_error *erro
 
 /* WEIR_OK, WEIR_WOULD_BLOCK (full), WEIR_CANCELLED (closed), WEIR_INVALID_ARGUMENT (queue NULL). @since 0.1 */
 WEIR_API enum weir_status weir_queue_try_enqueue(weir_queue *queue, void *item);
-/* WEIR_OK, WEIR_WOULD_BLOCK (nothing may leave now), WEIR_OUT_OF_RANGE (closed and drained), WEIR_INVALID_ARGUMENT. @since 0.1 */
+/*
+ * WEIR_OK, WEIR_WOULD_BLOCK (nothing may leave now), WEIR_OUT_OF_RANGE (closed and drained), WEIR_INVALID_ARGUMENT.
+ * Of a shuffle queue, WEIR_WOULD_BLOCK of either try_ call may come early: an enqueue or dequeue that is under way can hold
+ * back one item, or the room for one, until it ends.
+ * @since 0.1
+ */
 WEIR_API enum weir_status weir_queue_try_dequeue(weir_queue *queue, void **item);
 
 /*

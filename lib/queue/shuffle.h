@@ -22,9 +22,11 @@
  *   P1  set full -> clear full: the item.  P2  clear busy -> claim busy: the slot is finished with.
  *   P3  credits: a taker that got a credit sees at least as many full bits (B1)
  *   P4  take -> take: whoever finds the bag empty sees what those did before who took the items (their turn, see store.c)
- * Linearization: put at the credit for its item, or at the take that got the item before that; take at its credit. "Nothing may
- *   leave": the load of credits. "Full": the load of credits; a put or a take under way counts as an occupied slot, so full is
- *   exact only when none is under way.
+ * Linearization: put at the credit for its item, or at the take that got the item before that; take when it clears the full bit.
+ *   Refusals are exact only when no put or take is under way. "Nothing may leave" (the load of credits): between a put's full bit
+ *   and its credit, a take may get its item by another's credit, and that one's item is inside without a credit until the
+ *   put goes on; and a take that has its credit may yet get an item newer than the refusal. "Full" (the load of credits): a put
+ *   or a take under way counts as an occupied slot.
  * Progress: lock-free. A put or take that is stopped holds one slot; nobody waits for it, but the end of a closed bag: it is not
  *   "drained" while a put is under way, because its item is still to come.
  * Random numbers: SplitMix64 (Steele, Lea, Flood, OOPSLA 2014) of seed and a counter: the same seed and the same calls on one thread give the
