@@ -144,3 +144,46 @@ Test(queue_fair, a_batch_that_collects_is_not_passed)
 	cr_expect_eq(number_of(single.items[0]), 4);
 	destroy(queue);
 }
+
+/* As a thread leaves it that is stopped between the two halves of weiri_list_remove(). */
+static void mark_removed(struct weiri_list_node *node)
+{
+	uintptr_t next = weiri_load_relaxed(&node->next);
+
+	cr_assert(weiri_cas_acq_rel(&node->next, &next, next | 1));
+}
+
+static void note(void *context, enum weir_status status, const weir_error *error, void **items, size_t done)
+{
+	(void)error, (void)items, (void)done;
+	*(enum weir_status *)context = status;
+}
+
+Test(queue_fair, who_has_ended_and_is_still_linked_holds_up_nobody)
+{
+	weir_queue *queue = queue_with((struct weir_queue_options){.capacity = 2, .flags = WEIR_QUEUE_FAIR});
+	enum weir_status status = WEIR_INTERNAL;
+	void *items[1];
+	weir_queue_op *op;
+
+	cr_assert_eq(weir_queue_start(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, items, 1, note, &status, &op, NULL), WEIR_OK);
+	cr_assert(weiri_op_claim(op));
+	put(queue, 1, 1); /* is left to the operation, or to whoever comes when it has ended */
+	mark_removed(&op->node);
+	expect_next(queue, 1, 1);
+	/* The stopped thread goes on. */
+	weir_queue_op_cancel(op, NULL);
+	{
+		struct weiri_scope scope = weiri_scope_enter(weiri_record_get());
+		int moved = 0;
+
+		cr_expect_eq(weiri_op_drive(&scope, op, &moved), WEIRI_OP_COMPLETE);
+		weiri_op_finish(&scope, op);
+		weiri_scope_leave(&scope);
+	}
+	weiri_op_complete(op);
+	cr_expect_eq(status, WEIR_CANCELLED);
+	weir_queue_op_release(op);
+	expect_nothing(queue);
+	destroy(queue);
+}

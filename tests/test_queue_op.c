@@ -3,6 +3,15 @@
  */
 #include "queue_kit.h"
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "base/asymmetric.h"
+
 static void note(void *context, enum weir_status status, const weir_error *error, void **items, size_t done)
 {
 	(void)error, (void)items, (void)done;
@@ -205,4 +214,67 @@ Test(queue_op, nobody_is_told_the_end_while_an_admitted_enqueue_is_being_worked_
 	expect_drained(queue);
 	weir_queue_op_release(op);
 	destroy(queue);
+}
+
+/* -- membarrier is refused after it was granted --------------------------------------------------------------------------------- */
+
+enum { FOUND = 0, NOT_FOUND = 1, CANNOT_TRY = 2 };
+
+/* From now on, as in a sandbox that is entered late. 0: not possible here. */
+static int refuse_membarrier(void)
+{
+	struct sock_filter rules[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {sizeof(rules) / sizeof(rules[0]), rules};
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0 &&
+	       !weiri_fence_heavy();
+}
+
+/* An item comes in without a look at who waits: just what a notifier does whose look came too early. */
+static int be_overlooked(void)
+{
+	weir_queue *queue = NULL;
+	struct weir_queue_options options = {.struct_size = sizeof(options), .capacity = 2};
+	struct call call = {.kind = DEQUEUE};
+	uint64_t until = in_good_time();
+
+	if (weir_queue_create(&options, &queue, NULL) != WEIR_OK || !weiri_fence_heavy() || !refuse_membarrier())
+		return CANNOT_TRY;
+	call.queue = queue;
+	if (pthread_create(&call.thread, NULL, call_main, &call) != 0)
+		return CANNOT_TRY;
+	while (idle_in(queue) != 1 || !is_asleep(&call)) {
+		if (weir_now_ns() > until)
+			return NOT_FOUND;
+		(void)sched_yield();
+	}
+	if (weir_ring_try_enqueue(queue->ring, 1) != WEIR_OK)
+		return CANNOT_TRY;
+	while (!has_ended(&call)) {
+		if (weir_now_ns() > until)
+			return NOT_FOUND;
+		(void)sched_yield();
+	}
+	(void)pthread_join(call.thread, NULL);
+	return call.status == WEIR_OK && number_of(call.items[0]) == 1 ? FOUND : NOT_FOUND;
+}
+
+Test(queue_op, a_call_that_may_be_overlooked_looks_for_itself)
+{
+	int status = 0;
+	pid_t child = fork();
+
+	cr_assert(child >= 0);
+	if (child == 0)
+		_exit(be_overlooked());
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert(WIFEXITED(status));
+	if (WEXITSTATUS(status) == CANNOT_TRY)
+		cr_skip("membarrier cannot be refused here");
+	cr_expect_eq(WEXITSTATUS(status), FOUND);
 }

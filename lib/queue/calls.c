@@ -14,15 +14,25 @@ static WEIRI_ALWAYS_INLINE void wake(struct weiri_record *record, weir_queue *qu
 		weiri_queue_pump(record, queue);
 }
 
-static int others_first(const weir_queue *queue, const struct weiri_list *own_side)
+/* One that has ended may still be linked, when its thread was stopped there: unlinked here, or try_ calls would go before nobody for ever. */
+static WEIRI_COLD int others_are_there(struct weiri_record *record, struct weiri_list *own_side)
 {
-	return (queue->flags & WEIR_QUEUE_FAIR) != 0 && weiri_list_occupied(own_side);
+	struct weiri_scope scope = weiri_scope_enter(record);
+
+	weiri_list_sweep(&scope, own_side);
+	weiri_scope_leave(&scope);
+	return weiri_list_occupied(own_side);
+}
+
+static int others_first(struct weiri_record *record, const weir_queue *queue, struct weiri_list *own_side)
+{
+	return (queue->flags & WEIR_QUEUE_FAIR) != 0 && weiri_list_occupied(own_side) && others_are_there(record, own_side);
 }
 
 /* Of an enqueue into a fair queue in which others wait; WEIR_OK: it may look at the store. */
-static enum weir_status refusal(const weir_queue *queue)
+static enum weir_status refusal(struct weiri_record *record, weir_queue *queue)
 {
-	if (WEIRI_LIKELY(!others_first(queue, &queue->producers)))
+	if (WEIRI_LIKELY(!others_first(record, queue, &queue->producers)))
 		return WEIR_OK;
 	return weiri_queue_store_closed(queue) ? WEIR_CANCELLED : WEIR_WOULD_BLOCK;
 }
@@ -36,7 +46,7 @@ enum weir_status weir_queue_try_enqueue(weir_queue *queue, void *item)
 		return WEIR_INVALID_ARGUMENT;
 	if (record == NULL) /* before anything is in: without a record nobody could be woken */
 		return WEIR_RESOURCE_EXHAUSTED;
-	status = refusal(queue);
+	status = refusal(record, queue);
 	if (status != WEIR_OK)
 		return status;
 	status = queue->order == WEIR_QUEUE_FIFO ? weir_ring_try_enqueue(queue->ring, weiri_item_bits(item))
@@ -58,7 +68,7 @@ enum weir_status weir_queue_try_dequeue(weir_queue *queue, void **item)
 		return WEIR_INVALID_ARGUMENT;
 	if (record == NULL)
 		return WEIR_RESOURCE_EXHAUSTED;
-	if (others_first(queue, &queue->consumers))
+	if (others_first(record, queue, &queue->consumers))
 		return WEIR_WOULD_BLOCK;
 	done = weiri_queue_take(&scope, queue, &bits, 1, 0, &status);
 	weiri_queue_retire_gathered(&scope);
@@ -71,6 +81,9 @@ enum weir_status weir_queue_try_dequeue(weir_queue *queue, void **item)
 
 /* -- waiting ------------------------------------------------------------------------------------------------------------------ */
 
+/* How long the owner of a blind operation sleeps at a time. */
+static const uint64_t blind_sleep_ns = 1000000;
+
 static void on_token(void *context)
 {
 	weir_queue_op *op = context;
@@ -79,11 +92,23 @@ static void on_token(void *context)
 	weiri_op_release(op);
 }
 
+/* Nobody may have seen that we wait: looks again now and then, until something happens or little is left to the deadline. */
+static WEIRI_COLD void look_now_and_then(struct weiri_record *record, weir_queue_op *op, uint64_t deadline_ns)
+{
+	uint64_t until;
+
+	while ((until = weir_deadline_in(blind_sleep_ns)) < deadline_ns &&
+	       weiri_park_wait(&op->finished, WEIRI_OP_WAITS, until) == WEIRI_PARK_TIMEOUT)
+		weiri_queue_pump(record, op->queue);
+}
+
 /* Until it completes, which the deadline or an alarm makes it do. */
-static void sleep_until_finished(weir_queue_op *op, uint64_t deadline_ns)
+static void sleep_until_finished(struct weiri_record *record, weir_queue_op *op, uint64_t deadline_ns)
 {
 	uint32_t seen;
 
+	if (WEIRI_UNLIKELY(op->blind))
+		look_now_and_then(record, op, deadline_ns);
 	if (weiri_park_wait(&op->finished, WEIRI_OP_WAITS, deadline_ns) == WEIRI_PARK_TIMEOUT)
 		weiri_op_cancel(op, WEIRI_OP_FOR_DEADLINE);
 	/* [acquire] the outcome; pairs with weiri_op_complete(). */
@@ -94,7 +119,7 @@ static void sleep_until_finished(weir_queue_op *op, uint64_t deadline_ns)
 	}
 }
 
-static void wait_for(weir_queue_op *op, uint64_t deadline_ns, weir_cancel *cancel)
+static void wait_for(struct weiri_record *record, weir_queue_op *op, uint64_t deadline_ns, weir_cancel *cancel)
 {
 	weir_cancel_hook *hook = NULL;
 
@@ -105,7 +130,7 @@ static void wait_for(weir_queue_op *op, uint64_t deadline_ns, weir_cancel *cance
 			weiri_op_release(op);
 		}
 	}
-	sleep_until_finished(op, deadline_ns);
+	sleep_until_finished(record, op, deadline_ns);
 	if (hook != NULL && weir_cancel_off(hook))
 		weiri_op_release(op);
 }
@@ -123,7 +148,7 @@ static enum weir_status run(struct weiri_record *record, weir_queue *queue, enum
 	op->done = *done;
 	op->token = cancel;
 	weiri_op_start(record, op);
-	wait_for(op, deadline_ns, cancel);
+	wait_for(record, op, deadline_ns, cancel);
 	*done = op->done;
 	status = op->status;
 	if (status != WEIR_OK)
@@ -205,7 +230,7 @@ enum weir_status weir_queue_dequeue(weir_queue *queue, void **item, uint64_t dea
 static enum weir_status move_many_in(struct weiri_record *record, weir_queue *queue, void *const items[], size_t count,
                                      uint64_t deadline_ns, weir_cancel *cancel, size_t *in, weir_error *error)
 {
-	enum weir_status status = refusal(queue);
+	enum weir_status status = refusal(record, queue);
 
 	if (status == WEIR_OK) {
 		*in = weiri_queue_put(queue, items, count, 0, &status);

@@ -272,7 +272,7 @@ static void put_on_list(struct weiri_scope *scope, weir_queue_op *op)
 	/* [seq_cst] Dekker with close: it sets CANCEL, then walks the list. */
 	if (op->admitted && (weiri_load_seq_cst(&op->queue->gate) & WEIRI_GATE_CANCEL) != 0)
 		(void)set_cancel(op, WEIRI_OP_FOR_CLOSE, 0); /* we hold the claim and will see it */
-	(void)weiri_fence_heavy();                       /* F1: see weiri_queue_somebody_waits() */
+	op->blind = !weiri_fence_heavy();                /* F1: see weiri_queue_somebody_waits() */
 }
 
 static int is_fair(const weir_queue_op *op)

@@ -17,7 +17,8 @@
  * Invariants
  *   O1  fields marked "claim" are touched by the claimer only
  *   O2  an event is never lost: who changes the store then finds each operation of the other list either waiting (and claims it), or
- *       claimed (and leaves AGAIN), or not yet on the list (and then its starter looks at the store after the heavy fence)
+ *       claimed (and leaves AGAIN), or not yet on the list (and then its starter looks at the store after the heavy fence; where that
+ *       fails, which is not expected once it was granted, the owner of a blocking call looks again every millisecond)
  *   O3  an operation completes exactly once: by the thread that holds the claim
  *   O4  who cancels an operation touches the queue only with the claim, and completes it last: with the completion of the last
  *       operation a queue may be destroyed, though the thread that fired a token is still at work
@@ -60,6 +61,7 @@ struct weir_queue_op {
 	weir_queue_done_fn *callback; /* NULL: a blocking call */
 	void *context;
 	weir_cancel *token; /* of a blocking call, which holds it; or NULL */
+	int blind;          /* starter: the heavy fence failed, so an event may overlook us */
 	weir_allocator allocator;
 	/* claim */
 	int listed;

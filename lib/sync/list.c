@@ -70,6 +70,11 @@ int weiri_list_remove(struct weiri_scope *scope, struct weiri_list *list, struct
 	return 1;
 }
 
+void weiri_list_sweep(struct weiri_scope *scope, struct weiri_list *list)
+{
+	(void)walk(scope, list);
+}
+
 struct weiri_list_node *weiri_list_next(struct weiri_scope *scope, struct weiri_list *list,
                                         const struct weiri_list_node *node)
 {

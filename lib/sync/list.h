@@ -31,10 +31,12 @@ struct weiri_list {
 /* Before the node is appended: ended() is called once, after it was removed and no section can see it any more. */
 void weiri_list_node_init(struct weiri_list_node *node, void (*ended)(struct weiri_retired *retired));
 
-/* All three in `scope`. */
+/* All in `scope`. */
 void weiri_list_append(struct weiri_scope *scope, struct weiri_list *list, struct weiri_list_node *node);
 /* 1 when this call removed it, 0 when another had. The node may be walked over until the scope of every walker ends. */
 int weiri_list_remove(struct weiri_scope *scope, struct weiri_list *list, struct weiri_list_node *node);
+/* Unlinks what was removed, though its remover has not come to it. */
+void weiri_list_sweep(struct weiri_scope *scope, struct weiri_list *list);
 /*
  * The node after `node` (the first for NULL). When `node` has been removed it is the first again: a walk may come to a node more than once,
  * and callers look at the state that they keep. A node that is found may be removed by then. For a walk within one scope.
