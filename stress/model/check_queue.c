@@ -190,5 +190,8 @@ int main(int argc, char **argv)
 		bad |= check(&scopes[i], WEIR_QUEUE_FIFO, scope_long() ? 1000000 : 10000);
 		bad |= check(&scopes[i], WEIR_QUEUE_SHUFFLE, scope_long() ? 1000000 : 10000);
 	}
+	scope_symmetric(1);
+	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++)
+		bad |= check(&scopes[i], WEIR_QUEUE_FIFO, scope_long() ? 1000000 : 5000);
 	return bad;
 }

@@ -25,6 +25,7 @@ static struct scene {
 	struct weiri_signal signal;
 	struct weiri_gate *gate;
 	struct weiri_countdown *left;
+	struct weiri_latch latch;
 	int seen[4];
 } scene;
 
@@ -357,8 +358,47 @@ static int check_gate(void)
 	return bad | scope_complete(&countdown);
 }
 
+/* -- latch: the winner's data ------------------------------------------------------------------------------------------------------ */
+
+static void setup_latch(void *context)
+{
+	(void)context;
+	weiri_latch_init(&scene.latch);
+}
+
+static void latch_thread(void *context, size_t number)
+{
+	(void)context;
+	if (weiri_latch_claim(&scene.latch)) {
+		scene.data = (int)number + 1;
+		weiri_latch_set(&scene.latch);
+		scene.seen[number] = 1;
+	} else if (weiri_latch_is_set(&scene.latch)) {
+		weir_model_assert(scene.data != 0 && scene.data != (int)number + 1);
+	}
+}
+
+static void one_winner(void *context)
+{
+	(void)context;
+	weir_model_assert(scene.seen[0] + scene.seen[1] + scene.seen[2] == 1);
+}
+
+static int check_latch(void)
+{
+	struct weir_model_program program = {"latch_3_claim", 3,         &scene, sizeof(scene), setup_latch,
+	                                     latch_thread,    one_winner};
+
+	scene = (struct scene){0};
+	return scope_complete(&program);
+}
+
 int main(int argc, char **argv)
 {
+	int bad;
+
 	scope_arguments(argc, argv);
-	return check_eventcount() | check_signal() | check_cancel() | check_fires() | check_gate();
+	bad = check_eventcount() | check_signal() | check_cancel() | check_fires() | check_gate() | check_latch();
+	scope_symmetric(1);
+	return bad | check_eventcount();
 }

@@ -381,6 +381,8 @@ void memory_plain(const void *address, size_t size, int is_write)
 	if (!model_active || system_is_local(address))
 		return;
 	heap_check(address, is_write ? "a plain write" : "a plain read");
+	if (!model_running && !is_write)
+		return; /* before or after all threads: nobody to race with */
 	for (uintptr_t at = (uintptr_t)address; at < end; at = next) {
 		struct granule *granule = granule_at(at / GRAIN);
 		uint8_t mask = part(at, end, &next);

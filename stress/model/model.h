@@ -43,6 +43,7 @@ struct weir_model_options {
 	uint64_t random_seed;    /* 0: exhaustive; else max_executions random ones */
 	unsigned random_depth;   /* of PCT: 1 + the places at which a priority changes; 0: 3 */
 	unsigned preemptions;    /* exhaustive: executions with at most this many - 1; 0: no bound */
+	unsigned symmetric;      /* the kernel refuses membarrier: light and heavy fences are both seq_cst fences */
 	unsigned no_reduction;   /* exhaustive: every schedule, also equivalent ones; to check the reduction */
 	/* Thread stop_thread - 1 is stopped for good after stop_after atomic accesses; 0: none. finish() is then not run. */
 	unsigned stop_thread;

@@ -11,6 +11,7 @@ enum { FIRST = 100000 }; /* executions, of a search that the short form does not
 
 static const char *wanted = "";
 static const char *replay;
+static int symmetric;
 
 int scope_long(void)
 {
@@ -23,6 +24,11 @@ void scope_arguments(int argc, char **argv)
 	replay = argc > 2 ? argv[2] : NULL;
 }
 
+void scope_symmetric(int on)
+{
+	symmetric = on;
+}
+
 static int skipped(const char *name)
 {
 	return strstr(name, wanted) == NULL;
@@ -32,10 +38,10 @@ static void print_line(const char *verdict, const char *name, const char *form, 
 {
 	double seconds = (double)result->nanoseconds / 1e9;
 
-	(void)printf("%s %s%s: %llu executions, %llu pruned, %.2f s, %.0f executions/s%s%s\n", verdict, name, form,
-	             (unsigned long long)result->executions, (unsigned long long)result->pruned, seconds,
-	             seconds > 0 ? (double)result->executions / seconds : 0.0, result->message[0] != '\0' ? ", " : "",
-	             result->message);
+	(void)printf("%s %s%s%s: %llu executions, %llu pruned, %.2f s, %.0f executions/s%s%s\n", verdict, name,
+	             symmetric ? "_symmetric" : "", form, (unsigned long long)result->executions,
+	             (unsigned long long)result->pruned, seconds, seconds > 0 ? (double)result->executions / seconds : 0.0,
+	             result->message[0] != '\0' ? ", " : "", result->message);
 	(void)fflush(stdout);
 }
 
@@ -59,6 +65,7 @@ static int run(const struct weir_model_program *program, struct weir_model_optio
 	if (skipped(program->name))
 		return 0;
 	options->replay = replay;
+	options->symmetric = (unsigned)symmetric;
 	options->max_steps = 2000;
 	right = !weir_model_check(program, options, &result);
 	right = right && (result.complete || options->max_executions != 0 || replay != NULL);
@@ -94,7 +101,8 @@ int scope_random(const struct weir_model_program *program, uint64_t executions)
 
 int scope_as_far_as(const struct weir_model_program *program, uint64_t executions)
 {
-	struct weir_model_options options = {.max_executions = executions, .max_steps = 2000};
+	struct weir_model_options options = {
+		.max_executions = executions, .max_steps = 2000, .symmetric = (unsigned)symmetric};
 	struct weir_model_result result;
 
 	if (skipped(program->name))
@@ -113,7 +121,7 @@ int scope_as_far_as(const struct weir_model_program *program, uint64_t execution
 
 int scope_finds(const struct weir_model_program *program, const char *text)
 {
-	struct weir_model_options options = {.max_steps = 100};
+	struct weir_model_options options = {.max_steps = 100, .symmetric = (unsigned)symmetric};
 	struct weir_model_result result, again;
 	int right;
 
@@ -135,7 +143,8 @@ int scope_finds(const struct weir_model_program *program, const char *text)
 int scope_stops(const struct weir_model_program *program, uint64_t executions, const char *const calls[],
                 const uint32_t bounds[])
 {
-	struct weir_model_options options = {.max_executions = executions, .max_steps = 2000};
+	struct weir_model_options options = {
+		.max_executions = executions, .max_steps = 2000, .symmetric = (unsigned)symmetric};
 	struct weir_model_result result;
 	char form[80] = "_each_thread_stopped_at_each_step_complete";
 	int right;

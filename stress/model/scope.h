@@ -14,6 +14,9 @@ int scope_long(void);
 /* Only scopes that have `filter` in their names are run; NULL: all. From the command line: main() passes its arguments. */
 void scope_arguments(int argc, char **argv);
 
+/* From here on: membarrier is refused, and names end in _symmetric. 0: it is granted. */
+void scope_symmetric(int on);
+
 /* No execution may fail. Return 1 when the outcome is wrong. */
 int scope_complete(const struct weir_model_program *program);
 int scope_preemptions(const struct weir_model_program *program, unsigned most);

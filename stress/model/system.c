@@ -18,13 +18,15 @@
 
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
-/* -- the asymmetric fence: always the membarrier kind; its light side is then nothing ----------------------------------------- */
+/* -- the asymmetric fence: of the membarrier kind, its light side is then nothing; or refused by the kernel --------------------- */
 
 _Atomic(int) weiri_fence_asymmetric = 1;
 
 int weiri_fence_heavy(void)
 {
-	if (model_running)
+	if (model_running && model_options.symmetric)
+		memory_fence(SEQ_CST);
+	else if (model_running)
 		memory_heavy_fence();
 	return 1;
 }
@@ -270,6 +272,7 @@ void system_begin(void)
 	key_destructor = NULL;
 	once_done = 0;
 	clock_ns = 1;
+	*(int *)(void *)&weiri_fence_asymmetric = !model_options.symmetric;
 	(void)weiri_record_register();
 }
 
