@@ -183,7 +183,7 @@ void scenario_thread_churn(void)
 
 /* -- signal handlers that read ------------------------------------------------------------------------------------------------ */
 
-enum { STORMY_VARIABLES = 3, FIRST_SIGNAL = SIGUSR1, SECOND_SIGNAL = SIGUSR2 };
+enum { STORMY_VARIABLES = 3, HELD_AT_ONCE = 16, FIRST_SIGNAL = SIGUSR1, SECOND_SIGNAL = SIGUSR2 };
 
 /* The versions that this thread, or a handler on it, has seen. */
 static WEIRI_TLS _Atomic(uint64_t) seen[STORMY_VARIABLES];
@@ -203,6 +203,21 @@ static void look(size_t which, const char *who)
 	weir_read_release(&read);
 }
 
+/* What a handler on this thread took, for the next one of its signal to give back: its slot must not be taken by whom it interrupts. */
+static WEIRI_TLS weir_read kept[2];
+
+static void swap_kept(weir_read *handle, const char *who)
+{
+	weir_read next;
+
+	/* Before the old one is given back: it shall come by the first free slot, which is the one that the interrupted read has found. */
+	STRESS_CHECK(weir_var_read(variables[0], &next) == WEIR_OK, "%s: a read failed", who);
+	if (handle->tensor != NULL)
+		(void)stress_payload_check(handle->tensor, who);
+	weir_read_release(handle);
+	*handle = next;
+}
+
 /* Each signal may interrupt the other's handler, and itself not. */
 static void read_in_handler(int signal_number)
 {
@@ -210,7 +225,8 @@ static void read_in_handler(int signal_number)
 
 	for (size_t i = 0; i < STORMY_VARIABLES; i++)
 		look(i, signal_number == FIRST_SIGNAL ? "a handler" : "a second handler");
-	(void)weiri_fetch_add_relaxed(&reads_in_handlers, (uint64_t)STORMY_VARIABLES); /* [relaxed] a count */
+	swap_kept(&kept[signal_number == FIRST_SIGNAL], "what a handler kept");
+	(void)weiri_fetch_add_relaxed(&reads_in_handlers, (uint64_t)STORMY_VARIABLES + 1); /* [relaxed] a count */
 	errno = saved_errno;
 }
 
@@ -240,6 +256,19 @@ static void hold_many(struct stress_thread *self)
 	stress_end(self, 12);
 }
 
+/* Nothing between the reads, so that many a signal comes while a slot is being chosen. */
+static void read_in_a_row(struct stress_thread *self, size_t which)
+{
+	stress_begin(self, "read");
+	for (unsigned i = 0; i < 200; i++) {
+		weir_read read;
+
+		if (weir_var_read(variables[which], &read) == WEIR_OK)
+			weir_read_release(&read);
+	}
+	stress_end(self, 200);
+}
+
 static void work_in_the_storm(struct stress_thread *self, void *context)
 {
 	static const struct timespec no_time = {0, 0};
@@ -258,15 +287,13 @@ static void work_in_the_storm(struct stress_thread *self, void *context)
 		case 0: assign_one(self, variables[which], make_poisoned); break;
 		case 1: read_many(self); break;
 		case 2: hold_many(self); break;
-		default:
-			stress_begin(self, "read");
-			look(which, "a thread");
-			stress_end(self, 1);
+		default: look(which, "a thread"); read_in_a_row(self, which);
 		}
 		if (STRESS_TSAN)
 			(void)nanosleep(&no_time, NULL); /* ThreadSanitizer delivers signals here */
 	}
 	(void)pthread_sigmask(SIG_BLOCK, &signals, NULL);
+	weir_read_release_many(kept, 2);
 }
 
 /* One that has done something since it was last looked at: it is on a processor, so the signal interrupts it at once. */
@@ -308,6 +335,8 @@ void scenario_signal_read(void)
 	uint64_t misses = stats_now().slot_misses;
 	sigset_t signals, before;
 
+	/* Little more than handles can pin, so that what nobody protects is soon freed. */
+	weir_reclaim_set_budget(count * HELD_AT_ONCE * (WORDS * 8 + 512));
 	make_variables(STORMY_VARIABLES, make_poisoned, stress_poison());
 	weiri_store_relaxed(&reads_in_handlers, 0u); /* [relaxed] no other thread yet */
 	STRESS_CHECK(sigaction(FIRST_SIGNAL, &action, NULL) == 0 && sigaction(SECOND_SIGNAL, &action, NULL) == 0,
@@ -323,6 +352,7 @@ void scenario_signal_read(void)
 	stress_join();
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 	destroy_variables(STORMY_VARIABLES);
+	weir_reclaim_set_budget(0);
 	stress_note("reads in handlers", weiri_load_relaxed(&reads_in_handlers));
 	stress_note("reads by reference", stats_now().slot_misses - misses);
 	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(patience_ns)) == WEIR_OK, "flush: something is still held");
