@@ -13,6 +13,7 @@
 #include "base/atomic.h"
 #include "failing_allocator.h"
 #include "reclaim/record.h"
+#include "stepped.h"
 #include "sync/cancel.h"
 
 static weir_cancel *new_token(void)
@@ -357,6 +358,66 @@ Test(cancel, hooks_of_users_run_on_threads_that_fire_only)
 	cr_expect_eq(weiri_load_acquire(&crowd.begun), 1);
 	cr_expect_eq(weir_cancel_off(hook), 0);
 	end_stopped_fire(&crowd);
+}
+
+/* A fire that stands before one of its instructions while another fires: each hook but the one that it runs has run. */
+struct stepped_fire {
+	weir_cancel *token;
+	struct seen seen[3];
+	weir_cancel_hook *hooks[3];
+	weir_error cause;
+};
+
+static void fire_step_by_step(void *context)
+{
+	struct stepped_fire *fire = context;
+
+	(void)weir_cancel_fire(fire->token, &fire->cause);
+}
+
+static void set_up_stepped_fire(struct stepped_fire *fire)
+{
+	*fire = (struct stepped_fire){.token = new_token(), .cause = {WEIR_ABORTED, "stepped"}};
+	for (int i = 0; i < 3; i++)
+		cr_assert_eq(weir_cancel_on(fire->token, note, &fire->seen[i], &fire->hooks[i]), WEIR_OK);
+}
+
+static void judge_stepped_fire(struct stepped_fire *fire)
+{
+	for (int i = 0; i < 3; i++) {
+		cr_assert_eq(weiri_load_acquire(&fire->seen[i].runs), 1, "hook %d ran %d times", i,
+		             weiri_load_acquire(&fire->seen[i].runs));
+		cr_assert_eq(weir_cancel_off(fire->hooks[i]), 0);
+	}
+	weir_cancel_release(fire->token);
+}
+
+Test(cancel, a_fire_that_is_stopped_at_any_instruction_keeps_no_other_from_firing)
+{
+	struct stepped_fire fire;
+	struct stepped call = {.call = fire_step_by_step, .context = &fire};
+	size_t firsts = 0, at = 0;
+
+	stepped_or_skip();
+	set_up_stepped_fire(&fire);
+	while (stepped_start(&call, at)) {
+		weir_error cause = {WEIR_DATA_LOSS, "overtaken"}, told = {0};
+		int first = weir_cancel_fire(fire.token, &cause), ran = 0;
+
+		for (int i = 0; i < 3; i++)
+			ran += weiri_load_acquire(&fire.seen[i].runs);
+		cr_assert_geq(ran, 2, "stopped at %zu, %d of 3 hooks ran", at, ran);
+		cr_assert_eq(weir_cancel_cause(fire.token, &told), first ? WEIR_DATA_LOSS : WEIR_ABORTED);
+		cr_assert_str_eq(told.message, first ? "overtaken" : "stepped");
+		firsts += (size_t)first;
+		stepped_finish(&call);
+		judge_stepped_fire(&fire);
+		set_up_stepped_fire(&fire);
+		at += stepped_stride(1);
+	}
+	stepped_finish(&call);
+	judge_stepped_fire(&fire);
+	cr_expect(firsts != 0 && firsts < at, "%zu of %zu", firsts, at);
 }
 
 static void *fire_without_a_record(void *argument)

@@ -188,6 +188,64 @@ Test(queue_memory, a_start_without_memory_completes_nothing)
 	cr_expect_eq(fail_each_allocation(start_a_batch, NULL), 2, "the operation, room for the batch");
 }
 
+/* One asynchronous operation that must wait, of each kind and in each order of leaving. */
+struct starting {
+	enum weir_queue_op_kind kind;
+	enum weir_queue_order order;
+	size_t count, inside;
+};
+
+static enum weir_status start_and_give_up(const weir_allocator *allocator, void *context)
+{
+	const struct starting *starting = context;
+	struct late_failure late = {0};
+	weir_allocator memory = late_failure_hooks(&late);
+	weir_queue *queue = queue_from(&memory, starting->order, 4);
+	weir_queue_op *op = NULL;
+	void *items[6] = {item(50), item(51), item(52), item(53), item(54), item(55)}, *got;
+	int completions = 0;
+	size_t left = 0;
+	enum weir_status status;
+
+	put(queue, 1, starting->inside);
+	late.under_test = allocator;
+	status = weir_queue_start(queue, starting->kind, items, starting->count, count_completion, &completions, &op, NULL);
+	late.under_test = NULL;
+	cr_assert_eq(completions, 0);
+	weir_queue_op_cancel(op, NULL);
+	cr_assert_eq(completions, status == WEIR_OK);
+	weir_queue_op_release(op);
+	while (weir_queue_try_dequeue(queue, &got) == WEIR_OK)
+		left++;
+	/* An enqueue that was cancelled may have filled the room there was. */
+	cr_assert_eq(left, starting->kind == WEIR_QUEUE_OP_ENQUEUE && status == WEIR_OK ? 4 : starting->inside);
+	cr_assert_eq(number_of(items[0]), 50);
+	destroy(queue);
+	flush();
+	late_failure_end(&late);
+	return status;
+}
+
+Test(queue_memory, each_kind_of_start_survives_each_failure)
+{
+	static const struct {
+		enum weir_queue_op_kind kind;
+		size_t count, inside, allocations;
+	} kinds[] = {
+		{WEIR_QUEUE_OP_ENQUEUE, 1, 4, 1},      {WEIR_QUEUE_OP_ENQUEUE, 3, 2, 1},
+		{WEIR_QUEUE_OP_DEQUEUE_MANY, 1, 0, 1}, {WEIR_QUEUE_OP_DEQUEUE_UP_TO, 1, 0, 1},
+		{WEIR_QUEUE_OP_DEQUEUE_MANY, 5, 2, 2}, {WEIR_QUEUE_OP_DEQUEUE_UP_TO, 5, 3, 2},
+	};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		for (int order = WEIR_QUEUE_FIFO; order <= WEIR_QUEUE_SHUFFLE; order++) {
+			struct starting starting = {kinds[i].kind, (enum weir_queue_order)order, kinds[i].count, kinds[i].inside};
+
+			cr_expect_eq(fail_each_allocation(start_and_give_up, &starting), kinds[i].allocations, "kind %zu", i);
+		}
+	}
+}
+
 /* -- when memory is asked for ------------------------------------------------------------------------------------------------- */
 
 Test(queue_memory, what_need_not_wait_needs_no_memory)

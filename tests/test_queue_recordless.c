@@ -121,31 +121,45 @@ Test(queue_recordless, an_operation_that_is_cancelled_without_memory_takes_nothi
 	destroy(queue);
 }
 
+/* Counts the calls that did not say so. */
 static void *use_from_outside(void *argument)
 {
 	struct outsider *outsider = argument;
-	void *got;
+	weir_queue *queue = outsider->queue;
+	void *items[2] = {item(7), item(8)};
+	weir_queue_op *op = NULL;
+	size_t done = 0;
+	enum weir_status statuses[] = {
+		(without_memory = 1, weir_queue_try_enqueue(queue, item(2))),
+		weir_queue_try_dequeue(queue, items),
+		weir_queue_enqueue(queue, item(2), in_good_time(), NULL, NULL),
+		weir_queue_dequeue(queue, items, in_good_time(), NULL, NULL),
+		weir_queue_enqueue_many(queue, items, 2, in_good_time(), NULL, &done, NULL),
+		weir_queue_dequeue_many(queue, items, 2, in_good_time(), NULL, NULL),
+		weir_queue_dequeue_up_to(queue, items, 2, in_good_time(), NULL, &done, NULL),
+		weir_queue_start(queue, WEIR_QUEUE_OP_ENQUEUE, items, 1, note, outsider, &op, NULL),
+		weir_queue_close(queue, WEIR_CLOSE_CANCEL, NULL),
+		weir_queue_destroy(queue, NULL),
+	};
 
-	without_memory = 1;
-	outsider->status = weir_queue_try_enqueue(outsider->queue, item(2));
-	if (outsider->status == WEIR_RESOURCE_EXHAUSTED)
-		outsider->status = weir_queue_try_dequeue(outsider->queue, &got);
-	if (outsider->status == WEIR_RESOURCE_EXHAUSTED)
-		outsider->status = weir_queue_close(outsider->queue, WEIR_CLOSE_CANCEL, NULL);
+	for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++)
+		outsider->had_record += statuses[i] != WEIR_RESOURCE_EXHAUSTED;
+	outsider->had_record += done != 0 || op != NULL || number_of(items[0]) != 7;
 	return NULL;
 }
 
-Test(queue_recordless, calls_without_memory_for_the_record_change_nothing)
+Test(queue_recordless, calls_without_memory_for_the_record_say_so_and_change_nothing)
 {
 	weir_queue *queue = fifo(2);
-	struct outsider outsider = {.queue = queue, .status = WEIR_OK};
+	struct outsider outsider = {.queue = queue, .status = WEIR_INTERNAL};
 	pthread_t thread;
 
 	put(queue, 1, 1);
 	occupy_idle_records();
 	cr_assert_eq(pthread_create(&thread, NULL, use_from_outside, &outsider), 0);
 	cr_assert_eq(pthread_join(thread, NULL), 0);
-	cr_expect_eq(outsider.status, WEIR_RESOURCE_EXHAUSTED);
+	cr_expect_eq(outsider.had_record, 0, "%d answers are wrong", outsider.had_record);
+	cr_expect_eq(outsider.status, WEIR_INTERNAL, "a completion though the start failed");
 	cr_expect_not(weir_queue_closed(queue));
 	expect_next(queue, 1, 1);
 	expect_nothing(queue);
