@@ -53,8 +53,6 @@ static void decide(struct weiri_commit *commit, uint64_t outcome)
 	(void)weiri_cas_seq_cst(&commit->state, &expected, outcome); /* [S] a failure: another helper was first */
 }
 
-/* NOLINTBEGIN(misc-no-recursion): no deeper than the number of commits under way, see above. */
-
 enum installed { IN, DECIDED, BLOCKED };
 
 /* Puts a part at its head, unless the cell is decided, or another commit's part is there that is not: that one is *other. */
