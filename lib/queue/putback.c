@@ -84,8 +84,8 @@ size_t weiri_putback_take(struct weiri_scope *scope, struct weiri_putback *putba
 			break;
 		more = take_from(top, items + done, count - done);
 		done += more;
-		/* [acq_rel] P1 goes on through the head. */
-		if (more == 0 && weiri_cas_acq_rel(&putback->top, &top, top->next))
+		/* [seq_cst] P1 goes on through the head. Unlinked before the era in which it dies is read: I1 of section.h. */
+		if (more == 0 && weiri_cas_seq_cst(&putback->top, &top, top->next))
 			weiri_scope_retire(scope, &top->retired);
 	}
 	if (done != 0)

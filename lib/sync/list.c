@@ -37,8 +37,8 @@ restart:
 			here = next;
 			continue;
 		}
-		/* [acq_rel] L2. The link was unmarked when `here` was read, or this fails. */
-		if (!weiri_cas_acq_rel(link, &here, next & ~REMOVED))
+		/* [seq_cst] L2. The link was unmarked when `here` was read, or this fails. Before the era in which it dies: I1, section.h. */
+		if (!weiri_cas_seq_cst(link, &here, next & ~REMOVED))
 			goto restart;
 		weiri_scope_retire(scope, &node->retired);
 		here = next & ~REMOVED;
