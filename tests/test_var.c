@@ -169,3 +169,155 @@ Test(var, every_call_survives_every_allocation_failing)
 	cr_assert_geq(fail_each_allocation(use_with, value), 6);
 	weir_tensor_release(value);
 }
+
+/* -- the reference's variables, by the rows that have a meaning here ----------------------------------------------------------- */
+
+static weir_tensor *vector(enum weir_dtype dtype, int64_t length)
+{
+	static const int64_t numbers[4] = {1, 2, 3, 4};
+	weir_shape shape = {1, {length}};
+	weir_tensor *tensor = NULL;
+
+	cr_assert_eq(weir_tensor_copy_of(dtype, &shape, numbers, NULL, &tensor), WEIR_OK);
+	return tensor;
+}
+
+static weir_var *vector_variable(int64_t length)
+{
+	weir_shape shape = {1, {length}};
+	struct weir_var_options options = {.struct_size = sizeof(options), .dtype = WEIR_I64, .name = "w", .shape = &shape};
+	weir_var *var = NULL;
+
+	cr_assert_eq(weir_var_create(&options, NULL, &var, NULL), WEIR_OK);
+	return var;
+}
+
+/* VAR-001, VAR-003, VAR-051: a value of another dtype or shape is rejected, the right one accepted; the message says both. */
+Test(var, assign_takes_the_right_dtype_and_shape_only)
+{
+	weir_var *var = vector_variable(3);
+	weir_tensor *right = vector(WEIR_I64, 3), *longer = vector(WEIR_I64, 4), *other = vector(WEIR_F64, 3);
+	weir_error error;
+
+	cr_expect_eq(weir_var_assign(var, longer, WEIR_NO_DEADLINE, NULL, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_str_eq(error.message, "variable \"w\": shape must fit [3], got [4]");
+	cr_expect_eq(weir_var_assign(var, other, WEIR_NO_DEADLINE, NULL, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_str_eq(error.message, "variable \"w\": dtype must be i64, got f64");
+	cr_expect_eq(weir_var_version(var), 0, "nothing was published");
+	cr_expect_eq(weir_var_assign(var, right, WEIR_NO_DEADLINE, NULL, &error), WEIR_OK);
+	cr_expect_eq(weir_var_version(var), 1);
+	weir_tensor_release(right);
+	weir_tensor_release(longer);
+	weir_tensor_release(other);
+	weir_var_destroy(var);
+}
+
+/* VAR-050: with an unknown dim, values of different shapes follow each other. */
+Test(var, an_unknown_dim_takes_values_of_any_length)
+{
+	weir_var *var = vector_variable(-1);
+
+	for (int64_t length = 1; length <= 4; length++) {
+		weir_tensor *value = vector(WEIR_I64, length);
+		weir_read read;
+
+		cr_expect_eq(weir_var_assign(var, value, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
+		cr_assert_eq(weir_var_read(var, &read), WEIR_OK);
+		cr_expect_eq(weir_tensor_elements(read.tensor), length);
+		weir_read_release(&read);
+		weir_tensor_release(value);
+	}
+	weir_var_destroy(var);
+}
+
+/* VAR-004: a name is for messages; variables of one name are different ones. */
+Test(var, variables_of_one_name_have_values_of_their_own)
+{
+	weir_var *first = variable(1), *second = variable(2);
+	weir_read read;
+
+	cr_expect_str_eq(weir_var_name(first), weir_var_name(second));
+	assign(first, 3);
+	cr_assert_eq(weir_var_read(second, &read), WEIR_OK);
+	cr_expect_eq(value_of(&read), 2);
+	weir_read_release(&read);
+	weir_var_destroy(first);
+	weir_var_destroy(second);
+}
+
+/* VAR-018: assign 1, read, assign 2, read: 1, 2. A value that was read stays (copy on write of the reference, VAR-008). */
+Test(var, reads_follow_assigns_and_what_was_read_stays)
+{
+	weir_var *var = variable(0);
+	weir_read first, second;
+
+	assign(var, 1);
+	cr_assert_eq(weir_var_read(var, &first), WEIR_OK);
+	assign(var, 2);
+	cr_assert_eq(weir_var_read(var, &second), WEIR_OK);
+	cr_expect_eq(value_of(&first), 1);
+	cr_expect_eq(value_of(&second), 2);
+	weir_read_release(&first);
+	weir_read_release(&second);
+	weir_var_destroy(var);
+}
+
+/* VAR-064: assign_add of a scalar to a vector is rejected and changes nothing. VAR-047, VAR-048: 1 + 1, then - 1. */
+Test(var, assign_add_wants_equal_shapes)
+{
+	weir_var *var = vector_variable(3);
+	weir_tensor *value = vector(WEIR_I64, 3), *scalar = number(1);
+	weir_error error;
+	weir_read sum;
+
+	cr_assert_eq(weir_var_assign(var, value, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
+	cr_expect_eq(weir_var_assign_add(var, scalar, WEIR_NO_DEADLINE, NULL, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_str_eq(error.message, "variable \"w\": i64 [3] cannot be changed by i64 []");
+	cr_expect_eq(weir_var_version(var), 1);
+	cr_assert_eq(weir_var_assign_add(var, value, WEIR_NO_DEADLINE, &sum, NULL), WEIR_OK);
+	for (int64_t i = 0; i < 3; i++)
+		cr_expect_eq(((const int64_t *)weir_tensor_data(sum.tensor))[i], 2 * (i + 1));
+	weir_read_release(&sum);
+	cr_assert_eq(weir_var_assign_sub(var, value, WEIR_NO_DEADLINE, &sum, NULL), WEIR_OK);
+	for (int64_t i = 0; i < 3; i++)
+		cr_expect_eq(((const int64_t *)weir_tensor_data(sum.tensor))[i], i + 1);
+	weir_read_release(&sum);
+	weir_tensor_release(value);
+	weir_tensor_release(scalar);
+	weir_var_destroy(var);
+}
+
+/* VAR-017, VAR-033: not initialized until the first value, then readable; updates want a value, too. */
+Test(var, a_variable_without_a_value_says_so_until_it_gets_one)
+{
+	weir_var *var = vector_variable(3);
+	weir_tensor *value = vector(WEIR_I64, 3);
+	weir_error error;
+	weir_read read;
+
+	cr_expect_eq(weir_var_read(var, &read), WEIR_FAILED_PRECONDITION);
+	cr_expect_eq(weir_var_assign_add(var, value, WEIR_NO_DEADLINE, NULL, &error), WEIR_FAILED_PRECONDITION);
+	cr_expect_str_eq(error.message, "variable \"w\" is not initialized");
+	cr_expect_eq(weir_var_version(var), 0);
+	cr_expect_eq(weir_var_compare_assign(var, 0, value, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
+	cr_assert_eq(weir_var_read(var, &read), WEIR_OK);
+	cr_expect_eq(read.version, 1);
+	weir_read_release(&read);
+	weir_tensor_release(value);
+	weir_var_destroy(var);
+}
+
+/* VAR-056: the static shape and dtype are what the variable was created with. */
+Test(var, says_its_dtype_shape_and_name)
+{
+	weir_var *var = vector_variable(-1), *any = variable(1);
+
+	cr_expect_eq(weir_var_dtype(var), WEIR_I64);
+	cr_assert_not_null(weir_var_shape(var));
+	cr_expect_eq(weir_var_shape(var)->dims[0], -1);
+	cr_expect_null(weir_var_shape(any));
+	cr_expect_str_eq(weir_var_name(var), "w");
+	cr_expect_str_eq(weir_var_name(NULL), "(null)");
+	weir_var_destroy(var);
+	weir_var_destroy(any);
+}
