@@ -32,6 +32,7 @@ static const uint64_t worth_a_sleep_ns = 20000, half_a_second_ns = 500000000;
 /* The run that goes on. Changed by the scenario's own thread between runs; threads[] under the lock. */
 static struct {
 	const struct stress_options *options;
+	const struct stress_scenario *scenario;
 	uint64_t stream; /* seed of the scenario's streams */
 	uint64_t begin_ns, end_ns;
 	unsigned started;
@@ -83,6 +84,11 @@ static uint64_t stream_of(const char *scenario, uint64_t seed)
 }
 
 /* -- threads ------------------------------------------------------------------------------------------------------------------ */
+
+const struct stress_scenario *stress_scenario(void)
+{
+	return run.scenario;
+}
 
 struct stress_thread *stress_self(void)
 {
@@ -441,6 +447,7 @@ void stress_run(const struct stress_scenario *scenario, const struct stress_opti
 
 	STRESS_CHECK(run.result_count < STRESS_RESULTS, "more than %d scenarios", (int)STRESS_RESULTS);
 	run.options = options;
+	run.scenario = scenario;
 	*result() = (struct stress_result){.scenario = scenario->name, .outcome = "ok"};
 	run.stream = stream_of(scenario->name, options->seed);
 	run.started = 0;

@@ -66,7 +66,8 @@ struct stress_thread {
 	_Atomic(const char *) doing;
 };
 
-/* The thread that runs the scenario. */
+/* The scenario that runs, and the thread that runs it. */
+const struct stress_scenario *stress_scenario(void);
 struct stress_thread *stress_self(void);
 
 /* At least `least` threads to start, and no more than were asked for when that is more. */

@@ -1,14 +1,7 @@
 /*
- * main.c - weir-stress: the command line and the table of scenarios.
+ * main.c - weir-stress: the table of scenarios.
  */
-#include <getopt.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <weir/time.h>
-
-#include "harness.h"
+#include "command.h"
 #include "scenarios.h"
 
 static const struct stress_scenario scenarios[] = {
@@ -45,122 +38,8 @@ static const struct stress_scenario scenarios[] = {
 	{"signal_read", "signal handlers that interrupt anything read whole values", scenario_signal_read},
 	{"fork", "the child of a process whose threads are anywhere goes on", scenario_fork},
 };
-enum { SCENARIOS = sizeof(scenarios) / sizeof(scenarios[0]) };
-
-static const char help[] = "usage: weir-stress [OPTION]...\n"
-						   "\n"
-						   "Runs scenarios that try to break Weir and checks what must hold.\n"
-						   "\n"
-						   "  --list              name the scenarios, one a line\n"
-						   "  --scenario NAME     run this one (may be repeated; default: all)\n"
-						   "  --duration SECONDS  time for each (2)\n"
-						   "  --threads N         threads at work at once (4)\n"
-						   "  --seed N            where randomness comes from (the clock)\n"
-						   "  --json FILE         write the results there too\n"
-						   "\n"
-						   "Exit code: 0 all held, 1 something was wrong, 2 a hang, 3 usage; a crash is its signal.\n";
-
-static _Noreturn void fail_usage(const char *what, const char *value)
-{
-	(void)fprintf(stderr, "weir-stress: %s%s; --help tells more\n", what, value);
-	exit(STRESS_USAGE);
-}
-
-static uint64_t parse_number(const char *option, const char *text, uint64_t least, uint64_t most)
-{
-	char *end;
-	unsigned long long value = strtoull(text, &end, 10);
-
-	if (*text < '0' || *text > '9' || *end != '\0' || value < least || value > most)
-		fail_usage(option, text);
-	return value;
-}
-
-static double parse_seconds(const char *text)
-{
-	char *end;
-	double value = strtod(text, &end);
-
-	if (end == text || *end != '\0' || !(value > 0 && value <= 1e6))
-		fail_usage("bad --duration ", text);
-	return value;
-}
-
-static size_t find_scenario(const char *name)
-{
-	for (size_t i = 0; i < SCENARIOS; i++) {
-		if (strcmp(scenarios[i].name, name) == 0)
-			return i;
-	}
-	fail_usage("no such scenario: ", name);
-}
-
-static _Noreturn void list_and_exit(void)
-{
-	for (size_t i = 0; i < SCENARIOS; i++)
-		(void)printf("%-18s %s\n", scenarios[i].name, scenarios[i].checks);
-	exit(STRESS_FINE);
-}
-
-static _Noreturn void help_and_exit(void)
-{
-	(void)fputs(help, stdout);
-	exit(STRESS_FINE);
-}
-
-enum { LIST = 'l', SCENARIO = 's', DURATION = 'd', THREADS = 't', SEED = 'e', JSON = 'j', HELP = 'h' };
-
-static const struct option long_options[] = {
-	{"list", no_argument, NULL, LIST},
-	{"scenario", required_argument, NULL, SCENARIO},
-	{"duration", required_argument, NULL, DURATION},
-	{"threads", required_argument, NULL, THREADS},
-	{"seed", required_argument, NULL, SEED},
-	{"json", required_argument, NULL, JSON},
-	{"help", no_argument, NULL, HELP},
-	{NULL, 0, NULL, 0},
-};
-
-/* Marks in chosen[] what --scenario names; none at all means all. */
-static void parse(int argc, char *argv[], struct stress_options *options, int chosen[SCENARIOS])
-{
-	int option, any = 0;
-
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
-		switch (option) {
-		case LIST: list_and_exit();
-		case HELP: help_and_exit();
-		case SCENARIO: chosen[find_scenario(optarg)] = any = 1; break;
-		case DURATION: options->seconds = parse_seconds(optarg); break;
-		case THREADS: options->threads = (unsigned)parse_number("bad --threads ", optarg, 1, 64); break;
-		case SEED: options->seed = parse_number("bad --seed ", optarg, 0, UINT64_MAX); break;
-		case JSON: options->json = optarg; break;
-		default: fail_usage("bad option ", argv[optind - 1]);
-		}
-	}
-	if (optind < argc)
-		fail_usage("what is ", argv[optind]);
-	for (size_t i = 0; i < SCENARIOS; i++)
-		chosen[i] |= !any;
-}
 
 int main(int argc, char *argv[])
 {
-	struct stress_options options = {.seconds = 2, .threads = 4, .seed = weir_now_ns() % 1000000007u};
-	int chosen[SCENARIOS] = {0};
-
-	parse(argc, argv, &options, chosen);
-	(void)printf("weir-stress --seed %" PRIu64 " --threads %u --duration %g, sanitizer: %s\n", options.seed,
-	             options.threads, options.seconds, STRESS_SANITIZER);
-	(void)fflush(stdout);
-	for (size_t i = 0; i < SCENARIOS; i++) {
-		if (chosen[i])
-			stress_run(&scenarios[i], &options);
-	}
-	if (!stress_finish(&options)) {
-		(void)fprintf(stderr, "weir-stress: %s could not be written\n", options.json);
-		return STRESS_USAGE;
-	}
-	return STRESS_FINE;
+	return stress_command(argc, argv, scenarios, sizeof(scenarios) / sizeof(scenarios[0]));
 }

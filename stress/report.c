@@ -3,6 +3,7 @@
  */
 #include "report.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,10 +46,10 @@ void stress_print_failure(const struct stress_result *result, const struct stres
 	               "  what    %s\n"
 	               "  after   %.2f s, %" PRIu64 " operations; sanitizer: %s\n"
 	               "  seed    %" PRIu64 "\n"
-	               "  replay  weir-stress --scenario %s --seed %" PRIu64 " --duration %g --threads %u\n",
+	               "  replay  %s --scenario %s --seed %" PRIu64 " --duration %g --threads %u\n",
 	               result->scenario, result->outcome, result->message, result->seconds, result->operations,
-	               STRESS_SANITIZER, options->seed, result->scenario, options->seed, options->seconds,
-	               options->threads);
+	               STRESS_SANITIZER, options->seed, program_invocation_short_name, result->scenario, options->seed,
+	               options->seconds, options->threads);
 	write_all(STDERR_FILENO, text);
 }
 

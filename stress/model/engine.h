@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "model/model.h"
+#include <weir/model.h>
 
 enum { THREADS = WEIR_MODEL_MAX_THREADS + 1 }; /* 0: setup and finish */
 enum { LOCATIONS = 512, PATH = 1 << 16 };

@@ -7,7 +7,7 @@
 #ifndef WEIR_MODEL_SCOPE_H
 #define WEIR_MODEL_SCOPE_H
 
-#include "model/model.h"
+#include <weir/model.h>
 
 int scope_long(void);
 
