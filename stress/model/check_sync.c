@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <weir/cancel.h>
+#include <weir/reclaim.h>
 #include <weir/time.h>
 
 #include "model/scope.h"
@@ -12,6 +13,7 @@
 #include "run/gate.h"
 #include "run/signal.h"
 #include "sync/eventcount.h"
+#include "sync/list.h"
 
 static struct scene {
 	struct weiri_eventcount event;
@@ -26,6 +28,10 @@ static struct scene {
 	struct weiri_gate *gate;
 	struct weiri_countdown *left;
 	struct weiri_latch latch;
+	struct weiri_list list;
+	struct weiri_list_node nodes[2];
+	size_t removers;
+	int gone;
 	int seen[4];
 } scene;
 
@@ -288,6 +294,64 @@ static int check_fires(void)
 	return scope_as_far_as(&program, 200000);
 }
 
+/* -- list: a walk beside removals comes to its end, also while a remover is stopped half way --------------------------------------- */
+
+static void ended(struct weiri_retired *retired)
+{
+	scene.gone++;
+	(void)retired;
+}
+
+static void setup_list(void *context)
+{
+	struct weiri_scope scope = weiri_scope_enter(weiri_record_get());
+
+	(void)context;
+	for (size_t i = 0; i < 2; i++) {
+		weiri_list_node_init(&scene.nodes[i], ended);
+		weiri_list_append(&scope, &scene.list, &scene.nodes[i]);
+	}
+	weiri_scope_leave(&scope);
+}
+
+static void list_thread(void *context, size_t number)
+{
+	struct weiri_scope scope = weiri_scope_enter(weiri_record_get());
+	struct weiri_list_node *node = NULL;
+
+	(void)context;
+	if (number == 0) {
+		while ((node = weiri_list_next(&scope, &scene.list, node)) != NULL)
+			weir_model_assert(node == &scene.nodes[0] || node == &scene.nodes[1]);
+	} else {
+		scene.seen[number] = weiri_list_remove(&scope, &scene.list, &scene.nodes[number == 2]);
+	}
+	weiri_scope_leave(&scope);
+}
+
+static void all_gone(void *context)
+{
+	(void)context;
+	weir_model_assert(scene.seen[1] == 1 && scene.seen[2] == (scene.removers == 2));
+	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK && scene.gone == (int)scene.removers);
+}
+
+static int check_list(void)
+{
+	struct weir_model_program program = {
+		"list_walk_beside_1_removal", 2, &scene, sizeof(scene), setup_list, list_thread, all_gone};
+	int bad = 0;
+
+	scene = (struct scene){.removers = 1};
+	bad |= scope_as_far_as(&program, 100000);
+	bad |= scope_stops(&program, scope_long() ? 0 : 1000, NULL, NULL);
+	program.name = "list_walk_beside_2_removals";
+	program.threads = 3;
+	scene.removers = 2;
+	bad |= scope_as_far_as(&program, 50000);
+	return bad | scope_stops(&program, 1000, NULL, NULL);
+}
+
 /* -- gate and countdown: the last one out frees ---------------------------------------------------------------------------------- */
 
 static void setup_gate(void *context)
@@ -398,7 +462,8 @@ int main(int argc, char **argv)
 	int bad;
 
 	scope_arguments(argc, argv);
-	bad = check_eventcount() | check_signal() | check_cancel() | check_fires() | check_gate() | check_latch();
+	bad = check_eventcount() | check_signal() | check_cancel() | check_fires() | check_gate() | check_latch() |
+	      check_list();
 	scope_symmetric(1);
 	return bad | check_eventcount();
 }
