@@ -513,8 +513,8 @@ static void double_free(void *context, size_t number)
 {
 	(void)context;
 	(void)number;
-	if (LOAD(x, ACQ) == 0) {
-		STORE(x, 1, REL);
+	if (LOAD(x, SC) == 0) {
+		STORE(x, 1, SC);
 		weir_model_release((void *)(uintptr_t)LOAD(pointer, ACQ));
 	}
 }
@@ -528,6 +528,10 @@ static void free_last(void *context)
 {
 	(void)context;
 	weir_model_release((void *)(uintptr_t)LOAD(pointer, RLX));
+}
+static void free_nothing(void *context)
+{
+	(void)context;
 }
 static void livelock(void *context, size_t number)
 {
@@ -610,6 +614,44 @@ static int check_fault(const struct fault *fault)
 	return scope_finds(&program, fault->message);
 }
 
+static struct weir_model_result try_fault(const struct fault *fault, struct weir_model_options options)
+{
+	struct weir_model_program program = {fault->name,  fault->threads, &state,       sizeof(state),
+	                                     fault->setup, fault->thread,  fault->finish};
+	struct weir_model_result result;
+
+	memset(&state, 0, sizeof(state));
+	options.max_steps = 100;
+	(void)weir_model_check(&program, &options, &result);
+	free(result.replay);
+	return result;
+}
+
+/* The same seed tries the same executions, and finds each of the faults; another seed finds them elsewhere or at once. */
+static int check_random(const struct fault *fault)
+{
+	struct weir_model_options options = {.random_seed = 7, .max_executions = 10000};
+	struct weir_model_result one = try_fault(fault, options), two = try_fault(fault, options);
+	int right = one.failed && strstr(one.message, fault->message) != NULL && one.executions == two.executions;
+
+	(void)printf("%s %s_is_found_at_random: execution %llu of seed 7, again %llu\n", right ? "PASS" : "FAIL",
+	             fault->name, (unsigned long long)one.executions, (unsigned long long)two.executions);
+	return !right;
+}
+
+/* Both threads look before one of them marks: that takes one preemption. */
+static int check_preemptions(void)
+{
+	static const struct fault fault = {"double_free", 2, make, double_free, free_nothing, "double free"};
+	struct weir_model_result none = try_fault(&fault, (struct weir_model_options){.preemptions = 1});
+	struct weir_model_result one = try_fault(&fault, (struct weir_model_options){.preemptions = 2});
+	int right = !none.failed && none.complete && one.failed;
+
+	(void)printf("%s a_fault_that_takes_1_preemption: %s with none, %s with one\n", right ? "PASS" : "FAIL",
+	             none.failed ? none.message : "not found", one.failed ? "found" : "not found");
+	return !right;
+}
+
 /* The rate is printed, not required: the machine may be busy. */
 static int measure(const struct litmus *test)
 {
@@ -627,6 +669,6 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
 		bad |= check_litmus(&tests[i]);
 	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
-		bad |= check_fault(&faults[i]);
-	return bad | measure(&tests[1]) | measure(&tests[7]);
+		bad |= check_fault(&faults[i]) | check_random(&faults[i]);
+	return bad | check_preemptions() | measure(&tests[1]) | measure(&tests[7]);
 }

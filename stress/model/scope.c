@@ -166,7 +166,7 @@ int scope_stops(const struct weir_model_program *program, uint64_t executions, c
 		if (bounds[i] != 0)
 			(void)printf(" of %u documented;", bounds[i]);
 		else
-			(void)printf(" (lock-free: no bound is documented);");
+			(void)printf(" (no bound in accesses is documented);");
 	}
 	(void)putchar('\n');
 	free(result.replay);
