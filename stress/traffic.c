@@ -560,7 +560,7 @@ static void set_up(struct round *round, struct stress_thread *self, const struct
 
 	memset(round, 0, sizeof(*round));
 	round->traffic = traffic;
-	round->limit = stress_scaled(LIMIT) + 2 * MOST;
+	round->limit = stress_scaled(LIMIT) + 2 * (uint64_t)MOST;
 	round->producers = 1 + (unsigned)stress_below(self, side + 1);
 	round->consumers = traffic->one_consumer || stress_one_in(self, 4) ? 1 : 1 + (unsigned)stress_below(self, side + 1);
 	if (round->producers > MAX_SIDE)
