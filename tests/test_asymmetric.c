@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "base/asymmetric.h"
+#include "refuse_membarrier.h"
 
 enum { ROUNDS = 20000 };
 
@@ -75,4 +76,43 @@ Test(asymmetric, setup_twice_changes_nothing)
 	first = weiri_load_relaxed(&weiri_fence_asymmetric);
 	weiri_fence_setup();
 	cr_expect_eq(weiri_load_relaxed(&weiri_fence_asymmetric), first);
+}
+
+/* A heavy side that was refused once goes on with plain fences; so must the light side. */
+static int refused_from_the_start(void)
+{
+	if (!refuse_membarrier())
+		return REFUSE_NOT_HERE;
+	weiri_fence_after_fork(); /* as the fork handler would, were it installed: this process has not used Weir */
+	if (weiri_load_relaxed(&weiri_fence_asymmetric) != 0)
+		return 1;
+	if (weiri_fence_heavy() != 1)
+		return 2;
+	weiri_fence_setup();
+	return weiri_load_relaxed(&weiri_fence_asymmetric) != 0 ? 3 : REFUSE_HELD;
+}
+
+Test(asymmetric, refused_from_the_start_both_sides_run_plain_fences)
+{
+	in_a_sandbox(refused_from_the_start);
+}
+
+static int refused_later(void)
+{
+	weiri_fence_after_fork();
+	if (weiri_load_relaxed(&weiri_fence_asymmetric) == 0)
+		return REFUSE_NOT_HERE;
+	if (weiri_fence_heavy() != 1)
+		return 1;
+	if (!refuse_membarrier())
+		return REFUSE_NOT_HERE;
+	/* Other threads may be past their light fences already: nothing may be concluded, now or ever. */
+	if (weiri_fence_heavy() != 0 || weiri_fence_heavy() != 0)
+		return 2;
+	return weiri_load_relaxed(&weiri_fence_asymmetric) != 1 ? 3 : REFUSE_HELD;
+}
+
+Test(asymmetric, refused_later_nothing_is_concluded)
+{
+	in_a_sandbox(refused_later);
 }

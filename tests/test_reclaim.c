@@ -13,6 +13,7 @@
 #include "failing_allocator.h"
 #include "reclaim/collect.h"
 #include "reclaim/scope.h"
+#include "refuse_membarrier.h"
 #include "variables.h"
 
 static const uint64_t patience_ns = UINT64_C(30000000000);
@@ -714,6 +715,125 @@ Test(reclaim, destructors_of_an_ending_thread_may_go_on)
 	cr_expect_eq(count_of(&destroyed_freed), 42);
 	cr_assert_eq(pthread_key_delete(early_key), 0);
 	cr_assert_eq(pthread_key_delete(late_key), 0);
+}
+
+/* -- membarrier refused ------------------------------------------------------------------------------------------------------- */
+
+static int reclaim_without_membarrier(void)
+{
+	_Atomic(uint32_t) freed = 0;
+
+	if (!refuse_membarrier())
+		return REFUSE_NOT_HERE;
+	weiri_fence_after_fork();
+	retire_things(1, 100, &freed);
+	if (weir_reclaim_flush(weir_deadline_in(patience_ns)) != WEIR_OK)
+		return 1;
+	return count_of(&freed) == 1 ? REFUSE_HELD : 2;
+}
+
+Test(reclaim, membarrier_is_not_needed)
+{
+	in_a_sandbox(reclaim_without_membarrier);
+}
+
+static int reclaim_when_it_is_refused_late(void)
+{
+	_Atomic(uint32_t) freed = 0;
+
+	if (weiri_record_get() == NULL || weiri_load_relaxed(&weiri_fence_asymmetric) == 0 || !refuse_membarrier())
+		return REFUSE_NOT_HERE;
+	retire_things(1, LARGE, &freed);
+	if (weir_reclaim_flush(0) != WEIR_DEADLINE_EXCEEDED || count_of(&freed) != 0)
+		return 1;
+	weir_reclaim_set_budget(LARGE / 2);
+	return weiri_reclaim_admit(weiri_record_get(), 0) == WEIR_RESOURCE_EXHAUSTED ? REFUSE_HELD : 2;
+}
+
+Test(reclaim, when_membarrier_is_refused_late_nothing_is_freed)
+{
+	in_a_sandbox(reclaim_when_it_is_refused_late);
+}
+
+/* -- no memory for a record --------------------------------------------------------------------------------------------------- */
+
+/*
+ * Records come from the default allocator, which asks jemalloc's sized calls when the process has them. Here it has these.
+ * The low bits of flags are the logarithm of the alignment.
+ */
+static _Atomic(uint32_t) no_memory;
+
+void *mallocx(size_t size, int flags);
+void sdallocx(void *memory, size_t size, int flags);
+
+void *mallocx(size_t size, int flags)
+{
+	size_t alignment = (size_t)1 << (flags & 63);
+	void *memory = NULL;
+
+	if (weiri_load_relaxed(&no_memory) != 0) /* [relaxed] a setting */
+		return NULL;
+	return posix_memalign(&memory, alignment < sizeof(void *) ? sizeof(void *) : alignment, size) == 0 ? memory : NULL;
+}
+
+void sdallocx(void *memory, size_t size, int flags)
+{
+	(void)size, (void)flags;
+	free(memory);
+}
+
+struct occupants {
+	_Atomic(uint32_t) registered, leave;
+};
+
+static void *occupy_a_record(void *context)
+{
+	struct occupants *occupants = context;
+
+	(void)my_record();
+	advance(&occupants->registered);
+	latch_pass(&occupants->leave);
+	return NULL;
+}
+
+static void *use_without_memory(void *context)
+{
+	weir_var *var = context;
+	weir_read read;
+
+	weiri_store_relaxed(&no_memory, 1u);
+	cr_expect_eq(weir_var_read(var, &read), WEIR_RESOURCE_EXHAUSTED);
+	cr_expect_eq(weir_var_snapshot(&var, 1, &read, NULL), WEIR_RESOURCE_EXHAUSTED);
+	cr_expect_eq(weir_reclaim_flush(0), WEIR_RESOURCE_EXHAUSTED);
+	cr_expect_null(weiri_record_get());
+	weiri_store_relaxed(&no_memory, 0u);
+	cr_expect_eq(weir_var_read(var, &read), WEIR_OK, "memory has come back");
+	cr_expect_eq(value_of(&read), 3);
+	weir_read_release(&read);
+	return NULL;
+}
+
+Test(reclaim, no_memory_for_a_record_is_a_status)
+{
+	enum { MOST = 300 };
+	struct occupants occupants = {.registered = 0};
+	weir_var *var = variable(3);
+	uint64_t records = stats_now().threads;
+	pthread_t threads[MOST];
+	uint32_t count = 0;
+
+	/* Until there is no record that a new thread could take over. */
+	while (stats_now().threads == records) {
+		cr_assert_lt(count, MOST);
+		threads[count] = start(occupy_a_record, &occupants);
+		wait_until(&occupants.registered, ++count);
+	}
+	join(start(use_without_memory, var));
+	latch_open(&occupants.leave);
+	while (count != 0)
+		join(threads[--count]);
+	weir_var_destroy(var);
+	expect_nothing_left();
 }
 
 /* -- statistics --------------------------------------------------------------------------------------------------------------- */
