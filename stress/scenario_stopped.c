@@ -18,7 +18,7 @@
 #include "scenarios.h"
 #include "stop.h"
 
-enum { WORKERS = 4, KINDS = 2 };
+enum { WORKERS = 4, KINDS = 2, WARM_UP = 50 };
 
 /* One structure under test. `work` does one operation and says of which kind it was when it completed, else -1. */
 struct subject {
@@ -71,6 +71,11 @@ static void start_workers(const struct subject *subject)
 		for (unsigned kind = 0; kind < KINDS; kind++)
 			weiri_store_relaxed(&workers[i].completed[kind], 0u);
 		threads[i] = stress_start("worker", work, &workers[i]);
+	}
+	/* A thread's first call registers it: stopped there, inside malloc, it would stop the others by malloc's lock. */
+	for (unsigned i = 0; i < WORKERS; i++) {
+		while (weiri_load_relaxed(&threads[i]->operations) < WARM_UP) /* [relaxed] a count */
+			stress_let_pass(look_again_ns);
 	}
 }
 
