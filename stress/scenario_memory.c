@@ -108,7 +108,7 @@ static void writer(struct stress_thread *self, void *context)
  */
 static uint64_t bound(void)
 {
-	return budget() + (uint64_t)(VARIABLES + 2 * WRITERS) * VERSION_BYTES + (uint64_t)(WRITERS + 4) * NOT_COUNTED_YET;
+	return budget() + (VARIABLES + (uint64_t)2 * WRITERS) * VERSION_BYTES + (uint64_t)(WRITERS + 4) * NOT_COUNTED_YET;
 }
 
 static void sample(struct stress_thread *self, void *context)
@@ -172,7 +172,7 @@ static void play_few(struct stress_thread *self)
 		take_handle(self, variables[stress_below(self, VARIABLES)], &reads[i]);
 		wait_for_writes(4);
 	}
-	wait_for_writes(2 * BUDGET_VERSIONS);
+	wait_for_writes((uint64_t)2 * BUDGET_VERSIONS);
 	give_back_all(reads, FEW);
 }
 
@@ -185,7 +185,7 @@ static size_t hoard(struct stress_thread *self, weir_read reads[])
 	uint64_t refusals = 0, since = 0;
 	size_t count = 0;
 
-	while (count < ENOUGH || weiri_load_seq_cst(&refused) - refusals < 4 * WRITERS) {
+	while (count < ENOUGH || weiri_load_seq_cst(&refused) - refusals < (uint64_t)4 * WRITERS) {
 		STRESS_CHECK(count < HOARD, "%zu handles on different versions, and no writer was refused", count);
 		take_handle(self, variables[0], &reads[count]);
 		if (count == 0 || reads[count].version != reads[count - 1].version) {
@@ -213,14 +213,14 @@ static void play_hoard(struct stress_thread *self)
 	weiri_store_seq_cst(&turn, (uint32_t)TURN_HOARD);
 	count = hoard(self, reads);
 	before = weiri_load_seq_cst(&written);
-	wait_for_refusals(4 * WRITERS);
+	wait_for_refusals((uint64_t)4 * WRITERS);
 	/* Each writer may have been let in before and come to its end only now. */
 	STRESS_CHECK(weiri_load_seq_cst(&written) - before <= WRITERS,
 	             "%zu handles pin the whole budget, and still %" PRIu64 " writes were let in", count,
 	             weiri_load_seq_cst(&written) - before);
 	weiri_store_seq_cst(&turn, (uint32_t)TURN_LET_GO);
 	give_back_all(reads, count);
-	wait_for_writes(2 * BUDGET_VERSIONS);
+	wait_for_writes((uint64_t)2 * BUDGET_VERSIONS);
 }
 
 static void start_all(void)

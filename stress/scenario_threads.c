@@ -167,7 +167,7 @@ void scenario_thread_churn(void)
 	for (; count < stress_scaled(CHURN) || stress_goes_on(); count += 500)
 		churn(at_once, 500);
 	/* A thread that looks for a vacant record may just miss one, but not again and again. */
-	bound = before + 2 * (at_once + 1);
+	bound = before + (uint64_t)2 * (at_once + 1);
 	STRESS_CHECK(stats_now().threads <= bound, "%" PRIu64 " records for %u threads at once: records are not used again",
 	             stats_now().threads, at_once);
 	STRESS_CHECK(weiri_load_relaxed(&enqueued) == weiri_load_relaxed(&dequeued) + weir_queue_size(queue),
@@ -336,7 +336,7 @@ void scenario_signal_read(void)
 	sigset_t signals, before;
 
 	/* Little more than handles can pin, so that what nobody protects is soon freed. */
-	weir_reclaim_set_budget(count * HELD_AT_ONCE * (WORDS * 8 + 512));
+	weir_reclaim_set_budget((uint64_t)count * HELD_AT_ONCE * (WORDS * 8 + 512));
 	make_variables(STORMY_VARIABLES, make_poisoned, stress_poison());
 	weiri_store_relaxed(&reads_in_handlers, 0u); /* [relaxed] no other thread yet */
 	STRESS_CHECK(sigaction(FIRST_SIGNAL, &action, NULL) == 0 && sigaction(SECOND_SIGNAL, &action, NULL) == 0,

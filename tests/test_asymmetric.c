@@ -107,8 +107,10 @@ static int refused_later(void)
 	if (!refuse_membarrier())
 		return REFUSE_NOT_HERE;
 	/* Other threads may be past their light fences already: nothing may be concluded, now or ever. */
-	if (weiri_fence_heavy() != 0 || weiri_fence_heavy() != 0)
-		return 2;
+	for (int i = 0; i < 2; i++) {
+		if (weiri_fence_heavy() != 0)
+			return 2;
+	}
 	return weiri_load_relaxed(&weiri_fence_asymmetric) != 1 ? 3 : REFUSE_HELD;
 }
 

@@ -438,7 +438,7 @@ Test(reclaim, large_objects_are_freed_without_being_asked)
 {
 	_Atomic(uint32_t) freed = 0;
 
-	weir_reclaim_set_budget(8 * LARGE);
+	weir_reclaim_set_budget((uint64_t)LARGE * 8);
 	retire_things(100, LARGE, &freed);
 	cr_expect_geq(count_of(&freed), 98, "an eighth of the budget is one of them");
 	flush_all();
@@ -500,9 +500,9 @@ Test(reclaim, a_stopped_collector_keeps_little_from_the_others)
 	_Atomic(uint32_t) freed = 0;
 	pthread_t collector;
 
-	weir_reclaim_set_budget(2 * PILE * LARGE);
+	weir_reclaim_set_budget((uint64_t)LARGE * 2 * PILE);
 	collector = stop_a_collector(&freed);
-	weir_reclaim_set_budget(PILE / 4 * LARGE);
+	weir_reclaim_set_budget((uint64_t)LARGE * PILE / 4);
 	cr_expect_eq(weiri_reclaim_admit(my_record(), weir_deadline_in(patience_ns)), WEIR_OK);
 	retire_things(100, LARGE, &freed);
 	cr_expect_eq(weiri_reclaim_admit(my_record(), weir_deadline_in(patience_ns)), WEIR_OK);
