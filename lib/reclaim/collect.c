@@ -283,7 +283,7 @@ static void count_freed(struct portion *portion, uint64_t bytes)
 
 static void put_back(struct portion *portion, struct weiri_retired *first, struct weiri_retired *last)
 {
-	if (first != NULL)
+	if (last != NULL)
 		push(portion->home, first, last);
 	portion->list = NULL;
 	portion->bytes = 0;
