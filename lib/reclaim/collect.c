@@ -6,7 +6,8 @@
  * record's interval and slots, and frees each object whose life [birth, death] meets no interval and that no slot names.
  * Survivors go back on a stack of the portion. A stack is taken whole by one exchange, so any thread may collect for another: a
  * writer over the budget takes everybody's, and an idle or ended thread's garbage is nobody's problem.
- * The set of slots is a Bloom filter on the stack (no allocation); an object that it reports is looked for exactly.
+ * The set of slots is a Bloom filter on the stack (no allocation); an object that it reports is looked for exactly. So is one that
+ * meets the last of the intervals, when there were more of them, apart from each other, than there is room for.
  *
  * Why portions. A collector that is stopped keeps from the others what it has in its hands, and that still counts in the budget,
  * as it should: it is memory. So it takes little at a time, and what it has freed is subtracted as it goes. It never has more
@@ -61,6 +62,7 @@ struct interval {
 /* What readers held at one scan. */
 struct held {
 	size_t intervals;
+	int crowded; /* there were more: the last one covers what lies between them too */
 	struct interval interval[MAX_INTERVALS];
 	uint64_t filter[FILTER_BITS / 64];
 };
@@ -71,17 +73,34 @@ static unsigned filter_bit(const void *object)
 	return (unsigned)((((uint64_t)(uintptr_t)object >> 6) * UINT64_C(0x9E3779B97F4A7C15)) >> 52);
 }
 
+/* One that touches another becomes a part of it: together they meet the same lives. Most sections began in the same few eras. */
+static int join_one(struct held *held, uint64_t lo, uint64_t hi)
+{
+	for (size_t i = 0; i < held->intervals; i++) {
+		struct interval *one = &held->interval[i];
+
+		if (lo > one->hi || one->lo > hi)
+			continue;
+		one->lo = lo < one->lo ? lo : one->lo;
+		one->hi = hi > one->hi ? hi : one->hi;
+		return 1;
+	}
+	return 0;
+}
+
 static void hold_interval(struct held *held, uint64_t lo, uint64_t hi)
 {
 	struct interval *last = &held->interval[MAX_INTERVALS - 1];
 
+	if (join_one(held, lo, hi))
+		return;
 	if (held->intervals < MAX_INTERVALS) {
 		held->interval[held->intervals++] = (struct interval){lo, hi};
 		return;
 	}
-	/* More sections than we have room for: widen the last one, which only holds back more. */
 	last->lo = lo < last->lo ? lo : last->lo;
 	last->hi = hi > last->hi ? hi : last->hi;
+	held->crowded = 1;
 }
 
 static void hold_slots(struct held *held, struct weiri_slot slots[], size_t count)
@@ -147,13 +166,40 @@ static WEIRI_COLD int named_by_a_slot(const void *object)
 	return 0;
 }
 
+static int meets(const struct weiri_retired *object, uint64_t lo, uint64_t hi)
+{
+	return object->birth <= hi && lo <= object->death;
+}
+
+/* The interval of a crowd said yes: does a section hold it now? */
+static WEIRI_COLD int met_by_a_section(const struct weiri_retired *object)
+{
+	for (struct weiri_record *record = first_record(); record != NULL; record = record->next) {
+		/* [P1 acquire] pairs with leave, also when another section has begun since; lo before hi, see enter. */
+		uint64_t lo = weiri_load_acquire(&record->lo);
+
+		if (lo != 0 && meets(object, lo, weiri_load_acquire(&record->hi)))
+			return 1;
+	}
+	return 0;
+}
+
+/*
+ * A section that held it at the scan either goes on, then we see it, or has ended, maybe with a slot that names it now: so the slots
+ * come after, and the filter, which is older, is not asked. A section that began since reaches nothing of this portion.
+ */
+static WEIRI_COLD int held_by_the_crowd(const struct weiri_retired *object)
+{
+	return met_by_a_section(object) || named_by_a_slot(object);
+}
+
 static int is_held(const struct held *held, const struct weiri_retired *object)
 {
 	unsigned bit = filter_bit(object);
 
 	for (size_t i = 0; i < held->intervals; i++) {
-		if (object->birth <= held->interval[i].hi && held->interval[i].lo <= object->death)
-			return 1;
+		if (meets(object, held->interval[i].lo, held->interval[i].hi))
+			return !(held->crowded && i == MAX_INTERVALS - 1) || held_by_the_crowd(object);
 	}
 	return (held->filter[bit / 64] >> (bit % 64) & 1) != 0 && named_by_a_slot(object);
 }
