@@ -398,6 +398,64 @@ Test(fork, a_collection_of_a_thread_that_is_gone_is_over)
 	expect_nothing_left();
 }
 
+/* As a collector that has taken the stacks and not yet said how much was on them. */
+static void stand_with_a_taken_stack(struct other *other)
+{
+	struct weiri_record *record = weiri_record_get();
+	struct weiri_retired *taken;
+	uint32_t stack;
+	struct pile *pile;
+	void *memory = NULL;
+
+	cr_assert_not_null(record);
+	cr_assert_eq(posix_memalign(&memory, 64, sizeof(*pile)), 0);
+	pile = memory;
+	pile->collector = other;
+	weiri_retired_init(&pile->retired, LARGE, pile_reclaim);
+	stack = record->stack;
+	weiri_retire(record, &pile->retired);
+	(void)weiri_fetch_add_relaxed(&record->collecting, 1u);
+	taken = weiri_exchange_acq_rel(&record->retired[stack], (struct weiri_retired *)NULL);
+	cr_assert_eq(taken, &pile->retired);
+	stand_there(other);
+	weiri_store_release(&record->retired[stack], taken);
+	(void)weiri_fetch_add_relaxed(&record->collecting, 1u);
+}
+
+Test(fork, what_a_thread_that_is_gone_had_just_taken_does_not_count)
+{
+	struct other other = {.stand = stand_with_a_taken_stack};
+	weir_var *var = variable(1);
+
+	start(&other);
+	in_child(collect_beside_nobody, var);
+	finish(&other);
+	weir_var_destroy(var);
+	expect_nothing_left();
+}
+
+static int flush_and_see_nothing(void *context)
+{
+	struct weir_reclaim_stats stats = {.struct_size = sizeof(stats)};
+
+	(void)context;
+	CHILD_CHECK(weir_reclaim_get_stats(&stats) == WEIR_OK && stats.retired_bytes != 0);
+	CHILD_CHECK(weir_reclaim_flush(weir_deadline_in(patience_ns)) == WEIR_OK);
+	CHILD_CHECK(weir_reclaim_get_stats(&stats) == WEIR_OK && stats.retired_bytes == 0);
+	return 0;
+}
+
+Test(fork, what_was_retired_before_is_counted_once)
+{
+	weir_var *var = variable(1);
+
+	for (int64_t i = 0; i < 10; i++)
+		assign(var, i);
+	in_child(flush_and_see_nothing, NULL);
+	weir_var_destroy(var);
+	expect_nothing_left();
+}
+
 /* -- rings and queues --------------------------------------------------------------------------------------------------------- */
 
 static int use_a_ring(void *context)

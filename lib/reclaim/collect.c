@@ -550,14 +550,40 @@ enum weir_status weir_reclaim_flush(uint64_t deadline_ns)
 
 /* -- fork --------------------------------------------------------------------------------------------------------------------- */
 
-/* What a collector that is gone had in its hands is lost; it must not count for ever. */
-void weiri_collect_after_fork(struct weiri_record *record)
+static uint64_t bytes_on(struct weiri_record *record)
 {
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < WEIRI_STACKS; i++) {
+		/* [relaxed] the only thread. */
+		for (struct weiri_retired *object = weiri_load_relaxed(&record->retired[i]); object != NULL;
+		     object = object->next)
+			bytes += object->bytes;
+	}
+	return bytes;
+}
+
+/*
+ * What threads that are gone had in their hands is lost, and must not count for ever: one large object could be more than the
+ * budget. They may have been anywhere between taking and saying so, or between adding and subtracting, so all is counted anew.
+ */
+void weiri_collect_after_fork(struct weiri_record *mine)
+{
+	uint64_t bytes = 0;
+
 	/* [relaxed] the only thread. */
-	weiri_fetch_sub_relaxed(&retired_total, (int64_t)weiri_load_relaxed(&record->in_hand));
-	weiri_store_relaxed(&record->in_hand, 0u);
-	if (is_collecting(record))
-		weiri_store_relaxed(&record->collecting, weiri_load_relaxed(&record->collecting) + 1);
+	for (struct weiri_record *record = first_record(); record != NULL; record = record->next) {
+		if (record != mine && is_collecting(record)) {
+			weiri_store_relaxed(&record->collecting, weiri_load_relaxed(&record->collecting) + 1);
+			weiri_store_relaxed(&record->in_hand, 0u);
+		}
+		record->unreported_bytes = 0;
+		bytes += bytes_on(record) + weiri_load_relaxed(&record->in_hand);
+	}
+	weiri_store_relaxed(&retired_total, (int64_t)bytes);
+	/* A reclaim function that forked may have been called by a writer that waits. */
+	if (mine == NULL || !is_collecting(mine))
+		weiri_store_relaxed(&memory_waiters, 0u);
 }
 
 /* -- statistics --------------------------------------------------------------------------------------------------------------- */

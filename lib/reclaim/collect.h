@@ -49,7 +49,10 @@ void weiri_retire_unreachable(struct weiri_record *record, struct weiri_retired 
  */
 enum weir_status weiri_reclaim_admit(struct weiri_record *record, uint64_t deadline_ns);
 
-/* In the child of a fork, for the record of a thread that is not there: its collection, if one was under way, is over. */
-void weiri_collect_after_fork(struct weiri_record *record);
+/*
+ * In the child of a fork, `mine` being the record of the only thread, or NULL: collections of others are over. Takes time for every
+ * retired object.
+ */
+void weiri_collect_after_fork(struct weiri_record *mine);
 
 #endif

@@ -49,8 +49,8 @@ static void after_fork_in_child(void)
 		weiri_store_relaxed(&record->lo, 0u);
 		weiri_store_relaxed(&record->picking, 0u);
 		weiri_store_relaxed(&record->in_use, 0u);
-		weiri_collect_after_fork(record);
 	}
+	weiri_collect_after_fork(weiri_record_mine);
 }
 
 static void prepare_process(void)
