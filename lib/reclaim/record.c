@@ -6,6 +6,15 @@
  *   P2  give_up(thread exit) -> adopt(register): what the last owner wrote is seen by the next
  *
  * Progress: registering is lock-free apart from its allocation; it happens once a thread.
+ *
+ * Bound: there are never more records than there were threads at one time that had one or were registering. That wants a proof, since
+ * a thread that looks for a vacant record may pass one just before it becomes vacant. All look in the same order, newest first.
+ *   Claim: if a walk finds k records in use, then at one moment of it k others, each the owner that it saw in one of them, were
+ *   registered or registering. Adding the walker, a new record makes k + 1, which is then within the bound.
+ *   By induction on k. Let u be the owner seen in the last one. If u had begun to register before the walk began, it was there all
+ *   along, and the claim for the first k - 1 records, none of which is u's, gives the moment. If not, u has walked past the first k - 1
+ *   records meanwhile and found them in use; the claim for its walk gives a moment with k - 1 owners, u being there too. The
+ *   walker is none of them: it has no record. (u did not make the last record: that one was listed when the walk began.)
  */
 #include "reclaim/record.h"
 
