@@ -27,7 +27,7 @@
  * Progress: collecting is lock-free: it waits for no reader and for no other collector. Only admit() waits, and only when the
  * budget is spent.
  * Bound: see docs/memory.md; the terms are stated there and held by the stress scenario "memory_bound".
- * Checked: tests/test_reclaim.c, tests/test_fork.c; stress scenarios memory_bound, variable_stopped, thread_churn, fork.
+ * Checked: tests/test_reclaim.c, test_crowd.c, test_fork.c; stress scenarios memory_bound, variable_stopped, thread_churn, fork.
  */
 #include "reclaim/collect.h"
 
