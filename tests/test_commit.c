@@ -439,8 +439,9 @@ static int is_half_way(weir_var *low)
 {
 	struct weiri_version *head = weiri_load_seq_cst(&low->head); /* [seq_cst] like a writer */
 
-	/* The commit stands, so its cell stays. */
-	return head->commit != NULL && weiri_load_seq_cst(&head->commit->state) == WEIRI_COMMIT_INSTALLING;
+	/* No stamp: this is the commit that stands, so its cell stays. That of an earlier one, which was aborted, is gone. */
+	return weiri_load_seq_cst(&head->stamp) == WEIRI_STAMP_NONE && head->commit != NULL &&
+	       weiri_load_seq_cst(&head->commit->state) == WEIRI_COMMIT_INSTALLING;
 }
 
 /* Stops a commit when its part at `low` is in and nothing is decided, wherever the compiler put that. */
