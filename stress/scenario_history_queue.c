@@ -62,10 +62,7 @@ static enum history_verdict check_multiset(const struct history *history, void *
 	return history_check_multiset(history, &under_test.bounds, finding);
 }
 
-/*
- * -- rings
- * --------------------------------------------------------------------------------------------------------------------
- */
+/* -- rings ----------------------------------------------------------------------------------------------------------------- */
 
 static void set_up_ring(struct stress_thread *self, void *context)
 {
@@ -174,10 +171,7 @@ void scenario_history_ring(void)
 	burst_run(&burst);
 }
 
-/*
- * -- queues
- * -------------------------------------------------------------------------------------------------------------------
- */
+/* -- queues ---------------------------------------------------------------------------------------------------------------- */
 
 static void create_queue(const struct weir_queue_options *options)
 {

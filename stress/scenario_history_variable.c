@@ -52,10 +52,7 @@ static weir_tensor *draw_payload(struct stress_thread *self, uint64_t tag)
 	return stress_payload(tag, 1 + (size_t)stress_below(self, 4));
 }
 
-/*
- * -- one variable
- * -------------------------------------------------------------------------------------------------------------
- */
+/* -- one variable ---------------------------------------------------------------------------------------------------------- */
 
 static void note_one(struct history_log *log, enum history_kind kind, struct history_part part, uint64_t called,
                      uint64_t returned)
@@ -155,10 +152,7 @@ static void update(struct stress_thread *self, struct history_log *log, uint64_t
 	weir_tensor_release(next.value);
 }
 
-/*
- * -- several variables
- * --------------------------------------------------------------------------------------------------------
- */
+/* -- several variables ----------------------------------------------------------------------------------------------------- */
 
 /* Different ones, at least `least`, in a random rotation; their number. */
 static size_t draw_objects(struct stress_thread *self, uint64_t objects[], uint64_t least)
@@ -230,10 +224,7 @@ static void commit(struct stress_thread *self, struct history_log *log, uint64_t
 		ask_version(log, objects[i]);
 }
 
-/*
- * -- scenarios
- * ----------------------------------------------------------------------------------------------------------------
- */
+/* -- scenarios ------------------------------------------------------------------------------------------------------------- */
 
 static void act_on_one(struct stress_thread *self, struct history_log *log, uint64_t number, void *context)
 {

@@ -12,10 +12,7 @@
 
 enum { THREADS = 3, EACH = 8, ROUNDS = 50, BUDGET = 1000000 };
 
-/*
- * -- the structure under test
- * -------------------------------------------------------------------------------------------------
- */
+/* -- the structure under test ---------------------------------------------------------------------------------------------- */
 
 static struct {
 	pthread_mutex_t lock;
@@ -43,10 +40,7 @@ static int pop(uint64_t *value)
 	return any;
 }
 
-/*
- * -- what a stack is
- * ----------------------------------------------------------------------------------------------------------
- */
+/* -- what a stack is ------------------------------------------------------------------------------------------------------- */
 
 /*
  * The model's state: state[0] values, state[1] the oldest. Unused places are 0, so that equal stacks are equal bytes.
@@ -82,10 +76,7 @@ static int step(const struct history *history, const struct history_op *op, cons
 
 static const struct history_model stack_model = {state_size, start, step};
 
-/*
- * -- recording
- * ----------------------------------------------------------------------------------------------------------------
- */
+/* -- recording ------------------------------------------------------------------------------------------------------------- */
 
 static void push_and_note(struct history_log *log, uint64_t value)
 {
@@ -132,10 +123,7 @@ static int play(struct history_recorder *recorder)
 	return 1;
 }
 
-/*
- * -- judging
- * ------------------------------------------------------------------------------------------------------------------
- */
+/* -- judging --------------------------------------------------------------------------------------------------------------- */
 
 static int judge(const struct history_recorder *recorder)
 {

@@ -42,10 +42,7 @@ static unsigned char *state_of(struct search *search)
 	return search->key + search->set_size;
 }
 
-/*
- * -- what was met
- * -------------------------------------------------------------------------------------------------------------
- */
+/* -- what was met ---------------------------------------------------------------------------------------------------------- */
 
 static uint64_t hash(const unsigned char *bytes, size_t size)
 {
@@ -110,10 +107,7 @@ static int remember(struct search *search)
 	return 1;
 }
 
-/*
- * -- the list
- * -----------------------------------------------------------------------------------------------------------------
- */
+/* -- the list -------------------------------------------------------------------------------------------------------------- */
 
 static void unlink_node(struct node nodes[], uint32_t n)
 {
@@ -158,10 +152,7 @@ static void build_list(struct search *search)
 	search->node[0] = (struct node){events, events != 0, UINT32_MAX, 0};
 }
 
-/*
- * -- the search
- * ---------------------------------------------------------------------------------------------------------------
- */
+/* -- the search ------------------------------------------------------------------------------------------------------------ */
 
 static unsigned char *undo_of(const struct search *search, uint32_t depth)
 {

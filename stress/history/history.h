@@ -30,10 +30,7 @@
 
 #include "history/clock.h"
 
-/*
- * -- histories
- * ----------------------------------------------------------------------------------------------------------------
- */
+/* -- histories ------------------------------------------------------------------------------------------------------------- */
 
 enum history_kind {
 	/* Collections. Values are unique: each goes in at most once. */
@@ -84,10 +81,7 @@ int history_add(struct history *history, const struct history_op *op, const stru
 /* By call, then by return. Earlier places of operations are void. */
 void history_sort(struct history *history);
 
-/*
- * -- recording
- * ----------------------------------------------------------------------------------------------------------------
- */
+/* -- recording ------------------------------------------------------------------------------------------------------------- */
 
 /* One thread's log; written by its thread only. Call, do, return: */
 struct history_log {
@@ -153,10 +147,7 @@ static inline void history_note(struct history_log *log, enum history_kind kind,
 void history_note_parts(struct history_log *log, enum history_kind kind, const struct history_part parts[],
                         size_t count, uint64_t stamp, uint64_t called, uint64_t returned);
 
-/*
- * -- verdicts
- * -----------------------------------------------------------------------------------------------------------------
- */
+/* -- verdicts -------------------------------------------------------------------------------------------------------------- */
 
 enum history_verdict {
 	HISTORY_HOLDS = 0,     /* no violation; whether that means linearizable is said at each checker */
@@ -175,10 +166,7 @@ struct history_finding {
 	size_t witnesses; /* places in history.op of the operations that cannot be explained together */
 };
 
-/*
- * -- fast checkers
- * ------------------------------------------------------------------------------------------------------------
- */
+/* -- fast checkers --------------------------------------------------------------------------------------------------------- */
 
 struct history_bounds {
 	uint64_t capacity; /* 0: no bound */
@@ -232,10 +220,7 @@ enum history_verdict history_check_serial(const struct history *history, uint64_
 enum history_verdict history_check_stamps(const struct history *history, uint64_t initial,
                                           struct history_finding *finding);
 
-/*
- * -- the general checker
- * ------------------------------------------------------------------------------------------------------
- */
+/* -- the general checker --------------------------------------------------------------------------------------------------- */
 
 /* A sequential structure. Its state is a block of bytes; equal states must be equal bytes. */
 struct history_model {
@@ -265,10 +250,7 @@ struct history_priority {
 extern const struct history_model history_model_fifo, history_model_multiset, history_model_priority,
 	history_model_variables;
 
-/*
- * -- looking at a failure
- * -----------------------------------------------------------------------------------------------------
- */
+/* -- looking at a failure -------------------------------------------------------------------------------------------------- */
 
 /* 1: `history` still fails. */
 typedef int history_fails_fn(const struct history *history, void *context);

@@ -8,10 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/*
- * -- collections
- * --------------------------------------------------------------------------------------------------------------
- */
+/* -- collections ----------------------------------------------------------------------------------------------------------- */
 
 /* In the order in which values leave, where there is one; unused places are 0. */
 struct stock {
@@ -147,10 +144,7 @@ const struct history_model history_model_fifo = {stock_size, stock_start, fifo_s
 const struct history_model history_model_multiset = {stock_size, stock_start, multiset_step};
 const struct history_model history_model_priority = {stock_size, stock_start, priority_step};
 
-/*
- * -- variables
- * ----------------------------------------------------------------------------------------------------------------
- */
+/* -- variables ------------------------------------------------------------------------------------------------------------- */
 
 /* value is unknown until somebody has seen or published the version: `known` is its version + 1. */
 struct cell {

@@ -10,10 +10,7 @@
 
 enum { MOST_COLUMNS = 8, CELL = 160 };
 
-/*
- * -- words
- * --------------------------------------------------------------------------------------------------------------------
- */
+/* -- words ----------------------------------------------------------------------------------------------------------------- */
 
 static void append(char *text, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
 static void append(char *text, size_t size, const char *format, ...)
@@ -79,10 +76,7 @@ void history_describe(const struct history *history, const struct history_op *op
 		describe_call(history, op, text, size);
 }
 
-/*
- * -- the table
- * ----------------------------------------------------------------------------------------------------------------
- */
+/* -- the table ------------------------------------------------------------------------------------------------------------- */
 
 /* Threads that occur, in the order of their numbers; those beyond the last column share it. */
 struct columns {

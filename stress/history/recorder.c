@@ -139,10 +139,7 @@ int history_recorder_collect(const struct history_recorder *recorder, struct his
 	return 1;
 }
 
-/*
- * -- do the processors agree
- * --------------------------------------------------------------------------------------------------
- */
+/* -- do the processors agree ----------------------------------------------------------------------------------------------- */
 
 /*
  * The last value that anybody saw. `last` is passed on by release and acquire, so each value is taken after the one

@@ -41,10 +41,7 @@ struct graph {
 
 enum { RELEASED = 1, NEEDS_ONE = 2, DONE = 4 };
 
-/*
- * -- edges
- * --------------------------------------------------------------------------------------------------------------------
- */
+/* -- edges ----------------------------------------------------------------------------------------------------------------- */
 
 /* The first call counts (to NULL), the second fills. */
 static void add_edge(struct edges *edges, uint32_t x, uint32_t y)
@@ -181,10 +178,7 @@ static enum history_verdict build_edges(struct graph *graph, struct history_find
 	return verdict;
 }
 
-/*
- * -- working off
- * --------------------------------------------------------------------------------------------------------------
- */
+/* -- working off ----------------------------------------------------------------------------------------------------------- */
 
 static void offer(struct graph *graph, uint32_t op)
 {
@@ -239,10 +233,7 @@ static void work_off_all(struct graph *graph)
 	}
 }
 
-/*
- * -- what is stuck
- * ------------------------------------------------------------------------------------------------------------
- */
+/* -- what is stuck --------------------------------------------------------------------------------------------------------- */
 
 static void blame(const struct graph *graph, const struct edges *edges, uint32_t blamed[])
 {
@@ -284,10 +275,7 @@ static enum history_verdict report_cycle(const struct graph *graph, uint32_t bla
 	return HISTORY_VIOLATED;
 }
 
-/*
- * -- all of it
- * ----------------------------------------------------------------------------------------------------------------
- */
+/* -- all of it ------------------------------------------------------------------------------------------------------------- */
 
 struct moment {
 	uint64_t time;

@@ -11,10 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/*
- * -- units
- * --------------------------------------------------------------------------------------------------------------------
- */
+/* -- units ----------------------------------------------------------------------------------------------------------------- */
 
 static int has_kind(const struct history *history, enum history_kind kind)
 {
@@ -101,10 +98,7 @@ void history_units_of_versions(const struct history *history, uint32_t unit[])
 		unit[i] = (uint32_t)i + 1;
 }
 
-/*
- * -- delta debugging
- * ----------------------------------------------------------------------------------------------------------
- */
+/* -- delta debugging ------------------------------------------------------------------------------------------------------- */
 
 struct shrinking {
 	const struct history *history;

@@ -26,10 +26,7 @@ uint32_t history_take_called(const struct history_values *values, uint32_t value
 	return take == HISTORY_NO_OP ? values->order.events : values->order.called[take];
 }
 
-/*
- * -- pairing
- * ------------------------------------------------------------------------------------------------------------------
- */
+/* -- pairing --------------------------------------------------------------------------------------------------------------- */
 
 /* Open addressing; a slot holds a value's place + 1. */
 struct table {
@@ -141,10 +138,7 @@ void history_values_fini(struct history_values *values)
 	free(values->value);
 }
 
-/*
- * -- bounds
- * -------------------------------------------------------------------------------------------------------------------
- */
+/* -- bounds ---------------------------------------------------------------------------------------------------------------- */
 
 struct inside {
 	struct history_counts surely, possibly;
