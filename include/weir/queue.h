@@ -114,8 +114,9 @@ WEIR_API enum weir_status weir_queue_dequeue(weir_queue *queue, void **item, uin
                                              weir_error *error);
 /*
  * Exactly `count` items into items[], taken as they arrive, so count may exceed the capacity. On any failure what was taken goes
- * back, in order, ahead of anything newer, and items[] is untouched. count 0 succeeds at once. WEIR_OUT_OF_RANGE when the closed
- * queue can no longer give `count`.
+ * back, in order, ahead of anything newer, and items[] is untouched. What it took made room for others, so a queue into which it
+ * goes back may hold more than its capacity: up to `count` more. count 0 succeeds at once. WEIR_OUT_OF_RANGE when the closed queue
+ * can no longer give `count`.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_queue_dequeue_many(weir_queue *queue, void *items[], size_t count, uint64_t deadline_ns,

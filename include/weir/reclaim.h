@@ -2,8 +2,8 @@
  * reclaim.h - the byte budget of memory that readers may still hold, and what reclamation is doing.
  *
  * A version that a writer replaced is freed once no reader can reach it. Most programs never call anything here; call
- * weir_reclaim_set_budget() to trade memory for fewer collections, weir_reclaim_stats() to watch, weir_reclaim_flush() before
- * measuring memory.
+ * weir_reclaim_set_budget() to trade memory for fewer collections, weir_reclaim_get_stats() to watch, weir_reclaim_flush()
+ * before measuring memory.
  *
  * | call                     | threads | progress             | blocks on          | allocates | signal-safe |
  * |--------------------------|---------|----------------------|--------------------|-----------|-------------|

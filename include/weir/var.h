@@ -75,8 +75,10 @@ WEIR_API void weir_read_release(weir_read *read);
 WEIR_API void weir_read_release_many(weir_read reads[], size_t count);
 
 /*
- * The versions of vars[0 .. count-1] at one instant during the call, without stopping anybody. It starts again only when retired memory
- * was collected and a variable changed again while it was under way, once in hundreds of writes. On any failure no handle is held. A variable may occur twice. count 0 succeeds. WEIR_FAILED_PRECONDITION: one was not initialized.
+ * The versions of vars[0 .. count-1] at one instant during the call, without stopping anybody. It starts again only when
+ * retired memory was collected and a variable changed again while it was under way, once in hundreds of writes. On any failure
+ * no handle is held. A variable may occur twice. count 0 succeeds. WEIR_FAILED_PRECONDITION (one was not initialized),
+ * WEIR_INVALID_ARGUMENT (NULL; which one, *error says), WEIR_RESOURCE_EXHAUSTED.
  * Source: versioned CAS (Wei et al., PPoPP 2021) with the clock moved by writers; see lib/var/version.h.
  * @since 0.1
  */
