@@ -5,7 +5,8 @@
  * races, uses freed memory, leaks, or leaves all threads asleep. For long runs on the real machine use weir-stress.
  *
  * The code under test is compiled as it is, with -fsanitize=thread: the calls that the compiler inserts at each access are answered by
- * this checker instead of by ThreadSanitizer. So nothing is rewritten, and users can check structures of their own.
+ * this checker instead of by ThreadSanitizer. So nothing is rewritten, and users can check structures of their own. Link with
+ * all of libweir-model, libweir-under-test and -rdynamic (pkg-config: weir-model); gcc only.
  *
  * What is modelled. Threads are fibers, scheduled at each atomic access. Each location keeps the history of its stores, each thread a
  * view of it: a load may return any store that coherence, release/acquire, fences and the seq_cst order allow. Stores take their
@@ -24,6 +25,10 @@
 
 #include <stddef.h>
 #include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 enum { WEIR_MODEL_MAX_THREADS = 7, WEIR_MODEL_CALLS = 8 };
 
@@ -85,5 +90,9 @@ void weir_model_release(void *memory);
 /* For the program: brackets a call, whose longest run in atomic accesses is reported. call < WEIR_MODEL_CALLS. */
 void weir_model_call_begins(unsigned call);
 void weir_model_call_ends(unsigned call);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

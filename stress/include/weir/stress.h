@@ -7,7 +7,7 @@
  *                 a queue keeps the order of each putting thread; a bounded one holds no more than its capacity
  *   NAME_history  every call is recorded, and there must be an order of all calls that explains the answers and agrees with
  *                 real time (linearizability; docs/checking.md says what a verdict means)
- * Link with libweir-stress, libweir-history and libweir. For every interleaving of a small scope see <weir/model.h>.
+ * Link with libweir-stress, libweir-history and libweir (pkg-config: weir-stress). For every interleaving of a small scope see <weir/model.h>.
  */
 #ifndef WEIR_STRESS_H
 #define WEIR_STRESS_H
