@@ -31,7 +31,7 @@ struct weir_tensor_component {
 
 struct weir_tensor_queue_options {
 	size_t struct_size; /* sizeof(struct weir_tensor_queue_options) */
-	size_t capacity;    /* tuples */
+	size_t capacity;    /* tuples; bounds as in weir/queue.h */
 	enum weir_queue_order order;
 	uint32_t flags; /* WEIR_QUEUE_FAIR */
 	size_t min_after_dequeue;
