@@ -53,7 +53,7 @@ typedef void weir_queue_drop_fn(void *context, void *item);
 
 struct weir_queue_options {
 	size_t struct_size; /* sizeof(struct weir_queue_options) */
-	size_t capacity;    /* items, 1 .. WEIR_RING_MAX_CAPACITY (weir/ring.h), of a shuffle queue 1 .. 2^24 - 1; required */
+	size_t capacity;    /* items, 1 .. WEIR_RING_MAX_CAPACITY (weir/ring.h); shuffle: .. 2^24 - 1; required */
 	enum weir_queue_order order;
 	uint32_t flags;
 	size_t min_after_dequeue; /* shuffle only: items that stay behind while open; < capacity */
