@@ -514,7 +514,7 @@ static void check_each_once(struct round *round)
 {
 	for (unsigned p = 0; p < round->producers; p++) {
 		uint64_t count = round->producer[p].count, seen = 0;
-		unsigned char *marks = calloc(count + 1, 1);
+		unsigned char *marks = calloc((size_t)count + 1, 1);
 
 		STRESS_CHECK(marks != NULL, "the harness has no memory");
 		for (unsigned c = 0; c < round->consumers; c++) {
@@ -547,7 +547,7 @@ static void check_completions(const struct party *party)
 
 static uint64_t *numbers(uint64_t count)
 {
-	uint64_t *memory = calloc(count, sizeof(*memory));
+	uint64_t *memory = calloc((size_t)count, sizeof(*memory));
 
 	STRESS_CHECK(memory != NULL, "the harness has no memory");
 	return memory;

@@ -337,6 +337,8 @@ Test(fork, the_child_may_start_threads)
 
 	if (UNDER_TSAN)
 		cr_skip("ThreadSanitizer does not support threads in the child of a fork");
+	if (getenv("WEIR_EMULATED") != NULL)
+		cr_skip("qemu-user does not support threads in the child of a fork");
 	var = variable(1);
 	start(&other);
 	in_child(start_a_thread, var);
