@@ -2,6 +2,8 @@
  * op_matmul.c - the matrix product: CBLAS when built with it and the product is worth the call, else plain loops.
  *
  * Small products stay here even with CBLAS: a call of it costs about a microsecond and may take a lock inside.
+ * CBLAS is called by one thread at a time. OpenBLAS built for one thread (Debian's libopenblas0-serial) shares its buffers between callers
+ * without a lock, and two at once get wrong products. Whoever finds it taken uses the loops, so nobody waits.
  */
 #include "flow/node.h"
 
@@ -12,6 +14,7 @@
 #endif
 
 #include "base/error.h"
+#include "base/turn.h"
 
 struct product {
 	size_t n, k, m;
@@ -65,7 +68,10 @@ static void f64_product(const struct product *p, const double *restrict a, const
 }
 
 #ifdef WEIR_HAVE_CBLAS
-/* 0 when the product is too small or too large for it. */
+/* Of the whole process: so are CBLAS's buffers. */
+static struct weiri_turn cblas_turn;
+
+/* 0 when the product is too small or too large for it, or another thread is in it. */
 static int cblas_product(const struct product *p, enum weir_dtype dtype, const void *a, const void *b, void *out)
 {
 	const enum CBLAS_TRANSPOSE ta = p->transpose_a ? CblasTrans : CblasNoTrans;
@@ -75,10 +81,13 @@ static int cblas_product(const struct product *p, enum weir_dtype dtype, const v
 
 	if (p->n > INT_MAX || p->k > INT_MAX || p->m > INT_MAX || (double)p->n * (double)p->k * (double)p->m < CBLAS_WORTH)
 		return 0;
+	if (!weiri_turn_take(&cblas_turn))
+		return 0;
 	if (dtype == WEIR_F32)
 		cblas_sgemm(CblasRowMajor, ta, tb, (int)p->n, (int)p->m, (int)p->k, 1.0f, a, lda, b, ldb, 0.0f, out, (int)p->m);
 	else
 		cblas_dgemm(CblasRowMajor, ta, tb, (int)p->n, (int)p->m, (int)p->k, 1.0, a, lda, b, ldb, 0.0, out, (int)p->m);
+	weiri_turn_give(&cblas_turn);
 	return 1;
 }
 #else
