@@ -11,82 +11,37 @@
 
 enum arithmetic { ADD, SUB, MUL };
 
-/* Operand strides are 0 (a scalar) or 1; known at the calls below, so that the loops become vector code. */
+/*
+ * Operand strides are 0 (a scalar) or 1. They and the operation are constants at the calls below and everything is inlined, so that each
+ * case becomes a loop of its own, of vector code.
+ */
 static WEIRI_ALWAYS_INLINE void f32_loop(enum arithmetic op, const float *a, size_t as, const float *b, size_t bs,
                                          float *out, size_t n)
 {
-	switch (op) {
-	case ADD:
-		for (size_t i = 0; i < n; i++)
-			out[i] = a[i * as] + b[i * bs];
-		break;
-	case SUB:
-		for (size_t i = 0; i < n; i++)
-			out[i] = a[i * as] - b[i * bs];
-		break;
-	case MUL:
-		for (size_t i = 0; i < n; i++)
-			out[i] = a[i * as] * b[i * bs];
-		break;
-	}
+	for (size_t i = 0; i < n; i++)
+		out[i] = op == ADD ? a[i * as] + b[i * bs] : op == SUB ? a[i * as] - b[i * bs] : a[i * as] * b[i * bs];
 }
 
 static WEIRI_ALWAYS_INLINE void f64_loop(enum arithmetic op, const double *a, size_t as, const double *b, size_t bs,
                                          double *out, size_t n)
 {
-	switch (op) {
-	case ADD:
-		for (size_t i = 0; i < n; i++)
-			out[i] = a[i * as] + b[i * bs];
-		break;
-	case SUB:
-		for (size_t i = 0; i < n; i++)
-			out[i] = a[i * as] - b[i * bs];
-		break;
-	case MUL:
-		for (size_t i = 0; i < n; i++)
-			out[i] = a[i * as] * b[i * bs];
-		break;
-	}
+	for (size_t i = 0; i < n; i++)
+		out[i] = op == ADD ? a[i * as] + b[i * bs] : op == SUB ? a[i * as] - b[i * bs] : a[i * as] * b[i * bs];
 }
 
 /* Unsigned, because integers wrap. */
 static WEIRI_ALWAYS_INLINE void i32_loop(enum arithmetic op, const uint32_t *a, size_t as, const uint32_t *b, size_t bs,
                                          uint32_t *out, size_t n)
 {
-	switch (op) {
-	case ADD:
-		for (size_t i = 0; i < n; i++)
-			out[i] = a[i * as] + b[i * bs];
-		break;
-	case SUB:
-		for (size_t i = 0; i < n; i++)
-			out[i] = a[i * as] - b[i * bs];
-		break;
-	case MUL:
-		for (size_t i = 0; i < n; i++)
-			out[i] = a[i * as] * b[i * bs];
-		break;
-	}
+	for (size_t i = 0; i < n; i++)
+		out[i] = op == ADD ? a[i * as] + b[i * bs] : op == SUB ? a[i * as] - b[i * bs] : a[i * as] * b[i * bs];
 }
 
 static WEIRI_ALWAYS_INLINE void i64_loop(enum arithmetic op, const uint64_t *a, size_t as, const uint64_t *b, size_t bs,
                                          uint64_t *out, size_t n)
 {
-	switch (op) {
-	case ADD:
-		for (size_t i = 0; i < n; i++)
-			out[i] = a[i * as] + b[i * bs];
-		break;
-	case SUB:
-		for (size_t i = 0; i < n; i++)
-			out[i] = a[i * as] - b[i * bs];
-		break;
-	case MUL:
-		for (size_t i = 0; i < n; i++)
-			out[i] = a[i * as] * b[i * bs];
-		break;
-	}
+	for (size_t i = 0; i < n; i++)
+		out[i] = op == ADD ? a[i * as] + b[i * bs] : op == SUB ? a[i * as] - b[i * bs] : a[i * as] * b[i * bs];
 }
 
 static WEIRI_ALWAYS_INLINE void typed_loop(enum arithmetic op, enum weir_dtype dtype, const void *a, size_t as,
@@ -102,8 +57,8 @@ static WEIRI_ALWAYS_INLINE void typed_loop(enum arithmetic op, enum weir_dtype d
 		i64_loop(op, a, as, b, bs, out, n);
 }
 
-static void row(enum arithmetic op, enum weir_dtype dtype, const void *a, size_t as, const void *b, size_t bs,
-                void *out, size_t n)
+static WEIRI_ALWAYS_INLINE void strided_loop(enum arithmetic op, enum weir_dtype dtype, const void *a, size_t as,
+                                             const void *b, size_t bs, void *out, size_t n)
 {
 	if (as == 1 && bs == 1)
 		typed_loop(op, dtype, a, 1, b, 1, out, n);
@@ -111,6 +66,16 @@ static void row(enum arithmetic op, enum weir_dtype dtype, const void *a, size_t
 		typed_loop(op, dtype, a, 1, b, 0, out, n);
 	else
 		typed_loop(op, dtype, a, 0, b, 1, out, n);
+}
+
+static void row(enum arithmetic op, enum weir_dtype dtype, const void *a, size_t as, const void *b, size_t bs,
+                void *out, size_t n)
+{
+	switch (op) {
+	case ADD: strided_loop(ADD, dtype, a, as, b, bs, out, n); break;
+	case SUB: strided_loop(SUB, dtype, a, as, b, bs, out, n); break;
+	case MUL: strided_loop(MUL, dtype, a, as, b, bs, out, n); break;
+	}
 }
 
 static enum weir_status compute_binary(const struct weiri_call *call, void *const data[])
