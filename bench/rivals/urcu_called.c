@@ -3,9 +3,8 @@
  */
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <urcu-bp.h>
 
-#include "urcu.h"
+#include "urcu_section.h"
 
 void urcu_release(struct urcu_value *value)
 {
@@ -68,28 +67,9 @@ void urcu_write(void *self, uint64_t value)
 		drain(cell);
 }
 
-static uint64_t read_many(void *self, uint64_t count)
-{
-	struct urcu_cell *cell = self;
-	uint64_t sum = 0;
-
-	for (uint64_t i = 0; i < count; i++) {
-		rcu_read_lock();
-		sum += rcu_dereference(cell->current)->value.words[0];
-		rcu_read_unlock();
-	}
-	return sum;
-}
-
-const struct read_contender urcu_called_read_contender = {"liburcu-bp section (called)",
-                                                          "liburcu",
-                                                          0,
-                                                          urcu_create,
-                                                          urcu_destroy,
-                                                          urcu_thread_begin,
-                                                          urcu_thread_end,
-                                                          read_many,
-                                                          urcu_write};
+const struct read_contender urcu_called_read_contender = {
+	"liburcu-bp section (called)", "liburcu", 0, urcu_create, urcu_destroy, urcu_thread_begin, urcu_thread_end,
+	urcu_section_read_many,        urcu_write};
 
 static uint64_t count_read_many(void *self, uint64_t count)
 {
