@@ -1,8 +1,9 @@
 /*
- * bench.h - what suites and rivals are to the tool.
+ * bench.h - what contenders are to the tool: Weir and its rivals, each through one small table of functions.
  *
- * A contender is Weir or a rival, through one small table of functions; the harness code around it is the same for all. To add a
- * rival: write bench/rivals/<name>.c or .cc with a function that returns its table, and name it in contenders.c.
+ * The harness code around a table is the same for all. To add a rival: write bench/rivals/<name>.c or .cc with its table, name the
+ * file in bench/meson.build and the table in contenders.c. A rival does the same work on the same workload, or `lacks` says what
+ * it leaves out. Out of memory an adapter ends the program with exit(3).
  */
 #ifndef WEIR_BENCH_H
 #define WEIR_BENCH_H
@@ -14,16 +15,37 @@
 extern "C" {
 #endif
 
-/* A bounded queue of 64-bit values. enqueue and dequeue return 1, or 0 when full or empty; they never wait. */
-struct ring_contender {
+/* The first member of every table. */
+struct bench_about {
 	const char *name;
-	const char *version;
-	int lock_free; /* stopping a thread anywhere stops no other */
+	const char *version; /* "Boost 1_74"; NULL: Weir's own, or libc's */
+	const char *lacks;   /* what it leaves out that the others do, in a few words; NULL: nothing */
+	int lock_free;       /* a thread that is stopped anywhere stops no other */
+};
+
+/* Prepares and cleans up a thread that will use the contender; NULL when there is nothing to do. */
+typedef void bench_thread_fn(void *self);
+
+/* What a whole run of a queue moved. */
+struct bench_totals {
+	uint64_t put, put_sum, got, got_sum;
+	uint64_t elapsed_ns;
+};
+
+/* A queue of 64-bit values other than 0 that never waits: enqueue and dequeue return 1, or 0 when full or empty. */
+struct ring_contender {
+	struct bench_about about;
+	int unbounded;                 /* the capacity is a hint; the harness sees to it that not much more is inside */
+	unsigned producers, consumers; /* the most of each at a time; 0: any number */
 	void *(*create)(size_t capacity);
 	void (*destroy)(void *self);
+	bench_thread_fn *thread_begin, *thread_end;
 	int (*enqueue)(void *self, uint64_t value);
 	int (*dequeue)(void *self, uint64_t *value);
-	uint64_t (*pairs)(void *self, uint64_t count); /* enqueues and dequeues 0 .. count-1: bench_pairs() */
+	/* How many of `count` went in or came out; NULL: it has no such call, and the harness loops. */
+	size_t (*enqueue_many)(void *self, const uint64_t *values, size_t count);
+	size_t (*dequeue_many)(void *self, uint64_t *values, size_t count);
+	uint64_t (*pairs)(void *self, uint64_t count); /* enqueues and dequeues 1 .. count: bench_pairs() */
 };
 
 /* The sum of what came out. Compiled into each adapter, so that no contender is called through a pointer here. */
@@ -33,7 +55,7 @@ static inline __attribute__((always_inline)) uint64_t bench_pairs(void *self, ui
 {
 	uint64_t sum = 0, value = 0;
 
-	for (uint64_t i = 0; i < count; i++) {
+	for (uint64_t i = 1; i <= count; i++) {
 		if (!enqueue(self, i) || !dequeue(self, &value))
 			return UINT64_MAX;
 		sum += value;
@@ -41,60 +63,106 @@ static inline __attribute__((always_inline)) uint64_t bench_pairs(void *self, ui
 	return sum;
 }
 
-/* A shared value of 64 bytes whose eight words are equal. Loops are the contender's, so that nothing but the read is timed. */
-struct read_contender {
-	const char *name;
-	const char *version;
-	int retains; /* the value outlives the read if the reader wants: a handle or a reference */
-	void *(*create)(void);
+/* A queue of 64-bit values other than 0 whose calls wait; FIFO in bench_queues, in random order in bench_shuffles. */
+struct queue_contender {
+	struct bench_about about;
+	int unbounded;
+	unsigned producers, consumers;
+	void *(*create)(size_t capacity);
 	void (*destroy)(void *self);
-	void (*thread_begin)(void *self);
-	void (*thread_end)(void *self);
-	uint64_t (*read_many)(void *self, uint64_t count); /* the sum of the first words */
+	bench_thread_fn *thread_begin, *thread_end;
+	void (*enqueue)(void *self, uint64_t value);
+	int (*dequeue)(void *self, uint64_t *value); /* 0: closed and drained */
+	/* NULL: it cannot be closed. Consumers then end at a value 0 each, enqueued last; of a shuffle queue it is required. */
+	void (*close)(void *self);
+	/* For a contender in a process of its own: the whole run there, 1 on success. Then all else above may be NULL. */
+	int (*run_apart)(unsigned producers, unsigned consumers, size_t capacity, unsigned duration_ms,
+	                 struct bench_totals *totals);
+};
+
+/* A shared value of `bytes` (a multiple of 8, at least 64), all of whose words are equal; 0 at first. */
+struct read_contender {
+	struct bench_about about;
+	void *(*create)(size_t bytes);
+	void (*destroy)(void *self);
+	bench_thread_fn *thread_begin, *thread_end;
+	/* Loops are the contender's, so that nothing but the read is timed. The sum of the first words of `count` reads. */
+	uint64_t (*read_many)(void *self, uint64_t count);
+	/* The same, looking at every word of each: how many had words that differ. NULL: its value is one word. */
+	uint64_t (*scan_many)(void *self, uint64_t count);
 	void (*write)(void *self, uint64_t value);
 };
 
-extern const struct ring_contender *const bench_rings[];   /* ours first; NULL ends */
-extern const struct read_contender *const bench_readers[]; /* ours first; NULL ends */
-extern const char *const bench_absent[];                   /* rivals not installed; NULL ends */
+/* 1 when the words of a value differ. */
+static inline int bench_torn(const uint64_t *words, size_t bytes)
+{
+	uint64_t differ = 0;
 
-struct bench_options {
-	const char *suite;    /* NULL: all */
-	const char *filter;   /* in "suite/workload"; NULL: all */
-	const char *rivals;   /* NULL or "all"; "none"; or names with commas */
-	size_t capacity;      /* 0: the suite's */
-	unsigned repeat;      /* repetitions of each cell */
-	unsigned duration_ms; /* of one repetition */
+	for (size_t i = 1; i < bytes / sizeof(*words); i++)
+		differ |= words[i] ^ words[0];
+	return differ != 0;
+}
+
+/* A shared value of eight equal words to which threads add 1 at a time; 0 at first. */
+struct update_contender {
+	struct bench_about about;
+	void *(*create)(void);
+	void (*destroy)(void *self);
+	bench_thread_fn *thread_begin, *thread_end;
+	void (*update_many)(void *self,
+	                    uint64_t count); /* replaces the value by one whose words are 1 higher, `count` times */
+	uint64_t (*value)(void *self);       /* its first word, when nobody else is at work */
 };
 
-/* One cell of a table: what a contender did in one workload. */
-struct bench_cell {
-	const char *suite, *workload, *contender, *unit;
-	unsigned threads;
-	int lower_is_better;
-	unsigned count;
-	double sample[32];
+/* Several shared values, changed and read at one instant. */
+struct snapshot_contender {
+	struct bench_about about;
+	void *(*create)(size_t variables);
+	void (*destroy)(void *self);
+	bench_thread_fn *thread_begin, *thread_end;
+	uint64_t (*take_many)(void *self, uint64_t count); /* snapshots; how many of them did not belong together */
+	void (*commit)(void *self, uint64_t value);        /* sets all variables; one thread at a time */
 };
 
-struct bench_suite {
-	const char *name;
-	const char *explain;
-	void (*run)(const struct bench_options *options);
+/* A shared value of `bytes`, each new one allocated by bench_value_allocate, which a stopped reader may keep from being freed. */
+struct memory_contender {
+	struct bench_about about;
+	void *(*create)(size_t bytes);
+	void (*destroy)(void *self);
+	bench_thread_fn *thread_begin, *thread_end;
+	/*
+	 * One read, by the reader's thread. It calls bench_stop_here() in the middle of it; or, if `by_signal`, it is called again and
+	 * again and the harness stops it at an instruction of chance.
+	 */
+	void (*read)(void *self);
+	int by_signal;
+	/* One new value. It may wait for the reader, who goes on at the end of the run; 0: refused, for lack of memory. */
+	int (*publish)(void *self, uint64_t deadline_ns);
 };
-extern const struct bench_suite bench_ring_suite, bench_variable_suite, bench_snapshot_suite, bench_memory_suite;
+void bench_stop_here(void);
+void *bench_value_allocate(size_t bytes); /* aligned to 64; not NULL */
+void bench_value_free(void *value, size_t bytes);
 
-/* measure.c */
-struct bench_cell *bench_cell(const char *suite, const char *workload, const char *contender, const char *unit,
-                              unsigned threads, int lower_is_better);
-void bench_sample(struct bench_cell *cell, double value);
-double bench_median(const struct bench_cell *cell);
-int bench_wanted(const struct bench_options *options, const char *suite, const char *workload);
-int bench_rival_wanted(const struct bench_options *options, const char *name, int is_first);
-void bench_progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Loses items, or returns what was never put: reported, and the run fails. */
-void bench_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
-unsigned bench_processors(void);
-uint64_t bench_now_ns(void);
+/* A thread that sleeps and is woken: each wake ends one wait, now or later. */
+struct wake_contender {
+	struct bench_about about;
+	void *(*create)(void);
+	void (*destroy)(void *self);
+	bench_thread_fn *thread_begin, *thread_end;
+	void (*wait)(void *self);
+	void (*wake)(void *self);
+};
+
+/* contenders.c: ours first; NULL ends each. */
+extern const struct ring_contender *const bench_rings[];
+extern const struct queue_contender *const bench_queues[];
+extern const struct queue_contender *const bench_shuffles[];
+extern const struct read_contender *const bench_readers[];
+extern const struct update_contender *const bench_updates[];
+extern const struct snapshot_contender *const bench_snapshots[];
+extern const struct memory_contender *const bench_memories[];
+extern const struct wake_contender *const bench_wakes[];
+extern const char *const bench_absent[]; /* rivals not installed, with their packages */
 
 #ifdef __cplusplus
 }

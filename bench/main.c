@@ -25,16 +25,21 @@ static const char help[] = "usage: weir-bench [OPTIONS]\n"
 						   "  --quick             --repeat 3 --duration 30\n"
 						   "  --csv FILE, --json FILE   medians and quartiles; all samples and the machine\n";
 
+static const char *version(const struct bench_about *about)
+{
+	return about->version != NULL ? about->version : "";
+}
+
 static void list(void)
 {
 	for (size_t i = 0; i < SUITES; i++)
 		(void)printf("suite %s\n", suites[i]->name);
 	for (size_t i = 0; bench_rings[i] != NULL; i++)
-		(void)printf("ring %-34s %s%s\n", bench_rings[i]->name, bench_rings[i]->version,
-		             bench_rings[i]->lock_free ? " (lock-free)" : "");
+		(void)printf("ring %-34s %s%s\n", bench_rings[i]->about.name, version(&bench_rings[i]->about),
+		             bench_rings[i]->about.lock_free ? " (lock-free)" : "");
 	for (size_t i = 0; bench_readers[i] != NULL; i++)
-		(void)printf("variable %-30s %s%s\n", bench_readers[i]->name, bench_readers[i]->version,
-		             bench_readers[i]->retains ? " (retains)" : "");
+		(void)printf("variable %-30s %s%s\n", bench_readers[i]->about.name, version(&bench_readers[i]->about),
+		             bench_readers[i]->about.lacks == NULL ? " (retains)" : "");
 	for (size_t i = 0; bench_absent[i] != NULL; i++)
 		(void)printf("absent %s\n", bench_absent[i]);
 }

@@ -13,8 +13,7 @@
 #include <weir/reclaim.h>
 #include <weir/var.h>
 
-#include "bench.h"
-#include "rivals/stalled.h"
+#include "measure.h"
 
 enum { VARIABLES = 8, VALUE_BYTES = 64 << 10 };
 
@@ -108,21 +107,16 @@ static double ours(const struct bench_options *options)
 
 static void run(const struct bench_options *options)
 {
-	const struct stalled_contender *rival = bench_stalled_urcu();
 	struct weir_reclaim_stats stats = {.struct_size = sizeof(stats)};
-	struct bench_cell *mine, *theirs = NULL, *peak;
+	struct bench_cell *mine, *peak;
 
 	if (!bench_wanted(options, "memory", "a reader is stopped"))
 		return;
 	mine = bench_cell("memory", "a reader is stopped", "weir", "kversions/s", 2, 0);
-	if (rival != NULL && bench_rival_wanted(options, rival->name, 0))
-		theirs = bench_cell("memory", "a reader is stopped", rival->name, "kversions/s", 2, 0);
 	peak = bench_cell("memory", "a reader is stopped: the most retired", "weir", "MiB", 2, 1);
 	for (unsigned round = 0; round < options->repeat; round++) {
 		bench_progress("memory %u/%u", round, options->repeat);
 		bench_sample(mine, ours(options));
-		if (theirs != NULL)
-			bench_sample(theirs, rival->publish(VALUE_BYTES, options->duration_ms));
 		(void)weir_reclaim_get_stats(&stats);
 		bench_sample(peak, (double)stats.peak_retired_bytes / (1 << 20));
 	}
@@ -137,3 +131,19 @@ const struct bench_suite bench_memory_suite = {
 	"               after each 128 versions, and so for the reader.",
 	run,
 };
+
+/* Until the suite takes its contenders from the table. */
+void bench_stop_here(void)
+{
+}
+
+void *bench_value_allocate(size_t bytes)
+{
+	return aligned_alloc(64, (bytes + 63) / 64 * 64);
+}
+
+void bench_value_free(void *value, size_t bytes)
+{
+	(void)bytes;
+	free(value);
+}

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "bench.h"
+#include "measure.h"
 
 enum { MAX_CONTENDERS = 16, MAX_SIDE = 8, TRIES_BEFORE_YIELD = 16, PAIRS = 4096 };
 
@@ -18,8 +18,8 @@ static double uncontended(const struct ring_contender *contender, const struct b
 	uint64_t start = bench_now_ns(), end = start + options->duration_ms * UINT64_C(1000000), now = start, pairs = 0;
 
 	while (now < end) {
-		if (contender->pairs(ring, PAIRS) != (uint64_t)PAIRS * (PAIRS - 1) / 2)
-			bench_wrong("%s: uncontended: a pair failed, or the values differ", contender->name);
+		if (contender->pairs(ring, PAIRS) != (uint64_t)PAIRS * (PAIRS + 1) / 2)
+			bench_wrong("%s: uncontended: a pair failed, or the values differ", contender->about.name);
 		pairs += PAIRS;
 		now = bench_now_ns();
 	}
@@ -49,8 +49,8 @@ static void *produce(void *context)
 
 	(void)pthread_barrier_wait(&t->barrier);
 	while (!atomic_load_explicit(&t->stop, memory_order_relaxed)) {
-		if (t->contender->enqueue(t->ring, count)) {
-			sum += count++;
+		if (t->contender->enqueue(t->ring, count + 1)) {
+			sum += ++count;
 		} else {
 			pause_after(&failures);
 		}
@@ -110,7 +110,7 @@ static double contended(const struct ring_contender *contender, const struct ben
 		(void)pthread_join(threads[i], NULL);
 	(void)pthread_barrier_destroy(&t.barrier);
 	if (t.put != t.got || t.put_sum != t.got_sum)
-		bench_wrong("%s, %u producers: %llu items in, %llu out, sums %llu and %llu", contender->name, side,
+		bench_wrong("%s, %u producers: %llu items in, %llu out, sums %llu and %llu", contender->about.name, side,
 		            (unsigned long long)t.put, (unsigned long long)t.got, (unsigned long long)t.put_sum,
 		            (unsigned long long)t.got_sum);
 	contender->destroy(t.ring);
@@ -124,8 +124,8 @@ static void run_workload(const struct bench_options *options, const char *worklo
 	if (!bench_wanted(options, "ring", workload))
 		return;
 	for (size_t i = 0; bench_rings[i] != NULL; i++) {
-		if (bench_rival_wanted(options, bench_rings[i]->name, i == 0))
-			cells[i] = bench_cell("ring", workload, bench_rings[i]->name, side == 0 ? "ns a pair" : "Mitems/s",
+		if (bench_rival_wanted(options, bench_rings[i]->about.name, i == 0))
+			cells[i] = bench_cell("ring", workload, bench_rings[i]->about.name, side == 0 ? "ns a pair" : "Mitems/s",
 			                      side == 0 ? 1 : 2 * side, side == 0);
 	}
 	/* The first round warms up. */
@@ -135,7 +135,7 @@ static void run_workload(const struct bench_options *options, const char *worklo
 
 			if (cells[i] == NULL)
 				continue;
-			bench_progress("ring/%s %s %u/%u", workload, bench_rings[i]->name, round, options->repeat);
+			bench_progress("ring/%s %s %u/%u", workload, bench_rings[i]->about.name, round, options->repeat);
 			value = side == 0 ? uncontended(bench_rings[i], options) : contended(bench_rings[i], options, side);
 			if (round != 0)
 				bench_sample(cells[i], value);

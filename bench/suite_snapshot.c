@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <weir/var.h>
 
-#include "bench.h"
+#include "measure.h"
 
 enum { MAX_VARIABLES = 8, SNAPSHOTS = 256 };
 

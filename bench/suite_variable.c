@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "bench.h"
+#include "measure.h"
 
 enum { MAX_CONTENDERS = 16, MAX_THREADS = 8, READS = 4096 };
 
@@ -24,7 +24,8 @@ static void *read_on(void *context)
 	uint64_t reads = 0, start;
 	volatile uint64_t sink = 0;
 
-	r->contender->thread_begin(r->self);
+	if (r->contender->thread_begin != NULL)
+		r->contender->thread_begin(r->self);
 	(void)pthread_barrier_wait(&r->barrier);
 	start = bench_now_ns();
 	while (!atomic_load_explicit(&r->stop, memory_order_relaxed)) {
@@ -34,7 +35,8 @@ static void *read_on(void *context)
 	(void)sink; /* keeps the reads */
 	atomic_fetch_add_explicit(&r->busy_ns, bench_now_ns() - start, memory_order_acq_rel);
 	atomic_fetch_add_explicit(&r->reads, reads, memory_order_acq_rel);
-	r->contender->thread_end(r->self);
+	if (r->contender->thread_end != NULL)
+		r->contender->thread_end(r->self);
 	return NULL;
 }
 
@@ -43,12 +45,14 @@ static void *write_on(void *context)
 	struct readers *r = context;
 	uint64_t writes = 0;
 
-	r->contender->thread_begin(r->self);
+	if (r->contender->thread_begin != NULL)
+		r->contender->thread_begin(r->self);
 	(void)pthread_barrier_wait(&r->barrier);
 	while (!atomic_load_explicit(&r->stop, memory_order_relaxed))
 		r->contender->write(r->self, ++writes);
 	atomic_fetch_add_explicit(&r->writes, writes, memory_order_acq_rel);
-	r->contender->thread_end(r->self);
+	if (r->contender->thread_end != NULL)
+		r->contender->thread_end(r->self);
 	return NULL;
 }
 
@@ -56,7 +60,7 @@ static void *write_on(void *context)
 static double reading(const struct read_contender *contender, const struct bench_options *options, unsigned threads,
                       unsigned writers)
 {
-	struct readers r = {.contender = contender, .self = contender->create()};
+	struct readers r = {.contender = contender, .self = contender->create(64)};
 	struct timespec nap = {options->duration_ms / 1000, (long)(options->duration_ms % 1000) * 1000000};
 	unsigned all = threads + writers, sharing = all > bench_processors() ? bench_processors() : all;
 	pthread_t ids[MAX_THREADS + 1];
@@ -83,8 +87,9 @@ static void run_workload(const struct bench_options *options, const char *worklo
 	if (!bench_wanted(options, "variable", workload))
 		return;
 	for (size_t i = 0; bench_readers[i] != NULL; i++) {
-		if (bench_rival_wanted(options, bench_readers[i]->name, i == 0))
-			cells[i] = bench_cell("variable", workload, bench_readers[i]->name, "ns a read", threads + writers, 1);
+		if (bench_rival_wanted(options, bench_readers[i]->about.name, i == 0))
+			cells[i] =
+				bench_cell("variable", workload, bench_readers[i]->about.name, "ns a read", threads + writers, 1);
 	}
 	for (unsigned round = 0; round <= options->repeat; round++) {
 		for (size_t i = 0; bench_readers[i] != NULL; i++) {
@@ -92,7 +97,7 @@ static void run_workload(const struct bench_options *options, const char *worklo
 
 			if (cells[i] == NULL)
 				continue;
-			bench_progress("variable/%s %s %u/%u", workload, bench_readers[i]->name, round, options->repeat);
+			bench_progress("variable/%s %s %u/%u", workload, bench_readers[i]->about.name, round, options->repeat);
 			value = reading(bench_readers[i], options, threads, writers);
 			if (round != 0)
 				bench_sample(cells[i], value);

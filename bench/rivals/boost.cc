@@ -33,5 +33,19 @@ static uint64_t pairs(void *self, uint64_t count)
 	return bench_pairs(self, count, enqueue, dequeue);
 }
 
-extern "C" const ring_contender boost_ring_contender = {
-	"boost::lockfree::queue", "Boost " BOOST_LIB_VERSION, 1, create, destroy, enqueue, dequeue, pairs};
+static ring_contender contender()
+{
+	ring_contender made = {};
+
+	made.about.name = "boost::lockfree::queue";
+	made.about.version = "Boost " BOOST_LIB_VERSION;
+	made.about.lock_free = 1;
+	made.create = create;
+	made.destroy = destroy;
+	made.enqueue = enqueue;
+	made.dequeue = dequeue;
+	made.pairs = pairs;
+	return made;
+}
+
+extern "C" const ring_contender boost_ring_contender = contender();

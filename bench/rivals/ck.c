@@ -56,5 +56,11 @@ static uint64_t pairs(void *self, uint64_t count)
 	return bench_pairs(self, count, enqueue, dequeue);
 }
 
-const struct ring_contender ck_ring_contender = {"ck_ring (mpmc)", "Concurrency Kit", 0,       create,
-                                                 destroy,          enqueue,           dequeue, pairs};
+const struct ring_contender ck_ring_contender = {
+	.about = {.name = "ck_ring (mpmc)", .version = "Concurrency Kit"},
+	.create = create,
+	.destroy = destroy,
+	.enqueue = enqueue,
+	.dequeue = dequeue,
+	.pairs = pairs,
+};

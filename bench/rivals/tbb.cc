@@ -2,6 +2,7 @@
  * tbb.cc - TBB's concurrent_bounded_queue through its calls that do not wait.
  */
 #include <tbb/concurrent_queue.h>
+#include <tbb/version.h>
 
 #include "rivals.h"
 
@@ -35,5 +36,18 @@ static uint64_t pairs(void *self, uint64_t count)
 	return bench_pairs(self, count, enqueue, dequeue);
 }
 
-extern "C" const ring_contender tbb_ring_contender = {
-	"tbb::concurrent_bounded_queue", "TBB", 0, create, destroy, enqueue, dequeue, pairs};
+static ring_contender contender()
+{
+	ring_contender made = {};
+
+	made.about.name = "tbb::concurrent_bounded_queue";
+	made.about.version = "oneTBB " TBB_VERSION_STRING;
+	made.create = create;
+	made.destroy = destroy;
+	made.enqueue = enqueue;
+	made.dequeue = dequeue;
+	made.pairs = pairs;
+	return made;
+}
+
+extern "C" const ring_contender tbb_ring_contender = contender();

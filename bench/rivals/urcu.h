@@ -1,5 +1,5 @@
 /*
- * urcu.h - what the three liburcu-bp readers share: a pointer to the value, replaced by one writer at a time.
+ * urcu.h - what the readers of liburcu-bp share: a pointer to the value, replaced by one writer at a time.
  *
  * The writer frees after a grace period for each 256 values, as a careful user would.
  */
@@ -9,17 +9,18 @@
 #include "rivals.h"
 
 struct urcu_value {
-	struct shared_value value;
 	_Atomic(long) references;
+	_Alignas(64) uint64_t words[];
 };
 
 struct urcu_cell {
 	struct urcu_value *current;
 	struct urcu_value *retired[256];
+	size_t bytes;
 	unsigned waiting;
 };
 
-void *urcu_create(void);
+void *urcu_create(size_t bytes);
 void urcu_destroy(void *self);
 void urcu_thread_begin(void *self);
 void urcu_thread_end(void *self);

@@ -12,12 +12,13 @@ void urcu_release(struct urcu_value *value)
 		free(value);
 }
 
-void *urcu_create(void)
+void *urcu_create(size_t bytes)
 {
 	struct urcu_cell *cell = calloc(1, sizeof(*cell));
 
 	if (cell == NULL)
 		exit(3);
+	cell->bytes = bytes;
 	urcu_write(cell, 0);
 	return cell;
 }
@@ -53,12 +54,12 @@ void urcu_thread_end(void *self)
 void urcu_write(void *self, uint64_t value)
 {
 	struct urcu_cell *cell = self;
-	struct urcu_value *next = aligned_alloc(64, 128), *old;
+	struct urcu_value *next = aligned_alloc(64, 64 + (cell->bytes + 63) / 64 * 64), *old;
 
 	if (next == NULL)
 		exit(3);
-	for (int i = 0; i < 8; i++)
-		next->value.words[i] = value;
+	for (size_t i = 0; i < cell->bytes / sizeof(uint64_t); i++)
+		next->words[i] = value;
 	atomic_init(&next->references, 1);
 	old = rcu_xchg_pointer(&cell->current, next);
 	if (old != NULL)
@@ -68,33 +69,61 @@ void urcu_write(void *self, uint64_t value)
 }
 
 const struct read_contender urcu_called_read_contender = {
-	"liburcu-bp section (called)", "liburcu", 0, urcu_create, urcu_destroy, urcu_thread_begin, urcu_thread_end,
-	urcu_section_read_many,        urcu_write};
+	.about = {.name = "liburcu-bp section (called)", .version = "liburcu", .lacks = "retains nothing"},
+	.create = urcu_create,
+	.destroy = urcu_destroy,
+	.thread_begin = urcu_thread_begin,
+	.thread_end = urcu_thread_end,
+	.read_many = urcu_section_read_many,
+	.scan_many = urcu_section_scan_many,
+	.write = urcu_write,
+};
+
+static struct urcu_value *retain(struct urcu_cell *cell)
+{
+	struct urcu_value *value;
+
+	rcu_read_lock();
+	value = rcu_dereference(cell->current);
+	(void)atomic_fetch_add_explicit(&value->references, 1, memory_order_relaxed);
+	rcu_read_unlock();
+	return value;
+}
 
 static uint64_t count_read_many(void *self, uint64_t count)
 {
-	struct urcu_cell *cell = self;
 	uint64_t sum = 0;
 
 	for (uint64_t i = 0; i < count; i++) {
-		struct urcu_value *value;
+		struct urcu_value *value = retain(self);
 
-		rcu_read_lock();
-		value = rcu_dereference(cell->current);
-		(void)atomic_fetch_add_explicit(&value->references, 1, memory_order_relaxed);
-		rcu_read_unlock();
-		sum += value->value.words[0];
+		sum += value->words[0];
 		urcu_release(value);
 	}
 	return sum;
 }
 
-const struct read_contender urcu_count_read_contender = {"liburcu-bp + shared reference count",
-                                                         "liburcu",
-                                                         1,
-                                                         urcu_create,
-                                                         urcu_destroy,
-                                                         urcu_thread_begin,
-                                                         urcu_thread_end,
-                                                         count_read_many,
-                                                         urcu_write};
+static uint64_t count_scan_many(void *self, uint64_t count)
+{
+	struct urcu_cell *cell = self;
+	uint64_t torn = 0;
+
+	for (uint64_t i = 0; i < count; i++) {
+		struct urcu_value *value = retain(cell);
+
+		torn += (uint64_t)bench_torn(value->words, cell->bytes);
+		urcu_release(value);
+	}
+	return torn;
+}
+
+const struct read_contender urcu_count_read_contender = {
+	.about = {.name = "liburcu-bp + shared reference count", .version = "liburcu"},
+	.create = urcu_create,
+	.destroy = urcu_destroy,
+	.thread_begin = urcu_thread_begin,
+	.thread_end = urcu_thread_end,
+	.read_many = count_read_many,
+	.scan_many = count_scan_many,
+	.write = urcu_write,
+};

@@ -1,5 +1,5 @@
 /*
- * urcu_section.h - a read inside a section of liburcu-bp; whoever includes it has chosen, by _LGPL_SOURCE, whether liburcu is inlined.
+ * urcu_section.h - reads inside a section of liburcu-bp; whoever includes it has chosen, by _LGPL_SOURCE, whether liburcu is inlined.
  */
 #ifndef WEIR_BENCH_URCU_SECTION_H
 #define WEIR_BENCH_URCU_SECTION_H
@@ -15,10 +15,23 @@ static inline uint64_t urcu_section_read_many(void *self, uint64_t count)
 
 	for (uint64_t i = 0; i < count; i++) {
 		rcu_read_lock();
-		sum += rcu_dereference(cell->current)->value.words[0];
+		sum += rcu_dereference(cell->current)->words[0];
 		rcu_read_unlock();
 	}
 	return sum;
+}
+
+static inline uint64_t urcu_section_scan_many(void *self, uint64_t count)
+{
+	struct urcu_cell *cell = self;
+	uint64_t torn = 0;
+
+	for (uint64_t i = 0; i < count; i++) {
+		rcu_read_lock();
+		torn += (uint64_t)bench_torn(rcu_dereference(cell->current)->words, cell->bytes);
+		rcu_read_unlock();
+	}
+	return torn;
 }
 
 #endif

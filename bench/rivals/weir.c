@@ -1,13 +1,13 @@
 /*
- * weir.c - ours, as a user calls it: through the shared library.
+ * weir.c - our rings and queues, as a user calls them: through the shared library.
  */
 #include <stdlib.h>
+#include <weir/queue.h>
 #include <weir/ring.h>
-#include <weir/var.h>
 
 #include "rivals.h"
 
-static void *create(size_t capacity, enum weir_ring_format format)
+static void *ring_create(size_t capacity, enum weir_ring_format format)
 {
 	struct weir_ring_options options = {.struct_size = sizeof(options), .format = format};
 	weir_ring *ring;
@@ -17,117 +17,156 @@ static void *create(size_t capacity, enum weir_ring_format format)
 	return ring;
 }
 
-static void *create_16(size_t capacity)
+static void *ring_create_16(size_t capacity)
 {
-	return create(capacity, WEIR_RING_FORMAT_BEST);
+	return ring_create(capacity, WEIR_RING_FORMAT_BEST);
 }
 
-static void *create_64(size_t capacity)
+static void *ring_create_64(size_t capacity)
 {
-	return create(capacity, WEIR_RING_FORMAT_LTQ64);
+	return ring_create(capacity, WEIR_RING_FORMAT_LTQ64);
 }
 
-static void destroy(void *self)
+static void ring_destroy(void *self)
 {
 	weir_ring_destroy(self);
 }
 
-static int enqueue(void *self, uint64_t value)
+static int ring_enqueue(void *self, uint64_t value)
 {
 	return weir_ring_try_enqueue(self, value) == WEIR_OK;
 }
 
-static int dequeue(void *self, uint64_t *value)
+static int ring_dequeue(void *self, uint64_t *value)
 {
 	return weir_ring_try_dequeue(self, value) == WEIR_OK;
 }
 
-static uint64_t pairs(void *self, uint64_t count)
+static size_t ring_enqueue_many(void *self, const uint64_t *values, size_t count)
 {
-	return bench_pairs(self, count, enqueue, dequeue);
+	size_t done = 0;
+
+	return weir_ring_try_enqueue_many(self, values, count, &done) == WEIR_OK ? done : 0;
+}
+
+static size_t ring_dequeue_many(void *self, uint64_t *values, size_t count)
+{
+	size_t done = 0;
+
+	return weir_ring_try_dequeue_many(self, values, count, &done) == WEIR_OK ? done : 0;
+}
+
+static uint64_t ring_pairs(void *self, uint64_t count)
+{
+	return bench_pairs(self, count, ring_enqueue, ring_dequeue);
 }
 
 const struct ring_contender weir_ltq16_contender = {
-	"weir", "LTQ16, or the best here", 1, create_16, destroy, enqueue, dequeue, pairs};
-const struct ring_contender weir_ltq64_contender = {"weir LTQ64", "", 1, create_64, destroy, enqueue, dequeue, pairs};
+	.about = {.name = "weir", .version = "LTQ16, or the best here", .lock_free = 1},
+	.create = ring_create_16,
+	.destroy = ring_destroy,
+	.enqueue = ring_enqueue,
+	.dequeue = ring_dequeue,
+	.enqueue_many = ring_enqueue_many,
+	.dequeue_many = ring_dequeue_many,
+	.pairs = ring_pairs,
+};
+const struct ring_contender weir_ltq64_contender = {
+	.about = {.name = "weir LTQ64", .lock_free = 1},
+	.create = ring_create_64,
+	.destroy = ring_destroy,
+	.enqueue = ring_enqueue,
+	.dequeue = ring_dequeue,
+	.enqueue_many = ring_enqueue_many,
+	.dequeue_many = ring_dequeue_many,
+	.pairs = ring_pairs,
+};
 
-static weir_tensor *tensor_of(uint64_t value)
+static void *queue_create_in(size_t capacity, enum weir_queue_order order)
 {
-	const weir_shape shape = {1, {8}};
-	struct shared_value words;
-	weir_tensor *tensor;
+	struct weir_queue_options options = {.struct_size = sizeof(options), .capacity = capacity, .order = order};
+	weir_queue *queue;
 
-	for (int i = 0; i < 8; i++)
-		words.words[i] = value;
-	if (weir_tensor_copy_of(WEIR_I64, &shape, &words, NULL, &tensor) != WEIR_OK)
+	if (weir_queue_create(&options, &queue, NULL) != WEIR_OK)
 		exit(3);
-	return tensor;
+	return queue;
 }
 
-static void *var_create(void)
+static void *queue_create(size_t capacity)
 {
-	struct weir_var_options options = {.struct_size = sizeof(options), .dtype = WEIR_I64};
-	weir_tensor *first = tensor_of(0);
-	weir_var *var;
+	return queue_create_in(capacity, WEIR_QUEUE_FIFO);
+}
 
-	if (weir_var_create(&options, first, &var, NULL) != WEIR_OK)
+static void *shuffle_create(size_t capacity)
+{
+	return queue_create_in(capacity, WEIR_QUEUE_SHUFFLE);
+}
+
+static void queue_destroy(void *self)
+{
+	(void)weir_queue_destroy(self, NULL);
+}
+
+static void queue_enqueue(void *self, uint64_t value)
+{
+	if (weir_queue_enqueue(self, (void *)(uintptr_t)value, WEIR_NO_DEADLINE, NULL, NULL) != WEIR_OK)
 		exit(3);
-	weir_tensor_release(first);
-	return var;
 }
 
-static void var_destroy(void *self)
+static int queue_dequeue(void *self, uint64_t *value)
 {
-	weir_var_destroy(self);
+	void *item;
+
+	if (weir_queue_dequeue(self, &item, WEIR_NO_DEADLINE, NULL, NULL) != WEIR_OK)
+		return 0;
+	*value = (uint64_t)(uintptr_t)item;
+	return 1;
 }
 
-static void nothing(void *self)
+static void queue_close(void *self)
 {
-	(void)self;
+	(void)weir_queue_close(self, WEIR_CLOSE_DRAIN, NULL);
 }
 
-/* Takes a handle and gives it back. */
-static uint64_t handle_many(void *self, uint64_t count)
+const struct queue_contender weir_queue_contender = {
+	.about = {.name = "weir", .lock_free = 1},
+	.create = queue_create,
+	.destroy = queue_destroy,
+	.enqueue = queue_enqueue,
+	.dequeue = queue_dequeue,
+	.close = queue_close,
+};
+const struct queue_contender weir_shuffle_contender = {
+	.about = {.name = "weir", .lock_free = 1},
+	.create = shuffle_create,
+	.destroy = queue_destroy,
+	.enqueue = queue_enqueue,
+	.dequeue = queue_dequeue,
+	.close = queue_close,
+};
+
+static void *wake_create(void)
 {
-	uint64_t sum = 0;
-
-	for (uint64_t i = 0; i < count; i++) {
-		weir_read read;
-
-		if (weir_var_read(self, &read) != WEIR_OK)
-			exit(3);
-		sum += read.version;
-		weir_read_release(&read);
-	}
-	return sum;
+	return queue_create(1024);
 }
 
-/* And looks at the value, which is one more call into the library. */
-static uint64_t look_many(void *self, uint64_t count)
+static void wake_wait(void *self)
 {
-	uint64_t sum = 0;
+	uint64_t value;
 
-	for (uint64_t i = 0; i < count; i++) {
-		weir_read read;
-
-		if (weir_var_read(self, &read) != WEIR_OK)
-			exit(3);
-		sum += *(const uint64_t *)weir_tensor_data(read.tensor);
-		weir_read_release(&read);
-	}
-	return sum;
-}
-
-static void var_write(void *self, uint64_t value)
-{
-	weir_tensor *tensor = tensor_of(value);
-
-	if (weir_var_assign(self, tensor, WEIR_NO_DEADLINE, NULL, NULL) != WEIR_OK)
+	if (!queue_dequeue(self, &value))
 		exit(3);
-	weir_tensor_release(tensor);
 }
 
-const struct read_contender weir_read_contender = {"weir handle", "",      1,           var_create, var_destroy,
-                                                   nothing,       nothing, handle_many, var_write};
-const struct read_contender weir_look_contender = {
-	"weir handle + data", "", 1, var_create, var_destroy, nothing, nothing, look_many, var_write};
+static void wake_wake(void *self)
+{
+	queue_enqueue(self, 1);
+}
+
+const struct wake_contender weir_wake_contender = {
+	.about = {.name = "weir queue", .lock_free = 1},
+	.create = wake_create,
+	.destroy = queue_destroy,
+	.wait = wake_wait,
+	.wake = wake_wake,
+};

@@ -1,0 +1,361 @@
+/*
+ * weir_variable.c - our variables, as a user calls them: reads, updates, snapshots, and a reader that is stopped.
+ */
+#include <stdlib.h>
+#include <weir/var.h>
+
+#include "rivals.h"
+
+enum { MAX_VARIABLES = 8, STOPPED_VARIABLES = 8 };
+
+/* -- values ------------------------------------------------------------------------------------------------------------------- */
+
+static weir_tensor *tensor_of(uint64_t value, size_t bytes, const weir_allocator *allocator)
+{
+	const weir_shape shape = {1, {(int64_t)(bytes / sizeof(uint64_t))}};
+	weir_tensor_builder *builder;
+	weir_tensor *tensor;
+	uint64_t *words;
+
+	if (weir_tensor_builder_create(WEIR_I64, &shape, allocator, &builder) != WEIR_OK)
+		exit(3);
+	words = weir_tensor_builder_data(builder);
+	for (size_t i = 0; i < bytes / sizeof(uint64_t); i++)
+		words[i] = value;
+	if (weir_tensor_builder_finish(builder, &tensor) != WEIR_OK)
+		exit(3);
+	return tensor;
+}
+
+static weir_var *var_of(size_t bytes, const weir_allocator *allocator)
+{
+	struct weir_var_options options = {.struct_size = sizeof(options), .dtype = WEIR_I64};
+	weir_tensor *first = tensor_of(0, bytes, allocator);
+	weir_var *var;
+
+	if (weir_var_create(&options, first, &var, NULL) != WEIR_OK)
+		exit(3);
+	weir_tensor_release(first);
+	return var;
+}
+
+static void assign(weir_var *var, uint64_t value, size_t bytes)
+{
+	weir_tensor *tensor = tensor_of(value, bytes, NULL);
+
+	if (weir_var_assign(var, tensor, WEIR_NO_DEADLINE, NULL, NULL) != WEIR_OK)
+		exit(3);
+	weir_tensor_release(tensor);
+}
+
+static weir_read read_of(weir_var *var)
+{
+	weir_read read;
+
+	if (weir_var_read(var, &read) != WEIR_OK)
+		exit(3);
+	return read;
+}
+
+/* -- reads -------------------------------------------------------------------------------------------------------------------- */
+
+struct shared {
+	weir_var *var;
+	size_t bytes;
+};
+
+static void *read_create(size_t bytes)
+{
+	struct shared *shared = malloc(sizeof(*shared));
+
+	if (shared == NULL)
+		exit(3);
+	*shared = (struct shared){var_of(bytes, NULL), bytes};
+	return shared;
+}
+
+static void read_destroy(void *self)
+{
+	struct shared *shared = self;
+
+	weir_var_destroy(shared->var);
+	free(shared);
+}
+
+/* Takes a handle and gives it back. The n-th value written is version n + 1. */
+static uint64_t handle_many(void *self, uint64_t count)
+{
+	weir_var *var = ((struct shared *)self)->var;
+	uint64_t sum = 0;
+
+	for (uint64_t i = 0; i < count; i++) {
+		weir_read read = read_of(var);
+
+		sum += read.version - 1;
+		weir_read_release(&read);
+	}
+	return sum;
+}
+
+/* And looks at the value, which is one more call into the library. */
+static uint64_t look_many(void *self, uint64_t count)
+{
+	weir_var *var = ((struct shared *)self)->var;
+	uint64_t sum = 0;
+
+	for (uint64_t i = 0; i < count; i++) {
+		weir_read read = read_of(var);
+
+		sum += *(const uint64_t *)weir_tensor_data(read.tensor);
+		weir_read_release(&read);
+	}
+	return sum;
+}
+
+static uint64_t scan_many(void *self, uint64_t count)
+{
+	struct shared *shared = self;
+	uint64_t torn = 0;
+
+	for (uint64_t i = 0; i < count; i++) {
+		weir_read read = read_of(shared->var);
+
+		torn += (uint64_t)bench_torn(weir_tensor_data(read.tensor), shared->bytes);
+		weir_read_release(&read);
+	}
+	return torn;
+}
+
+static void read_write(void *self, uint64_t value)
+{
+	struct shared *shared = self;
+
+	assign(shared->var, value, shared->bytes);
+}
+
+const struct read_contender weir_read_contender = {
+	.about = {.name = "weir handle", .lock_free = 1},
+	.create = read_create,
+	.destroy = read_destroy,
+	.read_many = handle_many,
+	.write = read_write,
+};
+const struct read_contender weir_look_contender = {
+	.about = {.name = "weir handle + data", .lock_free = 1},
+	.create = read_create,
+	.destroy = read_destroy,
+	.read_many = look_many,
+	.scan_many = scan_many,
+	.write = read_write,
+};
+
+/* -- updates ------------------------------------------------------------------------------------------------------------------ */
+
+static void *update_create(void)
+{
+	return var_of(sizeof(struct shared_value), NULL);
+}
+
+static void update_destroy(void *self)
+{
+	weir_var_destroy(self);
+}
+
+static enum weir_status add_one(void *context, const weir_read *current, weir_tensor **next, weir_error *error)
+{
+	uint64_t value = *(const uint64_t *)weir_tensor_data(current->tensor);
+
+	(void)context;
+	(void)error;
+	*next = tensor_of(value + 1, sizeof(struct shared_value), NULL);
+	return WEIR_OK;
+}
+
+static void update_many(void *self, uint64_t count)
+{
+	for (uint64_t i = 0; i < count; i++) {
+		if (weir_var_update(self, add_one, NULL, WEIR_NO_DEADLINE, NULL, NULL) != WEIR_OK)
+			exit(3);
+	}
+}
+
+static uint64_t update_value(void *self)
+{
+	weir_read read = read_of(self);
+	uint64_t value = *(const uint64_t *)weir_tensor_data(read.tensor);
+
+	weir_read_release(&read);
+	return value;
+}
+
+const struct update_contender weir_update_contender = {
+	.about = {.name = "weir_var_update", .lock_free = 1},
+	.create = update_create,
+	.destroy = update_destroy,
+	.update_many = update_many,
+	.value = update_value,
+};
+
+/* -- snapshots ---------------------------------------------------------------------------------------------------------------- */
+
+struct scene {
+	weir_var *vars[MAX_VARIABLES];
+	size_t count;
+	uint64_t version; /* the committer's */
+};
+
+static void *scene_create(size_t variables)
+{
+	struct scene *scene = malloc(sizeof(*scene));
+
+	if (scene == NULL || variables > MAX_VARIABLES)
+		exit(3);
+	*scene = (struct scene){.count = variables, .version = 1};
+	for (size_t i = 0; i < variables; i++)
+		scene->vars[i] = var_of(sizeof(uint64_t), NULL);
+	return scene;
+}
+
+static void scene_destroy(void *self)
+{
+	struct scene *scene = self;
+
+	for (size_t i = 0; i < scene->count; i++)
+		weir_var_destroy(scene->vars[i]);
+	free(scene);
+}
+
+static uint64_t take_many(void *self, uint64_t count)
+{
+	struct scene *scene = self;
+	weir_read reads[MAX_VARIABLES];
+	uint64_t torn = 0;
+
+	for (uint64_t n = 0; n < count; n++) {
+		int differ = 0;
+
+		if (weir_var_snapshot(scene->vars, scene->count, reads, NULL) != WEIR_OK)
+			exit(3);
+		for (size_t i = 1; i < scene->count; i++)
+			differ |= reads[i].version != reads[0].version;
+		torn += (uint64_t)differ;
+		weir_read_release_many(reads, scene->count);
+	}
+	return torn;
+}
+
+static void scene_commit(void *self, uint64_t value)
+{
+	struct scene *scene = self;
+	struct weir_commit_part parts[MAX_VARIABLES];
+	weir_tensor *tensor = tensor_of(value, sizeof(uint64_t), NULL);
+
+	for (size_t i = 0; i < scene->count; i++)
+		parts[i] = (struct weir_commit_part){scene->vars[i], scene->version, tensor};
+	if (weir_var_commit(parts, scene->count, WEIR_NO_DEADLINE, NULL, NULL) != WEIR_OK)
+		exit(3);
+	scene->version++;
+	weir_tensor_release(tensor);
+}
+
+const struct snapshot_contender weir_snapshot_contender = {
+	.about = {.name = "weir", .lock_free = 1},
+	.create = scene_create,
+	.destroy = scene_destroy,
+	.take_many = take_many,
+	.commit = scene_commit,
+};
+
+/* -- memory beside a stopped reader ------------------------------------------------------------------------------------------- */
+
+struct stopped {
+	weir_var *vars[STOPPED_VARIABLES];
+	size_t bytes;
+	uint64_t next;
+};
+
+static void *counted_allocate(void *context, size_t size, size_t alignment)
+{
+	(void)context;
+	(void)alignment;
+	return bench_value_allocate(size);
+}
+
+static void counted_release(void *context, void *memory, size_t size, size_t alignment)
+{
+	(void)context;
+	(void)alignment;
+	bench_value_free(memory, size);
+}
+
+static const weir_allocator counted = {counted_allocate, counted_release, NULL};
+
+static void *stopped_create(size_t bytes)
+{
+	struct stopped *stopped = malloc(sizeof(*stopped));
+
+	if (stopped == NULL)
+		exit(3);
+	*stopped = (struct stopped){.bytes = bytes};
+	for (int i = 0; i < STOPPED_VARIABLES; i++)
+		stopped->vars[i] = var_of(bytes, &counted);
+	return stopped;
+}
+
+static void stopped_destroy(void *self)
+{
+	struct stopped *stopped = self;
+
+	for (int i = 0; i < STOPPED_VARIABLES; i++)
+		weir_var_destroy(stopped->vars[i]);
+	free(stopped);
+}
+
+/* Nearly all of it lies inside a section. */
+static void snapshot_once(void *self)
+{
+	struct stopped *stopped = self;
+	weir_read reads[STOPPED_VARIABLES];
+
+	if (weir_var_snapshot(stopped->vars, STOPPED_VARIABLES, reads, NULL) != WEIR_OK)
+		exit(3);
+	weir_read_release_many(reads, STOPPED_VARIABLES);
+}
+
+static void hold_all(void *self)
+{
+	struct stopped *stopped = self;
+	weir_read reads[STOPPED_VARIABLES];
+
+	if (weir_var_snapshot(stopped->vars, STOPPED_VARIABLES, reads, NULL) != WEIR_OK)
+		exit(3);
+	bench_stop_here();
+	weir_read_release_many(reads, STOPPED_VARIABLES);
+}
+
+static int publish(void *self, uint64_t deadline_ns)
+{
+	struct stopped *stopped = self;
+	weir_tensor *tensor = tensor_of(0, stopped->bytes, &counted);
+	enum weir_status status =
+		weir_var_assign(stopped->vars[stopped->next++ % STOPPED_VARIABLES], tensor, deadline_ns, NULL, NULL);
+
+	weir_tensor_release(tensor);
+	return status == WEIR_OK;
+}
+
+const struct memory_contender weir_stopped_contender = {
+	.about = {.name = "weir, stopped in a snapshot", .lock_free = 1},
+	.create = stopped_create,
+	.destroy = stopped_destroy,
+	.read = snapshot_once,
+	.by_signal = 1,
+	.publish = publish,
+};
+const struct memory_contender weir_held_contender = {
+	.about = {.name = "weir, stopped holding a snapshot", .lock_free = 1},
+	.create = stopped_create,
+	.destroy = stopped_destroy,
+	.read = hold_all,
+	.publish = publish,
+};
