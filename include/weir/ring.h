@@ -16,8 +16,9 @@
  *
  * In the LTQ64 format an enqueue waits while 64 threads are stopped inside enqueues of the same ring; LTQ16 has no such limit.
  *
- * Ordering: what a thread wrote before enqueueing a value is visible to the thread that dequeues it. Linearizable; the
- * algorithm (LTQ, ours) and its argument head lib/ring/walk.h.
+ * Ordering: what a thread wrote before enqueueing a value is visible to the thread that dequeues it, and what it wrote before
+ * closing to whoever is told that the ring is closed. Linearizable; the algorithm (LTQ, ours) and its argument head
+ * lib/ring/walk.h.
  */
 #ifndef WEIR_RING_H
 #define WEIR_RING_H

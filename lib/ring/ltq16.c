@@ -52,8 +52,8 @@ static WEIRI_ALWAYS_INLINE int drain(weir_ring *ring, size_t index, const struct
 {
 	uint64_t state = seen->state;
 
-	/* [P2 release] pairs with look(): the value has been read. Acquire for I3: later tickets are seen no older than this. */
-	if (!weiri_cas_acq_rel(&slot_at(ring, index)->state, &state, state + 1))
+	/* [P2 release] pairs with look(): the value has been read. Acquire when it fails: the walk goes on from what it found. */
+	if (!weiri_cas_acq_rel_or_acquire(&slot_at(ring, index)->state, &state, state + 1))
 		return 0;
 	*value = seen->value;
 	return 1;
@@ -63,8 +63,8 @@ static WEIRI_ALWAYS_INLINE int bury(weir_ring *ring, size_t index, const struct 
 {
 	uint64_t state = seen->state;
 
-	/* [acq_rel] the end of the ring comes after all that it held. */
-	return weiri_cas_acq_rel(&slot_at(ring, index)->state, &state, state | STATE_TOMB);
+	/* [P3 release] pairs with look(): the close that we saw. No acquire: look() saw this state with one, and a failure looks again. */
+	return weiri_cas_release(&slot_at(ring, index)->state, &state, state | STATE_TOMB);
 }
 
 static const struct slot_format format = {look, fill, drain, bury};

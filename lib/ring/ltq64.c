@@ -88,8 +88,8 @@ static WEIRI_ALWAYS_INLINE int fill(weir_ring *ring, size_t index, const struct 
 
 	/* [relaxed] C2; published by the CAS. A slow dequeue may still read it, and will fail (C3). */
 	weiri_store_relaxed(&ring->cells[cell], value);
-	/* [P1 release] pairs with look(). Acquire: the cell that we get was drained before. */
-	filled = weiri_cas_acq_rel(word_at(ring, index), &word, join(ring, seen->state + 1, (uint64_t)cell));
+	/* [P1 release] pairs with look(). No acquire: look() saw this word with one, so the cell that we get was drained before. */
+	filled = weiri_cas_release(word_at(ring, index), &word, join(ring, seen->state + 1, (uint64_t)cell));
 	give_back(place, filled ? (int64_t)cell_of(ring, seen->raw) : cell);
 	return filled;
 }
@@ -100,8 +100,8 @@ static WEIRI_ALWAYS_INLINE int drain(weir_ring *ring, size_t index, const struct
 	/* [relaxed] P1 through the word; valid if the CAS succeeds (C3). */
 	uint64_t held = weiri_load_relaxed(&ring->cells[cell]);
 
-	/* [P2 release] pairs with look(): the cell has been read. Acquire for I3. */
-	if (!weiri_cas_acq_rel(word_at(ring, index), &word, join(ring, seen->state + 1, cell)))
+	/* [P2 release] pairs with look(): the cell has been read. Acquire when it fails: the walk goes on from what it found. */
+	if (!weiri_cas_acq_rel_or_acquire(word_at(ring, index), &word, join(ring, seen->state + 1, cell)))
 		return 0;
 	*value = held;
 	return 1;
@@ -111,8 +111,8 @@ static WEIRI_ALWAYS_INLINE int bury(weir_ring *ring, size_t index, const struct 
 {
 	uint64_t word = seen->raw;
 
-	/* [acq_rel] the end of the ring comes after all that it held. */
-	return weiri_cas_acq_rel(word_at(ring, index), &word, word | WORD_TOMB);
+	/* [P3 release] pairs with look(): the close that we saw. No acquire: look() saw this word with one, and a failure looks again. */
+	return weiri_cas_release(word_at(ring, index), &word, word | WORD_TOMB);
 }
 
 static const struct slot_format format = {look, fill, drain, bury};

@@ -118,7 +118,7 @@ void weir_ring_close(weir_ring *ring)
 {
 	if (ring != NULL)
 		/* [P3 release] see walk.h. */
-		(void)weiri_fetch_or_acq_rel(&ring->tail_hint, WEIRI_RING_CLOSED);
+		(void)weiri_fetch_or_release(&ring->tail_hint, WEIRI_RING_CLOSED);
 }
 
 int weir_ring_closed(const weir_ring *ring)

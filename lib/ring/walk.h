@@ -26,18 +26,20 @@
  *   I5  a value is written only together with free -> full (LTQ16), or before it into a cell that is nobody else's (LTQ64)
  * Pairs
  *   P1  fill(enqueue) -> look(dequeue): the value, and what it points to
- *   P2  drain(dequeue) -> look(enqueue): the slot is finished with
- *   P3  close -> look(enqueue), end(dequeue): CLOSED
+ *   P2  drain(dequeue) -> look(enqueue): the slot is finished with; -> look(dequeue), failed drain(dequeue): what went in before
+ *   P3  close -> start(enqueue), end(dequeue); bury -> look: what the closer did before
  *   P4  advance(hint) -> start(walk): the tickets below the hint are done, so their slots show it
  * Linearization. Success: the CAS of the slot. "Full": the load that saw full(lap - 1) at ticket t: by I2 tickets up to t - 1 were
  *   enqueued, by I3 none from t - n on was dequeued, so the ring held n. "Empty": the load that saw free(lap) at ticket t: tickets
- *   below were dequeued (I3), t was not enqueued. Both exact.
+ *   below were dequeued (I3), t was not enqueued. Both exact, which takes P2 and P4: a walk has acquired whatever it stepped over, so an
+ *   item that went in before another came out is seen by those who see that the other is gone.
  * Closing. close() sets CLOSED in the tail hint: enqueues that start later see it. One that started earlier may still succeed, but
  *   a dequeue that finds the ring empty and CLOSED first buries the free ticket (free -> TOMB by CAS): from then on every enqueue
  *   meets TOMB, and by I2 none passes it. So no accepted value is lost and the answer "closed and drained" is final.
  * Progress: lock-free. A failed CAS, or a slot that is stepped over, means that another operation succeeded since the hint was read.
  * ABA: a state belongs to one lap; it has at least 32 bits of lap, so 2^62 operations pass before one returns in any ring.
- * Checked: tests/test_ring.c, stress/scenario_ring.c (loss, duplicates, order, both formats; threads stopped at random points).
+ * Checked: stress/model/check_ring.c (small scopes, completely), tests/test_ring.c, stress/scenario_ring.c (loss, duplicates, order, both
+ *   formats; threads stopped at random points).
  */
 #ifndef WEIRI_RING_WALK_H
 #define WEIRI_RING_WALK_H
@@ -61,9 +63,9 @@ struct slot_format {
 	struct look (*look)(const weir_ring *ring, size_t index);
 	/* From `seen`, which was free, to full. 0: it has changed. [P1 release] */
 	int (*fill)(weir_ring *ring, size_t index, const struct look *seen, uint64_t value);
-	/* From `seen`, which was full, to free in the next lap; *value is what it held. 0: it has changed. [P2 release] */
+	/* From `seen`, which was full, to free in the next lap; *value is what it held. 0: it has changed. [P2 release; failed: acquire] */
 	int (*drain)(weir_ring *ring, size_t index, const struct look *seen, uint64_t *value);
-	/* From `seen`, which was free, to TOMB. 0: it has changed. */
+	/* From `seen`, which was free, to TOMB. 0: it has changed. [P3 release] */
 	int (*bury)(weir_ring *ring, size_t index, const struct look *seen);
 };
 
@@ -121,9 +123,11 @@ static WEIRI_ALWAYS_INLINE void advance(_Atomic(uint64_t) *hint, uint64_t first,
 		return;
 	/* [relaxed] only the CAS counts. */
 	seen = weiri_load_relaxed(hint);
-	while ((seen & ~WEIRI_RING_CLOSED) < done &&
-	       /* [P4 release] I4: our slot, and those that we stepped over, are done. */
-	       !weiri_cas_acq_rel(hint, &seen, done | (seen & WEIRI_RING_CLOSED)))
+	while (
+		(seen & ~WEIRI_RING_CLOSED) < done &&
+		/* [P4 release] I4: our slot, and those that we stepped over, are done. No acquire: nothing below depends on the old hint, and
+	        * being a read-modify-write this keeps what its predecessors released, P3 among it. */
+		!weiri_cas_release(hint, &seen, done | (seen & WEIRI_RING_CLOSED)))
 		;
 }
 
@@ -156,7 +160,7 @@ static WEIRI_ALWAYS_INLINE size_t walk_enqueue(weir_ring *ring, const struct slo
 		} else if (seen.state < free_in(&at)) {
 			*status = WEIR_WOULD_BLOCK;
 			break;
-		} else if (seen.state >= STATE_TOMB) {
+		} else if (seen.state >= STATE_TOMB) { /* closed: no later ticket can be filled */
 			*status = WEIR_CANCELLED;
 			break;
 		} else {
@@ -202,7 +206,7 @@ static WEIRI_ALWAYS_INLINE size_t walk_dequeue(weir_ring *ring, const struct slo
 			if (end_of_ring(ring, format, &at, &seen, at_end, status))
 				break;
 			*status = WEIR_OK;
-		} else if (seen.state >= STATE_TOMB) {
+		} else if (seen.state >= STATE_TOMB) { /* closed and drained */
 			*status = WEIR_OUT_OF_RANGE;
 			break;
 		} else {
@@ -218,8 +222,8 @@ static WEIRI_ALWAYS_INLINE size_t walk_dequeue(weir_ring *ring, const struct slo
 static inline uint64_t walk_to_end(const weir_ring *ring, const struct slot_format *format,
                                    const _Atomic(uint64_t) *hint, uint64_t passed_by)
 {
-	/* [P4 acquire] pairs with advance(). */
-	struct position at = position_of(ring, weiri_load_acquire(hint) & ~WEIRI_RING_CLOSED);
+	/* [relaxed] a hint: the tickets below it are done, whether their slots show it to us yet or not. */
+	struct position at = position_of(ring, weiri_load_relaxed(hint) & ~WEIRI_RING_CLOSED);
 	/* A hint is less than a step behind when nobody works; with others at work the answer is near in any case. */
 	uint64_t limit = at.ticket + HINT_STEP + ring->capacity;
 
