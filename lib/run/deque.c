@@ -3,9 +3,8 @@
  *
  * Algorithm. Chase and Lev, "Dynamic circular work-stealing deque" (SPAA 2005), in the C11 form of Lê, Pop, Cohen and Zappa Nardelli,
  * "Correct and efficient work-stealing for weak memory models" (PPoPP 2013). Ours differs in two points. The two standalone
- * seq_cst fences are ordered accesses here, so that ThreadSanitizer sees every order; and all stores to bottom release, so that no
- * argument depends on which of them a thief has read. Arrays that were outgrown are kept until fini: a thief may still read
- * one, and together they are smaller than the current one.
+ * seq_cst fences are ordered accesses here, so that ThreadSanitizer sees every order; and a CAS of take's that fails acquires
+ * (below). Arrays that were outgrown are kept until fini: a thief may still read one, and together they are smaller than the current one.
  *
  * Item i lives in slot i mod capacity of the current array. Items top .. bottom-1 are in the deque.
  * Invariants
@@ -23,6 +22,9 @@
  * loads, and the CAS that made top = b, come before the announcement and thus before the owner's load of top; which then saw
  * top >= b, a contradiction. A bottom > b that is newer than the announcement comes from a push that put a new item b, and P1
  * brings that item's slot.
+ * Why a bottom that take puts back releases nothing. It says b + 1 where the owner has seen or made top = b + 1, so no item is to be
+ * had for it. A thief that reads it and has an older top t <= b fails its CAS: had that CAS come before top = b + 1 in the order of
+ * changes, the owner, who acquired top = b + 1, would have put bottom back after the CAS and so after the thief's look at it.
  * Why a thief's slot is right. It reads the slot before its CAS top = t -> t+1. Whoever overwrites that slot saw top > t by P2, so
  * its store happens after the CAS and the thief cannot have read it. An array newer than the thief's bottom may lack item t, but
  * only when its maker saw top > t, and then the CAS fails.
@@ -148,19 +150,19 @@ void *weiri_deque_take(struct weiri_deque *deque)
 	weiri_store_seq_cst(&deque->bottom, bottom);
 	top = weiri_load_seq_cst(&deque->top);
 	if (top > bottom) {
-		/* [P1 release] empty again at the old place. */
-		weiri_store_release(&deque->bottom, bottom + 1);
+		/* [relaxed] empty again at the old place: why that hands nothing over, see above. */
+		weiri_store_relaxed(&deque->bottom, bottom + 1);
 		return NULL;
 	}
 	/* [relaxed] the owner wrote it. */
 	item = weiri_load_relaxed(slot_of(array, bottom));
 	if (top < bottom)
 		return item;
-	/* [seq_cst F1, P2 release] the last item: thieves may want it too. */
+	/* [seq_cst F1, P2 release] the last item: thieves may want it too. A failure acquires: see above. */
 	if (!weiri_cas_seq_cst(&deque->top, &top, top + 1))
 		item = NULL;
-	/* [P1 release] empty, after the item. */
-	weiri_store_release(&deque->bottom, bottom + 1);
+	/* [relaxed] empty, after the item: as above. */
+	weiri_store_relaxed(&deque->bottom, bottom + 1);
 	return item;
 }
 

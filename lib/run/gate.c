@@ -33,8 +33,9 @@ int weiri_gate_enter(struct weiri_gate *gate)
 	do {
 		if (word & CLOSED)
 			return 0;
-		/* [acquire] nothing is handed to those who enter; keeps what is done inside after it. */
-	} while (!weiri_cas_acquire(&gate->word, &word, word + ONE_INSIDE));
+		/* [relaxed] nothing is handed to those who enter; what is done inside comes before the leave (P1), and that is all the owner
+		 * waits for. */
+	} while (!weiri_cas_relaxed(&gate->word, &word, word + ONE_INSIDE));
 	return 1;
 }
 

@@ -11,7 +11,7 @@
  * | 1               | closed and empty, reached once  | none; whoever reached it sets `drained` |
  *
  * Pairs
- *   P1  leave -> the step to `closed and empty`: what was done inside
+ *   P1  leave, close -> the step to `closed and empty`: what was done inside, and before the close
  *   P2  drained -> wait: the same, handed to the owner
  *
  * | call              | progress                            | blocks on             |
@@ -37,7 +37,7 @@ void weiri_gate_init(struct weiri_gate *gate);
 int weiri_gate_enter(struct weiri_gate *gate);
 /* Does not touch the gate once wait() may have returned. */
 void weiri_gate_leave(struct weiri_gate *gate);
-/* Idempotent. Returns 1 for the first call. */
+/* Idempotent. Returns 1 for the first call. Does not touch the gate once wait() may have returned. */
 int weiri_gate_close(struct weiri_gate *gate);
 /* Until the gate, closed before, is empty. */
 void weiri_gate_wait(struct weiri_gate *gate);

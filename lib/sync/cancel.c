@@ -29,7 +29,7 @@
  *   P1  fire(word) -> fired(word): the cause
  *   P2  last release -> free
  *   P3  arm(ARMED_*) -> run(RUNNING): fn and context
- *   P4  give back(FREE) -> take(TAKEN): the last user is finished with the slot; run(RUN), leave(LEFT) -> give back
+ *   P4  run(RUN, FREE) -> take(TAKEN): the runner is finished with the slot; off's change of RUN to FREE continues that sequence
  *   S   arming a slot and listing it, the word: seq_cst. Two-variable reason: arm then look, fire then walk (Dekker).
  * Linearization: fire at its compare-and-swap.
  * Progress: fired, cause, off and a walk are wait-free but for the hooks that run (a walk tries each slot once: one that changes
@@ -125,13 +125,15 @@ void weir_cancel_release(weir_cancel *token)
 /* Runs the hook unless another thread has it, or it is off. The token is held by the caller. */
 static void run_if_armed(weir_cancel_hook *hook, uint32_t state)
 {
-	/* [P3 acquire] */
-	if (!weiri_cas_acq_rel(&hook->state, &state, (uint32_t)SLOT_RUNNING))
+	/* [P3 acquire] No release: RUNNING hands nothing over, RUN and FREE do. */
+	if (!weiri_cas_acquire(&hook->state, &state, (uint32_t)SLOT_RUNNING))
 		return;
 	hook->fn(hook->context);
 	state = SLOT_RUNNING;
-	/* [P4 release] we are finished with the slot. A failure, LEFT: fn, or its owner beside it, took the hook off. */
-	if (!weiri_cas_acq_rel_or_acquire(&hook->state, &state, (uint32_t)SLOT_RUN))
+	/* [P4 release] we are finished with the slot. A failure, LEFT: fn, or its owner beside it, took the hook off. [relaxed] then: the
+	 * owner's last write to the slot came before it was armed. */
+	if (!weiri_cas_release(&hook->state, &state, (uint32_t)SLOT_RUN))
+		/* [P4 release] */
 		weiri_store_release(&hook->state, (uint32_t)SLOT_FREE);
 }
 
@@ -292,10 +294,10 @@ int weir_cancel_off(weir_cancel_hook *hook)
 	if (hook == NULL)
 		return 1;
 	token = hook->token;
-	state = weiri_load_acquire(&hook->state); /* [P4 acquire] the runner is finished with the slot, if it has RUN */
-	/* [P4 release] the owner is, too. At most three rounds. */
-	while (
-		!weiri_cas_acq_rel_or_acquire(&hook->state, &state, (uint32_t)(state == SLOT_RUNNING ? SLOT_LEFT : SLOT_FREE)))
+	state = weiri_load_relaxed(&hook->state); /* [relaxed] the CAS decides */
+	/* [relaxed] the answer does not say that fn has ended, so it hands nothing over; and whoever takes the slot next reads from a
+	 * release sequence that the runner began (P4), or who armed it: nobody has written to the slot since. At most three rounds. */
+	while (!weiri_cas_relaxed(&hook->state, &state, (uint32_t)(state == SLOT_RUNNING ? SLOT_LEFT : SLOT_FREE)))
 		;
 	weir_cancel_release(token);
 	return state == SLOT_ARMED_USER || state == SLOT_ARMED_WAIT;

@@ -5,15 +5,15 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <weir/cancel.h>
-#include <weir/reclaim.h>
 #include <weir/time.h>
 
 #include "model/scope.h"
 #include "run/countdown.h"
 #include "run/gate.h"
 #include "run/signal.h"
+#include "sync/cancel.h"
 #include "sync/eventcount.h"
-#include "sync/list.h"
+#include "sync/park.h"
 
 static struct scene {
 	struct weiri_eventcount event;
@@ -22,15 +22,10 @@ static struct scene {
 	int count;         /* for notify */
 	int data;
 	weir_cancel *token;
-	size_t hooks;
-	int called[2], off[2];
 	struct weiri_signal signal;
 	struct weiri_gate *gate;
 	struct weiri_countdown *left;
 	struct weiri_latch latch;
-	struct weiri_list list;
-	struct weiri_list_node nodes[2];
-	size_t removers;
 	int gone;
 	int seen[4];
 } scene;
@@ -162,7 +157,117 @@ static int check_eventcount(void)
 	return bad;
 }
 
-/* -- signal and park ---------------------------------------------------------------------------------------------------------- */
+/* -- a wait that a cancel token, an item or its deadline ends -------------------------------------------------------------------- */
+
+static void setup_cancellable(void *context)
+{
+	setup_event(context);
+	weir_model_assert(weir_cancel_create(NULL, &scene.token) == WEIR_OK);
+}
+
+static void wake_all(void *context)
+{
+	weiri_eventcount_notify_all(context);
+}
+
+/* What the library's waits do: look, prepare, look again, sleep. */
+static enum weir_status wait_cancellable(void)
+{
+	for (;;) {
+		struct weiri_eventcount_key key;
+
+		if (take_item())
+			return WEIR_OK;
+		if (weir_cancel_fired(scene.token))
+			return WEIR_CANCELLED;
+		key = weiri_eventcount_prepare(&scene.event);
+		if (weiri_load_acquire(&scene.items) != 0 || weir_cancel_fired(scene.token))
+			weiri_eventcount_cancel(&scene.event);
+		else if (weiri_eventcount_wait(&scene.event, key, scene.deadline) == WEIRI_PARK_TIMEOUT)
+			return WEIR_DEADLINE_EXCEEDED;
+	}
+}
+
+/* Thread 0 waits, thread 1 fires, thread 2 makes an item. */
+static void cancellable_thread(void *context, size_t number)
+{
+	weir_cancel_hook *hook;
+
+	(void)context;
+	if (number == 1) {
+		weir_model_assert(weir_cancel_fire(scene.token, NULL) == 1);
+	} else if (number == 2) {
+		make_item();
+	} else {
+		weir_model_assert(weiri_cancel_on_wait(scene.token, wake_all, &scene.event, &hook) == WEIR_OK);
+		scene.seen[0] = (int)wait_cancellable();
+		(void)weir_cancel_off(hook);
+	}
+}
+
+static void ended_for_a_reason(void *context)
+{
+	uint32_t left = weiri_load_relaxed(&scene.items);
+
+	no_waiter_left(context);
+	weir_model_assert(scene.seen[0] == WEIR_OK ? left == 0 : left == (uint32_t)scene.count);
+	weir_model_assert(scene.seen[0] != WEIR_DEADLINE_EXCEEDED || scene.deadline != WEIR_NO_DEADLINE);
+	weir_cancel_release(scene.token);
+}
+
+static int check_cancellable(void)
+{
+	struct weir_model_program program = {
+		"wait_beside_fire", 2, &scene, sizeof(scene), setup_cancellable, cancellable_thread, ended_for_a_reason};
+	int bad = 0;
+
+	scene = (struct scene){.deadline = WEIR_NO_DEADLINE, .data = 7};
+	bad |= scope_complete(&program);
+	program.name = "wait_with_deadline_beside_fire";
+	scene.deadline = 2;
+	bad |= scope_complete(&program);
+	program.threads = 3;
+	program.name = "wait_beside_fire_and_notify";
+	scene.deadline = WEIR_NO_DEADLINE;
+	scene.count = 1;
+	bad |= scope_as_far_as(&program, scope_long() ? 0 : 50000);
+	program.name = "wait_with_deadline_beside_fire_and_notify";
+	scene.deadline = 2;
+	return bad | scope_as_far_as(&program, scope_long() ? 0 : 50000);
+}
+
+/* -- park alone ----------------------------------------------------------------------------------------------------------------- */
+
+static void park_thread(void *context, size_t number)
+{
+	(void)context;
+	if (number == 0) {
+		scene.data = 7;
+		weiri_store_release(&scene.items, 1);
+		weiri_park_wake(&scene.items, INT_MAX);
+	} else if (weiri_park_wait(&scene.items, 0, scene.deadline) == WEIRI_PARK_WOKEN) {
+		weir_model_assert(scene.data == 7);
+	} else {
+		weir_model_assert(scene.deadline != WEIR_NO_DEADLINE);
+	}
+}
+
+static int check_park(void)
+{
+	struct weir_model_program program = {"park_1_wake_2_waits", 3, &scene, sizeof(scene), NULL, park_thread, NULL};
+	int bad = 0;
+
+	scene = (struct scene){.deadline = WEIR_NO_DEADLINE};
+	bad |= scope_complete(&program);
+	program.name = "park_with_deadline_1_wake_2_waits";
+	scene.deadline = 2;
+	bad |= scope_complete(&program);
+	program.name = "park_that_only_looks_1_wake_2_looks";
+	scene.deadline = 0;
+	return bad | scope_complete(&program);
+}
+
+/* -- signal ------------------------------------------------------------------------------------------------------------------- */
 
 static void setup_signal(void *context)
 {
@@ -213,143 +318,6 @@ static int check_signal(void)
 	program.threads = 3;
 	program.thread = signal_thread;
 	return bad | scope_as_far_as(&program, 200000);
-}
-
-/* -- cancel: fire beside on and off -------------------------------------------------------------------------------------------- */
-
-static void setup_cancel(void *context)
-{
-	(void)context;
-	weir_model_assert(weir_cancel_create(NULL, &scene.token) == WEIR_OK);
-}
-
-static void called(void *context)
-{
-	++*(int *)context;
-}
-
-static void cancel_thread(void *context, size_t number)
-{
-	weir_cancel_hook *hook;
-
-	(void)context;
-	if (number == 0) {
-		scene.data = 7;
-		weir_model_call_begins(3);
-		(void)weir_cancel_fire(scene.token, NULL);
-		weir_model_call_ends(3);
-		return;
-	}
-	/* off() returns 1 when the callback has not run and will not; else it has run once when all are done. */
-	weir_model_assert(weir_cancel_on(scene.token, called, &scene.called[number - 1], &hook) == WEIR_OK);
-	scene.off[number - 1] = weir_cancel_off(hook);
-	if (weir_cancel_fired(scene.token))
-		weir_model_assert(scene.data == 7);
-}
-
-static void fire_twice(void *context, size_t number)
-{
-	(void)context;
-	if (number < 2) {
-		scene.seen[number] = weir_cancel_fire(scene.token, NULL);
-	} else {
-		cancel_thread(context, 1);
-	}
-}
-
-static void finish_cancel(void *context)
-{
-	(void)context;
-	weir_model_assert(weir_cancel_fired(scene.token) && weir_cancel_cause(scene.token, NULL) == WEIR_CANCELLED);
-	weir_model_assert(scene.seen[0] + scene.seen[1] <= 1);
-	for (size_t i = 0; i < 2; i++)
-		weir_model_assert(scene.called[i] == (i < scene.hooks && !scene.off[i]));
-	weir_cancel_release(scene.token);
-}
-
-static int check_cancel(void)
-{
-	struct weir_model_program program = {
-		"cancel_1_fire_1_hook_on_off", 2, &scene, sizeof(scene), setup_cancel, cancel_thread, finish_cancel};
-	static const char *const calls[WEIR_MODEL_CALLS + 1] = {"", "", "", "fire", NULL};
-	static const uint32_t bounds[WEIR_MODEL_CALLS] = {0};
-	int bad = 0;
-
-	scene = (struct scene){.hooks = 1};
-	bad |= scope_as_far_as(&program, 200000);
-	bad |= scope_stops(&program, scope_long() ? 0 : 1000, calls, bounds);
-	scene.hooks = 2;
-	program.name = "cancel_1_fire_2_hooks_on_off";
-	program.threads = 3;
-	bad |= scope_as_far_as(&program, 100000);
-	return bad;
-}
-
-static int check_fires(void)
-{
-	struct weir_model_program program = {"cancel_2_fires", 2,          &scene,       sizeof(scene),
-	                                     setup_cancel,     fire_twice, finish_cancel};
-
-	scene = (struct scene){.data = 7};
-	return scope_as_far_as(&program, 200000);
-}
-
-/* -- list: a walk beside removals comes to its end, also while a remover is stopped half way --------------------------------------- */
-
-static void ended(struct weiri_retired *retired)
-{
-	scene.gone++;
-	(void)retired;
-}
-
-static void setup_list(void *context)
-{
-	struct weiri_scope scope = weiri_scope_enter(weiri_record_get());
-
-	(void)context;
-	for (size_t i = 0; i < 2; i++) {
-		weiri_list_node_init(&scene.nodes[i], ended);
-		weiri_list_append(&scope, &scene.list, &scene.nodes[i]);
-	}
-	weiri_scope_leave(&scope);
-}
-
-static void list_thread(void *context, size_t number)
-{
-	struct weiri_scope scope = weiri_scope_enter(weiri_record_get());
-	struct weiri_list_node *node = NULL;
-
-	(void)context;
-	if (number == 0) {
-		while ((node = weiri_list_next(&scope, &scene.list, node)) != NULL)
-			weir_model_assert(node == &scene.nodes[0] || node == &scene.nodes[1]);
-	} else {
-		scene.seen[number] = weiri_list_remove(&scope, &scene.list, &scene.nodes[number == 2]);
-	}
-	weiri_scope_leave(&scope);
-}
-
-static void all_gone(void *context)
-{
-	(void)context;
-	weir_model_assert(scene.seen[1] == 1 && scene.seen[2] == (scene.removers == 2));
-	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK && scene.gone == (int)scene.removers);
-}
-
-static int check_list(void)
-{
-	struct weir_model_program program = {
-		"list_walk_beside_1_removal", 2, &scene, sizeof(scene), setup_list, list_thread, all_gone};
-	int bad = 0;
-
-	scene = (struct scene){.removers = 1};
-	bad |= scope_as_far_as(&program, 100000);
-	bad |= scope_stops(&program, scope_long() ? 0 : 1000, NULL, NULL);
-	program.name = "list_walk_beside_2_removals";
-	program.threads = 3;
-	scene.removers = 2;
-	bad |= scope_as_far_as(&program, 50000);
-	return bad | scope_stops(&program, 1000, NULL, NULL);
 }
 
 /* -- gate and countdown: the last one out frees ---------------------------------------------------------------------------------- */
@@ -409,6 +377,48 @@ static void free_gate(void *context)
 	weir_model_release(scene.gate);
 }
 
+static void free_both(void *context)
+{
+	free_gate(context);
+	free_left(context);
+}
+
+/* One closes, another waits and frees: what was done before the close is seen too, and the closer is done with the gate. */
+static void close_elsewhere(void *context, size_t number)
+{
+	(void)context;
+	scene.seen[number] = 1;
+	if (number == 0) {
+		(void)weiri_gate_close(scene.gate);
+	} else if (number == 1) {
+		weiri_gate_leave(scene.gate);
+	} else {
+		weiri_gate_wait(scene.gate);
+		weir_model_assert(scene.seen[0] == 1 && scene.seen[1] == 1);
+		weir_model_release(scene.gate);
+	}
+}
+
+static void setup_one_inside(void *context)
+{
+	setup_gate(context);
+	(void)weiri_gate_enter(scene.gate);
+}
+
+/* Whoever comes late stays out; whoever was let in is waited for. */
+static void enter_beside_close(void *context, size_t number)
+{
+	(void)context;
+	if (number == 0) {
+		weir_model_assert(weiri_gate_close(scene.gate) == 1);
+		weiri_gate_wait(scene.gate);
+		scene.gone = 1;
+	} else if (weiri_gate_enter(scene.gate)) {
+		weir_model_assert(scene.gone == 0);
+		weiri_gate_leave(scene.gate);
+	}
+}
+
 static int check_gate(void)
 {
 	struct weir_model_program inside = {
@@ -419,6 +429,16 @@ static int check_gate(void)
 
 	scene = (struct scene){0};
 	bad |= scope_as_far_as(&inside, 200000);
+	bad |= scope_stops(&countdown, 0, NULL, NULL);
+	inside.name = "gate_closed_and_waited_for_by_two";
+	inside.setup = setup_one_inside;
+	inside.thread = close_elsewhere;
+	bad |= scope_complete(&inside);
+	inside.name = "gate_close_beside_2_enters";
+	inside.setup = setup_gate;
+	inside.thread = enter_beside_close;
+	inside.finish = free_both;
+	bad |= scope_complete(&inside);
 	return bad | scope_complete(&countdown);
 }
 
@@ -462,8 +482,7 @@ int main(int argc, char **argv)
 	int bad;
 
 	scope_arguments(argc, argv);
-	bad = check_eventcount() | check_signal() | check_cancel() | check_fires() | check_gate() | check_latch() |
-	      check_list();
+	bad = check_eventcount() | check_cancellable() | check_park() | check_signal() | check_gate() | check_latch();
 	scope_symmetric(1);
-	return bad | check_eventcount();
+	return bad | check_eventcount() | check_cancellable();
 }
