@@ -1,140 +1,167 @@
 /*
- * main.c - weir-bench: the command line.
+ * main.c - weir-bench: plan, measure, report.
  */
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "measure.h"
+#include "baseline.h"
+#include "crew.h"
+#include "json.h"
+#include "machine.h"
+#include "plan.h"
+#include "table.h"
 
-static const struct bench_suite *const suites[] = {&bench_ring_suite, &bench_variable_suite, &bench_snapshot_suite,
-                                                   &bench_memory_suite};
-enum { SUITES = sizeof(suites) / sizeof(suites[0]) };
+enum { COLUMNS = 110, INDENT = 2 };
 
-static const char help[] = "usage: weir-bench [OPTIONS]\n"
-						   "  --list              suites, contenders and rivals that are not installed\n"
-						   "  --explain           each workload in words\n"
-						   "  --suite NAME        that suite only\n"
-						   "  --filter TEXT       workloads with TEXT in suite/workload\n"
-						   "  --rivals all|none|NAME,...\n"
-						   "  --capacity N        of rings (1024)\n"
-						   "  --repeat N          repetitions, interleaved over the contenders (5; at most 32)\n"
-						   "  --duration MS       of one repetition (100)\n"
-						   "  --quick             --repeat 3 --duration 30\n"
-						   "  --csv FILE, --json FILE   medians and quartiles; all samples and the machine\n";
-
-static const char *version(const struct bench_about *about)
+/* A markdown item, broken into lines. */
+static void print_item(const char *name, const char *words)
 {
-	return about->version != NULL ? about->version : "";
-}
+	int column = printf("* **%s**:", name);
 
-static void list(void)
-{
-	for (size_t i = 0; i < SUITES; i++)
-		(void)printf("suite %s\n", suites[i]->name);
-	for (size_t i = 0; bench_rings[i] != NULL; i++)
-		(void)printf("ring %-34s %s%s\n", bench_rings[i]->about.name, version(&bench_rings[i]->about),
-		             bench_rings[i]->about.lock_free ? " (lock-free)" : "");
-	for (size_t i = 0; bench_readers[i] != NULL; i++)
-		(void)printf("variable %-30s %s%s\n", bench_readers[i]->about.name, version(&bench_readers[i]->about),
-		             bench_readers[i]->about.lacks == NULL ? " (retains)" : "");
-	for (size_t i = 0; bench_absent[i] != NULL; i++)
-		(void)printf("absent %s\n", bench_absent[i]);
-}
+	while (*words != '\0') {
+		int length = (int)strcspn(words, " ");
 
-static unsigned long number(const char *text, unsigned long low, unsigned long high, const char *what)
-{
-	char *end;
-	unsigned long value = strtoul(text, &end, 10);
-
-	if (*text < '0' || *text > '9' || *end != '\0' || value < low || value > high) {
-		(void)fprintf(stderr, "weir-bench: %s must be a number from %lu to %lu, got \"%s\"\n", what, low, high, text);
-		exit(2);
+		if (column + 1 + length > COLUMNS)
+			column = printf("\n%*s", INDENT - 1, "") - 1;
+		column += printf(" %.*s", length, words);
+		words += length + (words[length] == ' ');
 	}
-	return value;
+	(void)putchar('\n');
 }
 
-static void run(const struct bench_options *options)
+static void explain(const struct bench_options *options)
 {
-	int found = 0;
+	int first = 1;
 
-	for (size_t i = 0; i < SUITES; i++) {
-		if (options->suite != NULL && strcmp(options->suite, suites[i]->name) != 0)
+	for (size_t i = 0; bench_suites[i] != NULL; i++) {
+		const struct bench_suite *suite = bench_suites[i];
+
+		if (options->suite != NULL && strcmp(options->suite, suite->name) != 0)
 			continue;
-		found = 1;
-		suites[i]->run(options);
-	}
-	if (!found) {
-		(void)fprintf(stderr, "weir-bench: no suite \"%s\"; see --list\n", options->suite);
-		exit(2);
+		(void)printf("%s### %s\n\n", first ? "" : "\n", suite->name);
+		first = 0;
+		for (size_t w = 0; suite->explain[w][0] != NULL; w++)
+			print_item(suite->explain[w][0], suite->explain[w][1]);
 	}
 }
 
-static int finish(const char *csv, const char *json)
+static void list_contenders(const struct bench_table *table)
+{
+	for (unsigned i = 0; i < table->count; i++) {
+		const struct bench_about *about = table->cells[i].about;
+
+		(void)printf("    %-38s %-26s %s%s%s\n", about->name, about->version != NULL ? about->version : "",
+		             about->lock_free ? "lock-free" : "", about->lock_free && about->lacks != NULL ? "; " : "",
+		             about->lacks != NULL ? about->lacks : "");
+	}
+}
+
+/* Workloads, a suite at a time; the contenders of the suite's largest table below them. */
+static void list(const struct bench_plan *plan)
+{
+	for (const struct bench_table *table = plan->first; table != NULL;) {
+		const struct bench_table *largest = table;
+		const char *suite = table->workload.suite;
+
+		(void)printf("suite %s\n", suite);
+		for (; table != NULL && strcmp(table->workload.suite, suite) == 0; table = table->next) {
+			(void)printf("  %s/%s\n", suite, table->workload.name);
+			if (table->count > largest->count)
+				largest = table;
+		}
+		list_contenders(largest);
+	}
+	for (size_t i = 0; bench_absent[i] != NULL; i++)
+		(void)printf("not installed: %s\n", bench_absent[i]);
+}
+
+static void introduce(const struct bench_plan *plan)
 {
 	char machine[512];
+	unsigned oversubscribed = 0;
 
-	bench_progress("%s", "");
-	bench_describe_machine(machine, sizeof(machine));
+	bench_machine_line(machine, sizeof(machine));
 	(void)printf("%s\n", machine);
-	bench_print_tables();
+	bench_machine_warn();
+	for (const struct bench_table *table = plan->first; table != NULL; table = table->next)
+		oversubscribed += (unsigned)bench_oversubscribed(&table->workload);
+	if (oversubscribed != 0)
+		(void)printf(
+			"WARNING: %u of %u workloads have more threads than the %u processors. They are marked; they show how a\n"
+			"contender behaves when threads are stopped in the middle, and not how it scales.\n",
+			oversubscribed, plan->tables, bench_processors());
+	(void)printf("* lock-free: a thread that is stopped anywhere stops no other. Ratios have a 95 %% interval.\n");
 	for (size_t i = 0; bench_absent[i] != NULL; i++)
-		(void)printf("%s%s", i == 0 ? "\nnot installed: " : ", ", bench_absent[i]);
-	(void)putchar('\n');
-	if ((csv != NULL && !bench_write_csv(csv)) || (json != NULL && !bench_write_json(json))) {
-		perror("weir-bench: cannot write the results");
-		return 3;
+		(void)printf("%s%s", i == 0 ? "Not installed: " : ", ", bench_absent[i]);
+	if (bench_absent[0] != NULL)
+		(void)putchar('\n');
+	(void)fflush(stdout);
+}
+
+static int keep(const struct bench_plan *plan)
+{
+	const struct bench_options *options = plan->options;
+
+	if (options->csv != NULL && !bench_write_csv(plan, options->csv)) {
+		perror(options->csv);
+		return 0;
 	}
-	return bench_wrong_count() != 0;
+	if (options->json != NULL && !bench_write_json(plan, options->json)) {
+		perror(options->json);
+		return 0;
+	}
+	return 1;
+}
+
+/* A long run should not find out at its end that there is nowhere to write. */
+static void try_to_write(const char *path)
+{
+	FILE *out = path != NULL ? fopen(path, "a") : NULL;
+
+	if (path != NULL && out == NULL) {
+		(void)fprintf(stderr, "weir-bench: cannot write ");
+		perror(path);
+		exit(BENCH_USAGE);
+	}
+	if (out != NULL)
+		(void)fclose(out);
+}
+
+static int measure(struct bench_plan *plan)
+{
+	const struct bench_options *options = plan->options;
+	struct bench_baseline *baseline = options->baseline != NULL ? bench_baseline_read(options->baseline) : NULL;
+	unsigned slower = 0;
+
+	try_to_write(options->json);
+	try_to_write(options->csv);
+	introduce(plan);
+	bench_run(plan);
+	if (baseline != NULL)
+		slower = bench_baseline_compare(baseline, plan, options->slower);
+	if (!keep(plan))
+		return BENCH_CANNOT;
+	if (bench_plan_wrong(plan))
+		return BENCH_WRONG;
+	return slower != 0 ? BENCH_SLOWER : BENCH_FINE;
 }
 
 int main(int argc, char **argv)
 {
-	static const struct option names[] = {
-		{"list", no_argument, NULL, 'l'},
-		{"explain", no_argument, NULL, 'e'},
-		{"suite", required_argument, NULL, 's'},
-		{"filter", required_argument, NULL, 'f'},
-		{"rivals", required_argument, NULL, 'r'},
-		{"capacity", required_argument, NULL, 'c'},
-		{"repeat", required_argument, NULL, 'n'},
-		{"duration", required_argument, NULL, 'd'},
-		{"quick", no_argument, NULL, 'q'},
-		{"csv", required_argument, NULL, 'C'},
-		{"json", required_argument, NULL, 'J'},
-		{"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0},
-	};
-	struct bench_options options = {.repeat = 5, .duration_ms = 100};
-	const char *csv = NULL, *json = NULL;
-	int name;
+	struct bench_options options;
+	struct bench_plan plan;
+	int code = BENCH_FINE;
 
-	while ((name = getopt_long(argc, argv, "h", names, NULL)) != -1) {
-		switch (name) {
-		case 'l': list(); return 0;
-		case 'e':
-			for (size_t i = 0; i < SUITES; i++)
-				(void)printf("%s\n%s\n", suites[i]->name, suites[i]->explain);
-			return 0;
-		case 's': options.suite = optarg; break;
-		case 'f': options.filter = optarg; break;
-		case 'r': options.rivals = optarg; break;
-		case 'c': options.capacity = number(optarg, 1, 1 << 24, "--capacity"); break;
-		case 'n': options.repeat = (unsigned)number(optarg, 1, 32, "--repeat"); break;
-		case 'd': options.duration_ms = (unsigned)number(optarg, 1, 60000, "--duration"); break;
-		case 'q': options.repeat = 3, options.duration_ms = 30; break;
-		case 'C': csv = optarg; break;
-		case 'J': json = optarg; break;
-		case 'h': (void)fputs(help, stdout); return 0;
-		default: (void)fputs(help, stderr); return 2;
-		}
+	bench_read_options(argc, argv, &options);
+	bench_plan_make(&plan, &options);
+	if (options.explain) {
+		explain(&options);
+	} else if (options.list) {
+		list(&plan);
+	} else {
+		code = measure(&plan);
 	}
-	if (optind < argc) {
-		(void)fprintf(stderr, "weir-bench: what is \"%s\"?\n%s", argv[optind], help);
-		return 2;
-	}
-	run(&options);
-	return finish(csv, json);
+	bench_plan_free(&plan);
+	return code;
 }

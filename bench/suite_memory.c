@@ -1,149 +1,217 @@
 /*
- * suite_memory.c - writers beside a reader that is stopped in the middle of a read, for the length of the measurement.
- *
- * Weir's reader is stopped by a signal at a random instruction of a loop of snapshots, most of which lie inside a section; the rival's
- * sits inside an rcu_read_lock. This is the evidence for reserving eras instead of waiting for grace periods.
+ * suite_memory.c - what a writer can do, and how much memory waits to be freed, while a reader is stopped in the middle of a read.
  */
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <weir/reclaim.h>
-#include <weir/var.h>
+#include <time.h>
 
-#include "measure.h"
+#include "crew.h"
+#include "suite.h"
 
-enum { VARIABLES = 8, VALUE_BYTES = 64 << 10 };
+enum { VALUE_BYTES = 64 << 10, READS_BEFORE_THE_SIGNAL = 1000 };
 
-static weir_var *vars[VARIABLES];
-static _Atomic(int) stop_reading, is_stopped;
-static sem_t go_on;
+static _Atomic(uint64_t) value_bytes; /* allocated and not freed */
 
-static void hold_here(int signal_number)
+static size_t rounded(size_t bytes)
 {
-	(void)signal_number;
+	return (bytes + 63) / 64 * 64;
+}
+
+void *bench_value_allocate(size_t bytes)
+{
+	void *value = aligned_alloc(64, rounded(bytes));
+
+	if (value == NULL)
+		exit(3);
+	atomic_fetch_add_explicit(&value_bytes, rounded(bytes), memory_order_relaxed);
+	return value;
+}
+
+void bench_value_free(void *value, size_t bytes)
+{
+	atomic_fetch_sub_explicit(&value_bytes, rounded(bytes), memory_order_relaxed);
+	free(value);
+}
+
+/* -- the reader --------------------------------------------------------------------------------------------------------------- */
+
+/* One run at a time, and a signal handler has no context. */
+static sem_t go_on;
+static _Atomic(int) is_stopped;
+
+void bench_stop_here(void)
+{
 	atomic_store_explicit(&is_stopped, 1, memory_order_release);
 	while (sem_wait(&go_on) != 0)
 		;
 }
 
-static void *read_on(void *context)
+static void on_signal(int number)
 {
-	weir_read reads[VARIABLES];
+	(void)number;
+	bench_stop_here();
+}
 
-	(void)context;
-	while (!atomic_load_explicit(&stop_reading, memory_order_relaxed)) {
-		if (weir_var_snapshot(vars, VARIABLES, reads, NULL) == WEIR_OK)
-			weir_read_release_many(reads, VARIABLES);
-	}
+struct scene {
+	const struct memory_contender *contender;
+	void *self;
+	pthread_t reader;
+	_Atomic(uint64_t) reads;
+	_Atomic(uint64_t) published;
+	_Atomic(int) reader_ends;
+};
+
+static void *reader_main(void *context)
+{
+	struct scene *s = context;
+
+	if (s->contender->thread_begin != NULL)
+		s->contender->thread_begin(s->self);
+	do {
+		s->contender->read(s->self);
+		atomic_fetch_add_explicit(&s->reads, 1, memory_order_relaxed);
+	} while (s->contender->by_signal && !atomic_load_explicit(&s->reader_ends, memory_order_acquire));
+	if (s->contender->thread_end != NULL)
+		s->contender->thread_end(s->self);
 	return NULL;
 }
 
-static weir_tensor *new_value(void)
+static void start_reader(struct scene *s)
 {
-	const weir_shape shape = {1, {VALUE_BYTES}};
-	weir_tensor_builder *builder;
-	weir_tensor *value;
+	struct sigaction action = {.sa_handler = on_signal};
 
-	if (weir_tensor_builder_create(WEIR_U8, &shape, NULL, &builder) != WEIR_OK ||
-	    weir_tensor_builder_finish(builder, &value) != WEIR_OK)
-		exit(3);
-	return value;
-}
-
-static void make_variables(void)
-{
-	struct weir_var_options options = {.struct_size = sizeof(options), .dtype = WEIR_U8};
-
-	for (int i = 0; i < VARIABLES; i++) {
-		weir_tensor *value = new_value();
-
-		if (weir_var_create(&options, value, &vars[i], NULL) != WEIR_OK)
-			exit(3);
-		weir_tensor_release(value);
-	}
-}
-
-/* Versions published in the duration, in thousands a second. */
-static double publish(const struct bench_options *options)
-{
-	uint64_t start = bench_now_ns(), end = start + options->duration_ms * UINT64_C(1000000), published = 0;
-
-	while (bench_now_ns() < end) {
-		weir_tensor *value = new_value();
-
-		published += weir_var_assign(vars[published % VARIABLES], value, end, NULL, NULL) == WEIR_OK;
-		weir_tensor_release(value);
-	}
-	return (double)published * 1e6 / (double)(bench_now_ns() - start);
-}
-
-static double ours(const struct bench_options *options)
-{
-	struct sigaction action = {.sa_handler = hold_here};
-	pthread_t reader;
-	double rate;
-
-	make_variables();
 	(void)sem_init(&go_on, 0, 0);
+	atomic_store_explicit(&is_stopped, 0, memory_order_relaxed);
 	(void)sigaction(SIGUSR1, &action, NULL);
-	atomic_store_explicit(&stop_reading, 0, memory_order_release);
-	atomic_store_explicit(&is_stopped, 0, memory_order_release);
-	if (pthread_create(&reader, NULL, read_on, NULL) != 0)
+	if (pthread_create(&s->reader, NULL, reader_main, s) != 0)
 		exit(3);
-	(void)pthread_kill(reader, SIGUSR1);
+	if (s->contender->by_signal) {
+		while (atomic_load_explicit(&s->reads, memory_order_relaxed) < READS_BEFORE_THE_SIGNAL)
+			(void)sched_yield();
+		(void)pthread_kill(s->reader, SIGUSR1);
+	}
 	while (!atomic_load_explicit(&is_stopped, memory_order_acquire))
-		;
-	rate = publish(options);
-	atomic_store_explicit(&stop_reading, 1, memory_order_release);
-	(void)sem_post(&go_on);
-	(void)pthread_join(reader, NULL);
-	for (int i = 0; i < VARIABLES; i++)
-		weir_var_destroy(vars[i]);
-	return rate;
+		(void)sched_yield();
 }
 
-static void run(const struct bench_options *options)
+static void release_reader(struct scene *s)
 {
-	struct weir_reclaim_stats stats = {.struct_size = sizeof(stats)};
-	struct bench_cell *mine, *peak;
+	atomic_store_explicit(&s->reader_ends, 1, memory_order_release);
+	(void)sem_post(&go_on);
+}
 
-	if (!bench_wanted(options, "memory", "a reader is stopped"))
-		return;
-	mine = bench_cell("memory", "a reader is stopped", "weir", "kversions/s", 2, 0);
-	peak = bench_cell("memory", "a reader is stopped: the most retired", "weir", "MiB", 2, 1);
-	for (unsigned round = 0; round < options->repeat; round++) {
-		bench_progress("memory %u/%u", round, options->repeat);
-		bench_sample(mine, ours(options));
-		(void)weir_reclaim_get_stats(&stats);
-		bench_sample(peak, (double)stats.peak_retired_bytes / (1 << 20));
+/* -- the writer, and who watches it ------------------------------------------------------------------------------------------- */
+
+static void publish_on(struct bench_crew *crew, struct scene *s)
+{
+	uint64_t deadline = bench_now_ns() + crew->workload->duration_ms * UINT64_C(1000000);
+
+	while (!bench_stopped(crew)) {
+		if (s->contender->publish(s->self, deadline))
+			atomic_fetch_add_explicit(&s->published, 1, memory_order_relaxed);
 	}
 }
 
-const struct bench_suite bench_memory_suite = {
-	"memory",
-	"  a reader is stopped   One thread replaces 8 variables of 64 KiB in turn, while another is stopped in the middle "
-	"of reading them.\n"
-	"               Versions published; and the most bytes that ever waited to be freed. The rival waits for a grace "
-	"period\n"
-	"               after each 128 versions, and so for the reader.",
-	run,
+struct watch {
+	struct scene *scene;
+	struct bench_sample *sample;
+	uint64_t before; /* bytes that were there at the start */
+	uint64_t published;
+	double peak_mib;
 };
 
-/* Until the suite takes its contenders from the table. */
-void bench_stop_here(void)
+/* Samples memory over the run; at its end notes what was published, and lets the reader go, for whom the writer may wait. */
+static void watch_on(struct bench_crew *crew, struct watch *w)
 {
+	struct bench_series *series = &w->sample->series;
+	uint64_t interval = crew->workload->duration_ms * UINT64_C(1000000) / BENCH_SERIES_POINTS, next = bench_now_ns();
+
+	series->interval_ms = (double)interval / 1e6;
+	while (!bench_stopped(crew)) {
+		uint64_t bytes = atomic_load_explicit(&value_bytes, memory_order_relaxed);
+		double mib = bytes > w->before ? (double)(bytes - w->before) / (1 << 20) : 0;
+		struct timespec until;
+
+		if (mib > w->peak_mib)
+			w->peak_mib = mib;
+		if (series->count < BENCH_SERIES_POINTS)
+			series->values[series->count++] = mib;
+		next += interval;
+		until = (struct timespec){(time_t)(next / 1000000000u), (long)(next % 1000000000u)};
+		(void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+	}
+	w->published = atomic_load_explicit(&w->scene->published, memory_order_relaxed);
+	release_reader(w->scene);
 }
 
-void *bench_value_allocate(size_t bytes)
+struct stage {
+	struct scene scene;
+	struct watch watch;
+};
+
+static void work(struct bench_crew *crew, unsigned index)
 {
-	return aligned_alloc(64, (bytes + 63) / 64 * 64);
+	struct stage *stage = crew->context;
+
+	if (index == 0) {
+		publish_on(crew, &stage->scene);
+	} else {
+		watch_on(crew, &stage->watch);
+	}
 }
 
-void bench_value_free(void *value, size_t bytes)
+static void measure(const struct bench_workload *workload, const void *contender, struct bench_sample *sample)
 {
-	(void)bytes;
-	free(value);
+	const struct memory_contender *memory = contender;
+	struct stage stage = {.scene = {.contender = memory, .self = memory->create(workload->bytes)}};
+	struct bench_crew crew = {.workload = workload, .about = &memory->about, .work = work, .threads = 2};
+
+	stage.watch = (struct watch){.scene = &stage.scene, .sample = sample};
+	stage.watch.before = atomic_load_explicit(&value_bytes, memory_order_relaxed);
+	crew.context = &stage;
+	crew.self = stage.scene.self;
+	crew.begin = memory->thread_begin;
+	crew.end = memory->thread_end;
+	start_reader(&stage.scene);
+	bench_crew_run(&crew, sample);
+	(void)pthread_join(stage.scene.reader, NULL);
+	memory->destroy(stage.scene.self);
+	sample->value = (double)stage.watch.published * 1e6 / (double)sample->window_ns;
+	sample->beside = stage.watch.peak_mib;
 }
+
+static void plan(struct bench_plan *plan, const struct bench_options *options)
+{
+	struct bench_workload w = {.suite = "memory",
+	                           .name = "a reader is stopped",
+	                           .unit = "kversions/s",
+	                           .beside = "peak MiB waiting",
+	                           .series = "MiB waiting to be freed",
+	                           .left = 1,
+	                           .right = 1,
+	                           .bytes = VALUE_BYTES,
+	                           .measure = measure};
+	struct bench_workload *planned;
+
+	(void)options;
+	planned = bench_plan_workload(plan, &w);
+	for (size_t c = 0; planned != NULL && bench_memories[c] != NULL; c++)
+		bench_plan_contender(plan, planned, &bench_memories[c]->about, bench_memories[c]);
+}
+
+static const char *const explain[][2] = {
+	{"a reader is stopped",
+     "one thread publishes values of 64 KiB as fast as it can, while another stays stopped in the middle of "
+     "reading: in its critical section, or holding what it read. Thousands of values published a second, "
+     "and the most memory that waited to be freed meanwhile. Weir's writer replaces 8 variables in turn, "
+     "and its reader is stopped at an instruction of chance in a snapshot of all of them. A writer that "
+     "waits for the reader's grace period publishes nothing more until the reader goes on, at the end."},
+	{NULL, NULL},
+};
+
+const struct bench_suite bench_memory_suite = {"memory", plan, explain};

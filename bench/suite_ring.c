@@ -1,39 +1,23 @@
 /*
- * suite_ring.c - bounded queues of 64-bit values.
+ * suite_ring.c - queues of 64-bit values that never wait: throughput by shape, and how long single calls take.
  */
-#include <pthread.h>
 #include <sched.h>
-#include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-#include "measure.h"
+#include "traffic.h"
 
-enum { MAX_CONTENDERS = 16, MAX_SIDE = 8, TRIES_BEFORE_YIELD = 16, PAIRS = 4096 };
-
-/* One thread: enqueue, dequeue, for the duration. Nanoseconds a pair. */
-static double uncontended(const struct ring_contender *contender, const struct bench_options *options)
-{
-	void *ring = contender->create(options->capacity != 0 ? options->capacity : 1024);
-	uint64_t start = bench_now_ns(), end = start + options->duration_ms * UINT64_C(1000000), now = start, pairs = 0;
-
-	while (now < end) {
-		if (contender->pairs(ring, PAIRS) != (uint64_t)PAIRS * (PAIRS + 1) / 2)
-			bench_wrong("%s: uncontended: a pair failed, or the values differ", contender->about.name);
-		pairs += PAIRS;
-		now = bench_now_ns();
-	}
-	contender->destroy(ring);
-	return (double)(now - start) / (double)pairs;
-}
-
-struct traffic {
-	const struct ring_contender *contender;
-	void *ring;
-	_Atomic(int) stop, producers_left;
-	pthread_barrier_t barrier;
-	_Atomic(uint64_t) put, put_sum, got, got_sum;
+enum {
+	PAIRS = 4096,
+	TRIES_BEFORE_YIELD = 16,
+	EMPTY_AT_THE_END = 1000, /* dequeues that find nothing, after the last producer has ended */
+	SAY_EVERY = 64,          /* items after which a thread says how many it moved, for an unbounded queue */
+	RATE = 100000
 };
+
+static const struct ring_contender *ring_of(const struct bench_traffic *t)
+{
+	return t->contender;
+}
 
 static void pause_after(unsigned *failures)
 {
@@ -41,123 +25,377 @@ static void pause_after(unsigned *failures)
 		(void)sched_yield();
 }
 
-static void *produce(void *context)
+/* -- producers ---------------------------------------------------------------------------------------------------------------- */
+
+/* An unbounded queue gets no more than a bounded one would take, give or take what threads have not said yet. */
+static void wait_for_room(struct bench_crew *crew, unsigned index, const struct bench_tally *tally)
 {
-	struct traffic *t = context;
-	uint64_t count = 0, sum = 0;
+	struct bench_traffic *t = crew->context;
 	unsigned failures = 0;
 
-	(void)pthread_barrier_wait(&t->barrier);
-	while (!atomic_load_explicit(&t->stop, memory_order_relaxed)) {
-		if (t->contender->enqueue(t->ring, count + 1)) {
-			sum += ++count;
-		} else {
-			pause_after(&failures);
-		}
-	}
-	atomic_fetch_add_explicit(&t->put, count, memory_order_acq_rel);
-	atomic_fetch_add_explicit(&t->put_sum, sum, memory_order_acq_rel);
-	atomic_fetch_sub_explicit(&t->producers_left, 1, memory_order_acq_rel);
-	return NULL;
+	bench_traffic_say(t, index, tally);
+	while (bench_traffic_inside(t) >= t->workload->capacity && !bench_stopped(crew))
+		pause_after(&failures);
 }
 
-static void *consume(void *context)
+static void put_freely(struct bench_crew *crew, unsigned index, struct bench_tally *tally)
 {
-	struct traffic *t = context;
-	uint64_t count = 0, sum = 0, value;
+	struct bench_traffic *t = crew->context;
+	const struct ring_contender *ring = ring_of(t);
+	unsigned failures = 0;
+
+	while (!bench_stopped(crew)) {
+		if (!ring->enqueue(t->queue, tally->count + 1)) {
+			pause_after(&failures);
+			continue;
+		}
+		tally->sum += ++tally->count;
+		if (ring->unbounded && tally->count % SAY_EVERY == 0)
+			wait_for_room(crew, index, tally);
+	}
+}
+
+/* What goes in at once, be it by a call of the contender or by a loop. */
+static size_t put_some(const struct ring_contender *ring, void *queue, const uint64_t *values, size_t count)
+{
+	size_t done = 0;
+
+	if (ring->enqueue_many != NULL)
+		return ring->enqueue_many(queue, values, count);
+	while (done < count && ring->enqueue(queue, values[done]))
+		done++;
+	return done;
+}
+
+static void put_batches(struct bench_crew *crew, unsigned index, struct bench_tally *tally)
+{
+	struct bench_traffic *t = crew->context;
+	uint64_t values[1024];
+	unsigned failures = 0;
+	size_t batch = t->workload->batch;
+
+	while (!bench_stopped(crew)) {
+		size_t done;
+
+		for (size_t i = 0; i < batch; i++)
+			values[i] = tally->count + 1 + i;
+		done = put_some(ring_of(t), t->queue, values, batch);
+		for (size_t i = 0; i < done; i++)
+			tally->sum += ++tally->count;
+		if (done == 0)
+			pause_after(&failures);
+		if (ring_of(t)->unbounded)
+			wait_for_room(crew, index, tally);
+	}
+}
+
+/* Times each call that put something in. */
+static void put_timed(struct bench_crew *crew, unsigned index, struct bench_tally *tally)
+{
+	struct bench_traffic *t = crew->context;
+	unsigned failures = 0;
+
+	while (!bench_stopped(crew)) {
+		uint64_t start = bench_now_ns();
+
+		if (!ring_of(t)->enqueue(t->queue, tally->count + 1)) {
+			pause_after(&failures);
+			continue;
+		}
+		bench_histogram_add(t->ticks[index], bench_now_ns() - start);
+		tally->sum += ++tally->count;
+		if (ring_of(t)->unbounded && tally->count % SAY_EVERY == 0)
+			wait_for_room(crew, index, tally);
+	}
+}
+
+/* Every item has a time at which it should go in, and carries it; who is late does not put the later ones off. */
+static void put_paced(struct bench_crew *crew, unsigned index, struct bench_tally *tally)
+{
+	struct bench_traffic *t = crew->context;
+	uint64_t end = bench_intended_ns(crew, 0, 0) + t->workload->duration_ms * UINT64_C(1000000), intended;
+	unsigned failures = 0;
+
+	for (uint64_t number = 0; (intended = bench_intended_ns(crew, index, number)) < end; number++) {
+		while (bench_now_ns() < intended)
+			;
+		while (!ring_of(t)->enqueue(t->queue, intended))
+			pause_after(&failures);
+		tally->sum += intended;
+		tally->count++;
+	}
+}
+
+static void produce(struct bench_crew *crew, unsigned index)
+{
+	struct bench_traffic *t = crew->context;
+	struct bench_tally tally = {0, 0};
+
+	if (t->workload->rate != 0) {
+		put_paced(crew, index, &tally);
+	} else if (t->workload->latency) {
+		put_timed(crew, index, &tally);
+	} else if (t->workload->batch > 1) {
+		put_batches(crew, index, &tally);
+	} else {
+		put_freely(crew, index, &tally);
+	}
+	(void)bench_traffic_put(t, &tally);
+}
+
+/* -- consumers ---------------------------------------------------------------------------------------------------------------- */
+
+static size_t take_some(const struct ring_contender *ring, void *queue, uint64_t *values, size_t count)
+{
+	size_t done = 0;
+
+	if (ring->dequeue_many != NULL)
+		return ring->dequeue_many(queue, values, count);
+	while (done < count && ring->dequeue(queue, &values[done]))
+		done++;
+	return done;
+}
+
+/* One attempt, of the workload's kind; how many came out. */
+static size_t take(struct bench_traffic *t, unsigned index, uint64_t *values)
+{
+	const struct ring_contender *ring = ring_of(t);
+	uint64_t start;
+
+	if (t->workload->batch > 1)
+		return take_some(ring, t->queue, values, t->workload->batch);
+	if (!t->workload->latency)
+		return (size_t)ring->dequeue(t->queue, values);
+	start = t->workload->rate == 0 ? bench_now_ns() : 0;
+	if (!ring->dequeue(t->queue, values))
+		return 0;
+	bench_histogram_add(t->ticks[index], bench_now_ns() - (t->workload->rate == 0 ? start : values[0]));
+	return 1;
+}
+
+/* Nothing came out. 1 when nothing will any more. */
+static int take_is_over(struct bench_crew *crew, unsigned index, const struct bench_tally *tally, unsigned *failures,
+                        int *last_round)
+{
+	struct bench_traffic *t = crew->context;
+
+	if (ring_of(t)->unbounded)
+		bench_traffic_say(t, index, tally);
+	if (atomic_load_explicit(&t->producers_left, memory_order_acquire) != 0)
+		*last_round = 0;
+	pause_after(failures);
+	return ++*last_round > EMPTY_AT_THE_END;
+}
+
+static void consume(struct bench_crew *crew, unsigned index)
+{
+	struct bench_traffic *t = crew->context;
+	struct bench_tally tally = {0, 0};
+	uint64_t values[1024];
 	unsigned failures = 0;
 	int last_round = 0;
 
-	(void)pthread_barrier_wait(&t->barrier);
 	for (;;) {
-		if (t->contender->dequeue(t->ring, &value)) {
-			sum += value;
-			count++;
-			last_round = 0;
-		} else if (last_round++ > 1000) {
-			break; /* empty, again and again, since the last producer ended */
-		} else {
-			if (atomic_load_explicit(&t->producers_left, memory_order_acquire) != 0)
-				last_round = 0;
-			pause_after(&failures);
-		}
+		size_t done = take(t, index, values);
+
+		if (done == 0 && take_is_over(crew, index, &tally, &failures, &last_round))
+			break;
+		if (done == 0)
+			continue;
+		last_round = 0;
+		for (size_t i = 0; i < done; i++)
+			tally.sum += values[i];
+		tally.count += done;
+		if (ring_of(t)->unbounded && tally.count % SAY_EVERY < done)
+			bench_traffic_say(t, index, &tally);
 	}
-	atomic_fetch_add_explicit(&t->got, count, memory_order_acq_rel);
-	atomic_fetch_add_explicit(&t->got_sum, sum, memory_order_acq_rel);
-	return NULL;
+	bench_traffic_got(t, &tally);
 }
 
-/* `side` producers and as many consumers. Million items a second. */
-static double contended(const struct ring_contender *contender, const struct bench_options *options, unsigned side)
+/* -- runs --------------------------------------------------------------------------------------------------------------------- */
+
+static void work(struct bench_crew *crew, unsigned index)
 {
-	struct traffic t = {.contender = contender, .producers_left = (int)side};
-	pthread_t threads[2 * MAX_SIDE];
-	struct timespec nap = {options->duration_ms / 1000, (long)(options->duration_ms % 1000) * 1000000};
-	uint64_t start, elapsed;
-
-	t.ring = contender->create(options->capacity != 0 ? options->capacity : 1024);
-	(void)pthread_barrier_init(&t.barrier, NULL, 2 * side + 1);
-	for (unsigned i = 0; i < 2 * side; i++) {
-		if (pthread_create(&threads[i], NULL, i < side ? produce : consume, &t) != 0)
-			exit(3);
+	if (index < crew->workload->left) {
+		produce(crew, index);
+	} else {
+		consume(crew, index);
 	}
-	(void)pthread_barrier_wait(&t.barrier);
-	start = bench_now_ns();
-	(void)nanosleep(&nap, NULL);
-	atomic_store_explicit(&t.stop, 1, memory_order_release);
-	elapsed = bench_now_ns() - start;
-	for (unsigned i = 0; i < 2 * side; i++)
-		(void)pthread_join(threads[i], NULL);
-	(void)pthread_barrier_destroy(&t.barrier);
-	if (t.put != t.got || t.put_sum != t.got_sum)
-		bench_wrong("%s, %u producers: %llu items in, %llu out, sums %llu and %llu", contender->about.name, side,
-		            (unsigned long long)t.put, (unsigned long long)t.got, (unsigned long long)t.put_sum,
-		            (unsigned long long)t.got_sum);
-	contender->destroy(t.ring);
-	return (double)t.got * 1000.0 / (double)elapsed;
 }
 
-static void run_workload(const struct bench_options *options, const char *workload, unsigned side)
+static void measure_traffic(const struct bench_workload *workload, const void *contender, struct bench_sample *sample)
 {
-	struct bench_cell *cells[MAX_CONTENDERS] = {NULL};
+	const struct ring_contender *ring = contender;
+	struct bench_traffic traffic;
+	struct bench_crew crew = {.workload = workload, .about = &ring->about, .work = work, .context = &traffic};
 
-	if (!bench_wanted(options, "ring", workload))
-		return;
-	for (size_t i = 0; bench_rings[i] != NULL; i++) {
-		if (bench_rival_wanted(options, bench_rings[i]->about.name, i == 0))
-			cells[i] = bench_cell("ring", workload, bench_rings[i]->about.name, side == 0 ? "ns a pair" : "Mitems/s",
-			                      side == 0 ? 1 : 2 * side, side == 0);
-	}
-	/* The first round warms up. */
-	for (unsigned round = 0; round <= options->repeat; round++) {
-		for (size_t i = 0; bench_rings[i] != NULL; i++) {
-			double value;
-
-			if (cells[i] == NULL)
-				continue;
-			bench_progress("ring/%s %s %u/%u", workload, bench_rings[i]->about.name, round, options->repeat);
-			value = side == 0 ? uncontended(bench_rings[i], options) : contended(bench_rings[i], options, side);
-			if (round != 0)
-				bench_sample(cells[i], value);
-		}
-	}
+	bench_traffic_init(&traffic, workload, contender, ring->create(workload->capacity));
+	crew.threads = workload->left + workload->right;
+	crew.self = traffic.queue;
+	crew.begin = ring->thread_begin;
+	crew.end = ring->thread_end;
+	bench_crew_run(&crew, sample);
+	bench_traffic_finish(&traffic, sample);
+	ring->destroy(traffic.queue);
 }
 
-static void run(const struct bench_options *options)
-{
-	run_workload(options, "uncontended", 0);
-	run_workload(options, "1/1", 1);
-	run_workload(options, "2/2", 2);
-	run_workload(options, "4/4", 4);
-	run_workload(options, "8/8", 8);
-}
-
-const struct bench_suite bench_ring_suite = {
-	"ring",
-	"  uncontended  One thread enqueues a value and dequeues it, again and again. Time of a pair.\n"
-	"  P/C          P producers and C consumers on one ring for the duration; whoever fails 16 times yields the "
-	"processor.\n"
-	"               Items that came out, in the time the producers ran. Count and sum of what went in and came out are "
-	"compared.",
-	run,
+struct pairing {
+	const struct ring_contender *ring;
+	void *queue;
+	uint64_t pairs, elapsed_ns;
+	int wrong;
 };
+
+static void pair_up(struct bench_crew *crew, unsigned index)
+{
+	struct pairing *p = crew->context;
+	uint64_t start = bench_now_ns();
+
+	(void)index;
+	while (!bench_stopped(crew)) {
+		p->wrong |= p->ring->pairs(p->queue, PAIRS) != (uint64_t)PAIRS * (PAIRS + 1) / 2;
+		p->pairs += PAIRS;
+	}
+	p->elapsed_ns = bench_now_ns() - start;
+}
+
+static void measure_pairs(const struct bench_workload *workload, const void *contender, struct bench_sample *sample)
+{
+	const struct ring_contender *ring = contender;
+	struct pairing p = {.ring = ring, .queue = ring->create(workload->capacity)};
+	struct bench_crew crew = {.workload = workload, .about = &ring->about, .work = pair_up, .threads = 1};
+
+	crew.context = &p;
+	crew.self = p.queue;
+	crew.begin = ring->thread_begin;
+	crew.end = ring->thread_end;
+	bench_crew_run(&crew, sample);
+	ring->destroy(p.queue);
+	if (p.wrong)
+		(void)snprintf(sample->wrong, sizeof(sample->wrong), "an enqueue or dequeue failed, or another value came out");
+	sample->value = (double)p.elapsed_ns / (double)p.pairs;
+}
+
+/* -- workloads ---------------------------------------------------------------------------------------------------------------- */
+
+enum { DEFAULT_CAPACITY = 1024, DEFAULT_BATCH = 32 };
+
+static int can(const struct ring_contender *ring, const struct bench_workload *w)
+{
+	return (ring->producers == 0 || w->left <= ring->producers) &&
+	       (ring->consumers == 0 || w->right <= ring->consumers) && (w->right != 0 || ring->pairs != NULL);
+}
+
+static void plan_one(struct bench_plan *plan, struct bench_workload workload)
+{
+	struct bench_workload *planned;
+
+	workload.suite = "ring";
+	workload.never_sleeps = 1;
+	if (workload.capacity != DEFAULT_CAPACITY) {
+		size_t length = 0;
+
+		while (workload.name[length] != '\0')
+			length++;
+		(void)snprintf(workload.name + length, sizeof(workload.name) - length, ", capacity %zu", workload.capacity);
+	}
+	planned = bench_plan_workload(plan, &workload);
+	for (size_t i = 0; planned != NULL && bench_rings[i] != NULL; i++) {
+		if (can(bench_rings[i], planned))
+			bench_plan_contender(plan, planned, &bench_rings[i]->about, bench_rings[i]);
+	}
+}
+
+static void plan_throughput(struct bench_plan *plan, struct bench_shape shape, size_t capacity, size_t batch)
+{
+	struct bench_workload w = {.unit = "Mitems/s",
+	                           .left = shape.left,
+	                           .right = shape.plain ? shape.left : shape.right,
+	                           .capacity = capacity,
+	                           .batch = batch,
+	                           .measure = measure_traffic};
+
+	if (batch > 1) {
+		(void)snprintf(w.name, sizeof(w.name), "%u/%u, batches of %zu", w.left, w.right, batch);
+	} else {
+		(void)snprintf(w.name, sizeof(w.name), "%u/%u", w.left, w.right);
+	}
+	plan_one(plan, w);
+}
+
+static void plan_latency(struct bench_plan *plan, unsigned side, size_t capacity, uint64_t rate, unsigned hogs)
+{
+	struct bench_workload w = {.unit = "ns",
+	                           .lower_is_better = 1,
+	                           .latency = 1,
+	                           .left = side,
+	                           .right = side,
+	                           .hogs = hogs,
+	                           .capacity = capacity,
+	                           .rate = rate,
+	                           .measure = measure_traffic};
+
+	(void)snprintf(w.name, sizeof(w.name), "latency %s, %u/%u%s", rate != 0 ? "at a fixed rate" : "of a call", side,
+	               side, hogs != 0 ? ", cores stolen" : "");
+	plan_one(plan, w);
+}
+
+static void plan_capacity(struct bench_plan *plan, const struct bench_options *options, size_t capacity)
+{
+	struct bench_shapes shapes = options->threads.count != 0 ? options->threads : bench_square_shapes();
+	struct bench_sizes batches =
+		options->batches.count != 0 ? options->batches : (struct bench_sizes){1, {DEFAULT_BATCH}};
+
+	plan_one(plan, (struct bench_workload){.name = "uncontended",
+	                                       .unit = "ns a pair",
+	                                       .lower_is_better = 1,
+	                                       .left = 1,
+	                                       .capacity = capacity,
+	                                       .measure = measure_pairs});
+	for (unsigned i = 0; i < shapes.count; i++) {
+		if (!shapes.shape[i].plain && shapes.shape[i].right == 0)
+			continue; /* readers alone: nothing for a queue */
+		plan_throughput(plan, shapes.shape[i], capacity, 1);
+	}
+	if (options->threads.count == 0) {
+		plan_throughput(plan, (struct bench_shape){1, 4, 0}, capacity, 1);
+		plan_throughput(plan, (struct bench_shape){4, 1, 0}, capacity, 1);
+	}
+	for (unsigned i = 0; i < batches.count; i++)
+		plan_throughput(plan, (struct bench_shape){1, 1, 0}, capacity, batches.size[i]);
+	plan_latency(plan, 1, capacity, 0, 0);
+	plan_latency(plan, 4, capacity, 0, 0);
+	plan_latency(plan, 1, capacity, RATE, 0);
+	plan_latency(plan, 1, capacity, RATE, bench_processors());
+}
+
+static void plan(struct bench_plan *plan, const struct bench_options *options)
+{
+	struct bench_sizes capacities =
+		options->capacities.count != 0 ? options->capacities : (struct bench_sizes){1, {DEFAULT_CAPACITY}};
+
+	for (unsigned i = 0; i < capacities.count; i++)
+		plan_capacity(plan, options, capacities.size[i]);
+}
+
+static const char *const explain[][2] = {
+	{"uncontended",
+     "one thread enqueues a value and dequeues it, again and again. Nanoseconds a pair; the loop is compiled into "
+     "the contender's adapter."},
+	{"P/C",
+     "P producers and C consumers on one queue of capacity 1024, for the duration. Whoever fails 16 times yields the "
+     "processor. Millions of items that came out a second. An unbounded queue is held near the same capacity by the "
+     "harness."},
+	{"P/C, batches of N", "the same with up to N items a call; a contender without such a call is called in a loop."},
+	{"latency of a call, P/C",
+     "the same, and each call that succeeds is timed by itself, enqueues and dequeues alike. The time "
+     "contains one reading of the clock, which the machine's description states."},
+	{"latency at a fixed rate, P/C",
+     "each producer has an item to put in every 10 us, whether or not the one before is in. From the "
+     "intended time to the moment at which a consumer has the item: who falls behind is charged "
+     "for it (no coordinated omission)."},
+	{"cores stolen", "the same beside as many spinning threads as there are processors."},
+	{NULL, NULL},
+};
+
+const struct bench_suite bench_ring_suite = {"ring", plan, explain};

@@ -1,138 +1,105 @@
 /*
- * suite_snapshot.c - several variables at one instant, beside a thread that commits to all of them.
+ * suite_snapshot.c - several variables as of one instant, beside a thread that commits to all of them.
  */
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <weir/var.h>
 
-#include "measure.h"
+#include "crew.h"
+#include "suite.h"
 
-enum { MAX_VARIABLES = 8, SNAPSHOTS = 256 };
+enum { SNAPSHOTS = 256, MAX_VARIABLES = 8 };
 
 struct scene {
-	weir_var *vars[MAX_VARIABLES];
-	pthread_mutex_t mutex; /* the rival's: a lock around the reads and around the commits */
-	size_t count;
-	_Atomic(int) stop;
-	int locked;
+	const struct snapshot_contender *contender;
+	void *self;
+	_Atomic(uint64_t) taken, busy_ns, torn, commits;
 };
 
-static void *commit_on(void *context)
+static void take_on(struct bench_crew *crew)
 {
-	struct scene *scene = context;
-	struct weir_commit_part parts[MAX_VARIABLES];
-	weir_tensor *value;
-	uint64_t version = 1;
+	struct scene *s = crew->context;
+	uint64_t taken = 0, torn = 0, start = bench_now_ns();
 
-	if (weir_tensor_scalar_i64(1, &value) != WEIR_OK)
-		exit(3);
-	while (!atomic_load_explicit(&scene->stop, memory_order_relaxed)) {
-		for (size_t i = 0; i < scene->count; i++)
-			parts[i] = (struct weir_commit_part){scene->vars[i], version, value};
-		if (scene->locked)
-			(void)pthread_mutex_lock(&scene->mutex);
-		version += weir_var_commit(parts, scene->count, WEIR_NO_DEADLINE, NULL, NULL) == WEIR_OK;
-		if (scene->locked)
-			(void)pthread_mutex_unlock(&scene->mutex);
-	}
-	weir_tensor_release(value);
-	return NULL;
-}
-
-static void check(const struct scene *scene, const weir_read reads[])
-{
-	for (size_t i = 1; i < scene->count; i++) {
-		if (reads[i].version != reads[0].version)
-			bench_wrong("snapshot of %zu: torn: versions %llu and %llu", scene->count,
-			            (unsigned long long)reads[0].version, (unsigned long long)reads[i].version);
-	}
-}
-
-static void take(struct scene *scene)
-{
-	weir_read reads[MAX_VARIABLES];
-
-	if (!scene->locked) {
-		if (weir_var_snapshot(scene->vars, scene->count, reads, NULL) != WEIR_OK)
-			exit(3);
-	} else {
-		(void)pthread_mutex_lock(&scene->mutex);
-		for (size_t i = 0; i < scene->count; i++)
-			(void)weir_var_read(scene->vars[i], &reads[i]);
-		(void)pthread_mutex_unlock(&scene->mutex);
-	}
-	check(scene, reads);
-	weir_read_release_many(reads, scene->count);
-}
-
-/* Nanoseconds a snapshot. */
-static double measure(size_t count, int locked, const struct bench_options *options)
-{
-	struct scene scene = {.count = count, .locked = locked, .mutex = PTHREAD_MUTEX_INITIALIZER};
-	struct weir_var_options var = {.struct_size = sizeof(var), .dtype = WEIR_I64};
-	uint64_t start, now, end, taken = 0;
-	weir_tensor *zero;
-	pthread_t writer;
-
-	if (weir_tensor_scalar_i64(0, &zero) != WEIR_OK)
-		exit(3);
-	for (size_t i = 0; i < count; i++) {
-		if (weir_var_create(&var, zero, &scene.vars[i], NULL) != WEIR_OK)
-			exit(3);
-	}
-	if (pthread_create(&writer, NULL, commit_on, &scene) != 0)
-		exit(3);
-	start = now = bench_now_ns();
-	end = start + options->duration_ms * UINT64_C(1000000);
-	while (now < end) {
-		for (int i = 0; i < SNAPSHOTS; i++)
-			take(&scene);
+	while (!bench_stopped(crew)) {
+		torn += s->contender->take_many(s->self, SNAPSHOTS);
 		taken += SNAPSHOTS;
-		now = bench_now_ns();
 	}
-	atomic_store_explicit(&scene.stop, 1, memory_order_release);
-	(void)pthread_join(writer, NULL);
-	for (size_t i = 0; i < count; i++)
-		weir_var_destroy(scene.vars[i]);
-	weir_tensor_release(zero);
-	return (double)(now - start) / (double)taken;
+	atomic_fetch_add_explicit(&s->busy_ns, bench_now_ns() - start, memory_order_relaxed);
+	atomic_fetch_add_explicit(&s->taken, taken, memory_order_relaxed);
+	atomic_fetch_add_explicit(&s->torn, torn, memory_order_relaxed);
 }
 
-static void run(const struct bench_options *options)
+static void commit_on(struct bench_crew *crew)
 {
-	const size_t counts[] = {2, 3, 8};
+	struct scene *s = crew->context;
+	uint64_t commits = 0;
 
-	for (size_t c = 0; c < 3; c++) {
-		struct bench_cell *ours, *mutex = NULL;
-		char workload[32];
+	while (!bench_stopped(crew))
+		s->contender->commit(s->self, ++commits);
+	atomic_store_explicit(&s->commits, commits, memory_order_relaxed);
+}
 
-		(void)snprintf(workload, sizeof(workload), "%zu variables", counts[c]);
-		if (!bench_wanted(options, "snapshot", workload))
-			continue;
-		ours = bench_cell("snapshot", workload, "weir", "ns a snapshot", 2, 1);
-		if (bench_rival_wanted(options, "mutex", 0))
-			mutex = bench_cell("snapshot", workload, "mutex around reads and commits", "ns a snapshot", 2, 1);
-		for (unsigned round = 0; round <= options->repeat; round++) {
-			double value = measure(counts[c], 0, options);
-
-			bench_progress("snapshot/%s %u/%u", workload, round, options->repeat);
-			if (round != 0)
-				bench_sample(ours, value);
-			if (mutex == NULL)
-				continue;
-			value = measure(counts[c], 1, options);
-			if (round != 0)
-				bench_sample(mutex, value);
-		}
+static void work(struct bench_crew *crew, unsigned index)
+{
+	if (index < crew->workload->left) {
+		take_on(crew);
+	} else {
+		commit_on(crew);
 	}
 }
 
-const struct bench_suite bench_snapshot_suite = {
-	"snapshot",
-	"  K variables  One thread takes snapshots of K variables, looks that they belong together, and lets go, while "
-	"another commits to all\n"
-	"               of them as fast as it can. Time of a snapshot.",
-	run,
+static void measure(const struct bench_workload *workload, const void *contender, struct bench_sample *sample)
+{
+	const struct snapshot_contender *snapshot = contender;
+	struct scene s = {.contender = snapshot, .self = snapshot->create(workload->variables)};
+	struct bench_crew crew = {.workload = workload, .about = &snapshot->about, .work = work};
+	uint64_t torn;
+
+	crew.threads = workload->left + workload->right;
+	crew.context = &s;
+	crew.self = s.self;
+	crew.begin = snapshot->thread_begin;
+	crew.end = snapshot->thread_end;
+	bench_crew_run(&crew, sample);
+	snapshot->destroy(s.self);
+	torn = atomic_load_explicit(&s.torn, memory_order_relaxed);
+	if (torn != 0)
+		(void)snprintf(sample->wrong, sizeof(sample->wrong), "%llu snapshots did not belong together",
+		               (unsigned long long)torn);
+	sample->value = (double)atomic_load_explicit(&s.busy_ns, memory_order_relaxed) /
+	                (double)atomic_load_explicit(&s.taken, memory_order_relaxed);
+	sample->beside = (double)atomic_load_explicit(&s.commits, memory_order_relaxed) * 1e6 / (double)sample->window_ns;
+}
+
+static void plan(struct bench_plan *plan, const struct bench_options *options)
+{
+	static const size_t counts[] = {2, 3, MAX_VARIABLES};
+
+	(void)options;
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+		struct bench_workload w = {.suite = "snapshot",
+		                           .unit = "ns a snapshot",
+		                           .beside = "kcommits/s",
+		                           .lower_is_better = 1,
+		                           .never_sleeps = 1,
+		                           .left = 1,
+		                           .right = 1,
+		                           .variables = counts[i],
+		                           .measure = measure};
+		struct bench_workload *planned;
+
+		(void)snprintf(w.name, sizeof(w.name), "%zu variables", counts[i]);
+		planned = bench_plan_workload(plan, &w);
+		for (size_t c = 0; planned != NULL && bench_snapshots[c] != NULL; c++)
+			bench_plan_contender(plan, planned, &bench_snapshots[c]->about, bench_snapshots[c]);
+	}
+}
+
+static const char *const explain[][2] = {
+	{"K variables",
+     "one thread takes snapshots of K variables, looks that they belong together and lets go, while another "
+     "commits to all of them as fast as it can. Nanoseconds a snapshot; commits are counted too."},
+	{NULL, NULL},
 };
+
+const struct bench_suite bench_snapshot_suite = {"snapshot", plan, explain};

@@ -1,123 +1,155 @@
 /*
- * suite_variable.c - reading a shared value of 64 bytes that others replace.
+ * suite_variable.c - reading a shared value that others replace.
  */
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-#include "measure.h"
+#include "crew.h"
+#include "suite.h"
 
-enum { MAX_CONTENDERS = 16, MAX_THREADS = 8, READS = 4096 };
+enum { READS = 1024, SCANS = 64, SMALL_BYTES = 64, LARGE_BYTES = 4096 };
 
 struct readers {
 	const struct read_contender *contender;
 	void *self;
-	_Atomic(int) stop;
-	pthread_barrier_t barrier;
-	_Atomic(uint64_t) reads, busy_ns, writes;
+	int scans; /* looks at all words of the value */
+	_Atomic(uint64_t) reads, busy_ns, writes, torn;
+	_Atomic(uint64_t) keep; /* the sum of what was read, so that no read is left out */
 };
 
-static void *read_on(void *context)
+static void read_on(struct bench_crew *crew)
 {
-	struct readers *r = context;
-	uint64_t reads = 0, start;
-	volatile uint64_t sink = 0;
+	struct readers *r = crew->context;
+	uint64_t reads = 0, sum = 0, torn = 0, start = bench_now_ns();
 
-	if (r->contender->thread_begin != NULL)
-		r->contender->thread_begin(r->self);
-	(void)pthread_barrier_wait(&r->barrier);
-	start = bench_now_ns();
-	while (!atomic_load_explicit(&r->stop, memory_order_relaxed)) {
-		sink += r->contender->read_many(r->self, READS);
-		reads += READS;
-	}
-	(void)sink; /* keeps the reads */
-	atomic_fetch_add_explicit(&r->busy_ns, bench_now_ns() - start, memory_order_acq_rel);
-	atomic_fetch_add_explicit(&r->reads, reads, memory_order_acq_rel);
-	if (r->contender->thread_end != NULL)
-		r->contender->thread_end(r->self);
-	return NULL;
-}
-
-static void *write_on(void *context)
-{
-	struct readers *r = context;
-	uint64_t writes = 0;
-
-	if (r->contender->thread_begin != NULL)
-		r->contender->thread_begin(r->self);
-	(void)pthread_barrier_wait(&r->barrier);
-	while (!atomic_load_explicit(&r->stop, memory_order_relaxed))
-		r->contender->write(r->self, ++writes);
-	atomic_fetch_add_explicit(&r->writes, writes, memory_order_acq_rel);
-	if (r->contender->thread_end != NULL)
-		r->contender->thread_end(r->self);
-	return NULL;
-}
-
-/* Processor nanoseconds a read: threads that share a processor are charged their share of its time. */
-static double reading(const struct read_contender *contender, const struct bench_options *options, unsigned threads,
-                      unsigned writers)
-{
-	struct readers r = {.contender = contender, .self = contender->create(64)};
-	struct timespec nap = {options->duration_ms / 1000, (long)(options->duration_ms % 1000) * 1000000};
-	unsigned all = threads + writers, sharing = all > bench_processors() ? bench_processors() : all;
-	pthread_t ids[MAX_THREADS + 1];
-
-	(void)pthread_barrier_init(&r.barrier, NULL, all + 1);
-	for (unsigned i = 0; i < all; i++) {
-		if (pthread_create(&ids[i], NULL, i < threads ? read_on : write_on, &r) != 0)
-			exit(3);
-	}
-	(void)pthread_barrier_wait(&r.barrier);
-	(void)nanosleep(&nap, NULL);
-	atomic_store_explicit(&r.stop, 1, memory_order_release);
-	for (unsigned i = 0; i < all; i++)
-		(void)pthread_join(ids[i], NULL);
-	(void)pthread_barrier_destroy(&r.barrier);
-	contender->destroy(r.self);
-	return (double)r.busy_ns * sharing / all / (double)r.reads;
-}
-
-static void run_workload(const struct bench_options *options, const char *workload, unsigned threads, unsigned writers)
-{
-	struct bench_cell *cells[MAX_CONTENDERS] = {NULL};
-
-	if (!bench_wanted(options, "variable", workload))
-		return;
-	for (size_t i = 0; bench_readers[i] != NULL; i++) {
-		if (bench_rival_wanted(options, bench_readers[i]->about.name, i == 0))
-			cells[i] =
-				bench_cell("variable", workload, bench_readers[i]->about.name, "ns a read", threads + writers, 1);
-	}
-	for (unsigned round = 0; round <= options->repeat; round++) {
-		for (size_t i = 0; bench_readers[i] != NULL; i++) {
-			double value;
-
-			if (cells[i] == NULL)
-				continue;
-			bench_progress("variable/%s %s %u/%u", workload, bench_readers[i]->about.name, round, options->repeat);
-			value = reading(bench_readers[i], options, threads, writers);
-			if (round != 0)
-				bench_sample(cells[i], value);
+	while (!bench_stopped(crew)) {
+		if (r->scans) {
+			torn += r->contender->scan_many(r->self, SCANS);
+			reads += SCANS;
+		} else {
+			sum += r->contender->read_many(r->self, READS);
+			reads += READS;
 		}
 	}
+	atomic_fetch_add_explicit(&r->busy_ns, bench_now_ns() - start, memory_order_relaxed);
+	atomic_fetch_add_explicit(&r->reads, reads, memory_order_relaxed);
+	atomic_fetch_add_explicit(&r->torn, torn, memory_order_relaxed);
+	atomic_fetch_add_explicit(&r->keep, sum, memory_order_relaxed);
 }
 
-static void run(const struct bench_options *options)
+static void write_on(struct bench_crew *crew)
 {
-	run_workload(options, "1 reader", 1, 0);
-	run_workload(options, "2 readers", 2, 0);
-	run_workload(options, "8 readers", 8, 0);
-	run_workload(options, "1 reader beside a writer", 1, 1);
+	struct readers *r = crew->context;
+	uint64_t writes = 0;
+
+	while (!bench_stopped(crew))
+		r->contender->write(r->self, ++writes);
+	atomic_fetch_add_explicit(&r->writes, writes, memory_order_relaxed);
 }
 
-const struct bench_suite bench_variable_suite = {
-	"variable",
-	"  N readers    Each takes the current value, adds up a word of it and lets go, again and again. Weir's handle is "
-	"taken and given\n"
-	"               back through the shared library. Processor time of a read.\n"
-	"  beside a writer   The same while one thread replaces the value as fast as it can.",
-	run,
+static void work(struct bench_crew *crew, unsigned index)
+{
+	if (index < crew->workload->left) {
+		read_on(crew);
+	} else {
+		write_on(crew);
+	}
+}
+
+/* After all, a read gives what was written last; and no read was half of one value and half of another. */
+static void judge(struct readers *r, const struct bench_workload *workload, struct bench_sample *sample)
+{
+	uint64_t writes = atomic_load_explicit(&r->writes, memory_order_relaxed);
+	uint64_t torn = atomic_load_explicit(&r->torn, memory_order_relaxed), last;
+
+	if (r->contender->thread_begin != NULL)
+		r->contender->thread_begin(r->self);
+	last = r->contender->read_many(r->self, 1);
+	if (r->contender->thread_end != NULL)
+		r->contender->thread_end(r->self);
+	if (torn != 0) {
+		(void)snprintf(sample->wrong, sizeof(sample->wrong), "%llu values were read torn", (unsigned long long)torn);
+	} else if (workload->right <= 1 && last != writes) {
+		(void)snprintf(sample->wrong, sizeof(sample->wrong), "%llu was written last, and %llu is read",
+		               (unsigned long long)writes, (unsigned long long)last);
+	}
+}
+
+static void measure(const struct bench_workload *workload, const void *contender, struct bench_sample *sample)
+{
+	const struct read_contender *reader = contender;
+	unsigned all = workload->left + workload->right, processors = bench_processors();
+	struct readers r = {.contender = reader, .self = reader->create(workload->bytes)};
+	struct bench_crew crew = {.workload = workload, .about = &reader->about, .work = work, .threads = all};
+
+	r.scans = workload->batch != 0;
+	crew.context = &r;
+	crew.self = r.self;
+	crew.begin = reader->thread_begin;
+	crew.end = reader->thread_end;
+	bench_crew_run(&crew, sample);
+	judge(&r, workload, sample);
+	reader->destroy(r.self);
+	/* Threads that share a processor are charged their share of its time. */
+	sample->value = (double)atomic_load_explicit(&r.busy_ns, memory_order_relaxed) /
+	                (double)atomic_load_explicit(&r.reads, memory_order_relaxed);
+	if (all > processors)
+		sample->value = sample->value * processors / all;
+	sample->beside = (double)atomic_load_explicit(&r.writes, memory_order_relaxed) * 1e6 / (double)sample->window_ns;
+}
+
+static void plan_one(struct bench_plan *plan, struct bench_shape shape, size_t bytes, int scans)
+{
+	struct bench_workload w = {.suite = "variable",
+	                           .unit = "ns a read",
+	                           .lower_is_better = 1,
+	                           .never_sleeps = 1,
+	                           .left = shape.left,
+	                           .right = shape.right,
+	                           .bytes = bytes,
+	                           .batch = (size_t)scans,
+	                           .measure = measure};
+	struct bench_workload *planned;
+	char beside[40] = "";
+
+	if (shape.right != 0) {
+		w.beside = "kwrites/s";
+		(void)snprintf(beside, sizeof(beside), " beside %u writer%s", shape.right, shape.right == 1 ? "" : "s");
+	}
+	if (scans) {
+		(void)snprintf(w.name, sizeof(w.name), "%u reader%s%s, all of %zu bytes", shape.left,
+		               shape.left == 1 ? "" : "s", beside, bytes);
+	} else {
+		(void)snprintf(w.name, sizeof(w.name), "%u reader%s%s", shape.left, shape.left == 1 ? "" : "s", beside);
+	}
+	planned = bench_plan_workload(plan, &w);
+	for (size_t i = 0; planned != NULL && bench_readers[i] != NULL; i++) {
+		if (!scans || bench_readers[i]->scan_many != NULL)
+			bench_plan_contender(plan, planned, &bench_readers[i]->about, bench_readers[i]);
+	}
+}
+
+static void plan(struct bench_plan *plan, const struct bench_options *options)
+{
+	static const struct bench_shapes usual = {5, {{1, 0, 1}, {2, 0, 1}, {4, 0, 1}, {8, 0, 1}, {1, 1, 0}}};
+	const struct bench_shapes *shapes = options->threads.count != 0 ? &options->threads : &usual;
+
+	for (unsigned i = 0; i < shapes->count; i++)
+		plan_one(plan, shapes->shape[i], SMALL_BYTES, 0);
+	plan_one(plan, (struct bench_shape){1, 1, 0}, SMALL_BYTES, 1);
+	plan_one(plan, (struct bench_shape){1, 1, 0}, LARGE_BYTES, 1);
+}
+
+static const char *const explain[][2] = {
+	{"N readers",
+     "each takes the current value of 64 bytes, adds up a word of it and lets go, again and again. Nanoseconds of "
+     "processor time a read. Weir's handle is taken and given back through the shared library; \"+ data\" also "
+     "asks the library where the value is."},
+	{"N readers beside W writers",
+     "the same while W threads replace the value as fast as they can; how often they do is counted too, "
+     "since a reader is fast while no writer gets in."},
+	{"all of B bytes", "the reader looks at every word of the value, which must all be equal."},
+	{NULL, NULL},
 };
+
+const struct bench_suite bench_variable_suite = {"variable", plan, explain};

@@ -1,0 +1,97 @@
+/*
+ * noise.c - finds out, from the kernel's counters and our own, whether a run was disturbed by other load.
+ *
+ * Threads that never sleep have all the processor time there is, unless others take some: what is missing in the run's window is
+ * theirs, exact to microseconds. /proc/stat says what was busy in ticks of 10 ms; it has to be asked where threads do sleep, in a
+ * waiting workload or in a contender's lock. Threads that have a processor each are not switched against their will but by others.
+ */
+#include "noise.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "crew.h"
+
+static const double DISTURBED_SHARE = 0.05;
+enum { TICKS_OF_ERROR = 2, SWITCHES_PER_SECOND = 100, SWITCHES_OF_GRACE = 2 };
+
+/* The first line: user nice system idle iowait irq softirq steal. */
+static void read_ticks(struct bench_noise_mark *mark)
+{
+	FILE *in = fopen("/proc/stat", "r");
+	char line[256] = "", *at = line + 3;
+	uint64_t ticks[8] = {0};
+
+	if (in == NULL)
+		return;
+	if (fgets(line, sizeof(line), in) != NULL && strncmp(line, "cpu", 3) == 0) {
+		for (int i = 0; i < 8; i++)
+			ticks[i] = strtoull(at, &at, 10);
+	}
+	(void)fclose(in);
+	mark->busy_ticks = ticks[0] + ticks[1] + ticks[2] + ticks[5] + ticks[6];
+	mark->steal_ticks = ticks[7];
+}
+
+struct bench_noise_mark bench_noise_begin(void)
+{
+	struct bench_noise_mark mark = {.processor_ns = bench_processor_ns(), .now_ns = bench_now_ns()};
+	struct rusage usage;
+
+	read_ticks(&mark);
+	if (getrusage(RUSAGE_SELF, &usage) == 0)
+		mark.switches = (uint64_t)usage.ru_nivcsw;
+	return mark;
+}
+
+static double positive(double value)
+{
+	return value > 0 ? value : 0;
+}
+
+/* What of the window's processor time our threads, which wanted all of it, did not get. */
+static double missing_share(const struct bench_sample *sample, unsigned wanted)
+{
+	double all = (double)sample->window_ns * wanted;
+
+	return all > 0 ? positive(all - (double)sample->processor_ns) / all : 0;
+}
+
+/* What was busy beyond our own threads; within the error of ticks it may be less than nothing. */
+static double busy_share(const struct bench_noise_mark *begin, const struct bench_noise_mark *end)
+{
+	double tick_ns = 1e9 / (double)sysconf(_SC_CLK_TCK),
+		   all = (double)(end->now_ns - begin->now_ns) * bench_processors();
+	double busy = (double)(end->busy_ticks - begin->busy_ticks + end->steal_ticks - begin->steal_ticks) * tick_ns;
+
+	return (busy - (double)(end->processor_ns - begin->processor_ns)) / all;
+}
+
+static double error_of_ticks(const struct bench_noise_mark *begin, const struct bench_noise_mark *end)
+{
+	return TICKS_OF_ERROR * 1e9 / (double)sysconf(_SC_CLK_TCK) / (double)(end->now_ns - begin->now_ns);
+}
+
+struct bench_noise bench_noise_end(const struct bench_noise_mark *begin, const struct bench_workload *workload,
+                                   const struct bench_about *about, const struct bench_sample *sample)
+{
+	struct bench_noise_mark end = bench_noise_begin();
+	unsigned threads = workload->left + workload->right + workload->hogs, processors = bench_processors();
+	struct bench_noise noise = {.switches = end.switches - begin->switches};
+	double seconds = (double)(end.now_ns - begin->now_ns) / 1e9, busy = busy_share(begin, &end);
+
+	if (workload->never_sleeps) {
+		double missing = missing_share(sample, threads < processors ? threads : processors);
+
+		noise.others = about->lock_free || missing < busy ? missing : positive(busy);
+		noise.disturbed = threads <= processors &&
+		                  (double)noise.switches > SWITCHES_OF_GRACE + SWITCHES_PER_SECOND * seconds * threads;
+	} else {
+		noise.others = positive(busy - error_of_ticks(begin, &end));
+	}
+	noise.disturbed |= noise.others > DISTURBED_SHARE;
+	return noise;
+}

@@ -1,0 +1,28 @@
+/*
+ * noise.h - what other programs took while one of ours was measured.
+ */
+#ifndef WEIR_BENCH_NOISE_H
+#define WEIR_BENCH_NOISE_H
+
+#include <stdint.h>
+
+#include "suite.h"
+
+struct bench_noise_mark {
+	uint64_t busy_ticks, steal_ticks; /* of all processors, of all programs */
+	uint64_t processor_ns;            /* ours */
+	uint64_t switches;                /* of our threads, against their will */
+	uint64_t now_ns;
+};
+
+struct bench_noise {
+	double others;     /* the share of the processors' time that others, or the host of a virtual machine, took */
+	uint64_t switches; /* involuntary */
+	int disturbed;
+};
+
+struct bench_noise_mark bench_noise_begin(void);
+struct bench_noise bench_noise_end(const struct bench_noise_mark *begin, const struct bench_workload *workload,
+                                   const struct bench_about *about, const struct bench_sample *sample);
+
+#endif

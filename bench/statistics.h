@@ -1,0 +1,20 @@
+/*
+ * statistics.h - medians, quartiles, and ratios with the interval that resampling gives.
+ */
+#ifndef WEIR_BENCH_STATISTICS_H
+#define WEIR_BENCH_STATISTICS_H
+
+/* By interpolation between the two nearest; NaN when there are none. At most BENCH_MAX_REPEAT values. */
+double bench_quantile(const double values[], unsigned count, double q);
+
+struct bench_interval {
+	double low, middle, high;
+};
+
+/*
+ * The ratio of two medians, and where it lies with 95 % when repetitions are drawn anew with replacement, 2000 times, from the same
+ * seed each time. paired: a[i] and b[i] were measured in the same repetition and are drawn together.
+ */
+struct bench_interval bench_ratio(const double a[], unsigned a_count, const double b[], unsigned b_count, int paired);
+
+#endif

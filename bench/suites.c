@@ -1,0 +1,25 @@
+/*
+ * suites.c - the suites, in the order in which they run. A new one is a file and a line here.
+ */
+#include <stddef.h>
+
+#include "suite.h"
+
+/* clang-format off */
+#define SUITES(X) \
+	X(ring) \
+	X(queue) \
+	X(shuffle) \
+	X(variable) \
+	X(snapshot) \
+	X(update) \
+	X(memory) \
+	X(wake)
+/* clang-format on */
+
+#define DECLARATION(name) extern const struct bench_suite bench_##name##_suite;
+#define POINTER(name) &bench_##name##_suite,
+
+SUITES(DECLARATION)
+
+const struct bench_suite *const bench_suites[] = {SUITES(POINTER) NULL};

@@ -1,0 +1,92 @@
+/*
+ * traffic.c - adds up what threads counted, and judges it.
+ */
+#include "traffic.h"
+
+#include <stdio.h>
+
+void bench_traffic_init(struct bench_traffic *traffic, const struct bench_workload *workload, const void *contender,
+                        void *queue)
+{
+	*traffic = (struct bench_traffic){.workload = workload, .contender = contender, .queue = queue};
+	atomic_init(&traffic->producers_left, workload->left);
+	for (unsigned i = 0; workload->latency && i < workload->left + workload->right; i++)
+		traffic->ticks[i] = bench_histogram_create();
+}
+
+int bench_traffic_put(struct bench_traffic *traffic, const struct bench_tally *tally)
+{
+	atomic_fetch_add_explicit(&traffic->put, tally->count, memory_order_relaxed);
+	atomic_fetch_add_explicit(&traffic->put_sum, tally->sum, memory_order_relaxed);
+	return atomic_fetch_sub_explicit(&traffic->producers_left, 1, memory_order_acq_rel) == 1;
+}
+
+void bench_traffic_got(struct bench_traffic *traffic, const struct bench_tally *tally)
+{
+	atomic_fetch_add_explicit(&traffic->got, tally->count, memory_order_relaxed);
+	atomic_fetch_add_explicit(&traffic->got_sum, tally->sum, memory_order_relaxed);
+}
+
+uint64_t bench_traffic_inside(const struct bench_traffic *traffic)
+{
+	unsigned left = traffic->workload->left, all = left + traffic->workload->right;
+	uint64_t in = 0, out = 0;
+
+	/* Consumers first: an item counted as out had been counted, or will be, as in. */
+	for (unsigned i = left; i < all; i++)
+		out += atomic_load_explicit(&traffic->lanes[i].moved, memory_order_acquire);
+	for (unsigned i = 0; i < left; i++)
+		in += atomic_load_explicit(&traffic->lanes[i].moved, memory_order_acquire);
+	return in > out ? in - out : 0;
+}
+
+void bench_traffic_judge(const struct bench_totals *totals, const struct bench_workload *workload,
+                         struct bench_sample *sample)
+{
+	if (totals->put != totals->got || totals->put_sum != totals->got_sum) {
+		(void)snprintf(sample->wrong, sizeof(sample->wrong), "%llu items in, %llu out; sums %llx and %llx",
+		               (unsigned long long)totals->put, (unsigned long long)totals->got,
+		               (unsigned long long)totals->put_sum, (unsigned long long)totals->got_sum);
+	} else if (totals->got == 0) {
+		(void)snprintf(sample->wrong, sizeof(sample->wrong), "no item came out");
+	}
+	if (!workload->latency && totals->elapsed_ns != 0)
+		sample->value = (double)totals->got * 1000.0 / (double)totals->elapsed_ns;
+}
+
+void bench_traffic_finish(struct bench_traffic *traffic, struct bench_sample *sample)
+{
+	struct bench_totals totals = {
+		.put = atomic_load_explicit(&traffic->put, memory_order_relaxed),
+		.put_sum = atomic_load_explicit(&traffic->put_sum, memory_order_relaxed),
+		.got = atomic_load_explicit(&traffic->got, memory_order_relaxed),
+		.got_sum = atomic_load_explicit(&traffic->got_sum, memory_order_relaxed),
+		.elapsed_ns = sample->window_ns,
+	};
+
+	for (unsigned i = 0; i < BENCH_MAX_THREADS; i++) {
+		if (traffic->ticks[i] == NULL)
+			continue;
+		bench_histogram_merge(sample->ticks, traffic->ticks[i]);
+		bench_histogram_destroy(traffic->ticks[i]);
+	}
+	bench_traffic_judge(&totals, traffic->workload, sample);
+}
+
+uint64_t bench_intended_ns(const struct bench_crew *crew, unsigned index, uint64_t number)
+{
+	const struct bench_workload *workload = crew->workload;
+	uint64_t interval = UINT64_C(1000000000) / workload->rate;
+
+	return atomic_load_explicit(&crew->start_ns, memory_order_acquire) + number * interval +
+	       interval * index / workload->left;
+}
+
+struct bench_shapes bench_square_shapes(void)
+{
+	struct bench_shapes shapes = {0};
+
+	for (unsigned side = 1; side <= 8 || (2 * side <= bench_processors() && 2 * side <= BENCH_MAX_THREADS); side *= 2)
+		shapes.shape[shapes.count++] = (struct bench_shape){side, side, 1};
+	return shapes;
+}
