@@ -5,21 +5,72 @@
 
 #include "rivals/rivals.h"
 
+/* Bounded and lock-free; bounded; without a bound. */
 const struct ring_contender *const bench_rings[] = {
-	&weir_ltq16_contender, &weir_ltq64_contender,
+	&weir_ltq16_contender,
+	&weir_ltq64_contender,
 #ifdef WEIR_BENCH_BOOST
 	&boost_ring_contender,
 #endif
+#ifdef WEIR_BENCH_CK_FIFO
+	&ck_fifo_ring_contender,
+#endif
 	&ck_ring_contender,
+#ifdef WEIR_BENCH_DPDK
+	&dpdk_mt_ring_contender,
+	&dpdk_rts_ring_contender,
+	&dpdk_hts_ring_contender,
+#endif
+#ifdef WEIR_BENCH_XENIUM
+	&xenium_vyukov_ring_contender,
+#endif
+#ifdef WEIR_BENCH_LIBCDS
+	&cds_vyukov_ring_contender,
+#endif
+#ifdef WEIR_BENCH_ATOMIC_QUEUE
+	&atomic_queue_ring_contender,
+	&atomic_queue2_ring_contender,
+#endif
 #ifdef WEIR_BENCH_TBB
 	&tbb_ring_contender,
 #endif
-	&mutex_ring_contender, NULL,
+	&mutex_ring_contender,
+#ifdef WEIR_BENCH_TBB
+	&tbb_unbounded_ring_contender,
+#endif
+#ifdef WEIR_BENCH_MOODYCAMEL
+	&moodycamel_ring_contender,
+#endif
+#ifdef WEIR_BENCH_XENIUM
+	&xenium_michael_scott_ring_contender,
+	&xenium_ramalhete_ring_contender,
+#endif
+#ifdef WEIR_BENCH_LIBCDS
+	&cds_ms_ring_contender,
+	&cds_basket_ring_contender,
+#endif
+#ifdef WEIR_BENCH_URCU
+	&urcu_wfcqueue_contender,
+	&urcu_rculfqueue_contender,
+#endif
+#ifdef WEIR_BENCH_GLIB
+	&glib_ring_contender,
+#endif
+	NULL,
 };
 
 const struct queue_contender *const bench_queues[] = {
 	&weir_queue_contender,
 	&condition_queue_contender,
+#ifdef WEIR_BENCH_TBB
+	&tbb_queue_contender,
+#endif
+#ifdef WEIR_BENCH_MOODYCAMEL
+	&moodycamel_queue_contender,
+#endif
+#ifdef WEIR_BENCH_GLIB
+	&glib_queue_contender,
+#endif
 	NULL,
 };
 
@@ -29,12 +80,45 @@ const struct queue_contender *const bench_shuffles[] = {
 	NULL,
 };
 
+/* The floor; those that retain; those that do not. */
 const struct read_contender *const bench_readers[] = {
-	&weir_read_contender,        &weir_look_contender,        &acquire_read_contender,
-#ifdef WEIR_BENCH_URCU
-	&urcu_inline_read_contender, &urcu_called_read_contender, &urcu_count_read_contender,
+	&weir_read_contender,
+	&weir_look_contender,
+	&acquire_read_contender,
+	&hazard_fence_read_contender,
+	&hazard_membarrier_read_contender,
+#ifdef WEIR_BENCH_XENIUM
+	&xenium_hp_contender,
+	&xenium_he_contender,
+	&xenium_lfrc_contender,
 #endif
-	&mutex_read_contender,       &rwlock_read_contender,      NULL,
+#ifdef WEIR_BENCH_SHARED_PTR
+	&shared_ptr_read_contender,
+#endif
+#ifdef WEIR_BENCH_URCU
+	&urcu_count_read_contender,
+	&urcu_qsbr_inlined_contender,
+	&urcu_qsbr_called_contender,
+	&urcu_bp_inlined_contender,
+	&urcu_bp_called_contender,
+	&urcu_memb_inlined_contender,
+	&urcu_memb_called_contender,
+	&urcu_mb_inlined_contender,
+	&urcu_mb_called_contender,
+#endif
+	&ck_epoch_read_contender,
+#ifdef WEIR_BENCH_XENIUM
+	&xenium_qsbr_contender,
+	&xenium_ebr_contender,
+	&xenium_nebr_contender,
+	&xenium_debra_contender,
+	&xenium_stamp_it_contender,
+#endif
+	&left_right_read_contender,
+	&seqlock_read_contender,
+	&mutex_read_contender,
+	&rwlock_read_contender,
+	NULL,
 };
 
 const struct update_contender *const bench_updates[] = {
@@ -63,14 +147,38 @@ const struct wake_contender *const bench_wakes[] = {
 };
 
 const char *const bench_absent[] = {
+#ifndef WEIR_BENCH_ATOMIC_QUEUE
+	"atomic_queue (libatomic-queue-dev)",
+#endif
 #ifndef WEIR_BENCH_BOOST
 	"boost::lockfree (libboost-dev)",
+#endif
+#ifndef WEIR_BENCH_CK_FIFO
+	"ck_fifo (needs a machine on which Concurrency Kit swaps two words)",
+#endif
+#ifndef WEIR_BENCH_DPDK
+	"DPDK (libdpdk-dev)",
+#endif
+#ifndef WEIR_BENCH_GLIB
+	"GLib (libglib2.0-dev)",
+#endif
+#ifndef WEIR_BENCH_LIBCDS
+	"libcds (libcds-dev)",
+#endif
+#ifndef WEIR_BENCH_MOODYCAMEL
+	"moodycamel (libconcurrentqueue-dev)",
+#endif
+#ifndef WEIR_BENCH_SHARED_PTR
+	"std::atomic<std::shared_ptr> (a C++20 library)",
 #endif
 #ifndef WEIR_BENCH_TBB
 	"TBB (libtbb-dev)",
 #endif
 #ifndef WEIR_BENCH_URCU
 	"liburcu (liburcu-dev)",
+#endif
+#ifndef WEIR_BENCH_XENIUM
+	"xenium (libxenium-dev)",
 #endif
 	NULL,
 };

@@ -4,48 +4,30 @@
 #include <boost/lockfree/queue.hpp>
 #include <boost/version.hpp>
 
-#include "rivals.h"
+#include "ring.hh"
 
-typedef boost::lockfree::queue<uint64_t> queue;
-
-static void *create(size_t capacity)
+namespace
 {
-	return new queue(capacity);
-}
 
-static void destroy(void *self)
-{
-	delete static_cast<queue *>(self);
-}
+struct ms_queue {
+	explicit ms_queue(size_t capacity) : queue(capacity)
+	{
+	}
 
-static int enqueue(void *self, uint64_t value)
-{
-	return static_cast<queue *>(self)->bounded_push(value);
-}
+	bool enqueue(uint64_t value)
+	{
+		return queue.bounded_push(value);
+	}
 
-static int dequeue(void *self, uint64_t *value)
-{
-	return static_cast<queue *>(self)->pop(*value);
-}
+	bool dequeue(uint64_t &value)
+	{
+		return queue.pop(value);
+	}
 
-static uint64_t pairs(void *self, uint64_t count)
-{
-	return bench_pairs(self, count, enqueue, dequeue);
-}
+	boost::lockfree::queue<uint64_t> queue;
+};
 
-static ring_contender contender()
-{
-	ring_contender made = {};
+} // namespace
 
-	made.about.name = "boost::lockfree::queue";
-	made.about.version = "Boost " BOOST_LIB_VERSION;
-	made.about.lock_free = 1;
-	made.create = create;
-	made.destroy = destroy;
-	made.enqueue = enqueue;
-	made.dequeue = dequeue;
-	made.pairs = pairs;
-	return made;
-}
-
-extern "C" const ring_contender boost_ring_contender = contender();
+extern "C" const ring_contender boost_ring_contender =
+	bench::ring<ms_queue>({"boost::lockfree::queue", "Boost " BOOST_LIB_VERSION, nullptr, 1}, bench::BOUNDED);

@@ -57,7 +57,7 @@ static uint64_t pairs(void *self, uint64_t count)
 }
 
 const struct ring_contender ck_ring_contender = {
-	.about = {.name = "ck_ring (mpmc)", .version = "Concurrency Kit"},
+	.about = {.name = "ck_ring (mpmc)", .version = "Concurrency Kit " CK_VERSION},
 	.create = create,
 	.destroy = destroy,
 	.enqueue = enqueue,

@@ -1,53 +1,80 @@
 /*
- * tbb.cc - TBB's concurrent_bounded_queue through its calls that do not wait.
+ * tbb.cc - TBB's two queues: the bounded one, by its calls that wait and by those that do not; and the one without a bound.
  */
 #include <tbb/concurrent_queue.h>
 #include <tbb/version.h>
 
-#include "rivals.h"
+#include "ring.hh"
 
-typedef tbb::concurrent_bounded_queue<uint64_t> queue;
-
-static void *create(size_t capacity)
+namespace
 {
-	queue *made = new queue;
 
-	made->set_capacity(static_cast<queue::size_type>(capacity));
-	return made;
+const char version[] = "oneTBB " TBB_VERSION_STRING;
+
+struct bounded {
+	explicit bounded(size_t capacity)
+	{
+		queue.set_capacity(static_cast<std::ptrdiff_t>(capacity));
+	}
+
+	bool enqueue(uint64_t value)
+	{
+		return queue.try_push(value);
+	}
+
+	bool dequeue(uint64_t &value)
+	{
+		return queue.try_pop(value);
+	}
+
+	tbb::concurrent_bounded_queue<uint64_t> queue;
+};
+
+struct waiting {
+	explicit waiting(size_t capacity)
+	{
+		queue.set_capacity(static_cast<std::ptrdiff_t>(capacity));
+	}
+
+	void enqueue(uint64_t value)
+	{
+		queue.push(value);
+	}
+
+	void dequeue(uint64_t &value)
+	{
+		queue.pop(value);
+	}
+
+	tbb::concurrent_bounded_queue<uint64_t> queue;
+};
+
+struct unbounded {
+	explicit unbounded(size_t)
+	{
+	}
+
+	bool enqueue(uint64_t value)
+	{
+		queue.push(value);
+		return true;
+	}
+
+	bool dequeue(uint64_t &value)
+	{
+		return queue.try_pop(value);
+	}
+
+	tbb::concurrent_queue<uint64_t> queue;
+};
+
+} // namespace
+
+extern "C" {
+const ring_contender tbb_ring_contender =
+	bench::ring<bounded>({"tbb::concurrent_bounded_queue", version, nullptr, 0}, bench::BOUNDED);
+const ring_contender tbb_unbounded_ring_contender =
+	bench::ring<unbounded>({"tbb::concurrent_queue", version, nullptr, 0}, bench::UNBOUNDED);
+const queue_contender tbb_queue_contender =
+	bench::queue<waiting>({"tbb::concurrent_bounded_queue", version, nullptr, 0}, bench::BOUNDED);
 }
-
-static void destroy(void *self)
-{
-	delete static_cast<queue *>(self);
-}
-
-static int enqueue(void *self, uint64_t value)
-{
-	return static_cast<queue *>(self)->try_push(value);
-}
-
-static int dequeue(void *self, uint64_t *value)
-{
-	return static_cast<queue *>(self)->try_pop(*value);
-}
-
-static uint64_t pairs(void *self, uint64_t count)
-{
-	return bench_pairs(self, count, enqueue, dequeue);
-}
-
-static ring_contender contender()
-{
-	ring_contender made = {};
-
-	made.about.name = "tbb::concurrent_bounded_queue";
-	made.about.version = "oneTBB " TBB_VERSION_STRING;
-	made.create = create;
-	made.destroy = destroy;
-	made.enqueue = enqueue;
-	made.dequeue = dequeue;
-	made.pairs = pairs;
-	return made;
-}
-
-extern "C" const ring_contender tbb_ring_contender = contender();

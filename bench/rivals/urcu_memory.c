@@ -82,7 +82,7 @@ static int publish(void *self, uint64_t deadline_ns)
 }
 
 const struct memory_contender urcu_memory_contender = {
-	.about = {.name = "liburcu-bp synchronize_rcu", .version = "liburcu"},
+	.about = {.name = "liburcu-bp synchronize_rcu", .version = "liburcu " WEIR_BENCH_URCU_VERSION},
 	.create = create,
 	.destroy = destroy,
 	.thread_begin = thread_begin,

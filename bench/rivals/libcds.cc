@@ -1,0 +1,132 @@
+/*
+ * libcds.cc - libcds: Vyukov's bounded ring, and two queues without a bound, Michael and Scott's and the basket queue, with hazard pointers.
+ *
+ * Threads that touch a structure with hazard pointers must be attached; they are by thread_begin, for all alike.
+ */
+#include <cds/container/basket_queue.h>
+#include <cds/container/msqueue.h>
+#include <cds/container/vyukov_mpmc_cycle_queue.h>
+#include <cds/gc/hp.h>
+#include <cds/init.h>
+#include <cds/version.h>
+
+#include "ring.hh"
+
+namespace
+{
+
+const char version[] = "libcds " CDS_VERSION_STRING;
+
+/* Made with the first queue, and never ended: libcds cannot be used again after it was. */
+void start_once()
+{
+	static const bool started = [] {
+		cds::Initialize();
+		(void)new cds::gc::HP;
+		return true;
+	}();
+
+	(void)started;
+}
+
+void thread_begin(void *)
+{
+	cds::threading::Manager::attachThread();
+}
+
+void thread_end(void *)
+{
+	cds::threading::Manager::detachThread();
+}
+
+/* Nodes are freed by the thread that retires them, so whoever makes or ends a queue is attached for that long. */
+struct attached {
+	attached() : was(cds::threading::Manager::isThreadAttached())
+	{
+		if (!was)
+			cds::threading::Manager::attachThread();
+	}
+
+	~attached()
+	{
+		if (!was)
+			cds::threading::Manager::detachThread();
+	}
+
+	bool was;
+};
+
+template <class Queue> struct calls {
+	static void *create(size_t)
+	{
+		start_once();
+		attached guard;
+		return new Queue;
+	}
+
+	static void destroy(void *self)
+	{
+		attached guard;
+		delete static_cast<Queue *>(self);
+	}
+
+	static int enqueue(void *self, uint64_t value)
+	{
+		return static_cast<Queue *>(self)->enqueue(value);
+	}
+
+	static int dequeue(void *self, uint64_t *value)
+	{
+		return static_cast<Queue *>(self)->dequeue(*value);
+	}
+
+	static uint64_t pairs(void *self, uint64_t count)
+	{
+		return bench_pairs(self, count, enqueue, dequeue);
+	}
+};
+
+template <class Queue> constexpr ring_contender unbounded(const char *name)
+{
+	ring_contender table{};
+
+	table.about = {name, version, nullptr, 1};
+	table.unbounded = 1;
+	table.create = calls<Queue>::create;
+	table.destroy = calls<Queue>::destroy;
+	table.thread_begin = thread_begin;
+	table.thread_end = thread_end;
+	table.enqueue = calls<Queue>::enqueue;
+	table.dequeue = calls<Queue>::dequeue;
+	table.pairs = calls<Queue>::pairs;
+	return table;
+}
+
+struct vyukov {
+	explicit vyukov(size_t capacity) : queue(capacity < 2 ? 2 : capacity)
+	{
+	}
+
+	bool enqueue(uint64_t value)
+	{
+		return queue.enqueue(value);
+	}
+
+	bool dequeue(uint64_t &value)
+	{
+		return queue.dequeue(value);
+	}
+
+	cds::container::VyukovMPMCCycleQueue<uint64_t> queue;
+};
+
+} // namespace
+
+extern "C" {
+const ring_contender cds_vyukov_ring_contender =
+	bench::ring<vyukov>({"cds::VyukovMPMCCycleQueue", version, nullptr, 0}, bench::BOUNDED);
+const ring_contender cds_ms_ring_contender =
+	unbounded<cds::container::MSQueue<cds::gc::HP, uint64_t>>("cds::MSQueue<HP>");
+const ring_contender cds_basket_ring_contender =
+	unbounded<cds::container::BasketQueue<cds::gc::HP, uint64_t>>("cds::BasketQueue<HP>");
+}

@@ -1,0 +1,51 @@
+/*
+ * shared_ptr.cc - C++20's std::atomic<std::shared_ptr>: a read takes a reference. libstdc++ locks a bit of the pointer meanwhile.
+ */
+#include <atomic>
+#include <memory>
+
+#include "reads.hh"
+
+#define STD_TEXT_OF(version) "libstdc++ " #version
+#define STD_TEXT(version) STD_TEXT_OF(version)
+
+namespace
+{
+
+template <size_t N> struct cell final : bench::reads {
+	using value = const bench::words<N>;
+
+	cell() : current(std::make_shared<value>(0))
+	{
+	}
+
+	uint64_t read_many(uint64_t count) override
+	{
+		uint64_t sum = 0;
+
+		for (uint64_t i = 0; i < count; i++)
+			sum += current.load(std::memory_order_acquire)->word[0];
+		return sum;
+	}
+
+	uint64_t scan_many(uint64_t count) override
+	{
+		uint64_t torn = 0;
+
+		for (uint64_t i = 0; i < count; i++)
+			torn += current.load(std::memory_order_acquire)->torn();
+		return torn;
+	}
+
+	void replace(uint64_t value_of_words) override
+	{
+		current.store(std::make_shared<value>(value_of_words), std::memory_order_release);
+	}
+
+	std::atomic<std::shared_ptr<value>> current;
+};
+
+} // namespace
+
+extern "C" const read_contender shared_ptr_read_contender =
+	bench::read<cell>({"std::atomic<std::shared_ptr>", STD_TEXT(_GLIBCXX_RELEASE), nullptr, 0});
