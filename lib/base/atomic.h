@@ -34,6 +34,7 @@
 #define weiri_fetch_sub_acq_rel(p, v) atomic_fetch_sub_explicit((p), (v), memory_order_acq_rel)
 #define weiri_fetch_sub_seq_cst(p, v) atomic_fetch_sub_explicit((p), (v), memory_order_seq_cst)
 #define weiri_fetch_or_release(p, v) atomic_fetch_or_explicit((p), (v), memory_order_release)
+#define weiri_fetch_or_acquire(p, v) atomic_fetch_or_explicit((p), (v), memory_order_acquire)
 #define weiri_fetch_or_acq_rel(p, v) atomic_fetch_or_explicit((p), (v), memory_order_acq_rel)
 #define weiri_fetch_or_seq_cst(p, v) atomic_fetch_or_explicit((p), (v), memory_order_seq_cst)
 #define weiri_fetch_and_acq_rel(p, v) atomic_fetch_and_explicit((p), (v), memory_order_acq_rel)

@@ -23,7 +23,11 @@
 
 #include "base/atomic.h"
 
+#if defined(WEIRI_UNDER_MODEL) /* stress/model: full after few tasks, so that what comes then is explored */
+enum { WEIRI_INBOX_RINGS = 2, WEIRI_INBOX_FIRST_CAPACITY = 1 };
+#else
 enum { WEIRI_INBOX_RINGS = 10, WEIRI_INBOX_FIRST_CAPACITY = 1024 };
+#endif
 
 struct weiri_inbox {
 	_Atomic(weir_ring *) rings[WEIRI_INBOX_RINGS]; /* rings[i] holds WEIRI_INBOX_FIRST_CAPACITY << 2i; NULL: not yet */

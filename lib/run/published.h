@@ -68,8 +68,8 @@ static inline int weiri_published_sealed(const struct weiri_published_list *list
 /* From now on pushes fail. Returns the newest item or NULL. Idempotent. */
 static inline struct weiri_published *weiri_published_seal(struct weiri_published_list *list)
 {
-	/* [P1 acq_rel] acquires the pushes; releases them again to those who acquire the sealed word. */
-	return weiri_published_item(weiri_fetch_or_acq_rel(&list->front, (uintptr_t)WEIRI_PUBLISHED_SEALED));
+	/* [P1 acquire] pairs with the pushes. Those who acquire the sealed word read from the pushes' release sequence. */
+	return weiri_published_item(weiri_fetch_or_acquire(&list->front, (uintptr_t)WEIRI_PUBLISHED_SEALED));
 }
 
 #endif

@@ -11,6 +11,7 @@
 #include <weir/time.h>
 
 #include "model/scope.h"
+#include "model/threads.h"
 
 enum { MOST = 3 };
 
@@ -19,6 +20,7 @@ static struct scene {
 	weir_coordinator_member *members[MOST];
 	size_t count;      /* of members */
 	uint64_t grace_ns; /* of the join */
+	size_t started;    /* threads, by thread 0 */
 	int destroyed;
 	int data[MOST];
 	enum weir_status requested[MOST + 1], joined;
@@ -134,12 +136,82 @@ static void one_cause(void *context)
 	finish(context);
 }
 
+/* Thread 1 is started by the coordinator; after the join what it wrote is thread 0's, and its id was joined. */
+static enum weir_status write_data(weir_coordinator *coordinator, void *context, weir_error *error)
+{
+	(void)error;
+	weir_model_assert(coordinator == scene.coordinator);
+	*(int *)context = 1;
+	return WEIR_OK;
+}
+
+static void start_join_destroy(void *context, size_t who)
+{
+	(void)context;
+	if (who != 0) {
+		weiri_model_lend(who - 1);
+		return;
+	}
+	for (size_t i = 0; i < scene.started; i++)
+		weir_model_assert(weir_coordinator_start_thread(scene.coordinator, "t", write_data, &scene.data[i], NULL) ==
+		                  WEIR_OK);
+	join();
+	weir_model_assert(scene.joined == WEIR_OK);
+	for (size_t i = 0; i < scene.started; i++)
+		weir_model_assert(scene.data[i] == 1);
+	weir_model_assert(weir_coordinator_destroy(scene.coordinator, NULL) == WEIR_OK);
+	scene.destroyed = 1;
+}
+
+/* Whoever is let in after the stop was cleared sees a coordinator that is not stopped. */
+static void clear_and_enter(void *context, size_t who)
+{
+	(void)context;
+	if (who == 1) {
+		request(1, WEIR_DATA_LOSS);
+		weir_coordinator_leave(scene.members[0]);
+		return;
+	}
+	join();
+	weir_model_assert(scene.joined == WEIR_DATA_LOSS);
+	weir_model_assert(weir_coordinator_clear_stop(scene.coordinator, NULL) == WEIR_OK);
+	weir_model_assert(!weir_coordinator_should_stop(scene.coordinator));
+	weir_model_assert(!weir_cancel_fired(weir_coordinator_cancel(scene.coordinator)));
+	weir_model_assert(weir_coordinator_status(scene.coordinator, NULL) == WEIR_OK);
+}
+
+/* Nobody waits: two ask for a stop, members come and go, and whoever is stopped half way holds nobody up. */
+static void stop_enter_leave(void *context, size_t who)
+{
+	weir_coordinator_member *member;
+
+	(void)context;
+	if (who < 2) {
+		request(who, who == 0 ? WEIR_DATA_LOSS : WEIR_INTERNAL);
+		weir_model_assert(weir_cancel_fired(weir_coordinator_cancel(scene.coordinator)));
+	} else if (weir_coordinator_enter(scene.coordinator, "member", &member, NULL) == WEIR_OK) {
+		weir_coordinator_leave(scene.members[0]);
+		weir_coordinator_leave(member);
+	}
+}
+
+static int check_progress(void)
+{
+	static const char *const calls[WEIR_MODEL_CALLS + 1] = {"request_stop", NULL};
+	static const uint32_t bounds[WEIR_MODEL_CALLS] = {0};
+	struct weir_model_program program = {
+		"coordinator_2_stops_beside_enter_and_2_leaves", 3, &scene, sizeof(scene), setup, stop_enter_leave, finish};
+
+	scene = (struct scene){.count = 1};
+	return scope_stops(&program, scope_long() ? 100000 : 300, calls, bounds);
+}
+
 static int check(const char *name, size_t threads, size_t members, void (*thread)(void *, size_t), void (*end)(void *),
                  uint64_t executions)
 {
 	struct weir_model_program program = {name, threads, &scene, sizeof(scene), setup, thread, end};
 
-	scene = (struct scene){.count = members, .grace_ns = UINT64_MAX};
+	scene = (struct scene){.count = members, .started = threads - 1, .grace_ns = UINT64_MAX};
 	return scope_as_far_as(&program, scope_long() ? executions * 100 : executions);
 }
 
@@ -155,5 +227,9 @@ int main(int argc, char **argv)
 	bad |= check("coordinator_join_beside_stop_without_members", 2, 0, stop_beside_join, error_is_somewhere, 20000);
 	bad |= check("coordinator_join_beside_stop_and_1_leave", 3, 1, stop_beside_join, error_is_somewhere, 20000);
 	bad |= check("coordinator_2_causes_1_waits_for_the_stop", 3, 0, two_causes, one_cause, 20000);
+	bad |= check("coordinator_clear_after_stop_and_leave", 2, 1, clear_and_enter, finish, 20000);
+	bad |= check("coordinator_start_1_join_and_destroy", 2, 0, start_join_destroy, finish, 20000);
+	bad |= check("coordinator_start_2_join_and_destroy", 3, 0, start_join_destroy, finish, 20000);
+	bad |= check_progress();
 	return bad;
 }

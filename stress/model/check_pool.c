@@ -1,0 +1,201 @@
+/*
+ * check_pool.c - the pool: each task runs once and sees what was written before its submit, none waits while a worker sleeps, a stop runs
+ * what was submitted before it.
+ *
+ * The workers are the checker's threads, which pthread_create of the library is lent (threads.h). A worker that is not woken for a task
+ * shows as "all threads sleep": whoever submitted it waits for it before anything is stopped.
+ */
+#include <limits.h>
+#include <stdio.h>
+#include <weir/pool.h>
+#include <weir/time.h>
+
+#include "base/atomic.h"
+#include "model/scope.h"
+#include "model/threads.h"
+#include "sync/park.h"
+
+enum { MOST = 3 };
+
+struct job {
+	weir_task task;
+	int data;
+	int ran;
+	_Atomic(uint32_t) done;
+	struct job *more; /* submitted by the task, which then waits for it */
+};
+
+static struct scene {
+	weir_pool *pool;
+	size_t workers;
+	struct job jobs[MOST];
+	size_t submitters;
+	_Atomic(uint32_t) submitted; /* threads that have */
+} scene;
+
+static void submit(struct job *job)
+{
+	job->data = 7;
+	weir_model_assert(weir_pool_submit(scene.pool, &job->task) == WEIR_OK);
+}
+
+static void wait_for(_Atomic(uint32_t) *word, uint32_t value)
+{
+	uint32_t now;
+
+	while ((now = weiri_load_acquire(word)) != value)
+		(void)weiri_park_wait(word, now, WEIR_NO_DEADLINE);
+}
+
+static void run(weir_task *task)
+{
+	struct job *job = (struct job *)task;
+
+	weir_model_assert(job->data == 7);
+	job->ran++;
+	if (job->more != NULL) {
+		submit(job->more);
+		wait_for(&job->more->done, 1);
+	}
+	weiri_store_release(&job->done, 1);
+	weiri_park_wake(&job->done, INT_MAX);
+}
+
+static void setup(void *context)
+{
+	const struct weir_pool_options options = {.struct_size = sizeof(options),
+	                                          .threads = scene.workers,
+	                                          .flags = scene.workers == 0 ? WEIR_POOL_NO_THREADS : 0};
+
+	(void)context;
+	weir_model_assert(weir_pool_create(&options, &scene.pool, NULL) == WEIR_OK);
+	for (size_t i = 0; i < MOST; i++)
+		scene.jobs[i].task.run = run;
+}
+
+static void ran(size_t jobs)
+{
+	for (size_t i = 0; i < MOST; i++)
+		weir_model_assert(scene.jobs[i].ran == (i < jobs));
+}
+
+static void one_ran(void *context)
+{
+	(void)context;
+	ran(1);
+}
+
+static void two_ran(void *context)
+{
+	(void)context;
+	ran(2);
+}
+
+/* -- workers: threads 0 .. workers-1 ------------------------------------------------------------------------------------------------ */
+
+/* The last thread submits, and stops the pool at once. */
+static void submit_and_stop(void *context, size_t who)
+{
+	(void)context;
+	if (who < scene.workers) {
+		weiri_model_lend(who);
+		return;
+	}
+	submit(&scene.jobs[0]);
+	weir_model_assert(weir_pool_destroy(scene.pool, NULL) == WEIR_OK);
+}
+
+/* The others submit a job each; the last one waits for all of them before it stops the pool. */
+static void submit_and_wait(void *context, size_t who)
+{
+	(void)context;
+	if (who < scene.workers) {
+		weiri_model_lend(who);
+		return;
+	}
+	submit(&scene.jobs[who - scene.workers]);
+	wait_for(&scene.jobs[who - scene.workers].done, 1);
+	weiri_fetch_add_release(&scene.submitted, 1);
+	weiri_park_wake(&scene.submitted, INT_MAX);
+	if (who != scene.workers)
+		return;
+	wait_for(&scene.submitted, (uint32_t)scene.submitters);
+	weir_model_assert(weir_pool_destroy(scene.pool, NULL) == WEIR_OK);
+}
+
+/* The task of one worker submits another, and waits: some other worker must run that. */
+static void setup_hand_over(void *context)
+{
+	setup(context);
+	scene.jobs[0].more = &scene.jobs[1];
+}
+
+/* -- no workers: submit beside helpers ------------------------------------------------------------------------------------------------ */
+
+static void help_beside_submit(void *context, size_t who)
+{
+	(void)context;
+	if (who < scene.submitters)
+		submit(&scene.jobs[who]);
+	else
+		(void)weir_pool_help(scene.pool, 1);
+}
+
+static void destroy_runs_the_rest(void *context)
+{
+	(void)context;
+	weir_model_assert(weir_pool_destroy(scene.pool, NULL) == WEIR_OK);
+	ran(scene.submitters);
+}
+
+static int check(struct weir_model_program program, size_t workers, size_t submitters, uint64_t executions)
+{
+	scene = (struct scene){.workers = workers, .submitters = submitters};
+	return scope_as_far_as(&program, scope_long() ? executions * 100 : executions);
+}
+
+static int check_workers(void)
+{
+	const size_t size = sizeof(scene);
+	int bad = 0;
+
+	bad |= check(
+		(struct weir_model_program){"pool_1_worker_submit_and_stop", 2, &scene, size, setup, submit_and_stop, one_ran},
+		1, 1, 20000);
+	bad |= check((struct weir_model_program){"pool_1_worker_1_submitter_that_waits", 2, &scene, size, setup,
+	                                         submit_and_wait, one_ran},
+	             1, 1, 20000);
+	bad |= check((struct weir_model_program){"pool_1_worker_2_submitters_that_wait", 3, &scene, size, setup,
+	                                         submit_and_wait, two_ran},
+	             1, 2, 20000);
+	bad |= check((struct weir_model_program){"pool_2_workers_2_submitters_that_wait", 4, &scene, size, setup,
+	                                         submit_and_wait, two_ran},
+	             2, 2, 20000);
+	bad |= check((struct weir_model_program){"pool_2_workers_task_waits_for_a_task", 3, &scene, size, setup_hand_over,
+	                                         submit_and_wait, two_ran},
+	             2, 1, 20000);
+	return bad;
+}
+
+static int check_helpers(void)
+{
+	struct weir_model_program program = {
+		"pool_2_submits_beside_help", 3, &scene, sizeof(scene), setup, help_beside_submit, destroy_runs_the_rest};
+	int bad = check(program, 0, 2, 20000);
+
+	program.name = "pool_submit_beside_2_helps";
+	bad |= check(program, 0, 1, 20000);
+	program.name = "pool_2_submits_beside_help";
+	scene = (struct scene){.submitters = 2};
+	return bad | scope_stops(&program, scope_long() ? 0 : 200, NULL, NULL);
+}
+
+int main(int argc, char **argv)
+{
+	int bad;
+
+	scope_arguments(argc, argv);
+	bad = check_workers() | check_helpers();
+	scope_symmetric(1);
+	return bad | check_workers();
+}

@@ -1,0 +1,240 @@
+/*
+ * check_queue_runner.c - a queue runner: the last thread closes the queue, once, after all that the others did; a stop cancels it; who joins
+ * may free everything.
+ *
+ * The threads of the run are the checker's, which pthread_create of the library is lent (threads.h).
+ */
+#include <stdio.h>
+#include <weir/coordinator.h>
+#include <weir/queue_runner.h>
+#include <weir/reclaim.h>
+#include <weir/time.h>
+
+#include "model/scope.h"
+#include "model/threads.h"
+
+enum { MOST = 2 };
+
+static struct scene {
+	weir_queue_runner *runner;
+	weir_coordinator *coordinator; /* a user's, or NULL: the runner's own */
+	size_t threads;
+	size_t step_count;
+	enum weir_status ends_with[MOST]; /* what the step of that thread returns in its second call */
+	int calls[MOST];
+	int closed, cancelled;
+	enum weir_status status;
+} scene;
+
+static enum weir_status step(void *context, weir_cancel *cancel, weir_error *error)
+{
+	int *calls = context;
+
+	(void)cancel, (void)error;
+	return ++*calls == 1 ? WEIR_OK : scene.ends_with[calls - scene.calls];
+}
+
+/* By the last thread: it sees the last call of each. */
+static void close_queue(void *queue, const weir_error *cause)
+{
+	weir_model_assert(queue == &scene && cause->code != WEIR_OK);
+	for (size_t i = 0; i < scene.threads; i++)
+		weir_model_assert(scene.calls[i] == 2);
+	scene.closed++;
+}
+
+static void cancel_queue(void *queue, const weir_error *cause)
+{
+	(void)cause;
+	weir_model_assert(queue == &scene);
+	scene.cancelled++;
+}
+
+static void setup(void *context)
+{
+	struct weir_queue_runner_step steps[MOST] = {{.run = step, .context = &scene.calls[0]},
+	                                             {.run = step, .context = &scene.calls[1]}};
+	const struct weir_queue_runner_options options = {.struct_size = sizeof(options),
+	                                                  .steps = steps,
+	                                                  .step_count = scene.threads,
+	                                                  .close = close_queue,
+	                                                  .cancel = cancel_queue,
+	                                                  .queue = &scene};
+
+	(void)context;
+	weir_model_assert(weir_queue_runner_create(&options, &scene.runner, NULL) == WEIR_OK);
+	weiri_model_lend_at_most((uint32_t)scene.threads);
+}
+
+static void setup_with_coordinator(void *context)
+{
+	setup(context);
+	weir_model_assert(weir_coordinator_create(NULL, &scene.coordinator, NULL) == WEIR_OK);
+}
+
+static void start(void)
+{
+	weir_model_assert(weir_queue_runner_start(scene.runner, scene.coordinator, NULL) == WEIR_OK);
+}
+
+static void join_and_destroy(void)
+{
+	weir_model_assert(weir_queue_runner_join(scene.runner, WEIR_NO_DEADLINE) == WEIR_OK);
+	scene.status = weir_queue_runner_error_count(scene.runner) != 0 ? WEIR_DATA_LOSS : WEIR_OK;
+	weir_model_assert(weir_queue_runner_destroy(scene.runner, NULL) == WEIR_OK);
+}
+
+/* Thread 0 starts, joins, frees; the others are the run. */
+static void run(void *context, size_t who)
+{
+	const struct weir_coordinator_join_options patient = {.struct_size = sizeof(patient), .grace_ns = UINT64_MAX};
+
+	(void)context;
+	if (who != 0) {
+		weiri_model_lend(who - 1);
+		return;
+	}
+	start();
+	join_and_destroy();
+	if (scene.coordinator != NULL) {
+		weir_model_assert(weir_coordinator_join(scene.coordinator, &patient, NULL) == WEIR_DATA_LOSS);
+		weir_model_assert(weir_coordinator_destroy(scene.coordinator, NULL) == WEIR_OK);
+	}
+}
+
+static void closed_once(void *context)
+{
+	(void)context;
+	weir_model_assert(scene.closed == 1 && scene.cancelled == 0 && scene.status == WEIR_OK);
+}
+
+static void closed_with_error(void *context)
+{
+	(void)context;
+	weir_model_assert(scene.closed == 1 && scene.cancelled == 0 && scene.status == WEIR_DATA_LOSS);
+}
+
+/* The last thread stops the run that thread 0 started, or comes too late. */
+static void stop_beside_run(void *context, size_t who)
+{
+	(void)context;
+	if (who == 0) {
+		start();
+		weir_model_assert(weir_queue_runner_request_stop(scene.runner) == WEIR_OK);
+		join_and_destroy();
+	} else {
+		weiri_model_lend(who - 1);
+	}
+}
+
+static void cancelled_once(void *context)
+{
+	(void)context;
+	weir_model_assert(scene.cancelled == 1 && scene.closed <= 1 && scene.status == WEIR_OK);
+}
+
+/* A step fails, and the user's coordinator is stopped by that: it cancels the queue, on the thread that failed. */
+static void cancelled_or_closed(void *context)
+{
+	(void)context;
+	weir_model_assert(scene.cancelled == 1 && scene.closed == 0);
+}
+
+/* One looks at errors while the run goes on. */
+static void look_beside_run(void *context, size_t who)
+{
+	weir_error error;
+
+	if (who != scene.threads + 1) {
+		if (who == 0) {
+			start();
+			weir_model_assert(weir_queue_runner_join(scene.runner, WEIR_NO_DEADLINE) == WEIR_OK);
+		} else {
+			weiri_model_lend(who - 1);
+		}
+		return;
+	}
+	(void)context;
+	if (weir_queue_runner_error(scene.runner, 0, &error) == WEIR_DATA_LOSS)
+		weir_model_assert(error.code == WEIR_DATA_LOSS && error.message[0] != '\0');
+}
+
+static void destroy_runner(void *context)
+{
+	(void)context;
+	weir_model_assert(weir_queue_runner_error_count(scene.runner) == 1);
+	weir_model_assert(weir_queue_runner_destroy(scene.runner, NULL) == WEIR_OK);
+}
+
+/* A second thread of two cannot be had: the first, which exists, calls no step. */
+static void start_fails(void *context, size_t who)
+{
+	(void)context;
+	if (who != 0) {
+		weiri_model_lend(who - 1);
+		return;
+	}
+	weir_model_assert(weir_queue_runner_start(scene.runner, NULL, NULL) == WEIR_RESOURCE_EXHAUSTED);
+	weir_model_assert(scene.calls[0] == 0 && scene.calls[1] == 0);
+	weir_model_assert(weir_queue_runner_destroy(scene.runner, NULL) == WEIR_OK);
+}
+
+static void setup_one_lent(void *context)
+{
+	setup(context);
+	weiri_model_lend_at_most(1);
+}
+
+/* The first run is over when the second starts. */
+static void run_twice(void *context, size_t who)
+{
+	(void)context;
+	if (who != 0) {
+		weiri_model_lend(who - 1);
+		return;
+	}
+	start();
+	weir_model_assert(weir_queue_runner_join(scene.runner, WEIR_NO_DEADLINE) == WEIR_OK);
+	scene.calls[0] = 0;
+	start();
+	join_and_destroy();
+}
+
+static void setup_two_lent(void *context)
+{
+	setup(context);
+	weiri_model_lend_at_most(2);
+}
+
+static void closed_twice(void *context)
+{
+	(void)context;
+	weir_model_assert(scene.closed == 2 && scene.cancelled == 0);
+}
+
+static int check(const char *name, size_t threads, size_t beside, void (*prepare)(void *),
+                 void (*thread)(void *, size_t), void (*finish)(void *), enum weir_status first)
+{
+	struct weir_model_program program = {name, threads + beside, &scene, sizeof(scene), prepare, thread, finish};
+
+	scene = (struct scene){.threads = threads, .ends_with = {first, WEIR_OUT_OF_RANGE}};
+	return scope_as_far_as(&program, scope_long() ? 2000000 : 20000);
+}
+
+int main(int argc, char **argv)
+{
+	int bad = 0;
+
+	scope_arguments(argc, argv);
+	bad |= check("queue_runner_1_thread", 1, 1, setup, run, closed_once, WEIR_OUT_OF_RANGE);
+	bad |= check("queue_runner_2_threads", 2, 1, setup, run, closed_once, WEIR_OUT_OF_RANGE);
+	bad |= check("queue_runner_2_threads_1_fails", 2, 1, setup, run, closed_with_error, WEIR_DATA_LOSS);
+	bad |= check("queue_runner_1_thread_stopped", 1, 1, setup, stop_beside_run, cancelled_once, WEIR_OUT_OF_RANGE);
+	bad |= check("queue_runner_1_thread_fails_in_a_coordinator", 1, 1, setup_with_coordinator, run, cancelled_or_closed,
+	             WEIR_DATA_LOSS);
+	bad |=
+		check("queue_runner_1_thread_fails_beside_error", 1, 2, setup, look_beside_run, destroy_runner, WEIR_DATA_LOSS);
+	bad |= check("queue_runner_1_thread_run_twice", 1, 2, setup_two_lent, run_twice, closed_twice, WEIR_OUT_OF_RANGE);
+	bad |= check("queue_runner_1_thread_of_2", 2, 0, setup_one_lent, start_fails, NULL, WEIR_OUT_OF_RANGE);
+	return bad;
+}

@@ -1,0 +1,94 @@
+/*
+ * threads.c - pthread_create and pthread_join of the library under test, answered with threads of the program that is checked.
+ *
+ * The checker's threads are there from the beginning. A program that wants library code to start threads gives it some: they call
+ * weiri_model_lend(), which sleeps until a pthread_create takes the thread. Compiled into the library under test, so that the
+ * checker puts back what is written here, and looks at these accesses as at any others.
+ *
+ * Pairs
+ *   P1  create (state) -> lend: what was done before the thread was created
+ *   P2  lend (state) -> join: what the thread did
+ */
+#include "model/threads.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <weir/time.h>
+
+#include "base/atomic.h"
+#include "sync/park.h"
+
+enum { MOST = 4 };
+enum { LENT = 0, TAKEN = 1, BACK = 2 };
+
+struct loan {
+	_Atomic(uint32_t) state;
+	void *(*run)(void *argument);
+	void *argument;
+};
+
+static struct loan loans[MOST];
+static _Atomic(uint32_t) taken;
+static uint32_t most = MOST;
+
+void weiri_model_lend_at_most(uint32_t threads)
+{
+	most = threads;
+}
+
+void weiri_model_lend(size_t number)
+{
+	struct loan *loan = &loans[number];
+
+	/* [P1 acquire] in the park. */
+	(void)weiri_park_wait(&loan->state, LENT, WEIR_NO_DEADLINE);
+	if (loan->run != NULL)
+		(void)loan->run(loan->argument);
+	/* [P2 release] */
+	weiri_store_release(&loan->state, BACK);
+	weiri_park_wake(&loan->state, INT_MAX);
+}
+
+static void take(struct loan *loan, void *(*run)(void *), void *argument)
+{
+	loan->run = run;
+	loan->argument = argument;
+	/* [P1 release] */
+	weiri_store_release(&loan->state, TAKEN);
+	weiri_park_wake(&loan->state, INT_MAX);
+}
+
+void weiri_model_give_back(void)
+{
+	for (uint32_t i = weiri_load_relaxed(&taken); i < most; i++)
+		take(&loans[i], NULL, NULL);
+}
+
+int weir_model_pthread_create(pthread_t *id, const pthread_attr_t *attributes, void *(*run)(void *), void *argument)
+{
+	uint32_t number;
+
+	(void)attributes;
+	/* [relaxed] a number; threads that create at once each get one. */
+	number = weiri_fetch_add_relaxed(&taken, 1);
+	if (number >= most)
+		return EAGAIN;
+	*id = (pthread_t)number + 1;
+	take(&loans[number], run, argument);
+	return 0;
+}
+
+int weir_model_pthread_join(pthread_t id, void **result)
+{
+	(void)result;
+	/* [P2 acquire] in the park. */
+	(void)weiri_park_wait(&loans[id - 1].state, TAKEN, WEIR_NO_DEADLINE);
+	return 0;
+}
+
+int weir_model_pthread_setname_np(pthread_t id, const char *name)
+{
+	(void)id, (void)name;
+	return 0;
+}
