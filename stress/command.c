@@ -4,16 +4,12 @@
 #include "command.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include <unistd.h>
 #include <weir/time.h>
 
-/* What there is to choose from. Set once. */
-static const struct stress_scenario *scenarios;
-static size_t scenario_count;
+#include "run.h"
 
 static const char help[] = "usage: %s [OPTION]...\n"
 						   "\n"
@@ -25,113 +21,61 @@ static const char help[] = "usage: %s [OPTION]...\n"
 						   "  --threads N         threads at work at once (4)\n"
 						   "  --seed N            where randomness comes from (the clock)\n"
 						   "  --json FILE         write the results there too\n"
+						   "  --hang SECONDS      so long may nothing complete (10)\n"
+						   "  --live SECONDS      say so often how it goes, on standard error; 0: never\n"
+						   "                      (0.25 on a terminal, else 0)\n"
 						   "\n"
-						   "Exit code: 0 all held, 1 something was wrong, 2 a hang, 3 usage; a crash is its signal.\n";
+						   "Exit code:\n"
+						   "  0   all held\n"
+						   "  1   something was wrong: a value lost, a snapshot torn, a bound exceeded\n"
+						   "  2   a hang: nothing completed; who waits for whom is printed\n"
+						   "  3   usage, or the JSON file could not be written\n"
+						   "  66  a sanitizer's report\n"
+						   "A crash ends the process by its signal (128 + its number, as a shell shows it).\n"
+						   "Each failure prints its seed and one command that tries again.\n";
 
-static _Noreturn void fail_usage(const char *what, const char *value)
+static int list(const struct stress_scenario table[], size_t count)
 {
-	(void)fprintf(stderr, "%s: %s%s; --help tells more\n", program_invocation_short_name, what, value);
-	exit(STRESS_USAGE);
-}
-
-static uint64_t parse_number(const char *option, const char *text, uint64_t least, uint64_t most)
-{
-	char *end;
-	unsigned long long value = strtoull(text, &end, 10);
-
-	if (*text < '0' || *text > '9' || *end != '\0' || value < least || value > most)
-		fail_usage(option, text);
-	return value;
-}
-
-static double parse_seconds(const char *text)
-{
-	char *end;
-	double value = strtod(text, &end);
-
-	if (end == text || *end != '\0' || !(value > 0 && value <= 1e6))
-		fail_usage("bad --duration ", text);
-	return value;
-}
-
-static size_t find_scenario(const char *name)
-{
-	for (size_t i = 0; i < scenario_count; i++) {
-		if (strcmp(scenarios[i].name, name) == 0)
-			return i;
+	for (size_t i = 0; i < count; i++) {
+		if (table[i].checks != NULL)
+			(void)printf("%-20s %s\n", table[i].name, table[i].checks);
 	}
-	fail_usage("no such scenario: ", name);
+	return STRESS_FINE;
 }
 
-static _Noreturn void list_and_exit(void)
+static int run_chosen(const struct stress_command_line *line, const struct stress_scenario table[], size_t count)
 {
-	for (size_t i = 0; i < scenario_count; i++)
-		(void)printf("%-18s %s\n", scenarios[i].name, scenarios[i].checks);
-	exit(STRESS_FINE);
-}
+	const struct stress_options *options = &line->options;
 
-static _Noreturn void help_and_exit(void)
-{
-	(void)printf(help, program_invocation_short_name);
-	exit(STRESS_FINE);
-}
-
-enum { LIST = 'l', SCENARIO = 's', DURATION = 'd', THREADS = 't', SEED = 'e', JSON = 'j', HELP = 'h' };
-
-static const struct option long_options[] = {
-	{"list", no_argument, NULL, LIST},
-	{"scenario", required_argument, NULL, SCENARIO},
-	{"duration", required_argument, NULL, DURATION},
-	{"threads", required_argument, NULL, THREADS},
-	{"seed", required_argument, NULL, SEED},
-	{"json", required_argument, NULL, JSON},
-	{"help", no_argument, NULL, HELP},
-	{NULL, 0, NULL, 0},
-};
-
-/* Marks in chosen[] what --scenario names; none at all means all. */
-static void parse(int argc, char *argv[], struct stress_options *options, int chosen[])
-{
-	int option, any = 0;
-
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
-		switch (option) {
-		case LIST: list_and_exit();
-		case HELP: help_and_exit();
-		case SCENARIO: chosen[find_scenario(optarg)] = any = 1; break;
-		case DURATION: options->seconds = parse_seconds(optarg); break;
-		case THREADS: options->threads = (unsigned)parse_number("bad --threads ", optarg, 1, 64); break;
-		case SEED: options->seed = parse_number("bad --seed ", optarg, 0, UINT64_MAX); break;
-		case JSON: options->json = optarg; break;
-		default: fail_usage("bad option ", argv[optind - 1]);
-		}
+	(void)printf("%s --seed %" PRIu64 " --threads %u --duration %g, sanitizer: %s\n", program_invocation_short_name,
+	             options->seed, options->threads, options->seconds, STRESS_SANITIZER);
+	(void)fflush(stdout);
+	stress_catch_crashes();
+	for (size_t i = 0; i < count; i++) {
+		if (line->chosen[i])
+			stress_run(&table[i], options);
 	}
-	if (optind < argc)
-		fail_usage("what is ", argv[optind]);
-	for (size_t i = 0; i < scenario_count; i++)
-		chosen[i] |= !any;
+	if (stress_finish(options))
+		return STRESS_FINE;
+	(void)fprintf(stderr, "%s: %s could not be written\n", program_invocation_short_name, options->json);
+	return STRESS_USAGE;
 }
 
 int stress_command(int argc, char *argv[], const struct stress_scenario table[], size_t count)
 {
-	struct stress_options options = {.seconds = 2, .threads = 4, .seed = weir_now_ns() % 1000000007u};
-	int chosen[STRESS_MOST_SCENARIOS] = {0};
+	struct stress_command_line line = {.options = {.seconds = 2,
+	                                               .hang_seconds = 10,
+	                                               .live_seconds = isatty(STDERR_FILENO) ? 0.25 : 0,
+	                                               .threads = 4,
+	                                               .seed = weir_now_ns() % 1000000007u}};
 
 	STRESS_CHECK(count <= STRESS_MOST_SCENARIOS, "more than %d scenarios", (int)STRESS_MOST_SCENARIOS);
-	scenarios = table;
-	scenario_count = count;
-	parse(argc, argv, &options, chosen);
-	(void)printf("%s --seed %" PRIu64 " --threads %u --duration %g, sanitizer: %s\n", program_invocation_short_name,
-	             options.seed, options.threads, options.seconds, STRESS_SANITIZER);
-	(void)fflush(stdout);
-	for (size_t i = 0; i < scenario_count; i++) {
-		if (chosen[i])
-			stress_run(&scenarios[i], &options);
+	switch (stress_parse(argc, argv, table, count, &line)) {
+	case STRESS_LIST: return list(table, count);
+	case STRESS_HELP: (void)printf(help, program_invocation_short_name); return STRESS_FINE;
+	case STRESS_REFUSE: break;
+	case STRESS_RUN: return run_chosen(&line, table, count);
 	}
-	if (!stress_finish(&options)) {
-		(void)fprintf(stderr, "%s: %s could not be written\n", program_invocation_short_name, options.json);
-		return STRESS_USAGE;
-	}
-	return STRESS_FINE;
+	(void)fprintf(stderr, "%s: %s; --help tells more\n", program_invocation_short_name, line.fault);
+	return STRESS_USAGE;
 }

@@ -4,9 +4,7 @@
 #ifndef STRESS_COMMAND_H
 #define STRESS_COMMAND_H
 
-#include "harness.h"
-
-enum { STRESS_MOST_SCENARIOS = 64 };
+#include "options.h"
 
 /* Runs what the arguments choose, of the table. Returns the exit code; a violation, a hang and bad usage end the process. */
 int stress_command(int argc, char *argv[], const struct stress_scenario table[], size_t count);

@@ -31,25 +31,47 @@ enum { STRESS_TSAN = 0, STRESS_ASAN = 1, STRESS_SLOWDOWN = 4 };
 enum { STRESS_TSAN = 0, STRESS_ASAN = 0, STRESS_SLOWDOWN = 1 };
 #endif
 
-enum stress_exit { STRESS_FINE = 0, STRESS_WRONG = 1, STRESS_HANG = 2, STRESS_USAGE = 3 };
+/* A crash ends the process by its signal. */
+enum stress_exit { STRESS_FINE = 0, STRESS_WRONG = 1, STRESS_HANG = 2, STRESS_USAGE = 3, STRESS_SANITIZER_SAYS = 66 };
 
 struct stress_scenario {
 	const char *name;
-	const char *checks; /* what must hold, in one line */
+	const char *checks; /* what must hold, in one line; NULL: it fails on purpose, and runs only when it is named */
 	void (*run)(void);
 };
 
 struct stress_options {
-	double seconds;   /* per scenario */
-	unsigned threads; /* what a scenario may have working at once */
+	double seconds;      /* per scenario */
+	double hang_seconds; /* so long may nothing complete */
+	double live_seconds; /* between live lines; 0: none */
+	unsigned threads;    /* what a scenario may have working at once */
 	uint64_t seed;
 	const char *json; /* NULL: none */
 };
 
 /* -- for scenarios ------------------------------------------------------------------------------------------------------------ */
 
+/*
+ * Something that threads wait on, for the watchdog's report of who waits for whom. It and the structure live as long as a thread names it.
+ * What it can give are bits; a thread waits for some of them, and others say what they can give (stress_gives).
+ */
+struct stress_object {
+	const char *kind, *name;
+	const char *gives[4];                                             /* by bit: "an item", "room" */
+	void (*describe)(const void *structure, char *text, size_t size); /* its state now, without waiting; NULL: none */
+	const void *structure;
+};
+
 struct stress_thread;
 typedef void stress_body(struct stress_thread *self, void *context);
+
+enum { STRESS_GIFTS = 4 };
+
+/* What a thread can give to those who wait on an object. */
+struct stress_gift {
+	_Atomic(const struct stress_object *) object;
+	_Atomic(uint32_t) bits;
+};
 
 struct stress_thread {
 	/* Constant. */
@@ -63,7 +85,15 @@ struct stress_thread {
 	uint64_t random;
 	/* Owner writes, the watchdog reads. */
 	WEIRI_ALIGNED_APART _Atomic(uint64_t) operations;
+	_Atomic(uint64_t) begun; /* operations that it has begun */
 	_Atomic(const char *) doing;
+	_Atomic(const struct stress_object *) on; /* what it may wait on now, and for which of its gifts */
+	_Atomic(uint32_t) needs;
+	_Atomic(int32_t) kernel_id;
+	struct stress_gift gift[STRESS_GIFTS];
+	/* The watchdog's: what it saw last, and since when. */
+	WEIRI_ALIGNED_APART uint64_t seen_operations;
+	uint64_t seen_begun, begun_ns, completed_ns;
 };
 
 /* The scenario that runs, and the thread that runs it. */
@@ -101,16 +131,26 @@ static inline int stress_one_in(struct stress_thread *self, uint64_t n)
 uint64_t stress_mix(uint64_t value);
 
 /* What the thread is about to do, for the watchdog; and that `count` operations completed. */
+static inline void stress_begin_on(struct stress_thread *self, const char *what, const struct stress_object *object,
+                                   uint32_t needs)
+{
+	/* [relaxed] static data, for a report. */
+	weiri_store_relaxed(&self->doing, what);
+	weiri_store_relaxed(&self->on, object);
+	weiri_store_relaxed(&self->needs, needs);
+	weiri_store_relaxed(&self->begun, weiri_load_relaxed(&self->begun) + 1);
+}
 static inline void stress_begin(struct stress_thread *self, const char *what)
 {
-	/* [relaxed] a static string, for a report. */
-	weiri_store_relaxed(&self->doing, what);
+	stress_begin_on(self, what, NULL, 0);
 }
 static inline void stress_end(struct stress_thread *self, uint64_t count)
 {
 	/* [relaxed] a count that only this thread writes. */
 	weiri_store_relaxed(&self->operations, weiri_load_relaxed(&self->operations) + count);
 }
+/* From now on this thread can give these to those who wait on the object; no bits: no more. */
+void stress_gives(struct stress_thread *self, const struct stress_object *object, uint32_t bits);
 /* Operations of all threads since the scenario began, ended threads included. */
 uint64_t stress_operations(void);
 

@@ -37,6 +37,9 @@ static const struct stress_scenario scenarios[] = {
 	{"thread_churn", "short-lived threads: records are used again, nothing is lost", scenario_thread_churn},
 	{"signal_read", "signal handlers that interrupt anything read whole values", scenario_signal_read},
 	{"fork", "the child of a process whose threads are anywhere goes on", scenario_fork},
+	{"selftest_hang", NULL, scenario_selftest_hang},
+	{"selftest_wrong", NULL, scenario_selftest_wrong},
+	{"selftest_crash", NULL, scenario_selftest_crash},
 };
 
 int main(int argc, char *argv[])

@@ -6,7 +6,7 @@
 
 #include "harness.h"
 
-enum { STRESS_NOTES = 12, STRESS_RESULTS = 64, STRESS_MESSAGE = 1024 };
+enum { STRESS_NOTES = 24, STRESS_RESULTS = 64, STRESS_MESSAGE = 8192 };
 
 struct stress_note_line {
 	const char *name;
@@ -15,9 +15,11 @@ struct stress_note_line {
 
 struct stress_result {
 	const char *scenario;
-	const char *outcome; /* "ok", "skipped", "wrong", "hang" */
+	const char *outcome; /* "ok", "skipped", "wrong", "hang", "crash", "sanitizer" */
 	double seconds;
 	uint64_t operations;
+	/* What the watchdog saw: how long nothing completed, and the most at a time. */
+	uint64_t longest_stall_ns, most_versions, most_retired, most_resident;
 	size_t notes;
 	struct stress_note_line note[STRESS_NOTES];
 	char message[STRESS_MESSAGE];
@@ -27,7 +29,7 @@ struct stress_result {
 void stress_print_result(const struct stress_result *result);
 /* What failed and how to try again, on standard error. Calls nothing that a signal handler may not. */
 void stress_print_failure(const struct stress_result *result, const struct stress_options *options);
-/* 0: the file could not be written. */
+/* 0: the file could not be written. Allocates nothing. */
 int stress_write_json(const char *path, const struct stress_options *options, const struct stress_result results[],
                       size_t count);
 

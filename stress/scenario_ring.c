@@ -13,139 +13,96 @@
  */
 #include "harness.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include <stdio.h>
 #include <weir/ring.h>
 
+#include "ledger.h"
 #include "scenarios.h"
 
-enum { MAX_SIDE = 16, MAX_BATCH = 24, NUMBER_BITS = 40 };
+enum { MAX_BATCH = 24 };
 
 static const uint64_t numbers_per_producer = 20000;
 
-/* One thread of a round. */
-struct party {
-	struct round *round;
-	unsigned index;
-	/* Bounds of the number of its operations that took effect: read by the other side's checks. */
-	WEIRI_ALIGNED_APART _Atomic(uint64_t) most;
-	_Atomic(uint64_t) least;
-	/* Producer: the numbers that went in are 0 .. count-1. Consumer: what came out, in order. */
-	uint64_t count;
-	uint64_t *log;
-	uint64_t *payload; /* producer: what the consumer of number i finds at [i] */
-};
-
 struct round {
 	weir_ring *ring;
+	struct stress_object object; /* the ring, for the watchdog */
 	size_t capacity;
-	uint64_t mask;  /* laid over the values, so that all bits are used */
-	uint64_t limit; /* numbers per producer */
+	uint64_t mask; /* laid over the values, so that all bits are used */
 	int counts;
-	unsigned producers, consumers;
-	struct party producer[MAX_SIDE], consumer[MAX_SIDE];
+	struct ledger ledger;
 	_Atomic(uint32_t) closed; /* close() returned */
 	_Atomic(uint32_t) ended;  /* a dequeue answered WEIR_OUT_OF_RANGE */
 };
 
-static uint64_t value_of(const struct round *round, unsigned producer, uint64_t number)
-{
-	return ((uint64_t)producer << NUMBER_BITS | number) ^ round->mask;
-}
+enum { AN_ITEM = 1, ROOM = 2 };
 
-static uint64_t payload_of(unsigned producer, uint64_t number)
-{
-	return stress_mix((uint64_t)producer << NUMBER_BITS | number);
-}
+/* One scenario runs at a time. */
+static struct round now;
 
 /* -- bounds on what is inside ------------------------------------------------------------------------------------------------- */
 
-/* [seq_cst] throughout: a bound holds because of the order in which the counters are read. */
-static uint64_t sum_most(struct party parties[], unsigned count)
+static void about_to_move(struct ledger_page *page, uint64_t wanted)
 {
-	uint64_t sum = 0;
-
-	for (unsigned i = 0; i < count; i++)
-		sum += weiri_load_seq_cst(&parties[i].most);
-	return sum;
+	if (now.counts)
+		ledger_about_to_move(page, wanted);
 }
 
-static uint64_t sum_least(struct party parties[], unsigned count)
+static void has_moved(struct ledger_page *page, uint64_t wanted, uint64_t moved)
 {
-	uint64_t sum = 0;
-
-	for (unsigned i = 0; i < count; i++)
-		sum += weiri_load_seq_cst(&parties[i].least);
-	return sum;
-}
-
-static void about_to_move(struct party *self, uint64_t wanted)
-{
-	if (self->round->counts)
-		(void)weiri_fetch_add_seq_cst(&self->most, wanted);
-}
-
-static void has_moved(struct party *self, uint64_t wanted, uint64_t moved)
-{
-	if (!self->round->counts)
-		return;
-	(void)weiri_fetch_add_seq_cst(&self->least, moved);
-	(void)weiri_fetch_sub_seq_cst(&self->most, wanted - moved);
+	if (now.counts)
+		ledger_has_moved(page, wanted, moved);
 }
 
 /* What went in for certain by now, less what may have come out by then: no more than fits. */
-static void check_not_above_capacity(struct round *round)
+static void check_not_above_capacity(void)
 {
 	uint64_t in, out;
 
-	if (!round->counts)
+	if (!now.counts)
 		return;
-	in = sum_least(round->producer, round->producers);
-	out = sum_most(round->consumer, round->consumers);
-	STRESS_CHECK(in <= out + round->capacity, "capacity %zu exceeded: %llu enqueued, at most %llu dequeued",
-	             round->capacity, (unsigned long long)in, (unsigned long long)out);
+	in = ledger_least_in(&now.ledger);
+	out = ledger_most_out(&now.ledger);
+	STRESS_CHECK(in <= out + now.capacity, "capacity %zu exceeded: %llu enqueued, at most %llu dequeued", now.capacity,
+	             (unsigned long long)in, (unsigned long long)out);
 }
 
 /* out_before: what had certainly come out before the enqueue that found the ring full. */
-static void check_was_full(struct round *round, uint64_t out_before)
+static void check_was_full(uint64_t out_before)
 {
-	uint64_t in = round->counts ? sum_most(round->producer, round->producers) : 0;
+	uint64_t in = now.counts ? ledger_most_in(&now.ledger) : 0;
 
-	STRESS_CHECK(!round->counts || in >= out_before + round->capacity,
-	             "told full, but of capacity %zu at most %llu - %llu were in", round->capacity, (unsigned long long)in,
+	STRESS_CHECK(!now.counts || in >= out_before + now.capacity,
+	             "told full, but of capacity %zu at most %llu - %llu were in", now.capacity, (unsigned long long)in,
 	             (unsigned long long)out_before);
 }
 
-static void check_was_empty(struct round *round, uint64_t in_before)
+static void check_was_empty(uint64_t in_before)
 {
-	uint64_t out = round->counts ? sum_most(round->consumer, round->consumers) : 0;
+	uint64_t out = now.counts ? ledger_most_out(&now.ledger) : 0;
 
-	STRESS_CHECK(!round->counts || in_before <= out, "told empty, but at least %llu - %llu were in",
+	STRESS_CHECK(!now.counts || in_before <= out, "told empty, but at least %llu - %llu were in",
 	             (unsigned long long)in_before, (unsigned long long)out);
 }
 
 /* -- producers ---------------------------------------------------------------------------------------------------------------- */
 
-static enum weir_status enqueue(struct stress_thread *self, struct party *party, size_t wanted, size_t *moved)
+static enum weir_status enqueue(struct stress_thread *self, struct ledger_page *page, size_t wanted, size_t *moved)
 {
-	struct round *round = party->round;
 	uint64_t values[MAX_BATCH];
 	enum weir_status status;
 
-	for (size_t i = 0; i < wanted; i++) {
-		party->payload[party->count + i] = payload_of(party->index, party->count + i);
-		values[i] = value_of(round, party->index, party->count + i);
-	}
+	for (size_t i = 0; i < wanted; i++)
+		values[i] = ledger_make(page, i) ^ now.mask;
 	*moved = 0;
-	about_to_move(party, wanted);
-	stress_begin(self, wanted == 1 ? "try_enqueue" : "try_enqueue_many");
+	about_to_move(page, wanted);
+	stress_begin_on(self, wanted == 1 ? "try_enqueue" : "try_enqueue_many", &now.object, ROOM);
 	if (wanted == 1) {
-		status = weir_ring_try_enqueue(round->ring, values[0]);
+		status = weir_ring_try_enqueue(now.ring, values[0]);
 		*moved = status == WEIR_OK;
 	} else {
-		status = weir_ring_try_enqueue_many(round->ring, values, wanted, moved);
+		status = weir_ring_try_enqueue_many(now.ring, values, wanted, moved);
 	}
-	has_moved(party, wanted, *moved);
+	has_moved(page, wanted, *moved);
 	STRESS_CHECK(*moved <= wanted && (*moved != 0) == (status == WEIR_OK), "enqueue of %zu: %s, but %zu went in",
 	             wanted, weir_status_name(status), *moved);
 	return status;
@@ -153,28 +110,28 @@ static enum weir_status enqueue(struct stress_thread *self, struct party *party,
 
 static void produce(struct stress_thread *self, void *context)
 {
-	struct party *party = context;
-	struct round *round = party->round;
+	struct ledger_page *page = context;
 	unsigned spins = 0;
 
-	while (party->count < round->limit) {
-		uint64_t left = round->limit - party->count, batch = 1 + stress_below(self, MAX_BATCH);
+	stress_gives(self, &now.object, AN_ITEM);
+	while (page->count < now.ledger.limit) {
+		uint64_t left = now.ledger.limit - page->count, batch = 1 + stress_below(self, MAX_BATCH);
 		size_t wanted = stress_one_in(self, 2) ? 1 : (size_t)(batch < left ? batch : left), moved;
 		/* [acquire] what was read before the call was set before it. */
-		uint32_t ended = weiri_load_acquire(&round->ended), closed = weiri_load_acquire(&round->closed);
-		uint64_t out_before = round->counts ? sum_least(round->consumer, round->consumers) : 0;
-		enum weir_status status = enqueue(self, party, wanted, &moved);
+		uint32_t ended = weiri_load_acquire(&now.ended), closed = weiri_load_acquire(&now.closed);
+		uint64_t out_before = now.counts ? ledger_least_out(&now.ledger) : 0;
+		enum weir_status status = enqueue(self, page, wanted, &moved);
 
 		STRESS_CHECK(moved == 0 || !ended, "an enqueue succeeded after a dequeue had answered WEIR_OUT_OF_RANGE");
 		STRESS_CHECK(moved == 0 || !closed, "an enqueue succeeded that began after close() returned");
-		party->count += moved;
+		page->count += moved;
 		if (status == WEIR_OK) {
 			stress_end(self, moved);
 			spins = 0;
-			check_not_above_capacity(round);
+			check_not_above_capacity();
 		} else if (status == WEIR_WOULD_BLOCK) {
 			STRESS_CHECK(!closed, "a closed ring answered \"full\" to an enqueue");
-			check_was_full(round, out_before);
+			check_was_full(out_before);
 			stress_back_off(&spins);
 		} else {
 			STRESS_CHECK(status == WEIR_CANCELLED, "an enqueue answered %s", weir_status_name(status));
@@ -185,40 +142,21 @@ static void produce(struct stress_thread *self, void *context)
 
 /* -- consumers ---------------------------------------------------------------------------------------------------------------- */
 
-static void take_note(struct party *party, uint64_t last[], uint64_t value)
-{
-	struct round *round = party->round;
-	uint64_t bare = value ^ round->mask, producer = bare >> NUMBER_BITS;
-	uint64_t number = bare & ((UINT64_C(1) << NUMBER_BITS) - 1);
-
-	STRESS_CHECK(producer < round->producers && number < round->limit, "dequeued 0x%llx, which nobody enqueued",
-	             (unsigned long long)value);
-	/* last[] counts from 1: 0 is none yet. */
-	STRESS_CHECK(number + 1 > last[producer], "out of order: producer %llu's number %llu came after its %llu",
-	             (unsigned long long)producer, (unsigned long long)number, (unsigned long long)(last[producer] - 1));
-	last[producer] = number + 1;
-	STRESS_CHECK(round->producer[producer].payload[number] == payload_of((unsigned)producer, number),
-	             "producer %llu's memory for number %llu was not visible", (unsigned long long)producer,
-	             (unsigned long long)number);
-	STRESS_CHECK(party->count < round->limit * round->producers, "more values came out than could go in");
-	party->log[party->count++] = bare;
-}
-
-static enum weir_status dequeue(struct stress_thread *self, struct party *party, uint64_t values[], size_t wanted,
+static enum weir_status dequeue(struct stress_thread *self, struct ledger_page *page, uint64_t values[], size_t wanted,
                                 size_t *moved)
 {
 	enum weir_status status;
 
 	*moved = 0;
-	about_to_move(party, wanted);
-	stress_begin(self, wanted == 1 ? "try_dequeue" : "try_dequeue_many");
+	about_to_move(page, wanted);
+	stress_begin_on(self, wanted == 1 ? "try_dequeue" : "try_dequeue_many", &now.object, AN_ITEM);
 	if (wanted == 1) {
-		status = weir_ring_try_dequeue(party->round->ring, values);
+		status = weir_ring_try_dequeue(now.ring, values);
 		*moved = status == WEIR_OK;
 	} else {
-		status = weir_ring_try_dequeue_many(party->round->ring, values, wanted, moved);
+		status = weir_ring_try_dequeue_many(now.ring, values, wanted, moved);
 	}
-	has_moved(party, wanted, *moved);
+	has_moved(page, wanted, *moved);
 	STRESS_CHECK(*moved <= wanted && (*moved != 0) == (status == WEIR_OK), "dequeue of %zu: %s, but %zu came out",
 	             wanted, weir_status_name(status), *moved);
 	return status;
@@ -226,29 +164,29 @@ static enum weir_status dequeue(struct stress_thread *self, struct party *party,
 
 static void consume(struct stress_thread *self, void *context)
 {
-	struct party *party = context;
-	struct round *round = party->round;
-	uint64_t last[MAX_SIDE] = {0}, values[MAX_BATCH];
+	struct ledger_page *page = context;
+	uint64_t values[MAX_BATCH];
 	unsigned spins = 0;
 
+	stress_gives(self, &now.object, ROOM);
 	for (;;) {
 		size_t wanted = stress_one_in(self, 2) ? 1 : (size_t)(1 + stress_below(self, MAX_BATCH)), moved;
-		uint32_t ended = weiri_load_acquire(&round->ended); /* [acquire] set before our call */
-		uint64_t in_before = round->counts ? sum_least(round->producer, round->producers) : 0;
-		enum weir_status status = dequeue(self, party, values, wanted, &moved);
+		uint32_t ended = weiri_load_acquire(&now.ended); /* [acquire] set before our call */
+		uint64_t in_before = now.counts ? ledger_least_in(&now.ledger) : 0;
+		enum weir_status status = dequeue(self, page, values, wanted, &moved);
 
 		STRESS_CHECK(moved == 0 || !ended, "a dequeue succeeded after another had answered WEIR_OUT_OF_RANGE");
 		for (size_t i = 0; i < moved; i++)
-			take_note(party, last, values[i]);
+			ledger_take(&now.ledger, page, page->last, 1, values[i] ^ now.mask);
 		stress_end(self, moved);
 		if (status == WEIR_OUT_OF_RANGE) {
-			weiri_store_release(&round->ended, 1u); /* [release] pairs with the looks before calls */
+			weiri_store_release(&now.ended, 1u); /* [release] pairs with the looks before calls */
 			return;
 		}
 		STRESS_CHECK(status == WEIR_OK || status == WEIR_WOULD_BLOCK, "a dequeue answered %s",
 		             weir_status_name(status));
 		if (status == WEIR_WOULD_BLOCK) {
-			check_was_empty(round, in_before);
+			check_was_empty(in_before);
 			stress_back_off(&spins);
 		} else {
 			spins = 0;
@@ -258,61 +196,20 @@ static void consume(struct stress_thread *self, void *context)
 
 /* -- a round ------------------------------------------------------------------------------------------------------------------ */
 
-static void check_each_once(struct round *round)
-{
-	for (unsigned p = 0; p < round->producers; p++) {
-		uint64_t count = round->producer[p].count, seen = 0;
-		unsigned char *marks = calloc((size_t)count + 1, 1);
-
-		STRESS_CHECK(marks != NULL, "the harness has no memory");
-		for (unsigned c = 0; c < round->consumers; c++) {
-			const struct party *consumer = &round->consumer[c];
-
-			for (uint64_t i = 0; i < consumer->count; i++) {
-				uint64_t number = consumer->log[i] & ((UINT64_C(1) << NUMBER_BITS) - 1);
-
-				if (consumer->log[i] >> NUMBER_BITS != p)
-					continue;
-				STRESS_CHECK(number < count, "producer %u's number %llu came out, its enqueue had failed", p,
-				             (unsigned long long)number);
-				STRESS_CHECK(!marks[number]++, "producer %u's number %llu came out twice", p,
-				             (unsigned long long)number);
-				seen++;
-			}
-		}
-		STRESS_CHECK(seen == count, "producer %u: %llu went in, %llu came out", p, (unsigned long long)count,
-		             (unsigned long long)seen);
-		free(marks);
-	}
-}
-
-static void check_end_is_final(struct round *round)
+static void check_end_is_final(void)
 {
 	uint64_t value;
-	enum weir_status enqueued = weir_ring_try_enqueue(round->ring, 1);
-	enum weir_status dequeued = weir_ring_try_dequeue(round->ring, &value);
+	enum weir_status enqueued = weir_ring_try_enqueue(now.ring, 1);
+	enum weir_status dequeued = weir_ring_try_dequeue(now.ring, &value);
 
 	STRESS_CHECK(enqueued == WEIR_CANCELLED && dequeued == WEIR_OUT_OF_RANGE, "at the end: enqueue %s, dequeue %s",
 	             weir_status_name(enqueued), weir_status_name(dequeued));
-	STRESS_CHECK(weir_ring_size_approx(round->ring) == 0, "at the end the size is %zu",
-	             weir_ring_size_approx(round->ring));
+	STRESS_CHECK(weir_ring_size_approx(now.ring) == 0, "at the end the size is %zu", weir_ring_size_approx(now.ring));
 }
 
-static uint64_t *numbers(uint64_t count)
+static void describe_ring(const void *structure, char *text, size_t size)
 {
-	uint64_t *memory = calloc((size_t)count, sizeof(*memory));
-
-	STRESS_CHECK(memory != NULL, "the harness has no memory");
-	return memory;
-}
-
-static void set_up_party(struct round *round, struct party *party, unsigned index)
-{
-	party->round = round;
-	party->index = index;
-	party->count = 0;
-	weiri_store_relaxed(&party->most, 0u); /* [relaxed] no other thread yet */
-	weiri_store_relaxed(&party->least, 0u);
+	(void)snprintf(text, size, "about %zu of %zu inside", weir_ring_size_approx(structure), now.capacity);
 }
 
 static size_t draw_capacity(struct stress_thread *self)
@@ -325,75 +222,56 @@ static size_t draw_capacity(struct stress_thread *self)
 	}
 }
 
-static void set_up(struct round *round, struct stress_thread *self, enum weir_ring_format format)
+static void set_up(struct stress_thread *self, enum weir_ring_format format)
 {
 	struct weir_ring_options options = {.struct_size = sizeof(options), .format = format};
+	unsigned side = (stress_threads(4) + 1) / 2, producers, consumers;
 	enum weir_status status;
 
-	round->capacity = draw_capacity(self);
-	round->mask = stress_random(self) << 50 | stress_below(self, 2);
-	round->limit = stress_scaled(numbers_per_producer);
-	round->counts = stress_one_in(self, 2);
-	round->producers = 1 + (unsigned)stress_below(self, (stress_threads(4) + 1) / 2);
-	round->consumers = 1 + (unsigned)stress_below(self, (stress_threads(4) + 1) / 2);
-	if (round->producers > MAX_SIDE)
-		round->producers = MAX_SIDE;
-	if (round->consumers > MAX_SIDE)
-		round->consumers = MAX_SIDE;
-	weiri_store_relaxed(&round->closed, 0u); /* [relaxed] no other thread yet */
-	weiri_store_relaxed(&round->ended, 0u);
-	status = weir_ring_create(round->capacity, &options, &round->ring);
-	STRESS_CHECK(status == WEIR_OK, "weir_ring_create(%zu): %s", round->capacity, weir_status_name(status));
-	for (unsigned i = 0; i < round->producers; i++) {
-		set_up_party(round, &round->producer[i], i);
-		round->producer[i].payload = numbers(round->limit);
-	}
-	for (unsigned i = 0; i < round->consumers; i++) {
-		set_up_party(round, &round->consumer[i], i);
-		round->consumer[i].log = numbers(round->limit * round->producers);
-	}
+	now.capacity = draw_capacity(self);
+	now.mask = stress_random(self) << 50 | stress_below(self, 2);
+	now.counts = stress_one_in(self, 2);
+	producers = 1 + (unsigned)stress_below(self, side);
+	consumers = 1 + (unsigned)stress_below(self, side);
+	ledger_open(&now.ledger, producers, consumers, stress_scaled(numbers_per_producer));
+	weiri_store_relaxed(&now.closed, 0u); /* [relaxed] no other thread yet */
+	weiri_store_relaxed(&now.ended, 0u);
+	status = weir_ring_create(now.capacity, &options, &now.ring);
+	STRESS_CHECK(status == WEIR_OK, "weir_ring_create(%zu): %s", now.capacity, weir_status_name(status));
+	now.object = (struct stress_object){"ring", "under test", {"an item", "room"}, describe_ring, now.ring};
 }
 
-static void tear_down(struct round *round)
-{
-	weir_ring_destroy(round->ring);
-	for (unsigned i = 0; i < round->producers; i++)
-		free(round->producer[i].payload);
-	for (unsigned i = 0; i < round->consumers; i++)
-		free(round->consumer[i].log);
-}
-
-static void play(struct round *round, struct stress_thread *self)
+static void play(struct stress_thread *self)
 {
 	/* Short rounds are about the end, long ones about the stream. */
 	uint64_t close_after_ns = stress_below(self, stress_one_in(self, 2) ? 200000 : 20000000);
 
-	for (unsigned i = 0; i < round->producers; i++)
-		(void)stress_start("producer", produce, &round->producer[i]);
-	for (unsigned i = 0; i < round->consumers; i++)
-		(void)stress_start("consumer", consume, &round->consumer[i]);
+	for (unsigned i = 0; i < now.ledger.producers; i++)
+		(void)stress_start("producer", produce, &now.ledger.producer[i]);
+	for (unsigned i = 0; i < now.ledger.consumers; i++)
+		(void)stress_start("consumer", consume, &now.ledger.consumer[i]);
+	stress_gives(self, &now.object, AN_ITEM | ROOM); /* the end, that is */
 	stress_begin(self, "waiting to close");
 	stress_let_pass(close_after_ns);
-	weir_ring_close(round->ring);
-	weiri_store_release(&round->closed, 1u); /* [release] pairs with the looks before enqueues */
+	weir_ring_close(now.ring);
+	weiri_store_release(&now.closed, 1u); /* [release] pairs with the looks before enqueues */
 	stress_join();
 	stress_end(self, 1);
 }
 
 static void ring(enum weir_ring_format format)
 {
-	/* [plain] too large for the stack; one scenario runs at a time. */
-	static struct round round;
 	struct stress_thread *self = stress_self();
 	uint64_t rounds = 0;
 
 	stress_disturb();
 	while (stress_goes_on()) {
-		set_up(&round, self, format);
-		play(&round, self);
-		check_each_once(&round);
-		check_end_is_final(&round);
-		tear_down(&round);
+		set_up(self, format);
+		play(self);
+		ledger_check_each_once(&now.ledger);
+		check_end_is_final();
+		weir_ring_destroy(now.ring);
+		ledger_close(&now.ledger);
 		rounds++;
 	}
 	stress_note("rounds", rounds);

@@ -40,4 +40,8 @@ void scenario_history_variable(void);
 void scenario_history_snapshot(void);
 void scenario_history_commit(void);
 
+void scenario_selftest_hang(void);
+void scenario_selftest_wrong(void);
+void scenario_selftest_crash(void);
+
 #endif

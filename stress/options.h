@@ -1,0 +1,22 @@
+/*
+ * options.h - the command line of weir-stress, read and judged; nothing is run or printed.
+ */
+#ifndef STRESS_OPTIONS_H
+#define STRESS_OPTIONS_H
+
+#include "harness.h"
+
+enum { STRESS_MOST_SCENARIOS = 64, STRESS_FAULT = 256 };
+enum stress_request { STRESS_RUN, STRESS_LIST, STRESS_HELP, STRESS_REFUSE };
+
+struct stress_command_line {
+	struct stress_options options;
+	int chosen[STRESS_MOST_SCENARIOS]; /* by place in the table */
+	char fault[STRESS_FAULT];          /* for STRESS_REFUSE */
+};
+
+/* `line` comes with the defaults. The first of --list, --help and a fault decides. At most STRESS_MOST_SCENARIOS in the table. */
+enum stress_request stress_parse(int argc, char *argv[], const struct stress_scenario table[], size_t count,
+                                 struct stress_command_line *line);
+
+#endif

@@ -1,0 +1,62 @@
+/*
+ * run.h - the run that goes on, as the parts of the harness share it.
+ */
+#ifndef STRESS_RUN_H
+#define STRESS_RUN_H
+
+#include "harness.h"
+#include "report.h"
+
+enum { STRESS_MAX_THREADS = 512 };
+
+/* Changed by the scenario's own thread between runs; threads[] under the lock. */
+struct stress_run {
+	const struct stress_options *options;
+	const struct stress_scenario *scenario;
+	uint64_t stream; /* seed of the scenario's streams */
+	uint64_t begin_ns, end_ns;
+	unsigned started;
+	struct stress_thread self;
+	pthread_mutex_t lock;
+	struct stress_thread *threads[STRESS_MAX_THREADS];
+	uint64_t joined_operations;
+	_Atomic(uint32_t) ended; /* futex word of the watchdog and the disturber */
+	struct stress_result results[STRESS_RESULTS];
+	size_t result_count;
+};
+extern struct stress_run stress_now;
+
+struct stress_result *stress_result(void);
+double stress_seconds_so_far(void);
+/* A small file as a string, without malloc, whose lock a stopped thread may hold; 0: there is none. */
+int stress_read_file(const char *path, char *text, size_t size);
+/* With the lock. */
+uint64_t stress_count_operations(void);
+/* With the lock: the scenario's own thread in place 0, then the others; NULL: none in this place, of STRESS_MAX_THREADS + 1. */
+struct stress_thread *stress_thread_in(size_t place);
+
+/* -- ending.c ----------------------------------------------------------------------------------------------------------------- */
+
+/* From now on a crash, and what a sanitizer finds, is reported with seed and replay command before the process ends by it. */
+void stress_catch_crashes(void);
+/* Ends the process with a text that is in the result's message. */
+_Noreturn void stress_end_process(const char *outcome, enum stress_exit code);
+/* The first to come here returns, and ends the process; others wait for that. */
+void stress_become_the_one_that_fails(void);
+
+/* -- watch.c ------------------------------------------------------------------------------------------------------------------ */
+
+pthread_t stress_start_watching(void);
+void stress_stop_watching(pthread_t watcher);
+
+/* -- waits.c ------------------------------------------------------------------------------------------------------------------ */
+
+/* With the lock: who waits for whom, as text. */
+void stress_describe_waits(char *text, size_t size);
+
+/* -- disturb.c ---------------------------------------------------------------------------------------------------------------- */
+
+/* After `ended` was set: waits for the disturber if there is one. */
+void stress_stop_disturbing(void);
+
+#endif
