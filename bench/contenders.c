@@ -31,10 +31,17 @@ const struct ring_contender *const bench_rings[] = {
 	&atomic_queue_ring_contender,
 	&atomic_queue2_ring_contender,
 #endif
+#ifdef WEIR_BENCH_RUST
+	&crossbeam_array_ring_contender,
+	&crossbeam_channel_ring_contender,
+#endif
 #ifdef WEIR_BENCH_TBB
 	&tbb_ring_contender,
 #endif
 	&mutex_ring_contender,
+#ifdef WEIR_BENCH_RUST
+	&crossbeam_seg_ring_contender,
+#endif
 #ifdef WEIR_BENCH_TBB
 	&tbb_unbounded_ring_contender,
 #endif
@@ -68,6 +75,12 @@ const struct queue_contender *const bench_queues[] = {
 #ifdef WEIR_BENCH_MOODYCAMEL
 	&moodycamel_queue_contender,
 #endif
+#ifdef WEIR_BENCH_RUST
+	&crossbeam_channel_queue_contender,
+#endif
+#ifdef WEIR_BENCH_GO
+	&go_queue_contender,
+#endif
 #ifdef WEIR_BENCH_GLIB
 	&glib_queue_contender,
 #endif
@@ -95,6 +108,10 @@ const struct read_contender *const bench_readers[] = {
 #ifdef WEIR_BENCH_SHARED_PTR
 	&shared_ptr_read_contender,
 #endif
+#ifdef WEIR_BENCH_RUST
+	&arc_swap_load_contender,
+	&arc_swap_load_full_contender,
+#endif
 #ifdef WEIR_BENCH_URCU
 	&urcu_count_read_contender,
 	&urcu_qsbr_inlined_contender,
@@ -113,6 +130,9 @@ const struct read_contender *const bench_readers[] = {
 	&xenium_nebr_contender,
 	&xenium_debra_contender,
 	&xenium_stamp_it_contender,
+#endif
+#ifdef WEIR_BENCH_RUST
+	&crossbeam_epoch_contender,
 #endif
 	&left_right_read_contender,
 	&seqlock_read_contender,
@@ -167,6 +187,12 @@ const char *const bench_absent[] = {
 #endif
 #ifndef WEIR_BENCH_MOODYCAMEL
 	"moodycamel (libconcurrentqueue-dev)",
+#endif
+#ifndef WEIR_BENCH_GO
+	"Go channels (golang-go)",
+#endif
+#ifndef WEIR_BENCH_RUST
+	"arc-swap, crossbeam (rustc, cargo, librust-{arc-swap,crossbeam-channel,crossbeam-epoch,crossbeam-queue}-dev)",
 #endif
 #ifndef WEIR_BENCH_SHARED_PTR
 	"std::atomic<std::shared_ptr> (a C++20 library)",

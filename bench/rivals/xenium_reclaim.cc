@@ -19,7 +19,7 @@ namespace
 
 namespace schemes = xenium::reclamation;
 const char version[] = "xenium " WEIR_BENCH_XENIUM_VERSION;
-const char lacks[] = "retains nothing by itself";
+const char lacks[] = "retains nothing; a stopped reader keeps all memory";
 
 template <class Scheme> struct under {
 	template <size_t N> struct node : Scheme::template enable_concurrent_ptr<node<N>> {
@@ -102,10 +102,10 @@ const read_contender xenium_hp_contender = bench::read<hazard_pointers>({"xenium
 const read_contender xenium_he_contender = bench::read<hazard_eras>({"xenium hazard_eras", version, nullptr, 1});
 const read_contender xenium_lfrc_contender =
 	bench::read<reference_counts>({"xenium lock_free_ref_count", version, nullptr, 1});
-const read_contender xenium_ebr_contender = bench::read<epochs>({"xenium epoch_based", version, lacks, 0});
-const read_contender xenium_nebr_contender = bench::read<new_epochs>({"xenium new_epoch_based", version, lacks, 0});
-const read_contender xenium_debra_contender = bench::read<debra>({"xenium debra", version, lacks, 0});
+const read_contender xenium_ebr_contender = bench::read<epochs>({"xenium epoch_based", version, lacks, 1});
+const read_contender xenium_nebr_contender = bench::read<new_epochs>({"xenium new_epoch_based", version, lacks, 1});
+const read_contender xenium_debra_contender = bench::read<debra>({"xenium debra", version, lacks, 1});
 const read_contender xenium_qsbr_contender =
-	bench::read<quiescent_states>({"xenium quiescent_state_based", version, lacks, 0});
-const read_contender xenium_stamp_it_contender = bench::read<stamp_it>({"xenium stamp_it", version, lacks, 0});
+	bench::read<quiescent_states>({"xenium quiescent_state_based", version, lacks, 1});
+const read_contender xenium_stamp_it_contender = bench::read<stamp_it>({"xenium stamp_it", version, lacks, 1});
 }

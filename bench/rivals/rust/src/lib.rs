@@ -1,0 +1,4 @@
+//! Rivals written in Rust, for rust.c, which holds their tables.
+
+mod queues;
+mod reads;
