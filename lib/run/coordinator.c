@@ -17,7 +17,7 @@
  *   P1  decide_stop (outcome) -> should_stop, status, join: the error record, and what was written before the request
  *   P2  leave_crowd (crowd) -> await: what a registered thread wrote before it ended
  *   P3  spread_stop (crowd) -> await: what was written before the request
- *   P4  join (outcome) -> decide_stop, joined: the join is over
+ *   P4  join (outcome) -> joined: the join is over, and what it has seen
  *
  * Memory: a leaver reads and writes nothing of the coordinator after it has subtracted itself, and only wakes an address: the
  * joiner may free the coordinator at once. A requester that is not registered must itself see to it that the coordinator lives.
@@ -126,8 +126,8 @@ static enum weir_status decide_stop(weir_coordinator *coordinator, const weir_er
 	if (cause != NULL && outcome == 0)
 		wanted = stopped_by(coordinator, cause);
 	while ((outcome & STOPPED) == 0 && (cause == NULL || (outcome & JOINED) == 0)) {
-		/* [P1 acq_rel] pairs with load_outcome(). */
-		if (weiri_cas_acq_rel_or_acquire(&coordinator->outcome, &outcome, outcome | wanted))
+		/* [P1 release] pairs with load_outcome(). Neither outcome acquires: of what is found here only the bits are looked at. */
+		if (weiri_cas_release(&coordinator->outcome, &outcome, outcome | wanted))
 			return WEIR_OK;
 	}
 	release_record(coordinator, record_of(wanted));
@@ -210,8 +210,8 @@ static void fire_token(weir_coordinator *coordinator)
 /* Tells everybody of a stop that is decided. Done by each requester, since an earlier one may have been stopped half way. */
 static void spread_stop(weir_coordinator *coordinator)
 {
-	/* [P3 acq_rel] pairs with await(); acquire keeps the chain of leave_crowd()'s releases whole. */
-	uint32_t before = weiri_fetch_or_acq_rel(&coordinator->crowd, STOP);
+	/* [P3 release] pairs with await(). leave_crowd()'s releases stay whole: this continues their release sequences. */
+	uint32_t before = weiri_fetch_or_release(&coordinator->crowd, STOP);
 
 	if ((before & WAITERS) != 0)
 		weiri_park_wake(&coordinator->crowd, INT_MAX);
@@ -505,7 +505,7 @@ enum weir_status weir_coordinator_join(weir_coordinator *coordinator, const stru
 		return status;
 	all_ended = await(coordinator, EVERYONE, earlier(options.deadline_ns, weir_deadline_in(options.grace_ns)));
 	weiri_roster_join_ended(&coordinator->roster);
-	/* [P4 acq_rel, P1] pairs with load_outcome() and decide_stop(): later errors go back to those who report them. */
+	/* [P4 release, P1 acquire] pairs with load_outcome() and decide_stop(): later errors go back to those who report them. */
 	outcome = weiri_fetch_or_acq_rel(&coordinator->outcome, (uintptr_t)JOINED);
 	status = error_of(coordinator, outcome, error);
 	if (status != WEIR_OK || all_ended)

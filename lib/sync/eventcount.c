@@ -80,7 +80,7 @@ enum weiri_park_result weiri_eventcount_wait(struct weiri_eventcount *event, str
 
 WEIRI_COLD void weiri_eventcount_wake(struct weiri_eventcount *event, int count)
 {
-	/* [P1 release] pairs with prepare() and wait(); the acquire half chains what earlier wakes published. */
-	(void)weiri_fetch_add_acq_rel(&event->epoch, 1);
+	/* [P1 release] pairs with prepare() and wait(). What earlier wakes published comes along: this continues their release sequences. */
+	(void)weiri_fetch_add_release(&event->epoch, 1);
 	weiri_park_wake(&event->epoch, count);
 }

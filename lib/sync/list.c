@@ -64,8 +64,9 @@ int weiri_list_remove(struct weiri_scope *scope, struct weiri_list *list, struct
 	do {
 		if ((next & REMOVED) != 0)
 			return 0;
-		/* [acq_rel, P2] linearization of the removal. */
-	} while (!weiri_cas_acq_rel(&node->next, &next, next | REMOVED));
+		/* [relaxed, P2] linearization of the removal. Who meets the mark learns nothing else from it: the successor was published by
+		 * its append, whose release sequence this continues; and the node's end waits for our section, and acquires that we left it. */
+	} while (!weiri_cas_relaxed(&node->next, &next, next | REMOVED));
 	(void)walk(scope, list);
 	return 1;
 }

@@ -10,7 +10,7 @@
  *   L3  a walk goes on only through a link that was unmarked when it was read for good: such a link's node was linked, and so is its
  *       successor. A marked link may lead to a node that was born after the section, unlinked and freed: reading it again, which is
  *       what protects every other read of a section, shows the same
- * Pairs: P1 append -> walk: the node's fields. P2 remove(mark) -> walk.
+ * Pairs: P1 append -> walk: the node's fields. P2 remove(mark) -> walk: the mark alone, which carries P1 of the successor on.
  * Linearization: append at the CAS of the last link, remove at the CAS that marks.
  * Progress: lock-free; a walk starts again only when a node was unlinked, appended or removed.
  */

@@ -180,6 +180,20 @@ static void clear_and_enter(void *context, size_t who)
 	weir_model_assert(weir_coordinator_status(scene.coordinator, NULL) == WEIR_OK);
 }
 
+/* Whoever sees that the join is over sees what the members did. */
+static void look_for_the_join(void *context, size_t who)
+{
+	(void)context;
+	if (who == 0) {
+		join();
+	} else if (who == 1) {
+		scene.data[0] = 1;
+		weir_coordinator_leave(scene.members[0]);
+	} else if (weir_coordinator_joined(scene.coordinator)) {
+		weir_model_assert(scene.data[0] == 1);
+	}
+}
+
 /* Nobody waits: two ask for a stop, members come and go, and whoever is stopped half way holds nobody up. */
 static void stop_enter_leave(void *context, size_t who)
 {
@@ -227,6 +241,7 @@ int main(int argc, char **argv)
 	bad |= check("coordinator_join_beside_stop_without_members", 2, 0, stop_beside_join, error_is_somewhere, 20000);
 	bad |= check("coordinator_join_beside_stop_and_1_leave", 3, 1, stop_beside_join, error_is_somewhere, 20000);
 	bad |= check("coordinator_2_causes_1_waits_for_the_stop", 3, 0, two_causes, one_cause, 20000);
+	bad |= check("coordinator_join_beside_leave_and_joined", 3, 1, look_for_the_join, finish, 20000);
 	bad |= check("coordinator_clear_after_stop_and_leave", 2, 1, clear_and_enter, finish, 20000);
 	bad |= check("coordinator_start_1_join_and_destroy", 2, 0, start_join_destroy, finish, 20000);
 	bad |= check("coordinator_start_2_join_and_destroy", 3, 0, start_join_destroy, finish, 20000);

@@ -7,172 +7,244 @@
 #include <stdio.h>
 #include <weir/reclaim.h>
 
+#include "base/compiler.h"
 #include "model/scope.h"
 #include "sync/list.h"
 
+enum { MOST = 3 };
+
+struct entry {
+	struct weiri_list_node node;
+	int data;    /* written before it is appended */
+	int removed; /* written by who takes it out, while it may */
+};
+
 static struct scene {
 	struct weiri_list list;
-	struct weiri_list_node nodes[2];
-	size_t removers;
-	int gone;          /* nodes whose end was reported */
-	int data[2];       /* of the nodes, written before they are appended */
-	int seen[3];       /* by each thread */
-	_Atomic(int) flag; /* set before a walk */
-	int flag_seen;     /* after an append */
+	struct entry *entries[MOST];
+	size_t inside, removers;
+	_Atomic(int) gone;       /* entries whose end was reported */
+	int seen[MOST];          /* by each thread */
+	_Atomic(int) flag;       /* set before a walk */
+	int flag_seen, node_met; /* after an append; by the walk */
 } scene;
 
+/* The end of an entry's time in the list: it is freed, so whoever still looks at it is found out. */
 static void ended(struct weiri_retired *retired)
 {
-	scene.gone++;
-	(void)retired;
+	struct entry *entry = WEIRI_CONTAINER_OF(retired, struct entry, node.retired);
+
+	weir_model_assert(entry->data == 7 && entry->removed == 1);
+	weir_model_release(entry);
+	weiri_fetch_add_relaxed(&scene.gone, 1);
 }
 
-static void setup_list(void *context)
+static struct entry *new_entry(void)
 {
-	struct weiri_scope scope = weiri_scope_enter(weiri_record_get());
+	struct entry *entry = weir_model_allocate(sizeof(*entry), 16);
 
-	(void)context;
-	for (size_t i = 0; i < 2; i++) {
-		weiri_list_node_init(&scene.nodes[i], ended);
-		weiri_list_append(&scope, &scene.list, &scene.nodes[i]);
-	}
-	weiri_scope_leave(&scope);
+	entry->removed = 0;
+	entry->data = 7;
+	weiri_list_node_init(&entry->node, ended);
+	return entry;
 }
 
-static void list_thread(void *context, size_t number)
+static void append(struct weiri_scope *scope, size_t number)
 {
-	struct weiri_scope scope = weiri_scope_enter(weiri_record_get());
+	scene.entries[number] = new_entry();
+	weiri_list_append(scope, &scene.list, &scene.entries[number]->node);
+}
+
+static int take_out(struct weiri_scope *scope, size_t number)
+{
+	scene.entries[number]->removed = 1;
+	return weiri_list_remove(scope, &scene.list, &scene.entries[number]->node);
+}
+
+static int count(struct weiri_scope *scope)
+{
 	struct weiri_list_node *node = NULL;
+	int found = 0;
+
+	for (; (node = weiri_list_next(scope, &scene.list, node)) != NULL; found++)
+		weir_model_assert(WEIRI_CONTAINER_OF(node, struct entry, node)->data == 7);
+	return found;
+}
+
+static void setup(void *context)
+{
+	struct weiri_scope scope = weiri_scope_enter(weiri_record_get());
 
 	(void)context;
-	if (number == 0) {
-		while ((node = weiri_list_next(&scope, &scene.list, node)) != NULL)
-			weir_model_assert(node == &scene.nodes[0] || node == &scene.nodes[1]);
-	} else {
-		scene.seen[number] = weiri_list_remove(&scope, &scene.list, &scene.nodes[number == 2]);
-	}
+	for (size_t i = 0; i < scene.inside; i++)
+		append(&scope, i);
 	weiri_scope_leave(&scope);
 }
 
-static void all_gone(void *context)
+/* Takes out what is left, and sees that every entry ended once. */
+static void empty_list(size_t left, size_t all)
+{
+	struct weiri_scope scope = weiri_scope_enter(weiri_record_get());
+	size_t taken = 0;
+
+	for (size_t i = 0; i < MOST; i++) {
+		if (scene.entries[i] != NULL && scene.seen[i] == 0)
+			taken += (size_t)take_out(&scope, i);
+	}
+	weir_model_assert(taken == left && count(&scope) == 0);
+	weiri_scope_leave(&scope);
+	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK && weiri_load_relaxed(&scene.gone) == (int)all);
+}
+
+/* Thread 0 walks, beside the others, each of which takes an entry out: the second one first. seen[]: of the entry. */
+static void walk_beside_removals(void *context, size_t number)
+{
+	struct weiri_scope scope = weiri_scope_enter(weiri_record_get());
+
+	(void)context;
+	if (number == 0)
+		(void)count(&scope);
+	else
+		scene.seen[number == 1] = take_out(&scope, number == 1);
+	weiri_scope_leave(&scope);
+}
+
+static void others_left(void *context)
 {
 	(void)context;
-	weir_model_assert(scene.seen[1] == 1 && scene.seen[2] == (scene.removers == 2));
-	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK && scene.gone == (int)scene.removers);
+	weir_model_assert(scene.seen[1] == 1 && scene.seen[0] == (scene.removers == 2));
+	empty_list(scene.inside - scene.removers, scene.inside);
+}
+
+/* Collections beside: the era that a removal is dated with must not be older than that of a walk which met the entry. */
+static void walk_beside_removal_and_collections(void *context, size_t number)
+{
+	struct weiri_scope scope;
+
+	(void)context;
+	if (number == 2) { /* an era more */
+		(void)weir_reclaim_flush(0);
+		return;
+	}
+	scope = weiri_scope_enter(weiri_record_get());
+	if (number == 0)
+		scene.node_met = count(&scope);
+	else
+		scene.seen[0] = take_out(&scope, 0);
+	weiri_scope_leave(&scope);
+	if (number == 1)
+		(void)weir_reclaim_flush(0);
+}
+
+static void none_left(void *context)
+{
+	(void)context;
+	empty_list(0, scene.inside);
 }
 
 /* Whoever appends and then reads a flag is seen by whoever sets it and then walks. */
-static void announce_thread(void *context, size_t number)
+static void append_beside_flag(void *context, size_t number)
 {
 	struct weiri_scope scope = weiri_scope_enter(weiri_record_get());
-	struct weiri_list_node *node = NULL;
 
 	(void)context;
 	if (number == 0) {
-		weiri_list_append(&scope, &scene.list, &scene.nodes[0]);
+		append(&scope, 0);
 		scene.flag_seen = weiri_load_seq_cst(&scene.flag) != 0;
 	} else {
 		weiri_store_seq_cst(&scene.flag, 1);
-		while ((node = weiri_list_next(&scope, &scene.list, node)) != NULL)
-			scene.seen[number] = 1;
+		scene.node_met = count(&scope);
 	}
 	weiri_scope_leave(&scope);
-}
-
-static void setup_node(void *context)
-{
-	(void)context;
-	weiri_list_node_init(&scene.nodes[0], ended);
 }
 
 static void one_saw_the_other(void *context)
 {
 	(void)context;
-	weir_model_assert(scene.flag_seen || scene.seen[1]);
+	weir_model_assert(scene.flag_seen || scene.node_met == 1);
+	empty_list(1, 1);
 }
 
-/* What the node holds is written before it is appended, and read by a walk; two are appended at the same place. */
-static void append_thread(void *context, size_t number)
+/* What the entry holds is written before it is appended, and read by a walk; two are appended at the same place. */
+static void appends_beside_walk(void *context, size_t number)
 {
 	struct weiri_scope scope = weiri_scope_enter(weiri_record_get());
-	struct weiri_list_node *node = NULL;
 
 	(void)context;
-	if (number < 2) {
-		weiri_list_node_init(&scene.nodes[number], ended);
-		scene.data[number] = 7;
-		weiri_list_append(&scope, &scene.list, &scene.nodes[number]);
-	} else {
-		for (; (node = weiri_list_next(&scope, &scene.list, node)) != NULL; scene.seen[2]++)
-			weir_model_assert(scene.data[node - scene.nodes] == 7);
-	}
+	if (number < 2)
+		append(&scope, number);
+	else
+		scene.node_met = count(&scope);
 	weiri_scope_leave(&scope);
 }
 
 static void both_appended(void *context)
 {
-	struct weiri_scope scope = weiri_scope_enter(weiri_record_get());
-	struct weiri_list_node *node = NULL;
-	int found = 0;
-
 	(void)context;
-	while ((node = weiri_list_next(&scope, &scene.list, node)) != NULL)
-		found++;
-	weir_model_assert(found == 2 && scene.seen[2] <= 2);
-	weiri_scope_leave(&scope);
+	weir_model_assert(scene.node_met <= 2);
+	empty_list(2, 2);
 }
 
-/* Both want the same node out; one of them does it, and it is retired once. */
-static void remove_thread(void *context, size_t number)
+/* Both want the same entry out; one of them does it, and it is retired once. */
+static void two_removals(void *context, size_t number)
 {
 	struct weiri_scope scope = weiri_scope_enter(weiri_record_get());
 
 	(void)context;
-	scene.seen[number] = weiri_list_remove(&scope, &scene.list, &scene.nodes[0]);
+	scene.seen[number] = weiri_list_remove(&scope, &scene.list, &scene.entries[0]->node);
 	weiri_scope_leave(&scope);
+}
+
+static void setup_leaving(void *context)
+{
+	setup(context);
+	scene.entries[0]->removed = 1;
 }
 
 static void removed_once(void *context)
 {
 	(void)context;
 	weir_model_assert(scene.seen[0] + scene.seen[1] == 1);
-	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK && scene.gone == 1);
+	scene.seen[0] = 1;
+	none_left(context);
 }
 
-static int check_list_ends(void)
+static struct weir_model_program scope_of(const char *name, size_t threads, void (*thread)(void *, size_t),
+                                          void (*finish)(void *), size_t inside)
 {
-	struct weir_model_program announce = {
-		"list_append_beside_flag_and_walk", 2, &scene, sizeof(scene), setup_node, announce_thread, one_saw_the_other};
-	struct weir_model_program append = {
-		"list_2_appends_beside_walk", 3, &scene, sizeof(scene), NULL, append_thread, both_appended};
-	struct weir_model_program remove = {
-		"list_2_removals_of_1_node", 2, &scene, sizeof(scene), setup_list, remove_thread, removed_once};
-	int bad = 0;
-
-	scene = (struct scene){0};
-	bad |= scope_complete(&announce);
-	bad |= scope_as_far_as(&append, 50000);
-	return bad | scope_complete(&remove);
+	scene = (struct scene){.inside = inside, .removers = threads - 1};
+	return (struct weir_model_program){name, threads, &scene, sizeof(scene), setup, thread, finish};
 }
 
-static int check_list(void)
+static int check_walks(void)
 {
-	struct weir_model_program program = {
-		"list_walk_beside_1_removal", 2, &scene, sizeof(scene), setup_list, list_thread, all_gone};
-	int bad = 0;
+	struct weir_model_program program = scope_of("list_walk_beside_1_removal", 2, walk_beside_removals, others_left, 2);
+	int bad = scope_as_far_as(&program, 100000);
 
-	scene = (struct scene){.removers = 1};
-	bad |= scope_as_far_as(&program, 100000);
 	bad |= scope_stops(&program, scope_long() ? 0 : 1000, NULL, NULL);
-	program.name = "list_walk_beside_2_removals";
-	program.threads = 3;
-	scene.removers = 2;
+	program = scope_of("list_walk_beside_2_removals", 3, walk_beside_removals, others_left, 2);
+	bad |= scope_as_far_as(&program, scope_long() ? 0 : 30000);
+	bad |= scope_stops(&program, scope_long() ? 0 : 300, NULL, NULL);
+	program =
+		scope_of("list_walk_beside_removal_and_collections", 3, walk_beside_removal_and_collections, none_left, 1);
+	return bad | scope_as_far_as(&program, scope_long() ? 0 : 50000);
+}
+
+static int check_changes(void)
+{
+	struct weir_model_program program =
+		scope_of("list_append_beside_flag_and_walk", 2, append_beside_flag, one_saw_the_other, 0);
+	int bad = scope_complete(&program);
+
+	program = scope_of("list_2_appends_beside_walk", 3, appends_beside_walk, both_appended, 0);
 	bad |= scope_as_far_as(&program, 50000);
-	return bad | scope_stops(&program, 1000, NULL, NULL);
+	program = scope_of("list_2_removals_of_1_entry", 2, two_removals, removed_once, 1);
+	program.setup = setup_leaving;
+	return bad | scope_complete(&program);
 }
 
 int main(int argc, char **argv)
 {
 	scope_arguments(argc, argv);
-	return check_list() | check_list_ends();
+	return check_walks() | check_changes();
 }
