@@ -63,24 +63,10 @@ _Noreturn void stress_fail(const char *format, ...)
 
 /* -- crashes ------------------------------------------------------------------------------------------------------------------ */
 
-/* The lock may be held by anybody: a thread that goes away meanwhile is one that did not crash. */
-static const struct stress_thread *who_crashed(void)
-{
-	pthread_t self = pthread_self();
-
-	for (size_t i = 1; i <= STRESS_MAX_THREADS; i++) {
-		const struct stress_thread *thread = stress_thread_in(i);
-
-		if (thread != NULL && pthread_equal(thread->thread, self))
-			return thread;
-	}
-	return &stress_now.self;
-}
-
 /* The handler is gone when it runs: the signal comes again, and ends the process as if nobody had looked. */
 static void on_crash(int signal_number)
 {
-	const struct stress_thread *thread = who_crashed();
+	const struct stress_thread *thread = stress_current != NULL ? stress_current : &stress_now.self;
 
 	/* [relaxed] nothing is handed over. */
 	if (stress_now.options != NULL && weiri_exchange_relaxed(&failing, 1u) == 0) {

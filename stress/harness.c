@@ -22,6 +22,7 @@
 static const uint64_t settle_ns = 10000000000u;
 static const uint64_t worth_a_sleep_ns = 20000, half_a_second_ns = 500000000;
 
+WEIRI_TLS const struct stress_thread *stress_current;
 struct stress_run stress_now = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 struct stress_result *stress_result(void)
@@ -107,6 +108,7 @@ static void *thread_main(void *argument)
 {
 	struct stress_thread *self = argument;
 
+	stress_current = self;
 	weiri_store_relaxed(&self->kernel_id, (int32_t)syscall(SYS_gettid)); /* [relaxed] for a report */
 	self->body(self, self->context);
 	stress_begin(self, "(ended)");
@@ -242,6 +244,22 @@ void stress_note(const char *name, uint64_t value)
 {
 	if (stress_result()->notes < STRESS_NOTES)
 		stress_result()->note[stress_result()->notes++] = (struct stress_note_line){name, value};
+}
+
+void stress_count_stop(const char *structure, const char *operation, unsigned froze)
+{
+	struct stress_result *result = stress_result();
+	struct stress_stops *stops = result->stops;
+
+	while (stops < result->stops + result->stop_lines &&
+	       (strcmp(stops->structure, structure) != 0 || strcmp(stops->operation, operation) != 0))
+		stops++;
+	if (stops == result->stops + result->stop_lines) {
+		STRESS_CHECK(result->stop_lines < STRESS_STOPS, "more than %d operations were stopped in", (int)STRESS_STOPS);
+		result->stop_lines++;
+		*stops = (struct stress_stops){.structure = structure, .operation = operation};
+	}
+	stops->froze[froze < STRESS_FROZEN ? froze : STRESS_FROZEN - 1]++;
 }
 
 void stress_skip(const char *why)

@@ -165,6 +165,8 @@ _Noreturn void stress_fail(const char *format, ...) __attribute__((format(printf
 
 /* A figure for the report. From the scenario's own thread. */
 void stress_note(const char *name, uint64_t value);
+/* A thread was stopped in an operation on a structure, and so many others stood still meanwhile. From the scenario's own thread. */
+void stress_count_stop(const char *structure, const char *operation, unsigned froze);
 /* The scenario cannot run here; say why. It counts as passed. */
 void stress_skip(const char *why);
 

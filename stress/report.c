@@ -6,9 +6,28 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+/* The longest piece of a JSON file. */
+enum { STRESS_LINE = 1024 };
+
+static void print_stops(const struct stress_stops *stops)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < STRESS_FROZEN; i++)
+		sum += stops->froze[i];
+	printf("        stopped in %-8s %-20s %6" PRIu64 " times: froze nobody %" PRIu64, stops->structure,
+	       stops->operation, sum, stops->froze[0]);
+	for (unsigned i = 1; i < STRESS_FROZEN; i++) {
+		if (stops->froze[i] != 0)
+			printf(", %u other%s %" PRIu64, i, i == 1 ? "" : "s", stops->froze[i]);
+	}
+	printf("\n");
+}
 
 void stress_print_result(const struct stress_result *result)
 {
@@ -21,21 +40,22 @@ void stress_print_result(const struct stress_result *result)
 	if (result->message[0] != '\0')
 		printf("  (%s)", result->message);
 	printf("\n");
+	for (size_t i = 0; i < result->stop_lines; i++)
+		print_stops(&result->stops[i]);
 	(void)fflush(stdout);
 }
 
-static void write_all(int fd, const char *text)
+static int write_all(int fd, const char *text, size_t left)
 {
-	size_t left = strlen(text);
-
 	while (left != 0) {
 		ssize_t written = write(fd, text, left);
 
 		if (written <= 0)
-			return;
+			return 0;
 		text += written;
 		left -= (size_t)written;
 	}
+	return 1;
 }
 
 static void describe_replay(const struct stress_result *result, const struct stress_options *options, char *text,
@@ -58,65 +78,101 @@ void stress_print_failure(const struct stress_result *result, const struct stres
 	               "  replay  %s\n",
 	               result->scenario, result->outcome, result->message, result->seconds, result->operations,
 	               STRESS_SANITIZER, options->seed, replay);
-	write_all(STDERR_FILENO, text);
+	(void)write_all(STDERR_FILENO, text, strlen(text));
 }
 
-/* dprintf() and not a FILE: a crash may have interrupted malloc. */
-static void write_string(int file, const char *text)
+/* What goes to the file. No FILE, and no dprintf(), which makes one: a crash may have interrupted malloc. */
+static struct {
+	int file, failed;
+	size_t used;
+	char bytes[8192];
+} out;
+
+static void flush(void)
 {
-	(void)dprintf(file, "\"");
+	out.failed |= !write_all(out.file, out.bytes, out.used);
+	out.used = 0;
+}
+
+static void put(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void put(const char *format, ...)
+{
+	va_list arguments;
+
+	if (sizeof(out.bytes) - out.used < STRESS_LINE)
+		flush();
+	va_start(arguments, format);
+	out.used += (size_t)vsnprintf(out.bytes + out.used, STRESS_LINE, format, arguments);
+	va_end(arguments);
+}
+
+static void write_string(const char *text)
+{
+	put("\"");
 	for (; *text != '\0'; text++) {
 		unsigned char byte = (unsigned char)*text;
 
 		if (byte == '"' || byte == '\\')
-			(void)dprintf(file, "\\%c", byte);
+			put("\\%c", byte);
 		else if (byte < 0x20)
-			(void)dprintf(file, "\\u%04x", byte);
+			put("\\u%04x", byte);
 		else
-			(void)dprintf(file, "%c", byte);
+			put("%c", byte);
 	}
-	(void)dprintf(file, "\"");
+	put("\"");
 }
 
-static void write_result(int file, const struct stress_result *result, const struct stress_options *options)
+/* "froze": by how many others stood still, from none. */
+static void write_stops(const struct stress_stops *stops, const char *separator)
+{
+	put("%s{\"structure\": \"%s\", \"operation\": \"%s\", \"froze\": [", separator, stops->structure, stops->operation);
+	for (unsigned i = 0; i < STRESS_FROZEN; i++)
+		put("%s%" PRIu64, i == 0 ? "" : ", ", stops->froze[i]);
+	put("]}");
+}
+
+static void write_result(const struct stress_result *result, const struct stress_options *options)
 {
 	char replay[512];
 
-	(void)dprintf(file, "    {\"scenario\": ");
-	write_string(file, result->scenario);
-	(void)dprintf(file,
-	              ", \"outcome\": \"%s\", \"seconds\": %.3f, \"operations\": %" PRIu64
-	              ", \"longest_stall_seconds\": %.3f, \"most_live_versions\": %" PRIu64
-	              ", \"most_retired_bytes\": %" PRIu64 ", \"most_resident_bytes\": %" PRIu64 ", \"notes\": {",
-	              result->outcome, result->seconds, result->operations, (double)result->longest_stall_ns * 1e-9,
-	              result->most_versions, result->most_retired, result->most_resident);
+	put("    {\"scenario\": ");
+	write_string(result->scenario);
+	put(", \"outcome\": \"%s\", \"seconds\": %.3f, \"operations\": %" PRIu64
+	    ", \"longest_stall_seconds\": %.3f, \"most_live_versions\": %" PRIu64 ", \"most_retired_bytes\": %" PRIu64
+	    ", \"most_resident_bytes\": %" PRIu64 ", \"notes\": {",
+	    result->outcome, result->seconds, result->operations, (double)result->longest_stall_ns * 1e-9,
+	    result->most_versions, result->most_retired, result->most_resident);
 	for (size_t i = 0; i < result->notes; i++) {
-		(void)dprintf(file, "%s", i == 0 ? "" : ", ");
-		write_string(file, result->note[i].name);
-		(void)dprintf(file, ": %" PRIu64, result->note[i].value);
+		put("%s", i == 0 ? "" : ", ");
+		write_string(result->note[i].name);
+		put(": %" PRIu64, result->note[i].value);
 	}
-	(void)dprintf(file, "}, \"message\": ");
-	write_string(file, result->message);
+	put("}, \"stops\": [");
+	for (size_t i = 0; i < result->stop_lines; i++)
+		write_stops(&result->stops[i], i == 0 ? "" : ", ");
+	put("], \"message\": ");
+	write_string(result->message);
 	describe_replay(result, options, replay, sizeof(replay));
-	(void)dprintf(file, ", \"replay\": ");
-	write_string(file, replay);
-	(void)dprintf(file, "}");
+	put(", \"replay\": ");
+	write_string(replay);
+	put("}");
 }
 
 int stress_write_json(const char *path, const struct stress_options *options, const struct stress_result results[],
                       size_t count)
 {
-	int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), good;
-
-	if (file < 0)
+	out.file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	if (out.file < 0)
 		return 0;
-	(void)dprintf(file, "{\n  \"seed\": %" PRIu64 ", \"threads\": %u, \"duration\": %g, \"sanitizer\": \"%s\",\n",
-	              options->seed, options->threads, options->seconds, STRESS_SANITIZER);
-	(void)dprintf(file, "  \"scenarios\": [\n");
+	out.failed = 0;
+	put("{\n  \"seed\": %" PRIu64 ", \"threads\": %u, \"duration\": %g, \"sanitizer\": \"%s\",\n", options->seed,
+	    options->threads, options->seconds, STRESS_SANITIZER);
+	put("  \"scenarios\": [\n");
 	for (size_t i = 0; i < count; i++) {
-		write_result(file, &results[i], options);
-		(void)dprintf(file, "%s\n", i + 1 < count ? "," : "");
+		write_result(&results[i], options);
+		put("%s\n", i + 1 < count ? "," : "");
 	}
-	good = dprintf(file, "  ]\n}\n") > 0;
-	return close(file) == 0 && good;
+	put("  ]\n}\n");
+	flush();
+	return close(out.file) == 0 && !out.failed;
 }

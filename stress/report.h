@@ -6,11 +6,18 @@
 
 #include "harness.h"
 
-enum { STRESS_NOTES = 24, STRESS_RESULTS = 64, STRESS_MESSAGE = 8192 };
+enum { STRESS_NOTES = 16, STRESS_RESULTS = 64, STRESS_MESSAGE = 8192 };
 
 struct stress_note_line {
 	const char *name;
 	uint64_t value;
+};
+
+/* Stops in one operation of a structure: how often 0, 1, ... others stood still. The strings are static. */
+enum { STRESS_STOPS = 32, STRESS_FROZEN = 8 };
+struct stress_stops {
+	const char *structure, *operation;
+	uint64_t froze[STRESS_FROZEN];
 };
 
 struct stress_result {
@@ -22,6 +29,8 @@ struct stress_result {
 	uint64_t longest_stall_ns, most_versions, most_retired, most_resident;
 	size_t notes;
 	struct stress_note_line note[STRESS_NOTES];
+	size_t stop_lines;
+	struct stress_stops stops[STRESS_STOPS];
 	char message[STRESS_MESSAGE];
 };
 

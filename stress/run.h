@@ -25,6 +25,8 @@ struct stress_run {
 	size_t result_count;
 };
 extern struct stress_run stress_now;
+/* This thread, if it is one of the harness's. */
+extern WEIRI_TLS const struct stress_thread *stress_current;
 
 struct stress_result *stress_result(void);
 double stress_seconds_so_far(void);

@@ -1,5 +1,5 @@
 /*
- * scenario_queue_stopped.c - a thread that stops at a random instruction of a queue's calls holds up no more than weir/queue.h says.
+ * scenario_stopped_queue.c - a thread that stops at a random instruction of a queue's calls holds up no more than weir/queue.h says.
  *
  * Workers make calls of all kinds on one queue: that try, wait (with short deadlines), are asynchronous and cancelled, collect
  * batches, and fire each other's tokens. Again and again one is stopped at a random moment, for as long as it takes the others to
@@ -12,40 +12,30 @@
 
 #include <inttypes.h>
 #include <pthread.h>
-#include <sched.h>
+#include <string.h>
 #include <time.h>
 #include <weir/queue.h>
 
 #include "blocks.h"
 #include "scenarios.h"
 #include "stop.h"
+#include "stopping.h"
 #include "sync/park.h"
 
-enum { WORKERS = 6, CAPACITY = 8, SEVERAL = 4, MAY_STAND = 2, WARM_UP = 50 };
-enum kind { ENQUEUES, DEQUEUES, BATCHES, KINDS, NEITHER = KINDS };
+enum { WORKERS = 6, STOPS = 500, CAPACITY = 8, SEVERAL = 4, MAY_STAND = 2 };
+enum kind { ENQUEUES, DEQUEUES, BATCHES, NEITHER = -1 };
 
-static const char *const kind_name[KINDS] = {"enqueue", "dequeue", "batch"};
-static const uint64_t wanted = 50, patience_ns = 8000000000u, grace_ns = 40000000, look_again_ns = 50000;
-static const uint64_t longest_wait_ns = 500000;
-
-struct subject {
-	enum kind (*work)(struct stress_thread *self, unsigned worker);
-	uint64_t patience_ns;
-};
+static const uint64_t wanted = 50, longest_wait_ns = 500000;
 
 struct worker {
-	const struct subject *subject;
-	unsigned index;
-	WEIRI_ALIGNED_APART _Atomic(uint64_t) completed[KINDS];
-	_Atomic(uint64_t) in, out;
+	WEIRI_ALIGNED_APART _Atomic(uint64_t) in;
+	_Atomic(uint64_t) out;
 	_Atomic(weir_cancel *) offered;
 	_Atomic(uint32_t) completion;
 	size_t done;
 };
 
 static struct worker workers[WORKERS];
-static struct stress_thread *threads[WORKERS];
-static _Atomic(uint32_t) quit;
 static weir_queue *queue;
 
 /* A count that only one thread writes. */
@@ -75,7 +65,7 @@ static void withdraw_token(struct worker *worker, weir_cancel *token)
 	weir_cancel_release(token);
 }
 
-static enum kind fire_one(struct stress_thread *self)
+static int fire_one(struct stress_thread *self)
 {
 	/* [acq_rel] pairs with the offer. */
 	weir_cancel *token = weiri_exchange_acq_rel(&workers[stress_below(self, WORKERS)].offered, NULL);
@@ -174,7 +164,7 @@ static size_t take_batch(struct stress_thread *self, struct worker *worker)
 	return done;
 }
 
-static enum kind work_on_queue(struct stress_thread *self, unsigned index)
+static int work_on_queue(struct stress_thread *self, unsigned index)
 {
 	struct worker *worker = &workers[index];
 	uint64_t draw = stress_below(self, 12);
@@ -187,7 +177,7 @@ static enum kind work_on_queue(struct stress_thread *self, unsigned index)
 	       : kind == DEQUEUES ? take_one(self, worker)
 	                          : take_batch(self, worker);
 	count(kind == ENQUEUES ? &worker->in : &worker->out, done);
-	return done != 0 ? kind : NEITHER;
+	return done != 0 ? (int)kind : (int)NEITHER;
 }
 
 /* -- the control: a mutex, two condition variables ---------------------------------------------------------------------------- */
@@ -198,7 +188,7 @@ static struct {
 	unsigned size;
 } locked = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, PTHREAD_COND_INITIALIZER, 0};
 
-static enum kind work_on_locked(struct stress_thread *self, unsigned index)
+static int work_on_locked(struct stress_thread *self, unsigned index)
 {
 	enum kind kind = stress_one_in(self, 2) ? ENQUEUES : DEQUEUES;
 	unsigned stuck_at = kind == ENQUEUES ? CAPACITY : 0;
@@ -222,171 +212,7 @@ static enum kind work_on_locked(struct stress_thread *self, unsigned index)
 		(void)pthread_cond_signal(kind == ENQUEUES ? &locked.item : &locked.room);
 	}
 	(void)pthread_mutex_unlock(&locked.lock);
-	return done ? kind : NEITHER;
-}
-
-/* -- workers ------------------------------------------------------------------------------------------------------------------ */
-
-static void work(struct stress_thread *self, void *context)
-{
-	struct worker *worker = context;
-
-	while (weiri_load_relaxed(&quit) == 0) { /* [relaxed] joined afterwards */
-		enum kind kind = worker->subject->work(self, worker->index);
-
-		if (kind != NEITHER)
-			count(&worker->completed[kind], 1);
-		stress_end(self, 1); /* a call that ended at its deadline has not stood still */
-		if (stress_one_in(self, 256))
-			(void)sched_yield(); /* more threads than processors: otherwise a stop waits for its victim's turn */
-		stress_stop_here();
-	}
-}
-
-/* A thread's first call makes its record: from malloc, which may hold a lock. No stop before that. */
-static void await_first_calls(void)
-{
-	for (unsigned i = 0; i < WORKERS; i++) {
-		while (weiri_load_relaxed(&threads[i]->operations) < WARM_UP) /* [relaxed] a count */
-			stress_let_pass(look_again_ns);
-	}
-}
-
-static void start_workers(const struct subject *subject)
-{
-	weiri_store_relaxed(&quit, 0u); /* [relaxed] before the threads exist */
-	for (unsigned i = 0; i < WORKERS; i++)
-		workers[i] = (struct worker){.subject = subject, .index = i};
-	for (unsigned i = 0; i < WORKERS; i++)
-		threads[i] = stress_start("worker", work, &workers[i]);
-	await_first_calls();
-}
-
-static void stop_workers(void)
-{
-	weiri_store_relaxed(&quit, 1u); /* [relaxed] joined afterwards */
-	stress_join();
-}
-
-/* -- stops -------------------------------------------------------------------------------------------------------------------- */
-
-/* What the others have done, by the moment of a stop. */
-struct moment {
-	unsigned victim;
-	uint64_t completed[KINDS];
-	uint64_t calls[WORKERS];
-};
-
-static uint64_t completed_by_others(unsigned victim, enum kind kind)
-{
-	uint64_t sum = 0;
-
-	for (unsigned i = 0; i < WORKERS; i++)
-		sum += i != victim ? weiri_load_relaxed(&workers[i].completed[kind]) : 0; /* [relaxed] a count */
-	return sum;
-}
-
-static uint64_t calls_of(unsigned worker)
-{
-	return weiri_load_relaxed(&threads[worker]->operations); /* [relaxed] a count */
-}
-
-static struct moment look(unsigned victim)
-{
-	struct moment moment = {.victim = victim};
-
-	for (unsigned kind = 0; kind < KINDS; kind++)
-		moment.completed[kind] = completed_by_others(victim, (enum kind)kind);
-	for (unsigned i = 0; i < WORKERS; i++)
-		moment.calls[i] = calls_of(i);
-	return moment;
-}
-
-static unsigned standing_since(const struct moment *moment)
-{
-	unsigned standing = 0;
-
-	for (unsigned i = 0; i < WORKERS; i++)
-		standing += i != moment->victim && calls_of(i) == moment->calls[i];
-	return standing;
-}
-
-/* Enough of a kind; 0: not within the patience. */
-static int goes_on(const struct subject *subject, const struct moment *moment, enum kind kind)
-{
-	uint64_t deadline = weir_deadline_in(subject->patience_ns);
-
-	while (completed_by_others(moment->victim, kind) - moment->completed[kind] < stress_scaled(wanted)) {
-		if (weir_now_ns() > deadline)
-			return 0;
-		stress_let_pass(look_again_ns);
-	}
-	return 1;
-}
-
-/* How many still stand after a while: no more than `few`, or the patience has ended. */
-static unsigned count_standing(const struct moment *moment, unsigned few, uint64_t within_ns)
-{
-	uint64_t deadline = weir_deadline_in(within_ns);
-	unsigned standing;
-
-	while ((standing = standing_since(moment)) > few && weir_now_ns() < deadline)
-		stress_let_pass(look_again_ns);
-	return standing;
-}
-
-/* One that is on a processor now, so that the signal meets it inside a call; any if there is none. */
-static unsigned pick_running(struct stress_thread *self)
-{
-	unsigned first = (unsigned)stress_below(self, WORKERS);
-	uint64_t before[WORKERS];
-
-	for (unsigned i = 0; i < WORKERS; i++)
-		before[i] = calls_of(i);
-	stress_let_pass(3000);
-	for (unsigned i = 0; i < WORKERS; i++) {
-		if (calls_of((first + i) % WORKERS) != before[(first + i) % WORKERS])
-			return (first + i) % WORKERS;
-	}
-	return first;
-}
-
-static struct moment stop_one(struct stress_thread *self)
-{
-	unsigned victim;
-
-	stress_let_pass(stress_below(self, 100000));
-	victim = pick_running(self);
-	stress_stop(threads[victim]);
-	return look(victim);
-}
-
-/* How often how many stood still. */
-struct tally {
-	uint64_t stops, standing[MAY_STAND + 1], batches;
-};
-
-static void stop_once(struct stress_thread *self, const struct subject *subject, struct tally *tally)
-{
-	struct moment moment = stop_one(self);
-	/* [relaxed] for a report. */
-	const char *doing = weiri_load_relaxed(&threads[moment.victim]->doing);
-	unsigned standing;
-
-	for (unsigned kind = ENQUEUES; kind <= DEQUEUES; kind++)
-		STRESS_CHECK(goes_on(subject, &moment, (enum kind)kind),
-		             "a thread stopped in \"%s\" (stop %" PRIu64 ") stopped the others: not even %" PRIu64 " of \"%s\"",
-		             doing, tally->stops, stress_scaled(wanted), kind_name[kind]);
-	if (count_standing(&moment, 0, grace_ns) > MAY_STAND)
-		(void)count_standing(&moment, MAY_STAND, subject->patience_ns);
-	standing = standing_since(&moment);
-	STRESS_CHECK(standing <= MAY_STAND, "a thread stopped in \"%s\" (stop %" PRIu64 ") holds up %u others", doing,
-	             tally->stops, standing);
-	tally->batches += completed_by_others(moment.victim, BATCHES) == moment.completed[BATCHES];
-	stress_stop_release();
-	stress_end(self, 1);
-	tally->standing[standing]++;
-	tally->stops++;
+	return done ? (int)kind : (int)NEITHER;
 }
 
 static void check_nothing_lost(void)
@@ -401,57 +227,31 @@ static void check_nothing_lost(void)
 	             out, weir_queue_size(queue));
 }
 
-static void stop_in_queue(struct stress_thread *self, uint32_t flags, uint64_t until, struct tally *tally)
+static struct stopping_tally stop_in_queue(struct stress_thread *self, const char *name, uint32_t flags, uint64_t until)
 {
-	const struct subject subject = {work_on_queue, patience_ns};
+	const struct stopping subject = {name,          WORKERS, {"enqueue", "dequeue", "batch"}, 2, MAY_STAND,
+	                                 work_on_queue, wanted};
 	struct weir_queue_options options = {
 		.struct_size = sizeof(options), .capacity = CAPACITY, .flags = flags, .allocator = stress_blocks()};
+	struct stopping_tally tally;
 
+	memset(workers, 0, sizeof(workers));
 	STRESS_CHECK(weir_queue_create(&options, &queue, NULL) == WEIR_OK, "no queue");
-	start_workers(&subject);
-	do
-		stop_once(self, &subject, tally);
-	while (weir_now_ns() < until);
-	stop_workers();
+	tally = stopping_must_go_on(self, &subject, stress_scaled(STOPS), until);
 	check_nothing_lost();
 	STRESS_CHECK(weir_queue_destroy(queue, NULL) == WEIR_OK, "operations wait that nobody started");
-}
-
-static void stop_in_control(struct stress_thread *self, uint64_t until)
-{
-	const struct subject subject = {work_on_locked, 20000000};
-	uint64_t stops = 0, frozen = 0;
-
-	start_workers(&subject);
-	do {
-		struct moment moment = stop_one(self);
-
-		frozen += !goes_on(&subject, &moment, ENQUEUES) || !goes_on(&subject, &moment, DEQUEUES);
-		stress_stop_release();
-		stress_end(self, 1);
-		stops++;
-	} while (weir_now_ns() < until);
-	stop_workers();
-	stress_note("stops of a mutex queue", stops);
-	stress_note("froze it", frozen);
-}
-
-static uint64_t part_end(double parts)
-{
-	return weir_deadline_in((uint64_t)(stress_seconds_left() * 1e9 / parts));
+	return tally;
 }
 
 void scenario_queue_stopped(void)
 {
+	const struct stopping locked_queue = {"mutex", WORKERS, {"enqueue", "dequeue"}, 2, WORKERS, work_on_locked, wanted};
 	struct stress_thread *self = stress_self();
-	struct tally tally = {0};
+	uint64_t batches = 0;
 
 	stress_stop_prepare();
-	stop_in_queue(self, 0, part_end(3), &tally);
-	stop_in_queue(self, WEIR_QUEUE_FAIR, part_end(2), &tally);
-	stress_note("stops", tally.stops);
-	stress_note("held up one call", tally.standing[1]);
-	stress_note("held up two", tally.standing[2]);
-	stress_note("held up batches", tally.batches);
-	stop_in_control(self, part_end(1));
+	batches += stop_in_queue(self, "queue", 0, stopping_part_end(3)).unmoved[BATCHES];
+	batches += stop_in_queue(self, "fair", WEIR_QUEUE_FAIR, stopping_part_end(2)).unmoved[BATCHES];
+	stress_note("stops held up batches", batches);
+	stopping_must_freeze(self, &locked_queue, stopping_part_end(1));
 }
