@@ -8,6 +8,7 @@
  * | call                          | threads | progress  | blocks on | allocates | signal-safe |
  * |-------------------------------|---------|-----------|-----------|-----------|-------------|
  * | weir_ring_create              | one     | allocator | allocator | yes       | no          |
+ * | weir_ring_memsize, _init      | one     | wait-free | nothing   | no        | yes         |
  * | weir_ring_destroy             | one, last | allocator | allocator | no      | no          |
  * | weir_ring_try_enqueue[_many]  | any     | lock-free | nothing   | no        | yes         |
  * | weir_ring_try_dequeue[_many]  | any     | lock-free | nothing   | no        | yes         |
@@ -38,7 +39,7 @@ enum weir_ring_format {
 	WEIR_RING_FORMAT_LTQ64 = 2  /* single-width C11 atomics only: slots that name cells */
 };
 
-enum { WEIR_RING_MAX_CAPACITY = 1 << 30 };
+enum { WEIR_RING_MAX_CAPACITY = 1 << 30, WEIR_RING_ALIGNMENT = 128 };
 
 struct weir_ring_options {
 	size_t struct_size;              /* sizeof(struct weir_ring_options) */
@@ -54,6 +55,15 @@ struct weir_ring_options {
  * @since 0.1
  */
 WEIR_API enum weir_status weir_ring_create(size_t capacity, const struct weir_ring_options *options, weir_ring **out);
+/*
+ * A ring in memory of the caller's: shared with nothing else, WEIR_RING_ALIGNMENT aligned, at least weir_ring_memsize() bytes, in use
+ * until the ring is destroyed, which leaves the memory alone. options->allocator is not used. weir_ring_memsize() is 0 for what
+ * weir_ring_create() would refuse. Statuses of weir_ring_init(): those of weir_ring_create(), and WEIR_INVALID_ARGUMENT for memory that
+ * is NULL, too small or not aligned. The ring holds addresses: it works in one address space only. @since 0.1
+ */
+WEIR_API size_t weir_ring_memsize(size_t capacity, const struct weir_ring_options *options);
+WEIR_API enum weir_status weir_ring_init(void *memory, size_t size, size_t capacity,
+                                         const struct weir_ring_options *options, weir_ring **out);
 /* Values left inside are dropped. No other thread may be using the ring. Accepts NULL. @since 0.1 */
 WEIR_API void weir_ring_destroy(weir_ring *ring);
 

@@ -16,6 +16,7 @@
 #include <weir/queue_runner.h>
 #include <weir/reclaim.h>
 #include <weir/ring.h>
+#include <weir/ring_list.h>
 #include <weir/session.h>
 #include <weir/spsc.h>
 #include <weir/status.h>

@@ -20,7 +20,7 @@ struct weir_ring {
 	unsigned shift;     /* log2 of capacity when that is a power of two */
 	unsigned cell_bits; /* LTQ64: low bits of a slot's word that number a cell */
 	enum weir_ring_format format;
-	size_t memory_size; /* of this allocation */
+	size_t memory_size; /* of this allocation; 0: the memory is the caller's */
 	void *slots;
 	_Atomic(uint64_t) *cells; /* LTQ64 */
 	void *spares;             /* LTQ64 */

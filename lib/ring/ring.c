@@ -3,6 +3,8 @@
  */
 #include "ring/ring.h"
 
+#include <string.h>
+
 #include "base/error.h"
 
 static enum weir_status check_options(size_t capacity, const struct weir_ring_options *options, weir_ring **out)
@@ -23,9 +25,36 @@ static enum weir_ring_format choose_format(const struct weir_ring_options *optio
 	return weiri_ltq16_available() ? WEIR_RING_FORMAT_LTQ16 : WEIR_RING_FORMAT_LTQ64;
 }
 
+_Static_assert((int)WEIR_RING_ALIGNMENT == (int)WEIRI_APART, "what the header promises");
+
 static int is_power_of_two(size_t capacity)
 {
 	return (capacity & (capacity - 1)) == 0;
+}
+
+static size_t size_of(size_t capacity, enum weir_ring_format format)
+{
+	size_t slots =
+		format == WEIR_RING_FORMAT_LTQ16 ? weiri_ltq16_slots_size(capacity) : weiri_ltq64_slots_size(capacity);
+
+	return sizeof(struct weir_ring) + slots;
+}
+
+/* In `memory`, which is cleared and as large as size_of() says. */
+static weir_ring *make(void *memory, size_t capacity, enum weir_ring_format format)
+{
+	weir_ring *ring = memory;
+
+	ring->capacity = capacity;
+	ring->format = format;
+	if (capacity > 1 && is_power_of_two(capacity)) {
+		ring->mask = capacity - 1;
+		ring->shift = (unsigned)__builtin_ctzl(capacity);
+	}
+	ring->slots = ring->end; /* LTQ16: all slots zero, which is free for lap 0 */
+	if (format == WEIR_RING_FORMAT_LTQ64)
+		weiri_ltq64_init(ring, ring->end);
+	return ring;
 }
 
 enum weir_status weir_ring_create(size_t capacity, const struct weir_ring_options *options, weir_ring **out)
@@ -34,33 +63,46 @@ enum weir_status weir_ring_create(size_t capacity, const struct weir_ring_option
 	enum weir_ring_format format = choose_format(options);
 	weir_allocator allocator = weiri_allocator_or_default(options != NULL ? options->allocator : NULL);
 	size_t size;
-	weir_ring *ring;
+	void *memory;
 
 	if (status != WEIR_OK)
 		return status;
-	size = sizeof(*ring) +
-	       (format == WEIR_RING_FORMAT_LTQ16 ? weiri_ltq16_slots_size(capacity) : weiri_ltq64_slots_size(capacity));
-	ring = weiri_allocate_zeroed(&allocator, size, WEIRI_APART);
-	if (ring == NULL)
+	size = size_of(capacity, format);
+	memory = weiri_allocate_zeroed(&allocator, size, WEIRI_APART);
+	if (memory == NULL)
 		return WEIR_RESOURCE_EXHAUSTED;
-	ring->capacity = capacity;
-	ring->format = format;
-	ring->memory_size = size;
-	ring->allocator = allocator;
-	if (capacity > 1 && is_power_of_two(capacity)) {
-		ring->mask = capacity - 1;
-		ring->shift = (unsigned)__builtin_ctzl(capacity);
-	}
-	ring->slots = ring->end; /* LTQ16: all slots zero, which is free for lap 0 */
-	if (format == WEIR_RING_FORMAT_LTQ64)
-		weiri_ltq64_init(ring, ring->end);
-	*out = ring;
+	*out = make(memory, capacity, format);
+	(*out)->memory_size = size;
+	(*out)->allocator = allocator;
+	return WEIR_OK;
+}
+
+size_t weir_ring_memsize(size_t capacity, const struct weir_ring_options *options)
+{
+	weir_ring *ring;
+
+	return check_options(capacity, options, &ring) == WEIR_OK ? size_of(capacity, choose_format(options)) : 0;
+}
+
+enum weir_status weir_ring_init(void *memory, size_t size, size_t capacity, const struct weir_ring_options *options,
+                                weir_ring **out)
+{
+	enum weir_status status = check_options(capacity, options, out);
+
+	if (status != WEIR_OK)
+		return status;
+	if (memory == NULL || (uintptr_t)memory % WEIR_RING_ALIGNMENT != 0 ||
+	    size < size_of(capacity, choose_format(options)))
+		return WEIR_INVALID_ARGUMENT;
+	memset(memory, 0, size_of(capacity, choose_format(options)));
+	*out = make(memory, capacity, choose_format(options));
 	return WEIR_OK;
 }
 
 void weir_ring_destroy(weir_ring *ring)
 {
-	if (ring != NULL) {
+	/* memory_size 0: the memory is the caller's. */
+	if (ring != NULL && ring->memory_size != 0) {
 		weir_allocator allocator = ring->allocator;
 
 		weiri_release(&allocator, ring, ring->memory_size, WEIRI_APART);

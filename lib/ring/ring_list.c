@@ -1,0 +1,414 @@
+/*
+ * ring_list.c - rings linked one behind the other: a FIFO that grows.
+ *
+ * Algorithm. A segment is a ring and a link to the next. Values go into the ring at `tail` and come out of the one at `head`. An enqueue
+ * that finds the tail's ring full makes a segment with its value inside, closes the ring, and links the segment behind it. A dequeue that
+ * finds the head's ring closed and drained, which is final (walk.h), moves head on and retires the segment. The end of a closed list is a
+ * link to END. Close before link, so that no value stands behind a ring whose emptiness could still be taken for the list's. Allocate
+ * before close, so that a list without memory stays as it was, full.
+ *
+ * Invariants
+ *   I1  a link is set once, after the ring before it was closed
+ *   I2  head is never ahead of tail, both only move along links
+ *   I3  head leaves a segment only when its ring is sealed: nothing comes into it any more
+ *   I4  a segment is retired by the one CAS that moves head off it; tail was moved off it before
+ * Closing the list: close the tail's ring, then link END to it; when a segment got there first, do the same with that one.
+ *
+ * Pairs
+ *   P1  link -> successor(), and then move -> read of head or tail: the segment and the values it begins with
+ *   S   head, tail: seq_cst, as weiri_section_read() asks
+ * What is written before an enqueue is carried by the ring (weir/ring.h).
+ *
+ * Protection. Only what was read from head or tail by weiri_section_read() is followed. A link's value is compared and stored, not followed:
+ * a re-read of the link could not tell that the segment has been retired meanwhile, one of head or tail can. The CAS from `segment` cannot
+ * succeed by ABA, since the section keeps that address from coming back.
+ *
+ * Linearization. Enqueue: the ring's, or, with a new segment, the CAS of the link. Order: a value in a ring comes before those behind its
+ *   link. If it was enqueued after one of those had been, its call began before the ring was closed and so before that other call had
+ *   ended: the two overlap, and either order is right. Dequeue: the ring's. "Empty" of an open ring: the ring's; it was not closed then, so
+ *   nothing was linked behind it (I1). "Empty" of a sealed ring: the load of the link that was NULL. "Closed": the load that saw END;
+ *   for an enqueue, of its ring's CLOSED or of the link.
+ * Progress: lock-free. A step is repeated only when another thread linked a segment, moved head, or moved tail, each of which happens once a
+ *   segment; the ring is lock-free, and a sealed ring refuses at its first tombstone.
+ * Memory: the segments between head and tail, at most one of them, at the front, not full, and one at the back; one more in the hands of each
+ *   enqueue that lost the race to link; and retired ones (docs/memory.md).
+ * Checked: tests/test_ring_list.c, stress/model/check_ring_list.c.
+ */
+#include <weir/ring_list.h>
+
+#include "base/error.h"
+#include "reclaim/scope.h"
+#include "ring/layout.h"
+
+struct segment {
+	struct weiri_retired retired;   /* first */
+	_Atomic(struct segment *) next; /* NULL: the last one */
+	uint64_t number;                /* constant */
+	size_t memory_size;             /* constant */
+	weir_allocator allocator;       /* constant */
+};
+
+enum { RING_OFFSET = (sizeof(struct segment) + WEIRI_APART - 1) / WEIRI_APART * WEIRI_APART };
+
+struct weir_ring_list {
+	size_t segment_capacity; /* constant, as the next three */
+	size_t segment_size;
+	struct weir_ring_options ring_options;
+	weir_allocator allocator;
+	WEIRI_ALIGNED_APART _Atomic(struct segment *) tail;
+	WEIRI_ALIGNED_APART _Atomic(struct segment *) head;
+};
+
+static struct segment end_mark;
+#define END (&end_mark)
+
+static WEIRI_ALWAYS_INLINE weir_ring *ring_of(struct segment *segment)
+{
+	return (weir_ring *)(void *)((char *)segment + RING_OFFSET);
+}
+
+/* -- segments ----------------------------------------------------------------------------------------------------------------- */
+
+static void segment_free(struct segment *segment)
+{
+	weir_allocator allocator = segment->allocator;
+
+	weir_ring_destroy(ring_of(segment));
+	weiri_release(&allocator, segment, segment->memory_size, WEIRI_APART);
+}
+
+static void segment_reclaim(struct weiri_retired *object)
+{
+	segment_free(WEIRI_CONTAINER_OF(object, struct segment, retired));
+}
+
+/* Not linked yet; NULL without memory. */
+static WEIRI_COLD struct segment *segment_create(const weir_ring_list *list)
+{
+	struct segment *segment = weiri_allocate(&list->allocator, list->segment_size, WEIRI_APART);
+	weir_ring *ring;
+
+	if (segment == NULL)
+		return NULL;
+	weiri_retired_init(&segment->retired, list->segment_size, segment_reclaim);
+	segment->memory_size = list->segment_size;
+	segment->allocator = list->allocator;
+	weiri_store_relaxed(&segment->next, NULL); /* [relaxed] not published */
+	(void)weir_ring_init((char *)segment + RING_OFFSET, list->segment_size - RING_OFFSET, list->segment_capacity,
+	                     &list->ring_options, &ring);
+	return segment;
+}
+
+static struct segment *successor(struct segment *segment)
+{
+	/* [P1 acquire] pairs with link_behind(). */
+	return weiri_load_acquire(&segment->next);
+}
+
+/* 1 when `next` is the one behind `segment` now, 0 when there was another. */
+static int link_behind(struct segment *segment, struct segment *next)
+{
+	struct segment *expected = NULL;
+
+	/* [P1 release] pairs with successor(). */
+	return weiri_cas_acq_rel(&segment->next, &expected, next);
+}
+
+/* Moves `end` from `segment` to `next`; another thread may have done it. Returns 1 when this call did. */
+static int move(_Atomic(struct segment *) *end, struct segment *segment, struct segment *next)
+{
+	return weiri_cas_seq_cst(end, &segment, next); /* [S, P1] */
+}
+
+/* -- creating and destroying -------------------------------------------------------------------------------------------------- */
+
+static const struct weir_ring_list_options defaults = {.struct_size = sizeof(defaults)};
+
+static enum weir_status check_options(const struct weir_ring_list_options *options, weir_ring_list **out)
+{
+	if (out == NULL || options->struct_size != sizeof(*options) || options->flags != 0)
+		return WEIR_INVALID_ARGUMENT;
+	return WEIR_OK;
+}
+
+enum weir_status weir_ring_list_create(const struct weir_ring_list_options *options, weir_ring_list **out)
+{
+	const struct weir_ring_list_options *given = options != NULL ? options : &defaults;
+	enum weir_status status = check_options(given, out);
+	struct weir_ring_options ring_options = {.struct_size = sizeof(ring_options), .format = given->format};
+	size_t capacity = given->segment != 0 ? given->segment : WEIR_RING_LIST_DEFAULT_SEGMENT;
+	weir_allocator allocator = weiri_allocator_or_default(given->allocator);
+	weir_ring *trial;
+	weir_ring_list *list;
+	struct segment *first;
+
+	if (status != WEIR_OK)
+		return status;
+	/* A ring in no memory is refused for that alone when all else is right. */
+	if (weir_ring_memsize(capacity, &ring_options) == 0)
+		return weir_ring_init(NULL, 0, capacity, &ring_options, &trial);
+	list = weiri_record_get() != NULL ? weiri_allocate(&allocator, sizeof(*list), WEIRI_APART) : NULL;
+	if (list == NULL)
+		return WEIR_RESOURCE_EXHAUSTED;
+	list->segment_capacity = capacity;
+	list->segment_size = RING_OFFSET + weir_ring_memsize(capacity, &ring_options);
+	list->ring_options = ring_options;
+	list->allocator = allocator;
+	first = segment_create(list);
+	if (first == NULL) {
+		weiri_release(&allocator, list, sizeof(*list), WEIRI_APART);
+		return WEIR_RESOURCE_EXHAUSTED;
+	}
+	first->number = 0;
+	weiri_store_relaxed(&list->head, first); /* [relaxed] not published */
+	weiri_store_relaxed(&list->tail, first);
+	*out = list;
+	return WEIR_OK;
+}
+
+void weir_ring_list_destroy(weir_ring_list *list)
+{
+	struct segment *segment;
+	weir_allocator allocator;
+
+	if (list == NULL)
+		return;
+	segment = weiri_load_acquire(&list->head); /* [P1 acquire] nobody else is here */
+	while (segment != NULL && segment != END) {
+		struct segment *next = successor(segment);
+
+		segment_free(segment);
+		segment = next;
+	}
+	allocator = list->allocator;
+	weiri_release(&allocator, list, sizeof(*list), WEIRI_APART);
+}
+
+/* -- enqueueing --------------------------------------------------------------------------------------------------------------- */
+
+/*
+ * The ring of `segment`, the tail, is full or closed. Sees to it that tail moves on, with up to `count` values in the new segment if it is
+ * this call's; *done of them are in. Not WEIR_OK: nothing was done.
+ */
+static WEIRI_COLD enum weir_status extend(weir_ring_list *list, struct segment *segment, const uint64_t values[],
+                                          size_t count, size_t *done)
+{
+	struct segment *next = successor(segment);
+
+	*done = 0;
+	if (next == NULL) {
+		struct segment *mine = segment_create(list);
+
+		if (mine == NULL)
+			return WEIR_RESOURCE_EXHAUSTED;
+		mine->number = segment->number + 1;
+		(void)weir_ring_try_enqueue_many(ring_of(mine), values, count, done);
+		weir_ring_close(ring_of(segment)); /* I1 */
+		if (link_behind(segment, mine)) {
+			next = mine;
+		} else {
+			segment_free(mine);
+			*done = 0;
+			next = successor(segment);
+		}
+	}
+	if (next == END)
+		return WEIR_CANCELLED;
+	(void)move(&list->tail, segment, next);
+	return WEIR_OK;
+}
+
+/* In a section. */
+static enum weir_status enqueue(weir_ring_list *list, struct weiri_record *record, const uint64_t values[],
+                                size_t count, size_t *done)
+{
+	enum weir_status status = WEIR_OK;
+
+	*done = 0;
+	while (*done < count && status == WEIR_OK) {
+		struct segment *segment;
+		size_t more;
+
+		weiri_section_read(record, &list->tail, &segment); /* [S, P1] */
+		if (weir_ring_try_enqueue_many(ring_of(segment), values + *done, count - *done, &more) != WEIR_OK)
+			status = extend(list, segment, values + *done, count - *done, &more);
+		*done += more;
+	}
+	return status;
+}
+
+enum weir_status weir_ring_list_enqueue_many(weir_ring_list *list, const uint64_t values[], size_t count, size_t *done)
+{
+	struct weiri_record *record;
+	enum weir_status status;
+	uint64_t outer;
+
+	if (list == NULL || done == NULL || (values == NULL && count != 0))
+		return WEIR_INVALID_ARGUMENT;
+	*done = 0;
+	record = weiri_record_get();
+	if (record == NULL)
+		return WEIR_RESOURCE_EXHAUSTED;
+	outer = weiri_section_enter(record);
+	status = enqueue(list, record, values, count, done);
+	weiri_section_leave(record, outer);
+	return status;
+}
+
+enum weir_status weir_ring_list_enqueue(weir_ring_list *list, uint64_t value)
+{
+	struct weiri_record *record = weiri_record_get();
+	enum weir_status status = WEIR_OK;
+	struct segment *segment;
+	uint64_t outer;
+	size_t done;
+
+	if (WEIRI_UNLIKELY(list == NULL))
+		return WEIR_INVALID_ARGUMENT;
+	if (WEIRI_UNLIKELY(record == NULL))
+		return WEIR_RESOURCE_EXHAUSTED;
+	outer = weiri_section_enter(record);
+	weiri_section_read(record, &list->tail, &segment); /* [S, P1] */
+	if (WEIRI_UNLIKELY(weir_ring_try_enqueue(ring_of(segment), value) != WEIR_OK))
+		status = enqueue(list, record, &value, 1, &done);
+	weiri_section_leave(record, outer);
+	return status;
+}
+
+/* -- dequeueing --------------------------------------------------------------------------------------------------------------- */
+
+/*
+ * The ring of `segment`, which was the head, is sealed. WEIR_OK: head has moved on. WEIR_WOULD_BLOCK: there is nothing behind it;
+ * WEIR_OUT_OF_RANGE: and never will be.
+ */
+static WEIRI_COLD enum weir_status drop_first(weir_ring_list *list, struct weiri_scope *scope, struct segment *segment)
+{
+	struct segment *next = successor(segment);
+
+	if (next == NULL)
+		return WEIR_WOULD_BLOCK;
+	if (next == END)
+		return WEIR_OUT_OF_RANGE;
+	(void)move(&list->tail, segment, next); /* I2 */
+	if (move(&list->head, segment, next))
+		weiri_scope_retire(scope, &segment->retired);
+	return WEIR_OK;
+}
+
+static size_t dequeue(weir_ring_list *list, struct weiri_scope *scope, uint64_t values[], size_t count,
+                      enum weir_status *status)
+{
+	size_t done = 0;
+
+	*status = WEIR_OK;
+	while (done < count && *status == WEIR_OK) {
+		struct segment *segment;
+		size_t more;
+
+		weiri_section_read(scope->record, &list->head, &segment); /* [S, P1] */
+		*status = weir_ring_try_dequeue_many(ring_of(segment), values + done, count - done, &more);
+		done += more;
+		if (*status == WEIR_OUT_OF_RANGE)
+			*status = drop_first(list, scope, segment);
+	}
+	return done;
+}
+
+enum weir_status weir_ring_list_try_dequeue_many(weir_ring_list *list, uint64_t values[], size_t count, size_t *done)
+{
+	enum weir_status status;
+	struct weiri_record *record;
+	struct weiri_scope scope;
+
+	if (list == NULL || done == NULL || (values == NULL && count != 0))
+		return WEIR_INVALID_ARGUMENT;
+	*done = 0;
+	record = weiri_record_get();
+	if (record == NULL)
+		return WEIR_RESOURCE_EXHAUSTED;
+	scope = weiri_scope_enter(record);
+	*done = dequeue(list, &scope, values, count, &status);
+	weiri_scope_leave(&scope);
+	return *done != 0 ? WEIR_OK : status;
+}
+
+enum weir_status weir_ring_list_try_dequeue(weir_ring_list *list, uint64_t *value)
+{
+	struct weiri_record *record = weiri_record_get();
+	struct weiri_scope scope;
+	struct segment *segment;
+	enum weir_status status;
+
+	if (WEIRI_UNLIKELY(list == NULL || value == NULL))
+		return WEIR_INVALID_ARGUMENT;
+	if (WEIRI_UNLIKELY(record == NULL))
+		return WEIR_RESOURCE_EXHAUSTED;
+	scope = weiri_scope_enter(record);
+	weiri_section_read(record, &list->head, &segment); /* [S, P1] */
+	status = weir_ring_try_dequeue(ring_of(segment), value);
+	if (WEIRI_UNLIKELY(status == WEIR_OUT_OF_RANGE))
+		(void)dequeue(list, &scope, value, 1, &status);
+	weiri_scope_leave(&scope);
+	return status;
+}
+
+/* -- closing and looking ------------------------------------------------------------------------------------------------------ */
+
+enum weir_status weir_ring_list_close(weir_ring_list *list)
+{
+	struct weiri_record *record = weiri_record_get();
+	struct segment *segment, *next;
+	uint64_t outer;
+
+	if (list == NULL)
+		return WEIR_INVALID_ARGUMENT;
+	if (record == NULL)
+		return WEIR_RESOURCE_EXHAUSTED;
+	outer = weiri_section_enter(record);
+	do {
+		weiri_section_read(record, &list->tail, &segment); /* [S, P1] */
+		weir_ring_close(ring_of(segment));
+		(void)link_behind(segment, END);
+		next = successor(segment);
+		if (next != END)
+			(void)move(&list->tail, segment, next);
+	} while (next != END);
+	weiri_section_leave(record, outer);
+	return WEIR_OK;
+}
+
+int weir_ring_list_closed(const weir_ring_list *list)
+{
+	struct weiri_record *record = weiri_record_get();
+	struct segment *segment;
+	uint64_t outer;
+	int closed;
+
+	if (list == NULL || record == NULL)
+		return 0;
+	outer = weiri_section_enter(record);
+	weiri_section_read(record, &list->tail, &segment); /* [S, P1] */
+	closed = successor(segment) == END;
+	weiri_section_leave(record, outer);
+	return closed;
+}
+
+size_t weir_ring_list_size_approx(const weir_ring_list *list)
+{
+	struct weiri_record *record = weiri_record_get();
+	struct segment *first, *last;
+	uint64_t outer;
+	size_t size;
+
+	if (list == NULL || record == NULL)
+		return 0;
+	outer = weiri_section_enter(record);
+	weiri_section_read(record, &list->head, &first); /* [S, P1] */
+	weiri_section_read(record, &list->tail, &last);  /* I2: not before the head that was read */
+	size = weir_ring_size_approx(ring_of(first));
+	if (last != first)
+		size +=
+			(size_t)(last->number - first->number - 1) * list->segment_capacity + weir_ring_size_approx(ring_of(last));
+	weiri_section_leave(record, outer);
+	return size;
+}
