@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <weir/ring.h>
 
 #include "failing_allocator.h"
@@ -362,4 +363,38 @@ Test(ring, many_threads_lose_nothing_and_keep_each_producers_order)
 	each_format(64, traffic_of_singles);
 	each_format(3, traffic_of_batches);
 	each_format(64, traffic_of_batches);
+}
+
+Test(ring, lives_in_memory_of_the_callers)
+{
+	static _Alignas(WEIR_RING_ALIGNMENT) unsigned char memory[16384];
+
+	for (int i = 0; i < FORMATS; i++) {
+		struct weir_ring_options options = {.struct_size = sizeof(options), .format = formats[i]};
+		size_t size = weir_ring_memsize(5, &options);
+		weir_ring *ring = NULL;
+		uint64_t value;
+
+		if (size == 0) /* LTQ16 on a machine without it */
+			continue;
+		cr_assert_leq(size, sizeof(memory));
+		memset(memory, 0xa5, sizeof(memory));
+		cr_assert_eq(weir_ring_init(memory, size - 1, 5, &options, &ring), WEIR_INVALID_ARGUMENT);
+		cr_assert_eq(weir_ring_init(memory + 8, size, 5, &options, &ring), WEIR_INVALID_ARGUMENT);
+		cr_assert_eq(weir_ring_init(NULL, size, 5, &options, &ring), WEIR_INVALID_ARGUMENT);
+		cr_assert_null(ring);
+		cr_assert_eq(weir_ring_init(memory, size, 5, &options, &ring), WEIR_OK);
+		for (uint64_t k = 0; k < 5; k++)
+			cr_assert_eq(weir_ring_try_enqueue(ring, k), WEIR_OK);
+		cr_assert_eq(weir_ring_try_enqueue(ring, 5), WEIR_WOULD_BLOCK);
+		for (uint64_t k = 0; k < 5; k++) {
+			cr_assert_eq(weir_ring_try_dequeue(ring, &value), WEIR_OK);
+			cr_assert_eq(value, k);
+		}
+		for (size_t k = size; k < sizeof(memory); k++)
+			cr_assert_eq(memory[k], 0xa5);
+		weir_ring_destroy(ring);
+	}
+	cr_assert_eq(weir_ring_memsize(0, NULL), 0);
+	cr_assert_eq(weir_ring_memsize((size_t)WEIR_RING_MAX_CAPACITY + 1, NULL), 0);
 }
