@@ -29,15 +29,15 @@ static void put_freely(struct bench_crew *crew, unsigned index, struct bench_tal
 	struct bench_traffic *t = crew->context;
 	const struct queue_contender *queue = queue_of(t);
 
-	while (!bench_stopped(crew)) {
+	do {
 		queue->enqueue(t->queue, tally->count + 1);
 		tally->sum += ++tally->count;
 		if (!queue->unbounded || tally->count % 64 != 0)
-			continue;
+			continue; /* to the condition below */
 		bench_traffic_say(t, index, tally);
 		while (bench_traffic_inside(t) >= t->workload->capacity && !bench_stopped(crew))
 			(void)sched_yield();
-	}
+	} while (!bench_stopped(crew));
 }
 
 static void put_paced(struct bench_crew *crew, unsigned index, struct bench_tally *tally)

@@ -44,7 +44,7 @@ static void put_freely(struct bench_crew *crew, unsigned index, struct bench_tal
 	const struct ring_contender *ring = ring_of(t);
 	unsigned failures = 0;
 
-	while (!bench_stopped(crew)) {
+	do {
 		if (!ring->enqueue(t->queue, tally->count + 1)) {
 			pause_after(&failures);
 			continue;
@@ -52,7 +52,7 @@ static void put_freely(struct bench_crew *crew, unsigned index, struct bench_tal
 		tally->sum += ++tally->count;
 		if (ring->unbounded && tally->count % SAY_EVERY == 0)
 			wait_for_room(crew, index, tally);
-	}
+	} while (!bench_stopped(crew));
 }
 
 /* What goes in at once, be it by a call of the contender or by a loop. */
@@ -74,7 +74,7 @@ static void put_batches(struct bench_crew *crew, unsigned index, struct bench_ta
 	unsigned failures = 0;
 	size_t batch = t->workload->batch;
 
-	while (!bench_stopped(crew)) {
+	do {
 		size_t done;
 
 		for (size_t i = 0; i < batch; i++)
@@ -86,7 +86,7 @@ static void put_batches(struct bench_crew *crew, unsigned index, struct bench_ta
 			pause_after(&failures);
 		if (ring_of(t)->unbounded)
 			wait_for_room(crew, index, tally);
-	}
+	} while (!bench_stopped(crew));
 }
 
 /* Times each call that put something in. */
@@ -95,7 +95,7 @@ static void put_timed(struct bench_crew *crew, unsigned index, struct bench_tall
 	struct bench_traffic *t = crew->context;
 	unsigned failures = 0;
 
-	while (!bench_stopped(crew)) {
+	do {
 		uint64_t start = bench_now_ns();
 
 		if (!ring_of(t)->enqueue(t->queue, tally->count + 1)) {
@@ -106,7 +106,7 @@ static void put_timed(struct bench_crew *crew, unsigned index, struct bench_tall
 		tally->sum += ++tally->count;
 		if (ring_of(t)->unbounded && tally->count % SAY_EVERY == 0)
 			wait_for_room(crew, index, tally);
-	}
+	} while (!bench_stopped(crew));
 }
 
 /* Every item has a time at which it should go in, and carries it; who is late does not put the later ones off. */
@@ -252,10 +252,10 @@ static void pair_up(struct bench_crew *crew, unsigned index)
 	uint64_t start = bench_now_ns();
 
 	(void)index;
-	while (!bench_stopped(crew)) {
+	do {
 		p->wrong |= p->ring->pairs(p->queue, PAIRS) != (uint64_t)PAIRS * (PAIRS + 1) / 2;
 		p->pairs += PAIRS;
-	}
+	} while (!bench_stopped(crew));
 	p->elapsed_ns = bench_now_ns() - start;
 }
 

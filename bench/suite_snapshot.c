@@ -20,10 +20,10 @@ static void take_on(struct bench_crew *crew)
 	struct scene *s = crew->context;
 	uint64_t taken = 0, torn = 0, start = bench_now_ns();
 
-	while (!bench_stopped(crew)) {
+	do {
 		torn += s->contender->take_many(s->self, SNAPSHOTS);
 		taken += SNAPSHOTS;
-	}
+	} while (!bench_stopped(crew));
 	atomic_fetch_add_explicit(&s->busy_ns, bench_now_ns() - start, memory_order_relaxed);
 	atomic_fetch_add_explicit(&s->taken, taken, memory_order_relaxed);
 	atomic_fetch_add_explicit(&s->torn, torn, memory_order_relaxed);

@@ -21,10 +21,10 @@ static void work(struct bench_crew *crew, unsigned index)
 	uint64_t done = 0;
 
 	(void)index;
-	while (!bench_stopped(crew)) {
+	do {
 		u->contender->update_many(u->self, UPDATES);
 		done += UPDATES;
-	}
+	} while (!bench_stopped(crew));
 	atomic_fetch_add_explicit(&u->done, done, memory_order_relaxed);
 }
 

@@ -22,7 +22,7 @@ static void read_on(struct bench_crew *crew)
 	struct readers *r = crew->context;
 	uint64_t reads = 0, sum = 0, torn = 0, start = bench_now_ns();
 
-	while (!bench_stopped(crew)) {
+	do {
 		if (r->scans) {
 			torn += r->contender->scan_many(r->self, SCANS);
 			reads += SCANS;
@@ -30,7 +30,7 @@ static void read_on(struct bench_crew *crew)
 			sum += r->contender->read_many(r->self, READS);
 			reads += READS;
 		}
-	}
+	} while (!bench_stopped(crew));
 	atomic_fetch_add_explicit(&r->busy_ns, bench_now_ns() - start, memory_order_relaxed);
 	atomic_fetch_add_explicit(&r->reads, reads, memory_order_relaxed);
 	atomic_fetch_add_explicit(&r->torn, torn, memory_order_relaxed);

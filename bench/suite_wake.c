@@ -32,13 +32,13 @@ static void wake_then_wait(struct bench_crew *crew, unsigned index)
 	uint64_t start = bench_now_ns(), pairs = 0;
 
 	(void)index;
-	while (!bench_stopped(crew)) {
+	do {
 		for (int i = 0; i < BATCH; i++) {
 			s->contender->wake(s->there);
 			s->contender->wait(s->there);
 		}
 		pairs += BATCH;
-	}
+	} while (!bench_stopped(crew));
 	set_elapsed(s, start);
 	atomic_store_explicit(&s->wakes, pairs, memory_order_relaxed);
 	atomic_store_explicit(&s->waits, pairs, memory_order_relaxed);

@@ -1,0 +1,113 @@
+"""README's section of figures and its plot, docs/benchmarks.md's kept result, and the workloads in words; all between marks."""
+import math
+import re
+
+import page
+import plots
+from results import figure
+
+SQUARE = ["1/1", "2/2", "4/4", "8/8"]
+READERS = [("1 reader", "1 reader"), ("2 readers", "2"), ("8 readers", "8"), ("1 reader beside 1 writer", "1 beside a writer")]
+BEST = 7  # rivals in README's tables; the page has all
+
+
+class Missing(Exception):
+    """A mark that is not there, or a result without the figures that are wanted."""
+
+
+def between(text, mark, inside):
+    """text with what stands between the two marks replaced."""
+    begin, end = rf"<!-- {mark}[^>]*-->\n", f"<!-- end of {mark} -->"
+    if not re.search(begin + ".*?" + re.escape(end), text, re.S):
+        raise Missing(f"no marks <!-- {mark} --> ... {end}")
+    return re.sub(f"({begin}).*?({re.escape(end)})", lambda found: found.group(1) + inside + found.group(2), text, flags=re.S)
+
+
+def cell_text(table, name):
+    cell = table.cell(name) if table else None
+    return figure(cell.median) if cell else "-"
+
+
+def best_of(tables, wanted):
+    """Names: ours first, then the best rivals, by the geometric mean of their place against the best of each table."""
+    names = dict.fromkeys(cell.name for table in tables for cell in table.measured)
+    def score(name):
+        total = 0.0
+        for table in tables:
+            best, cell = table.ranked()[0].median, table.cell(name)
+            ratio = 100.0 if cell is None else (cell.median / best if table.lower else best / max(cell.median, 1e-9))
+            total += math.log(ratio)
+        return total
+    ours = [name for name in names if name.startswith("weir")]
+    return ours + sorted((name for name in names if not name.startswith("weir")), key=score)[:wanted]
+
+
+def ring_table(results):
+    shapes = [table for table in (results.table("ring", shape) for shape in SQUARE) if table]
+    alone = results.table("ring", "uncontended")
+    if not shapes:
+        raise Missing("the result has no ring/1/1 and so on")
+    free = {cell.name: cell.lock_free for table in shapes for cell in table.cells}
+    names = best_of(shapes, BEST)
+    names += [name for name in free if name == "mutex ring" and name not in names]
+    heads = [shape.workload for shape in shapes]
+    heads[-1] += " Mitems/s"
+    lines = [f"| bounded queue, capacity 1024 | lock-free | one thread, ns a pair | {' | '.join(heads)} |", "|---" * (3 + len(heads)) + "|"]
+    for name in names:
+        values = [cell_text(table, name) for table in [alone, *shapes]]
+        lines.append(f"| {name} | {'yes' if free[name] else 'no'} | {' | '.join(values)} |")
+    return "\n".join(lines), len(free)
+
+
+def reader_table(results):
+    tables = [(results.table("variable", workload), words) for workload, words in READERS]
+    tables = [(table, words) for table, words in tables if table]
+    if not tables:
+        raise Missing("the result has no variable/1 reader and so on")
+    lacks = {cell.name: cell.lacks for table, _ in tables for cell in table.cells}
+    ranked = best_of([table for table, _ in tables], len(lacks))
+    keep = [name for name in ranked if not lacks[name]][:BEST]
+    rest = [name for name in ranked if lacks[name]]
+    names = keep + [name for name in rest if name in rest[:BEST] or name in ("mutex", "rwlock")]
+    lines = [f"| reading a shared value, ns of processor time | keeps it | {' | '.join(words for _, words in tables)} |",
+             "|---" * (2 + len(tables)) + "|"]
+    for name in names:
+        lines.append(f"| {name} | {'no' if lacks[name] else 'yes'} | {' | '.join(cell_text(table, name) for table, _ in tables)} |")
+    return "\n".join(lines)
+
+
+def sentences(results):
+    words = []
+    snapshots = [(k, results.table("snapshot", f"{k} variables")) for k in (2, 3, 8)]
+    found = [(str(k), figure(table.cells[0].median)) for k, table in snapshots if table and table.cells[0].measured]
+    if found:
+        words.append(f"A snapshot of {', '.join(k for k, _ in found)} variables beside a thread that commits to all of them takes "
+                     f"{', '.join(value for _, value in found)} ns.")
+    memory = results.table("memory", "a reader is stopped")
+    if memory and memory.cells[0].measured:
+        ours = memory.cells[0]
+        kept = f", with at most {figure(max(ours.beside))} MiB waiting to be freed" if ours.beside else ""
+        others = [f"{cell.name} {figure(cell.median)} thousand" for cell in memory.measured if not cell.ours]
+        words.append(f"While a reader is stopped in the middle of a read, a writer publishes {figure(ours.median)} thousand values of "
+                     f"64 KiB a second{kept}" + (f"; with {', '.join(others)}" if others else "") + ".")
+    return "\n".join(words)
+
+
+def figures(results, folder):
+    rings, contenders = ring_table(results)
+    machine = results.machine
+    virtual = ", a virtual machine: take them as ratios" if machine.get("virtual") == "yes" else ""
+    return (f"Medians of {results.repeat} interleaved repetitions of {results.duration_ms} ms on {machine['processors']} processors of "
+            f"{machine['processor']}{virtual} ({machine.get('date', '')}).\nThe best of {contenders} queues; all of them, with quartiles, "
+            f"intervals and latencies: [{folder}]({{root}}{folder}).\n\n{rings}\n\n{reader_table(results)}\n\n{sentences(results)}\n")
+
+
+def plot(results):
+    panels = []
+    for shape in SQUARE:
+        table = results.table("ring", shape)
+        if table:
+            names = set(best_of([table], 9))
+            rows = [row for row in page.rows_of(table) if row["name"] in names or row["name"] == "mutex ring"]
+            panels.append(plots.bars(f"{shape} producers/consumers", page.note_of(table), "million items a second", rows, figure))
+    return plots.stacked(panels, 2, "throughput of bounded queues of capacity 1024 by the number of producers and consumers") + "\n"
