@@ -21,7 +21,7 @@
  *
  * Waiters of one direction are served in arrival order; a newcomer that finds room or an item does not wait behind them
  * unless the queue is fair. Batch dequeues take turns: one collects at a time. Ordering: what was written before an item was
- * enqueued is visible to whoever dequeues it.
+ * enqueued is visible to whoever dequeues it, and what was written before a close to whoever is told that the queue is closed.
  *
  * Ownership: an item belongs to the queue from the moment its enqueue succeeded until its dequeue succeeds. On any other
  * outcome of an enqueue the caller still owns it.

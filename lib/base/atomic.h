@@ -37,6 +37,8 @@
 #define weiri_fetch_or_release(p, v) atomic_fetch_or_explicit((p), (v), memory_order_release)
 #define weiri_fetch_or_acq_rel(p, v) atomic_fetch_or_explicit((p), (v), memory_order_acq_rel)
 #define weiri_fetch_or_seq_cst(p, v) atomic_fetch_or_explicit((p), (v), memory_order_seq_cst)
+#define weiri_fetch_and_acquire(p, v) atomic_fetch_and_explicit((p), (v), memory_order_acquire)
+#define weiri_fetch_and_release(p, v) atomic_fetch_and_explicit((p), (v), memory_order_release)
 #define weiri_fetch_and_acq_rel(p, v) atomic_fetch_and_explicit((p), (v), memory_order_acq_rel)
 
 #define weiri_cas_relaxed(p, expected, v) \

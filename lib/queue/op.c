@@ -127,7 +127,7 @@ int weiri_op_claim(weir_queue_op *op)
 			/* [acquire] O1: what the last claimer left; and the cause of a canceller that could not claim. */
 			if (weiri_cas_acquire(&op->state, &state, state | WEIRI_OP_CLAIMED))
 				return 1;
-		} else if (weiri_cas_acq_rel(&op->state, &state, state | WEIRI_OP_AGAIN)) {
+		} else if (weiri_cas_release(&op->state, &state, state | WEIRI_OP_AGAIN)) {
 			/* [release] O2: the claimer that sees AGAIN sees what we changed. Also when AGAIN was there: what we read of it may
 			 * be older than the claimer's last look. */
 			return 0;
@@ -162,8 +162,8 @@ static enum weir_status describe_cancel(weir_queue_op *op, uint32_t why)
 enum weiri_op_outcome weiri_op_drive(struct weiri_scope *scope, weir_queue_op *op, int *moved)
 {
 	for (;;) {
-		/* [acquire] O2, and the canceller's cause. */
-		uint32_t state = weiri_fetch_and_acq_rel(&op->state, ~(uint32_t)WEIRI_OP_AGAIN);
+		/* [acquire] O2, and the canceller's cause. No release: the claim, and with it what we did, is given up by the CAS below. */
+		uint32_t state = weiri_fetch_and_acquire(&op->state, ~(uint32_t)WEIRI_OP_AGAIN);
 		size_t before = op->done;
 		enum weiri_op_outcome outcome;
 
@@ -203,17 +203,18 @@ void weiri_op_finish(struct weiri_scope *scope, weir_queue_op *op)
 	settle_partial(scope, op);
 	if (op->listed) {
 		(void)weiri_list_remove(scope, weiri_op_list(op), &op->node);
-		(void)weiri_fetch_sub_release(&op->queue->waiting, 1u); /* [release] pairs with destroy */
+		(void)weiri_fetch_sub_relaxed(&op->queue->waiting, 1u); /* [relaxed] see weir_queue_destroy() */
 	}
 	if (op->admitted)
-		/* [release] our items, or our giving up, before a dequeue concludes that nothing is still to come. */
-		(void)weiri_fetch_sub_acq_rel(&op->queue->gate, 1u);
+		/* [release] our items, or our giving up, before a dequeue concludes that nothing is still to come. A read-modify-write
+		 * keeps what the others released before. */
+		(void)weiri_fetch_sub_release(&op->queue->gate, 1u);
 }
 
 void weiri_op_complete(weir_queue_op *op)
 {
-	/* [release] O1: whoever sees DONE touches nothing more. */
-	weiri_store_release(&op->state, (uint32_t)WEIRI_OP_DONE);
+	/* [relaxed] O1: whoever sees DONE touches nothing more, so it carries nothing. */
+	weiri_store_relaxed(&op->state, (uint32_t)WEIRI_OP_DONE);
 	if (op->callback != NULL) {
 		/* Now: the list may hold the operation for long. The owner of a blocking call does it himself: we may be in a scope. */
 		weiri_segment_free(op->partial);
@@ -249,16 +250,17 @@ static int set_cancel(weir_queue_op *op, enum weiri_op_why why, int want_claim)
 /* An enqueue that is going to wait: admitted, or refused because the queue is closed. */
 static int admit(weir_queue_op *op)
 {
-	/* [relaxed] the CAS counts. */
-	uint64_t gate = weiri_load_relaxed(&op->queue->gate);
+	uint64_t gate;
 
 	if (weiri_queue_store_closed(op->queue))
 		return 0;
 	do {
+		/* [acquire] the cause of the close, for who is refused. */
+		gate = weiri_load_acquire(&op->queue->gate);
 		if ((gate & WEIRI_GATE_CLOSED) != 0)
 			return 0;
-		/* [acq_rel] before the close that finds us. */
-	} while (!weiri_cas_acq_rel(&op->queue->gate, &gate, gate + 1));
+		/* [relaxed] a count: what we put in comes with the release by which we leave. */
+	} while (!weiri_cas_relaxed(&op->queue->gate, &gate, gate + 1));
 	op->admitted = 1;
 	return 1;
 }
@@ -329,8 +331,8 @@ static void raise_alarm(weir_queue_op *op)
 {
 	uint32_t waits = WEIRI_OP_WAITS;
 
-	/* [release] nothing but the alarm itself. A failure: it has completed, or knows. */
-	if (weiri_cas_release(&op->finished, &waits, (uint32_t)WEIRI_OP_ALARMED))
+	/* [relaxed] nothing but the alarm itself. A failure: it has completed, or knows. */
+	if (weiri_cas_relaxed(&op->finished, &waits, (uint32_t)WEIRI_OP_ALARMED))
 		weiri_futex_wake(&op->finished, 1);
 }
 

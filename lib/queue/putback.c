@@ -52,8 +52,8 @@ void weiri_putback_push(struct weiri_scope *scope, struct weiri_putback *putback
 	weiri_section_read(scope->record, &putback->top, &top);
 	do {
 		segment->next = top;
-		/* [P1 release] */
-	} while (!weiri_cas_acq_rel(&putback->top, &top, segment));
+		/* [P1 release] No acquire: `top` is not followed here, and who does follow it has P1 from its own push, through the head. */
+	} while (!weiri_cas_release(&putback->top, &top, segment));
 }
 
 static size_t take_from(struct weiri_segment *segment, uint64_t items[], size_t count)

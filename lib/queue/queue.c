@@ -131,7 +131,8 @@ enum weir_status weir_queue_destroy(weir_queue *queue, weir_error *error)
 
 	if (queue == NULL)
 		return WEIR_OK;
-	waiting = weiri_load_acquire(&queue->waiting); /* [acquire] pairs with weiri_op_finish() */
+	/* [relaxed] a count. That an operation has ended its caller knows from its completion, which comes after it was subtracted. */
+	waiting = weiri_load_relaxed(&queue->waiting);
 	if (waiting != 0)
 		return weiri_fail(error, WEIR_FAILED_PRECONDITION, "queue \"%s\": %zu operations wait in it; close it first",
 		                  queue->name, waiting);
@@ -145,8 +146,8 @@ enum weir_status weir_queue_destroy(weir_queue *queue, weir_error *error)
 
 static void note_cause(weir_queue *queue, const weir_error *cause)
 {
-	/* [acq_rel] the first one. */
-	if (cause == NULL || cause->code == WEIR_OK || weiri_exchange_acq_rel(&queue->cause_taken, 1u) != 0)
+	/* [relaxed] the first one; cause_ready carries what it says. */
+	if (cause == NULL || cause->code == WEIR_OK || weiri_exchange_relaxed(&queue->cause_taken, 1u) != 0)
 		return;
 	queue->cause = *cause;
 	/* [release] pairs with weiri_queue_cause(). */

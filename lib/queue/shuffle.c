@@ -91,15 +91,16 @@ void weiri_shuffle_destroy(struct weiri_shuffle *shuffle)
 
 static enum weir_status credit_put(struct weiri_shuffle *shuffle, int admitted)
 {
-	/* [relaxed] the CAS counts. */
-	uint64_t credits = weiri_load_relaxed(&shuffle->credits);
+	uint64_t credits;
 
 	do {
+		/* [P5 acquire] pairs with the close, for who is refused. */
+		credits = weiri_load_acquire(&shuffle->credits);
 		if ((credits & CLOSED) != 0 && !admitted)
 			return WEIR_CANCELLED;
 		if (used_of(credits) >= shuffle->capacity || puts_of(credits) == PUTS_MASK)
 			return WEIR_WOULD_BLOCK;
-		/* [acquire] B2: sees the busy bits that were cleared before `used` went down. */
+		/* [acquire] B2: sees the busy bits that were cleared before `used` went down. The word may have come back to what was loaded. */
 	} while (!weiri_cas_acquire(&shuffle->credits, &credits, credits + ONE_USED + ONE_PUT));
 	return WEIR_OK;
 }
@@ -142,9 +143,9 @@ enum weir_status weiri_shuffle_put(struct weiri_shuffle *shuffle, uint64_t item,
 	/* [relaxed] published by the bit. */
 	weiri_store_relaxed(&shuffle->slots[slot], item);
 	/* [P1 release] pairs with try_slot(). */
-	(void)weiri_fetch_or_acq_rel(&shuffle->full[slot / 64], UINT64_C(1) << slot % 64);
+	(void)weiri_fetch_or_release(&shuffle->full[slot / 64], UINT64_C(1) << slot % 64);
 	/* [P3 release] pairs with credit_take(). One more item, one put less. */
-	(void)weiri_fetch_add_acq_rel(&shuffle->credits, ONE_ITEM - ONE_PUT);
+	(void)weiri_fetch_add_release(&shuffle->credits, ONE_ITEM - ONE_PUT);
 	return WEIR_OK;
 }
 
@@ -152,7 +153,7 @@ enum weir_status weiri_shuffle_put(struct weiri_shuffle *shuffle, uint64_t item,
 
 static enum weir_status credit_take(struct weiri_shuffle *shuffle)
 {
-	/* [P4 acquire] pairs with the CAS below: it may be what was found empty that counts. */
+	/* [P3, P4, P5 acquire] pairs with put, the CAS below, close: it may be what was found empty that counts. */
 	uint64_t credits = weiri_load_acquire(&shuffle->credits);
 
 	do {
@@ -160,7 +161,7 @@ static enum weir_status credit_take(struct weiri_shuffle *shuffle)
 
 		if (items_of(credits) <= keep)
 			return (credits & CLOSED) != 0 && puts_of(credits) == 0 ? WEIR_OUT_OF_RANGE : WEIR_WOULD_BLOCK;
-		/* [P3 acquire] pairs with the release of the put. [P4 release] */
+		/* [P3 acquire] pairs with the release of the put, also if the word has come back to what was loaded. [P4 release] */
 	} while (!weiri_cas_acq_rel_or_acquire(&shuffle->credits, &credits, credits - ONE_ITEM));
 	return WEIR_OK;
 }
@@ -189,7 +190,7 @@ static int try_slot(struct weiri_shuffle *shuffle, size_t slot)
 	if ((weiri_load_relaxed(&shuffle->full[slot / 64]) & bit) == 0)
 		return 0;
 	/* [P1 acquire] pairs with the put. */
-	return (weiri_fetch_and_acq_rel(&shuffle->full[slot / 64], ~bit) & bit) != 0;
+	return (weiri_fetch_and_acquire(&shuffle->full[slot / 64], ~bit) & bit) != 0;
 }
 
 static size_t count_full(const struct weiri_shuffle *shuffle)
@@ -247,7 +248,7 @@ static uint64_t empty_slot(struct weiri_shuffle *shuffle, size_t slot)
 	uint64_t item = weiri_load_relaxed(&shuffle->slots[slot]);
 
 	/* [P2 release] pairs with claim_in_word(). */
-	(void)weiri_fetch_and_acq_rel(&shuffle->busy[slot / 64], ~(UINT64_C(1) << slot % 64));
+	(void)weiri_fetch_and_release(&shuffle->busy[slot / 64], ~(UINT64_C(1) << slot % 64));
 	weiri_store_relaxed(&shuffle->freed_hint, slot / 64); /* [relaxed] a hint */
 	/* [release] B2: after the busy bit is clear. */
 	(void)weiri_fetch_sub_release(&shuffle->credits, ONE_USED);
@@ -265,13 +266,13 @@ enum weir_status weiri_shuffle_take(struct weiri_shuffle *shuffle, uint64_t *ite
 
 void weiri_shuffle_close(struct weiri_shuffle *shuffle)
 {
-	/* [acq_rel] whoever sees CLOSED sees what the closer did before. */
-	(void)weiri_fetch_or_acq_rel(&shuffle->credits, CLOSED);
+	/* [P5 release] whoever sees CLOSED sees what the closer did before. */
+	(void)weiri_fetch_or_release(&shuffle->credits, CLOSED);
 }
 
 int weiri_shuffle_closed(const struct weiri_shuffle *shuffle)
 {
-	/* [acquire] pairs with the close. */
+	/* [P5 acquire] pairs with the close. */
 	return (weiri_load_acquire(&shuffle->credits) & CLOSED) != 0;
 }
 

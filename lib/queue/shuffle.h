@@ -22,6 +22,7 @@
  *   P1  set full -> clear full: the item.  P2  clear busy -> claim busy: the slot is finished with.
  *   P3  credits: a taker that got a credit sees at least as many full bits (B1)
  *   P4  take -> take: whoever finds the bag empty sees what those did before who took the items (their turn, see store.c)
+ *   P5  close -> put, take, closed: what the closer did before
  * Linearization: put at the credit for its item, or at the take that got the item before that; take when it clears the full bit.
  *   Refusals are exact only when no put or take is under way. "Nothing may leave" (the load of credits): between a put's full bit
  *   and its credit, a take may get its item by another's credit, and that one's item is inside without a credit until the

@@ -111,8 +111,8 @@ static WEIRI_COLD size_t look_for_the_end(struct weiri_scope *scope, weir_queue 
 		if (done + more < count)
 			more += take_from_store(queue, items + done + more, count - done - more, WEIRI_RING_SEAL, status);
 		done += more;
-		/* [acquire] the same turn: it was the end. */
-		if (more == 0 && (*status != WEIR_OUT_OF_RANGE || weiri_load_acquire(&queue->turn) == turn))
+		/* [relaxed] the same turn: it was the end. If a batch took something that we found gone, we acquired its turn with that. */
+		if (more == 0 && (*status != WEIR_OUT_OF_RANGE || weiri_load_relaxed(&queue->turn) == turn))
 			return done;
 	} while (done < count);
 	*status = WEIR_OK;
@@ -157,8 +157,8 @@ int weiri_queue_turn_take(weir_queue *queue)
 
 int weiri_queue_turn_held(const weir_queue *queue)
 {
-	/* [acquire] whoever gives it afterwards pumps afterwards. */
-	return (weiri_load_acquire(&queue->turn) & 1) != 0;
+	/* [relaxed] who was stopped by the turn has read it in look_for_the_end(), so this is no older; who gives it later pumps later. */
+	return (weiri_load_relaxed(&queue->turn) & 1) != 0;
 }
 
 void weiri_queue_turn_give(weir_queue *queue)

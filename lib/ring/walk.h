@@ -123,11 +123,9 @@ static WEIRI_ALWAYS_INLINE void advance(_Atomic(uint64_t) *hint, uint64_t first,
 		return;
 	/* [relaxed] only the CAS counts. */
 	seen = weiri_load_relaxed(hint);
-	while (
-		(seen & ~WEIRI_RING_CLOSED) < done &&
-		/* [P4 release] I4: our slot, and those that we stepped over, are done. No acquire: nothing below depends on the old hint, and
-	        * being a read-modify-write this keeps what its predecessors released, P3 among it. */
-		!weiri_cas_release(hint, &seen, done | (seen & WEIRI_RING_CLOSED)))
+	/* [P4 release] I4: our slot, and those that we stepped over, are done. No acquire: nothing below depends on the old hint, and
+	 * being a read-modify-write this keeps what its predecessors released, P3 among it. */
+	while ((seen & ~WEIRI_RING_CLOSED) < done && !weiri_cas_release(hint, &seen, done | (seen & WEIRI_RING_CLOSED)))
 		;
 }
 

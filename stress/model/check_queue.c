@@ -1,8 +1,16 @@
 /*
- * check_queue.c - FIFO and shuffle queues that block, close and cancel.
+ * check_queue.c - queues whose calls wait, close and cancel. What lies inside is the subject of check_store.c.
  *
- * An item is the address of plain data written just before its enqueue. Each accepted item is had once; nobody sleeps for ever (all
- * threads asleep is a failure of its own); what is left after a close goes to drop().
+ * A scope gives each thread a row of calls, a letter each; `start` is such a row, made before the threads begin:
+ *
+ *   t  try_enqueue     g  try_dequeue     c  close, drain     x  close, cancel
+ *   a  start a dequeue     A  start an enqueue     B  start a dequeue of 2     k  cancel the operation that `start` began, with a cause
+ *   e  enqueue, waits     d  dequeue, waits     b  dequeue 2, waits     u  dequeue up to 2, waits     F  fire the token of those that wait
+ *
+ * Asked of every execution: what was accepted comes out once, or goes to drop(); in order, from a FIFO queue (but for batches that give
+ * back); nobody sleeps for ever (all threads asleep is a failure of its own), and no operation that was started is left waiting for
+ * what is there; each completes once; whoever is told that the queue is closed, or that the operation was cancelled, is told why; whoever
+ * is told that it is drained is right.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,185 +21,422 @@
 
 #include "model/scope.h"
 
-enum { MOST = 4 };
+enum { THREADS = 4, STARTED = 3, PLACES = 4, ROWS = THREADS + 1 /* the last: of `start` */ };
+enum { FAIR = WEIR_QUEUE_FAIR };
+
+struct value {
+	int row, place; /* place counts from 1 */
+};
+
+/* An operation that holds no thread. */
+struct started {
+	weir_queue_op *op;
+	int used, enqueues, ended; /* ended: times */
+	enum weir_status status;
+	struct value *value; /* of an enqueue */
+	void *items[2];
+};
+
+static const struct scope {
+	const char *name;
+	size_t capacity;
+	const char *start;
+	const char *calls[THREADS];
+	uint32_t flags;
+	uint64_t deadline; /* of calls that wait */
+} scopes[] = {
+	/* Operations that were started: nobody sleeps, so each thread may be stopped, too. */
+	{"n1_dequeue_waits_2_try_enqueues", 1, "a", {"t", "t"}, 0, 0},
+	{"n2_2_dequeues_wait_2_try_enqueues", 2, "aa", {"t", "t"}, 0, 0},
+	{"n1_dequeue_waits_try_enqueue_cancel", 1, "a", {"t", "k"}, 0, 0},
+	{"n1_dequeue_waits_2_cancels", 1, "a", {"k", "k"}, 0, 0},
+	{"n1_dequeue_waits_try_enqueue_close", 1, "a", {"t", "c"}, 0, 0},
+	{"n1_dequeue_waits_close_cancel", 1, "a", {"c", "k"}, 0, 0},
+	{"n1_enqueue_waits_try_dequeue_try_dequeue", 1, "tA", {"g", "g"}, 0, 0},
+	{"n1_enqueue_waits_try_dequeue_close", 1, "tA", {"g", "c"}, 0, 0},
+	{"n1_enqueue_waits_try_dequeue_close_cancel", 1, "tA", {"g", "x"}, 0, 0},
+	{"n1_enqueue_waits_cancel_close_cancel", 1, "tA", {"k", "x"}, 0, 0},
+	{"n1_enqueue_waits_closed_2_try_dequeues", 1, "tAc", {"gg", "g"}, 0, 0},
+	{"n1_batch_waits_2_try_enqueues", 1, "B", {"t", "t"}, 0, 0},
+	{"n1_batch_waits_try_enqueue_cancel", 1, "B", {"t", "k"}, 0, 0},
+	{"n1_batch_with_1_of_2_cancel_try_dequeue", 1, "Bt", {"k", "g"}, 0, 0},
+	{"n1_batch_with_1_of_2_close_try_dequeue", 1, "Bt", {"c", "g"}, 0, 0},
+	{"n1_batch_with_1_of_2_dequeue_waits_close", 1, "Bta", {"c", "k"}, 0, 0},
+	{"n1_batch_with_1_of_2_batch_waits_cancel_try_enqueue", 1, "BtB", {"k", "t"}, 0, 0},
+	{"n1_start_dequeue_try_enqueue", 1, "", {"a", "t"}, 0, 0},
+	{"n1_start_dequeue_close", 1, "", {"a", "c"}, 0, 0},
+	{"n1_start_enqueue_try_dequeue", 1, "t", {"A", "g"}, 0, 0},
+	{"n1_start_enqueue_close", 1, "t", {"A", "c"}, 0, 0},
+	{"n1_start_enqueue_close_cancel", 1, "t", {"A", "x"}, 0, 0},
+	{"n1_fair_start_dequeue_try_enqueue", 1, "", {"a", "t"}, FAIR, 0},
+	{"n1_fair_dequeue_waits_try_enqueue_try_dequeue", 1, "a", {"t", "g"}, FAIR, 0},
+	{"n2_fair_dequeue_waits_start_dequeue_try_enqueue", 2, "a", {"a", "t"}, FAIR, 0},
+	{"n1_fair_enqueue_waits_start_enqueue_close", 1, "tA", {"A", "c"}, FAIR, 0},
+	/* Threads that wait. */
+	{"n1_1_enqueue_1_dequeue", 1, "", {"e", "d"}, 0, WEIR_NO_DEADLINE},
+	{"n1_2_enqueues_2_dequeues_of_2_threads", 1, "", {"ee", "dd"}, 0, WEIR_NO_DEADLINE},
+	{"n1_2_producers_2_consumers", 1, "", {"e", "e", "d", "d"}, 0, WEIR_NO_DEADLINE},
+	{"n1_close_beside_dequeue", 1, "", {"d", "c"}, 0, WEIR_NO_DEADLINE},
+	{"n1_close_beside_dequeue_and_enqueue", 1, "", {"d", "c", "e"}, 0, WEIR_NO_DEADLINE},
+	{"n1_close_beside_enqueue_and_dequeue", 1, "t", {"e", "c", "d"}, 0, WEIR_NO_DEADLINE},
+	{"n1_close_cancel_beside_enqueue", 1, "t", {"e", "x"}, 0, WEIR_NO_DEADLINE},
+	{"n1_close_twice_beside_enqueue", 1, "t", {"e", "c", "x"}, 0, WEIR_NO_DEADLINE},
+	{"n1_cancel_beside_dequeue", 1, "", {"d", "F"}, 0, WEIR_NO_DEADLINE},
+	{"n1_cancel_beside_dequeue_and_try_enqueue", 1, "", {"d", "F", "t"}, 0, WEIR_NO_DEADLINE},
+	{"n1_deadline_beside_enqueue", 1, "", {"d", "t"}, 0, 2},
+	{"n1_deadline_beside_dequeue", 1, "t", {"e", "g"}, 0, 2},
+	{"n1_deadline_and_cancel_beside_dequeue", 1, "", {"d", "F"}, 0, 2},
+	{"n1_batch_beside_2_enqueues", 1, "", {"b", "ee"}, 0, WEIR_NO_DEADLINE},
+	{"n1_batch_beside_dequeue_1_item_close", 1, "", {"b", "d", "tc"}, 0, WEIR_NO_DEADLINE},
+	{"n1_batch_up_to_2_beside_1_item_close", 1, "", {"u", "tc"}, 0, WEIR_NO_DEADLINE},
+	{"n1_batch_with_deadline_beside_1_item_and_dequeue", 1, "", {"b", "t", "g"}, 0, 2},
+	{"n1_fair_2_dequeues_2_enqueues", 1, "", {"d", "d", "ee"}, FAIR, WEIR_NO_DEADLINE},
+};
 
 static struct scene {
+	const struct scope *scope;
+	enum weir_queue_order order;
 	weir_queue *queue;
 	weir_cancel *token;
-	enum weir_queue_order order;
-	size_t capacity, each;
-	uint64_t deadline;
-	int data[MOST], had[MOST], accepted[MOST];
-	enum weir_status ended[MOST];
+	struct value values[ROWS][PLACES + 1];
+	int had[ROWS][PLACES + 1], accepted[ROWS][PLACES + 1];
+	int put[ROWS];         /* values offered */
+	int last[ROWS][ROWS];  /* [by][of]: the last place that came out */
+	int drained[ROWS + 1]; /* was told; the last: by a completion */
+	struct started started[ROWS][STARTED];
+	int finishing;
 } scene;
 
-static void have(void *context, void *item)
-{
-	size_t i = (size_t)((int *)item - scene.data);
+/* -- what is asked ------------------------------------------------------------------------------------------------------------ */
 
+static int count_of(const char *calls, const char *letters)
+{
+	int count = 0;
+
+	while ((calls = strpbrk(calls, letters)) != NULL)
+		calls++, count++;
+	return count;
+}
+
+/* How many calls of the scope are one of these. */
+static int calls_of(const char *letters)
+{
+	int count = count_of(scene.scope->start, letters);
+
+	for (size_t i = 0; i < THREADS && scene.scope->calls[i] != NULL; i++)
+		count += count_of(scene.scope->calls[i], letters);
+	return count;
+}
+
+static struct value *have(void *item)
+{
+	struct value *value = item;
+
+	weir_model_assert(scene.had[value->row][value->place]++ == 0);
+	return value;
+}
+
+/* By a thread, in the order of each producer: unless batches may give back. */
+static void have_in_order(size_t me, void *item)
+{
+	const struct value *value = have(item);
+
+	if (scene.order == WEIR_QUEUE_FIFO && calls_of("bBu") == 0)
+		weir_model_assert(value->place > scene.last[me][value->row]);
+	scene.last[me][value->row] = value->place;
+}
+
+static void have_batch(void *const items[], size_t count)
+{
+	const struct value *first = have(items[0]), *second = count == 2 ? have(items[1]) : NULL;
+
+	if (scene.order == WEIR_QUEUE_FIFO && second != NULL && first->row == second->row)
+		weir_model_assert(first->place < second->place);
+}
+
+static void drop(void *context, void *item)
+{
 	(void)context;
-	weir_model_assert(*(int *)item == (int)i + 1);
-	scene.had[i]++;
+	(void)have(item);
+	for (size_t i = 0; i <= ROWS; i++)
+		weir_model_assert(!scene.drained[i]);
+}
+
+/* One of these calls ended it, and the message says so. Of two that tell a cause at once, neither may be told. */
+static int ended_by(const char *letters, const weir_error *error, const char *why)
+{
+	return calls_of(letters) > 1 || (calls_of(letters) == 1 && strstr(error->message, why) != NULL);
+}
+
+/* Of a call or operation that did not succeed: it may fail so here, and says why. */
+static void check_failure(enum weir_status status, const weir_error *error, int enqueues, size_t row)
+{
+	switch (status) {
+	case WEIR_OUT_OF_RANGE:
+		weir_model_assert(!enqueues && (scene.finishing || ended_by("cx", error, "the closer")));
+		scene.drained[row] = !scene.finishing;
+		break;
+	case WEIR_CANCELLED:
+		weir_model_assert(scene.finishing || ended_by("F", error, "the firer") ||
+		                  ended_by("k", error, "the canceller") || (enqueues && ended_by("cx", error, "the closer")));
+		break;
+	default:
+		weir_model_assert(status == WEIR_DEADLINE_EXCEEDED && scene.scope->deadline != 0 &&
+		                  scene.scope->deadline != WEIR_NO_DEADLINE);
+	}
+}
+
+/* -- the calls ---------------------------------------------------------------------------------------------------------------- */
+
+static struct value *next_value(size_t me)
+{
+	struct value *value = &scene.values[me][++scene.put[me]];
+
+	*value = (struct value){(int)me, scene.put[me]};
+	return value;
+}
+
+static void put(size_t me, int waits)
+{
+	struct value *value = next_value(me);
+	weir_error error = {WEIR_OK, ""};
+	enum weir_status status = waits ? weir_queue_enqueue(scene.queue, value, scene.scope->deadline, scene.token, &error)
+	                                : weir_queue_try_enqueue(scene.queue, value);
+
+	scene.accepted[me][value->place] = status == WEIR_OK;
+	if (waits && status != WEIR_OK)
+		check_failure(status, &error, 1, me);
+	else
+		weir_model_assert(status == WEIR_OK || status == WEIR_WOULD_BLOCK ||
+		                  (status == WEIR_CANCELLED && calls_of("cx") != 0));
+}
+
+static void take(size_t me, int waits)
+{
+	void *item;
+	weir_error error = {WEIR_OK, ""};
+	enum weir_status status = waits ? weir_queue_dequeue(scene.queue, &item, scene.scope->deadline, scene.token, &error)
+	                                : weir_queue_try_dequeue(scene.queue, &item);
+
+	if (status == WEIR_OK)
+		have_in_order(me, item);
+	else if (waits)
+		check_failure(status, &error, 0, me);
+	else
+		weir_model_assert(status == WEIR_WOULD_BLOCK || (status == WEIR_OUT_OF_RANGE && calls_of("cx") != 0));
+	scene.drained[me] |= status == WEIR_OUT_OF_RANGE;
+}
+
+static void take_batch(size_t me, int up_to)
+{
+	void *items[2] = {NULL, NULL};
+	size_t done = 2;
+	weir_error error = {WEIR_OK, ""};
+	enum weir_status status =
+		up_to ? weir_queue_dequeue_up_to(scene.queue, items, 2, scene.scope->deadline, scene.token, &done, &error)
+			  : weir_queue_dequeue_many(scene.queue, items, 2, scene.scope->deadline, scene.token, &error);
+
+	if (status == WEIR_OK) {
+		have_batch(items, done);
+		return;
+	}
+	weir_model_assert(items[0] == NULL && items[1] == NULL);
+	check_failure(status, &error, 0, me);
+	scene.drained[me] &= up_to; /* else what it gave back is left */
+}
+
+static void ended(void *context, enum weir_status status, const weir_error *error, void **items, size_t done)
+{
+	struct started *started = context;
+
+	weir_model_assert(started->ended++ == 0);
+	started->status = status;
+	if (status != WEIR_OK)
+		check_failure(status, error, started->enqueues, ROWS);
+	else if (!started->enqueues)
+		have_batch(items, done);
+	if (status == WEIR_OUT_OF_RANGE && calls_of("B") != 0)
+		scene.drained[ROWS] = 0;
+	if (started->enqueues)
+		scene.accepted[started->value->row][started->value->place] = done == 1;
+}
+
+static void start(size_t me, int enqueues, size_t count)
+{
+	struct started *started = scene.started[me];
+	enum weir_queue_op_kind kind = enqueues ? WEIR_QUEUE_OP_ENQUEUE : WEIR_QUEUE_OP_DEQUEUE_MANY;
+
+	while (started->used)
+		started++;
+	started->used = 1;
+	started->enqueues = enqueues;
+	if (enqueues)
+		started->items[0] = started->value = next_value(me);
+	weir_model_assert(weir_queue_start(scene.queue, kind, started->items, count, ended, started, &started->op, NULL) ==
+	                  WEIR_OK);
+}
+
+static void close_it(enum weir_close_mode mode)
+{
+	weir_error cause = {WEIR_ABORTED, "the closer"};
+
+	weir_model_assert(weir_queue_close(scene.queue, mode, &cause) == WEIR_OK);
+}
+
+static void cancel(void)
+{
+	weir_error cause = {WEIR_ABORTED, "the canceller"};
+
+	weir_queue_op_cancel(scene.started[ROWS - 1][0].op, &cause);
+}
+
+static void fire(void)
+{
+	weir_error cause = {WEIR_ABORTED, "the firer"};
+
+	(void)weir_cancel_fire(scene.token, &cause);
+}
+
+static void call(size_t me, char what)
+{
+	switch (what) {
+	case 't': put(me, 0); break;
+	case 'e': put(me, 1); break;
+	case 'g': take(me, 0); break;
+	case 'd': take(me, 1); break;
+	case 'b': take_batch(me, 0); break;
+	case 'u': take_batch(me, 1); break;
+	case 'a': start(me, 0, 1); break;
+	case 'B': start(me, 0, 2); break;
+	case 'A': start(me, 1, 1); break;
+	case 'c': close_it(WEIR_CLOSE_DRAIN); break;
+	case 'x': close_it(WEIR_CLOSE_CANCEL); break;
+	case 'k': cancel(); break;
+	default: fire();
+	}
+}
+
+static void call_all(size_t me, const char *calls)
+{
+	for (; *calls != '\0'; calls++)
+		call(me, *calls);
+}
+
+/* -- an execution ------------------------------------------------------------------------------------------------------------- */
+
+static void thread(void *context, size_t me)
+{
+	(void)context;
+	call_all(me, scene.scope->calls[me]);
 }
 
 static void setup(void *context)
 {
-	struct weir_queue_options options = {
-		.struct_size = sizeof(options), .capacity = scene.capacity, .order = scene.order, .seed = 1, .drop = have};
+	struct weir_queue_options options = {.struct_size = sizeof(options),
+	                                     .capacity = scene.scope->capacity,
+	                                     .order = scene.order,
+	                                     .flags = scene.scope->flags,
+	                                     .seed = 1,
+	                                     .drop = drop};
 
 	(void)context;
 	weir_model_assert(weir_queue_create(&options, &scene.queue, NULL) == WEIR_OK);
-	weir_model_assert(weir_cancel_create(NULL, &scene.token) == WEIR_OK);
+	if (calls_of("F") != 0)
+		weir_model_assert(weir_cancel_create(NULL, &scene.token) == WEIR_OK);
+	call_all(ROWS - 1, scene.scope->start);
+}
+
+/* Nobody is left waiting for what is there. */
+static void check_waiting(const struct started *started)
+{
+	size_t size = weir_queue_size(scene.queue);
+	int closed = weir_queue_closed(scene.queue);
+
+	if (!started->used || started->ended)
+		return;
+	if (started->enqueues)
+		weir_model_assert(size >= scene.scope->capacity);
+	else
+		weir_model_assert(size == 0 && !closed);
+}
+
+static void end_started(struct started *started)
+{
+	if (!started->used)
+		return;
+	weir_model_assert(started->ended == 1);
+	weir_queue_op_release(started->op);
 }
 
 static void finish(void *context)
 {
 	(void)context;
+	for (size_t i = 0; i < ROWS * STARTED; i++)
+		check_waiting(&scene.started[i / STARTED][i % STARTED]);
+	scene.finishing = 1;
+	(void)weir_queue_close(scene.queue, WEIR_CLOSE_CANCEL, NULL);
+	for (size_t i = 0; i < ROWS * STARTED; i++)
+		end_started(&scene.started[i / STARTED][i % STARTED]);
 	weir_model_assert(weir_queue_destroy(scene.queue, NULL) == WEIR_OK);
 	weir_cancel_release(scene.token);
-	for (size_t i = 0; i < MOST; i++)
-		weir_model_assert(scene.had[i] == scene.accepted[i]);
+	for (size_t i = 0; i < ROWS; i++) {
+		for (size_t j = 0; j <= PLACES; j++)
+			weir_model_assert(scene.had[i][j] == scene.accepted[i][j]);
+	}
 	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
 }
 
-static enum weir_status put(size_t i)
+static struct weir_model_program prepare(const struct scope *scope, enum weir_queue_order order, char name[static 96])
 {
-	enum weir_status status;
+	size_t threads = 0;
 
-	scene.data[i] = (int)i + 1;
-	status = weir_queue_enqueue(scene.queue, &scene.data[i], scene.deadline, scene.token, NULL);
-	scene.accepted[i] = status == WEIR_OK;
-	return status;
+	(void)snprintf(name, 96, "queue_%s_%s", order == WEIR_QUEUE_FIFO ? "fifo" : "shuffle", scope->name);
+	scene = (struct scene){.scope = scope, .order = order};
+	while (threads < THREADS && scope->calls[threads] != NULL)
+		threads++;
+	return (struct weir_model_program){name, threads, &scene, sizeof(scene), setup, thread, finish};
 }
 
-static enum weir_status take(void)
-{
-	void *item;
-	enum weir_status status = weir_queue_dequeue(scene.queue, &item, scene.deadline, scene.token, NULL);
+enum { SCOPES = sizeof(scopes) / sizeof(scopes[0]) };
 
-	if (status == WEIR_OK)
-		have(NULL, item);
-	return status;
-}
-
-/* Thread 0 enqueues, thread 1 dequeues as many. */
-static void pass(void *context, size_t who)
-{
-	(void)context;
-	for (size_t i = 0; i < scene.each; i++)
-		weir_model_assert((who == 0 ? put(i) : take()) == WEIR_OK);
-}
-
-/* Two of each, one item. */
-static void pass_2_2(void *context, size_t who)
-{
-	(void)context;
-	weir_model_assert((who < 2 ? put(who) : take()) == WEIR_OK);
-}
-
-/* A consumer waits; the queue is closed beside it, or an item comes first. */
-static void close_beside_dequeue(void *context, size_t who)
-{
-	(void)context;
-	if (who == 0)
-		scene.ended[0] = take();
-	else if (who == 1)
-		(void)weir_queue_close(scene.queue, WEIR_CLOSE_DRAIN, NULL);
-	else
-		scene.ended[2] = put(0);
-}
-
-static void closed(void *context)
-{
-	int had = scene.had[0];
-
-	weir_model_assert(scene.ended[0] == WEIR_OK || scene.ended[0] == WEIR_OUT_OF_RANGE);
-	weir_model_assert(scene.ended[2] == WEIR_OK || scene.ended[2] == WEIR_CANCELLED);
-	/* Whoever saw the end is right: nothing is left and nothing comes. */
-	weir_model_assert(scene.ended[0] == WEIR_OK || !scene.accepted[0]);
-	weir_model_assert(had == (scene.ended[0] == WEIR_OK));
-	finish(context);
-}
-
-/* A dequeue waits for an item that does not come, or comes: the token ends it. */
-static void cancel_beside_dequeue(void *context, size_t who)
-{
-	(void)context;
-	if (who == 0)
-		scene.ended[0] = take();
-	else if (who == 1)
-		(void)weir_cancel_fire(scene.token, NULL);
-	else
-		weir_model_assert(weir_queue_try_enqueue(scene.queue, &scene.data[0]) == WEIR_OK);
-}
-
-static void cancelled(void *context)
-{
-	weir_model_assert(scene.ended[0] == WEIR_OK || scene.ended[0] == WEIR_CANCELLED);
-	finish(context);
-}
-
-/* The deadline passes, or an item comes. */
-static void deadline_beside_enqueue(void *context, size_t who)
-{
-	(void)context;
-	if (who == 0)
-		scene.ended[0] = take();
-	else
-		weir_model_assert(put(0) == WEIR_OK);
-}
-
-static void in_time_or_not(void *context)
-{
-	weir_model_assert(scene.ended[0] == WEIR_OK || scene.ended[0] == WEIR_DEADLINE_EXCEEDED);
-	finish(context);
-}
-
-static const struct scope {
-	const char *name;
-	size_t threads, capacity, each;
-	void (*thread)(void *, size_t);
-	void (*finish)(void *);
-	uint64_t deadline;
-	int filled; /* data[0] is there from the start */
-} scopes[] = {
-	{"n1_1_enqueue_1_dequeue", 2, 1, 1, pass, finish, WEIR_NO_DEADLINE, 0},
-	{"n1_2_enqueues_2_dequeues_of_2_threads", 2, 1, 2, pass, finish, WEIR_NO_DEADLINE, 0},
-	{"n1_2_producers_2_consumers", 4, 1, 1, pass_2_2, finish, WEIR_NO_DEADLINE, 0},
-	{"n1_close_beside_dequeue", 2, 1, 1, close_beside_dequeue, closed, WEIR_NO_DEADLINE, 0},
-	{"n1_close_beside_dequeue_and_enqueue", 3, 1, 1, close_beside_dequeue, closed, WEIR_NO_DEADLINE, 0},
-	{"n1_cancel_beside_dequeue", 2, 1, 1, cancel_beside_dequeue, cancelled, WEIR_NO_DEADLINE, 1},
-	{"n1_cancel_beside_dequeue_and_try_enqueue", 3, 1, 1, cancel_beside_dequeue, cancelled, WEIR_NO_DEADLINE, 1},
-	{"n1_deadline_beside_enqueue", 2, 1, 1, deadline_beside_enqueue, in_time_or_not, 2, 0},
-};
-
-static int check(const struct scope *scope, enum weir_queue_order order, uint64_t executions)
+static int check_all(enum weir_queue_order order, uint64_t executions)
 {
 	char name[96];
-	struct weir_model_program program = {name,  scope->threads, &scene,       sizeof(scene),
-	                                     setup, scope->thread,  scope->finish};
+	int bad = 0;
 
-	(void)snprintf(name, sizeof(name), "queue_%s_%s", order == WEIR_QUEUE_FIFO ? "fifo" : "shuffle", scope->name);
-	scene =
-		(struct scene){.order = order, .capacity = scope->capacity, .each = scope->each, .deadline = scope->deadline};
-	if (scope->filled) {
-		scene.data[0] = 1;
-		scene.accepted[0] = scope->threads == 3;
+	for (size_t i = 0; i < SCOPES; i++) {
+		struct weir_model_program program = prepare(&scopes[i], order, name);
+
+		bad |= scope_as_far_as(&program, scope_long() ? 1000000 : executions);
 	}
-	return scope_as_far_as(&program, executions);
+	return bad;
+}
+
+/* Stopping any thread at any step stops nobody who does not wait. */
+static int check_all_progress(enum weir_queue_order order)
+{
+	static const uint32_t bounds[WEIR_MODEL_CALLS] = {0};
+	char name[96];
+	int bad = 0;
+
+	for (size_t i = 0; i < SCOPES; i++) {
+		struct weir_model_program program = prepare(&scopes[i], order, name);
+
+		if (calls_of("edbu") == 0)
+			bad |= scope_stops(&program, scope_long() ? 20000 : 50, NULL, bounds);
+	}
+	return bad;
 }
 
 int main(int argc, char **argv)
 {
-	int bad = 0;
+	int bad;
 
 	scope_arguments(argc, argv);
-	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++) {
-		bad |= check(&scopes[i], WEIR_QUEUE_FIFO, scope_long() ? 1000000 : 10000);
-		bad |= check(&scopes[i], WEIR_QUEUE_SHUFFLE, scope_long() ? 1000000 : 10000);
-	}
+	bad = check_all(WEIR_QUEUE_FIFO, 2500);
 	scope_symmetric(1);
-	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++)
-		bad |= check(&scopes[i], WEIR_QUEUE_FIFO, scope_long() ? 1000000 : 5000);
-	return bad;
+	bad |= check_all(WEIR_QUEUE_FIFO, 1000);
+	scope_symmetric(0);
+	bad |= check_all(WEIR_QUEUE_SHUFFLE, 1500);
+	return bad | check_all_progress(WEIR_QUEUE_FIFO) | check_all_progress(WEIR_QUEUE_SHUFFLE);
 }

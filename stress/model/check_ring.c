@@ -3,7 +3,7 @@
  *
  * A scope gives each thread a row of calls, a letter each:
  *
- *   e  enqueue    d  dequeue    E  enqueue 2 in a batch    D  dequeue up to 2 in a batch    c  close    s  size
+ *   e  enqueue    d  dequeue    E  enqueue 2 in a batch    D  dequeue up to 2 in a batch    c  close    q  closed?    s  size
  *
  * Asked of every execution: what was accepted comes out once, each producer's values in its order; whoever is told that the ring is closed
  * sees what the closer wrote before; after that, and after OUT_OF_RANGE, nothing goes in; hints only grow and are never beyond what is
@@ -62,7 +62,8 @@ static const struct scope {
 		{"n2_never_full_tail_hint_moves_beside_a_batch", 2, {"D", "e", "e"}, 0, 6, 2, 6},
 		{"n4_hints_only_grow_2_producers", 4, {"e", "E"}, 0, 7, 0, 7},
 		{"n4_hints_only_grow_2_consumers", 4, {"d", "D"}, 0, 7, 3, 7},
-		{"n2_close_beside_tail_hint_that_moves", 2, {"e", "c", "e"}, 0, 7, 0, 7},
+		{"n2_close_enqueue_beside_tail_hint_that_moves", 2, {"e", "ce"}, 0, 7, 0, 7},
+		{"n1_close_beside_closed", 1, {"c", "q"}, 0, 0, 0, 0},
 		{"n1_size_beside_2_enqueues_2_dequeues", 1, {"ee", "dd", "s"}, 0, 0, 0, 0},
 },
   large[] = {
@@ -156,6 +157,12 @@ static void take(size_t me, size_t count)
 		weir_model_assert(status == WEIR_WOULD_BLOCK && (scene.scope->never & NEVER_EMPTY) == 0);
 }
 
+static void ask(size_t me)
+{
+	if (weir_ring_closed(scene.ring))
+		know_closed(me);
+}
+
 static void call(size_t me, char what)
 {
 	switch (what) {
@@ -163,6 +170,7 @@ static void call(size_t me, char what)
 	case 'E': put(me, 2); break;
 	case 'd': take(me, 1); break;
 	case 'D': take(me, 2); break;
+	case 'q': ask(me); break;
 	case 's': weir_model_assert(weir_ring_size_approx(scene.ring) <= scene.scope->capacity); break;
 	default:
 		scene.note = 1;

@@ -1,0 +1,305 @@
+/*
+ * check_store.c - what lies inside a queue, and when its end is reached: the bag of shuffle queues, items that batches gave back, turns.
+ *
+ * Nobody waits here (that is check_queue.c), so most scopes are small enough to be explored completely. A scope gives each thread a row of
+ * calls, a letter each:
+ *
+ *   e  enqueue     d  dequeue     c  close     q  closed?
+ *   b  a batch takes its turn and up to 2 items; fewer than 2 it gives back     f  frees what was retired
+ *
+ * Asked of every execution: what was accepted comes out once; a batch has its items in order (FIFO); whoever is told that the queue
+ * is closed sees what the closer wrote before; nothing goes in after that; and whoever is told that the queue is drained is right: nothing
+ * is left and nothing is given back. With ITEM_STAYS there is an item for the one dequeue, inside or in a batch that will give it back:
+ * it may not be told "drained".
+ */
+#include <stdio.h>
+#include <weir/queue.h>
+#include <weir/reclaim.h>
+
+#include "model/scope.h"
+#include "queue/queue.h"
+
+enum { THREADS = 4, CALLS = 4, ROWS = THREADS + 1 /* the last: of setup */ };
+enum { FIFO = 1, SHUFFLE = 2, BOTH = 3 };
+enum { ITEM_STAYS = 1 };
+
+struct value {
+	int row, place; /* place counts from 1 */
+};
+
+static const struct scope {
+	const char *name;
+	int orders;
+	size_t capacity;
+	const char *calls[THREADS];
+	int flags;
+	/* At the start. */
+	int inside, given_back, closed;
+	uint32_t bounds[2]; /* enqueue, dequeue: atomic accesses, when another thread is stopped; 0: not stated */
+} scopes[] = {
+	{"n1_1_put_1_take", SHUFFLE, 1, {"e", "d"}, 0, 0, 0, 0, {15, 17}},
+	{"n1_1_take_1_put", SHUFFLE, 1, {"d", "e"}, 0, 1, 0, 0, {15, 17}},
+	{"n1_put_beside_put_then_take", SHUFFLE, 1, {"e", "ed"}, 0, 0, 0, 0, {17, 11}},
+	{"n1_take_beside_take_then_put", SHUFFLE, 1, {"d", "de"}, 0, 1, 0, 0, {9, 17}},
+	{"n1_2_puts_2_takes_of_2_threads", SHUFFLE, 1, {"ee", "dd"}, 0, 0, 0, 0, {0}},
+	{"n2_2_puts_2_takes_of_2_threads", SHUFFLE, 2, {"ee", "dd"}, 0, 0, 0, 0, {0}},
+	{"n2_put_take_beside_put_take", SHUFFLE, 2, {"ed", "ed"}, 0, 0, 0, 0, {0}},
+	{"n1_2_puts_1_take", SHUFFLE, 1, {"e", "e", "d"}, 0, 0, 0, 0, {0}},
+	{"n2_1_put_2_takes", SHUFFLE, 2, {"e", "d", "d"}, 0, 1, 0, 0, {0}},
+	{"n1_1_put_1_take_close", BOTH, 1, {"e", "d", "c"}, 0, 0, 0, 0, {0}},
+	{"n1_close_beside_closed", BOTH, 1, {"c", "q"}, 0, 0, 0, 0, {0}},
+	{"n1_put_close_put_beside_2_takes", BOTH, 1, {"ece", "dd"}, 0, 0, 0, 0, {0}},
+	{"n1_closed_2_takes_of_1_item", BOTH, 1, {"d", "d"}, 0, 1, 0, 1, {0}},
+	{"n2_batch_beside_take_of_1_item_at_the_end", BOTH, 2, {"b", "d"}, ITEM_STAYS, 1, 0, 1, {0}},
+	{"n2_batch_beside_take_of_1_given_back_at_the_end", BOTH, 2, {"b", "d"}, ITEM_STAYS, 0, 1, 1, {0}},
+	{"n2_batch_beside_take_of_1_item_and_1_given_back_at_the_end", BOTH, 2, {"b", "d"}, 0, 1, 1, 1, {0}},
+	{"n2_batch_beside_batch_of_1_item_at_the_end", BOTH, 2, {"b", "b"}, ITEM_STAYS, 1, 0, 1, {0}},
+	{"n2_batch_beside_take_of_1_item_close", BOTH, 2, {"b", "d", "c"}, ITEM_STAYS, 1, 0, 0, {0}},
+	{"n2_batch_beside_put_then_batch", FIFO, 2, {"b", "eb"}, 0, 1, 0, 0, {0}},
+	{"n2_2_takes_of_2_given_back", BOTH, 2, {"d", "d"}, 0, 0, 2, 0, {0}},
+	{"n2_2_takes_of_2_given_back_beside_flush", FIFO, 2, {"d", "d", "f"}, 0, 0, 2, 0, {0}},
+};
+
+static struct scene {
+	const struct scope *scope;
+	enum weir_queue_order order;
+	weir_queue *queue;
+	struct value values[ROWS][CALLS + 1];
+	/* Each thread's own. */
+	int accepted[ROWS], out[ROWS], closed[ROWS], drained[ROWS];
+	int had[ROWS][CALLS + 1];
+	int note; /* the closer's, written before */
+} scene;
+
+static void know_closed(size_t me)
+{
+	weir_model_assert(scene.note == 1);
+	scene.closed[me] = 1;
+}
+
+static void know_drained(size_t me)
+{
+	know_closed(me);
+	scene.drained[me] = 1;
+}
+
+static const struct value *have(size_t me, void *item)
+{
+	const struct value *value = item;
+
+	weir_model_assert(scene.had[value->row][value->place]++ == 0); /* a second time would be a race, too */
+	weir_model_assert(!scene.drained[me]);
+	scene.out[me]++;
+	return value;
+}
+
+static void put(size_t me)
+{
+	int place = scene.accepted[me] + 1;
+	enum weir_status status;
+
+	scene.values[me][place] = (struct value){(int)me, place};
+	weir_model_call_begins(0);
+	status = weir_queue_try_enqueue(scene.queue, &scene.values[me][place]);
+	weir_model_call_ends(0);
+	weir_model_assert(status == WEIR_CANCELLED || !scene.closed[me]);
+	if (status == WEIR_OK)
+		scene.accepted[me] = place;
+	else if (status == WEIR_CANCELLED)
+		know_closed(me);
+	else
+		weir_model_assert(status == WEIR_WOULD_BLOCK);
+}
+
+static void take(size_t me)
+{
+	void *item;
+	enum weir_status status;
+
+	weir_model_call_begins(1);
+	status = weir_queue_try_dequeue(scene.queue, &item);
+	weir_model_call_ends(1);
+	if (status == WEIR_OK)
+		(void)have(me, item);
+	weir_model_assert(status == WEIR_OK || status == WEIR_WOULD_BLOCK ||
+	                  (status == WEIR_OUT_OF_RANGE && (scene.scope->flags & ITEM_STAYS) == 0));
+	if (status == WEIR_OUT_OF_RANGE)
+		know_drained(me);
+}
+
+static struct weiri_segment *segment_of_2(void)
+{
+	struct weiri_segment *segment = weiri_segment_create(2, &scene.queue->allocator);
+
+	weir_model_assert(segment != NULL);
+	return segment;
+}
+
+static void give_back(struct weiri_segment *segment, size_t count)
+{
+	struct weiri_scope scope = weiri_scope_enter(weiri_record_get());
+
+	weiri_putback_push(&scope, &scene.queue->putback, segment, count);
+	weiri_scope_leave(&scope);
+}
+
+static void have_both(size_t me, const struct weiri_segment *segment)
+{
+	const struct value *first = have(me, weiri_item_pointer(segment->items[0]));
+	const struct value *second = have(me, weiri_item_pointer(segment->items[1]));
+
+	/* What was inside at the start is older than what threads put; the rest is in its producer's order. */
+	if (scene.order == WEIR_QUEUE_FIFO && second->row == ROWS - 1)
+		weir_model_assert(first->row == ROWS - 1);
+	if (scene.order == WEIR_QUEUE_FIFO && first->row == second->row)
+		weir_model_assert(first->place < second->place);
+}
+
+/* As op.c does it. */
+static void batch(size_t me)
+{
+	struct weiri_segment *segment = segment_of_2();
+	struct weiri_scope scope;
+	enum weir_status status;
+	size_t taken;
+
+	if (!weiri_queue_turn_take(scene.queue)) {
+		weiri_segment_free(segment);
+		return;
+	}
+	scope = weiri_scope_enter(weiri_record_get());
+	taken = weiri_queue_take(&scope, scene.queue, segment->items, 2, 1, &status);
+	weiri_scope_leave(&scope);
+	if (taken == 2)
+		have_both(me, segment);
+	else if (taken == 1)
+		give_back(segment, taken);
+	if (taken != 1)
+		weiri_segment_free(segment);
+	weiri_queue_turn_give(scene.queue);
+	if (taken == 0 && status == WEIR_OUT_OF_RANGE)
+		know_drained(me);
+}
+
+static void close_it(size_t me)
+{
+	scene.note = 1;
+	(void)weir_queue_close(scene.queue, WEIR_CLOSE_DRAIN, NULL);
+	know_closed(me);
+}
+
+static void ask(size_t me)
+{
+	if (weir_queue_closed(scene.queue))
+		know_closed(me);
+}
+
+static void thread(void *context, size_t me)
+{
+	(void)context;
+	for (const char *calls = scene.scope->calls[me]; *calls != '\0'; calls++) {
+		switch (*calls) {
+		case 'e': put(me); break;
+		case 'd': take(me); break;
+		case 'b': batch(me); break;
+		case 'c': close_it(me); break;
+		case 'q': ask(me); break;
+		default: (void)weir_reclaim_flush(0);
+		}
+	}
+}
+
+static void give_back_one(int place)
+{
+	struct weiri_segment *segment = segment_of_2();
+
+	scene.values[ROWS - 1][place] = (struct value){ROWS - 1, place};
+	segment->items[0] = weiri_item_bits(&scene.values[ROWS - 1][place]);
+	give_back(segment, 1);
+	scene.accepted[ROWS - 1]++;
+}
+
+static void setup(void *context)
+{
+	struct weir_queue_options options = {
+		.struct_size = sizeof(options), .capacity = scene.scope->capacity, .order = scene.order, .seed = 1};
+
+	(void)context;
+	weir_model_assert(weir_queue_create(&options, &scene.queue, NULL) == WEIR_OK);
+	for (int i = scene.scope->given_back; i > 0; i--) /* the newest is the oldest */
+		give_back_one(i);
+	for (int i = 0; i < scene.scope->inside; i++)
+		put(ROWS - 1);
+	if (scene.scope->closed)
+		close_it(ROWS - 1);
+}
+
+static void finish(void *context)
+{
+	int in = 0, out = 0, drained = 0;
+	void *item;
+
+	(void)context;
+	for (size_t i = 0; i < ROWS; i++) {
+		in += scene.accepted[i];
+		out += scene.out[i];
+		drained |= scene.drained[i];
+	}
+	while (weir_queue_try_dequeue(scene.queue, &item) == WEIR_OK) {
+		weir_model_assert(!drained);
+		(void)have(ROWS - 1, item);
+		out++;
+	}
+	weir_model_assert(in == out);
+	weir_model_assert(weir_queue_size(scene.queue) == 0);
+	weir_model_assert(weir_queue_destroy(scene.queue, NULL) == WEIR_OK);
+	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
+}
+
+static struct weir_model_program prepare(const struct scope *scope, enum weir_queue_order order, char name[static 96])
+{
+	size_t threads = 0;
+
+	(void)snprintf(name, 96, "store_%s_%s", order == WEIR_QUEUE_FIFO ? "fifo" : "shuffle", scope->name);
+	scene = (struct scene){.scope = scope, .order = order};
+	while (threads < THREADS && scope->calls[threads] != NULL)
+		threads++;
+	return (struct weir_model_program){name, threads, &scene, sizeof(scene), setup, thread, finish};
+}
+
+static int check(const struct scope *scope, enum weir_queue_order order)
+{
+	char name[96];
+	struct weir_model_program program = prepare(scope, order, name);
+
+	return scope_as_far_as(&program, scope_long() ? 0 : 20000);
+}
+
+static int check_progress(const struct scope *scope, enum weir_queue_order order)
+{
+	static const char *const calls[WEIR_MODEL_CALLS + 1] = {"enqueue", "dequeue", NULL};
+	char name[96];
+	struct weir_model_program program = prepare(scope, order, name);
+
+	return scope_stops(&program, scope_long() ? 0 : 500, calls, scope->bounds);
+}
+
+int main(int argc, char **argv)
+{
+	int bad = 0;
+
+	scope_arguments(argc, argv);
+	for (int order = WEIR_QUEUE_FIFO; order <= WEIR_QUEUE_SHUFFLE; order++) {
+		for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++) {
+			if ((scopes[i].orders & (order == WEIR_QUEUE_FIFO ? FIFO : SHUFFLE)) != 0)
+				bad |= check(&scopes[i], (enum weir_queue_order)order);
+		}
+	}
+	for (int order = WEIR_QUEUE_FIFO; order <= WEIR_QUEUE_SHUFFLE; order++) {
+		for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++) {
+			if ((scopes[i].orders & (order == WEIR_QUEUE_FIFO ? FIFO : SHUFFLE)) != 0)
+				bad |= check_progress(&scopes[i], (enum weir_queue_order)order);
+		}
+	}
+	return bad;
+}
