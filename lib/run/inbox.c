@@ -32,8 +32,8 @@ static WEIRI_COLD weir_ring *publish_ring(struct weiri_inbox *inbox, unsigned in
 
 	if (weir_ring_create((size_t)WEIRI_INBOX_FIRST_CAPACITY << (2 * index), &options, &ring) != WEIR_OK)
 		return NULL;
-	/* [P1 acq_rel] pairs with ring_at(); a failed CAS acquires the winner's ring. */
-	if (weiri_cas_acq_rel_or_acquire(&inbox->rings[index], &expected, ring))
+	/* [P1 release] pairs with ring_at(); a failed CAS acquires the winner's ring. */
+	if (weiri_cas_release_or_acquire(&inbox->rings[index], &expected, ring))
 		return ring;
 	weir_ring_destroy(ring);
 	return expected;

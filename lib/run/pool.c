@@ -151,8 +151,9 @@ static void stop_and_release(weir_pool *pool, size_t count)
 {
 	weir_allocator allocator = pool->allocator;
 
-	/* [P1 release] pairs with stopping() in worker.c. */
-	weiri_store_release(&pool->stopping, 1);
+	/* [relaxed] hands nothing over: a task that a worker overlooks when it ends is run below. Before the look for sleepers, by the light
+	 * fence in notify_all: Dekker with F2 in worker.c. */
+	weiri_store_relaxed(&pool->stopping, 1);
 	weiri_eventcount_notify_all(&pool->idle);
 	for (size_t i = 0; i < count; i++)
 		(void)pthread_join(pool->workers[i].thread, NULL);

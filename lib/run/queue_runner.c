@@ -170,8 +170,8 @@ static void end_thread(void *argument)
 static int may_go(weir_queue_runner *runner)
 {
 	(void)weiri_park_wait(&runner->go, HOLD, WEIR_NO_DEADLINE);
-	/* [P1 acquire] pairs with release_threads(). */
-	return weiri_load_acquire(&runner->go) == GO;
+	/* [relaxed] no older than what the park acquired (P1), and it changes once. */
+	return weiri_load_relaxed(&runner->go) == GO;
 }
 
 static enum weir_status thread_main(weir_coordinator *coordinator, void *context, weir_error *error)

@@ -7,7 +7,8 @@
  * Pairs
  *   P1  push (first) -> walk: the member and its next
  *   P2  free (state) -> claim: the previous user is done with it
- *   P3  end or start (state) -> join_ended: the thread's id
+ *   P3  start (state) -> end -> join_ended, or end -> start -> join_ended: the thread's id, which the system may write when the thread
+ *       runs already
  *   P4  write_name (state after BUSY; name words) -> read_name: a name that belongs to the state seen
  * Progress: claim walks a list that only grows, and fails a CAS only to another claim or push that succeeded.
  * Checked: tests/test_coordinator.c (plain, TSan, ASan).
@@ -31,17 +32,17 @@ static uint32_t with_state(uint32_t word, uint32_t state)
 /* 1 when the member went from `from` to `to` by this call. */
 static int step(weir_coordinator_member *member, uint32_t from, uint32_t to)
 {
-	/* [relaxed] the CAS checks it. */
-	uint32_t word = weiri_load_relaxed(&member->state);
+	/* [P3 acquire] pairs with the step before, also when this one fails: a thread that ends hands its id on, which its starter wrote. */
+	uint32_t word = weiri_load_acquire(&member->state);
 
-	/* [P2 P3 P4 acq_rel] pairs with the step before and the one after. The claims change only from FREE, so no ABA. */
-	return (word & STATE_MASK) == from && weiri_cas_acq_rel(&member->state, &word, with_state(word, to));
+	/* [P3 release, acquire when it fails] likewise. The claims change only from FREE, so no ABA. */
+	return (word & STATE_MASK) == from && weiri_cas_release_or_acquire(&member->state, &word, with_state(word, to));
 }
 
 /* For the one thread that may take the member out of its state. */
 static void set_state(weir_coordinator_member *member, uint32_t state)
 {
-	/* [relaxed] nobody else changes it now. [P2 P3 P4 release] pairs with step(). */
+	/* [relaxed] nobody else changes it now. [P2 P3 P4 release] pairs with step(), claim_free() and read_name(). */
 	weiri_store_release(&member->state, with_state(weiri_load_relaxed(&member->state), state));
 }
 
@@ -74,8 +75,8 @@ void weiri_roster_init(struct weiri_roster *roster, const weir_allocator *alloca
 
 void weiri_roster_fini(struct weiri_roster *roster)
 {
-	/* [P1 acquire] pairs with push(). */
-	weir_coordinator_member *member = weiri_load_acquire(&roster->first);
+	/* [relaxed] the only thread: whoever pushed has left since. */
+	weir_coordinator_member *member = weiri_load_relaxed(&roster->first);
 
 	while (member != NULL) {
 		weir_coordinator_member *next = member->next;
@@ -108,8 +109,8 @@ static weir_coordinator_member *claim_free(struct weiri_roster *roster)
 		/* [relaxed] the CAS checks it. */
 		uint32_t word = weiri_load_relaxed(&member->state);
 
-		/* [P2 P4 acq_rel] pairs with the step to FREE; the names of this claim come after it. */
-		if ((word & STATE_MASK) == FREE && weiri_cas_acq_rel(&member->state, &word, with_state(word + ONE_CLAIM, BUSY)))
+		/* [P2 acquire] pairs with the step to FREE. The claim is released with each word of its name (P4). */
+		if ((word & STATE_MASK) == FREE && weiri_cas_acquire(&member->state, &word, with_state(word + ONE_CLAIM, BUSY)))
 			return member;
 	}
 	return NULL;

@@ -12,7 +12,6 @@
  *
  * Invariant I1: a task that is not in anybody's hands is in exactly one deque or in the inbox.
  * Pairs (the hand-over of tasks itself is that of deque.c and inbox.c)
- *   P1  stop (stopping) -> worker: what was submitted before the stop
  *   F1  announce or pass_search_on: a task put or taken; light fence; searching and idle.waiters
  *   F2  sleep_until_task: searching - 1 and idle.waiters + 1; heavy fence; all places
  *   F3  pass_search_on: searching - 1; heavy fence; all places
@@ -238,8 +237,8 @@ static weir_task *search(struct weiri_worker *worker)
 
 static int stopping(weir_pool *pool)
 {
-	/* [P1 acquire] pairs with weir_pool_destroy(): what was submitted before it is seen by the look that follows. */
-	return weiri_load_acquire(&pool->stopping) != 0;
+	/* [relaxed] after the heavy fence F2; what is overlooked in the look that follows, weir_pool_destroy() runs itself. */
+	return weiri_load_relaxed(&pool->stopping) != 0;
 }
 
 enum outcome { FOUND, WOKEN, ENDED };

@@ -105,6 +105,7 @@ int main(int argc, char **argv)
 	bad |= check("inbox_2_puts_into_a_new_ring_1_take_x2", 1, 2, 1, 2);
 	bad |= check("inbox_full_2_puts", ROOM, 2, 0, 0);
 	bad |= check("inbox_full_2_puts_1_take_x2", ROOM, 2, 1, 2);
+	bad |= check("inbox_full_1_put_1_take_x6", ROOM, 1, 1, 6);
 	bad |= check("inbox_chain_of_2_2_takes_x2", ROOM + 2, 0, 2, 2);
 	bad |= check("inbox_chain_of_2_1_put_1_take_x2", ROOM + 2, 1, 1, 2);
 	bad |= check("inbox_chain_of_3_1_put_2_takes", ROOM + 3, 1, 2, 1);

@@ -22,7 +22,8 @@ struct job {
 	int data;
 	int ran;
 	_Atomic(uint32_t) done;
-	struct job *more; /* submitted by the task, which then waits for it */
+	struct job *more;   /* submitted by the task, which then waits for it */
+	struct job *awaits; /* submitted by another */
 };
 
 static struct scene {
@@ -57,6 +58,8 @@ static void run(weir_task *task)
 		submit(job->more);
 		wait_for(&job->more->done, 1);
 	}
+	if (job->awaits != NULL)
+		wait_for(&job->awaits->done, 1);
 	weiri_store_release(&job->done, 1);
 	weiri_park_wake(&job->done, INT_MAX);
 }
@@ -130,6 +133,27 @@ static void setup_hand_over(void *context)
 	scene.jobs[0].more = &scene.jobs[1];
 }
 
+/* One task waits for another that is submitted meanwhile: who found the first one sees to it that somebody looks for more. */
+static void setup_dependent(void *context)
+{
+	setup(context);
+	scene.jobs[0].awaits = &scene.jobs[1];
+}
+
+/* The last thread submits both, and stops the pool when they have run. */
+static void submit_both(void *context, size_t who)
+{
+	(void)context;
+	if (who < scene.workers) {
+		weiri_model_lend(who);
+		return;
+	}
+	submit(&scene.jobs[0]);
+	submit(&scene.jobs[1]);
+	wait_for(&scene.jobs[0].done, 1);
+	weir_model_assert(weir_pool_destroy(scene.pool, NULL) == WEIR_OK);
+}
+
 /* -- no workers: submit beside helpers ------------------------------------------------------------------------------------------------ */
 
 static void help_beside_submit(void *context, size_t who)
@@ -173,6 +197,9 @@ static int check_workers(void)
 	             2, 2, 20000);
 	bad |= check((struct weir_model_program){"pool_2_workers_task_waits_for_a_task", 3, &scene, size, setup_hand_over,
 	                                         submit_and_wait, two_ran},
+	             2, 1, 20000);
+	bad |= check((struct weir_model_program){"pool_2_workers_task_waits_for_a_later_one", 3, &scene, size,
+	                                         setup_dependent, submit_both, two_ran},
 	             2, 1, 20000);
 	return bad;
 }

@@ -22,7 +22,7 @@ static struct scene {
 	size_t step_count;
 	enum weir_status ends_with[MOST]; /* what the step of that thread returns in its second call */
 	int calls[MOST];
-	int closed, cancelled;
+	int closed, cancelled, restarted;
 	enum weir_status status;
 } scene;
 
@@ -39,7 +39,7 @@ static void close_queue(void *queue, const weir_error *cause)
 {
 	weir_model_assert(queue == &scene && cause->code != WEIR_OK);
 	for (size_t i = 0; i < scene.threads; i++)
-		weir_model_assert(scene.calls[i] == 2);
+		weir_model_assert(scene.calls[i] >= 2);
 	scene.closed++;
 }
 
@@ -185,6 +185,80 @@ static void setup_one_lent(void *context)
 	weiri_model_lend_at_most(1);
 }
 
+static void start_and_join(void)
+{
+	start();
+	join_and_destroy();
+}
+
+/* Thread 2 stops the user's coordinator: when the runner is freed, the callback that cancels the queue is over. */
+static void stopped_by_another(void *context, size_t who)
+{
+	if (who == scene.threads + 1)
+		weir_model_assert(weir_coordinator_request_stop(scene.coordinator, NULL) == WEIR_OK);
+	else if (who != 0)
+		run(context, who);
+	else
+		start_and_join();
+}
+
+static void cancelled_at_most_once(void *context)
+{
+	(void)context;
+	weir_model_assert(scene.cancelled <= 1 && scene.closed <= 1);
+	weir_model_assert(weir_coordinator_join(scene.coordinator, NULL, NULL) == WEIR_OK);
+	weir_model_assert(weir_coordinator_destroy(scene.coordinator, NULL) == WEIR_OK);
+}
+
+/* A destroy that succeeds without a join, because the run is over, sees all that its threads did. */
+static void destroy_without_join(void *context, size_t who)
+{
+	if (who != 0) {
+		run(context, who);
+		return;
+	}
+	start();
+	if (weir_queue_runner_destroy(scene.runner, NULL) == WEIR_OK)
+		weir_model_assert(scene.calls[0] == 2 && scene.closed == 1);
+	else
+		join_and_destroy();
+}
+
+static void end_coordinator(void *context)
+{
+	(void)context;
+	weir_model_assert(scene.calls[0] == 2 && scene.closed == 1);
+	weir_model_assert(weir_coordinator_destroy(scene.coordinator, NULL) == WEIR_OK);
+}
+
+/* A run is under way; the last thread starts another if that one is over. */
+static void setup_running(void *context)
+{
+	setup_with_coordinator(context);
+	weiri_model_lend_at_most(2);
+	start();
+}
+
+static void start_beside_run(void *context, size_t who)
+{
+	(void)context;
+	if (who < 2)
+		weiri_model_lend(who);
+	else if (weir_queue_runner_start(scene.runner, scene.coordinator, NULL) != WEIR_OK)
+		weiri_model_give_back();
+	else
+		scene.restarted = 1;
+}
+
+static void closed_per_run(void *context)
+{
+	weir_model_assert(scene.closed == 1 + scene.restarted);
+	join_and_destroy();
+	scene.closed = 1;
+	scene.calls[0] = 2;
+	end_coordinator(context);
+}
+
 /* The first run is over when the second starts. */
 static void run_twice(void *context, size_t who)
 {
@@ -235,6 +309,12 @@ int main(int argc, char **argv)
 	bad |=
 		check("queue_runner_1_thread_fails_beside_error", 1, 2, setup, look_beside_run, destroy_runner, WEIR_DATA_LOSS);
 	bad |= check("queue_runner_1_thread_run_twice", 1, 2, setup_two_lent, run_twice, closed_twice, WEIR_OUT_OF_RANGE);
+	bad |= check("queue_runner_1_thread_coordinator_stopped_by_another", 1, 2, setup_with_coordinator,
+	             stopped_by_another, cancelled_at_most_once, WEIR_OUT_OF_RANGE);
+	bad |= check("queue_runner_1_thread_destroyed_without_join", 1, 1, setup_with_coordinator, destroy_without_join,
+	             end_coordinator, WEIR_OUT_OF_RANGE);
+	bad |= check("queue_runner_1_thread_beside_start", 1, 2, setup_running, start_beside_run, closed_per_run,
+	             WEIR_OUT_OF_RANGE);
 	bad |= check("queue_runner_1_thread_of_2", 2, 0, setup_one_lent, start_fails, NULL, WEIR_OUT_OF_RANGE);
 	return bad;
 }

@@ -74,8 +74,9 @@ int weir_model_pthread_create(pthread_t *id, const pthread_attr_t *attributes, v
 	number = weiri_fetch_add_relaxed(&taken, 1);
 	if (number >= most)
 		return EAGAIN;
-	*id = (pthread_t)number + 1;
 	take(&loans[number], run, argument);
+	/* As late as POSIX allows: the new thread may run before its id is written. */
+	*id = (pthread_t)number + 1;
 	return 0;
 }
 
