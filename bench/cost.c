@@ -1,0 +1,280 @@
+/*
+ * cost.c - weir-cost: performs each hot operation a number of times between two marks, for scripts/check_costs, which runs it under
+ * valgrind and counts what happens between them: instructions, atomic read-modify-writes, cache lines written.
+ *
+ * One thread, nothing contended, everything warm: what an operation costs when nobody is in the way. The library is linked statically,
+ * so that a call is a call and its code is the program's; through the shared library each call costs a jump more.
+ */
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <weir/weir.h>
+
+#include "sync/eventcount.h"
+
+enum { WARM_UP = 64, MEASURED = 64, BATCH = 32, VARIABLES = 8, CAPACITY = 1024, MAX_OPERATIONS = 64 };
+
+/* Stores into these are found in the trace of memory accesses. Each in a line of its own, so that none is taken for an operation's. */
+static struct {
+	_Alignas(64) volatile char begin, end;
+} marks[MAX_OPERATIONS];
+
+static weir_ring *ring;
+static weir_queue *queue;
+static weir_var *vars[VARIABLES];
+static weir_read reads[VARIABLES];
+static weir_tensor *value;
+static uint64_t numbers[BATCH];
+static struct weiri_eventcount event;
+static volatile uint64_t sink;
+
+static void must(enum weir_status status)
+{
+	if (status != WEIR_OK)
+		exit(3);
+}
+
+static void nothing(void)
+{
+}
+
+/* -- rings -------------------------------------------------------------------------------------------------------------------- */
+
+static void ring_of(enum weir_ring_format format)
+{
+	struct weir_ring_options options = {.struct_size = sizeof(options), .format = format};
+
+	must(weir_ring_create(CAPACITY, &options, &ring));
+}
+
+static void ring_16(void)
+{
+	ring_of(WEIR_RING_FORMAT_BEST);
+}
+
+static void ring_64(void)
+{
+	ring_of(WEIR_RING_FORMAT_LTQ64);
+}
+
+static void ring_end(void)
+{
+	weir_ring_destroy(ring);
+}
+
+static void ring_enqueue(void)
+{
+	must(weir_ring_try_enqueue(ring, 1));
+}
+
+static void ring_dequeue(void)
+{
+	uint64_t number;
+
+	must(weir_ring_try_dequeue(ring, &number));
+}
+
+static void ring_enqueue_many(void)
+{
+	size_t done;
+
+	must(weir_ring_try_enqueue_many(ring, numbers, BATCH, &done));
+}
+
+static void ring_dequeue_many(void)
+{
+	size_t done;
+
+	must(weir_ring_try_dequeue_many(ring, numbers, BATCH, &done));
+}
+
+/* -- queues ------------------------------------------------------------------------------------------------------------------- */
+
+static void queue_begin(void)
+{
+	struct weir_queue_options options = {.struct_size = sizeof(options), .capacity = CAPACITY};
+
+	must(weir_queue_create(&options, &queue, NULL));
+}
+
+static void queue_end(void)
+{
+	must(weir_queue_destroy(queue, NULL));
+}
+
+static void queue_try_enqueue(void)
+{
+	must(weir_queue_try_enqueue(queue, numbers));
+}
+
+static void queue_try_dequeue(void)
+{
+	void *item;
+
+	must(weir_queue_try_dequeue(queue, &item));
+}
+
+static void queue_enqueue(void)
+{
+	must(weir_queue_enqueue(queue, numbers, WEIR_NO_DEADLINE, NULL, NULL));
+}
+
+static void queue_dequeue(void)
+{
+	void *item;
+
+	must(weir_queue_dequeue(queue, &item, WEIR_NO_DEADLINE, NULL, NULL));
+}
+
+static void notify(void)
+{
+	weiri_eventcount_notify(&event, 1);
+}
+
+/* -- variables ---------------------------------------------------------------------------------------------------------------- */
+
+static void vars_begin(void)
+{
+	struct weir_var_options options = {.struct_size = sizeof(options), .dtype = WEIR_I64};
+
+	must(weir_tensor_scalar_i64(1, &value));
+	for (int i = 0; i < VARIABLES; i++)
+		must(weir_var_create(&options, value, &vars[i], NULL));
+}
+
+static void vars_end(void)
+{
+	for (int i = 0; i < VARIABLES; i++)
+		weir_var_destroy(vars[i]);
+	weir_tensor_release(value);
+}
+
+static void read_release(void)
+{
+	must(weir_var_read(vars[0], &reads[0]));
+	weir_read_release(&reads[0]);
+}
+
+static void read_look_release(void)
+{
+	must(weir_var_read(vars[0], &reads[0]));
+	sink = *(const uint64_t *)weir_tensor_data(reads[0].tensor);
+	weir_read_release(&reads[0]);
+}
+
+static void assign(void)
+{
+	must(weir_var_assign(vars[0], value, WEIR_NO_DEADLINE, NULL, NULL));
+}
+
+static void snapshot(size_t count)
+{
+	must(weir_var_snapshot(vars, count, reads, NULL));
+	weir_read_release_many(reads, count);
+}
+
+static void snapshot_2(void)
+{
+	snapshot(2);
+}
+
+static void snapshot_8(void)
+{
+	snapshot(8);
+}
+
+static void commit_2(void)
+{
+	struct weir_commit_part parts[2];
+
+	for (int i = 0; i < 2; i++)
+		parts[i] = (struct weir_commit_part){vars[i], weir_var_version(vars[i]), value};
+	must(weir_var_commit(parts, 2, WEIR_NO_DEADLINE, NULL, NULL));
+}
+
+/* -- the table ---------------------------------------------------------------------------------------------------------------- */
+
+static const struct operation {
+	const char *name;
+	void (*begin)(void);
+	void (*before)(void);
+	void (*call)(void); /* between the marks */
+	void (*after)(void);
+	void (*end)(void);
+} operations[] = {
+	/* The first is what a call by this table costs; it is taken off all others. */
+	{"nothing", nothing, nothing, nothing, nothing, nothing},
+	{"ring enqueue", ring_16, nothing, ring_enqueue, ring_dequeue, ring_end},
+	{"ring dequeue", ring_16, ring_enqueue, ring_dequeue, nothing, ring_end},
+	{"ring enqueue of 32", ring_16, nothing, ring_enqueue_many, ring_dequeue_many, ring_end},
+	{"ring dequeue of 32", ring_16, ring_enqueue_many, ring_dequeue_many, nothing, ring_end},
+	{"ring LTQ64 enqueue", ring_64, nothing, ring_enqueue, ring_dequeue, ring_end},
+	{"ring LTQ64 dequeue", ring_64, ring_enqueue, ring_dequeue, nothing, ring_end},
+	{"ring LTQ64 enqueue of 32", ring_64, nothing, ring_enqueue_many, ring_dequeue_many, ring_end},
+	{"ring LTQ64 dequeue of 32", ring_64, ring_enqueue_many, ring_dequeue_many, nothing, ring_end},
+	{"queue try enqueue", queue_begin, nothing, queue_try_enqueue, queue_try_dequeue, queue_end},
+	{"queue try dequeue", queue_begin, queue_try_enqueue, queue_try_dequeue, nothing, queue_end},
+	{"queue enqueue", queue_begin, nothing, queue_enqueue, queue_dequeue, queue_end},
+	{"queue dequeue", queue_begin, queue_enqueue, queue_dequeue, nothing, queue_end},
+	{"eventcount notify, nobody waits", nothing, nothing, notify, nothing, nothing},
+	{"variable read, release", vars_begin, nothing, read_release, nothing, vars_end},
+	{"variable read, look, release", vars_begin, nothing, read_look_release, nothing, vars_end},
+	{"variable assign", vars_begin, nothing, assign, nothing, vars_end},
+	{"snapshot of 2, release", vars_begin, nothing, snapshot_2, nothing, vars_end},
+	{"snapshot of 8, release", vars_begin, nothing, snapshot_8, nothing, vars_end},
+	{"commit of 2", vars_begin, nothing, commit_2, nothing, vars_end},
+};
+enum { OPERATIONS = sizeof(operations) / sizeof(operations[0]) };
+_Static_assert((int)OPERATIONS <= (int)MAX_OPERATIONS, "each has its marks");
+
+static void perform(const struct operation *operation, size_t index)
+{
+	operation->begin();
+	for (int i = 0; i < WARM_UP + MEASURED; i++) {
+		operation->before();
+		if (i >= WARM_UP)
+			marks[index].begin = 1;
+		operation->call();
+		if (i >= WARM_UP)
+			marks[index].end = 1;
+		operation->after();
+	}
+	operation->end();
+}
+
+/* The program itself is the first in the list. */
+static int print_place(struct dl_phdr_info *info, size_t size, void *context)
+{
+	uint64_t low = UINT64_MAX, high = 0;
+
+	(void)size;
+	(void)context;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		uint64_t from = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+
+		if (info->dlpi_phdr[i].p_type != PT_LOAD || !(info->dlpi_phdr[i].p_flags & PF_X))
+			continue;
+		low = from < low ? from : low;
+		high = from + info->dlpi_phdr[i].p_memsz > high ? from + info->dlpi_phdr[i].p_memsz : high;
+	}
+	(void)printf("code %llx %llx %llx\n", (unsigned long long)info->dlpi_addr, (unsigned long long)low,
+	             (unsigned long long)high);
+	return 1;
+}
+
+int main(void)
+{
+	weiri_eventcount_init(&event);
+	/* The heavy side of a fence settles which kind it is, as it has in any process in which somebody once waited. */
+	weiri_fence_setup();
+	(void)printf("compiler %s %s\n", WEIR_BENCH_COMPILER, WEIR_BENCH_MACHINE);
+	(void)dl_iterate_phdr(print_place, NULL);
+	(void)printf("stack %llx\n", (unsigned long long)(uintptr_t)__builtin_frame_address(0));
+	for (size_t i = 0; i < OPERATIONS; i++) {
+		(void)printf("operation %llx %llx %d %s\n", (unsigned long long)(uintptr_t)&marks[i].begin,
+		             (unsigned long long)(uintptr_t)&marks[i].end, MEASURED, operations[i].name);
+	}
+	for (size_t i = 0; i < OPERATIONS; i++)
+		perform(&operations[i], i);
+	return 0;
+}
