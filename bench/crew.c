@@ -15,6 +15,8 @@
 
 enum { PATIENCE_SECONDS = 60 };
 
+void (*bench_give_up)(void);
+
 uint64_t bench_now_ns(void)
 {
 	struct timespec now;
@@ -95,6 +97,8 @@ static void join(const struct bench_crew *crew, pthread_t thread)
 	(void)fprintf(stderr,
 	              "\nweir-bench: %s does not come to an end in %s/%s: %d s after the stop a thread is still inside\n",
 	              crew->about->name, crew->workload->suite, crew->workload->name, PATIENCE_SECONDS);
+	if (bench_give_up != NULL)
+		bench_give_up();
 	_exit(BENCH_CANNOT);
 }
 

@@ -26,8 +26,13 @@ struct bench_crew {
 	_Alignas(64) _Atomic(uint64_t) start_ns; /* when all were let go */
 };
 
-/* Runs the crew for the workload's duration and fills the sample's window. Threads that never end are named; then the program ends. */
+/*
+ * Runs the crew for the workload's duration and fills the sample's window. A contender whose threads never end is named; nothing can be
+ * measured beside them, so bench_give_up (may be NULL) is called to keep what there is, and the program ends.
+ */
 void bench_crew_run(struct bench_crew *crew, struct bench_sample *sample);
+
+extern void (*bench_give_up)(void);
 
 static inline int bench_stopped(const struct bench_crew *crew)
 {

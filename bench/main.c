@@ -114,6 +114,13 @@ static int keep(const struct bench_plan *plan)
 	return 1;
 }
 
+static const struct bench_plan *running;
+
+static void keep_the_rest(void)
+{
+	(void)keep(running);
+}
+
 /* A long run should not find out at its end that there is nowhere to write. */
 static void try_to_write(const char *path)
 {
@@ -137,6 +144,8 @@ static int measure(struct bench_plan *plan)
 	try_to_write(options->json);
 	try_to_write(options->csv);
 	introduce(plan);
+	running = plan;
+	bench_give_up = keep_the_rest;
 	bench_run(plan);
 	if (baseline != NULL)
 		slower = bench_baseline_compare(baseline, plan, options->slower);

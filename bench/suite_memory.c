@@ -125,24 +125,36 @@ struct watch {
 	double peak_mib;
 };
 
+/* What waits to be freed, in MiB. */
+static double waiting(const struct watch *w)
+{
+	uint64_t bytes = atomic_load_explicit(&value_bytes, memory_order_relaxed);
+
+	return bytes > w->before ? (double)(bytes - w->before) / (1 << 20) : 0;
+}
+
+/* A point for each interval that has passed: who could not look in time has several to fill. */
+static void note(struct bench_series *series, uint64_t passed, double mib)
+{
+	while (series->count < BENCH_SERIES_POINTS && series->count <= passed)
+		series->values[series->count++] = mib;
+}
+
 /* Samples memory over the run; at its end notes what was published, and lets the reader go, for whom the writer may wait. */
 static void watch_on(struct bench_crew *crew, struct watch *w)
 {
 	struct bench_series *series = &w->sample->series;
-	uint64_t interval = crew->workload->duration_ms * UINT64_C(1000000) / BENCH_SERIES_POINTS, next = bench_now_ns();
+	uint64_t interval = crew->workload->duration_ms * UINT64_C(1000000) / BENCH_SERIES_POINTS, start = bench_now_ns();
 
 	series->interval_ms = (double)interval / 1e6;
 	while (!bench_stopped(crew)) {
-		uint64_t bytes = atomic_load_explicit(&value_bytes, memory_order_relaxed);
-		double mib = bytes > w->before ? (double)(bytes - w->before) / (1 << 20) : 0;
-		struct timespec until;
+		uint64_t passed = (bench_now_ns() - start) / interval, next = start + (passed + 1) * interval;
+		struct timespec until = {(time_t)(next / 1000000000u), (long)(next % 1000000000u)};
+		double mib = waiting(w);
 
 		if (mib > w->peak_mib)
 			w->peak_mib = mib;
-		if (series->count < BENCH_SERIES_POINTS)
-			series->values[series->count++] = mib;
-		next += interval;
-		until = (struct timespec){(time_t)(next / 1000000000u), (long)(next % 1000000000u)};
+		note(series, passed, mib);
 		(void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
 	}
 	w->published = atomic_load_explicit(&w->scene->published, memory_order_relaxed);

@@ -9,8 +9,9 @@
 enum {
 	PAIRS = 4096,
 	TRIES_BEFORE_YIELD = 16,
-	EMPTY_AT_THE_END = 1000, /* dequeues that find nothing, after the last producer has ended */
-	SAY_EVERY = 64,          /* items after which a thread says how many it moved, for an unbounded queue */
+	EMPTY_AT_THE_END = 16,    /* dequeues that find nothing, after all that went in has come out */
+	EMPTY_WITH_A_LOSS = 1000, /* the same, when that does not happen */
+	SAY_EVERY = 64,           /* items after which a thread says how many it moved, for an unbounded queue */
 	RATE = 100000
 };
 
@@ -173,18 +174,24 @@ static size_t take(struct bench_traffic *t, unsigned index, uint64_t *values)
 	return 1;
 }
 
-/* Nothing came out. 1 when nothing will any more. */
+/*
+ * Nothing came out. 1 when nothing will any more: the producers have ended, and either all that went in has come out, and a few looks
+ * more for an item that is there twice find none; or many looks find nothing, and something is lost.
+ */
 static int take_is_over(struct bench_crew *crew, unsigned index, const struct bench_tally *tally, unsigned *failures,
                         int *last_round)
 {
 	struct bench_traffic *t = crew->context;
+	int ended = atomic_load_explicit(&t->producers_left, memory_order_acquire) == 0;
 
-	if (ring_of(t)->unbounded)
+	if (ended || ring_of(t)->unbounded)
 		bench_traffic_say(t, index, tally);
-	if (atomic_load_explicit(&t->producers_left, memory_order_acquire) != 0)
-		*last_round = 0;
 	pause_after(failures);
-	return ++*last_round > EMPTY_AT_THE_END;
+	if (!ended) {
+		*last_round = 0;
+		return 0;
+	}
+	return ++*last_round > (bench_traffic_is_out(t) ? EMPTY_AT_THE_END : EMPTY_WITH_A_LOSS);
 }
 
 static void consume(struct bench_crew *crew, unsigned index)

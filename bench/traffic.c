@@ -27,16 +27,29 @@ void bench_traffic_got(struct bench_traffic *traffic, const struct bench_tally *
 	atomic_fetch_add_explicit(&traffic->got_sum, tally->sum, memory_order_relaxed);
 }
 
+static uint64_t moved(const struct bench_traffic *traffic, unsigned begin, unsigned end)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = begin; i < end; i++)
+		sum += atomic_load_explicit(&traffic->lanes[i].moved, memory_order_acquire);
+	return sum;
+}
+
+int bench_traffic_is_out(const struct bench_traffic *traffic)
+{
+	unsigned left = traffic->workload->left;
+
+	return moved(traffic, left, left + traffic->workload->right) >=
+	       atomic_load_explicit(&traffic->put, memory_order_relaxed);
+}
+
 uint64_t bench_traffic_inside(const struct bench_traffic *traffic)
 {
-	unsigned left = traffic->workload->left, all = left + traffic->workload->right;
-	uint64_t in = 0, out = 0;
-
+	unsigned left = traffic->workload->left;
 	/* Consumers first: an item counted as out had been counted, or will be, as in. */
-	for (unsigned i = left; i < all; i++)
-		out += atomic_load_explicit(&traffic->lanes[i].moved, memory_order_acquire);
-	for (unsigned i = 0; i < left; i++)
-		in += atomic_load_explicit(&traffic->lanes[i].moved, memory_order_acquire);
+	uint64_t out = moved(traffic, left, left + traffic->workload->right), in = moved(traffic, 0, left);
+
 	return in > out ? in - out : 0;
 }
 

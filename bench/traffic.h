@@ -42,6 +42,9 @@ void bench_traffic_judge(const struct bench_totals *totals, const struct bench_w
 /* How many more went in than came out, as the threads last said. */
 uint64_t bench_traffic_inside(const struct bench_traffic *traffic);
 
+/* 1 when as much has come out, as the consumers last said, as the producers, who have all ended, put in. */
+int bench_traffic_is_out(const struct bench_traffic *traffic);
+
 static inline void bench_traffic_say(struct bench_traffic *traffic, unsigned index, const struct bench_tally *tally)
 {
 	atomic_store_explicit(&traffic->lanes[index].moved, tally->count, memory_order_release);

@@ -11,9 +11,9 @@ STYLE = """
 *{box-sizing:border-box}body{margin:0;background:var(--bg);color:var(--ink);font:15px/1.55 system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}
 main{max-width:1220px;margin:0 auto;padding:28px 24px 80px}h1{font-size:27px;margin:0 0 4px}h2{font-size:21px;margin:44px 0 4px;padding-top:14px;border-top:1px solid var(--edge)}
 h3{font-size:16px;margin:26px 0 6px}p{max-width:80ch;margin:6px 0 12px}.quiet,.note{color:var(--quiet)}.note{font-size:13.5px}
-nav a{margin-right:14px}a{color:var(--weir)}.grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(500px,100%),1fr));gap:18px;margin:14px 0}
+nav a{margin-right:14px}a{color:var(--weir)}.grid{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(500px,100%),1fr));gap:18px;margin:14px 0}
 .card{background:var(--card);border:1px solid var(--edge);border-radius:10px;padding:16px 16px 8px;overflow-x:auto}.card svg{width:100%;height:auto;display:block}
-.wide{max-width:900px}.warn{background:var(--warnbg);color:var(--warn);border-radius:8px;padding:8px 14px;max-width:90ch;margin:10px 0}
+.wide{max-width:940px;margin:14px 0}.warn{background:var(--warnbg);color:var(--warn);border-radius:8px;padding:8px 14px;max-width:90ch;margin:10px 0}
 table{border-collapse:collapse;font-size:13.5px;font-variant-numeric:tabular-nums;margin:8px 0 14px}th{font-weight:600;text-align:right;color:var(--quiet);padding:3px 12px;border-bottom:1px solid var(--edge)}
 td{text-align:right;padding:2px 12px;white-space:nowrap}th:first-child,td:first-child{text-align:left;padding-left:0}td.l,th.l{text-align:left}tr.weir td:first-child{font-weight:700;color:var(--weir)}
 .good{color:var(--weir)}.bad{color:var(--bad)}details{margin:6px 0;overflow-x:auto}summary{cursor:pointer;padding:3px 0}dl{display:grid;grid-template-columns:max-content 1fr;gap:2px 18px;margin:10px 0;font-size:14px}
@@ -50,7 +50,7 @@ def rows_of(table):
 
 def bars_of(table, title=None):
     unit = {"Mitems/s": "million items a second", "Mupdates/s": "million updates a second", "kversions/s": "thousand versions a second"}
-    return plots.bars(title or table.workload, note_of(table), unit.get(table.unit, table.unit), rows_of(table), figure)
+    return plots.bars(title or table.workload, note_of(table), unit.get(table.unit, table.unit), rows_of(table), figure, table.lower)
 
 
 def pick(names_and_values, lower):
@@ -97,7 +97,7 @@ def latency_curve(table):
         total, seen, points = sum(count for _, count in cell.histogram), 0, []
         for top, count in cell.histogram:
             seen += count
-            share = seen / total
+            share = min(seen / total, 1 - 0.5 / total)  # the longest of n stands for the last nth
             if share >= 0.5 and (not points or place(share) - points[-1][0] > 0.004):
                 points.append((place(share), max(top, 1)))
         points.insert(0, (0, max(cell.percentiles.get("p50", 1), 1)))
@@ -177,13 +177,11 @@ def suite_plots(results, suite):
     if len(readers) > 1:
         parts.append(card(scaling(readers, [table.left for table in readers], "Time of a read by the number of readers", "readers",
                                   "processor ns a read", True), True))
-    curves = [card(latency_curve(table)) for table in tables if table.latency]
-    memory = [card(memory_curve(table)) for table in tables if table.series_unit]
+    curves = [card(latency_curve(table), True) for table in tables if table.latency]
+    memory = [card(memory_curve(table), True) for table in tables if table.series_unit]
     bars = [card(bars_of(table)) for table in tables if not table.latency and table.measured]
     parts.append(f'<div class="grid">{"".join(bars)}</div>')
-    if curves or memory:
-        parts.append(f'<div class="grid">{"".join(memory + curves)}</div>')
-    return "".join(parts)
+    return "".join(parts + memory + curves)
 
 
 def machine_list(results):

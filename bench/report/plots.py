@@ -88,10 +88,10 @@ class Log:
 ROW, LABELS, VALUES, WIDTH = 19, 232, 62, 560
 
 
-def scale_for(rows):
+def scale_for(rows, may_be_log):
     values = [row["median"] for row in rows if row["median"] > 0]
     start, end = LABELS, WIDTH - VALUES
-    if values and max(values) > LOG_FROM * min(values):
+    if may_be_log and values and max(values) > LOG_FROM * min(values):
         return Log(min(min(values), *(row["low"] for row in rows if row["low"] > 0)), max(row["high"] for row in rows), start, end)
     return Linear(max([row["high"] for row in rows] + values + [0]) * 1.02, start, end)
 
@@ -111,10 +111,10 @@ def bar(row, y, scale, show):
     return parts
 
 
-def bars(title, note, axis, rows, show=short, alone=False):
+def bars(title, note, axis, rows, show=short, may_be_log=False):
     """rows: name, median, low, high, kind. The best is expected first."""
     top, height = 46, 46 + ROW * len(rows) + 40
-    scale = scale_for(rows)
+    scale = scale_for(rows, may_be_log)
     bottom = top + ROW * len(rows)
     parts = [text(0, 16, title, "t"), text(0, 33, note, "q")]
     for tick in scale.ticks():
@@ -124,7 +124,7 @@ def bars(title, note, axis, rows, show=short, alone=False):
         parts += bar(row, top + ROW * index, scale, show)
     parts += [line(LABELS, top, LABELS, bottom, "a"),
               text((LABELS + WIDTH - VALUES) / 2, bottom + 33, axis + (", logarithmic" if scale.logarithmic else ""), "q", "middle")]
-    return svg(WIDTH, height, parts, title, alone)
+    return svg(WIDTH, height, parts, title)
 
 
 def stacked(panels, columns, label):
@@ -146,7 +146,7 @@ def stacked(panels, columns, label):
 
 # ---- lines ----
 
-PLOT_WIDTH, PLOT_HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 760, 380, 74, 238, 46, 52
+PLOT_WIDTH, PLOT_HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 820, 380, 74, 272, 46, 52
 
 
 def spread_labels(labels, gap=14):
@@ -170,7 +170,7 @@ def colour_of(series, used):
     return variable
 
 
-def axes(x, y, x_axis, y_axis, x_labels, y_label):
+def axes(y, x_axis, y_axis, x_labels, y_label):
     parts = []
     bottom, right = PLOT_HEIGHT - BOTTOM, PLOT_WIDTH - RIGHT
     for tick in y.ticks():
@@ -192,16 +192,16 @@ def lines(title, note, x_axis, y_axis, series, x_ticks, y_label=short, logarithm
     if not values:
         return ""
     bottom, right = PLOT_HEIGHT - BOTTOM, PLOT_WIDTH - RIGHT
+
+    def across(share):
+        return LEFT + (right - LEFT) * share
+
     y = Log(min(values), max(values), bottom, TOP) if logarithmic else Linear(max(values) * 1.05, bottom, TOP)
-    across = lambda share: LEFT + (right - LEFT) * share
     parts = [text(0, 16, title, "t"), text(0, 33, note, "q")]
-    parts += axes(None, y, x_axis, y_axis + (", logarithmic" if logarithmic else ""), [(across(at), words) for at, words in x_ticks], y_label)
+    parts += axes(y, x_axis, y_axis + (", logarithmic" if logarithmic else ""), [(across(at), words) for at, words in x_ticks], y_label)
     labels, used = [], []
-    for one in sorted(series, key=lambda one: (not one.get("grey"), one["kind"] == "weir")):
-        one["colour"] = "--rest" if one.get("grey") else None
     for one in series:
-        if one["colour"] is None:
-            one["colour"] = colour_of(one, used)
+        one["colour"] = "--rest" if one.get("grey") else colour_of(one, used)
     for one in sorted(series, key=lambda one: (not one.get("grey"), one["kind"] == "weir")):
         points = [(across(at), y.at(value)) for at, value in one["points"]]
         width = 3 if one["kind"] == "weir" else 1 if one.get("grey") else 1.8
