@@ -2,6 +2,7 @@
 import html
 import math
 
+import model
 import plots
 from results import duration, figure
 
@@ -227,6 +228,8 @@ def page(results):
     for suite in suites:
         details = "".join(table_of(table) for table in results.of(suite))
         body.append(f'<h2 id="{suite}">{escape(TITLES.get(suite, suite))}</h2>{suite_plots(results, suite)}<h3>All figures</h3>{details}')
+    if model.section(results):
+        nav += '<a href="#model">model</a>'
     absent = f'<p class="note">Not installed, and so not measured: {escape(", ".join(results.absent))}.</p>' if results.absent else ""
     rivals = f'<p class="note">Rivals: {escape(versions(results))}.</p>' if versions(results) else ""
     return (f'<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">'
@@ -235,4 +238,4 @@ def page(results):
             f"<nav>{nav}</nav>{machine_list(results)}{warnings(results)}"
             '<p class="note">Bars and dots are medians, whiskers reach from quartile to quartile. “Weir is 2×” means twice as good as that contender, by the '
             "ratio of medians; the interval has 95 %, by resampling repetitions. What each workload is, and the method: docs/benchmarks.md, or "
-            f"weir-bench --explain. Every sample is in results.json.</p>{KEY}{rivals}{absent}{''.join(body)}</main></body></html>\n")
+            f"weir-bench --explain. Every sample is in results.json.</p>{KEY}{rivals}{absent}{''.join(body)}{model.section(results)}</main></body></html>\n")

@@ -1,0 +1,191 @@
+"""What the measured points would mean on more processors: the universal scalability law, fitted, and marked as a model everywhere.
+
+    X(N) = a N / (1 + s (N - 1) + k N (N - 1))          Gunther, 1993
+
+N threads, each on a processor of its own, do X(N) operations a second: `a` is what one does alone; `s` (contention) is the share of
+the work that they do one after the other; `k` (coherence) is what each pair of threads costs, as lines move between their caches.
+With y = N / X this is linear in 1/a, s/a and k/a, none of which can be negative: a least squares fit of the relative error.
+
+Points with more threads than processors say how a scheduler shares, not how an operation scales, and are left out. Three points or more
+give a fit, and resampling the repetitions an interval. Two points leave one parameter free: then the band reaches from all
+loss being coherence (the lower end) to all being contention (the upper).
+"""
+import itertools
+import math
+import random
+import statistics
+
+import plots
+from results import figure
+
+THREADS = (1, 2, 4, 8, 16, 32, 64, 128)
+RESAMPLES = 200
+SHOWN = 8
+
+
+# ---- the law ----
+
+
+class Law:
+    def __init__(self, a, s, k):
+        self.a, self.s, self.k = a, s, k
+
+    def at(self, n):
+        return self.a * n / (1 + self.s * (n - 1) + self.k * n * (n - 1))
+
+    @property
+    def peak(self):
+        """The number of threads beyond which more of them do less; infinite without coherence."""
+        return max(1.0, math.sqrt(max(1 - self.s, 0) / self.k)) if self.k > 0 else math.inf
+
+
+def solve(rows, values):
+    """Least squares by the normal equations; None when they do not determine it."""
+    size = len(rows[0])
+    matrix = [[sum(row[i] * row[j] for row in rows) for j in range(size)] + [sum(row[i] * value for row, value in zip(rows, values))]
+              for i in range(size)]
+    for i in range(size):
+        pivot = max(range(i, size), key=lambda row: abs(matrix[row][i]))
+        matrix[i], matrix[pivot] = matrix[pivot], matrix[i]
+        if abs(matrix[i][i]) < 1e-12:
+            return None
+        for row in range(size):
+            if row != i:
+                factor = matrix[row][i] / matrix[i][i]
+                matrix[row] = [x - factor * y for x, y in zip(matrix[row], matrix[i])]
+    return [matrix[i][size] / matrix[i][i] for i in range(size)]
+
+
+def fit(points, terms=(0, 1, 2)):
+    """The law of those with non-negative parameters, and none but `terms`, that misses the points (N, X) least."""
+    best = None
+    weighted = [[x / n * term for term in (1, n - 1, n * (n - 1))] for n, x in points]
+    for size in range(1, len(terms) + 1):
+        for chosen in itertools.combinations(terms, size):
+            if 0 not in chosen or size > len(points):
+                continue
+            solved = solve([[row[i] for i in chosen] for row in weighted], [1.0] * len(points))
+            if solved is None or min(solved) < 0 or solved[chosen.index(0)] <= 0:
+                continue
+            whole = [solved[chosen.index(i)] if i in chosen else 0.0 for i in range(3)]
+            error = sum((sum(w * p for w, p in zip(row, whole)) - 1) ** 2 for row in weighted)
+            if best is None or error < best[0] - 1e-15:
+                best = (error, Law(1 / whole[0], whole[1] / whole[0], whole[2] / whole[0]))
+    return best[1] if best else None
+
+
+class Model:
+    """A fitted contender: points, the law, and a band at each number of threads."""
+
+    def __init__(self, name, kind, samples):
+        self.name, self.kind = name, kind
+        self.points = [(n, statistics.median(values)) for n, values in samples]
+        self.law = fit(self.points)
+        self.exact = len(samples) >= 3
+        laws = self.resampled(samples) if self.exact else [fit(self.points, (0, 1)), fit(self.points, (0, 2))]
+        laws = [law for law in laws if law is not None]
+        if not self.exact and laws:
+            self.law = min(laws, key=lambda law: law.at(THREADS[-1]))
+        self.laws = laws
+
+    @property
+    def blind(self):
+        """Two points without a loss between them say nothing of where one begins."""
+        return not self.exact and self.law.s == self.law.k == 0
+
+    @staticmethod
+    def resampled(samples):
+        chance = random.Random(1)
+        return [fit([(n, statistics.median(chance.choices(values, k=len(values)))) for n, values in samples]) for _ in range(RESAMPLES)]
+
+    def band(self, n):
+        values = sorted(law.at(n) for law in self.laws)
+        cut = len(values) // 20 if self.exact else 0
+        return values[cut], values[-1 - cut]
+
+
+# ---- from tables to points ----
+
+
+def rate(table, value):
+    """Operations a microsecond of all threads together."""
+    if table.unit.startswith("M"):
+        return value
+    return max(table.left, 1) * 1000 / value  # nanoseconds of each thread
+
+
+def threads(table):
+    return 1 if table.workload == "uncontended" else table.left + table.right
+
+
+def usable(table):
+    plain = "," not in table.workload and "latency" not in table.workload and "beside" not in table.workload
+    shape = table.workload == "uncontended" or table.right in (0, table.left)
+    return plain and shape and not table.latency and not table.oversubscribed and not table.hogs
+
+
+def models(results, suite):
+    """Of the contenders that were measured with at least two numbers of threads, each on a processor of its own."""
+    samples, kinds = {}, {}
+    for table in sorted(filter(usable, results.of(suite)), key=threads):
+        for cell in table.measured:
+            samples.setdefault(cell.name, {})[threads(table)] = [rate(table, value) for value in cell.samples if value > 0]
+            kinds[cell.name] = cell.kind
+    fitted = [Model(name, kinds[name], list(points.items())) for name, points in samples.items()
+              if len(points) >= 2 and all(points.values())]
+    return [model for model in fitted if model.law and model.laws]
+
+
+# ---- the section of the page ----
+
+TITLES = {"ring": "queues, producers = consumers", "variable": "reads of a shared value", "update": "updates of a shared value"}
+
+
+def plot(suite, fitted):
+    at = {n: index / (len(THREADS) - 1) for index, n in enumerate(THREADS)}
+    # Ours, then whoever the model puts first at 128.
+    order = sorted([model for model in fitted if not model.blind], key=lambda model: (model.kind != "weir", -model.law.at(THREADS[-1])))
+    series = [{"name": model.name, "kind": "weir" if model.kind == "weir" else "other", "grey": index >= SHOWN,
+               "points": [(at[n], model.law.at(n)) for n in THREADS]} for index, model in enumerate(order)]
+    return plots.lines(f"MODEL, not measured: {TITLES.get(suite, suite)}", "an extrapolation; more is better", "threads, each on a processor of its own",
+                       "million a second", series, [(at[n], n) for n in THREADS], logarithmic=True, dots=False)
+
+
+def row(model):
+    measured = ", ".join(f"{n}: {figure(x)}" for n, x in model.points)
+    kind = ' class="weir"' if model.kind == "weir" else ""
+    name = f"<tr{kind}><td>{plots.escape(model.name)}</td><td class=\"l\">{measured}</td>"
+    if model.blind:
+        return f'{name}<td class="l quiet" colspan="{3 + len(THREADS[3:])}">no loss between these points, and so nothing to extrapolate</td></tr>'
+    cells = []
+    for n in THREADS[3:]:
+        low, high = model.band(n)
+        cells.append(f"<td>{figure(model.law.at(n))} <span class=\"quiet\">{figure(low)} – {figure(high)}</span></td>")
+    peak = "none" if math.isinf(model.law.peak) else figure(model.law.peak)
+    return f"{name}<td>{model.law.s:.3f}</td><td>{model.law.k:.4f}</td><td>{peak}</td>{''.join(cells)}</tr>"
+
+
+ASSUMPTIONS = (
+    "The universal scalability law, X(N) = aN / (1 + s(N−1) + kN(N−1)), fitted to the measured medians of workloads that had a processor for each "
+    "thread. It assumes that one law holds from one thread to 128; that each thread has a core of its own, of the speed of those measured; that a "
+    "cache line costs as much to move between any two of them as between the measured ones, which a second socket or another memory node "
+    "makes two to four times dearer; and that the workload stays as it is. It knows nothing of schedulers, and nothing of what was not measured.")
+
+
+def section(results):
+    """HTML for the page; empty when nothing can be fitted."""
+    parts = []
+    for suite in TITLES:
+        fitted = models(results, suite)
+        if not fitted:
+            continue
+        heads = "".join(f"<th>{n} threads</th>" for n in THREADS[3:])
+        few = not all(model.exact for model in fitted)
+        note = ('<p class="warn">Two measured points and three unknowns: the lower end takes all loss to be coherence (k), the upper all to be contention '
+                "(s). The lower is drawn.</p>" if few else "")
+        parts.append(f'<h3>{TITLES[suite]}</h3>{note}<div class="card wide">{plot(suite, fitted)}</div><details><summary>parameters and bands '
+                     f'<span class="quiet">(million a second)</span></summary><table><tr><th>contender</th><th class="l">measured, by threads</th>'
+                     f"<th>s</th><th>k</th><th>peak at</th>{heads}</tr>{''.join(map(row, fitted))}</table></details>")
+    if not parts:
+        return ""
+    return f'<h2 id="model">A model: 8 to 128 processors</h2><p class="warn">Extrapolated, not measured. {ASSUMPTIONS}</p>{"".join(parts)}'
