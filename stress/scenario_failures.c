@@ -15,6 +15,7 @@
 #include <weir/reclaim.h>
 #include <weir/var.h>
 
+#include "bank.h"
 #include "poison.h"
 #include "scenarios.h"
 
@@ -28,110 +29,17 @@ static void settle(void)
 
 /* -- allocation_failures ------------------------------------------------------------------------------------------------------ */
 
-enum { ACCOUNTS = 6, OPENING = 100, ROOM = 8, REFUSE_ONE_IN = 6 };
+enum { ROOM = 8 };
 
 static struct {
-	weir_allocator allocator;
-	_Atomic(uint64_t) asked, refused;
-	_Atomic(uint32_t) refuses;
-	weir_var *counter;
-	weir_var *account[ACCOUNTS];
 	weir_queue *queue;
-	_Atomic(uint64_t) added;          /* increments that succeeded */
 	_Atomic(uint64_t) into, into_sum; /* items that the queue took, and their sum */
 	_Atomic(uint64_t) out, out_sum;   /* and gave */
 } scarce;
 
-static void *allocate_or_not(void *context, size_t size, size_t alignment)
-{
-	/* [relaxed] a ticket and a count. */
-	uint64_t ticket = weiri_fetch_add_relaxed(&scarce.asked, 1u);
-
-	if (weiri_load_relaxed(&scarce.refuses) != 0 && stress_mix(ticket) % REFUSE_ONE_IN == 0) {
-		(void)weiri_fetch_add_relaxed(&scarce.refused, 1u);
-		return NULL;
-	}
-	return stress_poison()->allocate(context, size, alignment);
-}
-
 static void add(_Atomic(uint64_t) *sum, uint64_t more)
 {
 	(void)weiri_fetch_add_relaxed(sum, more); /* [relaxed] read after the join */
-}
-
-/* Whether a call succeeded; it may have found no memory, or `also`. */
-static int judge(enum weir_status status, enum weir_status also, const char *call)
-{
-	STRESS_CHECK(status == WEIR_OK || status == WEIR_RESOURCE_EXHAUSTED || status == also, "%s: %s", call,
-	             weir_status_name(status));
-	return status == WEIR_OK;
-}
-
-/* NULL: no memory. */
-static weir_tensor *make(int64_t value)
-{
-	weir_shape scalar = {.rank = 0};
-	weir_tensor *tensor = NULL;
-
-	(void)judge(weir_tensor_copy_of(WEIR_I64, &scalar, &value, &scarce.allocator, &tensor), WEIR_OK,
-	            "weir_tensor_copy_of");
-	return tensor;
-}
-
-static int64_t value_of(const weir_read *read)
-{
-	return *(const int64_t *)weir_tensor_data(read->tensor);
-}
-
-static void count_up(struct stress_thread *self)
-{
-	weir_tensor *one = make(1);
-	weir_read published = {NULL, 0, NULL}, *wanted = stress_one_in(self, 2) ? &published : NULL;
-
-	stress_begin(self, "assign_add");
-	if (one != NULL &&
-	    judge(weir_var_assign_add(scarce.counter, one, WEIR_NO_DEADLINE, wanted, NULL), WEIR_OK, "assign_add")) {
-		add(&scarce.added, 1);
-		STRESS_CHECK(wanted == NULL || value_of(&published) == (int64_t)published.version - 1,
-		             "version %" PRIu64 " of the counter is %" PRId64, published.version, value_of(&published));
-	}
-	weir_read_release(&published);
-	weir_tensor_release(one);
-}
-
-static void move_money(struct stress_thread *self)
-{
-	size_t first = (size_t)stress_below(self, ACCOUNTS), step = 1 + (size_t)stress_below(self, ACCOUNTS - 1);
-	weir_var *vars[2] = {scarce.account[first], scarce.account[(first + step) % ACCOUNTS]};
-	struct weir_commit_part parts[2];
-	weir_read reads[2];
-	int64_t amount;
-
-	stress_begin(self, "commit");
-	STRESS_CHECK(weir_var_snapshot(vars, 2, reads, NULL) == WEIR_OK, "a snapshot allocates nothing, and failed");
-	amount = (int64_t)stress_below(self, 50);
-	for (size_t i = 0; i < 2; i++)
-		parts[i] = (struct weir_commit_part){vars[i], reads[i].version,
-		                                     make(value_of(&reads[i]) + (i == 0 ? amount : -amount))};
-	weir_read_release_many(reads, 2);
-	if (parts[0].value != NULL && parts[1].value != NULL)
-		(void)judge(weir_var_commit(parts, 2, WEIR_NO_DEADLINE, NULL, NULL), WEIR_ABORTED, "weir_var_commit");
-	for (size_t i = 0; i < 2; i++)
-		weir_tensor_release(parts[i].value);
-}
-
-static void audit(struct stress_thread *self)
-{
-	weir_read reads[ACCOUNTS];
-	int64_t sum = 0;
-
-	stress_begin(self, "snapshot");
-	STRESS_CHECK(weir_var_snapshot(scarce.account, ACCOUNTS, reads, NULL) == WEIR_OK,
-	             "a snapshot allocates nothing, and failed");
-	for (size_t i = 0; i < ACCOUNTS; i++)
-		sum += value_of(&reads[i]);
-	weir_read_release_many(reads, ACCOUNTS);
-	STRESS_CHECK(sum == ACCOUNTS * OPENING, "a snapshot sums to %" PRId64 ", not %d", sum, ACCOUNTS * OPENING);
 }
 
 /* Waits for a moment when the queue is full or empty, and needs memory for that. */
@@ -146,23 +54,23 @@ static void pass_items(struct stress_thread *self)
 	switch (stress_below(self, 4)) {
 	case 0:
 		stress_begin(self, "enqueue");
-		done = judge(weir_queue_enqueue(scarce.queue, items[0], deadline, NULL, NULL), WEIR_DEADLINE_EXCEEDED,
-		             "weir_queue_enqueue") != 0;
+		done = bank_judge(weir_queue_enqueue(scarce.queue, items[0], deadline, NULL, NULL), WEIR_DEADLINE_EXCEEDED,
+		                  "weir_queue_enqueue") != 0;
 		break;
 	case 1:
 		stress_begin(self, "enqueue_many");
-		(void)judge(weir_queue_enqueue_many(scarce.queue, items, 3, deadline, NULL, &done, NULL),
-		            WEIR_DEADLINE_EXCEEDED, "weir_queue_enqueue_many");
+		(void)bank_judge(weir_queue_enqueue_many(scarce.queue, items, 3, deadline, NULL, &done, NULL),
+		                 WEIR_DEADLINE_EXCEEDED, "weir_queue_enqueue_many");
 		break;
 	case 2:
 		stress_begin(self, "dequeue");
-		out = judge(weir_queue_dequeue(scarce.queue, &got[0], deadline, NULL, NULL), WEIR_DEADLINE_EXCEEDED,
-		            "weir_queue_dequeue");
+		out = bank_judge(weir_queue_dequeue(scarce.queue, &got[0], deadline, NULL, NULL), WEIR_DEADLINE_EXCEEDED,
+		                 "weir_queue_dequeue");
 		break;
 	default:
 		stress_begin(self, "dequeue_many");
-		out = 3 * judge(weir_queue_dequeue_many(scarce.queue, got, 3, deadline, NULL, NULL), WEIR_DEADLINE_EXCEEDED,
-		                "weir_queue_dequeue_many");
+		out = 3 * bank_judge(weir_queue_dequeue_many(scarce.queue, got, 3, deadline, NULL, NULL),
+		                     WEIR_DEADLINE_EXCEEDED, "weir_queue_dequeue_many");
 	}
 	for (size_t i = 0; i < done; i++)
 		add(&scarce.into_sum, (uintptr_t)items[i]);
@@ -176,21 +84,21 @@ static void pass_items(struct stress_thread *self)
 static void create_and_destroy(struct stress_thread *self)
 {
 	struct weir_var_options of_var = {
-		.struct_size = sizeof(of_var), .dtype = WEIR_I64, .name = "short-lived", .allocator = &scarce.allocator};
+		.struct_size = sizeof(of_var), .dtype = WEIR_I64, .name = "short-lived", .allocator = bank_allocator()};
 	struct weir_queue_options of_queue = {.struct_size = sizeof(of_queue),
 	                                      .capacity = 1 + (size_t)stress_below(self, 20),
 	                                      .order = stress_one_in(self, 2) ? WEIR_QUEUE_SHUFFLE : WEIR_QUEUE_FIFO,
-	                                      .allocator = &scarce.allocator};
-	weir_tensor *value = make(1);
+	                                      .allocator = bank_allocator()};
+	weir_tensor *value = bank_make(1);
 	weir_queue *queue = NULL;
 	weir_var *var = NULL;
 
 	stress_begin(self, "create");
-	(void)judge(weir_var_create(&of_var, value, &var, NULL), WEIR_OK, "weir_var_create");
-	(void)judge(weir_queue_create(&of_queue, &queue, NULL), WEIR_OK, "weir_queue_create");
+	(void)bank_judge(weir_var_create(&of_var, value, &var, NULL), WEIR_OK, "weir_var_create");
+	(void)bank_judge(weir_queue_create(&of_queue, &queue, NULL), WEIR_OK, "weir_queue_create");
 	if (var != NULL && value != NULL)
-		(void)judge(weir_var_compare_assign(var, 1, value, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK,
-		            "weir_var_compare_assign");
+		(void)bank_judge(weir_var_compare_assign(var, 1, value, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK,
+		                 "weir_var_compare_assign");
 	stress_begin(self, "destroy");
 	weir_var_destroy(var);
 	STRESS_CHECK(weir_queue_destroy(queue, NULL) == WEIR_OK, "weir_queue_destroy failed");
@@ -202,27 +110,12 @@ static void live_in_scarcity(struct stress_thread *self, void *context)
 	(void)context;
 	while (stress_goes_on()) {
 		switch (stress_below(self, 8)) {
-		case 0: audit(self); break;
-		case 1: create_and_destroy(self); break;
-		case 2: pass_items(self); break;
-		case 3:
-		case 4: move_money(self); break;
-		default: count_up(self);
+		case 0: create_and_destroy(self); break;
+		case 1: pass_items(self); break;
+		default: bank_act(self);
 		}
 		stress_end(self, 1);
 	}
-}
-
-static weir_var *create_scarce(int64_t value)
-{
-	struct weir_var_options options = {
-		.struct_size = sizeof(options), .dtype = WEIR_I64, .allocator = &scarce.allocator};
-	weir_tensor *initial = make(value);
-	weir_var *var = NULL;
-
-	STRESS_CHECK(weir_var_create(&options, initial, &var, NULL) == WEIR_OK, "weir_var_create failed");
-	weir_tensor_release(initial);
-	return var;
 }
 
 static void drain_and_compare(void)
@@ -244,35 +137,21 @@ static void drain_and_compare(void)
 void scenario_allocation_failures(void)
 {
 	struct weir_queue_options options = {
-		.struct_size = sizeof(options), .capacity = ROOM, .allocator = &scarce.allocator};
-	struct stress_thread *self = stress_self();
-	weir_read read;
+		.struct_size = sizeof(options), .capacity = ROOM, .allocator = bank_allocator()};
+	uint64_t refused = bank_refused();
 
-	scarce.allocator = (weir_allocator){allocate_or_not, stress_poison()->release, NULL};
-	scarce.counter = create_scarce(0);
-	for (size_t i = 0; i < ACCOUNTS; i++)
-		scarce.account[i] = create_scarce(OPENING);
+	bank_open();
 	STRESS_CHECK(weir_queue_create(&options, &scarce.queue, NULL) == WEIR_OK, "weir_queue_create failed");
-	weiri_store_relaxed(&scarce.refuses, 1u); /* [relaxed] before the threads exist */
+	bank_refuse(1);
 	for (unsigned i = 0; i < stress_threads(4); i++)
 		(void)stress_start("worker", live_in_scarcity, NULL);
 	stress_join();
-	weiri_store_relaxed(&scarce.refuses, 0u); /* [relaxed] joined */
-	audit(self);
-	STRESS_CHECK(weir_var_read(scarce.counter, &read) == WEIR_OK, "the counter cannot be read");
-	/* [relaxed] joined. */
-	STRESS_CHECK(value_of(&read) == (int64_t)weiri_load_relaxed(&scarce.added),
-	             "%" PRIu64 " increments succeeded, the counter is %" PRId64, weiri_load_relaxed(&scarce.added),
-	             value_of(&read));
-	weir_read_release(&read);
+	bank_close(stress_self());
 	drain_and_compare();
 	STRESS_CHECK(weir_queue_destroy(scarce.queue, NULL) == WEIR_OK, "weir_queue_destroy failed");
-	weir_var_destroy(scarce.counter);
-	for (size_t i = 0; i < ACCOUNTS; i++)
-		weir_var_destroy(scarce.account[i]);
 	settle();
-	stress_note("increments", weiri_load_relaxed(&scarce.added)); /* [relaxed] joined */
-	stress_note("allocations refused", weiri_load_relaxed(&scarce.refused));
+	stress_note("increments", bank_increments());
+	stress_note("allocations refused", bank_refused() - refused);
 }
 
 /* -- destroy_in_use ----------------------------------------------------------------------------------------------------------- */

@@ -40,6 +40,13 @@ void scenario_history_variable(void);
 void scenario_history_snapshot(void);
 void scenario_history_commit(void);
 
+void scenario_spsc(void);
+void scenario_tensor_queue(void);
+void scenario_pool(void);
+void scenario_coordinator(void);
+
+void scenario_soak(void);
+
 void scenario_selftest_hang(void);
 void scenario_selftest_wrong(void);
 void scenario_selftest_crash(void);

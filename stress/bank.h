@@ -1,0 +1,35 @@
+/*
+ * bank.h - variables whose memory runs out at random: a counter that nobody may lose an increment of, and accounts among which commits
+ * move money.
+ *
+ * A refused call says WEIR_RESOURCE_EXHAUSTED and has done nothing: the counter is what the calls that succeeded added, and every
+ * snapshot of the accounts has the same sum.
+ */
+#ifndef STRESS_BANK_H
+#define STRESS_BANK_H
+
+#include <weir/alloc.h>
+#include <weir/tensor.h>
+
+#include "harness.h"
+
+/* There is one. Closing it checks the end, when no thread uses it any more. */
+void bank_open(void);
+void bank_close(struct stress_thread *self);
+/* From now on one allocation in so many fails, or none. */
+void bank_refuse(int refuses);
+
+/* One operation, drawn at random. */
+void bank_act(struct stress_thread *self);
+/* Reads all accounts; from a signal handler too. */
+void bank_look(const char *who);
+
+/* The allocator that refuses; a value by it, NULL: no memory; whether a call succeeded: it may have found no memory, or `also`. */
+const weir_allocator *bank_allocator(void);
+weir_tensor *bank_make(int64_t value);
+int bank_judge(enum weir_status status, enum weir_status also, const char *call);
+
+uint64_t bank_increments(void);
+uint64_t bank_refused(void); /* since the process began */
+
+#endif

@@ -1,0 +1,205 @@
+/*
+ * scenario_tensor_queue.c - queues of tuples: the components of a tuple stay together through batches, closes and deadlines.
+ *
+ * Producers enqueue tuples of a number and of a row made from it, singly and stacked; consumers dequeue singly and in batches, and
+ * compare row with number. A batch that reaches its deadline puts back what it holds. Each number comes out once, or is left
+ * inside at the end and goes with the queue.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <weir/reclaim.h>
+#include <weir/tensor_queue.h>
+#include <weir/time.h>
+
+#include "ledger.h"
+#include "poison.h"
+#include "scenarios.h"
+
+enum { COMPONENTS = 2, ROW = 3, MOST = 4, SIDE = 4, LIMIT = 4000 };
+
+static const uint64_t patience_ns = 10000000000u, longest_round_ns = 20000000, longest_wait_ns = 300000;
+
+static struct {
+	weir_tensor_queue *queue;
+	struct stress_object object;
+	struct ledger ledger;
+} belt;
+
+enum { A_TUPLE = 1, ROOM = 2 };
+
+static void describe(const void *structure, char *text, size_t size)
+{
+	(void)structure;
+	(void)snprintf(text, size, "%zu of %zu inside", weir_tensor_queue_size(belt.queue),
+	               weir_tensor_queue_capacity(belt.queue));
+}
+
+static weir_tensor *tensor_of(const weir_shape *shape, const int64_t values[])
+{
+	weir_tensor *tensor = NULL;
+
+	STRESS_CHECK(weir_tensor_copy_of(WEIR_I64, shape, values, stress_poison(), &tensor) == WEIR_OK,
+	             "no memory for a tensor");
+	return tensor;
+}
+
+/* `count` tuples stacked; 0: one, not stacked. */
+static void make_tuple(struct ledger_page *page, size_t count, weir_tensor *tuple[])
+{
+	weir_shape numbers = {.rank = 0}, rows = {1, {ROW}};
+	int64_t number[MOST], row[MOST * ROW];
+
+	for (size_t i = 0; i < (count == 0 ? 1 : count); i++) {
+		number[i] = (int64_t)ledger_make(page, i);
+		for (int64_t k = 0; k < ROW; k++)
+			row[(int64_t)i * ROW + k] = number[i] * (k + 1);
+	}
+	if (count != 0) {
+		numbers = (weir_shape){1, {(int64_t)count}};
+		rows = (weir_shape){2, {(int64_t)count, ROW}};
+	}
+	tuple[0] = tensor_of(&numbers, number);
+	tuple[1] = tensor_of(&rows, row);
+}
+
+static void release(weir_tensor *tuple[])
+{
+	for (size_t i = 0; i < COMPONENTS; i++)
+		weir_tensor_release(tuple[i]);
+}
+
+static int is_over(enum weir_status status)
+{
+	STRESS_CHECK(status == WEIR_OK || status == WEIR_DEADLINE_EXCEEDED || status == WEIR_CANCELLED ||
+	                 status == WEIR_OUT_OF_RANGE,
+	             "a call ended with %s", weir_status_name(status));
+	return status == WEIR_CANCELLED || status == WEIR_OUT_OF_RANGE;
+}
+
+static uint64_t draw_deadline(struct stress_thread *self)
+{
+	return stress_one_in(self, 2) ? WEIR_NO_DEADLINE : weir_deadline_in(stress_below(self, longest_wait_ns));
+}
+
+static void produce(struct stress_thread *self, void *context)
+{
+	struct ledger_page *page = context;
+	enum weir_status status = WEIR_OK;
+
+	stress_gives(self, &belt.object, A_TUPLE);
+	while (page->count + MOST < belt.ledger.limit && !is_over(status)) {
+		size_t count = stress_one_in(self, 2) ? 0 : 1 + (size_t)stress_below(self, MOST);
+		weir_tensor *tuple[COMPONENTS];
+		int64_t done = 0;
+
+		make_tuple(page, count, tuple);
+		stress_begin_on(self, count == 0 ? "enqueue" : "enqueue_many", &belt.object, ROOM);
+		if (count == 0) {
+			status = weir_tensor_queue_enqueue(belt.queue, tuple, COMPONENTS, draw_deadline(self), NULL, NULL);
+			done = status == WEIR_OK;
+		} else {
+			status =
+				weir_tensor_queue_enqueue_many(belt.queue, tuple, COMPONENTS, draw_deadline(self), NULL, &done, NULL);
+		}
+		page->count += (uint64_t)done;
+		release(tuple);
+		stress_end(self, 1);
+	}
+}
+
+static void take(struct ledger_page *page, weir_tensor *tuple[], int64_t count)
+{
+	const int64_t *number = weir_tensor_data(tuple[0]), *row = weir_tensor_data(tuple[1]);
+	uint64_t within[LEDGER_SIDE] = {0};
+
+	for (int64_t i = 0; i < count; i++) {
+		for (int64_t k = 0; k < ROW; k++)
+			STRESS_CHECK(row[i * ROW + k] == number[i] * (k + 1), "a row of another tuple: %lld beside number %lld",
+			             (long long)row[i * ROW + k], (long long)number[i]);
+		ledger_take(&belt.ledger, page, within, 1, (uint64_t)number[i]);
+	}
+	release(tuple);
+}
+
+static void consume(struct stress_thread *self, void *context)
+{
+	enum weir_status status = WEIR_OK;
+
+	stress_gives(self, &belt.object, ROOM);
+	for (;;) {
+		uint64_t kind = stress_below(self, 3), deadline_ns = draw_deadline(self);
+		int64_t wanted = 1 + (int64_t)stress_below(self, MOST);
+		weir_tensor *tuple[COMPONENTS];
+
+		stress_begin_on(self, kind == 0 ? "dequeue" : "dequeue of many", &belt.object, A_TUPLE);
+		if (kind == 0)
+			status = weir_tensor_queue_dequeue(belt.queue, tuple, COMPONENTS, deadline_ns, NULL, NULL);
+		else if (kind == 1)
+			status = weir_tensor_queue_dequeue_many(belt.queue, wanted, tuple, COMPONENTS, deadline_ns, NULL, NULL);
+		else
+			status = weir_tensor_queue_dequeue_up_to(belt.queue, wanted, tuple, COMPONENTS, deadline_ns, NULL, NULL);
+		if (status == WEIR_OK)
+			take(context, tuple, kind == 0 ? 1 : kind == 1 ? wanted : weir_tensor_shape(tuple[0])->dims[0]);
+		stress_end(self, 1);
+		/* A batch that is too large for what is left says that the end has come, too. */
+		if (is_over(status) && (kind != 1 || wanted == 1))
+			return;
+	}
+}
+
+static void set_up(struct stress_thread *self)
+{
+	static const weir_shape number = {.rank = 0}, row = {1, {ROW}};
+	static const struct weir_tensor_component components[COMPONENTS] = {{WEIR_I64, &number, "number"},
+	                                                                    {WEIR_I64, &row, "row"}};
+	struct weir_tensor_queue_options options = {.struct_size = sizeof(options),
+	                                            .capacity = 1 + (size_t)stress_below(self, 10),
+	                                            .flags = stress_one_in(self, 3) ? WEIR_QUEUE_FAIR : 0,
+	                                            .components = components,
+	                                            .component_count = COMPONENTS,
+	                                            .allocator = stress_poison()};
+
+	STRESS_CHECK(weir_tensor_queue_create(&options, &belt.queue, NULL) == WEIR_OK, "no queue");
+	belt.object = (struct stress_object){"tensor queue", "under test", {"a tuple", "room"}, describe, belt.queue};
+	ledger_open(&belt.ledger, 1 + (unsigned)stress_below(self, SIDE), 1 + (unsigned)stress_below(self, SIDE),
+	            stress_scaled(LIMIT) + 2 * (uint64_t)MOST);
+}
+
+static void play(struct stress_thread *self)
+{
+	for (unsigned i = 0; i < belt.ledger.producers; i++)
+		(void)stress_start("producer", produce, &belt.ledger.producer[i]);
+	for (unsigned i = 0; i < belt.ledger.consumers; i++)
+		(void)stress_start("consumer", consume, &belt.ledger.consumer[i]);
+	stress_begin(self, "waiting to close");
+	stress_let_pass(stress_below(self, longest_round_ns));
+	STRESS_CHECK(weir_tensor_queue_close(belt.queue, stress_one_in(self, 2) ? WEIR_CLOSE_DRAIN : WEIR_CLOSE_CANCEL,
+	                                     NULL) == WEIR_OK,
+	             "a close failed");
+	stress_begin(self, "joining");
+	stress_join();
+	stress_end(self, 1);
+}
+
+void scenario_tensor_queue(void)
+{
+	struct stress_thread *self = stress_self();
+	uint64_t rounds = 0, tuples = 0;
+
+	stress_disturb();
+	for (; rounds == 0 || stress_goes_on(); rounds++) {
+		set_up(self);
+		play(self);
+		STRESS_CHECK(weir_tensor_queue_size(belt.queue) == 0, "%zu tuples are left behind the end",
+		             weir_tensor_queue_size(belt.queue));
+		STRESS_CHECK(weir_tensor_queue_destroy(belt.queue, NULL) == WEIR_OK, "operations wait that nobody started");
+		ledger_check_each_once(&belt.ledger);
+		for (unsigned i = 0; i < belt.ledger.producers; i++)
+			tuples += belt.ledger.producer[i].count;
+		ledger_close(&belt.ledger);
+		STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(patience_ns)) == WEIR_OK, "flush: something is still held");
+		stress_poison_check_empty();
+	}
+	stress_note("rounds", rounds);
+	stress_note("tuples", tuples);
+}
