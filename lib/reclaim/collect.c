@@ -43,7 +43,11 @@ enum {
 	REPORT_BYTES = 64 << 10, /* bytes that a thread may retire, or free, before it says so */
 	PORTION_BYTES = 2 * REPORT_BYTES,
 	FILTER_BITS = 4096,
+#if defined(WEIRI_UNDER_MODEL) /* stress/model: there two sections make a crowd */
+	MAX_INTERVALS = 1
+#else
 	MAX_INTERVALS = 64
+#endif
 };
 
 _Alignas(WEIRI_APART) _Atomic(uint64_t) weiri_era = 1;
@@ -117,8 +121,11 @@ static void hold_slots(struct held *held, struct weiri_slot slots[], size_t coun
 
 static size_t snapshot_slots_used(struct weiri_record *record)
 {
-	/* [acquire] a slot below the mark is read after the mark; one above it is claimed after F1, hence after our fence. */
-	return weiri_load_acquire(&record->snapshot_used);
+	/*
+	 * [relaxed] Slots are claimed inside sections. Of one that was left before the acquire of lo, which comes before every call of
+	 * this, mark and slots are seen; one that goes on holds what its slots name; one that began after our fence cannot reach it.
+	 */
+	return weiri_load_relaxed(&record->snapshot_used);
 }
 
 static void hold_record(struct held *held, struct weiri_record *record)
@@ -126,8 +133,9 @@ static void hold_record(struct held *held, struct weiri_record *record)
 	/* [P1 acquire] pairs with leave. lo before hi, see enter; lo before the slots: a snapshot fills its slots inside its section. */
 	uint64_t lo = weiri_load_acquire(&record->lo);
 
+	/* [relaxed] hi is not older than lo, which is acquired; it carries nothing: what it admits to is not freed. */
 	if (lo != 0)
-		hold_interval(held, lo, weiri_load_acquire(&record->hi));
+		hold_interval(held, lo, weiri_load_relaxed(&record->hi));
 	hold_slots(held, record->slots, WEIRI_SLOTS);
 	hold_slots(held, record->snapshot_slots, snapshot_slots_used(record));
 }
@@ -178,7 +186,8 @@ static WEIRI_COLD int met_by_a_section(const struct weiri_retired *object)
 		/* [P1 acquire] pairs with leave, also when another section has begun since; lo before hi, see enter. */
 		uint64_t lo = weiri_load_acquire(&record->lo);
 
-		if (lo != 0 && meets(object, lo, weiri_load_acquire(&record->hi)))
+		/* [relaxed] hi: see hold_record(). */
+		if (lo != 0 && meets(object, lo, weiri_load_relaxed(&record->hi)))
 			return 1;
 	}
 	return 0;
@@ -273,8 +282,8 @@ static int over_budget(void)
 
 static void wake_all(void)
 {
-	/* [release] the memory freed, or the slot cleared, before a waiter that reads the new value looks again. */
-	weiri_fetch_add_release(&memory_freed, 1u);
+	/* [relaxed] a waiter that reads the new value runs a heavy fence before it looks again. */
+	weiri_fetch_add_relaxed(&memory_freed, 1u);
 	weiri_futex_wake(&memory_freed, INT_MAX);
 }
 
@@ -372,8 +381,7 @@ static void finish(struct portion *portion)
 
 	if (portion->list == NULL)
 		return;
-	/* [seq_cst] I3: whoever enters from here on reserves a later era than any object of the portion died in. */
-	weiri_fetch_add_seq_cst(&weiri_era, 1u);
+	weiri_era_begin();
 	if (weiri_fence_heavy()) { /* F1 */
 		scan(&held);
 	} else {
@@ -454,12 +462,12 @@ void weiri_retire_unreachable(struct weiri_record *record, struct weiri_retired 
 static void poke_everybody(void)
 {
 	for (struct weiri_record *record = first_record(); record != NULL; record = record->next)
-		/* [relaxed] a flag; the heavy fence of the collection that follows orders it (F1). */
+		/* [relaxed] a flag; the heavy fence that follows orders it (F1). */
 		weiri_store_relaxed(&record->poke, 1u);
 }
 
-/* How long a waiter sleeps before it looks again unasked: the end of a section wakes nobody. */
-static const uint64_t look_again_ns = 1000000;
+/* The end of a section wakes nobody. */
+uint64_t weiri_reclaim_look_again_ns = 1000000;
 
 typedef int condition(void);
 
@@ -476,14 +484,19 @@ static WEIRI_COLD int wait_while(condition *holds, struct weiri_record *record, 
 {
 	int done = ended(holds, record);
 
-	/* [relaxed] counted before the heavy fence in collect(), F1. */
+	/* [relaxed] counted before the heavy fence, F1. */
 	weiri_fetch_add_relaxed(&memory_waiters, 1u);
 	while (!done && weir_now_ns() < deadline_ns) {
-		/* [acquire] pairs with wake_all(). */
-		uint32_t seen = weiri_load_acquire(&memory_freed);
-		uint64_t until = weir_deadline_in(look_again_ns);
+		/* [relaxed] the heavy fence comes before what is looked at: all that came before a change that was seen here is seen there. */
+		uint32_t seen = weiri_load_relaxed(&memory_freed);
+		uint64_t until = weir_deadline_in(weiri_reclaim_look_again_ns);
 
 		poke_everybody();
+		/*
+		 * F1: who frees or clears without having seen us is seen by the look below. Not left to the collection: that runs no fence when
+		 * there is nothing to take, all being in another collector's hands. Refused: we look again by the clock.
+		 */
+		(void)weiri_fence_heavy();
 		done = ended(holds, record);
 		if (!done)
 			(void)weiri_futex_wait(&memory_freed, seen, until < deadline_ns ? until : deadline_ns);

@@ -25,8 +25,8 @@ static inline void weiri_retired_init(struct weiri_retired *object, size_t bytes
 {
 	object->next = NULL;
 	object->reclaim = reclaim;
-	/* [seq_cst] before publication; see I1 in section.h. */
-	object->birth = weiri_load_seq_cst(&weiri_era);
+	/* [relaxed] the publication releases it; see I1 in section.h. */
+	object->birth = weiri_load_relaxed(&weiri_era);
 	object->death = 0;
 	object->bytes = bytes;
 }
@@ -48,6 +48,9 @@ void weiri_retire_unreachable(struct weiri_record *record, struct weiri_retired 
  * readers until deadline_ns, and says WEIR_RESOURCE_EXHAUSTED when that passed.
  */
 enum weir_status weiri_reclaim_admit(struct weiri_record *record, uint64_t deadline_ns);
+
+/* How long who waits for memory sleeps before it looks again unasked. The model checker makes it for ever: a wake-up that is lost shows. */
+extern uint64_t weiri_reclaim_look_again_ns;
 
 /*
  * In the child of a fork, `mine` being the record of the only thread, or NULL: collections of others are over. Takes time for every

@@ -20,11 +20,13 @@
  * Pairs
  *   P1  leave(section) or clear(slot) -> scan(collector): the reader's last access comes before the free
  *   F1  reserve(section), claim(slot) <-> scan(collector): asymmetric Dekker; see base/asymmetric.h
- * Why I1 holds. hi: weiri_section_read() reads the pointer, then the era; the object was published after its birth era was read, so the
- * era read here is at least its birth. lo: the section read lo's era before it read the pointer, and the pointer was unlinked after that;
- * all these accesses are seq_cst, so the retiring thread, which reads the era after unlinking, reads at least lo. If the
- * collector missed a reservation, F1 says that the section's next read of the pointer comes after the collector's fence, and
- * so after the unlinking: it does not see the object.
+ * Why I1 holds. hi: weiri_section_read() acquires the pointer, then reads the era; the object was published after its birth era was
+ * read. So the read of the birth happens before the one here, which is of the same variable and cannot return less (coherence): relaxed
+ * is enough for both. lo: the section read lo's era before it read the pointer, and the pointer was unlinked after that; all these
+ * accesses are seq_cst, so the retiring thread, which reads the era after unlinking, reads at least lo. (A pointer that is read again,
+ * after hi was raised, is not older than at the first read, which was seq_cst; so acquire is enough there.) If the collector
+ * missed a reservation, F1 says that the section's next read of the pointer comes after the collector's fence, and so after the
+ * unlinking: it does not see the object.
  * Signal handlers: what counts for a read is the hi that was reserved before it, not what a handler raised hi to after it: a collector
  * that came in between has missed that. So weiri_section_read() looks at hi first and at the pointer then.
  * Progress: entering and leaving are wait-free, and so is weiri_section_read(): it repeats only when a collection began in between,
@@ -42,6 +44,13 @@
 
 /* The current era, from 1. Written by collectors only, read by everybody: on a line of its own (see collect.c). */
 extern _Atomic(uint64_t) weiri_era;
+
+/* A collection begins: whoever enters from here on reserves a later era than any object died in that it has taken. */
+static inline void weiri_era_begin(void)
+{
+	/* [seq_cst] I3: a section that began in it has read a pointer; who replaces that afterwards and retires reads it, too. */
+	(void)weiri_fetch_add_seq_cst(&weiri_era, 1u);
+}
 
 /*
  * Enters; returns what weiri_section_leave() must be given. Nests, also in a signal handler that interrupts any of this: the inner
@@ -87,13 +96,14 @@ static inline uint64_t weiri_section_reserved(const struct weiri_record *record)
  */
 static inline int weiri_section_raise(struct weiri_record *record, uint64_t *reserved, uint64_t slack)
 {
-	/* [seq_cst] after the caller's read of the pointer; see I1. */
-	uint64_t era = weiri_load_seq_cst(&weiri_era);
+	/* [relaxed] after the caller's read of the pointer, an acquire, and so not older than the birth that the pointer brought; see I1. */
+	uint64_t era = weiri_load_relaxed(&weiri_era);
 
 	if (WEIRI_LIKELY(era <= *reserved))
 		return 0;
 	*reserved = era < UINT64_MAX - slack ? era + slack : UINT64_MAX;
-	weiri_store_release(&record->hi, *reserved);
+	/* [relaxed] a collector either sees it or has run its fence before what is read under it, F1. */
+	weiri_store_relaxed(&record->hi, *reserved);
 	weiri_fence_light(); /* F1 */
 	return 1;
 }
@@ -111,7 +121,7 @@ static inline int weiri_section_raise(struct weiri_record *record, uint64_t *res
 		*(result) = weiri_load_seq_cst(source); \
 		while (WEIRI_UNLIKELY(weiri_section_raise((record), (reserved), weiri_slack_))) { \
 			weiri_slack_ = 2 * weiri_slack_ + 1; \
-			*(result) = weiri_load_seq_cst(source); \
+			*(result) = weiri_load_acquire(source); \
 		} \
 	} while (0)
 

@@ -52,9 +52,9 @@ static struct weiri_slot *find_snapshot_slot(struct weiri_record *record, size_t
 		/* [P1 acquire] see weiri_slot_find(). */
 		if (weiri_load_acquire(&record->snapshot_slots[i].object) != NULL)
 			continue;
-		/* [relaxed] own field; [release] pairs with snapshot_slots_used(). */
+		/* [relaxed] own field; the end of the section releases it to snapshot_slots_used(). */
 		if (weiri_load_relaxed(&record->snapshot_used) <= i)
-			weiri_store_release(&record->snapshot_used, (uint32_t)i + 1);
+			weiri_store_relaxed(&record->snapshot_used, (uint32_t)i + 1);
 		return &record->snapshot_slots[i];
 	}
 	return NULL;

@@ -1,45 +1,68 @@
 /*
- * check_reclaim.c - sections and hazard slots beside a writer that retires and collects: nothing is freed while it is read.
+ * check_reclaim.c - sections and hazard slots beside writers that retire and collect: nothing is freed while it is read.
  *
  * The smallest structure that needs reclamation: one pointer to an object that is replaced. An object that is freed too early
- * shows as a use of freed memory or as a race with its free; one that is never freed as a leak.
+ * shows as a use of freed memory or as a race with its free; one that is never freed as a leak. A thread that waits for memory looks again
+ * only when it is woken here, so a wake-up that is lost shows as threads that sleep for ever.
  */
 #include <stdint.h>
 #include <weir/reclaim.h>
+#include <weir/time.h>
 
 #include "model/scope.h"
 #include "reclaim/collect.h"
 
+/* What an object counts for: as large as must be collected at once, with a budget of LITTLE; or not noticed. */
+enum { LARGE = 64 << 10, SMALL = 64, LITTLE = 1 };
+
 struct object {
 	struct weiri_retired retired;
 	int data;
+	volatile int *freed; /* NULL, or set when it is freed */
 };
 
 static struct scene {
 	_Atomic(struct object *) head;
-	size_t rounds;   /* of each writer */
-	size_t writers;  /* the first threads */
-	int reads_twice; /* in one section */
+	_Atomic(struct weiri_slot *) passed_on;
+	_Atomic(uint32_t) retired; /* `unread` is */
+	struct object *unread;     /* nobody reads it */
+	volatile int freed;        /* it is; volatile, so that the compiler does not look too early */
+	uint64_t outer;            /* of the section of setup() */
 } scene;
 
 static void reclaim(struct weiri_retired *retired)
 {
-	weir_model_release(retired);
+	struct object *object = (struct object *)retired;
+
+	if (object->freed != NULL)
+		*object->freed = 1;
+	weir_model_release(object);
 }
 
-static struct object *make(int data)
+static struct object *make(size_t bytes)
 {
 	struct object *object = weir_model_allocate(sizeof(*object), 64);
 
-	object->data = data;
-	weiri_retired_init(&object->retired, sizeof(*object), reclaim);
+	object->data = 1;
+	object->freed = NULL;
+	weiri_retired_init(&object->retired, bytes, reclaim);
 	return object;
 }
 
 static void setup(void *context)
 {
 	(void)context;
-	weiri_store_relaxed(&scene.head, make(1));
+	weir_reclaim_set_budget(LITTLE);
+	weiri_reclaim_look_again_ns = WEIR_NO_DEADLINE;
+	weiri_store_relaxed(&scene.head, make(LARGE));
+}
+
+/* The first object is not worth a collection. */
+static void setup_small(void *context)
+{
+	setup(context);
+	weir_model_release(weiri_load_relaxed(&scene.head));
+	weiri_store_relaxed(&scene.head, make(SMALL));
 }
 
 static void finish(void *context)
@@ -49,83 +72,286 @@ static void finish(void *context)
 	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
 }
 
+/* -- who writes --------------------------------------------------------------------------------------------------------------- */
+
+/* Retires what is large, and so collects what this thread retired. */
 static void replace(void)
 {
-	for (size_t i = 0; i < scene.rounds; i++) {
-		struct object *old = weiri_exchange_seq_cst(&scene.head, make((int)i + 2));
+	weiri_retire(weiri_record_get(), &weiri_exchange_seq_cst(&scene.head, make(LARGE))->retired);
+}
 
-		weiri_retire(weiri_record_get(), &old->retired);
-		(void)weir_reclaim_flush(0);
-	}
+static void replace_twice(void)
+{
+	replace();
+	replace();
+}
+
+/* An object that is younger than a section that began before, and goes at once. */
+static void replace_in_a_new_era_twice(void)
+{
+	weiri_era_begin();
+	replace_twice();
+}
+
+/* Collects what others retired, too. */
+static void replace_and_flush(void)
+{
+	replace();
+	(void)weir_reclaim_flush(0);
+}
+
+/* What a collection begins with; more of it would be too much for a third thread. */
+static void begin_era(void)
+{
+	weiri_era_begin();
+}
+
+/* -- who reads ---------------------------------------------------------------------------------------------------------------- */
+
+static void look_at_head(struct weiri_record *record)
+{
+	struct object *object;
+
+	weiri_section_read(record, &scene.head, &object);
+	weir_model_assert(object->data == 1);
 }
 
 static void read_in_section(void)
 {
 	struct weiri_record *record = weiri_record_get();
 	uint64_t outer = weiri_section_enter(record);
-	struct object *first, *second;
 
-	weiri_section_read(record, &scene.head, &first);
-	weir_model_assert(first->data >= 1);
-	if (scene.reads_twice) {
-		weiri_section_read(record, &scene.head, &second);
-		weir_model_assert(second->data >= 1 && first->data >= 1);
-	}
+	look_at_head(record);
 	weiri_section_leave(record, outer);
 }
 
-static void read_by_slot(void)
+/* What was read first is still there when more has been read. */
+static void read_twice_in_section(void)
 {
 	struct weiri_record *record = weiri_record_get();
+	uint64_t outer = weiri_section_enter(record);
+	struct object *first;
+
+	weiri_section_read(record, &scene.head, &first);
+	look_at_head(record);
+	weir_model_assert(first->data == 1);
+	weiri_section_leave(record, outer);
+}
+
+/* What the outer section has read is still there when an inner one has ended. */
+static void read_in_nested_section(void)
+{
+	struct weiri_record *record = weiri_record_get();
+	uint64_t outer = weiri_section_enter(record), inner;
+	struct object *first;
+
+	weiri_section_read(record, &scene.head, &first);
+	inner = weiri_section_enter(record);
+	look_at_head(record);
+	weiri_section_leave(record, inner);
+	weir_model_assert(first->data == 1);
+	weiri_section_leave(record, outer);
+}
+
+static void read_in_two_sections(void)
+{
+	read_in_section();
+	read_in_section();
+}
+
+static struct weiri_slot *claim_head(struct weiri_record *record)
+{
 	struct object *object = weiri_load_seq_cst(&scene.head);
 	struct weiri_slot *slot = weiri_slot_find(record);
 
 	weiri_slot_claim(slot, object);
-	if (weiri_load_seq_cst(&scene.head) == object)
-		weir_model_assert(object->data >= 1);
+	if (weiri_load_seq_cst(&scene.head) == object) {
+		weir_model_assert(object->data == 1);
+		return slot;
+	}
+	weiri_slot_clear(slot);
+	return NULL;
+}
+
+static void read_by_slot(void)
+{
+	struct weiri_slot *slot = claim_head(weiri_record_get());
+
+	if (slot != NULL)
+		weiri_slot_clear(slot);
+}
+
+/* Another thread may clear the slot, which this one may then claim again. */
+static void pass_slot_on_and_read(void)
+{
+	struct weiri_slot *slot = claim_head(weiri_record_get());
+
+	weiri_store_release(&scene.passed_on, slot);
+	read_by_slot();
+}
+
+static void clear_passed_on(void)
+{
+	struct weiri_slot *slot = weiri_load_acquire(&scene.passed_on);
+
+	if (slot == NULL)
+		return;
+	weir_model_assert(((struct object *)weiri_load_relaxed(&slot->object))->data == 1);
+	weiri_store_relaxed(&scene.passed_on, NULL);
 	weiri_slot_clear(slot);
 }
 
-static void sections(void *context, size_t who)
+static void finish_passed_on(void *context)
 {
-	(void)context;
-	if (who < scene.writers)
-		replace();
-	else
-		read_in_section();
+	clear_passed_on(); /* if the thread that should came too early */
+	finish(context);
 }
 
-static void slots(void *context, size_t who)
+/* -- a crowd: more sections, apart from each other, than a scan has room for ---------------------------------------------------- */
+
+/* A section that begins before all others, and holds nothing that they see. */
+static void setup_crowd(void *context)
 {
-	(void)context;
-	if (who < scene.writers)
-		replace();
-	else
-		read_by_slot();
+	scene.outer = weiri_section_enter(weiri_record_get());
+	weiri_era_begin();
+	weiri_era_begin();
+	setup(context);
 }
 
-static int check(const char *name, void (*thread)(void *, size_t), size_t threads, size_t writers, size_t rounds,
-                 int twice)
+static void finish_crowd(void *context)
 {
-	struct weir_model_program program = {name, threads, &scene, sizeof(scene), setup, thread, finish};
+	weiri_section_leave(weiri_record_get(), scene.outer);
+	finish(context);
+}
 
-	scene = (struct scene){.rounds = rounds, .writers = writers, .reads_twice = twice};
+/* A section that ends with a slot. */
+static void read_in_section_and_hold(void)
+{
+	struct weiri_record *record = weiri_record_get();
+	uint64_t outer = weiri_section_enter(record);
+	struct weiri_slot *slot = weiri_slot_find(record);
+	struct object *object;
+
+	weiri_section_read(record, &scene.head, &object);
+	weiri_slot_claim(slot, object);
+	weiri_section_leave(record, outer);
+	weir_model_assert(object->data == 1);
+	weiri_slot_clear(slot);
+}
+
+/* -- flush --------------------------------------------------------------------------------------------------------------------- */
+
+static void setup_unread(void *context)
+{
+	setup(context);
+	scene.unread = make(SMALL);
+	scene.unread->freed = &scene.freed;
+}
+
+/* Retires it, says so, and then collects it with another object. */
+static void retire_unread_and_collect(void)
+{
+	weiri_retire(weiri_record_get(), &scene.unread->retired);
+	weiri_store_release(&scene.retired, 1u);
+	replace();
+}
+
+/* OK: all that was retired before is freed; also what another thread was about to free. */
+static void flush_means_freed(void)
+{
+	if (weiri_load_acquire(&scene.retired) != 0 && weir_reclaim_flush(0) == WEIR_OK)
+		weir_model_assert(scene.freed);
+}
+
+/* -- waiting for memory --------------------------------------------------------------------------------------------------------- */
+
+static void wait_for_memory(void)
+{
+	weir_model_assert(weiri_reclaim_admit(weiri_record_get(), WEIR_NO_DEADLINE) == WEIR_OK);
+}
+
+static void replace_and_wait(void)
+{
+	replace();
+	wait_for_memory();
+}
+
+/* -- records -------------------------------------------------------------------------------------------------------------------- */
+
+/* Makes a record, or adopts one of a thread that has ended, and uses it. */
+static void retire_one(void)
+{
+	weiri_retire(weiri_record_get(), &make(SMALL)->retired);
+}
+
+/* ------------------------------------------------------------------------------------------------------------------------------- */
+
+enum progress { WAITS, GOES_ON };
+
+static const struct scope {
+	const char *name;
+	void (*threads[3])(void);
+	void (*setup)(void *);
+	void (*finish)(void *);
+	enum progress progress; /* beside a thread that is stopped */
+} scopes[] = {
+	{"section_beside_1_writer_x1", {replace, read_in_section}, setup, finish, GOES_ON},
+	{"section_read_twice_beside_1_writer_x1", {replace, read_twice_in_section}, setup, finish, GOES_ON},
+	{"section_in_a_section_beside_1_writer_x1", {replace, read_in_nested_section}, setup, finish, GOES_ON},
+	{"sections_x2_beside_1_writer_x1", {replace, read_in_two_sections}, setup, finish, GOES_ON},
+	{"section_beside_1_writer_x2", {replace_twice, read_in_section}, setup, finish, GOES_ON},
+	{"section_read_twice_beside_1_writer_x2", {replace_twice, read_twice_in_section}, setup, finish, GOES_ON},
+	{"section_beside_2_writers_x1", {replace, replace_and_flush, read_in_section}, setup, finish, GOES_ON},
+	{"section_beside_1_writer_x2_in_a_new_era",
+     {replace_in_a_new_era_twice, read_in_section},
+     setup_small,
+     finish,
+     GOES_ON},
+	{"section_beside_1_writer_x1_and_a_new_era", {replace, read_in_section, begin_era}, setup, finish, GOES_ON},
+	{"section_in_a_crowd_beside_1_writer_x1", {replace, read_in_section}, setup_crowd, finish_crowd, GOES_ON},
+	{"section_and_slot_in_a_crowd_beside_1_writer_x1",
+     {replace, read_in_section_and_hold},
+     setup_crowd,
+     finish_crowd,
+     GOES_ON},
+	{"hazard_slot_beside_1_writer_x1", {replace, read_by_slot}, setup, finish, GOES_ON},
+	{"hazard_slot_beside_1_writer_x2", {replace_twice, read_by_slot}, setup, finish, GOES_ON},
+	{"hazard_slots_of_2_readers_beside_1_writer_x1", {replace, read_by_slot, read_by_slot}, setup, finish, GOES_ON},
+	{"hazard_slot_passed_on_beside_1_writer_x1",
+     {replace, pass_slot_on_and_read, clear_passed_on},
+     setup,
+     finish_passed_on,
+     GOES_ON},
+	{"flush_beside_1_collector", {retire_unread_and_collect, flush_means_freed}, setup_unread, finish, GOES_ON},
+	{"over_the_budget_until_a_slot_is_cleared", {replace_and_wait, read_by_slot}, setup, finish, WAITS},
+	{"over_the_budget_until_another_has_collected", {replace, wait_for_memory}, setup, finish, WAITS},
+	{"records_of_3_threads", {retire_one, retire_one, retire_one}, setup, finish, GOES_ON},
+};
+
+static const struct scope *current;
+
+static void thread(void *context, size_t number)
+{
+	(void)context;
+	current->threads[number]();
+}
+
+static int check(const struct scope *scope)
+{
+	struct weir_model_program program = {scope->name, 2, &scene, sizeof(scene), scope->setup, thread, scope->finish};
+
+	current = scope;
+	program.threads += scope->threads[2] != NULL;
 	return scope_as_far_as(&program, scope_long() ? 10000000 : 30000) |
-	       scope_stops(&program, scope_long() ? 1000 : 30, NULL, NULL);
+	       (scope->progress == GOES_ON && scope_stops(&program, scope_long() ? 1000 : 30, NULL, NULL));
 }
 
 static int check_all(void)
 {
 	int bad = 0;
 
-	bad |= check("section_beside_1_writer_x1", sections, 2, 1, 1, 0);
-	bad |= check("section_read_twice_beside_1_writer_x1", sections, 2, 1, 1, 1);
-	bad |= check("section_beside_1_writer_x2", sections, 2, 1, 2, 0);
-	bad |= check("section_read_twice_beside_1_writer_x2", sections, 2, 1, 2, 1);
-	bad |= check("section_beside_2_writers_x1", sections, 3, 2, 1, 0);
-	bad |= check("hazard_slot_beside_1_writer_x1", slots, 2, 1, 1, 0);
-	bad |= check("hazard_slot_beside_1_writer_x2", slots, 2, 1, 2, 0);
-	bad |= check("hazard_slots_of_2_readers_beside_1_writer_x1", slots, 3, 1, 1, 0);
+	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++)
+		bad |= check(&scopes[i]);
 	return bad;
 }
 
