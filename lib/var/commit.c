@@ -12,7 +12,9 @@
  * Why each part is installed at most once (V1). A helper reads the head h, then sees INSTALLING, then CASes h to the part.
  * A part leaves the head only after its cell is decided (a writer replaces decided versions only), so at the look it had not
  * been installed and replaced; and if the CAS succeeds the head was h all the time since it was read (heads do not return,
- * and h is pinned by the section, so its address does not either): it was not installed in between.
+ * and h is pinned by the section, so its address does not either): it was not installed in between. The look may be relaxed: had the
+ * part been replaced before h was read, then by a writer that had seen the decision, and released it with the head, to h or through
+ * those between; so the decision happens before the look, which cannot return what was before it (coherence).
  * A helper may still install a part after the abort. So after an abort the owner sees to it that each part is in, has been in,
  * or never can be, because the base is gone (pin_aborted_part); then the cell is needed by nobody and is retired.
  * Why helping ends. What stops a commit is an undecided part of another one, at a higher address than the parts that both have in;
@@ -43,7 +45,8 @@ uint64_t weiri_commit_settle(struct weiri_commit *commit)
 
 static int undecided(struct weiri_commit *commit)
 {
-	return weiri_load_seq_cst(&commit->state) == WEIRI_COMMIT_INSTALLING; /* [S] */
+	/* [relaxed] after the acquire of a head: V1 above. */
+	return weiri_load_relaxed(&commit->state) == WEIRI_COMMIT_INSTALLING;
 }
 
 static void decide(struct weiri_commit *commit, uint64_t outcome)
@@ -128,8 +131,11 @@ static int pin_aborted_part(struct weiri_scope *scope, const struct weiri_commit
 
 	do {
 		base = weiri_write_base(scope, part->var, &head);
-		/* [acquire] pairs with weiri_write_replace(). Looked at after the head, which moves on only after the flag is set. */
-		if (head == part->version || weiri_load_acquire(&part->version->seen_at_head))
+		/*
+		 * [relaxed] after the acquire of the head, which releases the flag when it moves on, see weiri_write_replace(). A flag that is seen
+		 * earlier was set by who had the part at the head before its eyes.
+		 */
+		if (head == part->version || weiri_load_relaxed(&part->version->seen_at_head))
 			return 1;
 		if (base->number != part->expected)
 			return 0;

@@ -26,8 +26,8 @@ int weiri_write_replace(struct weiri_scope *scope, weir_var *var, struct weiri_v
 	struct weiri_version *aborted = head != base ? head : NULL;
 
 	if (aborted != NULL)
-		/* [release] before it leaves the head; pairs with the acquire in pin_aborted_part(). */
-		weiri_store_release(&aborted->seen_at_head, 1u);
+		/* [relaxed] before it leaves the head: the CAS releases it to the read of the head in pin_aborted_part(). */
+		weiri_store_relaxed(&aborted->seen_at_head, 1u);
 	/* [S, P1 release] linearization of a single write, up to the order of stamps. */
 	if (!weiri_cas_seq_cst(&var->head, &head, version))
 		return 0;

@@ -70,7 +70,11 @@ static struct weiri_slot *claim_base(struct weiri_record *record, weir_var *var,
 		weiri_slot_claim(second, head->base);
 	weiri_compiler_barrier();
 	weiri_store_relaxed(&record->picking, 0u);
-	if (second == NULL || weiri_load_seq_cst(&var->head) == head) /* [S] */
+	/*
+	 * [relaxed] The read took effect at the look in weir_var_read(), which acquired all that lies behind the head. This one says only that
+	 * the base was not retired before the claim: F1 of section.h.
+	 */
+	if (second == NULL || weiri_load_relaxed(&var->head) == head)
 		return second;
 	weiri_slot_clear(second);
 	return NULL;
@@ -83,8 +87,8 @@ static WEIRI_COLD enum weir_status read_unsettled(struct weiri_record *record, w
 	struct weiri_slot *second = NULL;
 	struct weiri_version *base = head->base;
 
-	/* [P2 acquire] pairs with the store that marked it aborted. */
-	if (weiri_load_acquire(&head->stamp) == WEIRI_STAMP_ABORTED)
+	/* [relaxed] nothing is read behind the mark: `base` is constant, and came with the head. */
+	if (weiri_load_relaxed(&head->stamp) == WEIRI_STAMP_ABORTED)
 		second = claim_base(record, var, head);
 	weiri_slot_clear(slot);
 	if (second == NULL)

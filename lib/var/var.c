@@ -117,9 +117,9 @@ void weir_var_destroy(weir_var *var)
 	/* Without a record nothing can be retired: a leak is all that is safe. It takes a thread that never used Weir and no memory. */
 	if (var == NULL || record == NULL)
 		return;
-	/* [P1 acquire] the last write. No call is under way, so it is decided. */
-	head = weiri_load_acquire(&var->head);
-	if (weiri_load_acquire(&head->stamp) == WEIRI_STAMP_ABORTED)
+	/* [relaxed] No call is under way: the caller saw to it that all have ended, and they end before this. So all is decided. */
+	head = weiri_load_relaxed(&var->head);
+	if (weiri_load_relaxed(&head->stamp) == WEIRI_STAMP_ABORTED)
 		weiri_retire(record, &head->base->retired);
 	weiri_retire(record, &head->retired);
 	weiri_retire(record, &var->retired);
