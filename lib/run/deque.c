@@ -159,8 +159,7 @@ void *weiri_deque_take(struct weiri_deque *deque)
 	if (top < bottom)
 		return item;
 	/* [seq_cst F1, P2 release] the last item: thieves may want it too. A failure acquires: see above. */
-	if (!weiri_cas_seq_cst(&deque->top, &top, top + 1))
-		item = NULL;
+	item = weiri_cas_seq_cst(&deque->top, &top, top + 1) ? item : NULL;
 	/* [relaxed] empty, after the item: as above. */
 	weiri_store_relaxed(&deque->bottom, bottom + 1);
 	return item;

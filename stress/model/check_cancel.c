@@ -82,6 +82,19 @@ static void two_fires(void *context, size_t who)
 		on_off_beside_fire(context, who);
 }
 
+/* One more than there is room for causes. */
+static void three_fires(void *context, size_t who)
+{
+	(void)context;
+	fire(who);
+}
+
+static void first_of_three(void *context)
+{
+	weir_model_assert(scene.fired[0] + scene.fired[1] + scene.fired[2] == 1);
+	called_unless_off(context);
+}
+
 static void first_once(void *context)
 {
 	weir_model_assert(scene.fired[0] + scene.fired[1] == 1);
@@ -175,6 +188,8 @@ static int check_fire(void)
 	program = scope("cancel_1_fire_2_hooks_on", 3, on_beside_fire, all_called);
 	bad |= scope_as_far_as(&program, scope_long() ? 0 : 50000);
 	program = scope("cancel_2_fires", 2, two_fires, first_once);
+	bad |= scope_complete(&program);
+	program = scope("cancel_3_fires", 3, three_fires, first_of_three);
 	bad |= scope_complete(&program);
 	program = scope("cancel_2_fires_1_hook_on_off", 3, two_fires, first_once);
 	scene.data = 7;

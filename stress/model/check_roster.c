@@ -109,9 +109,8 @@ static void start_beside_join(void *context, size_t who)
 {
 	(void)context;
 	if (who == 0) {
-		weir_coordinator_member *member = weiri_roster_claim(&scene.roster, names[0]);
-
-		weir_model_assert(member != NULL && weiri_member_start(member, run));
+		scene.first = weiri_roster_claim(&scene.roster, names[0]);
+		weir_model_assert(scene.first != NULL && weiri_member_start(scene.first, run));
 		weiri_roster_join_ended(&scene.roster);
 	} else if (who == 1) {
 		weiri_roster_join_ended(&scene.roster);
@@ -122,7 +121,13 @@ static void start_beside_join(void *context, size_t who)
 
 static void join_and_fini(void *context)
 {
+	weir_coordinator_member *again;
+
 	weiri_roster_join_ended(&scene.roster);
+	again = weiri_roster_claim(&scene.roster, names[1]);
+	weir_model_assert(again == scene.first); /* it was joined, and is free */
+	weiri_member_enter(again);
+	weiri_member_leave(again);
 	weir_model_assert(weiri_roster_list_names(&scene.roster, (char[8]){0}, 8) == 0);
 	fini(context);
 }
@@ -138,9 +143,8 @@ static void start_fails(void *context, size_t who)
 {
 	(void)context;
 	if (who == 0) {
-		weir_coordinator_member *member = weiri_roster_claim(&scene.roster, names[0]);
-
-		weir_model_assert(member != NULL && !weiri_member_start(member, run));
+		scene.first = weiri_roster_claim(&scene.roster, names[0]);
+		weir_model_assert(scene.first != NULL && !weiri_member_start(scene.first, run));
 	} else {
 		weiri_roster_join_ended(&scene.roster);
 	}
