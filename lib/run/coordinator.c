@@ -25,7 +25,7 @@
  * Linearization: request_stop at the CAS on outcome, or at the load that finds it decided; join at its fetch_or.
  * Progress: request_stop retries its CAS at most twice (I1 has no longer chain); whoever calls after a requester that is stopped half way
  * wakes the waiters and fires the token in its stead. Sleepers look again after each wake.
- * Checked: tests/test_coordinator.c (plain, TSan, ASan).
+ * Checked: tests/test_coordinator.c (plain, TSan, ASan); stress/model/check_coordinator.c.
  */
 #include <weir/coordinator.h>
 

@@ -12,6 +12,7 @@
  * What is written before a put into a ring is carried by the ring (weir/ring.h).
  * Linearization: put at the ring's enqueue or at the CAS on the chain; take at the ring's dequeue or at the exchange.
  * Progress: put fails a CAS on the chain only because another succeeded; a ring that is published by another thread is used.
+ * Checked: tests/test_pool.c (plain, TSan, ASan); stress/model/check_inbox.c.
  */
 #include "run/inbox.h"
 

@@ -18,7 +18,7 @@
  *   P5  cancel_on_stop (cancel_state) -> await_cancel: the callback is over
  * Memory: after its step to running - 1 a thread touches nothing of the runner and only wakes an address.
  * Progress: threads share the counts and nothing else; one that is stopped holds up the end of the run, not the steps of the others.
- * Checked: tests/test_queue_runner.c (plain, TSan, ASan).
+ * Checked: tests/test_queue_runner.c (plain, TSan, ASan); stress/model/check_queue_runner.c.
  */
 #include <weir/queue_runner.h>
 

@@ -11,7 +11,7 @@
  *       runs already
  *   P4  write_name (state after BUSY; name words) -> read_name: a name that belongs to the state seen
  * Progress: claim walks a list that only grows, and fails a CAS only to another claim or push that succeeded.
- * Checked: tests/test_coordinator.c (plain, TSan, ASan).
+ * Checked: tests/test_coordinator.c (plain, TSan, ASan); stress/model/check_roster.c.
  */
 #include "run/roster.h"
 

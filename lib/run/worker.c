@@ -29,7 +29,7 @@
  * submit, for a helper, or for a worker that ends its task; each of them finds it.
  *
  * Progress: next_task and announce are lock-free: the search starts over only when another thread took a task.
- * Checked: tests/test_pool.c (plain, TSan, ASan).
+ * Checked: tests/test_pool.c (plain, TSan, ASan); stress/model/check_pool.c.
  */
 #include "run/worker.h"
 

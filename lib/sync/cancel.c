@@ -37,7 +37,7 @@
  *   is lost only to another registration.
  * Memory: as many slots as hooks were ever registered at once. Each hook holds a reference of the token until it is off; a walk
  *   holds one, since a hook may give back the caller's.
- * Checked: tests/test_cancel.c (also with a fire stopped between any two hooks), stress queue_cancel.
+ * Checked: tests/test_cancel.c (also with a fire stopped between any two hooks), stress/model/check_cancel.c, stress queue_cancel.
  */
 #include "sync/cancel.h"
 

@@ -20,7 +20,7 @@
  *
  * Progress: notify and cancel are wait-free, prepare too but for membarrier(2), wait blocks. A waiter stopped anywhere costs notifiers
  * one futile system call each, nothing else.
- * Checked: tests/test_eventcount.c (plain, TSan, ASan), also with the symmetric fence.
+ * Checked: tests/test_eventcount.c (plain, TSan, ASan), also with the symmetric fence; stress/model/check_sync.c.
  */
 #include "sync/eventcount.h"
 

@@ -13,6 +13,7 @@
  * Pairs: P1 append -> walk: the node's fields. P2 remove(mark) -> walk: the mark alone, which carries P1 of the successor on.
  * Linearization: append at the CAS of the last link, remove at the CAS that marks.
  * Progress: lock-free; a walk starts again only when a node was unlinked, appended or removed.
+ * Checked: tests/test_list.c (plain, TSan, ASan); stress/model/check_list.c.
  */
 #ifndef WEIRI_SYNC_LIST_H
 #define WEIRI_SYNC_LIST_H
