@@ -79,6 +79,22 @@ static double clock_cost(void)
 	return (double)(bench_now_ns() - start) / READINGS;
 }
 
+/* The shortest time that the clock can tell from none. */
+static double clock_step(void)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (int i = 0; i < 1000; i++) {
+		uint64_t start = bench_now_ns(), now = start;
+
+		while (now == start)
+			now = bench_now_ns();
+		if (now - start < least)
+			least = now - start;
+	}
+	return (double)least;
+}
+
 static void add_file(cJSON *machine, const char *name, const char *path)
 {
 	char text[256];
@@ -113,6 +129,7 @@ cJSON *bench_machine(void)
 	add_file(machine, "load", "/proc/loadavg");
 	add_file(machine, "huge_pages", "/sys/kernel/mm/transparent_hugepage/enabled");
 	(void)cJSON_AddNumberToObject(machine, "clock_ns", clock_cost());
+	(void)cJSON_AddNumberToObject(machine, "clock_step_ns", clock_step());
 	(void)cJSON_AddStringToObject(machine, "compiler", WEIR_BENCH_COMPILER);
 	(void)cJSON_AddStringToObject(machine, "flags", WEIR_BENCH_FLAGS);
 	(void)cJSON_AddStringToObject(machine, "version", WEIR_BENCH_VERSION);

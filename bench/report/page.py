@@ -190,7 +190,7 @@ def machine_list(results):
     caches = ", ".join(f"L{c['level']}{'' if c['type'] == 'Unified' else ' ' + c['type'].lower()} {c['size']}" for c in machine.get("caches", []))
     rows = [("processor", f"{machine['processor']}, {machine['processors']} processors" + (" (a virtual machine)" if machine.get("virtual") == "yes" else "")),
             ("caches", caches), ("memory", machine.get("memory")), ("kernel", machine.get("kernel")), ("frequency governor", machine.get("governor")),
-            ("load before", machine.get("load")), ("one reading of the clock", f"{machine.get('clock_ns', 0):.0f} ns" if machine.get("clock_ns") else None),
+            ("load before", machine.get("load")), ("the clock", f"{machine['clock_ns']:.0f} ns a reading, steps of {machine.get('clock_step_ns', 0):.0f} ns" if machine.get("clock_ns") else None),
             ("compiler", machine.get("compiler")), ("build", machine.get("flags")), ("Weir", f"{machine.get('version', '')}, commit {machine.get('commit', 'unknown')}"),
             ("date", machine.get("date")),
             ("how", f"{results.repeat} repetitions of {results.duration_ms} ms, pinned: {results.pin}")]

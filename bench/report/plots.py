@@ -85,7 +85,7 @@ class Log:
 
 # ---- bars ----
 
-ROW, LABELS, VALUES, WIDTH = 19, 232, 62, 560
+ROW, LABELS, VALUES, WIDTH = 19, 256, 62, 590
 
 
 def scale_for(rows, may_be_log):
