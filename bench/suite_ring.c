@@ -194,6 +194,15 @@ static int take_is_over(struct bench_crew *crew, unsigned index, const struct be
 	return ++*last_round > (bench_traffic_is_out(t) ? EMPTY_AT_THE_END : EMPTY_WITH_A_LOSS);
 }
 
+/*
+ * What is inside at the end is for the first consumer alone. Where threads wait for one another, as in most rivals, many of them on few
+ * processors could take minutes for it.
+ */
+static int leaves_the_rest(const struct bench_crew *crew, unsigned index)
+{
+	return bench_stopped(crew) && index != crew->workload->left && crew->workload->rate == 0;
+}
+
 static void consume(struct bench_crew *crew, unsigned index)
 {
 	struct bench_traffic *t = crew->context;
@@ -202,7 +211,7 @@ static void consume(struct bench_crew *crew, unsigned index)
 	unsigned failures = 0;
 	int last_round = 0;
 
-	for (;;) {
+	while (!leaves_the_rest(crew, index)) {
 		size_t done = take(t, index, values);
 
 		if (done == 0 && take_is_over(crew, index, &tally, &failures, &last_round))
@@ -216,6 +225,7 @@ static void consume(struct bench_crew *crew, unsigned index)
 		if (ring_of(t)->unbounded && tally.count % SAY_EVERY < done)
 			bench_traffic_say(t, index, &tally);
 	}
+	bench_traffic_say(t, index, &tally);
 	bench_traffic_got(t, &tally);
 }
 

@@ -136,6 +136,8 @@ def table_row(table, cell):
     name = f'<td>{escape(cell.name)}</td><td class="l">{"yes" if cell.lock_free else "no"}</td>'
     if cell.wrong:
         return f'<tr{kind}>{name}<td class="l bad" colspan="8">WRONG: {escape(cell.wrong)}</td></tr>'
+    if not cell.measured:
+        return f'<tr{kind}>{name}<td class="l quiet" colspan="8">not measured</td></tr>'
     if table.latency:
         values = [duration(cell.percentiles[name]) for name in PERCENTILES]
     else:
