@@ -116,14 +116,17 @@ static void others_left(void *context)
 	empty_list(scene.inside - scene.removers, scene.inside);
 }
 
-/* Collections beside: the era that a removal is dated with must not be older than that of a walk which met the entry. */
-static void walk_beside_removal_and_collections(void *context, size_t number)
+/*
+ * An era begins meanwhile, as in a collection: the era that a removal is dated with must not be older than that of a walk which met the
+ * entry, or the collection that the remover makes frees it under the walk.
+ */
+static void walk_beside_removal_and_era(void *context, size_t number)
 {
 	struct weiri_scope scope;
 
 	(void)context;
-	if (number == 2) { /* an era more */
-		(void)weir_reclaim_flush(0);
+	if (number == 2) {
+		weiri_fetch_add_seq_cst(&weiri_era, 1);
 		return;
 	}
 	scope = weiri_scope_enter(weiri_record_get());
@@ -225,8 +228,8 @@ static int check_walks(void)
 	program = scope_of("list_walk_beside_2_removals", 3, walk_beside_removals, others_left, 2);
 	bad |= scope_as_far_as(&program, scope_long() ? 0 : 30000);
 	bad |= scope_stops(&program, scope_long() ? 0 : 300, NULL, NULL);
-	program =
-		scope_of("list_walk_beside_removal_and_collections", 3, walk_beside_removal_and_collections, none_left, 1);
+	program = scope_of("list_walk_beside_removal_and_era", 3, walk_beside_removal_and_era, none_left, 1);
+	bad |= scope_preemptions(&program, 2);
 	return bad | scope_as_far_as(&program, scope_long() ? 0 : 50000);
 }
 
