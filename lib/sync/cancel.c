@@ -71,8 +71,8 @@ struct weir_cancel {
 	_Atomic(uint32_t) word;
 	_Atomic(struct weir_cancel_hook *) slots;
 	_Atomic(uint32_t) causes_taken; /* places given out, and refusals */
-	weir_error causes[CAUSES];
 	weir_allocator allocator;
+	weir_error causes[CAUSES];
 };
 
 enum weir_status weir_cancel_create(const weir_allocator *allocator, weir_cancel **out)
