@@ -200,8 +200,7 @@ def machine_list(results):
 
 
 def versions(results):
-    known = {cell.version: cell.version for table in results.tables for cell in table.cells if cell.version and not cell.ours}
-    return ", ".join(sorted(known))
+    return ", ".join(sorted(set(results.versions().values())))
 
 
 def warnings(results):

@@ -103,6 +103,10 @@ class Results:
     def table(self, suite, workload):
         return next((table for table in self.of(suite) if table.workload == workload), None)
 
+    def versions(self):
+        """The version of each rival that says one."""
+        return {cell.name: cell.version for table in self.tables for cell in table.cells if cell.version and not cell.ours}
+
     def disturbed(self):
         return sum(cell.disturbed for table in self.tables for cell in table.cells)
 
