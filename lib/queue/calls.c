@@ -2,6 +2,7 @@
  * calls.c - the public calls that move items: the fast path, and waiting for an operation.
  */
 #include "base/error.h"
+#include "base/probe.h"
 #include "queue/op.h"
 #include "sync/cancel.h"
 #include "sync/park.h"
@@ -107,6 +108,7 @@ static void sleep_until_finished(struct weiri_record *record, weir_queue_op *op,
 {
 	uint32_t seen;
 
+	WEIRI_PROBE2(queue_block, op->queue, op->kind);
 	if (WEIRI_UNLIKELY(op->blind))
 		look_now_and_then(record, op, deadline_ns);
 	if (weiri_park_wait(&op->finished, WEIRI_OP_WAITS, deadline_ns) == WEIRI_PARK_TIMEOUT)
@@ -117,6 +119,7 @@ static void sleep_until_finished(struct weiri_record *record, weir_queue_op *op,
 			weiri_op_cancel(op, WEIRI_OP_FOR_TOKEN);
 		(void)weiri_park_wait(&op->finished, seen, WEIR_NO_DEADLINE);
 	}
+	WEIRI_PROBE2(queue_wake, op->queue, op->kind);
 }
 
 static void wait_for(struct weiri_record *record, weir_queue_op *op, uint64_t deadline_ns, weir_cancel *cancel)

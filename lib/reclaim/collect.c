@@ -36,6 +36,7 @@
 #include <weir/time.h>
 
 #include "base/futex.h"
+#include "base/probe.h"
 
 enum {
 	COLLECT_EVERY = 256,     /* objects */
@@ -420,6 +421,7 @@ static void collect(struct weiri_record *record, enum scope scope)
 	/* [relaxed] I6; take() releases it, P3. */
 	weiri_store_relaxed(&record->collecting, weiri_load_relaxed(&record->collecting) + 1);
 	report(record);
+	WEIRI_PROBE2(collect_begin, record, retired_bytes());
 	record->since_collection = 0;
 	if (scope == MINE) {
 		collect_record(&portion, record);
@@ -428,6 +430,7 @@ static void collect(struct weiri_record *record, enum scope scope)
 			collect_record(&portion, from);
 	}
 	finish(&portion);
+	WEIRI_PROBE2(collect_end, record, retired_bytes());
 	/* [P4 release] pairs with collections_at_rest(). */
 	weiri_store_release(&record->collecting, weiri_load_relaxed(&record->collecting) + 1);
 }
@@ -484,6 +487,7 @@ static WEIRI_COLD int wait_while(condition *holds, struct weiri_record *record, 
 {
 	int done = ended(holds, record);
 
+	WEIRI_PROBE1(memory_block, deadline_ns);
 	/* [relaxed] counted before the heavy fence, F1. */
 	weiri_fetch_add_relaxed(&memory_waiters, 1u);
 	while (!done && weir_now_ns() < deadline_ns) {
@@ -502,6 +506,7 @@ static WEIRI_COLD int wait_while(condition *holds, struct weiri_record *record, 
 			(void)weiri_futex_wait(&memory_freed, seen, until < deadline_ns ? until : deadline_ns);
 	}
 	weiri_fetch_sub_relaxed(&memory_waiters, 1u);
+	WEIRI_PROBE1(memory_wake, done);
 	return done;
 }
 

@@ -4,6 +4,7 @@
 #include "var/install.h"
 
 #include "base/error.h"
+#include "base/probe.h"
 
 struct weiri_version *weiri_write_base(struct weiri_scope *scope, weir_var *var, struct weiri_version **head)
 {
@@ -16,6 +17,7 @@ struct weiri_version *weiri_write_base(struct weiri_scope *scope, weir_var *var,
 			return *head;
 		if (stamp == WEIRI_STAMP_ABORTED)
 			return (*head)->base;
+		WEIRI_PROBE2(commit_help, var, (*head)->commit);
 		weiri_commit_help(scope, (*head)->commit);
 	}
 }

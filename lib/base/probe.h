@@ -1,0 +1,19 @@
+/*
+ * probe.h - static probes for tracers (perf, bpftrace, SystemTap, gdb), named weir:<probe>; docs/profiling.md lists them.
+ *
+ * Built with -Dprobes=enabled a probe is one nop and a note beside the code that says where the arguments are; a tracer puts a breakpoint
+ * there. Otherwise it is nothing: its arguments are not even evaluated. They stand on slow paths only.
+ */
+#ifndef WEIRI_PROBE_H
+#define WEIRI_PROBE_H
+
+#ifdef WEIRI_PROBES
+#include <sys/sdt.h>
+#define WEIRI_PROBE1(name, a) DTRACE_PROBE1(weir, name, a)
+#define WEIRI_PROBE2(name, a, b) DTRACE_PROBE2(weir, name, a, b)
+#else
+#define WEIRI_PROBE1(name, a) ((void)sizeof(a))
+#define WEIRI_PROBE2(name, a, b) ((void)sizeof(a), (void)sizeof(b))
+#endif
+
+#endif
