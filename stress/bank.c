@@ -11,7 +11,6 @@
 enum { ACCOUNTS = 6, OPENING = 100, REFUSE_ONE_IN = 6, LARGEST = 1 << 30 };
 
 static struct {
-	weir_allocator allocator;
 	_Atomic(uint64_t) asked, refused;
 	_Atomic(uint32_t) refuses;
 	weir_var *counter;
@@ -33,10 +32,16 @@ static void *allocate_or_not(void *context, size_t size, size_t alignment)
 	return stress_poison()->allocate(context, size, alignment);
 }
 
+static void release(void *context, void *memory, size_t size, size_t alignment)
+{
+	stress_poison()->release(context, memory, size, alignment);
+}
+
 const weir_allocator *bank_allocator(void)
 {
-	bank.allocator = (weir_allocator){allocate_or_not, stress_poison()->release, NULL};
-	return &bank.allocator;
+	static const weir_allocator allocator = {allocate_or_not, release, NULL};
+
+	return &allocator;
 }
 
 int bank_judge(enum weir_status status, enum weir_status also, const char *call)
@@ -51,7 +56,7 @@ weir_tensor *bank_make(int64_t value)
 	weir_shape scalar = {.rank = 0};
 	weir_tensor *tensor = NULL;
 
-	(void)bank_judge(weir_tensor_copy_of(WEIR_I64, &scalar, &value, &bank.allocator, &tensor), WEIR_OK,
+	(void)bank_judge(weir_tensor_copy_of(WEIR_I64, &scalar, &value, bank_allocator(), &tensor), WEIR_OK,
 	                 "weir_tensor_copy_of");
 	return tensor;
 }
@@ -141,7 +146,7 @@ void bank_look(const char *who)
 
 static weir_var *create(int64_t value)
 {
-	struct weir_var_options options = {.struct_size = sizeof(options), .dtype = WEIR_I64, .allocator = &bank.allocator};
+	struct weir_var_options options = {.struct_size = sizeof(options), .dtype = WEIR_I64, .allocator = bank_allocator()};
 	weir_tensor *initial = bank_make(value);
 	weir_var *var = NULL;
 
@@ -152,7 +157,6 @@ static weir_var *create(int64_t value)
 
 void bank_open(void)
 {
-	(void)bank_allocator();
 	bank_refuse(0);
 	weiri_store_relaxed(&bank.added, 0u); /* [relaxed] no thread yet */
 	bank.counter = create(0);

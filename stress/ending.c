@@ -69,7 +69,7 @@ static void on_crash(int signal_number)
 	const struct stress_thread *thread = stress_current != NULL ? stress_current : &stress_now.self;
 
 	/* [relaxed] nothing is handed over. */
-	if (stress_now.options != NULL && weiri_exchange_relaxed(&failing, 1u) == 0) {
+	if (stress_now.scenario != NULL && weiri_exchange_relaxed(&failing, 1u) == 0) {
 		(void)snprintf(stress_result()->message, sizeof(stress_result()->message), "signal %d in %s %u, last: %s",
 		               signal_number, thread->role, thread->number, weiri_load_relaxed(&thread->doing));
 		report("crash");
@@ -82,7 +82,8 @@ __attribute__((weak)) void __sanitizer_set_death_callback(void (*callback)(void)
 
 static void on_report(void)
 {
-	if (stress_now.options == NULL || weiri_exchange_relaxed(&failing, 1u) != 0) /* [relaxed] as above */
+	/* Between scenarios, at exit for instance, there is nothing to replay. */
+	if (stress_now.scenario == NULL || weiri_exchange_relaxed(&failing, 1u) != 0) /* [relaxed] as above */
 		return;
 	(void)snprintf(stress_result()->message, sizeof(stress_result()->message), "the sanitizer's report is above");
 	report("sanitizer");

@@ -308,6 +308,7 @@ void stress_run(const struct stress_scenario *scenario, const struct stress_opti
 	stress_result()->seconds = stress_seconds_so_far();
 	stress_result()->operations = stress_operations();
 	stress_print_result(stress_result());
+	stress_now.scenario = NULL;
 	stress_now.result_count++;
 }
 
