@@ -8,7 +8,8 @@
  *   fiber.c    switching stacks
  *   entry.c    the calls that the compiler inserted
  *   system.c   what the library asks of the system: futex, membarrier, threads
- *   trace.c    a failing execution as a table, and its replay string
+ *   trace.c    a failing execution as a table
+ *   replay.c   its choices as a text
  */
 #ifndef WEIR_MODEL_ENGINE_H
 #define WEIR_MODEL_ENGINE_H

@@ -23,6 +23,7 @@
 #include <string.h>
 
 #include "model/engine.h"
+#include "model/replay.h"
 
 enum { NO_CHANGE = 15 };
 
@@ -446,29 +447,32 @@ int explore_next(void)
 	return 0;
 }
 
-/* Threads are letters, values numbers with a point: ab1.a is thread 1, thread 2 reading the store before the last, thread 1. */
 char *explore_path(void)
 {
-	char *text = malloc((size_t)path_at * 8 + 1), *at = text;
+	char *text = malloc((size_t)path_at * REPLAY_MOST_TEXT + 1), *at = text;
 
 	if (text == NULL)
 		return NULL;
-	for (uint32_t i = 0; i < path_at; i++)
-		at += path[i].is_value ? sprintf(at, "%u.", path[i].chosen) : sprintf(at, "%c", 'a' + path[i].thread - 1);
 	*at = '\0';
+	for (uint32_t i = 0; i < path_at; i++)
+		at = replay_write(at,
+		                  (struct replay_choice){path[i].is_value, path[i].is_value ? path[i].chosen : path[i].thread});
 	return text;
 }
 
+/* What is no choice, or not one of this program's, ends the path: the rest is chosen as in a search. */
 void explore_follow(const char *text)
 {
-	for (path_length = 0; *text != '\0' && path_length < PATH; path_length++) {
-		struct node *node = &path[path_length];
+	struct replay_choice choice;
 
-		*node = (struct node){.is_value = *text >= '0' && *text <= '9'};
-		if (node->is_value)
-			node->chosen = (uint32_t)strtoul(text, (char **)(uintptr_t)&text, 10);
+	for (path_length = 0; *text != '\0' && path_length < PATH; path_length++) {
+		text = replay_read(text, &choice);
+		if (text == NULL || (!choice.is_value && choice.number >= THREADS))
+			return;
+		path[path_length] = (struct node){.is_value = (uint8_t)choice.is_value};
+		if (choice.is_value)
+			path[path_length].chosen = choice.number;
 		else
-			node->thread = (uint8_t)(*text - 'a' + 1) % THREADS;
-		text++;
+			path[path_length].thread = (uint8_t)choice.number;
 	}
 }

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/replay.h"
+
 enum { FIRST = 100000 }; /* executions, of a search that the short form does not finish */
 
 static const char *wanted = "";
@@ -22,6 +24,10 @@ void scope_arguments(int argc, char **argv)
 {
 	wanted = argc > 1 ? argv[1] : "";
 	replay = argc > 2 ? argv[2] : NULL;
+	if (replay != NULL && !replay_is_sound(replay)) {
+		(void)fprintf(stderr, "no replay string: %s\n", replay);
+		exit(2);
+	}
 }
 
 void scope_symmetric(int on)

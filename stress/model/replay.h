@@ -1,0 +1,25 @@
+/*
+ * replay.h - the choices of an execution as a text, from which it can be played again.
+ *
+ * Threads are letters, values numbers with a point: ab1.a is thread 1, thread 2 reading the store before the last, thread 1.
+ */
+#ifndef MODEL_REPLAY_H
+#define MODEL_REPLAY_H
+
+#include <stdint.h>
+
+enum { REPLAY_MOST_TEXT = 16, REPLAY_THREADS = 26 };
+
+struct replay_choice {
+	int is_value;
+	uint32_t number; /* a thread's, from 1, or a value's, from 0 */
+};
+
+/* Writes a choice and a zero byte, within REPLAY_MOST_TEXT; returns where the next one goes. */
+char *replay_write(char *text, struct replay_choice choice);
+/* The choice that a text begins with; returns where the next one begins. NULL: the text begins with none. */
+const char *replay_read(const char *text, struct replay_choice *choice);
+/* 1 when the text is choices and nothing else. */
+int replay_is_sound(const char *text);
+
+#endif
