@@ -146,7 +146,8 @@ void bank_look(const char *who)
 
 static weir_var *create(int64_t value)
 {
-	struct weir_var_options options = {.struct_size = sizeof(options), .dtype = WEIR_I64, .allocator = bank_allocator()};
+	struct weir_var_options options = {
+		.struct_size = sizeof(options), .dtype = WEIR_I64, .allocator = bank_allocator()};
 	weir_tensor *initial = bank_make(value);
 	weir_var *var = NULL;
 
