@@ -69,10 +69,9 @@ static double missing_share(const struct bench_sample *sample, unsigned wanted)
 }
 
 /* What was busy beyond our own threads; within the error of ticks it may be less than nothing. */
-static double busy_share(const struct bench_noise_mark *begin, const struct bench_noise_mark *end)
+static double busy_share(const struct bench_noise_mark *begin, const struct bench_noise_mark *end, unsigned processors)
 {
-	double tick_ns = 1e9 / (double)sysconf(_SC_CLK_TCK),
-		   all = (double)(end->now_ns - begin->now_ns) * bench_processors();
+	double tick_ns = 1e9 / (double)sysconf(_SC_CLK_TCK), all = (double)(end->now_ns - begin->now_ns) * processors;
 	double busy = (double)(end->busy_ticks - begin->busy_ticks + end->steal_ticks - begin->steal_ticks) * tick_ns;
 
 	return (busy - (double)(end->processor_ns - begin->processor_ns)) / all;
@@ -83,23 +82,31 @@ static double error_of_ticks(const struct bench_noise_mark *begin, const struct 
 	return TICKS_OF_ERROR * 1e9 / (double)sysconf(_SC_CLK_TCK) / (double)(end->now_ns - begin->now_ns);
 }
 
-struct bench_noise bench_noise_end(const struct bench_noise_mark *begin, const struct bench_workload *workload,
-                                   const struct bench_about *about, const struct bench_sample *sample)
+struct bench_noise bench_noise_between(const struct bench_noise_mark *begin, const struct bench_noise_mark *end,
+                                       const struct bench_workload *workload, int lock_free,
+                                       const struct bench_sample *sample, unsigned processors)
 {
-	struct bench_noise_mark end = bench_noise_begin();
-	unsigned threads = workload->left + workload->right + workload->hogs, processors = bench_processors();
-	struct bench_noise noise = {.switches = end.switches - begin->switches};
-	double seconds = (double)(end.now_ns - begin->now_ns) / 1e9, busy = busy_share(begin, &end);
+	unsigned threads = workload->left + workload->right + workload->hogs;
+	struct bench_noise noise = {.switches = end->switches - begin->switches};
+	double seconds = (double)(end->now_ns - begin->now_ns) / 1e9, busy = busy_share(begin, end, processors);
 
 	if (workload->never_sleeps) {
 		double missing = missing_share(sample, threads < processors ? threads : processors);
 
-		noise.others = about->lock_free || missing < busy ? missing : positive(busy);
+		noise.others = lock_free || missing < busy ? missing : positive(busy);
 		noise.disturbed = threads <= processors &&
 		                  (double)noise.switches > SWITCHES_OF_GRACE + SWITCHES_PER_SECOND * seconds * threads;
 	} else {
-		noise.others = positive(busy - error_of_ticks(begin, &end));
+		noise.others = positive(busy - error_of_ticks(begin, end));
 	}
 	noise.disturbed |= noise.others > DISTURBED_SHARE;
 	return noise;
+}
+
+struct bench_noise bench_noise_end(const struct bench_noise_mark *begin, const struct bench_workload *workload,
+                                   const struct bench_about *about, const struct bench_sample *sample)
+{
+	struct bench_noise_mark end = bench_noise_begin();
+
+	return bench_noise_between(begin, &end, workload, about->lock_free, sample, bench_processors());
 }

@@ -25,4 +25,9 @@ struct bench_noise_mark bench_noise_begin(void);
 struct bench_noise bench_noise_end(const struct bench_noise_mark *begin, const struct bench_workload *workload,
                                    const struct bench_about *about, const struct bench_sample *sample);
 
+/* The same from two marks and a number of processors. */
+struct bench_noise bench_noise_between(const struct bench_noise_mark *begin, const struct bench_noise_mark *end,
+                                       const struct bench_workload *workload, int lock_free,
+                                       const struct bench_sample *sample, unsigned processors);
+
 #endif

@@ -40,18 +40,9 @@ static void put_freely(struct bench_crew *crew, unsigned index, struct bench_tal
 	} while (!bench_stopped(crew));
 }
 
-static void put_paced(struct bench_crew *crew, unsigned index, struct bench_tally *tally)
+static void put_one(struct bench_traffic *t, uint64_t value)
 {
-	struct bench_traffic *t = crew->context;
-	uint64_t end = bench_intended_ns(crew, 0, 0) + t->workload->duration_ms * UINT64_C(1000000), intended;
-
-	for (uint64_t number = 0; (intended = bench_intended_ns(crew, index, number)) < end; number++) {
-		while (bench_now_ns() < intended)
-			;
-		queue_of(t)->enqueue(t->queue, intended);
-		tally->sum += intended;
-		tally->count++;
-	}
+	queue_of(t)->enqueue(t->queue, value);
 }
 
 static void produce(struct bench_crew *crew, unsigned index)
@@ -60,7 +51,7 @@ static void produce(struct bench_crew *crew, unsigned index)
 	struct bench_tally tally = {0, 0};
 
 	if (t->workload->rate != 0) {
-		put_paced(crew, index, &tally);
+		bench_put_paced(crew, index, &tally, put_one);
 	} else {
 		put_freely(crew, index, &tally);
 	}

@@ -110,21 +110,12 @@ static void put_timed(struct bench_crew *crew, unsigned index, struct bench_tall
 	} while (!bench_stopped(crew));
 }
 
-/* Every item has a time at which it should go in, and carries it; who is late does not put the later ones off. */
-static void put_paced(struct bench_crew *crew, unsigned index, struct bench_tally *tally)
+static void put_one(struct bench_traffic *t, uint64_t value)
 {
-	struct bench_traffic *t = crew->context;
-	uint64_t end = bench_intended_ns(crew, 0, 0) + t->workload->duration_ms * UINT64_C(1000000), intended;
 	unsigned failures = 0;
 
-	for (uint64_t number = 0; (intended = bench_intended_ns(crew, index, number)) < end; number++) {
-		while (bench_now_ns() < intended)
-			;
-		while (!ring_of(t)->enqueue(t->queue, intended))
-			pause_after(&failures);
-		tally->sum += intended;
-		tally->count++;
-	}
+	while (!ring_of(t)->enqueue(t->queue, value))
+		pause_after(&failures);
 }
 
 static void produce(struct bench_crew *crew, unsigned index)
@@ -133,7 +124,7 @@ static void produce(struct bench_crew *crew, unsigned index)
 	struct bench_tally tally = {0, 0};
 
 	if (t->workload->rate != 0) {
-		put_paced(crew, index, &tally);
+		bench_put_paced(crew, index, &tally, put_one);
 	} else if (t->workload->latency) {
 		put_timed(crew, index, &tally);
 	} else if (t->workload->batch > 1) {

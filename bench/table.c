@@ -157,8 +157,8 @@ int bench_write_csv(const struct bench_plan *plan, const char *path)
 		for (unsigned i = 0; i < table->count; i++) {
 			const struct bench_cell *cell = &table->cells[i];
 
-			(void)fprintf(out, "%s,\"%s\",\"%s\",%u,%s,", table->workload.suite, table->workload.name, cell->about->name,
-			              table->workload.left + table->workload.right, table->workload.unit);
+			(void)fprintf(out, "%s,\"%s\",\"%s\",%u,%s,", table->workload.suite, table->workload.name,
+			              cell->about->name, table->workload.left + table->workload.right, table->workload.unit);
 			if (cell->wrong[0] != '\0') {
 				(void)fprintf(out, "WRONG,,,0,0\n");
 			} else {

@@ -84,13 +84,27 @@ void bench_traffic_finish(struct bench_traffic *traffic, struct bench_sample *sa
 	bench_traffic_judge(&totals, traffic->workload, sample);
 }
 
-uint64_t bench_intended_ns(const struct bench_crew *crew, unsigned index, uint64_t number)
+static uint64_t intended_ns(const struct bench_crew *crew, unsigned index, uint64_t number)
 {
 	const struct bench_workload *workload = crew->workload;
 	uint64_t interval = UINT64_C(1000000000) / workload->rate;
 
 	return atomic_load_explicit(&crew->start_ns, memory_order_acquire) + number * interval +
 	       interval * index / workload->left;
+}
+
+void bench_put_paced(struct bench_crew *crew, unsigned index, struct bench_tally *tally,
+                     void (*put)(struct bench_traffic *traffic, uint64_t value))
+{
+	uint64_t end = intended_ns(crew, 0, 0) + crew->workload->duration_ms * UINT64_C(1000000), intended;
+
+	for (uint64_t number = 0; (intended = intended_ns(crew, index, number)) < end; number++) {
+		while (bench_now_ns() < intended)
+			;
+		put(crew->context, intended);
+		tally->sum += intended;
+		tally->count++;
+	}
 }
 
 struct bench_shapes bench_square_shapes(void)

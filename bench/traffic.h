@@ -50,8 +50,12 @@ static inline void bench_traffic_say(struct bench_traffic *traffic, unsigned ind
 	atomic_store_explicit(&traffic->lanes[index].moved, tally->count, memory_order_release);
 }
 
-/* The intended start of item `number` of producer `index`: producers take turns within the interval. */
-uint64_t bench_intended_ns(const struct bench_crew *crew, unsigned index, uint64_t number);
+/*
+ * Puts items in at the workload's rate, until the run's end. Every item has a time at which it should go in, and carries it; who is late
+ * does not put the later ones off. Producers take turns within the interval.
+ */
+void bench_put_paced(struct bench_crew *crew, unsigned index, struct bench_tally *tally,
+                     void (*put)(struct bench_traffic *traffic, uint64_t value));
 
 /* N/N for N = 1, 2, 4, 8, and on while both sides have a processor for each thread. */
 struct bench_shapes bench_square_shapes(void);
