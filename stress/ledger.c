@@ -31,6 +31,7 @@ static uint64_t *numbers(uint64_t count)
 
 void ledger_open(struct ledger *ledger, unsigned producers, unsigned consumers, uint64_t limit)
 {
+	STRESS_CHECK(producers > 0 && consumers > 0 && limit > 0, "a ledger of nobody, or of nothing");
 	memset(ledger, 0, sizeof(*ledger));
 	ledger->producers = producers < LEDGER_SIDE ? producers : LEDGER_SIDE;
 	ledger->consumers = consumers < LEDGER_SIDE ? consumers : LEDGER_SIDE;

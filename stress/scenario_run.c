@@ -103,7 +103,7 @@ static uint64_t check_jobs(void)
 static uint64_t play_pool(struct stress_thread *self)
 {
 	struct weir_pool_options options = {.struct_size = sizeof(options),
-	                                    .threads = stress_below(self, MOST_WORKERS + 1)};
+	                                    .threads = (size_t)stress_below(self, MOST_WORKERS + 1)};
 
 	options.flags = options.threads == 0 ? WEIR_POOL_NO_THREADS : 0;
 	STRESS_CHECK(weir_pool_create(&options, &works.pool, NULL) == WEIR_OK, "no pool");

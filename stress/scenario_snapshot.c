@@ -97,7 +97,14 @@ static void raise_to(_Atomic(uint64_t) *floor, uint64_t value)
 
 /* -- snapshot_torn ------------------------------------------------------------------------------------------------------------ */
 
-enum { GROUPS = 2, MAX_GROUP = 5, MAX_OWN = 8, MAX_VARIABLES = GROUPS * MAX_GROUP + MAX_OWN, OWN_GROUP_BIT = 56 };
+enum {
+	GROUPS = 2,
+	MAX_GROUP = 5,
+	MAX_OWN = 8,
+	MAX_VARIABLES = GROUPS * MAX_GROUP + MAX_OWN,
+	MOST_SHOWN = 2 * MAX_VARIABLES,
+	OWN_GROUP_BIT = 56
+};
 
 static struct {
 	size_t size[GROUPS];
@@ -122,9 +129,9 @@ static uint64_t number_of(const weir_read *read, const char *who)
 /* One snapshot over some of all variables, in any order, some of them twice. */
 struct picture {
 	size_t count;
-	weir_var *vars[2 * MAX_VARIABLES];
-	int group[2 * MAX_VARIABLES]; /* -1: a writer's own */
-	weir_read reads[2 * MAX_VARIABLES];
+	weir_var *vars[MOST_SHOWN];
+	int group[MOST_SHOWN]; /* -1: a writer's own */
+	weir_read reads[MOST_SHOWN];
 	int shown[GROUPS];
 	uint64_t number[GROUPS];
 };
@@ -137,7 +144,7 @@ static void add_to_picture(struct picture *picture, weir_var *var, int group)
 
 static void draw_picture(struct stress_thread *self, struct picture *picture)
 {
-	size_t wanted = 1 + (size_t)stress_below(self, 2 * MAX_VARIABLES);
+	size_t wanted = 1 + (size_t)stress_below(self, MOST_SHOWN);
 
 	picture->count = 0;
 	while (picture->count < wanted) {

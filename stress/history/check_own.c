@@ -101,7 +101,7 @@ static void *work(void *argument)
 
 	for (uint64_t i = 0; i < EACH; i++) {
 		if ((i + log->thread) % 2 == 0)
-			push_and_note(log, 100 * (log->thread + 1) + i);
+			push_and_note(log, UINT64_C(100) * (log->thread + 1) + i);
 		else
 			pop_and_note(log);
 	}

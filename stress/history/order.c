@@ -150,11 +150,12 @@ void history_counts_finish(struct history_counts *counts)
 		counts->least[i] = counts->most[i] = sum;
 	}
 	for (uint32_t i = counts->leaves - 1; i > 0; i--) {
-		int32_t low = counts->least[2 * i], high = counts->least[2 * i + 1];
+		size_t child = (size_t)2 * i;
+		int32_t low = counts->least[child], high = counts->least[child + 1];
 
 		counts->least[i] = low < high ? low : high;
-		low = counts->most[2 * i];
-		high = counts->most[2 * i + 1];
+		low = counts->most[child];
+		high = counts->most[child + 1];
 		counts->most[i] = low > high ? low : high;
 	}
 }
