@@ -110,8 +110,8 @@ static int link_behind(struct segment *segment, struct segment *next)
 {
 	struct segment *expected = NULL;
 
-	/* [P1 release] pairs with successor(). */
-	return weiri_cas_acq_rel(&segment->next, &expected, next);
+	/* [P1 release] pairs with successor(), which the loser calls. */
+	return weiri_cas_release(&segment->next, &expected, next);
 }
 
 /* Moves `end` from `segment` to `next`; another thread may have done it. Returns 1 when this call did. */
@@ -173,7 +173,7 @@ void weir_ring_list_destroy(weir_ring_list *list)
 
 	if (list == NULL)
 		return;
-	segment = weiri_load_acquire(&list->head); /* [P1 acquire] nobody else is here */
+	segment = weiri_load_relaxed(&list->head); /* [relaxed] the caller has ordered all calls before this one */
 	while (segment != NULL && segment != END) {
 		struct segment *next = successor(segment);
 
