@@ -17,6 +17,11 @@
  * collection, so that a signal handler frees nothing. (2) On a thread that has used Weir before, and whose thread-specific data
  * is not being destroyed yet.
  *
+ * Bounds of the wait-free calls, in atomic accesses, fences and the waking of a writer included, on a thread that has used Weir before:
+ * weir_var_read 60 + 4r, and 9 with a free slot and nothing under way; weir_var_version 16 + 4r; weir_read_release 6, but
+ * (1). r is how often the era had moved when the call looked: r times takes 2^(r-1) collections that begin during it, so r <= 64. A
+ * signal handler's calls count for themselves.
+ *
  * Ordering: every call is linearizable, snapshots and commits included: there is one order of all versions of all variables,
  * and it agrees with real time. Algorithm and proof head lib/var/version.h; the memory bound is in docs/memory.md.
  */

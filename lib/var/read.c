@@ -3,8 +3,13 @@
  *
  * Algorithm. Claim a hazard slot for the version at the head; if it is still the head, the claim came before any retirement, so the
  * collector sees it (section.h, F1). One failure, or no free slot: a section and a reference of the tensor instead.
- * Wait-free: 8 slots are looked at (16 when an aborted commit is at the head), the head is read twice or three times; the slow path enters a section, reads the head (at most 64 rounds,
- * one unless collections begin at that very moment), settles at most one version and one cell, and follows `base` at most once.
+ * Wait-free. The most of atomic accesses, with fences and the waking of a writer (which is three):
+ *   to the second read of the head   2 of `picking`, 1 more, the search of 8 slots, head, claim and fence, head            15
+ *   head has moved: clear the slot   store, fence, poke, and waking                                                        6
+ *   or it is unsettled               its stamp twice; the search of the 7 or 8 slots (15 in both), claim, fence, `picking`
+ *                                    twice, head; clear both                                                               26
+ *   then in a section                enter 5, read the head 3 + 4r, settle one version and its cell 7, count 2, retain 1, leave 1   19 + 4r
+ * So 60 + 4r; r is as in weiri_section_read(): the slack doubles, so r rounds take 2^(r-1) collections. stress/model/check_var.c compares.
  *
  * A signal handler may read: `picking` tells it that the thread it interrupted is choosing a slot, and it takes a reference. Nor may it
  * free: when its reference turns out to be the last, the tensor is left to the next collection.

@@ -105,11 +105,38 @@ int scope_random(const struct weir_model_program *program, uint64_t executions)
 	return run(program, &options, form);
 }
 
+/* Prints how long each call took at most. Returns 1 when none took longer than its bound. */
+static int print_calls(const struct weir_model_result *result, const char *const calls[], const uint32_t bounds[])
+{
+	int within = 1;
+
+	for (unsigned i = 0; i < WEIR_MODEL_CALLS && calls != NULL && calls[i] != NULL; i++) {
+		if (result->longest_call[i] == 0)
+			continue;
+		(void)printf(" %s took at most %u steps", calls[i], result->longest_call[i]);
+		if (bounds[i] == 0)
+			(void)printf(" (no bound in accesses is documented);");
+		else if (result->longest_call[i] <= bounds[i])
+			(void)printf(" of %u documented;", bounds[i]);
+		else
+			(void)printf(" TOO MANY of %u documented;", bounds[i]);
+		within = within && (bounds[i] == 0 || result->longest_call[i] <= bounds[i]);
+	}
+	return within;
+}
+
 int scope_as_far_as(const struct weir_model_program *program, uint64_t executions)
+{
+	return scope_within(program, executions, NULL, NULL);
+}
+
+int scope_within(const struct weir_model_program *program, uint64_t executions, const char *const calls[],
+                 const uint32_t bounds[])
 {
 	struct weir_model_options options = {
 		.max_executions = executions, .max_steps = 2000, .symmetric = (unsigned)symmetric};
 	struct weir_model_result result;
+	int bad = 0;
 
 	if (skipped(program->name))
 		return 0;
@@ -122,7 +149,12 @@ int scope_as_far_as(const struct weir_model_program *program, uint64_t execution
 		return 1;
 	}
 	print_line("PASS", program->name, result.complete ? "_complete" : "_depth_first", &result);
-	return result.complete ? 0 : scope_random(program, executions);
+	if (calls != NULL) {
+		(void)printf(" ");
+		bad = !print_calls(&result, calls, bounds);
+		(void)printf("\n%s", bad ? "FAIL: a call is longer than it is documented to be\n" : "");
+	}
+	return bad | (result.complete ? 0 : scope_random(program, executions));
 }
 
 int scope_finds(const struct weir_model_program *program, const char *text)
@@ -161,18 +193,11 @@ int scope_stops(const struct weir_model_program *program, uint64_t executions, c
 		(void)snprintf(form, sizeof(form), "_each_thread_stopped_at_each_step_first_%llu_each",
 		               (unsigned long long)executions);
 	right = !weir_model_check_stops(program, &options, &result);
-	for (unsigned i = 0; i < WEIR_MODEL_CALLS && calls != NULL && calls[i] != NULL; i++)
-		right = right && (bounds[i] == 0 || result.longest_call[i] <= bounds[i]);
 	print_line(right ? "PASS" : "FAIL", program->name, form, &result);
 	(void)printf("  %d places to stop;", result.stopped);
-	for (unsigned i = 0; i < WEIR_MODEL_CALLS && calls != NULL && calls[i] != NULL; i++) {
-		if (result.longest_call[i] == 0)
-			continue;
-		(void)printf(" %s took at most %u steps", calls[i], result.longest_call[i]);
-		if (bounds[i] != 0)
-			(void)printf(" of %u documented;", bounds[i]);
-		else
-			(void)printf(" (no bound in accesses is documented);");
+	if (!print_calls(&result, calls, bounds)) {
+		(void)printf("\nFAIL: a call is longer than it is documented to be");
+		right = 0;
 	}
 	(void)putchar('\n');
 	free(result.replay);

@@ -23,6 +23,9 @@ int scope_preemptions(const struct weir_model_program *program, unsigned most);
 int scope_random(const struct weir_model_program *program, uint64_t executions);
 /* Completely, if that is done within `executions`; else those, and as many random ones. */
 int scope_as_far_as(const struct weir_model_program *program, uint64_t executions);
+/* The same; and in those (not in the random ones) call i may take bounds[i] atomic accesses, see scope_stops(). */
+int scope_within(const struct weir_model_program *program, uint64_t executions, const char *const calls[],
+                 const uint32_t bounds[]);
 
 /* Some execution must fail, and say so with `text` in its message. */
 int scope_finds(const struct weir_model_program *program, const char *text);
