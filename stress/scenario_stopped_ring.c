@@ -14,7 +14,7 @@
 #include "stop.h"
 #include "stopping.h"
 
-enum { WORKERS = 4, STOPS = 1000, RING_CAPACITY = 16, MANY = 5 };
+enum { WORKERS = 4, STOPS = 1000, RING_CAPACITY = 16, MANY = 5, MESSAGE = 256 };
 
 static weir_ring *ring;
 
@@ -48,10 +48,18 @@ static void stop_in_ring(struct stress_thread *self, const char *name, enum weir
 
 /* -- controls ----------------------------------------------------------------------------------------------------------------- */
 
+/* What goes through the controls is written in place, as one does with messages: under the lock; between reservation and publication. */
+static void write_message(uint64_t message[])
+{
+	for (unsigned i = 0; i < MESSAGE; i++)
+		message[i] = i;
+	weiri_compiler_barrier();
+}
+
 /* One lock around two indexes. */
 static struct {
 	pthread_mutex_t lock;
-	uint64_t head, tail, values[RING_CAPACITY];
+	uint64_t head, tail, messages[RING_CAPACITY][MESSAGE];
 } locked = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static int work_on_locked(struct stress_thread *self, unsigned worker)
@@ -63,7 +71,7 @@ static int work_on_locked(struct stress_thread *self, unsigned worker)
 	(void)pthread_mutex_lock(&locked.lock);
 	done = kind == 0 ? locked.tail - locked.head < RING_CAPACITY : locked.tail != locked.head;
 	if (done && kind == 0)
-		locked.values[locked.tail++ % RING_CAPACITY] = locked.head;
+		write_message(locked.messages[locked.tail++ % RING_CAPACITY]);
 	else if (done)
 		locked.head++;
 	(void)pthread_mutex_unlock(&locked.lock);
@@ -73,18 +81,26 @@ static int work_on_locked(struct stress_thread *self, unsigned worker)
 static struct {
 	ck_ring_t ring;
 	ck_ring_buffer_t slots[RING_CAPACITY];
+	uint64_t messages[RING_CAPACITY][MESSAGE]; /* by slot */
 } kit;
 
 static int work_on_kit(struct stress_thread *self, unsigned worker)
 {
 	int kind = (int)stress_below(self, 2);
-	void *item = NULL;
+	void *item = NULL, **slot;
+	unsigned ticket;
 
 	(void)worker;
 	stress_begin(self, kind == 0 ? "enqueue_mpmc" : "dequeue_mpmc");
-	if (kind == 0)
-		return ck_ring_enqueue_mpmc(&kit.ring, kit.slots, &kit) ? 0 : -1;
-	return ck_ring_dequeue_mpmc(&kit.ring, kit.slots, &item) ? 1 : -1;
+	if (kind == 1)
+		return ck_ring_dequeue_mpmc(&kit.ring, kit.slots, &item) ? 1 : -1;
+	slot = ck_ring_enqueue_reserve_mpmc(&kit.ring, kit.slots, &ticket);
+	if (slot == NULL)
+		return -1;
+	*slot = kit.messages[ticket % RING_CAPACITY];
+	write_message(*slot);
+	ck_ring_enqueue_commit_mpmc(&kit.ring, ticket);
+	return 0;
 }
 
 static void stop_in_controls(struct stress_thread *self)

@@ -10,7 +10,7 @@
 
 #include "stop.h"
 
-enum { WARM_UP = 50 };
+enum { WARM_UP = 50, CONTROL_STOPS = 20 };
 
 struct worker {
 	const struct stopping *subject;
@@ -227,6 +227,7 @@ void stopping_must_freeze(struct stress_thread *self, const struct stopping *sub
 	uint64_t latest = weir_deadline_in(must_freeze_within_ns);
 	/* ThreadSanitizer delivers signals between calls only, where nobody holds anything. */
 	int surely = STRESS_TSAN;
+	uint64_t stops = 0;
 
 	start_workers(subject);
 	do {
@@ -236,7 +237,7 @@ void stopping_must_freeze(struct stress_thread *self, const struct stopping *sub
 		if (frozen && !surely)
 			surely = frozen = is_frozen(&moment, surely_frozen_ns);
 		release(self, &moment, frozen ? await_standing(&moment, 0, frozen_ns) : 0);
-	} while (weir_now_ns() < until || (!surely && weir_now_ns() < latest));
+	} while (++stops < CONTROL_STOPS || weir_now_ns() < until || (!surely && weir_now_ns() < latest));
 	stop_workers();
 	STRESS_CHECK(surely, "%s never froze beside a stopped thread, so nothing can be said of the others", subject->name);
 }

@@ -32,7 +32,7 @@ struct stopping_tally {
 /* At least `least` stops, and until `until`. */
 struct stopping_tally stopping_must_go_on(struct stress_thread *self, const struct stopping *subject, uint64_t least,
                                           uint64_t until);
-/* Stops until `until`; one of them at least must freeze a kind for long. */
+/* Some stops, and until `until`; one of them at least must freeze a kind for long. */
 void stopping_must_freeze(struct stress_thread *self, const struct stopping *subject, uint64_t until);
 
 /* The end of this part of the scenario's time, of `parts` that are left. */
