@@ -4,9 +4,13 @@
  * An execution is a path of nodes: at a schedule node a thread was chosen to do its next visible operation, at a value node one of
  * several values. The next execution takes the same path up to the last node that has something left to try.
  *
- * Which threads are worth trying at a schedule node is found on the way (dynamic partial-order reduction): when an operation
- * conflicts with an earlier one of another thread and the two are not ordered by other conflicts, its thread is to be tried at the node of
- * the earlier one. A thread that was tried there sleeps until something conflicts with its operation.
+ * Which threads are worth trying at a schedule node is found on the way (dynamic partial-order reduction with source sets: Abdulla,
+ * Aronis, Jonsson, Sagonas, POPL 2014): when operation b conflicts with an earlier one, a, of another thread, and the two are not
+ * ordered by other conflicts, an execution is to be tried that has b before a. What ran since and does not depend on a, and b after
+ * it, is how such an execution goes on from a's node; any thread that can begin it will do, and if one of these is tried already, or
+ * sleeps, so will such executions be. Taking b's own thread for it is not enough: it may sleep because b was tried first, further up,
+ * while what is missing begins with a third thread's operation that b depends on (check_reduction.c, seeds 34 and 1316).
+ * A thread that was tried at a node sleeps until something conflicts with its operation.
  *
  * Conflicts. Operations of one location, if one of them writes. seq_cst fences conflict with each other and with seq_cst accesses:
  * these are what they share S with. A membarrier conflicts with everything.
@@ -54,6 +58,7 @@ static uint32_t seen_at[PATH]
 					   [THREADS]; /* how many operations of each thread come before or at the node's, by dependence */
 static uint32_t seen[THREADS][THREADS]; /* the same for the last operation of each thread */
 static uint32_t path_length, path_at;
+static uint32_t replayed; /* nodes at the path's begin that are as in the execution before: their races are known */
 static unsigned last_thread, preemptions;
 static uint8_t asleep;
 
@@ -134,11 +139,42 @@ static uint32_t last_conflict(unsigned other, const struct operation *operation,
 	return later(node, writes(operation) ? past->access[other] : past->write[other]);
 }
 
+/*
+ * The threads with which an execution can begin, from node `at` on, that has the operation at `at` after the current one of `thread`:
+ * of what ran since and does not depend on the operation at `at`, those whose first operation depends on nothing else of that.
+ */
+static unsigned initials(uint32_t at, unsigned thread)
+{
+	const struct node *reversed = &path[at];
+	uint32_t first[THREADS] = {0}; /* number of each thread's first such operation; 0: none */
+	unsigned found = 0;
+
+	for (uint32_t i = at + 1; i < last_node[thread]; i++) {
+		unsigned me = path[i].thread;
+		const uint32_t *sees = i + 1 == last_node[thread] ? seen[thread] : seen_at[i];
+		int begins = 1;
+
+		if (path[i].is_value || (me != thread && sees[reversed->thread] >= reversed->number) || first[me] != 0)
+			continue;
+		for (unsigned t = 1; t <= model_program->threads; t++)
+			begins &= t == me || first[t] == 0 || sees[t] < first[t];
+		first[me] = path[i].number;
+		found |= begins ? bit(me) : 0u;
+	}
+	return found;
+}
+
+/* An execution is to be tried that has the operation at node `at` after that of `thread`, unless one is tried already. */
 static void try_at(uint32_t at, unsigned thread)
 {
 	struct node *node = &path[at];
+	unsigned begin = model_options.preemptions != 0 ? bit(thread) : initials(at, thread);
 
-	node->todo |= (node->enabled & bit(thread)) != 0 ? bit(thread) : node->enabled;
+	begin &= node->enabled;
+	if (begin == 0)
+		node->todo |= node->enabled;
+	else if (((node->todo | node->asleep) & begin) == 0)
+		node->todo |= (begin & bit(thread)) != 0 ? bit(thread) : (uint8_t)(begin & -begin);
 }
 
 /* Where the thread that ran at node `at` began to run. */
@@ -156,19 +192,28 @@ static uint32_t begin_of_run(uint32_t at)
 	return begin;
 }
 
-/* `thread` is about to do its operation: before which earlier ones should it have been tried? */
-static void find_races(unsigned thread, const struct operation *operation, int as_load)
+/* `thread` is about to do its operation: before which earlier ones should it have been tried? Returns how many; at[]: their nodes. */
+static unsigned find_races(unsigned thread, const struct operation *operation, int as_load, uint32_t at[])
 {
-	if (model_options.random_seed != 0 || model_options.no_reduction)
-		return;
-	for (unsigned other = 1; other <= model_program->threads; other++) {
-		uint32_t at = other != thread ? last_conflict(other, operation, as_load) : 0;
+	unsigned races = 0;
 
-		if (at == 0 || seen[thread][other] >= path[at - 1].number)
-			continue; /* ordered */
-		try_at(at - 1, thread);
+	if (model_options.random_seed != 0 || model_options.no_reduction || path_at <= replayed)
+		return 0;
+	for (unsigned other = 1; other <= model_program->threads; other++) {
+		uint32_t node = other != thread ? last_conflict(other, operation, as_load) : 0;
+
+		if (node != 0 && seen[thread][other] < path[node - 1].number) /* not ordered */
+			at[races++] = node - 1;
+	}
+	return races;
+}
+
+static void reverse_races(unsigned thread, const uint32_t at[], unsigned races)
+{
+	for (unsigned i = 0; i < races; i++) {
+		try_at(at[i], thread);
 		if (model_options.preemptions != 0)
-			try_at(begin_of_run(at - 1), thread);
+			try_at(begin_of_run(at[i]), thread);
 	}
 }
 
@@ -228,8 +273,11 @@ static void wake_sleepers(const struct operation *operation, int as_load)
 
 static void settle(unsigned thread, const struct operation *operation, int as_load)
 {
-	find_races(thread, operation, as_load);
+	uint32_t at[THREADS];
+	unsigned races = find_races(thread, operation, as_load, at);
+
 	depend_on_conflicts(thread, operation, as_load);
+	reverse_races(thread, at, races);
 	if (operation->kind == OP_HEAVY || operation->kind == OP_FENCE)
 		remember_fence(thread, operation);
 	else
@@ -264,8 +312,20 @@ void explore_cas_could_succeed(void)
 {
 	const struct operation *operation = &model_threads[model_thread].next;
 
-	if (may_be_stale(operation))
-		find_races(model_thread, operation, 0);
+	uint32_t at[THREADS], as_load[THREADS];
+	unsigned me = model_thread, races;
+
+	if (!may_be_stale(operation))
+		return;
+	races = find_races(me, operation, 0, at);
+	if (races == 0)
+		return;
+	/* As if it had succeeded: then it depends on what wrote before. */
+	memcpy(as_load, seen[me], sizeof(as_load));
+	for (unsigned other = 1; other <= model_program->threads; other++)
+		depend_on(me, other != me ? last_conflict(other, operation, 0) : 0);
+	reverse_races(me, at, races);
+	memcpy(seen[me], as_load, sizeof(as_load));
 }
 
 void explore_reads_from(uint32_t node)
@@ -402,6 +462,7 @@ static void begin_random(void)
 void explore_execution(void)
 {
 	history_used = 0;
+	replayed = path_length > 0 ? path_length - 1 : 0;
 	memset(heavy_node, 0, sizeof(heavy_node));
 	memset(fence_node, 0, sizeof(fence_node));
 	memset(seq_cst_node, 0, sizeof(seq_cst_node));

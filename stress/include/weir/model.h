@@ -16,9 +16,9 @@
  * does not. membarrier(2) puts a full fence into every thread. Plain accesses are checked for races by vector clocks, and for
  * lying in live memory. Time does not pass while a thread can run: a deadline passes early (as a choice) or when all sleep.
  *
- * What is explored. Depth first over schedules and values, with dynamic partial-order reduction (Flanagan, Godefroid, POPL 2005)
- * and sleep sets; with a bound on preemptions, reduction with conservative points (Coons, Musuvathi, McKinley, OOPSLA 2013);
- * or at random, with priorities (PCT: Burckhardt et al., ASPLOS 2010) from a seed.
+ * What is explored. Depth first over schedules and values, with dynamic partial-order reduction (source sets and sleep sets: Abdulla,
+ * Aronis, Jonsson, Sagonas, POPL 2014); with a bound on preemptions, reduction with conservative points (Coons, Musuvathi,
+ * McKinley, OOPSLA 2013); or at random, with priorities (PCT: Burckhardt et al., ASPLOS 2010) from a seed.
  */
 #ifndef WEIR_MODEL_H
 #define WEIR_MODEL_H
