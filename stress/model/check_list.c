@@ -139,6 +139,36 @@ static void walk_beside_removal_and_era(void *context, size_t number)
 		(void)weir_reclaim_flush(0);
 }
 
+/*
+ * L3: thread 0 stands on an entry while it is taken out, after another one that is younger than the walk was put behind it, which ends
+ * first. The mark that the walk then finds leads to freed memory.
+ */
+static void walk_on_a_removed_entry(void *context, size_t number)
+{
+	struct weiri_scope scope;
+
+	(void)context;
+	if (number == 1)
+		weiri_fetch_add_seq_cst(&weiri_era, 1);
+	scope = weiri_scope_enter(weiri_record_get());
+	if (number == 0) {
+		scene.node_met = count(&scope);
+	} else {
+		append(&scope, 1);
+		scene.seen[0] = take_out(&scope, 0);
+		scene.seen[1] = take_out(&scope, 1);
+	}
+	weiri_scope_leave(&scope);
+	if (number == 1)
+		(void)weir_reclaim_flush(0);
+}
+
+static void both_gone(void *context)
+{
+	(void)context;
+	empty_list(0, 2);
+}
+
 static void none_left(void *context)
 {
 	(void)context;
@@ -230,6 +260,8 @@ static int check_walks(void)
 	bad |= scope_stops(&program, scope_long() ? 0 : 300, NULL, NULL);
 	program = scope_of("list_walk_beside_removal_and_era", 3, walk_beside_removal_and_era, none_left, 1);
 	bad |= scope_preemptions(&program, 2);
+	bad |= scope_as_far_as(&program, scope_long() ? 0 : 50000);
+	program = scope_of("list_walk_on_a_removed_entry", 2, walk_on_a_removed_entry, both_gone, 1);
 	return bad | scope_as_far_as(&program, scope_long() ? 0 : 50000);
 }
 

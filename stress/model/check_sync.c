@@ -307,12 +307,30 @@ static void signal_data(void *context, size_t number)
 	}
 }
 
+/* A wait that its deadline ended leaves the bit behind; the next one must not take that for a raise. */
+static void wait_again(void *context, size_t number)
+{
+	uint32_t seen;
+
+	(void)context;
+	if (number == 1) {
+		weiri_signal_raise(&scene.signal);
+		return;
+	}
+	seen = weiri_signal_now(&scene.signal);
+	for (uint64_t deadline = 2; deadline < 4; deadline++)
+		weir_model_assert(!weiri_signal_wait(&scene.signal, seen, deadline) || weiri_signal_now(&scene.signal) != seen);
+}
+
 static int check_signal(void)
 {
 	struct weir_model_program program = {"signal_1_raiser", 2, &scene, sizeof(scene), setup_signal, signal_data, NULL};
 	int bad = 0;
 
 	scene = (struct scene){0};
+	bad |= scope_complete(&program);
+	program.name = "signal_2_waits_with_deadline_beside_raise";
+	program.thread = wait_again;
 	bad |= scope_complete(&program);
 	program.name = "signal_2_raisers";
 	program.threads = 3;
