@@ -13,6 +13,7 @@
 #include "base/atomic.h"
 #include "model/scope.h"
 #include "model/threads.h"
+#include "run/worker.h"
 #include "sync/park.h"
 
 enum { MOST = 3 };
@@ -31,7 +32,7 @@ static struct scene {
 	size_t workers;
 	struct job jobs[MOST];
 	size_t submitters;
-	_Atomic(uint32_t) submitted; /* threads that have */
+	_Atomic(uint32_t) submitted; /* threads that have, or have helped */
 } scene;
 
 static void submit(struct job *job)
@@ -154,6 +155,36 @@ static void submit_both(void *context, size_t who)
 	weir_model_assert(weir_pool_destroy(scene.pool, NULL) == WEIR_OK);
 }
 
+/*
+ * Two tasks lie in a deque whose owner is busy: of two helpers, neither may give up because the other was quicker. The worker begins
+ * when both have theirs.
+ */
+static void setup_two_in_a_deque(void *context)
+{
+	setup(context);
+	for (size_t i = 0; i < 2; i++) {
+		scene.jobs[i].data = 7;
+		weir_model_assert(weiri_deque_push(&scene.pool->workers[0].deque, &scene.jobs[i].task));
+	}
+}
+
+static void steal_both(void *context, size_t who)
+{
+	(void)context;
+	if (who == 0) {
+		wait_for(&scene.submitted, 2);
+		weiri_model_lend(0);
+		return;
+	}
+	weir_model_assert(weir_pool_help(scene.pool, 1) == 1);
+	weiri_fetch_add_release(&scene.submitted, 1);
+	weiri_park_wake(&scene.submitted, INT_MAX);
+	if (who != 1)
+		return;
+	wait_for(&scene.submitted, 2);
+	weir_model_assert(weir_pool_destroy(scene.pool, NULL) == WEIR_OK);
+}
+
 /* -- no workers: submit beside helpers ------------------------------------------------------------------------------------------------ */
 
 static void help_beside_submit(void *context, size_t who)
@@ -204,6 +235,14 @@ static int check_workers(void)
 	return bad;
 }
 
+static int check_thieves(void)
+{
+	struct weir_model_program program = {"pool_2_helpers_steal_2_tasks", 3,          &scene, sizeof(scene),
+	                                     setup_two_in_a_deque,           steal_both, two_ran};
+
+	return check(program, 1, 0, 20000);
+}
+
 static int check_helpers(void)
 {
 	struct weir_model_program program = {
@@ -222,7 +261,7 @@ int main(int argc, char **argv)
 	int bad;
 
 	scope_arguments(argc, argv);
-	bad = check_workers() | check_helpers();
+	bad = check_workers() | check_thieves() | check_helpers();
 	scope_symmetric(1);
 	return bad | check_workers();
 }

@@ -4,6 +4,7 @@
  *
  * The threads of the run are the checker's, which pthread_create of the library is lent (threads.h).
  */
+#include <limits.h>
 #include <stdio.h>
 #include <weir/coordinator.h>
 #include <weir/queue_runner.h>
@@ -12,6 +13,7 @@
 
 #include "model/scope.h"
 #include "model/threads.h"
+#include "sync/park.h"
 
 enum { MOST = 2 };
 
@@ -21,9 +23,12 @@ static struct scene {
 	size_t threads;
 	size_t step_count;
 	enum weir_status ends_with[MOST]; /* what the step of that thread returns in its second call */
+	int second_waits;                 /* the second thread's step, for the stop */
+	_Atomic(uint32_t) stopped;
 	int calls[MOST];
 	int closed, cancelled, restarted;
 	enum weir_status status;
+	size_t errors;
 } scene;
 
 static enum weir_status step(void *context, weir_cancel *cancel, weir_error *error)
@@ -31,6 +36,10 @@ static enum weir_status step(void *context, weir_cancel *cancel, weir_error *err
 	int *calls = context;
 
 	(void)cancel, (void)error;
+	if (scene.second_waits && calls == &scene.calls[1]) {
+		(void)weiri_park_wait(&scene.stopped, 0, WEIR_NO_DEADLINE);
+		return WEIR_INTERNAL;
+	}
 	return ++*calls == 1 ? WEIR_OK : scene.ends_with[calls - scene.calls];
 }
 
@@ -80,7 +89,8 @@ static void start(void)
 static void join_and_destroy(void)
 {
 	weir_model_assert(weir_queue_runner_join(scene.runner, WEIR_NO_DEADLINE) == WEIR_OK);
-	scene.status = weir_queue_runner_error_count(scene.runner) != 0 ? WEIR_DATA_LOSS : WEIR_OK;
+	scene.errors = weir_queue_runner_error_count(scene.runner);
+	scene.status = scene.errors != 0 ? WEIR_DATA_LOSS : WEIR_OK;
 	weir_model_assert(weir_queue_runner_destroy(scene.runner, NULL) == WEIR_OK);
 }
 
@@ -125,6 +135,32 @@ static void stop_beside_run(void *context, size_t who)
 	} else {
 		weiri_model_lend(who - 1);
 	}
+}
+
+/* A run that was stopped is not closed, whatever a thread has failed with; and what fails after the stop is no error. */
+static void fail_and_stop(void *context, size_t who)
+{
+	if (who != 0) {
+		run(context, who);
+		return;
+	}
+	start();
+	weir_model_assert(weir_queue_runner_request_stop(scene.runner) == WEIR_OK);
+	weiri_store_release(&scene.stopped, 1);
+	weiri_park_wake(&scene.stopped, INT_MAX);
+	join_and_destroy();
+}
+
+static void setup_second_waits(void *context)
+{
+	setup(context);
+	scene.second_waits = 1;
+}
+
+static void cancelled_not_closed(void *context)
+{
+	(void)context;
+	weir_model_assert(scene.cancelled == 1 && scene.closed == 0 && scene.errors <= 1);
 }
 
 static void cancelled_once(void *context)
@@ -304,6 +340,8 @@ int main(int argc, char **argv)
 	bad |= check("queue_runner_2_threads", 2, 1, setup, run, closed_once, WEIR_OUT_OF_RANGE);
 	bad |= check("queue_runner_2_threads_1_fails", 2, 1, setup, run, closed_with_error, WEIR_DATA_LOSS);
 	bad |= check("queue_runner_1_thread_stopped", 1, 1, setup, stop_beside_run, cancelled_once, WEIR_OUT_OF_RANGE);
+	bad |= check("queue_runner_2_threads_1_fails_then_stopped", 2, 1, setup_second_waits, fail_and_stop,
+	             cancelled_not_closed, WEIR_DATA_LOSS);
 	bad |= check("queue_runner_1_thread_fails_in_a_coordinator", 1, 1, setup_with_coordinator, run, cancelled_or_closed,
 	             WEIR_DATA_LOSS);
 	bad |=
