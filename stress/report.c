@@ -33,7 +33,7 @@ void stress_print_result(const struct stress_result *result)
 {
 	double rate = result->seconds > 0 ? (double)result->operations / result->seconds : 0;
 
-	printf("%-7s %-18s %6.2f s %11" PRIu64 " operations %9.0f/s", result->outcome, result->scenario, result->seconds,
+	printf("%-7s %-20s %6.2f s %11" PRIu64 " operations %9.0f/s", result->outcome, result->scenario, result->seconds,
 	       result->operations, rate);
 	for (size_t i = 0; i < result->notes; i++)
 		printf("%s %" PRIu64 " %s", i == 0 ? " " : ",", result->note[i].value, result->note[i].name);

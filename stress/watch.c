@@ -89,7 +89,7 @@ static void draw(struct watch *watch, uint64_t now)
 	const struct stress_result *result = stress_result();
 
 	(void)fprintf(stderr,
-	              "%s%-18s %6.1f s left %11.0f operations/s  longest stall %.3f s  %" PRIu64
+	              "%s%-20s %6.1f s left %11.0f operations/s  longest stall %.3f s  %" PRIu64
 	              " versions  %.1f KiB retired  "
 	              "%.1f MiB resident%s",
 	              watch->on_terminal ? "\r" : "", result->scenario, stress_seconds_left(),
