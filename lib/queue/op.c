@@ -124,8 +124,8 @@ int weiri_op_claim(weir_queue_op *op)
 		if ((state & WEIRI_OP_DONE) != 0)
 			return 0;
 		if ((state & WEIRI_OP_CLAIMED) == 0) {
-			/* [acquire] O1: what the last claimer left; and the cause of a canceller that could not claim. */
-			if (weiri_cas_acquire(&op->state, &state, state | WEIRI_OP_CLAIMED))
+			/* [relaxed] what the last claimer left (O1) is acquired by weiri_op_drive(), with which every claim begins. */
+			if (weiri_cas_relaxed(&op->state, &state, state | WEIRI_OP_CLAIMED))
 				return 1;
 		} else if (weiri_cas_release(&op->state, &state, state | WEIRI_OP_AGAIN)) {
 			/* [release] O2: the claimer that sees AGAIN sees what we changed. Also when AGAIN was there: what we read of it may
@@ -153,8 +153,9 @@ static enum weir_status describe_cancel(weir_queue_op *op, uint32_t why)
 		(void)weir_cancel_cause(op->token, &cause);
 		return weiri_queue_fail_cancelled(op->queue, verb, &cause, &op->error);
 	case WEIRI_OP_FOR_A_CAUSE:
+		cause = op->caller_cause;
 		return weiri_fail(&op->error, WEIR_CANCELLED, "queue \"%s\": %s was cancelled: %.120s", name, verb,
-		                  op->caller_cause.message);
+		                  cause.message);
 	default: return weiri_fail(&op->error, WEIR_CANCELLED, "queue \"%s\": %s was cancelled", name, verb);
 	}
 }
@@ -162,7 +163,8 @@ static enum weir_status describe_cancel(weir_queue_op *op, uint32_t why)
 enum weiri_op_outcome weiri_op_drive(struct weiri_scope *scope, weir_queue_op *op, int *moved)
 {
 	for (;;) {
-		/* [acquire] O2, and the canceller's cause. No release: the claim, and with it what we did, is given up by the CAS below. */
+		/* [acquire] O1, what the last claimer left: our claim was a read-modify-write, which keeps what it released. O2, and the
+		 * canceller's cause. No release: the claim, and with it what we did, is given up by the CAS below. */
 		uint32_t state = weiri_fetch_and_acquire(&op->state, ~(uint32_t)WEIRI_OP_AGAIN);
 		size_t before = op->done;
 		enum weiri_op_outcome outcome;
@@ -240,8 +242,8 @@ static int set_cancel(weir_queue_op *op, enum weiri_op_why why, int want_claim)
 	while ((state & WEIRI_OP_DONE) == 0) {
 		uint32_t next = (state & WEIRI_OP_CANCEL) == 0 ? state | cancelled : state | (cancelled & WEIRI_OP_CLAIMED);
 
-		/* [acq_rel] the cause, to the claimer; O1, from the last one. */
-		if (weiri_cas_acq_rel(&op->state, &state, next))
+		/* [release] the cause, to the claimer. If that is the caller: see weiri_op_claim(). */
+		if (weiri_cas_release(&op->state, &state, next))
 			return want_claim && (state & WEIRI_OP_CLAIMED) == 0;
 	}
 	return 0;

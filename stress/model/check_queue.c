@@ -5,12 +5,13 @@
  *
  *   t  try_enqueue     g  try_dequeue     c  close, drain     x  close, cancel
  *   a  start a dequeue     A  start an enqueue     B  start a dequeue of 2     k  cancel the operation that `start` began, with a cause
+ *   q  closed?     r  give back the handle of the operation that `start` began     f  free what was retired
  *   e  enqueue, waits     d  dequeue, waits     b  dequeue 2, waits     u  dequeue up to 2, waits     F  fire the token of those that wait
  *
  * Asked of every execution: what was accepted comes out once, or goes to drop(); in order, from a FIFO queue (but for batches that give
  * back); nobody sleeps for ever (all threads asleep is a failure of its own), and no operation that was started is left waiting for
- * what is there; each completes once; whoever is told that the queue is closed, or that the operation was cancelled, is told why; whoever
- * is told that it is drained is right.
+ * what is there; each completes once; whoever is told that the queue is closed, or that the operation was cancelled, is told why; no enqueue
+ * that begins after that goes in; whoever is told that the queue is drained is right.
  */
 #include <stdio.h>
 #include <string.h>
@@ -56,7 +57,7 @@ static const struct scope {
 	{"n1_enqueue_waits_try_dequeue_close", 1, "tA", {"g", "c"}, 0, 0},
 	{"n1_enqueue_waits_try_dequeue_close_cancel", 1, "tA", {"g", "x"}, 0, 0},
 	{"n1_enqueue_waits_cancel_close_cancel", 1, "tA", {"k", "x"}, 0, 0},
-	{"n1_enqueue_waits_closed_2_try_dequeues", 1, "tAc", {"gg", "g"}, 0, 0},
+	{"n1_enqueue_waits_closed_2_try_dequeues", 1, "tAc", {"g", "g"}, 0, 0},
 	{"n1_batch_waits_2_try_enqueues", 1, "B", {"t", "t"}, 0, 0},
 	{"n1_batch_waits_try_enqueue_cancel", 1, "B", {"t", "k"}, 0, 0},
 	{"n1_batch_with_1_of_2_cancel_try_dequeue", 1, "Bt", {"k", "g"}, 0, 0},
@@ -68,6 +69,9 @@ static const struct scope {
 	{"n1_start_enqueue_try_dequeue", 1, "t", {"A", "g"}, 0, 0},
 	{"n1_start_enqueue_close", 1, "t", {"A", "c"}, 0, 0},
 	{"n1_start_enqueue_close_cancel", 1, "t", {"A", "x"}, 0, 0},
+	{"n1_start_enqueue_close_2_try_dequeues", 1, "t", {"A", "cgg"}, 0, 0},
+	{"n2_batch_waits_2_try_enqueues_flush_handle_given_back", 2, "B", {"ttf", "r"}, 0, 0},
+	{"n1_fair_enqueue_waits_start_enqueue_when_closed", 1, "tA", {"qA", "c"}, FAIR, 0},
 	{"n1_fair_start_dequeue_try_enqueue", 1, "", {"a", "t"}, FAIR, 0},
 	{"n1_fair_dequeue_waits_try_enqueue_try_dequeue", 1, "a", {"t", "g"}, FAIR, 0},
 	{"n2_fair_dequeue_waits_start_dequeue_try_enqueue", 2, "a", {"a", "t"}, FAIR, 0},
@@ -103,6 +107,7 @@ static struct scene {
 	int put[ROWS];         /* values offered */
 	int last[ROWS][ROWS];  /* [by][of]: the last place that came out */
 	int drained[ROWS + 1]; /* was told; the last: by a completion */
+	int closed[ROWS];      /* was told */
 	struct started started[ROWS][STARTED];
 	int finishing;
 } scene;
@@ -204,6 +209,7 @@ static void put(size_t me, int waits)
 	                                : weir_queue_try_enqueue(scene.queue, value);
 
 	scene.accepted[me][value->place] = status == WEIR_OK;
+	weir_model_assert(status == WEIR_CANCELLED || !scene.closed[me]);
 	if (waits && status != WEIR_OK)
 		check_failure(status, &error, 1, me);
 	else
@@ -274,6 +280,7 @@ static void start(size_t me, int enqueues, size_t count)
 		started->items[0] = started->value = next_value(me);
 	weir_model_assert(weir_queue_start(scene.queue, kind, started->items, count, ended, started, &started->op, NULL) ==
 	                  WEIR_OK);
+	weir_model_assert(!enqueues || !scene.closed[me] || (started->ended && started->status == WEIR_CANCELLED));
 }
 
 static void close_it(enum weir_close_mode mode)
@@ -288,6 +295,15 @@ static void cancel(void)
 	weir_error cause = {WEIR_ABORTED, "the canceller"};
 
 	weir_queue_op_cancel(scene.started[ROWS - 1][0].op, &cause);
+}
+
+/* Of the operation that was started first. */
+static void give_handle_back(void)
+{
+	weir_queue_op *op = scene.started[ROWS - 1][0].op;
+
+	scene.started[ROWS - 1][0].op = NULL;
+	weir_queue_op_release(op);
 }
 
 static void fire(void)
@@ -312,6 +328,9 @@ static void call(size_t me, char what)
 	case 'c': close_it(WEIR_CLOSE_DRAIN); break;
 	case 'x': close_it(WEIR_CLOSE_CANCEL); break;
 	case 'k': cancel(); break;
+	case 'q': scene.closed[me] = weir_queue_closed(scene.queue); break;
+	case 'r': give_handle_back(); break;
+	case 'f': (void)weir_reclaim_flush(0); break;
 	default: fire();
 	}
 }
@@ -355,7 +374,7 @@ static void check_waiting(const struct started *started)
 	if (!started->used || started->ended)
 		return;
 	if (started->enqueues)
-		weir_model_assert(size >= scene.scope->capacity);
+		weir_model_assert(size >= scene.scope->capacity && calls_of("x") == 0);
 	else
 		weir_model_assert(size == 0 && !closed);
 }

@@ -6,8 +6,8 @@
  *   e  enqueue    d  dequeue    E  enqueue 2 in a batch    D  dequeue up to 2 in a batch    c  close    q  closed?    s  size
  *
  * Asked of every execution: what was accepted comes out once, each producer's values in its order; whoever is told that the ring is closed
- * sees what the closer wrote before; after that, and after OUT_OF_RANGE, nothing goes in; hints only grow and are never beyond what is
- * done. Of scopes with NEVER_EMPTY (NEVER_FULL): no dequeue (enqueue) is refused, because the calls keep an item (room for
+ * sees what the closer wrote before; after that nothing goes in; after OUT_OF_RANGE nothing is left; hints only grow and are never beyond
+ * what is done. Of scopes with NEVER_EMPTY (NEVER_FULL): no dequeue (enqueue) is refused, because the calls keep an item (room for
  * one) inside in whatever order they come: that is what "empty and full are exact" means.
  * Each value is the address of plain data written just before: a missing order shows as a race. For LTQ16 the checker's memory
  * takes a slot as one location whose halves can be accessed (memory.c).
@@ -82,6 +82,7 @@ static struct scene {
 	int got[ROWS][ROWS];           /* [by][of]: the last place that came out */
 	int out[ROWS];                 /* values had */
 	int closed[ROWS];              /* was told, or closed it */
+	int drained[ROWS];             /* was told: nothing is left, nothing comes */
 	uint64_t said[ROWS];           /* what its calls answered */
 	uint64_t head[ROWS], tail[ROWS];
 	int note; /* the closer's, written before */
@@ -151,6 +152,7 @@ static void take(size_t me, size_t count)
 	note_answer(me, status, done);
 	for (size_t i = 0; status == WEIR_OK && i < done; i++)
 		have(me, values[i]);
+	scene.drained[me] |= status == WEIR_OUT_OF_RANGE;
 	if (status == WEIR_OUT_OF_RANGE)
 		know_closed(me);
 	else if (status != WEIR_OK)
@@ -236,10 +238,11 @@ static void note_outcome(void)
 /* What is left is newer than what came out, and in order; in total, what went in. */
 static void drain(void)
 {
-	int in = 0, out = 0;
+	int in = 0, out = 0, drained = 0;
 	uint64_t value;
 
 	for (size_t i = 0; i < ROWS; i++) {
+		drained |= scene.drained[i];
 		out += scene.out[i];
 		for (size_t j = 0; j < THREADS; j++) {
 			if (scene.got[ROWS - 1][i] < scene.got[j][i])
@@ -247,7 +250,7 @@ static void drain(void)
 		}
 	}
 	for (size_t left = 0; weir_ring_try_dequeue(scene.ring, &value) == WEIR_OK; left++) {
-		weir_model_assert(left < scene.scope->capacity);
+		weir_model_assert(!drained && left < scene.scope->capacity);
 		have(ROWS - 1, value);
 		out++;
 	}
