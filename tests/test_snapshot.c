@@ -135,6 +135,26 @@ Test(snapshot, reads_and_snapshots_do_not_take_each_others_slots)
 	expect_nothing_left();
 }
 
+Test(snapshot, a_slot_that_is_taken_again_does_not_hide_the_ones_behind_it)
+{
+	weir_var *vars[] = {variable(1), variable(2)};
+	weir_read reads[2], again;
+	uint64_t live = live_versions();
+
+	cr_assert_eq(weir_var_snapshot(vars, 2, reads, NULL), WEIR_OK);
+	weir_read_release(&reads[0]);
+	cr_assert_eq(weir_var_snapshot(vars, 1, &again, NULL), WEIR_OK);
+	assign(vars[1], 3);
+	collect_now();
+	cr_assert_eq(live_versions(), live + 1, "the handle on the second still holds its version");
+	cr_expect_eq(value_of(&reads[1]), 2);
+	weir_read_release(&reads[1]);
+	weir_read_release(&again);
+	weir_var_destroy(vars[0]);
+	weir_var_destroy(vars[1]);
+	expect_nothing_left();
+}
+
 /* -- statuses ----------------------------------------------------------------------------------------------------------------- */
 
 Test(snapshot, bad_arguments_are_named)
