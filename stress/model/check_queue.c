@@ -52,6 +52,7 @@ static const struct scope {
 	{"n1_dequeue_waits_try_enqueue_cancel", 1, "a", {"t", "k"}, 0, 0},
 	{"n1_dequeue_waits_2_cancels", 1, "a", {"k", "k"}, 0, 0},
 	{"n1_dequeue_waits_try_enqueue_close", 1, "a", {"t", "c"}, 0, 0},
+	{"n1_dequeue_waits_2_closes", 1, "a", {"c", "c"}, 0, 0},
 	{"n1_dequeue_waits_close_cancel", 1, "a", {"c", "k"}, 0, 0},
 	{"n1_enqueue_waits_try_dequeue_try_dequeue", 1, "tA", {"g", "g"}, 0, 0},
 	{"n1_enqueue_waits_try_dequeue_close", 1, "tA", {"g", "c"}, 0, 0},
