@@ -257,6 +257,9 @@ static void ended(void *context, enum weir_status status, const weir_error *erro
 	struct started *started = context;
 
 	weir_model_assert(started->ended++ == 0);
+	/* A close that drains ends no enqueue that waited before. */
+	if (started->enqueues && started >= scene.started[ROWS - 1] && calls_of("xk") == 0)
+		weir_model_assert(status == WEIR_OK || scene.finishing);
 	started->status = status;
 	if (status != WEIR_OK)
 		check_failure(status, error, started->enqueues, ROWS);
