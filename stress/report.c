@@ -140,8 +140,9 @@ static void write_result(const struct stress_result *result, const struct stress
 	put(", \"outcome\": \"%s\", \"seconds\": %.3f, \"operations\": %" PRIu64
 	    ", \"longest_stall_seconds\": %.3f, \"most_live_versions\": %" PRIu64 ", \"most_retired_bytes\": %" PRIu64
 	    ", \"most_resident_bytes\": %" PRIu64 ", \"notes\": {",
-	    result->outcome, result->seconds, result->operations, (double)result->longest_stall_ns * 1e-9,
-	    result->most_versions, result->most_retired, result->most_resident);
+	    result->outcome, result->seconds, result->operations,
+	    (double)weiri_load_relaxed(&result->longest_stall_ns) * 1e-9, weiri_load_relaxed(&result->most_versions),
+	    weiri_load_relaxed(&result->most_retired), weiri_load_relaxed(&result->most_resident));
 	for (size_t i = 0; i < result->notes; i++) {
 		put("%s", i == 0 ? "" : ", ");
 		write_string(result->note[i].name);

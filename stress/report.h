@@ -25,8 +25,8 @@ struct stress_result {
 	const char *outcome; /* "ok", "skipped", "wrong", "hang", "crash", "sanitizer" */
 	double seconds;
 	uint64_t operations;
-	/* What the watchdog saw: how long nothing completed, and the most at a time. */
-	uint64_t longest_stall_ns, most_versions, most_retired, most_resident;
+	/* What the watchdog saw: how long nothing completed, and the most at a time. It goes on while a failure is written. */
+	_Atomic(uint64_t) longest_stall_ns, most_versions, most_retired, most_resident;
 	size_t notes;
 	struct stress_note_line note[STRESS_NOTES];
 	size_t stop_lines;

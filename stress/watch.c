@@ -61,10 +61,11 @@ static uint64_t resident_bytes(void)
 	return strtoull(after, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static void keep_largest(uint64_t *largest, uint64_t value)
+static void keep_largest(_Atomic(uint64_t) *largest, uint64_t value)
 {
-	if (value > *largest)
-		*largest = value;
+	/* [relaxed] only the watchdog writes them. */
+	if (value > weiri_load_relaxed(largest))
+		weiri_store_relaxed(largest, value);
 }
 
 static void weigh(struct watch *watch, uint64_t now)
@@ -88,14 +89,14 @@ static void draw(struct watch *watch, uint64_t now)
 	double since = (double)(now - watch->drawn_ns) * 1e-9;
 	const struct stress_result *result = stress_result();
 
-	(void)fprintf(stderr,
-	              "%s%-20s %6.1f s left %11.0f operations/s  longest stall %.3f s  %" PRIu64
-	              " versions  %.1f KiB retired  "
-	              "%.1f MiB resident%s",
-	              watch->on_terminal ? "\r" : "", result->scenario, stress_seconds_left(),
-	              (double)(watch->operations - watch->drawn_operations) / since,
-	              (double)result->longest_stall_ns * 1e-9, watch->versions, (double)watch->retired / 1024,
-	              (double)watch->resident / 1048576, watch->on_terminal ? "\033[K" : "\n");
+	(void)fprintf(
+		stderr,
+		"%s%-20s %6.1f s left %11.0f operations/s  longest stall %.3f s  %" PRIu64 " versions  %.1f KiB retired  "
+		"%.1f MiB resident%s",
+		watch->on_terminal ? "\r" : "", result->scenario, stress_seconds_left(),
+		(double)(watch->operations - watch->drawn_operations) / since,
+		(double)weiri_load_relaxed(&result->longest_stall_ns) * 1e-9, watch->versions, (double)watch->retired / 1024,
+		(double)watch->resident / 1048576, watch->on_terminal ? "\033[K" : "\n");
 	(void)fflush(stderr);
 	watch->drawn = 1;
 	watch->drawn_ns = now;

@@ -211,7 +211,7 @@ static int nth_processor(unsigned n)
 int history_clock_agrees(enum history_clock clock, unsigned threads, unsigned rounds)
 {
 	struct relay relay = {.clock = clock, .rounds = rounds};
-	struct runner runners[MOST_THREADS] = {{NULL}};
+	struct runner runners[MOST_THREADS] = {0};
 	unsigned started = 0;
 
 	if (threads > MOST_THREADS)
