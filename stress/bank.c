@@ -116,7 +116,7 @@ static void audit(struct stress_thread *self)
 	for (size_t i = 0; i < ACCOUNTS; i++)
 		sum += value_of(&reads[i]);
 	weir_read_release_many(reads, ACCOUNTS);
-	STRESS_CHECK(sum == ACCOUNTS * OPENING, "a snapshot sums to %" PRId64 ", not %d", sum, ACCOUNTS * OPENING);
+	STRESS_CHECK(sum == (int64_t)ACCOUNTS * OPENING, "a snapshot sums to %" PRId64 ", not %d", sum, ACCOUNTS * OPENING);
 }
 
 void bank_act(struct stress_thread *self)

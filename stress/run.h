@@ -54,7 +54,7 @@ void stress_stop_watching(pthread_t watcher);
 /* -- waits.c ------------------------------------------------------------------------------------------------------------------ */
 
 /* With the lock: who waits for whom, as text. */
-void stress_describe_waits(char *text, size_t size);
+void stress_describe_waits(char *memory, size_t size);
 
 /* -- disturb.c ---------------------------------------------------------------------------------------------------------------- */
 

@@ -38,7 +38,7 @@ struct weir_stress_subject {
 enum { WEIR_STRESS_MAX_SUBJECTS = 16 };
 
 /* Returns the exit code: 0 all held; else it has ended the process with 1 wrong, 2 a hang, 3 usage. Not to be called twice. */
-int weir_stress_main(int argc, char *argv[], const struct weir_stress_subject subjects[], size_t count);
+int weir_stress_main(int argc, char *argv[], const struct weir_stress_subject table[], size_t count);
 
 #ifdef __cplusplus
 }
