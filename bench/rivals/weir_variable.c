@@ -48,13 +48,11 @@ static void assign(weir_var *var, uint64_t value, size_t bytes)
 	weir_tensor_release(tensor);
 }
 
-static weir_read read_of(weir_var *var)
+/* In place: a handle returned by value is copied by loads wider than the stores that filled it, which wait for those. */
+static inline void read_into(weir_read *read, weir_var *var)
 {
-	weir_read read;
-
-	if (weir_var_read(var, &read) != WEIR_OK)
+	if (weir_var_read(var, read) != WEIR_OK)
 		exit(3);
-	return read;
 }
 
 /* -- reads -------------------------------------------------------------------------------------------------------------------- */
@@ -89,8 +87,9 @@ static uint64_t handle_many(void *self, uint64_t count)
 	uint64_t sum = 0;
 
 	for (uint64_t i = 0; i < count; i++) {
-		weir_read read = read_of(var);
+		weir_read read;
 
+		read_into(&read, var);
 		sum += read.version - 1;
 		weir_read_release(&read);
 	}
@@ -104,8 +103,9 @@ static uint64_t look_many(void *self, uint64_t count)
 	uint64_t sum = 0;
 
 	for (uint64_t i = 0; i < count; i++) {
-		weir_read read = read_of(var);
+		weir_read read;
 
+		read_into(&read, var);
 		sum += *(const uint64_t *)weir_tensor_data(read.tensor);
 		weir_read_release(&read);
 	}
@@ -118,8 +118,9 @@ static uint64_t scan_many(void *self, uint64_t count)
 	uint64_t torn = 0;
 
 	for (uint64_t i = 0; i < count; i++) {
-		weir_read read = read_of(shared->var);
+		weir_read read;
 
+		read_into(&read, shared->var);
 		torn += (uint64_t)bench_torn(weir_tensor_data(read.tensor), shared->bytes);
 		weir_read_release(&read);
 	}
@@ -181,9 +182,11 @@ static void update_many(void *self, uint64_t count)
 
 static uint64_t update_value(void *self)
 {
-	weir_read read = read_of(self);
-	uint64_t value = *(const uint64_t *)weir_tensor_data(read.tensor);
+	weir_read read;
+	uint64_t value;
 
+	read_into(&read, self);
+	value = *(const uint64_t *)weir_tensor_data(read.tensor);
 	weir_read_release(&read);
 	return value;
 }
