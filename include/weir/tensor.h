@@ -13,7 +13,7 @@
  * | weir_tensor_builder_create, _set_bytes | one per builder | the allocator's | allocator | yes  | no          |
  * | weir_tensor_builder_data, _finish | one per builder | wait-free       | nothing   | no        | no          |
  * | weir_tensor_builder_discard   | one per builder | the allocator's     | allocator | no        | no          |
- * | weir_tensor_copy_of, _scalar_*, _wrap, _slice, _row, _reshape, _stack | any | the allocator's | allocator | yes | no |
+ * | weir_tensor_copy_of, _scalar_*, _wrap, _slice, _row, _reshape, _stack, _stack_padded | any | the allocator's | allocator | yes | no |
  * | weir_dtype_*, weir_shape_elements, _equal, _fits | any | wait-free    | nothing   | no        | yes         |
  * | weir_shape_text               | any             | wait-free           | nothing   | no        | no          |
  *
@@ -182,6 +182,14 @@ WEIR_API enum weir_status weir_tensor_reshape(weir_tensor *tensor, const weir_sh
  */
 WEIR_API enum weir_status weir_tensor_stack(weir_tensor *const tensors[], size_t count, const weir_allocator *allocator,
                                             weir_tensor **out);
+
+/*
+ * The same for tensors of one dtype and rank whose dims may differ: [count, the largest of each dim], and 0, false or an empty
+ * string where a tensor has no element. Errors as for weir_tensor_stack.
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_tensor_stack_padded(weir_tensor *const tensors[], size_t count,
+                                                   const weir_allocator *allocator, weir_tensor **out);
 
 /* One more reference; returns `tensor` (NULL in, NULL out). @since 0.1 */
 WEIR_API weir_tensor *weir_tensor_retain(weir_tensor *tensor);

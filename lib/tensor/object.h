@@ -91,4 +91,7 @@ enum weir_status weiri_tensor_create(enum weir_dtype dtype, const weir_shape *sh
 enum weir_status weiri_tensor_create_over(enum weiri_tensor_kind kind, void *data, enum weir_dtype dtype,
                                           const weir_shape *shape, const weir_allocator *allocator, weir_tensor **out);
 
+/* 1 and the bytes of the strings of all tensors together (0 where the dtype has none) in *sum; 0 when they overflow. All have one dtype. */
+int weiri_strings_of_all(weir_tensor *const tensors[], size_t count, size_t *sum);
+
 #endif

@@ -28,11 +28,10 @@ static int batch_shape(const weir_shape *shape, size_t count, weir_shape *batch)
 	return 1;
 }
 
-/* 1 and the bytes of the strings of all tensors together; 0 when they overflow. */
-static int string_bytes(weir_tensor *const tensors[], size_t count, size_t *sum)
+int weiri_strings_of_all(weir_tensor *const tensors[], size_t count, size_t *sum)
 {
 	*sum = 0;
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; tensors[0]->dtype == WEIR_BYTES && i < count; i++) {
 		size_t strings = tensors[i]->nbytes - (size_t)tensors[i]->elements * sizeof(weir_bytes);
 
 		if (!weiri_add(*sum, strings, sum))
@@ -67,14 +66,14 @@ enum weir_status weir_tensor_stack(weir_tensor *const tensors[], size_t count, c
                                    weir_tensor **out)
 {
 	weir_shape shape;
-	size_t strings = 0;
+	size_t strings;
 	weir_tensor *batch;
 	enum weir_status status;
 
 	if (tensors == NULL || count == 0 || out == NULL || !all_alike(tensors, count) ||
 	    !batch_shape(&tensors[0]->shape, count, &shape))
 		return WEIR_INVALID_ARGUMENT;
-	if (tensors[0]->dtype == WEIR_BYTES && !string_bytes(tensors, count, &strings))
+	if (!weiri_strings_of_all(tensors, count, &strings))
 		return WEIR_INVALID_ARGUMENT;
 	status = weiri_tensor_create(tensors[0]->dtype, &shape, strings, allocator, &batch);
 	if (status != WEIR_OK)
