@@ -20,6 +20,7 @@ static struct {
 } marks[MAX_OPERATIONS];
 
 static weir_ring *ring;
+static weir_mpsc *mpsc;
 static weir_queue *queue;
 static weir_var *vars[VARIABLES];
 static weir_read reads[VARIABLES];
@@ -86,6 +87,44 @@ static void ring_dequeue_many(void)
 	size_t done;
 
 	must(weir_ring_try_dequeue_many(ring, numbers, BATCH, &done));
+}
+
+/* -- one consumer ------------------------------------------------------------------------------------------------------------- */
+
+static void mpsc_begin(void)
+{
+	must(weir_mpsc_create(CAPACITY, NULL, &mpsc));
+}
+
+static void mpsc_end(void)
+{
+	weir_mpsc_destroy(mpsc);
+}
+
+static void mpsc_enqueue(void)
+{
+	must(weir_mpsc_try_enqueue(mpsc, 1));
+}
+
+static void mpsc_dequeue(void)
+{
+	uint64_t number;
+
+	must(weir_mpsc_try_dequeue(mpsc, &number));
+}
+
+static void mpsc_enqueue_many(void)
+{
+	size_t done;
+
+	must(weir_mpsc_try_enqueue_many(mpsc, numbers, BATCH, &done));
+}
+
+static void mpsc_dequeue_many(void)
+{
+	size_t done;
+
+	must(weir_mpsc_try_dequeue_many(mpsc, numbers, BATCH, &done));
 }
 
 /* -- queues ------------------------------------------------------------------------------------------------------------------- */
@@ -212,6 +251,9 @@ static const struct operation {
 	{"ring LTQ64 dequeue", ring_64, ring_enqueue, ring_dequeue, nothing, ring_end},
 	{"ring LTQ64 enqueue of 32", ring_64, nothing, ring_enqueue_many, ring_dequeue_many, ring_end},
 	{"ring LTQ64 dequeue of 32", ring_64, ring_enqueue_many, ring_dequeue_many, nothing, ring_end},
+	{"mpsc enqueue", mpsc_begin, nothing, mpsc_enqueue, mpsc_dequeue, mpsc_end},
+	{"mpsc dequeue", mpsc_begin, mpsc_enqueue, mpsc_dequeue, nothing, mpsc_end},
+	{"mpsc dequeue of 32", mpsc_begin, mpsc_enqueue_many, mpsc_dequeue_many, nothing, mpsc_end},
 	{"queue try enqueue", queue_begin, nothing, queue_try_enqueue, queue_try_dequeue, queue_end},
 	{"queue try dequeue", queue_begin, queue_try_enqueue, queue_try_dequeue, nothing, queue_end},
 	{"queue enqueue", queue_begin, nothing, queue_enqueue, queue_dequeue, queue_end},

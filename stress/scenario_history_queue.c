@@ -10,9 +10,9 @@
 
 #include <stdlib.h>
 #include <weir/queue.h>
-#include <weir/ring.h>
 #include <weir/time.h>
 
+#include "any_ring.h"
 #include "burst.h"
 #include "scenarios.h"
 
@@ -22,7 +22,7 @@ static const uint64_t patience_ns = 50000;
 
 static struct {
 	struct history_bounds bounds;
-	weir_ring *ring;
+	struct any_ring ring;
 	weir_queue *queue;
 } under_test;
 
@@ -64,23 +64,39 @@ static enum history_verdict check_multiset(const struct history *history, void *
 
 /* -- rings ----------------------------------------------------------------------------------------------------------------- */
 
-static void set_up_ring(struct stress_thread *self, void *context)
+static void set_up_ring(struct stress_thread *self, enum any_ring_kind kind)
 {
-	struct weir_ring_options options = {.struct_size = sizeof(options)};
+	enum weir_ring_format format = stress_one_in(self, 2) ? WEIR_RING_FORMAT_LTQ64 : WEIR_RING_FORMAT_BEST;
 	enum weir_status status;
 
-	(void)context;
 	under_test.bounds = (struct history_bounds){.capacity = draw_capacity(self)};
-	options.format = stress_one_in(self, 2) ? WEIR_RING_FORMAT_LTQ64 : WEIR_RING_FORMAT_BEST;
-	status = weir_ring_create((size_t)under_test.bounds.capacity, &options, &under_test.ring);
-	STRESS_CHECK(status == WEIR_OK, "weir_ring_create: %s", weir_status_name(status));
+	status = any_ring_create(kind, (size_t)under_test.bounds.capacity, format, &under_test.ring);
+	STRESS_CHECK(status == WEIR_OK, "a ring: %s", weir_status_name(status));
+}
+
+static void set_up_mpmc(struct stress_thread *self, void *context)
+{
+	(void)context;
+	set_up_ring(self, ANY_RING_MPMC);
+}
+
+static void set_up_mpsc(struct stress_thread *self, void *context)
+{
+	(void)context;
+	set_up_ring(self, ANY_RING_MPSC);
 }
 
 static void tear_down_ring(struct stress_thread *self, void *context)
 {
 	(void)self;
 	(void)context;
-	weir_ring_destroy(under_test.ring);
+	any_ring_destroy(under_test.ring);
+}
+
+/* The one consumer of a ring frees a slot by a plain store. */
+static uint64_t return_of_take(const struct history_log *log)
+{
+	return under_test.ring.mpsc != NULL ? history_return_drained(log) : history_return(log);
 }
 
 static void note_put(struct history_log *log, enum weir_status status, uint64_t value, uint64_t called,
@@ -107,7 +123,7 @@ static void put_batch(struct history_log *log, uint64_t number)
 	for (unsigned i = 0; i < BATCH; i++)
 		values[i] = value_of(log, number * BATCH + i);
 	called = history_call(log);
-	status = weir_ring_try_enqueue_many(under_test.ring, values, BATCH, &done);
+	status = any_ring_try_enqueue_many(under_test.ring, values, BATCH, &done);
 	returned = history_return(log);
 	for (size_t i = 0; i < (done != 0 ? done : 1); i++)
 		note_put(log, status, values[i], called, returned);
@@ -120,8 +136,8 @@ static void take_batch(struct history_log *log)
 	size_t done = 0;
 
 	called = history_call(log);
-	status = weir_ring_try_dequeue_many(under_test.ring, values, BATCH, &done);
-	returned = history_return(log);
+	status = any_ring_try_dequeue_many(under_test.ring, values, BATCH, &done);
+	returned = return_of_take(log);
 	for (size_t i = 0; i < (done != 0 ? done : 1); i++)
 		note_take(log, status, values[i], called, returned);
 }
@@ -129,7 +145,7 @@ static void take_batch(struct history_log *log)
 static void put_one(struct history_log *log, uint64_t number)
 {
 	uint64_t value = value_of(log, number * BATCH), called = history_call(log);
-	enum weir_status status = weir_ring_try_enqueue(under_test.ring, value);
+	enum weir_status status = any_ring_try_enqueue(under_test.ring, value);
 
 	note_put(log, status, value, called, history_return(log));
 }
@@ -137,8 +153,8 @@ static void put_one(struct history_log *log, uint64_t number)
 static void take_one(struct history_log *log)
 {
 	uint64_t value = 0, called = history_call(log);
-	enum weir_status status = weir_ring_try_dequeue(under_test.ring, &value);
-	uint64_t returned = history_return(log);
+	enum weir_status status = any_ring_try_dequeue(under_test.ring, &value);
+	uint64_t returned = return_of_take(log);
 
 	note_take(log, status, value, called, returned);
 }
@@ -158,10 +174,40 @@ static void act_on_ring(struct stress_thread *self, struct history_log *log, uin
 	}
 }
 
+/* The first thread is the consumer, and puts now and then. */
+static void act_on_mpsc(struct stress_thread *self, struct history_log *log, uint64_t number, void *context)
+{
+	int consumer = log->thread == 0 && !stress_one_in(self, 4), batch = stress_one_in(self, 8);
+
+	(void)context;
+	stress_begin(self, "mpsc");
+	if (consumer && batch)
+		take_batch(log);
+	else if (consumer)
+		take_one(log);
+	else if (batch)
+		put_batch(log, number);
+	else
+		put_one(log, number);
+}
+
 void scenario_history_ring(void)
 {
-	const struct burst burst = {.set_up = set_up_ring,
+	const struct burst burst = {.set_up = set_up_mpmc,
 	                            .act = act_on_ring,
+	                            .tear_down = tear_down_ring,
+	                            .check = check_fifo,
+	                            .units = units,
+	                            .model = &history_model_fifo,
+	                            .model_context = bounds_of};
+
+	burst_run(&burst);
+}
+
+void scenario_history_mpsc(void)
+{
+	const struct burst burst = {.set_up = set_up_mpsc,
+	                            .act = act_on_mpsc,
 	                            .tear_down = tear_down_ring,
 	                            .check = check_fifo,
 	                            .units = units,

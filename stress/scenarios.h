@@ -9,6 +9,8 @@ int stress_has_ltq16(void);
 void scenario_ring_ltq16(void);
 void scenario_ring_ltq64(void);
 void scenario_ring_stopped(void);
+void scenario_mpsc_ltq16(void);
+void scenario_mpsc_ltq64(void);
 
 void scenario_variable_read(void);
 void scenario_variable_counter(void);
@@ -34,6 +36,7 @@ void scenario_queue_deadline(void);
 void scenario_queue_stopped(void);
 
 void scenario_history_ring(void);
+void scenario_history_mpsc(void);
 void scenario_history_queue_fifo(void);
 void scenario_history_shuffle(void);
 void scenario_history_variable(void);

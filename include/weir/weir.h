@@ -10,6 +10,7 @@
 #include <weir/coordinator.h>
 #include <weir/graph.h>
 #include <weir/log.h>
+#include <weir/mpsc.h>
 #include <weir/op.h>
 #include <weir/pool.h>
 #include <weir/queue.h>

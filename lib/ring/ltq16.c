@@ -59,6 +59,13 @@ static WEIRI_ALWAYS_INLINE int drain(weir_ring *ring, size_t index, const struct
 	return 1;
 }
 
+static WEIRI_ALWAYS_INLINE uint64_t take(weir_ring *ring, size_t index, const struct look *seen)
+{
+	/* [P2 release] pairs with look(): the value has been read. No enqueue touches a slot that is full: its CAS16 compares the state. */
+	weiri_store_release(&slot_at(ring, index)->state, seen->state + 1);
+	return seen->value;
+}
+
 static WEIRI_ALWAYS_INLINE int bury(weir_ring *ring, size_t index, const struct look *seen)
 {
 	uint64_t state = seen->state;
@@ -67,7 +74,7 @@ static WEIRI_ALWAYS_INLINE int bury(weir_ring *ring, size_t index, const struct 
 	return weiri_cas_release(&slot_at(ring, index)->state, &state, state | STATE_TOMB);
 }
 
-static const struct slot_format format = {look, fill, drain, bury};
+static const struct slot_format format = {look, fill, drain, take, bury};
 
 static size_t enqueue(weir_ring *ring, const uint64_t values[], size_t count, int admitted, enum weir_status *status)
 {
@@ -101,6 +108,11 @@ enum weir_status weiri_ltq16_dequeue(weir_ring *ring, uint64_t *value)
 
 	(void)walk_dequeue(ring, &format, value, 1, WEIRI_RING_SEAL, &status);
 	return status;
+}
+
+size_t weiri_ltq16_dequeue_alone(weir_ring *ring, uint64_t values[], size_t count, enum weir_status *status)
+{
+	return walk_dequeue_alone(ring, &format, values, count, status);
 }
 
 int weiri_ltq16_available(void)
@@ -164,6 +176,12 @@ enum weir_status weiri_ltq16_dequeue(weir_ring *ring, uint64_t *value)
 {
 	(void)ring, (void)value;
 	return WEIR_UNIMPLEMENTED;
+}
+
+size_t weiri_ltq16_dequeue_alone(weir_ring *ring, uint64_t values[], size_t count, enum weir_status *status)
+{
+	(void)values, (void)count;
+	return none(ring, status);
 }
 
 #endif

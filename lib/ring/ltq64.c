@@ -107,6 +107,17 @@ static WEIRI_ALWAYS_INLINE int drain(weir_ring *ring, size_t index, const struct
 	return 1;
 }
 
+static WEIRI_ALWAYS_INLINE uint64_t take(weir_ring *ring, size_t index, const struct look *seen)
+{
+	uint64_t cell = cell_of(ring, seen->raw);
+	/* [relaxed] P1 through the word, which stays as it is until the store below. */
+	uint64_t held = weiri_load_relaxed(&ring->cells[cell]);
+
+	/* [P2 release] pairs with look(): the cell has been read. */
+	weiri_store_release(word_at(ring, index), join(ring, seen->state + 1, cell));
+	return held;
+}
+
 static WEIRI_ALWAYS_INLINE int bury(weir_ring *ring, size_t index, const struct look *seen)
 {
 	uint64_t word = seen->raw;
@@ -115,7 +126,7 @@ static WEIRI_ALWAYS_INLINE int bury(weir_ring *ring, size_t index, const struct 
 	return weiri_cas_release(word_at(ring, index), &word, word | WORD_TOMB);
 }
 
-static const struct slot_format format = {look, fill, drain, bury};
+static const struct slot_format format = {look, fill, drain, take, bury};
 
 static size_t enqueue(weir_ring *ring, const uint64_t values[], size_t count, int admitted, enum weir_status *status)
 {
@@ -149,6 +160,11 @@ enum weir_status weiri_ltq64_dequeue(weir_ring *ring, uint64_t *value)
 
 	(void)walk_dequeue(ring, &format, value, 1, WEIRI_RING_SEAL, &status);
 	return status;
+}
+
+size_t weiri_ltq64_dequeue_alone(weir_ring *ring, uint64_t values[], size_t count, enum weir_status *status)
+{
+	return walk_dequeue_alone(ring, &format, values, count, status);
 }
 
 size_t weiri_ltq64_slots_size(size_t capacity)

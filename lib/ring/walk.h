@@ -65,6 +65,8 @@ struct slot_format {
 	int (*fill)(weir_ring *ring, size_t index, const struct look *seen, uint64_t value);
 	/* From `seen`, which was full, to free in the next lap; *value is what it held. 0: it has changed. [P2 release; failed: acquire] */
 	int (*drain)(weir_ring *ring, size_t index, const struct look *seen, uint64_t *value);
+	/* The same by the only thread that dequeues: what it saw full stays so, and a store will do. Returns the value. [P2 release] */
+	uint64_t (*take)(weir_ring *ring, size_t index, const struct look *seen);
 	/* From `seen`, which was free, to TOMB. 0: it has changed. [P3 release] */
 	int (*bury)(weir_ring *ring, size_t index, const struct look *seen);
 };
@@ -213,6 +215,38 @@ static WEIRI_ALWAYS_INLINE size_t walk_dequeue(weir_ring *ring, const struct slo
 	}
 	if (done != 0)
 		advance(&ring->head_hint, first, at.ticket);
+	return done;
+}
+
+/*
+ * As walk_dequeue() for the only thread that dequeues (mpsc.c): head_hint is then no hint but the head itself, and nobody is in its way.
+ * Its answers are acquired as there: the slot at the head was seen free after all that stood before it had come out, by this thread.
+ */
+static WEIRI_ALWAYS_INLINE size_t walk_dequeue_alone(weir_ring *ring, const struct slot_format *format,
+                                                     uint64_t values[], size_t count, enum weir_status *status)
+{
+	/* [relaxed] this thread alone writes it; others read it only to tell a size. */
+	struct position at = position_of(ring, weiri_load_relaxed(&ring->head_hint));
+	size_t done = 0;
+
+	*status = WEIR_OK;
+	while (done < count) {
+		struct look seen = format->look(ring, at.index);
+
+		if (WEIRI_LIKELY(seen.state == full_in(&at))) {
+			values[done++] = format->take(ring, at.index, &seen);
+			step(ring, &at);
+		} else if (seen.state >= STATE_TOMB) { /* closed and drained, as was said before */
+			*status = WEIR_OUT_OF_RANGE;
+			break;
+		} else if (end_of_ring(ring, format, &at, &seen, WEIRI_RING_SEAL, status)) {
+			break;
+		} else { /* an enqueue was faster than the tombstone */
+			*status = WEIR_OK;
+		}
+	}
+	if (done != 0)
+		weiri_store_relaxed(&ring->head_hint, at.ticket);
 	return done;
 }
 

@@ -1,5 +1,5 @@
 /*
- * check_ring.c - the ring, in both slot formats, under the checker.
+ * check_ring.c - the ring, for any number of consumers and for one, in both slot formats, under the checker.
  *
  * A scope gives each thread a row of calls, a letter each:
  *
@@ -14,8 +14,9 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <weir/ring.h>
+#include <string.h>
 
+#include "any_ring.h"
 #include "model/scope.h"
 #include "ring/layout.h"
 
@@ -74,8 +75,9 @@ static const struct scope {
 
 static struct scene {
 	const struct scope *scope;
+	enum any_ring_kind kind;
 	enum weir_ring_format format;
-	weir_ring *ring;
+	struct any_ring ring;
 	struct value values[ROWS][CALLS + 1];
 	/* Each thread's own. */
 	int put[ROWS], accepted[ROWS]; /* values offered; the last place that went in */
@@ -114,8 +116,8 @@ static void put(size_t me, size_t count)
 	size_t done = 1;
 
 	weir_model_call_begins(0);
-	status = count == 1 ? weir_ring_try_enqueue(scene.ring, values[0])
-	                    : weir_ring_try_enqueue_many(scene.ring, values, count, &done);
+	status = count == 1 ? any_ring_try_enqueue(scene.ring, values[0])
+	                    : any_ring_try_enqueue_many(scene.ring, values, count, &done);
 	weir_model_call_ends(0);
 	note_answer(me, status, done);
 	if (status == WEIR_OK) {
@@ -146,8 +148,8 @@ static void take(size_t me, size_t count)
 	size_t done = 1;
 
 	weir_model_call_begins(1);
-	status = count == 1 ? weir_ring_try_dequeue(scene.ring, &values[0])
-	                    : weir_ring_try_dequeue_many(scene.ring, values, count, &done);
+	status = count == 1 ? any_ring_try_dequeue(scene.ring, &values[0])
+	                    : any_ring_try_dequeue_many(scene.ring, values, count, &done);
 	weir_model_call_ends(1);
 	note_answer(me, status, done);
 	for (size_t i = 0; status == WEIR_OK && i < done; i++)
@@ -161,7 +163,7 @@ static void take(size_t me, size_t count)
 
 static void ask(size_t me)
 {
-	if (weir_ring_closed(scene.ring))
+	if (any_ring_closed(scene.ring))
 		know_closed(me);
 }
 
@@ -173,18 +175,23 @@ static void call(size_t me, char what)
 	case 'd': take(me, 1); break;
 	case 'D': take(me, 2); break;
 	case 'q': ask(me); break;
-	case 's': weir_model_assert(weir_ring_size_approx(scene.ring) <= scene.scope->capacity); break;
+	case 's': weir_model_assert(any_ring_size_approx(scene.ring) <= scene.scope->capacity); break;
 	default:
 		scene.note = 1;
-		weir_ring_close(scene.ring);
+		any_ring_close(scene.ring);
 		know_closed(me);
 	}
 }
 
+static weir_ring *layout(void)
+{
+	return scene.ring.mpsc != NULL ? (weir_ring *)(void *)scene.ring.mpsc : scene.ring.mpmc;
+}
+
 static void look_at_hints(size_t me)
 {
-	scene.head[me] = weiri_load_relaxed(&scene.ring->head_hint);
-	scene.tail[me] = weiri_load_relaxed(&scene.ring->tail_hint) & ~WEIRI_RING_CLOSED;
+	scene.head[me] = weiri_load_relaxed(&layout()->head_hint);
+	scene.tail[me] = weiri_load_relaxed(&layout()->tail_hint) & ~WEIRI_RING_CLOSED;
 }
 
 static void thread(void *context, size_t me)
@@ -198,18 +205,18 @@ static void thread(void *context, size_t me)
 
 static void setup(void *context)
 {
-	struct weir_ring_options options = {.struct_size = sizeof(options), .format = scene.format};
 	uint64_t value;
 
 	(void)context;
-	weir_model_assert(weir_ring_create(scene.scope->capacity, &options, &scene.ring) == WEIR_OK);
+	weir_model_assert(any_ring_create(scene.kind, scene.scope->capacity, scene.format, &scene.ring) == WEIR_OK);
 	for (unsigned i = 0; i < scene.scope->passed; i++)
-		weir_model_assert(weir_ring_try_enqueue(scene.ring, i) == WEIR_OK &&
-		                  weir_ring_try_dequeue(scene.ring, &value) == WEIR_OK && value == i);
+		weir_model_assert(any_ring_try_enqueue(scene.ring, i) == WEIR_OK &&
+		                  any_ring_try_dequeue(scene.ring, &value) == WEIR_OK && value == i);
 	for (unsigned i = 0; i < scene.scope->inside; i++)
 		put(ROWS - 1, 1);
-	weiri_store_relaxed(&scene.ring->head_hint, scene.scope->hint);
-	weiri_store_relaxed(&scene.ring->tail_hint, scene.scope->hint);
+	if (scene.kind == ANY_RING_MPMC)
+		weiri_store_relaxed(&layout()->head_hint, scene.scope->hint);
+	weiri_store_relaxed(&layout()->tail_hint, scene.scope->hint);
 }
 
 /* The outcomes met, as numbers: what each call answered, who got what. */
@@ -249,7 +256,7 @@ static void drain(void)
 				scene.got[ROWS - 1][i] = scene.got[j][i];
 		}
 	}
-	for (size_t left = 0; weir_ring_try_dequeue(scene.ring, &value) == WEIR_OK; left++) {
+	for (size_t left = 0; any_ring_try_dequeue(scene.ring, &value) == WEIR_OK; left++) {
 		weir_model_assert(!drained && left < scene.scope->capacity);
 		have(ROWS - 1, value);
 		out++;
@@ -261,15 +268,16 @@ static void drain(void)
 
 static void check_hints(void)
 {
-	uint64_t head = weiri_load_relaxed(&scene.ring->head_hint);
-	uint64_t tail = weiri_load_relaxed(&scene.ring->tail_hint) & ~WEIRI_RING_CLOSED, in = scene.scope->passed, out = in;
+	uint64_t head = weiri_load_relaxed(&layout()->head_hint);
+	uint64_t tail = weiri_load_relaxed(&layout()->tail_hint) & ~WEIRI_RING_CLOSED, in = scene.scope->passed, out = in;
 
 	for (size_t i = 0; i < ROWS; i++) {
 		weir_model_assert(scene.head[i] <= head && scene.tail[i] <= tail);
 		in += (uint64_t)scene.accepted[i];
 		out += (uint64_t)scene.out[i];
 	}
-	weir_model_assert(tail <= in && head <= out); /* I4 */
+	weir_model_assert(tail <= in && head <= out);                  /* I4 */
+	weir_model_assert(scene.kind == ANY_RING_MPMC || head == out); /* M1 of mpsc.c */
 }
 
 static void finish(void *context)
@@ -279,15 +287,17 @@ static void finish(void *context)
 		note_outcome();
 	check_hints();
 	drain();
-	weir_ring_destroy(scene.ring);
+	any_ring_destroy(scene.ring);
 }
 
-static struct weir_model_program prepare(const struct scope *scope, enum weir_ring_format format, char name[static 96])
+static struct weir_model_program prepare(const struct scope *scope, enum any_ring_kind kind,
+                                         enum weir_ring_format format, char name[static 96])
 {
 	size_t threads = 0;
 
-	(void)snprintf(name, 96, "ring_%s_%s", format == WEIR_RING_FORMAT_LTQ16 ? "ltq16" : "ltq64", scope->name);
-	scene = (struct scene){.scope = scope, .format = format};
+	(void)snprintf(name, 96, "%s_%s_%s", kind == ANY_RING_MPSC ? "mpsc" : "ring",
+	               format == WEIR_RING_FORMAT_LTQ16 ? "ltq16" : "ltq64", scope->name);
+	scene = (struct scene){.scope = scope, .kind = kind, .format = format};
 	while (threads < THREADS && scope->calls[threads] != NULL)
 		threads++;
 	return (struct weir_model_program){name, threads, &scene, sizeof(scene), setup, thread, finish};
@@ -296,8 +306,9 @@ static struct weir_model_program prepare(const struct scope *scope, enum weir_ri
 /* The reduction loses no outcome: those met with it are those met without. */
 static int check_reduction(const struct scope *scope, enum weir_ring_format format)
 {
+	static const enum any_ring_kind kind = ANY_RING_MPMC;
 	char name[96];
-	struct weir_model_program program = prepare(scope, format, name);
+	struct weir_model_program program = prepare(scope, kind, format, name);
 	struct weir_model_result reduced, all;
 	uint64_t met[OUTCOMES];
 	size_t count, same = 0;
@@ -328,12 +339,12 @@ static int check_reduction(const struct scope *scope, enum weir_ring_format form
 }
 
 /* Stopping any thread at any of its steps stops nobody else. */
-static int check_progress(const struct scope *scope, enum weir_ring_format format)
+static int check_progress(const struct scope *scope, enum any_ring_kind kind, enum weir_ring_format format)
 {
 	static const char *const calls[WEIR_MODEL_CALLS + 1] = {"enqueue", "dequeue", NULL};
 	static const uint32_t bounds[WEIR_MODEL_CALLS] = {0};
 	char name[96];
-	struct weir_model_program program = prepare(scope, format, name);
+	struct weir_model_program program = prepare(scope, kind, format, name);
 
 	return scope_stops(&program, scope_long() ? 0 : 2000, calls, bounds);
 }
@@ -342,18 +353,30 @@ static int check_progress(const struct scope *scope, enum weir_ring_format forma
 static int measure(enum weir_ring_format format)
 {
 	char name[96];
-	struct weir_model_program program = prepare(&scopes[0], format, name);
+	struct weir_model_program program = prepare(&scopes[0], ANY_RING_MPMC, format, name);
 
 	return scope_random(&program, 500000);
 }
 
-static int check_small(enum weir_ring_format format)
+/* Fit for the kind: at most one thread dequeues. */
+static int fits(const struct scope *scope, enum any_ring_kind kind)
+{
+	int consumers = 0;
+
+	for (size_t i = 0; i < THREADS && scope->calls[i] != NULL; i++)
+		consumers += strpbrk(scope->calls[i], "dD") != NULL;
+	return kind == ANY_RING_MPMC || consumers == 1;
+}
+
+static int check_small(enum any_ring_kind kind, enum weir_ring_format format)
 {
 	int bad = 0;
 	char name[96];
 
 	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++) {
-		struct weir_model_program program = prepare(&scopes[i], format, name);
+		if (!fits(&scopes[i], kind))
+			continue;
+		struct weir_model_program program = prepare(&scopes[i], kind, format, name);
 
 		bad |= scope_as_far_as(&program, scope_long() ? 0 : 400000);
 	}
@@ -366,7 +389,7 @@ static int check_large(enum weir_ring_format format)
 	char name[96];
 
 	for (size_t i = 0; i < sizeof(large) / sizeof(large[0]); i++) {
-		struct weir_model_program program = prepare(&large[i], format, name);
+		struct weir_model_program program = prepare(&large[i], ANY_RING_MPMC, format, name);
 
 		bad |= scope_preemptions(&program, scope_long() ? 2 : 0);
 		bad |= scope_long() ? scope_complete(&program) : scope_as_far_as(&program, 100000);
@@ -374,12 +397,12 @@ static int check_large(enum weir_ring_format format)
 	return bad;
 }
 
-static int check_all_progress(enum weir_ring_format format)
+static int check_all_progress(enum any_ring_kind kind, enum weir_ring_format format)
 {
 	int bad = 0;
 
 	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++)
-		bad |= check_progress(&scopes[i], format);
+		bad |= fits(&scopes[i], kind) && check_progress(&scopes[i], kind, format);
 	return bad;
 }
 
@@ -399,8 +422,10 @@ int main(int argc, char **argv)
 	int bad;
 
 	scope_arguments(argc, argv);
-	bad = check_small(ltq64) | check_small(ltq16); /* the quickest first */
-	bad |= check_all_progress(ltq64) | check_all_progress(ltq16);
+	bad = check_small(ANY_RING_MPMC, ltq64) | check_small(ANY_RING_MPMC, ltq16); /* the quickest first */
+	bad |= check_small(ANY_RING_MPSC, ltq64) | check_small(ANY_RING_MPSC, ltq16);
+	bad |= check_all_progress(ANY_RING_MPMC, ltq64) | check_all_progress(ANY_RING_MPMC, ltq16);
+	bad |= check_all_progress(ANY_RING_MPSC, ltq64) | check_all_progress(ANY_RING_MPSC, ltq16);
 	bad |= check_large(ltq64) | check_large(ltq16);
 	bad |= check_all_reductions(ltq16) | (scope_long() ? check_all_reductions(ltq64) : 0);
 	return bad | measure(ltq64) | measure(ltq16);
