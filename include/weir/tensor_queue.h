@@ -2,7 +2,7 @@
  * tensor_queue.h - queues of tuples of tensors with a checked spec.
  *
  * weir/queue.h for values that are tensors: every tuple has the same components (dtype, and shape where the spec gives one), and
- * batches are stacked and unstacked. Progress, waiting, closing, fairness and ordering are those of weir/queue.h.
+ * batches are stacked and unstacked, padded where asked for. Progress, waiting, closing, fairness and ordering are those of weir/queue.h.
  *
  * | call                                   | threads | progress                        | blocks on | allocates | signal-safe |
  * |----------------------------------------|---------|---------------------------------|-----------|-----------|-------------|
@@ -10,6 +10,7 @@
  * | weir_tensor_queue_dequeue[_many,_up_to] | any    | allocator, then as weir_queue_dequeue | items | yes       | no          |
  * | weir_tensor_queue_start_*              | any     | lock-free + allocator           | nothing   | yes       | no          |
  * | weir_tensor_queue_close, _size, _closed | any    | as weir_queue_*                 | nothing   | no        | no          |
+ * | weir_tensor_queue_component, _arrange  | any     | wait-free                       | nothing   | no        | no          |
  */
 #ifndef WEIR_TENSOR_QUEUE_H
 #define WEIR_TENSOR_QUEUE_H
@@ -22,18 +23,30 @@ WEIR_BEGIN_DECLS
 typedef struct weir_tensor_queue weir_tensor_queue;
 
 enum { WEIR_TENSOR_QUEUE_MAX_COMPONENTS = 64 };
+/* Room for the name of a component, the terminator included. */
+enum { WEIR_TENSOR_QUEUE_NAME_SIZE = 64 };
+
+/*
+ * A flag: the batch calls pad. Every component needs a shape, whose rank is known; where a dim is not (negative), a batch has the
+ * largest of its items there, and zeros, false or empty strings behind shorter ones. Single items are never padded. Any order.
+ */
+enum { WEIR_TENSOR_QUEUE_PADDING = 1 << 16 };
 
 struct weir_tensor_component {
 	enum weir_dtype dtype;
-	const weir_shape *shape; /* of one item, fully known; NULL: any shape, and then no batch calls */
-	const char *name;        /* for messages; NULL: its number */
+	/*
+	 * Of one item, of a rank below WEIR_MAX_RANK. Negative dims may be anything; such a queue has batch calls only if it pads.
+	 * NULL: any shape, and no batch calls.
+	 */
+	const weir_shape *shape;
+	const char *name; /* NULL: its number, in messages */
 };
 
 struct weir_tensor_queue_options {
 	size_t struct_size; /* sizeof(struct weir_tensor_queue_options) */
 	size_t capacity;    /* tuples; bounds as in weir/queue.h */
 	enum weir_queue_order order;
-	uint32_t flags; /* WEIR_QUEUE_FAIR */
+	uint32_t flags; /* WEIR_QUEUE_FAIR, WEIR_TENSOR_QUEUE_PADDING */
 	size_t min_after_dequeue;
 	uint64_t seed;
 	const char *name;
@@ -42,7 +55,12 @@ struct weir_tensor_queue_options {
 	const weir_allocator *allocator;
 };
 
-/* Errors as weir_queue_create, and WEIR_INVALID_ARGUMENT for a bad component. @since 0.1 */
+/*
+ * Errors as weir_queue_create, and WEIR_INVALID_ARGUMENT for a bad component: no dtype, an impossible shape, an empty, long or
+ * repeated name, no shape in a queue that pads or whose other components have one. The capacity is always a bound: there is none for
+ * "any number", as memory has one.
+ * @since 0.1
+ */
 WEIR_API enum weir_status weir_tensor_queue_create(const struct weir_tensor_queue_options *options,
                                                    weir_tensor_queue **out, weir_error *error);
 /* As weir_queue_destroy; tensors left inside are released. @since 0.1 */
@@ -64,8 +82,9 @@ WEIR_API enum weir_status weir_tensor_queue_enqueue_many(weir_tensor_queue *queu
 WEIR_API enum weir_status weir_tensor_queue_dequeue(weir_tensor_queue *queue, weir_tensor *tuple[], size_t count,
                                                     uint64_t deadline_ns, weir_cancel *cancel, weir_error *error);
 /*
- * n tuples stacked to tensors [n, shape...]. n = 0 gives tensors with no rows. WEIR_INVALID_ARGUMENT: n < 0, or a queue
- * without shapes ("specified shapes"). On failure every item is back in the queue, in order.
+ * n tuples stacked to tensors [n, shape...]. n = 0 gives tensors with no rows (dims that are unknown are 0 then).
+ * WEIR_INVALID_ARGUMENT: n < 0, or a queue without shapes, or with unknown dims that does not pad ("specified shapes"). On failure
+ * every item is back in the queue, in order.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_tensor_queue_dequeue_many(weir_tensor_queue *queue, int64_t n, weir_tensor *tuple[],
@@ -106,6 +125,27 @@ WEIR_API size_t weir_tensor_queue_capacity(const weir_tensor_queue *queue);
 WEIR_API uint64_t weir_tensor_queue_seed(const weir_tensor_queue *queue);
 WEIR_API const char *weir_tensor_queue_name(const weir_tensor_queue *queue);
 WEIR_API size_t weir_tensor_queue_component_count(const weir_tensor_queue *queue);
+/*
+ * Reads component i as it was given at creation: shape and name NULL where there were none, and valid while the queue lives.
+ * WEIR_OUT_OF_RANGE (no such component), WEIR_INVALID_ARGUMENT (NULL).
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_tensor_queue_component(const weir_tensor_queue *queue, size_t i,
+                                                      struct weir_tensor_component *out);
+
+struct weir_named_tensor {
+	const char *name;
+	weir_tensor *tensor;
+};
+/*
+ * Puts tensors that are given by name, in any order, into the order of the queue's components: tuple[0 .. tuple_count-1] is then
+ * what the enqueue calls take. No reference is taken. WEIR_INVALID_ARGUMENT, which the message explains by name: a component is
+ * missing or given twice, no component is so named, the queue's components are not all named, tuple_count is not their count, NULL.
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_tensor_queue_arrange(const weir_tensor_queue *queue,
+                                                    const struct weir_named_tensor named[], size_t count,
+                                                    weir_tensor *tuple[], size_t tuple_count, weir_error *error);
 
 WEIR_END_DECLS
 

@@ -66,8 +66,6 @@ static struct weiri_spec component_spec(const weir_tensor_queue *queue, size_t c
 
 	if (!batched || !spec.ranked)
 		return spec;
-	if (spec.shape.rank == WEIR_MAX_RANK)
-		return weiri_spec_of(c->dtype, NULL); /* no such tensor exists; the queue says so */
 	spec.shape.rank++;
 	spec.shape.dims[0] = -1;
 	(void)memcpy(&spec.shape.dims[1], c->shape.dims, c->shape.rank * sizeof(int64_t));
@@ -77,9 +75,10 @@ static struct weiri_spec component_spec(const weir_tensor_queue *queue, size_t c
 static enum weir_status check_shapes_given(const struct weiri_op *op, const char *name, const weir_tensor_queue *queue,
                                            weir_error *error)
 {
-	if (queue->has_shapes)
+	if (queue->batches)
 		return WEIR_OK;
-	return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, op, name, "queue \"%s\" was made without specified shapes",
+	return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, op, name,
+	                       "batches of queue \"%s\" need specified shapes, without unknown dims unless it pads",
 	                       weir_tensor_queue_name(queue));
 }
 

@@ -4,44 +4,17 @@
 #include <weir/tensor_queue.h>
 
 #include <stdalign.h>
-#include <stdio.h>
 
 #include "base/error.h"
 #include "queue/transfer.h"
 
 /* -- creating ----------------------------------------------------------------------------------------------------------------- */
 
-static enum weir_status check_component(const struct weir_tensor_component *component, size_t i, int has_shapes,
-                                        weir_error *error)
-{
-	int64_t elements;
-
-	if (weir_dtype_size(component->dtype) == 0)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "tensor queue: component %zu: %d is no dtype", i,
-		                  (int)component->dtype);
-	if ((component->shape != NULL) != has_shapes)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "tensor queue: component %zu: all have shapes or none", i);
-	if (has_shapes &&
-	    (weir_shape_elements(component->shape, &elements) != WEIR_OK || component->shape->rank == WEIR_MAX_RANK))
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
-		                  "tensor queue: component %zu: the shape must be fully known, of a rank below %d", i,
-		                  WEIR_MAX_RANK);
-	return WEIR_OK;
-}
-
 static enum weir_status check_options(const struct weir_tensor_queue_options *options, weir_error *error)
 {
-	enum weir_status status = WEIR_OK;
-
 	if (options == NULL || options->struct_size != sizeof(*options))
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "tensor queue: options are NULL or of another size");
-	if (options->components == NULL || options->component_count == 0 ||
-	    options->component_count > WEIR_TENSOR_QUEUE_MAX_COMPONENTS)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "tensor queue: %zu components, must be 1 to %d",
-		                  options->component_count, WEIR_TENSOR_QUEUE_MAX_COMPONENTS);
-	for (size_t i = 0; status == WEIR_OK && i < options->component_count; i++)
-		status = check_component(&options->components[i], i, options->components[0].shape != NULL, error);
-	return status;
+	return weiri_components_check(options, error);
 }
 
 static void drop_tuple(void *context, void *item)
@@ -54,16 +27,14 @@ static size_t queue_size(size_t components)
 	return sizeof(struct weir_tensor_queue) + components * sizeof(struct weiri_component);
 }
 
-static void fill_component(struct weiri_component *component, const struct weir_tensor_component *from, size_t i)
+/* 1 when each component's items are of one shape, or become so by padding. */
+static int can_batch(const weir_tensor_queue *queue, uint32_t flags)
 {
-	component->dtype = from->dtype;
-	component->has_shape = from->shape != NULL;
-	if (from->shape != NULL)
-		component->shape = *from->shape;
-	if (from->name != NULL)
-		(void)snprintf(component->name, sizeof(component->name), "%s", from->name);
-	else
-		(void)snprintf(component->name, sizeof(component->name), "%zu", i);
+	size_t i = 0;
+
+	while (i < queue->count && (queue->components[i].known || (flags & WEIR_TENSOR_QUEUE_PADDING) != 0))
+		i++;
+	return i == queue->count;
 }
 
 enum weir_status weir_tensor_queue_create(const struct weir_tensor_queue_options *options, weir_tensor_queue **out,
@@ -84,14 +55,14 @@ enum weir_status weir_tensor_queue_create(const struct weir_tensor_queue_options
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "tensor queue: no memory");
 	queue->allocator = allocator;
 	queue->count = options->component_count;
-	queue->has_shapes = options->components[0].shape != NULL;
 	for (size_t i = 0; i < queue->count; i++)
-		fill_component(&queue->components[i], &options->components[i], i);
+		weiri_component_fill(&queue->components[i], &options->components[i], i);
+	queue->batches = can_batch(queue, options->flags);
 	inner = (struct weir_queue_options){
 		.struct_size = sizeof(inner),
 		.capacity = options->capacity,
 		.order = options->order,
-		.flags = options->flags,
+		.flags = options->flags & ~(uint32_t)WEIR_TENSOR_QUEUE_PADDING,
 		.min_after_dequeue = options->min_after_dequeue,
 		.seed = options->seed,
 		.name = options->name,

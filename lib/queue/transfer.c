@@ -104,8 +104,9 @@ enum weir_status weiri_transfer_for_batch(weir_tensor_queue *queue, enum weir_qu
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
 		                  "queue \"%s\": a batch of %lld is asked for, must be at least 0",
 		                  weir_queue_name(queue->queue), (long long)n);
-	if (!queue->has_shapes)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": batches need specified shapes",
+	if (!queue->batches)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
+		                  "queue \"%s\": batches need specified shapes, without unknown dims unless the queue pads",
 		                  weir_queue_name(queue->queue));
 	transfer = weiri_transfer_create(queue, kind, (size_t)n);
 	if (transfer != NULL && n != 0) {

@@ -10,23 +10,21 @@
 static enum weir_status fail_shape(const weir_tensor_queue *queue, size_t i, const weir_shape *expected,
                                    const char *prefix, const weir_shape *got, weir_error *error)
 {
-	char want[96], have[96];
+	char want[WEIR_SHAPE_TEXT_SIZE], have[WEIR_SHAPE_TEXT_SIZE];
 
 	return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": component %zu (%s): shape must be %s%s, got %s",
 	                  weir_queue_name(queue->queue), i, queue->components[i].name, prefix,
 	                  weir_shape_text(expected, want, sizeof(want)), weir_shape_text(got, have, sizeof(have)));
 }
 
-/* shape == [rows] + element */
+/* shape fits [rows] + element */
 static int is_batch_of(const weir_shape *shape, const weir_shape *element)
 {
-	if (shape->rank != element->rank + 1)
-		return 0;
-	for (uint32_t i = 0; i < element->rank; i++) {
-		if (shape->dims[i + 1] != element->dims[i])
-			return 0;
-	}
-	return 1;
+	weir_shape row = {.rank = shape->rank - 1}; /* it has a dim, that of the rows */
+
+	for (uint32_t i = 0; i < row.rank; i++)
+		row.dims[i] = shape->dims[i + 1];
+	return weir_shape_fits(element, &row);
 }
 
 static enum weir_status check_component(const weir_tensor_queue *queue, size_t i, const weir_tensor *tensor,
@@ -52,8 +50,8 @@ static enum weir_status check_component(const weir_tensor_queue *queue, size_t i
 	if (batched)
 		return is_batch_of(shape, &component->shape) ? WEIR_OK
 		                                             : fail_shape(queue, i, &component->shape, "[n] + ", shape, error);
-	return weir_shape_equal(shape, &component->shape) ? WEIR_OK
-	                                                  : fail_shape(queue, i, &component->shape, "", shape, error);
+	return weir_shape_fits(&component->shape, shape) ? WEIR_OK
+	                                                 : fail_shape(queue, i, &component->shape, "", shape, error);
 }
 
 enum weir_status weiri_tuple_check(const weir_tensor_queue *queue, weir_tensor *const tuple[], size_t count,
@@ -138,10 +136,8 @@ static enum weir_status make_empty(const weir_tensor_queue *queue, size_t compon
 	weir_tensor_builder *builder;
 	enum weir_status status;
 
-	if (element->rank == WEIR_MAX_RANK)
-		return WEIR_INVALID_ARGUMENT;
 	for (uint32_t i = 0; i < element->rank; i++)
-		shape.dims[i + 1] = element->dims[i];
+		shape.dims[i + 1] = element->dims[i] >= 0 ? element->dims[i] : 0;
 	status = weir_tensor_builder_create(queue->components[component].dtype, &shape, &queue->allocator, &builder);
 	return status == WEIR_OK ? weir_tensor_builder_finish(builder, out) : status;
 }
@@ -153,7 +149,8 @@ static enum weir_status stack_component(const weir_tensor_queue *queue, size_t c
 		return make_empty(queue, component, out);
 	for (size_t row = 0; row < rows; row++)
 		column[row] = ((struct weiri_tuple *)tuples[row])->tensors[component];
-	return weir_tensor_stack(column, rows, &queue->allocator, out);
+	return queue->components[component].known ? weir_tensor_stack(column, rows, &queue->allocator, out)
+	                                          : weir_tensor_stack_padded(column, rows, &queue->allocator, out);
 }
 
 enum weir_status weiri_tuple_stack(const weir_tensor_queue *queue, void *const tuples[], size_t rows,

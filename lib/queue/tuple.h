@@ -6,19 +6,13 @@
 
 #include <weir/tensor_queue.h>
 
+#include "queue/components.h"
 #include "queue/queue.h"
-
-struct weiri_component {
-	enum weir_dtype dtype;
-	int has_shape;
-	weir_shape shape;
-	char name[32]; /* cut when longer */
-};
 
 struct weir_tensor_queue {
 	weir_queue *queue;
 	size_t count; /* components */
-	int has_shapes;
+	int batches;  /* items can be stacked: their shapes are known, or padded */
 	weir_allocator allocator;
 	struct weiri_component components[];
 };
@@ -41,7 +35,7 @@ void weiri_tuple_free(const weir_tensor_queue *queue, struct weiri_tuple *tuple)
 void weiri_tuple_move(const weir_tensor_queue *queue, struct weiri_tuple *tuple, weir_tensor *tensors[]);
 
 /*
- * Stacks `rows` tuples component by component into tensors[]. The tuples stay. On failure tensors[] is untouched. rows 0 gives empty tensors.
+ * Stacks `rows` tuples component by component into tensors[], padded where dims are unknown. The tuples stay. On failure tensors[] is untouched. rows 0 gives empty tensors.
  */
 enum weir_status weiri_tuple_stack(const weir_tensor_queue *queue, void *const tuples[], size_t rows,
                                    weir_tensor *tensors[]);

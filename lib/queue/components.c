@@ -1,0 +1,180 @@
+/*
+ * components.c - checking and reading the components of a tensor queue, and putting named tensors into their order.
+ */
+#include "queue/components.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "queue/tuple.h"
+
+/* -- creating ----------------------------------------------------------------------------------------------------------------- */
+
+/* 1 when a tensor of this shape may exist, and a batch of it, whatever the unknown dims are. */
+static int is_possible(const weir_shape *shape)
+{
+	weir_shape least = *shape;
+	int64_t elements;
+
+	if (shape->rank >= WEIR_MAX_RANK)
+		return 0;
+	for (uint32_t i = 0; i < least.rank; i++) {
+		if (least.dims[i] < 0)
+			least.dims[i] = 1;
+	}
+	return weir_shape_elements(&least, &elements) == WEIR_OK;
+}
+
+static enum weir_status check_name(const struct weir_tensor_component components[], size_t i, weir_error *error)
+{
+	const char *name = components[i].name;
+
+	if (name == NULL)
+		return WEIR_OK;
+	if (name[0] == '\0' || strlen(name) >= WEIR_TENSOR_QUEUE_NAME_SIZE)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
+		                  "tensor queue: component %zu: a name has 1 to %d bytes, got %zu", i,
+		                  WEIR_TENSOR_QUEUE_NAME_SIZE - 1, strlen(name));
+	for (size_t other = 0; other < i; other++) {
+		if (components[other].name != NULL && strcmp(components[other].name, name) == 0)
+			return weiri_fail(error, WEIR_INVALID_ARGUMENT,
+			                  "tensor queue: components %zu and %zu are both named \"%s\"", other, i, name);
+	}
+	return WEIR_OK;
+}
+
+static enum weir_status check_component(const struct weir_tensor_queue_options *options, size_t i, weir_error *error)
+{
+	const struct weir_tensor_component *component = &options->components[i];
+	char text[WEIR_SHAPE_TEXT_SIZE];
+
+	if (weir_dtype_size(component->dtype) == 0)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "tensor queue: component %zu: %d is no dtype", i,
+		                  (int)component->dtype);
+	if (component->shape == NULL && (options->flags & WEIR_TENSOR_QUEUE_PADDING) != 0)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
+		                  "tensor queue: component %zu: a queue that pads needs a shape, with unknown dims perhaps", i);
+	if ((component->shape != NULL) != (options->components[0].shape != NULL))
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "tensor queue: component %zu: all have shapes or none", i);
+	if (component->shape != NULL && !is_possible(component->shape))
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
+		                  "tensor queue: component %zu: the shape must be possible and of a rank below %d, got %s", i,
+		                  WEIR_MAX_RANK, weir_shape_text(component->shape, text, sizeof(text)));
+	return check_name(options->components, i, error);
+}
+
+enum weir_status weiri_components_check(const struct weir_tensor_queue_options *options, weir_error *error)
+{
+	enum weir_status status = WEIR_OK;
+
+	if (options->components == NULL || options->component_count == 0 ||
+	    options->component_count > WEIR_TENSOR_QUEUE_MAX_COMPONENTS)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "tensor queue: %zu components, must be 1 to %d",
+		                  options->component_count, WEIR_TENSOR_QUEUE_MAX_COMPONENTS);
+	for (size_t i = 0; status == WEIR_OK && i < options->component_count; i++)
+		status = check_component(options, i, error);
+	return status;
+}
+
+/* Unknown dims are -1, those past the rank 0. */
+static weir_shape normal_form(const weir_shape *shape)
+{
+	weir_shape normal = {.rank = shape->rank};
+
+	for (uint32_t i = 0; i < shape->rank; i++)
+		normal.dims[i] = shape->dims[i] >= 0 ? shape->dims[i] : -1;
+	return normal;
+}
+
+void weiri_component_fill(struct weiri_component *component, const struct weir_tensor_component *from, size_t i)
+{
+	int64_t elements;
+
+	component->dtype = from->dtype;
+	component->has_shape = from->shape != NULL;
+	component->known = from->shape != NULL && weir_shape_elements(from->shape, &elements) == WEIR_OK;
+	component->named = from->name != NULL;
+	if (from->shape != NULL)
+		component->shape = normal_form(from->shape);
+	if (from->name != NULL)
+		(void)snprintf(component->name, sizeof(component->name), "%s", from->name);
+	else
+		(void)snprintf(component->name, sizeof(component->name), "%zu", i);
+}
+
+/* -- reading ------------------------------------------------------------------------------------------------------------------ */
+
+enum weir_status weir_tensor_queue_component(const weir_tensor_queue *queue, size_t i,
+                                             struct weir_tensor_component *out)
+{
+	if (queue == NULL || out == NULL)
+		return WEIR_INVALID_ARGUMENT;
+	if (i >= queue->count)
+		return WEIR_OUT_OF_RANGE;
+	out->dtype = queue->components[i].dtype;
+	out->shape = queue->components[i].has_shape ? &queue->components[i].shape : NULL;
+	out->name = queue->components[i].named ? queue->components[i].name : NULL;
+	return WEIR_OK;
+}
+
+/* -- named tensors ------------------------------------------------------------------------------------------------------------ */
+
+/* Which component is so named; count when none is. */
+static size_t find(const weir_tensor_queue *queue, const char *name)
+{
+	size_t i = 0;
+
+	while (i < queue->count && (!queue->components[i].named || strcmp(queue->components[i].name, name) != 0))
+		i++;
+	return i;
+}
+
+/* Puts one into its place. */
+static enum weir_status arrange_one(const weir_tensor_queue *queue, const struct weir_named_tensor *named,
+                                    weir_tensor *places[], weir_error *error)
+{
+	const char *queue_name = weir_tensor_queue_name(queue);
+	size_t place;
+
+	if (named->name == NULL || named->tensor == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": %s is NULL", queue_name,
+		                  named->name == NULL ? "a name" : named->name);
+	place = find(queue, named->name);
+	if (place == queue->count)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": no component is named \"%s\"", queue_name,
+		                  named->name);
+	if (places[place] != NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": component \"%s\" is given twice", queue_name,
+		                  named->name);
+	places[place] = named->tensor;
+	return WEIR_OK;
+}
+
+enum weir_status weir_tensor_queue_arrange(const weir_tensor_queue *queue, const struct weir_named_tensor named[],
+                                           size_t count, weir_tensor *tuple[], size_t tuple_count, weir_error *error)
+{
+	weir_tensor *places[WEIR_TENSOR_QUEUE_MAX_COMPONENTS] = {NULL};
+	enum weir_status status = WEIR_OK;
+
+	if (queue == NULL || named == NULL || tuple == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "tensor queue: queue, named or tuple is NULL");
+	if (tuple_count != queue->count)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": a tuple has %zu components, room for %zu",
+		                  weir_tensor_queue_name(queue), queue->count, tuple_count);
+	for (size_t i = 0; i < queue->count; i++) {
+		if (!queue->components[i].named)
+			return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": component %zu has no name",
+			                  weir_tensor_queue_name(queue), i);
+	}
+	for (size_t i = 0; status == WEIR_OK && i < count; i++)
+		status = arrange_one(queue, &named[i], places, error);
+	for (size_t i = 0; status == WEIR_OK && i < queue->count; i++) {
+		if (places[i] == NULL)
+			status = weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": component \"%s\" is missing",
+			                    weir_tensor_queue_name(queue), queue->components[i].name);
+	}
+	if (status == WEIR_OK)
+		(void)memcpy(tuple, places, queue->count * sizeof(places[0]));
+	return status;
+}

@@ -1,0 +1,22 @@
+/*
+ * components.h - what the tuples of a tensor queue consist of: dtypes, shapes known in whole or in part, names.
+ */
+#ifndef WEIRI_QUEUE_COMPONENTS_H
+#define WEIRI_QUEUE_COMPONENTS_H
+
+#include <weir/tensor_queue.h>
+
+struct weiri_component {
+	enum weir_dtype dtype;
+	int has_shape;
+	int known; /* has_shape, and no dim is unknown */
+	int named; /* by its creator */
+	weir_shape shape;
+	char name[WEIR_TENSOR_QUEUE_NAME_SIZE]; /* or its number */
+};
+
+/* WEIR_INVALID_ARGUMENT unless components, count and flags of the options make sense together. */
+enum weir_status weiri_components_check(const struct weir_tensor_queue_options *options, weir_error *error);
+void weiri_component_fill(struct weiri_component *component, const struct weir_tensor_component *from, size_t i);
+
+#endif
