@@ -34,11 +34,13 @@ void scenario_queue_close(void);
 void scenario_queue_batch(void);
 void scenario_queue_deadline(void);
 void scenario_queue_stopped(void);
+void scenario_priority_stopped(void);
 
 void scenario_history_ring(void);
 void scenario_history_mpsc(void);
 void scenario_history_queue_fifo(void);
 void scenario_history_shuffle(void);
+void scenario_history_priority(void);
 void scenario_history_variable(void);
 void scenario_history_snapshot(void);
 void scenario_history_commit(void);

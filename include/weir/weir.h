@@ -13,6 +13,7 @@
 #include <weir/mpsc.h>
 #include <weir/op.h>
 #include <weir/pool.h>
+#include <weir/priority_queue.h>
 #include <weir/queue.h>
 #include <weir/queue_runner.h>
 #include <weir/reclaim.h>

@@ -1,0 +1,661 @@
+/*
+ * priority_queue.c - a sorted list of recycled nodes, and towers of hints into it.
+ *
+ * Algorithm (ours, from known parts). All nodes, one more than the capacity, hang on one chain for ever:
+ *
+ *     oldest -> free -> free -> ... -> free -> DUMMY -> smallest -> ... -> largest -> none
+ *               `----- links TAKEN ------'     `------------- links not TAKEN ------------'
+ *
+ *   take      sets TAKEN in the link that names the first item; that item's node is the dummy from then on, the old dummy is free
+ *   put       gets the node at `oldest` by moving that on, fills it, and links it behind the last node whose key is not above its own
+ *   head      some node from `oldest` to the dummy, moved on now and then, so that the dummy is found in a few steps
+ *
+ * That a node's successor is taken by a bit in the node's own link is the point of Linden and Jonsson's queue (OPODIS 2013): a put that
+ * would slip in before the first item changes that same link, so a take cannot overlook it. Where theirs unlinks prefixes and leaves
+ * memory to epochs, here the taken prefix is the free list, as in a queue of Michael and Scott (PODC 1996): a node is free the
+ * moment its successor is taken, nothing is to be done for that, and so nothing is lost with a thread that is stopped.
+ *
+ * Towers. Node i takes part in level l when i <= nodes / 4^l; the first chain is shuffled, so towers stand anywhere. A level is a
+ * list like a skip list's (Pugh, CACM 1990), but a hint only: its words name a node and the ticket that the node was filled with, and a
+ * reader who finds the node with that ticket knows that it has been in the list, no more. All else is decided at the links. A lost
+ * hint makes a walk longer and is replaced as nodes come and go.
+ *
+ * Words: tag | index | one bit. `oldest`: its tag counts the nodes handed out, and is the ticket of the last; the bit is CLOSED.
+ * Link: its tag grows with each change, never to start again; the bit is TAKEN. head: its tag counts the takes up to there. Level: its tag is
+ * a ticket. The index has as many bits as the capacity needs, the tag the rest: 39 bits or more. A CAS is deceived only when its thread
+ * slept while one word changed 2^39 times, and a multiple of that.
+ *
+ * Invariants
+ *   I1  `oldest`, head, dummy: in this order on the chain, each moves forward only
+ *   I2  a node's ticket, key and value change only while it is not on the chain; its link then, too, or by a CAS
+ *   I3  behind the dummy keys do not fall
+ *   I4  who finds a node's link not TAKEN, and then the ticket with which it was linked, has seen the dummy or an item
+ *   I5  a node's tower names its successors of when it was raised; `front` names no node that has been handed out again, save for raises
+ *       that a long sleep delayed
+ *
+ * Pairs
+ *   P1  link (put) -> load of a link: the node that it names, and those behind it
+ *   P2  TAKEN -> load of a link or of `oldest`: the node is finished with. So who sees what a later filler wrote also sees that
+ *       the link, or head, by which he came has changed (fill() releases, what reads ticket, key and link acquires)
+ *   P3  head -> load of head: what was seen of the links up to there
+ *   P4  oldest -> load of oldest: that head was past the node that was handed out, I1
+ *   P5  close -> put, take, closed: what the closer did before
+ *   P6  linked -> no_more_comes(): the links of all puts that it counts
+ *   P7  level -> load of a level: the ticket was linked
+ *
+ * Linearization. Put: the CAS of the link: its node stands in (key, arrival) order among the items, since the link still names the one
+ *   item behind it and I4 tells that the one before it is there or was the last taken. Take: the CAS that sets TAKEN; the item is the first at
+ *   that moment. "Empty": the load of the dummy's link that names none. "Full": the load of the link of `oldest` that is not TAKEN: the dummy is
+ *   the oldest, so no node is free; puts that have a node and have not linked it count. "Closed": the load of `oldest` with CLOSED.
+ *   The end: no_more_comes(), then "empty".
+ * Progress: lock-free. A link, head or `oldest` that changed underfoot changed for another call's good; a walk along a level goes to
+ *   greater (key, ticket) only, and cleaning a level is bounded. A stopped put keeps its node; a stopped take keeps nothing.
+ * Memory: capacity + 1 nodes of 32 bytes, 8 / 3 bytes a node for towers, for ever.
+ * Why this one. A heap has its root in common, and lock-free heaps pay for it with several CAS an operation or with descriptors. Skip
+ *   lists whose towers must be right (Shavit, Lotan 2000; Sundell, Tsigas 2003) need marks in each level and epochs or hazard pointers, and
+ *   epochs let a stopped thread keep memory, which a fixed number of nodes does not allow. Here a put is one CAS for the node and one for the
+ *   link, a take one CAS; the rest are hints.
+ * Checked: tests/test_priority_queue.c, stress/model/check_priority.c, weir-stress (history_priority,
+ *   priority_stopped).
+ */
+#include "ring/priority_queue.h"
+
+#include <stdalign.h>
+
+#include "base/assert.h"
+#include "base/atomic.h"
+#include "base/compiler.h"
+#include "base/memory.h"
+
+#define FLAG UINT64_C(1)
+#define TAKEN FLAG  /* in a link */
+#define CLOSED FLAG /* in `oldest` */
+
+enum {
+	MOST_LEVELS = 12, /* 4^12 nodes at most */
+	HEAD_STEP = 8,    /* a take that finds the dummy so far behind head moves head on; less for small capacities */
+	CLEAN_MOST = 256, /* towers passed over in one cleaning of a level */
+	RAISE_TRIES = 3,  /* of a tower, per level */
+	SIZE_STEPS_MOST = 64
+};
+
+struct node {
+	_Atomic(uint64_t) link;
+	_Atomic(uint64_t) ticket;
+	_Atomic(int64_t) key;
+	_Atomic(uint64_t) value;
+};
+
+struct weir_priority_queue {
+	/* Constant. */
+	size_t capacity;
+	size_t head_step;
+	unsigned tag_shift;
+	unsigned levels;
+	struct node *nodes;                        /* 1 .. capacity + 1; there is no node 0 */
+	_Atomic(uint64_t) *level[MOST_LEVELS + 1]; /* level[l][i]: of node i */
+	size_t memory_size;
+	weir_allocator allocator;
+
+	/* Producers only. */
+	WEIRI_ALIGNED_APART _Atomic(uint64_t) oldest;
+	_Atomic(uint64_t) linked; /* puts that are done with their link */
+	/* Consumers, for the most part. */
+	WEIRI_ALIGNED_APART _Atomic(uint64_t) head;
+	/* Producers. */
+	WEIRI_ALIGNED_APART _Atomic(uint64_t) front[MOST_LEVELS + 1]; /* the first tower of each level */
+	WEIRI_ALIGNED_APART char end[];
+};
+
+/* A node as somebody has met it. index 0: before all towers. */
+struct place {
+	size_t index;
+	uint64_t ticket;
+	int64_t key;
+};
+
+/* Per level, the place behind which a key belongs, and the word found there. */
+struct path {
+	struct place at[MOST_LEVELS + 1];
+	uint64_t word[MOST_LEVELS + 1];
+};
+
+/* The dummy, as found from a value of head. */
+struct dummy {
+	uint64_t head;
+	size_t index;
+	uint64_t link;
+	size_t steps; /* from head */
+};
+
+/* -- words -------------------------------------------------------------------------------------------------------------------- */
+
+static size_t index_of(const weir_priority_queue *queue, uint64_t word)
+{
+	return (size_t)(word & ((UINT64_C(1) << queue->tag_shift) - 1)) >> 1;
+}
+
+static uint64_t tag_of(const weir_priority_queue *queue, uint64_t word)
+{
+	return word >> queue->tag_shift;
+}
+
+static uint64_t word_of(const weir_priority_queue *queue, size_t index, uint64_t tag)
+{
+	return tag << queue->tag_shift | (uint64_t)index << 1;
+}
+
+/* The word that may follow `word` in its place: with the next tag. */
+static uint64_t word_after(const weir_priority_queue *queue, uint64_t word, size_t index)
+{
+	return word_of(queue, index, tag_of(queue, word) + 1);
+}
+
+static struct node *node_of(const weir_priority_queue *queue, size_t index)
+{
+	return &queue->nodes[index];
+}
+
+static size_t nodes_in_level(size_t nodes, unsigned level)
+{
+	return nodes >> 2 * level;
+}
+
+/* -- creating ----------------------------------------------------------------------------------------------------------------- */
+
+static unsigned levels_for(size_t nodes)
+{
+	unsigned levels = 0;
+
+	while (nodes_in_level(nodes, levels + 1) != 0)
+		levels++;
+	return levels;
+}
+
+static unsigned bits_for(size_t nodes)
+{
+	return (unsigned)(64 - __builtin_clzll(nodes));
+}
+
+static size_t memory_for(size_t nodes)
+{
+	size_t words = 0;
+
+	for (unsigned l = 1; l <= levels_for(nodes); l++)
+		words += nodes_in_level(nodes, l) + 1;
+	return sizeof(struct weir_priority_queue) + (nodes + 1) * sizeof(struct node) + words * sizeof(uint64_t);
+}
+
+static void lay_out(weir_priority_queue *queue, size_t nodes)
+{
+	_Atomic(uint64_t) *words;
+
+	queue->nodes = (struct node *)(void *)queue->end;
+	words = (_Atomic(uint64_t) *)(void *)(queue->nodes + nodes + 1);
+	for (unsigned l = 1; l <= queue->levels; l++) {
+		queue->level[l] = words;
+		words += nodes_in_level(nodes, l) + 1;
+	}
+}
+
+/*
+ * The first chain: all nodes in random order, so that tall ones stand anywhere, always the same. Fisher and Yates, in the values, which
+ * nobody reads yet; the random numbers are an LCG's high bits (Knuth's MMIX constants).
+ */
+static void chain_nodes(weir_priority_queue *queue, size_t nodes)
+{
+	uint64_t random = 1;
+
+	for (size_t i = 1; i <= nodes; i++) {
+		size_t j;
+
+		random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+		j = 1 + (size_t)((random >> 33) % i);
+		/* [relaxed] not shared yet, here and below. */
+		weiri_store_relaxed(&node_of(queue, i)->value, weiri_load_relaxed(&node_of(queue, j)->value));
+		weiri_store_relaxed(&node_of(queue, j)->value, (uint64_t)i);
+	}
+	for (size_t i = 1; i < nodes; i++) {
+		size_t this = (size_t)weiri_load_relaxed(&node_of(queue, i)->value);
+		size_t next = (size_t)weiri_load_relaxed(&node_of(queue, i + 1)->value);
+
+		weiri_store_relaxed(&node_of(queue, this)->link, word_of(queue, next, 1) | TAKEN);
+	}
+	weiri_store_relaxed(&queue->oldest, word_of(queue, (size_t)weiri_load_relaxed(&node_of(queue, 1)->value), 0));
+	weiri_store_relaxed(&queue->head, word_of(queue, (size_t)weiri_load_relaxed(&node_of(queue, nodes)->value), 0));
+}
+
+enum weir_status weir_priority_queue_create(size_t capacity, const struct weir_priority_queue_options *options,
+                                            weir_priority_queue **out)
+{
+	weir_allocator allocator = weiri_allocator_or_default(options != NULL ? options->allocator : NULL);
+	size_t nodes = capacity + 1;
+	weir_priority_queue *queue;
+
+	if (out == NULL || capacity == 0 || capacity > WEIR_PRIORITY_QUEUE_MAX_CAPACITY ||
+	    (options != NULL && (options->struct_size != sizeof(*options) || options->flags != 0)))
+		return WEIR_INVALID_ARGUMENT;
+	queue = weiri_allocate_zeroed(&allocator, memory_for(nodes), WEIRI_APART);
+	if (queue == NULL)
+		return WEIR_RESOURCE_EXHAUSTED;
+	queue->capacity = capacity;
+	queue->head_step = capacity < HEAD_STEP ? capacity : HEAD_STEP;
+	queue->tag_shift = bits_for(nodes) + 1;
+	queue->levels = levels_for(nodes);
+	queue->memory_size = memory_for(nodes);
+	queue->allocator = allocator;
+	lay_out(queue, nodes);
+	chain_nodes(queue, nodes);
+	*out = queue;
+	return WEIR_OK;
+}
+
+void weir_priority_queue_destroy(weir_priority_queue *queue)
+{
+	if (queue != NULL) {
+		weir_allocator allocator = queue->allocator;
+
+		weiri_release(&allocator, queue, queue->memory_size, WEIRI_APART);
+	}
+}
+
+/* -- the dummy ---------------------------------------------------------------------------------------------------------------- */
+
+/* Walks from head. 1: found, or with `most` steps, got that far; 0: head has moved meanwhile. */
+static WEIRI_ALWAYS_INLINE int walk_from_head(const weir_priority_queue *queue, struct dummy *dummy, size_t most)
+{
+	/* [P3 acquire] */
+	dummy->head = weiri_load_acquire(&queue->head);
+	dummy->index = index_of(queue, dummy->head);
+	for (dummy->steps = 0;; dummy->steps++) {
+		/* [P1, P2 acquire] */
+		dummy->link = weiri_load_acquire(&node_of(queue, dummy->index)->link);
+		/* [relaxed] P2: had the node been handed out again, head would be seen to have moved past it (I1). */
+		if (weiri_load_relaxed(&queue->head) != dummy->head)
+			return 0;
+		if ((dummy->link & TAKEN) == 0 || dummy->steps == most)
+			return 1;
+		dummy->index = index_of(queue, dummy->link);
+	}
+}
+
+static WEIRI_ALWAYS_INLINE void find_dummy(const weir_priority_queue *queue, struct dummy *dummy)
+{
+	while (!walk_from_head(queue, dummy, SIZE_MAX))
+		; /* others took */
+}
+
+/* From where `dummy` found it, by `steps` takes to node `index`. Another thread may have done more. */
+static void move_head(weir_priority_queue *queue, const struct dummy *dummy, size_t index, size_t steps)
+{
+	uint64_t head = dummy->head;
+
+	/* [P3 release] */
+	(void)weiri_cas_release(&queue->head, &head, word_of(queue, index, tag_of(queue, head) + steps));
+}
+
+/* -- towers ------------------------------------------------------------------------------------------------------------------- */
+
+static _Atomic(uint64_t) *level_word(weir_priority_queue *queue, unsigned level, size_t index)
+{
+	return index == 0 ? &queue->front[level] : &queue->level[level][index];
+}
+
+/* The first word of a level, and past nodes that have been taken. */
+static uint64_t clean_front(weir_priority_queue *queue, unsigned level)
+{
+	/* [P7 acquire] */
+	uint64_t word = weiri_load_acquire(&queue->front[level]), next;
+
+	for (int i = 0; i < CLEAN_MOST && index_of(queue, word) != 0; i++) {
+		size_t index = index_of(queue, word);
+		/* [P2 acquire] both, before the ticket. */
+		uint64_t link = weiri_load_acquire(&node_of(queue, index)->link);
+
+		next = weiri_load_acquire(&queue->level[level][index]);
+		/* [relaxed] P2: another ticket, if what was read is a later filler's. */
+		if (weiri_load_relaxed(&node_of(queue, index)->ticket) != tag_of(queue, word))
+			next = word_of(queue, 0, tag_of(queue, word)); /* the rest of the level is lost */
+		else if ((link & TAKEN) == 0)
+			return word;
+		/* [P7 release] passes on what came with `next`; [acquire] of a failure. */
+		if (weiri_cas_release_or_acquire(&queue->front[level], &word, next))
+			word = next;
+	}
+	return word;
+}
+
+/* Before a taken node is handed out again: I5. */
+static void leave_fronts(weir_priority_queue *queue, size_t index)
+{
+	for (unsigned l = 1; l <= queue->levels && index <= nodes_in_level(queue->capacity + 1, l); l++) {
+		/* [relaxed] a look. */
+		if (index_of(queue, weiri_load_relaxed(&queue->front[l])) == index)
+			(void)clean_front(queue, l);
+	}
+}
+
+static int is_before(const struct place *a, int64_t key, uint64_t ticket)
+{
+	return a->index == 0 || a->key < key || (a->key == key && a->ticket < ticket);
+}
+
+/* Goes along a level from `at` to the last tower whose key is not above `key`; returns the word there, which names the next. */
+static uint64_t walk_level(weir_priority_queue *queue, unsigned level, int64_t key, struct place *at)
+{
+	for (;;) {
+		/* [P7 acquire] */
+		uint64_t word =
+			at->index == 0 ? clean_front(queue, level) : weiri_load_acquire(&queue->level[level][at->index]);
+		size_t index = index_of(queue, word);
+		int64_t next_key;
+
+		if (index == 0)
+			return word;
+		/* [P2 acquire] before the ticket. */
+		next_key = weiri_load_acquire(&node_of(queue, index)->key);
+		/* [relaxed] P2: another ticket, if that was a later filler's key. */
+		if (next_key > key || weiri_load_relaxed(&node_of(queue, index)->ticket) != tag_of(queue, word) ||
+		    !is_before(at, next_key, tag_of(queue, word)))
+			return word;
+		*at = (struct place){index, tag_of(queue, word), next_key};
+	}
+}
+
+static void walk_towers(weir_priority_queue *queue, int64_t key, struct path *path)
+{
+	struct place at = {0, 0, 0};
+
+	for (unsigned l = queue->levels; l >= 1; l--) {
+		path->word[l] = walk_level(queue, l, key, &at);
+		path->at[l] = at;
+	}
+	path->at[0] = at;
+}
+
+/* Links node `index` into one level behind path->at[level]; 0: the level is to do without it. */
+static int raise_to(weir_priority_queue *queue, struct path *path, unsigned level, size_t index, uint64_t ticket,
+                    int64_t key)
+{
+	uint64_t own = word_of(queue, 0, ticket);
+
+	for (int i = 0; i < RAISE_TRIES; i++) {
+		uint64_t next = path->word[level];
+
+		/* [relaxed] a look: a word that names nobody any more is not passed on. */
+		if (index_of(queue, next) != 0 &&
+		    weiri_load_relaxed(&node_of(queue, index_of(queue, next))->ticket) != tag_of(queue, next))
+			next = word_of(queue, 0, ticket);
+		/* [relaxed] published by the next CAS. It fails when the node has been taken and filled again. */
+		if (!weiri_cas_relaxed(&queue->level[level][index], &own, next))
+			return 0;
+		own = next;
+		/* [P7 release] */
+		if (weiri_cas_release(level_word(queue, level, path->at[level].index), &path->word[level],
+		                      word_of(queue, index, ticket)))
+			return 1;
+		path->word[level] = walk_level(queue, level, key, &path->at[level]);
+	}
+	return 0;
+}
+
+static void raise_tower(weir_priority_queue *queue, struct path *path, size_t index, uint64_t ticket, int64_t key)
+{
+	for (unsigned l = 1; l <= queue->levels && index <= nodes_in_level(queue->capacity + 1, l); l++) {
+		if (!raise_to(queue, path, l, index, ticket, key))
+			return;
+	}
+}
+
+/* -- put ---------------------------------------------------------------------------------------------------------------------- */
+
+/* Gets the oldest free node. */
+static enum weir_status claim_node(weir_priority_queue *queue, int admitted, size_t *index, uint64_t *ticket)
+{
+	for (;;) {
+		/* [P4, P5 acquire] */
+		uint64_t oldest = weiri_load_acquire(&queue->oldest), link;
+		struct dummy dummy;
+
+		if ((oldest & CLOSED) != 0 && !admitted)
+			return WEIR_CANCELLED;
+		*index = index_of(queue, oldest);
+		/* [P1, P2 acquire] */
+		link = weiri_load_acquire(&node_of(queue, *index)->link);
+		/* [relaxed] P2: if that was a later filler's link, `oldest` is seen to have moved. */
+		if (weiri_load_relaxed(&queue->oldest) != oldest)
+			continue;
+		if ((link & TAKEN) == 0)
+			return WEIR_WOULD_BLOCK;
+		/* [P3 acquire] for I1, to be released with the CAS. */
+		if (index_of(queue, weiri_load_acquire(&queue->head)) == *index) {
+			find_dummy(queue, &dummy);
+			move_head(queue, &dummy, dummy.index, dummy.steps);
+			continue;
+		}
+		leave_fronts(queue, *index);
+		*ticket = tag_of(queue, word_after(queue, oldest, 0));
+		/* [P4 release] */
+		if (weiri_cas_release(&queue->oldest, &oldest,
+		                      word_after(queue, oldest, index_of(queue, link)) | (oldest & CLOSED)))
+			return WEIR_OK;
+	}
+}
+
+/* Whoever comes by an old word sees the ticket change before, or with, the rest. */
+static void fill(weir_priority_queue *queue, size_t index, uint64_t ticket, int64_t key, uint64_t value)
+{
+	struct node *node = node_of(queue, index);
+
+	/* [P2 release] both, see the head of this file. */
+	weiri_store_release(&node->ticket, ticket);
+	weiri_store_release(&node->key, key);
+	/* [relaxed] published by the link, P1. */
+	weiri_store_relaxed(&node->value, value);
+	/* [relaxed] no hint: whoever reads it in place of an old one goes down a level. */
+	for (unsigned l = 1; l <= queue->levels && index <= nodes_in_level(queue->capacity + 1, l); l++)
+		weiri_store_relaxed(&queue->level[l][index], word_of(queue, 0, ticket));
+}
+
+static void go_to_dummy(const weir_priority_queue *queue, struct place *at)
+{
+	struct dummy dummy;
+
+	do {
+		find_dummy(queue, &dummy);
+		at->index = dummy.index;
+		/* [P2 acquire] */
+		at->ticket = weiri_load_acquire(&node_of(queue, dummy.index)->ticket);
+		/* [relaxed] P2: as in walk_from_head(). */
+	} while (weiri_load_relaxed(&queue->head) != dummy.head);
+}
+
+/* From `at` to the last node whose key is not above `key`, or to the dummy; returns its link. */
+static uint64_t find_place(const weir_priority_queue *queue, int64_t key, struct place *at)
+{
+	if (at->index == 0)
+		go_to_dummy(queue, at);
+	for (;;) {
+		/* [P1, P2 acquire] */
+		uint64_t link = weiri_load_acquire(&node_of(queue, at->index)->link), next_ticket;
+		const struct node *next = node_of(queue, index_of(queue, link));
+		int64_t next_key;
+
+		/* [relaxed] P2, I4. */
+		if (weiri_load_relaxed(&node_of(queue, at->index)->ticket) != at->ticket || (link & TAKEN) != 0) {
+			go_to_dummy(queue, at);
+			continue;
+		}
+		if (index_of(queue, link) == 0)
+			return link;
+		/* [P2 acquire] before the link again. */
+		next_key = weiri_load_acquire(&next->key);
+		next_ticket = weiri_load_acquire(&next->ticket);
+		/* [relaxed] P2: unchanged, so the next one was there and is not a later filler's. */
+		if (weiri_load_relaxed(&node_of(queue, at->index)->link) != link)
+			continue;
+		if (next_key > key)
+			return link;
+		*at = (struct place){index_of(queue, link), next_ticket, next_key};
+	}
+}
+
+static void link_in(weir_priority_queue *queue, size_t index, int64_t key, struct place *at)
+{
+	struct node *node = node_of(queue, index);
+	/* [relaxed] ours. */
+	uint64_t own = weiri_load_relaxed(&node->link), link;
+
+	do {
+		link = find_place(queue, key, at);
+		own = word_after(queue, own, index_of(queue, link));
+		/* [P2 release] after the ticket. */
+		weiri_store_release(&node->link, own);
+		/* [P1 release] */
+	} while (!weiri_cas_release(&node_of(queue, at->index)->link, &link, word_after(queue, link, index)));
+}
+
+enum weir_status weiri_priority_queue_put(weir_priority_queue *queue, int64_t key, uint64_t value, int admitted)
+{
+	uint64_t ticket;
+	struct path path;
+	size_t index;
+	enum weir_status status = claim_node(queue, admitted, &index, &ticket);
+
+	if (status != WEIR_OK)
+		return status;
+	fill(queue, index, ticket, key, value);
+	walk_towers(queue, key, &path);
+	link_in(queue, index, key, &path.at[0]);
+	/* [P6 release] */
+	(void)weiri_fetch_add_release(&queue->linked, 1u);
+	raise_tower(queue, &path, index, ticket, key);
+	return WEIR_OK;
+}
+
+enum weir_status weir_priority_queue_try_enqueue(weir_priority_queue *queue, int64_t key, uint64_t value)
+{
+	return queue != NULL ? weiri_priority_queue_put(queue, key, value, 0) : WEIR_INVALID_ARGUMENT;
+}
+
+/* -- take --------------------------------------------------------------------------------------------------------------------- */
+
+/* 1: the queue is closed, and no put was under way; only admitted ones could still come. */
+static int no_more_comes(const weir_priority_queue *queue)
+{
+	/* [P6 acquire] Before `oldest`: equal, and no put was under way when that was loaded. */
+	uint64_t linked = weiri_load_acquire(&queue->linked);
+	/* [P5 acquire] */
+	uint64_t oldest = weiri_load_acquire(&queue->oldest);
+
+	return (oldest & CLOSED) != 0 && (linked << queue->tag_shift) == word_of(queue, 0, tag_of(queue, oldest));
+}
+
+/* The node of the first item; or 0, and why there is none. */
+static size_t find_first(const weir_priority_queue *queue, struct dummy *dummy, enum weir_status *status)
+{
+	for (int last = 0;; last = 1) {
+		size_t first;
+
+		find_dummy(queue, dummy);
+		first = index_of(queue, dummy->link);
+		if (first != 0)
+			return first;
+		*status = last ? WEIR_OUT_OF_RANGE : WEIR_WOULD_BLOCK;
+		if (last || !no_more_comes(queue))
+			return 0;
+	}
+}
+
+enum weir_status weiri_priority_queue_take(weir_priority_queue *queue, const int64_t *below, int64_t *key,
+                                           uint64_t *value)
+{
+	enum weir_status status;
+	struct dummy dummy;
+	size_t first;
+
+	while ((first = find_first(queue, &dummy, &status)) != 0) {
+		_Atomic(uint64_t) *link = &node_of(queue, dummy.index)->link;
+		/* [P2 acquire] before the look at the link below. */
+		int64_t found_key = weiri_load_acquire(&node_of(queue, first)->key);
+		/* [relaxed] P1. A later filler's would make the CAS fail. */
+		uint64_t found = weiri_load_relaxed(&node_of(queue, first)->value);
+
+		if (below != NULL && found_key >= *below) {
+			/* [relaxed] P2: unchanged, so it was the first one's key. */
+			if (weiri_load_relaxed(link) == dummy.link)
+				return WEIR_WOULD_BLOCK;
+			continue;
+		}
+		/* [P2 release] */
+		if (!weiri_cas_release(link, &dummy.link, word_after(queue, dummy.link, first) | TAKEN))
+			continue;
+		if (dummy.steps + 1 >= queue->head_step)
+			move_head(queue, &dummy, first, dummy.steps + 1);
+		*key = found_key;
+		*value = found;
+		return WEIR_OK;
+	}
+	return status;
+}
+
+enum weir_status weir_priority_queue_try_dequeue(weir_priority_queue *queue, int64_t *key, uint64_t *value)
+{
+	int64_t unasked;
+
+	if (queue == NULL || value == NULL)
+		return WEIR_INVALID_ARGUMENT;
+	return weiri_priority_queue_take(queue, NULL, key != NULL ? key : &unasked, value);
+}
+
+int weiri_priority_queue_peek(const weir_priority_queue *queue, int64_t *key)
+{
+	struct dummy dummy;
+
+	do {
+		find_dummy(queue, &dummy);
+		if (index_of(queue, dummy.link) == 0)
+			return 0;
+		/* [P2 acquire] before the link again. */
+		*key = weiri_load_acquire(&node_of(queue, index_of(queue, dummy.link))->key);
+		/* [relaxed] P2: unchanged, so it was the first one's key. */
+	} while (weiri_load_relaxed(&node_of(queue, dummy.index)->link) != dummy.link);
+	return 1;
+}
+
+/* -- closing and looking ------------------------------------------------------------------------------------------------------ */
+
+void weir_priority_queue_close(weir_priority_queue *queue)
+{
+	/* [P5 release] whoever sees CLOSED sees what the closer did before. */
+	if (queue != NULL)
+		(void)weiri_fetch_or_release(&queue->oldest, CLOSED);
+}
+
+int weir_priority_queue_closed(const weir_priority_queue *queue)
+{
+	/* [P5 acquire] pairs with the close. */
+	return queue != NULL && (weiri_load_acquire(&queue->oldest) & CLOSED) != 0;
+}
+
+size_t weir_priority_queue_capacity(const weir_priority_queue *queue)
+{
+	return queue != NULL ? queue->capacity : 0;
+}
+
+size_t weir_priority_queue_size_approx(const weir_priority_queue *queue)
+{
+	struct dummy dummy;
+	uint64_t size;
+
+	if (queue == NULL)
+		return 0;
+	/* A moved head: what was found is near enough. */
+	(void)walk_from_head(queue, &dummy, SIZE_STEPS_MOST);
+	/* [relaxed] a count. Tags are cut off, so the difference is, too. */
+	size = weiri_load_relaxed(&queue->linked) - (tag_of(queue, dummy.head) + dummy.steps);
+	size = size << queue->tag_shift >> queue->tag_shift;
+	if (size > UINT64_MAX >> queue->tag_shift >> 1)
+		return 0; /* takes that were counted before their puts */
+	return size < queue->capacity ? (size_t)size : queue->capacity;
+}

@@ -1,0 +1,295 @@
+/*
+ * check_priority.c - the strict priority queue: order, towers, nodes that are filled again, the end.
+ *
+ * A scope gives each thread a row of calls, a character each: a digit enqueues a value with that key, d dequeues, c closes. `inside` is
+ * put in before. Each value is the address of plain data written just before: a missing order shows as a race.
+ *
+ * Asked of every execution, besides that what was accepted comes out once: a value that a thread knows to be inside (it was from the
+ * start, or that thread put it, or who put the value that is taken had put it before) leaves before those that it goes before, and while it
+ * is there nobody is told "empty"; nobody is told "full" as long as all values ever enqueued fit; who is told "closed" or "drained" sees
+ * what the closer wrote, and that it is so.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <weir/priority_queue.h>
+
+#include "model/scope.h"
+
+enum { THREADS = 4, CALLS = 4, ROWS = THREADS + 1 /* the last: of setup and finish */, MOST = ROWS * CALLS };
+
+struct value {
+	int row, place; /* place counts from 1 */
+	int64_t key;
+};
+
+static const struct scope {
+	const char *name;
+	size_t capacity;
+	const char *inside;
+	const char *calls[THREADS];
+} scopes[] = {
+	{"n1_1_put_1_take", 1, "", {"1", "d"}},
+	{"n1_2_puts_2_takes", 1, "", {"11", "dd"}},
+	{"n1_put_take_beside_put_take", 1, "", {"1d", "2d"}},
+	{"n2_smaller_put_beside_2_takes", 2, "2", {"1", "dd"}},
+	{"n2_equal_puts_beside_2_takes", 2, "", {"11", "dd"}},
+	{"n2_2_takes_of_2_threads_beside_put", 2, "1", {"d", "d", "2"}},
+	{"n2_take_put_beside_take_put", 2, "12", {"d3", "d1"}},
+	{"n3_2_puts_in_one_place", 3, "2", {"1", "1"}},
+	{"n3_2_puts_in_one_place_beside_take", 3, "2", {"1", "1", "d"}},
+	{"n3_put_behind_what_is_taken", 3, "13", {"2", "dd"}},
+	{"n3_puts_and_takes_at_both_ends", 3, "12", {"3d", "d0"}},
+	{"n3_4_laps", 3, "123", {"dd", "d1"}},
+	{"n4_2_threads_refill", 4, "1234", {"d5", "d0"}},
+	{"n4_3_threads", 4, "13", {"2", "0", "dd"}},
+	{"n1_1_put_1_take_close", 1, "", {"1", "d", "c"}},
+	{"n2_put_close_put_beside_2_takes", 2, "", {"1c1", "dd"}},
+	{"n2_put_beside_close_then_take", 2, "1", {"0", "cd"}},
+};
+
+enum answer { NOTHING_YET, PUT, TOOK, EMPTY, FULL, CLOSED, DRAINED };
+
+struct event {
+	enum answer answer;
+	const struct value *value;
+};
+
+static struct scene {
+	const struct scope *scope;
+	weir_priority_queue *queue;
+	struct value values[ROWS][CALLS + 1];
+	int places[ROWS];
+	/* Each row's own, in its order. */
+	struct event events[ROWS][MOST];
+	int count[ROWS];
+	int note; /* the closer's, written before */
+} scene;
+
+static void note(size_t me, enum answer answer, const struct value *value)
+{
+	scene.events[me][scene.count[me]++] = (struct event){answer, value};
+}
+
+static void know_closed(size_t me, enum answer answer)
+{
+	weir_model_assert(scene.note == 1);
+	note(me, answer, NULL);
+}
+
+static void put(size_t me, int64_t key)
+{
+	struct value *value = &scene.values[me][++scene.places[me]];
+	enum weir_status status;
+
+	*value = (struct value){(int)me, scene.places[me], key};
+	weir_model_call_begins(0);
+	status = weir_priority_queue_try_enqueue(scene.queue, key, (uint64_t)(uintptr_t)value);
+	weir_model_call_ends(0);
+	if (status == WEIR_OK)
+		note(me, PUT, value);
+	else if (status == WEIR_CANCELLED)
+		know_closed(me, CLOSED);
+	else
+		note(me, FULL, NULL);
+}
+
+static enum weir_status take(size_t me)
+{
+	int64_t key = -1;
+	uint64_t value;
+	enum weir_status status;
+
+	weir_model_call_begins(1);
+	status = weir_priority_queue_try_dequeue(scene.queue, &key, &value);
+	weir_model_call_ends(1);
+	if (status == WEIR_OK) {
+		note(me, TOOK, (const struct value *)(uintptr_t)value);
+		weir_model_assert(((const struct value *)(uintptr_t)value)->key == key);
+	} else if (status == WEIR_OUT_OF_RANGE) {
+		know_closed(me, DRAINED);
+	} else {
+		note(me, EMPTY, NULL);
+	}
+	return status;
+}
+
+static void close_it(size_t me)
+{
+	scene.note = 1;
+	weir_priority_queue_close(scene.queue);
+	know_closed(me, CLOSED);
+}
+
+static void run_row(size_t me, const char *calls)
+{
+	for (; *calls != '\0'; calls++) {
+		if (*calls == 'd')
+			(void)take(me);
+		else if (*calls == 'c')
+			close_it(me);
+		else
+			put(me, *calls - '0');
+	}
+}
+
+static void setup(void *context)
+{
+	(void)context;
+	weir_model_assert(weir_priority_queue_create(scene.scope->capacity, NULL, &scene.queue) == WEIR_OK);
+	run_row(ROWS - 1, scene.scope->inside);
+}
+
+static void thread(void *context, size_t me)
+{
+	(void)context;
+	run_row(me, scene.scope->calls[me]);
+}
+
+/* -- what must be ------------------------------------------------------------------------------------------------------------- */
+
+/* Where `value` came out after the first `from` events of row `me`: 0 if in another thread, or not at all. */
+static int is_taken_later(size_t me, int from, const struct value *value)
+{
+	for (int i = from; i < scene.count[me]; i++) {
+		if (scene.events[me][i].answer == TOOK && scene.events[me][i].value == value)
+			return 1;
+	}
+	return 0;
+}
+
+/* 1: `value` is inside when row `me` does its event `at`, for all that is known: it comes out later in that thread, or in finish(). */
+static int is_still_inside(size_t me, int at, const struct value *value)
+{
+	return is_taken_later(me, at + 1, value) || (me != ROWS - 1 && is_taken_later(ROWS - 1, 0, value));
+}
+
+static int was_put_before(size_t me, int at, const struct value *value)
+{
+	for (int i = 0; i < at; i++) {
+		if (scene.events[me][i].answer == PUT && scene.events[me][i].value == value)
+			return 1;
+	}
+	return value->row == ROWS - 1;
+}
+
+/* Of two values of one row, or of which one was there from the start. */
+static int came_before(const struct value *a, const struct value *b)
+{
+	return a->row == b->row ? a->place < b->place : a->row == ROWS - 1;
+}
+
+static void judge_take(size_t me, int at, const struct value *taken, const struct value *other)
+{
+	int known = was_put_before(me, at, other) || came_before(other, taken);
+
+	if (other != taken && known && is_still_inside(me, at, other))
+		weir_model_assert(other->key > taken->key || (other->key == taken->key && !came_before(other, taken)));
+}
+
+static size_t puts_in(const char *calls)
+{
+	size_t count = 0;
+
+	for (; *calls != '\0'; calls++)
+		count += *calls >= '0' && *calls <= '9';
+	return count;
+}
+
+static size_t puts_in_scope(void)
+{
+	size_t count = puts_in(scene.scope->inside);
+
+	for (size_t i = 0; i < THREADS && scene.scope->calls[i] != NULL; i++)
+		count += puts_in(scene.scope->calls[i]);
+	return count;
+}
+
+static void judge(size_t me, int at, const struct value *other)
+{
+	const struct event *event = &scene.events[me][at];
+
+	switch (event->answer) {
+	case TOOK: judge_take(me, at, event->value, other); break;
+	case EMPTY: weir_model_assert(!was_put_before(me, at, other) || !is_still_inside(me, at, other)); break;
+	case FULL: weir_model_assert(puts_in_scope() > scene.scope->capacity); break;
+	case DRAINED: weir_model_assert(!is_still_inside(me, at, other)); break;
+	default: break;
+	}
+}
+
+static int outcomes(enum answer answer, const struct value *value)
+{
+	int count = 0;
+
+	for (size_t me = 0; me < ROWS; me++) {
+		for (int i = 0; i < scene.count[me]; i++)
+			count += scene.events[me][i].answer == answer && scene.events[me][i].value == value;
+	}
+	return count;
+}
+
+static void finish(void *context)
+{
+	(void)context;
+	while (take(ROWS - 1) == WEIR_OK)
+		;
+	for (size_t row = 0; row < ROWS; row++) {
+		for (int place = 1; place <= scene.places[row]; place++) {
+			const struct value *value = &scene.values[row][place];
+
+			weir_model_assert(outcomes(TOOK, value) == outcomes(PUT, value));
+			for (size_t me = 0; me < ROWS; me++) {
+				for (int at = 0; outcomes(PUT, value) != 0 && at < scene.count[me]; at++)
+					judge(me, at, value);
+			}
+		}
+	}
+	for (size_t me = 0; me < ROWS; me++) {
+		for (int at = 1; at < scene.count[me]; at++) /* nothing goes in behind one's own "closed" */
+			weir_model_assert(scene.events[me][at].answer != PUT || (scene.events[me][at - 1].answer != CLOSED &&
+			                                                         scene.events[me][at - 1].answer != DRAINED));
+	}
+	weir_model_assert(weir_priority_queue_size_approx(scene.queue) == 0);
+	weir_priority_queue_destroy(scene.queue);
+}
+
+static struct weir_model_program prepare(const struct scope *scope, char name[static 96])
+{
+	size_t threads = 0;
+
+	(void)snprintf(name, 96, "priority_%s", scope->name);
+	scene = (struct scene){.scope = scope};
+	while (threads < THREADS && scope->calls[threads] != NULL)
+		threads++;
+	return (struct weir_model_program){name, threads, &scene, sizeof(scene), setup, thread, finish};
+}
+
+static int check(const struct scope *scope)
+{
+	char name[96];
+	struct weir_model_program program = prepare(scope, name);
+
+	return scope_as_far_as(&program, scope_long() ? 0 : 20000);
+}
+
+static int check_progress(const struct scope *scope)
+{
+	static const char *const calls[WEIR_MODEL_CALLS + 1] = {"enqueue", "dequeue", NULL};
+	static const uint32_t bounds[WEIR_MODEL_CALLS] = {0};
+	char name[96];
+	struct weir_model_program program = prepare(scope, name);
+
+	return scope_stops(&program, scope_long() ? 0 : 200, calls, bounds);
+}
+
+int main(int argc, char **argv)
+{
+	int bad = 0;
+
+	scope_arguments(argc, argv);
+	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++)
+		bad |= check(&scopes[i]);
+	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++)
+		bad |= check_progress(&scopes[i]);
+	return bad;
+}

@@ -1,0 +1,174 @@
+/*
+ * scenario_priority.c - priority queues: histories judged for linearizability, and a thread stopped anywhere.
+ *
+ * Histories: threads put and take at random, with few keys, so that equals meet; answers "full" and "empty" are recorded, too. "Full" may
+ * come early beside a put (weir/priority_queue.h), so it is judged only where no put overlaps it. Equals leave in FIFO order.
+ */
+#include <weir/priority_queue.h>
+
+#include "burst.h"
+#include "harness.h"
+#include "scenarios.h"
+#include "stop.h"
+#include "stopping.h"
+
+enum { NUMBERS = 100000, KEYS = 4 };
+
+static struct {
+	struct history_priority expected;
+	weir_priority_queue *queue;
+} under_test;
+
+static weir_priority_queue *create(size_t capacity)
+{
+	weir_priority_queue *queue;
+	enum weir_status status = weir_priority_queue_create(capacity, NULL, &queue);
+
+	STRESS_CHECK(status == WEIR_OK, "weir_priority_queue_create: %s", weir_status_name(status));
+	return queue;
+}
+
+/* -- histories ---------------------------------------------------------------------------------------------------------------- */
+
+static void set_up(struct stress_thread *self, void *context)
+{
+	uint64_t capacity = stress_one_in(self, 4) ? 1 + stress_below(self, 40) : 1 + stress_below(self, 4);
+
+	(void)context;
+	under_test.expected = (struct history_priority){{.capacity = capacity}, HISTORY_EQUALS_FIFO};
+	under_test.queue = create((size_t)capacity);
+}
+
+static void tear_down(struct stress_thread *self, void *context)
+{
+	(void)self;
+	(void)context;
+	weir_priority_queue_destroy(under_test.queue);
+}
+
+static void put_one(struct stress_thread *self, struct history_log *log, uint64_t number)
+{
+	/* Different for each thread and number, and never 0. */
+	uint64_t value = (uint64_t)log->thread * NUMBERS + number + 1, called;
+	int64_t key = (int64_t)stress_below(self, KEYS);
+	enum weir_status status;
+
+	called = history_call(log);
+	status = weir_priority_queue_try_enqueue(under_test.queue, key, value);
+	STRESS_CHECK(status == WEIR_OK || status == WEIR_WOULD_BLOCK, "a put answered %s", weir_status_name(status));
+	history_note(log, status == WEIR_OK ? HISTORY_PUT : HISTORY_PUT_FULL, value,
+	             status == WEIR_OK ? (uint64_t)key : HISTORY_NONE, called, history_return(log));
+}
+
+static void take_one(struct history_log *log)
+{
+	uint64_t value = HISTORY_NONE, called = history_call(log);
+	enum weir_status status = weir_priority_queue_try_dequeue(under_test.queue, NULL, &value);
+	uint64_t returned = history_return(log);
+
+	STRESS_CHECK(status == WEIR_OK || status == WEIR_WOULD_BLOCK, "a take answered %s", weir_status_name(status));
+	history_note(log, status == WEIR_OK ? HISTORY_TAKE : HISTORY_TAKE_EMPTY, HISTORY_NONE, value, called, returned);
+}
+
+static void act(struct stress_thread *self, struct history_log *log, uint64_t number, void *context)
+{
+	(void)context;
+	stress_begin(self, "priority");
+	if (stress_one_in(self, 2))
+		put_one(self, log, number);
+	else
+		take_one(log);
+}
+
+/* latest_return: of the puts that were called before. */
+static int beside_a_put(const struct history *history, size_t refusal, uint64_t latest_return)
+{
+	const struct history_op *op = &history->op[refusal];
+
+	if (latest_return >= op->called)
+		return 1;
+	for (size_t i = refusal + 1; i < history->count && history->op[i].called <= op->returned; i++) {
+		if (history->op[i].kind == HISTORY_PUT)
+			return 1;
+	}
+	return 0;
+}
+
+static void drop_weak_refusals(struct history *history, void *context)
+{
+	uint64_t latest = 0;
+	size_t kept = 0;
+
+	(void)context;
+	/* Keeping moves an operation to where the walk has been; what lies ahead is as it was. */
+	for (size_t i = 0; i < history->count; i++) {
+		const struct history_op op = history->op[i];
+
+		if (op.kind == HISTORY_PUT && op.returned > latest)
+			latest = op.returned;
+		if (op.kind != HISTORY_PUT_FULL || !beside_a_put(history, i, latest))
+			history->op[kept++] = op;
+	}
+	history->count = kept;
+}
+
+static enum history_verdict check(const struct history *history, void *context, struct history_finding *finding)
+{
+	(void)context;
+	return history_check_priority(history, &under_test.expected.bounds, under_test.expected.equals, finding);
+}
+
+static void units(const struct history *history, const struct history_finding *finding, void *context, uint32_t unit[])
+{
+	(void)context;
+	history_units_of_values(history, &under_test.expected.bounds, finding, unit);
+}
+
+static const void *expected(void *context)
+{
+	(void)context;
+	return &under_test.expected;
+}
+
+void scenario_history_priority(void)
+{
+	const struct burst burst = {.set_up = set_up,
+	                            .act = act,
+	                            .tear_down = tear_down,
+	                            .prepare = drop_weak_refusals,
+	                            .check = check,
+	                            .units = units,
+	                            .model = &history_model_priority,
+	                            .model_context = expected};
+
+	burst_run(&burst);
+}
+
+/* -- stops -------------------------------------------------------------------------------------------------------------------- */
+
+enum { WORKERS = 4, STOPS = 1000, CAPACITY = 64 };
+
+static int work(struct stress_thread *self, unsigned worker)
+{
+	uint64_t value;
+
+	(void)worker;
+	if (stress_one_in(self, 2)) {
+		int64_t key = (int64_t)stress_below(self, CAPACITY);
+
+		stress_begin(self, "try_enqueue");
+		return weir_priority_queue_try_enqueue(under_test.queue, key, 1) == WEIR_OK ? 0 : -1;
+	}
+	stress_begin(self, "try_dequeue");
+	return weir_priority_queue_try_dequeue(under_test.queue, NULL, &value) == WEIR_OK ? 1 : -1;
+}
+
+void scenario_priority_stopped(void)
+{
+	static const struct stopping subject = {"priority", WORKERS, {"enqueue", "dequeue"}, 2, 0, work, 1000};
+
+	stress_stop_prepare();
+	under_test.queue = create(CAPACITY);
+	(void)stopping_must_go_on(stress_self(), &subject, stress_scaled(STOPS), stopping_part_end(1));
+	weir_priority_queue_destroy(under_test.queue);
+}
