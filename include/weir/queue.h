@@ -11,6 +11,7 @@
  * | weir_queue_enqueue[_many]      | any     | lock-free while there is room | room, up to the deadline | when it waits | no     |
  * | weir_queue_dequeue[_many,_up_to] | any   | lock-free while there are items | items, up to the deadline | when it waits, _many | no |
  * | weir_queue_start               | any     | lock-free + allocator        | nothing            | yes             | no          |
+ * | weir_queue_readable_fd, _writable_fd | any | lock-free + system     | nothing            | the first time  | no          |
  * | weir_queue_close               | any     | lock-free                    | nothing            | no              | no          |
  * | weir_queue_size, _closed, ...  | any     | wait-free                    | nothing            | no              | yes         |
  *
@@ -170,6 +171,25 @@ enum weir_close_mode {
  * @since 0.1
  */
 WEIR_API enum weir_status weir_queue_close(weir_queue *queue, enum weir_close_mode mode, const weir_error *cause);
+
+/*
+ * A descriptor for poll, select or epoll (level-triggered), beside others of an event loop: *fd is readable (POLLIN) exactly while a
+ * dequeue of one item would not wait, _writable_fd's while an enqueue would not. That includes the end: readable once the queue is
+ * closed and drained, so that a poller comes and is told WEIR_OUT_OF_RANGE; writable once it is closed.
+ *
+ * A poller that finds it readable calls weir_queue_try_dequeue(), and polls again. WEIR_WOULD_BLOCK then means that another thread was
+ * faster; or that the descriptor was found readable while another thread's call that took the last item had not returned yet.
+ * It is never left unreadable though a dequeue could proceed, but while a thread stands inside the very call that made it possible.
+ *
+ * The descriptor is the queue's: one for each direction, made at the first request, closed by weir_queue_destroy(). Do not read, write or
+ * close it. From the first request on every call that moves an item pays for it (a read-modify-write, and a system call whenever the
+ * answer changes); before that, nothing. In the child of a fork it stands still: ask again there, for one of the child's own.
+ * WEIR_INVALID_ARGUMENT (NULL), WEIR_RESOURCE_EXHAUSTED (memory, or file descriptors), WEIR_FAILED_PRECONDITION (the kernel began to refuse
+ * membarrier(2) after it had granted it).
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_queue_readable_fd(weir_queue *queue, int *fd, weir_error *error);
+WEIR_API enum weir_status weir_queue_writable_fd(weir_queue *queue, int *fd, weir_error *error);
 
 /* 1 after close, else 0. @since 0.1 */
 WEIR_API int weir_queue_closed(const weir_queue *queue);

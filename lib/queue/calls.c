@@ -15,14 +15,14 @@ static WEIRI_ALWAYS_INLINE void wake(struct weiri_record *record, weir_queue *qu
 		weiri_queue_pump(record, queue);
 }
 
-/* One that has ended may still be linked, when its thread was stopped there: unlinked here, or try_ calls would go before nobody for ever. */
+/* Or else try_ calls would go before nobody for ever. */
 static WEIRI_COLD int others_are_there(struct weiri_record *record, struct weiri_list *own_side)
 {
 	struct weiri_scope scope = weiri_scope_enter(record);
+	int there = weiri_op_others_wait(&scope, own_side);
 
-	weiri_list_sweep(&scope, own_side);
 	weiri_scope_leave(&scope);
-	return weiri_list_occupied(own_side);
+	return there;
 }
 
 static int others_first(struct weiri_record *record, const weir_queue *queue, struct weiri_list *own_side)

@@ -45,6 +45,15 @@ weir_queue_op *weiri_op_create(weir_queue *queue, enum weir_queue_op_kind kind, 
 	return op;
 }
 
+weir_queue_op *weiri_op_create_bell(weir_queue *queue)
+{
+	weir_queue_op *bell = weiri_op_create(queue, (enum weir_queue_op_kind)WEIRI_OP_BELL, NULL, 0, NULL, NULL);
+
+	if (bell != NULL)
+		weiri_store_relaxed(&bell->state, (uint32_t)WEIRI_OP_DONE); /* [relaxed] not shared yet */
+	return bell;
+}
+
 void weiri_op_retain(weir_queue_op *op)
 {
 	weiri_fetch_add_relaxed(&op->references,
@@ -303,9 +312,23 @@ static enum weiri_op_outcome wait_on_list(struct weiri_scope *scope, weir_queue_
 	return is_fair(op) && give_up_claim(op) ? WEIRI_OP_STUCK : weiri_op_drive(scope, op, moved);
 }
 
-static int may_barge(weir_queue_op *op)
+int weiri_op_others_wait(struct weiri_scope *scope, struct weiri_list *list)
 {
-	return !is_fair(op) || op->count == 0 || !weiri_list_occupied(weiri_op_list(op));
+	struct weiri_list_node *node = NULL;
+
+	if (!weiri_list_occupied(list))
+		return 0;
+	weiri_list_sweep(scope, list);
+	while ((node = weiri_list_next(scope, list, node)) != NULL) {
+		if (WEIRI_CONTAINER_OF(node, weir_queue_op, node)->kind != (enum weir_queue_op_kind)WEIRI_OP_BELL)
+			return 1;
+	}
+	return 0;
+}
+
+static int may_barge(struct weiri_scope *scope, weir_queue_op *op)
+{
+	return !is_fair(op) || op->count == 0 || !weiri_op_others_wait(scope, weiri_op_list(op));
 }
 
 void weiri_op_start(struct weiri_record *record, weir_queue_op *op)
@@ -315,7 +338,7 @@ void weiri_op_start(struct weiri_record *record, weir_queue_op *op)
 	enum weiri_op_outcome outcome = WEIRI_OP_STUCK;
 	int moved = 0;
 
-	if (may_barge(op))
+	if (may_barge(&scope, op))
 		outcome = attempt(&scope, op);
 	if (outcome != WEIRI_OP_COMPLETE)
 		outcome = wait_on_list(&scope, op, &moved);

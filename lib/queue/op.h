@@ -75,9 +75,14 @@ struct weir_queue_op {
 	weir_error caller_cause;
 };
 
+/* The kind of an entry that stands on a list only to keep it occupied (readiness.c): DONE from the beginning, so nobody claims it. */
+enum { WEIRI_OP_BELL = 0 };
+
 /* Claimed by the caller, one reference for the completion and one for the caller. NULL: no memory. */
 weir_queue_op *weiri_op_create(weir_queue *queue, enum weir_queue_op_kind kind, void *items[], size_t count,
                                weir_queue_done_fn *callback, void *context);
+/* A bell, with one reference for the list and one for the caller. NULL: no memory. */
+weir_queue_op *weiri_op_create_bell(weir_queue *queue);
 void weiri_op_retain(weir_queue_op *op);
 void weiri_op_release(weir_queue_op *op);
 
@@ -98,6 +103,8 @@ enum weiri_op_outcome {
 	WEIRI_OP_NO_TURN   /* waits: for the batch that collects, which may stand behind it */
 };
 
+/* 1 when operations, not only bells, are on the list. One that has ended may still be linked, when its thread was stopped there: unlinked here. */
+int weiri_op_others_wait(struct weiri_scope *scope, struct weiri_list *list);
 int weiri_op_claim(weir_queue_op *op);
 /* With the claim: carries on until the operation is complete or waits. *moved is set when items moved. */
 enum weiri_op_outcome weiri_op_drive(struct weiri_scope *scope, weir_queue_op *op, int *moved);

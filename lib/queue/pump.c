@@ -6,6 +6,7 @@
  * One that is claimed by another thread gets AGAIN, so that its claimer looks once more (op.h, O2).
  * A walk ends at the first operation that finds the store empty (or full): those behind it would find the same. One that waits for
  * the batch that collects does not end it: that batch may stand behind it.
+ * At the end it settles the descriptors (readiness.c), whose bells on both lists brought the walker here if no operation did.
  * Each operation is completed before the walk goes on, so a thread that is stopped here holds up one. A callback may run user code: the
  * walk leaves the section for it, and begins again.
  * Progress: lock-free. Each round that is repeated moved an item or completed an operation.
@@ -56,6 +57,7 @@ void weiri_queue_pump(struct weiri_record *record, weir_queue *queue)
 {
 	while (weiri_queue_somebody_waits(&queue->consumers) || weiri_queue_somebody_waits(&queue->producers)) {
 		if (!serve_both(record, queue))
-			return;
+			break;
 	}
+	weiri_queue_settle(record, queue);
 }

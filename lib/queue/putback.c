@@ -71,6 +71,29 @@ static size_t take_from(struct weiri_segment *segment, uint64_t items[], size_t 
 	return more;
 }
 
+/* Nothing is left in it, and nothing comes back to it. */
+static void unlink_empty(struct weiri_scope *scope, struct weiri_putback *putback, struct weiri_segment *top)
+{
+	/* [seq_cst] P1 goes on through the head. Unlinked before the era in which it dies is read: I1 of section.h. */
+	if (weiri_cas_seq_cst(&putback->top, &top, top->next))
+		weiri_scope_retire(scope, &top->retired);
+}
+
+int weiri_putback_look(struct weiri_scope *scope, struct weiri_putback *putback)
+{
+	struct weiri_segment *top;
+
+	for (;;) {
+		weiri_section_read(scope->record, &putback->top, &top); /* [P1 acquire] */
+		if (top == NULL)
+			return 0;
+		/* [P2 acquire] pairs with take_from(): whoever finds items gone sees what the taker did before. */
+		if (weiri_load_acquire(&top->taken) < top->count)
+			return 1;
+		unlink_empty(scope, putback, top);
+	}
+}
+
 size_t weiri_putback_take(struct weiri_scope *scope, struct weiri_putback *putback, uint64_t items[], size_t count)
 {
 	size_t done = 0;
@@ -84,9 +107,8 @@ size_t weiri_putback_take(struct weiri_scope *scope, struct weiri_putback *putba
 			break;
 		more = take_from(top, items + done, count - done);
 		done += more;
-		/* [seq_cst] P1 goes on through the head. Unlinked before the era in which it dies is read: I1 of section.h. */
-		if (more == 0 && weiri_cas_seq_cst(&putback->top, &top, top->next))
-			weiri_scope_retire(scope, &top->retired);
+		if (more == 0) /* others have emptied it */
+			unlink_empty(scope, putback, top);
 	}
 	if (done != 0)
 		weiri_fetch_sub_relaxed(&putback->items, done); /* [relaxed] a count */

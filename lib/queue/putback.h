@@ -41,6 +41,9 @@ void weiri_putback_push(struct weiri_scope *scope, struct weiri_putback *putback
 /* Up to `count` items, the oldest first. */
 size_t weiri_putback_take(struct weiri_scope *scope, struct weiri_putback *putback, uint64_t items[], size_t count);
 
+/* 1 when there is an item. Unlinks segments that have none left. */
+int weiri_putback_look(struct weiri_scope *scope, struct weiri_putback *putback);
+
 static inline int weiri_putback_occupied(const struct weiri_putback *putback)
 {
 	/* [P2 acquire] pairs with the CAS that emptied it. */

@@ -55,6 +55,7 @@ static void queue_free(weir_queue *queue)
 {
 	weir_allocator allocator = queue->allocator;
 
+	weiri_queue_put_out(queue);
 	weir_ring_destroy(queue->ring);
 	weiri_shuffle_destroy(queue->shuffle);
 	weiri_release(&allocator, queue->name, queue->name_size, 1);

@@ -4,6 +4,7 @@
  *   store.c     what is inside: ring or shuffle, what batches put back, and when the end is reached
  *   op.c        an operation that may wait: one state machine for blocking and asynchronous calls
  *   pump.c      letting the operations that wait go on
+ *   readiness.c file descriptors that say whether a call would wait
  *   calls.c     the public calls that move items
  *   queue.c     creating, destroying, closing
  */
@@ -12,6 +13,7 @@
 
 #include <weir/queue.h>
 
+#include "base/asymmetric.h"
 #include "queue/putback.h"
 #include "queue/shuffle.h"
 #include "ring/ring.h"
@@ -24,6 +26,8 @@
 #define WEIRI_GATE_CLOSED (UINT64_C(1) << 63)
 #define WEIRI_GATE_CANCEL (UINT64_C(1) << 62)
 #define WEIRI_GATE_PENDING (WEIRI_GATE_CANCEL - 1)
+
+struct weiri_readiness;
 
 struct weir_queue {
 	/* Constant. */
@@ -44,8 +48,11 @@ struct weir_queue {
 	struct weiri_list consumers;
 	struct weiri_putback putback;
 	_Atomic(uint64_t) gate;
-	_Atomic(uint64_t) turn;        /* odd: a batch collects; + 1 at each change */
-	_Atomic(size_t) waiting;       /* operations on the lists */
+	_Atomic(uint64_t) turn;  /* odd: a batch collects; + 1 at each change */
+	_Atomic(size_t) waiting; /* operations on the lists */
+	/* Of the descriptors, the newest; NULL: nobody asked for one. */
+	_Atomic(struct weiri_readiness *) readable;
+	_Atomic(struct weiri_readiness *) writable;
 	_Atomic(uint32_t) cause_taken; /* the first closer that gave one */
 	_Atomic(uint32_t) cause_ready;
 	weir_error cause;
@@ -71,6 +78,12 @@ int weiri_queue_turn_take(weir_queue *queue);
 /* 1 while a batch collects. */
 int weiri_queue_turn_held(const weir_queue *queue);
 void weiri_queue_turn_give(weir_queue *queue);
+/*
+ * 1 when, at some moment of the call, a dequeue (an enqueue) would not have waited: an item, room, or an end to tell of. Every change
+ * of the answer is followed by weiri_queue_settle() on the thread that made it.
+ */
+int weiri_queue_can_give(struct weiri_record *record, weir_queue *queue);
+int weiri_queue_can_take_in(const weir_queue *queue);
 /* 1 once closed: what closed() says, and what every enqueue that begins afterwards meets. */
 int weiri_queue_store_closed(const weir_queue *queue);
 /* "...: <cause>" of the close into text. */
@@ -86,6 +99,13 @@ enum weir_status weiri_queue_fail_cancelled(const weir_queue *queue, const char 
 
 /* Lets operations that wait go on until none can. Runs completions. Not in a section. */
 void weiri_queue_pump(struct weiri_record *record, weir_queue *queue);
+
+/* -- readiness.c -------------------------------------------------------------------------------------------------------------- */
+
+/* After the store changed: makes the descriptors, if there are any, agree with it. Not in a section. */
+void weiri_queue_settle(struct weiri_record *record, weir_queue *queue);
+/* Closes them; with the queue. */
+void weiri_queue_put_out(weir_queue *queue);
 
 static inline int weiri_queue_somebody_waits(const struct weiri_list *list)
 {

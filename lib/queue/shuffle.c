@@ -281,3 +281,25 @@ size_t weiri_shuffle_size(const struct weiri_shuffle *shuffle)
 	/* [relaxed] a count. */
 	return (size_t)items_of(weiri_load_relaxed(&shuffle->credits));
 }
+
+int weiri_shuffle_can_take(const struct weiri_shuffle *shuffle)
+{
+	/* [P3, P4, P5 acquire] as in credit_take(). */
+	uint64_t credits = weiri_load_acquire(&shuffle->credits);
+
+	return items_of(credits) > ((credits & CLOSED) != 0 ? 0 : shuffle->min_left);
+}
+
+int weiri_shuffle_putting(const struct weiri_shuffle *shuffle)
+{
+	/* [relaxed] who puts settles the beacon afterwards. */
+	return puts_of(weiri_load_relaxed(&shuffle->credits)) != 0;
+}
+
+int weiri_shuffle_can_put(const struct weiri_shuffle *shuffle)
+{
+	/* [acquire] as in credit_put(). */
+	uint64_t credits = weiri_load_acquire(&shuffle->credits);
+
+	return used_of(credits) < shuffle->capacity && puts_of(credits) < PUTS_MASK;
+}

@@ -58,5 +58,10 @@ enum weir_status weiri_shuffle_take(struct weiri_shuffle *shuffle, uint64_t *ite
 void weiri_shuffle_close(struct weiri_shuffle *shuffle);
 int weiri_shuffle_closed(const struct weiri_shuffle *shuffle);
 size_t weiri_shuffle_size(const struct weiri_shuffle *shuffle);
+/* 1 when a take would find an item, a put (admitted) room: at the load of credits, as those. */
+int weiri_shuffle_can_take(const struct weiri_shuffle *shuffle);
+int weiri_shuffle_can_put(const struct weiri_shuffle *shuffle);
+/* 1 while a put is under way, whose item is still to come. */
+int weiri_shuffle_putting(const struct weiri_shuffle *shuffle);
 
 #endif

@@ -133,6 +133,43 @@ size_t weiri_queue_take(struct weiri_scope *scope, weir_queue *queue, uint64_t i
 	return done;
 }
 
+/* 1 when look_for_the_end() would say OUT_OF_RANGE of an empty store. */
+static int end_is_in_sight(const weir_queue *queue)
+{
+	/* [relaxed] the turn: who gives it settles the beacon afterwards. */
+	return closed_for_all(queue) && (weiri_load_relaxed(&queue->turn) & 1) == 0 &&
+	       (queue->order == WEIR_QUEUE_FIFO || !weiri_shuffle_putting(queue->shuffle));
+}
+
+static int put_back_is_there(struct weiri_record *record, weir_queue *queue)
+{
+	struct weiri_scope scope;
+	int there;
+
+	if (WEIRI_LIKELY(!weiri_putback_occupied(&queue->putback)))
+		return 0;
+	scope = weiri_scope_enter(record);
+	there = weiri_putback_look(&scope, &queue->putback);
+	weiri_scope_leave(&scope);
+	return there;
+}
+
+int weiri_queue_can_give(struct weiri_record *record, weir_queue *queue)
+{
+	int in_store = queue->order == WEIR_QUEUE_FIFO ? weiri_ring_ops_of(queue->ring)->has_value(queue->ring)
+	                                               : weiri_shuffle_can_take(queue->shuffle);
+
+	return in_store || put_back_is_there(record, queue) || end_is_in_sight(queue);
+}
+
+int weiri_queue_can_take_in(const weir_queue *queue)
+{
+	if (weiri_queue_store_closed(queue))
+		return 1;
+	return queue->order == WEIR_QUEUE_FIFO ? weiri_ring_ops_of(queue->ring)->has_room(queue->ring)
+	                                       : weiri_shuffle_can_put(queue->shuffle);
+}
+
 int weiri_queue_store_closed(const weir_queue *queue)
 {
 	return queue->order == WEIR_QUEUE_FIFO ? weir_ring_closed(queue->ring) : weiri_shuffle_closed(queue->shuffle);

@@ -22,6 +22,7 @@
 #include <stddef.h>
 
 #include "base/asymmetric.h"
+#include "base/eventfd.h"
 #include "base/memory.h"
 #include "reclaim/collect.h"
 
@@ -52,6 +53,7 @@ static void after_fork_in_child(void)
 	struct weiri_record *record = weiri_load_relaxed(&weiri_records);
 
 	weiri_fence_after_fork();
+	weiri_eventfd_after_fork();
 	for (; record != NULL; record = record->next) {
 		if (record == weiri_record_mine)
 			continue;

@@ -45,6 +45,9 @@ struct weiri_ring_ops {
 	size_t (*dequeue)(weir_ring *ring, uint64_t values[], size_t count, enum weiri_ring_at_end at_end,
 	                  enum weir_status *status);
 	size_t (*size)(const weir_ring *ring);
+	/* 1 when a dequeue would find a value, an enqueue a free ticket, at some moment of the call: exact as their refusals. */
+	int (*has_value)(const weir_ring *ring);
+	int (*has_room)(const weir_ring *ring);
 };
 
 enum weir_status weiri_ltq16_enqueue(weir_ring *ring, uint64_t value);

@@ -92,7 +92,17 @@ static size_t size(const weir_ring *ring)
 	return walk_size(ring, &format);
 }
 
-const struct weiri_ring_ops weiri_ltq16_ops = {enqueue, dequeue, size};
+static int has_value(const weir_ring *ring)
+{
+	return walk_has_value(ring, &format);
+}
+
+static int has_room(const weir_ring *ring)
+{
+	return walk_has_room(ring, &format);
+}
+
+const struct weiri_ring_ops weiri_ltq16_ops = {enqueue, dequeue, size, has_value, has_room};
 
 enum weir_status weiri_ltq16_enqueue(weir_ring *ring, uint64_t value)
 {
@@ -164,7 +174,13 @@ static size_t size(const weir_ring *ring)
 	return 0;
 }
 
-const struct weiri_ring_ops weiri_ltq16_ops = {enqueue, dequeue, size};
+static int no(const weir_ring *ring)
+{
+	(void)ring;
+	return 0;
+}
+
+const struct weiri_ring_ops weiri_ltq16_ops = {enqueue, dequeue, size, no, no};
 
 enum weir_status weiri_ltq16_enqueue(weir_ring *ring, uint64_t value)
 {

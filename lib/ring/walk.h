@@ -250,6 +250,43 @@ static WEIRI_ALWAYS_INLINE size_t walk_dequeue_alone(weir_ring *ring, const stru
 	return done;
 }
 
+/* Whether walk_dequeue() would find a value. Linearization: as there. */
+static inline int walk_has_value(const weir_ring *ring, const struct slot_format *format)
+{
+	/* [P4 acquire] pairs with advance(). */
+	struct position at = position_of(ring, weiri_load_acquire(&ring->head_hint));
+
+	for (;;) {
+		uint64_t state = format->look(ring, at.index).state;
+
+		if (state == full_in(&at))
+			return 1;
+		if (state == free_in(&at) || state >= STATE_TOMB)
+			return 0;
+		step_from_stale(ring, &ring->head_hint, &at);
+	}
+}
+
+/* Whether walk_enqueue() would find a free ticket, were it admitted. Linearization: as there. */
+static inline int walk_has_room(const weir_ring *ring, const struct slot_format *format)
+{
+	/* [P4 acquire] pairs with advance(). */
+	struct position at = position_of(ring, weiri_load_acquire(&ring->tail_hint) & ~WEIRI_RING_CLOSED);
+
+	for (;;) {
+		uint64_t state = format->look(ring, at.index).state;
+
+		if (state == free_in(&at))
+			return 1;
+		if (state < free_in(&at) || state >= STATE_TOMB)
+			return 0;
+		if (state == full_in(&at))
+			step(ring, &at);
+		else
+			step_from_stale(ring, &ring->tail_hint, &at);
+	}
+}
+
 /* The first ticket from `hint` on whose slot is not yet at `state_of`(ticket) or beyond. */
 static inline uint64_t walk_to_end(const weir_ring *ring, const struct slot_format *format,
                                    const _Atomic(uint64_t) *hint, uint64_t passed_by)

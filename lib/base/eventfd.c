@@ -1,0 +1,61 @@
+/*
+ * eventfd.c - see eventfd.h. A semaphore's kind of count, so that taking is one less and not all.
+ */
+#include "base/eventfd.h"
+
+#include <errno.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/atomic.h"
+
+static _Atomic(uint32_t) forks;
+
+struct weiri_eventfd weiri_eventfd_open(void)
+{
+	int saved_errno = errno;
+	/* [relaxed] changes only while there is one thread. */
+	struct weiri_eventfd event = {eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE), weiri_load_relaxed(&forks)};
+
+	errno = saved_errno;
+	return event;
+}
+
+void weiri_eventfd_close(struct weiri_eventfd event)
+{
+	int saved_errno = errno;
+
+	if (event.fd >= 0)
+		(void)close(event.fd);
+	errno = saved_errno;
+}
+
+int weiri_eventfd_is_ours(struct weiri_eventfd event)
+{
+	return event.forks == weiri_load_relaxed(&forks); /* [relaxed] as above */
+}
+
+void weiri_eventfd_add(struct weiri_eventfd event)
+{
+	const uint64_t one = 1;
+	int saved_errno = errno;
+	ssize_t written = weiri_eventfd_is_ours(event) ? write(event.fd, &one, sizeof(one)) : 0;
+
+	(void)written; /* fails only at 2^64 - 1 */
+	errno = saved_errno;
+}
+
+void weiri_eventfd_take(struct weiri_eventfd event)
+{
+	uint64_t one;
+	int saved_errno = errno;
+	ssize_t had = weiri_eventfd_is_ours(event) ? read(event.fd, &one, sizeof(one)) : 0;
+
+	(void)had; /* it fails when somebody else, who must not, has read */
+	errno = saved_errno;
+}
+
+void weiri_eventfd_after_fork(void)
+{
+	(void)weiri_fetch_add_relaxed(&forks, 1u); /* [relaxed] the only thread */
+}

@@ -1,0 +1,374 @@
+/*
+ * check_readiness.c - descriptors that say whether a queue's call would wait: the beacon alone, and queues.
+ *
+ * A scope gives each thread a row of calls, a letter each; `start` is such a row, made before the threads begin. Of a beacon, the condition
+ * is a counter above 0:
+ *
+ *   +  one more, settle     -  one less if it is above 0, settle     s  settle     p  poll, then the counter is above 0
+ *
+ * Of a queue:
+ *
+ *   t  try_enqueue     g  try_dequeue     c  close     B  start a dequeue of 2     k  cancel it
+ *   r  request the readable descriptor     w  the writable one
+ *   p  poll the readable one, then try_dequeue     P  poll the writable one, then try_enqueue
+ *
+ * Asked of every execution: at the end each descriptor is readable if the call would not wait, and not readable if it would; a poller
+ * wakes (all threads asleep is a failure of its own); a poll of what only rises meanwhile is not for nothing;
+ * no count is taken below 0; requests at once get the same descriptor. With a thread stopped anywhere, a poller wakes for what the others
+ * have done.
+ */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <weir/queue.h>
+#include <weir/reclaim.h>
+
+#include "base/atomic.h"
+#include "model/eventfd.h"
+#include "model/scope.h"
+#include "sync/beacon.h"
+
+enum { THREADS = 3, FIFO = 1, SHUFFLE = 2, BOTH = 3 };
+
+struct scope {
+	const char *name;
+	const char *start;
+	const char *calls[THREADS];
+	int orders; /* of a queue */
+	size_t capacity;
+	uint32_t flags;
+	int stops; /* also with each thread stopped */
+};
+
+static const struct scope beacons[] = {
+	{.name = "rise_beside_rise", .calls = {"+", "+"}, .stops = 1},
+	{.name = "rise_beside_fall", .start = "+", .calls = {"+", "-"}, .stops = 1},
+	{.name = "fall_beside_fall", .start = "++", .calls = {"-", "-"}, .stops = 1},
+	{.name = "rise_and_fall_beside_settle", .calls = {"+-", "s"}, .stops = 1},
+	{.name = "fall_and_rise_beside_settle", .start = "+", .calls = {"-+", "s"}, .stops = 1},
+	{.name = "rise_and_fall_of_2_threads", .calls = {"+-", "+-"}},
+	{.name = "poll_beside_rise", .calls = {"p", "+"}},
+	{.name = "poll_beside_2_rises", .calls = {"p", "+", "+"}, .stops = 1},
+	{.name = "fall_then_poll_beside_rise_and_settle", .start = "+", .calls = {"-p", "+", "s"}},
+};
+
+static const struct scope queues[] = {
+	{.name = "n1_request_beside_enqueue", .calls = {"r", "t"}, .orders = BOTH, .capacity = 1, .stops = 1},
+	{.name = "n1_request_then_poll_beside_enqueue", .calls = {"rp", "t"}, .orders = BOTH, .capacity = 1},
+	{.name = "n1_request_then_poll_writable_beside_dequeue",
+     .start = "t",
+     .calls = {"wP", "g"},
+     .orders = BOTH,
+     .capacity = 1},
+	{.name = "n1_2_requests", .start = "t", .calls = {"r", "r"}, .orders = FIFO, .capacity = 1, .stops = 1},
+	{.name = "n1_enqueue_beside_dequeue",
+     .start = "rw",
+     .calls = {"t", "g"},
+     .orders = BOTH,
+     .capacity = 1,
+     .stops = 1},
+	{.name = "n2_enqueue_beside_dequeue_1_inside", .start = "trw", .calls = {"t", "g"}, .orders = BOTH, .capacity = 2},
+	{.name = "n1_poll_beside_enqueue", .start = "r", .calls = {"p", "t"}, .orders = BOTH, .capacity = 1},
+	{.name = "n1_poll_writable_beside_dequeue", .start = "tw", .calls = {"P", "g"}, .orders = BOTH, .capacity = 1},
+	{.name = "n2_2_polls_beside_2_enqueues", .start = "r", .calls = {"pp", "tt"}, .orders = FIFO, .capacity = 2},
+	{.name = "n1_poll_beside_close", .start = "r", .calls = {"p", "c"}, .orders = BOTH, .capacity = 1},
+	{.name = "n1_poll_writable_beside_close", .start = "tw", .calls = {"P", "c"}, .orders = BOTH, .capacity = 1},
+	{.name = "n1_poll_beside_enqueue_and_close",
+     .start = "r",
+     .calls = {"pp", "t", "c"},
+     .orders = FIFO,
+     .capacity = 1},
+	{.name = "n1_batch_with_1_of_2_poll_beside_cancel",
+     .start = "Btr",
+     .calls = {"p", "k"},
+     .orders = BOTH,
+     .capacity = 1},
+	{.name = "n1_batch_with_1_of_2_poll_beside_close",
+     .start = "rBt",
+     .calls = {"p", "c"},
+     .orders = BOTH,
+     .capacity = 1},
+	{.name = "n1_fair_enqueue_beside_dequeue",
+     .start = "rw",
+     .calls = {"t", "g"},
+     .orders = FIFO,
+     .capacity = 1,
+     .flags = WEIR_QUEUE_FAIR},
+};
+
+static struct scene {
+	const struct scope *scope;
+	enum weir_queue_order order;
+	/* Of a beacon. */
+	struct weiri_beacon beacon;
+	_Atomic(int) counter;
+	/* Of a queue. */
+	weir_queue *queue;
+	weir_queue_op *op;
+	void *batch[2];
+	int fds[THREADS + 1][2]; /* [by][readable, writable] + 1; the last row: of `start` */
+} scene;
+
+/* A descriptor that only rises, and is polled once, cannot have been left readable by what others did before. */
+static int polls_once(void)
+{
+	int polls = 0;
+
+	for (size_t i = 0; i < THREADS && scene.scope->calls[i] != NULL; i++) {
+		for (const char *at = scene.scope->calls[i]; (at = strpbrk(at, "pP")) != NULL; at++)
+			polls++;
+	}
+	return polls == 1;
+}
+
+/* -- a beacon ----------------------------------------------------------------------------------------------------------------- */
+
+/* The accesses of the counter carry nothing: what a settle sees of it, it has from the beacon's pairs. */
+static int above_0(void *context)
+{
+	(void)context;
+	return weiri_load_relaxed(&scene.counter) > 0;
+}
+
+static void settle(void)
+{
+	weiri_beacon_settle(&scene.beacon, above_0, NULL);
+}
+
+static void one_less(void)
+{
+	int counter = weiri_load_relaxed(&scene.counter);
+
+	while (counter > 0 && !weiri_cas_relaxed(&scene.counter, &counter, counter - 1))
+		;
+}
+
+static void call_beacon(char what)
+{
+	switch (what) {
+	case '+': (void)weiri_fetch_add_relaxed(&scene.counter, 1); break;
+	case '-': one_less(); break;
+	case 'p':
+		weiri_model_poll(scene.beacon.event.fd);
+		/* The counter is not carried by the poll; a read-modify-write sees the newest. */
+		weir_model_assert(weiri_fetch_add_relaxed(&scene.counter, 0) > 0);
+		return;
+	default: break;
+	}
+	settle();
+}
+
+static void call_beacon_all(const char *calls)
+{
+	for (; calls != NULL && *calls != '\0'; calls++)
+		call_beacon(*calls);
+}
+
+static void setup_beacon(void *context)
+{
+	(void)context;
+	weiri_beacon_init(&scene.beacon);
+	call_beacon_all(scene.scope->start);
+}
+
+static void thread_beacon(void *context, size_t me)
+{
+	(void)context;
+	call_beacon_all(scene.scope->calls[me]);
+}
+
+static void finish_beacon(void *context)
+{
+	(void)context;
+	weir_model_assert(!weiri_model_eventfd_fault);
+	weir_model_assert(weiri_model_eventfd_count(scene.beacon.event.fd) == (weiri_load_relaxed(&scene.counter) > 0));
+	weiri_beacon_fini(&scene.beacon);
+}
+
+/* -- a queue ------------------------------------------------------------------------------------------------------------------ */
+
+static void ended(void *context, enum weir_status status, const weir_error *error, void **items, size_t done)
+{
+	(void)context, (void)status, (void)error, (void)items, (void)done;
+}
+
+static void request(size_t me, int writable)
+{
+	int fd = -1;
+
+	weir_model_assert((writable ? weir_queue_writable_fd : weir_queue_readable_fd)(scene.queue, &fd, NULL) == WEIR_OK);
+	scene.fds[me][writable] = fd + 1;
+}
+
+/* -1: not requested, as far as this thread knows. */
+static int fd_of(size_t me, int writable)
+{
+	return (scene.fds[me][writable] != 0 ? scene.fds[me][writable] : scene.fds[THREADS][writable]) - 1;
+}
+
+static enum weir_status try_enqueue(void)
+{
+	return weir_queue_try_enqueue(scene.queue, &scene);
+}
+
+static enum weir_status try_dequeue(void)
+{
+	void *item;
+
+	return weir_queue_try_dequeue(scene.queue, &item);
+}
+
+static void call_queue(size_t me, char what)
+{
+	switch (what) {
+	case 't': (void)try_enqueue(); break;
+	case 'g': (void)try_dequeue(); break;
+	case 'c': (void)weir_queue_close(scene.queue, WEIR_CLOSE_DRAIN, NULL); break;
+	case 'B':
+		weir_model_assert(weir_queue_start(scene.queue, WEIR_QUEUE_OP_DEQUEUE_MANY, scene.batch, 2, ended, NULL,
+		                                   &scene.op, NULL) == WEIR_OK);
+		break;
+	case 'k': weir_queue_op_cancel(scene.op, NULL); break;
+	case 'r': request(me, 0); break;
+	case 'w': request(me, 1); break;
+	case 'p':
+		weiri_model_poll(fd_of(me, 0));
+		weir_model_assert(try_dequeue() != WEIR_WOULD_BLOCK || !polls_once());
+		break;
+	default: weiri_model_poll(fd_of(me, 1)); weir_model_assert(try_enqueue() != WEIR_WOULD_BLOCK || !polls_once());
+	}
+}
+
+static void call_queue_all(size_t me, const char *calls)
+{
+	for (; calls != NULL && *calls != '\0'; calls++)
+		call_queue(me, *calls);
+}
+
+static void setup_queue(void *context)
+{
+	struct weir_queue_options options = {.struct_size = sizeof(options),
+	                                     .capacity = scene.scope->capacity,
+	                                     .order = scene.order,
+	                                     .flags = scene.scope->flags,
+	                                     .seed = 1};
+
+	(void)context;
+	weir_model_assert(weir_queue_create(&options, &scene.queue, NULL) == WEIR_OK);
+	call_queue_all(THREADS, scene.scope->start);
+}
+
+static void thread_queue(void *context, size_t me)
+{
+	(void)context;
+	call_queue_all(me, scene.scope->calls[me]);
+}
+
+/* Requested by anybody; all were told the same. -1: by nobody. */
+static int requested(int writable)
+{
+	int fd = -1;
+
+	for (size_t i = 0; i <= THREADS; i++) {
+		if (scene.fds[i][writable] == 0)
+			continue;
+		weir_model_assert(fd == -1 || fd == scene.fds[i][writable] - 1);
+		fd = scene.fds[i][writable] - 1;
+	}
+	return fd;
+}
+
+static void check_fd(int writable, enum weir_status (*call)(void))
+{
+	int fd = requested(writable);
+
+	if (fd >= 0) {
+		unsigned count = weiri_model_eventfd_count(fd);
+
+		weir_model_assert(count == (call() != WEIR_WOULD_BLOCK));
+	}
+}
+
+static void finish_queue(void *context)
+{
+	(void)context;
+	weir_model_assert(!weiri_model_eventfd_fault);
+	check_fd(1, try_enqueue);
+	check_fd(0, try_dequeue);
+	while (try_dequeue() == WEIR_OK)
+		;
+	check_fd(0, try_dequeue);
+	(void)weir_queue_close(scene.queue, WEIR_CLOSE_DRAIN, NULL);
+	weir_queue_op_release(scene.op);
+	check_fd(0, try_dequeue);
+	check_fd(1, try_enqueue);
+	weir_model_assert(weir_queue_destroy(scene.queue, NULL) == WEIR_OK);
+	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
+}
+
+/* -- all ---------------------------------------------------------------------------------------------------------------------- */
+
+static struct weir_model_program prepare(const struct scope *scope, const char *kind, char name[static 96])
+{
+	size_t threads = 0;
+
+	(void)snprintf(name, 96, "readiness_%s_%s", kind, scope->name);
+	scene = (struct scene){.scope = scope};
+	while (threads < THREADS && scope->calls[threads] != NULL)
+		threads++;
+	return (struct weir_model_program){name, threads, &scene, sizeof(scene), NULL, NULL, NULL};
+}
+
+static int check(struct weir_model_program *program, uint64_t executions, uint64_t stopped)
+{
+	static const uint32_t bounds[WEIR_MODEL_CALLS] = {0};
+	int bad = scope_as_far_as(program, scope_long() ? 0 : executions);
+
+	if (stopped != 0 && scene.scope->stops)
+		bad |= scope_stops(program, scope_long() ? 0 : stopped, NULL, bounds);
+	return bad;
+}
+
+static int check_beacons(void)
+{
+	char name[96];
+	int bad = 0;
+
+	for (size_t i = 0; i < sizeof(beacons) / sizeof(beacons[0]); i++) {
+		struct weir_model_program program = prepare(&beacons[i], "beacon", name);
+
+		program.setup = setup_beacon, program.thread = thread_beacon, program.finish = finish_beacon;
+		bad |= check(&program, 20000, 500);
+	}
+	return bad;
+}
+
+static int check_queues(enum weir_queue_order order, uint64_t executions, uint64_t stopped)
+{
+	char name[96];
+	int bad = 0;
+
+	for (size_t i = 0; i < sizeof(queues) / sizeof(queues[0]); i++) {
+		struct weir_model_program program = prepare(&queues[i], order == WEIR_QUEUE_FIFO ? "fifo" : "shuffle", name);
+
+		if ((queues[i].orders & (order == WEIR_QUEUE_FIFO ? FIFO : SHUFFLE)) == 0)
+			continue;
+		scene.order = order;
+		program.setup = setup_queue, program.thread = thread_queue, program.finish = finish_queue;
+		bad |= check(&program, executions, stopped);
+	}
+	return bad;
+}
+
+int main(int argc, char **argv)
+{
+	int bad;
+
+	scope_arguments(argc, argv);
+	bad = check_beacons();
+	bad |= check_queues(WEIR_QUEUE_FIFO, 2000, 30);
+	scope_symmetric(1);
+	bad |= check_queues(WEIR_QUEUE_FIFO, 500, 0);
+	scope_symmetric(0);
+	return bad | check_queues(WEIR_QUEUE_SHUFFLE, 1000, 30);
+}

@@ -1,0 +1,69 @@
+/*
+ * eventfd.c - stands in for lib/base/eventfd.c: counts that the checker sees, and a poller that sleeps while one is 0.
+ *
+ * The kernel changes such a count under a lock, and a poll looks at it under the same: one word, read-modify-writes. Compiled into the library
+ * under test, as threads.c is.
+ */
+#include "model/eventfd.h"
+
+#include <limits.h>
+#include <weir/time.h>
+
+#include "base/atomic.h"
+#include "base/eventfd.h"
+#include "base/futex.h"
+#include "sync/park.h"
+
+enum { MOST = 4 };
+
+static _Atomic(uint32_t) counts[MOST];
+static _Atomic(int) made;
+int weiri_model_eventfd_fault;
+
+struct weiri_eventfd weiri_eventfd_open(void)
+{
+	int number = weiri_fetch_add_relaxed(&made, 1); /* [relaxed] a number */
+
+	return (struct weiri_eventfd){number < MOST ? number : -1, 0};
+}
+
+void weiri_eventfd_close(struct weiri_eventfd event)
+{
+	(void)event;
+}
+
+int weiri_eventfd_is_ours(struct weiri_eventfd event)
+{
+	return event.forks == 0;
+}
+
+void weiri_eventfd_add(struct weiri_eventfd event)
+{
+	/* [acq_rel] the kernel's lock. The wake is a step of its own here: who is stopped before it is helped by whoever adds after him. */
+	(void)weiri_fetch_add_acq_rel(&counts[event.fd], 1u);
+	weiri_futex_wake(&counts[event.fd], INT_MAX);
+}
+
+void weiri_eventfd_take(struct weiri_eventfd event)
+{
+	/* [acq_rel] the kernel's lock. It may be 0 only when somebody else has read. */
+	uint32_t before = weiri_fetch_sub_acq_rel(&counts[event.fd], 1u);
+
+	if (before == 0)
+		weiri_model_eventfd_fault = 1;
+}
+
+void weiri_eventfd_after_fork(void)
+{
+}
+
+unsigned weiri_model_eventfd_count(int fd)
+{
+	/* [acquire] the kernel's lock. */
+	return weiri_load_acquire(&counts[fd]);
+}
+
+void weiri_model_poll(int fd)
+{
+	(void)weiri_park_wait(&counts[fd], 0, WEIR_NO_DEADLINE);
+}

@@ -1,0 +1,510 @@
+/*
+ * test_queue_readiness.c - descriptors that poll and epoll find readable while a call on the queue would not wait.
+ */
+#include "queue_kit.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "failing_allocator.h"
+
+static int readable_fd(weir_queue *queue)
+{
+	weir_error error = {0};
+	int fd = -1;
+
+	cr_assert_eq(weir_queue_readable_fd(queue, &fd, &error), WEIR_OK, "%s", error.message);
+	return fd;
+}
+
+static int writable_fd(weir_queue *queue)
+{
+	weir_error error = {0};
+	int fd = -1;
+
+	cr_assert_eq(weir_queue_writable_fd(queue, &fd, &error), WEIR_OK, "%s", error.message);
+	return fd;
+}
+
+static int is_lit(int fd)
+{
+	struct pollfd entry = {fd, POLLIN, 0};
+
+	return poll(&entry, 1, 0) == 1 && (entry.revents & POLLIN) != 0;
+}
+
+static weir_queue *shuffle(size_t capacity, size_t min_after_dequeue)
+{
+	return queue_with((struct weir_queue_options){.capacity = capacity,
+	                                              .order = WEIR_QUEUE_SHUFFLE,
+	                                              .min_after_dequeue = min_after_dequeue,
+	                                              .seed = 1,
+	                                              .name = "test"});
+}
+
+static void take_any(weir_queue *queue)
+{
+	void *got;
+
+	cr_assert_eq(weir_queue_try_dequeue(queue, &got), WEIR_OK);
+}
+
+/* -- states ------------------------------------------------------------------------------------------------------------------- */
+
+Test(queue_readiness, is_readable_exactly_while_an_item_is_inside)
+{
+	weir_queue *queue = fifo(2);
+	int fd = readable_fd(queue);
+
+	for (int round = 0; round < 20; round++) {
+		cr_assert(!is_lit(fd), "round %d", round);
+		put(queue, 1, 2);
+		cr_assert(is_lit(fd));
+		expect_next(queue, 1, 1);
+		cr_assert(is_lit(fd), "the second is still there");
+		expect_next(queue, 2, 1);
+	}
+	cr_assert(!is_lit(fd));
+	destroy(queue);
+}
+
+Test(queue_readiness, is_writable_exactly_while_there_is_room)
+{
+	weir_queue *queue = fifo(2);
+	int fd = writable_fd(queue);
+
+	for (int round = 0; round < 20; round++) {
+		cr_assert(is_lit(fd), "round %d", round);
+		put(queue, 1, 1);
+		cr_assert(is_lit(fd), "one more goes in");
+		put(queue, 2, 1);
+		cr_assert(!is_lit(fd));
+		expect_next(queue, 1, 2);
+	}
+	destroy(queue);
+}
+
+Test(queue_readiness, tells_what_was_so_before_it_was_asked_for)
+{
+	weir_queue *queue = fifo(1);
+
+	put(queue, 1, 1);
+	cr_expect(is_lit(readable_fd(queue)));
+	cr_expect(!is_lit(writable_fd(queue)));
+	destroy(queue);
+}
+
+Test(queue_readiness, follows_the_long_way_round_of_the_ring)
+{
+	weir_queue *queue = fifo(3); /* not a power of two */
+	int readable = readable_fd(queue), writable = writable_fd(queue);
+
+	for (size_t i = 1; i < 200; i++) {
+		size_t inside = i % 4;
+
+		put(queue, i, inside);
+		cr_assert_eq(is_lit(readable), inside != 0, "%zu", i);
+		cr_assert_eq(is_lit(writable), inside != 3, "%zu", i);
+		expect_next(queue, i, inside);
+		cr_assert(!is_lit(readable) && is_lit(writable), "%zu", i);
+	}
+	destroy(queue);
+}
+
+Test(queue_readiness, follows_min_after_dequeue_of_a_shuffle_queue)
+{
+	weir_queue *queue = shuffle(4, 2);
+	int readable = readable_fd(queue), writable = writable_fd(queue);
+
+	put(queue, 1, 2);
+	cr_expect(!is_lit(readable), "two have to stay");
+	put(queue, 3, 1);
+	cr_expect(is_lit(readable));
+	cr_expect(is_lit(writable));
+	put(queue, 4, 1);
+	cr_expect(!is_lit(writable));
+	take_any(queue);
+	take_any(queue);
+	cr_expect(!is_lit(readable));
+	cr_expect(is_lit(writable));
+	cr_assert_eq(weir_queue_close(queue, WEIR_CLOSE_DRAIN, NULL), WEIR_OK);
+	cr_expect(is_lit(readable), "closing lifts it");
+	destroy(queue);
+}
+
+static void end_of(weir_queue *queue, enum weir_close_mode mode)
+{
+	int readable = readable_fd(queue), writable = writable_fd(queue);
+
+	put(queue, 1, 1);
+	cr_expect(!is_lit(writable));
+	cr_assert_eq(weir_queue_close(queue, mode, NULL), WEIR_OK);
+	cr_expect(is_lit(writable), "an enqueue is told at once");
+	cr_expect(is_lit(readable));
+	take_any(queue);
+	cr_expect(is_lit(readable), "drained: a dequeue is told at once");
+	expect_drained(queue);
+	cr_expect(is_lit(readable) && is_lit(writable), "for ever");
+	destroy(queue);
+}
+
+Test(queue_readiness, both_wake_at_the_end)
+{
+	end_of(fifo(1), WEIR_CLOSE_DRAIN);
+	end_of(fifo(1), WEIR_CLOSE_CANCEL);
+	end_of(shuffle(1, 0), WEIR_CLOSE_DRAIN);
+	end_of(shuffle(1, 0), WEIR_CLOSE_CANCEL);
+}
+
+Test(queue_readiness, a_closed_queue_is_not_drained_while_an_admitted_enqueue_waits)
+{
+	weir_queue *queue = fifo(1);
+	int readable = readable_fd(queue);
+	struct call producer = {.kind = ENQUEUE, .queue = queue, .items = {item(2)}};
+
+	put(queue, 1, 1);
+	begin_waiting_call(&producer, 1);
+	cr_assert_eq(weir_queue_close(queue, WEIR_CLOSE_DRAIN, NULL), WEIR_OK);
+	expect_next(queue, 1, 1); /* and the pump puts 2 in */
+	cr_assert_eq(end_call(&producer), WEIR_OK);
+	cr_expect(is_lit(readable));
+	expect_next(queue, 2, 1);
+	cr_expect(is_lit(readable));
+	expect_drained(queue);
+	destroy(queue);
+}
+
+Test(queue_readiness, what_a_cancelled_batch_gives_back_is_readable)
+{
+	weir_queue *queue = fifo(2);
+	int readable = readable_fd(queue);
+	weir_cancel *token;
+	struct call batch = {.kind = DEQUEUE_MANY, .queue = queue, .count = 3};
+
+	cr_assert_eq(weir_cancel_create(NULL, &token), WEIR_OK);
+	batch.token = token;
+	begin_waiting_call(&batch, 1);
+	put(queue, 1, 2);
+	await(weir_queue_size(queue) == 0);
+	cr_expect(!is_lit(readable), "the batch has them");
+	(void)weir_cancel_fire(token, NULL);
+	cr_assert_eq(end_call(&batch), WEIR_CANCELLED);
+	cr_expect(is_lit(readable));
+	expect_next(queue, 1, 2);
+	cr_expect(!is_lit(readable));
+	weir_cancel_release(token);
+	destroy(queue);
+}
+
+Test(queue_readiness, a_waiter_that_takes_the_item_leaves_nothing_to_read)
+{
+	weir_queue *queue = fifo(1);
+	int readable = readable_fd(queue), writable = writable_fd(queue);
+	struct call consumer = {.kind = DEQUEUE, .queue = queue};
+
+	begin_waiting_call(&consumer, 1);
+	put(queue, 7, 1);
+	cr_assert_eq(end_call(&consumer), WEIR_OK);
+	cr_expect(!is_lit(readable) && is_lit(writable));
+	destroy(queue);
+}
+
+Test(queue_readiness, a_fair_queue_takes_no_descriptor_for_somebody_who_waits)
+{
+	weir_queue *queue =
+		queue_with((struct weir_queue_options){.capacity = 2, .flags = WEIR_QUEUE_FAIR, .name = "fair"});
+	int readable = readable_fd(queue), writable = writable_fd(queue);
+	void *got;
+
+	put(queue, 1, 2);
+	cr_expect(is_lit(readable) && !is_lit(writable));
+	expect_next(queue, 1, 1);
+	cr_assert_eq(weir_queue_dequeue(queue, &got, in_good_time(), NULL, NULL), WEIR_OK);
+	cr_assert_eq(weir_queue_enqueue(queue, item(3), in_good_time(), NULL, NULL), WEIR_OK);
+	cr_expect(is_lit(readable) && is_lit(writable));
+	destroy(queue);
+}
+
+/* -- the descriptor ----------------------------------------------------------------------------------------------------------- */
+
+Test(queue_readiness, there_is_one_for_each_direction)
+{
+	weir_queue *queue = fifo(1);
+	int readable = readable_fd(queue), writable = writable_fd(queue);
+
+	cr_expect_neq(readable, writable);
+	cr_expect_eq(readable_fd(queue), readable);
+	cr_expect_eq(writable_fd(queue), writable);
+	cr_expect_neq(fcntl(readable, F_GETFD) & FD_CLOEXEC, 0);
+	destroy(queue);
+	cr_expect_eq(fcntl(readable, F_GETFD), -1, "closed with the queue");
+	cr_expect_eq(fcntl(writable, F_GETFD), -1);
+}
+
+Test(queue_readiness, nothing_is_listed_before_it_is_asked_for)
+{
+	weir_queue *queue = fifo(1);
+
+	put(queue, 1, 1);
+	cr_expect(!weiri_list_occupied(&queue->consumers) && !weiri_list_occupied(&queue->producers));
+	(void)readable_fd(queue);
+	cr_expect(weiri_list_occupied(&queue->consumers) && weiri_list_occupied(&queue->producers));
+	destroy(queue);
+}
+
+Test(queue_readiness, refuses_nothing)
+{
+	weir_queue *queue = fifo(1);
+	weir_error error = {0};
+	int fd = -5;
+
+	cr_expect_eq(weir_queue_readable_fd(NULL, &fd, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_not_null(strstr(error.message, "queue"));
+	cr_expect_eq(weir_queue_writable_fd(queue, NULL, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_not_null(strstr(error.message, "fd"));
+	cr_expect_eq(fd, -5);
+	destroy(queue);
+}
+
+Test(queue_readiness, says_when_there_are_no_descriptors_left_and_the_queue_goes_on)
+{
+	weir_queue *queue = fifo(1);
+	struct rlimit before, none;
+	weir_error error = {0};
+	int fd = -5;
+
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = (struct rlimit){0, before.rlim_max};
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	cr_expect_eq(weir_queue_readable_fd(queue, &fd, &error), WEIR_RESOURCE_EXHAUSTED);
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+	cr_expect_not_null(strstr(error.message, "\"test\""), "%s", error.message);
+	cr_expect_eq(fd, -5);
+	put(queue, 1, 1);
+	cr_expect(is_lit(readable_fd(queue)));
+	destroy(queue);
+}
+
+static enum weir_status create_and_request(const weir_allocator *allocator, void *context)
+{
+	struct weir_queue_options options = {.struct_size = sizeof(options), .capacity = 1, .allocator = allocator};
+	weir_queue *queue = NULL;
+	enum weir_status status = weir_queue_create(&options, &queue, NULL);
+	int fd;
+
+	(void)context;
+	if (status != WEIR_OK)
+		return status;
+	status = weir_queue_readable_fd(queue, &fd, NULL);
+	destroy(queue);
+	return status;
+}
+
+Test(queue_readiness, survives_every_allocation_failing)
+{
+	cr_assert_eq(fail_each_allocation(create_and_request, NULL), 6,
+	             "a queue is three, a descriptor and two bells one each");
+}
+
+/* What the child finds: 0, or the line of what was not so. Its calls must not move the parent's count. */
+static int in_the_child(weir_queue *queue, int parents)
+{
+	int own = -1;
+	void *got;
+
+	if (weir_queue_try_dequeue(queue, &got) != WEIR_OK || !is_lit(parents))
+		return __LINE__;
+	if (weir_queue_readable_fd(queue, &own, NULL) != WEIR_OK || own == parents || is_lit(own))
+		return __LINE__;
+	if (weir_queue_try_enqueue(queue, item(1)) != WEIR_OK || !is_lit(own))
+		return __LINE__;
+	if (weir_queue_try_dequeue(queue, &got) != WEIR_OK || is_lit(own) || !is_lit(parents))
+		return __LINE__;
+	return weir_queue_destroy(queue, NULL) == WEIR_OK ? 0 : __LINE__;
+}
+
+Test(queue_readiness, the_child_of_a_fork_leaves_the_parents_alone_and_may_have_its_own)
+{
+	weir_queue *queue = fifo(2);
+	int fd = readable_fd(queue), status = 0;
+	pid_t child;
+
+	put(queue, 1, 1);
+	child = fork();
+	cr_assert_geq(child, 0);
+	if (child == 0) {
+		int line;
+
+		(void)alarm(60);
+		line = in_the_child(queue, fd);
+		_exit(line & 255);
+	}
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %d", status);
+	cr_expect(is_lit(fd), "the parent's item is still there");
+	expect_next(queue, 1, 1);
+	cr_expect(!is_lit(fd));
+	destroy(queue);
+}
+
+/* -- races -------------------------------------------------------------------------------------------------------------------- */
+
+enum { THREADS = 3, EACH = 4000 };
+
+struct crowd {
+	weir_queue *queue;
+	int readable, writable, with_epoll;
+	_Atomic(uint64_t) in, out; /* sums */
+	_Atomic(uint32_t) producing;
+	_Atomic(int) in_vain; /* polls that no descriptor ended in good time */
+};
+
+static const int patience_ms = 30000;
+
+static void wait_with_poll(struct crowd *crowd, int fd)
+{
+	struct pollfd entry = {fd, POLLIN, 0};
+
+	if (poll(&entry, 1, patience_ms) != 1)
+		weiri_store_relaxed(&crowd->in_vain, 1);
+}
+
+static void wait_with_epoll(struct crowd *crowd, int set)
+{
+	struct epoll_event event;
+
+	if (epoll_wait(set, &event, 1, patience_ms) != 1)
+		weiri_store_relaxed(&crowd->in_vain, 1);
+}
+
+static int epoll_of(int fd)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+	int set = epoll_create1(EPOLL_CLOEXEC);
+
+	if (set >= 0 && epoll_ctl(set, EPOLL_CTL_ADD, fd, &event) == 0)
+		return set;
+	return -1;
+}
+
+/* Until the descriptor says so. */
+static void wait_for(struct crowd *crowd, int fd, int set)
+{
+	if (set >= 0)
+		wait_with_epoll(crowd, set);
+	else
+		wait_with_poll(crowd, fd);
+}
+
+static void *produce(void *argument)
+{
+	struct crowd *crowd = argument;
+	int set = crowd->with_epoll ? epoll_of(crowd->writable) : -1;
+
+	for (size_t i = 1; i <= EACH && !weiri_load_relaxed(&crowd->in_vain);) {
+		if (weir_queue_try_enqueue(crowd->queue, item(i)) == WEIR_OK)
+			(void)weiri_fetch_add_relaxed(&crowd->in, i++);
+		else
+			wait_for(crowd, crowd->writable, set);
+	}
+	if (set >= 0)
+		(void)close(set);
+	if (weiri_fetch_sub_relaxed(&crowd->producing, 1u) == 1)
+		(void)weir_queue_close(crowd->queue, WEIR_CLOSE_DRAIN, NULL);
+	return NULL;
+}
+
+static void *consume(void *argument)
+{
+	struct crowd *crowd = argument;
+	int set = crowd->with_epoll ? epoll_of(crowd->readable) : -1;
+	enum weir_status status = WEIR_OK;
+	void *got;
+
+	while (status != WEIR_OUT_OF_RANGE && !weiri_load_relaxed(&crowd->in_vain)) {
+		status = weir_queue_try_dequeue(crowd->queue, &got);
+		if (status == WEIR_OK)
+			(void)weiri_fetch_add_relaxed(&crowd->out, number_of(got));
+		else if (status == WEIR_WOULD_BLOCK)
+			wait_for(crowd, crowd->readable, set);
+	}
+	if (set >= 0)
+		(void)close(set);
+	return NULL;
+}
+
+static void move_through(weir_queue *queue, int with_epoll)
+{
+	struct crowd crowd = {.queue = queue, .with_epoll = with_epoll};
+	pthread_t threads[2 * THREADS];
+
+	crowd.readable = readable_fd(queue);
+	crowd.writable = writable_fd(queue);
+	weiri_store_relaxed(&crowd.producing, THREADS);
+	for (size_t i = 0; i < 2 * THREADS; i++)
+		cr_assert_eq(pthread_create(&threads[i], NULL, i % 2 == 0 ? produce : consume, &crowd), 0);
+	for (size_t i = 0; i < 2 * THREADS; i++)
+		cr_assert_eq(pthread_join(threads[i], NULL), 0);
+	cr_assert_eq(weiri_load_relaxed(&crowd.in_vain), 0, "%llu in, %llu out",
+	             (unsigned long long)weiri_load_relaxed(&crowd.in), (unsigned long long)weiri_load_relaxed(&crowd.out));
+	cr_assert_eq(weiri_load_relaxed(&crowd.in), (uint64_t)THREADS * EACH * (EACH + 1) / 2);
+	cr_assert_eq(weiri_load_relaxed(&crowd.in), weiri_load_relaxed(&crowd.out));
+	destroy(queue);
+}
+
+Test(queue_readiness, pollers_of_both_directions_move_everything)
+{
+	move_through(fifo(1), 0);
+	move_through(fifo(8), 0);
+	move_through(shuffle(8, 3), 0);
+}
+
+Test(queue_readiness, epoll_of_both_directions_moves_everything)
+{
+	move_through(fifo(1), 1);
+	move_through(shuffle(3, 0), 1);
+}
+
+struct asker {
+	weir_queue *queue;
+	_Atomic(int) *go;
+	int fd;
+};
+
+static void *ask(void *argument)
+{
+	struct asker *asker = argument;
+
+	while (!weiri_load_acquire(asker->go))
+		(void)sched_yield();
+	if (weir_queue_readable_fd(asker->queue, &asker->fd, NULL) != WEIR_OK)
+		asker->fd = -1;
+	return NULL;
+}
+
+/* Those who ask at once get the same one, which is right about an item that goes in meanwhile. */
+Test(queue_readiness, requests_beside_an_enqueue)
+{
+	for (int round = 0; round < 100; round++) {
+		weir_queue *queue = fifo(1);
+		_Atomic(int) go = 0;
+		struct asker askers[2] = {{queue, &go, -1}, {queue, &go, -1}};
+		pthread_t threads[2];
+
+		for (int i = 0; i < 2; i++)
+			cr_assert_eq(pthread_create(&threads[i], NULL, ask, &askers[i]), 0);
+		weiri_store_release(&go, 1);
+		put(queue, 1, 1);
+		for (int i = 0; i < 2; i++)
+			cr_assert_eq(pthread_join(threads[i], NULL), 0);
+		cr_assert_geq(askers[0].fd, 0);
+		cr_assert_eq(askers[0].fd, askers[1].fd);
+		cr_assert(is_lit(askers[0].fd), "round %d", round);
+		take_any(queue);
+		cr_assert(!is_lit(askers[0].fd), "round %d", round);
+		destroy(queue);
+	}
+}
