@@ -11,6 +11,8 @@ static const struct stress_scenario scenarios[] = {
 	{"mpsc_ltq16", "the same of rings for one consumer", scenario_mpsc_ltq16},
 	{"mpsc_ltq64", "the same, slots of one word", scenario_mpsc_ltq64},
 	{"spsc", "rings of one producer and one consumer lose, double and reorder nothing", scenario_spsc},
+	{"named_store", "one object at a time has a name, and lives as long as a reference", scenario_named_store},
+	{"named_store_stopped", "a thread stopped anywhere stops nobody else", scenario_named_store_stopped},
 	{"variable_read", "handles stay valid; versions never go back", scenario_variable_read},
 	{"variable_counter", "no increment is lost; each gets its own version", scenario_variable_counter},
 	{"variable_stopped", "a thread stopped anywhere stops no reader, writer or commit", scenario_variable_stopped},

@@ -12,6 +12,9 @@ void scenario_ring_stopped(void);
 void scenario_mpsc_ltq16(void);
 void scenario_mpsc_ltq64(void);
 
+void scenario_named_store(void);
+void scenario_named_store_stopped(void);
+
 void scenario_variable_read(void);
 void scenario_variable_counter(void);
 void scenario_variable_stopped(void);

@@ -22,6 +22,7 @@
 #include <weir/session.h>
 #include <weir/spsc.h>
 #include <weir/status.h>
+#include <weir/store.h>
 #include <weir/tensor.h>
 #include <weir/tensor_queue.h>
 #include <weir/time.h>

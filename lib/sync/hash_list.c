@@ -1,0 +1,315 @@
+/*
+ * hash_list.c - see hash_list.h.
+ */
+#include "sync/hash_list.h"
+
+#include <stdalign.h>
+
+#include "base/compiler.h"
+#include "base/memory.h"
+
+#define REMOVED ((uintptr_t)1)
+#define ITEM UINT64_C(1) /* in an order: not a mark */
+
+#if defined(WEIRI_UNDER_MODEL) /* stress/model: there two nodes make a table grow */
+enum { LOAD = 1 };
+#else
+enum { LOAD = 4 }; /* nodes to a bucket, on average, before there are twice as many */
+#endif
+
+static struct weiri_hash_node *node_of(uintptr_t link)
+{
+	return (struct weiri_hash_node *)(link & ~REMOVED);
+}
+
+static uint64_t reversed(uint64_t bits)
+{
+	bits = (bits >> 1 & UINT64_C(0x5555555555555555)) | (bits & UINT64_C(0x5555555555555555)) << 1;
+	bits = (bits >> 2 & UINT64_C(0x3333333333333333)) | (bits & UINT64_C(0x3333333333333333)) << 2;
+	bits = (bits >> 4 & UINT64_C(0x0F0F0F0F0F0F0F0F)) | (bits & UINT64_C(0x0F0F0F0F0F0F0F0F)) << 4;
+	return __builtin_bswap64(bits);
+}
+
+/* The hash's top bit gives way, which no table is large enough to look at. */
+static uint64_t order_of(uint64_t hash)
+{
+	return reversed(hash) | ITEM;
+}
+
+void weiri_hash_node_init(struct weiri_hash_node *node, uint64_t hash, size_t bytes,
+                          void (*ended)(struct weiri_retired *retired))
+{
+	weiri_store_relaxed(&node->next, 0u); /* [relaxed] not inserted yet */
+	node->order = order_of(hash);
+	weiri_retired_init(&node->retired, bytes, ended);
+}
+
+/* -- marks -------------------------------------------------------------------------------------------------------------------- */
+
+/* Where the mark of a bucket other than 0 is kept; NULL: in a segment that does not exist. */
+static _Atomic(struct weiri_hash_node *) *place_of(struct weiri_hash_list *list, size_t bucket)
+{
+	unsigned segment = 64 - (unsigned)__builtin_clzl(bucket);
+	/* [P2 acquire] pairs with grow(). */
+	_Atomic(struct weiri_hash_node *) *marks = weiri_load_acquire(&list->marks[segment]);
+
+	return marks != NULL ? &marks[bucket - ((size_t)1 << (segment - 1))] : NULL;
+}
+
+static struct weiri_hash_node *mark_of(struct weiri_hash_list *list, size_t bucket)
+{
+	_Atomic(struct weiri_hash_node *) *place = bucket != 0 ? place_of(list, bucket) : NULL;
+
+	if (bucket == 0)
+		return &list->first;
+	/* [P2 acquire] pairs with make_mark(). */
+	return place != NULL ? weiri_load_acquire(place) : NULL;
+}
+
+static size_t bucket_of(const struct weiri_hash_list *list, uint64_t hash)
+{
+	/* [relaxed] an old number names a bucket that is larger and holds ours. */
+	return (size_t)(hash & ((UINT64_C(1) << weiri_load_relaxed(&list->bits)) - 1));
+}
+
+/* The nearest mark at or before the bucket. Without a bucket's top bit it is the one that it was split from. */
+static struct weiri_hash_node *start_of(struct weiri_hash_list *list, size_t bucket)
+{
+	struct weiri_hash_node *mark;
+
+	while ((mark = mark_of(list, bucket)) == NULL)
+		bucket &= ~((size_t)1 << (63 - (unsigned)__builtin_clzl(bucket)));
+	return mark;
+}
+
+/* -- walking ------------------------------------------------------------------------------------------------------------------ */
+
+/* What is looked for. */
+struct target {
+	uint64_t order;
+	const void *key; /* NULL: a mark, of which there is one to an order */
+	int beyond;      /* the first item after it instead */
+};
+
+/* Where a walk ended: `here`, 0 or a node not before the target, is what the unmarked *link leads to. */
+struct place {
+	_Atomic(uintptr_t) *link;
+	uintptr_t here;
+};
+
+static int compare(const struct weiri_hash_list *list, const struct target *target, struct weiri_hash_node *node)
+{
+	if (target->order != node->order)
+		return target->order < node->order ? -1 : 1;
+	return target->key != NULL ? list->compare(target->key, node) : 0;
+}
+
+static int walk_ends_at(const struct weiri_hash_list *list, const struct target *target, struct weiri_hash_node *node)
+{
+	int side = compare(list, target, node);
+
+	return target->beyond ? side < 0 && (node->order & ITEM) != 0 : side <= 0;
+}
+
+/* From `start` on, unlinking what was removed. */
+static struct place walk(struct weiri_scope *scope, const struct weiri_hash_list *list, struct weiri_hash_node *start,
+                         const struct target *target)
+{
+	struct place at;
+
+restart:
+	at.link = &start->next;
+	weiri_section_read(scope->record, at.link, &at.here); /* [P1, S] a mark's link, never marked */
+	while (node_of(at.here) != NULL) {
+		struct weiri_hash_node *node = node_of(at.here);
+		uintptr_t next;
+
+		weiri_section_read(scope->record, &node->next, &next); /* [P1, S] */
+		if ((next & REMOVED) != 0) {
+			/* [seq_cst S] H3. The link was unmarked when `here` was read, or this fails. */
+			if (!weiri_cas_seq_cst(at.link, &at.here, next & ~REMOVED))
+				goto restart;
+			weiri_scope_retire(scope, &node->retired);
+			at.here = next & ~REMOVED;
+			continue;
+		}
+		if (walk_ends_at(list, target, node))
+			break;
+		at.link = &node->next;
+		at.here = next;
+	}
+	return at;
+}
+
+static struct weiri_hash_node *found_at(const struct weiri_hash_list *list, const struct place *at,
+                                        const struct target *target)
+{
+	struct weiri_hash_node *node = node_of(at->here);
+
+	return node != NULL && compare(list, target, node) == 0 ? node : NULL;
+}
+
+/* NULL: `node` is in. Else the one that is. */
+static struct weiri_hash_node *insert(struct weiri_scope *scope, const struct weiri_hash_list *list,
+                                      struct weiri_hash_node *start, struct weiri_hash_node *node,
+                                      const struct target *target)
+{
+	struct place at;
+	struct weiri_hash_node *there;
+
+	do {
+		at = walk(scope, list, start, target);
+		there = found_at(list, &at, target);
+		if (there != NULL)
+			return there;
+		/* [relaxed] published by the CAS. */
+		weiri_store_relaxed(&node->next, at.here);
+		/* [P1 release] pairs with walk(). */
+	} while (!weiri_cas_release(at.link, &at.here, (uintptr_t)node));
+	return NULL;
+}
+
+/* -- growing ------------------------------------------------------------------------------------------------------------------ */
+
+/* Nothing is lost when there is no memory: walks start further to the left. */
+static WEIRI_COLD void make_mark(struct weiri_scope *scope, struct weiri_hash_list *list, size_t bucket)
+{
+	_Atomic(struct weiri_hash_node *) *place = place_of(list, bucket);
+	const struct target target = {reversed(bucket), NULL, 0};
+	struct weiri_hash_node *mark, *there;
+
+	if (place == NULL)
+		return;
+	mark = weiri_allocate(&list->allocator, sizeof(*mark), alignof(struct weiri_hash_node));
+	if (mark == NULL)
+		return;
+	weiri_hash_node_init(mark, 0, sizeof(*mark), NULL);
+	mark->order = target.order;
+	there = insert(scope, list, start_of(list, bucket), mark, &target);
+	if (there != NULL)
+		weiri_release(&list->allocator, mark, sizeof(*mark), alignof(struct weiri_hash_node));
+	/* [P2 release] pairs with mark_of(). Whoever writes here writes the same: H1. */
+	weiri_store_release(place, there != NULL ? there : mark);
+}
+
+static WEIRI_COLD void grow(struct weiri_hash_list *list, uint32_t bits)
+{
+	size_t size = sizeof(_Atomic(struct weiri_hash_node *)) << bits;
+	_Atomic(struct weiri_hash_node *) *none = NULL;
+	_Atomic(struct weiri_hash_node *) *marks;
+
+	/* [relaxed] not followed here. */
+	if (weiri_load_relaxed(&list->marks[bits + 1]) == NULL) {
+		marks = weiri_allocate_zeroed(&list->allocator, size, alignof(_Atomic(struct weiri_hash_node *)));
+		if (marks == NULL)
+			return;
+		/* [P2 release] pairs with place_of(). */
+		if (!weiri_cas_release(&list->marks[bits + 1], &none, marks))
+			weiri_release(&list->allocator, marks, size, alignof(_Atomic(struct weiri_hash_node *)));
+	}
+	/* [relaxed] place_of() looks at the segment itself. */
+	(void)weiri_cas_relaxed(&list->bits, &bits, bits + 1);
+}
+
+static void count_insert(struct weiri_hash_list *list)
+{
+	/* [relaxed] a count, and a number of which any value is right. */
+	size_t count = weiri_fetch_add_relaxed(&list->count, 1u) + 1;
+	uint32_t bits = weiri_load_relaxed(&list->bits);
+
+	if (WEIRI_UNLIKELY(count > ((size_t)LOAD << bits) && count <= SIZE_MAX / 2 && bits < WEIRI_HASH_MOST_BITS))
+		grow(list, bits);
+}
+
+/* -- the set ------------------------------------------------------------------------------------------------------------------ */
+
+void weiri_hash_list_init(struct weiri_hash_list *list, weiri_hash_compare *compare_keys,
+                          const weir_allocator *allocator)
+{
+	/* [relaxed] not shared yet. */
+	weiri_store_relaxed(&list->first.next, 0u);
+	list->first.order = 0;
+	for (size_t i = 0; i <= WEIRI_HASH_MOST_BITS; i++)
+		weiri_store_relaxed(&list->marks[i], NULL);
+	list->allocator = *allocator;
+	list->compare = compare_keys;
+	weiri_store_relaxed(&list->count, 0u);
+	weiri_store_relaxed(&list->bits, 0u);
+}
+
+void weiri_hash_list_fini(struct weiri_hash_list *list, void (*end)(struct weiri_hash_node *node))
+{
+	/* [relaxed] the caller has ordered all calls before this one. */
+	uintptr_t link = weiri_load_relaxed(&list->first.next);
+
+	while (node_of(link) != NULL) {
+		struct weiri_hash_node *node = node_of(link);
+
+		link = weiri_load_relaxed(&node->next);
+		if ((node->order & ITEM) != 0)
+			end(node);
+		else
+			weiri_release(&list->allocator, node, sizeof(*node), alignof(struct weiri_hash_node));
+	}
+	for (unsigned i = 1; i <= WEIRI_HASH_MOST_BITS; i++)
+		weiri_release(&list->allocator, weiri_load_relaxed(&list->marks[i]),
+		              sizeof(_Atomic(struct weiri_hash_node *)) << (i - 1), alignof(_Atomic(struct weiri_hash_node *)));
+}
+
+struct weiri_hash_node *weiri_hash_list_find(struct weiri_scope *scope, struct weiri_hash_list *list, uint64_t hash,
+                                             const void *key)
+{
+	const struct target target = {order_of(hash), key, 0};
+	struct place at = walk(scope, list, start_of(list, bucket_of(list, hash)), &target);
+
+	return found_at(list, &at, &target);
+}
+
+struct weiri_hash_node *weiri_hash_list_insert(struct weiri_scope *scope, struct weiri_hash_list *list,
+                                               struct weiri_hash_node *node, uint64_t hash, const void *key)
+{
+	const struct target target = {order_of(hash), key, 0};
+	size_t bucket = bucket_of(list, hash);
+	struct weiri_hash_node *there;
+
+	if (WEIRI_UNLIKELY(mark_of(list, bucket) == NULL))
+		make_mark(scope, list, bucket);
+	there = insert(scope, list, start_of(list, bucket), node, &target);
+	if (there == NULL)
+		count_insert(list);
+	return there;
+}
+
+int weiri_hash_list_remove(struct weiri_scope *scope, struct weiri_hash_list *list, struct weiri_hash_node *node,
+                           uint64_t hash, const void *key)
+{
+	const struct target target = {order_of(hash), key, 0};
+	/* [relaxed] the CAS decides. */
+	uintptr_t next = weiri_load_relaxed(&node->next);
+
+	do {
+		if ((next & REMOVED) != 0) /* by another */
+			return 0;
+		/* [relaxed] H2; carries P1 of the successor on, and nothing else: see weiri_list_remove(). */
+	} while (!weiri_cas_relaxed(&node->next, &next, next | REMOVED));
+	(void)weiri_fetch_sub_relaxed(&list->count, 1u); /* [relaxed] a count */
+	/* Unlinks it, unless another walk has. */
+	(void)walk(scope, list, start_of(list, bucket_of(list, hash)), &target);
+	return 1;
+}
+
+struct weiri_hash_node *weiri_hash_list_after(struct weiri_scope *scope, struct weiri_hash_list *list, uint64_t hash,
+                                              const void *key)
+{
+	const struct target target = {key != NULL ? order_of(hash) : 0, key, 1};
+	size_t bucket = key != NULL ? bucket_of(list, hash) : 0;
+
+	return node_of(walk(scope, list, start_of(list, bucket), &target).here);
+}
+
+size_t weiri_hash_list_count(const struct weiri_hash_list *list)
+{
+	size_t count = weiri_load_relaxed(&list->count); /* [relaxed] a count */
+
+	return count <= SIZE_MAX / 2 ? count : 0;
+}

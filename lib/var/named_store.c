@@ -1,0 +1,532 @@
+/*
+ * named_store.c - objects by name.
+ *
+ * Algorithm. A set of resources with two-part keys (sync/hash_list.h). A resource is a node, the texts, the object, and two counts.
+ *
+ *   references   handles, and the store's own while the name is there; with the last one the object is destroyed, at once
+ *   holds        the list's, until no section can see the node; and the object's, until it is destroyed; with the last one the memory goes
+ *
+ * Two counts, because the two ends come in either order: an object must not wait for a collection, and a walk that began before a removal
+ * may still compare names and look at `references`.
+ *
+ * Invariants
+ *   N1  references never rises from 0: a look-up that meets 0 has met a resource that was removed while it ran
+ *   N2  the store's reference is dropped once, by whoever removed the node, after that
+ *   N3  callbacks and destructors run outside of sections
+ * Pairs: P1 of hash_list.h: the fields, the object; P2 release(references) -> destroy: what the holders did with the object;
+ *   P3 drop(holds) -> free: the other end has done.
+ * Linearization: those of the list. A look-up that meets references = 0 says that the name is not there: it was removed during the call.
+ * Progress: lock-free. A create-or-get begins again only when the resource that was in its way has been removed.
+ * Checked: tests/test_named_store.c, stress/model/check_named_store.c, weir-stress "named_store".
+ */
+#include <weir/store.h>
+
+#include <stdalign.h>
+#include <string.h>
+
+#include "base/compiler.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "sync/hash_list.h"
+
+struct weir_resource {
+	struct weiri_hash_node node;
+	_Atomic(size_t) references;
+	_Atomic(uint32_t) holds;
+	/* Constant. */
+	const struct weir_resource_type *type;
+	void *object;
+	uint64_t hash;
+	size_t memory_size;
+	weir_allocator allocator;
+	size_t container_size, name_size; /* with the ends of the texts */
+	char texts[];                     /* the container, the name */
+};
+
+struct weir_store {
+	struct weiri_hash_list list;
+	/* Constant. */
+	size_t memory_size;
+	weir_allocator allocator;
+	char name[];
+};
+
+struct key {
+	const char *container, *name;
+	size_t container_size, name_size;
+	uint64_t hash;
+};
+
+static weir_resource *resource_of(struct weiri_hash_node *node)
+{
+	return node != NULL ? WEIRI_CONTAINER_OF(node, weir_resource, node) : NULL;
+}
+
+/* FNV-1a. */
+static uint64_t hash_text(uint64_t hash, const char *text, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		hash = (hash ^ (unsigned char)text[i]) * UINT64_C(0x100000001B3);
+	return hash;
+}
+
+static struct key key_of(const char *container, const char *name)
+{
+	struct key key = {.container = container != NULL ? container : "", .name = name};
+	uint64_t hash = UINT64_C(0xCBF29CE484222325);
+
+	key.container_size = strlen(key.container) + 1;
+	key.name_size = strlen(name) + 1;
+	hash = hash_text(hash_text(hash, key.container, key.container_size), name, key.name_size);
+	/* The list looks at the low bits first, which FNV mixes least. */
+	key.hash = (hash ^ hash >> 32) * UINT64_C(0x9E3779B97F4A7C15);
+	key.hash ^= key.hash >> 29;
+	return key;
+}
+
+static struct key key_of_resource(const weir_resource *resource)
+{
+	return (struct key){resource->texts, resource->texts + resource->container_size, resource->container_size,
+	                    resource->name_size, resource->hash};
+}
+
+/* Any order will do; keys of one hash are few. */
+static int compare_keys(const void *context, struct weiri_hash_node *node)
+{
+	const struct key *key = context;
+	const weir_resource *resource = resource_of(node);
+	int side;
+
+	if (key->container_size != resource->container_size)
+		return key->container_size < resource->container_size ? -1 : 1;
+	if (key->name_size != resource->name_size)
+		return key->name_size < resource->name_size ? -1 : 1;
+	side = memcmp(key->container, resource->texts, key->container_size);
+	return side != 0 ? side : memcmp(key->name, resource->texts + resource->container_size, key->name_size);
+}
+
+/* -- resources ---------------------------------------------------------------------------------------------------------------- */
+
+static void drop_hold(weir_resource *resource)
+{
+	/* [P3 acq_rel] */
+	if (weiri_fetch_sub_acq_rel(&resource->holds, 1u) == 1) {
+		weir_allocator allocator = resource->allocator;
+
+		weiri_release(&allocator, resource, resource->memory_size, alignof(struct weir_resource));
+	}
+}
+
+static void out_of_sight(struct weiri_retired *retired)
+{
+	drop_hold(resource_of(WEIRI_CONTAINER_OF(retired, struct weiri_hash_node, retired)));
+}
+
+/* With a reference for the store and one for the caller; not in the list. NULL: no memory. */
+static weir_resource *resource_create(const weir_store *store, const struct key *key,
+                                      const struct weir_resource_type *type, void *object)
+{
+	size_t size = sizeof(struct weir_resource) + key->container_size + key->name_size;
+	weir_resource *resource = weiri_allocate(&store->allocator, size, alignof(struct weir_resource));
+
+	if (resource == NULL)
+		return NULL;
+	weiri_hash_node_init(&resource->node, key->hash, size, out_of_sight);
+	/* [relaxed] not shared yet. */
+	weiri_store_relaxed(&resource->references, (size_t)2);
+	weiri_store_relaxed(&resource->holds, 2u);
+	resource->type = type;
+	resource->object = object;
+	resource->hash = key->hash;
+	resource->memory_size = size;
+	resource->allocator = store->allocator;
+	resource->container_size = key->container_size;
+	resource->name_size = key->name_size;
+	memcpy(resource->texts, key->container, key->container_size);
+	memcpy(resource->texts + key->container_size, key->name, key->name_size);
+	return resource;
+}
+
+/* It never was in the list; the object is the caller's. */
+static void resource_discard(weir_resource *resource)
+{
+	weir_allocator allocator = resource->allocator;
+
+	weiri_release(&allocator, resource, resource->memory_size, alignof(struct weir_resource));
+}
+
+/* 0: the object is gone (N1). */
+static int try_retain(weir_resource *resource)
+{
+	size_t references = weiri_load_relaxed(&resource->references);
+
+	do {
+		if (references == 0)
+			return 0;
+		/* [relaxed] the node's fields came by P1; a count that rises orders nothing. */
+	} while (!weiri_cas_relaxed(&resource->references, &references, references + 1));
+	return 1;
+}
+
+weir_resource *weir_resource_retain(weir_resource *resource)
+{
+	if (resource != NULL)
+		(void)weiri_fetch_add_relaxed(&resource->references, (size_t)1); /* [relaxed] the caller has one */
+	return resource;
+}
+
+void weir_resource_release(weir_resource *resource)
+{
+	/* [P2 acq_rel] */
+	if (resource == NULL || weiri_fetch_sub_acq_rel(&resource->references, (size_t)1) != 1)
+		return;
+	if (resource->type->destroy != NULL)
+		resource->type->destroy(resource->object);
+	drop_hold(resource);
+}
+
+void *weir_resource_object(const weir_resource *resource)
+{
+	return resource != NULL ? resource->object : NULL;
+}
+
+const struct weir_resource_type *weir_resource_type(const weir_resource *resource)
+{
+	return resource != NULL ? resource->type : NULL;
+}
+
+const char *weir_resource_name(const weir_resource *resource)
+{
+	return resource != NULL ? resource->texts + resource->container_size : NULL;
+}
+
+const char *weir_resource_container(const weir_resource *resource)
+{
+	return resource != NULL ? resource->texts : NULL;
+}
+
+/* -- creating and destroying -------------------------------------------------------------------------------------------------- */
+
+enum weir_status weir_store_create(const struct weir_store_options *options, weir_store **out, weir_error *error)
+{
+	const char *name = options != NULL && options->name != NULL ? options->name : "store";
+	weir_allocator allocator;
+	weir_store *store;
+	size_t size;
+
+	if (out == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "store: out is NULL");
+	if (options != NULL && (options->struct_size != sizeof(*options) || options->flags != 0))
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "store: struct_size must be %zu and flags 0, got %zu and %u",
+		                  sizeof(*options), options->struct_size,
+		                  options->struct_size == sizeof(*options) ? options->flags : 0);
+	allocator = weiri_allocator_or_default(options != NULL ? options->allocator : NULL);
+	size = sizeof(*store) + strlen(name) + 1;
+	store = weiri_record_get() != NULL ? weiri_allocate(&allocator, size, WEIRI_APART) : NULL;
+	if (store == NULL)
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "store \"%s\": no memory", name);
+	store->memory_size = size;
+	store->allocator = allocator;
+	memcpy(store->name, name, strlen(name) + 1);
+	weiri_hash_list_init(&store->list, compare_keys, &allocator);
+	*out = store;
+	return WEIR_OK;
+}
+
+static void end_with_store(struct weiri_hash_node *node)
+{
+	weir_resource *resource = resource_of(node);
+
+	weir_resource_release(resource);
+	drop_hold(resource); /* the list's: no section is open */
+}
+
+void weir_store_destroy(weir_store *store)
+{
+	weir_allocator allocator;
+
+	if (store == NULL)
+		return;
+	weiri_hash_list_fini(&store->list, end_with_store);
+	allocator = store->allocator;
+	weiri_release(&allocator, store, store->memory_size, WEIRI_APART);
+}
+
+/* -- names -------------------------------------------------------------------------------------------------------------------- */
+
+/* What every call that takes a name asks for first. */
+static enum weir_status check_call(const weir_store *store, const char *name, struct weiri_record **record,
+                                   weir_error *error)
+{
+	if (store == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "store: NULL");
+	if (name == NULL || name[0] == '\0')
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "store \"%s\": a name must not be %s", store->name,
+		                  name == NULL ? "NULL" : "empty");
+	*record = weiri_record_get();
+	if (*record == NULL)
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "store \"%s\": no memory for this thread's record",
+		                  store->name);
+	return WEIR_OK;
+}
+
+static enum weir_status check_typed_call(const weir_store *store, const char *name,
+                                         const struct weir_resource_type *type, struct weiri_record **record,
+                                         weir_error *error)
+{
+	enum weir_status status = check_call(store, name, record, error);
+
+	if (status == WEIR_OK && type == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "store \"%s\": \"%s\" needs a type, got NULL", store->name,
+		                  name);
+	return status;
+}
+
+static enum weir_status fail_key(const weir_store *store, enum weir_status status, const struct key *key,
+                                 const char *what, weir_error *error)
+{
+	return weiri_fail(error, status, "store \"%s\": \"%s\" in container \"%s\" %s", store->name, key->name,
+	                  key->container, what);
+}
+
+/* A reference, or NULL. */
+static weir_resource *look_up(weir_store *store, struct weiri_record *record, const struct key *key)
+{
+	struct weiri_scope scope = weiri_scope_enter(record);
+	weir_resource *resource = resource_of(weiri_hash_list_find(&scope, &store->list, key->hash, key));
+
+	if (resource != NULL && !try_retain(resource))
+		resource = NULL;
+	weiri_scope_leave(&scope);
+	return resource;
+}
+
+/* NULL: the resource is in. Else another, with a reference, that was there. */
+static weir_resource *put(weir_store *store, struct weiri_record *record, weir_resource *resource)
+{
+	const struct key key = key_of_resource(resource);
+	struct weiri_scope scope = weiri_scope_enter(record);
+	weir_resource *there;
+
+	do {
+		there = resource_of(weiri_hash_list_insert(&scope, &store->list, &resource->node, key.hash, &key));
+	} while (there != NULL && !try_retain(there));
+	weiri_scope_leave(&scope);
+	return there;
+}
+
+/* 1 when this call took the name away. */
+static int take_away(weir_store *store, struct weiri_record *record, weir_resource *resource)
+{
+	const struct key key = key_of_resource(resource);
+	struct weiri_scope scope = weiri_scope_enter(record);
+	int mine = weiri_hash_list_remove(&scope, &store->list, &resource->node, key.hash, &key);
+
+	weiri_scope_leave(&scope);
+	if (mine)
+		weir_resource_release(resource); /* N2 */
+	return mine;
+}
+
+/* A reference, which goes to *out if the resource is of the type, and back if not. */
+static enum weir_status give(const weir_store *store, weir_resource *resource, const struct weir_resource_type *type,
+                             weir_resource **out, weir_error *error)
+{
+	enum weir_status status = WEIR_OK;
+
+	if (resource->type == type)
+		*out = resource;
+	else
+		status = weiri_fail(error, WEIR_INVALID_ARGUMENT,
+		                    "store \"%s\": \"%s\" in container \"%s\": type must be %s, got %s", store->name,
+		                    weir_resource_name(resource), weir_resource_container(resource), type->name,
+		                    resource->type->name);
+	if (status != WEIR_OK)
+		weir_resource_release(resource);
+	return status;
+}
+
+enum weir_status weir_store_find(weir_store *store, const char *container, const char *name,
+                                 const struct weir_resource_type *type, weir_resource **out, weir_error *error)
+{
+	struct weiri_record *record;
+	enum weir_status status = check_typed_call(store, name, type, &record, error);
+	weir_resource *resource;
+	struct key key;
+
+	if (status != WEIR_OK)
+		return status;
+	if (out == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "store \"%s\": out is NULL", store->name);
+	key = key_of(container, name);
+	resource = look_up(store, record, &key);
+	if (resource == NULL)
+		return fail_key(store, WEIR_NOT_FOUND, &key, "is not there", error);
+	return give(store, resource, type, out, error);
+}
+
+enum weir_status weir_store_add(weir_store *store, const char *container, const char *name,
+                                const struct weir_resource_type *type, void *object, weir_resource **out,
+                                weir_error *error)
+{
+	struct weiri_record *record;
+	enum weir_status status = check_typed_call(store, name, type, &record, error);
+	weir_resource *resource, *there;
+	struct key key;
+
+	if (status != WEIR_OK)
+		return status;
+	key = key_of(container, name);
+	resource = resource_create(store, &key, type, object);
+	if (resource == NULL)
+		return fail_key(store, WEIR_RESOURCE_EXHAUSTED, &key, "has no memory", error);
+	there = put(store, record, resource);
+	if (there != NULL) {
+		weir_resource_release(there);
+		resource_discard(resource);
+		return fail_key(store, WEIR_ALREADY_EXISTS, &key, "exists", error);
+	}
+	if (out != NULL)
+		*out = resource;
+	else
+		weir_resource_release(resource);
+	return WEIR_OK;
+}
+
+/* -- create or get ------------------------------------------------------------------------------------------------------------ */
+
+static enum weir_status give_if_compatible(const weir_store *store, weir_resource *resource,
+                                           const struct weir_resource_type *type, const struct weir_store_maker *maker,
+                                           weir_resource **out, weir_error *error)
+{
+	weir_resource *given = NULL;
+	enum weir_status status = give(store, resource, type, &given, error);
+
+	if (status == WEIR_OK && maker->compatible != NULL)
+		status = maker->compatible(maker->context, given->object, error);
+	if (status == WEIR_OK)
+		*out = given;
+	else
+		weir_resource_release(given);
+	return status;
+}
+
+static enum weir_status make(const weir_store *store, const struct key *key, const struct weir_resource_type *type,
+                             const struct weir_store_maker *maker, weir_resource **out, weir_error *error)
+{
+	void *object;
+	enum weir_status status = maker->create(maker->context, &object, error);
+
+	if (status != WEIR_OK)
+		return status;
+	*out = resource_create(store, key, type, object);
+	if (*out != NULL)
+		return WEIR_OK;
+	if (type->destroy != NULL)
+		type->destroy(object);
+	return fail_key(store, WEIR_RESOURCE_EXHAUSTED, key, "has no memory", error);
+}
+
+enum weir_status weir_store_find_or_create(weir_store *store, const char *container, const char *name,
+                                           const struct weir_resource_type *type, const struct weir_store_maker *maker,
+                                           weir_resource **out, weir_error *error)
+{
+	struct weiri_record *record;
+	enum weir_status status = check_typed_call(store, name, type, &record, error);
+	weir_resource *made = NULL, *there;
+	struct key key;
+
+	if (status != WEIR_OK)
+		return status;
+	if (maker == NULL || maker->create == NULL || out == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "store \"%s\": \"%s\": %s is NULL", store->name, name,
+		                  out == NULL ? "out" : "the maker's create");
+	key = key_of(container, name);
+	there = look_up(store, record, &key);
+	if (there == NULL) {
+		status = make(store, &key, type, maker, &made, error);
+		if (status != WEIR_OK)
+			return status;
+		there = put(store, record, made);
+	}
+	if (there == NULL) {
+		*out = made;
+		return WEIR_OK;
+	}
+	if (made != NULL) { /* another's was first */
+		if (type->destroy != NULL)
+			type->destroy(made->object);
+		resource_discard(made);
+	}
+	return give_if_compatible(store, there, type, maker, out, error);
+}
+
+/* -- removing and walking ----------------------------------------------------------------------------------------------------- */
+
+enum weir_status weir_store_remove(weir_store *store, const char *container, const char *name, weir_error *error)
+{
+	struct weiri_record *record;
+	enum weir_status status = check_call(store, name, &record, error);
+	weir_resource *resource;
+	struct key key;
+	int mine;
+
+	if (status != WEIR_OK)
+		return status;
+	key = key_of(container, name);
+	resource = look_up(store, record, &key);
+	mine = resource != NULL && take_away(store, record, resource);
+	weir_resource_release(resource);
+	/* Not ours: another call removed it during this one. */
+	return mine ? WEIR_OK : fail_key(store, WEIR_NOT_FOUND, &key, "is not there", error);
+}
+
+enum weir_status weir_store_next(weir_store *store, const weir_resource *after, weir_resource **out)
+{
+	struct weiri_record *record = store != NULL && out != NULL ? weiri_record_get() : NULL;
+	struct key key = {.hash = 0};
+	struct weiri_scope scope;
+	weir_resource *next = NULL;
+
+	if (store == NULL || out == NULL)
+		return WEIR_INVALID_ARGUMENT;
+	if (record == NULL)
+		return WEIR_RESOURCE_EXHAUSTED;
+	scope = weiri_scope_enter(record);
+	do {
+		/* One that was removed under our eyes stays readable in the scope. */
+		const weir_resource *from = next != NULL ? next : after;
+
+		if (from != NULL)
+			key = key_of_resource(from);
+		next = resource_of(weiri_hash_list_after(&scope, &store->list, key.hash, from != NULL ? &key : NULL));
+	} while (next != NULL && !try_retain(next));
+	weiri_scope_leave(&scope);
+	if (next == NULL)
+		return WEIR_OUT_OF_RANGE;
+	*out = next;
+	return WEIR_OK;
+}
+
+enum weir_status weir_store_clear(weir_store *store, const char *container, size_t *removed)
+{
+	weir_resource *at = NULL, *next;
+	enum weir_status status;
+	size_t count = 0;
+
+	while ((status = weir_store_next(store, at, &next)) == WEIR_OK) {
+		weir_resource_release(at);
+		at = next;
+		if (strcmp(weir_resource_container(at), container != NULL ? container : "") == 0)
+			count += (size_t)take_away(store, weiri_record_get(), at);
+	}
+	weir_resource_release(at);
+	if (removed != NULL)
+		*removed = count;
+	return status == WEIR_OUT_OF_RANGE ? WEIR_OK : status;
+}
+
+size_t weir_store_size_approx(const weir_store *store)
+{
+	return store != NULL ? weiri_hash_list_count(&store->list) : 0;
+}

@@ -1,0 +1,236 @@
+/*
+ * check_named_store.c - objects by name: one at a time has a name, each is destroyed once and not before its last reference goes, and
+ * nothing is lost when neighbours come and go.
+ *
+ * A scope gives each thread a row of calls, two letters each: what, and on which name.
+ *
+ *   a  add    g  create or get    f  find    r  remove    n  walk over all    e  an era begins, and what is retired is collected
+ *
+ * Asked of every execution: a find or walk gives objects that are whole; a name that stays is always found and met; of what was added
+ * and created as much was removed as is missing at the end; each object is destroyed once.
+ */
+#include <stdio.h>
+#include <weir/reclaim.h>
+#include <weir/store.h>
+
+#include "base/atomic.h"
+#include "model/scope.h"
+#include "reclaim/section.h"
+
+enum { THREADS = 3, CALLS = 4, NAMES = 3, MOST = 16 };
+
+struct object {
+	int name, whole; /* plain: a missing order shows as a race */
+};
+
+static const struct scope {
+	const char *name;
+	const char *inside; /* names that are there */
+	const char *calls[THREADS];
+	const char *stay; /* names that nobody removes */
+} scopes[] = {
+	{"2_create_or_get_of_1_name", "", {"ga", "ga"}, ""},
+	{"2_adds_of_1_name", "", {"aa", "aa"}, ""},
+	{"2_removals_of_1_name", "a", {"ra", "ra"}, ""},
+	{"find_beside_removal", "a", {"fa", "ra"}, ""},
+	{"create_or_get_beside_removal", "a", {"ga", "ra"}, ""},
+	{"create_and_remove_beside_create_or_get", "", {"gara", "ga"}, ""},
+	{"removals_of_neighbours", "ab", {"ra", "rb"}, ""},
+	{"add_beside_removal_of_a_neighbour", "a", {"ab", "ra"}, ""},
+	{"add_beside_removal_of_the_other_neighbour", "b", {"aa", "rb"}, ""},
+	{"removals_around_one_that_stays", "abc", {"ra", "rc", "fb"}, "b"},
+	{"walk_beside_removal", "ab", {"na", "ra"}, "b"},
+	{"walk_beside_removal_and_add", "a", {"na", "ra", "ab"}, ""},
+	{"adds_that_grow_the_table_beside_find", "a", {"ab", "ac", "fa"}, "a"},
+	{"find_beside_removal_and_collection", "ab", {"fb", "raea"}, "b"},
+	{"walk_beside_removals_and_collection", "abc", {"na", "rbrcea"}, "a"},
+	{"find_beside_add_and_removals_and_collection", "a", {"fc", "eaabraacrbea"}, ""},
+};
+
+static struct scene {
+	const struct scope *scope;
+	weir_store *store;
+	struct object objects[MOST];
+	int made[THREADS + 1]; /* of the thread's own objects */
+	int in[THREADS + 1], out[THREADS + 1];
+	_Atomic(int) destroyed;
+} scene;
+
+static void destroy(void *context)
+{
+	struct object *object = context;
+
+	weir_model_assert(object->whole == 1);
+	object->whole = 0;
+	weiri_fetch_add_relaxed(&scene.destroyed, 1);
+}
+
+static const struct weir_resource_type type = {"object", destroy};
+static const char *const names[NAMES] = {"a", "b", "c"};
+
+struct caller {
+	size_t me;
+	int name;
+	struct object *made;
+};
+
+static struct object *new_object(struct caller *caller)
+{
+	struct object *object = &scene.objects[(int)caller->me * CALLS + scene.made[caller->me]++];
+
+	*object = (struct object){caller->name, 1};
+	return object;
+}
+
+static enum weir_status create(void *context, void **object, weir_error *error)
+{
+	struct caller *caller = context;
+
+	(void)error;
+	*object = caller->made = new_object(caller);
+	return WEIR_OK;
+}
+
+static void look_at(const weir_resource *resource, int name)
+{
+	const struct object *object = weir_resource_object(resource);
+
+	weir_model_assert(object->whole == 1 && object->name == name && weir_resource_name(resource)[0] == 'a' + name);
+}
+
+static int stays(int name)
+{
+	for (const char *stay = scene.scope->stay; *stay != '\0'; stay++) {
+		if (*stay == 'a' + name)
+			return 1;
+	}
+	return 0;
+}
+
+static void add(struct caller *caller)
+{
+	struct object *object = new_object(caller);
+	enum weir_status status = weir_store_add(scene.store, NULL, names[caller->name], &type, object, NULL, NULL);
+
+	weir_model_assert(status == WEIR_OK || status == WEIR_ALREADY_EXISTS);
+	scene.in[caller->me] += status == WEIR_OK;
+	if (status != WEIR_OK)
+		destroy(object);
+}
+
+static void create_or_get(struct caller *caller)
+{
+	struct weir_store_maker maker = {create, NULL, caller};
+	weir_resource *resource;
+
+	weir_model_assert(
+		weir_store_find_or_create(scene.store, NULL, names[caller->name], &type, &maker, &resource, NULL) == WEIR_OK);
+	look_at(resource, caller->name);
+	scene.in[caller->me] += weir_resource_object(resource) == caller->made;
+	weir_resource_release(resource);
+}
+
+static void find(const struct caller *caller)
+{
+	weir_resource *resource;
+
+	if (weir_store_find(scene.store, NULL, names[caller->name], &type, &resource, NULL) == WEIR_OK) {
+		look_at(resource, caller->name);
+		weir_resource_release(resource);
+	} else {
+		weir_model_assert(!stays(caller->name));
+	}
+}
+
+static void walk(void)
+{
+	weir_resource *at = NULL, *next;
+	int met[NAMES] = {0};
+
+	for (; weir_store_next(scene.store, at, &next) == WEIR_OK; at = next) {
+		int name = weir_resource_name(next)[0] - 'a';
+
+		look_at(next, name);
+		weir_resource_release(at);
+		met[name]++;
+	}
+	weir_resource_release(at);
+	for (int name = 0; name < NAMES; name++)
+		weir_model_assert(met[name] <= 1 && (met[name] == 1 || !stays(name)));
+}
+
+static void thread(void *context, size_t me)
+{
+	(void)context;
+	for (const char *call = scene.scope->calls[me]; *call != '\0'; call += 2) {
+		struct caller caller = {me, call[1] - 'a', NULL};
+
+		switch (call[0]) {
+		case 'a': add(&caller); break;
+		case 'g': create_or_get(&caller); break;
+		case 'f': find(&caller); break;
+		case 'n': walk(); break;
+		case 'r': scene.out[me] += weir_store_remove(scene.store, NULL, names[caller.name], NULL) == WEIR_OK; break;
+		default: (void)weiri_fetch_add_seq_cst(&weiri_era, 1); (void)weir_reclaim_flush(0);
+		}
+	}
+}
+
+static void setup(void *context)
+{
+	(void)context;
+	weir_model_assert(weir_store_create(NULL, &scene.store, NULL) == WEIR_OK);
+	for (const char *name = scene.scope->inside; *name != '\0'; name++)
+		add(&(struct caller){THREADS, *name - 'a', NULL});
+}
+
+static void finish(void *context)
+{
+	int in = 0, out = 0, made = 0, there = 0;
+	weir_resource *resource;
+
+	(void)context;
+	for (size_t i = 0; i <= THREADS; i++) {
+		in += scene.in[i];
+		out += scene.out[i];
+		made += scene.made[i];
+	}
+	for (int name = 0; name < NAMES; name++) {
+		if (weir_store_find(scene.store, NULL, names[name], &type, &resource, NULL) != WEIR_OK)
+			continue;
+		there++;
+		weir_resource_release(resource);
+	}
+	weir_model_assert(in - out == there && weir_store_size_approx(scene.store) == (size_t)there);
+	weir_model_assert(weiri_load_relaxed(&scene.destroyed) == made - there);
+	weir_store_destroy(scene.store);
+	weir_model_assert(weiri_load_relaxed(&scene.destroyed) == made);
+	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
+}
+
+static struct weir_model_program prepare(const struct scope *scope, char name[static 96])
+{
+	size_t threads = 0;
+
+	(void)snprintf(name, 96, "named_store_%s", scope->name);
+	scene = (struct scene){.scope = scope};
+	while (threads < THREADS && scope->calls[threads] != NULL)
+		threads++;
+	return (struct weir_model_program){name, threads, &scene, sizeof(scene), setup, thread, finish};
+}
+
+int main(int argc, char **argv)
+{
+	char name[96];
+	int bad = 0;
+
+	scope_arguments(argc, argv);
+	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++) {
+		struct weir_model_program program = prepare(&scopes[i], name);
+
+		bad |= scope_as_far_as(&program, scope_long() ? 0 : 20000);
+		program = prepare(&scopes[i], name);
+		bad |= scope_stops(&program, scope_long() ? 0 : 100, NULL, NULL);
+	}
+	return bad;
+}
