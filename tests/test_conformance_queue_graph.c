@@ -304,3 +304,176 @@ Test(conformance_queue_graph, FIFO_079_a_queue_is_as_before_after_timeouts)
 	cr_expect_eq(fetch_number(&line, line.taken), 37);
 	close_line(&line);
 }
+
+/* -- one of several queues ---------------------------------------------------------------------------------------------------- */
+
+enum { CHOICES = 3 };
+
+/* A graph in which index, fed, chooses one of the queues. */
+struct choice {
+	weir_graph *graph;
+	weir_session *session;
+	weir_tensor_queue *queues[CHOICES];
+	weir_tensor_queue_list *list;
+	weir_output index, x, taken;
+	weir_node *put;
+};
+
+static void open_choice(struct choice *choice, const struct kind *kind)
+{
+	weir_error error = {0};
+
+	choice->graph = kit_graph();
+	for (size_t i = 0; i < CHOICES; i++)
+		choice->queues[i] = numbers_queue(kind, 10);
+	cr_assert_eq(weir_tensor_queue_list_create(choice->queues, CHOICES, NULL, &choice->list, &error), WEIR_OK, "%s",
+	             error.message);
+	choice->index = kit_placeholder(choice->graph, "index", WEIR_I32, kit_shape(0));
+	choice->x = kit_placeholder(choice->graph, "x", WEIR_I32, kit_shape(0));
+	cr_assert_eq(
+		weir_op_enqueue_at(choice->graph, "put", choice->list, choice->index, &choice->x, 1, &choice->put, &error),
+		WEIR_OK, "%s", error.message);
+	cr_assert_eq(weir_op_dequeue_at(choice->graph, "take", choice->list, choice->index, &choice->taken, 1, &error),
+	             WEIR_OK, "%s", error.message);
+	choice->session = kit_session(choice->graph, 1);
+}
+
+static void close_choice(struct choice *choice)
+{
+	kit_end(choice->session, choice->graph);
+	weir_tensor_queue_list_destroy(choice->list);
+	for (size_t i = 0; i < CHOICES; i++)
+		destroy_tensors(choice->queues[i]);
+	expect_no_tensor_left();
+}
+
+/* Puts x into queue `index`, or (got not NULL) takes from it. */
+static enum weir_status run_choice(struct choice *choice, int32_t index, int32_t x, weir_tensor **got,
+                                   weir_error *error)
+{
+	weir_tensor *fed[] = {number(index), number(x)};
+	struct weir_feed feeds[] = {{choice->index, fed[0]}, {choice->x, fed[1]}};
+	enum weir_status status =
+		got != NULL ? weir_session_run(choice->session, feeds, 1, &choice->taken, 1, got, NULL, 0, NULL, error)
+					: weir_session_run(choice->session, feeds, 2, NULL, 0, NULL, &choice->put, 1, NULL, error);
+
+	weir_tensor_release(fed[0]);
+	weir_tensor_release(fed[1]);
+	return status;
+}
+
+static void the_index_chooses_the_queue(const struct kind *kind)
+{
+	struct choice choice;
+	unsigned seed = 4;
+
+	open_choice(&choice, kind);
+	for (int32_t i = 0; i < 30; i++) {
+		int32_t index = (int32_t)(rand_r(&seed) % CHOICES);
+		struct taken taken = {.count = 0};
+		weir_tensor *got = NULL;
+
+		cr_assert_eq(run_choice(&choice, index, i, NULL, NULL), WEIR_OK);
+		cr_expect_eq(weir_tensor_queue_size(choice.queues[index]), 1);
+		if (i % 2 == 0) {
+			cr_assert_eq(run_choice(&choice, index, 0, &got, NULL), WEIR_OK);
+			note_taken(&taken, got);
+		} else {
+			take(choice.queues[index], &taken);
+		}
+		expect_all(&taken, i, 1);
+	}
+	close_choice(&choice);
+}
+
+Test(conformance_queue_graph, FIFO_038_select_queue)
+{
+	the_index_chooses_the_queue(&fifo_kind);
+}
+
+Test(conformance_queue_graph, PAD_064_select_queue)
+{
+	the_index_chooses_the_queue(&padding_kind);
+}
+
+Test(conformance_queue_graph, RSQ_050_select_queue)
+{
+	the_index_chooses_the_queue(&shuffle_kind);
+}
+
+static void an_index_beyond_the_list_fails_the_step(const struct kind *kind)
+{
+	struct choice choice;
+
+	open_choice(&choice, kind);
+	for (int32_t index = -1; index <= CHOICES; index += CHOICES + 1) {
+		weir_error error = {0};
+		weir_tensor *got = NULL;
+
+		cr_expect_eq(run_choice(&choice, index, 1, NULL, &error), WEIR_INVALID_ARGUMENT);
+		cr_expect_not_null(strstr(error.message, "is not in [0, 3)"), "%s", error.message);
+		cr_expect_eq(run_choice(&choice, index, 1, &got, &error), WEIR_INVALID_ARGUMENT);
+		cr_expect_not_null(strstr(error.message, "is not in [0, 3)"), "%s", error.message);
+		cr_expect_null(got);
+	}
+	close_choice(&choice);
+}
+
+Test(conformance_queue_graph, FIFO_039_select_queue_out_of_range)
+{
+	an_index_beyond_the_list_fails_the_step(&fifo_kind);
+}
+
+Test(conformance_queue_graph, PAD_065_select_queue_out_of_range)
+{
+	an_index_beyond_the_list_fails_the_step(&padding_kind);
+}
+
+Test(conformance_queue_graph, RSQ_051_select_queue_out_of_range)
+{
+	an_index_beyond_the_list_fails_the_step(&shuffle_kind);
+}
+
+/* What a list of two queues that pad knows of component i; an expected NULL is any shape. */
+static void expect_merged(const weir_shape *const ones[], const weir_shape *const others[],
+                          const weir_shape *const expected[], size_t components)
+{
+	struct weir_tensor_component given[2][2], got;
+	weir_tensor_queue *queues[2];
+	weir_tensor_queue_list *list = NULL;
+
+	for (size_t i = 0; i < components; i++) {
+		given[0][i] = (struct weir_tensor_component){WEIR_I32, ones[i], NULL};
+		given[1][i] = (struct weir_tensor_component){WEIR_I32, others[i], NULL};
+	}
+	for (size_t q = 0; q < 2; q++)
+		queues[q] = queue_of(&padding_kind, 10, given[q], components);
+	cr_assert_eq(weir_tensor_queue_list_create(queues, 2, NULL, &list, NULL), WEIR_OK);
+	for (size_t i = 0; i < components; i++) {
+		cr_assert_eq(weir_tensor_queue_list_component(list, i, &got), WEIR_OK);
+		cr_assert_eq(got.shape != NULL, expected[i] != NULL, "component %zu", i);
+		cr_assert(expected[i] == NULL || weir_shape_equal(got.shape, expected[i]), "component %zu", i);
+	}
+	weir_tensor_queue_list_destroy(list);
+	destroy_tensors(queues[0]);
+	destroy_tensors(queues[1]);
+}
+
+#define SHAPE(...) (&(weir_shape){sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), {__VA_ARGS__}})
+#define SHAPES(...) ((const weir_shape *const[]){__VA_ARGS__})
+
+Test(conformance_queue_graph, PAD_071_a_list_knows_what_its_queues_have_in_common)
+{
+	expect_merged(SHAPES(SHAPE(5, 8)), SHAPES(SHAPE(5, 8)), SHAPES(SHAPE(5, 8)), 1);
+	expect_merged(SHAPES(SHAPE(5, 8)), SHAPES(SHAPE(5, 9)), SHAPES(SHAPE(5, -1)), 1);
+	expect_merged(SHAPES(SHAPE(5, 8)), SHAPES(SHAPE(-1, 8)), SHAPES(SHAPE(-1, 8)), 1);
+	expect_merged(SHAPES(SHAPE(-1, 8)), SHAPES(SHAPE(5, 8)), SHAPES(SHAPE(-1, 8)), 1);
+	expect_merged(SHAPES(SHAPE(5, 8)), SHAPES(SHAPE(5)), SHAPES(NULL), 1);
+}
+
+Test(conformance_queue_graph, PAD_072_what_is_in_common_is_known_per_component)
+{
+	expect_merged(SHAPES(SHAPE(5, 8), SHAPE(5)), SHAPES(SHAPE(5, -1), SHAPE(5, 1)), SHAPES(SHAPE(5, -1), NULL), 2);
+	expect_merged(SHAPES(SHAPE(5, 8), &scalar_shape), SHAPES(SHAPE(5, 8), &scalar_shape),
+	              SHAPES(SHAPE(5, 8), &scalar_shape), 2);
+}

@@ -111,6 +111,26 @@ WEIR_API enum weir_status weir_op_queue_size(weir_graph *graph, const char *name
 WEIR_API enum weir_status weir_op_queue_close(weir_graph *graph, const char *name, weir_tensor_queue *queue,
                                               enum weir_close_mode mode, weir_node **out, weir_error *error);
 
+/*
+ * The same on the queue of `list` that `index` (i32 or i64 scalar) chooses in each step; one that is out of range fails the step with
+ * WEIR_INVALID_ARGUMENT. What is known of outputs is what all queues of the list have in common. The list is borrowed like a queue.
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_op_enqueue_at(weir_graph *graph, const char *name, weir_tensor_queue_list *list,
+                                             weir_output index, const weir_output tuple[], size_t count,
+                                             weir_node **out, weir_error *error);
+WEIR_API enum weir_status weir_op_enqueue_many_at(weir_graph *graph, const char *name, weir_tensor_queue_list *list,
+                                                  weir_output index, const weir_output tuple[], size_t count,
+                                                  weir_node **out, weir_error *error);
+WEIR_API enum weir_status weir_op_dequeue_at(weir_graph *graph, const char *name, weir_tensor_queue_list *list,
+                                             weir_output index, weir_output outs[], size_t count, weir_error *error);
+WEIR_API enum weir_status weir_op_dequeue_many_at(weir_graph *graph, const char *name, weir_tensor_queue_list *list,
+                                                  weir_output index, weir_output n, weir_output outs[], size_t count,
+                                                  weir_error *error);
+WEIR_API enum weir_status weir_op_dequeue_up_to_at(weir_graph *graph, const char *name, weir_tensor_queue_list *list,
+                                                   weir_output index, weir_output n, weir_output outs[], size_t count,
+                                                   weir_error *error);
+
 /* --- Math: i32, i64, f32, f64 --- */
 
 /*

@@ -11,6 +11,8 @@
  * | weir_tensor_queue_start_*              | any     | lock-free + allocator           | nothing   | yes       | no          |
  * | weir_tensor_queue_close, _size, _closed | any    | as weir_queue_*                 | nothing   | no        | no          |
  * | weir_tensor_queue_component, _arrange  | any     | wait-free                       | nothing   | no        | no          |
+ * | weir_tensor_queue_list_create, _destroy | one    | allocator                       | nothing   | yes       | no          |
+ * | weir_tensor_queue_list_at, _component  | any     | wait-free                       | nothing   | no        | no          |
  */
 #ifndef WEIR_TENSOR_QUEUE_H
 #define WEIR_TENSOR_QUEUE_H
@@ -146,6 +148,35 @@ struct weir_named_tensor {
 WEIR_API enum weir_status weir_tensor_queue_arrange(const weir_tensor_queue *queue,
                                                     const struct weir_named_tensor named[], size_t count,
                                                     weir_tensor *tuple[], size_t tuple_count, weir_error *error);
+
+/* -- one of several queues ---------------------------------------------------------------------------------------------------- */
+
+typedef struct weir_tensor_queue_list weir_tensor_queue_list;
+
+enum { WEIR_TENSOR_QUEUE_LIST_MAX = 1 << 16 };
+
+/*
+ * 1 to WEIR_TENSOR_QUEUE_LIST_MAX queues, whose components agree in number, dtypes and names; one of them is chosen by its index.
+ * The queues are borrowed and must outlive the list; the array is copied. WEIR_INVALID_ARGUMENT (no queues, NULL, or they do not
+ * agree: the message says where, and what each has), WEIR_RESOURCE_EXHAUSTED.
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_tensor_queue_list_create(weir_tensor_queue *const queues[], size_t count,
+                                                        const weir_allocator *allocator, weir_tensor_queue_list **out,
+                                                        weir_error *error);
+/* Accepts NULL. Nobody may be using the list. @since 0.1 */
+WEIR_API void weir_tensor_queue_list_destroy(weir_tensor_queue_list *list);
+/* WEIR_INVALID_ARGUMENT: "index 3 is not in [0, 3)", or NULL. @since 0.1 */
+WEIR_API enum weir_status weir_tensor_queue_list_at(const weir_tensor_queue_list *list, int64_t index,
+                                                    weir_tensor_queue **out, weir_error *error);
+WEIR_API size_t weir_tensor_queue_list_component_count(const weir_tensor_queue_list *list);
+/*
+ * What is known of component i whichever queue is chosen: a dim in which they differ is unknown, and there is no shape (NULL) when
+ * their ranks differ or one has none. Errors as weir_tensor_queue_component.
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_tensor_queue_list_component(const weir_tensor_queue_list *list, size_t i,
+                                                           struct weir_tensor_component *out);
 
 WEIR_END_DECLS
 

@@ -4,11 +4,12 @@
  * Those that wait are started and completed by the queue (flow/wait.c turns a completion into the rest of the step), so a full
  * or an empty queue holds no thread.
  */
-#include "flow/node.h"
+#include "flow/op_queue.h"
 
 #include <string.h>
 
 #include "base/error.h"
+#include "flow/node.h"
 #include "queue/tuple.h"
 
 struct queue_use {
@@ -58,17 +59,16 @@ static enum weir_status check_count(const struct weiri_op *op, const char *name,
 	return WEIR_OK;
 }
 
-/* What one item's component is; with `batched`, rows of them. */
-static struct weiri_spec component_spec(const weir_tensor_queue *queue, size_t component, int batched)
+struct weiri_spec weiri_queue_component_spec(const struct weiri_component *component, int batched)
 {
-	const struct weiri_component *c = &queue->components[component];
-	struct weiri_spec spec = weiri_spec_of(c->dtype, c->has_shape ? &c->shape : NULL);
+	struct weiri_spec spec = weiri_spec_of(component->dtype, component->has_shape ? &component->shape : NULL);
 
 	if (!batched || !spec.ranked)
 		return spec;
+	/* The queue has seen to it that there is one more. */
 	spec.shape.rank++;
 	spec.shape.dims[0] = -1;
-	(void)memcpy(&spec.shape.dims[1], c->shape.dims, c->shape.rank * sizeof(int64_t));
+	(void)memcpy(&spec.shape.dims[1], component->shape.dims, component->shape.rank * sizeof(int64_t));
 	return spec;
 }
 
@@ -103,11 +103,12 @@ static const struct weiri_op enqueue_op = {
 static const struct weiri_op enqueue_many_op = {
 	.name = "enqueue_many", .traits = WEIRI_OP_WAITS, .start = start_enqueue_many, .resource = resource};
 
-static enum weir_status check_tuple(const weir_graph *graph, const struct weiri_op *op, const char *name,
-                                    const weir_tensor_queue *queue, const weir_output tuple[], weir_error *error)
+enum weir_status weiri_queue_tuple_check(const weir_graph *graph, const struct weiri_op *op, const char *name,
+                                         const char *queue, const struct weiri_component components[], size_t count,
+                                         int batched, const weir_output tuple[], weir_error *error)
 {
-	for (size_t i = 0; i < queue->count; i++) {
-		struct weiri_spec expected = component_spec(queue, i, op == &enqueue_many_op);
+	for (size_t i = 0; i < count; i++) {
+		struct weiri_spec expected = weiri_queue_component_spec(&components[i], batched);
 		char text_expected[WEIRI_SPEC_TEXT_SIZE];
 		char text_got[WEIRI_SPEC_TEXT_SIZE];
 
@@ -116,9 +117,9 @@ static enum weir_status check_tuple(const weir_graph *graph, const struct weiri_
 			return WEIR_OK;
 		if (!weiri_spec_compatible(&expected, weiri_output_spec(tuple[i])))
 			return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, op, name,
-			                       "queue \"%s\" expects %s as component %zu (%s), got %s",
-			                       weir_tensor_queue_name(queue), weiri_spec_text(&expected, text_expected), i,
-			                       queue->components[i].name, weiri_spec_text(weiri_output_spec(tuple[i]), text_got));
+			                       "queue \"%s\" expects %s as component %zu (%s), got %s", queue,
+			                       weiri_spec_text(&expected, text_expected), i, components[i].name,
+			                       weiri_spec_text(weiri_output_spec(tuple[i]), text_got));
 	}
 	return WEIR_OK;
 }
@@ -133,7 +134,8 @@ static enum weir_status build_enqueue(weir_graph *graph, const struct weiri_op *
 	if (status == WEIR_OK && out == NULL)
 		status = weiri_node_fail(error, WEIR_INVALID_ARGUMENT, op, name, "out is NULL");
 	if (status == WEIR_OK)
-		status = check_tuple(graph, op, name, queue, tuple, error);
+		status = weiri_queue_tuple_check(graph, op, name, weir_tensor_queue_name(queue), queue->components, count,
+		                                 op == &enqueue_many_op, tuple, error);
 	if (status != WEIR_OK)
 		return status;
 	(void)memset(&use, 0, sizeof(use));
@@ -167,19 +169,42 @@ static int integer_scalar(const struct weiri_spec *spec)
 	       (!spec->ranked || spec->shape.rank == 0);
 }
 
+enum weir_status weiri_integer_output_check(const weir_graph *graph, const struct weiri_op *op, const char *name,
+                                            const char *what, weir_output output, weir_error *error)
+{
+	char text[WEIRI_SPEC_TEXT_SIZE];
+
+	/* An output that is none is reported by the build itself. */
+	if (graph == NULL || weiri_output_check(graph, output, what, NULL) != WEIR_OK ||
+	    integer_scalar(weiri_output_spec(output)))
+		return WEIR_OK;
+	return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, op, name, "expected %s as an i32 or i64 scalar, got %s", what,
+	                       weiri_spec_text(weiri_output_spec(output), text));
+}
+
+enum weir_status weiri_integer_input(const struct weiri_call *call, size_t i, const char *what, int64_t *value)
+{
+	const weir_tensor *input = call->inputs[i];
+	struct weiri_spec got = weiri_spec_of_tensor(input);
+	char text[WEIRI_SPEC_TEXT_SIZE];
+
+	if (!integer_scalar(&got))
+		return weiri_fail(call->error, WEIR_INVALID_ARGUMENT, "expected %s as an i32 or i64 scalar, got %s", what,
+		                  weiri_spec_text(&got, text));
+	*value =
+		got.dtype == WEIR_I32 ? *(const int32_t *)weir_tensor_data(input) : *(const int64_t *)weir_tensor_data(input);
+	return WEIR_OK;
+}
+
 static enum weir_status start_batch(const struct weiri_call *call, enum weir_queue_op_kind kind,
                                     weir_tensor_queue_done_fn *done, void *context, weir_queue_op **operation)
 {
-	const weir_tensor *n = call->inputs[0];
-	struct weiri_spec got = weiri_spec_of_tensor(n);
-	char text[WEIRI_SPEC_TEXT_SIZE];
-	int64_t count;
+	int64_t n;
+	enum weir_status status = weiri_integer_input(call, 0, "n", &n);
 
-	if (!integer_scalar(&got))
-		return weiri_fail(call->error, WEIR_INVALID_ARGUMENT, "expected n as an i32 or i64 scalar, got %s",
-		                  weiri_spec_text(&got, text));
-	count = got.dtype == WEIR_I32 ? *(const int32_t *)weir_tensor_data(n) : *(const int64_t *)weir_tensor_data(n);
-	return weir_tensor_queue_start_dequeue_many(queue_of(call), kind, count, done, context, operation, call->error);
+	return status == WEIR_OK
+	           ? weir_tensor_queue_start_dequeue_many(queue_of(call), kind, n, done, context, operation, call->error)
+	           : status;
 }
 
 static enum weir_status start_dequeue_many(const struct weiri_call *call, weir_tensor_queue_done_fn *done,
@@ -209,19 +234,16 @@ static enum weir_status build_dequeue(weir_graph *graph, const struct weiri_op *
 	enum weir_status status = check_count(op, name, queue, outs, "outs", count, error);
 	struct weiri_spec specs[WEIR_TENSOR_QUEUE_MAX_COMPONENTS];
 	struct queue_use use;
-	char text[WEIRI_SPEC_TEXT_SIZE];
 	weir_node *node;
 
 	if (status == WEIR_OK && n != NULL)
 		status = check_shapes_given(op, name, queue, error);
+	if (status == WEIR_OK && n != NULL)
+		status = weiri_integer_output_check(graph, op, name, "n", *n, error);
 	if (status != WEIR_OK)
 		return status;
-	if (n != NULL && graph != NULL && weiri_output_check(graph, *n, "n", NULL) == WEIR_OK &&
-	    !integer_scalar(weiri_output_spec(*n)))
-		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, op, name, "expected n as an i32 or i64 scalar, got %s",
-		                       weiri_spec_text(weiri_output_spec(*n), text));
 	for (size_t i = 0; i < count; i++)
-		specs[i] = component_spec(queue, i, n != NULL);
+		specs[i] = weiri_queue_component_spec(&queue->components[i], n != NULL);
 	(void)memset(&use, 0, sizeof(use));
 	use.queue = queue;
 	status = build(graph, op, name, &use, n, n != NULL ? 1 : 0, specs, count, &node, error);

@@ -105,6 +105,15 @@ void weiri_component_fill(struct weiri_component *component, const struct weir_t
 
 /* -- reading ------------------------------------------------------------------------------------------------------------------ */
 
+struct weir_tensor_component weiri_component_public(const struct weiri_component *component)
+{
+	return (struct weir_tensor_component){
+		.dtype = component->dtype,
+		.shape = component->has_shape ? &component->shape : NULL,
+		.name = component->named ? component->name : NULL,
+	};
+}
+
 enum weir_status weir_tensor_queue_component(const weir_tensor_queue *queue, size_t i,
                                              struct weir_tensor_component *out)
 {
@@ -112,9 +121,7 @@ enum weir_status weir_tensor_queue_component(const weir_tensor_queue *queue, siz
 		return WEIR_INVALID_ARGUMENT;
 	if (i >= queue->count)
 		return WEIR_OUT_OF_RANGE;
-	out->dtype = queue->components[i].dtype;
-	out->shape = queue->components[i].has_shape ? &queue->components[i].shape : NULL;
-	out->name = queue->components[i].named ? queue->components[i].name : NULL;
+	*out = weiri_component_public(&queue->components[i]);
 	return WEIR_OK;
 }
 

@@ -18,5 +18,7 @@ struct weiri_component {
 /* WEIR_INVALID_ARGUMENT unless components, count and flags of the options make sense together. */
 enum weir_status weiri_components_check(const struct weir_tensor_queue_options *options, weir_error *error);
 void weiri_component_fill(struct weiri_component *component, const struct weir_tensor_component *from, size_t i);
+/* As its creator knows it; the pointers are into *component. */
+struct weir_tensor_component weiri_component_public(const struct weiri_component *component);
 
 #endif
