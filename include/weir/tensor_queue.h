@@ -11,6 +11,7 @@
  * | weir_tensor_queue_start_*              | any     | lock-free + allocator           | nothing   | yes       | no          |
  * | weir_tensor_queue_close, _size, _closed | any    | as weir_queue_*                 | nothing   | no        | no          |
  * | weir_tensor_queue_component, _arrange  | any     | wait-free                       | nothing   | no        | no          |
+ * | weir_tensor_queue_find_or_create       | any     | as weir_store_find_or_create    | as there  | yes       | no          |
  * | weir_tensor_queue_list_create, _destroy | one    | allocator                       | nothing   | yes       | no          |
  * | weir_tensor_queue_list_at, _component  | any     | wait-free                       | nothing   | no        | no          |
  */
@@ -18,6 +19,7 @@
 #define WEIR_TENSOR_QUEUE_H
 
 #include <weir/queue.h>
+#include <weir/store.h>
 #include <weir/tensor.h>
 
 WEIR_BEGIN_DECLS
@@ -148,6 +150,23 @@ struct weir_named_tensor {
 WEIR_API enum weir_status weir_tensor_queue_arrange(const weir_tensor_queue *queue,
                                                     const struct weir_named_tensor named[], size_t count,
                                                     weir_tensor *tuple[], size_t tuple_count, weir_error *error);
+
+/* -- queues by name ----------------------------------------------------------------------------------------------------------- */
+
+/* What tensor queues are in a store: weir_resource_object() is a weir_tensor_queue. @since 0.1 */
+WEIR_API const struct weir_resource_type *weir_tensor_queue_type(void);
+/*
+ * The queue of that name: the one that is there, or a new one, made with the options and, if they have none, the name. *out is a reference;
+ * the queue is weir_resource_object(*out), and goes with the last reference, items and all: who waits in it must hold one (else its memory is
+ * never given back). WEIR_INVALID_ARGUMENT: one is there that was made otherwise; the message names the first property that differs
+ * (order and padding, flags, capacity, min_after_dequeue, seed, number of components; dtype, shape or name of a component), what it is
+ * there and what was asked for. Seed 0 asks for none in particular. Shapes of queues that pad differ only where both know a dim.
+ * Else as weir_tensor_queue_create and weir_store_find_or_create.
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_tensor_queue_find_or_create(weir_store *store, const char *container, const char *name,
+                                                           const struct weir_tensor_queue_options *options,
+                                                           weir_resource **out, weir_error *error);
 
 /* -- one of several queues ---------------------------------------------------------------------------------------------------- */
 

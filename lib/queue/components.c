@@ -68,6 +68,8 @@ enum weir_status weiri_components_check(const struct weir_tensor_queue_options *
 {
 	enum weir_status status = WEIR_OK;
 
+	if (options == NULL || options->struct_size != sizeof(*options))
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "tensor queue: options are NULL or of another size");
 	if (options->components == NULL || options->component_count == 0 ||
 	    options->component_count > WEIR_TENSOR_QUEUE_MAX_COMPONENTS)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "tensor queue: %zu components, must be 1 to %d",

@@ -15,7 +15,7 @@ struct weiri_component {
 	char name[WEIR_TENSOR_QUEUE_NAME_SIZE]; /* or its number */
 };
 
-/* WEIR_INVALID_ARGUMENT unless components, count and flags of the options make sense together. */
+/* WEIR_INVALID_ARGUMENT unless the options (NULL, too) are of the right size and have components that make sense. */
 enum weir_status weiri_components_check(const struct weir_tensor_queue_options *options, weir_error *error);
 void weiri_component_fill(struct weiri_component *component, const struct weir_tensor_component *from, size_t i);
 /* As its creator knows it; the pointers are into *component. */

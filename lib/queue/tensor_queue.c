@@ -10,13 +10,6 @@
 
 /* -- creating ----------------------------------------------------------------------------------------------------------------- */
 
-static enum weir_status check_options(const struct weir_tensor_queue_options *options, weir_error *error)
-{
-	if (options == NULL || options->struct_size != sizeof(*options))
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "tensor queue: options are NULL or of another size");
-	return weiri_components_check(options, error);
-}
-
 static void drop_tuple(void *context, void *item)
 {
 	weiri_tuple_free(context, item);
@@ -40,7 +33,7 @@ static int can_batch(const weir_tensor_queue *queue, uint32_t flags)
 enum weir_status weir_tensor_queue_create(const struct weir_tensor_queue_options *options, weir_tensor_queue **out,
                                           weir_error *error)
 {
-	enum weir_status status = check_options(options, error);
+	enum weir_status status = weiri_components_check(options, error);
 	struct weir_queue_options inner;
 	weir_allocator allocator;
 	weir_tensor_queue *queue;
@@ -58,6 +51,7 @@ enum weir_status weir_tensor_queue_create(const struct weir_tensor_queue_options
 	for (size_t i = 0; i < queue->count; i++)
 		weiri_component_fill(&queue->components[i], &options->components[i], i);
 	queue->batches = can_batch(queue, options->flags);
+	queue->made_with = (struct weiri_made_with){options->order, options->flags, options->min_after_dequeue};
 	inner = (struct weir_queue_options){
 		.struct_size = sizeof(inner),
 		.capacity = options->capacity,

@@ -9,10 +9,18 @@
 #include "queue/components.h"
 #include "queue/queue.h"
 
+/* Of the options, what only those who ask for a shared queue need to see again. */
+struct weiri_made_with {
+	enum weir_queue_order order;
+	uint32_t flags;
+	size_t min_after_dequeue;
+};
+
 struct weir_tensor_queue {
 	weir_queue *queue;
 	size_t count; /* components */
 	int batches;  /* items can be stacked: their shapes are known, or padded */
+	struct weiri_made_with made_with;
 	weir_allocator allocator;
 	struct weiri_component components[];
 };
