@@ -80,6 +80,33 @@ Test(queue_list, the_array_is_copied_and_null_is_refused)
 	destroy_tensors(other);
 }
 
+/* A name that is a component's number is a name; a scalar is a shape. */
+Test(queue_list, a_number_for_a_name_and_a_scalar_are_something)
+{
+	struct weir_tensor_component component = {WEIR_I32, &scalar_shape, "0"};
+	weir_tensor_queue *named = named_queue("named", &component, 1), *unnamed, *shapeless;
+	weir_tensor_queue_list *list = NULL;
+
+	component.name = NULL;
+	unnamed = named_queue("unnamed", &component, 1);
+	expect_no_list((weir_tensor_queue *[]){named, unnamed}, 2,
+	               "component 0 has the name 0 in queue 0 (\"named\"), (none) in queue 1 (\"unnamed\")");
+	component.shape = NULL;
+	shapeless = named_queue("shapeless", &component, 1);
+	for (int round = 0; round < 2; round++) {
+		weir_tensor_queue *queues[] = {round == 0 ? unnamed : shapeless, round == 0 ? shapeless : unnamed};
+
+		cr_assert_eq(weir_tensor_queue_list_create(queues, 2, NULL, &list, NULL), WEIR_OK);
+		cr_assert_eq(weir_tensor_queue_list_component(list, 0, &component), WEIR_OK);
+		cr_expect_null(component.shape);
+		cr_expect_null(component.name);
+		weir_tensor_queue_list_destroy(list);
+	}
+	destroy_tensors(named);
+	destroy_tensors(unnamed);
+	destroy_tensors(shapeless);
+}
+
 /* More names than a list has room for: the list's is cut. */
 Test(queue_list, many_queues_of_long_names_make_a_list)
 {

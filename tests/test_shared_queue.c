@@ -287,6 +287,20 @@ Test(shared_queue, bad_arguments_are_refused)
 	weir_store_destroy(store);
 }
 
+/* A name that is the component's number is a name. */
+Test(shared_queue, a_number_for_a_name_is_one)
+{
+	weir_store *store = a_store();
+	struct asked asked;
+
+	ask(&asked, &fifo_kind);
+	asked.components[0].name = NULL;
+	weir_resource_release(find_or_create(store, &asked));
+	asked.components[0].name = "0";
+	expect_mismatch(store, &asked, &fifo_kind, "name of component 0 is none, asked for 0");
+	weir_store_destroy(store);
+}
+
 static enum weir_status find_or_create_with(const weir_allocator *allocator, void *context)
 {
 	struct asked asked;

@@ -110,6 +110,9 @@ Test(stack_padded, each_rank_agrees_with_the_definition)
 {
 	enum { PARTS = 3, MOST_ELEMENTS = 2187 };
 	static int32_t numbers[MOST_ELEMENTS];
+	/* Fresh memory is not zero. */
+	struct failing_allocator state = {0};
+	weir_allocator allocator = failing_allocator_hooks(&state);
 	unsigned seed = 7;
 
 	for (int32_t i = 0; i < MOST_ELEMENTS; i++)
@@ -124,12 +127,13 @@ Test(stack_padded, each_rank_agrees_with_the_definition)
 				shape.dims[d] = rand_r(&seed) % 16 == 0 ? 0 : 1 + rand_r(&seed) % 3;
 			parts[i] = copy_of(WEIR_I32, &shape, numbers);
 		}
-		cr_assert_eq(weir_tensor_stack_padded(parts, PARTS, NULL, &batch), WEIR_OK);
+		cr_assert_eq(weir_tensor_stack_padded(parts, PARTS, &allocator, &batch), WEIR_OK);
 		expect_batch_of(batch, parts);
 		for (size_t i = 0; i < PARTS; i++)
 			weir_tensor_release(parts[i]);
 		weir_tensor_release(batch);
 	}
+	cr_expect_str_eq(failing_allocator_verdict(&state), "balanced");
 }
 
 Test(stack_padded, strings_are_copied_and_padded_with_empty_ones)

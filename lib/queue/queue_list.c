@@ -22,7 +22,6 @@ static void merge_shape(struct weiri_component *common, const struct weiri_compo
 		if (common->shape.dims[d] != other->shape.dims[d])
 			common->shape.dims[d] = -1;
 	}
-	common->known = common->has_shape && common->known && weir_shape_equal(&common->shape, &other->shape);
 }
 
 /* Of queue q with those before it. */

@@ -12,7 +12,7 @@ struct weir_tensor_queue_list {
 	size_t count;                        /* components */
 	char name[96];                       /* "a|b|c", cut when longer */
 	weir_tensor_queue **queues;          /* behind the components */
-	struct weiri_component components[]; /* what those of all queues have in common */
+	struct weiri_component components[]; /* what those of all queues have in common; `known` is the first's */
 };
 
 #endif
