@@ -63,6 +63,14 @@ static inline __attribute__((always_inline)) uint64_t bench_pairs(void *self, ui
 	return sum;
 }
 
+/* The key under which a priority queue takes a value: the same for all, and random (the finish of SplitMix64). */
+static inline int64_t bench_key_of(uint64_t value)
+{
+	value = (value ^ value >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+	value = (value ^ value >> 27) * UINT64_C(0x94D049BB133111EB);
+	return (int64_t)((value ^ value >> 31) >> 1);
+}
+
 /* A queue of 64-bit values other than 0 whose calls wait; FIFO in bench_queues, in random order in bench_shuffles. */
 struct queue_contender {
 	struct bench_about about;
@@ -155,6 +163,7 @@ struct wake_contender {
 
 /* contenders.c: ours first; NULL ends each. */
 extern const struct ring_contender *const bench_rings[];
+extern const struct ring_contender *const bench_priorities[]; /* keys: bench_key_of() */
 extern const struct queue_contender *const bench_queues[];
 extern const struct queue_contender *const bench_shuffles[];
 extern const struct read_contender *const bench_readers[];

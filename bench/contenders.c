@@ -67,6 +67,18 @@ const struct ring_contender *const bench_rings[] = {
 	NULL,
 };
 
+const struct ring_contender *const bench_priorities[] = {
+	&weir_priority_contender,
+	&mutex_heap_contender,
+#ifdef WEIR_BENCH_TBB
+	&tbb_priority_contender,
+#endif
+#ifdef WEIR_BENCH_LIBCDS
+	&cds_ms_priority_contender,
+#endif
+	NULL,
+};
+
 const struct queue_contender *const bench_queues[] = {
 	&weir_queue_contender,
 	&condition_queue_contender,

@@ -1,5 +1,6 @@
 /*
- * suite_ring.c - queues of 64-bit values that never wait: throughput by shape, and how long single calls take.
+ * suite_ring.c - queues of 64-bit values that never wait, in arrival order and by priority: throughput by shape, and how long single calls
+ * take.
  */
 #include <sched.h>
 #include <stdio.h>
@@ -294,11 +295,18 @@ static int can(const struct ring_contender *ring, const struct bench_workload *w
 	       (ring->consumers == 0 || w->right <= ring->consumers) && (w->right != 0 || ring->pairs != NULL);
 }
 
-static void plan_one(struct bench_plan *plan, struct bench_workload workload)
+/* One suite's plan: `plan`, filled for `contenders`. */
+struct filling {
+	struct bench_plan *plan;
+	const char *suite;
+	const struct ring_contender *const *contenders;
+};
+
+static void plan_one(const struct filling *filling, struct bench_workload workload)
 {
 	struct bench_workload *planned;
 
-	workload.suite = "ring";
+	workload.suite = filling->suite;
 	workload.never_sleeps = 1;
 	if (workload.capacity != DEFAULT_CAPACITY) {
 		size_t length = 0;
@@ -307,14 +315,16 @@ static void plan_one(struct bench_plan *plan, struct bench_workload workload)
 			length++;
 		(void)snprintf(workload.name + length, sizeof(workload.name) - length, ", capacity %zu", workload.capacity);
 	}
-	planned = bench_plan_workload(plan, &workload);
-	for (size_t i = 0; planned != NULL && bench_rings[i] != NULL; i++) {
-		if (can(bench_rings[i], planned))
-			bench_plan_contender(plan, planned, &bench_rings[i]->about, bench_rings[i]);
+	planned = bench_plan_workload(filling->plan, &workload);
+	for (size_t i = 0; planned != NULL && filling->contenders[i] != NULL; i++) {
+		const struct ring_contender *ring = filling->contenders[i];
+
+		if (can(ring, planned))
+			bench_plan_contender(filling->plan, planned, &ring->about, ring);
 	}
 }
 
-static void plan_throughput(struct bench_plan *plan, struct bench_shape shape, size_t capacity, size_t batch)
+static void plan_throughput(const struct filling *filling, struct bench_shape shape, size_t capacity, size_t batch)
 {
 	struct bench_workload w = {.unit = "Mitems/s",
 	                           .left = shape.left,
@@ -328,10 +338,10 @@ static void plan_throughput(struct bench_plan *plan, struct bench_shape shape, s
 	} else {
 		(void)snprintf(w.name, sizeof(w.name), "%u/%u", w.left, w.right);
 	}
-	plan_one(plan, w);
+	plan_one(filling, w);
 }
 
-static void plan_latency(struct bench_plan *plan, unsigned side, size_t capacity, uint64_t rate, unsigned hogs)
+static void plan_latency(const struct filling *filling, unsigned side, size_t capacity, uint64_t rate, unsigned hogs)
 {
 	struct bench_workload w = {.unit = "ns",
 	                           .lower_is_better = 1,
@@ -345,48 +355,81 @@ static void plan_latency(struct bench_plan *plan, unsigned side, size_t capacity
 
 	(void)snprintf(w.name, sizeof(w.name), "latency %s, %u/%u%s", rate != 0 ? "at a fixed rate" : "of a call", side,
 	               side, hogs != 0 ? ", cores stolen" : "");
-	plan_one(plan, w);
+	plan_one(filling, w);
 }
 
-static void plan_capacity(struct bench_plan *plan, const struct bench_options *options, size_t capacity)
+static void plan_uncontended(const struct filling *filling, size_t capacity)
+{
+	plan_one(filling, (struct bench_workload){.name = "uncontended",
+	                                          .unit = "ns a pair",
+	                                          .lower_is_better = 1,
+	                                          .left = 1,
+	                                          .capacity = capacity,
+	                                          .measure = measure_pairs});
+}
+
+static void plan_shapes(const struct filling *filling, const struct bench_options *options, size_t capacity)
 {
 	struct bench_shapes shapes = options->threads.count != 0 ? options->threads : bench_square_shapes();
-	struct bench_sizes batches =
-		options->batches.count != 0 ? options->batches : (struct bench_sizes){1, {DEFAULT_BATCH}};
 
-	plan_one(plan, (struct bench_workload){.name = "uncontended",
-	                                       .unit = "ns a pair",
-	                                       .lower_is_better = 1,
-	                                       .left = 1,
-	                                       .capacity = capacity,
-	                                       .measure = measure_pairs});
 	for (unsigned i = 0; i < shapes.count; i++) {
 		if (!shapes.shape[i].plain && shapes.shape[i].right == 0)
 			continue; /* readers alone: nothing for a queue */
-		plan_throughput(plan, shapes.shape[i], capacity, 1);
+		plan_throughput(filling, shapes.shape[i], capacity, 1);
 	}
 	if (options->threads.count == 0) {
-		plan_throughput(plan, (struct bench_shape){1, 4, 0}, capacity, 1);
-		plan_throughput(plan, (struct bench_shape){4, 1, 0}, capacity, 1);
+		plan_throughput(filling, (struct bench_shape){1, 4, 0}, capacity, 1);
+		plan_throughput(filling, (struct bench_shape){4, 1, 0}, capacity, 1);
 	}
-	for (unsigned i = 0; i < batches.count; i++)
-		plan_throughput(plan, (struct bench_shape){1, 1, 0}, capacity, batches.size[i]);
-	plan_latency(plan, 1, capacity, 0, 0);
-	plan_latency(plan, 4, capacity, 0, 0);
-	plan_latency(plan, 1, capacity, RATE, 0);
-	plan_latency(plan, 1, capacity, RATE, bench_processors());
 }
 
-static void plan(struct bench_plan *plan, const struct bench_options *options)
+static void plan_rings(const struct filling *filling, const struct bench_options *options, size_t capacity)
 {
-	struct bench_sizes capacities =
-		options->capacities.count != 0 ? options->capacities : (struct bench_sizes){1, {DEFAULT_CAPACITY}};
+	struct bench_sizes batches =
+		options->batches.count != 0 ? options->batches : (struct bench_sizes){1, {DEFAULT_BATCH}};
+
+	plan_uncontended(filling, capacity);
+	plan_shapes(filling, options, capacity);
+	for (unsigned i = 0; i < batches.count; i++)
+		plan_throughput(filling, (struct bench_shape){1, 1, 0}, capacity, batches.size[i]);
+	plan_latency(filling, 1, capacity, 0, 0);
+	plan_latency(filling, 4, capacity, 0, 0);
+	plan_latency(filling, 1, capacity, RATE, 0);
+	plan_latency(filling, 1, capacity, RATE, bench_processors());
+}
+
+static void plan_priorities(const struct filling *filling, const struct bench_options *options, size_t capacity)
+{
+	plan_uncontended(filling, capacity);
+	plan_shapes(filling, options, capacity);
+	plan_latency(filling, 1, capacity, 0, 0);
+	plan_latency(filling, 4, capacity, 0, 0);
+}
+
+static struct bench_sizes capacities_of(const struct bench_options *options)
+{
+	return options->capacities.count != 0 ? options->capacities : (struct bench_sizes){1, {DEFAULT_CAPACITY}};
+}
+
+static void plan_ring(struct bench_plan *plan, const struct bench_options *options)
+{
+	const struct filling filling = {plan, "ring", bench_rings};
+	struct bench_sizes capacities = capacities_of(options);
 
 	for (unsigned i = 0; i < capacities.count; i++)
-		plan_capacity(plan, options, capacities.size[i]);
+		plan_rings(&filling, options, capacities.size[i]);
 }
 
-static const char *const explain[][2] = {
+static void plan_priority(struct bench_plan *plan, const struct bench_options *options)
+{
+	const struct filling filling = {plan, "priority", bench_priorities};
+	struct bench_sizes capacities = capacities_of(options);
+
+	for (unsigned i = 0; i < capacities.count; i++)
+		plan_priorities(&filling, options, capacities.size[i]);
+}
+
+static const char *const explain_ring[][2] = {
 	{"uncontended",
      "one thread enqueues a value and dequeues it, again and again. Nanoseconds a pair; the loop is compiled into "
      "the contender's adapter."},
@@ -406,4 +449,14 @@ static const char *const explain[][2] = {
 	{NULL, NULL},
 };
 
-const struct bench_suite bench_ring_suite = {"ring", plan, explain};
+static const char *const explain_priority[][2] = {
+	{"uncontended", "as in suite ring, with a queue that gives out the smallest key first; keys are random. It is "
+                    "empty before each pair."},
+	{"P/C", "as in suite ring. A contender that promises less, equal keys in no order or not quite the smallest first, "
+            "says so."},
+	{"latency of a call, P/C", "as in suite ring."},
+	{NULL, NULL},
+};
+
+const struct bench_suite bench_ring_suite = {"ring", plan_ring, explain_ring};
+const struct bench_suite bench_priority_suite = {"priority", plan_priority, explain_priority};

@@ -8,6 +8,7 @@
 /* clang-format off */
 #define SUITES(X) \
 	X(ring) \
+	X(priority) \
 	X(queue) \
 	X(shuffle) \
 	X(variable) \

@@ -23,6 +23,7 @@ dt{color:var(--quiet)}dd{margin:0;overflow-wrap:anywhere}.key span{display:inlin
 NAMED_LINES = 6  # rivals with a colour and a name in a plot of lines
 TITLES = {
     "ring": "Queues that never wait",
+    "priority": "Priority queues",
     "queue": "Queues whose threads sleep",
     "shuffle": "Queues in random order",
     "variable": "Reading a shared value",

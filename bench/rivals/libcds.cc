@@ -1,9 +1,11 @@
 /*
- * libcds.cc - libcds: Vyukov's bounded ring, and two queues without a bound, Michael and Scott's and the basket queue, with hazard pointers.
+ * libcds.cc - libcds: Vyukov's bounded ring; two queues without a bound, Michael and Scott's and the basket queue, with hazard pointers; and by
+ * priority, Hunt's heap with a lock per entry.
  *
  * Threads that touch a structure with hazard pointers must be attached; they are by thread_begin, for all alike.
  */
 #include <cds/container/basket_queue.h>
+#include <cds/container/mspriority_queue.h>
 #include <cds/container/msqueue.h>
 #include <cds/container/vyukov_mpmc_cycle_queue.h>
 #include <cds/gc/hp.h>
@@ -120,11 +122,39 @@ struct vyukov {
 	cds::container::VyukovMPMCCycleQueue<uint64_t> queue;
 };
 
+struct hunt {
+	explicit hunt(size_t capacity) : queue(capacity < 2 ? 2 : capacity)
+	{
+	}
+
+	bool enqueue(uint64_t value)
+	{
+		return queue.push(bench::keyed{bench_key_of(value), value});
+	}
+
+	bool dequeue(uint64_t &value)
+	{
+		bench::keyed first;
+
+		if (!queue.pop(first))
+			return false;
+		value = first.value;
+		return true;
+	}
+
+	struct traits : cds::container::mspriority_queue::traits {
+		typedef bench::later less;
+	};
+	cds::container::MSPriorityQueue<bench::keyed, traits> queue;
+};
+
 } // namespace
 
 extern "C" {
 const ring_contender cds_vyukov_ring_contender =
 	bench::ring<vyukov>({"cds::VyukovMPMCCycleQueue", version, nullptr, 0}, bench::BOUNDED);
+const ring_contender cds_ms_priority_contender =
+	bench::ring<hunt>({"cds::MSPriorityQueue", version, "equal keys in any order", 0}, bench::BOUNDED);
 const ring_contender cds_ms_ring_contender =
 	unbounded<cds::container::MSQueue<cds::gc::HP, uint64_t>>("cds::MSQueue<HP>");
 const ring_contender cds_basket_ring_contender =

@@ -39,6 +39,19 @@ template <class Queue> struct ring_calls {
 	}
 };
 
+/* What a priority queue holds, and the order that a std::priority_queue wants for the smallest key first. */
+struct keyed {
+	int64_t key;
+	uint64_t value;
+};
+
+struct later {
+	bool operator()(const keyed &a, const keyed &b) const
+	{
+		return a.key > b.key;
+	}
+};
+
 enum bounds { BOUNDED, UNBOUNDED };
 
 template <class Queue> constexpr ring_contender ring(bench_about about, bounds bounds)

@@ -1,6 +1,7 @@
 /*
- * tbb.cc - TBB's two queues: the bounded one, by its calls that wait and by those that do not; and the one without a bound.
+ * tbb.cc - TBB's queues: the bounded one, by its calls that wait and by those that do not; the one without a bound; and by priority.
  */
+#include <tbb/concurrent_priority_queue.h>
 #include <tbb/concurrent_queue.h>
 #include <tbb/version.h>
 
@@ -68,6 +69,31 @@ struct unbounded {
 	tbb::concurrent_queue<uint64_t> queue;
 };
 
+/* Nodes are vector entries under an aggregator: one thread works for all that wait. */
+struct by_priority {
+	explicit by_priority(size_t capacity) : queue(capacity)
+	{
+	}
+
+	bool enqueue(uint64_t value)
+	{
+		queue.push(bench::keyed{bench_key_of(value), value});
+		return true;
+	}
+
+	bool dequeue(uint64_t &value)
+	{
+		bench::keyed first;
+
+		if (!queue.try_pop(first))
+			return false;
+		value = first.value;
+		return true;
+	}
+
+	tbb::concurrent_priority_queue<bench::keyed, bench::later> queue;
+};
+
 } // namespace
 
 extern "C" {
@@ -75,6 +101,8 @@ const ring_contender tbb_ring_contender =
 	bench::ring<bounded>({"tbb::concurrent_bounded_queue", version, nullptr, 0}, bench::BOUNDED);
 const ring_contender tbb_unbounded_ring_contender =
 	bench::ring<unbounded>({"tbb::concurrent_queue", version, nullptr, 0}, bench::UNBOUNDED);
+const ring_contender tbb_priority_contender = bench::ring<by_priority>(
+	{"tbb::concurrent_priority_queue", version, "equal keys in any order", 0}, bench::UNBOUNDED);
 const queue_contender tbb_queue_contender =
 	bench::queue<waiting>({"tbb::concurrent_bounded_queue", version, nullptr, 0}, bench::BOUNDED);
 }

@@ -121,6 +121,7 @@ static const struct ring_contender changing_ring = {
 	.pairs = pairs_changing,
 };
 const struct ring_contender *const bench_rings[] = {&right_ring, &losing_ring, &doubling_ring, &changing_ring, NULL};
+const struct ring_contender *const bench_priorities[] = {&losing_ring, NULL};
 
 static void put_losing(void *self, uint64_t value)
 {

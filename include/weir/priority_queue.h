@@ -14,7 +14,7 @@
  * | weir_priority_queue_close         | any       | wait-free | nothing   | no        | yes         |
  * | weir_priority_queue_closed, _size_approx, _capacity | any | wait-free | nothing | no | yes       |
  *
- * All memory is allocated at creation: about 35 bytes an item. An enqueue costs O(log n) steps expected, a dequeue O(1). A thread that is
+ * All memory is allocated at creation: about 33 bytes an item. An enqueue costs O(log n) steps expected, a dequeue O(1). A thread that is
  * stopped inside an enqueue holds up nobody; it keeps the room for one value, and, until it goes on, the news that a closed queue
  * is drained. One that is stopped inside a dequeue keeps nothing.
  *

@@ -8,25 +8,27 @@
  *
  *   take      sets TAKEN in the link that names the first item; that item's node is the dummy from then on, the old dummy is free
  *   put       gets the node at `oldest` by moving that on, fills it, and links it behind the last node whose key is not above its own
- *   head      some node from `oldest` to the dummy, moved on now and then, so that the dummy is found in a few steps
+ *   head      some node from `oldest` to the dummy; moved on to the dummy when `oldest` has come up to it
+ *   near      the node that became the dummy in a take of late: a hint from which the dummy is found in a few steps
  *
  * That a node's successor is taken by a bit in the node's own link is the point of Linden and Jonsson's queue (OPODIS 2013): a put that
  * would slip in before the first item changes that same link, so a take cannot overlook it. Where theirs unlinks prefixes and leaves
  * memory to epochs, here the taken prefix is the free list, as in a queue of Michael and Scott (PODC 1996): a node is free the
  * moment its successor is taken, nothing is to be done for that, and so nothing is lost with a thread that is stopped.
  *
- * Towers. Node i takes part in level l when i <= nodes / 4^l; the first chain is shuffled, so towers stand anywhere. A level is a
+ * Towers. Node i takes part in level l when i <= nodes / 8^l, rounded up; the first chain is shuffled, so towers stand anywhere. A level is a
  * list like a skip list's (Pugh, CACM 1990), but a hint only: its words name a node and the ticket that the node was filled with, and a
  * reader who finds the node with that ticket knows that it has been in the list, no more. All else is decided at the links. A lost
  * hint makes a walk longer and is replaced as nodes come and go.
  *
  * Words: tag | index | one bit. `oldest`: its tag counts the nodes handed out, and is the ticket of the last; the bit is CLOSED.
- * Link: its tag grows with each change, never to start again; the bit is TAKEN. head: its tag counts the takes up to there. Level: its tag is
- * a ticket. The index has as many bits as the capacity needs, the tag the rest: 39 bits or more. A CAS is deceived only when its thread
- * slept while one word changed 2^39 times, and a multiple of that.
+ * Link: its tag grows with each change, never to start again; the bit is TAKEN. head, near: the tag counts the takes up to there, its
+ * *position*. Level: its tag is a ticket. The index has as many bits as the capacity needs, the tag the rest: 39 bits or more. A CAS is
+ * deceived only when its thread slept while one word changed 2^39 times, or a multiple of that.
  *
  * Invariants
- *   I1  `oldest`, head, dummy: in this order on the chain, each moves forward only
+ *   I1  `oldest`, head, dummy: in this order on the chain, each moves forward only. So who knows a node by its position, and then finds
+ *       head not beyond that, knows that it had not been handed out again
  *   I2  a node's ticket, key and value change only while it is not on the chain; its link then, too, or by a CAS
  *   I3  behind the dummy keys do not fall
  *   I4  who finds a node's link not TAKEN, and then the ticket with which it was linked, has seen the dummy or an item
@@ -37,20 +39,20 @@
  *   P1  link (put) -> load of a link: the node that it names, and those behind it
  *   P2  TAKEN -> load of a link or of `oldest`: the node is finished with. So who sees what a later filler wrote also sees that
  *       the link, or head, by which he came has changed (fill() releases, what reads ticket, key and link acquires)
- *   P3  head -> load of head: what was seen of the links up to there
+ *   P3  head, near -> load of head, near: what was seen of the links up to there
  *   P4  oldest -> load of oldest: that head was past the node that was handed out, I1
  *   P5  close -> put, take, closed: what the closer did before
- *   P6  linked -> no_more_comes(): the links of all puts that it counts
- *   P7  level -> load of a level: the ticket was linked
+ *   P6  level -> load of a level: the ticket was linked
+ *   P7  ended -> is_ended(): the links of all puts
  *
  * Linearization. Put: the CAS of the link: its node stands in (key, arrival) order among the items, since the link still names the one
  *   item behind it and I4 tells that the one before it is there or was the last taken. Take: the CAS that sets TAKEN; the item is the first at
  *   that moment. "Empty": the load of the dummy's link that names none. "Full": the load of the link of `oldest` that is not TAKEN: the dummy is
  *   the oldest, so no node is free; puts that have a node and have not linked it count. "Closed": the load of `oldest` with CLOSED.
- *   The end: no_more_comes(), then "empty".
+ *   The end: closed, and all nodes were on the chain, so no put was under way; then "empty".
  * Progress: lock-free. A link, head or `oldest` that changed underfoot changed for another call's good; a walk along a level goes to
  *   greater (key, ticket) only, and cleaning a level is bounded. A stopped put keeps its node; a stopped take keeps nothing.
- * Memory: capacity + 1 nodes of 32 bytes, 8 / 3 bytes a node for towers, for ever.
+ * Memory: capacity + 1 nodes of 32 bytes, 8 / 7 bytes a node for towers, for ever.
  * Why this one. A heap has its root in common, and lock-free heaps pay for it with several CAS an operation or with descriptors. Skip
  *   lists whose towers must be right (Shavit, Lotan 2000; Sundell, Tsigas 2003) need marks in each level and epochs or hazard pointers, and
  *   epochs let a stopped thread keep memory, which a fixed number of nodes does not allow. Here a put is one CAS for the node and one for the
@@ -72,11 +74,10 @@
 #define CLOSED FLAG /* in `oldest` */
 
 enum {
-	MOST_LEVELS = 12, /* 4^12 nodes at most */
-	HEAD_STEP = 8,    /* a take that finds the dummy so far behind head moves head on; less for small capacities */
+	LEVEL_BITS = 3,   /* a level has 1 / 8 of the nodes of the one below it */
+	MOST_LEVELS = 8,  /* 8^8 nodes at most */
 	CLEAN_MOST = 256, /* towers passed over in one cleaning of a level */
-	RAISE_TRIES = 3,  /* of a tower, per level */
-	SIZE_STEPS_MOST = 64
+	RAISE_TRIES = 3   /* of a tower, per level */
 };
 
 struct node {
@@ -89,7 +90,6 @@ struct node {
 struct weir_priority_queue {
 	/* Constant. */
 	size_t capacity;
-	size_t head_step;
 	unsigned tag_shift;
 	unsigned levels;
 	struct node *nodes;                        /* 1 .. capacity + 1; there is no node 0 */
@@ -97,13 +97,14 @@ struct weir_priority_queue {
 	size_t memory_size;
 	weir_allocator allocator;
 
-	/* Producers only. */
-	WEIRI_ALIGNED_APART _Atomic(uint64_t) oldest;
-	_Atomic(uint64_t) linked; /* puts that are done with their link */
-	/* Consumers, for the most part. */
-	WEIRI_ALIGNED_APART _Atomic(uint64_t) head;
 	/* Producers. */
+	WEIRI_ALIGNED_APART _Atomic(uint64_t) oldest;
+	_Atomic(uint32_t) ended;                                      /* closed, and no put was under way */
 	WEIRI_ALIGNED_APART _Atomic(uint64_t) front[MOST_LEVELS + 1]; /* the first tower of each level */
+	/* Producers, now and then; everybody looks at it. */
+	WEIRI_ALIGNED_APART _Atomic(uint64_t) head;
+	/* Consumers. */
+	WEIRI_ALIGNED_APART _Atomic(uint64_t) near;
 	WEIRI_ALIGNED_APART char end[];
 };
 
@@ -120,12 +121,11 @@ struct path {
 	uint64_t word[MOST_LEVELS + 1];
 };
 
-/* The dummy, as found from a value of head. */
+/* The dummy, or how far a walk to it got. */
 struct dummy {
-	uint64_t head;
+	uint64_t position;
 	size_t index;
 	uint64_t link;
-	size_t steps; /* from head */
 };
 
 /* -- words -------------------------------------------------------------------------------------------------------------------- */
@@ -158,7 +158,7 @@ static struct node *node_of(const weir_priority_queue *queue, size_t index)
 
 static size_t nodes_in_level(size_t nodes, unsigned level)
 {
-	return nodes >> 2 * level;
+	return (nodes + (((size_t)1 << LEVEL_BITS * level) - 1)) >> LEVEL_BITS * level;
 }
 
 /* -- creating ----------------------------------------------------------------------------------------------------------------- */
@@ -167,7 +167,7 @@ static unsigned levels_for(size_t nodes)
 {
 	unsigned levels = 0;
 
-	while (nodes_in_level(nodes, levels + 1) != 0)
+	while ((size_t)1 << LEVEL_BITS * levels < nodes)
 		levels++;
 	return levels;
 }
@@ -223,6 +223,7 @@ static void chain_nodes(weir_priority_queue *queue, size_t nodes)
 	}
 	weiri_store_relaxed(&queue->oldest, word_of(queue, (size_t)weiri_load_relaxed(&node_of(queue, 1)->value), 0));
 	weiri_store_relaxed(&queue->head, word_of(queue, (size_t)weiri_load_relaxed(&node_of(queue, nodes)->value), 0));
+	weiri_store_relaxed(&queue->near, weiri_load_relaxed(&queue->head));
 }
 
 enum weir_status weir_priority_queue_create(size_t capacity, const struct weir_priority_queue_options *options,
@@ -239,7 +240,6 @@ enum weir_status weir_priority_queue_create(size_t capacity, const struct weir_p
 	if (queue == NULL)
 		return WEIR_RESOURCE_EXHAUSTED;
 	queue->capacity = capacity;
-	queue->head_step = capacity < HEAD_STEP ? capacity : HEAD_STEP;
 	queue->tag_shift = bits_for(nodes) + 1;
 	queue->levels = levels_for(nodes);
 	queue->memory_size = memory_for(nodes);
@@ -261,19 +261,27 @@ void weir_priority_queue_destroy(weir_priority_queue *queue)
 
 /* -- the dummy ---------------------------------------------------------------------------------------------------------------- */
 
-/* Walks from head. 1: found, or with `most` steps, got that far; 0: head has moved meanwhile. */
-static WEIRI_ALWAYS_INLINE int walk_from_head(const weir_priority_queue *queue, struct dummy *dummy, size_t most)
+/* 1: head is beyond `position`, so the node that was there may have been handed out again. */
+static int is_passed(const weir_priority_queue *queue, uint64_t position)
 {
-	/* [P3 acquire] */
-	dummy->head = weiri_load_acquire(&queue->head);
-	dummy->index = index_of(queue, dummy->head);
-	for (dummy->steps = 0;; dummy->steps++) {
+	/* [relaxed] P2: what was read before of a node that was filled again was released by one who knew head to be beyond it. */
+	uint64_t head = weiri_load_relaxed(&queue->head);
+
+	return (int64_t)((tag_of(queue, head) - position) << queue->tag_shift) > 0;
+}
+
+/* Walks to the dummy from a node that head or near names, `most` steps at most. 0: head has overtaken. */
+static WEIRI_ALWAYS_INLINE int walk_from(const weir_priority_queue *queue, uint64_t word, struct dummy *dummy,
+                                         size_t most)
+{
+	dummy->position = tag_of(queue, word);
+	dummy->index = index_of(queue, word);
+	for (size_t steps = 0;; steps++, dummy->position++) {
 		/* [P1, P2 acquire] */
 		dummy->link = weiri_load_acquire(&node_of(queue, dummy->index)->link);
-		/* [relaxed] P2: had the node been handed out again, head would be seen to have moved past it (I1). */
-		if (weiri_load_relaxed(&queue->head) != dummy->head)
+		if (is_passed(queue, dummy->position))
 			return 0;
-		if ((dummy->link & TAKEN) == 0 || dummy->steps == most)
+		if ((dummy->link & TAKEN) == 0 || steps == most)
 			return 1;
 		dummy->index = index_of(queue, dummy->link);
 	}
@@ -281,17 +289,11 @@ static WEIRI_ALWAYS_INLINE int walk_from_head(const weir_priority_queue *queue, 
 
 static WEIRI_ALWAYS_INLINE void find_dummy(const weir_priority_queue *queue, struct dummy *dummy)
 {
-	while (!walk_from_head(queue, dummy, SIZE_MAX))
-		; /* others took */
-}
-
-/* From where `dummy` found it, by `steps` takes to node `index`. Another thread may have done more. */
-static void move_head(weir_priority_queue *queue, const struct dummy *dummy, size_t index, size_t steps)
-{
-	uint64_t head = dummy->head;
-
-	/* [P3 release] */
-	(void)weiri_cas_release(&queue->head, &head, word_of(queue, index, tag_of(queue, head) + steps));
+	/* [P3 acquire] both */
+	if (WEIRI_LIKELY(walk_from(queue, weiri_load_acquire(&queue->near), dummy, SIZE_MAX)))
+		return;
+	while (!walk_from(queue, weiri_load_acquire(&queue->head), dummy, SIZE_MAX))
+		; /* head has been moved on, so others have taken */
 }
 
 /* -- towers ------------------------------------------------------------------------------------------------------------------- */
@@ -304,7 +306,7 @@ static _Atomic(uint64_t) *level_word(weir_priority_queue *queue, unsigned level,
 /* The first word of a level, and past nodes that have been taken. */
 static uint64_t clean_front(weir_priority_queue *queue, unsigned level)
 {
-	/* [P7 acquire] */
+	/* [P6 acquire] */
 	uint64_t word = weiri_load_acquire(&queue->front[level]), next;
 
 	for (int i = 0; i < CLEAN_MOST && index_of(queue, word) != 0; i++) {
@@ -318,7 +320,7 @@ static uint64_t clean_front(weir_priority_queue *queue, unsigned level)
 			next = word_of(queue, 0, tag_of(queue, word)); /* the rest of the level is lost */
 		else if ((link & TAKEN) == 0)
 			return word;
-		/* [P7 release] passes on what came with `next`; [acquire] of a failure. */
+		/* [P6 release] passes on what came with `next`; [acquire] of a failure. */
 		if (weiri_cas_release_or_acquire(&queue->front[level], &word, next))
 			word = next;
 	}
@@ -344,7 +346,7 @@ static int is_before(const struct place *a, int64_t key, uint64_t ticket)
 static uint64_t walk_level(weir_priority_queue *queue, unsigned level, int64_t key, struct place *at)
 {
 	for (;;) {
-		/* [P7 acquire] */
+		/* [P6 acquire] */
 		uint64_t word =
 			at->index == 0 ? clean_front(queue, level) : weiri_load_acquire(&queue->level[level][at->index]);
 		size_t index = index_of(queue, word);
@@ -377,8 +379,6 @@ static void walk_towers(weir_priority_queue *queue, int64_t key, struct path *pa
 static int raise_to(weir_priority_queue *queue, struct path *path, unsigned level, size_t index, uint64_t ticket,
                     int64_t key)
 {
-	uint64_t own = word_of(queue, 0, ticket);
-
 	for (int i = 0; i < RAISE_TRIES; i++) {
 		uint64_t next = path->word[level];
 
@@ -386,11 +386,9 @@ static int raise_to(weir_priority_queue *queue, struct path *path, unsigned leve
 		if (index_of(queue, next) != 0 &&
 		    weiri_load_relaxed(&node_of(queue, index_of(queue, next))->ticket) != tag_of(queue, next))
 			next = word_of(queue, 0, ticket);
-		/* [relaxed] published by the next CAS. It fails when the node has been taken and filled again. */
-		if (!weiri_cas_relaxed(&queue->level[level][index], &own, next))
-			return 0;
-		own = next;
-		/* [P7 release] */
+		/* [relaxed] published by the CAS. A raise that was delayed until the node was filled again spoils a hint. */
+		weiri_store_relaxed(&queue->level[level][index], next);
+		/* [P6 release] */
 		if (weiri_cas_release(level_word(queue, level, path->at[level].index), &path->word[level],
 		                      word_of(queue, index, ticket)))
 			return 1;
@@ -409,13 +407,27 @@ static void raise_tower(weir_priority_queue *queue, struct path *path, size_t in
 
 /* -- put ---------------------------------------------------------------------------------------------------------------------- */
 
+/* I1: 1 when head is beyond node `index`, the oldest one; else it is moved to the dummy. */
+static int has_passed(weir_priority_queue *queue, size_t index)
+{
+	/* [P3 acquire] and what is seen is released by who hands the node out, P4. */
+	uint64_t head = weiri_load_acquire(&queue->head);
+	struct dummy dummy;
+
+	if (WEIRI_LIKELY(index_of(queue, head) != index))
+		return 1;
+	find_dummy(queue, &dummy);
+	/* [P3 release] */
+	(void)weiri_cas_release(&queue->head, &head, word_of(queue, dummy.index, dummy.position));
+	return 0;
+}
+
 /* Gets the oldest free node. */
 static enum weir_status claim_node(weir_priority_queue *queue, int admitted, size_t *index, uint64_t *ticket)
 {
 	for (;;) {
 		/* [P4, P5 acquire] */
 		uint64_t oldest = weiri_load_acquire(&queue->oldest), link;
-		struct dummy dummy;
 
 		if ((oldest & CLOSED) != 0 && !admitted)
 			return WEIR_CANCELLED;
@@ -427,12 +439,8 @@ static enum weir_status claim_node(weir_priority_queue *queue, int admitted, siz
 			continue;
 		if ((link & TAKEN) == 0)
 			return WEIR_WOULD_BLOCK;
-		/* [P3 acquire] for I1, to be released with the CAS. */
-		if (index_of(queue, weiri_load_acquire(&queue->head)) == *index) {
-			find_dummy(queue, &dummy);
-			move_head(queue, &dummy, dummy.index, dummy.steps);
+		if (!has_passed(queue, *index))
 			continue;
-		}
 		leave_fronts(queue, *index);
 		*ticket = tag_of(queue, word_after(queue, oldest, 0));
 		/* [P4 release] */
@@ -466,8 +474,7 @@ static void go_to_dummy(const weir_priority_queue *queue, struct place *at)
 		at->index = dummy.index;
 		/* [P2 acquire] */
 		at->ticket = weiri_load_acquire(&node_of(queue, dummy.index)->ticket);
-		/* [relaxed] P2: as in walk_from_head(). */
-	} while (weiri_load_relaxed(&queue->head) != dummy.head);
+	} while (is_passed(queue, dummy.position));
 }
 
 /* From `at` to the last node whose key is not above `key`, or to the dummy; returns its link. */
@@ -527,8 +534,6 @@ enum weir_status weiri_priority_queue_put(weir_priority_queue *queue, int64_t ke
 	fill(queue, index, ticket, key, value);
 	walk_towers(queue, key, &path);
 	link_in(queue, index, key, &path.at[0]);
-	/* [P6 release] */
-	(void)weiri_fetch_add_release(&queue->linked, 1u);
 	raise_tower(queue, &path, index, ticket, key);
 	return WEIR_OK;
 }
@@ -540,19 +545,32 @@ enum weir_status weir_priority_queue_try_enqueue(weir_priority_queue *queue, int
 
 /* -- take --------------------------------------------------------------------------------------------------------------------- */
 
-/* 1: the queue is closed, and no put was under way; only admitted ones could still come. */
-static int no_more_comes(const weir_priority_queue *queue)
+/* 1: closed, and no put is under way, as all nodes are on the chain. Only admitted puts could still come. */
+static WEIRI_COLD int is_ended(weir_priority_queue *queue)
 {
-	/* [P6 acquire] Before `oldest`: equal, and no put was under way when that was loaded. */
-	uint64_t linked = weiri_load_acquire(&queue->linked);
 	/* [P5 acquire] */
 	uint64_t oldest = weiri_load_acquire(&queue->oldest);
+	size_t index = index_of(queue, oldest), count = 0;
 
-	return (oldest & CLOSED) != 0 && (linked << queue->tag_shift) == word_of(queue, 0, tag_of(queue, oldest));
+	if ((oldest & CLOSED) == 0)
+		return 0;
+	/* [P7 acquire] */
+	if (weiri_load_acquire(&queue->ended))
+		return 1;
+	for (; index != 0 && count <= queue->capacity; count++) {
+		/* [P1 acquire] */
+		index = index_of(queue, weiri_load_acquire(&node_of(queue, index)->link));
+	}
+	/* [relaxed] P2: unchanged, so all these were on the chain, once. */
+	if (count != queue->capacity + 1 || weiri_load_relaxed(&queue->oldest) != oldest)
+		return 0;
+	/* [P7 release] */
+	weiri_store_release(&queue->ended, 1u);
+	return 1;
 }
 
 /* The node of the first item; or 0, and why there is none. */
-static size_t find_first(const weir_priority_queue *queue, struct dummy *dummy, enum weir_status *status)
+static size_t find_first(weir_priority_queue *queue, struct dummy *dummy, enum weir_status *status)
 {
 	for (int last = 0;; last = 1) {
 		size_t first;
@@ -562,7 +580,7 @@ static size_t find_first(const weir_priority_queue *queue, struct dummy *dummy, 
 		if (first != 0)
 			return first;
 		*status = last ? WEIR_OUT_OF_RANGE : WEIR_WOULD_BLOCK;
-		if (last || !no_more_comes(queue))
+		if (last || !is_ended(queue))
 			return 0;
 	}
 }
@@ -590,8 +608,8 @@ enum weir_status weiri_priority_queue_take(weir_priority_queue *queue, const int
 		/* [P2 release] */
 		if (!weiri_cas_release(link, &dummy.link, word_after(queue, dummy.link, first) | TAKEN))
 			continue;
-		if (dummy.steps + 1 >= queue->head_step)
-			move_head(queue, &dummy, first, dummy.steps + 1);
+		/* [P3 release] */
+		weiri_store_release(&queue->near, word_of(queue, first, dummy.position + 1));
 		*key = found_key;
 		*value = found;
 		return WEIR_OK;
@@ -650,12 +668,11 @@ size_t weir_priority_queue_size_approx(const weir_priority_queue *queue)
 
 	if (queue == NULL)
 		return 0;
-	/* A moved head: what was found is near enough. */
-	(void)walk_from_head(queue, &dummy, SIZE_STEPS_MOST);
+	/* [P3 acquire] both. An overtaken walk was near enough. */
+	if (!walk_from(queue, weiri_load_acquire(&queue->near), &dummy, queue->capacity))
+		(void)walk_from(queue, weiri_load_acquire(&queue->head), &dummy, queue->capacity);
 	/* [relaxed] a count. Tags are cut off, so the difference is, too. */
-	size = weiri_load_relaxed(&queue->linked) - (tag_of(queue, dummy.head) + dummy.steps);
+	size = tag_of(queue, weiri_load_relaxed(&queue->oldest)) - dummy.position;
 	size = size << queue->tag_shift >> queue->tag_shift;
-	if (size > UINT64_MAX >> queue->tag_shift >> 1)
-		return 0; /* takes that were counted before their puts */
 	return size < queue->capacity ? (size_t)size : queue->capacity;
 }

@@ -40,6 +40,8 @@ static const struct scope {
 	{"n3_put_behind_what_is_taken", 3, "13", {"2", "dd"}},
 	{"n3_puts_and_takes_at_both_ends", 3, "12", {"3d", "d0"}},
 	{"n3_4_laps", 3, "123", {"dd", "d1"}},
+	{"n3_put_beside_2_takes_2_puts", 3, "12", {"3", "dd00"}},
+	{"n3_put_beside_2_takes_2_puts_beside_put", 3, "12", {"3", "dd00", "0"}},
 	{"n4_2_threads_refill", 4, "1234", {"d5", "d0"}},
 	{"n4_3_threads", 4, "13", {"2", "0", "dd"}},
 	{"n1_1_put_1_take_close", 1, "", {"1", "d", "c"}},
