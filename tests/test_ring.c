@@ -8,7 +8,9 @@
 #include <string.h>
 #include <weir/ring.h>
 
+#include "base/atomic.h"
 #include "failing_allocator.h"
+#include "ring/layout.h"
 
 static const enum weir_ring_format formats[] = {WEIR_RING_FORMAT_LTQ16, WEIR_RING_FORMAT_LTQ64};
 enum { FORMATS = 2 };
@@ -397,4 +399,65 @@ Test(ring, lives_in_memory_of_the_callers)
 	}
 	cr_assert_eq(weir_ring_memsize(0, NULL), 0);
 	cr_assert_eq(weir_ring_memsize((size_t)WEIR_RING_MAX_CAPACITY + 1, NULL), 0);
+}
+
+/* What a thread leaves that was stopped before it stored its hint: one of the tickets that were new at some time. */
+static void check_old_hints(weir_ring *ring, size_t capacity)
+{
+	uint64_t tails[400], heads[400], value, in = 0, out = 0;
+
+	for (size_t i = 0; i < 400; i++) {
+		size_t fill = i * 7919 % (capacity + 1);
+
+		tails[i] = weiri_load_relaxed(&ring->tail_hint);
+		heads[i] = weiri_load_relaxed(&ring->head_hint);
+		weiri_store_relaxed(&ring->tail_hint, tails[i * i % (i + 1)]);
+		weiri_store_relaxed(&ring->head_hint, heads[i * 31 % (i + 1)]);
+		cr_assert_eq(weir_ring_size_approx(ring), in - out);
+		while (in - out < fill)
+			cr_assert_eq(weir_ring_try_enqueue(ring, in++), WEIR_OK);
+		weiri_store_relaxed(&ring->head_hint, heads[i / 2]);
+		for (; in - out > fill / 2; out++) {
+			cr_assert_eq(weir_ring_try_dequeue(ring, &value), WEIR_OK);
+			cr_assert_eq(value, out);
+		}
+		weiri_store_relaxed(&ring->tail_hint, tails[i / 2]);
+		if (in - out == capacity)
+			cr_assert_eq(weir_ring_try_enqueue(ring, in), WEIR_WOULD_BLOCK);
+		weiri_store_relaxed(&ring->head_hint, heads[i / 3]);
+		if (in == out)
+			cr_assert_eq(weir_ring_try_dequeue(ring, &value), WEIR_WOULD_BLOCK);
+	}
+}
+
+Test(ring, hints_that_go_back_lose_nothing_and_stay_exact)
+{
+	static const size_t capacities[] = {1, 2, 3, 5, 8, 64, 1000};
+
+	for (size_t i = 0; i < sizeof(capacities) / sizeof(capacities[0]); i++)
+		each_format(capacities[i], check_old_hints);
+}
+
+/* A hint that is 2^20 tickets old, in a ring of 4: by steps alone each of these operations would look at a million slots. */
+static void check_leap(weir_ring *ring, size_t capacity)
+{
+	uint64_t value;
+
+	for (uint64_t i = 0; i < UINT64_C(1) << 20; i++) {
+		cr_assert_eq(weir_ring_try_enqueue(ring, i), WEIR_OK);
+		cr_assert_eq(weir_ring_try_dequeue(ring, &value), WEIR_OK);
+	}
+	for (uint64_t i = 0; i < UINT64_C(1) << 16; i++) {
+		weiri_store_relaxed(&ring->tail_hint, i % capacity);
+		weiri_store_relaxed(&ring->head_hint, i % capacity);
+		cr_assert_eq(weir_ring_size_approx(ring), 0);
+		cr_assert_eq(weir_ring_try_enqueue(ring, i), WEIR_OK);
+		cr_assert_eq(weir_ring_try_dequeue(ring, &value), WEIR_OK);
+		cr_assert_eq(value, i);
+	}
+}
+
+Test(ring, an_old_hint_costs_the_logarithm_of_its_age)
+{
+	each_format(4, check_leap);
 }

@@ -7,6 +7,7 @@
 #define WEIRI_LIKELY(x) __builtin_expect(!!(x), 1)
 #define WEIRI_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define WEIRI_COLD __attribute__((cold, noinline))
+#define WEIRI_NOINLINE __attribute__((noinline))
 #define WEIRI_ALWAYS_INLINE inline __attribute__((always_inline))
 
 /* Two lines: x86 fetches lines in pairs, so fields 64 bytes apart still disturb each other. */

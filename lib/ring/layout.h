@@ -10,14 +10,17 @@
 #include "base/compiler.h"
 #include "base/memory.h"
 
-/* In tail_hint: no enqueue that reads it goes on. */
-#define WEIRI_RING_CLOSED (UINT64_C(1) << 63)
+/* A ticket is lap << shift | index. */
+struct weiri_ring_shape {
+	size_t mask;      /* (1 << shift) - 1 */
+	size_t end_index; /* what the index becomes behind the last slot: capacity & mask */
+	unsigned shift;
+};
 
 struct weir_ring {
 	/* Constant. */
 	size_t capacity;
-	size_t mask;        /* capacity - 1 when that is a power of two, else 0 */
-	unsigned shift;     /* log2 of capacity when that is a power of two */
+	struct weiri_ring_shape shape;
 	unsigned cell_bits; /* LTQ64: low bits of a slot's word that number a cell */
 	enum weir_ring_format format;
 	size_t memory_size; /* of this allocation; 0: the memory is the caller's */
@@ -28,6 +31,7 @@ struct weir_ring {
 
 	/* Producers; closers. */
 	WEIRI_ALIGNED_APART _Atomic(uint64_t) tail_hint;
+	_Atomic(uint32_t) closed; /* no enqueue that reads it goes on */
 	/* Consumers. */
 	WEIRI_ALIGNED_APART _Atomic(uint64_t) head_hint;
 	WEIRI_ALIGNED_APART char end[];

@@ -78,13 +78,17 @@ static const struct slot_format format = {look, fill, drain, take, bury};
 
 static size_t enqueue(weir_ring *ring, const uint64_t values[], size_t count, int admitted, enum weir_status *status)
 {
-	return walk_enqueue(ring, &format, values, count, admitted, status);
+	if (is_closed(ring) && !admitted) {
+		*status = WEIR_CANCELLED;
+		return 0;
+	}
+	return walk_enqueue(ring, &format, begin(&ring->tail_hint), values, count, status);
 }
 
 static size_t dequeue(weir_ring *ring, uint64_t values[], size_t count, enum weiri_ring_at_end at_end,
                       enum weir_status *status)
 {
-	return walk_dequeue(ring, &format, values, count, at_end, status);
+	return walk_dequeue(ring, &format, begin(&ring->head_hint), values, count, at_end, status);
 }
 
 static size_t size(const weir_ring *ring)
@@ -104,20 +108,36 @@ static int has_room(const weir_ring *ring)
 
 const struct weiri_ring_ops weiri_ltq16_ops = {enqueue, dequeue, size, has_value, has_room};
 
-enum weir_status weiri_ltq16_enqueue(weir_ring *ring, uint64_t value)
+static WEIRI_NOINLINE enum weir_status enqueue_from(weir_ring *ring, uint64_t value, uint64_t ticket)
 {
 	enum weir_status status;
 
-	(void)walk_enqueue(ring, &format, &value, 1, 0, &status);
+	(void)walk_enqueue(ring, &format, ticket, &value, 1, &status);
+	return status;
+}
+
+enum weir_status weiri_ltq16_enqueue(weir_ring *ring, uint64_t value)
+{
+	uint64_t ticket = begin(&ring->tail_hint);
+
+	if (WEIRI_UNLIKELY(is_closed(ring)))
+		return WEIR_CANCELLED;
+	return WEIRI_LIKELY(enqueue_at(ring, &format, ticket, value)) ? WEIR_OK : enqueue_from(ring, value, ticket);
+}
+
+static WEIRI_NOINLINE enum weir_status dequeue_from(weir_ring *ring, uint64_t *value, uint64_t ticket)
+{
+	enum weir_status status;
+
+	(void)walk_dequeue(ring, &format, ticket, value, 1, WEIRI_RING_SEAL, &status);
 	return status;
 }
 
 enum weir_status weiri_ltq16_dequeue(weir_ring *ring, uint64_t *value)
 {
-	enum weir_status status;
+	uint64_t ticket = begin(&ring->head_hint);
 
-	(void)walk_dequeue(ring, &format, value, 1, WEIRI_RING_SEAL, &status);
-	return status;
+	return WEIRI_LIKELY(dequeue_at(ring, &format, ticket, value)) ? WEIR_OK : dequeue_from(ring, value, ticket);
 }
 
 size_t weiri_ltq16_dequeue_alone(weir_ring *ring, uint64_t values[], size_t count, enum weir_status *status)

@@ -27,17 +27,23 @@ static enum weir_ring_format choose_format(const struct weir_ring_options *optio
 
 _Static_assert((int)WEIR_RING_ALIGNMENT == (int)WEIRI_APART, "what the header promises");
 
-static int is_power_of_two(size_t capacity)
-{
-	return (capacity & (capacity - 1)) == 0;
-}
-
 static size_t size_of(size_t capacity, enum weir_ring_format format)
 {
 	size_t slots =
 		format == WEIR_RING_FORMAT_LTQ16 ? weiri_ltq16_slots_size(capacity) : weiri_ltq64_slots_size(capacity);
 
 	return sizeof(struct weir_ring) + slots;
+}
+
+static struct weiri_ring_shape shape_of(size_t capacity)
+{
+	struct weiri_ring_shape shape = {.shift = 0};
+
+	while ((size_t)1 << shape.shift < capacity)
+		shape.shift++;
+	shape.mask = ((size_t)1 << shape.shift) - 1;
+	shape.end_index = capacity & shape.mask;
+	return shape;
 }
 
 /* In `memory`, which is cleared and as large as size_of() says. */
@@ -47,10 +53,7 @@ static weir_ring *make(void *memory, size_t capacity, enum weir_ring_format form
 
 	ring->capacity = capacity;
 	ring->format = format;
-	if (capacity > 1 && is_power_of_two(capacity)) {
-		ring->mask = capacity - 1;
-		ring->shift = (unsigned)__builtin_ctzl(capacity);
-	}
+	ring->shape = shape_of(capacity);
 	ring->slots = ring->end; /* LTQ16: all slots zero, which is free for lap 0 */
 	if (format == WEIR_RING_FORMAT_LTQ64)
 		weiri_ltq64_init(ring, ring->end);
@@ -160,13 +163,13 @@ void weir_ring_close(weir_ring *ring)
 {
 	if (ring != NULL)
 		/* [P3 release] see walk.h. */
-		(void)weiri_fetch_or_release(&ring->tail_hint, WEIRI_RING_CLOSED);
+		weiri_store_release(&ring->closed, 1u);
 }
 
 int weir_ring_closed(const weir_ring *ring)
 {
 	/* [P3 acquire] pairs with weir_ring_close(). */
-	return ring != NULL && (weiri_load_acquire(&ring->tail_hint) & WEIRI_RING_CLOSED) != 0;
+	return ring != NULL && weiri_load_acquire(&ring->closed) != 0;
 }
 
 size_t weir_ring_capacity(const weir_ring *ring)

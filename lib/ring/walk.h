@@ -11,9 +11,11 @@
  *   free(lap) -> full(lap) -> free(lap + 1)     free(lap) -> TOMB     no other transition
  *
  * There is no index to claim first: an operation walks from a hint to the first ticket whose slot it can use, and its CAS of
- * the slot does everything at once. So a thread that stops anywhere leaves the ring whole. Head and tail are hints, moved by
- * CAS-max every 8 tickets; a stale hint only lengthens the walk. The idea of judging a slot by its lap is Vyukov's (bounded MPMC
- * queue, 2010) and SCQ's (Nikolaev, DISC 2019); leaving the index behind the slots is ours.
+ * the slot does everything at once. So a thread that stops anywhere leaves the ring whole. Head and tail are hints: whoever has done
+ * something stores where the next may begin, and does not mind whom it overwrites, so that a hint may also go back. An old one only
+ * lengthens the walk, and that no further than to the logarithm of its age: after a few slots the walk leaps, as in a
+ * galloping search (Bentley and Yao 1976), since what is done is a prefix of the tickets. The idea of judging a slot by its lap is
+ * Vyukov's (bounded MPMC queue, 2010) and SCQ's (Nikolaev, DISC 2019); leaving the index behind the slots is ours.
  *
  *   enqueue at t:  free(lap): CAS to full    full(lap) or later: t + 1    full(lap - 1): the ring is full    TOMB: closed
  *   dequeue at t:  full(lap): CAS to free    later: t + 1    free(lap): the ring is empty    TOMB: closed and drained
@@ -28,15 +30,17 @@
  *   P1  fill(enqueue) -> look(dequeue): the value, and what it points to
  *   P2  drain(dequeue) -> look(enqueue): the slot is finished with; -> look(dequeue), failed drain(dequeue): what went in before
  *   P3  close -> start(enqueue), end(dequeue); bury -> look: what the closer did before
- *   P4  advance(hint) -> start(walk): the tickets below the hint are done, so their slots show it
+ *   P4  leave(hint) -> start(walk): the tickets below the hint are done, so their slots show it
  * Linearization. Success: the CAS of the slot. "Full": the load that saw full(lap - 1) at ticket t: by I2 tickets up to t - 1 were
  *   enqueued, by I3 none from t - n on was dequeued, so the ring held n. "Empty": the load that saw free(lap) at ticket t: tickets
- *   below were dequeued (I3), t was not enqueued. Both exact, which takes P2 and P4: a walk has acquired whatever it stepped over, so an
- *   item that went in before another came out is seen by those who see that the other is gone.
- * Closing. close() sets CLOSED in the tail hint: enqueues that start later see it. One that started earlier may still succeed, but
- *   a dequeue that finds the ring empty and CLOSED first buries the free ticket (free -> TOMB by CAS): from then on every enqueue
- *   meets TOMB, and by I2 none passes it. So no accepted value is lost and the answer "closed and drained" is final.
- * Progress: lock-free. A failed CAS, or a slot that is stepped over, means that another operation succeeded since the hint was read.
+ *   below were dequeued (I3), t was not enqueued. Both exact, which takes P2 and P4: a walk has acquired whatever it passed, so an
+ *   item that went in before another came out is seen by those who see that the other is gone. That holds for a leap, too: whoever
+ *   did ticket t had acquired all below t before its CAS, and a slot's states are one release sequence.
+ * Closing. Enqueues that start later see `closed`. One that started earlier may still succeed, but a dequeue that finds the ring empty
+ *   and closed first buries the free ticket (free -> TOMB by CAS): from then on every enqueue meets TOMB, and by I2 none passes
+ *   it. So no accepted value is lost and the answer "closed and drained" is final.
+ * Progress: lock-free. A failed CAS, or a ticket that turns out to be done after the walk came to rest on it, means that another
+ *   operation succeeded meanwhile. A walk from a hint that is d tickets old looks at 8 + 2 log2(d) slots.
  * ABA: a state belongs to one lap; it has at least 32 bits of lap, so 2^62 operations pass before one returns in any ring.
  * Checked: stress/model/check_ring.c (small scopes, completely), tests/test_ring.c, stress/scenario_ring.c (loss, duplicates, order, both
  *   formats; threads stopped at random points).
@@ -46,7 +50,7 @@
 
 #include "ring/layout.h"
 
-enum { HINT_STEP = 8 };
+enum { STEPS_BEFORE_LEAP = 8 };
 
 /* The bit of TOMB in a look's state; states stay below it in both formats. */
 #define STATE_TOMB (UINT64_C(1) << 32 << 30)
@@ -71,150 +75,177 @@ struct slot_format {
 	int (*bury)(weir_ring *ring, size_t index, const struct look *seen);
 };
 
-struct position {
-	uint64_t ticket;
-	uint64_t lap;
-	size_t index;
-};
-
-static WEIRI_ALWAYS_INLINE struct position position_of(const weir_ring *ring, uint64_t ticket)
+/*
+ * Tickets are written lap << shift | index: no division, and they grow as they should. Where the capacity is no power of two, the
+ * numbers behind the last index are left out.
+ */
+static WEIRI_ALWAYS_INLINE size_t index_of(struct weiri_ring_shape shape, uint64_t ticket)
 {
-	if (WEIRI_LIKELY(ring->mask != 0))
-		return (struct position){ticket, ticket >> ring->shift, (size_t)ticket & ring->mask};
-	return (struct position){ticket, ticket / ring->capacity, (size_t)(ticket % ring->capacity)};
+	return (size_t)ticket & shape.mask;
 }
 
-static WEIRI_ALWAYS_INLINE void step(const weir_ring *ring, struct position *at)
+static WEIRI_ALWAYS_INLINE uint64_t free_in(struct weiri_ring_shape shape, uint64_t ticket)
 {
-	at->ticket++;
-	if (WEIRI_UNLIKELY(++at->index == ring->capacity)) {
-		at->index = 0;
-		at->lap++;
+	return ticket >> shape.shift << 1;
+}
+
+static WEIRI_ALWAYS_INLINE uint64_t full_in(struct weiri_ring_shape shape, uint64_t ticket)
+{
+	return free_in(shape, ticket) + 1;
+}
+
+static WEIRI_ALWAYS_INLINE uint64_t next_of(struct weiri_ring_shape shape, uint64_t ticket)
+{
+	return WEIRI_LIKELY(index_of(shape, ticket + 1) != shape.end_index) ? ticket + 1 : (ticket | shape.mask) + 1;
+}
+
+/* How many tickets come before this one. */
+static inline uint64_t number_of(const weir_ring *ring, uint64_t ticket)
+{
+	return (ticket >> ring->shape.shift) * ring->capacity + index_of(ring->shape, ticket);
+}
+
+static inline uint64_t ticket_of(const weir_ring *ring, uint64_t number)
+{
+	return number / ring->capacity << ring->shape.shift | number % ring->capacity;
+}
+
+/* What a slot's state is, at least, when a ticket is done with. */
+enum done_by { BY_ENQUEUE = 1, BY_DEQUEUE = 2 };
+
+static WEIRI_ALWAYS_INLINE int is_done(const weir_ring *ring, const struct slot_format *format, uint64_t ticket,
+                                       enum done_by by)
+{
+	/* A tombstone keeps its lap: in a small ring the ticket may be of an earlier one. */
+	return (format->look(ring, index_of(ring->shape, ticket)).state & (STATE_TOMB - 1)) >=
+	       free_in(ring->shape, ticket) + by;
+}
+
+/* `ticket` is done: one behind the last that is, or was meanwhile. Leaps ever further, then halves what lies between. */
+static WEIRI_COLD uint64_t leap(const weir_ring *ring, const struct slot_format *format, uint64_t ticket,
+                                enum done_by by)
+{
+	uint64_t done = number_of(ring, ticket), reach = 1;
+
+	for (; is_done(ring, format, ticket_of(ring, done + reach), by); reach *= 2)
+		done += reach;
+	for (; reach > 1; reach /= 2) {
+		if (is_done(ring, format, ticket_of(ring, done + reach / 2), by))
+			done += reach / 2;
 	}
+	return ticket_of(ring, done + 1);
 }
 
-static WEIRI_ALWAYS_INLINE uint64_t free_in(const struct position *at)
+/* On from `ticket`, which is done, after *steps of this walk. */
+static WEIRI_ALWAYS_INLINE uint64_t walk_on(const weir_ring *ring, struct weiri_ring_shape shape,
+                                            const struct slot_format *format, uint64_t ticket, unsigned *steps,
+                                            enum done_by by)
 {
-	return 2 * at->lap;
+	if (WEIRI_LIKELY(++*steps <= STEPS_BEFORE_LEAP))
+		return next_of(shape, ticket);
+	*steps = 0;
+	return leap(ring, format, ticket, by);
 }
 
-static WEIRI_ALWAYS_INLINE uint64_t full_in(const struct position *at)
+/* The next operation may begin at `ticket`. */
+static WEIRI_ALWAYS_INLINE void leave(_Atomic(uint64_t) *hint, uint64_t ticket)
 {
-	return 2 * at->lap + 1;
+	/* [P4 release] I4: the tickets below are done. */
+	weiri_store_release(hint, ticket);
 }
 
-/* The slot was used beyond this lap: the hint, read again, may be far ahead. */
-static WEIRI_ALWAYS_INLINE void step_from_stale(const weir_ring *ring, const _Atomic(uint64_t) *hint,
-                                                struct position *at)
+/* Where an operation may begin. */
+static WEIRI_ALWAYS_INLINE uint64_t begin(const _Atomic(uint64_t) *hint)
 {
-	/* [P4 acquire] pairs with advance(). */
-	uint64_t ahead = weiri_load_acquire(hint) & ~WEIRI_RING_CLOSED;
-
-	if (ahead > at->ticket)
-		*at = position_of(ring, ahead);
-	else
-		step(ring, at);
+	/* [P4 acquire] pairs with leave(). */
+	return weiri_load_acquire(hint);
 }
 
-/* The hint's tickets below `done` are done; `first` is where this operation began. Keeps CLOSED. */
-static WEIRI_ALWAYS_INLINE void advance(_Atomic(uint64_t) *hint, uint64_t first, uint64_t done)
+static WEIRI_ALWAYS_INLINE int is_closed(const weir_ring *ring)
 {
-	uint64_t seen;
-
-	if (WEIRI_LIKELY((first ^ done) < HINT_STEP)) /* no multiple of HINT_STEP passed */
-		return;
-	/* [relaxed] only the CAS counts. */
-	seen = weiri_load_relaxed(hint);
-	/* [P4 release] I4: our slot, and those that we stepped over, are done. No acquire: nothing below depends on the old hint, and
-	 * being a read-modify-write this keeps what its predecessors released, P3 among it. */
-	while ((seen & ~WEIRI_RING_CLOSED) < done && !weiri_cas_release(hint, &seen, done | (seen & WEIRI_RING_CLOSED)))
-		;
+	/* [P3 acquire] pairs with close. */
+	return weiri_load_acquire(&ring->closed) != 0;
 }
 
-/* Enqueues up to count values; returns how many. *status says why it stopped short. */
-static WEIRI_ALWAYS_INLINE size_t walk_enqueue(weir_ring *ring, const struct slot_format *format,
-                                               const uint64_t values[], size_t count, int admitted,
-                                               enum weir_status *status)
+/*
+ * Enqueues up to count values, from `ticket` on, where the ring is not closed or this enqueue was admitted before; returns how many.
+ * *status says why it stopped short.
+ */
+static WEIRI_ALWAYS_INLINE size_t walk_enqueue(weir_ring *ring, const struct slot_format *format, uint64_t ticket,
+                                               const uint64_t values[], size_t count, enum weir_status *status)
 {
-	/* [P3, P4 acquire] pairs with close and advance(). */
-	uint64_t hint = weiri_load_acquire(&ring->tail_hint);
-	struct position at = position_of(ring, hint & ~WEIRI_RING_CLOSED);
-	uint64_t first = at.ticket;
+	const struct weiri_ring_shape shape = ring->shape;
+	unsigned steps = 0;
 	size_t done = 0;
 
 	*status = WEIR_OK;
-	if (WEIRI_UNLIKELY((hint & WEIRI_RING_CLOSED) != 0) && !admitted) {
-		*status = WEIR_CANCELLED;
-		return 0;
-	}
 	while (done < count) {
-		struct look seen = format->look(ring, at.index);
+		size_t index = index_of(shape, ticket);
+		struct look seen = format->look(ring, index);
 
-		if (WEIRI_LIKELY(seen.state == free_in(&at))) {
-			if (WEIRI_LIKELY(format->fill(ring, at.index, &seen, values[done]))) {
+		if (WEIRI_LIKELY(seen.state == free_in(shape, ticket))) {
+			if (WEIRI_LIKELY(format->fill(ring, index, &seen, values[done]))) {
 				done++;
-				step(ring, &at);
+				ticket = next_of(shape, ticket);
 			}
-		} else if (seen.state == full_in(&at)) {
-			step(ring, &at);
-		} else if (seen.state < free_in(&at)) {
+		} else if (seen.state < free_in(shape, ticket)) {
 			*status = WEIR_WOULD_BLOCK;
 			break;
 		} else if (seen.state >= STATE_TOMB) { /* closed: no later ticket can be filled */
 			*status = WEIR_CANCELLED;
 			break;
 		} else {
-			step_from_stale(ring, &ring->tail_hint, &at);
+			ticket = walk_on(ring, shape, format, ticket, &steps, BY_ENQUEUE);
 		}
 	}
-	if (done != 0)
-		advance(&ring->tail_hint, first, at.ticket);
+	if (WEIRI_LIKELY(done != 0))
+		leave(&ring->tail_hint, ticket);
 	return done;
 }
 
-/* Found free(lap) at `at`. 1: this is the end, *status says which. 0: look again. */
-static WEIRI_ALWAYS_INLINE int end_of_ring(weir_ring *ring, const struct slot_format *format, const struct position *at,
+/* Found free(lap) at `ticket`. 1: this is the end, *status says which. 0: look again. */
+static WEIRI_ALWAYS_INLINE int end_of_ring(weir_ring *ring, const struct slot_format *format, uint64_t ticket,
                                            const struct look *seen, enum weiri_ring_at_end at_end,
                                            enum weir_status *status)
 {
 	*status = WEIR_WOULD_BLOCK;
-	/* [P3 acquire] pairs with close. */
-	if (WEIRI_LIKELY((weiri_load_acquire(&ring->tail_hint) & WEIRI_RING_CLOSED) == 0) || at_end == WEIRI_RING_LEAVE)
+	if (WEIRI_LIKELY(!is_closed(ring)) || at_end == WEIRI_RING_LEAVE)
 		return 1;
 	*status = WEIR_OUT_OF_RANGE;
-	return format->bury(ring, at->index, seen);
+	return format->bury(ring, index_of(ring->shape, ticket), seen);
 }
 
-/* Dequeues up to count values; returns how many. *status says why it stopped short. */
-static WEIRI_ALWAYS_INLINE size_t walk_dequeue(weir_ring *ring, const struct slot_format *format, uint64_t values[],
-                                               size_t count, enum weiri_ring_at_end at_end, enum weir_status *status)
+/* Dequeues up to count values, from `ticket` on; returns how many. *status says why it stopped short. */
+static WEIRI_ALWAYS_INLINE size_t walk_dequeue(weir_ring *ring, const struct slot_format *format, uint64_t ticket,
+                                               uint64_t values[], size_t count, enum weiri_ring_at_end at_end,
+                                               enum weir_status *status)
 {
-	/* [P4 acquire] pairs with advance(). */
-	struct position at = position_of(ring, weiri_load_acquire(&ring->head_hint));
-	uint64_t first = at.ticket;
+	const struct weiri_ring_shape shape = ring->shape;
+	unsigned steps = 0;
 	size_t done = 0;
 
 	*status = WEIR_OK;
 	while (done < count) {
-		struct look seen = format->look(ring, at.index);
+		size_t index = index_of(shape, ticket);
+		struct look seen = format->look(ring, index);
 
-		if (WEIRI_LIKELY(seen.state == full_in(&at))) {
-			if (WEIRI_LIKELY(format->drain(ring, at.index, &seen, &values[done])))
+		if (WEIRI_LIKELY(seen.state == full_in(shape, ticket))) {
+			if (WEIRI_LIKELY(format->drain(ring, index, &seen, &values[done])))
 				done++;
-			step(ring, &at); /* drained, by us or by another */
-		} else if (seen.state == free_in(&at)) {
-			if (end_of_ring(ring, format, &at, &seen, at_end, status))
+			ticket = next_of(shape, ticket); /* drained, by us or by another */
+		} else if (seen.state == free_in(shape, ticket)) {
+			if (end_of_ring(ring, format, ticket, &seen, at_end, status))
 				break;
 			*status = WEIR_OK;
 		} else if (seen.state >= STATE_TOMB) { /* closed and drained */
 			*status = WEIR_OUT_OF_RANGE;
 			break;
 		} else {
-			step_from_stale(ring, &ring->head_hint, &at);
+			ticket = walk_on(ring, shape, format, ticket, &steps, BY_DEQUEUE);
 		}
 	}
-	if (done != 0)
-		advance(&ring->head_hint, first, at.ticket);
+	if (WEIRI_LIKELY(done != 0))
+		leave(&ring->head_hint, ticket);
 	return done;
 }
 
@@ -225,93 +256,112 @@ static WEIRI_ALWAYS_INLINE size_t walk_dequeue(weir_ring *ring, const struct slo
 static WEIRI_ALWAYS_INLINE size_t walk_dequeue_alone(weir_ring *ring, const struct slot_format *format,
                                                      uint64_t values[], size_t count, enum weir_status *status)
 {
+	const struct weiri_ring_shape shape = ring->shape;
 	/* [relaxed] this thread alone writes it; others read it only to tell a size. */
-	struct position at = position_of(ring, weiri_load_relaxed(&ring->head_hint));
+	uint64_t ticket = weiri_load_relaxed(&ring->head_hint);
 	size_t done = 0;
 
 	*status = WEIR_OK;
 	while (done < count) {
-		struct look seen = format->look(ring, at.index);
+		size_t index = index_of(shape, ticket);
+		struct look seen = format->look(ring, index);
 
-		if (WEIRI_LIKELY(seen.state == full_in(&at))) {
-			values[done++] = format->take(ring, at.index, &seen);
-			step(ring, &at);
+		if (WEIRI_LIKELY(seen.state == full_in(shape, ticket))) {
+			values[done++] = format->take(ring, index, &seen);
+			ticket = next_of(shape, ticket);
 		} else if (seen.state >= STATE_TOMB) { /* closed and drained, as was said before */
 			*status = WEIR_OUT_OF_RANGE;
 			break;
-		} else if (end_of_ring(ring, format, &at, &seen, WEIRI_RING_SEAL, status)) {
+		} else if (end_of_ring(ring, format, ticket, &seen, WEIRI_RING_SEAL, status)) {
 			break;
 		} else { /* an enqueue was faster than the tombstone */
 			*status = WEIR_OK;
 		}
 	}
 	if (done != 0)
-		weiri_store_relaxed(&ring->head_hint, at.ticket);
+		weiri_store_relaxed(&ring->head_hint, ticket);
 	return done;
 }
 
 /* Whether walk_dequeue() would find a value. Linearization: as there. */
 static inline int walk_has_value(const weir_ring *ring, const struct slot_format *format)
 {
-	/* [P4 acquire] pairs with advance(). */
-	struct position at = position_of(ring, weiri_load_acquire(&ring->head_hint));
+	const struct weiri_ring_shape shape = ring->shape;
+	uint64_t ticket = begin(&ring->head_hint);
+	unsigned steps = 0;
 
 	for (;;) {
-		uint64_t state = format->look(ring, at.index).state;
+		uint64_t state = format->look(ring, index_of(shape, ticket)).state;
 
-		if (state == full_in(&at))
+		if (state == full_in(shape, ticket))
 			return 1;
-		if (state == free_in(&at) || state >= STATE_TOMB)
+		if (state == free_in(shape, ticket) || state >= STATE_TOMB)
 			return 0;
-		step_from_stale(ring, &ring->head_hint, &at);
+		ticket = walk_on(ring, shape, format, ticket, &steps, BY_DEQUEUE);
 	}
 }
 
 /* Whether walk_enqueue() would find a free ticket, were it admitted. Linearization: as there. */
 static inline int walk_has_room(const weir_ring *ring, const struct slot_format *format)
 {
-	/* [P4 acquire] pairs with advance(). */
-	struct position at = position_of(ring, weiri_load_acquire(&ring->tail_hint) & ~WEIRI_RING_CLOSED);
+	const struct weiri_ring_shape shape = ring->shape;
+	uint64_t ticket = begin(&ring->tail_hint);
+	unsigned steps = 0;
 
 	for (;;) {
-		uint64_t state = format->look(ring, at.index).state;
+		uint64_t state = format->look(ring, index_of(shape, ticket)).state;
 
-		if (state == free_in(&at))
+		if (state == free_in(shape, ticket))
 			return 1;
-		if (state < free_in(&at) || state >= STATE_TOMB)
+		if (state < free_in(shape, ticket) || state >= STATE_TOMB)
 			return 0;
-		if (state == full_in(&at))
-			step(ring, &at);
-		else
-			step_from_stale(ring, &ring->tail_hint, &at);
+		ticket = walk_on(ring, shape, format, ticket, &steps, BY_ENQUEUE);
 	}
 }
 
-/* The first ticket from `hint` on whose slot is not yet at `state_of`(ticket) or beyond. */
+/* The usual case of one value: the walk ends where it begins. 0: nothing was done. */
+static WEIRI_ALWAYS_INLINE int enqueue_at(weir_ring *ring, const struct slot_format *format, uint64_t ticket,
+                                          uint64_t value)
+{
+	const struct weiri_ring_shape shape = ring->shape;
+	uint64_t next = next_of(shape, ticket);
+	struct look seen = format->look(ring, index_of(shape, ticket));
+
+	if (WEIRI_UNLIKELY(seen.state != free_in(shape, ticket)) ||
+	    WEIRI_UNLIKELY(!format->fill(ring, index_of(shape, ticket), &seen, value)))
+		return 0;
+	leave(&ring->tail_hint, next);
+	return 1;
+}
+
+static WEIRI_ALWAYS_INLINE int dequeue_at(weir_ring *ring, const struct slot_format *format, uint64_t ticket,
+                                          uint64_t *value)
+{
+	const struct weiri_ring_shape shape = ring->shape;
+	uint64_t next = next_of(shape, ticket);
+	struct look seen = format->look(ring, index_of(shape, ticket));
+
+	if (WEIRI_UNLIKELY(seen.state != full_in(shape, ticket)) ||
+	    WEIRI_UNLIKELY(!format->drain(ring, index_of(shape, ticket), &seen, value)))
+		return 0;
+	leave(&ring->head_hint, next);
+	return 1;
+}
+
+/* The first ticket that is not done yet. Wait-free: each leap doubles what it reaches. */
 static inline uint64_t walk_to_end(const weir_ring *ring, const struct slot_format *format,
-                                   const _Atomic(uint64_t) *hint, uint64_t passed_by)
+                                   const _Atomic(uint64_t) *hint, enum done_by by)
 {
 	/* [relaxed] a hint: the tickets below it are done, whether their slots show it to us yet or not. */
-	struct position at = position_of(ring, weiri_load_relaxed(hint) & ~WEIRI_RING_CLOSED);
-	/* A hint is less than a step behind when nobody works; with others at work the answer is near in any case. */
-	uint64_t limit = at.ticket + HINT_STEP + ring->capacity;
+	uint64_t ticket = weiri_load_relaxed(hint);
 
-	while (at.ticket < limit) {
-		/* A tombstone keeps its lap: in a small ring the ticket here may be of an earlier one. */
-		uint64_t state = format->look(ring, at.index).state & (STATE_TOMB - 1);
-
-		if (state < free_in(&at) + passed_by)
-			break;
-		step(ring, &at);
-	}
-	return at.ticket;
+	return is_done(ring, format, ticket, by) ? leap(ring, format, ticket, by) : ticket;
 }
 
 static inline size_t walk_size(const weir_ring *ring, const struct slot_format *format)
 {
-	/* A ticket is enqueued when its slot is full (+ 1) or later, dequeued when it is free for the next lap (+ 2) or later. */
-	uint64_t head = walk_to_end(ring, format, &ring->head_hint, 2);
-	uint64_t tail = walk_to_end(ring, format, &ring->tail_hint, 1);
+	uint64_t head = number_of(ring, walk_to_end(ring, format, &ring->head_hint, BY_DEQUEUE));
+	uint64_t tail = number_of(ring, walk_to_end(ring, format, &ring->tail_hint, BY_ENQUEUE));
 	uint64_t size = tail > head ? tail - head : 0;
 
 	return size < ring->capacity ? (size_t)size : ring->capacity;
