@@ -2,8 +2,8 @@
  * scenario_tensor_queue.c - queues of tuples: the components of a tuple stay together through batches, closes and deadlines.
  *
  * Producers enqueue tuples of a number and of a row made from it, singly and stacked; consumers dequeue singly and in batches, and
- * compare row with number. A batch that reaches its deadline puts back what it holds. Each number comes out once, or is left
- * inside at the end and goes with the queue.
+ * compare row with number. In half of the rounds the queue pads: rows have any length, and batches end in zeros. A batch that
+ * reaches its deadline puts back what it holds. Each number comes out once, or is left inside at the end and goes with the queue.
  */
 #include <stdio.h>
 #include <string.h>
@@ -23,6 +23,7 @@ static struct {
 	weir_tensor_queue *queue;
 	struct stress_object object;
 	struct ledger ledger;
+	int pads;
 } belt;
 
 enum { A_TUPLE = 1, ROOM = 2 };
@@ -43,20 +44,20 @@ static weir_tensor *tensor_of(const weir_shape *shape, const int64_t values[])
 	return tensor;
 }
 
-/* `count` tuples stacked; 0: one, not stacked. */
-static void make_tuple(struct ledger_page *page, size_t count, weir_tensor *tuple[])
+/* `count` tuples stacked; 0: one, not stacked. Their rows have `length` elements. */
+static void make_tuple(struct ledger_page *page, size_t count, int64_t length, weir_tensor *tuple[])
 {
-	weir_shape numbers = {.rank = 0}, rows = {1, {ROW}};
+	weir_shape numbers = {.rank = 0}, rows = {1, {length}};
 	int64_t number[MOST], row[MOST * ROW];
 
 	for (size_t i = 0; i < (count == 0 ? 1 : count); i++) {
 		number[i] = (int64_t)ledger_make(page, i);
-		for (int64_t k = 0; k < ROW; k++)
-			row[(int64_t)i * ROW + k] = number[i] * (k + 1);
+		for (int64_t k = 0; k < length; k++)
+			row[(int64_t)i * length + k] = number[i] * (k + 1);
 	}
 	if (count != 0) {
 		numbers = (weir_shape){1, {(int64_t)count}};
-		rows = (weir_shape){2, {(int64_t)count, ROW}};
+		rows = (weir_shape){2, {(int64_t)count, length}};
 	}
 	tuple[0] = tensor_of(&numbers, number);
 	tuple[1] = tensor_of(&rows, row);
@@ -92,7 +93,7 @@ static void produce(struct stress_thread *self, void *context)
 		weir_tensor *tuple[COMPONENTS];
 		int64_t done = 0;
 
-		make_tuple(page, count, tuple);
+		make_tuple(page, count, belt.pads ? 1 + (int64_t)stress_below(self, ROW) : ROW, tuple);
 		stress_begin_on(self, count == 0 ? "enqueue" : "enqueue_many", &belt.object, ROOM);
 		if (count == 0) {
 			status = weir_tensor_queue_enqueue(belt.queue, tuple, COMPONENTS, draw_deadline(self), NULL, NULL);
@@ -107,15 +108,27 @@ static void produce(struct stress_thread *self, void *context)
 	}
 }
 
+/* A row of the number: whole, or in a queue that pads any part of it with zeros behind. */
+static void check_row(int64_t number, const int64_t row[], int64_t width)
+{
+	int64_t length = width;
+
+	while (belt.pads && length > 1 && row[length - 1] == 0)
+		length--;
+	STRESS_CHECK(belt.pads ? width <= ROW : width == ROW, "a row of %lld elements", (long long)width);
+	for (int64_t k = 0; k < length; k++)
+		STRESS_CHECK(row[k] == number * (k + 1), "a row of another tuple: %lld beside number %lld", (long long)row[k],
+		             (long long)number);
+}
+
 static void take(struct ledger_page *page, weir_tensor *tuple[], int64_t count)
 {
 	const int64_t *number = weir_tensor_data(tuple[0]), *row = weir_tensor_data(tuple[1]);
+	int64_t width = weir_tensor_elements(tuple[1]) / count;
 	uint64_t within[LEDGER_SIDE] = {0};
 
 	for (int64_t i = 0; i < count; i++) {
-		for (int64_t k = 0; k < ROW; k++)
-			STRESS_CHECK(row[i * ROW + k] == number[i] * (k + 1), "a row of another tuple: %lld beside number %lld",
-			             (long long)row[i * ROW + k], (long long)number[i]);
+		check_row(number[i], row + i * width, width);
 		ledger_take(&belt.ledger, page, within, 1, (uint64_t)number[i]);
 	}
 	release(tuple);
@@ -149,16 +162,21 @@ static void consume(struct stress_thread *self, void *context)
 
 static void set_up(struct stress_thread *self)
 {
-	static const weir_shape number = {.rank = 0}, row = {1, {ROW}};
-	static const struct weir_tensor_component components[COMPONENTS] = {{WEIR_I64, &number, "number"},
-	                                                                    {WEIR_I64, &row, "row"}};
+	static const weir_shape number = {.rank = 0}, row = {1, {ROW}}, any = {1, {-1}};
+	struct weir_tensor_component components[COMPONENTS] = {{WEIR_I64, &number, "number"}, {WEIR_I64, &row, "row"}};
+	uint32_t fair = stress_one_in(self, 3) ? WEIR_QUEUE_FAIR : 0;
 	struct weir_tensor_queue_options options = {.struct_size = sizeof(options),
 	                                            .capacity = 1 + (size_t)stress_below(self, 10),
-	                                            .flags = stress_one_in(self, 3) ? WEIR_QUEUE_FAIR : 0,
+	                                            .flags = fair,
 	                                            .components = components,
 	                                            .component_count = COMPONENTS,
 	                                            .allocator = stress_poison()};
 
+	belt.pads = stress_one_in(self, 2) ? 1 : 0;
+	if (belt.pads) {
+		options.flags |= WEIR_TENSOR_QUEUE_PADDING;
+		components[1].shape = &any;
+	}
 	STRESS_CHECK(weir_tensor_queue_create(&options, &belt.queue, NULL) == WEIR_OK, "no queue");
 	belt.object = (struct stress_object){"tensor queue", "under test", {"a tuple", "room"}, describe, belt.queue};
 	ledger_open(&belt.ledger, 1 + (unsigned)stress_below(self, SIDE), 1 + (unsigned)stress_below(self, SIDE),

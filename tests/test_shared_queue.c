@@ -357,7 +357,7 @@ Test(shared_queue, a_queue_in_which_somebody_waits_outlives_its_last_reference)
 	cr_assert_eq(weir_tensor_queue_start_dequeue(queue, forget, &status, &op, NULL), WEIR_OK);
 	weir_log_set_hook(listen);
 	weir_store_destroy(store);
-	cr_expect_str_empty(logged);
+	cr_expect_str_eq(logged, "");
 	weir_resource_release(resource);
 	weir_log_set_hook(NULL);
 	cr_expect_not_null(strstr(logged, "\"shared\""), "%s", logged);
