@@ -8,18 +8,34 @@
 
 enum { DEFAULT_CAPACITY = 1024, RATE = 20000 };
 
+#define OUT_PATIENCE_NS UINT64_C(2000000000)
+
 static const struct queue_contender *queue_of(const struct bench_traffic *t)
 {
 	return t->contender;
 }
 
-/* The last producer to end lets the consumers go: it closes the queue, or sends each of them a 0. */
+/* Or something is lost. */
+static void wait_until_out(const struct bench_traffic *t)
+{
+	uint64_t end = bench_now_ns() + OUT_PATIENCE_NS;
+
+	while (!bench_traffic_is_out(t) && bench_now_ns() < end)
+		(void)sched_yield();
+}
+
+/*
+ * The last producer to end lets the consumers go: it closes the queue, or sends each of them a 0. An unbounded queue may have no order
+ * between producers, and a 0 overtake another's item: that one is to be out by then.
+ */
 static void end_of_producers(struct bench_traffic *t)
 {
 	if (queue_of(t)->close != NULL) {
 		queue_of(t)->close(t->queue);
 		return;
 	}
+	if (queue_of(t)->unbounded)
+		wait_until_out(t);
 	for (unsigned i = 0; i < t->workload->right; i++)
 		queue_of(t)->enqueue(t->queue, 0);
 }
