@@ -37,7 +37,7 @@ static void explain(const struct bench_options *options)
 	for (size_t i = 0; bench_suites[i] != NULL; i++) {
 		const struct bench_suite *suite = bench_suites[i];
 
-		if (options->suite != NULL && strcmp(options->suite, suite->name) != 0)
+		if (!bench_suite_wanted(options, suite))
 			continue;
 		(void)printf("%s### %s\n\n", first ? "" : "\n", suite->name);
 		first = 0;

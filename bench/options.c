@@ -12,12 +12,13 @@
 #include "pin.h"
 
 static const char help[] =
-	"usage: weir-bench [OPTIONS]\n"
+	"usage: weir-bench [OPTIONS] [SUITE...]\n"
 	"\n"
 	"What to measure:\n"
 	"  --list                suites, workloads, contenders, and rivals that are not installed\n"
 	"  --explain             each workload in words\n"
-	"  --suite NAME          that suite only\n"
+	"  SUITE, --suite SUITE  that suite only; or \"queues\": ring, priority, queue, shuffle; \"variables\": the next "
+    "four\n"
 	"  --filter TEXT         workloads with TEXT in suite/workload\n"
 	"  --rivals all|none|NAME,...   contenders with NAME in their names, beside Weir\n"
 	"  --threads LIST        as 1,2,4/1: N or LEFT/RIGHT; left are producers, readers, writers that update;\n"
@@ -182,12 +183,24 @@ static const struct option names[] = {
 	{NULL, 0, NULL, 0},
 };
 
+/* bench_plan_make() says whether it exists. */
+static void add_suite(struct bench_options *options, const char *name)
+{
+	size_t count = 0;
+
+	while (options->suites[count] != NULL)
+		count++;
+	if (count + 1 == sizeof(options->suites) / sizeof(options->suites[0]))
+		refuse("there are too many suites, \"%s\" is one", name);
+	options->suites[count] = name;
+}
+
 static void apply(struct bench_options *options, int name, const char *argument)
 {
 	switch (name) {
 	case LIST: options->list = 1; break;
 	case EXPLAIN: options->explain = 1; break;
-	case SUITE: options->suite = argument; break;
+	case SUITE: add_suite(options, argument); break;
 	case FILTER: options->filter = argument; break;
 	case RIVALS: options->rivals = argument; break;
 	case THREADS: options->threads = shapes(argument); break;
@@ -222,8 +235,8 @@ void bench_read_options(int argc, char **argv, struct bench_options *options)
 			refuse("%s wants a value", argv[optind - 1]);
 		apply(options, name, optarg);
 	}
-	if (optind < argc)
-		refuse("\"%s\" is no option", argv[optind]);
+	while (optind < argc)
+		add_suite(options, argv[optind++]);
 	if (options->slower >= 0 && options->baseline == NULL)
 		refuse("--fail-if-slower compares with a --baseline, and there is none");
 }

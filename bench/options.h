@@ -30,7 +30,7 @@ struct bench_sizes {
 };
 
 struct bench_options {
-	const char *suite;           /* NULL: all */
+	const char *suites[16];      /* of suites or of their groups; NULL ends; none: all */
 	const char *filter;          /* in "suite/workload"; NULL: all */
 	const char *rivals;          /* NULL or "all"; "none"; or parts of names, with commas */
 	struct bench_shapes threads; /* empty: the suite's */

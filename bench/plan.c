@@ -77,20 +77,41 @@ static void check_rivals(const struct bench_plan *plan)
 	}
 }
 
+static int goes_by(const struct bench_suite *suite, const char *name)
+{
+	return strcmp(suite->name, name) == 0 || strcmp(suite->group, name) == 0;
+}
+
+int bench_suite_wanted(const struct bench_options *options, const struct bench_suite *suite)
+{
+	int wanted = options->suites[0] == NULL;
+
+	for (size_t i = 0; options->suites[i] != NULL; i++)
+		wanted |= goes_by(suite, options->suites[i]);
+	return wanted;
+}
+
+static void check_suites(const struct bench_options *options)
+{
+	for (size_t i = 0; options->suites[i] != NULL; i++) {
+		int found = 0;
+
+		for (size_t s = 0; bench_suites[s] != NULL; s++)
+			found |= goes_by(bench_suites[s], options->suites[i]);
+		if (!found)
+			refuse("there is no suite", options->suites[i], "");
+	}
+}
+
 void bench_plan_make(struct bench_plan *plan, const struct bench_options *options)
 {
-	int found = 0;
-
 	*plan = (struct bench_plan){.options = options};
 	plan->last = &plan->first;
+	check_suites(options);
 	for (size_t i = 0; bench_suites[i] != NULL; i++) {
-		if (options->suite != NULL && strcmp(options->suite, bench_suites[i]->name) != 0)
-			continue;
-		found = 1;
-		bench_suites[i]->plan(plan, options);
+		if (bench_suite_wanted(options, bench_suites[i]))
+			bench_suites[i]->plan(plan, options);
 	}
-	if (!found)
-		refuse("--suite: there is no", options->suite, "");
 	if (plan->first == NULL)
 		refuse("--filter: no workload has", options->filter, " in its name");
 	check_rivals(plan);

@@ -37,6 +37,8 @@ struct bench_plan {
 	unsigned tables, cells;
 };
 
+/* 1 when the options name it, its group, or none at all. */
+int bench_suite_wanted(const struct bench_options *options, const struct bench_suite *suite);
 void bench_plan_make(struct bench_plan *plan, const struct bench_options *options);
 void bench_plan_free(struct bench_plan *plan);
 /* 1 when at least one cell was WRONG. */

@@ -57,6 +57,7 @@ struct bench_plan;
 
 struct bench_suite {
 	const char *name;
+	const char *group; /* another name, for several of them */
 	void (*plan)(struct bench_plan *plan, const struct bench_options *options);
 	const char *const (*explain)[2]; /* pairs of a workload and what it is; {NULL, NULL} ends */
 };

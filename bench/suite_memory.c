@@ -226,4 +226,4 @@ static const char *const explain[][2] = {
 	{NULL, NULL},
 };
 
-const struct bench_suite bench_memory_suite = {"memory", plan, explain};
+const struct bench_suite bench_memory_suite = {"memory", "variables", plan, explain};

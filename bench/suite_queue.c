@@ -227,5 +227,5 @@ static const char *const explain_shuffle[][2] = {
 	{NULL, NULL},
 };
 
-const struct bench_suite bench_queue_suite = {"queue", plan_queue, explain_queue};
-const struct bench_suite bench_shuffle_suite = {"shuffle", plan_shuffle, explain_shuffle};
+const struct bench_suite bench_queue_suite = {"queue", "queues", plan_queue, explain_queue};
+const struct bench_suite bench_shuffle_suite = {"shuffle", "queues", plan_shuffle, explain_shuffle};

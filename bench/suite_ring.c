@@ -458,5 +458,5 @@ static const char *const explain_priority[][2] = {
 	{NULL, NULL},
 };
 
-const struct bench_suite bench_ring_suite = {"ring", plan_ring, explain_ring};
-const struct bench_suite bench_priority_suite = {"priority", plan_priority, explain_priority};
+const struct bench_suite bench_ring_suite = {"ring", "queues", plan_ring, explain_ring};
+const struct bench_suite bench_priority_suite = {"priority", "queues", plan_priority, explain_priority};

@@ -102,4 +102,4 @@ static const char *const explain[][2] = {
 	{NULL, NULL},
 };
 
-const struct bench_suite bench_snapshot_suite = {"snapshot", plan, explain};
+const struct bench_suite bench_snapshot_suite = {"snapshot", "variables", plan, explain};

@@ -79,4 +79,4 @@ static const char *const explain[][2] = {
 	{NULL, NULL},
 };
 
-const struct bench_suite bench_update_suite = {"update", plan, explain};
+const struct bench_suite bench_update_suite = {"update", "variables", plan, explain};

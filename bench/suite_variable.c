@@ -152,4 +152,4 @@ static const char *const explain[][2] = {
 	{NULL, NULL},
 };
 
-const struct bench_suite bench_variable_suite = {"variable", plan, explain};
+const struct bench_suite bench_variable_suite = {"variable", "variables", plan, explain};

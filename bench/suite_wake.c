@@ -202,4 +202,4 @@ static const char *const explain[][2] = {
 	{NULL, NULL},
 };
 
-const struct bench_suite bench_wake_suite = {"wake", plan, explain};
+const struct bench_suite bench_wake_suite = {"wake", "wake", plan, explain};
