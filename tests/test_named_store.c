@@ -55,7 +55,7 @@ Test(named_store, what_was_added_is_found_by_its_name_and_container)
 	cr_assert_eq(weir_store_add(store, NULL, "x", &things, &a, NULL, NULL), WEIR_OK);
 	cr_assert_eq(weir_store_add(store, "part", "x", &things, &b, &resource, NULL), WEIR_OK);
 	cr_assert_eq(weir_resource_object(resource), &b);
-	cr_assert_eq(weir_resource_type(resource), &things);
+	cr_assert_eq(weir_resource_type_of(resource), &things);
 	cr_assert_str_eq(weir_resource_name(resource), "x");
 	cr_assert_str_eq(weir_resource_container(resource), "part");
 	weir_resource_release(resource);

@@ -13,7 +13,7 @@
  * | weir_store_find_or_create  | any       | lock-free + allocator, callbacks | allocator, callbacks | when it creates    | no          |
  * | weir_store_remove, _clear  | any       | lock-free + destructors         | destructors | at a thread's first use of Weir | no        |
  * | weir_store_size_approx     | any       | wait-free                       | nothing   | no                             | yes         |
- * | weir_resource_retain, _object, _type, _name, _container | any | wait-free | nothing   | no                             | yes         |
+ * | weir_resource_retain, _object, _type_of, _name, _container | any | wait-free | nothing   | no                             | yes         |
  * | weir_resource_release      | any       | wait-free + destructor          | destructor | no                            | no          |
  *
  * A thread that is stopped anywhere, also inside a callback or destructor, stops no other one.
@@ -117,7 +117,7 @@ WEIR_API weir_resource *weir_resource_retain(weir_resource *resource);
 WEIR_API void weir_resource_release(weir_resource *resource);
 /* None changes for the life of the resource; the texts live as long. @since 0.1 */
 WEIR_API void *weir_resource_object(const weir_resource *resource);
-WEIR_API const struct weir_resource_type *weir_resource_type(const weir_resource *resource);
+WEIR_API const struct weir_resource_type *weir_resource_type_of(const weir_resource *resource);
 WEIR_API const char *weir_resource_name(const weir_resource *resource);
 WEIR_API const char *weir_resource_container(const weir_resource *resource);
 

@@ -190,7 +190,7 @@ void *weir_resource_object(const weir_resource *resource)
 	return resource != NULL ? resource->object : NULL;
 }
 
-const struct weir_resource_type *weir_resource_type(const weir_resource *resource)
+const struct weir_resource_type *weir_resource_type_of(const weir_resource *resource)
 {
 	return resource != NULL ? resource->type : NULL;
 }
