@@ -18,7 +18,7 @@ static const char help[] =
 	"  --list                suites, workloads, contenders, and rivals that are not installed\n"
 	"  --explain             each workload in words\n"
 	"  SUITE, --suite SUITE  that suite only; or \"queues\": ring, priority, queue, shuffle; \"variables\": the next "
-    "four\n"
+	"four\n"
 	"  --filter TEXT         workloads with TEXT in suite/workload\n"
 	"  --rivals all|none|NAME,...   contenders with NAME in their names, beside Weir\n"
 	"  --threads LIST        as 1,2,4/1: N or LEFT/RIGHT; left are producers, readers, writers that update;\n"
