@@ -31,6 +31,8 @@ static const struct stress_scenario scenarios[] = {
      scenario_queue_stopped},
 	{"priority_stopped", "a thread stopped anywhere in a priority queue stops nobody else", scenario_priority_stopped},
 	{"tensor_queue", "a tuple's components stay together; each tuple comes out once", scenario_tensor_queue},
+	{"staging_stopped", "a thread stopped anywhere in a staging area stops nobody else", scenario_staging_stopped},
+	{"history_staging", "recorded histories of staging areas are linearizable", scenario_history_staging},
 	{"pool", "tasks run as often as they were submitted", scenario_pool},
 	{"coordinator", "stops asked for at once: one cause is kept, all threads end", scenario_coordinator},
 	{"history_ring", "recorded histories of rings are linearizable", scenario_history_ring},

@@ -21,6 +21,7 @@
 #include <weir/ring_list.h>
 #include <weir/session.h>
 #include <weir/spsc.h>
+#include <weir/staging.h>
 #include <weir/status.h>
 #include <weir/store.h>
 #include <weir/tensor.h>

@@ -1,0 +1,99 @@
+/*
+ * await.h - operations that wait on an object whose state is changed by atomic attempts: staging areas.
+ *
+ * What weir_queue has for its two directions (op.h), for objects where each waiter may want something else: a waiting operation is an
+ * attempt that said WEIR_WOULD_BLOCK, on one list in arrival order. Whoever changes the object tries again each that waits, on his own
+ * thread; so an operation needs no thread of its own, and a blocked thread finds its work done when it wakes.
+ *
+ *   CLAIMED            one thread works on it (at first: its starter)
+ *   CLAIMED | AGAIN    the object changed meanwhile: attempt once more before giving up the claim
+ *   CLAIMED | CANCEL   end it instead; the state also says why
+ *   0                  waits; on the list; anybody may claim it
+ *   CANCEL             the same, to be ended by who claims it: its canceller had no memory to do so
+ *   DONE               completed, for ever
+ *
+ * Invariants
+ *   A1  all but `state`, `references` and `finished` is touched by the claimer only
+ *   A2  no change is lost: who changes the object then finds each operation waiting (and claims it), claimed (and leaves AGAIN), or not yet on the
+ *       list; then its starter attempts once more after it put it there and ran the heavy fence
+ *   A3  an operation completes exactly once: by the thread that holds the claim, which touches the object no more after it
+ * Pairs
+ *   P1  give up or leave AGAIN -> claim: A1, and what the other changed
+ *   P2  complete(finished) -> owner: the outcome
+ *   F1  change, light fence, look at the list <-> append, heavy fence, attempt (base/asymmetric.h)
+ * Progress: attempts are lock-free, and so is the rest but for the waiting. A thread stopped while it holds a claim delays that one
+ *   operation; its deadline ends it when the thread goes on. A change costs an attempt for each that waits.
+ * Checked: tests/test_staging.c, stress/model/check_staging.c.
+ */
+#ifndef WEIRI_QUEUE_AWAIT_H
+#define WEIRI_QUEUE_AWAIT_H
+
+#include <weir/cancel.h>
+#include <weir/status.h>
+#include <weir/time.h>
+
+#include "base/asymmetric.h"
+#include "sync/list.h"
+
+/* Of an object. */
+struct weiri_awaits {
+	struct weiri_list list;
+	_Atomic(size_t) waiting;
+	const char *what, *name; /* for messages: staging area "name" */
+};
+
+struct weiri_await;
+
+/* In the scope, with the claim. WEIR_WOULD_BLOCK: it must wait; anything else is the outcome, with a message in *error if not WEIR_OK. */
+typedef enum weir_status weiri_await_attempt(struct weiri_scope *scope, struct weiri_await *await, weir_error *error);
+
+struct weiri_await {
+	struct weiri_list_node node;
+	_Atomic(uint32_t) state;
+	_Atomic(uint32_t) references; /* completion, list, handle, cancellers under way */
+	_Atomic(uint32_t) finished;   /* the futex word of a blocking call */
+	/* Constant. */
+	struct weiri_awaits *awaits;
+	weiri_await_attempt *attempt;
+	void (*done)(struct weiri_await *await); /* outside of sections; NULL: a blocking call */
+	void (*end)(struct weiri_await *await);  /* with the last reference: frees it */
+	const char *verb;
+	weir_cancel *token; /* of a blocking call, which holds it */
+	/* claim */
+	int listed, blind;
+	enum weir_status status;
+	weir_error error;
+};
+
+void weiri_awaits_init(struct weiri_awaits *awaits, const char *what, const char *name);
+/* WEIR_FAILED_PRECONDITION while an operation waits. */
+enum weir_status weiri_awaits_check_idle(const struct weiri_awaits *awaits, weir_error *error);
+
+/* Claimed by the caller; one reference for the completion and one for the caller. */
+void weiri_await_init(struct weiri_await *await, struct weiri_awaits *awaits, const char *verb,
+                      weiri_await_attempt *attempt, void (*done)(struct weiri_await *await),
+                      void (*end)(struct weiri_await *await));
+void weiri_await_release(struct weiri_await *await);
+
+/* Attempts, and waits on the list if it must. It may complete inside. */
+void weiri_await_start(struct weiri_record *record, struct weiri_await *await);
+/* Blocks until it is complete, which deadline or token make it; then await->status says how. */
+void weiri_await_wait(struct weiri_record *record, struct weiri_await *await, uint64_t deadline_ns,
+                      weir_cancel *cancel);
+/* Ends it with WEIR_CANCELLED unless it completes first. */
+void weiri_await_cancel(struct weiri_await *await);
+/* WEIR_CANCELLED, and the cause, when the token has fired before the call. */
+enum weir_status weiri_await_check_token(const struct weiri_awaits *awaits, const char *verb, weir_cancel *cancel,
+                                         weir_error *error);
+
+void weiri_await_serve(struct weiri_record *record, struct weiri_awaits *awaits);
+
+/* After a change of the object, outside of sections: lets those who wait go on. */
+static inline void weiri_await_pump(struct weiri_record *record, struct weiri_awaits *awaits)
+{
+	weiri_fence_light(); /* F1 */
+	if (WEIRI_UNLIKELY(weiri_list_occupied(&awaits->list)))
+		weiri_await_serve(record, awaits);
+}
+
+#endif

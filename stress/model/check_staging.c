@@ -1,0 +1,238 @@
+/*
+ * check_staging.c - staging areas, and with them operations that wait on an object (await.c) and versions of a sorted collection (tree.c).
+ *
+ * A scope gives each thread a row of calls, a letter each:
+ *
+ *   p  put, at once    P  put, waiting    g  get, at once    G  get, waiting    k  peek at the oldest, at once    K  the same, waiting
+ *   c  clear           l  look            a  start a get     x  cancel it       e  an era begins, and what is retired is collected
+ *   t  get, until a token fires           f  fire it         d  get, with a deadline
+ *
+ * Asked of every execution: each tuple that went in comes out once, or is cleared, each putter's in order; who waits wakes; bytes and
+ * number agree in every look, within the bounds; an operation that was started completes once; no tensor leaks or is freed early.
+ */
+#include <stdio.h>
+#include <weir/reclaim.h>
+#include <weir/staging.h>
+
+#include "base/atomic.h"
+#include "model/scope.h"
+#include "reclaim/section.h"
+
+enum { THREADS = 4, CALLS = 5, ROWS = THREADS + 1 };
+
+static const struct scope {
+	const char *name;
+	size_t capacity;
+	int inside; /* tuples that are there at the start */
+	const char *calls[THREADS];
+	uint64_t executions; /* in the short form */
+	int waits;           /* a thread may be left asleep when another is stopped */
+} scopes[] = {
+	{"put_beside_get", 0, 0, {"p", "g"}, 20000, 0},
+	{"2_puts_n1", 1, 0, {"p", "p"}, 20000, 0},
+	{"2_gets_of_1", 0, 1, {"g", "g"}, 20000, 0},
+	{"2_gets_of_3", 0, 3, {"g", "g"}, 20000, 0},
+	{"put_and_get_beside_get", 0, 1, {"pg", "g"}, 20000, 0},
+	{"peek_beside_get", 0, 2, {"k", "g"}, 20000, 0},
+	{"peek_beside_2_gets_and_collection", 0, 2, {"k", "gge"}, 10000, 0},
+	{"clear_beside_put", 0, 1, {"c", "p"}, 20000, 0},
+	{"clear_beside_get", 0, 2, {"c", "g"}, 20000, 0},
+	{"clear_beside_clear", 0, 2, {"c", "c"}, 20000, 0},
+	{"put_beside_get_and_collections", 0, 0, {"p", "ege"}, 10000, 0},
+	{"look_beside_put_and_get", 2, 1, {"ll", "p", "g"}, 10000, 0},
+	{"get_waits_beside_put", 0, 0, {"G", "p"}, 10000, 1},
+	{"peek_waits_beside_put", 0, 0, {"K", "p"}, 10000, 1},
+	{"put_waits_beside_get_n1", 1, 1, {"P", "g"}, 10000, 1},
+	{"put_waits_beside_clear_n1", 1, 1, {"P", "c"}, 10000, 1},
+	{"2_gets_wait_beside_2_puts", 0, 0, {"G", "G", "pp"}, 5000, 1},
+	{"get_waits_beside_put_that_waits_n1", 1, 0, {"GG", "PP"}, 5000, 1},
+	{"get_with_token_beside_put_and_fire", 0, 0, {"t", "p", "f"}, 5000, 1},
+	{"get_with_deadline_beside_put", 0, 0, {"d", "p"}, 5000, 1},
+	{"started_get_beside_put_and_cancel", 0, 0, {"ax", "p"}, 5000, 0},
+};
+
+static struct scene {
+	const struct scope *scope;
+	weir_staging *staging;
+	weir_cancel *token;
+	weir_staging_op *op;
+	int put[ROWS], accepted[ROWS]; /* tuples offered; that went in */
+	int got[ROWS][ROWS];           /* [by][of]: the last number that came out */
+	int out[ROWS];
+	int cleared[ROWS]; /* some may have been */
+	int completions;
+} scene;
+
+/* A row and a number within it, as a tensor. */
+static weir_tensor *value(size_t row, int number)
+{
+	weir_tensor *tensor;
+
+	weir_model_assert(weir_tensor_scalar_i32((int32_t)row * 100 + number, &tensor) == WEIR_OK);
+	return tensor;
+}
+
+static void have(size_t me, weir_tensor *tensor, int taken)
+{
+	int32_t content = *(const int32_t *)weir_tensor_data(tensor), row = content / 100, number = content % 100;
+
+	weir_model_assert(number > scene.got[me][row] || !taken);
+	if (taken) {
+		scene.got[me][row] = number;
+		scene.out[me]++;
+	}
+	weir_tensor_release(tensor);
+}
+
+static void put(size_t me, uint64_t deadline_ns)
+{
+	weir_tensor *tensor = value(me, ++scene.put[me]);
+	enum weir_status status = weir_staging_put(scene.staging, &tensor, 1, deadline_ns, NULL, NULL);
+
+	weir_tensor_release(tensor);
+	weir_model_assert(status == WEIR_OK ||
+	                  (status == WEIR_DEADLINE_EXCEEDED && deadline_ns == 0 && scene.scope->capacity != 0));
+	scene.accepted[me] += status == WEIR_OK;
+}
+
+static void get(size_t me, uint64_t deadline_ns, weir_cancel *token)
+{
+	weir_tensor *tensor;
+	enum weir_status status = weir_staging_get(scene.staging, &tensor, 1, deadline_ns, token, NULL);
+
+	if (status == WEIR_OK)
+		have(me, tensor, 1);
+	else
+		weir_model_assert(status == (token != NULL ? WEIR_CANCELLED : WEIR_DEADLINE_EXCEEDED) &&
+		                  (token != NULL || deadline_ns != WEIR_NO_DEADLINE));
+}
+
+static void peek(size_t me, uint64_t deadline_ns)
+{
+	weir_tensor *tensor;
+	enum weir_status status = weir_staging_peek(scene.staging, 0, &tensor, 1, deadline_ns, NULL, NULL);
+
+	if (status == WEIR_OK)
+		have(me, tensor, 0);
+	else
+		weir_model_assert(status == WEIR_DEADLINE_EXCEEDED && deadline_ns == 0);
+}
+
+static void look(void)
+{
+	size_t size, bytes;
+
+	weir_model_assert(weir_staging_look(scene.staging, &size, &bytes) == WEIR_OK);
+	weir_model_assert(bytes == size * 4 && (scene.scope->capacity == 0 || size <= scene.scope->capacity));
+}
+
+static void completed(void *context, enum weir_status status, const weir_error *error, weir_tensor **tuple,
+                      size_t count)
+{
+	(void)context, (void)error;
+	scene.completions++;
+	weir_model_assert(status == (count == 1 ? WEIR_OK : WEIR_CANCELLED));
+	if (count == 1)
+		have(ROWS - 1, tuple[0], 1);
+}
+
+static void call(size_t me, char what)
+{
+	switch (what) {
+	case 'p': put(me, 0); break;
+	case 'P': put(me, WEIR_NO_DEADLINE); break;
+	case 'g': get(me, 0, NULL); break;
+	case 'G': get(me, WEIR_NO_DEADLINE, NULL); break;
+	case 't': get(me, WEIR_NO_DEADLINE, scene.token); break;
+	case 'd': get(me, 1000, NULL); break;
+	case 'k': peek(me, 0); break;
+	case 'K': peek(me, WEIR_NO_DEADLINE); break;
+	case 'l': look(); break;
+	case 'f': (void)weir_cancel_fire(scene.token, NULL); break;
+	case 'a':
+		weir_model_assert(weir_staging_start_get(scene.staging, completed, NULL, &scene.op, NULL) == WEIR_OK);
+		break;
+	case 'x':
+		weir_staging_op_cancel(scene.op);
+		weir_staging_op_release(scene.op);
+		break;
+	case 'c':
+		scene.cleared[me] = 1;
+		weir_model_assert(weir_staging_clear(scene.staging) == WEIR_OK);
+		break;
+	default: (void)weiri_fetch_add_seq_cst(&weiri_era, 1); (void)weir_reclaim_flush(0);
+	}
+}
+
+static void thread(void *context, size_t me)
+{
+	(void)context;
+	for (const char *calls = scene.scope->calls[me]; *calls != '\0'; calls++)
+		call(me, *calls);
+}
+
+static void setup(void *context)
+{
+	struct weir_tensor_component component = {WEIR_I32, NULL, NULL};
+	struct weir_staging_options options = {.struct_size = sizeof(options),
+	                                       .capacity = scene.scope->capacity,
+	                                       .components = &component,
+	                                       .component_count = 1};
+
+	(void)context;
+	weir_model_assert(weir_staging_create(&options, &scene.staging, NULL) == WEIR_OK);
+	weir_model_assert(weir_cancel_create(NULL, &scene.token) == WEIR_OK);
+	for (int i = 0; i < scene.scope->inside; i++)
+		put(ROWS - 1, 0);
+}
+
+static void finish(void *context)
+{
+	int in = 0, out = 0, cleared = 0;
+	size_t left;
+
+	(void)context;
+	weir_model_assert(weir_staging_look(scene.staging, &left, NULL) == WEIR_OK);
+	look();
+	for (size_t i = 0; i < ROWS; i++) {
+		in += scene.accepted[i];
+		out += scene.out[i];
+		cleared |= scene.cleared[i];
+	}
+	weir_model_assert(cleared ? (int)left + out <= in : (int)left + out == in);
+	weir_model_assert(scene.completions == (scene.op != NULL));
+	while (left-- > 0)
+		get(ROWS - 1, 0, NULL);
+	weir_model_assert(weir_staging_destroy(scene.staging, NULL) == WEIR_OK);
+	weir_cancel_release(scene.token);
+	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
+}
+
+static struct weir_model_program prepare(const struct scope *scope, char name[static 96])
+{
+	size_t threads = 0;
+
+	(void)snprintf(name, 96, "staging_%s", scope->name);
+	scene = (struct scene){.scope = scope};
+	while (threads < THREADS && scope->calls[threads] != NULL)
+		threads++;
+	return (struct weir_model_program){name, threads, &scene, sizeof(scene), setup, thread, finish};
+}
+
+int main(int argc, char **argv)
+{
+	char name[96];
+	int bad = 0;
+
+	scope_arguments(argc, argv);
+	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++) {
+		struct weir_model_program program = prepare(&scopes[i], name);
+
+		bad |= scope_as_far_as(&program, scope_long() ? 0 : scopes[i].executions);
+		if (scopes[i].waits)
+			continue;
+		program = prepare(&scopes[i], name);
+		bad |= scope_stops(&program, scope_long() ? 0 : 30, NULL, NULL);
+	}
+	return bad;
+}
