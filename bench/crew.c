@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "events.h"
 #include "pin.h"
 
 enum { PATIENCE_SECONDS = 60 };
@@ -121,11 +122,13 @@ void bench_crew_run(struct bench_crew *crew, struct bench_sample *sample)
 	sample->processor_ns = bench_processor_ns();
 	atomic_store_explicit(&crew->start_ns, bench_now_ns(), memory_order_release);
 	(void)pthread_barrier_wait(&barrier);
+	bench_events_begin();
 	sample->window_ns = bench_now_ns();
 	nap(crew->workload->duration_ms);
 	atomic_store_explicit(&crew->stop, 1, memory_order_release);
 	sample->window_ns = bench_now_ns() - sample->window_ns;
 	sample->processor_ns = bench_processor_ns() - sample->processor_ns;
+	sample->events = bench_events_end();
 	for (unsigned i = 0; i < all; i++)
 		join(crew, threads[i]);
 	(void)pthread_barrier_destroy(&barrier);

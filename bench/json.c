@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "events.h"
 #include "machine.h"
 
 static void add_values(cJSON *object, const char *name, const double values[], unsigned count)
@@ -61,6 +62,8 @@ static cJSON *cell_of(const struct bench_table *table, const struct bench_cell *
 	add_values(object, "samples", cell->values, cell->count);
 	if (table->workload.beside != NULL)
 		add_values(object, "beside", cell->beside, cell->count);
+	if (bench_events_name() != NULL)
+		add_values(object, "events", cell->events, cell->count);
 	for (unsigned i = 0; i < cell->count; i++)
 		switches[i] = (double)cell->switches[i];
 	add_values(object, "others", cell->others, cell->count);
@@ -123,6 +126,7 @@ int bench_write_json(const struct bench_plan *plan, const char *path)
 	                              plan->options->pin == BENCH_PIN_NONE      ? "none"
 	                              : plan->options->pin == BENCH_PIN_COMPACT ? "compact"
 	                                                                        : "spread");
+	(void)cJSON_AddStringToObject(root, "events", bench_events_name() != NULL ? bench_events_name() : "none");
 	absent = cJSON_AddArrayToObject(root, "absent");
 	for (size_t i = 0; bench_absent[i] != NULL; i++)
 		(void)cJSON_AddItemToArray(absent, cJSON_CreateString(bench_absent[i]));

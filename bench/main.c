@@ -7,6 +7,7 @@
 
 #include "baseline.h"
 #include "crew.h"
+#include "events.h"
 #include "json.h"
 #include "machine.h"
 #include "plan.h"
@@ -141,6 +142,7 @@ static int measure(struct bench_plan *plan)
 	struct bench_baseline *baseline = options->baseline != NULL ? bench_baseline_read(options->baseline) : NULL;
 	unsigned slower = 0;
 
+	bench_events_open(options);
 	try_to_write(options->json);
 	try_to_write(options->csv);
 	introduce(plan);

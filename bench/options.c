@@ -30,6 +30,9 @@ static const char help[] =
 	"  --duration MS         of one repetition (100)\n"
 	"  --quick               --repeat 3 --duration 20\n"
 	"  --pin none|compact|spread   threads to processors: wherever, next to each other, far from each other\n"
+	"  --count EVENT         beside, per operation: cache-misses (where the machine counts them), cycles, "
+    "instructions,\n"
+	"                        switches (of threads), migrations, page-faults; or none\n"
 	"What to keep:\n"
 	"  --json FILE           every sample, histograms, the machine\n"
 	"  --csv FILE            medians and quartiles\n"
@@ -156,6 +159,7 @@ enum {
 	DURATION,
 	QUICK,
 	PIN,
+	COUNT,
 	JSON,
 	CSV,
 	BASELINE,
@@ -175,6 +179,7 @@ static const struct option names[] = {
 	{"duration", required_argument, NULL, DURATION},
 	{"quick", no_argument, NULL, QUICK},
 	{"pin", required_argument, NULL, PIN},
+	{"count", required_argument, NULL, COUNT},
 	{"json", required_argument, NULL, JSON},
 	{"csv", required_argument, NULL, CSV},
 	{"baseline", required_argument, NULL, BASELINE},
@@ -210,6 +215,7 @@ static void apply(struct bench_options *options, int name, const char *argument)
 	case DURATION: options->duration_ms = (unsigned)number(argument, 1, 60000, "--duration"); break;
 	case QUICK: options->repeat = 3, options->duration_ms = 20; break;
 	case PIN: options->pin = pin(argument); break;
+	case COUNT: options->count = argument; break;
 	case JSON: options->json = argument; break;
 	case CSV: options->csv = argument; break;
 	case BASELINE: options->baseline = argument; break;

@@ -38,6 +38,7 @@ struct bench_options {
 	unsigned repeat, duration_ms;
 	enum bench_pin pin;
 	int list, explain;
+	const char *count; /* NULL: cache misses, where they can be counted */
 	const char *json, *csv, *baseline;
 	double slower; /* 0.1: 10 %; negative: not asked */
 };

@@ -17,6 +17,7 @@ struct bench_cell {
 	unsigned disturbed; /* of them, though repeated */
 	unsigned repeated;  /* runs thrown away because they were disturbed */
 	double values[BENCH_MAX_REPEAT], beside[BENCH_MAX_REPEAT], others[BENCH_MAX_REPEAT];
+	double events[BENCH_MAX_REPEAT]; /* per operation (events.h) */
 	uint64_t switches[BENCH_MAX_REPEAT];
 	struct bench_histogram *ticks; /* all repetitions; NULL: no latencies */
 	struct bench_series series;    /* the last repetition's */

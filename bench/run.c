@@ -72,6 +72,7 @@ static void keep(struct bench_cell *cell, const struct bench_sample *sample, con
 
 	cell->values[at] = cell->workload->latency ? (double)bench_histogram_quantile(sample->ticks, 0.99) : sample->value;
 	cell->beside[at] = sample->beside;
+	cell->events[at] = sample->operations > 0 ? sample->events / sample->operations : 0;
 	cell->others[at] = noise->others;
 	cell->switches[at] = noise->switches;
 	cell->disturbed += (unsigned)noise->disturbed;

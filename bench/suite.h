@@ -27,6 +27,8 @@ struct bench_series {
 struct bench_sample {
 	double value;                  /* in the workload's unit */
 	double beside;                 /* in the unit of its `beside` */
+	double operations;             /* those that `value` is about, in the window; 0: not known */
+	double events;                 /* counted in the window (events.h) */
 	struct bench_histogram *ticks; /* nanoseconds of each operation; only where the workload has latencies */
 	struct bench_series series;
 	uint64_t window_ns, processor_ns; /* how long it was timed; what of processor time this program had meanwhile */

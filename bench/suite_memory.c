@@ -193,6 +193,7 @@ static void measure(const struct bench_workload *workload, const void *contender
 	bench_crew_run(&crew, sample);
 	(void)pthread_join(stage.scene.reader, NULL);
 	memory->destroy(stage.scene.self);
+	sample->operations = (double)stage.watch.published;
 	sample->value = (double)stage.watch.published * 1e6 / (double)sample->window_ns;
 	sample->beside = stage.watch.peak_mib;
 }

@@ -283,6 +283,7 @@ static void measure_pairs(const struct bench_workload *workload, const void *con
 	if (p.wrong)
 		(void)snprintf(sample->wrong, sizeof(sample->wrong), "an enqueue or dequeue failed, or another value came out");
 	sample->value = (double)p.elapsed_ns / (double)p.pairs;
+	sample->operations = (double)p.pairs;
 }
 
 /* -- workloads ---------------------------------------------------------------------------------------------------------------- */

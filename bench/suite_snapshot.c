@@ -68,6 +68,7 @@ static void measure(const struct bench_workload *workload, const void *contender
 		               (unsigned long long)torn);
 	sample->value = (double)atomic_load_explicit(&s.busy_ns, memory_order_relaxed) /
 	                (double)atomic_load_explicit(&s.taken, memory_order_relaxed);
+	sample->operations = (double)atomic_load_explicit(&s.taken, memory_order_relaxed);
 	sample->beside = (double)atomic_load_explicit(&s.commits, memory_order_relaxed) * 1e6 / (double)sample->window_ns;
 }
 

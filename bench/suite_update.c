@@ -50,6 +50,7 @@ static void measure(const struct bench_workload *workload, const void *contender
 	if (value != done)
 		(void)snprintf(sample->wrong, sizeof(sample->wrong), "%llu updates made, and the value is %llu",
 		               (unsigned long long)done, (unsigned long long)value);
+	sample->operations = (double)done;
 	sample->value = (double)done * 1e3 / (double)sample->window_ns;
 }
 

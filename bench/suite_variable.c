@@ -95,6 +95,7 @@ static void measure(const struct bench_workload *workload, const void *contender
 	                (double)atomic_load_explicit(&r.reads, memory_order_relaxed);
 	if (all > processors)
 		sample->value = sample->value * processors / all;
+	sample->operations = (double)atomic_load_explicit(&r.reads, memory_order_relaxed);
 	sample->beside = (double)atomic_load_explicit(&r.writes, memory_order_relaxed) * 1e6 / (double)sample->window_ns;
 }
 

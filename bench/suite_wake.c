@@ -140,6 +140,7 @@ static void run(const struct bench_workload *workload, const struct wake_contend
 		(void)snprintf(sample->wrong, sizeof(sample->wrong), "%llu wakes, and %llu waits that ended",
 		               (unsigned long long)wakes, (unsigned long long)waits);
 	sample->value = (double)atomic_load_explicit(&s.elapsed_ns, memory_order_relaxed) / (double)wakes;
+	sample->operations = (double)wakes;
 }
 
 static void measure_pairs(const struct bench_workload *workload, const void *contender, struct bench_sample *sample)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "crew.h"
+#include "events.h"
 #include "statistics.h"
 
 enum { NAME_WIDTH = 38 };
@@ -82,6 +83,8 @@ static void print_heading(const struct bench_workload *w)
 		if (w->beside != NULL)
 			(void)printf(" %18s", w->beside);
 	}
+	if (bench_events_name() != NULL)
+		(void)printf(" %16s", bench_events_name());
 	(void)printf("   %s%s\n", w->latency ? "p99: Weir is" : "Weir is", style(PLAIN));
 }
 
@@ -119,6 +122,8 @@ static void print_advantage(const struct bench_table *table, const struct bench_
 
 static void print_row(const struct bench_table *table, const struct bench_cell *cell)
 {
+	char text[48];
+
 	(void)printf("%s %-*.*s%s", cell->about->lock_free ? "*" : " ", NAME_WIDTH, NAME_WIDTH, cell->about->name, " ");
 	if (cell->wrong[0] != '\0') {
 		(void)printf(" %sWRONG: %s%s\n", style(RED), cell->wrong, style(PLAIN));
@@ -129,6 +134,8 @@ static void print_row(const struct bench_table *table, const struct bench_cell *
 	} else {
 		print_values(cell);
 	}
+	if (bench_events_name() != NULL)
+		(void)printf(" %16s", figure(bench_quantile(cell->events, cell->count, 0.5), text, sizeof(text)));
 	if (cell != &table->cells[0])
 		print_advantage(table, cell);
 	if (cell->disturbed != 0)

@@ -63,6 +63,7 @@ void bench_traffic_judge(const struct bench_totals *totals, const struct bench_w
 	}
 	if (!workload->latency && totals->elapsed_ns != 0)
 		sample->value = (double)totals->got * 1000.0 / (double)totals->elapsed_ns;
+	sample->operations = (double)totals->got;
 }
 
 void bench_traffic_finish(struct bench_traffic *traffic, struct bench_sample *sample)

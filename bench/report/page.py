@@ -145,6 +145,8 @@ def table_row(table, cell):
         values = [figure(cell.median), f"{figure(cell.quantile(0.25))} – {figure(cell.quantile(0.75))}"]
         if table.beside_unit:
             values.append(figure(cell.beside_median))
+    if table.events_name:
+        values.append(figure(cell.events_median))
     remarks = [cell.lacks] if cell.lacks else []
     if cell.disturbed:
         remarks.append(f"disturbed: {cell.disturbed} of {len(cell.samples)}")
@@ -154,6 +156,7 @@ def table_row(table, cell):
 
 def table_of(table):
     heads = [*PERCENTILES] if table.latency else [table.unit, "quartiles"] + ([table.beside_unit] if table.beside_unit else [])
+    heads += [f"{table.events_name} an operation"] if table.events_name else []
     head = "".join(f"<th>{escape(words)}</th>" for words in [*heads, "p99: Weir is" if table.latency else "Weir is", "95 % interval"])
     crowd = " — oversubscribed" if table.oversubscribed else ""
     rows = "".join(table_row(table, cell) for cell in table.cells)

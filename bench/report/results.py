@@ -15,6 +15,7 @@ class Cell:
         self.wrong = data.get("wrong", "")
         self.samples = data.get("samples", [])
         self.beside = data.get("beside", [])
+        self.events = data.get("events", [])
         self.disturbed = data.get("disturbed", 0)
         self.weir_is = data.get("weir_is")
         self.percentiles = data.get("percentiles_ns", {})
@@ -50,6 +51,10 @@ class Cell:
         return statistics.median(self.beside) if self.beside else None
 
     @property
+    def events_median(self):
+        return statistics.median(self.events) if self.events else None
+
+    @property
     def kind(self):
         return "weir" if self.ours else "floor" if self.floor else "free" if self.lock_free else "lock"
 
@@ -57,7 +62,8 @@ class Cell:
 class Table:
     """One workload."""
 
-    def __init__(self, data):
+    def __init__(self, data, events):
+        self.events_name = "" if events == "none" else events
         self.suite = data["suite"]
         self.workload = data["workload"]
         self.unit = data["unit"]
@@ -90,9 +96,10 @@ class Results:
         if data.get("format") != "weir-bench 1":
             raise ValueError(f"{path} is no result of weir-bench --json")
         self.machine = data["machine"]
+        self.events = data.get("events", "none")
         self.repeat, self.duration_ms, self.pin = data["repeat"], data["duration_ms"], data.get("pin", "none")
         self.absent = data.get("absent", [])
-        self.tables = [Table(table) for table in data["tables"]]
+        self.tables = [Table(table, self.events) for table in data["tables"]]
 
     def suites(self):
         return list(dict.fromkeys(table.suite for table in self.tables))
