@@ -22,6 +22,7 @@ static const struct stress_scenario scenarios[] = {
 	{"commit_conflict", "conflicting commits keep a total", scenario_commit_conflict},
 	{"queue_fifo", "queues lose, double and reorder nothing, and hold what they say", scenario_queue_fifo},
 	{"queue_shuffle", "the same of shuffle queues; the minimum stays behind", scenario_queue_shuffle},
+	{"queue_priority", "the same of queues by priority, in all calls", scenario_queue_priority},
 	{"queue_batch", "batches that give up put back what they hold, in order", scenario_queue_batch},
 	{"queue_close", "closes at any moment: each item is delivered or dropped once, each call ends once",
      scenario_queue_close},

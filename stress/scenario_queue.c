@@ -24,6 +24,18 @@ void scenario_queue_shuffle(void)
 		.order = WEIR_QUEUE_SHUFFLE, .calls = SINGLE | TRAFFIC_ENQUEUE_MANY, .closers = 1, .round_ns = long_ns});
 }
 
+/* All calls at once: what batches give back leaves among what is newer. */
+void scenario_queue_priority(void)
+{
+	stress_traffic(&(struct traffic){.order = WEIR_QUEUE_PRIORITY,
+	                                 .calls = ALL,
+	                                 .token_one_in = 6,
+	                                 .deadline_one_in = 3,
+	                                 .closers = 1,
+	                                 .round_ns = long_ns,
+	                                 .may_leave = 1});
+}
+
 /* Batches that are given up at deadlines, by tokens and at the end: what they hold goes back in order. */
 void scenario_queue_batch(void)
 {

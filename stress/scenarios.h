@@ -32,6 +32,7 @@ void scenario_fork(void);
 
 void scenario_queue_fifo(void);
 void scenario_queue_shuffle(void);
+void scenario_queue_priority(void);
 void scenario_queue_cancel(void);
 void scenario_queue_close(void);
 void scenario_queue_batch(void);

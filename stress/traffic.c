@@ -211,6 +211,12 @@ static void on_drop(void *context, void *item)
 	ledger_drop(&round->ledger, (uintptr_t)item);
 }
 
+static int64_t few_keys(void *context, void *item)
+{
+	(void)context;
+	return (int64_t)((uintptr_t)item % 5);
+}
+
 static weir_queue *make_queue(struct round *round, struct stress_thread *self)
 {
 	weir_queue *queue = NULL;
@@ -223,6 +229,8 @@ static weir_queue *make_queue(struct round *round, struct stress_thread *self)
 	                                .flags = stress_one_in(self, 3) ? WEIR_QUEUE_FAIR : 0,
 	                                .drop = on_drop,
 	                                .drop_context = round};
+	if (round->traffic->order == WEIR_QUEUE_PRIORITY)
+		round->options.key = few_keys;
 	if (round->traffic->order == WEIR_QUEUE_SHUFFLE)
 		round->options.min_after_dequeue = (size_t)stress_below(self, round->options.capacity);
 	STRESS_CHECK(weir_queue_create(&round->options, &queue, &error) == WEIR_OK, "%s", error.message);

@@ -1,7 +1,7 @@
 /*
- * queue.h - bounded queues of pointers that wait, close and cancel: FIFO and shuffle.
+ * queue.h - bounded queues of pointers that wait, close and cancel: FIFO, shuffle and by priority.
  *
- * Use it to pass work between threads that may sleep. The fast path is lock-free (a ring, or a shuffle store); a thread sleeps
+ * Use it to pass work between threads that may sleep. The fast path is lock-free (a ring, a shuffle store, or a priority queue); a thread sleeps
  * only when the queue is full or empty. For a value that is never waited for use weir/ring.h; for tuples of tensors with a
  * checked spec use weir/tensor_queue.h.
  *
@@ -44,7 +44,8 @@ typedef struct weir_queue_op weir_queue_op;
 
 enum weir_queue_order {
 	WEIR_QUEUE_FIFO = 0,
-	WEIR_QUEUE_SHUFFLE = 1 /* a dequeue takes an item uniformly at random from those stored */
+	WEIR_QUEUE_SHUFFLE = 1, /* a dequeue takes an item uniformly at random from those stored */
+	WEIR_QUEUE_PRIORITY = 2 /* the item with the smallest key leaves first, equal keys in the order they came */
 };
 
 enum { WEIR_QUEUE_FAIR = 1 }; /* flags: a newcomer goes behind those who wait */
@@ -52,22 +53,31 @@ enum { WEIR_QUEUE_FAIR = 1 }; /* flags: a newcomer goes behind those who wait */
 /* Called for each item that is still inside when the queue is destroyed. */
 typedef void weir_queue_drop_fn(void *context, void *item);
 
+/*
+ * The key of an item of a priority queue: always the same while the item is inside, or on its way in. Called by any thread that carries
+ * an enqueue on or collects a batch, once or more often, never for an item that may have left. It must not block.
+ */
+typedef int64_t weir_queue_key_fn(void *context, void *item);
+
 struct weir_queue_options {
 	size_t struct_size; /* sizeof(struct weir_queue_options) */
-	size_t capacity;    /* items, 1 .. WEIR_RING_MAX_CAPACITY (weir/ring.h); shuffle: .. 2^24 - 1; required */
+	size_t
+		capacity; /* items, 1 .. WEIR_RING_MAX_CAPACITY (weir/ring.h); shuffle: .. 2^24 - 1; priority: .. 2^24 - 2; required */
 	enum weir_queue_order order;
 	uint32_t flags;
 	size_t min_after_dequeue; /* shuffle only: items that stay behind while open; < capacity */
 	uint64_t seed;            /* shuffle only: 0 draws one; weir_queue_seed() reads it back */
 	const char *name;         /* copied, for messages; NULL: "queue" */
+	weir_queue_key_fn *key;   /* priority only, and required there */
+	void *key_context;
 	weir_queue_drop_fn *drop; /* NULL: items left inside are forgotten */
 	void *drop_context;
 	const weir_allocator *allocator; /* NULL: the default one */
 };
 
 /*
- * WEIR_INVALID_ARGUMENT (NULL, capacity 0 or too large, min_after_dequeue >= capacity or given to a FIFO, unknown order or
- * flag, bad struct_size; *error says which), WEIR_RESOURCE_EXHAUSTED. error may be NULL, here and everywhere.
+ * WEIR_INVALID_ARGUMENT (NULL, capacity 0 or too large, min_after_dequeue >= capacity or not of a shuffle queue, no key for a
+ * priority queue or one for another, unknown order or flag, bad struct_size; *error says which), WEIR_RESOURCE_EXHAUSTED. error may be NULL, here and everywhere.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_queue_create(const struct weir_queue_options *options, weir_queue **out,
@@ -84,7 +94,8 @@ WEIR_API enum weir_status weir_queue_try_enqueue(weir_queue *queue, void *item);
 /*
  * WEIR_OK, WEIR_WOULD_BLOCK (nothing may leave now), WEIR_OUT_OF_RANGE (closed and drained), WEIR_INVALID_ARGUMENT.
  * Of a shuffle queue, WEIR_WOULD_BLOCK of either try_ call may come early: an enqueue or dequeue that is under way can hold
- * back one item, or the room for one, until it ends.
+ * back one item, or the room for one, until it ends. Of a priority queue that of an enqueue may: each enqueue that is under way takes
+ * the room for one item.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_queue_try_dequeue(weir_queue *queue, void **item);
@@ -114,10 +125,10 @@ WEIR_API enum weir_status weir_queue_enqueue_many(weir_queue *queue, void *const
 WEIR_API enum weir_status weir_queue_dequeue(weir_queue *queue, void **item, uint64_t deadline_ns, weir_cancel *cancel,
                                              weir_error *error);
 /*
- * Exactly `count` items into items[], taken as they arrive, so count may exceed the capacity. On any failure what was taken goes
- * back, in order, ahead of anything newer, and items[] is untouched. What it took made room for others, so a queue into which it
- * goes back may hold more than its capacity: up to `count` more. count 0 succeeds at once. WEIR_OUT_OF_RANGE when the closed queue
- * can no longer give `count`.
+ * Exactly `count` items into items[], taken as they arrive, so count may exceed the capacity; of a priority queue the smallest at each
+ * moment, and sorted in the end. On any failure what was taken goes back, in order, ahead of anything newer (by priority: of newer items
+ * of its key), and items[] is untouched. What it took made room for others, so a queue into which it goes back may hold more than its
+ * capacity: up to `count` more. count 0 succeeds at once. WEIR_OUT_OF_RANGE when the closed queue can no longer give `count`.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_queue_dequeue_many(weir_queue *queue, void *items[], size_t count, uint64_t deadline_ns,

@@ -51,7 +51,7 @@ enum weir_status weir_queue_try_enqueue(weir_queue *queue, void *item)
 	if (status != WEIR_OK)
 		return status;
 	status = queue->order == WEIR_QUEUE_FIFO ? weir_ring_try_enqueue(queue->ring, weiri_item_bits(item))
-	                                         : weiri_shuffle_put(queue->shuffle, weiri_item_bits(item), 0);
+	                                         : queue->bag->put(queue, item, 0);
 	if (status == WEIR_OK)
 		wake(record, queue, &queue->consumers);
 	return status;

@@ -38,7 +38,7 @@ weir_queue_op *weiri_op_create(weir_queue *queue, enum weir_queue_op_kind kind, 
 	op->callback = callback;
 	op->context = context;
 	op->allocator = queue->allocator;
-	if (is_batch_dequeue(op) && (op->partial = weiri_segment_create(count, &queue->allocator)) == NULL) {
+	if (is_batch_dequeue(op) && (op->partial = weiri_queue_segment(queue, count)) == NULL) {
 		weiri_release(&queue->allocator, op, sizeof(*op), alignof(weir_queue_op));
 		return NULL;
 	}
@@ -196,6 +196,8 @@ enum weiri_op_outcome weiri_op_drive(struct weiri_scope *scope, weir_queue_op *o
 /* A batch is over: its items go to the caller, or back. */
 static void settle_partial(struct weiri_scope *scope, weir_queue_op *op)
 {
+	if (op->partial != NULL)
+		weiri_queue_sort_batch(op->queue, op->partial, op->done);
 	if (op->partial != NULL && op->status == WEIR_OK) {
 		for (size_t i = 0; i < op->done; i++)
 			op->items[i] = weiri_item_pointer(op->partial->items[i]);

@@ -8,21 +8,28 @@
 
 #include "base/memory.h"
 
-static size_t segment_size(size_t room)
+/* Items and their keys, while they are sorted. */
+struct run {
+	uint64_t *items;
+	int64_t *keys;
+};
+
+static size_t segment_size(size_t room, enum weiri_segment_kind kind)
 {
 	size_t bytes, size;
 
-	return weiri_multiply(room, sizeof(uint64_t), &bytes) && weiri_add(bytes, sizeof(struct weiri_segment), &size)
+	return weiri_multiply(room, (size_t)kind * sizeof(uint64_t), &bytes) &&
+	               weiri_add(bytes, sizeof(struct weiri_segment), &size)
 	           ? size
 	           : 0;
 }
 
-struct weiri_segment *weiri_segment_create(size_t room, const weir_allocator *allocator)
+struct weiri_segment *weiri_segment_create(size_t room, enum weiri_segment_kind kind, const weir_allocator *allocator)
 {
-	struct weiri_segment *segment = weiri_allocate(allocator, segment_size(room), alignof(struct weiri_segment));
+	struct weiri_segment *segment = weiri_allocate(allocator, segment_size(room, kind), alignof(struct weiri_segment));
 
 	if (segment != NULL) {
-		*segment = (struct weiri_segment){.room = room, .allocator = *allocator};
+		*segment = (struct weiri_segment){.room = room, .kind = kind, .allocator = *allocator};
 	}
 	return segment;
 }
@@ -32,7 +39,7 @@ void weiri_segment_free(struct weiri_segment *segment)
 	if (segment != NULL) {
 		weir_allocator allocator = segment->allocator;
 
-		weiri_release(&allocator, segment, segment_size(segment->room), alignof(struct weiri_segment));
+		weiri_release(&allocator, segment, segment_size(segment->room, segment->kind), alignof(struct weiri_segment));
 	}
 }
 
@@ -41,13 +48,49 @@ static void segment_reclaim(struct weiri_retired *object)
 	weiri_segment_free(WEIRI_CONTAINER_OF(object, struct weiri_segment, retired));
 }
 
+/* Merges from[start .. middle) and from[middle .. end) to to[start .. end); items and keys alike. */
+static void merge_runs(const struct run *from, const struct run *to, size_t start, size_t middle, size_t end)
+{
+	size_t a = start, b = middle;
+
+	for (size_t i = start; i < end; i++) {
+		size_t next = b == end || (a < middle && from->keys[a] <= from->keys[b]) ? a++ : b++;
+
+		to->items[i] = from->items[next];
+		to->keys[i] = from->keys[next];
+	}
+}
+
+void weiri_segment_sort(struct weiri_segment *segment, size_t count)
+{
+	struct run sorted = {segment->items, weiri_segment_keys(segment)};
+	struct run spare = {segment->items + 2 * segment->room, weiri_segment_keys(segment) + 2 * segment->room};
+	size_t ordered = 1;
+
+	while (ordered < count && sorted.keys[ordered - 1] <= sorted.keys[ordered])
+		ordered++;
+	for (size_t width = 1; ordered < count && width < count; width *= 2) {
+		struct run swapped = spare;
+
+		for (size_t i = 0; i < count; i += 2 * width)
+			merge_runs(&sorted, &spare, i, i + width < count ? i + width : count,
+			           i + 2 * width < count ? i + 2 * width : count);
+		spare = sorted;
+		sorted = swapped;
+	}
+	if (sorted.items != segment->items) {
+		memcpy(segment->items, sorted.items, count * sizeof(segment->items[0]));
+		memcpy(weiri_segment_keys(segment), sorted.keys, count * sizeof(sorted.keys[0]));
+	}
+}
+
 void weiri_putback_push(struct weiri_scope *scope, struct weiri_putback *putback, struct weiri_segment *segment,
                         size_t count)
 {
 	struct weiri_segment *top;
 
 	segment->count = count;
-	weiri_retired_init(&segment->retired, segment_size(segment->room), segment_reclaim);
+	weiri_retired_init(&segment->retired, segment_size(segment->room, segment->kind), segment_reclaim);
 	weiri_fetch_add_relaxed(&putback->items, count); /* [relaxed] a count */
 	weiri_section_read(scope->record, &putback->top, &top);
 	do {
@@ -79,19 +122,30 @@ static void unlink_empty(struct weiri_scope *scope, struct weiri_putback *putbac
 		weiri_scope_retire(scope, &top->retired);
 }
 
-int weiri_putback_look(struct weiri_scope *scope, struct weiri_putback *putback)
+struct weiri_segment *weiri_putback_first(struct weiri_scope *scope, struct weiri_putback *putback, size_t *place)
 {
 	struct weiri_segment *top;
 
 	for (;;) {
 		weiri_section_read(scope->record, &putback->top, &top); /* [P1 acquire] */
 		if (top == NULL)
-			return 0;
+			return NULL;
 		/* [P2 acquire] pairs with take_from(): whoever finds items gone sees what the taker did before. */
-		if (weiri_load_acquire(&top->taken) < top->count)
-			return 1;
+		*place = weiri_load_acquire(&top->taken);
+		if (*place < top->count)
+			return top;
 		unlink_empty(scope, putback, top);
 	}
+}
+
+int weiri_putback_take_this(struct weiri_putback *putback, struct weiri_segment *segment, size_t place, uint64_t *item)
+{
+	/* [P2 acquire, release] as in take_from(). */
+	if (!weiri_cas_acq_rel(&segment->taken, &place, place + 1))
+		return 0;
+	*item = segment->items[place];
+	weiri_fetch_sub_relaxed(&putback->items, 1u); /* [relaxed] a count */
+	return 1;
 }
 
 size_t weiri_putback_take(struct weiri_scope *scope, struct weiri_putback *putback, uint64_t items[], size_t count)

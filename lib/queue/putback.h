@@ -15,12 +15,18 @@
 
 #include "reclaim/scope.h"
 
+/*
+ * Plain: items. Keyed, for priority queues: items, their keys, and as much again to sort them with.
+ */
+enum weiri_segment_kind { WEIRI_SEGMENT_PLAIN = 1, WEIRI_SEGMENT_KEYED = 4 /* words an item */ };
+
 struct weiri_segment {
 	struct weiri_retired retired;
 	struct weiri_segment *next; /* constant once pushed */
 	_Atomic(size_t) taken;
 	size_t count; /* constant once pushed */
 	size_t room;
+	enum weiri_segment_kind kind;
 	weir_allocator allocator;
 	uint64_t items[];
 };
@@ -31,9 +37,18 @@ struct weiri_putback {
 };
 
 /* NULL: no memory, or `room` is beyond what memory can hold. */
-struct weiri_segment *weiri_segment_create(size_t room, const weir_allocator *allocator);
+struct weiri_segment *weiri_segment_create(size_t room, enum weiri_segment_kind kind, const weir_allocator *allocator);
 /* Never pushed. Accepts NULL. */
 void weiri_segment_free(struct weiri_segment *segment);
+
+/* Of a keyed segment: the keys of its items, which who fills it writes. */
+static inline int64_t *weiri_segment_keys(struct weiri_segment *segment)
+{
+	return (int64_t *)(void *)(segment->items + segment->room);
+}
+
+/* Puts the first `count` items of a keyed segment, and their keys, in the order of the keys; equal ones keep theirs. */
+void weiri_segment_sort(struct weiri_segment *segment, size_t count);
 
 /* items[0 .. count-1] of the segment go back. */
 void weiri_putback_push(struct weiri_scope *scope, struct weiri_putback *putback, struct weiri_segment *segment,
@@ -41,8 +56,10 @@ void weiri_putback_push(struct weiri_scope *scope, struct weiri_putback *putback
 /* Up to `count` items, the oldest first. */
 size_t weiri_putback_take(struct weiri_scope *scope, struct weiri_putback *putback, uint64_t items[], size_t count);
 
-/* 1 when there is an item. Unlinks segments that have none left. */
-int weiri_putback_look(struct weiri_scope *scope, struct weiri_putback *putback);
+/* The segment and the place in it of the first item, or NULL. Unlinks segments that have none left. In a section. */
+struct weiri_segment *weiri_putback_first(struct weiri_scope *scope, struct weiri_putback *putback, size_t *place);
+/* Takes that one; 0: another thread did. In the same section. */
+int weiri_putback_take_this(struct weiri_putback *putback, struct weiri_segment *segment, size_t place, uint64_t *item);
 
 static inline int weiri_putback_occupied(const struct weiri_putback *putback)
 {

@@ -12,7 +12,8 @@ static enum weir_status check_options(const struct weir_queue_options *options, 
 {
 	if (options == NULL || options->struct_size != sizeof(*options))
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue: options are NULL or of another size");
-	if (options->order != WEIR_QUEUE_FIFO && options->order != WEIR_QUEUE_SHUFFLE)
+	if (options->order != WEIR_QUEUE_FIFO && options->order != WEIR_QUEUE_SHUFFLE &&
+	    options->order != WEIR_QUEUE_PRIORITY)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue: %d is no order", (int)options->order);
 	if ((options->flags & ~(uint32_t)WEIR_QUEUE_FAIR) != 0)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue: unknown flags 0x%x", options->flags);
@@ -22,7 +23,13 @@ static enum weir_status check_options(const struct weir_queue_options *options, 
 	if (options->order == WEIR_QUEUE_SHUFFLE && options->capacity > WEIRI_SHUFFLE_MAX_CAPACITY)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue: capacity is %zu, a shuffle queue holds at most %d",
 		                  options->capacity, WEIRI_SHUFFLE_MAX_CAPACITY);
-	if (options->order == WEIR_QUEUE_FIFO && options->min_after_dequeue != 0)
+	if (options->order == WEIR_QUEUE_PRIORITY && options->capacity > WEIR_PRIORITY_QUEUE_MAX_CAPACITY)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue: capacity is %zu, a priority queue holds at most %d",
+		                  options->capacity, WEIR_PRIORITY_QUEUE_MAX_CAPACITY);
+	if ((options->order == WEIR_QUEUE_PRIORITY) != (options->key != NULL))
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue: key is %s",
+		                  options->key != NULL ? "for priority queues" : "NULL, a priority queue needs one");
+	if (options->order != WEIR_QUEUE_SHUFFLE && options->min_after_dequeue != 0)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue: min_after_dequeue is for shuffle queues");
 	if (options->min_after_dequeue >= options->capacity)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue: min_after_dequeue %zu must be below the capacity %zu",
@@ -44,11 +51,9 @@ static enum weir_status make_store(weir_queue *queue, const struct weir_queue_op
 {
 	struct weir_ring_options ring = {.struct_size = sizeof(ring), .allocator = &queue->allocator};
 
-	if (options->order == WEIR_QUEUE_FIFO)
-		return weir_ring_create(options->capacity, &ring, &queue->ring);
-	queue->shuffle =
-		weiri_shuffle_create(options->capacity, options->min_after_dequeue, queue->seed, &queue->allocator);
-	return queue->shuffle != NULL ? WEIR_OK : WEIR_RESOURCE_EXHAUSTED;
+	queue->bag = weiri_bag_of(options->order);
+	return queue->bag != NULL ? queue->bag->create(queue, options)
+	                          : weir_ring_create(options->capacity, &ring, &queue->ring);
 }
 
 static void queue_free(weir_queue *queue)
@@ -57,7 +62,8 @@ static void queue_free(weir_queue *queue)
 
 	weiri_queue_put_out(queue);
 	weir_ring_destroy(queue->ring);
-	weiri_shuffle_destroy(queue->shuffle);
+	if (queue->bag != NULL)
+		queue->bag->destroy(queue);
 	weiri_release(&allocator, queue->name, queue->name_size, 1);
 	weiri_release(&allocator, queue, sizeof(*queue), alignof(weir_queue));
 }
@@ -70,6 +76,8 @@ static enum weir_status fill(weir_queue *queue, const struct weir_queue_options 
 	queue->flags = options->flags;
 	queue->capacity = options->capacity;
 	queue->seed = choose_seed(options, queue);
+	queue->key = options->key;
+	queue->key_context = options->key_context;
 	queue->drop = options->drop;
 	queue->drop_context = options->drop_context;
 	queue->name_size = strlen(name) + 1;
@@ -196,10 +204,10 @@ enum weir_status weir_queue_close(weir_queue *queue, enum weir_close_mode mode, 
 		return WEIR_RESOURCE_EXHAUSTED;
 	note_cause(queue, cause);
 	/* The store first: linearization of the close. */
-	if (queue->order == WEIR_QUEUE_FIFO)
+	if (queue->bag == NULL)
 		weir_ring_close(queue->ring);
 	else
-		weiri_shuffle_close(queue->shuffle);
+		queue->bag->close(queue);
 	/* [seq_cst] Dekker with put_on_list(): it appends, then looks at the gate; we set it, then walk. */
 	(void)weiri_fetch_or_seq_cst(&queue->gate, bits);
 	if (mode == WEIR_CLOSE_CANCEL)

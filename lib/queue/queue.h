@@ -1,7 +1,8 @@
 /*
  * queue.h - the parts of a queue and how they look at each other.
  *
- *   store.c     what is inside: ring or shuffle, what batches put back, and when the end is reached
+ *   store.c     what is inside: ring or bag, what batches put back, and when the end is reached
+ *   bag.c       stores that are no ring: shuffled, and by priority
  *   op.c        an operation that may wait: one state machine for blocking and asynchronous calls
  *   pump.c      letting the operations that wait go on
  *   readiness.c file descriptors that say whether a call would wait
@@ -14,8 +15,10 @@
 #include <weir/queue.h>
 
 #include "base/asymmetric.h"
+#include "queue/bag.h"
 #include "queue/putback.h"
 #include "queue/shuffle.h"
+#include "ring/priority_queue.h"
 #include "ring/ring.h"
 #include "sync/list.h"
 
@@ -36,7 +39,11 @@ struct weir_queue {
 	size_t capacity;
 	uint64_t seed;
 	weir_ring *ring;               /* FIFO */
+	const struct weiri_bag *bag;   /* NULL: FIFO */
 	struct weiri_shuffle *shuffle; /* shuffle */
+	weir_priority_queue *priority; /* priority, as the next two */
+	weir_queue_key_fn *key;
+	void *key_context;
 	char *name;
 	size_t name_size;
 	weir_queue_drop_fn *drop;
@@ -72,6 +79,8 @@ size_t weiri_queue_put(weir_queue *queue, void *const items[], size_t count, int
  */
 size_t weiri_queue_take(struct weiri_scope *scope, weir_queue *queue, uint64_t items[], size_t count, int holds_turn,
                         enum weir_status *status);
+/* Puts a batch in the order in which it leaves: by key, for queues that have one. */
+void weiri_queue_sort_batch(const weir_queue *queue, struct weiri_segment *segment, size_t count);
 /* Items inside, put back ones included. */
 size_t weiri_queue_size(const weir_queue *queue);
 int weiri_queue_turn_take(weir_queue *queue);
@@ -125,6 +134,13 @@ static inline void weiri_queue_retire_gathered(struct weiri_scope *scope)
 {
 	if (WEIRI_UNLIKELY(scope->garbage != NULL))
 		weiri_scope_leave(scope);
+}
+
+/* Room for a batch; NULL: no memory. */
+static inline struct weiri_segment *weiri_queue_segment(const weir_queue *queue, size_t room)
+{
+	return weiri_segment_create(room, queue->key != NULL ? WEIRI_SEGMENT_KEYED : WEIRI_SEGMENT_PLAIN,
+	                            &queue->allocator);
 }
 
 static inline void *weiri_item_pointer(uint64_t item)

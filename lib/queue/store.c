@@ -30,14 +30,13 @@ static size_t put_in_ring(weir_queue *queue, void *const items[], size_t count, 
 	return done;
 }
 
-static size_t put_in_shuffle(weir_queue *queue, void *const items[], size_t count, int admitted,
-                             enum weir_status *status)
+static size_t put_in_bag(weir_queue *queue, void *const items[], size_t count, int admitted, enum weir_status *status)
 {
 	size_t done = 0;
 
 	*status = WEIR_OK;
 	while (done < count) {
-		*status = weiri_shuffle_put(queue->shuffle, weiri_item_bits(items[done]), admitted);
+		*status = queue->bag->put(queue, items[done], admitted);
 		if (*status != WEIR_OK)
 			break;
 		done++;
@@ -48,16 +47,16 @@ static size_t put_in_shuffle(weir_queue *queue, void *const items[], size_t coun
 size_t weiri_queue_put(weir_queue *queue, void *const items[], size_t count, int admitted, enum weir_status *status)
 {
 	return queue->order == WEIR_QUEUE_FIFO ? put_in_ring(queue, items, count, admitted, status)
-	                                       : put_in_shuffle(queue, items, count, admitted, status);
+	                                       : put_in_bag(queue, items, count, admitted, status);
 }
 
-static size_t take_from_shuffle(weir_queue *queue, uint64_t items[], size_t count, enum weir_status *status)
+static size_t take_from_bag(weir_queue *queue, uint64_t items[], size_t count, enum weir_status *status)
 {
 	size_t done = 0;
 
 	*status = WEIR_OK;
 	while (done < count) {
-		*status = weiri_shuffle_take(queue->shuffle, &items[done]);
+		*status = queue->bag->take(queue, &items[done]);
 		if (*status != WEIR_OK)
 			break;
 		done++;
@@ -69,20 +68,34 @@ static size_t take_from_store(weir_queue *queue, uint64_t items[], size_t count,
                               enum weir_status *status)
 {
 	return queue->order == WEIR_QUEUE_FIFO ? weiri_ring_dequeue(queue->ring, items, count, at_end, status)
-	                                       : take_from_shuffle(queue, items, count, status);
+	                                       : take_from_bag(queue, items, count, status);
 }
 
-static size_t take_put_back(struct weiri_scope *scope, weir_queue *queue, uint64_t items[], size_t count)
+/* What was put back goes first; by priority, before its equals. */
+static WEIRI_COLD size_t take_beside_put_back(struct weiri_scope *scope, weir_queue *queue, uint64_t items[],
+                                              size_t count, enum weiri_ring_at_end at_end, enum weir_status *status)
 {
-	uint64_t outer;
+	uint64_t outer = weiri_section_enter(scope->record);
 	size_t done;
 
-	if (WEIRI_LIKELY(!weiri_putback_occupied(&queue->putback)))
-		return 0;
-	outer = weiri_section_enter(scope->record);
-	done = weiri_putback_take(scope, &queue->putback, items, count);
+	*status = WEIR_OK;
+	if (queue->bag != NULL) {
+		done = queue->bag->take_beside_put_back(scope, queue, items, count, status);
+	} else {
+		done = weiri_putback_take(scope, &queue->putback, items, count);
+		if (done < count)
+			done += weiri_ring_dequeue(queue->ring, items + done, count - done, at_end, status);
+	}
 	weiri_section_leave(scope->record, outer);
 	return done;
+}
+
+static WEIRI_ALWAYS_INLINE size_t take_inside(struct weiri_scope *scope, weir_queue *queue, uint64_t items[],
+                                              size_t count, enum weiri_ring_at_end at_end, enum weir_status *status)
+{
+	if (WEIRI_UNLIKELY(weiri_putback_occupied(&queue->putback)))
+		return take_beside_put_back(scope, queue, items, count, at_end, status);
+	return take_from_store(queue, items, count, at_end, status);
 }
 
 /* Closed, and nothing admitted is still to come. Stays so. */
@@ -107,9 +120,7 @@ static WEIRI_COLD size_t look_for_the_end(struct weiri_scope *scope, weir_queue 
 		*status = WEIR_WOULD_BLOCK;
 		if (!closed_for_all(queue) || ((turn & 1) != 0 && !holds_turn))
 			return done;
-		more = take_put_back(scope, queue, items + done, count - done);
-		if (done + more < count)
-			more += take_from_store(queue, items + done + more, count - done - more, WEIRI_RING_SEAL, status);
+		more = take_inside(scope, queue, items + done, count - done, WEIRI_RING_SEAL, status);
 		done += more;
 		/* [relaxed] the same turn: it was the end. If a batch took something that we found gone, we acquired its turn with that. */
 		if (more == 0 && (*status != WEIR_OUT_OF_RANGE || weiri_load_relaxed(&queue->turn) == turn))
@@ -122,11 +133,8 @@ static WEIRI_COLD size_t look_for_the_end(struct weiri_scope *scope, weir_queue 
 size_t weiri_queue_take(struct weiri_scope *scope, weir_queue *queue, uint64_t items[], size_t count, int holds_turn,
                         enum weir_status *status)
 {
-	size_t done = take_put_back(scope, queue, items, count);
+	size_t done = take_inside(scope, queue, items, count, WEIRI_RING_LEAVE, status);
 
-	*status = WEIR_OK;
-	if (WEIRI_LIKELY(done < count))
-		done += take_from_store(queue, items + done, count - done, WEIRI_RING_LEAVE, status);
 	/* What the store says of its end is not the last word: admitted enqueues may be still to come. */
 	if (WEIRI_UNLIKELY(done < count))
 		done += look_for_the_end(scope, queue, items + done, count - done, holds_turn, status);
@@ -138,26 +146,27 @@ static int end_is_in_sight(const weir_queue *queue)
 {
 	/* [relaxed] the turn: who gives it settles the beacon afterwards. */
 	return closed_for_all(queue) && (weiri_load_relaxed(&queue->turn) & 1) == 0 &&
-	       (queue->order == WEIR_QUEUE_FIFO || !weiri_shuffle_putting(queue->shuffle));
+	       (queue->bag == NULL || !queue->bag->is_putting(queue));
 }
 
 static int put_back_is_there(struct weiri_record *record, weir_queue *queue)
 {
 	struct weiri_scope scope;
+	size_t place;
 	int there;
 
 	if (WEIRI_LIKELY(!weiri_putback_occupied(&queue->putback)))
 		return 0;
 	scope = weiri_scope_enter(record);
-	there = weiri_putback_look(&scope, &queue->putback);
+	there = weiri_putback_first(&scope, &queue->putback, &place) != NULL;
 	weiri_scope_leave(&scope);
 	return there;
 }
 
 int weiri_queue_can_give(struct weiri_record *record, weir_queue *queue)
 {
-	int in_store = queue->order == WEIR_QUEUE_FIFO ? weiri_ring_ops_of(queue->ring)->has_value(queue->ring)
-	                                               : weiri_shuffle_can_take(queue->shuffle);
+	int in_store =
+		queue->bag == NULL ? weiri_ring_ops_of(queue->ring)->has_value(queue->ring) : queue->bag->can_take(queue);
 
 	return in_store || put_back_is_there(record, queue) || end_is_in_sight(queue);
 }
@@ -166,21 +175,28 @@ int weiri_queue_can_take_in(const weir_queue *queue)
 {
 	if (weiri_queue_store_closed(queue))
 		return 1;
-	return queue->order == WEIR_QUEUE_FIFO ? weiri_ring_ops_of(queue->ring)->has_room(queue->ring)
-	                                       : weiri_shuffle_can_put(queue->shuffle);
+	return queue->bag == NULL ? weiri_ring_ops_of(queue->ring)->has_room(queue->ring) : queue->bag->can_put(queue);
 }
 
 int weiri_queue_store_closed(const weir_queue *queue)
 {
-	return queue->order == WEIR_QUEUE_FIFO ? weir_ring_closed(queue->ring) : weiri_shuffle_closed(queue->shuffle);
+	return queue->bag == NULL ? weir_ring_closed(queue->ring) : queue->bag->closed(queue);
 }
 
 size_t weiri_queue_size(const weir_queue *queue)
 {
-	size_t inside =
-		queue->order == WEIR_QUEUE_FIFO ? weir_ring_size_approx(queue->ring) : weiri_shuffle_size(queue->shuffle);
+	size_t inside = queue->bag == NULL ? weir_ring_size_approx(queue->ring) : queue->bag->size(queue);
 
 	return inside + weiri_putback_size(&queue->putback);
+}
+
+void weiri_queue_sort_batch(const weir_queue *queue, struct weiri_segment *segment, size_t count)
+{
+	if (segment->kind != WEIRI_SEGMENT_KEYED)
+		return;
+	for (size_t i = 0; i < count; i++)
+		weiri_segment_keys(segment)[i] = queue->key(queue->key_context, weiri_item_pointer(segment->items[i]));
+	weiri_segment_sort(segment, count);
 }
 
 int weiri_queue_turn_take(weir_queue *queue)

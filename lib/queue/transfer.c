@@ -110,7 +110,7 @@ enum weir_status weiri_transfer_for_batch(weir_tensor_queue *queue, enum weir_qu
 		                  weir_queue_name(queue->queue));
 	transfer = weiri_transfer_create(queue, kind, (size_t)n);
 	if (transfer != NULL && n != 0) {
-		transfer->segment = weiri_segment_create((size_t)n, &queue->allocator);
+		transfer->segment = weiri_queue_segment(queue->queue, (size_t)n);
 		if (transfer->segment == NULL) {
 			weiri_transfer_free(transfer);
 			transfer = NULL;
@@ -137,6 +137,7 @@ static void give_back(struct weiri_transfer *transfer, size_t done)
 
 	for (size_t i = 0; i < done; i++)
 		transfer->segment->items[i] = weiri_item_bits(transfer->items[i]);
+	weiri_queue_sort_batch(transfer->queue->queue, transfer->segment, done);
 	weiri_putback_push(&scope, &transfer->queue->queue->putback, transfer->segment, done);
 	transfer->segment = NULL;
 	weiri_scope_leave(&scope);

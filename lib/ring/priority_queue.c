@@ -43,7 +43,7 @@
  *   P4  oldest -> load of oldest: that head was past the node that was handed out, I1
  *   P5  close -> put, take, closed: what the closer did before
  *   P6  level -> load of a level: the ticket was linked
- *   P7  ended -> is_ended(): the links of all puts
+ *   P7  ended -> weiri_priority_queue_is_ended(): the links of all puts
  *
  * Linearization. Put: the CAS of the link: its node stands in (key, arrival) order among the items, since the link still names the one
  *   item behind it and I4 tells that the one before it is there or was the last taken. Take: the CAS that sets TAKEN; the item is the first at
@@ -545,8 +545,7 @@ enum weir_status weir_priority_queue_try_enqueue(weir_priority_queue *queue, int
 
 /* -- take --------------------------------------------------------------------------------------------------------------------- */
 
-/* 1: closed, and no put is under way, as all nodes are on the chain. Only admitted puts could still come. */
-static WEIRI_COLD int is_ended(weir_priority_queue *queue)
+WEIRI_COLD int weiri_priority_queue_is_ended(weir_priority_queue *queue)
 {
 	/* [P5 acquire] */
 	uint64_t oldest = weiri_load_acquire(&queue->oldest);
@@ -561,7 +560,7 @@ static WEIRI_COLD int is_ended(weir_priority_queue *queue)
 		/* [P1 acquire] */
 		index = index_of(queue, weiri_load_acquire(&node_of(queue, index)->link));
 	}
-	/* [relaxed] P2: unchanged, so all these were on the chain, once. */
+	/* [relaxed] P2: unchanged, so all these were on the chain, once; a put that is under way has a node that is not. */
 	if (count != queue->capacity + 1 || weiri_load_relaxed(&queue->oldest) != oldest)
 		return 0;
 	/* [P7 release] */
@@ -580,7 +579,7 @@ static size_t find_first(weir_priority_queue *queue, struct dummy *dummy, enum w
 		if (first != 0)
 			return first;
 		*status = last ? WEIR_OUT_OF_RANGE : WEIR_WOULD_BLOCK;
-		if (last || !is_ended(queue))
+		if (last || !weiri_priority_queue_is_ended(queue))
 			return 0;
 	}
 }
@@ -624,6 +623,20 @@ enum weir_status weir_priority_queue_try_dequeue(weir_priority_queue *queue, int
 	if (queue == NULL || value == NULL)
 		return WEIR_INVALID_ARGUMENT;
 	return weiri_priority_queue_take(queue, NULL, key != NULL ? key : &unasked, value);
+}
+
+int weiri_priority_queue_has_room(const weir_priority_queue *queue)
+{
+	uint64_t oldest, link;
+
+	do {
+		/* [P4 acquire] */
+		oldest = weiri_load_acquire(&queue->oldest);
+		/* [P2 acquire] */
+		link = weiri_load_acquire(&node_of(queue, index_of(queue, oldest))->link);
+		/* [relaxed] P2: as in claim_node(). */
+	} while (weiri_load_relaxed(&queue->oldest) != oldest);
+	return (link & TAKEN) != 0;
 }
 
 int weiri_priority_queue_peek(const weir_priority_queue *queue, int64_t *key)

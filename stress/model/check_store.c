@@ -1,5 +1,6 @@
 /*
- * check_store.c - what lies inside a queue, and when its end is reached: the bag of shuffle queues, items that batches gave back, turns.
+ * check_store.c - what lies inside a queue, and when its end is reached: the bags of shuffle and priority queues, items that
+ * batches gave back, turns.
  *
  * Nobody waits here (that is check_queue.c), so most scopes are small enough to be explored completely. A scope gives each thread a row of
  * calls, a letter each:
@@ -21,7 +22,7 @@
 #include "queue/queue.h"
 
 enum { THREADS = 4, CALLS = 4, ROWS = THREADS + 1 /* the last: of setup */ };
-enum { FIFO = 1, SHUFFLE = 2, BOTH = 3 };
+enum { FIFO = 1, SHUFFLE = 2, PRIORITY = 4, ALL = 7 }; /* by order */
 enum { ITEM_STAYS = 1, TAKEN = 2 /* what was given back is out again; its segment is still there */ };
 
 struct value {
@@ -47,20 +48,20 @@ static const struct scope {
 	{"n2_put_take_beside_put_take", SHUFFLE, 2, {"ed", "ed"}, 0, 0, 0, 0, {0}},
 	{"n1_2_puts_1_take", SHUFFLE, 1, {"e", "e", "d"}, 0, 0, 0, 0, {0}},
 	{"n2_1_put_2_takes", SHUFFLE, 2, {"e", "d", "d"}, 0, 1, 0, 0, {0}},
-	{"n1_1_put_1_take_close", BOTH, 1, {"e", "d", "c"}, 0, 0, 0, 0, {0}},
-	{"n1_close_beside_closed", BOTH, 1, {"c", "q"}, 0, 0, 0, 0, {0}},
-	{"n1_put_close_put_beside_2_takes", BOTH, 1, {"ece", "dd"}, 0, 0, 0, 0, {0}},
-	{"n1_closed_2_takes_of_1_item", BOTH, 1, {"d", "d"}, 0, 1, 0, 1, {0}},
-	{"n2_batch_beside_take_of_1_item_at_the_end", BOTH, 2, {"b", "d"}, ITEM_STAYS, 1, 0, 1, {0}},
-	{"n2_batch_beside_take_of_1_given_back_at_the_end", BOTH, 2, {"b", "d"}, ITEM_STAYS, 0, 1, 1, {0}},
-	{"n2_batch_beside_take_of_1_item_and_1_given_back_at_the_end", BOTH, 2, {"b", "d"}, 0, 1, 1, 1, {0}},
-	{"n2_batch_beside_batch_of_1_item_at_the_end", BOTH, 2, {"b", "b"}, ITEM_STAYS, 1, 0, 1, {0}},
-	{"n2_batch_beside_take_of_1_item_close", BOTH, 2, {"b", "d", "c"}, ITEM_STAYS, 1, 0, 0, {0}},
-	{"n2_batch_beside_take_and_put_then_close", BOTH, 2, {"b", "d", "ec"}, ITEM_STAYS, 0, 0, 0, {0}},
-	{"n2_batch_beside_put_then_batch", FIFO, 2, {"b", "eb"}, 0, 1, 0, 0, {0}},
-	{"n2_2_takes_of_2_given_back", BOTH, 2, {"d", "d"}, 0, 0, 2, 0, {0}},
-	{"n2_2_takes_of_2_given_back_beside_flush", FIFO, 2, {"d", "d", "f"}, 0, 0, 2, 0, {0}},
-	{"n1_2_takes_of_what_is_gone_beside_2_flushes", FIFO, 1, {"d", "d", "ff"}, TAKEN, 0, 1, 0, {0}},
+	{"n1_1_put_1_take_close", ALL, 1, {"e", "d", "c"}, 0, 0, 0, 0, {0}},
+	{"n1_close_beside_closed", ALL, 1, {"c", "q"}, 0, 0, 0, 0, {0}},
+	{"n1_put_close_put_beside_2_takes", ALL, 1, {"ece", "dd"}, 0, 0, 0, 0, {0}},
+	{"n1_closed_2_takes_of_1_item", ALL, 1, {"d", "d"}, 0, 1, 0, 1, {0}},
+	{"n2_batch_beside_take_of_1_item_at_the_end", ALL, 2, {"b", "d"}, ITEM_STAYS, 1, 0, 1, {0}},
+	{"n2_batch_beside_take_of_1_given_back_at_the_end", ALL, 2, {"b", "d"}, ITEM_STAYS, 0, 1, 1, {0}},
+	{"n2_batch_beside_take_of_1_item_and_1_given_back_at_the_end", ALL, 2, {"b", "d"}, 0, 1, 1, 1, {0}},
+	{"n2_batch_beside_batch_of_1_item_at_the_end", ALL, 2, {"b", "b"}, ITEM_STAYS, 1, 0, 1, {0}},
+	{"n2_batch_beside_take_of_1_item_close", ALL, 2, {"b", "d", "c"}, ITEM_STAYS, 1, 0, 0, {0}},
+	{"n2_batch_beside_take_and_put_then_close", ALL, 2, {"b", "d", "ec"}, ITEM_STAYS, 0, 0, 0, {0}},
+	{"n2_batch_beside_put_then_batch", FIFO | PRIORITY, 2, {"b", "eb"}, 0, 1, 0, 0, {0}},
+	{"n2_2_takes_of_2_given_back", ALL, 2, {"d", "d"}, 0, 0, 2, 0, {0}},
+	{"n2_2_takes_of_2_given_back_beside_flush", FIFO | PRIORITY, 2, {"d", "d", "f"}, 0, 0, 2, 0, {0}},
+	{"n1_2_takes_of_what_is_gone_beside_2_flushes", FIFO | PRIORITY, 1, {"d", "d", "ff"}, TAKEN, 0, 1, 0, {0}},
 };
 
 static struct scene {
@@ -73,6 +74,19 @@ static struct scene {
 	int had[ROWS][CALLS + 1];
 	int note; /* the closer's, written before */
 } scene;
+
+/* By priority, all keys are equal: so a priority queue is FIFO, too. */
+static int64_t key_of(void *context, void *item)
+{
+	(void)context;
+	(void)item;
+	return 7;
+}
+
+static int is_in_order(void)
+{
+	return scene.order != WEIR_QUEUE_SHUFFLE;
+}
 
 static void know_closed(size_t me)
 {
@@ -132,7 +146,7 @@ static void take(size_t me)
 
 static struct weiri_segment *segment_of_2(void)
 {
-	struct weiri_segment *segment = weiri_segment_create(2, &scene.queue->allocator);
+	struct weiri_segment *segment = weiri_queue_segment(scene.queue, 2);
 
 	weir_model_assert(segment != NULL);
 	return segment;
@@ -142,6 +156,7 @@ static void give_back(struct weiri_segment *segment, size_t count)
 {
 	struct weiri_scope scope = weiri_scope_enter(weiri_record_get());
 
+	weiri_queue_sort_batch(scene.queue, segment, count);
 	weiri_putback_push(&scope, &scene.queue->putback, segment, count);
 	weiri_scope_leave(&scope);
 }
@@ -152,9 +167,9 @@ static void have_both(size_t me, const struct weiri_segment *segment)
 	const struct value *second = have(me, weiri_item_pointer(segment->items[1]));
 
 	/* What was inside at the start is older than what threads put; the rest is in its producer's order. */
-	if (scene.order == WEIR_QUEUE_FIFO && second->row == ROWS - 1)
+	if (is_in_order() && second->row == ROWS - 1)
 		weir_model_assert(first->row == ROWS - 1);
-	if (scene.order == WEIR_QUEUE_FIFO && first->row == second->row)
+	if (is_in_order() && first->row == second->row)
 		weir_model_assert(first->place < second->place);
 }
 
@@ -228,6 +243,7 @@ static void setup(void *context)
 		.struct_size = sizeof(options), .capacity = scene.scope->capacity, .order = scene.order, .seed = 1};
 
 	(void)context;
+	options.key = scene.order == WEIR_QUEUE_PRIORITY ? key_of : NULL;
 	weir_model_assert(weir_queue_create(&options, &scene.queue, NULL) == WEIR_OK);
 	for (int i = scene.scope->given_back; i > 0; i--) /* the newest is the oldest */
 		give_back_one(i);
@@ -256,7 +272,7 @@ static void finish(void *context)
 		if (have(ROWS - 1, item)->row != ROWS - 1)
 			newer = 1;
 		else
-			weir_model_assert(!newer || scene.order != WEIR_QUEUE_FIFO);
+			weir_model_assert(!newer || !is_in_order());
 		out++;
 	}
 	weir_model_assert(in == out);
@@ -267,9 +283,10 @@ static void finish(void *context)
 
 static struct weir_model_program prepare(const struct scope *scope, enum weir_queue_order order, char name[static 96])
 {
+	static const char *const names[] = {"fifo", "shuffle", "priority"};
 	size_t threads = 0;
 
-	(void)snprintf(name, 96, "store_%s_%s", order == WEIR_QUEUE_FIFO ? "fifo" : "shuffle", scope->name);
+	(void)snprintf(name, 96, "store_%s_%s", names[order], scope->name);
 	scene = (struct scene){.scope = scope, .order = order};
 	while (threads < THREADS && scope->calls[threads] != NULL)
 		threads++;
@@ -287,10 +304,12 @@ static int check(const struct scope *scope, enum weir_queue_order order)
 static int check_progress(const struct scope *scope, enum weir_queue_order order)
 {
 	static const char *const calls[WEIR_MODEL_CALLS + 1] = {"enqueue", "dequeue", NULL};
+	static const uint32_t no_bounds[WEIR_MODEL_CALLS] = {0};
 	char name[96];
 	struct weir_model_program program = prepare(scope, order, name);
 
-	return scope_stops(&program, scope_long() ? 0 : 500, calls, scope->bounds);
+	return scope_stops(&program, scope_long() ? 0 : 500, calls,
+	                   order == WEIR_QUEUE_PRIORITY ? no_bounds : scope->bounds);
 }
 
 static int calls_of(const struct scope *scope, char what)
@@ -307,16 +326,16 @@ int main(int argc, char **argv)
 	int bad = 0;
 
 	scope_arguments(argc, argv);
-	for (int order = WEIR_QUEUE_FIFO; order <= WEIR_QUEUE_SHUFFLE; order++) {
+	for (int order = WEIR_QUEUE_FIFO; order <= WEIR_QUEUE_PRIORITY; order++) {
 		for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++) {
-			if ((scopes[i].orders & (order == WEIR_QUEUE_FIFO ? FIFO : SHUFFLE)) != 0)
+			if ((scopes[i].orders & 1 << order) != 0)
 				bad |= check(&scopes[i], (enum weir_queue_order)order);
 		}
 	}
-	for (int order = WEIR_QUEUE_FIFO; order <= WEIR_QUEUE_SHUFFLE; order++) {
+	for (int order = WEIR_QUEUE_FIFO; order <= WEIR_QUEUE_PRIORITY; order++) {
 		for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++) {
 			/* Of those that free, check_reclaim.c has smaller ones. */
-			if ((scopes[i].orders & (order == WEIR_QUEUE_FIFO ? FIFO : SHUFFLE)) != 0 && calls_of(&scopes[i], 'f') == 0)
+			if ((scopes[i].orders & 1 << order) != 0 && calls_of(&scopes[i], 'f') == 0)
 				bad |= check_progress(&scopes[i], (enum weir_queue_order)order);
 		}
 	}

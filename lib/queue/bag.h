@@ -1,0 +1,40 @@
+/*
+ * bag.h - stores of queues that are no ring: shuffled, and by priority.
+ */
+#ifndef WEIRI_QUEUE_BAG_H
+#define WEIRI_QUEUE_BAG_H
+
+#include <weir/queue.h>
+
+#include "queue/putback.h"
+
+struct weiri_bag {
+	enum weir_status (*create)(weir_queue *queue, const struct weir_queue_options *options);
+	void (*destroy)(weir_queue *queue);
+	/* WEIR_OK, WEIR_WOULD_BLOCK (full), WEIR_CANCELLED (closed and not admitted). */
+	enum weir_status (*put)(weir_queue *queue, void *item, int admitted);
+	/* WEIR_OK, WEIR_WOULD_BLOCK (nothing may leave now), WEIR_OUT_OF_RANGE (closed, empty, no put under way). */
+	enum weir_status (*take)(weir_queue *queue, uint64_t *item);
+	/* Up to `count` items of the store and of what batches put back, which there is; *status as weiri_queue_take(). In a section. */
+	size_t (*take_beside_put_back)(struct weiri_scope *scope, weir_queue *queue, uint64_t items[], size_t count,
+	                               enum weir_status *status);
+	void (*close)(weir_queue *queue);
+	int (*closed)(const weir_queue *queue);
+	size_t (*size)(const weir_queue *queue);
+	/* Looks. is_putting: of a closed one; 1 while a put may be under way. */
+	int (*can_take)(const weir_queue *queue);
+	int (*can_put)(const weir_queue *queue);
+	int (*is_putting)(const weir_queue *queue);
+};
+
+extern const struct weiri_bag weiri_shuffle_bag, weiri_priority_bag;
+
+/* The bag of an order; NULL: a ring. */
+static inline const struct weiri_bag *weiri_bag_of(enum weir_queue_order order)
+{
+	if (order == WEIR_QUEUE_PRIORITY)
+		return &weiri_priority_bag;
+	return order == WEIR_QUEUE_SHUFFLE ? &weiri_shuffle_bag : NULL;
+}
+
+#endif
