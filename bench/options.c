@@ -31,7 +31,7 @@ static const char help[] =
 	"  --quick               --repeat 3 --duration 20\n"
 	"  --pin none|compact|spread   threads to processors: wherever, next to each other, far from each other\n"
 	"  --count EVENT         beside, per operation: cache-misses (where the machine counts them), cycles, "
-    "instructions,\n"
+	"instructions,\n"
 	"                        switches (of threads), migrations, page-faults; or none\n"
 	"What to keep:\n"
 	"  --json FILE           every sample, histograms, the machine\n"

@@ -1,6 +1,8 @@
 /*
  * test_tensor_queue.c - tuples of tensors: their spec, their references, batches, and no memory.
  */
+#include <poll.h>
+
 #include "tensor_queue_kit.h"
 
 #include "late_failure.h"
@@ -503,6 +505,33 @@ Test(tensor_queue, destroy_releases_what_is_inside)
 	cr_expect_eq(living_tensors, 4);
 	destroy_tensors(queue);
 	expect_no_tensor_left();
+}
+
+/* 1 when poll() says so at once. */
+static int is_ready(int fd)
+{
+	struct pollfd look = {.fd = fd, .events = POLLIN};
+
+	return poll(&look, 1, 0) == 1 && (look.revents & POLLIN) != 0;
+}
+
+Test(tensor_queue, descriptors_say_whether_a_call_would_wait)
+{
+	weir_tensor_queue *queue = scalar_queue(1);
+	int readable = -1, writable = -1;
+
+	cr_assert_eq(weir_tensor_queue_readable_fd(queue, &readable, NULL), WEIR_OK);
+	cr_assert_eq(weir_tensor_queue_writable_fd(queue, &writable, NULL), WEIR_OK);
+	cr_expect(!is_ready(readable) && is_ready(writable));
+	put_numbers(queue, 1, 1);
+	cr_expect(is_ready(readable) && !is_ready(writable));
+	expect_next_numbers(queue, 1, 1);
+	cr_expect(!is_ready(readable) && is_ready(writable));
+	cr_expect_eq(weir_tensor_queue_close(queue, WEIR_CLOSE_DRAIN, NULL), WEIR_OK);
+	cr_expect(is_ready(readable), "the end is news");
+	cr_expect_eq(weir_tensor_queue_readable_fd(NULL, &readable, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_tensor_queue_writable_fd(NULL, &writable, NULL), WEIR_INVALID_ARGUMENT);
+	destroy_tensors(queue);
 }
 
 /* -- rows and batches --------------------------------------------------------------------------------------------------------- */

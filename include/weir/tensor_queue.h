@@ -10,6 +10,7 @@
  * | weir_tensor_queue_dequeue[_many,_up_to] | any    | allocator, then as weir_queue_dequeue | items | yes       | no          |
  * | weir_tensor_queue_start_*              | any     | lock-free + allocator           | nothing   | yes       | no          |
  * | weir_tensor_queue_close, _size, _closed | any    | as weir_queue_*                 | nothing   | no        | no          |
+ * | weir_tensor_queue_readable_fd, _writable_fd | any | as weir_queue_readable_fd   | nothing   | the first time | no      |
  * | weir_tensor_queue_component, _arrange  | any     | wait-free                       | nothing   | no        | no          |
  * | weir_tensor_queue_find_or_create       | any     | as weir_store_find_or_create    | as there  | yes       | no          |
  * | weir_tensor_queue_list_create, _destroy | one    | allocator                       | nothing   | yes       | no          |
@@ -123,6 +124,9 @@ WEIR_API enum weir_status weir_tensor_queue_start_dequeue_many(weir_tensor_queue
 /* As weir_queue_close. @since 0.1 */
 WEIR_API enum weir_status weir_tensor_queue_close(weir_tensor_queue *queue, enum weir_close_mode mode,
                                                   const weir_error *cause);
+/* As weir_queue_readable_fd, _writable_fd: descriptors for an event loop. @since 0.1 */
+WEIR_API enum weir_status weir_tensor_queue_readable_fd(weir_tensor_queue *queue, int *fd, weir_error *error);
+WEIR_API enum weir_status weir_tensor_queue_writable_fd(weir_tensor_queue *queue, int *fd, weir_error *error);
 WEIR_API int weir_tensor_queue_closed(const weir_tensor_queue *queue);
 WEIR_API size_t weir_tensor_queue_size(const weir_tensor_queue *queue);
 WEIR_API size_t weir_tensor_queue_capacity(const weir_tensor_queue *queue);

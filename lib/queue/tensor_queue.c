@@ -315,6 +315,16 @@ enum weir_status weir_tensor_queue_close(weir_tensor_queue *queue, enum weir_clo
 	return queue != NULL ? weir_queue_close(queue->queue, mode, cause) : WEIR_INVALID_ARGUMENT;
 }
 
+enum weir_status weir_tensor_queue_readable_fd(weir_tensor_queue *queue, int *fd, weir_error *error)
+{
+	return queue != NULL ? weir_queue_readable_fd(queue->queue, fd, error) : fail_null(error);
+}
+
+enum weir_status weir_tensor_queue_writable_fd(weir_tensor_queue *queue, int *fd, weir_error *error)
+{
+	return queue != NULL ? weir_queue_writable_fd(queue->queue, fd, error) : fail_null(error);
+}
+
 int weir_tensor_queue_closed(const weir_tensor_queue *queue)
 {
 	return queue != NULL && weir_queue_closed(queue->queue);
