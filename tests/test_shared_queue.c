@@ -235,6 +235,24 @@ Test(shared_queue, RSQ_049_incompatible_shared_queue_errors)
 	weir_store_destroy(store);
 }
 
+/* A priority queue, too, is told from others. */
+Test(shared_queue, a_priority_queue_is_no_fifo)
+{
+	static const struct kind by_priority = {WEIR_QUEUE_PRIORITY, 0, 0};
+	weir_store *store = store_with(&fifo_kind, 0, 0), *other = a_store();
+	struct asked asked;
+
+	ask(&asked, &by_priority);
+	asked.components[0] = (struct weir_tensor_component){WEIR_I64, &scalar_shape, "priority"};
+	weir_resource_release(find_or_create(other, &asked));
+	weir_resource_release(find_or_create(other, &asked));
+	expect_mismatch(store, &asked, &fifo_kind, "it is a FIFO queue, asked for a priority queue");
+	ask(&asked, &padding_kind);
+	expect_mismatch(other, &asked, &padding_kind, "it is a priority queue, asked for a FIFO queue that pads");
+	weir_store_destroy(store);
+	weir_store_destroy(other);
+}
+
 /* -- ours --------------------------------------------------------------------------------------------------------------------- */
 
 Test(shared_queue, a_queue_of_the_store_is_found_by_its_type)

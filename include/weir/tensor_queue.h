@@ -55,8 +55,12 @@ struct weir_tensor_queue_options {
 	size_t min_after_dequeue;
 	uint64_t seed;
 	const char *name;
-	const struct weir_tensor_component *components; /* copied; all with shapes or all without */
-	size_t component_count;                         /* 1 .. WEIR_TENSOR_QUEUE_MAX_COMPONENTS */
+	/*
+	 * Copied; all with shapes or all without. In a queue of WEIR_QUEUE_PRIORITY component 0 is the priority, an i64 of shape [] (and the
+	 * others all have shapes or none): the smallest leaves first, equal ones in the order they came, and so they are in a batch.
+	 */
+	const struct weir_tensor_component *components;
+	size_t component_count; /* 1 .. WEIR_TENSOR_QUEUE_MAX_COMPONENTS */
 	const weir_allocator *allocator;
 };
 

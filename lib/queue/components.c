@@ -44,9 +44,24 @@ static enum weir_status check_name(const struct weir_tensor_component components
 	return WEIR_OK;
 }
 
+/* Of a queue by priority. */
+static enum weir_status check_priority(const struct weir_tensor_component *component, weir_error *error)
+{
+	char text[WEIR_SHAPE_TEXT_SIZE] = "any shape";
+
+	if (component->shape != NULL)
+		(void)weir_shape_text(component->shape, text, sizeof(text));
+	if (component->dtype == WEIR_I64 && component->shape != NULL && component->shape->rank == 0)
+		return WEIR_OK;
+	return weiri_fail(error, WEIR_INVALID_ARGUMENT,
+	                  "tensor queue: component 0 is the priority, which must be i64 of shape [], got %s of %s",
+	                  weir_dtype_name(component->dtype), text);
+}
+
 static enum weir_status check_component(const struct weir_tensor_queue_options *options, size_t i, weir_error *error)
 {
 	const struct weir_tensor_component *component = &options->components[i];
+	size_t first = options->order == WEIR_QUEUE_PRIORITY ? 1 : 0; /* of those that are the caller's own */
 	char text[WEIR_SHAPE_TEXT_SIZE];
 
 	if (weir_dtype_size(component->dtype) == 0)
@@ -55,7 +70,12 @@ static enum weir_status check_component(const struct weir_tensor_queue_options *
 	if (component->shape == NULL && (options->flags & WEIR_TENSOR_QUEUE_PADDING) != 0)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
 		                  "tensor queue: component %zu: a queue that pads needs a shape, with unknown dims perhaps", i);
-	if ((component->shape != NULL) != (options->components[0].shape != NULL))
+	if (i < first) {
+		enum weir_status status = check_priority(component, error);
+
+		return status == WEIR_OK ? check_name(options->components, i, error) : status;
+	}
+	if ((component->shape != NULL) != (options->components[first].shape != NULL))
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "tensor queue: component %zu: all have shapes or none", i);
 	if (component->shape != NULL && !is_possible(component->shape))
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT,

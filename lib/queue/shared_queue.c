@@ -11,11 +11,16 @@
 
 /* -- is it what was asked for? ------------------------------------------------------------------------------------------------ */
 
-static const char *order_name(enum weir_queue_order order, uint32_t flags)
+static const char *kind_name(enum weir_queue_order order, uint32_t flags)
 {
-	if (order == WEIR_QUEUE_SHUFFLE)
-		return (flags & WEIR_TENSOR_QUEUE_PADDING) != 0 ? "a shuffle queue that pads" : "a shuffle queue";
-	return (flags & WEIR_TENSOR_QUEUE_PADDING) != 0 ? "a FIFO queue that pads" : "a FIFO queue";
+	int pads = (flags & WEIR_TENSOR_QUEUE_PADDING) != 0;
+
+	switch (order) {
+	case WEIR_QUEUE_FIFO: return pads ? "a FIFO queue that pads" : "a FIFO queue";
+	case WEIR_QUEUE_SHUFFLE: return pads ? "a shuffle queue that pads" : "a shuffle queue";
+	case WEIR_QUEUE_PRIORITY: return pads ? "a priority queue that pads" : "a priority queue";
+	}
+	return "a queue of an unknown order";
 }
 
 static enum weir_status compare_kind(const weir_tensor_queue *queue, const struct weir_tensor_queue_options *asked,
@@ -25,8 +30,8 @@ static enum weir_status compare_kind(const weir_tensor_queue *queue, const struc
 
 	if (made->order != asked->order || ((made->flags ^ asked->flags) & WEIR_TENSOR_QUEUE_PADDING) != 0)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": it is %s, asked for %s",
-		                  weir_tensor_queue_name(queue), order_name(made->order, made->flags),
-		                  order_name(asked->order, asked->flags));
+		                  weir_tensor_queue_name(queue), kind_name(made->order, made->flags),
+		                  kind_name(asked->order, asked->flags));
 	if (made->flags != asked->flags)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": flags are %#x, asked for %#x",
 		                  weir_tensor_queue_name(queue), (unsigned)made->flags, (unsigned)asked->flags);

@@ -10,6 +10,15 @@
 
 /* -- creating ----------------------------------------------------------------------------------------------------------------- */
 
+/* Of a queue by priority: component 0. */
+static int64_t priority_of(void *context, void *item)
+{
+	const struct weiri_tuple *tuple = item;
+
+	(void)context;
+	return *(const int64_t *)weir_tensor_data(tuple->tensors[0]);
+}
+
 static void drop_tuple(void *context, void *item)
 {
 	weiri_tuple_free(context, item);
@@ -60,6 +69,7 @@ enum weir_status weir_tensor_queue_create(const struct weir_tensor_queue_options
 		.min_after_dequeue = options->min_after_dequeue,
 		.seed = options->seed,
 		.name = options->name,
+		.key = options->order == WEIR_QUEUE_PRIORITY ? priority_of : NULL,
 		.drop = drop_tuple,
 		.drop_context = queue,
 		.allocator = &allocator,
