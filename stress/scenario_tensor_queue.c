@@ -2,8 +2,9 @@
  * scenario_tensor_queue.c - queues of tuples: the components of a tuple stay together through batches, closes and deadlines.
  *
  * Producers enqueue tuples of a number and of a row made from it, singly and stacked; consumers dequeue singly and in batches, and
- * compare row with number. In half of the rounds the queue pads: rows have any length, and batches end in zeros. A batch that
- * reaches its deadline puts back what it holds. Each number comes out once, or is left inside at the end and goes with the queue.
+ * compare row with number. In half of the rounds the queue pads: rows have any length, and batches end in zeros. In some it
+ * is by priority, which is the number: each batch is sorted. A batch that reaches its deadline puts back what it holds. Each number
+ * comes out once, or is left inside at the end and goes with the queue.
  */
 #include <stdio.h>
 #include <string.h>
@@ -24,6 +25,7 @@ static struct {
 	struct stress_object object;
 	struct ledger ledger;
 	int pads;
+	enum weir_queue_order order;
 } belt;
 
 enum { A_TUPLE = 1, ROOM = 2 };
@@ -128,6 +130,8 @@ static void take(struct ledger_page *page, weir_tensor *tuple[], int64_t count)
 	uint64_t within[LEDGER_SIDE] = {0};
 
 	for (int64_t i = 0; i < count; i++) {
+		STRESS_CHECK(belt.order != WEIR_QUEUE_PRIORITY || i == 0 || number[i - 1] < number[i],
+		             "a batch by priority has %lld before %lld", (long long)number[i - 1], (long long)number[i]);
 		check_row(number[i], row + i * width, width);
 		ledger_take(&belt.ledger, page, within, 1, (uint64_t)number[i]);
 	}
@@ -165,12 +169,16 @@ static void set_up(struct stress_thread *self)
 	static const weir_shape number = {.rank = 0}, row = {1, {ROW}}, any = {1, {-1}};
 	struct weir_tensor_component components[COMPONENTS] = {{WEIR_I64, &number, "number"}, {WEIR_I64, &row, "row"}};
 	uint32_t fair = stress_one_in(self, 3) ? WEIR_QUEUE_FAIR : 0;
-	struct weir_tensor_queue_options options = {.struct_size = sizeof(options),
-	                                            .capacity = 1 + (size_t)stress_below(self, 10),
-	                                            .flags = fair,
-	                                            .components = components,
-	                                            .component_count = COMPONENTS,
-	                                            .allocator = stress_poison()};
+	struct weir_tensor_queue_options options;
+
+	belt.order = stress_one_in(self, 3) ? WEIR_QUEUE_PRIORITY : WEIR_QUEUE_FIFO;
+	options = (struct weir_tensor_queue_options){.struct_size = sizeof(options),
+	                                             .capacity = 1 + (size_t)stress_below(self, 10),
+	                                             .order = belt.order,
+	                                             .flags = fair,
+	                                             .components = components,
+	                                             .component_count = COMPONENTS,
+	                                             .allocator = stress_poison()};
 
 	belt.pads = stress_one_in(self, 2) ? 1 : 0;
 	if (belt.pads) {
