@@ -24,7 +24,8 @@
  * Words: tag | index | one bit. `oldest`: its tag counts the nodes handed out, and is the ticket of the last; the bit is CLOSED.
  * Link: its tag grows with each change, never to start again; the bit is TAKEN. head, near: the tag counts the takes up to there, its
  * *position*. Level: its tag is a ticket. The index has as many bits as the capacity needs, the tag the rest: 39 bits or more. A CAS is
- * deceived only when its thread slept while one word changed 2^39 times, or a multiple of that.
+ * deceived only when its thread slept while one word changed 2^39 times, or a multiple of that; who compares a position with head's, only
+ * when it slept over as many takes, give or take the capacity.
  *
  * Invariants
  *   I1  `oldest`, head, dummy: in this order on the chain, each moves forward only. So who knows a node by its position, and then finds
@@ -73,8 +74,13 @@
 #define TAKEN FLAG  /* in a link */
 #define CLOSED FLAG /* in `oldest` */
 
+#if defined(WEIRI_UNDER_MODEL) /* stress/model: there few nodes make levels, and few calls bring a tag round */
+enum { LEVEL_BITS = 1, MOST_TAG_BITS = 4 };
+#else
+enum { LEVEL_BITS = 3 /* a level has 1 / 8 of the nodes of the one below it */, MOST_TAG_BITS = 64 };
+#endif
+
 enum {
-	LEVEL_BITS = 3,   /* a level has 1 / 8 of the nodes of the one below it */
 	MOST_LEVELS = 8,  /* 8^8 nodes at most */
 	CLEAN_MOST = 256, /* towers passed over in one cleaning of a level */
 	RAISE_TRIES = 3   /* of a tower, per level */
@@ -172,9 +178,11 @@ static unsigned levels_for(size_t nodes)
 	return levels;
 }
 
-static unsigned bits_for(size_t nodes)
+static unsigned tag_shift_for(size_t nodes)
 {
-	return (unsigned)(64 - __builtin_clzll(nodes));
+	unsigned shift = (unsigned)(64 - __builtin_clzll(nodes)) + 1;
+
+	return shift > 64 - MOST_TAG_BITS ? shift : 64 - MOST_TAG_BITS;
 }
 
 static size_t memory_for(size_t nodes)
@@ -240,7 +248,7 @@ enum weir_status weir_priority_queue_create(size_t capacity, const struct weir_p
 	if (queue == NULL)
 		return WEIR_RESOURCE_EXHAUSTED;
 	queue->capacity = capacity;
-	queue->tag_shift = bits_for(nodes) + 1;
+	queue->tag_shift = tag_shift_for(nodes);
 	queue->levels = levels_for(nodes);
 	queue->memory_size = memory_for(nodes);
 	queue->allocator = allocator;
@@ -265,9 +273,10 @@ void weir_priority_queue_destroy(weir_priority_queue *queue)
 static int is_passed(const weir_priority_queue *queue, uint64_t position)
 {
 	/* [relaxed] P2: what was read before of a node that was filled again was released by one who knew head to be beyond it. */
-	uint64_t head = weiri_load_relaxed(&queue->head);
+	uint64_t ahead = position - tag_of(queue, weiri_load_relaxed(&queue->head));
 
-	return (int64_t)((tag_of(queue, head) - position) << queue->tag_shift) > 0;
+	/* I1: no more ahead of head than there are nodes. Not the sign: a long sleep makes that what it likes. Tags are cut off. */
+	return ahead << queue->tag_shift >> queue->tag_shift > queue->capacity;
 }
 
 /* Walks to the dummy from a node that head or near names, `most` steps at most. 0: head has overtaken. */

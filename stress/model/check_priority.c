@@ -15,7 +15,7 @@
 
 #include "model/scope.h"
 
-enum { THREADS = 4, CALLS = 4, ROWS = THREADS + 1 /* the last: of setup and finish */, MOST = ROWS * CALLS };
+enum { THREADS = 4, CALLS = 20, ROWS = THREADS + 1 /* the last: of setup and finish */, MOST = ROWS * CALLS };
 
 struct value {
 	int row, place; /* place counts from 1 */
@@ -48,6 +48,9 @@ static const struct scope {
 	{"n2_put_close_put_beside_2_takes", 2, "", {"1c1", "dd"}},
 	{"n2_put_beside_close_then_take", 2, "1", {"0", "cd"}},
 };
+
+/* A take that sleeps while tags, of 4 bits here, go more than half round. */
+static const struct scope long_sleep = {"n1_take_sleeps_over_9_laps", 1, "1", {"d", "2d2d2d2d2d2d2d2d2d2"}};
 
 enum answer { NOTHING_YET, PUT, TOOK, EMPTY, FULL, CLOSED, DRAINED };
 
@@ -266,12 +269,12 @@ static struct weir_model_program prepare(const struct scope *scope, char name[st
 	return (struct weir_model_program){name, threads, &scene, sizeof(scene), setup, thread, finish};
 }
 
-static int check(const struct scope *scope)
+static int check(const struct scope *scope, uint64_t executions)
 {
 	char name[96];
 	struct weir_model_program program = prepare(scope, name);
 
-	return scope_as_far_as(&program, scope_long() ? 0 : 20000);
+	return scope_as_far_as(&program, executions);
 }
 
 static int check_progress(const struct scope *scope)
@@ -290,7 +293,8 @@ int main(int argc, char **argv)
 
 	scope_arguments(argc, argv);
 	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++)
-		bad |= check(&scopes[i]);
+		bad |= check(&scopes[i], scope_long() ? 0 : 20000);
+	bad |= check(&long_sleep, scope_long() ? 200000 : 2000);
 	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++)
 		bad |= check_progress(&scopes[i]);
 	return bad;
