@@ -41,7 +41,9 @@
  *   it. So no accepted value is lost and the answer "closed and drained" is final.
  * Progress: lock-free. A failed CAS, or a ticket that turns out to be done after the walk came to rest on it, means that another
  *   operation succeeded meanwhile. A walk from a hint that is d tickets old looks at 8 + 2 log2(d) slots.
- * ABA: a state belongs to one lap; it has at least 32 bits of lap, so 2^62 operations pass before one returns in any ring.
+ * ABA: a state belongs to one lap, and none returns: after 2^61 laps (LTQ16), or 2^(62 - b) where cells are numbered by b bits (LTQ64),
+ *   the state has grown into TOMB, and the ring says that it is closed. That is after 2^60 enqueues or more; in LTQ64 of fewer than 32 slots,
+ *   where b is 7, after 2^55 for each slot, which one slot reaches in years of nothing else.
  * Checked: stress/model/check_ring.c (small scopes, completely), tests/test_ring.c, stress/scenario_ring.c (loss, duplicates, order, both
  *   formats; threads stopped at random points).
  */
