@@ -395,8 +395,8 @@ static int raise_to(weir_priority_queue *queue, struct path *path, unsigned leve
 		if (index_of(queue, next) != 0 &&
 		    weiri_load_relaxed(&node_of(queue, index_of(queue, next))->ticket) != tag_of(queue, next))
 			next = word_of(queue, 0, ticket);
-		/* [relaxed] published by the CAS. A raise that was delayed until the node was filled again spoils a hint. */
-		weiri_store_relaxed(&queue->level[level][index], next);
+		/* [P6 release] Not left to the CAS: a raise that was delayed until the node was filled again spoils a hint of others, who read it. */
+		weiri_store_release(&queue->level[level][index], next);
 		/* [P6 release] */
 		if (weiri_cas_release(level_word(queue, level, path->at[level].index), &path->word[level],
 		                      word_of(queue, index, ticket)))
