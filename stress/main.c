@@ -28,6 +28,8 @@ static const struct stress_scenario scenarios[] = {
      scenario_queue_close},
 	{"queue_cancel", "tokens fired at any moment: the same", scenario_queue_cancel},
 	{"queue_deadline", "deadlines at any moment: the same", scenario_queue_deadline},
+	{"queue_select", "selects over several queues: an item goes in and comes out by one case, or by none",
+     scenario_queue_select},
 	{"queue_stopped", "a thread stopped anywhere holds up the call that it carries on, and no other",
      scenario_queue_stopped},
 	{"priority_stopped", "a thread stopped anywhere in a priority queue stops nobody else", scenario_priority_stopped},

@@ -37,6 +37,7 @@ void scenario_queue_cancel(void);
 void scenario_queue_close(void);
 void scenario_queue_batch(void);
 void scenario_queue_deadline(void);
+void scenario_queue_select(void);
 void scenario_queue_stopped(void);
 void scenario_priority_stopped(void);
 

@@ -122,7 +122,7 @@ static inline size_t idle_on(struct weiri_list *list)
 
 	while ((node = weiri_list_next(&scope, list, node)) != NULL) {
 		/* [acquire] as any claimer. */
-		count += weiri_load_acquire(&WEIRI_CONTAINER_OF(node, weir_queue_op, node)->state) == 0;
+		count += weiri_load_acquire(&WEIRI_CONTAINER_OF(node, weir_queue_op, node)->leader->state) == 0;
 	}
 	weiri_scope_leave(&scope);
 	return count;

@@ -19,6 +19,7 @@
 #include <weir/reclaim.h>
 #include <weir/ring.h>
 #include <weir/ring_list.h>
+#include <weir/select.h>
 #include <weir/session.h>
 #include <weir/spsc.h>
 #include <weir/staging.h>

@@ -19,7 +19,7 @@ static WEIRI_ALWAYS_INLINE void wake(struct weiri_record *record, weir_queue *qu
 static WEIRI_COLD int others_are_there(struct weiri_record *record, struct weiri_list *own_side)
 {
 	struct weiri_scope scope = weiri_scope_enter(record);
-	int there = weiri_op_others_wait(&scope, own_side);
+	int there = weiri_op_others_first(&scope, own_side, NULL);
 
 	weiri_scope_leave(&scope);
 	return there;
@@ -100,7 +100,7 @@ static WEIRI_COLD void look_now_and_then(struct weiri_record *record, weir_queue
 
 	while ((until = weir_deadline_in(blind_sleep_ns)) < deadline_ns &&
 	       weiri_park_wait(&op->finished, WEIRI_OP_WAITS, until) == WEIRI_PARK_TIMEOUT)
-		weiri_queue_pump(record, op->queue);
+		weiri_op_pump(record, op);
 }
 
 /* Until it completes, which the deadline or an alarm makes it do. */
@@ -122,7 +122,7 @@ static void sleep_until_finished(struct weiri_record *record, weir_queue_op *op,
 	WEIRI_PROBE2(queue_wake, op->queue, op->kind);
 }
 
-static void wait_for(struct weiri_record *record, weir_queue_op *op, uint64_t deadline_ns, weir_cancel *cancel)
+void weiri_op_wait(struct weiri_record *record, weir_queue_op *op, uint64_t deadline_ns, weir_cancel *cancel)
 {
 	weir_cancel_hook *hook = NULL;
 
@@ -151,7 +151,7 @@ static enum weir_status run(struct weiri_record *record, weir_queue *queue, enum
 	op->done = *done;
 	op->token = cancel;
 	weiri_op_start(record, op);
-	wait_for(record, op, deadline_ns, cancel);
+	weiri_op_wait(record, op, deadline_ns, cancel);
 	*done = op->done;
 	status = op->status;
 	if (status != WEIR_OK)

@@ -16,33 +16,70 @@ static int is_batch_dequeue(const weir_queue_op *op)
 
 static void list_let_go(struct weiri_retired *retired)
 {
-	weiri_op_release(
-		WEIRI_CONTAINER_OF(WEIRI_CONTAINER_OF(retired, struct weiri_list_node, retired), weir_queue_op, node));
+	struct weiri_list_node *node = WEIRI_CONTAINER_OF(retired, struct weiri_list_node, retired);
+
+	weiri_op_release(WEIRI_CONTAINER_OF(node, weir_queue_op, node)->leader);
+}
+
+/* Claimed, and in no list. */
+static void op_init(weir_queue_op *op, weir_queue *queue, enum weir_queue_op_kind kind, void *items[], size_t count)
+{
+	weiri_list_node_init(&op->node, list_let_go);
+	/* [relaxed] not shared yet. */
+	weiri_store_relaxed(&op->state, (uint32_t)WEIRI_OP_CLAIMED);
+	weiri_store_relaxed(&op->references, 2u);
+	op->leader = op;
+	op->queue = queue;
+	op->kind = kind;
+	op->items = items;
+	op->count = count;
+	op->allocator = queue->allocator;
+}
+
+/* Of an operation with so many cases. 0: beyond what memory can hold. */
+static size_t op_size(size_t cases)
+{
+	size_t size;
+
+	return weiri_multiply(cases + 1, sizeof(weir_queue_op), &size) ? size : 0;
 }
 
 weir_queue_op *weiri_op_create(weir_queue *queue, enum weir_queue_op_kind kind, void *items[], size_t count,
                                weir_queue_done_fn *callback, void *context)
 {
-	weir_queue_op *op = weiri_allocate_zeroed(&queue->allocator, sizeof(*op), alignof(weir_queue_op));
+	weir_queue_op *op = weiri_allocate_zeroed(&queue->allocator, op_size(0), alignof(weir_queue_op));
 
 	if (op == NULL)
 		return NULL;
-	weiri_list_node_init(&op->node, list_let_go);
-	/* [relaxed] not shared yet. */
-	weiri_store_relaxed(&op->state, (uint32_t)WEIRI_OP_CLAIMED);
-	weiri_store_relaxed(&op->references, 2u);
-	op->queue = queue;
-	op->kind = kind;
-	op->items = items;
-	op->count = count;
+	op_init(op, queue, kind, items, count);
 	op->callback = callback;
 	op->context = context;
-	op->allocator = queue->allocator;
 	if (is_batch_dequeue(op) && (op->partial = weiri_queue_segment(queue, count)) == NULL) {
-		weiri_release(&queue->allocator, op, sizeof(*op), alignof(weir_queue_op));
+		weiri_release(&queue->allocator, op, op_size(0), alignof(weir_queue_op));
 		return NULL;
 	}
 	return op;
+}
+
+weir_queue_op *weiri_op_create_select(weir_queue *queue, size_t count, weir_queue_done_fn *callback, void *context)
+{
+	weir_queue_op *op = weiri_allocate_zeroed(&queue->allocator, op_size(count), alignof(weir_queue_op));
+
+	if (op == NULL)
+		return NULL;
+	op_init(op, queue, (enum weir_queue_op_kind)WEIRI_OP_SELECT, NULL, 1);
+	op->callback = callback;
+	op->context = context;
+	op->cases = op + 1;
+	op->case_count = op->chosen = count;
+	return op;
+}
+
+void weiri_op_set_case(weir_queue_op *op, size_t i, weir_queue *queue, enum weir_queue_op_kind kind, void **item)
+{
+	op_init(&op->cases[i], queue, kind, item, 1);
+	op->cases[i].leader = op;
+	weiri_store_relaxed(&op->cases[i].state, (uint32_t)WEIRI_OP_DONE); /* [relaxed] not shared yet */
 }
 
 weir_queue_op *weiri_op_create_bell(weir_queue *queue)
@@ -67,7 +104,7 @@ void weiri_op_release(weir_queue_op *op)
 		weir_allocator allocator = op->allocator;
 
 		weiri_segment_free(op->partial);
-		weiri_release(&allocator, op, sizeof(*op), alignof(weir_queue_op));
+		weiri_release(&allocator, op, op_size(op->case_count), alignof(weir_queue_op));
 	}
 }
 
@@ -113,13 +150,69 @@ static enum weiri_op_outcome attempt_dequeue(struct weiri_scope *scope, weir_que
 	return WEIRI_OP_COMPLETE;
 }
 
-static enum weiri_op_outcome attempt(struct weiri_scope *scope, weir_queue_op *op)
+/* Of a select: that case is complete. */
+static enum weiri_op_outcome choose(weir_queue_op *op, size_t chosen)
+{
+	op->chosen = chosen;
+	op->done = op->cases[chosen].done;
+	op->status = op->cases[chosen].status;
+	op->error = op->cases[chosen].error;
+	return WEIRI_OP_COMPLETE;
+}
+
+static enum weiri_op_outcome attempt_alone(struct weiri_scope *scope, weir_queue_op *op)
 {
 	if (op->done == op->count) { /* also an operation on no items */
 		set_status(op, WEIR_OK);
 		return WEIRI_OP_COMPLETE;
 	}
 	return op->kind == WEIR_QUEUE_OP_ENQUEUE ? attempt_enqueue(op) : attempt_dequeue(scope, op);
+}
+
+static int is_fair(const weir_queue_op *op)
+{
+	return (op->queue->flags & WEIR_QUEUE_FAIR) != 0;
+}
+
+/* The close cancelled the enqueues that wait; of a case nobody told the leader. */
+static int is_cancelled_by_close(const weir_queue_op *one)
+{
+	/* [acquire] the cause of the close. */
+	return one->admitted && (weiri_load_acquire(&one->queue->gate) & WEIRI_GATE_CANCEL) != 0;
+}
+
+static enum weiri_op_outcome attempt_case(struct weiri_scope *scope, weir_queue_op *one)
+{
+	if (is_cancelled_by_close(one)) {
+		set_status(one, WEIR_CANCELLED);
+		return WEIRI_OP_COMPLETE;
+	}
+	/* Whoever carries those on who are ahead pumps that queue, and comes to us then. Not STUCK: what they wait for may stand behind us. */
+	if (is_fair(one) && weiri_op_others_first(scope, weiri_op_list(one), one->leader))
+		return WEIRI_OP_NO_TURN;
+	return attempt_alone(scope, one);
+}
+
+/* The first case that can: closed counts. */
+static enum weiri_op_outcome attempt_any(struct weiri_scope *scope, weir_queue_op *op)
+{
+	enum weiri_op_outcome outcome = WEIRI_OP_STUCK;
+
+	for (size_t i = 0; i < op->case_count; i++) {
+		size_t at = (op->first_case + i) % op->case_count;
+		enum weiri_op_outcome of_one = attempt_case(scope, &op->cases[at]);
+
+		if (of_one == WEIRI_OP_COMPLETE)
+			return choose(op, at);
+		if (of_one == WEIRI_OP_NO_TURN)
+			outcome = of_one; /* the list on which that one stands is to be walked on */
+	}
+	return outcome;
+}
+
+static enum weiri_op_outcome attempt(struct weiri_scope *scope, weir_queue_op *op)
+{
+	return op->cases == NULL ? attempt_alone(scope, op) : attempt_any(scope, op);
 }
 
 /* -- the state machine -------------------------------------------------------------------------------------------------------- */
@@ -142,6 +235,24 @@ int weiri_op_claim(weir_queue_op *op)
 			return 0;
 		}
 	}
+}
+
+/* Of a select, which has a token only when a blocking call made it. */
+static enum weir_status describe_cancelled_select(weir_queue_op *op, uint32_t why)
+{
+	weir_error cause = {WEIR_CANCELLED, "cancelled"};
+
+	if (why == WEIRI_OP_FOR_DEADLINE)
+		return weiri_fail(&op->error, WEIR_DEADLINE_EXCEEDED,
+		                  "select: the deadline passed before any of %zu cases could proceed", op->case_count);
+	if (why == WEIRI_OP_FOR_MEMORY)
+		return weiri_fail(&op->error, WEIR_RESOURCE_EXHAUSTED, "select: no memory to watch the cancel token");
+	if (why == WEIRI_OP_FOR_TOKEN)
+		(void)weir_cancel_cause(op->token, &cause);
+	if (why == WEIRI_OP_FOR_A_CAUSE)
+		cause = op->caller_cause;
+	return weiri_fail(&op->error, WEIR_CANCELLED, "select of %zu cases was cancelled; %s: %.120s", op->case_count,
+	                  weir_status_name(cause.code), cause.message);
 }
 
 /* With the claim, which saw `why` in the state. */
@@ -179,7 +290,8 @@ enum weiri_op_outcome weiri_op_drive(struct weiri_scope *scope, weir_queue_op *o
 		enum weiri_op_outcome outcome;
 
 		if ((state & WEIRI_OP_CANCEL) != 0) {
-			op->status = describe_cancel(op, state & WEIRI_OP_WHY);
+			op->status = op->cases == NULL ? describe_cancel(op, state & WEIRI_OP_WHY)
+			                               : describe_cancelled_select(op, state & WEIRI_OP_WHY);
 			return WEIRI_OP_COMPLETE;
 		}
 		outcome = attempt(scope, op);
@@ -211,9 +323,9 @@ static void settle_partial(struct weiri_scope *scope, weir_queue_op *op)
 	op->holds_turn = 0;
 }
 
-void weiri_op_finish(struct weiri_scope *scope, weir_queue_op *op)
+/* Takes it off its list. */
+static void leave_list(struct weiri_scope *scope, weir_queue_op *op)
 {
-	settle_partial(scope, op);
 	if (op->listed) {
 		(void)weiri_list_remove(scope, weiri_op_list(op), &op->node);
 		(void)weiri_fetch_sub_relaxed(&op->queue->waiting, 1u); /* [relaxed] see weir_queue_destroy() */
@@ -222,6 +334,14 @@ void weiri_op_finish(struct weiri_scope *scope, weir_queue_op *op)
 		/* [release] our items, or our giving up, before a dequeue concludes that nothing is still to come. A read-modify-write
 		 * keeps what the others released before. */
 		(void)weiri_fetch_sub_release(&op->queue->gate, 1u);
+}
+
+void weiri_op_finish(struct weiri_scope *scope, weir_queue_op *op)
+{
+	settle_partial(scope, op);
+	leave_list(scope, op);
+	for (size_t i = 0; i < op->case_count; i++)
+		leave_list(scope, &op->cases[i]);
 }
 
 void weiri_op_complete(weir_queue_op *op)
@@ -280,19 +400,13 @@ static int admit(weir_queue_op *op)
 
 static void put_on_list(struct weiri_scope *scope, weir_queue_op *op)
 {
-	weiri_op_retain(op); /* the list's */
+	weiri_op_retain(op->leader); /* the list's */
 	op->listed = 1;
 	(void)weiri_fetch_add_relaxed(&op->queue->waiting, 1u); /* [relaxed] a count */
 	weiri_list_append(scope, weiri_op_list(op), &op->node); /* [seq_cst] then the gate, below */
-	/* [seq_cst] Dekker with close: it sets CANCEL, then walks the list. */
-	if (op->admitted && (weiri_load_seq_cst(&op->queue->gate) & WEIRI_GATE_CANCEL) != 0)
+	/* [seq_cst] Dekker with close: it sets CANCEL, then walks the list. A case is looked at after the heavy fence, by attempt_case(). */
+	if (op->admitted && op->leader == op && (weiri_load_seq_cst(&op->queue->gate) & WEIRI_GATE_CANCEL) != 0)
 		(void)set_cancel(op, WEIRI_OP_FOR_CLOSE, 0); /* we hold the claim and will see it */
-	op->blind = !weiri_fence_heavy();                /* F1: see weiri_queue_somebody_waits() */
-}
-
-static int is_fair(const weir_queue_op *op)
-{
-	return (op->queue->flags & WEIR_QUEUE_FAIR) != 0;
 }
 
 /* Those ahead of it come first: the pump after the start begins with them. 0: it has AGAIN or CANCEL. */
@@ -304,42 +418,69 @@ static int give_up_claim(weir_queue_op *op)
 	return weiri_cas_release(&op->state, &state, 0u);
 }
 
-static enum weiri_op_outcome wait_on_list(struct weiri_scope *scope, weir_queue_op *op, int *moved)
+/* On its list, unless it is an enqueue that comes after the close: 0. */
+static int join_list(struct weiri_scope *scope, weir_queue_op *op)
 {
 	if (op->kind == WEIR_QUEUE_OP_ENQUEUE && !admit(op)) {
 		set_status(op, WEIR_CANCELLED);
-		return WEIRI_OP_COMPLETE;
+		return 0;
 	}
 	put_on_list(scope, op);
-	return is_fair(op) && give_up_claim(op) ? WEIRI_OP_STUCK : weiri_op_drive(scope, op, moved);
+	return 1;
 }
 
-int weiri_op_others_wait(struct weiri_scope *scope, struct weiri_list *list)
+static enum weiri_op_outcome wait_on_list(struct weiri_scope *scope, weir_queue_op *op, int *moved)
+{
+	if (op->cases == NULL && !join_list(scope, op))
+		return WEIRI_OP_COMPLETE;
+	for (size_t i = 0; i < op->case_count; i++) {
+		if (!join_list(scope, &op->cases[i]))
+			return choose(op, i);
+	}
+	op->blind = !weiri_fence_heavy(); /* F1: see weiri_queue_somebody_waits() */
+	return op->cases == NULL && is_fair(op) && give_up_claim(op) ? WEIRI_OP_STUCK : weiri_op_drive(scope, op, moved);
+}
+
+int weiri_op_others_first(struct weiri_scope *scope, struct weiri_list *list, const weir_queue_op *own)
 {
 	struct weiri_list_node *node = NULL;
+	const weir_queue_op *first = NULL;
 
 	if (!weiri_list_occupied(list))
 		return 0;
 	weiri_list_sweep(scope, list);
-	while ((node = weiri_list_next(scope, list, node)) != NULL) {
-		if (WEIRI_CONTAINER_OF(node, weir_queue_op, node)->kind != (enum weir_queue_op_kind)WEIRI_OP_BELL)
-			return 1;
-	}
-	return 0;
+	do {
+		node = weiri_list_next(scope, list, node);
+		first = node != NULL ? WEIRI_CONTAINER_OF(node, weir_queue_op, node) : NULL;
+	} while (first != NULL && first->kind == (enum weir_queue_op_kind)WEIRI_OP_BELL);
+	return first != NULL && first->leader != own;
 }
 
+/* Of a select each case asks for itself. */
 static int may_barge(struct weiri_scope *scope, weir_queue_op *op)
 {
-	return !is_fair(op) || op->count == 0 || !weiri_op_others_wait(scope, weiri_op_list(op));
+	return op->cases != NULL || !is_fair(op) || op->count == 0 ||
+	       !weiri_op_others_first(scope, weiri_op_list(op), NULL);
+}
+
+void weiri_op_pump(struct weiri_record *record, const weir_queue_op *op)
+{
+	if (op->cases == NULL)
+		weiri_queue_pump(record, op->queue);
+	for (size_t i = 0; i < op->case_count; i++)
+		weiri_queue_pump(record, op->cases[i].queue);
 }
 
 void weiri_op_start(struct weiri_record *record, weir_queue_op *op)
 {
 	weir_queue *queue = op->queue;
+	int is_select = op->cases != NULL;
 	struct weiri_scope scope = weiri_scope_enter(record);
 	enum weiri_op_outcome outcome = WEIRI_OP_STUCK;
 	int moved = 0;
 
+	if (is_select)
+		weiri_op_retain(op); /* until we have pumped: it may complete, and its owner release it */
 	if (may_barge(&scope, op))
 		outcome = attempt(&scope, op);
 	if (outcome != WEIRI_OP_COMPLETE)
@@ -350,7 +491,12 @@ void weiri_op_start(struct weiri_record *record, weir_queue_op *op)
 	if (outcome == WEIRI_OP_COMPLETE)
 		weiri_op_complete(op);
 	/* Items moved, a turn was given back, or an admitted enqueue gave up: others may go on. */
-	weiri_queue_pump(record, queue);
+	if (!is_select) {
+		weiri_queue_pump(record, queue);
+		return;
+	}
+	weiri_op_pump(record, op);
+	weiri_op_release(op);
 }
 
 /* The owner of a blocking call cancels it himself, because its token fired. */
@@ -380,7 +526,7 @@ void weiri_op_cancel(weir_queue_op *op, enum weiri_op_why why)
 	weiri_op_finish(&scope, op);
 	weiri_scope_leave(&scope);
 	/* Last of all: whoever is told may destroy the queue, and who fires a token is nobody that he could wait for. */
-	weiri_queue_pump(record, op->queue);
+	weiri_op_pump(record, op);
 	weiri_op_complete(op);
 }
 

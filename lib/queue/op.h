@@ -23,9 +23,13 @@
  *   O4  who cancels an operation touches the queue only with the claim, and completes it last: with the completion of the last
  *       operation a queue may be destroyed, though the thread that fired a token is still at work
  *   O5  an operation is cancelled by one change of its state, reason included: no canceller waits for another, which may be stopped
+ *   O6  a select (select.c) is one operation, its leader, with an entry on the list of each of its cases. The leader's state is the only one:
+ *       who comes to any of the entries claims the leader, and tries the cases. So one case proceeds, by O3; an item leaves its
+ *       store, or enters one, only together with the decision. Nobody waits for a claim, so selects that cross do not deadlock
  * Progress: everything but the waiting itself is lock-free. A thread stopped while it holds a claim delays that one operation (its
  *   items may be in the caller's array, so not even its deadline can end it), and, if that is the batch that collects, the batch
  *   dequeues that wait for its turn and the end of a closed queue. A canceller serves others before it completes its own: it delays two.
+ *   So do those who complete selects: pump.c.
  */
 #ifndef WEIRI_QUEUE_OP_H
 #define WEIRI_QUEUE_OP_H
@@ -54,6 +58,9 @@ struct weir_queue_op {
 	_Atomic(uint32_t) cause_taken; /* the first canceller with a cause writes caller_cause */
 	_Atomic(uint32_t) finished;    /* WEIRI_OP_WAITS, ... */
 	/* Constant. */
+	weir_queue_op *leader; /* itself; of a case, its select */
+	weir_queue_op *cases;  /* of a select, behind it; NULL: it stands alone */
+	size_t case_count;
 	weir_queue *queue;
 	enum weir_queue_op_kind kind;
 	void **items;
@@ -69,18 +76,26 @@ struct weir_queue_op {
 	int holds_turn;
 	size_t done;
 	struct weiri_segment *partial; /* a batch dequeue collects here */
+	size_t first_case;             /* of a select: where to begin */
+	size_t chosen;                 /* of a select: the case that proceeded; case_count: none */
+	weir_queue_op *next;           /* of a select: see pump.c */
 	enum weir_status status;
 	/* status != OK: why */
 	weir_error error;
 	weir_error caller_cause;
 };
 
+/* The kind of a select. */
+enum { WEIRI_OP_SELECT = 4 };
 /* The kind of an entry that stands on a list only to keep it occupied (readiness.c): DONE from the beginning, so nobody claims it. */
 enum { WEIRI_OP_BELL = 0 };
 
 /* Claimed by the caller, one reference for the completion and one for the caller. NULL: no memory. */
 weir_queue_op *weiri_op_create(weir_queue *queue, enum weir_queue_op_kind kind, void *items[], size_t count,
                                weir_queue_done_fn *callback, void *context);
+/* A select of `count` operations on one item each, which the caller describes: weiri_op_set_case(). Otherwise the same. */
+weir_queue_op *weiri_op_create_select(weir_queue *queue, size_t count, weir_queue_done_fn *callback, void *context);
+void weiri_op_set_case(weir_queue_op *op, size_t i, weir_queue *queue, enum weir_queue_op_kind kind, void **item);
 /* A bell, with one reference for the list and one for the caller. NULL: no memory. */
 weir_queue_op *weiri_op_create_bell(weir_queue *queue);
 void weiri_op_retain(weir_queue_op *op);
@@ -103,8 +118,15 @@ enum weiri_op_outcome {
 	WEIRI_OP_NO_TURN   /* waits: for the batch that collects, which may stand behind it */
 };
 
-/* 1 when operations, not only bells, are on the list. One that has ended may still be linked, when its thread was stopped there: unlinked here. */
-int weiri_op_others_wait(struct weiri_scope *scope, struct weiri_list *list);
+/*
+ * 1 when another operation than own (a leader; may be NULL) is first on the list, bells left out. One that has ended may still be linked,
+ * when its thread was stopped there: unlinked here.
+ */
+int weiri_op_others_first(struct weiri_scope *scope, struct weiri_list *list, const weir_queue_op *own);
+/* Lets those go on who wait in its queues. */
+void weiri_op_pump(struct weiri_record *record, const weir_queue_op *op);
+/* The owner of a blocking call, until it completes; which the deadline or the token (may be NULL) makes it do. */
+void weiri_op_wait(struct weiri_record *record, weir_queue_op *op, uint64_t deadline_ns, weir_cancel *cancel);
 int weiri_op_claim(weir_queue_op *op);
 /* With the claim: carries on until the operation is complete or waits. *moved is set when items moved. */
 enum weiri_op_outcome weiri_op_drive(struct weiri_scope *scope, weir_queue_op *op, int *moved);

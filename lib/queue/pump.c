@@ -7,21 +7,43 @@
  * A walk ends at the first operation that finds the store empty (or full): those behind it would find the same. One that waits for
  * the batch that collects does not end it: that batch may stand behind it.
  * At the end it settles the descriptors (readiness.c), whose bells on both lists brought the walker here if no operation did.
- * Each operation is completed before the walk goes on, so a thread that is stopped here holds up one. A callback may run user code: the
+ * A select that completes takes its entries off several queues, and may have moved an item of another than the one whose list was walked. So
+ * all its queues are pumped before its owner is told (who may then destroy them); one after the other, not inside of each other.
+ * Each other operation is completed before the walk goes on, so a thread that is stopped here holds up one. A callback may run user code: the
  * walk leaves the section for it, and begins again.
  * Progress: lock-free. Each round that is repeated moved an item or completed an operation.
  */
 #include "queue/op.h"
 
-/* 1 when anything moved. *asynchronous: an operation that is finished and must be completed outside of the section, or NULL. */
-static int serve(struct weiri_scope *scope, struct weiri_list *list, weir_queue_op **asynchronous)
+/* What a pump has finished and not completed yet. */
+struct finished {
+	weir_queue_op *asynchronous; /* to be completed outside of the section; NULL: none */
+	weir_queue_op *selects;      /* linked by `next` */
+};
+
+/* 1: the walk ends for it. */
+static int hand_over(struct finished *finished, weir_queue_op *op)
+{
+	if (op->cases != NULL) {
+		op->next = finished->selects;
+		finished->selects = op;
+	} else if (op->callback != NULL) {
+		finished->asynchronous = op;
+	} else {
+		weiri_op_complete(op); /* the list's reference is left, as long as we are in the section */
+	}
+	return finished->asynchronous != NULL;
+}
+
+/* 1 when anything moved. */
+static int serve(struct weiri_scope *scope, struct weiri_list *list, struct finished *finished)
 {
 	struct weiri_list_node *node = NULL;
 	enum weiri_op_outcome outcome = WEIRI_OP_COMPLETE;
 	int moved = 0;
 
 	while (outcome != WEIRI_OP_STUCK && (node = weiri_list_next(scope, list, node)) != NULL) {
-		weir_queue_op *op = WEIRI_CONTAINER_OF(node, weir_queue_op, node);
+		weir_queue_op *op = WEIRI_CONTAINER_OF(node, weir_queue_op, node)->leader;
 
 		if (!weiri_op_claim(op))
 			continue;
@@ -30,34 +52,46 @@ static int serve(struct weiri_scope *scope, struct weiri_list *list, weir_queue_
 			continue;
 		weiri_op_finish(scope, op);
 		moved = 1;
-		if (op->callback != NULL) {
-			*asynchronous = op;
+		if (hand_over(finished, op))
 			return 1;
-		}
-		weiri_op_complete(op); /* the list's reference is left, as long as we are in the section */
 	}
 	return moved;
 }
 
-static int serve_both(struct weiri_record *record, weir_queue *queue)
+static int serve_both(struct weiri_record *record, weir_queue *queue, struct finished *finished)
 {
 	struct weiri_scope scope = weiri_scope_enter(record);
-	weir_queue_op *asynchronous = NULL;
-	int moved = serve(&scope, &queue->consumers, &asynchronous);
+	int moved = serve(&scope, &queue->consumers, finished);
 
-	if (asynchronous == NULL)
-		moved |= serve(&scope, &queue->producers, &asynchronous);
+	if (finished->asynchronous == NULL)
+		moved |= serve(&scope, &queue->producers, finished);
 	weiri_scope_leave(&scope);
-	if (asynchronous != NULL)
-		weiri_op_complete(asynchronous);
+	if (finished->asynchronous != NULL)
+		weiri_op_complete(finished->asynchronous);
+	finished->asynchronous = NULL;
 	return moved;
+}
+
+static void pump_one(struct weiri_record *record, weir_queue *queue, struct finished *finished)
+{
+	while (weiri_queue_somebody_waits(&queue->consumers) || weiri_queue_somebody_waits(&queue->producers)) {
+		if (!serve_both(record, queue, finished))
+			break;
+	}
+	weiri_queue_settle(record, queue);
 }
 
 void weiri_queue_pump(struct weiri_record *record, weir_queue *queue)
 {
-	while (weiri_queue_somebody_waits(&queue->consumers) || weiri_queue_somebody_waits(&queue->producers)) {
-		if (!serve_both(record, queue))
-			break;
+	struct finished finished = {NULL, NULL};
+
+	pump_one(record, queue, &finished);
+	while (finished.selects != NULL) {
+		weir_queue_op *op = finished.selects;
+
+		finished.selects = op->next;
+		for (size_t i = 0; i < op->case_count; i++)
+			pump_one(record, op->cases[i].queue, &finished);
+		weiri_op_complete(op);
 	}
-	weiri_queue_settle(record, queue);
 }

@@ -5,6 +5,7 @@
  *   bag.c       stores that are no ring: shuffled, and by priority
  *   op.c        an operation that may wait: one state machine for blocking and asynchronous calls
  *   pump.c      letting the operations that wait go on
+ *   select.c    one operation of several, on different queues
  *   readiness.c file descriptors that say whether a call would wait
  *   calls.c     the public calls that move items
  *   queue.c     creating, destroying, closing
