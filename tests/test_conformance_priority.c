@@ -2,11 +2,12 @@
  * test_conformance_priority.c - the rows of queues by priority (conformance_rows.tsv).
  */
 #include "conformance_kit.h"
+#include "late_failure.h"
 
 enum { PRIORITIES = 10, LOWEST = -5, MOST_TUPLES = 1000 };
 
 /* Tuples of a priority and two strings, which both say the number of the tuple. */
-static weir_tensor_queue *priority_queue(size_t capacity)
+static weir_tensor_queue *priority_queue_from(size_t capacity, const weir_allocator *allocator)
 {
 	struct weir_tensor_component components[] = {{WEIR_I64, &scalar_shape, "priority"},
 	                                             {WEIR_BYTES, &scalar_shape, "first"},
@@ -16,7 +17,13 @@ static weir_tensor_queue *priority_queue(size_t capacity)
 	                                                            .order = WEIR_QUEUE_PRIORITY,
 	                                                            .components = components,
 	                                                            .component_count = 3,
-	                                                            .name = "test"});
+	                                                            .name = "test",
+	                                                            .allocator = allocator});
+}
+
+static weir_tensor_queue *priority_queue(size_t capacity)
+{
+	return priority_queue_from(capacity, NULL);
 }
 
 /* The priority of tuple `number`: drawn, but the same each time. */
@@ -135,6 +142,16 @@ static void take_tuples(weir_tensor_queue *queue, size_t count, struct output *o
 
 	cr_assert_eq(weir_tensor_queue_dequeue_many(queue, (int64_t)count, tuple, 3, in_good_time(), NULL, NULL), WEIR_OK);
 	note_tuples(output, tuple);
+}
+
+static void take_singly(weir_tensor_queue *queue, size_t count, struct output *output)
+{
+	for (size_t i = 0; i < count; i++) {
+		weir_tensor *tuple[3];
+
+		cr_assert_eq(weir_tensor_queue_dequeue(queue, tuple, 3, 0, NULL, NULL), WEIR_OK);
+		note_tuples(output, tuple);
+	}
 }
 
 /* -- threads ------------------------------------------------------------------------------------------------------------------ */
@@ -335,12 +352,7 @@ Test(conformance_priority, PRI_008_round_trip_insert_once_read_once_lots_sorts)
 	struct output output = {.count = 0};
 
 	put_tuples(queue, 0, 1000);
-	for (size_t i = 0; i < 1000; i++) {
-		weir_tensor *tuple[3];
-
-		cr_assert_eq(weir_tensor_queue_dequeue(queue, tuple, 3, 0, NULL, NULL), WEIR_OK);
-		note_tuples(&output, tuple);
-	}
+	take_singly(queue, 1000, &output);
 	expect_each_once(&output, 1000);
 	expect_sorted(&output);
 	expect_ties_in_order(&output);
@@ -450,10 +462,46 @@ Test(conformance_priority, a_failed_batch_is_back_in_its_places)
 	cr_assert_eq(pthread_join(taker->thread, NULL), 0);
 	cr_expect_eq(taker->status, WEIR_OUT_OF_RANGE);
 	cr_expect_eq(weir_tensor_queue_size(queue), 6);
-	take_tuples(queue, 6, &output);
+	take_singly(queue, 6, &output);
 	expect_each_once(&output, 6);
 	expect_sorted(&output);
 	expect_ties_in_order(&output);
 	free(taker);
 	destroy_tensors(queue);
+}
+
+static enum weir_status take_without_memory(const weir_allocator *allocator, void *context)
+{
+	struct late_failure late = {.under_test = NULL};
+	weir_allocator memory = late_failure_hooks(&late);
+	weir_tensor_queue *queue = priority_queue_from(10, &memory);
+	weir_tensor *tuple[3] = {NULL, NULL, NULL};
+	struct output output = {.count = 0};
+	enum weir_status status;
+
+	(void)context;
+	put_tuples(queue, 0, 6);
+	late.under_test = allocator;
+	status = weir_tensor_queue_dequeue_many(queue, 6, tuple, 3, 0, NULL, NULL);
+	late.under_test = NULL;
+	release_tuple(tuple);
+	if (status != WEIR_OK) {
+		cr_assert_eq(weir_tensor_queue_size(queue), 6);
+		/* Among others, one by one: each has its key still. */
+		put_tuples(queue, 6, 4);
+		take_singly(queue, 10, &output);
+		expect_each_once(&output, 10);
+		expect_sorted(&output);
+		expect_ties_in_order(&output);
+	}
+	destroy_tensors(queue);
+	cr_assert_eq(weir_reclaim_flush(in_good_time()), WEIR_OK);
+	late_failure_end(&late);
+	return status;
+}
+
+Test(conformance_priority, a_batch_that_cannot_be_stacked_is_back_in_its_places)
+{
+	/* The items to move and where they would go back; the operation and its room; a column; three tensors. */
+	cr_expect_eq(fail_each_allocation(take_without_memory, NULL), 8);
 }

@@ -685,17 +685,26 @@ struct late_queue {
 	weir_tensor_queue *queue;
 };
 
-/* Pairs; the first `inside` of them are in. */
-static void make_late(struct late_queue *self, size_t capacity, int32_t inside)
+/* Pairs; the first `inside` of them are in. Padding: the image of pair i has 1 + i elements. */
+static void make_late_with(struct late_queue *self, size_t capacity, int32_t inside, uint32_t flags)
 {
-	weir_shape image = vector_shape(2);
+	int pads = (flags & WEIR_TENSOR_QUEUE_PADDING) != 0;
+	weir_shape image = vector_shape(pads ? -1 : 2);
 	struct weir_tensor_component components[] = {{WEIR_I32, &image, "image"}, {WEIR_I32, &scalar_shape, "label"}};
 
 	self->memory = late_failure_hooks(&self->late);
-	self->queue = tensor_queue_with((struct weir_tensor_queue_options){
-		.capacity = capacity, .components = components, .component_count = 2, .allocator = &self->memory});
+	self->queue = tensor_queue_with((struct weir_tensor_queue_options){.capacity = capacity,
+	                                                                   .flags = flags,
+	                                                                   .components = components,
+	                                                                   .component_count = 2,
+	                                                                   .allocator = &self->memory});
 	for (int32_t i = 0; i < inside; i++)
-		put_tuple(self->queue, numbers_of(vector_shape(2), 10 * i), number(i));
+		put_tuple(self->queue, numbers_of(vector_shape(pads ? 1 + i : 2), 10 * i), number(i));
+}
+
+static void make_late(struct late_queue *self, size_t capacity, int32_t inside)
+{
+	make_late_with(self, capacity, inside, 0);
 }
 
 /* The pairs 0 .. inside - 1 are in it, in order, and nothing else. */
@@ -794,15 +803,21 @@ Test(tensor_queue, an_enqueue_many_without_memory_changes_nothing)
 	cr_expect_eq(fail_each_allocation(enqueue_rows, NULL), 10, "the items to move; three tuples, each with two rows");
 }
 
+struct batch {
+	enum call_kind kind;
+	uint32_t flags;
+};
+
 static enum weir_status dequeue_batch(const weir_allocator *allocator, void *context)
 {
+	const struct batch *batch = context;
 	struct late_queue self = {.queue = NULL};
 	weir_tensor *got[2] = {NULL, NULL};
 	enum weir_status status;
 
-	make_late(&self, 8, 3);
+	make_late_with(&self, 8, 3, batch->flags);
 	self.late.under_test = allocator;
-	if (*(enum call_kind *)context == DEQUEUE_MANY)
+	if (batch->kind == DEQUEUE_MANY)
 		status = weir_tensor_queue_dequeue_many(self.queue, 3, got, 2, 0, NULL, NULL);
 	else
 		status = weir_tensor_queue_dequeue_up_to(self.queue, 3, got, 2, 0, NULL, NULL);
@@ -816,11 +831,14 @@ static enum weir_status dequeue_batch(const weir_allocator *allocator, void *con
 
 Test(tensor_queue, a_batch_that_cannot_be_stacked_is_back_in_order)
 {
-	enum call_kind many = DEQUEUE_MANY, up_to = DEQUEUE_UP_TO;
+	struct batch batches[] = {{DEQUEUE_MANY, 0},
+	                          {DEQUEUE_UP_TO, 0},
+	                          {DEQUEUE_MANY, WEIR_TENSOR_QUEUE_PADDING},
+	                          {DEQUEUE_UP_TO, WEIR_TENSOR_QUEUE_PADDING}};
 
 	/* The items to move and where they would go back; the operation and its room; a column; two tensors. */
-	cr_expect_eq(fail_each_allocation(dequeue_batch, &many), 7);
-	cr_expect_eq(fail_each_allocation(dequeue_batch, &up_to), 7);
+	for (size_t i = 0; i < sizeof(batches) / sizeof(batches[0]); i++)
+		cr_expect_eq(fail_each_allocation(dequeue_batch, &batches[i]), 7);
 }
 
 static enum weir_status dequeue_one(const weir_allocator *allocator, void *context)
