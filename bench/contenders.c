@@ -69,6 +69,7 @@ const struct ring_contender *const bench_rings[] = {
 
 const struct ring_contender *const bench_priorities[] = {
 	&weir_priority_contender,
+	&weir_multi_contender,
 	&mutex_heap_contender,
 #ifdef WEIR_BENCH_TBB
 	&tbb_priority_contender,

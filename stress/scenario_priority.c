@@ -4,6 +4,7 @@
  * Histories: threads put and take at random, with few keys, so that equals meet; answers "full" and "empty" are recorded, too. "Full" may
  * come early beside a put (weir/priority_queue.h), so it is judged only where no put overlaps it. Equals leave in FIFO order.
  */
+#include <weir/multi_queue.h>
 #include <weir/priority_queue.h>
 
 #include "burst.h"
@@ -148,6 +149,20 @@ void scenario_history_priority(void)
 
 enum { WORKERS = 4, STOPS = 1000, CAPACITY = 64 };
 
+static weir_multi_queue *relaxed; /* NULL: under_test.queue */
+
+static enum weir_status put_any(int64_t key)
+{
+	return relaxed != NULL ? weir_multi_queue_try_enqueue(relaxed, key, 1)
+	                       : weir_priority_queue_try_enqueue(under_test.queue, key, 1);
+}
+
+static enum weir_status take_any(uint64_t *value)
+{
+	return relaxed != NULL ? weir_multi_queue_try_dequeue(relaxed, NULL, value)
+	                       : weir_priority_queue_try_dequeue(under_test.queue, NULL, value);
+}
+
 static int work(struct stress_thread *self, unsigned worker)
 {
 	uint64_t value;
@@ -157,18 +172,24 @@ static int work(struct stress_thread *self, unsigned worker)
 		int64_t key = (int64_t)stress_below(self, CAPACITY);
 
 		stress_begin(self, "try_enqueue");
-		return weir_priority_queue_try_enqueue(under_test.queue, key, 1) == WEIR_OK ? 0 : -1;
+		return put_any(key) == WEIR_OK ? 0 : -1;
 	}
 	stress_begin(self, "try_dequeue");
-	return weir_priority_queue_try_dequeue(under_test.queue, NULL, &value) == WEIR_OK ? 1 : -1;
+	return take_any(&value) == WEIR_OK ? 1 : -1;
 }
 
 void scenario_priority_stopped(void)
 {
-	static const struct stopping subject = {"priority", WORKERS, {"enqueue", "dequeue"}, 2, 0, work, 1000};
+	static const struct stopping strict = {"priority", WORKERS, {"enqueue", "dequeue"}, 2, 0, work, 1000},
+								 spread = {"multi", WORKERS, {"enqueue", "dequeue"}, 2, 0, work, 1000};
+	struct weir_multi_queue_options options = {.struct_size = sizeof(options), .lanes = 4};
 
 	stress_stop_prepare();
 	under_test.queue = create(CAPACITY);
-	(void)stopping_must_go_on(stress_self(), &subject, stress_scaled(STOPS), stopping_part_end(1));
+	(void)stopping_must_go_on(stress_self(), &strict, stress_scaled(STOPS), stopping_part_end(2));
 	weir_priority_queue_destroy(under_test.queue);
+	STRESS_CHECK(weir_multi_queue_create(CAPACITY, &options, &relaxed) == WEIR_OK, "no memory");
+	(void)stopping_must_go_on(stress_self(), &spread, stress_scaled(STOPS), stopping_part_end(1));
+	weir_multi_queue_destroy(relaxed);
+	relaxed = NULL;
 }

@@ -2,6 +2,7 @@
  * weir_priority.c - our priority queues, as a user calls them: through the shared library.
  */
 #include <stdlib.h>
+#include <weir/multi_queue.h>
 #include <weir/priority_queue.h>
 
 #include "rivals.h"
@@ -42,4 +43,42 @@ const struct ring_contender weir_priority_contender = {
 	.enqueue = strict_enqueue,
 	.dequeue = strict_dequeue,
 	.pairs = strict_pairs,
+};
+
+static void *relaxed_create(size_t capacity)
+{
+	weir_multi_queue *queue;
+
+	if (weir_multi_queue_create(capacity, NULL, &queue) != WEIR_OK)
+		exit(3);
+	return queue;
+}
+
+static void relaxed_destroy(void *self)
+{
+	weir_multi_queue_destroy(self);
+}
+
+static int relaxed_enqueue(void *self, uint64_t value)
+{
+	return weir_multi_queue_try_enqueue(self, bench_key_of(value), value) == WEIR_OK;
+}
+
+static int relaxed_dequeue(void *self, uint64_t *value)
+{
+	return weir_multi_queue_try_dequeue(self, NULL, value) == WEIR_OK;
+}
+
+static uint64_t relaxed_pairs(void *self, uint64_t count)
+{
+	return bench_pairs(self, count, relaxed_enqueue, relaxed_dequeue);
+}
+
+const struct ring_contender weir_multi_contender = {
+	.about = {.name = "weir multi_queue", .lacks = "not quite the smallest first", .lock_free = 1},
+	.create = relaxed_create,
+	.destroy = relaxed_destroy,
+	.enqueue = relaxed_enqueue,
+	.dequeue = relaxed_dequeue,
+	.pairs = relaxed_pairs,
 };

@@ -11,6 +11,7 @@
 #include <weir/graph.h>
 #include <weir/log.h>
 #include <weir/mpsc.h>
+#include <weir/multi_queue.h>
 #include <weir/op.h>
 #include <weir/pool.h>
 #include <weir/priority_queue.h>

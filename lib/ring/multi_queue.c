@@ -1,0 +1,281 @@
+/*
+ * multi_queue.c - several strict priority queues, of which a dequeue draws two.
+ *
+ * Algorithm. MultiQueues (Rihani, Sanders, Dementiev, SPAA 2015): a put goes into a lane drawn at random; a take looks at the first keys of
+ * two lanes and takes from that with the smaller one. With stickiness s (Williams, Sanders, Dementiev, ESA 2021) a thread draws anew after s
+ * calls, which keeps lanes in its cache. Theirs lock the lanes; ours are lock-free queues (priority_queue.c), so a stopped thread hides no
+ * lane. When draws find nothing, all lanes are tried in turn.
+ *
+ * Order: of the items of one lane strict. How many smaller keys a take passes over depends on the number of lanes, not of items.
+ * Linearization: of the lane's operations. As a whole it is a multiset that gives some item back: "full" and "empty" are answers of
+ *   all lanes, one after the other.
+ * Closing: lane by lane, the last one last; whoever meets a closed lane closes the others before he says so. Hence once anybody was told
+ *   "closed", all lanes are. "Closed" is what the last one says.
+ * Progress: lock-free. A draw is repeated a few times, then each lane is asked once, whose calls are lock-free.
+ * Memory: that of the lanes; 48 bytes a thread.
+ * Checked: tests/test_multi_queue.c, stress/model/check_priority.c, weir-rank (rank errors), weir-stress multi_queue_stopped.
+ */
+#include <weir/multi_queue.h>
+
+#include <stdalign.h>
+#include <unistd.h>
+
+#include "base/atomic.h"
+#include "base/compiler.h"
+#include "base/memory.h"
+#include "ring/priority_queue.h"
+
+enum { DRAWS = 4 };
+
+struct weir_multi_queue {
+	uint64_t number; /* no other queue of this process has it */
+	size_t capacity;
+	uint32_t lanes, stickiness;
+	weir_allocator allocator;
+	weir_priority_queue *lane[];
+};
+
+/* What a thread has drawn, for the queue that it used last. */
+static WEIRI_TLS struct drawn {
+	uint64_t queue; /* its number; 0: none */
+	uint64_t random;
+	uint32_t put_lane, puts_left;
+	uint32_t take_lanes[2], takes_left;
+} drawn;
+
+static _Atomic(uint64_t) queues_made, threads_drawing;
+
+/* -- creating ----------------------------------------------------------------------------------------------------------------- */
+
+static size_t queue_size(uint32_t lanes)
+{
+	return sizeof(struct weir_multi_queue) + lanes * sizeof(weir_priority_queue *);
+}
+
+static uint32_t lanes_for(size_t capacity, const struct weir_multi_queue_options *options)
+{
+	long online;
+	size_t lanes;
+
+	if (options->lanes != 0)
+		return options->lanes;
+	online = sysconf(_SC_NPROCESSORS_ONLN);
+	lanes = WEIR_MULTI_QUEUE_LANES_A_PROCESSOR * (online > 0 ? (size_t)online : 1);
+	if (lanes > WEIR_MULTI_QUEUE_MAX_LANES)
+		lanes = WEIR_MULTI_QUEUE_MAX_LANES;
+	return (uint32_t)(lanes < capacity ? lanes : capacity);
+}
+
+static size_t share_of(const weir_multi_queue *queue, uint32_t lane)
+{
+	return queue->capacity / queue->lanes + (lane < queue->capacity % queue->lanes);
+}
+
+static int make_lanes(weir_multi_queue *queue)
+{
+	struct weir_priority_queue_options options = {.struct_size = sizeof(options), .allocator = &queue->allocator};
+
+	for (uint32_t i = 0; i < queue->lanes; i++) {
+		if (weir_priority_queue_create(share_of(queue, i), &options, &queue->lane[i]) != WEIR_OK)
+			return 0;
+	}
+	return 1;
+}
+
+enum weir_status weir_multi_queue_create(size_t capacity, const struct weir_multi_queue_options *options,
+                                         weir_multi_queue **out)
+{
+	static const struct weir_multi_queue_options defaults = {.struct_size = sizeof(defaults)};
+	const struct weir_multi_queue_options *given = options != NULL ? options : &defaults;
+	weir_allocator allocator = weiri_allocator_or_default(given->allocator);
+	weir_multi_queue *queue;
+	uint32_t lanes;
+
+	if (out == NULL || capacity == 0 || given->struct_size != sizeof(*given) || given->flags != 0)
+		return WEIR_INVALID_ARGUMENT;
+	lanes = lanes_for(capacity, given);
+	if (lanes > WEIR_MULTI_QUEUE_MAX_LANES || lanes > capacity ||
+	    (capacity - 1) / lanes >= WEIR_PRIORITY_QUEUE_MAX_CAPACITY)
+		return WEIR_INVALID_ARGUMENT;
+	queue = weiri_allocate_zeroed(&allocator, queue_size(lanes), alignof(weir_multi_queue));
+	if (queue == NULL)
+		return WEIR_RESOURCE_EXHAUSTED;
+	/* [relaxed] a number of its own. */
+	queue->number = weiri_fetch_add_relaxed(&queues_made, 1u) + 1;
+	queue->capacity = capacity;
+	queue->lanes = lanes;
+	queue->stickiness = given->stickiness != 0 ? given->stickiness : 1;
+	queue->allocator = allocator;
+	if (!make_lanes(queue)) {
+		weir_multi_queue_destroy(queue);
+		return WEIR_RESOURCE_EXHAUSTED;
+	}
+	*out = queue;
+	return WEIR_OK;
+}
+
+void weir_multi_queue_destroy(weir_multi_queue *queue)
+{
+	weir_allocator allocator;
+
+	if (queue == NULL)
+		return;
+	for (uint32_t i = 0; i < queue->lanes; i++)
+		weir_priority_queue_destroy(queue->lane[i]);
+	allocator = queue->allocator;
+	weiri_release(&allocator, queue, queue_size(queue->lanes), alignof(weir_multi_queue));
+}
+
+/* -- drawing ------------------------------------------------------------------------------------------------------------------ */
+
+/* xorshift (Marsaglia, 2003); lanes are few, so the product's high half is even enough. */
+static uint32_t draw_below(uint32_t lanes)
+{
+	drawn.random ^= drawn.random << 13;
+	drawn.random ^= drawn.random >> 7;
+	drawn.random ^= drawn.random << 17;
+	return (uint32_t)((drawn.random >> 32) * lanes >> 32);
+}
+
+/* Two that differ, where there are two. */
+static void draw_two(const weir_multi_queue *queue)
+{
+	drawn.take_lanes[0] = draw_below(queue->lanes);
+	drawn.take_lanes[1] = queue->lanes > 1 ? draw_below(queue->lanes - 1) : 0;
+	if (drawn.take_lanes[1] >= drawn.take_lanes[0] && queue->lanes > 1)
+		drawn.take_lanes[1]++;
+}
+
+/* Before anything else in a call. */
+static void draw_for(const weir_multi_queue *queue)
+{
+	if (WEIRI_LIKELY(drawn.queue == queue->number))
+		return;
+	/* [relaxed] a number of its own. */
+	drawn =
+		(struct drawn){.queue = queue->number,
+	                   .random = (weiri_fetch_add_relaxed(&threads_drawing, 1u) + 1) * UINT64_C(0x9E3779B97F4A7C15)};
+}
+
+/* -- put ---------------------------------------------------------------------------------------------------------------------- */
+
+enum weir_status weir_multi_queue_try_enqueue(weir_multi_queue *queue, int64_t key, uint64_t value)
+{
+	enum weir_status status = WEIR_WOULD_BLOCK;
+
+	if (queue == NULL)
+		return WEIR_INVALID_ARGUMENT;
+	draw_for(queue);
+	if (drawn.puts_left-- == 0) {
+		drawn.put_lane = draw_below(queue->lanes);
+		drawn.puts_left = queue->stickiness - 1;
+	}
+	/* Its lane, and when that is full the others. */
+	for (uint32_t i = 0; i < queue->lanes && status == WEIR_WOULD_BLOCK; i++) {
+		uint32_t lane = drawn.put_lane;
+
+		status = weir_priority_queue_try_enqueue(queue->lane[lane], key, value);
+		if (status == WEIR_WOULD_BLOCK)
+			drawn.put_lane = lane + 1 < queue->lanes ? lane + 1 : 0;
+	}
+	if (status == WEIR_CANCELLED)
+		weir_multi_queue_close(queue);
+	return status;
+}
+
+/* -- take --------------------------------------------------------------------------------------------------------------------- */
+
+/* The one of the two lanes whose first key is the smaller; the number of lanes: both are empty. */
+static uint32_t better_lane(const weir_multi_queue *queue, uint32_t a, uint32_t b)
+{
+	int64_t key_a, key_b;
+	int has_a = weiri_priority_queue_peek(queue->lane[a], &key_a);
+	int has_b = weiri_priority_queue_peek(queue->lane[b], &key_b);
+
+	if (has_a && has_b)
+		return key_b < key_a ? b : a;
+	return has_a ? a : has_b ? b : queue->lanes;
+}
+
+static enum weir_status take_drawn(const weir_multi_queue *queue, int64_t *key, uint64_t *value)
+{
+	for (int i = 0; i < DRAWS; i++) {
+		uint32_t lane;
+
+		if (drawn.takes_left-- == 0) {
+			draw_two(queue);
+			drawn.takes_left = queue->stickiness - 1;
+		}
+		lane = better_lane(queue, drawn.take_lanes[0], drawn.take_lanes[1]);
+		if (lane < queue->lanes && weiri_priority_queue_take(queue->lane[lane], NULL, key, value) == WEIR_OK)
+			return WEIR_OK;
+		drawn.takes_left = 0;
+	}
+	return WEIR_WOULD_BLOCK;
+}
+
+/* From whichever lane has an item. */
+static enum weir_status take_any(const weir_multi_queue *queue, int64_t *key, uint64_t *value)
+{
+	enum weir_status all = WEIR_OUT_OF_RANGE;
+	uint32_t lane = draw_below(queue->lanes);
+
+	for (uint32_t i = 0; i < queue->lanes; i++) {
+		enum weir_status status = weiri_priority_queue_take(queue->lane[lane], NULL, key, value);
+
+		if (status == WEIR_OK)
+			return WEIR_OK;
+		if (status == WEIR_WOULD_BLOCK)
+			all = WEIR_WOULD_BLOCK;
+		lane = lane + 1 < queue->lanes ? lane + 1 : 0;
+	}
+	return all;
+}
+
+enum weir_status weir_multi_queue_try_dequeue(weir_multi_queue *queue, int64_t *key, uint64_t *value)
+{
+	enum weir_status status;
+	int64_t found;
+
+	if (queue == NULL || value == NULL)
+		return WEIR_INVALID_ARGUMENT;
+	draw_for(queue);
+	status = take_drawn(queue, &found, value);
+	if (status != WEIR_OK)
+		status = take_any(queue, &found, value);
+	if (status == WEIR_OK && key != NULL)
+		*key = found;
+	return status;
+}
+
+/* -- closing and looking ------------------------------------------------------------------------------------------------------ */
+
+void weir_multi_queue_close(weir_multi_queue *queue)
+{
+	for (uint32_t i = 0; queue != NULL && i < queue->lanes; i++)
+		weir_priority_queue_close(queue->lane[i]);
+}
+
+int weir_multi_queue_closed(const weir_multi_queue *queue)
+{
+	return queue != NULL && weir_priority_queue_closed(queue->lane[queue->lanes - 1]);
+}
+
+size_t weir_multi_queue_capacity(const weir_multi_queue *queue)
+{
+	return queue != NULL ? queue->capacity : 0;
+}
+
+size_t weir_multi_queue_lanes(const weir_multi_queue *queue)
+{
+	return queue != NULL ? queue->lanes : 0;
+}
+
+size_t weir_multi_queue_size_approx(const weir_multi_queue *queue)
+{
+	size_t size = 0;
+
+	for (uint32_t i = 0; queue != NULL && i < queue->lanes; i++)
+		size += weir_priority_queue_size_approx(queue->lane[i]);
+	return size;
+}
