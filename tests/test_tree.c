@@ -8,6 +8,7 @@
 #include <weir/reclaim.h>
 
 #include "failing_allocator.h"
+#include "base/compiler.h"
 #include "queue/tree.h"
 
 enum { NUMBERS = 200 };
@@ -35,13 +36,40 @@ static void expect(const struct weiri_tree *tree, const char in[static NUMBERS])
 	cr_assert_null(weiri_tree_at(tree, rank));
 }
 
-/* Adds or removes each of `count` numbers; NULL in *tree is a version, too. 0: no memory, and nothing was done. */
-static int change(const weir_allocator *allocator, struct weiri_tree **tree, const int which[], size_t count,
-                  char in[static NUMBERS])
+struct state {
+	struct weiri_retired retired;
+	struct weiri_tree *tree;
+};
+
+static _Atomic(struct weiri_retired *) current;
+
+static void state_reclaim(struct weiri_retired *retired)
+{
+	free(WEIRI_CONTAINER_OF(retired, struct state, retired));
+}
+
+static struct weiri_retired *state_with(struct weiri_tree *tree)
+{
+	struct state *state = malloc(sizeof(*state));
+
+	cr_assert_not_null(state);
+	weiri_retired_init(&state->retired, sizeof(*state), state_reclaim);
+	state->tree = tree;
+	return &state->retired;
+}
+
+static struct weiri_tree *tree_now(void)
+{
+	return WEIRI_CONTAINER_OF(weiri_load_relaxed(&current), struct state, retired)->tree;
+}
+
+/* Adds or removes each of `count` numbers. 0: no memory, and nothing was done. */
+static int change(const weir_allocator *allocator, const int which[], size_t count, char in[static NUMBERS])
 {
 	struct weiri_scope scope = weiri_scope_enter(weiri_record_get());
 	struct weiri_tree_edit edit = weiri_tree_edit_begin(allocator);
-	struct weiri_tree *next = *tree;
+	struct weiri_tree *next = tree_now();
+	enum weir_status status;
 
 	for (size_t i = 0; i < count && !edit.failed; i++) {
 		int n = which[i];
@@ -50,26 +78,22 @@ static int change(const weir_allocator *allocator, struct weiri_tree **tree, con
 		             : weiri_tree_insert(&edit, next, compare, &n, (uint64_t)n, &numbers[n]);
 		in[n] = !in[n];
 	}
-	if (edit.failed) {
-		weiri_tree_edit_discard(&edit);
-	} else {
-		weiri_tree_edit_seal(&edit, &scope);
-		*tree = next;
-		weiri_tree_edit_published(&edit, &scope);
-	}
+	cr_assert(weiri_tree_publish(&edit, &scope, &current, weiri_load_relaxed(&current), state_with(next), &status));
 	weiri_scope_leave(&scope);
-	return !edit.failed;
+	return status == WEIR_OK;
 }
 
 static void set_up(void)
 {
 	for (int i = 0; i < NUMBERS; i++)
 		numbers[i] = i;
+	weiri_store_relaxed(&current, state_with(NULL));
 }
 
-static void end(struct weiri_tree *tree, struct failing_allocator *state)
+static void end(struct failing_allocator *state)
 {
-	weiri_tree_end(tree, NULL, NULL, NULL);
+	weiri_tree_end(tree_now(), NULL, NULL, NULL);
+	state_reclaim(weiri_load_relaxed(&current));
 	cr_assert_eq(weir_reclaim_flush(0), WEIR_OK);
 	cr_assert_str_eq(failing_allocator_verdict(state), "balanced");
 }
@@ -78,7 +102,6 @@ Test(tree, edits_of_many_keys_are_right_and_balanced, .init = set_up)
 {
 	struct failing_allocator state = {0};
 	weir_allocator allocator = failing_allocator_hooks(&state);
-	struct weiri_tree *tree = NULL;
 	char in[NUMBERS] = {0};
 	unsigned random = 12345;
 
@@ -89,10 +112,10 @@ Test(tree, edits_of_many_keys_are_right_and_balanced, .init = set_up)
 			random = random * 1664525 + 1013904223;
 			which[i] = (int)(random >> 8) % NUMBERS; /* the same one twice comes and goes in one edit */
 		}
-		cr_assert(change(&allocator, &tree, which, (size_t)(1 + round % 12), in));
-		expect(tree, in);
+		cr_assert(change(&allocator, which, (size_t)(1 + round % 12), in));
+		expect(tree_now(), in);
 	}
-	end(tree, &state);
+	end(&state);
 }
 
 /* What a version shows never changes, as long as a section keeps it. */
@@ -100,45 +123,84 @@ Test(tree, an_old_version_stays_as_it_was, .init = set_up)
 {
 	struct failing_allocator state = {0};
 	weir_allocator allocator = failing_allocator_hooks(&state);
-	struct weiri_tree *tree = NULL, *old;
+	struct weiri_tree *old;
 	struct weiri_scope scope;
 	char in[NUMBERS] = {0}, then[NUMBERS];
 	const int first[] = {5, 1, 9, 3, 7}, second[] = {3, 4, 9, 20, 1};
 
-	cr_assert(change(&allocator, &tree, first, 5, in));
+	cr_assert(change(&allocator, first, 5, in));
 	scope = weiri_scope_enter(weiri_record_get());
-	old = tree;
+	old = tree_now();
 	memcpy(then, in, sizeof(in));
-	cr_assert(change(&allocator, &tree, second, 5, in));
+	cr_assert(change(&allocator, second, 5, in));
 	(void)weir_reclaim_flush(0);
 	expect(old, then);
-	expect(tree, in);
+	expect(tree_now(), in);
 	weiri_scope_leave(&scope);
-	end(tree, &state);
+	end(&state);
 }
 
 Test(tree, an_edit_without_memory_changes_nothing, .init = set_up)
 {
 	struct failing_allocator state = {0};
 	weir_allocator allocator = failing_allocator_hooks(&state);
-	struct weiri_tree *tree = NULL;
 	char in[NUMBERS] = {0};
 	const int first[] = {5, 1, 9, 3, 7, 11, 2}, second[] = {3, 4, 9, 20, 1, 4};
 	int done = 0;
 
-	cr_assert(change(&allocator, &tree, first, 7, in));
+	cr_assert(change(&allocator, first, 7, in));
 	for (size_t failing = 1; !done; failing++) {
 		char trial[NUMBERS];
 
 		memcpy(trial, in, sizeof(in));
 		state.fail_at = state.asked + failing;
-		done = change(&allocator, &tree, second, 6, trial);
+		done = change(&allocator, second, 6, trial);
 		memcpy(in, done ? trial : in, sizeof(in));
-		expect(tree, in);
+		expect(tree_now(), in);
 		cr_assert_lt(failing, 100);
 	}
 	state.fail_at = 0;
-	end(tree, &state);
+	end(&state);
+}
+
+Test(tree, a_change_of_a_version_that_was_replaced_does_nothing, .init = set_up)
+{
+	struct failing_allocator state = {0};
+	weir_allocator allocator = failing_allocator_hooks(&state);
+	struct weiri_scope scope = weiri_scope_enter(weiri_record_get());
+	struct weiri_retired *old = weiri_load_relaxed(&current);
+	struct weiri_tree_edit edit = weiri_tree_edit_begin(&allocator);
+	struct weiri_tree *late = weiri_tree_insert(&edit, NULL, compare, &numbers[1], 1, &numbers[1]);
+	char in[NUMBERS] = {0};
+	enum weir_status status;
+
+	cr_assert(change(&allocator, &numbers[2], 1, in));
+	cr_assert_not(weiri_tree_publish(&edit, &scope, &current, old, state_with(late), &status));
+	weiri_scope_leave(&scope);
+	expect(tree_now(), in);
+	end(&state);
+}
+
+Test(tree, an_item_is_replaced_in_its_place, .init = set_up)
+{
+	struct failing_allocator state = {0};
+	weir_allocator allocator = failing_allocator_hooks(&state);
+	const int first[] = {5, 1, 9, 3, 7};
+	struct weiri_tree_edit edit = weiri_tree_edit_begin(&allocator);
+	struct weiri_scope scope;
+	char in[NUMBERS] = {0};
+	enum weir_status status;
+	int other = 9;
+
+	cr_assert(change(&allocator, first, 5, in));
+	scope = weiri_scope_enter(weiri_record_get());
+	cr_assert(weiri_tree_publish(&edit, &scope, &current, weiri_load_relaxed(&current),
+	                             state_with(weiri_tree_replace(&edit, tree_now(), compare, &other, &other)), &status));
+	weiri_scope_leave(&scope);
+	cr_assert_eq(weiri_tree_find(tree_now(), compare, &numbers[9]), &other);
+	cr_assert_eq(weiri_tree_at(tree_now(), 4), &other);
+	cr_assert_eq(weiri_tree_count(tree_now()), 5);
+	end(&state);
 }
 
 /* Each removal copies a path; a chain's would be a hundred long. */
@@ -146,15 +208,14 @@ Test(tree, keys_in_order_do_not_make_a_chain, .init = set_up)
 {
 	struct failing_allocator state = {0};
 	weir_allocator allocator = failing_allocator_hooks(&state);
-	struct weiri_tree *tree = NULL;
 	char in[NUMBERS] = {0};
 	size_t before;
 
 	for (int i = 0; i < NUMBERS; i++)
-		cr_assert(change(&allocator, &tree, &i, 1, in));
+		cr_assert(change(&allocator, &i, 1, in));
 	before = state.asked;
 	for (int i = NUMBERS - 1; i >= NUMBERS - 10; i--)
-		cr_assert(change(&allocator, &tree, &i, 1, in));
+		cr_assert(change(&allocator, &i, 1, in));
 	cr_assert_lt(state.asked - before, 10 * 30, "%zu nodes for 10 removals", state.asked - before);
-	end(tree, &state);
+	end(&state);
 }

@@ -49,7 +49,7 @@ struct tuple {
 };
 
 struct weir_staging {
-	_Alignas(WEIRI_APART) _Atomic(struct state *) state;
+	_Alignas(WEIRI_APART) _Atomic(struct weiri_retired *) state;
 	_Alignas(WEIRI_APART) struct weiri_awaits awaits;
 	/* Constant. */
 	size_t capacity, memory_limit;
@@ -149,9 +149,14 @@ static int compare_numbers(const void *key, const void *item)
 
 /* -- states ------------------------------------------------------------------------------------------------------------------- */
 
+static struct state *state_of(struct weiri_retired *retired)
+{
+	return WEIRI_CONTAINER_OF(retired, struct state, retired);
+}
+
 static void state_reclaim(struct weiri_retired *retired)
 {
-	struct state *state = WEIRI_CONTAINER_OF(retired, struct state, retired);
+	struct state *state = state_of(retired);
 	weir_allocator allocator = state->allocator;
 
 	weiri_release(&allocator, state, sizeof(*state), alignof(struct state));
@@ -174,31 +179,18 @@ static struct state *state_create(const weir_staging *staging, struct weiri_tree
 
 static struct state *read_state(struct weiri_scope *scope, const weir_staging *staging)
 {
-	struct state *state;
+	struct weiri_retired *state;
 
 	weiri_section_read(scope->record, &staging->state, &state); /* [S, P1] */
-	return state;
+	return state_of(state);
 }
 
-/* 1: `next`, or nothing if memory was short (`status` says so), takes the place of `state`. 0: another was first. */
 static int publish(struct weiri_scope *scope, weir_staging *staging, struct state *state, struct state *next,
                    struct weiri_tree_edit *edit, enum weir_status *status)
 {
-	*status = WEIR_OK;
-	if (edit->failed || next == NULL) {
-		*status = WEIR_RESOURCE_EXHAUSTED;
-	} else {
-		weiri_tree_edit_seal(edit, scope);
-		if (weiri_cas_seq_cst(&staging->state, &state, next)) { /* [S, P1] */
-			weiri_tree_edit_published(edit, scope);
-			weiri_scope_retire(scope, &state->retired);
-			return 1;
-		}
-	}
-	weiri_tree_edit_discard(edit);
-	if (next != NULL)
-		state_reclaim(&next->retired);
-	return *status != WEIR_OK;
+	/* [S, P1] */
+	return weiri_tree_publish(edit, scope, &staging->state, &state->retired, next != NULL ? &next->retired : NULL,
+	                          status);
 }
 
 static int has_room(const weir_staging *staging, const struct state *state, const struct tuple *tuple)
@@ -700,7 +692,7 @@ enum weir_status weir_staging_create(const struct weir_staging_options *options,
 		staging_free(staging);
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "staging area \"%s\": no memory", name);
 	}
-	weiri_store_relaxed(&staging->state, state); /* [relaxed] not shared yet */
+	weiri_store_relaxed(&staging->state, &state->retired); /* [relaxed] not shared yet */
 	*out = staging;
 	return WEIR_OK;
 }
@@ -725,7 +717,7 @@ enum weir_status weir_staging_destroy(weir_staging *staging, weir_error *error)
 	status = weiri_awaits_check_idle(&staging->awaits, error);
 	if (status != WEIR_OK)
 		return status;
-	state = weiri_load_relaxed(&staging->state); /* [relaxed] the caller has ordered all calls before this one */
+	state = state_of(weiri_load_relaxed(&staging->state)); /* [relaxed] the caller has ordered all calls before this one */
 	weiri_tree_end(state->tuples, NULL, end_tuple, NULL);
 	state_reclaim(&state->retired);
 	staging_free(staging);

@@ -166,6 +166,23 @@ struct weiri_tree *weiri_tree_insert(struct weiri_tree_edit *edit, struct weiri_
 	return heavier_first(node, child);
 }
 
+struct weiri_tree *weiri_tree_replace(struct weiri_tree_edit *edit, struct weiri_tree *tree,
+                                      weiri_tree_compare *compare, const void *key, void *item)
+{
+	struct weiri_tree *node = own(edit, tree);
+	int side = compare(key, tree->item);
+
+	if (node == NULL)
+		return tree;
+	if (side == 0)
+		node->item = item;
+	else if (side < 0)
+		node->left = weiri_tree_replace(edit, node->left, compare, key, item);
+	else
+		node->right = weiri_tree_replace(edit, node->right, compare, key, item);
+	return node;
+}
+
 /* All of `low` is before all of `high`. */
 static struct weiri_tree *join(struct weiri_tree_edit *edit, struct weiri_tree *low, struct weiri_tree *high)
 {
@@ -208,23 +225,24 @@ struct weiri_tree *weiri_tree_remove(struct weiri_tree_edit *edit, struct weiri_
 
 /* -- ends --------------------------------------------------------------------------------------------------------------------- */
 
-void weiri_tree_edit_seal(struct weiri_tree_edit *edit, const struct weiri_scope *scope)
+/* Before the CAS: T1 holds from there on. */
+static void seal(struct weiri_tree_edit *edit, const struct weiri_scope *scope)
 {
 	uint64_t reserved = weiri_section_reserved(scope->record);
 
 	/* What we made may have been born after the eras that our section has reserved. Others may replace it as soon as it is published, and
-	 * weiri_tree_edit_published() still reads it. */
+	 * retire_replaced() still reads it. */
 	(void)weiri_section_raise(scope->record, &reserved, 0);
 	for (struct weiri_tree *node = edit->made; node != NULL; node = node->next_made)
 		node->published = 1;
 }
 
-void weiri_tree_edit_published(struct weiri_tree_edit *edit, struct weiri_scope *scope)
+static void retire_replaced(struct weiri_tree_edit *edit, struct weiri_scope *scope)
 {
 	struct weiri_tree *node = edit->made;
 
 	while (node != NULL) {
-		/* It may have been replaced and retired by now, but not freed: see weiri_tree_edit_seal(). */
+		/* It may have been replaced and retired by now, but not freed: see seal(). */
 		struct weiri_tree *next = node->next_made, *origin = node->origin;
 
 		if (node->dropped)
@@ -233,10 +251,9 @@ void weiri_tree_edit_published(struct weiri_tree_edit *edit, struct weiri_scope 
 			weiri_scope_retire(scope, &origin->retired);
 		node = next;
 	}
-	edit->made = NULL;
 }
 
-void weiri_tree_edit_discard(struct weiri_tree_edit *edit)
+static void discard(struct weiri_tree_edit *edit)
 {
 	while (edit->made != NULL) {
 		struct weiri_tree *node = edit->made;
@@ -244,6 +261,27 @@ void weiri_tree_edit_discard(struct weiri_tree_edit *edit)
 		edit->made = node->next_made;
 		node_free(node);
 	}
+}
+
+int weiri_tree_publish(struct weiri_tree_edit *edit, struct weiri_scope *scope, _Atomic(struct weiri_retired *) *current,
+                       struct weiri_retired *state, struct weiri_retired *next, enum weir_status *status)
+{
+	*status = edit->failed || next == NULL ? WEIR_RESOURCE_EXHAUSTED : WEIR_OK;
+	if (*status == WEIR_OK) {
+		struct weiri_retired *expected = state;
+
+		seal(edit, scope);
+		/* [seq_cst] as reclaim/section.h asks of what is read in sections; and the release of all that `next` leads to. */
+		if (weiri_cas_seq_cst(current, &expected, next)) {
+			retire_replaced(edit, scope);
+			weiri_scope_retire(scope, state);
+			return 1;
+		}
+	}
+	discard(edit);
+	if (next != NULL)
+		next->reclaim(next);
+	return *status != WEIR_OK;
 }
 
 void weiri_tree_end(struct weiri_tree *tree, struct weiri_scope *scope, void (*each)(void *context, void *item),
