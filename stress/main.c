@@ -34,6 +34,8 @@ static const struct stress_scenario scenarios[] = {
      scenario_queue_stopped},
 	{"priority_stopped", "a thread stopped anywhere in a priority queue stops nobody else", scenario_priority_stopped},
 	{"tensor_queue", "a tuple's components stay together; each tuple comes out once", scenario_tensor_queue},
+	{"barrier", "each key that is completed comes out once, whole; inserts are whole or not there", scenario_barrier},
+	{"barrier_stopped", "a thread stopped anywhere in a barrier stops nobody else", scenario_barrier_stopped},
 	{"staging_stopped", "a thread stopped anywhere in a staging area stops nobody else", scenario_staging_stopped},
 	{"history_staging", "recorded histories of staging areas are linearizable", scenario_history_staging},
 	{"pool", "tasks run as often as they were submitted", scenario_pool},

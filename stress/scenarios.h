@@ -52,6 +52,8 @@ void scenario_history_commit(void);
 
 void scenario_spsc(void);
 void scenario_tensor_queue(void);
+void scenario_barrier(void);
+void scenario_barrier_stopped(void);
 void scenario_staging_stopped(void);
 void scenario_history_staging(void);
 void scenario_pool(void);

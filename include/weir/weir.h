@@ -6,6 +6,7 @@
 
 #include <weir/alloc.h>
 #include <weir/api.h>
+#include <weir/barrier.h>
 #include <weir/cancel.h>
 #include <weir/coordinator.h>
 #include <weir/graph.h>

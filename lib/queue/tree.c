@@ -253,7 +253,7 @@ static void retire_replaced(struct weiri_tree_edit *edit, struct weiri_scope *sc
 	}
 }
 
-static void discard(struct weiri_tree_edit *edit)
+void weiri_tree_discard(struct weiri_tree_edit *edit)
 {
 	while (edit->made != NULL) {
 		struct weiri_tree *node = edit->made;
@@ -263,8 +263,9 @@ static void discard(struct weiri_tree_edit *edit)
 	}
 }
 
-int weiri_tree_publish(struct weiri_tree_edit *edit, struct weiri_scope *scope, _Atomic(struct weiri_retired *) *current,
-                       struct weiri_retired *state, struct weiri_retired *next, enum weir_status *status)
+int weiri_tree_publish(struct weiri_tree_edit *edit, struct weiri_scope *scope,
+                       _Atomic(struct weiri_retired *) *current, struct weiri_retired *state,
+                       struct weiri_retired *next, enum weir_status *status)
 {
 	*status = edit->failed || next == NULL ? WEIR_RESOURCE_EXHAUSTED : WEIR_OK;
 	if (*status == WEIR_OK) {
@@ -278,7 +279,7 @@ int weiri_tree_publish(struct weiri_tree_edit *edit, struct weiri_scope *scope, 
 			return 1;
 		}
 	}
-	discard(edit);
+	weiri_tree_discard(edit);
 	if (next != NULL)
 		next->reclaim(next);
 	return *status != WEIR_OK;

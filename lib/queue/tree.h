@@ -63,13 +63,16 @@ struct weiri_tree *weiri_tree_remove(struct weiri_tree_edit *edit, struct weiri_
 /* The version with another item in the place of the key's, which was there. */
 struct weiri_tree *weiri_tree_replace(struct weiri_tree_edit *edit, struct weiri_tree *tree,
                                       weiri_tree_compare *compare, const void *key, void *item);
+/* Ends the edit: nothing was done. */
+void weiri_tree_discard(struct weiri_tree_edit *edit);
 /*
  * Ends the edit, in the section that read `state` from *current. 1: `next` took the place of `state`, which is retired, as is what was
  * replaced; or memory was short (`next` NULL, or the edit failed), nothing was done, and *status is WEIR_RESOURCE_EXHAUSTED. 0: another
  * state was there, and nothing was done.
  */
-int weiri_tree_publish(struct weiri_tree_edit *edit, struct weiri_scope *scope, _Atomic(struct weiri_retired *) *current,
-                       struct weiri_retired *state, struct weiri_retired *next, enum weir_status *status);
+int weiri_tree_publish(struct weiri_tree_edit *edit, struct weiri_scope *scope,
+                       _Atomic(struct weiri_retired *) *current, struct weiri_retired *state,
+                       struct weiri_retired *next, enum weir_status *status);
 
 /* Retires, or, without a scope, frees, every node of a version that was replaced by nothing. each(), if not NULL, gets the items. */
 void weiri_tree_end(struct weiri_tree *tree, struct weiri_scope *scope, void (*each)(void *context, void *item),

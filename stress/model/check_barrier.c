@@ -1,0 +1,219 @@
+/*
+ * check_barrier.c - barriers: inserts of many keys are whole, each key is completed once, takers that wait are told.
+ *
+ * A scope gives each thread a row of calls, a letter each:
+ *
+ *   a  insert component 0 of key x      A  of x and y      b  insert component 1 of key x      B  of x and y
+ *   t  take 1, at once      T  take 1, waiting      U  take 2, waiting      c  close (drain)      C  close (cancel)
+ *   l  look      e  an era begins, and what is retired is collected
+ *
+ * Asked of every execution: a look sees both keys of an insert or neither (where no other call touches them); a batch holds each key
+ * beside its values; as many tuples come out as were completed, less what is left; who waits wakes; nothing leaks or is freed early.
+ */
+#include <stdio.h>
+#include <weir/barrier.h>
+#include <weir/reclaim.h>
+
+#include "base/atomic.h"
+#include "model/scope.h"
+#include "reclaim/section.h"
+
+enum { THREADS = 3, KEYS = 2, ROWS = THREADS + 1 };
+enum { EVEN = 1 /* ready and incomplete are even in every look */ };
+
+static const struct scope {
+	const char *name, *before; /* calls of the setup */
+	const char *calls[THREADS];
+	int flags;
+	uint64_t executions; /* in the short form */
+	int waits;           /* a thread may be left asleep when another is stopped */
+} scopes[] = {
+	{"2_components_of_1_key", "", {"a", "b"}, 0, 20000, 0},
+	{"the_same_component_twice", "", {"a", "a"}, 0, 20000, 0},
+	{"2_components_of_2_keys_beside_look", "", {"A", "B", "ll"}, EVEN, 5000, 0},
+	{"second_components_of_2_keys_beside_1", "A", {"B", "b"}, 0, 20000, 0},
+	{"2_takes_of_1", "ab", {"t", "t"}, 0, 20000, 0},
+	{"2_takes_of_2", "AB", {"t", "t"}, 0, 20000, 0},
+	{"take_beside_take_and_collection", "AB", {"t", "te"}, 0, 10000, 0},
+	{"take_beside_insert", "ABa", {"t", "b"}, 0, 20000, 0},
+	{"insert_beside_close", "a", {"B", "c"}, 0, 20000, 0},
+	{"insert_beside_cancel", "A", {"b", "C"}, 0, 20000, 0},
+	{"2_closes", "A", {"c", "C"}, 0, 20000, 0},
+	{"take_waits_beside_insert", "a", {"T", "b"}, 0, 5000, 1},
+	{"take_waits_beside_close", "", {"T", "c"}, 0, 5000, 1},
+	{"take_of_2_waits_beside_another_that_takes_1", "A", {"U", "ct", "B"}, 0, 5000, 1},
+	{"take_waits_beside_cancel", "a", {"T", "C"}, 0, 5000, 1},
+};
+
+static struct scene {
+	const struct scope *scope;
+	weir_barrier *barrier;
+	weir_tensor *keys[KEYS + 1], *values[2][KEYS + 1]; /* by how many */
+	int inserted[ROWS][2];                             /* rows of each component that went in */
+	int out[ROWS];
+} scene;
+
+static int32_t value_of(size_t component, int key)
+{
+	return (int32_t)(100 * (component + 1)) + key;
+}
+
+static void insert(size_t me, size_t component, int count)
+{
+	enum weir_status status =
+		weir_barrier_insert_many(scene.barrier, component, scene.keys[count], scene.values[component][count], NULL);
+
+	weir_model_assert(status == WEIR_OK || status == WEIR_INVALID_ARGUMENT || status == WEIR_CANCELLED);
+	scene.inserted[me][component] += status == WEIR_OK ? count : 0;
+}
+
+static void check_batch(const struct weir_barrier_batch *batch)
+{
+	for (int64_t row = 0; row < batch->count; row++) {
+		const weir_bytes *key = (const weir_bytes *)weir_tensor_data(batch->keys) + row;
+		int number = ((const char *)key->data)[0] - 'x';
+
+		weir_model_assert(key->size == 1 && (number == 0 || number == 1));
+		for (size_t i = 0; i < 2; i++)
+			weir_model_assert(((const int32_t *)weir_tensor_data(batch->values[i]))[row] == value_of(i, number));
+	}
+}
+
+static enum weir_status take(size_t me, int64_t n, uint64_t deadline_ns)
+{
+	struct weir_barrier_batch batch;
+	enum weir_status status = weir_barrier_take_many(scene.barrier, n, 0, deadline_ns, NULL, &batch, NULL);
+
+	if (status != WEIR_OK) {
+		weir_model_assert(status == (deadline_ns == 0 ? WEIR_DEADLINE_EXCEEDED : WEIR_OUT_OF_RANGE) ||
+		                  status == WEIR_OUT_OF_RANGE);
+		return status;
+	}
+	weir_model_assert(batch.count == n);
+	check_batch(&batch);
+	scene.out[me] += (int)n;
+	weir_tensor_release(batch.indices);
+	weir_tensor_release(batch.keys);
+	for (size_t i = 0; i < 2; i++)
+		weir_tensor_release(batch.values[i]);
+	return status;
+}
+
+static void look(void)
+{
+	size_t ready, incomplete;
+
+	weir_model_assert(weir_barrier_look(scene.barrier, &ready, &incomplete) == WEIR_OK);
+	weir_model_assert((scene.scope->flags & EVEN) == 0 || (ready % 2 == 0 && incomplete % 2 == 0));
+}
+
+static void call(size_t me, char what)
+{
+	switch (what) {
+	case 'a': insert(me, 0, 1); break;
+	case 'A': insert(me, 0, 2); break;
+	case 'b': insert(me, 1, 1); break;
+	case 'B': insert(me, 1, 2); break;
+	case 't': (void)take(me, 1, 0); break;
+	case 'T': (void)take(me, 1, WEIR_NO_DEADLINE); break;
+	case 'U': (void)take(me, 2, WEIR_NO_DEADLINE); break;
+	case 'c': weir_model_assert(weir_barrier_close(scene.barrier, WEIR_CLOSE_DRAIN, NULL) == WEIR_OK); break;
+	case 'C': weir_model_assert(weir_barrier_close(scene.barrier, WEIR_CLOSE_CANCEL, NULL) == WEIR_OK); break;
+	case 'l': look(); break;
+	default: (void)weiri_fetch_add_seq_cst(&weiri_era, 1); (void)weir_reclaim_flush(0);
+	}
+}
+
+static void thread(void *context, size_t me)
+{
+	(void)context;
+	for (const char *calls = scene.scope->calls[me]; *calls != '\0'; calls++)
+		call(me, *calls);
+}
+
+static void make_tensors(int count)
+{
+	static const weir_bytes keys[KEYS] = {{"x", 1}, {"y", 1}};
+	const weir_shape shape = {.rank = 1, .dims = {count}};
+
+	weir_model_assert(weir_tensor_copy_of(WEIR_BYTES, &shape, keys, NULL, &scene.keys[count]) == WEIR_OK);
+	for (size_t i = 0; i < 2; i++) {
+		int32_t values[KEYS] = {value_of(i, 0), value_of(i, 1)};
+
+		weir_model_assert(weir_tensor_copy_of(WEIR_I32, &shape, values, NULL, &scene.values[i][count]) == WEIR_OK);
+	}
+}
+
+static void setup(void *context)
+{
+	static const weir_shape scalar = {.rank = 0};
+	struct weir_tensor_component components[] = {{WEIR_I32, &scalar, NULL}, {WEIR_I32, &scalar, NULL}};
+	struct weir_barrier_options options = {
+		.struct_size = sizeof(options), .components = components, .component_count = 2};
+
+	(void)context;
+	weir_model_assert(weir_barrier_create(&options, &scene.barrier, NULL) == WEIR_OK);
+	make_tensors(1);
+	make_tensors(2);
+	for (const char *calls = scene.scope->before; *calls != '\0'; calls++)
+		call(ROWS - 1, *calls);
+}
+
+static void release_tensors(void)
+{
+	for (size_t i = 1; i <= KEYS; i++) {
+		weir_tensor_release(scene.keys[i]);
+		weir_tensor_release(scene.values[0][i]);
+		weir_tensor_release(scene.values[1][i]);
+	}
+}
+
+/* What is left is taken; each tuple took one row of each component. */
+static void finish(void *context)
+{
+	int rows[2] = {0, 0}, out = 0;
+	size_t incomplete;
+
+	(void)context;
+	while (take(ROWS - 1, 1, 0) == WEIR_OK)
+		;
+	weir_model_assert(weir_barrier_look(scene.barrier, NULL, &incomplete) == WEIR_OK);
+	for (size_t i = 0; i < ROWS; i++) {
+		rows[0] += scene.inserted[i][0];
+		rows[1] += scene.inserted[i][1];
+		out += scene.out[i];
+	}
+	weir_model_assert(out <= rows[0] && out <= rows[1] && rows[0] + rows[1] - 2 * out >= (int)incomplete);
+	weir_model_assert(weir_barrier_destroy(scene.barrier, NULL) == WEIR_OK);
+	release_tensors();
+	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
+}
+
+static struct weir_model_program prepare(const struct scope *scope, char name[static 96])
+{
+	size_t threads = 0;
+
+	(void)snprintf(name, 96, "barrier_%s", scope->name);
+	scene = (struct scene){.scope = scope};
+	while (threads < THREADS && scope->calls[threads] != NULL)
+		threads++;
+	return (struct weir_model_program){name, threads, &scene, sizeof(scene), setup, thread, finish};
+}
+
+int main(int argc, char **argv)
+{
+	char name[96];
+	int bad = 0;
+
+	scope_arguments(argc, argv);
+	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++) {
+		struct weir_model_program program = prepare(&scopes[i], name);
+
+		bad |= scope_as_far_as(&program, scope_long() ? 0 : scopes[i].executions);
+		if (scopes[i].waits)
+			continue;
+		program = prepare(&scopes[i], name);
+		bad |= scope_stops(&program, scope_long() ? 0 : 30, NULL, NULL);
+	}
+	return bad;
+}

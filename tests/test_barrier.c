@@ -1,0 +1,837 @@
+/*
+ * test_barrier.c - barriers: parts that come in any order leave as whole tuples, inserts happen whole or not at all, closes end waits.
+ */
+#include "tensor_queue_kit.h"
+
+#include <weir/store.h>
+
+#include "failing_allocator.h"
+#include "queue/barrier.h"
+#include "stepped.h"
+
+/* -- barriers ----------------------------------------------------------------------------------------------------------------- */
+
+static weir_barrier *barrier_with(struct weir_barrier_options options)
+{
+	weir_barrier *barrier = NULL;
+	weir_error error = {0};
+
+	options.struct_size = sizeof(options);
+	options.name = "test";
+	cr_assert_eq(weir_barrier_create(&options, &barrier, &error), WEIR_OK, "%s", error.message);
+	return barrier;
+}
+
+/* Of two i32 scalars. */
+static weir_barrier *pair_barrier(void)
+{
+	struct weir_tensor_component components[] = {{WEIR_I32, &scalar_shape, "a"}, {WEIR_I32, &scalar_shape, "b"}};
+
+	return barrier_with((struct weir_barrier_options){.components = components, .component_count = 2});
+}
+
+static void end(weir_barrier *barrier)
+{
+	weir_error error = {0};
+
+	cr_assert_eq(weir_barrier_destroy(barrier, &error), WEIR_OK, "%s", error.message);
+	cr_assert_eq(weir_reclaim_flush(0), WEIR_OK);
+	expect_no_tensor_left();
+}
+
+/* "<prefix>0", "<prefix>1", ... */
+static weir_tensor *keys_of(char prefix, int first, int count)
+{
+	weir_shape shape = vector_shape(count);
+	weir_tensor *tensor;
+	char text[100][12];
+	weir_bytes keys[100];
+
+	cr_assert_leq(count, 100);
+	for (int i = 0; i < count; i++) {
+		(void)snprintf(text[i], sizeof(text[i]), "%c%d", prefix, first + i);
+		keys[i] = (weir_bytes){text[i], strlen(text[i])};
+	}
+	cr_assert_eq(weir_tensor_copy_of(WEIR_BYTES, &shape, keys, NULL, &tensor), WEIR_OK);
+	return tensor;
+}
+
+/* Key i of `prefix` gets value + i, from `first` on. */
+static enum weir_status insert(weir_barrier *barrier, size_t component, char prefix, int first, int count, int value)
+{
+	weir_tensor *keys = keys_of(prefix, first, count), *values = numbers_of(vector_shape(count), value + first);
+	enum weir_status status = weir_barrier_insert_many(barrier, component, keys, values, NULL);
+
+	weir_tensor_release(keys);
+	weir_tensor_release(values);
+	return status;
+}
+
+static void insert_both(weir_barrier *barrier, int first, int count)
+{
+	cr_assert_eq(insert(barrier, 0, 'k', first, count, 100), WEIR_OK);
+	cr_assert_eq(insert(barrier, 1, 'k', first, count, 200), WEIR_OK);
+}
+
+static size_t ready(const weir_barrier *barrier)
+{
+	size_t size = SIZE_MAX;
+
+	cr_assert_eq(weir_barrier_look(barrier, &size, NULL), WEIR_OK);
+	return size;
+}
+
+static size_t incomplete(const weir_barrier *barrier)
+{
+	size_t size = SIZE_MAX;
+
+	cr_assert_eq(weir_barrier_look(barrier, NULL, &size), WEIR_OK);
+	return size;
+}
+
+static void release(struct weir_barrier_batch *batch)
+{
+	weir_tensor_release(batch->indices);
+	weir_tensor_release(batch->keys);
+	for (size_t i = 0; batch->values[i] != NULL; i++)
+		weir_tensor_release(batch->values[i]);
+}
+
+static int64_t index_at(const struct weir_barrier_batch *batch, int64_t row)
+{
+	return ((const int64_t *)weir_tensor_data(batch->indices))[row];
+}
+
+static int number_at(const struct weir_barrier_batch *batch, int64_t row)
+{
+	const weir_bytes *key = (const weir_bytes *)weir_tensor_data(batch->keys) + row;
+	int number = -1;
+	char text[12] = {0};
+
+	memcpy(text, key->data, key->size);
+	cr_assert_eq(sscanf(text, "%*c%d", &number), 1);
+	return number;
+}
+
+/* Each key stands beside its values. */
+static void expect_matched(const struct weir_barrier_batch *batch)
+{
+	for (int64_t row = 0; row < batch->count; row++) {
+		cr_assert_eq(((const int32_t *)weir_tensor_data(batch->values[0]))[row], 100 + number_at(batch, row));
+		cr_assert_eq(((const int32_t *)weir_tensor_data(batch->values[1]))[row], 200 + number_at(batch, row));
+	}
+}
+
+static enum weir_status take(weir_barrier *barrier, int64_t n, uint32_t flags)
+{
+	struct weir_barrier_batch batch;
+	enum weir_status status = weir_barrier_take_many(barrier, n, flags, 0, NULL, &batch, NULL);
+
+	if (status == WEIR_OK) {
+		expect_matched(&batch);
+		cr_assert(batch.count == n || flags != 0);
+		release(&batch);
+	}
+	return status;
+}
+
+/* -- takes on threads of their own -------------------------------------------------------------------------------------------- */
+
+struct taker {
+	weir_barrier *barrier;
+	int64_t n;
+	uint32_t flags;
+	uint64_t deadline_ns;
+	weir_cancel *token;
+	enum weir_status status;
+	struct weir_barrier_batch batch;
+	weir_error error;
+	pthread_t thread;
+};
+
+static void *take_on_thread(void *context)
+{
+	struct taker *taker = context;
+
+	taker->status = weir_barrier_take_many(taker->barrier, taker->n, taker->flags,
+	                                       taker->deadline_ns != 0 ? taker->deadline_ns : WEIR_NO_DEADLINE,
+	                                       taker->token, &taker->batch, &taker->error);
+	return NULL;
+}
+
+static void begin(struct taker *taker, size_t waiting)
+{
+	cr_assert_eq(pthread_create(&taker->thread, NULL, take_on_thread, taker), 0);
+	await(weiri_barrier_waiting(taker->barrier) == waiting);
+}
+
+/* Its batch is checked and released. */
+static enum weir_status join(struct taker *taker)
+{
+	(void)pthread_join(taker->thread, NULL);
+	if (taker->status == WEIR_OK) {
+		expect_matched(&taker->batch);
+		release(&taker->batch);
+	}
+	return taker->status;
+}
+
+/* -- the rows of the reference ------------------------------------------------------------------------------------------------ */
+
+Test(barrier, BAR_001_what_it_was_made_with_is_read_back)
+{
+	weir_shape vector = vector_shape(8);
+	struct weir_tensor_component components[] = {{WEIR_I32, &scalar_shape, "x"}, {WEIR_F32, &vector, NULL}}, out;
+	weir_barrier *barrier = barrier_with((struct weir_barrier_options){.components = components, .component_count = 2});
+
+	cr_assert_eq(weir_barrier_component_count(barrier), 2);
+	cr_assert_eq(weir_barrier_component(barrier, 0, &out), WEIR_OK);
+	cr_assert(out.dtype == WEIR_I32 && out.shape->rank == 0 && strcmp(out.name, "x") == 0);
+	cr_assert_eq(weir_barrier_component(barrier, 1, &out), WEIR_OK);
+	cr_assert(out.dtype == WEIR_F32 && weir_shape_equal(out.shape, &vector) && out.name == NULL);
+	cr_assert_eq(weir_barrier_component(barrier, 2, &out), WEIR_OUT_OF_RANGE);
+	end(barrier);
+}
+
+Test(barrier, BAR_002_keys_are_ready_with_their_last_component)
+{
+	weir_barrier *barrier = pair_barrier();
+
+	cr_assert_eq(ready(barrier), 0);
+	cr_assert_eq(insert(barrier, 0, 'k', 0, 3, 100), WEIR_OK);
+	cr_assert(ready(barrier) == 0 && incomplete(barrier) == 3);
+	cr_assert_eq(insert(barrier, 1, 'k', 0, 3, 200), WEIR_OK);
+	cr_assert(ready(barrier) == 3 && incomplete(barrier) == 0);
+	end(barrier);
+}
+
+Test(barrier, BAR_003_a_shape_without_elements_is_refused)
+{
+	weir_shape none = vector_shape(0), unknown = {.rank = 1, .dims = {-1}};
+	struct weir_tensor_component components[] = {{WEIR_I32, &scalar_shape, NULL}, {WEIR_I32, &none, NULL}};
+	struct weir_barrier_options options = {
+		.struct_size = sizeof(options), .components = components, .component_count = 2};
+	weir_barrier *barrier = NULL;
+	weir_error error;
+
+	cr_assert_eq(weir_barrier_create(&options, &barrier, &error), WEIR_INVALID_ARGUMENT);
+	cr_assert_str_eq(error.message, "barrier: component 1: the shape must be known and have elements, got [0]");
+	components[1].shape = &unknown;
+	cr_assert_eq(weir_barrier_create(&options, &barrier, NULL), WEIR_INVALID_ARGUMENT);
+	cr_assert_null(barrier);
+}
+
+Test(barrier, BAR_004_values_without_elements_are_refused)
+{
+	weir_barrier *barrier = pair_barrier();
+	weir_tensor *keys = keys_of('k', 0, 2), *values = numbers_of(matrix_shape(2, 0), 0);
+	weir_error error;
+
+	cr_assert_eq(weir_barrier_insert_many(barrier, 0, keys, values, &error), WEIR_INVALID_ARGUMENT);
+	cr_assert_str_eq(error.message, "barrier \"test\": component 0 (a): shape must be [2] + [], got [2,0]");
+	cr_assert_eq(incomplete(barrier), 0);
+	weir_tensor_release(keys);
+	weir_tensor_release(values);
+	end(barrier);
+}
+
+Test(barrier, BAR_005_a_negative_number_is_refused)
+{
+	weir_barrier *barrier = pair_barrier();
+	struct weir_barrier_batch batch;
+	weir_error error;
+
+	cr_assert_eq(weir_barrier_take_many(barrier, -1, 0, 0, NULL, &batch, &error), WEIR_INVALID_ARGUMENT);
+	cr_assert_str_eq(error.message, "barrier \"test\": requested -1 < 0 elements");
+	end(barrier);
+}
+
+Test(barrier, BAR_006_a_take_gives_keys_beside_their_values)
+{
+	weir_barrier *barrier = pair_barrier();
+	struct weir_barrier_batch batch;
+	int seen = 0;
+
+	insert_both(barrier, 0, 3);
+	cr_assert_eq(weir_barrier_take_many(barrier, 3, 0, 0, NULL, &batch, NULL), WEIR_OK);
+	cr_assert_eq(batch.count, 3);
+	expect_matched(&batch);
+	for (int64_t row = 0; row < 3; row++) {
+		cr_assert_eq(index_at(&batch, row), INT64_MIN);
+		seen |= 1 << number_at(&batch, row);
+	}
+	cr_assert_eq(seen, 7);
+	release(&batch);
+	end(barrier);
+}
+
+Test(barrier, BAR_007_small_batches_of_a_closed_barrier)
+{
+	weir_barrier *barrier = pair_barrier();
+	struct weir_barrier_batch batch;
+
+	insert_both(barrier, 0, 3);
+	cr_assert_eq(insert(barrier, 0, 'k', 3, 1, 100), WEIR_OK);
+	cr_assert_eq(weir_barrier_close(barrier, WEIR_CLOSE_DRAIN, NULL), WEIR_OK);
+	cr_assert(ready(barrier) == 3 && incomplete(barrier) == 1);
+	cr_assert_eq(insert(barrier, 1, 'k', 3, 1, 200), WEIR_OK, "what is incomplete may be completed");
+	cr_assert(ready(barrier) == 4 && incomplete(barrier) == 0);
+	cr_assert_eq(insert(barrier, 0, 'k', 0, 0, 0), WEIR_OK, "no keys are no new keys");
+	cr_assert_eq(insert(barrier, 0, 'k', 0, 1, 100), WEIR_CANCELLED, "a finished key would be new");
+	cr_assert_eq(weir_barrier_take_many(barrier, 3, WEIR_BARRIER_ALLOW_SMALL_BATCH, 0, NULL, &batch, NULL), WEIR_OK);
+	cr_assert_eq(batch.count, 3);
+	release(&batch);
+	cr_assert_eq(weir_barrier_take_many(barrier, 3, WEIR_BARRIER_ALLOW_SMALL_BATCH, 0, NULL, &batch, NULL), WEIR_OK);
+	cr_assert_eq(batch.count, 1);
+	release(&batch);
+	cr_assert_eq(take(barrier, 3, WEIR_BARRIER_ALLOW_SMALL_BATCH), WEIR_OUT_OF_RANGE);
+	cr_assert_eq(weir_barrier_close(barrier, WEIR_CLOSE_CANCEL, NULL), WEIR_OK);
+	cr_assert_eq(insert(barrier, 0, 'k', 0, 0, 0), WEIR_CANCELLED, "now not even no keys");
+	end(barrier);
+}
+
+Test(barrier, BAR_008_components_with_shapes)
+{
+	weir_shape shapes[] = {matrix_shape(2, 2), vector_shape(8)};
+	struct weir_tensor_component components[] = {{WEIR_I32, &shapes[0], NULL}, {WEIR_I32, &shapes[1], NULL}};
+	weir_barrier *barrier = barrier_with((struct weir_barrier_options){.components = components, .component_count = 2});
+	weir_tensor *keys = keys_of('k', 0, 2);
+	weir_tensor *squares = numbers_of((weir_shape){.rank = 3, .dims = {2, 2, 2}}, 0);
+	weir_tensor *vectors = numbers_of(matrix_shape(2, 8), 50);
+	struct weir_barrier_batch batch;
+
+	cr_assert_eq(weir_barrier_insert_many(barrier, 1, keys, vectors, NULL), WEIR_OK);
+	cr_assert_eq(weir_barrier_insert_many(barrier, 0, keys, squares, NULL), WEIR_OK);
+	cr_assert_eq(weir_barrier_take_many(barrier, 2, 0, 0, NULL, &batch, NULL), WEIR_OK);
+	cr_assert(weir_shape_equal(weir_tensor_shape(batch.values[0]), weir_tensor_shape(squares)));
+	for (int64_t row = 0; row < 2; row++) {
+		cr_assert_eq(((const int32_t *)weir_tensor_data(batch.values[0]))[4 * row + 3], 4 * number_at(&batch, row) + 3);
+		cr_assert_eq(((const int32_t *)weir_tensor_data(batch.values[1]))[8 * row], 50 + 8 * number_at(&batch, row));
+	}
+	release(&batch);
+	weir_tensor_release(keys);
+	weir_tensor_release(squares);
+	weir_tensor_release(vectors);
+	end(barrier);
+}
+
+Test(barrier, BAR_010_takes_at_once_share_the_keys)
+{
+	weir_barrier *barrier = pair_barrier();
+	struct taker takers[10];
+	int seen = 0;
+
+	insert_both(barrier, 0, 10);
+	for (int i = 0; i < 10; i++) {
+		takers[i] = (struct taker){.barrier = barrier, .n = 1};
+		cr_assert_eq(pthread_create(&takers[i].thread, NULL, take_on_thread, &takers[i]), 0);
+	}
+	for (int i = 0; i < 10; i++) {
+		(void)pthread_join(takers[i].thread, NULL);
+		cr_assert_eq(takers[i].status, WEIR_OK);
+		expect_matched(&takers[i].batch);
+		cr_assert_eq(index_at(&takers[i].batch, 0), INT64_MIN);
+		seen |= 1 << number_at(&takers[i].batch, 0);
+		release(&takers[i].batch);
+	}
+	cr_assert_eq(seen, 1023);
+	end(barrier);
+}
+
+Test(barrier, BAR_011_a_take_waits_and_gives_keys_in_the_order_of_their_inserts)
+{
+	weir_barrier *barrier = pair_barrier();
+	struct taker taker = {.barrier = barrier, .n = 10};
+
+	begin(&taker, 1);
+	for (int i = 0; i < 10; i++)
+		insert_both(barrier, i, 1);
+	(void)pthread_join(taker.thread, NULL);
+	cr_assert_eq(taker.status, WEIR_OK);
+	expect_matched(&taker.batch);
+	for (int row = 0; row < 10; row++) {
+		cr_assert_eq(number_at(&taker.batch, row), row);
+		cr_assert_eq(index_at(&taker.batch, row), INT64_MIN + row);
+	}
+	release(&taker.batch);
+	end(barrier);
+}
+
+Test(barrier, BAR_013_close)
+{
+	weir_barrier *barrier = pair_barrier();
+	weir_error cause = {WEIR_OK, "the reader ended"}, error;
+	struct weir_barrier_batch batch;
+
+	cr_assert_eq(insert(barrier, 0, 'k', 0, 3, 100), WEIR_OK);
+	cr_assert_eq(weir_barrier_close(barrier, WEIR_CLOSE_DRAIN, &cause), WEIR_OK);
+	cr_assert_eq(insert(barrier, 0, 'f', 0, 1, 100), WEIR_CANCELLED);
+	cr_assert_eq(insert(barrier, 1, 'k', 0, 3, 200), WEIR_OK);
+	cr_assert_eq(ready(barrier), 3);
+	cr_assert_eq(weir_barrier_take_many(barrier, 4, 0, WEIR_NO_DEADLINE, NULL, &batch, &error), WEIR_OUT_OF_RANGE);
+	cr_assert_str_eq(error.message,
+	                 "barrier \"test\" is closed and has insufficient elements (requested 4, 3 ready, 0 incomplete): "
+	                 "the reader ended");
+	cr_assert_eq(take(barrier, 3, 0), WEIR_OK);
+	cr_assert_eq(take(barrier, 1, 0), WEIR_OUT_OF_RANGE);
+	end(barrier);
+}
+
+Test(barrier, BAR_014_cancel)
+{
+	weir_barrier *barrier = pair_barrier();
+
+	insert_both(barrier, 0, 2);
+	cr_assert_eq(insert(barrier, 0, 'k', 2, 1, 100), WEIR_OK);
+	cr_assert_eq(weir_barrier_close(barrier, WEIR_CLOSE_CANCEL, NULL), WEIR_OK);
+	cr_assert(ready(barrier) == 2 && incomplete(barrier) == 0);
+	cr_assert_eq(insert(barrier, 0, 'f', 0, 1, 100), WEIR_CANCELLED);
+	cr_assert_eq(insert(barrier, 1, 'k', 2, 1, 200), WEIR_CANCELLED);
+	cr_assert_eq(take(barrier, 3, 0), WEIR_OUT_OF_RANGE);
+	cr_assert_eq(take(barrier, 2, 0), WEIR_OK);
+	end(barrier);
+}
+
+Test(barrier, BAR_015_nothing_in_a_closed_barrier_is_no_small_batch)
+{
+	static const enum weir_close_mode modes[] = {WEIR_CLOSE_DRAIN, WEIR_CLOSE_CANCEL};
+
+	for (int i = 0; i < 2; i++) {
+		weir_barrier *barrier = pair_barrier();
+
+		cr_assert_eq(weir_barrier_close(barrier, modes[i], NULL), WEIR_OK);
+		cr_assert_eq(take(barrier, 1, WEIR_BARRIER_ALLOW_SMALL_BATCH), WEIR_OUT_OF_RANGE);
+		cr_assert_eq(take(barrier, 0, WEIR_BARRIER_ALLOW_SMALL_BATCH), WEIR_OUT_OF_RANGE);
+		end(barrier);
+	}
+}
+
+enum { BATCHES = 50, OF = 10 };
+
+/* 50 takers of 10 wait; 25 inserts of 10 keys come before the close, 25 after it. */
+static void close_halfway(enum weir_close_mode mode)
+{
+	weir_barrier *barrier = pair_barrier();
+	static struct taker takers[BATCHES];
+	int full = 0, ended = 0;
+
+	for (int i = 0; i < BATCHES; i++) {
+		takers[i] = (struct taker){.barrier = barrier, .n = OF};
+		begin(&takers[i], (size_t)i + 1);
+	}
+	for (int i = 0; i < BATCHES / 2; i++)
+		insert_both(barrier, i * OF, OF);
+	cr_assert_eq(weir_barrier_close(barrier, mode, NULL), WEIR_OK);
+	for (int i = BATCHES / 2; i < BATCHES; i++) {
+		cr_assert_eq(insert(barrier, 0, 'k', i * OF, OF, 100), WEIR_CANCELLED);
+		cr_assert_eq(insert(barrier, 1, 'k', i * OF, OF, 200), WEIR_CANCELLED);
+	}
+	for (int i = 0; i < BATCHES; i++) {
+		enum weir_status status = join(&takers[i]);
+
+		full += status == WEIR_OK && takers[i].batch.count == OF;
+		ended += status == WEIR_OUT_OF_RANGE;
+	}
+	cr_assert(full == BATCHES / 2 && ended == BATCHES / 2);
+	end(barrier);
+}
+
+Test(barrier, BAR_016_a_close_halfway_ends_the_takers_that_are_left)
+{
+	close_halfway(WEIR_CLOSE_DRAIN);
+}
+
+Test(barrier, BAR_017_a_cancel_halfway_ends_the_takers_that_are_left)
+{
+	close_halfway(WEIR_CLOSE_CANCEL);
+}
+
+/* First components before the close, second ones after it; 100 takers wait. */
+static int takers_that_got(enum weir_close_mode mode, enum weir_status rest)
+{
+	weir_barrier *barrier = pair_barrier();
+	static struct taker takers[2 * BATCHES];
+	int full = 0, ended = 0;
+
+	for (int i = 0; i < 2 * BATCHES; i++) {
+		takers[i] = (struct taker){.barrier = barrier, .n = OF};
+		begin(&takers[i], (size_t)i + 1);
+	}
+	for (int i = 0; i < 2 * BATCHES; i++)
+		cr_assert_eq(insert(barrier, 0, 'k', i * OF, OF, 100), WEIR_OK);
+	cr_assert_eq(weir_barrier_close(barrier, mode, NULL), WEIR_OK);
+	for (int i = 0; i < 2 * BATCHES; i++)
+		cr_assert_eq(insert(barrier, 1, 'k', i * OF, OF, 200), rest);
+	for (int i = 0; i < 2 * BATCHES; i++) {
+		enum weir_status status = join(&takers[i]);
+
+		full += status == WEIR_OK && takers[i].batch.count == OF;
+		ended += status == WEIR_OUT_OF_RANGE;
+	}
+	cr_assert_eq(full + ended, 2 * BATCHES);
+	end(barrier);
+	return full;
+}
+
+Test(barrier, BAR_018_what_was_begun_before_a_close_reaches_all_takers)
+{
+	cr_assert_eq(takers_that_got(WEIR_CLOSE_DRAIN, WEIR_OK), 2 * BATCHES);
+}
+
+Test(barrier, BAR_019_a_cancel_drops_what_was_begun)
+{
+	cr_assert_eq(takers_that_got(WEIR_CLOSE_CANCEL, WEIR_CANCELLED), 0);
+}
+
+/* -- shared by name ----------------------------------------------------------------------------------------------------------- */
+
+struct wish {
+	const struct weir_tensor_component *components;
+	size_t count;
+};
+
+static enum weir_status make_shared(void *context, void **object, weir_error *error)
+{
+	const struct wish *wish = context;
+	struct weir_barrier_options options = {.struct_size = sizeof(options),
+	                                       .name = "shared",
+	                                       .components = wish->components,
+	                                       .component_count = wish->count};
+	weir_barrier *barrier;
+	enum weir_status status = weir_barrier_create(&options, &barrier, error);
+
+	if (status == WEIR_OK)
+		*object = barrier;
+	return status;
+}
+
+static enum weir_status match_shared(void *context, void *object, weir_error *error)
+{
+	const struct wish *wish = context;
+
+	return weir_barrier_matches(object, wish->components, wish->count, error);
+}
+
+static void destroy_shared(void *object)
+{
+	cr_assert_eq(weir_barrier_destroy(object, NULL), WEIR_OK);
+}
+
+Test(barrier, BAR_020_another_barrier_of_the_same_name_is_refused)
+{
+	static const struct weir_resource_type type = {"barrier", destroy_shared};
+	weir_shape vector = vector_shape(2);
+	struct weir_tensor_component components[] = {{WEIR_I32, &scalar_shape, NULL}, {WEIR_F32, &vector, NULL}};
+	struct wish wish = {components, 2};
+	struct weir_store_maker maker = {make_shared, match_shared, &wish};
+	weir_resource *first, *second, *none = NULL;
+	weir_store *store;
+	weir_error error;
+
+	cr_assert_eq(weir_store_create(NULL, &store, NULL), WEIR_OK);
+	cr_assert_eq(weir_store_find_or_create(store, NULL, "b", &type, &maker, &first, NULL), WEIR_OK);
+	cr_assert_eq(weir_store_find_or_create(store, NULL, "b", &type, &maker, &second, NULL), WEIR_OK);
+	cr_assert_eq(first, second);
+	components[0].dtype = WEIR_I64;
+	cr_assert_eq(weir_store_find_or_create(store, NULL, "b", &type, &maker, &none, &error), WEIR_INVALID_ARGUMENT);
+	cr_assert_str_eq(error.message, "barrier \"shared\": component 0 must have dtype i64, has i32");
+	components[0].dtype = WEIR_I32;
+	vector = vector_shape(3);
+	cr_assert_eq(weir_store_find_or_create(store, NULL, "b", &type, &maker, &none, &error), WEIR_INVALID_ARGUMENT);
+	cr_assert_str_eq(error.message, "barrier \"shared\": component 1 must have shape [3], has [2]");
+	wish.count = 1;
+	cr_assert_eq(weir_store_find_or_create(store, NULL, "b", &type, &maker, &none, &error), WEIR_INVALID_ARGUMENT);
+	cr_assert_str_eq(error.message, "barrier \"shared\" must have 1 components, has 2");
+	cr_assert_null(none);
+	weir_resource_release(first);
+	weir_resource_release(second);
+	weir_store_destroy(store);
+}
+
+/* -- beyond the reference ----------------------------------------------------------------------------------------------------- */
+
+Test(barrier, an_insert_that_fails_at_its_last_key_has_done_nothing)
+{
+	weir_barrier *barrier = pair_barrier();
+	weir_tensor *keys = keys_of('k', 1, 3), *values = numbers_of(vector_shape(3), 201);
+	weir_error error;
+
+	cr_assert_eq(insert(barrier, 0, 'k', 1, 3, 100), WEIR_OK);
+	cr_assert_eq(insert(barrier, 1, 'k', 3, 1, 200), WEIR_OK);
+	cr_assert_eq(insert(barrier, 0, 'k', 3, 1, 100), WEIR_OK, "k3 was ready and forgotten: it is new");
+	cr_assert_eq(insert(barrier, 1, 'k', 3, 1, 200), WEIR_OK);
+	cr_assert_eq(insert(barrier, 1, 'j', 3, 1, 200), WEIR_OK);
+	cr_assert_eq(insert(barrier, 1, 'k', 3, 1, 200), WEIR_OK);
+	/* k1 and k2 would be complete, k3 has component 1. */
+	cr_assert_eq(weir_barrier_insert_many(barrier, 1, keys, values, &error), WEIR_INVALID_ARGUMENT);
+	cr_assert_str_eq(error.message, "barrier \"test\": key \"k3\" has component 1 (b) already");
+	cr_assert(ready(barrier) == 2 && incomplete(barrier) == 4);
+	weir_tensor_release(keys);
+	weir_tensor_release(values);
+	end(barrier);
+}
+
+Test(barrier, a_key_twice_in_one_insert_is_refused)
+{
+	weir_barrier *barrier = pair_barrier();
+	weir_shape shape = vector_shape(2);
+	const weir_bytes same[] = {{"k", 1}, {"k", 1}};
+	weir_tensor *keys, *values = numbers_of(shape, 0);
+
+	cr_assert_eq(weir_tensor_copy_of(WEIR_BYTES, &shape, same, NULL, &keys), WEIR_OK);
+	cr_assert_eq(weir_barrier_insert_many(barrier, 0, keys, values, NULL), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(incomplete(barrier), 0);
+	weir_tensor_release(keys);
+	weir_tensor_release(values);
+	end(barrier);
+}
+
+/* The reference never tells this taker. */
+Test(barrier, a_taker_that_wants_too_much_ends_when_the_last_key_completes_elsewhere)
+{
+	weir_barrier *barrier = pair_barrier();
+	struct taker greedy = {.barrier = barrier, .n = 2};
+
+	cr_assert_eq(insert(barrier, 0, 'k', 0, 2, 100), WEIR_OK);
+	begin(&greedy, 1);
+	cr_assert_eq(weir_barrier_close(barrier, WEIR_CLOSE_DRAIN, NULL), WEIR_OK);
+	cr_assert_eq(weiri_barrier_waiting(barrier), 1, "two may still come");
+	cr_assert_eq(insert(barrier, 1, 'k', 0, 1, 200), WEIR_OK);
+	cr_assert_eq(take(barrier, 1, WEIR_BARRIER_ALLOW_SMALL_BATCH), WEIR_OK);
+	cr_assert_eq(join(&greedy), WEIR_OUT_OF_RANGE);
+	end(barrier);
+}
+
+Test(barrier, a_take_ends_at_its_deadline_or_when_its_token_fires)
+{
+	weir_barrier *barrier = pair_barrier();
+	struct taker late = {.barrier = barrier, .n = 2, .deadline_ns = weir_deadline_in(50000000)},
+				 cancelled = {.barrier = barrier, .n = 2};
+
+	insert_both(barrier, 0, 1);
+	cr_assert_eq(pthread_create(&late.thread, NULL, take_on_thread, &late), 0);
+	cr_assert_eq(join(&late), WEIR_DEADLINE_EXCEEDED);
+	cr_assert_str_eq(late.error.message, "barrier \"test\": the deadline passed in take_many");
+	cr_assert_eq(weir_cancel_create(NULL, &cancelled.token), WEIR_OK);
+	begin(&cancelled, 1);
+	cr_assert_eq(weir_cancel_fire(cancelled.token, NULL), 1);
+	cr_assert_eq(join(&cancelled), WEIR_CANCELLED);
+	weir_cancel_release(cancelled.token);
+	cr_assert_eq(take(barrier, 1, 0), WEIR_OK, "nothing was lost");
+	end(barrier);
+}
+
+struct outcome {
+	int calls;
+	enum weir_status status;
+	int64_t count;
+};
+
+static void note(void *context, enum weir_status status, const weir_error *error,
+                 const struct weir_barrier_batch *batch)
+{
+	struct outcome *outcome = context;
+
+	(void)error;
+	outcome->calls++;
+	outcome->status = status;
+	if (batch != NULL) {
+		struct weir_barrier_batch mine = *batch;
+
+		outcome->count = mine.count;
+		expect_matched(&mine);
+		release(&mine);
+	}
+}
+
+Test(barrier, takes_wait_without_a_thread_and_complete_once)
+{
+	weir_barrier *barrier = pair_barrier();
+	struct outcome first = {0}, second = {0};
+	weir_barrier_op *op;
+	weir_error error;
+
+	cr_assert_eq(weir_barrier_start_take_many(barrier, 2, 0, note, &first, NULL, NULL), WEIR_OK);
+	cr_assert_eq(weir_barrier_start_take_many(barrier, 1, 0, note, &second, &op, NULL), WEIR_OK);
+	cr_assert_eq(weir_barrier_destroy(barrier, &error), WEIR_FAILED_PRECONDITION);
+	weir_barrier_op_cancel(op);
+	weir_barrier_op_cancel(op);
+	weir_barrier_op_release(op);
+	cr_assert(second.calls == 1 && second.status == WEIR_CANCELLED && first.calls == 0);
+	insert_both(barrier, 0, 2);
+	cr_assert(first.calls == 1 && first.status == WEIR_OK && first.count == 2);
+	end(barrier);
+}
+
+Test(barrier, closing_is_idempotent_and_the_first_cause_stays)
+{
+	weir_barrier *barrier = pair_barrier();
+	weir_error first = {WEIR_OK, "first"}, second = {WEIR_OK, "second"}, error;
+	struct weir_barrier_batch batch;
+
+	cr_assert_eq(take(barrier, 0, 0), WEIR_OK, "a batch of none");
+	for (int i = 0; i < 2; i++)
+		cr_assert_eq(weir_barrier_close(barrier, WEIR_CLOSE_DRAIN, i == 0 ? &first : &second), WEIR_OK);
+	for (int i = 0; i < 2; i++)
+		cr_assert_eq(weir_barrier_close(barrier, WEIR_CLOSE_CANCEL, &second), WEIR_OK);
+	cr_assert_eq(weir_barrier_close(barrier, WEIR_CLOSE_DRAIN, &second), WEIR_OK);
+	cr_assert_eq(weir_barrier_take_many(barrier, 1, 0, 0, NULL, &batch, &error), WEIR_OUT_OF_RANGE);
+	cr_assert_str_eq(
+		error.message,
+		"barrier \"test\" is closed and has insufficient elements (requested 1, 0 ready, 0 incomplete): first");
+	cr_assert_eq(weir_barrier_close(barrier, (enum weir_close_mode)7, NULL), WEIR_INVALID_ARGUMENT);
+	end(barrier);
+}
+
+Test(barrier, bad_arguments_are_refused_by_name)
+{
+	weir_barrier *barrier = pair_barrier();
+	weir_tensor *keys = keys_of('k', 0, 2), *values = numbers_of(vector_shape(2), 0), *reals = NULL;
+	weir_shape pair = vector_shape(2);
+	struct weir_barrier_batch batch;
+	weir_error error;
+
+	cr_assert_eq(weir_barrier_insert_many(barrier, 2, keys, values, &error), WEIR_INVALID_ARGUMENT);
+	cr_assert_str_eq(error.message, "barrier \"test\" has 2 components, there is none of index 2");
+	cr_assert_eq(weir_barrier_insert_many(barrier, 0, values, values, &error), WEIR_INVALID_ARGUMENT);
+	cr_assert_str_eq(error.message, "barrier \"test\": keys must be bytes [n], got i32 [2]");
+	cr_assert_eq(weir_tensor_copy_of(WEIR_F32, &pair, (const float[]){1, 2}, NULL, &reals), WEIR_OK);
+	cr_assert_eq(weir_barrier_insert_many(barrier, 0, keys, reals, &error), WEIR_INVALID_ARGUMENT);
+	cr_assert_str_eq(error.message, "barrier \"test\": component 0 (a): dtype must be i32, got f32");
+	cr_assert_eq(weir_barrier_insert_many(NULL, 0, keys, values, NULL), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_barrier_insert_many(barrier, 0, NULL, values, NULL), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_barrier_take_many(barrier, 1, 8, 0, NULL, &batch, NULL), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_barrier_take_many(barrier, 1, 0, 0, NULL, NULL, NULL), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_barrier_take_many(NULL, 1, 0, 0, NULL, &batch, NULL), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_barrier_start_take_many(barrier, 1, 0, NULL, NULL, NULL, NULL), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_barrier_create(NULL, &barrier, NULL), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_barrier_look(NULL, NULL, NULL), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_barrier_close(NULL, WEIR_CLOSE_DRAIN, NULL), WEIR_INVALID_ARGUMENT);
+	weir_barrier_op_cancel(NULL);
+	weir_barrier_op_release(NULL);
+	cr_assert_eq(weir_barrier_destroy(NULL, NULL), WEIR_OK);
+	weir_tensor_release(keys);
+	weir_tensor_release(values);
+	weir_tensor_release(reals);
+	end(barrier);
+}
+
+struct material {
+	weir_tensor *keys, *values;
+};
+
+static enum weir_status use_with(const weir_allocator *allocator, void *context)
+{
+	struct weir_tensor_component components[] = {{WEIR_I32, &scalar_shape, "a"}, {WEIR_I32, &scalar_shape, "b"}};
+	struct weir_barrier_options options = {
+		.struct_size = sizeof(options), .components = components, .component_count = 2, .allocator = allocator};
+	const struct material *material = context;
+	weir_error cause = {WEIR_OK, "over"};
+	struct weir_barrier_batch batch;
+	weir_barrier *barrier;
+	enum weir_status status = weir_barrier_create(&options, &barrier, NULL);
+	size_t before, after;
+
+	if (status != WEIR_OK)
+		return status;
+	for (size_t i = 0; status == WEIR_OK && i < 2; i++)
+		status = weir_barrier_insert_many(barrier, i, material->keys, material->values, NULL);
+	before = ready(barrier);
+	cr_assert(before == 0 || before == 3, "all or none");
+	if (status == WEIR_OK) {
+		status = weir_barrier_take_many(barrier, 2, 0, 0, NULL, &batch, NULL);
+		after = ready(barrier);
+		cr_assert_eq(after, status == WEIR_OK ? 1 : 3, "want of memory loses nothing");
+		if (status == WEIR_OK)
+			release(&batch);
+	}
+	if (status == WEIR_OK)
+		status = weir_barrier_close(barrier, WEIR_CLOSE_CANCEL, &cause);
+	cr_assert_eq(weir_barrier_destroy(barrier, NULL), WEIR_OK);
+	cr_assert_eq(weir_reclaim_flush(0), WEIR_OK);
+	return status;
+}
+
+Test(barrier, every_call_survives_every_allocation_failing)
+{
+	struct material material = {keys_of('k', 0, 3), numbers_of(vector_shape(3), 1)};
+
+	cr_assert_gt(fail_each_allocation(use_with, &material), 20);
+	weir_tensor_release(material.keys);
+	weir_tensor_release(material.values);
+	expect_no_tensor_left();
+}
+
+/* -- threads ------------------------------------------------------------------------------------------------------------------ */
+
+enum { PARTIES = 2, ROUNDS = 400, EACH = 3 };
+
+struct party {
+	weir_barrier *barrier;
+	size_t component;
+	pthread_t thread;
+};
+
+static void *insert_components(void *context)
+{
+	const struct party *party = context;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		if (insert(party->barrier, party->component, 'k', i * EACH, EACH, party->component == 0 ? 100 : 200) != WEIR_OK)
+			abort();
+	}
+	return NULL;
+}
+
+Test(barrier, threads_that_insert_components_of_the_same_keys_complete_each_once)
+{
+	weir_barrier *barrier = pair_barrier();
+	struct party parties[PARTIES];
+	static char seen[ROUNDS * EACH];
+	struct weir_barrier_batch batch;
+
+	memset(seen, 0, sizeof(seen));
+	for (size_t i = 0; i < PARTIES; i++) {
+		parties[i] = (struct party){.barrier = barrier, .component = i};
+		cr_assert_eq(pthread_create(&parties[i].thread, NULL, insert_components, &parties[i]), 0);
+	}
+	for (int i = 0; i < ROUNDS * EACH / 4; i++) {
+		cr_assert_eq(weir_barrier_take_many(barrier, 4, 0, in_good_time(), NULL, &batch, NULL), WEIR_OK);
+		expect_matched(&batch);
+		for (int64_t row = 0; row < 4; row++)
+			cr_assert_eq(seen[number_at(&batch, row)]++, 0);
+		release(&batch);
+	}
+	for (size_t i = 0; i < PARTIES; i++)
+		(void)pthread_join(parties[i].thread, NULL);
+	cr_assert(ready(barrier) == 0 && incomplete(barrier) == 0);
+	end(barrier);
+}
+
+static void insert_two(void *context)
+{
+	cr_assert_eq(insert(context, 1, 'k', 0, 2, 200), WEIR_OK);
+}
+
+Test(barrier, an_insert_stopped_anywhere_is_whole_or_not_there)
+{
+	struct stepped call = {.call = insert_two};
+	size_t at = 0;
+
+	stepped_or_skip();
+	for (int goes_on = 1; goes_on; at += stepped_stride(13)) {
+		weir_barrier *barrier = pair_barrier();
+		size_t done;
+
+		cr_assert_eq(insert(barrier, 0, 'k', 0, 2, 100), WEIR_OK);
+		call.context = barrier;
+		goes_on = stepped_start(&call, at);
+		done = ready(barrier);
+		cr_assert(done == 0 || done == 2);
+		insert_both(barrier, 5, 1);
+		cr_assert_eq(take(barrier, (int64_t)done + 1, 0), WEIR_OK);
+		stepped_finish(&call);
+		cr_assert_eq(ready(barrier), 2 - done);
+		end(barrier);
+	}
+}
