@@ -80,18 +80,22 @@ Test(shuffle, each_item_of_a_full_queue_is_equally_likely)
 	expect_even_draws(64, 64, "64 of 64");
 	expect_even_draws(65, 65, "65 of 65");
 	expect_even_draws(2, 2, "2 of 2");
+	expect_even_draws(5000, 5000, "5000 of 5000");
 }
 
 Test(shuffle, each_item_of_a_half_full_queue_is_equally_likely)
 {
 	expect_even_draws(300, 150, "150 of 300");
 	expect_even_draws(100, 50, "50 of 100");
+	expect_even_draws(5000, 2500, "2500 of 5000");
 }
 
 Test(shuffle, each_item_of_a_nearly_empty_queue_is_equally_likely)
 {
 	expect_even_draws(1000, 10, "10 of 1000");
 	expect_even_draws(300, 3, "3 of 300");
+	expect_even_draws(5000, 50, "50 of 5000");
+	expect_even_draws(300000, 3000, "3000 of 300000");
 }
 
 Test(shuffle, the_place_of_an_item_in_the_output_says_nothing_of_its_place_in_the_input)

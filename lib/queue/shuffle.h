@@ -1,37 +1,36 @@
 /*
  * shuffle.h - a bounded lock-free bag: take() gives an item drawn uniformly from those inside.
  *
- * Algorithm (ours). n slots, two bitmaps and one word of credits:
+ * Algorithm (ours). n slots, two sets of their numbers (places.h) and one word of credits:
  *
  *   credits   items (may be taken) | used (slots not free) | puts (under way) | closed
- *   busy      bit i: slot i belongs to a put or an item        claimed by a put, cleared by the take that emptied it
- *   full      bit i: slot i holds an item                      set by a put, cleared by the take that gets it
+ *   free      slots that belong to nobody     taken from by a put, added to by the take that emptied the slot
+ *   full      slots that hold an item         added to by a put, taken from by a take
  *
- *   put   credits: used + 1, puts + 1 if used < n; claim a busy bit; write the slot; set full; credits: items + 1, puts - 1
- *   take  credits: items - 1 if items > min (or closed and items > 0); clear a full bit; read the slot; clear busy; credits: used - 1
+ *   put   credits: used + 1, puts + 1 if used < n; a number from free; write the slot; add it to full; credits: items + 1, puts - 1
+ *   take  credits: items - 1 if items > min (or closed and items > 0); a random number from full; read the slot; add it to free;
+ *         credits: used - 1
  *
  * A credit makes "there is one for me" certain before it is looked for, so a take never comes back empty-handed, and a put always
- * finds a slot. The draw: a random slot up to 8 times (uniform over the items, because each hit is), then the k-th full bit
- * for a random k; so neither a nearly empty nor a draining bag is slow.
+ * finds a slot.
  *
  * Invariants
- *   B1  full bits >= items + takes that hold a credit and have cleared no bit yet
- *   B2  busy bits < n whenever a put that holds a credit looks for a slot
- *   B3  a slot is written only by the put that claimed its busy bit, read only by the take that cleared its full bit
+ *   B1  numbers in full >= items + takes that hold a credit and have taken none yet
+ *   B2  free is not empty whenever a put that holds a credit looks for a slot
+ *   B3  a slot is written only by the put that took its number from free, read only by the take that took it from full
  * Pairs
- *   P1  set full -> clear full: the item.  P2  clear busy -> claim busy: the slot is finished with.
- *   P3  credits: a taker that got a credit sees at least as many full bits (B1)
+ *   P1  add to full -> take from full: the item.  P2  add to free -> take from free: the slot is finished with.
+ *   P3  credits: a taker that got a credit sees at least as many numbers in full (B1)
  *   P4  take -> take: whoever finds the bag empty sees what those did before who took the items (their turn, see store.c)
  *   P5  close -> put, take, closed: what the closer did before
- * Linearization: put at the credit for its item, or at the take that got the item before that; take when it clears the full bit.
- *   Refusals are exact only when no put or take is under way. "Nothing may leave" (the load of credits): between a put's full bit
- *   and its credit, a take may get its item by another's credit, and that one's item is inside without a credit until the
+ * Linearization: put at the credit for its item, or at the take that got the item before that; take when it takes the number from full.
+ *   Refusals are exact only when no put or take is under way. "Nothing may leave" (the load of credits): between a put's number in
+ *   full and its credit, a take may get its item by another's credit, and that one's item is inside without a credit until the
  *   put goes on; and a take that has its credit may yet get an item newer than the refusal. "Full" (the load of credits): a put
  *   or a take under way counts as an occupied slot.
  * Progress: lock-free. A put or take that is stopped holds one slot; nobody waits for it, but the end of a closed bag: it is not
  *   "drained" while a put is under way, because its item is still to come.
- * Random numbers: SplitMix64 (Steele, Lea, Flood, OOPSLA 2014) of seed and a counter: the same seed and the same calls on one thread give the
- *   same order.
+ * The same seed and the same calls on one thread give the same order.
  */
 #ifndef WEIRI_QUEUE_SHUFFLE_H
 #define WEIRI_QUEUE_SHUFFLE_H
