@@ -166,6 +166,7 @@ extern const struct ring_contender *const bench_rings[];
 extern const struct ring_contender *const bench_priorities[]; /* keys: bench_key_of() */
 extern const struct queue_contender *const bench_queues[];
 extern const struct queue_contender *const bench_shuffles[];
+extern const struct ring_contender *const bench_shuffle_tries[];
 extern const struct read_contender *const bench_readers[];
 extern const struct update_contender *const bench_updates[];
 extern const struct snapshot_contender *const bench_snapshots[];

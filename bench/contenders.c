@@ -107,6 +107,12 @@ const struct queue_contender *const bench_shuffles[] = {
 	NULL,
 };
 
+const struct ring_contender *const bench_shuffle_tries[] = {
+	&weir_shuffle_try_contender,
+	&mutex_shuffle_try_contender,
+	NULL,
+};
+
 /* The floor; those that retain; those that do not. */
 const struct read_contender *const bench_readers[] = {
 	&weir_read_contender,

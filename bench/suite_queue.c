@@ -209,6 +209,8 @@ static void plan_queue(struct bench_plan *plan, const struct bench_options *opti
 static void plan_shuffle(struct bench_plan *plan, const struct bench_options *options)
 {
 	plan_suite(plan, options, "shuffle", bench_shuffles);
+	bench_plan_call_latency(plan, "shuffle", bench_shuffle_tries, 1, DEFAULT_CAPACITY);
+	bench_plan_call_latency(plan, "shuffle", bench_shuffle_tries, 4, DEFAULT_CAPACITY);
 }
 
 static const char *const explain_queue[][2] = {
@@ -224,6 +226,7 @@ static const char *const explain_queue[][2] = {
 
 static const char *const explain_shuffle[][2] = {
 	{"P/C", "as in suite queue, with a queue that gives out its items in random order."},
+	{"latency of a call, P/C", "as in suite ring: calls that do not wait."},
 	{NULL, NULL},
 };
 

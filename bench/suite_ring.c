@@ -359,6 +359,12 @@ static void plan_latency(const struct filling *filling, unsigned side, size_t ca
 	plan_one(filling, w);
 }
 
+void bench_plan_call_latency(struct bench_plan *plan, const char *suite,
+                             const struct ring_contender *const contenders[], unsigned side, size_t capacity)
+{
+	plan_latency(&(struct filling){plan, suite, contenders}, side, capacity, 0, 0);
+}
+
 static void plan_uncontended(const struct filling *filling, size_t capacity)
 {
 	plan_one(filling, (struct bench_workload){.name = "uncontended",

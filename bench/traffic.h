@@ -57,6 +57,13 @@ static inline void bench_traffic_say(struct bench_traffic *traffic, unsigned ind
 void bench_put_paced(struct bench_crew *crew, unsigned index, struct bench_tally *tally,
                      void (*put)(struct bench_traffic *traffic, uint64_t value));
 
+/*
+ * Plans "latency of a call, SIDE/SIDE" for contenders whose calls never wait, and whose values leave in any order: as in suite ring
+ * (suite_ring.c).
+ */
+void bench_plan_call_latency(struct bench_plan *plan, const char *suite,
+                             const struct ring_contender *const contenders[], unsigned side, size_t capacity);
+
 /* N/N for N = 1, 2, 4, 8, and on while both sides have a processor for each thread. */
 struct bench_shapes bench_square_shapes(void);
 

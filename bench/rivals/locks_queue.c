@@ -44,6 +44,22 @@ static uint64_t take(struct ring *ring)
 	return value;
 }
 
+/* xorshift64: what is taken next changes places with the oldest. */
+static void draw(struct ring *ring)
+{
+	size_t at;
+	uint64_t value;
+
+	ring->chance ^= ring->chance << 13;
+	ring->chance ^= ring->chance >> 7;
+	ring->chance ^= ring->chance << 17;
+	at = ring->head + ring->chance % ring->count;
+	at = at < ring->capacity ? at : at - ring->capacity;
+	value = ring->values[at];
+	ring->values[at] = ring->values[ring->head];
+	ring->values[ring->head] = value;
+}
+
 static int try_enqueue(void *self, uint64_t value)
 {
 	struct ring *ring = self;
@@ -66,6 +82,21 @@ static int try_dequeue(void *self, uint64_t *value)
 	some = ring->count != 0;
 	if (some)
 		*value = take(ring);
+	(void)pthread_mutex_unlock(&ring->mutex);
+	return some;
+}
+
+static int try_dequeue_shuffled(void *self, uint64_t *value)
+{
+	struct ring *ring = self;
+	int some;
+
+	(void)pthread_mutex_lock(&ring->mutex);
+	some = ring->count != 0;
+	if (some) {
+		draw(ring);
+		*value = take(ring);
+	}
 	(void)pthread_mutex_unlock(&ring->mutex);
 	return some;
 }
@@ -122,22 +153,6 @@ static void enqueue(void *self, uint64_t value)
 	(void)pthread_cond_signal(&ring->items);
 }
 
-/* xorshift64: what is taken next changes places with the oldest. */
-static void draw(struct ring *ring)
-{
-	size_t at;
-	uint64_t value;
-
-	ring->chance ^= ring->chance << 13;
-	ring->chance ^= ring->chance >> 7;
-	ring->chance ^= ring->chance << 17;
-	at = ring->head + ring->chance % ring->count;
-	at = at < ring->capacity ? at : at - ring->capacity;
-	value = ring->values[at];
-	ring->values[at] = ring->values[ring->head];
-	ring->values[ring->head] = value;
-}
-
 static int dequeue_in_order(struct ring *ring, uint64_t *value, int shuffled)
 {
 	int some;
@@ -191,4 +206,11 @@ const struct queue_contender mutex_shuffle_contender = {
 	.enqueue = enqueue,
 	.dequeue = dequeue_shuffled,
 	.close = close_queue,
+};
+const struct ring_contender mutex_shuffle_try_contender = {
+	.about = {.name = "mutex, a random item changes places"},
+	.create = create,
+	.destroy = free,
+	.enqueue = try_enqueue,
+	.dequeue = try_dequeue_shuffled,
 };

@@ -23,6 +23,7 @@ extern const struct ring_contender weir_priority_contender, weir_multi_contender
 extern const struct queue_contender weir_queue_contender, condition_queue_contender, crossbeam_channel_queue_contender,
 	glib_queue_contender, go_queue_contender, moodycamel_queue_contender, tbb_queue_contender;
 extern const struct queue_contender weir_shuffle_contender, mutex_shuffle_contender;
+extern const struct ring_contender weir_shuffle_try_contender, mutex_shuffle_try_contender;
 extern const struct read_contender weir_read_contender, weir_look_contender, acquire_read_contender,
 	arc_swap_load_contender, arc_swap_load_full_contender, crossbeam_epoch_contender, ck_epoch_read_contender,
 	hazard_fence_read_contender, hazard_membarrier_read_contender, left_right_read_contender, mutex_read_contender,

@@ -186,6 +186,21 @@ static void queue_close(void *self)
 	(void)weir_queue_close(self, WEIR_CLOSE_DRAIN, NULL);
 }
 
+static int queue_try_enqueue(void *self, uint64_t value)
+{
+	return weir_queue_try_enqueue(self, (void *)(uintptr_t)value) == WEIR_OK;
+}
+
+static int queue_try_dequeue(void *self, uint64_t *value)
+{
+	void *item;
+
+	if (weir_queue_try_dequeue(self, &item) != WEIR_OK)
+		return 0;
+	*value = (uint64_t)(uintptr_t)item;
+	return 1;
+}
+
 const struct queue_contender weir_queue_contender = {
 	.about = {.name = "weir", .lock_free = 1},
 	.create = queue_create,
@@ -201,6 +216,14 @@ const struct queue_contender weir_shuffle_contender = {
 	.enqueue = queue_enqueue,
 	.dequeue = queue_dequeue,
 	.close = queue_close,
+};
+
+const struct ring_contender weir_shuffle_try_contender = {
+	.about = {.name = "weir", .lock_free = 1},
+	.create = shuffle_create,
+	.destroy = queue_destroy,
+	.enqueue = queue_try_enqueue,
+	.dequeue = queue_try_dequeue,
 };
 
 static void *wake_create(void)

@@ -717,7 +717,8 @@ enum weir_status weir_staging_destroy(weir_staging *staging, weir_error *error)
 	status = weiri_awaits_check_idle(&staging->awaits, error);
 	if (status != WEIR_OK)
 		return status;
-	state = state_of(weiri_load_relaxed(&staging->state)); /* [relaxed] the caller has ordered all calls before this one */
+	state =
+		state_of(weiri_load_relaxed(&staging->state)); /* [relaxed] the caller has ordered all calls before this one */
 	weiri_tree_end(state->tuples, NULL, end_tuple, NULL);
 	state_reclaim(&state->retired);
 	staging_free(staging);
