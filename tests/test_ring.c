@@ -10,7 +10,7 @@
 
 #include "base/atomic.h"
 #include "failing_allocator.h"
-#include "ring/layout.h"
+#include "ring/ring.h"
 
 static const enum weir_ring_format formats[] = {WEIR_RING_FORMAT_LTQ16, WEIR_RING_FORMAT_LTQ64};
 enum { FORMATS = 2 };
@@ -427,6 +427,61 @@ static void check_old_hints(weir_ring *ring, size_t capacity)
 		weiri_store_relaxed(&ring->head_hint, heads[i / 3]);
 		if (in == out)
 			cr_assert_eq(weir_ring_try_dequeue(ring, &value), WEIR_WOULD_BLOCK);
+	}
+}
+
+/* One hint is old and the other is not: the size is still the number of values. */
+static void check_one_old_hint(weir_ring *ring, size_t capacity)
+{
+	uint64_t old = weiri_load_relaxed(&ring->tail_hint), tail, head, value;
+
+	for (uint64_t i = 0; i < 20; i++) {
+		cr_assert_eq(weir_ring_try_enqueue(ring, i), WEIR_OK);
+		cr_assert_eq(weir_ring_try_dequeue(ring, &value), WEIR_OK);
+	}
+	for (size_t inside = 0; inside <= capacity; inside++) {
+		tail = weiri_load_relaxed(&ring->tail_hint);
+		head = weiri_load_relaxed(&ring->head_hint);
+		weiri_store_relaxed(&ring->head_hint, old);
+		cr_assert_eq(weir_ring_size_approx(ring), inside);
+		weiri_store_relaxed(&ring->head_hint, head);
+		weiri_store_relaxed(&ring->tail_hint, old);
+		cr_assert_eq(weir_ring_size_approx(ring), inside);
+		weiri_store_relaxed(&ring->tail_hint, tail);
+		if (inside < capacity)
+			cr_assert_eq(weir_ring_try_enqueue(ring, inside), WEIR_OK);
+	}
+}
+
+/* The end is found, and is the end, from hints of any age. */
+static void check_old_hints_at_the_end(weir_ring *ring, size_t capacity)
+{
+	uint64_t old = weiri_load_relaxed(&ring->tail_hint), value = 0;
+	enum weir_status status;
+
+	for (uint64_t i = 0; i < 20 + capacity / 2; i++) {
+		cr_assert_eq(weir_ring_try_enqueue(ring, i), WEIR_OK);
+		cr_assert_eq(weir_ring_try_dequeue(ring, &value), WEIR_OK);
+	}
+	weir_ring_close(ring);
+	cr_assert_eq(weir_ring_try_dequeue(ring, &value), WEIR_OUT_OF_RANGE);
+	for (int i = 0; i < 2; i++) {
+		cr_assert_eq(weir_ring_size_approx(ring), 0);
+		cr_assert_eq(weir_ring_try_dequeue(ring, &value), WEIR_OUT_OF_RANGE);
+		cr_assert_eq(weiri_ring_enqueue_admitted(ring, &value, 1, &status), 0, "behind the tombstone");
+		cr_assert_eq(status, WEIR_CANCELLED);
+		weiri_store_relaxed(&ring->tail_hint, old);
+		weiri_store_relaxed(&ring->head_hint, old);
+	}
+}
+
+Test(ring, old_hints_change_neither_size_nor_end)
+{
+	static const size_t capacities[] = {1, 2, 3, 8, 20, 64};
+
+	for (size_t i = 0; i < sizeof(capacities) / sizeof(capacities[0]); i++) {
+		each_format(capacities[i], check_one_old_hint);
+		each_format(capacities[i], check_old_hints_at_the_end);
 	}
 }
 
