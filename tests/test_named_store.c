@@ -383,6 +383,24 @@ Test(named_store, grows_as_far_as_memory_lets_it)
 	cr_assert_str_eq(failing_allocator_verdict(&state), "balanced");
 }
 
+/* Nobody walks past the name afterwards. */
+Test(named_store, what_is_removed_is_unlinked_by_its_removal)
+{
+	struct failing_allocator state = {0};
+	weir_allocator allocator = failing_allocator_hooks(&state);
+	weir_store *store = make_store(&allocator);
+	struct thing a = {.size = 1};
+	size_t before = state.outstanding;
+
+	cr_assert_eq(weir_store_add(store, NULL, "x", &things, &a, NULL, NULL), WEIR_OK);
+	cr_assert_eq(weir_store_remove(store, NULL, "x", NULL), WEIR_OK);
+	cr_assert_eq(weir_reclaim_flush(0), WEIR_OK);
+	cr_assert_eq(state.outstanding, before);
+	weir_store_destroy(store);
+	cr_assert_eq(a.destroyed, 1);
+	cr_assert_str_eq(failing_allocator_verdict(&state), "balanced");
+}
+
 /* -- threads ------------------------------------------------------------------------------------------------------------------ */
 
 enum { THREADS = 4, ROUNDS = 3000, SHARED = 5 };

@@ -42,6 +42,7 @@ static const struct scope {
 	{"take_waits_beside_insert", "a", {"T", "b"}, 0, 5000, 1},
 	{"take_waits_beside_close", "", {"T", "c"}, 0, 5000, 1},
 	{"take_of_2_waits_beside_another_that_takes_1", "A", {"U", "ct", "B"}, 0, 5000, 1},
+	{"take_of_2_waits_before_one_of_1", "A", {"U", "T", "cb"}, 0, 5000, 1},
 	{"take_waits_beside_cancel", "a", {"T", "C"}, 0, 5000, 1},
 };
 

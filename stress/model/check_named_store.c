@@ -4,7 +4,11 @@
  *
  * A scope gives each thread a row of calls, two letters each: what, and on which name.
  *
- *   a  add    g  create or get    f  find    r  remove    n  walk over all    e  an era begins, and what is retired is collected
+ *   a  add    g  create or get    f  find    h  find, and hold it to the end    r  remove    n  walk over all
+ *   e  an era begins, and what is retired is collected
+ *
+ * The names' hashes end in ..00 (a, c), ..10 (b) and ..11 (d, e), and under the checker a table grows when there are more names than
+ * buckets: of "adb" each has found its place before bucket 3 had a mark.
  *
  * Asked of every execution: a find or walk gives objects that are whole; a name that stays is always found and met; of what was added
  * and created as much was removed as is missing at the end; each object is destroyed once.
@@ -17,7 +21,7 @@
 #include "model/scope.h"
 #include "reclaim/section.h"
 
-enum { THREADS = 3, CALLS = 4, NAMES = 3, MOST = 16 };
+enum { THREADS = 3, CALLS = 4, NAMES = 5, MOST = 16 };
 
 struct object {
 	int name, whole; /* plain: a missing order shows as a race */
@@ -44,6 +48,11 @@ static const struct scope {
 	{"adds_that_grow_the_table_beside_find", "a", {"ab", "ac", "fa"}, "a"},
 	{"find_beside_removal_and_collection", "ab", {"fb", "raea"}, "b"},
 	{"walk_beside_removals_and_collection", "abc", {"na", "rbrcea"}, "a"},
+	{"2_adds_that_make_the_same_mark", "abc", {"ad", "ae"}, ""},
+	{"find_from_a_mark_that_is_made", "adb", {"ae", "fd"}, "d"},
+	{"find_in_a_table_that_grows_and_gets_a_mark", "ad", {"abae", "fd"}, "d"},
+	{"walk_past_a_mark_that_is_made", "adb", {"ae", "na"}, "abd"},
+	{"reference_beside_2_removals", "a", {"ha", "ra", "ra"}, ""},
 	{"find_beside_add_and_removals_and_collection", "a", {"fc", "eaabraacrbea"}, ""},
 };
 
@@ -66,7 +75,7 @@ static void destroy(void *context)
 }
 
 static const struct weir_resource_type type = {"object", destroy};
-static const char *const names[NAMES] = {"a", "b", "c"};
+static const char *const names[NAMES] = {"a", "b", "c", "d", "n"};
 
 struct caller {
 	size_t me;
@@ -95,7 +104,7 @@ static void look_at(const weir_resource *resource, int name)
 {
 	const struct object *object = weir_resource_object(resource);
 
-	weir_model_assert(object->whole == 1 && object->name == name && weir_resource_name(resource)[0] == 'a' + name);
+	weir_model_assert(object->whole == 1 && object->name == name && weir_resource_name(resource)[0] == names[name][0]);
 }
 
 static int stays(int name)
@@ -130,13 +139,16 @@ static void create_or_get(struct caller *caller)
 	weir_resource_release(resource);
 }
 
-static void find(const struct caller *caller)
+static void find(const struct caller *caller, weir_resource **held)
 {
 	weir_resource *resource;
 
 	if (weir_store_find(scene.store, NULL, names[caller->name], &type, &resource, NULL) == WEIR_OK) {
 		look_at(resource, caller->name);
-		weir_resource_release(resource);
+		if (held != NULL)
+			*held = resource;
+		else
+			weir_resource_release(resource);
 	} else {
 		weir_model_assert(!stays(caller->name));
 	}
@@ -148,7 +160,7 @@ static void walk(void)
 	int met[NAMES] = {0};
 
 	for (; weir_store_next(scene.store, at, &next) == WEIR_OK; at = next) {
-		int name = weir_resource_name(next)[0] - 'a';
+		int name = ((const struct object *)weir_resource_object(next))->name;
 
 		look_at(next, name);
 		weir_resource_release(at);
@@ -161,6 +173,8 @@ static void walk(void)
 
 static void thread(void *context, size_t me)
 {
+	weir_resource *held = NULL;
+
 	(void)context;
 	for (const char *call = scene.scope->calls[me]; *call != '\0'; call += 2) {
 		struct caller caller = {me, call[1] - 'a', NULL};
@@ -168,12 +182,16 @@ static void thread(void *context, size_t me)
 		switch (call[0]) {
 		case 'a': add(&caller); break;
 		case 'g': create_or_get(&caller); break;
-		case 'f': find(&caller); break;
+		case 'f': find(&caller, NULL); break;
+		case 'h': find(&caller, &held); break;
 		case 'n': walk(); break;
 		case 'r': scene.out[me] += weir_store_remove(scene.store, NULL, names[caller.name], NULL) == WEIR_OK; break;
 		default: (void)weiri_fetch_add_seq_cst(&weiri_era, 1); (void)weir_reclaim_flush(0);
 		}
 	}
+	if (held != NULL)
+		look_at(held, ((const struct object *)weir_resource_object(held))->name);
+	weir_resource_release(held);
 }
 
 static void setup(void *context)

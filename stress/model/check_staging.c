@@ -48,6 +48,8 @@ static const struct scope {
 	{"get_waits_beside_put_that_waits_n1", 1, 0, {"GG", "PP"}, 5000, 1},
 	{"get_with_token_beside_put_and_fire", 0, 0, {"t", "p", "f"}, 5000, 1},
 	{"get_with_deadline_beside_put", 0, 0, {"d", "p"}, 5000, 1},
+	{"get_with_deadline_beside_peek", 0, 0, {"d", "k"}, 2000, 1},
+	{"started_get_beside_put_and_cancel_and_collection", 0, 0, {"axe", "p"}, 10000, 0},
 	{"started_get_beside_put_and_cancel", 0, 0, {"ax", "p"}, 5000, 0},
 };
 
