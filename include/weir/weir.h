@@ -29,6 +29,7 @@
 #include <weir/store.h>
 #include <weir/tensor.h>
 #include <weir/tensor_queue.h>
+#include <weir/tensor_select.h>
 #include <weir/time.h>
 #include <weir/var.h>
 
