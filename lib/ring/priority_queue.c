@@ -44,7 +44,7 @@
  *   P4  oldest -> load of oldest: that head was past the node that was handed out, I1
  *   P5  close -> put, take, closed: what the closer did before
  *   P6  level -> load of a level: the ticket was linked
- *   P7  ended -> weiri_priority_queue_is_ended(): the links of all puts
+ *   P7  ended -> all_is_linked(): the links of all puts
  *
  * Linearization. Put: the CAS of the link: its node stands in (key, arrival) order among the items, since the link still names the one
  *   item behind it and I4 tells that the one before it is there or was the last taken. Take: the CAS that sets TAKEN; the item is the first at
@@ -94,7 +94,8 @@ struct node {
 };
 
 struct weir_priority_queue {
-	/* Constant. */
+	/* Constant, but for the first: a close is under way, or done. */
+	_Atomic(uint32_t) closing;
 	size_t capacity;
 	unsigned tag_shift;
 	unsigned levels;
@@ -352,7 +353,8 @@ static int is_before(const struct place *a, int64_t key, uint64_t ticket)
 }
 
 /* Goes along a level from `at` to the last tower whose key is not above `key`; returns the word there, which names the next. */
-static uint64_t walk_level(weir_priority_queue *queue, unsigned level, int64_t key, struct place *at)
+static WEIRI_ALWAYS_INLINE uint64_t walk_level(weir_priority_queue *queue, unsigned level, int64_t key,
+                                               struct place *at)
 {
 	for (;;) {
 		/* [P6 acquire] */
@@ -452,6 +454,8 @@ static enum weir_status claim_node(weir_priority_queue *queue, int admitted, siz
 			continue;
 		leave_fronts(queue, *index);
 		*ticket = tag_of(queue, word_after(queue, oldest, 0));
+		/* The next put's node: a taker wrote to it last, so it is in another processor's cache. */
+		__builtin_prefetch(node_of(queue, index_of(queue, link)), 1);
 		/* [P4 release] */
 		if (weiri_cas_release(&queue->oldest, &oldest,
 		                      word_after(queue, oldest, index_of(queue, link)) | (oldest & CLOSED)))
@@ -554,7 +558,8 @@ enum weir_status weir_priority_queue_try_enqueue(weir_priority_queue *queue, int
 
 /* -- take --------------------------------------------------------------------------------------------------------------------- */
 
-WEIRI_COLD int weiri_priority_queue_is_ended(weir_priority_queue *queue)
+/* 1: closed, and no put is under way. */
+static WEIRI_COLD int all_is_linked(weir_priority_queue *queue)
 {
 	/* [P5 acquire] */
 	uint64_t oldest = weiri_load_acquire(&queue->oldest);
@@ -575,6 +580,14 @@ WEIRI_COLD int weiri_priority_queue_is_ended(weir_priority_queue *queue)
 	/* [P7 release] */
 	weiri_store_release(&queue->ended, 1u);
 	return 1;
+}
+
+int weiri_priority_queue_is_ended(weir_priority_queue *queue)
+{
+	/* [relaxed] a close that came before this call is seen. While there is none the producers' line is left alone. */
+	if (WEIRI_LIKELY(!weiri_load_relaxed(&queue->closing)))
+		return 0;
+	return all_is_linked(queue);
 }
 
 /* The node of the first item; or 0, and why there is none. */
@@ -667,9 +680,12 @@ int weiri_priority_queue_peek(const weir_priority_queue *queue, int64_t *key)
 
 void weir_priority_queue_close(weir_priority_queue *queue)
 {
+	if (queue == NULL)
+		return;
+	/* [relaxed] a hint, and the first: a closer that is stopped between has closed nothing. */
+	weiri_store_relaxed(&queue->closing, 1u);
 	/* [P5 release] whoever sees CLOSED sees what the closer did before. */
-	if (queue != NULL)
-		(void)weiri_fetch_or_release(&queue->oldest, CLOSED);
+	(void)weiri_fetch_or_release(&queue->oldest, CLOSED);
 }
 
 int weir_priority_queue_closed(const weir_priority_queue *queue)
