@@ -5,6 +5,7 @@
 
 #include <stdalign.h>
 #include <string.h>
+#include <weir/time.h>
 
 #include "base/error.h"
 #include "base/futex.h"
@@ -431,6 +432,7 @@ static int join_list(struct weiri_scope *scope, weir_queue_op *op)
 
 static enum weiri_op_outcome wait_on_list(struct weiri_scope *scope, weir_queue_op *op, int *moved)
 {
+	op->began_ns = weir_now_ns();
 	if (op->cases == NULL && !join_list(scope, op))
 		return WEIRI_OP_COMPLETE;
 	for (size_t i = 0; i < op->case_count; i++) {

@@ -1,0 +1,189 @@
+"""gdb commands that say who waits for what in a program that uses Weir: in a live process, or in a core.
+
+    gdb -p PID -x scripts/gdb/weir.py -ex weir-waiters
+    gdb PROGRAM CORE -x scripts/gdb/weir.py -ex weir-waiters
+
+weir-waiters         each thread that waits in a queue's call, and the state of each such queue
+weir-queue EXPR      one queue: what is inside, whether it is closed, and the operations that wait, asynchronous ones too
+
+Nothing is run in the process, so it works on a core, and on a process in any state. It needs Weir's debug information, of the very build. What
+other threads are changing at the moment may show half changed.
+"""
+import struct
+import time
+
+import gdb
+
+REMOVED, BELL, SELECT = 1, 0, 4
+KIND = {1: "enqueue", 2: "dequeue", 3: "dequeue up to"}
+ORDER = {0: "FIFO", 1: "shuffle", 2: "priority"}
+CLAIMED, CANCEL, DONE = 1, 4, 8
+TURN_HELD = 1
+GATE_CLOSED, GATE_PENDING = 1 << 63, (1 << 62) - 1
+TOMB = 1 << 62
+MOST_SLOTS = 1 << 20  # of a ring, to be counted
+MOST_LISTED = 10000
+
+
+def number(value):
+    """Of an integer or pointer, atomic or not."""
+    return int(value.cast(gdb.lookup_type("unsigned long"))) if value.type.code == gdb.TYPE_CODE_PTR else int(value)
+
+
+def unsigned(value, bits=64):
+    return number(value) & ((1 << bits) - 1)
+
+
+def offset_of(type_name, field):
+    return next(f.bitpos // 8 for f in gdb.lookup_type(type_name).fields() if f.name == field)
+
+
+def seconds_since(began_ns):
+    """Text; a core does not say what time it was."""
+    if began_ns == 0:
+        return "does not wait yet"
+    if "Local core dump file" in gdb.execute("info files", to_string=True):
+        return f"since {began_ns / 1e9:.3f} s of CLOCK_MONOTONIC"
+    return f"for {(time.clock_gettime_ns(time.CLOCK_MONOTONIC) - began_ns) / 1e9:.1f} s"
+
+
+# ---- operations ----
+
+
+def describe_one(op):
+    queue = op["queue"]
+    what = f'{KIND.get(number(op["kind"]), "?")} of {number(op["count"])}'
+    return f'{what} in queue "{queue["name"].string()}"'
+
+
+def cases_of(op):
+    return [op["cases"][i] for i in range(number(op["case_count"]))]
+
+
+def describe(op):
+    """What an operation, or a select, is about."""
+    state = unsigned(op["state"], 32)
+    marks = [text for bit, text in ((CLAIMED, "being carried on"), (CANCEL, "cancelled"), (DONE, "completed")) if state & bit]
+    done = f', {number(op["done"])} done' if number(op["done"]) != 0 else ""
+    text = "select: " + " or ".join(describe_one(one) for one in cases_of(op)) if number(op["kind"]) == SELECT else describe_one(op)
+    return text + done + (f" ({', '.join(marks)})" if marks else "") + ", " + seconds_since(number(op["began_ns"]))
+
+
+def operations_on(list_value):
+    """Those on a list of waiters, in order; without what is removed, and without bells."""
+    node_type = gdb.lookup_type("struct weiri_list_node").pointer()
+    op_type = gdb.lookup_type("struct weir_queue_op").pointer()
+    link = unsigned(list_value["first"])
+    for _ in range(MOST_LISTED):
+        if link & ~REMOVED == 0:
+            return
+        node = gdb.Value(link & ~REMOVED).cast(node_type)
+        link = unsigned(node["next"])
+        op = gdb.Value(number(node) - offset_of("struct weir_queue_op", "node")).cast(op_type).dereference()
+        if link & REMOVED == 0 and number(op["kind"]) != BELL:
+            yield op
+
+
+# ---- queues ----
+
+
+def full_slots(ring):
+    """Of a ring whose slots are counted one by one; None: too many."""
+    capacity = number(ring["capacity"])
+    wide = "LTQ16" in str(ring["format"])
+    if capacity > MOST_SLOTS:
+        return None
+    size = 16 if wide else 8
+    memory = bytes(gdb.selected_inferior().read_memory(number(ring["slots"]), capacity * size))
+    words = [word[0] for word in struct.iter_unpack("=QQ" if wide else "=Q", memory)]
+    if wide:
+        return sum(word & 1 for word in words if word & TOMB == 0)
+    shift = number(ring["cell_bits"])
+    return sum(word >> shift & 1 for word in words if word >> 63 == 0)
+
+
+def inside(queue):
+    order = number(queue["order"])
+    given_back = number(queue["putback"]["items"])
+    count = None
+    if order == 0:
+        count = full_slots(queue["ring"].dereference())
+    elif order == 1:
+        count = unsigned(queue["shuffle"].dereference()["credits"]) & 0xFFFFFF
+    return ("?" if count is None else str(count)) + (f" and {given_back} given back" if given_back else "")
+
+
+def print_queue(queue):
+    gate = unsigned(queue["gate"])
+    closed = "closed" if gate & GATE_CLOSED else "open"
+    if gate & GATE_CLOSED and gate & GATE_PENDING:
+        closed += f", {gate & GATE_PENDING} enqueues still to come"
+    turn = ", a batch collects" if number(queue["turn"]) & TURN_HELD else ""
+    print(f'queue "{queue["name"].string()}" at {number(queue.address):#x}: {ORDER.get(number(queue["order"]), "?")}, '
+          f'{inside(queue)} of {number(queue["capacity"])} inside, {closed}{turn}')
+    for side, name in (("producers", "for room"), ("consumers", "for an item")):
+        for op in operations_on(queue[side]):
+            leader = op["leader"].dereference()
+            kind = "asynchronous" if number(leader["callback"]) != 0 else "a thread's"
+            print(f"  waits {name}: {describe(leader)}; {kind}")
+
+
+# ---- threads ----
+
+
+def awaited_operation():
+    """Of the selected thread: what it waits for in weiri_op_wait(); None: it does not."""
+    frame = gdb.newest_frame()
+    while frame is not None:
+        if frame.name() == "weiri_op_wait":
+            op = frame.read_var("op")
+            return None if op.is_optimized_out else op.dereference()
+        frame = frame.older()
+    return None
+
+
+def waiting_threads():
+    for thread in sorted(gdb.selected_inferior().threads(), key=lambda thread: thread.num):
+        thread.switch()
+        try:
+            op = awaited_operation()
+        except gdb.error:
+            continue
+        if op is not None:
+            yield thread, op
+
+
+class Waiters(gdb.Command):
+    """weir-waiters: threads that wait in queues, and those queues."""
+
+    def __init__(self):
+        super().__init__("weir-waiters", gdb.COMMAND_STATUS)
+
+    def invoke(self, argument, from_tty):
+        before, queues, count = gdb.selected_thread(), {}, 0
+        for thread, op in waiting_threads():
+            count += 1
+            print(f'thread {thread.ptid[1] or thread.ptid[2]} "{thread.name or "?"}": {describe(op)}')
+            for one in cases_of(op) or [op]:
+                queues.setdefault(number(one["queue"]), one["queue"].dereference())
+        print(f"{count} thread{'' if count == 1 else 's'} wait in {len(queues)} queue{'' if len(queues) == 1 else 's'}")
+        for queue in queues.values():
+            print_queue(queue)
+        if before is not None:
+            before.switch()
+
+
+class Queue(gdb.Command):
+    """weir-queue EXPR: what is inside of a queue, and who waits in it."""
+
+    def __init__(self):
+        super().__init__("weir-queue", gdb.COMMAND_STATUS)
+
+    def invoke(self, argument, from_tty):
+        value = gdb.parse_and_eval(argument)
+        pointer = gdb.lookup_type("struct weir_queue").pointer()
+        print_queue(value.cast(pointer).dereference())
+
+
+Waiters()
+Queue()

@@ -1,0 +1,118 @@
+/*
+ * gdb_waiters.c - a program for scripts/check_gdb to look into: threads and asynchronous operations that wait in queues.
+ *
+ * It says "ready" when all of them wait, and ends when its standard input does.
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <unistd.h>
+#include <weir/select.h>
+
+#include "queue/op.h"
+
+enum { LISTED = 6 /* entries on lists: see main() */ };
+
+static weir_queue *starved, *full, *stock;
+static weir_queue *all[2];
+
+static void *dequeue(void *context)
+{
+	void *item;
+
+	(void)weir_queue_dequeue(starved, &item, WEIR_NO_DEADLINE, NULL, NULL);
+	return context;
+}
+
+static void *enqueue(void *context)
+{
+	(void)weir_queue_enqueue(full, &full, WEIR_NO_DEADLINE, NULL, NULL);
+	return context;
+}
+
+static void *choose(void *context)
+{
+	struct weir_select_case cases[2] = {{.queue = starved, .kind = WEIR_SELECT_DEQUEUE},
+	                                    {.queue = full, .kind = WEIR_SELECT_ENQUEUE, .item = &full}};
+	size_t chosen;
+
+	(void)weir_select(cases, 2, WEIR_NO_DEADLINE, NULL, &chosen, NULL);
+	return context;
+}
+
+static void ended(void *context, enum weir_status status, const weir_error *error, void **items, size_t done)
+{
+	(void)context, (void)status, (void)error, (void)items, (void)done;
+}
+
+static int begin(const char *name, void *(*body)(void *context))
+{
+	pthread_t thread;
+
+	return pthread_create(&thread, NULL, body, NULL) == 0 && pthread_setname_np(thread, name) == 0;
+}
+
+/* Operations that nobody works on any more. */
+static size_t idle(void)
+{
+	size_t count = 0;
+
+	for (int i = 0; i < 2; i++) {
+		struct weiri_list *sides[2] = {&all[i]->producers, &all[i]->consumers};
+
+		for (int side = 0; side < 2; side++) {
+			struct weiri_scope scope = weiri_scope_enter(weiri_record_get());
+			struct weiri_list_node *node = NULL;
+
+			while ((node = weiri_list_next(&scope, sides[side], node)) != NULL)
+				/* [acquire] as any claimer. */
+				count += weiri_load_acquire(&WEIRI_CONTAINER_OF(node, weir_queue_op, node)->leader->state) == 0;
+			weiri_scope_leave(&scope);
+		}
+	}
+	return count;
+}
+
+int main(void)
+{
+	struct weir_queue_options options = {.struct_size = sizeof(options), .capacity = 3, .name = "starved"};
+	static void *batch[2];
+	static int fd;
+	char byte;
+
+	if (weir_queue_create(&options, &starved, NULL) != WEIR_OK)
+		return 1;
+	options.name = "full";
+	options.order = WEIR_QUEUE_SHUFFLE;
+	if (weir_queue_create(&options, &full, NULL) != WEIR_OK)
+		return 1;
+	options.name = "stock";
+	options.order = WEIR_QUEUE_FIFO;
+	if (weir_queue_create(&options, &stock, NULL) != WEIR_OK)
+		return 1;
+	for (int i = 0; i < 5; i++) {
+		void *item;
+
+		(void)weir_queue_try_enqueue(stock, &stock);
+		if (i < 3)
+			(void)weir_queue_try_dequeue(stock, &item);
+	}
+	(void)weir_queue_close(stock, WEIR_CLOSE_DRAIN, NULL);
+	all[0] = starved;
+	all[1] = full;
+	for (int i = 0; i < 3; i++)
+		(void)weir_queue_try_enqueue(full, &full);
+	/* The descriptor's bells are no waiters. */
+	if (weir_queue_readable_fd(starved, &fd, NULL) != WEIR_OK)
+		return 1;
+	if (!begin("eater", dequeue) || !begin("eater", dequeue) || !begin("feeder", enqueue) || !begin("chooser", choose))
+		return 1;
+	if (weir_queue_start(starved, WEIR_QUEUE_OP_DEQUEUE_MANY, batch, 2, ended, NULL, NULL, NULL) != WEIR_OK)
+		return 1;
+	while (idle() != LISTED)
+		(void)sched_yield();
+	(void)puts("ready");
+	(void)fflush(stdout);
+	(void)!read(STDIN_FILENO, &byte, 1);
+	_exit(0); /* threads wait for ever */
+}
