@@ -5,6 +5,8 @@
 
 #include <stdlib.h>
 
+#include "stepped.h"
+
 /* -- dequeue_many ------------------------------------------------------------------------------------------------------------- */
 
 Test(queue_batch, dequeue_many_takes_that_many_in_order)
@@ -574,4 +576,93 @@ Test(queue_batch, batches_of_many_threads_are_each_of_one_piece)
 	cr_expect_eq(stream.wrong, 0);
 	cr_expect_eq(stream.received, 1000);
 	destroy(stream.queue);
+}
+
+/* -- a dequeue stopped before each of its instructions, while a batch gives back ---------------------------------------------- */
+
+struct beside {
+	weir_queue *queue;
+	enum weir_status status;
+	void *got;
+};
+
+static void try_dequeue(void *context)
+{
+	struct beside *beside = context;
+
+	beside->status = weir_queue_try_dequeue(beside->queue, &beside->got);
+}
+
+static void forget(void *context, enum weir_status status, const weir_error *error, void **items, size_t done)
+{
+	(void)context, (void)status, (void)error, (void)items, (void)done;
+}
+
+/* Holds what is in the queue until it is cancelled. */
+static weir_queue_op *hold(weir_queue *queue, void *items[2])
+{
+	weir_queue_op *op = NULL;
+
+	cr_assert_eq(weir_queue_start(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, items, 2, forget, NULL, &op, NULL), WEIR_OK);
+	return op;
+}
+
+static void give_up(weir_queue_op *op)
+{
+	weir_queue_op_cancel(op, NULL);
+	weir_queue_op_release(op);
+}
+
+/* A dequeue that had looked for what was put back before it was, went on to an item that went in after that. */
+Test(queue_batch, what_went_back_is_not_passed_by_a_dequeue_that_was_under_way)
+{
+	struct beside beside = {.queue = fifo(4)};
+	struct stepped call = {.call = try_dequeue, .context = &beside};
+	size_t at = 0;
+
+	stepped_or_skip();
+	for (int goes_on = 1; goes_on; at += stepped_stride(1)) {
+		void *items[2];
+		weir_queue_op *op;
+
+		put(beside.queue, 1, 1);
+		op = hold(beside.queue, items);
+		goes_on = stepped_start(&call, at);
+		give_up(op);
+		put(beside.queue, 2, 1);
+		stepped_finish(&call);
+		if (beside.status == WEIR_OK)
+			cr_assert_eq(number_of(beside.got), 1, "stopped at %zu", at);
+		else
+			expect_next(beside.queue, 1, 1); /* it came before the batch gave back */
+		expect_next(beside.queue, 2, 1);
+	}
+	destroy(beside.queue);
+}
+
+/* There is an item at each moment: one that went back, then newer ones beside it, then those alone. */
+Test(queue_batch, a_dequeue_beside_what_went_back_and_what_comes_in_is_not_told_empty)
+{
+	struct beside beside = {.queue = fifo(4)};
+	struct stepped call = {.call = try_dequeue, .context = &beside};
+	size_t at = 0;
+
+	stepped_or_skip();
+	for (int goes_on = 1; goes_on; at += stepped_stride(1)) {
+		void *items[2];
+
+		put(beside.queue, 1, 1);
+		give_up(hold(beside.queue, items));
+		goes_on = stepped_start(&call, at);
+		put(beside.queue, 2, 2);
+		for (int i = 0; i < 2; i++) { /* the second unlinks what the first has emptied */
+			void *other;
+
+			cr_assert_eq(weir_queue_try_dequeue(beside.queue, &other), WEIR_OK);
+		}
+		stepped_finish(&call);
+		cr_assert_eq(beside.status, WEIR_OK, "stopped at %zu", at);
+		expect_nothing(beside.queue);
+	}
+	destroy(beside.queue);
 }

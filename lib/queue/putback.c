@@ -87,7 +87,7 @@ void weiri_segment_sort(struct weiri_segment *segment, size_t count)
 void weiri_putback_push(struct weiri_scope *scope, struct weiri_putback *putback, struct weiri_segment *segment,
                         size_t count)
 {
-	struct weiri_segment *top;
+	void *top;
 
 	segment->count = count;
 	weiri_retired_init(&segment->retired, segment_size(segment->room, segment->kind), segment_reclaim);
@@ -117,8 +117,10 @@ static size_t take_from(struct weiri_segment *segment, uint64_t items[], size_t 
 /* Nothing is left in it, and nothing comes back to it. */
 static void unlink_empty(struct weiri_scope *scope, struct weiri_putback *putback, struct weiri_segment *top)
 {
+	void *expected = top;
+
 	/* [seq_cst] P1 goes on through the head. Unlinked before the era in which it dies is read: I1 of section.h. */
-	if (weiri_cas_seq_cst(&putback->top, &top, top->next))
+	if (weiri_cas_seq_cst(&putback->top, &expected, top->next))
 		weiri_scope_retire(scope, &top->retired);
 }
 

@@ -32,7 +32,7 @@ struct weiri_segment {
 };
 
 struct weiri_putback {
-	_Atomic(struct weiri_segment *) top;
+	_Atomic(void *) top; /* a segment; the ring looks only whether there is one */
 	_Atomic(size_t) items;
 };
 

@@ -64,28 +64,28 @@ static size_t take_from_bag(weir_queue *queue, uint64_t items[], size_t count, e
 	return done;
 }
 
-static size_t take_from_store(weir_queue *queue, uint64_t items[], size_t count, enum weiri_ring_at_end at_end,
-                              enum weir_status *status)
-{
-	return queue->order == WEIR_QUEUE_FIFO ? weiri_ring_dequeue(queue->ring, items, count, at_end, status)
-	                                       : take_from_bag(queue, items, count, status);
-}
-
-/* What was put back goes first; by priority, before its equals. */
+/*
+ * What was put back goes first; by priority, before its equals. In a FIFO it is looked for twice. Before the ring: or else "empty" could be
+ * said of a ring to which an item came before the last that was put back left. And by the ring, between its look at an item and its
+ * taking: the one that comes out was there while nothing was put back. Without that a newer item, which went in since the first look,
+ * would go before an older one, which came back since.
+ */
 static WEIRI_COLD size_t take_beside_put_back(struct weiri_scope *scope, weir_queue *queue, uint64_t items[],
                                               size_t count, enum weiri_ring_at_end at_end, enum weir_status *status)
 {
 	uint64_t outer = weiri_section_enter(scope->record);
-	size_t done;
+	size_t done = 0;
 
-	*status = WEIR_OK;
-	if (queue->bag != NULL) {
+	if (queue->bag != NULL)
 		done = queue->bag->take_beside_put_back(scope, queue, items, count, status);
-	} else {
-		done = weiri_putback_take(scope, &queue->putback, items, count);
-		if (done < count)
-			done += weiri_ring_dequeue(queue->ring, items + done, count - done, at_end, status);
-	}
+	else
+		do {
+			*status = WEIR_OK;
+			done += weiri_putback_take(scope, &queue->putback, items + done, count - done);
+			if (done < count)
+				done +=
+					weiri_ring_dequeue(queue->ring, items + done, count - done, at_end, &queue->putback.top, status);
+		} while (*status == WEIR_ABORTED); /* another batch gave back */
 	weiri_section_leave(scope->record, outer);
 	return done;
 }
@@ -93,9 +93,16 @@ static WEIRI_COLD size_t take_beside_put_back(struct weiri_scope *scope, weir_qu
 static WEIRI_ALWAYS_INLINE size_t take_inside(struct weiri_scope *scope, weir_queue *queue, uint64_t items[],
                                               size_t count, enum weiri_ring_at_end at_end, enum weir_status *status)
 {
+	size_t done;
+
 	if (WEIRI_UNLIKELY(weiri_putback_occupied(&queue->putback)))
 		return take_beside_put_back(scope, queue, items, count, at_end, status);
-	return take_from_store(queue, items, count, at_end, status);
+	if (queue->bag != NULL)
+		return take_from_bag(queue, items, count, status);
+	done = weiri_ring_dequeue(queue->ring, items, count, at_end, &queue->putback.top, status);
+	if (WEIRI_UNLIKELY(*status == WEIR_ABORTED))
+		done += take_beside_put_back(scope, queue, items + done, count - done, at_end, status);
+	return done;
 }
 
 /* Closed, and nothing admitted is still to come. Stays so. */

@@ -43,11 +43,15 @@ enum weiri_ring_at_end {
 	WEIRI_RING_LEAVE /* answer WEIR_WOULD_BLOCK: admitted enqueues are still to come */
 };
 
+/* Where things stand that leave before all that is in the ring: while it is not NULL, nothing comes out of the ring. */
+typedef const _Atomic(void *) weiri_ring_before;
+
 /* The operations of a format. `closed` enqueues are refused unless `admitted`. */
 struct weiri_ring_ops {
 	size_t (*enqueue)(weir_ring *ring, const uint64_t values[], size_t count, int admitted, enum weir_status *status);
+	/* `before` may be NULL. WEIR_ABORTED: it is not empty. */
 	size_t (*dequeue)(weir_ring *ring, uint64_t values[], size_t count, enum weiri_ring_at_end at_end,
-	                  enum weir_status *status);
+	                  weiri_ring_before *before, enum weir_status *status);
 	size_t (*size)(const weir_ring *ring);
 	/* 1 when a dequeue would find a value, an enqueue a free ticket, at some moment of the call: exact as their refusals. */
 	int (*has_value)(const weir_ring *ring);

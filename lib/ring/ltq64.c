@@ -138,9 +138,14 @@ static size_t enqueue(weir_ring *ring, const uint64_t values[], size_t count, in
 }
 
 static size_t dequeue(weir_ring *ring, uint64_t values[], size_t count, enum weiri_ring_at_end at_end,
-                      enum weir_status *status)
+                      weiri_ring_before *before, enum weir_status *status)
 {
-	return walk_dequeue(ring, &format, begin(&ring->head_hint), values, count, at_end, status);
+	uint64_t ticket = begin(&ring->head_hint);
+
+	/* Twice, as who has nothing before it is not to look there for each value. */
+	if (before == NULL)
+		return walk_dequeue(ring, &format, ticket, values, count, at_end, NULL, status);
+	return walk_dequeue(ring, &format, ticket, values, count, at_end, before, status);
 }
 
 static size_t size(const weir_ring *ring)
@@ -181,7 +186,7 @@ static WEIRI_NOINLINE enum weir_status dequeue_from(weir_ring *ring, uint64_t *v
 {
 	enum weir_status status;
 
-	(void)walk_dequeue(ring, &format, ticket, value, 1, WEIRI_RING_SEAL, &status);
+	(void)walk_dequeue(ring, &format, ticket, value, 1, WEIRI_RING_SEAL, NULL, &status);
 	return status;
 }
 

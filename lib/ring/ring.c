@@ -144,7 +144,7 @@ enum weir_status weir_ring_try_dequeue_many(weir_ring *ring, uint64_t values[], 
 
 	if (ring == NULL || done == NULL || (values == NULL && count != 0))
 		return WEIR_INVALID_ARGUMENT;
-	*done = weiri_ring_dequeue(ring, values, count, WEIRI_RING_SEAL, &status);
+	*done = weiri_ring_dequeue(ring, values, count, WEIRI_RING_SEAL, NULL, &status);
 	return *done != 0 || count == 0 ? WEIR_OK : status;
 }
 
@@ -154,9 +154,9 @@ size_t weiri_ring_enqueue_admitted(weir_ring *ring, const uint64_t values[], siz
 }
 
 size_t weiri_ring_dequeue(weir_ring *ring, uint64_t values[], size_t count, enum weiri_ring_at_end at_end,
-                          enum weir_status *status)
+                          weiri_ring_before *before, enum weir_status *status)
 {
-	return weiri_ring_ops_of(ring)->dequeue(ring, values, count, at_end, status);
+	return weiri_ring_ops_of(ring)->dequeue(ring, values, count, at_end, before, status);
 }
 
 void weir_ring_close(weir_ring *ring)

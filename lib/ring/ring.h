@@ -13,8 +13,11 @@ static inline const struct weiri_ring_ops *weiri_ring_ops_of(const weir_ring *ri
 
 /* As weir_ring_try_enqueue_many, also into a closed ring that is not sealed: for enqueues admitted before the close. */
 size_t weiri_ring_enqueue_admitted(weir_ring *ring, const uint64_t values[], size_t count, enum weir_status *status);
-/* As weir_ring_try_dequeue_many with a say in what an empty closed ring means. */
+/*
+ * As weir_ring_try_dequeue_many with a say in what an empty closed ring means. WEIR_ABORTED: *before was not NULL when it looked at a value,
+ * which it left, or at the end. A value that comes out, or "empty", was there while *before was NULL.
+ */
 size_t weiri_ring_dequeue(weir_ring *ring, uint64_t values[], size_t count, enum weiri_ring_at_end at_end,
-                          enum weir_status *status);
+                          weiri_ring_before *before, enum weir_status *status);
 
 #endif

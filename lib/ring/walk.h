@@ -217,10 +217,10 @@ static WEIRI_ALWAYS_INLINE int end_of_ring(weir_ring *ring, const struct slot_fo
 	return format->bury(ring, index_of(ring->shape, ticket), seen);
 }
 
-/* Dequeues up to count values, from `ticket` on; returns how many. *status says why it stopped short. */
+/* Dequeues up to count values, from `ticket` on; returns how many. *status says why it stopped short. `before`: see layout.h. */
 static WEIRI_ALWAYS_INLINE size_t walk_dequeue(weir_ring *ring, const struct slot_format *format, uint64_t ticket,
                                                uint64_t values[], size_t count, enum weiri_ring_at_end at_end,
-                                               enum weir_status *status)
+                                               weiri_ring_before *before, enum weir_status *status)
 {
 	const struct weiri_ring_shape shape = ring->shape;
 	unsigned steps = 0;
@@ -231,6 +231,11 @@ static WEIRI_ALWAYS_INLINE size_t walk_dequeue(weir_ring *ring, const struct slo
 		size_t index = index_of(shape, ticket);
 		struct look seen = format->look(ring, index);
 
+		/* [acquire] after the look: who sees a value sees what was put before it earlier. The rest is the owner's of `before`. */
+		if (before != NULL && WEIRI_UNLIKELY(weiri_load_acquire(before) != NULL)) {
+			*status = WEIR_ABORTED;
+			break;
+		}
 		if (WEIRI_LIKELY(seen.state == full_in(shape, ticket))) {
 			if (WEIRI_LIKELY(format->drain(ring, index, &seen, &values[done])))
 				done++;
