@@ -122,6 +122,17 @@ struct update_contender {
 	uint64_t (*value)(void *self);       /* its first word, when nobody else is at work */
 };
 
+/* Objects by name, counted; here each object is a number other than 0. */
+struct names_contender {
+	struct bench_about about;
+	void *(*create)(void);
+	void (*destroy)(void *self);
+	void (*add)(void *self, const char *name, uint64_t number); /* a name that is not there */
+	/* Takes a reference to each object, reads its number (0: not there), and lets go. */
+	void (*find_many)(void *self, const char *const names[], uint64_t found[], size_t count);
+	void (*renew)(void *self, const char *name, uint64_t number); /* removes the name, and adds it with a new object */
+};
+
 /* Several shared values, changed and read at one instant. */
 struct snapshot_contender {
 	struct bench_about about;
@@ -170,6 +181,7 @@ extern const struct ring_contender *const bench_shuffle_tries[];
 extern const struct read_contender *const bench_readers[];
 extern const struct update_contender *const bench_updates[];
 extern const struct snapshot_contender *const bench_snapshots[];
+extern const struct names_contender *const bench_names[];
 extern const struct memory_contender *const bench_memories[];
 extern const struct wake_contender *const bench_wakes[];
 extern const char *const bench_absent[]; /* rivals not installed, with their packages */

@@ -173,6 +173,13 @@ const struct snapshot_contender *const bench_snapshots[] = {
 	NULL,
 };
 
+const struct names_contender *const bench_names[] = {
+	&weir_names_contender,
+	&mutex_names_contender,
+	&rwlock_names_contender,
+	NULL,
+};
+
 const struct memory_contender *const bench_memories[] = {
 	&weir_stopped_contender,
 	&weir_held_contender,

@@ -14,6 +14,7 @@
 	X(variable) \
 	X(snapshot) \
 	X(update) \
+	X(names) \
 	X(memory) \
 	X(wake)
 /* clang-format on */

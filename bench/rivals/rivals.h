@@ -33,6 +33,7 @@ extern const struct read_contender weir_read_contender, weir_look_contender, acq
 	xenium_debra_contender, xenium_ebr_contender, xenium_he_contender, xenium_hp_contender, xenium_lfrc_contender,
 	xenium_nebr_contender, xenium_qsbr_contender, xenium_stamp_it_contender;
 extern const struct update_contender weir_update_contender, mutex_update_contender;
+extern const struct names_contender weir_names_contender, mutex_names_contender, rwlock_names_contender;
 extern const struct snapshot_contender weir_snapshot_contender, mutex_snapshot_contender;
 extern const struct memory_contender weir_stopped_contender, weir_held_contender, urcu_memory_contender;
 extern const struct wake_contender weir_wake_contender, futex_wake_contender, eventfd_wake_contender,

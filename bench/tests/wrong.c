@@ -291,8 +291,38 @@ static const struct snapshot_contender torn_snapshot = {
 };
 const struct snapshot_contender *const bench_snapshots[] = {&torn_snapshot, NULL};
 
+/* -- names -------------------------------------------------------------------------------------------------------------------- */
+
+static void *no_names_create(void)
+{
+	return value_create(sizeof(uint64_t));
+}
+
+static void add_nothing(void *self, const char *name, uint64_t number)
+{
+	(void)self, (void)name, (void)number;
+}
+
+static void find_another(void *self, const char *const names[], uint64_t found[], size_t count)
+{
+	(void)self, (void)names;
+	for (size_t i = 0; i < count; i++)
+		found[i] = 1;
+}
+
+static const struct names_contender confused_names = {
+	.about = {.name = "changes names"},
+	.create = no_names_create,
+	.destroy = free,
+	.add = add_nothing,
+	.find_many = find_another,
+	.renew = add_nothing,
+};
+const struct names_contender *const bench_names[] = {&confused_names, NULL};
+
 /* -- nothing to be wrong about ------------------------------------------------------------------------------------------------ */
 
+const struct ring_contender *const bench_shuffle_tries[] = {NULL};
 const struct memory_contender *const bench_memories[] = {NULL};
 const struct wake_contender *const bench_wakes[] = {NULL};
 const char *const bench_absent[] = {NULL};

@@ -14,7 +14,7 @@
 #if defined(WEIRI_UNDER_MODEL) /* stress/model: there two nodes make a table grow */
 enum { LOAD = 1 };
 #else
-enum { LOAD = 4 }; /* nodes to a bucket, on average, before there are twice as many */
+enum { LOAD = 1 }; /* nodes to a bucket, on average, before there are twice as many */
 #endif
 
 static struct weiri_hash_node *node_of(uintptr_t link)

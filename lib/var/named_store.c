@@ -70,18 +70,19 @@ static uint64_t hash_text(uint64_t hash, const char *text, size_t size)
 	return hash;
 }
 
-static struct key key_of(const char *container, const char *name)
+/* Filled in place: a copy of what was just written would wait for the stores. */
+static void key_of(struct key *key, const char *container, const char *name)
 {
-	struct key key = {.container = container != NULL ? container : "", .name = name};
 	uint64_t hash = UINT64_C(0xCBF29CE484222325);
 
-	key.container_size = strlen(key.container) + 1;
-	key.name_size = strlen(name) + 1;
-	hash = hash_text(hash_text(hash, key.container, key.container_size), name, key.name_size);
+	key->container = container != NULL ? container : "";
+	key->name = name;
+	key->container_size = strlen(key->container) + 1;
+	key->name_size = strlen(name) + 1;
+	hash = hash_text(hash_text(hash, key->container, key->container_size), name, key->name_size);
 	/* The list looks at the low bits first, which FNV mixes least. */
-	key.hash = (hash ^ hash >> 32) * UINT64_C(0x9E3779B97F4A7C15);
-	key.hash ^= key.hash >> 29;
-	return key;
+	hash = (hash ^ hash >> 32) * UINT64_C(0x9E3779B97F4A7C15);
+	key->hash = hash ^ hash >> 29;
 }
 
 static struct key key_of_resource(const weir_resource *resource)
@@ -358,7 +359,7 @@ enum weir_status weir_store_find(weir_store *store, const char *container, const
 		return status;
 	if (out == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "store \"%s\": out is NULL", store->name);
-	key = key_of(container, name);
+	key_of(&key, container, name);
 	resource = look_up(store, record, &key);
 	if (resource == NULL)
 		return fail_key(store, WEIR_NOT_FOUND, &key, "is not there", error);
@@ -376,7 +377,7 @@ enum weir_status weir_store_add(weir_store *store, const char *container, const 
 
 	if (status != WEIR_OK)
 		return status;
-	key = key_of(container, name);
+	key_of(&key, container, name);
 	resource = resource_create(store, &key, type, object);
 	if (resource == NULL)
 		return fail_key(store, WEIR_RESOURCE_EXHAUSTED, &key, "has no memory", error);
@@ -441,7 +442,7 @@ enum weir_status weir_store_find_or_create(weir_store *store, const char *contai
 	if (maker == NULL || maker->create == NULL || out == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "store \"%s\": \"%s\": %s is NULL", store->name, name,
 		                  out == NULL ? "out" : "the maker's create");
-	key = key_of(container, name);
+	key_of(&key, container, name);
 	there = look_up(store, record, &key);
 	if (there == NULL) {
 		status = make(store, &key, type, maker, &made, error);
@@ -473,7 +474,7 @@ enum weir_status weir_store_remove(weir_store *store, const char *container, con
 
 	if (status != WEIR_OK)
 		return status;
-	key = key_of(container, name);
+	key_of(&key, container, name);
 	resource = look_up(store, record, &key);
 	mine = resource != NULL && take_away(store, record, resource);
 	weir_resource_release(resource);
