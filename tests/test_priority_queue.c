@@ -127,15 +127,17 @@ Test(priority_queue, agrees_with_a_sorted_array_over_many_random_calls)
 Test(priority_queue, takes_below_a_limit_only_and_peeks)
 {
 	weir_priority_queue *queue = make(4);
+	_Atomic(void *) place = NULL;
 	int64_t key = 1, limit = 5;
+	const struct weiri_priority_beside beside = {&place, NULL, &limit};
 	uint64_t value = 2;
 
 	cr_assert_not(weiri_priority_queue_peek(queue, &key));
 	put(queue, 5, 50);
 	cr_assert(weiri_priority_queue_peek(queue, &key) && key == 5);
-	cr_assert_eq(weiri_priority_queue_take(queue, &limit, &key, &value), WEIR_WOULD_BLOCK);
+	cr_assert_eq(weiri_priority_queue_take(queue, &beside, &key, &value), WEIR_WOULD_BLOCK);
 	limit = 6;
-	cr_assert_eq(weiri_priority_queue_take(queue, &limit, &key, &value), WEIR_OK);
+	cr_assert_eq(weiri_priority_queue_take(queue, &beside, &key, &value), WEIR_OK);
 	cr_assert(key == 5 && value == 50);
 	weir_priority_queue_destroy(queue);
 }

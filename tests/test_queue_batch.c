@@ -614,13 +614,12 @@ static void give_up(weir_queue_op *op)
 }
 
 /* A dequeue that had looked for what was put back before it was, went on to an item that went in after that. */
-Test(queue_batch, what_went_back_is_not_passed_by_a_dequeue_that_was_under_way)
+static void pass_what_went_back(weir_queue *queue)
 {
-	struct beside beside = {.queue = fifo(4)};
+	struct beside beside = {.queue = queue};
 	struct stepped call = {.call = try_dequeue, .context = &beside};
 	size_t at = 0;
 
-	stepped_or_skip();
 	for (int goes_on = 1; goes_on; at += stepped_stride(1)) {
 		void *items[2];
 		weir_queue_op *op;
@@ -638,6 +637,20 @@ Test(queue_batch, what_went_back_is_not_passed_by_a_dequeue_that_was_under_way)
 		expect_next(beside.queue, 2, 1);
 	}
 	destroy(beside.queue);
+}
+
+static int64_t number_as_key(void *context, void *any)
+{
+	(void)context;
+	return (int64_t)number_of(any);
+}
+
+Test(queue_batch, what_went_back_is_not_passed_by_a_dequeue_that_was_under_way)
+{
+	stepped_or_skip();
+	pass_what_went_back(fifo(4));
+	pass_what_went_back(
+		queue_with((struct weir_queue_options){.capacity = 4, .order = WEIR_QUEUE_PRIORITY, .key = number_as_key}));
 }
 
 /* There is an item at each moment: one that went back, then newer ones beside it, then those alone. */

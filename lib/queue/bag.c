@@ -107,16 +107,17 @@ static enum weir_status priority_put(weir_queue *queue, void *item, int admitted
 
 static enum weir_status priority_take(weir_queue *queue, uint64_t *item)
 {
+	const struct weiri_priority_beside nothing = {&queue->putback.top, NULL, NULL};
 	int64_t key;
 
-	return weiri_priority_queue_take(queue->priority, NULL, &key, item);
+	return weiri_priority_queue_take(queue->priority, &nothing, &key, item);
 }
 
 /*
  * The smallest of the store's first and of what was put back first, which leaves before its equals: it is older. A segment that lies on
  * others has nothing larger than they have left, since its batch took the smallest each time; so only the first one counts.
- * Linearization of an item that was put back: where the store refuses to give a smaller one. The item was still there, since the CAS that
- * takes it succeeds.
+ * Linearization of an item, also of one that was put back: the load that finds the segment still on top. The store's first was the same
+ * before and after; and the item that was put back was still there, since the CAS that takes it succeeds.
  */
 static size_t priority_take_beside_put_back(struct weiri_scope *scope, weir_queue *queue, uint64_t items[],
                                             size_t count, enum weir_status *status)
@@ -127,12 +128,15 @@ static size_t priority_take_beside_put_back(struct weiri_scope *scope, weir_queu
 	while (done < count) {
 		size_t place;
 		struct weiri_segment *first = weiri_putback_first(scope, &queue->putback, &place);
-		const int64_t *below = first != NULL ? &weiri_segment_keys(first)[place] : NULL;
+		const struct weiri_priority_beside beside = {&queue->putback.top, first,
+		                                             first != NULL ? &weiri_segment_keys(first)[place] : NULL};
 		int64_t key;
 
-		*status = weiri_priority_queue_take(queue->priority, below, &key, &items[done]);
+		*status = weiri_priority_queue_take(queue->priority, &beside, &key, &items[done]);
 		if (*status == WEIR_OK)
 			done++;
+		else if (*status == WEIR_ABORTED) /* a batch has given back, or what it gave is gone: another is the first */
+			continue;
 		else if (first == NULL)
 			break;
 		else if (weiri_putback_take_this(&queue->putback, first, place, &items[done]))

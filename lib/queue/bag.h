@@ -13,7 +13,7 @@ struct weiri_bag {
 	void (*destroy)(weir_queue *queue);
 	/* WEIR_OK, WEIR_WOULD_BLOCK (full), WEIR_CANCELLED (closed and not admitted). */
 	enum weir_status (*put)(weir_queue *queue, void *item, int admitted);
-	/* WEIR_OK, WEIR_WOULD_BLOCK (nothing may leave now), WEIR_OUT_OF_RANGE (closed, empty, no put under way). */
+	/* WEIR_OK, WEIR_WOULD_BLOCK (nothing may leave now), WEIR_OUT_OF_RANGE (closed, empty, no put under way), WEIR_ABORTED (put back was). */
 	enum weir_status (*take)(weir_queue *queue, uint64_t *item);
 	/* Up to `count` items of the store and of what batches put back, which there is; *status as weiri_queue_take(). In a section. */
 	size_t (*take_beside_put_back)(struct weiri_scope *scope, weir_queue *queue, uint64_t items[], size_t count,

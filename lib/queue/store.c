@@ -65,7 +65,7 @@ static size_t take_from_bag(weir_queue *queue, uint64_t items[], size_t count, e
 }
 
 /*
- * What was put back goes first; by priority, before its equals. In a FIFO it is looked for twice. Before the ring: or else "empty" could be
+ * What was put back goes first; by priority, before its equals. But for shuffled items it is looked for twice. Before the ring: or else "empty" could be
  * said of a ring to which an item came before the last that was put back left. And by the ring, between its look at an item and its
  * taking: the one that comes out was there while nothing was put back. Without that a newer item, which went in since the first look,
  * would go before an older one, which came back since.
@@ -97,9 +97,8 @@ static WEIRI_ALWAYS_INLINE size_t take_inside(struct weiri_scope *scope, weir_qu
 
 	if (WEIRI_UNLIKELY(weiri_putback_occupied(&queue->putback)))
 		return take_beside_put_back(scope, queue, items, count, at_end, status);
-	if (queue->bag != NULL)
-		return take_from_bag(queue, items, count, status);
-	done = weiri_ring_dequeue(queue->ring, items, count, at_end, &queue->putback.top, status);
+	done = queue->bag != NULL ? take_from_bag(queue, items, count, status)
+	                          : weiri_ring_dequeue(queue->ring, items, count, at_end, &queue->putback.top, status);
 	if (WEIRI_UNLIKELY(*status == WEIR_ABORTED))
 		done += take_beside_put_back(scope, queue, items + done, count - done, at_end, status);
 	return done;

@@ -606,8 +606,14 @@ static size_t find_first(weir_priority_queue *queue, struct dummy *dummy, enum w
 	}
 }
 
-enum weir_status weiri_priority_queue_take(weir_priority_queue *queue, const int64_t *below, int64_t *key,
-                                           uint64_t *value)
+/* The link that names the first item has been seen, and is looked at once more, or changed, if this is 1. [acquire] the owner's of the place. */
+static int is_alone(const struct weiri_priority_beside *beside)
+{
+	return beside == NULL || weiri_load_acquire(beside->place) == beside->expected;
+}
+
+enum weir_status weiri_priority_queue_take(weir_priority_queue *queue, const struct weiri_priority_beside *beside,
+                                           int64_t *key, uint64_t *value)
 {
 	enum weir_status status;
 	struct dummy dummy;
@@ -620,7 +626,9 @@ enum weir_status weiri_priority_queue_take(weir_priority_queue *queue, const int
 		/* [relaxed] P1. A later filler's would make the CAS fail. */
 		uint64_t found = weiri_load_relaxed(&node_of(queue, first)->value);
 
-		if (below != NULL && found_key >= *below) {
+		if (!is_alone(beside))
+			return WEIR_ABORTED;
+		if (beside != NULL && beside->below != NULL && found_key >= *beside->below) {
 			/* [relaxed] P2: unchanged, so it was the first one's key. */
 			if (weiri_load_relaxed(link) == dummy.link)
 				return WEIR_WOULD_BLOCK;
@@ -635,7 +643,7 @@ enum weir_status weiri_priority_queue_take(weir_priority_queue *queue, const int
 		*value = found;
 		return WEIR_OK;
 	}
-	return status;
+	return is_alone(beside) ? status : WEIR_ABORTED;
 }
 
 enum weir_status weir_priority_queue_try_dequeue(weir_priority_queue *queue, int64_t *key, uint64_t *value)

@@ -8,12 +8,19 @@
 
 /* As try_enqueue; `admitted`: also into a closed queue. */
 enum weir_status weiri_priority_queue_put(weir_priority_queue *queue, int64_t key, uint64_t value, int admitted);
+/* What may go before the queue's first item. */
+struct weiri_priority_beside {
+	const _Atomic(void *) *place;
+	const void *expected;
+	const int64_t *below; /* NULL: no item of the queue is too large */
+};
 /*
- * As try_dequeue, if the smallest key is below *below (NULL: whatever it is); WEIR_WOULD_BLOCK when it is not, at some moment of the
- * call. key is not NULL.
+ * As try_dequeue. With `beside`, which may be NULL: if the smallest key is below *below, and *place is `expected`; WEIR_WOULD_BLOCK when the
+ * key is not, WEIR_ABORTED when *place is not. All but the latter held at one and the same moment of the call (of an empty queue, *place
+ * after the queue). key is not NULL.
  */
-enum weir_status weiri_priority_queue_take(weir_priority_queue *queue, const int64_t *below, int64_t *key,
-                                           uint64_t *value);
+enum weir_status weiri_priority_queue_take(weir_priority_queue *queue, const struct weiri_priority_beside *beside,
+                                           int64_t *key, uint64_t *value);
 /* 1: a put would have found room. */
 int weiri_priority_queue_has_room(const weir_priority_queue *queue);
 /* 1: closed, and no put is under way; only admitted ones could still come. */
