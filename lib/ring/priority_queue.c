@@ -41,7 +41,7 @@
  *   P2  TAKEN -> load of a link or of `oldest`: the node is finished with. So who sees what a later filler wrote also sees that
  *       the link, or head, by which he came has changed (fill() releases, what reads ticket, key and link acquires)
  *   P3  head, near -> load of head, near: what was seen of the links up to there
- *   P4  oldest -> load of oldest: that head was past the node that was handed out, I1
+ *   P4  oldest -> load of oldest: that head was beyond the nodes handed out before, I1
  *   P5  close -> put, take, closed: what the closer did before
  *   P6  level -> load of a level: the ticket was linked
  *   P7  ended -> all_is_linked(): the links of all puts
@@ -321,9 +321,10 @@ static uint64_t clean_front(weir_priority_queue *queue, unsigned level)
 
 	for (int i = 0; i < CLEAN_MOST && index_of(queue, word) != 0; i++) {
 		size_t index = index_of(queue, word);
-		/* [P2 acquire] both, before the ticket. */
-		uint64_t link = weiri_load_acquire(&node_of(queue, index)->link);
+		/* [relaxed] a look: a wrong one loses a hint, or leaves it for the next. */
+		uint64_t link = weiri_load_relaxed(&node_of(queue, index)->link);
 
+		/* [P2, P6 acquire] before the ticket. */
 		next = weiri_load_acquire(&queue->level[level][index]);
 		/* [relaxed] P2: another ticket, if what was read is a later filler's. */
 		if (weiri_load_relaxed(&node_of(queue, index)->ticket) != tag_of(queue, word))
@@ -418,19 +419,18 @@ static void raise_tower(weir_priority_queue *queue, struct path *path, size_t in
 
 /* -- put ---------------------------------------------------------------------------------------------------------------------- */
 
-/* I1: 1 when head is beyond node `index`, the oldest one; else it is moved to the dummy. */
-static int has_passed(weir_priority_queue *queue, size_t index)
+/* I1: moves head, if it is at node `index`, the oldest one, to the dummy. That one is not the dummy. */
+static void pass_by(weir_priority_queue *queue, size_t index)
 {
-	/* [P3 acquire] and what is seen is released by who hands the node out, P4. */
-	uint64_t head = weiri_load_acquire(&queue->head);
+	/* [relaxed] coherence: whoever acquires what we write into the node finds a head no older than this one. */
+	uint64_t head = weiri_load_relaxed(&queue->head);
 	struct dummy dummy;
 
 	if (WEIRI_LIKELY(index_of(queue, head) != index))
-		return 1;
+		return;
 	find_dummy(queue, &dummy);
-	/* [P3 release] */
+	/* [P3 release] A failure: another thread has moved it. */
 	(void)weiri_cas_release(&queue->head, &head, word_of(queue, dummy.index, dummy.position));
-	return 0;
 }
 
 /* Gets the oldest free node. */
@@ -450,8 +450,7 @@ static enum weir_status claim_node(weir_priority_queue *queue, int admitted, siz
 			continue;
 		if ((link & TAKEN) == 0)
 			return WEIR_WOULD_BLOCK;
-		if (!has_passed(queue, *index))
-			continue;
+		pass_by(queue, *index);
 		leave_fronts(queue, *index);
 		*ticket = tag_of(queue, word_after(queue, oldest, 0));
 		/* The next put's node: a taker wrote to it last, so it is in another processor's cache. */
@@ -571,8 +570,8 @@ static WEIRI_COLD int all_is_linked(weir_priority_queue *queue)
 	if (weiri_load_acquire(&queue->ended))
 		return 1;
 	for (; index != 0 && count <= queue->capacity; count++) {
-		/* [P1 acquire] */
-		index = index_of(queue, weiri_load_acquire(&node_of(queue, index)->link));
+		/* [relaxed] coherence: whoever acquires `ended` finds links no older than these. */
+		index = index_of(queue, weiri_load_relaxed(&node_of(queue, index)->link));
 	}
 	/* [relaxed] P2: unchanged, so all these were on the chain, once; a put that is under way has a node that is not. */
 	if (count != queue->capacity + 1 || weiri_load_relaxed(&queue->oldest) != oldest)
@@ -714,9 +713,9 @@ size_t weir_priority_queue_size_approx(const weir_priority_queue *queue)
 
 	if (queue == NULL)
 		return 0;
-	/* [P3 acquire] both. An overtaken walk was near enough. */
-	if (!walk_from(queue, weiri_load_acquire(&queue->near), &dummy, queue->capacity))
-		(void)walk_from(queue, weiri_load_acquire(&queue->head), &dummy, queue->capacity);
+	/* [relaxed] looks. An overtaken walk was near enough. */
+	if (!walk_from(queue, weiri_load_relaxed(&queue->near), &dummy, queue->capacity))
+		(void)walk_from(queue, weiri_load_relaxed(&queue->head), &dummy, queue->capacity);
 	/* [relaxed] a count. Tags are cut off, so the difference is, too. */
 	size = tag_of(queue, weiri_load_relaxed(&queue->oldest)) - dummy.position;
 	size = size << queue->tag_shift >> queue->tag_shift;

@@ -1,8 +1,8 @@
 /*
  * check_priority.c - the strict priority queue: order, towers, nodes that are filled again, the end.
  *
- * A scope gives each thread a row of calls, a character each: a digit enqueues a value with that key, d dequeues, c closes. `inside` is
- * put in before. Each value is the address of plain data written just before: a missing order shows as a race.
+ * A scope gives each thread a row of calls, a character each: a digit enqueues a value with that key, d dequeues, c closes, q asks
+ * whether it is closed, e whether the end has come. `inside` is put in before. Each value is the address of plain data written just before: a missing order shows as a race.
  *
  * Asked of every execution, besides that what was accepted comes out once: a value that a thread knows to be inside (it was from the
  * start, or that thread put it, or who put the value that is taken had put it before) leaves before those that it goes before, and while it
@@ -14,6 +14,7 @@
 #include <weir/priority_queue.h>
 
 #include "model/scope.h"
+#include "ring/priority_queue.h"
 
 enum { THREADS = 4, CALLS = 20, ROWS = THREADS + 1 /* the last: of setup and finish */, MOST = ROWS * CALLS };
 
@@ -42,10 +43,15 @@ static const struct scope {
 	{"n3_4_laps", 3, "123", {"dd", "d1"}},
 	{"n3_put_beside_2_takes_2_puts", 3, "12", {"3", "dd00"}},
 	{"n3_put_beside_2_takes_2_puts_beside_put", 3, "12", {"3", "dd00", "0"}},
+	{"n3_put_beside_2_takes_2_larger_puts", 3, "12", {"3", "dd99"}},
 	{"n4_2_threads_refill", 4, "1234", {"d5", "d0"}},
 	{"n4_3_threads", 4, "13", {"2", "0", "dd"}},
 	{"n1_1_put_1_take_close", 1, "", {"1", "d", "c"}},
 	{"n2_put_close_put_beside_2_takes", 2, "", {"1c1", "dd"}},
+	{"n1_close_beside_closed_then_put", 1, "", {"c", "q1"}},
+	{"n1_put_beside_close_and_look_and_take", 1, "", {"1", "c", "e", "d"}},
+	{"n1_2_puts_beside_take", 1, "1", {"d", "1", "1"}},
+	{"n1_2_takers_refill_beside_put", 1, "1", {"d1", "d", "1"}},
 	{"n2_put_beside_close_then_take", 2, "1", {"0", "cd"}},
 };
 
@@ -67,7 +73,8 @@ static struct scene {
 	/* Each row's own, in its order. */
 	struct event events[ROWS][MOST];
 	int count[ROWS];
-	int note; /* the closer's, written before */
+	int put_inside; /* events of setup */
+	int note;       /* the closer's, written before */
 } scene;
 
 static void note(size_t me, enum answer answer, const struct value *value)
@@ -132,7 +139,11 @@ static void run_row(size_t me, const char *calls)
 			(void)take(me);
 		else if (*calls == 'c')
 			close_it(me);
-		else
+		else if (*calls == 'q' && weir_priority_queue_closed(scene.queue))
+			know_closed(me, CLOSED);
+		else if (*calls == 'e')
+			(void)weiri_priority_queue_is_ended(scene.queue);
+		else if (*calls != 'q')
 			put(me, *calls - '0');
 	}
 }
@@ -142,6 +153,7 @@ static void setup(void *context)
 	(void)context;
 	weir_model_assert(weir_priority_queue_create(scene.scope->capacity, NULL, &scene.queue) == WEIR_OK);
 	run_row(ROWS - 1, scene.scope->inside);
+	scene.put_inside = scene.count[ROWS - 1];
 }
 
 static void thread(void *context, size_t me)
@@ -185,7 +197,8 @@ static int came_before(const struct value *a, const struct value *b)
 
 static void judge_take(size_t me, int at, const struct value *taken, const struct value *other)
 {
-	int known = was_put_before(me, at, other) || came_before(other, taken);
+	int at_the_end = me == ROWS - 1 && at >= scene.put_inside;
+	int known = at_the_end || was_put_before(me, at, other) || came_before(other, taken);
 
 	if (other != taken && known && is_still_inside(me, at, other))
 		weir_model_assert(other->key > taken->key || (other->key == taken->key && !came_before(other, taken)));
