@@ -20,7 +20,8 @@
  *
  * Lifetime. What a look-up gives is a counted reference to a *resource*: a name with its object. Removing the name ends look-ups; the
  * object is destroyed with the last reference, on the thread that releases it, and never inside a lock or a section of ours. References
- * outlive the store.
+ * outlive the store. A call that finds another type, or a name that is taken, lets go of what it found: if that was removed meanwhile, the
+ * destructor may run there.
  *
  * Ordering: what a thread wrote before it added an object is visible to whoever finds it, and what it wrote before it released a
  * reference to the object's destructor. Each call on one name is linearizable; the argument heads lib/sync/hash_list.h.
