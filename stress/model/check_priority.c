@@ -1,8 +1,9 @@
 /*
  * check_priority.c - the strict priority queue: order, towers, nodes that are filled again, the end.
  *
- * A scope gives each thread a row of calls, a character each: a digit enqueues a value with that key, d dequeues, c closes, q asks
- * whether it is closed, e whether the end has come. `inside` is put in before. Each value is the address of plain data written just before: a missing order shows as a race.
+ * A scope gives each thread a row of calls, a character each: a digit enqueues a value with that key, d dequeues, l only below 2,
+ * c closes, q asks whether it is closed, e whether the end has come. `inside` is put in before. Each value is the address of plain data
+ * written just before: a missing order shows as a race.
  *
  * Asked of every execution, besides that what was accepted comes out once: a value that a thread knows to be inside (it was from the
  * start, or that thread put it, or who put the value that is taken had put it before) leaves before those that it goes before, and while it
@@ -48,6 +49,7 @@ static const struct scope {
 	{"n4_3_threads", 4, "13", {"2", "0", "dd"}},
 	{"n1_1_put_1_take_close", 1, "", {"1", "d", "c"}},
 	{"n2_put_close_put_beside_2_takes", 2, "", {"1c1", "dd"}},
+	{"n2_take_below_2_beside_refills", 2, "11", {"l", "d0d5"}},
 	{"n1_close_beside_closed_then_put", 1, "", {"c", "q1"}},
 	{"n1_put_beside_close_and_look_and_take", 1, "", {"1", "c", "e", "d"}},
 	{"n1_2_puts_beside_take", 1, "1", {"d", "1", "1"}},
@@ -58,7 +60,9 @@ static const struct scope {
 /* A take that sleeps while tags, of 4 bits here, go more than half round. */
 static const struct scope long_sleep = {"n1_take_sleeps_over_9_laps", 1, "1", {"d", "2d2d2d2d2d2d2d2d2d2"}};
 
-enum answer { NOTHING_YET, PUT, TOOK, EMPTY, FULL, CLOSED, DRAINED };
+enum answer { NOTHING_YET, PUT, TOOK, EMPTY, NONE_BELOW, FULL, CLOSED, DRAINED };
+
+static const int64_t limit = 2;
 
 struct event {
 	enum answer answer;
@@ -125,6 +129,21 @@ static enum weir_status take(size_t me)
 	return status;
 }
 
+static void take_below(size_t me)
+{
+	static const _Atomic(void *) nothing_beside;
+	const struct weiri_priority_beside beside = {&nothing_beside, NULL, &limit};
+	int64_t key = -1;
+	uint64_t value;
+
+	if (weiri_priority_queue_take(scene.queue, &beside, &key, &value) != WEIR_OK) {
+		note(me, NONE_BELOW, NULL);
+		return;
+	}
+	note(me, TOOK, (const struct value *)(uintptr_t)value);
+	weir_model_assert(((const struct value *)(uintptr_t)value)->key == key && key < limit);
+}
+
 static void close_it(size_t me)
 {
 	scene.note = 1;
@@ -137,6 +156,8 @@ static void run_row(size_t me, const char *calls)
 	for (; *calls != '\0'; calls++) {
 		if (*calls == 'd')
 			(void)take(me);
+		else if (*calls == 'l')
+			take_below(me);
 		else if (*calls == 'c')
 			close_it(me);
 		else if (*calls == 'q' && weir_priority_queue_closed(scene.queue))
@@ -229,6 +250,9 @@ static void judge(size_t me, int at, const struct value *other)
 	switch (event->answer) {
 	case TOOK: judge_take(me, at, event->value, other); break;
 	case EMPTY: weir_model_assert(!was_put_before(me, at, other) || !is_still_inside(me, at, other)); break;
+	case NONE_BELOW:
+		weir_model_assert(other->key >= limit || !was_put_before(me, at, other) || !is_still_inside(me, at, other));
+		break;
 	case FULL: weir_model_assert(puts_in_scope() > scene.scope->capacity); break;
 	case DRAINED: weir_model_assert(!is_still_inside(me, at, other)); break;
 	default: break;
