@@ -30,16 +30,16 @@ void weiri_eventfd_close(struct weiri_eventfd event)
 	errno = saved_errno;
 }
 
-int weiri_eventfd_is_ours(struct weiri_eventfd event)
+int weiri_eventfd_is_ours(const struct weiri_eventfd *event)
 {
-	return event.forks == weiri_load_relaxed(&forks); /* [relaxed] as above */
+	return event->forks == weiri_load_relaxed(&forks); /* [relaxed] as above */
 }
 
 void weiri_eventfd_add(struct weiri_eventfd event)
 {
 	const uint64_t one = 1;
 	int saved_errno = errno;
-	ssize_t written = weiri_eventfd_is_ours(event) ? write(event.fd, &one, sizeof(one)) : 0;
+	ssize_t written = weiri_eventfd_is_ours(&event) ? write(event.fd, &one, sizeof(one)) : 0;
 
 	(void)written; /* fails only at 2^64 - 1 */
 	errno = saved_errno;
@@ -49,7 +49,7 @@ void weiri_eventfd_take(struct weiri_eventfd event)
 {
 	uint64_t one;
 	int saved_errno = errno;
-	ssize_t had = weiri_eventfd_is_ours(event) ? read(event.fd, &one, sizeof(one)) : 0;
+	ssize_t had = weiri_eventfd_is_ours(&event) ? read(event.fd, &one, sizeof(one)) : 0;
 
 	(void)had; /* it fails when somebody else, who must not, has read */
 	errno = saved_errno;

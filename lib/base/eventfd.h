@@ -18,7 +18,7 @@ struct weiri_eventfd {
 struct weiri_eventfd weiri_eventfd_open(void);
 void weiri_eventfd_close(struct weiri_eventfd event);
 /* 0 in the child of a fork that came later. */
-int weiri_eventfd_is_ours(struct weiri_eventfd event);
+int weiri_eventfd_is_ours(const struct weiri_eventfd *event);
 /* One more; one less, unless it is 0. No more than a system call; errno is left alone. */
 void weiri_eventfd_add(struct weiri_eventfd event);
 void weiri_eventfd_take(struct weiri_eventfd event);

@@ -63,7 +63,7 @@ static void settle_one(struct weiri_record *record, weir_queue *queue, _Atomic(s
 	struct weiri_readiness *readiness = weiri_load_acquire(place);
 	struct view view = {record, queue};
 
-	if (readiness != NULL && weiri_eventfd_is_ours(readiness->beacon.event))
+	if (readiness != NULL && weiri_eventfd_is_ours(&readiness->beacon.event))
 		weiri_beacon_settle(&readiness->beacon, look, &view);
 }
 
@@ -134,7 +134,7 @@ static void take_back(struct weiri_record *record, weir_queue *queue, struct wei
 
 static int is_current(const struct weiri_readiness *readiness)
 {
-	return readiness != NULL && weiri_eventfd_is_ours(readiness->beacon.event);
+	return readiness != NULL && weiri_eventfd_is_ours(&readiness->beacon.event);
 }
 
 /* The one of this process, made if need be. NULL: no memory, or no descriptor. */
@@ -151,8 +151,8 @@ static struct weiri_readiness *get(struct weiri_record *record, weir_queue *queu
 		return NULL;
 	hang_bells(record, queue, made);
 	made->older = there;
-	/* [release] its fields. A failure, [acquire]: another thread of this process was first. */
-	if (weiri_cas_acq_rel_or_acquire(place, &there, made))
+	/* [release] its fields. A failure: another thread of this process was first; the settle to come acquires what it published. */
+	if (weiri_cas_release(place, &there, made))
 		return made;
 	take_back(record, queue, made);
 	return there;

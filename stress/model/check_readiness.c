@@ -68,6 +68,7 @@ static const struct scope queues[] = {
      .capacity = 1,
      .stops = 1},
 	{.name = "n2_enqueue_beside_dequeue_1_inside", .start = "trw", .calls = {"t", "g"}, .orders = BOTH, .capacity = 2},
+	{.name = "n1_request_beside_close", .calls = {"r", "c"}, .orders = BOTH, .capacity = 1, .stops = 1},
 	{.name = "n1_poll_beside_enqueue", .start = "r", .calls = {"p", "t"}, .orders = BOTH, .capacity = 1},
 	{.name = "n1_poll_writable_beside_dequeue", .start = "tw", .calls = {"P", "g"}, .orders = BOTH, .capacity = 1},
 	{.name = "n2_2_polls_beside_2_enqueues", .start = "r", .calls = {"pp", "tt"}, .orders = FIFO, .capacity = 2},

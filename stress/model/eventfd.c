@@ -32,9 +32,9 @@ void weiri_eventfd_close(struct weiri_eventfd event)
 	(void)event;
 }
 
-int weiri_eventfd_is_ours(struct weiri_eventfd event)
+int weiri_eventfd_is_ours(const struct weiri_eventfd *event)
 {
-	return event.forks == 0;
+	return event->forks == 0;
 }
 
 void weiri_eventfd_add(struct weiri_eventfd event)
