@@ -1,7 +1,7 @@
 /*
  * check_priority.c - the strict priority queue: order, towers, nodes that are filled again, the end.
  *
- * A scope gives each thread a row of calls, a character each: a digit enqueues a value with that key, d dequeues, l only below 2,
+ * A scope gives each thread a row of calls, a character each: a digit enqueues a value with that key, d dequeues, l only below 2, p peeks,
  * c closes, q asks whether it is closed, e whether the end has come. `inside` is put in before. Each value is the address of plain data
  * written just before: a missing order shows as a race.
  *
@@ -50,6 +50,7 @@ static const struct scope {
 	{"n1_1_put_1_take_close", 1, "", {"1", "d", "c"}},
 	{"n2_put_close_put_beside_2_takes", 2, "", {"1c1", "dd"}},
 	{"n2_take_below_2_beside_refills", 2, "11", {"l", "d0d5"}},
+	{"n2_peek_beside_refills", 2, "11", {"p", "d0d5"}},
 	{"n1_close_beside_closed_then_put", 1, "", {"c", "q1"}},
 	{"n1_put_beside_close_and_look_and_take", 1, "", {"1", "c", "e", "d"}},
 	{"n1_2_puts_beside_take", 1, "1", {"d", "1", "1"}},
@@ -60,13 +61,14 @@ static const struct scope {
 /* A take that sleeps while tags, of 4 bits here, go more than half round. */
 static const struct scope long_sleep = {"n1_take_sleeps_over_9_laps", 1, "1", {"d", "2d2d2d2d2d2d2d2d2d2"}};
 
-enum answer { NOTHING_YET, PUT, TOOK, EMPTY, NONE_BELOW, FULL, CLOSED, DRAINED };
+enum answer { NOTHING_YET, PUT, TOOK, EMPTY, NONE_BELOW, SAW, FULL, CLOSED, DRAINED };
 
 static const int64_t limit = 2;
 
 struct event {
 	enum answer answer;
 	const struct value *value;
+	int64_t key; /* SAW */
 };
 
 static struct scene {
@@ -83,7 +85,7 @@ static struct scene {
 
 static void note(size_t me, enum answer answer, const struct value *value)
 {
-	scene.events[me][scene.count[me]++] = (struct event){answer, value};
+	scene.events[me][scene.count[me]++] = (struct event){answer, value, 0};
 }
 
 static void know_closed(size_t me, enum answer answer)
@@ -144,6 +146,14 @@ static void take_below(size_t me)
 	weir_model_assert(((const struct value *)(uintptr_t)value)->key == key && key < limit);
 }
 
+static void peek(size_t me)
+{
+	int64_t key = INT64_MAX;
+
+	note(me, weiri_priority_queue_peek(scene.queue, &key) ? SAW : EMPTY, NULL);
+	scene.events[me][scene.count[me] - 1].key = key;
+}
+
 static void close_it(size_t me)
 {
 	scene.note = 1;
@@ -156,6 +166,8 @@ static void run_row(size_t me, const char *calls)
 	for (; *calls != '\0'; calls++) {
 		if (*calls == 'd')
 			(void)take(me);
+		else if (*calls == 'p')
+			peek(me);
 		else if (*calls == 'l')
 			take_below(me);
 		else if (*calls == 'c')
@@ -252,6 +264,10 @@ static void judge(size_t me, int at, const struct value *other)
 	case EMPTY: weir_model_assert(!was_put_before(me, at, other) || !is_still_inside(me, at, other)); break;
 	case NONE_BELOW:
 		weir_model_assert(other->key >= limit || !was_put_before(me, at, other) || !is_still_inside(me, at, other));
+		break;
+	case SAW:
+		weir_model_assert(other->key >= event->key || !was_put_before(me, at, other) ||
+		                  !is_still_inside(me, at, other));
 		break;
 	case FULL: weir_model_assert(puts_in_scope() > scene.scope->capacity); break;
 	case DRAINED: weir_model_assert(!is_still_inside(me, at, other)); break;
