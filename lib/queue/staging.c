@@ -261,14 +261,10 @@ static enum weir_status peek(struct weiri_scope *scope, weir_staging_op *op)
 
 static enum weir_status attempt(struct weiri_scope *scope, struct weiri_await *await, weir_error *error)
 {
+	static enum weir_status (*const attempts[])(struct weiri_scope *, weir_staging_op *) = {put, get, peek};
 	weir_staging_op *op = (weir_staging_op *)(void *)await;
-	enum weir_status status;
+	enum weir_status status = attempts[op->kind](scope, op);
 
-	switch (op->kind) {
-	case PUT: status = put(scope, op); break;
-	case GET: status = get(scope, op); break;
-	default: status = peek(scope, op);
-	}
 	if (status == WEIR_RESOURCE_EXHAUSTED)
 		return weiri_fail(error, status, "staging area \"%s\": no memory to %s", op->staging->name, verbs[op->kind]);
 	return status;

@@ -144,6 +144,7 @@ static struct weiri_tree *heavier_first(struct weiri_tree *parent, struct weiri_
 	return child;
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tree, which is about 2 log2 of its items. */
 struct weiri_tree *weiri_tree_insert(struct weiri_tree_edit *edit, struct weiri_tree *tree, weiri_tree_compare *compare,
                                      const void *key, uint64_t seed, void *item)
 {
@@ -166,6 +167,7 @@ struct weiri_tree *weiri_tree_insert(struct weiri_tree_edit *edit, struct weiri_
 	return heavier_first(node, child);
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tree, which is about 2 log2 of its items. */
 struct weiri_tree *weiri_tree_replace(struct weiri_tree_edit *edit, struct weiri_tree *tree,
                                       weiri_tree_compare *compare, const void *key, void *item)
 {
@@ -184,6 +186,7 @@ struct weiri_tree *weiri_tree_replace(struct weiri_tree_edit *edit, struct weiri
 }
 
 /* All of `low` is before all of `high`. */
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the trees. */
 static struct weiri_tree *join(struct weiri_tree_edit *edit, struct weiri_tree *low, struct weiri_tree *high)
 {
 	struct weiri_tree *node;
@@ -201,6 +204,7 @@ static struct weiri_tree *join(struct weiri_tree_edit *edit, struct weiri_tree *
 	return node;
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tree, which is about 2 log2 of its items. */
 struct weiri_tree *weiri_tree_remove(struct weiri_tree_edit *edit, struct weiri_tree *tree, weiri_tree_compare *compare,
                                      const void *key)
 {
@@ -285,6 +289,7 @@ int weiri_tree_publish(struct weiri_tree_edit *edit, struct weiri_scope *scope,
 	return *status != WEIR_OK;
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the tree, which is about 2 log2 of its items. */
 void weiri_tree_end(struct weiri_tree *tree, struct weiri_scope *scope, void (*each)(void *context, void *item),
                     void *context)
 {

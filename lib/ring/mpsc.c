@@ -45,7 +45,7 @@ static WEIRI_ALWAYS_INLINE size_t dequeue(weir_mpsc *mpsc, uint64_t values[], si
 enum weir_status weir_mpsc_create(size_t capacity, const struct weir_ring_options *options, weir_mpsc **out)
 {
 	weir_ring *ring;
-	enum weir_status status = weir_ring_create(capacity, options, out != NULL ? &ring : NULL);
+	enum weir_status status = out != NULL ? weir_ring_create(capacity, options, &ring) : WEIR_INVALID_ARGUMENT;
 
 	if (status == WEIR_OK)
 		*out = (weir_mpsc *)(void *)ring;
@@ -61,7 +61,8 @@ enum weir_status weir_mpsc_init(void *memory, size_t size, size_t capacity, cons
                                 weir_mpsc **out)
 {
 	weir_ring *ring;
-	enum weir_status status = weir_ring_init(memory, size, capacity, options, out != NULL ? &ring : NULL);
+	enum weir_status status =
+		out != NULL ? weir_ring_init(memory, size, capacity, options, &ring) : WEIR_INVALID_ARGUMENT;
 
 	if (status == WEIR_OK)
 		*out = (weir_mpsc *)(void *)ring;

@@ -272,7 +272,7 @@ struct weiri_hash_node *weiri_hash_list_insert(struct weiri_scope *scope, struct
 	size_t bucket = bucket_of(list, hash);
 	struct weiri_hash_node *there;
 
-	if (WEIRI_UNLIKELY(mark_of(list, bucket) == NULL))
+	if (bucket != 0 && WEIRI_UNLIKELY(mark_of(list, bucket) == NULL))
 		make_mark(scope, list, bucket);
 	there = insert(scope, list, start_of(list, bucket), node, &target);
 	if (there == NULL)
