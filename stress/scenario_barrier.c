@@ -62,7 +62,9 @@ static enum weir_status insert(size_t component, const int64_t key[], int64_t co
 	enum weir_status status;
 
 	for (int64_t i = 0; i < count; i++) {
-		name[i] = (weir_bytes){text[i], (size_t)snprintf(text[i], TEXT, "%" PRId64, key[i])};
+		int length = snprintf(text[i], TEXT, "%" PRId64, key[i]);
+
+		name[i] = (weir_bytes){text[i], (size_t)length};
 		value[i] = value_of(component, key[i]);
 	}
 	STRESS_CHECK(weir_tensor_copy_of(WEIR_BYTES, &shape, name, now.allocator, &keys) == WEIR_OK &&
@@ -177,7 +179,7 @@ static void play(struct stress_thread *self)
 	weiri_store_relaxed(&now.inserters, (uint32_t)(COMPONENTS * HALVES)); /* [relaxed] no thread yet */
 	for (unsigned i = 0; i < KEYS; i++)
 		weiri_store_relaxed(&now.taken[i], 0u);
-	for (uintptr_t i = 0; i < COMPONENTS * HALVES; i++)
+	for (uintptr_t i = 0; i < (uintptr_t)COMPONENTS * HALVES; i++)
 		(void)stress_start("producer", produce, (void *)i);
 	for (unsigned i = 0; i < TAKERS; i++)
 		(void)stress_start("taker", take, NULL);
