@@ -133,13 +133,11 @@ static size_t priority_take_beside_put_back(struct weiri_scope *scope, weir_queu
 		int64_t key;
 
 		*status = weiri_priority_queue_take(queue->priority, &beside, &key, &items[done]);
-		if (*status == WEIR_OK)
-			done++;
-		else if (*status == WEIR_ABORTED) /* a batch has given back, or what it gave is gone: another is the first */
+		if (*status == WEIR_ABORTED) /* a batch has given back, or what it gave is gone: another is the first */
 			continue;
-		else if (first == NULL)
+		if (*status != WEIR_OK && first == NULL)
 			break;
-		else if (weiri_putback_take_this(&queue->putback, first, place, &items[done]))
+		if (*status == WEIR_OK || weiri_putback_take_this(&queue->putback, first, place, &items[done]))
 			done++;
 	}
 	if (done == count)

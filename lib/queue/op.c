@@ -467,8 +467,10 @@ static int may_barge(struct weiri_scope *scope, weir_queue_op *op)
 
 void weiri_op_pump(struct weiri_record *record, const weir_queue_op *op)
 {
-	if (op->cases == NULL)
+	if (op->cases == NULL) {
 		weiri_queue_pump(record, op->queue);
+		return;
+	}
 	for (size_t i = 0; i < op->case_count; i++)
 		weiri_queue_pump(record, op->cases[i].queue);
 }
