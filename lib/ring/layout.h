@@ -65,6 +65,8 @@ enum weir_status weiri_ltq64_dequeue(weir_ring *ring, uint64_t *value);
 /* By the only thread that ever dequeues from this ring: no CAS. Up to count values; returns how many. */
 size_t weiri_ltq16_dequeue_alone(weir_ring *ring, uint64_t values[], size_t count, enum weir_status *status);
 size_t weiri_ltq64_dequeue_alone(weir_ring *ring, uint64_t values[], size_t count, enum weir_status *status);
+enum weir_status weiri_ltq16_dequeue_one_alone(weir_ring *ring, uint64_t *value);
+enum weir_status weiri_ltq64_dequeue_one_alone(weir_ring *ring, uint64_t *value);
 extern const struct weiri_ring_ops weiri_ltq16_ops;
 extern const struct weiri_ring_ops weiri_ltq64_ops;
 

@@ -150,6 +150,15 @@ size_t weiri_ltq16_dequeue_alone(weir_ring *ring, uint64_t values[], size_t coun
 	return walk_dequeue_alone(ring, &format, values, count, status);
 }
 
+enum weir_status weiri_ltq16_dequeue_one_alone(weir_ring *ring, uint64_t *value)
+{
+	enum weir_status status = WEIR_OK;
+
+	if (WEIRI_UNLIKELY(!dequeue_alone_at_head(ring, &format, value)))
+		(void)weiri_ltq16_dequeue_alone(ring, value, 1, &status);
+	return status;
+}
+
 int weiri_ltq16_available(void)
 {
 	return 1;
@@ -223,6 +232,12 @@ size_t weiri_ltq16_dequeue_alone(weir_ring *ring, uint64_t values[], size_t coun
 {
 	(void)values, (void)count;
 	return none(ring, status);
+}
+
+enum weir_status weiri_ltq16_dequeue_one_alone(weir_ring *ring, uint64_t *value)
+{
+	(void)ring, (void)value;
+	return WEIR_UNIMPLEMENTED;
 }
 
 #endif

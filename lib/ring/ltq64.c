@@ -202,6 +202,15 @@ size_t weiri_ltq64_dequeue_alone(weir_ring *ring, uint64_t values[], size_t coun
 	return walk_dequeue_alone(ring, &format, values, count, status);
 }
 
+enum weir_status weiri_ltq64_dequeue_one_alone(weir_ring *ring, uint64_t *value)
+{
+	enum weir_status status = WEIR_OK;
+
+	if (WEIRI_UNLIKELY(!dequeue_alone_at_head(ring, &format, value)))
+		(void)weiri_ltq64_dequeue_alone(ring, value, 1, &status);
+	return status;
+}
+
 size_t weiri_ltq64_slots_size(size_t capacity)
 {
 	return (SPARES * sizeof(struct spare)) + (2 * capacity + SPARES) * sizeof(uint64_t);

@@ -33,7 +33,7 @@ static WEIRI_ALWAYS_INLINE const weir_ring *ring_in(const weir_mpsc *mpsc)
 	return (const weir_ring *)(const void *)mpsc;
 }
 
-static WEIRI_ALWAYS_INLINE size_t dequeue(weir_mpsc *mpsc, uint64_t values[], size_t count, enum weir_status *status)
+static size_t dequeue(weir_mpsc *mpsc, uint64_t values[], size_t count, enum weir_status *status)
 {
 	weir_ring *ring = ring_of(mpsc);
 
@@ -81,12 +81,12 @@ enum weir_status weir_mpsc_try_enqueue(weir_mpsc *mpsc, uint64_t value)
 
 enum weir_status weir_mpsc_try_dequeue(weir_mpsc *mpsc, uint64_t *value)
 {
-	enum weir_status status;
+	weir_ring *ring = ring_of(mpsc);
 
 	if (WEIRI_UNLIKELY(mpsc == NULL || value == NULL))
 		return WEIR_INVALID_ARGUMENT;
-	(void)dequeue(mpsc, value, 1, &status);
-	return status;
+	return WEIRI_LIKELY(ring->format == WEIR_RING_FORMAT_LTQ16) ? weiri_ltq16_dequeue_one_alone(ring, value)
+	                                                            : weiri_ltq64_dequeue_one_alone(ring, value);
 }
 
 enum weir_status weir_mpsc_try_enqueue_many(weir_mpsc *mpsc, const uint64_t values[], size_t count, size_t *done)

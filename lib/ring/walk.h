@@ -290,6 +290,20 @@ static WEIRI_ALWAYS_INLINE size_t walk_dequeue_alone(weir_ring *ring, const stru
 	return done;
 }
 
+/* The usual case of one value. 0: nothing was done. */
+static WEIRI_ALWAYS_INLINE int dequeue_alone_at_head(weir_ring *ring, const struct slot_format *format, uint64_t *value)
+{
+	const struct weiri_ring_shape shape = ring->shape;
+	uint64_t ticket = weiri_load_relaxed(&ring->head_hint); /* [relaxed] as above */
+	struct look seen = format->look(ring, index_of(shape, ticket));
+
+	if (WEIRI_UNLIKELY(seen.state != full_in(shape, ticket)))
+		return 0;
+	*value = format->take(ring, index_of(shape, ticket), &seen);
+	weiri_store_relaxed(&ring->head_hint, next_of(shape, ticket));
+	return 1;
+}
+
 /* Whether walk_dequeue() would find a value. Linearization: as there. */
 static inline int walk_has_value(const weir_ring *ring, const struct slot_format *format)
 {
