@@ -56,6 +56,8 @@ void scenario_barrier(void);
 void scenario_barrier_stopped(void);
 void scenario_staging_stopped(void);
 void scenario_history_staging(void);
+void scenario_map_staging(void);
+void scenario_map_staging_stopped(void);
 void scenario_pool(void);
 void scenario_coordinator(void);
 

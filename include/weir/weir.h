@@ -11,6 +11,7 @@
 #include <weir/coordinator.h>
 #include <weir/graph.h>
 #include <weir/log.h>
+#include <weir/map_staging.h>
 #include <weir/mpsc.h>
 #include <weir/multi_queue.h>
 #include <weir/op.h>

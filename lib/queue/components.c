@@ -147,6 +147,49 @@ enum weir_status weir_tensor_queue_component(const weir_tensor_queue *queue, siz
 	return WEIR_OK;
 }
 
+enum weir_status weiri_components_place(const struct weiri_component components[], size_t count, const char *name,
+                                        size_t *place)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (components[i].named && strcmp(components[i].name, name) == 0) {
+			*place = i;
+			return WEIR_OK;
+		}
+	}
+	return WEIR_NOT_FOUND;
+}
+
+/* `shape` may have unknown dims. */
+static int accepts(const weir_shape *shape, const weir_shape *got)
+{
+	if (shape->rank != got->rank)
+		return 0;
+	for (uint32_t i = 0; i < shape->rank; i++) {
+		if (shape->dims[i] >= 0 && shape->dims[i] != got->dims[i])
+			return 0;
+	}
+	return 1;
+}
+
+enum weir_status weiri_component_check(const struct weiri_component *component, size_t i, const weir_tensor *tensor,
+                                       const char *what, const char *name, weir_error *error)
+{
+	char want[WEIR_SHAPE_TEXT_SIZE], have[WEIR_SHAPE_TEXT_SIZE];
+
+	if (tensor == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s \"%s\": component %zu (%s) is NULL", what, name, i,
+		                  component->name);
+	if (weir_tensor_dtype(tensor) != component->dtype)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s \"%s\": component %zu (%s): dtype must be %s, got %s", what,
+		                  name, i, component->name, weir_dtype_name(component->dtype),
+		                  weir_dtype_name(weir_tensor_dtype(tensor)));
+	if (component->has_shape && !accepts(&component->shape, weir_tensor_shape(tensor)))
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s \"%s\": component %zu (%s): shape must be %s, got %s", what,
+		                  name, i, component->name, weir_shape_text(&component->shape, want, sizeof(want)),
+		                  weir_shape_text(weir_tensor_shape(tensor), have, sizeof(have)));
+	return WEIR_OK;
+}
+
 /* -- named tensors ------------------------------------------------------------------------------------------------------------ */
 
 /* Which component is so named; count when none is. */

@@ -20,5 +20,11 @@ enum weir_status weiri_components_check(const struct weir_tensor_queue_options *
 void weiri_component_fill(struct weiri_component *component, const struct weir_tensor_component *from, size_t i);
 /* As its creator knows it; the pointers are into *component. */
 struct weir_tensor_component weiri_component_public(const struct weiri_component *component);
+/* WEIR_INVALID_ARGUMENT unless the tensor, which may be NULL, will do as component i of the `what` of that name. */
+enum weir_status weiri_component_check(const struct weiri_component *component, size_t i, const weir_tensor *tensor,
+                                       const char *what, const char *name, weir_error *error);
+/* Which of them its creator named so. WEIR_NOT_FOUND. */
+enum weir_status weiri_components_place(const struct weiri_component components[], size_t count, const char *name,
+                                        size_t *place);
 
 #endif

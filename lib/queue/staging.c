@@ -331,40 +331,6 @@ void weir_staging_op_release(weir_staging_op *op)
 
 /* -- checks ------------------------------------------------------------------------------------------------------------------- */
 
-/* `shape` may have unknown dims. */
-static int accepts(const weir_shape *shape, const weir_shape *got)
-{
-	if (shape->rank != got->rank)
-		return 0;
-	for (uint32_t i = 0; i < shape->rank; i++) {
-		if (shape->dims[i] >= 0 && shape->dims[i] != got->dims[i])
-			return 0;
-	}
-	return 1;
-}
-
-static enum weir_status check_tensor(const weir_staging *staging, size_t i, const weir_tensor *tensor,
-                                     weir_error *error)
-{
-	const struct weiri_component *component = &staging->components[i];
-	char want[WEIR_SHAPE_TEXT_SIZE], have[WEIR_SHAPE_TEXT_SIZE];
-
-	if (tensor == NULL)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "staging area \"%s\": component %zu (%s) is NULL",
-		                  staging->name, i, component->name);
-	if (weir_tensor_dtype(tensor) != component->dtype)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
-		                  "staging area \"%s\": component %zu (%s): dtype must be %s, got %s", staging->name, i,
-		                  component->name, weir_dtype_name(component->dtype),
-		                  weir_dtype_name(weir_tensor_dtype(tensor)));
-	if (component->has_shape && !accepts(&component->shape, weir_tensor_shape(tensor)))
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
-		                  "staging area \"%s\": component %zu (%s): shape must be %s, got %s", staging->name, i,
-		                  component->name, weir_shape_text(&component->shape, want, sizeof(want)),
-		                  weir_shape_text(weir_tensor_shape(tensor), have, sizeof(have)));
-	return WEIR_OK;
-}
-
 /* Of any call; count is that of its tuple. */
 static enum weir_status check(const weir_staging *staging, const void *tuple, size_t count,
                               struct weiri_record **record, weir_error *error)
@@ -389,7 +355,7 @@ static enum weir_status make_tuple(const weir_staging *staging, weir_tensor *con
 	struct tuple *tuple;
 
 	for (size_t i = 0; status == WEIR_OK && i < staging->count; i++)
-		status = check_tensor(staging, i, tensors[i], error);
+		status = weiri_component_check(&staging->components[i], i, tensors[i], "staging area", staging->name, error);
 	if (status != WEIR_OK)
 		return status;
 	tuple = tuple_create(staging, tensors);
@@ -623,13 +589,7 @@ enum weir_status weir_staging_place(const weir_staging *staging, const char *com
 {
 	if (staging == NULL || component == NULL || place == NULL)
 		return WEIR_INVALID_ARGUMENT;
-	for (size_t i = 0; i < staging->count; i++) {
-		if (staging->components[i].named && strcmp(staging->components[i].name, component) == 0) {
-			*place = i;
-			return WEIR_OK;
-		}
-	}
-	return WEIR_NOT_FOUND;
+	return weiri_components_place(staging->components, staging->count, component, place);
 }
 
 /* -- creating and destroying -------------------------------------------------------------------------------------------------- */

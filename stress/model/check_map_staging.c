@@ -1,0 +1,277 @@
+/*
+ * check_map_staging.c - map staging areas.
+ *
+ * A tuple has two components. A scope gives each thread a row of calls, a letter each, of keys 1 and 2; small letters are done at once,
+ * capitals wait:
+ *
+ *   p P  put key 1 whole        q Q  put key 2 whole      1 2  put its component 0, 1 of key 1
+ *   g G  get key 1              a A  get any              x y  get component 0, 1 of key 1
+ *   k K  peek at key 1          c    clear                l    look
+ *   s    start a get of key 1   z    cancel it            e    an era begins, and what is retired is collected
+ *
+ * Asked of every execution: each component that went in comes out once, with its key, or is cleared, or is left; nobody gets a part of
+ * an incomplete key; a key is complete or incomplete and never both; bytes and numbers agree in every look, within the bounds; who waits
+ * wakes; an operation that was started completes once; no tensor leaks or is freed early.
+ */
+#include <stdio.h>
+#include <weir/map_staging.h>
+#include <weir/reclaim.h>
+
+#include "base/atomic.h"
+#include "model/scope.h"
+#include "reclaim/section.h"
+
+enum { THREADS = 3, ROWS = THREADS + 1, KEYS = 2, COMPONENTS = 2 };
+
+static const struct scope {
+	const char *name;
+	size_t capacity;
+	const char *before; /* calls that are done at the start */
+	const char *calls[THREADS];
+	uint64_t executions; /* in the short form */
+	int waits;           /* a thread may be left asleep when another is stopped */
+} scopes[] = {
+	{"put_beside_get", 0, "", {"p", "g"}, 5000, 0},
+	{"2_gets_of_one_key", 0, "p", {"g", "g"}, 5000, 0},
+	{"get_beside_get_any", 0, "pq", {"g", "a"}, 5000, 0},
+	{"2_puts_of_one_key", 0, "", {"p", "p"}, 5000, 0},
+	{"2_puts_of_one_part", 0, "", {"1", "1"}, 5000, 0},
+	{"2_puts_n1", 1, "", {"p", "q"}, 5000, 0},
+	{"parts_put_beside_get", 0, "", {"1", "2", "g"}, 5000, 0},
+	{"parts_put_beside_each_other", 0, "", {"1", "2"}, 5000, 0},
+	{"parts_taken_beside_each_other", 0, "p", {"x", "y"}, 5000, 0},
+	{"part_taken_beside_get", 0, "p", {"x", "g"}, 5000, 0},
+	{"peek_beside_get", 0, "p", {"k", "g"}, 5000, 0},
+	{"peek_beside_parts_taken_and_collection", 0, "p", {"k", "xye"}, 5000, 0},
+	{"clear_beside_get", 0, "pq", {"c", "g"}, 5000, 0},
+	{"clear_beside_put_that_completes", 0, "1", {"c", "2"}, 5000, 0},
+	{"clear_beside_peek", 0, "p", {"c", "k"}, 5000, 0},
+	{"look_beside_parts", 0, "1", {"l", "2g"}, 5000, 0},
+	{"get_waits_beside_parts", 0, "", {"G", "1", "2"}, 3000, 1},
+	{"get_any_waits_beside_put", 0, "", {"A", "p"}, 3000, 1},
+	{"peek_waits_beside_put", 0, "", {"K", "p"}, 3000, 1},
+	{"put_waits_beside_get_n1", 1, "p", {"Q", "g"}, 3000, 1},
+	{"put_waits_beside_clear_n1", 1, "p", {"Q", "c"}, 3000, 1},
+	{"started_get_beside_put_and_cancel", 0, "", {"sz", "p"}, 3000, 0},
+};
+
+static struct scene {
+	const struct scope *scope;
+	weir_map_staging *map;
+	weir_map_staging_op *op;
+	int in[ROWS][KEYS][COMPONENTS], out[ROWS][KEYS][COMPONENTS];
+	int cleared[ROWS];
+	int completions;
+} scene;
+
+static const size_t both[COMPONENTS] = {0, 1};
+
+static void put(size_t me, int64_t key, size_t first, size_t count, uint64_t deadline_ns)
+{
+	weir_tensor *tensors[COMPONENTS];
+	enum weir_status status;
+
+	for (size_t i = 0; i < count; i++)
+		weir_model_assert(weir_tensor_scalar_i32((int32_t)(key * 10 + (int64_t)(first + i)), &tensors[i]) == WEIR_OK);
+	status = weir_map_staging_put(scene.map, key, &both[first], tensors, count, deadline_ns, NULL, NULL);
+	/* A full area, or a key that is there. */
+	weir_model_assert(status == WEIR_OK || status == WEIR_INVALID_ARGUMENT ||
+	                  (status == WEIR_DEADLINE_EXCEEDED && deadline_ns == 0 && scene.scope->capacity != 0));
+	for (size_t i = 0; i < count; i++) {
+		weir_tensor_release(tensors[i]);
+		scene.in[me][key - 1][first + i] += status == WEIR_OK;
+	}
+}
+
+static void have(size_t me, int64_t key, size_t first, weir_tensor *tensors[], size_t count, int taken)
+{
+	for (size_t i = 0; i < count; i++) {
+		weir_model_assert(*(const int32_t *)weir_tensor_data(tensors[i]) == key * 10 + (int64_t)(first + i));
+		scene.out[me][key - 1][first + i] += taken;
+		weir_tensor_release(tensors[i]);
+	}
+}
+
+/* Refused where another took a part. */
+static void check_failure(enum weir_status status, uint64_t deadline_ns)
+{
+	weir_model_assert(status == WEIR_INVALID_ARGUMENT || (status == WEIR_DEADLINE_EXCEEDED && deadline_ns == 0));
+}
+
+static void get(size_t me, size_t first, size_t count, uint64_t deadline_ns)
+{
+	weir_tensor *tensors[COMPONENTS];
+	enum weir_status status = weir_map_staging_get(scene.map, 1, &both[first], tensors, count, deadline_ns, NULL, NULL);
+
+	if (status == WEIR_OK)
+		have(me, 1, first, tensors, count, 1);
+	else
+		check_failure(status, deadline_ns);
+}
+
+static void get_any(size_t me, uint64_t deadline_ns)
+{
+	weir_tensor *tensors[COMPONENTS];
+	int64_t key;
+	enum weir_status status =
+		weir_map_staging_get_any(scene.map, NULL, &key, tensors, COMPONENTS, deadline_ns, NULL, NULL);
+
+	if (status == WEIR_OK)
+		have(me, key, 0, tensors, COMPONENTS, 1);
+	else
+		check_failure(status, deadline_ns);
+}
+
+static void peek(size_t me, uint64_t deadline_ns)
+{
+	weir_tensor *tensors[COMPONENTS];
+	enum weir_status status = weir_map_staging_peek(scene.map, 1, NULL, tensors, COMPONENTS, deadline_ns, NULL, NULL);
+
+	if (status == WEIR_OK)
+		have(me, 1, 0, tensors, COMPONENTS, 0);
+	else
+		check_failure(status, deadline_ns);
+}
+
+/* Parts of keys that were taken in part are not asked about here. */
+static void look(void)
+{
+	size_t complete, incomplete, bytes;
+
+	weir_model_assert(weir_map_staging_look(scene.map, &complete, &incomplete, &bytes) == WEIR_OK);
+	weir_model_assert(complete + incomplete <= KEYS &&
+	                  (scene.scope->capacity == 0 || complete <= scene.scope->capacity));
+	weir_model_assert(bytes >= (complete + incomplete) * sizeof(int32_t) &&
+	                  bytes <= (complete * COMPONENTS + incomplete) * sizeof(int32_t));
+}
+
+static void completed(void *context, enum weir_status status, const weir_error *error, int64_t key,
+                      weir_tensor **tensors, size_t count)
+{
+	(void)context, (void)error;
+	scene.completions++;
+	weir_model_assert(status == (count == COMPONENTS ? WEIR_OK : WEIR_CANCELLED));
+	have(ROWS - 1, key, 0, tensors, count, 1);
+}
+
+static void start_get(void)
+{
+	weir_model_assert(weir_map_staging_start_get(scene.map, 1, NULL, COMPONENTS, completed, NULL, &scene.op, NULL) ==
+	                  WEIR_OK);
+}
+
+static void clear(size_t me)
+{
+	scene.cleared[me] = 1;
+	weir_model_assert(weir_map_staging_clear(scene.map) == WEIR_OK);
+}
+
+static void call(size_t me, char what)
+{
+	switch (what) {
+	case 'p': put(me, 1, 0, 2, 0); break;
+	case 'P': put(me, 1, 0, 2, WEIR_NO_DEADLINE); break;
+	case 'q': put(me, 2, 0, 2, 0); break;
+	case 'Q': put(me, 2, 0, 2, WEIR_NO_DEADLINE); break;
+	case '1': put(me, 1, 0, 1, 0); break;
+	case '2': put(me, 1, 1, 1, 0); break;
+	case 'g': get(me, 0, 2, 0); break;
+	case 'G': get(me, 0, 2, WEIR_NO_DEADLINE); break;
+	case 'x': get(me, 0, 1, 0); break;
+	case 'y': get(me, 1, 1, 0); break;
+	case 'a': get_any(me, 0); break;
+	case 'A': get_any(me, WEIR_NO_DEADLINE); break;
+	case 'k': peek(me, 0); break;
+	case 'K': peek(me, WEIR_NO_DEADLINE); break;
+	case 'l': look(); break;
+	case 'c': clear(me); break;
+	case 's': start_get(); break;
+	case 'z':
+		weir_map_staging_op_cancel(scene.op);
+		weir_map_staging_op_release(scene.op);
+		break;
+	default: (void)weiri_fetch_add_seq_cst(&weiri_era, 1); (void)weir_reclaim_flush(0);
+	}
+}
+
+static void thread(void *context, size_t me)
+{
+	(void)context;
+	for (const char *calls = scene.scope->calls[me]; *calls != '\0'; calls++)
+		call(me, *calls);
+}
+
+static void setup(void *context)
+{
+	struct weir_tensor_component components[COMPONENTS] = {{WEIR_I32, NULL, NULL}, {WEIR_I32, NULL, NULL}};
+	struct weir_map_staging_options options = {.struct_size = sizeof(options),
+	                                           .capacity = scene.scope->capacity,
+	                                           .components = components,
+	                                           .component_count = COMPONENTS};
+
+	(void)context;
+	weir_model_assert(weir_map_staging_create(&options, &scene.map, NULL) == WEIR_OK);
+	for (const char *calls = scene.scope->before; *calls != '\0'; calls++)
+		call(ROWS - 1, *calls);
+}
+
+/* What went in less what came out: what is left, or was cleared. */
+static int left_of(size_t key, size_t component)
+{
+	int left = 0;
+
+	for (size_t i = 0; i < ROWS; i++)
+		left += scene.in[i][key][component] - scene.out[i][key][component];
+	return left;
+}
+
+static void finish(void *context)
+{
+	int left = 0, clears = 0;
+	size_t bytes;
+
+	(void)context;
+	look();
+	weir_model_assert(weir_map_staging_look(scene.map, NULL, NULL, &bytes) == WEIR_OK);
+	for (size_t i = 0; i < ROWS; i++)
+		clears += scene.cleared[i];
+	for (size_t i = 0; i < KEYS * COMPONENTS; i++) {
+		int of = left_of(i / COMPONENTS, i % COMPONENTS);
+
+		weir_model_assert(of >= 0 && of <= 1 + clears);
+		left += of;
+	}
+	weir_model_assert(clears != 0 ? (int)(bytes / sizeof(int32_t)) <= left : (int)(bytes / sizeof(int32_t)) == left);
+	weir_model_assert(scene.completions == (scene.op != NULL));
+	weir_model_assert(weir_map_staging_destroy(scene.map, NULL) == WEIR_OK);
+	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
+}
+
+static struct weir_model_program prepare(const struct scope *scope, char name[static 96])
+{
+	size_t threads = 0;
+
+	(void)snprintf(name, 96, "map_staging_%s", scope->name);
+	scene = (struct scene){.scope = scope};
+	while (threads < THREADS && scope->calls[threads] != NULL)
+		threads++;
+	return (struct weir_model_program){name, threads, &scene, sizeof(scene), setup, thread, finish};
+}
+
+int main(int argc, char **argv)
+{
+	char name[96];
+	int bad = 0;
+
+	scope_arguments(argc, argv);
+	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++) {
+		struct weir_model_program program = prepare(&scopes[i], name);
+
+		bad |= scope_as_far_as(&program, scope_long() ? 0 : scopes[i].executions);
+		if (scopes[i].waits)
+			continue;
+		program = prepare(&scopes[i], name);
+		bad |= scope_stops(&program, scope_long() ? 0 : 30, NULL, NULL);
+	}
+	return bad;
+}
