@@ -247,31 +247,22 @@ static void finish(void *context)
 	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
 }
 
-static struct weir_model_program prepare(const struct scope *scope, char name[static 96])
+static struct weir_model_program prepare(size_t index, char name[static SCOPE_NAME])
 {
-	size_t threads = 0;
+	const struct scope *scope = &scopes[index];
 
-	(void)snprintf(name, 96, "map_staging_%s", scope->name);
+	(void)snprintf(name, SCOPE_NAME, "map_staging_%s", scope->name);
 	scene = (struct scene){.scope = scope};
-	while (threads < THREADS && scope->calls[threads] != NULL)
-		threads++;
-	return (struct weir_model_program){name, threads, &scene, sizeof(scene), setup, thread, finish};
+	return (struct weir_model_program){
+		name, scope_threads(scope->calls, THREADS), &scene, sizeof(scene), setup, thread, finish};
 }
 
 int main(int argc, char **argv)
 {
-	char name[96];
 	int bad = 0;
 
 	scope_arguments(argc, argv);
-	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++) {
-		struct weir_model_program program = prepare(&scopes[i], name);
-
-		bad |= scope_as_far_as(&program, scope_long() ? 0 : scopes[i].executions);
-		if (scopes[i].waits)
-			continue;
-		program = prepare(&scopes[i], name);
-		bad |= scope_stops(&program, scope_long() ? 0 : 30, NULL, NULL);
-	}
+	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++)
+		bad |= scope_with_stops(prepare, i, scopes[i].executions, scopes[i].waits ? 0 : 30);
 	return bad;
 }

@@ -311,20 +311,17 @@ static void finish(void *context)
 	weir_priority_queue_destroy(scene.queue);
 }
 
-static struct weir_model_program prepare(const struct scope *scope, char name[static 96])
+static struct weir_model_program prepare(const struct scope *scope, char name[static SCOPE_NAME])
 {
-	size_t threads = 0;
-
-	(void)snprintf(name, 96, "priority_%s", scope->name);
+	(void)snprintf(name, SCOPE_NAME, "priority_%s", scope->name);
 	scene = (struct scene){.scope = scope};
-	while (threads < THREADS && scope->calls[threads] != NULL)
-		threads++;
-	return (struct weir_model_program){name, threads, &scene, sizeof(scene), setup, thread, finish};
+	return (struct weir_model_program){
+		name, scope_threads(scope->calls, THREADS), &scene, sizeof(scene), setup, thread, finish};
 }
 
 static int check(const struct scope *scope, uint64_t executions)
 {
-	char name[96];
+	char name[SCOPE_NAME];
 	struct weir_model_program program = prepare(scope, name);
 
 	return scope_as_far_as(&program, executions);
@@ -334,7 +331,7 @@ static int check_progress(const struct scope *scope)
 {
 	static const char *const calls[WEIR_MODEL_CALLS + 1] = {"enqueue", "dequeue", NULL};
 	static const uint32_t bounds[WEIR_MODEL_CALLS] = {0};
-	char name[96];
+	char name[SCOPE_NAME];
 	struct weir_model_program program = prepare(scope, name);
 
 	return scope_stops(&program, scope_long() ? 0 : 200, calls, bounds);

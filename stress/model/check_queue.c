@@ -409,22 +409,20 @@ static void finish(void *context)
 	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
 }
 
-static struct weir_model_program prepare(const struct scope *scope, enum weir_queue_order order, char name[static 96])
+static struct weir_model_program prepare(const struct scope *scope, enum weir_queue_order order,
+                                         char name[static SCOPE_NAME])
 {
-	size_t threads = 0;
-
-	(void)snprintf(name, 96, "queue_%s_%s", order == WEIR_QUEUE_FIFO ? "fifo" : "shuffle", scope->name);
+	(void)snprintf(name, SCOPE_NAME, "queue_%s_%s", order == WEIR_QUEUE_FIFO ? "fifo" : "shuffle", scope->name);
 	scene = (struct scene){.scope = scope, .order = order};
-	while (threads < THREADS && scope->calls[threads] != NULL)
-		threads++;
-	return (struct weir_model_program){name, threads, &scene, sizeof(scene), setup, thread, finish};
+	return (struct weir_model_program){
+		name, scope_threads(scope->calls, THREADS), &scene, sizeof(scene), setup, thread, finish};
 }
 
 enum { SCOPES = sizeof(scopes) / sizeof(scopes[0]) };
 
 static int check_all(enum weir_queue_order order, uint64_t executions)
 {
-	char name[96];
+	char name[SCOPE_NAME];
 	int bad = 0;
 
 	for (size_t i = 0; i < SCOPES; i++) {
@@ -439,7 +437,7 @@ static int check_all(enum weir_queue_order order, uint64_t executions)
 static int check_all_progress(enum weir_queue_order order)
 {
 	static const uint32_t bounds[WEIR_MODEL_CALLS] = {0};
-	char name[96];
+	char name[SCOPE_NAME];
 	int bad = 0;
 
 	for (size_t i = 0; i < SCOPES; i++) {

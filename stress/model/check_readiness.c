@@ -309,15 +309,12 @@ static void finish_queue(void *context)
 
 /* -- all ---------------------------------------------------------------------------------------------------------------------- */
 
-static struct weir_model_program prepare(const struct scope *scope, const char *kind, char name[static 96])
+static struct weir_model_program prepare(const struct scope *scope, const char *kind, char name[static SCOPE_NAME])
 {
-	size_t threads = 0;
-
-	(void)snprintf(name, 96, "readiness_%s_%s", kind, scope->name);
+	(void)snprintf(name, SCOPE_NAME, "readiness_%s_%s", kind, scope->name);
 	scene = (struct scene){.scope = scope};
-	while (threads < THREADS && scope->calls[threads] != NULL)
-		threads++;
-	return (struct weir_model_program){name, threads, &scene, sizeof(scene), NULL, NULL, NULL};
+	return (struct weir_model_program){name, scope_threads(scope->calls, THREADS), &scene, sizeof(scene), NULL, NULL,
+	                                   NULL};
 }
 
 static int check(struct weir_model_program *program, uint64_t executions, uint64_t stopped)
@@ -332,7 +329,7 @@ static int check(struct weir_model_program *program, uint64_t executions, uint64
 
 static int check_beacons(void)
 {
-	char name[96];
+	char name[SCOPE_NAME];
 	int bad = 0;
 
 	for (size_t i = 0; i < sizeof(beacons) / sizeof(beacons[0]); i++) {
@@ -346,7 +343,7 @@ static int check_beacons(void)
 
 static int check_queues(enum weir_queue_order order, uint64_t executions, uint64_t stopped)
 {
-	char name[96];
+	char name[SCOPE_NAME];
 	int bad = 0;
 
 	for (size_t i = 0; i < sizeof(queues) / sizeof(queues[0]); i++) {

@@ -295,23 +295,20 @@ static void finish(void *context)
 }
 
 static struct weir_model_program prepare(const struct scope *scope, enum any_ring_kind kind,
-                                         enum weir_ring_format format, char name[static 96])
+                                         enum weir_ring_format format, char name[static SCOPE_NAME])
 {
-	size_t threads = 0;
-
-	(void)snprintf(name, 96, "%s_%s_%s", kind == ANY_RING_MPSC ? "mpsc" : "ring",
+	(void)snprintf(name, SCOPE_NAME, "%s_%s_%s", kind == ANY_RING_MPSC ? "mpsc" : "ring",
 	               format == WEIR_RING_FORMAT_LTQ16 ? "ltq16" : "ltq64", scope->name);
 	scene = (struct scene){.scope = scope, .kind = kind, .format = format};
-	while (threads < THREADS && scope->calls[threads] != NULL)
-		threads++;
-	return (struct weir_model_program){name, threads, &scene, sizeof(scene), setup, thread, finish};
+	return (struct weir_model_program){
+		name, scope_threads(scope->calls, THREADS), &scene, sizeof(scene), setup, thread, finish};
 }
 
 /* The reduction loses no outcome: those met with it are those met without. */
 static int check_reduction(const struct scope *scope, enum weir_ring_format format)
 {
 	static const enum any_ring_kind kind = ANY_RING_MPMC;
-	char name[96];
+	char name[SCOPE_NAME];
 	struct weir_model_program program = prepare(scope, kind, format, name);
 	struct weir_model_result reduced, all;
 	uint64_t met[OUTCOMES];
@@ -347,7 +344,7 @@ static int check_progress(const struct scope *scope, enum any_ring_kind kind, en
 {
 	static const char *const calls[WEIR_MODEL_CALLS + 1] = {"enqueue", "dequeue", NULL};
 	static const uint32_t bounds[WEIR_MODEL_CALLS] = {0};
-	char name[96];
+	char name[SCOPE_NAME];
 	struct weir_model_program program = prepare(scope, kind, format, name);
 
 	return scope_stops(&program, scope_long() ? 0 : 2000, calls, bounds);
@@ -356,7 +353,7 @@ static int check_progress(const struct scope *scope, enum any_ring_kind kind, en
 /* A short program, for the rate: 500,000 a second are asked for, on a machine that does nothing else. */
 static int measure(enum weir_ring_format format)
 {
-	char name[96];
+	char name[SCOPE_NAME];
 	struct weir_model_program program = prepare(&scopes[0], ANY_RING_MPMC, format, name);
 
 	return scope_random(&program, 500000);
@@ -375,7 +372,7 @@ static int fits(const struct scope *scope, enum any_ring_kind kind)
 static int check_small(enum any_ring_kind kind, enum weir_ring_format format)
 {
 	int bad = 0;
-	char name[96];
+	char name[SCOPE_NAME];
 
 	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++) {
 		if (!fits(&scopes[i], kind))
@@ -390,7 +387,7 @@ static int check_small(enum any_ring_kind kind, enum weir_ring_format format)
 static int check_large(enum weir_ring_format format)
 {
 	int bad = 0;
-	char name[96];
+	char name[SCOPE_NAME];
 
 	for (size_t i = 0; i < sizeof(large) / sizeof(large[0]); i++) {
 		struct weir_model_program program = prepare(&large[i], ANY_RING_MPMC, format, name);

@@ -281,21 +281,20 @@ static void finish(void *context)
 	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
 }
 
-static struct weir_model_program prepare(const struct scope *scope, enum weir_queue_order order, char name[static 96])
+static struct weir_model_program prepare(const struct scope *scope, enum weir_queue_order order,
+                                         char name[static SCOPE_NAME])
 {
 	static const char *const names[] = {"fifo", "shuffle", "priority"};
-	size_t threads = 0;
 
-	(void)snprintf(name, 96, "store_%s_%s", names[order], scope->name);
+	(void)snprintf(name, SCOPE_NAME, "store_%s_%s", names[order], scope->name);
 	scene = (struct scene){.scope = scope, .order = order};
-	while (threads < THREADS && scope->calls[threads] != NULL)
-		threads++;
-	return (struct weir_model_program){name, threads, &scene, sizeof(scene), setup, thread, finish};
+	return (struct weir_model_program){
+		name, scope_threads(scope->calls, THREADS), &scene, sizeof(scene), setup, thread, finish};
 }
 
 static int check(const struct scope *scope, enum weir_queue_order order)
 {
-	char name[96];
+	char name[SCOPE_NAME];
 	struct weir_model_program program = prepare(scope, order, name);
 
 	return scope_as_far_as(&program, scope_long() ? 0 : 20000);
@@ -305,7 +304,7 @@ static int check_progress(const struct scope *scope, enum weir_queue_order order
 {
 	static const char *const calls[WEIR_MODEL_CALLS + 1] = {"enqueue", "dequeue", NULL};
 	static const uint32_t no_bounds[WEIR_MODEL_CALLS] = {0};
-	char name[96];
+	char name[SCOPE_NAME];
 	struct weir_model_program program = prepare(scope, order, name);
 
 	return scope_stops(&program, scope_long() ? 0 : 500, calls,

@@ -35,6 +35,15 @@ void scope_symmetric(int on)
 	symmetric = on;
 }
 
+size_t scope_threads(const char *const calls[], size_t most)
+{
+	size_t threads = 0;
+
+	while (threads < most && calls[threads] != NULL)
+		threads++;
+	return threads;
+}
+
 static int skipped(const char *name)
 {
 	return strstr(name, wanted) == NULL;
@@ -202,4 +211,17 @@ int scope_stops(const struct weir_model_program *program, uint64_t executions, c
 	(void)putchar('\n');
 	free(result.replay);
 	return !right;
+}
+
+int scope_with_stops(scope_preparation *prepare, size_t index, uint64_t executions, uint64_t stopped)
+{
+	char name[SCOPE_NAME];
+	struct weir_model_program program = prepare(index, name);
+	int bad = scope_as_far_as(&program, scope_long() ? 0 : executions);
+
+	if (stopped != 0) {
+		program = prepare(index, name);
+		bad |= scope_stops(&program, scope_long() ? 0 : stopped, NULL, NULL);
+	}
+	return bad;
 }

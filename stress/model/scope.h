@@ -17,6 +17,9 @@ void scope_arguments(int argc, char **argv);
 /* From here on: membarrier is refused, and names end in _symmetric. 0: it is granted. */
 void scope_symmetric(int on);
 
+/* How many threads a scope has, given a row of calls for each: those before the first NULL, of `most`. */
+size_t scope_threads(const char *const calls[], size_t most);
+
 /* No execution may fail. Return 1 when the outcome is wrong. */
 int scope_complete(const struct weir_model_program *program);
 int scope_preemptions(const struct weir_model_program *program, unsigned most);
@@ -36,5 +39,16 @@ int scope_finds(const struct weir_model_program *program, const char *text);
  */
 int scope_stops(const struct weir_model_program *program, uint64_t executions, const char *const calls[],
                 const uint32_t bounds[]);
+
+enum { SCOPE_NAME = 96 };
+
+/* Sets the scene for the scope of this index in a check's table, and writes its name. */
+typedef struct weir_model_program scope_preparation(size_t index, char name[static SCOPE_NAME]);
+
+/*
+ * scope_as_far_as(), and on a scene set anew scope_stops() with `stopped` executions for each place (0: without that). In the long form
+ * neither has a limit.
+ */
+int scope_with_stops(scope_preparation *prepare, size_t index, uint64_t executions, uint64_t stopped);
 
 #endif
