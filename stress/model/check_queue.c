@@ -20,14 +20,7 @@
 #include <weir/reclaim.h>
 #include <weir/time.h>
 
-#include "model/scope.h"
-
-enum { THREADS = 4, STARTED = 3, PLACES = 4, ROWS = THREADS + 1 /* the last: of `start` */ };
-enum { FAIR = WEIR_QUEUE_FAIR };
-
-struct value {
-	int row, place; /* place counts from 1 */
-};
+#include "model/queue_scopes.h"
 
 /* An operation that holds no thread. */
 struct started {
@@ -38,14 +31,7 @@ struct started {
 	void *items[2];
 };
 
-static const struct scope {
-	const char *name;
-	size_t capacity;
-	const char *start;
-	const char *calls[THREADS];
-	uint32_t flags;
-	uint64_t deadline; /* of calls that wait */
-} scopes[] = {
+static const struct queue_scope scopes[] = {
 	/* Operations that were started: nobody sleeps, so each thread may be stopped, too. */
 	{"n1_dequeue_waits_2_try_enqueues", 1, "a", {"t", "t"}, 0, 0},
 	{"n2_2_dequeues_wait_2_try_enqueues", 2, "aa", {"t", "t"}, 0, 0},
@@ -99,13 +85,11 @@ static const struct scope {
 };
 
 static struct scene {
-	const struct scope *scope;
+	const struct queue_scope *scope;
 	enum weir_queue_order order;
 	weir_queue *queue;
 	weir_cancel *token;
-	struct value values[ROWS][PLACES + 1];
-	int had[ROWS][PLACES + 1], accepted[ROWS][PLACES + 1];
-	int put[ROWS];         /* values offered */
+	struct values values;
 	int last[ROWS][ROWS];  /* [by][of]: the last place that came out */
 	int drained[ROWS + 1]; /* was told; the last: by a completion */
 	int closed[ROWS];      /* was told */
@@ -115,31 +99,14 @@ static struct scene {
 
 /* -- what is asked ------------------------------------------------------------------------------------------------------------ */
 
-static int count_of(const char *calls, const char *letters)
-{
-	int count = 0;
-
-	while ((calls = strpbrk(calls, letters)) != NULL)
-		calls++, count++;
-	return count;
-}
-
-/* How many calls of the scope are one of these. */
 static int calls_of(const char *letters)
 {
-	int count = count_of(scene.scope->start, letters);
-
-	for (size_t i = 0; i < THREADS && scene.scope->calls[i] != NULL; i++)
-		count += count_of(scene.scope->calls[i], letters);
-	return count;
+	return queue_scope_calls(scene.scope, letters);
 }
 
 static struct value *have(void *item)
 {
-	struct value *value = item;
-
-	weir_model_assert(scene.had[value->row][value->place]++ == 0);
-	return value;
+	return values_have(&scene.values, item);
 }
 
 /* By a thread, in the order of each producer: unless batches may give back. */
@@ -194,22 +161,14 @@ static void check_failure(enum weir_status status, const weir_error *error, int 
 
 /* -- the calls ---------------------------------------------------------------------------------------------------------------- */
 
-static struct value *next_value(size_t me)
-{
-	struct value *value = &scene.values[me][++scene.put[me]];
-
-	*value = (struct value){(int)me, scene.put[me]};
-	return value;
-}
-
 static void put(size_t me, int waits)
 {
-	struct value *value = next_value(me);
+	struct value *value = values_offer(&scene.values, me);
 	weir_error error = {WEIR_OK, ""};
 	enum weir_status status = waits ? weir_queue_enqueue(scene.queue, value, scene.scope->deadline, scene.token, &error)
 	                                : weir_queue_try_enqueue(scene.queue, value);
 
-	scene.accepted[me][value->place] = status == WEIR_OK;
+	scene.values.accepted[me][value->place] = status == WEIR_OK;
 	weir_model_assert(status == WEIR_CANCELLED || !scene.closed[me]);
 	if (waits && status != WEIR_OK)
 		check_failure(status, &error, 1, me);
@@ -268,7 +227,7 @@ static void ended(void *context, enum weir_status status, const weir_error *erro
 	if (status == WEIR_OUT_OF_RANGE && calls_of("B") != 0)
 		scene.drained[ROWS] = 0;
 	if (started->enqueues)
-		scene.accepted[started->value->row][started->value->place] = done == 1;
+		scene.values.accepted[started->value->row][started->value->place] = done == 1;
 }
 
 static void start(size_t me, int enqueues, size_t count)
@@ -281,7 +240,7 @@ static void start(size_t me, int enqueues, size_t count)
 	started->used = 1;
 	started->enqueues = enqueues;
 	if (enqueues)
-		started->items[0] = started->value = next_value(me);
+		started->items[0] = started->value = values_offer(&scene.values, me);
 	weir_model_assert(weir_queue_start(scene.queue, kind, started->items, count, ended, started, &started->op, NULL) ==
 	                  WEIR_OK);
 	weir_model_assert(!enqueues || !scene.closed[me] || (started->ended && started->status == WEIR_CANCELLED));
@@ -355,12 +314,7 @@ static void thread(void *context, size_t me)
 
 static void setup(void *context)
 {
-	struct weir_queue_options options = {.struct_size = sizeof(options),
-	                                     .capacity = scene.scope->capacity,
-	                                     .order = scene.order,
-	                                     .flags = scene.scope->flags,
-	                                     .seed = 1,
-	                                     .drop = drop};
+	struct weir_queue_options options = queue_scope_options(scene.scope, scene.order, drop);
 
 	(void)context;
 	weir_model_assert(weir_queue_create(&options, &scene.queue, NULL) == WEIR_OK);
@@ -402,14 +356,11 @@ static void finish(void *context)
 		end_started(&scene.started[i / STARTED][i % STARTED]);
 	weir_model_assert(weir_queue_destroy(scene.queue, NULL) == WEIR_OK);
 	weir_cancel_release(scene.token);
-	for (size_t i = 0; i < ROWS; i++) {
-		for (size_t j = 0; j <= PLACES; j++)
-			weir_model_assert(scene.had[i][j] == scene.accepted[i][j]);
-	}
+	values_check(&scene.values);
 	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
 }
 
-static struct weir_model_program prepare(const struct scope *scope, enum weir_queue_order order,
+static struct weir_model_program prepare(const struct queue_scope *scope, enum weir_queue_order order,
                                          char name[static SCOPE_NAME])
 {
 	(void)snprintf(name, SCOPE_NAME, "queue_%s_%s", order == WEIR_QUEUE_FIFO ? "fifo" : "shuffle", scope->name);
@@ -418,46 +369,18 @@ static struct weir_model_program prepare(const struct scope *scope, enum weir_qu
 		name, scope_threads(scope->calls, THREADS), &scene, sizeof(scene), setup, thread, finish};
 }
 
-enum { SCOPES = sizeof(scopes) / sizeof(scopes[0]) };
-
-static int check_all(enum weir_queue_order order, uint64_t executions)
-{
-	char name[SCOPE_NAME];
-	int bad = 0;
-
-	for (size_t i = 0; i < SCOPES; i++) {
-		struct weir_model_program program = prepare(&scopes[i], order, name);
-
-		bad |= scope_as_far_as(&program, scope_long() ? 1000000 : executions);
-	}
-	return bad;
-}
-
-/* Stopping any thread at any step stops nobody who does not wait. */
-static int check_all_progress(enum weir_queue_order order)
-{
-	static const uint32_t bounds[WEIR_MODEL_CALLS] = {0};
-	char name[SCOPE_NAME];
-	int bad = 0;
-
-	for (size_t i = 0; i < SCOPES; i++) {
-		struct weir_model_program program = prepare(&scopes[i], order, name);
-
-		if (calls_of("edbu") == 0)
-			bad |= scope_stops(&program, scope_long() ? 20000 : 50, NULL, bounds);
-	}
-	return bad;
-}
+static const struct queue_check check = {scopes, sizeof(scopes) / sizeof(scopes[0]), prepare};
 
 int main(int argc, char **argv)
 {
 	int bad;
 
 	scope_arguments(argc, argv);
-	bad = check_all(WEIR_QUEUE_FIFO, 2500);
+	bad = queue_check_all(&check, WEIR_QUEUE_FIFO, 2500);
 	scope_symmetric(1);
-	bad |= check_all(WEIR_QUEUE_FIFO, 1000);
+	bad |= queue_check_all(&check, WEIR_QUEUE_FIFO, 1000);
 	scope_symmetric(0);
-	bad |= check_all(WEIR_QUEUE_SHUFFLE, 1500);
-	return bad | check_all_progress(WEIR_QUEUE_FIFO) | check_all_progress(WEIR_QUEUE_SHUFFLE);
+	bad |= queue_check_all(&check, WEIR_QUEUE_SHUFFLE, 1500);
+	return bad | queue_check_progress(&check, WEIR_QUEUE_FIFO, 50) |
+	       queue_check_progress(&check, WEIR_QUEUE_SHUFFLE, 50);
 }

@@ -17,20 +17,14 @@
  * there; each completes once.
  */
 #include <stdio.h>
-#include <string.h>
 #include <weir/cancel.h>
 #include <weir/reclaim.h>
 #include <weir/select.h>
 #include <weir/time.h>
 
-#include "model/scope.h"
+#include "model/queue_scopes.h"
 
-enum { THREADS = 4, STARTED = 3, PLACES = 6, ROWS = THREADS + 1 /* the last: of `start` */, X = 0, Y = 1 };
-enum { FAIR = WEIR_QUEUE_FAIR };
-
-struct value {
-	int row, place; /* place counts from 1 */
-};
+enum { X = 0, Y = 1 };
 
 /* Holds no thread. */
 struct started {
@@ -42,14 +36,7 @@ struct started {
 	size_t me;
 };
 
-static const struct scope {
-	const char *name;
-	size_t capacity;
-	const char *start;
-	const char *calls[THREADS];
-	uint32_t flags;
-	uint64_t deadline; /* of calls that wait */
-} scopes[] = {
+static const struct queue_scope scopes[] = {
 	/* Nobody sleeps, so each thread may be stopped, too. */
 	{"n1_dequeues_wait_item_in_each", 1, "s1", {"t", "T"}, 0, 0},
 	{"n1_dequeues_wait_item_cancel", 1, "s1", {"t", "k"}, 0, 0},
@@ -89,13 +76,11 @@ static const struct scope {
 };
 
 static struct scene {
-	const struct scope *scope;
+	const struct queue_scope *scope;
 	enum weir_queue_order order;
 	weir_queue *queues[2];
 	weir_cancel *token;
-	struct value values[ROWS][PLACES + 1];
-	int had[ROWS][PLACES + 1], accepted[ROWS][PLACES + 1];
-	int put[ROWS]; /* values offered */
+	struct values values;
 	int start_next[ROWS];
 	struct started started[ROWS][STARTED];
 	int finishing;
@@ -103,31 +88,21 @@ static struct scene {
 
 static int calls_of(const char *letters)
 {
-	int count = 0;
-
-	for (size_t i = 0; i < ROWS; i++) {
-		const char *at = i < THREADS ? scene.scope->calls[i] : scene.scope->start;
-
-		for (; at != NULL && (at = strpbrk(at, letters)) != NULL; at++)
-			count++;
-	}
-	return count;
+	return queue_scope_calls(scene.scope, letters);
 }
 
 /* -- what is asked ------------------------------------------------------------------------------------------------------------ */
 
 static void have(void *item)
 {
-	const struct value *value = item;
-
-	weir_model_assert(scene.had[value->row][value->place]++ == 0);
+	(void)values_have(&scene.values, item);
 }
 
 static void accept_value(void *item)
 {
 	const struct value *value = item;
 
-	weir_model_assert(scene.accepted[value->row][value->place]++ == 0);
+	weir_model_assert(scene.values.accepted[value->row][value->place]++ == 0);
 }
 
 static void drop(void *context, void *item)
@@ -161,17 +136,9 @@ static void check_failure(enum weir_status status)
 
 /* -- the calls ---------------------------------------------------------------------------------------------------------------- */
 
-static struct value *next_value(size_t me)
-{
-	struct value *value = &scene.values[me][++scene.put[me]];
-
-	*value = (struct value){(int)me, scene.put[me]};
-	return value;
-}
-
 static void put(size_t me, int queue)
 {
-	struct value *value = next_value(me);
+	struct value *value = values_offer(&scene.values, me);
 
 	if (weir_queue_try_enqueue(scene.queues[queue], value) == WEIR_OK)
 		accept_value(value);
@@ -198,8 +165,8 @@ static void take_waiting(void)
 
 static struct weir_select_case one_case(size_t me, int queue, enum weir_select_kind kind)
 {
-	return (struct weir_select_case){scene.queues[queue], kind, kind == WEIR_SELECT_ENQUEUE ? next_value(me) : NULL,
-	                                 WEIR_INTERNAL};
+	return (struct weir_select_case){
+		scene.queues[queue], kind, kind == WEIR_SELECT_ENQUEUE ? values_offer(&scene.values, me) : NULL, WEIR_INTERNAL};
 }
 
 static void set_cases(size_t me, char what, struct weir_select_case cases[2])
@@ -326,12 +293,7 @@ static void thread(void *context, size_t me)
 
 static void setup(void *context)
 {
-	struct weir_queue_options options = {.struct_size = sizeof(options),
-	                                     .capacity = scene.scope->capacity,
-	                                     .order = scene.order,
-	                                     .flags = scene.scope->flags,
-	                                     .seed = 1,
-	                                     .drop = drop};
+	struct weir_queue_options options = queue_scope_options(scene.scope, scene.order, drop);
 
 	(void)context;
 	for (int i = 0; i < 2; i++)
@@ -378,16 +340,13 @@ static void finish(void *context)
 	for (int i = 0; i < 2; i++)
 		weir_model_assert(weir_queue_destroy(scene.queues[i], NULL) == WEIR_OK);
 	weir_cancel_release(scene.token);
-	for (size_t i = 0; i < ROWS; i++) {
-		for (size_t j = 0; j <= PLACES; j++)
-			weir_model_assert(scene.had[i][j] == scene.accepted[i][j]);
-	}
+	values_check(&scene.values);
 	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
 }
 
 /* -- all ---------------------------------------------------------------------------------------------------------------------- */
 
-static struct weir_model_program prepare(const struct scope *scope, enum weir_queue_order order,
+static struct weir_model_program prepare(const struct queue_scope *scope, enum weir_queue_order order,
                                          char name[static SCOPE_NAME])
 {
 	(void)snprintf(name, SCOPE_NAME, "select_%s_%s", order == WEIR_QUEUE_FIFO ? "fifo" : "shuffle", scope->name);
@@ -396,45 +355,16 @@ static struct weir_model_program prepare(const struct scope *scope, enum weir_qu
 		name, scope_threads(scope->calls, THREADS), &scene, sizeof(scene), setup, thread, finish};
 }
 
-enum { SCOPES = sizeof(scopes) / sizeof(scopes[0]) };
-
-static int check_all(enum weir_queue_order order, uint64_t executions)
-{
-	char name[SCOPE_NAME];
-	int bad = 0;
-
-	for (size_t i = 0; i < SCOPES; i++) {
-		struct weir_model_program program = prepare(&scopes[i], order, name);
-
-		bad |= scope_as_far_as(&program, scope_long() ? 1000000 : executions);
-	}
-	return bad;
-}
-
-/* Stopping any thread at any step stops nobody who does not wait. */
-static int check_all_progress(void)
-{
-	static const uint32_t bounds[WEIR_MODEL_CALLS] = {0};
-	char name[SCOPE_NAME];
-	int bad = 0;
-
-	for (size_t i = 0; i < SCOPES; i++) {
-		struct weir_model_program program = prepare(&scopes[i], WEIR_QUEUE_FIFO, name);
-
-		if (scopes[i].deadline == 0)
-			bad |= scope_stops(&program, scope_long() ? 20000 : 30, NULL, bounds);
-	}
-	return bad;
-}
+static const struct queue_check check = {scopes, sizeof(scopes) / sizeof(scopes[0]), prepare};
 
 int main(int argc, char **argv)
 {
 	int bad;
 
 	scope_arguments(argc, argv);
-	bad = check_all(WEIR_QUEUE_FIFO, 1500);
+	bad = queue_check_all(&check, WEIR_QUEUE_FIFO, 1500);
 	scope_symmetric(1);
-	bad |= check_all(WEIR_QUEUE_FIFO, 400);
+	bad |= queue_check_all(&check, WEIR_QUEUE_FIFO, 400);
 	scope_symmetric(0);
-	return bad | check_all(WEIR_QUEUE_SHUFFLE, 500) | check_all_progress();
+	return bad | queue_check_all(&check, WEIR_QUEUE_SHUFFLE, 500) | queue_check_progress(&check, WEIR_QUEUE_FIFO, 30);
 }

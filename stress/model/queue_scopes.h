@@ -1,0 +1,129 @@
+/*
+ * queue_scopes.h - what the checks of waiting calls on queues share (check_queue.c, check_select.c): what a scope is, the values that its
+ * threads offer, and how all scopes are run.
+ */
+#ifndef WEIR_MODEL_QUEUE_SCOPES_H
+#define WEIR_MODEL_QUEUE_SCOPES_H
+
+#include <string.h>
+#include <weir/queue.h>
+
+#include "model/scope.h"
+
+enum { THREADS = 4, STARTED = 3, PLACES = 6, ROWS = THREADS + 1 /* the last: of `start` */ };
+enum { FAIR = WEIR_QUEUE_FAIR };
+
+/* Each thread has a row of calls, a letter each; `start` is such a row, made before the threads begin. */
+struct queue_scope {
+	const char *name;
+	size_t capacity;
+	const char *start;
+	const char *calls[THREADS];
+	uint32_t flags;
+	uint64_t deadline; /* of calls that wait; 0: there are none */
+};
+
+/* How many calls of the scope are one of these. */
+static inline int queue_scope_calls(const struct queue_scope *scope, const char *letters)
+{
+	int count = 0;
+
+	for (size_t i = 0; i < ROWS; i++) {
+		const char *at = i < THREADS ? scope->calls[i] : scope->start;
+
+		for (; at != NULL && (at = strpbrk(at, letters)) != NULL; at++)
+			count++;
+	}
+	return count;
+}
+
+static inline struct weir_queue_options queue_scope_options(const struct queue_scope *scope,
+                                                            enum weir_queue_order order,
+                                                            void (*drop)(void *context, void *item))
+{
+	return (struct weir_queue_options){.struct_size = sizeof(struct weir_queue_options),
+	                                   .capacity = scope->capacity,
+	                                   .order = order,
+	                                   .flags = scope->flags,
+	                                   .seed = 1,
+	                                   .drop = drop};
+}
+
+/* -- values ------------------------------------------------------------------------------------------------------------------- */
+
+struct value {
+	int row, place; /* place counts from 1 */
+};
+
+struct values {
+	struct value offered[ROWS][PLACES + 1];
+	int had[ROWS][PLACES + 1], accepted[ROWS][PLACES + 1];
+	int put[ROWS]; /* values offered */
+};
+
+static inline struct value *values_offer(struct values *values, size_t me)
+{
+	struct value *value = &values->offered[me][++values->put[me]];
+
+	*value = (struct value){(int)me, values->put[me]};
+	return value;
+}
+
+/* It came out, for the first time. */
+static inline struct value *values_have(struct values *values, void *item)
+{
+	struct value *value = item;
+
+	weir_model_assert(values->had[value->row][value->place]++ == 0);
+	return value;
+}
+
+/* In the end: what was accepted came out, and nothing else did. */
+static inline void values_check(const struct values *values)
+{
+	for (size_t i = 0; i < ROWS; i++) {
+		for (size_t j = 0; j <= PLACES; j++)
+			weir_model_assert(values->had[i][j] == values->accepted[i][j]);
+	}
+}
+
+/* -- all scopes --------------------------------------------------------------------------------------------------------------- */
+
+struct queue_check {
+	const struct queue_scope *scopes;
+	size_t count;
+	/* Sets the scene, and writes the scope's name. */
+	struct weir_model_program (*prepare)(const struct queue_scope *scope, enum weir_queue_order order,
+	                                     char name[static SCOPE_NAME]);
+};
+
+static inline int queue_check_all(const struct queue_check *check, enum weir_queue_order order, uint64_t executions)
+{
+	char name[SCOPE_NAME];
+	int bad = 0;
+
+	for (size_t i = 0; i < check->count; i++) {
+		struct weir_model_program program = check->prepare(&check->scopes[i], order, name);
+
+		bad |= scope_as_far_as(&program, scope_long() ? 1000000 : executions);
+	}
+	return bad;
+}
+
+/* Stopping any thread at any step stops nobody who does not wait. */
+static inline int queue_check_progress(const struct queue_check *check, enum weir_queue_order order, uint64_t stopped)
+{
+	static const uint32_t bounds[WEIR_MODEL_CALLS] = {0};
+	char name[SCOPE_NAME];
+	int bad = 0;
+
+	for (size_t i = 0; i < check->count; i++) {
+		struct weir_model_program program = check->prepare(&check->scopes[i], order, name);
+
+		if (check->scopes[i].deadline == 0)
+			bad |= scope_stops(&program, scope_long() ? 20000 : stopped, NULL, bounds);
+	}
+	return bad;
+}
+
+#endif
