@@ -1,11 +1,10 @@
 /*
  * test_map_staging.c - map staging areas: tuples by key, in parts; bounds by number and bytes; waits that end by deadline, token or handle.
  */
-#include "tensor_queue_kit.h"
+#include "area_kit.h"
 
 #include <weir/map_staging.h>
 
-#include "failing_allocator.h"
 #include "queue/map_staging.h"
 #include "stepped.h"
 
@@ -138,54 +137,25 @@ static void expect_sizes(const weir_map_staging *map, size_t complete, size_t in
 
 /* -- calls on threads of their own -------------------------------------------------------------------------------------------- */
 
-struct caller {
-	weir_map_staging *map;
-	char what; /* '+' put, '-' get, '*' get any, 'p' peek; of the one component */
-	int64_t key;
-	uint64_t deadline_ns;
-	weir_cancel *token;
-	enum weir_status status;
-	int32_t value;
-	weir_error error;
-	pthread_t thread;
-};
-
-static void *call(void *context)
+/* '+' put, '-' get, '*' get any, 'p' peek; of the one component */
+static enum weir_status call(struct caller *c, weir_tensor **tensor)
 {
-	struct caller *c = context;
-	weir_tensor *tensor = c->what == '+' ? number(content(c->key, 0)) : NULL;
-
 	switch (c->what) {
 	case '+':
-		c->status = weir_map_staging_put(c->map, c->key, NULL, &tensor, 1, c->deadline_ns, c->token, &c->error);
-		break;
-	case '-':
-		c->status = weir_map_staging_get(c->map, c->key, NULL, &tensor, 1, c->deadline_ns, c->token, &c->error);
-		break;
-	case '*':
-		c->status = weir_map_staging_get_any(c->map, NULL, &c->key, &tensor, 1, c->deadline_ns, c->token, &c->error);
-		break;
-	default: c->status = weir_map_staging_peek(c->map, c->key, NULL, &tensor, 1, c->deadline_ns, c->token, &c->error);
+		*tensor = number(content(c->key, 0));
+		return weir_map_staging_put(c->area, c->key, NULL, tensor, 1, c->deadline_ns, c->token, &c->error);
+	case '-': return weir_map_staging_get(c->area, c->key, NULL, tensor, 1, c->deadline_ns, c->token, &c->error);
+	case '*': return weir_map_staging_get_any(c->area, NULL, &c->key, tensor, 1, c->deadline_ns, c->token, &c->error);
+	default: return weir_map_staging_peek(c->area, c->key, NULL, tensor, 1, c->deadline_ns, c->token, &c->error);
 	}
-	if (c->what != '+' && c->status == WEIR_OK)
-		c->value = value_of(tensor);
-	weir_tensor_release(tensor);
-	return NULL;
 }
 
-/* Returns when the call waits, one of `waiting` in all. */
-static void begin(struct caller *c, size_t waiting)
+static size_t waiting_in(const struct caller *c)
 {
-	c->deadline_ns = c->deadline_ns != 0 ? c->deadline_ns : WEIR_NO_DEADLINE;
-	cr_assert_eq(pthread_create(&c->thread, NULL, call, c), 0);
-	await(weiri_map_staging_waiting(c->map) == waiting);
+	return weiri_map_staging_waiting(c->area);
 }
 
-static enum weir_status join(struct caller *c)
-{
-	(void)pthread_join(c->thread, NULL);
-	return c->status;
-}
+static const struct area_kind by_key = {call, waiting_in};
 
 /* -- the rows of the reference ------------------------------------------------------------------------------------------------ */
 
@@ -281,8 +251,8 @@ Test(map_staging, MST_007_the_fourth_put_waits_at_capacity_3)
 	for (int64_t i = 0; i < 3; i++)
 		stage(map, i, 1);
 	for (int i = 0; i < 5; i++) {
-		puts[i] = (struct caller){.map = map, .what = '+', .key = 3 + i};
-		begin(&puts[i], (size_t)i + 1);
+		puts[i] = (struct caller){.area = map, .what = '+', .key = 3 + i};
+		begin(&by_key, &puts[i], (size_t)i + 1);
 	}
 	expect_sizes(map, 3, 0, 3);
 	for (int64_t i = 0; i < 8; i++)
@@ -397,11 +367,11 @@ Test(map_staging, MST_014_a_tensor_that_is_no_scalar_is_no_key)
 Test(map_staging, a_get_waits_for_its_own_key_and_get_any_for_one)
 {
 	weir_map_staging *map = area_of_scalars(0);
-	struct caller own = {.map = map, .what = '-', .key = 5}, look = {.map = map, .what = 'p', .key = 5},
-				  any = {.map = map, .what = '*', .key = 0};
+	struct caller own = {.area = map, .what = '-', .key = 5}, look = {.area = map, .what = 'p', .key = 5},
+				  any = {.area = map, .what = '*', .key = 0};
 
-	begin(&look, 1);
-	begin(&own, 2);
+	begin(&by_key, &look, 1);
+	begin(&by_key, &own, 2);
 	stage(map, 4, 1);
 	cr_assert_eq(weiri_map_staging_waiting(map), 2, "another key is not enough");
 	fetch(map, 4, 1);
@@ -409,7 +379,7 @@ Test(map_staging, a_get_waits_for_its_own_key_and_get_any_for_one)
 	cr_assert_eq(join(&look), WEIR_OK);
 	cr_assert_eq(join(&own), WEIR_OK);
 	cr_assert(look.value == 50 && own.value == 50);
-	begin(&any, 1);
+	begin(&by_key, &any, 1);
 	stage(map, 6, 1);
 	cr_assert_eq(join(&any), WEIR_OK);
 	cr_assert(any.key == 6 && any.value == 60);
@@ -435,10 +405,10 @@ Test(map_staging, an_incomplete_key_is_waited_for)
 Test(map_staging, clear_lets_puts_go_on_that_wait_for_room)
 {
 	weir_map_staging *map = area_of_scalars(1);
-	struct caller waiting = {.map = map, .what = '+', .key = 2};
+	struct caller waiting = {.area = map, .what = '+', .key = 2};
 
 	stage(map, 1, 1);
-	begin(&waiting, 1);
+	begin(&by_key, &waiting, 1);
 	cr_assert_eq(weir_map_staging_clear(map), WEIR_OK);
 	cr_assert_eq(join(&waiting), WEIR_OK);
 	fetch(map, 2, 1);
@@ -476,19 +446,12 @@ Test(map_staging, a_put_waits_at_the_memory_limit_and_is_refused_where_it_could_
 Test(map_staging, a_wait_ends_at_its_deadline_or_when_its_token_fires)
 {
 	weir_map_staging *map = area_of_scalars(1);
-	struct caller late = {.map = map, .what = '-', .key = 1, .deadline_ns = weir_deadline_in(50000000)},
-				  cancelled = {.map = map, .what = 'p', .key = 3};
-	weir_error cause = {WEIR_ABORTED, "the reason"};
+	struct caller late = {.area = map, .what = '-', .key = 1, .deadline_ns = weir_deadline_in(50000000)},
+				  cancelled = {.area = map, .what = 'p', .key = 3};
 	weir_tensor *tensor;
 
-	cr_assert_eq(pthread_create(&late.thread, NULL, call, &late), 0);
-	cr_assert_eq(join(&late), WEIR_DEADLINE_EXCEEDED);
-	cr_assert_str_eq(late.error.message, "map staging area \"test\": the deadline passed in get");
-	cr_assert_eq(weir_cancel_create(NULL, &cancelled.token), WEIR_OK);
-	begin(&cancelled, 1);
-	cr_assert_eq(weir_cancel_fire(cancelled.token, &cause), 1);
-	cr_assert_eq(join(&cancelled), WEIR_CANCELLED);
-	cr_assert_str_eq(cancelled.error.message, "map staging area \"test\": peek was cancelled: the reason");
+	expect_waits_end(&by_key, &late, "map staging area \"test\": the deadline passed in get", &cancelled,
+	                 "map staging area \"test\": peek was cancelled: the reason");
 	cr_assert_eq(weir_map_staging_get(map, 1, NULL, &tensor, 1, WEIR_NO_DEADLINE, cancelled.token, NULL),
 	             WEIR_CANCELLED);
 	weir_cancel_release(cancelled.token);
@@ -500,30 +463,10 @@ Test(map_staging, a_wait_ends_at_its_deadline_or_when_its_token_fires)
 
 /* -- without a thread --------------------------------------------------------------------------------------------------------- */
 
-struct outcome {
-	int calls;
-	enum weir_status status;
-	int64_t key;
-	int32_t value;
-	size_t count;
-	char message[WEIR_ERROR_MESSAGE_SIZE];
-};
-
 static void note(void *context, enum weir_status status, const weir_error *error, int64_t key, weir_tensor **tensors,
                  size_t count)
 {
-	struct outcome *outcome = context;
-
-	outcome->calls++;
-	outcome->status = status;
-	outcome->key = key;
-	outcome->count = count;
-	if (error != NULL)
-		(void)snprintf(outcome->message, sizeof(outcome->message), "%s", error->message);
-	for (size_t i = 0; i < count; i++) {
-		outcome->value = value_of(tensors[i]);
-		weir_tensor_release(tensors[i]);
-	}
+	note_outcome(context, status, error, key, tensors, count);
 }
 
 Test(map_staging, operations_wait_without_a_thread_and_complete_once)
@@ -733,11 +676,7 @@ static enum weir_status use_with(const weir_allocator *allocator, void *context)
 
 Test(map_staging, every_call_survives_every_allocation_failing)
 {
-	weir_tensor *tensor = number(1);
-
-	cr_assert_gt(fail_each_allocation(use_with, tensor), 10);
-	weir_tensor_release(tensor);
-	expect_no_tensor_left();
+	expect_survives_each_allocation(use_with);
 }
 
 /* -- threads ------------------------------------------------------------------------------------------------------------------ */

@@ -1,9 +1,8 @@
 /*
  * test_staging.c - staging areas: order, bounds by number and bytes, looks without taking; waits that end by deadline, token or handle.
  */
-#include "tensor_queue_kit.h"
+#include "area_kit.h"
 
-#include "failing_allocator.h"
 #include "queue/staging.h"
 #include "stepped.h"
 
@@ -92,47 +91,24 @@ static size_t bytes_of(const weir_staging *staging)
 
 /* -- calls on threads of their own -------------------------------------------------------------------------------------------- */
 
-struct caller {
-	weir_staging *staging;
-	char what; /* '+' put, '-' get, 'p' peek */
-	int32_t value;
-	uint64_t deadline_ns;
-	weir_cancel *token;
-	enum weir_status status;
-	weir_error error;
-	pthread_t thread;
-};
-
-static void *call(void *context)
+/* '+' put, '-' get, 'p' peek, at index `key` */
+static enum weir_status call(struct caller *c, weir_tensor **tensor)
 {
-	struct caller *c = context;
-	weir_tensor *tensor = c->what == '+' ? number(c->value) : NULL;
-
 	switch (c->what) {
-	case '+': c->status = weir_staging_put(c->staging, &tensor, 1, c->deadline_ns, c->token, &c->error); break;
-	case '-': c->status = weir_staging_get(c->staging, &tensor, 1, c->deadline_ns, c->token, &c->error); break;
-	default:
-		c->status = weir_staging_peek(c->staging, (size_t)c->value, &tensor, 1, c->deadline_ns, c->token, &c->error);
+	case '+':
+		*tensor = number(c->value);
+		return weir_staging_put(c->area, tensor, 1, c->deadline_ns, c->token, &c->error);
+	case '-': return weir_staging_get(c->area, tensor, 1, c->deadline_ns, c->token, &c->error);
+	default: return weir_staging_peek(c->area, (size_t)c->key, tensor, 1, c->deadline_ns, c->token, &c->error);
 	}
-	if (c->what != '+' && c->status == WEIR_OK)
-		c->value = value_of(tensor);
-	weir_tensor_release(tensor);
-	return NULL;
 }
 
-/* Returns when the call waits, one of `waiting` in all. */
-static void begin(struct caller *c, size_t waiting)
+static size_t waiting_in(const struct caller *c)
 {
-	c->deadline_ns = c->deadline_ns != 0 ? c->deadline_ns : WEIR_NO_DEADLINE;
-	cr_assert_eq(pthread_create(&c->thread, NULL, call, c), 0);
-	await(weiri_staging_waiting(c->staging) == waiting);
+	return weiri_staging_waiting(c->area);
 }
 
-static enum weir_status join(struct caller *c)
-{
-	(void)pthread_join(c->thread, NULL);
-	return c->status;
-}
+static const struct area_kind by_order = {call, waiting_in};
 
 /* -- the rows of the reference ------------------------------------------------------------------------------------------------ */
 
@@ -235,8 +211,8 @@ Test(staging, STG_007_the_fourth_put_waits_at_capacity_3)
 	for (int32_t i = 0; i < 3; i++)
 		stage(staging, i);
 	for (int32_t i = 0; i < 5; i++) {
-		puts[i] = (struct caller){.staging = staging, .what = '+', .value = 3 + i};
-		begin(&puts[i], (size_t)i + 1);
+		puts[i] = (struct caller){.area = staging, .what = '+', .value = 3 + i};
+		begin(&by_order, &puts[i], (size_t)i + 1);
 	}
 	cr_assert_eq(size_of(staging), 3);
 	for (int32_t i = 0; i < 8; i++)
@@ -277,9 +253,9 @@ Test(staging, STG_008_the_third_put_waits_at_the_memory_limit)
 Test(staging, a_get_waits_for_a_put_and_a_peek_for_as_many_as_it_asks_for)
 {
 	weir_staging *staging = area_of_scalars(0);
-	struct caller first = {.staging = staging, .what = 'p', .value = 1}, second = {.staging = staging, .what = '-'};
+	struct caller first = {.area = staging, .what = 'p', .key = 1}, second = {.area = staging, .what = '-'};
 
-	begin(&first, 1);
+	begin(&by_order, &first, 1);
 	stage(staging, 5);
 	cr_assert_eq(weiri_staging_waiting(staging), 1, "one is not enough for a peek at index 1");
 	stage(staging, 6);
@@ -287,7 +263,7 @@ Test(staging, a_get_waits_for_a_put_and_a_peek_for_as_many_as_it_asks_for)
 	cr_assert_eq(first.value, 6);
 	cr_assert_eq(fetch(staging), 5);
 	cr_assert_eq(fetch(staging), 6);
-	begin(&second, 1);
+	begin(&by_order, &second, 1);
 	stage(staging, 7);
 	cr_assert_eq(join(&second), WEIR_OK);
 	cr_assert_eq(second.value, 7);
@@ -297,10 +273,10 @@ Test(staging, a_get_waits_for_a_put_and_a_peek_for_as_many_as_it_asks_for)
 Test(staging, clear_lets_puts_go_on_that_wait_for_room)
 {
 	weir_staging *staging = area_of_scalars(1);
-	struct caller waiting = {.staging = staging, .what = '+', .value = 2};
+	struct caller waiting = {.area = staging, .what = '+', .value = 2};
 
 	stage(staging, 1);
-	begin(&waiting, 1);
+	begin(&by_order, &waiting, 1);
 	cr_assert_eq(weir_staging_clear(staging), WEIR_OK);
 	cr_assert_eq(join(&waiting), WEIR_OK);
 	cr_assert_eq(fetch(staging), 2);
@@ -330,19 +306,12 @@ Test(staging, a_small_tuple_does_not_wait_behind_a_large_one)
 Test(staging, a_wait_ends_at_its_deadline_or_when_its_token_fires)
 {
 	weir_staging *staging = area_of_scalars(1);
-	struct caller late = {.staging = staging, .what = '-', .deadline_ns = weir_deadline_in(50000000)},
-				  cancelled = {.staging = staging, .what = 'p', .value = 3};
-	weir_error cause = {WEIR_ABORTED, "the reason"};
+	struct caller late = {.area = staging, .what = '-', .deadline_ns = weir_deadline_in(50000000)},
+				  cancelled = {.area = staging, .what = 'p', .key = 3};
 	weir_tensor *tensor;
 
-	cr_assert_eq(pthread_create(&late.thread, NULL, call, &late), 0);
-	cr_assert_eq(join(&late), WEIR_DEADLINE_EXCEEDED);
-	cr_assert_str_eq(late.error.message, "staging area \"test\": the deadline passed in get");
-	cr_assert_eq(weir_cancel_create(NULL, &cancelled.token), WEIR_OK);
-	begin(&cancelled, 1);
-	cr_assert_eq(weir_cancel_fire(cancelled.token, &cause), 1);
-	cr_assert_eq(join(&cancelled), WEIR_CANCELLED);
-	cr_assert_str_eq(cancelled.error.message, "staging area \"test\": peek was cancelled: the reason");
+	expect_waits_end(&by_order, &late, "staging area \"test\": the deadline passed in get", &cancelled,
+	                 "staging area \"test\": peek was cancelled: the reason");
 	cr_assert_eq(weir_staging_get(staging, &tensor, 1, WEIR_NO_DEADLINE, cancelled.token, NULL), WEIR_CANCELLED);
 	weir_cancel_release(cancelled.token);
 	cr_assert_eq(weiri_staging_waiting(staging), 0);
@@ -353,25 +322,9 @@ Test(staging, a_wait_ends_at_its_deadline_or_when_its_token_fires)
 
 /* -- without a thread --------------------------------------------------------------------------------------------------------- */
 
-struct outcome {
-	int calls;
-	enum weir_status status;
-	int32_t value;
-	char message[WEIR_ERROR_MESSAGE_SIZE];
-};
-
 static void note(void *context, enum weir_status status, const weir_error *error, weir_tensor **tuple, size_t count)
 {
-	struct outcome *outcome = context;
-
-	outcome->calls++;
-	outcome->status = status;
-	if (error != NULL)
-		(void)snprintf(outcome->message, sizeof(outcome->message), "%s", error->message);
-	for (size_t i = 0; i < count; i++) {
-		outcome->value = value_of(tuple[i]);
-		weir_tensor_release(tuple[i]);
-	}
+	note_outcome(context, status, error, 0, tuple, count);
 }
 
 Test(staging, operations_wait_without_a_thread_and_complete_once)
@@ -501,11 +454,7 @@ static enum weir_status use_with(const weir_allocator *allocator, void *context)
 
 Test(staging, every_call_survives_every_allocation_failing)
 {
-	weir_tensor *tensor = number(1);
-
-	cr_assert_gt(fail_each_allocation(use_with, tensor), 10);
-	weir_tensor_release(tensor);
-	expect_no_tensor_left();
+	expect_survives_each_allocation(use_with);
 }
 
 /* -- threads ------------------------------------------------------------------------------------------------------------------ */

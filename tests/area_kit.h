@@ -1,0 +1,120 @@
+/*
+ * area_kit.h - what the tests of staging areas share, of those by order and of those by key: calls on threads of their own, and what
+ * operations without a thread came to.
+ */
+#ifndef AREA_KIT_H
+#define AREA_KIT_H
+
+#include "failing_allocator.h"
+#include "tensor_queue_kit.h"
+
+/* -- calls on threads of their own -------------------------------------------------------------------------------------------- */
+
+struct caller {
+	void *area;
+	char what;     /* '+' put; others: the kind's */
+	int64_t key;   /* or an index; of areas by key: in the end that of the tuple */
+	int32_t value; /* to put, or what came out */
+	uint64_t deadline_ns;
+	weir_cancel *token;
+	enum weir_status status;
+	weir_error error;
+	const struct area_kind *kind;
+	pthread_t thread;
+};
+
+struct area_kind {
+	/* Makes the call, of one component. The tensor that it put or took is left in *tensor. */
+	enum weir_status (*call)(struct caller *c, weir_tensor **tensor);
+	/* How many operations wait. */
+	size_t (*waiting)(const struct caller *c);
+};
+
+static inline void *caller_main(void *context)
+{
+	struct caller *c = context;
+	weir_tensor *tensor = NULL;
+
+	c->status = c->kind->call(c, &tensor);
+	if (c->what != '+' && c->status == WEIR_OK)
+		c->value = value_of(tensor);
+	weir_tensor_release(tensor);
+	return NULL;
+}
+
+static inline void start(const struct area_kind *kind, struct caller *c)
+{
+	c->kind = kind;
+	cr_assert_eq(pthread_create(&c->thread, NULL, caller_main, c), 0);
+}
+
+/* Returns when the call waits, one of `waiting` in all. */
+static inline void begin(const struct area_kind *kind, struct caller *c, size_t waiting)
+{
+	c->deadline_ns = c->deadline_ns != 0 ? c->deadline_ns : WEIR_NO_DEADLINE;
+	start(kind, c);
+	await(kind->waiting(c) == waiting);
+}
+
+static inline enum weir_status join(struct caller *c)
+{
+	(void)pthread_join(c->thread, NULL);
+	return c->status;
+}
+
+/* `late` has a deadline, and `cancelled` gets a token, which stays its own: each wait ends by that, with these words. */
+static inline void expect_waits_end(const struct area_kind *kind, struct caller *late, const char *late_says,
+                                    struct caller *cancelled, const char *cancelled_says)
+{
+	weir_error cause = {WEIR_ABORTED, "the reason"};
+
+	start(kind, late);
+	cr_assert_eq(join(late), WEIR_DEADLINE_EXCEEDED);
+	cr_assert_str_eq(late->error.message, late_says);
+	cr_assert_eq(weir_cancel_create(NULL, &cancelled->token), WEIR_OK);
+	begin(kind, cancelled, 1);
+	cr_assert_eq(weir_cancel_fire(cancelled->token, &cause), 1);
+	cr_assert_eq(join(cancelled), WEIR_CANCELLED);
+	cr_assert_str_eq(cancelled->error.message, cancelled_says);
+}
+
+/* -- without a thread --------------------------------------------------------------------------------------------------------- */
+
+struct outcome {
+	int calls;
+	enum weir_status status;
+	int64_t key;
+	int32_t value;
+	size_t count;
+	char message[WEIR_ERROR_MESSAGE_SIZE];
+};
+
+/* Gives the tensors away. */
+static inline void note_outcome(struct outcome *outcome, enum weir_status status, const weir_error *error, int64_t key,
+                                weir_tensor *tensors[], size_t count)
+{
+	outcome->calls++;
+	outcome->status = status;
+	outcome->key = key;
+	outcome->count = count;
+	if (error != NULL)
+		(void)snprintf(outcome->message, sizeof(outcome->message), "%s", error->message);
+	for (size_t i = 0; i < count; i++) {
+		outcome->value = value_of(tensors[i]);
+		weir_tensor_release(tensors[i]);
+	}
+}
+
+/* -- want of memory ----------------------------------------------------------------------------------------------------------- */
+
+/* `use` gets an i32 scalar, and makes every call. */
+static inline void expect_survives_each_allocation(failing_scenario *use)
+{
+	weir_tensor *tensor = number(1);
+
+	cr_assert_gt(fail_each_allocation(use, tensor), 10);
+	weir_tensor_release(tensor);
+	expect_no_tensor_left();
+}
+
+#endif
