@@ -13,7 +13,7 @@
 #include <weir/time.h>
 
 #include "any_ring.h"
-#include "burst.h"
+#include "burst_values.h"
 #include "scenarios.h"
 
 enum { BATCH = 4, NUMBERS = 100000 };
@@ -32,36 +32,6 @@ static uint64_t value_of(const struct history_log *log, uint64_t number)
 	return (uint64_t)log->thread * NUMBERS * BATCH + number + 1;
 }
 
-static uint64_t draw_capacity(struct stress_thread *self)
-{
-	return stress_one_in(self, 4) ? 1 + stress_below(self, 40) : 1 + stress_below(self, 4);
-}
-
-static void units(const struct history *history, const struct history_finding *finding, void *context, uint32_t unit[])
-{
-	(void)context;
-	history_units_of_values(history, &under_test.bounds, finding, unit);
-}
-
-static const void *bounds_of(void *context)
-{
-	(void)context;
-	return &under_test.bounds;
-}
-
-static enum history_verdict check_fifo(const struct history *history, void *context, struct history_finding *finding)
-{
-	(void)context;
-	return history_check_fifo(history, &under_test.bounds, finding);
-}
-
-static enum history_verdict check_multiset(const struct history *history, void *context,
-                                           struct history_finding *finding)
-{
-	(void)context;
-	return history_check_multiset(history, &under_test.bounds, finding);
-}
-
 /* -- rings ----------------------------------------------------------------------------------------------------------------- */
 
 static void set_up_ring(struct stress_thread *self, enum any_ring_kind kind)
@@ -69,7 +39,7 @@ static void set_up_ring(struct stress_thread *self, enum any_ring_kind kind)
 	enum weir_ring_format format = stress_one_in(self, 2) ? WEIR_RING_FORMAT_LTQ64 : WEIR_RING_FORMAT_BEST;
 	enum weir_status status;
 
-	under_test.bounds = (struct history_bounds){.capacity = draw_capacity(self)};
+	under_test.bounds = (struct history_bounds){.capacity = burst_draw_capacity(self)};
 	status = any_ring_create(kind, (size_t)under_test.bounds.capacity, format, &under_test.ring);
 	STRESS_CHECK(status == WEIR_OK, "a ring: %s", weir_status_name(status));
 }
@@ -193,28 +163,14 @@ static void act_on_mpsc(struct stress_thread *self, struct history_log *log, uin
 
 void scenario_history_ring(void)
 {
-	const struct burst burst = {.set_up = set_up_mpmc,
-	                            .act = act_on_ring,
-	                            .tear_down = tear_down_ring,
-	                            .check = check_fifo,
-	                            .units = units,
-	                            .model = &history_model_fifo,
-	                            .model_context = bounds_of};
-
-	burst_run(&burst);
+	burst_run_fifo((struct burst){.set_up = set_up_mpmc, .act = act_on_ring, .tear_down = tear_down_ring},
+	               &under_test.bounds);
 }
 
 void scenario_history_mpsc(void)
 {
-	const struct burst burst = {.set_up = set_up_mpsc,
-	                            .act = act_on_mpsc,
-	                            .tear_down = tear_down_ring,
-	                            .check = check_fifo,
-	                            .units = units,
-	                            .model = &history_model_fifo,
-	                            .model_context = bounds_of};
-
-	burst_run(&burst);
+	burst_run_fifo((struct burst){.set_up = set_up_mpsc, .act = act_on_mpsc, .tear_down = tear_down_ring},
+	               &under_test.bounds);
 }
 
 /* -- queues ---------------------------------------------------------------------------------------------------------------- */
@@ -230,7 +186,7 @@ static void create_queue(const struct weir_queue_options *options)
 
 static void set_up_fifo(struct stress_thread *self, void *context)
 {
-	struct weir_queue_options options = {.struct_size = sizeof(options), .capacity = (size_t)draw_capacity(self)};
+	struct weir_queue_options options = {.struct_size = sizeof(options), .capacity = (size_t)burst_draw_capacity(self)};
 
 	(void)context;
 	create_queue(&options);
@@ -239,7 +195,7 @@ static void set_up_fifo(struct stress_thread *self, void *context)
 static void set_up_shuffle(struct stress_thread *self, void *context)
 {
 	struct weir_queue_options options = {.struct_size = sizeof(options),
-	                                     .capacity = 1 + (size_t)draw_capacity(self),
+	                                     .capacity = 1 + (size_t)burst_draw_capacity(self),
 	                                     .order = WEIR_QUEUE_SHUFFLE,
 	                                     .seed = 1 + stress_below(self, 1000000)};
 
@@ -293,25 +249,6 @@ static void act_on_queue(struct stress_thread *self, struct history_log *log, ui
 		dequeue(log, waits);
 }
 
-static int moves(const struct history_op *op)
-{
-	return op->kind == HISTORY_PUT || op->kind == HISTORY_TAKE;
-}
-
-/* latest_return: of those that moved an item and were called before. */
-static int beside_another(const struct history *history, size_t refusal, uint64_t latest_return)
-{
-	const struct history_op *op = &history->op[refusal];
-
-	if (latest_return >= op->called)
-		return 1;
-	for (size_t i = refusal + 1; i < history->count && history->op[i].called <= op->returned; i++) {
-		if (moves(&history->op[i]))
-			return 1;
-	}
-	return 0;
-}
-
 /*
  * The shuffle queue's refusals are exact only when no put or take is under way (lib/queue/shuffle.h: credits are
  * counted apart from items). Two examples: a put that has shown its item but not given its credit yet, when a take gets
@@ -321,45 +258,20 @@ static int beside_another(const struct history *history, size_t refusal, uint64_
  */
 static void drop_weak_refusals(struct history *history, void *context)
 {
-	uint64_t latest = 0;
-	size_t kept = 0;
-
 	(void)context;
-	/* Keeping moves an operation to where the walk has been; what lies ahead is as it was. */
-	for (size_t i = 0; i < history->count; i++) {
-		const struct history_op op = history->op[i];
-
-		if (moves(&op) && op.returned > latest)
-			latest = op.returned;
-		if (moves(&op) || !beside_another(history, i, latest))
-			history->op[kept++] = op;
-	}
-	history->count = kept;
+	burst_drop_weak(history, 1u << HISTORY_PUT_FULL | 1u << HISTORY_TAKE_EMPTY, 1u << HISTORY_PUT | 1u << HISTORY_TAKE);
 }
 
 void scenario_history_queue_fifo(void)
 {
-	const struct burst burst = {.set_up = set_up_fifo,
-	                            .act = act_on_queue,
-	                            .tear_down = tear_down_queue,
-	                            .check = check_fifo,
-	                            .units = units,
-	                            .model = &history_model_fifo,
-	                            .model_context = bounds_of};
-
-	burst_run(&burst);
+	burst_run_fifo((struct burst){.set_up = set_up_fifo, .act = act_on_queue, .tear_down = tear_down_queue},
+	               &under_test.bounds);
 }
 
 void scenario_history_shuffle(void)
 {
-	const struct burst burst = {.set_up = set_up_shuffle,
-	                            .act = act_on_queue,
-	                            .tear_down = tear_down_queue,
-	                            .prepare = drop_weak_refusals,
-	                            .check = check_multiset,
-	                            .units = units,
-	                            .model = &history_model_multiset,
-	                            .model_context = bounds_of};
-
-	burst_run(&burst);
+	burst_run_multiset(
+		(struct burst){
+			.set_up = set_up_shuffle, .act = act_on_queue, .tear_down = tear_down_queue, .prepare = drop_weak_refusals},
+		&under_test.bounds);
 }

@@ -7,7 +7,7 @@
 #include <weir/multi_queue.h>
 #include <weir/priority_queue.h>
 
-#include "burst.h"
+#include "burst_values.h"
 #include "harness.h"
 #include "scenarios.h"
 #include "stop.h"
@@ -33,7 +33,7 @@ static weir_priority_queue *create(size_t capacity)
 
 static void set_up(struct stress_thread *self, void *context)
 {
-	uint64_t capacity = stress_one_in(self, 4) ? 1 + stress_below(self, 40) : 1 + stress_below(self, 4);
+	uint64_t capacity = burst_draw_capacity(self);
 
 	(void)context;
 	under_test.expected = (struct history_priority){{.capacity = capacity}, HISTORY_EQUALS_FIFO};
@@ -81,36 +81,10 @@ static void act(struct stress_thread *self, struct history_log *log, uint64_t nu
 		take_one(log);
 }
 
-/* latest_return: of the puts that were called before. */
-static int beside_a_put(const struct history *history, size_t refusal, uint64_t latest_return)
-{
-	const struct history_op *op = &history->op[refusal];
-
-	if (latest_return >= op->called)
-		return 1;
-	for (size_t i = refusal + 1; i < history->count && history->op[i].called <= op->returned; i++) {
-		if (history->op[i].kind == HISTORY_PUT)
-			return 1;
-	}
-	return 0;
-}
-
 static void drop_weak_refusals(struct history *history, void *context)
 {
-	uint64_t latest = 0;
-	size_t kept = 0;
-
 	(void)context;
-	/* Keeping moves an operation to where the walk has been; what lies ahead is as it was. */
-	for (size_t i = 0; i < history->count; i++) {
-		const struct history_op op = history->op[i];
-
-		if (op.kind == HISTORY_PUT && op.returned > latest)
-			latest = op.returned;
-		if (op.kind != HISTORY_PUT_FULL || !beside_a_put(history, i, latest))
-			history->op[kept++] = op;
-	}
-	history->count = kept;
+	burst_drop_weak(history, 1u << HISTORY_PUT_FULL, 1u << HISTORY_PUT);
 }
 
 static enum history_verdict check(const struct history *history, void *context, struct history_finding *finding)

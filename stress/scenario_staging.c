@@ -11,7 +11,7 @@
 #include <weir/time.h>
 
 #include "blocks.h"
-#include "burst.h"
+#include "burst_values.h"
 #include "scenarios.h"
 #include "stop.h"
 #include "stopping.h"
@@ -65,7 +65,7 @@ static uint64_t value_of(weir_tensor *tensor)
 static void set_up(struct stress_thread *self, void *context)
 {
 	(void)context;
-	under_test.bounds = (struct history_bounds){.capacity = 1 + stress_below(self, stress_one_in(self, 4) ? 40 : 4)};
+	under_test.bounds = (struct history_bounds){.capacity = burst_draw_capacity(self)};
 	/* A bound by number or by bytes, which is the same for scalars. */
 	if (stress_one_in(self, 2))
 		open_area((size_t)under_test.bounds.capacity, 0, NULL);
@@ -138,35 +138,9 @@ static void act(struct stress_thread *self, struct history_log *log, uint64_t nu
 	}
 }
 
-static enum history_verdict check_fifo(const struct history *history, void *context, struct history_finding *finding)
-{
-	(void)context;
-	return history_check_fifo(history, &under_test.bounds, finding);
-}
-
-static void units(const struct history *history, const struct history_finding *finding, void *context, uint32_t unit[])
-{
-	(void)context;
-	history_units_of_values(history, &under_test.bounds, finding, unit);
-}
-
-static const void *bounds_of(void *context)
-{
-	(void)context;
-	return &under_test.bounds;
-}
-
 void scenario_history_staging(void)
 {
-	const struct burst burst = {.set_up = set_up,
-	                            .act = act,
-	                            .tear_down = tear_down,
-	                            .check = check_fifo,
-	                            .units = units,
-	                            .model = &history_model_fifo,
-	                            .model_context = bounds_of};
-
-	burst_run(&burst);
+	burst_run_fifo((struct burst){.set_up = set_up, .act = act, .tear_down = tear_down}, &under_test.bounds);
 }
 
 /* -- stops -------------------------------------------------------------------------------------------------------------------- */
