@@ -31,24 +31,26 @@ static const void *bounds_of(void *context)
 	return context;
 }
 
-void burst_run_fifo(struct burst burst, struct history_bounds *bounds)
+static void run(struct burst burst, struct history_bounds *bounds)
 {
-	burst.check = check_fifo;
 	burst.units = units;
-	burst.model = &history_model_fifo;
 	burst.model_context = bounds_of;
 	burst.context = bounds;
 	burst_run(&burst);
 }
 
+void burst_run_fifo(struct burst burst, struct history_bounds *bounds)
+{
+	burst.check = check_fifo;
+	burst.model = &history_model_fifo;
+	run(burst, bounds);
+}
+
 void burst_run_multiset(struct burst burst, struct history_bounds *bounds)
 {
 	burst.check = check_multiset;
-	burst.units = units;
 	burst.model = &history_model_multiset;
-	burst.model_context = bounds_of;
-	burst.context = bounds;
-	burst_run(&burst);
+	run(burst, bounds);
 }
 
 /* -- weak refusals ------------------------------------------------------------------------------------------------------------ */

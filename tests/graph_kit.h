@@ -218,4 +218,24 @@ static inline void kit_wait_for(kit_state_fn *reached, void *context, const char
 	}
 }
 
+/* A graph over one queue of scalars: x goes in, `taken` comes out. */
+struct kit_line {
+	weir_graph *graph;
+	weir_session *session;
+	weir_tensor_queue *queue; /* the caller's */
+	weir_output x, taken, size;
+	weir_node *put;
+};
+
+static inline void kit_open_line(struct kit_line *line, weir_tensor_queue *queue, enum weir_dtype dtype, size_t threads)
+{
+	line->graph = kit_graph();
+	line->queue = queue;
+	line->x = kit_placeholder(line->graph, "x", dtype, kit_shape(0));
+	cr_assert_eq(weir_op_enqueue(line->graph, "put", queue, &line->x, 1, &line->put, NULL), WEIR_OK);
+	cr_assert_eq(weir_op_dequeue(line->graph, "take", queue, &line->taken, 1, NULL), WEIR_OK);
+	cr_assert_eq(weir_op_queue_size(line->graph, "size", queue, &line->size, NULL), WEIR_OK);
+	line->session = kit_session(line->graph, threads);
+}
+
 #endif

@@ -4,33 +4,18 @@
 #include "conformance_queue.h"
 #include "graph_kit.h"
 
-/* A graph over one queue of numbers: x goes in, `taken` comes out. */
-struct line {
-	weir_graph *graph;
-	weir_session *session;
-	weir_tensor_queue *queue;
-	weir_output x, taken, size;
-	weir_node *put;
-};
-
-static void open_line(struct line *line, const struct kind *kind, size_t capacity)
+static void open_line(struct kit_line *line, const struct kind *kind, size_t capacity)
 {
-	line->graph = kit_graph();
-	line->queue = numbers_queue(kind, capacity);
-	line->x = kit_placeholder(line->graph, "x", WEIR_I32, kit_shape(0));
-	cr_assert_eq(weir_op_enqueue(line->graph, "put", line->queue, &line->x, 1, &line->put, NULL), WEIR_OK);
-	cr_assert_eq(weir_op_dequeue(line->graph, "take", line->queue, &line->taken, 1, NULL), WEIR_OK);
-	cr_assert_eq(weir_op_queue_size(line->graph, "size", line->queue, &line->size, NULL), WEIR_OK);
-	line->session = kit_session(line->graph, 2);
+	kit_open_line(line, numbers_queue(kind, capacity), WEIR_I32, 2);
 }
 
-static void close_line(struct line *line)
+static void close_line(struct kit_line *line)
 {
 	kit_end(line->session, line->graph);
 	end_queue(line->queue);
 }
 
-static enum weir_status feed(struct line *line, int32_t value, weir_error *error)
+static enum weir_status feed(struct kit_line *line, int32_t value, weir_error *error)
 {
 	weir_tensor *tensor = number(value);
 	struct weir_feed fed = {line->x, tensor};
@@ -40,7 +25,7 @@ static enum weir_status feed(struct line *line, int32_t value, weir_error *error
 	return status;
 }
 
-static int32_t fetch_number(struct line *line, weir_output output)
+static int32_t fetch_number(struct kit_line *line, weir_output output)
 {
 	weir_tensor *tensor = kit_fetch(line->session, output);
 	int32_t value = value_of(tensor);
@@ -56,7 +41,7 @@ Test(conformance_queue_graph, FIFO_008_three_dequeues_of_one_run)
 	struct taken taken = {.count = 0};
 	weir_output outs[3];
 	weir_tensor *got[3];
-	struct line line;
+	struct kit_line line;
 	weir_error error;
 
 	open_line(&line, &fifo_kind, 10);
@@ -74,7 +59,7 @@ Test(conformance_queue_graph, FIFO_008_three_dequeues_of_one_run)
 
 Test(conformance_queue_graph, FIFO_035_does_not_lose_value)
 {
-	struct line line;
+	struct kit_line line;
 
 	open_line(&line, &fifo_kind, 10);
 	cr_assert_eq(feed(&line, 5, NULL), WEIR_OK);
@@ -93,7 +78,7 @@ static void sizes_come_from_another_queue(const struct kind *kind, enum call_kin
 	int32_t size[BATCHES], sum = 0;
 	unsigned seed = 9;
 	weir_output n, batch;
-	struct line line;
+	struct kit_line line;
 
 	for (size_t i = 0; i < BATCHES; i++) {
 		size[i] = (int32_t)(rand_r(&seed) % 10);
@@ -266,7 +251,7 @@ Test(conformance_queue_graph, FIFO_075_a_failure_elsewhere_cancels_a_blocked_deq
 {
 	weir_node *assertion, *targets[2];
 	weir_output one;
-	struct line line;
+	struct kit_line line;
 	weir_error error;
 
 	open_line(&line, &fifo_kind, 10);
@@ -290,7 +275,7 @@ Test(conformance_queue_graph, FIFO_075_a_failure_elsewhere_cancels_a_blocked_deq
 Test(conformance_queue_graph, FIFO_079_a_queue_is_as_before_after_timeouts)
 {
 	struct weir_run_options options = {.struct_size = sizeof(options)};
-	struct line line;
+	struct kit_line line;
 
 	open_line(&line, &fifo_kind, 10);
 	for (int i = 0; i < 2; i++) {

@@ -3,11 +3,10 @@
  */
 #include <criterion/criterion.h>
 
-#include <pthread.h>
 #include <weir/multi_queue.h>
 #include <weir/priority_queue.h>
 
-#include "base/atomic.h"
+#include "exchange.h"
 #include "failing_allocator.h"
 
 static weir_multi_queue *make(size_t capacity, uint32_t lanes, uint32_t stickiness)
@@ -172,8 +171,6 @@ Test(multi_queue, create_survives_each_allocation_failing)
 
 /* -- threads ------------------------------------------------------------------------------------------------------------------ */
 
-enum { THREADS = 4, EACH = 20000 };
-
 static struct {
 	weir_multi_queue *queue;
 	_Atomic(uint64_t) sum;
@@ -199,15 +196,8 @@ static void *put_and_take(void *argument)
 Test(multi_queue, nothing_is_lost_or_doubled_between_threads)
 {
 	for (uint32_t lanes = 1; lanes <= 8; lanes *= 2) {
-		pthread_t threads[THREADS];
-
 		shared.queue = make(64, lanes, lanes);
-		weiri_store_relaxed(&shared.sum, 0u); /* [relaxed] before the threads */
-		for (uintptr_t i = 0; i < THREADS; i++)
-			cr_assert_eq(pthread_create(&threads[i], NULL, put_and_take, (void *)i), 0);
-		for (size_t i = 0; i < THREADS; i++)
-			(void)pthread_join(threads[i], NULL);
-		cr_assert_eq(weiri_load_relaxed(&shared.sum), (uint64_t)THREADS * EACH * (EACH - 1) / 2);
+		expect_exchanged(put_and_take, &shared.sum);
 		cr_assert_eq(weir_multi_queue_size_approx(shared.queue), 0);
 		weir_multi_queue_destroy(shared.queue);
 	}

@@ -8,33 +8,19 @@
 
 static const weir_shape scalar = {.rank = 0, .dims = {0}};
 
-/* A graph over one queue of f32 scalars. */
-struct line {
-	weir_graph *graph;
-	weir_session *session;
-	weir_tensor_queue *queue;
-	weir_output x, taken, size;
-	weir_node *put;
-};
-
-static void open_line(struct line *line, size_t capacity, size_t threads)
+static void open_line(struct kit_line *line, size_t capacity, size_t threads)
 {
-	line->graph = kit_graph();
-	line->queue = kit_queue("input", capacity, WEIR_F32, &scalar);
-	line->x = kit_placeholder(line->graph, "x", WEIR_F32, kit_shape(0));
-	cr_assert_eq(weir_op_enqueue(line->graph, "put", line->queue, &line->x, 1, &line->put, NULL), WEIR_OK);
-	cr_assert_eq(weir_op_dequeue(line->graph, "take", line->queue, &line->taken, 1, NULL), WEIR_OK);
-	cr_assert_eq(weir_op_queue_size(line->graph, "size", line->queue, &line->size, NULL), WEIR_OK);
-	line->session = kit_session(line->graph, threads);
+	kit_open_line(line, kit_queue("input", capacity, WEIR_F32, &scalar), WEIR_F32, threads);
 }
 
-static void close_line(struct line *line)
+static void close_line(struct kit_line *line)
 {
 	kit_end(line->session, line->graph);
 	kit_queue_end(line->queue);
 }
 
-static enum weir_status put(struct line *line, float value, const struct weir_run_options *options, weir_error *error)
+static enum weir_status put(struct kit_line *line, float value, const struct weir_run_options *options,
+                            weir_error *error)
 {
 	weir_tensor *tensor;
 	struct weir_feed feed;
@@ -50,7 +36,7 @@ static enum weir_status put(struct line *line, float value, const struct weir_ru
 
 /* A run on a thread of its own. */
 struct background {
-	struct line *line;
+	struct kit_line *line;
 	int puts;
 	float value;
 	const struct weir_run_options *options;
@@ -76,7 +62,7 @@ static void *run_background(void *context)
 	return NULL;
 }
 
-static void start(struct background *b, struct line *line, int puts, float value,
+static void start(struct background *b, struct kit_line *line, int puts, float value,
                   const struct weir_run_options *options)
 {
 	(void)memset(b, 0, sizeof(*b));
@@ -94,7 +80,7 @@ static void join(struct background *b)
 
 Test(op_queue, items_come_out_in_the_order_they_went_in)
 {
-	struct line line;
+	struct kit_line line;
 
 	open_line(&line, 10, 1);
 	for (int i = 0; i < 5; i++)
@@ -111,7 +97,7 @@ Test(op_queue, a_blocked_dequeue_is_completed_by_an_enqueue)
 {
 	for (size_t threads = 0; threads <= 2; threads++) {
 		struct background taker;
-		struct line line;
+		struct kit_line line;
 
 		open_line(&line, 10, threads);
 		for (int i = 0; i < 50; i++) {
@@ -128,7 +114,7 @@ Test(op_queue, a_blocked_dequeue_is_completed_by_an_enqueue)
 Test(op_queue, a_blocked_enqueue_is_completed_by_a_dequeue)
 {
 	struct background putter;
-	struct line line;
+	struct kit_line line;
 
 	open_line(&line, 1, 1);
 	for (int i = 0; i < 50; i++) {
@@ -165,7 +151,7 @@ Test(op_queue, blocked_operations_hold_no_worker)
 	enum { BLOCKED = 6 };
 	struct background takers[BLOCKED];
 	struct weiri_countdown arrivals;
-	struct line line;
+	struct kit_line line;
 	weir_node *marker;
 	weir_output never;
 	float sum = 0;
@@ -193,7 +179,7 @@ Test(op_queue, blocked_operations_hold_no_worker)
 Test(op_queue, a_deadline_ends_a_blocked_dequeue_and_the_queue_stays_usable)
 {
 	struct weir_run_options options = {.struct_size = sizeof(options)};
-	struct line line;
+	struct kit_line line;
 	weir_tensor *result = NULL;
 	weir_error error = {.message = ""};
 
@@ -216,7 +202,7 @@ Test(op_queue, the_timeout_of_the_session_ends_runs_without_a_deadline)
 {
 	struct weir_session_options session = {
 		.struct_size = sizeof(session), .threads = 1, .operation_timeout_ns = 20000000};
-	struct line line;
+	struct kit_line line;
 	weir_error error;
 
 	open_line(&line, 10, 1);
@@ -232,7 +218,7 @@ Test(op_queue, a_token_ends_a_blocked_dequeue_with_its_cause)
 {
 	struct weir_run_options options = {.struct_size = sizeof(options)};
 	weir_error cause = {WEIR_CANCELLED, "enough"};
-	struct line line;
+	struct kit_line line;
 
 	open_line(&line, 10, 1);
 	for (int i = 0; i < 50; i++) {
@@ -257,7 +243,7 @@ Test(op_queue, closing_the_session_ends_blocked_steps)
 
 	for (size_t threads = 0; threads <= 2; threads++) {
 		struct background takers[BLOCKED];
-		struct line line;
+		struct kit_line line;
 
 		open_line(&line, 10, threads);
 		for (int i = 0; i < BLOCKED; i++)
@@ -277,7 +263,7 @@ Test(op_queue, closing_the_session_ends_blocked_steps)
 Test(op_queue, a_closed_queue_ends_dequeues_with_its_cause_and_the_name_of_the_op)
 {
 	weir_error cause = {WEIR_OUT_OF_RANGE, "30 epochs done"};
-	struct line line;
+	struct kit_line line;
 	weir_error error;
 
 	open_line(&line, 10, 1);
@@ -294,7 +280,7 @@ Test(op_queue, a_closed_queue_ends_dequeues_with_its_cause_and_the_name_of_the_o
 
 Test(op_queue, the_close_node_closes)
 {
-	struct line line;
+	struct kit_line line;
 	weir_node *close = NULL;
 	weir_error error;
 
@@ -431,7 +417,7 @@ Test(op_queue, a_negative_batch_fails_the_step)
 /* When one op fails, another that waits is cancelled; its own end is derived, and the message is the first's. */
 Test(op_queue, an_error_elsewhere_cancels_a_blocked_operation_of_the_same_step)
 {
-	struct line line;
+	struct kit_line line;
 	weir_tensor_queue *closed = kit_queue("closed", 4, WEIR_F32, &scalar);
 	weir_output other;
 	weir_node *targets[2];
@@ -456,7 +442,7 @@ Test(op_queue, an_error_elsewhere_cancels_a_blocked_operation_of_the_same_step)
 enum { PRODUCERS = 3, CONSUMERS = 3, ITEMS = 400 };
 
 struct worker {
-	struct line *line;
+	struct kit_line *line;
 	double sum;
 	enum weir_status status;
 };
@@ -492,7 +478,7 @@ Test(op_queue, producers_and_consumers_over_a_small_queue_lose_nothing)
 		struct worker producers[PRODUCERS];
 		struct worker consumers[CONSUMERS];
 		pthread_t threads[PRODUCERS + CONSUMERS];
-		struct line line;
+		struct kit_line line;
 		double sum = 0;
 
 		open_line(&line, 3, workers);

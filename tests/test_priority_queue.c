@@ -3,10 +3,9 @@
  */
 #include <criterion/criterion.h>
 
-#include <pthread.h>
 #include <weir/priority_queue.h>
 
-#include "base/atomic.h"
+#include "exchange.h"
 #include "failing_allocator.h"
 #include "ring/priority_queue.h"
 
@@ -208,8 +207,6 @@ Test(priority_queue, create_survives_its_allocation_failing)
 
 /* -- threads ------------------------------------------------------------------------------------------------------------------ */
 
-enum { THREADS = 4, EACH = 20000 };
-
 static struct {
 	weir_priority_queue *queue;
 	_Atomic(uint64_t) sum;
@@ -241,15 +238,8 @@ Test(priority_queue, nothing_is_lost_or_doubled_between_threads)
 	static const size_t capacities[] = {1, 2, 5, 64, 1000};
 
 	for (size_t c = 0; c < sizeof(capacities) / sizeof(capacities[0]); c++) {
-		pthread_t threads[THREADS];
-
 		shared.queue = make(capacities[c]);
-		weiri_store_relaxed(&shared.sum, 0u); /* [relaxed] before the threads */
-		for (uintptr_t i = 0; i < THREADS; i++)
-			cr_assert_eq(pthread_create(&threads[i], NULL, put_and_take, (void *)i), 0);
-		for (size_t i = 0; i < THREADS; i++)
-			(void)pthread_join(threads[i], NULL);
-		cr_assert_eq(weiri_load_relaxed(&shared.sum), (uint64_t)THREADS * EACH * (EACH - 1) / 2);
+		expect_exchanged(put_and_take, &shared.sum);
 		cr_assert_eq(weir_priority_queue_size_approx(shared.queue), 0);
 		weir_priority_queue_destroy(shared.queue);
 	}

@@ -13,7 +13,6 @@
  * what is there; each completes once; whoever is told that the queue is closed, or that the operation was cancelled, is told why; no enqueue
  * that begins after that goes in; whoever is told that the queue is drained is right.
  */
-#include <stdio.h>
 #include <string.h>
 #include <weir/cancel.h>
 #include <weir/queue.h>
@@ -360,16 +359,17 @@ static void finish(void *context)
 	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
 }
 
-static struct weir_model_program prepare(const struct queue_scope *scope, enum weir_queue_order order,
-                                         char name[static SCOPE_NAME])
+static void set_scene(const struct queue_scope *scope, enum weir_queue_order order)
 {
-	(void)snprintf(name, SCOPE_NAME, "queue_%s_%s", order == WEIR_QUEUE_FIFO ? "fifo" : "shuffle", scope->name);
 	scene = (struct scene){.scope = scope, .order = order};
-	return (struct weir_model_program){
-		name, scope_threads(scope->calls, THREADS), &scene, sizeof(scene), setup, thread, finish};
 }
 
-static const struct queue_check check = {scopes, sizeof(scopes) / sizeof(scopes[0]), prepare};
+static const struct queue_check check = {
+	"queue",
+	scopes,
+	sizeof(scopes) / sizeof(scopes[0]),
+	set_scene,
+	{.state = &scene, .state_size = sizeof(scene), .setup = setup, .thread = thread, .finish = finish}};
 
 int main(int argc, char **argv)
 {

@@ -16,7 +16,6 @@
  * nobody sleeps for ever (all threads asleep is a failure of its own), and no operation that was started is left waiting for what is
  * there; each completes once.
  */
-#include <stdio.h>
 #include <weir/cancel.h>
 #include <weir/reclaim.h>
 #include <weir/select.h>
@@ -346,16 +345,17 @@ static void finish(void *context)
 
 /* -- all ---------------------------------------------------------------------------------------------------------------------- */
 
-static struct weir_model_program prepare(const struct queue_scope *scope, enum weir_queue_order order,
-                                         char name[static SCOPE_NAME])
+static void set_scene(const struct queue_scope *scope, enum weir_queue_order order)
 {
-	(void)snprintf(name, SCOPE_NAME, "select_%s_%s", order == WEIR_QUEUE_FIFO ? "fifo" : "shuffle", scope->name);
 	scene = (struct scene){.scope = scope, .order = order};
-	return (struct weir_model_program){
-		name, scope_threads(scope->calls, THREADS), &scene, sizeof(scene), setup, thread, finish};
 }
 
-static const struct queue_check check = {scopes, sizeof(scopes) / sizeof(scopes[0]), prepare};
+static const struct queue_check check = {
+	"select",
+	scopes,
+	sizeof(scopes) / sizeof(scopes[0]),
+	set_scene,
+	{.state = &scene, .state_size = sizeof(scene), .setup = setup, .thread = thread, .finish = finish}};
 
 int main(int argc, char **argv)
 {

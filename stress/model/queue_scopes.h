@@ -5,6 +5,7 @@
 #ifndef WEIR_MODEL_QUEUE_SCOPES_H
 #define WEIR_MODEL_QUEUE_SCOPES_H
 
+#include <stdio.h>
 #include <string.h>
 #include <weir/queue.h>
 
@@ -90,12 +91,28 @@ static inline void values_check(const struct values *values)
 /* -- all scopes --------------------------------------------------------------------------------------------------------------- */
 
 struct queue_check {
+	const char *name;
 	const struct queue_scope *scopes;
 	size_t count;
-	/* Sets the scene, and writes the scope's name. */
-	struct weir_model_program (*prepare)(const struct queue_scope *scope, enum weir_queue_order order,
-	                                     char name[static SCOPE_NAME]);
+	/* Sets the scene anew. */
+	void (*set_scene)(const struct queue_scope *scope, enum weir_queue_order order);
+	/* What every scope runs; its name and number of threads are the scope's. */
+	struct weir_model_program program;
 };
+
+static inline struct weir_model_program queue_check_program(const struct queue_check *check, size_t index,
+                                                            enum weir_queue_order order, char name[static SCOPE_NAME])
+{
+	const struct queue_scope *scope = &check->scopes[index];
+	struct weir_model_program program = check->program;
+
+	(void)snprintf(name, SCOPE_NAME, "%s_%s_%s", check->name, order == WEIR_QUEUE_FIFO ? "fifo" : "shuffle",
+	               scope->name);
+	check->set_scene(scope, order);
+	program.name = name;
+	program.threads = scope_threads(scope->calls, THREADS);
+	return program;
+}
 
 static inline int queue_check_all(const struct queue_check *check, enum weir_queue_order order, uint64_t executions)
 {
@@ -103,7 +120,7 @@ static inline int queue_check_all(const struct queue_check *check, enum weir_que
 	int bad = 0;
 
 	for (size_t i = 0; i < check->count; i++) {
-		struct weir_model_program program = check->prepare(&check->scopes[i], order, name);
+		struct weir_model_program program = queue_check_program(check, i, order, name);
 
 		bad |= scope_as_far_as(&program, scope_long() ? 1000000 : executions);
 	}
@@ -118,7 +135,7 @@ static inline int queue_check_progress(const struct queue_check *check, enum wei
 	int bad = 0;
 
 	for (size_t i = 0; i < check->count; i++) {
-		struct weir_model_program program = check->prepare(&check->scopes[i], order, name);
+		struct weir_model_program program = queue_check_program(check, i, order, name);
 
 		if (check->scopes[i].deadline == 0)
 			bad |= scope_stops(&program, scope_long() ? 20000 : stopped, NULL, bounds);

@@ -1,12 +1,10 @@
 /*
  * fuzz_stress_options.c - any words at all as the command line of weir-stress: what is accepted is within its bounds, what is refused says why.
  */
-#include <stdlib.h>
-#include <string.h>
-
 #include "options.h"
+#include "words.h"
 
-enum { MOST_WORDS = 64, SCENARIOS = 3 };
+enum { SCENARIOS = 3 };
 
 static const struct stress_scenario table[SCENARIOS] = {
 	{"ring", "rings", NULL}, {"ring_two", "other rings", NULL}, {"selftest", NULL, NULL}};
@@ -33,21 +31,17 @@ static void check_run(const struct stress_command_line *line)
 	check(any);
 }
 
-/* Words end with a zero byte. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static char name[] = "weir-stress";
 	struct stress_command_line line = {.options = {.seconds = 2, .hang_seconds = 10, .threads = 4}};
-	char *text = malloc(size + 1), *words[MOST_WORDS + 1] = {name};
-	int count = 1;
+	char *words[MOST_WORDS + 1] = {name}, *text;
+	int count;
 
+	text = split_words(data, size, words, &count);
 	if (text == NULL)
 		return 0;
-	memcpy(text, data, size);
-	text[size] = '\0';
-	for (char *word = text; word < text + size && count < MOST_WORDS; word += strlen(word) + 1)
-		words[count++] = word;
 	switch (stress_parse(count, words, table, SCENARIOS, &line)) {
 	case STRESS_RUN: check_run(&line); break;
 	case STRESS_REFUSE: check(line.fault[0] != '\0' && memchr(line.fault, '\0', sizeof(line.fault)) != NULL); break;
