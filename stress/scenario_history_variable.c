@@ -100,6 +100,41 @@ static void assign(struct stress_thread *self, struct history_log *log, uint64_t
 	         returned);
 }
 
+/* "Nothing newer" than what the thread has seen already says that this is still the newest. */
+static void read_newer(struct history_log *log, uint64_t object)
+{
+	weir_read read;
+	uint64_t seen = under_test.seen[log->thread].version[object], called = history_call(log);
+	enum weir_status status = weir_var_read_if_newer(under_test.var[object], outside(object, seen), &read);
+	uint64_t returned = history_return(log), tag = HISTORY_NONE;
+
+	STRESS_CHECK(status == WEIR_OK || status == WEIR_WOULD_BLOCK, "weir_var_read_if_newer: %s",
+	             weir_status_name(status));
+	if (status == WEIR_OK) {
+		STRESS_CHECK(in_round(object, read.version) > seen, "version %" PRIu64 " is not newer", read.version);
+		seen = in_round(object, read.version);
+		tag = stress_payload_check(read.tensor, "read_if_newer");
+		weir_read_release(&read);
+	}
+	note_one(log, HISTORY_READ, (struct history_part){object, seen, HISTORY_NONE, tag}, called, returned);
+}
+
+static void exchange(struct stress_thread *self, struct history_log *log, uint64_t object, uint64_t tag)
+{
+	weir_tensor *value = draw_payload(self, tag);
+	weir_read old;
+	uint64_t before, called = history_call(log), returned;
+	enum weir_status status = weir_var_exchange(under_test.var[object], value, WEIR_NO_DEADLINE, &old, NULL);
+
+	returned = history_return(log);
+	STRESS_CHECK(status == WEIR_OK, "weir_var_exchange: %s", weir_status_name(status));
+	weir_tensor_release(value);
+	(void)stress_payload_check(old.tensor, "exchange");
+	before = in_round(object, old.version);
+	weir_read_release(&old);
+	note_one(log, HISTORY_WRITE, (struct history_part){object, before, before + 1, tag}, called, returned);
+}
+
 /* A failed one has seen the version that was there. */
 static void compare_assign(struct stress_thread *self, struct history_log *log, uint64_t object, uint64_t tag)
 {
@@ -232,12 +267,14 @@ static void act_on_one(struct stress_thread *self, struct history_log *log, uint
 
 	(void)context;
 	stress_begin(self, "variable");
-	switch (stress_below(self, 8)) {
+	switch (stress_below(self, 10)) {
 	case 0: assign(self, log, object, tag); break;
 	case 1:
 	case 2: compare_assign(self, log, object, tag); break;
 	case 3: update(self, log, object, tag); break;
 	case 4: ask_version(log, object); break;
+	case 5: exchange(self, log, object, tag); break;
+	case 6: read_newer(log, object); break;
 	default: read_one(log, object); break;
 	}
 }

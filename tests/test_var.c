@@ -73,6 +73,73 @@ Test(var, compare_assign_takes_the_expected_number_only)
 	weir_var_destroy(var);
 }
 
+Test(var, exchange_gives_back_the_version_that_it_replaced)
+{
+	weir_var *var = variable(1);
+	weir_tensor *two = number(2), *wrong = NULL;
+	weir_read old, untouched = {NULL, 42, NULL};
+
+	assign(var, 5);
+	cr_assert_eq(weir_var_exchange(var, two, WEIR_NO_DEADLINE, &old, NULL), WEIR_OK);
+	cr_expect_eq(old.version, 2);
+	assign(var, 3);
+	(void)weir_reclaim_flush(0);
+	cr_expect_eq(value_of(&old), 5, "the handle keeps it");
+	cr_expect_eq(weir_var_version(var), 4);
+	weir_read_release(&old);
+	cr_assert_eq(weir_tensor_scalar_f32(1, &wrong), WEIR_OK);
+	cr_expect_eq(weir_var_exchange(var, wrong, WEIR_NO_DEADLINE, &untouched, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(untouched.version, 42);
+	cr_expect_eq(weir_var_exchange(var, two, WEIR_NO_DEADLINE, NULL, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_var_exchange(NULL, two, WEIR_NO_DEADLINE, &untouched, NULL), WEIR_INVALID_ARGUMENT);
+	weir_tensor_release(wrong);
+	weir_tensor_release(two);
+	weir_var_destroy(var);
+}
+
+/* More handles than there are slots: the last ones take references, and keep their version as well. */
+Test(var, exchanges_beyond_the_slots_keep_what_they_replaced)
+{
+	weir_var *var = variable(0);
+	weir_read old[12];
+
+	for (int64_t i = 0; i < 12; i++) {
+		weir_tensor *next = number(i + 1);
+
+		cr_assert_eq(weir_var_exchange(var, next, WEIR_NO_DEADLINE, &old[i], NULL), WEIR_OK);
+		weir_tensor_release(next);
+	}
+	weir_var_destroy(var);
+	(void)weir_reclaim_flush(0);
+	for (int64_t i = 0; i < 12; i++) {
+		cr_expect_eq(value_of(&old[i]), i);
+		cr_expect_eq(old[i].version, (uint64_t)i + 1);
+	}
+	weir_read_release_many(old, 12);
+}
+
+Test(var, read_if_newer_says_when_there_is_nothing)
+{
+	weir_var *var = variable(1);
+	weir_read read = {NULL, 42, NULL};
+
+	cr_expect_eq(weir_var_read_if_newer(var, 1, &read), WEIR_WOULD_BLOCK);
+	cr_expect_eq(weir_var_read_if_newer(var, 7, &read), WEIR_WOULD_BLOCK);
+	cr_expect_eq(read.version, 42, "untouched");
+	cr_assert_eq(weir_var_read_if_newer(var, 0, &read), WEIR_OK);
+	cr_expect_eq(read.version, 1);
+	weir_read_release(&read);
+	assign(var, 2);
+	assign(var, 3);
+	cr_assert_eq(weir_var_read_if_newer(var, 1, &read), WEIR_OK);
+	cr_expect_eq(read.version, 3, "the newest, not the next");
+	cr_expect_eq(value_of(&read), 3);
+	weir_read_release(&read);
+	cr_expect_eq(weir_var_read_if_newer(NULL, 0, &read), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_var_read_if_newer(var, 0, NULL), WEIR_INVALID_ARGUMENT);
+	weir_var_destroy(var);
+}
+
 Test(var, assign_add_gives_back_the_version_that_it_published)
 {
 	weir_var *var = variable(10);
@@ -156,8 +223,15 @@ static enum weir_status use_with(const weir_allocator *allocator, void *context)
 	status = weir_var_assign(var, value, WEIR_NO_DEADLINE, NULL, NULL);
 	if (status == WEIR_OK)
 		status = weir_var_assign_add(var, value, WEIR_NO_DEADLINE, NULL, NULL);
+	if (status == WEIR_OK) {
+		weir_read old;
+
+		status = weir_var_exchange(var, value, WEIR_NO_DEADLINE, &old, NULL);
+		if (status == WEIR_OK)
+			weir_read_release(&old);
+	}
 	if (status == WEIR_OK)
-		status = weir_var_commit(&(struct weir_commit_part){var, 3, value}, 1, WEIR_NO_DEADLINE, NULL, NULL);
+		status = weir_var_commit(&(struct weir_commit_part){var, 4, value}, 1, WEIR_NO_DEADLINE, NULL, NULL);
 	weir_var_destroy(var);
 	return weir_reclaim_flush(weir_deadline_in(UINT64_C(5000000000))) == WEIR_OK ? status : WEIR_INTERNAL;
 }
@@ -166,7 +240,7 @@ Test(var, every_call_survives_every_allocation_failing)
 {
 	weir_tensor *value = number(3);
 
-	cr_assert_geq(fail_each_allocation(use_with, value), 6);
+	cr_assert_geq(fail_each_allocation(use_with, value), 7);
 	weir_tensor_release(value);
 }
 
@@ -299,10 +373,26 @@ Test(var, a_variable_without_a_value_says_so_until_it_gets_one)
 	cr_expect_eq(weir_var_assign_add(var, value, WEIR_NO_DEADLINE, NULL, &error), WEIR_FAILED_PRECONDITION);
 	cr_expect_str_eq(error.message, "variable \"w\" is not initialized");
 	cr_expect_eq(weir_var_version(var), 0);
+	cr_expect_eq(weir_var_read_if_newer(var, 0, &read), WEIR_WOULD_BLOCK);
 	cr_expect_eq(weir_var_compare_assign(var, 0, value, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
 	cr_assert_eq(weir_var_read(var, &read), WEIR_OK);
 	cr_expect_eq(read.version, 1);
 	weir_read_release(&read);
+	weir_tensor_release(value);
+	weir_var_destroy(var);
+}
+
+Test(var, exchange_of_a_variable_without_a_value_replaces_none)
+{
+	weir_var *var = vector_variable(3);
+	weir_tensor *value = vector(WEIR_I64, 3);
+	weir_read old = {value, 42, NULL};
+
+	cr_assert_eq(weir_var_exchange(var, value, WEIR_NO_DEADLINE, &old, NULL), WEIR_OK);
+	cr_expect_null(old.tensor);
+	cr_expect_eq(old.version, 0);
+	weir_read_release(&old);
+	cr_expect_eq(weir_var_version(var), 1);
 	weir_tensor_release(value);
 	weir_var_destroy(var);
 }

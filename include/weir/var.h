@@ -7,9 +7,10 @@
  * | call                     | threads | progress                      | blocks on                    | allocates | signal-safe |
  * |--------------------------|---------|-------------------------------|------------------------------|-----------|-------------|
  * | weir_var_read            | any     | wait-free                     | nothing                      | no        | yes (2)     |
+ * | weir_var_read_if_newer   | any     | wait-free                     | nothing                      | no        | yes (2)     |
  * | weir_read_release        | any     | wait-free (1)                 | nothing                      | no        | yes (2)     |
  * | weir_var_snapshot        | any     | lock-free                     | nothing                      | no        | no          |
- * | weir_var_assign, _compare_assign, _commit | any | lock-free after its allocation | the retire budget, up to the deadline | yes | no |
+ * | weir_var_assign, _compare_assign, _exchange, _commit | any | lock-free after its allocation | the retire budget, up to the deadline | yes | no |
  * | weir_var_update, _assign_add, _assign_sub | any | lock-free + fn | the retire budget, up to the deadline | yes | no |
  * | weir_var_version         | any     | wait-free                     | nothing                      | no        | no          |
  *
@@ -18,8 +19,8 @@
  * is not being destroyed yet.
  *
  * Bounds of the wait-free calls, in atomic accesses, fences and the waking of a writer included, on a thread that has used Weir before:
- * weir_var_read 60 + 4r, and 9 with a free slot and nothing under way; weir_var_version 16 + 4r; weir_read_release 6, but
- * (1). r is how often the era had moved when the call looked: r times takes 2^(r-1) collections that begin during it, so r <= 64. A
+ * weir_var_read 60 + 4r, and 9 with a free slot and nothing under way; weir_var_version 16 + 4r; weir_var_read_if_newer
+ * 16 + 4r when there is nothing newer, else 76 + 8r; weir_read_release 6, but (1). r is how often the era had moved when the call looked: r times takes 2^(r-1) collections that begin during it, so r <= 64. A
  * signal handler's calls count for themselves.
  *
  * Ordering: every call is linearizable, snapshots and commits included: there is one order of all versions of all variables,
@@ -74,6 +75,11 @@ WEIR_API void weir_var_destroy(weir_var *var);
  * @since 0.1
  */
 WEIR_API enum weir_status weir_var_read(weir_var *var, weir_read *read);
+/*
+ * The same if the newest version has a number above `version`; WEIR_WOULD_BLOCK when it has not (also when the variable is not initialized):
+ * then that was so at some moment of the call. @since 0.1
+ */
+WEIR_API enum weir_status weir_var_read_if_newer(weir_var *var, uint64_t version, weir_read *read);
 /* Ends a handle and clears *read. Accepts NULL and a cleared handle. @since 0.1 */
 WEIR_API void weir_read_release(weir_read *read);
 /* Ends count handles. @since 0.1 */
@@ -89,7 +95,10 @@ WEIR_API void weir_read_release_many(weir_read reads[], size_t count);
  */
 WEIR_API enum weir_status weir_var_snapshot(weir_var *const vars[], size_t count, weir_read reads[], weir_error *error);
 
-/* The number of the newest version; 0 while not initialized. @since 0.1 */
+/*
+ * The number of the newest version; 0 while not initialized, so this is also the question whether it is, which once answered with yes is
+ * never answered with no. @since 0.1
+ */
 WEIR_API uint64_t weir_var_version(weir_var *var);
 WEIR_API enum weir_dtype weir_var_dtype(const weir_var *var);
 /* What every value must fit, or NULL. */
@@ -110,6 +119,13 @@ WEIR_API enum weir_status weir_var_assign(weir_var *var, weir_tensor *value, uin
  */
 WEIR_API enum weir_status weir_var_compare_assign(weir_var *var, uint64_t expected, weir_tensor *value,
                                                   uint64_t deadline_ns, uint64_t *version, weir_error *error);
+
+/*
+ * As weir_var_assign; *replaced is a handle on the very version that this call replaced, the caller's to release, and its own version has the
+ * next number. Of a variable that was not initialized *replaced is cleared: no tensor, version 0. On failure it is untouched. @since 0.1
+ */
+WEIR_API enum weir_status weir_var_exchange(weir_var *var, weir_tensor *value, uint64_t deadline_ns,
+                                            weir_read *replaced, weir_error *error);
 
 /*
  * Computes the next value from the current one. Runs outside of any critical section, once per attempt; an attempt that lost

@@ -1,22 +1,29 @@
 /*
- * assign.c - single writes: assign, compare_assign, update.
+ * assign.c - single writes: assign, compare_assign, exchange, update.
  */
 #include "base/error.h"
 #include "tensor/elementwise.h"
 #include "var/hold.h"
 #include "var/install.h"
 
-/* A version that takes its own reference of value, or NULL with the failure in *error. */
-static struct weiri_version *prepare(struct weiri_record *record, const weir_var *var, weir_tensor *value,
-                                     weir_error *error)
+/* Checks, admits, and makes a version that takes its own reference of value. */
+static inline enum weir_status prepare(weir_var *var, weir_tensor *value, uint64_t deadline_ns,
+                                       struct weiri_record **record, struct weiri_version **version, weir_error *error)
 {
-	struct weiri_version *version = weiri_version_create(record, &var->allocator, value);
+	enum weir_status status;
 
-	if (version == NULL)
-		(void)weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "variable \"%s\": no memory for a version", var->name);
-	else
-		(void)weir_tensor_retain(value);
-	return version;
+	if (var == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable is NULL");
+	status = weiri_var_check(var, value, error);
+	if (status == WEIR_OK)
+		status = weiri_write_admit(var, deadline_ns, record, error);
+	if (status != WEIR_OK)
+		return status;
+	*version = weiri_version_create(*record, &var->allocator, value);
+	if (*version == NULL)
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "variable \"%s\": no memory for a version", var->name);
+	(void)weir_tensor_retain(value);
+	return WEIR_OK;
 }
 
 static enum weir_status assign(weir_var *var, uint64_t expected, weir_tensor *value, uint64_t deadline_ns,
@@ -24,18 +31,10 @@ static enum weir_status assign(weir_var *var, uint64_t expected, weir_tensor *va
 {
 	struct weiri_record *record;
 	struct weiri_version *version;
-	enum weir_status status;
+	enum weir_status status = prepare(var, value, deadline_ns, &record, &version, error);
 
-	if (var == NULL)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable is NULL");
-	status = weiri_var_check(var, value, error);
-	if (status == WEIR_OK)
-		status = weiri_write_admit(var, deadline_ns, &record, error);
 	if (status != WEIR_OK)
 		return status;
-	version = prepare(record, var, value, error);
-	if (version == NULL)
-		return WEIR_RESOURCE_EXHAUSTED;
 	status = weiri_install(record, var, expected, version, number);
 	if (status == WEIR_ABORTED) {
 		weiri_version_discard(version);
@@ -70,28 +69,22 @@ enum weir_status weir_var_compare_assign(weir_var *var, uint64_t expected, weir_
 	return status;
 }
 
-/* -- update ------------------------------------------------------------------------------------------------------------------- */
-
-/*
- * The handle that update gives back is taken before publication, when nothing can retire the version yet, so it needs no check.
- * The number is filled in afterwards.
- */
-static void hold_unpublished(struct weiri_record *record, struct weiri_version *version, weir_read *read)
+enum weir_status weir_var_exchange(weir_var *var, weir_tensor *value, uint64_t deadline_ns, weir_read *replaced,
+                                   weir_error *error)
 {
-	struct weiri_slot *slot;
+	struct weiri_record *record;
+	struct weiri_version *version;
+	enum weir_status status;
 
-	weiri_store_relaxed(&record->picking, 1u); /* [relaxed] for this thread's signal handlers */
-	weiri_compiler_barrier();
-	slot = weiri_slot_find(record);
-	if (slot != NULL) {
-		weiri_slot_claim(slot, version);
-		weiri_hold_by_slot(read, version, slot);
-	} else {
-		weiri_hold_by_reference(record, read, version);
-	}
-	weiri_compiler_barrier();
-	weiri_store_relaxed(&record->picking, 0u);
+	if (replaced == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "exchange: replaced is NULL");
+	status = prepare(var, value, deadline_ns, &record, &version, error);
+	if (status == WEIR_OK)
+		*replaced = weiri_install_and_hold(record, var, version);
+	return status;
 }
+
+/* -- update ------------------------------------------------------------------------------------------------------------------- */
 
 static enum weir_status compute(weir_var *var, weir_update_fn *fn, void *context, const weir_read *current,
                                 weir_tensor **next, weir_error *error)
@@ -130,7 +123,7 @@ static int try_update(weir_var *var, weir_update_fn *fn, void *context, const we
 		return (int)weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "variable \"%s\": no memory for a version", var->name);
 	}
 	if (published != NULL)
-		hold_unpublished(record, version, &handle);
+		weiri_hold(record, version, &handle); /* its number is filled in afterwards */
 	if (weiri_install(record, var, current->version, version, &handle.version) == WEIR_OK) {
 		if (published != NULL)
 			*published = handle;

@@ -21,4 +21,7 @@ static inline void weiri_hold_by_reference(struct weiri_record *record, weir_rea
 	*read = (weir_read){weir_tensor_retain(version->tensor), version->number, NULL};
 }
 
+/* A handle on a version that nothing can retire meanwhile: it is not published yet, or the caller's section protects it. */
+void weiri_hold(struct weiri_record *record, struct weiri_version *version, weir_read *read);
+
 #endif

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/probe.h"
+#include "var/hold.h"
 
 struct weiri_version *weiri_write_base(struct weiri_scope *scope, weir_var *var, struct weiri_version **head)
 {
@@ -38,30 +39,46 @@ int weiri_write_replace(struct weiri_scope *scope, weir_var *var, struct weiri_v
 	return 1;
 }
 
+/* Puts `version` at the head and stamps it; what it is built on, or NULL, when that is not version `expected`: *number is what was there. */
+static inline struct weiri_version *install(struct weiri_scope *scope, weir_var *var, uint64_t expected,
+                                            struct weiri_version *version, uint64_t *number)
+{
+	struct weiri_version *base, *head;
+
+	do {
+		base = weiri_write_base(scope, var, &head);
+		*number = base->number;
+		if (expected != WEIRI_ANY_VERSION && base->number != expected)
+			return NULL;
+		weiri_version_set_base(version, base);
+	} while (!weiri_write_replace(scope, var, head, base, version));
+	*number = version->number;
+	(void)weiri_version_settle(version);
+	weiri_scope_retire(scope, &base->retired); /* V5: after the stamp */
+	return base;
+}
+
 enum weir_status weiri_install(struct weiri_record *record, weir_var *var, uint64_t expected,
                                struct weiri_version *version, uint64_t *number)
 {
 	struct weiri_scope scope = weiri_scope_enter(record);
-	enum weir_status status = WEIR_ABORTED;
-	struct weiri_version *base, *head;
+	struct weiri_version *base = install(&scope, var, expected, version, number);
 
-	do {
-		base = weiri_write_base(&scope, var, &head);
-		*number = base->number;
-		if (expected != WEIRI_ANY_VERSION && base->number != expected)
-			break;
-		weiri_version_set_base(version, base);
-		if (weiri_write_replace(&scope, var, head, base, version))
-			status = WEIR_OK;
-	} while (status != WEIR_OK);
-
-	if (status == WEIR_OK) {
-		*number = version->number;
-		(void)weiri_version_settle(version);
-		weiri_scope_retire(&scope, &base->retired); /* V5: after the stamp */
-	}
 	weiri_scope_leave(&scope);
-	return status;
+	return base != NULL ? WEIR_OK : WEIR_ABORTED;
+}
+
+weir_read weiri_install_and_hold(struct weiri_record *record, weir_var *var, struct weiri_version *version)
+{
+	struct weiri_scope scope = weiri_scope_enter(record);
+	weir_read replaced = {NULL, 0, NULL};
+	uint64_t number;
+	struct weiri_version *base = install(&scope, var, WEIRI_ANY_VERSION, version, &number);
+
+	if (base->tensor != NULL)
+		weiri_hold(record, base, &replaced);
+	weiri_scope_leave(&scope);
+	return replaced;
 }
 
 enum weir_status weiri_var_check(const weir_var *var, const weir_tensor *value, weir_error *error)

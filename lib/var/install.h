@@ -37,6 +37,8 @@ void weiri_commit_help(struct weiri_scope *scope, struct weiri_commit *commit);
  */
 enum weir_status weiri_install(struct weiri_record *record, weir_var *var, uint64_t expected,
                                struct weiri_version *version, uint64_t *number);
+/* The same whatever is there; a handle on what it replaced, cleared when that had no value. */
+weir_read weiri_install_and_hold(struct weiri_record *record, weir_var *var, struct weiri_version *version);
 
 /* WEIR_INVALID_ARGUMENT unless `value` is of the variable's dtype and fits its shape. */
 enum weir_status weiri_var_check(const weir_var *var, const weir_tensor *value, weir_error *error);

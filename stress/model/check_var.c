@@ -162,6 +162,62 @@ static void read_beside_assign(void *context, size_t who)
 	}
 }
 
+/* Only what is newer than what was seen last; the newest is that when it says that nothing is. */
+static uint64_t read_newer_than(uint64_t version)
+{
+	weir_read read;
+	enum weir_status status;
+
+	weir_model_call_begins(5);
+	status = weir_var_read_if_newer(scene.x, version, &read);
+	weir_model_call_ends(5);
+	weir_model_assert(status == WEIR_OK || status == WEIR_WOULD_BLOCK);
+	if (status == WEIR_WOULD_BLOCK)
+		return version;
+	weir_model_assert(read.version > version && value_of(&read) + 1 == (int64_t)read.version);
+	version = read.version;
+	release(&read);
+	return version;
+}
+
+static void read_if_newer_beside_assign(void *context, size_t who)
+{
+	(void)context;
+	if (who == 0) {
+		write_x();
+	} else {
+		uint64_t first = read_newer_than(1), second = read_newer_than(first);
+
+		weir_model_assert(look_at_version() >= second);
+	}
+}
+
+/* Each gets a version that no other gets, and keeps it while the others go on. */
+static void exchange(void *context, size_t who)
+{
+	weir_tensor *tensor = number((int64_t)who + 1);
+	weir_read old;
+
+	(void)context;
+	weir_model_assert(weir_var_exchange(scene.x, tensor, WEIR_NO_DEADLINE, &old, NULL) == WEIR_OK);
+	weir_tensor_release(tensor);
+	scene.version[who] = old.version;
+	scene.saw[who][0] = value_of(&old);
+	weir_model_assert(old.version != 1 || scene.saw[who][0] == 0);
+	release(&old);
+}
+
+/* What was replaced first was there at first; what was replaced next is what the first put there. */
+static void each_replaced_another(void *context)
+{
+	size_t first = scene.version[0] == 1 ? 0 : 1;
+
+	weir_model_assert(scene.version[first] == 1 && scene.version[1 - first] == 2);
+	weir_model_assert(scene.saw[1 - first][0] == (int64_t)first + 1);
+	weir_model_assert(weir_var_version(scene.x) == 3);
+	finish(context);
+}
+
 /* A handle that is kept while the versions after it come and go, and is released by another thread's record owner. */
 static void read_kept(void *context, size_t who)
 {
@@ -519,6 +575,9 @@ static const struct scope {
      SMALL_VALUES, GOES_ON},
 	{"var_3_assigns_over_the_budget_1_reader_pokes", 2, over_the_budget, setup, finish, 3, SMALL_VALUES, WAITS},
 	{"var_2_compare_assigns", 2, compare_assign, setup, one_won, 0, SMALL_VALUES, GOES_ON},
+	{"var_2_exchanges", 2, exchange, setup, each_replaced_another, 0, SMALL_VALUES, GOES_ON},
+	{"var_2_exchanges_and_collects", 2, exchange, setup, each_replaced_another, 0, LARGE_VALUES, GOES_ON},
+	{"var_2_assigns_1_read_if_newer_x2", 2, read_if_newer_beside_assign, setup, finish, 2, SMALL_VALUES, GOES_ON},
 	{"var_2_assigns_1_look_at_the_version", 3, two_assigns, setup, three_versions, 0, SMALL_VALUES, GOES_ON},
 	{"var_read_and_assign_around_a_flag", 2, read_around_a_flag, setup, one_saw_the_other, 0, SMALL_VALUES, GOES_ON},
 	{"var_aborted_read_and_assign_around_a_flag", 2, read_around_a_flag, setup_aborted, one_saw_the_other, 0,
@@ -554,7 +613,8 @@ static struct weir_model_program prepare(const struct scope *scope)
 	                                   scope->setup, scope->thread,  scope->finish};
 }
 
-static const char *const calls[WEIR_MODEL_CALLS + 1] = {"read", "read_release", "snapshot", "commit", "version", NULL};
+static const char *const calls[WEIR_MODEL_CALLS + 1] = {"read",    "read_release",  "snapshot", "commit",
+                                                        "version", "read_if_newer", NULL};
 
 /*
  * What include/weir/var.h states of the wait-free calls, less what cannot be part of it in a scope: rounds without collections, the waking
@@ -567,6 +627,7 @@ static void bounds_of(const struct scope *scope, int has_fences, uint32_t bounds
 
 	bounds[0] = 60 + 4 * rounds - 2 * (3 - wake) - (5 + rounds) * (1 - fence);
 	bounds[1] = 6 - (3 - wake) - (1 - fence);
+	bounds[5] = 76 + 8 * rounds - 2 * (3 - wake) - (6 + 2 * rounds) * (1 - fence);
 	bounds[4] = 16 + 4 * rounds - (1 + rounds) * (1 - fence);
 }
 
