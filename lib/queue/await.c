@@ -3,9 +3,13 @@
  */
 #include "queue/await.h"
 
+#include <stdalign.h>
+#include <stddef.h>
+
 #include "base/compiler.h"
 #include "base/error.h"
 #include "base/futex.h"
+#include "base/memory.h"
 #include "sync/cancel.h"
 #include "sync/park.h"
 
@@ -44,10 +48,17 @@ static void list_let_go(struct weiri_retired *retired)
 	weiri_await_release(await_of(WEIRI_CONTAINER_OF(retired, struct weiri_list_node, retired)));
 }
 
-void weiri_await_init(struct weiri_await *await, struct weiri_awaits *awaits, const char *verb,
-                      weiri_await_attempt *attempt, void (*done)(struct weiri_await *await),
-                      void (*end)(struct weiri_await *await))
+struct weiri_await *weiri_await_create(struct weiri_awaits *awaits, size_t size, const char *verb,
+                                       weiri_await_attempt *attempt, void (*done)(struct weiri_await *await),
+                                       const weir_allocator *allocator, weir_error *error)
 {
+	struct weiri_await *await = weiri_allocate_zeroed(allocator, size, alignof(max_align_t));
+
+	if (await == NULL) {
+		(void)weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "%s \"%s\": no memory to %s", awaits->what, awaits->name,
+		                 verb);
+		return NULL;
+	}
 	weiri_list_node_init(&await->node, list_let_go);
 	/* [relaxed] not shared yet. */
 	weiri_store_relaxed(&await->state, (uint32_t)CLAIMED);
@@ -56,11 +67,10 @@ void weiri_await_init(struct weiri_await *await, struct weiri_awaits *awaits, co
 	await->awaits = awaits;
 	await->attempt = attempt;
 	await->done = done;
-	await->end = end;
 	await->verb = verb;
-	await->token = NULL;
-	await->listed = await->blind = 0;
-	await->status = WEIR_OK;
+	await->size = size;
+	await->allocator = *allocator;
+	return await;
 }
 
 static void retain(struct weiri_await *await)
@@ -70,9 +80,12 @@ static void retain(struct weiri_await *await)
 
 void weiri_await_release(struct weiri_await *await)
 {
+	weir_allocator allocator = await->allocator;
+	size_t size = await->size;
+
 	/* [acq_rel] the last one sees all that the others did. */
 	if (weiri_fetch_sub_acq_rel(&await->references, 1u) == 1)
-		await->end(await);
+		weiri_release(&allocator, await, size, alignof(max_align_t));
 }
 
 /* -- claims ------------------------------------------------------------------------------------------------------------------- */
@@ -217,7 +230,8 @@ void weiri_await_serve(struct weiri_record *record, struct weiri_awaits *awaits)
 	} while (moved && weiri_list_occupied(&awaits->list));
 }
 
-void weiri_await_start(struct weiri_record *record, struct weiri_await *await)
+/* It may complete inside. */
+static void start(struct weiri_record *record, struct weiri_await *await)
 {
 	struct weiri_awaits *awaits = await->awaits;
 	struct weiri_scope scope = weiri_scope_enter(record);
@@ -239,6 +253,13 @@ void weiri_await_start(struct weiri_record *record, struct weiri_await *await)
 	if (over)
 		complete(await);
 	weiri_await_pump(record, awaits);
+}
+
+void weiri_await_begin(struct weiri_record *record, struct weiri_await *await, int keeps)
+{
+	if (!keeps)
+		weiri_await_release(await); /* the completion's reference is left */
+	start(record, await);
 }
 
 /* -- ending ------------------------------------------------------------------------------------------------------------------- */
@@ -289,7 +310,7 @@ static WEIRI_COLD void look_now_and_then(struct weiri_record *record, struct wei
 		weiri_await_serve(record, await->awaits);
 }
 
-void weiri_await_wait(struct weiri_record *record, struct weiri_await *await, uint64_t deadline_ns, weir_cancel *cancel)
+static void wait(struct weiri_record *record, struct weiri_await *await, uint64_t deadline_ns, weir_cancel *cancel)
 {
 	weir_cancel_hook *hook = NULL;
 	uint32_t seen;
@@ -313,6 +334,17 @@ void weiri_await_wait(struct weiri_record *record, struct weiri_await *await, ui
 	}
 	if (hook != NULL && weir_cancel_off(hook))
 		weiri_await_release(await);
+}
+
+enum weir_status weiri_await_run(struct weiri_record *record, struct weiri_await *await, uint64_t deadline_ns,
+                                 weir_cancel *cancel, weir_error *error)
+{
+	await->token = cancel;
+	start(record, await);
+	wait(record, await, deadline_ns, cancel);
+	if (await->status != WEIR_OK)
+		(void)weiri_fail(error, await->status, "%s", await->error.message);
+	return await->status;
 }
 
 enum weir_status weiri_await_check_token(const struct weiri_awaits *awaits, const char *verb, weir_cancel *cancel,

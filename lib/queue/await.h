@@ -1,5 +1,5 @@
 /*
- * await.h - operations that wait on an object whose state is changed by atomic attempts: staging areas.
+ * await.h - operations that wait on an object whose state is changed by atomic attempts: the areas (area.h).
  *
  * What weir_queue has for its two directions (op.h), for objects where each waiter may want something else: a waiting operation is an
  * attempt that said WEIR_WOULD_BLOCK, on one list in arrival order. Whoever changes the object tries again each that waits, on his own
@@ -56,9 +56,10 @@ struct weiri_await {
 	struct weiri_awaits *awaits;
 	weiri_await_attempt *attempt;
 	void (*done)(struct weiri_await *await); /* outside of sections; NULL: a blocking call */
-	void (*end)(struct weiri_await *await);  /* with the last reference: frees it */
 	const char *verb;
 	weir_cancel *token; /* of a blocking call, which holds it */
+	size_t size;        /* of its kind's struct, whose first member this is */
+	weir_allocator allocator;
 	/* claim */
 	int listed, blind;
 	enum weir_status status;
@@ -69,17 +70,23 @@ void weiri_awaits_init(struct weiri_awaits *awaits, const char *what, const char
 /* WEIR_FAILED_PRECONDITION while an operation waits. */
 enum weir_status weiri_awaits_check_idle(const struct weiri_awaits *awaits, weir_error *error);
 
-/* Claimed by the caller; one reference for the completion and one for the caller. */
-void weiri_await_init(struct weiri_await *await, struct weiri_awaits *awaits, const char *verb,
-                      weiri_await_attempt *attempt, void (*done)(struct weiri_await *await),
-                      void (*end)(struct weiri_await *await));
+/*
+ * Of a kind of `size`, zero behind the struct weiri_await. Claimed by the caller; one reference for the completion and one for the caller.
+ * NULL: no memory to `verb`, and *error says so.
+ */
+struct weiri_await *weiri_await_create(struct weiri_awaits *awaits, size_t size, const char *verb,
+                                       weiri_await_attempt *attempt, void (*done)(struct weiri_await *await),
+                                       const weir_allocator *allocator, weir_error *error);
 void weiri_await_release(struct weiri_await *await);
 
-/* Attempts, and waits on the list if it must. It may complete inside. */
-void weiri_await_start(struct weiri_record *record, struct weiri_await *await);
-/* Blocks until it is complete, which deadline or token make it; then await->status says how. */
-void weiri_await_wait(struct weiri_record *record, struct weiri_await *await, uint64_t deadline_ns,
-                      weir_cancel *cancel);
+/*
+ * Attempts, and blocks until it is complete, which deadline or token make it. Its status; *error says what its own says. The caller's
+ * reference is left.
+ */
+enum weir_status weiri_await_run(struct weiri_record *record, struct weiri_await *await, uint64_t deadline_ns,
+                                 weir_cancel *cancel, weir_error *error);
+/* Attempts, and leaves it on the list if it must wait; it may complete inside. The caller's reference is left if he `keeps` it. */
+void weiri_await_begin(struct weiri_record *record, struct weiri_await *await, int keeps);
 /* Ends it with WEIR_CANCELLED unless it completes first. */
 void weiri_await_cancel(struct weiri_await *await);
 /* WEIR_CANCELLED, and the cause, when the token has fired before the call. */

@@ -1,21 +1,13 @@
 /*
  * barrier.c - barriers: tuples that are joined by key.
  *
- * Algorithm. The barrier is one atomic pointer to its state: a version of the incomplete tuples by key and of the ready ones by index
- * (tree.h), the next index, and whether it is closed. An insert of many keys, a take and a close are each made beside it and published
- * by one CAS: a transaction over any number of keys without locks. Waiting is attempts of takes (await.h).
+ * Algorithm. An area (area.h) whose content is a version of the incomplete tuples by key and of the ready ones by index (tree.h,
+ * barrier_part.h), the next index, and whether it is closed. An insert of many keys, a take and a close are each one change: a transaction
+ * over any number of keys without locks.
  *
- * A tuple is a chain of parts, the newest first: a part adds one component to those before it, which stay as they are. So an insert
- * touches no count and copies no tuple, and one that was too late has changed nothing.
- *
- * Invariants
- *   B1  a published state never changes, nor does a part that it leads to
- *   B2  the parts of a tuple that is in the published version belong to it; who publishes a version without the tuple retires them
- *   B3  a part's tensor is released when no section can see the part: a take may read it before it knows that it will win
+ * Invariant, beside those of area.h and barrier_part.h
  *   B4  a key is incomplete or its tuple ready, never both for one tuple; `have` of an incomplete one is not full
- * Pairs: P1 publish(state) -> read: the state, the trees, the parts and what their tensors hold. S: `state` is read and replaced seq_cst, as
- *   reclaim/section.h asks.
- * Linearization. A change: its CAS. A look, a refusal, and what is told to wait: the read of `state` that it rests on.
+ * Linearization. A change: its CAS. A look, a refusal, and what is told to wait: the read of the state that it rests on.
  * Progress: lock-free, but for the allocator: an attempt is repeated when another thread's change was published. A take stacks its
  *   tuples before it publishes, so that want of memory loses none; takes that meet may stack in vain.
  * Memory: per component of a key a part (about 120 bytes and the key); a change makes about 2 log2 n nodes a key and retires as many. Tensors of
@@ -29,9 +21,8 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "queue/await.h"
-#include "queue/components.h"
-#include "queue/tree.h"
+#include "queue/area.h"
+#include "queue/barrier_part.h"
 
 enum closed { OPEN, DRAINS, CANCELLED };
 
@@ -44,36 +35,8 @@ struct content {
 	const weir_error *cause; /* the barrier's, until it is destroyed; or NULL */
 };
 
-/* Readers look at the content alone: `retired` changes when the state has been replaced. */
-struct state {
-	struct weiri_retired retired;
-	struct content content;
-	weir_allocator allocator;
-};
-
-struct part {
-	struct weiri_retired retired; /* first */
-	weir_tensor *tensor;
-	size_t component;
-	/* Set before it is published. */
-	struct part *before;
-	uint64_t have; /* a bit for each component, this one's and before */
-	int64_t index;
-	uint64_t order;    /* of a ready tuple's first */
-	struct part *next; /* of who made it, or took it out */
-	weir_allocator allocator;
-	size_t key_size;
-	char key[];
-};
-
 struct weir_barrier {
-	_Alignas(WEIRI_APART) _Atomic(struct weiri_retired *) state;
-	_Alignas(WEIRI_APART) struct weiri_awaits awaits;
-	/* Constant. */
-	weir_allocator allocator;
-	char *name;
-	size_t memory_size, count;
-	struct weiri_component components[]; /* and behind them the name */
+	struct weiri_area area; /* first, and all */
 };
 
 struct weir_barrier_op {
@@ -84,160 +47,48 @@ struct weir_barrier_op {
 	struct weir_barrier_batch batch; /* of one that is complete */
 	weir_barrier_done_fn *done;
 	void *context;
-	weir_allocator allocator;
 };
+
+static const char what[] = "barrier", take_many[] = "take_many";
 
 _Static_assert((int)WEIR_TENSOR_QUEUE_MAX_COMPONENTS <= 64, "a bit each in `have`");
 
 static uint64_t all_of(const weir_barrier *barrier)
 {
-	return UINT64_MAX >> (64 - barrier->count);
+	return UINT64_MAX >> (64 - barrier->area.count);
 }
 
-/* -- parts -------------------------------------------------------------------------------------------------------------------- */
-
-static void part_reclaim(struct weiri_retired *retired)
+static const struct content *content_of(const struct weiri_area_state *state)
 {
-	struct part *part = WEIRI_CONTAINER_OF(retired, struct part, retired);
-	weir_allocator allocator = part->allocator;
-
-	weir_tensor_release(part->tensor);
-	weiri_release(&allocator, part, sizeof(*part) + part->key_size, alignof(struct part));
-}
-
-/* Of row `row`; NULL: no memory. */
-static struct part *part_create(const weir_barrier *barrier, size_t component, const weir_bytes *key,
-                                weir_tensor *values, int64_t row)
-{
-	struct part *part = weiri_allocate(&barrier->allocator, sizeof(*part) + key->size, alignof(struct part));
-
-	if (part == NULL)
-		return NULL;
-	part->allocator = barrier->allocator;
-	part->component = component;
-	part->key_size = key->size;
-	if (key->size != 0)
-		memcpy(part->key, key->data, key->size);
-	if (weir_tensor_row(values, row, &part->tensor) != WEIR_OK) {
-		weiri_release(&barrier->allocator, part, sizeof(*part) + key->size, alignof(struct part));
-		return NULL;
-	}
-	weiri_retired_init(&part->retired, sizeof(*part) + key->size + weir_tensor_nbytes(part->tensor), part_reclaim);
-	return part;
-}
-
-/* Parts that were never published. */
-static void parts_free(struct part *part)
-{
-	while (part != NULL) {
-		struct part *next = part->next;
-
-		part_reclaim(&part->retired);
-		part = next;
-	}
-}
-
-/* B2: all parts of a tuple. */
-static void retire_tuple(struct weiri_scope *scope, struct part *part)
-{
-	while (part != NULL) {
-		struct part *before = part->before;
-
-		weiri_scope_retire(scope, &part->retired);
-		part = before;
-	}
-}
-
-static int compare_keys(const void *key, const void *item)
-{
-	const struct part *a = key, *b = item;
-
-	if (a->key_size != b->key_size)
-		return a->key_size < b->key_size ? -1 : 1;
-	return a->key_size != 0 ? memcmp(a->key, b->key, a->key_size) : 0;
-}
-
-static int compare_order(const void *key, const void *item)
-{
-	const struct part *a = key, *b = item;
-
-	if (a->index != b->index)
-		return a->index < b->index ? -1 : 1;
-	return a->order < b->order ? -1 : a->order > b->order;
-}
-
-static uint64_t seed_of(const struct part *part)
-{
-	uint64_t hash = UINT64_C(0xCBF29CE484222325); /* FNV-1a */
-
-	for (size_t i = 0; i < part->key_size; i++)
-		hash = (hash ^ (unsigned char)part->key[i]) * UINT64_C(0x100000001B3);
-	return hash;
-}
-
-/* -- states ------------------------------------------------------------------------------------------------------------------- */
-
-static struct state *state_of(struct weiri_retired *retired)
-{
-	return WEIRI_CONTAINER_OF(retired, struct state, retired);
-}
-
-static void state_reclaim(struct weiri_retired *retired)
-{
-	struct state *state = state_of(retired);
-	weir_allocator allocator = state->allocator;
-
-	weiri_release(&allocator, state, sizeof(*state), alignof(struct state));
-}
-
-static struct state *read_state(struct weiri_scope *scope, const weir_barrier *barrier)
-{
-	struct weiri_retired *state;
-
-	weiri_section_read(scope->record, &barrier->state, &state); /* [S, P1] */
-	return state_of(state);
-}
-
-static int publish(struct weiri_scope *scope, weir_barrier *barrier, struct state *state, const struct content *changed,
-                   struct weiri_tree_edit *edit, enum weir_status *status)
-{
-	struct state *next = weiri_allocate(&barrier->allocator, sizeof(*next), alignof(struct state));
-
-	if (next != NULL) {
-		next->content = *changed;
-		next->allocator = barrier->allocator;
-		weiri_retired_init(&next->retired, sizeof(*next), state_reclaim);
-	}
-	return weiri_tree_publish(edit, scope, &barrier->state, &state->retired, next != NULL ? &next->retired : NULL,
-	                          status);
+	return (const struct content *)(const void *)state->content;
 }
 
 /* -- inserting ---------------------------------------------------------------------------------------------------------------- */
 
-static enum weir_status fail_closed(const weir_barrier *barrier, const struct content *state, const struct part *part,
-                                    weir_error *error)
+static enum weir_status fail_closed(const weir_barrier *barrier, const struct content *state,
+                                    const struct weiri_barrier_part *part, weir_error *error)
 {
 	const char *cause = state->cause != NULL ? state->cause->message : "no cause given";
 
 	if (part == NULL)
-		return weiri_fail(error, WEIR_CANCELLED, "barrier \"%s\" is closed: %.120s", barrier->name, cause);
-	return weiri_fail(error, WEIR_CANCELLED, "barrier \"%s\" is closed, and key \"%.*s\" is new: %.120s", barrier->name,
-	                  (int)(part->key_size < 64 ? part->key_size : 64), part->key, cause);
+		return weiri_fail(error, WEIR_CANCELLED, "barrier \"%s\" is closed: %.120s", barrier->area.name, cause);
+	return weiri_fail(error, WEIR_CANCELLED, "barrier \"%s\" is closed, and key \"%.*s\" is new: %.120s",
+	                  barrier->area.name, (int)(part->key_size < 64 ? part->key_size : 64), part->key, cause);
 }
 
 /* One part more, into `next`. */
 static enum weir_status add_part(const weir_barrier *barrier, struct weiri_tree_edit *edit, struct content *next,
-                                 struct part *part, int *is_new, weir_error *error)
+                                 struct weiri_barrier_part *part, int *is_new, weir_error *error)
 {
-	struct part *there = weiri_tree_find(next->incomplete, compare_keys, part);
+	struct weiri_barrier_part *there = weiri_tree_find(next->incomplete, weiri_barrier_compare_keys, part);
 	uint64_t bit = UINT64_C(1) << part->component;
 
 	if (there == NULL && next->closed != OPEN)
 		return fail_closed(barrier, next, part, error);
 	if (there != NULL && (there->have & bit) != 0)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "barrier \"%s\": key \"%.*s\" has component %zu (%s) already",
-		                  barrier->name, (int)(part->key_size < 64 ? part->key_size : 64), part->key, part->component,
-		                  barrier->components[part->component].name);
+		                  barrier->area.name, (int)(part->key_size < 64 ? part->key_size : 64), part->key,
+		                  part->component, barrier->area.components[part->component].name);
 	*is_new |= there == NULL;
 	part->before = there;
 	part->have = bit | (there != NULL ? there->have : 0);
@@ -245,41 +96,45 @@ static enum weir_status add_part(const weir_barrier *barrier, struct weiri_tree_
 	if (part->have == all_of(barrier)) {
 		part->order = next->next_order++;
 		if (there != NULL)
-			next->incomplete = weiri_tree_remove(edit, next->incomplete, compare_keys, part);
-		next->ready = weiri_tree_insert(edit, next->ready, compare_order, part, seed_of(part) + part->order, part);
+			next->incomplete = weiri_tree_remove(edit, next->incomplete, weiri_barrier_compare_keys, part);
+		next->ready = weiri_tree_insert(edit, next->ready, weiri_barrier_compare_order, part,
+		                                weiri_barrier_seed(part) + part->order, part);
 	} else if (there != NULL) {
-		next->incomplete = weiri_tree_replace(edit, next->incomplete, compare_keys, part, part);
+		next->incomplete = weiri_tree_replace(edit, next->incomplete, weiri_barrier_compare_keys, part, part);
 	} else {
-		next->incomplete = weiri_tree_insert(edit, next->incomplete, compare_keys, part, seed_of(part), part);
+		next->incomplete =
+			weiri_tree_insert(edit, next->incomplete, weiri_barrier_compare_keys, part, weiri_barrier_seed(part), part);
 	}
 	return WEIR_OK;
 }
 
 /* All parts, or none. */
-static enum weir_status insert(struct weiri_scope *scope, weir_barrier *barrier, struct part *parts, weir_error *error)
+static enum weir_status insert(struct weiri_scope *scope, weir_barrier *barrier, struct weiri_barrier_part *parts,
+                               weir_error *error)
 {
 	struct weiri_tree_edit edit;
 	struct content next;
-	struct state *state;
+	struct weiri_area_state *state;
 	enum weir_status status;
 	int is_new;
 
 	do {
-		state = read_state(scope, barrier);
-		next = state->content;
-		edit = weiri_tree_edit_begin(&barrier->allocator);
+		state = weiri_area_read(scope, &barrier->area);
+		next = *content_of(state);
+		edit = weiri_tree_edit_begin(&barrier->area.allocator);
 		is_new = 0;
 		status = next.closed == CANCELLED ? fail_closed(barrier, &next, NULL, error) : WEIR_OK;
-		for (struct part *part = parts; status == WEIR_OK && !edit.failed && part != NULL; part = part->next)
+		for (struct weiri_barrier_part *part = parts; status == WEIR_OK && !edit.failed && part != NULL;
+		     part = part->next)
 			status = add_part(barrier, &edit, &next, part, &is_new, error);
 		if (status != WEIR_OK) {
 			weiri_tree_discard(&edit);
 			return status;
 		}
 		next.next_index += is_new;
-	} while (parts != NULL && !publish(scope, barrier, state, &next, &edit, &status));
+	} while (parts != NULL && !weiri_area_publish(scope, &barrier->area, state, &next, &edit, &status));
 	if (status == WEIR_RESOURCE_EXHAUSTED)
-		return weiri_fail(error, status, "barrier \"%s\": no memory to insert", barrier->name);
+		return weiri_area_no_memory(&barrier->area, "insert", error);
 	return status;
 }
 
@@ -306,21 +161,21 @@ static enum weir_status check_insert(const weir_barrier *barrier, size_t compone
 		                  barrier == NULL ? "barrier"
 		                  : keys == NULL  ? "keys"
 		                                  : "values");
-	if (component >= barrier->count)
+	if (component >= barrier->area.count)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "barrier \"%s\" has %zu components, there is none of index %zu",
-		                  barrier->name, barrier->count, component);
-	of = &barrier->components[component];
+		                  barrier->area.name, barrier->area.count, component);
+	of = &barrier->area.components[component];
 	if (weir_tensor_dtype(keys) != WEIR_BYTES || weir_tensor_shape(keys)->rank != 1)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "barrier \"%s\": keys must be %s [n], got %s %s", barrier->name,
-		                  weir_dtype_name(WEIR_BYTES), weir_dtype_name(weir_tensor_dtype(keys)),
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "barrier \"%s\": keys must be %s [n], got %s %s",
+		                  barrier->area.name, weir_dtype_name(WEIR_BYTES), weir_dtype_name(weir_tensor_dtype(keys)),
 		                  weir_shape_text(weir_tensor_shape(keys), have, sizeof(have)));
 	if (weir_tensor_dtype(values) != of->dtype)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "barrier \"%s\": component %zu (%s): dtype must be %s, got %s",
-		                  barrier->name, component, of->name, weir_dtype_name(of->dtype),
+		                  barrier->area.name, component, of->name, weir_dtype_name(of->dtype),
 		                  weir_dtype_name(weir_tensor_dtype(values)));
 	if (!are_rows_of(weir_tensor_shape(values), &of->shape, weir_tensor_elements(keys)))
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
-		                  "barrier \"%s\": component %zu (%s): shape must be [%lld] + %s, got %s", barrier->name,
+		                  "barrier \"%s\": component %zu (%s): shape must be [%lld] + %s, got %s", barrier->area.name,
 		                  component, of->name, (long long)weir_tensor_elements(keys),
 		                  weir_shape_text(&of->shape, want, sizeof(want)),
 		                  weir_shape_text(weir_tensor_shape(values), have, sizeof(have)));
@@ -329,17 +184,18 @@ static enum weir_status check_insert(const weir_barrier *barrier, size_t compone
 
 /* *parts: one a key, the first first. */
 static enum weir_status make_parts(const weir_barrier *barrier, size_t component, const weir_tensor *keys,
-                                   weir_tensor *values, struct part **parts, weir_error *error)
+                                   weir_tensor *values, struct weiri_barrier_part **parts, weir_error *error)
 {
 	const weir_bytes *key = weir_tensor_data(keys);
-	struct part *made = NULL;
+	struct weiri_barrier_part *made = NULL;
 
 	for (int64_t row = weir_tensor_elements(keys) - 1; row >= 0; row--) {
-		struct part *part = part_create(barrier, component, &key[row], values, row);
+		struct weiri_barrier_part *part =
+			weiri_barrier_part_create(&barrier->area.allocator, component, &key[row], values, row);
 
 		if (part == NULL) {
-			parts_free(made);
-			return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "barrier \"%s\": no memory to insert", barrier->name);
+			weiri_barrier_parts_free(made);
+			return weiri_area_no_memory(&barrier->area, "insert", error);
 		}
 		part->next = made;
 		made = part;
@@ -348,25 +204,16 @@ static enum weir_status make_parts(const weir_barrier *barrier, size_t component
 	return WEIR_OK;
 }
 
-static enum weir_status record_of(const weir_barrier *barrier, struct weiri_record **record, weir_error *error)
-{
-	*record = weiri_record_get();
-	if (*record == NULL)
-		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "barrier \"%s\": no memory for this thread's record",
-		                  barrier->name);
-	return WEIR_OK;
-}
-
 enum weir_status weir_barrier_insert_many(weir_barrier *barrier, size_t component, weir_tensor *keys,
                                           weir_tensor *values, weir_error *error)
 {
 	enum weir_status status = check_insert(barrier, component, keys, values, error);
-	struct part *parts = NULL;
+	struct weiri_barrier_part *parts = NULL;
 	struct weiri_record *record;
 	struct weiri_scope scope;
 
 	if (status == WEIR_OK)
-		status = record_of(barrier, &record, error);
+		status = weiri_area_record(&barrier->area, &record, error);
 	if (status == WEIR_OK)
 		status = make_parts(barrier, component, keys, values, &parts, error);
 	if (status != WEIR_OK)
@@ -375,9 +222,9 @@ enum weir_status weir_barrier_insert_many(weir_barrier *barrier, size_t componen
 	status = insert(&scope, barrier, parts, error);
 	weiri_scope_leave(&scope);
 	if (status != WEIR_OK)
-		parts_free(parts);
+		weiri_barrier_parts_free(parts);
 	else
-		weiri_await_pump(record, &barrier->awaits);
+		weiri_await_pump(record, &barrier->area.awaits);
 	return status;
 }
 
@@ -394,34 +241,27 @@ static void batch_release(struct weir_barrier_batch *batch)
 
 /* Room to gather a batch of n > 0 in. */
 struct gathered {
-	struct part **tuples;
+	struct weiri_barrier_part **tuples;
 	weir_tensor **column;
 	int64_t *indices;
 	weir_bytes *keys;
 };
 
-enum { GATHERED = sizeof(struct part *) + sizeof(weir_tensor *) + sizeof(int64_t) + sizeof(weir_bytes) };
-
-static weir_tensor *tensor_of(const struct part *part, size_t component)
-{
-	while (part->component != component)
-		part = part->before;
-	return part->tensor;
-}
+enum { GATHERED = sizeof(struct weiri_barrier_part *) + sizeof(weir_tensor *) + sizeof(int64_t) + sizeof(weir_bytes) };
 
 static enum weir_status stack_gathered(const weir_barrier *barrier, const struct gathered *gathered, size_t n,
                                        struct weir_barrier_batch *batch)
 {
 	const weir_shape shape = {.rank = 1, .dims = {(int64_t)n}};
 	enum weir_status status =
-		weir_tensor_copy_of(WEIR_I64, &shape, gathered->indices, &barrier->allocator, &batch->indices);
+		weir_tensor_copy_of(WEIR_I64, &shape, gathered->indices, &barrier->area.allocator, &batch->indices);
 
 	if (status == WEIR_OK)
-		status = weir_tensor_copy_of(WEIR_BYTES, &shape, gathered->keys, &barrier->allocator, &batch->keys);
-	for (size_t i = 0; status == WEIR_OK && i < barrier->count; i++) {
+		status = weir_tensor_copy_of(WEIR_BYTES, &shape, gathered->keys, &barrier->area.allocator, &batch->keys);
+	for (size_t i = 0; status == WEIR_OK && i < barrier->area.count; i++) {
 		for (size_t row = 0; row < n; row++)
-			gathered->column[row] = tensor_of(gathered->tuples[row], i);
-		status = weir_tensor_stack(gathered->column, n, &barrier->allocator, &batch->values[i]);
+			gathered->column[row] = weiri_barrier_tuple_tensor(gathered->tuples[row], i);
+		status = weir_tensor_stack(gathered->column, n, &barrier->area.allocator, &batch->values[i]);
 	}
 	return status;
 }
@@ -431,12 +271,12 @@ static enum weir_status gather(weir_barrier *barrier, const struct gathered *gat
                                struct weiri_tree_edit *edit, struct content *next, struct weir_barrier_batch *batch)
 {
 	for (size_t row = 0; row < n; row++) {
-		struct part *tuple = weiri_tree_at(next->ready, 0);
+		struct weiri_barrier_part *tuple = weiri_tree_at(next->ready, 0);
 
 		gathered->tuples[row] = tuple;
 		gathered->indices[row] = tuple->index;
 		gathered->keys[row] = (weir_bytes){tuple->key, tuple->key_size};
-		next->ready = weiri_tree_remove(edit, next->ready, compare_order, tuple);
+		next->ready = weiri_tree_remove(edit, next->ready, weiri_barrier_compare_order, tuple);
 		if (edit->failed)
 			return WEIR_RESOURCE_EXHAUSTED;
 	}
@@ -448,16 +288,16 @@ static enum weir_status gather(weir_barrier *barrier, const struct gathered *gat
 static enum weir_status gather_none(weir_barrier *barrier, struct weir_barrier_batch *batch)
 {
 	const weir_shape none = {.rank = 1};
-	enum weir_status status = weir_tensor_copy_of(WEIR_I64, &none, NULL, &barrier->allocator, &batch->indices);
+	enum weir_status status = weir_tensor_copy_of(WEIR_I64, &none, NULL, &barrier->area.allocator, &batch->indices);
 
 	if (status == WEIR_OK)
-		status = weir_tensor_copy_of(WEIR_BYTES, &none, NULL, &barrier->allocator, &batch->keys);
-	for (size_t i = 0; status == WEIR_OK && i < barrier->count; i++) {
-		weir_shape shape = {.rank = barrier->components[i].shape.rank + 1};
+		status = weir_tensor_copy_of(WEIR_BYTES, &none, NULL, &barrier->area.allocator, &batch->keys);
+	for (size_t i = 0; status == WEIR_OK && i < barrier->area.count; i++) {
+		weir_shape shape = {.rank = barrier->area.components[i].shape.rank + 1};
 
-		memcpy(&shape.dims[1], barrier->components[i].shape.dims, sizeof(shape.dims[0]) * (shape.rank - 1));
-		status =
-			weir_tensor_copy_of(barrier->components[i].dtype, &shape, NULL, &barrier->allocator, &batch->values[i]);
+		memcpy(&shape.dims[1], barrier->area.components[i].shape.dims, sizeof(shape.dims[0]) * (shape.rank - 1));
+		status = weir_tensor_copy_of(barrier->area.components[i].dtype, &shape, NULL, &barrier->area.allocator,
+		                             &batch->values[i]);
 	}
 	return status;
 }
@@ -469,7 +309,7 @@ static enum weir_status fail_short(const weir_barrier *barrier, const struct con
 		error, WEIR_OUT_OF_RANGE,
 		"barrier \"%s\" is closed and has insufficient elements (requested %zu, %zu ready, %zu incomplete): "
 		"%.100s",
-		barrier->name, op->n, weiri_tree_count(state->ready), weiri_tree_count(state->incomplete),
+		barrier->area.name, op->n, weiri_tree_count(state->ready), weiri_tree_count(state->incomplete),
 		state->cause != NULL ? state->cause->message : "no cause given");
 }
 
@@ -491,12 +331,12 @@ static enum weir_status decide(const struct content *state, const weir_barrier_o
 }
 
 /* With room for n: 1 when it is over, and *status says how. 0: another change was first. */
-static int take_from(struct weiri_scope *scope, weir_barrier_op *op, struct state *state, size_t n,
+static int take_from(struct weiri_scope *scope, weir_barrier_op *op, struct weiri_area_state *state, size_t n,
                      const struct gathered *gathered, enum weir_status *status)
 {
 	weir_barrier *barrier = op->barrier;
-	struct weiri_tree_edit edit = weiri_tree_edit_begin(&barrier->allocator);
-	struct content next = state->content;
+	struct weiri_tree_edit edit = weiri_tree_edit_begin(&barrier->area.allocator);
+	struct content next = *content_of(state);
 	int over;
 
 	*status = gather(barrier, gathered, n, &edit, &next, &op->batch);
@@ -504,21 +344,21 @@ static int take_from(struct weiri_scope *scope, weir_barrier_op *op, struct stat
 		weiri_tree_discard(&edit);
 		over = 1;
 	} else {
-		over = publish(scope, barrier, state, &next, &edit, status);
+		over = weiri_area_publish(scope, &barrier->area, state, &next, &edit, status);
 	}
 	for (size_t row = 0; over && *status == WEIR_OK && row < n; row++)
-		retire_tuple(scope, gathered->tuples[row]);
+		weiri_barrier_tuple_end(scope, gathered->tuples[row]);
 	if (!over || *status != WEIR_OK)
 		batch_release(&op->batch);
 	return over;
 }
 
 /* n > 0 */
-static int take_some(struct weiri_scope *scope, weir_barrier_op *op, struct state *state, size_t n,
+static int take_some(struct weiri_scope *scope, weir_barrier_op *op, struct weiri_area_state *state, size_t n,
                      enum weir_status *status)
 {
 	size_t size = n * GATHERED; /* that many are ready, so it is no overflow */
-	char *room = weiri_allocate(&op->allocator, size, alignof(max_align_t));
+	char *room = weiri_allocate(&op->barrier->area.allocator, size, alignof(max_align_t));
 	struct gathered gathered;
 	int over;
 
@@ -528,10 +368,10 @@ static int take_some(struct weiri_scope *scope, weir_barrier_op *op, struct stat
 	}
 	gathered.keys = (weir_bytes *)(void *)room;
 	gathered.indices = (int64_t *)(void *)(gathered.keys + n);
-	gathered.tuples = (struct part **)(void *)(gathered.indices + n);
+	gathered.tuples = (struct weiri_barrier_part **)(void *)(gathered.indices + n);
 	gathered.column = (weir_tensor **)(void *)(gathered.tuples + n);
 	over = take_from(scope, op, state, n, &gathered, status);
-	weiri_release(&op->allocator, room, size, alignof(max_align_t));
+	weiri_release(&op->barrier->area.allocator, room, size, alignof(max_align_t));
 	return over;
 }
 
@@ -539,14 +379,14 @@ static enum weir_status attempt(struct weiri_scope *scope, struct weiri_await *a
 {
 	weir_barrier_op *op = (weir_barrier_op *)(void *)await;
 	enum weir_status status;
-	struct state *state;
+	struct weiri_area_state *state;
 	size_t n;
 
 	do {
-		state = read_state(scope, op->barrier);
-		status = decide(&state->content, op, &n);
+		state = weiri_area_read(scope, &op->barrier->area);
+		status = decide(content_of(state), op, &n);
 		if (status == WEIR_OUT_OF_RANGE)
-			return fail_short(op->barrier, &state->content, op, error);
+			return fail_short(op->barrier, content_of(state), op, error);
 		if (status != WEIR_OK)
 			return status;
 		if (n == 0) {
@@ -557,18 +397,10 @@ static enum weir_status attempt(struct weiri_scope *scope, struct weiri_await *a
 	if (status == WEIR_OK)
 		return status;
 	batch_release(&op->batch);
-	return weiri_fail(error, status, "barrier \"%s\": no memory to take %zu", op->barrier->name, n);
+	return weiri_fail(error, status, "barrier \"%s\": no memory to take %zu", op->barrier->area.name, n);
 }
 
 /* -- operations --------------------------------------------------------------------------------------------------------------- */
-
-static void op_end(struct weiri_await *await)
-{
-	weir_barrier_op *op = (weir_barrier_op *)(void *)await;
-	weir_allocator allocator = op->allocator;
-
-	weiri_release(&allocator, op, sizeof(*op), alignof(weir_barrier_op));
-}
 
 static void op_done(struct weiri_await *await)
 {
@@ -583,10 +415,10 @@ static enum weir_status check_take(const weir_barrier *barrier, int64_t n, uint3
 	if (barrier == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "barrier: NULL");
 	if (n < 0)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "barrier \"%s\": requested %lld < 0 elements", barrier->name,
-		                  (long long)n);
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "barrier \"%s\": requested %lld < 0 elements",
+		                  barrier->area.name, (long long)n);
 	if ((flags & ~(uint32_t)WEIR_BARRIER_ALLOW_SMALL_BATCH) != 0)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "barrier \"%s\": unknown flags %#x", barrier->name, flags);
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "barrier \"%s\": unknown flags %#x", barrier->area.name, flags);
 	return WEIR_OK;
 }
 
@@ -594,20 +426,17 @@ static enum weir_status check_take(const weir_barrier *barrier, int64_t n, uint3
 static weir_barrier_op *op_create(weir_barrier *barrier, int64_t n, uint32_t flags, weir_barrier_done_fn *done,
                                   void *context, weir_error *error)
 {
-	weir_barrier_op *op = weiri_allocate_zeroed(&barrier->allocator, sizeof(*op), alignof(weir_barrier_op));
+	struct weiri_area *area = &barrier->area;
+	weir_barrier_op *op = (weir_barrier_op *)(void *)weiri_await_create(
+		&area->awaits, sizeof(*op), take_many, attempt, done != NULL ? op_done : NULL, &area->allocator, error);
 
-	if (op == NULL) {
-		(void)weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "barrier \"%s\": no memory to take %lld", barrier->name,
-		                 (long long)n);
+	if (op == NULL)
 		return NULL;
-	}
-	weiri_await_init(&op->await, &barrier->awaits, "take_many", attempt, done != NULL ? op_done : NULL, op_end);
 	op->barrier = barrier;
 	op->n = (size_t)n;
 	op->flags = flags;
 	op->done = done;
 	op->context = context;
-	op->allocator = barrier->allocator;
 	return op;
 }
 
@@ -619,24 +448,19 @@ enum weir_status weir_barrier_take_many(weir_barrier *barrier, int64_t n, uint32
 	weir_barrier_op *op;
 
 	if (status == WEIR_OK && batch == NULL)
-		status = weiri_fail(error, WEIR_INVALID_ARGUMENT, "barrier \"%s\": batch is NULL", barrier->name);
+		status = weiri_fail(error, WEIR_INVALID_ARGUMENT, "barrier \"%s\": batch is NULL", barrier->area.name);
 	if (status == WEIR_OK)
-		status = weiri_await_check_token(&barrier->awaits, "take_many", cancel, error);
+		status = weiri_await_check_token(&barrier->area.awaits, take_many, cancel, error);
 	if (status == WEIR_OK)
-		status = record_of(barrier, &record, error);
+		status = weiri_area_record(&barrier->area, &record, error);
 	if (status != WEIR_OK)
 		return status;
 	op = op_create(barrier, n, flags, NULL, NULL, error);
 	if (op == NULL)
 		return WEIR_RESOURCE_EXHAUSTED;
-	op->await.token = cancel;
-	weiri_await_start(record, &op->await);
-	weiri_await_wait(record, &op->await, deadline_ns, cancel);
-	status = op->await.status;
+	status = weiri_await_run(record, &op->await, deadline_ns, cancel, error);
 	if (status == WEIR_OK)
 		*batch = op->batch;
-	else
-		(void)weiri_fail(error, status, "%s", op->await.error.message);
 	weiri_await_release(&op->await);
 	return status;
 }
@@ -649,10 +473,10 @@ enum weir_status weir_barrier_start_take_many(weir_barrier *barrier, int64_t n, 
 	struct weiri_record *record;
 	weir_barrier_op *op;
 
-	if (status == WEIR_OK && done == NULL)
-		status = weiri_fail(error, WEIR_INVALID_ARGUMENT, "barrier \"%s\": done is NULL", barrier->name);
 	if (status == WEIR_OK)
-		status = record_of(barrier, &record, error);
+		status = weiri_area_check_done(&barrier->area, done != NULL, error);
+	if (status == WEIR_OK)
+		status = weiri_area_record(&barrier->area, &record, error);
 	if (status != WEIR_OK)
 		return status;
 	op = op_create(barrier, n, flags, done, context, error);
@@ -660,9 +484,7 @@ enum weir_status weir_barrier_start_take_many(weir_barrier *barrier, int64_t n, 
 		return WEIR_RESOURCE_EXHAUSTED;
 	if (out != NULL)
 		*out = op;
-	else
-		weiri_await_release(&op->await); /* the completion's reference is left */
-	weiri_await_start(record, &op->await);
+	weiri_await_begin(record, &op->await, out != NULL);
 	return WEIR_OK;
 }
 
@@ -680,9 +502,10 @@ void weir_barrier_op_release(weir_barrier_op *op)
 
 /* -- closing ------------------------------------------------------------------------------------------------------------------ */
 
-static void drop_tuple(void *context, void *item)
+/* `context`: the scope, or NULL. */
+static void end_tuple(void *context, void *item)
 {
-	retire_tuple(context, item);
+	weiri_barrier_tuple_end(context, item);
 }
 
 /* Makes *next the content after the close; 0: nothing changes. */
@@ -705,23 +528,23 @@ static enum weir_status close_with(struct weiri_scope *scope, weir_barrier *barr
 {
 	struct weiri_tree_edit edit;
 	struct content next;
-	struct state *state;
+	struct weiri_area_state *state;
 	enum weir_status status;
 
 	do {
-		state = read_state(scope, barrier);
-		next = state->content;
-		edit = weiri_tree_edit_begin(&barrier->allocator);
+		state = weiri_area_read(scope, &barrier->area);
+		next = *content_of(state);
+		edit = weiri_tree_edit_begin(&barrier->area.allocator);
 		if (!close_state(&next, mode, cause))
 			break;
-	} while (!publish(scope, barrier, state, &next, &edit, &status));
-	if (next.closed == state->content.closed)
+	} while (!weiri_area_publish(scope, &barrier->area, state, &next, &edit, &status));
+	if (next.closed == content_of(state)->closed)
 		status = WEIR_OK;
 	else if (status == WEIR_OK && next.closed == CANCELLED)
-		weiri_tree_end(state->content.incomplete, scope, drop_tuple, scope); /* B2 */
+		weiri_tree_end(content_of(state)->incomplete, scope, end_tuple, scope); /* B2 */
 	/* Of another close, or of none. */
-	if (cause != NULL && (status != WEIR_OK || next.closed == state->content.closed || next.cause != cause))
-		weiri_release(&barrier->allocator, cause, sizeof(*cause), alignof(weir_error));
+	if (cause != NULL && (status != WEIR_OK || next.closed == content_of(state)->closed || next.cause != cause))
+		weiri_release(&barrier->area.allocator, cause, sizeof(*cause), alignof(weir_error));
 	return status;
 }
 
@@ -737,7 +560,7 @@ enum weir_status weir_barrier_close(weir_barrier *barrier, enum weir_close_mode 
 	if (record == NULL)
 		return WEIR_RESOURCE_EXHAUSTED;
 	if (cause != NULL) {
-		copy = weiri_allocate(&barrier->allocator, sizeof(*copy), alignof(weir_error));
+		copy = weiri_allocate(&barrier->area.allocator, sizeof(*copy), alignof(weir_error));
 		if (copy == NULL)
 			return WEIR_RESOURCE_EXHAUSTED;
 		*copy = *cause;
@@ -745,7 +568,7 @@ enum weir_status weir_barrier_close(weir_barrier *barrier, enum weir_close_mode 
 	scope = weiri_scope_enter(record);
 	status = close_with(&scope, barrier, mode, copy);
 	weiri_scope_leave(&scope);
-	weiri_await_pump(record, &barrier->awaits);
+	weiri_await_pump(record, &barrier->area.awaits);
 	return status;
 }
 
@@ -753,16 +576,16 @@ enum weir_status weir_barrier_look(const weir_barrier *barrier, size_t *ready, s
 {
 	struct weiri_record *record = barrier != NULL ? weiri_record_get() : NULL;
 	struct weiri_scope scope;
-	const struct state *state;
+	const struct content *now;
 
 	if (record == NULL)
 		return barrier == NULL ? WEIR_INVALID_ARGUMENT : WEIR_RESOURCE_EXHAUSTED;
 	scope = weiri_scope_enter(record);
-	state = read_state(&scope, barrier);
+	now = content_of(weiri_area_read(&scope, &barrier->area));
 	if (ready != NULL)
-		*ready = weiri_tree_count(state->content.ready);
+		*ready = weiri_tree_count(now->ready);
 	if (incomplete != NULL)
-		*incomplete = weiri_tree_count(state->content.incomplete);
+		*incomplete = weiri_tree_count(now->incomplete);
 	weiri_scope_leave(&scope);
 	return WEIR_OK;
 }
@@ -771,21 +594,21 @@ enum weir_status weir_barrier_look(const weir_barrier *barrier, size_t *ready, s
 
 size_t weiri_barrier_waiting(const weir_barrier *barrier)
 {
-	return weiri_load_relaxed(&barrier->awaits.waiting); /* [relaxed] a count */
+	return weiri_area_waiting(&barrier->area);
 }
 
 size_t weir_barrier_component_count(const weir_barrier *barrier)
 {
-	return barrier != NULL ? barrier->count : 0;
+	return barrier != NULL ? barrier->area.count : 0;
 }
 
 enum weir_status weir_barrier_component(const weir_barrier *barrier, size_t i, struct weir_tensor_component *out)
 {
 	if (barrier == NULL || out == NULL)
 		return WEIR_INVALID_ARGUMENT;
-	if (i >= barrier->count)
+	if (i >= barrier->area.count)
 		return WEIR_OUT_OF_RANGE;
-	*out = weiri_component_public(&barrier->components[i]);
+	*out = weiri_component_public(&barrier->area.components[i]);
 	return WEIR_OK;
 }
 
@@ -797,20 +620,22 @@ enum weir_status weir_barrier_matches(const weir_barrier *barrier, const struct 
 	if (barrier == NULL || components == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "barrier: %s is NULL",
 		                  barrier == NULL ? "barrier" : "components");
-	if (count != barrier->count)
+	if (count != barrier->area.count)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "barrier \"%s\" must have %zu components, has %zu",
-		                  barrier->name, count, barrier->count);
+		                  barrier->area.name, count, barrier->area.count);
 	for (size_t i = 0; i < count; i++) {
-		const struct weiri_component *ours = &barrier->components[i];
+		const struct weiri_component *ours = &barrier->area.components[i];
 
 		if (components[i].dtype != ours->dtype)
 			return weiri_fail(error, WEIR_INVALID_ARGUMENT, "barrier \"%s\": component %zu must have dtype %s, has %s",
-			                  barrier->name, i, weir_dtype_name(components[i].dtype), weir_dtype_name(ours->dtype));
+			                  barrier->area.name, i, weir_dtype_name(components[i].dtype),
+			                  weir_dtype_name(ours->dtype));
 		if (components[i].shape == NULL || !weir_shape_equal(components[i].shape, &ours->shape))
-			return weiri_fail(
-				error, WEIR_INVALID_ARGUMENT, "barrier \"%s\": component %zu must have shape %s, has %s", barrier->name,
-				i, components[i].shape != NULL ? weir_shape_text(components[i].shape, want, sizeof(want)) : "unknown",
-				weir_shape_text(&ours->shape, have, sizeof(have)));
+			return weiri_fail(error, WEIR_INVALID_ARGUMENT, "barrier \"%s\": component %zu must have shape %s, has %s",
+			                  barrier->area.name, i,
+			                  components[i].shape != NULL ? weir_shape_text(components[i].shape, want, sizeof(want))
+			                                              : "unknown",
+			                  weir_shape_text(&ours->shape, have, sizeof(have)));
 	}
 	return WEIR_OK;
 }
@@ -831,98 +656,44 @@ static enum weir_status check_shapes(const struct weir_barrier_options *options,
 	return WEIR_OK;
 }
 
-static enum weir_status check_options(const struct weir_barrier_options *options, weir_barrier **out, weir_error *error)
-{
-	struct weir_tensor_queue_options of_queue = {.struct_size = sizeof(of_queue)};
-	enum weir_status status;
-
-	if (options == NULL || out == NULL)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "barrier: %s is NULL", options == NULL ? "options" : "out");
-	if (options->struct_size != sizeof(*options) || options->flags != 0)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "barrier: struct_size must be %zu and flags 0",
-		                  sizeof(*options));
-	of_queue.components = options->components;
-	of_queue.component_count = options->component_count;
-	status = weiri_components_check(&of_queue, error);
-	return status == WEIR_OK ? check_shapes(options, error) : status;
-}
-
-static void barrier_free(weir_barrier *barrier)
-{
-	weir_allocator allocator = barrier->allocator;
-
-	weiri_release(&allocator, barrier, barrier->memory_size, WEIRI_APART);
-}
-
 enum weir_status weir_barrier_create(const struct weir_barrier_options *options, weir_barrier **out, weir_error *error)
 {
-	enum weir_status status = check_options(options, out, error);
-	weir_allocator allocator;
-	weir_barrier *barrier;
-	struct state *state;
-	const char *name;
-	size_t size;
+	static const struct content empty = {.next_index = INT64_MIN};
+	size_t size = options != NULL ? options->struct_size : 0;
+	enum weir_status status = weiri_area_check_options(what, options, out, size, sizeof(*options),
+	                                                   options != NULL ? options->flags : 0, error);
+	struct weiri_area *area;
 
+	if (status == WEIR_OK)
+		status = weiri_components_check(what, options->components, options->component_count, error);
+	if (status == WEIR_OK)
+		status = check_shapes(options, error);
+	if (status == WEIR_OK)
+		status = weiri_area_create(&(struct weiri_area_plan){what, sizeof(**out), &empty, sizeof(empty), options->name,
+		                                                     options->components, options->component_count,
+		                                                     options->allocator},
+		                           &area, error);
 	if (status != WEIR_OK)
 		return status;
-	name = options->name != NULL ? options->name : "barrier";
-	allocator = weiri_allocator_or_default(options->allocator);
-	size = sizeof(*barrier) + options->component_count * sizeof(struct weiri_component) + strlen(name) + 1;
-	barrier = weiri_record_get() != NULL ? weiri_allocate_zeroed(&allocator, size, WEIRI_APART) : NULL;
-	if (barrier == NULL)
-		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "barrier \"%s\": no memory", name);
-	barrier->allocator = allocator;
-	barrier->memory_size = size;
-	barrier->count = options->component_count;
-	for (size_t i = 0; i < barrier->count; i++)
-		weiri_component_fill(&barrier->components[i], &options->components[i], i);
-	barrier->name = (char *)&barrier->components[barrier->count];
-	memcpy(barrier->name, name, strlen(name) + 1);
-	weiri_awaits_init(&barrier->awaits, "barrier", barrier->name);
-	state = weiri_allocate_zeroed(&allocator, sizeof(*state), alignof(struct state));
-	if (state == NULL) {
-		barrier_free(barrier);
-		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "barrier \"%s\": no memory", name);
-	}
-	state->content.next_index = INT64_MIN;
-	state->allocator = allocator;
-	weiri_retired_init(&state->retired, sizeof(*state), state_reclaim);
-	weiri_store_relaxed(&barrier->state, &state->retired); /* [relaxed] not shared yet */
-	*out = barrier;
+	*out = (weir_barrier *)(void *)area;
 	return WEIR_OK;
-}
-
-static void end_tuple(void *context, void *item)
-{
-	struct part *part = item;
-
-	(void)context;
-	while (part != NULL) {
-		struct part *before = part->before;
-
-		part_reclaim(&part->retired);
-		part = before;
-	}
 }
 
 enum weir_status weir_barrier_destroy(weir_barrier *barrier, weir_error *error)
 {
+	const struct content *last;
 	enum weir_status status;
-	struct state *state;
 
 	if (barrier == NULL)
 		return WEIR_OK;
-	status = weiri_awaits_check_idle(&barrier->awaits, error);
+	status = weiri_awaits_check_idle(&barrier->area.awaits, error);
 	if (status != WEIR_OK)
 		return status;
-	state =
-		state_of(weiri_load_relaxed(&barrier->state)); /* [relaxed] the caller has ordered all calls before this one */
-	weiri_tree_end(state->content.incomplete, NULL, end_tuple, NULL);
-	weiri_tree_end(state->content.ready, NULL, end_tuple, NULL);
+	last = content_of(weiri_area_last(&barrier->area));
+	weiri_tree_end(last->incomplete, NULL, end_tuple, NULL);
+	weiri_tree_end(last->ready, NULL, end_tuple, NULL);
 	/* Written once, by the close that published it. */
-	weiri_release(&barrier->allocator, (void *)(uintptr_t)state->content.cause, sizeof(weir_error),
-	              alignof(weir_error));
-	state_reclaim(&state->retired);
-	barrier_free(barrier);
+	weiri_release(&barrier->area.allocator, (void *)(uintptr_t)last->cause, sizeof(weir_error), alignof(weir_error));
+	weiri_area_destroy(&barrier->area);
 	return WEIR_OK;
 }

@@ -1,5 +1,5 @@
 /*
- * components.c - checking and reading the components of a tensor queue, and putting named tensors into their order.
+ * components.c - checking and reading the components of tuples, and putting named tensors into their order.
  */
 #include "queue/components.h"
 
@@ -26,27 +26,34 @@ static int is_possible(const weir_shape *shape)
 	return weir_shape_elements(&least, &elements) == WEIR_OK;
 }
 
-static enum weir_status check_name(const struct weir_tensor_component components[], size_t i, weir_error *error)
+struct spec {
+	const char *what; /* for messages */
+	const struct weir_tensor_component *components;
+	size_t count;
+	int has_priority; /* component 0 is one; it is not of the caller's own */
+	int pads;
+};
+
+static enum weir_status check_name(const struct spec *spec, size_t i, weir_error *error)
 {
-	const char *name = components[i].name;
+	const char *name = spec->components[i].name;
 
 	if (name == NULL)
 		return WEIR_OK;
 	if (name[0] == '\0' || strlen(name) >= WEIR_TENSOR_QUEUE_NAME_SIZE)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
-		                  "tensor queue: component %zu: a name has 1 to %d bytes, got %zu", i,
-		                  WEIR_TENSOR_QUEUE_NAME_SIZE - 1, strlen(name));
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: component %zu: a name has 1 to %d bytes, got %zu",
+		                  spec->what, i, WEIR_TENSOR_QUEUE_NAME_SIZE - 1, strlen(name));
 	for (size_t other = 0; other < i; other++) {
-		if (components[other].name != NULL && strcmp(components[other].name, name) == 0)
-			return weiri_fail(error, WEIR_INVALID_ARGUMENT,
-			                  "tensor queue: components %zu and %zu are both named \"%s\"", other, i, name);
+		if (spec->components[other].name != NULL && strcmp(spec->components[other].name, name) == 0)
+			return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: components %zu and %zu are both named \"%s\"",
+			                  spec->what, other, i, name);
 	}
 	return WEIR_OK;
 }
 
-/* Of a queue by priority. */
-static enum weir_status check_priority(const struct weir_tensor_component *component, weir_error *error)
+static enum weir_status check_priority(const struct spec *spec, weir_error *error)
 {
+	const struct weir_tensor_component *component = &spec->components[0];
 	char text[WEIR_SHAPE_TEXT_SIZE] = "any shape";
 
 	if (component->shape != NULL)
@@ -54,49 +61,66 @@ static enum weir_status check_priority(const struct weir_tensor_component *compo
 	if (component->dtype == WEIR_I64 && component->shape != NULL && component->shape->rank == 0)
 		return WEIR_OK;
 	return weiri_fail(error, WEIR_INVALID_ARGUMENT,
-	                  "tensor queue: component 0 is the priority, which must be i64 of shape [], got %s of %s",
+	                  "%s: component 0 is the priority, which must be i64 of shape [], got %s of %s", spec->what,
 	                  weir_dtype_name(component->dtype), text);
 }
 
-static enum weir_status check_component(const struct weir_tensor_queue_options *options, size_t i, weir_error *error)
+static enum weir_status check_component(const struct spec *spec, size_t i, weir_error *error)
 {
-	const struct weir_tensor_component *component = &options->components[i];
-	size_t first = options->order == WEIR_QUEUE_PRIORITY ? 1 : 0; /* of those that are the caller's own */
+	const struct weir_tensor_component *component = &spec->components[i];
+	size_t first = spec->has_priority ? 1 : 0;
 	char text[WEIR_SHAPE_TEXT_SIZE];
 
 	if (weir_dtype_size(component->dtype) == 0)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "tensor queue: component %zu: %d is no dtype", i,
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: component %zu: %d is no dtype", spec->what, i,
 		                  (int)component->dtype);
-	if (component->shape == NULL && (options->flags & WEIR_TENSOR_QUEUE_PADDING) != 0)
+	if (component->shape == NULL && spec->pads)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
-		                  "tensor queue: component %zu: a queue that pads needs a shape, with unknown dims perhaps", i);
+		                  "%s: component %zu: a queue that pads needs a shape, with unknown dims perhaps", spec->what,
+		                  i);
 	if (i < first) {
-		enum weir_status status = check_priority(component, error);
+		enum weir_status status = check_priority(spec, error);
 
-		return status == WEIR_OK ? check_name(options->components, i, error) : status;
+		return status == WEIR_OK ? check_name(spec, i, error) : status;
 	}
-	if ((component->shape != NULL) != (options->components[first].shape != NULL))
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "tensor queue: component %zu: all have shapes or none", i);
+	if ((component->shape != NULL) != (spec->components[first].shape != NULL))
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: component %zu: all have shapes or none", spec->what, i);
 	if (component->shape != NULL && !is_possible(component->shape))
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
-		                  "tensor queue: component %zu: the shape must be possible and of a rank below %d, got %s", i,
+		                  "%s: component %zu: the shape must be possible and of a rank below %d, got %s", spec->what, i,
 		                  WEIR_MAX_RANK, weir_shape_text(component->shape, text, sizeof(text)));
-	return check_name(options->components, i, error);
+	return check_name(spec, i, error);
 }
 
-enum weir_status weiri_components_check(const struct weir_tensor_queue_options *options, weir_error *error)
+static enum weir_status check_spec(const struct spec *spec, weir_error *error)
 {
 	enum weir_status status = WEIR_OK;
 
+	if (spec->components == NULL || spec->count == 0 || spec->count > WEIR_TENSOR_QUEUE_MAX_COMPONENTS)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: %zu components, must be 1 to %d", spec->what, spec->count,
+		                  WEIR_TENSOR_QUEUE_MAX_COMPONENTS);
+	for (size_t i = 0; status == WEIR_OK && i < spec->count; i++)
+		status = check_component(spec, i, error);
+	return status;
+}
+
+enum weir_status weiri_components_check(const char *what, const struct weir_tensor_component components[], size_t count,
+                                        weir_error *error)
+{
+	return check_spec(&(struct spec){.what = what, .components = components, .count = count}, error);
+}
+
+enum weir_status weiri_components_check_queue(const struct weir_tensor_queue_options *options, weir_error *error)
+{
+	struct spec spec = {.what = "tensor queue"};
+
 	if (options == NULL || options->struct_size != sizeof(*options))
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "tensor queue: options are NULL or of another size");
-	if (options->components == NULL || options->component_count == 0 ||
-	    options->component_count > WEIR_TENSOR_QUEUE_MAX_COMPONENTS)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "tensor queue: %zu components, must be 1 to %d",
-		                  options->component_count, WEIR_TENSOR_QUEUE_MAX_COMPONENTS);
-	for (size_t i = 0; status == WEIR_OK && i < options->component_count; i++)
-		status = check_component(options, i, error);
-	return status;
+	spec.components = options->components;
+	spec.count = options->component_count;
+	spec.has_priority = options->order == WEIR_QUEUE_PRIORITY;
+	spec.pads = (options->flags & WEIR_TENSOR_QUEUE_PADDING) != 0;
+	return check_spec(&spec, error);
 }
 
 /* Unknown dims are -1, those past the rank 0. */
@@ -192,16 +216,6 @@ enum weir_status weiri_component_check(const struct weiri_component *component, 
 
 /* -- named tensors ------------------------------------------------------------------------------------------------------------ */
 
-/* Which component is so named; count when none is. */
-static size_t find(const weir_tensor_queue *queue, const char *name)
-{
-	size_t i = 0;
-
-	while (i < queue->count && (!queue->components[i].named || strcmp(queue->components[i].name, name) != 0))
-		i++;
-	return i;
-}
-
 /* Puts one into its place. */
 static enum weir_status arrange_one(const weir_tensor_queue *queue, const struct weir_named_tensor *named,
                                     weir_tensor *places[], weir_error *error)
@@ -212,8 +226,7 @@ static enum weir_status arrange_one(const weir_tensor_queue *queue, const struct
 	if (named->name == NULL || named->tensor == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": %s is NULL", queue_name,
 		                  named->name == NULL ? "a name" : named->name);
-	place = find(queue, named->name);
-	if (place == queue->count)
+	if (weiri_components_place(queue->components, queue->count, named->name, &place) != WEIR_OK)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": no component is named \"%s\"", queue_name,
 		                  named->name);
 	if (places[place] != NULL)

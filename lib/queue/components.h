@@ -15,8 +15,11 @@ struct weiri_component {
 	char name[WEIR_TENSOR_QUEUE_NAME_SIZE]; /* or its number */
 };
 
-/* WEIR_INVALID_ARGUMENT unless the options (NULL, too) are of the right size and have components that make sense. */
-enum weir_status weiri_components_check(const struct weir_tensor_queue_options *options, weir_error *error);
+/* WEIR_INVALID_ARGUMENT unless the components of a `what` make sense. */
+enum weir_status weiri_components_check(const char *what, const struct weir_tensor_component components[], size_t count,
+                                        weir_error *error);
+/* The same for a queue, whose options (NULL, too) must be of the right size, and may ask for more. */
+enum weir_status weiri_components_check_queue(const struct weir_tensor_queue_options *options, weir_error *error);
 void weiri_component_fill(struct weiri_component *component, const struct weir_tensor_component *from, size_t i);
 /* As its creator knows it; the pointers are into *component. */
 struct weir_tensor_component weiri_component_public(const struct weiri_component *component);

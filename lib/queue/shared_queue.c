@@ -140,7 +140,7 @@ enum weir_status weir_tensor_queue_find_or_create(weir_store *store, const char 
 {
 	struct weir_tensor_queue_options asked;
 	struct weir_store_maker maker = {create, compatible, &asked};
-	enum weir_status status = weiri_components_check(options, error);
+	enum weir_status status = weiri_components_check_queue(options, error);
 
 	if (status != WEIR_OK)
 		return status;

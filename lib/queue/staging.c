@@ -1,19 +1,14 @@
 /*
  * staging.c - staging areas.
  *
- * Algorithm. The area is one atomic pointer to its state: a version of a sorted collection of tuples by their number (tree.h), and the
- * sum of their bytes. A change is made beside it and published by one CAS, so that count, bytes and order are always of one instant; and
- * waiting is attempts of such changes (await.h). The reference does this under a mutex.
+ * Algorithm. An area (area.h) whose content is a version of a sorted collection of tuples by their number (tree.h), and the sum of their
+ * bytes. So count, bytes and order are always of one instant. The reference does this under a mutex.
  *
  * Invariants
- *   G1  a published state never changes; the pointer never returns to a state while a section may know it
- *   G2  a tuple in the published version is referenced once for that; who publishes a version without it takes the reference over
- *   G3  a tuple's references never rise from 0: a peek that meets 0 has read a state that was replaced since
- * Pairs
- *   P1  publish(state) -> read: the state, the tree, the tuples
- *   P2  release(references) -> the end of a tuple: what its users did with its tensors
- *   S   `state` is read and replaced seq_cst, as reclaim/section.h asks
- * Linearization. A change: its CAS. A look, and what is told to wait: the read of `state`. A peek: the read of the last state that it read.
+ *   G1  a tuple in the published version is referenced once for that; who publishes a version without it takes the reference over
+ *   G2  a tuple's references never rise from 0: a peek that meets 0 has read a state that was replaced since
+ * Pairs: those of area.h; P2 release(references) -> the end of a tuple: what its users did with its tensors.
+ * Linearization. A change: its CAS. A look, and what is told to wait: the read of the state. A peek: the read of the last state that it read.
  * Progress: lock-free, but for the allocator: an attempt is repeated when another thread's change was published.
  * Memory: per tuple a header and its node; a change makes about 2 log2 n nodes of 152 bytes and retires as many.
  * Checked: tests/test_staging.c, stress/model/check_staging.c, weir-stress "staging", "history_staging".
@@ -25,16 +20,13 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "queue/await.h"
-#include "queue/components.h"
-#include "queue/tree.h"
+#include "queue/area.h"
+#include "sync/references.h"
 
-struct state {
-	struct weiri_retired retired; /* first */
+struct content {
 	struct weiri_tree *tuples;
 	size_t bytes;
 	uint64_t next; /* number of the next tuple */
-	weir_allocator allocator;
 };
 
 struct tuple {
@@ -49,14 +41,8 @@ struct tuple {
 };
 
 struct weir_staging {
-	_Alignas(WEIRI_APART) _Atomic(struct weiri_retired *) state;
-	_Alignas(WEIRI_APART) struct weiri_awaits awaits;
-	/* Constant. */
+	struct weiri_area area; /* first */
 	size_t capacity, memory_limit;
-	weir_allocator allocator;
-	char *name;
-	size_t memory_size, count;
-	struct weiri_component components[]; /* and behind them the name */
 };
 
 enum kind { PUT, GET, PEEK };
@@ -69,9 +55,9 @@ struct weir_staging_op {
 	struct tuple *tuple; /* put: until it is in; get, peek: what came out */
 	weir_staging_done_fn *done;
 	void *context;
-	weir_allocator allocator;
 };
 
+static const char what[] = "staging area";
 static const char *const verbs[] = {"put", "get", "peek"};
 
 /* -- tuples ------------------------------------------------------------------------------------------------------------------- */
@@ -90,42 +76,28 @@ static void tuple_reclaim(struct weiri_retired *retired)
 }
 
 /* With one reference; NULL: no memory. */
-static struct tuple *tuple_create(const weir_staging *staging, weir_tensor *const tensors[])
+static struct tuple *tuple_create(const struct weiri_area *area, weir_tensor *const tensors[])
 {
-	struct tuple *tuple = weiri_allocate(&staging->allocator, tuple_size(staging->count), alignof(struct tuple));
+	struct tuple *tuple = weiri_allocate(&area->allocator, tuple_size(area->count), alignof(struct tuple));
 
 	if (tuple == NULL)
 		return NULL;
-	weiri_retired_init(&tuple->retired, tuple_size(staging->count), tuple_reclaim);
+	weiri_retired_init(&tuple->retired, tuple_size(area->count), tuple_reclaim);
 	weiri_store_relaxed(&tuple->references, (size_t)1); /* [relaxed] not shared yet */
 	tuple->bytes = 0;
-	tuple->allocator = staging->allocator;
-	tuple->count = staging->count;
-	for (size_t i = 0; i < staging->count; i++) {
+	tuple->allocator = area->allocator;
+	tuple->count = area->count;
+	for (size_t i = 0; i < area->count; i++) {
 		tuple->tensors[i] = weir_tensor_retain(tensors[i]);
 		tuple->bytes += weir_tensor_nbytes(tensors[i]);
 	}
 	return tuple;
 }
 
-/* G3 */
-static int tuple_try_retain(struct tuple *tuple)
-{
-	/* [relaxed] a count that rises orders nothing; the tuple came by P1. */
-	size_t references = weiri_load_relaxed(&tuple->references);
-
-	while (references != 0) {
-		if (weiri_cas_relaxed(&tuple->references, &references, references + 1))
-			return 1;
-	}
-	return 0;
-}
-
 /* Outside of sections: the header waits for those of others. */
 static void tuple_release(struct weiri_record *record, struct tuple *tuple)
 {
-	/* [P2 acq_rel] */
-	if (weiri_fetch_sub_acq_rel(&tuple->references, (size_t)1) != 1)
+	if (!weiri_references_give(&tuple->references)) /* P2 */
 		return;
 	for (size_t i = 0; i < tuple->count; i++)
 		weir_tensor_release(tuple->tensors[i]);
@@ -149,100 +121,71 @@ static int compare_numbers(const void *key, const void *item)
 
 /* -- states ------------------------------------------------------------------------------------------------------------------- */
 
-static struct state *state_of(struct weiri_retired *retired)
+static const struct content *content_of(const struct weiri_area_state *state)
 {
-	return WEIRI_CONTAINER_OF(retired, struct state, retired);
+	return (const struct content *)(const void *)state->content;
 }
 
-static void state_reclaim(struct weiri_retired *retired)
+static int publish(struct weiri_scope *scope, weir_staging *staging, struct weiri_area_state *state,
+                   struct content changed, struct weiri_tree_edit *edit, enum weir_status *status)
 {
-	struct state *state = state_of(retired);
-	weir_allocator allocator = state->allocator;
-
-	weiri_release(&allocator, state, sizeof(*state), alignof(struct state));
+	return weiri_area_publish(scope, &staging->area, state, &changed, edit, status);
 }
 
-/* NULL: no memory. */
-static struct state *state_create(const weir_staging *staging, struct weiri_tree *tuples, size_t bytes, uint64_t next)
+static int has_room(const weir_staging *staging, const struct content *now, const struct tuple *tuple)
 {
-	struct state *state = weiri_allocate(&staging->allocator, sizeof(*state), alignof(struct state));
-
-	if (state == NULL)
-		return NULL;
-	weiri_retired_init(&state->retired, sizeof(*state), state_reclaim);
-	state->tuples = tuples;
-	state->bytes = bytes;
-	state->next = next;
-	state->allocator = staging->allocator;
-	return state;
-}
-
-static struct state *read_state(struct weiri_scope *scope, const weir_staging *staging)
-{
-	struct weiri_retired *state;
-
-	weiri_section_read(scope->record, &staging->state, &state); /* [S, P1] */
-	return state_of(state);
-}
-
-static int publish(struct weiri_scope *scope, weir_staging *staging, struct state *state, struct state *next,
-                   struct weiri_tree_edit *edit, enum weir_status *status)
-{
-	/* [S, P1] */
-	return weiri_tree_publish(edit, scope, &staging->state, &state->retired, next != NULL ? &next->retired : NULL,
-	                          status);
-}
-
-static int has_room(const weir_staging *staging, const struct state *state, const struct tuple *tuple)
-{
-	if (staging->capacity != 0 && weiri_tree_count(state->tuples) >= staging->capacity)
+	if (staging->capacity != 0 && weiri_tree_count(now->tuples) >= staging->capacity)
 		return 0;
-	return staging->memory_limit == 0 || tuple->bytes <= staging->memory_limit - state->bytes;
+	return staging->memory_limit == 0 || tuple->bytes <= staging->memory_limit - now->bytes;
 }
 
 static enum weir_status put(struct weiri_scope *scope, weir_staging_op *op)
 {
 	weir_staging *staging = op->staging;
 	struct tuple *tuple = op->tuple;
+	struct weiri_area_state *state;
+	const struct content *now;
 	struct weiri_tree_edit edit;
 	struct weiri_tree *tuples;
-	struct state *state;
 	enum weir_status status;
 
 	do {
-		state = read_state(scope, staging);
-		if (!has_room(staging, state, tuple))
+		state = weiri_area_read(scope, &staging->area);
+		now = content_of(state);
+		if (!has_room(staging, now, tuple))
 			return WEIR_WOULD_BLOCK;
-		tuple->number = state->next;
-		edit = weiri_tree_edit_begin(&staging->allocator);
-		tuples = weiri_tree_insert(&edit, state->tuples, compare_numbers, &tuple->number, tuple->number, tuple);
-	} while (!publish(scope, staging, state,
-	                  state_create(staging, tuples, state->bytes + tuple->bytes, state->next + 1), &edit, &status));
+		tuple->number = now->next;
+		edit = weiri_tree_edit_begin(&staging->area.allocator);
+		tuples = weiri_tree_insert(&edit, now->tuples, compare_numbers, &tuple->number, tuple->number, tuple);
+	} while (!publish(scope, staging, state, (struct content){tuples, now->bytes + tuple->bytes, now->next + 1}, &edit,
+	                  &status));
 	if (status == WEIR_OK)
-		op->tuple = NULL; /* G2: the area's now */
+		op->tuple = NULL; /* G1: the area's now */
 	return status;
 }
 
 static enum weir_status get(struct weiri_scope *scope, weir_staging_op *op)
 {
 	weir_staging *staging = op->staging;
+	struct weiri_area_state *state;
+	const struct content *now;
 	struct weiri_tree_edit edit;
 	struct weiri_tree *tuples;
 	struct tuple *oldest;
-	struct state *state;
 	enum weir_status status;
 
 	do {
-		state = read_state(scope, staging);
-		oldest = weiri_tree_at(state->tuples, 0);
+		state = weiri_area_read(scope, &staging->area);
+		now = content_of(state);
+		oldest = weiri_tree_at(now->tuples, 0);
 		if (oldest == NULL)
 			return WEIR_WOULD_BLOCK;
-		edit = weiri_tree_edit_begin(&staging->allocator);
-		tuples = weiri_tree_remove(&edit, state->tuples, compare_numbers, &oldest->number);
-	} while (!publish(scope, staging, state, state_create(staging, tuples, state->bytes - oldest->bytes, state->next),
-	                  &edit, &status));
+		edit = weiri_tree_edit_begin(&staging->area.allocator);
+		tuples = weiri_tree_remove(&edit, now->tuples, compare_numbers, &oldest->number);
+	} while (!publish(scope, staging, state, (struct content){tuples, now->bytes - oldest->bytes, now->next}, &edit,
+	                  &status));
 	if (status == WEIR_OK)
-		op->tuple = oldest; /* G2: ours now */
+		op->tuple = oldest; /* G1: ours now */
 	return status;
 }
 
@@ -251,10 +194,10 @@ static enum weir_status peek(struct weiri_scope *scope, weir_staging_op *op)
 	struct tuple *tuple;
 
 	do {
-		tuple = weiri_tree_at(read_state(scope, op->staging)->tuples, op->index);
+		tuple = weiri_tree_at(content_of(weiri_area_read(scope, &op->staging->area))->tuples, op->index);
 		if (tuple == NULL)
 			return WEIR_WOULD_BLOCK;
-	} while (!tuple_try_retain(tuple));
+	} while (!weiri_references_try_take(&tuple->references)); /* G2 */
 	op->tuple = tuple;
 	return WEIR_OK;
 }
@@ -266,19 +209,11 @@ static enum weir_status attempt(struct weiri_scope *scope, struct weiri_await *a
 	enum weir_status status = attempts[op->kind](scope, op);
 
 	if (status == WEIR_RESOURCE_EXHAUSTED)
-		return weiri_fail(error, status, "staging area \"%s\": no memory to %s", op->staging->name, verbs[op->kind]);
+		return weiri_area_no_memory(&op->staging->area, verbs[op->kind], error);
 	return status;
 }
 
 /* -- operations --------------------------------------------------------------------------------------------------------------- */
-
-static void op_end(struct weiri_await *await)
-{
-	weir_staging_op *op = (weir_staging_op *)(void *)await;
-	weir_allocator allocator = op->allocator;
-
-	weiri_release(&allocator, op, sizeof(*op), alignof(weir_staging_op));
-}
 
 /* Of an asynchronous operation. */
 static void op_done(struct weiri_await *await)
@@ -300,20 +235,20 @@ static void op_done(struct weiri_await *await)
 
 /* Takes the tuple over. NULL: no memory, and the tuple is still the caller's. */
 static weir_staging_op *op_create(weir_staging *staging, enum kind kind, size_t index, struct tuple *tuple,
-                                  weir_staging_done_fn *done, void *context)
+                                  weir_staging_done_fn *done, void *context, weir_error *error)
 {
-	weir_staging_op *op = weiri_allocate(&staging->allocator, sizeof(*op), alignof(weir_staging_op));
+	weir_staging_op *op =
+		(weir_staging_op *)(void *)weiri_await_create(&staging->area.awaits, sizeof(*op), verbs[kind], attempt,
+	                                                  done != NULL ? op_done : NULL, &staging->area.allocator, error);
 
 	if (op == NULL)
 		return NULL;
-	weiri_await_init(&op->await, &staging->awaits, verbs[kind], attempt, done != NULL ? op_done : NULL, op_end);
 	op->staging = staging;
 	op->kind = kind;
 	op->index = index;
 	op->tuple = tuple;
 	op->done = done;
 	op->context = context;
-	op->allocator = staging->allocator;
 	return op;
 }
 
@@ -336,35 +271,31 @@ static enum weir_status check(const weir_staging *staging, const void *tuple, si
                               struct weiri_record **record, weir_error *error)
 {
 	if (staging == NULL)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "staging area: NULL");
-	if (tuple == NULL || count != staging->count)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "staging area \"%s\": a tuple has %zu components, got %zu",
-		                  staging->name, staging->count, tuple != NULL ? count : 0);
-	*record = weiri_record_get();
-	if (*record == NULL)
-		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "staging area \"%s\": no memory for this thread's record",
-		                  staging->name);
-	return WEIR_OK;
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: NULL", what);
+	if (tuple == NULL || count != staging->area.count)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s \"%s\": a tuple has %zu components, got %zu", what,
+		                  staging->area.name, staging->area.count, tuple != NULL ? count : 0);
+	return weiri_area_record(&staging->area, record, error);
 }
 
 /* The tuple to put. */
 static enum weir_status make_tuple(const weir_staging *staging, weir_tensor *const tensors[],
                                    struct weiri_record *record, struct tuple **out, weir_error *error)
 {
+	const struct weiri_area *area = &staging->area;
 	enum weir_status status = WEIR_OK;
 	struct tuple *tuple;
 
-	for (size_t i = 0; status == WEIR_OK && i < staging->count; i++)
-		status = weiri_component_check(&staging->components[i], i, tensors[i], "staging area", staging->name, error);
+	for (size_t i = 0; status == WEIR_OK && i < area->count; i++)
+		status = weiri_component_check(&area->components[i], i, tensors[i], what, area->name, error);
 	if (status != WEIR_OK)
 		return status;
-	tuple = tuple_create(staging, tensors);
+	tuple = tuple_create(area, tensors);
 	if (tuple == NULL)
-		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "staging area \"%s\": no memory to put", staging->name);
+		return weiri_area_no_memory(area, "put", error);
 	if (staging->memory_limit != 0 && tuple->bytes > staging->memory_limit) {
-		status = weiri_fail(error, WEIR_RESOURCE_EXHAUSTED,
-		                    "staging area \"%s\": a tuple of %zu bytes, the limit of all is %zu", staging->name,
-		                    tuple->bytes, staging->memory_limit);
+		status = weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "%s \"%s\": a tuple of %zu bytes, the limit of all is %zu",
+		                    what, area->name, tuple->bytes, staging->memory_limit);
 		tuple_release(record, tuple);
 		return status;
 	}
@@ -385,7 +316,7 @@ static enum weir_status run_at_once(struct weiri_record *record, weir_staging *s
 	weiri_scope_leave(&scope);
 	*tuple = op.tuple;
 	if (status == WEIR_OK && kind != PEEK)
-		weiri_await_pump(record, &staging->awaits);
+		weiri_await_pump(record, &staging->area.awaits);
 	return status;
 }
 
@@ -394,26 +325,20 @@ static enum weir_status run(struct weiri_record *record, weir_staging *staging, 
                             struct tuple **tuple, uint64_t deadline_ns, weir_cancel *cancel, weir_error *error)
 {
 	weir_staging_op *op;
-	enum weir_status status = weiri_await_check_token(&staging->awaits, verbs[kind], cancel, error);
+	enum weir_status status = weiri_await_check_token(&staging->area.awaits, verbs[kind], cancel, error);
 
 	if (status == WEIR_OK)
 		status = run_at_once(record, staging, kind, index, tuple, error);
 	if (status != WEIR_WOULD_BLOCK)
 		return status;
 	if (deadline_ns == 0)
-		return weiri_fail(error, WEIR_DEADLINE_EXCEEDED, "staging area \"%s\": %s at once", staging->name,
+		return weiri_fail(error, WEIR_DEADLINE_EXCEEDED, "%s \"%s\": %s at once", what, staging->area.name,
 		                  kind == PUT ? "no room" : "no tuple");
-	op = op_create(staging, kind, index, *tuple, NULL, NULL);
+	op = op_create(staging, kind, index, *tuple, NULL, NULL, error);
 	if (op == NULL)
-		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "staging area \"%s\": no memory to %s", staging->name,
-		                  verbs[kind]);
-	op->await.token = cancel;
-	weiri_await_start(record, &op->await);
-	weiri_await_wait(record, &op->await, deadline_ns, cancel);
-	status = op->await.status;
+		return WEIR_RESOURCE_EXHAUSTED;
+	status = weiri_await_run(record, &op->await, deadline_ns, cancel, error);
 	*tuple = op->tuple;
-	if (status != WEIR_OK)
-		(void)weiri_fail(error, status, "%s", op->await.error.message);
 	weiri_await_release(&op->await);
 	return status;
 }
@@ -468,19 +393,17 @@ static enum weir_status start(struct weiri_record *record, weir_staging *staging
                               struct tuple *tuple, weir_staging_done_fn *done, void *context, weir_staging_op **out,
                               weir_error *error)
 {
+	enum weir_status status = weiri_area_check_done(&staging->area, done != NULL, error);
 	weir_staging_op *op;
 
-	if (done == NULL)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "staging area \"%s\": done is NULL", staging->name);
-	op = op_create(staging, kind, index, tuple, done, context);
+	if (status != WEIR_OK)
+		return status;
+	op = op_create(staging, kind, index, tuple, done, context, error);
 	if (op == NULL)
-		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "staging area \"%s\": no memory to %s", staging->name,
-		                  verbs[kind]);
+		return WEIR_RESOURCE_EXHAUSTED;
 	if (out != NULL)
 		*out = op;
-	else
-		weiri_await_release(&op->await); /* the completion's reference is left */
-	weiri_await_start(record, &op->await);
+	weiri_await_begin(record, &op->await, out != NULL);
 	return WEIR_OK;
 }
 
@@ -506,7 +429,7 @@ static enum weir_status start_take(weir_staging *staging, enum kind kind, size_t
                                    void *context, weir_staging_op **op, weir_error *error)
 {
 	struct weiri_record *record;
-	enum weir_status status = check(staging, &record, staging != NULL ? staging->count : 0, &record, error);
+	enum weir_status status = check(staging, &record, staging != NULL ? staging->area.count : 0, &record, error);
 
 	return status == WEIR_OK ? start(record, staging, kind, index, NULL, done, context, op, error) : status;
 }
@@ -536,21 +459,21 @@ static void chain(void *context, void *item)
 enum weir_status weir_staging_clear(weir_staging *staging)
 {
 	struct weiri_record *record = staging != NULL ? weiri_record_get() : NULL;
+	struct weiri_area_state *state;
 	struct tuple *gone = NULL;
 	struct weiri_tree_edit edit;
 	struct weiri_scope scope;
-	struct state *state;
 	enum weir_status status;
 
 	if (record == NULL)
 		return staging == NULL ? WEIR_INVALID_ARGUMENT : WEIR_RESOURCE_EXHAUSTED;
 	scope = weiri_scope_enter(record);
 	do {
-		state = read_state(&scope, staging);
-		edit = weiri_tree_edit_begin(&staging->allocator);
-	} while (!publish(&scope, staging, state, state_create(staging, NULL, 0, state->next), &edit, &status));
+		state = weiri_area_read(&scope, &staging->area);
+		edit = weiri_tree_edit_begin(&staging->area.allocator);
+	} while (!publish(&scope, staging, state, (struct content){.next = content_of(state)->next}, &edit, &status));
 	if (status == WEIR_OK)
-		weiri_tree_end(state->tuples, &scope, chain, &gone); /* G2 */
+		weiri_tree_end(content_of(state)->tuples, &scope, chain, &gone); /* G1 */
 	weiri_scope_leave(&scope);
 	while (gone != NULL) {
 		struct tuple *tuple = gone;
@@ -558,7 +481,7 @@ enum weir_status weir_staging_clear(weir_staging *staging)
 		gone = tuple->next;
 		tuple_release(record, tuple);
 	}
-	weiri_await_pump(record, &staging->awaits);
+	weiri_await_pump(record, &staging->area.awaits);
 	return status;
 }
 
@@ -566,90 +489,52 @@ enum weir_status weir_staging_look(const weir_staging *staging, size_t *size, si
 {
 	struct weiri_record *record = staging != NULL ? weiri_record_get() : NULL;
 	struct weiri_scope scope;
-	const struct state *state;
+	const struct content *now;
 
 	if (record == NULL)
 		return staging == NULL ? WEIR_INVALID_ARGUMENT : WEIR_RESOURCE_EXHAUSTED;
 	scope = weiri_scope_enter(record);
-	state = read_state(&scope, staging);
+	now = content_of(weiri_area_read(&scope, &staging->area));
 	if (size != NULL)
-		*size = weiri_tree_count(state->tuples);
+		*size = weiri_tree_count(now->tuples);
 	if (bytes != NULL)
-		*bytes = state->bytes;
+		*bytes = now->bytes;
 	weiri_scope_leave(&scope);
 	return WEIR_OK;
 }
 
 size_t weiri_staging_waiting(const weir_staging *staging)
 {
-	return weiri_load_relaxed(&staging->awaits.waiting); /* [relaxed] a count */
+	return weiri_area_waiting(&staging->area);
 }
 
 enum weir_status weir_staging_place(const weir_staging *staging, const char *component, size_t *place)
 {
 	if (staging == NULL || component == NULL || place == NULL)
 		return WEIR_INVALID_ARGUMENT;
-	return weiri_components_place(staging->components, staging->count, component, place);
+	return weiri_components_place(staging->area.components, staging->area.count, component, place);
 }
 
 /* -- creating and destroying -------------------------------------------------------------------------------------------------- */
 
-static enum weir_status check_options(const struct weir_staging_options *options, weir_staging **out, weir_error *error)
-{
-	struct weir_tensor_queue_options of_queue = {.struct_size = sizeof(of_queue)};
-
-	if (options == NULL || out == NULL)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "staging area: %s is NULL",
-		                  options == NULL ? "options" : "out");
-	if (options->struct_size != sizeof(*options) || options->flags != 0)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "staging area: struct_size must be %zu and flags 0",
-		                  sizeof(*options));
-	of_queue.components = options->components;
-	of_queue.component_count = options->component_count;
-	return weiri_components_check(&of_queue, error);
-}
-
-static void staging_free(weir_staging *staging)
-{
-	weir_allocator allocator = staging->allocator;
-
-	weiri_release(&allocator, staging, staging->memory_size, WEIRI_APART);
-}
-
 enum weir_status weir_staging_create(const struct weir_staging_options *options, weir_staging **out, weir_error *error)
 {
-	enum weir_status status = check_options(options, out, error);
-	weir_allocator allocator;
-	weir_staging *staging;
-	struct state *state;
-	const char *name;
-	size_t size;
+	static const struct content nothing;
+	size_t size = options != NULL ? options->struct_size : 0;
+	enum weir_status status = weiri_area_check_options(what, options, out, size, sizeof(*options),
+	                                                   options != NULL ? options->flags : 0, error);
+	struct weiri_area *area;
 
+	if (status == WEIR_OK)
+		status = weiri_area_create(&(struct weiri_area_plan){what, sizeof(**out), &nothing, sizeof(nothing),
+		                                                     options->name, options->components,
+		                                                     options->component_count, options->allocator},
+		                           &area, error);
 	if (status != WEIR_OK)
 		return status;
-	name = options->name != NULL ? options->name : "staging area";
-	allocator = weiri_allocator_or_default(options->allocator);
-	size = sizeof(*staging) + options->component_count * sizeof(struct weiri_component) + strlen(name) + 1;
-	staging = weiri_record_get() != NULL ? weiri_allocate_zeroed(&allocator, size, WEIRI_APART) : NULL;
-	if (staging == NULL)
-		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "staging area \"%s\": no memory", name);
-	staging->capacity = options->capacity;
-	staging->memory_limit = options->memory_limit;
-	staging->allocator = allocator;
-	staging->memory_size = size;
-	staging->count = options->component_count;
-	for (size_t i = 0; i < staging->count; i++)
-		weiri_component_fill(&staging->components[i], &options->components[i], i);
-	staging->name = (char *)&staging->components[staging->count];
-	memcpy(staging->name, name, strlen(name) + 1);
-	weiri_awaits_init(&staging->awaits, "staging area", staging->name);
-	state = state_create(staging, NULL, 0, 0);
-	if (state == NULL) {
-		staging_free(staging);
-		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "staging area \"%s\": no memory", name);
-	}
-	weiri_store_relaxed(&staging->state, &state->retired); /* [relaxed] not shared yet */
-	*out = staging;
+	*out = (weir_staging *)(void *)area;
+	(*out)->capacity = options->capacity;
+	(*out)->memory_limit = options->memory_limit;
 	return WEIR_OK;
 }
 
@@ -666,17 +551,13 @@ static void end_tuple(void *context, void *item)
 enum weir_status weir_staging_destroy(weir_staging *staging, weir_error *error)
 {
 	enum weir_status status;
-	struct state *state;
 
 	if (staging == NULL)
 		return WEIR_OK;
-	status = weiri_awaits_check_idle(&staging->awaits, error);
+	status = weiri_awaits_check_idle(&staging->area.awaits, error);
 	if (status != WEIR_OK)
 		return status;
-	state =
-		state_of(weiri_load_relaxed(&staging->state)); /* [relaxed] the caller has ordered all calls before this one */
-	weiri_tree_end(state->tuples, NULL, end_tuple, NULL);
-	state_reclaim(&state->retired);
-	staging_free(staging);
+	weiri_tree_end(content_of(weiri_area_last(&staging->area))->tuples, NULL, end_tuple, NULL);
+	weiri_area_destroy(&staging->area);
 	return WEIR_OK;
 }

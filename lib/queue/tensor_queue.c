@@ -42,7 +42,7 @@ static int can_batch(const weir_tensor_queue *queue, uint32_t flags)
 enum weir_status weir_tensor_queue_create(const struct weir_tensor_queue_options *options, weir_tensor_queue **out,
                                           weir_error *error)
 {
-	enum weir_status status = weiri_components_check(options, error);
+	enum weir_status status = weiri_components_check_queue(options, error);
 	struct weir_queue_options inner;
 	weir_allocator allocator;
 	weir_tensor_queue *queue;

@@ -28,6 +28,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "sync/hash_list.h"
+#include "sync/references.h"
 
 struct weir_resource {
 	struct weiri_hash_node node;
@@ -159,14 +160,7 @@ static void resource_discard(weir_resource *resource)
 /* 0: the object is gone (N1). */
 static int try_retain(weir_resource *resource)
 {
-	size_t references = weiri_load_relaxed(&resource->references);
-
-	do {
-		if (references == 0)
-			return 0;
-		/* [relaxed] the node's fields came by P1; a count that rises orders nothing. */
-	} while (!weiri_cas_relaxed(&resource->references, &references, references + 1));
-	return 1;
+	return weiri_references_try_take(&resource->references);
 }
 
 weir_resource *weir_resource_retain(weir_resource *resource)
@@ -178,8 +172,7 @@ weir_resource *weir_resource_retain(weir_resource *resource)
 
 void weir_resource_release(weir_resource *resource)
 {
-	/* [P2 acq_rel] */
-	if (resource == NULL || weiri_fetch_sub_acq_rel(&resource->references, (size_t)1) != 1)
+	if (resource == NULL || !weiri_references_give(&resource->references)) /* P2 */
 		return;
 	if (resource->type->destroy != NULL)
 		resource->type->destroy(resource->object);

@@ -1,0 +1,146 @@
+/*
+ * area.c - see area.h.
+ */
+#include "queue/area.h"
+
+#include <stdalign.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+
+static size_t state_size(size_t content_size)
+{
+	return sizeof(struct weiri_area_state) + content_size;
+}
+
+static void state_reclaim(struct weiri_retired *retired)
+{
+	struct weiri_area_state *state = WEIRI_CONTAINER_OF(retired, struct weiri_area_state, retired);
+	weir_allocator allocator = state->allocator;
+
+	weiri_release(&allocator, state, state->size, alignof(struct weiri_area_state));
+}
+
+/* NULL: no memory. */
+static struct weiri_area_state *state_create(const weir_allocator *allocator, const void *content, size_t content_size)
+{
+	size_t size = state_size(content_size);
+	struct weiri_area_state *state = weiri_allocate(allocator, size, alignof(struct weiri_area_state));
+
+	if (state == NULL)
+		return NULL;
+	weiri_retired_init(&state->retired, size, state_reclaim);
+	state->size = size;
+	state->allocator = *allocator;
+	memcpy(state->content, content, content_size);
+	return state;
+}
+
+int weiri_area_publish(struct weiri_scope *scope, struct weiri_area *area, struct weiri_area_state *state,
+                       const void *content, struct weiri_tree_edit *edit, enum weir_status *status)
+{
+	struct weiri_area_state *next = state_create(&area->allocator, content, area->content_size);
+
+	/* [S, P1] */
+	return weiri_tree_publish(edit, scope, &area->state, &state->retired, next != NULL ? &next->retired : NULL, status);
+}
+
+/* -- messages ----------------------------------------------------------------------------------------------------------------- */
+
+enum weir_status weiri_area_record(const struct weiri_area *area, struct weiri_record **record, weir_error *error)
+{
+	*record = weiri_record_get();
+	if (*record != NULL)
+		return WEIR_OK;
+	return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "%s \"%s\": no memory for this thread's record", area->what,
+	                  area->name);
+}
+
+enum weir_status weiri_area_no_memory(const struct weiri_area *area, const char *verb, weir_error *error)
+{
+	return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "%s \"%s\": no memory to %s", area->what, area->name, verb);
+}
+
+enum weir_status weiri_area_check_done(const struct weiri_area *area, int has_done, weir_error *error)
+{
+	if (has_done)
+		return WEIR_OK;
+	return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s \"%s\": done is NULL", area->what, area->name);
+}
+
+/* -- creating and destroying -------------------------------------------------------------------------------------------------- */
+
+enum weir_status weiri_area_check_options(const char *what, const void *options, const void *out, size_t struct_size,
+                                          size_t size, uint32_t flags, weir_error *error)
+{
+	if (options == NULL || out == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: %s is NULL", what, options == NULL ? "options" : "out");
+	if (struct_size != size || flags != 0)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: struct_size must be %zu and flags 0", what, size);
+	return WEIR_OK;
+}
+
+static void area_free(struct weiri_area *area)
+{
+	weir_allocator allocator = area->allocator;
+
+	weiri_release(&allocator, area, area->memory_size, WEIRI_APART);
+}
+
+/* The object, its components, its name. NULL: no memory. */
+static struct weiri_area *allocate(const struct weiri_area_plan *plan, const char *name)
+{
+	weir_allocator allocator = weiri_allocator_or_default(plan->allocator);
+	size_t size = plan->size + plan->count * sizeof(struct weiri_component) + strlen(name) + 1;
+	char *memory = weiri_allocate_zeroed(&allocator, size, WEIRI_APART);
+	struct weiri_area *area = (struct weiri_area *)(void *)memory;
+
+	if (area == NULL)
+		return NULL;
+	area->what = plan->what;
+	area->content_size = plan->content_size;
+	area->count = plan->count;
+	area->memory_size = size;
+	area->components = (struct weiri_component *)(void *)(memory + plan->size);
+	area->allocator = allocator;
+	for (size_t i = 0; i < plan->count; i++)
+		weiri_component_fill(&area->components[i], &plan->components[i], i);
+	area->name = memcpy(&area->components[plan->count], name, strlen(name) + 1);
+	weiri_awaits_init(&area->awaits, area->what, area->name);
+	return area;
+}
+
+enum weir_status weiri_area_create(const struct weiri_area_plan *plan, struct weiri_area **out, weir_error *error)
+{
+	const char *name = plan->name != NULL ? plan->name : plan->what;
+	enum weir_status status = weiri_components_check(plan->what, plan->components, plan->count, error);
+	struct weiri_area_state *state = NULL;
+	struct weiri_area *area;
+
+	if (status != WEIR_OK)
+		return status;
+	area = weiri_record_get() != NULL ? allocate(plan, name) : NULL;
+	if (area != NULL)
+		state = state_create(&area->allocator, plan->content, plan->content_size);
+	if (state == NULL) {
+		if (area != NULL)
+			area_free(area);
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "%s \"%s\": no memory", plan->what, name);
+	}
+	weiri_store_relaxed(&area->state, &state->retired); /* [relaxed] not shared yet */
+	*out = area;
+	return WEIR_OK;
+}
+
+struct weiri_area_state *weiri_area_last(const struct weiri_area *area)
+{
+	/* [relaxed] the caller has ordered all calls before this one. */
+	return WEIRI_CONTAINER_OF(weiri_load_relaxed(&area->state), struct weiri_area_state, retired);
+}
+
+void weiri_area_destroy(struct weiri_area *area)
+{
+	state_reclaim(&weiri_area_last(area)->retired);
+	area_free(area);
+}

@@ -1,0 +1,93 @@
+/*
+ * area.h - what staging areas, map staging areas and barriers are made of: a state that is published whole, a spec, a name, waiting.
+ *
+ * Algorithm. An area is one atomic pointer to its state. A state is immutable: a header, and what its kind keeps in it (versions of sorted
+ * collections, tree.h; sums). A change reads the state in a section, makes another content beside it and publishes that by one CAS; so any
+ * change is atomic however much it touches, and every look is of one instant. Waiting is attempts of such changes (await.h).
+ *
+ * Invariants
+ *   A1  the content of a published state never changes; the pointer never returns to a state while a section may know it
+ * Pairs
+ *   P1  publish(state) -> read: the content, and all that it leads to
+ *   S   the pointer is read and replaced seq_cst, as reclaim/section.h asks
+ * Progress: lock-free, but for the allocator: who publishes in vain met another's change.
+ */
+#ifndef WEIRI_QUEUE_AREA_H
+#define WEIRI_QUEUE_AREA_H
+
+#include <stddef.h>
+#include <weir/tensor_queue.h>
+
+#include "queue/await.h"
+#include "queue/components.h"
+#include "queue/tree.h"
+
+struct weiri_area_state {
+	struct weiri_retired
+		retired; /* first. It changes when the state has been replaced: readers look at the content alone */
+	size_t size;
+	weir_allocator allocator;
+	_Alignas(max_align_t) char content[];
+};
+
+/* The first member of its kind. */
+struct weiri_area {
+	_Alignas(WEIRI_APART) _Atomic(struct weiri_retired *) state;
+	_Alignas(WEIRI_APART) struct weiri_awaits awaits;
+	/* Constant. */
+	const char *what, *name; /* for messages: staging area "name" */
+	size_t content_size, count, memory_size;
+	struct weiri_component *components; /* count of them */
+	weir_allocator allocator;
+};
+
+/* What an area is created with. */
+struct weiri_area_plan {
+	const char *what;
+	size_t size;         /* of its kind's struct */
+	const void *content; /* of the first state */
+	size_t content_size;
+	/* The creator's, as in the options of each kind. */
+	const char *name; /* NULL: what */
+	const struct weir_tensor_component *components;
+	size_t count;
+	const weir_allocator *allocator;
+};
+
+/* Of the options of a kind, whose struct has `size`: WEIR_INVALID_ARGUMENT unless they make sense so far. */
+enum weir_status weiri_area_check_options(const char *what, const void *options, const void *out, size_t struct_size,
+                                          size_t size, uint32_t flags, weir_error *error);
+/* Zero behind the struct weiri_area. WEIR_INVALID_ARGUMENT (a bad component), WEIR_RESOURCE_EXHAUSTED. */
+enum weir_status weiri_area_create(const struct weiri_area_plan *plan, struct weiri_area **out, weir_error *error);
+/* The last state, for its end; no other thread uses the area any more. */
+struct weiri_area_state *weiri_area_last(const struct weiri_area *area);
+/* With the last state; what its content leads to is the caller's. */
+void weiri_area_destroy(struct weiri_area *area);
+
+/* The calling thread's record, for a call on the area. WEIR_RESOURCE_EXHAUSTED. */
+enum weir_status weiri_area_record(const struct weiri_area *area, struct weiri_record **record, weir_error *error);
+/* WEIR_RESOURCE_EXHAUSTED: no memory to `verb`. */
+enum weir_status weiri_area_no_memory(const struct weiri_area *area, const char *verb, weir_error *error);
+/* WEIR_INVALID_ARGUMENT: done is NULL. */
+enum weir_status weiri_area_check_done(const struct weiri_area *area, int has_done, weir_error *error);
+
+/* In the section: the state of this moment. */
+static inline struct weiri_area_state *weiri_area_read(const struct weiri_scope *scope, const struct weiri_area *area)
+{
+	struct weiri_retired *state;
+
+	weiri_section_read(scope->record, &area->state, &state); /* [S, P1] */
+	return WEIRI_CONTAINER_OF(state, struct weiri_area_state, retired);
+}
+
+/* As weiri_tree_publish(), of a state with that content. */
+int weiri_area_publish(struct weiri_scope *scope, struct weiri_area *area, struct weiri_area_state *state,
+                       const void *content, struct weiri_tree_edit *edit, enum weir_status *status);
+
+/* Operations that wait. */
+static inline size_t weiri_area_waiting(const struct weiri_area *area)
+{
+	return weiri_load_relaxed(&area->awaits.waiting); /* [relaxed] a count */
+}
+
+#endif
