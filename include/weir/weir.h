@@ -8,6 +8,7 @@
 #include <weir/api.h>
 #include <weir/barrier.h>
 #include <weir/cancel.h>
+#include <weir/checkpoint.h>
 #include <weir/coordinator.h>
 #include <weir/graph.h>
 #include <weir/log.h>

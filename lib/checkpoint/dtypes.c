@@ -1,0 +1,46 @@
+/*
+ * dtypes.c - the dtypes of the safetensors format, and which of them are Weir's.
+ */
+#include <string.h>
+
+#include "checkpoint/header.h"
+
+/* Those of elements smaller than a byte are left out: no offset of the format says where such a tensor ends. */
+static const struct weiri_saved_dtype dtypes[] = {
+	{"BOOL", 1, WEIR_BOOL},
+	{"U8", 1, WEIR_U8},
+	{"I8", 1, WEIR_I8},
+	{"I16", 2, WEIR_I16},
+	{"I32", 4, WEIR_I32},
+	{"I64", 8, WEIR_I64},
+	{"F16", 2, WEIR_F16},
+	{"F32", 4, WEIR_F32},
+	{"F64", 8, WEIR_F64},
+	{"U16", 2, (enum weir_dtype)0},
+	{"U32", 4, (enum weir_dtype)0},
+	{"U64", 8, (enum weir_dtype)0},
+	{"BF16", 2, (enum weir_dtype)0},
+	{"C64", 8, (enum weir_dtype)0},
+	{"F8_E4M3", 1, (enum weir_dtype)0},
+	{"F8_E5M2", 1, (enum weir_dtype)0},
+	{"F8_E8M0", 1, (enum weir_dtype)0},
+};
+enum { DTYPES = sizeof(dtypes) / sizeof(dtypes[0]) };
+
+const struct weiri_saved_dtype *weiri_saved_dtype_named(const char *name)
+{
+	for (size_t i = 0; i < DTYPES; i++) {
+		if (strcmp(dtypes[i].name, name) == 0)
+			return &dtypes[i];
+	}
+	return NULL;
+}
+
+const struct weiri_saved_dtype *weiri_saved_dtype_of(enum weir_dtype dtype)
+{
+	for (size_t i = 0; i < DTYPES; i++) {
+		if (dtypes[i].dtype == dtype)
+			return &dtypes[i];
+	}
+	return NULL;
+}

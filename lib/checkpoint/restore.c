@@ -1,0 +1,278 @@
+/*
+ * restore.c - variables put back from a safetensors file: all at one instant, or none.
+ */
+#include <stdalign.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "checkpoint/header.h"
+#include "checkpoint/plain.h"
+#include "checkpoint/save.h"
+
+enum { LENGTH_BYTES = 8, BITS = 8 };
+
+/* A file that is read, and its header. */
+struct source {
+	struct weiri_input input;
+	struct weiri_plain file; /* its path, for messages */
+	char *text;
+	size_t text_size;
+	struct weiri_saved_header header;
+	weir_allocator allocator;
+};
+
+/* -- the header --------------------------------------------------------------------------------------------------------------- */
+
+/* How long the header is: in the file, and no longer than allowed. */
+static enum weir_status read_length(struct source *source, weir_error *error)
+{
+	unsigned char bytes[LENGTH_BYTES];
+	uint64_t length = 0, rest;
+	enum weir_status status;
+
+	if (source->input.size < LENGTH_BYTES)
+		return weiri_fail(error, WEIR_DATA_LOSS, "checkpoint %s: %llu bytes, expected at least 8", source->file.text,
+		                  (unsigned long long)source->input.size);
+	status = weiri_input_read(&source->input, 0, bytes, sizeof(bytes), error);
+	if (status != WEIR_OK)
+		return status;
+	for (size_t i = 0; i < LENGTH_BYTES; i++)
+		length |= (uint64_t)bytes[i] << (BITS * i);
+	rest = source->input.size - LENGTH_BYTES;
+	if (length > rest || length > WEIR_CHECKPOINT_MAX_HEADER)
+		return weiri_fail(error, WEIR_DATA_LOSS,
+		                  "checkpoint %s: a header of %llu bytes, expected at most %d and the %llu that the file has",
+		                  source->file.text, (unsigned long long)length, WEIR_CHECKPOINT_MAX_HEADER,
+		                  (unsigned long long)rest);
+	source->text_size = (size_t)length;
+	return WEIR_OK;
+}
+
+static enum weir_status read_header(struct source *source, weir_error *error)
+{
+	enum weir_status status = read_length(source, error);
+
+	if (status != WEIR_OK)
+		return status;
+	if (source->text_size == 0)
+		return weiri_fail(error, WEIR_DATA_LOSS, "checkpoint %s: the header is empty", source->file.text);
+	source->text = weiri_allocate(&source->allocator, source->text_size, 1);
+	if (source->text == NULL)
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "checkpoint %s: no memory for a header of %zu bytes",
+		                  source->file.text, source->text_size);
+	status = weiri_input_read(&source->input, LENGTH_BYTES, source->text, source->text_size, error);
+	if (status == WEIR_OK)
+		status = weiri_saved_header_read(source->text, source->text_size,
+		                                 source->input.size - LENGTH_BYTES - source->text_size, source->file.text,
+		                                 &source->allocator, &source->header, error);
+	if (status != WEIR_OK)
+		weiri_release(&source->allocator, source->text, source->text_size, 1);
+	return status;
+}
+
+static enum weir_status open_source(const char *path, const weir_allocator *allocator, struct source *source,
+                                    weir_error *error)
+{
+	enum weir_status status;
+
+	*source = (struct source){.file = weiri_plain_path(path), .allocator = *allocator};
+	status = weiri_input_open(path, &source->input, error);
+	if (status != WEIR_OK)
+		return status;
+	status = read_header(source, error);
+	if (status != WEIR_OK)
+		weiri_input_close(&source->input);
+	return status;
+}
+
+static void close_source(struct source *source)
+{
+	weiri_saved_header_fini(&source->header);
+	weiri_release(&source->allocator, source->text, source->text_size, 1);
+	weiri_input_close(&source->input);
+}
+
+/* -- the tensors -------------------------------------------------------------------------------------------------------------- */
+
+/* What is in the file fits the variable. */
+static enum weir_status check_fit(const struct source *source, const struct weiri_saved_tensor *saved,
+                                  const weir_var *var, weir_error *error)
+{
+	struct weiri_plain name = weiri_plain_name(saved->name);
+	const weir_shape *partial = weir_var_shape(var);
+	char here[WEIR_SHAPE_TEXT_SIZE], there[WEIR_SHAPE_TEXT_SIZE];
+
+	if (saved->dtype->dtype != weir_var_dtype(var))
+		return weiri_fail(error, WEIR_FAILED_PRECONDITION,
+		                  "checkpoint %s: tensor \"%s\" is of %s, variable \"%s\" expects %s", source->file.text,
+		                  name.text, saved->dtype->name, weir_var_name(var), weir_dtype_name(weir_var_dtype(var)));
+	if (partial != NULL && !weir_shape_fits(partial, &saved->shape))
+		return weiri_fail(error, WEIR_FAILED_PRECONDITION,
+		                  "checkpoint %s: tensor \"%s\" has shape %s, variable \"%s\" expects %s", source->file.text,
+		                  name.text, weir_shape_text(&saved->shape, there, sizeof(there)), weir_var_name(var),
+		                  weir_shape_text(partial, here, sizeof(here)));
+	return WEIR_OK;
+}
+
+static enum weir_status find_part(const struct source *source, const struct weir_checkpoint_part *part, size_t index,
+                                  const struct weiri_saved_tensor **saved, weir_error *error)
+{
+	const char *name = weiri_checkpoint_name(part);
+
+	if (part->var == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "checkpoint %s: part %zu has no variable", source->file.text,
+		                  index);
+	*saved = weiri_saved_header_find(&source->header, name);
+	if (*saved == NULL)
+		return weiri_fail(error, WEIR_FAILED_PRECONDITION, "checkpoint %s: no tensor \"%s\" among its %zu",
+		                  source->file.text, weiri_plain_name(name).text, source->header.count);
+	return check_fit(source, *saved, part->var, error);
+}
+
+/* A byte that is neither true nor false would be undefined behaviour in programs that read it as bool. */
+static enum weir_status check_bytes(const struct source *source, const struct weiri_saved_tensor *saved,
+                                    const unsigned char *bytes, size_t count, weir_error *error)
+{
+	for (size_t i = 0; saved->dtype->dtype == WEIR_BOOL && i < count; i++) {
+		struct weiri_plain name = weiri_plain_name(saved->name);
+
+		if (bytes[i] > 1)
+			return weiri_fail(error, WEIR_DATA_LOSS, "checkpoint %s: tensor \"%s\": element %zu is %d, expected 0 or 1",
+			                  source->file.text, name.text, i, bytes[i]);
+	}
+	return WEIR_OK;
+}
+
+static enum weir_status fill(const struct source *source, const struct weiri_saved_tensor *saved, void *bytes,
+                             weir_error *error)
+{
+	size_t count = (size_t)(saved->end - saved->begin);
+	enum weir_status status = weiri_input_read(
+		&source->input, LENGTH_BYTES + (uint64_t)source->text_size + saved->begin, bytes, count, error);
+
+	if (status != WEIR_OK)
+		return status;
+	weiri_little_endian(bytes, count, saved->dtype->size);
+	return check_bytes(source, saved, bytes, count, error);
+}
+
+static enum weir_status read_tensor(const struct source *source, const struct weiri_saved_tensor *saved,
+                                    weir_tensor **out, weir_error *error)
+{
+	struct weiri_plain name = weiri_plain_name(saved->name);
+	weir_tensor_builder *builder;
+	enum weir_status status =
+		weir_tensor_builder_create(saved->dtype->dtype, &saved->shape, &source->allocator, &builder);
+
+	if (status != WEIR_OK)
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "checkpoint %s: tensor \"%s\": no memory for %llu bytes",
+		                  source->file.text, name.text, (unsigned long long)(saved->end - saved->begin));
+	status = fill(source, saved, weir_tensor_builder_data(builder), error);
+	if (status == WEIR_OK)
+		return weir_tensor_builder_finish(builder, out);
+	weir_tensor_builder_discard(builder);
+	return status;
+}
+
+/* -- all of them -------------------------------------------------------------------------------------------------------------- */
+
+/* Without the flag: that no tensor of the file is left over. parts[].name is set. */
+static enum weir_status check_others(const struct source *source, const struct weiri_saved_tensor *const wanted[],
+                                     size_t count, weir_error *error)
+{
+	for (size_t i = 0; i < source->header.count; i++) {
+		const struct weiri_saved_tensor *saved = &source->header.tensors[i];
+		struct weiri_plain name = weiri_plain_name(saved->name);
+		size_t j = 0;
+
+		while (j < count && wanted[j] != saved)
+			j++;
+		if (j == count)
+			return weiri_fail(error, WEIR_FAILED_PRECONDITION,
+			                  "checkpoint %s: nothing takes its tensor \"%s\" (of %zu)", source->file.text, name.text,
+			                  source->header.count);
+	}
+	return WEIR_OK;
+}
+
+/* What a restore works with. */
+struct work {
+	struct weir_commit_part *commit;
+	const struct weiri_saved_tensor **wanted;
+};
+
+/* Reads every tensor that is wanted; those read so far are in commit[].value, also on failure. */
+static enum weir_status read_parts(const struct source *source, const struct weir_checkpoint_part parts[], size_t count,
+                                   uint32_t flags, struct work *work, weir_error *error)
+{
+	enum weir_status status = WEIR_OK;
+
+	/* All that the header tells first: nothing large is read in vain. */
+	for (size_t i = 0; status == WEIR_OK && i < count; i++)
+		status = find_part(source, &parts[i], i, &work->wanted[i], error);
+	if (status == WEIR_OK && (flags & WEIR_CHECKPOINT_ALLOW_OTHERS) == 0)
+		status = check_others(source, work->wanted, count, error);
+	for (size_t i = 0; status == WEIR_OK && i < count; i++) {
+		work->commit[i].var = parts[i].var;
+		status = read_tensor(source, work->wanted[i], &work->commit[i].value, error);
+	}
+	return status;
+}
+
+/* Replaces whatever is there. An attempt fails only when somebody else wrote meanwhile. */
+static enum weir_status publish(struct weir_commit_part commit[], size_t count, const char *file, uint64_t deadline_ns,
+                                weir_error *error)
+{
+	for (;;) {
+		enum weir_status status;
+
+		for (size_t i = 0; i < count; i++)
+			commit[i].expected = weir_var_version(commit[i].var);
+		status = weir_var_commit(commit, count, deadline_ns, NULL, error);
+		if (status != WEIR_ABORTED)
+			return status;
+		if (weir_now_ns() >= deadline_ns)
+			return weiri_fail(error, WEIR_DEADLINE_EXCEEDED, "checkpoint %s: other writers were faster each time",
+			                  file);
+	}
+}
+
+static enum weir_status restore(const struct source *source, const struct weir_checkpoint_part parts[], size_t count,
+                                uint32_t flags, uint64_t deadline_ns, weir_error *error)
+{
+	const size_t each = sizeof(struct weir_commit_part) + sizeof(struct weiri_saved_tensor *);
+	struct work work;
+	enum weir_status status;
+
+	work.commit = weiri_allocate_zeroed(&source->allocator, count * each, alignof(struct weir_commit_part));
+	if (work.commit == NULL)
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "checkpoint %s: no memory for a commit of %zu variables",
+		                  source->file.text, count);
+	work.wanted = (void *)(work.commit + count);
+	status = read_parts(source, parts, count, flags, &work, error);
+	if (status == WEIR_OK)
+		status = publish(work.commit, count, source->file.text, deadline_ns, error);
+	for (size_t i = 0; i < count; i++)
+		weir_tensor_release(work.commit[i].value);
+	weiri_release(&source->allocator, work.commit, count * each, alignof(struct weir_commit_part));
+	return status;
+}
+
+enum weir_status weir_checkpoint_restore(const struct weir_checkpoint_part parts[], size_t count,
+                                         const struct weir_checkpoint_options *options, const char *path,
+                                         uint64_t deadline_ns, weir_error *error)
+{
+	weir_allocator allocator;
+	struct source source;
+	enum weir_status status =
+		weiri_checkpoint_check(options, WEIR_CHECKPOINT_ALLOW_OTHERS, parts, count, path, &allocator, error);
+
+	if (status == WEIR_OK)
+		status = open_source(path, &allocator, &source, error);
+	if (status != WEIR_OK)
+		return status;
+	status = restore(&source, parts, count, options != NULL ? options->flags : 0, deadline_ns, error);
+	close_source(&source);
+	return status;
+}

@@ -1,0 +1,239 @@
+/*
+ * save.c - tensors, and the values of variables at one instant, written to a safetensors file.
+ */
+#include "checkpoint/save.h"
+
+#include <stdalign.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/sort.h"
+#include "checkpoint/header.h"
+#include "checkpoint/plain.h"
+
+enum weir_status weiri_checkpoint_check(const struct weir_checkpoint_options *options, uint32_t allowed,
+                                        const void *array, size_t count, const char *path, weir_allocator *allocator,
+                                        weir_error *error)
+{
+	struct weiri_plain file;
+
+	if (path == NULL || path[0] == '\0')
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "checkpoint: path is %s", path == NULL ? "NULL" : "empty");
+	file = weiri_plain_path(path);
+	if (options != NULL && options->struct_size != sizeof(*options))
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "checkpoint %s: options are of another size", file.text);
+	if (options != NULL && (options->flags & ~allowed) != 0)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "checkpoint %s: unknown flags 0x%x", file.text,
+		                  (unsigned)(options->flags & ~allowed));
+	if (array == NULL || count == 0 || count > WEIR_COMMIT_MAX_PARTS)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "checkpoint %s: %zu parts%s, expected 1 to %d", file.text,
+		                  count, array == NULL ? " at NULL" : "", WEIR_COMMIT_MAX_PARTS);
+	*allocator = weiri_allocator_or_default(options != NULL ? options->allocator : NULL);
+	return WEIR_OK;
+}
+
+/* -- a file of tensors -------------------------------------------------------------------------------------------------------- */
+
+/* A row of the header, and where its bytes are now. */
+struct row {
+	struct weiri_saved_tensor saved; /* first: the writer of headers wants an array of these */
+	const weir_tensor *tensor;
+};
+
+static int by_name(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+
+	return strcmp(x->saved.name, y->saved.name);
+}
+
+/* From the largest elements to the smallest, so that all are aligned behind one another; then by name: the order of the file. */
+static int by_element(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+	size_t first = x->saved.dtype->size, second = y->saved.dtype->size;
+
+	return first == second ? by_name(a, b) : first > second ? -1 : 1;
+}
+
+static enum weir_status make_row(const struct weir_checkpoint_tensor *from, size_t index, const char *file,
+                                 struct row *row, weir_error *error)
+{
+	const weir_tensor *tensor = from->tensor;
+	struct weiri_plain name;
+
+	if (from->name == NULL || tensor == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "checkpoint %s: part %zu has no %s", file, index,
+		                  from->name == NULL ? "name" : "tensor");
+	name = weiri_plain_name(from->name);
+	if (!weiri_saved_name_ok(from->name))
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
+		                  "checkpoint %s: part %zu is called \"%s\", expected UTF-8, not empty, not __metadata__", file,
+		                  index, name.text);
+	*row = (struct row){.saved = {.name = from->name,
+	                              .dtype = weiri_saved_dtype_of(weir_tensor_dtype(tensor)),
+	                              .shape = *weir_tensor_shape(tensor)},
+	                    .tensor = tensor};
+	if (row->saved.dtype == NULL)
+		return weiri_fail(error, WEIR_UNIMPLEMENTED, "checkpoint %s: tensor \"%s\" is of %s, which safetensors has not",
+		                  file, name.text, weir_dtype_name(weir_tensor_dtype(tensor)));
+	return WEIR_OK;
+}
+
+/* Rows in the order of the file, with offsets. */
+static enum weir_status make_rows(const struct weir_checkpoint_tensor tensors[], size_t count, const char *file,
+                                  struct row rows[], weir_error *error)
+{
+	uint64_t end = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		enum weir_status status = make_row(&tensors[i], i, file, &rows[i], error);
+
+		if (status != WEIR_OK)
+			return status;
+	}
+	weiri_sort(rows, count, sizeof(*rows), by_name);
+	for (size_t i = 1; i < count; i++) {
+		struct weiri_plain name = weiri_plain_name(rows[i].saved.name);
+
+		if (by_name(&rows[i - 1], &rows[i]) == 0)
+			return weiri_fail(error, WEIR_INVALID_ARGUMENT, "checkpoint %s: two parts are called \"%s\"", file,
+			                  name.text);
+	}
+	weiri_sort(rows, count, sizeof(*rows), by_element);
+	for (size_t i = 0; i < count; i++) {
+		rows[i].saved.begin = end;
+		/* Tensors in memory, 1,024 of them and views of one among them: far below 2^64. */
+		end += weir_tensor_nbytes(rows[i].tensor);
+		rows[i].saved.end = end;
+	}
+	return WEIR_OK;
+}
+
+/* What a save works with: one allocation for the tables, one for the header. */
+struct work {
+	struct row *rows;
+	struct weiri_saved_tensor *saved;
+	struct weiri_span *spans; /* the header, then one for each row */
+	char *header;
+	size_t header_size;
+};
+
+static enum weir_status write_header(struct work *work, size_t count, const char *file, const weir_allocator *allocator,
+                                     weir_error *error)
+{
+	for (size_t i = 0; i < count; i++)
+		work->saved[i] = work->rows[i].saved;
+	work->header_size = weiri_saved_header_write(work->saved, count, NULL, 0);
+	if (work->header_size > WEIR_CHECKPOINT_MAX_HEADER)
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "checkpoint %s: a header of %zu bytes, expected at most %d",
+		                  file, work->header_size, WEIR_CHECKPOINT_MAX_HEADER);
+	work->header = weiri_allocate(allocator, work->header_size, 1);
+	if (work->header == NULL)
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "checkpoint %s: no memory for a header of %zu bytes", file,
+		                  work->header_size);
+	(void)weiri_saved_header_write(work->saved, count, work->header, work->header_size);
+	return WEIR_OK;
+}
+
+static void list_spans(struct work *work, size_t count)
+{
+	work->spans[0] = (struct weiri_span){work->header, work->header_size, 1};
+	for (size_t i = 0; i < count; i++) {
+		const struct row *row = &work->rows[i];
+
+		work->spans[i + 1] =
+			(struct weiri_span){weir_tensor_data(row->tensor), weir_tensor_nbytes(row->tensor), row->saved.dtype->size};
+	}
+}
+
+enum weir_status weiri_checkpoint_save_on(const struct weiri_disk *disk, const struct weir_checkpoint_tensor tensors[],
+                                          size_t count, const struct weir_checkpoint_options *options, const char *path,
+                                          weir_error *error)
+{
+	struct weiri_plain file;
+	struct work work = {.header = NULL};
+	weir_allocator allocator;
+	enum weir_status status = weiri_checkpoint_check(options, 0, tensors, count, path, &allocator, error);
+	size_t size = count * (sizeof(*work.rows) + sizeof(*work.saved)) + (count + 1) * sizeof(*work.spans);
+
+	if (status != WEIR_OK)
+		return status;
+	file = weiri_plain_path(path);
+	work.rows = weiri_allocate(&allocator, size, alignof(struct row));
+	if (work.rows == NULL)
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "checkpoint %s: no memory for a table of %zu tensors",
+		                  file.text, count);
+	work.saved = (void *)(work.rows + count);
+	work.spans = (void *)(work.saved + count);
+	status = make_rows(tensors, count, file.text, work.rows, error);
+	if (status == WEIR_OK)
+		status = write_header(&work, count, file.text, &allocator, error);
+	if (status == WEIR_OK) {
+		list_spans(&work, count);
+		status = weiri_disk_replace(disk, path, work.spans, count + 1, &allocator, error);
+	}
+	weiri_release(&allocator, work.header, work.header_size, 1);
+	weiri_release(&allocator, work.rows, size, alignof(struct row));
+	return status;
+}
+
+enum weir_status weir_checkpoint_save_tensors(const struct weir_checkpoint_tensor tensors[], size_t count,
+                                              const struct weir_checkpoint_options *options, const char *path,
+                                              weir_error *error)
+{
+	return weiri_checkpoint_save_on(&weiri_real_disk, tensors, count, options, path, error);
+}
+
+/* -- a file of variables ------------------------------------------------------------------------------------------------------ */
+
+struct cut {
+	weir_read *reads;
+	weir_var **vars;
+	struct weir_checkpoint_tensor *tensors;
+};
+
+/* All the variables at one instant; handles on them are the caller's to release. */
+static enum weir_status take(const struct weir_checkpoint_part parts[], size_t count, struct cut *cut,
+                             weir_error *error)
+{
+	enum weir_status status;
+
+	for (size_t i = 0; i < count; i++)
+		cut->vars[i] = parts[i].var;
+	status = weir_var_snapshot(cut->vars, count, cut->reads, error);
+	if (status != WEIR_OK)
+		return status;
+	for (size_t i = 0; i < count; i++)
+		cut->tensors[i] = (struct weir_checkpoint_tensor){weiri_checkpoint_name(&parts[i]), cut->reads[i].tensor};
+	return WEIR_OK;
+}
+
+enum weir_status weir_checkpoint_save(const struct weir_checkpoint_part parts[], size_t count,
+                                      const struct weir_checkpoint_options *options, const char *path,
+                                      weir_error *error)
+{
+	const size_t each = sizeof(weir_read) + sizeof(weir_var *) + sizeof(struct weir_checkpoint_tensor);
+	struct weiri_plain file;
+	struct cut cut;
+	weir_allocator allocator;
+	enum weir_status status = weiri_checkpoint_check(options, 0, parts, count, path, &allocator, error);
+
+	if (status != WEIR_OK)
+		return status;
+	file = weiri_plain_path(path);
+	cut.reads = weiri_allocate(&allocator, count * each, alignof(weir_read));
+	if (cut.reads == NULL)
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "checkpoint %s: no memory for a snapshot of %zu variables",
+		                  file.text, count);
+	cut.vars = (void *)(cut.reads + count);
+	cut.tensors = (void *)(cut.vars + count);
+	status = take(parts, count, &cut, error);
+	if (status == WEIR_OK) {
+		status = weir_checkpoint_save_tensors(cut.tensors, count, options, path, error);
+		weir_read_release_many(cut.reads, count);
+	}
+	weiri_release(&allocator, cut.reads, count * each, alignof(weir_read));
+	return status;
+}

@@ -1,0 +1,26 @@
+/*
+ * save.h - what the calls of a checkpoint share.
+ */
+#ifndef WEIRI_CHECKPOINT_SAVE_H
+#define WEIRI_CHECKPOINT_SAVE_H
+
+#include <weir/checkpoint.h>
+
+#include "checkpoint/disk.h"
+
+/* The options of a call, its count and its path. `allowed` are the flags that it takes. */
+enum weir_status weiri_checkpoint_check(const struct weir_checkpoint_options *options, uint32_t allowed,
+                                        const void *array, size_t count, const char *path, weir_allocator *allocator,
+                                        weir_error *error);
+
+static inline const char *weiri_checkpoint_name(const struct weir_checkpoint_part *part)
+{
+	return part->name != NULL || part->var == NULL ? part->name : weir_var_name(part->var);
+}
+
+/* weir_checkpoint_save_tensors() on a disk of the caller's. */
+enum weir_status weiri_checkpoint_save_on(const struct weiri_disk *disk, const struct weir_checkpoint_tensor tensors[],
+                                          size_t count, const struct weir_checkpoint_options *options, const char *path,
+                                          weir_error *error);
+
+#endif

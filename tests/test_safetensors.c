@@ -1,0 +1,295 @@
+/*
+ * test_safetensors.c - headers of safetensors files: what is read, what is refused and why, what is written.
+ */
+#include <criterion/criterion.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sort.h"
+#include "checkpoint/header.h"
+#include "checkpoint/plain.h"
+#include "failing_allocator.h"
+
+/* A copy that ends where its memory ends, so that a reader past the end shows. */
+static char *copy_of(const char *text, size_t size)
+{
+	char *copy = malloc(size != 0 ? size : 1);
+
+	cr_assert_not_null(copy);
+	memcpy(copy, text, size);
+	return copy;
+}
+
+/* -- what is read ------------------------------------------------------------------------------------------------------------- */
+
+static void expect_tensor(const struct weiri_saved_header *header, const char *name, const char *dtype,
+                          const char *shape, uint64_t begin, uint64_t end)
+{
+	const struct weiri_saved_tensor *tensor = weiri_saved_header_find(header, name);
+	char text[WEIR_SHAPE_TEXT_SIZE];
+
+	cr_assert_not_null(tensor, "no tensor %s", name);
+	cr_expect_str_eq(tensor->dtype->name, dtype);
+	cr_expect_str_eq(weir_shape_text(&tensor->shape, text, sizeof(text)), shape);
+	cr_expect_eq(tensor->begin, begin);
+	cr_expect_eq(tensor->end, end);
+}
+
+Test(safetensors, a_header_of_another_writer_is_read)
+{
+	static const char header_text[] =
+		"{ \"b\" : {\"shape\":[2,3],\r\n\"data_offsets\" : [ 0 , 24 ] , \"dtype\":\"F32\"},\t"
+		"\"__metadata__\":{\"format\":\"pt\",\"note\":\"\\\"\\n\"},"
+		"\"half\":{\"dtype\":\"BF16\",\"shape\":[],\"data_offsets\":[24,26]},"
+		"\"none\":{\"dtype\":\"I64\",\"shape\":[4,0],\"data_offsets\":[26,26]},"
+		"\"a\\u00e9\\ud83d\\ude00\\/\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[26,27]}}   ";
+	char *text = copy_of(header_text, sizeof(header_text) - 1);
+	struct weiri_saved_header header;
+
+	cr_assert_eq(weiri_saved_header_read(text, sizeof(header_text) - 1, 27, "f", NULL, &header, NULL), WEIR_OK);
+	cr_expect_eq(header.count, 4);
+	expect_tensor(&header, "b", "F32", "[2,3]", 0, 24);
+	expect_tensor(&header, "half", "BF16", "[]", 24, 26);
+	expect_tensor(&header, "none", "I64", "[4,0]", 26, 26);
+	expect_tensor(&header, "a\xc3\xa9\xf0\x9f\x98\x80/", "U8", "[1]", 26, 27);
+	cr_expect_null(weiri_saved_header_find(&header, "__metadata__"));
+	cr_expect_null(weiri_saved_header_find(&header, "c"));
+	weiri_saved_header_fini(&header);
+	free(text);
+}
+
+Test(safetensors, a_header_without_tensors_is_read)
+{
+	char *text = copy_of("{}", 2);
+	struct weiri_saved_header header;
+
+	cr_assert_eq(weiri_saved_header_read(text, 2, 0, "f", NULL, &header, NULL), WEIR_OK);
+	cr_expect_eq(header.count, 0);
+	cr_expect_null(weiri_saved_header_find(&header, ""));
+	weiri_saved_header_fini(&header);
+	free(text);
+}
+
+/* -- what is refused ---------------------------------------------------------------------------------------------------------- */
+
+#define ONE(fields) "{\"a\":{" fields "}}"
+#define TENSOR(name, dtype, shape, begin, end) \
+	"\"" name "\":{\"dtype\":\"" dtype "\",\"shape\":[" shape "],\"data_offsets\":[" begin "," end "]}"
+
+struct refusal {
+	const char *text;
+	const char *message; /* a part of it */
+};
+
+static const struct refusal refusals[] = {
+	/* not the grammar */
+	{"", "expected '{' at byte 0"},
+	{" {}", "expected '{' at byte 0"},
+	{"[]", "expected '{' at byte 0"},
+	{"{", "expected a string at byte 1"},
+	{"{}x", "expected nothing more at byte 2"},
+	{"{\"a\"", "expected ':' at byte 4"},
+	{"{\"a", "expected the end of a string"},
+	{"{\"a\\", "expected the end of a string"},
+	{"{\"a\":7}", "tensor \"a\": expected '{' at byte 5"},
+	{"{\"a\":{}}", "tensor \"a\": expected a string"},
+	{"{" TENSOR("a", "U8", "", "0", "1") ",}", "expected a string"},
+	{"{" TENSOR("a", "U8", "", "0", "1") " " TENSOR("b", "U8", "", "0", "1") "}", "expected ',' or '}'"},
+	{ONE("\"dtype\":\"U8\",\"shape\":[1]"), "expected a dtype, a shape and data_offsets before"},
+	{ONE("\"dtype\":\"U8\",\"dtype\":\"U8\""), "expected each field once"},
+	{ONE("\"dtype\":\"U8\",\"stride\":[1]"), "expected \"dtype\", \"shape\" or \"data_offsets\""},
+	{ONE("\"dtype\":\"F4\""), "expected a dtype of whole bytes that is known"},
+	{ONE("\"dtype\":8"), "expected a string"},
+	{ONE("\"shape\":7"), "expected '['"},
+	{ONE("\"shape\":[1,]"), "expected a whole number"},
+	{ONE("\"shape\":[-1]"), "expected a whole number"},
+	{ONE("\"shape\":[01]"), "expected a whole number"},
+	{ONE("\"shape\":[1.0]"), "expected ',' or ']'"},
+	{ONE("\"shape\":[1e3]"), "expected ',' or ']'"},
+	{ONE("\"shape\":[18446744073709551616]"), "expected a number below 2^64"},
+	{ONE("\"shape\":[9223372036854775808]"), "expected a dim below 2^63"},
+	{ONE("\"shape\":[1,1,1,1,1,1,1,1,1]"), "expected at most 8 dims"},
+	{ONE("\"data_offsets\":[0]"), "expected ','"},
+	{ONE("\"data_offsets\":[0,1,2]"), "expected ',' or ']'"},
+	/* strings */
+	{"{\"a\nb\":{", "expected a string without control characters"},
+	{"{\"\\x41\":{", "expected an escape of JSON"},
+	{"{\"\\u12g4\":{", "expected four hexadecimal digits"},
+	{"{\"\\u12", "expected four hexadecimal digits"},
+	{"{\"\\u0000\":{", "expected a string without a zero byte"},
+	{"{\"\\ud800\":{", "expected both halves of a surrogate pair"},
+	{"{\"\\ud800\\u0041\":{", "expected both halves of a surrogate pair"},
+	{"{\"\\udc00\":{", "expected both halves of a surrogate pair"},
+	{"{\"\xff\":{", "expected UTF-8"},
+	{"{\"\xc3", "expected UTF-8"},
+	{"{\"\xc0\x80\":{", "expected UTF-8"},
+	{"{\"\xed\xa0\x80\":{", "expected UTF-8"},
+	{"{\"\xf4\x90\x80\x80\":{", "expected UTF-8"},
+	/* metadata */
+	{"{\"__metadata__\":{\"a\":1}}", "expected a string"},
+	{"{\"__metadata__\":{\"a\":{}}}", "expected a string"},
+	{"{\"__metadata__\":{},\"__metadata__\":{}}", "expected one \"__metadata__\""},
+	/* sizes and places, of 8 bytes of data */
+	{"{" TENSOR("a", "U8", "7", "0", "8") "}", "U8 [7] takes 7 bytes, its offsets are [0,8]"},
+	{"{" TENSOR("a", "U8", "7", "8", "1") "}", "U8 [7] takes 7 bytes, its offsets are [8,1]"},
+	{"{" TENSOR("a", "F64", "2305843009213693952", "0", "0") "}", "too many bytes"},
+	{"{" TENSOR("a", "U8", "4294967296,4294967296", "0", "0") "}", "too many bytes"},
+	{"{" TENSOR("a", "U8", "7", "0", "7") "}", "8 bytes of data, its tensors take 7"},
+	{"{" TENSOR("a", "U8", "9", "0", "9") "}", "8 bytes of data, its tensors take 9"},
+	{"{" TENSOR("a", "U8", "7", "1", "8") "}", "\"a\" begins at byte 1 of the data, expected 0: a gap"},
+	{"{" TENSOR("a", "U8", "4", "0", "4") "," TENSOR("b", "U8", "5", "3", "8") "}", "expected 4: two tensors overlap"},
+	{"{" TENSOR("a", "U8", "4", "0", "4") "," TENSOR("b", "U8", "4", "0", "4") "}", "expected 4: two tensors overlap"},
+	{"{" TENSOR("a", "U8", "4", "0", "4") "," TENSOR("a", "U8", "4", "4", "8") "}", "two tensors are called \"a\""},
+	{"{" TENSOR("a", "U8", "8", "0", "8") "," TENSOR("\\u0061", "U8", "0", "8", "8") "}",
+     "two tensors are called \"a\""},
+};
+
+Test(safetensors, each_fault_is_refused_and_named)
+{
+	for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
+		size_t size = strlen(refusals[i].text);
+		char *text = copy_of(refusals[i].text, size);
+		struct weiri_saved_header header;
+		weir_error error = {WEIR_OK, ""};
+
+		cr_expect_eq(weiri_saved_header_read(text, size, 8, "/f", NULL, &header, &error), WEIR_DATA_LOSS, "%s",
+		             refusals[i].text);
+		cr_expect_eq(error.code, WEIR_DATA_LOSS);
+		cr_expect(strstr(error.message, refusals[i].message) != NULL, "%s: \"%s\" does not say \"%s\"",
+		          refusals[i].text, error.message, refusals[i].message);
+		cr_expect(strstr(error.message, "checkpoint /f: ") != NULL, "%s", error.message);
+		free(text);
+	}
+}
+
+/* Every beginning of a good header, and every byte of it changed: read or refused, never past its end (AddressSanitizer looks). */
+Test(safetensors, a_cut_or_changed_header_is_harmless)
+{
+	static const char good[] = "{" TENSOR("a\\u00e9", "U8", "2,2", "0", "4") "," TENSOR("b", "F32", "", "4", "8") "}";
+	size_t size = sizeof(good) - 1;
+	struct weiri_saved_header header;
+
+	for (size_t cut = 0; cut < size; cut++) {
+		char *text = copy_of(good, cut);
+
+		cr_expect_eq(weiri_saved_header_read(text, cut, 8, "f", NULL, &header, NULL), WEIR_DATA_LOSS, "%zu", cut);
+		free(text);
+	}
+	for (size_t at = 0; at < size * 255; at++) {
+		char *text = copy_of(good, size);
+
+		text[at / 255] = (char)(text[at / 255] + (char)(at % 255 + 1));
+		if (weiri_saved_header_read(text, size, 8, "f", NULL, &header, NULL) == WEIR_OK)
+			weiri_saved_header_fini(&header);
+		free(text);
+	}
+}
+
+static enum weir_status read_forty(const weir_allocator *allocator, void *context)
+{
+	char text[4096] = "{", one[128];
+	struct weiri_saved_header header;
+	enum weir_status status;
+
+	(void)context;
+	for (int i = 0; i < 40; i++) {
+		(void)snprintf(one, sizeof(one), "%s\"%d\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}",
+		               i != 0 ? "," : "", i);
+		strcat(text, one);
+	}
+	strcat(text, "}");
+	status = weiri_saved_header_read(text, strlen(text), 0, "f", allocator, &header, NULL);
+	if (status == WEIR_OK) {
+		cr_expect_eq(header.count, 40);
+		weiri_saved_header_fini(&header);
+	}
+	return status;
+}
+
+Test(safetensors, the_table_grows_and_survives_every_allocation_failing)
+{
+	cr_expect_eq(fail_each_allocation(read_forty, NULL), 3, "16, 32 and 64 tensors");
+}
+
+/* -- what is written ---------------------------------------------------------------------------------------------------------- */
+
+Test(safetensors, a_header_is_written_in_whole_lines_of_64_bytes_and_read_again)
+{
+	struct weiri_saved_tensor tensors[] = {
+		{"w", weiri_saved_dtype_of(WEIR_F32), {2, {3, 4}}, 0, 48},
+		{"a \"quoted\"\\\n\x01 n\xc3\xa4me", weiri_saved_dtype_of(WEIR_U8), {0, {0}}, 48, 49},
+	};
+	size_t size = weiri_saved_header_write(tensors, 2, NULL, 0), length = 0;
+	char *text = malloc(size);
+	struct weiri_saved_header header;
+
+	cr_assert_not_null(text);
+	cr_expect_eq(size % 64, 0);
+	cr_expect_eq(weiri_saved_header_write(tensors, 2, text, size), size);
+	for (size_t i = 0; i < 8; i++)
+		length |= (size_t)(unsigned char)text[i] << (8 * i);
+	cr_expect_eq(length, size - 8);
+	cr_assert_eq(weiri_saved_header_read(text + 8, size - 8, 49, "f", NULL, &header, NULL), WEIR_OK);
+	expect_tensor(&header, tensors[0].name, "F32", "[3,4]", 0, 48);
+	expect_tensor(&header, tensors[1].name, "U8", "[]", 48, 49);
+	weiri_saved_header_fini(&header);
+	free(text);
+}
+
+Test(safetensors, what_may_be_a_name)
+{
+	cr_expect(weiri_saved_name_ok("layer/0 \"w\"\n"));
+	cr_expect(weiri_saved_name_ok("\xe2\x82\xac"));
+	cr_expect_not(weiri_saved_name_ok(""));
+	cr_expect_not(weiri_saved_name_ok("__metadata__"));
+	cr_expect_not(weiri_saved_name_ok("\xe2\x82"));
+	cr_expect_not(weiri_saved_name_ok("\x80"));
+}
+
+Test(safetensors, messages_show_names_and_paths_cut_and_printable)
+{
+	char name[200];
+
+	cr_expect_str_eq(weiri_plain_name("a\tb\x7f\xc3\xa9").text, "a?b?\xc3\xa9");
+	memset(name, 'x', sizeof(name));
+	name[sizeof(name) - 1] = '\0';
+	cr_expect_eq(strlen(weiri_plain_name(name).text), 79);
+	cr_expect_str_eq(weiri_plain_name(name).text + 75, "x...");
+	name[sizeof(name) - 2] = 'z';
+	cr_expect_eq(strlen(weiri_plain_path(name).text), 79);
+	cr_expect_eq(strncmp(weiri_plain_path(name).text, "...x", 4), 0);
+	cr_expect_eq(weiri_plain_path(name).text[78], 'z');
+}
+
+/* -- order -------------------------------------------------------------------------------------------------------------------- */
+
+static int by_value(const void *a, const void *b)
+{
+	int x = *(const int *)a, y = *(const int *)b;
+
+	return (x > y) - (x < y);
+}
+
+Test(safetensors, elements_are_sorted_from_every_order)
+{
+	enum { MOST = 200 };
+	uint32_t seed = 1;
+
+	for (size_t count = 0; count < MOST; count++) {
+		int elements[MOST], sum = 0, sorted_sum = 0;
+
+		for (size_t i = 0; i < count; i++) {
+			seed = seed * 1664525 + 1013904223;
+			elements[i] = (int)(seed >> 24);
+			sum += elements[i];
+		}
+		weiri_sort(elements, count, sizeof(*elements), by_value);
+		for (size_t i = 0; i < count; i++) {
+			sorted_sum += elements[i];
+			cr_assert(i == 0 || elements[i - 1] <= elements[i], "%zu of %zu", i, count);
+		}
+		cr_assert_eq(sorted_sum, sum);
+	}
+}
