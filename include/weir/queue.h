@@ -13,6 +13,7 @@
  * | weir_queue_start               | any     | lock-free + allocator        | nothing            | yes             | no          |
  * | weir_queue_readable_fd, _writable_fd | any | lock-free + system     | nothing            | the first time  | no          |
  * | weir_queue_close               | any     | lock-free                    | nothing            | no              | no          |
+ * | weir_queue_get_stats           | any     | wait-free                    | nothing            | no              | yes         |
  * | weir_queue_size, _closed, ...  | any     | wait-free                    | nothing            | no              | yes         |
  *
  * A thread that is stopped inside a call holds up nobody who does not wait. Of those who wait it holds up the one operation that it was
@@ -211,6 +212,46 @@ WEIR_API size_t weir_queue_capacity(const weir_queue *queue);
 WEIR_API uint64_t weir_queue_seed(const weir_queue *queue);
 /* The queue's name; lives as long as the queue. @since 0.1 */
 WEIR_API const char *weir_queue_name(const weir_queue *queue);
+
+/*
+ * What happened in a queue since it was made. Calls that find room or an item at once pay nothing for it, but a look at one word of their own:
+ * the stores know what went in and came out, and the rest is counted where a call waits, or lets another go on.
+ */
+struct weir_queue_stats {
+	size_t struct_size; /* set by the caller: sizeof(struct weir_queue_stats) */
+	/*
+	 * Items that went in and came out: exact when no call is under way; else each was right at some moment of the call, items_out
+	 * not later than items_in. A batch that is being collected has come out; what it gives back has not. Of a shuffle queue the calls that
+	 * are under way make both inexact; of one by priority both begin anew at 2^39 or, if it is small, later.
+	 */
+	uint64_t items_in;
+	uint64_t items_out;
+	/*
+	 * The most items that were seen inside at once: a lower bound. Of a shuffle queue what each enqueue sees; else it is looked for at every
+	 * 64th item that goes in (four times per capacity, if that is below 512), and right once an enqueue found the queue full. So with one
+	 * producer it is less than 64 below the truth; each producer that is stopped between its enqueue and its look may lose one such look.
+	 */
+	uint64_t high_water;
+	/* Operations that had to wait, a select once for each of its cases; the asynchronous ones, too. Exact. */
+	uint64_t enqueue_waits;
+	uint64_t dequeue_waits;
+	/* For how long, all together, in nanoseconds; of operations that have ended. */
+	uint64_t enqueue_blocked_ns;
+	uint64_t dequeue_blocked_ns;
+	/* System calls that were made to wake a thread that waited: never more than operations that waited. Exact. */
+	uint64_t wakes;
+	/*
+	 * How often a waiting operation was carried on by somebody and still could not end. One or two for each wait are usual; many more say that
+	 * others are faster than those who wait. Attempts that a lost compare-and-swap repeats are not among them.
+	 */
+	uint64_t retries;
+	uint64_t waiting; /* operations that wait now */
+};
+/*
+ * Fills *stats, up to its struct_size. The numbers are of different moments if others are at work. WEIR_INVALID_ARGUMENT (NULL, struct_size).
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_queue_get_stats(weir_queue *queue, struct weir_queue_stats *stats);
 
 WEIR_END_DECLS
 

@@ -11,6 +11,7 @@
  * | weir_tensor_queue_start_*              | any     | lock-free + allocator           | nothing   | yes       | no          |
  * | weir_tensor_queue_close, _size, _closed | any    | as weir_queue_*                 | nothing   | no        | no          |
  * | weir_tensor_queue_readable_fd, _writable_fd | any | as weir_queue_readable_fd   | nothing   | the first time | no      |
+ * | weir_tensor_queue_get_stats            | any     | wait-free                       | nothing   | no        | yes         |
  * | weir_tensor_queue_component, _arrange  | any     | wait-free                       | nothing   | no        | no          |
  * | weir_tensor_queue_find_or_create       | any     | as weir_store_find_or_create    | as there  | yes       | no          |
  * | weir_tensor_queue_list_create, _destroy | one    | allocator                       | nothing   | yes       | no          |
@@ -134,6 +135,8 @@ WEIR_API enum weir_status weir_tensor_queue_writable_fd(weir_tensor_queue *queue
 WEIR_API int weir_tensor_queue_closed(const weir_tensor_queue *queue);
 WEIR_API size_t weir_tensor_queue_size(const weir_tensor_queue *queue);
 WEIR_API size_t weir_tensor_queue_capacity(const weir_tensor_queue *queue);
+/* As weir_queue_get_stats; items are tuples. @since 0.1 */
+WEIR_API enum weir_status weir_tensor_queue_get_stats(weir_tensor_queue *queue, struct weir_queue_stats *stats);
 WEIR_API uint64_t weir_tensor_queue_seed(const weir_tensor_queue *queue);
 WEIR_API const char *weir_tensor_queue_name(const weir_tensor_queue *queue);
 WEIR_API size_t weir_tensor_queue_component_count(const weir_tensor_queue *queue);

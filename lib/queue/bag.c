@@ -56,6 +56,18 @@ static size_t shuffle_size(const weir_queue *queue)
 	return weiri_shuffle_size(queue->shuffle);
 }
 
+static struct weiri_ring_counts shuffle_counts(const weir_queue *queue)
+{
+	return weiri_shuffle_counts(queue->shuffle);
+}
+
+/* Always: a look costs next to nothing here. */
+static int shuffle_has_passed(const weir_queue *queue, size_t count)
+{
+	(void)queue, (void)count;
+	return 1;
+}
+
 static int shuffle_can_take(const weir_queue *queue)
 {
 	return weiri_shuffle_can_take(queue->shuffle);
@@ -80,6 +92,8 @@ const struct weiri_bag weiri_shuffle_bag = {
 	.close = shuffle_close,
 	.closed = shuffle_closed,
 	.size = shuffle_size,
+	.counts = shuffle_counts,
+	.has_passed = shuffle_has_passed,
 	.can_take = shuffle_can_take,
 	.can_put = shuffle_can_put,
 	.is_putting = shuffle_is_putting,
@@ -160,6 +174,19 @@ static size_t priority_size(const weir_queue *queue)
 	return weir_priority_queue_size_approx(queue->priority);
 }
 
+static struct weiri_ring_counts priority_counts(const weir_queue *queue)
+{
+	struct weiri_ring_counts counts;
+
+	weiri_priority_queue_counts(queue->priority, &counts.in, &counts.out);
+	return counts;
+}
+
+static int priority_has_passed(const weir_queue *queue, size_t count)
+{
+	return weiri_priority_queue_passed(queue->priority, queue->level_mask, count);
+}
+
 static int priority_can_take(const weir_queue *queue)
 {
 	int64_t key;
@@ -186,6 +213,8 @@ const struct weiri_bag weiri_priority_bag = {
 	.close = priority_close,
 	.closed = priority_closed,
 	.size = priority_size,
+	.counts = priority_counts,
+	.has_passed = priority_has_passed,
 	.can_take = priority_can_take,
 	.can_put = priority_can_put,
 	.is_putting = priority_is_putting,

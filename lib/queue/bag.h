@@ -7,6 +7,7 @@
 #include <weir/queue.h>
 
 #include "queue/putback.h"
+#include "ring/ring.h"
 
 struct weiri_bag {
 	enum weir_status (*create)(weir_queue *queue, const struct weir_queue_options *options);
@@ -21,6 +22,9 @@ struct weiri_bag {
 	void (*close)(weir_queue *queue);
 	int (*closed)(const weir_queue *queue);
 	size_t (*size)(const weir_queue *queue);
+	struct weiri_ring_counts (*counts)(const weir_queue *queue);
+	/* 1: among the last `count` items that went in is one at which the level is to be looked at. */
+	int (*has_passed)(const weir_queue *queue, size_t count);
 	/* Looks. is_putting: of a closed one; 1 while a put may be under way. */
 	int (*can_take)(const weir_queue *queue);
 	int (*can_put)(const weir_queue *queue);

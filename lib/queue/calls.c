@@ -30,12 +30,36 @@ static int others_first(struct weiri_record *record, const weir_queue *queue, st
 	return (queue->flags & WEIR_QUEUE_FAIR) != 0 && weiri_list_occupied(own_side) && others_are_there(record, own_side);
 }
 
-/* Of an enqueue into a fair queue in which others wait; WEIR_OK: it may look at the store. */
-static enum weir_status refusal(struct weiri_record *record, weir_queue *queue)
+/* Of an enqueue into a fair queue in which others wait. */
+static WEIRI_COLD enum weir_status let_others_first(const weir_queue *queue)
 {
-	if (WEIRI_LIKELY(!others_first(record, queue, &queue->producers)))
-		return WEIR_OK;
 	return weiri_queue_store_closed(queue) ? WEIR_CANCELLED : WEIR_WOULD_BLOCK;
+}
+
+/* Of an enqueue that the store refused. */
+static WEIRI_NOINLINE enum weir_status refused(weir_queue *queue, enum weir_status status)
+{
+	if (status == WEIR_WOULD_BLOCK)
+		weiri_queue_note_full(queue);
+	return status;
+}
+
+static WEIRI_ALWAYS_INLINE enum weir_status put_in_ring(weir_queue *queue, void *item)
+{
+	enum weir_status status = weiri_ring_enqueue_one(queue->ring, weiri_item_bits(item));
+
+	if (WEIRI_LIKELY(status == WEIR_OK))
+		weiri_queue_count_in_ring(queue, 1);
+	return status;
+}
+
+static WEIRI_NOINLINE enum weir_status put_in_bag(weir_queue *queue, void *item)
+{
+	enum weir_status status = queue->bag->put(queue, item, 0);
+
+	if (status == WEIR_OK)
+		weiri_queue_count_in(queue, 1);
+	return status;
 }
 
 enum weir_status weir_queue_try_enqueue(weir_queue *queue, void *item)
@@ -47,14 +71,13 @@ enum weir_status weir_queue_try_enqueue(weir_queue *queue, void *item)
 		return WEIR_INVALID_ARGUMENT;
 	if (record == NULL) /* before anything is in: without a record nobody could be woken */
 		return WEIR_RESOURCE_EXHAUSTED;
-	status = refusal(record, queue);
-	if (status != WEIR_OK)
-		return status;
-	status = queue->order == WEIR_QUEUE_FIFO ? weir_ring_try_enqueue(queue->ring, weiri_item_bits(item))
-	                                         : queue->bag->put(queue, item, 0);
-	if (status == WEIR_OK)
-		wake(record, queue, &queue->consumers);
-	return status;
+	if (WEIRI_UNLIKELY(others_first(record, queue, &queue->producers)))
+		return let_others_first(queue);
+	status = WEIRI_LIKELY(queue->bag == NULL) ? put_in_ring(queue, item) : put_in_bag(queue, item);
+	if (WEIRI_UNLIKELY(status != WEIR_OK))
+		return refused(queue, status);
+	wake(record, queue, &queue->consumers);
+	return WEIR_OK;
 }
 
 enum weir_status weir_queue_try_dequeue(weir_queue *queue, void **item)
@@ -99,7 +122,7 @@ static WEIRI_COLD void look_now_and_then(struct weiri_record *record, weir_queue
 	uint64_t until;
 
 	while ((until = weir_deadline_in(blind_sleep_ns)) < deadline_ns &&
-	       weiri_park_wait(&op->finished, WEIRI_OP_WAITS, until) == WEIRI_PARK_TIMEOUT)
+	       weiri_park_wait_marked(&op->finished, WEIRI_OP_WAITS, WEIRI_OP_ASLEEP, until) == WEIRI_PARK_TIMEOUT)
 		weiri_op_pump(record, op);
 }
 
@@ -111,13 +134,16 @@ static void sleep_until_finished(struct weiri_record *record, weir_queue_op *op,
 	WEIRI_PROBE2(queue_block, op->queue, op->kind);
 	if (WEIRI_UNLIKELY(op->blind))
 		look_now_and_then(record, op, deadline_ns);
-	if (weiri_park_wait(&op->finished, WEIRI_OP_WAITS, deadline_ns) == WEIRI_PARK_TIMEOUT)
+	if (weiri_park_wait_marked(&op->finished, WEIRI_OP_WAITS, WEIRI_OP_ASLEEP, deadline_ns) == WEIRI_PARK_TIMEOUT)
 		weiri_op_cancel(op, WEIRI_OP_FOR_DEADLINE);
 	/* [acquire] the outcome; pairs with weiri_op_complete(). */
 	while ((seen = weiri_load_acquire(&op->finished)) != WEIRI_OP_FINISHED) {
-		if (seen == WEIRI_OP_ALARMED)
+		if (seen == WEIRI_OP_ALARMED) {
 			weiri_op_cancel(op, WEIRI_OP_FOR_TOKEN);
-		(void)weiri_park_wait(&op->finished, seen, WEIR_NO_DEADLINE);
+			(void)weiri_park_wait(&op->finished, seen, WEIR_NO_DEADLINE);
+		} else {
+			(void)weiri_park_wait_marked(&op->finished, seen, WEIRI_OP_ASLEEP, WEIR_NO_DEADLINE);
+		}
 	}
 	WEIRI_PROBE2(queue_wake, op->queue, op->kind);
 }
@@ -233,12 +259,17 @@ enum weir_status weir_queue_dequeue(weir_queue *queue, void **item, uint64_t dea
 static enum weir_status move_many_in(struct weiri_record *record, weir_queue *queue, void *const items[], size_t count,
                                      uint64_t deadline_ns, weir_cancel *cancel, size_t *in, weir_error *error)
 {
-	enum weir_status status = refusal(record, queue);
+	enum weir_status status;
 
-	if (status == WEIR_OK) {
+	if (others_first(record, queue, &queue->producers)) {
+		status = let_others_first(queue);
+	} else {
 		*in = weiri_queue_put(queue, items, count, 0, &status);
-		if (*in != 0)
+		if (*in != 0) {
+			weiri_queue_count_in(queue, *in);
 			wake(record, queue, &queue->consumers);
+		}
+		status = refused(queue, status);
 	}
 	if (status == WEIR_CANCELLED)
 		return weiri_queue_fail_closed(queue, status, count, *in, error);

@@ -5,6 +5,7 @@
 
 #include <stdalign.h>
 #include <string.h>
+#include <unistd.h>
 #include <weir/time.h>
 
 #include "base/error.h"
@@ -121,10 +122,16 @@ static void set_status(weir_queue_op *op, enum weir_status status)
 static enum weiri_op_outcome attempt_enqueue(weir_queue_op *op)
 {
 	enum weir_status status;
+	size_t more;
 
-	op->done += weiri_queue_put(op->queue, op->items + op->done, op->count - op->done, op->admitted, &status);
-	if (op->done < op->count && status == WEIR_WOULD_BLOCK)
+	more = weiri_queue_put(op->queue, op->items + op->done, op->count - op->done, op->admitted, &status);
+	op->done += more;
+	if (more != 0)
+		weiri_queue_count_in(op->queue, more);
+	if (op->done < op->count && status == WEIR_WOULD_BLOCK) {
+		weiri_queue_note_full(op->queue);
 		return WEIRI_OP_STUCK;
+	}
 	set_status(op, op->done == op->count ? WEIR_OK : status);
 	return WEIRI_OP_COMPLETE;
 }
@@ -324,10 +331,11 @@ static void settle_partial(struct weiri_scope *scope, weir_queue_op *op)
 	op->holds_turn = 0;
 }
 
-/* Takes it off its list. */
-static void leave_list(struct weiri_scope *scope, weir_queue_op *op)
+/* Takes it off its list, after so long. */
+static void leave_list(struct weiri_scope *scope, weir_queue_op *op, uint64_t waited_ns)
 {
 	if (op->listed) {
+		weiri_tally_add(&op->queue->tally.blocked_ns[weiri_op_side(op)], waited_ns);
 		(void)weiri_list_remove(scope, weiri_op_list(op), &op->node);
 		(void)weiri_fetch_sub_relaxed(&op->queue->waiting, 1u); /* [relaxed] see weir_queue_destroy() */
 	}
@@ -339,10 +347,26 @@ static void leave_list(struct weiri_scope *scope, weir_queue_op *op)
 
 void weiri_op_finish(struct weiri_scope *scope, weir_queue_op *op)
 {
+	uint64_t waited_ns = op->began_ns != 0 ? weir_now_ns() - op->began_ns : 0;
+
 	settle_partial(scope, op);
-	leave_list(scope, op);
+	leave_list(scope, op, waited_ns);
 	for (size_t i = 0; i < op->case_count; i++)
-		leave_list(scope, &op->cases[i]);
+		leave_list(scope, &op->cases[i], waited_ns);
+}
+
+/* Tells the owner of a blocking call. He may be gone then, and the queue, too: what is counted is counted before. */
+static void finish_wait(weir_queue_op *op)
+{
+	uint32_t waits = WEIRI_OP_WAITS;
+
+	/* [release] the outcome; pairs with the owner's wait. He is on his way to sleep, and will not: no system call. */
+	if (weiri_cas_release(&op->finished, &waits, (uint32_t)WEIRI_OP_FINISHED))
+		return;
+	weiri_tally_add(&op->queue->tally.wakes, 1);
+	/* [release] as above. */
+	weiri_store_release(&op->finished, (uint32_t)WEIRI_OP_FINISHED);
+	weiri_futex_wake(&op->finished, 1);
 }
 
 void weiri_op_complete(weir_queue_op *op)
@@ -355,9 +379,7 @@ void weiri_op_complete(weir_queue_op *op)
 		op->partial = NULL;
 		op->callback(op->context, op->status, op->status != WEIR_OK ? &op->error : NULL, op->items, op->done);
 	} else {
-		/* [release] the outcome; pairs with the owner's wait. */
-		weiri_store_release(&op->finished, (uint32_t)WEIRI_OP_FINISHED);
-		weiri_futex_wake(&op->finished, 1);
+		finish_wait(op);
 	}
 	weiri_op_release(op);
 }
@@ -403,6 +425,7 @@ static void put_on_list(struct weiri_scope *scope, weir_queue_op *op)
 {
 	weiri_op_retain(op->leader); /* the list's */
 	op->listed = 1;
+	weiri_tally_add(&op->queue->tally.waits[weiri_op_side(op)], 1);
 	(void)weiri_fetch_add_relaxed(&op->queue->waiting, 1u); /* [relaxed] a count */
 	weiri_list_append(scope, weiri_op_list(op), &op->node); /* [seq_cst] then the gate, below */
 	/* [seq_cst] Dekker with close: it sets CANCEL, then walks the list. A case is looked at after the heavy fence, by attempt_case(). */
@@ -433,6 +456,7 @@ static int join_list(struct weiri_scope *scope, weir_queue_op *op)
 static enum weiri_op_outcome wait_on_list(struct weiri_scope *scope, weir_queue_op *op, int *moved)
 {
 	op->began_ns = weir_now_ns();
+	op->thread = (uint32_t)gettid();
 	if (op->cases == NULL && !join_list(scope, op))
 		return WEIRI_OP_COMPLETE;
 	for (size_t i = 0; i < op->case_count; i++) {
@@ -506,11 +530,15 @@ void weiri_op_start(struct weiri_record *record, weir_queue_op *op)
 /* The owner of a blocking call cancels it himself, because its token fired. */
 static void raise_alarm(weir_queue_op *op)
 {
-	uint32_t waits = WEIRI_OP_WAITS;
+	uint32_t seen = WEIRI_OP_WAITS;
 
-	/* [relaxed] nothing but the alarm itself. A failure: it has completed, or knows. */
-	if (weiri_cas_relaxed(&op->finished, &waits, (uint32_t)WEIRI_OP_ALARMED))
-		weiri_futex_wake(&op->finished, 1);
+	/* [relaxed] nothing but the alarm itself. The first fails while he sleeps; both: it has completed, or he knows. */
+	while (seen == WEIRI_OP_WAITS || seen == WEIRI_OP_ASLEEP) {
+		if (weiri_cas_relaxed(&op->finished, &seen, (uint32_t)WEIRI_OP_ALARMED)) {
+			weiri_futex_wake(&op->finished, 1);
+			return;
+		}
+	}
 }
 
 void weiri_op_cancel(weir_queue_op *op, enum weiri_op_why why)

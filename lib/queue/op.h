@@ -48,8 +48,13 @@ enum weiri_op_why {
 	WEIRI_OP_FOR_A_CAUSE = 5 * 16, /* with the one in caller_cause */
 };
 
-/* The futex word of a blocking call. */
-enum { WEIRI_OP_WAITS = 0, WEIRI_OP_FINISHED = 1, WEIRI_OP_ALARMED = 2 /* its owner is to cancel it */ };
+/* The futex word of a blocking call. Who finds WAITS there need not wake its owner: he looks again before he sleeps. */
+enum {
+	WEIRI_OP_WAITS = 0,
+	WEIRI_OP_FINISHED = 1,
+	WEIRI_OP_ALARMED = 2, /* its owner is to cancel it, and may sleep */
+	WEIRI_OP_ASLEEP = 3,  /* or is about to be: to be woken */
+};
 
 struct weir_queue_op {
 	struct weiri_list_node node;
@@ -70,7 +75,8 @@ struct weir_queue_op {
 	weir_cancel *token; /* of a blocking call, which holds it; or NULL */
 	uint64_t
 		began_ns; /* starter: when it began to wait, for who looks from outside (scripts/gdb/weir.py); 0: it does not */
-	int blind;    /* starter: the heavy fence failed, so an event may overlook us */
+	uint32_t thread; /* starter, with began_ns: the kernel's number of the thread */
+	int blind;       /* starter: the heavy fence failed, so an event may overlook us */
 	weir_allocator allocator;
 	/* claim */
 	int listed;
@@ -140,6 +146,11 @@ void weiri_op_complete(weir_queue_op *op);
 static inline const char *weiri_op_verb(enum weir_queue_op_kind kind)
 {
 	return kind == WEIR_QUEUE_OP_ENQUEUE ? "enqueue" : "dequeue";
+}
+
+static inline enum weiri_side weiri_op_side(const weir_queue_op *op)
+{
+	return op->kind == WEIR_QUEUE_OP_ENQUEUE ? WEIRI_SIDE_ENQUEUE : WEIRI_SIDE_DEQUEUE;
 }
 
 static inline struct weiri_list *weiri_op_list(weir_queue_op *op)

@@ -126,7 +126,7 @@ static int take(struct weiri_places *places, size_t place)
 	return 1;
 }
 
-/* -- near ---------------------------------------------------------------------------------------------------------------------- */
+/* -- near --------------------------------------------------------------------------------------------------------------------- */
 
 /* Any of the words from `first` to `end`. */
 static int take_from_words(struct weiri_places *places, size_t first, size_t end, size_t *place)
@@ -179,22 +179,35 @@ size_t weiri_places_take_near(struct weiri_places *places, size_t near)
 	return place;
 }
 
-/* -- at random ----------------------------------------------------------------------------------------------------------------- */
+#define SPLIT_MIX_STEP UINT64_C(0x9E3779B97F4A7C15)
 
-static uint64_t next_random(struct weiri_draws *draws)
+/* -- at random ---------------------------------------------------------------------------------------------------------------- */
+
+static uint64_t mixed(uint64_t z)
 {
-	/* [relaxed] a number of its own for each draw; nothing travels with it. */
-	uint64_t z = draws->seed + (weiri_fetch_add_relaxed(&draws->drawn, 1u) + 1) * UINT64_C(0x9E3779B97F4A7C15);
-
 	z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
 	z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
 	return z ^ z >> 31;
 }
 
-/* 0 .. below - 1, for below <= 2^25: the high bits of a product of 39 random bits and 25; no number is off by more than 2^-39. */
-static size_t random_below(struct weiri_draws *draws, size_t below)
+/* A take's row begins. */
+static uint64_t begin_row(struct weiri_draws *draws)
 {
-	return (size_t)((next_random(draws) >> (SIZE_BITS + 1)) * below >> (64 - (SIZE_BITS + 1)));
+	/* [relaxed] a number of its own for each take; nothing travels with it. */
+	uint64_t number = weiri_fetch_add_relaxed(&draws->takes, 1u) + 1;
+
+	return mixed(draws->seed + number * SPLIT_MIX_STEP);
+}
+
+static uint64_t next_random(uint64_t *row)
+{
+	return mixed(*row += SPLIT_MIX_STEP);
+}
+
+/* 0 .. below - 1, for below <= 2^25: the high bits of a product of 39 random bits and 25; no number is off by more than 2^-39. */
+static size_t random_below(uint64_t *row, size_t below)
+{
+	return (size_t)((next_random(row) >> (SIZE_BITS + 1)) * below >> (64 - (SIZE_BITS + 1)));
 }
 
 /* The place of the k-th set bit (k from 0) of a word that has more than k. */
@@ -232,7 +245,7 @@ static int take_rank(struct weiri_places *places, size_t first, size_t end, size
 }
 
 /* A random bit, by the counts. */
-static int take_rank_by_counts(struct weiri_places *places, struct weiri_draws *draws, size_t *place)
+static int take_rank_by_counts(struct weiri_places *places, uint64_t *row, size_t *place)
 {
 	size_t first = 0, end = nodes_of(places, places->levels), k = 0;
 
@@ -240,7 +253,7 @@ static int take_rank_by_counts(struct weiri_places *places, struct weiri_draws *
 		k += weiri_load_relaxed(&places->counts[places->levels - 1][node]); /* [relaxed] a look, here and below */
 	if (k == 0)
 		return 0;
-	k = random_below(draws, k);
+	k = random_below(row, k);
 	for (unsigned l = places->levels; l != 0; l--) {
 		size_t node = first, below = nodes_of(places, l - 1), here = 0;
 
@@ -256,21 +269,22 @@ static int take_rank_by_counts(struct weiri_places *places, struct weiri_draws *
 
 size_t weiri_places_take_random(struct weiri_places *places, struct weiri_draws *draws, size_t about)
 {
+	uint64_t row = begin_row(draws);
 	size_t place, count;
 
 	for (int i = 0; i < BLIND_DRAWS && about >= places->limit / DENSE; i++) {
-		place = random_below(draws, places->limit);
+		place = random_below(&row, places->limit);
 		/* [relaxed] a look that spares the line. */
 		if ((weiri_load_relaxed(&places->bits[place / FAN]) >> place % FAN & 1) != 0 && take(places, place))
 			return place;
 	}
 	for (int i = 0; i < COUNTED_DRAWS && places->levels != 0; i++) {
-		if (take_rank_by_counts(places, draws, &place))
+		if (take_rank_by_counts(places, &row, &place))
 			return place;
 	}
 	for (;;) { /* each round that fails, another take or add went on */
 		count = count_words(places, 0, places->words);
-		if (count != 0 && take_rank(places, 0, places->words, random_below(draws, count), &place))
+		if (count != 0 && take_rank(places, 0, places->words, random_below(&row, count), &place))
 			return place;
 	}
 }

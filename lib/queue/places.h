@@ -34,10 +34,13 @@ struct weiri_places {
 	_Atomic(uint32_t) *counts[WEIRI_PLACES_LEVELS]; /* [0]: of 64 words each; [1]: of 64 of those each */
 };
 
-/* A row of random numbers that any thread may draw from: SplitMix64 (Steele, Lea, Flood, OOPSLA 2014) of a seed and a counter. */
+/*
+ * Random numbers for takes by any thread: SplitMix64 (Steele, Lea, Flood, OOPSLA 2014), of which each take has a row of its own, told by the
+ * seed and by how many takes began before it. So a take that draws often still adds to the count once, and the count is that of the takes.
+ */
 struct weiri_draws {
 	uint64_t seed;
-	_Atomic(uint64_t) drawn;
+	_Atomic(uint64_t) takes;
 };
 
 /* Bytes for numbers below `limit`, 1 .. 2^24; a multiple of 8. */

@@ -36,7 +36,7 @@ static int hand_over(struct finished *finished, weir_queue_op *op)
 }
 
 /* 1 when anything moved. */
-static int serve(struct weiri_scope *scope, struct weiri_list *list, struct finished *finished)
+static int serve(struct weiri_scope *scope, weir_queue *queue, struct weiri_list *list, struct finished *finished)
 {
 	struct weiri_list_node *node = NULL;
 	enum weiri_op_outcome outcome = WEIRI_OP_COMPLETE;
@@ -48,8 +48,10 @@ static int serve(struct weiri_scope *scope, struct weiri_list *list, struct fini
 		if (!weiri_op_claim(op))
 			continue;
 		outcome = weiri_op_drive(scope, op, &moved);
-		if (outcome != WEIRI_OP_COMPLETE)
+		if (outcome != WEIRI_OP_COMPLETE) {
+			weiri_tally_add(&queue->tally.retries, 1);
 			continue;
+		}
 		weiri_op_finish(scope, op);
 		moved = 1;
 		if (hand_over(finished, op))
@@ -61,10 +63,10 @@ static int serve(struct weiri_scope *scope, struct weiri_list *list, struct fini
 static int serve_both(struct weiri_record *record, weir_queue *queue, struct finished *finished)
 {
 	struct weiri_scope scope = weiri_scope_enter(record);
-	int moved = serve(&scope, &queue->consumers, finished);
+	int moved = serve(&scope, queue, &queue->consumers, finished);
 
 	if (finished->asynchronous == NULL)
-		moved |= serve(&scope, &queue->producers, finished);
+		moved |= serve(&scope, queue, &queue->producers, finished);
 	weiri_scope_leave(&scope);
 	if (finished->asynchronous != NULL)
 		weiri_op_complete(finished->asynchronous);

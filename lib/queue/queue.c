@@ -75,6 +75,7 @@ static enum weir_status fill(weir_queue *queue, const struct weir_queue_options 
 	queue->order = options->order;
 	queue->flags = options->flags;
 	queue->capacity = options->capacity;
+	queue->level_mask = weiri_level_step(options->capacity) - 1;
 	queue->seed = choose_seed(options, queue);
 	queue->key = options->key;
 	queue->key_context = options->key_context;

@@ -9,6 +9,7 @@
  *   readiness.c file descriptors that say whether a call would wait
  *   calls.c     the public calls that move items
  *   queue.c     creating, destroying, closing
+ *   stats.c     what was counted
  */
 #ifndef WEIRI_QUEUE_QUEUE_H
 #define WEIRI_QUEUE_QUEUE_H
@@ -19,6 +20,7 @@
 #include "queue/bag.h"
 #include "queue/putback.h"
 #include "queue/shuffle.h"
+#include "queue/tally.h"
 #include "ring/priority_queue.h"
 #include "ring/ring.h"
 #include "sync/list.h"
@@ -39,7 +41,8 @@ struct weir_queue {
 	uint32_t flags;
 	size_t capacity;
 	uint64_t seed;
-	weir_ring *ring;               /* FIFO */
+	size_t level_mask; /* of the high-water mark: a sample when the number of an item has none of these bits */
+	weir_ring *ring;   /* FIFO */
 	const struct weiri_bag *bag;   /* NULL: FIFO */
 	struct weiri_shuffle *shuffle; /* shuffle */
 	weir_priority_queue *priority; /* priority, as the next two */
@@ -64,6 +67,9 @@ struct weir_queue {
 	_Atomic(uint32_t) cause_taken; /* the first closer that gave one */
 	_Atomic(uint32_t) cause_ready;
 	weir_error cause;
+
+	/* Written by calls that wait, or let others go on; and now and then by enqueues. */
+	WEIRI_ALIGNED_APART struct weiri_tally tally;
 };
 
 /* -- store.c ------------------------------------------------------------------------------------------------------------------ */
@@ -84,6 +90,8 @@ size_t weiri_queue_take(struct weiri_scope *scope, weir_queue *queue, uint64_t i
 void weiri_queue_sort_batch(const weir_queue *queue, struct weiri_segment *segment, size_t count);
 /* Items inside, put back ones included. */
 size_t weiri_queue_size(const weir_queue *queue);
+/* How many items went into the store and came out of it: `out` was right at an earlier moment than `in`. */
+struct weiri_ring_counts weiri_queue_counts(const weir_queue *queue);
 int weiri_queue_turn_take(weir_queue *queue);
 /* 1 while a batch collects. */
 int weiri_queue_turn_held(const weir_queue *queue);
@@ -104,6 +112,29 @@ enum weir_status weiri_queue_fail_closed(const weir_queue *queue, enum weir_stat
 /* The same for a call on the queue (verb) that a token ended, fired with `cause`. */
 enum weir_status weiri_queue_fail_cancelled(const weir_queue *queue, const char *verb, const weir_error *cause,
                                             weir_error *error);
+
+/* -- stats.c ------------------------------------------------------------------------------------------------------------------ */
+
+/* Samples how full it is, for the high-water mark. */
+void weiri_queue_note_level(weir_queue *queue);
+/* An enqueue found no room. */
+void weiri_queue_note_full(weir_queue *queue);
+/* All of it. */
+void weiri_queue_read_stats(weir_queue *queue, struct weir_queue_stats *stats);
+
+/* After `count` items went in; of a queue with a ring. */
+static WEIRI_ALWAYS_INLINE void weiri_queue_count_in_ring(weir_queue *queue, size_t count)
+{
+#if !defined(WEIRI_UNDER_MODEL) /* stress/model: see tally.h */
+	if (WEIRI_UNLIKELY(weiri_ring_passed(queue->ring, queue->level_mask, count)))
+		weiri_queue_note_level(queue);
+#else
+	(void)queue, (void)count;
+#endif
+}
+
+/* Of any queue. */
+void weiri_queue_count_in(weir_queue *queue, size_t count);
 
 /* -- pump.c ------------------------------------------------------------------------------------------------------------------- */
 

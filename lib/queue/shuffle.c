@@ -179,6 +179,14 @@ size_t weiri_shuffle_size(const struct weiri_shuffle *shuffle)
 	return (size_t)items_of(weiri_load_relaxed(&shuffle->credits));
 }
 
+struct weiri_ring_counts weiri_shuffle_counts(const struct weiri_shuffle *shuffle)
+{
+	/* [relaxed] a count. */
+	uint64_t out = weiri_load_relaxed(&shuffle->draws.takes);
+
+	return (struct weiri_ring_counts){out + weiri_shuffle_size(shuffle), out};
+}
+
 int weiri_shuffle_can_take(const struct weiri_shuffle *shuffle)
 {
 	/* [P3, P4, P5 acquire] as in credit_take(). */

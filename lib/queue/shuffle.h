@@ -40,6 +40,8 @@
 #include <weir/alloc.h>
 #include <weir/status.h>
 
+#include "ring/layout.h"
+
 struct weiri_shuffle;
 
 enum { WEIRI_SHUFFLE_MAX_CAPACITY = (1 << 24) - 1 };
@@ -57,6 +59,8 @@ enum weir_status weiri_shuffle_take(struct weiri_shuffle *shuffle, uint64_t *ite
 void weiri_shuffle_close(struct weiri_shuffle *shuffle);
 int weiri_shuffle_closed(const struct weiri_shuffle *shuffle);
 size_t weiri_shuffle_size(const struct weiri_shuffle *shuffle);
+/* Items that went in and came out, exact while nothing is under way: see layout.h. */
+struct weiri_ring_counts weiri_shuffle_counts(const struct weiri_shuffle *shuffle);
 /* 1 when a take would find an item, a put (admitted) room: at the load of credits, as those. */
 int weiri_shuffle_can_take(const struct weiri_shuffle *shuffle);
 int weiri_shuffle_can_put(const struct weiri_shuffle *shuffle);

@@ -196,6 +196,11 @@ size_t weiri_queue_size(const weir_queue *queue)
 	return inside + weiri_putback_size(&queue->putback);
 }
 
+struct weiri_ring_counts weiri_queue_counts(const weir_queue *queue)
+{
+	return queue->bag == NULL ? weiri_ring_counts(queue->ring) : queue->bag->counts(queue);
+}
+
 void weiri_queue_sort_batch(const weir_queue *queue, struct weiri_segment *segment, size_t count)
 {
 	if (segment->kind != WEIRI_SEGMENT_KEYED)

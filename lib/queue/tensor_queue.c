@@ -350,6 +350,11 @@ size_t weir_tensor_queue_capacity(const weir_tensor_queue *queue)
 	return queue != NULL ? weir_queue_capacity(queue->queue) : 0;
 }
 
+enum weir_status weir_tensor_queue_get_stats(weir_tensor_queue *queue, struct weir_queue_stats *stats)
+{
+	return weir_queue_get_stats(queue != NULL ? queue->queue : NULL, stats);
+}
+
 uint64_t weir_tensor_queue_seed(const weir_tensor_queue *queue)
 {
 	return queue != NULL ? weir_queue_seed(queue->queue) : 0;

@@ -46,13 +46,19 @@ enum weiri_ring_at_end {
 /* Where things stand that leave before all that is in the ring: while it is not NULL, nothing comes out of the ring. */
 typedef const _Atomic(void *) weiri_ring_before;
 
+/* How many values went in and came out since the ring was made. */
+struct weiri_ring_counts {
+	uint64_t in, out;
+};
+
 /* The operations of a format. `closed` enqueues are refused unless `admitted`. */
 struct weiri_ring_ops {
 	size_t (*enqueue)(weir_ring *ring, const uint64_t values[], size_t count, int admitted, enum weir_status *status);
 	/* `before` may be NULL. WEIR_ABORTED: it is not empty. */
 	size_t (*dequeue)(weir_ring *ring, uint64_t values[], size_t count, enum weiri_ring_at_end at_end,
 	                  weiri_ring_before *before, enum weir_status *status);
-	size_t (*size)(const weir_ring *ring);
+	/* Each was right at some moment of the call, `out` at an earlier one than `in`. */
+	struct weiri_ring_counts (*counts)(const weir_ring *ring);
 	/* 1 when a dequeue would find a value, an enqueue a free ticket, at some moment of the call: exact as their refusals. */
 	int (*has_value)(const weir_ring *ring);
 	int (*has_room)(const weir_ring *ring);

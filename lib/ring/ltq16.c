@@ -96,9 +96,9 @@ static size_t dequeue(weir_ring *ring, uint64_t values[], size_t count, enum wei
 	return walk_dequeue(ring, &format, ticket, values, count, at_end, before, status);
 }
 
-static size_t size(const weir_ring *ring)
+static struct weiri_ring_counts counts(const weir_ring *ring)
 {
-	return walk_size(ring, &format);
+	return walk_counts(ring, &format);
 }
 
 static int has_value(const weir_ring *ring)
@@ -111,7 +111,7 @@ static int has_room(const weir_ring *ring)
 	return walk_has_room(ring, &format);
 }
 
-const struct weiri_ring_ops weiri_ltq16_ops = {enqueue, dequeue, size, has_value, has_room};
+const struct weiri_ring_ops weiri_ltq16_ops = {enqueue, dequeue, counts, has_value, has_room};
 
 static WEIRI_NOINLINE enum weir_status enqueue_from(weir_ring *ring, uint64_t value, uint64_t ticket)
 {
@@ -202,10 +202,10 @@ static size_t dequeue(weir_ring *ring, uint64_t values[], size_t count, enum wei
 	return none(ring, status);
 }
 
-static size_t size(const weir_ring *ring)
+static struct weiri_ring_counts counts(const weir_ring *ring)
 {
 	(void)ring;
-	return 0;
+	return (struct weiri_ring_counts){0, 0};
 }
 
 static int no(const weir_ring *ring)
@@ -214,7 +214,7 @@ static int no(const weir_ring *ring)
 	return 0;
 }
 
-const struct weiri_ring_ops weiri_ltq16_ops = {enqueue, dequeue, size, no, no};
+const struct weiri_ring_ops weiri_ltq16_ops = {enqueue, dequeue, counts, no, no};
 
 enum weir_status weiri_ltq16_enqueue(weir_ring *ring, uint64_t value)
 {

@@ -148,9 +148,9 @@ static size_t dequeue(weir_ring *ring, uint64_t values[], size_t count, enum wei
 	return walk_dequeue(ring, &format, ticket, values, count, at_end, before, status);
 }
 
-static size_t size(const weir_ring *ring)
+static struct weiri_ring_counts counts(const weir_ring *ring)
 {
-	return walk_size(ring, &format);
+	return walk_counts(ring, &format);
 }
 
 static int has_value(const weir_ring *ring)
@@ -163,7 +163,7 @@ static int has_room(const weir_ring *ring)
 	return walk_has_room(ring, &format);
 }
 
-const struct weiri_ring_ops weiri_ltq64_ops = {enqueue, dequeue, size, has_value, has_room};
+const struct weiri_ring_ops weiri_ltq64_ops = {enqueue, dequeue, counts, has_value, has_room};
 
 static WEIRI_NOINLINE enum weir_status enqueue_from(weir_ring *ring, uint64_t value, uint64_t ticket)
 {

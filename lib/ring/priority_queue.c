@@ -706,18 +706,32 @@ size_t weir_priority_queue_capacity(const weir_priority_queue *queue)
 	return queue != NULL ? queue->capacity : 0;
 }
 
-size_t weir_priority_queue_size_approx(const weir_priority_queue *queue)
+void weiri_priority_queue_counts(const weir_priority_queue *queue, uint64_t *in, uint64_t *out)
 {
 	struct dummy dummy;
 	uint64_t size;
 
-	if (queue == NULL)
-		return 0;
 	/* [relaxed] looks. An overtaken walk was near enough. */
 	if (!walk_from(queue, weiri_load_relaxed(&queue->near), &dummy, queue->capacity))
 		(void)walk_from(queue, weiri_load_relaxed(&queue->head), &dummy, queue->capacity);
 	/* [relaxed] a count. Tags are cut off, so the difference is, too. */
 	size = tag_of(queue, weiri_load_relaxed(&queue->oldest)) - dummy.position;
 	size = size << queue->tag_shift >> queue->tag_shift;
-	return size < queue->capacity ? (size_t)size : queue->capacity;
+	*out = dummy.position;
+	*in = dummy.position + (size < queue->capacity ? size : queue->capacity);
+}
+
+int weiri_priority_queue_passed(const weir_priority_queue *queue, uint64_t mask, size_t count)
+{
+	/* [relaxed] a count */
+	return (tag_of(queue, weiri_load_relaxed(&queue->oldest)) & mask) < count;
+}
+
+size_t weir_priority_queue_size_approx(const weir_priority_queue *queue)
+{
+	uint64_t in = 0, out = 0;
+
+	if (queue != NULL)
+		weiri_priority_queue_counts(queue, &in, &out);
+	return (size_t)(in - out);
 }

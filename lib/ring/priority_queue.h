@@ -25,6 +25,10 @@ enum weir_status weiri_priority_queue_take(weir_priority_queue *queue, const str
 int weiri_priority_queue_has_room(const weir_priority_queue *queue);
 /* 1: closed, and no put is under way; only admitted ones could still come. */
 int weiri_priority_queue_is_ended(weir_priority_queue *queue);
+/* How many items went in (with puts under way), and came out: the counts of layout.h, but from 2^39 (small queues: later) begun anew. */
+void weiri_priority_queue_counts(const weir_priority_queue *queue, uint64_t *in, uint64_t *out);
+/* 1: among the last `count` items that went in is one whose number has none of the bits of `mask`, which is one less than a power of two. */
+int weiri_priority_queue_passed(const weir_priority_queue *queue, uint64_t mask, size_t count);
 /* 1: *key was the smallest at some moment of the call; 0: the queue was empty. */
 int weiri_priority_queue_peek(const weir_priority_queue *queue, int64_t *key);
 

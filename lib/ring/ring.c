@@ -116,8 +116,7 @@ enum weir_status weir_ring_try_enqueue(weir_ring *ring, uint64_t value)
 {
 	if (WEIRI_UNLIKELY(ring == NULL))
 		return WEIR_INVALID_ARGUMENT;
-	return WEIRI_LIKELY(ring->format == WEIR_RING_FORMAT_LTQ16) ? weiri_ltq16_enqueue(ring, value)
-	                                                            : weiri_ltq64_enqueue(ring, value);
+	return weiri_ring_enqueue_one(ring, value);
 }
 
 enum weir_status weir_ring_try_dequeue(weir_ring *ring, uint64_t *value)
@@ -177,9 +176,21 @@ size_t weir_ring_capacity(const weir_ring *ring)
 	return ring != NULL ? ring->capacity : 0;
 }
 
+struct weiri_ring_counts weiri_ring_counts(const weir_ring *ring)
+{
+	return weiri_ring_ops_of(ring)->counts(ring);
+}
+
 size_t weir_ring_size_approx(const weir_ring *ring)
 {
-	return ring != NULL ? weiri_ring_ops_of(ring)->size(ring) : 0;
+	struct weiri_ring_counts counts;
+	uint64_t size;
+
+	if (ring == NULL)
+		return 0;
+	counts = weiri_ring_counts(ring);
+	size = counts.in > counts.out ? counts.in - counts.out : 0;
+	return size < ring->capacity ? (size_t)size : ring->capacity;
 }
 
 enum weir_ring_format weir_ring_format(const weir_ring *ring)

@@ -379,13 +379,12 @@ static inline uint64_t walk_to_end(const weir_ring *ring, const struct slot_form
 	return is_done(ring, format, ticket, by) ? leap(ring, format, ticket, by) : ticket;
 }
 
-static inline size_t walk_size(const weir_ring *ring, const struct slot_format *format)
+/* By I2 and I3 as many as there are tickets that are done. */
+static inline struct weiri_ring_counts walk_counts(const weir_ring *ring, const struct slot_format *format)
 {
-	uint64_t head = number_of(ring, walk_to_end(ring, format, &ring->head_hint, BY_DEQUEUE));
-	uint64_t tail = number_of(ring, walk_to_end(ring, format, &ring->tail_hint, BY_ENQUEUE));
-	uint64_t size = tail > head ? tail - head : 0;
+	uint64_t out = number_of(ring, walk_to_end(ring, format, &ring->head_hint, BY_DEQUEUE));
 
-	return size < ring->capacity ? (size_t)size : ring->capacity;
+	return (struct weiri_ring_counts){number_of(ring, walk_to_end(ring, format, &ring->tail_hint, BY_ENQUEUE)), out};
 }
 
 #endif

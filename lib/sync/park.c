@@ -50,6 +50,24 @@ enum weiri_park_result weiri_park_wait(_Atomic(uint32_t) *word, uint32_t expecte
 	return sleep_until_changed(word, expected, deadline_ns);
 }
 
+enum weiri_park_result weiri_park_wait_marked(_Atomic(uint32_t) *word, uint32_t expected, uint32_t asleep,
+                                              uint64_t deadline_ns)
+{
+	uint32_t seen = expected;
+
+	if (deadline_ns == 0)
+		return changed(word, expected) ? WEIRI_PARK_WOKEN : WEIRI_PARK_TIMEOUT;
+	if (changed_while_spinning(word, expected))
+		return WEIRI_PARK_WOKEN;
+	/* [P1 acquire] of a failure: the partner was faster. [relaxed] the mark carries nothing. */
+	if (!weiri_cas_acquire_or_acquire(word, &seen, asleep) ||
+	    sleep_until_changed(word, asleep, deadline_ns) == WEIRI_PARK_WOKEN)
+		return WEIRI_PARK_WOKEN;
+	seen = asleep;
+	return weiri_cas_acquire_or_acquire(word, &seen, expected) ? WEIRI_PARK_TIMEOUT
+	                                                           : WEIRI_PARK_WOKEN; /* P1, as above */
+}
+
 void weiri_park_wake(_Atomic(uint32_t) *word, int count)
 {
 	weiri_futex_wake(word, count);

@@ -7,7 +7,7 @@
  *
  * | call            | progress                       | blocks on            |
  * |-----------------|--------------------------------|----------------------|
- * | weiri_park_wait | blocking                       | the word, a deadline |
+ * | weiri_park_wait, _wait_marked | blocking         | the word, a deadline |
  * | weiri_park_wake | wait-free + one system call    | nothing              |
  */
 #ifndef WEIRI_PARK_H
@@ -34,6 +34,13 @@ enum { WEIRI_PARK_SPINS = 100 };
  * Wakes without a change are absorbed.
  */
 enum weiri_park_result weiri_park_wait(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline_ns);
+
+/*
+ * The same for the only thread that waits for this word: before it sleeps *word becomes `asleep`, and `expected` again after the deadline. So
+ * whoever changes *word from `expected` has nobody to wake.
+ */
+enum weiri_park_result weiri_park_wait_marked(_Atomic(uint32_t) *word, uint32_t expected, uint32_t asleep,
+                                              uint64_t deadline_ns);
 
 /* Wakes up to `count` sleepers. The caller has changed *word before. Does not read *word, which may be gone by now. */
 void weiri_park_wake(_Atomic(uint32_t) *word, int count);

@@ -1,0 +1,73 @@
+/*
+ * stats.c - what happened in a queue: reading its counters, and sampling how full it is.
+ */
+#include <string.h>
+
+#include "base/error.h"
+#include "queue/queue.h"
+
+WEIRI_COLD void weiri_queue_note_level(weir_queue *queue)
+{
+	weiri_tally_raise(&queue->tally.high_water, weiri_queue_size(queue));
+}
+
+void weiri_queue_count_in(weir_queue *queue, size_t count)
+{
+	if (queue->bag == NULL)
+		weiri_queue_count_in_ring(queue, count);
+#if !defined(WEIRI_UNDER_MODEL) /* as there */
+	else if (queue->bag->has_passed(queue, count))
+		weiri_queue_note_level(queue);
+#endif
+}
+
+WEIRI_COLD void weiri_queue_note_full(weir_queue *queue)
+{
+	if (queue->bag == NULL) /* a ring says "full" at exactly its capacity */
+		weiri_tally_raise(&queue->tally.high_water, queue->capacity);
+	else
+		weiri_queue_note_level(queue);
+}
+
+/* All loads are [relaxed]: statistics; no data travels with them. */
+static void read_tally(const weir_queue *queue, struct weir_queue_stats *stats)
+{
+	const struct weiri_tally *tally = &queue->tally;
+
+	stats->high_water = weiri_load_relaxed(&tally->high_water);
+	stats->enqueue_waits = weiri_load_relaxed(&tally->waits[WEIRI_SIDE_ENQUEUE]);
+	stats->dequeue_waits = weiri_load_relaxed(&tally->waits[WEIRI_SIDE_DEQUEUE]);
+	stats->enqueue_blocked_ns = weiri_load_relaxed(&tally->blocked_ns[WEIRI_SIDE_ENQUEUE]);
+	stats->dequeue_blocked_ns = weiri_load_relaxed(&tally->blocked_ns[WEIRI_SIDE_DEQUEUE]);
+	stats->wakes = weiri_load_relaxed(&tally->wakes);
+	stats->retries = weiri_load_relaxed(&tally->retries);
+	stats->waiting = weiri_load_relaxed(&queue->waiting);
+}
+
+void weiri_queue_read_stats(weir_queue *queue, struct weir_queue_stats *stats)
+{
+	struct weiri_ring_counts counts = weiri_queue_counts(queue);
+	size_t given_back = weiri_putback_size(&queue->putback);
+
+	weiri_queue_note_level(queue);
+	memset(stats, 0, sizeof(*stats));
+	stats->struct_size = sizeof(*stats);
+	stats->items_in = counts.in;
+	/* What was given back came out of the store and is inside again. */
+	stats->items_out = counts.out > given_back ? counts.out - given_back : 0;
+	read_tally(queue, stats);
+}
+
+enum weir_status weir_queue_get_stats(weir_queue *queue, struct weir_queue_stats *stats)
+{
+	struct weir_queue_stats now;
+	size_t size;
+
+	if (queue == NULL || stats == NULL || !weiri_options_size_ok(stats->struct_size, sizeof(now)))
+		return WEIR_INVALID_ARGUMENT;
+	size = stats->struct_size;
+	weiri_queue_read_stats(queue, &now);
+	memcpy(stats, &now, size);
+	stats->struct_size = size;
+	return WEIR_OK;
+}

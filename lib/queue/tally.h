@@ -1,0 +1,55 @@
+/*
+ * tally.h - what a queue counts, for weir_queue_get_stats().
+ *
+ * Calls that neither wait nor wake anybody count nothing. What went in and came out the stores know by themselves (a ring's tickets, a shuffle
+ * queue's draws, a priority queue's nodes); the rest is counted where a call is slow anyway: it waits, carries another on, wakes a thread.
+ * The high-water mark is sampled: at each `level_step`th item that goes in, and whenever one finds no room. To look at every item would
+ * be to read the line that the dequeues write, at each enqueue, and that costs more than the enqueue.
+ */
+#ifndef WEIRI_QUEUE_TALLY_H
+#define WEIRI_QUEUE_TALLY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+
+enum weiri_side { WEIRI_SIDE_ENQUEUE = 0, WEIRI_SIDE_DEQUEUE = 1, WEIRI_SIDES = 2 };
+
+struct weiri_tally {
+	_Atomic(uint64_t) high_water;
+	_Atomic(uint64_t) waits[WEIRI_SIDES];
+	_Atomic(uint64_t) blocked_ns[WEIRI_SIDES];
+	_Atomic(uint64_t) wakes;
+	_Atomic(uint64_t) retries;
+};
+
+static inline void weiri_tally_add(_Atomic(uint64_t) *counter, uint64_t more)
+{
+#if defined(WEIRI_UNDER_MODEL) /* stress/model: counts decide nothing, and each multiplies the executions */
+	(void)counter, (void)more;
+#else
+	(void)weiri_fetch_add_relaxed(counter, more); /* [relaxed] statistics; no data travels with them. */
+#endif
+}
+
+static inline void weiri_tally_raise(_Atomic(uint64_t) *mark, uint64_t level)
+{
+	/* [relaxed] as above. */
+	uint64_t seen = weiri_load_relaxed(mark);
+
+	while (seen < level && !weiri_cas_relaxed(mark, &seen, level))
+		;
+}
+
+/* How far apart the samples of the level are: a power of two. A small queue is looked at four times a lap. */
+static inline size_t weiri_level_step(size_t capacity)
+{
+	size_t step = 1;
+
+	while (step < 64 && step * 8 <= capacity)
+		step *= 2;
+	return step;
+}
+
+#endif

@@ -1,0 +1,421 @@
+/*
+ * test_queue_stats.c - what a queue says of what happened in it.
+ */
+#include <weir/select.h>
+#include <weir/tensor_queue.h>
+
+#include "queue_kit.h"
+
+static struct weir_queue_stats stats_of(weir_queue *queue)
+{
+	struct weir_queue_stats stats = {.struct_size = sizeof(stats)};
+
+	cr_assert_eq(weir_queue_get_stats(queue, &stats), WEIR_OK);
+	return stats;
+}
+
+static void expect_moved(weir_queue *queue, uint64_t in, uint64_t out)
+{
+	struct weir_queue_stats stats = stats_of(queue);
+
+	cr_expect_eq(stats.items_in, in, "%s: %llu in, not %llu", weir_queue_name(queue),
+	             (unsigned long long)stats.items_in, (unsigned long long)in);
+	cr_expect_eq(stats.items_out, out, "%s: %llu out, not %llu", weir_queue_name(queue),
+	             (unsigned long long)stats.items_out, (unsigned long long)out);
+}
+
+static int64_t key_of(void *context, void *any)
+{
+	(void)context;
+	return (int64_t)(number_of(any) * 7 % 5);
+}
+
+/* One of each order. */
+static weir_queue *any_queue(int i, size_t capacity)
+{
+	static const struct weir_queue_options kinds[] = {
+		{.name = "fifo", .order = WEIR_QUEUE_FIFO},
+		{.name = "shuffle", .order = WEIR_QUEUE_SHUFFLE, .seed = 3},
+		{.name = "priority", .order = WEIR_QUEUE_PRIORITY, .key = key_of},
+		{.name = "fair", .order = WEIR_QUEUE_FIFO, .flags = WEIR_QUEUE_FAIR},
+	};
+	struct weir_queue_options options = kinds[i];
+
+	options.capacity = capacity;
+	return queue_with(options);
+}
+enum { KINDS = 4 };
+
+static void take_any(weir_queue *queue, size_t count)
+{
+	void *got;
+
+	for (size_t i = 0; i < count; i++)
+		cr_assert_eq(weir_queue_try_dequeue(queue, &got), WEIR_OK);
+}
+
+/* -- items -------------------------------------------------------------------------------------------------------------------- */
+
+Test(queue_stats, of_a_new_queue_are_zero)
+{
+	for (int i = 0; i < KINDS; i++) {
+		weir_queue *queue = any_queue(i, 5);
+		struct weir_queue_stats stats = stats_of(queue), zero = {.struct_size = sizeof(zero)};
+
+		cr_expect_eq(memcmp(&stats, &zero, sizeof(zero)), 0);
+		destroy(queue);
+	}
+}
+
+Test(queue_stats, items_are_counted_exactly_lap_after_lap)
+{
+	for (int i = 0; i < KINDS; i++) {
+		weir_queue *queue = any_queue(i, 7);
+		size_t in = 0, out = 0;
+
+		for (size_t lap = 0; lap < 20; lap++) {
+			size_t more = 1 + lap * 5 % (7 - (in - out)), fewer;
+
+			put(queue, in + 1, more);
+			in += more;
+			fewer = lap % (in - out) + 1;
+			take_any(queue, fewer);
+			out += fewer;
+			expect_moved(queue, in, out);
+		}
+		destroy(queue);
+	}
+}
+
+Test(queue_stats, batches_count_each_item)
+{
+	for (int i = 0; i < KINDS; i++) {
+		weir_queue *queue = any_queue(i, 100);
+		void *items[64];
+		size_t done;
+
+		for (size_t k = 0; k < 64; k++)
+			items[k] = item(k + 1);
+		cr_assert_eq(weir_queue_enqueue_many(queue, items, 64, 0, NULL, NULL, NULL), WEIR_OK);
+		expect_moved(queue, 64, 0);
+		cr_assert_eq(weir_queue_dequeue_many(queue, items, 30, 0, NULL, NULL), WEIR_OK);
+		expect_moved(queue, 64, 30);
+		cr_assert_eq(weir_queue_close(queue, WEIR_CLOSE_DRAIN, NULL), WEIR_OK);
+		cr_assert_eq(weir_queue_dequeue_up_to(queue, items, 64, 0, NULL, &done, NULL), WEIR_OK);
+		expect_moved(queue, 64, 64);
+		destroy(queue);
+	}
+}
+
+Test(queue_stats, what_a_batch_gives_back_has_not_come_out)
+{
+	for (int i = 0; i < KINDS; i++) {
+		weir_queue *queue = any_queue(i, 5);
+		void *items[4];
+
+		put(queue, 1, 3);
+		cr_assert_eq(weir_queue_dequeue_many(queue, items, 4, weir_deadline_in(1000), NULL, NULL),
+		             WEIR_DEADLINE_EXCEEDED);
+		expect_moved(queue, 3, 0);
+		take_any(queue, 2);
+		expect_moved(queue, 3, 2);
+		put(queue, 4, 4);
+		take_any(queue, 5);
+		expect_moved(queue, 7, 7);
+		destroy(queue);
+	}
+}
+
+Test(queue_stats, refused_calls_move_nothing)
+{
+	for (int i = 0; i < KINDS; i++) {
+		weir_queue *queue = any_queue(i, 2);
+		void *got;
+
+		cr_assert_eq(weir_queue_try_dequeue(queue, &got), WEIR_WOULD_BLOCK);
+		put(queue, 1, 2);
+		cr_assert_eq(weir_queue_try_enqueue(queue, item(3)), WEIR_WOULD_BLOCK);
+		cr_assert_eq(weir_queue_close(queue, WEIR_CLOSE_DRAIN, NULL), WEIR_OK);
+		cr_assert_eq(weir_queue_try_enqueue(queue, item(3)), WEIR_CANCELLED);
+		take_any(queue, 2);
+		expect_drained(queue);
+		expect_moved(queue, 2, 2);
+		destroy(queue);
+	}
+}
+
+/* -- the high-water mark ------------------------------------------------------------------------------------------------------ */
+
+static uint64_t mark_of(weir_queue *queue)
+{
+	return stats_of(queue).high_water;
+}
+
+Test(queue_stats, the_mark_is_the_capacity_once_an_enqueue_found_no_room)
+{
+	for (int i = 0; i < KINDS; i++) {
+		weir_queue *queue = any_queue(i, 1000);
+
+		for (size_t k = 1; weir_queue_try_enqueue(queue, item(k)) == WEIR_OK; k++)
+			;
+		take_any(queue, 1000);
+		cr_expect_eq(mark_of(queue), 1000, "%s", weir_queue_name(queue));
+		destroy(queue);
+	}
+}
+
+/* Nobody asks while it is high. */
+Test(queue_stats, the_mark_is_less_than_64_below_the_truth_with_one_producer)
+{
+	for (int i = 0; i < KINDS; i++) {
+		weir_queue *queue = any_queue(i, 1024);
+		size_t before = 0, at = 1;
+
+		for (size_t top = 1; top < 1024; top += 1 + top / 3) {
+			uint64_t mark;
+
+			put(queue, at, top);
+			at += top;
+			take_any(queue, top);
+			mark = mark_of(queue);
+			cr_expect_leq(mark, top, "%s: %llu of %zu", weir_queue_name(queue), (unsigned long long)mark, top);
+			cr_expect_gt(mark + 64, top, "%s: %llu of %zu", weir_queue_name(queue), (unsigned long long)mark, top);
+			cr_expect_geq(mark, before, "%s", weir_queue_name(queue));
+			before = mark;
+		}
+		destroy(queue);
+	}
+}
+
+Test(queue_stats, a_batch_is_looked_at_too)
+{
+	for (int i = 0; i < KINDS; i++) {
+		weir_queue *queue = any_queue(i, 1024);
+		void *items[200];
+
+		for (size_t k = 0; k < 200; k++)
+			items[k] = item(k + 1);
+		cr_assert_eq(weir_queue_enqueue_many(queue, items, 200, 0, NULL, NULL, NULL), WEIR_OK);
+		take_any(queue, 200);
+		cr_expect_eq(mark_of(queue), 200, "%s", weir_queue_name(queue));
+		destroy(queue);
+	}
+}
+
+Test(queue_stats, the_mark_of_the_smallest_queues_is_exact)
+{
+	for (int i = 0; i < KINDS; i++) {
+		for (size_t capacity = 1; capacity < 8; capacity++) {
+			weir_queue *queue = any_queue(i, capacity);
+
+			for (size_t top = 1; top <= capacity; top++) {
+				put(queue, 1, top);
+				take_any(queue, top);
+				cr_expect_eq(mark_of(queue), top, "%s of %zu", weir_queue_name(queue), capacity);
+			}
+			destroy(queue);
+		}
+	}
+}
+
+/* -- waits and wakes ---------------------------------------------------------------------------------------------------------- */
+
+Test(queue_stats, a_thread_that_sleeps_is_woken_once_and_its_time_is_counted)
+{
+	for (int i = 0; i < KINDS; i++) {
+		weir_queue *queue = any_queue(i, 2);
+		struct call call = {.kind = DEQUEUE, .queue = queue};
+		uint64_t begin = weir_now_ns(), asleep, woken;
+		struct weir_queue_stats stats;
+
+		begin_waiting_call(&call, 1);
+		asleep = weir_now_ns();
+		stats = stats_of(queue);
+		cr_expect_eq(stats.waiting, 1);
+		cr_expect_eq(stats.dequeue_waits, 1);
+		cr_expect_eq(stats.dequeue_blocked_ns, 0, "it has not ended");
+		woken = weir_now_ns();
+		put(queue, 1, 1);
+		cr_expect_eq(end_call(&call), WEIR_OK);
+		stats = stats_of(queue);
+		cr_expect_eq(stats.waiting, 0);
+		cr_expect_eq(stats.dequeue_waits, 1);
+		cr_expect_eq(stats.enqueue_waits, 0);
+		cr_expect_geq(stats.dequeue_blocked_ns, woken - asleep);
+		cr_expect_leq(stats.dequeue_blocked_ns, weir_now_ns() - begin);
+		cr_expect_eq(stats.enqueue_blocked_ns, 0);
+		cr_expect_eq(stats.wakes, 1);
+		cr_expect_leq(stats.retries, 2);
+		destroy(queue);
+	}
+}
+
+Test(queue_stats, an_enqueue_that_waits_is_counted_on_its_side)
+{
+	for (int i = 0; i < KINDS; i++) {
+		weir_queue *queue = any_queue(i, 1);
+		struct call call = {.kind = ENQUEUE, .queue = queue, .items = {item(2)}};
+		struct weir_queue_stats stats;
+
+		put(queue, 1, 1);
+		begin_waiting_call(&call, 1);
+		take_any(queue, 1);
+		cr_expect_eq(end_call(&call), WEIR_OK);
+		stats = stats_of(queue);
+		cr_expect_eq(stats.enqueue_waits, 1);
+		cr_expect_eq(stats.dequeue_waits, 0);
+		cr_expect_gt(stats.enqueue_blocked_ns, 0);
+		cr_expect_eq(stats.wakes, 1);
+		cr_expect_eq(stats.high_water, 1);
+		expect_moved(queue, 2, 1);
+		take_any(queue, 1);
+		destroy(queue);
+	}
+}
+
+/* The owner of the operation has not come to sleep: there is nobody to wake. */
+Test(queue_stats, who_does_not_sleep_is_not_woken)
+{
+	weir_queue *queue = fifo(2);
+	void *got[1] = {NULL};
+	weir_queue_op *op = weiri_op_create(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, got, 1, NULL, NULL);
+
+	cr_assert_not_null(op);
+	weiri_op_start(weiri_record_get(), op);
+	put(queue, 1, 1);
+	cr_expect_eq(stats_of(queue).dequeue_waits, 1);
+	cr_expect_eq(stats_of(queue).wakes, 0);
+	weiri_op_wait(weiri_record_get(), op, WEIR_NO_DEADLINE, NULL);
+	cr_expect_eq(op->status, WEIR_OK);
+	cr_expect_eq(number_of(got[0]), 1);
+	weiri_op_release(op);
+	destroy(queue);
+}
+
+Test(queue_stats, a_deadline_wakes_nobody)
+{
+	weir_queue *queue = fifo(2);
+	struct weir_queue_stats stats;
+	void *got;
+
+	cr_assert_eq(weir_queue_dequeue(queue, &got, weir_deadline_in(2000000), NULL, NULL), WEIR_DEADLINE_EXCEEDED);
+	stats = stats_of(queue);
+	cr_expect_eq(stats.dequeue_waits, 1);
+	cr_expect_gt(stats.dequeue_blocked_ns, 0);
+	cr_expect_eq(stats.wakes, 0);
+	destroy(queue);
+}
+
+static void ended(void *context, enum weir_status status, const weir_error *error, void **items, size_t done)
+{
+	(void)status, (void)error, (void)items, (void)done;
+	*(int *)context += 1;
+}
+
+Test(queue_stats, an_asynchronous_operation_waits_and_is_not_woken)
+{
+	weir_queue *queue = fifo(2);
+	struct weir_queue_stats stats;
+	void *got[1];
+	int times = 0;
+
+	cr_assert_eq(weir_queue_start(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, got, 1, ended, &times, NULL, NULL), WEIR_OK);
+	put(queue, 1, 1);
+	cr_assert_eq(times, 1);
+	stats = stats_of(queue);
+	cr_expect_eq(stats.dequeue_waits, 1);
+	cr_expect_gt(stats.dequeue_blocked_ns, 0);
+	cr_expect_eq(stats.wakes, 0);
+	destroy(queue);
+}
+
+Test(queue_stats, a_select_waits_in_each_of_its_queues)
+{
+	weir_queue *queues[2] = {fifo(1), fifo(1)};
+	struct weir_select_case cases[2] = {{.queue = queues[0], .kind = WEIR_SELECT_DEQUEUE},
+	                                    {.queue = queues[1], .kind = WEIR_SELECT_ENQUEUE, .item = item(2)}};
+	size_t chosen;
+
+	put(queues[1], 1, 1);
+	cr_assert_eq(weir_select(cases, 2, weir_deadline_in(1000000), NULL, &chosen, NULL), WEIR_DEADLINE_EXCEEDED);
+	cr_expect_eq(stats_of(queues[0]).dequeue_waits, 1);
+	cr_expect_eq(stats_of(queues[1]).enqueue_waits, 1);
+	cr_expect_gt(stats_of(queues[1]).enqueue_blocked_ns, 0);
+	take_any(queues[1], 1);
+	destroy(queues[0]);
+	destroy(queues[1]);
+}
+
+/* Each look that was in vain, by another than the one who waits. */
+Test(queue_stats, carrying_on_in_vain_is_a_retry)
+{
+	weir_queue *queue = fifo(4);
+	struct call call = {.kind = DEQUEUE_MANY, .queue = queue, .count = 4};
+	uint64_t before;
+
+	begin_waiting_call(&call, 1);
+	before = stats_of(queue).retries;
+	put(queue, 1, 3);
+	cr_expect_eq(stats_of(queue).retries - before, 6,
+	             "three items, each seen by a round that moved it and by one that did not");
+	cr_expect_eq(stats_of(queue).wakes, 0, "the batch is not complete");
+	put(queue, 4, 1);
+	cr_expect_eq(end_call(&call), WEIR_OK);
+	cr_expect_eq(stats_of(queue).wakes, 1);
+	destroy(queue);
+}
+
+/* -- the call itself ---------------------------------------------------------------------------------------------------------- */
+
+Test(queue_stats, bad_arguments_are_refused)
+{
+	weir_queue *queue = fifo(1);
+	struct weir_queue_stats stats = {.struct_size = sizeof(stats)};
+
+	cr_expect_eq(weir_queue_get_stats(NULL, &stats), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_queue_get_stats(queue, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_tensor_queue_get_stats(NULL, &stats), WEIR_INVALID_ARGUMENT);
+	stats.struct_size = 0;
+	cr_expect_eq(weir_queue_get_stats(queue, &stats), WEIR_INVALID_ARGUMENT);
+	stats.struct_size = sizeof(stats) + 8;
+	cr_expect_eq(weir_queue_get_stats(queue, &stats), WEIR_INVALID_ARGUMENT);
+	destroy(queue);
+}
+
+Test(queue_stats, no_more_is_written_than_the_caller_knows)
+{
+	weir_queue *queue = fifo(4);
+	struct weir_queue_stats stats;
+
+	memset(&stats, 0xA5, sizeof(stats));
+	stats.struct_size = offsetof(struct weir_queue_stats, items_out);
+	put(queue, 1, 3);
+	cr_assert_eq(weir_queue_get_stats(queue, &stats), WEIR_OK);
+	cr_expect_eq(stats.items_in, 3);
+	cr_expect_eq(stats.struct_size, offsetof(struct weir_queue_stats, items_out));
+	cr_expect_eq(stats.items_out, UINT64_C(0xA5A5A5A5A5A5A5A5));
+	expect_next(queue, 1, 3);
+	destroy(queue);
+}
+
+Test(queue_stats, a_tensor_queue_counts_tuples)
+{
+	struct weir_tensor_component component = {.dtype = WEIR_I64};
+	struct weir_tensor_queue_options options = {
+		.struct_size = sizeof(options), .capacity = 8, .components = &component, .component_count = 1, .name = "t"};
+	struct weir_queue_stats stats = {.struct_size = sizeof(stats)};
+	weir_tensor_queue *queue;
+	weir_tensor *value, *out;
+
+	cr_assert_eq(weir_tensor_queue_create(&options, &queue, NULL), WEIR_OK);
+	cr_assert_eq(weir_tensor_scalar_i64(1, &value), WEIR_OK);
+	for (int i = 0; i < 3; i++)
+		cr_assert_eq(weir_tensor_queue_enqueue(queue, &value, 1, 0, NULL, NULL), WEIR_OK);
+	cr_assert_eq(weir_tensor_queue_dequeue(queue, &out, 1, 0, NULL, NULL), WEIR_OK);
+	cr_assert_eq(weir_tensor_queue_get_stats(queue, &stats), WEIR_OK);
+	cr_expect_eq(stats.items_in, 3);
+	cr_expect_eq(stats.items_out, 1);
+	weir_tensor_release(value);
+	weir_tensor_release(out);
+	cr_assert_eq(weir_tensor_queue_destroy(queue, NULL), WEIR_OK);
+}
