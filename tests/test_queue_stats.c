@@ -329,6 +329,22 @@ Test(queue_stats, an_asynchronous_operation_waits_and_is_not_woken)
 	destroy(queue);
 }
 
+Test(queue_stats, an_asynchronous_enqueue_that_finds_no_room_says_so)
+{
+	for (int i = 0; i < KINDS; i++) {
+		weir_queue *queue = any_queue(i, 1000);
+		void *last[1] = {item(1001)};
+		int times = 0;
+
+		put(queue, 1, 1000);
+		cr_assert_eq(weir_queue_start(queue, WEIR_QUEUE_OP_ENQUEUE, last, 1, ended, &times, NULL, NULL), WEIR_OK);
+		take_any(queue, 1001);
+		cr_assert_eq(times, 1);
+		cr_expect_eq(mark_of(queue), 1000, "%s", weir_queue_name(queue));
+		destroy(queue);
+	}
+}
+
 Test(queue_stats, a_select_waits_in_each_of_its_queues)
 {
 	weir_queue *queues[2] = {fifo(1), fifo(1)};
