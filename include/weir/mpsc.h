@@ -12,7 +12,7 @@
  * | weir_mpsc_destroy             | one, last    | allocator | allocator | no        | no          |
  * | weir_mpsc_try_enqueue[_many]  | any          | lock-free | nothing   | no        | yes         |
  * | weir_mpsc_try_dequeue[_many]  | the consumer | wait-free while open, then lock-free | nothing | no | no |
- * | weir_mpsc_close               | any          | lock-free | nothing   | no        | yes         |
+ * | weir_mpsc_close               | any          | wait-free | nothing   | no        | yes         |
  * | weir_mpsc_closed, _size_approx, _capacity | any | wait-free | nothing | no      | yes         |
  *
  * A producer that is stopped anywhere, for ever, holds up nobody: what others enqueue comes out. (In Vyukov's queue, and in every other

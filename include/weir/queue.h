@@ -9,7 +9,7 @@
  * |--------------------------------|---------|------------------------------|--------------------|-----------------|-------------|
  * | weir_queue_try_enqueue/dequeue | any     | lock-free                    | nothing            | no              | no          |
  * | weir_queue_enqueue[_many]      | any     | lock-free while there is room | room, up to the deadline | when it waits | no     |
- * | weir_queue_dequeue[_many,_up_to] | any   | lock-free while there are items | items, up to the deadline | when it waits, _many | no |
+ * | weir_queue_dequeue[_many,_up_to] | any   | lock-free while there are items | items, up to the deadline | when it waits; batches always | no |
  * | weir_queue_start               | any     | lock-free + allocator        | nothing            | yes             | no          |
  * | weir_queue_readable_fd, _writable_fd | any | lock-free + system     | nothing            | the first time  | no          |
  * | weir_queue_close               | any     | lock-free                    | nothing            | no              | no          |

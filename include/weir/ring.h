@@ -12,7 +12,7 @@
  * | weir_ring_destroy             | one, last | allocator | allocator | no      | no          |
  * | weir_ring_try_enqueue[_many]  | any     | lock-free | nothing   | no        | yes         |
  * | weir_ring_try_dequeue[_many]  | any     | lock-free | nothing   | no        | yes         |
- * | weir_ring_close               | any     | lock-free | nothing   | no        | yes         |
+ * | weir_ring_close               | any     | wait-free | nothing   | no        | yes         |
  * | weir_ring_closed, _size_approx, _capacity, _format | any | wait-free | nothing | no | yes  |
  *
  * In the LTQ64 format an enqueue waits while 64 threads are stopped inside enqueues of the same ring; LTQ16 has no such limit.

@@ -7,7 +7,7 @@
  * exactly, where the ring walks from a hint.
  *
  * Invariants: those of walk.h, and
- *   M1  head_hint is the number of values that have come out, whenever no dequeue is under way
+ *   M1  head_hint is the ticket of the next value to come out, whenever no dequeue is under way
  * Pairs: P1 to P3 of walk.h; P4 for the producers' hint only.
  * Linearization. Dequeue: the store that frees the slot, in happens-before. It is a plain store, so on the clock a dequeue may have
  *   returned a moment before a producer can see the room; a fence to close that gap would cost what the CAS does. The rest as in walk.h.

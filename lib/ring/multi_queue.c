@@ -12,8 +12,8 @@
  * Closing: lane by lane, the last one last; whoever meets a closed lane closes the others before he says so. Hence once anybody was told
  *   "closed", all lanes are. "Closed" is what the last one says.
  * Progress: lock-free. A draw is repeated a few times, then each lane is asked once, whose calls are lock-free.
- * Memory: that of the lanes; 48 bytes a thread.
- * Checked: tests/test_multi_queue.c, stress/model/check_priority.c, weir-rank (rank errors), weir-stress multi_queue_stopped.
+ * Memory: that of the lanes; 40 bytes a thread.
+ * Checked: tests/test_multi_queue.c, stress/model/check_multi_queue.c, weir-rank (rank errors), weir-stress priority_stopped.
  */
 #include <weir/multi_queue.h>
 

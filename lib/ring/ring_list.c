@@ -27,7 +27,7 @@
  *   link. If it was enqueued after one of those had been, its call began before the ring was closed and so before that other call had
  *   ended: the two overlap, and either order is right. Dequeue: the ring's. "Empty" of an open ring: the ring's; it was not closed then, so
  *   nothing was linked behind it (I1). "Empty" of a sealed ring: the load of the link that was NULL. "Closed": the load that saw END;
- *   for an enqueue, of its ring's CLOSED or of the link.
+ *   for an enqueue, of its ring's `closed`, of its tombstone, or of the link.
  * Progress: lock-free. A step is repeated only when another thread linked a segment, moved head, or moved tail, each of which happens once a
  *   segment; the ring is lock-free, and a sealed ring refuses at its first tombstone.
  * Memory: the segments between head and tail, at most one of them, at the front, not full, and one at the back; one more in the hands of each

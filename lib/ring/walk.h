@@ -24,7 +24,7 @@
  *   I1  the state of a slot only grows; TOMB is last
  *   I2  tickets are enqueued without a gap: the enqueue of t succeeds only after each earlier ticket was enqueued
  *   I3  tickets are dequeued without a gap
- *   I4  a hint is at most the number of operations of its kind that have succeeded
+ *   I4  a hint's ticket has at most as many before it as operations of its kind have succeeded
  *   I5  a value is written only together with free -> full (LTQ16), or before it into a cell that is nobody else's (LTQ64)
  * Pairs
  *   P1  fill(enqueue) -> look(dequeue): the value, and what it points to
@@ -40,7 +40,7 @@
  *   and closed first buries the free ticket (free -> TOMB by CAS): from then on every enqueue meets TOMB, and by I2 none passes
  *   it. So no accepted value is lost and the answer "closed and drained" is final.
  * Progress: lock-free. A failed CAS, or a ticket that turns out to be done after the walk came to rest on it, means that another
- *   operation succeeded meanwhile. A walk from a hint that is d tickets old looks at 8 + 2 log2(d) slots.
+ *   operation succeeded meanwhile. A walk from a hint that is d tickets old looks at about 10 + 2 log2(d) slots.
  * ABA: a state belongs to one lap, and none returns: after 2^61 laps (LTQ16), or 2^(62 - b) where cells are numbered by b bits (LTQ64),
  *   the state has grown into TOMB, and the ring says that it is closed. That is after 2^60 enqueues or more; in LTQ64 of fewer than 32 slots,
  *   where b is 7, after 2^55 for each slot, which one slot reaches in years of nothing else.
