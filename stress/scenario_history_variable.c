@@ -4,13 +4,15 @@
  * Each operation is recorded with the versions that it saw and published, and the times of its call and return. There
  * must be one order of all operations on all variables that explains every version seen and agrees with real time:
  * snapshots and commits are single points of it, and a commit that was aborted comes after a write that replaced one of
- * its versions. The variables stay from round to round; a round counts versions from what it found.
+ * its versions. A transaction is one operation, from its begin to its end; one that was aborted is noted twice: as an
+ * abort, and as a read of what it had read, which must have been there together at one instant (opacity). The variables stay from round to round; a round counts versions from what it found.
  */
 #include "harness.h"
 
 #include <inttypes.h>
 #include <weir/reclaim.h>
 #include <weir/time.h>
+#include <weir/txn.h>
 #include <weir/var.h>
 
 #include "burst.h"
@@ -259,6 +261,79 @@ static void commit(struct stress_thread *self, struct history_log *log, uint64_t
 		ask_version(log, objects[i]);
 }
 
+/* -- transactions ---------------------------------------------------------------------------------------------------------- */
+
+/* One variable is read, and one time in two assigned. WEIR_ABORTED: *part is not set. */
+static enum weir_status touch(struct stress_thread *self, weir_txn *txn, uint64_t object, uint64_t tag,
+                              struct history_part *part)
+{
+	weir_var *var = under_test.var[object];
+	weir_tensor *read, *value;
+	uint64_t version;
+	enum weir_status status = weir_txn_read(txn, var, &read, NULL);
+
+	STRESS_CHECK(status == WEIR_OK || status == WEIR_ABORTED, "weir_txn_read: %s", weir_status_name(status));
+	if (status != WEIR_OK)
+		return status;
+	version = in_round(object, weir_txn_version(txn, var));
+	*part = (struct history_part){object, version, HISTORY_NONE, stress_payload_check(read, "txn")};
+	if (stress_one_in(self, 2)) {
+		value = draw_payload(self, tag);
+		status = weir_txn_assign(txn, var, value, NULL);
+		STRESS_CHECK(status == WEIR_OK, "weir_txn_assign: %s", weir_status_name(status));
+		weir_tensor_release(value);
+		part->after = version + 1;
+		part->value = tag;
+	}
+	return WEIR_OK;
+}
+
+/* What it read was there at one instant; and one of these variables moved. */
+static void note_aborted(struct history_log *log, struct history_part parts[], size_t count, uint64_t called,
+                         uint64_t returned)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (parts[i].after != HISTORY_NONE)
+			parts[i].value = HISTORY_NONE; /* what it was to write, not what it read */
+		parts[i].after = HISTORY_NONE;
+	}
+	history_note_parts(log, HISTORY_READ, parts, count, HISTORY_NONE, called, returned);
+	history_note_parts(log, HISTORY_ABORTED, parts, count, HISTORY_NONE, called, returned);
+}
+
+static void transact(struct stress_thread *self, struct history_log *log, uint64_t number)
+{
+	struct history_part parts[VARIABLES];
+	uint64_t objects[VARIABLES], called, returned;
+	size_t wanted = draw_objects(self, objects, 1), count = 0;
+	int writes = 0;
+	enum weir_status status;
+	weir_txn *txn;
+
+	called = history_call(log);
+	status = weir_txn_begin(stress_poison(), &txn, NULL);
+	STRESS_CHECK(status == WEIR_OK, "weir_txn_begin: %s", weir_status_name(status));
+	for (; count < wanted && status == WEIR_OK; count += status == WEIR_OK)
+		status = touch(self, txn, objects[count], tag_of(log, number, objects[count]), &parts[count]);
+	if (status == WEIR_OK)
+		status = weir_txn_commit(txn, WEIR_NO_DEADLINE, NULL);
+	else
+		weir_txn_abort(txn);
+	returned = history_return(log);
+	STRESS_CHECK(status == WEIR_OK || status == WEIR_ABORTED, "weir_txn_commit: %s", weir_status_name(status));
+	if (status == WEIR_ABORTED) {
+		note_aborted(log, parts, count, called, returned);
+		return;
+	}
+	for (size_t i = 0; i < count; i++) {
+		int is_write = parts[i].after != HISTORY_NONE;
+
+		writes |= is_write;
+		under_test.seen[log->thread].version[parts[i].object] = is_write ? parts[i].after : parts[i].before;
+	}
+	history_note_parts(log, writes ? HISTORY_WRITE : HISTORY_READ, parts, count, HISTORY_NONE, called, returned);
+}
+
 /* -- scenarios ------------------------------------------------------------------------------------------------------------- */
 
 static void act_on_one(struct stress_thread *self, struct history_log *log, uint64_t number, void *context)
@@ -299,6 +374,17 @@ static void act_by_commits(struct stress_thread *self, struct history_log *log, 
 	case 1:
 	case 2: snapshot(self, log); break;
 	default: commit(self, log, number); break;
+	}
+}
+
+static void act_by_transactions(struct stress_thread *self, struct history_log *log, uint64_t number, void *context)
+{
+	stress_begin(self, "transaction");
+	switch (stress_below(self, 8)) {
+	case 0: act_on_one(self, log, number, context); break;
+	case 1: snapshot(self, log); break;
+	case 2: commit(self, log, number); break;
+	default: transact(self, log, number); break;
 	}
 }
 
@@ -367,47 +453,40 @@ static void destroy_all(void)
 	stress_poison_check_empty();
 }
 
-void scenario_history_variable(void)
+typedef void act_fn(struct stress_thread *self, struct history_log *log, uint64_t number, void *context);
+typedef enum history_verdict check_fn(const struct history *history, void *context, struct history_finding *finding);
+
+static void run_rounds(uint64_t variables, act_fn *act, check_fn *check)
 {
 	const struct burst burst = {.set_up = set_up,
-	                            .act = act_on_one,
+	                            .act = act,
 	                            .tear_down = tear_down,
-	                            .check = check_register,
+	                            .check = check,
 	                            .units = units,
 	                            .model = &history_model_variables,
 	                            .model_context = initial_of};
 
-	create_all(2);
+	create_all(variables);
 	burst_run(&burst);
 	destroy_all();
+}
+
+void scenario_history_variable(void)
+{
+	run_rounds(2, act_on_one, check_register);
 }
 
 void scenario_history_snapshot(void)
 {
-	const struct burst burst = {.set_up = set_up,
-	                            .act = act_by_snapshots,
-	                            .tear_down = tear_down,
-	                            .check = check_serial,
-	                            .units = units,
-	                            .model = &history_model_variables,
-	                            .model_context = initial_of};
-
-	create_all(4);
-	burst_run(&burst);
-	destroy_all();
+	run_rounds(4, act_by_snapshots, check_serial);
 }
 
 void scenario_history_commit(void)
 {
-	const struct burst burst = {.set_up = set_up,
-	                            .act = act_by_commits,
-	                            .tear_down = tear_down,
-	                            .check = check_serial,
-	                            .units = units,
-	                            .model = &history_model_variables,
-	                            .model_context = initial_of};
+	run_rounds(3, act_by_commits, check_serial);
+}
 
-	create_all(3);
-	burst_run(&burst);
-	destroy_all();
+void scenario_history_txn(void)
+{
+	run_rounds(4, act_by_transactions, check_serial);
 }

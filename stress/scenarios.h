@@ -49,6 +49,7 @@ void scenario_history_priority(void);
 void scenario_history_variable(void);
 void scenario_history_snapshot(void);
 void scenario_history_commit(void);
+void scenario_history_txn(void);
 
 void scenario_spsc(void);
 void scenario_tensor_queue(void);

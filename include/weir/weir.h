@@ -33,6 +33,7 @@
 #include <weir/tensor_queue.h>
 #include <weir/tensor_select.h>
 #include <weir/time.h>
+#include <weir/txn.h>
 #include <weir/var.h>
 
 #endif

@@ -21,9 +21,18 @@
  * helping that one may meet a third, higher still. So a chain climbs, and its top can be decided. Then the helper begins at the
  * foot again: it looks once more at parts that are in, and in return needs no stack that grows with the chain.
  *
+ * Marks. A part may demand that a variable has not moved without changing it: then its version is a mark, with the number and the tensor of its
+ * base. So the whole read set of a transaction has one instant, that of the stamp, with no argument but the one for writes; and who only
+ * compares numbers, readers among them, does not notice. A part is built on one base, not on one number: a mark that came between makes
+ * the commit abort though the number is the expected one. It is begun again then, with a new cell, and its caller never hears of
+ * it; so it is when any version will do. With a mark the tensor is no longer what its base alone keeps: the base counts for little
+ * when it is retired, and the mark for the tensor.
+ *
  * Linearization: the CAS that stamps the cell, in the order of stamps; WEIR_ABORTED: the read of the head that had moved.
- * Progress: lock-free. A CAS on a head fails only because another write went in; an abort is caused by a write that succeeded.
- * Checked: tests/test_commit.c, stress/scenario_variable.c (torn, lost and out-of-order snapshots beside committing threads).
+ * Progress: lock-free. A CAS on a head fails only because another write went in; an abort is caused by a write or a mark that succeeded, that
+ * of another commit.
+ * Checked: stress/model/check_var.c and check_txn.c, tests/test_commit.c, stress/scenario_variable.c (torn, lost and out-of-order
+ * snapshots beside committing threads).
  */
 #include "var/commit.h"
 
@@ -79,8 +88,12 @@ static enum installed install_part(struct weiri_scope *scope, struct weiri_commi
 			return BLOCKED;
 		}
 		base = stamp == WEIRI_STAMP_ABORTED ? head->base : head;
-		if (base->number != part->expected) {
-			/* [relaxed] for the message; read by the owner after the decision. */
+		/*
+		 * The part's version was made before any part was shown, and is retired after the decision, as the cell is. Its base is kept by the
+		 * owner's section until then, so another version has another address.
+		 */
+		if (base != part->version->base) {
+			/* [relaxed] read by the owner after the decision. */
 			weiri_store_relaxed(&commit->moved, index);
 			decide(commit, WEIRI_COMMIT_ABORTED);
 			return DECIDED;
@@ -137,7 +150,7 @@ static int pin_aborted_part(struct weiri_scope *scope, const struct weiri_commit
 		 */
 		if (head == part->version || weiri_load_relaxed(&part->version->seen_at_head))
 			return 1;
-		if (base->number != part->expected)
+		if (base != part->version->base)
 			return 0;
 	} while (!weiri_write_replace(scope, part->var, head, base, part->version));
 	return 1;
@@ -156,14 +169,21 @@ static void finish_aborted(struct weiri_scope *scope, struct weiri_commit *commi
 	weiri_scope_retire(scope, &commit->retired);
 }
 
+static size_t bytes_of_value(const struct weiri_version *version)
+{
+	return version->tensor != NULL ? weir_tensor_nbytes(version->tensor) : 0;
+}
+
 static void finish_committed(struct weiri_scope *scope, struct weiri_commit *commit, uint64_t stamp)
 {
 	for (size_t i = 0; i < commit->count; i++) {
-		struct weiri_version *version = commit->parts[i].version;
+		struct weiri_version *version = commit->parts[i].version, *base = version->base;
 
 		/* [S2, P2] nobody needs the cell to know. */
 		weiri_store_seq_cst(&version->stamp, stamp);
-		weiri_scope_retire(scope, &version->base->retired); /* V5: after the stamp */
+		if (version->is_mark)
+			base->retired.bytes -= bytes_of_value(base); /* ours to retire, and the mark counts for the tensor */
+		weiri_scope_retire(scope, &base->retired);       /* V5: after the stamp */
 	}
 	weiri_scope_retire(scope, &commit->retired);
 }
@@ -226,6 +246,15 @@ static void sort_by_address(struct weiri_commit_part parts[], size_t count)
 	}
 }
 
+static struct weiri_version *create_version(struct weiri_record *record, const struct weir_commit_part *part)
+{
+	struct weiri_version *version = weiri_version_create(record, &part->var->allocator, part->value);
+
+	if (version != NULL)
+		(void)weir_tensor_retain(part->value); /* a mark gets its tensor with its base */
+	return version;
+}
+
 static struct weiri_commit *commit_create(struct weiri_record *record, const struct weir_commit_part parts[],
                                           size_t count)
 {
@@ -239,65 +268,59 @@ static struct weiri_commit *commit_create(struct weiri_record *record, const str
 	commit->allocator = *allocator;
 	weiri_retired_init(&commit->retired, size, commit_reclaim);
 	for (size_t i = 0; i < count; i++) {
-		struct weiri_version *version = weiri_version_create(record, &parts[i].var->allocator, parts[i].value);
+		struct weiri_version *version = create_version(record, &parts[i]);
 
 		if (version == NULL) {
 			commit_discard(commit);
 			return NULL;
 		}
-		(void)weir_tensor_retain(parts[i].value);
 		version->commit = commit;
+		version->is_mark = parts[i].value == NULL;
 		commit->parts[i] = (struct weiri_commit_part){parts[i].var, version, parts[i].expected};
 	}
 	sort_by_address(commit->parts, count);
 	return commit;
 }
 
-/* Where a commit failed. */
-struct moved {
-	const weir_var *var; /* NULL: it did not */
-	uint64_t expected, found;
-};
+static void set_base(struct weiri_version *version, struct weiri_version *base)
+{
+	weiri_version_set_base(version, base);
+	if (!version->is_mark)
+		return;
+	version->number = base->number;
+	version->tensor = weir_tensor_retain(base->tensor);
+	version->retired.bytes += bytes_of_value(base);
+}
+
+static int is_as_expected(const struct weiri_commit_part *part, const struct weiri_version *base)
+{
+	return part->expected == WEIRI_ANY_VERSION || part->expected == base->number;
+}
 
 /* Sets the bases, up to the first part, in address order, whose variable is not at its expected version. */
-static struct moved take_bases(struct weiri_scope *scope, struct weiri_commit *commit)
+static struct weiri_moved take_bases(struct weiri_scope *scope, struct weiri_commit *commit)
 {
 	for (size_t i = 0; i < commit->count; i++) {
 		const struct weiri_commit_part *part = &commit->parts[i];
 		struct weiri_version *head, *base = weiri_write_base(scope, part->var, &head);
 
-		if (base->number != part->expected)
-			return (struct moved){part->var, part->expected, base->number};
-		weiri_version_set_base(part->version, base);
+		if (!is_as_expected(part, base))
+			return (struct weiri_moved){part->var, part->expected, base->number};
+		set_base(part->version, base);
 	}
-	return (struct moved){NULL, 0, 0};
+	return (struct weiri_moved){NULL, 0, 0};
 }
 
-/* What an aborted commit met; the variable may have moved on once more. */
-static struct moved find_moved(struct weiri_scope *scope, struct weiri_commit *commit)
+/* What an aborted commit met. No variable: that one is at its expected version, and what came between was a mark, or did not matter. */
+static struct weiri_moved find_moved(struct weiri_scope *scope, struct weiri_commit *commit)
 {
-	/* [relaxed] ordered by the decision; any part named here had moved. */
+	/* [relaxed] ordered by the decision; any part named here had moved, and may have moved once more. */
 	const struct weiri_commit_part *part = &commit->parts[weiri_load_relaxed(&commit->moved)];
 	struct weiri_version *head, *base = weiri_write_base(scope, part->var, &head);
 
-	return (struct moved){part->var, part->expected, base->number};
-}
-
-static enum weir_status check_parts(const struct weir_commit_part parts[], size_t count, weir_error *error)
-{
-	if (parts == NULL || count == 0 || count > WEIR_COMMIT_MAX_PARTS)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "commit: %zu parts, must be 1 to %d, not NULL", count,
-		                  WEIR_COMMIT_MAX_PARTS);
-	for (size_t i = 0; i < count; i++) {
-		enum weir_status status;
-
-		if (parts[i].var == NULL)
-			return weiri_fail(error, WEIR_INVALID_ARGUMENT, "commit: the variable of part %zu is NULL", i);
-		status = weiri_var_check(parts[i].var, parts[i].value, error);
-		if (status != WEIR_OK)
-			return status;
-	}
-	return WEIR_OK;
+	if (is_as_expected(part, base))
+		return (struct weiri_moved){NULL, 0, 0};
+	return (struct weiri_moved){part->var, part->expected, base->number};
 }
 
 static const struct weiri_commit_part *find_twice(const struct weiri_commit *commit)
@@ -309,57 +332,92 @@ static const struct weiri_commit_part *find_twice(const struct weiri_commit *com
 	return NULL;
 }
 
-/* Runs a commit whose parts are complete; frees it and its versions in time. */
-static struct moved run(struct weiri_record *record, struct weiri_commit *commit)
+/* Runs a commit whose parts are complete; frees it and its versions in time. WEIR_ABORTED without a variable moved: begin again. */
+static enum weir_status run(struct weiri_record *record, struct weiri_commit *commit, struct weiri_moved *moved)
 {
 	struct weiri_scope scope = weiri_scope_enter(record);
-	struct moved moved = take_bases(&scope, commit);
 	uint64_t stamp;
 
-	if (moved.var != NULL) {
+	*moved = take_bases(&scope, commit);
+	if (moved->var != NULL) {
 		weiri_scope_leave(&scope);
 		commit_discard(commit);
-		return moved;
+		return WEIR_ABORTED;
 	}
 	weiri_commit_help(&scope, commit);
 	stamp = weiri_commit_settle(commit);
 	if (stamp == WEIRI_COMMIT_ABORTED) {
-		moved = find_moved(&scope, commit);
+		*moved = find_moved(&scope, commit);
 		finish_aborted(&scope, commit);
 	} else {
 		finish_committed(&scope, commit, stamp);
 	}
 	weiri_scope_leave(&scope);
-	return moved;
+	return stamp == WEIRI_COMMIT_ABORTED ? WEIR_ABORTED : WEIR_OK;
+}
+
+enum weir_status weiri_commit(struct weiri_record *record, const struct weir_commit_part parts[], size_t count,
+                              struct weiri_moved *moved)
+{
+	enum weir_status status;
+
+	do {
+		struct weiri_commit *commit = commit_create(record, parts, count);
+		const struct weiri_commit_part *twice;
+
+		if (commit == NULL)
+			return WEIR_RESOURCE_EXHAUSTED;
+		twice = find_twice(commit);
+		if (twice != NULL) {
+			*moved = (struct weiri_moved){twice->var, 0, 0};
+			commit_discard(commit);
+			return WEIR_INVALID_ARGUMENT;
+		}
+		status = run(record, commit, moved);
+	} while (status == WEIR_ABORTED && moved->var == NULL);
+	return status;
+}
+
+/* -- the public call ---------------------------------------------------------------------------------------------------------- */
+
+static enum weir_status check_parts(const struct weir_commit_part parts[], size_t count, weir_error *error)
+{
+	if (parts == NULL || count == 0 || count > WEIR_COMMIT_MAX_PARTS)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "commit: %zu parts, must be 1 to %d, not NULL", count,
+		                  WEIR_COMMIT_MAX_PARTS);
+	for (size_t i = 0; i < count; i++) {
+		enum weir_status status;
+
+		if (parts[i].var == NULL)
+			return weiri_fail(error, WEIR_INVALID_ARGUMENT, "commit: the variable of part %zu is NULL", i);
+		if (parts[i].expected == WEIRI_ANY_VERSION)
+			return weiri_fail(error, WEIR_INVALID_ARGUMENT, "commit: what part %zu expects is no version number", i);
+		status = weiri_var_check(parts[i].var, parts[i].value, error);
+		if (status != WEIR_OK)
+			return status;
+	}
+	return WEIR_OK;
 }
 
 enum weir_status weir_var_commit(const struct weir_commit_part parts[], size_t count, uint64_t deadline_ns,
                                  uint64_t versions[], weir_error *error)
 {
 	enum weir_status status = check_parts(parts, count, error);
-	const struct weiri_commit_part *twice;
 	struct weiri_record *record;
-	struct weiri_commit *commit;
-	struct moved moved;
+	struct weiri_moved moved;
 
 	if (status == WEIR_OK)
 		status = weiri_write_admit(parts[0].var, deadline_ns, &record, error);
 	if (status != WEIR_OK)
 		return status;
-	commit = commit_create(record, parts, count);
-	if (commit == NULL)
-		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "commit: no memory for %zu parts", count);
-	twice = find_twice(commit);
-	if (twice != NULL) {
-		status = weiri_fail(error, WEIR_INVALID_ARGUMENT, "commit: variable \"%s\" occurs twice", twice->var->name);
-		commit_discard(commit);
-		return status;
-	}
-	moved = run(record, commit);
-	if (moved.var != NULL)
-		return weiri_fail(error, WEIR_ABORTED,
-		                  "commit of %zu variables: variable \"%s\" is at version %llu, expected %llu", count,
-		                  moved.var->name, (unsigned long long)moved.found, (unsigned long long)moved.expected);
+	status = weiri_commit(record, parts, count, &moved);
+	if (status == WEIR_RESOURCE_EXHAUSTED)
+		return weiri_fail(error, status, "commit: no memory for %zu parts", count);
+	if (status == WEIR_INVALID_ARGUMENT)
+		return weiri_fail(error, status, "commit: variable \"%s\" occurs twice", moved.var->name);
+	if (status == WEIR_ABORTED)
+		return weiri_fail(error, status, "commit of %zu variables: variable \"%s\" is at version %llu, expected %llu",
+		                  count, moved.var->name, (unsigned long long)moved.found, (unsigned long long)moved.expected);
 	for (size_t i = 0; versions != NULL && i < count; i++)
 		versions[i] = parts[i].expected + 1;
 	return WEIR_OK;

@@ -14,7 +14,7 @@
 struct weiri_commit_part {
 	weir_var *var;
 	struct weiri_version *version;
-	uint64_t expected; /* number of the version that this part is built on */
+	uint64_t expected; /* number of the version that this part is built on, or WEIRI_ANY_VERSION */
 };
 
 struct weiri_commit {
@@ -25,6 +25,21 @@ struct weiri_commit {
 	weir_allocator allocator;
 	struct weiri_commit_part parts[]; /* in address order of var */
 };
+
+/* Where a commit failed. */
+struct weiri_moved {
+	const weir_var *var; /* NULL: it did not */
+	uint64_t expected, found;
+};
+
+/*
+ * All parts at one instant, or none. A part without a value is a *mark*: it demands that the variable is at the expected version at that
+ * instant, and leaves it there. A part that expects WEIRI_ANY_VERSION goes in whatever is there. Variables are different ones, values
+ * checked, the write is admitted. WEIR_ABORTED: *moved. WEIR_INVALID_ARGUMENT: moved->var occurs twice. WEIR_RESOURCE_EXHAUSTED.
+ * Lock-free after its allocations.
+ */
+enum weir_status weiri_commit(struct weiri_record *record, const struct weir_commit_part parts[], size_t count,
+                              struct weiri_moved *moved);
 
 /* In a section. Its stamp, ABORTED, or WEIRI_STAMP_NONE while parts are being installed. Stamps a READY cell. Wait-free. */
 uint64_t weiri_commit_settle(struct weiri_commit *commit);

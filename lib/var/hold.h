@@ -8,6 +8,16 @@
 
 #include "var/version.h"
 
+/* In a section: the newest committed version. */
+static inline struct weiri_version *weiri_newest(struct weiri_record *record, weir_var *var)
+{
+	struct weiri_version *head;
+
+	weiri_section_read(record, &var->head, &head); /* [S, P1] */
+	/* Undecided or aborted: its base is what counts, and is committed (V2). */
+	return weiri_stamp_is_committed(weiri_version_settle(head)) ? head : head->base;
+}
+
 static inline void weiri_hold_by_slot(weir_read *read, const struct weiri_version *version, struct weiri_slot *slot)
 {
 	*read = (weir_read){version->tensor, version->number, slot};
@@ -23,5 +33,11 @@ static inline void weiri_hold_by_reference(struct weiri_record *record, weir_rea
 
 /* A handle on a version that nothing can retire meanwhile: it is not published yet, or the caller's section protects it. */
 void weiri_hold(struct weiri_record *record, struct weiri_version *version, weir_read *read);
+/*
+ * In a section that protects `version`, for handles that come in numbers: a snapshot slot at or after *next_slot, which moves behind it, or a
+ * reference. Not in signal handlers.
+ */
+void weiri_hold_by_snapshot_slot(struct weiri_record *record, struct weiri_version *version, size_t *next_slot,
+                                 weir_read *read);
 
 #endif

@@ -28,9 +28,6 @@ static inline void weiri_version_set_base(struct weiri_version *version, struct 
 /* Installs as many parts as needed to decide, and decides. Lock-free. */
 void weiri_commit_help(struct weiri_scope *scope, struct weiri_commit *commit);
 
-/* The new version goes in whatever is there / if the newest version has this number. */
-#define WEIRI_ANY_VERSION UINT64_MAX
-
 /*
  * A single write. WEIR_OK: `version` is published and stamped, its number set. WEIR_ABORTED (only with an expected number): it is
  * still the caller's, and *number is what was there.

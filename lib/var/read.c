@@ -56,22 +56,12 @@ void weiri_hold(struct weiri_record *record, struct weiri_version *version, weir
 	weiri_store_relaxed(&record->picking, 0u);
 }
 
-/* In a section: the newest committed version. */
-static struct weiri_version *newest(struct weiri_record *record, weir_var *var)
-{
-	struct weiri_version *head;
-
-	weiri_section_read(record, &var->head, &head); /* [S, P1] */
-	/* Undecided or aborted: its base is what counts, and is committed (V2). */
-	return weiri_stamp_is_committed(weiri_version_settle(head)) ? head : head->base;
-}
-
 static WEIRI_COLD enum weir_status read_in_section(struct weiri_record *record, weir_var *var, weir_read *read)
 {
 	uint64_t outer = weiri_section_enter(record);
 	weir_read result;
 
-	weiri_hold_by_reference(record, &result, newest(record, var));
+	weiri_hold_by_reference(record, &result, weiri_newest(record, var));
 	weiri_section_leave(record, outer);
 	if (result.tensor == NULL)
 		return WEIR_FAILED_PRECONDITION;
@@ -189,7 +179,7 @@ void weir_read_release_many(weir_read reads[], size_t count)
 static uint64_t look(struct weiri_record *record, weir_var *var)
 {
 	uint64_t outer = weiri_section_enter(record);
-	uint64_t number = newest(record, var)->number;
+	uint64_t number = weiri_newest(record, var)->number;
 
 	weiri_section_leave(record, outer);
 	return number;

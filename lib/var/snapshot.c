@@ -60,7 +60,8 @@ static struct weiri_slot *find_snapshot_slot(struct weiri_record *record, size_t
 	return NULL;
 }
 
-static void hold(struct weiri_record *record, struct weiri_version *version, size_t *next_slot, weir_read *read)
+void weiri_hold_by_snapshot_slot(struct weiri_record *record, struct weiri_version *version, size_t *next_slot,
+                                 weir_read *read)
 {
 	struct weiri_slot *slot = find_snapshot_slot(record, next_slot);
 
@@ -84,7 +85,7 @@ static int take(struct weiri_record *record, weir_var *const vars[], size_t coun
 
 		if (version == NULL)
 			break;
-		hold(record, version, &next_slot, &reads[*taken]);
+		weiri_hold_by_snapshot_slot(record, version, &next_slot, &reads[*taken]);
 	}
 	weiri_section_leave(record, outer);
 	return *taken == count;

@@ -19,7 +19,8 @@
  *
  * Invariants
  *   V1  a version is at the head of its variable at most once, and a head never returns
- *   V2  `base` is committed and stamped before it is built on, so stamps and numbers grow strictly along a chain
+ *   V2  `base` is committed and stamped before it is built on, so stamps grow strictly along a chain, and numbers with each value: a
+ *       mark (commit.c) says again what its base says, number and tensor, at a later stamp
  *   V3  the clock is at least s before any version or cell shows stamp s
  *   V4  the clock value s - 1 was read after the version, or every part of the cell, was at its head
  *   V5  a version is retired once: a committed one by whoever committed its successor, after that was stamped; an aborted one
@@ -68,13 +69,14 @@ struct weiri_version {
 	struct weiri_retired retired;
 	_Atomic(uint64_t) stamp;
 	/* The rest is constant once published, but for seen_at_head. */
-	uint64_t number;
-	weir_tensor *tensor; /* one reference; NULL in version 0 */
+	uint64_t number;     /* one more than base's; a mark's is the same */
+	weir_tensor *tensor; /* one reference; NULL in version 0, and what is built on that as a mark */
 	struct weiri_version *base;
 	uint64_t base_birth;         /* era; see Memory */
 	struct weiri_commit *commit; /* NULL: a single write */
 	/* An aborted version is about to be replaced at the head: its owner must not install it again. */
 	_Atomic(uint32_t) seen_at_head;
+	uint32_t is_mark;
 	weir_allocator allocator;
 };
 
@@ -89,6 +91,9 @@ struct weir_var {
 	size_t name_size;
 	weir_allocator allocator;
 };
+
+/* Where a number is expected: whatever is there. */
+#define WEIRI_ANY_VERSION UINT64_MAX
 
 /* The time of the whole process; from 1. */
 extern _Atomic(uint64_t) weiri_clock;

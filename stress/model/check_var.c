@@ -1,22 +1,15 @@
 /*
  * check_var.c - variables and reclamation: reads beside writers and collectors, snapshots beside writers and commits.
  *
- * Values are tensors that a writer fills just before it publishes them, so a read of a value that is not published, or is freed
- * already, shows as a race or as a use of freed memory. In finish() everything must be freed. Where values are large, each write collects.
+ * In finish() everything must be freed.
  */
 #include <stdio.h>
 #include <string.h>
-#include <weir/reclaim.h>
-#include <weir/tensor.h>
-#include <weir/time.h>
-#include <weir/var.h>
 
-#include "model/scope.h"
+#include "model/variable_scopes.h"
 #include "var/install.h"
 
-enum { MOST = 4, LARGE = 8192 /* elements: 64 KiB, as large as is collected at once; half a budget's share */ };
-
-enum size { SMALL_VALUES, LARGE_VALUES };
+enum { MOST = 4 };
 
 static struct scene {
 	weir_var *x, *y;
@@ -31,37 +24,14 @@ static struct scene {
 	weir_read handle;
 } scene;
 
-/* A tensor of many elements whose first one is the value; only that one is looked at. */
-static weir_tensor *large(int64_t value)
-{
-	static int64_t values[16][LARGE];
-	weir_shape shape = {.rank = 1, .dims = {LARGE}};
-	weir_tensor *tensor;
-
-	values[value][0] = value;
-	weir_model_assert(weir_tensor_wrap(WEIR_I64, &shape, values[value], NULL, NULL, NULL, &tensor) == WEIR_OK);
-	return tensor;
-}
-
 static weir_tensor *number(int64_t value)
 {
-	weir_tensor *tensor;
-
-	if (scene.size == LARGE_VALUES)
-		return large(value);
-	weir_model_assert(weir_tensor_scalar_i64(value, &tensor) == WEIR_OK);
-	return tensor;
+	return number_of_size(value, scene.size);
 }
 
 static weir_var *variable(int64_t value)
 {
-	struct weir_var_options options = {.struct_size = sizeof(options), .dtype = WEIR_I64};
-	weir_tensor *initial = number(value);
-	weir_var *var;
-
-	weir_model_assert(weir_var_create(&options, initial, &var, NULL) == WEIR_OK);
-	weir_tensor_release(initial);
-	return var;
+	return variable_of_size(value, scene.size);
 }
 
 static void setup(void *context)
@@ -92,17 +62,9 @@ static void finish(void *context)
 	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
 }
 
-static int64_t value_of(const weir_read *read)
-{
-	return *(const int64_t *)weir_tensor_data(read->tensor);
-}
-
 static void assign(weir_var *var, int64_t value)
 {
-	weir_tensor *tensor = number(value);
-
-	weir_model_assert(weir_var_assign(var, tensor, WEIR_NO_DEADLINE, NULL, NULL) == WEIR_OK);
-	weir_tensor_release(tensor);
+	assign_tensor(var, number(value));
 }
 
 /* Its bound is that of handles with a slot: the last reference is left to a collection, which is lock-free. */

@@ -1,0 +1,461 @@
+/*
+ * txn.c - transactions over variables.
+ *
+ * Algorithm. Reads are a snapshot that is extended on demand (LSA: Riegel, Felber, Fetzer, DISC 2006), with the clock and the stamps of
+ * version.h: the transaction has a time T; a version with a stamp up to T is taken as it is. When it meets one that is newer it reads the clock
+ * again and looks whether every variable that it has read is still at the version read: then all of them are what was newest at that later
+ * time, which becomes T. Else there is no such time, and the transaction is doomed. Writes wait in the transaction. The commit is
+ * that of commit.c, of values for what was assigned and of marks for what was only read. Ours differs from LSA in the commit:
+ * nothing is locked, whoever meets it finishes it, and nobody validates.
+ *
+ * Invariants
+ *   X1  each entry with a number that was read is what its variable had as newest at time T
+ *   X2  T is the clock's value at some moment since the transaction began
+ *   X3  an entry is of one variable, and a variable has at most one
+ * Why X1 holds of a read: let v, with stamp s <= T, be the newest committed version that a look at the head found. Whatever has a stamp up to T
+ * was at its head before T was read (version.h, "Why a snapshot is one instant"), so the look saw it or something above it: v is not
+ * older than the newest at T. And what stood undecided above v gets its stamp from a clock that is read later, above T.
+ * Why X1 holds of an extension to T': the look at each variable comes after the clock was read as T', and finds number n, the one of the entry. The
+ * version at T' is not above the one found, as before, and not below the one of time T <= T': numbers only grow along the chain, so all
+ * between have number n. Marks among them change nothing: they have the tensor, too.
+ * Why the commit is right: it succeeds only if at the instant of its stamp each variable read is at its number, written by it or marked. So
+ * reads and writes have that one instant. Without writes the instant is T.
+ * Linearization: of a transaction without writes, the last read of the clock; else that of the commit. One that is aborted has the
+ * instant T for what it read.
+ * Progress: a read starts again only when a version was stamped after it had extended: another's write. A commit: see commit.c. A transaction is
+ * doomed only because another write went in, so with any number of them some commit.
+ * Memory: the versions read are held, by the thread's snapshot slots or by references. An entry is 48 bytes and 4 of
+ * the table, of arrays that double.
+ * Checked: stress/model/check_txn.c, tests/test_txn.c, stress/scenario_history_variable.c (history_txn).
+ */
+#include <weir/txn.h>
+
+#include <stdalign.h>
+#include <string.h>
+#include <weir/time.h>
+
+#include "base/error.h"
+#include "var/hold.h"
+#include "var/install.h"
+
+/* What the transaction knows of one variable. */
+struct entry {
+	weir_var *var;
+	uint64_t number;    /* of the version read; WEIRI_ANY_VERSION: it was assigned only */
+	weir_read read;     /* holds that version, unless it has no value */
+	weir_tensor *value; /* assigned, one reference; or NULL */
+};
+
+struct weir_txn {
+	uint64_t now; /* T */
+	size_t count, room, writes;
+	struct entry *entries;
+	/* Open addressing by the address of the variable, 2 * room places: 0, or 1 and the place in `entries`. */
+	uint16_t *table;
+	/* Where the next free snapshot slot may be, of the thread with this record. */
+	struct weiri_record *record;
+	size_t next_slot;
+	const weir_var *moved; /* doomed: this one moved on */
+	uint64_t expected, found;
+	weir_allocator allocator;
+};
+
+enum { FIRST_ROOM = 8 };
+
+/* -- entries ------------------------------------------------------------------------------------------------------------------ */
+
+/* Where `var` is in the table, or where it would be. */
+static size_t find_place(const weir_txn *txn, const weir_var *var)
+{
+	size_t mask = 2 * txn->room - 1;
+	/* Multiplicative hashing: variables lie a line or more apart. */
+	size_t at = (size_t)(((uint64_t)(uintptr_t)var * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & mask;
+
+	while (txn->table[at] != 0 && txn->entries[txn->table[at] - 1].var != var)
+		at = (at + 1) & mask;
+	return at;
+}
+
+static struct entry *find(const weir_txn *txn, const weir_var *var)
+{
+	uint16_t place = txn->count != 0 ? txn->table[find_place(txn, var)] : 0;
+
+	return place != 0 ? &txn->entries[place - 1] : NULL;
+}
+
+static void release_arrays(weir_txn *txn)
+{
+	weiri_release(&txn->allocator, txn->entries, txn->room * sizeof(*txn->entries), alignof(struct entry));
+	weiri_release(&txn->allocator, txn->table, 2 * txn->room * sizeof(*txn->table), alignof(uint16_t));
+}
+
+/* Room for twice as many. 0: no memory; all stays as it was. */
+static int grow(weir_txn *txn)
+{
+	weir_txn next = *txn;
+
+	next.room = txn->room != 0 ? 2 * txn->room : FIRST_ROOM;
+	next.entries = weiri_allocate(&txn->allocator, next.room * sizeof(*next.entries), alignof(struct entry));
+	next.table = weiri_allocate_zeroed(&txn->allocator, 2 * next.room * sizeof(*next.table), alignof(uint16_t));
+	if (next.entries == NULL || next.table == NULL) {
+		release_arrays(&next);
+		return 0;
+	}
+	if (txn->count != 0)
+		memcpy(next.entries, txn->entries, txn->count * sizeof(*next.entries));
+	for (size_t i = 0; i < txn->count; i++)
+		next.table[find_place(&next, next.entries[i].var)] = (uint16_t)(i + 1);
+	release_arrays(txn);
+	*txn = next;
+	return 1;
+}
+
+/* So that add() cannot fail. */
+static enum weir_status make_room(weir_txn *txn, const weir_var *var, weir_error *error)
+{
+	if (txn->count == WEIR_TXN_MAX_VARIABLES)
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED,
+		                  "transaction: variable \"%s\" would be the one after the %dth, which is the most", var->name,
+		                  WEIR_TXN_MAX_VARIABLES);
+	if (txn->count == txn->room && !grow(txn))
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "transaction: no memory for variable \"%s\"", var->name);
+	return WEIR_OK;
+}
+
+static struct entry *add(weir_txn *txn, weir_var *var, uint64_t number)
+{
+	struct entry *entry = &txn->entries[txn->count];
+
+	*entry = (struct entry){.var = var, .number = number};
+	txn->table[find_place(txn, var)] = (uint16_t)++txn->count;
+	return entry;
+}
+
+/* -- reading ------------------------------------------------------------------------------------------------------------------ */
+
+static enum weir_status fail_moved(const weir_txn *txn, weir_error *error)
+{
+	return weiri_fail(error, WEIR_ABORTED,
+	                  "transaction of %zu variables: variable \"%s\" is at version %llu, was read at %llu", txn->count,
+	                  txn->moved->name, (unsigned long long)txn->found, (unsigned long long)txn->expected);
+}
+
+static void doom(weir_txn *txn, const weir_var *moved, uint64_t expected, uint64_t found)
+{
+	txn->moved = moved;
+	txn->expected = expected;
+	txn->found = found;
+}
+
+/* In a section. T moves on to now if X1 stays so. 0: doomed. */
+static int extend(struct weiri_record *record, weir_txn *txn)
+{
+	/* [S] before the heads are read. */
+	uint64_t now = weiri_load_seq_cst(&weiri_clock);
+
+	for (size_t i = 0; i < txn->count; i++) {
+		const struct entry *entry = &txn->entries[i];
+		uint64_t number;
+
+		if (entry->number == WEIRI_ANY_VERSION)
+			continue;
+		number = weiri_newest(record, entry->var)->number;
+		if (number != entry->number) {
+			doom(txn, entry->var, entry->number, number);
+			return 0;
+		}
+	}
+	txn->now = now;
+	return 1;
+}
+
+/* In a section: the newest version of var at time T, which moves on if it must. NULL: doomed. */
+static struct weiri_version *read_at_one_time(struct weiri_record *record, weir_txn *txn, weir_var *var)
+{
+	for (;;) {
+		struct weiri_version *version = weiri_newest(record, var);
+
+		if (weiri_version_settle(version) <= txn->now)
+			return version;
+		if (!extend(record, txn))
+			return NULL;
+	}
+}
+
+static void hold(struct weiri_record *record, weir_txn *txn, struct weiri_version *version, weir_read *read)
+{
+	if (txn->record != record)
+		txn->next_slot = 0;
+	txn->record = record;
+	weiri_hold_by_snapshot_slot(record, version, &txn->next_slot, read);
+}
+
+/* NULL: doomed. There is room. */
+static struct entry *read_first(struct weiri_record *record, weir_txn *txn, weir_var *var)
+{
+	uint64_t outer = weiri_section_enter(record);
+	struct weiri_version *version = read_at_one_time(record, txn, var);
+	struct entry *entry = NULL;
+
+	if (version != NULL) {
+		entry = add(txn, var, version->number);
+		if (version->tensor != NULL)
+			hold(record, txn, version, &entry->read);
+	}
+	weiri_section_leave(record, outer);
+	return entry;
+}
+
+/* *entry is that of var, read if need be. */
+static enum weir_status find_or_read(weir_txn *txn, weir_var *var, struct entry **entry, weir_error *error)
+{
+	struct weiri_record *record;
+	enum weir_status status;
+
+	*entry = find(txn, var);
+	if (*entry != NULL)
+		return WEIR_OK;
+	status = make_room(txn, var, error);
+	if (status != WEIR_OK)
+		return status;
+	record = weiri_record_get();
+	if (record == NULL)
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "variable \"%s\": no memory for this thread's record",
+		                  var->name);
+	*entry = read_first(record, txn, var);
+	return *entry != NULL ? WEIR_OK : fail_moved(txn, error);
+}
+
+enum weir_status weir_txn_read(weir_txn *txn, weir_var *var, weir_tensor **value, weir_error *error)
+{
+	struct entry *entry;
+	enum weir_status status;
+
+	if (txn == NULL || var == NULL || value == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "transaction: %s is NULL",
+		                  txn == NULL   ? "it"
+		                  : var == NULL ? "the variable to read"
+		                                : "the place for the value");
+	if (txn->moved != NULL)
+		return fail_moved(txn, error);
+	status = find_or_read(txn, var, &entry, error);
+	if (status != WEIR_OK)
+		return status;
+	if (entry->value == NULL && entry->read.tensor == NULL)
+		return weiri_fail(error, WEIR_FAILED_PRECONDITION, "variable \"%s\" is not initialized", var->name);
+	*value = entry->value != NULL ? entry->value : entry->read.tensor;
+	return WEIR_OK;
+}
+
+uint64_t weir_txn_version(const weir_txn *txn, const weir_var *var)
+{
+	const struct entry *entry = txn != NULL ? find(txn, var) : NULL;
+
+	return entry != NULL && entry->number != WEIRI_ANY_VERSION ? entry->number : 0;
+}
+
+/* -- writing ------------------------------------------------------------------------------------------------------------------ */
+
+enum weir_status weir_txn_assign(weir_txn *txn, weir_var *var, weir_tensor *value, weir_error *error)
+{
+	struct entry *entry;
+	enum weir_status status;
+
+	if (txn == NULL || var == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "transaction: %s is NULL",
+		                  txn == NULL ? "it" : "the variable to assign");
+	if (txn->moved != NULL)
+		return fail_moved(txn, error);
+	status = weiri_var_check(var, value, error);
+	entry = find(txn, var);
+	if (status == WEIR_OK && entry == NULL)
+		status = make_room(txn, var, error);
+	if (status != WEIR_OK)
+		return status;
+	if (entry == NULL)
+		entry = add(txn, var, WEIRI_ANY_VERSION);
+	if (entry->value == NULL)
+		txn->writes++;
+	(void)weir_tensor_retain(value); /* before the other goes, which may be the same */
+	weir_tensor_release(entry->value);
+	entry->value = value;
+	return WEIR_OK;
+}
+
+/* -- beginning and ending ----------------------------------------------------------------------------------------------------- */
+
+enum weir_status weir_txn_begin(const weir_allocator *allocator, weir_txn **out, weir_error *error)
+{
+	weir_allocator memory = weiri_allocator_or_default(allocator);
+	weir_txn *txn;
+
+	if (out == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "transaction: out is NULL");
+	txn = weiri_allocate_zeroed(&memory, sizeof(*txn), alignof(weir_txn));
+	if (txn == NULL)
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "transaction: no memory");
+	txn->allocator = memory;
+	/* [S] X2. */
+	txn->now = weiri_load_seq_cst(&weiri_clock);
+	*out = txn;
+	return WEIR_OK;
+}
+
+/* Lets go of all that it read and was to write. */
+static void forget(weir_txn *txn)
+{
+	for (size_t i = 0; i < txn->count; i++) {
+		if (txn->entries[i].read.tensor != NULL)
+			weir_read_release(&txn->entries[i].read);
+		weir_tensor_release(txn->entries[i].value);
+	}
+	if (txn->count != 0)
+		memset(txn->table, 0, 2 * txn->room * sizeof(*txn->table));
+	txn->count = txn->writes = txn->next_slot = 0;
+	txn->moved = NULL;
+}
+
+/* For another attempt, in the same memory. */
+static void begin_again(weir_txn *txn)
+{
+	forget(txn);
+	/* [S] X2. */
+	txn->now = weiri_load_seq_cst(&weiri_clock);
+}
+
+void weir_txn_abort(weir_txn *txn)
+{
+	weir_allocator allocator;
+
+	if (txn == NULL)
+		return;
+	forget(txn);
+	release_arrays(txn);
+	allocator = txn->allocator;
+	weiri_release(&allocator, txn, sizeof(*txn), alignof(weir_txn));
+}
+
+/* Some variables are read, some assigned. */
+static enum weir_status commit_parts(weir_txn *txn, struct weir_commit_part parts[], uint64_t deadline_ns,
+                                     weir_error *error)
+{
+	struct weiri_record *record;
+	struct weiri_moved moved;
+	enum weir_status status = weiri_write_admit(txn->entries[0].var, deadline_ns, &record, error);
+
+	if (status != WEIR_OK)
+		return status;
+	for (size_t i = 0; i < txn->count; i++) {
+		const struct entry *entry = &txn->entries[i];
+
+		parts[i] = (struct weir_commit_part){entry->var, entry->number, entry->value};
+	}
+	status = weiri_commit(record, parts, txn->count, &moved);
+	if (status == WEIR_RESOURCE_EXHAUSTED)
+		return weiri_fail(error, status, "transaction of %zu variables: no memory for its commit", txn->count);
+	if (status == WEIR_ABORTED) {
+		doom(txn, moved.var, moved.expected, moved.found);
+		return fail_moved(txn, error);
+	}
+	return status;
+}
+
+/* Of one variable: a single write does. */
+static enum weir_status commit_one(const struct entry *entry, uint64_t deadline_ns, weir_error *error)
+{
+	if (entry->number == WEIRI_ANY_VERSION)
+		return weir_var_assign(entry->var, entry->value, deadline_ns, NULL, error);
+	return weir_var_compare_assign(entry->var, entry->number, entry->value, deadline_ns, NULL, error);
+}
+
+static enum weir_status commit(weir_txn *txn, uint64_t deadline_ns, weir_error *error)
+{
+	size_t size = txn->count * sizeof(struct weir_commit_part);
+	struct weir_commit_part *parts;
+	enum weir_status status;
+
+	if (txn->moved != NULL)
+		return fail_moved(txn, error);
+	if (txn->writes == 0)
+		return WEIR_OK;
+	if (txn->count == 1)
+		return commit_one(&txn->entries[0], deadline_ns, error);
+	parts = weiri_allocate(&txn->allocator, size, alignof(struct weir_commit_part));
+	if (parts == NULL)
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "transaction of %zu variables: no memory for its commit",
+		                  txn->count);
+	status = commit_parts(txn, parts, deadline_ns, error);
+	weiri_release(&txn->allocator, parts, size, alignof(struct weir_commit_part));
+	return status;
+}
+
+enum weir_status weir_txn_commit(weir_txn *txn, uint64_t deadline_ns, weir_error *error)
+{
+	enum weir_status status;
+
+	if (txn == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "transaction: it is NULL");
+	status = commit(txn, deadline_ns, error);
+	weir_txn_abort(txn);
+	return status;
+}
+
+/* -- until it commits --------------------------------------------------------------------------------------------------------- */
+
+/* A random number of pauses below a limit that doubles with each attempt; from 2,048 on, some 100 us, it stays. */
+static void back_off(const weir_txn *txn, unsigned attempt)
+{
+	uint64_t limit = UINT64_C(1) << (attempt < 11 ? attempt : 11);
+	/* Differs from thread to thread by the address, and from attempt to attempt by the clock. */
+	uint64_t mixed = ((uint64_t)(uintptr_t)txn ^ txn->now) * UINT64_C(0x9e3779b97f4a7c15);
+
+	for (uint64_t i = (mixed >> 32) % limit; i > 0; i--)
+		weiri_pause();
+}
+
+/* WEIR_ABORTED: another attempt may do better. Else *error says why, unless it is WEIR_OK. */
+static enum weir_status attempt(weir_txn *txn, weir_txn_fn *fn, void *context, uint64_t deadline_ns, weir_error *error)
+{
+	enum weir_status status;
+
+	error->code = WEIR_OK;
+	status = fn(context, txn, error);
+	if (status == WEIR_OK)
+		return commit(txn, deadline_ns, error);
+	if (error->code != status)
+		(void)weiri_fail(error, status, "transaction: its function said %s", weir_status_name(status));
+	return status;
+}
+
+static enum weir_status run(weir_txn *txn, weir_txn_fn *fn, void *context, uint64_t deadline_ns, weir_error *error)
+{
+	weir_error last;
+	enum weir_status status;
+
+	for (unsigned attempts = 1; (status = attempt(txn, fn, context, deadline_ns, &last)) == WEIR_ABORTED; attempts++) {
+		if (weir_now_ns() >= deadline_ns)
+			return weiri_fail(error, WEIR_DEADLINE_EXCEEDED, "the deadline passed after %u attempts; the last: %.160s",
+			                  attempts, last.message);
+		begin_again(txn);
+		back_off(txn, attempts);
+	}
+	if (status != WEIR_OK && error != NULL)
+		*error = last;
+	return status;
+}
+
+enum weir_status weir_txn_run(const weir_allocator *allocator, weir_txn_fn *fn, void *context, uint64_t deadline_ns,
+                              weir_error *error)
+{
+	enum weir_status status;
+	weir_txn *txn;
+
+	if (fn == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "transaction: function is NULL");
+	status = weir_txn_begin(allocator, &txn, error);
+	if (status != WEIR_OK)
+		return status;
+	status = run(txn, fn, context, deadline_ns, error);
+	weir_txn_abort(txn);
+	return status;
+}
