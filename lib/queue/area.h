@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <weir/tensor_queue.h>
 
-#include "queue/await.h"
+#include "sync/await.h"
 #include "queue/components.h"
 #include "queue/tree.h"
 

@@ -1,5 +1,5 @@
 /*
- * await.h - operations that wait on an object whose state is changed by atomic attempts: the areas (area.h).
+ * await.h - operations that wait on an object whose state is changed by atomic attempts: areas, variables.
  *
  * What weir_queue has for its two directions (op.h), for objects where each waiter may want something else: a waiting operation is an
  * attempt that said WEIR_WOULD_BLOCK, on one list in arrival order. Whoever changes the object tries again each that waits, on his own
@@ -25,8 +25,8 @@
  *   operation; its deadline ends it when the thread goes on. A change costs an attempt for each that waits.
  * Checked: tests/test_staging.c, stress/model/check_staging.c.
  */
-#ifndef WEIRI_QUEUE_AWAIT_H
-#define WEIRI_QUEUE_AWAIT_H
+#ifndef WEIRI_SYNC_AWAIT_H
+#define WEIRI_SYNC_AWAIT_H
 
 #include <weir/cancel.h>
 #include <weir/status.h>

@@ -1,7 +1,7 @@
 /*
  * await.c - see await.h.
  */
-#include "queue/await.h"
+#include "sync/await.h"
 
 #include <stdalign.h>
 #include <stddef.h>
