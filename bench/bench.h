@@ -133,6 +133,17 @@ struct names_contender {
 	void (*renew)(void *self, const char *name, uint64_t number); /* removes the name, and adds it with a new object */
 };
 
+/* A count that threads add 1 to; 0 at first. */
+struct counter_contender {
+	struct bench_about about;
+	int reads_alone; /* it cannot be read while others add */
+	void *(*create)(void);
+	void (*destroy)(void *self);
+	bench_thread_fn *thread_begin, *thread_end;
+	void (*add_many)(void *self, uint64_t count); /* adds 1, `count` times */
+	uint64_t (*read)(void *self);
+};
+
 /* Several shared values, changed and read at one instant. */
 struct snapshot_contender {
 	struct bench_about about;
@@ -182,6 +193,7 @@ extern const struct read_contender *const bench_readers[];
 extern const struct update_contender *const bench_updates[];
 extern const struct snapshot_contender *const bench_snapshots[];
 extern const struct names_contender *const bench_names[];
+extern const struct counter_contender *const bench_counters[];
 extern const struct memory_contender *const bench_memories[];
 extern const struct wake_contender *const bench_wakes[];
 extern const char *const bench_absent[]; /* rivals not installed, with their packages */

@@ -180,6 +180,19 @@ const struct names_contender *const bench_names[] = {
 	NULL,
 };
 
+const struct counter_contender *const bench_counters[] = {
+	&weir_counter_contender,
+	&weir_histogram_contender,
+	&atomic_counter_contender,
+	&processor_counter_contender,
+	&hashed_counter_contender,
+#ifdef WEIR_BENCH_TBB
+	&tbb_counter_contender,
+#endif
+	&mutex_counter_contender,
+	NULL,
+};
+
 const struct memory_contender *const bench_memories[] = {
 	&weir_stopped_contender,
 	&weir_held_contender,

@@ -39,6 +39,8 @@ static const struct stress_scenario scenarios[] = {
 	{"staging_stopped", "a thread stopped anywhere in a staging area stops nobody else", scenario_staging_stopped},
 	{"history_staging", "recorded histories of staging areas are linearizable", scenario_history_staging},
 	{"map_staging", "each component of each key comes out once, with its key", scenario_map_staging},
+	{"metrics", "counters, means, histograms: no read goes back, a sum is that of its count, all is there in the end",
+     scenario_metrics},
 	{"map_staging_stopped", "a thread stopped anywhere in a map staging area stops nobody else",
      scenario_map_staging_stopped},
 	{"pool", "tasks run as often as they were submitted", scenario_pool},

@@ -12,6 +12,8 @@ void scenario_ring_stopped(void);
 void scenario_mpsc_ltq16(void);
 void scenario_mpsc_ltq64(void);
 
+void scenario_metrics(void);
+
 void scenario_named_store(void);
 void scenario_named_store_stopped(void);
 

@@ -3,6 +3,7 @@
  */
 #include <tbb/concurrent_priority_queue.h>
 #include <tbb/concurrent_queue.h>
+#include <tbb/enumerable_thread_specific.h>
 #include <tbb/version.h>
 
 #include "ring.hh"
@@ -94,9 +95,49 @@ struct by_priority {
 	tbb::concurrent_priority_queue<bench::keyed, bench::later> queue;
 };
 
+/* A number for each thread; adding them up is not safe beside threads that count, or that come. */
+using counts = tbb::enumerable_thread_specific<uint64_t>;
+
+void *counts_create()
+{
+	return new counts(uint64_t{0});
+}
+
+void counts_destroy(void *self)
+{
+	delete static_cast<counts *>(self);
+}
+
+void counts_add_many(void *self, uint64_t count)
+{
+	counts *all = static_cast<counts *>(self);
+
+	for (uint64_t i = 0; i < count; i++)
+		all->local()++;
+}
+
+uint64_t counts_read(void *self)
+{
+	return static_cast<counts *>(self)->combine([](uint64_t a, uint64_t b) { return a + b; });
+}
+
+counter_contender counting()
+{
+	counter_contender c = {};
+
+	c.about = {"tbb::enumerable_thread_specific", version, "cannot be read beside additions", 0};
+	c.reads_alone = 1;
+	c.create = counts_create;
+	c.destroy = counts_destroy;
+	c.add_many = counts_add_many;
+	c.read = counts_read;
+	return c;
+}
+
 } // namespace
 
 extern "C" {
+const counter_contender tbb_counter_contender = counting();
 const ring_contender tbb_ring_contender =
 	bench::ring<bounded>({"tbb::concurrent_bounded_queue", version, nullptr, 0}, bench::BOUNDED);
 const ring_contender tbb_unbounded_ring_contender =

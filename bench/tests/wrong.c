@@ -320,6 +320,31 @@ static const struct names_contender confused_names = {
 };
 const struct names_contender *const bench_names[] = {&confused_names, NULL};
 
+/* -- counters ----------------------------------------------------------------------------------------------------------------- */
+
+static void add_most(void *self, uint64_t count)
+{
+	struct value *value = self;
+
+	atomic_fetch_add_explicit(&value->words[0], count - 1, memory_order_relaxed);
+}
+
+static uint64_t count_read(void *self)
+{
+	const struct value *value = self;
+
+	return atomic_load_explicit(&value->words[0], memory_order_relaxed);
+}
+
+static const struct counter_contender forgetful_counter = {
+	.about = {.name = "forgets"},
+	.create = no_names_create,
+	.destroy = free,
+	.add_many = add_most,
+	.read = count_read,
+};
+const struct counter_contender *const bench_counters[] = {&forgetful_counter, NULL};
+
 /* -- nothing to be wrong about ------------------------------------------------------------------------------------------------ */
 
 const struct ring_contender *const bench_shuffle_tries[] = {NULL};

@@ -13,6 +13,7 @@
 #include <weir/graph.h>
 #include <weir/log.h>
 #include <weir/map_staging.h>
+#include <weir/metrics.h>
 #include <weir/mpsc.h>
 #include <weir/multi_queue.h>
 #include <weir/op.h>

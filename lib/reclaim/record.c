@@ -2,7 +2,7 @@
  * record.c - registering, adopting and giving up records; fork.
  *
  * Pairs
- *   P1  publish(register) -> walk(collector): a listed record is initialized
+ *   P1  publish(register) -> walk(collector), publish(register): a listed record is initialized; its number
  *   P2  give_up(thread exit) -> adopt(register): what the last owner wrote is seen by the next
  *
  * Progress: registering is lock-free apart from its allocation; it happens once a thread.
@@ -88,13 +88,14 @@ static struct weiri_record *adopt(void)
 
 static void publish(struct weiri_record *record)
 {
-	/* [relaxed] only the CAS below counts. */
-	struct weiri_record *head = weiri_load_relaxed(&weiri_records);
+	/* [P1 acquire] for its number; pairs with the CAS below. */
+	struct weiri_record *head = weiri_load_acquire(&weiri_records);
 
 	do {
 		record->next = head;
-		/* [P1 release] pairs with every walk of the list. */
-	} while (!weiri_cas_release(&weiri_records, &head, record));
+		record->number = head != NULL ? head->number + 1 : 0;
+		/* [P1 release] pairs with every walk of the list; [P1 acquire] when another one came first: for its number. */
+	} while (!weiri_cas_release_or_acquire(&weiri_records, &head, record));
 }
 
 static struct weiri_record *make(void)

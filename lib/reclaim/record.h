@@ -51,6 +51,7 @@ struct weiri_record {
 	_Atomic(uint64_t) collecting; /* owner writes: odd while a collection is under way on this thread */
 	_Atomic(uint64_t) in_hand;    /* owner writes: bytes that its collection took, and neither freed nor put back yet */
 	struct weiri_record *next;    /* constant once listed */
+	uint32_t number;              /* the same: how many records are behind it in the list */
 
 	/* Owner writes, statistics read. */
 	alignas(WEIRI_LINE) _Atomic(uint64_t) created;

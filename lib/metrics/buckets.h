@@ -1,0 +1,40 @@
+/*
+ * buckets.h - log-linear buckets: which one a value is in, and which values a bucket has.
+ *
+ * With precision p: values below 2^(p+1) are buckets themselves. A larger value has its highest bit at e > p; its bucket is given by e and the p
+ * bits behind it, of which there are 2^p for each e. Written as one number: (e - p) 2^p + (value >> (e - p)), where the second term is from
+ * 2^p to 2^(p+1) - 1; for e <= p it is the value.
+ */
+#ifndef WEIRI_METRICS_BUCKETS_H
+#define WEIRI_METRICS_BUCKETS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+static inline size_t weiri_bucket_of(uint64_t value, uint32_t precision)
+{
+	uint32_t highest = 63U - (uint32_t)__builtin_clzll(value | 1);
+	uint32_t shift = highest > precision ? highest - precision : 0;
+
+	return ((size_t)shift << precision) + (size_t)(value >> shift);
+}
+
+/* The smallest value in a bucket. */
+static inline uint64_t weiri_bucket_low(size_t bucket, uint32_t precision)
+{
+	size_t each = (size_t)1 << precision;
+	size_t shift = bucket < 2 * each ? 0 : bucket / each - 1;
+
+	return (uint64_t)(bucket - shift * each) << shift;
+}
+
+/* The largest. */
+static inline uint64_t weiri_bucket_high(size_t bucket, uint32_t precision)
+{
+	size_t each = (size_t)1 << precision;
+	size_t shift = bucket < 2 * each ? 0 : bucket / each - 1;
+
+	return weiri_bucket_low(bucket, precision) + ((UINT64_C(1) << shift) - 1);
+}
+
+#endif

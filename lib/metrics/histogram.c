@@ -1,0 +1,80 @@
+/*
+ * histogram.c - a histogram that many threads add to: one word of each stripe for each bucket.
+ */
+#include <stdalign.h>
+#include <weir/metrics.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "metrics/stripes.h"
+#include "metrics/summary.h"
+
+struct weir_histogram {
+	struct weiri_layout layout;
+	struct weiri_stripes *stripes;
+	weir_allocator allocator;
+};
+
+enum weir_status weir_histogram_create(const struct weir_histogram_options *options, weir_histogram **out,
+                                       weir_error *error)
+{
+	weir_allocator allocator = weiri_allocator_or_default(options != NULL ? options->allocator : NULL);
+	struct weiri_layout layout;
+	enum weir_status status = weiri_layout_init(&layout, "histogram", options, out, error);
+	weir_histogram *histogram;
+
+	if (status != WEIR_OK)
+		return status;
+	histogram = weiri_allocate_zeroed(&allocator, sizeof(*histogram), alignof(weir_histogram));
+	if (histogram == NULL)
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "histogram: no memory");
+	*histogram = (weir_histogram){.layout = layout, .allocator = allocator};
+	histogram->stripes = weiri_stripes_create("histogram", options != NULL ? options->threads : 0, layout.buckets,
+	                                          &allocator, &status, error);
+	if (status == WEIR_OK)
+		*out = histogram;
+	else
+		weiri_release(&allocator, histogram, sizeof(*histogram), alignof(weir_histogram));
+	return status;
+}
+
+void weir_histogram_destroy(weir_histogram *histogram)
+{
+	if (histogram != NULL) {
+		weir_allocator allocator = histogram->allocator;
+
+		weiri_stripes_destroy(histogram->stripes);
+		weiri_release(&allocator, histogram, sizeof(*histogram), alignof(weir_histogram));
+	}
+}
+
+void weir_histogram_add(weir_histogram *histogram, uint64_t value)
+{
+	weiri_stripes_add(histogram->stripes, weiri_layout_bucket(&histogram->layout, value), 1);
+}
+
+/* Stripe by stripe: each is one piece of memory. */
+static void add_stripe(weir_summary *summary, const _Atomic(uint64_t) *words)
+{
+	for (size_t i = 0; i < summary->layout.buckets; i++) {
+		uint64_t count = weiri_load_relaxed(&words[i]); /* [relaxed] see stripes.h */
+
+		summary->counts[i] += count;
+		summary->count += count;
+	}
+}
+
+enum weir_status weir_histogram_read(const weir_histogram *histogram, weir_summary *summary, weir_error *error)
+{
+	enum weir_status status;
+
+	if (histogram == NULL || summary == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "histogram: %s is NULL", histogram == NULL ? "it" : "summary");
+	status = weiri_layout_check(&histogram->layout, &summary->layout, error);
+	if (status != WEIR_OK)
+		return status;
+	weir_summary_clear(summary);
+	for (uint32_t i = 0; i < weiri_stripes_count(histogram->stripes); i++)
+		add_stripe(summary, weiri_stripe_at(histogram->stripes, i));
+	return WEIR_OK;
+}

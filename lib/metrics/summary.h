@@ -1,0 +1,37 @@
+/*
+ * summary.h - a histogram for one thread: what reads of a striped one give.
+ */
+#ifndef WEIRI_METRICS_SUMMARY_H
+#define WEIRI_METRICS_SUMMARY_H
+
+#include <weir/metrics.h>
+
+#include "metrics/buckets.h"
+
+/* Which buckets there are. Two that are equal can be merged. */
+struct weiri_layout {
+	uint32_t precision;
+	uint64_t largest;
+	size_t buckets; /* the last one is for values above `largest` */
+};
+
+struct weir_summary {
+	struct weiri_layout layout;
+	uint64_t count;
+	weir_allocator allocator;
+	uint64_t counts[]; /* of each bucket */
+};
+
+/* Checks the options and `out`, which must not be NULL. */
+enum weir_status weiri_layout_init(struct weiri_layout *layout, const char *what,
+                                   const struct weir_histogram_options *options, const void *out, weir_error *error);
+/* WEIR_INVALID_ARGUMENT unless both are the same. */
+enum weir_status weiri_layout_check(const struct weiri_layout *expected, const struct weiri_layout *came,
+                                    weir_error *error);
+
+static inline size_t weiri_layout_bucket(const struct weiri_layout *layout, uint64_t value)
+{
+	return value <= layout->largest ? weiri_bucket_of(value, layout->precision) : layout->buckets - 1;
+}
+
+#endif

@@ -1,0 +1,172 @@
+/*
+ * check_metrics.c - counters, means and histograms beside those who read them: nothing counted twice or not at all, a mean's sum is that of
+ * its count, and lines that go from thread to thread.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <weir/metrics.h>
+
+#include "model/scope.h"
+
+enum { THREADS = 3 };
+
+static struct scene {
+	weir_counter *counter;
+	weir_mean *mean;
+	weir_histogram *histogram;
+	weir_summary *summary;
+	/*
+	 * a: add 1 to the counter; m: the next power of two to the mean, from 1 on; h: a value to the histogram; c, n, q: read the counter, the
+	 * mean, the histogram
+	 */
+	const char *calls[THREADS];
+	uint32_t own; /* lines; 0 in the table: one for each thread, and for who finishes */
+	int apart;    /* only one thread adds to the mean */
+	int added[THREADS];
+	int64_t seen[THREADS]; /* of the counter, the last time */
+} scene;
+
+static void setup(void *context)
+{
+	struct weir_metrics_options options = {.struct_size = sizeof(options), .threads = scene.own};
+	struct weir_histogram_options few = {
+		.struct_size = sizeof(few), .threads = scene.own, .precision = 1, .largest = 1};
+
+	(void)context;
+	weir_model_assert(weir_counter_create(&options, &scene.counter, NULL) == WEIR_OK);
+	weir_model_assert(weir_mean_create(&options, &scene.mean, NULL) == WEIR_OK);
+	weir_model_assert(weir_histogram_create(&few, &scene.histogram, NULL) == WEIR_OK);
+	weir_model_assert(weir_summary_create(&few, &scene.summary, NULL) == WEIR_OK);
+}
+
+static int additions(char of)
+{
+	int count = 0;
+
+	for (size_t i = 0; i < THREADS; i++) {
+		for (const char *call = scene.calls[i]; call != NULL && *call != '\0'; call++)
+			count += *call == of;
+	}
+	return count;
+}
+
+/* Never less than before, nor than what this thread added itself, nor more than all. */
+static void read_counter(size_t me)
+{
+	int64_t sum = weir_counter_read(scene.counter);
+
+	weir_model_assert(sum >= scene.seen[me]);
+	weir_model_assert(sum >= scene.added[me]);
+	weir_model_assert(sum <= additions('a'));
+	scene.seen[me] = sum;
+}
+
+static void read_mean(void)
+{
+	struct weir_mean_value value = weir_mean_read(scene.mean);
+
+	weir_model_assert(value.count <= (uint64_t)additions('m'));
+	/* The sum of 1, 2, 4, ...: tells which and how many were added. */
+	if (scene.apart)
+		weir_model_assert(value.sum == (double)((1 << value.count) - 1));
+	else
+		weir_model_assert(value.sum >= (double)value.count);
+}
+
+static void read_histogram(void)
+{
+	weir_model_assert(weir_histogram_read(scene.histogram, scene.summary, NULL) == WEIR_OK);
+	weir_model_assert(weir_summary_count(scene.summary) <= (uint64_t)additions('h'));
+}
+
+static void thread(void *context, size_t me)
+{
+	int means = 0;
+
+	(void)context;
+	for (const char *call = scene.calls[me]; *call != '\0'; call++) {
+		if (*call == 'a') {
+			weir_counter_add(scene.counter, 1);
+			scene.added[me]++;
+		} else if (*call == 'm') {
+			weir_mean_add(scene.mean, (double)(1 << means++));
+		} else if (*call == 'h') {
+			weir_histogram_add(scene.histogram, me % 2);
+		} else if (*call == 'c') {
+			read_counter(me);
+		} else if (*call == 'n') {
+			read_mean();
+		} else {
+			read_histogram();
+		}
+	}
+}
+
+/* Each thread's additions to the mean are 1, 2, 4, ... */
+static double expected_sum(void)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < THREADS; i++) {
+		int means = 0;
+
+		for (const char *call = scene.calls[i]; call != NULL && *call != '\0'; call++) {
+			if (*call == 'm')
+				sum += (double)(1 << means++);
+		}
+	}
+	return sum;
+}
+
+static void finish(void *context)
+{
+	struct weir_mean_value mean = weir_mean_read(scene.mean);
+
+	(void)context;
+	weir_model_assert(weir_counter_read(scene.counter) == additions('a'));
+	weir_model_assert(mean.count == (uint64_t)additions('m') && mean.sum == expected_sum());
+	weir_model_assert(weir_histogram_read(scene.histogram, scene.summary, NULL) == WEIR_OK);
+	weir_model_assert(weir_summary_count(scene.summary) == (uint64_t)additions('h'));
+	weir_counter_destroy(scene.counter);
+	weir_mean_destroy(scene.mean);
+	weir_histogram_destroy(scene.histogram);
+	weir_summary_destroy(scene.summary);
+}
+
+static const struct row {
+	const char *name;
+	const char *calls[THREADS];
+	uint32_t own;
+	int apart;
+} rows[] = {
+	{"counter_2_adders_and_a_reader", {"aa", "a", "cc"}, 4, 0},
+	{"counter_adders_that_read", {"ac", "ac"}, 3, 0},
+	{"counter_line_from_thread_to_thread", {"a", "a", "a"}, 4, 0},
+	{"counter_shared_line", {"aa", "a", "cc"}, 1, 0},
+	{"mean_of_an_adder_and_a_reader", {"mmm", "n"}, 3, 1},
+	{"mean_of_an_adder_and_a_reader_twice", {"mm", "nn"}, 3, 1},
+	{"mean_line_from_thread_to_thread", {"mm", "mm"}, 3, 0},
+	{"mean_shared_line", {"m", "m", "n"}, 1, 0},
+	{"histogram_2_adders_and_a_reader", {"h", "h", "q"}, 4, 0},
+};
+
+static struct weir_model_program prepare(size_t index, char name[static SCOPE_NAME])
+{
+	const struct row *row = &rows[index];
+
+	scene = (struct scene){.own = row->own, .apart = row->apart};
+	memcpy(scene.calls, row->calls, sizeof(scene.calls));
+	(void)snprintf(name, SCOPE_NAME, "metrics_%s", row->name);
+	return (struct weir_model_program){name,  scope_threads(row->calls, THREADS), &scene, sizeof(scene), setup, thread,
+	                                   finish};
+}
+
+int main(int argc, char **argv)
+{
+	int bad = 0;
+
+	scope_arguments(argc, argv);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		bad |= scope_with_stops(prepare, i, 100000, 200);
+	return bad;
+}
