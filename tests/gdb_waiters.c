@@ -7,13 +7,14 @@
 #include <sched.h>
 #include <stdio.h>
 #include <unistd.h>
+#include <weir/dump.h>
 #include <weir/select.h>
 
 #include "queue/op.h"
 
 enum { LISTED = 6 /* entries on lists: see main() */ };
 
-static weir_queue *starved, *full, *stock;
+static weir_queue *starved, *full, *stock, *sorted;
 static weir_queue *all[2];
 
 static void *dequeue(void *context)
@@ -38,6 +39,12 @@ static void *choose(void *context)
 
 	(void)weir_select(cases, 2, WEIR_NO_DEADLINE, NULL, &chosen, NULL);
 	return context;
+}
+
+static int64_t key_of(void *context, void *item)
+{
+	(void)context;
+	return (int64_t)(intptr_t)item;
 }
 
 static void ended(void *context, enum weir_status status, const weir_error *error, void **items, size_t done)
@@ -77,6 +84,7 @@ int main(void)
 {
 	struct weir_queue_options options = {.struct_size = sizeof(options), .capacity = 3, .name = "starved"};
 	static void *batch[2];
+	weir_queue_announcement *announcement;
 	static int fd;
 	char byte;
 
@@ -90,18 +98,28 @@ int main(void)
 	options.order = WEIR_QUEUE_FIFO;
 	if (weir_queue_create(&options, &stock, NULL) != WEIR_OK)
 		return 1;
+	options.name = "sorted";
+	options.order = WEIR_QUEUE_PRIORITY;
+	options.key = key_of;
+	if (weir_queue_create(&options, &sorted, NULL) != WEIR_OK)
+		return 1;
 	for (int i = 0; i < 5; i++) {
 		void *item;
 
 		(void)weir_queue_try_enqueue(stock, &stock);
+		(void)weir_queue_try_enqueue(sorted, &stock);
 		if (i < 3)
 			(void)weir_queue_try_dequeue(stock, &item);
+		if (i < 4)
+			(void)weir_queue_try_dequeue(sorted, &item);
 	}
 	(void)weir_queue_close(stock, WEIR_CLOSE_DRAIN, NULL);
 	all[0] = starved;
 	all[1] = full;
 	for (int i = 0; i < 3; i++)
 		(void)weir_queue_try_enqueue(full, &full);
+	if (weir_queue_announce(starved, WEIR_QUEUE_PRODUCER, "nobody", &announcement, NULL) != WEIR_OK)
+		return 1;
 	/* The descriptor's bells are no waiters. */
 	if (weir_queue_readable_fd(starved, &fd, NULL) != WEIR_OK)
 		return 1;

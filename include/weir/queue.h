@@ -84,7 +84,8 @@ struct weir_queue_options {
 WEIR_API enum weir_status weir_queue_create(const struct weir_queue_options *options, weir_queue **out,
                                             weir_error *error);
 /*
- * WEIR_FAILED_PRECONDITION, and nothing happens, while an operation waits in the queue: close and let them end first.
+ * WEIR_FAILED_PRECONDITION, and nothing happens, while an operation waits in the queue: close and let them end first; or while a thread
+ * is announced (weir/dump.h).
  * Otherwise items left inside go to drop(). No other thread may be using the queue. NULL: WEIR_OK.
  * @since 0.1
  */

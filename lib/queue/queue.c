@@ -6,7 +6,9 @@
 #include <weir/time.h>
 
 #include "base/error.h"
+#include "queue/announce.h"
 #include "queue/op.h"
+#include "queue/registry.h"
 
 static enum weir_status check_options(const struct weir_queue_options *options, weir_error *error)
 {
@@ -56,11 +58,12 @@ static enum weir_status make_store(weir_queue *queue, const struct weir_queue_op
 	                          : weir_ring_create(options->capacity, &ring, &queue->ring);
 }
 
-static void queue_free(weir_queue *queue)
+void weiri_queue_free(weir_queue *queue)
 {
 	weir_allocator allocator = queue->allocator;
 
 	weiri_queue_put_out(queue);
+	weiri_announced_free(queue);
 	weir_ring_destroy(queue->ring);
 	if (queue->bag != NULL)
 		queue->bag->destroy(queue);
@@ -89,6 +92,15 @@ static enum weir_status fill(weir_queue *queue, const struct weir_queue_options 
 	return make_store(queue, options);
 }
 
+/* From here on a dump finds it. */
+static enum weir_status enter_registry(weir_queue *queue)
+{
+	struct weiri_record *record = weiri_record_get();
+
+	queue->registered = record != NULL ? weiri_registry_add(record, queue) : NULL;
+	return queue->registered != NULL ? WEIR_OK : WEIR_RESOURCE_EXHAUSTED;
+}
+
 enum weir_status weir_queue_create(const struct weir_queue_options *options, weir_queue **out, weir_error *error)
 {
 	enum weir_status status = check_options(options, error);
@@ -104,26 +116,24 @@ enum weir_status weir_queue_create(const struct weir_queue_options *options, wei
 	if (queue != NULL) {
 		queue->allocator = allocator;
 		status = fill(queue, options);
+		if (status == WEIR_OK)
+			status = enter_registry(queue);
 	}
 	if (queue == NULL || status != WEIR_OK) {
 		if (queue != NULL)
-			queue_free(queue);
+			weiri_queue_free(queue);
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "queue: no memory for %zu items", options->capacity);
 	}
 	*out = queue;
 	return WEIR_OK;
 }
 
-static enum weir_status drop_all(weir_queue *queue, weir_error *error)
+static void drop_all(struct weiri_record *record, weir_queue *queue)
 {
-	struct weiri_record *record = weiri_record_get();
 	struct weiri_scope scope = weiri_queue_unentered(record);
 	enum weir_status status;
 	uint64_t item;
 
-	if (record == NULL)
-		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "queue \"%s\": no memory for this thread's record",
-		                  queue->name);
 	/* Closing lifts min_after_dequeue. */
 	(void)weir_queue_close(queue, WEIR_CLOSE_CANCEL, NULL);
 	while (weiri_queue_take(&scope, queue, &item, 1, 0, &status) != 0) {
@@ -131,25 +141,44 @@ static enum weir_status drop_all(weir_queue *queue, weir_error *error)
 			queue->drop(queue->drop_context, weiri_item_pointer(item));
 	}
 	weiri_queue_retire_gathered(&scope);
-	return WEIR_OK;
 }
 
-enum weir_status weir_queue_destroy(weir_queue *queue, weir_error *error)
+/* Refuses while somebody is known to need it. Sets *record. */
+static enum weir_status check_destroy(weir_queue *queue, struct weiri_record **record, weir_error *error)
 {
-	size_t waiting;
-	enum weir_status status;
+	size_t waiting, announced;
 
-	if (queue == NULL)
-		return WEIR_OK;
 	/* [relaxed] a count. That an operation has ended its caller knows from its completion, which comes after it was subtracted. */
 	waiting = weiri_load_relaxed(&queue->waiting);
 	if (waiting != 0)
 		return weiri_fail(error, WEIR_FAILED_PRECONDITION, "queue \"%s\": %zu operations wait in it; close it first",
 		                  queue->name, waiting);
-	status = drop_all(queue, error);
-	if (status == WEIR_OK)
-		queue_free(queue);
-	return status;
+	*record = weiri_record_get();
+	if (*record == NULL)
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "queue \"%s\": no memory for this thread's record",
+		                  queue->name);
+	announced = weiri_queue_announced(*record, queue);
+	if (announced != 0)
+		return weiri_fail(error, WEIR_FAILED_PRECONDITION,
+		                  "queue \"%s\": %zu threads are announced to feed or drain it; withdraw that first",
+		                  queue->name, announced);
+	return WEIR_OK;
+}
+
+enum weir_status weir_queue_destroy(weir_queue *queue, weir_error *error)
+{
+	struct weiri_record *record;
+	enum weir_status status;
+
+	if (queue == NULL)
+		return WEIR_OK;
+	status = check_destroy(queue, &record, error);
+	if (status != WEIR_OK)
+		return status;
+	drop_all(record, queue);
+	if (weiri_registry_remove(record, queue->registered)) /* 0: a dump looks at it, and frees it */
+		weiri_queue_free(queue);
+	return WEIR_OK;
 }
 
 /* -- closing ------------------------------------------------------------------------------------------------------------------ */

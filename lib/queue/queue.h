@@ -10,6 +10,9 @@
  *   calls.c     the public calls that move items
  *   queue.c     creating, destroying, closing
  *   stats.c     what was counted
+ *   announce.c  which threads feed it and drain it
+ *   registry.c  all queues that there are
+ *   dump.c      what can be said of all of them
  */
 #ifndef WEIRI_QUEUE_QUEUE_H
 #define WEIRI_QUEUE_QUEUE_H
@@ -34,6 +37,7 @@
 #define WEIRI_GATE_PENDING (WEIRI_GATE_CANCEL - 1)
 
 struct weiri_readiness;
+struct weiri_registered;
 
 struct weir_queue {
 	/* Constant. */
@@ -53,10 +57,12 @@ struct weir_queue {
 	weir_queue_drop_fn *drop;
 	void *drop_context;
 	weir_allocator allocator;
+	struct weiri_registered *registered; /* NULL: not yet */
 
 	/* Read by every call, written by those that wait, put back or close. */
 	WEIRI_ALIGNED_APART struct weiri_list producers;
 	struct weiri_list consumers;
+	struct weiri_list announced; /* threads that feed or drain it: announce.h */
 	struct weiri_putback putback;
 	_Atomic(uint64_t) gate;
 	_Atomic(uint64_t) turn;  /* odd: a batch collects; + 1 at each change */
@@ -135,6 +141,11 @@ static WEIRI_ALWAYS_INLINE void weiri_queue_count_in_ring(weir_queue *queue, siz
 
 /* Of any queue. */
 void weiri_queue_count_in(weir_queue *queue, size_t count);
+
+/* -- queue.c ------------------------------------------------------------------------------------------------------------------ */
+
+/* Of a queue that nobody uses or finds any more; not in a section. */
+void weiri_queue_free(weir_queue *queue);
 
 /* -- pump.c ------------------------------------------------------------------------------------------------------------------- */
 

@@ -32,6 +32,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "run/runner_queue.h"
 #include "sync/park.h"
 
 enum { NAME_SIZE = 32, STEP_NAME_SIZE = 24 };
@@ -46,7 +47,8 @@ struct runner_thread {
 	/* the thread's own */
 	enum weir_status status; /* WEIR_OK: stopped */
 	weir_error end;
-	_Atomic(uint32_t) failed; /* 1: `end` is an error that was kept */
+	weir_queue_announcement *announcement; /* that it feeds the queue; NULL: none */
+	_Atomic(uint32_t) failed;              /* 1: `end` is an error that was kept */
 };
 
 struct weir_queue_runner {
@@ -154,6 +156,8 @@ static void end_thread(void *argument)
 	weir_queue_runner *runner = thread->runner;
 	uint32_t before;
 
+	weir_queue_withdraw(thread->announcement);
+	thread->announcement = NULL;
 	if (thread->status != WEIR_OK) {
 		complete_message(thread);
 		if (!means_end_of_input(runner, thread->status))
@@ -182,6 +186,8 @@ static enum weir_status thread_main(weir_coordinator *coordinator, void *context
 	(void)error;
 	pthread_cleanup_push(end_thread, thread);
 	if (may_go(thread->runner)) {
+		thread->announcement =
+			weiri_runner_announce(thread->runner->close, thread->runner->queue, thread->runner->name);
 		/* Stands if the step never returns. */
 		thread->status = WEIR_INTERNAL;
 		thread->status = run_steps(thread);

@@ -1,7 +1,7 @@
 /*
  * queue_runner_bind.c - queue runners for the queues of weir/queue.h and weir/tensor_queue.h.
  */
-#include <weir/queue_runner.h>
+#include "run/runner_queue.h"
 
 static void close_queue(void *queue, const weir_error *cause)
 {
@@ -21,6 +21,17 @@ static void close_tensor_queue(void *queue, const weir_error *cause)
 static void cancel_tensor_queue(void *queue, const weir_error *cause)
 {
 	(void)weir_tensor_queue_close(queue, WEIR_CLOSE_CANCEL, cause);
+}
+
+weir_queue_announcement *weiri_runner_announce(weir_queue_runner_close_fn *close, void *queue, const char *runner_name)
+{
+	weir_queue_announcement *announcement = NULL;
+
+	if (close == close_queue)
+		(void)weir_queue_announce(queue, WEIR_QUEUE_PRODUCER, runner_name, &announcement, NULL);
+	else if (close == close_tensor_queue)
+		(void)weir_tensor_queue_announce(queue, WEIR_QUEUE_PRODUCER, runner_name, &announcement, NULL);
+	return announcement;
 }
 
 void weir_queue_runner_bind(struct weir_queue_runner_options *options, weir_queue *queue)

@@ -4,7 +4,9 @@
     gdb PROGRAM CORE -x scripts/gdb/weir.py -ex weir-waiters
 
 weir-waiters         each thread that waits in a queue's call, and the state of each such queue
-weir-queue EXPR      one queue: what is inside, whether it is closed, and the operations that wait, asynchronous ones too
+weir-queues          all queues that there are: what weir_dump() writes
+weir-queue EXPR      one queue: what is inside, whether it is closed, what it counted, the operations that wait, asynchronous ones too, and
+                     the threads that announced that they feed or drain it
 
 Nothing is run in the process, so it works on a core, and on a process in any state. It needs Weir's debug information, of the very build. What
 other threads are changing at the moment may show half changed.
@@ -17,7 +19,10 @@ import gdb
 REMOVED, BELL, SELECT = 1, 0, 4
 KIND = {1: "enqueue", 2: "dequeue", 3: "dequeue up to"}
 ORDER = {0: "FIFO", 1: "shuffle", 2: "priority"}
+ROLE = {1: "fed", 2: "drained"}
 CLAIMED, CANCEL, DONE = 1, 4, 8
+ITEM = 1  # in the order of a node of a hash list: no mark
+FAIR = 1
 TURN_HELD = 1
 GATE_CLOSED, GATE_PENDING = 1 << 63, (1 << 62) - 1
 TOMB = 1 << 62
@@ -69,26 +74,32 @@ def describe(op):
     return text + done + (f" ({', '.join(marks)})" if marks else "") + ", " + seconds_since(number(op["began_ns"]))
 
 
-def operations_on(list_value):
-    """Those on a list of waiters, in order; without what is removed, and without bells."""
-    node_type = gdb.lookup_type("struct weiri_list_node").pointer()
-    op_type = gdb.lookup_type("struct weir_queue_op").pointer()
-    link = unsigned(list_value["first"])
+def nodes_from(link, node_type_name, owner_type_name):
+    """What is linked by nodes in it, in order, with its node; without what is removed."""
+    node_type = gdb.lookup_type(node_type_name).pointer()
+    owner_type = gdb.lookup_type(owner_type_name).pointer()
     for _ in range(MOST_LISTED):
         if link & ~REMOVED == 0:
             return
         node = gdb.Value(link & ~REMOVED).cast(node_type)
         link = unsigned(node["next"])
-        op = gdb.Value(number(node) - offset_of("struct weir_queue_op", "node")).cast(op_type).dereference()
-        if link & REMOVED == 0 and number(op["kind"]) != BELL:
+        if link & REMOVED == 0:
+            owner = gdb.Value(number(node) - offset_of(owner_type_name, "node"))
+            yield node, owner.cast(owner_type).dereference()
+
+
+def operations_on(list_value):
+    """Those on a list of waiters, in order; without bells."""
+    for _, op in nodes_from(unsigned(list_value["first"]), "struct weiri_list_node", "struct weir_queue_op"):
+        if number(op["kind"]) != BELL:
             yield op
 
 
 # ---- queues ----
 
 
-def full_slots(ring):
-    """Of a ring whose slots are counted one by one; None: too many."""
+def ring_counts(ring):
+    """How many values went in and came out, which the slots tell by their laps; None: too many slots."""
     capacity = number(ring["capacity"])
     wide = "LTQ16" in str(ring["format"])
     if capacity > MOST_SLOTS:
@@ -97,20 +108,44 @@ def full_slots(ring):
     memory = bytes(gdb.selected_inferior().read_memory(number(ring["slots"]), capacity * size))
     words = [word[0] for word in struct.iter_unpack("=QQ" if wide else "=Q", memory)]
     if wide:
-        return sum(word & 1 for word in words if word & TOMB == 0)
-    shift = number(ring["cell_bits"])
-    return sum(word >> shift & 1 for word in words if word >> 63 == 0)
+        states = [word & (TOMB - 1) for word in words]
+    else:
+        states = [(word & (1 << 63) - 1) >> number(ring["cell_bits"]) for word in words]
+    return sum(state + 1 >> 1 for state in states), sum(state >> 1 for state in states)
 
 
-def inside(queue):
-    order = number(queue["order"])
+def shuffle_counts(shuffle):
+    out = unsigned(shuffle["draws"]["takes"])
+    return out + (unsigned(shuffle["credits"]) & 0xFFFFFF), out
+
+
+def priority_counts(queue):
+    """From the node that became the dummy of late, along the links that are taken, to the dummy."""
+    shift = number(queue["tag_shift"])
+    word = unsigned(queue["near"])
+    out, index = word >> shift, (word & (1 << shift) - 1) >> 1
+    for _ in range(number(queue["capacity"]) + 1):
+        link = unsigned(queue["nodes"][index]["link"])
+        if link & 1 == 0:
+            break
+        out, index = out + 1, (link & (1 << shift) - 1) >> 1
+    return unsigned(queue["oldest"]) >> shift, out
+
+
+def store_counts(queue):
+    of_order = {0: lambda: ring_counts(queue["ring"].dereference()), 1: lambda: shuffle_counts(queue["shuffle"].dereference()),
+                2: lambda: priority_counts(queue["priority"].dereference())}
+    return of_order[number(queue["order"])]()
+
+
+def print_counters(queue, counts):
+    tally = queue["tally"]
     given_back = number(queue["putback"]["items"])
-    count = None
-    if order == 0:
-        count = full_slots(queue["ring"].dereference())
-    elif order == 1:
-        count = unsigned(queue["shuffle"].dereference()["credits"]) & 0xFFFFFF
-    return ("?" if count is None else str(count)) + (f" and {given_back} given back" if given_back else "")
+    moved = f"{counts[0]} in, {counts[1] - given_back} out" if counts else "? in, ? out"
+    waits, blocked = ([unsigned(tally[name][side]) for side in (0, 1)] for name in ("waits", "blocked_ns"))
+    print(f'  {moved}, at most {max(unsigned(tally["high_water"]), counts[0] - counts[1] + given_back if counts else 0)} inside; '
+          f"{waits[0]} enqueues waited {blocked[0] / 1e9:.3f} s, {waits[1]} dequeues {blocked[1] / 1e9:.3f} s; "
+          f'{unsigned(tally["wakes"])} wakes, {unsigned(tally["retries"])} retries')
 
 
 def print_queue(queue):
@@ -119,13 +154,34 @@ def print_queue(queue):
     if gate & GATE_CLOSED and gate & GATE_PENDING:
         closed += f", {gate & GATE_PENDING} enqueues still to come"
     turn = ", a batch collects" if number(queue["turn"]) & TURN_HELD else ""
-    print(f'queue "{queue["name"].string()}" at {number(queue.address):#x}: {ORDER.get(number(queue["order"]), "?")}, '
-          f'{inside(queue)} of {number(queue["capacity"])} inside, {closed}{turn}')
+    fair = ", fair" if number(queue["flags"]) & FAIR else ""
+    counts = store_counts(queue)
+    given_back = number(queue["putback"]["items"])
+    inside = (str(counts[0] - counts[1]) if counts else "?") + (f" and {given_back} given back" if given_back else "")
+    print(f'queue "{queue["name"].string()}" at {number(queue.address):#x}: {ORDER.get(number(queue["order"]), "?")}{fair}, '
+          f'{inside} of {number(queue["capacity"])} inside, {closed}{turn}')
+    print_counters(queue, counts)
     for side, name in (("producers", "for room"), ("consumers", "for an item")):
         for op in operations_on(queue[side]):
             leader = op["leader"].dereference()
-            kind = "asynchronous" if number(leader["callback"]) != 0 else "a thread's"
+            thread = f'thread {number(leader["thread"])}'
+            kind = f"asynchronous, begun by {thread}" if number(leader["callback"]) != 0 else f"{thread}'s"
             print(f"  waits {name}: {describe(leader)}; {kind}")
+    first = unsigned(queue["announced"]["first"])
+    for _, one in nodes_from(first, "struct weiri_list_node", "struct weir_queue_announcement"):
+        label = one["as"].string()
+        print(f'  {ROLE[number(one["role"])]} by: thread {number(one["thread"])}' + (f', as "{label}"' if label else ""))
+
+
+def all_queues():
+    """Of the registry, in the order of their creation."""
+    symbol = gdb.lookup_static_symbol("all_queues")
+    if symbol is None:
+        raise gdb.GdbError("there is no registry of queues: the library's debug information is missing")
+    first = unsigned(symbol.value()["first"]["next"])
+    entries = [entry for node, entry in nodes_from(first, "struct weiri_hash_node", "struct weiri_registered")
+               if unsigned(node["order"]) & ITEM]
+    return [entry["queue"].dereference() for entry in sorted(entries, key=lambda entry: unsigned(entry["number"]))]
 
 
 # ---- threads ----
@@ -173,6 +229,19 @@ class Waiters(gdb.Command):
             before.switch()
 
 
+class Queues(gdb.Command):
+    """weir-queues: all queues that there are."""
+
+    def __init__(self):
+        super().__init__("weir-queues", gdb.COMMAND_STATUS)
+
+    def invoke(self, argument, from_tty):
+        queues = all_queues()
+        for queue in queues:
+            print_queue(queue)
+        print(f"{len(queues)} queue{'' if len(queues) == 1 else 's'}")
+
+
 class Queue(gdb.Command):
     """weir-queue EXPR: what is inside of a queue, and who waits in it."""
 
@@ -186,4 +255,5 @@ class Queue(gdb.Command):
 
 
 Waiters()
+Queues()
 Queue()

@@ -1,0 +1,366 @@
+/*
+ * dump.c - writing down all queues: who waits in them, who feeds and who drains them.
+ *
+ * A queue is first copied into a view on the stack, in a section that protects what stands on its lists and with a hold on its entry in the
+ * registry that protects the queue itself; then both are given up, and the view is printed. So neither a reader of /proc nor a file
+ * descriptor that takes its time ever delays a collection, or the memory of a queue that is destroyed.
+ * Progress: lock-free but for write(2) and poll(2). A walk of a list that others change begins anew now and then; it ends after so many steps.
+ */
+#include <weir/dump.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "queue/announce.h"
+#include "queue/op.h"
+#include "queue/registry.h"
+
+enum { MOST_SHOWN = 32, MOST_STEPS = 4096, NAME_SIZE = 96, TEXT_SIZE = 4096, PATIENCE_MS = 1000 };
+
+/* -- what is seen of a queue -------------------------------------------------------------------------------------------------- */
+
+struct waiter {
+	const weir_queue_op *op; /* to know it again; not to be followed */
+	enum weir_queue_op_kind kind;
+	uint32_t thread;
+	int asynchronous;
+	size_t count; /* items, or cases of a select */
+	uint64_t began_ns;
+};
+
+struct participant {
+	const weir_queue_announcement *announcement; /* as above */
+	enum weir_queue_role role;
+	uint32_t thread;
+	char as[WEIRI_ANNOUNCED_AS_SIZE];
+};
+
+struct view {
+	uint64_t number;
+	char name[NAME_SIZE];
+	enum weir_queue_order order;
+	uint32_t flags;
+	size_t size, capacity;
+	uint64_t gate, turn;
+	int closed;
+	struct weir_queue_stats stats;
+	size_t waiters[WEIRI_SIDES], participants;
+	struct waiter waiter[WEIRI_SIDES][MOST_SHOWN];
+	struct participant participant[MOST_SHOWN];
+};
+
+/* Printable, and cut. */
+static void copy_name(char name[NAME_SIZE], const char *from)
+{
+	size_t length = strlen(from);
+
+	(void)snprintf(name, NAME_SIZE, length < NAME_SIZE ? "%s" : "%.92s...", from);
+	for (char *at = name; *at != '\0'; at++) {
+		if ((unsigned char)*at < ' ' || *at == '"' || *at == 127)
+			*at = '?';
+	}
+}
+
+static int knows_waiter(const struct view *view, enum weiri_side side, const weir_queue_op *op)
+{
+	for (size_t i = 0; i < view->waiters[side]; i++) {
+		if (view->waiter[side][i].op == op)
+			return 1;
+	}
+	return 0;
+}
+
+/* An entry of a list; of a case, what is known is its select's. */
+static void add_waiter(struct view *view, enum weiri_side side, const weir_queue_op *entry)
+{
+	const weir_queue_op *op = entry->leader;
+
+	/* [relaxed] a look: its fields are constant, and the section keeps them. */
+	if ((weiri_load_relaxed(&op->state) & WEIRI_OP_DONE) != 0 || knows_waiter(view, side, entry))
+		return; /* a bell, or it has ended; or the walk began anew */
+	view->waiter[side][view->waiters[side]++] = (struct waiter){
+		entry,       op->kind, op->thread, op->callback != NULL, op->cases != NULL ? op->case_count : op->count,
+		op->began_ns};
+}
+
+static void see_waiters(struct weiri_scope *scope, struct view *view, weir_queue *queue, enum weiri_side side)
+{
+	struct weiri_list *list = side == WEIRI_SIDE_ENQUEUE ? &queue->producers : &queue->consumers;
+	struct weiri_list_node *node = NULL;
+
+	for (int steps = 0; steps < MOST_STEPS && view->waiters[side] < MOST_SHOWN; steps++) {
+		node = weiri_list_next(scope, list, node);
+		if (node == NULL)
+			return;
+		add_waiter(view, side, WEIRI_CONTAINER_OF(node, weir_queue_op, node));
+	}
+}
+
+static int knows_participant(const struct view *view, const weir_queue_announcement *announcement)
+{
+	for (size_t i = 0; i < view->participants; i++) {
+		if (view->participant[i].announcement == announcement)
+			return 1;
+	}
+	return 0;
+}
+
+static void see_participants(struct weiri_scope *scope, struct view *view, weir_queue *queue)
+{
+	const weir_queue_announcement *one = NULL;
+
+	for (int steps = 0; steps < MOST_STEPS && view->participants < MOST_SHOWN; steps++) {
+		struct participant *seen = &view->participant[view->participants];
+
+		one = weiri_announced_next(scope, queue, one);
+		if (one == NULL)
+			return;
+		if (knows_participant(view, one))
+			continue;
+		*seen = (struct participant){.announcement = one, .role = one->role, .thread = one->thread};
+		memcpy(seen->as, one->as, sizeof(seen->as));
+		view->participants++;
+	}
+}
+
+static void see(struct weiri_scope *scope, struct view *view, weir_queue *queue)
+{
+	copy_name(view->name, queue->name);
+	view->order = queue->order;
+	view->flags = queue->flags;
+	view->capacity = queue->capacity;
+	/* [relaxed] looks, both. */
+	view->gate = weiri_load_relaxed(&queue->gate);
+	view->turn = weiri_load_relaxed(&queue->turn);
+	view->closed = weiri_queue_store_closed(queue);
+	weiri_queue_read_stats(queue, &view->stats);
+	view->size = weiri_queue_size(queue);
+	view->waiters[WEIRI_SIDE_ENQUEUE] = view->waiters[WEIRI_SIDE_DEQUEUE] = view->participants = 0;
+	see_waiters(scope, view, queue, WEIRI_SIDE_ENQUEUE);
+	see_waiters(scope, view, queue, WEIRI_SIDE_DEQUEUE);
+	see_participants(scope, view, queue);
+}
+
+/* 0: that was all. */
+static int see_next(struct weiri_record *record, struct weiri_registry_place *place, struct view *view)
+{
+	struct weiri_scope scope = weiri_scope_enter(record);
+	struct weiri_registered *entry = weiri_registry_next(&scope, place);
+	weir_queue *ours_to_free = NULL;
+
+	if (entry != NULL) {
+		weir_queue *queue = weiri_registered_queue(entry);
+
+		view->number = place->number;
+		see(&scope, view, queue);
+		if (weiri_registry_let_go(entry))
+			ours_to_free = queue;
+	}
+	weiri_scope_leave(&scope);
+	if (ours_to_free != NULL)
+		weiri_queue_free(ours_to_free);
+	return entry != NULL;
+}
+
+/* -- writing ------------------------------------------------------------------------------------------------------------------ */
+
+struct output {
+	int fd;
+	enum weir_status status; /* what went wrong first */
+	size_t length;
+	char text[TEXT_SIZE];
+};
+
+/* Of a descriptor that does not block. 0: it took nothing for so long. */
+static int wait_for_room(int fd)
+{
+	struct pollfd room = {.fd = fd, .events = POLLOUT};
+	int ready;
+
+	do
+		ready = poll(&room, 1, PATIENCE_MS);
+	while (ready < 0 && errno == EINTR);
+	return ready > 0;
+}
+
+static enum weir_status write_all(int fd, const char *text, size_t length)
+{
+	while (length != 0) {
+		ssize_t written = write(fd, text, length);
+
+		if (written > 0) {
+			text += written;
+			length -= (size_t)written;
+		} else if (written < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+			if (!wait_for_room(fd))
+				return WEIR_DEADLINE_EXCEEDED;
+		} else if (written < 0 && errno == EBADF) {
+			return WEIR_INVALID_ARGUMENT;
+		} else if (written == 0 || errno != EINTR) {
+			return WEIR_DATA_LOSS;
+		}
+	}
+	return WEIR_OK;
+}
+
+static void flush(struct output *out)
+{
+	if (out->status == WEIR_OK)
+		out->status = write_all(out->fd, out->text, out->length);
+	out->length = 0;
+}
+
+static void say(struct output *out, const char *format, ...) WEIR_PRINTF(2, 3);
+
+/* A piece of text, shorter than the buffer. */
+static void say(struct output *out, const char *format, ...)
+{
+	char piece[256];
+	va_list arguments;
+	size_t length;
+
+	va_start(arguments, format);
+	(void)vsnprintf(piece, sizeof(piece), format, arguments);
+	va_end(arguments);
+	length = strlen(piece);
+	if (length > sizeof(out->text) - out->length)
+		flush(out);
+	memcpy(out->text + out->length, piece, length);
+	out->length += length;
+}
+
+/* With its name, from the kernel: `thread 123 "worker"`. */
+static void say_thread(struct output *out, uint32_t thread)
+{
+	char path[64], read_name[32] = "?", name[NAME_SIZE];
+	ssize_t length = 0;
+	int file;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/task/%" PRIu32 "/comm", thread);
+	file = open(path, O_RDONLY | O_CLOEXEC);
+	if (file >= 0) { /* else it has ended, or there is no /proc */
+		length = read(file, read_name, sizeof(read_name) - 1);
+		(void)close(file);
+	}
+	if (length > 0)
+		read_name[length - 1] = '\0'; /* instead of the line's end */
+	copy_name(name, read_name);
+	say(out, "thread %" PRIu32 " \"%s\"", thread, name);
+}
+
+static double seconds(uint64_t nanoseconds)
+{
+	return (double)nanoseconds / 1e9;
+}
+
+static const char *order_name(enum weir_queue_order order)
+{
+	static const char *const names[] = {"FIFO", "shuffle", "priority"};
+
+	return names[order];
+}
+
+static void print_state(struct output *out, const struct view *view)
+{
+	uint64_t to_come = view->gate & WEIRI_GATE_PENDING;
+	const struct weir_queue_stats *stats = &view->stats;
+
+	say(out, "queue \"%s\" (number %" PRIu64 "): %s%s, %zu of %zu inside, %s", view->name, view->number,
+	    order_name(view->order), (view->flags & WEIR_QUEUE_FAIR) != 0 ? ", fair" : "", view->size, view->capacity,
+	    view->closed ? "closed" : "open");
+	if (view->closed && to_come != 0)
+		say(out, ", %" PRIu64 " enqueues still to come", to_come);
+	say(out, "%s\n", (view->turn & 1) != 0 ? ", a batch collects" : "");
+	say(out, "  %" PRIu64 " in, %" PRIu64 " out, at most %" PRIu64 " inside; ", stats->items_in, stats->items_out,
+	    stats->high_water);
+	say(out, "%" PRIu64 " enqueues waited %.3f s, %" PRIu64 " dequeues %.3f s; ", stats->enqueue_waits,
+	    seconds(stats->enqueue_blocked_ns), stats->dequeue_waits, seconds(stats->dequeue_blocked_ns));
+	say(out, "%" PRIu64 " wakes, %" PRIu64 " retries\n", stats->wakes, stats->retries);
+}
+
+static void print_waiter(struct output *out, const struct waiter *waiter, enum weiri_side side)
+{
+	uint64_t now = weir_now_ns();
+
+	say(out, "  waits for %s: ", side == WEIRI_SIDE_ENQUEUE ? "room" : "an item");
+	if (!waiter->asynchronous) {
+		say_thread(out, waiter->thread);
+		say(out, ", ");
+	}
+	if (waiter->kind == (enum weir_queue_op_kind)WEIRI_OP_SELECT)
+		say(out, "select of %zu cases", waiter->count);
+	else
+		say(out, "%s of %s%zu", weiri_op_verb(waiter->kind),
+		    waiter->kind == WEIR_QUEUE_OP_DEQUEUE_UP_TO ? "up to " : "", waiter->count);
+	if (waiter->asynchronous) {
+		say(out, ", asynchronous, begun by ");
+		say_thread(out, waiter->thread);
+	}
+	say(out, ", for %.1f s\n", seconds(now > waiter->began_ns ? now - waiter->began_ns : 0));
+}
+
+static void print_waiters(struct output *out, const struct view *view, enum weiri_side side)
+{
+	for (size_t i = 0; i < view->waiters[side]; i++)
+		print_waiter(out, &view->waiter[side][i], side);
+	if (view->waiters[side] == MOST_SHOWN)
+		say(out, "  and others, of %" PRIu64 " on both sides\n", view->stats.waiting);
+}
+
+static void print_participant(struct output *out, const struct participant *one)
+{
+	char as[NAME_SIZE];
+
+	copy_name(as, one->as);
+	say(out, "  %s by: ", one->role == WEIR_QUEUE_PRODUCER ? "fed" : "drained");
+	say_thread(out, one->thread);
+	if (as[0] != '\0')
+		say(out, ", as \"%s\"", as);
+	say(out, "\n");
+}
+
+static void print(struct output *out, const struct view *view)
+{
+	print_state(out, view);
+	print_waiters(out, view, WEIRI_SIDE_ENQUEUE);
+	print_waiters(out, view, WEIRI_SIDE_DEQUEUE);
+	for (size_t i = 0; i < view->participants; i++)
+		print_participant(out, &view->participant[i]);
+	if (view->participants == MOST_SHOWN)
+		say(out, "  and others\n");
+}
+
+static enum weir_status dump(struct weiri_record *record, int fd)
+{
+	struct weiri_registry_place place = {0};
+	struct output out = {.fd = fd, .status = WEIR_OK};
+	struct view view;
+	size_t count = 0;
+
+	while (out.status == WEIR_OK && see_next(record, &place, &view)) {
+		print(&out, &view);
+		count++;
+	}
+	say(&out, "%zu queue%s\n", count, count == 1 ? "" : "s");
+	flush(&out);
+	return out.status;
+}
+
+enum weir_status weir_dump(int fd)
+{
+	struct weiri_record *record = weiri_record_get();
+	int errno_before = errno, mode = fcntl(fd, F_GETFL);
+	enum weir_status status = WEIR_INVALID_ARGUMENT;
+
+	if (mode != -1 && (mode & O_ACCMODE) != O_RDONLY)
+		status = record != NULL ? dump(record, fd) : WEIR_RESOURCE_EXHAUSTED;
+	errno = errno_before;
+	return status;
+}

@@ -1,0 +1,169 @@
+/*
+ * check_registry.c - queues that come and go while somebody looks at them all.
+ *
+ * A scope gives each thread a row of calls:
+ *
+ *   c  create a queue    d  destroy it (the thread's own: one that was there before, or its last)    a  announce, and withdraw
+ *   w  walk: hold each queue in turn and look at it
+ *   e  an era begins, and what is retired is collected
+ *
+ * Asked of every execution: a walk meets each queue at most once, and each that stays throughout; what it looks at is whole, though its owner
+ * destroyed it meanwhile, and then it is freed by the walk (that memory is freed once, and not used after that, the checker sees by itself).
+ */
+#include <stdio.h>
+#include <string.h>
+#include <weir/dump.h>
+#include <weir/reclaim.h>
+
+#include "base/atomic.h"
+#include "model/scope.h"
+#include "queue/announce.h"
+#include "queue/queue.h"
+#include "queue/registry.h"
+#include "reclaim/section.h"
+
+enum { THREADS = 3, MOST = 16 };
+
+static const struct scope {
+	const char *name;
+	int stays; /* how many queues there are that nobody destroys */
+	const char *calls[THREADS];
+} scopes[] = {
+	{"walk_beside_destroy", 0, {"w", "d"}},
+	{"walk_beside_create", 1, {"w", "c"}},
+	{"walk_beside_destroy_and_create", 1, {"w", "dc"}},
+	{"walk_beside_destroy_and_collection", 1, {"w", "de"}},
+	{"2_walks_beside_destroy", 0, {"w", "w", "d"}},
+	{"walk_beside_2_destroys", 0, {"w", "d", "d"}},
+	{"walk_beside_announcement", 0, {"w", "a"}},
+	{"walk_beside_announcement_and_destroy", 0, {"w", "ade"}},
+};
+
+static struct scene {
+	const struct scope *scope;
+	weir_queue *staying[MOST];
+	weir_queue *own[THREADS];
+} scene;
+
+static weir_queue *make(void)
+{
+	struct weir_queue_options options = {.struct_size = sizeof(options), .capacity = 1, .name = "q"};
+	weir_queue *queue = NULL;
+
+	weir_model_assert(weir_queue_create(&options, &queue, NULL) == WEIR_OK);
+	return queue;
+}
+
+static void look_at(struct weiri_scope *scope, weir_queue *queue)
+{
+	weir_queue_announcement *one = NULL;
+
+	weir_model_assert(queue->capacity == 1 && queue->name[0] == 'q' && weiri_queue_size(queue) == 0);
+	for (int i = 0; i < 2 && (one = weiri_announced_next(scope, queue, one)) != NULL; i++)
+		weir_model_assert(one->role == WEIR_QUEUE_CONSUMER && one->as[0] == 'x');
+}
+
+/* 0: that was all. */
+static int step(struct weiri_registry_place *place, weir_queue **met)
+{
+	struct weiri_scope scope = weiri_scope_enter(weiri_record_get());
+	struct weiri_registered *entry = weiri_registry_next(&scope, place);
+	int ours = 0;
+
+	if (entry != NULL) {
+		*met = weiri_registered_queue(entry);
+		look_at(&scope, *met);
+		ours = weiri_registry_let_go(entry);
+	}
+	weiri_scope_leave(&scope);
+	if (ours)
+		weiri_queue_free(*met);
+	return entry != NULL;
+}
+
+static void walk(void)
+{
+	struct weiri_registry_place place = {0};
+	uint64_t numbers[MOST];
+	int stays = 0;
+	size_t count = 0;
+	weir_queue *met = NULL;
+
+	while (step(&place, &met)) {
+		for (size_t i = 0; i < count; i++)
+			weir_model_assert(numbers[i] != place.number);
+		weir_model_assert(count < MOST);
+		numbers[count++] = place.number;
+		for (int i = 0; i < scene.scope->stays; i++)
+			stays += met == scene.staying[i];
+	}
+	weir_model_assert(stays == scene.scope->stays);
+}
+
+static void announce(weir_queue *queue)
+{
+	weir_queue_announcement *announcement;
+
+	weir_model_assert(weir_queue_announce(queue, WEIR_QUEUE_CONSUMER, "x", &announcement, NULL) == WEIR_OK);
+	weir_queue_withdraw(announcement);
+}
+
+static void thread(void *context, size_t me)
+{
+	(void)context;
+	for (const char *call = scene.scope->calls[me]; *call != '\0'; call++) {
+		switch (*call) {
+		case 'c': scene.own[me] = make(); break;
+		case 'd':
+			weir_model_assert(weir_queue_destroy(scene.own[me], NULL) == WEIR_OK);
+			scene.own[me] = NULL;
+			break;
+		case 'a': announce(scene.own[me]); break;
+		case 'w': walk(); break;
+		default: (void)weiri_fetch_add_seq_cst(&weiri_era, 1); (void)weir_reclaim_flush(0);
+		}
+	}
+}
+
+static void setup(void *context)
+{
+	(void)context;
+	for (int i = 0; i < scene.scope->stays; i++)
+		scene.staying[i] = make();
+	for (size_t i = 0; i < THREADS; i++) {
+		const char *calls = scene.scope->calls[i];
+
+		if (calls != NULL && strpbrk(calls, "da") != NULL)
+			scene.own[i] = make();
+	}
+}
+
+static void finish(void *context)
+{
+	(void)context;
+	for (int i = 0; i < scene.scope->stays; i++)
+		weir_model_assert(weir_queue_destroy(scene.staying[i], NULL) == WEIR_OK);
+	for (size_t i = 0; i < THREADS; i++)
+		weir_model_assert(weir_queue_destroy(scene.own[i], NULL) == WEIR_OK);
+	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
+}
+
+static struct weir_model_program prepare(size_t index, char name[static SCOPE_NAME])
+{
+	const struct scope *scope = &scopes[index];
+
+	(void)snprintf(name, SCOPE_NAME, "registry_%s", scope->name);
+	scene = (struct scene){.scope = scope};
+	return (struct weir_model_program){
+		name, scope_threads(scope->calls, THREADS), &scene, sizeof(scene), setup, thread, finish};
+}
+
+int main(int argc, char **argv)
+{
+	int bad = 0;
+
+	scope_arguments(argc, argv);
+	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++)
+		bad |= scope_with_stops(prepare, i, 5000, 100);
+	return bad;
+}

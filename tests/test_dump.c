@@ -1,0 +1,644 @@
+/*
+ * test_dump.c - all queues written to a descriptor: what is said of each, beside whatever others do, and into any kind of descriptor.
+ *
+ * Where all tests share a process there may be queues of others: what is looked for is found by the names of queues.
+ */
+#include <weir/dump.h>
+#include <weir/queue_runner.h>
+#include <weir/select.h>
+
+#include "queue_kit.h"
+
+#include <errno.h>
+#include <regex.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "failing_allocator.h"
+#include "queue/registry.h"
+
+static weir_queue *named(const char *name, struct weir_queue_options options)
+{
+	options.name = name;
+	if (options.capacity == 0)
+		options.capacity = 3;
+	return queue_with(options);
+}
+
+/* What weir_dump() writes; the caller frees it. */
+static char *dumped(void)
+{
+	int file = memfd_create("dump", MFD_CLOEXEC);
+	off_t length;
+	char *text;
+
+	cr_assert_geq(file, 0);
+	cr_assert_eq(weir_dump(file), WEIR_OK);
+	length = lseek(file, 0, SEEK_END);
+	text = calloc((size_t)length + 1, 1);
+	cr_assert_eq(pread(file, text, (size_t)length, 0), length);
+	(void)close(file);
+	return text;
+}
+
+static int matches(const char *text, const char *pattern)
+{
+	regex_t compiled;
+	int found;
+
+	cr_assert_eq(regcomp(&compiled, pattern, REG_EXTENDED | REG_NOSUB | REG_NEWLINE), 0, "%s", pattern);
+	found = regexec(&compiled, text, 0, NULL, 0) == 0;
+	regfree(&compiled);
+	return found;
+}
+
+/* The lines on the queue of that name, the first among them; the caller frees it. Empty: it is not there. */
+static char *part_of(const char *text, const char *name)
+{
+	char start[128];
+	const char *begin, *end;
+
+	(void)snprintf(start, sizeof(start), "queue \"%s\" (number ", name);
+	begin = strstr(text, start);
+	if (begin == NULL)
+		return strdup("");
+	cr_assert_null(strstr(begin + 1, start), "it is there twice:\n%s", text);
+	end = strchr(begin, '\n') + 1;
+	while (strncmp(end, "  ", 2) == 0)
+		end = strchr(end, '\n') + 1;
+	return strndup(begin, (size_t)(end - begin));
+}
+
+static char *part_dumped(const char *name)
+{
+	char *text = dumped(), *part = part_of(text, name);
+
+	free(text);
+	return part;
+}
+
+/* Each pattern is a line's. */
+static void expect_lines(const char *name, const char *const patterns[], size_t count)
+{
+	char *part = part_dumped(name);
+
+	for (size_t i = 0; i < count; i++)
+		cr_expect(matches(part, patterns[i]), "no line is %s:\n%s", patterns[i], part);
+	free(part);
+}
+
+static void expect_line(const char *name, const char *pattern)
+{
+	expect_lines(name, &pattern, 1);
+}
+
+static void expect_no_line(const char *name, const char *pattern)
+{
+	char *part = part_dumped(name);
+
+	cr_expect_not(matches(part, pattern), "a line is %s:\n%s", pattern, part);
+	free(part);
+}
+
+/* -- what is said ------------------------------------------------------------------------------------------------------------- */
+
+static int64_t key_of(void *context, void *any)
+{
+	(void)context;
+	return (int64_t)number_of(any);
+}
+
+Test(dump, says_what_a_queue_is_and_how_full)
+{
+	weir_queue *fifo_queue = named("a fifo", (struct weir_queue_options){.flags = WEIR_QUEUE_FAIR});
+	weir_queue *shuffled = named("a shuffle", (struct weir_queue_options){.order = WEIR_QUEUE_SHUFFLE, .seed = 1});
+	weir_queue *sorted = named("by key", (struct weir_queue_options){.order = WEIR_QUEUE_PRIORITY, .key = key_of});
+
+	put(fifo_queue, 1, 3);
+	expect_next(fifo_queue, 1, 2);
+	put(shuffled, 1, 1);
+	cr_assert_eq(weir_queue_close(sorted, WEIR_CLOSE_DRAIN, NULL), WEIR_OK);
+	expect_line("a fifo", "^queue \"a fifo\" \\(number [0-9]+\\): FIFO, fair, 1 of 3 inside, open$");
+	expect_line("a fifo",
+	            "^  3 in, 2 out, at most 3 inside; 0 enqueues waited 0.000 s, 0 dequeues 0.000 s; 0 wakes, 0 retries$");
+	expect_line("a shuffle", "^queue \"a shuffle\" \\(number [0-9]+\\): shuffle, 1 of 3 inside, open$");
+	expect_line("by key", "^queue \"by key\" \\(number [0-9]+\\): priority, 0 of 3 inside, closed$");
+	destroy(fifo_queue);
+	destroy(shuffled);
+	destroy(sorted);
+}
+
+Test(dump, says_who_waits_by_number_and_name_of_the_thread)
+{
+	weir_queue *empty = named("empty", (struct weir_queue_options){.capacity = 3});
+	weir_queue *full = named("full", (struct weir_queue_options){.capacity = 1});
+	struct call eater = {.kind = DEQUEUE, .queue = empty}, batch = {.kind = DEQUEUE_MANY, .queue = empty, .count = 2},
+				feeder = {.kind = ENQUEUE, .queue = full, .items = {item(2)}};
+	char lines[3][128];
+	const char *patterns[3] = {lines[0], lines[1], "open, a batch collects$"};
+
+	put(full, 1, 1);
+	begin_waiting_call(&eater, 1);
+	(void)pthread_setname_np(eater.thread, "eater");
+	begin_waiting_call(&batch, 2);
+	(void)pthread_setname_np(batch.thread, "a \"batch\"");
+	begin_waiting_call(&feeder, 1);
+	(void)snprintf(lines[0], sizeof(lines[0]),
+	               "^  waits for an item: thread %d \"eater\", dequeue of 1, for [0-9.]+ s$",
+	               weiri_load_relaxed(&eater.number_of_thread));
+	(void)snprintf(lines[1], sizeof(lines[1]),
+	               "^  waits for an item: thread %d \"a .batch.\", dequeue of 2, for [0-9.]+ s$",
+	               weiri_load_relaxed(&batch.number_of_thread));
+	expect_lines("empty", patterns, 3);
+	(void)snprintf(lines[2], sizeof(lines[2]), "^  waits for room: thread %d \".*\", enqueue of 1, for [0-9.]+ s$",
+	               weiri_load_relaxed(&feeder.number_of_thread));
+	expect_line("full", lines[2]);
+	put(empty, 1, 3);
+	cr_assert_eq(end_call(&eater), WEIR_OK);
+	cr_assert_eq(end_call(&batch), WEIR_OK);
+	expect_next(full, 1, 1);
+	cr_assert_eq(end_call(&feeder), WEIR_OK);
+	expect_next(full, 2, 1);
+	destroy(empty);
+	destroy(full);
+}
+
+static void ended(void *context, enum weir_status status, const weir_error *error, void **items, size_t done)
+{
+	(void)context, (void)status, (void)error, (void)items, (void)done;
+}
+
+static void select_ended(void *context, enum weir_status status, const weir_error *error,
+                         struct weir_select_case cases[], size_t chosen)
+{
+	(void)context, (void)status, (void)error, (void)cases, (void)chosen;
+}
+
+Test(dump, says_what_no_thread_waits_for)
+{
+	weir_queue *queue = named("async", (struct weir_queue_options){.capacity = 3});
+	struct weir_select_case cases[2] = {{.queue = queue, .kind = WEIR_SELECT_DEQUEUE},
+	                                    {.queue = queue, .kind = WEIR_SELECT_DEQUEUE}};
+	weir_queue_op *ops[2];
+	char lines[2][128];
+	void *got[2];
+	int fd;
+
+	cr_assert_eq(weir_queue_readable_fd(queue, &fd, NULL), WEIR_OK); /* its bells are no waiters */
+	cr_assert_eq(weir_queue_start(queue, WEIR_QUEUE_OP_DEQUEUE_UP_TO, got, 2, ended, NULL, &ops[0], NULL), WEIR_OK);
+	cr_assert_eq(weir_select_start(cases, 2, select_ended, NULL, &ops[1], NULL), WEIR_OK);
+	(void)snprintf(lines[0], sizeof(lines[0]),
+	               "^  waits for an item: dequeue of up to 2, asynchronous, begun by thread %d \".*\", for [0-9.]+ s$",
+	               gettid());
+	(void)snprintf(lines[1], sizeof(lines[1]),
+	               "^  waits for an item: select of 2 cases, asynchronous, begun by thread %d \".*\", for [0-9.]+ s$",
+	               gettid());
+	expect_line("async", lines[0]);
+	expect_line("async", lines[1]);
+	for (int i = 0; i < 2; i++) {
+		weir_queue_op_cancel(ops[i], NULL);
+		weir_queue_op_release(ops[i]);
+	}
+	expect_line("async", "^  0 in, 0 out, at most 0 inside; 0 enqueues waited 0.000 s, 3 dequeues ");
+	expect_no_line("async", "waits for");
+	destroy(queue);
+}
+
+Test(dump, says_how_many_more_wait_than_it_shows)
+{
+	enum { MANY = 50 };
+	weir_queue *queue = named("many", (struct weir_queue_options){.capacity = 3});
+	weir_queue_op *ops[MANY];
+	void *got[MANY];
+	char *part;
+	size_t shown = 0;
+
+	for (int i = 0; i < MANY; i++)
+		cr_assert_eq(weir_queue_start(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, &got[i], 1, ended, NULL, &ops[i], NULL),
+		             WEIR_OK);
+	part = part_dumped("many");
+	for (const char *at = part; (at = strstr(at, "waits for")) != NULL; at++)
+		shown++;
+	cr_expect_eq(shown, 32);
+	cr_expect(matches(part, "^  and others, of 50 on both sides$"), "%s", part);
+	free(part);
+	for (int i = 0; i < MANY; i++) {
+		weir_queue_op_cancel(ops[i], NULL);
+		weir_queue_op_release(ops[i]);
+	}
+	destroy(queue);
+}
+
+Test(dump, makes_names_printable_and_cuts_them)
+{
+	char name[200] = "bad\n\"name\"\x01 ", shown[128];
+	weir_queue *queue;
+	char *text;
+
+	memset(name + strlen(name), 'x', sizeof(name) - 1 - strlen(name));
+	queue = named(name, (struct weir_queue_options){.capacity = 1});
+	text = dumped();
+	(void)snprintf(shown, sizeof(shown), "^queue \"bad\\?\\?name\\?\\? x+\\.\\.\\.\" \\(number [0-9]+\\): ");
+	cr_expect(matches(text, shown), "%s", text);
+	free(text);
+	destroy(queue);
+}
+
+Test(dump, shows_each_queue_once_while_it_lives)
+{
+	enum { MANY = 300 };
+	weir_queue *queues[MANY];
+	char name[32], *text;
+	unsigned long count = 0;
+
+	for (int i = 0; i < MANY; i++) {
+		(void)snprintf(name, sizeof(name), "q%d.", i);
+		queues[i] = named(name, (struct weir_queue_options){.capacity = 1});
+	}
+	for (int i = 0; i < MANY; i += 3)
+		destroy(queues[i]);
+	text = dumped();
+	for (int i = 0; i < MANY; i++) {
+		char *part;
+
+		(void)snprintf(name, sizeof(name), "q%d.", i);
+		part = part_of(text, name);
+		cr_expect_eq(part[0] == '\0', i % 3 == 0, "%s: \"%s\"", name, part);
+		free(part);
+	}
+	cr_expect_eq(sscanf(strrchr(text, '"') + 1, "%*[^\n]\n%*[^\n]\n%lu queues", &count), 1, "%s", strrchr(text, '"'));
+	cr_expect_geq(count, MANY - MANY / 3);
+	free(text);
+	for (int i = 0; i < MANY; i++) {
+		if (i % 3 != 0)
+			destroy(queues[i]);
+	}
+}
+
+/* -- who feeds and drains ----------------------------------------------------------------------------------------------------- */
+
+Test(dump, says_who_announced_itself_until_it_withdraws)
+{
+	weir_queue *queue = named("served", (struct weir_queue_options){.capacity = 1});
+	weir_queue_announcement *feeds, *drains;
+	weir_error error = {0};
+	char line[128];
+
+	cr_assert_eq(weir_queue_announce(queue, WEIR_QUEUE_PRODUCER, "reader of files", &feeds, &error), WEIR_OK);
+	cr_assert_eq(weir_queue_announce(queue, WEIR_QUEUE_CONSUMER, NULL, &drains, NULL), WEIR_OK);
+	(void)snprintf(line, sizeof(line), "^  fed by: thread %d \".*\", as \"reader of files\"$", gettid());
+	expect_line("served", line);
+	(void)snprintf(line, sizeof(line), "^  drained by: thread %d \".*\"$", gettid());
+	expect_line("served", line);
+	weir_queue_withdraw(feeds);
+	expect_no_line("served", "fed by");
+	expect_line("served", line);
+	cr_expect_eq(weir_queue_destroy(queue, &error), WEIR_FAILED_PRECONDITION);
+	cr_expect_not_null(strstr(error.message, "queue \"served\": 1 threads are announced"), "%s", error.message);
+	weir_queue_withdraw(drains);
+	weir_queue_withdraw(NULL);
+	destroy(queue);
+}
+
+Test(dump, announcements_are_refused_where_they_say_nothing)
+{
+	weir_queue *queue = named("served", (struct weir_queue_options){.capacity = 1});
+	weir_queue_announcement *out = NULL;
+	weir_error error = {0};
+
+	cr_expect_eq(weir_queue_announce(NULL, WEIR_QUEUE_PRODUCER, NULL, &out, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_tensor_queue_announce(NULL, WEIR_QUEUE_PRODUCER, NULL, &out, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_queue_announce(queue, WEIR_QUEUE_PRODUCER, NULL, NULL, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_queue_announce(queue, (enum weir_queue_role)3, NULL, &out, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_str_eq(error.message, "queue \"served\": 3 is no role");
+	cr_expect_null(out);
+	destroy(queue);
+}
+
+static enum weir_status announce_once(const weir_allocator *allocator, void *context)
+{
+	struct weir_queue_options options = {.struct_size = sizeof(options), .capacity = 1, .allocator = allocator};
+	weir_queue_announcement *out = NULL;
+	weir_queue *queue;
+	enum weir_status status = weir_queue_create(&options, &queue, NULL);
+
+	(void)context;
+	if (status != WEIR_OK)
+		return status;
+	status = weir_queue_announce(queue, WEIR_QUEUE_CONSUMER, "one", &out, NULL);
+	weir_queue_withdraw(out);
+	destroy(queue);
+	(void)weir_reclaim_flush(in_good_time());
+	return status;
+}
+
+Test(dump, an_announcement_survives_each_allocation_failing)
+{
+	(void)fail_each_allocation(announce_once, NULL);
+}
+
+static enum weir_status wait_for_room(void *context, weir_cancel *cancel, weir_error *error)
+{
+	return weir_queue_enqueue(context, item(1), WEIR_NO_DEADLINE, cancel, error);
+}
+
+Test(dump, threads_of_a_queue_runner_announce_themselves)
+{
+	weir_queue *queue = named("run", (struct weir_queue_options){.capacity = 2});
+	struct weir_queue_runner_step step = {.run = wait_for_room, .context = queue, .name = "fill"};
+	struct weir_queue_runner_options options = {
+		.struct_size = sizeof(options), .steps = &step, .step_count = 1, .threads_per_step = 2, .name = "files"};
+	weir_queue_runner *runner;
+
+	weir_queue_runner_bind(&options, queue);
+	cr_assert_eq(weir_queue_runner_create(&options, &runner, NULL), WEIR_OK);
+	cr_assert_eq(weir_queue_runner_start(runner, NULL, NULL), WEIR_OK);
+	await(idle_in(queue) == 2);
+	expect_line("run", "^  fed by: thread [0-9]+ \"files-fill\", as \"files\"$");
+	expect_line("run", "^  waits for room: thread [0-9]+ \"files-fill\", enqueue of 1, for [0-9.]+ s$");
+	cr_assert_eq(weir_queue_runner_request_stop(runner), WEIR_OK);
+	cr_assert_eq(weir_queue_runner_join(runner, in_good_time()), WEIR_OK);
+	expect_no_line("run", "fed by");
+	cr_assert_eq(weir_queue_runner_destroy(runner, NULL), WEIR_OK);
+	destroy(queue);
+}
+
+/* -- descriptors -------------------------------------------------------------------------------------------------------------- */
+
+Test(dump, refuses_what_it_cannot_write_to)
+{
+	int ends[2];
+
+	cr_assert_eq(pipe(ends), 0);
+	errno = 77;
+	cr_expect_eq(weir_dump(-1), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_dump(ends[0]), WEIR_INVALID_ARGUMENT, "for reading");
+	(void)close(ends[0]);
+	(void)close(ends[1]);
+	errno = 77;
+	cr_expect_eq(weir_dump(ends[1]), WEIR_INVALID_ARGUMENT, "closed");
+	cr_expect_eq(errno, 77);
+}
+
+Test(dump, tells_that_writing_failed)
+{
+	int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+
+	cr_assert_geq(full, 0);
+	errno = 77;
+	cr_expect_eq(weir_dump(full), WEIR_DATA_LOSS);
+	cr_expect_eq(errno, 77);
+	(void)close(full);
+}
+
+struct dumper {
+	int fd;
+	enum weir_status status;
+	_Atomic(int) number_of_thread;
+	_Atomic(int) ended;
+	pthread_t thread;
+};
+
+static void *dumper_main(void *argument)
+{
+	struct dumper *dumper = argument;
+
+	weiri_store_relaxed(&dumper->number_of_thread, gettid());
+	dumper->status = weir_dump(dumper->fd);
+	(void)close(dumper->fd);
+	weiri_store_release(&dumper->ended, 1);
+	return NULL;
+}
+
+/* Room for one page; what is dumped needs several. */
+static void make_pipe(int ends[2], int flags)
+{
+	cr_assert_eq(pipe2(ends, O_CLOEXEC), 0);
+	cr_assert_geq(fcntl(ends[1], F_SETPIPE_SZ, 4096), 0);
+	cr_assert_eq(fcntl(ends[1], F_SETFL, flags), 0);
+}
+
+enum { ENOUGH = 100 };
+
+static void make_many(weir_queue *queues[ENOUGH])
+{
+	char name[32];
+
+	for (int i = 0; i < ENOUGH; i++) {
+		(void)snprintf(name, sizeof(name), "n%d.", i);
+		queues[i] = named(name, (struct weir_queue_options){.capacity = 1});
+	}
+}
+
+static void expect_all(const char *text)
+{
+	char name[32];
+
+	for (int i = 0; i < ENOUGH; i++) {
+		char *part;
+
+		(void)snprintf(name, sizeof(name), "n%d.", i);
+		part = part_of(text, name);
+		cr_expect(matches(part, "open\n  0 in, 0 out, .* 0 retries$"), "%s: %s", name, part);
+		free(part);
+	}
+	cr_expect(matches(text, "^[0-9]+ queues$"));
+}
+
+/* Some bytes at a time, so that writes are cut anywhere. */
+static char *read_slowly(int fd, size_t at_a_time)
+{
+	size_t length = 0, room = 1 << 20;
+	char *text = calloc(room, 1);
+	ssize_t more;
+
+	while ((more = read(fd, text + length, at_a_time)) > 0) {
+		length += (size_t)more;
+		cr_assert_lt(length + at_a_time, room);
+	}
+	return text;
+}
+
+static int sleeps(struct dumper *dumper)
+{
+	struct call call;
+
+	weiri_store_relaxed(&call.number_of_thread, weiri_load_relaxed(&dumper->number_of_thread));
+	return weiri_load_relaxed(&dumper->number_of_thread) != 0 && is_asleep(&call);
+}
+
+static void write_through_a_pipe(int flags)
+{
+	weir_queue *queues[ENOUGH];
+	struct dumper dumper = {.fd = -1};
+	int ends[2];
+	char *text;
+
+	make_many(queues);
+	make_pipe(ends, flags);
+	dumper.fd = ends[1];
+	cr_assert_eq(pthread_create(&dumper.thread, NULL, dumper_main, &dumper), 0);
+	await(sleeps(&dumper)); /* the pipe is full */
+	text = read_slowly(ends[0], 1021);
+	cr_assert_eq(pthread_join(dumper.thread, NULL), 0);
+	cr_expect_eq(dumper.status, WEIR_OK);
+	expect_all(text);
+	free(text);
+	(void)close(ends[0]);
+	for (int i = 0; i < ENOUGH; i++)
+		destroy(queues[i]);
+}
+
+Test(dump, waits_for_a_reader_that_is_slow)
+{
+	write_through_a_pipe(0);
+}
+
+Test(dump, goes_on_after_partial_writes)
+{
+	write_through_a_pipe(O_NONBLOCK);
+}
+
+Test(dump, gives_up_on_a_descriptor_that_takes_nothing)
+{
+	weir_queue *queues[ENOUGH];
+	int ends[2];
+
+	make_many(queues);
+	make_pipe(ends, O_NONBLOCK);
+	cr_expect_eq(weir_dump(ends[1]), WEIR_DEADLINE_EXCEEDED);
+	(void)close(ends[0]);
+	(void)close(ends[1]);
+	for (int i = 0; i < ENOUGH; i++)
+		destroy(queues[i]);
+}
+
+static _Atomic(int) interruptions;
+
+static void interrupt(int number)
+{
+	(void)number;
+	(void)weiri_fetch_add_relaxed(&interruptions, 1);
+}
+
+Test(dump, goes_on_after_a_signal)
+{
+	struct sigaction action = {.sa_handler = interrupt}; /* no SA_RESTART */
+	weir_queue *queues[ENOUGH];
+	struct dumper dumper = {.fd = -1};
+	int ends[2];
+	char *text;
+
+	cr_assert_eq(sigaction(SIGUSR1, &action, NULL), 0);
+	make_many(queues);
+	make_pipe(ends, 0);
+	dumper.fd = ends[1];
+	cr_assert_eq(pthread_create(&dumper.thread, NULL, dumper_main, &dumper), 0);
+	for (int i = 1; i <= 5; i++) {
+		await(sleeps(&dumper));
+		cr_assert_eq(pthread_kill(dumper.thread, SIGUSR1), 0);
+		await(weiri_load_relaxed(&interruptions) == i);
+	}
+	text = read_slowly(ends[0], 4096);
+	cr_assert_eq(pthread_join(dumper.thread, NULL), 0);
+	cr_expect_eq(dumper.status, WEIR_OK);
+	expect_all(text);
+	free(text);
+	(void)close(ends[0]);
+	for (int i = 0; i < ENOUGH; i++)
+		destroy(queues[i]);
+}
+
+/* -- beside others ------------------------------------------------------------------------------------------------------------ */
+
+static struct weiri_registered *hold(weir_queue *queue)
+{
+	struct weiri_scope scope = weiri_scope_enter(weiri_record_get());
+	struct weiri_registry_place place = {0};
+	struct weiri_registered *entry;
+
+	while ((entry = weiri_registry_next(&scope, &place)) != NULL && weiri_registered_queue(entry) != queue)
+		(void)weiri_registry_let_go(entry);
+	weiri_scope_leave(&scope);
+	return entry;
+}
+
+/* The section is left out: nobody collects here. */
+Test(dump, a_queue_that_is_destroyed_while_it_is_looked_at_goes_with_the_look)
+{
+	struct failing_allocator memory = {0};
+	weir_allocator hooks = failing_allocator_hooks(&memory);
+	weir_queue *queue = named("held", (struct weir_queue_options){.capacity = 3, .allocator = &hooks});
+	struct weiri_registered *entry = hold(queue);
+	struct weiri_scope scope = weiri_scope_enter(weiri_record_get());
+	char *part;
+
+	cr_assert_not_null(entry);
+	put(queue, 1, 2);
+	destroy(queue);
+	cr_expect_neq(weiri_load_relaxed(&memory.outstanding), (size_t)0, "somebody looks at it");
+	cr_expect_str_eq(weir_queue_name(queue), "held");
+	part = part_dumped("held");
+	cr_expect_str_eq(part, "", "it is not found any more");
+	free(part);
+	cr_expect_eq(weiri_registry_let_go(entry), 1);
+	weiri_scope_leave(&scope);
+	weiri_queue_free(queue);
+	cr_expect_str_eq(failing_allocator_verdict(&memory), "balanced");
+}
+
+Test(dump, a_look_that_ends_first_leaves_the_queue_to_its_owner)
+{
+	weir_queue *queue = named("held", (struct weir_queue_options){.capacity = 3});
+	struct weiri_registered *entry = hold(queue);
+
+	cr_assert_not_null(entry);
+	cr_expect_eq(weiri_registry_let_go(entry), 0);
+	destroy(queue);
+}
+
+enum { BUSY = 3, ROUNDS = 300 };
+
+/* Queues that come, are waited in, and go. */
+static void *come_and_go(void *context)
+{
+	for (int i = 0; i < ROUNDS; i++) {
+		weir_queue *queue = NULL;
+		struct weir_queue_options options = {.struct_size = sizeof(options), .capacity = 2, .name = "busy"};
+		weir_queue_announcement *announcement;
+		weir_queue_op *op;
+		void *got[1];
+
+		if (weir_queue_create(&options, &queue, NULL) != WEIR_OK ||
+		    weir_queue_announce(queue, WEIR_QUEUE_CONSUMER, "busy", &announcement, NULL) != WEIR_OK ||
+		    weir_queue_start(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, got, 1, ended, NULL, &op, NULL) != WEIR_OK ||
+		    weir_queue_dequeue(queue, got, weir_deadline_in(1000), NULL, NULL) == WEIR_OK ||
+		    weir_queue_try_enqueue(queue, item(1)) != WEIR_OK || weir_queue_try_enqueue(queue, item(2)) != WEIR_OK)
+			return context;
+		weir_queue_withdraw(announcement);
+		weir_queue_op_release(op);
+		if (weir_queue_destroy(queue, NULL) != WEIR_OK)
+			return context;
+	}
+	return NULL;
+}
+
+Test(dump, may_be_called_beside_anything)
+{
+	pthread_t busy[BUSY];
+	void *failed;
+	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+	for (int i = 0; i < BUSY; i++)
+		cr_assert_eq(pthread_create(&busy[i], NULL, come_and_go, &null), 0);
+	for (int i = 0; i < ROUNDS; i++)
+		cr_assert_eq(weir_dump(null), WEIR_OK);
+	for (int i = 0; i < BUSY; i++) {
+		cr_assert_eq(pthread_join(busy[i], &failed), 0);
+		cr_expect_null(failed);
+	}
+	(void)close(null);
+	expect_no_line("busy", ".");
+}
