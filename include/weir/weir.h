@@ -25,6 +25,7 @@
 #include <weir/reclaim.h>
 #include <weir/ring.h>
 #include <weir/ring_list.h>
+#include <weir/scatter.h>
 #include <weir/select.h>
 #include <weir/session.h>
 #include <weir/spsc.h>
