@@ -16,6 +16,7 @@
  * | history_check_serial        | snapshots, transactions, with versions       | millions    | O(n log n), n parts   |
  * | history_check_stamps        | the same when operations tell their stamps   | millions    | O(n log n), n parts   |
  * | history_check_general       | anything that a model can be written for     | tens        | exponential at worst  |
+ * | history_check_each          | the same, many objects apart from each other | tens a piece | n log n, and those   |
  *
  * The checkers are for one thread at a time; none keeps state between calls. Fast checkers want every operation to have
  * returned. Times are compared as "returned strictly before the other was called"; a tie means overlap, so a coarse
@@ -42,6 +43,21 @@ enum history_kind {
 	HISTORY_READ,
 	HISTORY_WRITE,   /* with or without reading; all parts at one instant */
 	HISTORY_ABORTED, /* nothing was published as some part was beyond version `before` */
+	/* Structures with keys: history/keyed.h. */
+	HISTORY_MAP_PUT,
+	HISTORY_MAP_GET,
+	HISTORY_MAP_GET_ANY,
+	HISTORY_MAP_PEEK,
+	HISTORY_MAP_CLEAR,
+	HISTORY_MAP_LOOK,
+	HISTORY_JOIN_INSERT,
+	HISTORY_JOIN_TAKE,
+	HISTORY_JOIN_CLOSE,
+	HISTORY_JOIN_LOOK,
+	HISTORY_NAME_ADD,
+	HISTORY_NAME_FIND,
+	HISTORY_NAME_CREATE,
+	HISTORY_NAME_REMOVE,
 	/* From here on yours; the general checker passes them to your model. */
 	HISTORY_USER = 32
 };
@@ -164,6 +180,7 @@ struct history_finding {
 	char what[256];      /* a sentence, for people */
 	size_t witness[HISTORY_WITNESSES];
 	size_t witnesses; /* places in history.op of the operations that cannot be explained together */
+	uint64_t object;  /* of history_check_each: whose operations they are */
 };
 
 /* -- fast checkers --------------------------------------------------------------------------------------------------------- */
@@ -238,6 +255,16 @@ struct history_model {
 enum history_verdict history_check_general(const struct history *history, const struct history_model *model,
                                            const void *context, size_t budget, uint32_t order[],
                                            struct history_finding *finding);
+
+/*
+ * Judges the operations of each object alone, by their parts that name it. Operations without parts belong to all. HISTORY_HOLDS means
+ * linearizable if what the model says of one object depends on no other and each operation touches one. HISTORY_VIOLATED is always right,
+ * if the model lets pass what another object may explain. The budget is each object's. Pattern: "object".
+ */
+enum history_verdict history_check_each(const struct history *history, const struct history_model *model,
+                                        const void *context, size_t budget, struct history_finding *finding);
+/* What history_check_each() judges of that object. `out` is initialized by the call, for history_fini(). 0: no memory. */
+int history_project(const struct history *history, uint64_t object, struct history *out);
 
 /*
  * Models of what the fast checkers know. Contexts: struct history_bounds; the same; struct history_priority; uint64_t

@@ -3,7 +3,7 @@
  *
  * Written for being plainly right: what the fast checkers derive is compared with these.
  */
-#include "history/history.h"
+#include "history/order.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -171,13 +171,8 @@ static size_t cells_size(const struct history *history, const void *context)
 	size_t objects = 0;
 
 	(void)context;
-	for (size_t i = 0; i < history->part_count; i++) {
-		size_t first = 0;
-
-		while (history->part[first].object != history->part[i].object)
-			first++;
-		objects += first == i;
-	}
+	for (size_t i = 0; i < history->part_count; i++)
+		objects += (size_t)history_first_of_object(history, i);
 	return sizeof(struct cells) + objects * sizeof(struct cell);
 }
 

@@ -38,6 +38,15 @@ enum history_verdict history_no_memory(struct history_finding *finding)
 	return HISTORY_UNDECIDED;
 }
 
+int history_first_of_object(const struct history *history, size_t part)
+{
+	size_t first = 0;
+
+	while (history->part[first].object != history->part[part].object)
+		first++;
+	return first == part;
+}
+
 enum history_verdict history_malformed(struct history_finding *finding, size_t place, const char *why)
 {
 	(void)history_violated(finding, "malformed", "operation %zu: %s", place, why);

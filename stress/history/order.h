@@ -60,6 +60,10 @@ enum history_verdict history_violated(struct history_finding *finding, const cha
 	__attribute__((format(printf, 3, 4)));
 void history_witness(struct history_finding *finding, size_t place);
 enum history_verdict history_no_memory(struct history_finding *finding);
+/* No earlier part is of its object. */
+int history_first_of_object(const struct history *history, size_t part);
+/* One part more for the operation that was added last. 0: no memory. */
+int history_add_part(struct history *history, const struct history_part *part);
 enum history_verdict history_malformed(struct history_finding *finding, size_t place, const char *why);
 
 #endif

@@ -1,6 +1,7 @@
 /*
  * print.c - a history as a table: a column per thread, a line per call or return.
  */
+#include "history/keyed.h"
 #include "history/order.h"
 
 #include <inttypes.h>
@@ -40,6 +41,43 @@ static void describe_parts(const struct history *history, const struct history_o
 		describe_part(&history->part[op->part + i], text, size);
 }
 
+/* Of structures with keys, from HISTORY_MAP_PUT on. */
+static const char *const keyed_verbs[] = {"put",  "get",   "get any", "peek", "clear", "look",   "insert",
+                                          "take", "close", "look",    "add",  "find",  "create", "remove"};
+
+static int is_keyed(const struct history_op *op)
+{
+	return op->kind >= HISTORY_MAP_PUT && op->kind <= HISTORY_NAME_REMOVE;
+}
+
+/* "7.1=400005": component 1 of key 7. Values that go in stand at the call, those that come out at the return. */
+static void describe_keys(const struct history *history, const struct history_op *op, int returned, char *text,
+                          size_t size)
+{
+	int goes_in = op->kind == HISTORY_MAP_PUT || op->kind == HISTORY_JOIN_INSERT || op->kind == HISTORY_NAME_ADD;
+
+	for (uint32_t i = 0; i < op->parts; i++) {
+		const struct history_part *part = &history->part[op->part + i];
+
+		append(text, size, " %" PRIu64 ".%" PRIu64, part->object, part->before);
+		if (part->value != HISTORY_NONE && goes_in != returned)
+			append(text, size, "=%" PRIu64, part->value);
+	}
+}
+
+static void describe_keyed(const struct history *history, const struct history_op *op, int returned, char *text,
+                           size_t size)
+{
+	static const char *const answers[] = {"ok", "not now", "refused", "closed"};
+	int names_what_came = op->kind == HISTORY_JOIN_TAKE || op->kind == HISTORY_MAP_GET_ANY;
+
+	append(text, size, "%s", returned ? answers[op->result] : keyed_verbs[op->kind - HISTORY_MAP_PUT]);
+	if (!returned && op->argument != HISTORY_NONE)
+		append(text, size, " %#" PRIx64, op->argument);
+	if (returned ? op->result == HISTORY_DONE : !names_what_came)
+		describe_keys(history, op, returned, text, size);
+}
+
 static void describe_call(const struct history *history, const struct history_op *op, char *text, size_t size)
 {
 	switch (op->kind) {
@@ -70,7 +108,9 @@ static void describe_return(const struct history *history, const struct history_
 void history_describe(const struct history *history, const struct history_op *op, int returned, char *text, size_t size)
 {
 	text[0] = '\0';
-	if (returned)
+	if (is_keyed(op))
+		describe_keyed(history, op, returned, text, size);
+	else if (returned)
 		describe_return(history, op, text, size);
 	else
 		describe_call(history, op, text, size);

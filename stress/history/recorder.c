@@ -1,7 +1,7 @@
 /*
  * recorder.c - per-thread logs, and which clock to trust; see clock.h for what the clocks promise.
  */
-#include "history/history.h"
+#include "history/keyed.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -107,12 +107,11 @@ void history_recorder_reset(struct history_recorder *recorder)
 	}
 }
 
-void history_note_parts(struct history_log *log, enum history_kind kind, const struct history_part parts[],
-                        size_t count, uint64_t stamp, uint64_t called, uint64_t returned)
+static void note(struct history_log *log, struct history_op op, const struct history_part parts[], size_t count)
 {
-	struct history_op op = {called,      returned,       HISTORY_NONE,    stamp,
-	                        log->thread, (uint16_t)kind, (uint16_t)count, (uint32_t)log->part_count};
-
+	op.thread = log->thread;
+	op.parts = (uint16_t)count;
+	op.part = (uint32_t)log->part_count;
 	if (log->count == log->room || count > log->part_room - log->part_count || count > UINT16_MAX) {
 		log->lost++;
 		return;
@@ -121,6 +120,19 @@ void history_note_parts(struct history_log *log, enum history_kind kind, const s
 		memcpy(&log->part[log->part_count], parts, count * sizeof(*parts));
 	log->part_count += count;
 	log->op[log->count++] = op;
+}
+
+void history_note_parts(struct history_log *log, enum history_kind kind, const struct history_part parts[],
+                        size_t count, uint64_t stamp, uint64_t called, uint64_t returned)
+{
+	note(log, (struct history_op){called, returned, HISTORY_NONE, stamp, 0, (uint16_t)kind, 0, 0}, parts, count);
+}
+
+void history_note_keyed(struct history_log *log, enum history_kind kind, uint64_t argument,
+                        const struct history_part parts[], size_t count, enum history_answer answer, uint64_t called,
+                        uint64_t returned)
+{
+	note(log, (struct history_op){called, returned, argument, answer, 0, (uint16_t)kind, 0, 0}, parts, count);
 }
 
 int history_recorder_collect(const struct history_recorder *recorder, struct history *out)

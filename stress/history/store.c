@@ -1,7 +1,7 @@
 /*
  * store.c - histories as arrays that grow; see history.h.
  */
-#include "history/history.h"
+#include "history/order.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -56,6 +56,19 @@ int history_add(struct history *history, const struct history_op *op, const stru
 	history->op[history->count] = *op;
 	history->op[history->count++].part = (uint32_t)history->part_count;
 	history->part_count += op->parts;
+	return 1;
+}
+
+int history_add_part(struct history *history, const struct history_part *part)
+{
+	void *parts = history->part;
+	int enough = make_room(&parts, &history->part_room, history->part_count, 1, sizeof(*part));
+
+	history->part = parts;
+	if (!enough)
+		return 0;
+	history->part[history->part_count++] = *part;
+	history->op[history->count - 1].parts++;
 	return 1;
 }
 
