@@ -23,13 +23,19 @@ struct burst {
 	void (*tear_down)(struct stress_thread *self, void *context);
 	/* May drop operations that the structure makes no promise about; NULL: none. */
 	void (*prepare)(struct history *history, void *context);
-	/* The fast checker; the units that may be left out of a failure; and a model for short rounds. */
+	/*
+	 * The fast checker, which may be undecided; the units that may be left out of a failure; and a model for short rounds. Of a failure of
+	 * history_check_each() only what concerns its object is looked at further.
+	 */
 	enum history_verdict (*check)(const struct history *history, void *context, struct history_finding *finding);
 	void (*units)(const struct history *history, const struct history_finding *finding, void *context, uint32_t unit[]);
 	const struct history_model *model;
 	const void *(*model_context)(void *context);
 	void *context;
 };
+
+/* In set_up and act: the round is one of the long ones, which the search does not judge. */
+int burst_is_long(void);
 
 /* Rounds until the scenario's time is up. The first history that fails is shrunk, printed, and ends the process. */
 void burst_run(const struct burst *burst);

@@ -12,7 +12,7 @@
  *   tuples before it publishes, so that want of memory loses none; takes that meet may stack in vain.
  * Memory: per component of a key a part (about 120 bytes and the key); a change makes about 2 log2 n nodes a key and retires as many. Tensors of
  *   tuples that were taken are released by a collection (docs/memory.md), and count in its budget.
- * Checked: tests/test_barrier.c, stress/model/check_barrier.c.
+ * Checked: tests/test_barrier.c, stress/model/check_barrier.c, weir-stress "barrier", "barrier_stopped", "history_barrier".
  */
 #include "queue/barrier.h"
 

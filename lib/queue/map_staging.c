@@ -11,7 +11,7 @@
  * Progress: lock-free, but for the allocator: an attempt is repeated when another thread's change was published.
  * Memory: per component a part, per key an entry and its node; a change makes an entry and about 2 log2 n nodes of 152 bytes, and retires
  *   as many.
- * Checked: tests/test_map_staging.c, stress/model/check_map_staging.c, weir-stress "map_staging", "map_staging_stopped".
+ * Checked: tests/test_map_staging.c, stress/model/check_map_staging.c, weir-stress "map_staging", "map_staging_stopped", "history_map_staging".
  */
 #include "queue/map_staging.h"
 

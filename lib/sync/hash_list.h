@@ -22,7 +22,7 @@
  * Progress: lock-free; a walk starts again only when another thread's insert, removal or unlinking succeeded. Inserts may allocate
  *   (marks, and a table of them when the number doubles); without memory they go on with the marks that there are.
  * Memory: 56 bytes for each mark, and as many marks at most as there have been nodes at once.
- * Checked: tests/test_named_store.c, stress/model/check_named_store.c, weir-stress "named_store".
+ * Checked: tests/test_named_store.c, stress/model/check_named_store.c, weir-stress "named_store", "named_store_stopped", "history_store".
  */
 #ifndef WEIRI_SYNC_HASH_LIST_H
 #define WEIRI_SYNC_HASH_LIST_H

@@ -17,7 +17,7 @@
  *   P3 drop(holds) -> free: the other end has done.
  * Linearization: those of the list. A look-up that meets references = 0 says that the name is not there: it was removed during the call.
  * Progress: lock-free. A create-or-get begins again only when the resource that was in its way has been removed.
- * Checked: tests/test_named_store.c, stress/model/check_named_store.c, weir-stress "named_store".
+ * Checked: tests/test_named_store.c, stress/model/check_named_store.c, weir-stress "named_store", "named_store_stopped", "history_store".
  */
 #include <weir/store.h>
 
