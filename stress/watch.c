@@ -7,10 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <weir/dump.h>
 #include <weir/reclaim.h>
 #include <weir/time.h>
 
 #include "base/futex.h"
+#include "reclaim/record.h"
 #include "run.h"
 
 static const uint64_t look_every_ns = 20000000, weigh_every_ns = 250000000;
@@ -126,6 +128,7 @@ static _Noreturn void report_hang(const struct watch *watch)
 	(void)pthread_mutex_lock(&stress_now.lock);
 	stress_describe_waits(result->message + used, sizeof(result->message) - used);
 	(void)pthread_mutex_unlock(&stress_now.lock);
+	(void)weir_dump(STDERR_FILENO);
 	stress_end_process("hang", STRESS_HANG);
 }
 
@@ -153,6 +156,7 @@ static void *watch_all(void *unused)
 	struct watch watch = {.changed_ns = now, .drawn_ns = now, .on_terminal = isatty(STDERR_FILENO)};
 
 	(void)unused;
+	(void)weiri_record_get(); /* now: a thread that hangs may hold malloc's lock */
 	/* [acquire] pairs with the release in stress_stop_watching(). */
 	while (weiri_load_acquire(&stress_now.ended) == 0) {
 		look(&watch);

@@ -381,6 +381,110 @@ Test(queue_stats, carrying_on_in_vain_is_a_retry)
 	destroy(queue);
 }
 
+/* -- no storm ----------------------------------------------------------------------------------------------------------------- */
+
+enum { SLEEPERS = 4 };
+
+Test(queue_stats, each_item_wakes_one_of_those_who_sleep)
+{
+	weir_queue *queue = fifo(8);
+	struct call calls[SLEEPERS];
+
+	for (size_t i = 0; i < SLEEPERS; i++) {
+		calls[i] = (struct call){.kind = DEQUEUE, .queue = queue};
+		begin_waiting_call(&calls[i], i + 1);
+	}
+	for (size_t i = 0; i < SLEEPERS; i++) {
+		put(queue, i + 1, 1);
+		cr_expect_eq(stats_of(queue).wakes, i + 1);
+		cr_expect_eq(stats_of(queue).waiting, SLEEPERS - i - 1);
+		cr_assert_eq(end_call(&calls[i]), WEIR_OK, "in the order in which they came");
+		cr_expect_eq(number_of(calls[i].items[0]), i + 1);
+	}
+	put(queue, 9, 1);
+	cr_expect_eq(stats_of(queue).wakes, SLEEPERS, "nobody is left");
+	expect_next(queue, 9, 1);
+	destroy(queue);
+}
+
+Test(queue_stats, a_close_wakes_each_sleeper_once)
+{
+	weir_queue *queue = fifo(8);
+	struct call calls[SLEEPERS];
+
+	for (size_t i = 0; i < SLEEPERS; i++) {
+		calls[i] = (struct call){.kind = DEQUEUE, .queue = queue};
+		begin_waiting_call(&calls[i], i + 1);
+	}
+	cr_assert_eq(weir_queue_close(queue, WEIR_CLOSE_DRAIN, NULL), WEIR_OK);
+	cr_assert_eq(weir_queue_close(queue, WEIR_CLOSE_CANCEL, NULL), WEIR_OK);
+	for (size_t i = 0; i < SLEEPERS; i++)
+		cr_expect_eq(end_call(&calls[i]), WEIR_OUT_OF_RANGE);
+	cr_expect_eq(stats_of(queue).wakes, SLEEPERS);
+	destroy(queue);
+}
+
+enum { OSCILLATIONS = 6000, MOST_MOVERS = 6 };
+
+struct mover {
+	weir_queue *queue;
+	size_t items;
+	int puts;
+	int failed;
+	pthread_t thread;
+};
+
+static void *move(void *context)
+{
+	struct mover *mover = context;
+
+	for (size_t i = 0; i < mover->items && !mover->failed; i++) {
+		void *got;
+
+		mover->failed = (mover->puts ? weir_queue_enqueue(mover->queue, item(i + 1), in_good_time(), NULL, NULL)
+		                             : weir_queue_dequeue(mover->queue, &got, in_good_time(), NULL, NULL)) != WEIR_OK;
+		if (i % 3 == 0)
+			(void)sched_yield(); /* so that it is now empty, now full */
+	}
+	return NULL;
+}
+
+/* However the threads meet: each wake ended an operation that moved an item, so there are never more of them than of those. */
+static void oscillate(weir_queue *queue, int producers, int consumers)
+{
+	struct mover movers[MOST_MOVERS];
+	struct weir_queue_stats stats;
+
+	for (int i = 0; i < producers + consumers; i++) {
+		movers[i] = (struct mover){.queue = queue, .puts = i < producers};
+		movers[i].items = (size_t)OSCILLATIONS / (size_t)(movers[i].puts ? producers : consumers);
+		cr_assert_eq(pthread_create(&movers[i].thread, NULL, move, &movers[i]), 0);
+	}
+	for (int i = 0; i < producers + consumers; i++) {
+		cr_assert_eq(pthread_join(movers[i].thread, NULL), 0);
+		cr_assert_not(movers[i].failed);
+	}
+	stats = stats_of(queue);
+	expect_moved(queue, OSCILLATIONS, OSCILLATIONS);
+	cr_expect_leq(stats.enqueue_waits, OSCILLATIONS);
+	cr_expect_leq(stats.dequeue_waits, OSCILLATIONS);
+	cr_expect_leq(stats.wakes, stats.enqueue_waits + stats.dequeue_waits, "%llu wakes of %llu who waited",
+	              (unsigned long long)stats.wakes, (unsigned long long)(stats.enqueue_waits + stats.dequeue_waits));
+	cr_expect_eq(stats.waiting, 0);
+}
+
+Test(queue_stats, an_oscillating_queue_wakes_only_those_who_sleep)
+{
+	for (int i = 0; i < KINDS; i++) {
+		weir_queue *queues[2] = {any_queue(i, 1), any_queue(i, 2)};
+
+		oscillate(queues[0], 1, 1);
+		oscillate(queues[1], 2, 3);
+		destroy(queues[0]);
+		destroy(queues[1]);
+	}
+}
+
 /* -- the call itself ---------------------------------------------------------------------------------------------------------- */
 
 Test(queue_stats, bad_arguments_are_refused)
