@@ -181,16 +181,13 @@ const struct names_contender *const bench_names[] = {
 };
 
 const struct counter_contender *const bench_counters[] = {
-	&weir_counter_contender,
-	&weir_histogram_contender,
-	&atomic_counter_contender,
-	&processor_counter_contender,
+	&weir_counter_contender,   &weir_histogram_contender,
+	&atomic_counter_contender, &processor_counter_contender,
 	&hashed_counter_contender,
 #ifdef WEIR_BENCH_TBB
 	&tbb_counter_contender,
 #endif
-	&mutex_counter_contender,
-	NULL,
+	&mutex_counter_contender,  NULL,
 };
 
 const struct memory_contender *const bench_memories[] = {

@@ -45,6 +45,19 @@ static weir_queue *shuffle(size_t capacity, size_t min_after_dequeue)
 	                                              .name = "test"});
 }
 
+/* The larger number is the more urgent. */
+static int64_t key_of(void *context, void *item)
+{
+	(void)context;
+	return -(int64_t)number_of(item);
+}
+
+static weir_queue *by_key(size_t capacity)
+{
+	return queue_with(
+		(struct weir_queue_options){.capacity = capacity, .order = WEIR_QUEUE_PRIORITY, .key = key_of, .name = "test"});
+}
+
 static void take_any(weir_queue *queue)
 {
 	void *got;
@@ -135,6 +148,24 @@ Test(queue_readiness, follows_min_after_dequeue_of_a_shuffle_queue)
 	destroy(queue);
 }
 
+Test(queue_readiness, follows_a_queue_by_priority)
+{
+	weir_queue *queue = by_key(2);
+	int readable = readable_fd(queue), writable = writable_fd(queue);
+
+	for (int round = 0; round < 20; round++) {
+		cr_assert(!is_lit(readable) && is_lit(writable), "round %d", round);
+		put(queue, 1, 1);
+		cr_assert(is_lit(readable) && is_lit(writable));
+		put(queue, 2, 1);
+		cr_assert(is_lit(readable) && !is_lit(writable));
+		expect_next(queue, 2, 1);
+		cr_assert(is_lit(readable) && is_lit(writable), "the first that came is still there");
+		expect_next(queue, 1, 1);
+	}
+	destroy(queue);
+}
+
 static void end_of(weir_queue *queue, enum weir_close_mode mode)
 {
 	int readable = readable_fd(queue), writable = writable_fd(queue);
@@ -157,6 +188,8 @@ Test(queue_readiness, both_wake_at_the_end)
 	end_of(fifo(1), WEIR_CLOSE_CANCEL);
 	end_of(shuffle(1, 0), WEIR_CLOSE_DRAIN);
 	end_of(shuffle(1, 0), WEIR_CLOSE_CANCEL);
+	end_of(by_key(1), WEIR_CLOSE_DRAIN);
+	end_of(by_key(1), WEIR_CLOSE_CANCEL);
 }
 
 Test(queue_readiness, a_closed_queue_is_not_drained_while_an_admitted_enqueue_waits)
@@ -177,9 +210,9 @@ Test(queue_readiness, a_closed_queue_is_not_drained_while_an_admitted_enqueue_wa
 	destroy(queue);
 }
 
-Test(queue_readiness, what_a_cancelled_batch_gives_back_is_readable)
+/* The batch gathers both items of a queue of two, and wants one more. `first`: which leaves first then; 0: either. */
+static void give_back_two(weir_queue *queue, size_t first)
 {
-	weir_queue *queue = fifo(2);
 	int readable = readable_fd(queue);
 	weir_cancel *token;
 	struct call batch = {.kind = DEQUEUE_MANY, .queue = queue, .count = 3};
@@ -193,10 +226,25 @@ Test(queue_readiness, what_a_cancelled_batch_gives_back_is_readable)
 	(void)weir_cancel_fire(token, NULL);
 	cr_assert_eq(end_call(&batch), WEIR_CANCELLED);
 	cr_expect(is_lit(readable));
-	expect_next(queue, 1, 2);
+	if (first != 0)
+		expect_next(queue, first, 1);
+	else
+		take_any(queue);
+	cr_expect(is_lit(readable), "the other one");
+	if (first != 0)
+		expect_next(queue, 3 - first, 1);
+	else
+		take_any(queue);
 	cr_expect(!is_lit(readable));
 	weir_cancel_release(token);
 	destroy(queue);
+}
+
+Test(queue_readiness, what_a_cancelled_batch_gives_back_is_readable)
+{
+	give_back_two(fifo(2), 1);
+	give_back_two(shuffle(2, 0), 0);
+	give_back_two(by_key(2), 2);
 }
 
 Test(queue_readiness, a_waiter_that_takes_the_item_leaves_nothing_to_read)

@@ -4,6 +4,7 @@
  * A scope gives each thread a row of calls, a letter each; `start` is such a row, made before the threads begin:
  *
  *   t  try_enqueue     g  try_dequeue     c  close, drain     x  close, cancel
+ *   G  try_dequeue, which gives what the operation that `start` began gave back, if it has, and nobody else dequeues
  *   a  start a dequeue     A  start an enqueue     B  start a dequeue of 2     k  cancel the operation that `start` began, with a cause
  *   q  closed?     r  give back the handle of the operation that `start` began     f  free what was retired
  *   e  enqueue, waits     d  dequeue, waits     b  dequeue 2, waits     u  dequeue up to 2, waits     F  fire the token of those that wait
@@ -19,12 +20,14 @@
 #include <weir/reclaim.h>
 #include <weir/time.h>
 
+#include "base/atomic.h"
 #include "model/queue_scopes.h"
 
 /* An operation that holds no thread. */
 struct started {
 	weir_queue_op *op;
 	int used, enqueues, ended; /* ended: times */
+	_Atomic(int) over;         /* published by the completion */
 	enum weir_status status;
 	struct value *value; /* of an enqueue */
 	void *items[2];
@@ -48,6 +51,9 @@ static const struct queue_scope scopes[] = {
 	{"n1_batch_waits_try_enqueue_cancel", 1, "B", {"t", "k"}, 0, 0},
 	{"n1_batch_with_1_of_2_cancel_try_dequeue", 1, "Bt", {"k", "g"}, 0, 0},
 	{"n1_batch_with_1_of_2_close_try_dequeue", 1, "Bt", {"c", "g"}, 0, 0},
+	{"n2_batch_with_1_of_2_cancel_then_try_dequeue_beside_try_enqueue", 2, "Bt", {"kG", "t"}, 0, 0},
+	{"n2_batch_with_1_of_2_cancel_beside_try_dequeue_and_try_enqueue", 2, "Bt", {"k", "G", "t"}, 0, 0},
+	{"n2_batch_with_1_of_2_cancel_then_try_dequeue_beside_both", 2, "Bt", {"kg", "tg"}, 0, 0},
 	{"n1_batch_with_1_of_2_dequeue_waits_close", 1, "Bta", {"c", "k"}, 0, 0},
 	{"n1_batch_with_1_of_2_batch_waits_cancel_try_enqueue", 1, "BtB", {"k", "t"}, 0, 0},
 	{"n1_start_dequeue_try_enqueue", 1, "", {"a", "t"}, 0, 0},
@@ -192,6 +198,23 @@ static void take(size_t me, int waits)
 	scene.drained[me] |= status == WEIR_OUT_OF_RANGE;
 }
 
+/* Ahead of all that is newer. */
+static void take_given_back(size_t me)
+{
+	struct started *batch = &scene.started[ROWS - 1][0];
+	int gave_back = weiri_load_acquire(&batch->over) && batch->status == WEIR_CANCELLED;
+	enum weir_status status;
+	void *item;
+
+	if (!gave_back) {
+		take(me, 0);
+		return;
+	}
+	status = weir_queue_try_dequeue(scene.queue, &item);
+	weir_model_assert(status == WEIR_OK && item == &scene.values.offered[ROWS - 1][1]);
+	have_in_order(me, item);
+}
+
 static void take_batch(size_t me, int up_to)
 {
 	void *items[2] = {NULL, NULL};
@@ -227,6 +250,7 @@ static void ended(void *context, enum weir_status status, const weir_error *erro
 		scene.drained[ROWS] = 0;
 	if (started->enqueues)
 		scene.values.accepted[started->value->row][started->value->place] = done == 1;
+	weiri_store_release(&started->over, 1);
 }
 
 static void start(size_t me, int enqueues, size_t count)
@@ -281,6 +305,7 @@ static void call(size_t me, char what)
 	case 't': put(me, 0); break;
 	case 'e': put(me, 1); break;
 	case 'g': take(me, 0); break;
+	case 'G': take_given_back(me); break;
 	case 'd': take(me, 1); break;
 	case 'b': take_batch(me, 0); break;
 	case 'u': take_batch(me, 1); break;

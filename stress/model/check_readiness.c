@@ -28,7 +28,10 @@
 #include "model/scope.h"
 #include "sync/beacon.h"
 
-enum { THREADS = 3, FIFO = 1, SHUFFLE = 2, BOTH = 3 };
+enum { THREADS = 3 };
+
+/* A bit for each order. */
+enum { FIFO = 1 << WEIR_QUEUE_FIFO, ALL = FIFO | 1 << WEIR_QUEUE_SHUFFLE | 1 << WEIR_QUEUE_PRIORITY };
 
 struct scope {
 	const char *name;
@@ -53,27 +56,22 @@ static const struct scope beacons[] = {
 };
 
 static const struct scope queues[] = {
-	{.name = "n1_request_beside_enqueue", .calls = {"r", "t"}, .orders = BOTH, .capacity = 1, .stops = 1},
-	{.name = "n1_request_then_poll_beside_enqueue", .calls = {"rp", "t"}, .orders = BOTH, .capacity = 1},
+	{.name = "n1_request_beside_enqueue", .calls = {"r", "t"}, .orders = ALL, .capacity = 1, .stops = 1},
+	{.name = "n1_request_then_poll_beside_enqueue", .calls = {"rp", "t"}, .orders = ALL, .capacity = 1},
 	{.name = "n1_request_then_poll_writable_beside_dequeue",
      .start = "t",
      .calls = {"wP", "g"},
-     .orders = BOTH,
+     .orders = ALL,
      .capacity = 1},
 	{.name = "n1_2_requests", .start = "t", .calls = {"r", "r"}, .orders = FIFO, .capacity = 1, .stops = 1},
-	{.name = "n1_enqueue_beside_dequeue",
-     .start = "rw",
-     .calls = {"t", "g"},
-     .orders = BOTH,
-     .capacity = 1,
-     .stops = 1},
-	{.name = "n2_enqueue_beside_dequeue_1_inside", .start = "trw", .calls = {"t", "g"}, .orders = BOTH, .capacity = 2},
-	{.name = "n1_request_beside_close", .calls = {"r", "c"}, .orders = BOTH, .capacity = 1, .stops = 1},
-	{.name = "n1_poll_beside_enqueue", .start = "r", .calls = {"p", "t"}, .orders = BOTH, .capacity = 1},
-	{.name = "n1_poll_writable_beside_dequeue", .start = "tw", .calls = {"P", "g"}, .orders = BOTH, .capacity = 1},
+	{.name = "n1_enqueue_beside_dequeue", .start = "rw", .calls = {"t", "g"}, .orders = ALL, .capacity = 1, .stops = 1},
+	{.name = "n2_enqueue_beside_dequeue_1_inside", .start = "trw", .calls = {"t", "g"}, .orders = ALL, .capacity = 2},
+	{.name = "n1_request_beside_close", .calls = {"r", "c"}, .orders = ALL, .capacity = 1, .stops = 1},
+	{.name = "n1_poll_beside_enqueue", .start = "r", .calls = {"p", "t"}, .orders = ALL, .capacity = 1},
+	{.name = "n1_poll_writable_beside_dequeue", .start = "tw", .calls = {"P", "g"}, .orders = ALL, .capacity = 1},
 	{.name = "n2_2_polls_beside_2_enqueues", .start = "r", .calls = {"pp", "tt"}, .orders = FIFO, .capacity = 2},
-	{.name = "n1_poll_beside_close", .start = "r", .calls = {"p", "c"}, .orders = BOTH, .capacity = 1},
-	{.name = "n1_poll_writable_beside_close", .start = "tw", .calls = {"P", "c"}, .orders = BOTH, .capacity = 1},
+	{.name = "n1_poll_beside_close", .start = "r", .calls = {"p", "c"}, .orders = ALL, .capacity = 1},
+	{.name = "n1_poll_writable_beside_close", .start = "tw", .calls = {"P", "c"}, .orders = ALL, .capacity = 1},
 	{.name = "n1_poll_beside_enqueue_and_close",
      .start = "r",
      .calls = {"pp", "t", "c"},
@@ -82,12 +80,12 @@ static const struct scope queues[] = {
 	{.name = "n1_batch_with_1_of_2_poll_beside_cancel",
      .start = "Btr",
      .calls = {"p", "k"},
-     .orders = BOTH,
+     .orders = ALL,
      .capacity = 1},
 	{.name = "n1_batch_with_1_of_2_poll_beside_close",
      .start = "rBt",
      .calls = {"p", "c"},
-     .orders = BOTH,
+     .orders = ALL,
      .capacity = 1},
 	{.name = "n1_fair_enqueue_beside_dequeue",
      .start = "rw",
@@ -207,6 +205,13 @@ static int fd_of(size_t me, int writable)
 	return (scene.fds[me][writable] != 0 ? scene.fds[me][writable] : scene.fds[THREADS][writable]) - 1;
 }
 
+/* Equals: what came first, or was given back, is the first of them. */
+static int64_t key_of(void *context, void *item)
+{
+	(void)context, (void)item;
+	return 7;
+}
+
 static enum weir_status try_enqueue(void)
 {
 	return weir_queue_try_enqueue(scene.queue, &scene);
@@ -252,7 +257,8 @@ static void setup_queue(void *context)
 	                                     .capacity = scene.scope->capacity,
 	                                     .order = scene.order,
 	                                     .flags = scene.scope->flags,
-	                                     .seed = 1};
+	                                     .seed = 1,
+	                                     .key = scene.order == WEIR_QUEUE_PRIORITY ? key_of : NULL};
 
 	(void)context;
 	weir_model_assert(weir_queue_create(&options, &scene.queue, NULL) == WEIR_OK);
@@ -343,13 +349,14 @@ static int check_beacons(void)
 
 static int check_queues(enum weir_queue_order order, uint64_t executions, uint64_t stopped)
 {
+	static const char *const kinds[] = {"fifo", "shuffle", "priority"};
 	char name[SCOPE_NAME];
 	int bad = 0;
 
 	for (size_t i = 0; i < sizeof(queues) / sizeof(queues[0]); i++) {
-		struct weir_model_program program = prepare(&queues[i], order == WEIR_QUEUE_FIFO ? "fifo" : "shuffle", name);
+		struct weir_model_program program = prepare(&queues[i], kinds[order], name);
 
-		if ((queues[i].orders & (order == WEIR_QUEUE_FIFO ? FIFO : SHUFFLE)) == 0)
+		if ((queues[i].orders & 1 << order) == 0)
 			continue;
 		scene.order = order;
 		program.setup = setup_queue, program.thread = thread_queue, program.finish = finish_queue;
@@ -368,5 +375,5 @@ int main(int argc, char **argv)
 	scope_symmetric(1);
 	bad |= check_queues(WEIR_QUEUE_FIFO, 500, 0);
 	scope_symmetric(0);
-	return bad | check_queues(WEIR_QUEUE_SHUFFLE, 1000, 30);
+	return bad | check_queues(WEIR_QUEUE_SHUFFLE, 1000, 30) | check_queues(WEIR_QUEUE_PRIORITY, 1000, 30);
 }
