@@ -13,6 +13,7 @@ void scenario_mpsc_ltq16(void);
 void scenario_mpsc_ltq64(void);
 
 void scenario_metrics(void);
+void scenario_table(void);
 
 void scenario_named_store(void);
 void scenario_named_store_stopped(void);

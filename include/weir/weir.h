@@ -32,6 +32,7 @@
 #include <weir/staging.h>
 #include <weir/status.h>
 #include <weir/store.h>
+#include <weir/table.h>
 #include <weir/tensor.h>
 #include <weir/tensor_queue.h>
 #include <weir/tensor_select.h>

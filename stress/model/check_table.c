@@ -1,0 +1,201 @@
+/*
+ * check_table.c - tables of 8 rows in chunks of 2 and nodes of 2 chunks: views see whole updates, none is lost, and chunks that versions
+ * share are freed once, when the last of these goes. A chunk that is freed too early shows as a use of freed memory, or as a race with its
+ * free; one that is never freed as a leak.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <weir/reclaim.h>
+#include <weir/table.h>
+#include <weir/time.h>
+
+#include "model/scope.h"
+#include "reclaim/collect.h"
+#include "var/chunks.h"
+
+enum { THREADS = 3, ROWS = 8, KINDS = 3 };
+
+/* The rows that an update adds 1 to, twice each: of one chunk; of two in one node; of two nodes. */
+static const int64_t rows_of[KINDS][2] = {{0, 1}, {1, 2}, {3, 4}};
+
+static struct scene {
+	weir_table *table;
+	weir_tensor *indices[KINDS], *one;
+	/* 0, 1, 2: an update of that kind; r: a read that looks at all rows; v: a read that l looks at, or the thread's end; c: collect */
+	const char *calls[THREADS];
+	int before; /* the setup has made an update of each kind */
+} scene;
+
+static weir_tensor *tensor_of(const weir_shape *shape, const void *data)
+{
+	weir_tensor *tensor;
+
+	weir_model_assert(weir_tensor_copy_of(WEIR_I64, shape, data, NULL, &tensor) == WEIR_OK);
+	return tensor;
+}
+
+static void update(size_t kind)
+{
+	weir_model_assert(weir_table_scatter(scene.table, WEIR_SCATTER_ADD, scene.indices[kind], scene.one,
+	                                     WEIR_NO_DEADLINE, NULL, NULL) == WEIR_OK);
+}
+
+static void setup(void *context)
+{
+	struct weir_table_options options = {.struct_size = sizeof(options), .dtype = WEIR_I64, .rows = ROWS};
+	int64_t one = 1;
+
+	(void)context;
+	weir_model_assert(weir_table_create(&options, NULL, &scene.table, NULL) == WEIR_OK);
+	for (size_t i = 0; i < KINDS; i++)
+		scene.indices[i] = tensor_of(&(weir_shape){1, {2}}, rows_of[i]);
+	scene.one = tensor_of(&(weir_shape){.rank = 0}, &one);
+	for (size_t i = 0; scene.before && i < KINDS; i++)
+		update(i);
+}
+
+static int64_t row(const weir_table_view *view, int64_t index)
+{
+	return *(const int64_t *)weir_table_view_row(view, index);
+}
+
+/* Each update adds to two rows: so many of each kind, whatever the order, and as many as the version says. */
+static void look(weir_table_view *view)
+{
+	int64_t first = row(view, 0), second = row(view, 2), third = row(view, 3);
+
+	weir_model_assert(row(view, 1) == first + second);
+	weir_model_assert(row(view, 4) == third);
+	weir_model_assert(row(view, 5) == 0 && row(view, 6) == 0 && row(view, 7) == 0);
+	weir_model_assert((uint64_t)(first + second + third) + 1 == view->version);
+	weir_table_view_release(view);
+}
+
+static void thread(void *context, size_t me)
+{
+	weir_table_view held = {0, {NULL, 0, NULL}};
+
+	(void)context;
+	for (const char *call = scene.calls[me]; *call != '\0'; call++) {
+		if (*call >= '0' && *call < '0' + KINDS) {
+			update((size_t)(*call - '0'));
+		} else if (*call == 'c') {
+			(void)weir_reclaim_flush(0);
+		} else if (*call == 'v') {
+			weir_model_assert(weir_table_read(scene.table, &held) == WEIR_OK);
+		} else if (*call == 'l') {
+			look(&held);
+		} else {
+			weir_table_view view;
+
+			weir_model_assert(weir_table_read(scene.table, &view) == WEIR_OK);
+			look(&view);
+		}
+	}
+	if (held.version != 0)
+		look(&held);
+}
+
+static void finish(void *context)
+{
+	uint64_t updates = scene.before ? KINDS : 0;
+	weir_table_view view;
+
+	(void)context;
+	for (size_t i = 0; i < THREADS; i++) {
+		for (const char *call = scene.calls[i]; call != NULL && *call != '\0'; call++)
+			updates += *call >= '0' && *call < '0' + KINDS;
+	}
+	weir_model_assert(weir_table_read(scene.table, &view) == WEIR_OK);
+	weir_model_assert(view.version == updates + 1);
+	look(&view);
+	weir_table_destroy(scene.table);
+	for (size_t i = 0; i < KINDS; i++)
+		weir_tensor_release(scene.indices[i]);
+	weir_tensor_release(scene.one);
+	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
+}
+
+static const struct row {
+	const char *name;
+	const char *calls[THREADS];
+	int before;
+	int stops;
+} rows[] = {
+	{"update_beside_a_read", {"0", "r"}, 0, 1},
+	{"2_updates_of_one_chunk", {"0", "0"}, 0, 1},
+	{"2_updates_of_one_node", {"0", "1"}, 1, 0},
+	{"2_updates_that_share_a_node", {"1", "2"}, 0, 0},
+	{"update_and_collection_beside_a_view", {"0c", "v"}, 1, 0},
+	{"update_beside_a_view_that_ends_in_a_collection", {"0", "vc"}, 1, 0},
+	{"2_updates_and_a_collection_beside_a_read", {"01c", "r"}, 0, 0},
+	{"2_updates_beside_a_view_and_a_collection", {"0", "2", "vc"}, 0, 0},
+};
+
+static struct weir_model_program prepare(size_t index, char name[static SCOPE_NAME])
+{
+	const struct row *of = &rows[index];
+
+	scene = (struct scene){.before = of->before};
+	memcpy(scene.calls, of->calls, sizeof(scene.calls));
+	(void)snprintf(name, SCOPE_NAME, "table_%s", of->name);
+	return (struct weir_model_program){name,  scope_threads(of->calls, THREADS), &scene, sizeof(scene), setup, thread,
+	                                   finish};
+}
+
+/* -- trees alone -------------------------------------------------------------------------------------------------------------- */
+
+/*
+ * Each thread has a tree, reads a row of it that is in a chunk of all, and ends it. Collectors order this in most executions; here only the
+ * counts of references do.
+ */
+static struct trees {
+	struct weiri_geometry *geometry;
+	struct weiri_root *roots[THREADS];
+	size_t count;
+} trees;
+
+static void setup_trees(void *context)
+{
+	struct weiri_rows of = {.what = "table", .name = "t", .dtype = WEIR_I64, .count = ROWS, .elements = 1, .bytes = 8};
+
+	(void)context;
+	trees.geometry = weiri_geometry_create(&of, weir_default_allocator());
+	weir_model_assert(trees.geometry != NULL);
+	trees.roots[0] = weiri_root_create(trees.geometry, NULL);
+	for (size_t i = 1; i < trees.count; i++) {
+		trees.roots[i] = weiri_root_branch(trees.roots[i - 1]);
+		/* In the first node: it is copied, its chunk of rows 2 and 3 shared on. The second node is shared itself. */
+		*(int64_t *)(void *)weiri_root_row_to_write(trees.roots[i], trees.roots[i - 1], 0) = (int64_t)i;
+	}
+	weiri_geometry_release(trees.geometry);
+}
+
+static void end_tree(void *context, size_t me)
+{
+	(void)context;
+	for (size_t i = 0; i < ROWS; i += 2)
+		weir_model_assert(*(const int64_t *)(const void *)weiri_root_row(trees.roots[me], i) ==
+		                  (i == 0 ? (int64_t)me : 0));
+	weiri_root_destroy(trees.roots[me]);
+}
+
+static int check_trees(const char *name, size_t threads)
+{
+	struct weir_model_program program = {name, threads, &trees, sizeof(trees), setup_trees, end_tree, NULL};
+
+	trees = (struct trees){.count = threads};
+	return scope_as_far_as(&program, scope_long() ? 0 : 20000);
+}
+
+int main(int argc, char **argv)
+{
+	int bad = 0;
+
+	scope_arguments(argc, argv);
+	bad |= check_trees("table_2_trees_end", 2);
+	bad |= check_trees("table_3_trees_end", 3);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		bad |= scope_with_stops(prepare, i, 6000, rows[i].stops ? 60 : 0);
+	return bad;
+}
