@@ -59,6 +59,7 @@ static const struct stress_scenario scenarios[] = {
 	{"history_snapshot", "the same of snapshots beside commits: strictly serializable", scenario_history_snapshot},
 	{"history_commit", "the same of commits that conflict", scenario_history_commit},
 	{"history_txn", "the same of transactions, those that are aborted included", scenario_history_txn},
+	{"watch", "who follows a variable sees newer versions only, and misses not the last", scenario_watch},
 	{"allocation_failures", "a call that found no memory has done nothing, and nothing leaks",
      scenario_allocation_failures},
 	{"destroy_in_use", "destroying what is in use is refused, or safe", scenario_destroy_in_use},

@@ -65,8 +65,12 @@ struct weir_var_options {
  */
 WEIR_API enum weir_status weir_var_create(const struct weir_var_options *options, weir_tensor *initial, weir_var **out,
                                           weir_error *error);
-/* No other call on this variable may be under way. Handles stay valid. Accepts NULL. @since 0.1 */
-WEIR_API void weir_var_destroy(weir_var *var);
+/*
+ * No other call on this variable may be under way. Handles stay valid. NULL: WEIR_OK. Nothing happens with WEIR_FAILED_PRECONDITION (somebody
+ * waits for it, or watches it: weir/watch.h), and WEIR_RESOURCE_EXHAUSTED (this thread's first use of Weir found no memory).
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_var_destroy(weir_var *var);
 
 /*
  * The newest version. WEIR_FAILED_PRECONDITION (not initialized), WEIR_INVALID_ARGUMENT (NULL), WEIR_RESOURCE_EXHAUSTED (this

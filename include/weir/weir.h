@@ -39,5 +39,6 @@
 #include <weir/time.h>
 #include <weir/txn.h>
 #include <weir/var.h>
+#include <weir/watch.h>
 
 #endif

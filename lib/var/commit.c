@@ -375,6 +375,10 @@ enum weir_status weiri_commit(struct weiri_record *record, const struct weir_com
 		}
 		status = run(record, commit, moved);
 	} while (status == WEIR_ABORTED && moved->var == NULL);
+	for (size_t i = 0; status == WEIR_OK && i < count; i++) {
+		if (parts[i].value != NULL)
+			weiri_await_pump(record, &parts[i].var->awaits);
+	}
 	return status;
 }
 

@@ -33,11 +33,38 @@ static inline void weiri_hold_by_reference(struct weiri_record *record, weir_rea
 
 /* A handle on a version that nothing can retire meanwhile: it is not published yet, or the caller's section protects it. */
 void weiri_hold(struct weiri_record *record, struct weiri_version *version, weir_read *read);
+/* A free snapshot slot at or after *next, or NULL. */
+static inline struct weiri_slot *weiri_snapshot_slot_find(struct weiri_record *record, size_t *next)
+{
+	while (*next < WEIRI_SNAPSHOT_SLOTS) {
+		size_t i = (*next)++;
+
+		/* [P1 acquire] see weiri_slot_find(). */
+		if (weiri_load_acquire(&record->snapshot_slots[i].object) != NULL)
+			continue;
+		/* [relaxed] own field; the end of the section releases it to snapshot_slots_used(). */
+		if (weiri_load_relaxed(&record->snapshot_used) <= i)
+			weiri_store_relaxed(&record->snapshot_used, (uint32_t)i + 1);
+		return &record->snapshot_slots[i];
+	}
+	return NULL;
+}
+
 /*
  * In a section that protects `version`, for handles that come in numbers: a snapshot slot at or after *next_slot, which moves behind it, or a
  * reference. Not in signal handlers.
  */
-void weiri_hold_by_snapshot_slot(struct weiri_record *record, struct weiri_version *version, size_t *next_slot,
-                                 weir_read *read);
+static inline void weiri_hold_by_snapshot_slot(struct weiri_record *record, struct weiri_version *version,
+                                               size_t *next_slot, weir_read *read)
+{
+	struct weiri_slot *slot = weiri_snapshot_slot_find(record, next_slot);
+
+	if (slot == NULL) {
+		weiri_hold_by_reference(record, read, version);
+		return;
+	}
+	weiri_slot_claim(slot, version);
+	weiri_hold_by_slot(read, version, slot);
+}
 
 #endif

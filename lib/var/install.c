@@ -65,7 +65,10 @@ enum weir_status weiri_install(struct weiri_record *record, weir_var *var, uint6
 	struct weiri_version *base = install(&scope, var, expected, version, number);
 
 	weiri_scope_leave(&scope);
-	return base != NULL ? WEIR_OK : WEIR_ABORTED;
+	if (base == NULL)
+		return WEIR_ABORTED;
+	weiri_await_pump(record, &var->awaits);
+	return WEIR_OK;
 }
 
 weir_read weiri_install_and_hold(struct weiri_record *record, weir_var *var, struct weiri_version *version)
@@ -78,6 +81,7 @@ weir_read weiri_install_and_hold(struct weiri_record *record, weir_var *var, str
 	if (base->tensor != NULL)
 		weiri_hold(record, base, &replaced);
 	weiri_scope_leave(&scope);
+	weiri_await_pump(record, &var->awaits);
 	return replaced;
 }
 

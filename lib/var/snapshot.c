@@ -43,36 +43,6 @@ static struct weiri_version *version_at(struct weiri_record *record, weir_var *v
 	}
 }
 
-/* A free snapshot slot at or after *next, or NULL. */
-static struct weiri_slot *find_snapshot_slot(struct weiri_record *record, size_t *next)
-{
-	while (*next < WEIRI_SNAPSHOT_SLOTS) {
-		size_t i = (*next)++;
-
-		/* [P1 acquire] see weiri_slot_find(). */
-		if (weiri_load_acquire(&record->snapshot_slots[i].object) != NULL)
-			continue;
-		/* [relaxed] own field; the end of the section releases it to snapshot_slots_used(). */
-		if (weiri_load_relaxed(&record->snapshot_used) <= i)
-			weiri_store_relaxed(&record->snapshot_used, (uint32_t)i + 1);
-		return &record->snapshot_slots[i];
-	}
-	return NULL;
-}
-
-void weiri_hold_by_snapshot_slot(struct weiri_record *record, struct weiri_version *version, size_t *next_slot,
-                                 weir_read *read)
-{
-	struct weiri_slot *slot = find_snapshot_slot(record, next_slot);
-
-	if (slot == NULL) {
-		weiri_hold_by_reference(record, read, version);
-		return;
-	}
-	weiri_slot_claim(slot, version);
-	weiri_hold_by_slot(read, version, slot);
-}
-
 /* Fills reads[] as far as it comes; 1 when that is all of them. */
 static int take(struct weiri_record *record, weir_var *const vars[], size_t count, weir_read reads[], size_t *taken)
 {

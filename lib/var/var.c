@@ -55,6 +55,7 @@ static weir_var *allocate_var(const struct weir_var_options *options)
 		return NULL;
 	}
 	memcpy(var->name, name, var->name_size);
+	weiri_awaits_init(&var->awaits, "variable", var->name);
 	var->dtype = options->dtype;
 	var->has_shape = options->shape != NULL;
 	if (var->has_shape)
@@ -109,20 +110,25 @@ enum weir_status weir_var_create(const struct weir_var_options *options, weir_te
 	return WEIR_OK;
 }
 
-void weir_var_destroy(weir_var *var)
+enum weir_status weir_var_destroy(weir_var *var)
 {
 	struct weiri_record *record = weiri_record_get();
 	struct weiri_version *head;
 
-	/* Without a record nothing can be retired: a leak is all that is safe. It takes a thread that never used Weir and no memory. */
-	if (var == NULL || record == NULL)
-		return;
+	if (var == NULL)
+		return WEIR_OK;
+	/* Without a record nothing can be retired. It takes a thread that never used Weir and no memory. */
+	if (record == NULL)
+		return WEIR_RESOURCE_EXHAUSTED;
+	if (weiri_awaits_check_idle(&var->awaits, NULL) != WEIR_OK)
+		return WEIR_FAILED_PRECONDITION;
 	/* [relaxed] No call is under way: the caller saw to it that all have ended, and they end before this. So all is decided. */
 	head = weiri_load_relaxed(&var->head);
 	if (weiri_load_relaxed(&head->stamp) == WEIRI_STAMP_ABORTED)
 		weiri_retire(record, &head->base->retired);
 	weiri_retire(record, &head->retired);
 	weiri_retire(record, &var->retired);
+	return WEIR_OK;
 }
 
 enum weir_dtype weir_var_dtype(const weir_var *var)

@@ -59,6 +59,7 @@
 
 #include "base/memory.h"
 #include "reclaim/collect.h"
+#include "sync/await.h"
 
 #define WEIRI_STAMP_NONE UINT64_C(0)
 #define WEIRI_STAMP_ABORTED UINT64_MAX
@@ -82,6 +83,8 @@ struct weiri_version {
 
 struct weir_var {
 	_Atomic(struct weiri_version *) head; /* never NULL */
+	struct weiri_awaits
+		awaits; /* beside the head: who has published has the line already, and looks at the list (watch.c) */
 	/* Constant. */
 	struct weiri_retired retired;
 	enum weir_dtype dtype;
