@@ -11,7 +11,7 @@
  * | weir_multi_queue_destroy       | one, last | allocator | allocator | no        | no          |
  * | weir_multi_queue_try_enqueue   | any       | lock-free | nothing   | no        | no          |
  * | weir_multi_queue_try_dequeue   | any       | lock-free | nothing   | no        | no          |
- * | weir_multi_queue_close         | any       | lock-free | nothing   | no        | yes         |
+ * | weir_multi_queue_close         | any       | wait-free | nothing   | no        | yes         |
  * | weir_multi_queue_closed, _size_approx, _capacity, _lanes | any | wait-free | nothing | no | yes  |
  *
  * Each lane is a strict queue of weir/priority_queue.h, so there is no lock whose holder could be stopped: a thread that is stopped

@@ -7,12 +7,12 @@
  *
  * | call                           | threads | progress                     | blocks on          | allocates       | signal-safe |
  * |--------------------------------|---------|------------------------------|--------------------|-----------------|-------------|
- * | weir_queue_try_enqueue/dequeue | any     | lock-free                    | nothing            | no              | no          |
+ * | weir_queue_try_enqueue/dequeue | any     | lock-free                    | nothing            | at a thread's first use of Weir | no |
  * | weir_queue_enqueue[_many]      | any     | lock-free while there is room | room, up to the deadline | when it waits | no     |
  * | weir_queue_dequeue[_many,_up_to] | any   | lock-free while there are items | items, up to the deadline | when it waits; batches always | no |
  * | weir_queue_start               | any     | lock-free + allocator        | nothing            | yes             | no          |
  * | weir_queue_readable_fd, _writable_fd | any | lock-free + system     | nothing            | the first time  | no          |
- * | weir_queue_close               | any     | lock-free                    | nothing            | no              | no          |
+ * | weir_queue_close               | any     | lock-free                    | nothing            | at a thread's first use of Weir | no |
  * | weir_queue_get_stats           | any     | wait-free                    | nothing            | no              | yes         |
  * | weir_queue_size, _closed, ...  | any     | wait-free                    | nothing            | no              | yes         |
  *
@@ -91,10 +91,14 @@ WEIR_API enum weir_status weir_queue_create(const struct weir_queue_options *opt
  */
 WEIR_API enum weir_status weir_queue_destroy(weir_queue *queue, weir_error *error);
 
-/* WEIR_OK, WEIR_WOULD_BLOCK (full), WEIR_CANCELLED (closed), WEIR_INVALID_ARGUMENT (queue NULL). @since 0.1 */
+/*
+ * WEIR_OK, WEIR_WOULD_BLOCK (full), WEIR_CANCELLED (closed), WEIR_INVALID_ARGUMENT (queue NULL), WEIR_RESOURCE_EXHAUSTED (no memory for
+ * this thread's record). @since 0.1
+ */
 WEIR_API enum weir_status weir_queue_try_enqueue(weir_queue *queue, void *item);
 /*
- * WEIR_OK, WEIR_WOULD_BLOCK (nothing may leave now), WEIR_OUT_OF_RANGE (closed and drained), WEIR_INVALID_ARGUMENT.
+ * WEIR_OK, WEIR_WOULD_BLOCK (nothing may leave now), WEIR_OUT_OF_RANGE (closed and drained), WEIR_INVALID_ARGUMENT,
+ * WEIR_RESOURCE_EXHAUSTED as above.
  * Of a shuffle queue, WEIR_WOULD_BLOCK of either try_ call may come early: an enqueue or dequeue that is under way can hold
  * back one item, or the room for one, until it ends. Of a priority queue that of an enqueue may: each enqueue that is under way takes
  * the room for one item.
@@ -180,7 +184,7 @@ enum weir_close_mode {
 /*
  * Marks the queue closed and returns; never waits. Later enqueues get WEIR_CANCELLED; dequeues take what is left, then
  * get WEIR_OUT_OF_RANGE with `cause` (may be NULL; the first cause wins) in its message. Idempotent; CANCEL may follow DRAIN.
- * WEIR_INVALID_ARGUMENT (queue NULL, unknown mode).
+ * WEIR_INVALID_ARGUMENT (queue NULL, unknown mode), WEIR_RESOURCE_EXHAUSTED (no memory for this thread's record; nothing was done).
  * @since 0.1
  */
 WEIR_API enum weir_status weir_queue_close(weir_queue *queue, enum weir_close_mode mode, const weir_error *cause);

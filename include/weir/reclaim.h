@@ -9,7 +9,7 @@
  * |--------------------------|---------|----------------------|--------------------|-----------|-------------|
  * | weir_reclaim_set_budget, _budget | any | wait-free        | nothing            | no        | yes         |
  * | weir_reclaim_get_stats   | any     | wait-free (threads)  | nothing            | no        | no          |
- * | weir_reclaim_flush       | any     | blocking             | readers, up to the deadline | no | no         |
+ * | weir_reclaim_flush       | any     | blocking             | readers, up to the deadline | at a thread's first use of Weir | no |
  */
 #ifndef WEIR_RECLAIM_H
 #define WEIR_RECLAIM_H

@@ -7,7 +7,7 @@
  *
  * | call                           | threads | progress                     | blocks on          | allocates       | signal-safe |
  * |--------------------------------|---------|------------------------------|--------------------|-----------------|-------------|
- * | weir_try_select                | any     | lock-free                    | nothing            | no              | no          |
+ * | weir_try_select                | any     | lock-free                    | nothing            | at a thread's first use of Weir | no |
  * | weir_select                    | any     | lock-free while a case can proceed | any of the cases, up to the deadline | when it waits | no |
  * | weir_select_start              | any     | lock-free + allocator        | nothing            | yes             | no          |
  *
