@@ -21,6 +21,7 @@
  * collects, the batch dequeues behind it and the news that a closed queue is drained. In a fair queue try_ calls say
  * WEIR_WOULD_BLOCK meanwhile, if others wait.
  *
+ * A call that would have to wait first yields the processor, up to three times, and looks again, unless that was slow of late or the queue is fair.
  * Waiters of one direction are served in arrival order; a newcomer that finds room or an item does not wait behind them
  * unless the queue is fair. Batch dequeues take turns: one collects at a time. Ordering: what was written before an item was
  * enqueued is visible to whoever dequeues it, and what was written before a close to whoever is told that the queue is closed.

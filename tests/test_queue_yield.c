@@ -1,0 +1,176 @@
+/*
+ * test_queue_yield.c - a call that would have to wait lets others run first, and looks again.
+ *
+ * sched_yield() is this file's, so that what others do meanwhile happens exactly then.
+ */
+#include "queue_kit.h"
+
+#include <sys/syscall.h>
+
+typedef void meanwhile(weir_queue *queue, int yields);
+
+/* Of the thread that is under test. */
+static _Thread_local weir_queue *watched;
+static _Thread_local meanwhile *others;
+static _Thread_local int yields;
+
+int sched_yield(void)
+{
+	weir_queue *queue = watched;
+
+	if (queue == NULL)
+		return (int)syscall(SYS_sched_yield);
+	watched = NULL; /* what the others do may yield, too */
+	yields++;
+	if (others != NULL)
+		others(queue, yields);
+	watched = queue;
+	return 0;
+}
+
+/* One call on a new thread, which has no past, and what is expected of it. */
+struct trial {
+	struct weir_queue_options options;
+	int is_enqueue; /* into a full queue; else a dequeue from an empty one */
+	uint64_t wait_ns;
+	meanwhile *others;
+	enum weir_status status;
+	int yields;
+	uint64_t waits;
+	int calls; /* one after the other; expected of the last. 0: 1 */
+	/* The outcome. */
+	weir_queue *queue;
+	enum weir_status got;
+	int yielded;
+};
+
+static void *call_once_or_more(void *context)
+{
+	struct trial *trial = context;
+
+	for (int i = 0; i < (trial->calls != 0 ? trial->calls : 1); i++) {
+		uint64_t deadline_ns = trial->wait_ns != 0 ? weir_deadline_in(trial->wait_ns) : 0;
+		void *got;
+
+		watched = trial->queue;
+		others = trial->others;
+		yields = 0;
+		trial->got = trial->is_enqueue ? weir_queue_enqueue(trial->queue, item(2), deadline_ns, NULL, NULL)
+		                               : weir_queue_dequeue(trial->queue, &got, deadline_ns, NULL, NULL);
+		watched = NULL;
+		trial->yielded = yields;
+	}
+	return NULL;
+}
+
+static int is_as_expected(struct trial *trial)
+{
+	struct weir_queue_stats stats = {.struct_size = sizeof(stats)};
+	pthread_t thread;
+
+	trial->queue = queue_with(trial->options);
+	if (trial->is_enqueue)
+		put(trial->queue, 1, 1);
+	cr_assert_eq(pthread_create(&thread, NULL, call_once_or_more, trial), 0);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	cr_assert_eq(weir_queue_get_stats(trial->queue, &stats), WEIR_OK);
+	destroy(trial->queue);
+	return trial->got == trial->status && trial->yielded == trial->yields && stats.wakes == 0 &&
+	       stats.enqueue_waits + stats.dequeue_waits == trial->waits;
+}
+
+/* A thread that is preempted while it yields takes that for a long yield, so a busy machine gets more than one try. */
+static void expect_once(struct trial trial)
+{
+	uint64_t until = in_good_time();
+
+	trial.options.capacity = 1;
+	while (!is_as_expected(&trial))
+		cr_assert_lt(weir_now_ns(), until, "status %s, %d yields", weir_status_name(trial.got), trial.yielded);
+}
+
+enum { MILLISECOND = 1000000 };
+
+static void put_at_the_third(weir_queue *queue, int at)
+{
+	if (at == 3)
+		(void)weir_queue_try_enqueue(queue, item(7));
+}
+
+Test(queue_yield, an_item_that_comes_meanwhile_is_taken_without_a_wait)
+{
+	expect_once((struct trial){.others = put_at_the_third, .wait_ns = MILLISECOND, .status = WEIR_OK, .yields = 3});
+}
+
+static void take_at_once(weir_queue *queue, int at)
+{
+	void *got;
+
+	if (at == 1)
+		(void)weir_queue_try_dequeue(queue, &got);
+}
+
+Test(queue_yield, room_that_comes_meanwhile_is_used_without_a_wait)
+{
+	expect_once((struct trial){
+		.is_enqueue = 1, .others = take_at_once, .wait_ns = MILLISECOND, .status = WEIR_OK, .yields = 1});
+}
+
+static void close_at_the_second(weir_queue *queue, int at)
+{
+	if (at == 2)
+		(void)weir_queue_close(queue, WEIR_CLOSE_DRAIN, NULL);
+}
+
+Test(queue_yield, a_close_that_comes_meanwhile_is_told)
+{
+	expect_once((struct trial){
+		.others = close_at_the_second, .wait_ns = MILLISECOND, .status = WEIR_OUT_OF_RANGE, .yields = 2});
+}
+
+Test(queue_yield, where_nothing_comes_the_call_waits)
+{
+	expect_once((struct trial){.wait_ns = MILLISECOND, .status = WEIR_DEADLINE_EXCEEDED, .yields = 3, .waits = 1});
+}
+
+Test(queue_yield, who_may_not_wait_does_not_yield)
+{
+	expect_once((struct trial){.status = WEIR_DEADLINE_EXCEEDED});
+}
+
+/* Its place among those who wait counts. */
+Test(queue_yield, in_a_fair_queue_nobody_yields)
+{
+	expect_once((struct trial){
+		.options = {.flags = WEIR_QUEUE_FAIR}, .wait_ns = MILLISECOND, .status = WEIR_DEADLINE_EXCEEDED, .waits = 1});
+}
+
+static void hold_the_processor(weir_queue *queue, int at)
+{
+	uint64_t until = weir_deadline_in(MILLISECOND);
+
+	(void)queue, (void)at;
+	while (weir_now_ns() < until)
+		;
+}
+
+Test(queue_yield, one_that_took_long_is_not_followed_by_another)
+{
+	expect_once((struct trial){.others = hold_the_processor,
+	                           .wait_ns = MILLISECOND,
+	                           .status = WEIR_DEADLINE_EXCEEDED,
+	                           .yields = 1,
+	                           .waits = 1});
+}
+
+Test(queue_yield, a_thread_that_was_kept_waiting_so_yields_again_only_after_its_next_256_waits)
+{
+	struct trial trial = {
+		.others = hold_the_processor, .wait_ns = 1, .status = WEIR_DEADLINE_EXCEEDED, .waits = 257, .calls = 257};
+
+	expect_once(trial);
+	trial.calls = 258;
+	trial.waits = 258;
+	trial.yields = 1;
+	expect_once(trial);
+}
