@@ -144,6 +144,17 @@ struct counter_contender {
 	uint64_t (*read)(void *self);
 };
 
+/* A table of rows of i64, all 0 at first. */
+struct scatter_contender {
+	struct bench_about about;
+	size_t most_bytes; /* it takes no part with larger tables */
+	void *(*create)(uint64_t rows, size_t row_bytes);
+	void (*destroy)(void *self);
+	bench_thread_fn *thread_begin, *thread_end;
+	void (*add_one)(void *self, const int64_t *rows, size_t count); /* to each element of these rows, at one instant */
+	uint64_t (*sum)(void *self); /* of the first element of each row, when nobody else is at work */
+};
+
 /* Several shared values, changed and read at one instant. */
 struct snapshot_contender {
 	struct bench_about about;
@@ -194,6 +205,7 @@ extern const struct update_contender *const bench_updates[];
 extern const struct snapshot_contender *const bench_snapshots[];
 extern const struct names_contender *const bench_names[];
 extern const struct counter_contender *const bench_counters[];
+extern const struct scatter_contender *const bench_scatters[];
 extern const struct memory_contender *const bench_memories[];
 extern const struct wake_contender *const bench_wakes[];
 extern const char *const bench_absent[]; /* rivals not installed, with their packages */

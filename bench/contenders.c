@@ -190,6 +190,13 @@ const struct counter_contender *const bench_counters[] = {
 	&mutex_counter_contender,  NULL,
 };
 
+const struct scatter_contender *const bench_scatters[] = {
+	&weir_table_contender,
+	&weir_var_scatter_contender,
+	&rwlock_scatter_contender,
+	NULL,
+};
+
 const struct memory_contender *const bench_memories[] = {
 	&weir_stopped_contender,
 	&weir_held_contender,

@@ -15,6 +15,7 @@
 	X(snapshot) \
 	X(update) \
 	X(names) \
+	X(scatter) \
 	X(counter) \
 	X(memory) \
 	X(wake)

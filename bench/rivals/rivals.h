@@ -35,6 +35,7 @@ extern const struct read_contender weir_read_contender, weir_look_contender, acq
 extern const struct update_contender weir_update_contender, mutex_update_contender;
 extern const struct names_contender weir_names_contender, mutex_names_contender, rwlock_names_contender;
 extern const struct snapshot_contender weir_snapshot_contender, mutex_snapshot_contender;
+extern const struct scatter_contender weir_table_contender, weir_var_scatter_contender, rwlock_scatter_contender;
 extern const struct counter_contender weir_counter_contender, weir_histogram_contender, atomic_counter_contender,
 	processor_counter_contender, hashed_counter_contender, tbb_counter_contender, mutex_counter_contender;
 extern const struct memory_contender weir_stopped_contender, weir_held_contender, urcu_memory_contender;

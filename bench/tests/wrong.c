@@ -345,6 +345,30 @@ static const struct counter_contender forgetful_counter = {
 };
 const struct counter_contender *const bench_counters[] = {&forgetful_counter, NULL};
 
+/* -- tables ------------------------------------------------------------------------------------------------------------------- */
+
+static void *no_table_create(uint64_t rows, size_t row_bytes)
+{
+	(void)rows, (void)row_bytes;
+	return value_create(sizeof(uint64_t));
+}
+
+static void add_to_most(void *self, const int64_t *rows, size_t count)
+{
+	(void)rows;
+	add_most(self, count);
+}
+
+static const struct scatter_contender skipping_table = {
+	.about = {.name = "skips a row"},
+	.most_bytes = SIZE_MAX,
+	.create = no_table_create,
+	.destroy = free,
+	.add_one = add_to_most,
+	.sum = count_read,
+};
+const struct scatter_contender *const bench_scatters[] = {&skipping_table, NULL};
+
 /* -- nothing to be wrong about ------------------------------------------------------------------------------------------------ */
 
 const struct ring_contender *const bench_shuffle_tries[] = {NULL};

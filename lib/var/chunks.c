@@ -27,7 +27,8 @@ static int give(_Atomic(size_t) *references)
 struct weiri_geometry *weiri_geometry_create(const struct weiri_rows *rows, const weir_allocator *allocator)
 {
 	size_t name_size = strlen(rows->name) + 1, size = sizeof(struct weiri_geometry) + name_size;
-	size_t chunk_rows = rows->bytes < WEIRI_CHUNK_BYTES ? WEIRI_CHUNK_BYTES / rows->bytes : 1;
+	const size_t room = WEIRI_CHUNK_BYTES - sizeof(struct weiri_chunk);
+	size_t chunk_rows = rows->bytes < room ? room / rows->bytes : 1;
 	uint64_t chunks = ((uint64_t)rows->count - 1) / chunk_rows + 1;
 	uint64_t nodes = (chunks - 1) / WEIRI_NODE_CHUNKS + 1;
 	struct weiri_geometry *geometry;

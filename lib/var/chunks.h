@@ -1,7 +1,7 @@
 /*
  * chunks.h - trees of chunks that versions of a table share.
  *
- * Structure. A version is a root, which points to nodes, which point to chunks; a chunk has whole rows, 64 KiB of them, or one row that is
+ * Structure. A version is a root, which points to nodes, which point to chunks; a chunk is 64 KiB of whole rows, or one row that is
  * larger. Whoever makes the next version copies the root, then of each path to a row that it changes the node and the chunk, once.
  *
  *     root (one for each version) -> nodes of 128 chunks -> chunks of 64 KiB
@@ -31,12 +31,6 @@
 #include "base/compiler.h"
 #include "tensor/indices.h"
 
-#ifdef WEIRI_UNDER_MODEL
-enum { WEIRI_CHUNK_BYTES = 16, WEIRI_NODE_CHUNKS = 2 };
-#else
-enum { WEIRI_CHUNK_BYTES = 64 << 10, WEIRI_NODE_CHUNKS = 128 };
-#endif
-
 /* What all versions of a table have in common. */
 struct weiri_geometry {
 	_Atomic(size_t) references; /* T2 */
@@ -53,6 +47,13 @@ struct weiri_chunk {
 	_Alignas(WEIR_TENSOR_ALIGNMENT) _Atomic(size_t) references; /* T2 */
 	_Alignas(WEIR_TENSOR_ALIGNMENT) char bytes[];
 };
+
+/* Of a chunk, its head included: a size that allocators have without waste. */
+#ifdef WEIRI_UNDER_MODEL
+enum { WEIRI_CHUNK_BYTES = sizeof(struct weiri_chunk) + 16, WEIRI_NODE_CHUNKS = 2 };
+#else
+enum { WEIRI_CHUNK_BYTES = 64 << 10, WEIRI_NODE_CHUNKS = 128 };
+#endif
 
 struct weiri_node {
 	_Atomic(size_t) references; /* T2 */

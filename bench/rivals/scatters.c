@@ -1,0 +1,198 @@
+/*
+ * scatters.c - large tables: ours, a variable that is copied whole, and an array under a lock.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <weir/table.h>
+#include <weir/time.h>
+
+#include "rivals.h"
+
+/* -- ours --------------------------------------------------------------------------------------------------------------------- */
+
+static weir_tensor *indices_of(const int64_t *rows, size_t count)
+{
+	weir_tensor *indices;
+
+	if (weir_tensor_copy_of(WEIR_I64, &(weir_shape){1, {(int64_t)count}}, rows, NULL, &indices) != WEIR_OK)
+		exit(3);
+	return indices;
+}
+
+static weir_tensor *one(void)
+{
+	weir_tensor *scalar;
+
+	if (weir_tensor_scalar_i64(1, &scalar) != WEIR_OK)
+		exit(3);
+	return scalar;
+}
+
+static void *table_create(uint64_t rows, size_t row_bytes)
+{
+	struct weir_table_options options = {.struct_size = sizeof(options),
+	                                     .dtype = WEIR_I64,
+	                                     .rows = (int64_t)rows,
+	                                     .row = &(weir_shape){1, {(int64_t)(row_bytes / sizeof(int64_t))}}};
+	weir_table *table;
+
+	if (weir_table_create(&options, NULL, &table, NULL) != WEIR_OK)
+		exit(3);
+	return table;
+}
+
+static void table_destroy(void *self)
+{
+	weir_table_destroy(self);
+}
+
+static void table_add_one(void *self, const int64_t *rows, size_t count)
+{
+	weir_tensor *indices = indices_of(rows, count), *scalar = one();
+
+	if (weir_table_scatter(self, WEIR_SCATTER_ADD, indices, scalar, WEIR_NO_DEADLINE, NULL, NULL) != WEIR_OK)
+		exit(3);
+	weir_tensor_release(indices);
+	weir_tensor_release(scalar);
+}
+
+static uint64_t table_sum(void *self)
+{
+	weir_table_view view;
+	uint64_t sum = 0;
+
+	if (weir_table_read(self, &view) != WEIR_OK)
+		exit(3);
+	for (int64_t i = 0; i < weir_table_rows(self); i++)
+		sum += *(const uint64_t *)weir_table_view_row(&view, i);
+	weir_table_view_release(&view);
+	return sum;
+}
+
+const struct scatter_contender weir_table_contender = {
+	.about = {.name = "weir_table", .lock_free = 1},
+	.most_bytes = SIZE_MAX,
+	.create = table_create,
+	.destroy = table_destroy,
+	.add_one = table_add_one,
+	.sum = table_sum,
+};
+
+static void *var_create(uint64_t rows, size_t row_bytes)
+{
+	struct weir_var_options options = {.struct_size = sizeof(options), .dtype = WEIR_I64};
+	weir_shape shape = {2, {(int64_t)rows, (int64_t)(row_bytes / sizeof(int64_t))}};
+	weir_tensor_builder *builder;
+	weir_tensor *zeros;
+	weir_var *var;
+
+	if (weir_tensor_builder_create(WEIR_I64, &shape, NULL, &builder) != WEIR_OK ||
+	    weir_tensor_builder_finish(builder, &zeros) != WEIR_OK ||
+	    weir_var_create(&options, zeros, &var, NULL) != WEIR_OK)
+		exit(3);
+	weir_tensor_release(zeros);
+	return var;
+}
+
+static void var_destroy(void *self)
+{
+	weir_var_destroy(self);
+}
+
+static void var_add_one(void *self, const int64_t *rows, size_t count)
+{
+	weir_tensor *indices = indices_of(rows, count), *scalar = one();
+
+	if (weir_var_scatter(self, WEIR_SCATTER_ADD, indices, scalar, WEIR_NO_DEADLINE, NULL, NULL) != WEIR_OK)
+		exit(3);
+	weir_tensor_release(indices);
+	weir_tensor_release(scalar);
+}
+
+static uint64_t var_sum(void *self)
+{
+	weir_read read;
+	const weir_shape *shape;
+	uint64_t sum = 0;
+
+	if (weir_var_read(self, &read) != WEIR_OK)
+		exit(3);
+	shape = weir_tensor_shape(read.tensor);
+	for (int64_t i = 0; i < shape->dims[0]; i++)
+		sum += ((const uint64_t *)weir_tensor_data(read.tensor))[i * shape->dims[1]];
+	weir_read_release(&read);
+	return sum;
+}
+
+const struct scatter_contender weir_var_scatter_contender = {
+	.about = {.name = "weir_var_scatter", .lock_free = 1},
+	.most_bytes = (size_t)32 << 20,
+	.create = var_create,
+	.destroy = var_destroy,
+	.add_one = var_add_one,
+	.sum = var_sum,
+};
+
+/* -- an array under a lock ---------------------------------------------------------------------------------------------------- */
+
+struct array {
+	pthread_rwlock_t lock;
+	uint64_t rows;
+	size_t words; /* of a row */
+	uint64_t *data;
+};
+
+static void *array_create(uint64_t rows, size_t row_bytes)
+{
+	struct array *array = malloc(sizeof(*array));
+
+	if (array == NULL)
+		exit(3);
+	*array = (struct array){.rows = rows, .words = row_bytes / sizeof(uint64_t), .data = calloc(rows, row_bytes)};
+	if (array->data == NULL)
+		exit(3);
+	(void)pthread_rwlock_init(&array->lock, NULL);
+	return array;
+}
+
+static void array_destroy(void *self)
+{
+	struct array *array = self;
+
+	(void)pthread_rwlock_destroy(&array->lock);
+	free(array->data);
+	free(array);
+}
+
+static void array_add_one(void *self, const int64_t *rows, size_t count)
+{
+	struct array *array = self;
+
+	(void)pthread_rwlock_wrlock(&array->lock);
+	for (size_t i = 0; i < count; i++) {
+		uint64_t *row = array->data + (size_t)rows[i] * array->words;
+
+		for (size_t j = 0; j < array->words; j++)
+			row[j]++;
+	}
+	(void)pthread_rwlock_unlock(&array->lock);
+}
+
+static uint64_t array_sum(void *self)
+{
+	struct array *array = self;
+	uint64_t sum = 0;
+
+	for (uint64_t i = 0; i < array->rows; i++)
+		sum += array->data[i * array->words];
+	return sum;
+}
+
+const struct scatter_contender rwlock_scatter_contender = {
+	.about = {.name = "rwlock, in place", .lacks = "no versions: a reader keeps writers out while it reads"},
+	.most_bytes = SIZE_MAX,
+	.create = array_create,
+	.destroy = array_destroy,
+	.add_one = array_add_one,
+	.sum = array_sum,
+};
