@@ -107,7 +107,7 @@ WEIR_API enum weir_status weir_op_dequeue_up_to(weir_graph *graph, const char *n
 /* i64 scalar: items stored at that moment. @since 0.1 */
 WEIR_API enum weir_status weir_op_queue_size(weir_graph *graph, const char *name, weir_tensor_queue *queue,
                                              weir_output *out, weir_error *error);
-/* Closes the queue; never waits, never fails. @since 0.1 */
+/* Closes the queue; never waits, and fails only for want of memory for its thread's record. @since 0.1 */
 WEIR_API enum weir_status weir_op_queue_close(weir_graph *graph, const char *name, weir_tensor_queue *queue,
                                               enum weir_close_mode mode, weir_node **out, weir_error *error);
 
@@ -163,7 +163,7 @@ WEIR_API enum weir_status weir_op_reduce_mean(weir_graph *graph, const char *nam
                                               weir_error *error);
 WEIR_API enum weir_status weir_op_reduce_mean_axis(weir_graph *graph, const char *name, weir_output x, uint32_t axis,
                                                    weir_output *out, weir_error *error);
-/* The index of the largest element along the last axis (the first of equals), i64, without that axis. @since 0.1 */
+/* The index of the largest element along the last axis (the first of equals; a NaN is larger than all else), i64, without that axis. @since 0.1 */
 WEIR_API enum weir_status weir_op_argmax(weir_graph *graph, const char *name, weir_output x, weir_output *out,
                                          weir_error *error);
 /*

@@ -10,7 +10,7 @@
  * Linearization. A change: its CAS. A look, a refusal, and what is told to wait: the read of the state that it rests on.
  * Progress: lock-free, but for the allocator: an attempt is repeated when another thread's change was published. A take stacks its
  *   tuples before it publishes, so that want of memory loses none; takes that meet may stack in vain.
- * Memory: per component of a key a part (about 120 bytes and the key); a change makes about 2 log2 n nodes a key and retires as many. Tensors of
+ * Memory: per component of a key a part (128 bytes and the key); a change makes about 2 log2 n nodes a key and retires as many. Tensors of
  *   tuples that were taken are released by a collection (docs/memory.md), and count in its budget.
  * Checked: tests/test_barrier.c, stress/model/check_barrier.c, weir-stress "barrier", "barrier_stopped", "history_barrier".
  */

@@ -9,7 +9,7 @@
  *   M4  bytes is the sum over the parts of both collections
  * Linearization. A change: its CAS. A look, a refusal, and what is told to wait: the read of the state. A peek: the last read of the state.
  * Progress: lock-free, but for the allocator: an attempt is repeated when another thread's change was published.
- * Memory: per component a part, per key an entry and its node; a change makes an entry and about 2 log2 n nodes of 152 bytes, and retires
+ * Memory: per component a part, per key an entry and its node; a change makes an entry and about 2 log2 n nodes of 128 bytes, and retires
  *   as many.
  * Checked: tests/test_map_staging.c, stress/model/check_map_staging.c, weir-stress "map_staging", "map_staging_stopped", "history_map_staging".
  */

@@ -10,7 +10,7 @@
  * Pairs: those of area.h; P2 release(references) -> the end of a tuple: what its users did with its tensors.
  * Linearization. A change: its CAS. A look, and what is told to wait: the read of the state. A peek: the read of the last state that it read.
  * Progress: lock-free, but for the allocator: an attempt is repeated when another thread's change was published.
- * Memory: per tuple a header and its node; a change makes about 2 log2 n nodes of 152 bytes and retires as many.
+ * Memory: per tuple a header and its node; a change makes about 2 log2 n nodes of 128 bytes and retires as many.
  * Checked: tests/test_staging.c, stress/model/check_staging.c, weir-stress "staging", "history_staging".
  */
 #include "queue/staging.h"
