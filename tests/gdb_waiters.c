@@ -65,7 +65,7 @@ static size_t idle(void)
 	size_t count = 0;
 
 	for (int i = 0; i < 2; i++) {
-		struct weiri_list *sides[2] = {&all[i]->producers, &all[i]->consumers};
+		struct weiri_list *sides[2] = {&all[i]->producers.list, &all[i]->consumers.list};
 
 		for (int side = 0; side < 2; side++) {
 			struct weiri_scope scope = weiri_scope_enter(weiri_record_get());

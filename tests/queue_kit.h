@@ -130,7 +130,7 @@ static inline size_t idle_on(struct weiri_list *list)
 
 static inline size_t idle_in(weir_queue *queue)
 {
-	return idle_on(&queue->producers) + idle_on(&queue->consumers);
+	return idle_on(&queue->producers.list) + idle_on(&queue->consumers.list);
 }
 
 /* -- calls on threads of their own -------------------------------------------------------------------------------------------- */

@@ -297,9 +297,9 @@ Test(queue_readiness, nothing_is_listed_before_it_is_asked_for)
 	weir_queue *queue = fifo(1);
 
 	put(queue, 1, 1);
-	cr_expect(!weiri_list_occupied(&queue->consumers) && !weiri_list_occupied(&queue->producers));
+	cr_expect(!weiri_list_occupied(&queue->consumers.list) && !weiri_list_occupied(&queue->producers.list));
 	(void)readable_fd(queue);
-	cr_expect(weiri_list_occupied(&queue->consumers) && weiri_list_occupied(&queue->producers));
+	cr_expect(weiri_list_occupied(&queue->consumers.list) && weiri_list_occupied(&queue->producers.list));
 	destroy(queue);
 }
 

@@ -179,8 +179,8 @@ Test(tensor_select, waits_for_the_first_of_two)
 		struct waiting waiting = {.queues = {scalar_queue(2), scalar_queue(2)}, .chosen = 9};
 
 		cr_assert_eq(pthread_create(&waiting.thread, NULL, select_either, &waiting), 0);
-		await(weiri_list_occupied(&waiting.queues[0]->queue->consumers) &&
-		      weiri_list_occupied(&waiting.queues[1]->queue->consumers));
+		await(weiri_list_occupied(&waiting.queues[0]->queue->consumers.list) &&
+		      weiri_list_occupied(&waiting.queues[1]->queue->consumers.list));
 		put_numbers(waiting.queues[which], 5, 1);
 		cr_assert_eq(pthread_join(waiting.thread, NULL), 0);
 		cr_expect_eq(waiting.status, WEIR_OK);

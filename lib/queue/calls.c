@@ -11,25 +11,26 @@
 
 /* After items went in (or came out): the other side may go on. */
 static WEIRI_ALWAYS_INLINE void wake(struct weiri_record *record, weir_queue *queue,
-                                     const struct weiri_list *other_side)
+                                     const struct weiri_waiters *other_side)
 {
-	if (WEIRI_UNLIKELY(weiri_queue_somebody_waits(other_side)))
+	if (WEIRI_UNLIKELY(weiri_waiters_posted(other_side)))
 		weiri_queue_pump(record, queue);
 }
 
 /* Or else try_ calls would go before nobody for ever. */
-static WEIRI_COLD int others_are_there(struct weiri_record *record, struct weiri_list *own_side)
+static WEIRI_COLD int others_are_there(struct weiri_record *record, struct weiri_waiters *own_side)
 {
 	struct weiri_scope scope = weiri_scope_enter(record);
-	int there = weiri_op_others_first(&scope, own_side, NULL);
+	int there = weiri_op_others_first(&scope, &own_side->list, NULL);
 
 	weiri_scope_leave(&scope);
 	return there;
 }
 
-static int others_first(struct weiri_record *record, const weir_queue *queue, struct weiri_list *own_side)
+static int others_first(struct weiri_record *record, const weir_queue *queue, struct weiri_waiters *own_side)
 {
-	return (queue->flags & WEIR_QUEUE_FAIR) != 0 && weiri_list_occupied(own_side) && others_are_there(record, own_side);
+	return (queue->flags & WEIR_QUEUE_FAIR) != 0 && weiri_list_occupied(&own_side->list) &&
+	       others_are_there(record, own_side);
 }
 
 /* Of an enqueue into a fair queue in which others wait. */

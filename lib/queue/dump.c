@@ -92,7 +92,7 @@ static void add_waiter(struct view *view, enum weiri_side side, const weir_queue
 
 static void see_waiters(struct weiri_scope *scope, struct view *view, weir_queue *queue, enum weiri_side side)
 {
-	struct weiri_list *list = side == WEIRI_SIDE_ENQUEUE ? &queue->producers : &queue->consumers;
+	struct weiri_list *list = side == WEIRI_SIDE_ENQUEUE ? &queue->producers.list : &queue->consumers.list;
 	struct weiri_list_node *node = NULL;
 
 	for (int steps = 0; steps < MOST_STEPS && view->waiters[side] < MOST_SHOWN; steps++) {

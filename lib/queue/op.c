@@ -196,7 +196,7 @@ static enum weiri_op_outcome attempt_case(struct weiri_scope *scope, weir_queue_
 		return WEIRI_OP_COMPLETE;
 	}
 	/* Whoever carries those on who are ahead pumps that queue, and comes to us then. Not STUCK: what they wait for may stand behind us. */
-	if (is_fair(one) && weiri_op_others_first(scope, weiri_op_list(one), one->leader))
+	if (is_fair(one) && weiri_op_others_first(scope, &weiri_op_waiters(one)->list, one->leader))
 		return WEIRI_OP_NO_TURN;
 	return attempt_alone(scope, one);
 }
@@ -336,7 +336,7 @@ static void leave_list(struct weiri_scope *scope, weir_queue_op *op, uint64_t wa
 {
 	if (op->listed) {
 		weiri_tally_add(&op->queue->tally.blocked_ns[weiri_op_side(op)], waited_ns);
-		(void)weiri_list_remove(scope, weiri_op_list(op), &op->node);
+		(void)weiri_list_remove(scope, &weiri_op_waiters(op)->list, &op->node);
 		(void)weiri_fetch_sub_relaxed(&op->queue->waiting, 1u); /* [relaxed] see weir_queue_destroy() */
 	}
 	if (op->admitted)
@@ -426,9 +426,9 @@ static void put_on_list(struct weiri_scope *scope, weir_queue_op *op)
 	weiri_op_retain(op->leader); /* the list's */
 	op->listed = 1;
 	weiri_tally_add(&op->queue->tally.waits[weiri_op_side(op)], 1);
-	(void)weiri_fetch_add_relaxed(&op->queue->waiting, 1u); /* [relaxed] a count */
-	weiri_list_append(scope, weiri_op_list(op), &op->node); /* [seq_cst] then the gate, below */
-	/* [seq_cst] Dekker with close: it sets CANCEL, then walks the list. A case is looked at after the heavy fence, by attempt_case(). */
+	(void)weiri_fetch_add_relaxed(&op->queue->waiting, 1u);           /* [relaxed] a count */
+	weiri_list_append(scope, &weiri_op_waiters(op)->list, &op->node); /* [seq_cst] then the gate, below */
+	/* [seq_cst] Dekker with close: it sets CANCEL, then walks the list. A case is looked at after its post, by attempt_case(). */
 	if (op->admitted && op->leader == op && (weiri_load_seq_cst(&op->queue->gate) & WEIRI_GATE_CANCEL) != 0)
 		(void)set_cancel(op, WEIRI_OP_FOR_CLOSE, 0); /* we hold the claim and will see it */
 }
@@ -453,6 +453,16 @@ static int join_list(struct weiri_scope *scope, weir_queue_op *op)
 	return 1;
 }
 
+/* It is on all its lists, and will look once more. 0: somebody may overlook it. */
+static int post(weir_queue_op *op)
+{
+	int seen = op->cases != NULL || weiri_waiters_post(weiri_op_waiters(op));
+
+	for (size_t i = 0; i < op->case_count; i++)
+		seen &= weiri_waiters_post(weiri_op_waiters(&op->cases[i]));
+	return seen;
+}
+
 static enum weiri_op_outcome wait_on_list(struct weiri_scope *scope, weir_queue_op *op, int *moved)
 {
 	op->began_ns = weir_now_ns();
@@ -463,7 +473,7 @@ static enum weiri_op_outcome wait_on_list(struct weiri_scope *scope, weir_queue_
 		if (!join_list(scope, &op->cases[i]))
 			return choose(op, i);
 	}
-	op->blind = !weiri_fence_heavy(); /* F1: see weiri_queue_somebody_waits() */
+	op->blind = !post(op);
 	return op->cases == NULL && is_fair(op) && give_up_claim(op) ? WEIRI_OP_STUCK : weiri_op_drive(scope, op, moved);
 }
 
@@ -486,7 +496,7 @@ int weiri_op_others_first(struct weiri_scope *scope, struct weiri_list *list, co
 static int may_barge(struct weiri_scope *scope, weir_queue_op *op)
 {
 	return op->cases != NULL || !is_fair(op) || op->count == 0 ||
-	       !weiri_op_others_first(scope, weiri_op_list(op), NULL);
+	       !weiri_op_others_first(scope, &weiri_op_waiters(op)->list, NULL);
 }
 
 void weiri_op_pump(struct weiri_record *record, const weir_queue_op *op)

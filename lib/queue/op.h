@@ -17,7 +17,7 @@
  * Invariants
  *   O1  fields marked "claim" are touched by the claimer only
  *   O2  an event is never lost: who changes the store then finds each operation of the other list either waiting (and claims it), or
- *       claimed (and leaves AGAIN), or not yet on the list (and then its starter looks at the store after the heavy fence; where that
+ *       claimed (and leaves AGAIN), or not yet on the list (and then its starter looks at the store after it posted that; where that
  *       fails, which is not expected once it was granted, the owner of a blocking call looks again every millisecond)
  *   O3  an operation completes exactly once: by the thread that holds the claim
  *   O4  who cancels an operation touches the queue only with the claim, and completes it last: with the completion of the last
@@ -153,7 +153,7 @@ static inline enum weiri_side weiri_op_side(const weir_queue_op *op)
 	return op->kind == WEIR_QUEUE_OP_ENQUEUE ? WEIRI_SIDE_ENQUEUE : WEIRI_SIDE_DEQUEUE;
 }
 
-static inline struct weiri_list *weiri_op_list(weir_queue_op *op)
+static inline struct weiri_waiters *weiri_op_waiters(const weir_queue_op *op)
 {
 	return op->kind == WEIR_QUEUE_OP_ENQUEUE ? &op->queue->producers : &op->queue->consumers;
 }

@@ -63,10 +63,10 @@ static int serve(struct weiri_scope *scope, weir_queue *queue, struct weiri_list
 static int serve_both(struct weiri_record *record, weir_queue *queue, struct finished *finished)
 {
 	struct weiri_scope scope = weiri_scope_enter(record);
-	int moved = serve(&scope, queue, &queue->consumers, finished);
+	int moved = serve(&scope, queue, &queue->consumers.list, finished);
 
 	if (finished->asynchronous == NULL)
-		moved |= serve(&scope, queue, &queue->producers, finished);
+		moved |= serve(&scope, queue, &queue->producers.list, finished);
 	weiri_scope_leave(&scope);
 	if (finished->asynchronous != NULL)
 		weiri_op_complete(finished->asynchronous);
@@ -76,7 +76,7 @@ static int serve_both(struct weiri_record *record, weir_queue *queue, struct fin
 
 static void pump_one(struct weiri_record *record, weir_queue *queue, struct finished *finished)
 {
-	while (weiri_queue_somebody_waits(&queue->consumers) || weiri_queue_somebody_waits(&queue->producers)) {
+	while (weiri_waiters_look(&queue->consumers) || weiri_waiters_look(&queue->producers)) {
 		if (!serve_both(record, queue, finished))
 			break;
 	}

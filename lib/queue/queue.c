@@ -200,7 +200,7 @@ static weir_queue_op *find_uncancelled(struct weiri_record *record, weir_queue *
 	struct weiri_list_node *node = NULL;
 	weir_queue_op *found = NULL;
 
-	while (found == NULL && (node = weiri_list_next(&scope, &queue->producers, node)) != NULL) {
+	while (found == NULL && (node = weiri_list_next(&scope, &queue->producers.list, node)) != NULL) {
 		weir_queue_op *op = WEIRI_CONTAINER_OF(node, weir_queue_op, node);
 
 		/* [relaxed] a look; weiri_op_cancel decides. */

@@ -19,14 +19,13 @@
 
 #include <weir/queue.h>
 
-#include "base/asymmetric.h"
 #include "queue/bag.h"
 #include "queue/putback.h"
 #include "queue/shuffle.h"
 #include "queue/tally.h"
 #include "ring/priority_queue.h"
 #include "ring/ring.h"
-#include "sync/list.h"
+#include "sync/waiters.h"
 
 /*
  * The gate: closed, and how many enqueues wait that were admitted before that. Once CLOSED the count only falls. The store is closed before
@@ -60,8 +59,8 @@ struct weir_queue {
 	struct weiri_registered *registered; /* NULL: not yet */
 
 	/* Read by every call, written by those that wait, put back or close. */
-	WEIRI_ALIGNED_APART struct weiri_list producers;
-	struct weiri_list consumers;
+	WEIRI_ALIGNED_APART struct weiri_waiters producers;
+	struct weiri_waiters consumers;
 	struct weiri_list announced; /* threads that feed or drain it: announce.h */
 	struct weiri_putback putback;
 	_Atomic(uint64_t) gate;
@@ -158,13 +157,6 @@ void weiri_queue_pump(struct weiri_record *record, weir_queue *queue);
 void weiri_queue_settle(struct weiri_record *record, weir_queue *queue);
 /* Closes them; with the queue. */
 void weiri_queue_put_out(weir_queue *queue);
-
-static inline int weiri_queue_somebody_waits(const struct weiri_list *list)
-{
-	/* F1: the caller has changed the store; whoever waits appended itself, ran the heavy fence, and looked at the store again. */
-	weiri_fence_light();
-	return weiri_list_occupied(list);
-}
 
 /* A scope for a caller outside of sections, who rarely needs one. */
 static inline struct weiri_scope weiri_queue_unentered(struct weiri_record *record)

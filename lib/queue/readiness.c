@@ -9,10 +9,10 @@
  *
  * Invariants
  *   R1  a change of the store that no settle follows was seen by a look of the one who published the beacon, or asked for it. He appends
- *       bells, publishes, runs the heavy fence, and settles; who changes the store runs the light fence, looks at the list, and then for
+ *       bells, publishes, posts on both sides, and settles; who changes the store looks whether a side is posted, at the list, and then for
  *       the beacon (a pump that changes more does so before its last look at the lists). So either he finds both, and settles, or
- *       that settle sees his change (F1 of queue.h). Who finds a beacon there cannot know how far its maker has come: he
- *       fences and settles as well
+ *       that settle sees his change (sync/waiters.h). Who finds a beacon there cannot know how far its maker has come: he
+ *       posts and settles as well
  *   R2  whatever changes an answer is followed by a pump on the same thread: an item that goes in, comes out, is given back; the turn
  *       given; a close; an admitted enqueue that leaves. So B3 of beacon.h holds of the queue
  *   R3  a beacon stays until the queue is destroyed: the descriptor was given to the caller
@@ -104,7 +104,7 @@ static struct weiri_readiness *readiness_create(weir_queue *queue)
 	return NULL;
 }
 
-static struct weiri_list *side(weir_queue *queue, int i)
+static struct weiri_waiters *side(weir_queue *queue, int i)
 {
 	return i == 0 ? &queue->producers : &queue->consumers;
 }
@@ -114,7 +114,7 @@ static void hang_bells(struct weiri_record *record, weir_queue *queue, struct we
 	struct weiri_scope scope = weiri_scope_enter(record);
 
 	for (int i = 0; i < SIDES; i++)
-		weiri_list_append(&scope, side(queue, i), &readiness->bells[i]->node);
+		weiri_list_append(&scope, &side(queue, i)->list, &readiness->bells[i]->node);
 	weiri_scope_leave(&scope);
 }
 
@@ -124,7 +124,7 @@ static void take_back(struct weiri_record *record, weir_queue *queue, struct wei
 	struct weiri_scope scope = weiri_scope_enter(record);
 
 	for (int i = 0; i < SIDES; i++) {
-		(void)weiri_list_remove(&scope, side(queue, i), &readiness->bells[i]->node);
+		(void)weiri_list_remove(&scope, &side(queue, i)->list, &readiness->bells[i]->node);
 		weiri_op_release(readiness->bells[i]);
 		readiness->bells[i] = NULL;
 	}
@@ -166,7 +166,7 @@ static enum weir_status request(weir_queue *queue, _Atomic(struct weiri_readines
 	if (readiness == NULL)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED,
 		                  "queue \"%s\": no memory or no file descriptor left for its readiness", queue->name);
-	if (!weiri_fence_heavy()) /* R1 */
+	if (!(weiri_waiters_post(&queue->producers) & weiri_waiters_post(&queue->consumers))) /* R1 */
 		return weiri_fail(error, WEIR_FAILED_PRECONDITION,
 		                  "queue \"%s\": membarrier(2) was granted and is refused now: readiness could be overlooked",
 		                  queue->name);

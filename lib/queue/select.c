@@ -10,7 +10,7 @@
  *   exactly one case proceeds   cases are tried with the claim only, one after the other, and the first that moves an item, or is refused for
  *                               good, completes the select, after which nobody claims it
  *   none loses an item          a case moves an item in the same step in which its store does; there is nothing to give back
- *   no wake-up is lost          the entries are on all lists before the heavy fence, and all cases are tried after it (F1 of queue.h)
+ *   no wake-up is lost          the entries are on all lists and posted there before all cases are tried (sync/waiters.h)
  *   no deadlock                 a claim is held while stores are tried, which are lock-free, and nobody waits for one. The stores have room for
  *                               an item: two selects that cross need not meet
  *   nobody sleeps on for it     a select that completes leaves lists and gates of all its queues, so all are pumped (pump.c)

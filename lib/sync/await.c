@@ -21,7 +21,7 @@ enum { WAITS, FINISHED, ALARMED /* its owner is to cancel it */ };
 void weiri_awaits_init(struct weiri_awaits *awaits, const char *what, const char *name)
 {
 	/* [relaxed] not shared yet. */
-	weiri_store_relaxed(&awaits->list.first, 0u);
+	weiri_waiters_init(&awaits->waiters);
 	weiri_store_relaxed(&awaits->waiting, (size_t)0);
 	awaits->what = what;
 	awaits->name = name;
@@ -170,7 +170,7 @@ static void finish(struct weiri_scope *scope, struct weiri_await *await)
 {
 	if (!await->listed)
 		return;
-	(void)weiri_list_remove(scope, &await->awaits->list, &await->node);
+	(void)weiri_list_remove(scope, &await->awaits->waiters.list, &await->node);
 	(void)weiri_fetch_sub_relaxed(&await->awaits->waiting, (size_t)1); /* [relaxed] a count */
 }
 
@@ -197,7 +197,7 @@ static int serve(struct weiri_scope *scope, struct weiri_awaits *awaits, struct 
 	struct weiri_list_node *node = NULL;
 	int moved = 0;
 
-	while ((node = weiri_list_next(scope, &awaits->list, node)) != NULL) {
+	while ((node = weiri_list_next(scope, &awaits->waiters.list, node)) != NULL) {
 		struct weiri_await *await = await_of(node);
 
 		if (!claim(await) || !drive(scope, await))
@@ -215,10 +215,10 @@ static int serve(struct weiri_scope *scope, struct weiri_awaits *awaits, struct 
 
 void weiri_await_serve(struct weiri_record *record, struct weiri_awaits *awaits)
 {
-	int moved;
+	int moved = 1;
 
 	/* What one did may let another go on that was tried before it. */
-	do {
+	while (moved && weiri_waiters_look(&awaits->waiters)) {
 		struct weiri_scope scope = weiri_scope_enter(record);
 		struct weiri_await *asynchronous = NULL;
 
@@ -226,8 +226,7 @@ void weiri_await_serve(struct weiri_record *record, struct weiri_awaits *awaits)
 		weiri_scope_leave(&scope);
 		if (asynchronous != NULL)
 			complete(asynchronous);
-		weiri_fence_light(); /* F1 */
-	} while (moved && weiri_list_occupied(&awaits->list));
+	}
 }
 
 /* It may complete inside. */
@@ -243,8 +242,8 @@ static void start(struct weiri_record *record, struct weiri_await *await)
 		retain(await); /* the list's */
 		await->listed = 1;
 		(void)weiri_fetch_add_relaxed(&awaits->waiting, (size_t)1); /* [relaxed] a count */
-		weiri_list_append(&scope, &awaits->list, &await->node);
-		await->blind = !weiri_fence_heavy(); /* F1 */
+		weiri_list_append(&scope, &awaits->waiters.list, &await->node);
+		await->blind = !weiri_waiters_post(&awaits->waiters);
 		over = drive(&scope, await);
 	}
 	if (over)

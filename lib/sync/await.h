@@ -15,12 +15,11 @@
  * Invariants
  *   A1  all but `state`, `references` and `finished` is touched by the claimer only
  *   A2  no change is lost: who changes the object then finds each operation waiting (and claims it), claimed (and leaves AGAIN), or not yet on the
- *       list; then its starter attempts once more after it put it there and ran the heavy fence
+ *       list; then its starter attempts once more after it put it there and posted that (sync/waiters.h)
  *   A3  an operation completes exactly once: by the thread that holds the claim, which touches the object no more after it
  * Pairs
  *   P1  give up or leave AGAIN -> claim: A1, and what the other changed
  *   P2  complete(finished) -> owner: the outcome
- *   F1  change, light fence, look at the list <-> append, heavy fence, attempt (base/asymmetric.h)
  * Progress: attempts are lock-free, and so is the rest but for the waiting. A thread stopped while it holds a claim delays that one
  *   operation; its deadline ends it when the thread goes on. A change costs an attempt for each that waits.
  * Checked: tests/test_staging.c, stress/model/check_staging.c.
@@ -32,12 +31,11 @@
 #include <weir/status.h>
 #include <weir/time.h>
 
-#include "base/asymmetric.h"
-#include "sync/list.h"
+#include "sync/waiters.h"
 
 /* Of an object. */
 struct weiri_awaits {
-	struct weiri_list list;
+	struct weiri_waiters waiters;
 	_Atomic(size_t) waiting;
 	const char *what, *name; /* for messages: staging area "name" */
 };
@@ -98,8 +96,7 @@ void weiri_await_serve(struct weiri_record *record, struct weiri_awaits *awaits)
 /* After a change of the object, outside of sections: lets those who wait go on. */
 static inline void weiri_await_pump(struct weiri_record *record, struct weiri_awaits *awaits)
 {
-	weiri_fence_light(); /* F1 */
-	if (WEIRI_UNLIKELY(weiri_list_occupied(&awaits->list)))
+	if (WEIRI_UNLIKELY(weiri_waiters_posted(&awaits->waiters)))
 		weiri_await_serve(record, awaits);
 }
 

@@ -6,8 +6,8 @@
  * operation that never completes by itself: its attempt makes a descriptor agree with the variable (sync/beacon.h).
  *
  * Invariants
- *   W1  no version is overlooked. Who publishes stamps the version, or decides the commit, then runs the light fence, then looks at the list;
- *       who waits appends, runs the heavy fence, then looks at the variable (F1 of await.h). That look settles what it finds at the head,
+ *   W1  no version is overlooked. Who publishes stamps the version, or decides the commit, then looks whether somebody waits;
+ *       who waits appends, posts that, then looks at the variable (sync/waiters.h). That look settles what it finds at the head,
  *       so a version that was published but not stamped counts as well
  *   W2  only the owner of a commit lets others go on, not a thread that helps it: a variable may be destroyed as soon as the calls on it have
  *       ended, and the helper's call is on another one

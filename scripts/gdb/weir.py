@@ -162,7 +162,7 @@ def print_queue(queue):
           f'{inside} of {number(queue["capacity"])} inside, {closed}{turn}')
     print_counters(queue, counts)
     for side, name in (("producers", "for room"), ("consumers", "for an item")):
-        for op in operations_on(queue[side]):
+        for op in operations_on(queue[side]["list"]):
             leader = op["leader"].dereference()
             thread = f'thread {number(leader["thread"])}'
             kind = f"asynchronous, begun by {thread}" if number(leader["callback"]) != 0 else f"{thread}'s"

@@ -1,0 +1,68 @@
+/*
+ * waiters.c - see waiters.h.
+ */
+#include "sync/waiters.h"
+
+#define POSTED WEIRI_WAITERS_POSTED
+#define SETTLED WEIRI_WAITERS_SETTLED
+#define EPOCH UINT64_C(4)        /* one more */
+#define LOOK (UINT64_C(1) << 48) /* one more */
+#define EPOCHS (LOOK - EPOCH)    /* all of them */
+
+#if defined(WEIRI_UNDER_MODEL) /* stress/model: there two looks end a post */
+enum { PATIENCE = 2 };
+#else
+enum { PATIENCE = 64 }; /* looks cost some nanoseconds each, a post that finds nothing settled some microseconds */
+#endif
+
+void weiri_waiters_init(struct weiri_waiters *waiters)
+{
+	/* [relaxed] the caller publishes the object that holds it. */
+	weiri_store_relaxed(&waiters->list.first, 0u);
+	weiri_store_relaxed(&waiters->word, 0u);
+}
+
+/* After the heavy fence: whoever posts from here on need not run it, unless the post in `word` was taken down meanwhile. */
+static void settle(struct weiri_waiters *waiters, uint64_t word)
+{
+	const uint64_t epoch = word & EPOCHS;
+
+	while ((word & EPOCHS) == epoch) {
+		/* [relaxed, P3, W3] the heavy fence before it is a release. */
+		if (weiri_cas_relaxed(&waiters->word, &word, word | SETTLED))
+			return;
+	}
+}
+
+int weiri_waiters_post(struct weiri_waiters *waiters)
+{
+	/* [relaxed] the CAS decides. */
+	uint64_t word = weiri_load_relaxed(&waiters->word), next;
+
+	do {
+		next = ((word + EPOCH) & (LOOK - 1)) | POSTED;
+		/* [acq_rel: P1, P2, P3] */
+	} while (!weiri_cas_acq_rel(&waiters->word, &word, next));
+	if ((next & SETTLED) != 0)
+		return 1;
+	if (!weiri_fence_heavy()) /* F2 */
+		return 0;
+	settle(waiters, next);
+	return 1;
+}
+
+int weiri_waiters_look(struct weiri_waiters *waiters)
+{
+	uint64_t word;
+
+	if (!weiri_waiters_posted(waiters))
+		return 0;
+	/* [acq_rel: P1, P2] */
+	word = weiri_fetch_add_acq_rel(&waiters->word, LOOK) + LOOK;
+	if (weiri_list_occupied(&waiters->list))
+		return 1;
+	/* [relaxed, W2] says nothing; a later look of ours, and any post, is ordered by the word itself. A failure: there was a post or a look. */
+	if ((word & POSTED) != 0 && word / LOOK >= PATIENCE)
+		(void)weiri_cas_relaxed(&waiters->word, &word, (word + EPOCH) & EPOCHS);
+	return 0;
+}

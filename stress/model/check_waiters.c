@@ -1,0 +1,154 @@
+/*
+ * check_waiters.c - no waiter sleeps on for a change that was made: whoever makes one sees that somebody waits, or who waits sees the change;
+ * whether the fence is the waiter's, or has been left to those who make changes, or is being handed back.
+ *
+ * The list is a bit for each waiter here: its own algorithm is checked by check_list.c, and only whether it is empty matters.
+ */
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <weir/time.h>
+
+#include "model/scope.h"
+#include "sync/park.h"
+#include "sync/waiters.h"
+
+enum { MOST = 4 };
+
+/*
+ * A thread of `waits` waits for so many changes, first for one, then for two and so on; a thread of `makes` makes so many. `all` is not 0: thread 0
+ * waits for so many only, on a word that was posted and settled before, and looked at once.
+ */
+struct scope {
+	const char *name;
+	int waits[MOST], makes[MOST], all;
+};
+
+static const struct scope scopes[] = {
+	{"waiters_1_change_1_waiter", {0, 1}, {1, 0}, 0},
+	{"waiters_2_changes_1_waiter", {0, 1}, {2, 0}, 0},
+	{"waiters_2_changes_1_waiter_x2", {0, 2}, {2, 0}, 0},
+	{"waiters_3_changes_1_waiter_x2", {0, 2}, {3, 0}, 0},
+	{"waiters_1_change_2_waiters", {0, 1, 1}, {1, 0, 0}, 0},
+	{"waiters_2_changes_2_waiters", {0, 1, 1}, {2, 0, 0}, 0},
+	{"waiters_2_changers_1_waiter_x2", {0, 0, 2}, {1, 1, 0}, 0},
+	{"waiters_2_changes_2_waiters_x2", {0, 2, 2}, {2, 0, 0}, 0},
+	{"waiters_1_and_3_changes_1_waiter_while_a_post_ends", {1, 0, 0}, {0, 1, 3}, 4},
+};
+
+static struct scene {
+	const struct scope *scope;
+	struct weiri_waiters waiters;
+	_Atomic(int) changes;
+	_Atomic(int) needs[MOST];
+	_Atomic(uint32_t) woken[MOST];
+} scene;
+
+/* -- one who waits ------------------------------------------------------------------------------------------------------------ */
+
+static uintptr_t bit(size_t number)
+{
+	return (uintptr_t)1 << number;
+}
+
+static void wait_for(size_t number, int changes)
+{
+	/* [relaxed] which of them it is says nothing of the others. */
+	if (weiri_load_relaxed(&scene.changes) >= changes)
+		return;
+	weiri_store_relaxed(&scene.woken[number], 0u);
+	weiri_store_relaxed(&scene.needs[number], changes);
+	(void)weiri_fetch_or_release(&scene.waiters.list.first, bit(number));
+	weir_model_assert(weiri_waiters_post(&scene.waiters));
+	if (weiri_load_relaxed(&scene.changes) < changes)
+		(void)weiri_park_wait(&scene.woken[number], 0, WEIR_NO_DEADLINE);
+	(void)weiri_fetch_and_acquire(&scene.waiters.list.first, ~bit(number));
+}
+
+/* -- one who makes changes ---------------------------------------------------------------------------------------------------- */
+
+/* Those who need no more than there is. */
+static int serve(void)
+{
+	uintptr_t listed = weiri_load_acquire(&scene.waiters.list.first);
+	int served = 0;
+
+	for (size_t i = 0; i < MOST; i++) {
+		if ((listed & bit(i)) == 0 || weiri_load_relaxed(&scene.changes) < weiri_load_relaxed(&scene.needs[i]))
+			continue;
+		(void)weiri_fetch_and_acquire(&scene.waiters.list.first, ~bit(i));
+		weiri_store_release(&scene.woken[i], 1u);
+		weiri_park_wake(&scene.woken[i], 1);
+		served = 1;
+	}
+	return served;
+}
+
+static void change(void)
+{
+	(void)weiri_fetch_add_relaxed(&scene.changes, 1);
+	if (!weiri_waiters_posted(&scene.waiters))
+		return;
+	while (weiri_waiters_look(&scene.waiters)) {
+		if (!serve())
+			break;
+	}
+}
+
+/* -- scopes ------------------------------------------------------------------------------------------------------------------- */
+
+static void thread(void *context, size_t number)
+{
+	(void)context;
+	for (int i = 1; i <= scene.scope->waits[number]; i++)
+		wait_for(number, scene.scope->all != 0 ? scene.scope->all : i);
+	for (int i = 0; i < scene.scope->makes[number]; i++)
+		change();
+}
+
+static void setup(void *context)
+{
+	(void)context;
+	if (scene.scope->all == 0)
+		return;
+	(void)weiri_waiters_post(&scene.waiters);
+	(void)weiri_waiters_look(&scene.waiters);
+}
+
+static void nobody_waits(void *context)
+{
+	(void)context;
+	weir_model_assert(weiri_load_relaxed(&scene.waiters.list.first) == 0);
+}
+
+static struct weir_model_program program_of(const struct scope *scope)
+{
+	size_t threads = 0;
+
+	while (threads < MOST && scope->waits[threads] + scope->makes[threads] != 0)
+		threads++;
+	scene = (struct scene){.scope = scope};
+	return (struct weir_model_program){scope->name, threads, &scene, sizeof(scene), setup, thread, nobody_waits};
+}
+
+static int check_all(void)
+{
+	int bad = 0;
+
+	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++) {
+		struct weir_model_program program = program_of(&scopes[i]);
+
+		bad |= scope_as_far_as(&program, scope_long() ? 0 : 100000);
+	}
+	return bad;
+}
+
+int main(int argc, char **argv)
+{
+	int bad;
+
+	scope_arguments(argc, argv);
+	bad = check_all();
+	scope_symmetric(1);
+	return bad | check_all();
+}
