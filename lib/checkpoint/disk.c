@@ -250,31 +250,30 @@ enum weir_status weiri_disk_replace(const struct weiri_disk *disk, const char *p
 
 /* -- reading ------------------------------------------------------------------------------------------------------------------ */
 
+void weiri_input_close(struct weiri_input *input)
+{
+	(void)close(input->file);
+}
+
 enum weir_status weiri_input_open(const char *path, struct weiri_input *input, weir_error *error)
 {
 	struct weiri_plain file = weiri_plain_path(path);
 	struct stat about;
 	enum weir_status status = WEIR_OK;
-	/* Not blocking: `path` may be a pipe that nobody writes to. */
-	int opened = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
-	if (opened < 0)
+	/* Not blocking: `path` may be a pipe that nobody writes to. */
+	*input = (struct weiri_input){.file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), .path = path};
+	if (input->file < 0)
 		return failed(path, "open", error);
-	if (fstat(opened, &about) != 0)
+	if (fstat(input->file, &about) != 0)
 		status = failed(path, "fstat", error);
 	else if (!S_ISREG(about.st_mode))
 		status = weiri_fail(error, WEIR_INVALID_ARGUMENT, "checkpoint %s is no regular file", file.text);
-	if (status != WEIR_OK) {
-		(void)close(opened);
-		return status;
-	}
-	*input = (struct weiri_input){opened, (uint64_t)about.st_size, path};
-	return WEIR_OK;
-}
-
-void weiri_input_close(struct weiri_input *input)
-{
-	(void)close(input->file);
+	if (status == WEIR_OK)
+		input->size = (uint64_t)about.st_size;
+	else
+		weiri_input_close(input);
+	return status;
 }
 
 enum weir_status weiri_input_read(const struct weiri_input *input, uint64_t offset, void *bytes, size_t count,

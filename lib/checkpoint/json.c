@@ -31,9 +31,14 @@ int weiri_json_wrong(struct weiri_json *json, const char *wanted)
 	return 0;
 }
 
+static int is_space(char c)
+{
+	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
 static void pass_space(struct weiri_json *json)
 {
-	while (json->at < json->end && memchr(" \t\n\r", *json->at, 4) != NULL)
+	while (json->at < json->end && is_space(*json->at))
 		json->at++;
 }
 
@@ -145,9 +150,11 @@ static int hex(struct weiri_json *json, uint32_t *code)
 {
 	*code = 0;
 	for (int i = 0; i < HEX_DIGITS; i++, json->at++) {
-		char digit = json->at < json->end ? *json->at : '\0';
+		char digit = '\0';
 		uint32_t value;
 
+		if (json->at < json->end)
+			digit = *json->at;
 		if (digit >= '0' && digit <= '9')
 			value = (uint32_t)(digit - '0');
 		else if (digit >= 'a' && digit <= 'f')

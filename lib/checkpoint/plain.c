@@ -12,7 +12,9 @@ static char printable(char byte)
 	unsigned char code = (unsigned char)byte;
 
 	/* The bytes of UTF-8 above 0x7f stay. */
-	return code < FIRST_PRINTABLE || code == RUBOUT ? '?' : byte;
+	if (code < FIRST_PRINTABLE || code == RUBOUT)
+		return '?';
+	return byte;
 }
 
 struct weiri_plain weiri_plain_name(const char *name)
@@ -20,7 +22,7 @@ struct weiri_plain weiri_plain_name(const char *name)
 	struct weiri_plain plain;
 	size_t i = 0;
 
-	for (; name[i] != '\0' && i < ROOM - 1; i++)
+	for (; i < ROOM - 1 && name[i] != '\0'; i++)
 		plain.text[i] = printable(name[i]);
 	plain.text[i] = '\0';
 	/* Three dots say that it was cut. */
