@@ -24,6 +24,7 @@ static const struct stress_scenario scenarios[] = {
 	{"queue_shuffle", "the same of shuffle queues; the minimum stays behind", scenario_queue_shuffle},
 	{"queue_priority", "the same of queues by priority, in all calls", scenario_queue_priority},
 	{"queue_batch", "batches that give up put back what they hold, in order", scenario_queue_batch},
+	{"queue_dump", "queues that come and go while others write all of them down", scenario_queue_dump},
 	{"queue_close", "closes at any moment: each item is delivered or dropped once, each call ends once",
      scenario_queue_close},
 	{"queue_cancel", "tokens fired at any moment: the same", scenario_queue_cancel},

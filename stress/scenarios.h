@@ -39,6 +39,7 @@ void scenario_queue_shuffle(void);
 void scenario_queue_priority(void);
 void scenario_queue_cancel(void);
 void scenario_queue_close(void);
+void scenario_queue_dump(void);
 void scenario_queue_batch(void);
 void scenario_queue_deadline(void);
 void scenario_queue_select(void);

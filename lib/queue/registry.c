@@ -13,7 +13,7 @@
  * Progress: add and remove are lock-free, next() and let_go() too; a dump never makes a destroy wait, it takes the freeing over.
  * Memory: an entry of 80 bytes for each queue and what hash_list.h says, from the default allocator; the marks of the list are never given back.
  * Fork: the child has the parent's queues, and their entries. A walk that was under way in another thread holds one of them for ever.
- * Checked: tests/test_dump.c, stress/model/check_registry.c, weir-stress "dump".
+ * Checked: tests/test_dump.c, stress/model/check_registry.c, weir-stress "queue_dump".
  */
 #include "queue/registry.h"
 
