@@ -50,8 +50,6 @@
 #define weiri_cas_acq_rel(p, expected, v) \
 	atomic_compare_exchange_strong_explicit((p), (expected), (v), memory_order_acq_rel, memory_order_relaxed)
 /* The failed CAS reads with acquire, for callers that go on with what they found. */
-#define weiri_cas_acquire_or_acquire(p, expected, v) \
-	atomic_compare_exchange_strong_explicit((p), (expected), (v), memory_order_acquire, memory_order_acquire)
 #define weiri_cas_release_or_acquire(p, expected, v) \
 	atomic_compare_exchange_strong_explicit((p), (expected), (v), memory_order_release, memory_order_acquire)
 #define weiri_cas_acq_rel_or_acquire(p, expected, v) \

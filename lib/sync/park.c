@@ -59,13 +59,15 @@ enum weiri_park_result weiri_park_wait_marked(_Atomic(uint32_t) *word, uint32_t 
 		return changed(word, expected) ? WEIRI_PARK_WOKEN : WEIRI_PARK_TIMEOUT;
 	if (changed_while_spinning(word, expected))
 		return WEIRI_PARK_WOKEN;
-	/* [P1 acquire] of a failure: the partner was faster. [relaxed] the mark carries nothing. */
-	if (!weiri_cas_acquire_or_acquire(word, &seen, asleep) ||
-	    sleep_until_changed(word, asleep, deadline_ns) == WEIRI_PARK_WOKEN)
+	/* [relaxed] the mark carries nothing. A failure, here and below: the word has changed, and is looked at with acquire. */
+	if (!weiri_cas_relaxed(word, &seen, asleep))
+		return sleep_until_changed(word, expected, deadline_ns);
+	if (sleep_until_changed(word, asleep, deadline_ns) == WEIRI_PARK_WOKEN)
 		return WEIRI_PARK_WOKEN;
 	seen = asleep;
-	return weiri_cas_acquire_or_acquire(word, &seen, expected) ? WEIRI_PARK_TIMEOUT
-	                                                           : WEIRI_PARK_WOKEN; /* P1, as above */
+	if (weiri_cas_relaxed(word, &seen, expected))
+		return WEIRI_PARK_TIMEOUT;
+	return sleep_until_changed(word, asleep, deadline_ns);
 }
 
 void weiri_park_wake(_Atomic(uint32_t) *word, int count)
