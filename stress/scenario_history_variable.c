@@ -19,7 +19,7 @@
 #include "poison.h"
 #include "scenarios.h"
 
-enum { VARIABLES = 4, INITIAL = 1 };
+enum { VARIABLES = 4, INITIAL = 1, KEPT = 2 };
 
 static const uint64_t flush_ns = 10000000000u;
 static const uint64_t initial_version = INITIAL;
@@ -135,6 +135,31 @@ static void exchange(struct stress_thread *self, struct history_log *log, uint64
 	before = in_round(object, old.version);
 	weir_read_release(&old);
 	note_one(log, HISTORY_WRITE, (struct history_part){object, before, before + 1, tag}, called, returned);
+}
+
+/* Every other one has a history. */
+static uint32_t kept_of(uint64_t object)
+{
+	return object % 2 != 0 ? KEPT : 0;
+}
+
+/* The one before what the thread has seen is kept, unless newer ones came since. */
+static void read_version(struct history_log *log, uint64_t object)
+{
+	uint64_t number = outside(object, under_test.seen[log->thread].version[object]) - 1;
+	weir_read read;
+	enum weir_status status = number != 0 ? weir_var_read_version(under_test.var[object], number, &read) : WEIR_OK;
+
+	if (number == 0)
+		return;
+	STRESS_CHECK(status == WEIR_OK ||
+	                 (status == WEIR_NOT_FOUND && weir_var_version(under_test.var[object]) > number + kept_of(object)),
+	             "weir_var_read_version: %s", weir_status_name(status));
+	if (status == WEIR_OK) {
+		STRESS_CHECK(read.version == number, "version %" PRIu64 " instead of %" PRIu64, read.version, number);
+		(void)stress_payload_check(read.tensor, "read_version");
+		weir_read_release(&read);
+	}
 }
 
 /* A failed one has seen the version that was there. */
@@ -342,7 +367,7 @@ static void act_on_one(struct stress_thread *self, struct history_log *log, uint
 
 	(void)context;
 	stress_begin(self, "variable");
-	switch (stress_below(self, 10)) {
+	switch (stress_below(self, 12)) {
 	case 0: assign(self, log, object, tag); break;
 	case 1:
 	case 2: compare_assign(self, log, object, tag); break;
@@ -350,6 +375,7 @@ static void act_on_one(struct stress_thread *self, struct history_log *log, uint
 	case 4: ask_version(log, object); break;
 	case 5: exchange(self, log, object, tag); break;
 	case 6: read_newer(log, object); break;
+	case 7: read_version(log, object); break;
 	default: read_one(log, object); break;
 	}
 }
@@ -436,7 +462,7 @@ static void create_all(uint64_t variables)
 	under_test.variables = variables;
 	for (uint64_t o = 0; o < variables; o++) {
 		struct weir_var_options options = {
-			.struct_size = sizeof(options), .dtype = WEIR_I64, .allocator = stress_poison()};
+			.struct_size = sizeof(options), .dtype = WEIR_I64, .history = kept_of(o), .allocator = stress_poison()};
 		weir_tensor *initial = stress_payload(o, 1);
 		enum weir_status status = weir_var_create(&options, initial, &under_test.var[o], NULL);
 

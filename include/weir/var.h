@@ -8,6 +8,7 @@
  * |--------------------------|---------|-------------------------------|------------------------------|-----------|-------------|
  * | weir_var_read            | any     | wait-free                     | nothing                      | no        | yes (2)     |
  * | weir_var_read_if_newer   | any     | wait-free                     | nothing                      | no        | yes (2)     |
+ * | weir_var_read_version    | any     | wait-free, a step for each newer version | nothing           | no        | no          |
  * | weir_read_release        | any     | wait-free (1)                 | nothing                      | no        | yes (2)     |
  * | weir_var_snapshot        | any     | lock-free                     | nothing                      | no        | no          |
  * | weir_var_assign, _compare_assign, _exchange, _commit | any | lock-free after its allocation | the retire budget, up to the deadline | yes | no |
@@ -49,12 +50,16 @@ typedef struct weir_read {
 	void *hold;          /* private */
 } weir_read;
 
+/* Each write of a variable with a history takes a step for each version kept, and memory.md says what they cost. */
+enum { WEIR_VAR_MAX_HISTORY = 1024 };
+
 struct weir_var_options {
 	size_t struct_size;              /* sizeof(struct weir_var_options) */
 	const char *name;                /* copied, for messages; NULL: "variable" */
 	enum weir_dtype dtype;           /* required */
 	const weir_shape *shape;         /* what every value must fit, may have unknown dims; NULL: any */
 	uint32_t flags;                  /* must be 0 */
+	uint32_t history;                /* so many versions are kept behind the newest; 0 .. WEIR_VAR_MAX_HISTORY */
 	const weir_allocator *allocator; /* NULL: the default one */
 };
 
@@ -84,6 +89,12 @@ WEIR_API enum weir_status weir_var_read(weir_var *var, weir_read *read);
  * then that was so at some moment of the call. @since 0.1
  */
 WEIR_API enum weir_status weir_var_read_if_newer(weir_var *var, uint64_t version, weir_read *read);
+/*
+ * Version `number` of a variable with a history, if it is the newest or one of so many before it. WEIR_OUT_OF_RANGE: not published yet;
+ * WEIR_NOT_FOUND: gone, or 0; WEIR_INVALID_ARGUMENT, WEIR_RESOURCE_EXHAUSTED as weir_var_read. Without a history it finds the newest only.
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_var_read_version(weir_var *var, uint64_t number, weir_read *read);
 /* Ends a handle and clears *read. Accepts NULL and a cleared handle. @since 0.1 */
 WEIR_API void weir_read_release(weir_read *read);
 /* Ends count handles. @since 0.1 */

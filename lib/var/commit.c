@@ -183,7 +183,7 @@ static void finish_committed(struct weiri_scope *scope, struct weiri_commit *com
 		weiri_store_seq_cst(&version->stamp, stamp);
 		if (version->is_mark)
 			base->retired.bytes -= bytes_of_value(base); /* ours to retire, and the mark counts for the tensor */
-		weiri_scope_retire(scope, &base->retired);       /* V5: after the stamp */
+		weiri_history_retire(scope, commit->parts[i].var, version, base); /* V5: after the stamp */
 	}
 	weiri_scope_retire(scope, &commit->retired);
 }
@@ -288,6 +288,7 @@ static void set_base(struct weiri_version *version, struct weiri_version *base)
 	if (!version->is_mark)
 		return;
 	version->number = base->number;
+	version->older = base->older;
 	version->tensor = weir_tensor_retain(base->tensor);
 	version->retired.bytes += bytes_of_value(base);
 }

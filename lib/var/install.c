@@ -54,7 +54,7 @@ static inline struct weiri_version *install(struct weiri_scope *scope, weir_var 
 	} while (!weiri_write_replace(scope, var, head, base, version));
 	*number = version->number;
 	(void)weiri_version_settle(version);
-	weiri_scope_retire(scope, &base->retired); /* V5: after the stamp */
+	weiri_history_retire(scope, var, version, base); /* V5: after the stamp */
 	return base;
 }
 

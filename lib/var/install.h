@@ -6,6 +6,7 @@
 
 #include "reclaim/scope.h"
 #include "var/commit.h"
+#include "var/history.h"
 
 /*
  * The newest committed version, stamped; *head is what is at the head now: that version, or an aborted one above it. Helps undecided
@@ -23,6 +24,7 @@ static inline void weiri_version_set_base(struct weiri_version *version, struct 
 	version->base = base;
 	version->base_birth = base->retired.birth;
 	version->number = base->number + 1;
+	version->older = base;
 }
 
 /* Installs as many parts as needed to decide, and decides. Lock-free. */

@@ -31,6 +31,9 @@ static enum weir_status check_options(const struct weir_var_options *options, we
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: options are NULL or of another size");
 	if (options->flags != 0)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: unknown flags 0x%x", options->flags);
+	if (options->history > WEIR_VAR_MAX_HISTORY)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: history must be at most %d, got %u",
+		                  WEIR_VAR_MAX_HISTORY, options->history);
 	if (weir_dtype_size(options->dtype) == 0)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: %d is no dtype", (int)options->dtype);
 	if (options->shape != NULL && options->shape->rank > WEIR_MAX_RANK)
@@ -57,6 +60,7 @@ static weir_var *allocate_var(const struct weir_var_options *options)
 	memcpy(var->name, name, var->name_size);
 	weiri_awaits_init(&var->awaits, "variable", var->name);
 	var->dtype = options->dtype;
+	var->history = options->history;
 	var->has_shape = options->shape != NULL;
 	if (var->has_shape)
 		var->shape = *options->shape;
@@ -113,7 +117,7 @@ enum weir_status weir_var_create(const struct weir_var_options *options, weir_te
 enum weir_status weir_var_destroy(weir_var *var)
 {
 	struct weiri_record *record = weiri_record_get();
-	struct weiri_version *head;
+	struct weiri_version *head, *newest;
 
 	if (var == NULL)
 		return WEIR_OK;
@@ -124,9 +128,10 @@ enum weir_status weir_var_destroy(weir_var *var)
 		return WEIR_FAILED_PRECONDITION;
 	/* [relaxed] No call is under way: the caller saw to it that all have ended, and they end before this. So all is decided. */
 	head = weiri_load_relaxed(&var->head);
-	if (weiri_load_relaxed(&head->stamp) == WEIRI_STAMP_ABORTED)
-		weiri_retire(record, &head->base->retired);
-	weiri_retire(record, &head->retired);
+	newest = weiri_load_relaxed(&head->stamp) == WEIRI_STAMP_ABORTED ? head->base : head;
+	if (newest != head)
+		weiri_retire(record, &head->retired);
+	weiri_history_end(record, var, newest);
 	weiri_retire(record, &var->retired);
 	return WEIR_OK;
 }

@@ -24,7 +24,8 @@
  *   V3  the clock is at least s before any version or cell shows stamp s
  *   V4  the clock value s - 1 was read after the version, or every part of the cell, was at its head
  *   V5  a version is retired once: a committed one by whoever committed its successor, after that was stamped; an aborted one
- *       by whoever replaced it at the head, or by its owner if it never got there
+ *       by whoever replaced it at the head, or by its owner if it never got there. With a history (history.c) a committed one waits until
+ *       so many more are
  * Pairs
  *   P1  install(head) -> read(head): the version's fields
  *   P2  stamp(version) -> settle(version): the clock has moved (V3), and for commits: the cell is not needed any more
@@ -74,6 +75,7 @@ struct weiri_version {
 	weir_tensor *tensor; /* one reference; NULL in version 0, and what is built on that as a mark */
 	struct weiri_version *base;
 	uint64_t base_birth;         /* era; see Memory */
+	struct weiri_version *older; /* what has the next smaller number, or NULL; see history.h */
 	struct weiri_commit *commit; /* NULL: a single write */
 	/* An aborted version is about to be replaced at the head: its owner must not install it again. */
 	_Atomic(uint32_t) seen_at_head;
@@ -90,6 +92,7 @@ struct weir_var {
 	enum weir_dtype dtype;
 	int has_shape;
 	weir_shape shape;
+	uint32_t history; /* so many versions are kept behind the newest */
 	char *name;
 	size_t name_size;
 	weir_allocator allocator;

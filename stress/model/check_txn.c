@@ -8,14 +8,15 @@
 
 enum { VARIABLES = 3, MOST = 3 };
 
+enum { X, Y, Z };
+
 static struct scene {
 	weir_var *vars[VARIABLES]; /* x, y, z; all 0 */
 	enum weir_status status[MOST];
 	int64_t saw[MOST][2];
 	enum size size;
+	uint32_t history; /* of x */
 } scene;
-
-enum { X, Y, Z };
 
 static weir_tensor *number(int64_t value)
 {
@@ -27,7 +28,7 @@ static void setup(void *context)
 	(void)context;
 	weir_reclaim_set_budget(8 * LARGE * sizeof(int64_t));
 	for (size_t i = 0; i < VARIABLES; i++)
-		scene.vars[i] = variable_of_size(0, scene.size);
+		scene.vars[i] = variable_that_keeps(0, scene.size, i == X ? scene.history : 0);
 }
 
 static void finish(void *context)
@@ -270,6 +271,20 @@ static void incremented_twice(void *context)
 	finish(context);
 }
 
+/* A version of x that a mark stands for, while another replaces it. */
+static void mark_beside_assign_and_history(void *context, size_t who)
+{
+	weir_read read;
+
+	if (who < 2) {
+		mark_beside_assign_and_snapshot(context, who);
+		return;
+	}
+	weir_model_assert(weir_var_read_version(scene.vars[X], 1, &read) == WEIR_OK);
+	weir_model_assert(read.version == 1 && value_of(&read) == 0);
+	weir_read_release(&read);
+}
+
 /* A mark stands on a version while that is replaced and collected, and read. */
 static void mark_beside_collections(void *context, size_t who)
 {
@@ -294,25 +309,28 @@ static const struct scope {
 	void (*thread)(void *, size_t);
 	void (*finish)(void *);
 	enum size size;
+	uint32_t history;
 } scopes[] = {
-	{"txn_reads_2_beside_txn_that_writes_2", 2, read_beside_commit, finish, SMALL_VALUES},
-	{"txn_reads_2_beside_2_assigns_in_order", 2, read_beside_assigns_in_order, finish, SMALL_VALUES},
-	{"txns_of_2_that_skew", 2, take_one_of_two, one_was_taken, SMALL_VALUES},
-	{"txn_reads_1_writes_1_beside_assign", 2, mark_beside_assign_and_snapshot, seen_in_one_order, SMALL_VALUES},
+	{"txn_reads_2_beside_txn_that_writes_2", 2, read_beside_commit, finish, SMALL_VALUES, 0},
+	{"txn_reads_2_beside_2_assigns_in_order", 2, read_beside_assigns_in_order, finish, SMALL_VALUES, 0},
+	{"txns_of_2_that_skew", 2, take_one_of_two, one_was_taken, SMALL_VALUES, 0},
+	{"txn_reads_1_writes_1_beside_assign", 2, mark_beside_assign_and_snapshot, seen_in_one_order, SMALL_VALUES, 0},
 	{"txn_reads_1_writes_1_beside_assign_and_snapshot", 3, mark_beside_assign_and_snapshot, seen_in_one_order,
-     SMALL_VALUES},
-	{"txns_that_read_1_and_write_others", 2, read_the_same, both_committed, SMALL_VALUES},
-	{"txn_writes_2_beside_assign", 2, assign_both_beside_assign, both_are_in, SMALL_VALUES},
-	{"txns_that_increment_2", 2, run_increment, incremented_twice, SMALL_VALUES},
-	{"txns_of_2_that_skew_and_collect", 2, take_one_of_two, one_was_taken, LARGE_VALUES},
-	{"txn_reads_1_writes_1_and_collects_beside_assign_and_read", 3, mark_beside_collections, finish, LARGE_VALUES},
+     SMALL_VALUES, 0},
+	{"txns_that_read_1_and_write_others", 2, read_the_same, both_committed, SMALL_VALUES, 0},
+	{"txn_writes_2_beside_assign", 2, assign_both_beside_assign, both_are_in, SMALL_VALUES, 0},
+	{"txns_that_increment_2", 2, run_increment, incremented_twice, SMALL_VALUES, 0},
+	{"txn_reads_1_of_history_1_writes_1_beside_assign_and_read_version", 3, mark_beside_assign_and_history, finish,
+     SMALL_VALUES, 1},
+	{"txns_of_2_that_skew_and_collect", 2, take_one_of_two, one_was_taken, LARGE_VALUES, 0},
+	{"txn_reads_1_writes_1_and_collects_beside_assign_and_read", 3, mark_beside_collections, finish, LARGE_VALUES, 0},
 };
 
 static struct weir_model_program prepare(size_t index, char name[static SCOPE_NAME])
 {
 	const struct scope *scope = &scopes[index];
 
-	scene = (struct scene){.size = scope->size};
+	scene = (struct scene){.size = scope->size, .history = scope->history};
 	(void)snprintf(name, SCOPE_NAME, "%s", scope->name);
 	return (struct weir_model_program){name,  scope->threads, &scene,       sizeof(scene),
 	                                   setup, scope->thread,  scope->finish};

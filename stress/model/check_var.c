@@ -180,6 +180,51 @@ static void each_replaced_another(void *context)
 	finish(context);
 }
 
+/* x keeps one version behind the newest. */
+static void setup_history(void *context)
+{
+	setup(context);
+	weir_model_assert(weir_var_destroy(scene.x) == WEIR_OK);
+	scene.x = variable_that_keeps(0, scene.size, 1);
+}
+
+/* A version is not found only when it was not there yet before, or two newer ones are there afterwards. */
+static void read_number(uint64_t number)
+{
+	uint64_t before = weir_var_version(scene.x);
+	weir_read read;
+	enum weir_status status = weir_var_read_version(scene.x, number, &read);
+
+	if (status == WEIR_OK) {
+		weir_model_assert(read.version == number && value_of(&read) + 1 == (int64_t)number);
+		weir_read_release(&read);
+	} else if (status == WEIR_OUT_OF_RANGE) {
+		weir_model_assert(before < number);
+	} else {
+		weir_model_assert(status == WEIR_NOT_FOUND && weir_var_version(scene.x) > number + 1);
+	}
+}
+
+static void read_version_beside_assign(void *context, size_t who)
+{
+	(void)context;
+	if (who == 0) {
+		write_x();
+	} else {
+		read_number(1);
+		read_number(2);
+	}
+}
+
+/* Each retires another version, once. */
+static void assigns_to_history(void *context, size_t who)
+{
+	(void)context;
+	assign(scene.x, (int64_t)who + 1);
+	if (who == 0)
+		assign(scene.x, 3);
+}
+
 /* A handle that is kept while the versions after it come and go, and is released by another thread's record owner. */
 static void read_kept(void *context, size_t who)
 {
@@ -537,6 +582,12 @@ static const struct scope {
      SMALL_VALUES, GOES_ON},
 	{"var_3_assigns_over_the_budget_1_reader_pokes", 2, over_the_budget, setup, finish, 3, SMALL_VALUES, WAITS},
 	{"var_2_compare_assigns", 2, compare_assign, setup, one_won, 0, SMALL_VALUES, GOES_ON},
+	{"var_history_of_1_2_assigns_1_read_version_x2", 2, read_version_beside_assign, setup_history, finish, 2,
+     SMALL_VALUES, GOES_ON},
+	{"var_history_of_1_3_assigns_and_collects_1_read_version_x2", 2, read_version_beside_assign, setup_history, finish,
+     3, LARGE_VALUES, GOES_ON},
+	{"var_history_of_1_3_assigns_and_collects_of_2", 2, assigns_to_history, setup_history, finish, 0, LARGE_VALUES,
+     GOES_ON},
 	{"var_2_exchanges", 2, exchange, setup, each_replaced_another, 0, SMALL_VALUES, GOES_ON},
 	{"var_2_exchanges_and_collects", 2, exchange, setup, each_replaced_another, 0, LARGE_VALUES, GOES_ON},
 	{"var_2_assigns_1_read_if_newer_x2", 2, read_if_newer_beside_assign, setup, finish, 2, SMALL_VALUES, GOES_ON},

@@ -40,15 +40,20 @@ static inline weir_tensor *number_of_size(int64_t value, enum size size)
 	return tensor;
 }
 
-static inline weir_var *variable_of_size(int64_t value, enum size size)
+static inline weir_var *variable_that_keeps(int64_t value, enum size size, uint32_t history)
 {
-	struct weir_var_options options = {.struct_size = sizeof(options), .dtype = WEIR_I64};
+	struct weir_var_options options = {.struct_size = sizeof(options), .dtype = WEIR_I64, .history = history};
 	weir_tensor *initial = number_of_size(value, size);
 	weir_var *var;
 
 	weir_model_assert(weir_var_create(&options, initial, &var, NULL) == WEIR_OK);
 	weir_tensor_release(initial);
 	return var;
+}
+
+static inline weir_var *variable_of_size(int64_t value, enum size size)
+{
+	return variable_that_keeps(value, size, 0);
 }
 
 static inline int64_t value_in(const weir_tensor *tensor)

@@ -1,0 +1,66 @@
+/*
+ * history.c - see history.h.
+ */
+#include "var/history.h"
+
+#include "var/hold.h"
+
+void weiri_history_retire_oldest(struct weiri_scope *scope, const weir_var *var, struct weiri_version *base)
+{
+	struct weiri_version *oldest = base;
+
+	for (uint32_t i = 0; i < var->history && oldest != NULL; i++)
+		oldest = oldest->older;
+	if (oldest != NULL)
+		weiri_scope_retire(scope, &oldest->retired); /* H1 */
+}
+
+void weiri_history_end(struct weiri_record *record, const weir_var *var, struct weiri_version *newest)
+{
+	struct weiri_version *version = newest;
+
+	/* What is older than that was retired when the newest was committed, and may be gone. */
+	for (uint32_t i = 0; version != NULL; i++) {
+		struct weiri_version *older = i < var->history ? version->older : NULL;
+
+		weiri_retire(record, &version->retired);
+		version = older;
+	}
+}
+
+/* In a section: number `number`, which is not above that of the newest, or NULL. */
+static struct weiri_version *find(const weir_var *var, struct weiri_version *newest, uint64_t number)
+{
+	struct weiri_version *version = newest;
+
+	if (newest->number - number > var->history)
+		return NULL;
+	while (version != NULL && version->number > number)
+		version = version->older;
+	return version;
+}
+
+enum weir_status weir_var_read_version(weir_var *var, uint64_t number, weir_read *read)
+{
+	struct weiri_record *record;
+	struct weiri_version *newest, *version;
+	enum weir_status status = WEIR_OK;
+	uint64_t outer;
+
+	if (var == NULL || read == NULL)
+		return WEIR_INVALID_ARGUMENT;
+	record = weiri_record_get();
+	if (record == NULL)
+		return WEIR_RESOURCE_EXHAUSTED;
+	outer = weiri_section_enter(record);
+	newest = weiri_newest(record, var);
+	version = number <= newest->number ? find(var, newest, number) : NULL;
+	if (number > newest->number)
+		status = WEIR_OUT_OF_RANGE;
+	else if (version == NULL || version->tensor == NULL)
+		status = WEIR_NOT_FOUND;
+	else
+		weiri_hold(record, version, read); /* H2 */
+	weiri_section_leave(record, outer);
+	return status;
+}
