@@ -80,3 +80,63 @@ Test(park, hands_data_over_in_both_directions)
 	cr_expect_eq(wrong, 0);
 	cr_expect_eq(timeouts + game.timeouts, 0);
 }
+
+/* -- with a mark -------------------------------------------------------------------------------------------------------------- */
+
+enum { EXPECTED = 0, CHANGED = 1, ASLEEP = 3 };
+
+Test(park, the_mark_is_taken_back_at_the_deadline)
+{
+	_Atomic(uint32_t) word = EXPECTED;
+	uint64_t deadline = weir_deadline_in(5000000);
+
+	cr_expect_eq(weiri_park_wait_marked(&word, EXPECTED, ASLEEP, deadline), WEIRI_PARK_TIMEOUT);
+	cr_expect_geq(weir_now_ns(), deadline);
+	cr_expect_eq(weiri_load_relaxed(&word), (uint32_t)EXPECTED);
+	cr_expect_eq(weiri_park_wait_marked(&word, EXPECTED, ASLEEP, 0), WEIRI_PARK_TIMEOUT);
+	cr_expect_eq(weiri_load_relaxed(&word), (uint32_t)EXPECTED);
+}
+
+Test(park, a_word_that_differs_already_gets_no_mark)
+{
+	_Atomic(uint32_t) word = CHANGED;
+
+	cr_expect_eq(weiri_park_wait_marked(&word, EXPECTED, ASLEEP, WEIR_NO_DEADLINE), WEIRI_PARK_WOKEN);
+	cr_expect_eq(weiri_park_wait_marked(&word, EXPECTED, ASLEEP, 0), WEIRI_PARK_WOKEN);
+	cr_expect_eq(weiri_load_relaxed(&word), (uint32_t)CHANGED);
+}
+
+struct marked {
+	_Atomic(uint32_t) word;
+	int payload;
+	enum weiri_park_result result;
+};
+
+static void *sleep_marked(void *argument)
+{
+	struct marked *marked = argument;
+
+	marked->result = weiri_park_wait_marked(&marked->word, EXPECTED, ASLEEP, weir_deadline_in(long_ns));
+	marked->payload++;
+	return NULL;
+}
+
+Test(park, whoever_finds_the_mark_has_somebody_to_wake)
+{
+	for (int i = 0; i < 300; i++) {
+		struct marked marked = {.word = EXPECTED};
+		uint64_t until = weir_deadline_in(long_ns);
+		pthread_t other;
+
+		cr_assert_eq(pthread_create(&other, NULL, sleep_marked, &marked), 0);
+		while (weiri_load_relaxed(&marked.word) != ASLEEP)
+			cr_assert_lt(weir_now_ns(), until);
+		marked.payload = 41;
+		/* [release] pairs with the wait, after which payload is written. */
+		weiri_store_release(&marked.word, (uint32_t)CHANGED);
+		weiri_park_wake(&marked.word, 1);
+		cr_assert_eq(pthread_join(other, NULL), 0);
+		cr_assert_eq(marked.result, WEIRI_PARK_WOKEN);
+		cr_assert_eq(marked.payload, 42);
+	}
+}
