@@ -30,7 +30,7 @@ static struct scene {
 	int seen[4];
 } scene;
 
-/* -- eventcount: waiters take one item each; a notifier makes one available and notifies ---------------------------------------- */
+/* -- eventcount: waiters take one item each; a notifier makes one available and notifies -------------------------------------- */
 
 static void setup_event(void *context)
 {
@@ -157,7 +157,7 @@ static int check_eventcount(void)
 	return bad;
 }
 
-/* -- a wait that a cancel token, an item or its deadline ends -------------------------------------------------------------------- */
+/* -- a wait that a cancel token, an item or its deadline ends ----------------------------------------------------------------- */
 
 static void setup_cancellable(void *context)
 {
@@ -236,7 +236,7 @@ static int check_cancellable(void)
 	return bad | scope_as_far_as(&program, scope_long() ? 0 : 50000);
 }
 
-/* -- park alone ----------------------------------------------------------------------------------------------------------------- */
+/* -- park alone --------------------------------------------------------------------------------------------------------------- */
 
 static void park_thread(void *context, size_t number)
 {
@@ -250,6 +250,49 @@ static void park_thread(void *context, size_t number)
 	} else {
 		weir_model_assert(scene.deadline != WEIR_NO_DEADLINE);
 	}
+}
+
+enum { EXPECTED = 0, CHANGED = 1, ASLEEP = 3 };
+
+/* The one that waits says when he sleeps; the other wakes only then. */
+static void marked_thread(void *context, size_t number)
+{
+	uint32_t seen = EXPECTED;
+
+	(void)context;
+	if (number == 0) {
+		scene.data = 7;
+		/* [release] and below: pairs with the wait. */
+		if (weiri_cas_release(&scene.items, &seen, (uint32_t)CHANGED))
+			return;
+		weir_model_assert(seen == ASLEEP);
+		weiri_store_release(&scene.items, (uint32_t)CHANGED);
+		weiri_park_wake(&scene.items, 1);
+	} else if (weiri_park_wait_marked(&scene.items, EXPECTED, ASLEEP, scene.deadline) == WEIRI_PARK_WOKEN) {
+		weir_model_assert(scene.data == 7);
+	}
+}
+
+/* Whoever waited has not put anything in place of the change. */
+static void change_stands(void *context)
+{
+	(void)context;
+	weir_model_assert(weiri_load_relaxed(&scene.items) == CHANGED);
+}
+
+static int check_marked(void)
+{
+	struct weir_model_program program = {"park_marked", 2, &scene, sizeof(scene), NULL, marked_thread, change_stands};
+	int bad;
+
+	scene = (struct scene){.deadline = WEIR_NO_DEADLINE};
+	bad = scope_complete(&program);
+	program.name = "park_marked_with_deadline";
+	scene.deadline = 2;
+	bad |= scope_complete(&program);
+	program.name = "park_marked_that_only_looks";
+	scene.deadline = 0;
+	return bad | scope_complete(&program);
 }
 
 static int check_park(void)
@@ -338,7 +381,7 @@ static int check_signal(void)
 	return bad | scope_as_far_as(&program, 200000);
 }
 
-/* -- gate and countdown: the last one out frees ---------------------------------------------------------------------------------- */
+/* -- gate and countdown: the last one out frees ------------------------------------------------------------------------------- */
 
 static void setup_gate(void *context)
 {
@@ -460,7 +503,7 @@ static int check_gate(void)
 	return bad | scope_complete(&countdown);
 }
 
-/* -- latch: the winner's data ------------------------------------------------------------------------------------------------------ */
+/* -- latch: the winner's data ------------------------------------------------------------------------------------------------- */
 
 static void setup_latch(void *context)
 {
@@ -500,7 +543,8 @@ int main(int argc, char **argv)
 	int bad;
 
 	scope_arguments(argc, argv);
-	bad = check_eventcount() | check_cancellable() | check_park() | check_signal() | check_gate() | check_latch();
+	bad = check_eventcount() | check_cancellable() | check_park() | check_marked() | check_signal() | check_gate() |
+	      check_latch();
 	scope_symmetric(1);
 	return bad | check_eventcount() | check_cancellable();
 }
