@@ -469,26 +469,45 @@ static int sleeps(struct dumper *dumper)
 	return weiri_load_relaxed(&dumper->number_of_thread) != 0 && is_asleep(&call);
 }
 
-static void write_through_a_pipe(int flags)
-{
+/* A dump of many queues into a pipe, on a thread that soon sleeps. */
+struct piped {
 	weir_queue *queues[ENOUGH];
-	struct dumper dumper = {.fd = -1};
-	int ends[2];
-	char *text;
+	struct dumper dumper;
+	int from;
+};
 
-	make_many(queues);
+static void begin_piped(struct piped *piped, int flags)
+{
+	int ends[2];
+
+	memset(piped, 0, sizeof(*piped));
+	make_many(piped->queues);
 	make_pipe(ends, flags);
-	dumper.fd = ends[1];
-	cr_assert_eq(pthread_create(&dumper.thread, NULL, dumper_main, &dumper), 0);
-	await(sleeps(&dumper)); /* the pipe is full */
-	text = read_slowly(ends[0], 1021);
-	cr_assert_eq(pthread_join(dumper.thread, NULL), 0);
-	cr_expect_eq(dumper.status, WEIR_OK);
+	piped->from = ends[0];
+	piped->dumper.fd = ends[1];
+	cr_assert_eq(pthread_create(&piped->dumper.thread, NULL, dumper_main, &piped->dumper), 0);
+	await(sleeps(&piped->dumper)); /* the pipe is full */
+}
+
+static void expect_all_piped(struct piped *piped, size_t at_a_time)
+{
+	char *text = read_slowly(piped->from, at_a_time);
+
+	cr_assert_eq(pthread_join(piped->dumper.thread, NULL), 0);
+	cr_expect_eq(piped->dumper.status, WEIR_OK);
 	expect_all(text);
 	free(text);
-	(void)close(ends[0]);
+	(void)close(piped->from);
 	for (int i = 0; i < ENOUGH; i++)
-		destroy(queues[i]);
+		destroy(piped->queues[i]);
+}
+
+static void write_through_a_pipe(int flags)
+{
+	struct piped piped;
+
+	begin_piped(&piped, flags);
+	expect_all_piped(&piped, 1021);
 }
 
 Test(dump, waits_for_a_reader_that_is_slow)
@@ -526,29 +545,16 @@ static void interrupt(int number)
 Test(dump, goes_on_after_a_signal)
 {
 	struct sigaction action = {.sa_handler = interrupt}; /* no SA_RESTART */
-	weir_queue *queues[ENOUGH];
-	struct dumper dumper = {.fd = -1};
-	int ends[2];
-	char *text;
+	struct piped piped;
 
 	cr_assert_eq(sigaction(SIGUSR1, &action, NULL), 0);
-	make_many(queues);
-	make_pipe(ends, 0);
-	dumper.fd = ends[1];
-	cr_assert_eq(pthread_create(&dumper.thread, NULL, dumper_main, &dumper), 0);
+	begin_piped(&piped, 0);
 	for (int i = 1; i <= 5; i++) {
-		await(sleeps(&dumper));
-		cr_assert_eq(pthread_kill(dumper.thread, SIGUSR1), 0);
+		await(sleeps(&piped.dumper));
+		cr_assert_eq(pthread_kill(piped.dumper.thread, SIGUSR1), 0);
 		await(weiri_load_relaxed(&interruptions) == i);
 	}
-	text = read_slowly(ends[0], 4096);
-	cr_assert_eq(pthread_join(dumper.thread, NULL), 0);
-	cr_expect_eq(dumper.status, WEIR_OK);
-	expect_all(text);
-	free(text);
-	(void)close(ends[0]);
-	for (int i = 0; i < ENOUGH; i++)
-		destroy(queues[i]);
+	expect_all_piped(&piped, 4096);
 }
 
 /* -- beside others ------------------------------------------------------------------------------------------------------------ */

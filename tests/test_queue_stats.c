@@ -385,15 +385,20 @@ Test(queue_stats, carrying_on_in_vain_is_a_retry)
 
 enum { SLEEPERS = 4 };
 
+static void begin_sleeping(struct call calls[SLEEPERS], weir_queue *queue)
+{
+	for (size_t i = 0; i < SLEEPERS; i++) {
+		calls[i] = (struct call){.kind = DEQUEUE, .queue = queue};
+		begin_waiting_call(&calls[i], i + 1);
+	}
+}
+
 Test(queue_stats, each_item_wakes_one_of_those_who_sleep)
 {
 	weir_queue *queue = fifo(8);
 	struct call calls[SLEEPERS];
 
-	for (size_t i = 0; i < SLEEPERS; i++) {
-		calls[i] = (struct call){.kind = DEQUEUE, .queue = queue};
-		begin_waiting_call(&calls[i], i + 1);
-	}
+	begin_sleeping(calls, queue);
 	for (size_t i = 0; i < SLEEPERS; i++) {
 		put(queue, i + 1, 1);
 		cr_expect_eq(stats_of(queue).wakes, i + 1);
@@ -412,10 +417,7 @@ Test(queue_stats, a_close_wakes_each_sleeper_once)
 	weir_queue *queue = fifo(8);
 	struct call calls[SLEEPERS];
 
-	for (size_t i = 0; i < SLEEPERS; i++) {
-		calls[i] = (struct call){.kind = DEQUEUE, .queue = queue};
-		begin_waiting_call(&calls[i], i + 1);
-	}
+	begin_sleeping(calls, queue);
 	cr_assert_eq(weir_queue_close(queue, WEIR_CLOSE_DRAIN, NULL), WEIR_OK);
 	cr_assert_eq(weir_queue_close(queue, WEIR_CLOSE_CANCEL, NULL), WEIR_OK);
 	for (size_t i = 0; i < SLEEPERS; i++)
