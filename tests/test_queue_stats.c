@@ -169,7 +169,8 @@ Test(queue_stats, the_mark_is_less_than_64_below_the_truth_with_one_producer)
 {
 	for (int i = 0; i < KINDS; i++) {
 		weir_queue *queue = any_queue(i, 1024);
-		size_t before = 0, at = 1;
+		size_t at = 1;
+		uint64_t before = 0;
 
 		for (size_t top = 1; top < 1024; top += 1 + top / 3) {
 			uint64_t mark;
