@@ -6,11 +6,13 @@
  */
 #include <criterion/criterion.h>
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <weir/dump.h>
 #include <weir/queue.h>
 #include <weir/reclaim.h>
 #include <weir/ring.h>
@@ -521,5 +523,59 @@ Test(fork, queues_in_which_nobody_waited_come_along)
 	cr_expect_eq(weir_queue_dequeue(queue, &item, weir_deadline_in(patience_ns), NULL, NULL), WEIR_OK);
 	cr_expect_eq(item, &items[0]);
 	(void)weir_queue_destroy(queue, NULL);
+	expect_nothing_left();
+}
+
+/* Makes queues, looks at all of them, and destroys its own, again and again. 0: something failed. */
+static int make_and_dump(int null)
+{
+	struct weir_queue_options options = {.struct_size = sizeof(options), .capacity = 2, .name = "passing"};
+	weir_queue *queue;
+
+	if (weir_queue_create(&options, &queue, NULL) != WEIR_OK)
+		return 0;
+	return weir_dump(null) == WEIR_OK && weir_queue_destroy(queue, NULL) == WEIR_OK;
+}
+
+struct dumping {
+	int null;
+	_Atomic(uint32_t) begun, over;
+	int failed;
+};
+
+static void *dump_until_over(void *context)
+{
+	struct dumping *dumping = context;
+
+	while (weiri_load_acquire(&dumping->over) == 0) {
+		dumping->failed |= !make_and_dump(dumping->null);
+		set(&dumping->begun);
+	}
+	return NULL;
+}
+
+static int dump_here(void *context)
+{
+	struct dumping *dumping = context;
+
+	for (int i = 0; i < 20; i++)
+		CHILD_CHECK(make_and_dump(dumping->null));
+	return 0;
+}
+
+/* Wherever the other thread is: in the registry, with a queue in its hand, or in between. */
+Test(fork, the_registry_of_queues_comes_along)
+{
+	struct dumping dumping = {.null = open("/dev/null", O_WRONLY | O_CLOEXEC)};
+	pthread_t thread;
+
+	cr_assert_eq(pthread_create(&thread, NULL, dump_until_over, &dumping), 0);
+	wait_for(&dumping.begun);
+	for (int i = 0; i < 10; i++)
+		in_child(dump_here, &dumping);
+	set(&dumping.over);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	cr_expect_eq(dumping.failed, 0);
+	(void)close(dumping.null);
 	expect_nothing_left();
 }
