@@ -117,7 +117,7 @@ static enum weir_status make_room(weir_txn *txn, const weir_var *var, weir_error
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED,
 		                  "transaction: variable \"%s\" would be the one after the %dth, which is the most", var->name,
 		                  WEIR_TXN_MAX_VARIABLES);
-	if (txn->count == txn->room && !grow(txn))
+	if ((txn->entries == NULL || txn->count == txn->room) && !grow(txn))
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "transaction: no memory for variable \"%s\"", var->name);
 	return WEIR_OK;
 }
@@ -137,7 +137,7 @@ static enum weir_status fail_moved(const weir_txn *txn, weir_error *error)
 {
 	return weiri_fail(error, WEIR_ABORTED,
 	                  "transaction of %zu variables: variable \"%s\" is at version %llu, was read at %llu", txn->count,
-	                  txn->moved->name, (unsigned long long)txn->found, (unsigned long long)txn->expected);
+	                  weir_var_name(txn->moved), (unsigned long long)txn->found, (unsigned long long)txn->expected);
 }
 
 static void doom(weir_txn *txn, const weir_var *moved, uint64_t expected, uint64_t found)
