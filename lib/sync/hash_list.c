@@ -49,7 +49,7 @@ void weiri_hash_node_init(struct weiri_hash_node *node, uint64_t hash, size_t by
 /* Where the mark of a bucket other than 0 is kept; NULL: in a segment that does not exist. */
 static _Atomic(struct weiri_hash_node *) *place_of(struct weiri_hash_list *list, size_t bucket)
 {
-	unsigned segment = 64 - (unsigned)__builtin_clzl(bucket);
+	unsigned segment = 64 - (unsigned)__builtin_clzll(bucket);
 	/* [P2 acquire] pairs with grow(). */
 	_Atomic(struct weiri_hash_node *) *marks = weiri_load_acquire(&list->marks[segment]);
 
@@ -78,7 +78,7 @@ static struct weiri_hash_node *start_of(struct weiri_hash_list *list, size_t buc
 	struct weiri_hash_node *mark;
 
 	while ((mark = mark_of(list, bucket)) == NULL)
-		bucket &= ~((size_t)1 << (63 - (unsigned)__builtin_clzl(bucket)));
+		bucket &= ~((size_t)1 << (63 - (unsigned)__builtin_clzll(bucket)));
 	return mark;
 }
 
