@@ -383,6 +383,26 @@ Test(named_store, grows_as_far_as_memory_lets_it)
 	cr_assert_str_eq(failing_allocator_verdict(&state), "balanced");
 }
 
+/* They were looked for beyond the table where `long` has 32 bits: never found nor made, and each look-up began at the first name. */
+Test(named_store, marks_are_made_as_names_come_whatever_the_word_size)
+{
+	struct failing_allocator state = {0};
+	weir_allocator allocator = failing_allocator_hooks(&state);
+	static struct thing thing[256];
+	weir_store *store = make_store(&allocator);
+	size_t before = state.outstanding;
+	char name[24];
+
+	for (int i = 0; i < 256; i++) {
+		name_of(i, name);
+		cr_assert_eq(weir_store_add(store, NULL, name, &things, &thing[i], NULL, NULL), WEIR_OK);
+	}
+	cr_assert_geq(state.outstanding - before, 256 + 64,
+	              "a block for each name, and a mark for each bucket that was used");
+	weir_store_destroy(store);
+	cr_assert_str_eq(failing_allocator_verdict(&state), "balanced");
+}
+
 /* Nobody walks past the name afterwards. */
 Test(named_store, what_is_removed_is_unlinked_by_its_removal)
 {
