@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "failing_allocator.h"
+#include "queue/queue.h"
 
 static int readable_fd(weir_queue *queue)
 {
@@ -514,6 +515,31 @@ Test(queue_readiness, epoll_of_both_directions_moves_everything)
 {
 	move_through(fifo(1), 1);
 	move_through(shuffle(3, 0), 1);
+}
+
+/*
+ * Bells occupy both lists, so whoever moves an item finds the consumers' occupied first. The word of the other side is what a producer
+ * meets who is about to sleep, and without going through it his last look may miss what was moved.
+ */
+Test(queue_readiness, a_call_goes_through_the_words_of_both_sides)
+{
+	weir_queue *queue = fifo(1);
+	uint64_t producers, consumers;
+
+	put(queue, 1, 1);
+	(void)readable_fd(queue);
+	for (int i = 0; i < 4; i++) {
+		producers = weiri_load_relaxed(&queue->producers.word);
+		consumers = weiri_load_relaxed(&queue->consumers.word);
+		if (i % 2 == 0)
+			take_any(queue);
+		else
+			put(queue, 1, 1);
+		cr_assert_neq(weiri_load_relaxed(&queue->producers.word), producers, "call %d", i);
+		cr_assert_neq(weiri_load_relaxed(&queue->consumers.word), consumers, "call %d", i);
+	}
+	take_any(queue);
+	destroy(queue);
 }
 
 struct asker {

@@ -74,9 +74,17 @@ static int serve_both(struct weiri_record *record, weir_queue *queue, struct fin
 	return moved;
 }
 
+/* Through both words, whatever the first says: what changed may be what the other side waits for, and only its own word meets it (P1, P2 of waiters.h). */
+static int anybody_waits(weir_queue *queue)
+{
+	int consumers = weiri_waiters_look(&queue->consumers), producers = weiri_waiters_look(&queue->producers);
+
+	return consumers || producers;
+}
+
 static void pump_one(struct weiri_record *record, weir_queue *queue, struct finished *finished)
 {
-	while (weiri_waiters_look(&queue->consumers) || weiri_waiters_look(&queue->producers)) {
+	while (anybody_waits(queue)) {
 		if (!serve_both(record, queue, finished))
 			break;
 	}
