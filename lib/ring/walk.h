@@ -379,12 +379,16 @@ static inline uint64_t walk_to_end(const weir_ring *ring, const struct slot_form
 	return is_done(ring, format, ticket, by) ? leap(ring, format, ticket, by) : ticket;
 }
 
-/* By I2 and I3 as many as there are tickets that are done. */
+/*
+ * By I2 and I3 as many as there are tickets that are done. What came out went in before: the hint that tells of it may be newer than what its
+ * reader sees of the slots, and of the other hint.
+ */
 static inline struct weiri_ring_counts walk_counts(const weir_ring *ring, const struct slot_format *format)
 {
 	uint64_t out = number_of(ring, walk_to_end(ring, format, &ring->head_hint, BY_DEQUEUE));
+	uint64_t in = number_of(ring, walk_to_end(ring, format, &ring->tail_hint, BY_ENQUEUE));
 
-	return (struct weiri_ring_counts){number_of(ring, walk_to_end(ring, format, &ring->tail_hint, BY_ENQUEUE)), out};
+	return (struct weiri_ring_counts){in > out ? in : out, out};
 }
 
 #endif
