@@ -91,7 +91,8 @@ void weiri_putback_push(struct weiri_scope *scope, struct weiri_putback *putback
 
 	segment->count = count;
 	weiri_retired_init(&segment->retired, segment_size(segment->room, segment->kind), segment_reclaim);
-	weiri_fetch_add_relaxed(&putback->items, count); /* [relaxed] a count */
+	/* [P3 release] that they came out. The count is read-modify-written only, so who reads it later has this, too. */
+	(void)weiri_fetch_add_release(&putback->items, count);
 	weiri_section_read(scope->record, &putback->top, &top);
 	do {
 		segment->next = top;

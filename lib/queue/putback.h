@@ -5,6 +5,7 @@
  * allocated at its start, so giving back cannot fail: the segment itself is pushed. What it gives back is older than what
  * older segments still hold, because it took from those first: hence a stack.
  * Pairs: P1 push -> take: the items. P2 take -> take: whoever finds items gone sees what the taker did before (its turn, see store.c).
+ *   P3 push -> statistics (stats.c), by the count: what was given back had come out before.
  * Linearization: the CAS of the head (push), of the index (take).
  * Progress: lock-free. ABA: a segment is pushed once, and pinned by the section of whoever pops it.
  */

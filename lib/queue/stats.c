@@ -46,8 +46,12 @@ static void read_tally(const weir_queue *queue, struct weir_queue_stats *stats)
 
 void weiri_queue_read_stats(weir_queue *queue, struct weir_queue_stats *stats)
 {
+	/*
+	 * [P3 acquire] before the counts: what was given back had come out, and the counts say so. The other way round items that came out and went
+	 * back in between would be taken from the number that was out before.
+	 */
+	size_t given_back = weiri_load_acquire(&queue->putback.items);
 	struct weiri_ring_counts counts = weiri_queue_counts(queue);
-	size_t given_back = weiri_putback_size(&queue->putback);
 
 	weiri_queue_note_level(queue);
 	memset(stats, 0, sizeof(*stats));

@@ -6,7 +6,7 @@
  *   t  try_enqueue     g  try_dequeue     c  close, drain     x  close, cancel
  *   G  try_dequeue, which gives what the operation that `start` began gave back, if it has, and nobody else dequeues
  *   a  start a dequeue     A  start an enqueue     B  start a dequeue of 2     k  cancel the operation that `start` began, with a cause
- *   q  closed?     r  give back the handle of the operation that `start` began     f  free what was retired
+ *   s  statistics     q  closed?     r  give back the handle of the operation that `start` began     f  free what was retired
  *   e  enqueue, waits     d  dequeue, waits     b  dequeue 2, waits     u  dequeue up to 2, waits     F  fire the token of those that wait
  *
  * Asked of every execution: what was accepted comes out once, or goes to drop(); in order, from a FIFO queue (but for batches that give
@@ -54,6 +54,7 @@ static const struct queue_scope scopes[] = {
 	{"n2_batch_with_1_of_2_cancel_then_try_dequeue_beside_try_enqueue", 2, "Bt", {"kG", "t"}, 0, 0},
 	{"n2_batch_with_1_of_2_cancel_beside_try_dequeue_and_try_enqueue", 2, "Bt", {"k", "G", "t"}, 0, 0},
 	{"n2_batch_with_1_of_2_cancel_then_try_dequeue_beside_both", 2, "Bt", {"kg", "tg"}, 0, 0},
+	{"n1_batch_waits_try_enqueue_then_cancel_beside_statistics", 1, "tgB", {"tk", "s"}, 0, 0},
 	{"n1_batch_with_1_of_2_dequeue_waits_close", 1, "Bta", {"c", "k"}, 0, 0},
 	{"n1_batch_with_1_of_2_batch_waits_cancel_try_enqueue", 1, "BtB", {"k", "t"}, 0, 0},
 	{"n1_start_dequeue_try_enqueue", 1, "", {"a", "t"}, 0, 0},
@@ -299,6 +300,15 @@ static void fire(void)
 	(void)weir_cancel_fire(scene.token, &cause);
 }
 
+/* What came out before the threads began, each `g`, stays out: the count does not go back behind it. */
+static void look_at_statistics(void)
+{
+	struct weir_queue_stats stats = {.struct_size = sizeof(stats)};
+
+	weir_model_assert(weir_queue_get_stats(scene.queue, &stats) == WEIR_OK);
+	weir_model_assert(stats.items_in >= stats.items_out && stats.items_out >= (uint64_t)calls_of("g"));
+}
+
 static void call(size_t me, char what)
 {
 	switch (what) {
@@ -315,6 +325,7 @@ static void call(size_t me, char what)
 	case 'c': close_it(WEIR_CLOSE_DRAIN); break;
 	case 'x': close_it(WEIR_CLOSE_CANCEL); break;
 	case 'k': cancel(); break;
+	case 's': look_at_statistics(); break;
 	case 'q': scene.closed[me] = weir_queue_closed(scene.queue); break;
 	case 'r': give_handle_back(); break;
 	case 'f': (void)weir_reclaim_flush(0); break;
