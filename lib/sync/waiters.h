@@ -10,7 +10,7 @@
  * that runs a thread of the process, some microseconds each time, and a thread that waited once soon waits again. So the first who
  * waits posts the word and runs membarrier once; while it stays posted the fence is on the notifiers: each has seen that it is posted,
  * and goes through a read-modify-write of the same word before it looks at the list. Another waiter then does the same and no more.
- * After PATIENCE looks that found nobody since the last post, the one that found nobody last takes the post down.
+ * A look that finds nobody takes the post down, if it is the PATIENCE-th or a later one since the last post; those that found somebody count.
  *
  * The word: POSTED; SETTLED, whoever posted has run membarrier since; an epoch, which each post and each end moves; the looks since the last post.
  *
