@@ -12,7 +12,6 @@
 #include <weir/time.h>
 
 #include "base/futex.h"
-#include "reclaim/record.h"
 #include "run.h"
 
 static const uint64_t look_every_ns = 20000000, weigh_every_ns = 250000000;
@@ -156,7 +155,7 @@ static void *watch_all(void *unused)
 	struct watch watch = {.changed_ns = now, .drawn_ns = now, .on_terminal = isatty(STDERR_FILENO)};
 
 	(void)unused;
-	(void)weiri_record_get(); /* now: a thread that hangs may hold malloc's lock */
+	(void)weir_reclaim_flush(0); /* gets this thread its record now: one that hangs may hold malloc's lock later */
 	/* [acquire] pairs with the release in stress_stop_watching(). */
 	while (weiri_load_acquire(&stress_now.ended) == 0) {
 		look(&watch);
