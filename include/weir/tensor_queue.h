@@ -94,7 +94,8 @@ WEIR_API enum weir_status weir_tensor_queue_dequeue(weir_tensor_queue *queue, we
 /*
  * n tuples stacked to tensors [n, shape...]. n = 0 gives tensors with no rows (dims that are unknown are 0 then).
  * WEIR_INVALID_ARGUMENT: n < 0, or a queue without shapes, or with unknown dims that does not pad ("specified shapes"). On failure
- * every item is back in the queue, in order.
+ * every item is back in the queue, in order. When it was memory to stack them that failed (WEIR_RESOURCE_EXHAUSTED), and the queue is closed,
+ * another consumer may have been told just before that nothing more comes.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_tensor_queue_dequeue_many(weir_tensor_queue *queue, int64_t n, weir_tensor *tuple[],
