@@ -122,7 +122,7 @@ Test(metrics, a_mean_has_what_all_threads_added)
 		run_threads(add_quarters, mean);
 		value = weir_mean_read(mean);
 		cr_expect_eq(value.count, 2 * THREADS * ADDITIONS);
-		cr_expect(value.sum == 0.25 * 2 * THREADS * ADDITIONS);
+		cr_expect(value.sum == 0.25 * (double)(2 * THREADS * ADDITIONS));
 		weir_mean_destroy(mean);
 	}
 }
@@ -235,7 +235,7 @@ Test(metrics, quantiles_are_within_the_stated_error_of_those_of_all_values)
 		cr_expect_eq(weir_summary_count(summary), VALUES);
 		for (int percent = 0; percent <= 100; percent++) {
 			double q = percent / 100.0, error;
-			size_t rank = (size_t)ceil(q * VALUES);
+			size_t rank = (size_t)ceil(q * (double)VALUES);
 			uint64_t exact = values[rank > 0 ? rank - 1 : 0], found = 0;
 
 			cr_assert_eq(weir_summary_quantile(summary, q, &found), WEIR_OK);

@@ -61,9 +61,9 @@ static double gradients(const struct thread *of, const float *weights, float bia
 		for (size_t f = 0; f < FEATURES; f++)
 			error += of->x[r][f] * weights[f];
 		for (size_t f = 0; f < FEATURES; f++)
-			by_weight[f] += 2 * rate / ROWS * error * of->x[r][f];
-		*by_bias += 2 * rate / ROWS * error;
-		loss += (double)(error * error) / ROWS;
+			by_weight[f] += 2 * rate / (float)ROWS * error * of->x[r][f];
+		*by_bias += 2 * rate / (float)ROWS * error;
+		loss += (double)(error * error) / (double)ROWS;
 	}
 	return loss;
 }
