@@ -71,11 +71,9 @@ enum weir_status weiri_area_check_done(const struct weiri_area *area, int has_do
 
 /* -- creating and destroying -------------------------------------------------------------------------------------------------- */
 
-enum weir_status weiri_area_check_options(const char *what, const void *options, const void *out, size_t struct_size,
-                                          size_t size, uint32_t flags, weir_error *error)
+enum weir_status weiri_area_check_options(const char *what, size_t struct_size, size_t size, uint32_t flags,
+                                          weir_error *error)
 {
-	if (options == NULL || out == NULL)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: %s is NULL", what, options == NULL ? "options" : "out");
 	if (struct_size != size || flags != 0)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: struct_size must be %zu and flags 0", what, size);
 	return WEIR_OK;

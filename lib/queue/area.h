@@ -55,8 +55,8 @@ struct weiri_area_plan {
 };
 
 /* Of the options of a kind, whose struct has `size`: WEIR_INVALID_ARGUMENT unless they make sense so far. */
-enum weir_status weiri_area_check_options(const char *what, const void *options, const void *out, size_t struct_size,
-                                          size_t size, uint32_t flags, weir_error *error);
+enum weir_status weiri_area_check_options(const char *what, size_t struct_size, size_t size, uint32_t flags,
+                                          weir_error *error);
 /* Zero behind the struct weiri_area. WEIR_INVALID_ARGUMENT (a bad component), WEIR_RESOURCE_EXHAUSTED. */
 enum weir_status weiri_area_create(const struct weiri_area_plan *plan, struct weiri_area **out, weir_error *error);
 /* The last state, for its end; no other thread uses the area any more. */

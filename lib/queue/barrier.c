@@ -529,7 +529,7 @@ static enum weir_status close_with(struct weiri_scope *scope, weir_barrier *barr
 	struct weiri_tree_edit edit;
 	struct content next;
 	struct weiri_area_state *state;
-	enum weir_status status;
+	enum weir_status status = WEIR_OK;
 
 	do {
 		state = weiri_area_read(scope, &barrier->area);
@@ -538,9 +538,7 @@ static enum weir_status close_with(struct weiri_scope *scope, weir_barrier *barr
 		if (!close_state(&next, mode, cause))
 			break;
 	} while (!weiri_area_publish(scope, &barrier->area, state, &next, &edit, &status));
-	if (next.closed == content_of(state)->closed)
-		status = WEIR_OK;
-	else if (status == WEIR_OK && next.closed == CANCELLED)
+	if (status == WEIR_OK && next.closed == CANCELLED && next.closed != content_of(state)->closed)
 		weiri_tree_end(content_of(state)->incomplete, scope, end_tuple, scope); /* B2 */
 	/* Of another close, or of none. */
 	if (cause != NULL && (status != WEIR_OK || next.closed == content_of(state)->closed || next.cause != cause))
@@ -659,11 +657,12 @@ static enum weir_status check_shapes(const struct weir_barrier_options *options,
 enum weir_status weir_barrier_create(const struct weir_barrier_options *options, weir_barrier **out, weir_error *error)
 {
 	static const struct content empty = {.next_index = INT64_MIN};
-	size_t size = options != NULL ? options->struct_size : 0;
-	enum weir_status status = weiri_area_check_options(what, options, out, size, sizeof(*options),
-	                                                   options != NULL ? options->flags : 0, error);
+	enum weir_status status;
 	struct weiri_area *area;
 
+	if (options == NULL || out == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: %s is NULL", what, options == NULL ? "options" : "out");
+	status = weiri_area_check_options(what, options->struct_size, sizeof(*options), options->flags, error);
 	if (status == WEIR_OK)
 		status = weiri_components_check(what, options->components, options->component_count, error);
 	if (status == WEIR_OK)

@@ -641,11 +641,12 @@ enum weir_status weir_map_staging_create(const struct weir_map_staging_options *
                                          weir_error *error)
 {
 	static const struct content nothing;
-	size_t size = options != NULL ? options->struct_size : 0;
-	enum weir_status status = weiri_area_check_options(what, options, out, size, sizeof(*options),
-	                                                   options != NULL ? options->flags : 0, error);
+	enum weir_status status;
 	struct weiri_area *area;
 
+	if (options == NULL || out == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: %s is NULL", what, options == NULL ? "options" : "out");
+	status = weiri_area_check_options(what, options->struct_size, sizeof(*options), options->flags, error);
 	if (status == WEIR_OK)
 		status = weiri_area_create(&(struct weiri_area_plan){what, sizeof(**out), &nothing, sizeof(nothing),
 		                                                     options->name, options->components,
