@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/sort.h"
 #include "checkpoint/header.h"
 #include "checkpoint/plain.h"
 #include "failing_allocator.h"
@@ -261,35 +260,4 @@ Test(safetensors, messages_show_names_and_paths_cut_and_printable)
 	cr_expect_eq(strlen(weiri_plain_path(name).text), 79);
 	cr_expect_eq(strncmp(weiri_plain_path(name).text, "...x", 4), 0);
 	cr_expect_eq(weiri_plain_path(name).text[78], 'z');
-}
-
-/* -- order -------------------------------------------------------------------------------------------------------------------- */
-
-static int by_value(const void *a, const void *b)
-{
-	int x = *(const int *)a, y = *(const int *)b;
-
-	return (x > y) - (x < y);
-}
-
-Test(safetensors, elements_are_sorted_from_every_order)
-{
-	enum { MOST = 200 };
-	uint32_t seed = 1;
-
-	for (size_t count = 0; count < MOST; count++) {
-		int elements[MOST], sum = 0, sorted_sum = 0;
-
-		for (size_t i = 0; i < count; i++) {
-			seed = seed * 1664525 + 1013904223;
-			elements[i] = (int)(seed >> 24);
-			sum += elements[i];
-		}
-		weiri_sort(elements, count, sizeof(*elements), by_value);
-		for (size_t i = 0; i < count; i++) {
-			sorted_sum += elements[i];
-			cr_assert(i == 0 || elements[i - 1] <= elements[i], "%zu of %zu", i, count);
-		}
-		cr_assert_eq(sorted_sum, sum);
-	}
 }

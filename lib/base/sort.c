@@ -1,11 +1,25 @@
 /*
- * sort.c - heapsort of elements of any size.
+ * sort.c - see sort.h.
  */
 #include "base/sort.h"
 
+#include <stdint.h>
+#include <string.h>
+
+/* Word by word; what is left byte by byte. */
 static void swap(char *a, char *b, size_t size)
 {
-	for (size_t i = 0; i < size; i++) {
+	size_t i = 0;
+
+	for (; size - i >= sizeof(uint64_t); i += sizeof(uint64_t)) {
+		uint64_t x, y;
+
+		memcpy(&x, a + i, sizeof(x));
+		memcpy(&y, b + i, sizeof(y));
+		memcpy(a + i, &y, sizeof(y));
+		memcpy(b + i, &x, sizeof(x));
+	}
+	for (; i < size; i++) {
 		char byte = a[i];
 
 		a[i] = b[i];
@@ -30,14 +44,31 @@ static void sink(char *elements, size_t parent, size_t count, size_t size, weiri
 	}
 }
 
-void weiri_sort(void *elements, size_t count, size_t size, weiri_compare_fn *compare)
+static void sort_heap(char *base, size_t count, size_t size, weiri_compare_fn *compare)
 {
-	char *base = elements;
-
 	for (size_t i = count / 2; i > 0; i--)
 		sink(base, i - 1, count, size, compare);
 	for (size_t left = count; left > 1; left--) {
 		swap(base, base + (left - 1) * size, size);
 		sink(base, 0, left - 1, size, compare);
 	}
+}
+
+/* Quicker while the elements are few. */
+static void insert_in_turn(char *base, size_t count, size_t size, weiri_compare_fn *compare)
+{
+	for (size_t i = 1; i < count; i++) {
+		for (char *here = base + i * size; here != base && compare(here - size, here) > 0; here -= size)
+			swap(here - size, here, size);
+	}
+}
+
+void weiri_sort(void *elements, size_t count, size_t size, weiri_compare_fn *compare)
+{
+	enum { FEW = 8 };
+
+	if (count <= FEW)
+		insert_in_turn(elements, count, size, compare);
+	else
+		sort_heap(elements, count, size, compare);
 }

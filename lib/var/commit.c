@@ -39,6 +39,7 @@
 #include <stdalign.h>
 
 #include "base/error.h"
+#include "base/sort.h"
 #include "var/install.h"
 
 uint64_t weiri_commit_settle(struct weiri_commit *commit)
@@ -211,39 +212,12 @@ static void commit_discard(struct weiri_commit *commit)
 	commit_free(commit);
 }
 
-static int is_below(const struct weiri_commit_part *a, const struct weiri_commit_part *b)
+static int by_address(const void *a, const void *b)
 {
-	return (uintptr_t)a->var < (uintptr_t)b->var;
-}
+	uintptr_t left = (uintptr_t)((const struct weiri_commit_part *)a)->var;
+	uintptr_t right = (uintptr_t)((const struct weiri_commit_part *)b)->var;
 
-/* Restores the heap, largest first, of which only `root` may be smaller than what is below it. */
-static void sift_down(struct weiri_commit_part parts[], size_t root, size_t count)
-{
-	struct weiri_commit_part part = parts[root];
-	size_t child;
-
-	for (; (child = 2 * root + 1) < count; root = child) {
-		if (child + 1 < count && is_below(&parts[child], &parts[child + 1]))
-			child++;
-		if (!is_below(&part, &parts[child]))
-			break;
-		parts[root] = parts[child];
-	}
-	parts[root] = part;
-}
-
-/* Heapsort: in place, where qsort() may call malloc(). */
-static void sort_by_address(struct weiri_commit_part parts[], size_t count)
-{
-	for (size_t root = count / 2; root-- > 0;)
-		sift_down(parts, root, count);
-	for (size_t end = count; end-- > 1;) {
-		struct weiri_commit_part largest = parts[0];
-
-		parts[0] = parts[end];
-		parts[end] = largest;
-		sift_down(parts, 0, end);
-	}
+	return (left > right) - (left < right);
 }
 
 static struct weiri_version *create_version(struct weiri_record *record, const struct weir_commit_part *part)
@@ -278,7 +252,7 @@ static struct weiri_commit *commit_create(struct weiri_record *record, const str
 		version->is_mark = parts[i].value == NULL;
 		commit->parts[i] = (struct weiri_commit_part){parts[i].var, version, parts[i].expected};
 	}
-	sort_by_address(commit->parts, count);
+	weiri_sort(commit->parts, count, sizeof(commit->parts[0]), by_address);
 	return commit;
 }
 
