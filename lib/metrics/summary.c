@@ -10,20 +10,18 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "metrics/options.h"
 
 enum weir_status weiri_layout_init(struct weiri_layout *layout, const char *what,
                                    const struct weir_histogram_options *options, const void *out, weir_error *error)
 {
 	static const struct weir_histogram_options usual = {.struct_size = sizeof(usual)};
 	const struct weir_histogram_options *chosen = options != NULL ? options : &usual;
+	enum weir_status status =
+		weiri_metrics_check(what, out, chosen->struct_size, sizeof(*chosen), chosen->flags, error);
 
-	if (out == NULL)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: out is NULL", what);
-	if (chosen->struct_size != sizeof(*chosen))
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: options of %zu bytes, expected %zu", what,
-		                  chosen->struct_size, sizeof(*chosen));
-	if (chosen->flags != 0)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: unknown flags 0x%x", what, chosen->flags);
+	if (status != WEIR_OK)
+		return status;
 	if (chosen->precision > WEIR_HISTOGRAM_MAX_PRECISION)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: precision %u, expected 1 to %d", what, chosen->precision,
 		                  WEIR_HISTOGRAM_MAX_PRECISION);
