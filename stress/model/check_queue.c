@@ -333,18 +333,12 @@ static void call(size_t me, char what)
 	}
 }
 
-static void call_all(size_t me, const char *calls)
-{
-	for (; *calls != '\0'; calls++)
-		call(me, *calls);
-}
-
 /* -- an execution ------------------------------------------------------------------------------------------------------------- */
 
 static void thread(void *context, size_t me)
 {
 	(void)context;
-	call_all(me, scene.scope->calls[me]);
+	scope_calls(me, scene.scope->calls[me], call);
 }
 
 static void setup(void *context)
@@ -355,7 +349,7 @@ static void setup(void *context)
 	weir_model_assert(weir_queue_create(&options, &scene.queue, NULL) == WEIR_OK);
 	if (calls_of("F") != 0)
 		weir_model_assert(weir_cancel_create(NULL, &scene.token) == WEIR_OK);
-	call_all(ROWS - 1, scene.scope->start);
+	scope_calls(ROWS - 1, scene.scope->start, call);
 }
 
 /* Nobody is left waiting for what is there. */

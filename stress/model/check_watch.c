@@ -173,16 +173,10 @@ static void call(size_t me, char what)
 	}
 }
 
-static void call_all(size_t me, const char *calls)
-{
-	for (; *calls != '\0'; calls++)
-		call(me, *calls);
-}
-
 static void thread(void *context, size_t me)
 {
 	(void)context;
-	call_all(me, scene.scope->calls[me]);
+	scope_calls(me, scene.scope->calls[me], call);
 }
 
 static void setup(void *context)
@@ -193,7 +187,7 @@ static void setup(void *context)
 	scene.x = variable_of_size(0, SMALL_VALUES);
 	scene.y = variable_of_size(0, SMALL_VALUES);
 	weir_model_assert(weir_cancel_create(NULL, &scene.token) == WEIR_OK);
-	call_all(BEFORE, scene.scope->start);
+	scope_calls(BEFORE, scene.scope->start, call);
 }
 
 static void finish(void *context)

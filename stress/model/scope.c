@@ -35,6 +35,12 @@ void scope_symmetric(int on)
 	symmetric = on;
 }
 
+void scope_calls(size_t me, const char *calls, void (*call)(size_t me, char what))
+{
+	for (; *calls != '\0'; calls++)
+		call(me, *calls);
+}
+
 size_t scope_threads(const char *const calls[], size_t most)
 {
 	size_t threads = 0;

@@ -19,6 +19,8 @@ void scope_symmetric(int on);
 
 /* How many threads a scope has, given a row of calls for each: those before the first NULL, of `most`. */
 size_t scope_threads(const char *const calls[], size_t most);
+/* What a thread does: a letter a call. */
+void scope_calls(size_t me, const char *calls, void (*call)(size_t me, char what));
 
 /* No execution may fail. Return 1 when the outcome is wrong. */
 int scope_complete(const struct weir_model_program *program);
