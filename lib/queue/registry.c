@@ -1,7 +1,7 @@
 /*
  * registry.c - see registry.h.
  *
- * Algorithm. A set of entries by the queues' numbers (sync/hash_list.h), one for the process. An entry counts who needs its queue.
+ * Algorithm. Entries by the queues' numbers (sync/numbered.h), one set for the process. An entry counts who needs its queue.
  *
  * Invariants
  *   G1  `holds` counts the queue's owner, from add() to remove(), and each walk that looks at the queue. The queue is freed by whoever gives
@@ -20,59 +20,21 @@
 #include <stdalign.h>
 
 #include "base/memory.h"
-#include "sync/hash_list.h"
+#include "sync/numbered.h"
 #include "sync/references.h"
 
 struct weiri_registered {
-	struct weiri_hash_node node;
+	struct weiri_numbered numbered;
 	_Atomic(size_t) holds;
-	/* Constant. */
-	uint64_t number;
-	weir_queue *queue;
+	weir_queue *queue; /* constant */
 };
 
-static struct weiri_registered *entry_of(struct weiri_hash_node *node)
+static struct weiri_numbering all_queues = WEIRI_NUMBERING;
+
+static struct weiri_registered *entry_of(struct weiri_numbered *numbered)
 {
-	return node != NULL ? WEIRI_CONTAINER_OF(node, struct weiri_registered, node) : NULL;
+	return numbered != NULL ? WEIRI_CONTAINER_OF(numbered, struct weiri_registered, numbered) : NULL;
 }
-
-static void *allocate_mark(void *context, size_t size, size_t alignment)
-{
-	weir_allocator allocator = weiri_allocator_or_default(NULL);
-
-	(void)context;
-	return weiri_allocate(&allocator, size, alignment);
-}
-
-static void release_mark(void *context, void *memory, size_t size, size_t alignment)
-{
-	weir_allocator allocator = weiri_allocator_or_default(NULL);
-
-	(void)context;
-	weiri_release(&allocator, memory, size, alignment);
-}
-
-/* Numbers next to each other in far buckets, so that each bucket has few: a multiplication by 2^64 / phi, whose high bits are the good ones. */
-static uint64_t hash_of(uint64_t number)
-{
-	uint64_t hash = number * UINT64_C(0x9E3779B97F4A7C15);
-
-	return hash ^ hash >> 32;
-}
-
-static int compare_numbers(const void *key, struct weiri_hash_node *node)
-{
-	uint64_t number = *(const uint64_t *)key, other = entry_of(node)->number;
-
-	return (number > other) - (number < other);
-}
-
-/* Zero but for these is what weiri_hash_list_init() makes. scripts/gdb/weir.py reads it. */
-static struct weiri_hash_list all_queues = {
-	.allocator = {allocate_mark, release_mark, NULL},
-	.compare = compare_numbers,
-};
-static _Atomic(uint64_t) numbers_given;
 
 static void free_entry(struct weiri_registered *entry)
 {
@@ -83,7 +45,7 @@ static void free_entry(struct weiri_registered *entry)
 
 static void out_of_sight(struct weiri_retired *retired)
 {
-	free_entry(entry_of(WEIRI_CONTAINER_OF(retired, struct weiri_hash_node, retired)));
+	free_entry(entry_of(weiri_numbered_of_retired(retired)));
 }
 
 struct weiri_registered *weiri_registry_add(struct weiri_record *record, weir_queue *queue)
@@ -94,13 +56,10 @@ struct weiri_registered *weiri_registry_add(struct weiri_record *record, weir_qu
 
 	if (entry == NULL)
 		return NULL;
-	scope = weiri_scope_enter(record);
-	/* [relaxed] a number of its own for each; the list carries the rest. */
-	entry->number = weiri_fetch_add_relaxed(&numbers_given, UINT64_C(1)) + 1;
 	entry->queue = queue;
 	weiri_store_relaxed(&entry->holds, (size_t)1); /* [relaxed] not shared yet */
-	weiri_hash_node_init(&entry->node, hash_of(entry->number), sizeof(*entry), out_of_sight);
-	(void)weiri_hash_list_insert(&scope, &all_queues, &entry->node, hash_of(entry->number), &entry->number);
+	scope = weiri_scope_enter(record);
+	weiri_numbered_enter(&scope, &all_queues, &entry->numbered, sizeof(*entry), out_of_sight);
 	weiri_scope_leave(&scope);
 	return entry;
 }
@@ -110,7 +69,7 @@ int weiri_registry_remove(struct weiri_record *record, struct weiri_registered *
 	struct weiri_scope scope = weiri_scope_enter(record);
 	int last;
 
-	(void)weiri_hash_list_remove(&scope, &all_queues, &entry->node, hash_of(entry->number), &entry->number);
+	weiri_numbered_leave(&scope, &all_queues, &entry->numbered);
 	last = weiri_references_give(&entry->holds); /* P1, G2: before the scope retires the entry */
 	weiri_scope_leave(&scope);
 	return last;
@@ -121,10 +80,9 @@ struct weiri_registered *weiri_registry_next(struct weiri_scope *scope, struct w
 	struct weiri_registered *entry;
 
 	do {
-		entry = entry_of(weiri_hash_list_after(scope, &all_queues, hash_of(place->number),
-		                                       place->number != 0 ? &place->number : NULL));
+		entry = entry_of(weiri_numbered_after(scope, &all_queues, place->number));
 		if (entry != NULL)
-			place->number = entry->number;
+			place->number = entry->numbered.number;
 	} while (entry != NULL && !weiri_references_try_take(&entry->holds)); /* G1: that one is being destroyed */
 	return entry;
 }

@@ -178,10 +178,13 @@ def all_queues():
     symbol = gdb.lookup_static_symbol("all_queues")
     if symbol is None:
         raise gdb.GdbError("there is no registry of queues: the library's debug information is missing")
-    first = unsigned(symbol.value()["first"]["next"])
-    entries = [entry for node, entry in nodes_from(first, "struct weiri_hash_node", "struct weiri_registered")
-               if unsigned(node["order"]) & ITEM]
-    return [entry["queue"].dereference() for entry in sorted(entries, key=lambda entry: unsigned(entry["number"]))]
+    first = unsigned(symbol.value()["list"]["first"]["next"])
+    numbered = [one for node, one in nodes_from(first, "struct weiri_hash_node", "struct weiri_numbered")
+                if unsigned(node["order"]) & ITEM]
+    # A registered queue begins with its number.
+    registered = gdb.lookup_type("struct weiri_registered").pointer()
+    return [one.address.cast(registered).dereference()["queue"].dereference()
+            for one in sorted(numbered, key=lambda one: unsigned(one["number"]))]
 
 
 # ---- threads ----

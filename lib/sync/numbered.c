@@ -1,0 +1,70 @@
+/*
+ * numbered.c - see numbered.h.
+ *
+ * Linearization, progress, memory: those of hash_list.h. A number is given before the thing is in the list, so numbers may come out of order.
+ * Fork: the child has the parent's things.
+ * Checked: tests/test_dump.c, test_stalls.c, stress/model/check_registry.c, weir-stress "queue_dump".
+ */
+#include "sync/numbered.h"
+
+#include "base/memory.h"
+
+void *weiri_numbered_allocate_mark(void *context, size_t size, size_t alignment)
+{
+	weir_allocator allocator = weiri_allocator_or_default(NULL);
+
+	(void)context;
+	return weiri_allocate(&allocator, size, alignment);
+}
+
+void weiri_numbered_release_mark(void *context, void *memory, size_t size, size_t alignment)
+{
+	weir_allocator allocator = weiri_allocator_or_default(NULL);
+
+	(void)context;
+	weiri_release(&allocator, memory, size, alignment);
+}
+
+/* Numbers next to each other in far buckets, so that each bucket has few: a multiplication by 2^64 / phi, whose high bits are the good ones. */
+static uint64_t hash_of(uint64_t number)
+{
+	uint64_t hash = number * UINT64_C(0x9E3779B97F4A7C15);
+
+	return hash ^ hash >> 32;
+}
+
+static struct weiri_numbered *numbered_of(struct weiri_hash_node *node)
+{
+	return node != NULL ? WEIRI_CONTAINER_OF(node, struct weiri_numbered, node) : NULL;
+}
+
+int weiri_numbered_compare(const void *number, struct weiri_hash_node *node)
+{
+	uint64_t asked = *(const uint64_t *)number, there = numbered_of(node)->number;
+
+	return (asked > there) - (asked < there);
+}
+
+void weiri_numbered_enter(struct weiri_scope *scope, struct weiri_numbering *all, struct weiri_numbered *thing,
+                          size_t bytes, void (*ended)(struct weiri_retired *retired))
+{
+	/* [relaxed] a number of its own for each; the list carries the rest. */
+	thing->number = weiri_fetch_add_relaxed(&all->given, UINT64_C(1)) + 1;
+	weiri_hash_node_init(&thing->node, hash_of(thing->number), bytes, ended);
+	(void)weiri_hash_list_insert(scope, &all->list, &thing->node, hash_of(thing->number), &thing->number);
+}
+
+void weiri_numbered_leave(struct weiri_scope *scope, struct weiri_numbering *all, struct weiri_numbered *thing)
+{
+	(void)weiri_hash_list_remove(scope, &all->list, &thing->node, hash_of(thing->number), &thing->number);
+}
+
+struct weiri_numbered *weiri_numbered_find(struct weiri_scope *scope, struct weiri_numbering *all, uint64_t number)
+{
+	return numbered_of(weiri_hash_list_find(scope, &all->list, hash_of(number), &number));
+}
+
+struct weiri_numbered *weiri_numbered_after(struct weiri_scope *scope, struct weiri_numbering *all, uint64_t number)
+{
+	return numbered_of(weiri_hash_list_after(scope, &all->list, hash_of(number), number != 0 ? &number : NULL));
+}
