@@ -3,6 +3,7 @@
  *
  * Where all tests share a process there may be queues of others: what is looked for is found by the names of queues.
  */
+#include <weir/critical_section.h>
 #include <weir/dump.h>
 #include <weir/queue_runner.h>
 #include <weir/select.h>
@@ -54,17 +55,19 @@ static int matches(const char *text, const char *pattern)
 	return found;
 }
 
-/* The lines on the queue of that name, the first among them; the caller frees it. Empty: it is not there. */
+/* The lines on the object of that name, the first among them; the caller frees it. Empty: it is not there. */
 static char *part_of(const char *text, const char *name)
 {
 	char start[128];
 	const char *begin, *end;
 
-	(void)snprintf(start, sizeof(start), "queue \"%s\" (number ", name);
+	(void)snprintf(start, sizeof(start), " \"%s\" (number ", name);
 	begin = strstr(text, start);
 	if (begin == NULL)
 		return strdup("");
 	cr_assert_null(strstr(begin + 1, start), "it is there twice:\n%s", text);
+	while (begin != text && begin[-1] != '\n')
+		begin--;
 	end = strchr(begin, '\n') + 1;
 	while (strncmp(end, "  ", 2) == 0)
 		end = strchr(end, '\n') + 1;
@@ -204,6 +207,58 @@ Test(dump, says_what_no_thread_waits_for)
 	expect_line("async", "^  0 in, 0 out, at most 0 inside; 0 enqueues waited 0.000 s, 3 dequeues ");
 	expect_no_line("async", "waits for");
 	destroy(queue);
+}
+
+static void execution_ended(void *context, enum weir_status status, const weir_error *error)
+{
+	(void)context, (void)status, (void)error;
+}
+
+static enum weir_status nothing(void *context, weir_error *error)
+{
+	(void)context, (void)error;
+	return WEIR_OK;
+}
+
+struct press {
+	weir_critical_section *section;
+	weir_pool *pool;
+};
+
+static enum weir_status look_from_inside(void *context, weir_error *error)
+{
+	struct press *press = context;
+	char taken[128], waits[128];
+
+	cr_assert_eq(weir_critical_section_start(press->section, press->pool, nothing, NULL, execution_ended, NULL, error),
+	             WEIR_OK);
+	(void)snprintf(taken, sizeof(taken), "^critical section \"press\" \\(number [0-9]+\\): taken by thread %d \".*\"$",
+	               gettid());
+	(void)snprintf(waits, sizeof(waits),
+	               "^  waits to enter: execute, asynchronous, begun by thread %d \".*\", for [0-9.]+ s$", gettid());
+	expect_line("press", taken);
+	expect_line("press", waits);
+	return WEIR_OK;
+}
+
+Test(dump, says_who_is_in_a_critical_section_and_who_waits)
+{
+	struct weir_critical_section_options options = {.struct_size = sizeof(options), .name = "press"};
+	struct weir_pool_options no_threads = {.struct_size = sizeof(no_threads), .flags = WEIR_POOL_NO_THREADS};
+	struct press press;
+
+	cr_assert_eq(weir_critical_section_create(&options, &press.section, NULL), WEIR_OK);
+	cr_assert_eq(weir_pool_create(&no_threads, &press.pool, NULL), WEIR_OK);
+	expect_line("press", "^critical section \"press\" \\(number [0-9]+\\): free$");
+	cr_assert_eq(weir_critical_section_execute(press.section, look_from_inside, &press, 0, NULL, NULL), WEIR_OK);
+	expect_line("press", ": taken, by no thread in particular$");
+	cr_assert_eq(weir_pool_help(press.pool, 1), 1);
+	expect_line("press", ": free$");
+	expect_line("press", "^  entered 2 times; 1 waited [0-9.]+ s; ");
+	expect_no_line("press", "waits to enter");
+	cr_assert_eq(weir_pool_destroy(press.pool, NULL), WEIR_OK);
+	cr_assert_eq(weir_critical_section_destroy(press.section, NULL), WEIR_OK);
+	expect_no_line("press", "press");
 }
 
 Test(dump, says_how_many_more_wait_than_it_shows)

@@ -10,6 +10,7 @@
 #include <weir/cancel.h>
 #include <weir/checkpoint.h>
 #include <weir/coordinator.h>
+#include <weir/critical_section.h>
 #include <weir/dump.h>
 #include <weir/graph.h>
 #include <weir/log.h>

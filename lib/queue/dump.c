@@ -49,6 +49,7 @@ struct view {
 	uint32_t flags;
 	size_t size, capacity;
 	uint64_t gate, turn;
+	uint32_t occupant; /* of a critical section */
 	int closed;
 	struct weir_queue_stats stats;
 	size_t waiters[WEIRI_SIDES], participants;
@@ -139,6 +140,7 @@ static void see(struct weiri_scope *scope, struct view *view, weir_queue *queue)
 	/* [relaxed] looks, both. */
 	view->gate = weiri_load_relaxed(&queue->gate);
 	view->turn = weiri_load_relaxed(&queue->turn);
+	view->occupant = weiri_load_relaxed(&queue->occupant); /* [relaxed] the same */
 	view->closed = weiri_queue_store_closed(queue);
 	weiri_queue_read_stats(queue, &view->stats);
 	view->size = weiri_queue_size(queue);
@@ -285,17 +287,42 @@ static void print_state(struct output *out, const struct view *view)
 	say(out, "%" PRIu64 " wakes, %" PRIu64 " retries\n", stats->wakes, stats->retries);
 }
 
-static void print_waiter(struct output *out, const struct waiter *waiter, enum weiri_side side)
+static int is_section(const struct view *view)
+{
+	return (view->flags & WEIRI_QUEUE_OF_SECTION) != 0;
+}
+
+/* A critical section is free while the right to be inside is in its queue. */
+static void print_section(struct output *out, const struct view *view)
+{
+	say(out, "critical section \"%s\" (number %" PRIu64 "): %s", view->name, view->number,
+	    (view->flags & WEIR_QUEUE_FAIR) != 0 ? "fair, " : "");
+	if (view->size != 0) {
+		say(out, "free");
+	} else if (view->occupant == 0) {
+		say(out, "taken, by no thread in particular");
+	} else {
+		say(out, "taken by ");
+		say_thread(out, view->occupant);
+	}
+	say(out, "\n  entered %" PRIu64 " times; %" PRIu64 " waited %.3f s; %" PRIu64 " wakes, %" PRIu64 " retries\n",
+	    view->stats.items_out, view->stats.dequeue_waits, seconds(view->stats.dequeue_blocked_ns), view->stats.wakes,
+	    view->stats.retries);
+}
+
+static void print_waiter(struct output *out, const struct view *view, const struct waiter *waiter, enum weiri_side side)
 {
 	uint64_t now = weir_now_ns();
 
-	say(out, "  waits for %s: ", side == WEIRI_SIDE_ENQUEUE ? "room" : "an item");
+	say(out, "  waits %s: ", is_section(view) ? "to enter" : side == WEIRI_SIDE_ENQUEUE ? "for room" : "for an item");
 	if (!waiter->asynchronous) {
 		say_thread(out, waiter->thread);
 		say(out, ", ");
 	}
 	if (waiter->kind == (enum weir_queue_op_kind)WEIRI_OP_SELECT)
 		say(out, "select of %zu cases", waiter->count);
+	else if (is_section(view))
+		say(out, "execute");
 	else
 		say(out, "%s of %s%zu", weiri_op_verb(waiter->kind),
 		    waiter->kind == WEIR_QUEUE_OP_DEQUEUE_UP_TO ? "up to " : "", waiter->count);
@@ -309,7 +336,7 @@ static void print_waiter(struct output *out, const struct waiter *waiter, enum w
 static void print_waiters(struct output *out, const struct view *view, enum weiri_side side)
 {
 	for (size_t i = 0; i < view->waiters[side]; i++)
-		print_waiter(out, &view->waiter[side][i], side);
+		print_waiter(out, view, &view->waiter[side][i], side);
 	if (view->waiters[side] == MOST_SHOWN)
 		say(out, "  and others, of %" PRIu64 " on both sides\n", view->stats.waiting);
 }
@@ -328,7 +355,10 @@ static void print_participant(struct output *out, const struct participant *one)
 
 static void print(struct output *out, const struct view *view)
 {
-	print_state(out, view);
+	if (is_section(view))
+		print_section(out, view);
+	else
+		print_state(out, view);
 	print_waiters(out, view, WEIRI_SIDE_ENQUEUE);
 	print_waiters(out, view, WEIRI_SIDE_DEQUEUE);
 	for (size_t i = 0; i < view->participants; i++)

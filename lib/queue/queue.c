@@ -101,18 +101,12 @@ static enum weir_status enter_registry(weir_queue *queue)
 	return queue->registered != NULL ? WEIR_OK : WEIR_RESOURCE_EXHAUSTED;
 }
 
-enum weir_status weir_queue_create(const struct weir_queue_options *options, weir_queue **out, weir_error *error)
+enum weir_status weiri_queue_create(const struct weir_queue_options *options, weir_queue **out, weir_error *error)
 {
-	enum weir_status status = check_options(options, error);
-	weir_allocator allocator;
-	weir_queue *queue;
+	weir_allocator allocator = weiri_allocator_or_default(options->allocator);
+	weir_queue *queue = weiri_allocate_zeroed(&allocator, sizeof(*queue), alignof(weir_queue));
+	enum weir_status status = WEIR_RESOURCE_EXHAUSTED;
 
-	if (status == WEIR_OK && out == NULL)
-		status = weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue: out is NULL");
-	if (status != WEIR_OK)
-		return status;
-	allocator = weiri_allocator_or_default(options->allocator);
-	queue = weiri_allocate_zeroed(&allocator, sizeof(*queue), alignof(weir_queue));
 	if (queue != NULL) {
 		queue->allocator = allocator;
 		status = fill(queue, options);
@@ -126,6 +120,15 @@ enum weir_status weir_queue_create(const struct weir_queue_options *options, wei
 	}
 	*out = queue;
 	return WEIR_OK;
+}
+
+enum weir_status weir_queue_create(const struct weir_queue_options *options, weir_queue **out, weir_error *error)
+{
+	enum weir_status status = check_options(options, error);
+
+	if (status == WEIR_OK && out == NULL)
+		status = weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue: out is NULL");
+	return status == WEIR_OK ? weiri_queue_create(options, out, error) : status;
 }
 
 static void drop_all(struct weiri_record *record, weir_queue *queue)

@@ -38,6 +38,9 @@
 struct weiri_readiness;
 struct weiri_registered;
 
+/* flags, beside the public ones: its one item is the right to be inside of a critical section (run/critical_section.c). */
+enum { WEIRI_QUEUE_OF_SECTION = 1 << 30 };
+
 struct weir_queue {
 	/* Constant. */
 	enum weir_queue_order order;
@@ -75,6 +78,7 @@ struct weir_queue {
 
 	/* Written by calls that wait, or let others go on; and now and then by enqueues. */
 	WEIRI_ALIGNED_APART struct weiri_tally tally;
+	_Atomic(uint32_t) occupant; /* of a critical section: the thread that is inside; 0: no one in particular */
 };
 
 /* -- store.c ------------------------------------------------------------------------------------------------------------------ */
@@ -143,6 +147,8 @@ void weiri_queue_count_in(weir_queue *queue, size_t count);
 
 /* -- queue.c ------------------------------------------------------------------------------------------------------------------ */
 
+/* As weir_queue_create(), with options that make sense. */
+enum weir_status weiri_queue_create(const struct weir_queue_options *options, weir_queue **out, weir_error *error);
 /* Of a queue that nobody uses or finds any more; not in a section. */
 void weiri_queue_free(weir_queue *queue);
 

@@ -23,6 +23,7 @@
 
 #include "base/asymmetric.h"
 #include "base/eventfd.h"
+#include "base/thread.h"
 #include "base/memory.h"
 #include "reclaim/collect.h"
 
@@ -54,6 +55,7 @@ static void after_fork_in_child(void)
 
 	weiri_fence_after_fork();
 	weiri_eventfd_after_fork();
+	weiri_thread_after_fork();
 	for (; record != NULL; record = record->next) {
 		if (record == weiri_record_mine)
 			continue;
