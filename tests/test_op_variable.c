@@ -303,3 +303,148 @@ Test(op_variable, more_variables_than_fit_on_the_stack_of_a_commit)
 	for (int i = 0; i < MANY; i++)
 		weir_var_destroy(vars[i]);
 }
+
+/* -- rows --------------------------------------------------------------------------------------------------------------------- */
+
+/* A variable f32 [3,2] of 10, 20, ... 60; rows 2 and 0 are named, with updates 1, 2 and 3, 4. */
+struct rows {
+	weir_graph *graph;
+	weir_session *session;
+	weir_var *var;
+	weir_output indices, updates;
+};
+
+static void begin_rows(struct rows *rows)
+{
+	float values[] = {10, 20, 30, 40, 50, 60}, updates[] = {1, 2, 3, 4};
+	int32_t indices[] = {2, 0};
+
+	rows->graph = kit_graph();
+	rows->session = kit_session(rows->graph, 0);
+	rows->var = kit_var("v", kit_tensor(WEIR_F32, kit_shape(2, 3, 2), values));
+	rows->indices = kit_constant(rows->graph, kit_tensor(WEIR_I32, kit_shape(1, 2), indices));
+	rows->updates = kit_constant(rows->graph, kit_tensor(WEIR_F32, kit_shape(2, 2, 2), updates));
+}
+
+static void end_rows(struct rows *rows)
+{
+	kit_end(rows->session, rows->graph);
+	weir_var_destroy(rows->var);
+}
+
+static void expect_f32(const weir_tensor *tensor, const float values[], size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		cr_expect_float_eq(kit_f32_at(tensor, i), values[i], 1e-6, "%zu: %f", i, (double)kit_f32_at(tensor, i));
+}
+
+Test(op_variable, scatters_change_rows_and_give_what_they_published)
+{
+	static const struct {
+		enum weir_scatter how;
+		const char *op;
+		float values[6];
+	} cases[] = {
+		{WEIR_SCATTER_UPDATE, "scatter_update", {3, 4, 30, 40, 1, 2}},
+		{WEIR_SCATTER_ADD, "scatter_add", {13, 24, 30, 40, 51, 62}},
+		{WEIR_SCATTER_SUB, "scatter_sub", {7, 16, 30, 40, 49, 58}},
+		{WEIR_SCATTER_MUL, "scatter_mul", {30, 80, 30, 40, 50, 120}},
+		{WEIR_SCATTER_DIV, "scatter_div", {10.0f / 3, 5, 30, 40, 50, 30}},
+		{WEIR_SCATTER_MIN, "scatter_min", {3, 4, 30, 40, 1, 2}},
+		{WEIR_SCATTER_MAX, "scatter_max", {10, 20, 30, 40, 50, 60}},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		weir_tensor *published;
+		struct rows rows;
+		weir_output out;
+		weir_error error;
+
+		begin_rows(&rows);
+		cr_assert_eq(
+			weir_op_scatter(rows.graph, NULL, rows.var, cases[i].how, rows.indices, rows.updates, &out, &error),
+			WEIR_OK, "%s", error.message);
+		cr_expect_str_eq(weir_node_op(out.node), cases[i].op);
+		published = kit_fetch(rows.session, out);
+		expect_f32(published, cases[i].values, 6);
+		weir_tensor_release(published);
+		cr_expect_eq(kit_fetch_i64(rows.session, version_of(out)), 3);
+		end_rows(&rows);
+	}
+}
+
+Test(op_variable, a_scalar_is_scattered_to_each_element)
+{
+	weir_tensor *published;
+	struct rows rows;
+	weir_output out;
+
+	begin_rows(&rows);
+	cr_assert_eq(weir_op_scatter(rows.graph, NULL, rows.var, WEIR_SCATTER_ADD, rows.indices,
+	                             kit_constant(rows.graph, kit_f32(1)), &out, NULL),
+	             WEIR_OK);
+	published = kit_fetch(rows.session, out);
+	expect_f32(published, (float[]){11, 21, 30, 40, 51, 61}, 6);
+	weir_tensor_release(published);
+	end_rows(&rows);
+}
+
+Test(op_variable, gather_gives_the_rows_that_are_named)
+{
+	int64_t square[] = {1, 0, 2, 2};
+	weir_tensor *got;
+	struct rows rows;
+	weir_output out;
+	weir_shape shape;
+	enum weir_dtype dtype;
+
+	begin_rows(&rows);
+	cr_assert_eq(weir_op_gather(rows.graph, "rows", rows.var,
+	                            kit_constant(rows.graph, kit_tensor(WEIR_I64, kit_shape(2, 2, 2), square)), &out, NULL),
+	             WEIR_OK);
+	cr_assert_eq(weir_output_spec(out, &dtype, &shape, NULL), WEIR_OK);
+	cr_expect_eq(dtype, WEIR_F32);
+	cr_expect_eq(shape.rank, 3);
+	cr_expect_eq(shape.dims[2], 2);
+	got = kit_fetch(rows.session, out);
+	cr_expect_eq(weir_tensor_shape(got)->rank, 3);
+	expect_f32(got, (float[]){30, 40, 10, 20, 50, 60, 50, 60}, 8);
+	weir_tensor_release(got);
+	end_rows(&rows);
+}
+
+Test(op_variable, rows_that_cannot_be_are_refused)
+{
+	int32_t beyond[] = {0, 3};
+	struct rows rows;
+	weir_output bad, out;
+	weir_var *scalar = kit_var("scalar", kit_f32(1));
+	weir_error error;
+
+	begin_rows(&rows);
+	/* When the node is built. */
+	cr_expect_eq(
+		weir_op_scatter(rows.graph, NULL, rows.var, (enum weir_scatter)8, rows.indices, rows.updates, &out, &error),
+		WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(
+		weir_op_scatter(rows.graph, NULL, rows.var, WEIR_SCATTER_ADD, rows.updates, rows.updates, &out, &error),
+		WEIR_INVALID_ARGUMENT);
+	cr_expect_not_null(strstr(error.message, "indices"), "%s", error.message);
+	cr_expect_eq(
+		weir_op_scatter(rows.graph, NULL, rows.var, WEIR_SCATTER_ADD, rows.indices, rows.indices, &out, &error),
+		WEIR_INVALID_ARGUMENT);
+	cr_expect_not_null(strstr(error.message, "f32 [2,2]"), "%s", error.message);
+	cr_expect_eq(weir_op_gather(rows.graph, NULL, scalar, rows.indices, &out, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_op_gather(rows.graph, NULL, NULL, rows.indices, &out, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_op_gather(rows.graph, NULL, rows.var, rows.indices, NULL, &error), WEIR_INVALID_ARGUMENT);
+	/* When it runs: and nothing is published. */
+	bad = kit_constant(rows.graph, kit_tensor(WEIR_I32, kit_shape(1, 2), beyond));
+	cr_assert_eq(weir_op_scatter(rows.graph, "bad", rows.var, WEIR_SCATTER_ADD, bad, rows.updates, &out, NULL),
+	             WEIR_OK);
+	cr_expect_eq(kit_run_target(rows.session, out.node, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_not_null(strstr(error.message, "is 3, expected one of [0, 3)"), "%s", error.message);
+	cr_expect_not_null(strstr(error.message, "scatter_add \"bad\""), "%s", error.message);
+	cr_expect_eq(kit_var_f32(rows.var, 0), 10.0f);
+	end_rows(&rows);
+	weir_var_destroy(scalar);
+}

@@ -15,7 +15,8 @@
  * | math, identity, cast            | allocator                      | nothing                            |
  * | matmul                          | allocator; CBLAS may lock inside | nothing                          |
  * | read, snapshot                  | as weir_var_read, _snapshot    | nothing                            |
- * | assign*, commit                 | as weir_var_*                  | the retire budget, to the deadline |
+ * | gather                          | as weir_var_gather             | nothing                            |
+ * | assign*, scatter, commit        | as weir_var_*                  | the retire budget, to the deadline |
  * | enqueue*, dequeue*              | as weir_tensor_queue_start_*   | room or items, holding no thread   |
  * | kernel                          | the kernel's                   | the kernel's                       |
  *
@@ -31,6 +32,7 @@
 #include <stdint.h>
 #include <weir/cancel.h>
 #include <weir/graph.h>
+#include <weir/scatter.h>
 #include <weir/status.h>
 #include <weir/tensor.h>
 #include <weir/tensor_queue.h>
@@ -71,6 +73,17 @@ WEIR_API enum weir_status weir_op_assign_add(weir_graph *graph, const char *name
                                              weir_output *out, weir_error *error);
 WEIR_API enum weir_status weir_op_assign_sub(weir_graph *graph, const char *name, weir_var *var, weir_output delta,
                                              weir_output *out, weir_error *error);
+/*
+ * Rows by number, as weir_var_scatter(), which see: scatter_update, _add, _sub, _mul, _div, _min or _max, as `how` says. indices: i32 or i64 of
+ * any shape; updates: [indices..., row...] of the variable's dtype, or a scalar. Output 0 is the whole value that was published, output 1 its
+ * version, i64 scalar. A bad index fails the step, and nothing is published. @since 0.1
+ */
+WEIR_API enum weir_status weir_op_scatter(weir_graph *graph, const char *name, weir_var *var, enum weir_scatter how,
+                                          weir_output indices, weir_output updates, weir_output *out,
+                                          weir_error *error);
+/* The rows that `indices` name, all of one version: [indices..., row...]; as weir_var_gather(). @since 0.1 */
+WEIR_API enum weir_status weir_op_gather(weir_graph *graph, const char *name, weir_var *var, weir_output indices,
+                                         weir_output *out, weir_error *error);
 /*
  * All `count` variables at one instant (weir_var_snapshot). outs[0 .. count-1] are the values, outs[count] the versions,
  * i64 [count]: what weir_op_commit takes. outs has room for count + 1. count 1 .. WEIR_COMMIT_MAX_PARTS. @since 0.1

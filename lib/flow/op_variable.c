@@ -13,9 +13,15 @@
 
 enum { VALUE = 0, VERSION = 1, FEW_PARTS = 16 };
 
+/* What a node on one variable was built with. */
+struct use {
+	weir_var *var;
+	enum weir_scatter how; /* of a scatter */
+};
+
 static weir_var *var_of(const weir_node *node)
 {
-	return *(weir_var *const *)node->attribute;
+	return ((const struct use *)node->attribute)->var;
 }
 
 static struct weiri_spec spec_of_var(const weir_var *var)
@@ -51,28 +57,24 @@ static enum weir_status publish_numbers(const struct weiri_call *call, uint32_t 
 	return weir_tensor_builder_finish(builder, &call->outputs[output]);
 }
 
-/* A node on one variable with outputs value and version. */
-static enum weir_status build_single(weir_graph *graph, const struct weiri_op *op, const char *name, weir_var *var,
-                                     const weir_output *input, size_t hold_count, weir_output *out, weir_error *error)
+/* A node on one variable; its outputs have `specs`. */
+static enum weir_status build_use(weir_graph *graph, const struct weiri_op *op, const char *name, struct use use,
+                                  const weir_output inputs[], size_t input_count, const struct weiri_spec specs[],
+                                  size_t output_count, size_t hold_count, weir_output *out, weir_error *error)
 {
 	struct weiri_node_request request;
-	struct weiri_spec specs[2];
 	enum weir_status status;
 	weir_node *node;
 
-	if (var == NULL || out == NULL)
-		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, op, name, "%s is NULL", var == NULL ? "variable" : "out");
-	specs[VALUE] = spec_of_var(var);
-	specs[VERSION] = weiri_spec_scalar(WEIR_I64);
 	(void)memset(&request, 0, sizeof(request));
 	request.op = op;
 	request.name = name;
-	request.inputs = input;
-	request.input_count = input != NULL ? 1 : 0;
+	request.inputs = inputs;
+	request.input_count = input_count;
 	request.specs = specs;
-	request.output_count = 2;
-	request.attribute = &var;
-	request.attribute_size = sizeof(weir_var *);
+	request.output_count = output_count;
+	request.attribute = &use;
+	request.attribute_size = sizeof(use);
 	request.hold_count = hold_count;
 	status = weiri_node_build(graph, &request, &node, error);
 	if (status == WEIR_OK) {
@@ -80,6 +82,29 @@ static enum weir_status build_single(weir_graph *graph, const struct weiri_op *o
 		out->index = VALUE;
 	}
 	return status;
+}
+
+static enum weir_status check_use(const struct weiri_op *op, const char *name, const weir_var *var,
+                                  const weir_output *out, weir_error *error)
+{
+	if (var != NULL && out != NULL)
+		return WEIR_OK;
+	return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, op, name, "%s is NULL", var == NULL ? "variable" : "out");
+}
+
+/* With outputs value and version, and `input` or none. */
+static enum weir_status build_single(weir_graph *graph, const struct weiri_op *op, const char *name, weir_var *var,
+                                     const weir_output *input, size_t hold_count, weir_output *out, weir_error *error)
+{
+	enum weir_status status = check_use(op, name, var, out, error);
+	struct weiri_spec specs[2];
+
+	if (status != WEIR_OK)
+		return status;
+	specs[VALUE] = spec_of_var(var);
+	specs[VERSION] = weiri_spec_scalar(WEIR_I64);
+	return build_use(graph, op, name, (struct use){.var = var}, input, input != NULL ? 1 : 0, specs, 2, hold_count, out,
+	                 error);
 }
 
 static enum weir_status run_read(const struct weiri_call *call)
@@ -199,6 +224,135 @@ enum weir_status weir_op_assign_sub(weir_graph *graph, const char *name, weir_va
 {
 	return build_update(graph, &assign_sub_op, name, var, delta, out, error);
 }
+
+/* -- rows --------------------------------------------------------------------------------------------------------------------- */
+
+static enum weir_status run_scatter(const struct weiri_call *call)
+{
+	const struct use *use = call->node->attribute;
+	weir_read *hold = &call->holds[0];
+	weir_tensor_builder *builder;
+	enum weir_status status = prepare_numbers(call, VERSION, 0, &builder);
+
+	if (status != WEIR_OK)
+		return status;
+	status =
+		weir_var_scatter(use->var, use->how, call->inputs[0], call->inputs[1], call->deadline_ns, hold, call->error);
+	if (status == WEIR_OK)
+		call->outputs[VALUE] = hold->tensor;
+	return publish_numbers(call, VERSION, builder, &hold->version, 1, status);
+}
+
+/* By enum weir_scatter. */
+static const struct weiri_op scatter_ops[] = {
+	[0] = {.name = "scatter"},
+	[WEIR_SCATTER_UPDATE] = {.name = "scatter_update", .traits = WEIRI_OP_BORROWS_ALL_BUT_LAST, .run = run_scatter},
+	[WEIR_SCATTER_ADD] = {.name = "scatter_add", .traits = WEIRI_OP_BORROWS_ALL_BUT_LAST, .run = run_scatter},
+	[WEIR_SCATTER_SUB] = {.name = "scatter_sub", .traits = WEIRI_OP_BORROWS_ALL_BUT_LAST, .run = run_scatter},
+	[WEIR_SCATTER_MUL] = {.name = "scatter_mul", .traits = WEIRI_OP_BORROWS_ALL_BUT_LAST, .run = run_scatter},
+	[WEIR_SCATTER_DIV] = {.name = "scatter_div", .traits = WEIRI_OP_BORROWS_ALL_BUT_LAST, .run = run_scatter},
+	[WEIR_SCATTER_MIN] = {.name = "scatter_min", .traits = WEIRI_OP_BORROWS_ALL_BUT_LAST, .run = run_scatter},
+	[WEIR_SCATTER_MAX] = {.name = "scatter_max", .traits = WEIRI_OP_BORROWS_ALL_BUT_LAST, .run = run_scatter},
+};
+
+/*
+ * [indices..., row...] as far as that is known of a variable of which `rows` is; WEIR_INVALID_ARGUMENT where no tensor will do: the same
+ * that weir_var_scatter() and _gather() say of actual ones.
+ */
+static enum weir_status join_rows(const struct weiri_op *op, const char *name, const struct weiri_spec *rows,
+                                  const struct weiri_spec *indices, struct weiri_spec *joined, weir_error *error)
+{
+	char text[WEIRI_SPEC_TEXT_SIZE];
+
+	*joined = weiri_spec_of(rows->dtype, NULL);
+	if (indices->dtype != WEIRI_ANY_DTYPE && indices->dtype != WEIR_I32 && indices->dtype != WEIR_I64)
+		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, op, name, "expected indices of i32 or i64, got %s",
+		                       weiri_spec_text(indices, text));
+	if (rows->ranked && rows->shape.rank == 0)
+		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, op, name, "a scalar variable has no rows");
+	if (!rows->ranked || !indices->ranked)
+		return WEIR_OK;
+	joined->ranked = 1;
+	joined->shape = indices->shape;
+	if (indices->shape.rank + rows->shape.rank - 1 > WEIR_MAX_RANK)
+		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, op, name, "the rows' rank would be above %d",
+		                       WEIR_MAX_RANK);
+	for (uint32_t d = 1; d < rows->shape.rank; d++)
+		joined->shape.dims[joined->shape.rank++] = rows->shape.dims[d];
+	return WEIR_OK;
+}
+
+/* The outputs of `graph`; what is wrong with others is reported by the build itself. */
+static int known(const weir_graph *graph, weir_output output)
+{
+	return graph != NULL && weiri_output_check(graph, output, "input", NULL) == WEIR_OK;
+}
+
+static enum weir_status check_scatter(const weir_graph *graph, const struct weiri_op *op, const char *name,
+                                      const weir_var *var, weir_output indices, weir_output updates, weir_error *error)
+{
+	struct weiri_spec rows = spec_of_var(var), scalar = weiri_spec_scalar(rows.dtype), expected;
+	char text_expected[WEIRI_SPEC_TEXT_SIZE], text_got[WEIRI_SPEC_TEXT_SIZE];
+	enum weir_status status;
+
+	if (!known(graph, indices) || !known(graph, updates))
+		return WEIR_OK;
+	status = join_rows(op, name, &rows, weiri_output_spec(indices), &expected, error);
+	if (status != WEIR_OK || weiri_spec_compatible(&expected, weiri_output_spec(updates)) ||
+	    weiri_spec_compatible(&scalar, weiri_output_spec(updates)))
+		return status;
+	return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, op, name, "variable \"%s\" expects updates %s, got %s",
+	                       weir_var_name(var), weiri_spec_text(&expected, text_expected),
+	                       weiri_spec_text(weiri_output_spec(updates), text_got));
+}
+
+enum weir_status weir_op_scatter(weir_graph *graph, const char *name, weir_var *var, enum weir_scatter how,
+                                 weir_output indices, weir_output updates, weir_output *out, weir_error *error)
+{
+	weir_output inputs[2] = {indices, updates};
+	struct weiri_spec specs[2];
+	const struct weiri_op *op;
+	enum weir_status status;
+
+	if ((int)how < WEIR_SCATTER_UPDATE || (int)how > WEIR_SCATTER_MAX)
+		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, &scatter_ops[0], name, "%d is no way to scatter",
+		                       (int)how);
+	op = &scatter_ops[how];
+	status = check_use(op, name, var, out, error);
+	if (status == WEIR_OK)
+		status = check_scatter(graph, op, name, var, indices, updates, error);
+	if (status != WEIR_OK)
+		return status;
+	specs[VALUE] = spec_of_var(var);
+	specs[VERSION] = weiri_spec_scalar(WEIR_I64);
+	return build_use(graph, op, name, (struct use){var, how}, inputs, 2, specs, 2, 1, out, error);
+}
+
+static enum weir_status run_gather(const struct weiri_call *call)
+{
+	return weir_var_gather(var_of(call->node), call->inputs[0], call->allocator, &call->outputs[VALUE], call->error);
+}
+
+static const struct weiri_op gather_op = {.name = "gather", .run = run_gather};
+
+enum weir_status weir_op_gather(weir_graph *graph, const char *name, weir_var *var, weir_output indices,
+                                weir_output *out, weir_error *error)
+{
+	enum weir_status status = check_use(&gather_op, name, var, out, error);
+	struct weiri_spec rows, joined;
+
+	if (status != WEIR_OK)
+		return status;
+	rows = spec_of_var(var);
+	joined = weiri_spec_of(rows.dtype, NULL);
+	if (known(graph, indices))
+		status = join_rows(&gather_op, name, &rows, weiri_output_spec(indices), &joined, error);
+	if (status != WEIR_OK)
+		return status;
+	return build_use(graph, &gather_op, name, (struct use){.var = var}, &indices, 1, &joined, 1, 0, out, error);
+}
+
+/* -- many at one instant ------------------------------------------------------------------------------------------------------ */
 
 static enum weir_status check_vars(const struct weiri_op *op, const char *name, weir_var *const vars[], size_t count,
                                    weir_error *error)
