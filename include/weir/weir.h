@@ -30,6 +30,7 @@
 #include <weir/select.h>
 #include <weir/session.h>
 #include <weir/spsc.h>
+#include <weir/stall.h>
 #include <weir/staging.h>
 #include <weir/status.h>
 #include <weir/store.h>

@@ -37,6 +37,8 @@
 
 #include "base/futex.h"
 #include "base/probe.h"
+#include "reclaim/eras.h"
+#include "reclaim/stall.h"
 
 enum {
 	COLLECT_EVERY = 256,     /* objects */
@@ -303,6 +305,9 @@ struct portion {
 	struct weiri_retired *list;
 	uint64_t bytes;
 	stack *home; /* where survivors go */
+	/* Hears of survivors, if not NULL. */
+	weiri_kept_fn *kept;
+	void *context;
 };
 
 /* Adds what is on `from`. */
@@ -356,6 +361,8 @@ static void sort_out(struct portion *portion, const struct held *held)
 	for (struct weiri_retired *object = portion->list; object != NULL; object = next) {
 		next = object->next;
 		if (is_held(held, object)) {
+			if (portion->kept != NULL)
+				portion->kept(portion->context, object);
 			last_kept = last_kept != NULL ? last_kept : object;
 			object->next = kept;
 			kept = object;
@@ -372,6 +379,8 @@ static void sort_out(struct portion *portion, const struct held *held)
 	weiri_count(&portion->record->freed, freed);
 	if (freed_bytes != 0)
 		count_freed(portion, freed_bytes);
+	if (kept != NULL)
+		weiri_eras_note(); /* somebody may ask for how long */
 	put_back(portion, kept, last_kept);
 }
 
@@ -403,7 +412,7 @@ static void collect_record(struct portion *portion, struct weiri_record *from)
 	}
 }
 
-static int is_collecting(const struct weiri_record *record)
+int weiri_is_collecting(const struct weiri_record *record)
 {
 	/* [relaxed] own field. */
 	return weiri_load_relaxed(&record->collecting) % 2 != 0;
@@ -412,12 +421,10 @@ static int is_collecting(const struct weiri_record *record)
 enum scope { MINE, EVERYBODYS };
 
 /* One collection. */
-static void collect(struct weiri_record *record, enum scope scope)
+static void collect_and_hear(struct weiri_record *record, enum scope scope, weiri_kept_fn *kept, void *context)
 {
-	struct portion portion = {.record = record};
+	struct portion portion = {.record = record, .kept = kept, .context = context};
 
-	if (is_collecting(record)) /* a reclaim function retired something: the collection under way is enough */
-		return;
 	/* [relaxed] I6; take() releases it, P3. */
 	weiri_store_relaxed(&record->collecting, weiri_load_relaxed(&record->collecting) + 1);
 	report(record);
@@ -433,6 +440,19 @@ static void collect(struct weiri_record *record, enum scope scope)
 	WEIRI_PROBE2(collect_end, record, retired_bytes());
 	/* [P4 release] pairs with collections_at_rest(). */
 	weiri_store_release(&record->collecting, weiri_load_relaxed(&record->collecting) + 1);
+}
+
+void weiri_collect_everybodys(struct weiri_record *record, weiri_kept_fn *kept, void *context)
+{
+	collect_and_hear(record, EVERYBODYS, kept, context);
+}
+
+static void collect(struct weiri_record *record, enum scope scope)
+{
+	if (weiri_is_collecting(record)) /* a reclaim function retired something: the collection under way is enough */
+		return;
+	collect_and_hear(record, scope, NULL, NULL);
+	weiri_stalls_after_collection(record);
 }
 
 void weiri_retire(struct weiri_record *record, struct weiri_retired *object)
@@ -515,7 +535,7 @@ enum weir_status weiri_reclaim_admit(struct weiri_record *record, uint64_t deadl
 	if (WEIRI_LIKELY(!over_budget()))
 		return WEIR_OK;
 	/* A write by a release function, in a collection of this thread: what it would wait for is itself. */
-	if (is_collecting(record) || wait_while(over_budget, record, deadline_ns))
+	if (weiri_is_collecting(record) || wait_while(over_budget, record, deadline_ns))
 		return WEIR_OK;
 	return WEIR_RESOURCE_EXHAUSTED;
 }
@@ -561,7 +581,7 @@ enum weir_status weir_reclaim_flush(uint64_t deadline_ns)
 
 	if (record == NULL)
 		return WEIR_RESOURCE_EXHAUSTED;
-	if (is_collecting(record))
+	if (weiri_is_collecting(record))
 		return WEIR_FAILED_PRECONDITION;
 	return wait_while(anything_retired, record, deadline_ns) ? WEIR_OK : WEIR_DEADLINE_EXCEEDED;
 }
@@ -591,7 +611,7 @@ void weiri_collect_after_fork(struct weiri_record *mine)
 
 	/* [relaxed] the only thread. */
 	for (struct weiri_record *record = first_record(); record != NULL; record = record->next) {
-		if (record != mine && is_collecting(record)) {
+		if (record != mine && weiri_is_collecting(record)) {
 			weiri_store_relaxed(&record->collecting, weiri_load_relaxed(&record->collecting) + 1);
 			weiri_store_relaxed(&record->in_hand, 0u);
 		}
@@ -600,7 +620,7 @@ void weiri_collect_after_fork(struct weiri_record *mine)
 	}
 	weiri_store_relaxed(&retired_total, (int64_t)bytes);
 	/* A reclaim function that forked may have been called by a writer that waits. */
-	if (mine == NULL || !is_collecting(mine))
+	if (mine == NULL || !weiri_is_collecting(mine))
 		weiri_store_relaxed(&memory_waiters, 0u);
 }
 

@@ -49,6 +49,15 @@ void weiri_retire_unreachable(struct weiri_record *record, struct weiri_retired 
  */
 enum weir_status weiri_reclaim_admit(struct weiri_record *record, uint64_t deadline_ns);
 
+/*
+ * Collects what all threads have retired. kept(), if not NULL, is called for each object that may not be freed yet, which nobody frees
+ * meanwhile. Not while this thread collects. Lock-free.
+ */
+typedef void weiri_kept_fn(void *context, struct weiri_retired *object);
+void weiri_collect_everybodys(struct weiri_record *record, weiri_kept_fn *kept, void *context);
+/* This thread is in a collection: in a reclaim function. */
+int weiri_is_collecting(const struct weiri_record *record);
+
 /* How long who waits for memory sleeps before it looks again unasked. The model checker makes it for ever: a wake-up that is lost shows. */
 extern uint64_t weiri_reclaim_look_again_ns;
 

@@ -20,6 +20,7 @@
 
 #include <pthread.h>
 #include <stddef.h>
+#include <unistd.h>
 
 #include "base/asymmetric.h"
 #include "base/eventfd.h"
@@ -57,8 +58,10 @@ static void after_fork_in_child(void)
 	weiri_eventfd_after_fork();
 	weiri_thread_after_fork();
 	for (; record != NULL; record = record->next) {
-		if (record == weiri_record_mine)
+		if (record == weiri_record_mine) {
+			weiri_store_relaxed(&record->thread, (uint32_t)gettid());
 			continue;
+		}
 		weiri_store_relaxed(&record->lo, 0u);
 		weiri_store_relaxed(&record->picking, 0u);
 		weiri_store_relaxed(&record->in_use, 0u);
@@ -124,6 +127,8 @@ WEIRI_COLD struct weiri_record *weiri_record_register(void)
 	/* Without a key, or without room for its value, the record would never be given up: a leak, but a safe one. */
 	if (record != NULL && exit_key_made)
 		(void)pthread_setspecific(exit_key, record);
+	if (record != NULL)
+		weiri_store_relaxed(&record->thread, (uint32_t)gettid()); /* [relaxed] for people */
 	weiri_record_mine = record;
 	return record;
 }

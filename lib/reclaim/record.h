@@ -52,6 +52,7 @@ struct weiri_record {
 	_Atomic(uint64_t) in_hand;    /* owner writes: bytes that its collection took, and neither freed nor put back yet */
 	struct weiri_record *next;    /* constant once listed */
 	uint32_t number;              /* the same: how many records are behind it in the list */
+	_Atomic(uint32_t) thread;     /* the owner's number in the kernel */
 
 	/* Owner writes, statistics read. */
 	alignas(WEIRI_LINE) _Atomic(uint64_t) created;

@@ -19,7 +19,7 @@ static inline enum weir_status prepare(weir_var *var, weir_tensor *value, uint64
 		status = weiri_write_admit(var, deadline_ns, record, error);
 	if (status != WEIR_OK)
 		return status;
-	*version = weiri_version_create(*record, &var->allocator, value);
+	*version = weiri_version_create(*record, var, value);
 	if (*version == NULL)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "variable \"%s\": no memory for a version", var->name);
 	(void)weir_tensor_retain(value);
@@ -117,7 +117,7 @@ static int try_update(weir_var *var, weir_update_fn *fn, void *context, const we
 		return (int)status;
 	/* After fn: a coroutine that waited in it may go on in another thread. */
 	record = weiri_record_get();
-	version = record != NULL ? weiri_version_create(record, &var->allocator, next) : NULL;
+	version = record != NULL ? weiri_version_create(record, var, next) : NULL;
 	if (version == NULL) {
 		weir_tensor_release(next);
 		return (int)weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "variable \"%s\": no memory for a version", var->name);

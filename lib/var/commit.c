@@ -222,7 +222,7 @@ static int by_address(const void *a, const void *b)
 
 static struct weiri_version *create_version(struct weiri_record *record, const struct weir_commit_part *part)
 {
-	struct weiri_version *version = weiri_version_create(record, &part->var->allocator, part->value);
+	struct weiri_version *version = weiri_version_create(record, part->var, part->value);
 
 	if (version != NULL)
 		(void)weir_tensor_retain(part->value); /* a mark gets its tensor with its base */

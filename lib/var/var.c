@@ -20,9 +20,29 @@ static void var_free(weir_var *var)
 	weiri_release(&allocator, var, sizeof(*var), WEIRI_LINE);
 }
 
-static void var_reclaim(struct weiri_retired *object)
+static void out_of_sight(struct weiri_retired *retired)
 {
-	var_free(WEIRI_CONTAINER_OF(object, weir_var, retired));
+	var_free(WEIRI_CONTAINER_OF(weiri_numbered_of_retired(retired), weir_var, numbered));
+}
+
+struct weiri_numbering weiri_variables = WEIRI_NUMBERING;
+
+static void enter(struct weiri_record *record, weir_var *var)
+{
+	struct weiri_scope scope = weiri_scope_enter(record);
+
+	weiri_numbered_enter(&scope, &weiri_variables, &var->numbered, sizeof(*var), out_of_sight);
+	var->label = var->numbered.number <= UINT32_MAX ? (uint32_t)var->numbered.number : 0;
+	weiri_scope_leave(&scope);
+}
+
+/* Retires it. */
+static void leave(struct weiri_record *record, weir_var *var)
+{
+	struct weiri_scope scope = weiri_scope_enter(record);
+
+	weiri_numbered_leave(&scope, &weiri_variables, &var->numbered);
+	weiri_scope_leave(&scope);
 }
 
 static enum weir_status check_options(const struct weir_var_options *options, weir_error *error)
@@ -64,14 +84,13 @@ static weir_var *allocate_var(const struct weir_var_options *options)
 	var->has_shape = options->shape != NULL;
 	if (var->has_shape)
 		var->shape = *options->shape;
-	weiri_retired_init(&var->retired, sizeof(*var), var_reclaim);
 	return var;
 }
 
 /* Version 0, or version 1 with a value: stamped at the beginning of time, so that every snapshot includes it. */
 static struct weiri_version *first_version(struct weiri_record *record, const weir_var *var, weir_tensor *initial)
 {
-	struct weiri_version *version = weiri_version_create(record, &var->allocator, initial);
+	struct weiri_version *version = weiri_version_create(record, var, initial);
 
 	if (version == NULL)
 		return NULL;
@@ -108,6 +127,8 @@ enum weir_status weir_var_create(const struct weir_var_options *options, weir_te
 		var_free(var);
 		return status;
 	}
+	enter(record, var);
+	version->variable = var->label;
 	weiri_store_relaxed(&var->head,
 	                    version); /* [relaxed] whoever gets the variable gets it by the caller's own means */
 	*out = var;
@@ -132,7 +153,7 @@ enum weir_status weir_var_destroy(weir_var *var)
 	if (newest != head)
 		weiri_retire(record, &head->retired);
 	weiri_history_end(record, var, newest);
-	weiri_retire(record, &var->retired);
+	leave(record, var);
 	return WEIR_OK;
 }
 

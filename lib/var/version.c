@@ -26,18 +26,22 @@ static void version_reclaim(struct weiri_retired *object)
 	version_free(WEIRI_CONTAINER_OF(object, struct weiri_version, retired));
 }
 
-struct weiri_version *weiri_version_create(struct weiri_record *record, const weir_allocator *allocator,
-                                           weir_tensor *tensor)
+struct weiri_version *weiri_version_create(struct weiri_record *record, const weir_var *var, weir_tensor *tensor)
 {
-	struct weiri_version *version = weiri_allocate(allocator, sizeof(*version), alignof(struct weiri_version));
+	struct weiri_version *version = weiri_allocate(&var->allocator, sizeof(*version), alignof(struct weiri_version));
 
 	if (version == NULL)
 		return NULL;
-	*version = (struct weiri_version){.tensor = tensor, .allocator = *allocator};
+	*version = (struct weiri_version){.tensor = tensor, .variable = var->label, .allocator = var->allocator};
 	weiri_retired_init(&version->retired, sizeof(*version) + (tensor != NULL ? weir_tensor_nbytes(tensor) : 0),
 	                   version_reclaim);
 	weiri_count(&record->created, 1);
 	return version;
+}
+
+struct weiri_version *weiri_version_of_retired(struct weiri_retired *object)
+{
+	return object->reclaim == version_reclaim ? WEIRI_CONTAINER_OF(object, struct weiri_version, retired) : NULL;
 }
 
 void weiri_version_discard(struct weiri_version *version)

@@ -61,6 +61,7 @@
 #include "base/memory.h"
 #include "reclaim/collect.h"
 #include "sync/await.h"
+#include "sync/numbered.h"
 
 #define WEIRI_STAMP_NONE UINT64_C(0)
 #define WEIRI_STAMP_ABORTED UINT64_MAX
@@ -78,8 +79,9 @@ struct weiri_version {
 	struct weiri_version *older; /* what has the next smaller number, or NULL; see history.h */
 	struct weiri_commit *commit; /* NULL: a single write */
 	/* An aborted version is about to be replaced at the head: its owner must not install it again. */
-	_Atomic(uint32_t) seen_at_head;
-	uint32_t is_mark;
+	_Atomic(uint16_t) seen_at_head;
+	uint16_t is_mark;
+	uint32_t variable; /* its label, for reports: the variable may be gone */
 	weir_allocator allocator;
 };
 
@@ -88,7 +90,8 @@ struct weir_var {
 	struct weiri_awaits
 		awaits; /* beside the head: who has published has the line already, and looks at the list (watch.c) */
 	/* Constant. */
-	struct weiri_retired retired;
+	struct weiri_numbered numbered; /* among all variables; it is retired by this, see var.c */
+	uint32_t label;                 /* its number; 0 beyond 2^32 */
 	enum weir_dtype dtype;
 	int has_shape;
 	weir_shape shape;
@@ -104,9 +107,13 @@ struct weir_var {
 /* The time of the whole process; from 1. */
 extern _Atomic(uint64_t) weiri_clock;
 
-/* The next version of a variable with allocator `allocator`; takes over the caller's reference of tensor. NULL: no memory. */
-struct weiri_version *weiri_version_create(struct weiri_record *record, const weir_allocator *allocator,
-                                           weir_tensor *tensor);
+/* All variables that there are, for reports. */
+extern struct weiri_numbering weiri_variables;
+
+/* The next version of a variable; takes over the caller's reference of tensor. NULL: no memory. */
+struct weiri_version *weiri_version_create(struct weiri_record *record, const weir_var *var, weir_tensor *tensor);
+/* The version that `object` is a part of; NULL: it is no version. */
+struct weiri_version *weiri_version_of_retired(struct weiri_retired *object);
 /* Throws away a version that was never published. */
 void weiri_version_discard(struct weiri_version *version);
 

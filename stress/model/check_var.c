@@ -48,7 +48,7 @@ static void setup_aborted(void *context)
 	struct weiri_version *version;
 
 	setup(context);
-	version = weiri_version_create(weiri_record_get(), weir_default_allocator(), number(9));
+	version = weiri_version_create(weiri_record_get(), scene.x, number(9));
 	weiri_version_set_base(version, weiri_load_relaxed(&scene.x->head));
 	weiri_store_relaxed(&version->stamp, WEIRI_STAMP_ABORTED);
 	weiri_store_relaxed(&scene.x->head, version);

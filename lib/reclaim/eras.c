@@ -1,0 +1,103 @@
+/*
+ * eras.c - see eras.h.
+ */
+#include "reclaim/eras.h"
+
+#include <weir/time.h>
+
+#include "reclaim/section.h"
+
+enum {
+#if defined(WEIRI_UNDER_MODEL) /* stress/model: there is no time; all is noted in the one tick that there is */
+	LEVELS = 1,
+	FIRST_TICK_BITS = 63,
+#else
+	LEVELS = 12,
+	FIRST_TICK_BITS = 22, /* 2^22 ns: 4 ms; 16 ticks of the last level are 3 days */
+#endif
+	NOTES = 16,
+	ERA_BITS = 48 /* at a million collections a second, nine years */
+};
+
+static _Alignas(WEIRI_APART) _Atomic(uint64_t) notes[LEVELS][NOTES];
+
+static unsigned tick_bits(unsigned level)
+{
+	return FIRST_TICK_BITS + 2 * level;
+}
+
+static uint64_t note_of(uint64_t tick, uint64_t era)
+{
+	return tick << ERA_BITS | (era & ((UINT64_C(1) << ERA_BITS) - 1));
+}
+
+static int is_of_tick(uint64_t note, uint64_t tick)
+{
+	return note >> ERA_BITS == (tick & UINT16_MAX);
+}
+
+static uint64_t era_of(uint64_t note)
+{
+	return note & ((UINT64_C(1) << ERA_BITS) - 1);
+}
+
+static _Atomic(uint64_t) *place_of(unsigned level, uint64_t tick)
+{
+	return &notes[level][tick % NOTES];
+}
+
+/* 1: there was a note of this tick. */
+static int note(unsigned level, uint64_t tick, uint64_t era)
+{
+	/* [relaxed] the word says all. */
+	if (is_of_tick(weiri_load_relaxed(place_of(level, tick)), tick))
+		return 1;
+	weiri_store_relaxed(place_of(level, tick), note_of(tick, era)); /* [relaxed] as above */
+	return 0;
+}
+
+static WEIRI_COLD void note_all(void)
+{
+	/* [acquire] E1: the clock is looked at afterwards. */
+	uint64_t era = weiri_load_acquire(&weiri_era), now = weir_now_ns();
+
+	/* Once there is one, the longer ticks that this one is in have theirs too, or will. */
+	for (unsigned level = 0; level < LEVELS && !note(level, now >> tick_bits(level), era); level++)
+		;
+}
+
+void weiri_eras_note(void)
+{
+	uint64_t tick = weir_now_ns() >> FIRST_TICK_BITS;
+
+	/* [relaxed] a look; mostly there is one. */
+	if (!is_of_tick(weiri_load_relaxed(place_of(0, tick)), tick))
+		note_all();
+}
+
+/* By this level's notes. */
+static uint64_t age_by(unsigned level, uint64_t era, uint64_t now)
+{
+	uint64_t tick = now >> tick_bits(level), age = 0;
+
+	for (uint64_t back = 1; back < NOTES && back <= tick; back++) {
+		/* [relaxed] see above. */
+		uint64_t there = weiri_load_relaxed(place_of(level, tick - back));
+
+		if (is_of_tick(there, tick - back) && era_of(there) > era)
+			age = now - ((tick - back + 1) << tick_bits(level));
+	}
+	return age;
+}
+
+uint64_t weiri_era_age(uint64_t era, uint64_t now_ns)
+{
+	uint64_t oldest = 0;
+
+	for (unsigned level = 0; level < LEVELS; level++) {
+		uint64_t age = age_by(level, era, now_ns);
+
+		oldest = age > oldest ? age : oldest;
+	}
+	return oldest;
+}

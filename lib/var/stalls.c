@@ -1,0 +1,101 @@
+/*
+ * stalls.c - stalls with the names of variables.
+ *
+ * What stall.h finds is described while a collector has it in its hands, by numbers; names are looked up afterwards, when nothing is held.
+ */
+#include <weir/stall.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "reclaim/stall.h"
+#include "var/version.h"
+
+enum { NAME_SIZE = 64 };
+
+_Static_assert((int)WEIR_STALLS_SHOWN == (int)WEIRI_MOST_STALLS, "what is noted is shown");
+
+static void describe(struct weiri_retired *object, struct weiri_stall *stall)
+{
+	const struct weiri_version *version = weiri_version_of_retired(object);
+
+	stall->what[0] = version != NULL ? version->variable : 0;
+	stall->what[1] = version != NULL ? version->number : 0;
+}
+
+static void copy_name(struct weiri_record *record, uint64_t label, char name[NAME_SIZE])
+{
+	struct weiri_scope scope = weiri_scope_enter(record);
+	struct weiri_numbered *numbered = label != 0 ? weiri_numbered_find(&scope, &weiri_variables, label) : NULL;
+
+	(void)snprintf(name, NAME_SIZE, "%s",
+	               numbered != NULL ? WEIRI_CONTAINER_OF(numbered, weir_var, numbered)->name : "");
+	weiri_scope_leave(&scope);
+}
+
+static void visit_all(struct weiri_record *record, const struct weiri_stalls *stalls, weir_stall_fn *visit,
+                      void *context)
+{
+	size_t shown = stalls->found < WEIRI_MOST_STALLS ? stalls->found : WEIRI_MOST_STALLS;
+
+	for (size_t i = 0; i < shown; i++) {
+		const struct weiri_stall *one = &stalls->stall[i];
+		char name[NAME_SIZE];
+		struct weir_stall stall = {.kind = one->is_section ? WEIR_STALL_SECTION : WEIR_STALL_HANDLE,
+		                           .thread = one->thread,
+		                           .age_ns = one->age_ns,
+		                           .variable = name,
+		                           .version = one->what[1],
+		                           .bytes = one->bytes};
+
+		copy_name(record, one->what[0], name);
+		visit(context, &stall);
+	}
+}
+
+enum weir_status weir_stalls_look(uint64_t limit_ns, weir_stall_fn *visit, void *context, size_t *found)
+{
+	struct weiri_record *record = weiri_record_get();
+	struct weiri_stalls stalls;
+
+	if (visit == NULL)
+		return WEIR_INVALID_ARGUMENT;
+	if (record == NULL)
+		return WEIR_RESOURCE_EXHAUSTED;
+	if (weiri_is_collecting(record))
+		return WEIR_FAILED_PRECONDITION;
+	weiri_stalls_look(record, limit_ns, describe, &stalls);
+	visit_all(record, &stalls, visit, context);
+	if (found != NULL)
+		*found = stalls.found;
+	return WEIR_OK;
+}
+
+/* -- unasked ------------------------------------------------------------------------------------------------------------------ */
+
+static _Atomic(weir_stall_hook *) hook;
+
+static void call_hook(void *context, const struct weir_stall *stall)
+{
+	/* [acquire] pairs with set_hook(): what the caller prepared for it. */
+	weir_stall_hook *told = weiri_load_acquire(&hook);
+
+	(void)context;
+	if (told != NULL)
+		told(stall);
+}
+
+static WEIRI_COLD void tell(struct weiri_record *record, uint64_t limit_ns)
+{
+	struct weiri_stalls stalls;
+
+	weiri_stalls_look(record, limit_ns, describe, &stalls);
+	visit_all(record, &stalls, call_hook, NULL);
+}
+
+void weir_stalls_set_hook(uint64_t limit_ns, weir_stall_hook *told)
+{
+	/* [release] pairs with call_hook(). */
+	weiri_store_release(&hook, told);
+	weiri_stalls_set_due(told != NULL ? limit_ns : 0, tell);
+}

@@ -1,0 +1,304 @@
+/*
+ * test_stalls.c - who keeps replaced versions: found, named, and dated.
+ */
+#include <criterion/criterion.h>
+
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+#include <unistd.h>
+#include <weir/reclaim.h>
+#include <weir/stall.h>
+#include <weir/time.h>
+#include <weir/var.h>
+
+#include "base/atomic.h"
+#include "reclaim/eras.h"
+#include "reclaim/section.h"
+#include "variables.h"
+
+static const uint64_t patience_ns = UINT64_C(30000000000), forever_ns = UINT64_C(3600000000000);
+
+enum { MOST = 80 };
+
+struct seen {
+	size_t count;
+	struct weir_stall stall[MOST];
+	char name[MOST][64];
+};
+
+static void see(void *context, const struct weir_stall *stall)
+{
+	struct seen *seen = context;
+
+	cr_assert_lt(seen->count, (size_t)MOST);
+	seen->stall[seen->count] = *stall;
+	(void)strcpy(seen->name[seen->count], stall->variable);
+	seen->count++;
+}
+
+static size_t look(uint64_t limit_ns, struct seen *seen)
+{
+	size_t found = 0;
+
+	seen->count = 0;
+	cr_assert_eq(weir_stalls_look(limit_ns, see, seen, &found), WEIR_OK);
+	return found;
+}
+
+/* Looks until there are so many of that age. */
+static void await(uint64_t limit_ns, size_t count, struct seen *seen)
+{
+	uint64_t until = weir_deadline_in(patience_ns);
+
+	while (look(limit_ns, seen) < count)
+		cr_assert_lt(weir_now_ns(), until, "%zu of %zu stalls", seen->count, count);
+}
+
+Test(stalls, none_of_what_is_newest)
+{
+	weir_var *var = named_variable("w", 1);
+	struct seen seen;
+	weir_read read;
+
+	cr_assert_eq(weir_var_read(var, &read), WEIR_OK);
+	cr_assert_eq(look(0, &seen), (size_t)0);
+	weir_read_release(&read);
+	cr_assert_eq(weir_var_destroy(var), WEIR_OK);
+}
+
+Test(stalls, a_handle_on_what_was_replaced)
+{
+	weir_var *var = named_variable("weights", 1);
+	uint64_t replaced_ns;
+	struct seen seen;
+	weir_read read;
+
+	cr_assert_eq(weir_var_read(var, &read), WEIR_OK);
+	replaced_ns = weir_now_ns();
+	assign(var, 2);
+	cr_assert_eq(look(forever_ns, &seen), (size_t)0);
+	await(20000000, 1, &seen);
+	cr_assert_eq(seen.count, (size_t)1);
+	cr_assert_eq(seen.stall[0].kind, WEIR_STALL_HANDLE);
+	cr_assert_eq(seen.stall[0].thread, (uint32_t)gettid());
+	cr_assert_geq(seen.stall[0].age_ns, UINT64_C(20000000));
+	cr_assert_leq(seen.stall[0].age_ns, weir_now_ns() - replaced_ns);
+	cr_assert_str_eq(seen.name[0], "weights");
+	cr_assert_eq(seen.stall[0].version, read.version);
+	cr_assert_geq(seen.stall[0].bytes, sizeof(int64_t));
+	weir_read_release(&read);
+	cr_assert_eq(look(0, &seen), (size_t)0);
+	cr_assert_eq(weir_var_destroy(var), WEIR_OK);
+}
+
+Test(stalls, a_variable_that_is_gone_has_no_name)
+{
+	weir_var *var = named_variable("gone", 1), *other = named_variable("other", 1);
+	struct seen seen;
+	weir_read read;
+
+	cr_assert_eq(weir_var_read(var, &read), WEIR_OK);
+	cr_assert_eq(weir_var_destroy(var), WEIR_OK);
+	await(1, 1, &seen);
+	cr_assert_str_eq(seen.name[0], "");
+	cr_assert_eq(seen.stall[0].version, read.version);
+	weir_read_release(&read);
+	cr_assert_eq(weir_var_destroy(other), WEIR_OK);
+}
+
+Test(stalls, each_handle_counts_and_64_are_shown)
+{
+	enum { HANDLES = 70 };
+	weir_var *vars[HANDLES];
+	weir_read reads[HANDLES];
+	struct seen seen;
+	size_t found;
+
+	for (size_t i = 0; i < HANDLES; i++)
+		vars[i] = variable(1);
+	/* More than a snapshot has slots: the last ones are references, which keep no version. */
+	cr_assert_eq(weir_var_snapshot(vars, HANDLES, reads, NULL), WEIR_OK);
+	for (size_t i = 0; i < HANDLES; i++)
+		assign(vars[i], 2);
+	await(1, 64, &seen);
+	found = look(0, &seen);
+	cr_assert_eq(found, (size_t)64);
+	cr_assert_eq(seen.count, (size_t)WEIR_STALLS_SHOWN);
+	cr_assert_eq(weir_var_read(vars[0], &reads[HANDLES - 1]), WEIR_OK);
+	assign(vars[0], 3);
+	await(1, 65, &seen);
+	cr_assert_eq(seen.count, (size_t)WEIR_STALLS_SHOWN);
+	weir_read_release(&reads[HANDLES - 1]);
+	for (size_t i = 0; i < HANDLES; i++) {
+		if (i < HANDLES - 1)
+			weir_read_release(&reads[i]);
+		cr_assert_eq(weir_var_destroy(vars[i]), WEIR_OK);
+	}
+}
+
+/* -- other threads ------------------------------------------------------------------------------------------------------------ */
+
+struct other {
+	weir_var *var;
+	weir_read read;
+	_Atomic(uint32_t) state; /* 1: holds; 2: may let go */
+	uint32_t thread;
+};
+
+static void reach(_Atomic(uint32_t) *state, uint32_t value)
+{
+	uint64_t until = weir_deadline_in(patience_ns);
+
+	while (weiri_load_acquire(state) != value) {
+		cr_assert_lt(weir_now_ns(), until);
+		(void)sched_yield();
+	}
+}
+
+static void *hold_and_end(void *context)
+{
+	struct other *other = context;
+
+	other->thread = (uint32_t)gettid();
+	/* A thread's first read takes a reference. */
+	cr_assert_eq(weir_var_read(other->var, &other->read), WEIR_OK);
+	weir_read_release(&other->read);
+	cr_assert_eq(weir_var_read(other->var, &other->read), WEIR_OK);
+	weiri_store_release(&other->state, 1u);
+	reach(&other->state, 2);
+	return NULL;
+}
+
+static void *sit_in_a_section(void *context)
+{
+	struct other *other = context;
+	struct weiri_record *record = weiri_record_get();
+	uint64_t outer = weiri_section_enter(record);
+
+	other->thread = (uint32_t)gettid();
+	weiri_store_release(&other->state, 1u);
+	reach(&other->state, 2);
+	weiri_section_leave(record, outer);
+	return NULL;
+}
+
+Test(stalls, the_thread_that_took_it_until_it_ends)
+{
+	struct other other = {.var = named_variable("w", 1)};
+	struct seen seen;
+	pthread_t thread;
+
+	cr_assert_eq(pthread_create(&thread, NULL, hold_and_end, &other), 0);
+	reach(&other.state, 1);
+	assign(other.var, 2);
+	await(1, 1, &seen);
+	cr_assert_eq(seen.stall[0].thread, other.thread);
+	weiri_store_release(&other.state, 2u);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	await(1, 1, &seen);
+	cr_assert_eq(seen.stall[0].thread, 0u);
+	weir_read_release(&other.read);
+	cr_assert_eq(weir_var_destroy(other.var), WEIR_OK);
+}
+
+Test(stalls, a_section_that_does_not_end)
+{
+	struct other other = {.state = 0};
+	struct seen seen;
+	pthread_t thread;
+
+	cr_assert_eq(pthread_create(&thread, NULL, sit_in_a_section, &other), 0);
+	reach(&other.state, 1);
+	(void)weir_reclaim_flush(0);
+	await(1, 0, &seen);
+	/* An era must have begun since: with something retired, each look begins one. */
+	for (uint64_t until = weir_deadline_in(patience_ns); seen.count == 0; (void)look(5000000, &seen)) {
+		weir_var *var = named_variable("passing", 1);
+
+		assign(var, 2);
+		cr_assert_eq(weir_var_destroy(var), WEIR_OK);
+		cr_assert_lt(weir_now_ns(), until);
+	}
+	cr_assert_eq(seen.stall[seen.count - 1].kind, WEIR_STALL_SECTION);
+	cr_assert_eq(seen.stall[seen.count - 1].thread, other.thread);
+	cr_assert_str_eq(seen.name[seen.count - 1], "");
+	weiri_store_release(&other.state, 2u);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+}
+
+/* -- unasked ------------------------------------------------------------------------------------------------------------------ */
+
+static _Atomic(uint32_t) told;
+
+static void hear(const struct weir_stall *stall)
+{
+	cr_assert_str_eq(stall->variable, "held");
+	cr_assert_geq(stall->age_ns, UINT64_C(10000000));
+	(void)weiri_fetch_add_relaxed(&told, 1u);
+}
+
+Test(stalls, the_hook_hears_while_somebody_writes)
+{
+	weir_var *held = named_variable("held", 1), *written = named_variable("written", 1);
+	uint64_t until = weir_deadline_in(patience_ns), began;
+	weir_read read;
+	uint32_t calls;
+
+	cr_assert_eq(weir_var_read(held, &read), WEIR_OK);
+	assign(held, 2);
+	weir_stalls_set_hook(10000000, hear);
+	began = weir_now_ns();
+	while (weiri_load_relaxed(&told) < 2) {
+		assign(written, 1);
+		cr_assert_lt(weir_now_ns(), until);
+	}
+	/* At most once in the limit. */
+	cr_assert_leq((uint64_t)weiri_load_relaxed(&told), (weir_now_ns() - began) / 10000000 + 1);
+	weir_stalls_set_hook(10000000, NULL);
+	calls = weiri_load_relaxed(&told);
+	for (began = weir_now_ns(); weir_now_ns() - began < 30000000;)
+		assign(written, 1);
+	cr_assert_eq(weiri_load_relaxed(&told), calls);
+	weir_read_release(&read);
+	cr_assert_eq(weir_var_destroy(held), WEIR_OK);
+	cr_assert_eq(weir_var_destroy(written), WEIR_OK);
+}
+
+/* -- ages --------------------------------------------------------------------------------------------------------------------- */
+
+Test(stalls, ages_are_never_too_large_and_half_of_the_truth_at_least)
+{
+	struct {
+		uint64_t era, ended_ns;
+	} past[64];
+	size_t count = 0;
+
+	/* An era each millisecond, at most; each is judged all the time. */
+	for (uint64_t began = weir_now_ns(), now = began; now - began < 400000000; now = weir_now_ns()) {
+		if (count < 64 && (count == 0 || now - past[count - 1].ended_ns > 1000000)) {
+			past[count].era = weiri_load_relaxed(&weiri_era);
+			past[count].ended_ns = weir_now_ns();
+			weiri_era_begin();
+			count++;
+		}
+		weiri_eras_note();
+		now = weir_now_ns();
+		for (size_t i = 0; i < count; i++) {
+			uint64_t age = weiri_era_age(past[i].era, now), truth = now - past[i].ended_ns;
+
+			cr_assert_leq(age, truth);
+		}
+	}
+	/* Two ticks of 4 ms may be missing from the small ones. And the time in which this thread was not let run, which is not much of 400 ms. */
+	for (size_t i = 0; i < count; i++) {
+		uint64_t now = weir_now_ns(), truth = now - past[i].ended_ns;
+
+		cr_assert_geq(weiri_era_age(past[i].era, now) + 10000000, truth / 2);
+	}
+}
+
+Test(stalls, bad_calls_are_refused)
+{
+	cr_assert_eq(weir_stalls_look(0, NULL, NULL, NULL), WEIR_INVALID_ARGUMENT);
+}
