@@ -9,7 +9,10 @@
 
 #include "model/replay.h"
 
-enum { FIRST = 100000 }; /* executions, of a search that the short form does not finish */
+enum {
+	FIRST = 100000, /* executions, of a search that the short form does not finish */
+	PLACES = 20,    /* to stop at, about: each has its own search */
+};
 
 static const char *wanted = "";
 static const char *replay;
@@ -18,6 +21,22 @@ static int symmetric;
 int scope_long(void)
 {
 	return getenv("WEIR_MODEL_LONG") != NULL;
+}
+
+/* A first look, which shows nothing when it passes: so many executions of each search. */
+static uint64_t first_look(void)
+{
+	const char *text = getenv("WEIR_MODEL_FIRST");
+
+	return text != NULL ? strtoull(text, NULL, 10) : 0;
+}
+
+/* How many of the executions that a search asks for (0: of all) it gets, where it is one of `searches`. */
+static uint64_t at_most(uint64_t executions, uint64_t searches)
+{
+	uint64_t most = (first_look() + searches - 1) / searches;
+
+	return most != 0 && (executions == 0 || executions > most) ? most : executions;
 }
 
 void scope_arguments(int argc, char **argv)
@@ -50,15 +69,20 @@ size_t scope_threads(const char *const calls[], size_t most)
 	return threads;
 }
 
+/* What a line prints is the name and what came of it (_complete, ...): one may be given as it was printed, too. */
 static int skipped(const char *name)
 {
-	return strstr(name, wanted) == NULL;
+	size_t length = strlen(name);
+
+	return strstr(name, wanted) == NULL && (strncmp(wanted, name, length) != 0 || wanted[length] != '_');
 }
 
 static void print_line(const char *verdict, const char *name, const char *form, const struct weir_model_result *result)
 {
 	double seconds = (double)result->nanoseconds / 1e9;
 
+	if (first_look() != 0 && !result->failed)
+		form = "_first_look";
 	(void)printf("%s %s%s%s: %llu executions, %llu pruned, %.2f s, %.0f executions/s%s%s\n", verdict, name,
 	             symmetric ? "_symmetric" : "", form, (unsigned long long)result->executions,
 	             (unsigned long long)result->pruned, seconds, seconds > 0 ? (double)result->executions / seconds : 0.0,
@@ -86,6 +110,7 @@ static int run(const struct weir_model_program *program, struct weir_model_optio
 	if (skipped(program->name))
 		return 0;
 	options->replay = replay;
+	options->max_executions = at_most(options->max_executions, 1);
 	options->symmetric = (unsigned)symmetric;
 	options->max_steps = 2000;
 	right = !weir_model_check(program, options, &result);
@@ -149,7 +174,7 @@ int scope_within(const struct weir_model_program *program, uint64_t executions, 
                  const uint32_t bounds[])
 {
 	struct weir_model_options options = {
-		.max_executions = executions, .max_steps = 2000, .symmetric = (unsigned)symmetric};
+		.max_executions = at_most(executions, 1), .max_steps = 2000, .symmetric = (unsigned)symmetric};
 	struct weir_model_result result;
 	int bad = 0;
 
@@ -197,7 +222,7 @@ int scope_stops(const struct weir_model_program *program, uint64_t executions, c
                 const uint32_t bounds[])
 {
 	struct weir_model_options options = {
-		.max_executions = executions, .max_steps = 2000, .symmetric = (unsigned)symmetric};
+		.max_executions = at_most(executions, PLACES), .max_steps = 2000, .symmetric = (unsigned)symmetric};
 	struct weir_model_result result;
 	char form[80] = "_each_thread_stopped_at_each_step_complete";
 	int right;

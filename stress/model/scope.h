@@ -2,7 +2,9 @@
  * scope.h - what the checks of this folder share: run a scope, print one line on it, and a failure's table.
  *
  * A name that ends in _complete was explored completely; _preemptions_N covers every execution with at most N preemptions (with
- * _first_M: those M of them that come first); _random_N tries N random ones. scope_long() says whether the long form is asked for (environment WEIR_MODEL_LONG).
+ * _first_M: those M of them that come first); _random_N tries N random ones.
+ * scope_long() says whether the long form is asked for (environment WEIR_MODEL_LONG). WEIR_MODEL_FIRST=N: of each search N executions at
+ * most, a look for a fault that shows soon.
  */
 #ifndef WEIR_MODEL_SCOPE_H
 #define WEIR_MODEL_SCOPE_H
@@ -11,7 +13,7 @@
 
 int scope_long(void);
 
-/* Only scopes that have `filter` in their names are run; NULL: all. From the command line: main() passes its arguments. */
+/* Of the command line, which main() passes: only scopes with its first word in their names, or of the name it was printed as, are run. */
 void scope_arguments(int argc, char **argv);
 
 /* From here on: membarrier is refused, and names end in _symmetric. 0: it is granted. */

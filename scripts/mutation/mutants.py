@@ -1,0 +1,100 @@
+"""The mutants of a tree's lock-free sources, and the tables that say what became of them."""
+import collections
+import re
+
+LAYERS = ("sync", "reclaim", "metrics", "ring", "var", "queue", "run")
+SOURCE = re.compile(rf"lib/({'|'.join(LAYERS)})/[a-z0-9_]+\.[ch]")
+
+# The next weaker orders of each operation. Where two differ in what they drop, both are tried.
+WEAKER = {
+    "load": {"acquire": ["relaxed"], "seq_cst": ["acquire"]},
+    "store": {"release": ["relaxed"], "seq_cst": ["release"]},
+    "rmw": {"acquire": ["relaxed"], "release": ["relaxed"], "acq_rel": ["acquire", "release"], "seq_cst": ["acq_rel"],
+            "release_or_acquire": ["release", "relaxed_or_acquire"],
+            "acq_rel_or_acquire": ["acq_rel", "acquire_or_acquire", "release_or_acquire"]},
+}
+OPERATION = re.compile(r"\bweiri_(load|store|exchange|cas|fetch_[a-z]+)_(acq_rel_or_acquire|release_or_acquire|acquire|release|acq_rel|seq_cst)\b(?=\()")
+FENCES = [(re.compile(r"\bweiri_fence_(light|seq_cst)\(\)"), "(void)0"), (re.compile(r"\bweiri_fence_heavy\(\)"), "1")]
+COMMENT = re.compile(r"/\*.*?\*/", re.S)
+
+# start and end: what `replacement` takes the place of in the file. The first three tell it from others, and are what tables name it by.
+Mutant = collections.namedtuple("Mutant", "file text change line start end replacement is_order")
+
+
+def key_of(mutant):
+    return mutant[:3]
+
+
+def without_comments(source):
+    """The same length, so that places stay."""
+    return COMMENT.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), source)
+
+
+def mutants_of_orders(file, source):
+    code = without_comments(source)
+    for match in OPERATION.finditer(code):
+        kind = match.group(1) if match.group(1) in ("load", "store") else "rmw"
+        for weaker in WEAKER[kind].get(match.group(2), []):
+            name = f"weiri_{match.group(1)}_{weaker}"
+            yield mutant(file, source, match, name, f"{match.group()} -> {name}", True)
+    for pattern, replacement in FENCES:
+        for match in pattern.finditer(code):
+            yield mutant(file, source, match, replacement, f"{match.group()} dropped", True)
+
+
+def mutant(file, source, match, replacement, change, is_order=False):
+    line = source.count("\n", 0, match.start())
+    return Mutant(file, source.splitlines()[line].strip(), change, line + 1, match.start(), match.end(), replacement, is_order)
+
+
+def mutants_of_validations(file, source, rows):
+    for _, text, replacement in (row for row in rows if row[0] == file):
+        for match in re.finditer(re.escape(text), source):
+            yield mutant(file, source, match, replacement, f"{text} -> {replacement}")
+
+
+def told_apart(mutants):
+    """Where lines of a file are alike, the second one's change is marked (2)."""
+    seen = collections.Counter()
+    for m in mutants:
+        seen[key_of(m)] += 1
+        count = seen[key_of(m)]
+        yield m if count == 1 else m._replace(change=f"{m.change} ({count})")
+
+
+def all_mutants(sources, validations):
+    """Of sources by name: a file's orders, its fences, its validations."""
+    listed = {row[0] for row in validations}
+    for file in sorted(name for name in sources if SOURCE.fullmatch(name) or name in listed):
+        orders = mutants_of_orders(file, sources[file]) if SOURCE.fullmatch(file) else ()
+        yield from told_apart([*orders, *mutants_of_validations(file, sources[file], validations)])
+
+
+def rows_of(path):
+    """Rows of tab-separated columns; lines that start with # say what they are."""
+    return [line.split("\t") for line in path.read_text().splitlines() if line and not line.startswith("#")]
+
+
+def explained_in(tables):
+    return {(file, text, change): reason for file, text, change, reason in rows_of(tables / "survivors.tsv")}
+
+
+class Killers:
+    """killers.tsv: file, line of source, change, and the check that noticed: its kind, its program, what failed in it."""
+
+    def __init__(self, tables):
+        self.path = tables / "killers.tsv"
+        self.found = {tuple(row[:3]): row[3] for row in rows_of(self.path)}
+
+    def note(self, mutant, killer):
+        """killer: None when nothing notices."""
+        self.found.pop(key_of(mutant), None)
+        if killer is not None:
+            self.found[key_of(mutant)] = killer
+
+    def write(self, mutants):
+        """In the order of the mutants. What is no mutant any more is left out."""
+        heading = [line for line in self.path.read_text().splitlines() if line.startswith("#")]
+        rows = ["\t".join((*key_of(m), self.found[key_of(m)])) for m in mutants if key_of(m) in self.found]
+        self.path.with_suffix(".new").write_text("\n".join(heading + rows) + "\n")
+        self.path.with_suffix(".new").replace(self.path)
