@@ -154,6 +154,9 @@ void stress_gives(struct stress_thread *self, const struct stress_object *object
 /* Operations of all threads since the scenario began, ended threads included. */
 uint64_t stress_operations(void);
 
+/* What the process has in memory now; 0: the system does not say. */
+uint64_t stress_resident_bytes(void);
+
 /* Nothing to do for this thread now: a few pauses, then the processor goes to others. Reset *spins to 0 after a success. */
 void stress_back_off(unsigned *spins);
 /* Lets so much time pass: moves the moment at which something happens. */

@@ -65,6 +65,7 @@ static const struct stress_scenario scenarios[] = {
      scenario_allocation_failures},
 	{"destroy_in_use", "destroying what is in use is refused, or safe", scenario_destroy_in_use},
 	{"memory_bound", "memory keeps its bound beside a stalled reader and hoarded handles", scenario_memory_bound},
+	{"memory_resident", "so does what is resident, with versions of 1 MiB", scenario_memory_resident},
 	{"thread_churn", "short-lived threads: records are used again, nothing is lost", scenario_thread_churn},
 	{"signal_read", "signal handlers that interrupt anything read whole values", scenario_signal_read},
 	{"fork", "the child of a process whose threads are anywhere goes on", scenario_fork},

@@ -6,10 +6,11 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "harness.h"
 
-enum { QUARANTINE = 1024, QUARANTINE_BYTES = 16 << 10, POISON_BYTE = 0xdd };
+enum { MAPPED_FROM = 512 << 10, QUARANTINE = 1024, QUARANTINE_BYTES = 16 << 10, POISON_BYTE = 0xdd };
 
 #define POISON_WORD UINT64_C(0xdddddddddddddddd)
 #define LIVE UINT64_C(0x11feb10c11feb10c)
@@ -40,14 +41,33 @@ static void note_peak(uint64_t now)
 		;
 }
 
+/* Large blocks are mapped, so that what is resident is what is live, whatever the allocator of the process keeps. */
+static void *raw_allocate(size_t size, size_t alignment)
+{
+	void *raw = NULL;
+
+	if (size < MAPPED_FROM)
+		return posix_memalign(&raw, alignment, size) == 0 ? raw : NULL;
+	raw = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return raw != MAP_FAILED ? raw : NULL;
+}
+
+static void raw_free(void *raw, size_t size)
+{
+	if (size < MAPPED_FROM)
+		free(raw);
+	else
+		(void)munmap(raw, size);
+}
+
 static void *allocate(void *context, size_t size, size_t alignment)
 {
 	size_t offset = (sizeof(struct block) + alignment - 1) / alignment * alignment;
-	void *raw = NULL;
+	void *raw = raw_allocate(offset + size, alignment);
 	char *memory;
 
 	(void)context;
-	STRESS_CHECK(posix_memalign(&raw, alignment, offset + size) == 0, "the harness has no memory");
+	STRESS_CHECK(raw != NULL, "the harness has no memory");
 	memory = (char *)raw + offset;
 	*block_of(memory) = (struct block){LIVE, size, alignment, raw};
 	note_peak(weiri_fetch_add_relaxed(&bytes, size) + size); /* [relaxed] a figure */
@@ -62,7 +82,7 @@ static void really_free(void *memory)
 	for (size_t i = 0; i < block->size; i++)
 		STRESS_CHECK(byte[i] == POISON_BYTE, "freed memory was written: byte %zu of %zu is 0x%02x", i, block->size,
 		             byte[i]);
-	free(block->raw);
+	raw_free(block->raw, (size_t)((char *)memory - (char *)block->raw) + block->size);
 }
 
 static void release(void *context, void *memory, size_t size, size_t alignment)

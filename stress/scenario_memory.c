@@ -1,12 +1,14 @@
 /*
- * scenario_memory.c - the bound of docs/memory.md, beside a stalled reader and a hoarder of handles.
+ * scenario_memory.c - the bound of docs/memory.md, beside stalled readers and a hoarder of handles.
  *
- * One thread sits inside a section from the beginning to the end, as a thread does that was stopped in the middle of a snapshot.
+ * One thread sits inside a section from the beginning to the end, as a thread does that was stopped in the middle of a snapshot. Readers
+ * hold handles for random times, and one of them is stopped at a random instruction for a whole turn, again and again.
  * Writers replace large versions under a small budget. A hoarder takes handles, in turns:
  *   few     what the handles pin is a quarter of the budget: every write must succeed
  *   hoard   it takes handles on different versions until they pin more than the budget: then no write may succeed
  *   let go  it gives all handles back: every write must succeed again
- * All the while a sampler compares the memory that exists with the bound.
+ * All the while a sampler compares the memory that exists with the bound; "memory_resident" does so with versions of 1 MiB, and what
+ * the process has resident.
  */
 #include "harness.h"
 
@@ -17,23 +19,26 @@
 #include "poison.h"
 #include "reclaim/section.h"
 #include "scenarios.h"
+#include "stop.h"
 
 enum {
 	VARIABLES = 2,
 	WRITERS = 2,
-	WORDS = 8 << 10,                  /* 64 KiB a version */
-	VERSION_BYTES = WORDS * 8 + 1024, /* with all headers */
+	READERS = 2,
 	BUDGET_VERSIONS = 16,
 	FEW = BUDGET_VERSIONS / 4,
 	PINNED_BY_SITTER = VARIABLES + 1,
 	ENOUGH = BUDGET_VERSIONS - PINNED_BY_SITTER,
 	HOARD = BUDGET_VERSIONS + WRITERS + 3, /* more cannot be different versions: writers would be over the budget */
-	NOT_COUNTED_YET = 64 << 10
+	NOT_COUNTED_YET = 64 << 10,
+	OUR_OWN = 2 << 20 /* what the harness has resident beside; versions are mapped, and go back to the system at once */
 };
 
 enum turn { TURN_FEW, TURN_HOARD, TURN_LET_GO };
 
 static const uint64_t must_succeed_ns = 30000000000u, may_fail_ns = 5000000;
+
+static size_t words, version_bytes; /* of each version; with all headers */
 
 static weir_var *variables[VARIABLES];
 static _Atomic(uint32_t) turn;    /* enum turn */
@@ -41,11 +46,13 @@ static _Atomic(uint64_t) refused; /* writes that were refused */
 static _Atomic(uint64_t) written; /* writes that succeeded */
 static _Atomic(uint64_t) handles; /* how many the hoarder holds, or is about to */
 static _Atomic(uint32_t) sitting; /* the section has begun */
+static _Atomic(uint32_t) reading; /* readers that hold handles, or are about to */
+static uint64_t resident_before;  /* 0: nobody looks */
 static _Atomic(uint32_t) done;
 
 static uint64_t budget(void)
 {
-	return (uint64_t)BUDGET_VERSIONS * VERSION_BYTES;
+	return BUDGET_VERSIONS * version_bytes;
 }
 
 static int finished(void)
@@ -76,7 +83,7 @@ static void sit(struct stress_thread *self, void *context)
  */
 static void let_sit(void)
 {
-	weir_tensor *value = stress_payload(VARIABLES, WORDS);
+	weir_tensor *value = stress_payload(VARIABLES, words);
 
 	(void)stress_start("sitter", sit, NULL);
 	while (weiri_load_acquire(&sitting) == 0) /* [acquire] pairs with sit() */
@@ -93,7 +100,7 @@ static void let_sit(void)
 static void write_one(struct stress_thread *self, uint64_t number)
 {
 	uint32_t now = weiri_load_seq_cst(&turn); /* [seq_cst] before the write begins */
-	weir_tensor *value = stress_payload(number, WORDS);
+	weir_tensor *value = stress_payload(number, words);
 	enum weir_status status;
 
 	stress_begin(self, now == TURN_HOARD ? "assign, may be refused" : "assign");
@@ -118,6 +125,41 @@ static void writer(struct stress_thread *self, void *context)
 		write_one(self, number++);
 }
 
+/* -- readers ------------------------------------------------------------------------------------------------------------------ */
+
+static void read_some(struct stress_thread *self)
+{
+	weir_read reads[VARIABLES];
+
+	stress_begin(self, "snapshot");
+	STRESS_CHECK(weir_var_snapshot(variables, VARIABLES, reads, NULL) == WEIR_OK, "a snapshot failed");
+	stress_let_pass(stress_below(self, 2000000));
+	(void)stress_payload_check(reads[stress_below(self, VARIABLES)].tensor, "a reader");
+	weir_read_release_many(reads, VARIABLES);
+	stress_end(self, 1);
+}
+
+/* While handles are hoarded the others hold none: what they gave back would let a writer in. */
+static void reader(struct stress_thread *self, void *context)
+{
+	(void)context;
+	while (!finished()) {
+		(void)weiri_fetch_add_seq_cst(&reading, 1u); /* [seq_cst] before the turn is looked at; see let_nobody_read() */
+		if (weiri_load_seq_cst(&turn) != TURN_HOARD)
+			read_some(self);
+		(void)weiri_fetch_sub_seq_cst(&reading, 1u);
+		stress_stop_here();
+		stress_let_pass(20000);
+	}
+}
+
+/* For the hoarder, whose turn it is. */
+static void let_nobody_read(void)
+{
+	while (weiri_load_seq_cst(&reading) != 0)
+		stress_let_pass(20000);
+}
+
 /* -- the sampler -------------------------------------------------------------------------------------------------------------- */
 
 /*
@@ -127,7 +169,15 @@ static void writer(struct stress_thread *self, void *context)
  */
 static uint64_t bound(void)
 {
-	return budget() + (VARIABLES + (uint64_t)2 * WRITERS) * VERSION_BYTES + (uint64_t)(WRITERS + 4) * NOT_COUNTED_YET;
+	return budget() + (VARIABLES + (uint64_t)2 * WRITERS) * version_bytes +
+	       (uint64_t)(WRITERS + READERS + 4) * NOT_COUNTED_YET;
+}
+
+static void check_resident(void)
+{
+	uint64_t resident = stress_resident_bytes(), allowed = resident_before + bound() + OUR_OWN;
+
+	STRESS_CHECK(resident <= allowed, "%" PRIu64 " bytes are resident; the bound is %" PRIu64, resident, allowed);
 }
 
 static void sample(struct stress_thread *self, void *context)
@@ -138,9 +188,13 @@ static void sample(struct stress_thread *self, void *context)
 		uint64_t bytes = stress_poison_bytes();
 
 		STRESS_CHECK(bytes <= bound(), "%" PRIu64 " bytes exist; the bound is %" PRIu64, bytes, bound());
+		if (resident_before != 0)
+			check_resident();
 		stress_let_pass(100000);
 	}
 }
+
+static struct stress_thread *readers[READERS];
 
 /* -- the hoarder -------------------------------------------------------------------------------------------------------------- */
 
@@ -183,26 +237,28 @@ static void give_back_all(weir_read reads[], size_t count)
 	weiri_store_seq_cst(&handles, 0u);
 }
 
+/* One reader stands still meanwhile, wherever it was. */
 static void play_few(struct stress_thread *self)
 {
 	weir_read reads[FEW];
 
+	stress_stop(readers[stress_below(self, READERS)]);
 	for (size_t i = 0; i < FEW; i++) {
 		take_handle(self, variables[stress_below(self, VARIABLES)], &reads[i]);
 		wait_for_writes(4);
 	}
 	wait_for_writes((uint64_t)2 * BUDGET_VERSIONS);
 	give_back_all(reads, FEW);
+	stress_stop_release();
 }
 
 /*
- * Takes handles on different versions of one variable until writers are refused for good. They may be refused earlier for a moment,
- * while a collector that was preempted has the rest in its hands; but not for long while the handles pin less than the budget.
+ * Takes handles on different versions of one variable, beside the `count` that it has, until writers are refused. They may be refused earlier
+ * for a moment, while a collector that was preempted has the rest in its hands; but not for long while the handles pin less than the budget.
  */
-static size_t hoard(struct stress_thread *self, weir_read reads[])
+static size_t hoard(struct stress_thread *self, weir_read reads[], size_t count)
 {
-	uint64_t refusals = 0, since = 0;
-	size_t count = 0;
+	uint64_t refusals = weiri_load_seq_cst(&refused), since = weir_now_ns();
 
 	while (count < ENOUGH || weiri_load_seq_cst(&refused) - refusals < (uint64_t)4 * WRITERS) {
 		STRESS_CHECK(count < HOARD, "%zu handles on different versions, and no writer was refused", count);
@@ -227,16 +283,16 @@ static void play_hoard(struct stress_thread *self)
 {
 	weir_read reads[HOARD];
 	uint64_t before;
-	size_t count;
+	size_t count = 0;
 
 	weiri_store_seq_cst(&turn, (uint32_t)TURN_HOARD);
-	count = hoard(self, reads);
-	before = weiri_load_seq_cst(&written);
-	wait_for_refusals((uint64_t)4 * WRITERS);
-	/* Each writer may have been let in before and come to its end only now. */
-	STRESS_CHECK(weiri_load_seq_cst(&written) - before <= WRITERS,
-	             "%zu handles pin the whole budget, and still %" PRIu64 " writes were let in", count,
-	             weiri_load_seq_cst(&written) - before);
+	let_nobody_read();
+	do {
+		count = hoard(self, reads, count);
+		before = weiri_load_seq_cst(&written);
+		wait_for_refusals((uint64_t)4 * WRITERS);
+		/* Each writer may have been let in before and come to its end only now. More: it was for a moment, and there are new versions to take. */
+	} while (weiri_load_seq_cst(&written) - before > WRITERS);
 	weiri_store_seq_cst(&turn, (uint32_t)TURN_LET_GO);
 	give_back_all(reads, count);
 	wait_for_writes((uint64_t)2 * BUDGET_VERSIONS);
@@ -247,7 +303,7 @@ static void start_all(void)
 	for (unsigned i = 0; i < VARIABLES; i++) {
 		struct weir_var_options options = {
 			.struct_size = sizeof(options), .dtype = WEIR_I64, .allocator = stress_poison()};
-		weir_tensor *initial = stress_payload(i, WORDS);
+		weir_tensor *initial = stress_payload(i, words);
 
 		STRESS_CHECK(weir_var_create(&options, initial, &variables[i], NULL) == WEIR_OK, "no variable");
 		weir_tensor_release(initial);
@@ -257,18 +313,24 @@ static void start_all(void)
 	weiri_store_relaxed(&handles, 0u);
 	weiri_store_relaxed(&refused, 0u);
 	weiri_store_relaxed(&written, 0u);
+	weiri_store_relaxed(&reading, 0u);
 	weiri_store_relaxed(&turn, (uint32_t)TURN_FEW);
 	let_sit();
 	(void)stress_start("sampler", sample, NULL);
+	for (unsigned i = 0; i < READERS; i++)
+		readers[i] = stress_start("reader", reader, NULL);
 	for (unsigned i = 0; i < WRITERS; i++)
 		(void)stress_start("writer", writer, NULL);
 }
 
-void scenario_memory_bound(void)
+static void play(size_t version_words)
 {
 	struct stress_thread *self = stress_self();
 	uint64_t rounds = 0;
 
+	words = version_words;
+	version_bytes = words * sizeof(int64_t) + 1024;
+	stress_stop_prepare();
 	weir_reclaim_set_budget(budget());
 	stress_poison_reset_peak();
 	start_all();
@@ -283,7 +345,20 @@ void scenario_memory_bound(void)
 		weir_var_destroy(variables[i]);
 	weir_reclaim_set_budget(0);
 	stress_note("rounds", rounds);
-	stress_note("versions at the peak", stress_poison_peak() / VERSION_BYTES);
+	stress_note("versions at the peak", stress_poison_peak() / version_bytes);
 	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(must_succeed_ns)) == WEIR_OK, "flush: something is still held");
 	stress_poison_check_empty();
+}
+
+void scenario_memory_bound(void)
+{
+	resident_before = 0;
+	play(8 << 10); /* 64 KiB */
+}
+
+/* A sanitizer keeps memory of its own, and what was freed. */
+void scenario_memory_resident(void)
+{
+	resident_before = STRESS_ASAN || STRESS_TSAN ? 0 : stress_resident_bytes();
+	play(128 << 10); /* 1 MiB */
 }

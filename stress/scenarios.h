@@ -30,6 +30,7 @@ void scenario_allocation_failures(void);
 void scenario_destroy_in_use(void);
 
 void scenario_memory_bound(void);
+void scenario_memory_resident(void);
 void scenario_thread_churn(void);
 void scenario_signal_read(void);
 void scenario_fork(void);

@@ -52,7 +52,7 @@ static uint64_t look_at_threads(uint64_t now)
 	return sum;
 }
 
-static uint64_t resident_bytes(void)
+uint64_t stress_resident_bytes(void)
 {
 	char text[128], *after;
 
@@ -76,7 +76,7 @@ static void weigh(struct watch *watch, uint64_t now)
 	(void)weir_reclaim_get_stats(&stats);
 	watch->versions = stats.live_versions;
 	watch->retired = stats.retired_bytes;
-	watch->resident = resident_bytes();
+	watch->resident = stress_resident_bytes();
 	watch->weighed_ns = now;
 	keep_largest(&stress_result()->most_versions, watch->versions);
 	keep_largest(&stress_result()->most_retired, watch->retired);
