@@ -18,6 +18,7 @@
  * | gather                          | as weir_var_gather             | nothing                            |
  * | assign*, scatter, commit        | as weir_var_*                  | the retire budget, to the deadline |
  * | enqueue*, dequeue*              | as weir_tensor_queue_start_*   | room or items, holding no thread   |
+ * | critical_section                | lock-free but for the wait     | who is inside, holding no thread   |
  * | kernel                          | the kernel's                   | the kernel's                       |
  *
  * Common errors of the builders: WEIR_INVALID_ARGUMENT (NULL graph, out or resource; an input that is no output of this graph; a
@@ -31,6 +32,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <weir/cancel.h>
+#include <weir/critical_section.h>
 #include <weir/graph.h>
 #include <weir/scatter.h>
 #include <weir/status.h>
@@ -143,6 +145,30 @@ WEIR_API enum weir_status weir_op_dequeue_many_at(weir_graph *graph, const char 
 WEIR_API enum weir_status weir_op_dequeue_up_to_at(weir_graph *graph, const char *name, weir_tensor_queue_list *list,
                                                    weir_output index, weir_output n, weir_output outs[], size_t count,
                                                    weir_error *error);
+
+/* --- Critical sections --- */
+
+enum { WEIR_SECTION_SHARES_RESOURCES = 1 }; /* flags: other sections may use the same variables and queues */
+
+/*
+ * The nodes of `body` run in `section`: in each step at most one at a time of all that use that section, in this graph, in others, and by
+ * weir_critical_section_execute(). They run as one: a step that needs one of them runs all. Whatever they take from outside (inputs, and nodes
+ * that are to end before them) is there before the section is entered; waiting for that holds no thread. It is left when they all have
+ * ended, well or badly, or been passed over as the step ends. outs[i] is results[i], an output of the body, once the section is left. *node
+ * (may be NULL) stands for the whole: as a target, or to hang control edges on. With a name the graph gets "NAME" and "NAME/enter".
+ *
+ * WEIR_INVALID_ARGUMENT: no body; a node that is in a section already, of this one (it would wait for itself; so it is with two of the same
+ * shared name) or another (sections do not nest in a graph); a node outside which runs after one of the body and before another; a result
+ * that is no output of the body; a variable or queue that another section of the graph uses too, unless both have
+ * WEIR_SECTION_SHARES_RESOURCES; unknown flags; a name longer than 249 bytes; a placeholder in the body. WEIR_FAILED_PRECONDITION: a node of the
+ * body has been part of a run. After WEIR_RESOURCE_EXHAUSTED some of them may be tied to the section already. What the contexts of kernels
+ * share, and other graphs use, is not known here. A kernel inside is refused by weir_critical_section_execute() on the same section. Called by
+ * one thread at a time, as weir_graph_add_control(), which refuses edges that lead into a body from outside. @since 0.1
+ */
+WEIR_API enum weir_status weir_op_critical_section(weir_graph *graph, const char *name, weir_critical_section *section,
+                                                   uint32_t flags, weir_node *const body[], size_t body_count,
+                                                   const weir_output results[], size_t result_count, weir_output outs[],
+                                                   weir_node **node, weir_error *error);
 
 /* --- Math: i32, i64, f32, f64 --- */
 

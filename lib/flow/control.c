@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "flow/node_map.h"
+#include "flow/section.h"
 
 static struct weiri_control *control_of(struct weiri_published *link)
 {
@@ -29,6 +30,15 @@ static int add_ancestors_of(struct weiri_node_map *seen, const weir_node *node)
 	return 1;
 }
 
+int weiri_node_map_add_ancestors(struct weiri_node_map *seen)
+{
+	int ok = 1;
+
+	for (size_t i = 0; ok && i < seen->count; i++)
+		ok = add_ancestors_of(seen, seen->nodes[i]);
+	return ok;
+}
+
 /* *answer: `node` is `ancestor`, or runs after it. Returns 0 when there is no memory. */
 static int runs_after(weir_node *node, const weir_node *ancestor, int *answer)
 {
@@ -37,9 +47,7 @@ static int runs_after(weir_node *node, const weir_node *ancestor, int *answer)
 	int ok;
 
 	weiri_node_map_init(&seen, &node->graph->allocator);
-	ok = weiri_node_map_add(&seen, node);
-	for (size_t i = 0; ok && i < seen.count; i++)
-		ok = add_ancestors_of(&seen, seen.nodes[i]);
+	ok = weiri_node_map_add(&seen, node) && weiri_node_map_add_ancestors(&seen);
 	*answer = weiri_node_map_find(&seen, ancestor, &number);
 	weiri_node_map_fini(&seen);
 	return ok;
@@ -61,7 +69,7 @@ static enum weir_status check_cycle(weir_graph *graph, weir_node *before, weir_n
 	return WEIR_OK;
 }
 
-static enum weir_status push(weir_graph *graph, weir_node *before, weir_node *after, weir_error *error)
+enum weir_status weiri_control_push(weir_graph *graph, weir_node *before, weir_node *after, weir_error *error)
 {
 	struct weiri_control *control = weiri_allocate(&graph->allocator, sizeof(*control), _Alignof(struct weiri_control));
 
@@ -79,6 +87,18 @@ static enum weir_status push(weir_graph *graph, weir_node *before, weir_node *af
 	return WEIR_OK;
 }
 
+/* A node that runs in a critical section may wait for its own body only: what comes from outside is there before it is entered. */
+static enum weir_status check_section(const weir_node *before, const weir_node *after, weir_error *error)
+{
+	const weir_node *entrance = weiri_section_entrance(after);
+
+	if (entrance == NULL || before == entrance || weiri_section_entrance(before) == entrance)
+		return WEIR_OK;
+	return weiri_fail(error, WEIR_INVALID_ARGUMENT,
+	                  "weir_graph_add_control: \"%s\" runs in critical section \"%s\", which would wait for \"%s\"",
+	                  after->name, weir_critical_section_name(weiri_section_of(entrance)), before->name);
+}
+
 enum weir_status weir_graph_add_control(weir_graph *graph, weir_node *before, weir_node *after, weir_error *error)
 {
 	enum weir_status status;
@@ -88,12 +108,14 @@ enum weir_status weir_graph_add_control(weir_graph *graph, weir_node *before, we
 	if (before->graph != graph || after->graph != graph)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_graph_add_control: \"%s\" belongs to another graph",
 		                  before->graph != graph ? before->name : after->name);
-	status = check_cycle(graph, before, after, error);
+	status = check_section(before, after, error);
+	if (status == WEIR_OK)
+		status = check_cycle(graph, before, after, error);
 	if (status != WEIR_OK)
 		return status;
 	for (struct weiri_published *link = weiri_published_first(&after->controls); link != NULL; link = link->next) {
 		if (control_of(link)->before == before)
 			return WEIR_OK;
 	}
-	return push(graph, before, after, error);
+	return weiri_control_push(graph, before, after, error);
 }

@@ -9,6 +9,7 @@
 #include "base/compiler.h"
 #include "base/error.h"
 #include "flow/session.h"
+#include "run/critical_section.h"
 
 /* Inputs of a node from which handing it to another thread costs less than it gains. */
 enum { WORTH_A_WORKER_BYTES = 64 * 1024 };
@@ -35,6 +36,18 @@ static void end_step(struct weiri_step *step)
 	weiri_step_release(step);
 }
 
+/* User code in a critical section, which it is refused to enter again. */
+static enum weir_status run_within(const struct weiri_plan_node *p, const struct weiri_call *call)
+{
+	struct weiri_inside inside;
+	enum weir_status status;
+
+	weiri_inside_begin(&inside, p->within);
+	status = p->node->op->run(call);
+	weiri_inside_end(&inside);
+	return status;
+}
+
 /* 1 when the node has ended, 0 when it waits and the step may be gone. */
 static int run_node(struct weiri_step *step, uint32_t index)
 {
@@ -46,7 +59,8 @@ static int run_node(struct weiri_step *step, uint32_t index)
 
 	if (weiri_step_stopping(step)) {
 		weiri_latch_set(&step->incomplete);
-		return 1;
+		if (WEIRI_LIKELY((p->node->op->traits & WEIRI_OP_LEAVES) == 0))
+			return 1;
 	}
 	for (uint32_t i = 0; i < p->node->input_count; i++)
 		step->inputs[p->inputs + i] = step->values[plan->input_slots[p->inputs + i]];
@@ -62,7 +76,7 @@ static int run_node(struct weiri_step *step, uint32_t index)
 	call.error = &error;
 	if (p->node->op->traits & WEIRI_OP_WAITS)
 		return weiri_wait_start(step, index, &call);
-	status = p->node->op->run(&call);
+	status = p->within == NULL ? p->node->op->run(&call) : run_within(p, &call);
 	if (status != WEIR_OK)
 		weiri_step_node_failed(step, index, status, error.message);
 	return 1;

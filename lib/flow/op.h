@@ -20,8 +20,11 @@ enum weiri_op_traits {
 	WEIRI_OP_USER = 8,        /* runs code that is not ours */
 	WEIRI_OP_HEAVY = 16,      /* worth a worker of its own when there is other work */
 	WEIRI_OP_BORROWS_ALL_BUT_LAST =
-		32,               /* outputs but the last live in a handle or an input, so the step does not release them */
-	WEIRI_OP_BORROWS = 64 /* the same of all outputs */
+		32,                /* outputs but the last live in a handle or an input, so the step does not release them */
+	WEIRI_OP_BORROWS = 64, /* the same of all outputs */
+	WEIRI_OP_ENTERS =
+		128,              /* a critical section, and its exit is in each plan that it is in; its output cannot be fed */
+	WEIRI_OP_LEAVES = 256 /* the exit: it runs in steps that stop, too, with NULL for inputs that are not there */
 };
 
 /* One run of one node. Everything stays the step's. */
@@ -53,6 +56,13 @@ typedef enum weir_status weiri_start_fn(const struct weiri_call *call, weir_tens
                                         weir_queue_op **operation);
 /* Gives back the references that the attribute holds. */
 typedef void weiri_drop_fn(void *attribute);
+/* What a node may change or read beyond its inputs: a variable, a queue. */
+struct weiri_resource {
+	const void *object;
+	const char *kind, *name;
+};
+/* The i-th of the node. 0: it has no more. */
+typedef int weiri_touches_fn(const weir_node *node, size_t i, struct weiri_resource *resource);
 /* The name of the queue or whatever it waits for. */
 typedef const char *weiri_resource_fn(const void *attribute);
 
@@ -65,6 +75,8 @@ struct weiri_op {
 	weiri_start_fn *start;
 	weiri_drop_fn *drop;         /* may be NULL */
 	weiri_resource_fn *resource; /* with start */
+	const char *resource_kind;   /* NULL: a queue */
+	weiri_touches_fn *touches;   /* NULL: none */
 };
 
 enum { WEIRI_MATH_MAX_INPUTS = 2, WEIRI_MATH_MAX_OUTPUTS = 2 };

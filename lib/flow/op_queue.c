@@ -25,6 +25,18 @@ static const char *resource(const void *attribute)
 	return use->list != NULL ? use->list->name : weir_tensor_queue_name(use->queue);
 }
 
+static int touches(const weir_node *node, size_t i, struct weiri_resource *described)
+{
+	const struct queue_use *use = node->attribute;
+	weir_tensor_queue *queue;
+
+	if (i >= (use->list != NULL ? use->list->queue_count : 1))
+		return 0;
+	queue = use->list != NULL ? use->list->queues[i] : use->queue;
+	*described = (struct weiri_resource){queue, "queue", weir_tensor_queue_name(queue)};
+	return 1;
+}
+
 /* --- What a builder is given --- */
 
 struct target {
@@ -198,9 +210,12 @@ static enum weir_status start_enqueue_many(const struct weiri_call *call, weir_t
 }
 
 static const struct weiri_op enqueue_op = {
-	.name = "enqueue", .traits = WEIRI_OP_WAITS, .start = start_enqueue, .resource = resource};
-static const struct weiri_op enqueue_many_op = {
-	.name = "enqueue_many", .traits = WEIRI_OP_WAITS, .start = start_enqueue_many, .resource = resource};
+	.name = "enqueue", .traits = WEIRI_OP_WAITS, .start = start_enqueue, .resource = resource, .touches = touches};
+static const struct weiri_op enqueue_many_op = {.name = "enqueue_many",
+                                                .traits = WEIRI_OP_WAITS,
+                                                .start = start_enqueue_many,
+                                                .resource = resource,
+                                                .touches = touches};
 
 static enum weir_status check_tuple(const weir_graph *graph, const struct weiri_op *op, const char *name,
                                     const struct target *target, const weir_output tuple[], weir_error *error)
@@ -301,11 +316,17 @@ static enum weir_status start_dequeue_up_to(const struct weiri_call *call, weir_
 }
 
 static const struct weiri_op dequeue_op = {
-	.name = "dequeue", .traits = WEIRI_OP_WAITS, .start = start_dequeue, .resource = resource};
-static const struct weiri_op dequeue_many_op = {
-	.name = "dequeue_many", .traits = WEIRI_OP_WAITS, .start = start_dequeue_many, .resource = resource};
-static const struct weiri_op dequeue_up_to_op = {
-	.name = "dequeue_up_to", .traits = WEIRI_OP_WAITS, .start = start_dequeue_up_to, .resource = resource};
+	.name = "dequeue", .traits = WEIRI_OP_WAITS, .start = start_dequeue, .resource = resource, .touches = touches};
+static const struct weiri_op dequeue_many_op = {.name = "dequeue_many",
+                                                .traits = WEIRI_OP_WAITS,
+                                                .start = start_dequeue_many,
+                                                .resource = resource,
+                                                .touches = touches};
+static const struct weiri_op dequeue_up_to_op = {.name = "dequeue_up_to",
+                                                 .traits = WEIRI_OP_WAITS,
+                                                 .start = start_dequeue_up_to,
+                                                 .resource = resource,
+                                                 .touches = touches};
 
 /* Of a list, the queue that is chosen says so when it runs. */
 static enum weir_status check_batch(const weir_graph *graph, const struct weiri_op *op, const char *name,
@@ -387,7 +408,7 @@ static enum weir_status run_size(const struct weiri_call *call)
 	return weiri_i64_tensor(&size, 0, call->allocator, &call->outputs[0], call->error);
 }
 
-static const struct weiri_op size_op = {.name = "queue_size", .run = run_size};
+static const struct weiri_op size_op = {.name = "queue_size", .run = run_size, .touches = touches};
 
 enum weir_status weir_op_queue_size(weir_graph *graph, const char *name, weir_tensor_queue *queue, weir_output *out,
                                     weir_error *error)
@@ -415,7 +436,7 @@ static enum weir_status run_close(const struct weiri_call *call)
 	return weir_tensor_queue_close(use->queue, use->mode, NULL);
 }
 
-static const struct weiri_op close_op = {.name = "queue_close", .run = run_close};
+static const struct weiri_op close_op = {.name = "queue_close", .run = run_close, .touches = touches};
 
 enum weir_status weir_op_queue_close(weir_graph *graph, const char *name, weir_tensor_queue *queue,
                                      enum weir_close_mode mode, weir_node **out, weir_error *error)

@@ -29,6 +29,25 @@ static struct weiri_spec spec_of_var(const weir_var *var)
 	return weiri_spec_of(weir_var_dtype(var), weir_var_shape(var));
 }
 
+static int describe_var(weir_var *var, struct weiri_resource *resource)
+{
+	*resource = (struct weiri_resource){var, "variable", weir_var_name(var)};
+	return 1;
+}
+
+static int touches_one(const weir_node *node, size_t i, struct weiri_resource *resource)
+{
+	return i == 0 && describe_var(var_of(node), resource);
+}
+
+/* Of a snapshot, a commit. */
+static int touches_many(const weir_node *node, size_t i, struct weiri_resource *resource)
+{
+	weir_var *const *vars = node->attribute;
+
+	return i < node->attribute_size / sizeof(weir_var *) && describe_var(vars[i], resource);
+}
+
 /* A builder for `count` numbers (0: a scalar) if the output is wanted, else NULL. */
 static enum weir_status prepare_numbers(const struct weiri_call *call, uint32_t output, size_t count,
                                         weir_tensor_builder **builder)
@@ -123,7 +142,8 @@ static enum weir_status run_read(const struct weiri_call *call)
 	return WEIR_OK;
 }
 
-static const struct weiri_op read_op = {.name = "read", .traits = WEIRI_OP_BORROWS_ALL_BUT_LAST, .run = run_read};
+static const struct weiri_op read_op = {
+	.name = "read", .traits = WEIRI_OP_BORROWS_ALL_BUT_LAST, .run = run_read, .touches = touches_one};
 
 enum weir_status weir_op_read(weir_graph *graph, const char *name, weir_var *var, weir_output *out, weir_error *error)
 {
@@ -163,7 +183,8 @@ static enum weir_status run_assign(const struct weiri_call *call)
 	return publish_numbers(call, VERSION, builder, &version, 1, status);
 }
 
-static const struct weiri_op assign_op = {.name = "assign", .traits = WEIRI_OP_BORROWS_ALL_BUT_LAST, .run = run_assign};
+static const struct weiri_op assign_op = {
+	.name = "assign", .traits = WEIRI_OP_BORROWS_ALL_BUT_LAST, .run = run_assign, .touches = touches_one};
 
 enum weir_status weir_op_assign(weir_graph *graph, const char *name, weir_var *var, weir_output value, weir_output *out,
                                 weir_error *error)
@@ -201,9 +222,9 @@ static enum weir_status run_assign_sub(const struct weiri_call *call)
 }
 
 static const struct weiri_op assign_add_op = {
-	.name = "assign_add", .traits = WEIRI_OP_BORROWS_ALL_BUT_LAST, .run = run_assign_add};
+	.name = "assign_add", .traits = WEIRI_OP_BORROWS_ALL_BUT_LAST, .run = run_assign_add, .touches = touches_one};
 static const struct weiri_op assign_sub_op = {
-	.name = "assign_sub", .traits = WEIRI_OP_BORROWS_ALL_BUT_LAST, .run = run_assign_sub};
+	.name = "assign_sub", .traits = WEIRI_OP_BORROWS_ALL_BUT_LAST, .run = run_assign_sub, .touches = touches_one};
 
 static enum weir_status build_update(weir_graph *graph, const struct weiri_op *op, const char *name, weir_var *var,
                                      weir_output delta, weir_output *out, weir_error *error)
@@ -246,13 +267,34 @@ static enum weir_status run_scatter(const struct weiri_call *call)
 /* By enum weir_scatter. */
 static const struct weiri_op scatter_ops[] = {
 	[0] = {.name = "scatter"},
-	[WEIR_SCATTER_UPDATE] = {.name = "scatter_update", .traits = WEIRI_OP_BORROWS_ALL_BUT_LAST, .run = run_scatter},
-	[WEIR_SCATTER_ADD] = {.name = "scatter_add", .traits = WEIRI_OP_BORROWS_ALL_BUT_LAST, .run = run_scatter},
-	[WEIR_SCATTER_SUB] = {.name = "scatter_sub", .traits = WEIRI_OP_BORROWS_ALL_BUT_LAST, .run = run_scatter},
-	[WEIR_SCATTER_MUL] = {.name = "scatter_mul", .traits = WEIRI_OP_BORROWS_ALL_BUT_LAST, .run = run_scatter},
-	[WEIR_SCATTER_DIV] = {.name = "scatter_div", .traits = WEIRI_OP_BORROWS_ALL_BUT_LAST, .run = run_scatter},
-	[WEIR_SCATTER_MIN] = {.name = "scatter_min", .traits = WEIRI_OP_BORROWS_ALL_BUT_LAST, .run = run_scatter},
-	[WEIR_SCATTER_MAX] = {.name = "scatter_max", .traits = WEIRI_OP_BORROWS_ALL_BUT_LAST, .run = run_scatter},
+	[WEIR_SCATTER_UPDATE] = {.name = "scatter_update",
+                             .traits = WEIRI_OP_BORROWS_ALL_BUT_LAST,
+                             .run = run_scatter,
+                             .touches = touches_one},
+	[WEIR_SCATTER_ADD] = {.name = "scatter_add",
+                          .traits = WEIRI_OP_BORROWS_ALL_BUT_LAST,
+                          .run = run_scatter,
+                          .touches = touches_one},
+	[WEIR_SCATTER_SUB] = {.name = "scatter_sub",
+                          .traits = WEIRI_OP_BORROWS_ALL_BUT_LAST,
+                          .run = run_scatter,
+                          .touches = touches_one},
+	[WEIR_SCATTER_MUL] = {.name = "scatter_mul",
+                          .traits = WEIRI_OP_BORROWS_ALL_BUT_LAST,
+                          .run = run_scatter,
+                          .touches = touches_one},
+	[WEIR_SCATTER_DIV] = {.name = "scatter_div",
+                          .traits = WEIRI_OP_BORROWS_ALL_BUT_LAST,
+                          .run = run_scatter,
+                          .touches = touches_one},
+	[WEIR_SCATTER_MIN] = {.name = "scatter_min",
+                          .traits = WEIRI_OP_BORROWS_ALL_BUT_LAST,
+                          .run = run_scatter,
+                          .touches = touches_one},
+	[WEIR_SCATTER_MAX] = {.name = "scatter_max",
+                          .traits = WEIRI_OP_BORROWS_ALL_BUT_LAST,
+                          .run = run_scatter,
+                          .touches = touches_one},
 };
 
 /*
@@ -333,7 +375,7 @@ static enum weir_status run_gather(const struct weiri_call *call)
 	return weir_var_gather(var_of(call->node), call->inputs[0], call->allocator, &call->outputs[VALUE], call->error);
 }
 
-static const struct weiri_op gather_op = {.name = "gather", .run = run_gather};
+static const struct weiri_op gather_op = {.name = "gather", .run = run_gather, .touches = touches_one};
 
 enum weir_status weir_op_gather(weir_graph *graph, const char *name, weir_var *var, weir_output indices,
                                 weir_output *out, weir_error *error)
@@ -389,7 +431,7 @@ static enum weir_status run_snapshot(const struct weiri_call *call)
 }
 
 static const struct weiri_op snapshot_op = {
-	.name = "snapshot", .traits = WEIRI_OP_BORROWS_ALL_BUT_LAST, .run = run_snapshot};
+	.name = "snapshot", .traits = WEIRI_OP_BORROWS_ALL_BUT_LAST, .run = run_snapshot, .touches = touches_many};
 
 /* specs has room for count + 1. */
 static enum weir_status build_snapshot(weir_graph *graph, const char *name, weir_var *const vars[], size_t count,
@@ -487,7 +529,7 @@ static enum weir_status run_commit(const struct weiri_call *call)
 	return status;
 }
 
-static const struct weiri_op commit_op = {.name = "commit", .run = run_commit};
+static const struct weiri_op commit_op = {.name = "commit", .run = run_commit, .touches = touches_many};
 
 static enum weir_status check_commit(const weir_graph *graph, const char *name, weir_var *const vars[],
                                      const weir_output values[], size_t count, weir_error *error)

@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "flow/layout.h"
 #include "flow/node_map.h"
+#include "flow/section.h"
 #include "flow/step.h"
 
 /* What a collected node became. */
@@ -60,6 +61,9 @@ static enum weir_status check_signature(const struct compiler *c)
 		if (status == WEIR_OK && fed_slot(s, s->feeds[i].output, &slot) && slot != i)
 			return weiri_fail(c->error, WEIR_INVALID_ARGUMENT, "output %u of \"%s\" is fed twice",
 			                  s->feeds[i].output.index, s->feeds[i].output.node->name);
+		if (status == WEIR_OK && (s->feeds[i].output.node->op->traits & WEIRI_OP_ENTERS) != 0)
+			return weiri_fail(c->error, WEIR_INVALID_ARGUMENT, "\"%s\", which enters a critical section, is fed",
+			                  s->feeds[i].output.node->name);
 	}
 	for (size_t i = 0; status == WEIR_OK && i < s->fetch_count; i++)
 		status = weiri_output_check(c->graph, s->fetches[i], "a fetch", c->error);
@@ -102,6 +106,16 @@ static enum weir_status visit_output(struct compiler *c, weir_output output)
 	return fed_slot(c->signature, output, &slot) ? WEIR_OK : visit(c, output.node);
 }
 
+/* Whoever enters a critical section leaves it. */
+static enum weir_status visit_exit(struct compiler *c, const weir_node *entrance)
+{
+	weir_node *exit = weiri_section_exit(entrance);
+
+	if (exit == NULL)
+		return weiri_fail(c->error, WEIR_FAILED_PRECONDITION, "\"%s\" is not finished", entrance->name);
+	return visit(c, exit);
+}
+
 static enum weir_status visit_ancestors(struct compiler *c, weir_node *node)
 {
 	enum weir_status status = WEIR_OK;
@@ -111,6 +125,8 @@ static enum weir_status visit_ancestors(struct compiler *c, weir_node *node)
 	for (struct weiri_published *link = weiri_published_seal(&node->controls); status == WEIR_OK && link != NULL;
 	     link = link->next)
 		status = visit(c, control_of(link)->before);
+	if (status == WEIR_OK && (node->op->traits & WEIRI_OP_ENTERS) != 0)
+		status = visit_exit(c, node);
 	return status;
 }
 
@@ -323,6 +339,14 @@ static void connect_nodes(struct compiler *c)
 	for_each_edge(c, fill_edge);
 }
 
+/* Where user code must not enter once more; NULL: nowhere. */
+static const weir_critical_section *section_of(const weir_node *node)
+{
+	const weir_node *entrance = (node->op->traits & WEIRI_OP_USER) != 0 ? weiri_section_entrance(node) : NULL;
+
+	return entrance != NULL ? weiri_section_of(entrance) : NULL;
+}
+
 static void place_nodes(struct compiler *c)
 {
 	struct weiri_plan *plan = c->plan;
@@ -345,6 +369,7 @@ static void place_nodes(struct compiler *c)
 		p->outputs = slot;
 		p->holds = hold;
 		p->wait = wait;
+		p->within = section_of(node);
 		input += node->input_count;
 		slot += node->output_count;
 		hold += node->hold_count;

@@ -10,6 +10,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <weir/critical_section.h>
 #include <weir/session.h>
 
 #include "flow/node.h"
@@ -32,10 +33,11 @@ struct weiri_plan_node {
 	uint32_t pending;    /* edges that come in; 0: ready at once */
 	uint32_t successors; /* where its successors begin in plan->successors */
 	uint32_t successor_count;
-	uint32_t inputs;  /* where its input slots begin in plan->input_slots */
-	uint32_t outputs; /* the slot of output 0 */
-	uint32_t holds;   /* where its handles begin */
-	uint32_t wait;    /* which of the step's waits it uses, when it waits */
+	uint32_t inputs;                     /* where its input slots begin in plan->input_slots */
+	uint32_t outputs;                    /* the slot of output 0 */
+	uint32_t holds;                      /* where its handles begin */
+	uint32_t wait;                       /* which of the step's waits it uses, when it waits */
+	const weir_critical_section *within; /* of user code */
 };
 
 /* Where the parts of a step's one allocation begin. */

@@ -290,7 +290,8 @@ static void tell_culprit(struct weiri_step *step, char *text, size_t size)
 	}
 	node = step->plan->nodes[step->culprit].node;
 	if (node->op->resource != NULL)
-		(void)snprintf(text, size, "; %s \"%s\" of queue \"%s\" had waited %.3f s", node->op->name, node->name,
+		(void)snprintf(text, size, "; %s \"%s\" of %s \"%s\" had waited %.3f s", node->op->name, node->name,
+		               node->op->resource_kind != NULL ? node->op->resource_kind : "queue",
 		               node->op->resource(node->attribute), (double)step->culprit_waited_ns / 1e9);
 	else
 		(void)snprintf(text, size, "; %s \"%s\" was under way", node->op->name, node->name);

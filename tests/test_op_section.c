@@ -1,0 +1,589 @@
+/*
+ * test_op_section.c - nodes that run in a critical section: the rows of critical sections (conformance_rows.tsv), and what is ours.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <weir/reclaim.h>
+
+#include "base/atomic.h"
+#include "graph_kit.h"
+
+static weir_critical_section *a_section(const char *name)
+{
+	struct weir_critical_section_options options = {.struct_size = sizeof(options), .name = name};
+	weir_critical_section *section = NULL;
+
+	cr_assert_eq(weir_critical_section_create(&options, &section, NULL), WEIR_OK);
+	return section;
+}
+
+/* Also that it is free. */
+static void end_section(weir_critical_section *section)
+{
+	weir_error error;
+
+	cr_assert_eq(weir_critical_section_destroy(section, &error), WEIR_OK, "%s", error.message);
+}
+
+/* One execution, which has to be built well. */
+static weir_output guarded(weir_graph *graph, const char *name, weir_critical_section *section, weir_node *const body[],
+                           size_t count, weir_output result)
+{
+	weir_output out;
+	weir_error error;
+
+	cr_assert_eq(weir_op_critical_section(graph, name, section, 0, body, count, &result, 1, &out, NULL, &error),
+	             WEIR_OK, "%s", error.message);
+	return out;
+}
+
+static void expect_refused(const struct weir_error *error, enum weir_status status, enum weir_status expected,
+                           const char *words)
+{
+	cr_expect_eq(status, expected);
+	cr_expect_not_null(strstr(error->message, words), "\"%s\" is not in \"%s\"", words, error->message);
+}
+
+/* Reads v, then adds `delta` to it, as two nodes: what it read is the result. */
+static weir_output read_then_add(weir_graph *graph, weir_critical_section *section, weir_var *var, weir_output delta)
+{
+	weir_output read, sum, stored;
+	weir_node *body[3];
+
+	cr_assert_eq(weir_op_read(graph, NULL, var, &read, NULL), WEIR_OK);
+	cr_assert_eq(weir_op_add(graph, NULL, read, delta, &sum, NULL), WEIR_OK);
+	cr_assert_eq(weir_op_assign(graph, NULL, var, sum, &stored, NULL), WEIR_OK);
+	body[0] = read.node;
+	body[1] = sum.node;
+	body[2] = stored.node;
+	return guarded(graph, NULL, section, body, 3, read);
+}
+
+static int compare_floats(const void *a, const void *b)
+{
+	float x = *(const float *)a, y = *(const float *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* -- rows --------------------------------------------------------------------------------------------------------------------- */
+
+Test(op_section, CRS_001_executions_of_one_run_are_serialized)
+{
+	enum { MANY = 100 };
+	for (size_t threads = 0; threads <= 2; threads += 2) {
+		weir_critical_section *section = a_section("cs");
+		weir_graph *graph = kit_graph();
+		weir_session *session = kit_session(graph, threads);
+		weir_var *var = kit_var("v", kit_f32(0));
+		weir_output delta = kit_constant(graph, kit_f32(2)), outs[MANY];
+		weir_tensor *results[MANY];
+		float values[MANY];
+		weir_error error;
+
+		for (int i = 0; i < MANY; i++)
+			outs[i] = read_then_add(graph, section, var, delta);
+		cr_assert_eq(weir_session_run(session, NULL, 0, outs, MANY, results, NULL, 0, NULL, &error), WEIR_OK, "%s",
+		             error.message);
+		for (int i = 0; i < MANY; i++) {
+			values[i] = kit_f32_at(results[i], 0);
+			weir_tensor_release(results[i]);
+		}
+		qsort(values, MANY, sizeof(values[0]), compare_floats);
+		for (int i = 0; i < MANY; i++)
+			cr_expect_float_eq(values[i], 2.0f * (float)i, 1e-6);
+		cr_expect_eq(kit_var_f32(var, 0), 200.0f);
+		kit_end(session, graph);
+		weir_var_destroy(var);
+		end_section(section);
+	}
+}
+
+static enum weir_status fail(void *context, const struct weir_kernel_call *call, weir_error *error)
+{
+	(void)context, (void)call;
+	(void)strcpy(error->message, "line 7 has 63 columns");
+	return WEIR_DATA_LOSS;
+}
+
+Test(op_section, CRS_003_a_body_that_fails_leaves_the_section)
+{
+	for (size_t threads = 0; threads <= 2; threads++) {
+		weir_critical_section *section = a_section("cs");
+		weir_graph *graph = kit_graph();
+		weir_session *session = kit_session(graph, threads);
+		weir_node *kernel, *bad;
+		weir_var *var = kit_var("v", kit_f32(0));
+		weir_output good = read_then_add(graph, section, var, kit_constant(graph, kit_f32(1)));
+		weir_error error;
+
+		cr_assert_eq(weir_op_kernel(graph, NULL, fail, NULL, NULL, 0, NULL, 0, NULL, &kernel, NULL), WEIR_OK);
+		cr_assert_eq(weir_op_critical_section(graph, "bad", section, 0, &kernel, 1, NULL, 0, NULL, &bad, &error),
+		             WEIR_OK, "%s", error.message);
+		for (int i = 0; i < 100; i++) {
+			expect_refused(&error, kit_run_target(session, bad, &error), WEIR_DATA_LOSS, "63 columns");
+			cr_assert_eq(kit_fetch_f32(session, good), (float)i);
+		}
+		kit_end(session, graph);
+		weir_var_destroy(var);
+		end_section(section);
+	}
+}
+
+Test(op_section, CRS_004_a_body_without_results)
+{
+	enum { MANY = 100 };
+	weir_critical_section *section = a_section("cs");
+	weir_graph *graph = kit_graph();
+	weir_session *session = kit_session(graph, 2);
+	weir_var *var = kit_var("v", kit_f32(0));
+	weir_output one = kit_constant(graph, kit_f32(1)), added;
+	weir_node *targets[MANY];
+	weir_error error;
+
+	for (int i = 0; i < MANY; i++) {
+		cr_assert_eq(weir_op_assign_add(graph, NULL, var, one, &added, NULL), WEIR_OK);
+		cr_assert_eq(
+			weir_op_critical_section(graph, NULL, section, 0, &added.node, 1, NULL, 0, NULL, &targets[i], &error),
+			WEIR_OK, "%s", error.message);
+	}
+	cr_assert_eq(weir_session_run(session, NULL, 0, NULL, 0, NULL, targets, MANY, NULL, &error), WEIR_OK, "%s",
+	             error.message);
+	cr_expect_eq(kit_var_f32(var, 0), (float)MANY);
+	kit_end(session, graph);
+	weir_var_destroy(var);
+	end_section(section);
+}
+
+/* A read in `inner`, and what comes of putting that into `outer`. */
+static enum weir_status nest(weir_critical_section *inner, weir_critical_section *outer, weir_error *error)
+{
+	weir_graph *graph = kit_graph();
+	weir_var *var = kit_var("v", kit_f32(0));
+	weir_output read, again;
+	weir_node *body[2];
+	enum weir_status status;
+
+	cr_assert_eq(weir_op_read(graph, NULL, var, &read, NULL), WEIR_OK);
+	body[0] = guarded(graph, "inner", inner, &read.node, 1, read).node;
+	cr_assert_eq(weir_op_read(graph, NULL, var, &again, NULL), WEIR_OK);
+	body[1] = again.node;
+	status = weir_op_critical_section(graph, "outer", outer, 0, body, 2, NULL, 0, NULL, NULL, error);
+	if (status != WEIR_OK) { /* the node inside as well */
+		weir_error other;
+
+		cr_expect_eq(weir_op_critical_section(graph, "outer", outer, 0, &read.node, 1, NULL, 0, NULL, NULL, &other),
+		             status);
+		/* Nothing was tied: what was refused runs by itself. */
+		cr_expect_eq(weir_op_critical_section(graph, "outer", outer, WEIR_SECTION_SHARES_RESOURCES, &again.node, 1,
+		                                      NULL, 0, NULL, NULL, &other),
+		             inner == outer ? WEIR_OK : WEIR_INVALID_ARGUMENT);
+	}
+	cr_assert_eq(weir_graph_destroy(graph, NULL), WEIR_OK);
+	weir_var_destroy(var);
+	return status;
+}
+
+Test(op_section, CRS_006_nested_on_the_same_section_is_refused)
+{
+	weir_critical_section *section = a_section("cs"), *other = a_section("other");
+	weir_error error;
+
+	expect_refused(&error, nest(section, section, &error), WEIR_INVALID_ARGUMENT, "critical section \"cs\"");
+	expect_refused(&error, nest(section, other, &error), WEIR_INVALID_ARGUMENT, "do not nest");
+	end_section(section);
+	end_section(other);
+}
+
+Test(op_section, CRS_009_nested_on_the_same_shared_name_is_refused)
+{
+	weir_resource *one = NULL, *other = NULL;
+	weir_store *store = NULL;
+	weir_error error;
+
+	cr_assert_eq(weir_store_create(NULL, &store, NULL), WEIR_OK);
+	cr_assert_eq(weir_critical_section_find_or_create(store, NULL, "same", NULL, &one, NULL), WEIR_OK);
+	cr_assert_eq(weir_critical_section_find_or_create(store, NULL, "same", NULL, &other, NULL), WEIR_OK);
+	expect_refused(&error, nest(weir_resource_object(one), weir_resource_object(other), &error), WEIR_INVALID_ARGUMENT,
+	               "critical section \"same\"");
+	weir_store_destroy(store);
+	weir_resource_release(one);
+	weir_resource_release(other);
+	cr_assert_eq(weir_reclaim_flush(weir_deadline_in(KIT_PATIENCE_NS)), WEIR_OK);
+}
+
+/* What the body takes from outside is there before: fed, constant, and computed of what is behind the section's own last run. */
+struct capture {
+	weir_graph *graph;
+	weir_session *session;
+	weir_output x, results[3];
+};
+
+enum { RUNS = 250, RUNNERS = 4 };
+
+static void *run_captures(void *context)
+{
+	struct capture *capture = context;
+	weir_tensor *one = kit_f32(1);
+	struct weir_feed feed = {capture->x, one};
+
+	for (int i = 0; i < RUNS; i++) {
+		weir_tensor *results[3];
+		weir_error error;
+
+		cr_assert_eq(weir_session_run(capture->session, &feed, 1, capture->results, 3, results, NULL, 0, NULL, &error),
+		             WEIR_OK, "%s", error.message);
+		for (int k = 0; k < 3; k++)
+			weir_tensor_release(results[k]);
+	}
+	weir_tensor_release(one);
+	return NULL;
+}
+
+Test(op_section, CRS_008_what_comes_from_outside_is_there_before)
+{
+	weir_critical_section *section = a_section("cs");
+	struct capture capture = {.graph = kit_graph()};
+	weir_var *var = kit_var("v", kit_f32(0));
+	pthread_t threads[RUNNERS];
+	weir_output computed;
+
+	capture.session = kit_session(capture.graph, 1);
+	capture.x = kit_placeholder(capture.graph, "x", WEIR_F32, kit_shape(0));
+	capture.results[0] = read_then_add(capture.graph, section, var, capture.x);
+	capture.results[1] = read_then_add(capture.graph, section, var, kit_constant(capture.graph, kit_f32(1)));
+	/* Of the first one's result, which is there once that has left. */
+	cr_assert_eq(weir_op_sub(capture.graph, NULL, capture.results[0], capture.results[0], &computed, NULL), WEIR_OK);
+	cr_assert_eq(weir_op_add(capture.graph, NULL, computed, capture.x, &computed, NULL), WEIR_OK);
+	capture.results[2] = read_then_add(capture.graph, section, var, computed);
+	for (int i = 0; i < RUNNERS; i++)
+		cr_assert_eq(pthread_create(&threads[i], NULL, run_captures, &capture), 0);
+	for (int i = 0; i < RUNNERS; i++)
+		cr_assert_eq(pthread_join(threads[i], NULL), 0);
+	cr_expect_eq(kit_var_f32(var, 0), 3.0f * RUNS * RUNNERS);
+	kit_end(capture.session, capture.graph);
+	weir_var_destroy(var);
+	end_section(section);
+}
+
+static enum weir_status use_in(weir_graph *graph, weir_critical_section *section, uint32_t flags, weir_var *var,
+                               weir_error *error)
+{
+	weir_output read;
+
+	cr_assert_eq(weir_op_read(graph, NULL, var, &read, NULL), WEIR_OK);
+	return weir_op_critical_section(graph, NULL, section, flags, &read.node, 1, NULL, 0, NULL, NULL, error);
+}
+
+Test(op_section, CRS_010_one_resource_in_two_sections)
+{
+	weir_critical_section *one = a_section("one"), *other = a_section("other");
+	weir_graph *graph = kit_graph();
+	weir_var *mine = kit_var("mine", kit_f32(0)), *shared = kit_var("shared", kit_f32(0));
+	weir_tensor_queue *queue = kit_queue("q", 3, WEIR_F32, NULL);
+	weir_output taken;
+	weir_error error;
+
+	/* For itself, and once more by the same; not by another, whatever it says. */
+	cr_expect_eq(use_in(graph, one, 0, mine, NULL), WEIR_OK);
+	cr_expect_eq(use_in(graph, one, 0, mine, NULL), WEIR_OK);
+	expect_refused(&error, use_in(graph, other, 0, mine, &error), WEIR_INVALID_ARGUMENT, "\"mine\"");
+	expect_refused(&error, use_in(graph, other, WEIR_SECTION_SHARES_RESOURCES, mine, &error), WEIR_INVALID_ARGUMENT,
+	               "critical section \"one\"");
+	/* Shared; then nobody has it for itself. */
+	cr_expect_eq(use_in(graph, one, WEIR_SECTION_SHARES_RESOURCES, shared, NULL), WEIR_OK);
+	cr_expect_eq(use_in(graph, other, WEIR_SECTION_SHARES_RESOURCES, shared, NULL), WEIR_OK);
+	expect_refused(&error, use_in(graph, other, 0, shared, &error), WEIR_INVALID_ARGUMENT, "\"shared\"");
+	/* A queue. */
+	for (int i = 0; i < 2; i++) {
+		cr_assert_eq(weir_op_dequeue(graph, NULL, queue, &taken, 1, NULL), WEIR_OK);
+		cr_expect_eq(
+			weir_op_critical_section(graph, NULL, i == 0 ? one : other, 0, &taken.node, 1, NULL, 0, NULL, NULL, &error),
+			i == 0 ? WEIR_OK : WEIR_INVALID_ARGUMENT);
+	}
+	cr_expect_not_null(strstr(error.message, "queue \"q\""), "%s", error.message);
+	cr_assert_eq(weir_graph_destroy(graph, NULL), WEIR_OK);
+	kit_queue_end(queue);
+	weir_var_destroy(mine);
+	weir_var_destroy(shared);
+	end_section(one);
+	end_section(other);
+}
+
+/* -- what is built ------------------------------------------------------------------------------------------------------------ */
+
+Test(op_section, what_cannot_be_is_refused)
+{
+	weir_critical_section *section = a_section("cs");
+	weir_graph *graph = kit_graph(), *other = kit_graph();
+	weir_session *session = kit_session(graph, 0);
+	weir_output x = kit_placeholder(graph, "x", WEIR_F32, kit_shape(0));
+	weir_output one = kit_constant(graph, kit_f32(1)), a, b, c, out, foreign = kit_constant(other, kit_f32(1));
+	weir_node *body[2], *null = NULL, *node = NULL;
+	weir_error error;
+
+	cr_assert_eq(weir_op_add(graph, "a", one, one, &a, NULL), WEIR_OK);
+	cr_assert_eq(weir_op_add(graph, "b", a, one, &b, NULL), WEIR_OK);
+	cr_assert_eq(weir_op_add(graph, "c", b, one, &c, NULL), WEIR_OK);
+	body[0] = a.node;
+	body[1] = c.node;
+	cr_expect_eq(weir_op_critical_section(NULL, NULL, section, 0, body, 2, NULL, 0, NULL, NULL, &error),
+	             WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_op_critical_section(graph, NULL, NULL, 0, body, 2, NULL, 0, NULL, NULL, &error),
+	             WEIR_INVALID_ARGUMENT);
+	expect_refused(&error, weir_op_critical_section(graph, NULL, section, 2, body, 2, NULL, 0, NULL, NULL, &error),
+	               WEIR_INVALID_ARGUMENT, "flags");
+	expect_refused(&error, weir_op_critical_section(graph, NULL, section, 0, NULL, 0, NULL, 0, NULL, NULL, &error),
+	               WEIR_INVALID_ARGUMENT, "no nodes");
+	cr_expect_eq(weir_op_critical_section(graph, NULL, section, 0, &null, 1, NULL, 0, NULL, NULL, &error),
+	             WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_op_critical_section(graph, NULL, section, 0, &foreign.node, 1, NULL, 0, NULL, NULL, &error),
+	             WEIR_INVALID_ARGUMENT);
+	expect_refused(&error, weir_op_critical_section(graph, NULL, section, 0, &x.node, 1, NULL, 0, NULL, NULL, &error),
+	               WEIR_INVALID_ARGUMENT, "placeholder");
+	/* b is outside, runs after a and before c. */
+	expect_refused(&error, weir_op_critical_section(graph, NULL, section, 0, body, 2, NULL, 0, NULL, NULL, &error),
+	               WEIR_INVALID_ARGUMENT, "\"a\"");
+	expect_refused(&error, weir_op_critical_section(graph, NULL, section, 0, body, 1, &b, 1, &out, NULL, &error),
+	               WEIR_INVALID_ARGUMENT, "result 0");
+	cr_expect_eq(weir_op_critical_section(graph, "a", section, 0, body, 1, NULL, 0, NULL, NULL, &error),
+	             WEIR_ALREADY_EXISTS);
+	/* None of these has tied anything: a is free to be in one, and b then not to come before it. */
+	cr_expect_eq(weir_op_critical_section(graph, "good", section, 0, body, 1, &a, 1, &out, &node, &error), WEIR_OK,
+	             "%s", error.message);
+	cr_expect_eq(node, out.node);
+	cr_expect_str_eq(weir_node_name(node), "good");
+	cr_expect_str_eq(weir_node_op(node), "critical_section");
+	expect_refused(&error, weir_graph_add_control(graph, one.node, a.node, &error), WEIR_INVALID_ARGUMENT,
+	               "critical section \"cs\"");
+	cr_expect_eq(kit_fetch_f32(session, out), 2.0f);
+	kit_end(session, graph);
+	cr_assert_eq(weir_graph_destroy(other, NULL), WEIR_OK);
+	end_section(section);
+}
+
+Test(op_section, a_node_that_has_run_is_refused)
+{
+	weir_critical_section *section = a_section("cs");
+	weir_graph *graph = kit_graph();
+	weir_session *session = kit_session(graph, 0);
+	weir_var *var = kit_var("v", kit_f32(3));
+	weir_output read;
+	weir_error error;
+
+	cr_assert_eq(weir_op_read(graph, NULL, var, &read, NULL), WEIR_OK);
+	cr_expect_eq(kit_fetch_f32(session, read), 3.0f);
+	expect_refused(&error,
+	               weir_op_critical_section(graph, NULL, section, 0, &read.node, 1, NULL, 0, NULL, NULL, &error),
+	               WEIR_FAILED_PRECONDITION, "part of a run");
+	kit_end(session, graph);
+	weir_var_destroy(var);
+	end_section(section);
+}
+
+Test(op_section, who_needs_one_node_of_a_body_runs_and_leaves_it_all)
+{
+	weir_critical_section *section = a_section("cs");
+	weir_graph *graph = kit_graph();
+	weir_session *session = kit_session(graph, 0);
+	weir_var *var = kit_var("v", kit_f32(3));
+	weir_output read, added, two = kit_constant(graph, kit_f32(2)), right;
+	weir_node *body[2], *entrance;
+	weir_tensor *one = kit_f32(1), *result;
+	struct weir_feed feed;
+	weir_error error;
+
+	cr_assert_eq(weir_op_read(graph, NULL, var, &read, NULL), WEIR_OK);
+	cr_assert_eq(weir_op_assign_add(graph, NULL, var, two, &added, NULL), WEIR_OK);
+	cr_assert_eq(weir_graph_add_control(graph, read.node, added.node, NULL), WEIR_OK);
+	body[0] = read.node;
+	body[1] = added.node;
+	(void)guarded(graph, "both", section, body, 2, read);
+	cr_expect_eq(kit_fetch_f32(session, read), 3.0f);
+	cr_expect_eq(kit_fetch_f32(session, read), 5.0f);
+	/* The entrance alone, too; and it cannot be feigned. */
+	cr_assert_eq(weir_graph_find(graph, "both/enter", &entrance, NULL), WEIR_OK);
+	cr_expect_eq(kit_run_target(session, entrance, &error), WEIR_OK, "%s", error.message);
+	cr_expect_eq(kit_var_f32(var, 0), 9.0f);
+	cr_assert_eq(weir_node_output(entrance, 0, &right, NULL), WEIR_OK);
+	feed = (struct weir_feed){right, one};
+	cr_expect_eq(weir_session_run(session, &feed, 1, &read, 1, &result, NULL, 0, NULL, &error), WEIR_INVALID_ARGUMENT);
+	weir_tensor_release(one);
+	kit_end(session, graph);
+	weir_var_destroy(var);
+	end_section(section);
+}
+
+/* -- who waits ---------------------------------------------------------------------------------------------------------------- */
+
+struct holding {
+	weir_critical_section *section;
+	_Atomic(int) inside, let_go;
+	pthread_t thread;
+};
+
+static int is_set(void *context)
+{
+	return weiri_load_acquire((_Atomic(int) *)context);
+}
+
+static enum weir_status hold(void *context, weir_error *error)
+{
+	struct holding *holding = context;
+
+	(void)error;
+	weiri_store_release(&holding->inside, 1);
+	kit_wait_for(is_set, &holding->let_go, "the holder to be let go");
+	return WEIR_OK;
+}
+
+static void *run_holding(void *context)
+{
+	struct holding *holding = context;
+
+	cr_assert_eq(weir_critical_section_execute(holding->section, hold, holding, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
+	return NULL;
+}
+
+static void begin_holding(struct holding *holding, weir_critical_section *section)
+{
+	holding->section = section;
+	weiri_store_release(&holding->inside, 0);
+	weiri_store_release(&holding->let_go, 0);
+	cr_assert_eq(pthread_create(&holding->thread, NULL, run_holding, holding), 0);
+	kit_wait_for(is_set, &holding->inside, "the holder to be inside");
+}
+
+static void end_holding(struct holding *holding)
+{
+	weiri_store_release(&holding->let_go, 1);
+	cr_assert_eq(pthread_join(holding->thread, NULL), 0);
+}
+
+Test(op_section, a_step_that_waits_ends_by_its_deadline_and_holds_no_thread)
+{
+	for (size_t threads = 0; threads <= 1; threads++) {
+		struct weir_run_options options = {.struct_size = sizeof(options)};
+		weir_critical_section *section = a_section("cs");
+		weir_graph *graph = kit_graph();
+		weir_session *session = kit_session(graph, threads);
+		weir_var *var = kit_var("v", kit_f32(0));
+		weir_output one = kit_constant(graph, kit_f32(1)), out = read_then_add(graph, section, var, one), sum;
+		struct holding holding;
+		weir_tensor *result;
+		weir_error error;
+
+		cr_assert_eq(weir_op_add(graph, NULL, one, one, &sum, NULL), WEIR_OK);
+		begin_holding(&holding, section);
+		options.deadline_ns = weir_deadline_in(20000000);
+		cr_expect_eq(weir_session_run(session, NULL, 0, &out, 1, &result, NULL, 0, &options, &error),
+		             WEIR_DEADLINE_EXCEEDED);
+		cr_expect_not_null(strstr(error.message, "of critical section \"cs\" had waited"), "%s", error.message);
+		cr_expect_eq(kit_fetch_f32(session, sum), 2.0f);
+		end_holding(&holding);
+		cr_expect_eq(kit_fetch_f32(session, out), 0.0f);
+		cr_expect_eq(kit_var_f32(var, 0), 1.0f);
+		kit_end(session, graph);
+		weir_var_destroy(var);
+		end_section(section);
+	}
+}
+
+Test(op_section, no_node_of_a_body_runs_outside_of_it)
+{
+	struct weir_run_options options = {.struct_size = sizeof(options)};
+	weir_critical_section *section = a_section("cs");
+	weir_graph *graph = kit_graph();
+	weir_session *session = kit_session(graph, 1);
+	weir_var *vars[3] = {kit_var("a", kit_f32(0)), kit_var("b", kit_f32(0)), kit_var("c", kit_f32(0))};
+	weir_output added[3], one = kit_constant(graph, kit_f32(1));
+	weir_node *body[3], *whole;
+	struct holding holding;
+	weir_error error;
+
+	for (int i = 0; i < 3; i++) { /* which have nothing to do with each other */
+		cr_assert_eq(weir_op_assign_add(graph, NULL, vars[i], one, &added[i], NULL), WEIR_OK);
+		body[i] = added[i].node;
+	}
+	cr_assert_eq(weir_op_critical_section(graph, NULL, section, 0, body, 3, NULL, 0, NULL, &whole, NULL), WEIR_OK);
+	begin_holding(&holding, section);
+	options.deadline_ns = weir_deadline_in(20000000);
+	cr_expect_eq(weir_session_run(session, NULL, 0, added, 3, (weir_tensor *[3]){NULL}, &whole, 1, &options, &error),
+	             WEIR_DEADLINE_EXCEEDED);
+	for (int i = 0; i < 3; i++)
+		cr_expect_eq(kit_var_f32(vars[i], 0), 0.0f);
+	end_holding(&holding);
+	cr_expect_eq(kit_run_target(session, whole, &error), WEIR_OK, "%s", error.message);
+	for (int i = 0; i < 3; i++)
+		cr_expect_eq(kit_var_f32(vars[i], 0), 1.0f);
+	kit_end(session, graph);
+	for (int i = 0; i < 3; i++)
+		weir_var_destroy(vars[i]);
+	end_section(section);
+}
+
+/* The token fires while the body is under way: what is left of it is passed over, and the section is left. */
+static enum weir_status fire(void *context, const struct weir_kernel_call *call, weir_error *error)
+{
+	(void)call, (void)error;
+	(void)weir_cancel_fire(context, NULL);
+	return WEIR_OK;
+}
+
+Test(op_section, a_step_that_is_cancelled_inside_leaves)
+{
+	for (size_t threads = 0; threads <= 2; threads++) {
+		struct weir_run_options options = {.struct_size = sizeof(options)};
+		weir_critical_section *section = a_section("cs");
+		weir_graph *graph = kit_graph();
+		weir_session *session = kit_session(graph, threads);
+		weir_var *var = kit_var("v", kit_f32(0));
+		weir_output added;
+		weir_node *body[2], *whole;
+		weir_error error;
+
+		cr_assert_eq(weir_cancel_create(NULL, &options.cancel), WEIR_OK);
+		cr_assert_eq(weir_op_kernel(graph, NULL, fire, options.cancel, NULL, 0, NULL, 0, NULL, &body[0], NULL),
+		             WEIR_OK);
+		cr_assert_eq(weir_op_assign_add(graph, NULL, var, kit_constant(graph, kit_f32(1)), &added, NULL), WEIR_OK);
+		cr_assert_eq(weir_graph_add_control(graph, body[0], added.node, NULL), WEIR_OK);
+		body[1] = added.node;
+		cr_assert_eq(weir_op_critical_section(graph, NULL, section, 0, body, 2, NULL, 0, NULL, &whole, NULL), WEIR_OK);
+		cr_expect_eq(weir_session_run(session, NULL, 0, NULL, 0, NULL, &whole, 1, &options, &error), WEIR_CANCELLED);
+		cr_expect_eq(kit_var_f32(var, 0), 0.0f);
+		kit_end(session, graph);
+		weir_cancel_release(options.cancel);
+		weir_var_destroy(var);
+		end_section(section);
+	}
+}
+
+static enum weir_status nothing(void *context, weir_error *error)
+{
+	(void)context, (void)error;
+	return WEIR_OK;
+}
+
+static enum weir_status execute_the_same(void *context, const struct weir_kernel_call *call, weir_error *error)
+{
+	(void)call;
+	return weir_critical_section_execute(context, nothing, NULL, WEIR_NO_DEADLINE, NULL, error);
+}
+
+Test(op_section, a_kernel_inside_is_refused_to_wait_for_itself)
+{
+	weir_critical_section *section = a_section("cs");
+	weir_graph *graph = kit_graph();
+	weir_session *session = kit_session(graph, 1);
+	weir_node *kernel, *alone, *whole;
+	weir_error error;
+
+	cr_assert_eq(weir_op_kernel(graph, NULL, execute_the_same, section, NULL, 0, NULL, 0, NULL, &kernel, NULL),
+	             WEIR_OK);
+	cr_assert_eq(weir_op_kernel(graph, NULL, execute_the_same, section, NULL, 0, NULL, 0, NULL, &alone, NULL), WEIR_OK);
+	cr_assert_eq(weir_op_critical_section(graph, NULL, section, 0, &kernel, 1, NULL, 0, NULL, &whole, NULL), WEIR_OK);
+	expect_refused(&error, kit_run_target(session, whole, &error), WEIR_FAILED_PRECONDITION, "\"cs\"");
+	cr_expect_eq(kit_run_target(session, alone, &error), WEIR_OK, "%s", error.message);
+	kit_end(session, graph);
+	end_section(section);
+}
