@@ -1,7 +1,7 @@
 /*
  * var.h - variables: shared values whose readers never block, with snapshots and commits across many.
  *
- * A variable points to its newest version, an immutable tensor with a number that grows by one with every change. Use it for
+ * A variable points to its newest version, an immutable tensor with a number that grows by one with every version. Use it for
  * state that many threads read and some replace: parameters, tables, configuration. Not for passing work (weir/queue.h).
  *
  * | call                     | threads | progress                      | blocks on                    | allocates | signal-safe |
@@ -12,7 +12,8 @@
  * | weir_read_release        | any     | wait-free (1)                 | nothing                      | no        | yes (2)     |
  * | weir_var_snapshot        | any     | lock-free                     | nothing                      | no        | no          |
  * | weir_var_assign, _compare_assign, _exchange, _commit | any | lock-free after its allocation | the retire budget, up to the deadline | yes | no |
- * | weir_var_update, _assign_add, _assign_sub | any | lock-free + fn | the retire budget, up to the deadline | yes | no |
+ * | weir_var_update          | any     | lock-free + fn                | the retire budget, up to the deadline | yes | no |
+ * | weir_var_assign_add, _assign_sub | any | lock-free after its allocation | the retire budget, up to the deadline; from 64 KiB on another's copy, a bounded time | yes | no |
  * | weir_var_version         | any     | wait-free                     | nothing                      | no        | no          |
  *
  * (1) Lock-free when it drops the last reference of a version that was read without a hazard slot; that is left to the next
@@ -154,7 +155,12 @@ typedef enum weir_status weir_update_fn(void *context, const weir_read *current,
  */
 WEIR_API enum weir_status weir_var_update(weir_var *var, weir_update_fn *fn, void *context, uint64_t deadline_ns,
                                           weir_read *published, weir_error *error);
-/* Element by element. WEIR_INVALID_ARGUMENT (dtype or shape of delta), WEIR_UNIMPLEMENTED (bool, f16, bytes). @since 0.1 */
+/*
+ * Element by element, as weir_var_update. From 64 KiB on, updates that are under way at one time may be published together, as one version: each
+ * is in it once, floats in the order of arrival, and each *published is a handle on it. Then all but one wait for the copy that one makes, but no
+ * longer than for several of it: a thread that is stopped holds up nobody for ever. After a failure the update was not made.
+ * WEIR_INVALID_ARGUMENT (dtype or shape of delta), WEIR_UNIMPLEMENTED (bool, f16, bytes). Source: lib/var/combine.c. @since 0.1
+ */
 WEIR_API enum weir_status weir_var_assign_add(weir_var *var, weir_tensor *delta, uint64_t deadline_ns,
                                               weir_read *published, weir_error *error);
 WEIR_API enum weir_status weir_var_assign_sub(weir_var *var, weir_tensor *delta, uint64_t deadline_ns,

@@ -639,6 +639,8 @@ enum weir_status weir_reclaim_get_stats(struct weir_reclaim_stats *stats)
 		sum.freed_objects += weiri_load_relaxed(&record->freed);
 		sum.collections += weiri_load_relaxed(&record->collections);
 		sum.slot_misses += weiri_load_relaxed(&record->slot_misses);
+		sum.copies += weiri_load_relaxed(&record->copies);
+		sum.copies_wasted += weiri_load_relaxed(&record->copies_wasted);
 		sum.threads++;
 	}
 	for (struct weiri_record *record = first_record(); record != NULL; record = record->next)

@@ -60,6 +60,8 @@ struct weiri_record {
 	_Atomic(uint64_t) freed_versions;
 	_Atomic(uint64_t) collections;
 	_Atomic(uint64_t) slot_misses;
+	_Atomic(uint64_t) copies; /* of large values, for updates that go together (var/combine.c) */
+	_Atomic(uint64_t) copies_wasted;
 
 	alignas(WEIRI_LINE) struct weiri_slot snapshot_slots[WEIRI_SNAPSHOT_SLOTS];
 };

@@ -12,75 +12,76 @@
 #include "base/compiler.h"
 #include "tensor/object.h"
 
-enum operation { ADD, SUBTRACT };
+/* Where the left operand is: apart from the result, as the right one always is; or it is what the result replaces. */
+enum place { APART, IN_PLACE };
 
-/* out overlaps neither operand: it is new. */
-typedef void loop(const void *a, const void *b, void *restrict out, size_t n, enum operation operation);
+typedef void loop(const void *a, const void *b, void *restrict out, size_t n, enum weiri_elementwise operation,
+                  enum place place);
 
 static WEIRI_ALWAYS_INLINE void loop_8(const void *a, const void *b, void *restrict out, size_t n,
-                                       enum operation operation)
+                                       enum weiri_elementwise operation, enum place place)
 {
-	const uint8_t *x = a;
+	const uint8_t *x = place == IN_PLACE ? out : a;
 	const uint8_t *y = b;
 	uint8_t *z = out;
 
 	for (size_t i = 0; i < n; i++)
-		z[i] = (uint8_t)(operation == ADD ? x[i] + y[i] : x[i] - y[i]);
+		z[i] = (uint8_t)(operation == WEIRI_ADD ? x[i] + y[i] : x[i] - y[i]);
 }
 
 static WEIRI_ALWAYS_INLINE void loop_16(const void *a, const void *b, void *restrict out, size_t n,
-                                        enum operation operation)
+                                        enum weiri_elementwise operation, enum place place)
 {
-	const uint16_t *x = a;
+	const uint16_t *x = place == IN_PLACE ? out : a;
 	const uint16_t *y = b;
 	uint16_t *z = out;
 
 	for (size_t i = 0; i < n; i++)
-		z[i] = (uint16_t)(operation == ADD ? x[i] + y[i] : x[i] - y[i]);
+		z[i] = (uint16_t)(operation == WEIRI_ADD ? x[i] + y[i] : x[i] - y[i]);
 }
 
 static WEIRI_ALWAYS_INLINE void loop_32(const void *a, const void *b, void *restrict out, size_t n,
-                                        enum operation operation)
+                                        enum weiri_elementwise operation, enum place place)
 {
-	const uint32_t *x = a;
+	const uint32_t *x = place == IN_PLACE ? out : a;
 	const uint32_t *y = b;
 	uint32_t *z = out;
 
 	for (size_t i = 0; i < n; i++)
-		z[i] = operation == ADD ? x[i] + y[i] : x[i] - y[i];
+		z[i] = operation == WEIRI_ADD ? x[i] + y[i] : x[i] - y[i];
 }
 
 static WEIRI_ALWAYS_INLINE void loop_64(const void *a, const void *b, void *restrict out, size_t n,
-                                        enum operation operation)
+                                        enum weiri_elementwise operation, enum place place)
 {
-	const uint64_t *x = a;
+	const uint64_t *x = place == IN_PLACE ? out : a;
 	const uint64_t *y = b;
 	uint64_t *z = out;
 
 	for (size_t i = 0; i < n; i++)
-		z[i] = operation == ADD ? x[i] + y[i] : x[i] - y[i];
+		z[i] = operation == WEIRI_ADD ? x[i] + y[i] : x[i] - y[i];
 }
 
 static WEIRI_ALWAYS_INLINE void loop_f32(const void *a, const void *b, void *restrict out, size_t n,
-                                         enum operation operation)
+                                         enum weiri_elementwise operation, enum place place)
 {
-	const float *x = a;
+	const float *x = place == IN_PLACE ? out : a;
 	const float *y = b;
 	float *z = out;
 
 	for (size_t i = 0; i < n; i++)
-		z[i] = operation == ADD ? x[i] + y[i] : x[i] - y[i];
+		z[i] = operation == WEIRI_ADD ? x[i] + y[i] : x[i] - y[i];
 }
 
 static WEIRI_ALWAYS_INLINE void loop_f64(const void *a, const void *b, void *restrict out, size_t n,
-                                         enum operation operation)
+                                         enum weiri_elementwise operation, enum place place)
 {
-	const double *x = a;
+	const double *x = place == IN_PLACE ? out : a;
 	const double *y = b;
 	double *z = out;
 
 	for (size_t i = 0; i < n; i++)
-		z[i] = operation == ADD ? x[i] + y[i] : x[i] - y[i];
+		z[i] = operation == WEIRI_ADD ? x[i] + y[i] : x[i] - y[i];
 }
 
 struct operands {
@@ -90,68 +91,87 @@ struct operands {
 	size_t n;
 };
 
-static WEIRI_ALWAYS_INLINE void in_blocks(loop *body, size_t size, const struct operands *on, enum operation operation)
+static WEIRI_ALWAYS_INLINE void in_blocks(loop *body, size_t size, const struct operands *on,
+                                          enum weiri_elementwise operation, enum place place)
 {
 	enum { BLOCK = 64 };
 	size_t i = 0;
 
 	for (; on->n - i >= BLOCK; i += BLOCK)
-		body(on->a + i * size, on->b + i * size, on->out + i * size, BLOCK, operation);
+		body(on->a + i * size, on->b + i * size, on->out + i * size, BLOCK, operation, place);
 	/* Also keeps a wrapped tensor without elements, whose data is NULL, away from pointer arithmetic. */
 	if (i < on->n)
-		body(on->a + i * size, on->b + i * size, on->out + i * size, on->n - i, operation);
+		body(on->a + i * size, on->b + i * size, on->out + i * size, on->n - i, operation, place);
 }
 
-static WEIRI_ALWAYS_INLINE void apply(enum weir_dtype dtype, const struct operands *on, enum operation operation)
+static WEIRI_ALWAYS_INLINE void apply(enum weir_dtype dtype, const struct operands *on,
+                                      enum weiri_elementwise operation, enum place place)
 {
 	switch (dtype) {
 	case WEIR_U8:
-	case WEIR_I8: in_blocks(loop_8, sizeof(uint8_t), on, operation); break;
-	case WEIR_I16: in_blocks(loop_16, sizeof(uint16_t), on, operation); break;
-	case WEIR_I32: in_blocks(loop_32, sizeof(uint32_t), on, operation); break;
-	case WEIR_I64: in_blocks(loop_64, sizeof(uint64_t), on, operation); break;
-	case WEIR_F32: in_blocks(loop_f32, sizeof(float), on, operation); break;
-	case WEIR_F64: in_blocks(loop_f64, sizeof(double), on, operation); break;
+	case WEIR_I8: in_blocks(loop_8, sizeof(uint8_t), on, operation, place); break;
+	case WEIR_I16: in_blocks(loop_16, sizeof(uint16_t), on, operation, place); break;
+	case WEIR_I32: in_blocks(loop_32, sizeof(uint32_t), on, operation, place); break;
+	case WEIR_I64: in_blocks(loop_64, sizeof(uint64_t), on, operation, place); break;
+	case WEIR_F32: in_blocks(loop_f32, sizeof(float), on, operation, place); break;
+	case WEIR_F64: in_blocks(loop_f64, sizeof(double), on, operation, place); break;
 	case WEIR_BOOL:
 	case WEIR_F16:
-	case WEIR_BYTES: break; /* refused by prepare() */
+	case WEIR_BYTES: break; /* refused by weiri_elementwise_has() */
 	}
 }
 
+int weiri_elementwise_has(enum weir_dtype dtype)
+{
+	return dtype != WEIR_BOOL && dtype != WEIR_F16 && dtype != WEIR_BYTES;
+}
+
+void weiri_elementwise_apply(enum weir_dtype dtype, enum weiri_elementwise operation, const void *a, const void *b,
+                             void *out, size_t n)
+{
+	const struct operands on = {a, b, out, n};
+
+	if (operation == WEIRI_ADD)
+		apply(dtype, &on, WEIRI_ADD, APART);
+	else
+		apply(dtype, &on, WEIRI_SUBTRACT, APART);
+}
+
+void weiri_elementwise_apply_in_place(enum weir_dtype dtype, enum weiri_elementwise operation, void *out, const void *b,
+                                      size_t n)
+{
+	const struct operands on = {out, b, out, n};
+
+	if (operation == WEIRI_ADD)
+		apply(dtype, &on, WEIRI_ADD, IN_PLACE);
+	else
+		apply(dtype, &on, WEIRI_SUBTRACT, IN_PLACE);
+}
+
 /* Checks the operands, and makes the tensor for the result. */
-static enum weir_status prepare(const weir_tensor *a, const weir_tensor *b, const weir_allocator *allocator,
-                                struct operands *on, weir_tensor **out)
+static enum weir_status combine(const weir_tensor *a, const weir_tensor *b, enum weiri_elementwise operation,
+                                const weir_allocator *allocator, weir_tensor **out)
 {
 	enum weir_status status;
 
 	if (a->dtype != b->dtype || !weir_shape_equal(&a->shape, &b->shape))
 		return WEIR_INVALID_ARGUMENT;
-	if (a->dtype == WEIR_BOOL || a->dtype == WEIR_F16 || a->dtype == WEIR_BYTES)
+	if (!weiri_elementwise_has(a->dtype))
 		return WEIR_UNIMPLEMENTED;
 	status = weiri_tensor_create(a->dtype, &a->shape, 0, allocator, out);
 	if (status == WEIR_OK)
-		*on = (struct operands){a->data, b->data, (*out)->data, (size_t)a->elements};
+		weiri_elementwise_apply(a->dtype, operation, a->data, b->data, (*out)->data, (size_t)a->elements);
 	return status;
 }
 
 enum weir_status weiri_tensor_add(const weir_tensor *a, const weir_tensor *b, const weir_allocator *allocator,
                                   weir_tensor **out)
 {
-	struct operands on;
-	enum weir_status status = prepare(a, b, allocator, &on, out);
-
-	if (status == WEIR_OK)
-		apply(a->dtype, &on, ADD);
-	return status;
+	return combine(a, b, WEIRI_ADD, allocator, out);
 }
 
 enum weir_status weiri_tensor_subtract(const weir_tensor *a, const weir_tensor *b, const weir_allocator *allocator,
                                        weir_tensor **out)
 {
-	struct operands on;
-	enum weir_status status = prepare(a, b, allocator, &on, out);
-
-	if (status == WEIR_OK)
-		apply(a->dtype, &on, SUBTRACT);
-	return status;
+	return combine(a, b, WEIRI_SUBTRACT, allocator, out);
 }

@@ -2,7 +2,7 @@
  * assign.c - single writes: assign, compare_assign, exchange, update.
  */
 #include "base/error.h"
-#include "tensor/elementwise.h"
+#include "var/combine.h"
 #include "var/hold.h"
 #include "var/install.h"
 
@@ -158,43 +158,49 @@ enum weir_status weir_var_update(weir_var *var, weir_update_fn *fn, void *contex
 	return (enum weir_status)outcome;
 }
 
-struct addition {
+/* What add() needs to know. */
+struct adding {
 	const weir_var *var;
-	weir_tensor *delta;
-	enum weir_status (*combine)(const weir_tensor *, const weir_tensor *, const weir_allocator *, weir_tensor **);
+	const struct weiri_addition *addition;
 };
 
 static enum weir_status add(void *context, const weir_read *current, weir_tensor **next, weir_error *error)
 {
-	const struct addition *addition = context;
-	enum weir_status status = addition->combine(current->tensor, addition->delta, &addition->var->allocator, next);
+	const struct adding *adding = context;
+	const weir_tensor *delta = adding->addition->delta;
+	enum weir_status status = (adding->addition->operation == WEIRI_ADD ? weiri_tensor_add : weiri_tensor_subtract)(
+		current->tensor, delta, &adding->var->allocator, next);
 	char here[96], there[96];
 
 	if (status == WEIR_OK)
 		return status;
-	return weiri_fail(error, status, "variable \"%s\": %s %s cannot be changed by %s %s", addition->var->name,
-	                  weir_dtype_name(addition->var->dtype),
-	                  weir_shape_text(weir_tensor_shape(current->tensor), here, sizeof(here)),
-	                  weir_dtype_name(weir_tensor_dtype(addition->delta)),
-	                  weir_shape_text(weir_tensor_shape(addition->delta), there, sizeof(there)));
+	return weiri_fail(
+		error, status, "variable \"%s\": %s %s cannot be changed by %s %s", adding->var->name,
+		weir_dtype_name(adding->var->dtype), weir_shape_text(weir_tensor_shape(current->tensor), here, sizeof(here)),
+		weir_dtype_name(weir_tensor_dtype(delta)), weir_shape_text(weir_tensor_shape(delta), there, sizeof(there)));
 }
 
-static enum weir_status update_by(struct addition *addition, weir_var *var, uint64_t deadline_ns, weir_read *published,
-                                  weir_error *error)
+static enum weir_status update_by(weir_var *var, const struct weiri_addition *addition, uint64_t deadline_ns,
+                                  weir_read *published, weir_error *error)
 {
+	enum weir_status status;
+
 	if (var == NULL || addition->delta == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "update: %s is NULL", var == NULL ? "variable" : "delta");
-	return weir_var_update(var, add, addition, deadline_ns, published, error);
+	if (weir_tensor_nbytes(addition->delta) >= WEIRI_COMBINE_FROM &&
+	    weiri_combine(var, addition, deadline_ns, published, &status, error))
+		return status;
+	return weir_var_update(var, add, &(struct adding){var, addition}, deadline_ns, published, error);
 }
 
 enum weir_status weir_var_assign_add(weir_var *var, weir_tensor *delta, uint64_t deadline_ns, weir_read *published,
                                      weir_error *error)
 {
-	return update_by(&(struct addition){var, delta, weiri_tensor_add}, var, deadline_ns, published, error);
+	return update_by(var, &(struct weiri_addition){delta, WEIRI_ADD}, deadline_ns, published, error);
 }
 
 enum weir_status weir_var_assign_sub(weir_var *var, weir_tensor *delta, uint64_t deadline_ns, weir_read *published,
                                      weir_error *error)
 {
-	return update_by(&(struct addition){var, delta, weiri_tensor_subtract}, var, deadline_ns, published, error);
+	return update_by(var, &(struct weiri_addition){delta, WEIRI_SUBTRACT}, deadline_ns, published, error);
 }

@@ -167,7 +167,6 @@ static void finish_aborted(struct weiri_scope *scope, struct weiri_commit *commi
 		if (!pin_aborted_part(scope, &commit->parts[i]))
 			weiri_scope_retire(scope, &version->retired); /* V5; a slow helper may still be looking at it */
 	}
-	weiri_scope_retire(scope, &commit->retired);
 }
 
 static size_t bytes_of_value(const struct weiri_version *version)
@@ -186,10 +185,19 @@ static void finish_committed(struct weiri_scope *scope, struct weiri_commit *com
 			base->retired.bytes -= bytes_of_value(base); /* ours to retire, and the mark counts for the tensor */
 		weiri_history_retire(scope, commit->parts[i].var, version, base); /* V5: after the stamp */
 	}
-	weiri_scope_retire(scope, &commit->retired);
 }
 
-static void commit_free(struct weiri_commit *commit)
+void weiri_commit_end(struct weiri_scope *scope, struct weiri_commit *commit)
+{
+	uint64_t stamp = weiri_commit_settle(commit);
+
+	if (stamp == WEIRI_COMMIT_ABORTED)
+		finish_aborted(scope, commit);
+	else
+		finish_committed(scope, commit, stamp);
+}
+
+void weiri_commit_free(struct weiri_commit *commit)
 {
 	weir_allocator allocator = commit->allocator;
 
@@ -199,7 +207,7 @@ static void commit_free(struct weiri_commit *commit)
 
 static void commit_reclaim(struct weiri_retired *object)
 {
-	commit_free(WEIRI_CONTAINER_OF(object, struct weiri_commit, retired));
+	weiri_commit_free(WEIRI_CONTAINER_OF(object, struct weiri_commit, retired));
 }
 
 /* Throws away a commit that was never shown to anybody, with its versions. */
@@ -209,7 +217,7 @@ static void commit_discard(struct weiri_commit *commit)
 		if (commit->parts[i].version != NULL)
 			weiri_version_discard(commit->parts[i].version);
 	}
-	commit_free(commit);
+	weiri_commit_free(commit);
 }
 
 static int by_address(const void *a, const void *b)
@@ -229,8 +237,8 @@ static struct weiri_version *create_version(struct weiri_record *record, const s
 	return version;
 }
 
-static struct weiri_commit *commit_create(struct weiri_record *record, const struct weir_commit_part parts[],
-                                          size_t count)
+struct weiri_commit *weiri_commit_create(struct weiri_record *record, const struct weir_commit_part parts[],
+                                         size_t count)
 {
 	const weir_allocator *allocator = &parts[0].var->allocator;
 	size_t size = sizeof(struct weiri_commit) + count * sizeof(struct weiri_commit_part);
@@ -321,12 +329,10 @@ static enum weir_status run(struct weiri_record *record, struct weiri_commit *co
 	}
 	weiri_commit_help(&scope, commit);
 	stamp = weiri_commit_settle(commit);
-	if (stamp == WEIRI_COMMIT_ABORTED) {
+	if (stamp == WEIRI_COMMIT_ABORTED)
 		*moved = find_moved(&scope, commit);
-		finish_aborted(&scope, commit);
-	} else {
-		finish_committed(&scope, commit, stamp);
-	}
+	weiri_commit_end(&scope, commit);
+	weiri_scope_retire(&scope, &commit->retired);
 	weiri_scope_leave(&scope);
 	return stamp == WEIRI_COMMIT_ABORTED ? WEIR_ABORTED : WEIR_OK;
 }
@@ -337,7 +343,7 @@ enum weir_status weiri_commit(struct weiri_record *record, const struct weir_com
 	enum weir_status status;
 
 	do {
-		struct weiri_commit *commit = commit_create(record, parts, count);
+		struct weiri_commit *commit = weiri_commit_create(record, parts, count);
 		const struct weiri_commit_part *twice;
 
 		if (commit == NULL)

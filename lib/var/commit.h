@@ -4,6 +4,7 @@
 #ifndef WEIRI_VAR_COMMIT_H
 #define WEIRI_VAR_COMMIT_H
 
+#include "reclaim/scope.h"
 #include "var/version.h"
 
 /* States of a cell; any other value is its stamp (stamps are at least 2). */
@@ -40,6 +41,14 @@ struct weiri_moved {
  */
 enum weir_status weiri_commit(struct weiri_record *record, const struct weir_commit_part parts[], size_t count,
                               struct weiri_moved *moved);
+
+/* A commit of versions that take their own references of the values; nobody knows it yet, and bases are not set. NULL: no memory. */
+struct weiri_commit *weiri_commit_create(struct weiri_record *record, const struct weir_commit_part parts[],
+                                         size_t count);
+/* In a section, by who showed the commit to others, once, after it was decided: then nobody needs its cell, which is still to be retired. */
+void weiri_commit_end(struct weiri_scope *scope, struct weiri_commit *commit);
+/* The cell alone. */
+void weiri_commit_free(struct weiri_commit *commit);
 
 /* In a section. Its stamp, ABORTED, or WEIRI_STAMP_NONE while parts are being installed. Stamps a READY cell. Wait-free. */
 uint64_t weiri_commit_settle(struct weiri_commit *commit);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "var/combine.h"
 #include "var/install.h"
 
 static void var_free(weir_var *var)
@@ -153,6 +154,7 @@ enum weir_status weir_var_destroy(weir_var *var)
 	if (newest != head)
 		weiri_retire(record, &head->retired);
 	weiri_history_end(record, var, newest);
+	weiri_combine_end(record, var);
 	leave(record, var);
 	return WEIR_OK;
 }

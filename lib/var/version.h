@@ -67,6 +67,7 @@
 #define WEIRI_STAMP_ABORTED UINT64_MAX
 
 struct weiri_commit;
+struct weiri_round;
 
 struct weiri_version {
 	struct weiri_retired retired;
@@ -99,6 +100,8 @@ struct weir_var {
 	char *name;
 	size_t name_size;
 	weir_allocator allocator;
+	/* Who adds to large values: combine.c. NULL before the first. */
+	_Atomic(struct weiri_round *) round;
 };
 
 /* Where a number is expected: whatever is there. */

@@ -1,0 +1,543 @@
+/*
+ * combine.c - updates of large values: one copy serves all that are under way.
+ *
+ * Algorithm. Who wants to add something hangs a request on a *round*, the stack of requests for one version of the variable. The first on
+ * it computes: the version's value and all requests that hang there, into a value of his own. What was hung on meanwhile he adds to it, until
+ * a CAS *seals* the stack: from a pointer to the last request that is in his value to a pointer to his result. So a sealed round says
+ * which requests are in the result: those that hang there, no more and no less. The result is a commit of one part (commit.c), built on the
+ * round's version. Whoever meets it installs it, and all see the same decision in its cell: committed, then each request of the round was
+ * applied; aborted, since another write came first, then none was, and each owner hangs a new request on the round of the version that is
+ * there now. The others wait while one computes, each a bounded time, longer the later he came; then he computes, too. Combining on a
+ * Treiber stack, with the sealing by the value's address, is ours; flat combining (Hendler, Incze, Shavit, Tzafrir, SPAA 2010) has one
+ * combiner under a lock, and who is stopped in it stops all.
+ *
+ * States of a round's word
+ *   0, a request          open: the last request that was hung there
+ *   a result, SEALED      these requests, in this version: never changes again
+ *   CLOSED                the version was replaced before a result was there: never changes again
+ *
+ * Invariants
+ *   C1  a request hangs on one round, once; its owner leaves it only when that is sealed or closed
+ *   C2  a round is sealed by a value that has each request on it once, in the order in which they came, and nothing else but its version's
+ *   C3  the result of a round is installed on the round's version alone, a stamp tells which that is; so of all rounds, however many there
+ *       were of one version, at most one is committed
+ *   C4  a round is closed only when its version is not the newest any more
+ *   C5  a result is used by the owners of its requests, and each of them is counted in it; the last retires it
+ * So an update is applied once: by C1 it hangs on one round at a time, by C2 it is in that one's result or (closed) in none, and whether
+ * that was committed, its cell says for ever; a new request is hung only after it says no. What was sealed is C2 whoever computed it.
+ *
+ * Which memory may be touched. The section of each call begins before it reads the head; so the version on which its round stands, and all
+ * that is retired after that version was replaced, stays, if the section's reservation reaches the era in which it was made. Requests, and
+ * the result, are retired only after that version was replaced (the cell is decided before, C5). weiri_section_read() of the round's word
+ * raises the reservation to the era of everything that hangs there, but what hangs there is not unlinked before it is retired. So look()
+ * reads the head once more, after that: if it is the same, the round's version was the newest at a moment when the reservation was up
+ * already, and what hangs there dies after it. If a collector missed the reservation, its fence came before that second read (F1 of
+ * section.h), and the read would have shown that the head had moved.
+ * The owner of a request needs no such look at the sealed word: the result waits for him (C5). He raises his reservation and then
+ * reads the cell; undecided, then its version is not retired yet, by the same argument with the cell in the place of the head.
+ *
+ * Pairs
+ *   P1  hang(request), seal(result), close -> look, conclude: what the request asks for, the result with its commit; the head had moved
+ *   P2  drop(users) -> the last drop: the owner of the commit is done with its cell; see S2 in version.h
+ *   Heads and cells: as in version.h.
+ * Linearization: the stamp of the commit; those of one round in the order of their requests.
+ * Progress: lock-free. A call begins anew only when the newest version was replaced, by others' success. One who is stopped makes others
+ * wait: the k-th of a round for k - 1 times wait_ns(), once; then he computes on his own. A stopped one keeps from being freed what
+ * any stopped writer does, and the result of the round on which his request hangs.
+ * Memory: besides what a write has (docs/memory.md), a request and a round for each call under way, and one round for each variable.
+ * Checked: stress/model/check_combine.c, tests/test_combine.c.
+ */
+#include "var/combine.h"
+
+#include <limits.h>
+#include <stdalign.h>
+
+#include "base/error.h"
+#include "sync/park.h"
+#include "sync/references.h"
+#include "tensor/object.h"
+#include "var/hold.h"
+#include "var/install.h"
+
+/* What one thread wants. Constant once it hangs. */
+struct request {
+	struct weiri_retired retired;
+	const struct request *earlier;
+	size_t position; /* from 1 */
+	weir_tensor *delta;
+	enum weiri_elementwise operation;
+	weir_allocator allocator;
+};
+
+struct weiri_round {
+	struct weiri_retired retired;
+	uint64_t base; /* stamp of the version that its requests are for */
+	_Atomic(uintptr_t) word;
+	_Atomic(uint32_t) over; /* 1: sealed and decided, or closed; who waits sleeps here */
+	weir_allocator allocator;
+};
+
+struct result {
+	struct weiri_retired retired;
+	_Atomic(size_t) users;
+	struct weiri_commit *commit; /* of one part; goes with the result */
+	weir_tensor *value;
+	uint64_t number;
+	weir_allocator allocator;
+};
+
+enum { CLOSED = 1, SEALED = 1 };
+
+static int is_open(uintptr_t word)
+{
+	return (word & SEALED) == 0;
+}
+
+static const struct request *last_request(uintptr_t word)
+{
+	return (const struct request *)word;
+}
+
+static struct result *result_in(uintptr_t word)
+{
+	return (struct result *)(word & ~(uintptr_t)SEALED);
+}
+
+/* -- what a call brings along ------------------------------------------------------------------------------------------------- */
+
+/* Made before the section, as nothing may fail once a request hangs. NULL: has been used. */
+struct call {
+	weir_var *var;
+	const struct weiri_addition *addition;
+	struct request *request;
+	struct weiri_round *round;
+	struct result *result;
+	weir_read *published;
+};
+
+static void request_free(struct request *request)
+{
+	weir_allocator allocator = request->allocator;
+
+	weir_tensor_release(request->delta);
+	weiri_release(&allocator, request, sizeof(*request), alignof(struct request));
+}
+
+static void request_reclaim(struct weiri_retired *object)
+{
+	request_free(WEIRI_CONTAINER_OF(object, struct request, retired));
+}
+
+static struct request *request_create(const struct call *call)
+{
+	struct request *request = weiri_allocate(&call->var->allocator, sizeof(*request), alignof(struct request));
+
+	if (request == NULL)
+		return NULL;
+	*request = (struct request){.delta = weir_tensor_retain(call->addition->delta),
+	                            .operation = call->addition->operation,
+	                            .allocator = call->var->allocator};
+	weiri_retired_init(&request->retired, sizeof(*request), request_reclaim);
+	return request;
+}
+
+static void round_free(struct weiri_round *round)
+{
+	weir_allocator allocator = round->allocator;
+
+	weiri_release(&allocator, round, sizeof(*round), alignof(struct weiri_round));
+}
+
+static void round_reclaim(struct weiri_retired *object)
+{
+	round_free(WEIRI_CONTAINER_OF(object, struct weiri_round, retired));
+}
+
+static struct weiri_round *round_create(const struct call *call)
+{
+	struct weiri_round *round =
+		weiri_allocate_zeroed(&call->var->allocator, sizeof(*round), alignof(struct weiri_round));
+
+	if (round == NULL)
+		return NULL;
+	round->allocator = call->var->allocator;
+	weiri_retired_init(&round->retired, sizeof(*round), round_reclaim);
+	return round;
+}
+
+/* The commit's version is not its own any more. */
+static void result_free(struct result *result)
+{
+	weir_allocator allocator = result->allocator;
+
+	weiri_commit_free(result->commit);
+	weir_tensor_release(result->value);
+	weiri_release(&allocator, result, sizeof(*result), alignof(struct result));
+}
+
+static void result_reclaim(struct weiri_retired *object)
+{
+	result_free(WEIRI_CONTAINER_OF(object, struct result, retired));
+}
+
+static void result_discard(struct result *result)
+{
+	weiri_version_discard(result->commit->parts[0].version);
+	result_free(result);
+}
+
+/* A value of the delta's shape, which is that of every value to which it can be added. */
+static struct result *result_create(struct weiri_record *record, const struct call *call)
+{
+	const weir_allocator *allocator = &call->var->allocator;
+	const weir_tensor *delta = call->addition->delta;
+	struct weir_commit_part part = {.var = call->var};
+	struct result *result = weiri_allocate_zeroed(allocator, sizeof(*result), alignof(struct result));
+
+	if (result == NULL)
+		return NULL;
+	result->allocator = *allocator;
+	if (weiri_tensor_create(delta->dtype, &delta->shape, 0, allocator, &result->value) == WEIR_OK) {
+		part.value = result->value;
+		result->commit = weiri_commit_create(record, &part, 1);
+	}
+	if (result->commit == NULL) {
+		weir_tensor_release(result->value);
+		weiri_release(allocator, result, sizeof(*result), alignof(struct result));
+		return NULL;
+	}
+	weiri_retired_init(&result->retired, sizeof(*result), result_reclaim);
+	return result;
+}
+
+static enum weir_status provide(struct weiri_record *record, struct call *call, weir_error *error)
+{
+	if (call->request == NULL)
+		call->request = request_create(call);
+	if (call->round == NULL)
+		call->round = round_create(call);
+	if (call->result == NULL)
+		call->result = result_create(record, call);
+	if (call->request == NULL || call->round == NULL || call->result == NULL)
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "variable \"%s\": no memory for a version", call->var->name);
+	return WEIR_OK;
+}
+
+static void put_away(const struct call *call)
+{
+	if (call->request != NULL)
+		request_free(call->request);
+	if (call->round != NULL)
+		round_free(call->round);
+	if (call->result != NULL)
+		result_discard(call->result);
+}
+
+/* -- rounds ------------------------------------------------------------------------------------------------------------------- */
+
+/* In a section: the round for the version with this stamp, or NULL: that is not the newest any more. */
+static struct weiri_round *find_round(struct weiri_scope *scope, struct call *call, uint64_t stamp)
+{
+	struct weiri_round *round;
+
+	for (;;) {
+		struct weiri_round *mine = call->round;
+
+		weiri_section_read(scope->record, &call->var->round, &round);
+		if (round != NULL && round->base >= stamp)
+			return round->base == stamp ? round : NULL;
+		mine->base = stamp;
+		/* [seq_cst] what is replaced is retired, see I1 of section.h. Releases the fields to the read above. */
+		if (!weiri_cas_seq_cst(&call->var->round, &round, mine))
+			continue;
+		call->round = NULL;
+		if (round != NULL)
+			weiri_scope_retire(scope, &round->retired);
+		return mine;
+	}
+}
+
+/* The word, if `head` is still at the head after it was read: then what hangs there may be touched. */
+static int look(struct weiri_scope *scope, weir_var *var, const struct weiri_version *head, struct weiri_round *round,
+                uintptr_t *word)
+{
+	weiri_section_read(scope->record, &round->word, word); /* [P1] */
+	/* [relaxed] says only that the version had not been replaced; see above. */
+	return weiri_load_relaxed(&var->head) == head;
+}
+
+/* Ends the wait of those who wait for this round. */
+static void announce(struct weiri_round *round)
+{
+	/* [relaxed] who wakes looks at the word. */
+	weiri_store_relaxed(&round->over, 1u);
+	weiri_park_wake(&round->over, INT_MAX);
+}
+
+/* The version was replaced, C4: nothing hangs on the round from now on. Returns the word that it has for ever. */
+static uintptr_t close_round(struct weiri_round *round)
+{
+	/* [P1 acquire] in case it is sealed. */
+	uintptr_t word = weiri_load_acquire(&round->word);
+
+	while (is_open(word)) {
+		/* [P1 release] that the head has moved. */
+		if (!weiri_cas_release_or_acquire(&round->word, &word, (uintptr_t)CLOSED))
+			continue;
+		announce(round);
+		return CLOSED;
+	}
+	return word;
+}
+
+/* -- computing ---------------------------------------------------------------------------------------------------------------- */
+
+/* The work of one who computes. */
+struct sum {
+	struct weiri_scope *scope;
+	struct call *call;
+	struct weiri_round *round;
+	struct weiri_version *base, *head;
+	size_t included; /* so many requests, the first ones, are in the value */
+	int begun;       /* there is a value that would be wasted */
+};
+
+/* So many requests go through one block of the value while it is in the nearest cache. */
+enum { BLOCK_BYTES = 16 << 10, AT_ONCE = 16 };
+
+/* Whether it still serves something: the round is open, and its version the newest. Keeps `head` up to date. */
+static int is_wanted(struct sum *sum)
+{
+	/* [relaxed] looks that spare work; the CAS that seals the round is what counts. */
+	if (!is_open(weiri_load_relaxed(&sum->round->word)))
+		return 0;
+	if (weiri_load_relaxed(&sum->call->var->head) != sum->head)
+		sum->base = weiri_write_base(sum->scope, sum->call->var, &sum->head);
+	return weiri_version_settle(sum->base) == sum->round->base;
+}
+
+/* Adds the requests from position included + 1 up to `last`, at most AT_ONCE of them. 0: not wanted any more. */
+static int include_some(struct sum *sum, const struct request *last)
+{
+	const struct request *some[AT_ONCE];
+	const weir_tensor *base = sum->base->tensor, *value = sum->call->result->value;
+	size_t most = sum->included + AT_ONCE, end = last->position < most ? last->position : most;
+	size_t count = end - sum->included, size = weir_dtype_size(value->dtype), block = BLOCK_BYTES / size;
+
+	while (last->position > end)
+		last = last->earlier;
+	for (size_t i = count; i-- > 0; last = last->earlier)
+		some[i] = last;
+	for (size_t at = 0; at < (size_t)value->elements; at += block) {
+		size_t left = (size_t)value->elements - at, n = left < block ? left : block, i = 0;
+		char *out = (char *)value->data + at * size;
+
+		if (!is_wanted(sum))
+			return 0;
+		if (sum->included == 0) {
+			weiri_elementwise_apply(value->dtype, some[0]->operation, (const char *)base->data + at * size,
+			                        (const char *)some[0]->delta->data + at * size, out, n);
+			i = 1;
+		}
+		for (; i < count; i++)
+			weiri_elementwise_apply_in_place(value->dtype, some[i]->operation, out,
+			                                 (const char *)some[i]->delta->data + at * size, n);
+	}
+	sum->included = end;
+	return 1;
+}
+
+/* A value that no version will have is given up, if there is one. */
+static void waste(struct sum *sum)
+{
+	if (sum->begun)
+		weiri_count(&sum->scope->record->copies_wasted, 1);
+	sum->included = 0;
+	sum->begun = 0;
+}
+
+static void include(struct sum *sum, const struct request *last)
+{
+	if (!sum->begun)
+		weiri_count(&sum->scope->record->copies, 1);
+	sum->begun = 1;
+	if (!include_some(sum, last))
+		waste(sum);
+}
+
+/* Seals the round with a value that has all requests up to `last`. */
+static int seal(struct sum *sum, const struct request *last)
+{
+	struct result *result = sum->call->result;
+	uintptr_t word = (uintptr_t)last;
+
+	weiri_version_set_base(result->commit->parts[0].version, sum->base);
+	result->number = sum->base->number + 1;
+	/* [relaxed] the CAS releases it. C5: each of these has an owner, and this thread is one of them. */
+	weiri_store_relaxed(&result->users, last->position);
+	/* [P1 release] */
+	return weiri_cas_release(&sum->round->word, &word, (uintptr_t)result | SEALED);
+}
+
+/*
+ * Computes until the round is sealed, by this thread or another, or closed. 1 when this thread's result is in it: then its commit is this
+ * thread's to end.
+ */
+static int compute(struct weiri_scope *scope, struct call *call, struct weiri_round *round)
+{
+	struct sum sum = {.scope = scope, .call = call, .round = round};
+
+	for (;;) {
+		uintptr_t word;
+
+		sum.base = weiri_write_base(scope, call->var, &sum.head);
+		if (weiri_version_settle(sum.base) != round->base) {
+			(void)close_round(round);
+			break;
+		}
+		if (!look(scope, call->var, sum.head, round, &word))
+			continue;
+		if (!is_open(word))
+			break;
+		if (sum.included < last_request(word)->position)
+			include(&sum, last_request(word));
+		else if (seal(&sum, last_request(word)))
+			return 1;
+	}
+	waste(&sum);
+	return 0;
+}
+
+/* -- one attempt -------------------------------------------------------------------------------------------------------------- */
+
+enum outcome { APPLIED, NOT_APPLIED, MISFIT };
+
+static int fits(const struct weiri_version *base, const weir_tensor *delta)
+{
+	return base->tensor != NULL && base->tensor->dtype == delta->dtype &&
+	       weir_shape_equal(&base->tensor->shape, &delta->shape);
+}
+
+/* Hangs the call's request there, and says on which position; 0: the newest version has been replaced, or will be by the time of return. */
+static size_t hang(struct weiri_scope *scope, struct call *call, const struct weiri_version *head,
+                   struct weiri_round *round)
+{
+	struct request *request = call->request;
+	uintptr_t word;
+
+	do {
+		if (!look(scope, call->var, head, round, &word))
+			return 0;
+		if (!is_open(word)) {
+			if (word != CLOSED)
+				weiri_commit_help(scope, result_in(word)->commit);
+			return 0;
+		}
+		request->earlier = last_request(word);
+		request->position = word != 0 ? request->earlier->position + 1 : 1;
+		/* [P1 release] */
+	} while (!weiri_cas_release(&round->word, &word, (uintptr_t)request));
+	call->request = NULL;
+	return request->position;
+}
+
+/* How long one waits for another to compute: several times what that takes, and what a system may take to let him run. */
+static uint64_t wait_ns(const weir_tensor *delta)
+{
+	return UINT64_C(1000000) + 4 * (uint64_t)delta->nbytes;
+}
+
+static void wait_for_others(const struct call *call, struct weiri_round *round, size_t others)
+{
+	if (others != 0)
+		(void)weiri_park_wait(&round->over, 0, weir_deadline_in(others * wait_ns(call->addition->delta)));
+}
+
+/* What became of a request that hung on this round. */
+static enum outcome conclude(struct weiri_scope *scope, struct call *call, struct weiri_round *round, int is_mine)
+{
+	struct result *result;
+	uintptr_t word;
+	uint64_t stamp;
+
+	weiri_section_read(scope->record, &round->word, &word); /* [P1] raises the reservation to the era of the result */
+	if (word == CLOSED)
+		return NOT_APPLIED;
+	result = result_in(word);
+	stamp = weiri_commit_settle(result->commit);
+	if (stamp == WEIRI_STAMP_NONE) {
+		weiri_commit_help(scope, result->commit);
+		stamp = weiri_commit_settle(result->commit);
+	}
+	if (is_mine) {
+		weiri_commit_end(scope, result->commit);
+		announce(round);
+	}
+	if (stamp != WEIRI_STAMP_ABORTED && call->published != NULL)
+		*call->published = (weir_read){weir_tensor_retain(result->value), result->number, NULL};
+	if (weiri_references_give(&result->users)) /* [P2], C5 */
+		weiri_scope_retire(scope, &result->retired);
+	return stamp != WEIRI_STAMP_ABORTED ? APPLIED : NOT_APPLIED;
+}
+
+static enum outcome attempt(struct weiri_scope *scope, struct call *call)
+{
+	struct weiri_version *head, *base = weiri_write_base(scope, call->var, &head);
+	struct request *request = call->request;
+	struct weiri_round *round;
+	enum outcome outcome;
+	size_t position;
+	int is_mine = 0;
+
+	if (!fits(base, call->addition->delta))
+		return MISFIT;
+	round = find_round(scope, call, weiri_version_settle(base));
+	position = round != NULL ? hang(scope, call, head, round) : 0;
+	if (position == 0)
+		return NOT_APPLIED;
+	wait_for_others(call, round, position - 1);
+	/* [relaxed] a look that spares the computing; conclude() reads it again. */
+	if (is_open(weiri_load_relaxed(&round->word)))
+		is_mine = compute(scope, call, round);
+	if (is_mine)
+		call->result = NULL;
+	outcome = conclude(scope, call, round, is_mine);
+	weiri_scope_retire(scope, &request->retired); /* C1 */
+	return outcome;
+}
+
+int weiri_combine(weir_var *var, const struct weiri_addition *addition, uint64_t deadline_ns, weir_read *published,
+                  enum weir_status *status, weir_error *error)
+{
+	struct call call = {.var = var, .addition = addition, .published = published};
+	enum outcome outcome = NOT_APPLIED;
+	struct weiri_record *record;
+
+	if (!weiri_elementwise_has(addition->delta->dtype))
+		return 0;
+	do {
+		struct weiri_scope scope;
+
+		*status = weiri_write_admit(var, deadline_ns, &record, error);
+		if (*status == WEIR_OK)
+			*status = provide(record, &call, error);
+		if (*status != WEIR_OK)
+			break;
+		scope = weiri_scope_enter(record);
+		outcome = attempt(&scope, &call);
+		weiri_scope_leave(&scope);
+	} while (outcome == NOT_APPLIED);
+	put_away(&call);
+	if (outcome == APPLIED)
+		weiri_await_pump(record, &var->awaits);
+	return outcome != MISFIT;
+}
+
+void weiri_combine_end(struct weiri_record *record, weir_var *var)
+{
+	/* [relaxed] no call is under way. */
+	struct weiri_round *round = weiri_load_relaxed(&var->round);
+
+	if (round != NULL)
+		weiri_retire(record, &round->retired);
+}

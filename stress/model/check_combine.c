@@ -1,0 +1,215 @@
+/*
+ * check_combine.c - updates that go together: each is in one version, once, and all agree which; beside whatever else changes the variable.
+ *
+ * Values have two elements, which is large here. A thread's updates add to a decimal place of its own, so that a value shows how
+ * many of whose updates are in it; an assignment starts at 1000 anew. In the second element everything is doubled: a value that was
+ * read before it was complete shows, besides as a race. What reads freed memory, or is never freed, the checker finds by itself.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "model/variable_scopes.h"
+#include "reclaim/collect.h"
+#include "var/combine.h"
+
+enum { THREADS = 3, MOST_CALLS = 2, ASSIGNED = 1000 };
+
+static struct scene {
+	weir_var *x, *y;
+	weir_tensor *delta[THREADS], *assigned;
+	/* a: add; s: subtract what was added; w: assign; c: commit to x and y what w assigns; r: read; k: collect; e: an era begins */
+	const char *calls[THREADS];
+	uint64_t versions[THREADS][MOST_CALLS]; /* of a and s, in this order */
+	int64_t signs[THREADS][MOST_CALLS];
+	size_t updates[THREADS];
+	uint64_t assigned_as; /* 0: not */
+	uint32_t history;
+} scene;
+
+static int64_t place_of(size_t thread)
+{
+	static const int64_t places[THREADS] = {1, 10, 100};
+
+	return places[thread];
+}
+
+static weir_tensor *value(int64_t first)
+{
+	const int64_t values[2] = {first, 2 * first};
+	weir_tensor *tensor;
+
+	weir_model_assert(weir_tensor_copy_of(WEIR_I64, &(weir_shape){1, {2}}, values, NULL, &tensor) == WEIR_OK);
+	return tensor;
+}
+
+static void setup(void *context)
+{
+	struct weir_var_options options = {.struct_size = sizeof(options), .dtype = WEIR_I64, .history = scene.history};
+	weir_tensor *zero = value(0);
+
+	(void)context;
+	weir_reclaim_set_budget(1 << 20);
+	weir_model_assert(weir_var_create(&options, zero, &scene.x, NULL) == WEIR_OK);
+	weir_model_assert(weir_var_create(&options, zero, &scene.y, NULL) == WEIR_OK);
+	weir_tensor_release(zero);
+	for (size_t i = 0; i < THREADS; i++)
+		scene.delta[i] = value(place_of(i));
+	scene.assigned = value(ASSIGNED);
+}
+
+static int64_t look_at(const weir_read *read)
+{
+	const int64_t *values = weir_tensor_data(read->tensor);
+
+	weir_model_assert(values[1] == 2 * values[0]);
+	return values[0];
+}
+
+static int64_t count_of(int64_t all, size_t thread)
+{
+	return all / place_of(thread) % 10;
+}
+
+static void update(size_t me, int64_t sign)
+{
+	weir_read published;
+	size_t i = scene.updates[me]++;
+	enum weir_status status = (sign > 0 ? weir_var_assign_add : weir_var_assign_sub)(
+		scene.x, scene.delta[me], WEIR_NO_DEADLINE, &published, NULL);
+
+	weir_model_assert(status == WEIR_OK);
+	/* Its own is in, and its next one not yet. */
+	if (sign > 0)
+		weir_model_assert(count_of(look_at(&published), me) >= 1);
+	weir_model_assert(i == 0 || published.version > scene.versions[me][i - 1]);
+	scene.versions[me][i] = published.version;
+	scene.signs[me][i] = sign;
+	weir_read_release(&published);
+}
+
+static void commit(void)
+{
+	uint64_t versions[2];
+
+	for (;;) {
+		struct weir_commit_part parts[] = {{scene.x, weir_var_version(scene.x), scene.assigned},
+		                                   {scene.y, weir_var_version(scene.y), scene.assigned}};
+		enum weir_status status = weir_var_commit(parts, 2, WEIR_NO_DEADLINE, versions, NULL);
+
+		weir_model_assert(status == WEIR_OK || status == WEIR_ABORTED);
+		if (status == WEIR_OK)
+			break;
+	}
+	scene.assigned_as = versions[0];
+}
+
+static void read_once(void)
+{
+	weir_read read;
+
+	weir_model_assert(weir_var_read(scene.x, &read) == WEIR_OK);
+	(void)look_at(&read);
+	weir_read_release(&read);
+}
+
+static void call(size_t me, char what)
+{
+	switch (what) {
+	case 'a': update(me, 1); break;
+	case 's': update(me, -1); break;
+	case 'w':
+		weir_model_assert(weir_var_assign(scene.x, scene.assigned, WEIR_NO_DEADLINE, &scene.assigned_as, NULL) ==
+		                  WEIR_OK);
+		break;
+	case 'c': commit(); break;
+	case 'r': read_once(); break;
+	case 'k': (void)weir_reclaim_flush(0); break;
+	default: weiri_era_begin(); break;
+	}
+}
+
+static void thread(void *context, size_t me)
+{
+	(void)context;
+	scope_calls(me, scene.calls[me], call);
+}
+
+/* So many different versions were published by updates. */
+static uint64_t versions_published(void)
+{
+	uint64_t seen = 0, count = 0;
+
+	for (size_t i = 0; i < THREADS; i++) {
+		for (size_t j = 0; j < scene.updates[i]; j++) {
+			weir_model_assert(scene.versions[i][j] < 64 && scene.versions[i][j] != scene.assigned_as);
+			seen |= UINT64_C(1) << scene.versions[i][j];
+		}
+	}
+	for (; seen != 0; seen &= seen - 1)
+		count++;
+	return count;
+}
+
+/* What is there in the end is what was assigned last, and each update that was published after it, once. */
+static void finish(void *context)
+{
+	int64_t expected = scene.assigned_as != 0 ? ASSIGNED : 0;
+	weir_read read;
+
+	(void)context;
+	for (size_t i = 0; i < THREADS; i++) {
+		for (size_t j = 0; j < scene.updates[i]; j++)
+			expected += scene.versions[i][j] > scene.assigned_as ? scene.signs[i][j] * place_of(i) : 0;
+	}
+	weir_model_assert(weir_var_read(scene.x, &read) == WEIR_OK);
+	weir_model_assert(look_at(&read) == expected);
+	weir_model_assert(read.version == versions_published() + (scene.assigned_as != 0 ? 2 : 1));
+	weir_read_release(&read);
+	weir_var_destroy(scene.x);
+	weir_var_destroy(scene.y);
+	for (size_t i = 0; i < THREADS; i++)
+		weir_tensor_release(scene.delta[i]);
+	weir_tensor_release(scene.assigned);
+	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
+}
+
+static const struct row {
+	const char *name;
+	const char *calls[THREADS];
+	uint32_t history;
+} rows[] = {
+	{"2_updates", {"a", "a"}, 0},
+	{"2_updates_of_one_beside_1", {"as", "a"}, 0},
+	{"update_beside_assign", {"a", "w"}, 0},
+	{"update_beside_commit", {"a", "c"}, 0},
+	{"update_beside_read_and_collection", {"a", "rk"}, 0},
+	{"2_updates_and_collection", {"ak", "ak"}, 0},
+	{"2_updates_with_history", {"ak", "a"}, 1},
+	{"2_updates_beside_assign", {"a", "a", "w"}, 0},
+	{"2_updates_beside_commit", {"a", "a", "c"}, 0},
+	{"2_updates_beside_assign_and_collection", {"a", "a", "wk"}, 0},
+	{"2_updates_and_collection_beside_a_new_era", {"ak", "a", "e"}, 0},
+	{"3_updates", {"a", "a", "a"}, 0},
+	{"3_updates_and_collection", {"ak", "as", "a"}, 0},
+};
+
+static struct weir_model_program prepare(size_t index, char name[static SCOPE_NAME])
+{
+	const struct row *of = &rows[index];
+
+	scene = (struct scene){.history = of->history};
+	memcpy(scene.calls, of->calls, sizeof(scene.calls));
+	(void)snprintf(name, SCOPE_NAME, "combine_%s", of->name);
+	return (struct weir_model_program){name,  scope_threads(of->calls, THREADS), &scene, sizeof(scene), setup, thread,
+	                                   finish};
+}
+
+int main(int argc, char **argv)
+{
+	int bad = 0;
+
+	scope_arguments(argc, argv);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		bad |= scope_with_stops(prepare, i, 20000, 50);
+	return bad;
+}
