@@ -7,8 +7,10 @@
 #include <sched.h>
 #include <stdio.h>
 #include <unistd.h>
+#include <weir/critical_section.h>
 #include <weir/dump.h>
 #include <weir/select.h>
+#include <weir/staging.h>
 
 #include "queue/op.h"
 
@@ -80,6 +82,26 @@ static size_t idle(void)
 	return count;
 }
 
+static void got(void *context, enum weir_status status, const weir_error *error, weir_tensor **tuple, size_t count)
+{
+	(void)context, (void)status, (void)error, (void)tuple, (void)count;
+}
+
+/* What is no queue: a critical section, and a staging area in which a get waits. 0: it cannot be. */
+static int begin_others(void)
+{
+	static const struct weir_tensor_component component = {WEIR_I32, NULL, NULL};
+	struct weir_critical_section_options press = {.struct_size = sizeof(press), .name = "press"};
+	struct weir_staging_options ahead = {
+		.struct_size = sizeof(ahead), .name = "ahead", .components = &component, .component_count = 1};
+	weir_critical_section *section;
+	weir_staging *staging;
+
+	return weir_critical_section_create(&press, &section, NULL) == WEIR_OK &&
+	       weir_staging_create(&ahead, &staging, NULL) == WEIR_OK &&
+	       weir_staging_start_get(staging, got, NULL, NULL, NULL) == WEIR_OK;
+}
+
 int main(void)
 {
 	struct weir_queue_options options = {.struct_size = sizeof(options), .capacity = 3, .name = "starved"};
@@ -113,6 +135,8 @@ int main(void)
 		if (i < 4)
 			(void)weir_queue_try_dequeue(sorted, &item);
 	}
+	if (!begin_others())
+		return 1;
 	(void)weir_queue_close(stock, WEIR_CLOSE_DRAIN, NULL);
 	all[0] = starved;
 	all[1] = full;

@@ -11,12 +11,10 @@
 #include "queue_kit.h"
 
 #include <errno.h>
-#include <regex.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 
+#include "dump_kit.h"
 #include "failing_allocator.h"
 #include "queue/registry.h"
 
@@ -26,83 +24,6 @@ static weir_queue *named(const char *name, struct weir_queue_options options)
 	if (options.capacity == 0)
 		options.capacity = 3;
 	return queue_with(options);
-}
-
-/* What weir_dump() writes; the caller frees it. */
-static char *dumped(void)
-{
-	int file = memfd_create("dump", MFD_CLOEXEC);
-	off_t length;
-	char *text;
-
-	cr_assert_geq(file, 0);
-	cr_assert_eq(weir_dump(file), WEIR_OK);
-	length = lseek(file, 0, SEEK_END);
-	text = calloc((size_t)length + 1, 1);
-	cr_assert_eq(pread(file, text, (size_t)length, 0), length);
-	(void)close(file);
-	return text;
-}
-
-static int matches(const char *text, const char *pattern)
-{
-	regex_t compiled;
-	int found;
-
-	cr_assert_eq(regcomp(&compiled, pattern, REG_EXTENDED | REG_NOSUB | REG_NEWLINE), 0, "%s", pattern);
-	found = regexec(&compiled, text, 0, NULL, 0) == 0;
-	regfree(&compiled);
-	return found;
-}
-
-/* The lines on the object of that name, the first among them; the caller frees it. Empty: it is not there. */
-static char *part_of(const char *text, const char *name)
-{
-	char start[128];
-	const char *begin, *end;
-
-	(void)snprintf(start, sizeof(start), " \"%s\" (number ", name);
-	begin = strstr(text, start);
-	if (begin == NULL)
-		return strdup("");
-	cr_assert_null(strstr(begin + 1, start), "it is there twice:\n%s", text);
-	while (begin != text && begin[-1] != '\n')
-		begin--;
-	end = strchr(begin, '\n') + 1;
-	while (strncmp(end, "  ", 2) == 0)
-		end = strchr(end, '\n') + 1;
-	return strndup(begin, (size_t)(end - begin));
-}
-
-static char *part_dumped(const char *name)
-{
-	char *text = dumped(), *part = part_of(text, name);
-
-	free(text);
-	return part;
-}
-
-/* Each pattern is a line's. */
-static void expect_lines(const char *name, const char *const patterns[], size_t count)
-{
-	char *part = part_dumped(name);
-
-	for (size_t i = 0; i < count; i++)
-		cr_expect(matches(part, patterns[i]), "no line is %s:\n%s", patterns[i], part);
-	free(part);
-}
-
-static void expect_line(const char *name, const char *pattern)
-{
-	expect_lines(name, &pattern, 1);
-}
-
-static void expect_no_line(const char *name, const char *pattern)
-{
-	char *part = part_dumped(name);
-
-	cr_expect_not(matches(part, pattern), "a line is %s:\n%s", pattern, part);
-	free(part);
 }
 
 /* -- what is said ------------------------------------------------------------------------------------------------------------- */

@@ -49,7 +49,8 @@ WEIR_API enum weir_status weir_barrier_create(const struct weir_barrier_options 
                                               weir_error *error);
 /*
  * WEIR_FAILED_PRECONDITION, and nothing happens, while a take waits. Otherwise what is inside is released. No other thread may be using
- * the barrier. NULL: WEIR_OK. @since 0.1
+ * the barrier. NULL: WEIR_OK.
+ * WEIR_RESOURCE_EXHAUSTED: no memory for this thread's record. @since 0.1
  */
 WEIR_API enum weir_status weir_barrier_destroy(weir_barrier *barrier, weir_error *error);
 

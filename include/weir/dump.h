@@ -1,5 +1,6 @@
 /*
- * dump.h - who waits for what, and who would end it: all queues of the process, written to a file descriptor.
+ * dump.h - who waits for what, and who would end it: all queues, critical sections, barriers and staging areas of the process, written to a
+ * file descriptor.
  *
  * Use it when a program hangs, from a watchdog, a debug command or a thread that waits for a signal; it may be called at any time, beside
  * anything. For the numbers of one queue use weir_queue_get_stats(); for a process that cannot call any more, or a core, scripts/gdb/weir.py.
@@ -18,14 +19,18 @@
  *       waits for room: select of 2 cases, asynchronous, begun by thread 27604 "main", for 0.8 s
  *       fed by: thread 27611 "files-0", as "queue runner files"
  *
- * and of each critical section (weir/critical_section.h), who is inside and who waits:
+ * of each critical section (weir/critical_section.h), who is inside and who waits:
  *
  *     critical section "press" (number 4): taken by thread 27604 "main"
  *       entered 7 times; 2 waited 0.013 s; 1 wakes, 2 retries
  *       waits to enter: thread 27605 "eater", execute, for 12.3 s
  *
- * and how many there were. What a dequeue waits for while items are inside is a batch that collects, or min_after_dequeue. Barriers and
- * staging areas are not shown.
+ * of each barrier, staging area and map staging area, what it holds and who waits:
+ *
+ *     staging area "ahead" (number 5): 2 of 8 tuples, 4096 bytes
+ *       waits: thread 27611 "files-0", put, for 0.8 s
+ *
+ * and how many there were. What a dequeue waits for while items are inside is a batch that collects, or min_after_dequeue.
  */
 #ifndef WEIR_DUMP_H
 #define WEIR_DUMP_H
@@ -37,10 +42,10 @@
 WEIR_BEGIN_DECLS
 
 /*
- * Writes the state of all queues to fd, which stays the caller's and is written with write(2) only, a few KiB at a time. Takes no lock, and
- * holds nobody up: what it shows of a queue is read piece by piece while others are at work. A queue that is destroyed while it is looked at is
- * given back to its allocator by this call, on this thread, after its weir_queue_destroy() has returned. At most 32 waiters are shown on each
- * side of a queue, and 32 announcements. Queues that are made meanwhile may be missing.
+ * Writes the state of all of them to fd, which stays the caller's and is written with write(2) only, a few KiB at a time. Takes no lock, and
+ * holds nobody up: what it shows of a queue is read piece by piece while others are at work. What is destroyed while it is looked at is
+ * given back to its allocator by this call, on this thread, after the call that destroyed it has returned. At most 32 waiters are shown on each
+ * side of a queue, or of an area, and 32 announcements. What is made meanwhile may be missing.
  * WEIR_OK; WEIR_INVALID_ARGUMENT: fd is not open for writing. WEIR_DEADLINE_EXCEEDED: fd does not block, and took nothing for a second;
  * WEIR_DATA_LOSS: write(2) failed otherwise; what came before has been written. WEIR_RESOURCE_EXHAUSTED: no memory for this thread's record.
  * As with any write(2) to a pipe or socket without a reader, SIGPIPE is raised unless the program ignores it.

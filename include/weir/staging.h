@@ -52,7 +52,8 @@ WEIR_API enum weir_status weir_staging_create(const struct weir_staging_options 
                                               weir_error *error);
 /*
  * WEIR_FAILED_PRECONDITION, and nothing happens, while an operation waits. Otherwise what is inside is released. No other thread may be
- * using the area. NULL: WEIR_OK. @since 0.1
+ * using the area. NULL: WEIR_OK.
+ * WEIR_RESOURCE_EXHAUSTED: no memory for this thread's record. @since 0.1
  */
 WEIR_API enum weir_status weir_staging_destroy(weir_staging *staging, weir_error *error);
 

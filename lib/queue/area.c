@@ -4,10 +4,12 @@
 #include "queue/area.h"
 
 #include <stdalign.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "queue/registry.h"
 
 static size_t state_size(size_t content_size)
 {
@@ -40,7 +42,7 @@ static struct weiri_area_state *state_create(const weir_allocator *allocator, co
 int weiri_area_publish(struct weiri_scope *scope, struct weiri_area *area, struct weiri_area_state *state,
                        const void *content, struct weiri_tree_edit *edit, enum weir_status *status)
 {
-	struct weiri_area_state *next = state_create(&area->allocator, content, area->content_size);
+	struct weiri_area_state *next = state_create(&area->allocator, content, area->kind->content_size);
 
 	/* [S, P1] */
 	return weiri_tree_publish(edit, scope, &area->state, &state->retired, next != NULL ? &next->retired : NULL, status);
@@ -53,20 +55,29 @@ enum weir_status weiri_area_record(const struct weiri_area *area, struct weiri_r
 	*record = weiri_record_get();
 	if (*record != NULL)
 		return WEIR_OK;
-	return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "%s \"%s\": no memory for this thread's record", area->what,
+	return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "%s \"%s\": no memory for this thread's record", area->kind->name,
 	                  area->name);
 }
 
 enum weir_status weiri_area_no_memory(const struct weiri_area *area, const char *verb, weir_error *error)
 {
-	return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "%s \"%s\": no memory to %s", area->what, area->name, verb);
+	return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "%s \"%s\": no memory to %s", area->kind->name, area->name, verb);
 }
 
 enum weir_status weiri_area_check_done(const struct weiri_area *area, int has_done, weir_error *error)
 {
 	if (has_done)
 		return WEIR_OK;
-	return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s \"%s\": done is NULL", area->what, area->name);
+	return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s \"%s\": done is NULL", area->kind->name, area->name);
+}
+
+const char *weiri_area_number(char text[WEIRI_AREA_NUMBER_SIZE], size_t number, size_t most)
+{
+	if (most != 0)
+		(void)snprintf(text, WEIRI_AREA_NUMBER_SIZE, "%zu of %zu", number, most);
+	else
+		(void)snprintf(text, WEIRI_AREA_NUMBER_SIZE, "%zu", number);
+	return text;
 }
 
 /* -- creating and destroying -------------------------------------------------------------------------------------------------- */
@@ -79,7 +90,7 @@ enum weir_status weiri_area_check_options(const char *what, size_t struct_size, 
 	return WEIR_OK;
 }
 
-static void area_free(struct weiri_area *area)
+static void release(struct weiri_area *area)
 {
 	weir_allocator allocator = area->allocator;
 
@@ -87,58 +98,84 @@ static void area_free(struct weiri_area *area)
 }
 
 /* The object, its components, its name. NULL: no memory. */
-static struct weiri_area *allocate(const struct weiri_area_plan *plan, const char *name)
+static struct weiri_area *allocate(const struct weiri_area_kind *kind, const struct weiri_area_plan *plan,
+                                   const char *name)
 {
 	weir_allocator allocator = weiri_allocator_or_default(plan->allocator);
-	size_t size = plan->size + plan->count * sizeof(struct weiri_component) + strlen(name) + 1;
+	size_t size = kind->size + plan->count * sizeof(struct weiri_component) + strlen(name) + 1;
 	char *memory = weiri_allocate_zeroed(&allocator, size, WEIRI_APART);
 	struct weiri_area *area = (struct weiri_area *)(void *)memory;
 
 	if (area == NULL)
 		return NULL;
-	area->what = plan->what;
-	area->content_size = plan->content_size;
+	area->kind = kind;
 	area->count = plan->count;
 	area->memory_size = size;
-	area->components = (struct weiri_component *)(void *)(memory + plan->size);
+	area->components = (struct weiri_component *)(void *)(memory + kind->size);
 	area->allocator = allocator;
 	for (size_t i = 0; i < plan->count; i++)
 		weiri_component_fill(&area->components[i], &plan->components[i], i);
 	area->name = memcpy(&area->components[plan->count], name, strlen(name) + 1);
-	weiri_awaits_init(&area->awaits, area->what, area->name);
+	weiri_awaits_init(&area->awaits, kind->name, area->name);
 	return area;
 }
 
-enum weir_status weiri_area_create(const struct weiri_area_plan *plan, struct weiri_area **out, weir_error *error)
+enum weir_status weiri_area_create(const struct weiri_area_kind *kind, const struct weiri_area_plan *plan,
+                                   struct weiri_area **out, weir_error *error)
 {
-	const char *name = plan->name != NULL ? plan->name : plan->what;
-	enum weir_status status = weiri_components_check(plan->what, plan->components, plan->count, error);
+	const char *name = plan->name != NULL ? plan->name : kind->name;
+	enum weir_status status = weiri_components_check(kind->name, plan->components, plan->count, error);
 	struct weiri_area_state *state = NULL;
 	struct weiri_area *area;
 
 	if (status != WEIR_OK)
 		return status;
-	area = weiri_record_get() != NULL ? allocate(plan, name) : NULL;
+	area = weiri_record_get() != NULL ? allocate(kind, plan, name) : NULL;
 	if (area != NULL)
-		state = state_create(&area->allocator, plan->content, plan->content_size);
+		state = state_create(&area->allocator, kind->content, kind->content_size);
 	if (state == NULL) {
 		if (area != NULL)
-			area_free(area);
-		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "%s \"%s\": no memory", plan->what, name);
+			release(area);
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "%s \"%s\": no memory", kind->name, name);
 	}
 	weiri_store_relaxed(&area->state, &state->retired); /* [relaxed] not shared yet */
 	*out = area;
 	return WEIR_OK;
 }
 
-struct weiri_area_state *weiri_area_last(const struct weiri_area *area)
+enum weir_status weiri_area_enter(struct weiri_area *area, weir_error *error)
 {
-	/* [relaxed] the caller has ordered all calls before this one. */
-	return WEIRI_CONTAINER_OF(weiri_load_relaxed(&area->state), struct weiri_area_state, retired);
+	enum weir_status status;
+
+	area->registered = weiri_registry_add(weiri_record_get(), NULL, area); /* creating it has found a record */
+	if (area->registered != NULL)
+		return WEIR_OK;
+	status = weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "%s \"%s\": no memory", area->kind->name, area->name);
+	weiri_area_free(area);
+	return status;
 }
 
-void weiri_area_destroy(struct weiri_area *area)
+void weiri_area_free(struct weiri_area *area)
 {
-	state_reclaim(&weiri_area_last(area)->retired);
-	area_free(area);
+	/* [relaxed] all calls came before this one. */
+	struct weiri_area_state *last =
+		WEIRI_CONTAINER_OF(weiri_load_relaxed(&area->state), struct weiri_area_state, retired);
+
+	area->kind->empty(area, last->content);
+	state_reclaim(&last->retired);
+	release(area);
+}
+
+enum weir_status weiri_area_destroy(struct weiri_area *area, weir_error *error)
+{
+	enum weir_status status = weiri_awaits_check_idle(&area->awaits, error);
+	struct weiri_record *record;
+
+	if (status == WEIR_OK)
+		status = weiri_area_record(area, &record, error);
+	if (status != WEIR_OK)
+		return status;
+	if (weiri_registry_remove(record, area->registered)) /* 0: a dump looks at it, and frees it */
+		weiri_area_free(area);
+	return WEIR_OK;
 }

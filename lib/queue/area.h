@@ -30,25 +30,36 @@ struct weiri_area_state {
 	_Alignas(max_align_t) char content[];
 };
 
+struct weiri_area;
+
+/* What is different from one kind to another. */
+struct weiri_area_kind {
+	const char *name; /* for messages: staging area "name" */
+	size_t size;      /* of its struct */
+	size_t content_size;
+	const void *content; /* of the first state */
+	/* What it holds, for a dump: "2 of 8 tuples". In a section. */
+	void (*tell)(const struct weiri_area *area, const void *content, char *text, size_t size); /* size >= 128 */
+	/* Releases what the last state holds, which nobody uses any more. */
+	void (*empty)(struct weiri_area *area, const void *content);
+};
+
 /* The first member of its kind. */
 struct weiri_area {
 	_Alignas(WEIRI_APART) _Atomic(struct weiri_retired *) state;
 	_Alignas(WEIRI_APART) struct weiri_awaits awaits;
 	/* Constant. */
-	const char *what, *name; /* for messages: staging area "name" */
-	size_t content_size, count, memory_size;
+	const struct weiri_area_kind *kind;
+	const char *name;
+	size_t count, memory_size;
 	struct weiri_component *components; /* count of them */
+	struct weiri_registered *registered;
 	weir_allocator allocator;
 };
 
-/* What an area is created with. */
+/* What an area is created with: the creator's, as in the options of each kind. */
 struct weiri_area_plan {
-	const char *what;
-	size_t size;         /* of its kind's struct */
-	const void *content; /* of the first state */
-	size_t content_size;
-	/* The creator's, as in the options of each kind. */
-	const char *name; /* NULL: what */
+	const char *name; /* NULL: that of the kind */
 	const struct weir_tensor_component *components;
 	size_t count;
 	const weir_allocator *allocator;
@@ -58,11 +69,17 @@ struct weiri_area_plan {
 enum weir_status weiri_area_check_options(const char *what, size_t struct_size, size_t size, uint32_t flags,
                                           weir_error *error);
 /* Zero behind the struct weiri_area. WEIR_INVALID_ARGUMENT (a bad component), WEIR_RESOURCE_EXHAUSTED. */
-enum weir_status weiri_area_create(const struct weiri_area_plan *plan, struct weiri_area **out, weir_error *error);
-/* The last state, for its end; no other thread uses the area any more. */
-struct weiri_area_state *weiri_area_last(const struct weiri_area *area);
-/* With the last state; what its content leads to is the caller's. */
-void weiri_area_destroy(struct weiri_area *area);
+enum weir_status weiri_area_create(const struct weiri_area_kind *kind, const struct weiri_area_plan *plan,
+                                   struct weiri_area **out, weir_error *error);
+/* Once the kind has filled in its part: from here on a dump finds it. Else it is gone: WEIR_RESOURCE_EXHAUSTED. */
+enum weir_status weiri_area_enter(struct weiri_area *area, weir_error *error);
+/*
+ * WEIR_FAILED_PRECONDITION while an operation waits; WEIR_RESOURCE_EXHAUSTED: no memory for this thread's record. Else it is gone, and no other
+ * thread uses it any more, but dumps.
+ */
+enum weir_status weiri_area_destroy(struct weiri_area *area, weir_error *error);
+/* Of one that nobody uses or finds any more; not in a section. */
+void weiri_area_free(struct weiri_area *area);
 
 /* The calling thread's record, for a call on the area. WEIR_RESOURCE_EXHAUSTED. */
 enum weir_status weiri_area_record(const struct weiri_area *area, struct weiri_record **record, weir_error *error);
@@ -70,6 +87,10 @@ enum weir_status weiri_area_record(const struct weiri_area *area, struct weiri_r
 enum weir_status weiri_area_no_memory(const struct weiri_area *area, const char *verb, weir_error *error);
 /* WEIR_INVALID_ARGUMENT: done is NULL. */
 enum weir_status weiri_area_check_done(const struct weiri_area *area, int has_done, weir_error *error);
+
+/* "2 of 8", or "2" where `most` is 0: no bound. Text of NUMBER_SIZE bytes, which it returns. */
+enum { WEIRI_AREA_NUMBER_SIZE = 48 };
+const char *weiri_area_number(char text[WEIRI_AREA_NUMBER_SIZE], size_t number, size_t most);
 
 /* In the section: the state of this moment. */
 static inline struct weiri_area_state *weiri_area_read(const struct weiri_scope *scope, const struct weiri_area *area)

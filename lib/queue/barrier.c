@@ -17,6 +17,7 @@
 #include "queue/barrier.h"
 
 #include <stdalign.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -654,9 +655,32 @@ static enum weir_status check_shapes(const struct weir_barrier_options *options,
 	return WEIR_OK;
 }
 
+static void tell(const struct weiri_area *area, const void *content, char *text, size_t size)
+{
+	static const char *const closed[] = {[OPEN] = "open", [DRAINS] = "closed", [CANCELLED] = "closed and cancelled"};
+	const struct content *now = content;
+
+	(void)area;
+	(void)snprintf(text, size, "%zu ready, %zu incomplete, %s", weiri_tree_count(now->ready),
+	               weiri_tree_count(now->incomplete), closed[now->closed]);
+}
+
+static void empty(struct weiri_area *area, const void *content)
+{
+	const struct content *last = content;
+
+	weiri_tree_end(last->incomplete, NULL, end_tuple, NULL);
+	weiri_tree_end(last->ready, NULL, end_tuple, NULL);
+	/* Written once, by the close that published it. */
+	weiri_release(&area->allocator, (void *)(uintptr_t)last->cause, sizeof(weir_error), alignof(weir_error));
+}
+
+static const struct content nothing = {.next_index = INT64_MIN};
+static const struct weiri_area_kind kind_of_area = {what, sizeof(weir_barrier), sizeof(struct content), &nothing, tell,
+                                                    empty};
+
 enum weir_status weir_barrier_create(const struct weir_barrier_options *options, weir_barrier **out, weir_error *error)
 {
-	static const struct content empty = {.next_index = INT64_MIN};
 	enum weir_status status;
 	struct weiri_area *area;
 
@@ -668,31 +692,18 @@ enum weir_status weir_barrier_create(const struct weir_barrier_options *options,
 	if (status == WEIR_OK)
 		status = check_shapes(options, error);
 	if (status == WEIR_OK)
-		status = weiri_area_create(&(struct weiri_area_plan){what, sizeof(**out), &empty, sizeof(empty), options->name,
-		                                                     options->components, options->component_count,
-		                                                     options->allocator},
-		                           &area, error);
-	if (status != WEIR_OK)
-		return status;
-	*out = (weir_barrier *)(void *)area;
-	return WEIR_OK;
+		status = weiri_area_create(
+			&kind_of_area,
+			&(struct weiri_area_plan){options->name, options->components, options->component_count, options->allocator},
+			&area, error);
+	if (status == WEIR_OK)
+		status = weiri_area_enter(area, error);
+	if (status == WEIR_OK)
+		*out = (weir_barrier *)(void *)area;
+	return status;
 }
 
 enum weir_status weir_barrier_destroy(weir_barrier *barrier, weir_error *error)
 {
-	const struct content *last;
-	enum weir_status status;
-
-	if (barrier == NULL)
-		return WEIR_OK;
-	status = weiri_awaits_check_idle(&barrier->area.awaits, error);
-	if (status != WEIR_OK)
-		return status;
-	last = content_of(weiri_area_last(&barrier->area));
-	weiri_tree_end(last->incomplete, NULL, end_tuple, NULL);
-	weiri_tree_end(last->ready, NULL, end_tuple, NULL);
-	/* Written once, by the close that published it. */
-	weiri_release(&barrier->area.allocator, (void *)(uintptr_t)last->cause, sizeof(weir_error), alignof(weir_error));
-	weiri_area_destroy(&barrier->area);
-	return WEIR_OK;
+	return barrier != NULL ? weiri_area_destroy(&barrier->area, error) : WEIR_OK;
 }

@@ -1,9 +1,9 @@
 /*
- * dump.c - writing down all queues: who waits in them, who feeds and who drains them.
+ * dump.c - writing down all queues, critical sections and areas: what is inside, who waits, who feeds and who drains them.
  *
- * A queue is first copied into a view on the stack, in a section that protects what stands on its lists and with a hold on its entry in the
- * registry that protects the queue itself; then both are given up, and the view is printed. So neither a reader of /proc nor a file
- * descriptor that takes its time ever delays a collection, or the memory of a queue that is destroyed.
+ * Each is first copied into a view on the stack, in a section that protects what stands on its lists and with a hold on its entry in the
+ * registry that protects the object itself; then both are given up, and the view is printed. So neither a reader of /proc nor a file
+ * descriptor that takes its time ever delays a collection, or the memory of what is destroyed.
  * Progress: lock-free but for write(2) and poll(2). A walk of a list that others change begins anew now and then; it ends after so many steps.
  */
 #include <weir/dump.h>
@@ -19,16 +19,18 @@
 
 #include "base/error.h"
 #include "queue/announce.h"
+#include "queue/area.h"
 #include "queue/op.h"
 #include "queue/registry.h"
 
-enum { MOST_SHOWN = 32, MOST_STEPS = 4096, NAME_SIZE = 96, TEXT_SIZE = 4096, PATIENCE_MS = 1000 };
+enum { MOST_SHOWN = 32, MOST_STEPS = 4096, NAME_SIZE = 96, CONTENT_SIZE = 160, TEXT_SIZE = 4096, PATIENCE_MS = 1000 };
 
 /* -- what is seen of a queue -------------------------------------------------------------------------------------------------- */
 
 struct waiter {
-	const weir_queue_op *op; /* to know it again; not to be followed */
+	const void *entry; /* to know it again; not to be followed */
 	enum weir_queue_op_kind kind;
+	const char *verb; /* in an area */
 	uint32_t thread;
 	int asynchronous;
 	size_t count; /* items, or cases of a select */
@@ -45,6 +47,12 @@ struct participant {
 struct view {
 	uint64_t number;
 	char name[NAME_SIZE];
+	size_t waiters[WEIRI_SIDES], participants;
+	struct waiter waiter[WEIRI_SIDES][MOST_SHOWN]; /* of an area: of the first side only */
+	/* Of an area. */
+	const char *kind; /* NULL: it is a queue */
+	char content[CONTENT_SIZE];
+	/* Of a queue. */
 	enum weir_queue_order order;
 	uint32_t flags;
 	size_t size, capacity;
@@ -52,8 +60,6 @@ struct view {
 	uint32_t occupant; /* of a critical section */
 	int closed;
 	struct weir_queue_stats stats;
-	size_t waiters[WEIRI_SIDES], participants;
-	struct waiter waiter[WEIRI_SIDES][MOST_SHOWN];
 	struct participant participant[MOST_SHOWN];
 };
 
@@ -69,10 +75,10 @@ static void copy_name(char name[NAME_SIZE], const char *from)
 	}
 }
 
-static int knows_waiter(const struct view *view, enum weiri_side side, const weir_queue_op *op)
+static int knows_waiter(const struct view *view, enum weiri_side side, const void *entry)
 {
 	for (size_t i = 0; i < view->waiters[side]; i++) {
-		if (view->waiter[side][i].op == op)
+		if (view->waiter[side][i].entry == entry)
 			return 1;
 	}
 	return 0;
@@ -86,9 +92,12 @@ static void add_waiter(struct view *view, enum weiri_side side, const weir_queue
 	/* [relaxed] a look: its fields are constant, and the section keeps them. */
 	if ((weiri_load_relaxed(&op->state) & WEIRI_OP_DONE) != 0 || knows_waiter(view, side, entry))
 		return; /* a bell, or it has ended; or the walk began anew */
-	view->waiter[side][view->waiters[side]++] = (struct waiter){
-		entry,       op->kind, op->thread, op->callback != NULL, op->cases != NULL ? op->case_count : op->count,
-		op->began_ns};
+	view->waiter[side][view->waiters[side]++] = (struct waiter){.entry = entry,
+	                                                            .kind = op->kind,
+	                                                            .thread = op->thread,
+	                                                            .asynchronous = op->callback != NULL,
+	                                                            .count = op->cases != NULL ? op->case_count : op->count,
+	                                                            .began_ns = op->began_ns};
 }
 
 static void see_waiters(struct weiri_scope *scope, struct view *view, weir_queue *queue, enum weiri_side side)
@@ -134,6 +143,7 @@ static void see_participants(struct weiri_scope *scope, struct view *view, weir_
 static void see(struct weiri_scope *scope, struct view *view, weir_queue *queue)
 {
 	copy_name(view->name, queue->name);
+	view->kind = NULL;
 	view->order = queue->order;
 	view->flags = queue->flags;
 	view->capacity = queue->capacity;
@@ -150,24 +160,68 @@ static void see(struct weiri_scope *scope, struct view *view, weir_queue *queue)
 	see_participants(scope, view, queue);
 }
 
+static void see_awaits(struct weiri_scope *scope, struct view *view, struct weiri_area *area)
+{
+	struct weiri_list_node *node = NULL;
+
+	for (int steps = 0; steps < MOST_STEPS && view->waiters[0] < MOST_SHOWN; steps++) {
+		const struct weiri_await *await;
+
+		node = weiri_list_next(scope, &area->awaits.waiters.list, node);
+		if (node == NULL)
+			return;
+		await = WEIRI_CONTAINER_OF(node, struct weiri_await, node);
+		if (weiri_await_over(await) || knows_waiter(view, 0, await))
+			continue;
+		view->waiter[0][view->waiters[0]++] = (struct waiter){.entry = await,
+		                                                      .verb = await->verb,
+		                                                      .thread = await->thread,
+		                                                      .asynchronous = await->done != NULL,
+		                                                      .began_ns = await->began_ns};
+	}
+}
+
+static void see_area(struct weiri_scope *scope, struct view *view, struct weiri_area *area)
+{
+	copy_name(view->name, area->name);
+	view->kind = area->kind->name;
+	area->kind->tell(area, weiri_area_read(scope, area)->content, view->content, sizeof(view->content));
+	view->waiters[0] = view->waiters[1] = view->participants = 0;
+	view->stats.waiting = weiri_area_waiting(area);
+	see_awaits(scope, view, area);
+}
+
+/* Of what was destroyed while it was looked at. */
+static void free_seen(weir_queue *queue, struct weiri_area *area)
+{
+	if (queue != NULL)
+		weiri_queue_free(queue);
+	else
+		weiri_area_free(area);
+}
+
 /* 0: that was all. */
 static int see_next(struct weiri_record *record, struct weiri_registry_place *place, struct view *view)
 {
 	struct weiri_scope scope = weiri_scope_enter(record);
 	struct weiri_registered *entry = weiri_registry_next(&scope, place);
-	weir_queue *ours_to_free = NULL;
+	struct weiri_area *area = NULL;
+	weir_queue *queue = NULL;
+	int ours_to_free = 0;
 
 	if (entry != NULL) {
-		weir_queue *queue = weiri_registered_queue(entry);
-
+		queue = weiri_registered_queue(entry);
+		area = weiri_registered_area(entry);
 		view->number = place->number;
-		see(&scope, view, queue);
-		if (weiri_registry_let_go(entry))
-			ours_to_free = queue;
+		if (queue != NULL)
+			see(&scope, view, queue);
+		else
+			see_area(&scope, view, area);
+		ours_to_free = weiri_registry_let_go(entry);
 	}
 	weiri_scope_leave(&scope);
-	if (ours_to_free != NULL)
-		weiri_queue_free(ours_to_free);
+	if (ours_to_free)
+		free_seen(queue, area);
 	return entry != NULL;
 }
 
@@ -289,7 +343,23 @@ static void print_state(struct output *out, const struct view *view)
 
 static int is_section(const struct view *view)
 {
-	return (view->flags & WEIRI_QUEUE_OF_SECTION) != 0;
+	return view->kind == NULL && (view->flags & WEIRI_QUEUE_OF_SECTION) != 0;
+}
+
+static void print_area(struct output *out, const struct view *view)
+{
+	say(out, "%s \"%s\" (number %" PRIu64 "): ", view->kind, view->name, view->number);
+	say(out, "%s\n", view->content);
+}
+
+/* What a waiter waits for. */
+static const char *awaited(const struct view *view, enum weiri_side side)
+{
+	if (view->kind != NULL)
+		return "";
+	if (is_section(view))
+		return " to enter";
+	return side == WEIRI_SIDE_ENQUEUE ? " for room" : " for an item";
 }
 
 /* A critical section is free while the right to be inside is in its queue. */
@@ -314,12 +384,14 @@ static void print_waiter(struct output *out, const struct view *view, const stru
 {
 	uint64_t now = weir_now_ns();
 
-	say(out, "  waits %s: ", is_section(view) ? "to enter" : side == WEIRI_SIDE_ENQUEUE ? "for room" : "for an item");
+	say(out, "  waits%s: ", awaited(view, side));
 	if (!waiter->asynchronous) {
 		say_thread(out, waiter->thread);
 		say(out, ", ");
 	}
-	if (waiter->kind == (enum weir_queue_op_kind)WEIRI_OP_SELECT)
+	if (waiter->verb != NULL)
+		say(out, "%s", waiter->verb);
+	else if (waiter->kind == (enum weir_queue_op_kind)WEIRI_OP_SELECT)
 		say(out, "select of %zu cases", waiter->count);
 	else if (is_section(view))
 		say(out, "execute");
@@ -338,7 +410,7 @@ static void print_waiters(struct output *out, const struct view *view, enum weir
 	for (size_t i = 0; i < view->waiters[side]; i++)
 		print_waiter(out, view, &view->waiter[side][i], side);
 	if (view->waiters[side] == MOST_SHOWN)
-		say(out, "  and others, of %" PRIu64 " on both sides\n", view->stats.waiting);
+		say(out, "  and others, of %" PRIu64 "%s\n", view->stats.waiting, view->kind != NULL ? "" : " on both sides");
 }
 
 static void print_participant(struct output *out, const struct participant *one)
@@ -355,7 +427,9 @@ static void print_participant(struct output *out, const struct participant *one)
 
 static void print(struct output *out, const struct view *view)
 {
-	if (is_section(view))
+	if (view->kind != NULL)
+		print_area(out, view);
+	else if (is_section(view))
 		print_section(out, view);
 	else
 		print_state(out, view);
@@ -372,13 +446,19 @@ static enum weir_status dump(struct weiri_record *record, int fd)
 	struct weiri_registry_place place = {0};
 	struct output out = {.fd = fd, .status = WEIR_OK};
 	struct view view;
-	size_t count = 0;
+	size_t count = 0, others = 0;
 
 	while (out.status == WEIR_OK && see_next(record, &place, &view)) {
 		print(&out, &view);
-		count++;
+		if (view.kind == NULL && !is_section(&view))
+			count++;
+		else
+			others++;
 	}
-	say(&out, "%zu queue%s\n", count, count == 1 ? "" : "s");
+	say(&out, "%zu queue%s", count, count == 1 ? "" : "s");
+	if (others != 0)
+		say(&out, ", %zu critical sections and areas", others);
+	say(&out, "\n");
 	flush(&out);
 	return out.status;
 }

@@ -15,6 +15,7 @@
  */
 #include "queue/map_staging.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -637,27 +638,15 @@ enum weir_status weir_map_staging_key_of(const weir_map_staging *map, const weir
 
 /* -- creating and destroying -------------------------------------------------------------------------------------------------- */
 
-enum weir_status weir_map_staging_create(const struct weir_map_staging_options *options, weir_map_staging **out,
-                                         weir_error *error)
+static void tell(const struct weiri_area *area, const void *content, char *text, size_t size)
 {
-	static const struct content nothing;
-	enum weir_status status;
-	struct weiri_area *area;
+	const weir_map_staging *map = (const weir_map_staging *)(const void *)area;
+	const struct content *now = content;
+	char complete[WEIRI_AREA_NUMBER_SIZE], bytes[WEIRI_AREA_NUMBER_SIZE];
 
-	if (options == NULL || out == NULL)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: %s is NULL", what, options == NULL ? "options" : "out");
-	status = weiri_area_check_options(what, options->struct_size, sizeof(*options), options->flags, error);
-	if (status == WEIR_OK)
-		status = weiri_area_create(&(struct weiri_area_plan){what, sizeof(**out), &nothing, sizeof(nothing),
-		                                                     options->name, options->components,
-		                                                     options->component_count, options->allocator},
-		                           &area, error);
-	if (status != WEIR_OK)
-		return status;
-	*out = (weir_map_staging *)(void *)area;
-	(*out)->capacity = options->capacity;
-	(*out)->memory_limit = options->memory_limit;
-	return WEIR_OK;
+	(void)snprintf(text, size, "%s complete, %zu incomplete, %s bytes",
+	               weiri_area_number(complete, weiri_tree_count(now->complete), map->capacity),
+	               weiri_tree_count(now->incomplete), weiri_area_number(bytes, now->bytes, map->memory_limit));
 }
 
 static void end_entry(void *context, void *item)
@@ -666,19 +655,46 @@ static void end_entry(void *context, void *item)
 	weiri_map_entry_end(item);
 }
 
-enum weir_status weir_map_staging_destroy(weir_map_staging *map, weir_error *error)
+static void empty(struct weiri_area *area, const void *content)
 {
-	const struct content *last;
-	enum weir_status status;
+	const struct content *last = content;
 
-	if (map == NULL)
-		return WEIR_OK;
-	status = weiri_awaits_check_idle(&map->area.awaits, error);
-	if (status != WEIR_OK)
-		return status;
-	last = content_of(weiri_area_last(&map->area));
+	(void)area;
 	weiri_tree_end(last->complete, NULL, end_entry, NULL);
 	weiri_tree_end(last->incomplete, NULL, end_entry, NULL);
-	weiri_area_destroy(&map->area);
-	return WEIR_OK;
+}
+
+static const struct content nothing;
+static const struct weiri_area_kind kind_of_area = {
+	what, sizeof(weir_map_staging), sizeof(struct content), &nothing, tell, empty};
+
+enum weir_status weir_map_staging_create(const struct weir_map_staging_options *options, weir_map_staging **out,
+                                         weir_error *error)
+{
+	enum weir_status status;
+	struct weiri_area *area;
+	weir_map_staging *map;
+
+	if (options == NULL || out == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: %s is NULL", what, options == NULL ? "options" : "out");
+	status = weiri_area_check_options(what, options->struct_size, sizeof(*options), options->flags, error);
+	if (status == WEIR_OK)
+		status = weiri_area_create(
+			&kind_of_area,
+			&(struct weiri_area_plan){options->name, options->components, options->component_count, options->allocator},
+			&area, error);
+	if (status != WEIR_OK)
+		return status;
+	map = (weir_map_staging *)(void *)area;
+	map->capacity = options->capacity;
+	map->memory_limit = options->memory_limit;
+	status = weiri_area_enter(area, error);
+	if (status == WEIR_OK)
+		*out = map;
+	return status;
+}
+
+enum weir_status weir_map_staging_destroy(weir_map_staging *map, weir_error *error)
+{
+	return map != NULL ? weiri_area_destroy(&map->area, error) : WEIR_OK;
 }

@@ -97,7 +97,7 @@ static enum weir_status enter_registry(weir_queue *queue)
 {
 	struct weiri_record *record = weiri_record_get();
 
-	queue->registered = record != NULL ? weiri_registry_add(record, queue) : NULL;
+	queue->registered = record != NULL ? weiri_registry_add(record, queue, NULL) : NULL;
 	return queue->registered != NULL ? WEIR_OK : WEIR_RESOURCE_EXHAUSTED;
 }
 

@@ -1,18 +1,18 @@
 /*
  * registry.c - see registry.h.
  *
- * Algorithm. Entries by the queues' numbers (sync/numbered.h), one set for the process. An entry counts who needs its queue.
+ * Algorithm. Entries by number (sync/numbered.h), one set for the process. An entry counts who needs its object, a queue or an area.
  *
  * Invariants
- *   G1  `holds` counts the queue's owner, from add() to remove(), and each walk that looks at the queue. The queue is freed by whoever gives
+ *   G1  `holds` counts the object's owner, from add() to remove(), and each walk that looks at the object. It is freed by whoever gives
  *       back the last, once; 0 stays 0 (references.h)
- *   G2  an entry outlives its queue: it is freed when no section can see it, and who holds it is in a section
- * Pairs: those of hash_list.h: the entry, and the queue as its creator left it. P1 let_go, remove -> remove, let_go: what was read of the queue,
+ *   G2  an entry outlives its object: it is freed when no section can see it, and who holds it is in a section
+ * Pairs: those of hash_list.h: the entry, and the object as its creator left it. P1 let_go, remove -> remove, let_go: what was read of the object,
  *   or done to it, before it is freed; in weiri_references_give().
- * Linearization: those of the list; that a queue is held, at the CAS that counts it.
+ * Linearization: those of the list; that an object is held, at the CAS that counts it.
  * Progress: add and remove are lock-free, next() and let_go() too; a dump never makes a destroy wait, it takes the freeing over.
- * Memory: an entry of 80 bytes for each queue and what hash_list.h says, from the default allocator; the marks of the list are never given back.
- * Fork: the child has the parent's queues, and their entries. A walk that was under way in another thread holds one of them for ever.
+ * Memory: an entry of 88 bytes for each object and what hash_list.h says, from the default allocator; the marks of the list are never given back.
+ * Fork: the child has the parent's objects, and their entries. A walk that was under way in another thread holds one of them for ever.
  * Checked: tests/test_dump.c, stress/model/check_registry.c, weir-stress "queue_dump".
  */
 #include "queue/registry.h"
@@ -26,7 +26,9 @@
 struct weiri_registered {
 	struct weiri_numbered numbered;
 	_Atomic(size_t) holds;
-	weir_queue *queue; /* constant */
+	/* Constant. */
+	weir_queue *queue;
+	struct weiri_area *area;
 };
 
 static struct weiri_numbering all_queues = WEIRI_NUMBERING;
@@ -48,7 +50,7 @@ static void out_of_sight(struct weiri_retired *retired)
 	free_entry(entry_of(weiri_numbered_of_retired(retired)));
 }
 
-struct weiri_registered *weiri_registry_add(struct weiri_record *record, weir_queue *queue)
+struct weiri_registered *weiri_registry_add(struct weiri_record *record, weir_queue *queue, struct weiri_area *area)
 {
 	weir_allocator allocator = weiri_allocator_or_default(NULL);
 	struct weiri_registered *entry = weiri_allocate(&allocator, sizeof(*entry), alignof(struct weiri_registered));
@@ -57,6 +59,7 @@ struct weiri_registered *weiri_registry_add(struct weiri_record *record, weir_qu
 	if (entry == NULL)
 		return NULL;
 	entry->queue = queue;
+	entry->area = area;
 	weiri_store_relaxed(&entry->holds, (size_t)1); /* [relaxed] not shared yet */
 	scope = weiri_scope_enter(record);
 	weiri_numbered_enter(&scope, &all_queues, &entry->numbered, sizeof(*entry), out_of_sight);
@@ -90,6 +93,11 @@ struct weiri_registered *weiri_registry_next(struct weiri_scope *scope, struct w
 weir_queue *weiri_registered_queue(const struct weiri_registered *entry)
 {
 	return entry->queue;
+}
+
+struct weiri_area *weiri_registered_area(const struct weiri_registered *entry)
+{
+	return entry->area;
 }
 
 int weiri_registry_let_go(struct weiri_registered *entry)

@@ -16,6 +16,7 @@
 #include "queue/staging.h"
 
 #include <stdalign.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -517,26 +518,15 @@ enum weir_status weir_staging_place(const weir_staging *staging, const char *com
 
 /* -- creating and destroying -------------------------------------------------------------------------------------------------- */
 
-enum weir_status weir_staging_create(const struct weir_staging_options *options, weir_staging **out, weir_error *error)
+static void tell(const struct weiri_area *area, const void *content, char *text, size_t size)
 {
-	static const struct content nothing;
-	enum weir_status status;
-	struct weiri_area *area;
+	const weir_staging *staging = (const weir_staging *)(const void *)area;
+	const struct content *now = content;
+	char tuples[WEIRI_AREA_NUMBER_SIZE], bytes[WEIRI_AREA_NUMBER_SIZE];
 
-	if (options == NULL || out == NULL)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: %s is NULL", what, options == NULL ? "options" : "out");
-	status = weiri_area_check_options(what, options->struct_size, sizeof(*options), options->flags, error);
-	if (status == WEIR_OK)
-		status = weiri_area_create(&(struct weiri_area_plan){what, sizeof(**out), &nothing, sizeof(nothing),
-		                                                     options->name, options->components,
-		                                                     options->component_count, options->allocator},
-		                           &area, error);
-	if (status != WEIR_OK)
-		return status;
-	*out = (weir_staging *)(void *)area;
-	(*out)->capacity = options->capacity;
-	(*out)->memory_limit = options->memory_limit;
-	return WEIR_OK;
+	(void)snprintf(text, size, "%s tuples, %s bytes",
+	               weiri_area_number(tuples, weiri_tree_count(now->tuples), staging->capacity),
+	               weiri_area_number(bytes, now->bytes, staging->memory_limit));
 }
 
 static void end_tuple(void *context, void *item)
@@ -549,16 +539,42 @@ static void end_tuple(void *context, void *item)
 	tuple_reclaim(&tuple->retired);
 }
 
-enum weir_status weir_staging_destroy(weir_staging *staging, weir_error *error)
+static void empty(struct weiri_area *area, const void *content)
+{
+	(void)area;
+	weiri_tree_end(((const struct content *)content)->tuples, NULL, end_tuple, NULL);
+}
+
+static const struct content nothing;
+static const struct weiri_area_kind kind_of_area = {what, sizeof(weir_staging), sizeof(struct content), &nothing, tell,
+                                                    empty};
+
+enum weir_status weir_staging_create(const struct weir_staging_options *options, weir_staging **out, weir_error *error)
 {
 	enum weir_status status;
+	struct weiri_area *area;
+	weir_staging *staging;
 
-	if (staging == NULL)
-		return WEIR_OK;
-	status = weiri_awaits_check_idle(&staging->area.awaits, error);
+	if (options == NULL || out == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: %s is NULL", what, options == NULL ? "options" : "out");
+	status = weiri_area_check_options(what, options->struct_size, sizeof(*options), options->flags, error);
+	if (status == WEIR_OK)
+		status = weiri_area_create(
+			&kind_of_area,
+			&(struct weiri_area_plan){options->name, options->components, options->component_count, options->allocator},
+			&area, error);
 	if (status != WEIR_OK)
 		return status;
-	weiri_tree_end(content_of(weiri_area_last(&staging->area))->tuples, NULL, end_tuple, NULL);
-	weiri_area_destroy(&staging->area);
-	return WEIR_OK;
+	staging = (weir_staging *)(void *)area;
+	staging->capacity = options->capacity;
+	staging->memory_limit = options->memory_limit;
+	status = weiri_area_enter(area, error);
+	if (status == WEIR_OK)
+		*out = staging;
+	return status;
+}
+
+enum weir_status weir_staging_destroy(weir_staging *staging, weir_error *error)
+{
+	return staging != NULL ? weiri_area_destroy(&staging->area, error) : WEIR_OK;
 }

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/futex.h"
 #include "base/memory.h"
+#include "base/thread.h"
 #include "sync/cancel.h"
 #include "sync/park.h"
 
@@ -36,6 +37,11 @@ enum weir_status weiri_awaits_check_idle(const struct weiri_awaits *awaits, weir
 		return WEIR_OK;
 	return weiri_fail(error, WEIR_FAILED_PRECONDITION, "%s \"%s\": %zu operations wait", awaits->what, awaits->name,
 	                  waiting);
+}
+
+int weiri_await_over(const struct weiri_await *await)
+{
+	return (weiri_load_relaxed(&await->state) & DONE) != 0; /* [relaxed] a look */
 }
 
 static struct weiri_await *await_of(struct weiri_list_node *node)
@@ -241,6 +247,8 @@ static void start(struct weiri_record *record, struct weiri_await *await)
 	if (!over) {
 		retain(await); /* the list's */
 		await->listed = 1;
+		await->began_ns = weir_now_ns();
+		await->thread = weiri_thread_id();
 		(void)weiri_fetch_add_relaxed(&awaits->waiting, (size_t)1); /* [relaxed] a count */
 		weiri_list_append(&scope, &awaits->waiters.list, &await->node);
 		await->blind = !weiri_waiters_post(&awaits->waiters);

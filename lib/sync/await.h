@@ -58,6 +58,9 @@ struct weiri_await {
 	weir_cancel *token; /* of a blocking call, which holds it */
 	size_t size;        /* of its kind's struct, whose first member this is */
 	weir_allocator allocator;
+	/* Of one that is on the list, constant from then on: for dumps. */
+	uint64_t began_ns;
+	uint32_t thread;
 	/* claim */
 	int listed, blind;
 	enum weir_status status;
@@ -65,6 +68,8 @@ struct weiri_await {
 };
 
 void weiri_awaits_init(struct weiri_awaits *awaits, const char *what, const char *name);
+/* 1 when it has completed, and only its memory is still on the list. */
+int weiri_await_over(const struct weiri_await *await);
 /* WEIR_FAILED_PRECONDITION while an operation waits. */
 enum weir_status weiri_awaits_check_idle(const struct weiri_awaits *awaits, weir_error *error);
 

@@ -4,7 +4,7 @@
     gdb PROGRAM CORE -x scripts/gdb/weir.py -ex weir-waiters
 
 weir-waiters         each thread that waits in a queue's call, and the state of each such queue
-weir-queues          all queues that there are: what weir_dump() writes
+weir-queues          all queues and critical sections that there are, and who waits in barriers and staging areas: what weir_dump() writes
 weir-queue EXPR      one queue: what is inside, whether it is closed, what it counted, the operations that wait, asynchronous ones too, and
                      the threads that announced that they feed or drain it
 
@@ -22,7 +22,7 @@ ORDER = {0: "FIFO", 1: "shuffle", 2: "priority"}
 ROLE = {1: "fed", 2: "drained"}
 CLAIMED, CANCEL, DONE = 1, 4, 8
 ITEM = 1  # in the order of a node of a hash list: no mark
-FAIR = 1
+FAIR, OF_SECTION = 1, 1 << 30
 TURN_HELD = 1
 GATE_CLOSED, GATE_PENDING = 1 << 63, (1 << 62) - 1
 TOMB = 1 << 62
@@ -148,7 +148,28 @@ def print_counters(queue, counts):
           f'{unsigned(tally["wakes"])} wakes, {unsigned(tally["retries"])} retries')
 
 
+def is_section(queue):
+    return number(queue["flags"]) & OF_SECTION != 0
+
+
 def print_queue(queue):
+    if is_section(queue):
+        print_section(queue)
+    else:
+        print_store(queue)
+    for side, name in (("producers", "for room"), ("consumers", "to enter" if is_section(queue) else "for an item")):
+        for op in operations_on(queue[side]["list"]):
+            leader = op["leader"].dereference()
+            thread = f'thread {number(leader["thread"])}'
+            kind = f"asynchronous, begun by {thread}" if number(leader["callback"]) != 0 else f"{thread}'s"
+            print(f"  waits {name}: {describe(leader)}; {kind}")
+    first = unsigned(queue["announced"]["first"])
+    for _, one in nodes_from(first, "struct weiri_list_node", "struct weir_queue_announcement"):
+        label = one["as"].string()
+        print(f'  {ROLE[number(one["role"])]} by: thread {number(one["thread"])}' + (f', as "{label}"' if label else ""))
+
+
+def print_store(queue):
     gate = unsigned(queue["gate"])
     closed = "closed" if gate & GATE_CLOSED else "open"
     if gate & GATE_CLOSED and gate & GATE_PENDING:
@@ -161,30 +182,38 @@ def print_queue(queue):
     print(f'queue "{queue["name"].string()}" at {number(queue.address):#x}: {ORDER.get(number(queue["order"]), "?")}{fair}, '
           f'{inside} of {number(queue["capacity"])} inside, {closed}{turn}')
     print_counters(queue, counts)
-    for side, name in (("producers", "for room"), ("consumers", "for an item")):
-        for op in operations_on(queue[side]["list"]):
-            leader = op["leader"].dereference()
-            thread = f'thread {number(leader["thread"])}'
-            kind = f"asynchronous, begun by {thread}" if number(leader["callback"]) != 0 else f"{thread}'s"
-            print(f"  waits {name}: {describe(leader)}; {kind}")
-    first = unsigned(queue["announced"]["first"])
-    for _, one in nodes_from(first, "struct weiri_list_node", "struct weir_queue_announcement"):
-        label = one["as"].string()
-        print(f'  {ROLE[number(one["role"])]} by: thread {number(one["thread"])}' + (f', as "{label}"' if label else ""))
 
 
-def all_queues():
-    """Of the registry, in the order of their creation."""
+def print_section(queue):
+    """The right to be inside is the one item of its queue."""
+    counts = store_counts(queue)
+    occupant = unsigned(queue["occupant"], 32)
+    by = f"by thread {occupant}" if occupant else "by no thread in particular"
+    state = "free" if counts[0] - counts[1] != 0 else f"taken {by}"
+    print(f'critical section "{queue["name"].string()}" at {number(queue.address):#x}: {state}')
+    print_counters(queue, counts)
+
+
+def print_area(area):
+    print(f'{area["kind"]["name"].string()} "{area["name"].string()}" at {number(area.address):#x}')
+    first = unsigned(area["awaits"]["waiters"]["list"]["first"])
+    for _, one in nodes_from(first, "struct weiri_list_node", "struct weiri_await"):
+        thread = f'thread {number(one["thread"])}'
+        kind = f"asynchronous, begun by {thread}" if number(one["done"]) != 0 else f"{thread}'s"
+        print(f'  waits: {one["verb"].string()}, {seconds_since(number(one["began_ns"]))}; {kind}')
+
+
+def all_registered():
+    """Queues and areas, in the order of their creation; of each entry one of both is NULL."""
     symbol = gdb.lookup_static_symbol("all_queues")
     if symbol is None:
         raise gdb.GdbError("there is no registry of queues: the library's debug information is missing")
     first = unsigned(symbol.value()["list"]["first"]["next"])
     numbered = [one for node, one in nodes_from(first, "struct weiri_hash_node", "struct weiri_numbered")
                 if unsigned(node["order"]) & ITEM]
-    # A registered queue begins with its number.
+    # What is registered begins with its number.
     registered = gdb.lookup_type("struct weiri_registered").pointer()
-    return [one.address.cast(registered).dereference()["queue"].dereference()
-            for one in sorted(numbered, key=lambda one: unsigned(one["number"]))]
+    return [one.address.cast(registered).dereference() for one in sorted(numbered, key=lambda one: unsigned(one["number"]))]
 
 
 # ---- threads ----
@@ -233,16 +262,23 @@ class Waiters(gdb.Command):
 
 
 class Queues(gdb.Command):
-    """weir-queues: all queues that there are."""
+    """weir-queues: all queues, critical sections, barriers and staging areas that there are."""
 
     def __init__(self):
         super().__init__("weir-queues", gdb.COMMAND_STATUS)
 
     def invoke(self, argument, from_tty):
-        queues = all_queues()
-        for queue in queues:
-            print_queue(queue)
-        print(f"{len(queues)} queue{'' if len(queues) == 1 else 's'}")
+        queues = others = 0
+        for one in all_registered():
+            if number(one["queue"]) == 0:
+                print_area(one["area"].dereference())
+            else:
+                print_queue(one["queue"].dereference())
+            if number(one["queue"]) == 0 or is_section(one["queue"].dereference()):
+                others += 1
+            else:
+                queues += 1
+        print(f"{queues} queue{'' if queues == 1 else 's'}" + (f", {others} critical sections and areas" if others else ""))
 
 
 class Queue(gdb.Command):

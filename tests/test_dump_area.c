@@ -1,0 +1,217 @@
+/*
+ * test_dump_area.c - what a dump says of barriers, staging areas and map staging areas: what they hold, and who waits.
+ */
+#include <weir/barrier.h>
+#include <weir/map_staging.h>
+#include <weir/staging.h>
+
+#include "area_kit.h"
+#include "dump_kit.h"
+#include "queue/area.h"
+#include "queue/registry.h"
+#include "queue/staging.h"
+
+static const struct weir_tensor_component number_component = {WEIR_I32, NULL, NULL};
+
+static weir_staging *a_staging(const char *name, size_t capacity, size_t memory_limit, const weir_allocator *allocator)
+{
+	struct weir_staging_options options = {.struct_size = sizeof(options),
+	                                       .capacity = capacity,
+	                                       .memory_limit = memory_limit,
+	                                       .name = name,
+	                                       .components = &number_component,
+	                                       .component_count = 1,
+	                                       .allocator = allocator};
+	weir_staging *staging = NULL;
+	weir_error error;
+
+	cr_assert_eq(weir_staging_create(&options, &staging, &error), WEIR_OK, "%s", error.message);
+	return staging;
+}
+
+static void put_number(weir_staging *staging, int32_t value)
+{
+	weir_tensor *tensor = number(value);
+
+	cr_assert_eq(weir_staging_put(staging, &tensor, 1, 0, NULL, NULL), WEIR_OK);
+	weir_tensor_release(tensor);
+}
+
+static void staging_ended(void *context, enum weir_status status, const weir_error *error, weir_tensor **tuple,
+                          size_t count)
+{
+	(void)context, (void)status, (void)error, (void)tuple, (void)count;
+}
+
+/* "^  waits: <verb>, asynchronous, begun by" this thread. */
+static void expect_begun_here(const char *name, const char *verb)
+{
+	char line[160];
+
+	(void)snprintf(line, sizeof(line), "^  waits: %s, asynchronous, begun by thread %d \".*\", for [0-9.]+ s$", verb,
+	               gettid());
+	expect_line(name, line);
+}
+
+/* -- what is said ------------------------------------------------------------------------------------------------------------- */
+
+struct getter {
+	weir_staging *staging;
+	_Atomic(int) thread;
+	enum weir_status status;
+};
+
+static void *get_number(void *context)
+{
+	struct getter *getter = context;
+	weir_tensor *tensor = NULL;
+
+	weiri_store_release(&getter->thread, gettid());
+	getter->status = weir_staging_get(getter->staging, &tensor, 1, WEIR_NO_DEADLINE, NULL, NULL);
+	weir_tensor_release(tensor);
+	return NULL;
+}
+
+Test(dump_area, says_what_a_staging_area_holds_and_who_waits)
+{
+	weir_staging *bounded = a_staging("bounded", 2, 1000, NULL), *open = a_staging("open", 0, 0, NULL);
+	struct getter getter = {.staging = open};
+	weir_staging_op *op;
+	pthread_t thread;
+	char line[160];
+	weir_tensor *third = number(3);
+
+	expect_line("open", "^staging area \"open\" \\(number [0-9]+\\): 0 tuples, 0 bytes$");
+	put_number(bounded, 1);
+	put_number(bounded, 2);
+	cr_assert_eq(weir_staging_start_put(bounded, &third, 1, staging_ended, NULL, &op, NULL), WEIR_OK);
+	weir_tensor_release(third);
+	expect_line("bounded", "^staging area \"bounded\" \\(number [0-9]+\\): 2 of 2 tuples, 8 of 1000 bytes$");
+	expect_begun_here("bounded", "put");
+	weir_staging_op_cancel(op);
+	weir_staging_op_release(op);
+	expect_no_line("bounded", "waits");
+	cr_assert_eq(pthread_create(&thread, NULL, get_number, &getter), 0);
+	await(weiri_staging_waiting(open) == 1);
+	(void)snprintf(line, sizeof(line), "^  waits: thread %d \".*\", get, for [0-9.]+ s$",
+	               weiri_load_acquire(&getter.thread));
+	expect_line("open", line);
+	put_number(open, 1);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	cr_expect_eq(getter.status, WEIR_OK);
+	expect_no_line("open", "waits");
+	cr_assert_eq(weir_staging_destroy(open, NULL), WEIR_OK);
+	cr_assert_eq(weir_staging_destroy(bounded, NULL), WEIR_OK);
+	expect_no_line("open", "open");
+}
+
+static void map_ended(void *context, enum weir_status status, const weir_error *error, int64_t key,
+                      weir_tensor **tensors, size_t count)
+{
+	(void)context, (void)status, (void)error, (void)key, (void)tensors, (void)count;
+}
+
+Test(dump_area, says_what_a_map_staging_area_holds_and_who_waits)
+{
+	struct weir_tensor_component pair[2] = {number_component, number_component};
+	struct weir_map_staging_options options = {
+		.struct_size = sizeof(options), .capacity = 5, .name = "map", .components = pair, .component_count = 2};
+	weir_map_staging *map = NULL;
+	weir_map_staging_op *op;
+	weir_tensor *tensors[2] = {number(1), number(2)};
+	size_t places[2] = {0, 1};
+
+	cr_assert_eq(weir_map_staging_create(&options, &map, NULL), WEIR_OK);
+	cr_assert_eq(weir_map_staging_put(map, 1, places, tensors, 2, 0, NULL, NULL), WEIR_OK);
+	cr_assert_eq(weir_map_staging_put(map, 2, places, tensors, 1, 0, NULL, NULL), WEIR_OK);
+	expect_line("map", "^map staging area \"map\" \\(number [0-9]+\\): 1 of 5 complete, 1 incomplete, 12 bytes$");
+	cr_assert_eq(weir_map_staging_start_get(map, 2, places, 2, map_ended, NULL, &op, NULL), WEIR_OK);
+	expect_begun_here("map", "get");
+	weir_map_staging_op_cancel(op);
+	weir_map_staging_op_release(op);
+	expect_no_line("map", "waits");
+	weir_tensor_release(tensors[0]);
+	weir_tensor_release(tensors[1]);
+	cr_assert_eq(weir_map_staging_destroy(map, NULL), WEIR_OK);
+}
+
+static void barrier_ended(void *context, enum weir_status status, const weir_error *error,
+                          const struct weir_barrier_batch *batch)
+{
+	(void)context, (void)status, (void)error, (void)batch;
+}
+
+Test(dump_area, says_what_a_barrier_holds_and_who_waits)
+{
+	static const weir_shape scalar = {.rank = 0};
+	struct weir_tensor_component pair[2] = {{WEIR_I32, &scalar, NULL}, {WEIR_I32, &scalar, NULL}};
+	struct weir_barrier_options options = {
+		.struct_size = sizeof(options), .name = "join", .components = pair, .component_count = 2};
+	static const weir_bytes names[3] = {{"a", 1}, {"b", 1}, {"c", 1}};
+	weir_barrier *barrier = NULL;
+	weir_barrier_op *op;
+	weir_shape three = vector_shape(3), one = vector_shape(1);
+	weir_tensor *keys, *key, *values = numbers_of(three, 1), *value = numbers_of(one, 1);
+
+	cr_assert_eq(weir_tensor_copy_of(WEIR_BYTES, &three, names, NULL, &keys), WEIR_OK);
+	cr_assert_eq(weir_tensor_copy_of(WEIR_BYTES, &one, names, NULL, &key), WEIR_OK);
+	cr_assert_eq(weir_barrier_create(&options, &barrier, NULL), WEIR_OK);
+	cr_assert_eq(weir_barrier_insert_many(barrier, 0, keys, values, NULL), WEIR_OK);
+	cr_assert_eq(weir_barrier_insert_many(barrier, 1, key, value, NULL), WEIR_OK);
+	expect_line("join", "^barrier \"join\" \\(number [0-9]+\\): 1 ready, 2 incomplete, open$");
+	cr_assert_eq(weir_barrier_start_take_many(barrier, 2, 0, barrier_ended, NULL, &op, NULL), WEIR_OK);
+	expect_begun_here("join", "take_many");
+	weir_barrier_op_cancel(op);
+	weir_barrier_op_release(op);
+	cr_assert_eq(weir_barrier_close(barrier, WEIR_CLOSE_DRAIN, NULL), WEIR_OK);
+	expect_line("join", "1 ready, 2 incomplete, closed$");
+	expect_no_line("join", "waits");
+	weir_tensor_release(keys);
+	weir_tensor_release(key);
+	weir_tensor_release(values);
+	weir_tensor_release(value);
+	cr_assert_eq(weir_barrier_destroy(barrier, NULL), WEIR_OK);
+}
+
+/* -- beside others ------------------------------------------------------------------------------------------------------------ */
+
+static struct weiri_registered *hold(const char *name)
+{
+	struct weiri_scope scope = weiri_scope_enter(weiri_record_get());
+	struct weiri_registry_place place = {0};
+	struct weiri_registered *entry;
+
+	while ((entry = weiri_registry_next(&scope, &place)) != NULL &&
+	       (weiri_registered_area(entry) == NULL || strcmp(weiri_registered_area(entry)->name, name) != 0))
+		(void)weiri_registry_let_go(entry);
+	weiri_scope_leave(&scope);
+	return entry;
+}
+
+Test(dump_area, one_that_is_destroyed_while_it_is_looked_at_goes_with_the_look)
+{
+	struct failing_allocator memory = {0};
+	weir_allocator hooks = failing_allocator_hooks(&memory);
+	weir_staging *staging = a_staging("held", 0, 0, &hooks);
+	struct weiri_registered *entry;
+	struct weiri_area *area;
+	struct weiri_scope scope;
+	char *part;
+
+	put_number(staging, 1);
+	entry = hold("held");
+	cr_assert_not_null(entry);
+	area = weiri_registered_area(entry);
+	scope = weiri_scope_enter(weiri_record_get());
+	cr_assert_eq(weir_staging_destroy(staging, NULL), WEIR_OK);
+	cr_expect_neq(weiri_load_relaxed(&memory.outstanding), (size_t)0, "somebody looks at it");
+	cr_expect_str_eq(area->name, "held");
+	part = part_dumped("held");
+	cr_expect_str_eq(part, "", "it is not found any more");
+	free(part);
+	cr_expect_eq(weiri_registry_let_go(entry), 1);
+	weiri_scope_leave(&scope);
+	weiri_area_free(area);
+	cr_assert_eq(weir_reclaim_flush(in_good_time()), WEIR_OK);
+	cr_expect_str_eq(failing_allocator_verdict(&memory), "balanced");
+}
