@@ -121,6 +121,37 @@ Test(queue_recordless, an_operation_that_is_cancelled_without_memory_takes_nothi
 	destroy(queue);
 }
 
+static void *alarm_from_outside(void *argument)
+{
+	struct outsider *outsider = argument;
+
+	without_memory = 1;
+	weiri_op_cancel(outsider->op, WEIRI_OP_FOR_TOKEN);
+	outsider->had_record = weiri_record_mine != NULL;
+	return NULL;
+}
+
+Test(queue_recordless, an_alarm_without_memory_that_comes_after_the_end_leaves_the_end_as_it_is)
+{
+	weir_queue *queue = fifo(2);
+	struct outsider outsider = {.queue = queue};
+	void *items[1];
+	pthread_t thread;
+
+	put(queue, 1, 1);
+	outsider.op = weiri_op_create(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, items, 1, NULL, NULL);
+	cr_assert_not_null(outsider.op);
+	weiri_op_start(weiri_record_get(), outsider.op);
+	cr_assert_eq(weiri_load_acquire(&outsider.op->finished), WEIRI_OP_FINISHED);
+	occupy_idle_records();
+	cr_assert_eq(pthread_create(&thread, NULL, alarm_from_outside, &outsider), 0);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	cr_expect_not(outsider.had_record, "the test tests nothing");
+	cr_expect_eq(weiri_load_acquire(&outsider.op->finished), WEIRI_OP_FINISHED);
+	weiri_op_release(outsider.op);
+	destroy(queue);
+}
+
 /* Counts the calls that did not say so. */
 static void *use_from_outside(void *argument)
 {

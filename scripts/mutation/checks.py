@@ -31,10 +31,10 @@ NOTICING = {
     "metrics": ("metrics",),
     "ring": ("ring", "ring_list", "priority_queue", "mpsc", "spsc", "queue"),
     "var": ("var", "named_store", "snapshot", "commit", "txn", "watch", "var_history"),
-    "queue": ("queue", "queue_async", "queue_batch", "queue_close", "queue_fair", "queue_races", "queue_readiness", "select", "shuffle"),
+    "queue": ("queue", "queue_op", "queue_async", "queue_batch", "queue_close", "queue_fair", "queue_races", "queue_readiness", "select", "shuffle"),
     "run": ("deque", "pool", "coordinator", "gate", "countdown", "queue_runner", "signal", "session"),
     "lib/queue/area": ("staging", "map_staging", "barrier"),
-    "lib/queue/calls": ("queue", "queue_yield", "queue_stats", "queue_close", "queue_fair", "queue_races", "queue_recordless"),
+    "lib/queue/calls": ("queue", "queue_op", "queue_yield", "queue_stats", "queue_close", "queue_fair", "queue_races", "queue_recordless"),
     "lib/sync/await": ("staging", "barrier", "map_staging"),
     "lib/queue/barrier": ("barrier",),
     "lib/queue/barrier_part": ("barrier",),
@@ -112,8 +112,11 @@ def programs_of(file, kind):
 
 
 def kinds_of(mutant):
-    """This machine's own order of memory would hide almost all weaker orders, so for these the unit tests run under ThreadSanitizer."""
-    return ("model", "tsan") if mutant.is_order else ("model", "unit")
+    """
+    In this order, after the look. This machine's own order of memory would hide almost all weaker orders, so for these the unit tests
+    run under ThreadSanitizer.
+    """
+    return ("model", "tsan") if mutant.is_order else ("unit", "model")
 
 
 def check_of(killer):
@@ -225,6 +228,7 @@ def attempted(copy, mutant, killers, sound, kinds):
             killer = made_and_run(copy, check, ATTEMPT).killer
             # A runner that has no such test fails, too, and names none.
             if killer not in (None, "", OUT_OF_TIME) or (killer == "" and check.kind == "model"):
+                check = check._replace(scope=killer or check.scope)
                 sound.confirm(copy, mutant, check, False)
                 return " ".join(check)
     return None

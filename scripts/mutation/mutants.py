@@ -84,16 +84,17 @@ class Killers:
 
     def __init__(self, tables):
         self.path = tables / "killers.tsv"
+        self.read()
+
+    def read(self):
         self.found = {tuple(row[:3]): row[3] for row in rows_of(self.path)}
 
-    def note(self, mutant, killer):
-        """killer: None when nothing notices."""
+    def note(self, mutant, killer, mutants):
+        """killer: None when nothing notices. Written in the order of all mutants; rows of what is none any more go, others' new ones stay."""
+        self.read()
         self.found.pop(key_of(mutant), None)
         if killer is not None:
             self.found[key_of(mutant)] = killer
-
-    def write(self, mutants):
-        """In the order of the mutants. What is no mutant any more is left out."""
         heading = [line for line in self.path.read_text().splitlines() if line.startswith("#")]
         rows = ["\t".join((*key_of(m), self.found[key_of(m)])) for m in mutants if key_of(m) in self.found]
         self.path.with_suffix(".new").write_text("\n".join(heading + rows) + "\n")

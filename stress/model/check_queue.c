@@ -69,6 +69,7 @@ static const struct queue_scope scopes[] = {
 	{"n1_fair_dequeue_waits_try_enqueue_try_dequeue", 1, "a", {"t", "g"}, FAIR, 0},
 	{"n2_fair_dequeue_waits_start_dequeue_try_enqueue", 2, "a", {"a", "t"}, FAIR, 0},
 	{"n1_fair_enqueue_waits_start_enqueue_close", 1, "tA", {"A", "c"}, FAIR, 0},
+	{"n1_fair_start_enqueue_close_cancel", 1, "t", {"A", "x"}, FAIR, 0},
 	/* Threads that wait. */
 	{"n1_1_enqueue_1_dequeue", 1, "", {"e", "d"}, 0, WEIR_NO_DEADLINE},
 	{"n1_2_enqueues_2_dequeues_of_2_threads", 1, "", {"ee", "dd"}, 0, WEIR_NO_DEADLINE},
