@@ -10,6 +10,8 @@
  * | weir_checkpoint_save         | any     | the file system's   | the file system         | yes       | no          |
  * | weir_checkpoint_save_tensors | any     | the file system's   | the file system         | yes       | no          |
  * | weir_checkpoint_restore      | any     | the file system's, then lock-free | the file system; the retire budget, up to the deadline | yes | no |
+ * | weir_checkpoint_save_store   | any     | as weir_checkpoint_save | the file system      | yes       | no          |
+ * | weir_checkpoint_restore_store | any    | as weir_checkpoint_restore | as there          | yes       | no          |
  *
  * Nobody who reads or writes the variables ever waits for a save: it holds a snapshot's handles while it writes. So replaced versions
  * of these variables, one of each at most, stay in memory until the save ends.
@@ -34,6 +36,7 @@
 #include <stdint.h>
 #include <weir/alloc.h>
 #include <weir/status.h>
+#include <weir/store.h>
 #include <weir/tensor.h>
 #include <weir/var.h>
 
@@ -104,6 +107,21 @@ WEIR_API enum weir_status weir_checkpoint_save_tensors(const struct weir_checkpo
 WEIR_API enum weir_status weir_checkpoint_restore(const struct weir_checkpoint_part parts[], size_t count,
                                                   const struct weir_checkpoint_options *options, const char *path,
                                                   uint64_t deadline_ns, weir_error *error);
+
+/*
+ * All variables (weir_var_type()) that are in the store when the call begins, as weir_checkpoint_save; those that are added or removed meanwhile
+ * may be among them. A variable is called as in the store, "name", or "container/name" in a container that has a name; where that makes two
+ * of one name, WEIR_INVALID_ARGUMENT. Objects of other types are left out. WEIR_NOT_FOUND: there are no variables. @since 0.1
+ */
+WEIR_API enum weir_status weir_checkpoint_save_store(weir_store *store, const struct weir_checkpoint_options *options,
+                                                     const char *path, weir_error *error);
+/*
+ * Gives all variables of the store, called as above, their values of the file, as weir_checkpoint_restore: one that is not in the file is a
+ * failure, and without WEIR_CHECKPOINT_ALLOW_OTHERS so is a tensor whose variable is not in the store: create them first. @since 0.1
+ */
+WEIR_API enum weir_status weir_checkpoint_restore_store(weir_store *store,
+                                                        const struct weir_checkpoint_options *options, const char *path,
+                                                        uint64_t deadline_ns, weir_error *error);
 
 WEIR_END_DECLS
 

@@ -15,6 +15,7 @@
  * | weir_var_update          | any     | lock-free + fn                | the retire budget, up to the deadline | yes | no |
  * | weir_var_assign_add, _assign_sub | any | lock-free after its allocation | the retire budget, up to the deadline; from 64 KiB on another's copy, a bounded time | yes | no |
  * | weir_var_version         | any     | wait-free                     | nothing                      | no        | no          |
+ * | weir_var_find_or_create  | any     | as weir_store_find_or_create  | as there                     | yes       | no          |
  *
  * (1) Lock-free when it drops the last reference of a version that was read without a hazard slot; that is left to the next
  * collection, so that a signal handler frees nothing. (2) On a thread that has used Weir before, and whose thread-specific data
@@ -34,6 +35,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <weir/status.h>
+#include <weir/store.h>
 #include <weir/tensor.h>
 #include <weir/time.h>
 
@@ -181,6 +183,21 @@ enum { WEIR_COMMIT_MAX_PARTS = 1024 };
  */
 WEIR_API enum weir_status weir_var_commit(const struct weir_commit_part parts[], size_t count, uint64_t deadline_ns,
                                           uint64_t versions[], weir_error *error);
+
+/* -- variables by name -------------------------------------------------------------------------------------------------------- */
+
+/* What variables are in a store: weir_resource_object() is a weir_var. @since 0.1 */
+WEIR_API const struct weir_resource_type *weir_var_type(void);
+/*
+ * The variable of that name: the one that is there, whatever its value, or a new one, made with the options, their name or else this one, and
+ * `initial` (may be NULL). *out is a reference; the variable is weir_resource_object(*out), and goes with the last reference: who waits for it or
+ * watches it must hold one (else its memory is never given back). WEIR_INVALID_ARGUMENT: one is there that was made with another dtype, shape
+ * or history; the message names which, what it is there and what was asked for. Else as weir_var_create and weir_store_find_or_create.
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_var_find_or_create(weir_store *store, const char *container, const char *name,
+                                                  const struct weir_var_options *options, weir_tensor *initial,
+                                                  weir_resource **out, weir_error *error);
 
 WEIR_END_DECLS
 

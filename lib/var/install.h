@@ -39,6 +39,8 @@ enum weir_status weiri_install(struct weiri_record *record, weir_var *var, uint6
 /* The same whatever is there; a handle on what it replaced, cleared when that had no value. */
 weir_read weiri_install_and_hold(struct weiri_record *record, weir_var *var, struct weiri_version *version);
 
+/* WEIR_INVALID_ARGUMENT unless a variable can be made with these. */
+enum weir_status weiri_var_check_options(const struct weir_var_options *options, weir_error *error);
 /* WEIR_INVALID_ARGUMENT unless `value` is of the variable's dtype and fits its shape. */
 enum weir_status weiri_var_check(const weir_var *var, const weir_tensor *value, weir_error *error);
 /* The record of this thread and leave to retire something, or a failure that `error` explains. */

@@ -46,7 +46,7 @@ static void leave(struct weiri_record *record, weir_var *var)
 	weiri_scope_leave(&scope);
 }
 
-static enum weir_status check_options(const struct weir_var_options *options, weir_error *error)
+enum weir_status weiri_var_check_options(const struct weir_var_options *options, weir_error *error)
 {
 	if (options == NULL || options->struct_size != sizeof(*options))
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: options are NULL or of another size");
@@ -104,7 +104,7 @@ static struct weiri_version *first_version(struct weiri_record *record, const we
 enum weir_status weir_var_create(const struct weir_var_options *options, weir_tensor *initial, weir_var **out,
                                  weir_error *error)
 {
-	enum weir_status status = check_options(options, error);
+	enum weir_status status = weiri_var_check_options(options, error);
 	struct weiri_record *record;
 	struct weiri_version *version = NULL;
 	weir_var *var;

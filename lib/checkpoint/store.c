@@ -1,0 +1,161 @@
+/*
+ * store.c - all variables of a store, to a file and from one.
+ */
+#include <stdalign.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "checkpoint/plain.h"
+#include "checkpoint/save.h"
+
+/* One variable of the store, held by its resource. */
+struct entry {
+	weir_resource *resource;
+	char *name; /* in the file; of name_size bytes when it is ours, else the resource's */
+	size_t name_size;
+};
+
+/* All variables of a store. */
+struct gathered {
+	weir_allocator allocator;
+	struct entry *entries;
+	size_t count, room;
+};
+
+static void let_go(struct gathered *all)
+{
+	for (size_t i = 0; i < all->count; i++) {
+		weiri_release(&all->allocator, all->entries[i].name, all->entries[i].name_size, 1);
+		weir_resource_release(all->entries[i].resource);
+	}
+	weiri_release(&all->allocator, all->entries, all->room * sizeof(*all->entries), alignof(struct entry));
+}
+
+/* Room for one more. */
+static int grow(struct gathered *all)
+{
+	size_t room = all->room != 0 ? 2 * all->room : 16;
+	struct entry *entries;
+
+	if (all->count < all->room)
+		return 1;
+	entries = weiri_allocate(&all->allocator, room * sizeof(*entries), alignof(struct entry));
+	if (entries == NULL)
+		return 0;
+	if (all->count != 0)
+		memcpy(entries, all->entries, all->count * sizeof(*entries));
+	weiri_release(&all->allocator, all->entries, all->room * sizeof(*entries), alignof(struct entry));
+	all->entries = entries;
+	all->room = room;
+	return 1;
+}
+
+/* Takes over the reference, unless there is no memory. */
+static int add(struct gathered *all, weir_resource *resource)
+{
+	const char *container = weir_resource_container(resource), *name = weir_resource_name(resource);
+	struct entry entry = {.resource = resource, .name_size = strlen(container) + strlen(name) + 2};
+
+	entry.name = weiri_allocate(&all->allocator, entry.name_size, 1);
+	if (entry.name == NULL || !grow(all)) {
+		weiri_release(&all->allocator, entry.name, entry.name_size, 1);
+		return 0;
+	}
+	(void)snprintf(entry.name, entry.name_size, "%s%s%s", container, container[0] != '\0' ? "/" : "", name);
+	all->entries[all->count++] = entry;
+	return 1;
+}
+
+/* What a checkpoint can have, and one more, is enough to be refused. */
+static enum weir_status gather(weir_store *store, struct gathered *all)
+{
+	weir_resource *at = NULL, *next;
+	enum weir_status status = WEIR_OK;
+
+	while (status == WEIR_OK && all->count <= WEIR_COMMIT_MAX_PARTS) {
+		status = weir_store_next(store, at, &next);
+		weir_resource_release(at);
+		at = status == WEIR_OK ? next : NULL;
+		if (at != NULL && weir_resource_type_of(at) == weir_var_type() && !add(all, weir_resource_retain(at))) {
+			weir_resource_release(at);
+			status = WEIR_RESOURCE_EXHAUSTED;
+		}
+	}
+	weir_resource_release(at);
+	return status == WEIR_OUT_OF_RANGE ? WEIR_OK : status;
+}
+
+/* What is done with them. */
+struct job {
+	const struct weir_checkpoint_options *options;
+	const char *path;
+	uint64_t deadline_ns;
+	enum weir_status (*run)(const struct job *job, const struct weir_checkpoint_part parts[], size_t count,
+	                        weir_error *error);
+};
+
+static enum weir_status run_on(const struct job *job, const struct gathered *all, weir_error *error)
+{
+	size_t size = all->count * sizeof(struct weir_checkpoint_part);
+	struct weir_checkpoint_part *parts = weiri_allocate(&all->allocator, size, alignof(struct weir_checkpoint_part));
+	enum weir_status status;
+
+	if (parts == NULL)
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "checkpoint %s: no memory for a table of %zu variables",
+		                  weiri_plain_path(job->path).text, all->count);
+	for (size_t i = 0; i < all->count; i++)
+		parts[i] = (struct weir_checkpoint_part){all->entries[i].name, weir_resource_object(all->entries[i].resource)};
+	status = job->run(job, parts, all->count, error);
+	weiri_release(&all->allocator, parts, size, alignof(struct weir_checkpoint_part));
+	return status;
+}
+
+static enum weir_status do_with_all(weir_store *store, const struct job *job, uint32_t allowed, weir_error *error)
+{
+	struct gathered all = {.count = 0};
+	enum weir_status status;
+
+	if (store == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "checkpoint: store is NULL");
+	/* How many there are is seen later. */
+	status = weiri_checkpoint_check(job->options, allowed, store, 1, job->path, &all.allocator, error);
+	if (status != WEIR_OK)
+		return status;
+	status = gather(store, &all);
+	if (status != WEIR_OK)
+		(void)weiri_fail(error, status, "checkpoint %s: no memory for a table of the store's variables",
+		                 weiri_plain_path(job->path).text);
+	else if (all.count == 0)
+		status = weiri_fail(error, WEIR_NOT_FOUND, "checkpoint %s: no variables in the store",
+		                    weiri_plain_path(job->path).text);
+	else
+		status = run_on(job, &all, error);
+	let_go(&all);
+	return status;
+}
+
+static enum weir_status save(const struct job *job, const struct weir_checkpoint_part parts[], size_t count,
+                             weir_error *error)
+{
+	return weir_checkpoint_save(parts, count, job->options, job->path, error);
+}
+
+enum weir_status weir_checkpoint_save_store(weir_store *store, const struct weir_checkpoint_options *options,
+                                            const char *path, weir_error *error)
+{
+	return do_with_all(store, &(struct job){options, path, 0, save}, 0, error);
+}
+
+static enum weir_status restore(const struct job *job, const struct weir_checkpoint_part parts[], size_t count,
+                                weir_error *error)
+{
+	return weir_checkpoint_restore(parts, count, job->options, job->path, job->deadline_ns, error);
+}
+
+enum weir_status weir_checkpoint_restore_store(weir_store *store, const struct weir_checkpoint_options *options,
+                                               const char *path, uint64_t deadline_ns, weir_error *error)
+{
+	return do_with_all(store, &(struct job){options, path, deadline_ns, restore}, WEIR_CHECKPOINT_ALLOW_OTHERS, error);
+}

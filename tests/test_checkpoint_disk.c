@@ -1,0 +1,416 @@
+/*
+ * test_checkpoint_disk.c - the file is the old one or the new one wherever a save is stopped, and whatever call of the disk fails.
+ */
+#include <criterion/criterion.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <weir/checkpoint.h>
+
+#include "checkpoint/save.h"
+#include "checkpoint_kit.h"
+
+/* -- stopped anywhere --------------------------------------------------------------------------------------------------------- */
+
+/* What the disk may have kept of what was not synced when the machine stopped. */
+enum loss {
+	NOTHING_LOST, /* the process was killed, no more */
+	DATA_LOST,    /* new names are on the disk, the data behind them is not */
+	NAMES_LOST,   /* the other way round */
+	LOSSES
+};
+
+/* A disk that stops its process before its stop-th call, and takes `most` bytes at a time. */
+struct stopping {
+	int calls;
+	int stop; /* 0: never */
+	size_t most;
+	enum loss loss;
+	const struct folder *folder;
+	char temporary[PATH_ROOM];
+	char old[PATH_ROOM]; /* what a lost rename brings back */
+	off_t written, synced;
+	int file;
+	int renamed, folder_synced;
+};
+
+/* Does to the folder what a loss of power would. */
+static void lose(const struct stopping *disk)
+{
+	if (disk->loss == DATA_LOST && disk->temporary[0] != '\0' && disk->synced < disk->written)
+		(void)truncate(disk->renamed ? disk->folder->file : disk->temporary, disk->synced);
+	if (disk->loss == NAMES_LOST && disk->renamed && !disk->folder_synced)
+		(void)rename(disk->old, disk->folder->file);
+}
+
+static void step(struct stopping *disk)
+{
+	if (++disk->calls != disk->stop)
+		return;
+	lose(disk);
+	_exit(0);
+}
+
+static int stopping_open(void *context, const char *path, int flags, mode_t mode)
+{
+	struct stopping *disk = context;
+	int file;
+
+	step(disk);
+	file = open(path, flags, mode);
+	if ((flags & O_CREAT) != 0) {
+		disk->file = file;
+		(void)snprintf(disk->temporary, sizeof(disk->temporary), "%s", path);
+	}
+	return file;
+}
+
+static ssize_t stopping_write(void *context, int file, const void *bytes, size_t count)
+{
+	struct stopping *disk = context;
+	ssize_t written;
+
+	step(disk);
+	written = write(file, bytes, count < disk->most ? count : disk->most);
+	disk->written += written;
+	return written;
+}
+
+static int stopping_sync(void *context, int file)
+{
+	struct stopping *disk = context;
+
+	step(disk);
+	if (file == disk->file)
+		disk->synced = disk->written;
+	else
+		disk->folder_synced = disk->renamed;
+	return fsync(file);
+}
+
+static int stopping_close(void *context, int file)
+{
+	struct stopping *disk = context;
+
+	step(disk);
+	if (file == disk->file)
+		disk->file = -1;
+	return close(file);
+}
+
+static int stopping_rename(void *context, const char *from, const char *to)
+{
+	struct stopping *disk = context;
+
+	step(disk);
+	(void)snprintf(disk->old, sizeof(disk->old), "%s/old", disk->folder->path);
+	(void)link(to, disk->old);
+	disk->renamed = 1;
+	return rename(from, to);
+}
+
+static int stopping_unlink(void *context, const char *path)
+{
+	step(context);
+	return unlink(path);
+}
+
+static struct weiri_disk disk_of(struct stopping *disk)
+{
+	return (struct weiri_disk){stopping_open,   stopping_write,  stopping_sync, stopping_close,
+	                           stopping_rename, stopping_unlink, disk};
+}
+
+static enum weir_status save_number(const struct folder *folder, int64_t value, const struct weiri_disk *disk,
+                                    weir_error *error)
+{
+	static const char *const names[VARS] = {"0", "1", "2", "3", "4"};
+	struct weir_checkpoint_tensor tensors[VARS];
+	weir_tensor *tensor = number(value);
+	enum weir_status status;
+
+	for (size_t i = 0; i < VARS; i++)
+		tensors[i] = (struct weir_checkpoint_tensor){names[i], tensor};
+	status = weiri_checkpoint_save_on(disk, tensors, VARS, NULL, folder->file, error);
+	weir_tensor_release(tensor);
+	return status;
+}
+
+/* In a child: saves 2, and is stopped. The exit code: 0 stopped, 1 it came to its end, 2 it failed. */
+static int save_and_stop(const struct folder *folder, int stop, enum loss loss)
+{
+	struct stopping stopping = {.stop = stop, .most = 200, .loss = loss, .folder = folder, .file = -1};
+	struct weiri_disk disk = disk_of(&stopping);
+	pid_t child;
+	int status;
+
+	(void)fflush(NULL);
+	child = fork();
+	cr_assert_geq(child, 0);
+	if (child == 0) {
+		int failed = save_number(folder, 2, &disk, NULL) != WEIR_OK;
+
+		lose(&stopping);
+		_exit(failed ? 2 : 1);
+	}
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert(WIFEXITED(status), "the child ended by signal %d", WTERMSIG(status));
+	return WEXITSTATUS(status);
+}
+
+/* Stopped before each of its calls to the system, and with each loss: the old file or the new one; once it has returned, the new one. */
+static void check_every_stop(enum loss loss)
+{
+	struct folder folder = make_folder();
+	int64_t found = 1;
+	int ended = 0, stop;
+
+	for (stop = 1; !ended; stop++) {
+		int64_t before = found;
+
+		cr_assert_eq(save_number(&folder, 1, &weiri_real_disk, NULL), WEIR_OK);
+		ended = save_and_stop(&folder, stop, loss);
+		cr_assert_neq(ended, 2, "a save failed");
+		found = number_in_file(&folder);
+		cr_expect(found == 1 || found == 2, "%d: %lld", stop, (long long)found);
+		cr_expect_geq(found, before, "stopped before call %d: a save that was done is undone", stop);
+		(void)sweep(&folder);
+	}
+	cr_expect_eq(found, 2, "a save that has returned may be lost");
+	/* open, 2 or more writes of the header, one of each tensor, sync, close, rename; open, sync, close of the folder */
+	cr_expect_geq(stop, 12, "only %d calls", stop);
+	remove_folder(&folder);
+}
+
+Test(checkpoint_disk, killed_before_any_call_the_file_is_the_old_or_the_new)
+{
+	check_every_stop(NOTHING_LOST);
+	expect_nothing_left();
+}
+
+Test(checkpoint_disk, without_power_and_without_the_data_not_synced_the_file_is_the_old_or_the_new)
+{
+	check_every_stop(DATA_LOST);
+	expect_nothing_left();
+}
+
+Test(checkpoint_disk, without_power_and_without_the_names_not_synced_the_file_is_the_old_or_the_new)
+{
+	check_every_stop(NAMES_LOST);
+	expect_nothing_left();
+}
+
+/* Child: saves ever larger numbers, until it is killed. */
+static _Noreturn void save_for_ever(const struct folder *folder)
+{
+	struct stopping slow = {.most = 30, .folder = folder, .file = -1};
+	struct weiri_disk disk = disk_of(&slow);
+
+	/* Its own link of the old file is in the way of the next. */
+	for (int64_t i = 1;; i++) {
+		(void)unlink(slow.old);
+		if (save_number(folder, i, &disk, NULL) != WEIR_OK)
+			_exit(1);
+	}
+}
+
+Test(checkpoint_disk, killed_at_a_random_moment_the_file_is_whole)
+{
+	enum { ROUNDS = 20 };
+	struct folder folder = make_folder();
+	uint32_t seed = 42;
+
+	for (int round = 0; round < ROUNDS; round++) {
+		int64_t reached = 0;
+		pid_t child;
+		int status;
+
+		cr_assert_eq(save_number(&folder, 0, &weiri_real_disk, NULL), WEIR_OK);
+		(void)fflush(NULL);
+		child = fork();
+		cr_assert_geq(child, 0);
+		if (child == 0)
+			save_for_ever(&folder);
+		/* Some saves, and a part of one. Whoever reads beside them finds whole files, too. */
+		while (reached < 1 + round % 5) {
+			int64_t found = number_in_file(&folder);
+
+			cr_expect_geq(found, reached);
+			reached = found;
+			cr_assert_eq(waitpid(child, &status, WNOHANG), 0, "the child ended");
+		}
+		seed = seed * 1664525 + 1013904223;
+		for (uint32_t spin = seed >> 14; spin > 0; spin--)
+			weiri_pause();
+		cr_assert_eq(kill(child, SIGKILL), 0);
+		cr_assert_eq(waitpid(child, &status, 0), child);
+		cr_expect_geq(number_in_file(&folder), reached);
+		(void)sweep(&folder);
+	}
+	remove_folder(&folder);
+	expect_nothing_left();
+}
+
+/* -- a disk that fails -------------------------------------------------------------------------------------------------------- */
+
+/* The fail-th call fails with `reason`. */
+struct failing {
+	int calls;
+	int fail;
+	int reason;
+	int interrupted; /* a write was, once */
+};
+
+static int fails(struct failing *disk)
+{
+	if (++disk->calls != disk->fail)
+		return 0;
+	errno = disk->reason;
+	return 1;
+}
+
+static int failing_open(void *context, const char *path, int flags, mode_t mode)
+{
+	return fails(context) ? -1 : open(path, flags, mode);
+}
+
+static ssize_t failing_write(void *context, int file, const void *bytes, size_t count)
+{
+	struct failing *disk = context;
+
+	if (!disk->interrupted) {
+		disk->interrupted = 1;
+		errno = EINTR;
+		return -1;
+	}
+	/* Full disks take what still fits, and then say so; some take nothing and say nothing. */
+	if (fails(context))
+		return disk->reason == ENOSPC ? -1 : 0;
+	return write(file, bytes, count < 100 ? count : 100);
+}
+
+static int failing_sync(void *context, int file)
+{
+	return fails(context) ? -1 : fsync(file);
+}
+
+static int failing_close(void *context, int file)
+{
+	int failed = fails(context);
+	int reason = errno;
+
+	(void)close(file);
+	errno = reason;
+	return failed ? -1 : 0;
+}
+
+static int failing_rename(void *context, const char *from, const char *to)
+{
+	return fails(context) ? -1 : rename(from, to);
+}
+
+static int failing_unlink(void *context, const char *path)
+{
+	(void)context;
+	return unlink(path);
+}
+
+Test(checkpoint_disk, whatever_call_fails_the_old_file_stays_and_nothing_beside_it)
+{
+	struct folder folder = make_folder();
+	int last_failed = 0, succeeded = 0, calls = 0;
+
+	for (int fail = 1; !succeeded; fail++) {
+		struct failing failing = {.fail = fail, .reason = ENOSPC};
+		struct weiri_disk disk = {failing_open,   failing_write,  failing_sync, failing_close,
+		                          failing_rename, failing_unlink, &failing};
+		weir_error error = {WEIR_OK, ""};
+		enum weir_status status;
+
+		cr_assert_eq(save_number(&folder, 1, &weiri_real_disk, NULL), WEIR_OK);
+		status = save_number(&folder, 2, &disk, &error);
+		succeeded = failing.calls < fail;
+		calls = fail;
+		if (status == WEIR_OK) {
+			cr_expect_eq(number_in_file(&folder), 2);
+		} else {
+			last_failed = fail;
+			cr_expect_eq(status, WEIR_RESOURCE_EXHAUSTED, "%s", error.message);
+			cr_expect(strstr(error.message, "No space left on device") != NULL, "%s", error.message);
+			cr_expect_eq(number_in_file(&folder), strstr(error.message, "is in place") != NULL ? 2 : 1);
+		}
+		cr_expect_eq(sweep(&folder), 0, "call %d: a temporary file was left", fail);
+	}
+	/* Only that the closing of the folder fails changes nothing. */
+	cr_expect_eq(last_failed, calls - 2);
+	remove_folder(&folder);
+	expect_nothing_left();
+}
+
+Test(checkpoint_disk, a_write_that_takes_nothing_fails)
+{
+	struct folder folder = make_folder();
+	struct failing failing = {.fail = 3, .reason = 0};
+	struct weiri_disk disk = {failing_open,   failing_write,  failing_sync, failing_close,
+	                          failing_rename, failing_unlink, &failing};
+	weir_error error;
+
+	cr_expect_eq(save_number(&folder, 2, &disk, &error), WEIR_INTERNAL);
+	cr_expect(strstr(error.message, ": write: ") != NULL, "%s", error.message);
+	remove_folder(&folder);
+	expect_nothing_left();
+}
+
+/* Of a process that had this one's number. */
+Test(checkpoint_disk, a_temporary_file_that_was_left_behind_is_not_touched)
+{
+	enum { STALE = 20 };
+	struct folder folder = make_folder();
+	char path[PATH_ROOM + 32];
+	struct stat about;
+
+	for (int i = 0; i < STALE; i++) {
+		(void)snprintf(path, sizeof(path), "%s.%ld-%d.tmp", folder.file, (long)getpid(), i);
+		write_file(path, "mine", 4);
+	}
+	cr_expect_eq(save_number(&folder, 7, &weiri_real_disk, NULL), WEIR_OK);
+	cr_expect_eq(number_in_file(&folder), 7);
+	for (int i = 0; i < STALE; i++) {
+		(void)snprintf(path, sizeof(path), "%s.%ld-%d.tmp", folder.file, (long)getpid(), i);
+		cr_expect(stat(path, &about) == 0 && about.st_size == 4, "%s is gone or changed", path);
+	}
+	cr_expect_eq(sweep(&folder), STALE);
+	remove_folder(&folder);
+	expect_nothing_left();
+}
+
+Test(checkpoint_disk, a_path_without_a_folder_is_in_the_current_one)
+{
+	struct folder folder = make_folder();
+	weir_var *var = variable(3);
+	struct weir_checkpoint_part part = {"x", var};
+	char here[PATH_MAX];
+
+	cr_assert_not_null(getcwd(here, sizeof(here)));
+	cr_assert_eq(chdir(folder.path), 0);
+	cr_expect_eq(weir_checkpoint_save(&part, 1, NULL, "saved.safetensors", NULL), WEIR_OK);
+	cr_expect_eq(weir_checkpoint_restore(&part, 1, NULL, "saved.safetensors", WEIR_NO_DEADLINE, NULL), WEIR_OK);
+	cr_assert_eq(chdir(here), 0);
+	cr_expect_eq(access(folder.file, R_OK), 0);
+	/* A folder is no file; a pipe that nobody writes to must not hang. */
+	cr_expect_eq(weir_checkpoint_restore(&part, 1, NULL, folder.path, WEIR_NO_DEADLINE, NULL), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(unlink(folder.file), 0);
+	cr_assert_eq(mkfifo(folder.file, 0600), 0);
+	cr_expect_eq(weir_checkpoint_restore(&part, 1, NULL, folder.file, WEIR_NO_DEADLINE, NULL), WEIR_INVALID_ARGUMENT);
+	weir_var_destroy(var);
+	remove_folder(&folder);
+	expect_nothing_left();
+}
