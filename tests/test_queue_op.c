@@ -9,6 +9,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <weir/select.h>
 
 #include "base/asymmetric.h"
 
@@ -212,6 +213,34 @@ Test(queue_op, nobody_is_told_the_end_while_an_admitted_enqueue_is_being_worked_
 	cr_expect_eq(carry_on(queue, op), WEIRI_OP_COMPLETE);
 	expect_next(queue, 2, 1);
 	expect_drained(queue);
+	weir_queue_op_release(op);
+	destroy(queue);
+}
+
+static void note_chosen(void *context, enum weir_status status, const weir_error *error, struct weir_select_case cases[],
+                        size_t chosen)
+{
+	(void)error, (void)cases, (void)chosen;
+	*(enum weir_status *)context = status;
+}
+
+Test(queue_op, a_select_takes_nothing_ahead_of_one_in_a_fair_queue_that_is_being_worked_on)
+{
+	weir_queue *queue = queue_with((struct weir_queue_options){.capacity = 2, .flags = WEIR_QUEUE_FAIR, .name = "fair"});
+	struct weir_select_case cases[1] = {{.queue = queue, .kind = WEIR_SELECT_DEQUEUE}};
+	enum weir_status status, chosen = not_yet;
+	void *items[1];
+	weir_queue_op *op = claimed(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, items, 1, &status);
+
+	put(queue, 1, 1);
+	cr_assert_eq(weir_select_start(cases, 1, note_chosen, &chosen, NULL, NULL), WEIR_OK);
+	cr_expect_eq(chosen, not_yet);
+	cr_expect_eq(carry_on(queue, op), WEIRI_OP_COMPLETE);
+	cr_assert_eq(status, WEIR_OK);
+	cr_expect_eq(number_of(items[0]), 1);
+	put(queue, 2, 1);
+	cr_assert_eq(chosen, WEIR_OK);
+	cr_expect_eq(number_of(cases[0].item), 2);
 	weir_queue_op_release(op);
 	destroy(queue);
 }

@@ -581,7 +581,7 @@ Test(reclaim, a_flush_inside_a_collection_is_refused)
 
 static void be_admitted_inside(void)
 {
-	inner_status = weiri_reclaim_admit(my_record(), WEIR_NO_DEADLINE);
+	inner_status = weiri_reclaim_admit(my_record(), weir_deadline_in(patience_ns));
 }
 
 Test(reclaim, a_write_inside_a_collection_does_not_wait_for_itself)
