@@ -13,6 +13,7 @@
 #include <weir/var.h>
 
 #include "base/atomic.h"
+#include "dump_kit.h"
 #include "reclaim/eras.h"
 #include "reclaim/section.h"
 #include "variables.h"
@@ -263,6 +264,47 @@ Test(stalls, the_hook_hears_while_somebody_writes)
 	weir_read_release(&read);
 	cr_assert_eq(weir_var_destroy(held), WEIR_OK);
 	cr_assert_eq(weir_var_destroy(written), WEIR_OK);
+}
+
+/* -- in a dump ---------------------------------------------------------------------------------------------------------------- */
+
+static void expect_in_dump(const char *pattern)
+{
+	uint64_t until = weir_deadline_in(patience_ns);
+	char *text = dumped();
+
+	while (!matches(text, pattern)) {
+		cr_assert_lt(weir_now_ns(), until, "no %s in:\n%s", pattern, text);
+		free(text);
+		text = dumped();
+	}
+	free(text);
+}
+
+Test(stalls, a_dump_shows_what_is_a_second_old)
+{
+	struct other other = {.var = variable(1)};
+	pthread_t thread;
+	weir_read read;
+	char *text;
+
+	cr_assert_eq(pthread_create(&thread, NULL, hold_and_end, &other), 0);
+	reach(&other.state, 1);
+	assign(other.var, 2);
+	(void)pthread_setname_np(thread, "hoarder");
+	expect_in_dump(
+		"^memory: thread [0-9]+ \"hoarder\" holds version 1 of variable \"v\", [0-9]+ bytes, replaced [0-9.]+ s ago$");
+	weiri_store_release(&other.state, 2u);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	expect_in_dump("^memory: a thread that has ended holds version 1 of variable \"v\"");
+	/* What is newest is not shown, for however long it is held. */
+	cr_assert_eq(weir_var_read(other.var, &read), WEIR_OK);
+	weir_read_release(&other.read);
+	text = dumped();
+	cr_assert_eq(matches(text, "^memory: "), 0);
+	free(text);
+	weir_read_release(&read);
+	cr_assert_eq(weir_var_destroy(other.var), WEIR_OK);
 }
 
 /* -- ages --------------------------------------------------------------------------------------------------------------------- */

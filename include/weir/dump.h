@@ -1,6 +1,6 @@
 /*
- * dump.h - who waits for what, and who would end it: all queues, critical sections, barriers and staging areas of the process, written to a
- * file descriptor.
+ * dump.h - who waits for what, and who would end it: all queues, critical sections, barriers and staging areas of the process, and who keeps
+ * memory, written to a file descriptor.
  *
  * Use it when a program hangs, from a watchdog, a debug command or a thread that waits for a signal; it may be called at any time, beside
  * anything. For the numbers of one queue use weir_queue_get_stats(); for a process that cannot call any more, or a core, scripts/gdb/weir.py.
@@ -30,7 +30,12 @@
  *     staging area "ahead" (number 5): 2 of 8 tuples, 4096 bytes
  *       waits: thread 27611 "files-0", put, for 0.8 s
  *
- * and how many there were. What a dequeue waits for while items are inside is a batch that collects, or min_after_dequeue.
+ * who keeps replaced versions of variables for a second and more (weir/stall.h: a collection is made on this thread to find them):
+ *
+ *     memory: thread 27611 "files-0" holds version 7 of variable "weights", 1048704 bytes, replaced 12.3 s ago
+ *     memory: thread 27604 "main" has been inside of one call for 3.2 s
+ *
+ * and how many queues there were. What a dequeue waits for while items are inside is a batch that collects, or min_after_dequeue.
  */
 #ifndef WEIR_DUMP_H
 #define WEIR_DUMP_H

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include <weir/stall.h>
 
 #include "base/error.h"
 #include "queue/announce.h"
@@ -23,7 +24,15 @@
 #include "queue/op.h"
 #include "queue/registry.h"
 
-enum { MOST_SHOWN = 32, MOST_STEPS = 4096, NAME_SIZE = 96, CONTENT_SIZE = 160, TEXT_SIZE = 4096, PATIENCE_MS = 1000 };
+enum {
+	MOST_SHOWN = 32,
+	MOST_STEPS = 4096,
+	NAME_SIZE = 96,
+	CONTENT_SIZE = 160,
+	TEXT_SIZE = 4096,
+	PATIENCE_MS = 1000,
+	OLD_NS = 1000000000
+};
 
 /* -- what is seen of a queue -------------------------------------------------------------------------------------------------- */
 
@@ -441,6 +450,35 @@ static void print(struct output *out, const struct view *view)
 		say(out, "  and others\n");
 }
 
+/* -- memory ------------------------------------------------------------------------------------------------------------------- */
+
+static void print_stall(void *context, const struct weir_stall *stall)
+{
+	struct output *out = context;
+	char name[NAME_SIZE];
+
+	copy_name(name, stall->variable[0] != '\0' ? stall->variable : "(gone)");
+	say(out, "memory: ");
+	if (stall->thread != 0)
+		say_thread(out, stall->thread);
+	else
+		say(out, "a thread that has ended");
+	if (stall->kind == WEIR_STALL_SECTION)
+		say(out, " has been inside of one call for %.1f s\n", seconds(stall->age_ns));
+	else
+		say(out, " holds version %" PRIu64 " of variable \"%s\", %" PRIu64 " bytes, replaced %.1f s ago\n",
+		    stall->version, name, stall->bytes, seconds(stall->age_ns));
+}
+
+/* Not from the release of a tensor's memory, where nothing can be collected. */
+static void print_stalls(struct output *out)
+{
+	size_t found = 0;
+
+	if (weir_stalls_look(OLD_NS, print_stall, out, &found) == WEIR_OK && found > WEIR_STALLS_SHOWN)
+		say(out, "memory: and %zu others\n", found - WEIR_STALLS_SHOWN);
+}
+
 static enum weir_status dump(struct weiri_record *record, int fd)
 {
 	struct weiri_registry_place place = {0};
@@ -455,6 +493,7 @@ static enum weir_status dump(struct weiri_record *record, int fd)
 		else
 			others++;
 	}
+	print_stalls(&out);
 	say(&out, "%zu queue%s", count, count == 1 ? "" : "s");
 	if (others != 0)
 		say(&out, ", %zu critical sections and areas", others);
