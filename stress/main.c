@@ -61,6 +61,7 @@ static const struct stress_scenario scenarios[] = {
 	{"history_commit", "the same of commits that conflict", scenario_history_commit},
 	{"history_txn", "the same of transactions, those that are aborted included", scenario_history_txn},
 	{"watch", "who follows a variable sees newer versions only, and misses not the last", scenario_watch},
+	{"critical_section", "one at a time, whoever comes and however he waits", scenario_critical_section},
 	{"allocation_failures", "a call that found no memory has done nothing, and nothing leaks",
      scenario_allocation_failures},
 	{"destroy_in_use", "destroying what is in use is refused, or safe", scenario_destroy_in_use},

@@ -23,6 +23,7 @@ void scenario_variable_counter(void);
 void scenario_variable_stopped(void);
 void scenario_variable_handles(void);
 void scenario_watch(void);
+void scenario_critical_section(void);
 void scenario_snapshot_torn(void);
 void scenario_commit_conflict(void);
 
