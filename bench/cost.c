@@ -22,6 +22,7 @@ static struct {
 static weir_ring *ring;
 static weir_mpsc *mpsc;
 static weir_queue *queue;
+static weir_critical_section *section;
 static weir_var *vars[VARIABLES];
 static weir_read reads[VARIABLES];
 static weir_tensor *value;
@@ -165,6 +166,29 @@ static void queue_dequeue(void)
 	must(weir_queue_dequeue(queue, &item, WEIR_NO_DEADLINE, NULL, NULL));
 }
 
+/* -- critical sections -------------------------------------------------------------------------------------------------------- */
+
+static void section_begin(void)
+{
+	must(weir_critical_section_create(NULL, &section, NULL));
+}
+
+static void section_end(void)
+{
+	must(weir_critical_section_destroy(section, NULL));
+}
+
+static enum weir_status inside(void *context, weir_error *error)
+{
+	(void)context, (void)error;
+	return WEIR_OK;
+}
+
+static void section_execute(void)
+{
+	must(weir_critical_section_execute(section, inside, NULL, WEIR_NO_DEADLINE, NULL, NULL));
+}
+
 static void notify(void)
 {
 	weiri_eventcount_notify(&event, 1);
@@ -258,6 +282,7 @@ static const struct operation {
 	{"queue try dequeue", queue_begin, queue_try_enqueue, queue_try_dequeue, nothing, queue_end},
 	{"queue enqueue", queue_begin, nothing, queue_enqueue, queue_dequeue, queue_end},
 	{"queue dequeue", queue_begin, queue_enqueue, queue_dequeue, nothing, queue_end},
+	{"critical section, free", section_begin, nothing, section_execute, nothing, section_end},
 	{"eventcount notify, nobody waits", nothing, nothing, notify, nothing, nothing},
 	{"variable read, release", vars_begin, nothing, read_release, nothing, vars_end},
 	{"variable read, look, release", vars_begin, nothing, read_look_release, nothing, vars_end},
