@@ -133,6 +133,14 @@ struct names_contender {
 	void (*renew)(void *self, const char *name, uint64_t number); /* removes the name, and adds it with a new object */
 };
 
+/* What lets one thread in at a time. */
+struct section_contender {
+	struct bench_about about;
+	void *(*create)(void);
+	void (*destroy)(void *self);
+	void (*execute)(void *self, void (*body)(void *context), void *context);
+};
+
 /* A count that threads add 1 to; 0 at first. */
 struct counter_contender {
 	struct bench_about about;
@@ -204,6 +212,7 @@ extern const struct read_contender *const bench_readers[];
 extern const struct update_contender *const bench_updates[];
 extern const struct snapshot_contender *const bench_snapshots[];
 extern const struct names_contender *const bench_names[];
+extern const struct section_contender *const bench_sections[];
 extern const struct counter_contender *const bench_counters[];
 extern const struct scatter_contender *const bench_scatters[];
 extern const struct memory_contender *const bench_memories[];

@@ -180,6 +180,13 @@ const struct names_contender *const bench_names[] = {
 	NULL,
 };
 
+const struct section_contender *const bench_sections[] = {
+	&weir_section_contender,
+	&fair_section_contender,
+	&mutex_section_contender,
+	NULL,
+};
+
 const struct counter_contender *const bench_counters[] = {
 	&weir_counter_contender,   &weir_histogram_contender,
 	&atomic_counter_contender, &processor_counter_contender,

@@ -15,6 +15,7 @@
 	X(snapshot) \
 	X(update) \
 	X(names) \
+	X(section) \
 	X(scatter) \
 	X(counter) \
 	X(memory) \

@@ -34,6 +34,7 @@ extern const struct read_contender weir_read_contender, weir_look_contender, acq
 	xenium_nebr_contender, xenium_qsbr_contender, xenium_stamp_it_contender;
 extern const struct update_contender weir_update_contender, mutex_update_contender;
 extern const struct names_contender weir_names_contender, mutex_names_contender, rwlock_names_contender;
+extern const struct section_contender weir_section_contender, fair_section_contender, mutex_section_contender;
 extern const struct snapshot_contender weir_snapshot_contender, mutex_snapshot_contender;
 extern const struct scatter_contender weir_table_contender, weir_var_scatter_contender, rwlock_scatter_contender;
 extern const struct counter_contender weir_counter_contender, weir_histogram_contender, atomic_counter_contender,

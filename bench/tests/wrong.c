@@ -291,6 +291,34 @@ static const struct snapshot_contender torn_snapshot = {
 };
 const struct snapshot_contender *const bench_snapshots[] = {&torn_snapshot, NULL};
 
+/* -- sections ----------------------------------------------------------------------------------------------------------------- */
+
+static void *no_section_create(void)
+{
+	return NULL;
+}
+
+static void no_section_destroy(void *self)
+{
+	(void)self;
+}
+
+static void execute_twice(void *self, void (*body)(void *context), void *context)
+{
+	(void)self;
+	body(context);
+	body(context);
+}
+
+static const struct section_contender eager_section = {
+	.about = {.name = "executes twice"},
+	.create = no_section_create,
+	.destroy = no_section_destroy,
+	.execute = execute_twice,
+};
+
+const struct section_contender *const bench_sections[] = {&eager_section, NULL};
+
 /* -- names -------------------------------------------------------------------------------------------------------------------- */
 
 static void *no_names_create(void)

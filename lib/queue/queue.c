@@ -79,6 +79,8 @@ static enum weir_status fill(weir_queue *queue, const struct weir_queue_options 
 	queue->flags = options->flags;
 	queue->capacity = options->capacity;
 	queue->level_mask = weiri_level_step(options->capacity) - 1;
+	if ((options->flags & WEIRI_QUEUE_OF_SECTION) != 0)
+		queue->level_mask = SIZE_MAX; /* how full it is says nothing, and nobody reads it */
 	queue->seed = choose_seed(options, queue);
 	queue->key = options->key;
 	queue->key_context = options->key_context;

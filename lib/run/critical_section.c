@@ -110,7 +110,8 @@ static enum weir_status run_inside(weir_critical_section *section, weir_critical
 	struct weiri_inside inside;
 	enum weir_status status;
 
-	*error = (weir_error){WEIR_OK, ""};
+	error->code = WEIR_OK;
+	error->message[0] = '\0';
 	weiri_store_relaxed(&section->queue->occupant, weiri_thread_id()); /* [relaxed] as above */
 	weiri_inside_begin(&inside, section);
 	status = fn(context, error);
@@ -138,7 +139,11 @@ enum weir_status weir_critical_section_execute(weir_critical_section *section, w
 		return weiri_fail(error, WEIR_FAILED_PRECONDITION,
 		                  "critical section \"%s\": executed inside of itself, which would wait for ever",
 		                  weir_queue_name(section->queue));
-	status = weir_queue_dequeue(section->queue, &right, deadline_ns, cancel, NULL);
+	status = WEIR_WOULD_BLOCK;
+	if (WEIRI_LIKELY(cancel == NULL)) /* one that has fired lets nobody in */
+		status = weir_queue_try_dequeue(section->queue, &right);
+	if (status != WEIR_OK)
+		status = weir_queue_dequeue(section->queue, &right, deadline_ns, cancel, NULL);
 	if (WEIRI_UNLIKELY(status != WEIR_OK))
 		return fail_to_enter(section, status, cancel, error);
 	return run_inside(section, fn, context, error != NULL ? error : &ours);
