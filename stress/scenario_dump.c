@@ -1,11 +1,11 @@
 /*
- * scenario_dump.c - queues that are made, used, waited in and destroyed while others write all of them down.
+ * scenario_dump.c - queues and staging areas that are made, used, waited in and destroyed while others write all of them down.
  *
- * Each thread has queues of its own, one after the other, over memory that is poisoned when it is given back: what a dump reads of a queue that
+ * Each thread has queues and areas of its own, one after the other, over memory that is poisoned when it is given back: what a dump reads of one that
  * its owner has destroyed shows. Some threads dump, into a descriptor that takes everything. Checked:
- *   counts     each owner knows what went into his queue and came out, and the queue says the same
+ *   counts     each owner knows what went in and came out, and the queue, or area, says the same
  *   memory     all came back at the end, that which a dump had to give back, too
- *   dumps      each succeeds, however many queues come and go
+ *   dumps      each succeeds, however many come and go
  */
 #include "harness.h"
 
@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include <weir/dump.h>
 #include <weir/reclaim.h>
+#include <weir/staging.h>
 #include <weir/time.h>
 
 #include "poison.h"
@@ -97,6 +98,70 @@ static void use_queue(struct stress_thread *self, weir_queue *queue)
 	weir_queue_withdraw(announcement);
 }
 
+/* -- staging areas -------------------------------------------------------------------------------------------------------------- */
+
+static weir_staging *make_staging(void)
+{
+	static const struct weir_tensor_component component = {WEIR_I64, NULL, NULL};
+	struct weir_staging_options options = {.struct_size = sizeof(options),
+	                                       .capacity = MOST_CAPACITY,
+	                                       .name = "one of many",
+	                                       .components = &component,
+	                                       .component_count = 1,
+	                                       .allocator = stress_poison()};
+	weir_staging *staging = NULL;
+	weir_error error = {0};
+
+	STRESS_CHECK(weir_staging_create(&options, &staging, &error) == WEIR_OK, "%s", error.message);
+	return staging;
+}
+
+static void area_ended(void *context, enum weir_status status, const weir_error *error, weir_tensor **tuple,
+                       size_t count)
+{
+	(void)error;
+	*(enum weir_status *)context = status;
+	if (count == 1)
+		weir_tensor_release(tuple[0]);
+}
+
+/* A get that waits until a tuple comes, or is cancelled; then some tuples, of which some stay for the destroy. */
+static void use_staging(struct stress_thread *self, weir_staging *staging)
+{
+	weir_tensor *tuple = stress_payload(stress_random(self) >> 8, 1);
+	enum weir_status status = WEIR_INTERNAL;
+	size_t puts = (size_t)stress_below(self, MOST_CAPACITY), size;
+	int cancelled = stress_one_in(self, 2);
+	weir_staging_op *op;
+
+	STRESS_CHECK(weir_staging_start_get(staging, area_ended, &status, &op, NULL) == WEIR_OK, "no memory to wait");
+	if (cancelled)
+		weir_staging_op_cancel(op);
+	else
+		STRESS_CHECK(weir_staging_put(staging, &tuple, 1, 0, NULL, NULL) == WEIR_OK, "no room in an empty area");
+	STRESS_CHECK(status == (cancelled ? WEIR_CANCELLED : WEIR_OK), "a get ended with %s", weir_status_name(status));
+	weir_staging_op_release(op);
+	for (size_t i = 0; i < puts; i++)
+		STRESS_CHECK(weir_staging_put(staging, &tuple, 1, 0, NULL, NULL) == WEIR_OK, "no room");
+	STRESS_CHECK(weir_staging_look(staging, &size, NULL) == WEIR_OK && size == puts, "%zu tuples where %zu went in",
+	             size, puts);
+	weir_tensor_release(tuple);
+}
+
+static void own_staging(struct stress_thread *self)
+{
+	weir_staging *staging;
+	weir_error error = {0};
+
+	stress_begin(self, "using a staging area");
+	staging = make_staging();
+	use_staging(self, staging);
+	STRESS_CHECK(weir_staging_destroy(staging, &error) == WEIR_OK, "%s", error.message);
+	stress_end(self, 1);
+}
+
+/* -- who does what -------------------------------------------------------------------------------------------------------------- */
+
 static void own(struct stress_thread *self, void *context)
 {
 	(void)context;
@@ -104,6 +169,8 @@ static void own(struct stress_thread *self, void *context)
 		weir_queue *queue;
 		weir_error error = {0};
 
+		if (stress_one_in(self, 3))
+			own_staging(self);
 		stress_begin(self, "using a queue");
 		queue = make_queue(self);
 		use_queue(self, queue);

@@ -6,6 +6,7 @@
 #include <weir/reclaim.h>
 
 #include "base/atomic.h"
+#include "failing_allocator.h"
 #include "graph_kit.h"
 
 static weir_critical_section *a_section(const char *name)
@@ -586,4 +587,50 @@ Test(op_section, a_kernel_inside_is_refused_to_wait_for_itself)
 	cr_expect_eq(kit_run_target(session, alone, &error), WEIR_OK, "%s", error.message);
 	kit_end(session, graph);
 	end_section(section);
+}
+
+/* -- without memory ------------------------------------------------------------------------------------------------------------ */
+
+struct scarce {
+	weir_critical_section *section;
+	weir_var *var;
+};
+
+/* Builds an execution and runs it. Whatever fails, nothing is left inside. */
+static enum weir_status build_and_run(const weir_allocator *allocator, void *context)
+{
+	struct weir_graph_options graph_options = {.struct_size = sizeof(graph_options), .allocator = allocator};
+	struct weir_session_options options = {
+		.struct_size = sizeof(options), .flags = WEIR_SESSION_NO_THREADS, .allocator = allocator};
+	struct scarce *scarce = context;
+	weir_graph *graph;
+	weir_session *session = NULL;
+	weir_output read, out;
+	weir_tensor *result;
+	enum weir_status status = weir_graph_create(&graph_options, &graph, NULL);
+
+	if (status != WEIR_OK)
+		return status;
+	status = weir_op_read(graph, "read", scarce->var, &read, NULL);
+	if (status == WEIR_OK)
+		status = weir_op_critical_section(graph, "cs", scarce->section, 0, &read.node, 1, &read, 1, &out, NULL, NULL);
+	if (status == WEIR_OK)
+		status = weir_session_create(graph, &options, &session, NULL);
+	if (status == WEIR_OK)
+		status = weir_session_run(session, NULL, 0, &out, 1, &result, NULL, 0, NULL, NULL);
+	if (status == WEIR_OK)
+		weir_tensor_release(result);
+	cr_assert_eq(weir_session_destroy(session, NULL), WEIR_OK);
+	cr_assert_eq(weir_graph_destroy(graph, NULL), WEIR_OK);
+	cr_assert_eq(weir_critical_section_execute(scarce->section, nothing, NULL, 0, NULL, NULL), WEIR_OK);
+	return status;
+}
+
+Test(op_section, building_and_running_survive_every_allocation_failing)
+{
+	struct scarce scarce = {a_section("cs"), kit_var("v", kit_f32(1))};
+
+	cr_expect_gt(fail_each_allocation(build_and_run, &scarce), 15);
+	weir_var_destroy(scarce.var);
+	end_section(scarce.section);
 }

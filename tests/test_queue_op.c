@@ -217,8 +217,8 @@ Test(queue_op, nobody_is_told_the_end_while_an_admitted_enqueue_is_being_worked_
 	destroy(queue);
 }
 
-static void note_chosen(void *context, enum weir_status status, const weir_error *error, struct weir_select_case cases[],
-                        size_t chosen)
+static void note_chosen(void *context, enum weir_status status, const weir_error *error,
+                        struct weir_select_case cases[], size_t chosen)
 {
 	(void)error, (void)cases, (void)chosen;
 	*(enum weir_status *)context = status;
@@ -226,7 +226,8 @@ static void note_chosen(void *context, enum weir_status status, const weir_error
 
 Test(queue_op, a_select_takes_nothing_ahead_of_one_in_a_fair_queue_that_is_being_worked_on)
 {
-	weir_queue *queue = queue_with((struct weir_queue_options){.capacity = 2, .flags = WEIR_QUEUE_FAIR, .name = "fair"});
+	weir_queue *queue =
+		queue_with((struct weir_queue_options){.capacity = 2, .flags = WEIR_QUEUE_FAIR, .name = "fair"});
 	struct weir_select_case cases[1] = {{.queue = queue, .kind = WEIR_SELECT_DEQUEUE}};
 	enum weir_status status, chosen = not_yet;
 	void *items[1];
