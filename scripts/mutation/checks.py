@@ -67,6 +67,7 @@ SCOPES = {
     "lib/ring/multi_queue": ("multi_queue",),
     "lib/ring/priority_queue": ("priority", "store"),
     "lib/ring/ring_list": ("ring_list",),
+    "lib/ring/walk": ("ring", "store", "queue"),
     "lib/queue/announce": ("registry",),
     "lib/queue/calls": ("queue", "select", "readiness", "store"),
     "lib/queue/op": ("queue", "select", "readiness", "store"),
