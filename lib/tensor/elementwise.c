@@ -5,7 +5,8 @@
  * through its unsigned counterpart). The conversion to 8 and 16 bits after the promotion to int drops the carry.
  *
  * gcc -O2 vectorises a loop only if its trip count is known, so in_blocks() hands each loop a constant one, and what remains
- * at the end separately. Everything is inlined: each case of apply() becomes two loops.
+ * at the end separately. Everything is inlined: each case of apply() becomes two loops. Sums in place have loops of their own: were one
+ * pointer the left operand or the result, depending on the place, gcc would not see that the result overlaps nothing.
  */
 #include "tensor/elementwise.h"
 
@@ -21,67 +22,97 @@ typedef void loop(const void *a, const void *b, void *restrict out, size_t n, en
 static WEIRI_ALWAYS_INLINE void loop_8(const void *a, const void *b, void *restrict out, size_t n,
                                        enum weiri_elementwise operation, enum place place)
 {
-	const uint8_t *x = place == IN_PLACE ? out : a;
+	const uint8_t *x = a;
 	const uint8_t *y = b;
 	uint8_t *z = out;
 
-	for (size_t i = 0; i < n; i++)
-		z[i] = (uint8_t)(operation == WEIRI_ADD ? x[i] + y[i] : x[i] - y[i]);
+	if (place == APART) {
+		for (size_t i = 0; i < n; i++)
+			z[i] = (uint8_t)(operation == WEIRI_ADD ? x[i] + y[i] : x[i] - y[i]);
+	} else {
+		for (size_t i = 0; i < n; i++)
+			z[i] = (uint8_t)(operation == WEIRI_ADD ? z[i] + y[i] : z[i] - y[i]);
+	}
 }
 
 static WEIRI_ALWAYS_INLINE void loop_16(const void *a, const void *b, void *restrict out, size_t n,
                                         enum weiri_elementwise operation, enum place place)
 {
-	const uint16_t *x = place == IN_PLACE ? out : a;
+	const uint16_t *x = a;
 	const uint16_t *y = b;
 	uint16_t *z = out;
 
-	for (size_t i = 0; i < n; i++)
-		z[i] = (uint16_t)(operation == WEIRI_ADD ? x[i] + y[i] : x[i] - y[i]);
+	if (place == APART) {
+		for (size_t i = 0; i < n; i++)
+			z[i] = (uint16_t)(operation == WEIRI_ADD ? x[i] + y[i] : x[i] - y[i]);
+	} else {
+		for (size_t i = 0; i < n; i++)
+			z[i] = (uint16_t)(operation == WEIRI_ADD ? z[i] + y[i] : z[i] - y[i]);
+	}
 }
 
 static WEIRI_ALWAYS_INLINE void loop_32(const void *a, const void *b, void *restrict out, size_t n,
                                         enum weiri_elementwise operation, enum place place)
 {
-	const uint32_t *x = place == IN_PLACE ? out : a;
+	const uint32_t *x = a;
 	const uint32_t *y = b;
 	uint32_t *z = out;
 
-	for (size_t i = 0; i < n; i++)
-		z[i] = operation == WEIRI_ADD ? x[i] + y[i] : x[i] - y[i];
+	if (place == APART) {
+		for (size_t i = 0; i < n; i++)
+			z[i] = operation == WEIRI_ADD ? x[i] + y[i] : x[i] - y[i];
+	} else {
+		for (size_t i = 0; i < n; i++)
+			z[i] = operation == WEIRI_ADD ? z[i] + y[i] : z[i] - y[i];
+	}
 }
 
 static WEIRI_ALWAYS_INLINE void loop_64(const void *a, const void *b, void *restrict out, size_t n,
                                         enum weiri_elementwise operation, enum place place)
 {
-	const uint64_t *x = place == IN_PLACE ? out : a;
+	const uint64_t *x = a;
 	const uint64_t *y = b;
 	uint64_t *z = out;
 
-	for (size_t i = 0; i < n; i++)
-		z[i] = operation == WEIRI_ADD ? x[i] + y[i] : x[i] - y[i];
+	if (place == APART) {
+		for (size_t i = 0; i < n; i++)
+			z[i] = operation == WEIRI_ADD ? x[i] + y[i] : x[i] - y[i];
+	} else {
+		for (size_t i = 0; i < n; i++)
+			z[i] = operation == WEIRI_ADD ? z[i] + y[i] : z[i] - y[i];
+	}
 }
 
 static WEIRI_ALWAYS_INLINE void loop_f32(const void *a, const void *b, void *restrict out, size_t n,
                                          enum weiri_elementwise operation, enum place place)
 {
-	const float *x = place == IN_PLACE ? out : a;
+	const float *x = a;
 	const float *y = b;
 	float *z = out;
 
-	for (size_t i = 0; i < n; i++)
-		z[i] = operation == WEIRI_ADD ? x[i] + y[i] : x[i] - y[i];
+	if (place == APART) {
+		for (size_t i = 0; i < n; i++)
+			z[i] = operation == WEIRI_ADD ? x[i] + y[i] : x[i] - y[i];
+	} else {
+		for (size_t i = 0; i < n; i++)
+			z[i] = operation == WEIRI_ADD ? z[i] + y[i] : z[i] - y[i];
+	}
 }
 
 static WEIRI_ALWAYS_INLINE void loop_f64(const void *a, const void *b, void *restrict out, size_t n,
                                          enum weiri_elementwise operation, enum place place)
 {
-	const double *x = place == IN_PLACE ? out : a;
+	const double *x = a;
 	const double *y = b;
 	double *z = out;
 
-	for (size_t i = 0; i < n; i++)
-		z[i] = operation == WEIRI_ADD ? x[i] + y[i] : x[i] - y[i];
+	if (place == APART) {
+		for (size_t i = 0; i < n; i++)
+			z[i] = operation == WEIRI_ADD ? x[i] + y[i] : x[i] - y[i];
+	} else {
+		for (size_t i = 0; i < n; i++)
+			z[i] = operation == WEIRI_ADD ? z[i] + y[i] : z[i] - y[i];
+	}
 }
 
 struct operands {

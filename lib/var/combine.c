@@ -274,20 +274,17 @@ static void announce(struct weiri_round *round)
 	weiri_park_wake(&round->over, INT_MAX);
 }
 
-/* The version was replaced, C4: nothing hangs on the round from now on. Returns the word that it has for ever. */
-static uintptr_t close_round(struct weiri_round *round)
+/* The version was replaced, C4: nothing is hung on the round from now on, unless it is sealed. */
+static void close_round(struct weiri_round *round)
 {
-	/* [P1 acquire] in case it is sealed. */
-	uintptr_t word = weiri_load_acquire(&round->word);
+	/* [relaxed] only the CAS counts. */
+	uintptr_t word = weiri_load_relaxed(&round->word);
 
 	while (is_open(word)) {
 		/* [P1 release] that the head has moved. */
-		if (!weiri_cas_release_or_acquire(&round->word, &word, (uintptr_t)CLOSED))
-			continue;
-		announce(round);
-		return CLOSED;
+		if (weiri_cas_release(&round->word, &word, (uintptr_t)CLOSED))
+			announce(round);
 	}
-	return word;
 }
 
 /* -- computing ---------------------------------------------------------------------------------------------------------------- */
@@ -392,7 +389,7 @@ static int compute(struct weiri_scope *scope, struct call *call, struct weiri_ro
 
 		sum.base = weiri_write_base(scope, call->var, &sum.head);
 		if (weiri_version_settle(sum.base) != round->base) {
-			(void)close_round(round);
+			close_round(round);
 			break;
 		}
 		if (!look(scope, call->var, sum.head, round, &word))

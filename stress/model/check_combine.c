@@ -22,6 +22,7 @@ static struct scene {
 	uint64_t versions[THREADS][MOST_CALLS]; /* of a and s, in this order */
 	int64_t signs[THREADS][MOST_CALLS];
 	size_t updates[THREADS];
+	int before;           /* the setup has made an update: there is a round, of a version that was replaced */
 	uint64_t assigned_as; /* 0: not */
 	uint32_t history;
 } scene;
@@ -55,6 +56,8 @@ static void setup(void *context)
 	for (size_t i = 0; i < THREADS; i++)
 		scene.delta[i] = value(place_of(i));
 	scene.assigned = value(ASSIGNED);
+	if (scene.before)
+		weir_model_assert(weir_var_assign_add(scene.x, scene.delta[0], WEIR_NO_DEADLINE, NULL, NULL) == WEIR_OK);
 }
 
 static int64_t look_at(const weir_read *read)
@@ -153,7 +156,7 @@ static uint64_t versions_published(void)
 /* What is there in the end is what was assigned last, and each update that was published after it, once. */
 static void finish(void *context)
 {
-	int64_t expected = scene.assigned_as != 0 ? ASSIGNED : 0;
+	int64_t expected = scene.assigned_as != 0 ? ASSIGNED : scene.before * place_of(0);
 	weir_read read;
 
 	(void)context;
@@ -163,7 +166,7 @@ static void finish(void *context)
 	}
 	weir_model_assert(weir_var_read(scene.x, &read) == WEIR_OK);
 	weir_model_assert(look_at(&read) == expected);
-	weir_model_assert(read.version == versions_published() + (scene.assigned_as != 0 ? 2 : 1));
+	weir_model_assert(read.version == versions_published() + (scene.before ? 2 : 1) + (scene.assigned_as != 0 ? 1 : 0));
 	weir_read_release(&read);
 	weir_var_destroy(scene.x);
 	weir_var_destroy(scene.y);
@@ -177,27 +180,30 @@ static const struct row {
 	const char *name;
 	const char *calls[THREADS];
 	uint32_t history;
+	int before;
 } rows[] = {
-	{"2_updates", {"a", "a"}, 0},
-	{"2_updates_of_one_beside_1", {"as", "a"}, 0},
-	{"update_beside_assign", {"a", "w"}, 0},
-	{"update_beside_commit", {"a", "c"}, 0},
-	{"update_beside_read_and_collection", {"a", "rk"}, 0},
-	{"2_updates_and_collection", {"ak", "ak"}, 0},
-	{"2_updates_with_history", {"ak", "a"}, 1},
-	{"2_updates_beside_assign", {"a", "a", "w"}, 0},
-	{"2_updates_beside_commit", {"a", "a", "c"}, 0},
-	{"2_updates_beside_assign_and_collection", {"a", "a", "wk"}, 0},
-	{"2_updates_and_collection_beside_a_new_era", {"ak", "a", "e"}, 0},
-	{"3_updates", {"a", "a", "a"}, 0},
-	{"3_updates_and_collection", {"ak", "as", "a"}, 0},
+	{"2_updates", {"a", "a"}, 0, 0},
+	{"2_updates_of_one_beside_1", {"as", "a"}, 0, 0},
+	{"update_beside_assign", {"a", "w"}, 0, 0},
+	{"update_beside_commit", {"a", "c"}, 0, 0},
+	{"update_beside_read_and_collection", {"a", "rk"}, 0, 0},
+	{"2_updates_and_collection", {"ak", "ak"}, 0, 0},
+	{"2_updates_with_history", {"ak", "a"}, 1, 0},
+	{"2_updates_beside_assign", {"a", "a", "w"}, 0, 0},
+	{"2_updates_beside_commit", {"a", "a", "c"}, 0, 0},
+	{"2_updates_beside_assign_and_collection", {"a", "a", "wk"}, 0, 0},
+	{"2_updates_and_collection_beside_a_new_era", {"ak", "a", "e"}, 0, 0},
+	{"2_updates_more", {"a", "a"}, 0, 1},
+	{"2_updates_more_and_collection_beside_a_new_era", {"ak", "a", "e"}, 0, 1},
+	{"3_updates", {"a", "a", "a"}, 0, 0},
+	{"3_updates_and_collection", {"ak", "as", "a"}, 0, 0},
 };
 
 static struct weir_model_program prepare(size_t index, char name[static SCOPE_NAME])
 {
 	const struct row *of = &rows[index];
 
-	scene = (struct scene){.history = of->history};
+	scene = (struct scene){.history = of->history, .before = of->before};
 	memcpy(scene.calls, of->calls, sizeof(scene.calls));
 	(void)snprintf(name, SCOPE_NAME, "combine_%s", of->name);
 	return (struct weir_model_program){name,  scope_threads(of->calls, THREADS), &scene, sizeof(scene), setup, thread,
