@@ -122,6 +122,27 @@ struct update_contender {
 	uint64_t (*value)(void *self);       /* its first word, when nobody else is at work */
 };
 
+/* A shared value of `bytes` of i64, all 0 at first, to whose elements threads add 1, each from a value of its own. */
+struct addition_contender {
+	struct bench_about about;
+	void *(*create)(size_t bytes, unsigned threads);
+	void (*destroy)(void *self);
+	bench_thread_fn *thread_begin, *thread_end;
+	void (*add_one)(void *self, unsigned thread); /* 1 to each element */
+	uint64_t (*value)(void *self);  /* of each element, when nobody else is at work; UINT64_MAX: they differ */
+	uint64_t (*wasted)(void *self); /* copies of the value that were thrown away; NULL: there are none */
+};
+
+/* A shared value of `bytes` all of whose words are equal, each new one allocated by bench_value_allocate. */
+struct publish_contender {
+	struct bench_about about;
+	void *(*create)(size_t bytes);
+	void (*destroy)(void *self);
+	bench_thread_fn *thread_begin, *thread_end;
+	uint64_t (*read_many)(void *self, uint64_t count); /* looks at both ends; how many had words that differ */
+	void (*publish)(void *self, uint64_t value);       /* one thread */
+};
+
 /* Objects by name, counted; here each object is a number other than 0. */
 struct names_contender {
 	struct bench_about about;
@@ -191,6 +212,7 @@ struct memory_contender {
 void bench_stop_here(void);
 void *bench_value_allocate(size_t bytes); /* aligned to 64; not NULL */
 void bench_value_free(void *value, size_t bytes);
+uint64_t bench_value_bytes(void); /* allocated, and not freed */
 
 /* A thread that sleeps and is woken: each wake ends one wait, now or later. */
 struct wake_contender {
@@ -210,7 +232,10 @@ extern const struct queue_contender *const bench_shuffles[];
 extern const struct ring_contender *const bench_shuffle_tries[];
 extern const struct read_contender *const bench_readers[];
 extern const struct update_contender *const bench_updates[];
+extern const struct addition_contender *const bench_additions[];
 extern const struct snapshot_contender *const bench_snapshots[];
+extern const struct snapshot_contender *const bench_transactions[];
+extern const struct publish_contender *const bench_publishers[];
 extern const struct names_contender *const bench_names[];
 extern const struct section_contender *const bench_sections[];
 extern const struct counter_contender *const bench_counters[];

@@ -167,6 +167,23 @@ const struct update_contender *const bench_updates[] = {
 	NULL,
 };
 
+const struct addition_contender *const bench_additions[] = {
+	&weir_addition_contender, &weir_retry_contender, &mutex_copy_contender, &mutex_in_place_contender, NULL,
+};
+
+const struct snapshot_contender *const bench_transactions[] = {
+	&weir_snapshot_contender, &weir_txn_contender, &mutex_snapshot_contender, &seqlock_snapshot_contender, NULL,
+};
+
+const struct publish_contender *const bench_publishers[] = {
+	&weir_publish_contender,
+#ifdef WEIR_BENCH_URCU
+	&urcu_publish_contender,
+	&urcu_budget_publish_contender,
+#endif
+	NULL,
+};
+
 const struct snapshot_contender *const bench_snapshots[] = {
 	&weir_snapshot_contender,
 	&mutex_snapshot_contender,

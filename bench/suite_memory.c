@@ -38,6 +38,11 @@ void bench_value_free(void *value, size_t bytes)
 	free(value);
 }
 
+uint64_t bench_value_bytes(void)
+{
+	return atomic_load_explicit(&value_bytes, memory_order_relaxed);
+}
+
 /* -- the reader --------------------------------------------------------------------------------------------------------------- */
 
 /* One run at a time, and a signal handler has no context. */
@@ -128,7 +133,7 @@ struct watch {
 /* What waits to be freed, in MiB. */
 static double waiting(const struct watch *w)
 {
-	uint64_t bytes = atomic_load_explicit(&value_bytes, memory_order_relaxed);
+	uint64_t bytes = bench_value_bytes();
 
 	return bytes > w->before ? (double)(bytes - w->before) / (1 << 20) : 0;
 }
@@ -184,7 +189,7 @@ static void measure(const struct bench_workload *workload, const void *contender
 	struct bench_crew crew = {.workload = workload, .about = &memory->about, .work = work, .threads = 2};
 
 	stage.watch = (struct watch){.scene = &stage.scene, .sample = sample};
-	stage.watch.before = atomic_load_explicit(&value_bytes, memory_order_relaxed);
+	stage.watch.before = bench_value_bytes();
 	crew.context = &stage;
 	crew.self = stage.scene.self;
 	crew.begin = memory->thread_begin;

@@ -54,6 +54,94 @@ static void measure(const struct bench_workload *workload, const void *contender
 	sample->value = (double)done * 1e3 / (double)sample->window_ns;
 }
 
+/* -- large values ------------------------------------------------------------------------------------------------------------- */
+
+enum { LARGE_BYTES = 1 << 20 };
+
+struct additions {
+	const struct addition_contender *contender;
+	void *self;
+	_Atomic(uint64_t) done;
+};
+
+static void add_on(struct bench_crew *crew, unsigned index)
+{
+	struct additions *a = crew->context;
+	uint64_t done = 0;
+
+	do {
+		a->contender->add_one(a->self, index);
+		done++;
+	} while (!bench_stopped(crew));
+	atomic_fetch_add_explicit(&a->done, done, memory_order_relaxed);
+}
+
+/* How many were made; *wasted is how many copies were thrown away. */
+static uint64_t add(const struct bench_workload *workload, const struct addition_contender *addition,
+                    struct bench_sample *sample, uint64_t *wasted)
+{
+	struct additions a = {.contender = addition, .self = addition->create(workload->bytes, workload->left)};
+	struct bench_crew crew = {
+		.workload = workload, .about = &addition->about, .work = add_on, .threads = workload->left};
+	uint64_t done, value;
+
+	crew.context = &a;
+	crew.self = a.self;
+	crew.begin = addition->thread_begin;
+	crew.end = addition->thread_end;
+	bench_crew_run(&crew, sample);
+	value = addition->value(a.self);
+	*wasted = addition->wasted != NULL ? addition->wasted(a.self) : 0;
+	addition->destroy(a.self);
+	done = atomic_load_explicit(&a.done, memory_order_relaxed);
+	if (value != done)
+		(void)snprintf(sample->wrong, sizeof(sample->wrong), "%llu updates made, and the elements are %lld",
+		               (unsigned long long)done, (long long)value);
+	sample->operations = (double)done;
+	return done;
+}
+
+static void measure_additions(const struct bench_workload *workload, const void *contender, struct bench_sample *sample)
+{
+	uint64_t wasted, done = add(workload, contender, sample, &wasted);
+
+	sample->value = (double)done * 1e6 / (double)sample->window_ns;
+	sample->beside = (double)wasted / (double)done;
+}
+
+static void measure_cost(const struct bench_workload *workload, const void *contender, struct bench_sample *sample)
+{
+	uint64_t wasted, done = add(workload, contender, sample, &wasted);
+
+	sample->value = (double)sample->processor_ns / 1e3 / (double)done;
+}
+
+static void plan_additions(struct bench_plan *plan, struct bench_workload *w)
+{
+	struct bench_workload *planned;
+
+	w->suite = "update";
+	w->never_sleeps = 1;
+	w->bytes = LARGE_BYTES;
+	planned = bench_plan_workload(plan, w);
+	for (size_t c = 0; planned != NULL && bench_additions[c] != NULL; c++)
+		bench_plan_contender(plan, planned, &bench_additions[c]->about, bench_additions[c]);
+}
+
+static void plan_large(struct bench_plan *plan, unsigned writers)
+{
+	struct bench_workload rate = {
+		.unit = "kupdates/s", .beside = "wasted copies an update", .measure = measure_additions};
+	struct bench_workload cost = {.unit = "cpu-us an update", .lower_is_better = 1, .measure = measure_cost};
+
+	rate.left = cost.left = writers;
+	(void)snprintf(rate.name, sizeof(rate.name), "%u writer%s of 1 MiB", writers, writers == 1 ? "" : "s");
+	(void)snprintf(cost.name, sizeof(cost.name), "%u writer%s of 1 MiB, processor time", writers,
+	               writers == 1 ? "" : "s");
+	plan_additions(plan, &rate);
+	plan_additions(plan, &cost);
+}
+
 static void plan(struct bench_plan *plan, const struct bench_options *options)
 {
 	static const struct bench_shapes usual = {4, {{1, 0, 1}, {2, 0, 1}, {4, 0, 1}, {8, 0, 1}}};
@@ -71,12 +159,25 @@ static void plan(struct bench_plan *plan, const struct bench_options *options)
 		for (size_t c = 0; planned != NULL && bench_updates[c] != NULL; c++)
 			bench_plan_contender(plan, planned, &bench_updates[c]->about, bench_updates[c]);
 	}
+	for (unsigned i = 0; i < shapes->count; i++) {
+		unsigned writers = shapes->shape[i].left;
+
+		/* One and many tell it all. */
+		if (shapes->shape[i].plain && (options->threads.count != 0 || writers == 1 || writers == 8))
+			plan_large(plan, writers);
+	}
 }
 
 static const char *const explain[][2] = {
 	{"N writers",
      "each replaces a value of 64 bytes by one whose eight words are 1 higher, again and again. Millions of updates a "
      "second; at the end the value must be the number of updates."},
+	{"N writers of 1 MiB",
+     "each adds 1 to every element of a value of 1 MiB, from a value of its own that is as large, again and again. "
+     "Thousands of updates a second, and how many "
+     "copies of the value were made and thrown away for each; at the end each element must be the number of updates."},
+	{"N writers of 1 MiB, processor time",
+     "the same; microseconds of processor time for each update, of all threads together."},
 	{NULL, NULL},
 };
 

@@ -13,7 +13,9 @@
 	X(shuffle) \
 	X(variable) \
 	X(snapshot) \
+	X(transaction) \
 	X(update) \
+	X(publish) \
 	X(names) \
 	X(section) \
 	X(scatter) \

@@ -28,7 +28,9 @@ TITLES = {
     "shuffle": "Queues in random order",
     "variable": "Reading a shared value",
     "snapshot": "Several variables at one instant",
+    "transaction": "Several variables changed at one instant",
     "update": "Changing a shared value",
+    "publish": "Replacing a large value",
     "memory": "Memory while a reader is stopped",
     "wake": "Waking a thread",
 }

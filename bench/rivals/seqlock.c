@@ -86,3 +86,18 @@ const struct read_contender seqlock_read_contender = {
 	.scan_many = scan_many,
 	.write = replace,
 };
+
+/* -- several words, as of one instant ----------------------------------------------------------------------------------------- */
+
+static void *snapshot_create(size_t variables)
+{
+	return create(variables * sizeof(uint64_t));
+}
+
+const struct snapshot_contender seqlock_snapshot_contender = {
+	.about = {.name = "seqlock", .lacks = "one writer; readers wait for it, and retain nothing"},
+	.create = snapshot_create,
+	.destroy = free,
+	.take_many = scan_many,
+	.commit = replace,
+};

@@ -2,6 +2,7 @@
  * weir_variable.c - our variables, as a user calls them: reads, updates, snapshots, and a reader that is stopped.
  */
 #include <stdlib.h>
+#include <weir/txn.h>
 #include <weir/var.h>
 
 #include "rivals.h"
@@ -204,7 +205,8 @@ const struct update_contender weir_update_contender = {
 struct scene {
 	weir_var *vars[MAX_VARIABLES];
 	size_t count;
-	uint64_t version; /* the committer's */
+	uint64_t version;  /* the committer's */
+	weir_tensor *next; /* what a transaction assigns */
 };
 
 static void *scene_create(size_t variables)
@@ -267,6 +269,34 @@ const struct snapshot_contender weir_snapshot_contender = {
 	.destroy = scene_destroy,
 	.take_many = take_many,
 	.commit = scene_commit,
+};
+
+static enum weir_status assign_all(void *context, weir_txn *txn, weir_error *error)
+{
+	const struct scene *scene = context;
+	enum weir_status status = WEIR_OK;
+
+	for (size_t i = 0; status == WEIR_OK && i < scene->count; i++)
+		status = weir_txn_assign(txn, scene->vars[i], scene->next, error);
+	return status;
+}
+
+static void scene_transact(void *self, uint64_t value)
+{
+	struct scene *scene = self;
+
+	scene->next = tensor_of(value, sizeof(uint64_t), NULL);
+	if (weir_txn_run(NULL, assign_all, scene, WEIR_NO_DEADLINE, NULL) != WEIR_OK)
+		exit(3);
+	weir_tensor_release(scene->next);
+}
+
+const struct snapshot_contender weir_txn_contender = {
+	.about = {.name = "weir_txn_run", .lock_free = 1},
+	.create = scene_create,
+	.destroy = scene_destroy,
+	.take_many = take_many,
+	.commit = scene_transact,
 };
 
 /* -- memory beside a stopped reader ------------------------------------------------------------------------------------------- */

@@ -282,6 +282,13 @@ static void *snapshot_create(size_t variables)
 	return value_create(variables * sizeof(uint64_t));
 }
 
+/* Two words stand for a large value. */
+static void *snapshot_create_of_one(size_t bytes)
+{
+	(void)bytes;
+	return value_create(2 * sizeof(uint64_t));
+}
+
 static const struct snapshot_contender torn_snapshot = {
 	.about = {.name = "tears"},
 	.create = snapshot_create,
@@ -290,6 +297,44 @@ static const struct snapshot_contender torn_snapshot = {
 	.commit = value_write,
 };
 const struct snapshot_contender *const bench_snapshots[] = {&torn_snapshot, NULL};
+
+const struct snapshot_contender *const bench_transactions[] = {&torn_snapshot, NULL};
+
+static uint64_t all_copies_are_kept(void *self)
+{
+	(void)self;
+	return 0;
+}
+
+static void *addition_create(size_t bytes, unsigned threads)
+{
+	(void)threads;
+	return snapshot_create_of_one(bytes);
+}
+
+static void add_nothing_at_all(void *self, unsigned thread)
+{
+	(void)self, (void)thread;
+}
+
+static const struct addition_contender losing_addition = {
+	.about = {.name = "loses"},
+	.create = addition_create,
+	.destroy = free,
+	.add_one = add_nothing_at_all,
+	.value = update_value,
+	.wasted = all_copies_are_kept,
+};
+const struct addition_contender *const bench_additions[] = {&losing_addition, NULL};
+
+static const struct publish_contender torn_publisher = {
+	.about = {.name = "tears"},
+	.create = snapshot_create_of_one,
+	.destroy = free,
+	.read_many = value_scan_many,
+	.publish = value_write,
+};
+const struct publish_contender *const bench_publishers[] = {&torn_publisher, NULL};
 
 /* -- sections ----------------------------------------------------------------------------------------------------------------- */
 
