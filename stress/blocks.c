@@ -1,7 +1,7 @@
 /*
  * blocks.c - see blocks.h.
  *
- * Sizes are powers of two from 64 bytes to 64 KiB; each has a stack of free blocks (Treiber 1986) whose head carries a counter against
+ * Sizes are powers of two from 64 bytes to 128 KiB; each has a stack of free blocks (Treiber 1986) whose head carries a counter against
  * ABA. Links lie beside the blocks, not in them: who reads the link of a block that was taken meanwhile reads an old link.
  */
 #include "blocks.h"
@@ -10,7 +10,7 @@
 
 #include "harness.h"
 
-enum { UNIT = 64, MAX_ALIGNMENT = 1024, CLASSES = 11, ARENA = 64 << 20, UNITS = ARENA / UNIT };
+enum { UNIT = 64, MAX_ALIGNMENT = 1024, CLASSES = 12, ARENA = 64 << 20, UNITS = ARENA / UNIT };
 
 static _Alignas(MAX_ALIGNMENT) unsigned char arena[ARENA];
 static _Atomic(uint32_t) next_free[UNITS]; /* by first unit; 0 ends, so unit 0 is never given out */

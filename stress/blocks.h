@@ -9,7 +9,7 @@
 
 #include <weir/alloc.h>
 
-/* NULL from it when 64 MiB are in use, or for more than 64 KiB or an alignment above 1024. */
+/* NULL from it when 64 MiB are in use, or for more than 128 KiB or an alignment above 1024. */
 const weir_allocator *stress_blocks(void);
 /* Bytes given out, in whole blocks. */
 unsigned long long stress_blocks_bytes(void);

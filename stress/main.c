@@ -40,6 +40,8 @@ static const struct stress_scenario scenarios[] = {
 	{"staging_stopped", "a thread stopped anywhere in a staging area stops nobody else", scenario_staging_stopped},
 	{"history_staging", "recorded histories of staging areas are linearizable", scenario_history_staging},
 	{"map_staging", "each component of each key comes out once, with its key", scenario_map_staging},
+	{"combine", "additions to large values: each is in one version, once, beside every other write", scenario_combine},
+	{"combine_stopped", "a thread stopped anywhere in one of these stops nobody else", scenario_combine_stopped},
 	{"table", "tables of chunks: views see whole updates and stay as they were; all chunks come back", scenario_table},
 	{"metrics", "counters, means, histograms: no read goes back, a sum is that of its count, all is there in the end",
      scenario_metrics},

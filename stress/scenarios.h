@@ -22,6 +22,8 @@ void scenario_variable_read(void);
 void scenario_variable_counter(void);
 void scenario_variable_stopped(void);
 void scenario_variable_handles(void);
+void scenario_combine(void);
+void scenario_combine_stopped(void);
 void scenario_watch(void);
 void scenario_critical_section(void);
 void scenario_snapshot_torn(void);

@@ -45,7 +45,7 @@
  * wait: the k-th of a round for k - 1 times wait_ns(), once; then he computes on his own. A stopped one keeps from being freed what
  * any stopped writer does, and the result of the round on which his request hangs.
  * Memory: besides what a write has (docs/memory.md), a request and a round for each call under way, and one round for each variable.
- * Checked: stress/model/check_combine.c, tests/test_combine.c.
+ * Checked: stress/model/check_combine.c, tests/test_combine.c, stress/scenario_combine.c.
  */
 #include "var/combine.h"
 

@@ -51,6 +51,7 @@ NOTICING = {
     "lib/sync/beacon": ("queue_readiness", "watch"),
     "lib/sync/references": ("named_store", "staging", "map_staging"),
     "lib/sync/waiters": ("waiters", "queue", "staging"),
+    "lib/var/combine": ("combine",),
 }
 
 
@@ -80,7 +81,8 @@ SCOPES = {
     "lib/sync/references": ("named_store", "staging", "map_staging"),
     "lib/sync/waiters": ("waiters", "queue"),
     "lib/var/named_store": ("named_store",),
-    "lib/var/commit": ("var", "txn", "watch"),
+    "lib/var/combine": ("combine",),
+    "lib/var/commit": ("var", "txn", "watch", "combine"),
     "lib/var/history": ("var", "txn"),
     "lib/var/install": ("var", "watch"),
     "lib/var/txn": ("txn",),
