@@ -95,6 +95,20 @@ static enum weir_status fail_to_enter(const weir_critical_section *section, enum
 	}
 }
 
+static enum weir_status enter(weir_critical_section *section, uint64_t deadline_ns, weir_cancel *cancel)
+{
+	enum weir_status status = WEIR_WOULD_BLOCK;
+	void *right;
+
+	if (WEIRI_LIKELY(cancel == NULL)) /* one that has fired lets nobody in */
+		status = weir_queue_try_dequeue(section->queue, &right);
+	if (WEIRI_LIKELY(status == WEIR_OK))
+		return WEIR_OK;
+	if (status == WEIR_WOULD_BLOCK && deadline_ns == 0 && cancel == NULL)
+		return WEIR_DEADLINE_EXCEEDED;
+	return weir_queue_dequeue(section->queue, &right, deadline_ns, cancel, NULL);
+}
+
 void weiri_critical_section_leave(weir_critical_section *section)
 {
 	/* [relaxed] for dumps alone. */
@@ -130,7 +144,6 @@ enum weir_status weir_critical_section_execute(weir_critical_section *section, w
 {
 	weir_error ours;
 	enum weir_status status;
-	void *right;
 
 	if (section == NULL || fn == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "critical section: %s is NULL",
@@ -139,11 +152,7 @@ enum weir_status weir_critical_section_execute(weir_critical_section *section, w
 		return weiri_fail(error, WEIR_FAILED_PRECONDITION,
 		                  "critical section \"%s\": executed inside of itself, which would wait for ever",
 		                  weir_queue_name(section->queue));
-	status = WEIR_WOULD_BLOCK;
-	if (WEIRI_LIKELY(cancel == NULL)) /* one that has fired lets nobody in */
-		status = weir_queue_try_dequeue(section->queue, &right);
-	if (status != WEIR_OK)
-		status = weir_queue_dequeue(section->queue, &right, deadline_ns, cancel, NULL);
+	status = enter(section, deadline_ns, cancel);
 	if (WEIRI_UNLIKELY(status != WEIR_OK))
 		return fail_to_enter(section, status, cancel, error);
 	return run_inside(section, fn, context, error != NULL ? error : &ours);

@@ -31,7 +31,7 @@ static const struct scope {
 	{"2_at_once", 0, {"n", "n"}, 20000, 0},
 	{"2_at_once_twice", 0, {"nn", "nn"}, 4000, 0},
 	{"3_at_once", 0, {"n", "n", "n"}, 4000, 0},
-	{"at_once_beside_error", 0, {"en", "n"}, 40000, 0},
+	{"at_once_beside_error", 0, {"en", "n"}, 60000, 0},
 	{"start_beside_at_once", 0, {"s", "n"}, 4000, 0},
 	{"start_and_cancel_beside_at_once", 0, {"sk", "n"}, 4000, 0},
 	{"start_and_cancel_beside_at_once_and_help", 0, {"sk", "n", "h"}, 4000, 0},
