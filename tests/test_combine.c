@@ -11,6 +11,7 @@
 
 #include "late_failure.h"
 #include "stepped.h"
+#include "tensor/object.h"
 #include "var/combine.h"
 #include "variables.h"
 
@@ -202,6 +203,24 @@ Test(combine, keeps_the_history)
 		weir_read_release(&read);
 	}
 	cr_expect_eq(weir_var_read_version(var, 3, &read), WEIR_NOT_FOUND);
+	weir_tensor_release(one);
+	weir_var_destroy(var);
+	expect_nothing_left();
+}
+
+/* What an update leaves behind until the next collection keeps no memory that is not counted. */
+Test(combine, counts_the_delta_that_it_keeps_and_keeps_no_value)
+{
+	weir_var *var = large_variable();
+	weir_tensor *one = large(&variables_memory, ELEMENTS, 1);
+	struct weir_reclaim_stats stats = {.struct_size = sizeof(stats)};
+	weir_read published;
+
+	cr_assert_eq(weir_var_assign_add(var, one, WEIR_NO_DEADLINE, &published, NULL), WEIR_OK);
+	cr_assert_eq(weir_reclaim_get_stats(&stats), WEIR_OK);
+	cr_expect_geq(stats.retired_bytes, 2 * weir_tensor_nbytes(one), "what was replaced, and the delta");
+	cr_expect_eq(weiri_load_relaxed(&published.tensor->references), 2, "of the version and the handle");
+	weir_read_release(&published);
 	weir_tensor_release(one);
 	weir_var_destroy(var);
 	expect_nothing_left();

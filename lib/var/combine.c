@@ -44,7 +44,8 @@
  * Progress: lock-free. A call begins anew only when the newest version was replaced, by others' success. One who is stopped makes others
  * wait: the k-th of a round for k - 1 times wait_ns(), once; then he computes on his own. A stopped one keeps from being freed what
  * any stopped writer does, and the result of the round on which his request hangs.
- * Memory: besides what a write has (docs/memory.md), a request and a round for each call under way, and one round for each variable.
+ * Memory: besides what a write has (docs/memory.md), a request and a round for each call under way, and one round for each variable. A
+ *   retired request counts for its delta, too; a retired result holds no value any more.
  * Checked: stress/model/check_combine.c, tests/test_combine.c, stress/scenario_combine.c.
  */
 #include "var/combine.h"
@@ -81,7 +82,7 @@ struct result {
 	struct weiri_retired retired;
 	_Atomic(size_t) users;
 	struct weiri_commit *commit; /* of one part; goes with the result */
-	weir_tensor *value;
+	weir_tensor *value;          /* NULL once nobody is left who would hand it out: then it is its version's alone */
 	uint64_t number;
 	weir_allocator allocator;
 };
@@ -113,6 +114,7 @@ struct call {
 	struct weiri_round *round;
 	struct result *result;
 	weir_read *published;
+	weir_tensor *given_up; /* by conclude(): released after the section, which may free it */
 };
 
 static void request_free(struct request *request)
@@ -137,7 +139,8 @@ static struct request *request_create(const struct call *call)
 	*request = (struct request){.delta = weir_tensor_retain(call->addition->delta),
 	                            .operation = call->addition->operation,
 	                            .allocator = call->var->allocator};
-	weiri_retired_init(&request->retired, sizeof(*request), request_reclaim);
+	/* The delta may live by this request alone, and be as large as a version: what is retired is counted with it. */
+	weiri_retired_init(&request->retired, sizeof(*request) + weir_tensor_nbytes(request->delta), request_reclaim);
 	return request;
 }
 
@@ -472,8 +475,12 @@ static enum outcome conclude(struct weiri_scope *scope, struct call *call, struc
 	}
 	if (stamp != WEIRI_STAMP_ABORTED && call->published != NULL)
 		*call->published = (weir_read){weir_tensor_retain(result->value), result->number, NULL};
-	if (weiri_references_give(&result->users)) /* [P2], C5 */
+	if (weiri_references_give(&result->users)) { /* [P2], C5 */
+		/* Not when the result is freed: until then nobody would count it, once its version has been. */
+		call->given_up = result->value;
+		result->value = NULL;
 		weiri_scope_retire(scope, &result->retired);
+	}
 	return stamp != WEIRI_STAMP_ABORTED ? APPLIED : NOT_APPLIED;
 }
 
@@ -523,6 +530,8 @@ int weiri_combine(weir_var *var, const struct weiri_addition *addition, uint64_t
 		scope = weiri_scope_enter(record);
 		outcome = attempt(&scope, &call);
 		weiri_scope_leave(&scope);
+		weir_tensor_release(call.given_up);
+		call.given_up = NULL;
 	} while (outcome == NOT_APPLIED);
 	put_away(&call);
 	if (outcome == APPLIED)
