@@ -193,9 +193,8 @@ static const struct row {
 	{"2_updates_beside_commit", {"a", "a", "c"}, 0, 0},
 	{"2_updates_beside_assign_and_collection", {"a", "a", "wk"}, 0, 0},
 	{"2_updates_and_collection_beside_a_new_era", {"ak", "a", "e"}, 0, 0},
-	{"2_updates_more", {"a", "a"}, 0, 1},
 	{"2_updates_more_and_collection_beside_a_new_era", {"ak", "a", "e"}, 0, 1},
-	{"3_updates", {"a", "a", "a"}, 0, 0},
+	{"2_updates_more_and_collection_beside_assign_and_a_new_era", {"ak", "a", "we"}, 0, 1},
 	{"3_updates_and_collection", {"ak", "as", "a"}, 0, 0},
 };
 
