@@ -266,6 +266,41 @@ Test(stalls, the_hook_hears_while_somebody_writes)
 	cr_assert_eq(weir_var_destroy(written), WEIR_OK);
 }
 
+static weir_var *written_in_hook;
+static int depth, deepest;
+
+/* Writes until it has collected, some times, which takes longer than the limit. */
+static void hear_and_write(const struct weir_stall *stall)
+{
+	(void)stall;
+	depth++;
+	deepest = depth > deepest ? depth : deepest;
+	for (int i = 0; depth == 1 && i < 1000; i++)
+		assign(written_in_hook, i);
+	depth--;
+}
+
+Test(stalls, a_hook_that_writes_is_not_called_within_itself)
+{
+	weir_var *held = named_variable("held", 1);
+	uint64_t until = weir_deadline_in(patience_ns);
+	weir_read read;
+
+	written_in_hook = named_variable("written", 1);
+	cr_assert_eq(weir_var_read(held, &read), WEIR_OK);
+	assign(held, 2);
+	weir_stalls_set_hook(1, hear_and_write);
+	while (deepest == 0) {
+		assign(written_in_hook, 1);
+		cr_assert_lt(weir_now_ns(), until);
+	}
+	weir_stalls_set_hook(0, NULL);
+	cr_expect_eq(deepest, 1);
+	weir_read_release(&read);
+	cr_assert_eq(weir_var_destroy(held), WEIR_OK);
+	cr_assert_eq(weir_var_destroy(written_in_hook), WEIR_OK);
+}
+
 /* -- in a dump ---------------------------------------------------------------------------------------------------------------- */
 
 static void expect_in_dump(const char *pattern)

@@ -59,8 +59,8 @@ typedef void weir_stall_hook(const struct weir_stall *stall);
 
 /*
  * From now on, after a collection, and at most once in limit_ns for the process: a look, and the hook for what it shows. So a stall is told
- * again and again while it lasts, and while somebody writes. NULL, or a limit of 0, ends it; a call that has begun may go on for a while.
- * @since 0.1
+ * again and again while it lasts, and while somebody writes. A hook may write, too: on one thread it is not called within itself. NULL, or a
+ * limit of 0, ends it; a call that has begun may go on for a while. @since 0.1
  */
 WEIR_API void weir_stalls_set_hook(uint64_t limit_ns, weir_stall_hook *hook);
 

@@ -8,6 +8,7 @@
 
 #include <weir/time.h>
 
+#include "base/compiler.h"
 #include "reclaim/eras.h"
 
 struct look {
@@ -96,15 +97,21 @@ void weiri_stalls_set_due(uint64_t limit_ns, weiri_stalls_due *due)
 	weiri_store_release(&limit, limit_ns);
 }
 
+/* Whoever is told may write, and so collect, and be slower than the limit: it is not told in the middle of that. */
+static WEIRI_TLS int tells;
+
 void weiri_stalls_after_collection(struct weiri_record *record)
 {
 	/* [acquire] pairs with set_due(). */
 	uint64_t limit_ns = weiri_load_acquire(&limit), due, now;
 
-	if (WEIRI_LIKELY(limit_ns == 0))
+	if (WEIRI_LIKELY(limit_ns == 0) || tells)
 		return;
 	now = weir_now_ns();
 	due = weiri_load_relaxed(&due_ns); /* [relaxed] a time; one thread's CAS succeeds */
-	if (now >= due && weiri_cas_relaxed(&due_ns, &due, now + limit_ns))
-		weiri_load_relaxed (&when_due)(record, limit_ns);
+	if (now < due || !weiri_cas_relaxed(&due_ns, &due, now + limit_ns))
+		return;
+	tells = 1;
+	weiri_load_relaxed (&when_due)(record, limit_ns);
+	tells = 0;
 }
