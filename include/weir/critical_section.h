@@ -111,6 +111,8 @@ typedef void weir_critical_section_done_fn(void *context, enum weir_status statu
  * wait there as any task may. Allowed inside of the section too: it runs after that was left. *op (out may be NULL) is the caller's until
  * weir_critical_section_op_release, and serves to cancel. When the call itself fails (WEIR_INVALID_ARGUMENT, WEIR_RESOURCE_EXHAUSTED) `done`
  * is not called. In a task that finds no memory for its thread's record the section is left when there is some.
+ * It has the section from the moment at which that is free, and then wants a worker: tasks of `pool` must not wait for the same section in
+ * weir_critical_section_execute() without a deadline. Once all workers do, none is left to run it, and to leave. Such tasks start it, too.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_critical_section_start(weir_critical_section *section, weir_pool *pool,
