@@ -73,7 +73,7 @@ enum weir_status weiri_node_build(weir_graph *graph, const struct weiri_node_req
 enum weir_status weiri_control_push(weir_graph *graph, weir_node *before, weir_node *after, weir_error *error);
 struct weiri_node_map;
 /* All that those in the map run after, by data and control. 0: no memory. */
-int weiri_node_map_add_ancestors(struct weiri_node_map *map);
+int weiri_node_map_add_ancestors(struct weiri_node_map *seen);
 /* As weiri_fail, with a message `op "name": message`; name NULL: without one. */
 #define weiri_node_fail(error, code, ...) (weiri_node_describe((error), (code), __VA_ARGS__), (enum weir_status)(code))
 void weiri_node_describe(weir_error *error, enum weir_status code, const struct weiri_op *op, const char *name,

@@ -215,13 +215,19 @@ static int find_controls(struct building *b)
 	return ok;
 }
 
+/* Of room for one at least: nothing cannot be allocated. */
+static size_t taken_size(const struct building *b)
+{
+	return (b->taken_room + 1) * sizeof(weir_output);
+}
+
 /* Values from outside, and where they come from. */
 static int find_taken(struct building *b)
 {
 	int ok = 1;
 
-	b->taken = weiri_allocate(&b->graph->allocator, b->taken_room * sizeof(weir_output), _Alignof(weir_output));
-	if (b->taken == NULL && b->taken_room != 0)
+	b->taken = weiri_allocate(&b->graph->allocator, taken_size(b), _Alignof(weir_output));
+	if (b->taken == NULL)
 		return 0;
 	for (size_t n = 0; n < b->body.count; n++) {
 		const weir_node *node = b->body.nodes[n];
@@ -439,7 +445,7 @@ enum weir_status weir_op_critical_section(weir_graph *graph, const char *name, w
 	weiri_node_map_init(&b.body, &graph->allocator);
 	weiri_node_map_init(&b.outside, &graph->allocator);
 	status = build(&b, body, body_count, results, result_count, outs);
-	weiri_release(&graph->allocator, b.taken, b.taken_room * sizeof(weir_output), _Alignof(weir_output));
+	weiri_release(&graph->allocator, b.taken, taken_size(&b), _Alignof(weir_output));
 	weiri_node_map_fini(&b.outside);
 	weiri_node_map_fini(&b.body);
 	for (size_t i = 0; status == WEIR_OK && i < result_count; i++)
