@@ -16,6 +16,7 @@
 #include "scenarios.h"
 #include "stop.h"
 #include "stopping.h"
+#include "var/combine.h"
 
 enum {
 	BYTES = 64 << 10,
@@ -69,6 +70,7 @@ static void open_variable(const weir_allocator *memory)
 	int64_t one = 1;
 
 	now.memory = memory;
+	weiri_combine_from = BYTES;
 	now.added = now.taken = 0;
 	for (int64_t i = 0; i <= MOST_AMOUNT; i++)
 		now.amounts[i] = value_of(i);

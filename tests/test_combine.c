@@ -15,7 +15,13 @@
 #include "var/combine.h"
 #include "variables.h"
 
-enum { ELEMENTS = WEIRI_COMBINE_FROM / sizeof(int64_t), THREADS = 8 };
+/* Large here, and several blocks of what is computed at once. */
+enum { LARGE = 64 << 10, ELEMENTS = LARGE / sizeof(int64_t), THREADS = 8 };
+
+static __attribute__((constructor)) void lower_the_threshold(void)
+{
+	weiri_combine_from = LARGE;
+}
 
 static weir_tensor *large(const weir_allocator *allocator, int64_t elements, int64_t value)
 {
@@ -124,9 +130,9 @@ Test(combine, refuses_what_cannot_be_added_and_says_why)
 	cr_expect_str_eq(error.message, "variable \"weights\": i64 [8192] cannot be changed by i64 [8193]");
 	cr_expect_eq(weir_var_version(var), 1);
 	cr_expect_eq(weir_var_assign_add(empty, other, WEIR_NO_DEADLINE, NULL, &error), WEIR_FAILED_PRECONDITION);
-	cr_assert_eq(weir_tensor_copy_of(WEIR_BOOL, &(weir_shape){1, {WEIRI_COMBINE_FROM}}, weir_tensor_data(other),
-	                                 &variables_memory, &flags),
-	             WEIR_OK);
+	cr_assert_eq(
+		weir_tensor_copy_of(WEIR_BOOL, &(weir_shape){1, {LARGE}}, weir_tensor_data(other), &variables_memory, &flags),
+		WEIR_OK);
 	cr_assert_eq(weir_var_create(&options, flags, &mask, NULL), WEIR_OK);
 	cr_expect_eq(weir_var_assign_add(mask, flags, WEIR_NO_DEADLINE, NULL, &error), WEIR_UNIMPLEMENTED);
 	weir_tensor_release(flags);
@@ -139,7 +145,7 @@ Test(combine, refuses_what_cannot_be_added_and_says_why)
 
 Test(combine, floats_are_added_in_the_order_of_arrival)
 {
-	enum { FLOATS = WEIRI_COMBINE_FROM / sizeof(float) };
+	enum { FLOATS = LARGE / sizeof(float) };
 	static const float deltas[3] = {1e8F, -1e8F, 1.0F};
 	static float values[FLOATS];
 	struct weir_var_options options = {

@@ -13,7 +13,7 @@
  * | weir_var_snapshot        | any     | lock-free                     | nothing                      | no        | no          |
  * | weir_var_assign, _compare_assign, _exchange, _commit | any | lock-free after its allocation | the retire budget, up to the deadline | yes | no |
  * | weir_var_update          | any     | lock-free + fn                | the retire budget, up to the deadline | yes | no |
- * | weir_var_assign_add, _assign_sub | any | lock-free after its allocation | the retire budget, up to the deadline; from 64 KiB on another's copy, a bounded time | yes | no |
+ * | weir_var_assign_add, _assign_sub | any | lock-free after its allocation | the retire budget, up to the deadline; from 256 KiB on another's copy, a bounded time | yes | no |
  * | weir_var_version         | any     | wait-free                     | nothing                      | no        | no          |
  * | weir_var_find_or_create  | any     | as weir_store_find_or_create  | as there                     | yes       | no          |
  *
@@ -158,7 +158,7 @@ typedef enum weir_status weir_update_fn(void *context, const weir_read *current,
 WEIR_API enum weir_status weir_var_update(weir_var *var, weir_update_fn *fn, void *context, uint64_t deadline_ns,
                                           weir_read *published, weir_error *error);
 /*
- * Element by element, as weir_var_update. From 64 KiB on, updates that are under way at one time may be published together, as one version: each
+ * Element by element, as weir_var_update. From 256 KiB on, updates that are under way at one time may be published together, as one version: each
  * is in it once, floats in the order of arrival, and each *published is a handle on it. Then all but one wait for the copy that one makes, but no
  * longer than for several of it: a thread that is stopped holds up nobody for ever. After a failure the update was not made.
  * WEIR_INVALID_ARGUMENT (dtype or shape of delta), WEIR_UNIMPLEMENTED (bool, f16, bytes). Source: lib/var/combine.c. @since 0.1

@@ -187,7 +187,7 @@ static enum weir_status update_by(weir_var *var, const struct weiri_addition *ad
 
 	if (var == NULL || addition->delta == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "update: %s is NULL", var == NULL ? "variable" : "delta");
-	if (weir_tensor_nbytes(addition->delta) >= WEIRI_COMBINE_FROM &&
+	if (weir_tensor_nbytes(addition->delta) >= weiri_combine_from &&
 	    weiri_combine(var, addition, deadline_ns, published, &status, error))
 		return status;
 	return weir_var_update(var, add, &(struct adding){var, addition}, deadline_ns, published, error);

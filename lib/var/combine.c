@@ -60,6 +60,8 @@
 #include "var/hold.h"
 #include "var/install.h"
 
+size_t weiri_combine_from = (size_t)256 << 10;
+
 /* What one thread wants. Constant once it hangs. */
 struct request {
 	struct weiri_retired retired;

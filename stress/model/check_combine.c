@@ -50,6 +50,7 @@ static void setup(void *context)
 
 	(void)context;
 	weir_reclaim_set_budget(1 << 20);
+	weiri_combine_from = 2 * sizeof(int64_t);
 	weir_model_assert(weir_var_create(&options, zero, &scene.x, NULL) == WEIR_OK);
 	weir_model_assert(weir_var_create(&options, zero, &scene.y, NULL) == WEIR_OK);
 	weir_tensor_release(zero);
