@@ -6,8 +6,9 @@
 #include <weir/reclaim.h>
 
 #include "base/atomic.h"
-#include "failing_allocator.h"
+#include "flow/section.h"
 #include "graph_kit.h"
+#include "late_failure.h"
 
 static weir_critical_section *a_section(const char *name)
 {
@@ -594,6 +595,7 @@ Test(op_section, a_kernel_inside_is_refused_to_wait_for_itself)
 struct scarce {
 	weir_critical_section *section;
 	weir_var *var;
+	int tied; /* so many nodes by builds that failed */
 };
 
 /* Builds an execution and runs it. Whatever fails, nothing is left inside. */
@@ -628,9 +630,54 @@ static enum weir_status build_and_run(const weir_allocator *allocator, void *con
 
 Test(op_section, building_and_running_survive_every_allocation_failing)
 {
-	struct scarce scarce = {a_section("cs"), kit_var("v", kit_f32(1))};
+	struct scarce scarce = {a_section("cs"), kit_var("v", kit_f32(1)), 0};
 
 	cr_expect_gt(fail_each_allocation(build_and_run, &scarce), 15);
+	weir_var_destroy(scarce.var);
+	end_section(scarce.section);
+}
+
+/* A body that was tied in part runs inside as a whole, or not at all. */
+static enum weir_status build_in_part(const weir_allocator *failing, void *context)
+{
+	struct late_failure late = {0};
+	weir_allocator allocator = late_failure_hooks(&late);
+	struct weir_graph_options options = {.struct_size = sizeof(options), .allocator = &allocator};
+	struct scarce *scarce = context;
+	weir_session *session;
+	weir_graph *graph;
+	weir_output read[3];
+	weir_node *body[3];
+	enum weir_status status;
+
+	cr_assert_eq(weir_graph_create(&options, &graph, NULL), WEIR_OK);
+	for (size_t i = 0; i < 3; i++) {
+		cr_assert_eq(weir_op_read(graph, NULL, scarce->var, &read[i], NULL), WEIR_OK);
+		body[i] = read[i].node;
+	}
+	late.under_test = failing;
+	status = weir_op_critical_section(graph, "cs", scarce->section, 0, body, 3, NULL, 0, NULL, NULL, NULL);
+	late.under_test = NULL;
+	session = kit_session(graph, 0);
+	for (size_t i = 0; i < 3; i++) {
+		int tied = weiri_section_entrance(body[i]) != NULL;
+		weir_error error;
+
+		cr_expect_eq(kit_run_target(session, body[i], &error),
+		             tied && status != WEIR_OK ? WEIR_FAILED_PRECONDITION : WEIR_OK, "%s", error.message);
+		scarce->tied += tied && status != WEIR_OK;
+	}
+	kit_end(session, graph);
+	late_failure_end(&late);
+	return status;
+}
+
+Test(op_section, what_was_tied_in_part_does_not_run)
+{
+	struct scarce scarce = {a_section("cs"), kit_var("v", kit_f32(1)), 0};
+
+	cr_expect_gt(fail_each_allocation(build_in_part, &scarce), 10);
+	cr_expect_eq(scarce.tied, 1 + 2, "the last two allocations are edges of the body");
 	weir_var_destroy(scarce.var);
 	end_section(scarce.section);
 }

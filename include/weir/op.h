@@ -161,10 +161,11 @@ enum { WEIR_SECTION_SHARES_RESOURCES = 1 }; /* flags: other sections may use the
  * shared name) or another (sections do not nest in a graph); a node outside which runs after one of the body and before another; a result
  * that is no output of the body; a variable or queue that another section of the graph uses too, unless both have
  * WEIR_SECTION_SHARES_RESOURCES; unknown flags; a name longer than 249 bytes; a placeholder in the body. WEIR_FAILED_PRECONDITION: a node of the
- * body has been part of a run. After WEIR_RESOURCE_EXHAUSTED some of them may be tied to the section already. What the contexts of kernels
- * share, and other graphs use, is not known here. A kernel inside is refused by weir_critical_section_execute() on the same section; one
- * outside that waits there holds a worker, of which the body may want one to end (see weir_critical_section_start()). Called by one thread at
- * a time, as weir_graph_add_control(), which refuses edges that lead into a body from outside. @since 0.1
+ * body has been part of a run. After WEIR_RESOURCE_EXHAUSTED some of them may be tied to what was not finished: they do not run any more
+ * (WEIR_FAILED_PRECONDITION), the others do. What the contexts of kernels share, and other graphs use, is not known here. A kernel inside is
+ * refused by weir_critical_section_execute() on the same section; one outside that waits there holds a worker, of which the body may want one
+ * to end (see weir_critical_section_start()). Called by one thread at a time, as weir_graph_add_control(), which refuses edges that lead into
+ * a body from outside. @since 0.1
  */
 WEIR_API enum weir_status weir_op_critical_section(weir_graph *graph, const char *name, weir_critical_section *section,
                                                    uint32_t flags, weir_node *const body[], size_t body_count,

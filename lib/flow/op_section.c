@@ -380,7 +380,10 @@ static enum weir_status build_exit(struct building *b, const weir_output results
 	return status;
 }
 
-/* Only the last of these edges lead to nodes that were there before: what fails earlier leaves them as they were. */
+/*
+ * Only the last of these edges lead to nodes that were there before: what fails earlier leaves them as they were. What fails then leaves an
+ * entrance without an exit, so that no plan has half of the body inside and half of it outside (B1).
+ */
 static enum weir_status tie(struct building *b)
 {
 	struct entrance *entrance = entrance_of(b->entrance);
@@ -390,14 +393,14 @@ static enum weir_status tie(struct building *b)
 		status = weiri_control_push(b->graph, b->outside.nodes[i], b->entrance, b->error);
 	for (size_t i = 0; status == WEIR_OK && i < b->body.count; i++)
 		status = weiri_control_push(b->graph, b->body.nodes[i], b->exit, b->error);
+	for (size_t i = 0; status == WEIR_OK && i < b->body.count; i++)
+		status = weiri_control_push(b->graph, b->entrance, b->body.nodes[i], b->error);
 	if (status != WEIR_OK)
 		return status;
 	entrance->exit = b->exit;
 	if (!weiri_published_push_after(&entrance->left_by, &entrance->link, NULL))
 		return refuse(b, WEIR_FAILED_PRECONDITION, "a run came before it was built");
-	for (size_t i = 0; status == WEIR_OK && i < b->body.count; i++)
-		status = weiri_control_push(b->graph, b->entrance, b->body.nodes[i], b->error);
-	return status;
+	return WEIR_OK;
 }
 
 static enum weir_status check_arguments(const struct building *b)
