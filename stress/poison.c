@@ -48,8 +48,11 @@ static void *raw_allocate(size_t size, size_t alignment)
 
 	if (size < MAPPED_FROM)
 		return posix_memalign(&raw, alignment, size) == 0 ? raw : NULL;
+	/* cppcheck-suppress invalidFunctionArg ; anonymous memory has no file: mmap(2) wants -1 */
 	raw = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	return raw != MAP_FAILED ? raw : NULL;
+	if (raw == MAP_FAILED)
+		return NULL;
+	return raw;
 }
 
 static void raw_free(void *raw, size_t size)

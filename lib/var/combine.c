@@ -321,7 +321,7 @@ static int is_wanted(struct sum *sum)
 /* Adds the requests from position included + 1 up to `last`, at most AT_ONCE of them. 0: not wanted any more. */
 static int include_some(struct sum *sum, const struct request *last)
 {
-	const struct request *some[AT_ONCE];
+	const struct request *some[AT_ONCE] = {last}; /* one at least: the caller has seen that `last` is not included */
 	const weir_tensor *base = sum->base->tensor, *value = sum->call->result->value;
 	size_t most = sum->included + AT_ONCE, end = last->position < most ? last->position : most;
 	size_t count = end - sum->included, size = weir_dtype_size(value->dtype), block = BLOCK_BYTES / size;
