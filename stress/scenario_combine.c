@@ -71,7 +71,8 @@ static void open_variable(const weir_allocator *memory)
 
 	now.memory = memory;
 	weiri_combine_from = BYTES;
-	now.added = now.taken = 0;
+	weiri_store_relaxed(&now.added, 0); /* [relaxed] before the threads */
+	weiri_store_relaxed(&now.taken, 0);
 	for (int64_t i = 0; i <= MOST_AMOUNT; i++)
 		now.amounts[i] = value_of(i);
 	STRESS_CHECK(weir_var_create(&options, now.amounts[0], &now.var, NULL) == WEIR_OK, "no variable");
