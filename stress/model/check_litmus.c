@@ -587,21 +587,24 @@ static uint64_t meet(const struct litmus *test, const struct weir_model_options 
 
 static int check_litmus(const struct litmus *test)
 {
-	struct weir_model_result reduced, all, bounded, random;
+	struct weir_model_result reduced, all, bounded, random, merged;
 	uint64_t with = meet(test, NULL, &reduced);
 	uint64_t without = meet(test, &(struct weir_model_options){.no_reduction = 1}, &all);
 	uint64_t one_preemption = meet(test, &(struct weir_model_options){.preemptions = 2}, &bounded);
 	uint64_t tried = meet(test, &(struct weir_model_options){.random_seed = 1, .max_executions = 2000}, &random);
+	uint64_t by_states = meet(test, &(struct weir_model_options){.merge_states = 1}, &merged);
 	int right = !reduced.failed && !all.failed && !bounded.failed && !random.failed && reduced.complete && all.complete;
 
+	right = right && !merged.failed && merged.complete && by_states == test->allowed;
 	right = right && with == test->allowed && without == test->allowed;
 	right = right && (one_preemption & ~test->allowed) == 0 && tried != 0 && (tried & ~test->allowed) == 0;
-	(void)printf("%s litmus_%s: %llu executions, %llu pruned; without reduction %llu; with one preemption %llu; "
-	             "outcomes %llx, %llx, %llx, at random %llx%s\n",
-	             right ? "PASS" : "FAIL", test->name, (unsigned long long)reduced.executions,
-	             (unsigned long long)reduced.pruned, (unsigned long long)all.executions,
-	             (unsigned long long)bounded.executions, (unsigned long long)with, (unsigned long long)without,
-	             (unsigned long long)one_preemption, (unsigned long long)tried, reduced.message);
+	(void)printf(
+		"%s litmus_%s: %llu executions, %llu pruned; without reduction %llu; with one preemption %llu; by %llu states "
+		"%llu; outcomes %llx, %llx, %llx, %llx, at random %llx%s\n",
+		right ? "PASS" : "FAIL", test->name, (unsigned long long)reduced.executions, (unsigned long long)reduced.pruned,
+		(unsigned long long)all.executions, (unsigned long long)bounded.executions, (unsigned long long)merged.states,
+		(unsigned long long)merged.executions, (unsigned long long)with, (unsigned long long)without,
+		(unsigned long long)one_preemption, (unsigned long long)by_states, (unsigned long long)tried, reduced.message);
 	return !right;
 }
 
@@ -639,6 +642,20 @@ static int check_random(const struct fault *fault)
 	return !right;
 }
 
+/* All but the livelock, which comes back to a state that has been. */
+static int check_merged(const struct fault *fault)
+{
+	struct weir_model_result result = try_fault(fault, (struct weir_model_options){.merge_states = 1});
+	int endless = fault->thread == livelock;
+	int right =
+		endless ? !result.failed && result.complete : result.failed && strstr(result.message, fault->message) != NULL;
+
+	(void)printf("%s %s_is_%sfound_with_states_merged: %llu states, %llu executions %s\n", right ? "PASS" : "FAIL",
+	             fault->name, endless ? "not_" : "", (unsigned long long)result.states,
+	             (unsigned long long)result.executions, result.message);
+	return !right;
+}
+
 /* Both threads look before one of them marks: that takes one preemption. */
 static int check_preemptions(void)
 {
@@ -669,6 +686,6 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
 		bad |= check_litmus(&tests[i]);
 	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
-		bad |= check_fault(&faults[i]) | check_random(&faults[i]);
+		bad |= check_fault(&faults[i]) | check_random(&faults[i]) | check_merged(&faults[i]);
 	return bad | check_preemptions() | measure(&tests[1]) | measure(&tests[7]);
 }

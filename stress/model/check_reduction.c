@@ -1,11 +1,13 @@
 /*
- * check_reduction.c - the reduction loses nothing: small random programs, explored with it and without it.
+ * check_reduction.c - the reduction loses nothing, nor does merging states: small random programs, explored with either and with neither.
  *
  * A program is two or three threads of a few instructions on a few cells: loads, stores, read-modify-writes and compare-and-swaps
  * of every order, fences, membarriers, a wait that ends, instructions that are passed over if the last load returned something odd. An
  * outcome is what each instruction returned and what the cells hold at the end. The outcomes met with the reduction must be those met
  * without it; when the latter is cut off, it may have met fewer, never others. Each thread also keeps its outcome on its stack
  * only, or in memory only, so that states which differ in nothing else must be told apart.
+ *
+ * Every fourth program also has plain accesses; whether some of them race must then be found by each of the three alike, and is the outcome.
  *
  * A failure prints the program, less what it does not need, and its seed: check_reduction SEED 1 tries it again.
  */
@@ -21,7 +23,21 @@
 enum { MOST_THREADS = 4, LENGTH = 4, CELLS = 3, OUTCOMES = 1 << 14, PROGRAMS = 1500, PROGRAMS_LONG = 60000 };
 enum { CUT_OFF = 100000, CUT_OFF_LONG = 1000000 };
 
-enum instruction_kind { LOAD, STORE, ADD, EXCHANGE, CAS, FENCE, MEMBARRIER, WAKE, WAIT, PASS_IF_ODD, KINDS };
+enum instruction_kind {
+	LOAD,
+	STORE,
+	ADD,
+	EXCHANGE,
+	CAS,
+	FENCE,
+	MEMBARRIER,
+	WAKE,
+	WAIT,
+	PASS_IF_ODD,
+	KINDS,
+	READ = KINDS,
+	WRITE
+};
 
 struct instruction {
 	enum instruction_kind kind;
@@ -32,11 +48,13 @@ struct instruction {
 
 static struct program {
 	size_t threads, length[MOST_THREADS];
+	int has_plain;
 	struct instruction code[MOST_THREADS][LENGTH];
 } generated;
 
 static struct state {
 	_Atomic(uint32_t) cells[CELLS];
+	uint32_t plain[CELLS];
 	uint64_t outcome[MOST_THREADS];
 } state;
 
@@ -98,12 +116,19 @@ static void generate(uint64_t seed)
 		for (size_t i = 0; i < generated.length[t]; i++)
 			generated.code[t][i] = generate_one(++number, cells);
 	}
+	generated.has_plain = seed % 4 == 3;
+	for (size_t t = 0; generated.has_plain && t < generated.threads; t++) {
+		for (size_t i = 0; i < generated.length[t]; i++) {
+			if (below(4) == 0)
+				generated.code[t][i].kind = below(2) != 0 ? READ : WRITE;
+		}
+	}
 }
 
 static void print_program(void)
 {
-	static const char *const names[] = {"load",  "store",      "add",  "exchange", "cas",
-	                                    "fence", "membarrier", "wake", "wait",     "pass-if-odd"};
+	static const char *const names[] = {"load",       "store", "add",  "exchange",    "cas",  "fence",
+	                                    "membarrier", "wake",  "wait", "pass-if-odd", "read", "write"};
 
 	for (size_t t = 0; t < generated.threads; t++) {
 		(void)printf("  thread %zu:", t);
@@ -155,6 +180,8 @@ static uint32_t perform(const struct instruction *at)
 	/* Ends at once, when it is woken, or when a deadline passes: which of these is no outcome. */
 	case WAIT: (void)weiri_futex_wait(cell, at->expected, 1000); return 0;
 	case PASS_IF_ODD: return 0;
+	case READ: return state.plain[at->cell];
+	case WRITE: state.plain[at->cell] = at->value; return 0;
 	default: return change(at);
 	}
 }
@@ -188,7 +215,7 @@ static void thread(void *context, size_t number)
 static struct outcomes {
 	size_t count;
 	uint64_t met[OUTCOMES]; /* 0: none; by hash */
-} with, without, *current;
+} with, without, merged, *current;
 
 static int note(struct outcomes *outcomes, uint64_t outcome)
 {
@@ -244,19 +271,26 @@ static struct weir_model_result explore(struct outcomes *outcomes, struct weir_m
 	return result;
 }
 
-static uint64_t executions_with, executions_without, cut_off;
+static uint64_t executions_with, executions_without, executions_merged, cut_off, racing;
 
-/* Explores what was generated both ways; 0: the same was met. */
+static struct weir_model_result by_states;
+
+/* Is what was met with less work what was met with all? `one`, `all`: what these searches said. */
+static int same(const struct outcomes *met, const struct weir_model_result *one, const struct weir_model_result *all)
+{
+	if (one->failed || all->failed)
+		return generated.has_plain && (one->failed == all->failed || !(all->failed || all->complete));
+	return one->complete && missing(met, &without) == 0 && (!all->complete || missing(&without, met) == 0);
+}
+
+/* Explores what was generated in all ways; 0: the same was met. */
 static int differs(struct weir_model_result *reduced, struct weir_model_result *all)
 {
-	size_t lost, made_up;
-
 	*reduced = explore(&with, (struct weir_model_options){0});
+	by_states = explore(&merged, (struct weir_model_options){.merge_states = 1});
 	*all = explore(&without, (struct weir_model_options){.no_reduction = 1,
 	                                                     .max_executions = scope_long() ? CUT_OFF_LONG : CUT_OFF});
-	lost = missing(&with, &without);
-	made_up = all->complete ? missing(&without, &with) : 0;
-	return lost != 0 || made_up != 0 || reduced->failed || all->failed || !reduced->complete;
+	return !same(&with, reduced, all) || !same(&merged, &by_states, all);
 }
 
 static void drop(size_t of, size_t at)
@@ -290,13 +324,17 @@ static int check(uint64_t seed)
 	bad = differs(&reduced, &all);
 	executions_with += reduced.executions;
 	executions_without += all.executions;
-	cut_off += !all.complete;
+	executions_merged += by_states.executions;
+	racing += (uint64_t)by_states.failed;
+	cut_off += !all.complete && !all.failed;
 	if (!bad)
 		return 0;
 	shrink();
 	(void)differs(&reduced, &all);
-	(void)printf("FAIL random_program_of_seed_%llu: %zu outcomes lost, %zu made up %s %s\n", (unsigned long long)seed,
-	             missing(&with, &without), missing(&without, &with), reduced.message, all.message);
+	(void)printf(
+		"FAIL random_program_of_seed_%llu: %zu outcomes lost, %zu made up; with states merged %zu, %zu; %s / %s / %s\n",
+		(unsigned long long)seed, missing(&with, &without), missing(&without, &with), missing(&merged, &without),
+		missing(&without, &merged), reduced.message, by_states.message, all.message);
 	print_program();
 	return 1;
 }
@@ -310,9 +348,10 @@ int main(int argc, char **argv)
 	for (uint64_t seed = first; seed < first + count; seed++)
 		bad += check(seed);
 	(void)printf(
-		"%s random_programs_reduction_loses_nothing: %llu programs, %llu executions with the reduction, %llu without, "
-		"%llu programs cut off there\n",
+		"%s random_programs_reduction_loses_nothing: %llu programs, %llu executions with the reduction, %llu with "
+		"states merged, %llu without either, %llu programs cut off there; %llu programs race\n",
 		bad != 0 ? "FAIL" : "PASS", (unsigned long long)count, (unsigned long long)executions_with,
-		(unsigned long long)executions_without, (unsigned long long)cut_off);
+		(unsigned long long)executions_merged, (unsigned long long)executions_without, (unsigned long long)cut_off,
+		(unsigned long long)racing);
 	return bad != 0;
 }

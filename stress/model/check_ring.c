@@ -22,6 +22,7 @@
 enum { THREADS = 5, CALLS = 4, ROWS = THREADS + 1 /* the last: of setup */ };
 enum { NEVER_EMPTY = 1, NEVER_FULL = 2 };
 enum { REDUCED = 4 /* the first so many scopes are also run without reduction */ };
+enum { QUICK = 6 /* so many of those with states merged are in the short form */ };
 
 struct value {
 	int row, place; /* place counts from 1 */
@@ -70,6 +71,21 @@ static const struct scope {
 		{"n1_close_beside_closed", 1, {"c", "q"}, 0, 0, 0, 0},
 		{"n1_size_beside_2_enqueues_2_dequeues", 1, {"ee", "dd", "s"}, 0, 0, 0, 0},
 },
+  /* With states merged; the largest last. */
+	merged[] =
+		{
+			{"n1_2_producers_x1_2_consumers_x1", 1, {"e", "e", "d", "d"}, 0, 0, 0, 0},
+			{"n1_2_producers_x2_1_consumer_x2", 1, {"ee", "ee", "dd"}, 0, 0, 0, 0},
+			{"n2_2_producers_x2_1_consumer_x2", 2, {"ee", "ee", "dd"}, 0, 0, 0, 0},
+			{"n1_1_producer_x2_2_consumers_x2", 1, {"ee", "dd", "dd"}, 0, 0, 0, 0},
+			{"n2_1_producer_x2_2_consumers_x2", 2, {"ee", "dd", "dd"}, 0, 0, 0, 0},
+			{"n1_producers_x2_and_x1_2_consumers_x1", 1, {"ee", "e", "d", "d"}, 0, 0, 0, 0},
+			{"n2_producers_x2_and_x1_2_consumers_x1", 2, {"ee", "e", "d", "d"}, 0, 0, 0, 0},
+			{"n1_producers_and_consumers_x2_and_x1", 1, {"ee", "e", "dd", "d"}, 0, 0, 0, 0},
+			{"n2_producers_and_consumers_x2_and_x1", 2, {"ee", "e", "dd", "d"}, 0, 0, 0, 0},
+			{"n1_2_producers_x2_2_consumers_x2", 1, {"ee", "ee", "dd", "dd"}, 0, 0, 0, 0},
+			{"n2_2_producers_x2_2_consumers_x2", 2, {"ee", "ee", "dd", "dd"}, 0, 0, 0, 0},
+},
   large[] = {
 	  {"n1_2_producers_x2_2_consumers_x2", 1, {"ee", "ee", "dd", "dd"}, 0, 0, 0, 0},
 	  {"n2_2_producers_x2_2_consumers_x2", 2, {"ee", "ee", "dd", "dd"}, 0, 0, 0, 0},
@@ -92,6 +108,8 @@ static struct scene {
 	int note;                      /* the closer's, written before */
 } scene;
 
+static int comparing; /* outcomes are looked at */
+
 static void know_closed(size_t me)
 {
 	weir_model_assert(scene.note == 1);
@@ -108,7 +126,8 @@ static uint64_t next_value(size_t me)
 
 static void note_answer(size_t me, enum weir_status status, size_t done)
 {
-	scene.said[me] = scene.said[me] * 50 + (uint64_t)status * 3 + done;
+	if (comparing)
+		scene.said[me] = scene.said[me] * 50 + (uint64_t)status * 3 + done;
 }
 
 static void put(size_t me, size_t count)
@@ -220,7 +239,6 @@ static void setup(void *context)
 enum { OUTCOMES = 256 };
 static uint64_t outcomes[OUTCOMES];
 static size_t outcome_count;
-static int comparing;
 
 static void note_outcome(void)
 {
@@ -393,7 +411,22 @@ static int check_large(enum weir_ring_format format)
 		struct weir_model_program program = prepare(&large[i], ANY_RING_MPMC, format, name);
 
 		bad |= scope_preemptions(&program, 0);
-		bad |= scope_as_far_as(&program, scope_long() ? 100000000 : 100000);
+		bad |= scope_as_far_as(&program, 100000);
+	}
+	return bad;
+}
+
+/* Each takes up to ten times the one before, and LTQ64 more. The long form gives a scope up before memory runs out. */
+static int check_merged(enum weir_ring_format format)
+{
+	uint64_t most = format == WEIR_RING_FORMAT_LTQ16 ? 500000 : 150000;
+	int bad = 0;
+	char name[SCOPE_NAME];
+
+	for (size_t i = 0; i < (scope_long() ? sizeof(merged) / sizeof(merged[0]) : QUICK); i++) {
+		struct weir_model_program program = prepare(&merged[i], ANY_RING_MPMC, format, name);
+
+		bad |= scope_merged(&program, scope_long() ? 100000000 : most);
 	}
 	return bad;
 }
@@ -427,6 +460,7 @@ int main(int argc, char **argv)
 	bad |= check_small(ANY_RING_MPSC, ltq64) | check_small(ANY_RING_MPSC, ltq16);
 	bad |= check_all_progress(ANY_RING_MPMC, ltq64) | check_all_progress(ANY_RING_MPMC, ltq16);
 	bad |= check_all_progress(ANY_RING_MPSC, ltq64) | check_all_progress(ANY_RING_MPSC, ltq16);
+	bad |= check_merged(ltq16) | check_merged(ltq64);
 	bad |= check_large(ltq64) | check_large(ltq16);
 	bad |= check_all_reductions(ltq16) | (scope_long() ? check_all_reductions(ltq64) : 0);
 	return bad | measure(ltq64) | measure(ltq16);

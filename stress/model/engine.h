@@ -3,7 +3,9 @@
  *
  *   execute.c  one execution: threads as fibers, what they wait for, how it ends; the loop over executions
  *   explore.c  which thread runs next, which value a load returns; what is left to try
- *   memory.c   locations, views, races
+ *   memory.c   locations, races, what a load may return
+ *   view.h     what of it a thread knows
+ *   state.c    the states that executions have been in
  *   heap.c     live and freed memory; what is put back before each execution
  *   fiber.c    switching stacks
  *   entry.c    the calls that the compiler inserted
@@ -42,8 +44,14 @@ struct thread {
 	int timed, woken; /* its sleep has a deadline; was ended by a wake */
 	struct operation next;
 	void *waits_for;
-	uint32_t done;  /* operations */
-	uint32_t fresh; /* its next load returns this store or a newer one: the older ones are explored elsewhere */
+	uint32_t done; /* operations */
+	/* See state.c. */
+	const char *stack; /* the end of its stack, down to what the compiler saved when it called the checker */
+	uint64_t given;    /* what it called with, as a number */
+	uint64_t where;    /* both, as a number; 0: not known yet */
+	int as_one;        /* its last operation need not be apart from its next: nobody could tell */
+	uint32_t row;      /* so many were done as one */
+	uint32_t fresh;    /* its next load returns this store or a newer one: the older ones are explored elsewhere */
 };
 
 /* -- execute.c -- */
@@ -77,6 +85,12 @@ void explore_cas_succeeds(void);
 void explore_cas_could_succeed(void);
 uint32_t explore_node(void); /* of the current operation of this thread, + 1 */
 int explore_next(void);      /* 0: nothing is left */
+/* This thread's next operation goes with its last one, without a choice between them. */
+int explore_goes_on(void);
+/* With states merged: is a membarrier among the operations? That is learned on the way. */
+void explore_learns_nothing(void);
+void explore_meets_membarrier(void);
+int explore_has_membarrier(void);
 /* The path taken so far. */
 char *explore_path(void);
 void explore_follow(const char *path);
@@ -104,6 +118,40 @@ void memory_all_join(void);                 /* thread 0 sees what all did */
 /* Calls `visit` for each four bytes that were written since memory_reset(). */
 void memory_each_written(void (*visit)(char *address));
 
+uint64_t memory_state(void);
+void memory_forget_stale_reads(unsigned t);
+
+/* -- state.c -- */
+static inline uint64_t state_mix(uint64_t state, uint64_t value)
+{
+	state = (state * UINT64_C(0x9E3779B97F4A7C15) + UINT64_C(0xD1B54A32D192ED03)) ^ value;
+	state = (state ^ state >> 32) * UINT64_C(0xBF58476D1CE4E5B9);
+	state = (state ^ state >> 29) * UINT64_C(0x94D049BB133111EB);
+	return state ^ state >> 32;
+}
+/*
+ * Brackets what the program calls. `given`: the arguments that the operation itself does not show. The compiler keeps its registers in
+ * the caller's memory from here on: at the frame's top on x86-64, above its address on arm64.
+ */
+#if defined(__x86_64__)
+enum { STATE_SUPPORTED = 1, STATE_SAVED = 5 * 8 };
+#elif defined(__aarch64__)
+enum { STATE_SUPPORTED = 1, STATE_SAVED = 0 };
+#else
+enum { STATE_SUPPORTED = 0, STATE_SAVED = 0 };
+#endif
+#define STATE_ENTER(number) \
+	do { \
+		__builtin_unwind_init(); \
+		state_enter((const char *)__builtin_frame_address(0) - STATE_SAVED, number); \
+	} while (0)
+void state_enter(const char *stack, uint64_t given);
+void state_leave(void);
+void state_check_entered(void);
+void state_begin(void);
+uint64_t state_count(void);
+int state_is_new(void);
+
 /* -- heap.c -- */
 void heap_begin(void);    /* a search: nothing is allocated */
 void heap_keep(void);     /* what is allocated so far is never freed */
@@ -115,10 +163,13 @@ void heap_release(void *memory);
 /* Fails the execution when the address lies in memory that was freed. */
 void heap_check(const void *address, const char *what);
 void heap_check_leaks(void);
+uint64_t heap_state(void);
 /* Where an address lies, for people: "state+8", "block 3+16". */
 const char *heap_name(const void *address, char text[static 32]);
 
 /* -- fiber.c -- */
+const char *fiber_stack_end(unsigned thread);
+int fiber_has(const char *address); /* on some thread's stack */
 void fiber_start(unsigned thread, void (*run)(void));
 void fiber_enter(unsigned thread);                /* from the engine; returns at fiber_leave() */
 void fiber_switch_to(unsigned from, unsigned to); /* between fibers */
@@ -130,6 +181,7 @@ void system_remember(void);
 void system_restore(void);
 void system_switch(unsigned from, unsigned to); /* thread-local variables of the library */
 void system_thread_ends(void);
+uint64_t system_state(unsigned thread); /* its own; 0: what is everyone's */
 int system_is_constant(const void *address);
 int system_is_local(const void *address);
 

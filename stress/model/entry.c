@@ -86,23 +86,36 @@ static value_t replace(value_t a, value_t b)
 #define UPDATE(bits, type, name, function) \
 	type __tsan_atomic##bits##_##name(type *address, type operand, int order) \
 	{ \
-		return (type)memory_update(address, bits / 8, function, operand, (enum order)order); \
+		type old; \
+		STATE_ENTER(state_mix((uintptr_t)(function), (uint64_t)operand)); \
+		old = (type)memory_update(address, bits / 8, function, operand, (enum order)order); \
+		state_leave(); \
+		return old; \
 	}
 #define ATOMIC(bits, type) \
 	type __tsan_atomic##bits##_load(const type *address, int order) \
 	{ \
-		return (type)memory_load((void *)(uintptr_t)address, bits / 8, (enum order)order); \
+		type old; \
+		STATE_ENTER(1); \
+		old = (type)memory_load((void *)(uintptr_t)address, bits / 8, (enum order)order); \
+		state_leave(); \
+		return old; \
 	} \
 	void __tsan_atomic##bits##_store(type *address, type value, int order) \
 	{ \
+		STATE_ENTER(state_mix((uint64_t)value, (uint64_t)((value_t)value >> 64))); \
 		memory_store(address, bits / 8, value, (enum order)order); \
+		state_leave(); \
 	} \
 	int __tsan_atomic##bits##_compare_exchange_strong(type *address, type *expected, type desired, int success, \
 	                                                  int failure) \
 	{ \
 		value_t old; \
-		int done = memory_cas(address, bits / 8, *expected, desired, (enum order)success, (enum order)failure, &old); \
+		int done; \
+		STATE_ENTER(state_mix((uint64_t)desired, (uint64_t)((value_t)desired >> 64))); \
+		done = memory_cas(address, bits / 8, *expected, desired, (enum order)success, (enum order)failure, &old); \
 		*expected = (type)old; \
+		state_leave(); \
 		return done; \
 	} \
 	int __tsan_atomic##bits##_compare_exchange_weak(type *address, type *expected, type desired, int success, \
@@ -131,7 +144,9 @@ ATOMIC(128, value_t)
 
 void __tsan_atomic_thread_fence(int order)
 {
+	STATE_ENTER(5);
 	memory_fence((enum order)order);
+	state_leave();
 }
 void __tsan_atomic_signal_fence(int order)
 {

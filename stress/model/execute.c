@@ -152,8 +152,11 @@ void model_schedule(const struct operation *operation)
 	if (!model_running)
 		return;
 	model_threads[model_thread].next = *operation;
+	state_check_entered();
 	if (starting)
 		fiber_leave(model_thread);
+	else if (explore_goes_on())
+		model_steps++;
 	else
 		go_on();
 }
@@ -190,6 +193,7 @@ unsigned model_wake(void *address, unsigned count)
 
 static void thread_main(void)
 {
+	state_leave();
 	model_program->thread(model_program->state, model_thread - 1);
 	system_thread_ends();
 	model_threads[model_thread].status = ENDED;
@@ -293,6 +297,7 @@ static void run_once(void)
 void weir_model_call_begins(unsigned call)
 {
 	calls[call].begin[model_thread] = model_threads[model_thread].done;
+	state_leave();
 }
 
 /* The operation that a thread is about to do is not counted yet, so what was begun in between is what was done. */
@@ -320,6 +325,7 @@ static void search(struct weir_model_result *result)
 	if (model_options.replay != NULL)
 		explore_follow(model_options.replay);
 	result->executions = result->pruned = 0;
+	state_begin();
 	do {
 		stopped = 0;
 		run_once();
@@ -354,12 +360,14 @@ int weir_model_check(const struct weir_model_program *program, const struct weir
 
 	model_program = program;
 	model_options = given != NULL ? *given : (struct weir_model_options){0};
+	model_options.merge_states = model_options.merge_states && STATE_SUPPORTED;
 	model_options.max_steps = model_options.max_steps != 0 ? model_options.max_steps : 10000;
 	*result = (struct weir_model_result){0};
 	memset(calls, 0, sizeof(calls));
 	failed = again = 0;
 	heap_begin();
 	memory_begin();
+	explore_learns_nothing();
 	memory_reset();
 	alone(setup_main);
 	while (again) { /* only the width of a location was learned */
@@ -380,6 +388,8 @@ int weir_model_check(const struct weir_model_program *program, const struct weir
 			search(result);
 	} while (again);
 	result->nanoseconds = now_ns() - begin;
+	result->states = state_count();
+	state_begin();
 	sum_up(result);
 	trace_on = 0;
 	heap_end();
@@ -390,6 +400,7 @@ static void add_up(struct weir_model_result *sum, const struct weir_model_result
 {
 	sum->executions += one->executions;
 	sum->pruned += one->pruned;
+	sum->states += one->states;
 	sum->nanoseconds += one->nanoseconds;
 	sum->complete &= one->complete;
 	for (unsigned i = 0; i < WEIR_MODEL_CALLS; i++)

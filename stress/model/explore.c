@@ -19,6 +19,12 @@
  * return what it could before (`fresh`). Such a load depends on the store that it reads, not on the newer ones that it passes over.
  * By the same token a store that sleeps need not wake for such a load. A compare-and-swap that fails is such a load.
  *
+ * With states merged (state.c) all threads are tried at a schedule node, and less is done in another way. A load that is not seq_cst,
+ * or a compare-and-swap that fails as one, may as well come later: what other threads do meanwhile leaves it the stores that it could
+ * read, and nobody sees that it was done. So it goes with its thread's next operation: a thread is switched from only after what
+ * others can tell, a write, a fence, a seq_cst load. (At most MOST_AS_ONE in a row, as a loop may wait for another thread.) A membarrier
+ * does tell: it gives that thread what others stored. When one is met, the search begins again, with a choice after each operation.
+ *
  * With a bound on preemptions a reversal may be out of reach where it is found; then it is also tried where the thread that was
  * running began to run (conservative points). Threads do not sleep then.
  */
@@ -29,7 +35,7 @@
 #include "model/engine.h"
 #include "model/replay.h"
 
-enum { NO_CHANGE = 15 };
+enum { NO_CHANGE = 15, MOST_AS_ONE = 32 };
 
 struct node {
 	uint8_t is_value;
@@ -62,11 +68,24 @@ static uint32_t replayed; /* nodes at the path's begin that are as in the execut
 static unsigned last_thread, preemptions;
 static uint8_t asleep;
 
+static int has_membarrier; /* with states merged: one was met */
+
 static uint64_t random_state;
 static uint32_t priority[THREADS];
 static uint64_t change_at[NO_CHANGE];
 static unsigned changes;
 static uint64_t longest; /* steps of the random executions so far */
+
+/* Nothing is left out but what follows a state that has been. */
+static int explores_all(void)
+{
+	return model_options.no_reduction || model_options.merge_states;
+}
+
+static int merges(void)
+{
+	return model_options.merge_states && model_options.random_seed == 0 && model_options.replay == NULL;
+}
 
 static uint8_t bit(unsigned thread)
 {
@@ -286,11 +305,29 @@ static void settle(unsigned thread, const struct operation *operation, int as_lo
 		wake_sleepers(operation, as_load);
 }
 
+/* With states merged: `thread` was chosen, for this operation and what goes with it. */
+static void begin_row(unsigned thread, uint32_t at)
+{
+	struct thread *chosen = &model_threads[thread];
+
+	/* Only a loop of loads goes on where it was: that is what a bound on reads of one old store is for. */
+	if (!chosen->as_one)
+		memory_forget_stale_reads(thread);
+	chosen->done++;
+	chosen->as_one = 0;
+	chosen->row = 0;
+	last_node[thread] = at + 1;
+}
+
 /* `thread` does its operation at node `at`. What is not known to write yet is taken for a load. */
 static void run(unsigned thread, uint32_t at)
 {
 	const struct operation *operation = &model_threads[thread].next;
 
+	if (model_options.merge_states) {
+		begin_row(thread, at);
+		return;
+	}
 	for (; history_used <= operation->location; history_used++)
 		history[history_used] = (struct history){0};
 	/* The number must not count as seen while races are looked for: it is this thread's, so it does not. */
@@ -304,7 +341,7 @@ void explore_cas_succeeds(void)
 	const struct operation *operation = &model_threads[model_thread].next;
 
 	model_threads[model_thread].fresh = 0;
-	if (may_be_stale(operation))
+	if (may_be_stale(operation) && !model_options.merge_states)
 		settle(model_thread, operation, 0);
 }
 
@@ -315,7 +352,7 @@ void explore_cas_could_succeed(void)
 	uint32_t at[THREADS], as_load[THREADS];
 	unsigned me = model_thread, races;
 
-	if (!may_be_stale(operation))
+	if (!may_be_stale(operation) || model_options.merge_states)
 		return;
 	races = find_races(me, operation, 0, at);
 	if (races == 0)
@@ -332,6 +369,11 @@ void explore_reads_from(uint32_t node)
 {
 	unsigned me = model_thread;
 
+	if (model_options.merge_states) {
+		model_threads[me].as_one =
+			may_be_stale(&model_threads[me].next) && !has_membarrier && model_options.stop_thread == 0;
+		return;
+	}
 	model_threads[me].fresh = 0;
 	depend_on(me, node);
 	memcpy(seen_at[last_node[me] - 1], seen[me], sizeof(seen_at[0]));
@@ -340,6 +382,36 @@ void explore_reads_from(uint32_t node)
 uint32_t explore_node(void)
 {
 	return model_running ? last_node[model_thread] : 0;
+}
+
+int explore_goes_on(void)
+{
+	struct thread *me = &model_threads[model_thread];
+
+	if (!me->as_one || me->row == MOST_AS_ONE)
+		return 0;
+	me->row++;
+	me->done++;
+	me->as_one = 0;
+	return 1;
+}
+
+void explore_learns_nothing(void)
+{
+	has_membarrier = 0;
+}
+
+void explore_meets_membarrier(void)
+{
+	if (!model_options.merge_states || has_membarrier)
+		return;
+	has_membarrier = 1;
+	model_begin_again();
+}
+
+int explore_has_membarrier(void)
+{
+	return has_membarrier;
 }
 
 /* -- choosing ----------------------------------------------------------------------------------------------------------------- */
@@ -393,14 +465,14 @@ unsigned explore_thread(unsigned enabled)
 	struct node *node = &path[path_at];
 
 	if (path_at < path_length) {
-		if (model_options.preemptions == 0 && !model_options.no_reduction)
+		if (model_options.preemptions == 0 && !explores_all())
 			asleep = (uint8_t)(node->asleep | (node->done & ~bit(node->thread)));
 		if ((enabled & bit(node->thread)) == 0)
 			model_fail("the path does not fit the program");
 	} else {
 		unsigned thread = choose_new(enabled);
 
-		if (thread == 0)
+		if (thread == 0 || (merges() && !state_is_new()))
 			return 0;
 		node = new_node();
 		node->enabled = (uint8_t)enabled;
@@ -409,7 +481,7 @@ unsigned explore_thread(unsigned enabled)
 		node->preemptions = (uint8_t)preemptions;
 		node->thread = (uint8_t)thread;
 		node->done = bit(thread);
-		node->todo = model_options.no_reduction ? (uint8_t)enabled : bit(thread);
+		node->todo = explores_all() ? (uint8_t)enabled : bit(thread);
 	}
 	if (node->thread != last_thread && (enabled & bit(last_thread)) != 0)
 		preemptions++;

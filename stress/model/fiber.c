@@ -27,6 +27,20 @@ static char *stack_of(unsigned thread)
 	return stacks[thread];
 }
 
+const char *fiber_stack_end(unsigned thread)
+{
+	return stacks[thread] + STACK_SIZE;
+}
+
+int fiber_has(const char *address)
+{
+	for (unsigned t = 0; t <= model_program->threads; t++) {
+		if (stacks[t] != NULL && (size_t)(address - stacks[t]) < STACK_SIZE)
+			return 1;
+	}
+	return 0;
+}
+
 static void fiber_main(void)
 {
 	unsigned me = starting;

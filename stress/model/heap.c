@@ -281,6 +281,15 @@ void heap_end(void)
 	first_state_of = NULL;
 }
 
+uint64_t heap_state(void)
+{
+	uint64_t state = state_mix(6, arena_used);
+
+	for (size_t i = 0; touched && i < block_count; i++)
+		state += state_mix(state_mix(7, i), (uint64_t)blocks[i].size << 1 | (unsigned)blocks[i].live);
+	return state;
+}
+
 /* -- leaks -------------------------------------------------------------------------------------------------------------------- */
 
 static unsigned char reached[BLOCKS];

@@ -18,14 +18,9 @@
 #include <string.h>
 
 #include "model/engine.h"
+#include "model/view.h"
 
 enum { GRAIN = 4, GRANULES = 1 << 14, STORES = 1 << 15, VIEWS = 1 << 13, WIDE = 64 };
-
-struct view {
-	uint32_t clock[THREADS];
-	uint32_t count; /* entries of oldest[] in use; the rest is 0 */
-	uint32_t oldest[LOCATIONS];
-};
 
 struct store {
 	value_t value;
@@ -70,7 +65,8 @@ static uint32_t generation = 1;
 static uintptr_t written[GRANULES]; /* keys */
 static uint32_t written_count;
 static uint32_t granule_count;
-static const char *wide[WIDE]; /* locations of sixteen bytes; kept for the whole search */
+static uint32_t used_granules[GRANULES / 2]; /* indices */
+static const char *wide[WIDE];               /* locations of sixteen bytes; kept for the whole search */
 static uint32_t wide_count;
 
 /* How often in a row each thread read the same old store of a location: after STALE_READS times it must read a newer one. */
@@ -85,50 +81,6 @@ static struct view pending[THREADS];  /* what its relaxed loads read, for a late
 static struct view released[THREADS]; /* its view at its last release fence */
 static int has_released[THREADS];
 static struct view in_s; /* what the seq_cst order S obliges a seq_cst load or fence to see; clocks unused */
-
-static void view_clear(struct view *view)
-{
-	memset(view, 0, offsetof(struct view, oldest));
-}
-
-static uint32_t view_get(const struct view *view, uint32_t location)
-{
-	return location < view->count ? view->oldest[location] : 0;
-}
-
-static void view_reach(struct view *view, uint32_t count)
-{
-	while (view->count < count)
-		view->oldest[view->count++] = 0;
-}
-
-static void view_set(struct view *view, uint32_t location, uint32_t number)
-{
-	view_reach(view, location + 1);
-	if (view->oldest[location] < number)
-		view->oldest[location] = number;
-}
-
-static void view_join_stores(struct view *to, const struct view *from)
-{
-	view_reach(to, from->count);
-	for (uint32_t i = 0; i < from->count; i++)
-		to->oldest[i] = to->oldest[i] > from->oldest[i] ? to->oldest[i] : from->oldest[i];
-}
-
-static void view_join(struct view *to, const struct view *from)
-{
-	for (unsigned t = 0; t < THREADS; t++)
-		to->clock[t] = to->clock[t] > from->clock[t] ? to->clock[t] : from->clock[t];
-	view_join_stores(to, from);
-}
-
-static void view_copy(struct view *to, const struct view *from)
-{
-	memcpy(to, from, offsetof(struct view, oldest));
-	for (uint32_t i = 0; i < from->count; i++)
-		to->oldest[i] = from->oldest[i];
-}
 
 void memory_begin(void)
 {
@@ -167,6 +119,7 @@ static struct granule *new_granule(struct granule *granule, uintptr_t key)
 {
 	if (++granule_count > GRANULES / 2)
 		model_fail("more than %d bytes are accessed in one execution", GRANULES / 2 * GRAIN);
+	used_granules[granule_count - 1] = (uint32_t)(granule - granules);
 	*granule = (struct granule){.key = key, .generation = generation};
 	return granule;
 }
@@ -701,6 +654,7 @@ void memory_fence(enum order order)
 
 void memory_heavy_fence(void)
 {
+	explore_meets_membarrier();
 	model_schedule(&(struct operation){.kind = OP_HEAVY, .order = SEQ_CST});
 	trace_step("membarrier");
 	/* Ours, theirs, ours: what they stored we see, what we stored they see. */
@@ -708,4 +662,199 @@ void memory_heavy_fence(void)
 		for (unsigned t = 0; t <= model_program->threads; t++)
 			seq_cst_fence(t);
 	}
+}
+
+/* -- the state ---------------------------------------------------------------------------------------------------------------- */
+
+/*
+ * What of the memory may matter from here on, as a number. What nobody can tell any more is left out: stores that no thread may
+ * read, what views know of them, and how often a clock has ticked between two accesses that a race could be with.
+ */
+enum { STAMPS = 64 };
+
+static struct {
+	uint32_t known; /* accesses up to this clock are known to all others */
+	uint32_t count; /* STAMPS: too many, clocks count as they are */
+	uint32_t clock[STAMPS];
+} stamps[THREADS];
+
+static uint32_t bound[LOCATIONS]; /* the oldest store that some thread may read */
+static uint64_t key_of[LOCATIONS];
+
+static int goes_on(unsigned thread)
+{
+	/* A membarrier asks also those that have ended. */
+	return model_threads[thread].status != ENDED || explore_has_membarrier();
+}
+
+static void find_bounds(void)
+{
+	for (uint32_t i = 0; i < location_count; i++) {
+		bound[i] = locations[i].number;
+		key_of[i] = state_mix(1, (uint64_t)(uintptr_t)locations[i].address);
+		for (unsigned t = 1; t <= model_program->threads; t++) {
+			uint32_t oldest = view_get(&now[t], i);
+
+			if (goes_on(t) && oldest < bound[i])
+				bound[i] = oldest;
+		}
+	}
+	for (unsigned t = 1; t <= model_program->threads; t++) {
+		stamps[t].count = 0;
+		stamps[t].known = UINT32_MAX;
+		for (unsigned u = 1; u <= model_program->threads; u++) {
+			if (u != t && goes_on(u) && now[u].clock[t] < stamps[t].known)
+				stamps[t].known = now[u].clock[t];
+		}
+	}
+}
+
+/* Keeps the clocks in order. */
+static void add_stamp(unsigned thread, uint32_t clock)
+{
+	uint32_t at = stamps[thread].count, *clocks = stamps[thread].clock;
+
+	if (thread == 0 || clock <= stamps[thread].known || at == STAMPS)
+		return;
+	for (uint32_t i = 0; i < at; i++) {
+		if (clocks[i] == clock)
+			return;
+	}
+	for (; at > 0 && clocks[at - 1] > clock; at--)
+		clocks[at] = clocks[at - 1];
+	clocks[at] = clock;
+	stamps[thread].count++;
+}
+
+/* How many of the accesses that matter are known to who knows `clock`. */
+static uint32_t rank(unsigned thread, uint32_t clock)
+{
+	uint32_t at = 0;
+
+	if (stamps[thread].count == STAMPS)
+		return clock;
+	while (at < stamps[thread].count && stamps[thread].clock[at] <= clock)
+		at++;
+	return at;
+}
+
+static void add_stamps(void)
+{
+	for (uint32_t i = 0; i < location_count; i++) {
+		for (unsigned t = 1; locations[i].address != NULL && t <= model_program->threads; t++) {
+			add_stamp(t, locations[i].atomic_clock[t]);
+			add_stamp(t, locations[i].written_clock[t]);
+		}
+	}
+	for (uint32_t i = 0; i < granule_count; i++) {
+		const struct granule *granule = &granules[used_granules[i]];
+
+		if (granule->write_mask != 0)
+			add_stamp(granule->write_thread, granule->write_clock);
+		for (unsigned left = granule->readers; left != 0; left &= left - 1)
+			add_stamp((unsigned)__builtin_ctz(left), granule->read_clock[__builtin_ctz(left)]);
+	}
+}
+
+static uint64_t stores_of_view(const struct view *view)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < view->count; i++) {
+		if (view->oldest[i] > bound[i] && locations[i].address != NULL)
+			sum += state_mix(key_of[i], view->oldest[i] - bound[i]);
+	}
+	return sum;
+}
+
+/* `also`: what is known beside it; NULL: nothing. */
+static uint64_t state_of_view(const struct view *view, const struct view *also)
+{
+	static struct view sum;
+	uint64_t state;
+
+	if (also != NULL) {
+		view_copy(&sum, view);
+		view_join(&sum, also);
+		view = &sum;
+	}
+	state = stores_of_view(view);
+	for (unsigned t = 1; t <= model_program->threads; t++)
+		state += state_mix(t, rank(t, view->clock[t]));
+	return state;
+}
+
+static uint64_t state_of_access(uint64_t state, unsigned thread, uint32_t clock, unsigned what)
+{
+	if (thread == 0 || clock <= stamps[thread].known)
+		return state;
+	return state_mix(state, (uint64_t)rank(thread, clock) << 32 | thread << 16 | what);
+}
+
+static uint64_t state_of_granule(const struct granule *granule)
+{
+	const uint64_t key = state_mix(2, granule->key);
+	uint64_t state = key;
+
+	if (granule->written && !fiber_has((const char *)(granule->key * GRAIN)))
+		state = state_mix(state, *(const uint32_t *)(granule->key * GRAIN));
+	if (granule->write_mask != 0)
+		state = state_of_access(state, granule->write_thread, granule->write_clock, granule->write_mask);
+	for (unsigned left = granule->readers; left != 0; left &= left - 1) {
+		unsigned t = (unsigned)__builtin_ctz(left);
+
+		state = state_of_access(state, t, granule->read_clock[t], 256u + granule->read_mask[t]);
+	}
+	return state != key ? state : 0;
+}
+
+static uint64_t state_of_location(uint32_t location)
+{
+	const struct location *l = &locations[location];
+	uint64_t state = key_of[location];
+
+	for (unsigned t = 1; t <= model_program->threads; t++) {
+		state = state_of_access(state, t, l->atomic_clock[t], 1);
+		state = state_of_access(state, t, l->written_clock[t], 2);
+		if (model_threads[t].as_one && model_threads[t].status != ENDED && stale[location][t].times != 0 &&
+		    stale[location][t].number >= bound[location])
+			state = state_mix(state, (uint64_t)(stale[location][t].number - bound[location]) << 32 |
+			                             (uint64_t)stale[location][t].times << 8 | t);
+	}
+	if (l->number == bound[location] && stores[l->last].view == 0 && state == key_of[location])
+		return 0; /* as if it had not been accessed: its value is in the memory */
+	for (uint32_t i = l->last;; i = stores[i].previous) {
+		uint64_t view = stores[i].view != 0 ? state_of_view(&views[stores[i].view - 1], NULL) : 0;
+
+		state = state_mix(state_mix(state, (uint64_t)stores[i].value), (uint64_t)(stores[i].value >> 64));
+		state = state_mix(state, view);
+		if (stores[i].number <= bound[location])
+			return state;
+	}
+}
+
+uint64_t memory_state(void)
+{
+	uint64_t state = 0;
+
+	find_bounds();
+	add_stamps();
+	for (uint32_t i = 0; i < granule_count; i++)
+		state += state_of_granule(&granules[used_granules[i]]);
+	for (uint32_t i = 0; i < location_count; i++)
+		state += locations[i].address != NULL ? state_of_location(i) : 0;
+	for (unsigned t = 1; t <= model_program->threads; t++) {
+		if (!goes_on(t))
+			continue;
+		state += state_mix(t, state_of_view(&now[t], NULL));
+		state += state_mix(t + 100, state_of_view(&pending[t], &now[t]));
+		state += has_released[t] ? state_mix(t + 200, state_of_view(&released[t], NULL)) : 0;
+	}
+	return state + state_mix(3, stores_of_view(&in_s));
+}
+
+void memory_forget_stale_reads(unsigned t)
+{
+	for (uint32_t i = 0; i < location_count; i++)
+		stale[i][t].times = 0;
 }

@@ -83,10 +83,13 @@ static void print_line(const char *verdict, const char *name, const char *form, 
 
 	if (first_look() != 0 && !result->failed)
 		form = "_first_look";
-	(void)printf("%s %s%s%s: %llu executions, %llu pruned, %.2f s, %.0f executions/s%s%s\n", verdict, name,
+	(void)printf("%s %s%s%s: %llu executions, %llu pruned, %.2f s, %.0f executions/s%s%s", verdict, name,
 	             symmetric ? "_symmetric" : "", form, (unsigned long long)result->executions,
 	             (unsigned long long)result->pruned, seconds, seconds > 0 ? (double)result->executions / seconds : 0.0,
 	             result->message[0] != '\0' ? ", " : "", result->message);
+	if (result->states != 0)
+		(void)printf(", %llu states", (unsigned long long)result->states);
+	(void)putchar('\n');
 	(void)fflush(stdout);
 }
 
@@ -125,6 +128,27 @@ static int run(const struct weir_model_program *program, struct weir_model_optio
 int scope_complete(const struct weir_model_program *program)
 {
 	return run(program, &(struct weir_model_options){0}, "_complete");
+}
+
+int scope_merged(const struct weir_model_program *program, uint64_t executions)
+{
+	struct weir_model_options options = {.merge_states = 1,
+	                                     .max_executions = at_most(executions, 1),
+	                                     .max_steps = 2000,
+	                                     .symmetric = (unsigned)symmetric};
+	struct weir_model_result result;
+	int bad;
+
+	if (skipped(program->name))
+		return 0;
+	options.replay = replay;
+	bad = weir_model_check(program, &options, &result);
+	print_line(bad ? "FAIL" : "PASS", program->name, result.complete ? "_merged_complete" : "_merged_depth_first",
+	           &result);
+	if (bad && replay == NULL)
+		print_table(program, &options, result.replay);
+	free(result.replay);
+	return bad;
 }
 
 int scope_preemptions(const struct weir_model_program *program, unsigned most)

@@ -1,8 +1,8 @@
 /*
  * scope.h - what the checks of this folder share: run a scope, print one line on it, and a failure's table.
  *
- * A name that ends in _complete was explored completely; _preemptions_N covers every execution with at most N preemptions (with
- * _first_M: those M of them that come first); _random_N tries N random ones.
+ * A name that ends in _complete was explored completely (_merged: an execution ends where another has been); _preemptions_N covers
+ * every execution with at most N preemptions (with _first_M: those M of them that come first); _random_N tries N random ones.
  * scope_long() says whether the long form is asked for (environment WEIR_MODEL_LONG). WEIR_MODEL_FIRST=N: of each search N executions at
  * most, a look for a fault that shows soon.
  */
@@ -28,6 +28,8 @@ void scope_calls(size_t me, const char *calls, void (*call)(size_t me, char what
 int scope_complete(const struct weir_model_program *program);
 int scope_preemptions(const struct weir_model_program *program, unsigned most);
 int scope_random(const struct weir_model_program *program, uint64_t executions);
+/* With states merged: completely, if that is done within `executions` (0: no limit). */
+int scope_merged(const struct weir_model_program *program, uint64_t executions);
 /* Completely, if that is done within `executions`; else those, and as many random ones. */
 int scope_as_far_as(const struct weir_model_program *program, uint64_t executions);
 /* The same; and in those (not in the random ones) call i may take bounds[i] atomic accesses, see scope_stops(). */

@@ -24,10 +24,12 @@ _Atomic(int) weiri_fence_asymmetric = 1;
 
 int weiri_fence_heavy(void)
 {
+	STATE_ENTER(9);
 	if (model_running && model_options.symmetric)
 		memory_fence(SEQ_CST);
 	else if (model_running)
 		memory_heavy_fence();
+	state_leave();
 	return 1;
 }
 
@@ -164,7 +166,7 @@ static int pass_deadline(uint64_t deadline_ns)
 
 /* -- futex -------------------------------------------------------------------------------------------------------------------- */
 
-int weiri_futex_wait(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline_ns)
+static int wait_on(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline_ns)
 {
 	void *address = (void *)(uintptr_t)word;
 	char text[32];
@@ -185,6 +187,16 @@ int weiri_futex_wait(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadli
 	return model_block(address, deadline_ns != WEIR_NO_DEADLINE) ? 1 : pass_deadline(deadline_ns);
 }
 
+int weiri_futex_wait(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline_ns)
+{
+	int woken;
+
+	STATE_ENTER(state_mix(expected, deadline_ns));
+	woken = wait_on(word, expected, deadline_ns);
+	state_leave();
+	return woken;
+}
+
 /* The word may be gone by now: the kernel takes the address for a name. */
 void weiri_futex_wake(_Atomic(uint32_t) *word, int count)
 {
@@ -192,10 +204,12 @@ void weiri_futex_wake(_Atomic(uint32_t) *word, int count)
 	char text[32];
 	unsigned woken;
 
+	STATE_ENTER((uint64_t)count);
 	model_schedule(&(struct operation){OP_WAKE, SEQ_CST, SEQ_CST, address, memory_location(address, sizeof(*word))});
 	woken = model_wake(address, (unsigned)count);
 	if (trace_on)
 		trace_step("wake %u on %s", woken, heap_name(address, text));
+	state_leave();
 }
 
 /* -- threads ------------------------------------------------------------------------------------------------------------------ */
@@ -297,6 +311,16 @@ void system_switch(unsigned from, unsigned to)
 {
 	memcpy(local_of[from], local, local_size);
 	memcpy(local, local_of[to], local_size);
+}
+
+uint64_t system_state(unsigned thread)
+{
+	const char *variables = thread == model_thread ? local : local_of[thread];
+	uint64_t state = state_mix(8, thread == 0 ? clock_ns : (uintptr_t)key_value[thread]);
+
+	for (size_t at = 0; thread != 0 && at < local_size; at++)
+		state = variables[at] != untouched[at] ? state_mix(state, at << 8 | (unsigned char)variables[at]) : state;
+	return state;
 }
 
 void system_thread_ends(void)

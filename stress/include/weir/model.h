@@ -19,6 +19,9 @@
  * What is explored. Depth first over schedules and values, with dynamic partial-order reduction (source sets and sleep sets: Abdulla,
  * Aronis, Jonsson, Sagonas, POPL 2014); with a bound on preemptions, reduction with conservative points (Coons, Musuvathi,
  * McKinley, OOPSLA 2013); or at random, with priorities (PCT: Burckhardt et al., ASPLOS 2010) from a seed.
+ * With merge_states an execution ends where it comes to a state that another has been in; scopes of few steps and many interleavings
+ * come to an end that way. A state is a hash of 64 bits, and takes in the threads' stacks (x86-64 and arm64; elsewhere the option is
+ * ignored). A livelock is not found then: it comes back to where it was. Nor are lengths of calls those of all executions.
  */
 #ifndef WEIR_MODEL_H
 #define WEIR_MODEL_H
@@ -49,6 +52,7 @@ struct weir_model_options {
 	unsigned random_depth;   /* of PCT: 1 + the places at which a priority changes; 0: 3 */
 	unsigned preemptions;    /* exhaustive: executions with at most this many - 1; 0: no bound */
 	unsigned symmetric;      /* the kernel refuses membarrier: light and heavy fences are both seq_cst fences */
+	unsigned merge_states;   /* exhaustive: an execution ends where another has been */
 	unsigned no_reduction;   /* exhaustive: every schedule, also equivalent ones; to check the reduction */
 	/* Thread stop_thread - 1 is stopped for good after stop_after atomic accesses; 0: none. finish() is then not run. */
 	unsigned stop_thread;
@@ -59,6 +63,7 @@ struct weir_model_options {
 struct weir_model_result {
 	uint64_t executions;
 	uint64_t pruned;      /* given up because an equivalent one was explored */
+	uint64_t states;      /* met, with merge_states */
 	uint64_t nanoseconds; /* of processor time */
 	int complete;         /* everything within the bounds was explored */
 	int failed;

@@ -1,0 +1,139 @@
+/*
+ * state.c - the state that an execution is in, as a number, and those that have been.
+ *
+ * With weir_model_options.merge_states an execution ends where it comes to a state that another has been in: what can follow is
+ * explored from there. The state is what memory, views, heap and system hold (memory.c, heap.c, system.c), without what nobody can
+ * tell any more; and of each thread its stack, with the registers that the compiler saved there, down to where it called the checker.
+ * What is dead on a stack counts as well: then states are told apart that are the same, and only time is lost. To lose less, what the
+ * checker leaves below is wiped.
+ *
+ * Compared are hashes of 64 bits. Of n states some two share one with a probability of about n^2 / 2^64, for ten million 5 in a
+ * million, and what follows the one would then be left out.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/engine.h"
+
+enum { FIRST_ROOM = 1 << 16, BELOW = 1536 /* what the checker's own frames take of a stack */ };
+
+static uint64_t *been; /* by hash; 0: none */
+static size_t room, count;
+
+void state_begin(void)
+{
+	free(been);
+	been = NULL;
+	room = count = 0;
+}
+
+uint64_t state_count(void)
+{
+	return count;
+}
+
+/* Where it is, or belongs. */
+static uint64_t *place_of(uint64_t state)
+{
+	size_t at = (size_t)(state >> 7) & (room - 1);
+
+	while (been[at] != 0 && been[at] != state)
+		at = (at + 1) & (room - 1);
+	return &been[at];
+}
+
+static void grow(void)
+{
+	uint64_t *before = been;
+	size_t room_before = room;
+
+	room = room != 0 ? 2 * room : FIRST_ROOM;
+	been = calloc(room, sizeof(been[0]));
+	if (been == NULL)
+		abort();
+	for (size_t i = 0; i < room_before; i++) {
+		if (before[i] != 0)
+			*place_of(before[i]) = before[i];
+	}
+	free(before);
+}
+
+/* -- stacks ------------------------------------------------------------------------------------------------------------------- */
+
+void state_enter(const char *stack, uint64_t given)
+{
+	struct thread *me = &model_threads[model_thread];
+
+	me->stack = stack;
+	me->given = given;
+	me->where = 0;
+}
+
+__attribute__((noinline)) void state_leave(void)
+{
+	char below[BELOW];
+
+	if (!model_options.merge_states)
+		return;
+	memset(below, 0, sizeof(below));
+	__asm__ volatile("" : : "r"(below) : "memory");
+}
+
+/* Of a call without STATE_ENTER() it would not be known where the thread is. */
+void state_check_entered(void)
+{
+	if (model_options.merge_states && model_threads[model_thread].where != 0)
+		model_fail("an operation whose caller's stack is not known");
+}
+
+static uint64_t where_is(unsigned thread)
+{
+	struct thread *at = &model_threads[thread];
+
+	if (at->where != 0)
+		return at->where;
+	at->where = state_mix(4, at->given);
+	for (const char *word = at->stack; word < fiber_stack_end(thread); word += sizeof(uint64_t)) {
+		uint64_t value;
+
+		memcpy(&value, word, sizeof(value));
+		at->where = state_mix(at->where, value);
+	}
+	return at->where |= 1;
+}
+
+/* -- the state ---------------------------------------------------------------------------------------------------------------- */
+
+static uint64_t state_of_thread(unsigned thread)
+{
+	const struct thread *at = &model_threads[thread];
+	uint64_t state = state_mix(5, thread);
+
+	if (at->status == ENDED)
+		return state;
+	state = state_mix(state_mix(state, where_is(thread)), (uintptr_t)at->next.address);
+	state = state_mix(state, (uint64_t)at->status << 32 | (uint64_t)at->timed << 16 | (uint64_t)at->woken << 8 |
+	                             at->next.kind);
+	if (at->status == BLOCKED)
+		state = state_mix(state, (uintptr_t)at->waits_for);
+	if (thread == model_options.stop_thread && at->done < model_options.stop_after)
+		state = state_mix(state, model_options.stop_after - at->done);
+	return state_mix(state, system_state(thread));
+}
+
+int state_is_new(void)
+{
+	uint64_t state = memory_state() + heap_state() + system_state(0), *place;
+
+	for (unsigned t = 1; t <= model_program->threads; t++)
+		state += state_of_thread(t);
+	state |= 1;
+	if (2 * count >= room)
+		grow();
+	place = place_of(state);
+	if (*place == state)
+		return 0;
+	*place = state;
+	count++;
+	return 1;
+}
