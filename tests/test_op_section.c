@@ -590,6 +590,35 @@ Test(op_section, a_kernel_inside_is_refused_to_wait_for_itself)
 	end_section(section);
 }
 
+/* Through its entrance a section would wait for another while it is inside, or take in what its exit does not wait for. */
+Test(op_section, nothing_else_hangs_on_an_entrance)
+{
+	weir_critical_section *first = a_section("first"), *second = a_section("second");
+	weir_var *var = kit_var("v", kit_f32(1)), *var_of_two = kit_var("w", kit_f32(1));
+	weir_graph *graph = kit_graph();
+	weir_output a, b, other;
+	weir_node *enter, *enter_other;
+	weir_error error;
+
+	cr_assert_eq(weir_op_read(graph, "a", var, &a, NULL), WEIR_OK);
+	cr_assert_eq(weir_op_read(graph, "b", var_of_two, &b, NULL), WEIR_OK);
+	cr_assert_eq(weir_op_read(graph, "other", var, &other, NULL), WEIR_OK);
+	(void)guarded(graph, "one", first, &a.node, 1, a);
+	(void)guarded(graph, "two", second, &b.node, 1, b);
+	cr_assert_eq(weir_graph_find(graph, "one/enter", &enter, NULL), WEIR_OK);
+	cr_assert_eq(weir_graph_find(graph, "two/enter", &enter_other, NULL), WEIR_OK);
+	expect_refused(&error, weir_graph_add_control(graph, enter, other.node, &error), WEIR_INVALID_ARGUMENT,
+	               "\"other\" is no part");
+	expect_refused(&error, weir_graph_add_control(graph, enter, enter_other, &error), WEIR_INVALID_ARGUMENT,
+	               "\"two/enter\" is no part");
+	cr_expect_eq(weir_graph_add_control(graph, enter, a.node, &error), WEIR_OK, "is there already");
+	cr_assert_eq(weir_graph_destroy(graph, NULL), WEIR_OK);
+	weir_var_destroy(var);
+	weir_var_destroy(var_of_two);
+	end_section(first);
+	end_section(second);
+}
+
 /* -- without memory ------------------------------------------------------------------------------------------------------------ */
 
 struct scarce {

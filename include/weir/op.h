@@ -165,7 +165,7 @@ enum { WEIR_SECTION_SHARES_RESOURCES = 1 }; /* flags: other sections may use the
  * (WEIR_FAILED_PRECONDITION), the others do. What the contexts of kernels share, and other graphs use, is not known here. A kernel inside is
  * refused by weir_critical_section_execute() on the same section; one outside that waits there holds a worker, of which the body may want one
  * to end (see weir_critical_section_start()). Called by one thread at a time, as weir_graph_add_control(), which refuses edges that lead into
- * a body from outside. @since 0.1
+ * a body from outside, and from "NAME/enter" to outside. @since 0.1
  */
 WEIR_API enum weir_status weir_op_critical_section(weir_graph *graph, const char *name, weir_critical_section *section,
                                                    uint32_t flags, weir_node *const body[], size_t body_count,

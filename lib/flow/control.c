@@ -92,6 +92,11 @@ static enum weir_status check_section(const weir_node *before, const weir_node *
 {
 	const weir_node *entrance = weiri_section_entrance(after);
 
+	/* By such an edge the nodes of a body are told. */
+	if ((before->op->traits & WEIRI_OP_ENTERS) != 0 && before != entrance)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
+		                  "weir_graph_add_control: \"%s\" enters a critical section of which \"%s\" is no part",
+		                  before->name, after->name);
 	if (entrance == NULL || before == entrance || weiri_section_entrance(before) == entrance)
 		return WEIR_OK;
 	return weiri_fail(error, WEIR_INVALID_ARGUMENT,
