@@ -57,10 +57,12 @@ static enum weir_status compatible(void *context, void *object, weir_error *erro
 /* While somebody waits for it the variable stays, as its memory is in use: better lost than used after its end. */
 static void destroy(void *object)
 {
-	if (weir_var_destroy(object) != WEIR_OK)
-		weiri_log(WEIR_LOG_ERROR,
-		          "the last reference to variable \"%s\" is gone while somebody waits for it: its memory is lost",
-		          weir_var_name(object));
+	enum weir_status status = weir_var_destroy(object);
+
+	if (status != WEIR_OK)
+		weiri_log(WEIR_LOG_ERROR, "the last reference to variable \"%s\" is gone, and its memory is lost: %s",
+		          weir_var_name(object),
+		          status == WEIR_FAILED_PRECONDITION ? "somebody waits for it" : weir_status_name(status));
 }
 
 static const struct weir_resource_type var_type = {"variable", destroy};
