@@ -262,7 +262,7 @@ Test(op_section, CRS_008_what_comes_from_outside_is_there_before)
 		cr_assert_eq(pthread_create(&threads[i], NULL, run_captures, &capture), 0);
 	for (int i = 0; i < RUNNERS; i++)
 		cr_assert_eq(pthread_join(threads[i], NULL), 0);
-	cr_expect_eq(kit_var_f32(var, 0), 3.0f * RUNS * RUNNERS);
+	cr_expect_eq(kit_var_f32(var, 0), (float)(3 * RUNS * RUNNERS));
 	kit_end(capture.session, capture.graph);
 	weir_var_destroy(var);
 	end_section(section);
