@@ -104,7 +104,7 @@ static void add_once(struct stress_thread *self, uint64_t *last)
 {
 	int64_t amount = 1 + (int64_t)stress_below(self, MOST_AMOUNT);
 	int subtracts = stress_one_in(self, 3);
-	weir_read published;
+	weir_read published = {NULL, 0, NULL};
 
 	stress_begin(self, "add");
 	STRESS_CHECK((subtracts ? weir_var_assign_sub : weir_var_assign_add)(now.var, now.amounts[amount], WEIR_NO_DEADLINE,
