@@ -47,7 +47,8 @@ static _Atomic(uint64_t) written; /* writes that succeeded */
 static _Atomic(uint64_t) handles; /* how many the hoarder holds, or is about to */
 static _Atomic(uint32_t) sitting; /* the section has begun */
 static _Atomic(uint32_t) reading; /* readers that hold handles, or are about to */
-static uint64_t resident_before;  /* 0: nobody looks */
+static struct stress_thread *readers[READERS];
+static uint64_t resident_before; /* 0: nobody looks */
 static _Atomic(uint32_t) done;
 
 static uint64_t budget(void)
@@ -153,6 +154,15 @@ static void reader(struct stress_thread *self, void *context)
 	}
 }
 
+/* A thread that is stopped while it starts would keep locks of libc's, or of a sanitizer's, from the others. */
+static void let_all_read(void)
+{
+	for (unsigned i = 0; i < READERS; i++) {
+		while (weiri_load_relaxed(&readers[i]->operations) == 0) /* [relaxed] a count */
+			stress_let_pass(20000);
+	}
+}
+
 /* For the hoarder, whose turn it is. */
 static void let_nobody_read(void)
 {
@@ -193,8 +203,6 @@ static void sample(struct stress_thread *self, void *context)
 		stress_let_pass(100000);
 	}
 }
-
-static struct stress_thread *readers[READERS];
 
 /* -- the hoarder -------------------------------------------------------------------------------------------------------------- */
 
@@ -321,6 +329,7 @@ static void start_all(void)
 		readers[i] = stress_start("reader", reader, NULL);
 	for (unsigned i = 0; i < WRITERS; i++)
 		(void)stress_start("writer", writer, NULL);
+	let_all_read();
 }
 
 static void play(size_t version_words)
