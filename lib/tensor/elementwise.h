@@ -9,16 +9,11 @@
 #include <stddef.h>
 #include <weir/tensor.h>
 
-enum weiri_elementwise { WEIRI_ADD, WEIRI_SUBTRACT };
+#include "tensor/row.h"
 
-/* Whether elements of this type can be added. */
-int weiri_elementwise_has(enum weir_dtype dtype);
-/* out[i] = a[i] + b[i], or -, of n elements; out overlaps neither operand. */
-void weiri_elementwise_apply(enum weir_dtype dtype, enum weiri_elementwise operation, const void *a, const void *b,
-                             void *out, size_t n);
-/* out[i] = out[i] + b[i], or -; out does not overlap b. */
-void weiri_elementwise_apply_in_place(enum weir_dtype dtype, enum weiri_elementwise operation, void *out, const void *b,
-                                      size_t n);
+/* out[i] = a[i] + b[i], or - (WEIRI_COMBINE_ADD, _SUBTRACT, of a dtype that has them), of n elements; out overlaps neither operand. */
+void weiri_elementwise_apply(enum weir_dtype dtype, enum weiri_combine how, const void *a, const void *b, void *out,
+                             size_t n);
 
 /*
  * *out = a + b in a tensor of its own. allocator may be NULL. WEIR_INVALID_ARGUMENT (dtype or shape differ),

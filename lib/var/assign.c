@@ -168,7 +168,7 @@ static enum weir_status add(void *context, const weir_read *current, weir_tensor
 {
 	const struct adding *adding = context;
 	const weir_tensor *delta = adding->addition->delta;
-	enum weir_status status = (adding->addition->operation == WEIRI_ADD ? weiri_tensor_add : weiri_tensor_subtract)(
+	enum weir_status status = (adding->addition->how == WEIRI_COMBINE_ADD ? weiri_tensor_add : weiri_tensor_subtract)(
 		current->tensor, delta, &adding->var->allocator, next);
 	char here[96], there[96];
 
@@ -196,11 +196,11 @@ static enum weir_status update_by(weir_var *var, const struct weiri_addition *ad
 enum weir_status weir_var_assign_add(weir_var *var, weir_tensor *delta, uint64_t deadline_ns, weir_read *published,
                                      weir_error *error)
 {
-	return update_by(var, &(struct weiri_addition){delta, WEIRI_ADD}, deadline_ns, published, error);
+	return update_by(var, &(struct weiri_addition){delta, WEIRI_COMBINE_ADD}, deadline_ns, published, error);
 }
 
 enum weir_status weir_var_assign_sub(weir_var *var, weir_tensor *delta, uint64_t deadline_ns, weir_read *published,
                                      weir_error *error)
 {
-	return update_by(var, &(struct weiri_addition){delta, WEIRI_SUBTRACT}, deadline_ns, published, error);
+	return update_by(var, &(struct weiri_addition){delta, WEIRI_COMBINE_SUBTRACT}, deadline_ns, published, error);
 }

@@ -68,7 +68,7 @@ struct request {
 	const struct request *earlier;
 	size_t position; /* from 1 */
 	weir_tensor *delta;
-	enum weiri_elementwise operation;
+	enum weiri_combine how;
 	weir_allocator allocator;
 };
 
@@ -139,7 +139,7 @@ static struct request *request_create(const struct call *call)
 	if (request == NULL)
 		return NULL;
 	*request = (struct request){.delta = weir_tensor_retain(call->addition->delta),
-	                            .operation = call->addition->operation,
+	                            .how = call->addition->how,
 	                            .allocator = call->var->allocator};
 	/* The delta may live by this request alone, and be as large as a version: what is retired is counted with it. */
 	weiri_retired_init(&request->retired, sizeof(*request) + weir_tensor_nbytes(request->delta), request_reclaim);
@@ -337,13 +337,12 @@ static int include_some(struct sum *sum, const struct request *last)
 		if (!is_wanted(sum))
 			return 0;
 		if (sum->included == 0) {
-			weiri_elementwise_apply(value->dtype, some[0]->operation, (const char *)base->data + at * size,
+			weiri_elementwise_apply(value->dtype, some[0]->how, (const char *)base->data + at * size,
 			                        (const char *)some[0]->delta->data + at * size, out, n);
 			i = 1;
 		}
 		for (; i < count; i++)
-			weiri_elementwise_apply_in_place(value->dtype, some[i]->operation, out,
-			                                 (const char *)some[i]->delta->data + at * size, n);
+			weiri_row_combine(some[i]->how, value->dtype, out, (const char *)some[i]->delta->data + at * size, n);
 	}
 	sum->included = end;
 	return 1;
@@ -519,7 +518,7 @@ int weiri_combine(weir_var *var, const struct weiri_addition *addition, uint64_t
 	enum outcome outcome = NOT_APPLIED;
 	struct weiri_record *record;
 
-	if (!weiri_elementwise_has(addition->delta->dtype))
+	if (weiri_combine_check(addition->how, addition->delta->dtype) != WEIR_OK)
 		return 0;
 	do {
 		struct weiri_scope scope;

@@ -16,7 +16,7 @@ extern size_t weiri_combine_from;
 
 struct weiri_addition {
 	weir_tensor *delta;
-	enum weiri_elementwise operation;
+	enum weiri_combine how; /* WEIRI_COMBINE_ADD or _SUBTRACT */
 };
 
 /*
