@@ -9,6 +9,7 @@
 #include <urcu-bp.h>
 
 #include "rivals.h"
+#include "urcu_thread.h"
 
 struct counted {
 	_Atomic(long) references;
@@ -70,18 +71,6 @@ static void destroy(void *self)
 	drain(cell);
 	release(cell->current);
 	free(cell);
-}
-
-static void thread_begin(void *self)
-{
-	(void)self;
-	rcu_register_thread();
-}
-
-static void thread_end(void *self)
-{
-	(void)self;
-	rcu_unregister_thread();
 }
 
 static struct counted *retain(struct cell *cell)

@@ -8,6 +8,7 @@
 #include WEIR_BENCH_URCU_HEADER
 
 #include "published.h"
+#include "urcu_thread.h"
 
 static void *create(size_t bytes)
 {
@@ -23,18 +24,6 @@ static void destroy(void *self)
 {
 	published_fini(self);
 	free(self);
-}
-
-static void thread_begin(void *self)
-{
-	(void)self;
-	rcu_register_thread();
-}
-
-static void thread_end(void *self)
-{
-	(void)self;
-	rcu_unregister_thread();
 }
 
 static inline void begin(struct published *p)

@@ -6,6 +6,7 @@
 #include <urcu-bp.h>
 
 #include "rivals.h"
+#include "urcu_thread.h"
 
 enum { EVERY = 128 }; /* values for each grace period */
 
@@ -46,18 +47,6 @@ static void destroy(void *self)
 	drain(cell);
 	bench_value_free(cell->current, cell->bytes);
 	free(cell);
-}
-
-static void thread_begin(void *self)
-{
-	(void)self;
-	rcu_register_thread();
-}
-
-static void thread_end(void *self)
-{
-	(void)self;
-	rcu_unregister_thread();
 }
 
 static void read_once(void *self)

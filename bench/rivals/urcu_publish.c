@@ -7,6 +7,7 @@
 #include <urcu-bp.h>
 
 #include "rivals.h"
+#include "urcu_thread.h"
 
 enum { BUDGET = 32 << 20 };
 
@@ -71,18 +72,6 @@ static void destroy(void *self)
 	collect(cell);
 	value_free(&cell->current->head);
 	free(cell);
-}
-
-static void thread_begin(void *self)
-{
-	(void)self;
-	rcu_register_thread();
-}
-
-static void thread_end(void *self)
-{
-	(void)self;
-	rcu_unregister_thread();
 }
 
 static uint64_t read_many(void *self, uint64_t count)

@@ -7,23 +7,7 @@
 #include <weir/var.h>
 
 #include "rivals.h"
-
-static weir_tensor *tensor_of(uint64_t value, size_t bytes, const weir_allocator *allocator)
-{
-	const weir_shape shape = {1, {(int64_t)(bytes / sizeof(uint64_t))}};
-	weir_tensor_builder *builder;
-	weir_tensor *tensor;
-	uint64_t *words;
-
-	if (weir_tensor_builder_create(WEIR_I64, &shape, allocator, &builder) != WEIR_OK)
-		exit(3);
-	words = weir_tensor_builder_data(builder);
-	for (size_t i = 0; i < bytes / sizeof(uint64_t); i++)
-		words[i] = value;
-	if (weir_tensor_builder_finish(builder, &tensor) != WEIR_OK)
-		exit(3);
-	return tensor;
-}
+#include "weir_value.h"
 
 struct large {
 	weir_var *var;

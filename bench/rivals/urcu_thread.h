@@ -1,0 +1,19 @@
+/*
+ * urcu_thread.h - what a thread owes liburcu, of whichever flavour was included before.
+ */
+#ifndef WEIR_BENCH_URCU_THREAD_H
+#define WEIR_BENCH_URCU_THREAD_H
+
+static inline void thread_begin(void *self)
+{
+	(void)self;
+	rcu_register_thread();
+}
+
+static inline void thread_end(void *self)
+{
+	(void)self;
+	rcu_unregister_thread();
+}
+
+#endif
