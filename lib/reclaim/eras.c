@@ -8,9 +8,10 @@
 #include "reclaim/section.h"
 
 enum {
-#if defined(WEIRI_UNDER_MODEL) /* stress/model: there is no time; all is noted in the one tick that there is */
+#if defined( \
+	WEIRI_UNDER_MODEL) /* stress/model: time passes by deadlines alone, mostly none; four ticks are all that there are */
 	LEVELS = 1,
-	FIRST_TICK_BITS = 63,
+	FIRST_TICK_BITS = 62,
 #else
 	LEVELS = 12,
 	FIRST_TICK_BITS = 22, /* 2^22 ns: 4 ms; 16 ticks of the last level are 3 days */

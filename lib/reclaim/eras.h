@@ -16,7 +16,7 @@
  * Precision: what is known is more than half of the truth, when collections come: of an age of 22 ticks of one level, 14 are known by that level, and
  *   no less by the next, whose ticks are 4 of these, and of which two may be missing.
  * Memory: 1.5 KiB in the process.
- * Checked: tests/test_stalls.c.
+ * Checked: tests/test_stalls.c, stress/model/check_stalls.c.
  */
 #ifndef WEIRI_RECLAIM_ERAS_H
 #define WEIRI_RECLAIM_ERAS_H

@@ -2,7 +2,7 @@
  * stall.c - see stall.h.
  *
  * Progress: lock-free; a look waits for nobody. That one is due is decided by one CAS.
- * Checked: tests/test_stalls.c.
+ * Checked: tests/test_stalls.c, stress/model/check_stalls.c.
  */
 #include "reclaim/stall.h"
 

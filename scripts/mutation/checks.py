@@ -47,11 +47,14 @@ NOTICING = {
     "lib/queue/stats": ("queue_stats",),
     "lib/queue/staging": ("staging",),
     "lib/queue/tree": ("tree", "staging", "map_staging", "barrier"),
+    "lib/reclaim/eras": ("stalls",),
+    "lib/reclaim/stall": ("stalls",),
     "lib/run/critical_section": ("critical_section",),
     "lib/sync/beacon": ("queue_readiness", "watch"),
     "lib/sync/references": ("named_store", "staging", "map_staging"),
     "lib/sync/waiters": ("waiters", "queue", "staging"),
     "lib/var/combine": ("combine",),
+    "lib/var/stalls": ("stalls",),
 }
 
 
@@ -64,7 +67,9 @@ SCOPES = {
     "var": ("var",),
     "queue": ("store", "queue", "readiness", "select"),
     "run": ("sync", "coordinator"),
+    "lib/reclaim/eras": ("stalls",),
     "lib/reclaim/record": ("reclaim", "metrics", "var", "queue", "sync"),
+    "lib/reclaim/stall": ("stalls",),
     "lib/ring/multi_queue": ("multi_queue",),
     "lib/ring/priority_queue": ("priority", "store"),
     "lib/ring/ring_list": ("ring_list",),
@@ -85,6 +90,7 @@ SCOPES = {
     "lib/var/commit": ("var", "txn", "watch", "combine"),
     "lib/var/history": ("var", "txn"),
     "lib/var/install": ("var", "watch"),
+    "lib/var/stalls": ("stalls",),
     "lib/var/txn": ("txn",),
     "lib/var/watch": ("watch",),
     "lib/var/chunks": ("table",),
