@@ -17,9 +17,10 @@
 WEIR_BEGIN_DECLS
 
 /*
- * Copied into each object that is created with it; context must outlive those objects, and what of them waits to be reclaimed: versions,
- * variables, hooks of tokens and operations that waited are released some time after they ended (call weir_reclaim_flush()
- * before context goes away). Both functions are called from any thread and must be thread-safe. alignment is a power of two of at least sizeof(void *).
+ * Copied into each object that is created with it; context must outlive those objects, and what of them waits to be reclaimed:
+ * versions, variables, hooks of tokens and operations that waited are released some time after they ended (call
+ * weir_reclaim_flush() before context goes away). Both functions are called from any thread and must be thread-safe. alignment
+ * is a power of two of at least sizeof(void *).
  */
 typedef struct weir_allocator {
 	/* size bytes (> 0), or NULL when there are none. The contents are not read before they are written. */

@@ -7,13 +7,15 @@
  * | call                    | threads | progress           | blocks on | allocates | signal-safe |
  * |-------------------------|---------|--------------------|-----------|-----------|-------------|
  * | weir_cancel_create      | any     | allocator          | allocator | yes       | no          |
+ * | weir_cancel_retain      | any     | wait-free          | nothing   | no        | yes         |
  * | weir_cancel_on          | any     | lock-free          | allocator, for a new slot | for a new slot (1) | no |
  * | weir_cancel_fire        | any     | wait-free + the hooks it runs | nothing (2) | no | no        |
- * | weir_cancel_off         | any     | wait-free (3)      | nothing   | no        | no          |
+ * | weir_cancel_off, _release | any   | wait-free (3)      | nothing   | no        | no          |
  * | weir_cancel_fired, _cause | any   | wait-free          | nothing   | no        | yes         |
  *
  * (1) A token keeps a slot for each hook that was ever registered at once with others, and uses it again.
- * (2) A thread that is stopped in a fire holds up the one hook that it runs. The others are run by the next thread that fires; waits
+ * (2) A thread that is stopped in a fire holds up the one hook that it runs. The others are run by the next thread that fires;
+ * waits
  *     in queues also end when any queue call begins with the token, or a hook is put on it. Until one of these, or its
  *     deadline, comes, a waiter that the stopped thread had not come to sleeps on: nothing runs on its behalf.
  * (3) The last reference of a token frees it, through its allocator; so may off and release.
@@ -37,10 +39,10 @@ WEIR_API weir_cancel *weir_cancel_retain(weir_cancel *token);
 WEIR_API void weir_cancel_release(weir_cancel *token);
 
 /*
- * Fires: every hook runs once, in any order, on this thread before the call returns, or on another that fires at the same time (a hook that
- * another thread is taking off at the same time runs or does not). Only the first call counts; its cause (may be NULL:
- * WEIR_CANCELLED, "cancelled") is kept. When more than two fires race, the one that wins may keep its code only, not its message.
- * Later calls run what a stopped one has left. Returns 1 for the first call, else 0.
+ * Fires: every hook runs once, in any order, on this thread before the call returns, or on another that fires at the same time
+ * (a hook that another thread is taking off at the same time runs or does not). Only the first call counts; its cause (may be
+ * NULL: WEIR_CANCELLED, "cancelled") is kept. When more than two fires race, the one that wins may keep its code only, not its
+ * message. Later calls run what a stopped one has left. Returns 1 for the first call, else 0.
  * @since 0.1
  */
 WEIR_API int weir_cancel_fire(weir_cancel *token, const weir_error *cause);

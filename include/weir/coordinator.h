@@ -1,9 +1,9 @@
 /*
  * coordinator.h - stops a set of threads together and says why they stopped.
  *
- * Threads of one job register with a coordinator (or are started by it), work until weir_coordinator_should_stop, and any of them can
- * ask all to stop. The first error wins and comes out of weir_coordinator_join. Operations that wait are ended by its cancel
- * token. For threads that feed a queue see weir/queue_runner.h; for short tasks use weir/pool.h.
+ * Threads of one job register with a coordinator (or are started by it), work until weir_coordinator_should_stop, and any of
+ * them can ask all to stop. The first error wins and comes out of weir_coordinator_join. Operations that wait are ended by its
+ * cancel token. For threads that feed a queue see weir/queue_runner.h; for short tasks use weir/pool.h.
  *
  * | call                                        | threads    | progress                 | blocks on | allocates | signal-safe |
  * |---------------------------------------------|------------|--------------------------|-----------|-----------|-------------|
@@ -54,7 +54,9 @@ struct weir_coordinator_options {
 	uint32_t flags;
 	uint64_t clean_codes; /* causes that count as a stop without error; 0: WEIR_COORDINATOR_CLEAN(WEIR_OUT_OF_RANGE) */
 	const char *name;     /* copied, for messages, cut to 63 bytes; NULL: "coordinator" */
-	/* NULL: the default one. The memory of callbacks comes back some time after they end: flush (weir/reclaim.h) before it goes. */
+	/*
+	 * NULL: the default one. The memory of callbacks comes back some time after they end: flush (weir/reclaim.h) before it goes.
+	 */
 	const weir_allocator *allocator;
 };
 
@@ -81,8 +83,8 @@ WEIR_API int weir_coordinator_should_stop(const weir_coordinator *coordinator);
 WEIR_API enum weir_status weir_coordinator_wait_for_stop(weir_coordinator *coordinator, uint64_t deadline_ns);
 
 /*
- * Asks all to stop. Before it returns, unless another call is doing so at this moment, all who wait for the stop are woken, the cancel token
- * is fired and the on_stop callbacks have run. cause (may be NULL) says why; one whose code is WEIR_OK or clean
+ * Asks all to stop. Before it returns, unless another call is doing so at this moment, all who wait for the stop are woken, the
+ * cancel token is fired and the on_stop callbacks have run. cause (may be NULL) says why; one whose code is WEIR_OK or clean
  * counts as none. Of several causes the first is kept, the others are dropped, as is any that comes after a stop: errors that
  * the stop itself brings about would hide its reason.
  *
@@ -134,8 +136,8 @@ WEIR_API enum weir_status weir_coordinator_start_loop(weir_coordinator *coordina
                                                       weir_error *error);
 
 /*
- * Registers a thread that the coordinator did not start (or any other piece of work): weir_coordinator_join waits until *member was given to
- * weir_coordinator_leave, on whatever thread. name as above. WEIR_INVALID_ARGUMENT (coordinator or member NULL),
+ * Registers a thread that the coordinator did not start (or any other piece of work): weir_coordinator_join waits until *member
+ * was given to weir_coordinator_leave, on whatever thread. name as above. WEIR_INVALID_ARGUMENT (coordinator or member NULL),
  * WEIR_RESOURCE_EXHAUSTED.
  * @since 0.1
  */
@@ -155,8 +157,8 @@ struct weir_coordinator_join_options {
 };
 
 /*
- * Waits until every registered thread has ended, or a stop was requested and the grace period is over. options may be NULL. Ends the
- * registration of threads that ended; those that did not stay registered and are never killed.
+ * Waits until every registered thread has ended, or a stop was requested and the grace period is over. options may be NULL.
+ * Ends the registration of threads that ended; those that did not stay registered and are never killed.
  *
  * WEIR_OK: all have ended, and no error was recorded. The recorded error's code, with the error in *error: takes precedence over
  * what follows. WEIR_DEADLINE_EXCEEDED: threads were still running (*error names them) after the grace period, or,
@@ -170,9 +172,9 @@ WEIR_API enum weir_status weir_coordinator_join(weir_coordinator *coordinator,
                                                 const struct weir_coordinator_join_options *options, weir_error *error);
 
 /*
- * Makes the coordinator new: no stop, no error, not joined, and, if there was a stop, another cancel token. on_stop callbacks that
- * have not run stay. WEIR_FAILED_PRECONDITION, and nothing happens, while registered threads have not ended (*error names them).
- * WEIR_INVALID_ARGUMENT (NULL), WEIR_RESOURCE_EXHAUSTED (nothing happens).
+ * Makes the coordinator new: no stop, no error, not joined, and, if there was a stop, another cancel token. on_stop callbacks
+ * that have not run stay. WEIR_FAILED_PRECONDITION, and nothing happens, while registered threads have not ended (*error names
+ * them). WEIR_INVALID_ARGUMENT (NULL), WEIR_RESOURCE_EXHAUSTED (nothing happens).
  * @since 0.1
  */
 WEIR_API enum weir_status weir_coordinator_clear_stop(weir_coordinator *coordinator, weir_error *error);

@@ -1,14 +1,15 @@
 /*
- * dump.h - who waits for what, and who would end it: all queues, critical sections, barriers and staging areas of the process, and who keeps
- * memory, written to a file descriptor.
+ * dump.h - who waits for what, and who would end it: all queues, critical sections, barriers and staging areas of the process,
+ * and who keeps memory, written to a file descriptor.
  *
- * Use it when a program hangs, from a watchdog, a debug command or a thread that waits for a signal; it may be called at any time, beside
- * anything. For the numbers of one queue use weir_queue_get_stats(); for a process that cannot call any more, or a core, scripts/gdb/weir.py.
+ * Use it when a program hangs, from a watchdog, a debug command or a thread that waits for a signal; it may be called at any
+ * time, beside anything. For the numbers of one queue use weir_queue_get_stats(); for a process that cannot call any more, or a
+ * core, scripts/gdb/weir.py.
  *
  * | call                           | threads | progress                        | blocks on       | allocates | signal-safe |
  * |--------------------------------|---------|---------------------------------|-----------------|-----------|-------------|
  * | weir_dump                      | any     | lock-free + write(2), /proc     | fd, if it blocks | no       | no          |
- * | weir_queue_announce            | any     | lock-free + allocator           | nothing         | yes       | no          |
+ * | weir_queue_announce, weir_tensor_queue_announce | any | lock-free + allocator      | nothing         | yes       | no          |
  * | weir_queue_withdraw            | any     | lock-free                       | nothing         | no        | no          |
  *
  * For each queue of weir/queue.h, those inside of tensor queues among them:
@@ -30,7 +31,8 @@
  *     staging area "ahead" (number 5): 2 of 8 tuples, 4096 bytes
  *       waits: thread 27611 "files-0", put, for 0.8 s
  *
- * who keeps replaced versions of variables for a second and more (weir/stall.h: a collection is made on this thread to find them):
+ * who keeps replaced versions of variables for a second and more (weir/stall.h: a collection is made on this thread to find
+ * them):
  *
  *     memory: thread 27611 "files-0" holds version 7 of variable "weights", 1048704 bytes, replaced 12.3 s ago
  *     memory: thread 27604 "main" has been inside of one call for 3.2 s
@@ -47,14 +49,14 @@
 WEIR_BEGIN_DECLS
 
 /*
- * Writes the state of all of them to fd, which stays the caller's and is written with write(2) only, a few KiB at a time. Takes no lock, and
- * holds nobody up: what it shows of a queue is read piece by piece while others are at work. What is destroyed while it is looked at is
- * given back to its allocator by this call, on this thread, after the call that destroyed it has returned. At most 32 waiters are shown on each
- * side of a queue, or of an area, and 32 announcements. What is made meanwhile may be missing.
- * WEIR_OK; WEIR_INVALID_ARGUMENT: fd is not open for writing. WEIR_DEADLINE_EXCEEDED: fd does not block, and took nothing for a second;
- * WEIR_DATA_LOSS: write(2) failed otherwise; what came before has been written. WEIR_RESOURCE_EXHAUSTED: no memory for this thread's record.
- * As with any write(2) to a pipe or socket without a reader, SIGPIPE is raised unless the program ignores it.
- * @since 0.1
+ * Writes the state of all of them to fd, which stays the caller's and is written with write(2) only, a few KiB at a time. Takes
+ * no lock, and holds nobody up: what it shows of a queue is read piece by piece while others are at work. What is destroyed
+ * while it is looked at is given back to its allocator by this call, on this thread, after the call that destroyed it has
+ * returned. At most 32 waiters are shown on each side of a queue, or of an area, and 32 announcements. What is made meanwhile
+ * may be missing. WEIR_OK; WEIR_INVALID_ARGUMENT: fd is not open for writing. WEIR_DEADLINE_EXCEEDED: fd does not block, and
+ * took nothing for a second; WEIR_DATA_LOSS: write(2) failed otherwise; what came before has been written.
+ * WEIR_RESOURCE_EXHAUSTED: no memory for this thread's record. As with any write(2) to a pipe or socket without a reader,
+ * SIGPIPE is raised unless the program ignores it. @since 0.1
  */
 WEIR_API enum weir_status weir_dump(int fd);
 
@@ -68,10 +70,10 @@ enum weir_queue_role {
 typedef struct weir_queue_announcement weir_queue_announcement;
 
 /*
- * Says that the calling thread feeds, or drains, the queue, for weir_dump() and the debugger; nothing else depends on it. `as` (copied, cut
- * to 31 bytes; may be NULL) says what it is there for. *out is withdrawn before the queue is destroyed: weir_queue_destroy() refuses with
- * WEIR_FAILED_PRECONDITION while an announcement stands. Threads of a queue runner that is bound to a queue announce themselves.
- * WEIR_INVALID_ARGUMENT (NULL, unknown role), WEIR_RESOURCE_EXHAUSTED.
+ * Says that the calling thread feeds, or drains, the queue, for weir_dump() and the debugger; nothing else depends on it. `as`
+ * (copied, cut to 31 bytes; may be NULL) says what it is there for. *out is withdrawn before the queue is destroyed:
+ * weir_queue_destroy() refuses with WEIR_FAILED_PRECONDITION while an announcement stands. Threads of a queue runner that is
+ * bound to a queue announce themselves. WEIR_INVALID_ARGUMENT (NULL, unknown role), WEIR_RESOURCE_EXHAUSTED.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_queue_announce(weir_queue *queue, enum weir_queue_role role, const char *as,

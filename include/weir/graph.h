@@ -71,8 +71,8 @@ WEIR_API size_t weir_graph_node_count(const weir_graph *graph);
 
 /*
  * In every run that includes `after`, `before` runs too and `after` starts only when it has ended well. The same edge
- * twice is one edge. WEIR_INVALID_ARGUMENT: NULL, nodes of another graph, or a cycle would arise (the message names its nodes), or
- * `after` runs in a critical section that `before` is not part of (weir/op.h).
+ * twice is one edge. WEIR_INVALID_ARGUMENT: NULL, nodes of another graph, or a cycle would arise (the message names its nodes),
+ * or `after` runs in a critical section that `before` is not part of (weir/op.h).
  * WEIR_FAILED_PRECONDITION: `after` has already been part of a run. WEIR_RESOURCE_EXHAUSTED. Takes as long as the list of edges
  * into `after`; once some edge leads to an older node, as long as a walk through all that `before` depends on.
  * @since 0.1

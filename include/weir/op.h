@@ -1,8 +1,8 @@
 /*
  * op.h - the operations a graph is made of.
  *
- * Each call adds one node to a graph and hands out its outputs. `name` is copied and must be new in the graph; NULL generates one.
- * Calls chain with ||, because WEIR_OK is 0 and a failed call leaves its outputs untouched:
+ * Each call adds one node to a graph and hands out its outputs. `name` is copied and must be new in the graph; NULL generates
+ * one. Calls chain with ||, because WEIR_OK is 0 and a failed call leaves its outputs untouched:
  *     if (weir_op_matmul(g, NULL, x, w, 0, &xw, &e) || weir_op_add(g, "logits", xw, b, &logits, &e)) fail(&e);
  *
  * | call      | threads | progress             | blocks on | allocates | signal-safe |
@@ -65,8 +65,8 @@ WEIR_API enum weir_status weir_op_no_op(weir_graph *graph, const char *name, wei
 WEIR_API enum weir_status weir_op_read(weir_graph *graph, const char *name, weir_var *var, weir_output *out,
                                        weir_error *error);
 /*
- * Publishes `value`, or the current value plus or minus `delta` as one atomic update. Output 0 is the very value that was published,
- * not a later read; output 1 its version, i64 scalar. Errors as weir_var_assign, _assign_add, _assign_sub.
+ * Publishes `value`, or the current value plus or minus `delta` as one atomic update. Output 0 is the very value that was
+ * published, not a later read; output 1 its version, i64 scalar. Errors as weir_var_assign, _assign_add, _assign_sub.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_op_assign(weir_graph *graph, const char *name, weir_var *var, weir_output value,
@@ -76,9 +76,9 @@ WEIR_API enum weir_status weir_op_assign_add(weir_graph *graph, const char *name
 WEIR_API enum weir_status weir_op_assign_sub(weir_graph *graph, const char *name, weir_var *var, weir_output delta,
                                              weir_output *out, weir_error *error);
 /*
- * Rows by number, as weir_var_scatter(), which see: scatter_update, _add, _sub, _mul, _div, _min or _max, as `how` says. indices: i32 or i64 of
- * any shape; updates: [indices..., row...] of the variable's dtype, or a scalar. Output 0 is the whole value that was published, output 1 its
- * version, i64 scalar. A bad index fails the step, and nothing is published. @since 0.1
+ * Rows by number, as weir_var_scatter(), which see: scatter_update, _add, _sub, _mul, _div, _min or _max, as `how` says.
+ * indices: i32 or i64 of any shape; updates: [indices..., row...] of the variable's dtype, or a scalar. Output 0 is the whole
+ * value that was published, output 1 its version, i64 scalar. A bad index fails the step, and nothing is published. @since 0.1
  */
 WEIR_API enum weir_status weir_op_scatter(weir_graph *graph, const char *name, weir_var *var, enum weir_scatter how,
                                           weir_output indices, weir_output updates, weir_output *out,
@@ -127,9 +127,9 @@ WEIR_API enum weir_status weir_op_queue_close(weir_graph *graph, const char *nam
                                               enum weir_close_mode mode, weir_node **out, weir_error *error);
 
 /*
- * The same on the queue of `list` that `index` (i32 or i64 scalar) chooses in each step; one that is out of range fails the step with
- * WEIR_INVALID_ARGUMENT. What is known of outputs is what all queues of the list have in common. The list is borrowed like a queue.
- * @since 0.1
+ * The same on the queue of `list` that `index` (i32 or i64 scalar) chooses in each step; one that is out of range fails the
+ * step with WEIR_INVALID_ARGUMENT. What is known of outputs is what all queues of the list have in common. The list is borrowed
+ * like a queue. @since 0.1
  */
 WEIR_API enum weir_status weir_op_enqueue_at(weir_graph *graph, const char *name, weir_tensor_queue_list *list,
                                              weir_output index, const weir_output tuple[], size_t count,
@@ -151,21 +151,23 @@ WEIR_API enum weir_status weir_op_dequeue_up_to_at(weir_graph *graph, const char
 enum { WEIR_SECTION_SHARES_RESOURCES = 1 }; /* flags: other sections may use the same variables and queues */
 
 /*
- * The nodes of `body` run in `section`: in each step at most one at a time of all that use that section, in this graph, in others, and by
- * weir_critical_section_execute(). They run as one: a step that needs one of them runs all. Whatever they take from outside (inputs, and nodes
- * that are to end before them) is there before the section is entered; waiting for that holds no thread. It is left when they all have
- * ended, well or badly, or been passed over as the step ends. outs[i] is results[i], an output of the body, once the section is left. *node
- * (may be NULL) stands for the whole: as a target, or to hang control edges on. With a name the graph gets "NAME" and "NAME/enter".
+ * The nodes of `body` run in `section`: in each step at most one at a time of all that use that section, in this graph, in
+ * others, and by weir_critical_section_execute(). They run as one: a step that needs one of them runs all. Whatever they take
+ * from outside (inputs, and nodes that are to end before them) is there before the section is entered; waiting for that holds
+ * no thread. It is left when they all have ended, well or badly, or been passed over as the step ends. outs[i] is results[i],
+ * an output of the body, once the section is left. *node (may be NULL) stands for the whole: as a target, or to hang control
+ * edges on. With a name the graph gets "NAME" and "NAME/enter".
  *
- * WEIR_INVALID_ARGUMENT: no body; a node that is in a section already, of this one (it would wait for itself; so it is with two of the same
- * shared name) or another (sections do not nest in a graph); a node outside which runs after one of the body and before another; a result
- * that is no output of the body; a variable or queue that another section of the graph uses too, unless both have
- * WEIR_SECTION_SHARES_RESOURCES; unknown flags; a name longer than 249 bytes; a placeholder in the body. WEIR_FAILED_PRECONDITION: a node of the
- * body has been part of a run. After WEIR_RESOURCE_EXHAUSTED some of them may be tied to what was not finished: they do not run any more
- * (WEIR_FAILED_PRECONDITION), the others do. What the contexts of kernels share, and other graphs use, is not known here. A kernel inside is
- * refused by weir_critical_section_execute() on the same section; one outside that waits there holds a worker, of which the body may want one
- * to end (see weir_critical_section_start()). Called by one thread at a time, as weir_graph_add_control(), which refuses edges that lead into
- * a body from outside, and from "NAME/enter" to outside. @since 0.1
+ * WEIR_INVALID_ARGUMENT: no body; a node that is in a section already, of this one (it would wait for itself; so it is with two
+ * of the same shared name) or another (sections do not nest in a graph); a node outside which runs after one of the body and
+ * before another; a result that is no output of the body; a variable or queue that another section of the graph uses too,
+ * unless both have WEIR_SECTION_SHARES_RESOURCES; unknown flags; a name longer than 249 bytes; a placeholder in the body.
+ * WEIR_FAILED_PRECONDITION: a node of the body has been part of a run. After WEIR_RESOURCE_EXHAUSTED some of them may be tied
+ * to what was not finished: they do not run any more (WEIR_FAILED_PRECONDITION), the others do. What the contexts of kernels
+ * share, and other graphs use, is not known here. A kernel inside is refused by weir_critical_section_execute() on the same
+ * section; one outside that waits there holds a worker, of which the body may want one to end (see
+ * weir_critical_section_start()). Called by one thread at a time, as weir_graph_add_control(), which refuses edges that lead
+ * into a body from outside, and from "NAME/enter" to outside. @since 0.1
  */
 WEIR_API enum weir_status weir_op_critical_section(weir_graph *graph, const char *name, weir_critical_section *section,
                                                    uint32_t flags, weir_node *const body[], size_t body_count,
@@ -204,7 +206,10 @@ WEIR_API enum weir_status weir_op_reduce_mean(weir_graph *graph, const char *nam
                                               weir_error *error);
 WEIR_API enum weir_status weir_op_reduce_mean_axis(weir_graph *graph, const char *name, weir_output x, uint32_t axis,
                                                    weir_output *out, weir_error *error);
-/* The index of the largest element along the last axis (the first of equals; a NaN is larger than all else), i64, without that axis. @since 0.1 */
+/*
+ * The index of the largest element along the last axis (the first of equals; a NaN is larger than all else), i64, without that
+ * axis. @since 0.1
+ */
 WEIR_API enum weir_status weir_op_argmax(weir_graph *graph, const char *name, weir_output x, weir_output *out,
                                          weir_error *error);
 /*

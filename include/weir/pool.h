@@ -58,8 +58,8 @@ enum { WEIR_POOL_NO_THREADS = 1 }; /* flags: no workers at all; tasks run in wei
  */
 WEIR_API enum weir_status weir_pool_create(const struct weir_pool_options *options, weir_pool **out, weir_error *error);
 /*
- * Runs what is still submitted, what those tasks submit included, then ends the workers and waits for them. From now on only tasks
- * of the pool may use it. WEIR_FAILED_PRECONDITION, and nothing happens: called by such a task. NULL: WEIR_OK.
+ * Runs what is still submitted, what those tasks submit included, then ends the workers and waits for them. From now on only
+ * tasks of the pool may use it. WEIR_FAILED_PRECONDITION, and nothing happens: called by such a task. NULL: WEIR_OK.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_pool_destroy(weir_pool *pool, weir_error *error);

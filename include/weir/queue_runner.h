@@ -1,9 +1,9 @@
 /*
  * queue_runner.h - threads that keep a queue filled, and close it when their input ends.
  *
- * A queue runner calls step functions again and again, each on threads of its own; a step typically takes from one queue, works, and puts
- * into the next. It sees to the ends: the last thread to reach the end of the input closes the queue, so that its consumers end
- * after the last item; a stop of the coordinator cancels it, so that nobody stays blocked. For a loop that
+ * A queue runner calls step functions again and again, each on threads of its own; a step typically takes from one queue,
+ * works, and puts into the next. It sees to the ends: the last thread to reach the end of the input closes the queue, so that
+ * its consumers end after the last item; a stop of the coordinator cancels it, so that nobody stays blocked. For a loop that
  * feeds no queue use weir_coordinator_start_thread.
  *
  * | call                                         | threads   | progress                  | blocks on               | allocates | signal-safe |
@@ -50,7 +50,10 @@ typedef struct weir_queue_runner weir_queue_runner;
  */
 typedef enum weir_status weir_queue_runner_fn(void *context, weir_cancel *cancel, weir_error *error);
 
-/* Closes `queue` in one way or another. cause may be NULL. Called at most once in each run of the runner. Must not call the runner. */
+/*
+ * Closes `queue` in one way or another. cause may be NULL. Called at most once in each run of the runner. Must not call the
+ * runner.
+ */
 typedef void weir_queue_runner_close_fn(void *queue, const weir_error *cause);
 
 struct weir_queue_runner_step {
@@ -86,8 +89,8 @@ struct weir_queue_runner_options {
 WEIR_API enum weir_status weir_queue_runner_create(const struct weir_queue_runner_options *options,
                                                    weir_queue_runner **out, weir_error *error);
 /*
- * WEIR_FAILED_PRECONDITION, and nothing happens, while its threads run. A `cancel` that a stop is running at this moment is waited
- * for; after the call it does not run. Not from a step, close or cancel. NULL: WEIR_OK.
+ * WEIR_FAILED_PRECONDITION, and nothing happens, while its threads run. A `cancel` that a stop is running at this moment is
+ * waited for; after the call it does not run. Not from a step, close or cancel. NULL: WEIR_OK.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_queue_runner_destroy(weir_queue_runner *runner, weir_error *error);
@@ -122,7 +125,9 @@ WEIR_API size_t weir_queue_runner_running(const weir_queue_runner *runner);
  * @since 0.1
  */
 WEIR_API size_t weir_queue_runner_error_count(const weir_queue_runner *runner);
-/* The index-th of them into *error, and its code. WEIR_NOT_FOUND: there is none. WEIR_INVALID_ARGUMENT: runner NULL. @since 0.1 */
+/*
+ * The index-th of them into *error, and its code. WEIR_NOT_FOUND: there is none. WEIR_INVALID_ARGUMENT: runner NULL. @since 0.1
+ */
 WEIR_API enum weir_status weir_queue_runner_error(const weir_queue_runner *runner, size_t index, weir_error *error);
 
 /*

@@ -56,10 +56,11 @@ struct weir_ring_options {
  */
 WEIR_API enum weir_status weir_ring_create(size_t capacity, const struct weir_ring_options *options, weir_ring **out);
 /*
- * A ring in memory of the caller's: shared with nothing else, WEIR_RING_ALIGNMENT aligned, at least weir_ring_memsize() bytes, in use
- * until the ring is destroyed, which leaves the memory alone. options->allocator is not used. weir_ring_memsize() is 0 for what
- * weir_ring_create() would refuse. Statuses of weir_ring_init(): those of weir_ring_create(), and WEIR_INVALID_ARGUMENT for memory that
- * is NULL, too small or not aligned. The ring holds addresses: it works in one address space only. @since 0.1
+ * A ring in memory of the caller's: shared with nothing else, WEIR_RING_ALIGNMENT aligned, at least weir_ring_memsize() bytes,
+ * in use until the ring is destroyed, which leaves the memory alone. options->allocator is not used. weir_ring_memsize() is 0
+ * for what weir_ring_create() would refuse. Statuses of weir_ring_init(): those of weir_ring_create(), and
+ * WEIR_INVALID_ARGUMENT for memory that is NULL, too small or not aligned. The ring holds addresses: it works in one address
+ * space only. @since 0.1
  */
 WEIR_API size_t weir_ring_memsize(size_t capacity, const struct weir_ring_options *options);
 WEIR_API enum weir_status weir_ring_init(void *memory, size_t size, size_t capacity,

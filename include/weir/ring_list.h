@@ -1,9 +1,9 @@
 /*
  * ring_list.h - unbounded lock-free FIFO of 64-bit values for any number of producers and consumers.
  *
- * Use it where a producer must not be refused and memory may follow the backlog. A bound is usually wiser: weir/ring.h says "full", and
- * weir/queue.h waits for room. Values sit in rings of a fixed size, linked one behind the other; a ring that has been emptied is given
- * back, so memory follows the backlog down, too.
+ * Use it where a producer must not be refused and memory may follow the backlog. A bound is usually wiser: weir/ring.h says
+ * "full", and weir/queue.h waits for room. Values sit in rings of a fixed size, linked one behind the other; a ring that has
+ * been emptied is given back, so memory follows the backlog down, too.
  *
  * | call                               | threads   | progress              | blocks on | allocates          | signal-safe |
  * |------------------------------------|-----------|-----------------------|-----------|--------------------|-------------|
@@ -14,12 +14,12 @@
  * | weir_ring_list_close               | any       | lock-free             | nothing   | at a thread's first use of Weir | no |
  * | weir_ring_list_closed, _size_approx | any      | wait-free             | nothing   | at a thread's first use of Weir | no |
  *
- * A thread that is stopped anywhere stops no other one. It keeps the memory of the rings that existed then, if it was stopped inside a
- * call (docs/memory.md); later ones are freed as ever.
+ * A thread that is stopped anywhere stops no other one. It keeps the memory of the rings that existed then, if it was stopped
+ * inside a call (docs/memory.md); later ones are freed as ever.
  *
- * Ordering: what a thread wrote before enqueueing a value is visible to the thread that dequeues it. Linearizable; the argument heads
- * lib/ring/ring_list.c. Sources: linking rings that can be closed is LCRQ's idea (Morrison, Afek, PPoPP 2013), the list is Michael and
- * Scott's (PODC 1996), the rings are weir/ring.h.
+ * Ordering: what a thread wrote before enqueueing a value is visible to the thread that dequeues it. Linearizable; the argument
+ * heads lib/ring/ring_list.c. Sources: linking rings that can be closed is LCRQ's idea (Morrison, Afek, PPoPP 2013), the list
+ * is Michael and Scott's (PODC 1996), the rings are weir/ring.h.
  */
 #ifndef WEIR_RING_LIST_H
 #define WEIR_RING_LIST_H
@@ -46,16 +46,16 @@ struct weir_ring_list_options {
 };
 
 /*
- * An empty list. options may be NULL. WEIR_INVALID_ARGUMENT (out NULL, segment out of bounds, unknown format or flag, bad struct_size),
- * WEIR_UNIMPLEMENTED (LTQ16 on a machine without it), WEIR_RESOURCE_EXHAUSTED. @since 0.1
+ * An empty list. options may be NULL. WEIR_INVALID_ARGUMENT (out NULL, segment out of bounds, unknown format or flag, bad
+ * struct_size), WEIR_UNIMPLEMENTED (LTQ16 on a machine without it), WEIR_RESOURCE_EXHAUSTED. @since 0.1
  */
 WEIR_API enum weir_status weir_ring_list_create(const struct weir_ring_list_options *options, weir_ring_list **out);
 /* Values left inside are dropped. No other thread may be using the list. Accepts NULL. @since 0.1 */
 WEIR_API void weir_ring_list_destroy(weir_ring_list *list);
 
 /*
- * WEIR_OK: the value, any of 64 bits, is in. WEIR_CANCELLED: closed. WEIR_RESOURCE_EXHAUSTED: no memory for another ring, or for this
- * thread's record; the list is as it was. WEIR_INVALID_ARGUMENT: list NULL. @since 0.1
+ * WEIR_OK: the value, any of 64 bits, is in. WEIR_CANCELLED: closed. WEIR_RESOURCE_EXHAUSTED: no memory for another ring, or
+ * for this thread's record; the list is as it was. WEIR_INVALID_ARGUMENT: list NULL. @since 0.1
  */
 WEIR_API enum weir_status weir_ring_list_enqueue(weir_ring_list *list, uint64_t value);
 /*
@@ -66,8 +66,8 @@ WEIR_API enum weir_status weir_ring_list_enqueue(weir_ring_list *list, uint64_t 
 WEIR_API enum weir_status weir_ring_list_try_dequeue(weir_ring_list *list, uint64_t *value);
 
 /*
- * All of values[0 .. count-1], in order, or, when the status is not WEIR_OK, the first *done of them. Each value is one linearizable
- * enqueue; other threads' may fall between. Statuses as above. @since 0.1
+ * All of values[0 .. count-1], in order, or, when the status is not WEIR_OK, the first *done of them. Each value is one
+ * linearizable enqueue; other threads' may fall between. Statuses as above. @since 0.1
  */
 WEIR_API enum weir_status weir_ring_list_enqueue_many(weir_ring_list *list, const uint64_t values[], size_t count,
                                                       size_t *done);

@@ -2,8 +2,8 @@
  * scatter.h - rows of a variable changed and read by their numbers.
  *
  * Use it where an update concerns some rows of a value: embeddings, counts by key. Each call is one atomic update, like
- * weir_var_update(): it copies the whole value once. For tables so large that the copy is what costs, use weir/table.h, which takes the same
- * indices and updates and copies only what it touches.
+ * weir_var_update(): it copies the whole value once. For tables so large that the copy is what costs, use weir/table.h, which
+ * takes the same indices and updates and copies only what it touches.
  *
  * | call             | threads | progress                         | blocks on                           | allocates | signal-safe |
  * |------------------|---------|----------------------------------|-------------------------------------|-----------|-------------|
@@ -23,8 +23,9 @@
 WEIR_BEGIN_DECLS
 
 /*
- * What becomes of each element x of a row, with the element y of the update. Integers wrap around; an integer's quotient is cut towards 0.
- * Minimum and maximum of floats: y if it is smaller (larger) than x, else x; so what is there stays when one of both is NaN.
+ * What becomes of each element x of a row, with the element y of the update. Integers wrap around; an integer's quotient is cut
+ * towards 0. Minimum and maximum of floats: y if it is smaller (larger) than x, else x; so what is there stays when one of both
+ * is NaN.
  */
 enum weir_scatter {
 	WEIR_SCATTER_UPDATE = 1, /* y; also for bool and f16 */
@@ -37,14 +38,15 @@ enum weir_scatter {
 };
 
 /*
- * Changes the rows that `indices` name, one after the other in row-major order of `indices`: a row that is named twice is changed twice,
- * and the last WEIR_SCATTER_UPDATE of a row stays. `updates` has the variable's dtype and the shape [indices..., row...], or is a scalar,
- * which stands for each element. All happens at one instant, or, on any failure, nothing: no other thread sees some rows changed.
+ * Changes the rows that `indices` name, one after the other in row-major order of `indices`: a row that is named twice is
+ * changed twice, and the last WEIR_SCATTER_UPDATE of a row stays. `updates` has the variable's dtype and the shape [indices...,
+ * row...], or is a scalar, which stands for each element. All happens at one instant, or, on any failure, nothing: no other
+ * thread sees some rows changed.
  *
  * *published (may be NULL) is a handle on the version that this call published, the caller's to release.
- * WEIR_INVALID_ARGUMENT (NULL, no such way, dtypes or shapes that do not fit, a value without rows, an index that is not in [0, rows): the
- * message has the index and the rows, an integer divided by 0), WEIR_UNIMPLEMENTED (bytes; arithmetic on bool and f16),
- * WEIR_FAILED_PRECONDITION (not initialized), and the failures of weir_var_update. @since 0.1
+ * WEIR_INVALID_ARGUMENT (NULL, no such way, dtypes or shapes that do not fit, a value without rows, an index that is not in [0,
+ * rows): the message has the index and the rows, an integer divided by 0), WEIR_UNIMPLEMENTED (bytes; arithmetic on bool and
+ * f16), WEIR_FAILED_PRECONDITION (not initialized), and the failures of weir_var_update. @since 0.1
  */
 WEIR_API enum weir_status weir_var_scatter(weir_var *var, enum weir_scatter how, const weir_tensor *indices,
                                            const weir_tensor *updates, uint64_t deadline_ns, weir_read *published,

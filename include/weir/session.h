@@ -69,15 +69,15 @@ struct weir_run_options {
 };
 
 /*
- * One step. Runs the ancestors (by data and control) of fetches and targets, cut at the feeds; the rest of the graph, ops with side
- * effects included, does not run. results[0 .. fetch_count-1] get one reference each, the caller's to release; on any failure
- * none is written. A fed output may be fetched; a fetch may occur twice. Arrays may be NULL when their count is 0.
+ * One step. Runs the ancestors (by data and control) of fetches and targets, cut at the feeds; the rest of the graph, ops with
+ * side effects included, does not run. results[0 .. fetch_count-1] get one reference each, the caller's to release; on any
+ * failure none is written. A fed output may be fetched; a fetch may occur twice. Arrays may be NULL when their count is 0.
  * options may be NULL.
  *
  * The step's plan is compiled on first use of the same feeds, fetches and targets in the same order, and kept.
  *
- * The first error ends the step: ops that have not started do not start, ops that wait are cancelled, and the message names the op
- * that failed first. What ops did before (to variables, to queues) stays done. Errors:
+ * The first error ends the step: ops that have not started do not start, ops that wait are cancelled, and the message names the
+ * op that failed first. What ops did before (to variables, to queues) stays done. Errors:
  *  - of an op: its status and message, prefixed with the op and node name (WEIR_OUT_OF_RANGE of a closed queue, WEIR_ABORTED of
  *    a commit that lost, and so on; weir/op.h);
  *  - WEIR_INVALID_ARGUMENT: NULL, an output or target of another graph, the same output fed twice, a value that does not fit the
@@ -89,7 +89,8 @@ struct weir_run_options {
  *
  * After a deadline, a cancel or an error the call waits for the step's ops to end, which built-in ops do at once (a computation
  * under way is finished). A step with user kernels (weir_op_kernel) is not waited for after a deadline or a cancel: the
- * call returns in time, and the kernels, which have the token to look at, end in the background; weir_session_destroy waits for them.
+ * call returns in time, and the kernels, which have the token to look at, end in the background; weir_session_destroy waits for
+ * them.
  *
  * May be called from inside a user kernel; the waiting caller then runs other tasks of the pool meanwhile. With a pool that
  * has no workers user kernels run on the caller's thread, so that a deadline cannot cut one short.

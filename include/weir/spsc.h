@@ -1,8 +1,8 @@
 /*
  * spsc.h - bounded wait-free FIFO of 64-bit values for one producer and one consumer.
  *
- * Use it between exactly two threads: each operation is a few plain instructions. With a second producer or consumer, even now and
- * then, use weir/ring.h: here two producers (or two consumers) at a time lose values silently.
+ * Use it between exactly two threads: each operation is a few plain instructions. With a second producer or consumer, even now
+ * and then, use weir/ring.h: here two producers (or two consumers) at a time lose values silently.
  *
  * | call                         | threads      | progress  | blocks on | allocates | signal-safe |
  * |------------------------------|--------------|-----------|-----------|-----------|-------------|
@@ -36,8 +36,8 @@ struct weir_spsc_options {
 };
 
 /*
- * Holds exactly `capacity` values, 1 .. WEIR_SPSC_MAX_CAPACITY. options may be NULL. WEIR_INVALID_ARGUMENT (out NULL, capacity out of
- * bounds, unknown flag, bad struct_size), WEIR_RESOURCE_EXHAUSTED. @since 0.1
+ * Holds exactly `capacity` values, 1 .. WEIR_SPSC_MAX_CAPACITY. options may be NULL. WEIR_INVALID_ARGUMENT (out NULL, capacity
+ * out of bounds, unknown flag, bad struct_size), WEIR_RESOURCE_EXHAUSTED. @since 0.1
  */
 WEIR_API enum weir_status weir_spsc_create(size_t capacity, const struct weir_spsc_options *options, weir_spsc **out);
 /* Values left inside are dropped. No other thread may be using it. Accepts NULL. @since 0.1 */
@@ -47,7 +47,10 @@ WEIR_API void weir_spsc_destroy(weir_spsc *spsc);
 WEIR_API enum weir_status weir_spsc_try_enqueue(weir_spsc *spsc, uint64_t value);
 /* Consumer. WEIR_OK, WEIR_WOULD_BLOCK (empty; *value untouched), WEIR_INVALID_ARGUMENT (NULL). @since 0.1 */
 WEIR_API enum weir_status weir_spsc_try_dequeue(weir_spsc *spsc, uint64_t *value);
-/* As many of values[0 .. count-1] as go in, in order; *done says how many. WEIR_OK when at least one did or count is 0. @since 0.1 */
+/*
+ * As many of values[0 .. count-1] as go in, in order; *done says how many. WEIR_OK when at least one did or count is 0. @since
+ * 0.1
+ */
 WEIR_API enum weir_status weir_spsc_try_enqueue_many(weir_spsc *spsc, const uint64_t values[], size_t count,
                                                      size_t *done);
 /* Up to `count` values; *done says how many. WEIR_OK when at least one came or count is 0. @since 0.1 */

@@ -1,13 +1,15 @@
 /*
  * table.h - large tables of rows, of which an update changes few.
  *
- * Use it where the value is large and updates are sparse: embeddings, state by key. A version is a tree of chunks of 64 KiB that versions
- * share; an update copies the chunks that it touches, and pointers. So 100 rows of a table of 1 GiB cost 100 chunks at most, where a
- * variable (weir/scatter.h) copies 1 GiB. Not for values that are read whole as one tensor, nor for small ones: a variable is simpler, and its
- * reads give tensors.
+ * Use it where the value is large and updates are sparse: embeddings, state by key. A version is a tree of chunks of 64 KiB
+ * that versions share; an update copies the chunks that it touches, and pointers. So 100 rows of a table of 1 GiB cost 100
+ * chunks at most, where a variable (weir/scatter.h) copies 1 GiB. Not for values that are read whole as one tensor, nor for
+ * small ones: a variable is simpler, and its reads give tensors.
  *
  * | call                                | threads | progress                         | blocks on                             | allocates | signal-safe |
  * |-------------------------------------|---------|----------------------------------|---------------------------------------|-----------|-------------|
+ * | weir_table_create                   | any     | lock-free + allocator            | allocator                             | yes       | no          |
+ * | weir_table_destroy                  | one, last | lock-free + allocator          | nothing                               | at a thread's first use of Weir | no |
  * | weir_table_read, _view_release, _view_row | any | wait-free (1)                  | nothing                               | no        | no          |
  * | weir_table_gather, _view_gather     | any     | wait-free but for the allocation | nothing                               | yes       | no          |
  * | weir_table_snapshot                 | any     | lock-free but for the allocation | nothing                               | yes       | no          |
@@ -18,9 +20,9 @@
  *
  * Ordering: as for variables, with which tables share the order of all versions: every call is linearizable.
  *
- * Memory: the chunks of the newest version; of each version that a view holds, those chunks that differ from its successor's, which is
- * at most the whole table; of a version that waits to be freed, the chunks that its successor replaced, which count in the retire budget as
- * those that it copied itself. The first version's chunks of zeros are one chunk.
+ * Memory: the chunks of the newest version; of each version that a view holds, those chunks that differ from its successor's,
+ * which is at most the whole table; of a version that waits to be freed, the chunks that its successor replaced, which count in
+ * the retire budget as those that it copied itself. The first version's chunks of zeros are one chunk.
  */
 #ifndef WEIR_TABLE_H
 #define WEIR_TABLE_H
@@ -53,8 +55,8 @@ struct weir_table_options {
 };
 
 /*
- * A table whose version 1 is a copy of `initial`, of shape [rows, row...], or zeros when that is NULL. WEIR_INVALID_ARGUMENT (NULL, no such
- * dtype, bad shapes, flags, initial does not fit), WEIR_UNIMPLEMENTED (bytes), WEIR_RESOURCE_EXHAUSTED. @since 0.1
+ * A table whose version 1 is a copy of `initial`, of shape [rows, row...], or zeros when that is NULL. WEIR_INVALID_ARGUMENT
+ * (NULL, no such dtype, bad shapes, flags, initial does not fit), WEIR_UNIMPLEMENTED (bytes), WEIR_RESOURCE_EXHAUSTED. @since 0.1
  */
 WEIR_API enum weir_status weir_table_create(const struct weir_table_options *options, const weir_tensor *initial,
                                             weir_table **out, weir_error *error);
@@ -72,17 +74,19 @@ WEIR_API enum weir_status weir_table_read(weir_table *table, weir_table_view *vi
 /* Ends a view and clears it. Accepts NULL and a cleared view. @since 0.1 */
 WEIR_API void weir_table_view_release(weir_table_view *view);
 /*
- * The versions of several tables at one instant. On failure no view is held. WEIR_INVALID_ARGUMENT (NULL), WEIR_RESOURCE_EXHAUSTED.
- * @since 0.1
+ * The versions of several tables at one instant. On failure no view is held. WEIR_INVALID_ARGUMENT (NULL),
+ * WEIR_RESOURCE_EXHAUSTED. @since 0.1
  */
 WEIR_API enum weir_status weir_table_snapshot(weir_table *const tables[], size_t count, weir_table_view views[],
                                               weir_error *error);
 
-/* The elements of a row, row-major, without a copy, while the view is held; aligned to the element. NULL: no such row. @since 0.1 */
+/*
+ * The elements of a row, row-major, without a copy, while the view is held; aligned to the element. NULL: no such row. @since 0.1
+ */
 WEIR_API const void *weir_table_view_row(const weir_table_view *view, int64_t index);
 /*
- * *out gets a tensor of shape [indices..., row...]; indices are i32 or i64. allocator may be NULL. WEIR_INVALID_ARGUMENT (NULL, dtype, an
- * index that is not in [0, rows)), WEIR_RESOURCE_EXHAUSTED. @since 0.1
+ * *out gets a tensor of shape [indices..., row...]; indices are i32 or i64. allocator may be NULL. WEIR_INVALID_ARGUMENT (NULL,
+ * dtype, an index that is not in [0, rows)), WEIR_RESOURCE_EXHAUSTED. @since 0.1
  */
 WEIR_API enum weir_status weir_table_view_gather(const weir_table_view *view, const weir_tensor *indices,
                                                  const weir_allocator *allocator, weir_tensor **out, weir_error *error);
@@ -91,9 +95,9 @@ WEIR_API enum weir_status weir_table_gather(weir_table *table, const weir_tensor
                                             const weir_allocator *allocator, weir_tensor **out, weir_error *error);
 
 /*
- * Changes rows, at one instant or not at all: as weir_var_scatter(), which says in what order, what of updates is expected, and what is
- * refused. *published (may be NULL) is a view of the version that this call published, the caller's to release. An attempt that lost
- * to another writer is thrown away, with its copies, and made again. @since 0.1
+ * Changes rows, at one instant or not at all: as weir_var_scatter(), which says in what order, what of updates is expected, and
+ * what is refused. *published (may be NULL) is a view of the version that this call published, the caller's to release. An
+ * attempt that lost to another writer is thrown away, with its copies, and made again. @since 0.1
  */
 WEIR_API enum weir_status weir_table_scatter(weir_table *table, enum weir_scatter how, const weir_tensor *indices,
                                              const weir_tensor *updates, uint64_t deadline_ns,

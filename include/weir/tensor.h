@@ -9,7 +9,7 @@
  * |-------------------------------|-----------------|---------------------|-----------|-----------|-------------|
  * | weir_tensor_retain            | any             | wait-free (1 RMW)   | nothing   | no        | yes         |
  * | weir_tensor_release           | any             | wait-free (1 RMW); the last one frees (1) | allocator (1) | no | no |
- * | weir_tensor_dtype ... _data   | any             | wait-free           | nothing   | no        | yes         |
+ * | weir_tensor_dtype, _shape, _elements, _nbytes, _data | any | wait-free      | nothing   | no        | yes         |
  * | weir_tensor_builder_create, _set_bytes | one per builder | the allocator's | allocator | yes  | no          |
  * | weir_tensor_builder_data, _finish | one per builder | wait-free       | nothing   | no        | no          |
  * | weir_tensor_builder_discard   | one per builder | the allocator's     | allocator | no        | no          |

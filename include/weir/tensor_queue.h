@@ -2,20 +2,23 @@
  * tensor_queue.h - queues of tuples of tensors with a checked spec.
  *
  * weir/queue.h for values that are tensors: every tuple has the same components (dtype, and shape where the spec gives one), and
- * batches are stacked and unstacked, padded where asked for. Progress, waiting, closing, fairness and ordering are those of weir/queue.h.
+ * batches are stacked and unstacked, padded where asked for. Progress, waiting, closing, fairness and ordering are those of
+ * weir/queue.h.
  *
  * | call                                   | threads | progress                        | blocks on | allocates | signal-safe |
  * |----------------------------------------|---------|---------------------------------|-----------|-----------|-------------|
+ * | weir_tensor_queue_create               | any     | lock-free + allocator           | allocator | yes       | no          |
+ * | weir_tensor_queue_destroy              | one, last | lock-free + allocator         | nothing   | at a thread's first use of Weir | no |
  * | weir_tensor_queue_enqueue[_many]       | any     | allocator, then as weir_queue_enqueue | room  | yes       | no          |
  * | weir_tensor_queue_dequeue[_many,_up_to] | any    | allocator, then as weir_queue_dequeue | items | yes       | no          |
  * | weir_tensor_queue_start_*              | any     | lock-free + allocator           | nothing   | yes       | no          |
  * | weir_tensor_queue_close, _size, _closed | any    | as weir_queue_*                 | nothing   | no        | no          |
  * | weir_tensor_queue_readable_fd, _writable_fd | any | as weir_queue_readable_fd   | nothing   | the first time | no      |
  * | weir_tensor_queue_get_stats            | any     | wait-free                       | nothing   | no        | yes         |
- * | weir_tensor_queue_component, _arrange  | any     | wait-free                       | nothing   | no        | no          |
+ * | weir_tensor_queue_component, _component_count, _arrange, _capacity, _seed, _name, _type | any | wait-free                  | nothing   | no        | no          |
  * | weir_tensor_queue_find_or_create       | any     | as weir_store_find_or_create    | as there  | yes       | no          |
  * | weir_tensor_queue_list_create, _destroy | one    | allocator                       | nothing   | yes       | no          |
- * | weir_tensor_queue_list_at, _component  | any     | wait-free                       | nothing   | no        | no          |
+ * | weir_tensor_queue_list_at, _component, _component_count | any | wait-free                  | nothing   | no        | no          |
  */
 #ifndef WEIR_TENSOR_QUEUE_H
 #define WEIR_TENSOR_QUEUE_H
@@ -57,8 +60,9 @@ struct weir_tensor_queue_options {
 	uint64_t seed;
 	const char *name;
 	/*
-	 * Copied; all with shapes or all without. In a queue of WEIR_QUEUE_PRIORITY component 0 is the priority, an i64 of shape [] (and the
-	 * others all have shapes or none): the smallest leaves first, equal ones in the order they came, and so they are in a batch.
+	 * Copied; all with shapes or all without. In a queue of WEIR_QUEUE_PRIORITY component 0 is the priority, an i64 of shape []
+	 * (and the others all have shapes or none): the smallest leaves first, equal ones in the order they came, and so they are
+	 * in a batch.
 	 */
 	const struct weir_tensor_component *components;
 	size_t component_count; /* 1 .. WEIR_TENSOR_QUEUE_MAX_COMPONENTS */
@@ -67,8 +71,8 @@ struct weir_tensor_queue_options {
 
 /*
  * Errors as weir_queue_create, and WEIR_INVALID_ARGUMENT for a bad component: no dtype, an impossible shape, an empty, long or
- * repeated name, no shape in a queue that pads or whose other components have one. The capacity is always a bound: there is none for
- * "any number", as memory has one.
+ * repeated name, no shape in a queue that pads or whose other components have one. The capacity is always a bound: there is
+ * none for "any number", as memory has one.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_tensor_queue_create(const struct weir_tensor_queue_options *options,
@@ -84,7 +88,9 @@ WEIR_API enum weir_status weir_tensor_queue_destroy(weir_tensor_queue *queue, we
  */
 WEIR_API enum weir_status weir_tensor_queue_enqueue(weir_tensor_queue *queue, weir_tensor *const tuple[], size_t count,
                                                     uint64_t deadline_ns, weir_cancel *cancel, weir_error *error);
-/* `tuple` has tensors [n, shape...]; their n rows go in one by one (no copy). *done (may be NULL): how many went in. @since 0.1 */
+/*
+ * `tuple` has tensors [n, shape...]; their n rows go in one by one (no copy). *done (may be NULL): how many went in. @since 0.1
+ */
 WEIR_API enum weir_status weir_tensor_queue_enqueue_many(weir_tensor_queue *queue, weir_tensor *const tuple[],
                                                          size_t count, uint64_t deadline_ns, weir_cancel *cancel,
                                                          int64_t *done, weir_error *error);
@@ -93,9 +99,9 @@ WEIR_API enum weir_status weir_tensor_queue_dequeue(weir_tensor_queue *queue, we
                                                     uint64_t deadline_ns, weir_cancel *cancel, weir_error *error);
 /*
  * n tuples stacked to tensors [n, shape...]. n = 0 gives tensors with no rows (dims that are unknown are 0 then).
- * WEIR_INVALID_ARGUMENT: n < 0, or a queue without shapes, or with unknown dims that does not pad ("specified shapes"). On failure
- * every item is back in the queue, in order. When it was memory to stack them that failed (WEIR_RESOURCE_EXHAUSTED), and the queue is closed,
- * another consumer may have been told just before that nothing more comes.
+ * WEIR_INVALID_ARGUMENT: n < 0, or a queue without shapes, or with unknown dims that does not pad ("specified shapes"). On
+ * failure every item is back in the queue, in order. When it was memory to stack them that failed (WEIR_RESOURCE_EXHAUSTED),
+ * and the queue is closed, another consumer may have been told just before that nothing more comes.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_tensor_queue_dequeue_many(weir_tensor_queue *queue, int64_t n, weir_tensor *tuple[],
@@ -156,8 +162,8 @@ struct weir_named_tensor {
 /*
  * Puts tensors that are given by name, in any order, into the order of the queue's components: tuple[0 .. tuple_count-1] is then
  * what the enqueue calls take. No reference is taken. WEIR_INVALID_ARGUMENT, which the message explains by name: a component is
- * missing or given twice, no component is so named, the queue's components are not all named, tuple_count is not their count, NULL.
- * @since 0.1
+ * missing or given twice, no component is so named, the queue's components are not all named, tuple_count is not their count,
+ * NULL. @since 0.1
  */
 WEIR_API enum weir_status weir_tensor_queue_arrange(const weir_tensor_queue *queue,
                                                     const struct weir_named_tensor named[], size_t count,
@@ -168,12 +174,12 @@ WEIR_API enum weir_status weir_tensor_queue_arrange(const weir_tensor_queue *que
 /* What tensor queues are in a store: weir_resource_object() is a weir_tensor_queue. @since 0.1 */
 WEIR_API const struct weir_resource_type *weir_tensor_queue_type(void);
 /*
- * The queue of that name: the one that is there, or a new one, made with the options and, if they have none, the name. *out is a reference;
- * the queue is weir_resource_object(*out), and goes with the last reference, items and all: who waits in it must hold one (else its memory is
- * never given back). WEIR_INVALID_ARGUMENT: one is there that was made otherwise; the message names the first property that differs
- * (order and padding, flags, capacity, min_after_dequeue, seed, number of components; dtype, shape or name of a component), what it is
- * there and what was asked for. Seed 0 asks for none in particular. Shapes of queues that pad differ only where both know a dim.
- * Else as weir_tensor_queue_create and weir_store_find_or_create.
+ * The queue of that name: the one that is there, or a new one, made with the options and, if they have none, the name. *out is
+ * a reference; the queue is weir_resource_object(*out), and goes with the last reference, items and all: who waits in it must
+ * hold one (else its memory is never given back). WEIR_INVALID_ARGUMENT: one is there that was made otherwise; the message
+ * names the first property that differs (order and padding, flags, capacity, min_after_dequeue, seed, number of components;
+ * dtype, shape or name of a component), what it is there and what was asked for. Seed 0 asks for none in particular. Shapes of
+ * queues that pad differ only where both know a dim. Else as weir_tensor_queue_create and weir_store_find_or_create.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_tensor_queue_find_or_create(weir_store *store, const char *container, const char *name,
@@ -202,8 +208,8 @@ WEIR_API enum weir_status weir_tensor_queue_list_at(const weir_tensor_queue_list
                                                     weir_tensor_queue **out, weir_error *error);
 WEIR_API size_t weir_tensor_queue_list_component_count(const weir_tensor_queue_list *list);
 /*
- * What is known of component i whichever queue is chosen: a dim in which they differ is unknown, and there is no shape (NULL) when
- * their ranks differ or one has none. Errors as weir_tensor_queue_component.
+ * What is known of component i whichever queue is chosen: a dim in which they differ is unknown, and there is no shape (NULL)
+ * when their ranks differ or one has none. Errors as weir_tensor_queue_component.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_tensor_queue_list_component(const weir_tensor_queue_list *list, size_t i,

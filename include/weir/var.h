@@ -6,25 +6,28 @@
  *
  * | call                     | threads | progress                      | blocks on                    | allocates | signal-safe |
  * |--------------------------|---------|-------------------------------|------------------------------|-----------|-------------|
+ * | weir_var_create          | any     | lock-free + allocator         | allocator                    | yes       | no          |
+ * | weir_var_destroy         | one, last | lock-free + allocator       | nothing                      | at a thread's first use of Weir | no |
  * | weir_var_read            | any     | wait-free                     | nothing                      | no        | yes (2)     |
  * | weir_var_read_if_newer   | any     | wait-free                     | nothing                      | no        | yes (2)     |
  * | weir_var_read_version    | any     | wait-free, a step for each newer version | nothing           | no        | no          |
- * | weir_read_release        | any     | wait-free (1)                 | nothing                      | no        | yes (2)     |
+ * | weir_read_release, weir_read_release_many | any | wait-free (1)            | nothing                      | no        | yes (2)     |
  * | weir_var_snapshot        | any     | lock-free                     | nothing                      | no        | no          |
  * | weir_var_assign, _compare_assign, _exchange, _commit | any | lock-free after its allocation | the retire budget, up to the deadline | yes | no |
  * | weir_var_update          | any     | lock-free + fn                | the retire budget, up to the deadline | yes | no |
  * | weir_var_assign_add, _assign_sub | any | lock-free after its allocation | the retire budget, up to the deadline; from 256 KiB on another's copy, a bounded time | yes | no |
  * | weir_var_version         | any     | wait-free                     | nothing                      | no        | no          |
+ * | weir_var_dtype, _shape, _name, _type | any | wait-free                | nothing                      | no        | yes         |
  * | weir_var_find_or_create  | any     | as weir_store_find_or_create  | as there                     | yes       | no          |
  *
  * (1) Lock-free when it drops the last reference of a version that was read without a hazard slot; that is left to the next
  * collection, so that a signal handler frees nothing. (2) On a thread that has used Weir before, and whose thread-specific data
  * is not being destroyed yet: a thread's first use allocates its record, in whichever call that is.
  *
- * Bounds of the wait-free calls, in atomic accesses, fences and the waking of a writer included, on a thread that has used Weir before:
- * weir_var_read 60 + 4r, and 9 with a free slot and nothing under way; weir_var_version 16 + 4r; weir_var_read_if_newer
- * 16 + 4r when there is nothing newer, else 76 + 8r; weir_read_release 6, but (1). r is how often the era had moved when the call looked: r times takes 2^(r-1) collections that begin during it, so r <= 64. A
- * signal handler's calls count for themselves.
+ * Bounds of the wait-free calls, in atomic accesses, fences and the waking of a writer included, on a thread that has used Weir
+ * before: weir_var_read 60 + 4r, and 9 with a free slot and nothing under way; weir_var_version 16 + 4r; weir_var_read_if_newer
+ * 16 + 4r when there is nothing newer, else 76 + 8r; weir_read_release 6, but (1). r is how often the era had moved when the
+ * call looked: r times takes 2^(r-1) collections that begin during it, so r <= 64. A signal handler's calls count for themselves.
  *
  * Ordering: every call is linearizable, snapshots and commits included: there is one order of all versions of all variables,
  * and it agrees with real time. Algorithm and proof head lib/var/version.h; the memory bound is in docs/memory.md.
@@ -74,9 +77,9 @@ struct weir_var_options {
 WEIR_API enum weir_status weir_var_create(const struct weir_var_options *options, weir_tensor *initial, weir_var **out,
                                           weir_error *error);
 /*
- * No other call on this variable may be under way. Handles stay valid. NULL: WEIR_OK. Nothing happens with WEIR_FAILED_PRECONDITION (somebody
- * waits for it, or watches it: weir/watch.h), and WEIR_RESOURCE_EXHAUSTED (this thread's first use of Weir found no memory).
- * @since 0.1
+ * No other call on this variable may be under way. Handles stay valid. NULL: WEIR_OK. Nothing happens with
+ * WEIR_FAILED_PRECONDITION (somebody waits for it, or watches it: weir/watch.h), and WEIR_RESOURCE_EXHAUSTED (this thread's
+ * first use of Weir found no memory). @since 0.1
  */
 WEIR_API enum weir_status weir_var_destroy(weir_var *var);
 
@@ -88,14 +91,14 @@ WEIR_API enum weir_status weir_var_destroy(weir_var *var);
  */
 WEIR_API enum weir_status weir_var_read(weir_var *var, weir_read *read);
 /*
- * The same if the newest version has a number above `version`; WEIR_WOULD_BLOCK when it has not (also when the variable is not initialized):
- * then that was so at some moment of the call. @since 0.1
+ * The same if the newest version has a number above `version`; WEIR_WOULD_BLOCK when it has not (also when the variable is not
+ * initialized): then that was so at some moment of the call. @since 0.1
  */
 WEIR_API enum weir_status weir_var_read_if_newer(weir_var *var, uint64_t version, weir_read *read);
 /*
- * Version `number` of a variable with a history, if it is the newest or one of so many before it. WEIR_OUT_OF_RANGE: not published yet;
- * WEIR_NOT_FOUND: gone, or 0; WEIR_INVALID_ARGUMENT, WEIR_RESOURCE_EXHAUSTED as weir_var_read. Without a history it finds the newest only.
- * @since 0.1
+ * Version `number` of a variable with a history, if it is the newest or one of so many before it. WEIR_OUT_OF_RANGE: not
+ * published yet; WEIR_NOT_FOUND: gone, or 0; WEIR_INVALID_ARGUMENT, WEIR_RESOURCE_EXHAUSTED as weir_var_read. Without a history
+ * it finds the newest only. @since 0.1
  */
 WEIR_API enum weir_status weir_var_read_version(weir_var *var, uint64_t number, weir_read *read);
 /* Ends a handle and clears *read. Accepts NULL and a cleared handle. @since 0.1 */
@@ -114,8 +117,8 @@ WEIR_API void weir_read_release_many(weir_read reads[], size_t count);
 WEIR_API enum weir_status weir_var_snapshot(weir_var *const vars[], size_t count, weir_read reads[], weir_error *error);
 
 /*
- * The number of the newest version; 0 while not initialized, so this is also the question whether it is, which once answered with yes is
- * never answered with no. @since 0.1
+ * The number of the newest version; 0 while not initialized, so this is also the question whether it is, which once answered
+ * with yes is never answered with no. @since 0.1
  */
 WEIR_API uint64_t weir_var_version(weir_var *var);
 WEIR_API enum weir_dtype weir_var_dtype(const weir_var *var);
@@ -139,8 +142,9 @@ WEIR_API enum weir_status weir_var_compare_assign(weir_var *var, uint64_t expect
                                                   uint64_t deadline_ns, uint64_t *version, weir_error *error);
 
 /*
- * As weir_var_assign; *replaced is a handle on the very version that this call replaced, the caller's to release, and its own version has the
- * next number. Of a variable that was not initialized *replaced is cleared: no tensor, version 0. On failure it is untouched. @since 0.1
+ * As weir_var_assign; *replaced is a handle on the very version that this call replaced, the caller's to release, and its own
+ * version has the next number. Of a variable that was not initialized *replaced is cleared: no tensor, version 0. On failure it
+ * is untouched. @since 0.1
  */
 WEIR_API enum weir_status weir_var_exchange(weir_var *var, weir_tensor *value, uint64_t deadline_ns,
                                             weir_read *replaced, weir_error *error);
@@ -158,11 +162,12 @@ typedef enum weir_status weir_update_fn(void *context, const weir_read *current,
 WEIR_API enum weir_status weir_var_update(weir_var *var, weir_update_fn *fn, void *context, uint64_t deadline_ns,
                                           weir_read *published, weir_error *error);
 /*
- * Element by element, as weir_var_update. From 256 KiB on, updates that are under way at one time may be published together, as one version: each
- * is in it once, floats in the order of arrival, and each *published is a handle on it. Then all but one wait for the copy that one makes, but no
- * longer than for several of it: a thread that is stopped holds up nobody for ever; deadline_ns is not asked for that. `delta` is let go by a
- * collection after the call, as a replaced version is (weir_reclaim_flush() sees to it). After a failure the update was not made.
- * WEIR_INVALID_ARGUMENT (dtype or shape of delta), WEIR_UNIMPLEMENTED (bool, f16, bytes). Source: lib/var/combine.c. @since 0.1
+ * Element by element, as weir_var_update. From 256 KiB on, updates that are under way at one time may be published together, as
+ * one version: each is in it once, floats in the order of arrival, and each *published is a handle on it. Then all but one wait
+ * for the copy that one makes, but no longer than for several of it: a thread that is stopped holds up nobody for ever;
+ * deadline_ns is not asked for that. `delta` is let go by a collection after the call, as a replaced version is
+ * (weir_reclaim_flush() sees to it). After a failure the update was not made. WEIR_INVALID_ARGUMENT (dtype or shape of delta),
+ * WEIR_UNIMPLEMENTED (bool, f16, bytes). Source: lib/var/combine.c. @since 0.1
  */
 WEIR_API enum weir_status weir_var_assign_add(weir_var *var, weir_tensor *delta, uint64_t deadline_ns,
                                               weir_read *published, weir_error *error);
@@ -190,11 +195,11 @@ WEIR_API enum weir_status weir_var_commit(const struct weir_commit_part parts[],
 /* What variables are in a store: weir_resource_object() is a weir_var. @since 0.1 */
 WEIR_API const struct weir_resource_type *weir_var_type(void);
 /*
- * The variable of that name: the one that is there, whatever its value, or a new one, made with the options, their name or else this one, and
- * `initial` (may be NULL). *out is a reference; the variable is weir_resource_object(*out), and goes with the last reference: who waits for it or
- * watches it must hold one (else its memory is never given back). WEIR_INVALID_ARGUMENT: one is there that was made with another dtype, shape
- * or history; the message names which, what it is there and what was asked for. Else as weir_var_create and weir_store_find_or_create.
- * @since 0.1
+ * The variable of that name: the one that is there, whatever its value, or a new one, made with the options, their name or else
+ * this one, and `initial` (may be NULL). *out is a reference; the variable is weir_resource_object(*out), and goes with the
+ * last reference: who waits for it or watches it must hold one (else its memory is never given back). WEIR_INVALID_ARGUMENT:
+ * one is there that was made with another dtype, shape or history; the message names which, what it is there and what was asked
+ * for. Else as weir_var_create and weir_store_find_or_create. @since 0.1
  */
 WEIR_API enum weir_status weir_var_find_or_create(weir_store *store, const char *container, const char *name,
                                                   const struct weir_var_options *options, weir_tensor *initial,
