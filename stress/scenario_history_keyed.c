@@ -287,7 +287,7 @@ static void insert(struct stress_thread *self, struct history_log *log, uint64_t
 	                 weir_tensor_copy_of(WEIR_I64, &shape, value, NULL, &values) == WEIR_OK,
 	             "no memory");
 	called = history_call(log);
-	status = weir_barrier_insert_many(now.barrier, component, keys, values, NULL);
+	status = weir_barrier_insert_many(now.barrier, (size_t)component, keys, values, NULL);
 	returned = history_return(log);
 	weir_tensor_release(keys);
 	weir_tensor_release(values);

@@ -267,7 +267,7 @@ static void make(struct kit_dice *dice, const struct structure *structure, struc
 {
 	struct world world = {.value = 1};
 	uint64_t stretch = 1 + kit_below(dice, 40);
-	size_t count = 2 + kit_below(dice, OPS - 2);
+	size_t count = 2 + (size_t)kit_below(dice, OPS - 2);
 
 	for (size_t i = 0; i < count; i++) {
 		struct step step = {.op = {.argument = HISTORY_NONE}};
