@@ -81,7 +81,7 @@ static void *member_main(void *context)
 
 static void nap(unsigned ms)
 {
-	struct timespec left = {ms / 1000, (long)(ms % 1000) * 1000000};
+	struct timespec left = {(time_t)(ms / 1000), (long)(ms % 1000) * 1000000};
 
 	while (nanosleep(&left, &left) != 0 && errno == EINTR)
 		;

@@ -83,7 +83,7 @@ static void consume(struct bench_crew *crew, unsigned index)
 
 	while (queue_of(t)->dequeue(t->queue, &value) && value != 0) {
 		if (t->ticks[index] != NULL)
-			bench_histogram_add(t->ticks[index], bench_now_ns() - value);
+			bench_histogram_add(t->ticks[index], bench_paced_age(value));
 		tally.sum += value;
 		tally.count++;
 		/* Each time: it may sleep next, and then has nothing left to say. */

@@ -162,7 +162,7 @@ static size_t take(struct bench_traffic *t, unsigned index, uint64_t *values)
 	start = t->workload->rate == 0 ? bench_now_ns() : 0;
 	if (!ring->dequeue(t->queue, values))
 		return 0;
-	bench_histogram_add(t->ticks[index], bench_now_ns() - (t->workload->rate == 0 ? start : values[0]));
+	bench_histogram_add(t->ticks[index], t->workload->rate == 0 ? bench_now_ns() - start : bench_paced_age(values[0]));
 	return 1;
 }
 

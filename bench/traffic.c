@@ -102,8 +102,8 @@ void bench_put_paced(struct bench_crew *crew, unsigned index, struct bench_tally
 	for (uint64_t number = 0; (intended = intended_ns(crew, index, number)) < end; number++) {
 		while (bench_now_ns() < intended)
 			;
-		put(crew->context, intended);
-		tally->sum += intended;
+		put(crew->context, (uintptr_t)intended);
+		tally->sum += (uintptr_t)intended;
 		tally->count++;
 	}
 }

@@ -56,6 +56,11 @@ static inline void bench_traffic_say(struct bench_traffic *traffic, unsigned ind
  */
 void bench_put_paced(struct bench_crew *crew, unsigned index, struct bench_tally *tally,
                      void (*put)(struct bench_traffic *traffic, uint64_t value));
+/* How long ago a paced item should have gone in. What it carries is no wider than a pointer: where that has 32 bits, times wrap around. */
+static inline uint64_t bench_paced_age(uint64_t item)
+{
+	return (uintptr_t)(bench_now_ns() - item);
+}
 
 /*
  * Plans "latency of a call, SIDE/SIDE" for contenders whose calls never wait, and whose values leave in any order: as in suite ring

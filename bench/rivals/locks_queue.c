@@ -53,7 +53,7 @@ static void draw(struct ring *ring)
 	ring->chance ^= ring->chance << 13;
 	ring->chance ^= ring->chance >> 7;
 	ring->chance ^= ring->chance << 17;
-	at = ring->head + ring->chance % ring->count;
+	at = ring->head + (size_t)(ring->chance % ring->count);
 	at = at < ring->capacity ? at : at - ring->capacity;
 	value = ring->values[at];
 	ring->values[at] = ring->values[ring->head];

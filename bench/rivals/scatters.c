@@ -148,7 +148,8 @@ static void *array_create(uint64_t rows, size_t row_bytes)
 
 	if (array == NULL)
 		exit(3);
-	*array = (struct array){.rows = rows, .words = row_bytes / sizeof(uint64_t), .data = calloc(rows, row_bytes)};
+	*array =
+		(struct array){.rows = rows, .words = row_bytes / sizeof(uint64_t), .data = calloc((size_t)rows, row_bytes)};
 	if (array->data == NULL)
 		exit(3);
 	(void)pthread_rwlock_init(&array->lock, NULL);
