@@ -13,6 +13,7 @@
 
 #include "model/scope.h"
 #include "model/threads.h"
+#include "reclaim/record.h"
 #include "sync/park.h"
 
 enum { MOST = 2 };
@@ -36,6 +37,8 @@ static enum weir_status step(void *context, weir_cancel *cancel, weir_error *err
 	int *calls = context;
 
 	(void)cancel, (void)error;
+	/* As each step that uses a queue: else the thread would register when it ends, and who registers next would see all that this did. */
+	(void)weiri_record_get();
 	if (scene.second_waits && calls == &scene.calls[1]) {
 		(void)weiri_park_wait(&scene.stopped, 0, WEIR_NO_DEADLINE);
 		return WEIR_INTERNAL;
@@ -43,10 +46,10 @@ static enum weir_status step(void *context, weir_cancel *cancel, weir_error *err
 	return ++*calls == 1 ? WEIR_OK : scene.ends_with[calls - scene.calls];
 }
 
-/* By the last thread: it sees the last call of each. */
+/* By the last thread: it sees the last call of each, and the error that one of them was. */
 static void close_queue(void *queue, const weir_error *cause)
 {
-	weir_model_assert(queue == &scene && cause->code != WEIR_OK);
+	weir_model_assert(queue == &scene && cause->code == scene.ends_with[0]);
 	for (size_t i = 0; i < scene.threads; i++)
 		weir_model_assert(scene.calls[i] >= 2);
 	scene.closed++;
