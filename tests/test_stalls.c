@@ -374,6 +374,35 @@ Test(stalls, ages_are_never_too_large_and_half_of_the_truth_at_least)
 	}
 }
 
+/* Begins eras, and has them noted, for so long. */
+static void pass_eras(uint64_t ns)
+{
+	for (uint64_t began = weir_now_ns(); weir_now_ns() - began < ns;) {
+		weiri_era_begin();
+		weiri_eras_note();
+	}
+}
+
+static const uint64_t ticks_20_ns = UINT64_C(20) << 22; /* of the first level, which has the notes of 16 */
+
+Test(stalls, an_era_that_goes_on_has_no_age)
+{
+	pass_eras(ticks_20_ns);
+	for (uint64_t began = weir_now_ns(); weir_now_ns() - began < ticks_20_ns;) {
+		weiri_eras_note();
+		cr_assert_eq(weiri_era_age(weiri_load_relaxed(&weiri_era), weir_now_ns()), UINT64_C(0));
+	}
+}
+
+/* A look takes the time, and may be stopped then. */
+Test(stalls, what_was_noted_later_makes_nothing_older)
+{
+	uint64_t era = weiri_load_relaxed(&weiri_era), now = weir_now_ns();
+
+	pass_eras(ticks_20_ns);
+	cr_assert_eq(weiri_era_age(era, now), UINT64_C(0));
+}
+
 Test(stalls, bad_calls_are_refused)
 {
 	cr_assert_eq(weir_stalls_look(0, NULL, NULL, NULL), WEIR_INVALID_ARGUMENT);

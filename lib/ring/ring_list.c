@@ -37,39 +37,22 @@
 #include <weir/ring_list.h>
 
 #include "base/error.h"
-#include "reclaim/scope.h"
 #include "ring/layout.h"
+#include "ring/ring_list.h"
 
-struct segment {
-	struct weiri_retired retired;   /* first */
-	_Atomic(struct segment *) next; /* NULL: the last one */
-	uint64_t number;                /* constant */
-	size_t memory_size;             /* constant */
-	weir_allocator allocator;       /* constant */
-};
+enum { RING_OFFSET = (sizeof(struct weiri_ring_segment) + WEIRI_APART - 1) / WEIRI_APART * WEIRI_APART };
 
-enum { RING_OFFSET = (sizeof(struct segment) + WEIRI_APART - 1) / WEIRI_APART * WEIRI_APART };
-
-struct weir_ring_list {
-	size_t segment_capacity; /* constant, as the next three */
-	size_t segment_size;
-	struct weir_ring_options ring_options;
-	weir_allocator allocator;
-	WEIRI_ALIGNED_APART _Atomic(struct segment *) tail;
-	WEIRI_ALIGNED_APART _Atomic(struct segment *) head;
-};
-
-static struct segment end_mark;
+static struct weiri_ring_segment end_mark;
 #define END (&end_mark)
 
-static WEIRI_ALWAYS_INLINE weir_ring *ring_of(struct segment *segment)
+static WEIRI_ALWAYS_INLINE weir_ring *ring_of(struct weiri_ring_segment *segment)
 {
 	return (weir_ring *)(void *)((char *)segment + RING_OFFSET);
 }
 
 /* -- segments ----------------------------------------------------------------------------------------------------------------- */
 
-static void segment_free(struct segment *segment)
+static void segment_free(struct weiri_ring_segment *segment)
 {
 	weir_allocator allocator = segment->allocator;
 
@@ -79,13 +62,13 @@ static void segment_free(struct segment *segment)
 
 static void segment_reclaim(struct weiri_retired *object)
 {
-	segment_free(WEIRI_CONTAINER_OF(object, struct segment, retired));
+	segment_free(WEIRI_CONTAINER_OF(object, struct weiri_ring_segment, retired));
 }
 
 /* Not linked yet; NULL without memory. */
-static WEIRI_COLD struct segment *segment_create(const weir_ring_list *list)
+static WEIRI_COLD struct weiri_ring_segment *segment_create(const weir_ring_list *list)
 {
-	struct segment *segment = weiri_allocate(&list->allocator, list->segment_size, WEIRI_APART);
+	struct weiri_ring_segment *segment = weiri_allocate(&list->allocator, list->segment_size, WEIRI_APART);
 	weir_ring *ring;
 
 	if (segment == NULL)
@@ -99,23 +82,24 @@ static WEIRI_COLD struct segment *segment_create(const weir_ring_list *list)
 	return segment;
 }
 
-static struct segment *successor(struct segment *segment)
+static struct weiri_ring_segment *successor(struct weiri_ring_segment *segment)
 {
 	/* [P1 acquire] pairs with link_behind(). */
 	return weiri_load_acquire(&segment->next);
 }
 
 /* 1 when `next` is the one behind `segment` now, 0 when there was another. */
-static int link_behind(struct segment *segment, struct segment *next)
+static int link_behind(struct weiri_ring_segment *segment, struct weiri_ring_segment *next)
 {
-	struct segment *expected = NULL;
+	struct weiri_ring_segment *expected = NULL;
 
 	/* [P1 release] pairs with successor(), which the loser calls. */
 	return weiri_cas_release(&segment->next, &expected, next);
 }
 
 /* Moves `end` from `segment` to `next`; another thread may have done it. Returns 1 when this call did. */
-static int move(_Atomic(struct segment *) *end, struct segment *segment, struct segment *next)
+static int move(_Atomic(struct weiri_ring_segment *) *end, struct weiri_ring_segment *segment,
+                struct weiri_ring_segment *next)
 {
 	return weiri_cas_seq_cst(end, &segment, next); /* [S, P1] */
 }
@@ -140,7 +124,7 @@ enum weir_status weir_ring_list_create(const struct weir_ring_list_options *opti
 	weir_allocator allocator = weiri_allocator_or_default(given->allocator);
 	weir_ring *trial;
 	weir_ring_list *list;
-	struct segment *first;
+	struct weiri_ring_segment *first;
 
 	if (status != WEIR_OK)
 		return status;
@@ -168,14 +152,14 @@ enum weir_status weir_ring_list_create(const struct weir_ring_list_options *opti
 
 void weir_ring_list_destroy(weir_ring_list *list)
 {
-	struct segment *segment;
+	struct weiri_ring_segment *segment;
 	weir_allocator allocator;
 
 	if (list == NULL)
 		return;
 	segment = weiri_load_relaxed(&list->head); /* [relaxed] the caller has ordered all calls before this one */
 	while (segment != NULL && segment != END) {
-		struct segment *next = successor(segment);
+		struct weiri_ring_segment *next = successor(segment);
 
 		segment_free(segment);
 		segment = next;
@@ -190,14 +174,14 @@ void weir_ring_list_destroy(weir_ring_list *list)
  * The ring of `segment`, the tail, is full or closed. Sees to it that tail moves on, with up to `count` values in the new segment if it is
  * this call's; *done of them are in. Not WEIR_OK: nothing was done.
  */
-static WEIRI_COLD enum weir_status extend(weir_ring_list *list, struct segment *segment, const uint64_t values[],
-                                          size_t count, size_t *done)
+static WEIRI_COLD enum weir_status extend(weir_ring_list *list, struct weiri_ring_segment *segment,
+                                          const uint64_t values[], size_t count, size_t *done)
 {
-	struct segment *next = successor(segment);
+	struct weiri_ring_segment *next = successor(segment);
 
 	*done = 0;
 	if (next == NULL) {
-		struct segment *mine = segment_create(list);
+		struct weiri_ring_segment *mine = segment_create(list);
 
 		if (mine == NULL)
 			return WEIR_RESOURCE_EXHAUSTED;
@@ -226,7 +210,7 @@ static enum weir_status enqueue(weir_ring_list *list, struct weiri_record *recor
 
 	*done = 0;
 	while (*done < count && status == WEIR_OK) {
-		struct segment *segment;
+		struct weiri_ring_segment *segment;
 		size_t more;
 
 		weiri_section_read(record, &list->tail, &segment); /* [S, P1] */
@@ -259,7 +243,7 @@ enum weir_status weir_ring_list_enqueue(weir_ring_list *list, uint64_t value)
 {
 	struct weiri_record *record = weiri_record_get();
 	enum weir_status status = WEIR_OK;
-	struct segment *segment;
+	struct weiri_ring_segment *segment;
 	uint64_t outer;
 	size_t done;
 
@@ -281,9 +265,10 @@ enum weir_status weir_ring_list_enqueue(weir_ring_list *list, uint64_t value)
  * The ring of `segment`, which was the head, is sealed. WEIR_OK: head has moved on. WEIR_WOULD_BLOCK: there is nothing behind it;
  * WEIR_OUT_OF_RANGE: and never will be.
  */
-static WEIRI_COLD enum weir_status drop_first(weir_ring_list *list, struct weiri_scope *scope, struct segment *segment)
+static WEIRI_COLD enum weir_status drop_first(weir_ring_list *list, struct weiri_scope *scope,
+                                              struct weiri_ring_segment *segment)
 {
-	struct segment *next = successor(segment);
+	struct weiri_ring_segment *next = successor(segment);
 
 	if (next == NULL)
 		return WEIR_WOULD_BLOCK;
@@ -302,7 +287,7 @@ static size_t dequeue(weir_ring_list *list, struct weiri_scope *scope, uint64_t 
 
 	*status = WEIR_OK;
 	while (done < count && *status == WEIR_OK) {
-		struct segment *segment;
+		struct weiri_ring_segment *segment;
 		size_t more;
 
 		weiri_section_read(scope->record, &list->head, &segment); /* [S, P1] */
@@ -336,7 +321,7 @@ enum weir_status weir_ring_list_try_dequeue(weir_ring_list *list, uint64_t *valu
 {
 	struct weiri_record *record = weiri_record_get();
 	struct weiri_scope scope;
-	struct segment *segment;
+	struct weiri_ring_segment *segment;
 	enum weir_status status;
 
 	if (WEIRI_UNLIKELY(list == NULL || value == NULL))
@@ -357,7 +342,7 @@ enum weir_status weir_ring_list_try_dequeue(weir_ring_list *list, uint64_t *valu
 enum weir_status weir_ring_list_close(weir_ring_list *list)
 {
 	struct weiri_record *record = weiri_record_get();
-	struct segment *segment, *next;
+	struct weiri_ring_segment *segment, *next;
 	uint64_t outer;
 
 	if (list == NULL)
@@ -380,7 +365,7 @@ enum weir_status weir_ring_list_close(weir_ring_list *list)
 int weir_ring_list_closed(const weir_ring_list *list)
 {
 	struct weiri_record *record = weiri_record_get();
-	struct segment *segment;
+	struct weiri_ring_segment *segment;
 	uint64_t outer;
 	int closed;
 
@@ -396,7 +381,7 @@ int weir_ring_list_closed(const weir_ring_list *list)
 size_t weir_ring_list_size_approx(const weir_ring_list *list)
 {
 	struct weiri_record *record = weiri_record_get();
-	struct segment *first, *last;
+	struct weiri_ring_segment *first, *last;
 	uint64_t outer;
 	size_t size;
 

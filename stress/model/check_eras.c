@@ -1,0 +1,368 @@
+/*
+ * check_eras.c - I1 of reclaim/section.h, asked of structures: who unlinks an object reads an era that is no older than the one in which a
+ * section began that still found it.
+ *
+ * Three threads: one removes the object and retires it, one looks for it in a section, for one an era begins. Nothing is collected, so what
+ * was found is there in the end, and its death can be compared with where the section began. A collector that came between would free what
+ * has died before that. Four steps in the right order are enough, where a scope with a collection needs a hundred.
+ */
+#include <weir/reclaim.h>
+
+#include "model/variable_scopes.h"
+#include "queue/putback.h"
+#include "queue/tree.h"
+#include "reclaim/scope.h"
+#include "ring/ring_list.h"
+#include "sync/hash_list.h"
+#include "sync/list.h"
+#include "var/commit.h"
+#include "var/install.h"
+
+enum { HASH = 2 };
+
+static struct scene {
+	/* What the section found, and where it began. */
+	struct weiri_retired *found;
+	uint64_t lo;
+	struct weiri_list list;
+	struct weiri_list_node list_node;
+	struct weiri_hash_list hash_list;
+	struct weiri_hash_node hash_node;
+	_Atomic(struct weiri_retired *) state;
+	struct weiri_retired states[2];
+	weir_ring_list *rings;
+	struct weiri_putback putback;
+	weir_var *var;
+	struct weiri_commit *commit;
+} scene;
+
+static void ended(struct weiri_retired *retired)
+{
+	(void)retired;
+}
+
+static void begin_era(void)
+{
+	weiri_era_begin();
+}
+
+/* -- a list ------------------------------------------------------------------------------------------------------------------- */
+
+static void setup_list(void *context)
+{
+	struct weiri_scope scope = weiri_scope_enter(weiri_record_get());
+
+	(void)context;
+	weiri_store_relaxed(&scene.list.first, 0u);
+	weiri_list_node_init(&scene.list_node, ended);
+	weiri_list_append(&scope, &scene.list, &scene.list_node);
+	weiri_scope_leave(&scope);
+}
+
+static void remove_from_list(struct weiri_scope *scope)
+{
+	weir_model_assert(weiri_list_remove(scope, &scene.list, &scene.list_node));
+}
+
+static struct weiri_retired *look_at_list(struct weiri_scope *scope)
+{
+	struct weiri_list_node *node = weiri_list_next(scope, &scene.list, NULL);
+
+	return node != NULL ? &node->retired : NULL;
+}
+
+/* -- a hash list -------------------------------------------------------------------------------------------------------------- */
+
+static int compare(const void *key, struct weiri_hash_node *node)
+{
+	(void)key, (void)node;
+	return 0;
+}
+
+static void setup_hash_list(void *context)
+{
+	struct weiri_scope scope = weiri_scope_enter(weiri_record_get());
+
+	(void)context;
+	weiri_hash_list_init(&scene.hash_list, compare, weir_default_allocator());
+	weiri_hash_node_init(&scene.hash_node, HASH, sizeof(scene.hash_node), ended);
+	weir_model_assert(weiri_hash_list_insert(&scope, &scene.hash_list, &scene.hash_node, HASH, "") == NULL);
+	weiri_scope_leave(&scope);
+}
+
+static void remove_from_hash_list(struct weiri_scope *scope)
+{
+	weir_model_assert(weiri_hash_list_remove(scope, &scene.hash_list, &scene.hash_node, HASH, ""));
+}
+
+static struct weiri_retired *look_at_hash_list(struct weiri_scope *scope)
+{
+	struct weiri_hash_node *node = weiri_hash_list_find(scope, &scene.hash_list, HASH, "");
+
+	return node != NULL ? &node->retired : NULL;
+}
+
+/* -- a state that is replaced -------------------------------------------------------------------------------------------------- */
+
+static void setup_state(void *context)
+{
+	(void)context;
+	for (size_t i = 0; i < 2; i++)
+		weiri_retired_init(&scene.states[i], sizeof(scene.states[i]), ended);
+	weiri_store_relaxed(&scene.state, &scene.states[0]);
+}
+
+static void replace_state(struct weiri_scope *scope)
+{
+	struct weiri_tree_edit edit = weiri_tree_edit_begin(weir_default_allocator());
+	struct weiri_retired *state;
+	enum weir_status status;
+
+	weiri_section_read(scope->record, &scene.state, &state);
+	weir_model_assert(weiri_tree_publish(&edit, scope, &scene.state, state, &scene.states[1], &status));
+}
+
+static struct weiri_retired *look_at_state(struct weiri_scope *scope)
+{
+	struct weiri_retired *state;
+
+	weiri_section_read(scope->record, &scene.state, &state);
+	return state;
+}
+
+/* -- rings linked one behind the other ------------------------------------------------------------------------------------------ */
+
+static void put(uint64_t value)
+{
+	weir_model_assert(weir_ring_list_enqueue(scene.rings, value) == WEIR_OK);
+}
+
+static void take(uint64_t value)
+{
+	uint64_t taken;
+
+	weir_model_assert(weir_ring_list_try_dequeue(scene.rings, &taken) == WEIR_OK && taken == value);
+}
+
+/* The first is empty, and is left by the next dequeue. */
+static void setup_rings(void *context)
+{
+	struct weir_ring_list_options options = {.struct_size = sizeof(options), .segment = 1};
+
+	(void)context;
+	weir_model_assert(weir_ring_list_create(&options, &scene.rings) == WEIR_OK);
+	put(1);
+	put(2);
+	take(1);
+}
+
+static void drop_first(void)
+{
+	take(2);
+}
+
+static struct weiri_retired *look_at_rings(struct weiri_scope *scope)
+{
+	struct weiri_ring_segment *segment;
+
+	weiri_section_read(scope->record, &scene.rings->head, &segment);
+	return &segment->retired;
+}
+
+static void finish_rings(void)
+{
+	weir_ring_list_destroy(scene.rings);
+}
+
+/* -- what batches gave back --------------------------------------------------------------------------------------------------- */
+
+static size_t take_1(struct weiri_scope *scope)
+{
+	uint64_t item;
+
+	return weiri_putback_take(scope, &scene.putback, &item, 1);
+}
+
+/* A segment of which all was taken. */
+static void setup_putback(void *context)
+{
+	struct weiri_segment *segment = weiri_segment_create(1, WEIRI_SEGMENT_PLAIN, weir_default_allocator());
+	struct weiri_scope scope = weiri_scope_enter(weiri_record_get());
+
+	(void)context;
+	weiri_putback_push(&scope, &scene.putback, segment, 1);
+	weir_model_assert(take_1(&scope) == 1);
+	weiri_scope_leave(&scope);
+}
+
+static void unlink_segment(struct weiri_scope *scope)
+{
+	weir_model_assert(take_1(scope) == 0);
+}
+
+static struct weiri_retired *look_at_putback(struct weiri_scope *scope)
+{
+	struct weiri_segment *top;
+
+	weiri_section_read(scope->record, &scene.putback.top, &top);
+	return top != NULL ? &top->retired : NULL;
+}
+
+/* -- a version ---------------------------------------------------------------------------------------------------------------- */
+
+static void setup_variable(void *context)
+{
+	(void)context;
+	scene.var = variable_of_size(1, SMALL_VALUES);
+}
+
+static void write(void)
+{
+	assign_tensor(scene.var, number_of_size(2, SMALL_VALUES));
+}
+
+static struct weiri_retired *look_at_variable(struct weiri_scope *scope)
+{
+	struct weiri_version *head;
+
+	weiri_section_read(scope->record, &scene.var->head, &head);
+	return &head->retired;
+}
+
+static void finish_variable(void)
+{
+	weir_model_assert(weir_var_destroy(scene.var) == WEIR_OK);
+}
+
+/* -- the cell of a commit ----------------------------------------------------------------------------------------------------- */
+
+/* Its one part is in, and it is decided. */
+static void setup_commit(uint64_t outcome)
+{
+	weir_tensor *value = number_of_size(2, SMALL_VALUES);
+	struct weiri_record *record = weiri_record_get();
+	struct weiri_scope scope = weiri_scope_enter(record);
+	struct weiri_version *head, *base;
+	struct weir_commit_part part;
+
+	setup_variable(NULL);
+	part = (struct weir_commit_part){scene.var, WEIRI_ANY_VERSION, value};
+	scene.commit = weiri_commit_create(record, &part, 1);
+	base = weiri_write_base(&scope, scene.var, &head);
+	weiri_version_set_base(scene.commit->parts[0].version, base);
+	weir_model_assert(weiri_write_replace(&scope, scene.var, head, base, scene.commit->parts[0].version));
+	weiri_store_relaxed(&scene.commit->state, outcome);
+	(void)weiri_commit_settle(scene.commit);
+	weiri_scope_leave(&scope);
+	weir_tensor_release(value);
+}
+
+static void setup_aborted(void *context)
+{
+	(void)context;
+	setup_commit(WEIRI_COMMIT_ABORTED);
+}
+
+static void setup_committed(void *context)
+{
+	(void)context;
+	setup_commit(WEIRI_COMMIT_READY);
+}
+
+/* As its owner does. */
+static void end_commit(struct weiri_scope *scope)
+{
+	weiri_commit_end(scope, scene.commit);
+	weiri_scope_retire(scope, &scene.commit->retired);
+}
+
+/* Whoever meets the version looks at the stamp, and at the cell if it has none: S2 of var/version.h. */
+static struct weiri_retired *look_at_cell(struct weiri_scope *scope)
+{
+	struct weiri_version *head;
+
+	weiri_section_read(scope->record, &scene.var->head, &head);
+	if (weiri_load_seq_cst(&head->stamp) != WEIRI_STAMP_NONE)
+		return NULL;
+	return &head->commit->retired;
+}
+
+/* ------------------------------------------------------------------------------------------------------------------------------- */
+
+static const struct scope {
+	const char *name;
+	void (*setup)(void *);
+	/* One of these: in a scope, or a call that has its own. */
+	void (*unlink)(struct weiri_scope *);
+	void (*call)(void);
+	struct weiri_retired *(*look)(struct weiri_scope *);
+	void (*finish)(void);
+} scopes[] = {
+	{"eras_list", setup_list, remove_from_list, NULL, look_at_list, NULL},
+	{"eras_hash_list", setup_hash_list, remove_from_hash_list, NULL, look_at_hash_list, NULL},
+	{"eras_state", setup_state, replace_state, NULL, look_at_state, NULL},
+	{"eras_ring_list", setup_rings, NULL, drop_first, look_at_rings, finish_rings},
+	{"eras_putback", setup_putback, unlink_segment, NULL, look_at_putback, NULL},
+	{"eras_variable", setup_variable, NULL, write, look_at_variable, finish_variable},
+	{"eras_commit_aborted", setup_aborted, end_commit, NULL, look_at_cell, finish_variable},
+	{"eras_commit", setup_committed, end_commit, NULL, look_at_cell, finish_variable},
+};
+
+static const struct scope *current;
+
+static void find(void)
+{
+	struct weiri_scope scope = weiri_scope_enter(weiri_record_get());
+
+	scene.found = current->look(&scope);
+	scene.lo = weiri_load_relaxed(&scope.record->lo);
+	weiri_scope_leave(&scope);
+}
+
+static void take_out(void)
+{
+	struct weiri_scope scope;
+
+	if (current->call != NULL) {
+		current->call();
+		return;
+	}
+	scope = weiri_scope_enter(weiri_record_get());
+	current->unlink(&scope);
+	weiri_scope_leave(&scope);
+}
+
+static void thread(void *context, size_t number)
+{
+	static void (*const rows[])(void) = {take_out, find, begin_era};
+
+	(void)context;
+	rows[number]();
+}
+
+static void finish(void *context)
+{
+	(void)context;
+	/* 0: it is not retired. */
+	if (scene.found != NULL && scene.found->death != 0)
+		weir_model_assert(scene.found->death >= scene.lo);
+	if (current->finish != NULL)
+		current->finish();
+	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
+}
+
+int main(int argc, char **argv)
+{
+	int bad = 0;
+
+	scope_arguments(argc, argv);
+	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++) {
+		const struct weir_model_program program = {scopes[i].name,  3,      &scene, sizeof(scene),
+		                                           scopes[i].setup, thread, finish};
+
+		current = &scopes[i];
+		scene = (struct scene){.found = NULL};
+		bad |= scope_as_far_as(&program, scope_long() ? 2000000 : 50000);
+	}
+	return bad;
+}
