@@ -37,6 +37,7 @@ static const struct scope {
 	{"n2_equal_puts_beside_2_takes", 2, "", {"11", "dd"}},
 	{"n2_2_takes_of_2_threads_beside_put", 2, "1", {"d", "d", "2"}},
 	{"n2_take_put_beside_take_put", 2, "12", {"d3", "d1"}},
+	{"n2_take_beside_head_that_moves", 2, "", {"12d3", "d"}},
 	{"n3_2_puts_in_one_place", 3, "2", {"1", "1"}},
 	{"n3_2_puts_in_one_place_beside_take", 3, "2", {"1", "1", "d"}},
 	{"n3_put_behind_what_is_taken", 3, "13", {"2", "dd"}},
