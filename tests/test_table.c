@@ -315,6 +315,19 @@ Test(table, what_cannot_be_a_table_is_refused)
 	expect_nothing_left();
 }
 
+Test(table, nothing_is_asked_of_no_table_and_no_view)
+{
+	weir_table_view released = {0};
+
+	cr_expect_eq(weir_table_version(NULL), 0);
+	cr_expect_eq(weir_table_rows(NULL), 0);
+	cr_expect_eq(weir_table_dtype(NULL), (enum weir_dtype)0);
+	cr_expect_null(weir_table_row_shape(NULL));
+	cr_expect_str_eq(weir_table_name(NULL), "(null)");
+	cr_expect_null(weir_table_view_row(NULL, 0));
+	cr_expect_null(weir_table_view_row(&released, 0));
+}
+
 Test(table, an_index_out_of_bounds_changes_nothing)
 {
 	weir_table *table = table_of(WEIR_I64, 10, NULL, NULL);

@@ -125,6 +125,7 @@ WEIR_API enum weir_status weir_barrier_close(weir_barrier *barrier, enum weir_cl
  */
 WEIR_API enum weir_status weir_barrier_look(const weir_barrier *barrier, size_t *ready, size_t *incomplete);
 
+/* How many tensors a tuple has; 0 for NULL. @since 0.1 */
 WEIR_API size_t weir_barrier_component_count(const weir_barrier *barrier);
 /*
  * The i-th component as it was given; what it points to lives as long as the barrier. WEIR_OUT_OF_RANGE, WEIR_INVALID_ARGUMENT.

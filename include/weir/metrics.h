@@ -32,6 +32,8 @@
  *
  * A line belongs to a thread while that lives, and then to the next that comes. Give as many `threads` as will add at the same
  * time: beyond that all stays right, at the price of a locked instruction on a line that others use.
+ *
+ * What is added to or read must not be NULL, unless a call says what it does then: an addition is too short to ask.
  */
 #ifndef WEIR_METRICS_H
 #define WEIR_METRICS_H
@@ -89,6 +91,7 @@ WEIR_API enum weir_status weir_mean_create(const struct weir_metrics_options *op
                                            weir_error *error);
 /* No other call on it may be under way. Accepts NULL. @since 0.1 */
 WEIR_API void weir_mean_destroy(weir_mean *mean);
+/* Adds `value` to the sum and 1 to the count. @since 0.1 */
 WEIR_API void weir_mean_add(weir_mean *mean, double value);
 /* The mean is sum / count, when count is not 0. @since 0.1 */
 WEIR_API struct weir_mean_value weir_mean_read(const weir_mean *mean);
@@ -134,6 +137,7 @@ WEIR_API enum weir_status weir_summary_create(const struct weir_histogram_option
 WEIR_API void weir_histogram_destroy(weir_histogram *histogram);
 WEIR_API void weir_summary_destroy(weir_summary *summary);
 
+/* Counts `value`. @since 0.1 */
 WEIR_API void weir_histogram_add(weir_histogram *histogram, uint64_t value);
 WEIR_API void weir_summary_add(weir_summary *summary, uint64_t value);
 
@@ -149,6 +153,7 @@ WEIR_API enum weir_status weir_histogram_read(const weir_histogram *histogram, w
  */
 WEIR_API enum weir_status weir_summary_merge(weir_summary *into, const weir_summary *from, weir_error *error);
 WEIR_API enum weir_status weir_summary_subtract(weir_summary *summary, const weir_summary *earlier, weir_error *error);
+/* Counts nothing any more. @since 0.1 */
 WEIR_API void weir_summary_clear(weir_summary *summary);
 
 /* How many values. @since 0.1 */
@@ -167,6 +172,7 @@ struct weir_bucket {
 	uint64_t high;
 	uint64_t count;
 };
+/* How many buckets there are, empty ones too: by precision and largest. @since 0.1 */
 WEIR_API size_t weir_summary_bucket_count(const weir_summary *summary);
 /* index < weir_summary_bucket_count(), in the order of values. @since 0.1 */
 WEIR_API struct weir_bucket weir_summary_bucket(const weir_summary *summary, size_t index);

@@ -75,6 +75,7 @@ WEIR_API void weir_mpsc_close(weir_mpsc *mpsc);
 /* 1 after weir_mpsc_close, else 0. @since 0.1 */
 WEIR_API int weir_mpsc_closed(const weir_mpsc *mpsc);
 
+/* As it was made; 0 for NULL. @since 0.1 */
 WEIR_API size_t weir_mpsc_capacity(const weir_mpsc *mpsc);
 /* The number of values at some moment during the call if nobody is using the queue, else near it; 0 .. capacity. @since 0.1 */
 WEIR_API size_t weir_mpsc_size_approx(const weir_mpsc *mpsc);

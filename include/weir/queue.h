@@ -219,6 +219,7 @@ WEIR_API enum weir_status weir_queue_writable_fd(weir_queue *queue, int *fd, wei
 WEIR_API int weir_queue_closed(const weir_queue *queue);
 /* Items stored now (approximate while others work); neither a batch being collected nor waiting enqueues count. @since 0.1 */
 WEIR_API size_t weir_queue_size(const weir_queue *queue);
+/* As it was made; 0 for NULL. @since 0.1 */
 WEIR_API size_t weir_queue_capacity(const weir_queue *queue);
 /* The seed in use (shuffle), else 0. @since 0.1 */
 WEIR_API uint64_t weir_queue_seed(const weir_queue *queue);

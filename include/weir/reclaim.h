@@ -37,6 +37,7 @@ struct weir_reclaim_stats {
 
 /* Bytes that may wait to be freed before writers are made to wait; 0 restores the default. @since 0.1 */
 WEIR_API void weir_reclaim_set_budget(uint64_t bytes);
+/* The budget in force, in bytes. @since 0.1 */
 WEIR_API uint64_t weir_reclaim_budget(void);
 
 /* Sums of per-thread counters: exact when no other thread is working. WEIR_INVALID_ARGUMENT (NULL, struct_size). @since 0.1 */

@@ -100,6 +100,7 @@ WEIR_API void weir_ring_close(weir_ring *ring);
 /* 1 after weir_ring_close, else 0. @since 0.1 */
 WEIR_API int weir_ring_closed(const weir_ring *ring);
 
+/* As it was made; 0 for NULL. @since 0.1 */
 WEIR_API size_t weir_ring_capacity(const weir_ring *ring);
 /* The number of values at some moment during the call if nobody is using the ring, else near it; 0 .. capacity. @since 0.1 */
 WEIR_API size_t weir_ring_size_approx(const weir_ring *ring);

@@ -58,6 +58,7 @@ WEIR_API enum weir_status weir_spsc_try_dequeue_many(weir_spsc *spsc, uint64_t v
 
 /* The number of values at some moment during the call, as the producer or the consumer sees it. @since 0.1 */
 WEIR_API size_t weir_spsc_size_approx(const weir_spsc *spsc);
+/* As it was made; 0 for NULL. @since 0.1 */
 WEIR_API size_t weir_spsc_capacity(const weir_spsc *spsc);
 
 WEIR_END_DECLS

@@ -63,7 +63,9 @@ WEIR_API enum weir_status weir_table_create(const struct weir_table_options *opt
 /* No other call on this table may be under way. Views stay valid. Accepts NULL. @since 0.1 */
 WEIR_API void weir_table_destroy(weir_table *table);
 
+/* The number of the newest version; 0 for NULL. @since 0.1 */
 WEIR_API uint64_t weir_table_version(weir_table *table);
+/* As given at creation; what is pointed to lives as long as the table. For NULL: 0, 0, NULL, "(null)". @since 0.1 */
 WEIR_API int64_t weir_table_rows(const weir_table *table);
 WEIR_API enum weir_dtype weir_table_dtype(const weir_table *table);
 WEIR_API const weir_shape *weir_table_row_shape(const weir_table *table);
@@ -81,7 +83,8 @@ WEIR_API enum weir_status weir_table_snapshot(weir_table *const tables[], size_t
                                               weir_error *error);
 
 /*
- * The elements of a row, row-major, without a copy, while the view is held; aligned to the element. NULL: no such row. @since 0.1
+ * The elements of a row, row-major, without a copy, while the view is held; aligned to the element. NULL: no such row, or `view` is
+ * NULL or was released. @since 0.1
  */
 WEIR_API const void *weir_table_view_row(const weir_table_view *view, int64_t index);
 /*

@@ -139,13 +139,16 @@ WEIR_API enum weir_status weir_tensor_queue_close(weir_tensor_queue *queue, enum
 /* As weir_queue_readable_fd, _writable_fd: descriptors for an event loop. @since 0.1 */
 WEIR_API enum weir_status weir_tensor_queue_readable_fd(weir_tensor_queue *queue, int *fd, weir_error *error);
 WEIR_API enum weir_status weir_tensor_queue_writable_fd(weir_tensor_queue *queue, int *fd, weir_error *error);
+/* As weir_queue_closed, _size, _capacity: 0 for NULL. @since 0.1 */
 WEIR_API int weir_tensor_queue_closed(const weir_tensor_queue *queue);
 WEIR_API size_t weir_tensor_queue_size(const weir_tensor_queue *queue);
 WEIR_API size_t weir_tensor_queue_capacity(const weir_tensor_queue *queue);
 /* As weir_queue_get_stats; items are tuples. @since 0.1 */
 WEIR_API enum weir_status weir_tensor_queue_get_stats(weir_tensor_queue *queue, struct weir_queue_stats *stats);
+/* As weir_queue_seed, _name. @since 0.1 */
 WEIR_API uint64_t weir_tensor_queue_seed(const weir_tensor_queue *queue);
 WEIR_API const char *weir_tensor_queue_name(const weir_tensor_queue *queue);
+/* How many tensors a tuple has; 0 for NULL. @since 0.1 */
 WEIR_API size_t weir_tensor_queue_component_count(const weir_tensor_queue *queue);
 /*
  * Reads component i as it was given at creation: shape and name NULL where there were none, and valid while the queue lives.
@@ -206,6 +209,7 @@ WEIR_API void weir_tensor_queue_list_destroy(weir_tensor_queue_list *list);
 /* WEIR_INVALID_ARGUMENT: "index 3 is not in [0, 3)", or NULL. @since 0.1 */
 WEIR_API enum weir_status weir_tensor_queue_list_at(const weir_tensor_queue_list *list, int64_t index,
                                                     weir_tensor_queue **out, weir_error *error);
+/* The same of the queues of a list. @since 0.1 */
 WEIR_API size_t weir_tensor_queue_list_component_count(const weir_tensor_queue_list *list);
 /*
  * What is known of component i whichever queue is chosen: a dim in which they differ is unknown, and there is no shape (NULL)

@@ -121,9 +121,11 @@ WEIR_API enum weir_status weir_var_snapshot(weir_var *const vars[], size_t count
  * with yes is never answered with no. @since 0.1
  */
 WEIR_API uint64_t weir_var_version(weir_var *var);
+/* As given at creation; 0 for NULL. @since 0.1 */
 WEIR_API enum weir_dtype weir_var_dtype(const weir_var *var);
-/* What every value must fit, or NULL. */
+/* What every value must fit, or NULL. Lives as long as the variable. @since 0.1 */
 WEIR_API const weir_shape *weir_var_shape(const weir_var *var);
+/* Lives as long as the variable; "(null)" for NULL. @since 0.1 */
 WEIR_API const char *weir_var_name(const weir_var *var);
 
 /*

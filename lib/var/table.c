@@ -156,27 +156,27 @@ void weir_table_destroy(weir_table *table)
 
 uint64_t weir_table_version(weir_table *table)
 {
-	return weir_var_version(table->var);
+	return table != NULL ? weir_var_version(table->var) : 0;
 }
 
 int64_t weir_table_rows(const weir_table *table)
 {
-	return table->geometry->rows.count;
+	return table != NULL ? table->geometry->rows.count : 0;
 }
 
 enum weir_dtype weir_table_dtype(const weir_table *table)
 {
-	return table->geometry->rows.dtype;
+	return table != NULL ? table->geometry->rows.dtype : (enum weir_dtype)0;
 }
 
 const weir_shape *weir_table_row_shape(const weir_table *table)
 {
-	return &table->geometry->rows.shape;
+	return table != NULL ? &table->geometry->rows.shape : NULL;
 }
 
 const char *weir_table_name(const weir_table *table)
 {
-	return table->geometry->rows.name;
+	return table != NULL ? table->geometry->rows.name : "(null)";
 }
 
 /* -- reading ------------------------------------------------------------------------------------------------------------------ */
@@ -243,8 +243,11 @@ enum weir_status weir_table_snapshot(weir_table *const tables[], size_t count, w
 
 const void *weir_table_view_row(const weir_table_view *view, int64_t index)
 {
-	const struct weiri_root *root = root_of(view->hold.tensor);
+	const struct weiri_root *root;
 
+	if (view == NULL || view->hold.tensor == NULL)
+		return NULL;
+	root = root_of(view->hold.tensor);
 	return index >= 0 && index < root->geometry->rows.count ? weiri_root_row(root, (size_t)index) : NULL;
 }
 
