@@ -28,6 +28,7 @@ static struct scene {
 	struct object *unread;     /* nobody reads it */
 	volatile int freed;        /* it is; volatile, so that the compiler does not look too early */
 	uint64_t outer;            /* of the section of setup() */
+	struct weiri_slot *held;   /* by a slot of setup() */
 } scene;
 
 static void reclaim(struct weiri_retired *retired)
@@ -263,6 +264,35 @@ static void flush_means_freed(void)
 		weir_model_assert(scene.freed);
 }
 
+/* What is retired is held all the time. */
+static void setup_held(void *context)
+{
+	struct weiri_record *record = weiri_record_get();
+
+	setup_small(context);
+	scene.held = weiri_slot_find(record);
+	weiri_slot_claim(scene.held, weiri_load_relaxed(&scene.head));
+	weiri_retire(record, &weiri_exchange_seq_cst(&scene.head, make(SMALL))->retired);
+}
+
+/* Takes it, and puts it back. */
+static void collect_in_vain(void)
+{
+	weiri_collect_everybodys(weiri_record_get(), NULL, NULL);
+}
+
+/* Also when a collector has it in hand as the stacks are looked at, and none before and after. */
+static void flush_in_vain(void)
+{
+	weir_model_assert(weir_reclaim_flush(0) == WEIR_DEADLINE_EXCEEDED);
+}
+
+static void finish_held(void *context)
+{
+	weiri_slot_clear(scene.held);
+	finish(context);
+}
+
 /* -- waiting for memory --------------------------------------------------------------------------------------------------------- */
 
 static void wait_for_memory(void)
@@ -323,6 +353,7 @@ static const struct scope {
      finish_passed_on,
      GOES_ON},
 	{"flush_beside_1_collector", {retire_unread_and_collect, flush_means_freed}, setup_unread, finish, GOES_ON},
+	{"flush_beside_a_collection_in_vain", {collect_in_vain, flush_in_vain}, setup_held, finish_held, GOES_ON},
 	{"over_the_budget_until_a_slot_is_cleared", {replace_and_wait, read_by_slot}, setup, finish, WAITS},
 	{"over_the_budget_until_another_has_collected", {replace, wait_for_memory}, setup, finish, WAITS},
 	{"records_of_3_threads", {retire_one, retire_one, retire_one}, setup, finish, GOES_ON},
