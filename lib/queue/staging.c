@@ -430,8 +430,11 @@ static enum weir_status start_take(weir_staging *staging, enum kind kind, size_t
                                    void *context, weir_staging_op **op, weir_error *error)
 {
 	struct weiri_record *record;
-	enum weir_status status = check(staging, &record, staging != NULL ? staging->area.count : 0, &record, error);
+	enum weir_status status;
 
+	if (staging == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: NULL", what);
+	status = weiri_area_record(&staging->area, &record, error);
 	return status == WEIR_OK ? start(record, staging, kind, index, NULL, done, context, op, error) : status;
 }
 
