@@ -8,7 +8,7 @@
  *
  * Of a queue:
  *
- *   t  try_enqueue     g  try_dequeue     c  close     B  start a dequeue of 2     k  cancel it
+ *   t  try_enqueue     E  enqueue, waiting     g  try_dequeue     c  close     B  start a dequeue of 2     k  cancel it
  *   r  request the readable descriptor     w  the writable one
  *   p  poll the readable one, then try_dequeue     P  poll the writable one, then try_enqueue
  *
@@ -22,6 +22,7 @@
 #include <string.h>
 #include <weir/queue.h>
 #include <weir/reclaim.h>
+#include <weir/time.h>
 
 #include "base/atomic.h"
 #include "model/eventfd.h"
@@ -66,6 +67,8 @@ static const struct scope queues[] = {
 	{.name = "n1_2_requests", .start = "t", .calls = {"r", "r"}, .orders = FIFO, .capacity = 1, .stops = 1},
 	{.name = "n1_enqueue_beside_dequeue", .start = "rw", .calls = {"t", "g"}, .orders = ALL, .capacity = 1, .stops = 1},
 	{.name = "n2_enqueue_beside_dequeue_1_inside", .start = "trw", .calls = {"t", "g"}, .orders = ALL, .capacity = 2},
+	/* The bells' posts have settled both words: who waits runs no fence. */
+	{.name = "n1_enqueue_waits_beside_dequeue", .start = "tr", .calls = {"E", "g"}, .orders = ALL, .capacity = 1},
 	{.name = "n1_request_beside_close", .calls = {"r", "c"}, .orders = ALL, .capacity = 1, .stops = 1},
 	{.name = "n1_poll_beside_enqueue", .start = "r", .calls = {"p", "t"}, .orders = ALL, .capacity = 1},
 	{.name = "n1_poll_writable_beside_dequeue", .start = "tw", .calls = {"P", "g"}, .orders = ALL, .capacity = 1},
@@ -228,6 +231,9 @@ static void call_queue(size_t me, char what)
 {
 	switch (what) {
 	case 't': (void)try_enqueue(); break;
+	case 'E':
+		weir_model_assert(weir_queue_enqueue(scene.queue, &scene, WEIR_NO_DEADLINE, NULL, NULL) == WEIR_OK);
+		break;
 	case 'g': (void)try_dequeue(); break;
 	case 'c': (void)weir_queue_close(scene.queue, WEIR_CLOSE_DRAIN, NULL); break;
 	case 'B':

@@ -7,6 +7,7 @@
  *
  *   e  enqueue     d  dequeue     c  close     q  closed?
  *   b  a batch takes its turn and up to 2 items; fewer than 2 it gives back     f  frees what was retired
+ *   x  takes from the bag alone; who finds it empty sees what the one who emptied it wrote before
  *
  * Asked of every execution: what was accepted comes out once; a batch has its items in order (FIFO); whoever is told that the queue
  * is closed sees what the closer wrote before; nothing goes in after that; and whoever is told that the queue is drained is right: nothing
@@ -52,6 +53,7 @@ static const struct scope {
 	{"n1_close_beside_closed", ALL, 1, {"c", "q"}, 0, 0, 0, 0, {0}},
 	{"n1_put_close_put_beside_2_takes", ALL, 1, {"ece", "dd"}, 0, 0, 0, 0, {0}},
 	{"n1_closed_2_takes_of_1_item", ALL, 1, {"d", "d"}, 0, 1, 0, 1, {0}},
+	{"n1_closed_2_takes_of_1_item_from_the_bag", SHUFFLE | PRIORITY, 1, {"x", "x"}, 0, 1, 0, 1, {0}},
 	{"n2_batch_beside_take_of_1_item_at_the_end", ALL, 2, {"b", "d"}, ITEM_STAYS, 1, 0, 1, {0}},
 	{"n2_batch_beside_take_of_1_given_back_at_the_end", ALL, 2, {"b", "d"}, ITEM_STAYS, 0, 1, 1, {0}},
 	{"n2_batch_beside_take_of_1_item_and_1_given_back_at_the_end", ALL, 2, {"b", "d"}, 0, 1, 1, 1, {0}},
@@ -72,7 +74,8 @@ static struct scene {
 	/* Each thread's own. */
 	int accepted[ROWS], out[ROWS], closed[ROWS], drained[ROWS];
 	int had[ROWS][CALLS + 1];
-	int note; /* the closer's, written before */
+	int note;        /* the closer's, written before */
+	int takes[ROWS]; /* written before a take from the bag */
 } scene;
 
 /* By priority, all keys are equal: so a priority queue is FIFO, too. */
@@ -142,6 +145,18 @@ static void take(size_t me)
 	                  (status == WEIR_OUT_OF_RANGE && (scene.scope->flags & ITEM_STAYS) == 0));
 	if (status == WEIR_OUT_OF_RANGE)
 		know_drained(me);
+}
+
+/* Of two who take one item. store.c: who finds something gone sees the turn of whoever has it. */
+static void take_from_bag(size_t me)
+{
+	uint64_t item;
+
+	scene.takes[me] = 1;
+	if (scene.queue->bag->take(scene.queue, &item) == WEIR_OK)
+		(void)have(me, weiri_item_pointer(item));
+	else
+		weir_model_assert(scene.takes[1 - me] == 1);
 }
 
 static struct weiri_segment *segment_of_2(void)
@@ -222,6 +237,7 @@ static void thread(void *context, size_t me)
 		case 'b': batch(me); break;
 		case 'c': close_it(me); break;
 		case 'q': ask(me); break;
+		case 'x': take_from_bag(me); break;
 		default: (void)weir_reclaim_flush(0);
 		}
 	}
