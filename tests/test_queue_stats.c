@@ -363,6 +363,29 @@ Test(queue_stats, a_select_waits_in_each_of_its_queues)
 	destroy(queues[1]);
 }
 
+/* Those behind the first that finds nothing would find the same: they are not tried. */
+Test(queue_stats, a_walk_ends_at_the_first_that_finds_nothing)
+{
+	weir_queue *queue = fifo(4);
+	weir_queue_op *ops[5];
+	void *items[5][1];
+	int times = 0;
+
+	for (int i = 0; i < 5; i++)
+		cr_assert_eq(weir_queue_start(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, items[i], 1, ended, &times, &ops[i], NULL),
+		             WEIR_OK);
+	cr_assert_eq(stats_of(queue).waiting, 5);
+	put(queue, 1, 1);
+	cr_assert_eq(times, 1);
+	cr_expect_leq(stats_of(queue).retries, 2 + 4,
+	              "each start tries those ahead of it, one; and the two rounds of the put, one each");
+	for (int i = 0; i < 5; i++) {
+		weir_queue_op_cancel(ops[i], NULL);
+		weir_queue_op_release(ops[i]);
+	}
+	destroy(queue);
+}
+
 /* Each look that was in vain, by another than the one who waits. */
 Test(queue_stats, carrying_on_in_vain_is_a_retry)
 {

@@ -109,8 +109,8 @@ static size_t take_from(struct weiri_segment *segment, uint64_t items[], size_t 
 		more = segment->count - taken < count ? segment->count - taken : count;
 		if (more == 0)
 			return 0;
-		/* [P2 release] */
-	} while (!weiri_cas_acq_rel_or_acquire(&segment->taken, &taken, taken + more));
+		/* [P2 release] Acquire when it fails, only: the index grows, so a success has read the store that was acquired. */
+	} while (!weiri_cas_release_or_acquire(&segment->taken, &taken, taken + more));
 	memcpy(items, segment->items + taken, more * sizeof(items[0]));
 	return more;
 }
@@ -143,8 +143,8 @@ struct weiri_segment *weiri_putback_first(struct weiri_scope *scope, struct weir
 
 int weiri_putback_take_this(struct weiri_putback *putback, struct weiri_segment *segment, size_t place, uint64_t *item)
 {
-	/* [P2 acquire, release] as in take_from(). */
-	if (!weiri_cas_acq_rel(&segment->taken, &place, place + 1))
+	/* [P2 release] as in take_from(); weiri_putback_first() has acquired `place`. */
+	if (!weiri_cas_release(&segment->taken, &place, place + 1))
 		return 0;
 	*item = segment->items[place];
 	weiri_fetch_sub_relaxed(&putback->items, 1u); /* [relaxed] a count */

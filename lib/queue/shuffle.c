@@ -189,8 +189,8 @@ struct weiri_ring_counts weiri_shuffle_counts(const struct weiri_shuffle *shuffl
 
 int weiri_shuffle_can_take(const struct weiri_shuffle *shuffle)
 {
-	/* [P3, P4, P5 acquire] as in credit_take(). */
-	uint64_t credits = weiri_load_acquire(&shuffle->credits);
+	/* [relaxed] a look for descriptors, whose beacon brings what it must see (readiness.c). */
+	uint64_t credits = weiri_load_relaxed(&shuffle->credits);
 
 	return items_of(credits) > ((credits & CLOSED) != 0 ? 0 : shuffle->min_left);
 }
@@ -203,8 +203,8 @@ int weiri_shuffle_putting(const struct weiri_shuffle *shuffle)
 
 int weiri_shuffle_can_put(const struct weiri_shuffle *shuffle)
 {
-	/* [acquire] as in credit_put(). */
-	uint64_t credits = weiri_load_acquire(&shuffle->credits);
+	/* [relaxed] as in weiri_shuffle_can_take(). */
+	uint64_t credits = weiri_load_relaxed(&shuffle->credits);
 
 	return used_of(credits) < shuffle->capacity && puts_of(credits) < PUTS_MASK;
 }

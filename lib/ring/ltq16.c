@@ -52,8 +52,11 @@ static WEIRI_ALWAYS_INLINE int drain(weir_ring *ring, size_t index, const struct
 {
 	uint64_t state = seen->state;
 
-	/* [P2 release] pairs with look(): the value has been read. Acquire when it fails: the walk goes on from what it found. */
-	if (!weiri_cas_acq_rel_or_acquire(&slot_at(ring, index)->state, &state, state + 1))
+	/*
+	 * [P2 release] pairs with look(): the value has been read. Acquire when it fails: the walk goes on from what it found; not when it
+	 * succeeds: by I1 it has read the store that look() acquired.
+	 */
+	if (!weiri_cas_release_or_acquire(&slot_at(ring, index)->state, &state, state + 1))
 		return 0;
 	*value = seen->value;
 	return 1;

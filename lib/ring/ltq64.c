@@ -100,8 +100,11 @@ static WEIRI_ALWAYS_INLINE int drain(weir_ring *ring, size_t index, const struct
 	/* [relaxed] P1 through the word; valid if the CAS succeeds (C3). */
 	uint64_t held = weiri_load_relaxed(&ring->cells[cell]);
 
-	/* [P2 release] pairs with look(): the cell has been read. Acquire when it fails: the walk goes on from what it found. */
-	if (!weiri_cas_acq_rel_or_acquire(word_at(ring, index), &word, join(ring, seen->state + 1, cell)))
+	/*
+	 * [P2 release] pairs with look(): the cell has been read. Acquire when it fails: the walk goes on from what it found; not when it
+	 * succeeds: by I1 it has read the store that look() acquired.
+	 */
+	if (!weiri_cas_release_or_acquire(word_at(ring, index), &word, join(ring, seen->state + 1, cell)))
 		return 0;
 	*value = held;
 	return 1;

@@ -659,11 +659,9 @@ int weiri_priority_queue_has_room(const weir_priority_queue *queue)
 	uint64_t oldest, link;
 
 	do {
-		/* [P4 acquire] */
-		oldest = weiri_load_acquire(&queue->oldest);
-		/* [P2 acquire] */
-		link = weiri_load_acquire(&node_of(queue, index_of(queue, oldest))->link);
-		/* [relaxed] P2: as in claim_node(). */
+		/* [relaxed] all three: a look for descriptors, whose beacon brings what it must see (readiness.c). As in claim_node(). */
+		oldest = weiri_load_relaxed(&queue->oldest);
+		link = weiri_load_relaxed(&node_of(queue, index_of(queue, oldest))->link);
 	} while (weiri_load_relaxed(&queue->oldest) != oldest);
 	return (link & TAKEN) != 0;
 }
