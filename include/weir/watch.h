@@ -75,7 +75,7 @@ WEIR_API void weir_var_op_release(weir_var_op *op);
  * now). @since 0.1
  */
 WEIR_API enum weir_status weir_watch_create(weir_var *var, uint64_t newer_than, weir_watch **out, weir_error *error);
-/* For poll and epoll; do not read, write or close it. -1 for NULL. @since 0.1 */
+/* For poll and epoll; do not read, write or close it; exec closes it. -1 for NULL. @since 0.1 */
 WEIR_API int weir_watch_fd(const weir_watch *watch);
 /*
  * The newest version, if it is newer than the one taken last: the handle is the caller's. Else WEIR_WOULD_BLOCK. As
