@@ -7,7 +7,9 @@
  * without it; when the latter is cut off, it may have met fewer, never others. Each thread also keeps its outcome on its stack
  * only, or in memory only, so that states which differ in nothing else must be told apart.
  *
- * Every fourth program also has plain accesses; whether some of them race must then be found by each of the three alike, and is the outcome.
+ * In every third program some of what is returned is forgotten, so that views alone tell. In every fifth the first two threads do the same: with
+ * states merged one begins before the other then, and which was which is no outcome. Every fourth program also has plain accesses;
+ * whether some of them race must be found by each of the three alike, and is the outcome.
  *
  * A failure prints the program, less what it does not need, and its seed: check_reduction SEED 1 tries it again.
  */
@@ -44,11 +46,12 @@ struct instruction {
 	memory_order order;
 	unsigned cell;
 	uint32_t value, expected;
+	int forgotten; /* what it returned is no part of the outcome: what the thread has read shows in its view alone */
 };
 
 static struct program {
 	size_t threads, length[MOST_THREADS];
-	int has_plain;
+	int has_plain, first_are_alike;
 	struct instruction code[MOST_THREADS][LENGTH];
 } generated;
 
@@ -102,6 +105,25 @@ static struct instruction generate_one(uint32_t number, unsigned cells)
 	return made;
 }
 
+/* Which of two sleepers is woken is not all the same, so the two do not sleep. */
+static void repeat_first_thread(void)
+{
+	for (size_t i = 0; i < generated.length[0]; i++) {
+		struct instruction *at = &generated.code[0][i];
+
+		at->kind = at->kind == WAIT ? LOAD : at->kind;
+		generated.code[1][i] = *at;
+	}
+	generated.length[1] = generated.length[0];
+}
+
+static void compare_first_threads(void)
+{
+	generated.first_are_alike =
+		generated.length[0] == generated.length[1] &&
+		memcmp(generated.code[0], generated.code[1], generated.length[0] * sizeof(generated.code[0][0])) == 0;
+}
+
 static void generate(uint64_t seed)
 {
 	uint32_t number = 0;
@@ -123,6 +145,12 @@ static void generate(uint64_t seed)
 				generated.code[t][i].kind = below(2) != 0 ? READ : WRITE;
 		}
 	}
+	for (size_t t = 0; seed % 3 == 0 && t < generated.threads; t++) {
+		for (size_t i = 0; i + 1 < generated.length[t]; i++)
+			generated.code[t][i].forgotten = below(2) != 0;
+	}
+	if (seed % 5 == 3)
+		repeat_first_thread();
 }
 
 static void print_program(void)
@@ -135,8 +163,8 @@ static void print_program(void)
 		for (size_t i = 0; i < generated.length[t]; i++) {
 			const struct instruction *at = &generated.code[t][i];
 
-			(void)printf("  %s cell %u order %d value %u expected %u;", names[at->kind], at->cell, (int)at->order,
-			             at->value, at->expected);
+			(void)printf("  %s cell %u order %d value %u expected %u%s;", names[at->kind], at->cell, (int)at->order,
+			             at->value, at->expected, at->forgotten ? " forgotten" : "");
 		}
 		(void)putchar('\n');
 	}
@@ -188,6 +216,7 @@ static uint32_t perform(const struct instruction *at)
 
 static void thread(void *context, size_t number)
 {
+	const int in_memory = number % 2 == 0 || (number == 1 && generated.first_are_alike);
 	uint64_t outcome = 1;
 	uint32_t last = 0;
 
@@ -200,8 +229,9 @@ static void thread(void *context, size_t number)
 			continue;
 		}
 		last = perform(at);
+		last = at->forgotten ? 0 : last;
 		outcome = outcome * 64 + last;
-		if (number % 2 == 0) {
+		if (in_memory) {
 			state.outcome[number] = outcome;
 			outcome = 0;
 			outcome = state.outcome[number];
@@ -231,9 +261,14 @@ static int note(struct outcomes *outcomes, uint64_t outcome)
 
 static void finish(void *context)
 {
-	uint64_t sum = 0;
+	uint64_t sum = 0, first = state.outcome[0];
 
 	(void)context;
+	/* Of two that are alike it is no outcome which was which. */
+	if (generated.first_are_alike && state.outcome[1] < first) {
+		state.outcome[0] = state.outcome[1];
+		state.outcome[1] = first;
+	}
 	for (size_t t = 0; t < MOST_THREADS; t++)
 		sum = (sum ^ state.outcome[t]) * UINT64_C(0xBF58476D1CE4E5B9) + (sum >> 29);
 	for (size_t i = 0; i < CELLS; i++)
@@ -286,8 +321,10 @@ static int same(const struct outcomes *met, const struct weir_model_result *one,
 /* Explores what was generated in all ways; 0: the same was met. */
 static int differs(struct weir_model_result *reduced, struct weir_model_result *all)
 {
+	compare_first_threads();
 	*reduced = explore(&with, (struct weir_model_options){0});
-	by_states = explore(&merged, (struct weir_model_options){.merge_states = 1});
+	by_states =
+		explore(&merged, (struct weir_model_options){.merge_states = 1, .alike = generated.first_are_alike ? 2 : 0});
 	*all = explore(&without, (struct weir_model_options){.no_reduction = 1,
 	                                                     .max_executions = scope_long() ? CUT_OFF_LONG : CUT_OFF});
 	return !same(&with, reduced, all) || !same(&merged, &by_states, all);

@@ -22,7 +22,7 @@
 enum { THREADS = 5, CALLS = 4, ROWS = THREADS + 1 /* the last: of setup */ };
 enum { NEVER_EMPTY = 1, NEVER_FULL = 2 };
 enum { REDUCED = 4 /* the first so many scopes are also run without reduction */ };
-enum { QUICK = 6 /* so many of those with states merged are in the short form */ };
+enum { QUICK_16 = 8, QUICK_64 = 6 /* so many of those with states merged are in the short form */ };
 
 struct value {
 	int row, place; /* place counts from 1 */
@@ -419,14 +419,17 @@ static int check_large(enum weir_ring_format format)
 /* Each takes up to ten times the one before, and LTQ64 more. The long form gives a scope up before memory runs out. */
 static int check_merged(enum weir_ring_format format)
 {
-	uint64_t most = format == WEIR_RING_FORMAT_LTQ16 ? 500000 : 150000;
+	int narrow = format == WEIR_RING_FORMAT_LTQ64;
+	uint64_t most = narrow ? 150000 : 500000;
+	size_t quick = narrow ? QUICK_64 : QUICK_16;
 	int bad = 0;
 	char name[SCOPE_NAME];
 
-	for (size_t i = 0; i < (scope_long() ? sizeof(merged) / sizeof(merged[0]) : QUICK); i++) {
+	for (size_t i = 0; i < (scope_long() ? sizeof(merged) / sizeof(merged[0]) : quick); i++) {
 		struct weir_model_program program = prepare(&merged[i], ANY_RING_MPMC, format, name);
 
-		bad |= scope_merged(&program, scope_long() ? 100000000 : most);
+		bad |= scope_merged_alike(&program, scope_long() ? 100000000 : most,
+		                          scope_alike(merged[i].calls, program.threads));
 	}
 	return bad;
 }

@@ -83,11 +83,19 @@ static value_t replace(value_t a, value_t b)
 	return b;
 }
 
+/* What an access of so many bits was called with: an operand, and a second one. */
+static uint64_t given(uint64_t bits, value_t operand, value_t other)
+{
+	uint64_t state = state_mix(state_mix(bits, (uint64_t)operand), (uint64_t)(operand >> 64));
+
+	return state_mix(state_mix(state, (uint64_t)other), (uint64_t)(other >> 64));
+}
+
 #define UPDATE(bits, type, name, function) \
 	type __tsan_atomic##bits##_##name(type *address, type operand, int order) \
 	{ \
 		type old; \
-		STATE_ENTER(state_mix((uintptr_t)(function), (uint64_t)operand)); \
+		STATE_ENTER(given(bits, operand, (uintptr_t)(function))); \
 		old = (type)memory_update(address, bits / 8, function, operand, (enum order)order); \
 		state_leave(); \
 		return old; \
@@ -96,14 +104,14 @@ static value_t replace(value_t a, value_t b)
 	type __tsan_atomic##bits##_load(const type *address, int order) \
 	{ \
 		type old; \
-		STATE_ENTER(1); \
+		STATE_ENTER(bits); \
 		old = (type)memory_load((void *)(uintptr_t)address, bits / 8, (enum order)order); \
 		state_leave(); \
 		return old; \
 	} \
 	void __tsan_atomic##bits##_store(type *address, type value, int order) \
 	{ \
-		STATE_ENTER(state_mix((uint64_t)value, (uint64_t)((value_t)value >> 64))); \
+		STATE_ENTER(given(bits, value, 0)); \
 		memory_store(address, bits / 8, value, (enum order)order); \
 		state_leave(); \
 	} \
@@ -112,7 +120,7 @@ static value_t replace(value_t a, value_t b)
 	{ \
 		value_t old; \
 		int done; \
-		STATE_ENTER(state_mix((uint64_t)desired, (uint64_t)((value_t)desired >> 64))); \
+		STATE_ENTER(state_mix(given(bits, desired, *expected), (uintptr_t)expected)); \
 		done = memory_cas(address, bits / 8, *expected, desired, (enum order)success, (enum order)failure, &old); \
 		*expected = (type)old; \
 		state_leave(); \

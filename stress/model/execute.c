@@ -87,12 +87,20 @@ static int is_stopped(unsigned thread)
 	return thread == model_options.stop_thread && model_threads[thread].done >= model_options.stop_after;
 }
 
+/* Of threads that are alike one begins after the other: an execution in which they do not is one that does, with their numbers changed. */
+static int is_before_its_turn(unsigned thread)
+{
+	const struct thread *other = &model_threads[thread - 1];
+
+	return (model_options.alike >> (thread - 1) & 1) != 0 && other->done == 0 && other->status != ENDED;
+}
+
 static unsigned enabled_threads(void)
 {
 	unsigned enabled = 0;
 
 	for (unsigned t = 1; t <= threads(); t++)
-		enabled |= model_threads[t].status == READY ? 1u << t : 0;
+		enabled |= model_threads[t].status == READY && !is_before_its_turn(t) ? 1u << t : 0;
 	if (model_options.stop_thread != 0 && is_stopped(model_options.stop_thread)) {
 		stopped |= (enabled >> model_options.stop_thread & 1) != 0;
 		enabled &= ~(1u << model_options.stop_thread);
@@ -361,6 +369,7 @@ int weir_model_check(const struct weir_model_program *program, const struct weir
 	model_program = program;
 	model_options = given != NULL ? *given : (struct weir_model_options){0};
 	model_options.merge_states = model_options.merge_states && STATE_SUPPORTED;
+	model_options.alike = model_options.merge_states && model_options.stop_thread == 0 ? model_options.alike & ~1u : 0;
 	model_options.max_steps = model_options.max_steps != 0 ? model_options.max_steps : 10000;
 	*result = (struct weir_model_result){0};
 	memset(calls, 0, sizeof(calls));

@@ -130,9 +130,24 @@ int scope_complete(const struct weir_model_program *program)
 	return run(program, &(struct weir_model_options){0}, "_complete");
 }
 
+unsigned scope_alike(const char *const calls[], size_t threads)
+{
+	unsigned alike = 0;
+
+	for (size_t t = 1; t < threads; t++)
+		alike |= strcmp(calls[t], calls[t - 1]) == 0 ? 1u << t : 0;
+	return alike;
+}
+
 int scope_merged(const struct weir_model_program *program, uint64_t executions)
 {
+	return scope_merged_alike(program, executions, 0);
+}
+
+int scope_merged_alike(const struct weir_model_program *program, uint64_t executions, unsigned alike)
+{
 	struct weir_model_options options = {.merge_states = 1,
+	                                     .alike = alike,
 	                                     .max_executions = at_most(executions, 1),
 	                                     .max_steps = 2000,
 	                                     .symmetric = (unsigned)symmetric};

@@ -30,6 +30,10 @@ int scope_preemptions(const struct weir_model_program *program, unsigned most);
 int scope_random(const struct weir_model_program *program, uint64_t executions);
 /* With states merged: completely, if that is done within `executions` (0: no limit). */
 int scope_merged(const struct weir_model_program *program, uint64_t executions);
+/* The same; `alike`: see struct weir_model_options. */
+int scope_merged_alike(const struct weir_model_program *program, uint64_t executions, unsigned alike);
+/* Threads whose calls are those of the thread before, as such a set. */
+unsigned scope_alike(const char *const calls[], size_t threads);
 /* Completely, if that is done within `executions`; else those, and as many random ones. */
 int scope_as_far_as(const struct weir_model_program *program, uint64_t executions);
 /* The same; and in those (not in the random ones) call i may take bounds[i] atomic accesses, see scope_stops(). */

@@ -112,10 +112,12 @@ static uint64_t state_of_thread(unsigned thread)
 	if (at->status == ENDED)
 		return state;
 	state = state_mix(state_mix(state, where_is(thread)), (uintptr_t)at->next.address);
-	state = state_mix(state, (uint64_t)at->status << 32 | (uint64_t)at->timed << 16 | (uint64_t)at->woken << 8 |
-	                             at->next.kind);
+	state = state_mix(state, (uint64_t)at->status << 32 | (uint64_t)at->timed << 25 | (uint64_t)at->woken << 24 |
+	                             at->next.kind << 16 | at->next.order << 8 | at->next.failure);
 	if (at->status == BLOCKED)
 		state = state_mix(state, (uintptr_t)at->waits_for);
+	if (model_options.alike != 0)
+		state = state_mix(state, at->done != 0);
 	if (thread == model_options.stop_thread && at->done < model_options.stop_after)
 		state = state_mix(state, model_options.stop_after - at->done);
 	return state_mix(state, system_state(thread));

@@ -53,7 +53,12 @@ struct weir_model_options {
 	unsigned preemptions;    /* exhaustive: executions with at most this many - 1; 0: no bound */
 	unsigned symmetric;      /* the kernel refuses membarrier: light and heavy fences are both seq_cst fences */
 	unsigned merge_states;   /* exhaustive: an execution ends where another has been */
-	unsigned no_reduction;   /* exhaustive: every schedule, also equivalent ones; to check the reduction */
+	/*
+	 * With merge_states. Bit t: thread t does what thread t - 1 does, and it is all the same which of them is woken or does what. Of two
+	 * executions in which such threads change parts one is explored: that in which t - 1 takes its first step first.
+	 */
+	unsigned alike;
+	unsigned no_reduction; /* exhaustive: every schedule, also equivalent ones; to check the reduction */
 	/* Thread stop_thread - 1 is stopped for good after stop_after atomic accesses; 0: none. finish() is then not run. */
 	unsigned stop_thread;
 	uint32_t stop_after;
