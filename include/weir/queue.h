@@ -206,10 +206,10 @@ WEIR_API enum weir_status weir_queue_close(weir_queue *queue, enum weir_close_mo
  * made it possible.
  *
  * The descriptor is the queue's: one for each direction, made at the first request, closed by weir_queue_destroy() and
- * on exec. Do not read, write or close it. From the first request on every call that moves an item pays for it (a read-modify-write, and a
- * system call whenever the answer changes); before that, nothing. In the child of a fork it stands still: ask again there, for
- * one of the child's own. WEIR_INVALID_ARGUMENT (NULL), WEIR_RESOURCE_EXHAUSTED (memory, or file descriptors),
- * WEIR_FAILED_PRECONDITION (the kernel began to refuse membarrier(2) after it had granted it).
+ * on exec. Do not read, write or close it. From the first request on every call that moves an item pays for it (a
+ * read-modify-write, and a system call whenever the answer changes); before that, nothing. In the child of a fork it stands
+ * still: ask again there, for one of the child's own. WEIR_INVALID_ARGUMENT (NULL), WEIR_RESOURCE_EXHAUSTED (memory, or file
+ * descriptors), WEIR_FAILED_PRECONDITION (the kernel began to refuse membarrier(2) after it had granted it).
  * @since 0.1
  */
 WEIR_API enum weir_status weir_queue_readable_fd(weir_queue *queue, int *fd, weir_error *error);

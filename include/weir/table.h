@@ -83,8 +83,8 @@ WEIR_API enum weir_status weir_table_snapshot(weir_table *const tables[], size_t
                                               weir_error *error);
 
 /*
- * The elements of a row, row-major, without a copy, while the view is held; aligned to the element. NULL: no such row, or `view` is
- * NULL or was released. @since 0.1
+ * The elements of a row, row-major, without a copy, while the view is held; aligned to the element. NULL: no such row, or
+ * `view` is NULL or was released. @since 0.1
  */
 WEIR_API const void *weir_table_view_row(const weir_table_view *view, int64_t index);
 /*
