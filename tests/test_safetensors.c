@@ -220,7 +220,8 @@ Test(safetensors, a_header_is_written_in_whole_lines_of_64_bytes_and_read_again)
 		{"w", weiri_saved_dtype_of(WEIR_F32), {2, {3, 4}}, 0, 48},
 		{"a \"quoted\"\\\n\x01 n\xc3\xa4me", weiri_saved_dtype_of(WEIR_U8), {0, {0}}, 48, 49},
 	};
-	size_t size = weiri_saved_header_write(tensors, 2, NULL, 0), length = 0;
+	size_t size = weiri_saved_header_write(tensors, 2, NULL, 0);
+	uint64_t length = 0;
 	char *text = malloc(size);
 	struct weiri_saved_header header;
 
@@ -228,7 +229,7 @@ Test(safetensors, a_header_is_written_in_whole_lines_of_64_bytes_and_read_again)
 	cr_expect_eq(size % 64, 0);
 	cr_expect_eq(weiri_saved_header_write(tensors, 2, text, size), size);
 	for (size_t i = 0; i < 8; i++)
-		length |= (size_t)(unsigned char)text[i] << (8 * i);
+		length |= (uint64_t)(unsigned char)text[i] << (8 * i);
 	cr_expect_eq(length, size - 8);
 	cr_assert_eq(weiri_saved_header_read(text + 8, size - 8, 49, "f", NULL, &header, NULL), WEIR_OK);
 	expect_tensor(&header, tensors[0].name, "F32", "[3,4]", 0, 48);
