@@ -43,6 +43,7 @@ NOTICING = {
     "lib/queue/announce": ("dump",),
     "lib/queue/dump": ("dump", "dump_area"),
     "lib/queue/places": ("places", "shuffle"),
+    "lib/queue/pump": ("queue_stats", "queue", "queue_op", "queue_batch", "queue_close", "queue_fair", "queue_races", "select"),
     "lib/queue/registry": ("dump", "dump_area"),
     "lib/queue/stats": ("queue_stats",),
     "lib/queue/staging": ("staging",),
