@@ -88,7 +88,7 @@ SCOPES = {
     "lib/sync/references": ("named_store", "staging", "map_staging"),
     "lib/sync/waiters": ("waiters", "queue"),
     "lib/var/named_store": ("named_store",),
-    "lib/var/combine": ("combine",),
+    "lib/var/combine": ("combine", "eras"),
     "lib/var/commit": ("var", "commit", "txn", "watch", "combine", "eras"),
     "lib/var/history": ("var", "txn"),
     "lib/var/install": ("var", "watch", "eras"),

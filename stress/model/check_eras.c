@@ -15,6 +15,7 @@
 #include "ring/ring_list.h"
 #include "sync/hash_list.h"
 #include "sync/list.h"
+#include "var/combine.h"
 #include "var/commit.h"
 #include "var/install.h"
 
@@ -234,6 +235,32 @@ static void finish_variable(void)
 	weir_model_assert(weir_var_destroy(scene.var) == WEIR_OK);
 }
 
+/* -- the round of updates that go together --------------------------------------------------------------------------------------- */
+
+static void add(void)
+{
+	weir_tensor *delta = number_of_size(1, SMALL_VALUES);
+
+	weir_model_assert(weir_var_assign_add(scene.var, delta, WEIR_NO_DEADLINE, NULL, NULL) == WEIR_OK);
+	weir_tensor_release(delta);
+}
+
+/* There is one, for a version that is the newest no more. */
+static void setup_round(void *context)
+{
+	setup_variable(context);
+	weiri_combine_from = 1;
+	add();
+}
+
+static struct weiri_retired *look_at_round(struct weiri_scope *scope)
+{
+	struct weiri_round *round;
+
+	weiri_section_read(scope->record, &scene.var->round, &round);
+	return (struct weiri_retired *)round; /* its first member */
+}
+
 /* -- the cell of a commit ----------------------------------------------------------------------------------------------------- */
 
 /* Its one part is in, and it is decided. */
@@ -304,6 +331,7 @@ static const struct scope {
 	{"eras_ring_list", setup_rings, NULL, drop_first, look_at_rings, finish_rings},
 	{"eras_putback", setup_putback, unlink_segment, NULL, look_at_putback, NULL},
 	{"eras_variable", setup_variable, NULL, write, look_at_variable, finish_variable},
+	{"eras_round", setup_round, NULL, add, look_at_round, finish_variable},
 	{"eras_commit_aborted", setup_aborted, end_commit, NULL, look_at_cell, finish_variable},
 	{"eras_commit", setup_committed, end_commit, NULL, look_at_cell, finish_variable},
 };
