@@ -48,7 +48,9 @@ WEIR_API void weir_cancel_release(weir_cancel *token);
 WEIR_API int weir_cancel_fire(weir_cancel *token, const weir_error *cause);
 /* 1 once fired, else 0; 0 for NULL. @since 0.1 */
 WEIR_API int weir_cancel_fired(const weir_cancel *token);
-/* WEIR_OK while not fired (or token NULL); afterwards the cause's code, and the cause in *error when error is not NULL. */
+/*
+ * WEIR_OK while not fired (or token NULL); afterwards the cause's code, and the cause in *error unless that is NULL. @since 0.1
+ */
 WEIR_API enum weir_status weir_cancel_cause(const weir_cancel *token, weir_error *error);
 
 typedef void weir_cancel_fn(void *context);

@@ -122,7 +122,7 @@ WEIR_API enum weir_status weir_queue_enqueue(weir_queue *queue, void *item, uint
                                              weir_error *error);
 /*
  * Item by item, in order, as room appears; *done (may be NULL) says how many are in, whatever the outcome: those belong to the
- * queue, the rest to the caller. count may exceed the capacity; 0 succeeds at once.
+ * queue, the rest to the caller. count may exceed the capacity; 0 succeeds at once. Statuses as weir_queue_enqueue.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_queue_enqueue_many(weir_queue *queue, void *const items[], size_t count,
@@ -141,12 +141,13 @@ WEIR_API enum weir_status weir_queue_dequeue(weir_queue *queue, void **item, uin
  * at each moment, and sorted in the end. On any failure what was taken goes back, in order, ahead of anything newer (by
  * priority: of newer items of its key), and items[] is untouched. What it took made room for others, so a queue into which it
  * goes back may hold more than its capacity: up to `count` more. count 0 succeeds at once. WEIR_OUT_OF_RANGE when the closed
- * queue can no longer give `count`. @since 0.1
+ * queue can no longer give `count`; the others as weir_queue_dequeue. @since 0.1
  */
 WEIR_API enum weir_status weir_queue_dequeue_many(weir_queue *queue, void *items[], size_t count, uint64_t deadline_ns,
                                                   weir_cancel *cancel, weir_error *error);
 /*
- * As weir_queue_dequeue_many while the queue is open; once closed it gives what is left, 1 .. count items. *done says how many.
+ * As weir_queue_dequeue_many while the queue is open; once closed it gives what is left, 1 .. count items, and WEIR_OUT_OF_RANGE
+ * when nothing is. *done (not NULL) says how many: 0 on failure.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_queue_dequeue_up_to(weir_queue *queue, void *items[], size_t count, uint64_t deadline_ns,
@@ -175,8 +176,8 @@ WEIR_API enum weir_status weir_queue_start(weir_queue *queue, enum weir_queue_op
                                            weir_queue_done_fn *done, void *context, weir_queue_op **op,
                                            weir_error *error);
 /*
- * Ends it with WEIR_CANCELLED and `cause` (may be NULL) unless it is completing already. Never blocks; idempotent. When there
- * is no memory for this thread's record, it takes nothing more and completes when another call comes to it.
+ * Ends it with WEIR_CANCELLED and `cause` (may be NULL) unless it is completing already. Never blocks; idempotent. Accepts NULL.
+ * When there is no memory for this thread's record, it takes nothing more and completes when another call comes to it.
  * @since 0.1
  */
 WEIR_API void weir_queue_op_cancel(weir_queue_op *op, const weir_error *cause);

@@ -89,12 +89,16 @@ WEIR_API enum weir_status weir_tensor_queue_destroy(weir_tensor_queue *queue, we
 WEIR_API enum weir_status weir_tensor_queue_enqueue(weir_tensor_queue *queue, weir_tensor *const tuple[], size_t count,
                                                     uint64_t deadline_ns, weir_cancel *cancel, weir_error *error);
 /*
- * `tuple` has tensors [n, shape...]; their n rows go in one by one (no copy). *done (may be NULL): how many went in. @since 0.1
+ * `tuple` has tensors [n, shape...]; their n rows go in one by one (no copy). *done (may be NULL): how many went in. Statuses
+ * as weir_tensor_queue_enqueue; 0 rows succeed at once. @since 0.1
  */
 WEIR_API enum weir_status weir_tensor_queue_enqueue_many(weir_tensor_queue *queue, weir_tensor *const tuple[],
                                                          size_t count, uint64_t deadline_ns, weir_cancel *cancel,
                                                          int64_t *done, weir_error *error);
-/* Fills tuple[0 .. count-1]; the caller owns those references. count must be component_count. @since 0.1 */
+/*
+ * Fills tuple[0 .. count-1]; the caller owns those references, and tuple[] is untouched on failure. WEIR_INVALID_ARGUMENT:
+ * count is not the number of components; else as weir_queue_dequeue. @since 0.1
+ */
 WEIR_API enum weir_status weir_tensor_queue_dequeue(weir_tensor_queue *queue, weir_tensor *tuple[], size_t count,
                                                     uint64_t deadline_ns, weir_cancel *cancel, weir_error *error);
 /*
@@ -102,7 +106,7 @@ WEIR_API enum weir_status weir_tensor_queue_dequeue(weir_tensor_queue *queue, we
  * WEIR_INVALID_ARGUMENT: n < 0, or a queue without shapes, or with unknown dims that does not pad ("specified shapes"). On
  * failure every item is back in the queue, in order. When it was memory to stack them that failed (WEIR_RESOURCE_EXHAUSTED),
  * and the queue is closed, another consumer may have been told just before that nothing more comes.
- * @since 0.1
+ * Else as weir_tensor_queue_dequeue. @since 0.1
  */
 WEIR_API enum weir_status weir_tensor_queue_dequeue_many(weir_tensor_queue *queue, int64_t n, weir_tensor *tuple[],
                                                          size_t count, uint64_t deadline_ns, weir_cancel *cancel,
