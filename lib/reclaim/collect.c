@@ -2,10 +2,11 @@
  * collect.c - the byte-budget collector.
  *
  * Algorithm. Each thread pushes what it retires on stacks of its own, 64 KiB on one, the next on another, in turn. A collection
- * goes through the stacks in portions. For each portion it takes stacks, begins a new era, runs the heavy fence, reads every
- * record's interval and slots, and frees each object whose life [birth, death] meets no interval and that no slot names.
- * Survivors go back on a stack of the portion. A stack is taken whole by one exchange, so any thread may collect for another: a
- * writer over the budget takes everybody's, and an idle or ended thread's garbage is nobody's problem.
+ * begins a new era, runs the heavy fence, reads every record's interval and slots, and goes through the stacks in portions. Of each portion
+ * it frees the objects that died in an earlier era, whose life [birth, death] meets no interval and that no slot names. What died in
+ * this era or later may have been unlinked after the scan: it waits for another. Survivors go back on a stack of the portion. A stack is
+ * taken whole by one exchange, so any thread may collect for another: a writer over the budget takes everybody's, and an idle or
+ * ended thread's garbage is nobody's problem.
  * The set of slots is a Bloom filter on the stack (no allocation); an object that it reports is looked for exactly. So is one that
  * meets the last of the intervals, when there were more of them, apart from each other, than there is room for.
  *
@@ -68,6 +69,7 @@ struct interval {
 
 /* What readers held at one scan. */
 struct held {
+	uint64_t era; /* it says nothing about what died in this one or later; 0: there was no scan yet */
 	size_t intervals;
 	int crowded; /* there were more: the last one covers what lies between them too */
 	struct interval interval[MAX_INTERVALS];
@@ -151,7 +153,6 @@ static struct weiri_record *first_record(void)
 
 static void scan(struct held *held)
 {
-	*held = (struct held){0};
 	for (struct weiri_record *record = first_record(); record != NULL; record = record->next)
 		hold_record(held, record);
 }
@@ -209,6 +210,8 @@ static int is_held(const struct held *held, const struct weiri_retired *object)
 {
 	unsigned bit = filter_bit(object);
 
+	if (object->death >= held->era)
+		return 1;
 	for (size_t i = 0; i < held->intervals; i++) {
 		if (meets(object, held->interval[i].lo, held->interval[i].hi))
 			return !(held->crowded && i == MAX_INTERVALS - 1) || held_by_the_crowd(object);
@@ -302,6 +305,7 @@ WEIRI_COLD void weiri_wake_memory_waiters(struct weiri_record *record)
 /* What a collector has in its hands. */
 struct portion {
 	struct weiri_record *record; /* the collector's */
+	struct held held;
 	struct weiri_retired *list;
 	uint64_t bytes;
 	stack *home; /* where survivors go */
@@ -353,14 +357,14 @@ static void put_back(struct portion *portion, struct weiri_retired *first, struc
 }
 
 /* Frees what of the portion is not held, puts the rest back. */
-static void sort_out(struct portion *portion, const struct held *held)
+static void sort_out(struct portion *portion)
 {
 	struct weiri_retired *kept = NULL, *last_kept = NULL, *next;
 	uint64_t freed = 0, freed_bytes = 0;
 
 	for (struct weiri_retired *object = portion->list; object != NULL; object = next) {
 		next = object->next;
-		if (is_held(held, object)) {
+		if (is_held(&portion->held, object)) {
 			if (portion->kept != NULL)
 				portion->kept(portion->context, object);
 			last_kept = last_kept != NULL ? last_kept : object;
@@ -384,23 +388,27 @@ static void sort_out(struct portion *portion, const struct held *held)
 	put_back(portion, kept, last_kept);
 }
 
-/* One scan, for all that was taken before it. */
+/* One scan for a collection: all that died before its era was unlinked before its fence. */
+static void look_at_readers(struct portion *portion)
+{
+	struct held *held = &portion->held;
+
+	held->era = weiri_era_begin();
+	if (weiri_fence_heavy()) /* F1 */
+		scan(held);
+	else
+		/* Nothing may be concluded: hold all eras. */
+		hold_interval(held, 0, UINT64_MAX);
+	weiri_count(&portion->record->collections, 1);
+}
+
 static void finish(struct portion *portion)
 {
-	struct held held;
-
 	if (portion->list == NULL)
 		return;
-	weiri_era_begin();
-	if (weiri_fence_heavy()) { /* F1 */
-		scan(&held);
-	} else {
-		/* Nothing may be concluded: hold all eras. */
-		held = (struct held){0};
-		hold_interval(&held, 0, UINT64_MAX);
-	}
-	weiri_count(&portion->record->collections, 1);
-	sort_out(portion, &held);
+	if (portion->held.era == 0)
+		look_at_readers(portion);
+	sort_out(portion);
 }
 
 static void collect_record(struct portion *portion, struct weiri_record *from)

@@ -45,11 +45,14 @@
 /* The current era, from 1. Written by collectors only, read by everybody: on a line of its own (see collect.c). */
 extern _Atomic(uint64_t) weiri_era;
 
-/* A collection begins: whoever enters from here on reserves a later era than any object died in that it has taken. */
-static inline void weiri_era_begin(void)
+/*
+ * A collection begins: whoever enters from here on reserves a later era than any object died in that was retired before. Returns that era:
+ * what died earlier was unlinked before this.
+ */
+static inline uint64_t weiri_era_begin(void)
 {
 	/* [seq_cst] I3: a section that began in it has read a pointer; who replaces that afterwards and retires reads it, too. */
-	(void)weiri_fetch_add_seq_cst(&weiri_era, 1u);
+	return weiri_fetch_add_seq_cst(&weiri_era, 1u) + 1;
 }
 
 /*
