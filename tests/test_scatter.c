@@ -7,8 +7,25 @@
 #include <pthread.h>
 #include <weir/scatter.h>
 
+#include "late_failure.h"
 #include "rows_kit.h"
 #include "tensor/row.h"
+#include "var/combine.h"
+
+/* Each update by itself, as of small values, and together with others, as of large ones. */
+#define TEST_BOTH_WAYS(name) \
+	static void name(void); \
+	Test(scatter, name) \
+	{ \
+		weiri_combine_from = SIZE_MAX; \
+		name(); \
+	} \
+	Test(scatter, name##_together) \
+	{ \
+		weiri_combine_from = 1; \
+		name(); \
+	} \
+	static void name(void)
 
 static const enum weir_dtype numbers[] = {WEIR_U8, WEIR_I8, WEIR_I16, WEIR_I32, WEIR_I64, WEIR_F32, WEIR_F64};
 enum { NUMBERS = sizeof(numbers) / sizeof(numbers[0]) };
@@ -95,7 +112,7 @@ static void expect_rows(weir_var *var, const double *wanted, size_t n)
 	weir_read_release(&read);
 }
 
-Test(scatter, rows_are_changed_in_the_order_of_the_indices)
+TEST_BOTH_WAYS(rows_are_changed_in_the_order_of_the_indices)
 {
 	weir_var *var = table_var(WEIR_F64, (weir_shape){2, {3, 2}}, (double[]){1, 2, 3, 4, 5, 6});
 	weir_tensor *indices = indices_of((int64_t[]){2, 0, 2}, 3);
@@ -116,7 +133,7 @@ Test(scatter, rows_are_changed_in_the_order_of_the_indices)
 	expect_nothing_left();
 }
 
-Test(scatter, a_scalar_stands_for_each_element)
+TEST_BOTH_WAYS(a_scalar_stands_for_each_element)
 {
 	weir_var *var = table_var(WEIR_F64, (weir_shape){2, {3, 2}}, (double[]){1, 2, 3, 4, 5, 6});
 	weir_tensor *indices = tensor_of(WEIR_I32, (weir_shape){2, {2, 1}}, (int32_t[]){1, 2});
@@ -130,7 +147,7 @@ Test(scatter, a_scalar_stands_for_each_element)
 	expect_nothing_left();
 }
 
-Test(scatter, rows_of_one_element_and_a_scalar_for_many_of_them)
+TEST_BOTH_WAYS(rows_of_one_element_and_a_scalar_for_many_of_them)
 {
 	weir_var *var = table_var(WEIR_F64, (weir_shape){1, {4}}, (double[]){1, 2, 3, 4});
 	weir_tensor *indices = indices_of((int64_t[]){3, 1, 3}, 3), *one = indices_of((int64_t[]){0}, 1);
@@ -151,7 +168,7 @@ Test(scatter, rows_of_one_element_and_a_scalar_for_many_of_them)
 	expect_nothing_left();
 }
 
-Test(scatter, no_index_changes_nothing_but_the_version)
+TEST_BOTH_WAYS(no_index_changes_nothing_but_the_version)
 {
 	weir_var *var = table_var(WEIR_BOOL, (weir_shape){2, {2, 0}}, NULL),
 			 *flags = table_var(WEIR_BOOL, (weir_shape){1, {2}}, "\0\1");
@@ -208,7 +225,7 @@ static void expect_refused(weir_var *var, enum weir_scatter how, weir_tensor *in
 	weir_tensor_release(updates);
 }
 
-Test(scatter, what_does_not_fit_changes_nothing_and_is_named)
+TEST_BOTH_WAYS(what_does_not_fit_changes_nothing_and_is_named)
 {
 	weir_var *var = table_var(WEIR_I32, (weir_shape){2, {3, 2}}, (int32_t[]){1, 2, 3, 4, 5, 6});
 	weir_var *scalar = table_var(WEIR_I32, (weir_shape){.rank = 0}, (int32_t[]){1});
@@ -249,7 +266,7 @@ Test(scatter, what_does_not_fit_changes_nothing_and_is_named)
 	expect_nothing_left();
 }
 
-Test(scatter, a_rank_that_is_too_large_is_refused)
+TEST_BOTH_WAYS(a_rank_that_is_too_large_is_refused)
 {
 	weir_var *var = table_var(WEIR_U8, (weir_shape){5, {1, 1, 1, 1, 1}}, "a");
 	weir_tensor *indices = tensor_of(WEIR_I32, (weir_shape){5, {1, 1, 1, 1, 1}}, (int32_t[]){0}), *out = NULL;
@@ -277,11 +294,13 @@ static void *add_ones(void *var)
 	return NULL;
 }
 
-Test(scatter, no_addition_is_lost_or_seen_in_part)
+TEST_BOTH_WAYS(no_addition_is_lost_or_seen_in_part)
 {
 	weir_var *var = table_var(WEIR_I64, (weir_shape){1, {ROWS}}, (int64_t[ROWS]){0});
+	int together = weiri_combine_from == 1;
 	pthread_t threads[THREADS];
 	weir_read read;
+	int64_t sum;
 
 	for (size_t i = 0; i < THREADS; i++)
 		cr_assert_eq(pthread_create(&threads[i], NULL, add_ones, var), 0);
@@ -290,13 +309,54 @@ Test(scatter, no_addition_is_lost_or_seen_in_part)
 
 		cr_assert_eq(weir_var_read(var, &read), WEIR_OK);
 		rows = weir_tensor_data(read.tensor);
-		cr_assert_eq(rows[1], 2 * rows[6]);
-		cr_assert_eq((uint64_t)rows[6] + 1, read.version);
+		sum = rows[6];
+		cr_assert_eq(rows[1], 2 * sum);
+		cr_assert(together ? read.version <= (uint64_t)sum + 1 : read.version == (uint64_t)sum + 1);
 		weir_read_release(&read);
-	} while (weir_var_version(var) <= THREADS * TIMES);
+	} while (sum < THREADS * TIMES);
 	for (size_t i = 0; i < THREADS; i++)
 		(void)pthread_join(threads[i], NULL);
-	cr_assert_eq(weir_var_version(var), THREADS * TIMES + 1);
+	cr_assert_eq(weir_var_read(var, &read), WEIR_OK);
+	cr_expect_eq(((const int64_t *)weir_tensor_data(read.tensor))[6], THREADS * TIMES);
+	weir_read_release(&read);
 	weir_var_destroy(var);
+	expect_nothing_left();
+}
+
+/* -- without memory ----------------------------------------------------------------------------------------------------------- */
+
+static enum weir_status double_rows(const weir_allocator *failing, void *context)
+{
+	const weir_shape shape = {2, {2, 2}};
+	struct late_failure late = {0};
+	weir_allocator allocator = late_failure_hooks(&late);
+	struct weir_var_options options = {.struct_size = sizeof(options), .dtype = WEIR_I64, .allocator = &allocator};
+	weir_tensor *indices = indices_of((int64_t[]){1}, 1), *two, *first;
+	weir_var *var;
+	enum weir_status status;
+
+	(void)context;
+	cr_assert_eq(weir_tensor_copy_of(WEIR_I64, &shape, (int64_t[]){1, 2, 3, 4}, &allocator, &first), WEIR_OK);
+	cr_assert_eq(weir_tensor_copy_of(WEIR_I64, &(weir_shape){.rank = 0}, (int64_t[]){2}, &allocator, &two), WEIR_OK);
+	cr_assert_eq(weir_var_create(&options, first, &var, NULL), WEIR_OK);
+	late.under_test = failing;
+	status = weir_var_scatter(var, WEIR_SCATTER_MUL, indices, two, WEIR_NO_DEADLINE, NULL, NULL);
+	late.under_test = NULL;
+	cr_expect_eq(weir_var_version(var), status == WEIR_OK ? 2 : 1, "surely applied, or surely not");
+	weir_tensor_release(indices);
+	weir_tensor_release(two);
+	weir_tensor_release(first);
+	weir_var_destroy(var);
+	cr_assert_eq(weir_reclaim_flush(weir_deadline_in(variables_patience_ns)), WEIR_OK);
+	late_failure_end(&late);
+	return status;
+}
+
+TEST_BOTH_WAYS(every_allocation_may_fail)
+{
+	size_t made = fail_each_allocation(double_rows, NULL);
+
+	cr_expect_eq(made, weiri_combine_from == 1 ? 7 : 3,
+	             "a row, a value, a version; together also a request, a round, a result and its commit");
 	expect_nothing_left();
 }

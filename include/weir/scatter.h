@@ -2,12 +2,13 @@
  * scatter.h - rows of a variable changed and read by their numbers.
  *
  * Use it where an update concerns some rows of a value: embeddings, counts by key. Each call is one atomic update, like
- * weir_var_update(): it copies the whole value once. For tables so large that the copy is what costs, use weir/table.h, which
- * takes the same indices and updates and copies only what it touches.
+ * weir_var_update(): it copies the whole value once, and from 256 KiB on once for all scatters and additions that are under
+ * way, as weir_var_assign_add() says. For tables so large that the copy is what costs, use weir/table.h, which takes the same
+ * indices and updates and copies only what it touches.
  *
  * | call             | threads | progress                         | blocks on                           | allocates | signal-safe |
  * |------------------|---------|----------------------------------|-------------------------------------|-----------|-------------|
- * | weir_var_scatter | any     | lock-free after its allocation   | the retire budget, up to the deadline | yes     | no          |
+ * | weir_var_scatter | any     | lock-free after its allocation   | the retire budget, up to the deadline; from 256 KiB on another's copy, a bounded time | yes | no |
  * | weir_var_gather  | any     | wait-free but for its allocation | nothing                             | yes       | no          |
  *
  * Rows are those along the first dimension. Indices are a tensor of i32 or i64 of any shape.

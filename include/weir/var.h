@@ -167,8 +167,8 @@ WEIR_API enum weir_status weir_var_update(weir_var *var, weir_update_fn *fn, voi
  * Element by element, as weir_var_update. From 256 KiB on, updates that are under way at one time may be published together, as
  * one version: each is in it once, floats in the order of arrival, and each *published is a handle on it. Then all but one wait
  * for the copy that one makes, but no longer than for several of it: a thread that is stopped holds up nobody for ever;
- * deadline_ns is not asked for that. `delta` is let go by a collection after the call, as a replaced version is
- * (weir_reclaim_flush() sees to it). After a failure the update was not made. WEIR_INVALID_ARGUMENT (dtype or shape of delta),
+ * deadline_ns is not asked for that. A thread that was overtaken may go on reading `delta` after the call: then a reference is kept,
+ * as of a replaced version (weir_reclaim_flush() sees to it). After a failure the update was not made. WEIR_INVALID_ARGUMENT (dtype or shape of delta),
  * WEIR_UNIMPLEMENTED (bool, f16, bytes). Source: lib/var/combine.c. @since 0.1
  */
 WEIR_API enum weir_status weir_var_assign_add(weir_var *var, weir_tensor *delta, uint64_t deadline_ns,

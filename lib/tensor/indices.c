@@ -134,6 +134,17 @@ void weiri_scatter_fini(struct weiri_scatter *scatter, const struct weiri_rows *
 	weiri_release(allocator, scatter->row, rows->bytes, WEIR_TENSOR_ALIGNMENT);
 }
 
+void weiri_scatter_apply(const struct weiri_scatter *scatter, const struct weiri_rows *rows, void *data)
+{
+	const char *from = scatter->from;
+
+	for (int64_t i = 0; i < scatter->indices->elements; i++, from += scatter->step) {
+		size_t index = (size_t)weiri_index_at(scatter->indices, i);
+
+		weiri_row_combine(scatter->how, rows->dtype, (char *)data + index * rows->bytes, from, rows->elements);
+	}
+}
+
 enum weir_status weiri_gather_create(const struct weiri_rows *rows, const weir_tensor *indices,
                                      const weir_allocator *allocator, weir_tensor **out, weir_error *error)
 {

@@ -2,6 +2,7 @@
  * assign.c - single writes: assign, compare_assign, exchange, update.
  */
 #include "base/error.h"
+#include "tensor/elementwise.h"
 #include "var/combine.h"
 #include "var/hold.h"
 #include "var/install.h"
@@ -161,14 +162,14 @@ enum weir_status weir_var_update(weir_var *var, weir_update_fn *fn, void *contex
 /* What add() needs to know. */
 struct adding {
 	const weir_var *var;
-	const struct weiri_addition *addition;
+	const struct weiri_change *change;
 };
 
 static enum weir_status add(void *context, const weir_read *current, weir_tensor **next, weir_error *error)
 {
 	const struct adding *adding = context;
-	const weir_tensor *delta = adding->addition->delta;
-	enum weir_status status = (adding->addition->how == WEIRI_COMBINE_ADD ? weiri_tensor_add : weiri_tensor_subtract)(
+	const weir_tensor *delta = adding->change->operand;
+	enum weir_status status = (adding->change->how == WEIRI_COMBINE_ADD ? weiri_tensor_add : weiri_tensor_subtract)(
 		current->tensor, delta, &adding->var->allocator, next);
 	char here[96], there[96];
 
@@ -180,27 +181,29 @@ static enum weir_status add(void *context, const weir_read *current, weir_tensor
 		weir_dtype_name(weir_tensor_dtype(delta)), weir_shape_text(weir_tensor_shape(delta), there, sizeof(there)));
 }
 
-static enum weir_status update_by(weir_var *var, const struct weiri_addition *addition, uint64_t deadline_ns,
+static enum weir_status update_by(weir_var *var, const struct weiri_change *change, uint64_t deadline_ns,
                                   weir_read *published, weir_error *error)
 {
 	enum weir_status status;
 
-	if (var == NULL || addition->delta == NULL)
+	if (var == NULL || change->operand == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "update: %s is NULL", var == NULL ? "variable" : "delta");
-	if (weir_tensor_nbytes(addition->delta) >= weiri_combine_from &&
-	    weiri_combine(var, addition, deadline_ns, published, &status, error))
+	if (weir_tensor_nbytes(change->operand) >= weiri_combine_from &&
+	    weiri_combine(var, change, deadline_ns, published, &status, error))
 		return status;
-	return weir_var_update(var, add, &(struct adding){var, addition}, deadline_ns, published, error);
+	return weir_var_update(var, add, &(struct adding){var, change}, deadline_ns, published, error);
 }
 
 enum weir_status weir_var_assign_add(weir_var *var, weir_tensor *delta, uint64_t deadline_ns, weir_read *published,
                                      weir_error *error)
 {
-	return update_by(var, &(struct weiri_addition){delta, WEIRI_COMBINE_ADD}, deadline_ns, published, error);
+	return update_by(var, &(struct weiri_change){.how = WEIRI_COMBINE_ADD, .operand = delta}, deadline_ns, published,
+	                 error);
 }
 
 enum weir_status weir_var_assign_sub(weir_var *var, weir_tensor *delta, uint64_t deadline_ns, weir_read *published,
                                      weir_error *error)
 {
-	return update_by(var, &(struct weiri_addition){delta, WEIRI_COMBINE_SUBTRACT}, deadline_ns, published, error);
+	return update_by(var, &(struct weiri_change){.how = WEIRI_COMBINE_SUBTRACT, .operand = delta}, deadline_ns,
+	                 published, error);
 }

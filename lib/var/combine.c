@@ -1,28 +1,30 @@
 /*
  * combine.c - updates of large values: one copy serves all that are under way.
  *
- * Algorithm. Who wants to add something hangs a request on a *round*, the stack of requests for one version of the variable. The first on
- * it computes: the version's value and all requests that hang there, into a value of his own. What was hung on meanwhile he adds to it, until
- * a CAS *seals* the stack: from a pointer to the last request that is in his value to a pointer to his result. So a sealed round says
+ * Algorithm. Who wants to change something hangs a request on a *round*, the stack of requests for one version of the variable. The first on
+ * it computes: the version's value and all requests that hang there, into a value of his own. What was hung on meanwhile he makes there, too,
+ * until a CAS *seals* the stack: from a pointer to the last request that is in his value to a pointer to his result. So a sealed round says
  * which requests are in the result: those that hang there, no more and no less. The result is a commit of one part (commit.c), built on the
  * round's version. Whoever meets it installs it, and all see the same decision in its cell: committed, then each request of the round was
  * applied; aborted, since another write came first, then none was, and each owner hangs a new request on the round of the version that is
- * there now. The others wait while one computes, each a bounded time, longer the later he came; then he computes, too. Combining on a
+ * there now. The others wait while one computes, each a bounded time, longer the later he came; then he computes, too. Only who computes has
+ * memory for a value; who cannot get it closes the round, says so, and leaves the others to another round of the version. Combining on a
  * Treiber stack, with the sealing by the value's address, is ours; flat combining (Hendler, Incze, Shavit, Tzafrir, SPAA 2010) has one
  * combiner under a lock, and who is stopped in it stops all.
  *
  * States of a round's word
  *   0, a request          open: the last request that was hung there
  *   a result, SEALED      these requests, in this version: never changes again
- *   CLOSED                the version was replaced before a result was there: never changes again
+ *   CLOSED                there will be no result: never changes again
  *
  * Invariants
  *   C1  a request hangs on one round, once; its owner leaves it only when that is sealed or closed
  *   C2  a round is sealed by a value that has each request on it once, in the order in which they came, and nothing else but its version's
  *   C3  the result of a round is installed on the round's version alone, a stamp tells which that is; so of all rounds, however many there
  *       were of one version, at most one is committed
- *   C4  a round is closed only when its version is not the newest any more
+ *   C4  a round is closed only when its version is not the newest any more, or by an owner of one of its requests who fails
  *   C5  a result is used by the owners of its requests, and each of them is counted in it; the last retires it
+ *   C6  what a request asks for is read only by who is counted in `at_work` of its round, and found that open meanwhile
  * So an update is applied once: by C1 it hangs on one round at a time, by C2 it is in that one's result or (closed) in none, and whether
  * that was committed, its cell says for ever; a new request is hung only after it says no. What was sealed is C2 whoever computed it.
  *
@@ -33,19 +35,25 @@
  * reads the head once more, after that: if it is the same, the round's version was the newest at a moment when the reservation was up
  * already, and what hangs there dies after it. If a collector missed the reservation, its fence came before that second read (F1 of
  * section.h), and the read would have shown that the head had moved.
+ * A result is made in the section: look() comes after that, and so the reservation of who made it reaches its birth before others see it.
+ * The operands of a request are its caller's. Once the round is sealed or closed and nobody is at work (C6, P3), nobody will read them any
+ * more; else the request takes references, and counts for what they keep. So, but for who was overtaken, an update holds no memory back.
  * The owner of a request needs no such look at the sealed word: the result waits for him (C5). He raises his reservation and then
  * reads the cell; undecided, then its version is not retired yet, by the same argument with the cell in the place of the head.
  *
  * Pairs
  *   P1  hang(request), seal(result), close -> look, conclude: what the request asks for, the result with its commit; the head had moved
  *   P2  drop(users) -> the last drop: the owner of the commit is done with its cell; see S2 in version.h
+ *   P3  at_work: who begins adds one and then looks at the word; who is done takes it away; an owner has seen the word sealed and then adds
+ *       nothing. One order of all three: if his comes before the beginning, that one finds the round sealed; if after the end, what was
+ *       read was read before.
  *   Heads and cells: as in version.h.
  * Linearization: the stamp of the commit; those of one round in the order of their requests.
- * Progress: lock-free. A call begins anew only when the newest version was replaced, by others' success. One who is stopped makes others
- * wait: the k-th of a round for k - 1 times wait_ns(), once; then he computes on his own. A stopped one keeps from being freed what
- * any stopped writer does, and the result of the round on which his request hangs.
+ * Progress: lock-free. A call begins anew only when the newest version was replaced, by others' success, or when another call failed. One
+ * who is stopped makes others wait: the k-th of a round for k - 1 times wait_ns(), once; then he computes on his own. A stopped one keeps
+ * from being freed what any stopped writer does, and the result of the round on which his request hangs.
  * Memory: besides what a write has (docs/memory.md), a request and a round for each call under way, and one round for each variable. A
- *   retired request counts for its delta, too; a retired result holds no value any more.
+ *   retired request counts for what it keeps; a retired result holds no value any more.
  * Checked: stress/model/check_combine.c, tests/test_combine.c, stress/scenario_combine.c.
  */
 #include "var/combine.h"
@@ -57,18 +65,18 @@
 #include "sync/park.h"
 #include "sync/references.h"
 #include "tensor/object.h"
+#include "var/change.h"
 #include "var/hold.h"
 #include "var/install.h"
 
 size_t weiri_combine_from = (size_t)256 << 10;
 
-/* What one thread wants. Constant once it hangs. */
+/* What one thread wants. Constant while it hangs on a round that is open. */
 struct request {
 	struct weiri_retired retired;
 	const struct request *earlier;
 	size_t position; /* from 1 */
-	weir_tensor *delta;
-	enum weiri_combine how;
+	struct weiri_change change;
 	weir_allocator allocator;
 };
 
@@ -76,7 +84,8 @@ struct weiri_round {
 	struct weiri_retired retired;
 	uint64_t base; /* stamp of the version that its requests are for */
 	_Atomic(uintptr_t) word;
-	_Atomic(uint32_t) over; /* 1: sealed and decided, or closed; who waits sleeps here */
+	_Atomic(uint32_t) over;    /* 1: sealed and decided, or closed; who waits sleeps here */
+	_Atomic(uint32_t) at_work; /* C6 */
 	weir_allocator allocator;
 };
 
@@ -108,13 +117,14 @@ static struct result *result_in(uintptr_t word)
 
 /* -- what a call brings along ------------------------------------------------------------------------------------------------- */
 
-/* Made before the section, as nothing may fail once a request hangs. NULL: has been used. */
 struct call {
 	weir_var *var;
-	const struct weiri_addition *addition;
+	const struct weiri_change *change;
+	/* NULL: not made yet, or has been used. */
 	struct request *request;
 	struct weiri_round *round;
-	struct result *result;
+	struct result *result; /* made when it is this call that computes */
+	int failed;            /* there was no memory for that, or to see whether the change fits */
 	weir_read *published;
 	weir_tensor *given_up; /* by conclude(): released after the section, which may free it */
 };
@@ -123,7 +133,7 @@ static void request_free(struct request *request)
 {
 	weir_allocator allocator = request->allocator;
 
-	weir_tensor_release(request->delta);
+	weiri_change_fini(&request->change, &allocator);
 	weiri_release(&allocator, request, sizeof(*request), alignof(struct request));
 }
 
@@ -138,11 +148,8 @@ static struct request *request_create(const struct call *call)
 
 	if (request == NULL)
 		return NULL;
-	*request = (struct request){.delta = weir_tensor_retain(call->addition->delta),
-	                            .how = call->addition->how,
-	                            .allocator = call->var->allocator};
-	/* The delta may live by this request alone, and be as large as a version: what is retired is counted with it. */
-	weiri_retired_init(&request->retired, sizeof(*request) + weir_tensor_nbytes(request->delta), request_reclaim);
+	*request = (struct request){.change = *call->change, .allocator = call->var->allocator};
+	weiri_retired_init(&request->retired, sizeof(*request), request_reclaim);
 	return request;
 }
 
@@ -191,18 +198,17 @@ static void result_discard(struct result *result)
 	result_free(result);
 }
 
-/* A value of the delta's shape, which is that of every value to which it can be added. */
-static struct result *result_create(struct weiri_record *record, const struct call *call)
+/* With a value of the same dtype and shape as this one. NULL: no memory. */
+static struct result *result_create(struct weiri_record *record, const struct call *call, const weir_tensor *like)
 {
 	const weir_allocator *allocator = &call->var->allocator;
-	const weir_tensor *delta = call->addition->delta;
 	struct weir_commit_part part = {.var = call->var};
 	struct result *result = weiri_allocate_zeroed(allocator, sizeof(*result), alignof(struct result));
 
 	if (result == NULL)
 		return NULL;
 	result->allocator = *allocator;
-	if (weiri_tensor_create(delta->dtype, &delta->shape, 0, allocator, &result->value) == WEIR_OK) {
+	if (weiri_tensor_create(like->dtype, &like->shape, 0, allocator, &result->value) == WEIR_OK) {
 		part.value = result->value;
 		result->commit = weiri_commit_create(record, &part, 1);
 	}
@@ -215,17 +221,24 @@ static struct result *result_create(struct weiri_record *record, const struct ca
 	return result;
 }
 
-static enum weir_status provide(struct weiri_record *record, struct call *call, weir_error *error)
+static int result_is_like(const struct result *result, const weir_tensor *like)
+{
+	return result->value->dtype == like->dtype && weir_shape_equal(&result->value->shape, &like->shape);
+}
+
+static enum weir_status fail_for_memory(const struct call *call, weir_error *error)
+{
+	return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "variable \"%s\": no memory for a version", call->var->name);
+}
+
+/* What must be there before a request hangs. */
+static enum weir_status provide(struct call *call, weir_error *error)
 {
 	if (call->request == NULL)
 		call->request = request_create(call);
 	if (call->round == NULL)
 		call->round = round_create(call);
-	if (call->result == NULL)
-		call->result = result_create(record, call);
-	if (call->request == NULL || call->round == NULL || call->result == NULL)
-		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "variable \"%s\": no memory for a version", call->var->name);
-	return WEIR_OK;
+	return call->request != NULL && call->round != NULL ? WEIR_OK : fail_for_memory(call, error);
 }
 
 static void put_away(const struct call *call)
@@ -240,6 +253,13 @@ static void put_away(const struct call *call)
 
 /* -- rounds ------------------------------------------------------------------------------------------------------------------- */
 
+/* Nothing can be hung there any more, and nothing is to come of it. */
+static int is_closed(const struct weiri_round *round)
+{
+	/* [relaxed] who hangs something looks again. */
+	return weiri_load_relaxed(&round->word) == CLOSED;
+}
+
 /* In a section: the round for the version with this stamp, or NULL: that is not the newest any more. */
 static struct weiri_round *find_round(struct weiri_scope *scope, struct call *call, uint64_t stamp)
 {
@@ -249,8 +269,10 @@ static struct weiri_round *find_round(struct weiri_scope *scope, struct call *ca
 		struct weiri_round *mine = call->round;
 
 		weiri_section_read(scope->record, &call->var->round, &round);
-		if (round != NULL && round->base >= stamp)
-			return round->base == stamp ? round : NULL;
+		if (round != NULL && round->base > stamp)
+			return NULL;
+		if (round != NULL && round->base == stamp && !is_closed(round))
+			return round;
 		mine->base = stamp;
 		/* [seq_cst] what is replaced is retired, see I1 of section.h. Releases the fields to the read above. */
 		if (!weiri_cas_seq_cst(&call->var->round, &round, mine))
@@ -279,14 +301,14 @@ static void announce(struct weiri_round *round)
 	weiri_park_wake(&round->over, INT_MAX);
 }
 
-/* The version was replaced, C4: nothing is hung on the round from now on, unless it is sealed. */
+/* Unless it is sealed, nothing is hung on the round from now on, and nothing comes of what hangs there, C4. */
 static void close_round(struct weiri_round *round)
 {
 	/* [relaxed] only the CAS counts. */
 	uintptr_t word = weiri_load_relaxed(&round->word);
 
 	while (is_open(word)) {
-		/* [P1 release] that the head has moved. */
+		/* [P1 release] that the head has moved, if that is why. */
 		if (weiri_cas_release(&round->word, &word, (uintptr_t)CLOSED))
 			announce(round);
 	}
@@ -304,12 +326,14 @@ struct sum {
 	int begun;       /* there is a value that would be wasted */
 };
 
-/* So many requests go through one block of the value while it is in the nearest cache. */
-enum { BLOCK_BYTES = 16 << 10, AT_ONCE = 16 };
+/* So many requests are taken up at once. */
+enum { AT_ONCE = 16 };
 
 /* Whether it still serves something: the round is open, and its version the newest. Keeps `head` up to date. */
-static int is_wanted(struct sum *sum)
+static int is_wanted(void *context)
 {
+	struct sum *sum = context;
+
 	/* [relaxed] looks that spare work; the CAS that seals the round is what counts. */
 	if (!is_open(weiri_load_relaxed(&sum->round->word)))
 		return 0;
@@ -318,32 +342,20 @@ static int is_wanted(struct sum *sum)
 	return weiri_version_settle(sum->base) == sum->round->base;
 }
 
-/* Adds the requests from position included + 1 up to `last`, at most AT_ONCE of them. 0: not wanted any more. */
+/* Makes the changes of the requests from position included + 1 up to `last`, at most AT_ONCE of them. 0: not wanted any more. */
 static int include_some(struct sum *sum, const struct request *last)
 {
-	const struct request *some[AT_ONCE] = {last}; /* one at least: the caller has seen that `last` is not included */
-	const weir_tensor *base = sum->base->tensor, *value = sum->call->result->value;
+	const struct weiri_change *some[AT_ONCE];
 	size_t most = sum->included + AT_ONCE, end = last->position < most ? last->position : most;
-	size_t count = end - sum->included, size = weir_dtype_size(value->dtype), block = BLOCK_BYTES / size;
+	size_t count = end - sum->included;
 
 	while (last->position > end)
 		last = last->earlier;
 	for (size_t i = count; i-- > 0; last = last->earlier)
-		some[i] = last;
-	for (size_t at = 0; at < (size_t)value->elements; at += block) {
-		size_t left = (size_t)value->elements - at, n = left < block ? left : block, i = 0;
-		char *out = (char *)value->data + at * size;
-
-		if (!is_wanted(sum))
-			return 0;
-		if (sum->included == 0) {
-			weiri_elementwise_apply(value->dtype, some[0]->how, (const char *)base->data + at * size,
-			                        (const char *)some[0]->delta->data + at * size, out, n);
-			i = 1;
-		}
-		for (; i < count; i++)
-			weiri_row_combine(some[i]->how, value->dtype, out, (const char *)some[i]->delta->data + at * size, n);
-	}
+		some[i] = &last->change;
+	if (!weiri_changes_make(some, count, sum->included == 0 ? sum->base->tensor : NULL, sum->call->result->value,
+	                        is_wanted, sum))
+		return 0;
 	sum->included = end;
 	return 1;
 }
@@ -380,43 +392,75 @@ static int seal(struct sum *sum, const struct request *last)
 	return weiri_cas_release(&sum->round->word, &word, (uintptr_t)result | SEALED);
 }
 
-/*
- * Computes until the round is sealed, by this thread or another, or closed. 1 when this thread's result is in it: then its commit is this
- * thread's to end.
- */
+/* A result for values like the base's. 0: no memory. */
+static int provide_result(struct weiri_scope *scope, struct call *call, const struct weiri_version *base)
+{
+	if (call->result != NULL && result_is_like(call->result, base->tensor))
+		return 1;
+	if (call->result != NULL)
+		result_discard(call->result);
+	call->result = result_create(scope->record, call, base->tensor);
+	return call->result != NULL;
+}
+
+/* Until the round is sealed, by this thread or another, or closed. 1 when this thread's result is in it. */
+static int work_on(struct sum *sum)
+{
+	for (;;) {
+		struct weiri_round *round = sum->round;
+		weir_var *var = sum->call->var;
+		uintptr_t word;
+
+		sum->base = weiri_write_base(sum->scope, var, &sum->head);
+		if (weiri_version_settle(sum->base) != round->base) {
+			close_round(round);
+			return 0;
+		}
+		if (!provide_result(sum->scope, sum->call, sum->base)) {
+			sum->call->failed = 1;
+			close_round(round);
+			return 0;
+		}
+		if (!look(sum->scope, var, sum->head, round, &word))
+			continue;
+		if (!is_open(word))
+			return 0;
+		if (sum->included < last_request(word)->position)
+			include(sum, last_request(word));
+		else if (seal(sum, last_request(word)))
+			return 1;
+	}
+}
+
+/* Computes for this round. 1: this thread's result is in it, and its commit is this thread's to end. */
 static int compute(struct weiri_scope *scope, struct call *call, struct weiri_round *round)
 {
 	struct sum sum = {.scope = scope, .call = call, .round = round};
+	int is_mine;
 
-	for (;;) {
-		uintptr_t word;
-
-		sum.base = weiri_write_base(scope, call->var, &sum.head);
-		if (weiri_version_settle(sum.base) != round->base) {
-			close_round(round);
-			break;
-		}
-		if (!look(scope, call->var, sum.head, round, &word))
-			continue;
-		if (!is_open(word))
-			break;
-		if (sum.included < last_request(word)->position)
-			include(&sum, last_request(word));
-		else if (seal(&sum, last_request(word)))
-			return 1;
-	}
-	waste(&sum);
-	return 0;
+	(void)weiri_fetch_add_acq_rel(&round->at_work, 1u); /* [P3] */
+	is_mine = work_on(&sum);
+	if (!is_mine)
+		waste(&sum);
+	weiri_fetch_sub_release(&round->at_work, 1u); /* [P3] */
+	return is_mine;
 }
 
 /* -- one attempt -------------------------------------------------------------------------------------------------------------- */
 
 enum outcome { APPLIED, NOT_APPLIED, MISFIT };
 
-static int fits(const struct weiri_version *base, const weir_tensor *delta)
+/* APPLIED: the request's change can be made to this version's value. */
+static enum outcome fit(struct call *call, const struct weiri_version *base)
 {
-	return base->tensor != NULL && base->tensor->dtype == delta->dtype &&
-	       weir_shape_equal(&base->tensor->shape, &delta->shape);
+	enum weir_status status = WEIR_FAILED_PRECONDITION;
+
+	if (base->tensor != NULL)
+		status = weiri_change_fit(&call->request->change, base->tensor, &call->var->allocator);
+	call->failed = status == WEIR_RESOURCE_EXHAUSTED;
+	if (call->failed)
+		return NOT_APPLIED;
+	return status == WEIR_OK ? APPLIED : MISFIT;
 }
 
 /* Hangs the call's request there, and says on which position; 0: the newest version has been replaced, or will be by the time of return. */
@@ -443,15 +487,15 @@ static size_t hang(struct weiri_scope *scope, struct call *call, const struct we
 }
 
 /* How long one waits for another to compute: several times what that takes, and what a system may take to let him run. */
-static uint64_t wait_ns(const weir_tensor *delta)
+static uint64_t wait_ns(const weir_tensor *value)
 {
-	return UINT64_C(1000000) + 4 * (uint64_t)delta->nbytes;
+	return UINT64_C(1000000) + 4 * (uint64_t)value->nbytes;
 }
 
-static void wait_for_others(const struct call *call, struct weiri_round *round, size_t others)
+static void wait_for_others(const struct weiri_version *base, struct weiri_round *round, size_t others)
 {
 	if (others != 0)
-		(void)weiri_park_wait(&round->over, 0, weir_deadline_in(others * wait_ns(call->addition->delta)));
+		(void)weiri_park_wait(&round->over, 0, weir_deadline_in(others * wait_ns(base->tensor)));
 }
 
 /* What became of a request that hung on this round. */
@@ -485,6 +529,15 @@ static enum outcome conclude(struct weiri_scope *scope, struct call *call, struc
 	return stamp != WEIRI_STAMP_ABORTED ? APPLIED : NOT_APPLIED;
 }
 
+/* Nothing is to come of this request any more, or everything has. */
+static void retire_request(struct weiri_scope *scope, struct weiri_round *round, struct request *request)
+{
+	if (weiri_fetch_add_acq_rel(&round->at_work, 0u) != 0) /* [P3] */
+		weiri_change_keep(&request->change);
+	request->retired.bytes += weiri_change_bytes(&request->change);
+	weiri_scope_retire(scope, &request->retired); /* C1 */
+}
+
 static enum outcome attempt(struct weiri_scope *scope, struct call *call)
 {
 	struct weiri_version *head, *base = weiri_write_base(scope, call->var, &head);
@@ -494,38 +547,37 @@ static enum outcome attempt(struct weiri_scope *scope, struct call *call)
 	size_t position;
 	int is_mine = 0;
 
-	if (!fits(base, call->addition->delta))
-		return MISFIT;
+	outcome = fit(call, base);
+	if (outcome != APPLIED)
+		return outcome;
 	round = find_round(scope, call, weiri_version_settle(base));
 	position = round != NULL ? hang(scope, call, head, round) : 0;
 	if (position == 0)
 		return NOT_APPLIED;
-	wait_for_others(call, round, position - 1);
+	wait_for_others(base, round, position - 1);
 	/* [relaxed] a look that spares the computing; conclude() reads it again. */
 	if (is_open(weiri_load_relaxed(&round->word)))
 		is_mine = compute(scope, call, round);
 	if (is_mine)
 		call->result = NULL;
 	outcome = conclude(scope, call, round, is_mine);
-	weiri_scope_retire(scope, &request->retired); /* C1 */
+	retire_request(scope, round, request);
 	return outcome;
 }
 
-int weiri_combine(weir_var *var, const struct weiri_addition *addition, uint64_t deadline_ns, weir_read *published,
+int weiri_combine(weir_var *var, const struct weiri_change *change, uint64_t deadline_ns, weir_read *published,
                   enum weir_status *status, weir_error *error)
 {
-	struct call call = {.var = var, .addition = addition, .published = published};
+	struct call call = {.var = var, .change = change, .published = published};
 	enum outcome outcome = NOT_APPLIED;
 	struct weiri_record *record;
 
-	if (weiri_combine_check(addition->how, addition->delta->dtype) != WEIR_OK)
-		return 0;
 	do {
 		struct weiri_scope scope;
 
-		*status = weiri_write_admit(var, deadline_ns, &record, error);
+		*status = call.failed ? fail_for_memory(&call, error) : weiri_write_admit(var, deadline_ns, &record, error);
 		if (*status == WEIR_OK)
-			*status = provide(record, &call, error);
+			*status = provide(&call, error);
 		if (*status != WEIR_OK)
 			break;
 		scope = weiri_scope_enter(record);

@@ -4,7 +4,7 @@
 #ifndef WEIRI_VAR_COMBINE_H
 #define WEIRI_VAR_COMBINE_H
 
-#include "tensor/elementwise.h"
+#include "var/change.h"
 #include "var/version.h"
 
 /*
@@ -14,16 +14,11 @@
  */
 extern size_t weiri_combine_from;
 
-struct weiri_addition {
-	weir_tensor *delta;
-	enum weiri_combine how; /* WEIRI_COMBINE_ADD or _SUBTRACT */
-};
-
 /*
- * Adds to, or subtracts from, the newest value; delta is not NULL. 1: *status is the outcome, as of weir_var_assign_add. 0: nothing was done,
- * the value is not one to which delta can be added. Lock-free after its allocations.
+ * Makes the change, not fitted yet, to the newest value; its operands are not NULL. 1: *status is the outcome, as of weir_var_update. 0: nothing
+ * was done, it does not fit the value. Lock-free after its allocations.
  */
-int weiri_combine(weir_var *var, const struct weiri_addition *addition, uint64_t deadline_ns, weir_read *published,
+int weiri_combine(weir_var *var, const struct weiri_change *change, uint64_t deadline_ns, weir_read *published,
                   enum weir_status *status, weir_error *error);
 
 /* At the end of the variable: retires what its last combined update left behind. */

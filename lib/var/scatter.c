@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "tensor/indices.h"
 #include "tensor/object.h"
-#include "var/version.h"
+#include "var/combine.h"
 
 struct request {
 	const weir_var *var;
@@ -16,17 +16,6 @@ struct request {
 	const weir_tensor *indices;
 	const weir_tensor *updates;
 };
-
-static void change_rows(const struct weiri_rows *rows, const struct weiri_scatter *scatter, char *data)
-{
-	const char *from = scatter->from;
-
-	for (int64_t i = 0; i < scatter->indices->elements; i++, from += scatter->step) {
-		size_t index = (size_t)weiri_index_at(scatter->indices, i);
-
-		weiri_row_combine(scatter->how, rows->dtype, data + index * rows->bytes, from, rows->elements);
-	}
-}
 
 /* The function of the update: the shape may differ from one version to the next, so all is checked against each. */
 static enum weir_status scatter(void *context, const weir_read *current, weir_tensor **next, weir_error *error)
@@ -47,7 +36,7 @@ static enum weir_status scatter(void *context, const weir_read *current, weir_te
 	if (status == WEIR_OK) {
 		if (value->nbytes != 0)
 			memcpy((*next)->data, value->data, value->nbytes);
-		change_rows(&rows, &work, (*next)->data);
+		weiri_scatter_apply(&work, &rows, (*next)->data);
 	} else {
 		status = weiri_fail(error, status, "variable \"%s\": no memory for a value of %zu bytes", request->var->name,
 		                    value->nbytes);
@@ -56,10 +45,29 @@ static enum weir_status scatter(void *context, const weir_read *current, weir_te
 	return status;
 }
 
+/* Whether several updates had better go together. */
+static int is_large(weir_var *var)
+{
+	weir_read read;
+	int is_large;
+
+	if (weir_var_read(var, &read) != WEIR_OK)
+		return 0;
+	is_large = weir_tensor_nbytes(read.tensor) >= weiri_combine_from;
+	weir_read_release(&read);
+	return is_large;
+}
+
 enum weir_status weir_var_scatter(weir_var *var, enum weir_scatter how, const weir_tensor *indices,
                                   const weir_tensor *updates, uint64_t deadline_ns, weir_read *published,
                                   weir_error *error)
 {
+	const struct weiri_change change = {.how = (enum weiri_combine)how, .operand = updates, .indices = indices};
+	enum weir_status status;
+
+	if (var != NULL && indices != NULL && updates != NULL && is_large(var) &&
+	    weiri_combine(var, &change, deadline_ns, published, &status, error))
+		return status;
 	return weir_var_update(var, scatter, &(struct request){var, how, indices, updates}, deadline_ns, published, error);
 }
 

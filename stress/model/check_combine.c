@@ -3,24 +3,31 @@
  *
  * Values have two elements, which is large here. A thread's updates add to a decimal place of its own, so that a value shows how
  * many of whose updates are in it; an assignment starts at 1000 anew. In the second element everything is doubled: a value that was
- * read before it was complete shows, besides as a race. What reads freed memory, or is never freed, the checker finds by itself.
+ * read before it was complete shows, besides as a race. What reads freed memory, or is never freed, the checker finds by itself; also what
+ * a thread adds goes right after the call.
  */
 #include <stdio.h>
 #include <string.h>
+#include <weir/scatter.h>
 
 #include "model/variable_scopes.h"
 #include "reclaim/collect.h"
+#include "tensor/object.h"
 #include "var/combine.h"
 
-enum { THREADS = 3, MOST_CALLS = 2, ASSIGNED = 1000 };
+enum { THREADS = 3, MOST_CALLS = 3, ASSIGNED = 1000 };
 
 static struct scene {
 	weir_var *x, *y;
-	weir_tensor *delta[THREADS], *assigned;
-	/* a: add; s: subtract what was added; w: assign; c: commit to x and y what w assigns; r: read; k: collect; e: an era begins */
+	weir_tensor *indices, *assigned;
+	/*
+	 * a: add; s: subtract what was added; i: add to both rows; m: add, while there is no memory for values; w: assign; c: commit to x and y what w
+	 * assigns; r: read; k: collect; e: an era begins
+	 */
 	const char *calls[THREADS];
-	uint64_t versions[THREADS][MOST_CALLS]; /* of a and s, in this order */
+	uint64_t versions[THREADS][MOST_CALLS]; /* of updates, in this order; 0: had no memory */
 	int64_t signs[THREADS][MOST_CALLS];
+	_Atomic(int) is_poor; /* there is no memory for values */
 	size_t updates[THREADS];
 	int before;           /* the setup has made an update: there is a round, of a version that was replaced */
 	uint64_t assigned_as; /* 0: not */
@@ -43,24 +50,6 @@ static weir_tensor *value(int64_t first)
 	return tensor;
 }
 
-static void setup(void *context)
-{
-	struct weir_var_options options = {.struct_size = sizeof(options), .dtype = WEIR_I64, .history = scene.history};
-	weir_tensor *zero = value(0);
-
-	(void)context;
-	weir_reclaim_set_budget(1 << 20);
-	weiri_combine_from = 2 * sizeof(int64_t);
-	weir_model_assert(weir_var_create(&options, zero, &scene.x, NULL) == WEIR_OK);
-	weir_model_assert(weir_var_create(&options, zero, &scene.y, NULL) == WEIR_OK);
-	weir_tensor_release(zero);
-	for (size_t i = 0; i < THREADS; i++)
-		scene.delta[i] = value(place_of(i));
-	scene.assigned = value(ASSIGNED);
-	if (scene.before)
-		weir_model_assert(weir_var_assign_add(scene.x, scene.delta[0], WEIR_NO_DEADLINE, NULL, NULL) == WEIR_OK);
-}
-
 static int64_t look_at(const weir_read *read)
 {
 	const int64_t *values = weir_tensor_data(read->tensor);
@@ -74,21 +63,77 @@ static int64_t count_of(int64_t all, size_t thread)
 	return all / place_of(thread) % 10;
 }
 
-static void update(size_t me, int64_t sign)
+static enum weir_status change(char how, weir_tensor *delta, weir_read *published)
 {
-	weir_read published;
-	size_t i = scene.updates[me]++;
-	enum weir_status status = (sign > 0 ? weir_var_assign_add : weir_var_assign_sub)(
-		scene.x, scene.delta[me], WEIR_NO_DEADLINE, &published, NULL);
+	enum weir_status status;
 
-	weir_model_assert(status == WEIR_OK);
+	switch (how) {
+	case 's': return weir_var_assign_sub(scene.x, delta, WEIR_NO_DEADLINE, published, NULL);
+	case 'i':
+		return weir_var_scatter(scene.x, WEIR_SCATTER_ADD, scene.indices, delta, WEIR_NO_DEADLINE, published, NULL);
+	case 'm':
+		weiri_store_relaxed(&scene.is_poor, 1); /* [relaxed] see allocate() */
+		status = weir_var_assign_add(scene.x, delta, WEIR_NO_DEADLINE, published, NULL);
+		weiri_store_relaxed(&scene.is_poor, 0);
+		return status;
+	default: return weir_var_assign_add(scene.x, delta, WEIR_NO_DEADLINE, published, NULL);
+	}
+}
+
+static void update(size_t me, char how)
+{
+	size_t i = scene.updates[me]++;
+	weir_tensor *delta = value(place_of(me));
+	weir_read published;
+	enum weir_status status = change(how, delta, &published);
+
+	weir_tensor_release(delta);
+	scene.signs[me][i] = how == 's' ? -1 : 1;
+	if (status != WEIR_OK) {
+		weir_model_assert(status == WEIR_RESOURCE_EXHAUSTED);
+		return;
+	}
 	/* Its own is in, and its next one not yet. */
-	if (sign > 0)
+	if (how != 's')
 		weir_model_assert(count_of(look_at(&published), me) >= 1);
 	weir_model_assert(i == 0 || published.version > scene.versions[me][i - 1]);
 	scene.versions[me][i] = published.version;
-	scene.signs[me][i] = sign;
 	weir_read_release(&published);
+}
+
+static void *allocate(void *context, size_t size, size_t alignment)
+{
+	(void)context;
+	/* [relaxed] a call beside `m` may find nothing, too. */
+	if (size == sizeof(struct weir_tensor) + 2 * sizeof(int64_t) && weiri_load_relaxed(&scene.is_poor))
+		return NULL;
+	return weir_model_allocate(size, alignment);
+}
+
+static void release(void *context, void *memory, size_t size, size_t alignment)
+{
+	(void)context, (void)size, (void)alignment;
+	weir_model_release(memory);
+}
+
+static void setup(void *context)
+{
+	static const weir_allocator memory = {allocate, release, NULL};
+	struct weir_var_options options = {
+		.struct_size = sizeof(options), .dtype = WEIR_I64, .history = scene.history, .allocator = &memory};
+	weir_tensor *zero = value(0);
+
+	(void)context;
+	weir_reclaim_set_budget(1 << 20);
+	weiri_combine_from = 2 * sizeof(int64_t);
+	weir_model_assert(weir_var_create(&options, zero, &scene.x, NULL) == WEIR_OK);
+	weir_model_assert(weir_var_create(&options, zero, &scene.y, NULL) == WEIR_OK);
+	weir_tensor_release(zero);
+	weir_model_assert(weir_tensor_copy_of(WEIR_I64, &(weir_shape){1, {2}}, (int64_t[]){0, 1}, NULL, &scene.indices) ==
+	                  WEIR_OK);
+	scene.assigned = value(ASSIGNED);
+	if (scene.before)
+		update(0, 'a');
 }
 
 static void commit(void)
@@ -119,8 +164,10 @@ static void read_once(void)
 static void call(size_t me, char what)
 {
 	switch (what) {
-	case 'a': update(me, 1); break;
-	case 's': update(me, -1); break;
+	case 'a':
+	case 's':
+	case 'i':
+	case 'm': update(me, what); break;
 	case 'w':
 		weir_model_assert(weir_var_assign(scene.x, scene.assigned, WEIR_NO_DEADLINE, &scene.assigned_as, NULL) ==
 		                  WEIR_OK);
@@ -145,11 +192,12 @@ static uint64_t versions_published(void)
 
 	for (size_t i = 0; i < THREADS; i++) {
 		for (size_t j = 0; j < scene.updates[i]; j++) {
-			weir_model_assert(scene.versions[i][j] < 64 && scene.versions[i][j] != scene.assigned_as);
+			weir_model_assert(scene.versions[i][j] < 64);
+			weir_model_assert(scene.versions[i][j] == 0 || scene.versions[i][j] != scene.assigned_as);
 			seen |= UINT64_C(1) << scene.versions[i][j];
 		}
 	}
-	for (; seen != 0; seen &= seen - 1)
+	for (seen &= ~UINT64_C(1); seen != 0; seen &= seen - 1)
 		count++;
 	return count;
 }
@@ -157,7 +205,7 @@ static uint64_t versions_published(void)
 /* What is there in the end is what was assigned last, and each update that was published after it, once. */
 static void finish(void *context)
 {
-	int64_t expected = scene.assigned_as != 0 ? ASSIGNED : scene.before * place_of(0);
+	int64_t expected = scene.assigned_as != 0 ? ASSIGNED : 0;
 	weir_read read;
 
 	(void)context;
@@ -167,12 +215,11 @@ static void finish(void *context)
 	}
 	weir_model_assert(weir_var_read(scene.x, &read) == WEIR_OK);
 	weir_model_assert(look_at(&read) == expected);
-	weir_model_assert(read.version == versions_published() + (scene.before ? 2 : 1) + (scene.assigned_as != 0 ? 1 : 0));
+	weir_model_assert(read.version == versions_published() + 1 + (scene.assigned_as != 0 ? 1 : 0));
 	weir_read_release(&read);
 	weir_var_destroy(scene.x);
 	weir_var_destroy(scene.y);
-	for (size_t i = 0; i < THREADS; i++)
-		weir_tensor_release(scene.delta[i]);
+	weir_tensor_release(scene.indices);
 	weir_tensor_release(scene.assigned);
 	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
 }
@@ -197,6 +244,10 @@ static const struct row {
 	{"2_updates_more_and_collection_beside_a_new_era", {"ak", "a", "e"}, 0, 1},
 	{"2_updates_more_and_collection_beside_assign_and_a_new_era", {"ak", "a", "we"}, 0, 1},
 	{"3_updates_and_collection", {"ak", "as", "a"}, 0, 0},
+	{"rows_beside_update", {"i", "a"}, 0, 0},
+	{"rows_and_update_beside_rows_and_collection", {"ia", "ik"}, 0, 0},
+	{"update_without_memory_beside_update", {"m", "a"}, 0, 0},
+	{"update_without_memory_and_collection_beside_2_updates", {"mk", "a", "a"}, 0, 0},
 };
 
 static struct weir_model_program prepare(size_t index, char name[static SCOPE_NAME])

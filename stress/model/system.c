@@ -123,8 +123,9 @@ weir_allocator weiri_allocator_or_default(const weir_allocator *allocator)
 
 void *weiri_allocate(const weir_allocator *allocator, size_t size, size_t alignment)
 {
-	(void)allocator;
-	return size != 0 ? heap_allocate(size, alignment) : NULL;
+	const weir_allocator of = weiri_allocator_or_default(allocator);
+
+	return size != 0 ? of.allocate(of.context, size, alignment) : NULL;
 }
 
 void *weiri_allocate_zeroed(const weir_allocator *allocator, size_t size, size_t alignment)
@@ -140,8 +141,10 @@ void *weiri_allocate_zeroed(const weir_allocator *allocator, size_t size, size_t
 
 void weiri_release(const weir_allocator *allocator, void *memory, size_t size, size_t alignment)
 {
-	(void)allocator, (void)size, (void)alignment;
-	heap_release(memory);
+	const weir_allocator of = weiri_allocator_or_default(allocator);
+
+	if (memory != NULL)
+		of.release(of.context, memory, size, alignment);
 }
 
 /* -- time does not pass but in a wait whose deadline passes ---------------------------------------------------------------------- */

@@ -1,0 +1,152 @@
+/*
+ * change.c - changes of values, a block of many changes while it is in the nearest cache.
+ */
+#include "var/change.h"
+
+#include <string.h>
+
+#include "tensor/elementwise.h"
+#include "tensor/object.h"
+
+enum { BLOCK_BYTES = 16 << 10 };
+
+static enum weir_status fit_all(const struct weiri_change *change, const weir_tensor *value)
+{
+	if (change->operand->dtype != value->dtype || !weir_shape_equal(&change->operand->shape, &value->shape))
+		return WEIR_INVALID_ARGUMENT;
+	return weiri_combine_check(change->how, value->dtype);
+}
+
+static enum weir_status fit_rows(struct weiri_change *change, const weir_tensor *value, const weir_allocator *allocator)
+{
+	enum weir_status status;
+
+	weiri_change_fini(change, allocator);
+	status = weiri_rows_of("", "", value->dtype, &value->shape, &change->rows, NULL);
+	if (status != WEIR_OK)
+		return status;
+	return weiri_scatter_init(&change->scatter, &change->rows, change->how, change->indices, change->operand, allocator,
+	                          NULL);
+}
+
+enum weir_status weiri_change_fit(struct weiri_change *change, const weir_tensor *value,
+                                  const weir_allocator *allocator)
+{
+	return change->indices == NULL ? fit_all(change, value) : fit_rows(change, value, allocator);
+}
+
+/* What an operand says is const; how many refer to it is not. */
+static weir_tensor *counted(const weir_tensor *operand)
+{
+	return (weir_tensor *)(uintptr_t)operand;
+}
+
+void weiri_change_keep(struct weiri_change *change)
+{
+	(void)weir_tensor_retain(counted(change->operand));
+	if (change->indices != NULL)
+		(void)weir_tensor_retain(counted(change->indices));
+	change->keeps = 1;
+}
+
+size_t weiri_change_bytes(const struct weiri_change *change)
+{
+	size_t bytes = change->scatter.row != NULL ? change->rows.bytes : 0;
+
+	if (change->keeps)
+		bytes += change->operand->nbytes + (change->indices != NULL ? change->indices->nbytes : 0);
+	return bytes;
+}
+
+void weiri_change_fini(struct weiri_change *change, const weir_allocator *allocator)
+{
+	if (change->scatter.row != NULL)
+		weiri_scatter_fini(&change->scatter, &change->rows, allocator);
+	change->scatter.row = NULL;
+	if (change->keeps) {
+		weir_tensor_release(counted(change->operand));
+		weir_tensor_release(counted(change->indices));
+	}
+	change->keeps = 0;
+}
+
+/* -- making them -------------------------------------------------------------------------------------------------------------- */
+
+/* A value on the way. */
+struct making {
+	const weir_tensor *from; /* NULL: has been used */
+	weir_tensor *value;
+	weiri_wanted_fn *wanted;
+	void *context;
+};
+
+static size_t block_bytes(const struct making *making, size_t at)
+{
+	size_t left = making->value->nbytes - at;
+
+	return left < BLOCK_BYTES ? left : BLOCK_BYTES;
+}
+
+static int copy(struct making *making)
+{
+	for (size_t at = 0; at < making->value->nbytes; at += BLOCK_BYTES) {
+		if (!making->wanted(making->context))
+			return 0;
+		memcpy((char *)making->value->data + at, (const char *)making->from->data + at, block_bytes(making, at));
+	}
+	making->from = NULL;
+	return 1;
+}
+
+static int change_all(struct making *making, const struct weiri_change *const changes[], size_t count)
+{
+	enum weir_dtype dtype = making->value->dtype;
+
+	for (size_t at = 0; at < making->value->nbytes; at += BLOCK_BYTES) {
+		char *out = (char *)making->value->data + at;
+		size_t n = block_bytes(making, at) / weir_dtype_size(dtype), i = 0;
+
+		if (!making->wanted(making->context))
+			return 0;
+		if (making->from != NULL) {
+			weiri_elementwise_apply(dtype, changes[0]->how, (const char *)making->from->data + at,
+			                        (const char *)changes[0]->operand->data + at, out, n);
+			i = 1;
+		}
+		for (; i < count; i++)
+			weiri_row_combine(changes[i]->how, dtype, out, (const char *)changes[i]->operand->data + at, n);
+	}
+	making->from = NULL;
+	return 1;
+}
+
+static int change_rows(struct making *making, const struct weiri_change *change)
+{
+	if (making->from != NULL && !copy(making))
+		return 0;
+	if (!making->wanted(making->context))
+		return 0;
+	weiri_scatter_apply(&change->scatter, &change->rows, making->value->data);
+	return 1;
+}
+
+int weiri_changes_make(const struct weiri_change *const changes[], size_t count, const weir_tensor *from,
+                       weir_tensor *value, weiri_wanted_fn *wanted, void *context)
+{
+	struct making making = {from, value, wanted, context};
+	size_t end;
+
+	for (size_t i = 0; i < count; i = end) {
+		int is_made;
+
+		for (end = i; end < count && changes[end]->indices == NULL;)
+			end++;
+		if (end > i)
+			is_made = change_all(&making, changes + i, end - i);
+		else
+			is_made = change_rows(&making, changes[end++]);
+		if (!is_made)
+			return 0;
+	}
+	return 1;
+}
