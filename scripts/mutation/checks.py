@@ -54,7 +54,7 @@ NOTICING = {
     "lib/sync/beacon": ("queue_readiness", "watch"),
     "lib/sync/references": ("named_store", "staging", "map_staging"),
     "lib/sync/waiters": ("waiters", "queue", "staging"),
-    "lib/var/combine": ("combine",),
+    "lib/var/combine": ("combine", "scatter"),
     "lib/var/stalls": ("stalls",),
 }
 
