@@ -60,7 +60,10 @@ struct weir_table_options {
  */
 WEIR_API enum weir_status weir_table_create(const struct weir_table_options *options, const weir_tensor *initial,
                                             weir_table **out, weir_error *error);
-/* No other call on this table may be under way. Views stay valid. Accepts NULL. @since 0.1 */
+/*
+ * No other call on this table may be under way. Views stay valid. Accepts NULL. On a thread that never used Weir, and has no
+ * memory for its record, the versions are never given back. @since 0.1
+ */
 WEIR_API void weir_table_destroy(weir_table *table);
 
 /* The number of the newest version; 0 for NULL. @since 0.1 */
