@@ -2,11 +2,13 @@
  * scenario_combine.c - updates of large values that go together: none is lost or made twice, whoever computes, beside every other kind of
  * write; and a thread that stops anywhere in one stops nobody.
  *
- * All elements of a value are the same number. What is added is counted by who adds it; what an exchange takes out, by who takes it. In the
- * end what was added is what was taken out and what is left, and all memory has come back.
+ * All elements of a value are the same number: it is added to all of the value, or to each of its rows. What is added is counted by who
+ * adds it; what an exchange takes out, by who takes it. In the end what was added is what was taken out and what is left, and all memory
+ * has come back.
  */
 #include <inttypes.h>
 #include <weir/reclaim.h>
+#include <weir/scatter.h>
 #include <weir/time.h>
 #include <weir/var.h>
 
@@ -32,7 +34,7 @@ static const uint64_t small_budget = 1 << 21;
 
 static struct {
 	weir_var *var, *other;
-	weir_tensor *amounts[MOST_AMOUNT + 1], *word;
+	weir_tensor *amounts[MOST_AMOUNT + 1], *word, *rows; /* rows: all of them */
 	const weir_allocator *memory;
 	_Atomic(int64_t) added, taken; /* net of what was subtracted; by exchanges */
 	_Atomic(uint64_t) adding;
@@ -64,6 +66,18 @@ static int64_t number_in(const weir_tensor *tensor)
 	return data[0];
 }
 
+static weir_tensor *all_rows(void)
+{
+	static int32_t rows[ELEMENTS];
+	weir_tensor *tensor;
+
+	for (int32_t i = 0; i < ELEMENTS; i++)
+		rows[i] = i;
+	STRESS_CHECK(weir_tensor_copy_of(WEIR_I32, &(weir_shape){1, {ELEMENTS}}, rows, now.memory, &tensor) == WEIR_OK,
+	             "no memory for indices");
+	return tensor;
+}
+
 static void open_variable(const weir_allocator *memory)
 {
 	struct weir_var_options options = {.struct_size = sizeof(options), .dtype = WEIR_I64, .allocator = memory};
@@ -75,6 +89,7 @@ static void open_variable(const weir_allocator *memory)
 	weiri_store_relaxed(&now.taken, 0);
 	for (int64_t i = 0; i <= MOST_AMOUNT; i++)
 		now.amounts[i] = value_of(i);
+	now.rows = all_rows();
 	STRESS_CHECK(weir_var_create(&options, now.amounts[0], &now.var, NULL) == WEIR_OK, "no variable");
 	STRESS_CHECK(weir_tensor_copy_of(WEIR_I64, &(weir_shape){.rank = 0}, &one, memory, &now.word) == WEIR_OK,
 	             "no memory for a word");
@@ -94,6 +109,7 @@ static void close_variable(void)
 	for (size_t i = 0; i <= MOST_AMOUNT; i++)
 		weir_tensor_release(now.amounts[i]);
 	weir_tensor_release(now.word);
+	weir_tensor_release(now.rows);
 	weir_var_destroy(now.var);
 	weir_var_destroy(now.other);
 	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(patience_ns)) == WEIR_OK, "flush: something is still held");
@@ -105,11 +121,16 @@ static void add_once(struct stress_thread *self, uint64_t *last)
 	int64_t amount = 1 + (int64_t)stress_below(self, MOST_AMOUNT);
 	int subtracts = stress_one_in(self, 3);
 	weir_read published = {NULL, 0, NULL};
+	enum weir_status status;
 
 	stress_begin(self, "add");
-	STRESS_CHECK((subtracts ? weir_var_assign_sub : weir_var_assign_add)(now.var, now.amounts[amount], WEIR_NO_DEADLINE,
-	                                                                     &published, NULL) == WEIR_OK,
-	             "an update failed");
+	if (stress_one_in(self, 4))
+		status = weir_var_scatter(now.var, subtracts ? WEIR_SCATTER_SUB : WEIR_SCATTER_ADD, now.rows,
+		                          now.amounts[amount], WEIR_NO_DEADLINE, &published, NULL);
+	else
+		status = (subtracts ? weir_var_assign_sub : weir_var_assign_add)(now.var, now.amounts[amount], WEIR_NO_DEADLINE,
+		                                                                 &published, NULL);
+	STRESS_CHECK(status == WEIR_OK, "an update failed: %s", weir_status_name(status));
 	/* [relaxed] a sum. */
 	(void)weiri_fetch_add_relaxed(&now.added, subtracts ? -amount : amount);
 	(void)number_in(published.tensor);
