@@ -767,28 +767,36 @@ static uint64_t stores_of_view(const struct view *view)
 	return sum;
 }
 
-/* `also`: what is known beside it; NULL: nothing. */
-static uint64_t state_of_view(const struct view *view, const struct view *also)
+static uint64_t clocks_of_view(const struct view *view)
+{
+	uint64_t sum = 0;
+
+	for (unsigned t = 1; t <= model_program->threads; t++)
+		sum += state_mix(t, rank(t, view->clock[t]));
+	return sum;
+}
+
+/* What is known of stores, and of accesses, as parts of the state. */
+static uint64_t state_of_view(const struct view *view, enum state_part of_stores, enum state_part of_accesses)
+{
+	return state_part(of_stores, stores_of_view(view)) + state_part(of_accesses, clocks_of_view(view));
+}
+
+/* What is known after an acquire fence. */
+static uint64_t state_of_pending(unsigned thread)
 {
 	static struct view sum;
-	uint64_t state;
 
-	if (also != NULL) {
-		view_copy(&sum, view);
-		view_join(&sum, also);
-		view = &sum;
-	}
-	state = stores_of_view(view);
-	for (unsigned t = 1; t <= model_program->threads; t++)
-		state += state_mix(t, rank(t, view->clock[t]));
-	return state;
+	view_copy(&sum, &pending[thread]);
+	view_join(&sum, &now[thread]);
+	return state_of_view(&sum, STATE_PENDING, STATE_PENDING);
 }
 
 static uint64_t state_of_access(uint64_t state, unsigned thread, uint32_t clock, unsigned what)
 {
 	if (thread == 0 || clock <= stamps[thread].known)
 		return state;
-	return state_mix(state, (uint64_t)rank(thread, clock) << 32 | thread << 16 | what);
+	return state_mix(state, state_part(STATE_ACCESSES, (uint64_t)rank(thread, clock) << 32 | thread << 16 | what));
 }
 
 static uint64_t state_of_granule(const struct granule *granule)
@@ -797,7 +805,7 @@ static uint64_t state_of_granule(const struct granule *granule)
 	uint64_t state = key;
 
 	if (granule->written && !fiber_has((const char *)(granule->key * GRAIN)))
-		state = state_mix(state, *(const uint32_t *)(granule->key * GRAIN));
+		state = state_mix(state, state_part(STATE_MEMORY, *(const uint32_t *)(granule->key * GRAIN)));
 	if (granule->write_mask != 0)
 		state = state_of_access(state, granule->write_thread, granule->write_clock, granule->write_mask);
 	for (unsigned left = granule->readers; left != 0; left &= left - 1) {
@@ -824,9 +832,11 @@ static uint64_t state_of_location(uint32_t location)
 	if (l->number == bound[location] && stores[l->last].view == 0 && state == key_of[location])
 		return 0; /* as if it had not been accessed: its value is in the memory */
 	for (uint32_t i = l->last;; i = stores[i].previous) {
-		uint64_t view = stores[i].view != 0 ? state_of_view(&views[stores[i].view - 1], NULL) : 0;
+		uint64_t value = state_mix((uint64_t)stores[i].value, (uint64_t)(stores[i].value >> 64));
+		uint64_t view =
+			stores[i].view != 0 ? state_of_view(&views[stores[i].view - 1], STATE_STORES, STATE_STORES_CLOCKS) : 0;
 
-		state = state_mix(state_mix(state, (uint64_t)stores[i].value), (uint64_t)(stores[i].value >> 64));
+		state = state_mix(state, state_part(i == l->last ? STATE_MEMORY : STATE_HISTORIES, value));
 		state = state_mix(state, view);
 		if (stores[i].number <= bound[location])
 			return state;
@@ -846,11 +856,13 @@ uint64_t memory_state(void)
 	for (unsigned t = 1; t <= model_program->threads; t++) {
 		if (!goes_on(t))
 			continue;
-		state += state_mix(t, state_of_view(&now[t], NULL));
-		state += state_mix(t + 100, state_of_view(&pending[t], &now[t]));
-		state += has_released[t] ? state_mix(t + 200, state_of_view(&released[t], NULL)) : 0;
+		state += state_mix(t, state_of_view(&now[t], STATE_VIEWS, STATE_VIEWS_CLOCKS));
+		state += state_mix(t + 100, state_of_pending(t));
+		if (has_released[t])
+			state += state_part(STATE_RELEASED,
+			                    state_mix(t + 200, state_of_view(&released[t], STATE_RELEASED, STATE_RELEASED)));
 	}
-	return state + state_mix(3, stores_of_view(&in_s));
+	return state + state_mix(3, state_part(STATE_S, stores_of_view(&in_s)));
 }
 
 void memory_forget_stale_reads(unsigned t)

@@ -7,6 +7,8 @@
  * What is dead on a stack counts as well: then states are told apart that are the same, and only time is lost. To lose less, what the
  * checker leaves below is wiped.
  *
+ * That each of its parts is needed is shown by check_state.c, which leaves out one after the other.
+ *
  * Compared are hashes of 64 bits. Of n states some two share one with a probability of about n^2 / 2^64, for ten million 5 in a
  * million, and what follows the one would then be left out.
  */
@@ -16,6 +18,8 @@
 #include "model/engine.h"
 
 enum { FIRST_ROOM = 1 << 16, BELOW = 1536 /* what the checker's own frames take of a stack */ };
+
+unsigned state_left_out;
 
 static uint64_t *been; /* by hash; 0: none */
 static size_t room, count;
@@ -92,12 +96,12 @@ static uint64_t where_is(unsigned thread)
 
 	if (at->where != 0)
 		return at->where;
-	at->where = state_mix(4, at->given);
+	at->where = state_mix(4, state_part(STATE_OPERATIONS, at->given));
 	for (const char *word = at->stack; word < fiber_stack_end(thread); word += sizeof(uint64_t)) {
 		uint64_t value;
 
 		memcpy(&value, word, sizeof(value));
-		at->where = state_mix(at->where, value);
+		at->where = state_mix(at->where, state_part(STATE_STACKS, value));
 	}
 	return at->where |= 1;
 }
@@ -111,22 +115,26 @@ static uint64_t state_of_thread(unsigned thread)
 
 	if (at->status == ENDED)
 		return state;
-	state = state_mix(state_mix(state, where_is(thread)), (uintptr_t)at->next.address);
-	state = state_mix(state, (uint64_t)at->status << 32 | (uint64_t)at->timed << 25 | (uint64_t)at->woken << 24 |
-	                             at->next.kind << 16 | at->next.order << 8 | at->next.failure);
+	state = state_mix(state, where_is(thread));
+	state = state_mix(state, state_part(STATE_OPERATIONS, (uintptr_t)at->next.address));
+	state = state_mix(state, state_part(STATE_OPERATIONS, (uint64_t)at->next.kind << 16 |
+	                                                          (uint64_t)at->next.order << 8 | at->next.failure));
+	state = state_mix(
+		state, state_part(STATE_SLEEP, (uint64_t)at->status << 2 | (uint64_t)at->timed << 1 | (uint64_t)at->woken));
 	if (at->status == BLOCKED)
-		state = state_mix(state, (uintptr_t)at->waits_for);
+		state = state_mix(state, state_part(STATE_SLEEP, (uintptr_t)at->waits_for));
 	if (model_options.alike != 0)
 		state = state_mix(state, at->done != 0);
 	if (thread == model_options.stop_thread && at->done < model_options.stop_after)
 		state = state_mix(state, model_options.stop_after - at->done);
-	return state_mix(state, system_state(thread));
+	return state_mix(state, state_part(STATE_SYSTEM, system_state(thread)));
 }
 
 int state_is_new(void)
 {
-	uint64_t state = memory_state() + heap_state() + system_state(0), *place;
+	uint64_t state = memory_state(), *place;
 
+	state += state_part(STATE_HEAP, heap_state()) + state_part(STATE_SYSTEM, system_state(0));
 	for (unsigned t = 1; t <= model_program->threads; t++)
 		state += state_of_thread(t);
 	state |= 1;

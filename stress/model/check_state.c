@@ -1,0 +1,408 @@
+/*
+ * check_state.c - each part of a state is needed: for each a program that misses something where the part is left out.
+ *
+ * A program is three threads: a writer, which at last sets `choice` to 1; a chooser, which looks whether it has, acts in one of two ways, and
+ * adds 2; an observer, which adds 4. From the chooser's addition on, nothing tells how it acted but the part in question, and the states
+ * of both ways are one where that is left out. What was seen as newer is explored first, and leaves less to happen afterwards than the
+ * other does: so what is missed is what only the other leaves, an outcome, a race, a use of freed memory.
+ * What comes of it is looked at only where the writer came before the chooser, and the observer after it: in other executions some thread
+ * has ended and needs no more what the states differ by, or they differ by more.
+ *
+ * Each program is explored without merging states, with it, and with it but for the part: the first two meet the same, the third less.
+ */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <weir/time.h>
+
+#include "base/futex.h"
+#include "model/engine.h"
+#include "model/scope.h"
+
+static struct state {
+	_Atomic(int) choice, x, y, step;
+	_Atomic(uint32_t) word, other_word;
+	_Atomic(void *) object;
+	int plain;
+	int saw[4];  /* the chooser's addition, and later; the observer's, and later */
+	int another; /* it is none of the two executions that are meant */
+} state;
+
+#define RLX memory_order_relaxed
+#define ACQ memory_order_acquire
+#define REL memory_order_release
+#define SC memory_order_seq_cst
+#define LOAD(v, order) atomic_load_explicit(&state.v, order)
+#define STORE(v, value, order) atomic_store_explicit(&state.v, value, order)
+#define ADD(v, value, order) atomic_fetch_add_explicit(&state.v, value, order)
+
+/* -- writers ------------------------------------------------------------------------------------------------------------------ */
+
+static void write_x(void)
+{
+	STORE(x, 1, RLX);
+}
+
+static void write_x_and_y(void)
+{
+	STORE(x, 1, RLX);
+	STORE(y, 1, REL);
+}
+
+static void write_x_and_y_twice(void)
+{
+	write_x_and_y();
+	STORE(y, 2, RLX);
+}
+
+static void write_data_and_x(void)
+{
+	state.plain = 1;
+	STORE(x, 1, REL);
+}
+
+/* -- ways to act; 1: the newer value was seen ---------------------------------------------------------------------------------- */
+
+static int keep(int newer)
+{
+	return newer;
+}
+
+static int keep_behind_x(int newer)
+{
+	STORE(x, 1, RLX);
+	return newer;
+}
+
+static int write_data(int newer)
+{
+	state.plain = newer ? 1 : 2;
+	return 0;
+}
+
+static int write_y_twice(int newer)
+{
+	STORE(y, newer ? 1 : 2, RLX);
+	STORE(y, 3, RLX);
+	return 0;
+}
+
+/* The view that y carries has x, or has not; the thread's own has it in the end. */
+static int release_y_around_x(int newer)
+{
+	int before = LOAD(x, RLX);
+
+	STORE(y, 1, REL);
+	if (before != newer || LOAD(x, RLX) != 1)
+		state.another = 1;
+	return 0;
+}
+
+/* The same with accesses: x was released, and is acquired before or after. */
+static int release_y_around_data(int newer)
+{
+	state.another = LOAD(x, newer ? ACQ : RLX) != 1;
+	if (!state.another)
+		STORE(y, 1, REL);
+	(void)LOAD(x, ACQ);
+	return 0;
+}
+
+/* An acquire fence would add x either way. */
+static int look_at_x_and_y(int newer)
+{
+	if (LOAD(x, RLX) != newer || LOAD(y, RLX) != 1)
+		state.another = 1;
+	return 0;
+}
+
+static int know_data(int newer)
+{
+	if (LOAD(x, newer ? ACQ : RLX) != 1)
+		state.another = 1;
+	return 0;
+}
+
+/* It has read 2, which releases nothing; was it 1 before, which does? */
+static int keep_pending(int newer)
+{
+	int first = LOAD(y, RLX), second = LOAD(y, RLX);
+
+	if ((first == 1) != newer || second != 2)
+		state.another = 1;
+	return 0;
+}
+
+static int write_x_and_fence(int newer)
+{
+	STORE(x, 1, RLX);
+	if (newer)
+		atomic_thread_fence(REL);
+	return 0;
+}
+
+static int write_y_in_s(int newer)
+{
+	STORE(y, 1, newer ? SC : REL);
+	return 0;
+}
+
+static int write_data_behind_y(int newer)
+{
+	state.plain = 0;
+	STORE(y, 1, REL);
+	if (!newer)
+		state.plain = 0;
+	return 0;
+}
+
+static int release_object(int newer)
+{
+	int *object = LOAD(object, RLX), writer_has_been = ADD(choice, 0, RLX) & 1;
+
+	*object = 1;
+	if (!newer && writer_has_been)
+		weir_model_release(object);
+	return 0;
+}
+
+static int let_time_pass(int newer)
+{
+	(void)weiri_futex_wait(&state.word, 0, newer ? 1000 : 2000);
+	return 0;
+}
+
+/* -- what comes of it: the chooser's last step, and the observer's --------------------------------------------------------------- */
+
+static void say(int kept)
+{
+	state.saw[1] = kept;
+}
+
+static void store_in_y(int kept)
+{
+	STORE(y, kept + 1, RLX);
+}
+
+static void store_y_in_order(int kept)
+{
+	STORE(y, 1, kept ? REL : RLX);
+}
+
+static void sleep_on(int kept)
+{
+	state.saw[1] = weiri_futex_wait(kept ? &state.word : &state.other_word, 0, 1000);
+}
+
+static void read_data(int kept)
+{
+	state.saw[1] = kept + state.plain;
+}
+
+static void read_data_later(int kept)
+{
+	if (LOAD(step, RLX) == 2)
+		read_data(kept);
+}
+
+static void read_x(int kept)
+{
+	state.saw[1] = kept + LOAD(x, RLX);
+}
+
+static void fence_and_read_x(int kept)
+{
+	atomic_thread_fence(ACQ);
+	read_x(kept);
+}
+
+static void use_object(int kept)
+{
+	state.saw[1] = kept + *(int *)LOAD(object, RLX);
+}
+
+static void tell_time(int kept)
+{
+	state.saw[1] = kept + (int)(weir_now_ns() / 1000);
+}
+
+static void see_nothing(void)
+{
+}
+
+static void step(void)
+{
+	STORE(step, 2, RLX);
+}
+
+static void see_y(void)
+{
+	state.saw[3] = LOAD(y, RLX);
+}
+
+static void see_y_in_s(void)
+{
+	state.saw[3] = LOAD(y, SC);
+}
+
+static void see_x_behind_y(void)
+{
+	if (LOAD(y, ACQ) == 1)
+		state.saw[3] = 1 + LOAD(x, RLX);
+}
+
+static void see_data_behind_y(void)
+{
+	if (LOAD(y, ACQ) == 1)
+		state.saw[3] = state.plain;
+}
+
+static void wake_other_word(void)
+{
+	weiri_futex_wake(&state.other_word, 1);
+}
+
+/* -- programs ----------------------------------------------------------------------------------------------------------------- */
+
+static void make_object(void *context)
+{
+	(void)context;
+	STORE(object, weir_model_allocate(sizeof(int), 16), RLX);
+}
+
+static const struct program {
+	const char *name;
+	enum state_part part;
+	void (*write)(void);
+	int (*act)(int newer);
+	void (*last)(int kept);
+	void (*observe)(void);
+	int fails;                   /* what is missed is a failure */
+	memory_order point, further; /* of the chooser's addition, and of a step after it */
+} programs[] = {
+	{"stacks", STATE_STACKS, see_nothing, keep, say, see_nothing, 0, RLX, RLX},
+	{"operations", STATE_OPERATIONS, see_nothing, keep, store_in_y, see_y, 0, RLX, RLX},
+	{"orders_of_operations", STATE_OPERATIONS, see_nothing, keep_behind_x, store_y_in_order, see_x_behind_y, 0, RLX,
+     RLX},
+	{"sleep", STATE_SLEEP, see_nothing, keep, sleep_on, wake_other_word, 0, RLX, RLX},
+	{"memory", STATE_MEMORY, see_nothing, write_data, read_data, see_nothing, 0, RLX, RLX},
+	{"histories", STATE_HISTORIES, see_nothing, write_y_twice, say, see_y, 0, RLX, RLX},
+	{"stores_views_of_stores", STATE_STORES, write_x, release_y_around_x, say, see_x_behind_y, 0, RLX, RLX},
+	{"stores_views_of_accesses", STATE_STORES_CLOCKS, write_data_and_x, release_y_around_data, say, see_data_behind_y,
+     1, RLX, RLX},
+	{"threads_views_of_stores", STATE_VIEWS, write_x_and_y, look_at_x_and_y, read_x, see_nothing, 0, RLX, RLX},
+	{"threads_views_of_accesses", STATE_VIEWS_CLOCKS, write_data_and_x, know_data, read_data_later, step, 1, RLX, RLX},
+	{"what_an_acquire_fence_adds", STATE_PENDING, write_x_and_y_twice, keep_pending, fence_and_read_x, see_nothing, 0,
+     RLX, RLX},
+	{"what_a_release_fence_left", STATE_RELEASED, see_nothing, write_x_and_fence, store_in_y, see_x_behind_y, 0, REL,
+     REL},
+	{"seq_cst_order", STATE_S, see_nothing, write_y_in_s, say, see_y_in_s, 0, RLX, RLX},
+	{"accesses", STATE_ACCESSES, see_nothing, write_data_behind_y, say, see_data_behind_y, 1, RLX, RLX},
+	{"heap", STATE_HEAP, see_nothing, release_object, use_object, see_nothing, 1, RLX, RLX},
+	{"time", STATE_SYSTEM, see_nothing, let_time_pass, tell_time, see_nothing, 0, RLX, RLX},
+};
+
+static const struct program *current;
+
+/* What was seen is forgotten with this call. */
+static __attribute__((noinline)) int choose(int (*act)(int newer))
+{
+	return act(LOAD(choice, RLX) & 1);
+}
+
+static void thread(void *context, size_t number)
+{
+	int kept;
+
+	(void)context;
+	switch (number) {
+	case 0:
+		current->write();
+		STORE(choice, 1, RLX);
+		break;
+	case 1:
+		kept = choose(current->act);
+		state.saw[0] = ADD(choice, 2, current->point);
+		STORE(step, 1, current->further);
+		if ((state.saw[0] == 1 || current->part == STATE_HEAP) && !state.another)
+			current->last(kept);
+		break;
+	default:
+		state.saw[2] = ADD(choice, 4, RLX);
+		if (state.saw[2] == 3)
+			current->observe();
+		break;
+	}
+}
+
+/* -- outcomes ----------------------------------------------------------------------------------------------------------------- */
+
+enum { OUTCOMES = 8 * 4 * 8 * 4 * 2 };
+struct met {
+	unsigned char outcome[OUTCOMES];
+	struct weir_model_result result;
+};
+static struct met all, merged, less, *meeting;
+
+static void finish(void *context)
+{
+	(void)context;
+	weir_model_release(LOAD(object, RLX));
+	meeting->outcome[(((state.saw[0] * 4 + state.saw[1]) * 8 + state.saw[2]) * 4 + state.saw[3]) * 2 + state.another] =
+		1;
+}
+
+static void meet(struct met *met, struct weir_model_options options)
+{
+	struct weir_model_program program = {current->name, 3, &state, sizeof(state), make_object, thread, finish};
+
+	memset(met, 0, sizeof(*met));
+	memset(&state, 0, sizeof(state));
+	meeting = met;
+	(void)weir_model_check(&program, &options, &met->result);
+	free(met->result.replay);
+}
+
+/* How many outcomes of `a` are not in `b`. */
+static int missing(const struct met *a, const struct met *b)
+{
+	int count = 0;
+
+	for (size_t i = 0; i < OUTCOMES; i++)
+		count += a->outcome[i] && !b->outcome[i];
+	return count;
+}
+
+static int check(const struct program *program)
+{
+	int right;
+
+	current = program;
+	meet(&all, (struct weir_model_options){.no_reduction = 1});
+	meet(&merged, (struct weir_model_options){.merge_states = 1});
+	state_left_out = 1u << program->part;
+	meet(&less, (struct weir_model_options){.merge_states = 1});
+	state_left_out = 0;
+	right = all.result.failed == program->fails && merged.result.failed == program->fails && !less.result.failed;
+	if (!program->fails)
+		right = right && missing(&all, &merged) == 0 && missing(&merged, &all) == 0 && missing(&merged, &less) > 0 &&
+		        missing(&less, &merged) == 0;
+	(void)printf("%s state_needs_%s: %llu executions without merging; %llu states, %s; without the part %llu, %s, %d "
+	             "outcomes missed\n",
+	             right ? "PASS" : "FAIL", program->name, (unsigned long long)all.result.executions,
+	             (unsigned long long)merged.result.states, merged.result.failed ? merged.result.message : "all well",
+	             (unsigned long long)less.result.states, less.result.failed ? less.result.message : "all well",
+	             program->fails ? 0 : missing(&merged, &less));
+	return !right;
+}
+
+int main(int argc, char **argv)
+{
+	int bad = 0;
+
+	scope_arguments(argc, argv);
+	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++)
+		bad |= STATE_SUPPORTED && check(&programs[i]);
+	return bad;
+}
