@@ -293,6 +293,39 @@ static void finish_held(void *context)
 	finish(context);
 }
 
+/* -- one look at the readers for all that a collection takes ----------------------------------------------------------------------- */
+
+static void setup_portions(void *context)
+{
+	setup_small(context);
+	weir_reclaim_set_budget(0); /* nothing is collected unasked */
+}
+
+/* Its own is a portion; what others retired comes after that. */
+static void retire_a_portion_and_collect(void)
+{
+	struct weiri_record *record = weiri_record_get();
+
+	for (int i = 0; i < 2; i++)
+		weiri_retire(record, &make(LARGE)->retired);
+	weiri_collect_everybodys(record, NULL, NULL);
+}
+
+/* Maybe all of it since the look. */
+static void claim_replace_and_look(void)
+{
+	struct weiri_record *record = weiri_record_get();
+	struct weiri_slot *slot = claim_head(record);
+	struct object *object;
+
+	if (slot == NULL)
+		return;
+	object = weiri_load_relaxed(&slot->object);
+	weiri_retire(record, &weiri_exchange_seq_cst(&scene.head, make(SMALL))->retired);
+	weir_model_assert(object->data == 1);
+	weiri_slot_clear(slot);
+}
+
 /* -- waiting for memory --------------------------------------------------------------------------------------------------------- */
 
 static void wait_for_memory(void)
@@ -354,6 +387,11 @@ static const struct scope {
      GOES_ON},
 	{"flush_beside_1_collector", {retire_unread_and_collect, flush_means_freed}, setup_unread, finish, GOES_ON},
 	{"flush_beside_a_collection_in_vain", {collect_in_vain, flush_in_vain}, setup_held, finish_held, GOES_ON},
+	{"slot_and_retire_beside_a_collection_of_2_portions",
+     {claim_replace_and_look, retire_a_portion_and_collect},
+     setup_portions,
+     finish,
+     GOES_ON},
 	{"over_the_budget_until_a_slot_is_cleared", {replace_and_wait, read_by_slot}, setup, finish, WAITS},
 	{"over_the_budget_until_another_has_collected", {replace, wait_for_memory}, setup, finish, WAITS},
 	{"records_of_3_threads", {retire_one, retire_one, retire_one}, setup, finish, GOES_ON},
