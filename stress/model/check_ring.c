@@ -420,7 +420,7 @@ static int check_large(enum weir_ring_format format)
 static int check_merged(enum weir_ring_format format)
 {
 	int narrow = format == WEIR_RING_FORMAT_LTQ64;
-	uint64_t most = narrow ? 150000 : 500000;
+	uint64_t most = narrow ? 150000 : 500000, most_long = narrow ? 100000000 : 400000000;
 	size_t quick = narrow ? QUICK_64 : QUICK_16;
 	int bad = 0;
 	char name[SCOPE_NAME];
@@ -428,7 +428,7 @@ static int check_merged(enum weir_ring_format format)
 	for (size_t i = 0; i < (scope_long() ? sizeof(merged) / sizeof(merged[0]) : quick); i++) {
 		struct weir_model_program program = prepare(&merged[i], ANY_RING_MPMC, format, name);
 
-		bad |= scope_merged_alike(&program, scope_long() ? 100000000 : most,
+		bad |= scope_merged_alike(&program, scope_long() ? most_long : most,
 		                          scope_alike(merged[i].calls, program.threads));
 	}
 	return bad;
