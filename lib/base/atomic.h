@@ -26,6 +26,7 @@
 #define weiri_exchange_seq_cst(p, v) atomic_exchange_explicit((p), (v), memory_order_seq_cst)
 
 #define weiri_fetch_add_relaxed(p, v) atomic_fetch_add_explicit((p), (v), memory_order_relaxed)
+#define weiri_fetch_add_acquire(p, v) atomic_fetch_add_explicit((p), (v), memory_order_acquire)
 #define weiri_fetch_add_release(p, v) atomic_fetch_add_explicit((p), (v), memory_order_release)
 #define weiri_fetch_add_acq_rel(p, v) atomic_fetch_add_explicit((p), (v), memory_order_acq_rel)
 #define weiri_fetch_add_seq_cst(p, v) atomic_fetch_add_explicit((p), (v), memory_order_seq_cst)

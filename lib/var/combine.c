@@ -438,7 +438,7 @@ static int compute(struct weiri_scope *scope, struct call *call, struct weiri_ro
 	struct sum sum = {.scope = scope, .call = call, .round = round};
 	int is_mine;
 
-	(void)weiri_fetch_add_acq_rel(&round->at_work, 1u); /* [P3] */
+	(void)weiri_fetch_add_acquire(&round->at_work, 1u); /* [P3] an owner's comes before it, and what he saw; nothing of ours does */
 	is_mine = work_on(&sum);
 	if (!is_mine)
 		waste(&sum);
