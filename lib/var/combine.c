@@ -44,9 +44,7 @@
  * Pairs
  *   P1  hang(request), seal(result), close -> look, conclude: what the request asks for, the result with its commit; the head had moved
  *   P2  drop(users) -> the last drop: the owner of the commit is done with its cell; see S2 in version.h
- *   P3  at_work: who begins adds one and then looks at the word; who is done takes it away; an owner has seen the word sealed and then adds
- *       nothing. One order of all three: if his comes before the beginning, that one finds the round sealed; if after the end, what was
- *       read was read before.
+ *   P3  at_work: the operands of the requests are lent for as long as the word is open; see sync/borrow.h
  *   Heads and cells: as in version.h.
  * Linearization: the stamp of the commit; those of one round in the order of their requests.
  * Progress: lock-free. A call begins anew only when the newest version was replaced, by others' success, or when another call failed. One
@@ -62,6 +60,7 @@
 #include <stdalign.h>
 
 #include "base/error.h"
+#include "sync/borrow.h"
 #include "sync/park.h"
 #include "sync/references.h"
 #include "tensor/object.h"
@@ -438,11 +437,11 @@ static int compute(struct weiri_scope *scope, struct call *call, struct weiri_ro
 	struct sum sum = {.scope = scope, .call = call, .round = round};
 	int is_mine;
 
-	(void)weiri_fetch_add_acquire(&round->at_work, 1u); /* [P3] an owner's comes before it, and what he saw; nothing of ours does */
+	weiri_borrow_begin(&round->at_work); /* [P3] */
 	is_mine = work_on(&sum);
 	if (!is_mine)
 		waste(&sum);
-	weiri_fetch_sub_release(&round->at_work, 1u); /* [P3] */
+	weiri_borrow_end(&round->at_work); /* [P3] */
 	return is_mine;
 }
 
@@ -532,7 +531,7 @@ static enum outcome conclude(struct weiri_scope *scope, struct call *call, struc
 /* Nothing is to come of this request any more, or everything has. */
 static void retire_request(struct weiri_scope *scope, struct weiri_round *round, struct request *request)
 {
-	if (weiri_fetch_add_acq_rel(&round->at_work, 0u) != 0) /* [P3] */
+	if (weiri_is_borrowed(&round->at_work)) /* [P3] */
 		weiri_change_keep(&request->change);
 	request->retired.bytes += weiri_change_bytes(&request->change);
 	weiri_scope_retire(scope, &request->retired); /* C1 */

@@ -11,6 +11,7 @@
 #include "run/countdown.h"
 #include "run/gate.h"
 #include "run/signal.h"
+#include "sync/borrow.h"
 #include "sync/cancel.h"
 #include "sync/eventcount.h"
 #include "sync/park.h"
@@ -26,6 +27,7 @@ static struct scene {
 	struct weiri_gate *gate;
 	struct weiri_countdown *left;
 	struct weiri_latch latch;
+	_Atomic(uint32_t) shut, borrowers;
 	int gone;
 	int seen[4];
 } scene;
@@ -538,13 +540,52 @@ static int check_latch(void)
 	return scope_complete(&program);
 }
 
+/* -- borrow: who lent writes again when nobody reads any more ------------------------------------------------------------------- */
+
+static void lend(void)
+{
+	if (weiri_load_acquire(&scene.shut) != 0 && !weiri_is_borrowed(&scene.borrowers))
+		scene.data = 0;
+}
+
+static void borrow(void)
+{
+	weiri_borrow_begin(&scene.borrowers);
+	if (weiri_load_relaxed(&scene.shut) == 0)
+		weir_model_assert(scene.data == 7);
+	weiri_borrow_end(&scene.borrowers);
+}
+
+static void borrow_thread(void *context, size_t number)
+{
+	(void)context;
+	if (number == 0)
+		lend();
+	else if (number == 1)
+		weiri_store_release(&scene.shut, 1u);
+	else
+		borrow();
+}
+
+static int check_borrow(void)
+{
+	struct weir_model_program program = {"borrow_1_lender", 3, &scene, sizeof(scene), NULL, borrow_thread, NULL};
+	int bad;
+
+	scene = (struct scene){.data = 7};
+	bad = scope_complete(&program);
+	program.name = "borrow_1_lender_2_borrowers";
+	program.threads = 4;
+	return bad | scope_complete(&program);
+}
+
 int main(int argc, char **argv)
 {
 	int bad;
 
 	scope_arguments(argc, argv);
 	bad = check_eventcount() | check_cancellable() | check_park() | check_marked() | check_signal() | check_gate() |
-	      check_latch();
+	      check_latch() | check_borrow();
 	scope_symmetric(1);
 	return bad | check_eventcount() | check_cancellable();
 }
