@@ -34,7 +34,9 @@
  * raises the reservation to the era of everything that hangs there, but what hangs there is not unlinked before it is retired. So look()
  * reads the head once more, after that: if it is the same, the round's version was the newest at a moment when the reservation was up
  * already, and what hangs there dies after it. If a collector missed the reservation, its fence came before that second read (F1 of
- * section.h), and the read would have shown that the head had moved.
+ * section.h), and the read would have shown that the head had moved. The requests of a round that was closed by one who fails are retired
+ * while its version is the newest: that look says nothing then. They need none: closing unlinks them before they are retired, with the
+ * orders that I1 of section.h asks for, so the section that reads the word is all that who finds them there needs.
  * A result is made in the section: look() comes after that, and so the reservation of who made it reaches its birth before others see it.
  * The operands of a request are its caller's. Once the round is sealed or closed and nobody is at work (C6, P3), nobody will read them any
  * more; else the request takes references, and counts for what they keep. So, but for who was overtaken, an update holds no memory back.
@@ -76,15 +78,6 @@ struct request {
 	const struct request *earlier;
 	size_t position; /* from 1 */
 	struct weiri_change change;
-	weir_allocator allocator;
-};
-
-struct weiri_round {
-	struct weiri_retired retired;
-	uint64_t base; /* stamp of the version that its requests are for */
-	_Atomic(uintptr_t) word;
-	_Atomic(uint32_t) over;    /* 1: sealed and decided, or closed; who waits sleeps here */
-	_Atomic(uint32_t) at_work; /* C6 */
 	weir_allocator allocator;
 };
 
@@ -307,8 +300,8 @@ static void close_round(struct weiri_round *round)
 	uintptr_t word = weiri_load_relaxed(&round->word);
 
 	while (is_open(word)) {
-		/* [P1 release] that the head has moved, if that is why. */
-		if (weiri_cas_release(&round->word, &word, (uintptr_t)CLOSED))
+		/* [P1 release] that the head has moved, if that is why. [seq_cst] if not, this unlinks the requests: I1 of section.h. */
+		if (weiri_cas_seq_cst(&round->word, &word, (uintptr_t)CLOSED))
 			announce(round);
 	}
 }

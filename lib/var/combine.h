@@ -14,6 +14,16 @@
  */
 extern size_t weiri_combine_from;
 
+/* combine.c's; here for stress/model/check_eras.c, which looks at what hangs there. */
+struct weiri_round {
+	struct weiri_retired retired;
+	uint64_t base; /* stamp of the version that its requests are for */
+	_Atomic(uintptr_t) word;
+	_Atomic(uint32_t) over;    /* 1: sealed and decided, or closed; who waits sleeps here */
+	_Atomic(uint32_t) at_work; /* C6 */
+	weir_allocator allocator;
+};
+
 /*
  * Makes the change, not fitted yet, to the newest value; its operands are not NULL. 1: *status is the outcome, as of weir_var_update. 0: nothing
  * was done, it does not fit the value. Lock-free after its allocations.

@@ -15,6 +15,7 @@
 #include "ring/ring_list.h"
 #include "sync/hash_list.h"
 #include "sync/list.h"
+#include "tensor/object.h"
 #include "var/combine.h"
 #include "var/commit.h"
 #include "var/install.h"
@@ -261,6 +262,65 @@ static struct weiri_retired *look_at_round(struct weiri_scope *scope)
 	return (struct weiri_retired *)round; /* its first member */
 }
 
+/* -- a request on a round, which is sealed or closed ----------------------------------------------------------------------------- */
+
+static void setup_first_round(void *context)
+{
+	setup_variable(context);
+	weiri_combine_from = 1;
+}
+
+static void *allocate_no_value(void *context, size_t size, size_t alignment)
+{
+	(void)context;
+	return size == sizeof(struct weir_tensor) + sizeof(int64_t) ? NULL : weir_model_allocate(size, alignment);
+}
+
+static void release(void *context, void *memory, size_t size, size_t alignment)
+{
+	(void)context, (void)size, (void)alignment;
+	weir_model_release(memory);
+}
+
+/* A variable that has memory for requests, and none for a value. */
+static void setup_poor_variable(void *context)
+{
+	static const weir_allocator memory = {allocate_no_value, release, NULL};
+	struct weir_var_options options = {.struct_size = sizeof(options), .dtype = WEIR_I64, .allocator = &memory};
+	weir_tensor *zero = number_of_size(0, SMALL_VALUES);
+
+	(void)context;
+	weiri_combine_from = 1;
+	weir_model_assert(weir_var_create(&options, zero, &scene.var, NULL) == WEIR_OK);
+	weir_tensor_release(zero);
+}
+
+/* Hangs a request, finds no memory to compute, and closes the round of a version that stays the newest. */
+static void add_in_vain(void)
+{
+	weir_tensor *delta = number_of_size(1, SMALL_VALUES);
+
+	weir_model_assert(weir_var_assign_add(scene.var, delta, WEIR_NO_DEADLINE, NULL, NULL) == WEIR_RESOURCE_EXHAUSTED);
+	weir_tensor_release(delta);
+}
+
+/* As who wants to hang another there does. */
+static struct weiri_retired *look_at_request(struct weiri_scope *scope)
+{
+	struct weiri_version *head;
+	struct weiri_round *round;
+	uintptr_t word;
+
+	weiri_section_read(scope->record, &scene.var->head, &head);
+	weiri_section_read(scope->record, &scene.var->round, &round);
+	if (round == NULL)
+		return NULL;
+	weiri_section_read(scope->record, &round->word, &word);
+	if (word % 2 != 0 || weiri_load_relaxed(&scene.var->head) != head)
+		return NULL;
+	return (struct weiri_retired *)word; /* its first member */
+}
+
 /* -- the cell of a commit ----------------------------------------------------------------------------------------------------- */
 
 /* Its one part is in, and it is decided. */
@@ -332,6 +392,8 @@ static const struct scope {
 	{"eras_putback", setup_putback, unlink_segment, NULL, look_at_putback, NULL},
 	{"eras_variable", setup_variable, NULL, write, look_at_variable, finish_variable},
 	{"eras_round", setup_round, NULL, add, look_at_round, finish_variable},
+	{"eras_request", setup_first_round, NULL, add, look_at_request, finish_variable},
+	{"eras_request_in_vain", setup_poor_variable, NULL, add_in_vain, look_at_request, finish_variable},
 	{"eras_commit_aborted", setup_aborted, end_commit, NULL, look_at_cell, finish_variable},
 	{"eras_commit", setup_committed, end_commit, NULL, look_at_cell, finish_variable},
 };
