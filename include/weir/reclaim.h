@@ -29,9 +29,9 @@ struct weir_reclaim_stats {
 	uint64_t peak_retired_bytes; /* the most there ever was of the line above */
 	uint64_t collections;        /* scans, each with its grace period */
 	uint64_t freed_objects;
-	uint64_t slot_misses;   /* reads that found no free hazard slot, or met a writer, and took a reference instead */
-	uint64_t threads;       /* records: the most threads that used Weir at once */
-	uint64_t copies;        /* of large values, made by weir_var_assign_add and _sub; one may serve many of these */
+	uint64_t slot_misses; /* reads that found no free hazard slot, or met a writer, and took a reference instead */
+	uint64_t threads;     /* records: the most threads that used Weir at once */
+	uint64_t copies; /* of large values, made by weir_var_assign_add, _sub, and _scatter; one may serve many of these */
 	uint64_t copies_wasted; /* those of them that were thrown away, as another writer came first */
 };
 

@@ -44,6 +44,9 @@ enum weir_scatter {
  * row...], or is a scalar, which stands for each element. All happens at one instant, or, on any failure, nothing: no other
  * thread sees some rows changed.
  *
+ * A value of 256 KiB or more: a thread that was overtaken may go on reading `indices` and `updates` after the call; then references
+ * are kept, as of a replaced version (weir_reclaim_flush() sees to it). deadline_ns is not asked for the wait for another's copy.
+ *
  * *published (may be NULL) is a handle on the version that this call published, the caller's to release.
  * WEIR_INVALID_ARGUMENT (NULL, no such way, dtypes or shapes that do not fit, a value without rows, an index that is not in [0,
  * rows): the message has the index and the rows, an integer divided by 0), WEIR_UNIMPLEMENTED (bytes; arithmetic on bool and
