@@ -112,6 +112,32 @@ static void expect_rows(weir_var *var, const double *wanted, size_t n)
 	weir_read_release(&read);
 }
 
+static int is_wanted_four_times(void *context)
+{
+	return ++*(int *)context <= 4;
+}
+
+/* Also one with many more indices than rows, which takes longer than the copy that the others wait for. */
+Test(scatter, one_that_is_not_wanted_any_more_ends_soon)
+{
+	enum { MANY = 1 << 16 };
+	static int32_t indices[MANY], once[2];
+	weir_tensor *before = tensor_of(WEIR_I32, (weir_shape){1, {2}}, once);
+	weir_tensor *after = tensor_of(WEIR_I32, (weir_shape){1, {2}}, once);
+	weir_tensor *rows = tensor_of(WEIR_I32, (weir_shape){1, {MANY}}, indices);
+	struct weiri_change change = {.how = WEIRI_COMBINE_ADD, .operand = rows, .indices = rows};
+	const struct weiri_change *changes[1] = {&change};
+	int asked = 0;
+
+	cr_assert_eq(weiri_change_fit(&change, before, &variables_memory), WEIR_OK);
+	cr_expect_eq(weiri_changes_make(changes, 1, before, after, is_wanted_four_times, &asked), 0);
+	cr_expect_eq(asked, 5);
+	weiri_change_fini(&change, &variables_memory);
+	weir_tensor_release(before);
+	weir_tensor_release(after);
+	weir_tensor_release(rows);
+}
+
 TEST_BOTH_WAYS(rows_are_changed_in_the_order_of_the_indices)
 {
 	weir_var *var = table_var(WEIR_F64, (weir_shape){2, {3, 2}}, (double[]){1, 2, 3, 4, 5, 6});

@@ -134,11 +134,12 @@ void weiri_scatter_fini(struct weiri_scatter *scatter, const struct weiri_rows *
 	weiri_release(allocator, scatter->row, rows->bytes, WEIR_TENSOR_ALIGNMENT);
 }
 
-void weiri_scatter_apply(const struct weiri_scatter *scatter, const struct weiri_rows *rows, void *data)
+void weiri_scatter_apply(const struct weiri_scatter *scatter, const struct weiri_rows *rows, int64_t first, int64_t end,
+                         void *data)
 {
-	const char *from = scatter->from;
+	const char *from = (const char *)scatter->from + (size_t)first * scatter->step;
 
-	for (int64_t i = 0; i < scatter->indices->elements; i++, from += scatter->step) {
+	for (int64_t i = first; i < end; i++, from += scatter->step) {
 		size_t index = (size_t)weiri_index_at(scatter->indices, i);
 
 		weiri_row_combine(scatter->how, rows->dtype, (char *)data + index * rows->bytes, from, rows->elements);

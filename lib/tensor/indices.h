@@ -43,8 +43,9 @@ enum weir_status weiri_scatter_init(struct weiri_scatter *scatter, const struct 
                                     enum weiri_combine how, const weir_tensor *indices, const weir_tensor *updates,
                                     const weir_allocator *allocator, weir_error *error);
 void weiri_scatter_fini(struct weiri_scatter *scatter, const struct weiri_rows *rows, const weir_allocator *allocator);
-/* Changes the rows that begin at `data`. */
-void weiri_scatter_apply(const struct weiri_scatter *scatter, const struct weiri_rows *rows, void *data);
+/* Changes, of the rows that begin at `data`, those that the indices from `first` on name, before `end`. */
+void weiri_scatter_apply(const struct weiri_scatter *scatter, const struct weiri_rows *rows, int64_t first, int64_t end,
+                         void *data);
 
 /* A tensor of shape [indices..., row...], not filled yet. WEIR_INVALID_ARGUMENT: the rank is too large; WEIR_RESOURCE_EXHAUSTED. */
 enum weir_status weiri_gather_create(const struct weiri_rows *rows, const weir_tensor *indices,

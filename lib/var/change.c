@@ -120,13 +120,19 @@ static int change_all(struct making *making, const struct weiri_change *const ch
 	return 1;
 }
 
+/* So many rows as a block has, or one that is larger, between two questions: there may be more indices than rows. */
 static int change_rows(struct making *making, const struct weiri_change *change)
 {
+	int64_t count = change->indices->elements, at_once = 1 + (int64_t)(BLOCK_BYTES / (change->rows.bytes + 1));
+
 	if (making->from != NULL && !copy(making))
 		return 0;
-	if (!making->wanted(making->context))
-		return 0;
-	weiri_scatter_apply(&change->scatter, &change->rows, making->value->data);
+	for (int64_t i = 0; i < count; i += at_once) {
+		if (!making->wanted(making->context))
+			return 0;
+		weiri_scatter_apply(&change->scatter, &change->rows, i, i + at_once < count ? i + at_once : count,
+		                    making->value->data);
+	}
 	return 1;
 }
 

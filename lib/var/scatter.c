@@ -36,7 +36,7 @@ static enum weir_status scatter(void *context, const weir_read *current, weir_te
 	if (status == WEIR_OK) {
 		if (value->nbytes != 0)
 			memcpy((*next)->data, value->data, value->nbytes);
-		weiri_scatter_apply(&work, &rows, (*next)->data);
+		weiri_scatter_apply(&work, &rows, 0, request->indices->elements, (*next)->data);
 	} else {
 		status = weiri_fail(error, status, "variable \"%s\": no memory for a value of %zu bytes", request->var->name,
 		                    value->nbytes);
