@@ -235,6 +235,59 @@ Test(combine, keeps_neither_delta_nor_value)
 	expect_nothing_left();
 }
 
+/* Stops the thread that asks it for the first value. */
+static struct gatekeeper {
+	_Atomic(uint32_t) armed, inside, open;
+} gatekeeper;
+
+static void *allocate_slowly(void *context, size_t size, size_t alignment)
+{
+	uint32_t armed = 1;
+
+	(void)context;
+	if (size > LARGE && weiri_cas_acquire(&gatekeeper.armed, &armed, 0u)) {
+		weiri_store_release(&gatekeeper.inside, 1u);
+		while (weiri_load_acquire(&gatekeeper.open) == 0)
+			(void)sched_yield();
+	}
+	return variables_memory.allocate(variables_memory.context, size, alignment);
+}
+
+static void *add_slowly(void *var)
+{
+	weir_tensor *one = large(&variables_memory, ELEMENTS, 1);
+
+	cr_assert_eq(weir_var_assign_add(var, one, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
+	weir_tensor_release(one);
+	return NULL;
+}
+
+/* One that may go on reading it: it was at work when the round was sealed. */
+Test(combine, keeps_a_delta_for_one_who_is_at_work)
+{
+	weir_allocator slow = variables_memory;
+	weir_tensor *two = large(&variables_memory, ELEMENTS, 2);
+	weir_var *var;
+	pthread_t thread;
+
+	slow.allocate = allocate_slowly;
+	var = large_variable_with(&slow, ELEMENTS, 0);
+	weiri_store_relaxed(&gatekeeper.armed, 1u);
+	cr_assert_eq(pthread_create(&thread, NULL, add_slowly, var), 0);
+	while (weiri_load_acquire(&gatekeeper.inside) == 0)
+		(void)sched_yield();
+	cr_assert_eq(weir_var_assign_add(var, two, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
+	cr_expect_eq(factor_in(var), 3, "with that of the one who is at work");
+	cr_expect_eq(weiri_load_relaxed(&two->references), 2, "of this test and of the request");
+	weiri_store_release(&gatekeeper.open, 1u);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	cr_assert_eq(weir_reclaim_flush(weir_deadline_in(variables_patience_ns)), WEIR_OK);
+	cr_expect_eq(weiri_load_relaxed(&two->references), 1, "of this test");
+	weir_tensor_release(two);
+	weir_var_destroy(var);
+	expect_nothing_left();
+}
+
 static enum weir_status add_once(const weir_allocator *failing, void *context)
 {
 	struct late_failure late = {0};
