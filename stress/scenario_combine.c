@@ -19,6 +19,7 @@
 #include "stop.h"
 #include "stopping.h"
 #include "var/combine.h"
+#include "var/spares.h"
 
 enum {
 	BYTES = 64 << 10,
@@ -85,7 +86,9 @@ static void open_variable(const weir_allocator *memory)
 
 	now.memory = memory;
 	weiri_combine_from = BYTES;
-	weiri_store_relaxed(&now.added, 0); /* [relaxed] before the threads */
+	weiri_spares_share =
+		stress_one_in(stress_self(), 2) ? 8 : 0; /* what is kept does not show when it is used too late */
+	weiri_store_relaxed(&now.added, 0);          /* [relaxed] before the threads */
 	weiri_store_relaxed(&now.taken, 0);
 	for (int64_t i = 0; i <= MOST_AMOUNT; i++)
 		now.amounts[i] = value_of(i);

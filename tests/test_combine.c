@@ -14,6 +14,7 @@
 #include "stepped.h"
 #include "tensor/object.h"
 #include "var/combine.h"
+#include "var/spares.h"
 #include "variables.h"
 
 /* Large here, and several blocks of what is computed at once. */
@@ -288,6 +289,53 @@ Test(combine, keeps_a_delta_for_one_who_is_at_work)
 	expect_nothing_left();
 }
 
+/* -- memory that is used again ------------------------------------------------------------------------------------------------ */
+
+static size_t large_blocks; /* allocated so far */
+
+static void *count_large(void *context, size_t size, size_t alignment)
+{
+	large_blocks += size >= LARGE;
+	return variables_memory.allocate(context, size, alignment);
+}
+
+/* So many blocks the values of 50 updates in a row took, each of which was followed by a collection. */
+static size_t blocks_of_50_updates(void)
+{
+	weir_allocator counting = {count_large, variables_memory.release, variables_memory.context};
+	weir_var *var = large_variable_with(&counting, ELEMENTS, 0);
+	weir_tensor *one = large(&variables_memory, ELEMENTS, 1);
+	size_t before = large_blocks;
+	weir_read last;
+
+	for (int i = 0; i < 50; i++) {
+		cr_assert_eq(weir_var_assign_add(var, one, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
+		cr_assert_eq(weir_reclaim_flush(weir_deadline_in(variables_patience_ns)), WEIR_OK);
+	}
+	cr_expect_eq(factor_in(var), 50);
+	cr_assert_eq(weir_var_read(var, &last), WEIR_OK);
+	weir_tensor_release(one);
+	weir_var_destroy(var);
+	cr_expect_eq(factor_of(last.tensor), 50, "a value outlives its variable");
+	weir_read_release(&last);
+	expect_nothing_left();
+	return large_blocks - before;
+}
+
+Test(combine, values_are_made_where_others_were)
+{
+	weiri_spares_share = 8; /* under AddressSanitizer, too */
+	cr_expect_leq(blocks_of_50_updates(), 2);
+	weiri_spares_share = 0;
+	cr_expect_eq(blocks_of_50_updates(), 50);
+	weiri_spares_share = 8;
+	weir_reclaim_set_budget(4 * LARGE); /* an eighth is less than one */
+	cr_expect_eq(blocks_of_50_updates(), 50);
+	weir_reclaim_set_budget(0);
+}
+
+/* -- failures ----------------------------------------------------------------------------------------------------------------- */
+
 static enum weir_status add_once(const weir_allocator *failing, void *context)
 {
 	struct late_failure late = {0};
@@ -310,8 +358,8 @@ static enum weir_status add_once(const weir_allocator *failing, void *context)
 
 Test(combine, survives_every_allocation_failing)
 {
-	cr_assert_eq(fail_each_allocation(add_once, NULL), 6,
-	             "a request, a round; a result with its value, its commit and version");
+	cr_assert_eq(fail_each_allocation(add_once, NULL), 7,
+	             "a request, a round; spares; a result with its value, its commit and version");
 }
 
 /* Over the budget, and a handle keeps what could be freed. */

@@ -382,7 +382,7 @@ TEST_BOTH_WAYS(every_allocation_may_fail)
 {
 	size_t made = fail_each_allocation(double_rows, NULL);
 
-	cr_expect_eq(made, weiri_combine_from == 1 ? 7 : 3,
-	             "a row, a value, a version; together also a request, a round, a result and its commit");
+	cr_expect_eq(made, weiri_combine_from == 1 ? 8 : 3,
+	             "a row, a value, a version; together also a request, a round, spares, a result and its commit");
 	expect_nothing_left();
 }

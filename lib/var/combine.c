@@ -47,12 +47,13 @@
  *   P1  hang(request), seal(result), close -> look, conclude: what the request asks for, the result with its commit; the head had moved
  *   P2  drop(users) -> the last drop: the owner of the commit is done with its cell; see S2 in version.h
  *   P3  at_work: the operands of the requests are lent for as long as the word is open; see sync/borrow.h
+ *   P4  values_allocator(create) -> values_allocator: what it is made of
  *   Heads and cells: as in version.h.
  * Linearization: the stamp of the commit; those of one round in the order of their requests.
  * Progress: lock-free. A call begins anew only when the newest version was replaced, by others' success, or when another call failed. One
  * who is stopped makes others wait: the k-th of a round for k - 1 times wait_ns(), once; then he computes on his own. A stopped one keeps
  * from being freed what any stopped writer does, and the result of the round on which his request hangs.
- * Memory: besides what a write has (docs/memory.md), a request and a round for each call under way, and one round for each variable. A
+ * Memory: besides what a write has (docs/memory.md), a request and a round for each call under way, and one round and a few spare values (spares.h) for each variable. A
  *   retired request counts for what it keeps; a retired result holds no value any more.
  * Checked: stress/model/check_combine.c, tests/test_combine.c, stress/scenario_combine.c.
  */
@@ -69,6 +70,7 @@
 #include "var/change.h"
 #include "var/hold.h"
 #include "var/install.h"
+#include "var/spares.h"
 
 size_t weiri_combine_from = (size_t)256 << 10;
 
@@ -190,17 +192,33 @@ static void result_discard(struct result *result)
 	result_free(result);
 }
 
+/* Where the variable's values come from; NULL: no memory. */
+static const weir_allocator *values_allocator(weir_var *var)
+{
+	/* [P4 acquire] */
+	struct weiri_spares *spares = weiri_load_acquire(&var->spares), *mine;
+
+	if (spares != NULL)
+		return weiri_spares_allocator(spares);
+	mine = weiri_spares_create(&var->allocator);
+	/* [P4] Release when it succeeds, acquire when it fails: another was first. */
+	if (mine == NULL || weiri_cas_release_or_acquire(&var->spares, &spares, mine))
+		return mine != NULL ? weiri_spares_allocator(mine) : NULL;
+	weiri_spares_end(mine);
+	return weiri_spares_allocator(spares);
+}
+
 /* With a value of the same dtype and shape as this one. NULL: no memory. */
 static struct result *result_create(struct weiri_record *record, const struct call *call, const weir_tensor *like)
 {
-	const weir_allocator *allocator = &call->var->allocator;
+	const weir_allocator *allocator = &call->var->allocator, *of_values = values_allocator(call->var);
 	struct weir_commit_part part = {.var = call->var};
 	struct result *result = weiri_allocate_zeroed(allocator, sizeof(*result), alignof(struct result));
 
 	if (result == NULL)
 		return NULL;
 	result->allocator = *allocator;
-	if (weiri_tensor_create(like->dtype, &like->shape, 0, allocator, &result->value) == WEIR_OK) {
+	if (of_values != NULL && weiri_tensor_create(like->dtype, &like->shape, 0, of_values, &result->value) == WEIR_OK) {
 		part.value = result->value;
 		result->commit = weiri_commit_create(record, &part, 1);
 	}
@@ -588,7 +606,10 @@ void weiri_combine_end(struct weiri_record *record, weir_var *var)
 {
 	/* [relaxed] no call is under way. */
 	struct weiri_round *round = weiri_load_relaxed(&var->round);
+	struct weiri_spares *spares = weiri_load_relaxed(&var->spares);
 
+	if (spares != NULL)
+		weiri_spares_end(spares);
 	if (round != NULL)
 		weiri_retire(record, &round->retired);
 }

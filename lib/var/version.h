@@ -68,6 +68,7 @@
 
 struct weiri_commit;
 struct weiri_round;
+struct weiri_spares;
 
 struct weiri_version {
 	struct weiri_retired retired;
@@ -102,6 +103,7 @@ struct weir_var {
 	weir_allocator allocator;
 	/* Who adds to large values: combine.c. NULL before the first. */
 	_Atomic(struct weiri_round *) round;
+	_Atomic(struct weiri_spares *) spares;
 };
 
 /* Where a number is expected: whatever is there. */

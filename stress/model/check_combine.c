@@ -14,6 +14,7 @@
 #include "reclaim/collect.h"
 #include "tensor/object.h"
 #include "var/combine.h"
+#include "var/spares.h"
 
 enum { THREADS = 3, MOST_CALLS = 3, ASSIGNED = 1000 };
 
@@ -30,6 +31,7 @@ static struct scene {
 	_Atomic(int) is_poor; /* there is no memory for values */
 	size_t updates[THREADS];
 	int before;           /* the setup has made an update: there is a round, of a version that was replaced */
+	uint64_t spares;      /* weiri_spares_share; with 0, what is read after it was freed shows */
 	uint64_t assigned_as; /* 0: not */
 	uint32_t history;
 } scene;
@@ -126,6 +128,7 @@ static void setup(void *context)
 	(void)context;
 	weir_reclaim_set_budget(1 << 20);
 	weiri_combine_from = 2 * sizeof(int64_t);
+	weiri_spares_share = scene.spares;
 	weir_model_assert(weir_var_create(&options, zero, &scene.x, NULL) == WEIR_OK);
 	weir_model_assert(weir_var_create(&options, zero, &scene.y, NULL) == WEIR_OK);
 	weir_tensor_release(zero);
@@ -229,32 +232,34 @@ static const struct row {
 	const char *calls[THREADS];
 	uint32_t history;
 	int before;
+	uint64_t spares;
 } rows[] = {
-	{"2_updates", {"a", "a"}, 0, 0},
-	{"2_updates_of_one_beside_1", {"as", "a"}, 0, 0},
-	{"update_beside_assign", {"a", "w"}, 0, 0},
-	{"update_beside_commit", {"a", "c"}, 0, 0},
-	{"update_beside_read_and_collection", {"a", "rk"}, 0, 0},
-	{"2_updates_and_collection", {"ak", "ak"}, 0, 0},
-	{"2_updates_with_history", {"ak", "a"}, 1, 0},
-	{"2_updates_beside_assign", {"a", "a", "w"}, 0, 0},
-	{"2_updates_beside_commit", {"a", "a", "c"}, 0, 0},
-	{"2_updates_beside_assign_and_collection", {"a", "a", "wk"}, 0, 0},
-	{"2_updates_and_collection_beside_a_new_era", {"ak", "a", "e"}, 0, 0},
-	{"2_updates_more_and_collection_beside_a_new_era", {"ak", "a", "e"}, 0, 1},
-	{"2_updates_more_and_collection_beside_assign_and_a_new_era", {"ak", "a", "we"}, 0, 1},
-	{"3_updates_and_collection", {"ak", "as", "a"}, 0, 0},
-	{"rows_beside_update", {"i", "a"}, 0, 0},
-	{"rows_and_update_beside_rows_and_collection", {"ia", "ik"}, 0, 0},
-	{"update_without_memory_beside_update", {"m", "a"}, 0, 0},
-	{"update_without_memory_and_collection_beside_2_updates", {"mk", "a", "a"}, 0, 0},
+	{"2_updates", {"a", "a"}, 0, 0, 0},
+	{"2_updates_of_one_beside_1", {"as", "a"}, 0, 0, 0},
+	{"update_beside_assign", {"a", "w"}, 0, 0, 0},
+	{"update_beside_commit", {"a", "c"}, 0, 0, 0},
+	{"update_beside_read_and_collection", {"a", "rk"}, 0, 0, 0},
+	{"2_updates_and_collection", {"ak", "ak"}, 0, 0, 0},
+	{"2_updates_with_history", {"ak", "a"}, 1, 0, 0},
+	{"2_updates_beside_assign", {"a", "a", "w"}, 0, 0, 0},
+	{"2_updates_beside_commit", {"a", "a", "c"}, 0, 0, 0},
+	{"2_updates_beside_assign_and_collection", {"a", "a", "wk"}, 0, 0, 0},
+	{"2_updates_and_collection_beside_a_new_era", {"ak", "a", "e"}, 0, 0, 0},
+	{"2_updates_more_and_collection_beside_a_new_era", {"ak", "a", "e"}, 0, 1, 0},
+	{"2_updates_more_and_collection_beside_assign_and_a_new_era", {"ak", "a", "we"}, 0, 1, 0},
+	{"3_updates_and_collection", {"ak", "as", "a"}, 0, 0, 0},
+	{"2_updates_more_and_collections_with_spares", {"kak", "ak"}, 0, 1, 8},
+	{"rows_beside_update", {"i", "a"}, 0, 0, 0},
+	{"rows_and_update_beside_rows_and_collection", {"ia", "ik"}, 0, 0, 0},
+	{"update_without_memory_beside_update", {"m", "a"}, 0, 0, 0},
+	{"update_without_memory_and_collection_beside_2_updates", {"mk", "a", "a"}, 0, 0, 0},
 };
 
 static struct weir_model_program prepare(size_t index, char name[static SCOPE_NAME])
 {
 	const struct row *of = &rows[index];
 
-	scene = (struct scene){.history = of->history, .before = of->before};
+	scene = (struct scene){.history = of->history, .before = of->before, .spares = of->spares};
 	memcpy(scene.calls, of->calls, sizeof(scene.calls));
 	(void)snprintf(name, SCOPE_NAME, "combine_%s", of->name);
 	return (struct weir_model_program){name,  scope_threads(of->calls, THREADS), &scene, sizeof(scene), setup, thread,

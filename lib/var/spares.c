@@ -1,0 +1,176 @@
+/*
+ * spares.c - see spares.h.
+ */
+#include "var/spares.h"
+
+#include <stdalign.h>
+#include <weir/reclaim.h>
+
+#include "base/memory.h"
+#include "sync/references.h"
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define KEEPS_NOTHING
+#endif
+#endif
+#if defined(KEEPS_NOTHING) || defined(__SANITIZE_ADDRESS__)
+uint64_t weiri_spares_share = 0;
+#else
+uint64_t weiri_spares_share = 8;
+#endif
+
+/* At the beginning of a block that is kept. */
+struct spare {
+	size_t size, alignment;
+};
+
+struct weiri_spares {
+	_Atomic(struct spare *) kept[WEIRI_SPARES];
+	_Atomic(size_t) references; /* K2 */
+	_Atomic(int) has_ended;
+	weir_allocator below, above;
+};
+
+static _Atomic(uint64_t) kept_bytes; /* of all variables */
+
+static void uncount(size_t size)
+{
+	weiri_fetch_sub_relaxed(&kept_bytes, (uint64_t)size); /* [relaxed] a sum */
+}
+
+/* 1: so many bytes more may be kept, and are counted. */
+static int count(size_t size)
+{
+	uint64_t most = weiri_spares_share != 0 ? weir_reclaim_budget() / weiri_spares_share : 0;
+
+	if (weiri_fetch_add_relaxed(&kept_bytes, (uint64_t)size) + size <= most) /* [relaxed] a sum */
+		return 1;
+	uncount(size);
+	return 0;
+}
+
+static void give_back(const struct weiri_spares *spares, struct spare *spare)
+{
+	weir_allocator below = spares->below;
+
+	below.release(below.context, spare, spare->size, spare->alignment);
+}
+
+/* What was kept in this place, or NULL. */
+static struct spare *take(_Atomic(struct spare *) *place)
+{
+	struct spare *spare;
+
+	/* [relaxed] a look that spares the line. */
+	if (weiri_load_relaxed(place) == NULL)
+		return NULL;
+	spare = weiri_exchange_acquire(place, NULL); /* [S1 acquire] */
+	if (spare != NULL)
+		uncount(spare->size);
+	return spare;
+}
+
+static int put(_Atomic(struct spare *) *place, struct spare *spare)
+{
+	struct spare *nothing = NULL;
+
+	/* [relaxed] a look that spares the line. [S1 release] */
+	return weiri_load_relaxed(place) == NULL && weiri_cas_release(place, &nothing, spare);
+}
+
+static void give_back_all(struct weiri_spares *spares)
+{
+	for (size_t i = 0; i < WEIRI_SPARES; i++) {
+		struct spare *spare = take(&spares->kept[i]);
+
+		if (spare != NULL)
+			give_back(spares, spare);
+	}
+}
+
+static void drop(struct weiri_spares *spares)
+{
+	weir_allocator below = spares->below;
+
+	if (!weiri_references_give(&spares->references))
+		return;
+	give_back_all(spares);
+	weiri_release(&below, spares, sizeof(*spares), alignof(struct weiri_spares));
+}
+
+/* A block of this size that was kept. Those of another size, which the variable has no more, go. */
+static void *reuse(struct weiri_spares *spares, size_t size, size_t alignment)
+{
+	for (size_t i = 0; i < WEIRI_SPARES; i++) {
+		struct spare *spare = take(&spares->kept[i]);
+
+		if (spare == NULL)
+			continue;
+		if (spare->size == size && spare->alignment == alignment)
+			return spare;
+		give_back(spares, spare);
+	}
+	return NULL;
+}
+
+static void *allocate(void *context, size_t size, size_t alignment)
+{
+	struct weiri_spares *spares = context;
+	void *memory = reuse(spares, size, alignment);
+
+	if (memory == NULL)
+		memory = spares->below.allocate(spares->below.context, size, alignment);
+	if (memory != NULL)
+		(void)weiri_fetch_add_relaxed(&spares->references, (size_t)1); /* [relaxed] the caller's variable has one */
+	return memory;
+}
+
+static int keep(struct weiri_spares *spares, void *memory, size_t size, size_t alignment)
+{
+	struct spare *spare = memory;
+
+	/* [relaxed] spares memory; who misses it keeps a block until the last comes back, K2. */
+	if (weiri_load_relaxed(&spares->has_ended) || size < sizeof(*spare) || !count(size))
+		return 0;
+	*spare = (struct spare){size, alignment};
+	for (size_t i = 0; i < WEIRI_SPARES; i++) {
+		if (put(&spares->kept[i], spare))
+			return 1;
+	}
+	uncount(size);
+	return 0;
+}
+
+static void release(void *context, void *memory, size_t size, size_t alignment)
+{
+	struct weiri_spares *spares = context;
+
+	if (!keep(spares, memory, size, alignment))
+		spares->below.release(spares->below.context, memory, size, alignment);
+	drop(spares);
+}
+
+struct weiri_spares *weiri_spares_create(const weir_allocator *below)
+{
+	struct weiri_spares *spares = weiri_allocate_zeroed(below, sizeof(*spares), alignof(struct weiri_spares));
+
+	if (spares == NULL)
+		return NULL;
+	spares->below = *below;
+	spares->above = (weir_allocator){allocate, release, spares};
+	weiri_store_relaxed(&spares->references, (size_t)1); /* [relaxed] nobody knows it yet */
+	return spares;
+}
+
+const weir_allocator *weiri_spares_allocator(const struct weiri_spares *spares)
+{
+	return &spares->above;
+}
+
+void weiri_spares_end(struct weiri_spares *spares)
+{
+	weiri_store_relaxed(&spares->has_ended, 1); /* [relaxed] see keep() */
+	give_back_all(spares);
+	drop(spares);
+}

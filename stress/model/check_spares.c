@@ -1,0 +1,127 @@
+/*
+ * check_spares.c - memory of values that is kept: a block is with one thread at a time, and all of it comes back, whoever is last.
+ *
+ * Blocks are written where they are got and read where they are released: two threads with one block race. What is never freed, or
+ * twice, the checker finds by itself.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <weir/reclaim.h>
+
+#include "model/scope.h"
+#include "var/spares.h"
+
+enum { THREADS = 2, SIZE = 64, OTHER_SIZE = 128, ALIGNMENT = 64 };
+
+static struct scene {
+	struct weiri_spares *spares;
+	weir_allocator of_values;
+	/* g: get; o: get a block of another size; p: release the one that was got last; e: the variable ends */
+	const char *calls[THREADS];
+	size_t kept; /* so many blocks are kept at the start */
+	struct held {
+		uint64_t *block;
+		size_t size;
+	} held[THREADS];
+} scene;
+
+static void get(size_t me, size_t size)
+{
+	struct held *held = &scene.held[me];
+
+	held->block = scene.of_values.allocate(scene.of_values.context, size, ALIGNMENT);
+	weir_model_assert(held->block != NULL);
+	held->size = size;
+	held->block[size / sizeof(uint64_t) - 1] = me;
+}
+
+static void put(size_t me)
+{
+	struct held *held = &scene.held[me];
+
+	weir_model_assert(held->block[held->size / sizeof(uint64_t) - 1] == me);
+	scene.of_values.release(scene.of_values.context, held->block, held->size, ALIGNMENT);
+	held->block = NULL;
+}
+
+static void setup(void *context)
+{
+	void *blocks[THREADS];
+
+	(void)context;
+	weir_reclaim_set_budget(UINT64_C(8) * 4 * SIZE); /* four blocks */
+	scene.spares = weiri_spares_create(weir_default_allocator());
+	weir_model_assert(scene.spares != NULL);
+	scene.of_values = *weiri_spares_allocator(scene.spares);
+	for (size_t i = 0; i < scene.kept; i++)
+		blocks[i] = scene.of_values.allocate(scene.of_values.context, SIZE, ALIGNMENT);
+	for (size_t i = 0; i < scene.kept; i++)
+		scene.of_values.release(scene.of_values.context, blocks[i], SIZE, ALIGNMENT);
+	for (size_t i = 0; i < THREADS; i++) {
+		if (scene.calls[i] != NULL && scene.calls[i][0] == 'p')
+			get(i, SIZE);
+	}
+}
+
+static void call(size_t me, char what)
+{
+	switch (what) {
+	case 'g': get(me, SIZE); break;
+	case 'o': get(me, OTHER_SIZE); break;
+	case 'p': put(me); break;
+	default:
+		weiri_spares_end(scene.spares);
+		scene.spares = NULL;
+		break;
+	}
+}
+
+static void thread(void *context, size_t me)
+{
+	(void)context;
+	scope_calls(me, scene.calls[me], call);
+}
+
+static void finish(void *context)
+{
+	(void)context;
+	for (size_t i = 0; i < THREADS; i++) {
+		if (scene.held[i].block != NULL)
+			put(i);
+	}
+	if (scene.spares != NULL)
+		weiri_spares_end(scene.spares);
+	scene.spares = NULL;
+}
+
+static const struct row {
+	const char *name;
+	const char *calls[THREADS];
+	size_t kept;
+} rows[] = {
+	{"2_gets_and_puts", {"gp", "gp"}, 0},
+	{"2_gets_of_1", {"g", "g"}, 1},
+	{"put_beside_get", {"p", "g"}, 0},
+	{"2_puts", {"p", "p"}, 0},
+	{"gets_and_puts_of_2_sizes", {"gp", "op"}, 1},
+	{"put_beside_the_end", {"p", "e"}, 1},
+	{"2_puts_and_the_end", {"p", "pe"}, 1},
+};
+
+static struct weir_model_program prepare(size_t index, char name[static SCOPE_NAME])
+{
+	scene = (struct scene){.kept = rows[index].kept};
+	memcpy(scene.calls, rows[index].calls, sizeof(scene.calls));
+	(void)snprintf(name, SCOPE_NAME, "spares_%s", rows[index].name);
+	return (struct weir_model_program){name, THREADS, &scene, sizeof(scene), setup, thread, finish};
+}
+
+int main(int argc, char **argv)
+{
+	int bad = 0;
+
+	scope_arguments(argc, argv);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		bad |= scope_with_stops(prepare, i, 100000, 100);
+	return bad;
+}
