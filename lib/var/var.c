@@ -17,7 +17,7 @@ static void var_free(weir_var *var)
 {
 	weir_allocator allocator = var->allocator;
 
-	weiri_release(&allocator, var->name, var->name_size, 1);
+	weiri_release(&allocator, var->name, strlen(var->name) + 1, 1);
 	weiri_release(&allocator, var, sizeof(*var), WEIRI_LINE);
 }
 
@@ -68,17 +68,17 @@ static weir_var *allocate_var(const struct weir_var_options *options)
 	weir_allocator allocator = weiri_allocator_or_default(options->allocator);
 	const char *name = options->name != NULL ? options->name : "variable";
 	weir_var *var = weiri_allocate_zeroed(&allocator, sizeof(*var), WEIRI_LINE);
+	size_t name_size = strlen(name) + 1;
 
 	if (var == NULL)
 		return NULL;
 	var->allocator = allocator;
-	var->name_size = strlen(name) + 1;
-	var->name = weiri_allocate(&allocator, var->name_size, 1);
+	var->name = weiri_allocate(&allocator, name_size, 1);
 	if (var->name == NULL) {
 		weiri_release(&allocator, var, sizeof(*var), WEIRI_LINE);
 		return NULL;
 	}
-	memcpy(var->name, name, var->name_size);
+	memcpy(var->name, name, name_size);
 	weiri_awaits_init(&var->awaits, "variable", var->name);
 	var->dtype = options->dtype;
 	var->history = options->history;

@@ -99,7 +99,6 @@ struct weir_var {
 	weir_shape shape;
 	uint32_t history; /* so many versions are kept behind the newest */
 	char *name;
-	size_t name_size;
 	weir_allocator allocator;
 	/* Who adds to large values: combine.c. NULL before the first. */
 	_Atomic(struct weiri_round *) round;

@@ -92,6 +92,7 @@ SCOPES = {
     "lib/var/commit": ("var", "commit", "txn", "watch", "combine", "eras"),
     "lib/var/history": ("var", "txn"),
     "lib/var/install": ("var", "watch", "eras"),
+    "lib/var/spares": ("spares", "combine"),
     "lib/var/stalls": ("stalls",),
     "lib/var/txn": ("txn",),
     "lib/var/watch": ("watch",),
