@@ -50,7 +50,7 @@ void bench_run(struct bench_plan *plan);
 
 /* Weir's own rows; the first of them is what others are compared with. */
 int bench_is_ours(const struct bench_about *about);
-/* How many times better Weir's first row is than `cell`. */
+/* How many times better Weir's first row is than `cell`; NaN when there is no such number, as of a row in which nothing was done. */
 struct bench_interval bench_advantage(const struct bench_table *table, const struct bench_cell *cell);
 int bench_oversubscribed(const struct bench_workload *workload);
 double bench_cell_quantile(const struct bench_cell *cell, double q);

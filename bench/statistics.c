@@ -24,7 +24,9 @@ static double of_sorted(const double sorted[], unsigned count, double q)
 	double at = q * (count - 1);
 	unsigned low = (unsigned)at;
 
-	return low + 1 < count ? sorted[low] + (at - low) * (sorted[low + 1] - sorted[low]) : sorted[low];
+	if (low + 1 >= count || at == low || sorted[low] == sorted[low + 1]) /* infinite ones have no difference */
+		return sorted[low];
+	return sorted[low] + (at - low) * (sorted[low + 1] - sorted[low]);
 }
 
 double bench_quantile(const double values[], unsigned count, double q)
@@ -48,6 +50,12 @@ static uint64_t draw(uint64_t *state)
 	return z ^ (z >> 31);
 }
 
+/* Of medians that may be 0, where a run was too short or its processor away: nothing is as much as nothing. */
+static double ratio_of(double a, double b)
+{
+	return a == 0 && b == 0 ? 1 : a / b;
+}
+
 static double resampled_ratio(const double a[], unsigned a_count, const double b[], unsigned b_count, int paired,
                               uint64_t *state)
 {
@@ -62,7 +70,7 @@ static double resampled_ratio(const double a[], unsigned a_count, const double b
 	}
 	for (unsigned i = 0; !paired && i < b_count; i++)
 		from_b[i] = b[draw(state) % b_count];
-	return bench_quantile(from_a, a_count, 0.5) / bench_quantile(from_b, b_count, 0.5);
+	return ratio_of(bench_quantile(from_a, a_count, 0.5), bench_quantile(from_b, b_count, 0.5));
 }
 
 struct bench_interval bench_ratio(const double a[], unsigned a_count, const double b[], unsigned b_count, int paired)
@@ -76,6 +84,6 @@ struct bench_interval bench_ratio(const double a[], unsigned a_count, const doub
 		ratios[i] = resampled_ratio(a, a_count, b, b_count, paired, &state);
 	qsort(ratios, RESAMPLES, sizeof(ratios[0]), by_value);
 	return (struct bench_interval){of_sorted(ratios, RESAMPLES, 0.025),
-	                               bench_quantile(a, a_count, 0.5) / bench_quantile(b, b_count, 0.5),
+	                               ratio_of(bench_quantile(a, a_count, 0.5), bench_quantile(b, b_count, 0.5)),
 	                               of_sorted(ratios, RESAMPLES, 0.975)};
 }

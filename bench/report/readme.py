@@ -35,8 +35,8 @@ def best_of(tables, wanted):
         total = 0.0
         for table in tables:
             best, cell = table.ranked()[0].median, table.cell(name)
-            ratio = 100.0 if cell is None else (cell.median / best if table.lower else best / max(cell.median, 1e-9))
-            total += math.log(ratio)
+            ratio = 100.0 if cell is None else (cell.median / max(best, 1e-9) if table.lower else best / max(cell.median, 1e-9))
+            total += math.log(max(ratio, 1e-9))
         return total
     ours = [name for name in names if name.startswith("weir")]
     return ours + sorted((name for name in names if not name.startswith("weir")), key=score)[:wanted]

@@ -81,11 +81,24 @@ static void ratios_have_an_interval(void)
 	expect(isnan(bench_ratio(quick, 0, slow, 7, 0).middle), "nothing has no ratio", 0);
 }
 
+/* On a machine that others need, a repetition of a few milliseconds may see no operation at all. */
+static void nothing_done_is_no_fault(void)
+{
+	static const double quick[] = {10, 11, 10}, idle[] = {0, 0, 0}, seldom[] = {0, 0, 10};
+	struct bench_interval lost = bench_ratio(quick, 3, idle, 3, 0), both = bench_ratio(idle, 3, idle, 3, 1);
+	struct bench_interval some = bench_ratio(quick, 3, seldom, 3, 0);
+
+	expect(isinf(lost.low) && isinf(lost.middle) && isinf(lost.high), "infinitely often", lost.low);
+	expect(both.low == 1 && both.middle == 1 && both.high == 1, "nothing is as much as nothing", both.low);
+	expect(some.low >= 1 && isfinite(some.low) && isinf(some.high), "from some to infinitely often", some.low);
+}
+
 int main(void)
 {
 	buckets_are_in_order_and_narrow();
 	quantiles_are_those_of_the_durations();
 	ratios_have_an_interval();
+	nothing_done_is_no_fault();
 	(void)printf("%s histogram and statistics: %u faults\n", faults == 0 ? "PASS" : "FAIL", faults);
 	return faults != 0;
 }
