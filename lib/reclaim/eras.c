@@ -8,8 +8,8 @@
 #include "reclaim/section.h"
 
 enum {
-#if defined( \
-	WEIRI_UNDER_MODEL) /* stress/model: time passes by deadlines alone, mostly none; four ticks are all that there are */
+#if defined(WEIRI_UNDER_MODEL)
+	/* stress/model: time passes by deadlines alone, mostly none; four ticks are all that there are. */
 	LEVELS = 1,
 	FIRST_TICK_BITS = 62,
 #else

@@ -35,8 +35,8 @@
 
 #include <weir/time.h>
 
-#if defined( \
-	WEIRI_UNDER_MODEL) /* stress/model: a second look multiplies the executions, and shows nothing that one does not */
+#if defined(WEIRI_UNDER_MODEL)
+/* stress/model: a second look multiplies the executions, and shows nothing that one does not. */
 enum { SEARCH_ROUNDS = 1 };
 #else
 enum { SEARCH_ROUNDS = 32 }; /* looks at everything before going to sleep */

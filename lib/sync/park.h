@@ -22,8 +22,8 @@ enum weiri_park_result {
 	WEIRI_PARK_TIMEOUT = 1 /* the deadline passed, and at the last look the word was still `expected` */
 };
 
-#if defined( \
-	WEIRI_UNDER_MODEL) /* stress/model: each spin multiplies the executions, and shows nothing that one does not */
+#if defined(WEIRI_UNDER_MODEL)
+/* stress/model: each spin multiplies the executions, and shows nothing that one does not. */
 enum { WEIRI_PARK_SPINS = 1 };
 #else
 enum { WEIRI_PARK_SPINS = 100 };
