@@ -6,7 +6,6 @@
  * with the reduction; without any, which must meet the same set; with a bound on preemptions and at random, which must meet no more.
  * Planted faults follow: each must be reported, and its replay string must lead to it again.
  */
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 
 #include "base/asymmetric.h"
 #include "base/futex.h"
+#include "model/orders.h"
 #include "model/scope.h"
 
 static struct state {
@@ -25,15 +25,6 @@ static struct state {
 } state;
 
 static uint64_t met; /* bit i: outcome i was seen in some execution */
-
-#define RLX memory_order_relaxed
-#define ACQ memory_order_acquire
-#define REL memory_order_release
-#define SC memory_order_seq_cst
-#define LOAD(v, order) atomic_load_explicit(&state.v, order)
-#define STORE(v, value, order) atomic_store_explicit(&state.v, value, order)
-#define ADD(v, value, order) atomic_fetch_add_explicit(&state.v, value, order)
-#define FENCE(order) atomic_thread_fence(order)
 
 /* saw[] as a number of base 4: two, or all four. */
 static void two(void *context)

@@ -10,7 +10,6 @@
  *
  * Each program is explored without merging states, with it, and with it but for the part: the first two meet the same, the third less.
  */
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +17,7 @@
 
 #include "base/futex.h"
 #include "model/engine.h"
+#include "model/orders.h"
 #include "model/scope.h"
 
 static struct state {
@@ -28,14 +28,6 @@ static struct state {
 	int saw[4];  /* the chooser's addition, and later; the observer's, and later */
 	int another; /* it is none of the two executions that are meant */
 } state;
-
-#define RLX memory_order_relaxed
-#define ACQ memory_order_acquire
-#define REL memory_order_release
-#define SC memory_order_seq_cst
-#define LOAD(v, order) atomic_load_explicit(&state.v, order)
-#define STORE(v, value, order) atomic_store_explicit(&state.v, value, order)
-#define ADD(v, value, order) atomic_fetch_add_explicit(&state.v, value, order)
 
 /* -- writers ------------------------------------------------------------------------------------------------------------------ */
 
@@ -138,7 +130,7 @@ static int write_x_and_fence(int newer)
 {
 	STORE(x, 1, RLX);
 	if (newer)
-		atomic_thread_fence(REL);
+		FENCE(REL);
 	return 0;
 }
 
@@ -213,7 +205,7 @@ static void read_x(int kept)
 
 static void fence_and_read_x(int kept)
 {
-	atomic_thread_fence(ACQ);
+	FENCE(ACQ);
 	read_x(kept);
 }
 
