@@ -270,29 +270,27 @@ static const struct program {
 	int (*act)(int newer);
 	void (*last)(int kept);
 	void (*observe)(void);
-	int fails;                   /* what is missed is a failure */
-	memory_order point, further; /* of the chooser's addition, and of a step after it */
+	int fails;          /* what is missed is a failure */
+	memory_order order; /* of the chooser's addition, and of its step after it */
 } programs[] = {
-	{"stacks", STATE_STACKS, see_nothing, keep, say, see_nothing, 0, RLX, RLX},
-	{"operations", STATE_OPERATIONS, see_nothing, keep, store_in_y, see_y, 0, RLX, RLX},
-	{"orders_of_operations", STATE_OPERATIONS, see_nothing, keep_behind_x, store_y_in_order, see_x_behind_y, 0, RLX,
-     RLX},
-	{"sleep", STATE_SLEEP, see_nothing, keep, sleep_on, wake_other_word, 0, RLX, RLX},
-	{"memory", STATE_MEMORY, see_nothing, write_data, read_data, see_nothing, 0, RLX, RLX},
-	{"histories", STATE_HISTORIES, see_nothing, write_y_twice, say, see_y, 0, RLX, RLX},
-	{"stores_views_of_stores", STATE_STORES, write_x, release_y_around_x, say, see_x_behind_y, 0, RLX, RLX},
+	{"stacks", STATE_STACKS, see_nothing, keep, say, see_nothing, 0, RLX},
+	{"operations", STATE_OPERATIONS, see_nothing, keep, store_in_y, see_y, 0, RLX},
+	{"orders_of_operations", STATE_OPERATIONS, see_nothing, keep_behind_x, store_y_in_order, see_x_behind_y, 0, RLX},
+	{"sleep", STATE_SLEEP, see_nothing, keep, sleep_on, wake_other_word, 0, RLX},
+	{"memory", STATE_MEMORY, see_nothing, write_data, read_data, see_nothing, 0, RLX},
+	{"histories", STATE_HISTORIES, see_nothing, write_y_twice, say, see_y, 0, RLX},
+	{"stores_views_of_stores", STATE_STORES, write_x, release_y_around_x, say, see_x_behind_y, 0, RLX},
 	{"stores_views_of_accesses", STATE_STORES_CLOCKS, write_data_and_x, release_y_around_data, say, see_data_behind_y,
-     1, RLX, RLX},
-	{"threads_views_of_stores", STATE_VIEWS, write_x_and_y, look_at_x_and_y, read_x, see_nothing, 0, RLX, RLX},
-	{"threads_views_of_accesses", STATE_VIEWS_CLOCKS, write_data_and_x, know_data, read_data_later, step, 1, RLX, RLX},
+     1, RLX},
+	{"threads_views_of_stores", STATE_VIEWS, write_x_and_y, look_at_x_and_y, read_x, see_nothing, 0, RLX},
+	{"threads_views_of_accesses", STATE_VIEWS_CLOCKS, write_data_and_x, know_data, read_data_later, step, 1, RLX},
 	{"what_an_acquire_fence_adds", STATE_PENDING, write_x_and_y_twice, keep_pending, fence_and_read_x, see_nothing, 0,
-     RLX, RLX},
-	{"what_a_release_fence_left", STATE_RELEASED, see_nothing, write_x_and_fence, store_in_y, see_x_behind_y, 0, REL,
-     REL},
-	{"seq_cst_order", STATE_S, see_nothing, write_y_in_s, say, see_y_in_s, 0, RLX, RLX},
-	{"accesses", STATE_ACCESSES, see_nothing, write_data_behind_y, say, see_data_behind_y, 1, RLX, RLX},
-	{"heap", STATE_HEAP, see_nothing, release_object, use_object, see_nothing, 1, RLX, RLX},
-	{"time", STATE_SYSTEM, see_nothing, let_time_pass, tell_time, see_nothing, 0, RLX, RLX},
+     RLX},
+	{"what_a_release_fence_left", STATE_RELEASED, see_nothing, write_x_and_fence, store_in_y, see_x_behind_y, 0, REL},
+	{"seq_cst_order", STATE_S, see_nothing, write_y_in_s, say, see_y_in_s, 0, RLX},
+	{"accesses", STATE_ACCESSES, see_nothing, write_data_behind_y, say, see_data_behind_y, 1, RLX},
+	{"heap", STATE_HEAP, see_nothing, release_object, use_object, see_nothing, 1, RLX},
+	{"time", STATE_SYSTEM, see_nothing, let_time_pass, tell_time, see_nothing, 0, RLX},
 };
 
 static const struct program *current;
@@ -315,8 +313,8 @@ static void thread(void *context, size_t number)
 		break;
 	case 1:
 		kept = choose(current->act);
-		state.saw[0] = ADD(choice, 2, current->point);
-		STORE(step, 1, current->further);
+		state.saw[0] = ADD(choice, 2, current->order);
+		STORE(step, 1, current->order);
 		if ((state.saw[0] == 1 || current->part == STATE_HEAP) && !state.another)
 			current->last(kept);
 		break;
