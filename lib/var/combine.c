@@ -200,7 +200,7 @@ static const weir_allocator *values_allocator(weir_var *var)
 
 	if (spares != NULL)
 		return weiri_spares_allocator(spares);
-	mine = weiri_spares_create(&var->allocator);
+	mine = weiri_spares_create(&var->allocator, weiri_combine_from);
 	/* [P4] Release when it succeeds, acquire when it fails: another was first. */
 	if (mine == NULL || weiri_cas_release_or_acquire(&var->spares, &spares, mine))
 		return mine != NULL ? weiri_spares_allocator(mine) : NULL;

@@ -29,6 +29,7 @@ struct weiri_spares {
 	_Atomic(struct spare *) kept[WEIRI_SPARES];
 	_Atomic(size_t) references; /* K2 */
 	_Atomic(int) has_ended;
+	size_t least; /* room for a struct spare, at least */
 	weir_allocator below, above;
 };
 
@@ -117,7 +118,7 @@ static void *reuse(struct weiri_spares *spares, size_t size, size_t alignment)
 static void *allocate(void *context, size_t size, size_t alignment)
 {
 	struct weiri_spares *spares = context;
-	void *memory = reuse(spares, size, alignment);
+	void *memory = size >= spares->least ? reuse(spares, size, alignment) : NULL;
 
 	if (memory == NULL)
 		memory = spares->below.allocate(spares->below.context, size, alignment);
@@ -131,7 +132,7 @@ static int keep(struct weiri_spares *spares, void *memory, size_t size, size_t a
 	struct spare *spare = memory;
 
 	/* [relaxed] spares memory; who misses it keeps a block until the last comes back, K2. */
-	if (weiri_load_relaxed(&spares->has_ended) || size < sizeof(*spare) || !count(size))
+	if (weiri_load_relaxed(&spares->has_ended) || size < spares->least || !count(size))
 		return 0;
 	*spare = (struct spare){size, alignment};
 	for (size_t i = 0; i < WEIRI_SPARES; i++) {
@@ -151,12 +152,13 @@ static void release(void *context, void *memory, size_t size, size_t alignment)
 	drop(spares);
 }
 
-struct weiri_spares *weiri_spares_create(const weir_allocator *below)
+struct weiri_spares *weiri_spares_create(const weir_allocator *below, size_t least)
 {
 	struct weiri_spares *spares = weiri_allocate_zeroed(below, sizeof(*spares), alignof(struct weiri_spares));
 
 	if (spares == NULL)
 		return NULL;
+	spares->least = least > sizeof(struct spare) ? least : sizeof(struct spare);
 	spares->below = *below;
 	spares->above = (weir_allocator){allocate, release, spares};
 	weiri_store_relaxed(&spares->references, (size_t)1); /* [relaxed] nobody knows it yet */

@@ -3,7 +3,8 @@
  *
  * A large block that goes back to an allocator is often given back to the system, and each of its pages is a fault when it is written next.
  * So a variable whose values the library makes (combine.c) keeps a few of them. An allocator for values lies above the variable's own; blocks
- * that are released come back here, whoever holds them longest, and go out again when they have the right size.
+ * that are released come back here, whoever holds them longest, and go out again when they have the right size. Small ones, as a view of a
+ * value takes from its value's allocator, only pass through.
  *
  * Invariants
  *   K1  a block is out, or in one place, or with one thread that is between the two
@@ -18,6 +19,7 @@
 #ifndef WEIRI_VAR_SPARES_H
 #define WEIRI_VAR_SPARES_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <weir/alloc.h>
 
@@ -26,8 +28,8 @@ enum { WEIRI_SPARES = 4 };
 
 struct weiri_spares;
 
-/* With one reference, for weiri_spares_end(). `below` is copied. NULL: no memory. */
-struct weiri_spares *weiri_spares_create(const weir_allocator *below);
+/* With one reference, for weiri_spares_end(). `below` is copied. Blocks of fewer bytes than `least` are not kept. NULL: no memory. */
+struct weiri_spares *weiri_spares_create(const weir_allocator *below, size_t least);
 /* For values that may outlive the variable. */
 const weir_allocator *weiri_spares_allocator(const struct weiri_spares *spares);
 /* The variable is gone. Gives back what is kept; what is out comes back to the allocator below. */

@@ -11,12 +11,12 @@
 #include "model/scope.h"
 #include "var/spares.h"
 
-enum { THREADS = 2, SIZE = 64, OTHER_SIZE = 128, ALIGNMENT = 64 };
+enum { THREADS = 2, SIZE = 64, OTHER_SIZE = 128, SMALL_SIZE = 32, ALIGNMENT = 64 };
 
 static struct scene {
 	struct weiri_spares *spares;
 	weir_allocator of_values;
-	/* g: get; o: get a block of another size; p: release the one that was got last; e: the variable ends */
+	/* g: get; o: get a block of another size; v: get one that is not kept, and release it; p: release the one that was got last; e: the variable ends */
 	const char *calls[THREADS];
 	size_t kept; /* so many blocks are kept at the start */
 	struct held {
@@ -44,13 +44,23 @@ static void put(size_t me)
 	held->block = NULL;
 }
 
+/* As a view of a value that is held does. */
+static void get_and_put_a_small_one(void)
+{
+	uint64_t *small = scene.of_values.allocate(scene.of_values.context, SMALL_SIZE, ALIGNMENT);
+
+	weir_model_assert(small != NULL);
+	small[0] = 0;
+	scene.of_values.release(scene.of_values.context, small, SMALL_SIZE, ALIGNMENT);
+}
+
 static void setup(void *context)
 {
 	void *blocks[THREADS];
 
 	(void)context;
 	weir_reclaim_set_budget(UINT64_C(8) * 4 * SIZE); /* four blocks */
-	scene.spares = weiri_spares_create(weir_default_allocator());
+	scene.spares = weiri_spares_create(weir_default_allocator(), SIZE);
 	weir_model_assert(scene.spares != NULL);
 	scene.of_values = *weiri_spares_allocator(scene.spares);
 	for (size_t i = 0; i < scene.kept; i++)
@@ -58,7 +68,7 @@ static void setup(void *context)
 	for (size_t i = 0; i < scene.kept; i++)
 		scene.of_values.release(scene.of_values.context, blocks[i], SIZE, ALIGNMENT);
 	for (size_t i = 0; i < THREADS; i++) {
-		if (scene.calls[i] != NULL && scene.calls[i][0] == 'p')
+		if (scene.calls[i] != NULL && strchr("pv", scene.calls[i][0]) != NULL)
 			get(i, SIZE);
 	}
 }
@@ -68,6 +78,7 @@ static void call(size_t me, char what)
 	switch (what) {
 	case 'g': get(me, SIZE); break;
 	case 'o': get(me, OTHER_SIZE); break;
+	case 'v': get_and_put_a_small_one(); break;
 	case 'p': put(me); break;
 	default:
 		weiri_spares_end(scene.spares);
@@ -104,7 +115,9 @@ static const struct row {
 	{"put_beside_get", {"p", "g"}, 0},
 	{"2_puts", {"p", "p"}, 0},
 	{"gets_and_puts_of_2_sizes", {"gp", "op"}, 1},
+	{"get_and_put_beside_a_view", {"gp", "vp"}, 1},
 	{"put_beside_the_end", {"p", "e"}, 1},
+	{"view_beside_the_end", {"vp", "e"}, 1},
 	{"2_puts_and_the_end", {"p", "pe"}, 1},
 };
 
