@@ -55,6 +55,7 @@ NOTICING = {
     "lib/sync/references": ("named_store", "staging", "map_staging"),
     "lib/sync/waiters": ("waiters", "queue", "staging"),
     "lib/var/combine": ("combine", "scatter"),
+    "lib/var/spares": ("combine",),
     "lib/var/stalls": ("stalls",),
 }
 
