@@ -94,18 +94,18 @@ static void finish(void *context)
 	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
 }
 
+static struct scope_plan prepare(size_t index)
+{
+	current = &scopes[index];
+	scene = (struct scene){.taken = {0}};
+	return (struct scope_plan){.program = {current->name, scope_threads(current->calls, THREADS), &scene, sizeof(scene),
+	                                       setup, thread, finish},
+	                           .executions = 10000,
+	                           .long_executions = 2000000};
+}
+
 int main(int argc, char **argv)
 {
-	int bad = 0;
-
 	scope_arguments(argc, argv);
-	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++) {
-		const struct weir_model_program program = {
-			scopes[i].name, scope_threads(scopes[i].calls, THREADS), &scene, sizeof(scene), setup, thread, finish};
-
-		current = &scopes[i];
-		scene = (struct scene){.taken = {0}};
-		bad |= scope_as_far_as(&program, scope_long() ? 2000000 : 10000);
-	}
-	return bad;
+	return scope_all(prepare, sizeof(scopes) / sizeof(scopes[0]));
 }

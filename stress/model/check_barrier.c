@@ -10,7 +10,6 @@
  * Asked of every execution: a look sees both keys of an insert or neither (where no other call touches them); a batch holds each key
  * beside its values; as many tuples come out as were completed, less what is left; who waits wakes; nothing leaks or is freed early.
  */
-#include <stdio.h>
 #include <weir/barrier.h>
 #include <weir/reclaim.h>
 
@@ -28,22 +27,22 @@ static const struct scope {
 	uint64_t executions; /* in the short form */
 	int waits;           /* a thread may be left asleep when another is stopped */
 } scopes[] = {
-	{"2_components_of_1_key", "", {"a", "b"}, 0, 20000, 0},
-	{"the_same_component_twice", "", {"a", "a"}, 0, 20000, 0},
-	{"2_components_of_2_keys_beside_look", "", {"A", "B", "ll"}, EVEN, 5000, 0},
-	{"second_components_of_2_keys_beside_1", "A", {"B", "b"}, 0, 20000, 0},
-	{"2_takes_of_1", "ab", {"t", "t"}, 0, 20000, 0},
-	{"2_takes_of_2", "AB", {"t", "t"}, 0, 20000, 0},
-	{"take_beside_take_and_collection", "AB", {"t", "te"}, 0, 10000, 0},
-	{"take_beside_insert", "ABa", {"t", "b"}, 0, 20000, 0},
-	{"insert_beside_close", "a", {"B", "c"}, 0, 20000, 0},
-	{"insert_beside_cancel", "A", {"b", "C"}, 0, 20000, 0},
-	{"2_closes", "A", {"c", "C"}, 0, 20000, 0},
-	{"take_waits_beside_insert", "a", {"T", "b"}, 0, 5000, 1},
-	{"take_waits_beside_close", "", {"T", "c"}, 0, 5000, 1},
-	{"take_of_2_waits_beside_another_that_takes_1", "A", {"U", "ct", "B"}, 0, 5000, 1},
-	{"take_of_2_waits_before_one_of_1", "A", {"U", "T", "cb"}, 0, 5000, 1},
-	{"take_waits_beside_cancel", "a", {"T", "C"}, 0, 5000, 1},
+	{"barrier_2_components_of_1_key", "", {"a", "b"}, 0, 20000, 0},
+	{"barrier_the_same_component_twice", "", {"a", "a"}, 0, 20000, 0},
+	{"barrier_2_components_of_2_keys_beside_look", "", {"A", "B", "ll"}, EVEN, 5000, 0},
+	{"barrier_second_components_of_2_keys_beside_1", "A", {"B", "b"}, 0, 20000, 0},
+	{"barrier_2_takes_of_1", "ab", {"t", "t"}, 0, 20000, 0},
+	{"barrier_2_takes_of_2", "AB", {"t", "t"}, 0, 20000, 0},
+	{"barrier_take_beside_take_and_collection", "AB", {"t", "te"}, 0, 10000, 0},
+	{"barrier_take_beside_insert", "ABa", {"t", "b"}, 0, 20000, 0},
+	{"barrier_insert_beside_close", "a", {"B", "c"}, 0, 20000, 0},
+	{"barrier_insert_beside_cancel", "A", {"b", "C"}, 0, 20000, 0},
+	{"barrier_2_closes", "A", {"c", "C"}, 0, 20000, 0},
+	{"barrier_take_waits_beside_insert", "a", {"T", "b"}, 0, 5000, 1},
+	{"barrier_take_waits_beside_close", "", {"T", "c"}, 0, 5000, 1},
+	{"barrier_take_of_2_waits_beside_another_that_takes_1", "A", {"U", "ct", "B"}, 0, 5000, 1},
+	{"barrier_take_of_2_waits_before_one_of_1", "A", {"U", "T", "cb"}, 0, 5000, 1},
+	{"barrier_take_waits_beside_cancel", "a", {"T", "C"}, 0, 5000, 1},
 };
 
 static struct scene {
@@ -190,22 +189,19 @@ static void finish(void *context)
 	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
 }
 
-static struct weir_model_program prepare(size_t index, char name[static SCOPE_NAME])
+static struct scope_plan prepare(size_t index)
 {
 	const struct scope *scope = &scopes[index];
 
-	(void)snprintf(name, SCOPE_NAME, "barrier_%s", scope->name);
 	scene = (struct scene){.scope = scope};
-	return (struct weir_model_program){
-		name, scope_threads(scope->calls, THREADS), &scene, sizeof(scene), setup, thread, finish};
+	return (struct scope_plan){
+		.program = {scope->name, scope_threads(scope->calls, THREADS), &scene, sizeof(scene), setup, thread, finish},
+		.executions = scope->executions,
+		.stopped = scope->waits ? 0 : 30};
 }
 
 int main(int argc, char **argv)
 {
-	int bad = 0;
-
 	scope_arguments(argc, argv);
-	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++)
-		bad |= scope_with_stops(prepare, i, scopes[i].executions, scopes[i].waits ? 0 : 30);
-	return bad;
+	return scope_all(prepare, sizeof(scopes) / sizeof(scopes[0]));
 }

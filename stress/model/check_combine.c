@@ -6,7 +6,6 @@
  * read before it was complete shows, besides as a race. What reads freed memory, or is never freed, the checker finds by itself; also what
  * a thread adds goes right after the call.
  */
-#include <stdio.h>
 #include <string.h>
 #include <weir/scatter.h>
 
@@ -234,44 +233,41 @@ static const struct row {
 	int before;
 	uint64_t spares;
 } rows[] = {
-	{"2_updates", {"a", "a"}, 0, 0, 0},
-	{"2_updates_of_one_beside_1", {"as", "a"}, 0, 0, 0},
-	{"update_beside_assign", {"a", "w"}, 0, 0, 0},
-	{"update_beside_commit", {"a", "c"}, 0, 0, 0},
-	{"update_beside_read_and_collection", {"a", "rk"}, 0, 0, 0},
-	{"2_updates_and_collection", {"ak", "ak"}, 0, 0, 0},
-	{"2_updates_with_history", {"ak", "a"}, 1, 0, 0},
-	{"2_updates_beside_assign", {"a", "a", "w"}, 0, 0, 0},
-	{"2_updates_beside_commit", {"a", "a", "c"}, 0, 0, 0},
-	{"2_updates_beside_assign_and_collection", {"a", "a", "wk"}, 0, 0, 0},
-	{"2_updates_and_collection_beside_a_new_era", {"ak", "a", "e"}, 0, 0, 0},
-	{"2_updates_more_and_collection_beside_a_new_era", {"ak", "a", "e"}, 0, 1, 0},
-	{"2_updates_more_and_collection_beside_assign_and_a_new_era", {"ak", "a", "we"}, 0, 1, 0},
-	{"3_updates_and_collection", {"ak", "as", "a"}, 0, 0, 0},
-	{"2_updates_more_and_collections_with_spares", {"kak", "ak"}, 0, 1, 8},
-	{"rows_beside_update", {"i", "a"}, 0, 0, 0},
-	{"rows_and_update_beside_rows_and_collection", {"ia", "ik"}, 0, 0, 0},
-	{"update_without_memory_beside_update", {"m", "a"}, 0, 0, 0},
-	{"update_without_memory_and_collection_beside_2_updates", {"mk", "a", "a"}, 0, 0, 0},
+	{"combine_2_updates", {"a", "a"}, 0, 0, 0},
+	{"combine_2_updates_of_one_beside_1", {"as", "a"}, 0, 0, 0},
+	{"combine_update_beside_assign", {"a", "w"}, 0, 0, 0},
+	{"combine_update_beside_commit", {"a", "c"}, 0, 0, 0},
+	{"combine_update_beside_read_and_collection", {"a", "rk"}, 0, 0, 0},
+	{"combine_2_updates_and_collection", {"ak", "ak"}, 0, 0, 0},
+	{"combine_2_updates_with_history", {"ak", "a"}, 1, 0, 0},
+	{"combine_2_updates_beside_assign", {"a", "a", "w"}, 0, 0, 0},
+	{"combine_2_updates_beside_commit", {"a", "a", "c"}, 0, 0, 0},
+	{"combine_2_updates_beside_assign_and_collection", {"a", "a", "wk"}, 0, 0, 0},
+	{"combine_2_updates_and_collection_beside_a_new_era", {"ak", "a", "e"}, 0, 0, 0},
+	{"combine_2_updates_more_and_collection_beside_a_new_era", {"ak", "a", "e"}, 0, 1, 0},
+	{"combine_2_updates_more_and_collection_beside_assign_and_a_new_era", {"ak", "a", "we"}, 0, 1, 0},
+	{"combine_3_updates_and_collection", {"ak", "as", "a"}, 0, 0, 0},
+	{"combine_2_updates_more_and_collections_with_spares", {"kak", "ak"}, 0, 1, 8},
+	{"combine_rows_beside_update", {"i", "a"}, 0, 0, 0},
+	{"combine_rows_and_update_beside_rows_and_collection", {"ia", "ik"}, 0, 0, 0},
+	{"combine_update_without_memory_beside_update", {"m", "a"}, 0, 0, 0},
+	{"combine_update_without_memory_and_collection_beside_2_updates", {"mk", "a", "a"}, 0, 0, 0},
 };
 
-static struct weir_model_program prepare(size_t index, char name[static SCOPE_NAME])
+static struct scope_plan prepare(size_t index)
 {
 	const struct row *of = &rows[index];
 
 	scene = (struct scene){.history = of->history, .before = of->before, .spares = of->spares};
 	memcpy(scene.calls, of->calls, sizeof(scene.calls));
-	(void)snprintf(name, SCOPE_NAME, "combine_%s", of->name);
-	return (struct weir_model_program){name,  scope_threads(of->calls, THREADS), &scene, sizeof(scene), setup, thread,
-	                                   finish};
+	return (struct scope_plan){
+		.program = {of->name, scope_threads(of->calls, THREADS), &scene, sizeof(scene), setup, thread, finish},
+		.executions = 20000,
+		.stopped = 50};
 }
 
 int main(int argc, char **argv)
 {
-	int bad = 0;
-
 	scope_arguments(argc, argv);
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		bad |= scope_with_stops(prepare, i, 20000, 50);
-	return bad;
+	return scope_all(prepare, sizeof(rows) / sizeof(rows[0]));
 }

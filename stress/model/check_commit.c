@@ -26,12 +26,11 @@ static void setup(void *context)
 }
 
 /* The call asks what the version is, and takes it for granted that nobody writes meanwhile. */
-static void commit(size_t me)
+static void commit(void)
 {
 	weir_tensor *value = number_of_size(2, SMALL_VALUES);
 	const struct weir_commit_part part = {scene.var, 1, value};
 
-	(void)me;
 	weir_model_assert(weir_var_commit(&part, 1, WEIR_NO_DEADLINE, NULL, NULL) == WEIR_OK);
 	weir_tensor_release(value);
 }
@@ -52,20 +51,13 @@ static void help(size_t me)
 	weiri_scope_leave(&scope);
 }
 
-static const struct scope {
-	const char *name;
-	void (*threads[THREADS])(size_t me);
-} scopes[] = {
-	{"commit_beside_1_that_helps", {commit, help}},
-	{"commit_beside_2_that_help", {commit, help, help}},
-};
-
-static const struct scope *current;
-
 static void thread(void *context, size_t me)
 {
 	(void)context;
-	current->threads[me](me);
+	if (me == 0)
+		commit();
+	else
+		help(me);
 }
 
 static void finish(void *context)
@@ -77,19 +69,20 @@ static void finish(void *context)
 	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
 }
 
+static const char *const names[] = {"commit_beside_1_that_helps", "commit_beside_2_that_help"};
+
+static struct scope_plan prepare(size_t index)
+{
+	scene = (struct scene){.var = NULL};
+	return (struct scope_plan){.program = {names[index], 2 + index, &scene, sizeof(scene), setup, thread, finish},
+	                           .executions = 20000,
+	                           .long_executions = 2000000,
+	                           .stopped = 30,
+	                           .long_stopped = 1000};
+}
+
 int main(int argc, char **argv)
 {
-	int bad = 0;
-
 	scope_arguments(argc, argv);
-	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++) {
-		struct weir_model_program program = {scopes[i].name, 2, &scene, sizeof(scene), setup, thread, finish};
-
-		program.threads += scopes[i].threads[2] != NULL;
-		current = &scopes[i];
-		scene = (struct scene){.var = NULL};
-		bad |= scope_as_far_as(&program, scope_long() ? 2000000 : 20000) |
-		       scope_stops(&program, scope_long() ? 1000 : 30, NULL, NULL);
-	}
-	return bad;
+	return scope_all(prepare, sizeof(names) / sizeof(names[0]));
 }

@@ -11,7 +11,6 @@
  * in, is told of the token or of the deadline (all threads asleep is a failure of its own); an operation that was started completes once, and
  * ran once unless it was cancelled; in the end the section is free.
  */
-#include <stdio.h>
 #include <weir/critical_section.h>
 #include <weir/reclaim.h>
 #include <weir/time.h>
@@ -28,26 +27,26 @@ static const struct scope {
 	uint64_t executions; /* in the short form */
 	int waits;           /* a thread may be left asleep when another is stopped */
 } scopes[] = {
-	{"2_at_once", 0, {"n", "n"}, 20000, 0},
-	{"2_at_once_twice", 0, {"nn", "nn"}, 4000, 0},
-	{"3_at_once", 0, {"n", "n", "n"}, 4000, 0},
-	{"at_once_beside_error", 0, {"en", "n"}, 60000, 0},
-	{"start_beside_at_once", 0, {"s", "n"}, 4000, 0},
-	{"start_and_cancel_beside_at_once", 0, {"sk", "n"}, 4000, 0},
-	{"start_and_cancel_beside_at_once_and_help", 0, {"sk", "n", "h"}, 4000, 0},
-	{"2_starts_beside_help", 0, {"s", "s", "h"}, 4000, 0},
-	{"fair_start_beside_at_once", WEIR_CRITICAL_SECTION_FAIR, {"s", "n"}, 4000, 0},
-	{"1_waits_beside_at_once", 0, {"x", "n"}, 10000, 1},
-	{"2_wait", 0, {"x", "x"}, 10000, 1},
-	{"2_wait_twice", 0, {"xx", "xx"}, 4000, 1},
-	{"3_wait", 0, {"x", "x", "x"}, 4000, 1},
-	{"fair_2_wait", WEIR_CRITICAL_SECTION_FAIR, {"x", "x"}, 4000, 1},
-	{"1_waits_beside_error", 0, {"x", "e"}, 4000, 1},
-	{"token_beside_1_that_waits", 0, {"t", "x", "F"}, 4000, 1},
-	{"2_tokens_beside_at_once", 0, {"t", "tF", "n"}, 4000, 1},
-	{"deadline_beside_1_that_waits", 0, {"d", "x"}, 4000, 1},
-	{"2_deadlines_beside_1_that_waits", 0, {"d", "d", "x"}, 4000, 1},
-	{"1_waits_beside_start_and_cancel", 0, {"x", "nskh"}, 4000, 1},
+	{"critical_section_2_at_once", 0, {"n", "n"}, 20000, 0},
+	{"critical_section_2_at_once_twice", 0, {"nn", "nn"}, 4000, 0},
+	{"critical_section_3_at_once", 0, {"n", "n", "n"}, 4000, 0},
+	{"critical_section_at_once_beside_error", 0, {"en", "n"}, 60000, 0},
+	{"critical_section_start_beside_at_once", 0, {"s", "n"}, 4000, 0},
+	{"critical_section_start_and_cancel_beside_at_once", 0, {"sk", "n"}, 4000, 0},
+	{"critical_section_start_and_cancel_beside_at_once_and_help", 0, {"sk", "n", "h"}, 4000, 0},
+	{"critical_section_2_starts_beside_help", 0, {"s", "s", "h"}, 4000, 0},
+	{"critical_section_fair_start_beside_at_once", WEIR_CRITICAL_SECTION_FAIR, {"s", "n"}, 4000, 0},
+	{"critical_section_1_waits_beside_at_once", 0, {"x", "n"}, 10000, 1},
+	{"critical_section_2_wait", 0, {"x", "x"}, 10000, 1},
+	{"critical_section_2_wait_twice", 0, {"xx", "xx"}, 4000, 1},
+	{"critical_section_3_wait", 0, {"x", "x", "x"}, 4000, 1},
+	{"critical_section_fair_2_wait", WEIR_CRITICAL_SECTION_FAIR, {"x", "x"}, 4000, 1},
+	{"critical_section_1_waits_beside_error", 0, {"x", "e"}, 4000, 1},
+	{"critical_section_token_beside_1_that_waits", 0, {"t", "x", "F"}, 4000, 1},
+	{"critical_section_2_tokens_beside_at_once", 0, {"t", "tF", "n"}, 4000, 1},
+	{"critical_section_deadline_beside_1_that_waits", 0, {"d", "x"}, 4000, 1},
+	{"critical_section_2_deadlines_beside_1_that_waits", 0, {"d", "d", "x"}, 4000, 1},
+	{"critical_section_1_waits_beside_start_and_cancel", 0, {"x", "nskh"}, 4000, 1},
 };
 
 static struct scene {
@@ -177,22 +176,19 @@ static void finish(void *context)
 	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
 }
 
-static struct weir_model_program prepare(size_t index, char name[static SCOPE_NAME])
+static struct scope_plan prepare(size_t index)
 {
 	const struct scope *scope = &scopes[index];
 
-	(void)snprintf(name, SCOPE_NAME, "critical_section_%s", scope->name);
 	scene = (struct scene){.scope = scope};
-	return (struct weir_model_program){
-		name, scope_threads(scope->calls, THREADS), &scene, sizeof(scene), setup, thread, finish};
+	return (struct scope_plan){
+		.program = {scope->name, scope_threads(scope->calls, THREADS), &scene, sizeof(scene), setup, thread, finish},
+		.executions = scope->executions,
+		.stopped = scope->waits ? 0 : 30};
 }
 
 int main(int argc, char **argv)
 {
-	int bad = 0;
-
 	scope_arguments(argc, argv);
-	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++)
-		bad |= scope_with_stops(prepare, i, scopes[i].executions, scopes[i].waits ? 0 : 30);
-	return bad;
+	return scope_all(prepare, sizeof(scopes) / sizeof(scopes[0]));
 }

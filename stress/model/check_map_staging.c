@@ -13,7 +13,6 @@
  * an incomplete key; a key is complete or incomplete and never both; bytes and numbers agree in every look, within the bounds; who waits
  * wakes; an operation that was started completes once; no tensor leaks or is freed early.
  */
-#include <stdio.h>
 #include <weir/map_staging.h>
 #include <weir/reclaim.h>
 
@@ -31,28 +30,28 @@ static const struct scope {
 	uint64_t executions; /* in the short form */
 	int waits;           /* a thread may be left asleep when another is stopped */
 } scopes[] = {
-	{"put_beside_get", 0, "", {"p", "g"}, 5000, 0},
-	{"2_gets_of_one_key", 0, "p", {"g", "g"}, 5000, 0},
-	{"get_beside_get_any", 0, "pq", {"g", "a"}, 5000, 0},
-	{"2_puts_of_one_key", 0, "", {"p", "p"}, 5000, 0},
-	{"2_puts_of_one_part", 0, "", {"1", "1"}, 5000, 0},
-	{"2_puts_n1", 1, "", {"p", "q"}, 5000, 0},
-	{"parts_put_beside_get", 0, "", {"1", "2", "g"}, 5000, 0},
-	{"parts_put_beside_each_other", 0, "", {"1", "2"}, 5000, 0},
-	{"parts_taken_beside_each_other", 0, "p", {"x", "y"}, 5000, 0},
-	{"part_taken_beside_get", 0, "p", {"x", "g"}, 5000, 0},
-	{"peek_beside_get", 0, "p", {"k", "g"}, 5000, 0},
-	{"peek_beside_parts_taken_and_collection", 0, "p", {"k", "xye"}, 5000, 0},
-	{"clear_beside_get", 0, "pq", {"c", "g"}, 5000, 0},
-	{"clear_beside_put_that_completes", 0, "1", {"c", "2"}, 5000, 0},
-	{"clear_beside_peek", 0, "p", {"c", "k"}, 5000, 0},
-	{"look_beside_parts", 0, "1", {"l", "2g"}, 5000, 0},
-	{"get_waits_beside_parts", 0, "", {"G", "1", "2"}, 3000, 1},
-	{"get_any_waits_beside_put", 0, "", {"A", "p"}, 3000, 1},
-	{"peek_waits_beside_put", 0, "", {"K", "p"}, 3000, 1},
-	{"put_waits_beside_get_n1", 1, "p", {"Q", "g"}, 3000, 1},
-	{"put_waits_beside_clear_n1", 1, "p", {"Q", "c"}, 3000, 1},
-	{"started_get_beside_put_and_cancel", 0, "", {"sz", "p"}, 3000, 0},
+	{"map_staging_put_beside_get", 0, "", {"p", "g"}, 5000, 0},
+	{"map_staging_2_gets_of_one_key", 0, "p", {"g", "g"}, 5000, 0},
+	{"map_staging_get_beside_get_any", 0, "pq", {"g", "a"}, 5000, 0},
+	{"map_staging_2_puts_of_one_key", 0, "", {"p", "p"}, 5000, 0},
+	{"map_staging_2_puts_of_one_part", 0, "", {"1", "1"}, 5000, 0},
+	{"map_staging_2_puts_n1", 1, "", {"p", "q"}, 5000, 0},
+	{"map_staging_parts_put_beside_get", 0, "", {"1", "2", "g"}, 5000, 0},
+	{"map_staging_parts_put_beside_each_other", 0, "", {"1", "2"}, 5000, 0},
+	{"map_staging_parts_taken_beside_each_other", 0, "p", {"x", "y"}, 5000, 0},
+	{"map_staging_part_taken_beside_get", 0, "p", {"x", "g"}, 5000, 0},
+	{"map_staging_peek_beside_get", 0, "p", {"k", "g"}, 5000, 0},
+	{"map_staging_peek_beside_parts_taken_and_collection", 0, "p", {"k", "xye"}, 5000, 0},
+	{"map_staging_clear_beside_get", 0, "pq", {"c", "g"}, 5000, 0},
+	{"map_staging_clear_beside_put_that_completes", 0, "1", {"c", "2"}, 5000, 0},
+	{"map_staging_clear_beside_peek", 0, "p", {"c", "k"}, 5000, 0},
+	{"map_staging_look_beside_parts", 0, "1", {"l", "2g"}, 5000, 0},
+	{"map_staging_get_waits_beside_parts", 0, "", {"G", "1", "2"}, 3000, 1},
+	{"map_staging_get_any_waits_beside_put", 0, "", {"A", "p"}, 3000, 1},
+	{"map_staging_peek_waits_beside_put", 0, "", {"K", "p"}, 3000, 1},
+	{"map_staging_put_waits_beside_get_n1", 1, "p", {"Q", "g"}, 3000, 1},
+	{"map_staging_put_waits_beside_clear_n1", 1, "p", {"Q", "c"}, 3000, 1},
+	{"map_staging_started_get_beside_put_and_cancel", 0, "", {"sz", "p"}, 3000, 0},
 };
 
 static struct scene {
@@ -247,22 +246,19 @@ static void finish(void *context)
 	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
 }
 
-static struct weir_model_program prepare(size_t index, char name[static SCOPE_NAME])
+static struct scope_plan prepare(size_t index)
 {
 	const struct scope *scope = &scopes[index];
 
-	(void)snprintf(name, SCOPE_NAME, "map_staging_%s", scope->name);
 	scene = (struct scene){.scope = scope};
-	return (struct weir_model_program){
-		name, scope_threads(scope->calls, THREADS), &scene, sizeof(scene), setup, thread, finish};
+	return (struct scope_plan){
+		.program = {scope->name, scope_threads(scope->calls, THREADS), &scene, sizeof(scene), setup, thread, finish},
+		.executions = scope->executions,
+		.stopped = scope->waits ? 0 : 30};
 }
 
 int main(int argc, char **argv)
 {
-	int bad = 0;
-
 	scope_arguments(argc, argv);
-	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++)
-		bad |= scope_with_stops(prepare, i, scopes[i].executions, scopes[i].waits ? 0 : 30);
-	return bad;
+	return scope_all(prepare, sizeof(scopes) / sizeof(scopes[0]));
 }

@@ -2,7 +2,6 @@
  * check_metrics.c - counters, means and histograms beside those who read them: nothing counted twice or not at all, a mean's sum is that of
  * its count, and lines that go from thread to thread.
  */
-#include <stdio.h>
 #include <string.h>
 #include <weir/metrics.h>
 
@@ -139,34 +138,31 @@ static const struct row {
 	uint32_t own;
 	int apart;
 } rows[] = {
-	{"counter_2_adders_and_a_reader", {"aa", "a", "cc"}, 4, 0},
-	{"counter_adders_that_read", {"ac", "ac"}, 3, 0},
-	{"counter_line_from_thread_to_thread", {"a", "a", "a"}, 4, 0},
-	{"counter_shared_line", {"aa", "a", "cc"}, 1, 0},
-	{"mean_of_an_adder_and_a_reader", {"mmm", "n"}, 3, 1},
-	{"mean_of_an_adder_and_a_reader_twice", {"mm", "nn"}, 3, 1},
-	{"mean_line_from_thread_to_thread", {"mm", "mm"}, 3, 0},
-	{"mean_shared_line", {"m", "m", "n"}, 1, 0},
-	{"histogram_2_adders_and_a_reader", {"h", "h", "q"}, 4, 0},
+	{"metrics_counter_2_adders_and_a_reader", {"aa", "a", "cc"}, 4, 0},
+	{"metrics_counter_adders_that_read", {"ac", "ac"}, 3, 0},
+	{"metrics_counter_line_from_thread_to_thread", {"a", "a", "a"}, 4, 0},
+	{"metrics_counter_shared_line", {"aa", "a", "cc"}, 1, 0},
+	{"metrics_mean_of_an_adder_and_a_reader", {"mmm", "n"}, 3, 1},
+	{"metrics_mean_of_an_adder_and_a_reader_twice", {"mm", "nn"}, 3, 1},
+	{"metrics_mean_line_from_thread_to_thread", {"mm", "mm"}, 3, 0},
+	{"metrics_mean_shared_line", {"m", "m", "n"}, 1, 0},
+	{"metrics_histogram_2_adders_and_a_reader", {"h", "h", "q"}, 4, 0},
 };
 
-static struct weir_model_program prepare(size_t index, char name[static SCOPE_NAME])
+static struct scope_plan prepare(size_t index)
 {
 	const struct row *row = &rows[index];
 
 	scene = (struct scene){.own = row->own, .apart = row->apart};
 	memcpy(scene.calls, row->calls, sizeof(scene.calls));
-	(void)snprintf(name, SCOPE_NAME, "metrics_%s", row->name);
-	return (struct weir_model_program){name,  scope_threads(row->calls, THREADS), &scene, sizeof(scene), setup, thread,
-	                                   finish};
+	return (struct scope_plan){
+		.program = {row->name, scope_threads(row->calls, THREADS), &scene, sizeof(scene), setup, thread, finish},
+		.executions = 100000,
+		.stopped = 200};
 }
 
 int main(int argc, char **argv)
 {
-	int bad = 0;
-
 	scope_arguments(argc, argv);
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		bad |= scope_with_stops(prepare, i, 100000, 200);
-	return bad;
+	return scope_all(prepare, sizeof(rows) / sizeof(rows[0]));
 }

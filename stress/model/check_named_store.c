@@ -13,7 +13,6 @@
  * Asked of every execution: a find or walk gives objects that are whole; a name that stays is always found and met; of what was added
  * and created as much was removed as is missing at the end; each object is destroyed once.
  */
-#include <stdio.h>
 #include <weir/reclaim.h>
 #include <weir/store.h>
 
@@ -33,27 +32,27 @@ static const struct scope {
 	const char *calls[THREADS];
 	const char *stay; /* names that nobody removes */
 } scopes[] = {
-	{"2_create_or_get_of_1_name", "", {"ga", "ga"}, ""},
-	{"2_adds_of_1_name", "", {"aa", "aa"}, ""},
-	{"2_removals_of_1_name", "a", {"ra", "ra"}, ""},
-	{"find_beside_removal", "a", {"fa", "ra"}, ""},
-	{"create_or_get_beside_removal", "a", {"ga", "ra"}, ""},
-	{"create_and_remove_beside_create_or_get", "", {"gara", "ga"}, ""},
-	{"removals_of_neighbours", "ab", {"ra", "rb"}, ""},
-	{"add_beside_removal_of_a_neighbour", "a", {"ab", "ra"}, ""},
-	{"add_beside_removal_of_the_other_neighbour", "b", {"aa", "rb"}, ""},
-	{"removals_around_one_that_stays", "abc", {"ra", "rc", "fb"}, "b"},
-	{"walk_beside_removal", "ab", {"na", "ra"}, "b"},
-	{"walk_beside_removal_and_add", "a", {"na", "ra", "ab"}, ""},
-	{"adds_that_grow_the_table_beside_find", "a", {"ab", "ac", "fa"}, "a"},
-	{"find_beside_removal_and_collection", "ab", {"fb", "raea"}, "b"},
-	{"walk_beside_removals_and_collection", "abc", {"na", "rbrcea"}, "a"},
-	{"2_adds_that_make_the_same_mark", "abc", {"ad", "ae"}, ""},
-	{"find_from_a_mark_that_is_made", "adb", {"ae", "fd"}, "d"},
-	{"find_in_a_table_that_grows_and_gets_a_mark", "ad", {"abae", "fd"}, "d"},
-	{"walk_past_a_mark_that_is_made", "adb", {"ae", "na"}, "abd"},
-	{"reference_beside_2_removals", "a", {"ha", "ra", "ra"}, ""},
-	{"find_beside_add_and_removals_and_collection", "a", {"fc", "eaabraacrbea"}, ""},
+	{"named_store_2_create_or_get_of_1_name", "", {"ga", "ga"}, ""},
+	{"named_store_2_adds_of_1_name", "", {"aa", "aa"}, ""},
+	{"named_store_2_removals_of_1_name", "a", {"ra", "ra"}, ""},
+	{"named_store_find_beside_removal", "a", {"fa", "ra"}, ""},
+	{"named_store_create_or_get_beside_removal", "a", {"ga", "ra"}, ""},
+	{"named_store_create_and_remove_beside_create_or_get", "", {"gara", "ga"}, ""},
+	{"named_store_removals_of_neighbours", "ab", {"ra", "rb"}, ""},
+	{"named_store_add_beside_removal_of_a_neighbour", "a", {"ab", "ra"}, ""},
+	{"named_store_add_beside_removal_of_the_other_neighbour", "b", {"aa", "rb"}, ""},
+	{"named_store_removals_around_one_that_stays", "abc", {"ra", "rc", "fb"}, "b"},
+	{"named_store_walk_beside_removal", "ab", {"na", "ra"}, "b"},
+	{"named_store_walk_beside_removal_and_add", "a", {"na", "ra", "ab"}, ""},
+	{"named_store_adds_that_grow_the_table_beside_find", "a", {"ab", "ac", "fa"}, "a"},
+	{"named_store_find_beside_removal_and_collection", "ab", {"fb", "raea"}, "b"},
+	{"named_store_walk_beside_removals_and_collection", "abc", {"na", "rbrcea"}, "a"},
+	{"named_store_2_adds_that_make_the_same_mark", "abc", {"ad", "ae"}, ""},
+	{"named_store_find_from_a_mark_that_is_made", "adb", {"ae", "fd"}, "d"},
+	{"named_store_find_in_a_table_that_grows_and_gets_a_mark", "ad", {"abae", "fd"}, "d"},
+	{"named_store_walk_past_a_mark_that_is_made", "adb", {"ae", "na"}, "abd"},
+	{"named_store_reference_beside_2_removals", "a", {"ha", "ra", "ra"}, ""},
+	{"named_store_find_beside_add_and_removals_and_collection", "a", {"fc", "eaabraacrbea"}, ""},
 };
 
 static struct scene {
@@ -226,22 +225,19 @@ static void finish(void *context)
 	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
 }
 
-static struct weir_model_program prepare(size_t index, char name[static SCOPE_NAME])
+static struct scope_plan prepare(size_t index)
 {
 	const struct scope *scope = &scopes[index];
 
-	(void)snprintf(name, SCOPE_NAME, "named_store_%s", scope->name);
 	scene = (struct scene){.scope = scope};
-	return (struct weir_model_program){
-		name, scope_threads(scope->calls, THREADS), &scene, sizeof(scene), setup, thread, finish};
+	return (struct scope_plan){
+		.program = {scope->name, scope_threads(scope->calls, THREADS), &scene, sizeof(scene), setup, thread, finish},
+		.executions = 20000,
+		.stopped = 100};
 }
 
 int main(int argc, char **argv)
 {
-	int bad = 0;
-
 	scope_arguments(argc, argv);
-	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++)
-		bad |= scope_with_stops(prepare, i, 20000, 100);
-	return bad;
+	return scope_all(prepare, sizeof(scopes) / sizeof(scopes[0]));
 }

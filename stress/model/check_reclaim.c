@@ -14,6 +14,7 @@
 
 /* What an object counts for: as large as must be collected at once, with a budget of LITTLE; or not noticed. */
 enum { LARGE = 64 << 10, SMALL = 64, LITTLE = 1 };
+enum { THREADS = 3 };
 
 struct object {
 	struct weiri_retired retired;
@@ -349,87 +350,68 @@ static void retire_one(void)
 
 /* ------------------------------------------------------------------------------------------------------------------------------- */
 
-enum progress { WAITS, GOES_ON };
-
 static const struct scope {
 	const char *name;
-	void (*threads[3])(void);
+	void (*threads[THREADS])(void);
 	void (*setup)(void *);
 	void (*finish)(void *);
-	enum progress progress; /* beside a thread that is stopped */
+	int waits; /* a thread may be left asleep when another is stopped */
 } scopes[] = {
-	{"section_beside_1_writer_x1", {replace, read_in_section}, setup, finish, GOES_ON},
-	{"section_read_twice_beside_1_writer_x1", {replace, read_twice_in_section}, setup, finish, GOES_ON},
-	{"section_in_a_section_beside_1_writer_x1", {replace, read_in_nested_section}, setup, finish, GOES_ON},
-	{"sections_x2_beside_1_writer_x1", {replace, read_in_two_sections}, setup, finish, GOES_ON},
-	{"section_beside_1_writer_x2", {replace_twice, read_in_section}, setup, finish, GOES_ON},
-	{"section_read_twice_beside_1_writer_x2", {replace_twice, read_twice_in_section}, setup, finish, GOES_ON},
-	{"section_beside_2_writers_x1", {replace, replace_and_flush, read_in_section}, setup, finish, GOES_ON},
-	{"section_beside_1_writer_x2_in_a_new_era",
-     {replace_in_a_new_era_twice, read_in_section},
-     setup_small,
-     finish,
-     GOES_ON},
-	{"section_beside_1_writer_x1_and_a_new_era", {replace, read_in_section, begin_era}, setup, finish, GOES_ON},
-	{"section_in_a_crowd_beside_1_writer_x1", {replace, read_in_section}, setup_crowd, finish_crowd, GOES_ON},
+	{"section_beside_1_writer_x1", {replace, read_in_section}, setup, finish, 0},
+	{"section_read_twice_beside_1_writer_x1", {replace, read_twice_in_section}, setup, finish, 0},
+	{"section_in_a_section_beside_1_writer_x1", {replace, read_in_nested_section}, setup, finish, 0},
+	{"sections_x2_beside_1_writer_x1", {replace, read_in_two_sections}, setup, finish, 0},
+	{"section_beside_1_writer_x2", {replace_twice, read_in_section}, setup, finish, 0},
+	{"section_read_twice_beside_1_writer_x2", {replace_twice, read_twice_in_section}, setup, finish, 0},
+	{"section_beside_2_writers_x1", {replace, replace_and_flush, read_in_section}, setup, finish, 0},
+	{"section_beside_1_writer_x2_in_a_new_era", {replace_in_a_new_era_twice, read_in_section}, setup_small, finish, 0},
+	{"section_beside_1_writer_x1_and_a_new_era", {replace, read_in_section, begin_era}, setup, finish, 0},
+	{"section_in_a_crowd_beside_1_writer_x1", {replace, read_in_section}, setup_crowd, finish_crowd, 0},
 	{"section_and_slot_in_a_crowd_beside_1_writer_x1",
      {replace, read_in_section_and_hold},
      setup_crowd,
      finish_crowd,
-     GOES_ON},
-	{"hazard_slot_beside_1_writer_x1", {replace, read_by_slot}, setup, finish, GOES_ON},
-	{"hazard_slot_beside_1_writer_x2", {replace_twice, read_by_slot}, setup, finish, GOES_ON},
-	{"hazard_slots_of_2_readers_beside_1_writer_x1", {replace, read_by_slot, read_by_slot}, setup, finish, GOES_ON},
+     0},
+	{"hazard_slot_beside_1_writer_x1", {replace, read_by_slot}, setup, finish, 0},
+	{"hazard_slot_beside_1_writer_x2", {replace_twice, read_by_slot}, setup, finish, 0},
+	{"hazard_slots_of_2_readers_beside_1_writer_x1", {replace, read_by_slot, read_by_slot}, setup, finish, 0},
 	{"hazard_slot_passed_on_beside_1_writer_x1",
      {replace, pass_slot_on_and_read, clear_passed_on},
      setup,
      finish_passed_on,
-     GOES_ON},
-	{"flush_beside_1_collector", {retire_unread_and_collect, flush_means_freed}, setup_unread, finish, GOES_ON},
-	{"flush_beside_a_collection_in_vain", {collect_in_vain, flush_in_vain}, setup_held, finish_held, GOES_ON},
+     0},
+	{"flush_beside_1_collector", {retire_unread_and_collect, flush_means_freed}, setup_unread, finish, 0},
+	{"flush_beside_a_collection_in_vain", {collect_in_vain, flush_in_vain}, setup_held, finish_held, 0},
 	{"slot_and_retire_beside_a_collection_of_2_portions",
      {claim_replace_and_look, retire_a_portion_and_collect},
      setup_portions,
      finish,
-     GOES_ON},
-	{"over_the_budget_until_a_slot_is_cleared", {replace_and_wait, read_by_slot}, setup, finish, WAITS},
-	{"over_the_budget_until_another_has_collected", {replace, wait_for_memory}, setup, finish, WAITS},
-	{"records_of_3_threads", {retire_one, retire_one, retire_one}, setup, finish, GOES_ON},
+     0},
+	{"over_the_budget_until_a_slot_is_cleared", {replace_and_wait, read_by_slot}, setup, finish, 1},
+	{"over_the_budget_until_another_has_collected", {replace, wait_for_memory}, setup, finish, 1},
+	{"records_of_3_threads", {retire_one, retire_one, retire_one}, setup, finish, 0},
 };
 
-static const struct scope *current;
-
-static void thread(void *context, size_t number)
+static struct scope_plan prepare(size_t index)
 {
-	(void)context;
-	current->threads[number]();
-}
+	const struct scope *scope = &scopes[index];
 
-static int check(const struct scope *scope)
-{
-	struct weir_model_program program = {scope->name, 2, &scene, sizeof(scene), scope->setup, thread, scope->finish};
-
-	current = scope;
-	program.threads += scope->threads[2] != NULL;
-	return scope_as_far_as(&program, scope_long() ? 10000000 : 30000) |
-	       (scope->progress == GOES_ON && scope_stops(&program, scope_long() ? 1000 : 30, NULL, NULL));
-}
-
-static int check_all(void)
-{
-	int bad = 0;
-
-	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++)
-		bad |= check(&scopes[i]);
-	return bad;
+	scene = (struct scene){.head = NULL};
+	return (struct scope_plan){.program = {scope->name, scope_functions(scope->threads, THREADS), &scene, sizeof(scene),
+	                                       scope->setup, scope_function, scope->finish},
+	                           .executions = 30000,
+	                           .long_executions = 10000000,
+	                           .stopped = scope->waits ? 0 : 30,
+	                           .long_stopped = 1000};
 }
 
 int main(int argc, char **argv)
 {
+	const size_t count = sizeof(scopes) / sizeof(scopes[0]);
 	int bad;
 
 	scope_arguments(argc, argv);
-	bad = check_all();
+	bad = scope_all(prepare, count);
 	scope_symmetric(1);
-	return bad | check_all();
+	return bad | scope_all(prepare, count);
 }

@@ -10,7 +10,6 @@
  * Asked of every execution: a walk meets each queue at most once, and each that stays throughout; what it looks at is whole, though its owner
  * destroyed it meanwhile, and then it is freed by the walk (that memory is freed once, and not used after that, the checker sees by itself).
  */
-#include <stdio.h>
 #include <string.h>
 #include <weir/dump.h>
 #include <weir/reclaim.h>
@@ -29,14 +28,14 @@ static const struct scope {
 	int stays; /* how many queues there are that nobody destroys */
 	const char *calls[THREADS];
 } scopes[] = {
-	{"walk_beside_destroy", 0, {"w", "d"}},
-	{"walk_beside_create", 1, {"w", "c"}},
-	{"walk_beside_destroy_and_create", 1, {"w", "dc"}},
-	{"walk_beside_destroy_and_collection", 1, {"w", "de"}},
-	{"2_walks_beside_destroy", 0, {"w", "w", "d"}},
-	{"walk_beside_2_destroys", 0, {"w", "d", "d"}},
-	{"walk_beside_announcement", 0, {"w", "a"}},
-	{"walk_beside_announcement_and_destroy", 0, {"w", "ade"}},
+	{"registry_walk_beside_destroy", 0, {"w", "d"}},
+	{"registry_walk_beside_create", 1, {"w", "c"}},
+	{"registry_walk_beside_destroy_and_create", 1, {"w", "dc"}},
+	{"registry_walk_beside_destroy_and_collection", 1, {"w", "de"}},
+	{"registry_2_walks_beside_destroy", 0, {"w", "w", "d"}},
+	{"registry_walk_beside_2_destroys", 0, {"w", "d", "d"}},
+	{"registry_walk_beside_announcement", 0, {"w", "a"}},
+	{"registry_walk_beside_announcement_and_destroy", 0, {"w", "ade"}},
 };
 
 static struct scene {
@@ -148,22 +147,19 @@ static void finish(void *context)
 	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
 }
 
-static struct weir_model_program prepare(size_t index, char name[static SCOPE_NAME])
+static struct scope_plan prepare(size_t index)
 {
 	const struct scope *scope = &scopes[index];
 
-	(void)snprintf(name, SCOPE_NAME, "registry_%s", scope->name);
 	scene = (struct scene){.scope = scope};
-	return (struct weir_model_program){
-		name, scope_threads(scope->calls, THREADS), &scene, sizeof(scene), setup, thread, finish};
+	return (struct scope_plan){
+		.program = {scope->name, scope_threads(scope->calls, THREADS), &scene, sizeof(scene), setup, thread, finish},
+		.executions = 5000,
+		.stopped = 100};
 }
 
 int main(int argc, char **argv)
 {
-	int bad = 0;
-
 	scope_arguments(argc, argv);
-	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++)
-		bad |= scope_with_stops(prepare, i, 5000, 100);
-	return bad;
+	return scope_all(prepare, sizeof(scopes) / sizeof(scopes[0]));
 }

@@ -4,7 +4,6 @@
  * Blocks are written where they are got and read where they are released: two threads with one block race. What is never freed, or
  * twice, the checker finds by itself.
  */
-#include <stdio.h>
 #include <string.h>
 #include <weir/reclaim.h>
 
@@ -110,31 +109,28 @@ static const struct row {
 	const char *calls[THREADS];
 	size_t kept;
 } rows[] = {
-	{"2_gets_and_puts", {"gp", "gp"}, 0},
-	{"2_gets_of_1", {"g", "g"}, 1},
-	{"put_beside_get", {"p", "g"}, 0},
-	{"2_puts", {"p", "p"}, 0},
-	{"gets_and_puts_of_2_sizes", {"gp", "op"}, 1},
-	{"get_and_put_beside_a_view", {"gp", "vp"}, 1},
-	{"put_beside_the_end", {"p", "e"}, 1},
-	{"view_beside_the_end", {"vp", "e"}, 1},
-	{"2_puts_and_the_end", {"p", "pe"}, 1},
+	{"spares_2_gets_and_puts", {"gp", "gp"}, 0},
+	{"spares_2_gets_of_1", {"g", "g"}, 1},
+	{"spares_put_beside_get", {"p", "g"}, 0},
+	{"spares_2_puts", {"p", "p"}, 0},
+	{"spares_gets_and_puts_of_2_sizes", {"gp", "op"}, 1},
+	{"spares_get_and_put_beside_a_view", {"gp", "vp"}, 1},
+	{"spares_put_beside_the_end", {"p", "e"}, 1},
+	{"spares_view_beside_the_end", {"vp", "e"}, 1},
+	{"spares_2_puts_and_the_end", {"p", "pe"}, 1},
 };
 
-static struct weir_model_program prepare(size_t index, char name[static SCOPE_NAME])
+static struct scope_plan prepare(size_t index)
 {
 	scene = (struct scene){.kept = rows[index].kept};
 	memcpy(scene.calls, rows[index].calls, sizeof(scene.calls));
-	(void)snprintf(name, SCOPE_NAME, "spares_%s", rows[index].name);
-	return (struct weir_model_program){name, THREADS, &scene, sizeof(scene), setup, thread, finish};
+	return (struct scope_plan){.program = {rows[index].name, THREADS, &scene, sizeof(scene), setup, thread, finish},
+	                           .executions = 100000,
+	                           .stopped = 100};
 }
 
 int main(int argc, char **argv)
 {
-	int bad = 0;
-
 	scope_arguments(argc, argv);
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		bad |= scope_with_stops(prepare, i, 100000, 100);
-	return bad;
+	return scope_all(prepare, sizeof(rows) / sizeof(rows[0]));
 }

@@ -10,7 +10,6 @@
  * Asked of every execution: each tuple that went in comes out once, or is cleared, each putter's in order; who waits wakes; bytes and
  * number agree in every look, within the bounds; an operation that was started completes once; no tensor leaks or is freed early.
  */
-#include <stdio.h>
 #include <weir/reclaim.h>
 #include <weir/staging.h>
 
@@ -28,29 +27,29 @@ static const struct scope {
 	uint64_t executions; /* in the short form */
 	int waits;           /* a thread may be left asleep when another is stopped */
 } scopes[] = {
-	{"put_beside_get", 0, 0, {"p", "g"}, 20000, 0},
-	{"2_puts_n1", 1, 0, {"p", "p"}, 20000, 0},
-	{"2_gets_of_1", 0, 1, {"g", "g"}, 20000, 0},
-	{"2_gets_of_3", 0, 3, {"g", "g"}, 20000, 0},
-	{"put_and_get_beside_get", 0, 1, {"pg", "g"}, 20000, 0},
-	{"peek_beside_get", 0, 2, {"k", "g"}, 20000, 0},
-	{"peek_beside_2_gets_and_collection", 0, 2, {"k", "gge"}, 10000, 0},
-	{"clear_beside_put", 0, 1, {"c", "p"}, 20000, 0},
-	{"clear_beside_get", 0, 2, {"c", "g"}, 20000, 0},
-	{"clear_beside_clear", 0, 2, {"c", "c"}, 20000, 0},
-	{"put_beside_get_and_collections", 0, 0, {"p", "ege"}, 10000, 0},
-	{"look_beside_put_and_get", 2, 1, {"ll", "p", "g"}, 10000, 0},
-	{"get_waits_beside_put", 0, 0, {"G", "p"}, 10000, 1},
-	{"peek_waits_beside_put", 0, 0, {"K", "p"}, 10000, 1},
-	{"put_waits_beside_get_n1", 1, 1, {"P", "g"}, 10000, 1},
-	{"put_waits_beside_clear_n1", 1, 1, {"P", "c"}, 10000, 1},
-	{"2_gets_wait_beside_2_puts", 0, 0, {"G", "G", "pp"}, 5000, 1},
-	{"get_waits_beside_put_that_waits_n1", 1, 0, {"GG", "PP"}, 5000, 1},
-	{"get_with_token_beside_put_and_fire", 0, 0, {"t", "p", "f"}, 5000, 1},
-	{"get_with_deadline_beside_put", 0, 0, {"d", "p"}, 5000, 1},
-	{"get_with_deadline_beside_peek", 0, 0, {"d", "k"}, 2000, 1},
-	{"started_get_beside_put_and_cancel_and_collection", 0, 0, {"axe", "p"}, 10000, 0},
-	{"started_get_beside_put_and_cancel", 0, 0, {"ax", "p"}, 5000, 0},
+	{"staging_put_beside_get", 0, 0, {"p", "g"}, 20000, 0},
+	{"staging_2_puts_n1", 1, 0, {"p", "p"}, 20000, 0},
+	{"staging_2_gets_of_1", 0, 1, {"g", "g"}, 20000, 0},
+	{"staging_2_gets_of_3", 0, 3, {"g", "g"}, 20000, 0},
+	{"staging_put_and_get_beside_get", 0, 1, {"pg", "g"}, 20000, 0},
+	{"staging_peek_beside_get", 0, 2, {"k", "g"}, 20000, 0},
+	{"staging_peek_beside_2_gets_and_collection", 0, 2, {"k", "gge"}, 10000, 0},
+	{"staging_clear_beside_put", 0, 1, {"c", "p"}, 20000, 0},
+	{"staging_clear_beside_get", 0, 2, {"c", "g"}, 20000, 0},
+	{"staging_clear_beside_clear", 0, 2, {"c", "c"}, 20000, 0},
+	{"staging_put_beside_get_and_collections", 0, 0, {"p", "ege"}, 10000, 0},
+	{"staging_look_beside_put_and_get", 2, 1, {"ll", "p", "g"}, 10000, 0},
+	{"staging_get_waits_beside_put", 0, 0, {"G", "p"}, 10000, 1},
+	{"staging_peek_waits_beside_put", 0, 0, {"K", "p"}, 10000, 1},
+	{"staging_put_waits_beside_get_n1", 1, 1, {"P", "g"}, 10000, 1},
+	{"staging_put_waits_beside_clear_n1", 1, 1, {"P", "c"}, 10000, 1},
+	{"staging_2_gets_wait_beside_2_puts", 0, 0, {"G", "G", "pp"}, 5000, 1},
+	{"staging_get_waits_beside_put_that_waits_n1", 1, 0, {"GG", "PP"}, 5000, 1},
+	{"staging_get_with_token_beside_put_and_fire", 0, 0, {"t", "p", "f"}, 5000, 1},
+	{"staging_get_with_deadline_beside_put", 0, 0, {"d", "p"}, 5000, 1},
+	{"staging_get_with_deadline_beside_peek", 0, 0, {"d", "k"}, 2000, 1},
+	{"staging_started_get_beside_put_and_cancel_and_collection", 0, 0, {"axe", "p"}, 10000, 0},
+	{"staging_started_get_beside_put_and_cancel", 0, 0, {"ax", "p"}, 5000, 0},
 };
 
 static struct scene {
@@ -210,28 +209,28 @@ static void finish(void *context)
 	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
 }
 
-static struct weir_model_program prepare(size_t index, char name[static SCOPE_NAME])
+static struct scope_plan prepare(size_t index)
 {
 	const struct scope *scope = &scopes[index];
 
-	(void)snprintf(name, SCOPE_NAME, "staging_%s", scope->name);
 	scene = (struct scene){.scope = scope};
-	return (struct weir_model_program){
-		name, scope_threads(scope->calls, THREADS), &scene, sizeof(scene), setup, thread, finish};
+	return (struct scope_plan){
+		.program = {scope->name, scope_threads(scope->calls, THREADS), &scene, sizeof(scene), setup, thread, finish},
+		.executions = scope->executions,
+		.stopped = scope->waits ? 0 : 30};
 }
 
 /* With membarrier refused the light fences are fences too: a change and a look at the list, beside an append and an attempt. */
 static int check_fences(void)
 {
-	char name[SCOPE_NAME];
 	int bad = 0;
 
 	scope_symmetric(1);
 	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++) {
-		struct weir_model_program program = prepare(i, name);
+		struct scope_plan plan = prepare(i);
 
 		if (scopes[i].waits)
-			bad |= scope_as_far_as(&program, scope_long() ? 0 : scopes[i].executions / 2);
+			bad |= scope_as_far_as(&plan.program, scope_long() ? 0 : plan.executions / 2);
 	}
 	scope_symmetric(0);
 	return bad;
@@ -239,10 +238,6 @@ static int check_fences(void)
 
 int main(int argc, char **argv)
 {
-	int bad = 0;
-
 	scope_arguments(argc, argv);
-	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++)
-		bad |= scope_with_stops(prepare, i, scopes[i].executions, scopes[i].waits ? 0 : 30);
-	return bad | check_fences();
+	return scope_all(prepare, sizeof(scopes) / sizeof(scopes[0])) | check_fences();
 }

@@ -16,6 +16,8 @@
 #include "reclaim/eras.h"
 #include "reclaim/stall.h"
 
+enum { THREADS = 3 };
+
 static const uint64_t tick_ns = UINT64_C(1) << 62; /* of eras.c */
 
 struct object {
@@ -290,10 +292,10 @@ static void finish_variable(void *context)
 
 static const struct scope {
 	const char *name;
-	void (*threads[3])(void);
+	void (*threads[THREADS])(void);
 	void (*setup)(void *);
 	void (*finish)(void *);
-	int sleeps; /* a thread may, when another is stopped */
+	int waits; /* a thread may be left asleep when another is stopped */
 } scopes[] = {
 	{"stalls_look_beside_2_first_calls", {look_finds_it, begin, begin}, setup, finish_held, 0},
 	{"stalls_look_beside_release", {look_at_most_at_it, let_go}, setup, finish_let_go, 0},
@@ -306,31 +308,21 @@ static const struct scope {
 	{"stalls_look_by_name_beside_destroy", {look_by_name, destroy_variable}, setup_variable, finish_variable, 0},
 };
 
-static const struct scope *current;
-
-static void thread(void *context, size_t number)
+static struct scope_plan prepare(size_t index)
 {
-	(void)context;
-	current->threads[number]();
-}
+	const struct scope *scope = &scopes[index];
 
-static int check(const struct scope *scope)
-{
-	struct weir_model_program program = {scope->name, 2, &scene, sizeof(scene), scope->setup, thread, scope->finish};
-
-	current = scope;
 	scene = (struct scene){0};
-	program.threads += scope->threads[2] != NULL;
-	return scope_as_far_as(&program, scope_long() ? 2000000 : 5000) |
-	       (!scope->sleeps && scope_stops(&program, scope_long() ? 1000 : 30, NULL, NULL));
+	return (struct scope_plan){.program = {scope->name, scope_functions(scope->threads, THREADS), &scene, sizeof(scene),
+	                                       scope->setup, scope_function, scope->finish},
+	                           .executions = 5000,
+	                           .long_executions = 2000000,
+	                           .stopped = scope->waits ? 0 : 30,
+	                           .long_stopped = 1000};
 }
 
 int main(int argc, char **argv)
 {
-	int bad = 0;
-
 	scope_arguments(argc, argv);
-	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++)
-		bad |= check(&scopes[i]);
-	return bad;
+	return scope_all(prepare, sizeof(scopes) / sizeof(scopes[0]));
 }

@@ -3,7 +3,6 @@
  * share are freed once, when the last of these goes. A chunk that is freed too early shows as a use of freed memory, or as a race with its
  * free; one that is never freed as a leak.
  */
-#include <stdio.h>
 #include <string.h>
 #include <weir/reclaim.h>
 #include <weir/table.h>
@@ -122,25 +121,26 @@ static const struct row {
 	int before;
 	int stops;
 } rows[] = {
-	{"update_beside_a_read", {"0", "r"}, 0, 1},
-	{"2_updates_of_one_chunk", {"0", "0"}, 0, 1},
-	{"2_updates_of_one_node", {"0", "1"}, 1, 0},
-	{"2_updates_that_share_a_node", {"1", "2"}, 0, 0},
-	{"update_and_collection_beside_a_view", {"0c", "v"}, 1, 0},
-	{"update_beside_a_view_that_ends_in_a_collection", {"0", "vc"}, 1, 0},
-	{"2_updates_and_a_collection_beside_a_read", {"01c", "r"}, 0, 0},
-	{"2_updates_beside_a_view_and_a_collection", {"0", "2", "vc"}, 0, 0},
+	{"table_update_beside_a_read", {"0", "r"}, 0, 1},
+	{"table_2_updates_of_one_chunk", {"0", "0"}, 0, 1},
+	{"table_2_updates_of_one_node", {"0", "1"}, 1, 0},
+	{"table_2_updates_that_share_a_node", {"1", "2"}, 0, 0},
+	{"table_update_and_collection_beside_a_view", {"0c", "v"}, 1, 0},
+	{"table_update_beside_a_view_that_ends_in_a_collection", {"0", "vc"}, 1, 0},
+	{"table_2_updates_and_a_collection_beside_a_read", {"01c", "r"}, 0, 0},
+	{"table_2_updates_beside_a_view_and_a_collection", {"0", "2", "vc"}, 0, 0},
 };
 
-static struct weir_model_program prepare(size_t index, char name[static SCOPE_NAME])
+static struct scope_plan prepare(size_t index)
 {
 	const struct row *of = &rows[index];
 
 	scene = (struct scene){.before = of->before};
 	memcpy(scene.calls, of->calls, sizeof(scene.calls));
-	(void)snprintf(name, SCOPE_NAME, "table_%s", of->name);
-	return (struct weir_model_program){name,  scope_threads(of->calls, THREADS), &scene, sizeof(scene), setup, thread,
-	                                   finish};
+	return (struct scope_plan){
+		.program = {of->name, scope_threads(of->calls, THREADS), &scene, sizeof(scene), setup, thread, finish},
+		.executions = 6000,
+		.stopped = of->stops ? 60 : 0};
 }
 
 /* -- trees alone -------------------------------------------------------------------------------------------------------------- */
@@ -190,12 +190,7 @@ static int check_trees(const char *name, size_t threads)
 
 int main(int argc, char **argv)
 {
-	int bad = 0;
-
 	scope_arguments(argc, argv);
-	bad |= check_trees("table_2_trees_end", 2);
-	bad |= check_trees("table_3_trees_end", 3);
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		bad |= scope_with_stops(prepare, i, 6000, rows[i].stops ? 60 : 0);
-	return bad;
+	return check_trees("table_2_trees_end", 2) | check_trees("table_3_trees_end", 3) |
+	       scope_all(prepare, sizeof(rows) / sizeof(rows[0]));
 }

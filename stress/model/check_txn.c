@@ -1,7 +1,6 @@
 /*
  * check_txn.c - transactions: what they read is of one instant, what they do is serializable, and one that is stopped stops nobody.
  */
-#include <stdio.h>
 #include <weir/txn.h>
 
 #include "model/variable_scopes.h"
@@ -326,22 +325,19 @@ static const struct scope {
 	{"txn_reads_1_writes_1_and_collects_beside_assign_and_read", 3, mark_beside_collections, finish, LARGE_VALUES, 0},
 };
 
-static struct weir_model_program prepare(size_t index, char name[static SCOPE_NAME])
+static struct scope_plan prepare(size_t index)
 {
 	const struct scope *scope = &scopes[index];
 
 	scene = (struct scene){.size = scope->size, .history = scope->history};
-	(void)snprintf(name, SCOPE_NAME, "%s", scope->name);
-	return (struct weir_model_program){name,  scope->threads, &scene,       sizeof(scene),
-	                                   setup, scope->thread,  scope->finish};
+	return (struct scope_plan){
+		.program = {scope->name, scope->threads, &scene, sizeof(scene), setup, scope->thread, scope->finish},
+		.executions = 20000,
+		.stopped = 50};
 }
 
 int main(int argc, char **argv)
 {
-	int bad = 0;
-
 	scope_arguments(argc, argv);
-	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++)
-		bad |= scope_with_stops(prepare, i, 20000, 50);
-	return bad;
+	return scope_all(prepare, sizeof(scopes) / sizeof(scopes[0]));
 }

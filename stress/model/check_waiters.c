@@ -121,34 +121,25 @@ static void nobody_waits(void *context)
 	weir_model_assert(weiri_load_relaxed(&scene.waiters.list.first) == 0);
 }
 
-static struct weir_model_program program_of(const struct scope *scope)
+static struct scope_plan prepare(size_t index)
 {
+	const struct scope *scope = &scopes[index];
 	size_t threads = 0;
 
 	while (threads < MOST && scope->waits[threads] + scope->makes[threads] != 0)
 		threads++;
 	scene = (struct scene){.scope = scope};
-	return (struct weir_model_program){scope->name, threads, &scene, sizeof(scene), setup, thread, nobody_waits};
-}
-
-static int check_all(void)
-{
-	int bad = 0;
-
-	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++) {
-		struct weir_model_program program = program_of(&scopes[i]);
-
-		bad |= scope_as_far_as(&program, scope_long() ? 0 : 100000);
-	}
-	return bad;
+	return (struct scope_plan){.program = {scope->name, threads, &scene, sizeof(scene), setup, thread, nobody_waits},
+	                           .executions = 100000};
 }
 
 int main(int argc, char **argv)
 {
+	const size_t count = sizeof(scopes) / sizeof(scopes[0]);
 	int bad;
 
 	scope_arguments(argc, argv);
-	bad = check_all();
+	bad = scope_all(prepare, count);
 	scope_symmetric(1);
-	return bad | check_all();
+	return bad | scope_all(prepare, count);
 }

@@ -11,7 +11,6 @@
  * Asked of every execution: who waits wakes, with a version that is newer; an operation that was started completes once; at the end the
  * descriptor is readable exactly if there is a version that was not taken; nothing leaks, and the variable can be destroyed.
  */
-#include <stdio.h>
 #include <string.h>
 #include <weir/txn.h>
 #include <weir/watch.h>
@@ -209,7 +208,7 @@ static void finish(void *context)
 	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
 }
 
-static struct weir_model_program prepare(size_t index, char name[static SCOPE_NAME])
+static struct scope_plan prepare(size_t index)
 {
 	const struct scope *scope = &scopes[index];
 	size_t threads = 0;
@@ -218,16 +217,13 @@ static struct weir_model_program prepare(size_t index, char name[static SCOPE_NA
 	for (; threads < THREADS && scope->calls[threads] != NULL; threads++)
 		for (const char *at = scope->calls[threads]; (at = strpbrk(at, "ac")) != NULL; at++)
 			scene.last++;
-	(void)snprintf(name, SCOPE_NAME, "%s", scope->name);
-	return (struct weir_model_program){name, threads, &scene, sizeof(scene), setup, thread, finish};
+	return (struct scope_plan){.program = {scope->name, threads, &scene, sizeof(scene), setup, thread, finish},
+	                           .executions = scope->executions,
+	                           .stopped = scope->waits ? 0 : 50};
 }
 
 int main(int argc, char **argv)
 {
-	int bad = 0;
-
 	scope_arguments(argc, argv);
-	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++)
-		bad |= scope_with_stops(prepare, i, scopes[i].executions, scopes[i].waits ? 0 : 50);
-	return bad;
+	return scope_all(prepare, sizeof(scopes) / sizeof(scopes[0]));
 }

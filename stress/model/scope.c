@@ -17,6 +17,7 @@ enum {
 static const char *wanted = "";
 static const char *replay;
 static int symmetric;
+static void (*const *functions)(void); /* of the scope that is run */
 
 int scope_long(void)
 {
@@ -67,6 +68,22 @@ size_t scope_threads(const char *const calls[], size_t most)
 	while (threads < most && calls[threads] != NULL)
 		threads++;
 	return threads;
+}
+
+size_t scope_functions(void (*const of[])(void), size_t most)
+{
+	size_t threads = 0;
+
+	functions = of;
+	while (threads < most && of[threads] != NULL)
+		threads++;
+	return threads;
+}
+
+void scope_function(void *state, size_t number)
+{
+	(void)state;
+	functions[number]();
 }
 
 /* What a line prints is the name and what came of it (_complete, ...): one may be given as it was printed, too. */
@@ -289,15 +306,23 @@ int scope_stops(const struct weir_model_program *program, uint64_t executions, c
 	return !(right && within);
 }
 
-int scope_with_stops(scope_preparation *prepare, size_t index, uint64_t executions, uint64_t stopped)
+static int run_plan(scope_preparation *prepare, size_t index)
 {
-	char name[SCOPE_NAME];
-	struct weir_model_program program = prepare(index, name);
-	int bad = scope_as_far_as(&program, scope_long() ? 0 : executions);
+	struct scope_plan plan = prepare(index);
+	int bad = scope_as_far_as(&plan.program, scope_long() ? plan.long_executions : plan.executions);
 
-	if (stopped != 0) {
-		program = prepare(index, name);
-		bad |= scope_stops(&program, scope_long() ? 0 : stopped, NULL, NULL);
+	if (plan.stopped != 0) {
+		plan = prepare(index);
+		bad |= scope_stops(&plan.program, scope_long() ? plan.long_stopped : plan.stopped, NULL, NULL);
 	}
+	return bad;
+}
+
+int scope_all(scope_preparation *prepare, size_t count)
+{
+	int bad = 0;
+
+	for (size_t i = 0; i < count; i++)
+		bad |= run_plan(prepare, i);
 	return bad;
 }

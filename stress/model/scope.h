@@ -50,15 +50,25 @@ int scope_finds(const struct weir_model_program *program, const char *text);
 int scope_stops(const struct weir_model_program *program, uint64_t executions, const char *const calls[],
                 const uint32_t bounds[]);
 
-enum { SCOPE_NAME = 96 };
-
-/* Sets the scene for the scope of this index in a check's table, and writes its name. */
-typedef struct weir_model_program scope_preparation(size_t index, char name[static SCOPE_NAME]);
+enum { SCOPE_NAME = 96 }; /* bytes for a name that is put together */
 
 /*
- * scope_as_far_as(), and on a scene set anew scope_stops() with `stopped` executions for each place (0: without that). In the long form
- * neither has a limit.
+ * A scope of a check's table, with its scene set, and how far it is explored, in the short form and in the long one (there 0: without
+ * a limit).
  */
-int scope_with_stops(scope_preparation *prepare, size_t index, uint64_t executions, uint64_t stopped);
+struct scope_plan {
+	struct weir_model_program program;
+	uint64_t executions, long_executions; /* of scope_as_far_as() */
+	uint64_t stopped, long_stopped;       /* of scope_stops(), for each place; `stopped` 0: no thread is stopped */
+};
+
+typedef struct scope_plan scope_preparation(size_t index);
+
+/* Explores those of index 0 to count - 1. Before threads are stopped the scene is set anew. */
+int scope_all(scope_preparation *prepare, size_t count);
+
+/* Of threads that have a function each, how many there are: those before the first NULL, of `most`. scope_function() runs them. */
+size_t scope_functions(void (*const functions[])(void), size_t most);
+void scope_function(void *state, size_t number);
 
 #endif
