@@ -125,11 +125,11 @@ Test(scatter, one_that_is_not_wanted_any_more_ends_soon)
 	weir_tensor *before = tensor_of(WEIR_I32, (weir_shape){1, {2}}, once);
 	weir_tensor *after = tensor_of(WEIR_I32, (weir_shape){1, {2}}, once);
 	weir_tensor *rows = tensor_of(WEIR_I32, (weir_shape){1, {MANY}}, indices);
-	struct weiri_change change = {.how = WEIRI_COMBINE_ADD, .operand = rows, .indices = rows};
+	struct weiri_change change = {.how = WEIRI_COMBINE_ADD, .is_of_rows = 1, .operand = rows, .indices = rows};
 	const struct weiri_change *changes[1] = {&change};
 	int asked = 0;
 
-	cr_assert_eq(weiri_change_fit(&change, before, &variables_memory), WEIR_OK);
+	cr_assert_eq(weiri_change_fit(&change, "x", before, &variables_memory, NULL), WEIR_OK);
 	cr_expect_eq(weiri_changes_make(changes, 1, before, after, is_wanted_four_times, &asked), 0);
 	cr_expect_eq(asked, 5);
 	weiri_change_fini(&change, &variables_memory);

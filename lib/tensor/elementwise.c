@@ -11,7 +11,6 @@
 #include "tensor/elementwise.h"
 
 #include "base/compiler.h"
-#include "tensor/object.h"
 
 typedef void loop(const void *a, const void *b, void *restrict out, size_t n, enum weiri_combine how);
 
@@ -125,32 +124,4 @@ void weiri_elementwise_apply(enum weir_dtype dtype, enum weiri_combine how, cons
 		apply(dtype, &on, WEIRI_COMBINE_ADD);
 	else
 		apply(dtype, &on, WEIRI_COMBINE_SUBTRACT);
-}
-
-/* Checks the operands, and makes the tensor for the result. */
-static enum weir_status combine(const weir_tensor *a, const weir_tensor *b, enum weiri_combine how,
-                                const weir_allocator *allocator, weir_tensor **out)
-{
-	enum weir_status status;
-
-	if (a->dtype != b->dtype || !weir_shape_equal(&a->shape, &b->shape))
-		return WEIR_INVALID_ARGUMENT;
-	status = weiri_combine_check(how, a->dtype);
-	if (status == WEIR_OK)
-		status = weiri_tensor_create(a->dtype, &a->shape, 0, allocator, out);
-	if (status == WEIR_OK)
-		weiri_elementwise_apply(a->dtype, how, a->data, b->data, (*out)->data, (size_t)a->elements);
-	return status;
-}
-
-enum weir_status weiri_tensor_add(const weir_tensor *a, const weir_tensor *b, const weir_allocator *allocator,
-                                  weir_tensor **out)
-{
-	return combine(a, b, WEIRI_COMBINE_ADD, allocator, out);
-}
-
-enum weir_status weiri_tensor_subtract(const weir_tensor *a, const weir_tensor *b, const weir_allocator *allocator,
-                                       weir_tensor **out)
-{
-	return combine(a, b, WEIRI_COMBINE_SUBTRACT, allocator, out);
 }

@@ -5,34 +5,45 @@
 
 #include <string.h>
 
+#include "base/error.h"
 #include "tensor/elementwise.h"
 #include "tensor/object.h"
 
 enum { BLOCK_BYTES = 16 << 10 };
 
-static enum weir_status fit_all(const struct weiri_change *change, const weir_tensor *value)
+static enum weir_status fit_all(const struct weiri_change *change, const char *name, const weir_tensor *value,
+                                weir_error *error)
 {
-	if (change->operand->dtype != value->dtype || !weir_shape_equal(&change->operand->shape, &value->shape))
-		return WEIR_INVALID_ARGUMENT;
-	return weiri_combine_check(change->how, value->dtype);
+	const weir_tensor *operand = change->operand;
+	char here[WEIR_SHAPE_TEXT_SIZE / 2], there[WEIR_SHAPE_TEXT_SIZE / 2];
+	enum weir_status status = WEIR_INVALID_ARGUMENT;
+
+	if (operand->dtype == value->dtype && weir_shape_equal(&operand->shape, &value->shape))
+		status = weiri_combine_check(change->how, value->dtype);
+	if (status == WEIR_OK)
+		return WEIR_OK;
+	return weiri_fail(error, status, "variable \"%s\": %s %s cannot be changed by %s %s", name,
+	                  weir_dtype_name(value->dtype), weir_shape_text(&value->shape, here, sizeof(here)),
+	                  weir_dtype_name(operand->dtype), weir_shape_text(&operand->shape, there, sizeof(there)));
 }
 
-static enum weir_status fit_rows(struct weiri_change *change, const weir_tensor *value, const weir_allocator *allocator)
+static enum weir_status fit_rows(struct weiri_change *change, const char *name, const weir_tensor *value,
+                                 const weir_allocator *allocator, weir_error *error)
 {
 	enum weir_status status;
 
 	weiri_change_fini(change, allocator);
-	status = weiri_rows_of("", "", value->dtype, &value->shape, &change->rows, NULL);
+	status = weiri_rows_of("variable", name, value->dtype, &value->shape, &change->rows, error);
 	if (status != WEIR_OK)
 		return status;
 	return weiri_scatter_init(&change->scatter, &change->rows, change->how, change->indices, change->operand, allocator,
-	                          NULL);
+	                          error);
 }
 
-enum weir_status weiri_change_fit(struct weiri_change *change, const weir_tensor *value,
-                                  const weir_allocator *allocator)
+enum weir_status weiri_change_fit(struct weiri_change *change, const char *name, const weir_tensor *value,
+                                  const weir_allocator *allocator, weir_error *error)
 {
-	return change->indices == NULL ? fit_all(change, value) : fit_rows(change, value, allocator);
+	return change->is_of_rows ? fit_rows(change, name, value, allocator, error) : fit_all(change, name, value, error);
 }
 
 /* What an operand says is const; how many refer to it is not. */
@@ -44,7 +55,7 @@ static weir_tensor *counted(const weir_tensor *operand)
 void weiri_change_keep(struct weiri_change *change)
 {
 	(void)weir_tensor_retain(counted(change->operand));
-	if (change->indices != NULL)
+	if (change->is_of_rows)
 		(void)weir_tensor_retain(counted(change->indices));
 	change->keeps = 1;
 }
@@ -54,7 +65,7 @@ size_t weiri_change_bytes(const struct weiri_change *change)
 	size_t bytes = change->scatter.row != NULL ? change->rows.bytes : 0;
 
 	if (change->keeps)
-		bytes += change->operand->nbytes + (change->indices != NULL ? change->indices->nbytes : 0);
+		bytes += change->operand->nbytes + (change->is_of_rows ? change->indices->nbytes : 0);
 	return bytes;
 }
 
@@ -145,7 +156,7 @@ int weiri_changes_make(const struct weiri_change *const changes[], size_t count,
 	for (size_t i = 0; i < count; i = end) {
 		int is_made;
 
-		for (end = i; end < count && changes[end]->indices == NULL;)
+		for (end = i; end < count && !changes[end]->is_of_rows;)
 			end++;
 		if (end > i)
 			is_made = change_all(&making, changes + i, end - i);
@@ -155,4 +166,28 @@ int weiri_changes_make(const struct weiri_change *const changes[], size_t count,
 			return 0;
 	}
 	return 1;
+}
+
+/* As of a value that one caller alone waits for. */
+static int always(void *context)
+{
+	(void)context;
+	return 1;
+}
+
+enum weir_status weiri_change_value(struct weiri_change *change, const char *name, const weir_tensor *value,
+                                    const weir_allocator *allocator, weir_tensor **next, weir_error *error)
+{
+	const struct weiri_change *one = change;
+	enum weir_status status = weiri_change_fit(change, name, value, allocator, error);
+
+	if (status != WEIR_OK)
+		return status;
+	status = weiri_tensor_create(value->dtype, &value->shape, 0, allocator, next);
+	if (status == WEIR_OK)
+		(void)weiri_changes_make(&one, 1, value, *next, always, NULL);
+	else
+		status = weiri_fail(error, status, "variable \"%s\": no memory for a value of %zu bytes", name, value->nbytes);
+	weiri_change_fini(change, allocator);
+	return status;
 }

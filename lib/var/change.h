@@ -9,10 +9,10 @@
 #include "tensor/indices.h"
 
 struct weiri_change {
-	enum weiri_combine how; /* for all of a value: WEIRI_COMBINE_ADD or _SUBTRACT */
-	const weir_tensor
-		*operand; /* all of a value is combined with it, element by element; or what its rows are combined with */
-	const weir_tensor *indices; /* of rows; NULL: all of the value */
+	enum weiri_combine how;     /* for all of a value: WEIRI_COMBINE_ADD or _SUBTRACT */
+	int is_of_rows;             /* else all of a value is combined with the operand, element by element */
+	const weir_tensor *operand; /* not NULL where it is for all of a value */
+	const weir_tensor *indices; /* which rows */
 	/* Of rows, as weiri_change_fit() found them. */
 	struct weiri_rows rows;
 	struct weiri_scatter scatter;
@@ -20,11 +20,12 @@ struct weiri_change {
 };
 
 /*
- * WEIR_OK: it can be made to values of this one's dtype and shape. WEIR_RESOURCE_EXHAUSTED: there is no memory for that. Any other: it cannot. May be
- * called again, for another value. A change that was fitted once is ended by weiri_change_fini().
+ * WEIR_OK: it can be made to values of this one's dtype and shape. WEIR_RESOURCE_EXHAUSTED: there is no memory for that. Any other: it cannot, and
+ * `error` says why, with the name of the variable. May be called again, for another value. A change that was fitted once is ended by
+ * weiri_change_fini().
  */
-enum weir_status weiri_change_fit(struct weiri_change *change, const weir_tensor *value,
-                                  const weir_allocator *allocator);
+enum weir_status weiri_change_fit(struct weiri_change *change, const char *name, const weir_tensor *value,
+                                  const weir_allocator *allocator, weir_error *error);
 /* Takes a reference of each operand. */
 void weiri_change_keep(struct weiri_change *change);
 /* How much memory it keeps, besides its own. */
@@ -40,5 +41,12 @@ typedef int weiri_wanted_fn(void *context);
  */
 int weiri_changes_make(const struct weiri_change *const changes[], size_t count, const weir_tensor *from,
                        weir_tensor *value, weiri_wanted_fn *wanted, void *context);
+
+/*
+ * *next = `value` with one change, in a tensor of its own. allocator may be NULL. Fails as weiri_change_fit() does, and when there is no memory for
+ * the tensor; *next is untouched then.
+ */
+enum weir_status weiri_change_value(struct weiri_change *change, const char *name, const weir_tensor *value,
+                                    const weir_allocator *allocator, weir_tensor **next, weir_error *error);
 
 #endif

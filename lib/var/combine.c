@@ -117,8 +117,10 @@ struct call {
 	/* NULL: not made yet, or has been used. */
 	struct request *request;
 	struct weiri_round *round;
-	struct result *result; /* made when it is this call that computes */
-	int failed;            /* there was no memory for that, or to see whether the change fits */
+	struct result *result;   /* made when it is this call that computes */
+	int lacks_memory;        /* for that */
+	enum weir_status status; /* WEIR_OK until the call has failed */
+	weir_error *error;
 	weir_read *published;
 	weir_tensor *given_up; /* by conclude(): released after the section, which may free it */
 };
@@ -236,19 +238,20 @@ static int result_is_like(const struct result *result, const weir_tensor *like)
 	return result->value->dtype == like->dtype && weir_shape_equal(&result->value->shape, &like->shape);
 }
 
-static enum weir_status fail_for_memory(const struct call *call, weir_error *error)
+static enum weir_status fail_for_memory(const struct call *call)
 {
-	return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "variable \"%s\": no memory for a version", call->var->name);
+	return weiri_fail(call->error, WEIR_RESOURCE_EXHAUSTED, "variable \"%s\": no memory for a version",
+	                  call->var->name);
 }
 
 /* What must be there before a request hangs. */
-static enum weir_status provide(struct call *call, weir_error *error)
+static enum weir_status provide(struct call *call)
 {
 	if (call->request == NULL)
 		call->request = request_create(call);
 	if (call->round == NULL)
 		call->round = round_create(call);
-	return call->request != NULL && call->round != NULL ? WEIR_OK : fail_for_memory(call, error);
+	return call->request != NULL && call->round != NULL ? WEIR_OK : fail_for_memory(call);
 }
 
 static void put_away(const struct call *call)
@@ -427,7 +430,7 @@ static int work_on(struct sum *sum)
 			return 0;
 		}
 		if (!provide_result(sum->scope, sum->call, sum->base)) {
-			sum->call->failed = 1;
+			sum->call->lacks_memory = 1;
 			close_round(round);
 			return 0;
 		}
@@ -458,19 +461,14 @@ static int compute(struct weiri_scope *scope, struct call *call, struct weiri_ro
 
 /* -- one attempt -------------------------------------------------------------------------------------------------------------- */
 
-enum outcome { APPLIED, NOT_APPLIED, MISFIT };
-
-/* APPLIED: the request's change can be made to this version's value. */
-static enum outcome fit(struct call *call, const struct weiri_version *base)
+/* Whether the request's change can be made to this version's value. */
+static enum weir_status fit(struct call *call, const struct weiri_version *base)
 {
-	enum weir_status status = WEIR_FAILED_PRECONDITION;
+	const weir_var *var = call->var;
 
-	if (base->tensor != NULL)
-		status = weiri_change_fit(&call->request->change, base->tensor, &call->var->allocator);
-	call->failed = status == WEIR_RESOURCE_EXHAUSTED;
-	if (call->failed)
-		return NOT_APPLIED;
-	return status == WEIR_OK ? APPLIED : MISFIT;
+	if (base->tensor == NULL)
+		return weiri_fail(call->error, WEIR_FAILED_PRECONDITION, "variable \"%s\" is not initialized", var->name);
+	return weiri_change_fit(&call->request->change, var->name, base->tensor, &var->allocator, call->error);
 }
 
 /* Hangs the call's request there, and says on which position; 0: the newest version has been replaced, or will be by the time of return. */
@@ -508,8 +506,8 @@ static void wait_for_others(const struct weiri_version *base, struct weiri_round
 		(void)weiri_park_wait(&round->over, 0, weir_deadline_in(others * wait_ns(base->tensor)));
 }
 
-/* What became of a request that hung on this round. */
-static enum outcome conclude(struct weiri_scope *scope, struct call *call, struct weiri_round *round, int is_mine)
+/* What became of a request that hung on this round. 1: it was applied. */
+static int conclude(struct weiri_scope *scope, struct call *call, struct weiri_round *round, int is_mine)
 {
 	struct result *result;
 	uintptr_t word;
@@ -517,7 +515,7 @@ static enum outcome conclude(struct weiri_scope *scope, struct call *call, struc
 
 	weiri_section_read(scope->record, &round->word, &word); /* [P1] raises the reservation to the era of the result */
 	if (word == CLOSED)
-		return NOT_APPLIED;
+		return 0;
 	result = result_in(word);
 	stamp = weiri_commit_settle(result->commit);
 	if (stamp == WEIRI_STAMP_NONE) {
@@ -536,7 +534,7 @@ static enum outcome conclude(struct weiri_scope *scope, struct call *call, struc
 		result->value = NULL;
 		weiri_scope_retire(scope, &result->retired);
 	}
-	return stamp != WEIRI_STAMP_ABORTED ? APPLIED : NOT_APPLIED;
+	return stamp != WEIRI_STAMP_ABORTED;
 }
 
 /* Nothing is to come of this request any more, or everything has. */
@@ -548,58 +546,60 @@ static void retire_request(struct weiri_scope *scope, struct weiri_round *round,
 	weiri_scope_retire(scope, &request->retired); /* C1 */
 }
 
-static enum outcome attempt(struct weiri_scope *scope, struct call *call)
+/* 1: the change was made. 0: the call has failed, or begins anew. */
+static int attempt(struct weiri_scope *scope, struct call *call)
 {
 	struct weiri_version *head, *base = weiri_write_base(scope, call->var, &head);
 	struct request *request = call->request;
 	struct weiri_round *round;
-	enum outcome outcome;
 	size_t position;
-	int is_mine = 0;
+	int is_mine = 0, is_applied;
 
-	outcome = fit(call, base);
-	if (outcome != APPLIED)
-		return outcome;
+	call->status = fit(call, base);
+	if (call->status != WEIR_OK)
+		return 0;
 	round = find_round(scope, call, weiri_version_settle(base));
 	position = round != NULL ? hang(scope, call, head, round) : 0;
 	if (position == 0)
-		return NOT_APPLIED;
+		return 0;
 	wait_for_others(base, round, position - 1);
 	/* [relaxed] a look that spares the computing; conclude() reads it again. */
 	if (is_open(weiri_load_relaxed(&round->word)))
 		is_mine = compute(scope, call, round);
 	if (is_mine)
 		call->result = NULL;
-	outcome = conclude(scope, call, round, is_mine);
+	is_applied = conclude(scope, call, round, is_mine);
 	retire_request(scope, round, request);
-	return outcome;
+	if (call->lacks_memory && !is_applied)
+		call->status = fail_for_memory(call);
+	return is_applied;
 }
 
-int weiri_combine(weir_var *var, const struct weiri_change *change, uint64_t deadline_ns, weir_read *published,
-                  enum weir_status *status, weir_error *error)
+enum weir_status weiri_combine(weir_var *var, const struct weiri_change *change, uint64_t deadline_ns,
+                               weir_read *published, weir_error *error)
 {
-	struct call call = {.var = var, .change = change, .published = published};
-	enum outcome outcome = NOT_APPLIED;
+	struct call call = {.var = var, .change = change, .published = published, .error = error};
 	struct weiri_record *record;
+	int is_applied = 0;
 
 	do {
 		struct weiri_scope scope;
 
-		*status = call.failed ? fail_for_memory(&call, error) : weiri_write_admit(var, deadline_ns, &record, error);
-		if (*status == WEIR_OK)
-			*status = provide(&call, error);
-		if (*status != WEIR_OK)
+		call.status = weiri_write_admit(var, deadline_ns, &record, error);
+		if (call.status == WEIR_OK)
+			call.status = provide(&call);
+		if (call.status != WEIR_OK)
 			break;
 		scope = weiri_scope_enter(record);
-		outcome = attempt(&scope, &call);
+		is_applied = attempt(&scope, &call);
 		weiri_scope_leave(&scope);
 		weir_tensor_release(call.given_up);
 		call.given_up = NULL;
-	} while (outcome == NOT_APPLIED);
+	} while (!is_applied && call.status == WEIR_OK);
 	put_away(&call);
-	if (outcome == APPLIED)
+	if (is_applied)
 		weiri_await_pump(record, &var->awaits);
-	return outcome != MISFIT;
+	return call.status;
 }
 
 void weiri_combine_end(struct weiri_record *record, weir_var *var)

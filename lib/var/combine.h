@@ -25,11 +25,11 @@ struct weiri_round {
 };
 
 /*
- * Makes the change, not fitted yet, to the newest value; its operands are not NULL. 1: *status is the outcome, as of weir_var_update. 0: nothing
- * was done, it does not fit the value. Lock-free after its allocations.
+ * Makes the change, not fitted yet, to the newest value. Outcomes as of weir_var_update(), and of weiri_change_fit(). Lock-free after its
+ * allocations.
  */
-int weiri_combine(weir_var *var, const struct weiri_change *change, uint64_t deadline_ns, weir_read *published,
-                  enum weir_status *status, weir_error *error);
+enum weir_status weiri_combine(weir_var *var, const struct weiri_change *change, uint64_t deadline_ns,
+                               weir_read *published, weir_error *error);
 
 /* At the end of the variable: retires what its last combined update left behind. */
 void weiri_combine_end(struct weiri_record *record, weir_var *var);
