@@ -1,11 +1,12 @@
 /*
- * test_queue_recordless.c - threads that have no record and no memory for one: what they can still do to those who wait.
+ * test_queue_recordless.c - threads that have no record and no memory for one: what they can still do to those who wait; and how not to be one.
  *
  * The default allocator is jemalloc's sized calls when the process has them; here they are this file's, so that one thread's can fail.
  */
 #include "queue_kit.h"
 
 #include <stdlib.h>
+#include <weir/var.h>
 
 void *mallocx(size_t size, int flags);
 void sdallocx(void *memory, size_t size, int flags);
@@ -39,6 +40,70 @@ static void occupy_idle_records(void)
 
 		(void)weiri_cas_acquire(&record->in_use, &idle, 1u);
 	}
+}
+
+static void *prepare_without_memory(void *status)
+{
+	without_memory = 1;
+	*(enum weir_status *)status = weir_reclaim_prepare_thread();
+	without_memory = 0;
+	return NULL;
+}
+
+Test(queue_recordless, a_thread_that_cannot_be_prepared_is_told_so)
+{
+	enum weir_status status = WEIR_OK;
+	pthread_t thread;
+
+	occupy_idle_records();
+	cr_assert_eq(pthread_create(&thread, NULL, prepare_without_memory, &status), 0);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	cr_expect_eq(status, WEIR_RESOURCE_EXHAUSTED);
+}
+
+struct prepared {
+	weir_var *var;
+	enum weir_status first, again, read;
+	int kept_its_record;
+};
+
+static void *prepare_and_read(void *argument)
+{
+	struct prepared *prepared = argument;
+	struct weiri_record *mine;
+	weir_read read;
+
+	prepared->first = weir_reclaim_prepare_thread();
+	mine = weiri_record_mine;
+	without_memory = 1;
+	prepared->again = weir_reclaim_prepare_thread();
+	prepared->read = weir_var_read(prepared->var, &read);
+	prepared->kept_its_record = mine != NULL && weiri_record_mine == mine;
+	if (prepared->read == WEIR_OK)
+		weir_read_release(&read);
+	without_memory = 0;
+	return NULL;
+}
+
+Test(queue_recordless, a_thread_that_was_prepared_needs_no_memory)
+{
+	struct weir_var_options options = {.struct_size = sizeof(options), .dtype = WEIR_I64};
+	struct prepared prepared = {.first = WEIR_INTERNAL};
+	weir_tensor *value;
+	pthread_t thread;
+
+	cr_assert_eq(weir_tensor_copy_of(WEIR_I64, &(weir_shape){.rank = 0}, &(int64_t){1}, NULL, &value), WEIR_OK);
+	cr_assert_eq(weir_var_create(&options, NULL, &prepared.var, NULL), WEIR_OK);
+	cr_assert_eq(weir_var_assign(prepared.var, value, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
+	occupy_idle_records();
+	cr_assert_eq(pthread_create(&thread, NULL, prepare_and_read, &prepared), 0);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	cr_expect_eq(prepared.first, WEIR_OK);
+	cr_expect_eq(prepared.again, WEIR_OK);
+	cr_expect_eq(prepared.read, WEIR_OK);
+	cr_expect(prepared.kept_its_record);
+	weir_tensor_release(value);
+	weir_var_destroy(prepared.var);
 }
 
 struct outsider {

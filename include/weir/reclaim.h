@@ -9,6 +9,7 @@
  * |--------------------------|---------|----------------------|--------------------|-----------|-------------|
  * | weir_reclaim_set_budget, _budget | any | wait-free        | nothing            | no        | yes         |
  * | weir_reclaim_get_stats   | any     | wait-free (threads)  | nothing            | no        | no          |
+ * | weir_reclaim_prepare_thread | any  | lock-free            | nothing            | yes, once a thread | no       |
  * | weir_reclaim_flush       | any     | blocking             | readers, up to the deadline | at a thread's first use of Weir | no |
  */
 #ifndef WEIR_RECLAIM_H
@@ -50,6 +51,13 @@ WEIR_API enum weir_status weir_reclaim_get_stats(struct weir_reclaim_stats *stat
  * tensor's memory, an allocator). @since 0.1
  */
 WEIR_API enum weir_status weir_reclaim_flush(uint64_t deadline_ns);
+
+/*
+ * Makes, or takes over, the record that a thread's first call of Weir would make: afterwards no call of this thread allocates for that, and its
+ * signal handlers may read. For threads that must not allocate once they run. To call it again does nothing. WEIR_RESOURCE_EXHAUSTED: no
+ * memory. @since 0.1
+ */
+WEIR_API enum weir_status weir_reclaim_prepare_thread(void);
 
 WEIR_END_DECLS
 

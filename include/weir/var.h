@@ -22,7 +22,7 @@
  *
  * (1) Lock-free when it drops the last reference of a version that was read without a hazard slot; that is left to the next
  * collection, so that a signal handler frees nothing. (2) On a thread that has used Weir before, and whose thread-specific data
- * is not being destroyed yet: a thread's first use allocates its record, in whichever call that is.
+ * is not being destroyed yet: a thread's first use allocates its record, in whichever call that is; weir_reclaim_prepare_thread is one.
  *
  * Bounds of the wait-free calls, in atomic accesses, fences and the waking of a writer included, on a thread that has used Weir
  * before: weir_var_read 60 + 4r, and 9 with a free slot and nothing under way; weir_var_version 16 + 4r; weir_var_read_if_newer

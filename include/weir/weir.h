@@ -41,6 +41,7 @@
 #include <weir/time.h>
 #include <weir/txn.h>
 #include <weir/var.h>
+#include <weir/version.h>
 #include <weir/watch.h>
 
 #endif

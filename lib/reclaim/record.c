@@ -21,6 +21,7 @@
 #include <pthread.h>
 #include <stddef.h>
 #include <unistd.h>
+#include <weir/reclaim.h>
 
 #include "base/asymmetric.h"
 #include "base/eventfd.h"
@@ -131,4 +132,9 @@ WEIRI_COLD struct weiri_record *weiri_record_register(void)
 		weiri_store_relaxed(&record->thread, (uint32_t)gettid()); /* [relaxed] for people */
 	weiri_record_mine = record;
 	return record;
+}
+
+enum weir_status weir_reclaim_prepare_thread(void)
+{
+	return weiri_record_get() != NULL ? WEIR_OK : WEIR_RESOURCE_EXHAUSTED;
 }
