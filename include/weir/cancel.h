@@ -15,8 +15,7 @@
  *
  * (1) A token keeps a slot for each hook that was ever registered at once with others, and uses it again.
  * (2) A thread that is stopped in a fire holds up the one hook that it runs. The others are run by the next thread that fires;
- * waits
- *     in queues also end when any queue call begins with the token, or a hook is put on it. Until one of these, or its
+ *     waits in queues also end when any queue call begins with the token, or a hook is put on it. Until one of these, or its
  *     deadline, comes, a waiter that the stopped thread had not come to sleeps on: nothing runs on its behalf.
  * (3) The last reference of a token frees it, through its allocator; so may off and release.
  */

@@ -32,10 +32,10 @@ enum weir_select_kind {
 struct weir_select_case {
 	weir_queue *queue; /* the same queue may stand in several cases */
 	enum weir_select_kind kind;
-	void *
-		item; /* enqueue: given by the caller. dequeue: the outcome, if this case was chosen and its status is WEIR_OK */
-	enum weir_status
-		status; /* the outcome, if this case was chosen: WEIR_OK, WEIR_CANCELLED (closed), WEIR_OUT_OF_RANGE (drained) */
+	/* Enqueue: given by the caller. dequeue: the outcome, if this case was chosen and its status is WEIR_OK. */
+	void *item;
+	/* The outcome, if this case was chosen: WEIR_OK, WEIR_CANCELLED (closed), WEIR_OUT_OF_RANGE (drained). */
+	enum weir_status status;
 };
 
 /*

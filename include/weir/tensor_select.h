@@ -26,16 +26,15 @@ struct weir_tensor_select_case {
 	 */
 	weir_tensor **tuple;
 	size_t count; /* of tuple */
-	enum weir_status
-		status; /* the outcome, if this case was chosen: WEIR_OK, WEIR_CANCELLED (closed), WEIR_OUT_OF_RANGE (drained) */
+	/* The outcome, if this case was chosen: WEIR_OK, WEIR_CANCELLED (closed), WEIR_OUT_OF_RANGE (drained). */
+	enum weir_status status;
 };
 
 /*
  * Waits until a case can proceed, until deadline_ns (absolute; 0 looks once) or until `cancel` (may be NULL) fires. WEIR_OK:
- * the case
- * *chosen proceeded, see its status; when that is not WEIR_OK, *error says why. Otherwise no case did, *chosen and the cases
- * are untouched: WEIR_DEADLINE_EXCEEDED, WEIR_CANCELLED (the token), WEIR_INVALID_ARGUMENT (no cases, NULL, an unknown kind, or
- * a tuple that differs from the queue's spec: the message names the case and what weir_tensor_queue_enqueue says),
+ * case *chosen proceeded, see its status; when that is not WEIR_OK, *error says why. Otherwise no case did, *chosen and the
+ * cases are untouched: WEIR_DEADLINE_EXCEEDED, WEIR_CANCELLED (the token), WEIR_INVALID_ARGUMENT (no cases, NULL, an unknown
+ * kind, or a tuple that differs from the queue's spec: the message names the case and what weir_tensor_queue_enqueue says),
  * WEIR_RESOURCE_EXHAUSTED. @since 0.1
  */
 WEIR_API enum weir_status weir_tensor_select(struct weir_tensor_select_case cases[], size_t count, uint64_t deadline_ns,

@@ -21,8 +21,7 @@
  *
  * What is promised
  *   Opacity: all that a transaction reads, also one that is going to be aborted, was the newest at one instant since it began.
- *   So code between
- *     begin and commit never meets a state that never was (Guerraoui and Kapalka, PPoPP 2008).
+ *     So code between begin and commit never meets a state that never was (Guerraoui and Kapalka, PPoPP 2008).
  *   Without an assign: a commit succeeds, and that instant is the transaction's place in the order of all.
  *   With one: strict serializability. At the instant of the commit every variable read is still at the version read. Write skew
  *     cannot happen. Variables that were read and not assigned keep their version numbers.

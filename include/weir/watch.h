@@ -9,12 +9,12 @@
  * |--------------------------------|---------------|-------------------------------|------------------------------------|---------------|-------------|
  * | weir_var_wait                  | any           | wait-free while there is a newer version | one, up to deadline or token | when it waits | no          |
  * | weir_var_start_wait            | any           | lock-free + allocator + the callback | nothing                     | yes           | no          |
- * | weir_var_op_cancel             | any           | lock-free + the callback      | nothing                            | no            | no          |
+ * | weir_var_op_cancel             | any           | lock-free + the callback      | nothing                            | at a thread's first use of Weir | no |
  * | weir_var_op_release            | any           | wait-free + allocator         | nothing                            | no            | no          |
  * | weir_watch_create              | any           | lock-free + allocator         | nothing                            | yes           | no          |
- * | weir_watch_take                | one at a time | lock-free                     | nothing                            | no            | no          |
+ * | weir_watch_take                | one at a time | lock-free                     | nothing                            | at a thread's first use of Weir | no |
  * | weir_watch_fd                  | any           | wait-free                     | nothing                            | no            | yes         |
- * | weir_watch_destroy             | one, last     | lock-free + allocator         | nothing                            | no            | no          |
+ * | weir_watch_destroy             | one, last     | lock-free + allocator         | nothing                            | at a thread's first use of Weir | no |
  *
  * Whoever publishes lets those who wait go on, on his own thread: an attempt, and perhaps a callback or a system call, for each
  * that waits. A thread that waits, or has a watch, and is stopped anywhere holds up no writer and no other that waits. A writer
