@@ -1,15 +1,15 @@
 /*
  * check_reduction.c - the reduction loses nothing, nor does merging states: small random programs, explored with either and with neither.
  *
- * A program is two or three threads of a few instructions on a few cells: loads, stores, read-modify-writes and compare-and-swaps
+ * A program is two to four threads of a few instructions on a few cells: loads, stores, read-modify-writes and compare-and-swaps
  * of every order, fences, membarriers, a wait that ends, instructions that are passed over if the last load returned something odd. An
  * outcome is what each instruction returned and what the cells hold at the end. The outcomes met with the reduction must be those met
  * without it; when the latter is cut off, it may have met fewer, never others. Each thread also keeps its outcome on its stack
  * only, or in memory only, so that states which differ in nothing else must be told apart.
  *
- * In every third program some of what is returned is forgotten, so that views alone tell. In every fifth the first two threads do the same: with
- * states merged one begins before the other then, and which was which is no outcome. Every fourth program also has plain accesses;
- * whether some of them race must be found by each of the three alike, and is the outcome.
+ * In every third program some of what is returned is forgotten, so that views alone tell. In every fifth the first two threads do
+ * the same: with states merged one begins before the other then, and which was which is no outcome. Every fourth program also has
+ * plain accesses; whether some of them race must be found by each of the three alike, and is the outcome.
  *
  * A failure prints the program, less what it does not need, and its seed: check_reduction SEED 1 tries it again.
  */

@@ -312,7 +312,7 @@ static struct scope_plan prepare(size_t index)
 {
 	const struct scope *scope = &scopes[index];
 
-	scene = (struct scene){0};
+	scene = (struct scene){.head = NULL};
 	return (struct scope_plan){.program = {scope->name, scope_functions(scope->threads, THREADS), &scene, sizeof(scene),
 	                                       scope->setup, scope_function, scope->finish},
 	                           .executions = 5000,
