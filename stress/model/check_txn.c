@@ -332,7 +332,7 @@ static struct scope_plan prepare(size_t index)
 	scene = (struct scene){.size = scope->size, .history = scope->history};
 	return (struct scope_plan){
 		.program = {scope->name, scope->threads, &scene, sizeof(scene), setup, scope->thread, scope->finish},
-		.executions = 20000,
+		.executions = 23000,
 		.stopped = 50};
 }
 
