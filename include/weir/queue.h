@@ -68,8 +68,8 @@ typedef int64_t weir_queue_key_fn(void *context, void *item);
 
 struct weir_queue_options {
 	size_t struct_size; /* sizeof(struct weir_queue_options) */
-	size_t
-		capacity; /* items, 1 .. WEIR_RING_MAX_CAPACITY (weir/ring.h); shuffle: .. 2^24 - 1; priority: .. 2^24 - 2; required */
+	/* Items, 1 .. WEIR_RING_MAX_CAPACITY (weir/ring.h); shuffle: .. 2^24 - 1; priority: .. 2^24 - 2; required. */
+	size_t capacity;
 	enum weir_queue_order order;
 	uint32_t flags;
 	size_t min_after_dequeue; /* shuffle only: items that stay behind while open; < capacity */

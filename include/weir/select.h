@@ -32,7 +32,7 @@ enum weir_select_kind {
 struct weir_select_case {
 	weir_queue *queue; /* the same queue may stand in several cases */
 	enum weir_select_kind kind;
-	/* Enqueue: given by the caller. dequeue: the outcome, if this case was chosen and its status is WEIR_OK. */
+	/* Enqueue: given by the caller. Dequeue: the outcome, if this case was chosen and its status is WEIR_OK. */
 	void *item;
 	/* The outcome, if this case was chosen: WEIR_OK, WEIR_CANCELLED (closed), WEIR_OUT_OF_RANGE (drained). */
 	enum weir_status status;

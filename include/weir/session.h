@@ -62,8 +62,8 @@ struct weir_feed {
 
 struct weir_run_options {
 	size_t struct_size; /* sizeof(struct weir_run_options) */
-	uint64_t
-		deadline_ns; /* absolute; 0: operation_timeout_ns from now, if the session has one. WEIR_NO_DEADLINE: none at all */
+	/* Absolute; 0: operation_timeout_ns from now, if the session has one. WEIR_NO_DEADLINE: none at all. */
+	uint64_t deadline_ns;
 	weir_cancel *cancel; /* NULL: none. A reference is taken for as long as needed */
 	uint32_t flags;      /* must be 0 */
 };

@@ -35,8 +35,8 @@ struct weir_stall {
 	uint32_t thread; /* the kernel's number of the thread that took the handle, or is in the call; 0: it has ended */
 	uint64_t age_ns; /* at least: since the version was replaced, since the call began */
 	/* Of a handle. */
-	const char *
-		variable; /* its name, cut to 63 bytes; "" when the variable is gone, and of a section. Good during the callback */
+	/* Its name, cut to 63 bytes; "" when the variable is gone, and of a section. Good during the callback. */
+	const char *variable;
 	uint64_t version; /* its number */
 	uint64_t bytes;   /* what the version counts for in the budget */
 };

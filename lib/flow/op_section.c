@@ -139,8 +139,8 @@ struct building {
 	weir_critical_section *section;
 	uint32_t flags;
 	struct weiri_node_map body; /* the nodes of it */
-	struct weiri_node_map
-		outside; /* what has to be there before, and all that it runs after; first that of control edges */
+	/* What has to be there before, and all that it runs after; first that of control edges. */
+	struct weiri_node_map outside;
 	size_t control_count;
 	weir_output *taken; /* from outside, the same perhaps twice */
 	size_t taken_count, taken_room;

@@ -23,8 +23,8 @@
 #include "queue/tree.h"
 
 struct weiri_area_state {
-	struct weiri_retired
-		retired; /* first. It changes when the state has been replaced: readers look at the content alone */
+	/* First. It changes when the state has been replaced: readers look at the content alone. */
+	struct weiri_retired retired;
 	size_t size;
 	weir_allocator allocator;
 	_Alignas(max_align_t) char content[];

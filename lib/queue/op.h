@@ -73,8 +73,8 @@ struct weir_queue_op {
 	weir_queue_done_fn *callback; /* NULL: a blocking call */
 	void *context;
 	weir_cancel *token; /* of a blocking call, which holds it; or NULL */
-	uint64_t
-		began_ns; /* starter: when it began to wait, for who looks from outside (scripts/gdb/weir.py); 0: it does not */
+	/* Starter: when it began to wait, for who looks from outside (scripts/gdb/weir.py); 0: it does not. */
+	uint64_t began_ns;
 	uint32_t thread; /* starter, with began_ns: the kernel's number of the thread */
 	int blind;       /* starter: the heavy fence failed, so an event may overlook us */
 	weir_allocator allocator;

@@ -89,8 +89,8 @@ struct weiri_version {
 
 struct weir_var {
 	_Atomic(struct weiri_version *) head; /* never NULL */
-	struct weiri_awaits
-		awaits; /* beside the head: who has published has the line already, and looks at the list (watch.c) */
+	/* Beside the head: who has published has the line already, and looks at the list (watch.c). */
+	struct weiri_awaits awaits;
 	/* Constant. */
 	struct weiri_numbered numbered; /* among all variables; it is retired by this, see var.c */
 	uint32_t label;                 /* its number; 0 beyond 2^32 */
