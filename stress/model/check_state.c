@@ -21,13 +21,16 @@
 #include "model/scope.h"
 
 static struct state {
-	_Atomic(int) choice, x, y, step;
+	_Atomic(int) choice, x, y, step, before, after;
 	_Atomic(uint32_t) word, other_word;
 	_Atomic(void *) object;
-	int plain;
+	int plain, earlier, later;
 	int saw[4];  /* the chooser's addition, and later; the observer's, and later */
 	int another; /* it is none of the two executions that are meant */
 } state;
+
+/* As if it were not atomic. */
+#define PLAIN(v) (*(int *)(uintptr_t)&state.v)
 
 /* -- writers ------------------------------------------------------------------------------------------------------------------ */
 
@@ -140,12 +143,48 @@ static int write_y_in_s(int newer)
 	return 0;
 }
 
+/* Either way the same is written, and something on both sides of y. */
 static int write_data_behind_y(int newer)
 {
-	state.plain = 0;
+	state.plain = state.earlier = state.later = 0;
 	STORE(y, 1, REL);
-	if (!newer)
+	if (newer)
+		state.later = 0;
+	else
 		state.plain = 0;
+	return 0;
+}
+
+static int read_data_behind_y(int newer)
+{
+	int sum = state.plain + state.earlier + state.later;
+
+	STORE(y, 1, REL);
+	sum += newer ? state.later : state.plain;
+	state.another = sum != 0;
+	return 0;
+}
+
+static int load_x_behind_y(int newer)
+{
+	int sum = LOAD(x, RLX) + LOAD(before, RLX) + LOAD(after, RLX);
+
+	STORE(y, 1, REL);
+	sum += newer ? LOAD(after, RLX) : LOAD(x, RLX);
+	state.another = sum != 0;
+	return 0;
+}
+
+static int store_x_behind_y(int newer)
+{
+	STORE(x, 0, RLX);
+	STORE(before, 0, RLX);
+	STORE(after, 0, RLX);
+	STORE(y, 1, REL);
+	if (newer)
+		STORE(after, 0, RLX);
+	else
+		STORE(x, 0, RLX);
 	return 0;
 }
 
@@ -250,6 +289,51 @@ static void see_data_behind_y(void)
 		state.saw[3] = state.plain;
 }
 
+static void see_all_data(void)
+{
+	if (LOAD(y, ACQ) == 1)
+		state.saw[3] = state.plain + state.earlier;
+	if (LOAD(step, ACQ) == 1)
+		state.saw[3] = state.later;
+}
+
+static void write_all_data(void)
+{
+	if (LOAD(y, ACQ) == 1)
+		state.plain = state.earlier = 0;
+	if (LOAD(step, ACQ) == 1)
+		state.later = 0;
+}
+
+static void write_x_plainly(void)
+{
+	if (LOAD(y, ACQ) == 1)
+		PLAIN(x) = PLAIN(before) = 0;
+	if (LOAD(step, ACQ) == 1)
+		PLAIN(after) = 0;
+}
+
+static void read_x_plainly(void)
+{
+	if (LOAD(y, ACQ) == 1)
+		state.saw[3] = PLAIN(x) + PLAIN(before);
+	if (LOAD(step, ACQ) == 1)
+		state.saw[3] = PLAIN(after);
+}
+
+/* So that others than the chooser may look, and what they know counts. */
+static void look_at_x(void)
+{
+	(void)LOAD(x, RLX);
+}
+
+static void step_and_see_data_behind_x(void)
+{
+	if (LOAD(x, ACQ) == 1)
+		state.saw[3] = state.plain;
+	step();
+}
+
 static void wake_other_word(void)
 {
 	weiri_futex_wake(&state.other_word, 1);
@@ -282,13 +366,17 @@ static const struct program {
 	{"stores_views_of_stores", STATE_STORES, write_x, release_y_around_x, say, see_x_behind_y, 0, RLX},
 	{"stores_views_of_accesses", STATE_STORES_CLOCKS, write_data_and_x, release_y_around_data, say, see_data_behind_y,
      1, RLX},
-	{"threads_views_of_stores", STATE_VIEWS, write_x_and_y, look_at_x_and_y, read_x, see_nothing, 0, RLX},
-	{"threads_views_of_accesses", STATE_VIEWS_CLOCKS, write_data_and_x, know_data, read_data_later, step, 1, RLX},
+	{"threads_views_of_stores", STATE_VIEWS, write_x_and_y, look_at_x_and_y, read_x, look_at_x, 0, RLX},
+	{"threads_views_of_accesses", STATE_VIEWS_CLOCKS, write_data_and_x, know_data, read_data_later,
+     step_and_see_data_behind_x, 1, RLX},
 	{"what_an_acquire_fence_adds", STATE_PENDING, write_x_and_y_twice, keep_pending, fence_and_read_x, see_nothing, 0,
      RLX},
 	{"what_a_release_fence_left", STATE_RELEASED, see_nothing, write_x_and_fence, store_in_y, see_x_behind_y, 0, REL},
 	{"seq_cst_order", STATE_S, see_nothing, write_y_in_s, say, see_y_in_s, 0, RLX},
-	{"accesses", STATE_ACCESSES, see_nothing, write_data_behind_y, say, see_data_behind_y, 1, RLX},
+	{"accesses", STATE_ACCESSES, see_nothing, write_data_behind_y, say, see_all_data, 1, REL},
+	{"accesses_that_read", STATE_ACCESSES, see_nothing, read_data_behind_y, say, write_all_data, 1, REL},
+	{"accesses_that_load", STATE_ACCESSES, see_nothing, load_x_behind_y, say, write_x_plainly, 1, REL},
+	{"accesses_that_store", STATE_ACCESSES, see_nothing, store_x_behind_y, say, read_x_plainly, 1, REL},
 	{"heap", STATE_HEAP, see_nothing, release_object, use_object, see_nothing, 1, RLX},
 	{"time", STATE_SYSTEM, see_nothing, let_time_pass, tell_time, see_nothing, 0, RLX},
 };

@@ -119,6 +119,8 @@ void memory_all_join(void);                 /* thread 0 sees what all did */
 void memory_each_written(void (*visit)(char *address));
 
 uint64_t memory_state(void);
+/* With states merged: this execution has shown that states were told apart by too little so far. */
+int memory_has_learned(void);
 void memory_forget_stale_reads(unsigned t);
 
 /* -- state.c -- */

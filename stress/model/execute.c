@@ -22,10 +22,14 @@ uint64_t model_steps;
 
 static char failure[256];
 static int failed, cut, again, stopped;
+static int looking;  /* this execution only shows what the program does */
 static int starting; /* threads run up to their first visible operation, one after the other */
 static struct {
 	uint32_t begin[THREADS], longest;
 } calls[WEIR_MODEL_CALLS];
+
+/* How many executions are looked at for each that was explored in vain, and how many at most; with so many changes of priority. */
+enum { LOOK_TIMES = 10, LOOK_MOST = 200000, LOOK_DEPTH = 16 };
 
 static unsigned threads(void)
 {
@@ -294,7 +298,7 @@ static void run_once(void)
 	memory_reset();
 	explore_execution();
 	run_threads();
-	if (!failed && !cut && !again && !stopped) {
+	if (!failed && !cut && !again && !stopped && !looking) {
 		memory_all_join();
 		alone(finish_main);
 	}
@@ -327,8 +331,31 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+/*
+ * Executions at random, for what memory.c learns of the program: the later that is learned, the more is explored twice. Nothing else
+ * comes of them, so that what the search finds, it found by itself.
+ */
+static void look_around(uint64_t executions)
+{
+	model_options.random_seed = 1;
+	model_options.random_depth = LOOK_DEPTH;
+	looking = 1;
+	explore_begin();
+	for (uint64_t i = 0; i < executions && !again; i++)
+		run_once();
+	looking = failed = 0;
+	model_options.random_seed = model_options.random_depth = 0;
+}
+
 static void search(struct weir_model_result *result)
 {
+	int begins_again = again;
+
+	again = 0;
+	if (begins_again && model_options.merge_states && model_options.random_seed == 0 && model_options.replay == NULL)
+		look_around(result->executions < LOOK_MOST / LOOK_TIMES ? LOOK_TIMES * result->executions : LOOK_MOST);
+	if (again)
+		return;
 	explore_begin();
 	if (model_options.replay != NULL)
 		explore_follow(model_options.replay);
@@ -343,6 +370,9 @@ static void search(struct weir_model_result *result)
 		result->pruned += (uint64_t)cut;
 		result->stopped |= stopped;
 		if (failed || model_options.replay != NULL)
+			return;
+		again = model_options.random_seed == 0 && memory_has_learned();
+		if (again)
 			return;
 		if (model_options.random_seed == 0)
 			result->complete = !explore_next();

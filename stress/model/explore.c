@@ -490,6 +490,14 @@ unsigned explore_thread(unsigned enabled)
 	return node->thread;
 }
 
+/* Mostly the newest; of executions with all the changes of priority that there may be, half. */
+static uint32_t value_at_random(uint32_t count)
+{
+	if (model_options.random_seed == 0 || next_random() % (changes == NO_CHANGE ? 2 : 4) != 0)
+		return 0;
+	return (uint32_t)(next_random() % count);
+}
+
 uint32_t explore_value(uint32_t count)
 {
 	struct node *node;
@@ -501,8 +509,7 @@ uint32_t explore_value(uint32_t count)
 		node = new_node();
 		node->is_value = 1;
 		node->count = count;
-		/* At random: mostly the newest. */
-		node->chosen = model_options.random_seed != 0 && next_random() % 4 == 0 ? (uint32_t)(next_random() % count) : 0;
+		node->chosen = value_at_random(count);
 	}
 	path_at++;
 	if (node->chosen >= count)

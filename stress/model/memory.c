@@ -40,19 +40,29 @@ struct location {
 	uint32_t number;                /* of the last store */
 	uint32_t atomic_clock[THREADS]; /* when each thread last accessed it atomically: for races with plain accesses */
 	uint32_t written_clock[THREADS];
+	uint16_t users[4]; /* of its granules */
 };
 
 /* Four bytes: plain accesses to them, and the locations in them. A cache line. */
 struct granule {
 	_Alignas(64) uintptr_t key;
 	uint32_t generation;
-	uint32_t location; /* 1 + the first */
+	uint16_t location; /* 1 + the first */
+	uint16_t users;    /* index into users; 0: none yet */
 	uint32_t write_clock;
 	uint8_t write_thread, write_mask, written;
 	uint8_t readers; /* threads, as a set */
 	uint32_t read_clock[THREADS];
 	uint8_t read_mask[THREADS];
 };
+_Static_assert(sizeof(struct granule) == 64, "a cache line");
+
+/* Of a granule, with states merged: the threads that read and wrote it, plainly and atomically, in any execution so far, as sets. */
+struct users {
+	uintptr_t key;
+	uint8_t did[4];
+};
+enum { PLAIN_READ, PLAIN_WRITE, ATOMIC_READ, ATOMIC_WRITE };
 
 static struct location locations[LOCATIONS];
 static uint32_t location_count;
@@ -65,6 +75,10 @@ static uint32_t generation = 1;
 static uintptr_t written[GRANULES]; /* keys */
 static uint32_t written_count;
 static uint32_t granule_count;
+static struct users users[GRANULES + 1]; /* kept for the whole search; [0]: of nobody */
+static uint16_t users_at[2 * GRANULES];  /* by hash of the key: index; 0: none */
+static uint32_t users_count;
+static int users_learned;                    /* in this execution */
 static uint32_t used_granules[GRANULES / 2]; /* indices */
 static const char *wide[WIDE];               /* locations of sixteen bytes; kept for the whole search */
 static uint32_t wide_count;
@@ -84,13 +98,15 @@ static struct view in_s; /* what the seq_cst order S obliges a seq_cst load or f
 
 void memory_begin(void)
 {
-	wide_count = 0;
+	wide_count = users_count = 0;
+	memset(users_at, 0, sizeof(users_at));
 }
 
 void memory_reset(void)
 {
 	generation++;
 	location_count = store_count = view_count = written_count = granule_count = 0;
+	users_learned = 0;
 	for (unsigned t = 0; t <= model_program->threads; t++) {
 		view_clear(&now[t]);
 		view_clear(&pending[t]);
@@ -124,9 +140,14 @@ static struct granule *new_granule(struct granule *granule, uintptr_t key)
 	return granule;
 }
 
+static inline uint32_t place_of(uintptr_t key)
+{
+	return (uint32_t)(key * UINT64_C(0x9E3779B97F4A7C15) >> 50) % GRANULES;
+}
+
 static inline struct granule *granule_at(uintptr_t key)
 {
-	uint32_t slot = (uint32_t)(key * UINT64_C(0x9E3779B97F4A7C15) >> 50) % GRANULES;
+	uint32_t slot = place_of(key);
 
 	while (granules[slot].generation == generation && granules[slot].key != key)
 		slot = (slot + 1) % GRANULES;
@@ -139,6 +160,55 @@ static inline void note_written(struct granule *granule)
 		return;
 	granule->written = 1;
 	written[written_count++] = granule->key;
+}
+
+/*
+ * Who uses what is learned on the way, as states leave out what nobody uses (see below); when more is learned, the search begins again.
+ */
+static uint16_t users_of(uintptr_t key)
+{
+	uint32_t slot = 2 * place_of(key);
+
+	while (users_at[slot] != 0 && users[users_at[slot]].key != key)
+		slot = (slot + 1) % (2 * GRANULES);
+	if (users_at[slot] == 0) {
+		if (users_count == GRANULES)
+			model_fail("more than %d bytes are accessed in a search", GRANULES * GRAIN);
+		users[++users_count] = (struct users){.key = key};
+		users_at[slot] = (uint16_t)users_count;
+	}
+	return users_at[slot];
+}
+
+/* What one of threads that are alike does, the others will. */
+static void learn_use(uint8_t *did)
+{
+	unsigned first = model_thread, last = model_thread;
+
+	while ((model_options.alike >> (first - 1) & 1) != 0)
+		first--;
+	while ((model_options.alike >> last & 1) != 0)
+		last++;
+	*did |= (uint8_t)((2u << last) - (1u << first));
+	users_learned = 1;
+}
+
+static inline void note_use(struct granule *granule, unsigned use)
+{
+	uint8_t *did;
+
+	if (!model_running || !model_options.merge_states)
+		return;
+	if (granule->users == 0)
+		granule->users = users_of(granule->key);
+	did = &users[granule->users].did[use];
+	if ((*did >> model_thread & 1) == 0)
+		learn_use(did);
+}
+
+int memory_has_learned(void)
+{
+	return users_learned;
 }
 
 void memory_each_written(void (*visit)(char *address))
@@ -204,6 +274,8 @@ static uint32_t new_location(char *address, size_t size)
 
 		l->next = granule->location;
 		granule->location = location_count + 1;
+		if (model_options.merge_states)
+			l->users[key - (uintptr_t)address / GRAIN] = users_of(key);
 	}
 	/* What the memory holds is its first store; it is ordered by the race check against the plain writes that made it. */
 	stores[store_count++] = (struct store){.value = read_raw(address, size)};
@@ -340,6 +412,7 @@ void memory_plain(const void *address, size_t size, int is_write)
 		struct granule *granule = granule_at(at / GRAIN);
 		uint8_t mask = part(at, end, &next);
 
+		note_use(granule, is_write ? PLAIN_WRITE : PLAIN_READ);
 		plain(granule, mask, (const void *)at, is_write);
 		if (granule->location != 0)
 			check_atomics(granule, (uintptr_t)address, size, is_write);
@@ -360,6 +433,7 @@ void memory_forget(const void *address, size_t size)
 		granule->write_mask = 0;
 		granule->readers = 0;
 		memset(granule->read_mask, 0, sizeof(granule->read_mask));
+		note_use(granule, PLAIN_WRITE);
 		note_written(granule);
 	}
 }
@@ -415,6 +489,7 @@ static struct span arrive(char *address, size_t size, enum kind kind, enum order
 		struct granule *granule = granule_at(at / GRAIN);
 		uint8_t mask = part(at, end, &next);
 
+		note_use(granule, kind != OP_LOAD ? ATOMIC_WRITE : ATOMIC_READ);
 		check_writer(granule, mask, (const void *)at, "an atomic access");
 		if (kind != OP_LOAD)
 			check_readers(granule, mask, (const void *)at, "an atomic write");
@@ -619,6 +694,7 @@ value_t memory_update(void *address, size_t size, value_t (*update)(value_t, val
 
 void memory_observe(uint32_t location)
 {
+	note_use(granule_at((uintptr_t)locations[location].address / GRAIN), ATOMIC_READ);
 	view_set(&now[model_thread], location, locations[location].number);
 }
 
@@ -669,6 +745,12 @@ void memory_heavy_fence(void)
 /*
  * What of the memory may matter from here on, as a number. What nobody can tell any more is left out: stores that no thread may
  * read, what views know of them, and how often a clock has ticked between two accesses that a race could be with.
+ *
+ * Who may read a location, and whose accesses a race could be with, is what threads have done in the executions so far. That a thread
+ * does not know of a store, or of an access, is nothing to it where it never looks; what it knows it may still pass on, which changes
+ * nothing for those who all know it. Were two states taken for one, and only from the second could a thread come to a place where it was
+ * not known to come: then it could from the first, as they differ in nothing that it sees until then; and when it does, the search
+ * begins again.
  */
 enum { STAMPS = 64 };
 
@@ -680,6 +762,10 @@ static struct {
 
 static uint32_t bound[LOCATIONS]; /* the oldest store that some thread may read */
 static uint64_t key_of[LOCATIONS];
+static struct users used_by[LOCATIONS];
+static uint32_t telling[GRANULES / 2]; /* indices of granules that may be part of the state */
+static uint32_t telling_count;
+static unsigned going; /* threads that may do something, as a set */
 
 static int goes_on(unsigned thread)
 {
@@ -687,34 +773,78 @@ static int goes_on(unsigned thread)
 	return model_threads[thread].status != ENDED || explore_has_membarrier();
 }
 
-static void find_bounds(void)
+static void find_users(uint32_t location)
 {
-	for (uint32_t i = 0; i < location_count; i++) {
-		bound[i] = locations[i].number;
-		key_of[i] = state_mix(1, (uint64_t)(uintptr_t)locations[i].address);
-		for (unsigned t = 1; t <= model_program->threads; t++) {
-			uint32_t oldest = view_get(&now[t], i);
-
-			if (goes_on(t) && oldest < bound[i])
-				bound[i] = oldest;
-		}
-	}
-	for (unsigned t = 1; t <= model_program->threads; t++) {
-		stamps[t].count = 0;
-		stamps[t].known = UINT32_MAX;
-		for (unsigned u = 1; u <= model_program->threads; u++) {
-			if (u != t && goes_on(u) && now[u].clock[t] < stamps[t].known)
-				stamps[t].known = now[u].clock[t];
-		}
+	used_by[location] = (struct users){0};
+	for (unsigned i = 0; i < 4; i++) {
+		for (unsigned use = 0; use < 4; use++)
+			used_by[location].did[use] |= users[locations[location].users[i]].did[use];
 	}
 }
 
+static void find_bound(uint32_t location)
+{
+	unsigned left = going & (used_by[location].did[ATOMIC_READ] | used_by[location].did[ATOMIC_WRITE]);
+
+	bound[location] = locations[location].number;
+	for (; left != 0; left &= left - 1) {
+		uint32_t oldest = view_get(&now[__builtin_ctz(left)], location);
+
+		bound[location] = oldest < bound[location] ? oldest : bound[location];
+	}
+}
+
+/* Up to which clock accesses by `thread` are known to all others of a set. */
+static uint32_t known_to(unsigned set, unsigned thread)
+{
+	uint32_t known_to_all = UINT32_MAX;
+
+	for (unsigned left = set & going & ~(1u << thread); left != 0; left &= left - 1) {
+		uint32_t clock = now[__builtin_ctz(left)].clock[thread];
+
+		known_to_all = clock < known_to_all ? clock : known_to_all;
+	}
+	return known_to_all;
+}
+
+static void find_bounds(void)
+{
+	going = 0;
+	for (unsigned t = 1; t <= model_program->threads; t++)
+		going |= goes_on(t) ? 1u << t : 0u;
+	for (uint32_t i = 0; i < location_count; i++) {
+		key_of[i] = state_mix(1, (uint64_t)(uintptr_t)locations[i].address);
+		find_users(i);
+		find_bound(i);
+	}
+	for (unsigned t = 1; t <= model_program->threads; t++) {
+		stamps[t].count = 0;
+		stamps[t].known = known_to(going, t);
+	}
+}
+
+/* Who may race with such an access, as a set. */
+static unsigned rivals(const struct users *of, unsigned use)
+{
+	switch (use) {
+	case PLAIN_READ: return of->did[PLAIN_WRITE] | of->did[ATOMIC_WRITE];
+	case PLAIN_WRITE: return of->did[PLAIN_READ] | of->did[PLAIN_WRITE] | of->did[ATOMIC_READ] | of->did[ATOMIC_WRITE];
+	case ATOMIC_READ: return of->did[PLAIN_WRITE];
+	default: return of->did[PLAIN_READ] | of->did[PLAIN_WRITE];
+	}
+}
+
+static int may_race(unsigned thread, uint32_t clock, unsigned with)
+{
+	return thread != 0 && clock > stamps[thread].known && clock > known_to(with, thread);
+}
+
 /* Keeps the clocks in order. */
-static void add_stamp(unsigned thread, uint32_t clock)
+static void add_stamp(unsigned thread, uint32_t clock, unsigned with)
 {
 	uint32_t at = stamps[thread].count, *clocks = stamps[thread].clock;
 
-	if (thread == 0 || clock <= stamps[thread].known || at == STAMPS)
+	if (at == STAMPS || !may_race(thread, clock, with))
 		return;
 	for (uint32_t i = 0; i < at; i++) {
 		if (clocks[i] == clock)
@@ -741,18 +871,26 @@ static uint32_t rank(unsigned thread, uint32_t clock)
 static void add_stamps(void)
 {
 	for (uint32_t i = 0; i < location_count; i++) {
+		unsigned with_atomic = rivals(&used_by[i], ATOMIC_READ), with_write = rivals(&used_by[i], ATOMIC_WRITE);
+
 		for (unsigned t = 1; locations[i].address != NULL && t <= model_program->threads; t++) {
-			add_stamp(t, locations[i].atomic_clock[t]);
-			add_stamp(t, locations[i].written_clock[t]);
+			add_stamp(t, locations[i].atomic_clock[t], with_atomic);
+			add_stamp(t, locations[i].written_clock[t], with_write);
 		}
 	}
+	telling_count = 0;
 	for (uint32_t i = 0; i < granule_count; i++) {
 		const struct granule *granule = &granules[used_granules[i]];
+		const struct users *of = &users[granule->users];
+		unsigned with_read = rivals(of, PLAIN_READ), with_write = rivals(of, PLAIN_WRITE);
 
+		if (!granule->written && with_read == 0)
+			continue;
+		telling[telling_count++] = used_granules[i];
 		if (granule->write_mask != 0)
-			add_stamp(granule->write_thread, granule->write_clock);
+			add_stamp(granule->write_thread, granule->write_clock, with_write);
 		for (unsigned left = granule->readers; left != 0; left &= left - 1)
-			add_stamp((unsigned)__builtin_ctz(left), granule->read_clock[__builtin_ctz(left)]);
+			add_stamp((unsigned)__builtin_ctz(left), granule->read_clock[__builtin_ctz(left)], with_read);
 	}
 }
 
@@ -792,9 +930,9 @@ static uint64_t state_of_pending(unsigned thread)
 	return state_of_view(&sum, STATE_PENDING, STATE_PENDING);
 }
 
-static uint64_t state_of_access(uint64_t state, unsigned thread, uint32_t clock, unsigned what)
+static uint64_t state_of_access(uint64_t state, unsigned thread, uint32_t clock, unsigned what, unsigned with)
 {
-	if (thread == 0 || clock <= stamps[thread].known)
+	if (!may_race(thread, clock, with))
 		return state;
 	return state_mix(state, state_part(STATE_ACCESSES, (uint64_t)rank(thread, clock) << 32 | thread << 16 | what));
 }
@@ -802,16 +940,18 @@ static uint64_t state_of_access(uint64_t state, unsigned thread, uint32_t clock,
 static uint64_t state_of_granule(const struct granule *granule)
 {
 	const uint64_t key = state_mix(2, granule->key);
+	const struct users *of = &users[granule->users];
 	uint64_t state = key;
 
 	if (granule->written && !fiber_has((const char *)(granule->key * GRAIN)))
 		state = state_mix(state, state_part(STATE_MEMORY, *(const uint32_t *)(granule->key * GRAIN)));
 	if (granule->write_mask != 0)
-		state = state_of_access(state, granule->write_thread, granule->write_clock, granule->write_mask);
+		state = state_of_access(state, granule->write_thread, granule->write_clock, granule->write_mask,
+		                        rivals(of, PLAIN_WRITE));
 	for (unsigned left = granule->readers; left != 0; left &= left - 1) {
 		unsigned t = (unsigned)__builtin_ctz(left);
 
-		state = state_of_access(state, t, granule->read_clock[t], 256u + granule->read_mask[t]);
+		state = state_of_access(state, t, granule->read_clock[t], 256u + granule->read_mask[t], rivals(of, PLAIN_READ));
 	}
 	return state != key ? state : 0;
 }
@@ -822,8 +962,8 @@ static uint64_t state_of_location(uint32_t location)
 	uint64_t state = key_of[location];
 
 	for (unsigned t = 1; t <= model_program->threads; t++) {
-		state = state_of_access(state, t, l->atomic_clock[t], 1);
-		state = state_of_access(state, t, l->written_clock[t], 2);
+		state = state_of_access(state, t, l->atomic_clock[t], 1, rivals(&used_by[location], ATOMIC_READ));
+		state = state_of_access(state, t, l->written_clock[t], 2, rivals(&used_by[location], ATOMIC_WRITE));
 		if (model_threads[t].as_one && model_threads[t].status != ENDED && stale[location][t].times != 0 &&
 		    stale[location][t].number >= bound[location])
 			state = state_mix(state, (uint64_t)(stale[location][t].number - bound[location]) << 32 |
@@ -849,8 +989,8 @@ uint64_t memory_state(void)
 
 	find_bounds();
 	add_stamps();
-	for (uint32_t i = 0; i < granule_count; i++)
-		state += state_of_granule(&granules[used_granules[i]]);
+	for (uint32_t i = 0; i < telling_count; i++)
+		state += state_of_granule(&granules[telling[i]]);
 	for (uint32_t i = 0; i < location_count; i++)
 		state += locations[i].address != NULL ? state_of_location(i) : 0;
 	for (unsigned t = 1; t <= model_program->threads; t++) {
