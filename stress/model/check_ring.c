@@ -420,7 +420,7 @@ static int check_large(enum weir_ring_format format)
 static int check_merged(enum weir_ring_format format)
 {
 	int narrow = format == WEIR_RING_FORMAT_LTQ64;
-	uint64_t most = narrow ? 150000 : 500000, most_long = narrow ? 1000000000 : 400000000;
+	uint64_t most = narrow ? 150000 : 500000, most_long = narrow ? 600000000 : 400000000;
 	size_t quick = narrow ? QUICK_64 : QUICK_16;
 	int bad = 0;
 	char name[SCOPE_NAME];
