@@ -289,6 +289,48 @@ Test(combine, keeps_a_delta_for_one_who_is_at_work)
 	expect_nothing_left();
 }
 
+static void *scatter_slowly(void *var)
+{
+	weir_tensor *first, *one;
+
+	cr_assert_eq(weir_tensor_copy_of(WEIR_I64, &(weir_shape){1, {1}}, (int64_t[]){0}, NULL, &first), WEIR_OK);
+	cr_assert_eq(weir_tensor_copy_of(WEIR_I64, &(weir_shape){.rank = 0}, (int64_t[]){1}, NULL, &one), WEIR_OK);
+	cr_assert_eq(weir_var_scatter(var, WEIR_SCATTER_ADD, first, one, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
+	weir_tensor_release(first);
+	weir_tensor_release(one);
+	return NULL;
+}
+
+/* The memory that it got was for the value that was there when it began. */
+Test(combine, makes_a_value_of_the_shape_that_another_assigned_meanwhile)
+{
+	weir_allocator slow = variables_memory;
+	weir_tensor *longer = large(&variables_memory, 2 * ELEMENTS, 0);
+	weir_var *var;
+	weir_read read;
+	pthread_t thread;
+
+	slow.allocate = allocate_slowly;
+	var = large_variable_with(&slow, ELEMENTS, 0);
+	weiri_store_relaxed(&gatekeeper.inside, 0u);
+	weiri_store_relaxed(&gatekeeper.open, 0u);
+	weiri_store_relaxed(&gatekeeper.armed, 1u);
+	cr_assert_eq(pthread_create(&thread, NULL, scatter_slowly, var), 0);
+	while (weiri_load_acquire(&gatekeeper.inside) == 0)
+		(void)sched_yield();
+	cr_assert_eq(weir_var_assign(var, longer, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
+	weiri_store_release(&gatekeeper.open, 1u);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	cr_assert_eq(weir_var_read(var, &read), WEIR_OK);
+	cr_expect_eq(weir_tensor_elements(read.tensor), 2 * ELEMENTS);
+	cr_expect_eq(((const int64_t *)weir_tensor_data(read.tensor))[0], 1);
+	cr_expect_eq(read.version, 3);
+	weir_read_release(&read);
+	weir_tensor_release(longer);
+	weir_var_destroy(var);
+	expect_nothing_left();
+}
+
 /* -- memory that is used again ------------------------------------------------------------------------------------------------ */
 
 static size_t large_blocks; /* allocated so far */

@@ -54,6 +54,7 @@ NOTICING = {
     "lib/sync/beacon": ("queue_readiness", "watch"),
     "lib/sync/references": ("named_store", "staging", "map_staging"),
     "lib/sync/waiters": ("waiters", "queue", "staging"),
+    "lib/var/change": ("combine", "scatter", "elementwise"),
     "lib/var/combine": ("combine", "scatter"),
     "lib/var/spares": ("combine",),
     "lib/var/stalls": ("stalls",),
@@ -161,7 +162,8 @@ def outcome_of(command, seconds, environment):
     Runs a check up to its first failure. Processor time is limited, so that a busy machine makes no kill; the time of day only for the
     sake of checks that sleep for ever.
     """
-    limited = ["sh", "-c", 'ulimit -t "$0"; exec "$@"', str(int(seconds)), *command]
+    # The harder limit is later: where both are one, the kernel ends a process as if it had crashed.
+    limited = ["sh", "-c", 'ulimit -St "$0"; ulimit -Ht $(($0 + 5)); exec "$@"', str(int(seconds)), *command]
     process = subprocess.Popen(limited, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                                errors="replace", start_new_session=True,
                                env={**os.environ, **environment})
