@@ -9,6 +9,9 @@
  * has ended and needs no more what the states differ by, or they differ by more.
  *
  * Each program is explored without merging states, with it, and with it but for the part: the first two meet the same, the third less.
+ *
+ * Then programs of two threads that were taken for others once: what one thread does between two of its steps, the other can tell from
+ * more than its steps.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +27,8 @@ static struct state {
 	_Atomic(int) choice, x, y, step, before, after;
 	_Atomic(uint32_t) word, other_word;
 	_Atomic(void *) object;
+	_Atomic(int *) on_stack;
+	int *kept, *left; /* in the heap; left: for the end to release */
 	int plain, earlier, later;
 	int saw[4];  /* the chooser's addition, and later; the observer's, and later */
 	int another; /* it is none of the two executions that are meant */
@@ -431,14 +436,12 @@ static void finish(void *context)
 		1;
 }
 
-static void meet(struct met *met, struct weir_model_options options)
+static void meet(struct met *met, const struct weir_model_program *program, struct weir_model_options options)
 {
-	struct weir_model_program program = {current->name, 3, &state, sizeof(state), make_object, thread, finish};
-
 	memset(met, 0, sizeof(*met));
 	memset(&state, 0, sizeof(state));
 	meeting = met;
-	(void)weir_model_check(&program, &options, &met->result);
+	(void)weir_model_check(program, &options, &met->result);
 	free(met->result.replay);
 }
 
@@ -452,26 +455,188 @@ static int missing(const struct met *a, const struct met *b)
 	return count;
 }
 
+/* Without merging and with it: do both fail, or else meet the same? */
+static int meets_the_same(const struct weir_model_program *program, int fails)
+{
+	meet(&all, program, (struct weir_model_options){.no_reduction = 1});
+	meet(&merged, program, (struct weir_model_options){.merge_states = 1});
+	if (fails)
+		return all.result.failed && merged.result.failed;
+	return all.result.complete && merged.result.complete && missing(&all, &merged) == 0 && missing(&merged, &all) == 0;
+}
+
 static int check(const struct program *program)
 {
+	const struct weir_model_program three = {program->name, 3, &state, sizeof(state), make_object, thread, finish};
 	int right;
 
 	current = program;
-	meet(&all, (struct weir_model_options){.no_reduction = 1});
-	meet(&merged, (struct weir_model_options){.merge_states = 1});
+	right = meets_the_same(&three, program->fails);
 	state_left_out = 1u << program->part;
-	meet(&less, (struct weir_model_options){.merge_states = 1});
+	meet(&less, &three, (struct weir_model_options){.merge_states = 1});
 	state_left_out = 0;
-	right = all.result.failed == program->fails && merged.result.failed == program->fails && !less.result.failed;
+	right = right && !less.result.failed;
 	if (!program->fails)
-		right = right && missing(&all, &merged) == 0 && missing(&merged, &all) == 0 && missing(&merged, &less) > 0 &&
-		        missing(&less, &merged) == 0;
+		right = right && missing(&merged, &less) > 0 && missing(&less, &merged) == 0;
 	(void)printf("%s state_needs_%s: %llu executions without merging; %llu states, %s; without the part %llu, %s, %d "
 	             "outcomes missed\n",
 	             right ? "PASS" : "FAIL", program->name, (unsigned long long)all.result.executions,
 	             (unsigned long long)merged.result.states, merged.result.failed ? merged.result.message : "all well",
 	             (unsigned long long)less.result.states, less.result.failed ? less.result.message : "all well",
 	             program->fails ? 0 : missing(&merged, &less));
+	return !right;
+}
+
+/* -- what two threads can tell ------------------------------------------------------------------------------------------------ */
+
+/* What it lends is not looked at before the other has written there. */
+static void lend_stack(void)
+{
+	int lent = 0;
+
+	STORE(on_stack, &lent, REL);
+	STORE(choice, 1, RLX);
+	if ((ADD(step, 2, memory_order_acq_rel) & 1) != 0)
+		state.saw[0] = lent;
+}
+
+/* Which of the two it wrote is known there only. */
+static __attribute__((noinline)) void write_one_of_two(int *to)
+{
+	int one = 1 + LOAD(choice, RLX);
+
+	state.saw[1] = ADD(choice, 2, RLX);
+	(void)ADD(y, 1, RLX);
+	*to = one;
+}
+
+static void write_to_stack(void)
+{
+	int *lent = LOAD(on_stack, ACQ);
+
+	if (lent == NULL)
+		return;
+	write_one_of_two(lent);
+	(void)ADD(step, 1, REL);
+}
+
+/* If this comes before the release, it does not hide that what is used was freed. */
+static void allocate_and_use_kept(void)
+{
+	int *fresh;
+
+	(void)LOAD(x, RLX);
+	fresh = weir_model_allocate(sizeof(int), 16);
+	if (ADD(step, 0, RLX) == 1)
+		state.saw[0] = *state.kept == 1;
+	weir_model_release(fresh);
+}
+
+static void release_kept(void)
+{
+	STORE(step, 1, RLX);
+	weir_model_release(state.kept);
+}
+
+/* The object that it finds may be another, at the address of the one that it released. */
+static void release_and_compare(void)
+{
+	void *was = state.kept;
+
+	(void)LOAD(x, RLX);
+	weir_model_release(state.kept);
+	state.saw[0] = atomic_compare_exchange_strong_explicit(&state.object, &was, NULL, RLX, RLX);
+}
+
+static void allocate_and_publish(void)
+{
+	(void)ADD(step, 1, RLX);
+	state.left = weir_model_allocate(sizeof(int), 16);
+	STORE(object, state.left, RLX);
+	(void)ADD(step, 1, RLX);
+}
+
+/* The other may release it meanwhile. */
+static void use_and_announce(void)
+{
+	state.saw[0] = atomic_load_explicit((_Atomic(int) *)state.kept, RLX) == 2;
+	STORE(y, 1, REL);
+}
+
+/* Nor is it well that something else is there at once. */
+static void release_and_allocate(void)
+{
+	(void)ADD(step, 1, RLX);
+	state.left = state.kept;
+	if (ADD(y, 0, ACQ) == 0) {
+		weir_model_release(state.kept);
+		state.left = weir_model_allocate(sizeof(int), 16);
+	}
+	(void)ADD(step, 1, RLX);
+}
+
+static void keep_object(void *context)
+{
+	(void)context;
+	state.kept = weir_model_allocate(sizeof(int), 16);
+	*state.kept = 1;
+}
+
+/* The other's deadline may pass after this and before the word changes. */
+static void look_at_clock(void)
+{
+	(void)LOAD(x, RLX);
+	state.saw[0] = weir_now_ns() > 500;
+	STORE(word, 1, RLX);
+	weiri_futex_wake(&state.word, 1);
+}
+
+static void wait_for_word(void)
+{
+	(void)ADD(step, 1, RLX);
+	state.saw[1] = weiri_futex_wait(&state.word, 0, 1000);
+}
+
+static const struct pair {
+	const char *name;
+	void (*threads[2])(void);
+	void (*setup)(void *context);
+	int fails;
+} pairs[] = {
+	{"a_stack_that_another_writes_to", {lend_stack, write_to_stack}, NULL, 0},
+	{"an_allocation_behind_a_load", {allocate_and_use_kept, release_kept}, keep_object, 1},
+	{"a_release_behind_a_load", {release_and_compare, allocate_and_publish}, keep_object, 0},
+	{"a_release_before_an_allocation", {use_and_announce, release_and_allocate}, keep_object, 1},
+	{"the_clock_behind_a_load", {look_at_clock, wait_for_word}, NULL, 0},
+};
+
+static const struct pair *current_pair;
+
+static void run_pair(void *context, size_t number)
+{
+	(void)context;
+	current_pair->threads[number]();
+}
+
+static void finish_pair(void *context)
+{
+	STORE(object, NULL, RLX);
+	weir_model_release(state.left);
+	finish(context);
+}
+
+static int check_pair(const struct pair *pair)
+{
+	const struct weir_model_program two = {pair->name, 2, &state, sizeof(state), pair->setup, run_pair, finish_pair};
+	int right;
+
+	current_pair = pair;
+	right = meets_the_same(&two, pair->fails);
+	(void)printf(
+		"%s merging_minds_%s: %llu executions without merging; %llu states, %s, %d outcomes missed, %d made up\n",
+		right ? "PASS" : "FAIL", pair->name, (unsigned long long)all.result.executions,
+		(unsigned long long)merged.result.states, merged.result.failed ? merged.result.message : "all well",
+		pair->fails ? 0 : missing(&all, &merged), pair->fails ? 0 : missing(&merged, &all));
 	return !right;
 }
 
@@ -482,5 +647,7 @@ int main(int argc, char **argv)
 	scope_arguments(argc, argv);
 	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++)
 		bad |= STATE_SUPPORTED && check(&programs[i]);
+	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
+		bad |= STATE_SUPPORTED && check_pair(&pairs[i]);
 	return bad;
 }

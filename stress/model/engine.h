@@ -87,6 +87,8 @@ uint32_t explore_node(void); /* of the current operation of this thread, + 1 */
 int explore_next(void);      /* 0: nothing is left */
 /* This thread's next operation goes with its last one, without a choice between them. */
 int explore_goes_on(void);
+/* But not now: since its last one it did what comes before or after something that others do. */
+void explore_shows(void);
 /* With states merged: is a membarrier among the operations? That is learned on the way. */
 void explore_learns_nothing(void);
 void explore_meets_membarrier(void);
@@ -111,7 +113,7 @@ void memory_fence(enum order order);
 void memory_heavy_fence(void);
 void memory_observe(uint32_t location); /* this thread, or the kernel for it, has seen the last store */
 void memory_plain(const void *address, size_t size, int is_write);
-/* memory that is new, or gone: its past is forgotten */
+/* memory that is new: its past is forgotten, and this thread has written to it */
 void memory_forget(const void *address, size_t size);
 void memory_thread_starts(unsigned thread); /* after thread 0's setup */
 void memory_all_join(void);                 /* thread 0 sees what all did */
@@ -150,6 +152,7 @@ enum { STATE_SUPPORTED = 0, STATE_SAVED = 0 };
 void state_enter(const char *stack, uint64_t given);
 void state_leave(void);
 void state_check_entered(void);
+void state_forgets(const char *address); /* what was written to */
 /* What a state consists of. */
 enum state_part {
 	STATE_STACKS,     /* of the threads */
@@ -195,7 +198,7 @@ const char *heap_name(const void *address, char text[static 32]);
 
 /* -- fiber.c -- */
 const char *fiber_stack_end(unsigned thread);
-int fiber_has(const char *address); /* on some thread's stack */
+int fiber_of(const char *address); /* the thread on whose stack it lies; -1: none */
 void fiber_start(unsigned thread, void (*run)(void));
 void fiber_enter(unsigned thread);                /* from the engine; returns at fiber_leave() */
 void fiber_switch_to(unsigned from, unsigned to); /* between fibers */

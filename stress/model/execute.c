@@ -398,7 +398,8 @@ int weir_model_check(const struct weir_model_program *program, const struct weir
 
 	model_program = program;
 	model_options = given != NULL ? *given : (struct weir_model_options){0};
-	model_options.merge_states = model_options.merge_states && STATE_SUPPORTED;
+	/* How many preemptions led to a state, it does not tell. */
+	model_options.merge_states = model_options.merge_states && STATE_SUPPORTED && model_options.preemptions == 0;
 	model_options.alike = model_options.merge_states && model_options.stop_thread == 0 ? model_options.alike & ~1u : 0;
 	model_options.max_steps = model_options.max_steps != 0 ? model_options.max_steps : 10000;
 	*result = (struct weir_model_result){0};

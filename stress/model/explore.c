@@ -22,7 +22,8 @@
  * With states merged (state.c) all threads are tried at a schedule node, and less is done in another way. A load that is not seq_cst,
  * or a compare-and-swap that fails as one, may as well come later: what other threads do meanwhile leaves it the stores that it could
  * read, and nobody sees that it was done. So it goes with its thread's next operation: a thread is switched from only after what
- * others can tell, a write, a fence, a seq_cst load. (At most MOST_AS_ONE in a row, as a loop may wait for another thread.) A membarrier
+ * others can tell, a write, a fence, a seq_cst load, and where it has allocated or freed memory or looked at the clock since: which block
+ * is free, and what time it is, others change. (At most MOST_AS_ONE in a row, as a loop may wait for another thread.) A membarrier
  * does tell: it gives that thread what others stored. When one is met, the search begins again, with a choice after each operation.
  *
  * With a bound on preemptions a reversal may be out of reach where it is found; then it is also tried where the thread that was
@@ -394,6 +395,12 @@ int explore_goes_on(void)
 	me->done++;
 	me->as_one = 0;
 	return 1;
+}
+
+void explore_shows(void)
+{
+	if (model_running)
+		model_threads[model_thread].as_one = 0;
 }
 
 void explore_learns_nothing(void)

@@ -32,13 +32,13 @@ const char *fiber_stack_end(unsigned thread)
 	return stacks[thread] + STACK_SIZE;
 }
 
-int fiber_has(const char *address)
+int fiber_of(const char *address)
 {
 	for (unsigned t = 0; t <= model_program->threads; t++) {
 		if (stacks[t] != NULL && (size_t)(address - stacks[t]) < STACK_SIZE)
-			return 1;
+			return (int)t;
 	}
-	return 0;
+	return -1;
 }
 
 static void fiber_main(void)

@@ -70,6 +70,7 @@ void *heap_allocate(size_t size, size_t alignment)
 	size_t room = (size + GRANULE - 1) / GRANULE * GRANULE;
 	struct block *block;
 
+	explore_shows();
 	alignment = alignment < GRANULE ? GRANULE : alignment;
 	block = find_freed(room, alignment);
 	if (block == NULL) {
@@ -94,6 +95,7 @@ void heap_release(void *memory)
 {
 	char text[32];
 
+	explore_shows();
 	for (size_t i = 0; memory != NULL && i < block_count; i++) {
 		if (blocks[i].memory != memory)
 			continue;

@@ -156,6 +156,7 @@ static inline struct granule *granule_at(uintptr_t key)
 
 static inline void note_written(struct granule *granule)
 {
+	state_forgets((const char *)(granule->key * GRAIN));
 	if (granule->written)
 		return;
 	granule->written = 1;
@@ -426,11 +427,13 @@ void memory_forget(const void *address, size_t size)
 	for (uintptr_t at = (uintptr_t)address; at < end; at = next) {
 		struct granule *granule = granule_at(at / GRAIN);
 
-		next = (at / GRAIN + 1) * GRAIN;
 		for (uint32_t i = granule->location; i != 0; i = locations[i - 1].next)
 			locations[i - 1].address = NULL;
 		granule->location = 0;
-		granule->write_mask = 0;
+		/* Whoever does not know of the allocation may as well look at what was here before, and that is freed. */
+		granule->write_mask = part(at, end, &next);
+		granule->write_thread = (uint8_t)model_thread;
+		granule->write_clock = now[model_thread].clock[model_thread];
 		granule->readers = 0;
 		memset(granule->read_mask, 0, sizeof(granule->read_mask));
 		note_use(granule, PLAIN_WRITE);
@@ -749,8 +752,9 @@ void memory_heavy_fence(void)
  * Who may read a location, and whose accesses a race could be with, is what threads have done in the executions so far. That a thread
  * does not know of a store, or of an access, is nothing to it where it never looks; what it knows it may still pass on, which changes
  * nothing for those who all know it. Were two states taken for one, and only from the second could a thread come to a place where it was
- * not known to come: then it could from the first, as they differ in nothing that it sees until then; and when it does, the search
- * begins again.
+ * not known to come: then it could from the first, as they differ in nothing that it sees until then; where an execution on the way
+ * there ends at a third state that is taken for its own, the rest of the way goes on from that one, and gets shorter each time; and
+ * when the thread comes there, the search begins again.
  */
 enum { STAMPS = 64 };
 
@@ -943,7 +947,7 @@ static uint64_t state_of_granule(const struct granule *granule)
 	const struct users *of = &users[granule->users];
 	uint64_t state = key;
 
-	if (granule->written && !fiber_has((const char *)(granule->key * GRAIN)))
+	if (granule->written && fiber_of((const char *)(granule->key * GRAIN)) < 0)
 		state = state_mix(state, state_part(STATE_MEMORY, *(const uint32_t *)(granule->key * GRAIN)));
 	if (granule->write_mask != 0)
 		state = state_of_access(state, granule->write_thread, granule->write_clock, granule->write_mask,

@@ -1,11 +1,12 @@
 /*
  * state.c - the state that an execution is in, as a number, and those that have been.
  *
- * With weir_model_options.merge_states an execution ends where it comes to a state that another has been in: what can follow is
- * explored from there. The state is what memory, views, heap and system hold (memory.c, heap.c, system.c), without what nobody can
- * tell any more, or would look at as far as executions have shown; and of each thread its stack, with the registers that the compiler saved there, down to where it called the checker.
- * What is dead on a stack counts as well: then states are told apart that are the same, and only time is lost. To lose less, what the
- * checker leaves below is wiped.
+ * With weir_model_options.merge_states an execution ends where it comes to a state that another has been in: what can follow
+ * is explored from there. The state is what memory, views, heap and system hold (memory.c, heap.c, system.c), without what
+ * nobody can tell any more, or would look at as far as executions have shown; and of each thread its stack, with the registers
+ * that the compiler saved there, down to where it called the checker. Where another thread writes to that stack it is looked
+ * at anew. What is dead on a stack counts as well: then states are told apart that are the same, and only time is lost. To
+ * lose less, what the checker leaves below is wiped.
  *
  * That each of its parts is needed is shown by check_state.c, which leaves out one after the other.
  *
@@ -88,6 +89,18 @@ void state_check_entered(void)
 {
 	if (model_options.merge_states && model_threads[model_thread].where != 0)
 		model_fail("an operation whose caller's stack is not known");
+}
+
+/* Of a thread whose stack another has written to. */
+void state_forgets(const char *address)
+{
+	int owner;
+
+	if (!model_running || !model_options.merge_states)
+		return;
+	owner = fiber_of(address);
+	if (owner > 0 && (unsigned)owner != model_thread)
+		model_threads[owner].where = 0;
 }
 
 static uint64_t where_is(unsigned thread)

@@ -153,11 +153,13 @@ static uint64_t clock_ns;
 
 uint64_t weir_now_ns(void)
 {
+	explore_shows();
 	return clock_ns;
 }
 
 uint64_t weir_deadline_in(uint64_t nanoseconds)
 {
+	explore_shows();
 	return nanoseconds < WEIR_NO_DEADLINE - clock_ns ? clock_ns + nanoseconds : WEIR_NO_DEADLINE;
 }
 

@@ -52,7 +52,7 @@ struct weir_model_options {
 	unsigned random_depth;   /* of PCT: 1 + the places at which a priority changes; 0: 3 */
 	unsigned preemptions;    /* exhaustive: executions with at most this many - 1; 0: no bound */
 	unsigned symmetric;      /* the kernel refuses membarrier: light and heavy fences are both seq_cst fences */
-	unsigned merge_states;   /* exhaustive: an execution ends where another has been */
+	unsigned merge_states;   /* exhaustive, without such a bound: an execution ends where another has been */
 	/*
 	 * With merge_states. Bit t: thread t does what thread t - 1 does, and it is all the same which of them is woken or does what. Of two
 	 * executions in which such threads change parts one is explored: that in which t - 1 takes its first step first.
