@@ -21,6 +21,7 @@ static struct state {
 	_Atomic(uint32_t) word, other_word;
 	_Atomic(void *) pointer;
 	int plain;
+	char bytes[4];
 	int saw[4];
 } state;
 
@@ -540,6 +541,21 @@ static void assertion(void *context, size_t number)
 		weir_model_assert(state.saw[0] == 0 || state.saw[1] == 1);
 }
 
+/* Each writes a byte more of the word, which is no race, before the other looks at what both write. */
+static void shared_byte(void *context, size_t number)
+{
+	(void)context;
+	state.bytes[0] = 1;
+	state.bytes[1 + number] = 1;
+}
+
+/* Whose exchange fails writes what it found, where the other reads what it expects. */
+static void shared_expectation(void *context, size_t number)
+{
+	(void)context;
+	(void)atomic_compare_exchange_strong_explicit(&state.x, &state.plain, 1 + (int)number, RLX, RLX);
+}
+
 static const struct fault {
 	const char *name;
 	size_t threads;
@@ -551,6 +567,8 @@ static const struct fault {
 	{"plain_data_behind_a_relaxed_flag", 2, NULL, relaxed_flag, NULL, "data race"},
 	{"plain_data_around_two_fences", 2, NULL, fences_alone, NULL, "data race"},
 	{"a_store_that_ends_a_release_sequence", 3, NULL, store_ends, NULL, "data race"},
+	{"a_byte_that_both_write_of_a_word", 2, NULL, shared_byte, NULL, "data race"},
+	{"what_a_cas_expects_is_shared", 2, NULL, shared_expectation, NULL, "data race"},
 	{"lost_wake_up", 2, NULL, lost_wake_up, NULL, "all threads sleep"},
 	{"deadlock", 2, NULL, deadlock, NULL, "all threads sleep"},
 	{"free_beside_an_unordered_use", 2, make, use_after_free, NULL, "data race"},

@@ -91,6 +91,13 @@ static uint64_t given(uint64_t bits, value_t operand, value_t other)
 	return state_mix(state_mix(state, (uint64_t)other), (uint64_t)(other >> 64));
 }
 
+/* Where a compare-and-swap finds what it expects, and leaves what it found: mostly on its thread's stack. */
+static void look_at_expected(const void *expected, size_t size, int is_write)
+{
+	if (fiber_of(expected) != (int)model_thread)
+		memory_plain(expected, size, is_write);
+}
+
 #define UPDATE(bits, type, name, function) \
 	type __tsan_atomic##bits##_##name(type *address, type operand, int order) \
 	{ \
@@ -120,8 +127,11 @@ static uint64_t given(uint64_t bits, value_t operand, value_t other)
 	{ \
 		value_t old; \
 		int done; \
+		look_at_expected(expected, bits / 8, 0); \
 		STATE_ENTER(state_mix(given(bits, desired, *expected), (uintptr_t)expected)); \
 		done = memory_cas(address, bits / 8, *expected, desired, (enum order)success, (enum order)failure, &old); \
+		if (!done) \
+			look_at_expected(expected, bits / 8, 1); \
 		*expected = (type)old; \
 		state_leave(); \
 		return done; \

@@ -386,14 +386,19 @@ static void plain(struct granule *granule, uint8_t mask, const void *address, in
 	uint32_t clock = now[model_thread].clock[model_thread];
 
 	check_writer(granule, mask, address, is_write ? "a plain write" : "a plain read");
-	/* Of accesses of different bytes the last counts: that of the others is known to be older, so nothing is reported wrongly. */
+	/*
+	 * Of accesses of different bytes those at the last one's clock count, and of writes those of the last thread. The others are known to
+	 * be older, so nothing is reported wrongly.
+	 */
 	if (!is_write) {
+		mask |= granule->read_clock[model_thread] == clock ? granule->read_mask[model_thread] : 0;
 		granule->readers |= (uint8_t)(1u << model_thread);
 		granule->read_mask[model_thread] = mask;
 		granule->read_clock[model_thread] = clock;
 		return;
 	}
 	check_readers(granule, mask, address, "a plain write");
+	mask |= granule->write_thread == model_thread && granule->write_clock == clock ? granule->write_mask : 0;
 	granule->write_mask = mask;
 	granule->write_thread = (uint8_t)model_thread;
 	granule->write_clock = clock;
