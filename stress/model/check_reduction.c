@@ -11,18 +11,36 @@
  * the same: with states merged one begins before the other then, and which was which is no outcome. Every fourth program also has
  * plain accesses; whether some of them race must be found by each of the three alike, and is the outcome.
  *
+ * Such outcomes keep nearly all states apart, so that merging them has little to do. Programs of a second kind, whose seeds begin at
+ * FORGETFUL, forget: a thread does a few instructions, of which nothing is kept, adds to a cell that all add to, whence the order of these
+ * is known, and does a few more, which are kept. So what tells states apart between is what merging is about: what each thread
+ * may still read, whose accesses it knows, what is still to be seen. A thread uses some of the cells only, and some instructions are done
+ * only if the one before returned something: whether a thread ever looks at a cell may be up to others, and whether a plain access
+ * races. Some allocate, release, and look at the clock. Merged, such a program must meet what it meets with the reduction, or, as that
+ * does not mind in which order memory is allocated and time passes, with neither.
+ *
  * A failure prints the program, less what it does not need, and its seed: check_reduction SEED 1 tries it again.
  */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <weir/time.h>
 
 #include "base/asymmetric.h"
 #include "base/futex.h"
 #include "model/scope.h"
 
-enum { MOST_THREADS = 4, LENGTH = 4, CELLS = 3, OUTCOMES = 1 << 14, PROGRAMS = 1500, PROGRAMS_LONG = 60000 };
+enum {
+	MOST_THREADS = 4,
+	LENGTH = 5,
+	CELLS = 3,
+	TURN = CELLS,
+	OUTCOMES = 1 << 14,
+	PROGRAMS = 1500,
+	PROGRAMS_LONG = 60000
+};
+enum { FORGETFUL = 1 << 20, FORGETFUL_PROGRAMS = 2000, FORGETFUL_PROGRAMS_LONG = 100000 };
 enum { CUT_OFF = 100000, CUT_OFF_LONG = 1000000 };
 
 enum instruction_kind {
@@ -38,7 +56,10 @@ enum instruction_kind {
 	PASS_IF_ODD,
 	KINDS,
 	READ = KINDS,
-	WRITE
+	WRITE,
+	ALLOCATE,
+	RELEASE,
+	CLOCK
 };
 
 struct instruction {
@@ -47,17 +68,19 @@ struct instruction {
 	unsigned cell;
 	uint32_t value, expected;
 	int forgotten; /* what it returned is no part of the outcome: what the thread has read shows in its view alone */
+	int guarded;   /* done only if the instruction before returned something */
 };
 
 static struct program {
 	size_t threads, length[MOST_THREADS];
-	int has_plain, first_are_alike;
+	int has_plain, first_are_alike, forgets, has_heap;
 	struct instruction code[MOST_THREADS][LENGTH];
 } generated;
 
 static struct state {
-	_Atomic(uint32_t) cells[CELLS];
+	_Atomic(uint32_t) cells[CELLS + 1];
 	uint32_t plain[CELLS];
+	void *block[MOST_THREADS]; /* that each thread allocated last, and did not release */
 	uint64_t outcome[MOST_THREADS];
 } state;
 
@@ -119,9 +142,53 @@ static void repeat_first_thread(void)
 
 static void compare_first_threads(void)
 {
+	/* What threads allocate before their first steps, they do in order: then no two are alike. */
 	generated.first_are_alike =
-		generated.length[0] == generated.length[1] &&
+		!generated.has_heap && generated.length[0] == generated.length[1] &&
 		memcmp(generated.code[0], generated.code[1], generated.length[0] * sizeof(generated.code[0][0])) == 0;
+}
+
+/* `role`: what the thread mostly does. */
+static struct instruction generate_forgetful_one(const unsigned cells[2], enum instruction_kind role, int forgotten)
+{
+	struct instruction made = generate_one(2, CELLS);
+
+	if (made.kind == PASS_IF_ODD || below(2) != 0) {
+		made.kind = role;
+		made.order = order_for(role);
+	}
+	if (generated.has_plain && below(3) == 0)
+		made.kind = role == STORE ? WRITE : READ;
+	if (generated.has_heap && below(3) == 0)
+		made.kind = ALLOCATE + (enum instruction_kind)below(3);
+	made.cell = cells[below(2)];
+	made.value = 1 + below(2);
+	made.forgotten = forgotten;
+	made.guarded = below(made.kind < READ ? 6 : 2) == 0;
+	return made;
+}
+
+static void generate_forgetful(void)
+{
+	generated.forgets = 1;
+	generated.threads = 2 + below(2);
+	generated.has_plain = below(2) != 0;
+	generated.has_heap = generated.threads == 2 && below(3) == 0;
+	for (size_t t = 0; t < generated.threads; t++) {
+		const unsigned cells[2] = {below(CELLS), below(CELLS)};
+		const enum instruction_kind role = below(2) != 0 ? LOAD : STORE;
+		const memory_order order = below(2) != 0 ? order_for(ADD) : memory_order_relaxed;
+		struct instruction *at = generated.code[t];
+
+		for (unsigned left = 1 + below(2); left != 0; left--)
+			*at++ = generate_forgetful_one(cells, role, 1);
+		*at++ = (struct instruction){.kind = ADD, .order = order, .cell = TURN, .value = 1u << 2 * t};
+		for (unsigned left = 1 + below(2); left != 0; left--)
+			*at++ = generate_forgetful_one(cells, role, 0);
+		generated.length[t] = (size_t)(at - generated.code[t]);
+	}
+	if (below(5) == 0)
+		repeat_first_thread();
 }
 
 static void generate(uint64_t seed)
@@ -131,6 +198,10 @@ static void generate(uint64_t seed)
 
 	random_state = seed * UINT64_C(0x9E3779B97F4A7C15);
 	memset(&generated, 0, sizeof(generated));
+	if (seed >= FORGETFUL) {
+		generate_forgetful();
+		return;
+	}
 	generated.threads = 2 + below(3);
 	cells = 1 + below(CELLS);
 	for (size_t t = 0; t < generated.threads; t++) {
@@ -155,16 +226,18 @@ static void generate(uint64_t seed)
 
 static void print_program(void)
 {
-	static const char *const names[] = {"load",       "store", "add",  "exchange",    "cas",  "fence",
-	                                    "membarrier", "wake",  "wait", "pass-if-odd", "read", "write"};
+	static const char *const names[] = {"load",  "store",      "add",      "exchange", "cas",
+	                                    "fence", "membarrier", "wake",     "wait",     "pass-if-odd",
+	                                    "read",  "write",      "allocate", "release",  "clock"};
 
 	for (size_t t = 0; t < generated.threads; t++) {
 		(void)printf("  thread %zu:", t);
 		for (size_t i = 0; i < generated.length[t]; i++) {
 			const struct instruction *at = &generated.code[t][i];
 
-			(void)printf("  %s cell %u order %d value %u expected %u%s;", names[at->kind], at->cell, (int)at->order,
-			             at->value, at->expected, at->forgotten ? " forgotten" : "");
+			(void)printf("  %s%s cell %u order %d value %u expected %u%s;", at->guarded ? "if so " : "",
+			             names[at->kind], at->cell, (int)at->order, at->value, at->expected,
+			             at->forgotten ? " forgotten" : "");
 		}
 		(void)putchar('\n');
 	}
@@ -195,7 +268,22 @@ static uint32_t change(const struct instruction *at)
 	return expected;
 }
 
-static uint32_t perform(const struct instruction *at)
+/* Which block it is, as a number. */
+static uint32_t allocate(void **block)
+{
+	if (*block == NULL)
+		*block = weir_model_allocate(16, 16);
+	return (uint32_t)((uintptr_t)*block / 16 % 64);
+}
+
+static uint32_t release(void **block)
+{
+	weir_model_release(*block);
+	*block = NULL;
+	return 0;
+}
+
+static uint32_t perform(size_t me, const struct instruction *at)
 {
 	_Atomic(uint32_t) *cell = &state.cells[at->cell];
 
@@ -210,6 +298,9 @@ static uint32_t perform(const struct instruction *at)
 	case PASS_IF_ODD: return 0;
 	case READ: return state.plain[at->cell];
 	case WRITE: state.plain[at->cell] = at->value; return 0;
+	case ALLOCATE: return allocate(&state.block[me]);
+	case RELEASE: return release(&state.block[me]);
+	case CLOCK: return weir_now_ns() >= 1000;
 	default: return change(at);
 	}
 }
@@ -228,9 +319,13 @@ static void thread(void *context, size_t number)
 			i++;
 			continue;
 		}
-		last = perform(at);
-		last = at->forgotten ? 0 : last;
-		outcome = outcome * 64 + last;
+		if (at->guarded && last == 0)
+			continue;
+		last = perform(number, at);
+		if (!at->forgotten)
+			outcome = outcome * 64 + last;
+		else if (i + 1 == generated.length[number] || !at[1].guarded)
+			last = 0;
 		if (in_memory) {
 			state.outcome[number] = outcome;
 			outcome = 0;
@@ -270,8 +365,10 @@ static void finish(void *context)
 		state.outcome[1] = first;
 	}
 	for (size_t t = 0; t < MOST_THREADS; t++)
+		(void)release(&state.block[t]);
+	for (size_t t = 0; t < MOST_THREADS; t++)
 		sum = (sum ^ state.outcome[t]) * UINT64_C(0xBF58476D1CE4E5B9) + (sum >> 29);
-	for (size_t i = 0; i < CELLS; i++)
+	for (size_t i = 0; i <= CELLS; i++)
 		sum = (sum ^ atomic_load_explicit(&state.cells[i], memory_order_relaxed)) * UINT64_C(0x94D049BB133111EB) +
 		      (sum >> 31);
 	if (note(current, sum | 1))
@@ -321,12 +418,22 @@ static int same(const struct outcomes *met, const struct weir_model_result *one,
 /* Explores what was generated in all ways; 0: the same was met. */
 static int differs(struct weir_model_result *reduced, struct weir_model_result *all)
 {
+	const struct weir_model_options neither = {.no_reduction = 1,
+	                                           .max_executions = scope_long() ? CUT_OFF_LONG : CUT_OFF};
+
 	compare_first_threads();
-	*reduced = explore(&with, (struct weir_model_options){0});
 	by_states =
 		explore(&merged, (struct weir_model_options){.merge_states = 1, .alike = generated.first_are_alike ? 2 : 0});
-	*all = explore(&without, (struct weir_model_options){.no_reduction = 1,
-	                                                     .max_executions = scope_long() ? CUT_OFF_LONG : CUT_OFF});
+	if (generated.forgets) {
+		/* That the reduction loses nothing is for the others to show; it does not mind the order of what concerns the heap or the clock. */
+		*all = explore(&without, generated.has_heap ? neither : (struct weir_model_options){0});
+		*reduced = *all;
+		reduced->complete = 1;
+		with = without;
+	} else {
+		*reduced = explore(&with, (struct weir_model_options){0});
+		*all = explore(&without, neither);
+	}
 	return !same(&with, reduced, all) || !same(&merged, &by_states, all);
 }
 
@@ -360,7 +467,7 @@ static int check(uint64_t seed)
 	generate(seed);
 	bad = differs(&reduced, &all);
 	executions_with += reduced.executions;
-	executions_without += all.executions;
+	executions_without += generated.forgets ? 0 : all.executions;
 	executions_merged += by_states.executions;
 	racing += (uint64_t)by_states.failed;
 	cut_off += !all.complete && !all.failed;
@@ -376,19 +483,29 @@ static int check(uint64_t seed)
 	return 1;
 }
 
-int main(int argc, char **argv)
+static int check_all(const char *what, uint64_t first, uint64_t count)
 {
-	uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
-	uint64_t count = argc > 2 ? strtoull(argv[2], NULL, 0) : scope_long() ? PROGRAMS_LONG : PROGRAMS;
 	int bad = 0;
 
+	executions_with = executions_merged = executions_without = cut_off = racing = 0;
 	for (uint64_t seed = first; seed < first + count; seed++)
 		bad += check(seed);
 	(void)printf(
-		"%s random_programs_reduction_loses_nothing: %llu programs, %llu executions with the reduction, %llu with "
-		"states merged, %llu without either, %llu programs cut off there; %llu programs race\n",
-		bad != 0 ? "FAIL" : "PASS", (unsigned long long)count, (unsigned long long)executions_with,
+		"%s random_programs_%s: %llu programs, %llu executions with the reduction, %llu with states merged, %llu "
+		"without either, %llu programs cut off there; %llu programs race\n",
+		bad != 0 ? "FAIL" : "PASS", what, (unsigned long long)count, (unsigned long long)executions_with,
 		(unsigned long long)executions_merged, (unsigned long long)executions_without, (unsigned long long)cut_off,
 		(unsigned long long)racing);
 	return bad != 0;
+}
+
+int main(int argc, char **argv)
+{
+	int bad;
+
+	if (argc > 1)
+		return check_all("of_seeds", strtoull(argv[1], NULL, 0), argc > 2 ? strtoull(argv[2], NULL, 0) : 1);
+	bad = check_all("reduction_loses_nothing", 1, scope_long() ? PROGRAMS_LONG : PROGRAMS);
+	return bad | check_all("that_forget_merging_loses_nothing", FORGETFUL,
+	                       scope_long() ? FORGETFUL_PROGRAMS_LONG : FORGETFUL_PROGRAMS);
 }
