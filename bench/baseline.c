@@ -116,8 +116,8 @@ static int compare(const struct bench_cell *cell, const double values[], unsigne
 {
 	int lower = cell->workload->lower_is_better;
 	/* How many times worse than before. */
-	struct bench_interval worse = lower ? bench_ratio(cell->values, cell->count, values, count, 0)
-	                                    : bench_ratio(values, count, cell->values, cell->count, 0);
+	struct bench_interval worse = lower ? bench_ratio(cell->values, cell->count, values, count)
+	                                    : bench_ratio(values, count, cell->values, cell->count);
 	int fails = slower >= 0 && worse.middle > 1 + slower && worse.low > 1;
 	char name[160];
 

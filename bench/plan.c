@@ -3,7 +3,6 @@
  */
 #include "plan.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -150,13 +149,10 @@ int bench_is_ours(const struct bench_about *about)
 struct bench_interval bench_advantage(const struct bench_table *table, const struct bench_cell *cell)
 {
 	const struct bench_cell *ours = &table->cells[0];
-	struct bench_interval times = table->workload.lower_is_better
-	                                  ? bench_ratio(cell->values, cell->count, ours->values, ours->count, 1)
-	                                  : bench_ratio(ours->values, ours->count, cell->values, cell->count, 1);
 
-	if (isinf(times.low) || isinf(times.middle) || isinf(times.high))
-		return (struct bench_interval){NAN, NAN, NAN};
-	return times;
+	if (table->workload.lower_is_better)
+		return bench_paired_ratio(cell->values, cell->count, ours->values, ours->count);
+	return bench_paired_ratio(ours->values, ours->count, cell->values, cell->count);
 }
 
 int bench_oversubscribed(const struct bench_workload *workload)

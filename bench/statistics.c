@@ -12,6 +12,8 @@
 
 enum { RESAMPLES = 2000 };
 
+static const struct bench_interval none = {NAN, NAN, NAN};
+
 static int by_value(const void *a, const void *b)
 {
 	double left = *(const double *)a, right = *(const double *)b;
@@ -73,17 +75,30 @@ static double resampled_ratio(const double a[], unsigned a_count, const double b
 	return ratio_of(bench_quantile(from_a, a_count, 0.5), bench_quantile(from_b, b_count, 0.5));
 }
 
-struct bench_interval bench_ratio(const double a[], unsigned a_count, const double b[], unsigned b_count, int paired)
+static struct bench_interval ratio_between(const double a[], unsigned a_count, const double b[], unsigned b_count,
+                                           int paired)
 {
 	double ratios[RESAMPLES];
 	uint64_t state = 1;
 
 	if (a_count == 0 || b_count == 0 || (paired && a_count != b_count))
-		return (struct bench_interval){NAN, NAN, NAN};
+		return none;
 	for (int i = 0; i < RESAMPLES; i++)
 		ratios[i] = resampled_ratio(a, a_count, b, b_count, paired, &state);
 	qsort(ratios, RESAMPLES, sizeof(ratios[0]), by_value);
 	return (struct bench_interval){of_sorted(ratios, RESAMPLES, 0.025),
 	                               ratio_of(bench_quantile(a, a_count, 0.5), bench_quantile(b, b_count, 0.5)),
 	                               of_sorted(ratios, RESAMPLES, 0.975)};
+}
+
+struct bench_interval bench_ratio(const double a[], unsigned a_count, const double b[], unsigned b_count)
+{
+	return ratio_between(a, a_count, b, b_count, 0);
+}
+
+struct bench_interval bench_paired_ratio(const double a[], unsigned a_count, const double b[], unsigned b_count)
+{
+	struct bench_interval ratio = ratio_between(a, a_count, b, b_count, 1);
+
+	return ratio.low > 0 && isfinite(ratio.high) ? ratio : none;
 }

@@ -13,9 +13,13 @@ struct bench_interval {
 
 /*
  * The ratio of two medians, and where it lies with 95 % when repetitions are drawn anew with replacement, 2000 times, from the same
- * seed each time. paired: a[i] and b[i] were measured in the same repetition and are drawn together. Infinite where b may be 0; NaN
- * when there are no samples.
+ * seed each time. Infinite where b may be 0; NaN when there are no samples.
  */
-struct bench_interval bench_ratio(const double a[], unsigned a_count, const double b[], unsigned b_count, int paired);
+struct bench_interval bench_ratio(const double a[], unsigned a_count, const double b[], unsigned b_count);
+/*
+ * The same of a[i] and b[i] that were measured in the same repetition, which are drawn together. NaN also when there is no such number,
+ * as nothing was done in some of them.
+ */
+struct bench_interval bench_paired_ratio(const double a[], unsigned a_count, const double b[], unsigned b_count);
 
 #endif

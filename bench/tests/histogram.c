@@ -71,26 +71,29 @@ static void quantiles_are_those_of_the_durations(void)
 static void ratios_have_an_interval(void)
 {
 	static const double quick[] = {10, 11, 10, 9, 10, 10, 11}, slow[] = {20, 22, 20, 18, 20, 20, 22};
-	struct bench_interval paired = bench_ratio(slow, 7, quick, 7, 1), same = bench_ratio(quick, 7, quick, 7, 0);
+	struct bench_interval paired = bench_paired_ratio(slow, 7, quick, 7), same = bench_ratio(quick, 7, quick, 7);
 
 	expect(bench_quantile(quick, 7, 0.5) == 10 && bench_quantile(quick, 4, 0.5) == 10, "a median",
 	       bench_quantile(quick, 4, 0.5));
 	expect(bench_quantile(quick, 7, 0) == 9 && bench_quantile(quick, 7, 1) == 11, "the ends", 0);
 	expect(paired.low == 2 && paired.middle == 2 && paired.high == 2, "pairs stay together", paired.high);
 	expect(same.low < 1 && same.middle == 1 && same.high > 1, "what is drawn apart differs", same.low);
-	expect(isnan(bench_ratio(quick, 0, slow, 7, 0).middle), "nothing has no ratio", 0);
+	expect(isnan(bench_ratio(quick, 0, slow, 7).middle), "nothing has no ratio", 0);
 }
 
 /* On a machine that others need, a repetition of a few milliseconds may see no operation at all. */
 static void nothing_done_is_no_fault(void)
 {
 	static const double quick[] = {10, 11, 10}, idle[] = {0, 0, 0}, seldom[] = {0, 0, 10};
-	struct bench_interval lost = bench_ratio(quick, 3, idle, 3, 0), both = bench_ratio(idle, 3, idle, 3, 1);
-	struct bench_interval some = bench_ratio(quick, 3, seldom, 3, 0);
+	struct bench_interval lost = bench_ratio(quick, 3, idle, 3), both = bench_ratio(idle, 3, idle, 3);
+	struct bench_interval some = bench_ratio(quick, 3, seldom, 3);
 
 	expect(isinf(lost.low) && isinf(lost.middle) && isinf(lost.high), "infinitely often", lost.low);
 	expect(both.low == 1 && both.middle == 1 && both.high == 1, "nothing is as much as nothing", both.low);
 	expect(some.low >= 1 && isfinite(some.low) && isinf(some.high), "from some to infinitely often", some.low);
+	expect(isnan(bench_paired_ratio(quick, 3, idle, 3).middle), "infinitely often is no number", 0);
+	expect(isnan(bench_paired_ratio(idle, 3, quick, 3).middle), "never is none", 0);
+	expect(isnan(bench_paired_ratio(quick, 3, seldom, 3).middle), "nor is one of which a part is none", 0);
 }
 
 int main(void)
