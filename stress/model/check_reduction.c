@@ -19,6 +19,9 @@
  * races. Some allocate, release, and look at the clock. Merged, such a program must meet what it meets with the reduction, or, as that
  * does not mind in which order memory is allocated and time passes, with neither.
  *
+ * Some programs of both kinds are explored once more with each execution from setup: with checkpoints (checkpoint.c) the searches must
+ * be the same, execution for execution.
+ *
  * A failure prints the program, less what it does not need, and its seed: check_reduction SEED 1 tries it again.
  */
 #include <stdatomic.h>
@@ -29,6 +32,7 @@
 
 #include "base/asymmetric.h"
 #include "base/futex.h"
+#include "model/checkpoint.h"
 #include "model/scope.h"
 
 enum {
@@ -41,6 +45,7 @@ enum {
 	PROGRAMS_LONG = 60000
 };
 enum { FORGETFUL = 1 << 20, FORGETFUL_PROGRAMS = 2000, FORGETFUL_PROGRAMS_LONG = 100000 };
+enum { CHECKPOINT_PROGRAMS = 500, CHECKPOINT_PROGRAMS_LONG = 10000 };
 enum { CUT_OFF = 100000, CUT_OFF_LONG = 1000000 };
 
 enum instruction_kind {
@@ -499,13 +504,77 @@ static int check_all(const char *what, uint64_t first, uint64_t count)
 	return bad != 0;
 }
 
+/* -- checkpoints -------------------------------------------------------------------------------------------------------------- */
+
+static int equal(const struct weir_model_result *a, const struct weir_model_result *b)
+{
+	return a->executions == b->executions && a->pruned == b->pruned && a->states == b->states &&
+	       a->complete == b->complete && a->failed == b->failed && a->stopped == b->stopped &&
+	       strcmp(a->message, b->message) == 0;
+}
+
+/* Adds up the executions in *sum. */
+static int differs_from_setup(const struct weir_model_options *options, uint64_t *sum)
+{
+	struct weir_model_result one, all;
+
+	one = explore(&with, *options);
+	checkpoints_left_out = 1;
+	all = explore(&without, *options);
+	checkpoints_left_out = 0;
+	*sum += one.executions;
+	return !equal(&one, &all) || missing(&with, &without) != 0 || missing(&without, &with) != 0;
+}
+
+static int check_checkpoints(uint64_t seed, uint64_t *sum)
+{
+	int bad = 0;
+
+	generate(seed);
+	compare_first_threads();
+	const struct weir_model_options ways[] = {
+		{.merge_states = 1, .alike = generated.first_are_alike ? 2 : 0, .max_executions = 5000},
+		{.max_executions = 5000},
+		{.preemptions = 2, .max_executions = 2000},
+		{.no_reduction = 1, .max_executions = 2000},
+		{.stop_thread = 1, .stop_after = 1, .max_executions = 2000},
+	};
+
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
+		bad |= differs_from_setup(&ways[i], sum);
+	if (bad) {
+		(void)printf("FAIL random_program_of_seed_%llu: another search with checkpoints\n", (unsigned long long)seed);
+		print_program();
+	}
+	return bad;
+}
+
+static int check_all_checkpoints(void)
+{
+	static const uint64_t firsts[] = {1, FORGETFUL};
+	const uint64_t each = scope_long() ? CHECKPOINT_PROGRAMS_LONG : CHECKPOINT_PROGRAMS;
+	uint64_t sum = 0;
+	int bad = 0;
+
+	for (size_t i = 0; i < 2; i++) {
+		for (uint64_t seed = firsts[i]; seed < firsts[i] + each; seed++)
+			bad |= check_checkpoints(seed, &sum);
+	}
+	(void)printf("%s random_programs_from_checkpoints: %llu programs, %llu executions, the same as from setup\n",
+	             bad ? "FAIL" : "PASS", 2 * (unsigned long long)each, (unsigned long long)sum);
+	return bad;
+}
+
 int main(int argc, char **argv)
 {
 	int bad;
 
+	if (argc > 1 && strcmp(argv[1], "checkpoints") == 0)
+		return check_all_checkpoints();
 	if (argc > 1)
 		return check_all("of_seeds", strtoull(argv[1], NULL, 0), argc > 2 ? strtoull(argv[2], NULL, 0) : 1);
 	bad = check_all("reduction_loses_nothing", 1, scope_long() ? PROGRAMS_LONG : PROGRAMS);
-	return bad | check_all("that_forget_merging_loses_nothing", FORGETFUL,
-	                       scope_long() ? FORGETFUL_PROGRAMS_LONG : FORGETFUL_PROGRAMS);
+	bad |= check_all("that_forget_merging_loses_nothing", FORGETFUL,
+	                 scope_long() ? FORGETFUL_PROGRAMS_LONG : FORGETFUL_PROGRAMS);
+	return bad | check_all_checkpoints();
 }

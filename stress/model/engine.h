@@ -1,17 +1,18 @@
 /*
  * engine.h - the parts of the checker and how they look at each other.
  *
- *   execute.c  one execution: threads as fibers, what they wait for, how it ends; the loop over executions
- *   explore.c  which thread runs next, which value a load returns; what is left to try
- *   memory.c   locations, races, what a load may return
- *   view.h     what of it a thread knows
- *   state.c    the states that executions have been in
- *   heap.c     live and freed memory; what is put back before each execution
- *   fiber.c    switching stacks
- *   entry.c    the calls that the compiler inserted
- *   system.c   what the library asks of the system: futex, membarrier, threads
- *   trace.c    a failing execution as a table
- *   replay.c   its choices as a text
+ *   execute.c       one execution: threads as fibers, what they wait for, how it ends; the loop over executions
+ *   explore.c       which thread runs next, which value a load returns; what is left to try
+ *   checkpoint.c    an execution as it was at a choice, for others to begin from
+ *   memory.c        locations, races, what a load may return; what of it may still matter, as a number
+ *   view.h          what of it a thread knows
+ *   state.c         the states that executions have been in
+ *   heap.c          live and freed memory; what setup left, for each execution to begin with
+ *   fiber.c         switching stacks
+ *   entry.c         the calls that the compiler inserted
+ *   system.c        what the library asks of the system: futex, membarrier, threads
+ *   trace.c         a failing execution as a table
+ *   replay.c        its choices as a text
  */
 #ifndef WEIR_MODEL_ENGINE_H
 #define WEIR_MODEL_ENGINE_H
@@ -54,6 +55,9 @@ struct thread {
 	uint32_t fresh;    /* its next load returns this store or a newer one: the older ones are explored elsewhere */
 };
 
+/* Each module names the parts of its own that a checkpoint has. */
+struct checkpoint;
+
 /* -- execute.c -- */
 extern const struct weir_model_program *model_program;
 extern struct weir_model_options model_options;
@@ -70,10 +74,16 @@ unsigned model_wake(void *address, unsigned count);
 void model_fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 /* What was learned changes the meaning of what was explored: begin again. */
 void model_begin_again(void) __attribute__((noreturn));
+void execute_parts(struct checkpoint *checkpoint);
 
 /* -- explore.c -- */
 void explore_begin(void);     /* a search */
 void explore_execution(void); /* the next execution of it */
+int explore_goes_back(void);  /* it takes the path of the one before, up to a choice */
+uint32_t explore_turn(void);  /* the node of that choice, or of the last one of a thread before it */
+/* It is there now, and others may come back. */
+int explore_is_at_turn(void);
+void explore_parts(struct checkpoint *checkpoint);
 /* The thread that runs next; 0: every one that could is explored elsewhere. `enabled` is not empty. */
 unsigned explore_thread(unsigned enabled);
 /* 0 .. count-1; 0 is what happens first. */
@@ -124,6 +134,7 @@ uint64_t memory_state(void);
 /* With states merged: this execution has shown that states were told apart by too little so far. */
 int memory_has_learned(void);
 void memory_forget_stale_reads(unsigned t);
+void memory_parts(struct checkpoint *checkpoint);
 
 /* -- state.c -- */
 static inline uint64_t state_mix(uint64_t state, uint64_t value)
@@ -182,10 +193,12 @@ uint64_t state_count(void);
 int state_is_new(void);
 
 /* -- heap.c -- */
-void heap_begin(void);    /* a search: nothing is allocated */
-void heap_keep(void);     /* what is allocated so far is never freed */
-void heap_remember(void); /* setup has run: each execution starts from here */
-void heap_restore(void);
+void heap_begin(void);             /* a search: nothing is allocated */
+void heap_keep(void);              /* what is allocated so far is never freed */
+void heap_remember(void);          /* setup has run: each execution starts from here */
+void heap_restore(int compare);    /* with what setup left, to find writes that were not seen */
+void heap_put_back(char *address); /* four bytes, to what setup left */
+void heap_parts(struct checkpoint *checkpoint);
 void heap_end(void); /* everything is as before the search */
 void *heap_allocate(size_t size, size_t alignment);
 void heap_release(void *memory);
@@ -197,12 +210,18 @@ uint64_t heap_state(void);
 const char *heap_name(const void *address, char text[static 32]);
 
 /* -- fiber.c -- */
+#if defined(__x86_64__) || defined(__aarch64__)
+enum { FIBER_CAN_BE_KEPT = 1 };
+#else
+enum { FIBER_CAN_BE_KEPT = 0 };
+#endif
 const char *fiber_stack_end(unsigned thread);
 int fiber_of(const char *address); /* the thread on whose stack it lies; -1: none */
 void fiber_start(unsigned thread, void (*run)(void));
-void fiber_enter(unsigned thread);                /* from the engine; returns at fiber_leave() */
-void fiber_switch_to(unsigned from, unsigned to); /* between fibers */
-void fiber_leave(unsigned from);                  /* to the engine */
+void fiber_enter(unsigned thread);                                /* from the engine; returns at fiber_leave() */
+void fiber_switch_to(unsigned from, unsigned to);                 /* between fibers */
+void fiber_leave(unsigned from);                                  /* to the engine */
+void fiber_parts(struct checkpoint *checkpoint, unsigned thread); /* where FIBER_CAN_BE_KEPT */
 
 /* -- system.c -- */
 void system_begin(void); /* a search: as in a process that has used the library before */
@@ -212,6 +231,7 @@ void system_switch(unsigned from, unsigned to); /* thread-local variables of the
 void system_thread_ends(void);
 uint64_t system_state(unsigned thread); /* its own; 0: what is everyone's */
 int system_is_constant(const void *address);
+void system_parts(struct checkpoint *checkpoint);
 int system_is_local(const void *address);
 
 /* -- trace.c -- */

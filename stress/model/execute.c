@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "model/checkpoint.h"
 #include "model/engine.h"
 
 const struct weir_model_program *model_program;
@@ -22,11 +23,17 @@ uint64_t model_steps;
 
 static char failure[256];
 static int failed, cut, again, stopped;
-static int looking;  /* this execution only shows what the program does */
-static int starting; /* threads run up to their first visible operation, one after the other */
+static int looking;    /* this execution only shows what the program does */
+static int leaving;    /* for the engine to take a checkpoint */
+static uint32_t begun; /* executions */
+static int starting;   /* threads run up to their first visible operation, one after the other */
 static struct {
 	uint32_t begin[THREADS], longest;
 } calls[WEIR_MODEL_CALLS];
+
+/* So often one begins at setup whatever there is, and what memory holds there is compared. */
+enum { COMPARE_EVERY = 4096 };
+enum { ENGINE = 0 };
 
 /* How many executions are looked at for each that was explored in vain, and how many at most; with so many changes of priority. */
 enum { LOOK_TIMES = 10, LOOK_MOST = 200000, LOOK_DEPTH = 16 };
@@ -124,6 +131,11 @@ static unsigned pass_time(void)
 	return 0;
 }
 
+static int is_to_be_kept(void)
+{
+	return FIBER_CAN_BE_KEPT && !checkpoints_left_out && explore_is_at_turn() && !checkpoint_is_at(explore_turn());
+}
+
 /* Who runs next; 0: the execution is over, one way or the other. */
 static unsigned next_thread(void)
 {
@@ -146,8 +158,13 @@ static unsigned next_thread(void)
 /* Leaves the running fiber for whoever is next; returns when this one was chosen. */
 static void go_on(void)
 {
-	unsigned me = model_thread, thread = next_thread();
+	unsigned me = model_thread, thread;
 
+	if (is_to_be_kept()) {
+		leaving = 1;
+		fiber_leave(me); /* from here each execution goes on that begins at this checkpoint */
+	}
+	thread = next_thread();
 	if (thread == me)
 		return;
 	if (thread == 0) {
@@ -270,38 +287,82 @@ static void look_for_sleepers(void)
 	}
 }
 
-static void run_threads(void)
+static void start_threads(void)
 {
-	unsigned first;
-
-	model_running = model_active = starting = 1;
+	starting = 1;
 	for (unsigned t = 1; t <= threads() && !failed && !again; t++) {
 		memory_thread_starts(t);
 		enter(t, thread_main);
 	}
 	starting = 0;
-	first = failed || again ? 0 : next_thread();
+}
+
+static void choose_first(void)
+{
+	unsigned first;
+
+	if (failed || again)
+		return;
+	if (is_to_be_kept())
+		checkpoint_take(explore_turn(), ENGINE);
+	first = next_thread();
 	if (first != 0)
 		enter(first, NULL);
+}
+
+/* `chooser`: the thread at whose choice the execution goes on, or ENGINE. */
+static void run_threads(unsigned chooser)
+{
+	if (chooser == ENGINE)
+		choose_first();
+	else
+		fiber_enter(chooser);
+	while (leaving) {
+		leaving = 0;
+		checkpoint_take(explore_turn(), model_thread);
+		fiber_enter(model_thread);
+	}
 	model_running = model_active = 0;
 	if (!failed && !again && !cut)
 		look_for_sleepers();
 }
 
-static void run_once(void)
+static void begin_at_setup(int with_comparison)
 {
+	checkpoint_drop_all();
 	memset(model_threads, 0, (threads() + 1) * sizeof(model_threads[0]));
 	model_steps = 0;
-	failed = cut = again = 0;
-	heap_restore();
+	heap_restore(with_comparison);
 	system_restore();
 	memory_reset();
+	start_threads();
+}
+
+static void run_once(void)
+{
+	int with_comparison = begun++ % COMPARE_EVERY == 0;
+	unsigned chooser = ENGINE;
+
+	failed = cut = again = 0;
 	explore_execution();
-	run_threads();
+	model_running = model_active = 1;
+	if (with_comparison || !explore_goes_back() || !checkpoint_restore(explore_turn(), &chooser))
+		begin_at_setup(with_comparison);
+	run_threads(chooser);
 	if (!failed && !cut && !again && !stopped && !looking) {
 		memory_all_join();
 		alone(finish_main);
 	}
+}
+
+void execute_parts(struct checkpoint *checkpoint)
+{
+	checkpoint_part(checkpoint, model_threads, (threads() + 1) * sizeof(model_threads[0]));
+	checkpoint_part(checkpoint, &model_thread, sizeof(model_thread));
+	checkpoint_part(checkpoint, &model_steps, sizeof(model_steps));
+	checkpoint_part(checkpoint, &stopped, sizeof(stopped));
+	for (unsigned i = 0; i < WEIR_MODEL_CALLS; i++)
+		checkpoint_part(checkpoint, calls[i].begin, sizeof(calls[i].begin));
 }
 
 /* -- calls -------------------------------------------------------------------------------------------------------------------- */
@@ -422,6 +483,7 @@ int weir_model_check(const struct weir_model_program *program, const struct weir
 	trace_on = model_options.replay != NULL;
 	if (trace_on)
 		trace_begin();
+	begun = 0;
 	begin = now_ns();
 	do {
 		if (!failed)
@@ -433,6 +495,7 @@ int weir_model_check(const struct weir_model_program *program, const struct weir
 	sum_up(result);
 	trace_on = 0;
 	heap_end();
+	checkpoint_drop_all();
 	return failed;
 }
 

@@ -33,6 +33,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/checkpoint.h"
 #include "model/engine.h"
 #include "model/replay.h"
 
@@ -65,6 +66,8 @@ static uint32_t seen_at[PATH]
 					   [THREADS]; /* how many operations of each thread come before or at the node's, by dependence */
 static uint32_t seen[THREADS][THREADS]; /* the same for the last operation of each thread */
 static uint32_t path_length, path_at;
+static int goes_back;     /* this execution takes the path of the one before, up to a choice */
+static uint32_t turn;     /* that choice, or the last one of a thread before it */
 static uint32_t replayed; /* nodes at the path's begin that are as in the execution before: their races are known */
 static unsigned last_thread, preemptions;
 static uint8_t asleep;
@@ -545,10 +548,34 @@ static void begin_random(void)
 		change_at[i] = next_random() % longest;
 }
 
+static void look_for_turn(void)
+{
+	turn = replayed;
+	while (turn > 0 && path[turn].is_value)
+		turn--;
+	goes_back = path_length > 0 && model_options.random_seed == 0 && model_options.replay == NULL;
+}
+
+int explore_goes_back(void)
+{
+	return goes_back;
+}
+
+uint32_t explore_turn(void)
+{
+	return turn;
+}
+
+int explore_is_at_turn(void)
+{
+	return goes_back && path_at == turn;
+}
+
 void explore_execution(void)
 {
 	history_used = 0;
 	replayed = path_length > 0 ? path_length - 1 : 0;
+	look_for_turn();
 	memset(heavy_node, 0, sizeof(heavy_node));
 	memset(fence_node, 0, sizeof(fence_node));
 	memset(seq_cst_node, 0, sizeof(seq_cst_node));
@@ -592,6 +619,22 @@ int explore_next(void)
 		}
 	}
 	return 0;
+}
+
+/* What is known of each node of the path (path, seen_at) only grows. */
+void explore_parts(struct checkpoint *checkpoint)
+{
+	checkpoint_part(checkpoint, &history_used, sizeof(history_used));
+	checkpoint_part(checkpoint, history, history_used * sizeof(history[0]));
+	checkpoint_part(checkpoint, heavy_node, sizeof(heavy_node));
+	checkpoint_part(checkpoint, fence_node, sizeof(fence_node));
+	checkpoint_part(checkpoint, seq_cst_node, sizeof(seq_cst_node));
+	checkpoint_part(checkpoint, last_node, sizeof(last_node));
+	checkpoint_part(checkpoint, seen, sizeof(seen));
+	checkpoint_part(checkpoint, &path_at, sizeof(path_at));
+	checkpoint_part(checkpoint, &last_thread, sizeof(last_thread));
+	checkpoint_part(checkpoint, &preemptions, sizeof(preemptions));
+	checkpoint_part(checkpoint, &asleep, sizeof(asleep));
 }
 
 char *explore_path(void)

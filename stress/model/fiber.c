@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "model/checkpoint.h"
 #include "model/engine.h"
 
 enum { STACK_SIZE = 256 << 10, ENGINE = THREADS };
@@ -50,7 +51,7 @@ static void fiber_main(void)
 		fiber_leave(me);
 }
 
-#if defined(__x86_64__) || defined(__aarch64__)
+#if defined(__x86_64__) || defined(__aarch64__) /* FIBER_CAN_BE_KEPT */
 
 static void *stack_pointer[THREADS + 1];
 
@@ -102,6 +103,13 @@ void fiber_leave(unsigned from)
 	fiber_switch(&stack_pointer[from], stack_pointer[ENGINE]);
 }
 
+void fiber_parts(struct checkpoint *checkpoint, unsigned thread)
+{
+	checkpoint_part(checkpoint, &stack_pointer[thread], sizeof(stack_pointer[0]));
+	checkpoint_part(checkpoint, stack_pointer[thread],
+	                (size_t)(fiber_stack_end(thread) - (const char *)stack_pointer[thread]));
+}
+
 #else
 #include <ucontext.h>
 
@@ -130,5 +138,11 @@ void fiber_switch_to(unsigned from, unsigned to)
 void fiber_leave(unsigned from)
 {
 	(void)swapcontext(&contexts[from], &contexts[ENGINE]);
+}
+
+void fiber_parts(struct checkpoint *checkpoint, unsigned thread)
+{
+	(void)checkpoint, (void)thread;
+	abort();
 }
 #endif

@@ -13,9 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/checkpoint.h"
 #include "model/engine.h"
 
-enum { ARENA = 4 << 20, BLOCKS = 4096, GRANULE = 16, REGIONS = 10, ROOTS = 4096, COMPARE_EVERY = 4096 };
+enum { ARENA = 4 << 20, BLOCKS = 4096, GRANULE = 16, REGIONS = 10, ROOTS = 4096 };
 
 enum { NEVER, LIVE, FREED };
 
@@ -46,7 +47,6 @@ static unsigned char *first_state_of;
 static size_t first_used, first_count, first_live;
 static void **roots[ROOTS]; /* words of the segments that lead into the arena after setup */
 static size_t root_count;
-static uint32_t restored;
 
 /* -- blocks ------------------------------------------------------------------------------------------------------------------- */
 
@@ -190,7 +190,6 @@ void heap_begin(void)
 	memset(state_of, NEVER, sizeof(state_of));
 	arena_used = block_count = live_count = 0;
 	region_count = root_count = 0;
-	restored = 0;
 	add_region(model_program->state, model_program->state_size, 0);
 	(void)dl_iterate_phdr(add_segments, NULL);
 }
@@ -226,7 +225,7 @@ void heap_remember(void)
 	touched = 0;
 }
 
-static void put_back(char *address)
+void heap_put_back(char *address)
 {
 	for (size_t i = 0; i < region_count; i++) {
 		size_t offset = (size_t)(address - regions[i].start);
@@ -253,11 +252,8 @@ static void compare(void)
 	}
 }
 
-void heap_restore(void)
+static void put_blocks_back(void)
 {
-	memory_each_written(put_back);
-	if (restored++ % COMPARE_EVERY == 0)
-		compare();
 	if (!touched)
 		return;
 	memset(state_of + first_used / GRANULE, NEVER, (arena_used - first_used) / GRANULE + 1);
@@ -267,6 +263,28 @@ void heap_restore(void)
 	block_count = first_count;
 	live_count = first_live;
 	touched = 0;
+}
+
+void heap_restore(int with_comparison)
+{
+	memory_each_written(heap_put_back);
+	if (with_comparison)
+		compare();
+	put_blocks_back();
+}
+
+void heap_parts(struct checkpoint *checkpoint)
+{
+	if (checkpoint->back)
+		put_blocks_back();
+	checkpoint_part(checkpoint, &touched, sizeof(touched));
+	if (!touched)
+		return;
+	checkpoint_part(checkpoint, &arena_used, sizeof(arena_used));
+	checkpoint_part(checkpoint, &block_count, sizeof(block_count));
+	checkpoint_part(checkpoint, &live_count, sizeof(live_count));
+	checkpoint_part(checkpoint, blocks, block_count * sizeof(blocks[0]));
+	checkpoint_part(checkpoint, state_of, arena_used / GRANULE + 1);
 }
 
 void heap_end(void)

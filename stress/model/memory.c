@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/checkpoint.h"
 #include "model/engine.h"
 #include "model/view.h"
 
@@ -32,6 +33,12 @@ struct store {
 	uint8_t thread;
 };
 
+/* With states merged: the threads that read and wrote somewhere, plainly and atomically, in any execution so far, as sets. */
+struct uses {
+	uint8_t did[4];
+};
+enum { PLAIN_READ, PLAIN_WRITE, ATOMIC_READ, ATOMIC_WRITE };
+
 struct location {
 	char *address; /* NULL: forgotten */
 	uint32_t size;
@@ -40,7 +47,8 @@ struct location {
 	uint32_t number;                /* of the last store */
 	uint32_t atomic_clock[THREADS]; /* when each thread last accessed it atomically: for races with plain accesses */
 	uint32_t written_clock[THREADS];
-	uint16_t users[4]; /* of its granules */
+	uint64_t key;     /* its name in a state */
+	struct uses uses; /* of its granules */
 };
 
 /* Four bytes: plain accesses to them, and the locations in them. A cache line. */
@@ -57,12 +65,10 @@ struct granule {
 };
 _Static_assert(sizeof(struct granule) == 64, "a cache line");
 
-/* Of a granule, with states merged: the threads that read and wrote it, plainly and atomically, in any execution so far, as sets. */
 struct users {
-	uintptr_t key;
-	uint8_t did[4];
+	uintptr_t key; /* of the granule */
+	struct uses uses;
 };
-enum { PLAIN_READ, PLAIN_WRITE, ATOMIC_READ, ATOMIC_WRITE };
 
 static struct location locations[LOCATIONS];
 static uint32_t location_count;
@@ -202,7 +208,7 @@ static inline void note_use(struct granule *granule, unsigned use)
 		return;
 	if (granule->users == 0)
 		granule->users = users_of(granule->key);
-	did = &users[granule->users].did[use];
+	did = &users[granule->users].uses.did[use];
 	if ((*did >> model_thread & 1) == 0)
 		learn_use(did);
 }
@@ -259,6 +265,12 @@ static void learn_wide(const char *address)
 	model_begin_again();
 }
 
+static void add_uses(struct uses *to, const struct uses *from)
+{
+	for (unsigned use = 0; use < sizeof(to->did); use++)
+		to->did[use] |= from->did[use];
+}
+
 static uint32_t new_location(char *address, size_t size)
 {
 	struct location *l = &locations[location_count];
@@ -269,6 +281,7 @@ static uint32_t new_location(char *address, size_t size)
 	l->address = address;
 	l->size = (uint32_t)size;
 	l->last = store_count;
+	l->key = state_mix(1, (uint64_t)(uintptr_t)address);
 	memset(stale[location_count], 0, sizeof(stale[0]));
 	for (uintptr_t key = (uintptr_t)address / GRAIN; key * GRAIN < (uintptr_t)address + size; key++) {
 		struct granule *granule = granule_at(key);
@@ -276,7 +289,7 @@ static uint32_t new_location(char *address, size_t size)
 		l->next = granule->location;
 		granule->location = location_count + 1;
 		if (model_options.merge_states)
-			l->users[key - (uintptr_t)address / GRAIN] = users_of(key);
+			add_uses(&l->uses, &users[users_of(key)].uses);
 	}
 	/* What the memory holds is its first store; it is ordered by the race check against the plain writes that made it. */
 	stores[store_count++] = (struct store){.value = read_raw(address, size)};
@@ -769,9 +782,7 @@ static struct {
 	uint32_t clock[STAMPS];
 } stamps[THREADS];
 
-static uint32_t bound[LOCATIONS]; /* the oldest store that some thread may read */
-static uint64_t key_of[LOCATIONS];
-static struct users used_by[LOCATIONS];
+static uint32_t bound[LOCATIONS];      /* the oldest store that some thread may read */
 static uint32_t telling[GRANULES / 2]; /* indices of granules that may be part of the state */
 static uint32_t telling_count;
 static unsigned going; /* threads that may do something, as a set */
@@ -782,18 +793,10 @@ static int goes_on(unsigned thread)
 	return model_threads[thread].status != ENDED || explore_has_membarrier();
 }
 
-static void find_users(uint32_t location)
-{
-	used_by[location] = (struct users){0};
-	for (unsigned i = 0; i < 4; i++) {
-		for (unsigned use = 0; use < 4; use++)
-			used_by[location].did[use] |= users[locations[location].users[i]].did[use];
-	}
-}
-
 static void find_bound(uint32_t location)
 {
-	unsigned left = going & (used_by[location].did[ATOMIC_READ] | used_by[location].did[ATOMIC_WRITE]);
+	const struct uses *uses = &locations[location].uses;
+	unsigned left = going & (uses->did[ATOMIC_READ] | uses->did[ATOMIC_WRITE]);
 
 	bound[location] = locations[location].number;
 	for (; left != 0; left &= left - 1) {
@@ -821,11 +824,8 @@ static void find_bounds(void)
 	going = 0;
 	for (unsigned t = 1; t <= model_program->threads; t++)
 		going |= goes_on(t) ? 1u << t : 0u;
-	for (uint32_t i = 0; i < location_count; i++) {
-		key_of[i] = state_mix(1, (uint64_t)(uintptr_t)locations[i].address);
-		find_users(i);
+	for (uint32_t i = 0; i < location_count; i++)
 		find_bound(i);
-	}
 	for (unsigned t = 1; t <= model_program->threads; t++) {
 		stamps[t].count = 0;
 		stamps[t].known = known_to(going, t);
@@ -833,7 +833,7 @@ static void find_bounds(void)
 }
 
 /* Who may race with such an access, as a set. */
-static unsigned rivals(const struct users *of, unsigned use)
+static unsigned rivals(const struct uses *of, unsigned use)
 {
 	switch (use) {
 	case PLAIN_READ: return of->did[PLAIN_WRITE] | of->did[ATOMIC_WRITE];
@@ -880,7 +880,8 @@ static uint32_t rank(unsigned thread, uint32_t clock)
 static void add_stamps(void)
 {
 	for (uint32_t i = 0; i < location_count; i++) {
-		unsigned with_atomic = rivals(&used_by[i], ATOMIC_READ), with_write = rivals(&used_by[i], ATOMIC_WRITE);
+		unsigned with_atomic = rivals(&locations[i].uses, ATOMIC_READ),
+				 with_write = rivals(&locations[i].uses, ATOMIC_WRITE);
 
 		for (unsigned t = 1; locations[i].address != NULL && t <= model_program->threads; t++) {
 			add_stamp(t, locations[i].atomic_clock[t], with_atomic);
@@ -890,7 +891,7 @@ static void add_stamps(void)
 	telling_count = 0;
 	for (uint32_t i = 0; i < granule_count; i++) {
 		const struct granule *granule = &granules[used_granules[i]];
-		const struct users *of = &users[granule->users];
+		const struct uses *of = &users[granule->users].uses;
 		unsigned with_read = rivals(of, PLAIN_READ), with_write = rivals(of, PLAIN_WRITE);
 
 		if (!granule->written && with_read == 0)
@@ -909,7 +910,7 @@ static uint64_t stores_of_view(const struct view *view)
 
 	for (uint32_t i = 0; i < view->count; i++) {
 		if (view->oldest[i] > bound[i] && locations[i].address != NULL)
-			sum += state_mix(key_of[i], view->oldest[i] - bound[i]);
+			sum += state_mix(locations[i].key, view->oldest[i] - bound[i]);
 	}
 	return sum;
 }
@@ -949,7 +950,7 @@ static uint64_t state_of_access(uint64_t state, unsigned thread, uint32_t clock,
 static uint64_t state_of_granule(const struct granule *granule)
 {
 	const uint64_t key = state_mix(2, granule->key);
-	const struct users *of = &users[granule->users];
+	const struct uses *of = &users[granule->users].uses;
 	uint64_t state = key;
 
 	if (granule->written && fiber_of((const char *)(granule->key * GRAIN)) < 0)
@@ -968,17 +969,17 @@ static uint64_t state_of_granule(const struct granule *granule)
 static uint64_t state_of_location(uint32_t location)
 {
 	const struct location *l = &locations[location];
-	uint64_t state = key_of[location];
+	uint64_t state = l->key;
 
 	for (unsigned t = 1; t <= model_program->threads; t++) {
-		state = state_of_access(state, t, l->atomic_clock[t], 1, rivals(&used_by[location], ATOMIC_READ));
-		state = state_of_access(state, t, l->written_clock[t], 2, rivals(&used_by[location], ATOMIC_WRITE));
+		state = state_of_access(state, t, l->atomic_clock[t], 1, rivals(&l->uses, ATOMIC_READ));
+		state = state_of_access(state, t, l->written_clock[t], 2, rivals(&l->uses, ATOMIC_WRITE));
 		if (model_threads[t].as_one && model_threads[t].status != ENDED && stale[location][t].times != 0 &&
 		    stale[location][t].number >= bound[location])
 			state = state_mix(state, (uint64_t)(stale[location][t].number - bound[location]) << 32 |
 			                             (uint64_t)stale[location][t].times << 8 | t);
 	}
-	if (l->number == bound[location] && stores[l->last].view == 0 && state == key_of[location])
+	if (l->number == bound[location] && stores[l->last].view == 0 && state == l->key)
 		return 0; /* as if it had not been accessed: its value is in the memory */
 	for (uint32_t i = l->last;; i = stores[i].previous) {
 		uint64_t value = state_mix((uint64_t)stores[i].value, (uint64_t)(stores[i].value >> 64));
@@ -1018,4 +1019,60 @@ void memory_forget_stale_reads(unsigned t)
 {
 	for (uint32_t i = 0; i < location_count; i++)
 		stale[i][t].times = 0;
+}
+
+/* -- checkpoints -------------------------------------------------------------------------------------------------------------- */
+
+static void view_part(struct checkpoint *checkpoint, struct view *view)
+{
+	checkpoint_part(checkpoint, view, offsetof(struct view, oldest));
+	checkpoint_part(checkpoint, view->oldest, view->count * sizeof(view->oldest[0]));
+}
+
+static void parts_of_threads(struct checkpoint *checkpoint)
+{
+	checkpoint_part(checkpoint, has_released, sizeof(has_released));
+	view_part(checkpoint, &in_s);
+	for (unsigned t = 0; t <= model_program->threads; t++) {
+		view_part(checkpoint, &now[t]);
+		view_part(checkpoint, &pending[t]);
+		if (has_released[t])
+			view_part(checkpoint, &released[t]);
+	}
+}
+
+/* Going back, the granules that came last are taken out of the table again: as if they had not been put there. */
+static void parts_of_granules(struct checkpoint *checkpoint)
+{
+	uint32_t count = granule_count;
+
+	checkpoint_part(checkpoint, &granule_count, sizeof(granule_count));
+	for (uint32_t i = granule_count; i < count; i++)
+		granules[used_granules[i]].generation = 0;
+	for (uint32_t i = 0; i < granule_count; i++)
+		checkpoint_part(checkpoint, &granules[used_granules[i]], sizeof(granules[0]));
+}
+
+static void parts_that_are_written(struct checkpoint *checkpoint)
+{
+	uint32_t count = written_count;
+
+	checkpoint_part(checkpoint, &written_count, sizeof(written_count));
+	for (uint32_t i = written_count; i < count; i++)
+		heap_put_back((char *)(written[i] * GRAIN));
+	for (uint32_t i = 0; i < written_count; i++)
+		checkpoint_part(checkpoint, (char *)(written[i] * GRAIN), GRAIN);
+}
+
+/* Stores, the views they carry, and the lists of granules only grow: their counts are enough. */
+void memory_parts(struct checkpoint *checkpoint)
+{
+	checkpoint_part(checkpoint, &store_count, sizeof(store_count));
+	checkpoint_part(checkpoint, &view_count, sizeof(view_count));
+	checkpoint_part(checkpoint, &location_count, sizeof(location_count));
+	checkpoint_part(checkpoint, locations, location_count * sizeof(locations[0]));
+	checkpoint_part(checkpoint, stale, location_count * sizeof(stale[0]));
+	parts_of_threads(checkpoint);
+	parts_of_granules(checkpoint);
+	parts_that_are_written(checkpoint);
 }

@@ -14,6 +14,7 @@
 #include <weir/alloc.h>
 #include <weir/time.h>
 
+#include "model/checkpoint.h"
 #include "model/engine.h"
 
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
@@ -316,6 +317,15 @@ void system_switch(unsigned from, unsigned to)
 {
 	memcpy(local_of[from], local, local_size);
 	memcpy(local, local_of[to], local_size);
+}
+
+void system_parts(struct checkpoint *checkpoint)
+{
+	checkpoint_part(checkpoint, &clock_ns, sizeof(clock_ns));
+	checkpoint_part(checkpoint, key_value, sizeof(key_value));
+	checkpoint_part(checkpoint, local, local_size);
+	for (unsigned t = 0; t <= model_program->threads; t++)
+		checkpoint_part(checkpoint, local_of[t], local_size);
 }
 
 uint64_t system_state(unsigned thread)

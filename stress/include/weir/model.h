@@ -19,6 +19,9 @@
  * What is explored. Depth first over schedules and values, with dynamic partial-order reduction (source sets and sleep sets: Abdulla,
  * Aronis, Jonsson, Sagonas, POPL 2014); with a bound on preemptions, reduction with conservative points (Coons, Musuvathi,
  * McKinley, OOPSLA 2013); or at random, with priorities (PCT: Burckhardt et al., ASPLOS 2010) from a seed.
+ * An execution begins where its path leaves that of the one before: stacks and memory are put back as they were there. So thread() does
+ * not run anew from its start for each, and what it keeps must be seen: on its stack, in memory that instrumented code writes. What it
+ * prints is printed once for many executions, but for a replay.
  * With merge_states an execution ends where it comes to a state that another has been in; scopes of few steps and many interleavings
  * come to an end that way. A state is a hash of 64 bits, and takes in the threads' stacks (x86-64 and arm64; elsewhere the option is
  * ignored). A livelock is not found then: it comes back to where it was. Nor are lengths of calls those of all executions.
@@ -38,7 +41,7 @@ enum { WEIR_MODEL_MAX_THREADS = 7, WEIR_MODEL_CALLS = 8 };
 struct weir_model_program {
 	const char *name;
 	size_t threads; /* 1 .. WEIR_MODEL_MAX_THREADS */
-	void *state;    /* shared; put back before each execution */
+	void *state;    /* shared; each execution finds it as setup left it */
 	size_t state_size;
 	void (*setup)(void *state);                 /* alone, once, before all; NULL: nothing */
 	void (*thread)(void *state, size_t number); /* number 0 .. threads-1 */

@@ -1,0 +1,98 @@
+/*
+ * checkpoint.c - keeps executions, and makes them current again.
+ *
+ * A search goes depth first: the next execution takes the path of the last one up to a choice, and goes another way there. What was
+ * kept at that choice, or before it, is then where the next one begins. What was kept after it belongs to a path that does not come again,
+ * so that what is kept is a stack, in one block of memory.
+ *
+ * What only grows while an execution goes on (stores, the views they carry, lists of what was used) needs no copy: up to the count
+ * that was kept it is as it was, since everything that came after the checkpoint was added behind. Where the path before a
+ * checkpoint changes, the checkpoint is dropped.
+ *
+ * Some executions begin at setup all the same (execute.c), and must find the path as it was. That an execution from a checkpoint is
+ * the one that would have come from setup is what check_reduction.c compares, on its random programs.
+ */
+#include "model/checkpoint.h"
+
+#include <stdlib.h>
+
+#include "model/engine.h"
+
+enum { FIRST_ROOM = 1 << 20, MOST_ROOM = 1 << 28 /* then what comes begins further up */ };
+
+struct place {
+	size_t begin; /* in the block */
+	uint32_t at;
+	unsigned thread;
+};
+
+int checkpoints_left_out;
+
+static char *block;
+static size_t room;
+static struct place places[PATH];
+static uint32_t count;
+static size_t used;
+
+void checkpoint_grow(struct checkpoint *checkpoint, size_t size)
+{
+	size_t offset = (size_t)(checkpoint->at - block);
+
+	while (room - offset < size)
+		room = room != 0 ? 2 * room : FIRST_ROOM;
+	block = realloc(block, room);
+	if (block == NULL)
+		abort();
+	checkpoint->at = block + offset;
+	checkpoint->end = block + room;
+}
+
+void checkpoint_drop_all(void)
+{
+	count = 0;
+	used = 0;
+}
+
+/* The stacks come last: some of what is written lies there, and is put there as it was anyway. */
+static void name_parts(struct checkpoint *checkpoint, unsigned thread)
+{
+	execute_parts(checkpoint);
+	explore_parts(checkpoint);
+	memory_parts(checkpoint);
+	heap_parts(checkpoint);
+	system_parts(checkpoint);
+	for (unsigned t = 1; t <= model_program->threads; t++) {
+		if (t == thread || model_threads[t].status != ENDED)
+			fiber_parts(checkpoint, t);
+	}
+}
+
+void checkpoint_take(uint32_t at, unsigned thread)
+{
+	struct checkpoint checkpoint = {block + used, block + room, 0};
+
+	if (used > MOST_ROOM)
+		return;
+	places[count++] = (struct place){used, at, thread};
+	name_parts(&checkpoint, thread);
+	used = (size_t)(checkpoint.at - block);
+}
+
+int checkpoint_is_at(uint32_t at)
+{
+	return count > 0 && places[count - 1].at == at;
+}
+
+int checkpoint_restore(uint32_t at, unsigned *thread)
+{
+	struct checkpoint checkpoint;
+
+	while (count > 0 && places[count - 1].at > at)
+		used = places[--count].begin;
+	if (count == 0)
+		return 0;
+	checkpoint = (struct checkpoint){block + places[count - 1].begin, block + used, 1};
+	*thread = places[count - 1].thread;
+	name_parts(&checkpoint, *thread);
+	return 1;
+}
