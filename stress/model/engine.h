@@ -4,8 +4,9 @@
  *   execute.c       one execution: threads as fibers, what they wait for, how it ends; the loop over executions
  *   explore.c       which thread runs next, which value a load returns; what is left to try
  *   checkpoint.c    an execution as it was at a choice, for others to begin from
- *   memory.c        locations, races, what a load may return; what of it may still matter, as a number
+ *   memory.c        locations, races, what a load may return; memory.h: what it keeps
  *   view.h          what of it a thread knows
+ *   memory_state.c  what of the memory may still matter, as a number
  *   state.c         the states that executions have been in
  *   heap.c          live and freed memory; what setup left, for each execution to begin with
  *   fiber.c         switching stacks
@@ -130,7 +131,7 @@ void memory_all_join(void);                 /* thread 0 sees what all did */
 /* Calls `visit` for each four bytes that were written since memory_reset(). */
 void memory_each_written(void (*visit)(char *address));
 
-uint64_t memory_state(void);
+uint64_t memory_state(void); /* memory_state.c */
 /* With states merged: this execution has shown that states were told apart by too little so far. */
 int memory_has_learned(void);
 void memory_forget_stale_reads(unsigned t);

@@ -2,7 +2,7 @@
  * state.c - the state that an execution is in, as a number, and those that have been.
  *
  * With weir_model_options.merge_states an execution ends where it comes to a state that another has been in: what can follow
- * is explored from there. The state is what memory, views, heap and system hold (memory.c, heap.c, system.c), without what
+ * is explored from there. The state is what memory, views, heap and system hold (memory_state.c, heap.c, system.c), without what
  * nobody can tell any more, or would look at as far as executions have shown; and of each thread its stack, with the registers
  * that the compiler saved there, down to where it called the checker. Where another thread writes to that stack it is looked
  * at anew. What is dead on a stack counts as well: then states are told apart that are the same, and only time is lost. To
