@@ -556,6 +556,20 @@ static void shared_expectation(void *context, size_t number)
 	(void)atomic_compare_exchange_strong_explicit(&state.x, &state.plain, 1 + (int)number, RLX, RLX);
 }
 
+/* Only a switch between the last two steps of 70 shows it: so late must changes of priority come, too. */
+static void late_step(void *context, size_t number)
+{
+	(void)context;
+	for (int i = 0; number == 0 && i < 68; i++)
+		STORE(y, i, RLX);
+	if (number == 0) {
+		(void)atomic_fetch_add_explicit(&state.x, 1, memory_order_relaxed);
+		(void)atomic_fetch_add_explicit(&state.x, 1, memory_order_relaxed);
+	} else {
+		weir_model_assert(atomic_fetch_add_explicit(&state.x, 0, memory_order_relaxed) != 1);
+	}
+}
+
 static const struct fault {
 	const char *name;
 	size_t threads;
@@ -577,6 +591,7 @@ static const struct fault {
 	{"leak", 2, NULL, leak, free_last, "leak"},
 	{"livelock", 2, NULL, livelock, NULL, "no end after"},
 	{"assertion_that_a_stale_load_breaks", 2, NULL, assertion, NULL, "assertion failed"},
+	{"assertion_that_a_late_step_breaks", 2, NULL, late_step, NULL, "assertion failed"},
 };
 
 /* -- running them ------------------------------------------------------------------------------------------------------------- */

@@ -484,6 +484,7 @@ int weir_model_check(const struct weir_model_program *program, const struct weir
 	if (trace_on)
 		trace_begin();
 	begun = 0;
+	model_steps = 0;
 	begin = now_ns();
 	do {
 		if (!failed)
