@@ -83,5 +83,8 @@ size_t weiri_ltq16_slots_size(size_t capacity);
 /* Bytes of slots, cells and spares; sets the ring's pointers into `memory` when that is not NULL, and the first contents. */
 size_t weiri_ltq64_slots_size(size_t capacity);
 void weiri_ltq64_init(weir_ring *ring, void *memory);
+#if defined(WEIRI_UNDER_MODEL)
+extern WEIRI_TLS uint32_t weiri_ltq64_first_place; /* where this thread looks for a spare cell first */
+#endif
 
 #endif

@@ -23,7 +23,22 @@ struct spare {
 	_Alignas(WEIRI_LINE) _Atomic(int64_t) cell;
 };
 
+#if defined(WEIRI_UNDER_MODEL) /* stress/model: a scope says which threads begin at one place */
+WEIRI_TLS uint32_t weiri_ltq64_first_place;
+
+static size_t first_place(void)
+{
+	return weiri_ltq64_first_place;
+}
+#else
 static WEIRI_TLS char thread_mark; /* its address differs from thread to thread */
+
+static WEIRI_ALWAYS_INLINE size_t first_place(void)
+{
+	_Static_assert(SPARES == 1 << (64 - 58), "the hash must cover the places");
+	return (size_t)(((uintptr_t)&thread_mark >> 6) * UINT64_C(0x9E3779B97F4A7C15) >> 58);
+}
+#endif
 
 static WEIRI_ALWAYS_INLINE _Atomic(uint64_t) *word_at(const weir_ring *ring, size_t index)
 {
@@ -56,10 +71,8 @@ static WEIRI_ALWAYS_INLINE struct look look(const weir_ring *ring, size_t index)
 static int64_t borrow(weir_ring *ring, struct spare **place)
 {
 	struct spare *spares = ring->spares;
-	size_t start = (size_t)(((uintptr_t)&thread_mark >> 6) * UINT64_C(0x9E3779B97F4A7C15) >> 58);
 
-	_Static_assert(SPARES == 1 << (64 - 58), "the hash must cover the places");
-	for (size_t i = start;; i++) {
+	for (size_t i = first_place();; i++) {
 		*place = &spares[i % SPARES];
 		/* [relaxed] a look that spares the line. */
 		if (weiri_load_relaxed(&(*place)->cell) != NO_CELL) {

@@ -4,6 +4,7 @@
  * A scope gives each thread a row of calls, a letter each:
  *
  *   e  enqueue    d  dequeue    E  enqueue 2 in a batch    D  dequeue up to 2 in a batch    c  close    q  closed?    s  size
+ *   o  begin at a place for spare cells of one's own (LTQ64), as threads mostly do; else all begin at one
  *
  * Asked of every execution: what was accepted comes out once, each producer's values in its order; whoever is told that the ring is closed
  * sees what the closer wrote before; after that nothing goes in; after OUT_OF_RANGE nothing is left; hints are never beyond what is done. Of scopes with NEVER_EMPTY (NEVER_FULL): no dequeue (enqueue) is refused, because the calls keep an item (room for
@@ -22,7 +23,7 @@
 enum { THREADS = 5, CALLS = 4, ROWS = THREADS + 1 /* the last: of setup */ };
 enum { NEVER_EMPTY = 1, NEVER_FULL = 2 };
 enum { REDUCED = 4 /* the first so many scopes are also run without reduction */ };
-enum { QUICK_16 = 8, QUICK_64 = 6 /* so many of those with states merged are in the short form */ };
+enum { QUICK_16 = 8, QUICK_64 = 6, QUICK_APART = 1 /* so many of those with states merged are in the short form */ };
 
 struct value {
 	int row, place; /* place counts from 1 */
@@ -85,6 +86,15 @@ static const struct scope {
 			{"n2_producers_and_consumers_x2_and_x1", 2, {"ee", "e", "dd", "d"}, 0, 0, 0, 0},
 			{"n1_2_producers_x2_2_consumers_x2", 1, {"ee", "ee", "dd", "dd"}, 0, 0, 0, 0},
 			{"n2_2_producers_x2_2_consumers_x2", 2, {"ee", "ee", "dd", "dd"}, 0, 0, 0, 0},
+},
+  /* The same of LTQ64, for threads that do not meet at a place for spares. */
+	apart[] =
+		{
+			{"apart_n1_2_producers_x2_2_consumers_x1", 1, {"oee", "oee", "d", "d"}, 0, 0, 0, 0},
+			{"apart_n1_producers_and_consumers_x2_and_x1", 1, {"oee", "oe", "dd", "d"}, 0, 0, 0, 0},
+			{"apart_n2_producers_and_consumers_x2_and_x1", 2, {"oee", "oe", "dd", "d"}, 0, 0, 0, 0},
+			{"apart_n1_2_producers_x2_2_consumers_x2", 1, {"oee", "oee", "dd", "dd"}, 0, 0, 0, 0},
+			{"apart_n2_2_producers_x2_2_consumers_x2", 2, {"oee", "oee", "dd", "dd"}, 0, 0, 0, 0},
 },
   large[] = {
 	  {"n1_2_producers_x2_2_consumers_x2", 1, {"ee", "ee", "dd", "dd"}, 0, 0, 0, 0},
@@ -196,6 +206,7 @@ static void call(size_t me, char what)
 	case 'd': take(me, 1); break;
 	case 'D': take(me, 2); break;
 	case 'q': ask(me); break;
+	case 'o': weiri_ltq64_first_place = (uint32_t)me; break;
 	case 's': weir_model_assert(any_ring_size_approx(scene.ring) <= scene.scope->capacity); break;
 	default:
 		scene.note = 1;
@@ -434,6 +445,21 @@ static int check_merged(enum weir_ring_format format)
 	return bad;
 }
 
+static int check_apart(void)
+{
+	int bad = 0;
+	char name[SCOPE_NAME];
+
+	for (size_t i = 0; i < (scope_long() ? sizeof(apart) / sizeof(apart[0]) : QUICK_APART); i++) {
+		struct weir_model_program program = prepare(&apart[i], ANY_RING_MPMC, WEIR_RING_FORMAT_LTQ64, name);
+		unsigned alike = scope_alike(apart[i].calls, program.threads);
+
+		/* Producers are not alike: each has its place. */
+		bad |= scope_merged_alike(&program, scope_long() ? 600000000 : 500000, alike & ~2u);
+	}
+	return bad;
+}
+
 static int check_all_progress(enum any_ring_kind kind, enum weir_ring_format format)
 {
 	int bad = 0;
@@ -463,7 +489,7 @@ int main(int argc, char **argv)
 	bad |= check_small(ANY_RING_MPSC, ltq64) | check_small(ANY_RING_MPSC, ltq16);
 	bad |= check_all_progress(ANY_RING_MPMC, ltq64) | check_all_progress(ANY_RING_MPMC, ltq16);
 	bad |= check_all_progress(ANY_RING_MPSC, ltq64) | check_all_progress(ANY_RING_MPSC, ltq16);
-	bad |= check_merged(ltq16) | check_merged(ltq64);
+	bad |= check_merged(ltq16) | check_merged(ltq64) | check_apart();
 	bad |= check_large(ltq64) | check_large(ltq16);
 	bad |= check_all_reductions(ltq16) | (scope_long() ? check_all_reductions(ltq64) : 0);
 	return bad | measure(ltq64) | measure(ltq16);

@@ -288,6 +288,19 @@ static void see_x_behind_y(void)
 		state.saw[3] = 1 + LOAD(x, RLX);
 }
 
+/* Whoever looks at `step`, too, has the chooser be apart from others before its next operation. */
+static void see_step_and_y(void)
+{
+	(void)LOAD(step, RLX);
+	see_y();
+}
+
+static void see_step_and_x_behind_y(void)
+{
+	(void)LOAD(step, RLX);
+	see_x_behind_y();
+}
+
 static void see_data_behind_y(void)
 {
 	if (LOAD(y, ACQ) == 1)
@@ -363,8 +376,9 @@ static const struct program {
 	memory_order order; /* of the chooser's addition, and of its step after it */
 } programs[] = {
 	{"stacks", STATE_STACKS, see_nothing, keep, say, see_nothing, 0, RLX},
-	{"operations", STATE_OPERATIONS, see_nothing, keep, store_in_y, see_y, 0, RLX},
-	{"orders_of_operations", STATE_OPERATIONS, see_nothing, keep_behind_x, store_y_in_order, see_x_behind_y, 0, RLX},
+	{"operations", STATE_OPERATIONS, see_nothing, keep, store_in_y, see_step_and_y, 0, RLX},
+	{"orders_of_operations", STATE_OPERATIONS, see_nothing, keep_behind_x, store_y_in_order, see_step_and_x_behind_y, 0,
+     RLX},
 	{"sleep", STATE_SLEEP, see_nothing, keep, sleep_on, wake_other_word, 0, RLX},
 	{"memory", STATE_MEMORY, see_nothing, write_data, read_data, see_nothing, 0, RLX},
 	{"histories", STATE_HISTORIES, see_nothing, write_y_twice, say, see_y, 0, RLX},

@@ -9,8 +9,10 @@
  * that was kept it is as it was, since everything that came after the checkpoint was added behind. Where the path before a
  * checkpoint changes, the checkpoint is dropped.
  *
- * Some executions begin at setup all the same (execute.c), and must find the path as it was. That an execution from a checkpoint is
- * the one that would have come from setup is what check_reduction.c compares, on its random programs.
+ * Some executions begin at setup all the same (execute.c), and must find the path as it was. That a search with checkpoints is the one without
+ * is what check_reduction.c compares, on its random programs: so many executions, so many of them pruned, so many states, and the same
+ * outcomes. (With states merged there may be a few states more or less where a frame of more than state.c wipes has bytes that nothing
+ * was written to: they are what another execution left there.)
  */
 #include "model/checkpoint.h"
 
@@ -18,7 +20,7 @@
 
 #include "model/engine.h"
 
-enum { FIRST_ROOM = 1 << 20, MOST_ROOM = 1 << 28 /* then what comes begins further up */ };
+enum { FIRST_ROOM = 1 << 20, MOST_ROOM = 1 << 28 /* beyond it none is taken, and executions begin further up */ };
 
 struct place {
 	size_t begin; /* in the block */
@@ -28,6 +30,7 @@ struct place {
 
 int checkpoints_left_out;
 
+static int left_out; /* of this program */
 static char *block;
 static size_t room;
 static struct place places[PATH];
@@ -47,13 +50,29 @@ void checkpoint_grow(struct checkpoint *checkpoint, size_t size)
 	checkpoint->end = block + room;
 }
 
+void checkpoint_begin(void)
+{
+	left_out = checkpoints_left_out || !FIBER_CAN_BE_KEPT;
+	checkpoint_drop_all();
+}
+
+void checkpoint_leave_out(void)
+{
+	left_out = 1;
+}
+
+int checkpoint_may_be_taken(void)
+{
+	return !left_out && used <= MOST_ROOM;
+}
+
 void checkpoint_drop_all(void)
 {
 	count = 0;
 	used = 0;
 }
 
-/* The stacks come last: some of what is written lies there, and is put there as it was anyway. */
+/* Who has ended is known when the stacks' turn comes. What lies below a stack pointer is not kept: nobody reads it. */
 static void name_parts(struct checkpoint *checkpoint, unsigned thread)
 {
 	execute_parts(checkpoint);
@@ -71,8 +90,6 @@ void checkpoint_take(uint32_t at, unsigned thread)
 {
 	struct checkpoint checkpoint = {block + used, block + room, 0};
 
-	if (used > MOST_ROOM)
-		return;
 	places[count++] = (struct place){used, at, thread};
 	name_parts(&checkpoint, thread);
 	used = (size_t)(checkpoint.at - block);
@@ -89,7 +106,7 @@ int checkpoint_restore(uint32_t at, unsigned *thread)
 
 	while (count > 0 && places[count - 1].at > at)
 		used = places[--count].begin;
-	if (count == 0)
+	if (count == 0 || left_out)
 		return 0;
 	checkpoint = (struct checkpoint){block + places[count - 1].begin, block + used, 1};
 	*thread = places[count - 1].thread;

@@ -36,6 +36,13 @@ static inline void checkpoint_part(struct checkpoint *checkpoint, void *part, si
 
 /* Each execution begins at setup then: check_reduction.c compares. */
 extern int checkpoints_left_out;
+/*
+ * A thread has written to what is not put back: to what it keeps of many executions, or takes for its own. Only what does all its steps in each
+ * finds there what it did: no checkpoints are taken of this program.
+ */
+void checkpoint_leave_out(void);
+void checkpoint_begin(void); /* a program */
+int checkpoint_may_be_taken(void);
 void checkpoint_drop_all(void);
 /* The current execution, at node `at` of its path; `thread` chooses there, 0: the engine. */
 void checkpoint_take(uint32_t at, unsigned thread);

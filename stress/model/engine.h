@@ -72,7 +72,8 @@ void model_schedule(const struct operation *operation);
 /* Sleeps; returns 1 when woken, 0 when a deadline passed. */
 int model_block(void *address, int timed);
 unsigned model_wake(void *address, unsigned count);
-void model_fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+void model_fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn)); /* in a thread */
+void model_note_failure(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* What was learned changes the meaning of what was explored: begin again. */
 void model_begin_again(void) __attribute__((noreturn));
 void execute_parts(struct checkpoint *checkpoint);
@@ -98,6 +99,8 @@ uint32_t explore_node(void); /* of the current operation of this thread, + 1 */
 int explore_next(void);      /* 0: nothing is left */
 /* This thread's next operation goes with its last one, without a choice between them. */
 int explore_goes_on(void);
+/* What the current operation has written, nobody else looks at. */
+void explore_goes_unseen(void);
 /* But not now: since its last one it did what comes before or after something that others do. */
 void explore_shows(void);
 /* With states merged: is a membarrier among the operations? That is learned on the way. */
@@ -194,11 +197,12 @@ uint64_t state_count(void);
 int state_is_new(void);
 
 /* -- heap.c -- */
-void heap_begin(void);             /* a search: nothing is allocated */
-void heap_keep(void);              /* what is allocated so far is never freed */
-void heap_remember(void);          /* setup has run: each execution starts from here */
-void heap_restore(int compare);    /* with what setup left, to find writes that were not seen */
-void heap_put_back(char *address); /* four bytes, to what setup left */
+void heap_begin(void);                   /* a search: nothing is allocated */
+void heap_keep(void);                    /* what is allocated so far is never freed */
+void heap_remember(void);                /* setup has run: executions start from here */
+void heap_restore(int compare);          /* with what setup left, to find writes that were not seen */
+void heap_put_back(char *address);       /* four bytes, to what setup left */
+size_t heap_extent(const char *address); /* so many of these four are put back; 0: it is not the program's */
 void heap_parts(struct checkpoint *checkpoint);
 void heap_end(void); /* everything is as before the search */
 void *heap_allocate(size_t size, size_t alignment);

@@ -61,7 +61,7 @@ static void note_failure(const char *format, va_list arguments)
 	failed = 1;
 }
 
-static void fail_from_engine(const char *format, ...)
+void model_note_failure(const char *format, ...)
 {
 	va_list arguments;
 
@@ -133,7 +133,7 @@ static unsigned pass_time(void)
 
 static int is_to_be_kept(void)
 {
-	return FIBER_CAN_BE_KEPT && !checkpoints_left_out && explore_is_at_turn() && !checkpoint_is_at(explore_turn());
+	return explore_is_at_turn() && checkpoint_may_be_taken() && !checkpoint_is_at(explore_turn());
 }
 
 /* Who runs next; 0: the execution is over, one way or the other. */
@@ -146,7 +146,7 @@ static unsigned next_thread(void)
 	if (enabled == 0)
 		return 0;
 	if (model_steps >= model_options.max_steps) {
-		fail_from_engine("no end after %llu steps", (unsigned long long)model_steps);
+		model_note_failure("no end after %llu steps", (unsigned long long)model_steps);
 		return 0;
 	}
 	thread = explore_thread(enabled);
@@ -274,7 +274,7 @@ static void describe_sleepers(void)
 			used += (size_t)snprintf(text + used, sizeof(text) - used, " thread %u on %s", t,
 			                         heap_name(model_threads[t].waits_for, name));
 	}
-	fail_from_engine("all threads sleep:%s", text);
+	model_note_failure("all threads sleep:%s", text);
 }
 
 static void look_for_sleepers(void)
@@ -485,6 +485,7 @@ int weir_model_check(const struct weir_model_program *program, const struct weir
 		trace_begin();
 	begun = 0;
 	model_steps = 0;
+	checkpoint_begin();
 	begin = now_ns();
 	do {
 		if (!failed)

@@ -23,7 +23,8 @@
  * or a compare-and-swap that fails as one, may as well come later: what other threads do meanwhile leaves it the stores that it could
  * read, and nobody sees that it was done. So it goes with its thread's next operation: a thread is switched from only after what
  * others can tell, a write, a fence, a seq_cst load, and where it has allocated or freed memory or looked at the clock since: which block
- * is free, and what time it is, others change. (At most MOST_AS_ONE in a row, as a loop may wait for another thread.) A membarrier
+ * is free, and what time it is, others change. So does a write to where no other thread has looked or written in any execution so far; when
+ * one does, the search begins again (memory.c). (At most MOST_AS_ONE in a row, as a loop may wait for another thread.) A membarrier
  * does tell: it gives that thread what others stored. When one is met, the search begins again, with a choice after each operation.
  *
  * With a bound on preemptions a reversal may be out of reach where it is found; then it is also tried where the thread that was
@@ -369,13 +370,18 @@ void explore_cas_could_succeed(void)
 	memcpy(seen[me], as_load, sizeof(as_load));
 }
 
+void explore_goes_unseen(void)
+{
+	model_threads[model_thread].as_one = !has_membarrier && model_options.stop_thread == 0;
+}
+
 void explore_reads_from(uint32_t node)
 {
 	unsigned me = model_thread;
 
 	if (model_options.merge_states) {
-		model_threads[me].as_one =
-			may_be_stale(&model_threads[me].next) && !has_membarrier && model_options.stop_thread == 0;
+		if (may_be_stale(&model_threads[me].next))
+			explore_goes_unseen();
 		return;
 	}
 	model_threads[me].fresh = 0;
@@ -477,8 +483,10 @@ unsigned explore_thread(unsigned enabled)
 	if (path_at < path_length) {
 		if (model_options.preemptions == 0 && !explores_all())
 			asleep = (uint8_t)(node->asleep | (node->done & ~bit(node->thread)));
-		if ((enabled & bit(node->thread)) == 0)
-			model_fail("the path does not fit the program");
+		if ((enabled & bit(node->thread)) == 0) {
+			model_note_failure("the path does not fit the program");
+			return 0;
+		}
 	} else {
 		unsigned thread = choose_new(enabled);
 
@@ -621,7 +629,7 @@ int explore_next(void)
 	return 0;
 }
 
-/* What is known of each node of the path (path, seen_at) only grows. */
+/* Of the nodes before it (path, seen_at) all is as it was, but what is worth trying there: that grows, and is to be kept. */
 void explore_parts(struct checkpoint *checkpoint)
 {
 	checkpoint_part(checkpoint, &history_used, sizeof(history_used));

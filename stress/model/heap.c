@@ -1,10 +1,11 @@
 /*
  * heap.c - memory of the program under test: found when used after its end, freed twice, or never freed; and put back.
  *
- * One arena, laid out anew for each execution, so that addresses are the same in each. A freed block is the first to be handed out
+ * One arena, as setup left it for each execution, so that addresses are the same in each. A freed block is the first to be handed out
  * again for its size: code that mistakes a new object at an old address for the old one is to be caught.
  *
- * Each execution starts from what setup left: the program's state, the library's writable segments, the part of the arena in use.
+ * Each execution starts from what setup left, or from what another had made of that up to a choice (checkpoint.c): the program's state, the
+ * library's writable segments, the part of the arena in use.
  * Only what an execution wrote is put back; memory.c knows it, since every access of instrumented code goes through it. Now
  * and then all is compared, so that code which was not instrumented cannot hide.
  */
@@ -26,7 +27,7 @@ struct block {
 	int live;
 };
 
-/* What is put back: to `copy` before each execution, to `original` at the end of the search. */
+/* What is put back: to `copy` for an execution that begins at setup, to `original` at the end of the search. */
 struct region {
 	char *start, *copy, *original;
 	size_t size;
@@ -34,7 +35,7 @@ struct region {
 };
 
 static _Alignas(4096) char arena[ARENA];
-static unsigned char state_of[ARENA / GRANULE];
+static unsigned char state_of[ARENA / GRANULE + 1];
 static size_t arena_used;
 static struct block blocks[BLOCKS];
 static size_t block_count, live_count, kept;
@@ -237,6 +238,19 @@ void heap_put_back(char *address)
 			return;
 		}
 	}
+}
+
+size_t heap_extent(const char *address)
+{
+	if ((size_t)(address - arena) < ARENA)
+		return 4;
+	for (size_t i = 0; i < region_count; i++) {
+		size_t offset = (size_t)(address - regions[i].start);
+
+		if (offset < regions[i].size)
+			return regions[i].size - offset < 4 ? regions[i].size - offset : 4;
+	}
+	return 0;
 }
 
 static void compare(void)

@@ -105,11 +105,15 @@ static inline struct granule *granule_at(uintptr_t key)
 
 static inline void note_written(struct granule *granule)
 {
-	state_forgets((const char *)(granule->key * GRAIN));
+	const char *address = (const char *)(granule->key * GRAIN);
+
+	state_forgets(address);
 	if (granule->written)
 		return;
 	granule->written = 1;
 	written[written_count++] = granule->key;
+	if (model_running && heap_extent(address) == 0 && fiber_of(address) < 0)
+		checkpoint_leave_out();
 }
 
 /*
@@ -561,6 +565,15 @@ static value_t replaced(const struct span *span, value_t whole, value_t value)
 	return (whole & ~(span->mask << span->shift)) | (value & span->mask) << span->shift;
 }
 
+/* With states merged: nobody else has accessed it in any execution so far. */
+static int is_mine(uint32_t location)
+{
+	const uint8_t *did = memory_locations[location].uses.did;
+	unsigned users = did[PLAIN_READ] | did[PLAIN_WRITE] | did[ATOMIC_READ] | did[ATOMIC_WRITE];
+
+	return model_running && model_options.merge_states && (users & ~(1u << model_thread)) == 0;
+}
+
 static void put(uint32_t location, value_t whole, enum order order, uint32_t continued)
 {
 	struct view *mine = &memory_now[model_thread];
@@ -585,6 +598,8 @@ static void put(uint32_t location, value_t whole, enum order order, uint32_t con
 	mine->clock[model_thread]++; /* what comes after the store is not released by it */
 	if (order == SEQ_CST)
 		view_set(&memory_in_s, location, memory_locations[location].number);
+	if (is_mine(location))
+		explore_goes_unseen();
 }
 
 void memory_store(void *address, size_t size, value_t value, enum order order)
@@ -750,8 +765,11 @@ static void parts_that_are_written(struct checkpoint *checkpoint)
 	checkpoint_part(checkpoint, &written_count, sizeof(written_count));
 	for (uint32_t i = written_count; i < count; i++)
 		heap_put_back((char *)(written[i] * GRAIN));
-	for (uint32_t i = 0; i < written_count; i++)
-		checkpoint_part(checkpoint, (char *)(written[i] * GRAIN), GRAIN);
+	for (uint32_t i = 0; i < written_count; i++) {
+		char *address = (char *)(written[i] * GRAIN);
+
+		checkpoint_part(checkpoint, address, heap_extent(address));
+	}
 }
 
 /* Stores, the views they carry, and the lists of granules only grow: their counts are enough. */

@@ -19,9 +19,10 @@
  * What is explored. Depth first over schedules and values, with dynamic partial-order reduction (source sets and sleep sets: Abdulla,
  * Aronis, Jonsson, Sagonas, POPL 2014); with a bound on preemptions, reduction with conservative points (Coons, Musuvathi,
  * McKinley, OOPSLA 2013); or at random, with priorities (PCT: Burckhardt et al., ASPLOS 2010) from a seed.
- * An execution begins where its path leaves that of the one before: stacks and memory are put back as they were there. So thread() does
- * not run anew from its start for each, and what it keeps must be seen: on its stack, in memory that instrumented code writes. What it
- * prints is printed once for many executions, but for a replay.
+ * An execution begins where its path leaves that of the one before: stacks, `state` and allocated memory are put back as they were there.
+ * So thread() does not run anew from its start for each: what it prints is printed once for many (not in a replay), and what it has from
+ * libraries that are not instrumented, as memory from malloc, or a FILE, it must not hold over an atomic access. (Programs whose threads
+ * write to variables outside of `state`, which nothing puts back, begin at setup each time.)
  * With merge_states an execution ends where it comes to a state that another has been in; scopes of few steps and many interleavings
  * come to an end that way. A state is a hash of 64 bits, and takes in the threads' stacks (x86-64 and arm64; elsewhere the option is
  * ignored). A livelock is not found then: it comes back to where it was. Nor are lengths of calls those of all executions.
