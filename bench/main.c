@@ -77,6 +77,21 @@ static void list(const struct bench_plan *plan)
 		(void)printf("not installed: %s\n", bench_absent[i]);
 }
 
+/* Of the rivals that are asked for. */
+static void name_absent(const struct bench_options *options)
+{
+	const char *before = "Not installed: ";
+
+	for (size_t i = 0; bench_absent[i] != NULL; i++) {
+		if (!bench_rival_wanted(options, bench_absent[i]))
+			continue;
+		(void)printf("%s%s", before, bench_absent[i]);
+		before = ", ";
+	}
+	if (*before == ',')
+		(void)putchar('\n');
+}
+
 static void introduce(const struct bench_plan *plan)
 {
 	char machine[512];
@@ -93,10 +108,7 @@ static void introduce(const struct bench_plan *plan)
 			"contender behaves when threads are stopped in the middle, and not how it scales.\n",
 			oversubscribed, plan->tables, bench_processors());
 	(void)printf("* lock-free: a thread that is stopped anywhere stops no other. Ratios have a 95 %% interval.\n");
-	for (size_t i = 0; bench_absent[i] != NULL; i++)
-		(void)printf("%s%s", i == 0 ? "Not installed: " : ", ", bench_absent[i]);
-	if (bench_absent[0] != NULL)
-		(void)putchar('\n');
+	name_absent(plan->options);
 	(void)fflush(stdout);
 }
 
