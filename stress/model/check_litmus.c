@@ -570,6 +570,21 @@ static void late_step(void *context, size_t number)
 	}
 }
 
+/* What one thread writes, another looks at late: at first it seems to be nobody else's. */
+static void looked_at_late(void *context, size_t number)
+{
+	(void)context;
+	if (number == 0) {
+		STORE(x, 1, RLX);
+		STORE(y, 1, RLX);
+		STORE(x, 2, RLX);
+	} else {
+		state.saw[0] = LOAD(y, SC);
+		state.saw[1] = LOAD(x, SC);
+		weir_model_assert(state.saw[0] != 1 || state.saw[1] != 1);
+	}
+}
+
 static const struct fault {
 	const char *name;
 	size_t threads;
@@ -592,6 +607,7 @@ static const struct fault {
 	{"livelock", 2, NULL, livelock, NULL, "no end after"},
 	{"assertion_that_a_stale_load_breaks", 2, NULL, assertion, NULL, "assertion failed"},
 	{"assertion_that_a_late_step_breaks", 2, NULL, late_step, NULL, "assertion failed"},
+	{"assertion_on_what_is_looked_at_late", 2, NULL, looked_at_late, NULL, "assertion failed"},
 };
 
 /* -- running them ------------------------------------------------------------------------------------------------------------- */
@@ -650,6 +666,16 @@ static struct weir_model_result try_fault(const struct fault *fault, struct weir
 	memset(&state, 0, sizeof(state));
 	options.max_steps = 100;
 	(void)weir_model_check(&program, &options, &result);
+	if (options.merge_states && options.replay == NULL && result.failed) { /* what it printed leads there again */
+		struct weir_model_result again;
+
+		options.replay = result.replay;
+		(void)weir_model_check(&program, &options, &again);
+		if (!again.failed || strcmp(again.message, result.message) != 0)
+			(void)snprintf(result.message, sizeof(result.message), "a replay that ends otherwise: %.200s",
+			               again.message);
+		free(again.replay);
+	}
 	free(result.replay);
 	return result;
 }

@@ -53,6 +53,8 @@ struct thread {
 	uint64_t where;    /* both, as a number; 0: not known yet */
 	int as_one;        /* its last operation need not be apart from its next: nobody could tell */
 	uint32_t row;      /* so many were done as one */
+	int unseen;        /* its last operation wrote where nobody else looks */
+	uint32_t hidden;   /* so many such were done in a row */
 	uint32_t fresh;    /* its next load returns this store or a newer one: the older ones are explored elsewhere */
 };
 

@@ -42,6 +42,7 @@ enum { NO_CHANGE = 15, MOST_AS_ONE = 32 };
 
 struct node {
 	uint8_t is_value;
+	uint8_t forced; /* schedule node without a choice: what the thread did last, nobody else looks at */
 	/* schedule node; sets of threads */
 	uint8_t thread;         /* chosen */
 	uint8_t previous;       /* ran before */
@@ -319,7 +320,7 @@ static void begin_row(unsigned thread, uint32_t at)
 	if (!chosen->as_one)
 		memory_forget_stale_reads(thread);
 	chosen->done++;
-	chosen->as_one = 0;
+	chosen->as_one = chosen->unseen = 0;
 	chosen->row = 0;
 	last_node[thread] = at + 1;
 }
@@ -331,6 +332,7 @@ static void run(unsigned thread, uint32_t at)
 
 	if (model_options.merge_states) {
 		begin_row(thread, at);
+		model_threads[thread].hidden = 0;
 		return;
 	}
 	for (; history_used <= operation->location; history_used++)
@@ -370,9 +372,15 @@ void explore_cas_could_succeed(void)
 	memcpy(seen[me], as_load, sizeof(as_load));
 }
 
+static int goes_with_next(void)
+{
+	return !has_membarrier && model_options.stop_thread == 0;
+}
+
+/* A replay knows nothing of who looks where: there the choice is one, and the path has it. */
 void explore_goes_unseen(void)
 {
-	model_threads[model_thread].as_one = !has_membarrier && model_options.stop_thread == 0;
+	model_threads[model_thread].unseen = goes_with_next() && model_options.replay == NULL;
 }
 
 void explore_reads_from(uint32_t node)
@@ -380,8 +388,7 @@ void explore_reads_from(uint32_t node)
 	unsigned me = model_thread;
 
 	if (model_options.merge_states) {
-		if (may_be_stale(&model_threads[me].next))
-			explore_goes_unseen();
+		model_threads[me].as_one = may_be_stale(&model_threads[me].next) && goes_with_next();
 		return;
 	}
 	model_threads[me].fresh = 0;
@@ -394,10 +401,17 @@ uint32_t explore_node(void)
 	return model_running ? last_node[model_thread] : 0;
 }
 
+static void force(void);
+
 int explore_goes_on(void)
 {
 	struct thread *me = &model_threads[model_thread];
 
+	if (me->unseen && me->hidden < MOST_AS_ONE) {
+		me->hidden++;
+		force();
+		return 1;
+	}
 	if (!me->as_one || me->row == MOST_AS_ONE)
 		return 0;
 	me->row++;
@@ -409,7 +423,7 @@ int explore_goes_on(void)
 void explore_shows(void)
 {
 	if (model_running)
-		model_threads[model_thread].as_one = 0;
+		model_threads[model_thread].as_one = model_threads[model_thread].unseen = 0;
 }
 
 void explore_learns_nothing(void)
@@ -448,6 +462,23 @@ static struct node *new_node(void)
 	path[path_at] = (struct node){0};
 	path_length = path_at + 1;
 	return &path[path_at];
+}
+
+/* The thread that runs goes on, as if it had been chosen. */
+static void force(void)
+{
+	unsigned me = model_thread;
+	struct node *node = &path[path_at];
+
+	if (path_at >= path_length) {
+		node = new_node();
+		node->thread = (uint8_t)me;
+		node->enabled = node->todo = node->done = bit(me);
+		node->forced = 1;
+	} else if (!node->forced || node->thread != me) {
+		model_fail("the path does not fit the program");
+	}
+	begin_row(me, path_at++);
 }
 
 static unsigned by_priority(unsigned enabled)
@@ -559,7 +590,7 @@ static void begin_random(void)
 static void look_for_turn(void)
 {
 	turn = replayed;
-	while (turn > 0 && path[turn].is_value)
+	while (turn > 0 && (path[turn].is_value || path[turn].forced))
 		turn--;
 	goes_back = path_length > 0 && model_options.random_seed == 0 && model_options.replay == NULL;
 }
