@@ -30,6 +30,7 @@ static struct state {
 	_Atomic(int *) on_stack;
 	int *kept, *left; /* in the heap; left: for the end to release */
 	int plain, earlier, later;
+	_Alignas(4) unsigned char bytes[4];
 	int saw[4];  /* the chooser's addition, and later; the observer's, and later */
 	int another; /* it is none of the two executions that are meant */
 } state;
@@ -611,6 +612,23 @@ static void wait_for_word(void)
 	state.saw[1] = weiri_futex_wait(&state.word, 0, 1000);
 }
 
+/* What either writes to x or y, the other does not look at. Of the bytes one is read and written at once. */
+static void read_bytes_behind_x(void)
+{
+	STORE(x, 1, RLX);
+	state.saw[0] = state.bytes[0];
+	STORE(x, 2, RLX);
+	state.saw[1] = state.bytes[2];
+}
+
+static void write_bytes_behind_y(void)
+{
+	STORE(y, 1, RLX);
+	state.bytes[0] = 1;
+	STORE(y, 2, RLX);
+	state.bytes[3] = 1;
+}
+
 static const struct pair {
 	const char *name;
 	void (*threads[2])(void);
@@ -622,6 +640,7 @@ static const struct pair {
 	{"a_release_behind_a_load", {release_and_compare, allocate_and_publish}, keep_object, 0},
 	{"a_release_before_an_allocation", {use_and_announce, release_and_allocate}, keep_object, 1},
 	{"the_clock_behind_a_load", {look_at_clock, wait_for_word}, NULL, 0},
+	{"bytes_of_a_word_between_own_writes", {read_bytes_behind_x, write_bytes_behind_y}, NULL, 1},
 };
 
 static const struct pair *current_pair;

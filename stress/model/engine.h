@@ -101,8 +101,8 @@ uint32_t explore_node(void); /* of the current operation of this thread, + 1 */
 int explore_next(void);      /* 0: nothing is left */
 /* This thread's next operation goes with its last one, without a choice between them. */
 int explore_goes_on(void);
-/* What the current operation has written, nobody else looks at. */
-void explore_goes_unseen(void);
+/* What the current operation has written, nobody else looks at. Returns 1 when it goes with this thread's next, without a choice. */
+int explore_goes_unseen(void);
 /* But not now: since its last one it did what comes before or after something that others do. */
 void explore_shows(void);
 /* With states merged: is a membarrier among the operations? That is learned on the way. */

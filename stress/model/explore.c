@@ -378,9 +378,9 @@ static int goes_with_next(void)
 }
 
 /* A replay knows nothing of who looks where: there the choice is one, and the path has it. */
-void explore_goes_unseen(void)
+int explore_goes_unseen(void)
 {
-	model_threads[model_thread].unseen = goes_with_next() && model_options.replay == NULL;
+	return model_threads[model_thread].unseen = goes_with_next() && model_options.replay == NULL;
 }
 
 void explore_reads_from(uint32_t node)

@@ -595,11 +595,11 @@ static void put(uint32_t location, value_t whole, enum order order, uint32_t con
 		view = keep_view(&sum);
 	}
 	append(location, whole, view);
-	mine->clock[model_thread]++; /* what comes after the store is not released by it */
 	if (order == SEQ_CST)
 		view_set(&memory_in_s, location, memory_locations[location].number);
-	if (is_mine(location))
-		explore_goes_unseen();
+	/* What comes after the store is not released by it; which says nothing where nobody acquires from it. */
+	if (!is_mine(location) || !explore_goes_unseen())
+		mine->clock[model_thread]++;
 }
 
 void memory_store(void *address, size_t size, value_t value, enum order order)
