@@ -19,8 +19,8 @@
  * races. Some allocate, release, and look at the clock. Merged, such a program must meet what it meets with the reduction, or, as that
  * does not mind in which order memory is allocated and time passes, with neither.
  *
- * Some programs of both kinds are explored once more with each execution from setup: with checkpoints (checkpoint.c) the searches must
- * be the same, execution for execution.
+ * Some programs of both kinds are explored once more with each execution from setup: with checkpoints (checkpoint.c) there must be as many
+ * executions, as many given up, as many states, and the same outcomes. `check_reduction checkpoints` does this alone.
  *
  * A failure prints the program, less what it does not need, and its seed: check_reduction SEED 1 tries it again.
  */

@@ -427,37 +427,36 @@ static int check_large(enum weir_ring_format format)
 	return bad;
 }
 
-/* Each takes up to ten times the one before, and LTQ64 more. The long form gives a scope up before memory runs out. */
-static int check_merged(enum weir_ring_format format)
+/* `alike`: of the threads that make the same calls, those that may stand for each other. */
+static int check_states(const struct scope of[], size_t count, enum weir_ring_format format, uint64_t most,
+                        unsigned alike)
 {
-	int narrow = format == WEIR_RING_FORMAT_LTQ64;
-	uint64_t most = narrow ? 150000 : 500000, most_long = narrow ? 600000000 : 400000000;
-	size_t quick = narrow ? QUICK_64 : QUICK_16;
 	int bad = 0;
 	char name[SCOPE_NAME];
 
-	for (size_t i = 0; i < (scope_long() ? sizeof(merged) / sizeof(merged[0]) : quick); i++) {
-		struct weir_model_program program = prepare(&merged[i], ANY_RING_MPMC, format, name);
+	for (size_t i = 0; i < count; i++) {
+		struct weir_model_program program = prepare(&of[i], ANY_RING_MPMC, format, name);
 
-		bad |= scope_merged_alike(&program, scope_long() ? most_long : most,
-		                          scope_alike(merged[i].calls, program.threads));
+		bad |= scope_merged_alike(&program, most, alike & scope_alike(of[i].calls, program.threads));
 	}
 	return bad;
 }
 
+/* Each takes up to ten times the one before, and LTQ64 more. The long form gives a scope up before memory runs out. */
+static int check_merged(enum weir_ring_format format)
+{
+	int narrow = format == WEIR_RING_FORMAT_LTQ64;
+	size_t quick = narrow ? QUICK_64 : QUICK_16;
+	uint64_t most = scope_long() ? narrow ? 600000000 : 400000000 : narrow ? 150000 : 500000;
+
+	return check_states(merged, scope_long() ? sizeof(merged) / sizeof(merged[0]) : quick, format, most, ~0u);
+}
+
+/* Producers are not alike: each has its place. */
 static int check_apart(void)
 {
-	int bad = 0;
-	char name[SCOPE_NAME];
-
-	for (size_t i = 0; i < (scope_long() ? sizeof(apart) / sizeof(apart[0]) : QUICK_APART); i++) {
-		struct weir_model_program program = prepare(&apart[i], ANY_RING_MPMC, WEIR_RING_FORMAT_LTQ64, name);
-		unsigned alike = scope_alike(apart[i].calls, program.threads);
-
-		/* Producers are not alike: each has its place. */
-		bad |= scope_merged_alike(&program, scope_long() ? 600000000 : 500000, alike & ~2u);
-	}
-	return bad;
+	return check_states(apart, scope_long() ? sizeof(apart) / sizeof(apart[0]) : QUICK_APART, WEIR_RING_FORMAT_LTQ64,
+	                    scope_long() ? 600000000 : 500000, ~2u);
 }
 
 static int check_all_progress(enum any_ring_kind kind, enum weir_ring_format format)

@@ -6,8 +6,7 @@
  * so that what is kept is a stack, in one block of memory.
  *
  * What only grows while an execution goes on (stores, the views they carry, lists of what was used) needs no copy: up to the count
- * that was kept it is as it was, since everything that came after the checkpoint was added behind. Where the path before a
- * checkpoint changes, the checkpoint is dropped.
+ * that was kept it is as it was, since everything that came after the checkpoint was added behind.
  *
  * Some executions begin at setup all the same (execute.c), and must find the path as it was. That a search with checkpoints is the one without
  * is what check_reduction.c compares, on its random programs: so many executions, so many of them pruned, so many states, and the same
@@ -30,7 +29,7 @@ struct place {
 
 int checkpoints_left_out;
 
-static int left_out; /* of this program */
+static int ruled_out; /* for this program */
 static char *block;
 static size_t room;
 static struct place places[PATH];
@@ -52,18 +51,26 @@ void checkpoint_grow(struct checkpoint *checkpoint, size_t size)
 
 void checkpoint_begin(void)
 {
-	left_out = checkpoints_left_out || !FIBER_CAN_BE_KEPT;
+	ruled_out = checkpoints_left_out || !FIBER_CAN_BE_KEPT;
 	checkpoint_drop_all();
 }
 
-void checkpoint_leave_out(void)
+void checkpoint_end(void)
 {
-	left_out = 1;
+	checkpoint_drop_all();
+	free(block);
+	block = NULL;
+	room = 0;
+}
+
+void checkpoint_rule_out(void)
+{
+	ruled_out = 1;
 }
 
 int checkpoint_may_be_taken(void)
 {
-	return !left_out && used <= MOST_ROOM;
+	return !ruled_out && used <= MOST_ROOM;
 }
 
 void checkpoint_drop_all(void)
@@ -106,7 +113,7 @@ int checkpoint_restore(uint32_t at, unsigned *thread)
 
 	while (count > 0 && places[count - 1].at > at)
 		used = places[--count].begin;
-	if (count == 0 || left_out)
+	if (count == 0 || ruled_out)
 		return 0;
 	checkpoint = (struct checkpoint){block + places[count - 1].begin, block + used, 1};
 	*thread = places[count - 1].thread;

@@ -34,14 +34,12 @@ static inline void checkpoint_part(struct checkpoint *checkpoint, void *part, si
 	checkpoint->at += size;
 }
 
-/* Each execution begins at setup then: check_reduction.c compares. */
+/* For check_reduction.c, which compares: each execution begins at setup. */
 extern int checkpoints_left_out;
-/*
- * A thread has written to what is not put back: to what it keeps of many executions, or takes for its own. Only what does all its steps in each
- * finds there what it did: no checkpoints are taken of this program.
- */
-void checkpoint_leave_out(void);
-void checkpoint_begin(void); /* a program */
+void checkpoint_begin(void); /* a program's searches */
+void checkpoint_end(void);
+/* Not for this program: a thread has written to what nothing puts back, and would find there what it did in another execution. */
+void checkpoint_rule_out(void);
 int checkpoint_may_be_taken(void);
 void checkpoint_drop_all(void);
 /* The current execution, at node `at` of its path; `thread` chooses there, 0: the engine. */

@@ -33,7 +33,8 @@ static struct {
 
 /* So often one begins at setup whatever there is, and what memory holds there is compared. */
 enum { COMPARE_EVERY = 4096 };
-enum { ENGINE = 0 };
+
+enum { ENGINE = 0 }; /* in place of a thread: it makes the first choice */
 
 /* How many executions are looked at for each that was explored in vain, and how many at most; with so many changes of priority. */
 enum { LOOK_TIMES = 10, LOOK_MOST = 200000, LOOK_DEPTH = 16 };
@@ -497,7 +498,7 @@ int weir_model_check(const struct weir_model_program *program, const struct weir
 	sum_up(result);
 	trace_on = 0;
 	heap_end();
-	checkpoint_drop_all();
+	checkpoint_end();
 	return failed;
 }
 

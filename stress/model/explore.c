@@ -23,9 +23,11 @@
  * or a compare-and-swap that fails as one, may as well come later: what other threads do meanwhile leaves it the stores that it could
  * read, and nobody sees that it was done. So it goes with its thread's next operation: a thread is switched from only after what
  * others can tell, a write, a fence, a seq_cst load, and where it has allocated or freed memory or looked at the clock since: which block
- * is free, and what time it is, others change. So does a write to where no other thread has looked or written in any execution so far; when
- * one does, the search begins again (memory.c). (At most MOST_AS_ONE in a row, as a loop may wait for another thread.) A membarrier
+ * is free, and what time it is, others change. (At most MOST_AS_ONE in a row, as a loop may wait for another thread.) A membarrier
  * does tell: it gives that thread what others stored. When one is met, the search begins again, with a choice after each operation.
+ * So does a write go with what follows, if no other thread has looked or written there in any execution so far. That one may is found all the
+ * same: on the way to the first such access of another nothing depends on the write, so that it is met whether the write is done or not yet;
+ * then the search begins again (memory.c). The path has a node for such a write, as a replay, which has met nothing, makes a choice there.
  *
  * With a bound on preemptions a reversal may be out of reach where it is found; then it is also tried where the thread that was
  * running began to run (conservative points). Threads do not sleep then.
@@ -401,25 +403,6 @@ uint32_t explore_node(void)
 	return model_running ? last_node[model_thread] : 0;
 }
 
-static void force(void);
-
-int explore_goes_on(void)
-{
-	struct thread *me = &model_threads[model_thread];
-
-	if (me->unseen && me->hidden < MOST_AS_ONE) {
-		me->hidden++;
-		force();
-		return 1;
-	}
-	if (!me->as_one || me->row == MOST_AS_ONE)
-		return 0;
-	me->row++;
-	me->done++;
-	me->as_one = 0;
-	return 1;
-}
-
 void explore_shows(void)
 {
 	if (model_running)
@@ -479,6 +462,23 @@ static void force(void)
 		model_fail("the path does not fit the program");
 	}
 	begin_row(me, path_at++);
+}
+
+int explore_goes_on(void)
+{
+	struct thread *me = &model_threads[model_thread];
+
+	if (me->unseen && me->hidden < MOST_AS_ONE) {
+		me->hidden++;
+		force();
+		return 1;
+	}
+	if (!me->as_one || me->row == MOST_AS_ONE)
+		return 0;
+	me->row++;
+	me->done++;
+	me->as_one = 0;
+	return 1;
 }
 
 static unsigned by_priority(unsigned enabled)

@@ -226,31 +226,37 @@ void heap_remember(void)
 	touched = 0;
 }
 
-void heap_put_back(char *address)
+static const struct region *region_of(const char *address)
 {
 	for (size_t i = 0; i < region_count; i++) {
-		size_t offset = (size_t)(address - regions[i].start);
-
-		if (offset < regions[i].size) {
-			size_t left = regions[i].size - offset;
-
-			memcpy(address, regions[i].copy + offset, left < 4 ? left : 4);
-			return;
-		}
+		if ((size_t)(address - regions[i].start) < regions[i].size)
+			return &regions[i];
 	}
+	return NULL;
+}
+
+static size_t extent_in(const struct region *region, const char *address)
+{
+	size_t left = region->size - (size_t)(address - region->start);
+
+	return left < 4 ? left : 4;
 }
 
 size_t heap_extent(const char *address)
 {
+	const struct region *region = region_of(address);
+
 	if ((size_t)(address - arena) < ARENA)
 		return 4;
-	for (size_t i = 0; i < region_count; i++) {
-		size_t offset = (size_t)(address - regions[i].start);
+	return region != NULL ? extent_in(region, address) : 0;
+}
 
-		if (offset < regions[i].size)
-			return regions[i].size - offset < 4 ? regions[i].size - offset : 4;
-	}
-	return 0;
+void heap_put_back(char *address)
+{
+	const struct region *region = region_of(address);
+
+	if (region != NULL)
+		memcpy(address, region->copy + (address - region->start), extent_in(region, address));
 }
 
 static void compare(void)

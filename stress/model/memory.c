@@ -113,7 +113,7 @@ static inline void note_written(struct granule *granule)
 	granule->written = 1;
 	written[written_count++] = granule->key;
 	if (model_running && heap_extent(address) == 0 && fiber_of(address) < 0)
-		checkpoint_leave_out();
+		checkpoint_rule_out();
 }
 
 /*
