@@ -204,7 +204,7 @@ Test(queue_recordless, an_alarm_without_memory_that_comes_after_the_end_leaves_t
 	pthread_t thread;
 
 	put(queue, 1, 1);
-	outsider.op = weiri_op_create(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, items, 1, NULL, NULL);
+	outsider.op = weiri_op_create(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, items, 1, 0, NULL, NULL);
 	cr_assert_not_null(outsider.op);
 	weiri_op_start(weiri_record_get(), outsider.op);
 	cr_assert_eq(weiri_load_acquire(&outsider.op->finished), WEIRI_OP_FINISHED);

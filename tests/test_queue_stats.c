@@ -279,7 +279,7 @@ Test(queue_stats, who_does_not_sleep_is_not_woken)
 {
 	weir_queue *queue = fifo(2);
 	void *got[1] = {NULL};
-	weir_queue_op *op = weiri_op_create(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, got, 1, NULL, NULL);
+	weir_queue_op *op = weiri_op_create(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, got, 1, 0, NULL, NULL);
 
 	cr_assert_not_null(op);
 	weiri_op_start(weiri_record_get(), op);

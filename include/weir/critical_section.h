@@ -103,7 +103,7 @@ WEIR_API enum weir_status weir_critical_section_execute(weir_critical_section *s
 /*
  * The one completion of an asynchronous execution, once it has left the section: what fn returned, with its message in *error
  * if that is not WEIR_OK; or WEIR_CANCELLED or WEIR_RESOURCE_EXHAUSTED of one that never ran. On the thread of the pool that
- * ran it, or the one that cancelled it. It must not block.
+ * ran it, or the one that cancelled it. It must not block; it may start the next one, any number of times.
  */
 typedef void weir_critical_section_done_fn(void *context, enum weir_status status, const weir_error *error);
 

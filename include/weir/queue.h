@@ -90,9 +90,10 @@ struct weir_queue_options {
 WEIR_API enum weir_status weir_queue_create(const struct weir_queue_options *options, weir_queue **out,
                                             weir_error *error);
 /*
- * WEIR_FAILED_PRECONDITION, and nothing happens, while an operation waits in the queue: close and let them end first; or while
- * a thread is announced (weir/dump.h).
- * Otherwise items left inside go to drop(). No other thread may be using the queue. NULL: WEIR_OK.
+ * WEIR_FAILED_PRECONDITION, and nothing happens, while an operation waits in the queue, or its completion is due (see
+ * weir_queue_done_fn): close and let them end first; or while a thread is announced (weir/dump.h).
+ * Otherwise items left inside go to drop(). No other thread may be using the queue, nor may calls of this thread, but for the
+ * one that runs the completion in which it is destroyed. NULL: WEIR_OK.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_queue_destroy(weir_queue *queue, weir_error *error);
@@ -161,7 +162,18 @@ enum weir_queue_op_kind {
 
 /*
  * The one completion of an asynchronous operation, on the thread that made it possible (or inside the starting call). `done`
- * items went in or came out. It must not block; it may start other operations. items is the array given at the start.
+ * items went in or came out. items is the array given at the start. It may:
+ *
+ * * start the next operation, and so may that one's completion, any number of times: on each thread completions, those of
+ *   weir/select.h, staging.h and others like them included, run one after the other, not one inside the other. What ends while
+ *   one runs (in a start, a try_ call, a close, a cancel) is done when that call returns; its completion is due, and called
+ *   after the one that runs has returned, before the outermost call does. Those that are due are called in the order in which
+ *   their operations ended.
+ * * destroy the queue, when no other operation waits and no other call uses it: the call in which it runs takes notice.
+ * * end its thread (pthread_exit, pthread_cancel): first those are called that are due on it.
+ *
+ * It must not block; above all it must not wait for another completion, which may be due on its own thread. (Calls of Weir that
+ * wait in a queue, an area, for a variable or for a run of a session call those first that are due. Waits of your own do not.)
  */
 typedef void weir_queue_done_fn(void *context, enum weir_status status, const weir_error *error, void **items,
                                 size_t done);

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "flow/session.h"
 #include "flow/step.h"
+#include "sync/delivery.h"
 
 static enum weir_status check_arguments(const weir_session *session, const struct weiri_signature *signature,
                                         weir_tensor *results[], weir_error *error)
@@ -50,7 +51,10 @@ static int await(struct weiri_step *step)
 	uint64_t deadline_ns = step->deadline_ns;
 
 	for (;;) {
-		uint32_t seen = weiri_signal_now(&step->signal);
+		uint32_t seen;
+
+		weiri_deliver_due(); /* a run inside of a completion waits for what is due on its own thread */
+		seen = weiri_signal_now(&step->signal);
 
 		if (weiri_latch_is_set(&step->ended))
 			return 1;

@@ -175,6 +175,7 @@ enum weir_status weiri_area_destroy(struct weiri_area *area, weir_error *error)
 		status = weiri_area_record(area, &record, error);
 	if (status != WEIR_OK)
 		return status;
+	weiri_visits_end_of(&area->awaits); /* a completion may destroy it: the call that runs that goes on */
 	if (weiri_registry_remove(record, area->registered)) /* 0: a dump looks at it, and frees it */
 		weiri_area_free(area);
 	return WEIR_OK;

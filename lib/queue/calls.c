@@ -135,6 +135,7 @@ static void sleep_until_finished(struct weiri_record *record, weir_queue_op *op,
 	uint32_t seen;
 
 	WEIRI_PROBE2(queue_block, op->queue, op->kind);
+	weiri_deliver_due(); /* a completion that waits here may wait for what one behind it does */
 	if (WEIRI_UNLIKELY(op->blind))
 		look_now_and_then(record, op, deadline_ns);
 	if (weiri_park_wait_marked(&op->finished, WEIRI_OP_WAITS, WEIRI_OP_ASLEEP, deadline_ns) == WEIRI_PARK_TIMEOUT)
@@ -167,17 +168,23 @@ void weiri_op_wait(struct weiri_record *record, weir_queue_op *op, uint64_t dead
 		weiri_op_release(op);
 }
 
-/* Runs an operation to its end; *done (not NULL) says how many items are in, before and after, or came out. */
-static enum weir_status run(struct weiri_record *record, weir_queue *queue, enum weir_queue_op_kind kind, void *items[],
-                            size_t count, uint64_t deadline_ns, weir_cancel *cancel, size_t *done, weir_error *error)
+/* An operation of a blocking call; the first `done` items are in. */
+static enum weir_status begin(weir_queue *queue, enum weir_queue_op_kind kind, void *items[], size_t count, size_t done,
+                              weir_queue_op **op, weir_error *error)
 {
-	weir_queue_op *op = weiri_op_create(queue, kind, items, count, NULL, NULL);
-	enum weir_status status;
-
-	if (op == NULL)
+	*op = weiri_op_create(queue, kind, items, count, done, NULL, NULL);
+	if (*op == NULL)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "queue \"%s\": no memory to wait for %zu items", queue->name,
 		                  count);
-	op->done = *done;
+	return WEIR_OK;
+}
+
+/* Runs it to its end; *done (not NULL) says how many items are in, or came out. */
+static enum weir_status run(struct weiri_record *record, weir_queue_op *op, uint64_t deadline_ns, weir_cancel *cancel,
+                            size_t *done, weir_error *error)
+{
+	enum weir_status status;
+
 	op->token = cancel;
 	weiri_op_start(record, op);
 	weiri_op_wait(record, op, deadline_ns, cancel);
@@ -276,7 +283,8 @@ static enum weir_status move_one(struct weiri_record *record, weir_queue *queue,
                                  void **item, uint64_t deadline_ns, weir_cancel *cancel, weir_error *error)
 {
 	enum weir_status status = try_one(queue, kind, item);
-	size_t done = 0;
+	weir_queue_op *op;
+	size_t done;
 
 	if (WEIRI_LIKELY(status == WEIR_OK))
 		return WEIR_OK;
@@ -289,7 +297,8 @@ static enum weir_status move_one(struct weiri_record *record, weir_queue *queue,
 	if (deadline_ns == 0)
 		return weiri_fail(error, WEIR_DEADLINE_EXCEEDED, "queue \"%s\": %s", queue->name,
 		                  kind == WEIR_QUEUE_OP_ENQUEUE ? "no room at once" : "no item at once");
-	return run(record, queue, kind, item, 1, deadline_ns, cancel, &done, error);
+	status = begin(queue, kind, item, 1, 0, &op, error);
+	return status == WEIR_OK ? run(record, op, deadline_ns, cancel, &done, error) : status;
 }
 
 enum weir_status weir_queue_enqueue(weir_queue *queue, void *item, uint64_t deadline_ns, weir_cancel *cancel,
@@ -314,31 +323,41 @@ enum weir_status weir_queue_dequeue(weir_queue *queue, void **item, uint64_t dea
 	return move_one(record, queue, WEIR_QUEUE_OP_DEQUEUE_MANY, item, deadline_ns, cancel, error);
 }
 
-/* Those for which there is room, without an operation, and so without memory; then an operation waits for room for the rest. */
-static enum weir_status move_many_in(struct weiri_record *record, weir_queue *queue, void *const items[], size_t count,
-                                     uint64_t deadline_ns, weir_cancel *cancel, size_t *in, weir_error *error)
+/* Those for which there is room, without an operation, and so without memory. */
+static enum weir_status put_many(struct weiri_record *record, weir_queue *queue, void *const items[], size_t count,
+                                 size_t *in)
 {
 	enum weir_status status;
 
-	if (others_first(record, queue, &queue->producers)) {
-		status = let_others_first(queue);
-	} else {
-		*in = weiri_queue_put(queue, items, count, 0, &status);
-		if (*in != 0) {
-			weiri_queue_count_in(queue, *in);
-			wake(record, queue, &queue->consumers);
-		}
-		status = refused(queue, status);
-	}
+	if (others_first(record, queue, &queue->producers))
+		return let_others_first(queue);
+	*in = weiri_queue_put(queue, items, count, 0, &status);
+	if (*in != 0)
+		weiri_queue_count_in(queue, *in);
+	return refused(queue, status);
+}
+
+/* What has room; then an operation waits for room for the rest. Others are let go on last of all: their completions may destroy the queue. */
+static enum weir_status move_many_in(struct weiri_record *record, weir_queue *queue, void *const items[], size_t count,
+                                     uint64_t deadline_ns, weir_cancel *cancel, size_t *in, weir_error *error)
+{
+	enum weir_status status = put_many(record, queue, items, count, in);
+	weir_queue_op *op = NULL;
+	size_t before = *in;
+
 	if (status == WEIR_CANCELLED)
-		return weiri_queue_fail_closed(queue, status, count, *in, error);
-	if (status == WEIR_OK)
-		return WEIR_OK;
-	if (deadline_ns == 0)
-		return weiri_fail(error, WEIR_DEADLINE_EXCEEDED, "queue \"%s\": room for %zu of %zu items at once", queue->name,
-		                  *in, count);
-	/* The items are only read: an operation has one kind of array for both directions. */
-	return run(record, queue, WEIR_QUEUE_OP_ENQUEUE, (void **)(uintptr_t)items, count, deadline_ns, cancel, in, error);
+		status = weiri_queue_fail_closed(queue, status, count, before, error);
+	else if (status != WEIR_OK && deadline_ns == 0)
+		status = weiri_fail(error, WEIR_DEADLINE_EXCEEDED, "queue \"%s\": room for %zu of %zu items at once",
+		                    queue->name, before, count);
+	else if (status != WEIR_OK)
+		/* The items are only read: an operation has one kind of array for both directions. */
+		status = begin(queue, WEIR_QUEUE_OP_ENQUEUE, (void **)(uintptr_t)items, count, before, &op, error);
+	if (op != NULL)
+		return run(record, op, deadline_ns, cancel, in, error); /* lets others go on, too */
+	if (before != 0)
+		wake(record, queue, &queue->consumers);
+	return status;
 }
 
 enum weir_status weir_queue_enqueue_many(weir_queue *queue, void *const items[], size_t count, uint64_t deadline_ns,
@@ -360,11 +379,13 @@ enum weir_status weir_queue_dequeue_many(weir_queue *queue, void *items[], size_
 {
 	struct weiri_record *record;
 	enum weir_status status = check(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, items, count, cancel, &record, error);
-	size_t done = 0;
+	weir_queue_op *op;
+	size_t done;
 
 	if (status != WEIR_OK || count == 0)
 		return status;
-	return run(record, queue, WEIR_QUEUE_OP_DEQUEUE_MANY, items, count, deadline_ns, cancel, &done, error);
+	status = begin(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, items, count, 0, &op, error);
+	return status == WEIR_OK ? run(record, op, deadline_ns, cancel, &done, error) : status;
 }
 
 enum weir_status weir_queue_dequeue_up_to(weir_queue *queue, void *items[], size_t count, uint64_t deadline_ns,
@@ -372,12 +393,16 @@ enum weir_status weir_queue_dequeue_up_to(weir_queue *queue, void *items[], size
 {
 	struct weiri_record *record;
 	enum weir_status status = check(queue, WEIR_QUEUE_OP_DEQUEUE_UP_TO, items, count, cancel, &record, error);
+	weir_queue_op *op;
 	size_t out = 0;
 
 	if (status == WEIR_OK && done == NULL)
 		status = weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": done is NULL", queue->name);
-	if (status == WEIR_OK && count != 0)
-		status = run(record, queue, WEIR_QUEUE_OP_DEQUEUE_UP_TO, items, count, deadline_ns, cancel, &out, error);
+	if (status == WEIR_OK && count != 0) {
+		status = begin(queue, WEIR_QUEUE_OP_DEQUEUE_UP_TO, items, count, 0, &op, error);
+		if (status == WEIR_OK)
+			status = run(record, op, deadline_ns, cancel, &out, error);
+	}
 	if (done != NULL)
 		*done = status == WEIR_OK ? out : 0;
 	return status;
@@ -397,7 +422,7 @@ enum weir_status weir_queue_start(weir_queue *queue, enum weir_queue_op_kind kin
 	if (done == NULL || kind < WEIR_QUEUE_OP_ENQUEUE || kind > WEIR_QUEUE_OP_DEQUEUE_UP_TO)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": %s", queue->name,
 		                  done == NULL ? "done is NULL" : "unknown kind of operation");
-	op = weiri_op_create(queue, kind, items, count, done, context);
+	op = weiri_op_create(queue, kind, items, count, 0, done, context);
 	if (op == NULL)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "queue \"%s\": no memory for an operation", queue->name);
 	if (out != NULL)

@@ -47,13 +47,14 @@ static size_t op_size(size_t cases)
 }
 
 weir_queue_op *weiri_op_create(weir_queue *queue, enum weir_queue_op_kind kind, void *items[], size_t count,
-                               weir_queue_done_fn *callback, void *context)
+                               size_t done, weir_queue_done_fn *callback, void *context)
 {
 	weir_queue_op *op = weiri_allocate_zeroed(&queue->allocator, op_size(0), alignof(weir_queue_op));
 
 	if (op == NULL)
 		return NULL;
 	op_init(op, queue, kind, items, count);
+	op->done = done;
 	op->callback = callback;
 	op->context = context;
 	if (is_batch_dequeue(op) && (op->partial = weiri_queue_segment(queue, count)) == NULL) {
@@ -86,7 +87,7 @@ void weiri_op_set_case(weir_queue_op *op, size_t i, weir_queue *queue, enum weir
 
 weir_queue_op *weiri_op_create_bell(weir_queue *queue)
 {
-	weir_queue_op *bell = weiri_op_create(queue, (enum weir_queue_op_kind)WEIRI_OP_BELL, NULL, 0, NULL, NULL);
+	weir_queue_op *bell = weiri_op_create(queue, (enum weir_queue_op_kind)WEIRI_OP_BELL, NULL, 0, 0, NULL, NULL);
 
 	if (bell != NULL)
 		weiri_store_relaxed(&bell->state, (uint32_t)WEIRI_OP_DONE); /* [relaxed] not shared yet */
@@ -369,19 +370,41 @@ static void finish_wait(weir_queue_op *op)
 	weiri_futex_wake(&op->finished, 1);
 }
 
+/* While its completion is due its queues are not to be destroyed: that may need them. */
+static void count_untold(weir_queue_op *op, size_t more)
+{
+	op->untold = more == 1;
+	/* [relaxed] counts, for the destroyer, who comes after the completion, or is this thread. */
+	if (op->cases == NULL)
+		(void)weiri_fetch_add_relaxed(&op->queue->waiting, more);
+	for (size_t i = 0; i < op->case_count; i++)
+		(void)weiri_fetch_add_relaxed(&op->cases[i].queue->waiting, more);
+}
+
+static void tell(struct weiri_delivery *delivery)
+{
+	weir_queue_op *op = WEIRI_CONTAINER_OF(delivery, weir_queue_op, delivery);
+
+	if (op->untold)
+		count_untold(op, (size_t)-1);
+	op->callback(op->context, op->status, op->status != WEIR_OK ? &op->error : NULL, op->items, op->done);
+	weiri_op_release(op);
+}
+
 void weiri_op_complete(weir_queue_op *op)
 {
 	/* [relaxed] O1: whoever sees DONE touches nothing more, so it carries nothing. */
 	weiri_store_relaxed(&op->state, (uint32_t)WEIRI_OP_DONE);
-	if (op->callback != NULL) {
-		/* Now: the list may hold the operation for long. The owner of a blocking call does it himself: we may be in a scope. */
-		weiri_segment_free(op->partial);
-		op->partial = NULL;
-		op->callback(op->context, op->status, op->status != WEIR_OK ? &op->error : NULL, op->items, op->done);
-	} else {
+	if (op->callback == NULL) {
 		finish_wait(op);
+		weiri_op_release(op);
+		return;
 	}
-	weiri_op_release(op);
+	/* Now: the list may hold the operation for long. The owner of a blocking call does it himself: we may be in a scope. */
+	weiri_segment_free(op->partial);
+	op->partial = NULL;
+	if (!weiri_deliver(&op->delivery, tell))
+		count_untold(op, 1);
 }
 
 /* -- starting and cancelling -------------------------------------------------------------------------------------------------- */
@@ -509,16 +532,13 @@ void weiri_op_pump(struct weiri_record *record, const weir_queue_op *op)
 		weiri_queue_pump(record, op->cases[i].queue);
 }
 
-void weiri_op_start(struct weiri_record *record, weir_queue_op *op)
+/* Tries, and else puts it on its list. 1: complete, and finished. */
+static int try_or_wait(struct weiri_record *record, weir_queue_op *op)
 {
-	weir_queue *queue = op->queue;
-	int is_select = op->cases != NULL;
 	struct weiri_scope scope = weiri_scope_enter(record);
 	enum weiri_op_outcome outcome = WEIRI_OP_STUCK;
 	int moved = 0;
 
-	if (is_select)
-		weiri_op_retain(op); /* until we have pumped: it may complete, and its owner release it */
 	if (may_barge(&scope, op))
 		outcome = attempt(&scope, op);
 	if (outcome != WEIRI_OP_COMPLETE)
@@ -526,15 +546,38 @@ void weiri_op_start(struct weiri_record *record, weir_queue_op *op)
 	if (outcome == WEIRI_OP_COMPLETE)
 		weiri_op_finish(&scope, op);
 	weiri_scope_leave(&scope);
-	if (outcome == WEIRI_OP_COMPLETE)
+	return outcome == WEIRI_OP_COMPLETE;
+}
+
+/* All its queues are pumped before its owner is told, who may then destroy them: as in pump.c. */
+static void start_select(struct weiri_record *record, weir_queue_op *op)
+{
+	int complete;
+
+	weiri_op_retain(op); /* until we have pumped: another may complete it, and its owner release it */
+	complete = try_or_wait(record, op);
+	weiri_op_pump(record, op);
+	if (complete)
 		weiri_op_complete(op);
-	/* Items moved, a turn was given back, or an admitted enqueue gave up: others may go on. */
-	if (!is_select) {
-		weiri_queue_pump(record, queue);
+	weiri_op_release(op);
+}
+
+void weiri_op_start(struct weiri_record *record, weir_queue_op *op)
+{
+	weir_queue *queue = op->queue;
+	struct weiri_visit visit;
+
+	if (op->cases != NULL) {
+		start_select(record, op);
 		return;
 	}
-	weiri_op_pump(record, op);
-	weiri_op_release(op);
+	weiri_visit_begin(&visit, queue);
+	if (try_or_wait(record, op))
+		weiri_op_complete(op);
+	/* Items moved, a turn was given back, or an admitted enqueue gave up: others may go on. */
+	if (!weiri_visit_is_over(&visit))
+		weiri_queue_pump(record, queue);
+	weiri_visit_end(&visit);
 }
 
 /* The owner of a blocking call cancels it himself, because its token fired. */

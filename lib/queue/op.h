@@ -35,6 +35,7 @@
 #define WEIRI_QUEUE_OP_H
 
 #include "queue/queue.h"
+#include "sync/delivery.h"
 
 enum { WEIRI_OP_CLAIMED = 1, WEIRI_OP_AGAIN = 2, WEIRI_OP_CANCEL = 4, WEIRI_OP_DONE = 8, WEIRI_OP_WHY = 7 * 16 };
 
@@ -87,6 +88,8 @@ struct weir_queue_op {
 	size_t first_case;             /* of a select: where to begin */
 	size_t chosen;                 /* of a select: the case that proceeded; case_count: none */
 	weir_queue_op *next;           /* of a select: see pump.c */
+	struct weiri_delivery delivery;
+	int untold; /* complete, and its completion is due: counted as one that waits */
 	enum weir_status status;
 	/* status != OK: why */
 	weir_error error;
@@ -98,9 +101,12 @@ enum { WEIRI_OP_SELECT = 4 };
 /* The kind of an entry that stands on a list only to keep it occupied (readiness.c): DONE from the beginning, so nobody claims it. */
 enum { WEIRI_OP_BELL = 0 };
 
-/* Claimed by the caller, one reference for the completion and one for the caller. NULL: no memory. */
+/*
+ * Claimed by the caller, one reference for the completion and one for the caller; the first `done` items of an enqueue are in. NULL: no
+ * memory.
+ */
 weir_queue_op *weiri_op_create(weir_queue *queue, enum weir_queue_op_kind kind, void *items[], size_t count,
-                               weir_queue_done_fn *callback, void *context);
+                               size_t done, weir_queue_done_fn *callback, void *context);
 /* A select of `count` operations on one item each, which the caller describes: weiri_op_set_case(). Otherwise the same. */
 weir_queue_op *weiri_op_create_select(weir_queue *queue, size_t count, weir_queue_done_fn *callback, void *context);
 void weiri_op_set_case(weir_queue_op *op, size_t i, weir_queue *queue, enum weir_queue_op_kind kind, void **item);
@@ -131,7 +137,7 @@ enum weiri_op_outcome {
  * when its thread was stopped there: unlinked here.
  */
 int weiri_op_others_first(struct weiri_scope *scope, struct weiri_list *list, const weir_queue_op *own);
-/* Lets those go on who wait in its queues. */
+/* Lets those go on who wait in its queues, which their completions leave alone while this operation is not told. */
 void weiri_op_pump(struct weiri_record *record, const weir_queue_op *op);
 /* The owner of a blocking call, until it completes; which the deadline or the token (may be NULL) makes it do. */
 void weiri_op_wait(struct weiri_record *record, weir_queue_op *op, uint64_t deadline_ns, weir_cancel *cancel);
@@ -140,7 +146,10 @@ int weiri_op_claim(weir_queue_op *op);
 enum weiri_op_outcome weiri_op_drive(struct weiri_scope *scope, weir_queue_op *op, int *moved);
 /* In the scope: takes a complete operation off its list; gives back what it holds. */
 void weiri_op_finish(struct weiri_scope *scope, weir_queue_op *op);
-/* Tells the owner. A blocking one's in any scope, a callback outside of scopes. The operation may be gone afterwards. */
+/*
+ * Tells the owner. A blocking one's in any scope, a callback outside of scopes; if one runs on this thread, later (sync/delivery.h). The
+ * operation may be gone afterwards, and the queue.
+ */
 void weiri_op_complete(weir_queue_op *op);
 
 static inline const char *weiri_op_verb(enum weir_queue_op_kind kind)

@@ -10,7 +10,8 @@
  * A select that completes takes its entries off several queues, and may have moved an item of another than the one whose list was walked. So
  * all its queues are pumped before its owner is told (who may then destroy them); one after the other, not inside of each other.
  * Each other operation is completed before the walk goes on, so a thread that is stopped here holds up one. A callback may run user code: the
- * walk leaves the section for it, and begins again.
+ * walk leaves the section for it, and begins again, unless the callback has destroyed the queue (sync/delivery.h, visits). Inside of a
+ * callback the walk goes on at once: what it completes is told later.
  * Progress: lock-free. Each round that is repeated moved an item or completed an operation.
  */
 #include "queue/op.h"
@@ -84,11 +85,16 @@ static int anybody_waits(weir_queue *queue)
 
 static void pump_one(struct weiri_record *record, weir_queue *queue, struct finished *finished)
 {
-	while (anybody_waits(queue)) {
+	struct weiri_visit visit;
+
+	weiri_visit_begin(&visit, queue);
+	while (!weiri_visit_is_over(&visit) && anybody_waits(queue)) {
 		if (!serve_both(record, queue, finished))
 			break;
 	}
-	weiri_queue_settle(record, queue);
+	if (!weiri_visit_is_over(&visit))
+		weiri_queue_settle(record, queue);
+	weiri_visit_end(&visit);
 }
 
 void weiri_queue_pump(struct weiri_record *record, weir_queue *queue)

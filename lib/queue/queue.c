@@ -181,6 +181,7 @@ enum weir_status weir_queue_destroy(weir_queue *queue, weir_error *error)
 	if (status != WEIR_OK)
 		return status;
 	drop_all(record, queue);
+	weiri_visits_end_of(queue); /* a completion may destroy it: the call that runs that goes on */
 	if (weiri_registry_remove(record, queue->registered)) /* 0: a dump looks at it, and frees it */
 		weiri_queue_free(queue);
 	return WEIR_OK;
@@ -218,11 +219,12 @@ static weir_queue_op *find_uncancelled(struct weiri_record *record, weir_queue *
 	return found;
 }
 
-static void cancel_waiting_enqueues(struct weiri_record *record, weir_queue *queue)
+/* Up to the end of the visit: a completion may destroy the queue. */
+static void cancel_waiting_enqueues(struct weiri_record *record, weir_queue *queue, const struct weiri_visit *visit)
 {
 	weir_queue_op *op;
 
-	while ((op = find_uncancelled(record, queue)) != NULL) {
+	while (!weiri_visit_is_over(visit) && (op = find_uncancelled(record, queue)) != NULL) {
 		weiri_op_cancel(op, WEIRI_OP_FOR_CLOSE);
 		weiri_op_release(op);
 	}
@@ -232,6 +234,7 @@ enum weir_status weir_queue_close(weir_queue *queue, enum weir_close_mode mode, 
 {
 	struct weiri_record *record = weiri_record_get();
 	uint64_t bits = WEIRI_GATE_CLOSED | (mode == WEIR_CLOSE_CANCEL ? WEIRI_GATE_CANCEL : 0);
+	struct weiri_visit visit;
 
 	if (queue == NULL || (mode != WEIR_CLOSE_DRAIN && mode != WEIR_CLOSE_CANCEL))
 		return WEIR_INVALID_ARGUMENT;
@@ -245,9 +248,12 @@ enum weir_status weir_queue_close(weir_queue *queue, enum weir_close_mode mode, 
 		queue->bag->close(queue);
 	/* [seq_cst] Dekker with put_on_list(): it appends, then looks at the gate; we set it, then walk. */
 	(void)weiri_fetch_or_seq_cst(&queue->gate, bits);
+	weiri_visit_begin(&visit, queue);
 	if (mode == WEIR_CLOSE_CANCEL)
-		cancel_waiting_enqueues(record, queue);
-	weiri_queue_pump(record, queue);
+		cancel_waiting_enqueues(record, queue, &visit);
+	if (!weiri_visit_is_over(&visit))
+		weiri_queue_pump(record, queue);
+	weiri_visit_end(&visit);
 	return WEIR_OK;
 }
 

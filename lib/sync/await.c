@@ -180,19 +180,38 @@ static void finish(struct weiri_scope *scope, struct weiri_await *await)
 	(void)weiri_fetch_sub_relaxed(&await->awaits->waiting, (size_t)1); /* [relaxed] a count */
 }
 
+static void wake_owner(struct weiri_await *await)
+{
+	/* [P2 release] */
+	weiri_store_release(&await->finished, (uint32_t)FINISHED);
+	weiri_futex_wake(&await->finished, 1);
+	weiri_await_release(await);
+}
+
+static void tell(struct weiri_delivery *delivery)
+{
+	struct weiri_await *await = WEIRI_CONTAINER_OF(delivery, struct weiri_await, delivery);
+
+	if (await->untold)
+		(void)weiri_fetch_sub_relaxed(&await->awaits->waiting, (size_t)1); /* [relaxed] a count */
+	await->done(await);
+	weiri_await_release(await);
+}
+
 /* The operation, and the object, may be gone afterwards. */
 static void complete(struct weiri_await *await)
 {
 	/* [relaxed] whoever sees DONE touches nothing more. */
 	weiri_store_relaxed(&await->state, (uint32_t)DONE);
-	if (await->done != NULL) {
+	if (await->done == NULL) {
+		wake_owner(await);
+	} else if (await->is_quiet) {
 		await->done(await);
-	} else {
-		/* [P2 release] */
-		weiri_store_release(&await->finished, (uint32_t)FINISHED);
-		weiri_futex_wake(&await->finished, 1);
+		weiri_await_release(await);
+	} else if (!weiri_deliver(&await->delivery, tell)) {
+		await->untold = 1;
+		(void)weiri_fetch_add_relaxed(&await->awaits->waiting, (size_t)1); /* [relaxed] a count */
 	}
-	weiri_await_release(await);
 }
 
 /* -- serving ------------------------------------------------------------------------------------------------------------------ */
@@ -221,10 +240,12 @@ static int serve(struct weiri_scope *scope, struct weiri_awaits *awaits, struct 
 
 void weiri_await_serve(struct weiri_record *record, struct weiri_awaits *awaits)
 {
+	struct weiri_visit visit;
 	int moved = 1;
 
+	weiri_visit_begin(&visit, awaits);
 	/* What one did may let another go on that was tried before it. */
-	while (moved && weiri_waiters_look(&awaits->waiters)) {
+	while (moved && !weiri_visit_is_over(&visit) && weiri_waiters_look(&awaits->waiters)) {
 		struct weiri_scope scope = weiri_scope_enter(record);
 		struct weiri_await *asynchronous = NULL;
 
@@ -233,6 +254,7 @@ void weiri_await_serve(struct weiri_record *record, struct weiri_awaits *awaits)
 		if (asynchronous != NULL)
 			complete(asynchronous);
 	}
+	weiri_visit_end(&visit);
 }
 
 /* It may complete inside. */
@@ -240,6 +262,7 @@ static void start(struct weiri_record *record, struct weiri_await *await)
 {
 	struct weiri_awaits *awaits = await->awaits;
 	struct weiri_scope scope = weiri_scope_enter(record);
+	struct weiri_visit visit;
 	int over;
 
 	await->status = await->attempt(&scope, await, &await->error);
@@ -257,9 +280,12 @@ static void start(struct weiri_record *record, struct weiri_await *await)
 	if (over)
 		finish(&scope, await);
 	weiri_scope_leave(&scope);
+	weiri_visit_begin(&visit, awaits);
 	if (over)
 		complete(await);
-	weiri_await_pump(record, awaits);
+	if (!weiri_visit_is_over(&visit))
+		weiri_await_pump(record, awaits);
+	weiri_visit_end(&visit);
 }
 
 void weiri_await_begin(struct weiri_record *record, struct weiri_await *await, int keeps)
@@ -329,6 +355,7 @@ static void wait(struct weiri_record *record, struct weiri_await *await, uint64_
 			weiri_await_release(await);
 		}
 	}
+	weiri_deliver_due(); /* a completion that waits here may wait for what one behind it does */
 	if (WEIRI_UNLIKELY(await->blind))
 		look_now_and_then(record, await, deadline_ns);
 	if (weiri_park_wait(&await->finished, WAITS, deadline_ns) == WEIRI_PARK_TIMEOUT)

@@ -16,7 +16,8 @@
  *   A1  all but `state`, `references` and `finished` is touched by the claimer only
  *   A2  no change is lost: who changes the object then finds each operation waiting (and claims it), claimed (and leaves AGAIN), or not yet on the
  *       list; then its starter attempts once more after it put it there and posted that (sync/waiters.h)
- *   A3  an operation completes exactly once: by the thread that holds the claim, which touches the object no more after it
+ *   A3  an operation completes exactly once: by the thread that holds the claim
+ *   A4  `done` may destroy the object, if no other operation waits: the call in which it runs looks whether it did (sync/delivery.h, visits)
  * Pairs
  *   P1  give up or leave AGAIN -> claim: A1, and what the other changed
  *   P2  complete(finished) -> owner: the outcome
@@ -31,6 +32,7 @@
 #include <weir/status.h>
 #include <weir/time.h>
 
+#include "sync/delivery.h"
 #include "sync/waiters.h"
 
 /* Of an object. */
@@ -54,6 +56,7 @@ struct weiri_await {
 	struct weiri_awaits *awaits;
 	weiri_await_attempt *attempt;
 	void (*done)(struct weiri_await *await); /* outside of sections; NULL: a blocking call */
+	int is_quiet; /* `done` runs no user code: it is called at once, also inside of a completion */
 	const char *verb;
 	weir_cancel *token; /* of a blocking call, which holds it */
 	size_t size;        /* of its kind's struct, whose first member this is */
@@ -63,6 +66,8 @@ struct weiri_await {
 	uint32_t thread;
 	/* claim */
 	int listed, blind;
+	int untold; /* complete, and `done` is due: counted as one that waits */
+	struct weiri_delivery delivery;
 	enum weir_status status;
 	weir_error error;
 };

@@ -148,6 +148,7 @@ enum weir_status weir_var_destroy(weir_var *var)
 		return WEIR_RESOURCE_EXHAUSTED;
 	if (weiri_awaits_check_idle(&var->awaits, NULL) != WEIR_OK)
 		return WEIR_FAILED_PRECONDITION;
+	weiri_visits_end_of(&var->awaits); /* a completion may destroy it: the call that runs that goes on */
 	/* [relaxed] No call is under way: the caller saw to it that all have ended, and they end before this. So all is decided. */
 	head = weiri_load_relaxed(&var->head);
 	newest = weiri_load_relaxed(&head->stamp) == WEIRI_STAMP_ABORTED ? head->base : head;

@@ -228,6 +228,7 @@ enum weir_status weir_watch_create(weir_var *var, uint64_t newer_than, weir_watc
 	weiri_beacon_init(&watch->beacon);
 	if (watch->beacon.event.fd < 0)
 		return fail_to_watch(watch, var, error);
+	watch->await.is_quiet = 1;
 	watch->var = var;
 	weiri_store_relaxed(&watch->seen, newer_than); /* [relaxed] not shared yet */
 	weiri_await_begin(record, &watch->await, 1);

@@ -1,0 +1,56 @@
+/*
+ * delivery.c - see delivery.h.
+ */
+#include "sync/delivery.h"
+
+#include <pthread.h>
+
+WEIRI_TLS struct weiri_deliveries weiri_deliveries_mine;
+
+/* A completion ends the thread: what is due is told, and the calls that visited something never go on. */
+static void tell_at_the_end(void *unused)
+{
+	(void)unused;
+	weiri_deliver_rest();
+	weiri_deliveries_mine.under_way = 0;
+	weiri_deliveries_mine.visits = NULL;
+}
+
+static void tell_all(void)
+{
+	struct weiri_deliveries *mine = &weiri_deliveries_mine;
+
+	while (mine->first != NULL) {
+		struct weiri_delivery *delivery = mine->first;
+
+		mine->first = delivery->next; /* D2 */
+		delivery->tell(delivery);
+	}
+}
+
+void weiri_deliver_rest(void)
+{
+	int outer = weiri_deliveries_mine.under_way;
+
+	weiri_deliveries_mine.under_way = 1;
+	pthread_cleanup_push(tell_at_the_end, NULL);
+	tell_all();
+	pthread_cleanup_pop(0);
+	weiri_deliveries_mine.under_way = outer;
+}
+
+int weiri_deliver(struct weiri_delivery *delivery, weiri_tell_fn *tell)
+{
+	struct weiri_deliveries *mine = &weiri_deliveries_mine;
+
+	*delivery = (struct weiri_delivery){NULL, tell};
+	if (mine->first == NULL)
+		mine->first = delivery;
+	else
+		mine->last->next = delivery;
+	mine->last = delivery;
+	if (mine->under_way)
+		return 0;
+	weiri_deliver_rest();
+	return 1;
+}

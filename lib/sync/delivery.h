@@ -1,0 +1,106 @@
+/*
+ * delivery.h - telling the owners of asynchronous operations that these have ended: one completion after the other on each thread.
+ *
+ * A completion may start the next operation, and with a backlog that ends at once. Were its completion called inside the start, each would
+ * run inside the one before, and the stack would end before the backlog does. So whatever ends while a completion runs is done at once,
+ * but its own completion is put on a list of the thread, and the call in which the first one ran, the outermost, works the list off.
+ *
+ * Invariants
+ *   D1  a thread's list is its own: only that thread reads or writes it, so it needs no atomics. It is linked through the operations, which
+ *       the reference of the completion keeps alive; so nothing is allocated, and delivery cannot fail
+ *   D2  exactly once: an operation ends once (op.h O3, await.h A3), is put on one list once, and leaves it before it is told
+ *   D3  a list that is not empty is being worked off by its thread, which has not returned from the outermost call: nothing stays behind
+ *   D4  what is told is told outside of sections; what is due was put on the list outside of them, too
+ * Order: those that end on one thread while a completion runs are told in the order in which they ended.
+ * Progress: no thread waits here. A thread that is stopped inside a completion delays what was due on it, which is what ended in calls
+ *   that this completion, or one before it in the same outermost call, has made. An operation that ends in a call made outside of
+ *   completions is told at once, and holds up none behind it.
+ * A wait inside a completion, which headers forbid and programs do: the calls of Weir that put a thread to sleep for an operation
+ *   first tell what is due on it, since that may be what they wait for. Other waits do not know of the list.
+ * The end of a thread inside a completion (pthread_exit, pthread_cancel): the rest of its list is told first, by a cleanup handler. The
+ *   operation whose completion ended so keeps its memory. longjmp and exceptions out of a completion are not allowed (docs/embedding.md).
+ * Fork inside a completion: the child has the list and the stack of the forking thread, and tells what is due in its copy, as the parent does.
+ *   Lists of other threads are those of threads that the child does not have.
+ * Signal handlers never complete an operation.
+ *
+ * Visits. A call that goes on with an object after a completion may find it destroyed by that. So around such places it visits the object,
+ * on a list on the thread's stack; a destroy marks the visits of its own thread, and the call looks at the mark before it touches the
+ * object again. No other thread destroys it meanwhile: our call has not returned.
+ *
+ * Checked: tests/test_completions.c.
+ */
+#ifndef WEIRI_SYNC_DELIVERY_H
+#define WEIRI_SYNC_DELIVERY_H
+
+#include <stddef.h>
+
+#include "base/compiler.h"
+
+struct weiri_delivery;
+
+/* Calls the completion. It may end everything that the operation belongs to, and the operation. */
+typedef void weiri_tell_fn(struct weiri_delivery *delivery);
+
+/* Embedded in an operation; written by the thread that completes it. */
+struct weiri_delivery {
+	struct weiri_delivery *next;
+	weiri_tell_fn *tell;
+};
+
+struct weiri_visit {
+	const void *object; /* NULL: it was destroyed */
+	struct weiri_visit *outer;
+};
+
+/* Of the thread. */
+struct weiri_deliveries {
+	struct weiri_delivery *first, *last; /* due; last: while there is a first */
+	struct weiri_visit *visits;
+	int under_way; /* a completion runs */
+};
+
+extern WEIRI_TLS struct weiri_deliveries weiri_deliveries_mine;
+
+/*
+ * Outside of sections. 1: it was told, and so was what became due meanwhile; the operation may be gone. 0: a completion runs on this thread,
+ * and it will be told after that has returned.
+ */
+int weiri_deliver(struct weiri_delivery *delivery, weiri_tell_fn *tell);
+
+WEIRI_COLD void weiri_deliver_rest(void);
+
+/* Before this thread sleeps for an operation: tells what is due on it. Outside of sections. */
+static inline void weiri_deliver_due(void)
+{
+	if (WEIRI_UNLIKELY(weiri_deliveries_mine.first != NULL))
+		weiri_deliver_rest();
+}
+
+/* The object is in use by this call, up to the end of the visit or of the object. */
+static inline void weiri_visit_begin(struct weiri_visit *visit, const void *object)
+{
+	*visit = (struct weiri_visit){object, weiri_deliveries_mine.visits};
+	weiri_deliveries_mine.visits = visit;
+}
+
+/* 1: a completion destroyed the object. */
+static inline int weiri_visit_is_over(const struct weiri_visit *visit)
+{
+	return visit->object == NULL;
+}
+
+static inline void weiri_visit_end(const struct weiri_visit *visit)
+{
+	weiri_deliveries_mine.visits = visit->outer;
+}
+
+/* The object is about to be destroyed, by this thread. */
+static inline void weiri_visits_end_of(const void *object)
+{
+	for (struct weiri_visit *visit = weiri_deliveries_mine.visits; visit != NULL; visit = visit->outer) {
+		if (visit->object == object)
+			visit->object = NULL;
+	}
+}
+
+#endif
