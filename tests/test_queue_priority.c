@@ -3,6 +3,8 @@
  */
 #include "queue_kit.h"
 
+#include <weir/select.h>
+
 /* Item 307 has key 3; 7 tells it from its equals. Item 1 .. 99: key 0. */
 static int64_t key_of(void *context, void *item)
 {
@@ -249,4 +251,162 @@ Test(queue_priority, a_key_is_needed_and_is_for_priority_queues_alone)
 	options.order = WEIR_QUEUE_SHUFFLE;
 	cr_expect_eq(weir_queue_create(&options, &queue, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_null(queue);
+}
+
+/* -- where keys are asked for ------------------------------------------------------------------------------------------------- */
+
+/* Uses Weir, and is not at home in a section. Keys are those of key_of(). */
+struct asking {
+	size_t asked, inside;
+	int collects; /* and waits until all that was retired is freed, as nobody can in a section */
+	enum weir_status flushed;
+	weir_queue *other;
+};
+
+static int64_t ask(void *context, void *any)
+{
+	struct asking *asking = context;
+	const struct weiri_record *record = weiri_record_get();
+	void *got = NULL;
+
+	asking->asked++;
+	asking->inside += weiri_load_relaxed(&record->lo) != 0; /* [relaxed] own field */
+	asking->inside += weir_queue_try_enqueue(asking->other, any) != WEIR_OK;
+	asking->inside += weir_queue_try_dequeue(asking->other, &got) != WEIR_OK;
+	if (asking->collects)
+		asking->flushed = weir_reclaim_flush(weir_deadline_in(UINT64_C(2000000000)));
+	return key_of(NULL, any);
+}
+
+static weir_queue *that_asks(struct asking *asking, size_t capacity, uint32_t flags)
+{
+	asking->other = fifo(1);
+	return queue_with((struct weir_queue_options){.capacity = capacity,
+	                                              .order = WEIR_QUEUE_PRIORITY,
+	                                              .flags = flags,
+	                                              .key = ask,
+	                                              .key_context = asking,
+	                                              .name = "test"});
+}
+
+static void expect_asked_outside(struct asking *asking, weir_queue *queue)
+{
+	cr_expect_gt(asking->asked, 0);
+	cr_expect_eq(asking->inside, 0, "%zu of %zu keys were asked for in a section", asking->inside, asking->asked);
+	destroy(queue);
+	destroy(asking->other);
+}
+
+static void started_are_asked_outside(uint32_t flags)
+{
+	struct asking asking = {0};
+	weir_queue *queue = that_asks(&asking, 2, flags);
+	struct async_batch in = {0};
+	void *items[] = {item(301), item(102), item(503), item(204)};
+
+	cr_expect_eq(weir_queue_start(queue, WEIR_QUEUE_OP_ENQUEUE, items, 4, note_batch, &in, NULL, NULL), WEIR_OK);
+	cr_expect_eq(in.called, 0, "two wait");
+	expect_next(queue, 102, 1);
+	expect_next(queue, 301, 1);
+	cr_expect_eq(in.called, 1);
+	cr_expect_eq(in.done, 4);
+	cr_expect_eq(asking.asked, 4, "each once");
+	expect_next(queue, 204, 1);
+	expect_next(queue, 503, 1);
+	expect_asked_outside(&asking, queue);
+}
+
+Test(queue_priority, keys_of_a_started_enqueue_are_asked_for_outside_of_sections)
+{
+	started_are_asked_outside(0);
+}
+
+Test(queue_priority, keys_of_a_started_enqueue_into_a_fair_queue_are_asked_for_outside_of_sections)
+{
+	started_are_asked_outside(WEIR_QUEUE_FAIR);
+}
+
+Test(queue_priority, keys_of_calls_that_wait_are_asked_for_outside_of_sections)
+{
+	struct asking asking = {0};
+	weir_queue *queue = that_asks(&asking, 2, 0);
+	struct call one = {.kind = ENQUEUE, .queue = queue, .items = {item(101)}};
+	struct call many = {.kind = ENQUEUE_MANY, .queue = queue, .count = 3, .items = {item(201), item(102), item(301)}};
+
+	put(queue, 901, 1);
+	begin_waiting_call(&many, 1); /* one of the three has room, and is not asked about again once it is in */
+	expect_next(queue, 201, 1);
+	cr_expect_eq(asking.asked, 5, "901, then three, the second of which found no room and was asked about again");
+	begin_waiting_call(&one, 2);
+	expect_next(queue, 102, 1);
+	cr_expect_eq(end_call(&many), WEIR_OK);
+	expect_next(queue, 301, 1);
+	cr_expect_eq(end_call(&one), WEIR_OK);
+	expect_next(queue, 101, 1);
+	expect_next(queue, 901, 1);
+	expect_asked_outside(&asking, queue);
+}
+
+static void note_select(void *context, enum weir_status status, const weir_error *error,
+                        struct weir_select_case cases[], size_t chosen)
+{
+	(void)error, (void)cases;
+	*(int *)context += status == WEIR_OK && chosen == 1;
+}
+
+Test(queue_priority, keys_of_a_select_are_asked_for_outside_of_sections)
+{
+	struct asking asking = {0};
+	weir_queue *queue = that_asks(&asking, 1, 0), *never = fifo(1);
+	struct weir_select_case cases[2] = {{.queue = never, .kind = WEIR_SELECT_DEQUEUE},
+	                                    {.queue = queue, .kind = WEIR_SELECT_ENQUEUE, .item = item(201)}};
+	int told = 0;
+
+	cr_assert_eq(weir_select_start(cases, 2, note_select, &told, NULL, NULL), WEIR_OK);
+	cr_expect_eq(told, 1, "room");
+	cases[1].item = item(102);
+	cr_assert_eq(weir_select_start(cases, 2, note_select, &told, NULL, NULL), WEIR_OK);
+	cr_expect_eq(told, 1, "no room");
+	expect_next(queue, 201, 1);
+	cr_expect_eq(told, 2);
+	expect_next(queue, 102, 1);
+	destroy(never);
+	expect_asked_outside(&asking, queue);
+}
+
+Test(queue_priority, a_batch_is_sorted_by_the_keys_with_which_its_items_went_in)
+{
+	struct asking asking = {0};
+	weir_queue *queue = that_asks(&asking, 8, 0);
+	struct async_batch out = {0}, gives_back = {0};
+	weir_queue_op *op = NULL;
+	void *items[4];
+
+	/* Of two items that were there, two that come and one that is given back. */
+	put_all(queue, NUMBERS(701, 302));
+	cr_assert_eq(weir_queue_start(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, items, 3, note_batch, &gives_back, &op, NULL),
+	             WEIR_OK);
+	weir_queue_op_cancel(op, NULL);
+	weir_queue_op_release(op);
+	cr_expect_eq(gives_back.status, WEIR_CANCELLED);
+	cr_assert_eq(weir_queue_start(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, items, 4, note_batch, &out, NULL, NULL), WEIR_OK);
+	put_all(queue, NUMBERS(503, 104));
+	cr_expect_eq(out.done, 4);
+	expect_these(items, NUMBERS(104, 302, 503, 701));
+	cr_expect_eq(asking.asked, 4, "each when it went in, and never again");
+	expect_asked_outside(&asking, queue);
+}
+
+Test(queue_priority, a_key_function_may_wait_until_all_is_freed)
+{
+	struct asking asking = {.collects = 1, .flushed = WEIR_ABORTED};
+	weir_queue *queue = that_asks(&asking, 1, 0);
+	struct async_batch in = {0};
+	void *items[] = {item(301)};
+
+	cr_expect_eq(weir_queue_start(queue, WEIR_QUEUE_OP_ENQUEUE, items, 1, note_batch, &in, NULL, NULL), WEIR_OK);
+	cr_expect_eq(in.done, 1);
+	cr_expect_eq(asking.flushed, WEIR_OK, "%s", weir_status_name(asking.flushed));
+	expect_next(queue, 301, 1);
+	expect_asked_outside(&asking, queue);
 }

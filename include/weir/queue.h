@@ -61,8 +61,9 @@ enum { WEIR_QUEUE_FAIR = 1 }; /* flags: a newcomer goes behind those who wait */
 typedef void weir_queue_drop_fn(void *context, void *item);
 
 /*
- * The key of an item of a priority queue: always the same while the item is inside, or on its way in. Called by any thread that
- * carries an enqueue on or collects a batch, once or more often, never for an item that may have left. It must not block.
+ * The key of an item of a priority queue: always the same while the item is on its way in. Called inside the calls that enqueue,
+ * start an enqueue or a select, on their thread and before the item is in, once or more often; never for an item that is in or
+ * may have left. It must not block. It may call Weir.
  */
 typedef int64_t weir_queue_key_fn(void *context, void *item);
 

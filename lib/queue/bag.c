@@ -19,22 +19,25 @@ static void shuffle_destroy(weir_queue *queue)
 	weiri_shuffle_destroy(queue->shuffle);
 }
 
-static enum weir_status shuffle_put(weir_queue *queue, void *item, int admitted)
+static enum weir_status shuffle_put(weir_queue *queue, void *item, int64_t key, int admitted)
 {
+	(void)key;
 	return weiri_shuffle_put(queue->shuffle, weiri_item_bits(item), admitted);
 }
 
-static enum weir_status shuffle_take(weir_queue *queue, uint64_t *item)
+static enum weir_status shuffle_take(weir_queue *queue, uint64_t *item, int64_t *key)
 {
+	(void)key;
 	return weiri_shuffle_take(queue->shuffle, item);
 }
 
 /* What was put back leaves first. */
-static size_t shuffle_take_beside_put_back(struct weiri_scope *scope, weir_queue *queue, uint64_t items[], size_t count,
-                                           enum weir_status *status)
+static size_t shuffle_take_beside_put_back(struct weiri_scope *scope, weir_queue *queue, uint64_t items[],
+                                           int64_t keys[], size_t count, enum weir_status *status)
 {
 	size_t done = weiri_putback_take(scope, &queue->putback, items, count);
 
+	(void)keys;
 	*status = WEIR_OK;
 	while (done < count && (*status = weiri_shuffle_take(queue->shuffle, &items[done])) == WEIR_OK)
 		done++;
@@ -113,18 +116,16 @@ static void priority_destroy(weir_queue *queue)
 	weir_priority_queue_destroy(queue->priority);
 }
 
-static enum weir_status priority_put(weir_queue *queue, void *item, int admitted)
+static enum weir_status priority_put(weir_queue *queue, void *item, int64_t key, int admitted)
 {
-	return weiri_priority_queue_put(queue->priority, queue->key(queue->key_context, item), weiri_item_bits(item),
-	                                admitted);
+	return weiri_priority_queue_put(queue->priority, key, weiri_item_bits(item), admitted);
 }
 
-static enum weir_status priority_take(weir_queue *queue, uint64_t *item)
+static enum weir_status priority_take(weir_queue *queue, uint64_t *item, int64_t *key)
 {
 	const struct weiri_priority_beside nothing = {&queue->putback.top, NULL, NULL};
-	int64_t key;
 
-	return weiri_priority_queue_take(queue->priority, &nothing, &key, item);
+	return weiri_priority_queue_take(queue->priority, &nothing, key, item);
 }
 
 /*
@@ -134,7 +135,7 @@ static enum weir_status priority_take(weir_queue *queue, uint64_t *item)
  * before and after; and the item that was put back was still there, since the CAS that takes it succeeds.
  */
 static size_t priority_take_beside_put_back(struct weiri_scope *scope, weir_queue *queue, uint64_t items[],
-                                            size_t count, enum weir_status *status)
+                                            int64_t keys[], size_t count, enum weir_status *status)
 {
 	size_t done = 0;
 
@@ -151,8 +152,14 @@ static size_t priority_take_beside_put_back(struct weiri_scope *scope, weir_queu
 			continue;
 		if (*status != WEIR_OK && first == NULL)
 			break;
-		if (*status == WEIR_OK || weiri_putback_take_this(&queue->putback, first, place, &items[done]))
-			done++;
+		if (*status != WEIR_OK) {
+			if (!weiri_putback_take_this(&queue->putback, first, place, &items[done]))
+				continue;
+			key = *beside.below;
+		}
+		if (keys != NULL)
+			keys[done] = key;
+		done++;
 	}
 	if (done == count)
 		*status = WEIR_OK;

@@ -12,13 +12,14 @@
 struct weiri_bag {
 	enum weir_status (*create)(weir_queue *queue, const struct weir_queue_options *options);
 	void (*destroy)(weir_queue *queue);
-	/* WEIR_OK, WEIR_WOULD_BLOCK (full), WEIR_CANCELLED (closed and not admitted). */
-	enum weir_status (*put)(weir_queue *queue, void *item, int admitted);
-	/* WEIR_OK, WEIR_WOULD_BLOCK (nothing may leave now), WEIR_OUT_OF_RANGE (closed, empty, no put under way), WEIR_ABORTED (put back was). */
-	enum weir_status (*take)(weir_queue *queue, uint64_t *item);
-	/* Up to `count` items of the store and of what batches put back, which there is; *status as weiri_queue_take(). In a section. */
-	size_t (*take_beside_put_back)(struct weiri_scope *scope, weir_queue *queue, uint64_t items[], size_t count,
-	                               enum weir_status *status);
+	/* WEIR_OK, WEIR_WOULD_BLOCK (full), WEIR_CANCELLED (closed and not admitted). The key is that of the item: weiri_queue_key(). */
+	enum weir_status (*put)(weir_queue *queue, void *item, int64_t key, int admitted);
+	/* WEIR_OK, WEIR_WOULD_BLOCK (nothing may leave now), WEIR_OUT_OF_RANGE (closed, empty, no put under way), WEIR_ABORTED (put back was). *key is the
+	 * one it went in with, of queues that have keys. */
+	enum weir_status (*take)(weir_queue *queue, uint64_t *item, int64_t *key);
+	/* Up to `count` items of the store and of what batches put back, which there is; keys and *status as weiri_queue_take(). In a section. */
+	size_t (*take_beside_put_back)(struct weiri_scope *scope, weir_queue *queue, uint64_t items[], int64_t keys[],
+	                               size_t count, enum weir_status *status);
 	void (*close)(weir_queue *queue);
 	int (*closed)(const weir_queue *queue);
 	size_t (*size)(const weir_queue *queue);

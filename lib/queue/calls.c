@@ -58,7 +58,7 @@ static WEIRI_ALWAYS_INLINE enum weir_status put_in_ring(weir_queue *queue, void 
 
 static WEIRI_NOINLINE enum weir_status put_in_bag(weir_queue *queue, void *item)
 {
-	enum weir_status status = queue->bag->put(queue, item, 0);
+	enum weir_status status = queue->bag->put(queue, item, weiri_queue_key(queue, item), 0);
 
 	if (status == WEIR_OK)
 		weiri_queue_count_in(queue, 1);
@@ -97,7 +97,7 @@ enum weir_status weir_queue_try_dequeue(weir_queue *queue, void **item)
 		return WEIR_RESOURCE_EXHAUSTED;
 	if (others_first(record, queue, &queue->consumers))
 		return WEIR_WOULD_BLOCK;
-	done = weiri_queue_take(&scope, queue, &bits, 1, 0, &status);
+	done = weiri_queue_take(&scope, queue, &bits, NULL, 1, 0, &status);
 	weiri_queue_retire_gathered(&scope);
 	if (done == 0)
 		return status;
@@ -331,7 +331,7 @@ static enum weir_status put_many(struct weiri_record *record, weir_queue *queue,
 
 	if (others_first(record, queue, &queue->producers))
 		return let_others_first(queue);
-	*in = weiri_queue_put(queue, items, count, 0, &status);
+	*in = weiri_queue_put(queue, items, NULL, count, 0, &status);
 	if (*in != 0)
 		weiri_queue_count_in(queue, *in);
 	return refused(queue, status);

@@ -38,6 +38,29 @@ static void op_init(weir_queue_op *op, weir_queue *queue, enum weir_queue_op_kin
 	op->allocator = queue->allocator;
 }
 
+/* The keys of the items that are not in yet: later, in a section, user code does not run. 0: no memory. */
+static int ask_for_keys(weir_queue_op *op)
+{
+	int64_t *keys = &op->only_key;
+	size_t size = 0;
+
+	if (op->queue->key == NULL || op->kind != WEIR_QUEUE_OP_ENQUEUE || op->count == 0)
+		return 1;
+	if (op->count > 1)
+		keys = weiri_multiply(op->count, sizeof(*keys), &size) ? weiri_allocate(&op->allocator, size, alignof(int64_t))
+		                                                       : NULL;
+	op->keys = keys;
+	for (size_t i = op->done; keys != NULL && i < op->count; i++)
+		keys[i] = weiri_queue_key(op->queue, op->items[i]);
+	return keys != NULL;
+}
+
+static void release_keys(weir_queue_op *op)
+{
+	if (op->count > 1)
+		weiri_release(&op->allocator, (void *)(uintptr_t)op->keys, op->count * sizeof(*op->keys), alignof(int64_t));
+}
+
 /* Of an operation with so many cases. 0: beyond what memory can hold. */
 static size_t op_size(size_t cases)
 {
@@ -57,7 +80,7 @@ weir_queue_op *weiri_op_create(weir_queue *queue, enum weir_queue_op_kind kind, 
 	op->done = done;
 	op->callback = callback;
 	op->context = context;
-	if (is_batch_dequeue(op) && (op->partial = weiri_queue_segment(queue, count)) == NULL) {
+	if (!ask_for_keys(op) || (is_batch_dequeue(op) && (op->partial = weiri_queue_segment(queue, count)) == NULL)) {
 		weiri_release(&queue->allocator, op, op_size(0), alignof(weir_queue_op));
 		return NULL;
 	}
@@ -82,6 +105,7 @@ void weiri_op_set_case(weir_queue_op *op, size_t i, weir_queue *queue, enum weir
 {
 	op_init(&op->cases[i], queue, kind, item, 1);
 	op->cases[i].leader = op;
+	(void)ask_for_keys(&op->cases[i]);                                 /* one needs no memory */
 	weiri_store_relaxed(&op->cases[i].state, (uint32_t)WEIRI_OP_DONE); /* [relaxed] not shared yet */
 }
 
@@ -107,6 +131,7 @@ void weiri_op_release(weir_queue_op *op)
 		weir_allocator allocator = op->allocator;
 
 		weiri_segment_free(op->partial);
+		release_keys(op);
 		weiri_release(&allocator, op, op_size(op->case_count), alignof(weir_queue_op));
 	}
 }
@@ -125,7 +150,8 @@ static enum weiri_op_outcome attempt_enqueue(weir_queue_op *op)
 	enum weir_status status;
 	size_t more;
 
-	more = weiri_queue_put(op->queue, op->items + op->done, op->count - op->done, op->admitted, &status);
+	more = weiri_queue_put(op->queue, op->items + op->done, op->keys != NULL ? op->keys + op->done : NULL,
+	                       op->count - op->done, op->admitted, &status);
 	op->done += more;
 	if (more != 0)
 		weiri_queue_count_in(op->queue, more);
@@ -140,12 +166,15 @@ static enum weiri_op_outcome attempt_enqueue(weir_queue_op *op)
 static enum weiri_op_outcome attempt_dequeue(struct weiri_scope *scope, weir_queue_op *op)
 {
 	uint64_t single = 0, *into = op->partial != NULL ? op->partial->items + op->done : &single;
+	int64_t *keys = NULL;
 	enum weir_status status;
 	size_t more;
 
+	if (op->partial != NULL && op->partial->kind == WEIRI_SEGMENT_KEYED)
+		keys = weiri_segment_keys(op->partial) + op->done;
 	if (is_batch_dequeue(op) && !op->holds_turn && !(op->holds_turn = weiri_queue_turn_take(op->queue)))
 		return WEIRI_OP_NO_TURN;
-	more = weiri_queue_take(scope, op->queue, into, op->count - op->done, op->holds_turn, &status);
+	more = weiri_queue_take(scope, op->queue, into, keys, op->count - op->done, op->holds_turn, &status);
 	if (op->partial == NULL && more != 0)
 		op->items[0] = weiri_item_pointer(single);
 	op->done += more;
@@ -317,8 +346,8 @@ enum weiri_op_outcome weiri_op_drive(struct weiri_scope *scope, weir_queue_op *o
 /* A batch is over: its items go to the caller, or back. */
 static void settle_partial(struct weiri_scope *scope, weir_queue_op *op)
 {
-	if (op->partial != NULL)
-		weiri_queue_sort_batch(op->queue, op->partial, op->done);
+	if (op->partial != NULL && op->partial->kind == WEIRI_SEGMENT_KEYED)
+		weiri_segment_sort(op->partial, op->done);
 	if (op->partial != NULL && op->status == WEIR_OK) {
 		for (size_t i = 0; i < op->done; i++)
 			op->items[i] = weiri_item_pointer(op->partial->items[i]);

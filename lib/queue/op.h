@@ -71,6 +71,7 @@ struct weir_queue_op {
 	enum weir_queue_op_kind kind;
 	void **items;
 	size_t count;
+	const int64_t *keys; /* of an enqueue into a queue that has keys, asked for when it was made; NULL: of none */
 	weir_queue_done_fn *callback; /* NULL: a blocking call */
 	void *context;
 	weir_cancel *token; /* of a blocking call, which holds it; or NULL */
@@ -94,6 +95,7 @@ struct weir_queue_op {
 	/* status != OK: why */
 	weir_error error;
 	weir_error caller_cause;
+	int64_t only_key; /* of one item */
 };
 
 /* The kind of a select. */
@@ -103,7 +105,7 @@ enum { WEIRI_OP_BELL = 0 };
 
 /*
  * Claimed by the caller, one reference for the completion and one for the caller; the first `done` items of an enqueue are in. NULL: no
- * memory.
+ * memory. Not in a section: it asks for keys; so does weiri_op_set_case().
  */
 weir_queue_op *weiri_op_create(weir_queue *queue, enum weir_queue_op_kind kind, void *items[], size_t count,
                                size_t done, weir_queue_done_fn *callback, void *context);

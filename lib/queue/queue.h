@@ -83,19 +83,27 @@ struct weir_queue {
 
 /* -- store.c ------------------------------------------------------------------------------------------------------------------ */
 
+/* The item's, of a queue that has keys. It runs user code: not in a section. */
+static inline int64_t weiri_queue_key(const weir_queue *queue, void *item)
+{
+	return queue->key != NULL ? queue->key(queue->key_context, item) : 0;
+}
+
 /*
  * Puts up to count items; returns how many. *status: WEIR_OK, else why it stopped: WEIR_WOULD_BLOCK (full), WEIR_CANCELLED (closed and
- * not admitted).
+ * not admitted). keys: theirs, which who is in a section has asked for before; NULL: are asked for.
  */
-size_t weiri_queue_put(weir_queue *queue, void *const items[], size_t count, int admitted, enum weir_status *status);
+size_t weiri_queue_put(weir_queue *queue, void *const items[], const int64_t keys[], size_t count, int admitted,
+                       enum weir_status *status);
 /*
  * Takes up to count items; returns how many. *status: WEIR_OK, else why it stopped: WEIR_WOULD_BLOCK (nothing may leave now),
  * WEIR_OUT_OF_RANGE (nothing will ever come). holds_turn: the caller is the batch that collects. What was unlinked is retired with
- * `scope`, which need not be entered: see weiri_queue_unentered().
+ * `scope`, which need not be entered: see weiri_queue_unentered(). keys, if not NULL, get what the items went in with, of a queue that
+ * has keys.
  */
-size_t weiri_queue_take(struct weiri_scope *scope, weir_queue *queue, uint64_t items[], size_t count, int holds_turn,
-                        enum weir_status *status);
-/* Puts a batch in the order in which it leaves: by key, for queues that have one. */
+size_t weiri_queue_take(struct weiri_scope *scope, weir_queue *queue, uint64_t items[], int64_t keys[], size_t count,
+                        int holds_turn, enum weir_status *status);
+/* Puts a batch, of which keys are not at hand, in the order in which it leaves: by key, for queues that have one. Not in a section. */
 void weiri_queue_sort_batch(const weir_queue *queue, struct weiri_segment *segment, size_t count);
 /* Items inside, put back ones included. */
 size_t weiri_queue_size(const weir_queue *queue);

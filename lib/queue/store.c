@@ -30,13 +30,16 @@ static size_t put_in_ring(weir_queue *queue, void *const items[], size_t count, 
 	return done;
 }
 
-static size_t put_in_bag(weir_queue *queue, void *const items[], size_t count, int admitted, enum weir_status *status)
+static size_t put_in_bag(weir_queue *queue, void *const items[], const int64_t keys[], size_t count, int admitted,
+                         enum weir_status *status)
 {
 	size_t done = 0;
 
 	*status = WEIR_OK;
 	while (done < count) {
-		*status = queue->bag->put(queue, items[done], admitted);
+		int64_t key = keys != NULL ? keys[done] : weiri_queue_key(queue, items[done]);
+
+		*status = queue->bag->put(queue, items[done], key, admitted);
 		if (*status != WEIR_OK)
 			break;
 		done++;
@@ -44,21 +47,31 @@ static size_t put_in_bag(weir_queue *queue, void *const items[], size_t count, i
 	return done;
 }
 
-size_t weiri_queue_put(weir_queue *queue, void *const items[], size_t count, int admitted, enum weir_status *status)
+size_t weiri_queue_put(weir_queue *queue, void *const items[], const int64_t keys[], size_t count, int admitted,
+                       enum weir_status *status)
 {
 	return queue->order == WEIR_QUEUE_FIFO ? put_in_ring(queue, items, count, admitted, status)
-	                                       : put_in_bag(queue, items, count, admitted, status);
+	                                       : put_in_bag(queue, items, keys, count, admitted, status);
 }
 
-static size_t take_from_bag(weir_queue *queue, uint64_t items[], size_t count, enum weir_status *status)
+/* The place of the next key; NULL: nobody asks. */
+static int64_t *keys_from(int64_t keys[], size_t done)
+{
+	return keys != NULL ? keys + done : NULL;
+}
+
+static size_t take_from_bag(weir_queue *queue, uint64_t items[], int64_t keys[], size_t count, enum weir_status *status)
 {
 	size_t done = 0;
+	int64_t key = 0;
 
 	*status = WEIR_OK;
 	while (done < count) {
-		*status = queue->bag->take(queue, &items[done]);
+		*status = queue->bag->take(queue, &items[done], &key);
 		if (*status != WEIR_OK)
 			break;
+		if (keys != NULL)
+			keys[done] = key;
 		done++;
 	}
 	return done;
@@ -71,13 +84,14 @@ static size_t take_from_bag(weir_queue *queue, uint64_t items[], size_t count, e
  * would go before an older one, which came back since.
  */
 static WEIRI_COLD size_t take_beside_put_back(struct weiri_scope *scope, weir_queue *queue, uint64_t items[],
-                                              size_t count, enum weiri_ring_at_end at_end, enum weir_status *status)
+                                              int64_t keys[], size_t count, enum weiri_ring_at_end at_end,
+                                              enum weir_status *status)
 {
 	uint64_t outer = weiri_section_enter(scope->record);
 	size_t done = 0;
 
 	if (queue->bag != NULL)
-		done = queue->bag->take_beside_put_back(scope, queue, items, count, status);
+		done = queue->bag->take_beside_put_back(scope, queue, items, keys, count, status);
 	else
 		do {
 			*status = WEIR_OK;
@@ -91,16 +105,17 @@ static WEIRI_COLD size_t take_beside_put_back(struct weiri_scope *scope, weir_qu
 }
 
 static WEIRI_ALWAYS_INLINE size_t take_inside(struct weiri_scope *scope, weir_queue *queue, uint64_t items[],
-                                              size_t count, enum weiri_ring_at_end at_end, enum weir_status *status)
+                                              int64_t keys[], size_t count, enum weiri_ring_at_end at_end,
+                                              enum weir_status *status)
 {
 	size_t done;
 
 	if (WEIRI_UNLIKELY(weiri_putback_occupied(&queue->putback)))
-		return take_beside_put_back(scope, queue, items, count, at_end, status);
-	done = queue->bag != NULL ? take_from_bag(queue, items, count, status)
+		return take_beside_put_back(scope, queue, items, keys, count, at_end, status);
+	done = queue->bag != NULL ? take_from_bag(queue, items, keys, count, status)
 	                          : weiri_ring_dequeue(queue->ring, items, count, at_end, &queue->putback.top, status);
 	if (WEIRI_UNLIKELY(*status == WEIR_ABORTED))
-		done += take_beside_put_back(scope, queue, items + done, count - done, at_end, status);
+		done += take_beside_put_back(scope, queue, items + done, keys_from(keys, done), count - done, at_end, status);
 	return done;
 }
 
@@ -114,8 +129,8 @@ static int closed_for_all(const weir_queue *queue)
 }
 
 /* Found too little. Tells WOULD_BLOCK from OUT_OF_RANGE; may find more after all. */
-static WEIRI_COLD size_t look_for_the_end(struct weiri_scope *scope, weir_queue *queue, uint64_t items[], size_t count,
-                                          int holds_turn, enum weir_status *status)
+static WEIRI_COLD size_t look_for_the_end(struct weiri_scope *scope, weir_queue *queue, uint64_t items[],
+                                          int64_t keys[], size_t count, int holds_turn, enum weir_status *status)
 {
 	size_t done = 0, more;
 
@@ -126,7 +141,7 @@ static WEIRI_COLD size_t look_for_the_end(struct weiri_scope *scope, weir_queue 
 		*status = WEIR_WOULD_BLOCK;
 		if (!closed_for_all(queue) || ((turn & 1) != 0 && !holds_turn))
 			return done;
-		more = take_inside(scope, queue, items + done, count - done, WEIRI_RING_SEAL, status);
+		more = take_inside(scope, queue, items + done, keys_from(keys, done), count - done, WEIRI_RING_SEAL, status);
 		done += more;
 		/* [relaxed] the same turn: it was the end. If a batch took something that we found gone, we acquired its turn with that. */
 		if (more == 0 && (*status != WEIR_OUT_OF_RANGE || weiri_load_relaxed(&queue->turn) == turn))
@@ -136,14 +151,14 @@ static WEIRI_COLD size_t look_for_the_end(struct weiri_scope *scope, weir_queue 
 	return done;
 }
 
-size_t weiri_queue_take(struct weiri_scope *scope, weir_queue *queue, uint64_t items[], size_t count, int holds_turn,
-                        enum weir_status *status)
+size_t weiri_queue_take(struct weiri_scope *scope, weir_queue *queue, uint64_t items[], int64_t keys[], size_t count,
+                        int holds_turn, enum weir_status *status)
 {
-	size_t done = take_inside(scope, queue, items, count, WEIRI_RING_LEAVE, status);
+	size_t done = take_inside(scope, queue, items, keys, count, WEIRI_RING_LEAVE, status);
 
 	/* What the store says of its end is not the last word: admitted enqueues may be still to come. */
 	if (WEIRI_UNLIKELY(done < count))
-		done += look_for_the_end(scope, queue, items + done, count - done, holds_turn, status);
+		done += look_for_the_end(scope, queue, items + done, keys_from(keys, done), count - done, holds_turn, status);
 	return done;
 }
 
@@ -206,7 +221,7 @@ void weiri_queue_sort_batch(const weir_queue *queue, struct weiri_segment *segme
 	if (segment->kind != WEIRI_SEGMENT_KEYED)
 		return;
 	for (size_t i = 0; i < count; i++)
-		weiri_segment_keys(segment)[i] = queue->key(queue->key_context, weiri_item_pointer(segment->items[i]));
+		weiri_segment_keys(segment)[i] = weiri_queue_key(queue, weiri_item_pointer(segment->items[i]));
 	weiri_segment_sort(segment, count);
 }
 

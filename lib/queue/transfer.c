@@ -133,11 +133,12 @@ void weiri_transfer_settle_enqueue(struct weiri_transfer *transfer, size_t done)
 static void give_back(struct weiri_transfer *transfer, size_t done)
 {
 	struct weiri_record *record = weiri_record_mine; /* this thread has just dequeued */
-	struct weiri_scope scope = weiri_scope_enter(record);
+	struct weiri_scope scope;
 
 	for (size_t i = 0; i < done; i++)
 		transfer->segment->items[i] = weiri_item_bits(transfer->items[i]);
 	weiri_queue_sort_batch(transfer->queue->queue, transfer->segment, done);
+	scope = weiri_scope_enter(record);
 	weiri_putback_push(&scope, &transfer->queue->queue->putback, transfer->segment, done);
 	transfer->segment = NULL;
 	weiri_scope_leave(&scope);

@@ -151,9 +151,10 @@ static void take(size_t me)
 static void take_from_bag(size_t me)
 {
 	uint64_t item;
+	int64_t key;
 
 	scene.takes[me] = 1;
-	if (scene.queue->bag->take(scene.queue, &item) == WEIR_OK)
+	if (scene.queue->bag->take(scene.queue, &item, &key) == WEIR_OK)
 		(void)have(me, weiri_item_pointer(item));
 	else
 		weir_model_assert(scene.takes[1 - me] == 1);
@@ -201,7 +202,7 @@ static void batch(size_t me)
 		return;
 	}
 	scope = weiri_scope_enter(weiri_record_get());
-	taken = weiri_queue_take(&scope, scene.queue, segment->items, 2, 1, &status);
+	taken = weiri_queue_take(&scope, scene.queue, segment->items, NULL, 2, 1, &status);
 	weiri_scope_leave(&scope);
 	if (taken == 2)
 		have_both(me, segment);
