@@ -2,6 +2,7 @@
  * test_op_queue.c - queues as nodes: waiting without a thread, cancelling, closing, deadlines.
  */
 #include <pthread.h>
+#include <weir/queue.h>
 
 #include "graph_kit.h"
 #include "run/countdown.h"
@@ -90,6 +91,39 @@ Test(op_queue, items_come_out_in_the_order_they_went_in)
 		cr_expect_eq(kit_fetch_f32(line.session, line.taken), (float)i);
 	cr_expect_eq(kit_fetch_i64(line.session, line.size), 0);
 	close_line(&line);
+}
+
+/* A completion; what ends inside of it is told after it, but for a run that waits there. */
+static void run_inside(void *context, enum weir_status status, const weir_error *error, void **items, size_t done)
+{
+	struct background *puts = context, *takes = puts + 1;
+	struct weir_run_options options = {.struct_size = sizeof(options),
+	                                   .deadline_ns = weir_deadline_in(KIT_PATIENCE_NS)};
+
+	(void)status, (void)error, (void)items, (void)done;
+	puts->options = takes->options = &options;
+	(void)run_background(puts);
+	(void)run_background(takes);
+}
+
+Test(op_queue, a_run_inside_of_a_completion_ends)
+{
+	for (size_t threads = 0; threads <= 1; threads++) {
+		struct weir_queue_options options = {.struct_size = sizeof(options), .capacity = 1};
+		struct kit_line line;
+		struct background runs[2] = {{.line = &line, .puts = 1, .value = 7}, {.line = &line}};
+		weir_queue *queue = NULL;
+		void *items[1] = {NULL};
+
+		open_line(&line, 10, threads);
+		cr_assert_eq(weir_queue_create(&options, &queue, NULL), WEIR_OK);
+		cr_assert_eq(weir_queue_start(queue, WEIR_QUEUE_OP_ENQUEUE, items, 1, run_inside, runs, NULL, NULL), WEIR_OK);
+		for (int i = 0; i < 2; i++)
+			cr_expect_eq(runs[i].status, WEIR_OK, "%s", runs[i].error.message);
+		cr_expect_eq(runs[1].value, 7);
+		cr_expect_eq(weir_queue_destroy(queue, NULL), WEIR_OK);
+		close_line(&line);
+	}
 }
 
 /* With no workers at all: whoever completes an operation hands the rest of the step to its waiting caller. */
