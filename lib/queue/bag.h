@@ -17,7 +17,7 @@ struct weiri_bag {
 	/* WEIR_OK, WEIR_WOULD_BLOCK (nothing may leave now), WEIR_OUT_OF_RANGE (closed, empty, no put under way), WEIR_ABORTED (put back was). *key is the
 	 * one it went in with, of queues that have keys. */
 	enum weir_status (*take)(weir_queue *queue, uint64_t *item, int64_t *key);
-	/* Up to `count` items of the store and of what batches put back, which there is; keys and *status as weiri_queue_take(). In a section. */
+	/* Up to `count` items of the store and of what batches put back, which there is; keys and *status as weiri_queue_take_with_keys(). In a section. */
 	size_t (*take_beside_put_back)(struct weiri_scope *scope, weir_queue *queue, uint64_t items[], int64_t keys[],
 	                               size_t count, enum weir_status *status);
 	void (*close)(weir_queue *queue);

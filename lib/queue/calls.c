@@ -97,7 +97,7 @@ enum weir_status weir_queue_try_dequeue(weir_queue *queue, void **item)
 		return WEIR_RESOURCE_EXHAUSTED;
 	if (others_first(record, queue, &queue->consumers))
 		return WEIR_WOULD_BLOCK;
-	done = weiri_queue_take(&scope, queue, &bits, NULL, 1, 0, &status);
+	done = weiri_queue_take(&scope, queue, &bits, 1, 0, &status);
 	weiri_queue_retire_gathered(&scope);
 	if (done == 0)
 		return status;

@@ -174,7 +174,7 @@ static enum weiri_op_outcome attempt_dequeue(struct weiri_scope *scope, weir_que
 		keys = weiri_segment_keys(op->partial) + op->done;
 	if (is_batch_dequeue(op) && !op->holds_turn && !(op->holds_turn = weiri_queue_turn_take(op->queue)))
 		return WEIRI_OP_NO_TURN;
-	more = weiri_queue_take(scope, op->queue, into, keys, op->count - op->done, op->holds_turn, &status);
+	more = weiri_queue_take_with_keys(scope, op->queue, into, keys, op->count - op->done, op->holds_turn, &status);
 	if (op->partial == NULL && more != 0)
 		op->items[0] = weiri_item_pointer(single);
 	op->done += more;

@@ -141,7 +141,7 @@ static void drop_all(struct weiri_record *record, weir_queue *queue)
 
 	/* Closing lifts min_after_dequeue. */
 	(void)weir_queue_close(queue, WEIR_CLOSE_CANCEL, NULL);
-	while (weiri_queue_take(&scope, queue, &item, NULL, 1, 0, &status) != 0) {
+	while (weiri_queue_take(&scope, queue, &item, 1, 0, &status) != 0) {
 		if (queue->drop != NULL)
 			queue->drop(queue->drop_context, weiri_item_pointer(item));
 	}

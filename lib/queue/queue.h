@@ -98,11 +98,13 @@ size_t weiri_queue_put(weir_queue *queue, void *const items[], const int64_t key
 /*
  * Takes up to count items; returns how many. *status: WEIR_OK, else why it stopped: WEIR_WOULD_BLOCK (nothing may leave now),
  * WEIR_OUT_OF_RANGE (nothing will ever come). holds_turn: the caller is the batch that collects. What was unlinked is retired with
- * `scope`, which need not be entered: see weiri_queue_unentered(). keys, if not NULL, get what the items went in with, of a queue that
- * has keys.
+ * `scope`, which need not be entered: see weiri_queue_unentered().
  */
-size_t weiri_queue_take(struct weiri_scope *scope, weir_queue *queue, uint64_t items[], int64_t keys[], size_t count,
-                        int holds_turn, enum weir_status *status);
+size_t weiri_queue_take(struct weiri_scope *scope, weir_queue *queue, uint64_t items[], size_t count, int holds_turn,
+                        enum weir_status *status);
+/* The same; keys, if not NULL, get what the items went in with, of a queue that has keys. */
+size_t weiri_queue_take_with_keys(struct weiri_scope *scope, weir_queue *queue, uint64_t items[], int64_t keys[],
+                                  size_t count, int holds_turn, enum weir_status *status);
 /* Puts a batch, of which keys are not at hand, in the order in which it leaves: by key, for queues that have one. Not in a section. */
 void weiri_queue_sort_batch(const weir_queue *queue, struct weiri_segment *segment, size_t count);
 /* Items inside, put back ones included. */

@@ -151,8 +151,8 @@ static WEIRI_COLD size_t look_for_the_end(struct weiri_scope *scope, weir_queue 
 	return done;
 }
 
-size_t weiri_queue_take(struct weiri_scope *scope, weir_queue *queue, uint64_t items[], int64_t keys[], size_t count,
-                        int holds_turn, enum weir_status *status)
+static WEIRI_ALWAYS_INLINE size_t take(struct weiri_scope *scope, weir_queue *queue, uint64_t items[], int64_t keys[],
+                                       size_t count, int holds_turn, enum weir_status *status)
 {
 	size_t done = take_inside(scope, queue, items, keys, count, WEIRI_RING_LEAVE, status);
 
@@ -160,6 +160,18 @@ size_t weiri_queue_take(struct weiri_scope *scope, weir_queue *queue, uint64_t i
 	if (WEIRI_UNLIKELY(done < count))
 		done += look_for_the_end(scope, queue, items + done, keys_from(keys, done), count - done, holds_turn, status);
 	return done;
+}
+
+size_t weiri_queue_take(struct weiri_scope *scope, weir_queue *queue, uint64_t items[], size_t count, int holds_turn,
+                        enum weir_status *status)
+{
+	return take(scope, queue, items, NULL, count, holds_turn, status);
+}
+
+size_t weiri_queue_take_with_keys(struct weiri_scope *scope, weir_queue *queue, uint64_t items[], int64_t keys[],
+                                  size_t count, int holds_turn, enum weir_status *status)
+{
+	return take(scope, queue, items, keys, count, holds_turn, status);
 }
 
 /* 1 when look_for_the_end() would say OUT_OF_RANGE of an empty store. */

@@ -202,7 +202,7 @@ static void batch(size_t me)
 		return;
 	}
 	scope = weiri_scope_enter(weiri_record_get());
-	taken = weiri_queue_take(&scope, scene.queue, segment->items, NULL, 2, 1, &status);
+	taken = weiri_queue_take(&scope, scene.queue, segment->items, 2, 1, &status);
 	weiri_scope_leave(&scope);
 	if (taken == 2)
 		have_both(me, segment);
