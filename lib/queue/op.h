@@ -22,6 +22,7 @@
  *   O3  an operation completes exactly once: by the thread that holds the claim
  *   O4  who cancels an operation touches the queue only with the claim, and completes it last: with the completion of the last
  *       operation a queue may be destroyed, though the thread that fired a token is still at work
+ *       Others that complete one and go on with the queue visit it meanwhile (sync/delivery.h): a completion on their thread may destroy it
  *   O5  an operation is cancelled by one change of its state, reason included: no canceller waits for another, which may be stopped
  *   O6  a select (select.c) is one operation, its leader, with an entry on the list of each of its cases. The leader's state is the only one:
  *       who comes to any of the entries claims the leader, and tries the cases. So one case proceeds, by O3; an item leaves its
