@@ -232,6 +232,42 @@ Test(fork, sections_of_threads_that_are_gone_hold_nothing_back)
 	expect_nothing_left();
 }
 
+enum { PINNED = 100 };
+
+static int see_pinned_freed(void *context)
+{
+	struct weir_reclaim_stats stats = {.struct_size = sizeof(stats)};
+
+	CHILD_CHECK(flush_and_count(context) == 0);
+	CHILD_CHECK(weir_reclaim_get_stats(&stats) == WEIR_OK && stats.retired_bytes == 0);
+	return 0;
+}
+
+/* As collectors that have pinned something, and not yet said for which section. */
+static void forget_for_whom(void)
+{
+	for (struct weiri_record *record = weiri_load_acquire(&weiri_records); record != NULL; record = record->next)
+		for (size_t i = 0; i < WEIRI_STACKS; i++)
+			weiri_store_relaxed(&record->pinned_lo[i], 0u);
+}
+
+Test(fork, what_was_pinned_for_a_section_of_a_thread_that_is_gone_is_freed)
+{
+	struct other other = {.stand = stand_in_a_section};
+	weir_var *var = variable(1);
+
+	start(&other);
+	for (int i = 0; i < PINNED; i++)
+		assign(var, i);
+	for (int i = 0; i < 3; i++)
+		cr_expect_eq(weir_reclaim_flush(0), WEIR_DEADLINE_EXCEEDED);
+	in_child(see_pinned_freed, var);
+	forget_for_whom();
+	in_child(see_pinned_freed, var);
+	finish(&other);
+	weir_var_destroy(var);
+}
+
 static int flush_but_one(void *context)
 {
 	weir_var *var = context;

@@ -3,8 +3,10 @@
  */
 #include <criterion/criterion.h>
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <time.h>
 #include <weir/reclaim.h>
 #include <weir/time.h>
 #include <weir/var.h>
@@ -307,6 +309,105 @@ Test(reclaim, more_sections_than_a_scan_has_room_for_all_count)
 	play_crowd(CROWD - 1);
 }
 
+/* -- what a section holds is not looked at again and again -------------------------------------------------------------------------- */
+
+static uint64_t examined(void)
+{
+	return weiri_load_relaxed(&my_record()->examined);
+}
+
+/* They are retired in this section, or whichever is open. */
+static void retire_and_collect_twice(unsigned count, _Atomic(uint32_t) *freed)
+{
+	retire_things(count, 100, freed);
+	for (int i = 0; i < 3; i++) /* the last one shows that they are passed by */
+		cr_expect_eq(weir_reclaim_flush(0), WEIR_DEADLINE_EXCEEDED);
+}
+
+Test(reclaim, what_a_stopped_section_holds_is_not_looked_at_by_each_collection)
+{
+	enum { HELD = 20000, MORE = 40000 };
+	static struct thing *things[HELD];
+	struct weiri_record *record = my_record();
+	_Atomic(uint32_t) held = 0, freed = 0;
+	uint64_t outer, before;
+
+	for (unsigned i = 0; i < HELD; i++)
+		things[i] = make(100, &held);
+	outer = weiri_section_enter(record);
+	before = examined();
+	for (unsigned i = 0; i < HELD; i++)
+		weiri_retire(record, &things[i]->retired);
+	retire_things(MORE, 100, &freed);
+	cr_expect_leq(examined() - before, 2 * HELD + MORE + 2 * 256, "%d retired: %" PRIu64 " times one was looked at",
+	              HELD + MORE, examined() - before);
+	cr_expect_eq(count_of(&held), 0);
+	cr_expect_geq(count_of(&freed), MORE - 2 * 256);
+	weiri_section_leave(record, outer);
+	retire_things(2 * 256, 100, &freed);
+	cr_expect_eq(count_of(&held), HELD, "an ordinary collection frees them when the section has ended");
+	flush_all();
+}
+
+Test(reclaim, what_two_sections_hold_stays_until_both_have_ended)
+{
+	struct weiri_record *record = my_record();
+	struct crowd crowd = {0};
+	struct member other = {.crowd = &crowd};
+	_Atomic(uint32_t) both = 0, later = 0;
+	uint64_t outer;
+
+	other.thread = start(stay_in_a_section, &other);
+	wait_until(&crowd.inside, 1);
+	outer = weiri_section_enter(record);
+	retire_and_collect_twice(3, &both);
+	cr_expect_eq(count_of(&both), 0);
+	weiri_section_leave(record, outer);
+	retire_and_collect_twice(1, &later);
+	cr_expect_eq(count_of(&later), 1, "born after both had begun");
+	cr_expect_eq(count_of(&both), 0, "the other section goes on");
+	latch_open(&crowd.leave);
+	join(other.thread);
+	flush_all();
+	cr_expect_eq(count_of(&both), 3);
+}
+
+Test(reclaim, the_next_section_of_a_thread_holds_nothing_of_the_one_before)
+{
+	struct weiri_record *record = my_record();
+	_Atomic(uint32_t) first = 0, second = 0;
+	uint64_t outer = weiri_section_enter(record);
+
+	retire_and_collect_twice(3, &first);
+	weiri_section_leave(record, outer);
+	outer = weiri_section_enter(record);
+	cr_expect_eq(count_of(&first), 0);
+	retire_and_collect_twice(3, &second);
+	cr_expect_eq(count_of(&first), 3);
+	cr_expect_eq(count_of(&second), 0);
+	weiri_section_leave(record, outer);
+	flush_all();
+	cr_expect_eq(count_of(&second), 3);
+}
+
+Test(reclaim, a_slot_goes_on_holding_when_a_section_that_held_it_too_has_ended)
+{
+	struct weiri_record *record = my_record();
+	_Atomic(uint32_t) freed = 0;
+	struct thing *thing = make(100, &freed);
+	uint64_t outer = weiri_section_enter(record);
+
+	weiri_slot_claim(&record->slots[0], thing);
+	weiri_retire(record, &thing->retired);
+	retire_and_collect_twice(0, &freed);
+	weiri_section_leave(record, outer);
+	retire_and_collect_twice(0, &freed);
+	cr_expect_eq(count_of(&freed), 0);
+	weiri_slot_clear(&record->slots[0]);
+	flush_all();
+	cr_expect_eq(count_of(&freed), 1);
+}
+
 /* -- slots -------------------------------------------------------------------------------------------------------------------- */
 
 enum { OTHERS = 20000 };
@@ -442,6 +543,59 @@ Test(reclaim, a_released_slot_lets_a_waiting_writer_in)
 	join(writer);
 	cr_expect_eq(waiting.status, WEIR_OK);
 	cr_expect_eq(count_of(&freed), 1);
+	weir_reclaim_set_budget(0);
+}
+
+/* Wakes whoever waits for memory, over and over; what the writer waits for it does not let go of. */
+static void *clear_slots(void *context)
+{
+	struct waiting *waiting = context;
+	struct weiri_record *record = my_record();
+
+	while (weiri_load_acquire(&waiting->begun) == 0) {
+		struct weiri_slot *slot = weiri_slot_find(record);
+
+		weiri_slot_claim(slot, record);
+		weiri_slot_clear(slot);
+	}
+	return NULL;
+}
+
+static uint64_t own_processor_ns(void)
+{
+	struct timespec now;
+
+	cr_assert_eq(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now), 0);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+Test(reclaim, a_writer_that_waits_for_memory_backs_off)
+{
+	const uint64_t wait_ns = 500000000, look_ns = 5000000, first_looks = 150;
+	struct waiting waiting = {.status = WEIR_INTERNAL};
+	struct weiri_record *record = my_record();
+	_Atomic(uint32_t) freed = 0;
+	uint64_t began, took, processor, looks;
+	pthread_t waker;
+
+	retire_things(1, LARGE, &freed);
+	weiri_slot_claim(&record->slots[0], make(LARGE, &freed));
+	weiri_retire(record, weiri_load_relaxed(&record->slots[0].object));
+	weir_reclaim_set_budget(1000);
+	waker = start(clear_slots, &waiting);
+	looks = stats_now().collections;
+	began = weir_now_ns();
+	processor = own_processor_ns();
+	cr_expect_eq(weiri_reclaim_admit(record, weir_deadline_in(wait_ns)), WEIR_RESOURCE_EXHAUSTED);
+	took = weir_now_ns() - began;
+	processor = own_processor_ns() - processor;
+	looks = stats_now().collections - looks;
+	weiri_store_release(&waiting.begun, 1u);
+	join(waker);
+	cr_expect_leq(looks, first_looks + took / look_ns, "%" PRIu64 " looks in %" PRIu64 " ms", looks, took / 1000000);
+	cr_expect_leq(processor, took / 4, "%" PRIu64 " of %" PRIu64 " ns on the processor", processor, took);
+	weiri_slot_clear(&record->slots[0]);
+	flush_all();
 	weir_reclaim_set_budget(0);
 }
 

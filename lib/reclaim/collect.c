@@ -7,28 +7,44 @@
  * this era or later may have been unlinked after the scan: it waits for another. Survivors go back on a stack of the portion. A stack is
  * taken whole by one exchange, so any thread may collect for another: a writer over the budget takes everybody's, and an idle or
  * ended thread's garbage is nobody's problem.
+ * What a section holds it holds until it ends, and a section may be stopped for ever: to look at that in each collection would be in
+ * vain. So what a section holds, and what an earlier collection of this thread could have seen, is pinned: put on a stack of the
+ * record whose section it is, with the section's lo. A collection passes these stacks by while the record's lo is that one, and takes
+ * them like its own when it is not. So an object is looked at twice, and once more for each section that held it and has ended,
+ * however many are pinned and however often a writer collects. Only what slots name is looked at each time: no more than
+ * there are handles. What is new is not pinned: mostly it goes the next time, and stays with the thread that retired it until then.
  * The set of slots is a Bloom filter on the stack (no allocation); an object that it reports is looked for exactly. So is one that
  * meets the last of the intervals, when there were more of them, apart from each other, than there is room for.
  *
  * Why portions. A collector that is stopped keeps from the others what it has in its hands, and that still counts in the budget,
  * as it should: it is memory. So it takes little at a time, and what it has freed is subtracted as it goes. It never has more
  * than PORTION_BYTES and one stack: an eighth of what one thread retired, about. Only when the survivors of earlier collections
- * all lie on one stack, and what held them lets go, can one stack be most of the budget.
+ * all lie on one stack, and what held them lets go, can one stack be most of the budget. The same goes for stacks of what is pinned: an
+ * object keeps the number of its stack. Between taking back its lo and taking such a stack a collector hides it, as if it had it.
  *
  * Invariants
  *   I4  an object is on one stack, or in the hands of one collector
  *   I5  every retired object is counted in retired_total, or in unreported_bytes of the record that retired it, until at most
  *       REPORT_BYTES after it is freed
  *   I6  `collecting` of a record is odd from before it takes a stack until after it put the last survivor back
+ *   I7  of what is pinned on a stack no section has a smaller lo than pinned_lo, but for one object of each collector that is in pin(), and
+ *       what a collector is about to take. An lo never comes back after a later one: eras only grow
  * Pairs
  *   P2  push(retire) -> take(collector): the object's fields and what it owns
  *   P3  take(collector) -> a flush that finds the stack empty: `collecting` is odd
  *   P4  end(collector) -> a flush that finds `collecting` even: the survivors are back
+ *   P5  take(collector) -> pin(collector): pinned_lo was taken back; who pins after the stack was taken notes its lo after that
  *   F1, P1 of section.h
+ * Why what is pinned may be passed by: the object met [lo, hi] of the section, and hi grows. A section of the same record with the same lo
+ * meets it as well: if an earlier one had raised its hi, its owner knew a later era, and so would the next one's lo be. (Where a signal
+ * handler's section had raised hi for itself, its objects are held until the outer one ends; they were alive in it.) Why it is not
+ * passed by for long after that: a stack with an object of a section that has ended has a pinned_lo no larger than that section's (I7), and
+ * so not the record's lo, which is 0 or larger.
  * Progress: collecting is lock-free: it waits for no reader and for no other collector. Only admit() waits, and only when the
  * budget is spent.
  * Bound: see docs/memory.md; the terms are stated there and held by the stress scenario "memory_bound".
- * Checked: tests/test_reclaim.c, test_crowd.c, test_fork.c; stress scenarios memory_bound, variable_stopped, thread_churn, fork.
+ * Checked: stress/model/check_reclaim.c, tests/test_reclaim.c, test_crowd.c, test_fork.c; stress scenarios memory_bound, variable_stopped,
+ *   thread_churn, fork.
  */
 #include "reclaim/collect.h"
 
@@ -47,6 +63,8 @@ enum {
 	REPORT_BYTES = 64 << 10, /* bytes that a thread may retire, or free, before it says so */
 	PORTION_BYTES = 2 * REPORT_BYTES,
 	FILTER_BITS = 4096,
+	PAUSE_SHARE = 8, /* of the time that a wait for memory has lasted */
+	LONGEST_PAUSE_NS = 10000000,
 #if defined(WEIRI_UNDER_MODEL) /* stress/model: there two sections make a crowd */
 	MAX_INTERVALS = 1
 #else
@@ -183,6 +201,19 @@ static int meets(const struct weiri_retired *object, uint64_t lo, uint64_t hi)
 	return object->birth <= hi && lo <= object->death;
 }
 
+/* A record whose section holds the object now, and that section's lo; NULL: there is none. */
+static WEIRI_COLD struct weiri_record *find_section(const struct weiri_retired *object, uint64_t *lo)
+{
+	for (struct weiri_record *record = first_record(); record != NULL; record = record->next) {
+		/* [P1 acquire] pairs with leave, also when another section has begun since; lo before hi, see enter. */
+		*lo = weiri_load_acquire(&record->lo);
+		/* [relaxed] hi: see hold_record(). */
+		if (*lo != 0 && meets(object, *lo, weiri_load_relaxed(&record->hi)))
+			return record;
+	}
+	return NULL;
+}
+
 /* The interval of a crowd said yes: does a section hold it now? */
 static WEIRI_COLD int met_by_a_section(const struct weiri_retired *object)
 {
@@ -234,10 +265,32 @@ static void push(stack *to, struct weiri_retired *first, struct weiri_retired *l
 	} while (!weiri_cas_release(to, &top, first));
 }
 
+/* The same on a stack of a section's. */
+static void push_pinned(stack *to, struct weiri_retired *object)
+{
+	/* [relaxed] only the CAS counts. */
+	object->next = weiri_load_relaxed(to);
+	/* [P2 release] as above. [P5 acquire] pairs with take_pinned(). */
+	while (!weiri_cas_acq_rel(to, &object->next, object))
+		;
+}
+
 static struct weiri_retired *take(stack *from)
 {
 	/* [relaxed] a look that spares the line. [P2 acquire] pairs with push(). [P3 release] pairs with no_stack_has_any(). */
 	return weiri_load_relaxed(from) != NULL ? weiri_exchange_acq_rel(from, NULL) : NULL;
+}
+
+/*
+ * What is pinned there. The lo is taken back first, so that who pins after this says so again (I7). No look before the exchange: it might
+ * not see what the lo told of.
+ */
+static struct weiri_retired *take_pinned(struct weiri_record *record, size_t number)
+{
+	/* [relaxed] P5 orders it. */
+	weiri_store_relaxed(&record->pinned_lo[number], 0u);
+	/* [P2 acquire] pairs with push_pinned(). [P3 release] as in take(). [P5 release] pairs with push_pinned(). */
+	return weiri_exchange_acq_rel(&record->pinned[number], NULL);
 }
 
 /* -- the budget --------------------------------------------------------------------------------------------------------------- */
@@ -308,20 +361,30 @@ struct portion {
 	struct held held;
 	struct weiri_retired *list;
 	uint64_t bytes;
-	stack *home; /* where survivors go */
+	uint64_t last_era; /* of the collector's last collection */
+	size_t number;     /* of the stack that survivors go to */
+	stack *home;       /* that stack, for those that are not pinned */
+	int any_kept;      /* something was held */
 	/* Hears of survivors, if not NULL. */
 	weiri_kept_fn *kept;
 	void *context;
 };
 
-/* Adds what is on `from`. */
-static void take_more(struct portion *portion, stack *from)
+/* How much the collector has in its hands: for the child of a fork. */
+static void say_in_hand(const struct portion *portion)
 {
-	struct weiri_retired *list = take(from), *last = list;
+	weiri_store_relaxed(&portion->record->in_hand, portion->bytes); /* [relaxed] the only thread reads it */
+}
+
+/* Adds a list; what of it survives goes to stack `number`, at `home`. */
+static void take_more(struct portion *portion, struct weiri_retired *list, size_t number, stack *home)
+{
+	struct weiri_retired *last = list;
 
 	if (list == NULL)
 		return;
-	portion->home = from;
+	portion->number = number;
+	portion->home = home;
 	for (;; last = last->next) {
 		portion->bytes += last->bytes;
 		if (last->next == NULL)
@@ -329,17 +392,16 @@ static void take_more(struct portion *portion, stack *from)
 	}
 	last->next = portion->list;
 	portion->list = list;
-	/* [relaxed] for the child of a fork. */
-	weiri_store_relaxed(&portion->record->in_hand, portion->bytes);
+	say_in_hand(portion);
 }
 
 /* So many bytes more were freed. */
 static void count_freed(struct portion *portion, uint64_t bytes)
 {
 	portion->bytes -= bytes;
-	/* [relaxed] a sum; and for the child of a fork. */
+	/* [relaxed] a sum. */
 	weiri_fetch_sub_relaxed(&retired_total, (int64_t)bytes);
-	weiri_store_relaxed(&portion->record->in_hand, portion->bytes);
+	say_in_hand(portion);
 	weiri_fence_light(); /* F1: a waiter counts itself, runs the heavy fence, and collects once more before it sleeps. */
 	/* [relaxed] see above; whoever is missed looks again by itself. */
 	if (weiri_load_relaxed(&memory_waiters) != 0)
@@ -352,21 +414,49 @@ static void put_back(struct portion *portion, struct weiri_retired *first, struc
 		push(portion->home, first, last);
 	portion->list = NULL;
 	portion->bytes = 0;
-	/* [relaxed] for the child of a fork. */
-	weiri_store_relaxed(&portion->record->in_hand, 0u);
+	say_in_hand(portion);
 }
 
-/* Frees what of the portion is not held, puts the rest back. */
+/* Says that something was pinned for the section that began at lo. */
+static void note_pinned(_Atomic(uint64_t) *oldest, uint64_t lo)
+{
+	/* [relaxed] what a collector decides by is taken, or left, by the stack itself; see P5. */
+	uint64_t now = weiri_load_relaxed(oldest);
+
+	while ((now == 0 || now > lo) && !weiri_cas_relaxed(oldest, &now, lo))
+		;
+}
+
+/* Hands the object over to a section that holds it: 0 when none does. */
+static int pin(struct portion *portion, struct weiri_retired *object)
+{
+	uint64_t lo;
+	struct weiri_record *holder = find_section(object, &lo);
+
+	if (holder == NULL)
+		return 0;
+	portion->bytes -= object->bytes;
+	push_pinned(&holder->pinned[portion->number], object);
+	note_pinned(&holder->pinned_lo[portion->number], lo); /* I7: after the push */
+	say_in_hand(portion);
+	portion->any_kept = 1;
+	return 1;
+}
+
+/* Frees what of the portion is not held, pins or puts back the rest. */
 static void sort_out(struct portion *portion)
 {
 	struct weiri_retired *kept = NULL, *last_kept = NULL, *next;
-	uint64_t freed = 0, freed_bytes = 0;
+	uint64_t examined = 0, freed = 0, freed_bytes = 0;
 
 	for (struct weiri_retired *object = portion->list; object != NULL; object = next) {
 		next = object->next;
+		examined++;
 		if (is_held(&portion->held, object)) {
 			if (portion->kept != NULL)
 				portion->kept(portion->context, object);
+			if (object->death < portion->last_era && pin(portion, object))
+				continue;
 			last_kept = last_kept != NULL ? last_kept : object;
 			object->next = kept;
 			kept = object;
@@ -380,11 +470,11 @@ static void sort_out(struct portion *portion)
 			freed_bytes = 0;
 		}
 	}
+	weiri_count(&portion->record->examined, examined);
 	weiri_count(&portion->record->freed, freed);
 	if (freed_bytes != 0)
 		count_freed(portion, freed_bytes);
-	if (kept != NULL)
-		weiri_eras_note(); /* somebody may ask for how long */
+	portion->any_kept |= kept != NULL;
 	put_back(portion, kept, last_kept);
 }
 
@@ -414,7 +504,26 @@ static void finish(struct portion *portion)
 static void collect_record(struct portion *portion, struct weiri_record *from)
 {
 	for (size_t i = 0; i < WEIRI_STACKS; i++) {
-		take_more(portion, &from->retired[i]);
+		take_more(portion, take(&from->retired[i]), i, &from->retired[i]);
+		if (portion->bytes >= PORTION_BYTES)
+			finish(portion);
+	}
+}
+
+/* What was pinned for a section of this record that has ended; for who wants to hear of what is kept, all that is pinned. */
+static void collect_pinned(struct portion *portion, struct weiri_record *from)
+{
+	for (size_t i = 0; i < WEIRI_STACKS; i++) {
+		/* [relaxed] what is decided by these two is where to look; scan() decides what may be freed. */
+		uint64_t oldest = weiri_load_relaxed(&from->pinned_lo[i]);
+
+		if (oldest == 0)
+			continue;
+		if (oldest == weiri_load_relaxed(&from->lo) && portion->kept == NULL) { /* [relaxed] as above */
+			portion->any_kept = 1;
+			continue;
+		}
+		take_more(portion, take_pinned(from, i), i, &portion->record->retired[i]);
 		if (portion->bytes >= PORTION_BYTES)
 			finish(portion);
 	}
@@ -431,7 +540,7 @@ enum scope { MINE, EVERYBODYS };
 /* One collection. */
 static void collect_and_hear(struct weiri_record *record, enum scope scope, weiri_kept_fn *kept, void *context)
 {
-	struct portion portion = {.record = record, .kept = kept, .context = context};
+	struct portion portion = {.record = record, .last_era = record->last_era, .kept = kept, .context = context};
 
 	/* [relaxed] I6; take() releases it, P3. */
 	weiri_store_relaxed(&record->collecting, weiri_load_relaxed(&record->collecting) + 1);
@@ -444,7 +553,13 @@ static void collect_and_hear(struct weiri_record *record, enum scope scope, weir
 		for (struct weiri_record *from = first_record(); from != NULL; from = from->next)
 			collect_record(&portion, from);
 	}
+	for (struct weiri_record *from = first_record(); from != NULL; from = from->next)
+		collect_pinned(&portion, from);
 	finish(&portion);
+	if (portion.held.era != 0)
+		record->last_era = portion.held.era;
+	if (portion.any_kept)
+		weiri_eras_note(); /* somebody may ask for how long */
 	WEIRI_PROBE2(collect_end, record, retired_bytes());
 	/* [P4 release] pairs with collections_at_rest(). */
 	weiri_store_release(&record->collecting, weiri_load_relaxed(&record->collecting) + 1);
@@ -500,6 +615,42 @@ static void poke_everybody(void)
 /* The end of a section wakes nobody. */
 uint64_t weiri_reclaim_look_again_ns = 1000000;
 
+/*
+ * How long a wait that began at since_ns leaves between two looks: a part of what it has lasted. A look may be for nothing: readers that
+ * clear other slots wake the waiter, too. So the looks of a wait take a small part of its time, however many wake it and however
+ * much a look has to do, and a wake-up is heard a small part too late.
+ */
+static uint64_t pause_ns(uint64_t since_ns)
+{
+	uint64_t pause = (weir_now_ns() - since_ns) / PAUSE_SHARE;
+
+	return pause < LONGEST_PAUSE_NS ? pause : LONGEST_PAUSE_NS;
+}
+
+/* Sleeps, whoever clears a slot. */
+static void rest_until(uint64_t until_ns)
+{
+	_Atomic(uint32_t) not_woken = 0;
+
+	(void)weiri_futex_wait(&not_woken, 0, until_ns);
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* After a look that was in vain; `seen` was read before it. */
+static void sleep_after_look(uint64_t since_ns, uint32_t seen, uint64_t deadline_ns)
+{
+	uint64_t pause = pause_ns(since_ns);
+	uint64_t listen = pause > weiri_reclaim_look_again_ns ? pause : weiri_reclaim_look_again_ns;
+
+	if (pause != 0)
+		rest_until(earlier(weir_deadline_in(pause), deadline_ns));
+	(void)weiri_futex_wait(&memory_freed, seen, earlier(weir_deadline_in(listen), deadline_ns));
+}
+
 typedef int condition(void);
 
 static int ended(condition *holds, struct weiri_record *record)
@@ -513,6 +664,7 @@ static int ended(condition *holds, struct weiri_record *record)
 /* Collects and sleeps while the condition holds, until the deadline. Returns whether it has ended. */
 static WEIRI_COLD int wait_while(condition *holds, struct weiri_record *record, uint64_t deadline_ns)
 {
+	uint64_t since = weir_now_ns();
 	int done = ended(holds, record);
 
 	WEIRI_PROBE1(memory_block, deadline_ns);
@@ -521,7 +673,6 @@ static WEIRI_COLD int wait_while(condition *holds, struct weiri_record *record, 
 	while (!done && weir_now_ns() < deadline_ns) {
 		/* [relaxed] the heavy fence comes before what is looked at: all that came before a change that was seen here is seen there. */
 		uint32_t seen = weiri_load_relaxed(&memory_freed);
-		uint64_t until = weir_deadline_in(weiri_reclaim_look_again_ns);
 
 		poke_everybody();
 		/*
@@ -531,7 +682,7 @@ static WEIRI_COLD int wait_while(condition *holds, struct weiri_record *record, 
 		(void)weiri_fence_heavy();
 		done = ended(holds, record);
 		if (!done)
-			(void)weiri_futex_wait(&memory_freed, seen, until < deadline_ns ? until : deadline_ns);
+			sleep_after_look(since, seen, deadline_ns);
 	}
 	weiri_fetch_sub_relaxed(&memory_waiters, 1u);
 	WEIRI_PROBE1(memory_wake, done);
@@ -570,6 +721,9 @@ static int no_stack_has_any(void)
 			/* [P3 acquire] empty because a collector took it: then collections_at_rest() sees that one at work. */
 			if (weiri_load_acquire(&record->retired[i]) != NULL)
 				return 0;
+			/* [P3 acquire] the same. */
+			if (weiri_load_acquire(&record->pinned[i]) != NULL)
+				return 0;
 		}
 	}
 	return 1;
@@ -596,17 +750,26 @@ enum weir_status weir_reclaim_flush(uint64_t deadline_ns)
 
 /* -- fork --------------------------------------------------------------------------------------------------------------------- */
 
-static uint64_t bytes_on(struct weiri_record *record)
+static uint64_t bytes_on(stack stacks[])
 {
 	uint64_t bytes = 0;
 
 	for (size_t i = 0; i < WEIRI_STACKS; i++) {
 		/* [relaxed] the only thread. */
-		for (struct weiri_retired *object = weiri_load_relaxed(&record->retired[i]); object != NULL;
-		     object = object->next)
+		for (struct weiri_retired *object = weiri_load_relaxed(&stacks[i]); object != NULL; object = object->next)
 			bytes += object->bytes;
 	}
 	return bytes;
+}
+
+/* Threads that are gone may have been in pin(), or about to take a stack; and their sections are over (I7). */
+static void note_all_pinned(struct weiri_record *record)
+{
+	for (size_t i = 0; i < WEIRI_STACKS; i++) {
+		/* [relaxed] the only thread. */
+		if (weiri_load_relaxed(&record->pinned[i]) != NULL)
+			weiri_store_relaxed(&record->pinned_lo[i], 1u);
+	}
 }
 
 /*
@@ -624,7 +787,8 @@ void weiri_collect_after_fork(struct weiri_record *mine)
 			weiri_store_relaxed(&record->in_hand, 0u);
 		}
 		record->unreported_bytes = 0;
-		bytes += bytes_on(record) + weiri_load_relaxed(&record->in_hand);
+		note_all_pinned(record);
+		bytes += bytes_on(record->retired) + bytes_on(record->pinned) + weiri_load_relaxed(&record->in_hand);
 	}
 	weiri_store_relaxed(&retired_total, (int64_t)bytes);
 	/* A reclaim function that forked may have been called by a writer that waits. */

@@ -53,6 +53,7 @@ struct weiri_record {
 	struct weiri_record *next;    /* constant once listed */
 	uint32_t number;              /* the same: how many records are behind it in the list */
 	_Atomic(uint32_t) thread;     /* the owner's number in the kernel */
+	uint64_t last_era;            /* owner: the era of its last collection that looked at the readers; 0: none yet */
 
 	/* Owner writes, statistics read. */
 	alignas(WEIRI_LINE) _Atomic(uint64_t) created;
@@ -62,6 +63,14 @@ struct weiri_record {
 	_Atomic(uint64_t) slot_misses;
 	_Atomic(uint64_t) copies; /* of large values, for updates that go together (var/combine.c) */
 	_Atomic(uint64_t) copies_wasted;
+	_Atomic(uint64_t) examined; /* retired objects that its collections looked at, each time anew */
+
+	/*
+	 * Retired objects that the section of this record holds. Any collector pushes, and takes a stack whole when the section has ended.
+	 * pinned_lo: the lo of the oldest section for which one was pushed; 0: none was.
+	 */
+	alignas(WEIRI_LINE) _Atomic(struct weiri_retired *) pinned[WEIRI_STACKS];
+	alignas(WEIRI_LINE) _Atomic(uint64_t) pinned_lo[WEIRI_STACKS];
 
 	alignas(WEIRI_LINE) struct weiri_slot snapshot_slots[WEIRI_SNAPSHOT_SLOTS];
 };

@@ -25,11 +25,12 @@ struct object {
 static struct scene {
 	_Atomic(struct object *) head;
 	_Atomic(struct weiri_slot *) passed_on;
-	_Atomic(uint32_t) retired; /* `unread` is */
-	struct object *unread;     /* nobody reads it */
-	volatile int freed;        /* it is; volatile, so that the compiler does not look too early */
-	uint64_t outer;            /* of the section of setup() */
-	struct weiri_slot *held;   /* by a slot of setup() */
+	_Atomic(uint32_t) retired;    /* `unread` is */
+	struct object *unread;        /* nobody reads it */
+	volatile int freed;           /* it is; volatile, so that the compiler does not look too early */
+	uint64_t outer;               /* of the section of setup() */
+	struct weiri_slot *held;      /* by a slot of setup() */
+	struct weiri_record *sitting; /* whose section `outer` goes with */
 } scene;
 
 static void reclaim(struct weiri_retired *retired)
@@ -327,6 +328,69 @@ static void claim_replace_and_look(void)
 	weiri_slot_clear(slot);
 }
 
+/* -- what a section holds is put aside until it ends ------------------------------------------------------------------------------- */
+
+/* Pins at once, as if each object had survived before. */
+static void collect_and_pin(void)
+{
+	struct weiri_record *record = weiri_record_get();
+
+	record->last_era = UINT64_MAX;
+	weiri_collect_everybodys(record, NULL, NULL);
+}
+
+static void enter_outer(void)
+{
+	scene.outer = weiri_section_enter(scene.sitting);
+}
+
+static void end_outer(void)
+{
+	weiri_section_leave(scene.sitting, scene.outer);
+}
+
+/* A section holds what was retired in it. */
+static void setup_pinned(void *context)
+{
+	setup_unread(context);
+	weir_reclaim_set_budget(0);
+	scene.sitting = weiri_record_get();
+	enter_outer();
+	weiri_retire(scene.sitting, &scene.unread->retired);
+	weiri_era_begin();
+}
+
+/* It ends, and another begins, which holds something else; that is pinned. */
+static void begin_next_section_and_pin(void)
+{
+	end_outer();
+	enter_outer();
+	weiri_retire(weiri_record_get(), &weiri_exchange_seq_cst(&scene.head, make(SMALL))->retired);
+	collect_and_pin();
+}
+
+static void end_outer_and_collect(void)
+{
+	end_outer();
+	collect_and_pin();
+}
+
+/* Nothing is left that a collection cannot find. */
+static void finish_pinned(void *context)
+{
+	end_outer();
+	finish(context);
+	weir_model_assert(scene.freed);
+}
+
+/* The same while the next section goes on. */
+static void finish_next_section(void *context)
+{
+	weir_model_assert(weir_reclaim_flush(0) == WEIR_DEADLINE_EXCEEDED);
+	weir_model_assert(scene.freed);
+	finish_pinned(context);
+}
+
 /* -- waiting for memory --------------------------------------------------------------------------------------------------------- */
 
 static void wait_for_memory(void)
@@ -387,6 +451,22 @@ static const struct scope {
      setup_portions,
      finish,
      0},
+	{"pinned_beside_the_end_of_the_section", {collect_and_pin, end_outer}, setup_pinned, finish_pinned, 0},
+	{"pinned_beside_1_that_ends_the_section_and_collects",
+     {collect_and_pin, end_outer_and_collect},
+     setup_pinned,
+     finish_pinned,
+     0},
+	{"pinned_beside_the_next_section_and_what_it_pins",
+     {collect_and_pin, begin_next_section_and_pin},
+     setup_pinned,
+     finish_next_section,
+     0},
+	{"pinned_by_2_beside_1_that_ends_the_section_and_collects",
+     {collect_and_pin, end_outer_and_collect, collect_and_pin},
+     setup_pinned,
+     finish_pinned,
+     0},
 	{"over_the_budget_until_a_slot_is_cleared", {replace_and_wait, read_by_slot}, setup, finish, 1},
 	{"over_the_budget_until_another_has_collected", {replace, wait_for_memory}, setup, finish, 1},
 	{"records_of_3_threads", {retire_one, retire_one, retire_one}, setup, finish, 0},
@@ -399,7 +479,7 @@ static struct scope_plan prepare(size_t index)
 	scene = (struct scene){.head = NULL};
 	return (struct scope_plan){.program = {scope->name, scope_functions(scope->threads, THREADS), &scene, sizeof(scene),
 	                                       scope->setup, scope_function, scope->finish},
-	                           .executions = 30000,
+	                           .executions = scope->threads[0] == replace_twice ? 60000 : 30000,
 	                           .long_executions = 10000000,
 	                           .stopped = scope->waits ? 0 : 30,
 	                           .long_stopped = 1000};
