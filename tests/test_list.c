@@ -47,7 +47,7 @@ static struct entry *new_entry(int number, _Atomic(int) *ended)
 	if (entry != NULL) {
 		entry->number = number;
 		entry->ended = ended;
-		weiri_list_node_init(&entry->node, on_end);
+		weiri_list_node_init(&entry->node, sizeof(*entry), on_end);
 	}
 	return entry;
 }

@@ -777,6 +777,71 @@ Test(reclaim, the_last_release_of_a_handle_frees_nothing_by_itself)
 	expect_nothing_left();
 }
 
+/* -- what is counted ---------------------------------------------------------------------------------------------------------- */
+
+static weir_tensor *text_of_chunks(void)
+{
+	weir_shape shape = {.rank = 1, .dims = {40}};
+	weir_tensor_builder *builder;
+	weir_tensor *text;
+	char word[100] = {0};
+
+	cr_assert_eq(weir_tensor_builder_create(WEIR_BYTES, &shape, &variables_memory, &builder), WEIR_OK);
+	for (int64_t i = 0; i < 40; i++)
+		cr_assert_eq(weir_tensor_builder_set_bytes(builder, i, word, sizeof(word)), WEIR_OK);
+	cr_assert_eq(weir_tensor_builder_finish(builder, &text), WEIR_OK);
+	return text;
+}
+
+static void assign_text(weir_var *var)
+{
+	weir_tensor *text = text_of_chunks();
+
+	cr_assert_eq(weir_var_assign(var, text, weir_deadline_in(patience_ns), NULL, NULL), WEIR_OK);
+	weir_tensor_release(text);
+}
+
+static uint64_t allocated(void)
+{
+	return weiri_load_relaxed(&variables_state.bytes);
+}
+
+static uint64_t retired_now(void)
+{
+	cr_expect_eq(weir_reclaim_flush(0), WEIR_DEADLINE_EXCEEDED); /* so that all is reported */
+	return stats_now().retired_bytes;
+}
+
+Test(reclaim, retired_bytes_are_those_that_were_allocated)
+{
+	struct weir_var_options options = {
+		.struct_size = sizeof(options), .dtype = WEIR_BYTES, .allocator = &variables_memory};
+	struct weiri_record *record = my_record();
+	weir_var *var = named_variable("a variable's name is allocated, too", 1), *other = variable(1), *texts;
+	uint64_t outer, live = allocated(), texts_live;
+
+	/* The section is this thread's, and nothing of it is freed before the end. */
+	outer = weiri_section_enter(record);
+	weiri_store_relaxed(&record->hi, UINT64_MAX); /* [relaxed] holds what is born later, too */
+	for (int64_t i = 0; i < 1000; i++)
+		assign(var, i);
+	cr_expect_eq(retired_now(), allocated() - live, "numbers: %" PRIu64 " bytes are allocated", allocated() - live);
+	weir_var_destroy(var);
+	weir_var_destroy(other);
+	cr_expect_eq(retired_now(), allocated(), "variables: %" PRIu64 " bytes are allocated", allocated());
+	cr_assert_eq(weir_var_create(&options, NULL, &texts, NULL), WEIR_OK);
+	assign_text(texts);
+	texts_live = allocated() - retired_now();
+	for (int i = 0; i < 10; i++)
+		assign_text(texts);
+	cr_expect_eq(retired_now(), allocated() - texts_live, "strings: %" PRIu64 " bytes are allocated",
+	             allocated() - texts_live);
+	weir_var_destroy(texts);
+	weiri_section_leave(record, outer);
+	flush_all();
+	expect_nothing_left();
+}
+
 /* -- threads that end --------------------------------------------------------------------------------------------------------- */
 
 static void *retire_and_end(void *context)

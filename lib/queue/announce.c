@@ -32,7 +32,7 @@ static void append(struct weiri_record *record, weir_queue_announcement *announc
 {
 	struct weiri_scope scope = weiri_scope_enter(record);
 
-	weiri_list_node_init(&announcement->node, announcement_ended);
+	weiri_list_node_init(&announcement->node, sizeof(*announcement), announcement_ended);
 	weiri_list_append(&scope, &announcement->queue->announced, &announcement->node);
 	weiri_scope_leave(&scope);
 }

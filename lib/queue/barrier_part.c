@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "tensor/object.h"
 
 static void part_reclaim(struct weiri_retired *retired)
 {
@@ -34,7 +35,7 @@ struct weiri_barrier_part *weiri_barrier_part_create(const weir_allocator *alloc
 		weiri_release(allocator, part, size, alignof(struct weiri_barrier_part));
 		return NULL;
 	}
-	weiri_retired_init(&part->retired, size + weir_tensor_nbytes(part->tensor), part_reclaim);
+	weiri_retired_init(&part->retired, size + weiri_tensor_footprint(part->tensor), part_reclaim);
 	return part;
 }
 

@@ -26,7 +26,7 @@ static void list_let_go(struct weiri_retired *retired)
 /* Claimed, and in no list. */
 static void op_init(weir_queue_op *op, weir_queue *queue, enum weir_queue_op_kind kind, void *items[], size_t count)
 {
-	weiri_list_node_init(&op->node, list_let_go);
+	weiri_list_node_init(&op->node, sizeof(*op), list_let_go);
 	/* [relaxed] not shared yet. */
 	weiri_store_relaxed(&op->state, (uint32_t)WEIRI_OP_CLAIMED);
 	weiri_store_relaxed(&op->references, 2u);

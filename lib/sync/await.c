@@ -65,7 +65,7 @@ struct weiri_await *weiri_await_create(struct weiri_awaits *awaits, size_t size,
 		                 verb);
 		return NULL;
 	}
-	weiri_list_node_init(&await->node, list_let_go);
+	weiri_list_node_init(&await->node, size, list_let_go);
 	/* [relaxed] not shared yet. */
 	weiri_store_relaxed(&await->state, (uint32_t)CLAIMED);
 	weiri_store_relaxed(&await->references, 2u);

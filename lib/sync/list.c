@@ -10,10 +10,10 @@ static struct weiri_list_node *node_of(uintptr_t link)
 	return (struct weiri_list_node *)(link & ~REMOVED);
 }
 
-void weiri_list_node_init(struct weiri_list_node *node, void (*ended)(struct weiri_retired *retired))
+void weiri_list_node_init(struct weiri_list_node *node, size_t bytes, void (*ended)(struct weiri_retired *retired))
 {
 	weiri_store_relaxed(&node->next, 0u); /* [relaxed] not appended yet */
-	weiri_retired_init(&node->retired, sizeof(*node), ended);
+	weiri_retired_init(&node->retired, bytes, ended);
 }
 
 /*

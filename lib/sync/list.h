@@ -29,8 +29,8 @@ struct weiri_list {
 	_Atomic(uintptr_t) first;
 };
 
-/* Before the node is appended: ended() is called once, after it was removed and no section can see it any more. */
-void weiri_list_node_init(struct weiri_list_node *node, void (*ended)(struct weiri_retired *retired));
+/* Before the node is appended; bytes: what was allocated for it, and is released then. ended() is called once, after it was removed and no section can see it any more. */
+void weiri_list_node_init(struct weiri_list_node *node, size_t bytes, void (*ended)(struct weiri_retired *retired));
 
 /* All in `scope`. */
 void weiri_list_append(struct weiri_scope *scope, struct weiri_list *list, struct weiri_list_node *node);

@@ -68,6 +68,19 @@ _Static_assert(sizeof(struct weir_tensor) % WEIR_TENSOR_ALIGNMENT == 0,
  */
 void weiri_tensor_release_later(weir_tensor *tensor);
 
+/*
+ * What counts in the budget for a tensor that a retired object holds: what was allocated for it. For memory that is not its own, of which only
+ * a part may end with it: its header and the bytes that it shows.
+ */
+static inline size_t weiri_tensor_footprint(const weir_tensor *tensor)
+{
+	if (WEIRI_UNLIKELY(tensor->kind != WEIRI_TENSOR_OWN))
+		return tensor->size + tensor->nbytes;
+	if (WEIRI_UNLIKELY(tensor->dtype == WEIR_BYTES))
+		return tensor->size + weiri_strings_allocated(tensor->end.strings);
+	return tensor->size;
+}
+
 static inline int weiri_tensor_is_dtype(enum weir_dtype dtype)
 {
 	return weir_dtype_size(dtype) != 0;

@@ -60,6 +60,15 @@ char *weiri_strings_reserve(struct weiri_strings **strings, size_t size, const w
 	return text;
 }
 
+size_t weiri_strings_allocated(const struct weiri_strings *strings)
+{
+	size_t bytes = 0;
+
+	for (; strings != NULL; strings = strings->older)
+		bytes += sizeof(*strings) + strings->room;
+	return bytes;
+}
+
 void weiri_strings_release(struct weiri_strings *strings, const weir_allocator *allocator)
 {
 	while (strings != NULL) {

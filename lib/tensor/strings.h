@@ -17,6 +17,8 @@ struct weiri_strings;
 
 /* size (> 0) bytes, not cleared, valid until weiri_strings_release(); NULL when there is no memory, and then nothing has changed. */
 char *weiri_strings_reserve(struct weiri_strings **strings, size_t size, const weir_allocator *allocator);
+/* Bytes of all chunks together, as they were allocated. Accepts NULL. */
+size_t weiri_strings_allocated(const struct weiri_strings *strings);
 /* Releases every chunk. Accepts NULL. The allocator is that of every weiri_strings_reserve(). */
 void weiri_strings_release(struct weiri_strings *strings, const weir_allocator *allocator);
 

@@ -195,7 +195,9 @@ void weiri_tensor_release_later(weir_tensor *tensor)
 	if (record == NULL) {
 		weir_tensor_release(tensor);
 	} else if (tensor != NULL && let_go(tensor)) {
-		tensor->retired.bytes = tensor->size;
+		size_t bytes = weiri_tensor_footprint(tensor);
+
+		tensor->retired.bytes = bytes;
 		tensor->retired.reclaim = end_retired;
 		weiri_retire_unreachable(record, &tensor->retired);
 	}

@@ -65,7 +65,8 @@ size_t weiri_change_bytes(const struct weiri_change *change)
 	size_t bytes = change->scatter.row != NULL ? change->rows.bytes : 0;
 
 	if (change->keeps)
-		bytes += change->operand->nbytes + (change->is_of_rows ? change->indices->nbytes : 0);
+		bytes += weiri_tensor_footprint(change->operand) +
+		         (change->is_of_rows ? weiri_tensor_footprint(change->indices) : 0);
 	return bytes;
 }
 

@@ -40,6 +40,7 @@
 
 #include "base/error.h"
 #include "base/sort.h"
+#include "tensor/object.h"
 #include "var/install.h"
 
 uint64_t weiri_commit_settle(struct weiri_commit *commit)
@@ -171,7 +172,7 @@ static void finish_aborted(struct weiri_scope *scope, struct weiri_commit *commi
 
 static size_t bytes_of_value(const struct weiri_version *version)
 {
-	return version->tensor != NULL ? weir_tensor_nbytes(version->tensor) : 0;
+	return version->tensor != NULL ? weiri_tensor_footprint(version->tensor) : 0;
 }
 
 static void finish_committed(struct weiri_scope *scope, struct weiri_commit *commit, uint64_t stamp)

@@ -32,7 +32,7 @@ static void enter(struct weiri_record *record, weir_var *var)
 {
 	struct weiri_scope scope = weiri_scope_enter(record);
 
-	weiri_numbered_enter(&scope, &weiri_variables, &var->numbered, sizeof(*var), out_of_sight);
+	weiri_numbered_enter(&scope, &weiri_variables, &var->numbered, sizeof(*var) + strlen(var->name) + 1, out_of_sight);
 	var->label = var->numbered.number <= UINT32_MAX ? (uint32_t)var->numbered.number : 0;
 	weiri_scope_leave(&scope);
 }

@@ -5,6 +5,7 @@
 
 #include <stdalign.h>
 
+#include "tensor/object.h"
 #include "var/commit.h"
 
 _Alignas(WEIRI_APART) _Atomic(uint64_t) weiri_clock = 1;
@@ -33,7 +34,7 @@ struct weiri_version *weiri_version_create(struct weiri_record *record, const we
 	if (version == NULL)
 		return NULL;
 	*version = (struct weiri_version){.tensor = tensor, .variable = var->label, .allocator = var->allocator};
-	weiri_retired_init(&version->retired, sizeof(*version) + (tensor != NULL ? weir_tensor_nbytes(tensor) : 0),
+	weiri_retired_init(&version->retired, sizeof(*version) + (tensor != NULL ? weiri_tensor_footprint(tensor) : 0),
 	                   version_reclaim);
 	weiri_count(&record->created, 1);
 	return version;

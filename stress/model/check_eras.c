@@ -56,7 +56,7 @@ static void setup_list(void *context)
 
 	(void)context;
 	weiri_store_relaxed(&scene.list.first, 0u);
-	weiri_list_node_init(&scene.list_node, ended);
+	weiri_list_node_init(&scene.list_node, sizeof(scene.list_node), ended);
 	weiri_list_append(&scope, &scene.list, &scene.list_node);
 	weiri_scope_leave(&scope);
 }

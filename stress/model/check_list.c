@@ -45,7 +45,7 @@ static struct entry *new_entry(void)
 
 	entry->removed = 0;
 	entry->data = 7;
-	weiri_list_node_init(&entry->node, ended);
+	weiri_list_node_init(&entry->node, sizeof(*entry), ended);
 	return entry;
 }
 
