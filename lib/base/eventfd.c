@@ -1,10 +1,14 @@
 /*
  * eventfd.c - see eventfd.h. A semaphore's kind of count, so that taking is one less and not all.
+ *
+ * read(2), write(2) and close(2) by syscall(2), which unlike the functions of these names is no cancellation point: a thread that was
+ * cancelled must not end here, inside a section.
  */
 #include "base/eventfd.h"
 
 #include <errno.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/atomic.h"
@@ -26,7 +30,7 @@ void weiri_eventfd_close(struct weiri_eventfd event)
 	int saved_errno = errno;
 
 	if (event.fd >= 0)
-		(void)close(event.fd);
+		(void)syscall(SYS_close, event.fd);
 	errno = saved_errno;
 }
 
@@ -39,7 +43,7 @@ void weiri_eventfd_add(struct weiri_eventfd event)
 {
 	const uint64_t one = 1;
 	int saved_errno = errno;
-	ssize_t written = weiri_eventfd_is_ours(&event) ? write(event.fd, &one, sizeof(one)) : 0;
+	long written = weiri_eventfd_is_ours(&event) ? syscall(SYS_write, event.fd, &one, sizeof(one)) : 0;
 
 	(void)written; /* fails only at 2^64 - 1 */
 	errno = saved_errno;
@@ -49,7 +53,7 @@ void weiri_eventfd_take(struct weiri_eventfd event)
 {
 	uint64_t one;
 	int saved_errno = errno;
-	ssize_t had = weiri_eventfd_is_ours(&event) ? read(event.fd, &one, sizeof(one)) : 0;
+	long had = weiri_eventfd_is_ours(&event) ? syscall(SYS_read, event.fd, &one, sizeof(one)) : 0;
 
 	(void)had; /* it fails when somebody else, who must not, has read */
 	errno = saved_errno;

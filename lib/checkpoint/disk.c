@@ -18,6 +18,7 @@
 #include "base/atomic.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/uncancelled.h"
 #include "checkpoint/plain.h"
 
 /* -- the real one ------------------------------------------------------------------------------------------------------------- */
@@ -25,37 +26,37 @@
 static int real_open(void *context, const char *path, int flags, mode_t mode)
 {
 	(void)context;
-	return open(path, flags, mode);
+	return weiri_open(path, flags, mode);
 }
 
 static ssize_t real_write(void *context, int file, const void *bytes, size_t count)
 {
 	(void)context;
-	return write(file, bytes, count);
+	return weiri_write(file, bytes, count);
 }
 
 static int real_sync(void *context, int file)
 {
 	(void)context;
-	return fsync(file);
+	return weiri_fsync(file);
 }
 
 static int real_close(void *context, int file)
 {
 	(void)context;
-	return close(file);
+	return weiri_close(file);
 }
 
 static int real_rename(void *context, const char *from, const char *to)
 {
 	(void)context;
-	return rename(from, to);
+	return weiri_rename(from, to);
 }
 
 static int real_unlink(void *context, const char *path)
 {
 	(void)context;
-	return unlink(path);
+	return weiri_unlink(path);
 }
 
 const struct weiri_disk weiri_real_disk = {real_open,   real_write,  real_sync, real_close,
@@ -86,7 +87,7 @@ static enum weir_status failed(const char *path, const char *what, weir_error *e
 	char words[64];
 
 	return weiri_fail(error, code_of(reason), "checkpoint %s: %s: %s", file.text, what,
-	                  strerror_r(reason, words, sizeof(words)));
+	                  weiri_errno_words(reason, words, sizeof(words)));
 }
 
 /* -- replacing ---------------------------------------------------------------------------------------------------------------- */
@@ -252,7 +253,7 @@ enum weir_status weiri_disk_replace(const struct weiri_disk *disk, const char *p
 
 void weiri_input_close(struct weiri_input *input)
 {
-	(void)close(input->file);
+	(void)weiri_close(input->file);
 }
 
 enum weir_status weiri_input_open(const char *path, struct weiri_input *input, weir_error *error)
@@ -262,10 +263,10 @@ enum weir_status weiri_input_open(const char *path, struct weiri_input *input, w
 	enum weir_status status = WEIR_OK;
 
 	/* Not blocking: `path` may be a pipe that nobody writes to. */
-	*input = (struct weiri_input){.file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), .path = path};
+	*input = (struct weiri_input){.file = weiri_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0), .path = path};
 	if (input->file < 0)
 		return failed(path, "open", error);
-	if (fstat(input->file, &about) != 0)
+	if (weiri_fstat(input->file, &about) != 0)
 		status = failed(path, "fstat", error);
 	else if (!S_ISREG(about.st_mode))
 		status = weiri_fail(error, WEIR_INVALID_ARGUMENT, "checkpoint %s is no regular file", file.text);
@@ -283,7 +284,7 @@ enum weir_status weiri_input_read(const struct weiri_input *input, uint64_t offs
 	char *at = bytes;
 
 	while (count > 0) {
-		ssize_t got = pread(input->file, at, count, (off_t)offset);
+		ssize_t got = weiri_pread(input->file, at, count, (off_t)offset);
 
 		if (got < 0 && errno == EINTR)
 			continue;

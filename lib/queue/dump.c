@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,6 +18,7 @@
 #include <weir/stall.h>
 
 #include "base/error.h"
+#include "base/uncancelled.h"
 #include "queue/announce.h"
 #include "queue/area.h"
 #include "queue/op.h"
@@ -246,11 +246,10 @@ struct output {
 /* Of a descriptor that does not block. 0: it took nothing for so long. */
 static int wait_for_room(int fd)
 {
-	struct pollfd room = {.fd = fd, .events = POLLOUT};
 	int ready;
 
 	do
-		ready = poll(&room, 1, PATIENCE_MS);
+		ready = weiri_poll_out(fd, PATIENCE_MS);
 	while (ready < 0 && errno == EINTR);
 	return ready > 0;
 }
@@ -258,7 +257,7 @@ static int wait_for_room(int fd)
 static enum weir_status write_all(int fd, const char *text, size_t length)
 {
 	while (length != 0) {
-		ssize_t written = write(fd, text, length);
+		ssize_t written = weiri_write(fd, text, length);
 
 		if (written > 0) {
 			text += written;
@@ -309,10 +308,10 @@ static void say_thread(struct output *out, uint32_t thread)
 	int file;
 
 	(void)snprintf(path, sizeof(path), "/proc/self/task/%" PRIu32 "/comm", thread);
-	file = open(path, O_RDONLY | O_CLOEXEC);
+	file = weiri_open(path, O_RDONLY | O_CLOEXEC, 0);
 	if (file >= 0) { /* else it has ended, or there is no /proc */
-		length = read(file, read_name, sizeof(read_name) - 1);
-		(void)close(file);
+		length = weiri_read(file, read_name, sizeof(read_name) - 1);
+		(void)weiri_close(file);
 	}
 	if (length > 0)
 		read_name[length - 1] = '\0'; /* instead of the line's end */
@@ -505,7 +504,7 @@ static enum weir_status dump(struct weiri_record *record, int fd)
 enum weir_status weir_dump(int fd)
 {
 	struct weiri_record *record = weiri_record_get();
-	int errno_before = errno, mode = fcntl(fd, F_GETFL);
+	int errno_before = errno, mode = weiri_file_mode(fd);
 	enum weir_status status = WEIR_INVALID_ARGUMENT;
 
 	if (mode != -1 && (mode & O_ACCMODE) != O_RDONLY)

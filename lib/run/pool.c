@@ -11,6 +11,7 @@
 #include "base/assert.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/uncancelled.h"
 #include "run/worker.h"
 
 #if defined(WEIRI_UNDER_MODEL) /* stress/model: less to put back before each execution */
@@ -156,7 +157,7 @@ static void stop_and_release(weir_pool *pool, size_t count)
 	weiri_store_relaxed(&pool->stopping, 1);
 	weiri_eventcount_notify_all(&pool->idle);
 	for (size_t i = 0; i < count; i++)
-		(void)pthread_join(pool->workers[i].thread, NULL);
+		weiri_thread_join(pool->workers[i].thread);
 	(void)weir_pool_help(pool, SIZE_MAX);
 	for (size_t i = 0; i < pool->thread_count; i++)
 		WEIR_ASSERT1(I1, weiri_deque_size_approx(&pool->workers[i].deque) == 0);

@@ -20,6 +20,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "base/uncancelled.h"
 
 enum { FREE = 0, BUSY = 1, FOREIGN = 2, STARTING = 3, RUNNING = 4, ENDED_EARLY = 5, ENDED = 6 };
 enum { STATE_MASK = 7, ONE_CLAIM = 8 };
@@ -170,7 +171,7 @@ void weiri_roster_join_ended(struct weiri_roster *roster)
 
 	for (; member != NULL; member = member->next) {
 		if (step(member, ENDED, BUSY)) {
-			(void)pthread_join(member->thread, NULL);
+			weiri_thread_join(member->thread);
 			set_state(member, FREE);
 		}
 	}

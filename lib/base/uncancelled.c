@@ -1,0 +1,127 @@
+/*
+ * uncancelled.c - see uncancelled.h.
+ *
+ * pthread_setcancelstate() is no cancellation point, and it leaves errno alone. A cancellation that arrives meanwhile stays pending.
+ */
+#include "base/uncancelled.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static int off(void)
+{
+	int before;
+
+	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+	return before;
+}
+
+static void restore(int before)
+{
+	int ours;
+
+	(void)pthread_setcancelstate(before, &ours);
+}
+
+int weiri_open(const char *path, int flags, mode_t mode)
+{
+	int before = off(), file = open(path, flags, mode);
+
+	restore(before);
+	return file;
+}
+
+int weiri_close(int file)
+{
+	int before = off(), result = close(file);
+
+	restore(before);
+	return result;
+}
+
+ssize_t weiri_read(int file, void *bytes, size_t count)
+{
+	int before = off();
+	ssize_t result = read(file, bytes, count);
+
+	restore(before);
+	return result;
+}
+
+ssize_t weiri_pread(int file, void *bytes, size_t count, off_t offset)
+{
+	int before = off();
+	ssize_t result = pread(file, bytes, count, offset);
+
+	restore(before);
+	return result;
+}
+
+ssize_t weiri_write(int file, const void *bytes, size_t count)
+{
+	int before = off();
+	ssize_t result = write(file, bytes, count);
+
+	restore(before);
+	return result;
+}
+
+int weiri_fsync(int file)
+{
+	int before = off(), result = fsync(file);
+
+	restore(before);
+	return result;
+}
+
+int weiri_fstat(int file, struct stat *about)
+{
+	int before = off(), result = fstat(file, about);
+
+	restore(before);
+	return result;
+}
+
+int weiri_rename(const char *from, const char *to)
+{
+	int before = off(), result = rename(from, to);
+
+	restore(before);
+	return result;
+}
+
+int weiri_unlink(const char *path)
+{
+	int before = off(), result = unlink(path);
+
+	restore(before);
+	return result;
+}
+
+int weiri_file_mode(int file)
+{
+	int before = off(), result = fcntl(file, F_GETFL);
+
+	restore(before);
+	return result;
+}
+
+int weiri_poll_out(int file, int milliseconds)
+{
+	struct pollfd room = {.fd = file, .events = POLLOUT};
+	int before = off(), result = poll(&room, 1, milliseconds);
+
+	restore(before);
+	return result;
+}
+
+void weiri_thread_join(pthread_t thread)
+{
+	int before = off();
+
+	(void)pthread_join(thread, NULL);
+	restore(before);
+}

@@ -1,0 +1,400 @@
+/*
+ * test_cancellation.c - threads that are cancelled, or end in a callback: no call of Weir's is a cancellation point, and whatever a
+ * thread was doing when it ended, its record serves the next, and writers go on.
+ */
+#include <weir/checkpoint.h>
+#include <weir/coordinator.h>
+#include <weir/dump.h>
+#include <weir/pool.h>
+#include <weir/watch.h>
+
+#include "queue_kit.h"
+
+#include <poll.h>
+
+#include "checkpoint_kit.h"
+
+enum { CROWD = 10, LARGE = 1 << 20 };
+
+static void release_large(void *context, void *data)
+{
+	(void)context;
+	free(data);
+}
+
+/* A value that writers have to wait for memory for soon, if what it replaces is kept. */
+static weir_tensor *large_value(void)
+{
+	weir_shape shape = {.rank = 1, .dims = {LARGE}};
+	weir_tensor *tensor = NULL;
+	void *data = aligned_alloc(64, LARGE);
+
+	cr_assert_not_null(data);
+	memset(data, 0, LARGE);
+	cr_assert_eq(weir_tensor_wrap(WEIR_U8, &shape, data, release_large, NULL, NULL, &tensor), WEIR_OK);
+	return tensor;
+}
+
+static weir_var *large_variable(void)
+{
+	struct weir_var_options options = {.struct_size = sizeof(options), .dtype = WEIR_U8, .name = "large"};
+	weir_tensor *first = large_value();
+	weir_var *var = NULL;
+
+	cr_assert_eq(weir_var_create(&options, first, &var, NULL), WEIR_OK);
+	weir_tensor_release(first);
+	return var;
+}
+
+static void assign_large(weir_var *var)
+{
+	weir_tensor *value = large_value();
+	weir_error error = {WEIR_OK, ""};
+
+	cr_assert_eq(weir_var_assign(var, value, in_good_time(), NULL, &error), WEIR_OK, "%s", error.message);
+	weir_tensor_release(value);
+}
+
+static void *read_once(void *var)
+{
+	weir_read read;
+
+	if (weir_var_read(var, &read) == WEIR_OK)
+		weir_read_release(&read);
+	return NULL;
+}
+
+/* The next owners of the records read, then one writes many times the budget. */
+static void expect_writers_go_on(void)
+{
+	uint64_t budget = weir_reclaim_budget();
+	weir_var *var = large_variable();
+	pthread_t readers[CROWD];
+
+	weir_reclaim_set_budget(8 * LARGE);
+	for (int round = 0; round < 4; round++) {
+		for (int i = 0; i < CROWD; i++)
+			cr_assert_eq(pthread_create(&readers[i], NULL, read_once, var), 0);
+		for (int i = 0; i < 10; i++)
+			assign_large(var);
+		for (int i = 0; i < CROWD; i++)
+			cr_assert_eq(pthread_join(readers[i], NULL), 0);
+	}
+	cr_assert_eq(weir_var_destroy(var), WEIR_OK);
+	cr_expect_eq(weir_reclaim_flush(in_good_time()), WEIR_OK, "somebody keeps what nobody holds");
+	weir_reclaim_set_budget(budget);
+}
+
+/* -- calls of a thread that is to end at its next cancellation point ---------------------------------------------------------- */
+
+typedef void call(void *context);
+
+struct doomed {
+	call *run;
+	void *context;
+	_Atomic(uint32_t) returned;
+	pthread_t thread;
+};
+
+static void *call_when_cancelled(void *context)
+{
+	struct doomed *doomed = context;
+
+	(void)pthread_cancel(pthread_self());
+	doomed->run(doomed->context);
+	weiri_store_relaxed(&doomed->returned, 1u); /* [relaxed] the join brings it */
+	pthread_testcancel();
+	return NULL;
+}
+
+static void start_doomed(struct doomed *doomed, call *run, void *context)
+{
+	*doomed = (struct doomed){.run = run, .context = context};
+	cr_assert_eq(pthread_create(&doomed->thread, NULL, call_when_cancelled, doomed), 0);
+}
+
+static void expect_returned_and_cancelled(struct doomed *doomed)
+{
+	void *result = NULL;
+
+	cr_assert_eq(pthread_join(doomed->thread, &result), 0);
+	cr_expect_eq(weiri_load_relaxed(&doomed->returned), 1, "it was cancelled inside of the call");
+	cr_expect(result == PTHREAD_CANCELED, "a point of its own ends it");
+}
+
+static void expect_no_point_in(call *run, void *context)
+{
+	struct doomed doomed;
+
+	start_doomed(&doomed, run, context);
+	expect_returned_and_cancelled(&doomed);
+}
+
+static int is_readable(int fd)
+{
+	struct pollfd one = {.fd = fd, .events = POLLIN};
+
+	return poll(&one, 1, 0) == 1;
+}
+
+static void take(void *watch)
+{
+	weir_read read;
+
+	if (weir_watch_take(watch, &read) == WEIR_OK)
+		weir_read_release(&read);
+}
+
+Test(cancellation, ten_threads_cancelled_as_they_take_from_a_watch_stop_no_writer)
+{
+	weir_var *var = variable(1);
+	weir_watch *watches[CROWD];
+	struct doomed doomed[CROWD];
+
+	for (int i = 0; i < CROWD; i++)
+		cr_assert_eq(weir_watch_create(var, 0, &watches[i], NULL), WEIR_OK);
+	for (int i = 0; i < CROWD; i++)
+		start_doomed(&doomed[i], take, watches[i]);
+	for (int i = 0; i < CROWD; i++)
+		expect_returned_and_cancelled(&doomed[i]);
+	for (int i = 0; i < CROWD; i++)
+		cr_expect_not(is_readable(weir_watch_fd(watches[i])), "what was newest was taken");
+	expect_writers_go_on();
+	for (int i = 0; i < CROWD; i++)
+		weir_watch_destroy(watches[i]);
+	cr_assert_eq(weir_var_destroy(var), WEIR_OK);
+	expect_nothing_left();
+}
+
+/* A watch from its begin to its end. */
+static void watch_and_assign(void *var)
+{
+	weir_watch *watch = NULL;
+	weir_read read;
+
+	if (weir_watch_create(var, 0, &watch, NULL) != WEIR_OK)
+		return;
+	if (weir_watch_take(watch, &read) == WEIR_OK)
+		weir_read_release(&read);
+	assign(var, 2);
+	weir_watch_destroy(watch);
+}
+
+Test(cancellation, no_call_on_a_watch_is_a_point)
+{
+	weir_var *var = variable(1);
+
+	expect_no_point_in(watch_and_assign, var);
+	cr_assert_eq(weir_var_destroy(var), WEIR_OK);
+	expect_nothing_left();
+}
+
+static void ask_for_readable(void *queue)
+{
+	int fd;
+
+	(void)weir_queue_readable_fd(queue, &fd, NULL);
+}
+
+static void ask_for_writable(void *queue)
+{
+	int fd;
+
+	(void)weir_queue_writable_fd(queue, &fd, NULL);
+}
+
+static void put_one(void *queue)
+{
+	(void)weir_queue_try_enqueue(queue, item(1));
+}
+
+static void get_one(void *queue)
+{
+	void *got;
+
+	(void)weir_queue_try_dequeue(queue, &got);
+}
+
+static void close_it(void *queue)
+{
+	(void)weir_queue_close(queue, WEIR_CLOSE_DRAIN, NULL);
+}
+
+static void destroy_it(void *queue)
+{
+	(void)weir_queue_destroy(queue, NULL);
+}
+
+Test(cancellation, no_call_on_a_queue_with_descriptors_is_a_point)
+{
+	static call *const calls[] = {ask_for_readable, ask_for_writable, put_one, get_one, put_one, close_it, destroy_it};
+	weir_queue *queue = fifo(1);
+
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+		expect_no_point_in(calls[i], queue);
+	expect_writers_go_on();
+}
+
+/* -- calls that block: they are no points either ------------------------------------------------------------------------------ */
+
+static void wait_for_an_item(void *queue)
+{
+	void *got;
+
+	(void)weir_queue_dequeue(queue, &got, weir_deadline_in(2000000), NULL, NULL);
+}
+
+static void wait_for_a_version(void *var)
+{
+	weir_read read;
+
+	(void)weir_var_wait(var, UINT64_MAX, weir_deadline_in(2000000), NULL, &read, NULL);
+}
+
+Test(cancellation, who_waits_until_a_deadline_is_not_cancelled_in_it)
+{
+	weir_queue *queue = fifo(1);
+	weir_var *var = variable(1);
+
+	expect_no_point_in(wait_for_an_item, queue);
+	expect_no_point_in(wait_for_a_version, var);
+	destroy(queue);
+	cr_assert_eq(weir_var_destroy(var), WEIR_OK);
+	expect_nothing_left();
+}
+
+static void use_a_pool(void *context)
+{
+	struct weir_pool_options options = {.struct_size = sizeof(options), .threads = 2};
+	weir_pool *pool = NULL;
+
+	(void)context;
+	if (weir_pool_create(&options, &pool, NULL) == WEIR_OK)
+		(void)weir_pool_destroy(pool, NULL);
+}
+
+static enum weir_status do_nothing(weir_coordinator *coordinator, void *context, weir_error *error)
+{
+	(void)context, (void)coordinator, (void)error;
+	return WEIR_OK;
+}
+
+static void use_a_coordinator(void *context)
+{
+	weir_coordinator *coordinator = NULL;
+
+	(void)context;
+	if (weir_coordinator_create(NULL, &coordinator, NULL) != WEIR_OK)
+		return;
+	(void)weir_coordinator_start_thread(coordinator, "one", do_nothing, NULL, NULL);
+	(void)weir_coordinator_join(coordinator, NULL, NULL);
+	(void)weir_coordinator_destroy(coordinator, NULL);
+}
+
+Test(cancellation, who_joins_the_threads_of_a_pool_or_coordinator_is_not_cancelled_in_it)
+{
+	expect_no_point_in(use_a_pool, NULL);
+	expect_no_point_in(use_a_coordinator, NULL);
+}
+
+/* -- files -------------------------------------------------------------------------------------------------------------------- */
+
+struct files {
+	struct folder folder;
+	weir_var *vars[VARS];
+	struct weir_checkpoint_part parts[VARS];
+	int fd;
+	enum weir_status status;
+	weir_error error;
+};
+
+static void save(void *context)
+{
+	struct files *files = context;
+
+	files->status = weir_checkpoint_save(files->parts, VARS, NULL, files->folder.file, &files->error);
+}
+
+static void save_nowhere(void *context)
+{
+	struct files *files = context;
+
+	files->status = weir_checkpoint_save(files->parts, VARS, NULL, "/nonexistent/folder/file", &files->error);
+}
+
+static void restore(void *context)
+{
+	struct files *files = context;
+
+	files->status =
+		weir_checkpoint_restore(files->parts, VARS, NULL, files->folder.file, WEIR_NO_DEADLINE, &files->error);
+}
+
+static void set_up_files(struct files *files)
+{
+	static const char *const names[VARS] = {"0", "1", "2", "3", "4"};
+
+	*files = (struct files){.folder = make_folder()};
+	make_numbered(files->vars, 7);
+	for (size_t i = 0; i < VARS; i++)
+		files->parts[i] = (struct weir_checkpoint_part){names[i], files->vars[i]};
+}
+
+Test(cancellation, no_call_on_a_checkpoint_is_a_point)
+{
+	struct files files;
+
+	set_up_files(&files);
+	expect_no_point_in(save, &files);
+	cr_expect_eq(files.status, WEIR_OK, "%s", files.error.message);
+	cr_expect_eq(number_in_file(&files.folder), 7);
+	expect_no_point_in(restore, &files);
+	cr_expect_eq(files.status, WEIR_OK, "%s", files.error.message);
+	expect_no_point_in(save_nowhere, &files);
+	cr_expect_eq(files.status, WEIR_NOT_FOUND);
+	cr_expect_not_null(strstr(files.error.message, "No such file or directory"), "%s", files.error.message);
+	remove_folder(&files.folder);
+	destroy_all(files.vars);
+	expect_writers_go_on();
+	expect_nothing_left();
+}
+
+static void dump_to(void *context)
+{
+	struct files *files = context;
+
+	files->status = weir_dump(files->fd);
+}
+
+Test(cancellation, a_dump_is_no_point)
+{
+	struct files files = {.fd = open("/dev/null", O_WRONLY | O_CLOEXEC)};
+	weir_queue *queue = fifo(1);
+	weir_queue_announcement *announcement = NULL;
+
+	cr_assert_geq(files.fd, 0);
+	/* For the look at a thread's name. */
+	cr_assert_eq(weir_queue_announce(queue, WEIR_QUEUE_PRODUCER, "a test", &announcement, NULL), WEIR_OK);
+	expect_no_point_in(dump_to, &files);
+	cr_expect_eq(files.status, WEIR_OK);
+	weir_queue_withdraw(announcement);
+	destroy(queue);
+	(void)close(files.fd);
+	expect_writers_go_on();
+}
+
+Test(cancellation, a_dump_into_a_pipe_that_is_full_is_no_point)
+{
+	struct files files = {.status = WEIR_OK};
+	char fill[4096] = {0};
+	int ends[2];
+
+	cr_assert_eq(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+	while (write(ends[1], fill, sizeof(fill)) > 0)
+		;
+	files.fd = ends[1];
+	expect_no_point_in(dump_to, &files);
+	cr_expect_eq(files.status, WEIR_DEADLINE_EXCEEDED, "it has waited for room");
+	(void)close(ends[0]);
+	(void)close(ends[1]);
+}
