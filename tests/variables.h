@@ -130,7 +130,7 @@ static inline void meet_weir(void *context)
 
 	(void)context;
 	cr_assert_not_null(record);
-	record->since_collection = 0;
+	weiri_store_relaxed(&record->since_collection, 0u);
 	weir_tensor_release(number(0)); /* malloc sets up its part of the thread */
 }
 

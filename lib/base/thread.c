@@ -3,6 +3,8 @@
  */
 #include "base/thread.h"
 
+#include <errno.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 WEIRI_TLS uint32_t weiri_thread_mine;
@@ -11,6 +13,16 @@ uint32_t weiri_thread_ask(void)
 {
 	weiri_thread_mine = (uint32_t)gettid();
 	return weiri_thread_mine;
+}
+
+int weiri_thread_is_gone(uint32_t thread)
+{
+	int saved_errno = errno;
+	/* Signal 0 is none: it is only asked whether there is whom to send it to. */
+	int gone = syscall(SYS_tgkill, getpid(), (pid_t)thread, 0) != 0 && errno == ESRCH;
+
+	errno = saved_errno;
+	return gone;
 }
 
 void weiri_thread_after_fork(void)

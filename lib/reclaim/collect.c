@@ -307,11 +307,11 @@ static void note_peak(int64_t total)
 static void report(struct weiri_record *record)
 {
 	/* [relaxed] a sum; the objects travel by P2. */
-	int64_t more = (int64_t)record->unreported_bytes;
+	int64_t more = (int64_t)weiri_load_relaxed(&record->unreported_bytes);
 
 	note_peak(weiri_fetch_add_relaxed(&retired_total, more) + more);
-	record->unreported_bytes = 0;
-	record->stack = (record->stack + 1) % WEIRI_STACKS;
+	weiri_store_relaxed(&record->unreported_bytes, 0u); /* [relaxed] own fields, both */
+	weiri_store_relaxed(&record->stack, (weiri_load_relaxed(&record->stack) + 1) % WEIRI_STACKS);
 }
 
 void weir_reclaim_set_budget(uint64_t bytes)
@@ -393,6 +393,7 @@ static void take_more(struct portion *portion, struct weiri_retired *list, size_
 	last->next = portion->list;
 	portion->list = list;
 	say_in_hand(portion);
+	weiri_store_relaxed(&portion->record->rest, list); /* [relaxed] for who finds this abandoned */
 }
 
 /* So many bytes more were freed. */
@@ -410,11 +411,13 @@ static void count_freed(struct portion *portion, uint64_t bytes)
 
 static void put_back(struct portion *portion, struct weiri_retired *first, struct weiri_retired *last)
 {
+	/* [relaxed] both, for the child of a fork, and for who finds this abandoned: rather lost than put back twice. */
+	weiri_store_relaxed(&portion->record->in_hand, 0u);
+	weiri_store_relaxed(&portion->record->kept, NULL);
 	if (last != NULL)
 		push(portion->home, first, last);
 	portion->list = NULL;
 	portion->bytes = 0;
-	say_in_hand(portion);
 }
 
 /* Says that something was pinned for the section that began at lo. */
@@ -452,6 +455,7 @@ static void sort_out(struct portion *portion)
 	for (struct weiri_retired *object = portion->list; object != NULL; object = next) {
 		next = object->next;
 		examined++;
+		weiri_store_relaxed(&portion->record->rest, next); /* [relaxed] for who finds this abandoned */
 		if (is_held(&portion->held, object)) {
 			if (portion->kept != NULL)
 				portion->kept(portion->context, object);
@@ -460,6 +464,7 @@ static void sort_out(struct portion *portion)
 			last_kept = last_kept != NULL ? last_kept : object;
 			object->next = kept;
 			kept = object;
+			weiri_store_relaxed(&portion->record->kept, kept); /* [relaxed] as above */
 			continue;
 		}
 		freed++;
@@ -540,13 +545,14 @@ enum scope { MINE, EVERYBODYS };
 /* One collection. */
 static void collect_and_hear(struct weiri_record *record, enum scope scope, weiri_kept_fn *kept, void *context)
 {
-	struct portion portion = {.record = record, .last_era = record->last_era, .kept = kept, .context = context};
+	struct portion portion = {
+		.record = record, .last_era = weiri_load_relaxed(&record->last_era), .kept = kept, .context = context};
 
 	/* [relaxed] I6; take() releases it, P3. */
 	weiri_store_relaxed(&record->collecting, weiri_load_relaxed(&record->collecting) + 1);
 	report(record);
 	WEIRI_PROBE2(collect_begin, record, retired_bytes());
-	record->since_collection = 0;
+	weiri_store_relaxed(&record->since_collection, 0u); /* [relaxed] own field */
 	if (scope == MINE) {
 		collect_record(&portion, record);
 	} else {
@@ -557,7 +563,7 @@ static void collect_and_hear(struct weiri_record *record, enum scope scope, weir
 		collect_pinned(&portion, from);
 	finish(&portion);
 	if (portion.held.era != 0)
-		record->last_era = portion.held.era;
+		weiri_store_relaxed(&record->last_era, portion.held.era); /* [relaxed] own field */
 	if (portion.any_kept)
 		weiri_eras_note(); /* somebody may ask for how long */
 	WEIRI_PROBE2(collect_end, record, retired_bytes());
@@ -584,12 +590,14 @@ void weiri_retire(struct weiri_record *record, struct weiri_retired *object)
 
 	/* [seq_cst] after the unlinking; see I1 in section.h. */
 	object->death = weiri_load_seq_cst(&weiri_era);
-	record->unreported_bytes += object->bytes;
-	record->since_collection++;
-	push(&record->retired[record->stack], object, object);
-	if (record->unreported_bytes >= REPORT_BYTES)
+	weiri_count(&record->unreported_bytes, object->bytes);
+	weiri_count(&record->since_collection, 1);
+	push(&record->retired[weiri_load_relaxed(&record->stack)], object,
+	     object); /* [relaxed] own fields, here and below */
+	if (weiri_load_relaxed(&record->unreported_bytes) >= REPORT_BYTES)
 		report(record);
-	if (record->since_collection >= COLLECT_EVERY || (large && retired_bytes() > weir_reclaim_budget() / COLLECT_SHARE))
+	if (weiri_load_relaxed(&record->since_collection) >= COLLECT_EVERY ||
+	    (large && retired_bytes() > weir_reclaim_budget() / COLLECT_SHARE))
 		collect(record, MINE);
 }
 
@@ -600,7 +608,7 @@ void weiri_retire_unreachable(struct weiri_record *record, struct weiri_retired 
 	/* A life that meets no interval. */
 	object->birth = UINT64_MAX;
 	object->death = 0;
-	push(&record->retired[record->stack], object, object);
+	push(&record->retired[weiri_load_relaxed(&record->stack)], object, object); /* [relaxed] own field */
 }
 
 /* -- waiting for memory ------------------------------------------------------------------------------------------------------- */
@@ -668,7 +676,8 @@ static WEIRI_COLD int wait_while(condition *holds, struct weiri_record *record, 
 	int done = ended(holds, record);
 
 	WEIRI_PROBE1(memory_block, deadline_ns);
-	/* [relaxed] counted before the heavy fence, F1. */
+	/* [relaxed] counted before the heavy fence, F1. A release function may end the thread: `waits` tells who cleans up. */
+	weiri_store_relaxed(&record->waits, 1u);
 	weiri_fetch_add_relaxed(&memory_waiters, 1u);
 	while (!done && weir_now_ns() < deadline_ns) {
 		/* [relaxed] the heavy fence comes before what is looked at: all that came before a change that was seen here is seen there. */
@@ -685,6 +694,7 @@ static WEIRI_COLD int wait_while(condition *holds, struct weiri_record *record, 
 			sleep_after_look(since, seen, deadline_ns);
 	}
 	weiri_fetch_sub_relaxed(&memory_waiters, 1u);
+	weiri_store_relaxed(&record->waits, 0u);
 	WEIRI_PROBE1(memory_wake, done);
 	return done;
 }
@@ -786,14 +796,65 @@ void weiri_collect_after_fork(struct weiri_record *mine)
 			weiri_store_relaxed(&record->collecting, weiri_load_relaxed(&record->collecting) + 1);
 			weiri_store_relaxed(&record->in_hand, 0u);
 		}
-		record->unreported_bytes = 0;
+		if (record != mine) {
+			weiri_store_relaxed(&record->rest, NULL);
+			weiri_store_relaxed(&record->kept, NULL);
+			weiri_store_relaxed(&record->waits, 0u);
+		}
+		weiri_store_relaxed(&record->unreported_bytes, 0u);
 		note_all_pinned(record);
 		bytes += bytes_on(record->retired) + bytes_on(record->pinned) + weiri_load_relaxed(&record->in_hand);
 	}
 	weiri_store_relaxed(&retired_total, (int64_t)bytes);
 	/* A reclaim function that forked may have been called by a writer that waits. */
-	if (mine == NULL || !weiri_is_collecting(mine))
-		weiri_store_relaxed(&memory_waiters, 0u);
+	weiri_store_relaxed(&memory_waiters, mine != NULL ? weiri_load_relaxed(&mine->waits) : 0u);
+}
+
+/* -- threads that ended in the middle ----------------------------------------------------------------------------------------- */
+
+/* Puts back one of the two lists of a collection; the bytes on it. */
+static uint64_t put_back_abandoned(struct weiri_record *record, stack *list)
+{
+	struct weiri_retired *first = weiri_load_relaxed(list), *last = first; /* [relaxed] the caller owns the record */
+	uint64_t bytes = 0;
+
+	if (first == NULL)
+		return 0;
+	weiri_store_relaxed(list, NULL); /* [relaxed] as above */
+	for (;; last = last->next) {
+		bytes += last->bytes;
+		if (last->next == NULL)
+			break;
+	}
+	push(&record->retired[0], first, last);
+	return bytes;
+}
+
+static void end_collection(struct weiri_record *record)
+{
+	/* [relaxed] the caller owns the record; a sum. */
+	uint64_t lost = weiri_load_relaxed(&record->in_hand);
+
+	lost -= put_back_abandoned(record, &record->rest);
+	lost -= put_back_abandoned(record, &record->kept);
+	weiri_store_relaxed(&record->in_hand, 0u);
+	weiri_fetch_sub_relaxed(&retired_total, (int64_t)lost);
+	/* [P4 release] pairs with collections_at_rest(). */
+	weiri_store_release(&record->collecting, weiri_load_relaxed(&record->collecting) + 1);
+}
+
+void weiri_collect_abandoned(struct weiri_record *record)
+{
+	/* [P1 release] as in weiri_section_leave(): what was read in the section was read before. */
+	weiri_store_release(&record->lo, 0u);
+	weiri_store_relaxed(&record->picking, 0u); /* [relaxed] for the owner's signal handlers */
+	if (weiri_is_collecting(record))
+		end_collection(record);
+	/* [relaxed] the caller owns the record; a count. */
+	if (weiri_load_relaxed(&record->waits) != 0) {
+		weiri_store_relaxed(&record->waits, 0u);
+		weiri_fetch_sub_relaxed(&memory_waiters, 1u);
+	}
 }
 
 /* -- statistics --------------------------------------------------------------------------------------------------------------- */

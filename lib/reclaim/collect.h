@@ -58,6 +58,12 @@ void weiri_collect_everybodys(struct weiri_record *record, weiri_kept_fn *kept, 
 /* This thread is in a collection: in a reclaim function. */
 int weiri_is_collecting(const struct weiri_record *record);
 
+/*
+ * Ends what the owner of the record, who is no more, was in the middle of: its section, its choice of a slot, its wait for memory, and its
+ * collection, whose objects are put back. An object that was being freed is lost, and no longer counted. The caller owns the record.
+ */
+void weiri_collect_abandoned(struct weiri_record *record);
+
 /* How long who waits for memory sleeps before it looks again unasked. The model checker makes it for ever: a wake-up that is lost shows. */
 extern uint64_t weiri_reclaim_look_again_ns;
 

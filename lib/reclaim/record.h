@@ -40,20 +40,25 @@ struct weiri_record {
 	_Atomic(uint32_t) picking;       /* a slot is being picked: a signal handler must take a reference instead */
 	/* Set by a writer that waits for memory, cleared by the owner. On the owner's line because every release reads it. */
 	_Atomic(uint32_t) poke;
+	_Atomic(uint32_t) waits; /* the owner is counted among those that wait for memory */
+	/* What a collection on this thread has in its hands: not looked at yet, and to be put back. For who finds it abandoned. */
+	_Atomic(struct weiri_retired *) rest;
+	_Atomic(struct weiri_retired *) kept;
 
 	/* Owner pushes, any collector takes a stack whole and pushes back what must stay. */
 	alignas(WEIRI_LINE) _Atomic(struct weiri_retired *) retired[WEIRI_STACKS];
 
-	alignas(WEIRI_LINE) _Atomic(uint32_t) in_use;
-	uint32_t stack;               /* owner: which one it pushes on now */
-	uint64_t since_collection;    /* owner: objects pushed since its last collection */
-	uint64_t unreported_bytes;    /* owner: retired here, not yet added to the process's total */
-	_Atomic(uint64_t) collecting; /* owner writes: odd while a collection is under way on this thread */
-	_Atomic(uint64_t) in_hand;    /* owner writes: bytes that its collection took, and neither freed nor put back yet */
-	struct weiri_record *next;    /* constant once listed */
-	uint32_t number;              /* the same: how many records are behind it in the list */
-	_Atomic(uint32_t) thread;     /* the owner's number in the kernel */
-	uint64_t last_era;            /* owner: the era of its last collection that looked at the readers; 0: none yet */
+	/* The owner's number in the kernel, 0: none; and above it how many owners there were. */
+	alignas(WEIRI_LINE) _Atomic(uint64_t) owner;
+	/* Owner only. Atomic since nothing but the kernel orders an owner that never gave it up before the next. */
+	_Atomic(uint64_t) since_collection; /* objects pushed since its last collection */
+	_Atomic(uint64_t) unreported_bytes; /* retired here, not yet added to the process's total */
+	_Atomic(uint64_t) last_era;         /* the era of its last collection that looked at the readers; 0: none yet */
+	_Atomic(uint64_t) collecting;       /* owner writes: odd while a collection is under way on this thread */
+	_Atomic(uint64_t) in_hand; /* owner writes: bytes that its collection took, and neither freed nor put back yet */
+	struct weiri_record *next; /* constant once listed */
+	uint32_t number;           /* the same: how many records are behind it in the list */
+	_Atomic(uint32_t) stack;   /* owner only: which one it pushes on now */
 
 	/* Owner writes, statistics read. */
 	alignas(WEIRI_LINE) _Atomic(uint64_t) created;
@@ -89,6 +94,12 @@ static inline struct weiri_record *weiri_record_get(void)
 	struct weiri_record *record = weiri_record_mine;
 
 	return WEIRI_LIKELY(record != NULL) ? record : weiri_record_register();
+}
+
+/* The owner's number in the kernel; 0: none. For people. */
+static inline uint32_t weiri_record_thread(const struct weiri_record *record)
+{
+	return (uint32_t)weiri_load_relaxed(&record->owner); /* [relaxed] a look */
 }
 
 /* The record that a slot lies in. */

@@ -24,20 +24,14 @@ static void note(struct weiri_stalls *stalls, const struct weiri_stall *stall)
 	stalls->found++;
 }
 
-/* [relaxed] here and below: what is read is compared, or shown to people, and not followed. */
-static uint32_t thread_of(const struct weiri_record *record)
-{
-	return weiri_load_relaxed(&record->in_use) != 0 ? weiri_load_relaxed(&record->thread) : 0;
-}
-
-/* Each slot that names the object is a handle that somebody holds. */
+/* Each slot that names the object is a handle that somebody holds. [relaxed] what is read is compared, or shown to people, and not followed. */
 static void note_slots(struct look *look, const struct weiri_record *record, const struct weiri_slot slots[],
                        size_t count, const struct weiri_retired *object, struct weiri_stall *stall)
 {
 	for (size_t i = 0; i < count; i++) {
 		if (weiri_load_relaxed(&slots[i].object) != object)
 			continue;
-		stall->thread = thread_of(record);
+		stall->thread = weiri_record_thread(record);
 		note(look->stalls, stall);
 	}
 }
@@ -63,7 +57,7 @@ static void note_sections(struct look *look)
 	for (const struct weiri_record *record = weiri_load_acquire(&weiri_records); record != NULL;
 	     record = record->next) { /* [acquire] as above */
 		uint64_t began = weiri_load_relaxed(&record->lo);
-		struct weiri_stall stall = {.is_section = 1, .thread = thread_of(record)};
+		struct weiri_stall stall = {.is_section = 1, .thread = weiri_record_thread(record)};
 
 		if (began == 0)
 			continue;
