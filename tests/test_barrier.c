@@ -683,6 +683,20 @@ Test(barrier, closing_is_idempotent_and_the_first_cause_stays)
 	end(barrier);
 }
 
+Test(barrier, a_cause_whose_message_is_not_terminated_is_kept_terminated)
+{
+	weir_barrier *barrier = pair_barrier();
+	weir_error endless = {.code = WEIR_ABORTED}, error;
+	struct weir_barrier_batch batch;
+
+	memset(endless.message, 'x', sizeof(endless.message));
+	cr_assert_eq(weir_barrier_close(barrier, WEIR_CLOSE_DRAIN, &endless), WEIR_OK);
+	/* Under AddressSanitizer a read behind the copy shows. */
+	cr_assert_eq(weir_barrier_take_many(barrier, 4, 0, WEIR_NO_DEADLINE, NULL, &batch, &error), WEIR_OUT_OF_RANGE);
+	cr_expect_not_null(strstr(error.message, ": xxx"), "%s", error.message);
+	end(barrier);
+}
+
 Test(barrier, bad_arguments_are_refused_by_name)
 {
 	weir_barrier *barrier = pair_barrier();

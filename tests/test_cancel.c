@@ -100,6 +100,20 @@ Test(cancel, only_the_first_fire_counts_and_its_cause_is_kept)
 	weir_cancel_release(token);
 }
 
+Test(cancel, a_cause_whose_message_is_not_terminated_is_cut)
+{
+	weir_cancel *token = new_token();
+	weir_error endless = {.code = WEIR_ABORTED}, told = {0};
+
+	memset(endless.message, 'x', sizeof(endless.message));
+	memset(told.message, 'y', sizeof(told.message));
+	cr_assert_eq(weir_cancel_fire(token, &endless), 1);
+	cr_expect_eq(weir_cancel_cause(token, &told), WEIR_ABORTED);
+	cr_assert_not_null(memchr(told.message, '\0', sizeof(told.message)));
+	cr_expect_eq(strlen(told.message), WEIR_ERROR_MESSAGE_SIZE - 1);
+	weir_cancel_release(token);
+}
+
 Test(cancel, a_fire_without_a_cause_means_cancelled)
 {
 	weir_error ok = {WEIR_OK, "no error at all"}, cause = {0};

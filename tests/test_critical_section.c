@@ -541,3 +541,25 @@ Test(critical_section, one_name_is_one_section)
 	weir_resource_release(other);
 	cr_assert_eq(weir_reclaim_flush(weir_deadline_in(PATIENCE_NS)), WEIR_OK);
 }
+
+/* -- messages ----------------------------------------------------------------------------------------------------------------- */
+
+static enum weir_status fail_without_an_end(void *context, weir_error *error)
+{
+	(void)context;
+	memset(error->message, 'x', sizeof(error->message));
+	return WEIR_ABORTED;
+}
+
+Test(critical_section, a_message_that_is_not_terminated_is_cut)
+{
+	struct weir_critical_section_options options = {.struct_size = sizeof(options)};
+	weir_critical_section *section = NULL;
+	weir_error error;
+
+	cr_assert_eq(weir_critical_section_create(&options, &section, NULL), WEIR_OK);
+	cr_expect_eq(weir_critical_section_execute(section, fail_without_an_end, NULL, WEIR_NO_DEADLINE, NULL, &error),
+	             WEIR_ABORTED);
+	cr_expect_not_null(memchr(error.message, '\0', sizeof(error.message)));
+	cr_assert_eq(weir_critical_section_destroy(section, NULL), WEIR_OK);
+}

@@ -284,6 +284,21 @@ Test(queue_async, a_cancelled_operation_completes_with_the_cause)
 	destroy(queue);
 }
 
+Test(queue_async, a_cause_whose_message_is_not_terminated_is_kept_terminated)
+{
+	weir_queue *queue = fifo(2);
+	struct started out = {0};
+	weir_error endless = {.code = WEIR_ABORTED};
+
+	memset(endless.message, 'x', sizeof(endless.message));
+	start_dequeue(queue, &out);
+	weir_queue_op_cancel(out.op, &endless);
+	cr_expect_eq(completions(&out), 1);
+	cr_expect_not_null(memchr(out.op->caller_cause.message, '\0', sizeof(endless.message)));
+	expect_end(&out, WEIR_CANCELLED, 0);
+	destroy(queue);
+}
+
 Test(queue_async, a_long_cause_is_cut)
 {
 	weir_queue *queue = fifo(2);

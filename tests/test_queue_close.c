@@ -147,6 +147,20 @@ Test(queue_close, a_long_cause_is_cut_and_the_message_stays_whole)
 
 /* -- dequeues that wait --------------------------------------------------------------------------------------------------------- */
 
+Test(queue_close, a_cause_whose_message_is_not_terminated_is_kept_terminated)
+{
+	weir_queue *queue = fifo(1);
+	weir_error endless = {.code = WEIR_ABORTED}, error;
+	void *got;
+
+	memset(endless.message, 'x', sizeof(endless.message));
+	cr_expect_eq(weir_queue_close(queue, WEIR_CLOSE_DRAIN, &endless), WEIR_OK);
+	cr_expect_not_null(memchr(queue->cause.message, '\0', sizeof(queue->cause.message)));
+	cr_expect_eq(weir_queue_dequeue(queue, &got, 0, NULL, &error), WEIR_OUT_OF_RANGE);
+	cr_expect_lt(strnlen(error.message, sizeof(error.message)), sizeof(error.message));
+	destroy(queue);
+}
+
 Test(queue_close, dequeues_that_wait_are_told_the_end_and_why)
 {
 	weir_queue *queue = fifo(8);

@@ -562,7 +562,7 @@ enum weir_status weir_barrier_close(weir_barrier *barrier, enum weir_close_mode 
 		copy = weiri_allocate(&barrier->area.allocator, sizeof(*copy), alignof(weir_error));
 		if (copy == NULL)
 			return WEIR_RESOURCE_EXHAUSTED;
-		*copy = *cause;
+		*copy = weiri_error_kept(cause);
 	}
 	scope = weiri_scope_enter(record);
 	status = close_with(&scope, barrier, mode, copy);

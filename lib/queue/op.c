@@ -650,7 +650,7 @@ void weiri_op_cancel_for(weir_queue_op *op, const weir_error *cause)
 
 	/* [relaxed] a place for the first that comes; the state carries what is in it. */
 	if (cause != NULL && weiri_exchange_relaxed(&op->cause_taken, 1u) == 0) {
-		op->caller_cause = *cause;
+		op->caller_cause = weiri_error_kept(cause);
 		why = WEIRI_OP_FOR_A_CAUSE;
 	}
 	weiri_op_cancel(op, why);

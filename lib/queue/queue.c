@@ -194,7 +194,7 @@ static void note_cause(weir_queue *queue, const weir_error *cause)
 	/* [relaxed] the first one; cause_ready carries what it says. */
 	if (cause == NULL || cause->code == WEIR_OK || weiri_exchange_relaxed(&queue->cause_taken, 1u) != 0)
 		return;
-	queue->cause = *cause;
+	queue->cause = weiri_error_kept(cause);
 	/* [release] pairs with weiri_queue_cause(). */
 	weiri_store_release(&queue->cause_ready, 1u);
 }

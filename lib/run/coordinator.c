@@ -82,8 +82,7 @@ static uintptr_t stopped_by(const weir_coordinator *coordinator, const weir_erro
 
 	if (record == NULL)
 		return (uintptr_t)STOPPED | CODE_ONLY | (uintptr_t)cause->code << CODE_SHIFT;
-	record->error = *cause;
-	record->error.message[WEIR_ERROR_MESSAGE_SIZE - 1] = '\0';
+	record->error = weiri_error_kept(cause);
 	return (uintptr_t)record | STOPPED;
 }
 
@@ -290,6 +289,7 @@ static void report(weir_coordinator_member *member, enum weir_status status, wei
 		return;
 	weiri_member_name(member, name);
 	error->code = status;
+	weiri_error_end(error);
 	if (error->message[0] == '\0')
 		(void)weiri_fail(error, status, "coordinator \"%s\": thread \"%s\" ended with %s", coordinator->name, name,
 		                 weir_status_name(status));

@@ -129,6 +129,7 @@ static enum weir_status run_inside(weir_critical_section *section, weir_critical
 	weiri_store_relaxed(&section->queue->occupant, weiri_thread_id()); /* [relaxed] as above */
 	weiri_inside_begin(&inside, section);
 	status = fn(context, error);
+	weiri_error_end(error);
 	weiri_inside_end(&inside);
 	weiri_critical_section_leave(section);
 	if (status != WEIR_OK)

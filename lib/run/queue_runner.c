@@ -94,6 +94,7 @@ static enum weir_status run_steps(struct runner_thread *thread)
 static void complete_message(struct runner_thread *thread)
 {
 	thread->end.code = thread->status;
+	weiri_error_end(&thread->end);
 	if (thread->end.message[0] == '\0')
 		(void)weiri_fail(&thread->end, thread->status, "queue runner \"%s\": step \"%s\" ended with %s",
 		                 thread->runner->name, thread->name, weir_status_name(thread->status));

@@ -174,7 +174,7 @@ static uint32_t leave_cause(weir_cancel *token, const weir_error *cause)
 	}
 	if (place >= CAUSES)
 		return FIRED | ((uint32_t)cause->code & CODE_MASK);
-	token->causes[place] = *cause;
+	token->causes[place] = weiri_error_kept(cause);
 	return FIRED | (place + 1) << PLACE_SHIFT;
 }
 

@@ -420,6 +420,7 @@ static enum weir_status attempt(weir_txn *txn, weir_txn_fn *fn, void *context, u
 
 	error->code = WEIR_OK;
 	status = fn(context, txn, error);
+	weiri_error_end(error);
 	if (status == WEIR_OK)
 		return commit(txn, deadline_ns, error);
 	if (error->code != status)
