@@ -14,7 +14,19 @@
 
 #include "checkpoint_kit.h"
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/lsan_interface.h>
+#endif
+
 enum { CROWD = 10, LARGE = 1 << 20 };
+
+/* What this thread allocates from here on it may leave behind when it ends: docs/embedding.md says what. */
+static void leave_things_behind(void)
+{
+#if defined(__SANITIZE_ADDRESS__)
+	__lsan_disable();
+#endif
+}
 
 static void release_large(void *context, void *data)
 {
@@ -65,7 +77,7 @@ static void *read_once(void *var)
 }
 
 /* The next owners of the records read, then one writes many times the budget. */
-static void expect_writers_go_on(void)
+static void expect_many_writes(void)
 {
 	uint64_t budget = weir_reclaim_budget();
 	weir_var *var = large_variable();
@@ -81,8 +93,13 @@ static void expect_writers_go_on(void)
 			cr_assert_eq(pthread_join(readers[i], NULL), 0);
 	}
 	cr_assert_eq(weir_var_destroy(var), WEIR_OK);
-	cr_expect_eq(weir_reclaim_flush(in_good_time()), WEIR_OK, "somebody keeps what nobody holds");
 	weir_reclaim_set_budget(budget);
+}
+
+static void expect_writers_go_on(void)
+{
+	expect_many_writes();
+	cr_expect_eq(weir_reclaim_flush(in_good_time()), WEIR_OK, "somebody keeps what nobody holds");
 }
 
 /* -- calls of a thread that is to end at its next cancellation point ---------------------------------------------------------- */
@@ -397,4 +414,173 @@ Test(cancellation, a_dump_into_a_pipe_that_is_full_is_no_point)
 	cr_expect_eq(files.status, WEIR_DEADLINE_EXCEEDED, "it has waited for room");
 	(void)close(ends[0]);
 	(void)close(ends[1]);
+}
+
+/* -- threads that end inside of a call, in a function of theirs --------------------------------------------------------------- */
+
+/* Nothing of what an owner was doing is left in a record that waits for its next. */
+static void expect_records_clean(void)
+{
+	const struct weiri_record *record = weiri_load_acquire(&weiri_records);
+
+	for (; record != NULL; record = record->next) {
+		if (weiri_record_thread(record) != 0)
+			continue;
+		cr_expect_eq(weiri_load_relaxed(&record->lo), 0, "a section");
+		cr_expect_eq(weiri_load_relaxed(&record->picking), 0, "a choice of a slot");
+		cr_expect_eq(weiri_load_relaxed(&record->waits), 0, "a wait for memory");
+		cr_expect_eq(weiri_load_relaxed(&record->collecting) % 2, 0, "a collection");
+		cr_expect_null(weiri_load_relaxed(&record->rest), "of a collection");
+		cr_expect_null(weiri_load_relaxed(&record->kept), "of a collection");
+		cr_expect_eq(weiri_load_relaxed(&record->in_hand), 0, "of a collection");
+	}
+}
+
+static void run_to_its_end(void *(*body)(void *), void *context)
+{
+	pthread_t thread;
+
+	cr_assert_eq(pthread_create(&thread, NULL, body, context), 0);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+}
+
+static void *end_in_a_section(void *context)
+{
+	struct weiri_record *record = weiri_record_get();
+
+	(void)context;
+	(void)weiri_section_enter(record);
+	weiri_store_relaxed(&record->picking, 1u);
+	pthread_exit(NULL);
+}
+
+Test(cancellation, a_section_ends_with_its_thread)
+{
+	for (int i = 0; i < CROWD; i++)
+		run_to_its_end(end_in_a_section, NULL);
+	expect_records_clean();
+	expect_writers_go_on();
+}
+
+static _Atomic(int) ends_in_release;
+
+static void end_in_release(void *context, void *data)
+{
+	free(data);
+	if (context != NULL && weiri_exchange_relaxed(&ends_in_release, 0))
+		pthread_exit(NULL);
+}
+
+static weir_tensor *fatal_value(void)
+{
+	weir_shape shape = {.rank = 1, .dims = {LARGE}};
+	weir_tensor *tensor = NULL;
+	void *data = aligned_alloc(64, LARGE);
+
+	if (data != NULL)
+		(void)weir_tensor_wrap(WEIR_U8, &shape, data, end_in_release, &ends_in_release, NULL, &tensor);
+	return tensor;
+}
+
+/* Each assign retires what collects at once; the first release ends the thread, with others in its hands. */
+static void *assign_until_the_end(void *var)
+{
+	leave_things_behind();
+	while (var != NULL) {
+		weir_tensor *value = fatal_value();
+
+		(void)weir_var_assign(var, value, WEIR_NO_DEADLINE, NULL, NULL);
+		weir_tensor_release(value);
+	}
+	return NULL;
+}
+
+static void expect_nothing_retired(void)
+{
+	struct weir_reclaim_stats stats = {.struct_size = sizeof(stats)};
+
+	cr_assert_eq(weir_reclaim_flush(in_good_time()), WEIR_OK, "a collection is not over");
+	cr_assert_eq(weir_reclaim_get_stats(&stats), WEIR_OK);
+	cr_expect_eq(stats.retired_bytes, 0, "what is lost does not count");
+}
+
+static void end_in_collections(uint64_t limit)
+{
+	uint64_t budget = weir_reclaim_budget();
+	weir_var *var = large_variable();
+
+	weir_reclaim_set_budget(limit);
+	for (int i = 0; i < CROWD; i++) {
+		weiri_store_relaxed(&ends_in_release, 1);
+		run_to_its_end(assign_until_the_end, var);
+	}
+	weir_reclaim_set_budget(budget);
+	expect_records_clean();
+	cr_assert_eq(weir_var_destroy(var), WEIR_OK);
+	expect_nothing_retired();
+	expect_writers_go_on();
+}
+
+Test(cancellation, a_collection_ends_with_its_thread_and_what_it_had_in_hand_is_freed_by_others)
+{
+	end_in_collections(8 * LARGE);
+}
+
+Test(cancellation, a_wait_for_memory_ends_with_its_thread)
+{
+	end_in_collections(1);
+}
+
+struct handle {
+	weir_var *var;
+	weir_read read;
+};
+
+static void *read_and_end(void *context)
+{
+	struct handle *handle = context;
+
+	(void)weir_var_read(handle->var, &handle->read);
+	pthread_exit(NULL);
+}
+
+Test(cancellation, a_handle_outlives_its_thread_and_is_given_back_by_another)
+{
+	struct handle handle = {.var = variable(1)};
+
+	run_to_its_end(read_and_end, &handle);
+	assign(handle.var, 2);
+	collect_now();
+	cr_expect_eq(value_of(&handle.read), 1);
+	weir_read_release(&handle.read);
+	cr_assert_eq(weir_var_destroy(handle.var), WEIR_OK);
+	expect_nothing_left();
+}
+
+static enum weir_status end_in_update(void *context, const weir_read *current, weir_tensor **next, weir_error *error)
+{
+	(void)context, (void)current, (void)next, (void)error;
+	pthread_exit(NULL);
+}
+
+static void *update_and_end(void *var)
+{
+	(void)weir_var_update(var, end_in_update, NULL, WEIR_NO_DEADLINE, NULL, NULL);
+	return NULL;
+}
+
+Test(cancellation, an_update_whose_thread_ends_in_it_does_not_happen_and_holds_up_nobody)
+{
+	weir_var *var = variable(1);
+
+	for (int i = 0; i < CROWD; i++)
+		run_to_its_end(update_and_end, var);
+	cr_expect_eq(value_in(var), 1);
+	assign(var, 2);
+	cr_expect_eq(value_in(var), 2);
+	expect_records_clean();
+	expect_many_writes();
+	cr_assert_eq(weir_var_destroy(var), WEIR_OK);
+	/* The handle on the value that each was given stays, as it may have been passed on. */
+	cr_expect_eq(weir_reclaim_flush(0), WEIR_DEADLINE_EXCEEDED);
 }
