@@ -2,7 +2,8 @@
  * status.h - how every call of Weir says what happened.
  *
  * Use enum weir_status for the outcome; pass a weir_error where a call takes one to learn which operation, queue,
- * component, expected and actual value were involved. Nothing in Weir uses errno, and nothing aborts the process.
+ * component, expected and actual value were involved. Nothing in Weir uses errno, and nothing aborts the process. No call is
+ * a cancellation point of POSIX threads (docs/embedding.md).
  *
  * | call              | threads | progress  | blocks on | allocates | signal-safe |
  * |-------------------|---------|-----------|-----------|-----------|-------------|
@@ -35,7 +36,8 @@ enum weir_status {
 
 enum { WEIR_ERROR_MESSAGE_SIZE = 252 };
 
-/* Caller-owned. Written only when a call fails, so one may serve many calls. message is always terminated. */
+/* Caller-owned. Written only when a call fails, so one may serve many calls. message is always terminated: of one that a
+ * caller passes in, the last byte is taken for the end. */
 typedef struct weir_error {
 	enum weir_status code;
 	char message[WEIR_ERROR_MESSAGE_SIZE];
