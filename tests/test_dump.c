@@ -624,3 +624,52 @@ Test(dump, may_be_called_beside_anything)
 	(void)close(null);
 	expect_no_line("busy", ".");
 }
+
+/* -- stack -------------------------------------------------------------------------------------------------------------------- */
+
+/* Sanitizers have frames of their own size, and valgrind minds who looks below a stack. */
+#if !defined(CRITERION_IN_PROCESS)
+enum { STACK = 256 << 10, MOST_STACK = 4 << 10, PAINT = 0xa5 };
+
+static unsigned char *bottom;
+static size_t used;
+
+/* On a painted stack: how far down the paint is gone. */
+static void *dump_and_measure(void *context)
+{
+	unsigned char here, *at;
+
+	(void)weir_reclaim_prepare_thread();
+	memset(bottom, PAINT, (size_t)(&here - bottom) - MOST_STACK / 4);
+	(void)weir_dump(*(const int *)context);
+	for (at = bottom; *at == PAINT; at++)
+		;
+	used = (size_t)(&here - at);
+	return NULL;
+}
+
+Test(dump, fits_on_a_small_stack)
+{
+	weir_queue *queue = fifo(1);
+	weir_queue_announcement *announcement = NULL;
+	int file = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	void *stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	pthread_attr_t attributes;
+	pthread_t thread;
+
+	cr_assert(stack != MAP_FAILED && file >= 0);
+	cr_assert_eq(weir_queue_announce(queue, WEIR_QUEUE_PRODUCER, "a test", &announcement, NULL), WEIR_OK);
+	bottom = stack;
+	cr_assert_eq(pthread_attr_init(&attributes), 0);
+	cr_assert_eq(pthread_attr_setstack(&attributes, stack, STACK), 0);
+	cr_assert_eq(pthread_create(&thread, &attributes, dump_and_measure, &file), 0);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	cr_log_info("a dump took %zu bytes of stack", used);
+	cr_expect_leq(used, MOST_STACK, "%zu bytes", used);
+	weir_queue_withdraw(announcement);
+	destroy(queue);
+	(void)pthread_attr_destroy(&attributes);
+	(void)close(file);
+	(void)munmap(stack, STACK);
+}
+#endif

@@ -55,7 +55,8 @@ WEIR_BEGIN_DECLS
  * returned. At most 32 waiters are shown on each side of a queue, or of an area, and 32 announcements. What is made meanwhile
  * may be missing. WEIR_OK; WEIR_INVALID_ARGUMENT: fd is not open for writing. WEIR_DEADLINE_EXCEEDED: fd does not block, and
  * took nothing for a second; WEIR_DATA_LOSS: write(2) failed otherwise; what came before has been written.
- * WEIR_RESOURCE_EXHAUSTED: no memory for this thread's record. As with any write(2) to a pipe or socket without a reader,
+ * It takes 4 KiB of stack at most, and maps 16 KiB for itself while it runs. WEIR_RESOURCE_EXHAUSTED: no memory for that, or
+ * for this thread's record. As with any write(2) to a pipe or socket without a reader,
  * SIGPIPE is raised unless the program ignores it. @since 0.1
  */
 WEIR_API enum weir_status weir_dump(int fd);

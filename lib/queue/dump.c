@@ -1,7 +1,7 @@
 /*
  * dump.c - writing down all queues, critical sections and areas: what is inside, who waits, who feeds and who drains them.
  *
- * Each is first copied into a view on the stack, in a section that protects what stands on its lists and with a hold on its entry in the
+ * Each is first copied into a view, in a section that protects what stands on its lists and with a hold on its entry in the
  * registry that protects the object itself; then both are given up, and the view is printed. So neither a reader of /proc nor a file
  * descriptor that takes its time ever delays a collection, or the memory of what is destroyed.
  * Progress: lock-free but for write(2) and poll(2). A walk of a list that others change begins anew now and then; it ends after so many steps.
@@ -14,8 +14,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
-#include <weir/stall.h>
+#include <sys/mman.h>
 
 #include "base/error.h"
 #include "base/uncancelled.h"
@@ -23,6 +22,7 @@
 #include "queue/area.h"
 #include "queue/op.h"
 #include "queue/registry.h"
+#include "var/stalls.h"
 
 enum {
 	MOST_SHOWN = 32,
@@ -283,21 +283,23 @@ static void flush(struct output *out)
 
 static void say(struct output *out, const char *format, ...) WEIR_PRINTF(2, 3);
 
-/* A piece of text, shorter than the buffer. */
+/* A piece of text, shorter than the buffer: one that does not fit behind the others comes after a flush. */
 static void say(struct output *out, const char *format, ...)
 {
-	char piece[256];
-	va_list arguments;
-	size_t length;
+	for (int attempt = 0; attempt < 2; attempt++) {
+		size_t room = sizeof(out->text) - out->length;
+		va_list arguments;
+		int length;
 
-	va_start(arguments, format);
-	(void)vsnprintf(piece, sizeof(piece), format, arguments);
-	va_end(arguments);
-	length = strlen(piece);
-	if (length > sizeof(out->text) - out->length)
+		va_start(arguments, format);
+		length = vsnprintf(out->text + out->length, room, format, arguments);
+		va_end(arguments);
+		if (length >= 0 && (size_t)length < room) {
+			out->length += (size_t)length;
+			return;
+		}
 		flush(out);
-	memcpy(out->text + out->length, piece, length);
-	out->length += length;
+	}
 }
 
 /* With its name, from the kernel: `thread 123 "worker"`. */
@@ -449,6 +451,13 @@ static void print(struct output *out, const struct view *view)
 		say(out, "  and others\n");
 }
 
+/* What a dump works with: too much for a small stack. */
+struct desk {
+	struct output out;
+	struct view view;
+	struct weiri_stalls stalls;
+};
+
 /* -- memory ------------------------------------------------------------------------------------------------------------------- */
 
 static void print_stall(void *context, const struct weir_stall *stall)
@@ -470,35 +479,49 @@ static void print_stall(void *context, const struct weir_stall *stall)
 }
 
 /* Not from the release of a tensor's memory, where nothing can be collected. */
-static void print_stalls(struct output *out)
+static void print_stalls(struct desk *desk)
 {
+	struct output *out = &desk->out;
 	size_t found = 0;
 
-	if (weir_stalls_look(OLD_NS, print_stall, out, &found) == WEIR_OK && found > WEIR_STALLS_SHOWN)
+	if (weiri_stalls_show(&desk->stalls, OLD_NS, print_stall, out, &found) == WEIR_OK && found > WEIR_STALLS_SHOWN)
 		say(out, "memory: and %zu others\n", found - WEIR_STALLS_SHOWN);
 }
 
-static enum weir_status dump(struct weiri_record *record, int fd)
+static enum weir_status dump(struct weiri_record *record, struct desk *desk)
 {
 	struct weiri_registry_place place = {0};
-	struct output out = {.fd = fd, .status = WEIR_OK};
-	struct view view;
+	struct output *out = &desk->out;
 	size_t count = 0, others = 0;
 
-	while (out.status == WEIR_OK && see_next(record, &place, &view)) {
-		print(&out, &view);
-		if (view.kind == NULL && !is_section(&view))
+	while (out->status == WEIR_OK && see_next(record, &place, &desk->view)) {
+		print(out, &desk->view);
+		if (desk->view.kind == NULL && !is_section(&desk->view))
 			count++;
 		else
 			others++;
 	}
-	print_stalls(&out);
-	say(&out, "%zu queue%s", count, count == 1 ? "" : "s");
+	print_stalls(desk);
+	say(out, "%zu queue%s", count, count == 1 ? "" : "s");
 	if (others != 0)
-		say(&out, ", %zu critical sections and areas", others);
-	say(&out, "\n");
-	flush(&out);
-	return out.status;
+		say(out, ", %zu critical sections and areas", others);
+	say(out, "\n");
+	flush(out);
+	return out->status;
+}
+
+/* Pages of its own, from the system: the allocator may be what the program hangs in. */
+static enum weir_status dump_to(struct weiri_record *record, int fd)
+{
+	struct desk *desk = mmap(NULL, sizeof(*desk), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	enum weir_status status;
+
+	if (desk == MAP_FAILED)
+		return WEIR_RESOURCE_EXHAUSTED;
+	desk->out.fd = fd;
+	status = dump(record, desk);
+	(void)munmap(desk, sizeof(*desk));
+	return status;
 }
 
 enum weir_status weir_dump(int fd)
@@ -508,7 +531,7 @@ enum weir_status weir_dump(int fd)
 	enum weir_status status = WEIR_INVALID_ARGUMENT;
 
 	if (mode != -1 && (mode & O_ACCMODE) != O_RDONLY)
-		status = record != NULL ? dump(record, fd) : WEIR_RESOURCE_EXHAUSTED;
+		status = record != NULL ? dump_to(record, fd) : WEIR_RESOURCE_EXHAUSTED;
 	errno = errno_before;
 	return status;
 }

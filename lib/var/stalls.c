@@ -3,12 +3,11 @@
  *
  * What stall.h finds is described while a collector has it in its hands, by numbers; names are looked up afterwards, when nothing is held.
  */
-#include <weir/stall.h>
+#include "var/stalls.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "reclaim/stall.h"
 #include "var/version.h"
 
 enum { NAME_SIZE = 64 };
@@ -53,10 +52,10 @@ static void visit_all(struct weiri_record *record, const struct weiri_stalls *st
 	}
 }
 
-enum weir_status weir_stalls_look(uint64_t limit_ns, weir_stall_fn *visit, void *context, size_t *found)
+enum weir_status weiri_stalls_show(struct weiri_stalls *room, uint64_t limit_ns, weir_stall_fn *visit, void *context,
+                                   size_t *found)
 {
 	struct weiri_record *record = weiri_record_get();
-	struct weiri_stalls stalls;
 
 	if (visit == NULL)
 		return WEIR_INVALID_ARGUMENT;
@@ -64,11 +63,18 @@ enum weir_status weir_stalls_look(uint64_t limit_ns, weir_stall_fn *visit, void 
 		return WEIR_RESOURCE_EXHAUSTED;
 	if (weiri_is_collecting(record))
 		return WEIR_FAILED_PRECONDITION;
-	weiri_stalls_look(record, limit_ns, describe, &stalls);
-	visit_all(record, &stalls, visit, context);
+	weiri_stalls_look(record, limit_ns, describe, room);
+	visit_all(record, room, visit, context);
 	if (found != NULL)
-		*found = stalls.found;
+		*found = room->found;
 	return WEIR_OK;
+}
+
+enum weir_status weir_stalls_look(uint64_t limit_ns, weir_stall_fn *visit, void *context, size_t *found)
+{
+	struct weiri_stalls room;
+
+	return weiri_stalls_show(&room, limit_ns, visit, context, found);
 }
 
 /* -- unasked ------------------------------------------------------------------------------------------------------------------ */
