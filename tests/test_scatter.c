@@ -221,6 +221,31 @@ TEST_BOTH_WAYS(no_index_changes_nothing_but_the_version)
 	expect_nothing_left();
 }
 
+/* Sizes of a row that overflow: as a number of elements, as a number of bytes, and not at all but for memory. */
+TEST_BOTH_WAYS(where_there_are_no_rows_a_row_may_be_too_large_to_count)
+{
+	const weir_shape shapes[] = {{3, {0, INT64_C(1) << 62, 8}}, {2, {0, INT64_C(1) << 62}}, {2, {0, INT64_C(1) << 50}}};
+
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+		weir_var *var = table_var(WEIR_I64, (weir_shape){1, {1}}, (int64_t[]){0});
+		weir_tensor *none = indices_of(NULL, 0), *value = tensor_of(WEIR_I64, shapes[i], NULL), *out = NULL,
+					*one = tensor_of(WEIR_I64, (weir_shape){.rank = 0}, (int64_t[]){1});
+
+		cr_assert_eq(weir_var_assign(var, value, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
+		cr_expect_eq(weir_var_scatter(var, WEIR_SCATTER_ADD, none, one, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
+		cr_expect_eq(weir_var_scatter(var, WEIR_SCATTER_ADD, none, value, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
+		cr_expect_eq(weir_var_version(var), 4);
+		cr_assert_eq(weir_var_gather(var, none, &variables_memory, &out, NULL), WEIR_OK);
+		cr_expect(weir_shape_equal(weir_tensor_shape(out), &shapes[i]));
+		weir_tensor_release(none);
+		weir_tensor_release(one);
+		weir_tensor_release(value);
+		weir_tensor_release(out);
+		weir_var_destroy(var);
+	}
+	expect_nothing_left();
+}
+
 Test(scatter, gather_gives_rows_in_the_shape_of_the_indices)
 {
 	weir_var *var = table_var(WEIR_I16, (weir_shape){2, {3, 2}}, (int16_t[]){1, 2, 3, 4, 5, 6});

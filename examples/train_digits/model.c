@@ -30,13 +30,14 @@ static uint64_t next_random(uint64_t *state)
 static enum weir_status random_tensor(const weir_shape *shape, float scale, uint64_t *state, weir_tensor **out)
 {
 	weir_tensor_builder *builder;
-	enum weir_status status = weir_tensor_builder_create(WEIR_F32, shape, NULL, &builder);
 	int64_t elements;
+	enum weir_status status = weir_shape_elements(shape, &elements);
 	float *data;
 
+	if (status == WEIR_OK)
+		status = weir_tensor_builder_create(WEIR_F32, shape, NULL, &builder);
 	if (status != WEIR_OK)
 		return status;
-	(void)weir_shape_elements(shape, &elements); /* the builder has checked the shape */
 	data = weir_tensor_builder_data(builder);
 	for (int64_t i = 0; i < elements; i++)
 		data[i] = scale * ((float)(next_random(state) >> 40) / (float)(1 << 23) - 1.0f);

@@ -75,7 +75,7 @@ WEIR_API const char *weir_dtype_name(enum weir_dtype dtype);
  * WEIR_INVALID_ARGUMENT: a NULL argument, rank > WEIR_MAX_RANK, a dim is negative, or the product overflows int64_t.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_shape_elements(const weir_shape *shape, int64_t *elements);
+WEIR_API WEIR_MUST_CHECK enum weir_status weir_shape_elements(const weir_shape *shape, int64_t *elements);
 /* 1 when both have the same rank and dims, else 0; also 0 when one is NULL or has rank > WEIR_MAX_RANK. @since 0.1 */
 WEIR_API int weir_shape_equal(const weir_shape *a, const weir_shape *b);
 /*

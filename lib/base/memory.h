@@ -18,13 +18,13 @@ void *weiri_allocate_zeroed(const weir_allocator *allocator, size_t size, size_t
 void weiri_release(const weir_allocator *allocator, void *memory, size_t size, size_t alignment);
 
 /* *product = a * b, or 0 returned when that overflows. */
-static inline int weiri_multiply(size_t a, size_t b, size_t *product)
+WEIR_MUST_CHECK static inline int weiri_multiply(size_t a, size_t b, size_t *product)
 {
 	return !__builtin_mul_overflow(a, b, product);
 }
 
 /* *sum = a + b, or 0 returned when that overflows. */
-static inline int weiri_add(size_t a, size_t b, size_t *sum)
+WEIR_MUST_CHECK static inline int weiri_add(size_t a, size_t b, size_t *sum)
 {
 	return !__builtin_add_overflow(a, b, sum);
 }

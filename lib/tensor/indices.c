@@ -15,6 +15,7 @@ enum weir_status weiri_rows_of(const char *what, const char *name, enum weir_dty
 {
 	weir_shape row = {.rank = shape->rank - 1};
 	int64_t elements;
+	size_t bytes;
 
 	if (shape->rank == 0)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s \"%s\" is a scalar, which has no rows", what, name);
@@ -22,14 +23,18 @@ enum weir_status weiri_rows_of(const char *what, const char *name, enum weir_dty
 		return weiri_fail(error, WEIR_UNIMPLEMENTED,
 		                  "%s \"%s\" is of bytes, whose rows cannot be scattered or gathered", what, name);
 	memcpy(row.dims, shape->dims + 1, row.rank * sizeof(row.dims[0]));
-	(void)weir_shape_elements(&row, &elements); /* a part of a shape that is good */
+	/* A row is no larger than the whole, unless there is none: then it may be too large to count, as of [0, huge, huge]. */
+	if (shape->dims[0] == 0 || weiri_tensor_measure(dtype, &row, &elements, &bytes) != WEIR_OK) {
+		elements = 0;
+		bytes = 0;
+	}
 	*rows = (struct weiri_rows){.what = what,
 	                            .name = name,
 	                            .dtype = dtype,
 	                            .count = shape->dims[0],
 	                            .shape = row,
 	                            .elements = (size_t)elements,
-	                            .bytes = (size_t)elements * weir_dtype_size(dtype)};
+	                            .bytes = bytes};
 	return WEIR_OK;
 }
 

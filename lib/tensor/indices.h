@@ -15,8 +15,8 @@ struct weiri_rows {
 	enum weir_dtype dtype;
 	int64_t count;
 	weir_shape shape; /* of one */
-	size_t elements;  /* of one */
-	size_t bytes;     /* of one */
+	size_t elements;  /* of one; 0 where there are no rows */
+	size_t bytes;     /* of one; 0 where there are no rows */
 };
 
 /* The rows of a value of this dtype and shape. WEIR_INVALID_ARGUMENT: a scalar has none; WEIR_UNIMPLEMENTED: bytes. */

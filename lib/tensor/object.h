@@ -90,8 +90,8 @@ static inline int weiri_tensor_is_dtype(enum weir_dtype dtype)
  * Checks dtype and shape, and computes how many elements there are and how many bytes they take. WEIR_INVALID_ARGUMENT (no such
  * dtype, shape NULL or bad, more bytes than an object can have).
  */
-enum weir_status weiri_tensor_measure(enum weir_dtype dtype, const weir_shape *shape, int64_t *elements,
-                                      size_t *nbytes);
+WEIR_MUST_CHECK enum weir_status weiri_tensor_measure(enum weir_dtype dtype, const weir_shape *shape, int64_t *elements,
+                                                      size_t *nbytes);
 
 /*
  * A tensor of its own memory, with one reference. Neither the data nor the `extra` bytes behind it are cleared. nbytes counts

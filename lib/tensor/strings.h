@@ -23,7 +23,7 @@ size_t weiri_strings_allocated(const struct weiri_strings *strings);
 void weiri_strings_release(struct weiri_strings *strings, const weir_allocator *allocator);
 
 /* 1 and the bytes of all strings together; 0 when one has a size but no data, or the sum overflows. */
-int weiri_strings_measure(const weir_bytes strings[], int64_t count, size_t *total);
+WEIR_MUST_CHECK int weiri_strings_measure(const weir_bytes strings[], int64_t count, size_t *total);
 /* Copies strings to `room`, which must hold their total, and points to[] at the copies. Returns the room that is left. */
 char *weiri_strings_copy(weir_bytes to[], const weir_bytes from[], int64_t count, char *room);
 
