@@ -307,9 +307,87 @@ Test(checkpoint, both_ways_survive_every_allocation_failing)
 {
 	struct folder folder = make_folder();
 
-	cr_expect_eq(fail_each_allocation(save_and_restore, &folder), 8);
+	cr_expect_eq(fail_each_allocation(save_and_restore, &folder), 7);
 	remove_folder(&folder);
 	expect_nothing_left();
+}
+
+/* What is allocated at a time, at most. */
+struct counted {
+	size_t bytes;
+	size_t most;
+};
+
+static void *allocate_counted(void *context, size_t size, size_t alignment)
+{
+	struct counted *counted = context;
+
+	counted->bytes += size;
+	if (counted->bytes > counted->most)
+		counted->most = counted->bytes;
+	return variables_memory.allocate(variables_memory.context, size, alignment);
+}
+
+static void release_counted(void *context, void *memory, size_t size, size_t alignment)
+{
+	struct counted *counted = context;
+
+	counted->bytes -= size;
+	variables_memory.release(variables_memory.context, memory, size, alignment);
+}
+
+/* The header of one tensor "x" and `others` that are empty, with the data of "x". Returns the file's size. */
+static size_t write_crowd(const char *path, size_t others)
+{
+	enum { LENGTH_BYTES = 8 };
+	static const unsigned char data[8] = {4};
+	unsigned char length[LENGTH_BYTES] = {0};
+	FILE *file = fopen(path, "wb");
+	size_t size;
+
+	cr_assert_not_null(file);
+	cr_assert_eq(fwrite(length, 1, LENGTH_BYTES, file), LENGTH_BYTES);
+	(void)fprintf(file, "{\"x\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[0,8]}");
+	for (size_t i = 0; i < others; i++)
+		(void)fprintf(file, ",\"%zx\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[8,8]}", i);
+	(void)fprintf(file, "}");
+	size = (size_t)ftell(file);
+	cr_assert_eq(fwrite(data, 1, sizeof(data), file), sizeof(data));
+	for (size_t i = 0; i < LENGTH_BYTES; i++)
+		length[i] = (unsigned char)((size - LENGTH_BYTES) >> 8 * i & 0xff);
+	cr_assert_eq(fseek(file, 0, SEEK_SET), 0);
+	cr_assert_eq(fwrite(length, 1, LENGTH_BYTES, file), LENGTH_BYTES);
+	cr_assert_eq(fclose(file), 0);
+	return size + sizeof(data);
+}
+
+Test(checkpoint, a_header_of_many_tensors_takes_no_more_memory_than_the_file_has_bytes)
+{
+	enum { FEW = 1000, MANY = 50000 };
+	struct folder folder = make_folder();
+	size_t over[2];
+
+	for (size_t i = 0; i < 2; i++) {
+		struct counted counted = {0, 0};
+		const weir_allocator allocator = {allocate_counted, release_counted, &counted};
+		struct weir_checkpoint_options options = {
+			.struct_size = sizeof(options), .flags = WEIR_CHECKPOINT_ALLOW_OTHERS, .allocator = &allocator};
+		weir_var *var = variable(1);
+		size_t size = write_crowd(folder.file, i == 0 ? FEW : MANY);
+
+		cr_assert_eq(weir_checkpoint_restore(&(struct weir_checkpoint_part){"x", var}, 1, &options, folder.file,
+		                                     WEIR_NO_DEADLINE, NULL),
+		             WEIR_OK);
+		cr_expect_eq(value_in(var), 4);
+		cr_assert_geq(counted.most, size - 16, "the text itself");
+		over[i] = counted.most - (size - 16);
+		weir_var_destroy(var);
+		expect_nothing_left();
+	}
+	/* The tensor that is restored, with its head, and what commits it. */
+	cr_expect_lt(over[0], 1024, "%zu", over[0]);
+	cr_expect_eq(over[1], over[0], "%zu and %zu", over[1], over[0]);
+	remove_folder(&folder);
 }
 
 /* -- one instant -------------------------------------------------------------------------------------------------------------- */

@@ -94,8 +94,10 @@ WEIR_API enum weir_status weir_checkpoint_save_tensors(const struct weir_checkpo
  * commit), or publishes none. What writers published meanwhile is replaced, as by an assignment.
  *
  * The file is not trusted: lengths, names, dtypes, shapes, products, offsets (each byte of the data belongs to exactly one
- * tensor), and the bytes of bool tensors are checked before anything is published, and no more is allocated than the file has
- * bytes for; headers are read in a strict subset of JSON, as the format demands it, without recursion.
+ * tensor), and the bytes of bool tensors are checked before anything is published. Headers are read in a strict subset of JSON,
+ * as the format demands it, without recursion, in time n log n for a header of n bytes, whatever its names. What is allocated:
+ * as many bytes as the header has, for it and all tensors that it tells of; and each tensor that a part names, once the file
+ * was seen to have its bytes.
  *
  * WEIR_NOT_FOUND (no such file), WEIR_DATA_LOSS (the file is damaged or no safetensors file), WEIR_FAILED_PRECONDITION (a part
  * is not in the file, its dtype or shape does not fit the variable, or the file has a tensor that no part names: see the flag),

@@ -6,7 +6,7 @@
 #include "checkpoint/header.h"
 
 /* Those of elements smaller than a byte are left out: no offset of the format says where such a tensor ends. */
-static const struct weiri_saved_dtype dtypes[] = {
+const struct weiri_saved_dtype weiri_saved_dtypes[] = {
 	{"BOOL", 1, WEIR_BOOL},
 	{"U8", 1, WEIR_U8},
 	{"I8", 1, WEIR_I8},
@@ -25,13 +25,13 @@ static const struct weiri_saved_dtype dtypes[] = {
 	{"F8_E5M2", 1, (enum weir_dtype)0},
 	{"F8_E8M0", 1, (enum weir_dtype)0},
 };
-enum { DTYPES = sizeof(dtypes) / sizeof(dtypes[0]) };
+enum { DTYPES = sizeof(weiri_saved_dtypes) / sizeof(weiri_saved_dtypes[0]) };
 
 const struct weiri_saved_dtype *weiri_saved_dtype_named(const char *name)
 {
 	for (size_t i = 0; i < DTYPES; i++) {
-		if (strcmp(dtypes[i].name, name) == 0)
-			return &dtypes[i];
+		if (strcmp(weiri_saved_dtypes[i].name, name) == 0)
+			return &weiri_saved_dtypes[i];
 	}
 	return NULL;
 }
@@ -39,8 +39,8 @@ const struct weiri_saved_dtype *weiri_saved_dtype_named(const char *name)
 const struct weiri_saved_dtype *weiri_saved_dtype_of(enum weir_dtype dtype)
 {
 	for (size_t i = 0; i < DTYPES; i++) {
-		if (dtypes[i].dtype == dtype)
-			return &dtypes[i];
+		if (weiri_saved_dtypes[i].dtype == dtype)
+			return &weiri_saved_dtypes[i];
 	}
 	return NULL;
 }

@@ -4,7 +4,8 @@
  * Why not a JSON library. The grammar that the format allows is small: one object of objects of three fields. A general reader would
  * hold numbers as doubles (cJSON does: offsets and dims above 2^53 change silently), take the last of two equal names, build a tree of
  * many times the size of a hostile header, by an allocator of the whole process, and would still leave each check below to be
- * written. So a strict reader: no recursion, one pass, names decoded in place, and memory in proportion to the tensors found.
+ * written. So a strict reader: no recursion, one pass, names decoded in place, and no memory but that of the text, in which the table
+ * of the tensors takes the text's place (packed.h).
  */
 #ifndef WEIRI_CHECKPOINT_HEADER_H
 #define WEIRI_CHECKPOINT_HEADER_H
@@ -20,6 +21,8 @@ struct weiri_saved_dtype {
 	enum weir_dtype dtype; /* 0: Weir has no such dtype */
 };
 
+/* All of them. */
+extern const struct weiri_saved_dtype weiri_saved_dtypes[];
 /* NULL: unknown, or its elements are no whole bytes. */
 const struct weiri_saved_dtype *weiri_saved_dtype_named(const char *name);
 /* NULL: the format has no such dtype. */
@@ -34,24 +37,27 @@ struct weiri_saved_tensor {
 	uint64_t end;
 };
 
+/* A tensor in the table, and by what it is found. */
+struct weiri_saved_key {
+	uint64_t hash; /* of its name */
+	const char *record;
+};
+
 struct weiri_saved_header {
-	struct weiri_saved_tensor *tensors; /* by name, no name twice */
+	struct weiri_saved_key *keys; /* by hash, then by name, no name twice; in the memory of the text */
 	size_t count;
-	size_t room;
-	weir_allocator allocator;
 };
 
 /*
- * Reads `size` bytes at `text`, which it changes: names are decoded there, and *header refers to them. data_size is what the file has
- * behind its header. `file` is for messages. WEIR_DATA_LOSS: no such header, or not of so much data; WEIR_RESOURCE_EXHAUSTED. On
- * success weiri_saved_header_fini() ends *header.
+ * Reads `size` bytes at `text`, memory from an allocator, which it changes: *header is in it, and needs no end of its own. data_size,
+ * below 2^63, is what the file has behind its header. `file` is for messages. WEIR_DATA_LOSS: no such header, or not of so much data.
  */
 enum weir_status weiri_saved_header_read(char *text, size_t size, uint64_t data_size, const char *file,
-                                         const weir_allocator *allocator, struct weiri_saved_header *header,
-                                         weir_error *error);
-void weiri_saved_header_fini(struct weiri_saved_header *header);
-/* The tensor of this name, or NULL. */
-const struct weiri_saved_tensor *weiri_saved_header_find(const struct weiri_saved_header *header, const char *name);
+                                         struct weiri_saved_header *header, weir_error *error);
+/* Tensor number i of the table. */
+struct weiri_saved_tensor weiri_saved_header_at(const struct weiri_saved_header *header, size_t i);
+/* The number of the tensor of this name; header->count: there is none. */
+size_t weiri_saved_header_find(const struct weiri_saved_header *header, const char *name);
 
 /*
  * The 8 bytes of the length and the header of `count` tensors, in the order of their data. Writes at most `room` bytes to `out` and

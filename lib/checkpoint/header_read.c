@@ -1,18 +1,18 @@
 /*
  * header_read.c - a safetensors header, which may come from anywhere, read into a table and checked.
  *
- * Bound on memory: a tensor takes at least 45 bytes of header and sizeof(struct weiri_saved_tensor) here, twice that while the table
- * grows. Time: one pass over the text, and two sorts of the table.
+ * Memory: that of the text, whose place the table takes while it is read (packed.h). Time: one pass over the text, one over the
+ * records, and two sorts of the index by a number: by place, unless the file has them in that order, and by the hash of the name.
+ * Names that were made to have one hash are compared as words, n log n times at most.
  */
 #include "checkpoint/header.h"
 
-#include <stdalign.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "base/memory.h"
 #include "base/sort.h"
 #include "checkpoint/json.h"
+#include "checkpoint/packed.h"
 #include "checkpoint/plain.h"
 
 static const char metadata[] = "__metadata__";
@@ -35,39 +35,13 @@ int weiri_saved_name_ok(const char *name)
 
 struct reader {
 	struct weiri_json json;
-	struct weiri_saved_header *header;
-	int no_memory;
+	char *packed; /* where the records end, so far; never past json.at */
+	size_t count; /* of them */
 	int metadata_seen;
 	const char *tensor; /* the one that the fault is in; NULL: none */
 };
 
 /* -- syntax ------------------------------------------------------------------------------------------------------------------- */
-
-/* Room for one more. */
-static struct weiri_saved_tensor *add(struct reader *reader)
-{
-	enum { FIRST_ROOM = 16 };
-	struct weiri_saved_header *header = reader->header;
-	const size_t each = sizeof(*header->tensors);
-	size_t room = header->room != 0 ? header->room * 2 : FIRST_ROOM, bytes;
-	struct weiri_saved_tensor *larger;
-
-	if (header->count == header->room) {
-		larger = weiri_multiply(room, each, &bytes)
-		             ? weiri_allocate(&header->allocator, bytes, alignof(struct weiri_saved_tensor))
-		             : NULL;
-		if (larger == NULL) {
-			reader->no_memory = 1;
-			return NULL;
-		}
-		if (header->count != 0)
-			memcpy(larger, header->tensors, header->count * each);
-		weiri_release(&header->allocator, header->tensors, header->room * each, alignof(struct weiri_saved_tensor));
-		header->tensors = larger;
-		header->room = room;
-	}
-	return memset(&header->tensors[header->count++], 0, each);
-}
 
 /* After an element of a list or an object: 1, another one follows; 0, the end, or a fault. */
 static int more(struct weiri_json *json, char end)
@@ -170,7 +144,7 @@ static int read_metadata(struct reader *reader)
 
 static int read_entry(struct reader *reader)
 {
-	struct weiri_saved_tensor *tensor;
+	struct weiri_saved_tensor tensor = {.name = NULL};
 	char *name;
 
 	reader->tensor = NULL;
@@ -178,12 +152,13 @@ static int read_entry(struct reader *reader)
 		return 0;
 	if (strcmp(name, metadata) == 0)
 		return read_metadata(reader);
-	reader->tensor = name;
-	tensor = add(reader);
-	if (tensor == NULL)
+	reader->tensor = tensor.name = name;
+	if (!read_tensor(&reader->json, &tensor))
 		return 0;
-	tensor->name = name;
-	return read_tensor(&reader->json, tensor);
+	reader->tensor = reader->packed; /* where its name is now */
+	reader->packed = weiri_pack(reader->packed, &tensor);
+	reader->count++;
+	return 1;
 }
 
 static int read_entries(struct reader *reader)
@@ -209,9 +184,6 @@ static enum weir_status read_all(struct reader *reader, const char *file, weir_e
 
 	if (read_entries(reader))
 		return WEIR_OK;
-	if (reader->no_memory)
-		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "checkpoint %s: no memory for the table of its tensors",
-		                  file);
 	if (reader->tensor == NULL)
 		return weiri_fail(error, WEIR_DATA_LOSS, "checkpoint %s: header: expected %s at byte %zu", file,
 		                  reader->json.wanted, weiri_json_offset(&reader->json));
@@ -222,60 +194,101 @@ static enum weir_status read_all(struct reader *reader, const char *file, weir_e
 
 /* -- meaning ------------------------------------------------------------------------------------------------------------------ */
 
-static int by_place(const void *a, const void *b)
+/* FNV-1a (Fowler, Noll, Vo). */
+static uint64_t hash_of(const char *name)
 {
-	const struct weiri_saved_tensor *x = a, *y = b;
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
 
-	if (x->begin != y->begin)
-		return x->begin < y->begin ? -1 : 1;
-	return x->end == y->end ? 0 : x->end < y->end ? -1 : 1;
+	for (; *name != '\0'; name++)
+		hash = (hash ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
+	return hash;
 }
 
+/* Of two that begin at one byte, one without bytes comes first: it overlaps nothing. The number takes the place of the hash. */
+static uint64_t place_of(const struct weiri_saved_tensor *tensor)
+{
+	return tensor->begin << 1 | (tensor->end != tensor->begin);
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const struct weiri_saved_key *x = a, *y = b;
+
+	return x->hash < y->hash ? -1 : x->hash > y->hash;
+}
+
+/* A record begins with its name. */
 static int by_name(const void *a, const void *b)
 {
-	const struct weiri_saved_tensor *x = a, *y = b;
+	const struct weiri_saved_key *x = a, *y = b;
+	int order = by_number(x, y);
 
-	return strcmp(x->name, y->name);
+	return order != 0 ? order : strcmp(x->record, y->record);
 }
 
-/* That the offsets are of as many bytes as dtype and shape take. */
-static enum weir_status check_size(const struct weiri_saved_tensor *tensor, const char *file, weir_error *error)
+/* That the offsets are of as many bytes as dtype and shape take, and begin in the data. */
+static enum weir_status check_size(const struct weiri_saved_tensor *tensor, uint64_t data_size, const char *file,
+                                   weir_error *error)
 {
-	struct weiri_plain name = weiri_plain_name(tensor->name);
 	char shape[WEIR_SHAPE_TEXT_SIZE];
 	int64_t elements;
 	uint64_t bytes;
 
-	(void)weir_shape_text(&tensor->shape, shape, sizeof(shape));
 	if (weir_shape_elements(&tensor->shape, &elements) != WEIR_OK ||
 	    __builtin_mul_overflow((uint64_t)elements, (uint64_t)tensor->dtype->size, &bytes))
 		return weiri_fail(error, WEIR_DATA_LOSS, "checkpoint %s: tensor \"%s\": %s %s has too many bytes", file,
-		                  name.text, tensor->dtype->name, shape);
+		                  weiri_plain_name(tensor->name).text, tensor->dtype->name,
+		                  weir_shape_text(&tensor->shape, shape, sizeof(shape)));
 	if (tensor->end < tensor->begin || tensor->end - tensor->begin != bytes)
 		return weiri_fail(error, WEIR_DATA_LOSS,
 		                  "checkpoint %s: tensor \"%s\": %s %s takes %llu bytes, its offsets are [%llu,%llu]", file,
-		                  name.text, tensor->dtype->name, shape, (unsigned long long)bytes,
+		                  weiri_plain_name(tensor->name).text, tensor->dtype->name,
+		                  weir_shape_text(&tensor->shape, shape, sizeof(shape)), (unsigned long long)bytes,
 		                  (unsigned long long)tensor->begin, (unsigned long long)tensor->end);
+	if (tensor->begin > data_size)
+		return weiri_fail(error, WEIR_DATA_LOSS,
+		                  "checkpoint %s: tensor \"%s\" begins at byte %llu of the data, of which there are %llu", file,
+		                  weiri_plain_name(tensor->name).text, (unsigned long long)tensor->begin,
+		                  (unsigned long long)data_size);
 	return WEIR_OK;
 }
 
+/* The index over the records, by place. */
+static enum weir_status index_places(const char *record, struct weiri_saved_header *header, uint64_t data_size,
+                                     const char *file, weir_error *error)
+{
+	enum weir_status status = WEIR_OK;
+	int in_order = 1;
+
+	for (size_t i = 0; status == WEIR_OK && i < header->count; i++) {
+		struct weiri_saved_tensor tensor;
+
+		header->keys[i].record = record;
+		record = weiri_unpack(record, &tensor);
+		header->keys[i].hash = place_of(&tensor);
+		in_order &= i == 0 || header->keys[i - 1].hash <= header->keys[i].hash;
+		status = check_size(&tensor, data_size, file, error);
+	}
+	if (status == WEIR_OK && !in_order)
+		weiri_sort(header->keys, header->count, sizeof(*header->keys), by_number);
+	return status;
+}
+
 /* That each byte of the data belongs to one tensor. */
-static enum weir_status check_places(struct weiri_saved_header *header, uint64_t data_size, const char *file,
+static enum weir_status check_places(const struct weiri_saved_header *header, uint64_t data_size, const char *file,
                                      weir_error *error)
 {
 	uint64_t end = 0;
 
-	weiri_sort(header->tensors, header->count, sizeof(*header->tensors), by_place);
 	for (size_t i = 0; i < header->count; i++) {
-		const struct weiri_saved_tensor *tensor = &header->tensors[i];
-		struct weiri_plain name = weiri_plain_name(tensor->name);
+		struct weiri_saved_tensor tensor = weiri_saved_header_at(header, i);
 
-		if (tensor->begin != end)
+		if (tensor.begin != end)
 			return weiri_fail(error, WEIR_DATA_LOSS,
 			                  "checkpoint %s: tensor \"%s\" begins at byte %llu of the data, expected %llu: %s", file,
-			                  name.text, (unsigned long long)tensor->begin, (unsigned long long)end,
-			                  tensor->begin > end ? "a gap" : "two tensors overlap");
-		end = tensor->end;
+			                  weiri_plain_name(tensor.name).text, (unsigned long long)tensor.begin,
+			                  (unsigned long long)end, tensor.begin > end ? "a gap" : "two tensors overlap");
+		end = tensor.end;
 	}
 	if (end != data_size)
 		return weiri_fail(error, WEIR_DATA_LOSS, "checkpoint %s: %llu bytes of data, its tensors take %llu", file,
@@ -283,59 +296,63 @@ static enum weir_status check_places(struct weiri_saved_header *header, uint64_t
 	return WEIR_OK;
 }
 
-static enum weir_status check_names(struct weiri_saved_header *header, const char *file, weir_error *error)
+/* The index by name. */
+static enum weir_status index_names(struct weiri_saved_header *header, const char *file, weir_error *error)
 {
-	weiri_sort(header->tensors, header->count, sizeof(*header->tensors), by_name);
+	for (size_t i = 0; i < header->count; i++)
+		header->keys[i].hash = hash_of(header->keys[i].record);
+	weiri_sort(header->keys, header->count, sizeof(*header->keys), by_name);
 	for (size_t i = 1; i < header->count; i++) {
-		struct weiri_plain name = weiri_plain_name(header->tensors[i].name);
-
-		if (by_name(&header->tensors[i - 1], &header->tensors[i]) == 0)
-			return weiri_fail(error, WEIR_DATA_LOSS, "checkpoint %s: two tensors are called \"%s\"", file, name.text);
+		if (by_name(&header->keys[i - 1], &header->keys[i]) == 0)
+			return weiri_fail(error, WEIR_DATA_LOSS, "checkpoint %s: two tensors are called \"%s\"", file,
+			                  weiri_plain_name(header->keys[i].record).text);
 	}
 	return WEIR_OK;
 }
 
 enum weir_status weiri_saved_header_read(char *text, size_t size, uint64_t data_size, const char *file,
-                                         const weir_allocator *allocator, struct weiri_saved_header *header,
-                                         weir_error *error)
+                                         struct weiri_saved_header *header, weir_error *error)
 {
-	struct weiri_saved_header read = {NULL, 0, 0, weiri_allocator_or_default(allocator)};
-	struct reader reader = {.json = weiri_json_over(text, size), .header = &read};
+	struct reader reader = {.json = weiri_json_over(text, size), .packed = text};
+	struct weiri_saved_header read;
 	enum weir_status status = read_all(&reader, file, error);
 
-	for (size_t i = 0; status == WEIR_OK && i < read.count; i++)
-		status = check_size(&read.tensors[i], file, error);
+	if (status != WEIR_OK)
+		return status;
+	read = (struct weiri_saved_header){weiri_packed_keys(reader.packed), reader.count};
+	status = index_places(text, &read, data_size, file, error);
 	if (status == WEIR_OK)
 		status = check_places(&read, data_size, file, error);
 	if (status == WEIR_OK)
-		status = check_names(&read, file, error);
+		status = index_names(&read, file, error);
 	if (status == WEIR_OK)
 		*header = read;
-	else
-		weiri_saved_header_fini(&read);
 	return status;
 }
 
-void weiri_saved_header_fini(struct weiri_saved_header *header)
+struct weiri_saved_tensor weiri_saved_header_at(const struct weiri_saved_header *header, size_t i)
 {
-	weiri_release(&header->allocator, header->tensors, header->room * sizeof(*header->tensors),
-	              alignof(struct weiri_saved_tensor));
+	struct weiri_saved_tensor tensor;
+
+	(void)weiri_unpack(header->keys[i].record, &tensor);
+	return tensor;
 }
 
-const struct weiri_saved_tensor *weiri_saved_header_find(const struct weiri_saved_header *header, const char *name)
+size_t weiri_saved_header_find(const struct weiri_saved_header *header, const char *name)
 {
+	const struct weiri_saved_key wanted = {hash_of(name), name};
 	size_t first = 0, last = header->count;
 
 	while (first < last) {
 		size_t middle = first + (last - first) / 2;
-		int order = strcmp(name, header->tensors[middle].name);
+		int order = by_name(&wanted, &header->keys[middle]);
 
 		if (order == 0)
-			return &header->tensors[middle];
+			return middle;
 		if (order < 0)
 			last = middle;
 		else
 			first = middle + 1;
 	}
-	return NULL;
+	return header->count;
 }

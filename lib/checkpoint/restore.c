@@ -16,7 +16,7 @@ enum { LENGTH_BYTES = 8, BITS = 8 };
 struct source {
 	struct weiri_input input;
 	struct weiri_plain file; /* its path, for messages */
-	char *text;
+	char *text;              /* the header is in its memory */
 	size_t text_size;
 	struct weiri_saved_header header;
 	weir_allocator allocator;
@@ -65,7 +65,7 @@ static enum weir_status read_header(struct source *source, weir_error *error)
 	if (status == WEIR_OK)
 		status = weiri_saved_header_read(source->text, source->text_size,
 		                                 source->input.size - LENGTH_BYTES - source->text_size, source->file.text,
-		                                 &source->allocator, &source->header, error);
+		                                 &source->header, error);
 	if (status != WEIR_OK)
 		weiri_release(&source->allocator, source->text, source->text_size, 1);
 	return status;
@@ -88,7 +88,6 @@ static enum weir_status open_source(const char *path, const weir_allocator *allo
 
 static void close_source(struct source *source)
 {
-	weiri_saved_header_fini(&source->header);
 	weiri_release(&source->allocator, source->text, source->text_size, 1);
 	weiri_input_close(&source->input);
 }
@@ -116,18 +115,20 @@ static enum weir_status check_fit(const struct source *source, const struct weir
 }
 
 static enum weir_status find_part(const struct source *source, const struct weir_checkpoint_part *part, size_t index,
-                                  const struct weiri_saved_tensor **saved, weir_error *error)
+                                  size_t *wanted, weir_error *error)
 {
 	const char *name = weiri_checkpoint_name(part);
+	struct weiri_saved_tensor saved;
 
 	if (part->var == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "checkpoint %s: part %zu has no variable", source->file.text,
 		                  index);
-	*saved = weiri_saved_header_find(&source->header, name);
-	if (*saved == NULL)
+	*wanted = weiri_saved_header_find(&source->header, name);
+	if (*wanted == source->header.count)
 		return weiri_fail(error, WEIR_FAILED_PRECONDITION, "checkpoint %s: no tensor \"%s\" among its %zu",
 		                  source->file.text, weiri_plain_name(name).text, source->header.count);
-	return check_fit(source, *saved, part->var, error);
+	saved = weiri_saved_header_at(&source->header, *wanted);
+	return check_fit(source, &saved, part->var, error);
 }
 
 /* A byte that is neither true nor false would be undefined behaviour in programs that read it as bool. */
@@ -178,19 +179,18 @@ static enum weir_status read_tensor(const struct source *source, const struct we
 /* -- all of them -------------------------------------------------------------------------------------------------------------- */
 
 /* Without the flag: that no tensor of the file is left over. parts[].name is set. */
-static enum weir_status check_others(const struct source *source, const struct weiri_saved_tensor *const wanted[],
-                                     size_t count, weir_error *error)
+static enum weir_status check_others(const struct source *source, const size_t wanted[], size_t count,
+                                     weir_error *error)
 {
 	for (size_t i = 0; i < source->header.count; i++) {
-		const struct weiri_saved_tensor *saved = &source->header.tensors[i];
-		struct weiri_plain name = weiri_plain_name(saved->name);
 		size_t j = 0;
 
-		while (j < count && wanted[j] != saved)
+		while (j < count && wanted[j] != i)
 			j++;
 		if (j == count)
 			return weiri_fail(error, WEIR_FAILED_PRECONDITION,
-			                  "checkpoint %s: nothing takes its tensor \"%s\" (of %zu)", source->file.text, name.text,
+			                  "checkpoint %s: nothing takes its tensor \"%s\" (of %zu)", source->file.text,
+			                  weiri_plain_name(weiri_saved_header_at(&source->header, i).name).text,
 			                  source->header.count);
 	}
 	return WEIR_OK;
@@ -199,7 +199,7 @@ static enum weir_status check_others(const struct source *source, const struct w
 /* What a restore works with. */
 struct work {
 	struct weir_commit_part *commit;
-	const struct weiri_saved_tensor **wanted;
+	size_t *wanted; /* by number, in the header */
 };
 
 /* Reads every tensor that is wanted; those read so far are in commit[].value, also on failure. */
@@ -214,8 +214,10 @@ static enum weir_status read_parts(const struct source *source, const struct wei
 	if (status == WEIR_OK && (flags & WEIR_CHECKPOINT_ALLOW_OTHERS) == 0)
 		status = check_others(source, work->wanted, count, error);
 	for (size_t i = 0; status == WEIR_OK && i < count; i++) {
+		struct weiri_saved_tensor saved = weiri_saved_header_at(&source->header, work->wanted[i]);
+
 		work->commit[i].var = parts[i].var;
-		status = read_tensor(source, work->wanted[i], &work->commit[i].value, error);
+		status = read_tensor(source, &saved, &work->commit[i].value, error);
 	}
 	return status;
 }
@@ -241,7 +243,7 @@ static enum weir_status publish(struct weir_commit_part commit[], size_t count, 
 static enum weir_status restore(const struct source *source, const struct weir_checkpoint_part parts[], size_t count,
                                 uint32_t flags, uint64_t deadline_ns, weir_error *error)
 {
-	const size_t each = sizeof(struct weir_commit_part) + sizeof(struct weiri_saved_tensor *);
+	const size_t each = sizeof(struct weir_commit_part) + sizeof(size_t);
 	struct work work;
 	enum weir_status status;
 
