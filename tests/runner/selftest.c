@@ -150,6 +150,17 @@ Test(end, uses_after_free)
 	cr_expect_neq(kept[0], 2);
 }
 
+Test(end, decides_by_what_was_never_set)
+{
+	char *memory = malloc(100);
+
+	cr_assert_not_null(memory);
+	kept = memory;
+	if (kept[0] == 2)
+		cr_log_info("two");
+	free(memory);
+}
+
 static int raced;
 
 static void *race(void *argument)
