@@ -1,17 +1,22 @@
 /*
  * runner.c - runs the tests of a program one after the other in one process, with a second process looking on.
  *
- * The tests run in a child, the parent watches: it ends a test that outlives its timeout and names the one that crashed.
+ * The tests run in a child, the parent watches: it ends a test that exceeds its limit or hangs, and names the one that crashed.
+ * The limit is of processor time, since a busy machine may leave a test little of it; and of several processors' no more than
+ * one's, since a test of many threads is not to end sooner where there are many. A test hangs when for PATIENCE_SECONDS together it
+ * uses less than a twentieth of a processor and hardly ever has a thread that wants to run. scripts/limits.py does the same.
  * A watching thread would do the same, but then every fork() in a test would be that of a process with threads, which
  * ThreadSanitizer does not follow. The child leaves by exit(), so LeakSanitizer and ThreadSanitizer set the exit code, and the
  * parent passes it on.
  *
- * Exit codes: 0 all passed; 1 a test failed, or none ran; 2 wrong arguments; 3 a test took too long; 128 + n a signal ended it;
+ * Exit codes: 0 all passed; 1 a test failed, or none ran; 2 wrong arguments; 3 a test took too long or hung; 128 + n a signal ended it;
  * else that of the child: what a test passed to exit(), or what a sanitizer chose.
  */
 #include "criterion/criterion.h"
 
+#include <dirent.h>
 #include <fnmatch.h>
+#include <limits.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -20,19 +25,19 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { DEFAULT_TIMEOUT_SECONDS = 60, SANITIZER_SLOWDOWN = 5 };
+enum { DEFAULT_TIMEOUT_SECONDS = 60, SANITIZER_SLOWDOWN = 5, PATIENCE_SECONDS = 120 };
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_TIMEOUT = 3, EXIT_SIGNAL = 128 };
 
 /* Shared by the two processes. The child writes; the parent only adds the failure that ended it. */
 struct progress {
 	_Atomic(const struct criterion_case *) running; /* NULL between tests; the address is the same in both processes */
-	_Atomic(int64_t) deadline_ns;
 	_Atomic(unsigned) passed;
 	_Atomic(unsigned) failed;
 	_Atomic(unsigned) skipped;
@@ -52,14 +57,6 @@ void criterion_enrol(struct criterion_case *test)
 {
 	*cases_end = test;
 	cases_end = &test->next;
-}
-
-static int64_t now_ns(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
 /* ---- called by tests ---- */
@@ -129,16 +126,6 @@ static void verdict(const char *word, const struct criterion_case *test, const c
 	(void)fflush(stdout);
 }
 
-static void announce(const struct criterion_case *test)
-{
-	double seconds = test->options.timeout > 0 ? test->options.timeout : (double)DEFAULT_TIMEOUT_SECONDS;
-
-	atomic_store_explicit(&progress->deadline_ns, now_ns() + (int64_t)(seconds * (double)SANITIZER_SLOWDOWN * 1e9),
-	                      memory_order_relaxed);
-	/* [release] the parent that sees the test sees its deadline too: pairs with the acquire in overdue(). */
-	atomic_store_explicit(&progress->running, test, memory_order_release);
-}
-
 static void run_guarded(void (*body)(void))
 {
 	if (body != NULL && setjmp(leave_test) == 0)
@@ -149,7 +136,8 @@ static void run_case(const struct criterion_case *test)
 {
 	atomic_store_explicit(&test_failed, false, memory_order_relaxed);
 	atomic_store_explicit(&test_skipped, false, memory_order_relaxed);
-	announce(test);
+	/* [release] pairs with the acquire in look(). */
+	atomic_store_explicit(&progress->running, test, memory_order_release);
 	run_guarded(test->options.init);
 	if (!atomic_load_explicit(&test_failed, memory_order_relaxed) &&
 	    !atomic_load_explicit(&test_skipped, memory_order_relaxed))
@@ -209,12 +197,129 @@ static int sum_up(void)
 
 /* ---- the parent: looks on ---- */
 
-static bool overdue(void)
-{
-	/* [acquire] pairs with announce(). */
-	const struct criterion_case *test = atomic_load_explicit(&progress->running, memory_order_acquire);
+enum { SECOND_NS = 1000000000 };
 
-	return test != NULL && now_ns() > atomic_load_explicit(&progress->deadline_ns, memory_order_relaxed);
+/* What the parent has seen of the running test. */
+struct watch {
+	pid_t child;
+	int64_t patience_ns;
+	const struct criterion_case *test; /* NULL: between tests */
+	int64_t looked_ns;
+	int64_t processor_ns; /* what the child had used then */
+	int64_t charged_ns;   /* what counts for the limit */
+	/* Since the last time that it did not hang. */
+	int64_t stretch_ns;
+	int64_t stretch_used_ns;
+	unsigned looks;
+	unsigned wanted; /* looks at which a thread wanted to run */
+};
+
+static int64_t time_of(clockid_t clock)
+{
+	struct timespec now = {0, 0};
+
+	(void)clock_gettime(clock, &now);
+	return (int64_t)now.tv_sec * SECOND_NS + now.tv_nsec;
+}
+
+/* Of all its threads, and those that have ended. */
+static int64_t processor_time_of(pid_t child)
+{
+	clockid_t clock;
+
+	return clock_getcpuclockid(child, &clock) == 0 ? time_of(clock) : 0;
+}
+
+/* Whether it runs, waits for its turn or for a disk. */
+static bool wants_to_run(const char *stat_path)
+{
+	char text[512];
+	FILE *file = fopen(stat_path, "r");
+	size_t size = file != NULL ? fread(text, 1, sizeof(text) - 1, file) : 0;
+	const char *name_end;
+
+	if (file != NULL)
+		(void)fclose(file);
+	text[size] = '\0';
+	/* The name, in parentheses, may hold anything. */
+	name_end = strrchr(text, ')');
+	return name_end != NULL && name_end[1] == ' ' && (name_end[2] == 'R' || name_end[2] == 'D');
+}
+
+static bool a_thread_wants_to_run(pid_t child)
+{
+	char path[64 + NAME_MAX];
+	const struct dirent *entry;
+	bool wants = false;
+	DIR *threads;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/task", (int)child);
+	threads = opendir(path);
+	while (!wants && threads != NULL && (entry = readdir(threads)) != NULL) {
+		(void)snprintf(path, sizeof(path), "/proc/%d/task/%s/stat", (int)child, entry->d_name);
+		wants = entry->d_name[0] != '.' && wants_to_run(path);
+	}
+	if (threads != NULL)
+		(void)closedir(threads);
+	return wants;
+}
+
+static int64_t look_every_ns(const struct watch *watch)
+{
+	int64_t every = watch->patience_ns / 20;
+
+	return every < SECOND_NS ? every : SECOND_NS;
+}
+
+static int64_t limit_ns_of(const struct criterion_case *test)
+{
+	double seconds = test->options.timeout > 0 ? test->options.timeout : (double)DEFAULT_TIMEOUT_SECONDS;
+
+	return (int64_t)(seconds * (double)SANITIZER_SLOWDOWN * SECOND_NS);
+}
+
+/* At the end of a stretch of the length of patience. */
+static bool hung(struct watch *watch)
+{
+	const int64_t share = 20;
+	bool result = watch->stretch_used_ns < watch->stretch_ns / share && watch->wanted * 2 < watch->looks;
+
+	watch->stretch_ns = watch->stretch_used_ns = 0;
+	watch->looks = watch->wanted = 0;
+	return result;
+}
+
+/* NULL: all is well so far; else what is wrong with the running test. */
+static const char *look(struct watch *watch)
+{
+	static char why[128];
+	/* [acquire] pairs with the release in run_case(): the test's options are what it began with. */
+	const struct criterion_case *test = atomic_load_explicit(&progress->running, memory_order_acquire);
+	int64_t now = time_of(CLOCK_MONOTONIC), processor = processor_time_of(watch->child);
+	int64_t elapsed = now - watch->looked_ns, used = processor - watch->processor_ns, most = 2 * look_every_ns(watch);
+
+	if (test == NULL || test != watch->test) {
+		*watch = (struct watch){watch->child, watch->patience_ns, test, now, processor, 0, 0, 0, 0, 0};
+		return NULL;
+	}
+	watch->looked_ns = now;
+	watch->processor_ns = processor;
+	watch->charged_ns += used < elapsed ? used : elapsed;
+	/* Where nobody looked for long, the whole machine may have stood still: that counts as little. */
+	watch->stretch_ns += elapsed < most ? elapsed : most;
+	watch->stretch_used_ns += used;
+	watch->looks++;
+	watch->wanted += a_thread_wants_to_run(watch->child);
+	if (watch->charged_ns > limit_ns_of(test)) {
+		(void)snprintf(why, sizeof(why), ": took more than %g s of processor time",
+		               (double)limit_ns_of(test) / SECOND_NS);
+		return why;
+	}
+	if (watch->stretch_ns < watch->patience_ns || !hung(watch))
+		return NULL;
+	(void)snprintf(why, sizeof(why), ": hung: it used next to no processor time for %g s",
+	               (double)watch->patience_ns / SECOND_NS);
+	return why;
 }
 
 /* The child is gone, or about to be, in the middle of a test. */
@@ -246,24 +351,28 @@ static int judge(int wait_status)
 	return WEXITSTATUS(wait_status);
 }
 
-static int watch(pid_t child, const sigset_t *child_signal)
+static int watch_over(pid_t child, int64_t patience_ns, const sigset_t *child_signal)
 {
-	const struct timespec look_again = {.tv_nsec = 50000000};
+	struct watch watch = {.child = child, .patience_ns = patience_ns};
+	const int64_t every = look_every_ns(&watch);
+	const struct timespec look_again = {every / SECOND_NS, every % SECOND_NS};
+	const char *why;
 	int wait_status;
 
 	for (;;) {
 		if (waitpid(child, &wait_status, WNOHANG) == child)
 			return judge(wait_status);
-		if (overdue()) {
+		why = look(&watch);
+		if (why != NULL) {
 			(void)kill(child, SIGKILL);
 			(void)waitpid(child, &wait_status, 0);
-			return blame_running_case(": took too long", EXIT_TIMEOUT);
+			return blame_running_case(why, EXIT_TIMEOUT);
 		}
 		(void)sigtimedwait(child_signal, NULL, &look_again);
 	}
 }
 
-static int run_watched(const char *pattern)
+static int run_watched(const char *pattern, int64_t patience_ns)
 {
 	sigset_t child_signal, before;
 	pid_t parent = getpid(), child;
@@ -277,7 +386,7 @@ static int run_watched(const char *pattern)
 		return EXIT_FAILED;
 	}
 	if (child > 0)
-		return watch(child, &child_signal);
+		return watch_over(child, patience_ns, &child_signal);
 	(void)sigprocmask(SIG_SETMASK, &before, NULL);
 	/* A child whose parent was killed must not go on alone; the second look closes the gap before prctl. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -290,9 +399,10 @@ static int run_watched(const char *pattern)
 static int usage(const char *program)
 {
 	(void)fprintf(stderr,
-	              "usage: %s [--list | --here] [--filter 'suite/name', may hold * and ?]\n"
-	              "  --here runs the tests in the first process, for a debugger: no timeout\n",
-	              program);
+	              "usage: %s [--list | --here] [--filter 'suite/name', may hold * and ?] [--patience SECONDS]\n"
+	              "  --here runs the tests in the first process, for a debugger: no limits\n"
+	              "  a test that uses next to no processor time for --patience (%d) hangs\n",
+	              program, (int)PATIENCE_SECONDS);
 	return EXIT_USAGE;
 }
 
@@ -306,6 +416,7 @@ static void list(const char *pattern)
 int main(int count, char **arguments)
 {
 	const char *pattern = NULL;
+	double patience = PATIENCE_SECONDS;
 	bool only_list = false, here = false;
 
 	for (int i = 1; i < count; i++) {
@@ -315,6 +426,8 @@ int main(int count, char **arguments)
 			here = true;
 		else if (strcmp(arguments[i], "--filter") == 0 && i + 1 < count)
 			pattern = arguments[++i];
+		else if (strcmp(arguments[i], "--patience") == 0 && i + 1 < count && atof(arguments[i + 1]) > 0)
+			patience = atof(arguments[++i]);
 		else
 			return usage(arguments[0]);
 	}
@@ -328,7 +441,7 @@ int main(int count, char **arguments)
 		return EXIT_FAILED;
 	}
 	if (!here)
-		return run_watched(pattern);
+		return run_watched(pattern, (int64_t)(patience * SECOND_NS));
 	run_selected(pattern);
 	return sum_up();
 }

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 static int fixtures;
@@ -108,6 +109,23 @@ Test(end, hangs, .timeout = 0.1)
 {
 	for (;;)
 		(void)pause();
+}
+
+static volatile int spinning = 1;
+
+Test(end, spins, .timeout = 0.1)
+{
+	while (spinning)
+		;
+}
+
+/* Long by the clock; how long by processor time is a matter of how busy the machine is. */
+Test(late, spins_for_seconds, .timeout = 0.4)
+{
+	time_t until = time(NULL) + 5;
+
+	while (time(NULL) < until)
+		;
 }
 
 Test(end, crashes)
