@@ -19,7 +19,7 @@
 
 #include "run.h"
 
-static const uint64_t settle_ns = 10000000000u;
+static const uint64_t settle_ns = 100000000000u;
 static const uint64_t worth_a_sleep_ns = 20000, half_a_second_ns = 500000000;
 
 WEIRI_TLS const struct stress_thread *stress_current;

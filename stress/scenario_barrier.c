@@ -23,7 +23,7 @@
 
 enum { COMPONENTS = 2, HALVES = 2, TAKERS = 2, KEYS = 400, MOST = 6, TEXT = 12 };
 
-static const uint64_t patience_ns = 10000000000u;
+static const uint64_t patience_ns = 100000000000u;
 
 static struct {
 	weir_barrier *barrier;

@@ -30,7 +30,7 @@ enum {
 	STOPS = 300
 };
 
-static const uint64_t patience_ns = 20000000000u;
+static const uint64_t patience_ns = 100000000000u;
 static const uint64_t small_budget = 1 << 21;
 
 static struct {

@@ -19,7 +19,7 @@
 
 enum { SECTIONS = 2, WORDS = 8 };
 
-static const uint64_t flush_ns = 10000000000u;
+static const uint64_t flush_ns = 100000000000u;
 
 static struct guarded {
 	weir_critical_section *section;

@@ -21,7 +21,7 @@
 
 enum { MOST_CAPACITY = 20, DUMPERS = 2 };
 
-static const uint64_t patience_ns = 10000000000u;
+static const uint64_t patience_ns = 100000000000u;
 
 static struct {
 	int null;

@@ -19,7 +19,7 @@
 #include "poison.h"
 #include "scenarios.h"
 
-static const uint64_t patience_ns = 10000000000u;
+static const uint64_t patience_ns = 100000000000u;
 
 static void settle(void)
 {

@@ -21,7 +21,7 @@
 
 enum { VARIABLES = 4, INITIAL = 1, KEPT = 2 };
 
-static const uint64_t flush_ns = 10000000000u;
+static const uint64_t flush_ns = 100000000000u;
 static const uint64_t initial_version = INITIAL;
 
 static struct {

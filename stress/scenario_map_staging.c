@@ -21,7 +21,7 @@
 
 enum { COMPONENTS = 2, KEYS = 400, MOST_ROOM = 8, STRIDE = 4 };
 
-static const uint64_t patience_ns = 10000000000u;
+static const uint64_t patience_ns = 100000000000u;
 
 static struct {
 	weir_map_staging *map;

@@ -37,7 +37,7 @@ enum {
 
 enum turn { TURN_FEW, TURN_HOARD, TURN_LET_GO };
 
-static const uint64_t must_succeed_ns = 30000000000u, may_fail_ns = 5000000;
+static const uint64_t must_succeed_ns = 100000000000u, may_fail_ns = 5000000;
 
 static size_t words, version_bytes; /* of each version; with all headers */
 

@@ -25,7 +25,7 @@
 
 enum { OWN = 40, SHARED = 6, HELD = 4, PER_ROUND = 3000, TEXT = 24, ALIVE = 0x600d, DEAD = 0xdead };
 
-static const uint64_t patience_ns = 10000000000u;
+static const uint64_t patience_ns = 100000000000u;
 
 struct object {
 	uint32_t state, number; /* plain */

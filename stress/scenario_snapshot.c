@@ -20,7 +20,7 @@
 #include "poison.h"
 #include "scenarios.h"
 
-static const uint64_t flush_ns = 10000000000u;
+static const uint64_t flush_ns = 100000000000u;
 
 static weir_var *create(uint64_t tag)
 {

@@ -25,7 +25,7 @@
 enum { FIFO, FAIR, SHUFFLE, QUEUES, RING = QUEUES, LEDGERS, WORKERS = 12, GUESTS = 4, PLACES = WORKERS + GUESTS };
 enum { LIMIT = 3000, LAST_WORDS = 8 };
 
-static const uint64_t longest_round_ns = 400000000, longest_stop_ns = 2000000, settle_ns = 30000000000u;
+static const uint64_t longest_round_ns = 400000000, longest_stop_ns = 2000000, settle_ns = 100000000000u;
 
 /* A worker, or the place of one guest after the other. */
 struct place {

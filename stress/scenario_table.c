@@ -17,7 +17,7 @@
 
 enum { TABLES = 2, MOST_ROWS = 30000, MOVES = 300, MOST_CHANGES = 8, HELD = 4, MOST_MOVERS = 6, READERS = 2 };
 
-static const uint64_t patience_ns = 10000000000u;
+static const uint64_t patience_ns = 100000000000u;
 
 static struct {
 	weir_table *tables[TABLES];

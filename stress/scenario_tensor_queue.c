@@ -18,7 +18,7 @@
 
 enum { COMPONENTS = 2, ROW = 3, MOST = 4, SIDE = 4, LIMIT = 4000 };
 
-static const uint64_t patience_ns = 10000000000u, longest_round_ns = 20000000, longest_wait_ns = 300000;
+static const uint64_t patience_ns = 100000000000u, longest_round_ns = 20000000, longest_wait_ns = 300000;
 
 static struct {
 	weir_tensor_queue *queue;

@@ -26,7 +26,7 @@
 
 enum { MOST_VARIABLES = 4, WORDS = 24 };
 
-static const uint64_t patience_ns = 30000000000u;
+static const uint64_t patience_ns = 100000000000u;
 
 static weir_var *variables[MOST_VARIABLES];
 static _Atomic(uint32_t) quit;
@@ -367,7 +367,7 @@ enum {
 	FORKED_VARIABLES = TOGETHER + 1,
 	RING_CAPACITY = 16,
 	CHILD_WRITES = 2000,
-	CHILD_SECONDS = 60
+	CHILD_SECONDS = 300
 };
 
 static const uint64_t small_budget = 1 << 20;

@@ -303,7 +303,7 @@ void scenario_variable_read(void)
 	for (unsigned i = 0; i < VARIABLES; i++)
 		weir_var_destroy(variables[i]);
 	empty_mailboxes();
-	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(10000000000u)) == WEIR_OK, "flush: something is still held");
+	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(100000000000u)) == WEIR_OK, "flush: something is still held");
 	stress_poison_check_empty();
 }
 
@@ -414,6 +414,6 @@ void scenario_variable_counter(void)
 	weir_var_destroy(counter);
 	weiri_store_relaxed(&added, 0u); /* [relaxed] joined */
 	memset(seen, 0, sizeof(seen));
-	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(10000000000u)) == WEIR_OK, "flush: something is still held");
+	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(100000000000u)) == WEIR_OK, "flush: something is still held");
 	stress_poison_check_empty();
 }

@@ -15,7 +15,7 @@
 #include "poison.h"
 #include "scenarios.h"
 
-static const uint64_t flush_ns = 10000000000u;
+static const uint64_t flush_ns = 100000000000u;
 
 static weir_var *var;
 /* The number of the last version, when the time is up; before, 0. */

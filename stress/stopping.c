@@ -18,9 +18,9 @@ struct worker {
 	WEIRI_ALIGNED_APART _Atomic(uint64_t) completed[STOPPING_KINDS];
 };
 
-static const uint64_t patience_ns = 30000000000u, grace_ns = 40000000, look_again_ns = 50000;
+static const uint64_t patience_ns = 100000000000u, grace_ns = 40000000, look_again_ns = 50000;
 /* A control has frozen when nothing moves for so long; once it must have been surely. */
-static const uint64_t frozen_ns = 20000000, surely_frozen_ns = 1000000000, must_freeze_within_ns = 60000000000u;
+static const uint64_t frozen_ns = 20000000, surely_frozen_ns = 1000000000, must_freeze_within_ns = 300000000000u;
 
 static struct worker workers[STOPPING_WORKERS];
 static struct stress_thread *threads[STOPPING_WORKERS];

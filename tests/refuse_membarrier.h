@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { REFUSE_HELD = 0, REFUSE_NOT_HERE = 77, REFUSE_SECONDS = 60 };
+enum { REFUSE_HELD = 0, REFUSE_NOT_HERE = 77, REFUSE_SECONDS = 300 };
 
 /* 0: this kernel, or the sandbox that we are in, knows no filters. */
 static inline int refuse_membarrier(void)

@@ -73,7 +73,7 @@ struct stepped {
 	_Atomic(uint32_t) state;
 };
 
-static const uint64_t stepped_patience_ns = UINT64_C(30000000000);
+static const uint64_t stepped_patience_ns = UINT64_C(100000000000);
 static _Thread_local struct stepped *stepped_mine;
 
 /* Bounds of the program's own instructions; the linker's. */

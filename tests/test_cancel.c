@@ -26,7 +26,7 @@ static weir_cancel *new_token(void)
 
 static void flush(void)
 {
-	cr_assert_eq(weir_reclaim_flush(weir_deadline_in(UINT64_C(30000000000))), WEIR_OK);
+	cr_assert_eq(weir_reclaim_flush(weir_deadline_in(UINT64_C(100000000000))), WEIR_OK);
 }
 
 /* What a hook saw. */
@@ -310,7 +310,7 @@ static void *fire_the_crowd(void *argument)
 /* Returns when another thread has fired and stands in the first hook. */
 static void begin_stopped_fire(struct crowd *crowd, int waits)
 {
-	uint64_t until = weir_deadline_in(UINT64_C(30000000000));
+	uint64_t until = weir_deadline_in(UINT64_C(100000000000));
 
 	*crowd = (struct crowd){.token = new_token()};
 	for (int i = 0; i < CROWD; i++)

@@ -15,7 +15,7 @@
 #include "failing_allocator.h"
 
 static const uint64_t ms = 1000000;
-static const uint64_t long_ns = 30000000000u;
+static const uint64_t long_ns = 100000000000u;
 
 static weir_coordinator *create(uint32_t flags, uint64_t clean_codes)
 {

@@ -13,7 +13,7 @@
 #include "base/atomic.h"
 #include "failing_allocator.h"
 
-#define PATIENCE_NS UINT64_C(30000000000)
+#define PATIENCE_NS UINT64_C(100000000000)
 
 static weir_critical_section *a_section(const char *name, uint32_t flags)
 {

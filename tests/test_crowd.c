@@ -14,7 +14,7 @@
 
 enum { CROWD = 80 };
 
-static const uint64_t patience_ns = UINT64_C(30000000000);
+static const uint64_t patience_ns = UINT64_C(100000000000);
 
 /* A thread that has a record and stands still, so that the test may enter and leave sections in its place. */
 struct member {

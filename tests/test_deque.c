@@ -135,7 +135,7 @@ static void finish(struct robbery *robbery, struct item *item)
 static void *rob(void *argument)
 {
 	struct robbery *robbery = argument;
-	uint64_t deadline = weir_deadline_in(60000000000u);
+	uint64_t deadline = weir_deadline_in(100000000000u);
 
 	while (weiri_load_relaxed(&robbery->gone) != ITEMS && weir_now_ns() < deadline) {
 		void *item;

@@ -8,7 +8,7 @@
 
 #include "sync/eventcount.h"
 
-static const uint64_t long_ns = 20000000000u;
+static const uint64_t long_ns = 100000000000u;
 
 Test(eventcount, notify_without_waiters_leaves_no_trace)
 {
@@ -63,7 +63,7 @@ Test(eventcount, a_waiter_whose_fence_was_refused_sleeps_briefly)
 	key = weiri_eventcount_prepare(&event);
 	key.blind = 1;
 	/* Long before the deadline, as if woken. */
-	cr_expect_eq(weiri_eventcount_wait(&event, key, weir_deadline_in(UINT64_C(20000000000))), WEIRI_PARK_WOKEN);
+	cr_expect_eq(weiri_eventcount_wait(&event, key, weir_deadline_in(UINT64_C(100000000000))), WEIRI_PARK_WOKEN);
 }
 
 /* A counting semaphore of permits, on an eventcount. */

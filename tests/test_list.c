@@ -17,7 +17,7 @@ enum { THREADS = 4, MOST = 64 };
 
 static uint64_t in_good_time(void)
 {
-	return weir_deadline_in(UINT64_C(30000000000));
+	return weir_deadline_in(UINT64_C(100000000000));
 }
 
 /* A node that tells when the list has let go of it. */

@@ -8,7 +8,7 @@
 
 #include "sync/park.h"
 
-static const uint64_t long_ns = 20000000000u;
+static const uint64_t long_ns = 100000000000u;
 
 Test(park, a_word_that_differs_already_needs_no_wake)
 {

@@ -13,7 +13,7 @@
 #include "failing_allocator.h"
 #include "run/worker.h"
 
-static const uint64_t long_ns = 30000000000u;
+static const uint64_t long_ns = 100000000000u;
 
 /* 1 when *counter reached `value` in time. */
 static int reaches(_Atomic(int) *counter, int value)

@@ -411,7 +411,7 @@ struct crowd {
 	_Atomic(int) in_vain; /* polls that no descriptor ended in good time */
 };
 
-static const int patience_ms = 30000;
+static const int patience_ms = 100000;
 
 static void wait_with_poll(struct crowd *crowd, int fd)
 {

@@ -14,7 +14,7 @@
 #include "base/atomic.h"
 #include "failing_allocator.h"
 
-static const uint64_t long_ns = 30000000000u;
+static const uint64_t long_ns = 100000000000u;
 
 static int reaches(_Atomic(int) *counter, int value)
 {

@@ -18,7 +18,7 @@
 #include "refuse_membarrier.h"
 #include "variables.h"
 
-static const uint64_t patience_ns = UINT64_C(30000000000);
+static const uint64_t patience_ns = UINT64_C(100000000000);
 
 enum { LARGE = 256 << 10 };
 

@@ -18,7 +18,7 @@
 #include "reclaim/section.h"
 #include "variables.h"
 
-static const uint64_t patience_ns = UINT64_C(30000000000), forever_ns = UINT64_C(3600000000000);
+static const uint64_t patience_ns = UINT64_C(100000000000), forever_ns = UINT64_C(3600000000000);
 
 enum { MOST = 80 };
 

@@ -94,7 +94,7 @@ static void wait_for(struct game *game, size_t self, uint32_t changes)
 		(void)weiri_fetch_or_release(&game->waiters.list.first, (uintptr_t)1 << self);
 		cr_assert(weiri_waiters_post(&game->waiters));
 		if (weiri_load_acquire(&game->changes) < changes)
-			cr_assert_eq(weiri_park_wait(&game->woken[self], 0, weir_deadline_in(30000000000u)), WEIRI_PARK_WOKEN,
+			cr_assert_eq(weiri_park_wait(&game->woken[self], 0, weir_deadline_in(100000000000u)), WEIRI_PARK_WOKEN,
 			             "change %u was missed", changes);
 		(void)weiri_fetch_and_acquire(&game->waiters.list.first, ~((uintptr_t)1 << self));
 	}
@@ -143,7 +143,7 @@ Test(waiters, no_change_is_missed)
 		cr_assert_eq(pthread_create(&threads[i], NULL, answer, &partners[i]), 0);
 	}
 	for (uint32_t round = 1; round <= ROUNDS; round++) {
-		uint64_t deadline = weir_deadline_in(30000000000u);
+		uint64_t deadline = weir_deadline_in(100000000000u);
 
 		game.data = round;
 		(void)weiri_fetch_add_release(&game.changes, 1);

@@ -15,7 +15,7 @@
 #include "failing_allocator.h"
 #include "reclaim/record.h"
 
-static const uint64_t variables_patience_ns = UINT64_C(30000000000);
+static const uint64_t variables_patience_ns = UINT64_C(100000000000);
 
 /* All that the functions below make comes from here. */
 static struct failing_allocator variables_state;
