@@ -21,8 +21,9 @@
  * LTQ64 format an enqueue waits while 64 threads are stopped inside enqueues of the same queue.
  *
  * Ordering: what a thread wrote before enqueueing a value is visible to the consumer that dequeues it, and what it wrote before
- * closing to whoever is told that the queue is closed. Linearizable, where "before" is what C11's happens-before says; by the
- * clock a producer may be told "full" for the nanoseconds that a dequeue's store takes to leave its processor. "The consumer"
+ * closing to whoever is told that the queue is closed. Linearizable, "full" and "empty" included, where "before" is what C11's
+ * happens-before says; by the clock a producer may be told "full" for the nanoseconds that a dequeue's store takes to leave its
+ * processor. A dequeue that says "empty" first runs a fence, if values came out since the last one. "The consumer"
  * may change from one thread to another if the change itself orders them. The algorithm (LTQ, ours) and its argument head
  * lib/ring/walk.h and lib/ring/mpsc.c.
  */

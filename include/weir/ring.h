@@ -18,8 +18,8 @@
  * In the LTQ64 format an enqueue waits while 64 threads are stopped inside enqueues of the same ring; LTQ16 has no such limit.
  *
  * Ordering: what a thread wrote before enqueueing a value is visible to the thread that dequeues it, and what it wrote before
- * closing to whoever is told that the ring is closed. Linearizable; the algorithm (LTQ, ours) and its argument head
- * lib/ring/walk.h.
+ * closing to whoever is told that the ring is closed. Linearizable in C11, "full" and "empty" included; the algorithm (LTQ,
+ * ours) and its argument head lib/ring/walk.h. Closing is no single moment: see weir_ring_close().
  */
 #ifndef WEIR_RING_H
 #define WEIR_RING_H

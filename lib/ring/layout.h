@@ -34,6 +34,7 @@ struct weir_ring {
 	_Atomic(uint32_t) closed; /* no enqueue that reads it goes on */
 	/* Consumers. */
 	WEIRI_ALIGNED_APART _Atomic(uint64_t) head_hint;
+	uint64_t fenced_head; /* of a consumer that is alone: the head at its last fence (mpsc.c, F1) */
 	WEIRI_ALIGNED_APART char end[];
 };
 

@@ -34,8 +34,8 @@ static WEIRI_ALWAYS_INLINE whole join(uint64_t state, uint64_t value)
 static WEIRI_ALWAYS_INLINE struct look look(const weir_ring *ring, size_t index)
 {
 	const struct slot *slot = slot_at(ring, index);
-	/* [P1, P2 acquire] pairs with fill() and drain(). */
-	uint64_t state = weiri_load_acquire(&slot->state);
+	/* [seq_cst S; P1, P2 acquire] pairs with fill() and drain(). */
+	uint64_t state = weiri_load_seq_cst(&slot->state);
 
 	/* [relaxed] belongs to `state` if a CAS from that succeeds: a value changes only together with its state. */
 	return (struct look){state, state, weiri_load_relaxed(&slot->value)};
@@ -43,7 +43,7 @@ static WEIRI_ALWAYS_INLINE struct look look(const weir_ring *ring, size_t index)
 
 static WEIRI_ALWAYS_INLINE int fill(weir_ring *ring, size_t index, const struct look *seen, uint64_t value)
 {
-	/* [P1 release, full barrier] pairs with look(). */
+	/* [S; P1 release] pairs with look(): a full barrier. */
 	return __sync_bool_compare_and_swap((whole *)(void *)slot_at(ring, index), join(seen->state, seen->value),
 	                                    join(seen->state + 1, value));
 }
@@ -52,11 +52,8 @@ static WEIRI_ALWAYS_INLINE int drain(weir_ring *ring, size_t index, const struct
 {
 	uint64_t state = seen->state;
 
-	/*
-	 * [P2 release] pairs with look(): the value has been read. Acquire when it fails: the walk goes on from what it found; not when it
-	 * succeeds: by I1 it has read the store that look() acquired.
-	 */
-	if (!weiri_cas_release_or_acquire(&slot_at(ring, index)->state, &state, state + 1))
+	/* [seq_cst S; P2 release] pairs with look(): the value has been read. A failure acquires: the walk goes on. */
+	if (!weiri_cas_seq_cst(&slot_at(ring, index)->state, &state, state + 1))
 		return 0;
 	*value = seen->value;
 	return 1;

@@ -60,8 +60,8 @@ static WEIRI_ALWAYS_INLINE uint64_t cell_of(const weir_ring *ring, uint64_t word
 
 static WEIRI_ALWAYS_INLINE struct look look(const weir_ring *ring, size_t index)
 {
-	/* [P1, P2 acquire] pairs with fill() and drain(). */
-	uint64_t word = weiri_load_acquire(word_at(ring, index));
+	/* [seq_cst S; P1, P2 acquire] pairs with fill() and drain(). */
+	uint64_t word = weiri_load_seq_cst(word_at(ring, index));
 
 	if (WEIRI_UNLIKELY((word & WORD_TOMB) != 0))
 		return (struct look){STATE_TOMB | (word & ~WORD_TOMB) >> ring->cell_bits, word, 0};
@@ -101,8 +101,8 @@ static WEIRI_ALWAYS_INLINE int fill(weir_ring *ring, size_t index, const struct 
 
 	/* [relaxed] C2; published by the CAS. A slow dequeue may still read it, and will fail (C3). */
 	weiri_store_relaxed(&ring->cells[cell], value);
-	/* [P1 release] pairs with look(). No acquire: look() saw this word with one, so the cell that we get was drained before. */
-	filled = weiri_cas_release(word_at(ring, index), &word, join(ring, seen->state + 1, (uint64_t)cell));
+	/* [seq_cst S; P1 release] pairs with look(), which acquired that the cell that we get was drained. */
+	filled = weiri_cas_seq_cst(word_at(ring, index), &word, join(ring, seen->state + 1, (uint64_t)cell));
 	give_back(place, filled ? (int64_t)cell_of(ring, seen->raw) : cell);
 	return filled;
 }
@@ -113,11 +113,8 @@ static WEIRI_ALWAYS_INLINE int drain(weir_ring *ring, size_t index, const struct
 	/* [relaxed] P1 through the word; valid if the CAS succeeds (C3). */
 	uint64_t held = weiri_load_relaxed(&ring->cells[cell]);
 
-	/*
-	 * [P2 release] pairs with look(): the cell has been read. Acquire when it fails: the walk goes on from what it found; not when it
-	 * succeeds: by I1 it has read the store that look() acquired.
-	 */
-	if (!weiri_cas_release_or_acquire(word_at(ring, index), &word, join(ring, seen->state + 1, cell)))
+	/* [seq_cst S; P2 release] pairs with look(): the cell has been read. A failure acquires: the walk goes on. */
+	if (!weiri_cas_seq_cst(word_at(ring, index), &word, join(ring, seen->state + 1, cell)))
 		return 0;
 	*value = held;
 	return 1;

@@ -8,9 +8,21 @@
  *
  * Invariants: those of walk.h, and
  *   M1  head_hint is the ticket of the next value to come out, whenever no dequeue is under way
- * Pairs: P1 to P3 of walk.h; P4 for the producers' hint only.
- * Linearization. Dequeue: the store that frees the slot, in happens-before. It is a plain store, so on the clock a dequeue may have
- *   returned a moment before a producer can see the room; a fence to close that gap would cost what the CAS does. The rest as in walk.h.
+ * Pairs: P1 to P3 of walk.h; P4 for the producers' hint only; S for all but the take.
+ *   F1  take, fence, the look that says "empty"; against fill, the look that says "full", both of S
+ * Linearization. Dequeue: the store that frees the slot, in happens-before. It is a plain store, so
+ *   on the clock a dequeue may have returned a moment before a producer can see the room; a fence
+ *   to close that gap would cost what the CAS does. The rest as in walk.h, where the takes have
+ *   places in S as late as may be: right before the first operation of S that can tell of them.
+ * Why that is an order. What may contradict the place of a take is only a "full" that missed it,
+ *   and so must come before it. All that can tell of a take comes later in S than such a "full".
+ *   The fill of that slot in the next lap does, by the order of the slot's states, and so do all
+ *   fills behind it (I2). A "full" by a thread that knows of the take is one at a later ticket, so
+ *   it comes behind that fill. "Empty" does, by F1: the "full" that missed the take comes before
+ *   the fence, and the fence before the look. "Closed and drained" needs no fence: nothing goes in
+ *   after it, so it may come last of all. The fence runs where a call finds the head free first of
+ *   all and the consumer has taken since the last one: once for each time that it empties the
+ *   queue, and never while values are there.
  * Progress: a dequeue takes what is in the slot at the head or says that it is empty, a bounded number of steps; on a closed queue it
  *   tries to bury that slot, and tries again when an enqueue was faster: each time one that began before the close came in. Enqueues are
  *   lock-free as the ring's. There is no index to be claimed, so no producer stands between another's value and the consumer.

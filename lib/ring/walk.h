@@ -31,11 +31,24 @@
  *   P2  drain(dequeue) -> look(enqueue): the slot is finished with; -> look(dequeue), failed drain(dequeue): what went in before
  *   P3  close -> start(enqueue), end(dequeue); bury -> look: what the closer did before
  *   P4  leave(hint) -> start(walk): the tickets below the hint are done, so their slots show it
+ *   S   look, fill, drain: seq_cst
  * Linearization. Success: the CAS of the slot. "Full": the load that saw full(lap - 1) at ticket t: by I2 tickets up to t - 1 were
  *   enqueued, by I3 none from t - n on was dequeued, so the ring held n. "Empty": the load that saw free(lap) at ticket t: tickets
- *   below were dequeued (I3), t was not enqueued. Both exact, which takes P2 and P4: a walk has acquired whatever it passed, so an
- *   item that went in before another came out is seen by those who see that the other is gone. That holds for a leap, too: whoever
- *   did ticket t had acquired all below t before its CAS, and a slot's states are one release sequence.
+ *   below were dequeued (I3), t was not enqueued.
+ * Why S. P1, P2 and P4 make each of these answers right alone: a walk has acquired whatever it
+ *   passed, so an item that went in before another came out is seen by those who see that the other
+ *   is gone. (By a leap, too: whoever did ticket t had acquired all below t before its CAS, and a
+ *   slot's states are one release sequence.) They do not make two answers right together. One
+ *   thread fills slot 1 and reads in slot 0 that it is full; another drains slot 0 and reads in
+ *   slot 1 that it is free: store buffering, and no order of the four has both "full" and "empty".
+ *   So all looks, fills and drains are seq_cst. They have one order, in which each look finds the
+ *   last fill or drain of its slot, and which agrees with the order in each thread and with what
+ *   happened before what, through the hints (P4) or the callers' own synchronization. The
+ *   operations take effect in that order, and I2, I3 and what is said above hold in it as on one
+ *   processor. A look costs x86-64 nothing by that (it is a load), nor does a CAS (it is locked
+ *   anyway); AArch64 has LDAR and CASAL for them; POWER and RISC-V pay one full fence before each.
+ * Not in S: `closed` and a tombstone, since whoever knows of one is given no answer any more that
+ *   the slots of others decide; and the take of a consumer that is alone, which has a fence (mpsc.c).
  * Closing. Enqueues that start later see `closed`. One that started earlier may still succeed, but a dequeue that finds the ring empty
  *   and closed first buries the free ticket (free -> TOMB by CAS): from then on every enqueue meets TOMB, and by I2 none passes
  *   it. So no accepted value is lost and the answer "closed and drained" is final.
@@ -65,11 +78,11 @@ struct look {
 };
 
 struct slot_format {
-	/* [P1, P2 acquire] */
+	/* [S; P1, P2 acquire] */
 	struct look (*look)(const weir_ring *ring, size_t index);
-	/* From `seen`, which was free, to full. 0: it has changed. [P1 release] */
+	/* From `seen`, which was free, to full. 0: it has changed. [S; P1 release] */
 	int (*fill)(weir_ring *ring, size_t index, const struct look *seen, uint64_t value);
-	/* From `seen`, which was full, to free in the next lap; *value is what it held. 0: it has changed. [P2 release; failed: acquire] */
+	/* From `seen`, which was full, to free in the next lap; *value is what it held. 0: it has changed. [S; P2 release; failed: acquire] */
 	int (*drain)(weir_ring *ring, size_t index, const struct look *seen, uint64_t *value);
 	/* The same by the only thread that dequeues: what it saw full stays so, and a store will do. Returns the value. [P2 release] */
 	uint64_t (*take)(weir_ring *ring, size_t index, const struct look *seen);
@@ -256,6 +269,17 @@ static WEIRI_ALWAYS_INLINE size_t walk_dequeue(weir_ring *ring, const struct slo
 	return done;
 }
 
+/* The only thread that dequeues found the head free. 1: it has taken since its last fence; here is one, and it looks again. */
+static inline int fence_behind_takes(weir_ring *ring, uint64_t ticket)
+{
+	if (ring->fenced_head == ticket)
+		return 0;
+	ring->fenced_head = ticket;
+	/* [seq_cst F1] take() stored, "empty" looks: Dekker with fill() and the look that says "full" (mpsc.c). */
+	weiri_fence_seq_cst();
+	return 1;
+}
+
 /*
  * As walk_dequeue() for the only thread that dequeues (mpsc.c): head_hint is then no hint but the head itself, and nobody is in its way.
  * Its answers are acquired as there: the slot at the head was seen free after all that stood before it had come out, by this thread.
@@ -279,6 +303,8 @@ static WEIRI_ALWAYS_INLINE size_t walk_dequeue_alone(weir_ring *ring, const stru
 		} else if (seen.state >= STATE_TOMB) { /* closed and drained, as was said before */
 			*status = WEIR_OUT_OF_RANGE;
 			break;
+		} else if (done == 0 && fence_behind_takes(ring, ticket)) {
+			continue; /* a batch that is cut short does not say "empty" */
 		} else if (end_of_ring(ring, format, ticket, &seen, WEIRI_RING_SEAL, status)) {
 			break;
 		} else { /* an enqueue was faster than the tombstone */

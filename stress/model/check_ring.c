@@ -7,8 +7,11 @@
  *   o  begin at a place for spare cells of one's own (LTQ64), as threads mostly do; else all begin at one
  *
  * Asked of every execution: what was accepted comes out once, each producer's values in its order; whoever is told that the ring is closed
- * sees what the closer wrote before; after that nothing goes in; after OUT_OF_RANGE nothing is left; hints are never beyond what is done. Of scopes with NEVER_EMPTY (NEVER_FULL): no dequeue (enqueue) is refused, because the calls keep an item (room for
- * one) inside in whatever order they come: that is what "empty and full are exact" means.
+ * sees what the closer wrote before; after that nothing goes in; after OUT_OF_RANGE nothing is left; hints are never beyond what
+ * is done. That "empty" and "full" are exact is asked in two ways. Of scopes with NEVER_EMPTY (NEVER_FULL): no dequeue (enqueue) is
+ * refused, because the calls keep an item (room for one) inside in whatever order they come. Of scopes with NEVER_BOTH, in which one
+ * thread dequeues: where as many values as there are slots went in, "full" means that all of them were inside, so that thread does
+ * not have some and then find the ring empty. Each answer alone would be right; it is store buffering between two slots.
  * Each value is the address of plain data written just before: a missing order shows as a race. For LTQ16 the checker's memory
  * takes a slot as one location whose halves can be accessed (memory.c).
  */
@@ -21,7 +24,7 @@
 #include "ring/layout.h"
 
 enum { THREADS = 5, CALLS = 4, ROWS = THREADS + 1 /* the last: of setup */ };
-enum { NEVER_EMPTY = 1, NEVER_FULL = 2 };
+enum { NEVER_EMPTY = 1, NEVER_FULL = 2, NEVER_BOTH = 4 };
 enum { REDUCED = 4 /* the first so many scopes are also run without reduction */ };
 enum { QUICK_16 = 8, QUICK_64 = 6, QUICK_APART = 1 /* so many of those with states merged are in the short form */ };
 
@@ -96,6 +99,12 @@ static const struct scope {
 			{"apart_n1_2_producers_x2_2_consumers_x2", 1, {"oee", "oee", "dd", "dd"}, 0, 0, 0, 0},
 			{"apart_n2_2_producers_x2_2_consumers_x2", 2, {"oee", "oee", "dd", "dd"}, 0, 0, 0, 0},
 },
+  /* With states merged, of both kinds. */
+	both_answers[] =
+		{
+			{"n2_full_and_empty_1_producer_x3_1_consumer_x2", 2, {"eee", "dd"}, NEVER_BOTH, 0, 0, 0},
+			{"n2_full_and_empty_producers_x2_and_x1_1_consumer_x2", 2, {"oee", "oe", "dd"}, NEVER_BOTH, 0, 0, 0},
+},
   large[] = {
 	  {"n1_2_producers_x2_2_consumers_x2", 1, {"ee", "ee", "dd", "dd"}, 0, 0, 0, 0},
 	  {"n2_2_producers_x2_2_consumers_x2", 2, {"ee", "ee", "dd", "dd"}, 0, 0, 0, 0},
@@ -114,6 +123,7 @@ static struct scene {
 	int out[ROWS];                 /* values had */
 	int closed[ROWS];              /* was told, or closed it */
 	int drained[ROWS];             /* was told: nothing is left, nothing comes */
+	int full[ROWS], emptied[ROWS]; /* of NEVER_BOTH: was told "full"; had a value and then was told "empty" */
 	uint64_t said[ROWS];           /* what its calls answered */
 	int note;                      /* the closer's, written before */
 } scene;
@@ -158,6 +168,7 @@ static void put(size_t me, size_t count)
 		know_closed(me);
 	} else {
 		weir_model_assert(status == WEIR_WOULD_BLOCK && (scene.scope->never & NEVER_FULL) == 0 && !scene.closed[me]);
+		scene.full[me] |= (scene.scope->never & NEVER_BOTH) != 0;
 	}
 	scene.put[me] = scene.accepted[me]; /* what was refused is offered again, under the same number */
 }
@@ -186,10 +197,13 @@ static void take(size_t me, size_t count)
 	for (size_t i = 0; status == WEIR_OK && i < done; i++)
 		have(me, values[i]);
 	scene.drained[me] |= status == WEIR_OUT_OF_RANGE;
-	if (status == WEIR_OUT_OF_RANGE)
+	if (status == WEIR_OUT_OF_RANGE) {
 		know_closed(me);
-	else if (status != WEIR_OK)
+	} else if (status != WEIR_OK) {
 		weir_model_assert(status == WEIR_WOULD_BLOCK && (scene.scope->never & NEVER_EMPTY) == 0);
+		scene.emptied[me] |=
+			(scene.scope->never & NEVER_BOTH) != 0 && scene.out[me] != 0 && scene.out[me] < (int)scene.scope->capacity;
+	}
 }
 
 static void ask(size_t me)
@@ -313,11 +327,25 @@ static void check_hints(void)
 	weir_model_assert(scene.kind == ANY_RING_MPMC || head == out); /* M1 of mpsc.c */
 }
 
+/* NEVER_BOTH */
+static void check_answers(void)
+{
+	int in = 0, full = 0, emptied = 0;
+
+	for (size_t i = 0; i < ROWS; i++) {
+		in += scene.accepted[i];
+		full |= scene.full[i];
+		emptied |= scene.emptied[i];
+	}
+	weir_model_assert(!full || !emptied || in != (int)scene.scope->capacity);
+}
+
 static void finish(void *context)
 {
 	(void)context;
 	if (comparing)
 		note_outcome();
+	check_answers();
 	check_hints();
 	drain();
 	any_ring_destroy(scene.ring);
@@ -428,14 +456,14 @@ static int check_large(enum weir_ring_format format)
 }
 
 /* `alike`: of the threads that make the same calls, those that may stand for each other. */
-static int check_states(const struct scope of[], size_t count, enum weir_ring_format format, uint64_t most,
-                        unsigned alike)
+static int check_states(const struct scope of[], size_t count, enum any_ring_kind kind, enum weir_ring_format format,
+                        uint64_t most, unsigned alike)
 {
 	int bad = 0;
 	char name[SCOPE_NAME];
 
 	for (size_t i = 0; i < count; i++) {
-		struct weir_model_program program = prepare(&of[i], ANY_RING_MPMC, format, name);
+		struct weir_model_program program = prepare(&of[i], kind, format, name);
 
 		bad |= scope_merged_alike(&program, most, alike & scope_alike(of[i].calls, program.threads));
 	}
@@ -447,16 +475,23 @@ static int check_merged(enum weir_ring_format format)
 {
 	int narrow = format == WEIR_RING_FORMAT_LTQ64;
 	size_t quick = narrow ? QUICK_64 : QUICK_16;
-	uint64_t most = scope_long() ? narrow ? 600000000 : 400000000 : narrow ? 150000 : 500000;
+	uint64_t most = scope_long() ? narrow ? 600000000 : 400000000 : narrow ? 150000 : 1200000;
 
-	return check_states(merged, scope_long() ? sizeof(merged) / sizeof(merged[0]) : quick, format, most, ~0u);
+	return check_states(merged, scope_long() ? sizeof(merged) / sizeof(merged[0]) : quick, ANY_RING_MPMC, format, most,
+	                    ~0u);
+}
+
+static int check_both_answers(enum any_ring_kind kind, enum weir_ring_format format)
+{
+	return check_states(both_answers, sizeof(both_answers) / sizeof(both_answers[0]), kind, format,
+	                    scope_long() ? 0 : 500000, 0);
 }
 
 /* Producers are not alike: each has its place. */
 static int check_apart(void)
 {
-	return check_states(apart, scope_long() ? sizeof(apart) / sizeof(apart[0]) : QUICK_APART, WEIR_RING_FORMAT_LTQ64,
-	                    scope_long() ? 600000000 : 500000, ~2u);
+	return check_states(apart, scope_long() ? sizeof(apart) / sizeof(apart[0]) : QUICK_APART, ANY_RING_MPMC,
+	                    WEIR_RING_FORMAT_LTQ64, scope_long() ? 600000000 : 1000000, ~2u);
 }
 
 static int check_all_progress(enum any_ring_kind kind, enum weir_ring_format format)
@@ -486,6 +521,8 @@ int main(int argc, char **argv)
 	scope_arguments(argc, argv);
 	bad = check_small(ANY_RING_MPMC, ltq64) | check_small(ANY_RING_MPMC, ltq16); /* the quickest first */
 	bad |= check_small(ANY_RING_MPSC, ltq64) | check_small(ANY_RING_MPSC, ltq16);
+	bad |= check_both_answers(ANY_RING_MPMC, ltq64) | check_both_answers(ANY_RING_MPMC, ltq16);
+	bad |= check_both_answers(ANY_RING_MPSC, ltq64) | check_both_answers(ANY_RING_MPSC, ltq16);
 	bad |= check_all_progress(ANY_RING_MPMC, ltq64) | check_all_progress(ANY_RING_MPMC, ltq16);
 	bad |= check_all_progress(ANY_RING_MPSC, ltq64) | check_all_progress(ANY_RING_MPSC, ltq16);
 	bad |= check_merged(ltq16) | check_merged(ltq64) | check_apart();
