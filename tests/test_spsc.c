@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <weir/spsc.h>
 
 #include "failing_allocator.h"
@@ -128,4 +129,71 @@ Test(spsc, passes_values_and_what_they_stand_for_between_two_threads)
 	(void)pthread_join(producer, NULL);
 	cr_assert_eq(wrong, 0);
 	weir_spsc_destroy(traffic.spsc);
+}
+
+enum { ROUNDS = 100000, MOST_DELAY = 256 };
+
+/* It holds two, and one is inside: the producer puts two more while the consumer takes two. No cr_assert there: it is a barrier. */
+struct rounds {
+	weir_spsc *spsc;
+	_Atomic(int) begun, ended; /* the number of the round */
+	enum weir_status put[2];
+};
+
+/* Spins, to go on at once; yields now and then, as the other thread may want this processor. */
+static void wait_for(_Atomic(int) *number, int round)
+{
+	for (unsigned looks = 1; atomic_load_explicit(number, memory_order_acquire) != round; looks++) {
+		if (looks % 1024 == 0)
+			(void)sched_yield();
+	}
+}
+
+static void *produce_two(void *context)
+{
+	struct rounds *rounds = context;
+
+	for (int round = 1; round <= ROUNDS; round++) {
+		wait_for(&rounds->begun, round);
+		rounds->put[0] = weir_spsc_try_enqueue(rounds->spsc, 2);
+		rounds->put[1] = weir_spsc_try_enqueue(rounds->spsc, 3);
+		atomic_store_explicit(&rounds->ended, round, memory_order_release);
+	}
+	return NULL;
+}
+
+static void wait_a_little(int turns)
+{
+	for (volatile int i = 0; i < turns; i++)
+		;
+}
+
+/* "Full" says that none had come out when the third was to go in, "empty" that the second was not in when one had come out. */
+Test(spsc, full_and_empty_are_not_both_answered_when_two_went_in_and_one_came_out)
+{
+	static struct rounds rounds;
+	int both = 0, wrong = 0;
+	pthread_t producer;
+	uint64_t value;
+
+	cr_assert_eq(weir_spsc_create(2, NULL, &rounds.spsc), WEIR_OK);
+	cr_assert_eq(pthread_create(&producer, NULL, produce_two, &rounds), 0);
+	for (int round = 1; round <= ROUNDS; round++) {
+		enum weir_status taken[2];
+
+		wrong += weir_spsc_try_enqueue(rounds.spsc, 1) != WEIR_OK;
+		atomic_store_explicit(&rounds.begun, round, memory_order_release);
+		wait_a_little(round % MOST_DELAY);
+		taken[0] = weir_spsc_try_dequeue(rounds.spsc, &value);
+		taken[1] = weir_spsc_try_dequeue(rounds.spsc, &value);
+		wait_for(&rounds.ended, round);
+		wrong += taken[0] != WEIR_OK || rounds.put[0] != WEIR_OK;
+		both += taken[1] == WEIR_WOULD_BLOCK && rounds.put[1] == WEIR_WOULD_BLOCK;
+		while (weir_spsc_try_dequeue(rounds.spsc, &value) == WEIR_OK)
+			;
+	}
+	(void)pthread_join(producer, NULL);
+	cr_assert_eq(wrong, 0);
+	cr_assert_eq(both, 0, "in %d of %d rounds", both, ROUNDS);
+	weir_spsc_destroy(rounds.spsc);
 }

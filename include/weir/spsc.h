@@ -12,7 +12,10 @@
  * | weir_spsc_try_dequeue[_many] | the consumer | wait-free | nothing   | no        | no          |
  * | weir_spsc_size_approx, _capacity | any      | wait-free | nothing   | no        | yes         |
  *
- * Ordering: what the producer wrote before enqueueing a value is visible to the consumer that dequeues it. "The producer" may
+ * Ordering: what the producer wrote before enqueueing a value is visible to the consumer that dequeues it. Linearizable, "full"
+ * and "empty" included, where "before" is what C11's happens-before says; by the clock either may be answered for the
+ * nanoseconds that the other side's store takes to leave its processor. Before "full" ("empty") is said a fence is run, if
+ * anything was put (taken) since the last one; a batch of which a part went through says neither. "The producer" may
  * change from one thread to another if the change itself orders them. Source: ck_ring of Concurrency Kit.
  */
 #ifndef WEIR_SPSC_H

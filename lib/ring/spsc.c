@@ -7,6 +7,14 @@
  * Pairs: P1 enqueue -> dequeue: ck_ring stores the value, runs ck_pr_fence_store, then stores its tail; the consumer loads the tail, runs
  *   ck_pr_fence_load, then loads the value. That is release and acquire in inline assembly, which ThreadSanitizer does not see:
  *   this file is built without its instrumentation, and the annotations state P1.
+ *   F1 tail stored, fence, head loaded; against head stored, fence, tail loaded.
+ * "Full" and "empty". Each side knows its own index and may see the other's late. That alone does
+ *   no harm: what it misses counts as not done yet. But where both have just done something and
+ *   then miss the other's, "full" and "empty" would be said of one queue, and no order of the calls
+ *   has both: store buffering. So a side that is about to say so runs a fence, if it has put
+ *   (taken) since its last one, and looks again. While calls succeed there is no fence. (Whether
+ *   one is due is told by the index, of 32 bits: one is left out if exactly a multiple of 2^32
+ *   values went through since the last.)
  * Progress: wait-free; no loop in a single operation.
  */
 #include <weir/spsc.h>
@@ -14,6 +22,7 @@
 #include <ck_ring.h>
 
 #include "base/annotate.h"
+#include "base/atomic.h"
 #include "base/compiler.h"
 #include "base/memory.h"
 
@@ -29,6 +38,8 @@ struct weir_spsc {
 	size_t capacity;
 	size_t memory_size;
 	weir_allocator allocator;
+	WEIRI_ALIGNED_APART unsigned fenced_tail; /* producer only: the tail at its last fence */
+	WEIRI_ALIGNED_APART unsigned fenced_head; /* consumer only: the head at its last fence */
 	WEIRI_ALIGNED_APART struct value slots[];
 };
 
@@ -56,6 +67,7 @@ enum weir_status weir_spsc_create(size_t capacity, const struct weir_spsc_option
 	if (spsc == NULL)
 		return WEIR_RESOURCE_EXHAUSTED;
 	ck_ring_init(&spsc->ring, (unsigned)slots);
+	spsc->fenced_tail = spsc->fenced_head = 0; /* as tail and head are */
 	spsc->capacity = capacity;
 	spsc->memory_size = size;
 	spsc->allocator = allocator;
@@ -82,6 +94,34 @@ size_t weir_spsc_capacity(const weir_spsc *spsc)
 	return spsc != NULL ? spsc->capacity : 0;
 }
 
+/* How many values the producer sees room for. */
+static WEIRI_ALWAYS_INLINE size_t room_in(const weir_spsc *spsc)
+{
+	return spsc->capacity - ck_ring_size(&spsc->ring);
+}
+
+/* The producer saw no room. How much there is behind its last put; 0 when that was fenced already. */
+static WEIRI_NOINLINE size_t room_behind_fence(weir_spsc *spsc)
+{
+	if (spsc->fenced_tail == spsc->ring.p_tail)
+		return 0;
+	spsc->fenced_tail = spsc->ring.p_tail;
+	/* [seq_cst F1] the tail is stored, the head is loaded: Dekker with empty_behind_fence(). */
+	weiri_fence_seq_cst();
+	return room_in(spsc);
+}
+
+/* The consumer saw no value. 1: nor is there one behind its last take. */
+static WEIRI_NOINLINE int empty_behind_fence(weir_spsc *spsc)
+{
+	if (spsc->fenced_head == spsc->ring.c_head)
+		return 1;
+	spsc->fenced_head = spsc->ring.c_head;
+	/* [seq_cst F1] the head is stored, the tail is loaded: Dekker with room_behind_fence(). */
+	weiri_fence_seq_cst();
+	return ck_ring_size(&spsc->ring) == 0;
+}
+
 static WEIRI_ALWAYS_INLINE int put(weir_spsc *spsc, uint64_t bits)
 {
 	struct value value = {bits};
@@ -93,8 +133,10 @@ static WEIRI_ALWAYS_INLINE int take(weir_spsc *spsc, uint64_t *bits)
 {
 	struct value value;
 
-	if (!ck_ring_dequeue_spsc_value(&spsc->ring, spsc->slots, &value))
-		return 0;
+	while (WEIRI_UNLIKELY(!ck_ring_dequeue_spsc_value(&spsc->ring, spsc->slots, &value))) {
+		if (empty_behind_fence(spsc))
+			return 0;
+	}
 	*bits = value.bits;
 	return 1;
 }
@@ -103,7 +145,7 @@ enum weir_status weir_spsc_try_enqueue(weir_spsc *spsc, uint64_t value)
 {
 	if (WEIRI_UNLIKELY(spsc == NULL))
 		return WEIR_INVALID_ARGUMENT;
-	if (ck_ring_size(&spsc->ring) >= spsc->capacity)
+	if (WEIRI_UNLIKELY(room_in(spsc) == 0) && room_behind_fence(spsc) == 0)
 		return WEIR_WOULD_BLOCK;
 	weiri_annotate_release(spsc); /* P1 */
 	return put(spsc, value) ? WEIR_OK : WEIR_WOULD_BLOCK;
@@ -125,7 +167,9 @@ enum weir_status weir_spsc_try_enqueue_many(weir_spsc *spsc, const uint64_t valu
 
 	if (spsc == NULL || done == NULL || (values == NULL && count != 0))
 		return WEIR_INVALID_ARGUMENT;
-	room = spsc->capacity - ck_ring_size(&spsc->ring);
+	room = room_in(spsc);
+	if (room == 0)
+		room = room_behind_fence(spsc);
 	weiri_annotate_release(spsc); /* P1 */
 	while (in < count && in < room && put(spsc, values[in]))
 		in++;
