@@ -45,12 +45,17 @@
  *   P5  close -> put, take, closed: what the closer did before
  *   P6  level -> load of a level: the ticket was linked
  *   P7  ended -> all_is_linked(): the links of all puts
+ *   S   the CAS of a link, by put and take, and the loads of the two links that say "empty" and "full": seq_cst
  *
  * Linearization. Put: the CAS of the link: its node stands in (key, arrival) order among the items, since the link still names the one
  *   item behind it and I4 tells that the one before it is there or was the last taken. Take: the CAS that sets TAKEN; the item is the first at
  *   that moment. "Empty": the load of the dummy's link that names none. "Full": the load of the link of `oldest` that is not TAKEN: the dummy is
  *   the oldest, so no node is free; puts that have a node and have not linked it count. "Closed": the load of `oldest` with CLOSED.
  *   The end: closed, and all nodes were on the chain, so no put was under way; then "empty".
+ * Why S. "Full" and "empty" are read in links of different nodes, so of a put that then says "full"
+ *   and a take that then says "empty" each could miss the other's CAS, and no order has both: store
+ *   buffering, as between two slots of the ring (walk.h). In S each of the two loads finds the last
+ *   change of its link.
  * Progress: lock-free. A link, head or `oldest` that changed underfoot changed for another call's good; a walk along a level goes to
  *   greater (key, ticket) only, and cleaning a level is bounded. A stopped put keeps its node; a stopped take keeps nothing.
  * Memory: capacity + 1 nodes of 32 bytes, 8 / 7 bytes a node for towers, for ever.
@@ -287,8 +292,8 @@ static WEIRI_ALWAYS_INLINE int walk_from(const weir_priority_queue *queue, uint6
 	dummy->position = tag_of(queue, word);
 	dummy->index = index_of(queue, word);
 	for (size_t steps = 0;; steps++, dummy->position++) {
-		/* [P1, P2 acquire] */
-		dummy->link = weiri_load_acquire(&node_of(queue, dummy->index)->link);
+		/* [seq_cst S; P1, P2 acquire] */
+		dummy->link = weiri_load_seq_cst(&node_of(queue, dummy->index)->link);
 		if (is_passed(queue, dummy->position))
 			return 0;
 		if ((dummy->link & TAKEN) == 0 || steps == most)
@@ -443,8 +448,8 @@ static enum weir_status claim_node(weir_priority_queue *queue, int admitted, siz
 		if ((oldest & CLOSED) != 0 && !admitted)
 			return WEIR_CANCELLED;
 		*index = index_of(queue, oldest);
-		/* [P1, P2 acquire] */
-		link = weiri_load_acquire(&node_of(queue, *index)->link);
+		/* [seq_cst S; P1, P2 acquire] */
+		link = weiri_load_seq_cst(&node_of(queue, *index)->link);
 		/* [relaxed] P2: if that was a later filler's link, `oldest` is seen to have moved. */
 		if (weiri_load_relaxed(&queue->oldest) != oldest)
 			continue;
@@ -530,8 +535,8 @@ static void link_in(weir_priority_queue *queue, size_t index, int64_t key, struc
 		own = word_after(queue, own, index_of(queue, link));
 		/* [P2 release] after the ticket. */
 		weiri_store_release(&node->link, own);
-		/* [P1 release] */
-	} while (!weiri_cas_release(&node_of(queue, at->index)->link, &link, word_after(queue, link, index)));
+		/* [seq_cst S; P1 release] */
+	} while (!weiri_cas_seq_cst(&node_of(queue, at->index)->link, &link, word_after(queue, link, index)));
 }
 
 enum weir_status weiri_priority_queue_put(weir_priority_queue *queue, int64_t key, uint64_t value, int admitted)
@@ -633,8 +638,8 @@ enum weir_status weiri_priority_queue_take(weir_priority_queue *queue, const str
 				return WEIR_WOULD_BLOCK;
 			continue;
 		}
-		/* [P2 release] */
-		if (!weiri_cas_release(link, &dummy.link, word_after(queue, dummy.link, first) | TAKEN))
+		/* [seq_cst S; P2 release] */
+		if (!weiri_cas_seq_cst(link, &dummy.link, word_after(queue, dummy.link, first) | TAKEN))
 			continue;
 		/* [P3 release] */
 		weiri_store_release(&queue->near, word_of(queue, first, dummy.position + 1));
