@@ -20,6 +20,10 @@
  * | weir_queue_get_stats           | any     | wait-free                    | nothing            | no              | yes         |
  * | weir_queue_size, _closed, _capacity, _seed, _name | any | wait-free               | nothing            | no              | yes         |
  *
+ * "Full" and "empty", as weir_queue_try_enqueue and _try_dequeue say them, are those of the store, in C11: exact of a FIFO
+ * queue (weir/ring.h), of one by priority as of weir/priority_queue.h; of a shuffle queue they are exact only while no other
+ * call is under way. While a batch that cannot be filled gives its items back they are less than that: lib/queue/store.c.
+ *
  * A thread that is stopped inside a call holds up nobody who does not wait. Of those who wait it holds up the one operation
  * that it was carrying on at that moment, which then not even its deadline ends (two, when it was cancelling one); and, if that
  * is the batch that collects, the batch dequeues behind it and the news that a closed queue is drained. In a fair queue try_

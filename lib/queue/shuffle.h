@@ -27,7 +27,8 @@
  *   Refusals are exact only when no put or take is under way. "Nothing may leave" (the load of credits): between a put's number in
  *   full and its credit, a take may get its item by another's credit, and that one's item is inside without a credit until the
  *   put goes on; and a take that has its credit may yet get an item newer than the refusal. "Full" (the load of credits): a put
- *   or a take under way counts as an occupied slot.
+ *   or a take under way counts as an occupied slot. Both are said of one word, so its changes' own order has them both: no
+ *   store buffering between two words, as in a ring (walk.h).
  * Progress: lock-free. A put or take that is stopped holds one slot; nobody waits for it, but the end of a closed bag: it is not
  *   "drained" while a put is under way, because its item is still to come.
  * The same seed and the same calls on one thread give the same order.

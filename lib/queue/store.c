@@ -5,6 +5,15 @@
  * batch holds items that it may give back. The last is why the turn is read before and after the others: if it is even and
  * unchanged, no batch took or gave anything in between. (A batch takes the turn before it takes anything, and both ways to take release:
  * who finds something gone sees the turn of whoever has it.)
+ *
+ * Refusals. Of FIFO queues "full" and "empty" are the ring's and exact in C11 (walk.h); by
+ * priority, as in priority_queue.c; shuffled, as in shuffle.h, by one word. That is so while no
+ * batch gives back. To give back is a step of its own: what a batch has taken is inside again once
+ * it is pushed, beyond the capacity if others have filled the room. Then "full" may count an item
+ * whose taker had looked for what was put back before the push, and drains its slot after it. And
+ * the top of the stack is not seq_cst as the slots are: on POWER and RISC-V (not on x86-64, nor on
+ * AArch64 with ldar) "empty" may miss what was pushed by a thread that was told "full" afterwards,
+ * unless something else orders the push before the call that says "empty".
  */
 #include <stdio.h>
 #include <string.h>

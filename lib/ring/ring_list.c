@@ -26,7 +26,9 @@
  * Linearization. Enqueue: the ring's, or, with a new segment, the CAS of the link. Order: a value in a ring comes before those behind its
  *   link. If it was enqueued after one of those had been, its call began before the ring was closed and so before that other call had
  *   ended: the two overlap, and either order is right. Dequeue: the ring's. "Empty" of an open ring: the ring's; it was not closed then, so
- *   nothing was linked behind it (I1). "Empty" of a sealed ring: the load of the link that was NULL. "Closed": the load that saw END;
+ *   nothing was linked behind it (I1). "Empty" of a sealed ring: the load of the link that was NULL. No two answers can fall out, as
+ *   "full" and "empty" of a bounded ring could (walk.h): a list is never full, and whoever finds it empty at one place has acquired
+ *   all enqueues before that place, also those that a thread missed which found it empty at an earlier one. "Closed": the load that saw END;
  *   for an enqueue, of its ring's `closed`, of its tombstone, or of the link.
  * Progress: lock-free. A step is repeated only when another thread linked a segment, moved head, or moved tail, each of which happens once a
  *   segment; the ring is lock-free, and a sealed ring refuses at its first tombstone.
