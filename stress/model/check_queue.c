@@ -409,7 +409,7 @@ int main(int argc, char **argv)
 	scope_arguments(argc, argv);
 	bad = queue_check_all(&check, WEIR_QUEUE_FIFO, 2500);
 	scope_symmetric(1);
-	bad |= queue_check_all(&check, WEIR_QUEUE_FIFO, 1000);
+	bad |= queue_check_all(&check, WEIR_QUEUE_FIFO, 1250);
 	scope_symmetric(0);
 	bad |= queue_check_all(&check, WEIR_QUEUE_SHUFFLE, 1500);
 	return bad | queue_check_progress(&check, WEIR_QUEUE_FIFO, 50) |
