@@ -101,13 +101,13 @@ Test(history_tools, a_log_that_is_full_counts_what_it_lost)
 static void add(struct history *history, uint32_t thread, uint64_t called, uint64_t returned, enum history_kind kind,
                 uint64_t number)
 {
-	int puts = kind == HISTORY_PUT || kind == HISTORY_PUT_FULL;
+	int calls_with_it = kind == HISTORY_PUT || kind == HISTORY_PUT_FULL || kind == HISTORY_CLOSE;
 	struct history_op op = {.called = called,
 	                        .returned = returned,
 	                        .kind = (uint16_t)kind,
 	                        .thread = thread,
-	                        .argument = puts ? number : HISTORY_NONE,
-	                        .result = puts ? HISTORY_NONE : number};
+	                        .argument = calls_with_it ? number : HISTORY_NONE,
+	                        .result = calls_with_it ? HISTORY_NONE : number};
 
 	cr_assert(history_add(history, &op, NULL));
 }
@@ -160,6 +160,90 @@ Test(history_tools, a_model_of_ones_own_is_judged)
 	history.op[1].called = history.op[1].returned = 9;
 	cr_assert(history_check_general(&history, &stack_model, NULL, 1000, NULL, &finding) == HISTORY_VIOLATED);
 	cr_assert(finding.witnesses == 1 && finding.witness[0] == 2, "the take of 2 is where it gets stuck");
+	history_fini(&history);
+}
+
+/* Two threads, each with a put and then a take, and nothing known across: no times say that, as one of two intervals ends first. */
+Test(history_tools, sets_order_what_no_times_could)
+{
+	struct history history;
+	struct history_finding finding;
+	struct history_bounds none = {0, 0};
+	uint32_t order[4];
+	uint64_t before[4] = {0, 1, 0, 4};
+
+	history_init(&history);
+	add(&history, 0, 0, 1, HISTORY_PUT, 1);
+	add(&history, 0, 2, 3, HISTORY_TAKE_EMPTY, 0);
+	add(&history, 1, 4, 5, HISTORY_PUT, 2);
+	add(&history, 1, 6, 7, HISTORY_TAKE, 1);
+	history.before = before;
+	cr_assert(history_check_general(&history, &history_model_fifo, &none, 1000, order, &finding) == HISTORY_VIOLATED,
+	          "2 is inside from its put on");
+	cr_assert_str_eq(finding.pattern, "none fits");
+	history.op[1].kind = HISTORY_TAKE;
+	history.op[1].result = 2;
+	cr_assert(history_check_general(&history, &history_model_fifo, &none, 1000, order, &finding) == HISTORY_HOLDS);
+	cr_assert(order[0] < 4 && order[1] < 4 && order[0] % 2 == 0, "a put comes first");
+	before[2] = 1; /* 1 goes in first, so it comes out first */
+	before[3] = 6;
+	cr_assert(history_check_general(&history, &history_model_fifo, &none, 1000, order, &finding) == HISTORY_VIOLATED);
+	before[1] = 8; /* each waits for the other */
+	cr_assert(history_check_general(&history, &history_model_fifo, &none, 1000, order, &finding) == HISTORY_VIOLATED);
+	history.before = NULL;
+	history_fini(&history);
+}
+
+static enum history_verdict judge(struct history *history, uint64_t capacity)
+{
+	struct history_bounds bounds = {capacity, 0};
+	struct history_finding finding;
+
+	return history_check_general(history, &history_model_fifo, &bounds, 1000, NULL, &finding);
+}
+
+Test(history_tools, after_a_close_returned_nothing_goes_in)
+{
+	struct history history;
+
+	history_init(&history);
+	add(&history, 0, 0, 1, HISTORY_PUT, 1);
+	add(&history, 1, 2, 3, HISTORY_CLOSE, 0);
+	add(&history, 1, 4, 5, HISTORY_TAKE, 1);
+	add(&history, 0, 2, 9, HISTORY_PUT, 2);
+	add(&history, 1, 10, 11, HISTORY_TAKE, 2);
+	add(&history, 1, 12, 13, HISTORY_TAKE_ENDED, 0);
+	add(&history, 0, 14, 15, HISTORY_PUT_CLOSED, 3);
+	cr_assert(judge(&history, 1) == HISTORY_HOLDS, "one that was called before may find its room later");
+	history.op[3].called = 4;
+	cr_assert(judge(&history, 0) == HISTORY_VIOLATED, "called after the close had returned");
+	history.op[3].called = 2;
+	history.op[5].called = 1;
+	history.op[5].returned = 16;
+	cr_assert(judge(&history, 0) == HISTORY_HOLDS);
+	history.op[4].kind = HISTORY_TAKE_ENDED;
+	history.op[5].kind = HISTORY_TAKE;
+	history.op[5].argument = 2;
+	cr_assert(judge(&history, 0) == HISTORY_VIOLATED, "what was put is still inside");
+	history_fini(&history);
+}
+
+Test(history_tools, a_close_that_cancels_empties)
+{
+	struct history history;
+
+	history_init(&history);
+	add(&history, 0, 0, 1, HISTORY_PUT, 1);
+	add(&history, 0, 2, 3, HISTORY_CLOSE, HISTORY_CANCELS);
+	add(&history, 0, 4, 5, HISTORY_TAKE_ENDED, 0);
+	cr_assert(judge(&history, 0) == HISTORY_HOLDS);
+	history.op[1].argument = 0;
+	cr_assert(judge(&history, 0) == HISTORY_VIOLATED);
+	add(&history, 1, 0, 1, HISTORY_LOOK_CLOSED, 0);
+	history.op[1].argument = HISTORY_CANCELS;
+	cr_assert(judge(&history, 0) == HISTORY_HOLDS);
+	history.op[3].called = history.op[3].returned = 6;
+	cr_assert(judge(&history, 0) == HISTORY_VIOLATED, "it was closed by then");
 	history_fini(&history);
 }
 

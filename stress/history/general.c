@@ -6,6 +6,11 @@
  * more can come first, so take the last choice back. Lowe's improvement: the same set of operations in the same state
  * was tried before, so it need not be tried again. Those pairs are kept whole, not only their hashes: a collision must
  * not become a verdict.
+ *
+ * Where times do not say what came before what, a set for each operation does. The next operation is then one of which
+ * all that came before it is explained; the rest of the search is the same. Times cannot stand for such sets: calls of
+ * four threads may be ordered in two pairs, a before b and c before d, with nothing between the pairs, and then times
+ * order a before d or c before b.
  */
 #include "history/order.h"
 
@@ -19,13 +24,15 @@ struct node {
 	uint32_t partner; /* the call's return; 0: this is a return */
 };
 
+#define NO_OP UINT32_MAX
+
 struct search {
 	const struct history *history;
 	const struct history_model *model;
 	const void *context;
 	struct history_order order;
 	struct node *node;
-	uint32_t *chosen; /* call nodes, in the order of the choices */
+	uint32_t *chosen; /* operations, in the order of the choices */
 	uint32_t depth, deepest, stuck;
 	size_t set_size, state_size, key_size; /* bytes; key: the set, then the state */
 	unsigned char *key;                    /* where we are */
@@ -121,15 +128,24 @@ static void link_node(struct node nodes[], uint32_t n)
 	nodes[nodes[n].next].previous = n;
 }
 
-static void lift(struct search *search, uint32_t call)
+static uint32_t call_node(const struct search *search, uint32_t op)
 {
+	return search->order.called[op] + 1;
+}
+
+static void lift(struct search *search, uint32_t op)
+{
+	uint32_t call = call_node(search, op);
+
 	unlink_node(search->node, call);
 	unlink_node(search->node, search->node[call].partner);
 }
 
 /* In the opposite order of unlinking, so that each finds its neighbours as they were. */
-static void put_back(struct search *search, uint32_t call)
+static void put_back(struct search *search, uint32_t op)
 {
+	uint32_t call = call_node(search, op);
+
 	link_node(search->node, search->node[call].partner);
 	link_node(search->node, call);
 }
@@ -149,7 +165,70 @@ static void build_list(struct search *search)
 
 		search->node[e + 1] = (struct node){e, (e + 2) % (events + 1), op, partner};
 	}
-	search->node[0] = (struct node){events, events != 0, UINT32_MAX, 0};
+	search->node[0] = (struct node){events, events != 0, NO_OP, 0};
+}
+
+/* -- what may come next ---------------------------------------------------------------------------------------------------- */
+
+static int is_explained(const struct search *search, uint32_t op)
+{
+	return search->key[op / 8] >> op % 8 & 1;
+}
+
+static int is_free(const struct search *search, uint32_t op)
+{
+	size_t words = search->set_size / sizeof(uint64_t);
+
+	for (size_t i = 0; i < words; i++) {
+		uint64_t explained = 0;
+
+		for (size_t byte = 0; byte < sizeof(explained); byte++)
+			explained |= (uint64_t)search->key[i * sizeof(explained) + byte] << 8 * byte;
+		if ((search->history->before[op * words + i] & ~explained) != 0)
+			return 0;
+	}
+	return 1;
+}
+
+static uint32_t free_from(const struct search *search, uint32_t op)
+{
+	while (op < search->history->count && (is_explained(search, op) || !is_free(search, op)))
+		op++;
+	return op < search->history->count ? op : NO_OP;
+}
+
+/* The operation of a call; none may come behind a return. */
+static uint32_t called_at(const struct search *search, uint32_t node)
+{
+	return search->node[node].partner != 0 ? search->node[node].op : NO_OP;
+}
+
+/* The first operation that may come next, or NO_OP. */
+static uint32_t first_candidate(const struct search *search)
+{
+	return search->history->before != NULL ? free_from(search, 0) : called_at(search, search->node[0].next);
+}
+
+/* The one behind `op`, which may come next, too. */
+static uint32_t candidate_after(const struct search *search, uint32_t op)
+{
+	return search->history->before != NULL ? free_from(search, op + 1)
+	                                       : called_at(search, search->node[call_node(search, op)].next);
+}
+
+/* Of those that are not explained: the one whose return comes first, or the first one. */
+static uint32_t first_unexplained(const struct search *search)
+{
+	uint32_t at = search->history->before != NULL ? 0 : search->node[0].next;
+
+	if (search->history->before == NULL) {
+		while (search->node[at].partner != 0)
+			at = search->node[at].next;
+		return search->node[at].op;
+	}
+	while (is_explained(search, at))
+		at++;
+	return at;
 }
 
 /* -- the search ------------------------------------------------------------------------------------------------------------ */
@@ -159,10 +238,9 @@ static unsigned char *undo_of(const struct search *search, uint32_t depth)
 	return search->undo + (size_t)depth * search->state_size;
 }
 
-/* 1: the operation of this call node comes next; 0: it cannot, or that was tried; -1: no budget. */
-static int choose(struct search *search, uint32_t call)
+/* 1: this operation comes next; 0: it cannot, or that was tried; -1: no budget. */
+static int choose(struct search *search, uint32_t op)
 {
-	uint32_t op = search->node[call].op;
 	unsigned char *before = undo_of(search, search->depth);
 	int fresh;
 
@@ -178,49 +256,51 @@ static int choose(struct search *search, uint32_t call)
 		memcpy(state_of(search), before, search->state_size);
 		return fresh;
 	}
-	search->chosen[search->depth++] = call;
-	lift(search, call);
+	search->chosen[search->depth++] = op;
+	if (search->history->before == NULL)
+		lift(search, op);
 	return 1;
 }
 
-/* Takes the last choice back; gives its call node. */
+/* Takes the last choice back; gives its operation. */
 static uint32_t take_back(struct search *search)
 {
-	uint32_t call = search->chosen[--search->depth];
+	uint32_t op = search->chosen[--search->depth];
 
 	memcpy(state_of(search), undo_of(search, search->depth), search->state_size);
-	flip(search, search->node[call].op);
-	put_back(search, call);
-	return call;
+	flip(search, op);
+	if (search->history->before == NULL)
+		put_back(search, op);
+	return op;
 }
 
-/* Nobody can come before this return any more: what the search got to, for the finding. */
-static void note_stuck(struct search *search, uint32_t at)
+/* Nobody can come next any more: what the search got to, for the finding. */
+static void note_stuck(struct search *search)
 {
 	if (search->depth >= search->deepest) {
 		search->deepest = search->depth;
-		search->stuck = search->node[at].op;
+		search->stuck = first_unexplained(search);
 	}
 }
 
 static enum history_verdict run(struct search *search)
 {
-	uint32_t at = search->node[0].next;
+	uint32_t op = first_candidate(search);
 
-	while (search->node[0].next != 0) {
+	while (search->depth < search->history->count) {
 		int chosen;
 
-		if (search->node[at].partner == 0) {
-			note_stuck(search, at);
+		if (op == NO_OP) {
+			note_stuck(search);
 			if (search->depth == 0)
 				return HISTORY_VIOLATED;
-			at = search->node[take_back(search)].next;
+			op = candidate_after(search, take_back(search));
 			continue;
 		}
-		chosen = choose(search, at);
+		chosen = choose(search, op);
 		if (chosen < 0)
 			return HISTORY_UNDECIDED;
-		at = chosen ? search->node[0].next : search->node[at].next;
+		op = chosen ? first_candidate(search) : candidate_after(search, op);
 	}
 	return HISTORY_HOLDS;
 }
@@ -262,8 +342,17 @@ static enum history_verdict conclude(struct search *search, enum history_verdict
 		(void)history_violated(finding, "budget", "undecided after %zu pairs of a set and a state", search->met_count);
 	}
 	for (uint32_t i = 0; verdict == HISTORY_HOLDS && order != NULL && i < search->depth; i++)
-		order[i] = search->node[search->chosen[i]].op;
+		order[i] = search->chosen[i];
 	return verdict;
+}
+
+int history_came_before(const struct history *history, size_t one, size_t other)
+{
+	size_t words = (history->count + 63) / 64;
+
+	if (history->before == NULL)
+		return history->op[one].returned < history->op[other].called;
+	return history->before[other * words + one / 64] >> one % 64 & 1;
 }
 
 enum history_verdict history_check_general(const struct history *history, const struct history_model *model,
@@ -271,12 +360,15 @@ enum history_verdict history_check_general(const struct history *history, const 
                                            struct history_finding *finding)
 {
 	struct search search = {.history = history, .model = model, .context = context, .budget = budget};
-	enum history_verdict verdict = history_order_init(&search.order, history, finding);
+	enum history_verdict verdict = HISTORY_HOLDS;
 
+	if (history->before == NULL)
+		verdict = history_order_init(&search.order, history, finding);
 	if (verdict == HISTORY_HOLDS && !init_search(&search))
 		verdict = history_no_memory(finding);
 	if (verdict == HISTORY_HOLDS) {
-		build_list(&search);
+		if (history->before == NULL)
+			build_list(&search);
 		model->start(history, context, state_of(&search));
 		verdict = conclude(&search, run(&search), order, finding);
 	}

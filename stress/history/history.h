@@ -58,11 +58,19 @@ enum history_kind {
 	HISTORY_NAME_FIND,
 	HISTORY_NAME_CREATE,
 	HISTORY_NAME_REMOVE,
+	/* Collections, for the general checker only. */
+	HISTORY_CLOSE,       /* argument 0: what is inside is to come out; HISTORY_CANCELS: it is gone */
+	HISTORY_PUT_CLOSED,  /* argument did not go in, it is closed */
+	HISTORY_TAKE_ENDED,  /* nothing came out, and nothing ever will */
+	HISTORY_LOOK_CLOSED, /* result: whether it is closed */
+	HISTORY_TAKE_BELOW,  /* by priority: nothing with a key below argument was there (int64_t) */
+	HISTORY_PEEK,        /* result stays and is the next to leave; by priority result is its key */
 	/* From here on yours; the general checker passes them to your model. */
 	HISTORY_USER = 32
 };
 
 #define HISTORY_NONE UINT64_MAX
+enum { HISTORY_CANCELS = 1 };
 
 /* What an operation did to one variable. */
 struct history_part {
@@ -88,6 +96,11 @@ struct history {
 	struct history_part *part;
 	size_t part_count, part_room;
 	int partial; /* operations were left out: a version that nobody published is no fault (history_shrink sets it) */
+	/*
+	 * For the general checker, where times say nothing (NULL: they do). What came before operation i are those whose bits are
+	 * set from before[i * words] on, words = (count + 63) / 64. It is the caller's, and a copy of the history has none.
+	 */
+	const uint64_t *before;
 };
 
 void history_init(struct history *history);
@@ -267,8 +280,9 @@ enum history_verdict history_check_each(const struct history *history, const str
 int history_project(const struct history *history, uint64_t object, struct history *out);
 
 /*
- * Models of what the fast checkers know. Contexts: struct history_bounds; the same; struct history_priority; uint64_t
- * initial.
+ * Models of what the fast checkers know, and of closing. Contexts: struct history_bounds; the same; struct
+ * history_priority; uint64_t initial. A put that was called before a close returned may go in behind it, unless a take
+ * was told that nothing will come: closing is an order to later puts, as weir's closes are.
  */
 struct history_priority {
 	struct history_bounds bounds;
@@ -276,6 +290,8 @@ struct history_priority {
 };
 extern const struct history_model history_model_fifo, history_model_multiset, history_model_priority,
 	history_model_variables;
+/* For models: `one` had returned when `other` was called, by times or by `before`. */
+int history_came_before(const struct history *history, size_t one, size_t other);
 
 /* -- looking at a failure -------------------------------------------------------------------------------------------------- */
 

@@ -13,11 +13,14 @@
 /* In the order in which values leave, where there is one; unused places are 0. */
 struct stock {
 	uint64_t count;
+	uint64_t closed; /* 0; CLOSING; ENDED: a take was told so, nothing goes in any more */
 	struct item {
 		int64_t key;
 		uint64_t value;
 	} item[];
 };
+
+enum { CLOSING = 1, ENDED = 2 };
 
 static size_t stock_size(const struct history *history, const void *context)
 {
@@ -63,20 +66,63 @@ static int has_room(const struct stock *stock, const struct history_bounds *boun
 	return bounds->capacity == 0 || stock->count < bounds->capacity;
 }
 
-/* Answers that are the same for all three. */
-static int step_refusal(const struct stock *stock, const struct history_bounds *bounds, uint16_t kind)
+static int is_behind_a_close(const struct history *history, const struct history_op *op)
 {
-	if (kind == HISTORY_PUT_FULL)
-		return !has_room(stock, bounds);
-	return kind == HISTORY_TAKE_EMPTY && stock->count <= bounds->stays;
+	size_t at = (size_t)(op - history->op);
+
+	for (size_t i = 0; i < history->count; i++) {
+		if (history->op[i].kind == HISTORY_CLOSE && history_came_before(history, i, at))
+			return 1;
+	}
+	return 0;
+}
+
+static int may_go_in(const struct history *history, const struct history_op *op, const struct stock *stock,
+                     const struct history_bounds *bounds)
+{
+	if (op->kind != HISTORY_PUT || !has_room(stock, bounds))
+		return 0;
+	return stock->closed == 0 || (stock->closed == CLOSING && !is_behind_a_close(history, op));
+}
+
+static int step_close(struct stock *stock, const struct history_op *op)
+{
+	if (op->argument == HISTORY_CANCELS) {
+		memset(stock->item, 0, (size_t)stock->count * sizeof(stock->item[0]));
+		stock->count = 0;
+	}
+	stock->closed = stock->closed != 0 ? stock->closed : CLOSING;
+	return 1;
+}
+
+static int step_end(struct stock *stock)
+{
+	if (stock->closed == 0 || stock->count != 0)
+		return 0;
+	stock->closed = ENDED;
+	return 1;
+}
+
+/* What is the same for all three: answers that move nothing, and closing. */
+static int step_others(struct stock *stock, const struct history_bounds *bounds, const struct history_op *op)
+{
+	switch (op->kind) {
+	case HISTORY_PUT_FULL: return !has_room(stock, bounds);
+	case HISTORY_TAKE_EMPTY: return stock->closed == 0 ? stock->count <= bounds->stays : stock->count == 0;
+	case HISTORY_CLOSE: return step_close(stock, op);
+	case HISTORY_PUT_CLOSED: return stock->closed != 0;
+	case HISTORY_TAKE_ENDED: return step_end(stock);
+	case HISTORY_LOOK_CLOSED: return (stock->closed != 0) == (op->result != 0);
+	case HISTORY_PEEK: return stock->count != 0 && stock->item[0].value == op->result;
+	default: return 0;
+	}
 }
 
 static int fifo_step(const struct history *history, const struct history_op *op, const void *context, void *state)
 {
 	struct stock *stock = state;
 
-	(void)history;
-	if (op->kind == HISTORY_PUT && has_room(stock, context)) {
+	if (may_go_in(history, op, stock, context)) {
 		insert(stock, stock->count, 0, op->argument);
 		return 1;
 	}
@@ -84,7 +130,7 @@ static int fifo_step(const struct history *history, const struct history_op *op,
 		remove_at(stock, 0);
 		return 1;
 	}
-	return step_refusal(stock, context, op->kind);
+	return step_others(stock, context, op);
 }
 
 /* Sorted by value, as one content must be one state. */
@@ -94,21 +140,20 @@ static int multiset_step(const struct history *history, const struct history_op 
 	struct stock *stock = state;
 	uint64_t place = 0;
 
-	(void)history;
-	if (op->kind == HISTORY_PUT && has_room(stock, bounds)) {
+	if (may_go_in(history, op, stock, bounds)) {
 		while (place < stock->count && stock->item[place].value < op->argument)
 			place++;
 		insert(stock, place, 0, op->argument);
 		return 1;
 	}
-	if (op->kind == HISTORY_TAKE && stock->count > bounds->stays) {
+	if (op->kind == HISTORY_TAKE && (stock->count > bounds->stays || stock->closed != 0)) {
 		place = place_of(stock, op->result);
 		if (place == stock->count)
 			return 0;
 		remove_at(stock, place);
 		return 1;
 	}
-	return step_refusal(stock, bounds, op->kind);
+	return step_others(stock, bounds, op);
 }
 
 /* Sorted by key; equals by arrival, or by value where any may come. */
@@ -118,8 +163,7 @@ static int priority_step(const struct history *history, const struct history_op 
 	struct stock *stock = state;
 	uint64_t place = 0;
 
-	(void)history;
-	if (op->kind == HISTORY_PUT && has_room(stock, &priority->bounds)) {
+	if (may_go_in(history, op, stock, &priority->bounds)) {
 		int64_t key = (int64_t)op->result;
 
 		while (place < stock->count && (stock->item[place].key < key ||
@@ -137,7 +181,11 @@ static int priority_step(const struct history *history, const struct history_op 
 		remove_at(stock, place);
 		return 1;
 	}
-	return step_refusal(stock, &priority->bounds, op->kind);
+	if (op->kind == HISTORY_TAKE_BELOW)
+		return stock->count == 0 || stock->item[0].key >= (int64_t)op->argument;
+	if (op->kind == HISTORY_PEEK)
+		return stock->count != 0 && stock->item[0].key == (int64_t)op->result;
+	return step_others(stock, &priority->bounds, op);
 }
 
 const struct history_model history_model_fifo = {stock_size, stock_start, fifo_step};

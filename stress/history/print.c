@@ -88,6 +88,12 @@ static void describe_call(const struct history *history, const struct history_op
 	case HISTORY_READ: append(text, size, op->parts == 1 ? "read" : "snapshot"); break;
 	case HISTORY_WRITE: append(text, size, "write"); break;
 	case HISTORY_ABORTED: describe_parts(history, op, "write on", text, size); break;
+	case HISTORY_PUT_CLOSED: append(text, size, "put %" PRIu64, op->argument); break;
+	case HISTORY_CLOSE: append(text, size, op->argument == HISTORY_CANCELS ? "close, cancel" : "close"); break;
+	case HISTORY_TAKE_ENDED: append(text, size, "take"); break;
+	case HISTORY_LOOK_CLOSED: append(text, size, "closed?"); break;
+	case HISTORY_TAKE_BELOW: append(text, size, "take below %" PRId64, (int64_t)op->argument); break;
+	case HISTORY_PEEK: append(text, size, "peek"); break;
 	default: append(text, size, "%u %" PRIu64, (unsigned)op->kind, op->argument); break;
 	}
 }
@@ -101,6 +107,11 @@ static void describe_return(const struct history *history, const struct history_
 	case HISTORY_READ:
 	case HISTORY_WRITE: describe_parts(history, op, "", text, size); break;
 	case HISTORY_ABORTED: append(text, size, "aborted"); break;
+	case HISTORY_CLOSE: append(text, size, "ok"); break;
+	case HISTORY_PUT_CLOSED: append(text, size, "closed"); break;
+	case HISTORY_TAKE_ENDED: append(text, size, "ended"); break;
+	case HISTORY_LOOK_CLOSED: append(text, size, op->result != 0 ? "yes" : "no"); break;
+	case HISTORY_TAKE_BELOW: append(text, size, "none"); break;
 	default: append(text, size, "%" PRIu64, op->result); break;
 	}
 }
