@@ -64,6 +64,7 @@ enum history_kind {
 	HISTORY_TAKE_ENDED,  /* nothing came out, and nothing ever will */
 	HISTORY_LOOK_CLOSED, /* result: whether it is closed */
 	HISTORY_TAKE_BELOW,  /* by priority: nothing with a key below argument was there (int64_t) */
+	HISTORY_CLEAR,       /* all that was inside is gone */
 	HISTORY_PEEK,        /* result stays and is the next to leave; by priority result is its key */
 	/* From here on yours; the general checker passes them to your model. */
 	HISTORY_USER = 32

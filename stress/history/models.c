@@ -85,12 +85,17 @@ static int may_go_in(const struct history *history, const struct history_op *op,
 	return stock->closed == 0 || (stock->closed == CLOSING && !is_behind_a_close(history, op));
 }
 
+static int step_clear(struct stock *stock)
+{
+	memset(stock->item, 0, (size_t)stock->count * sizeof(stock->item[0]));
+	stock->count = 0;
+	return 1;
+}
+
 static int step_close(struct stock *stock, const struct history_op *op)
 {
-	if (op->argument == HISTORY_CANCELS) {
-		memset(stock->item, 0, (size_t)stock->count * sizeof(stock->item[0]));
-		stock->count = 0;
-	}
+	if (op->argument == HISTORY_CANCELS)
+		(void)step_clear(stock);
 	stock->closed = stock->closed != 0 ? stock->closed : CLOSING;
 	return 1;
 }
@@ -110,6 +115,7 @@ static int step_others(struct stock *stock, const struct history_bounds *bounds,
 	case HISTORY_PUT_FULL: return !has_room(stock, bounds);
 	case HISTORY_TAKE_EMPTY: return stock->closed == 0 ? stock->count <= bounds->stays : stock->count == 0;
 	case HISTORY_CLOSE: return step_close(stock, op);
+	case HISTORY_CLEAR: return step_clear(stock);
 	case HISTORY_PUT_CLOSED: return stock->closed != 0;
 	case HISTORY_TAKE_ENDED: return step_end(stock);
 	case HISTORY_LOOK_CLOSED: return (stock->closed != 0) == (op->result != 0);

@@ -90,6 +90,7 @@ static void describe_call(const struct history *history, const struct history_op
 	case HISTORY_ABORTED: describe_parts(history, op, "write on", text, size); break;
 	case HISTORY_PUT_CLOSED: append(text, size, "put %" PRIu64, op->argument); break;
 	case HISTORY_CLOSE: append(text, size, op->argument == HISTORY_CANCELS ? "close, cancel" : "close"); break;
+	case HISTORY_CLEAR: append(text, size, "clear"); break;
 	case HISTORY_TAKE_ENDED: append(text, size, "take"); break;
 	case HISTORY_LOOK_CLOSED: append(text, size, "closed?"); break;
 	case HISTORY_TAKE_BELOW: append(text, size, "take below %" PRId64, (int64_t)op->argument); break;
@@ -107,6 +108,7 @@ static void describe_return(const struct history *history, const struct history_
 	case HISTORY_READ:
 	case HISTORY_WRITE: describe_parts(history, op, "", text, size); break;
 	case HISTORY_ABORTED: append(text, size, "aborted"); break;
+	case HISTORY_CLEAR:
 	case HISTORY_CLOSE: append(text, size, "ok"); break;
 	case HISTORY_PUT_CLOSED: append(text, size, "closed"); break;
 	case HISTORY_TAKE_ENDED: append(text, size, "ended"); break;
