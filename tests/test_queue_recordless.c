@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <weir/var.h>
 
+#include "base/thread.h"
+
 void *mallocx(size_t size, int flags);
 void sdallocx(void *memory, size_t size, int flags);
 
@@ -36,9 +38,10 @@ static void occupy_idle_records(void)
 	struct weiri_record *record = weiri_load_acquire(&weiri_records);
 
 	for (; record != NULL; record = record->next) {
-		uint32_t idle = 0;
+		uint64_t owner = weiri_load_relaxed(&record->owner);
 
-		(void)weiri_cas_acquire(&record->in_use, &idle, 1u);
+		if ((uint32_t)owner == 0) /* this thread lives on, so the record is not taken back */
+			(void)weiri_cas_acquire(&record->owner, &owner, owner | weiri_thread_id());
 	}
 }
 

@@ -1,9 +1,11 @@
 /*
- * check_deque.c - the work-stealing deque: each item is had once, by its owner or by a thief, with what was written before the push.
+ * check_deque.c - the work-stealing deque: each item is had once, by its owner or by a thief, with what was written before the push;
+ * and some order of the calls explains who got what, and who found nothing (a thief that lost a race is told nothing).
  */
 #include <stdio.h>
 #include <string.h>
 
+#include "model/judged.h"
 #include "model/scope.h"
 #include "run/deque.h"
 
@@ -18,9 +20,63 @@ static struct scene {
 	int empty_handed; /* takes of the owner that found nothing */
 } scene;
 
+/* -- the sequential deque ----------------------------------------------------------------------------------------------------- */
+
+enum { PUSHED = HISTORY_USER, TOOK, STOLE, NOTHING };
+
+struct row {
+	uint64_t count, item[ITEMS];
+};
+
+static size_t row_size(const struct history *history, const void *context)
+{
+	(void)history, (void)context;
+	return sizeof(struct row);
+}
+
+static void row_start(const struct history *history, const void *context, void *state)
+{
+	(void)history, (void)context;
+	*(struct row *)state = (struct row){0};
+}
+
+static int row_step(const struct history *history, const struct history_op *op, const void *context, void *state)
+{
+	struct row *row = state;
+
+	(void)history, (void)context;
+	if (op->kind == PUSHED) {
+		row->item[row->count++] = op->argument;
+		return 1;
+	}
+	if (op->kind == NOTHING || row->count == 0)
+		return op->kind == NOTHING && row->count == 0;
+	if (row->item[op->kind == TOOK ? row->count - 1 : 0] != op->result)
+		return 0;
+	row->count--;
+	for (size_t i = 0; i < row->count && op->kind == STOLE; i++)
+		row->item[i] = row->item[i + 1];
+	row->item[row->count] = 0;
+	return 1;
+}
+
+static const struct history_model row_model = {row_size, row_start, row_step};
+
+/* `item` NULL: there was none. */
+static void answer(unsigned kind, const int *item)
+{
+	if (item != NULL)
+		weir_model_answer(kind, 0, (uint64_t)(item - scene.data) + 1);
+	else
+		weir_model_answer(NOTHING, 0, 0);
+}
+
+/* -- an execution ------------------------------------------------------------------------------------------------------------- */
+
 static void setup(void *context)
 {
 	(void)context;
+	weir_model_judge(&row_model, NULL);
 	weir_model_assert(weiri_deque_init(&scene.deque, scene.capacity, NULL));
 }
 
@@ -44,12 +100,13 @@ static void own(void)
 			weir_model_call_begins(0);
 			weir_model_assert(weiri_deque_push(&scene.deque, &scene.data[pushed]));
 			weir_model_call_ends(0);
-			pushed++;
+			weir_model_answer(PUSHED, ++pushed, 0);
 			continue;
 		}
 		weir_model_call_begins(1);
 		item = weiri_deque_take(&scene.deque);
 		weir_model_call_ends(1);
+		answer(TOOK, item);
 		if (item != NULL)
 			have(item, 0);
 		else
@@ -66,6 +123,8 @@ static void steal(size_t who)
 		weir_model_call_begins(2);
 		outcome = weiri_deque_steal(&scene.deque, &item);
 		weir_model_call_ends(2);
+		if (outcome != WEIRI_STEAL_LOST)
+			answer(STOLE, outcome == WEIRI_STEAL_TAKEN ? item : NULL);
 		if (outcome == WEIRI_STEAL_TAKEN)
 			have(item, who);
 	}
@@ -86,8 +145,14 @@ static void finish(void *context)
 	int *item;
 
 	(void)context;
-	while ((item = weiri_deque_take(&scene.deque)) != NULL)
-		have(item, 0);
+	do {
+		weir_model_call_begins(1);
+		item = weiri_deque_take(&scene.deque);
+		weir_model_call_ends(1);
+		answer(TOOK, item);
+		if (item != NULL)
+			have(item, 0);
+	} while (item != NULL);
 	for (const char *step = scene.script; *step != '\0'; step++)
 		pushed += *step == 'p';
 	for (size_t i = 0; i < ITEMS; i++) {
@@ -137,6 +202,9 @@ int main(int argc, char **argv)
 	bad |= check("deque_slots_reused_n1_1_thief_x2", "ptptp", 1, 1, 2);
 	bad |= check("deque_grows_n1_1_thief_x2", "pppt", 1, 1, 2);
 	bad |= check("deque_grows_n1_2_thieves_x1", "pppt", 1, 2, 1);
+	/* The owner's take of the last item and a theft each write one end and look at the other. */
+	bad |= check("deque_store_buffering_push_take_push_take_1_thief_x2", "ptpt", 2, 1, 2);
+	bad |= check("deque_iriw_push_push_2_thieves_x2", "pp", 2, 2, 2);
 	bad |= check_progress();
 	return bad;
 }

@@ -9,7 +9,8 @@
  *   s  statistics     q  closed?     r  give back the handle of the operation that `start` began     f  free what was retired
  *   e  enqueue, waits     d  dequeue, waits     b  dequeue 2, waits     u  dequeue up to 2, waits     F  fire the token of those that wait
  *
- * Asked of every execution: what was accepted comes out once, or goes to drop(); in order, from a FIFO queue (but for batches that give
+ * Asked of every execution: of scopes in which nothing is started and no batch waits, some order of the calls explains all answers
+ * (judged.h), but for those that a deadline or a token ended; what was accepted comes out once, or goes to drop(); in order, from a FIFO queue (but for batches that give
  * back); nobody sleeps for ever (all threads asleep is a failure of its own), and no operation that was started is left waiting for
  * what is there; each completes once; whoever is told that the queue is closed, or that the operation was cancelled, is told why; no enqueue
  * that begins after that goes in; whoever is told that the queue is drained is right.
@@ -21,6 +22,7 @@
 #include <weir/time.h>
 
 #include "base/atomic.h"
+#include "model/judged.h"
 #include "model/queue_scopes.h"
 
 /* An operation that holds no thread. */
@@ -70,6 +72,11 @@ static const struct queue_scope scopes[] = {
 	{"n2_fair_dequeue_waits_start_dequeue_try_enqueue", 2, "a", {"a", "t"}, FAIR, 0},
 	{"n1_fair_enqueue_waits_start_enqueue_close", 1, "tA", {"A", "c"}, FAIR, 0},
 	{"n1_fair_start_enqueue_close_cancel", 1, "t", {"A", "x"}, FAIR, 0},
+	/* What each side looks at, the other has just changed. */
+	{"n2_full_beside_empty_1_producer_x3_1_consumer_x2", 2, "", {"ttt", "gg"}, 0, 0},
+	{"n2_full_beside_empty_producers_x2_and_x1_1_consumer_x2", 2, "", {"tt", "t", "gg"}, 0, 0},
+	{"n2_store_buffering_each_puts_and_takes", 2, "", {"tg", "tg"}, 0, 0},
+	{"n2_iriw_2_puts_seen_by_2_who_take", 2, "", {"t", "t", "g", "g"}, 0, 0},
 	/* Threads that wait. */
 	{"n1_1_enqueue_1_dequeue", 1, "", {"e", "d"}, 0, WEIR_NO_DEADLINE},
 	{"n1_2_enqueues_2_dequeues_of_2_threads", 1, "", {"ee", "dd"}, 0, WEIR_NO_DEADLINE},
@@ -166,15 +173,31 @@ static void check_failure(enum weir_status status, const weir_error *error, int 
 	}
 }
 
+static uint64_t number_of(const struct value *value)
+{
+	return judged_number(value->row, value->place);
+}
+
+/* By a deadline, or a token: it is as if it had not been called. */
+static int is_ended_early(enum weir_status status)
+{
+	return status == WEIR_DEADLINE_EXCEEDED || (status == WEIR_CANCELLED && calls_of("F") != 0);
+}
+
 /* -- the calls ---------------------------------------------------------------------------------------------------------------- */
 
 static void put(size_t me, int waits)
 {
 	struct value *value = values_offer(&scene.values, me);
 	weir_error error = {WEIR_OK, ""};
-	enum weir_status status = waits ? weir_queue_enqueue(scene.queue, value, scene.scope->deadline, scene.token, &error)
-	                                : weir_queue_try_enqueue(scene.queue, value);
+	enum weir_status status;
 
+	weir_model_call_begins(0);
+	status = waits ? weir_queue_enqueue(scene.queue, value, scene.scope->deadline, scene.token, &error)
+	               : weir_queue_try_enqueue(scene.queue, value);
+	weir_model_call_ends(0);
+	if (!is_ended_early(status))
+		judged_put(status, number_of(value), 0);
 	scene.values.accepted[me][value->place] = status == WEIR_OK;
 	weir_model_assert(status == WEIR_CANCELLED || !scene.closed[me]);
 	if (waits && status != WEIR_OK)
@@ -188,9 +211,14 @@ static void take(size_t me, int waits)
 {
 	void *item;
 	weir_error error = {WEIR_OK, ""};
-	enum weir_status status = waits ? weir_queue_dequeue(scene.queue, &item, scene.scope->deadline, scene.token, &error)
-	                                : weir_queue_try_dequeue(scene.queue, &item);
+	enum weir_status status;
 
+	weir_model_call_begins(1);
+	status = waits ? weir_queue_dequeue(scene.queue, &item, scene.scope->deadline, scene.token, &error)
+	               : weir_queue_try_dequeue(scene.queue, &item);
+	weir_model_call_ends(1);
+	if (!is_ended_early(status))
+		judged_take(status, status == WEIR_OK ? number_of(item) : 0);
 	if (status == WEIR_OK)
 		have_in_order(me, item);
 	else if (waits)
@@ -275,7 +303,18 @@ static void close_it(enum weir_close_mode mode)
 {
 	weir_error cause = {WEIR_ABORTED, "the closer"};
 
+	weir_model_call_begins(2);
 	weir_model_assert(weir_queue_close(scene.queue, mode, &cause) == WEIR_OK);
+	weir_model_call_ends(2);
+	judged_close(mode == WEIR_CLOSE_CANCEL ? HISTORY_CANCELS : 0);
+}
+
+static void ask(size_t me)
+{
+	weir_model_call_begins(3);
+	scene.closed[me] = weir_queue_closed(scene.queue);
+	weir_model_call_ends(3);
+	judged_closed(scene.closed[me]);
 }
 
 static void cancel(void)
@@ -327,7 +366,7 @@ static void call(size_t me, char what)
 	case 'x': close_it(WEIR_CLOSE_CANCEL); break;
 	case 'k': cancel(); break;
 	case 's': look_at_statistics(); break;
-	case 'q': scene.closed[me] = weir_queue_closed(scene.queue); break;
+	case 'q': ask(me); break;
 	case 'r': give_handle_back(); break;
 	case 'f': (void)weir_reclaim_flush(0); break;
 	default: fire();
@@ -348,6 +387,11 @@ static void setup(void *context)
 
 	(void)context;
 	weir_model_assert(weir_queue_create(&options, &scene.queue, NULL) == WEIR_OK);
+	/* What is started ends in another thread's call, and a batch may give back. */
+	if (calls_of("aABbu") == 0 && scene.order == WEIR_QUEUE_FIFO)
+		judged_as_fifo(scene.scope->capacity);
+	else if (calls_of("aABbu") == 0)
+		judged_as_shuffle(scene.scope->capacity);
 	if (calls_of("F") != 0)
 		weir_model_assert(weir_cancel_create(NULL, &scene.token) == WEIR_OK);
 	scope_calls(ROWS - 1, scene.scope->start, call);

@@ -6,12 +6,11 @@
  *   e  enqueue    d  dequeue    E  enqueue 2 in a batch    D  dequeue up to 2 in a batch    c  close    q  closed?    s  size
  *   o  begin at a place for spare cells of one's own (LTQ64), as threads mostly do; else all begin at one
  *
- * Asked of every execution: what was accepted comes out once, each producer's values in its order; whoever is told that the ring is closed
- * sees what the closer wrote before; after that nothing goes in; after OUT_OF_RANGE nothing is left; hints are never beyond what
- * is done. That "empty" and "full" are exact is asked in two ways. Of scopes with NEVER_EMPTY (NEVER_FULL): no dequeue (enqueue) is
- * refused, because the calls keep an item (room for one) inside in whatever order they come. Of scopes with NEVER_BOTH, in which one
- * thread dequeues: where as many values as there are slots went in, "full" means that all of them were inside, so that thread does
- * not have some and then find the ring empty. Each answer alone would be right; it is store buffering between two slots.
+ * Asked of every execution: some order of the calls explains all answers, "full", "empty" and "closed" included (weir_model_judge());
+ * what was accepted comes out once, each producer's values in its order; whoever is told that the ring is closed sees what the closer
+ * wrote before; after that nothing goes in; after OUT_OF_RANGE nothing is left; hints are never beyond what is done. Of scopes with
+ * NEVER_EMPTY (NEVER_FULL): no dequeue (enqueue) is refused, because the calls keep an item (room for one) inside in whatever order
+ * they come. Of those named full_beside_empty each answer alone would be right: together they are store buffering between two slots.
  * Each value is the address of plain data written just before: a missing order shows as a race. For LTQ16 the checker's memory
  * takes a slot as one location whose halves can be accessed (memory.c).
  */
@@ -20,11 +19,12 @@
 #include <string.h>
 
 #include "any_ring.h"
+#include "model/judged.h"
 #include "model/scope.h"
 #include "ring/layout.h"
 
 enum { THREADS = 5, CALLS = 4, ROWS = THREADS + 1 /* the last: of setup */ };
-enum { NEVER_EMPTY = 1, NEVER_FULL = 2, NEVER_BOTH = 4 };
+enum { NEVER_EMPTY = 1, NEVER_FULL = 2 };
 enum { REDUCED = 4 /* the first so many scopes are also run without reduction */ };
 enum { QUICK_16 = 8, QUICK_64 = 6, QUICK_APART = 1 /* so many of those with states merged are in the short form */ };
 
@@ -74,6 +74,12 @@ static const struct scope {
 		{"n3_hints_far_behind_2_consumers", 3, {"d", "d"}, 0, 14, 2, 1},
 		{"n1_close_beside_closed", 1, {"c", "q"}, 0, 0, 0, 0},
 		{"n1_size_beside_2_enqueues_2_dequeues", 1, {"ee", "dd", "s"}, 0, 0, 0, 0},
+		/* Each side looks at what the other has just changed. */
+		{"n2_full_beside_empty_1_producer_x3_1_consumer_x2", 2, {"eee", "dd"}, 0, 0, 0, 0},
+		{"n2_full_beside_empty_producers_x2_and_x1_1_consumer_x2", 2, {"ee", "e", "dd"}, 0, 0, 0, 0},
+		{"n1_store_buffering_each_puts_and_takes", 1, {"ed", "ed"}, 0, 0, 0, 0},
+		{"n2_store_buffering_each_takes_and_puts", 2, {"de", "ed"}, 0, 0, 1, 0},
+		{"n2_iriw_2_puts_seen_by_2_who_take_and_put", 2, {"e", "e", "d", "d"}, 0, 0, 0, 0},
 },
   /* With states merged; the largest last. */
 	merged[] =
@@ -102,8 +108,7 @@ static const struct scope {
   /* With states merged, of both kinds. */
 	both_answers[] =
 		{
-			{"n2_full_and_empty_1_producer_x3_1_consumer_x2", 2, {"eee", "dd"}, NEVER_BOTH, 0, 0, 0},
-			{"n2_full_and_empty_producers_x2_and_x1_1_consumer_x2", 2, {"oee", "oe", "dd"}, NEVER_BOTH, 0, 0, 0},
+			{"apart_n2_full_beside_empty_producers_x2_and_x1_1_consumer_x2", 2, {"oee", "oe", "dd"}, 0, 0, 0, 0},
 },
   large[] = {
 	  {"n1_2_producers_x2_2_consumers_x2", 1, {"ee", "ee", "dd", "dd"}, 0, 0, 0, 0},
@@ -123,7 +128,6 @@ static struct scene {
 	int out[ROWS];                 /* values had */
 	int closed[ROWS];              /* was told, or closed it */
 	int drained[ROWS];             /* was told: nothing is left, nothing comes */
-	int full[ROWS], emptied[ROWS]; /* of NEVER_BOTH: was told "full"; had a value and then was told "empty" */
 	uint64_t said[ROWS];           /* what its calls answered */
 	int note;                      /* the closer's, written before */
 } scene;
@@ -150,6 +154,48 @@ static void note_answer(size_t me, enum weir_status status, size_t done)
 		scene.said[me] = scene.said[me] * 50 + (uint64_t)status * 3 + done;
 }
 
+/*
+ * Each value of a batch is a call of its own. What ended one that did not do all of it is one more, unless it is not known: whether the
+ * ring was full, or closed.
+ */
+static int may_close(void)
+{
+	int closes = 0;
+
+	for (size_t i = 0; i < THREADS && scene.scope->calls[i] != NULL; i++)
+		closes |= strchr(scene.scope->calls[i], 'c') != NULL;
+	return closes;
+}
+
+static void judge_put(size_t me, enum weir_status status, size_t count, size_t done)
+{
+	int first = scene.put[me] - (int)count + 1;
+
+	if (status != WEIR_OK)
+		judged_put(status, judged_number((int)me, first), 0);
+	for (size_t i = 0; status == WEIR_OK && i < done; i++)
+		judged_put(WEIR_OK, judged_number((int)me, first + (int)i), 0);
+	if (status == WEIR_OK && done < count && !may_close())
+		judged_put(WEIR_WOULD_BLOCK, judged_number((int)me, first + (int)done), 0);
+}
+
+static uint64_t number_at(uint64_t bits)
+{
+	const struct value *value = (const struct value *)(uintptr_t)bits;
+
+	return judged_number(value->row, value->place);
+}
+
+static void judge_take(enum weir_status status, const uint64_t values[], size_t count, size_t done)
+{
+	if (status != WEIR_OK)
+		judged_take(status, 0);
+	for (size_t i = 0; status == WEIR_OK && i < done; i++)
+		judged_take(WEIR_OK, number_at(values[i]));
+	if (status == WEIR_OK && done < count && !may_close())
+		judged_take(WEIR_WOULD_BLOCK, 0);
+}
+
 static void put(size_t me, size_t count)
 {
 	uint64_t values[2] = {next_value(me), count == 2 ? next_value(me) : 0};
@@ -161,6 +207,7 @@ static void put(size_t me, size_t count)
 	                    : any_ring_try_enqueue_many(scene.ring, values, count, &done);
 	weir_model_call_ends(0);
 	note_answer(me, status, done);
+	judge_put(me, status, count, done);
 	if (status == WEIR_OK) {
 		weir_model_assert(!scene.closed[me]);
 		scene.accepted[me] = scene.put[me] - (int)count + (int)done;
@@ -168,7 +215,6 @@ static void put(size_t me, size_t count)
 		know_closed(me);
 	} else {
 		weir_model_assert(status == WEIR_WOULD_BLOCK && (scene.scope->never & NEVER_FULL) == 0 && !scene.closed[me]);
-		scene.full[me] |= (scene.scope->never & NEVER_BOTH) != 0;
 	}
 	scene.put[me] = scene.accepted[me]; /* what was refused is offered again, under the same number */
 }
@@ -194,6 +240,7 @@ static void take(size_t me, size_t count)
 	                    : any_ring_try_dequeue_many(scene.ring, values, count, &done);
 	weir_model_call_ends(1);
 	note_answer(me, status, done);
+	judge_take(status, values, count, done);
 	for (size_t i = 0; status == WEIR_OK && i < done; i++)
 		have(me, values[i]);
 	scene.drained[me] |= status == WEIR_OUT_OF_RANGE;
@@ -201,15 +248,29 @@ static void take(size_t me, size_t count)
 		know_closed(me);
 	} else if (status != WEIR_OK) {
 		weir_model_assert(status == WEIR_WOULD_BLOCK && (scene.scope->never & NEVER_EMPTY) == 0);
-		scene.emptied[me] |=
-			(scene.scope->never & NEVER_BOTH) != 0 && scene.out[me] != 0 && scene.out[me] < (int)scene.scope->capacity;
 	}
 }
 
 static void ask(size_t me)
 {
-	if (any_ring_closed(scene.ring))
+	int closed;
+
+	weir_model_call_begins(2);
+	closed = any_ring_closed(scene.ring);
+	weir_model_call_ends(2);
+	judged_closed(closed);
+	if (closed)
 		know_closed(me);
+}
+
+static void close_it(size_t me)
+{
+	scene.note = 1;
+	weir_model_call_begins(3);
+	any_ring_close(scene.ring);
+	weir_model_call_ends(3);
+	judged_close(0);
+	know_closed(me);
 }
 
 static void call(size_t me, char what)
@@ -222,10 +283,7 @@ static void call(size_t me, char what)
 	case 'q': ask(me); break;
 	case 'o': weiri_ltq64_first_place = (uint32_t)me; break;
 	case 's': weir_model_assert(any_ring_size_approx(scene.ring) <= scene.scope->capacity); break;
-	default:
-		scene.note = 1;
-		any_ring_close(scene.ring);
-		know_closed(me);
+	default: close_it(me);
 	}
 }
 
@@ -247,6 +305,7 @@ static void setup(void *context)
 
 	(void)context;
 	weir_model_assert(any_ring_create(scene.kind, scene.scope->capacity, scene.format, &scene.ring) == WEIR_OK);
+	judged_as_fifo(scene.scope->capacity);
 	for (unsigned i = 0; i < scene.scope->passed; i++)
 		weir_model_assert(any_ring_try_enqueue(scene.ring, i) == WEIR_OK &&
 		                  any_ring_try_dequeue(scene.ring, &value) == WEIR_OK && value == i);
@@ -282,6 +341,17 @@ static void note_outcome(void)
 	outcomes[outcome_count++] = outcome;
 }
 
+static int take_left(uint64_t *value)
+{
+	enum weir_status status;
+
+	weir_model_call_begins(1);
+	status = any_ring_try_dequeue(scene.ring, value);
+	weir_model_call_ends(1);
+	judge_take(status, value, 1, 1);
+	return status == WEIR_OK;
+}
+
 /* What is left is newer than what came out, and in order; in total, what went in. */
 static void drain(void)
 {
@@ -296,7 +366,7 @@ static void drain(void)
 				scene.got[ROWS - 1][i] = scene.got[j][i];
 		}
 	}
-	for (size_t left = 0; any_ring_try_dequeue(scene.ring, &value) == WEIR_OK; left++) {
+	for (size_t left = 0; take_left(&value); left++) {
 		weir_model_assert(!drained && left < scene.scope->capacity);
 		have(ROWS - 1, value);
 		out++;
@@ -327,25 +397,11 @@ static void check_hints(void)
 	weir_model_assert(scene.kind == ANY_RING_MPMC || head == out); /* M1 of mpsc.c */
 }
 
-/* NEVER_BOTH */
-static void check_answers(void)
-{
-	int in = 0, full = 0, emptied = 0;
-
-	for (size_t i = 0; i < ROWS; i++) {
-		in += scene.accepted[i];
-		full |= scene.full[i];
-		emptied |= scene.emptied[i];
-	}
-	weir_model_assert(!full || !emptied || in != (int)scene.scope->capacity);
-}
-
 static void finish(void *context)
 {
 	(void)context;
 	if (comparing)
 		note_outcome();
-	check_answers();
 	check_hints();
 	drain();
 	any_ring_destroy(scene.ring);

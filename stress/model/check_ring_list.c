@@ -2,11 +2,12 @@
  * check_ring_list.c - rings linked one behind the other, with one value each, so that every operation links or drops one.
  *
  * Each value is the address of plain data written just before: a missing order shows as a race, a segment freed too early as a use after
- * free. A producer that takes afterwards shows a wrong "empty".
+ * free. A producer that takes afterwards shows a wrong "empty". Some order of the calls explains all answers (judged.h).
  */
 #include <weir/reclaim.h>
 #include <weir/ring_list.h>
 
+#include "model/judged.h"
 #include "model/scope.h"
 
 enum { MOST = 4 };
@@ -14,10 +15,11 @@ enum { MOST = 4 };
 static struct scene {
 	weir_ring_list *list;
 	size_t producers, each;
-	int closes;  /* the last thread closes the list */
-	int filled;  /* the last value is in it from the start */
-	size_t back; /* a producer dequeues so many after its enqueues */
-	int trades;  /* thread 0 puts and collects what was retired; thread 1 takes two and puts */
+	int closes;              /* the last thread closes the list */
+	int filled;              /* the last value is in it from the start */
+	size_t back;             /* a producer dequeues so many after its enqueues */
+	const char *calls[MOST]; /* if there are any, each thread's: e puts its number, d takes */
+	int trades;              /* thread 0 puts and collects what was retired; thread 1 takes two and puts */
 	uint64_t data[MOST];
 	uint64_t got[MOST];
 	int accepted[MOST], ended[MOST];
@@ -31,6 +33,7 @@ static void put(size_t i)
 	weir_model_call_begins(0);
 	status = weir_ring_list_enqueue(scene.list, (uint64_t)(uintptr_t)&scene.data[i]);
 	weir_model_call_ends(0);
+	judged_put(status, i + 1, 0);
 	weir_model_assert(status == WEIR_OK || (scene.closes && status == WEIR_CANCELLED));
 	scene.accepted[i] = status == WEIR_OK;
 }
@@ -41,6 +44,7 @@ static void setup(void *context)
 
 	(void)context;
 	weir_model_assert(weir_ring_list_create(&options, &scene.list) == WEIR_OK);
+	judged_as_fifo(0);
 	if (scene.filled)
 		put(MOST - 1);
 }
@@ -53,7 +57,7 @@ static void have(uint64_t value)
 	scene.got[i]++;
 }
 
-static enum weir_status take(size_t i)
+static enum weir_status take_any(void)
 {
 	uint64_t value;
 	enum weir_status status;
@@ -61,15 +65,26 @@ static enum weir_status take(size_t i)
 	weir_model_call_begins(1);
 	status = weir_ring_list_try_dequeue(scene.list, &value);
 	weir_model_call_ends(1);
+	judged_take(status, status == WEIR_OK ? *(const uint64_t *)(uintptr_t)value : 0);
 	if (status == WEIR_OK)
 		have(value);
+	return status;
+}
+
+static enum weir_status take(size_t i)
+{
+	enum weir_status status = take_any();
+
 	scene.ended[i] = status == WEIR_OUT_OF_RANGE;
 	return status;
 }
 
 static void close_and_try(void)
 {
+	weir_model_call_begins(2);
 	weir_model_assert(weir_ring_list_close(scene.list) == WEIR_OK);
+	weir_model_call_ends(2);
+	judged_close(0);
 	weir_model_assert(weir_ring_list_closed(scene.list));
 	put(MOST - 1);
 	weir_model_assert(!scene.accepted[MOST - 1]);
@@ -103,10 +118,20 @@ static void trade(size_t number)
 		(void)weir_reclaim_flush(0);
 }
 
+static void call(size_t me, char what)
+{
+	if (what == 'e')
+		put(me);
+	else
+		(void)take(me);
+}
+
 static void thread(void *context, size_t number)
 {
 	(void)context;
-	if (scene.trades)
+	if (scene.calls[0] != NULL)
+		scope_calls(number, scene.calls[number], call);
+	else if (scene.trades)
 		trade(number);
 	else if (scene.closes && number == 2 * scene.producers)
 		close_and_try();
@@ -121,13 +146,10 @@ static void thread(void *context, size_t number)
 static void finish(void *context)
 {
 	size_t in = 0, left = 0;
-	uint64_t value;
 
 	(void)context;
-	while (weir_ring_list_try_dequeue(scene.list, &value) == WEIR_OK) {
-		have(value);
+	while (take_any() == WEIR_OK)
 		left++;
-	}
 	for (size_t i = 0; i < MOST; i++) {
 		in += scene.accepted[i] != 0;
 		weir_model_assert(scene.got[i] == (uint64_t)scene.accepted[i]);
@@ -173,6 +195,9 @@ int main(int argc, char **argv)
 		check("ring_list_close_1_producer_x1_1_consumer_x1", 3, (struct scene){.producers = 1, .each = 1, .closes = 1});
 	bad |=
 		check("ring_list_close_1_producer_x2_1_consumer_x2", 3, (struct scene){.producers = 1, .each = 2, .closes = 1});
+	bad |= check("ring_list_store_buffering_each_puts_and_takes", 2, (struct scene){.calls = {"ed", "ed"}});
+	bad |= check("ring_list_store_buffering_each_puts_and_takes_2", 2, (struct scene){.calls = {"edd", "ed"}});
+	bad |= check("ring_list_iriw_2_puts_seen_by_2_who_take_2", 4, (struct scene){.calls = {"e", "e", "dd", "dd"}});
 	bad |= check_progress("ring_list_1_producer_x2_1_consumer_x2", 1, 2);
 	return bad;
 }

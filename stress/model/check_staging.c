@@ -7,13 +7,15 @@
  *   c  clear           l  look            a  start a get     x  cancel it       e  an era begins, and what is retired is collected
  *   t  get, until a token fires           f  fire it         d  get, with a deadline
  *
- * Asked of every execution: each tuple that went in comes out once, or is cleared, each putter's in order; who waits wakes; bytes and
+ * Asked of every execution: of scopes in which nothing is started, some order of the calls explains all answers (judged.h); each tuple that went in comes out once, or is cleared, each putter's in order; who waits wakes; bytes and
  * number agree in every look, within the bounds; an operation that was started completes once; no tensor leaks or is freed early.
  */
+#include <string.h>
 #include <weir/reclaim.h>
 #include <weir/staging.h>
 
 #include "base/atomic.h"
+#include "model/judged.h"
 #include "model/scope.h"
 #include "reclaim/section.h"
 
@@ -38,6 +40,9 @@ static const struct scope {
 	{"staging_clear_beside_get", 0, 2, {"c", "g"}, 20000, 0},
 	{"staging_clear_beside_clear", 0, 2, {"c", "c"}, 20000, 0},
 	{"staging_put_beside_get_and_collections", 0, 0, {"p", "ege"}, 10000, 0},
+	{"staging_full_beside_empty_n2_1_putter_x3_1_getter_x2", 2, 0, {"ppp", "gg"}, 10000, 0},
+	{"staging_store_buffering_each_puts_and_gets", 0, 0, {"pg", "pg"}, 10000, 0},
+	{"staging_iriw_2_puts_seen_by_2_who_peek_and_get", 0, 0, {"p", "p", "kg", "kg"}, 5000, 0},
 	{"staging_look_beside_put_and_get", 2, 1, {"ll", "p", "g"}, 10000, 0},
 	{"staging_get_waits_beside_put", 0, 0, {"G", "p"}, 10000, 1},
 	{"staging_peek_waits_beside_put", 0, 0, {"K", "p"}, 10000, 1},
@@ -85,11 +90,27 @@ static void have(size_t me, weir_tensor *tensor, int taken)
 	weir_tensor_release(tensor);
 }
 
+/* A call that may not wait, and would have to. */
+static enum weir_status at_once(enum weir_status status, uint64_t deadline_ns)
+{
+	return status == WEIR_DEADLINE_EXCEEDED && deadline_ns == 0 ? WEIR_WOULD_BLOCK : status;
+}
+
+/* What value() made. */
+static uint64_t number_in(const weir_tensor *tensor)
+{
+	return (uint64_t) * (const int32_t *)weir_tensor_data(tensor);
+}
+
 static void put(size_t me, uint64_t deadline_ns)
 {
 	weir_tensor *tensor = value(me, ++scene.put[me]);
-	enum weir_status status = weir_staging_put(scene.staging, &tensor, 1, deadline_ns, NULL, NULL);
+	enum weir_status status;
 
+	weir_model_call_begins(0);
+	status = weir_staging_put(scene.staging, &tensor, 1, deadline_ns, NULL, NULL);
+	weir_model_call_ends(0);
+	judged_put(at_once(status, deadline_ns), judged_number((int)me, scene.put[me]), 0);
 	weir_tensor_release(tensor);
 	weir_model_assert(status == WEIR_OK ||
 	                  (status == WEIR_DEADLINE_EXCEEDED && deadline_ns == 0 && scene.scope->capacity != 0));
@@ -99,8 +120,16 @@ static void put(size_t me, uint64_t deadline_ns)
 static void get(size_t me, uint64_t deadline_ns, weir_cancel *token)
 {
 	weir_tensor *tensor;
-	enum weir_status status = weir_staging_get(scene.staging, &tensor, 1, deadline_ns, token, NULL);
+	enum weir_status status;
 
+	weir_model_call_begins(1);
+	status = weir_staging_get(scene.staging, &tensor, 1, deadline_ns, token, NULL);
+	weir_model_call_ends(1);
+	status = at_once(status, deadline_ns);
+	if (status == WEIR_OK || status == WEIR_WOULD_BLOCK)
+		judged_take(status, status == WEIR_OK ? number_in(tensor) : 0);
+	if (status == WEIR_WOULD_BLOCK)
+		return;
 	if (status == WEIR_OK)
 		have(me, tensor, 1);
 	else
@@ -111,8 +140,15 @@ static void get(size_t me, uint64_t deadline_ns, weir_cancel *token)
 static void peek(size_t me, uint64_t deadline_ns)
 {
 	weir_tensor *tensor;
-	enum weir_status status = weir_staging_peek(scene.staging, 0, &tensor, 1, deadline_ns, NULL, NULL);
+	enum weir_status status;
 
+	weir_model_call_begins(2);
+	status = weir_staging_peek(scene.staging, 0, &tensor, 1, deadline_ns, NULL, NULL);
+	weir_model_call_ends(2);
+	if (status == WEIR_OK)
+		weir_model_answer(HISTORY_PEEK, 0, number_in(tensor));
+	else
+		judged_take(at_once(status, deadline_ns), 0);
 	if (status == WEIR_OK)
 		have(me, tensor, 0);
 	else
@@ -159,7 +195,10 @@ static void call(size_t me, char what)
 		break;
 	case 'c':
 		scene.cleared[me] = 1;
+		weir_model_call_begins(3);
 		weir_model_assert(weir_staging_clear(scene.staging) == WEIR_OK);
+		weir_model_call_ends(3);
+		weir_model_answer(HISTORY_CLEAR, 0, 0);
 		break;
 	default: (void)weiri_fetch_add_seq_cst(&weiri_era, 1); (void)weir_reclaim_flush(0);
 	}
@@ -179,9 +218,14 @@ static void setup(void *context)
 	                                       .capacity = scene.scope->capacity,
 	                                       .components = &component,
 	                                       .component_count = 1};
+	int starts = 0;
 
 	(void)context;
 	weir_model_assert(weir_staging_create(&options, &scene.staging, NULL) == WEIR_OK);
+	for (size_t i = 0; i < THREADS && scene.scope->calls[i] != NULL; i++)
+		starts |= strchr(scene.scope->calls[i], 'a') != NULL;
+	if (!starts)
+		judged_as_fifo(scene.scope->capacity);
 	weir_model_assert(weir_cancel_create(NULL, &scene.token) == WEIR_OK);
 	for (int i = 0; i < scene.scope->inside; i++)
 		put(ROWS - 1, 0);

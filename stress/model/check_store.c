@@ -9,7 +9,7 @@
  *   b  a batch takes its turn and up to 2 items; fewer than 2 it gives back     f  frees what was retired
  *   x  takes from the bag alone; who finds it empty sees what the one who emptied it wrote before
  *
- * Asked of every execution: what was accepted comes out once; a batch has its items in order (FIFO); whoever is told that the queue
+ * Asked of every execution: where no batch is under way, some order of the calls explains all answers (judged.h); what was accepted comes out once; a batch has its items in order (FIFO); whoever is told that the queue
  * is closed sees what the closer wrote before; nothing goes in after that; and whoever is told that the queue is drained is right: nothing
  * is left and nothing is given back. With ITEM_STAYS there is an item for the one dequeue, inside or in a batch that will give it back:
  * it may not be told "drained".
@@ -19,6 +19,7 @@
 #include <weir/queue.h>
 #include <weir/reclaim.h>
 
+#include "model/judged.h"
 #include "model/scope.h"
 #include "queue/queue.h"
 
@@ -63,6 +64,9 @@ static const struct scope {
 	{"n2_batch_beside_put_then_batch", FIFO | PRIORITY, 2, {"b", "eb"}, 0, 1, 0, 0, {0}},
 	{"n2_2_takes_of_2_given_back", ALL, 2, {"d", "d"}, 0, 0, 2, 0, {0}},
 	{"n2_2_takes_of_2_given_back_beside_flush", FIFO | PRIORITY, 2, {"d", "d", "f"}, 0, 0, 2, 0, {0}},
+	{"n2_full_beside_empty_1_producer_x3_1_consumer_x2", ALL, 2, {"eee", "dd"}, 0, 0, 0, 0, {0}},
+	{"n2_store_buffering_each_puts_and_takes", FIFO | PRIORITY, 2, {"ed", "ed"}, 0, 0, 0, 0, {0}},
+	{"n2_iriw_2_puts_seen_by_2_who_take", ALL, 2, {"e", "e", "d", "d"}, 0, 0, 0, 0, {0}},
 	{"n1_2_takes_of_what_is_gone_beside_2_flushes", FIFO | PRIORITY, 1, {"d", "d", "ff"}, TAKEN, 0, 1, 0, {0}},
 };
 
@@ -122,6 +126,7 @@ static void put(size_t me)
 	weir_model_call_begins(0);
 	status = weir_queue_try_enqueue(scene.queue, &scene.values[me][place]);
 	weir_model_call_ends(0);
+	judged_put(status, judged_number((int)me, place), 7);
 	weir_model_assert(status == WEIR_CANCELLED || !scene.closed[me]);
 	if (status == WEIR_OK)
 		scene.accepted[me] = place;
@@ -129,6 +134,11 @@ static void put(size_t me)
 		know_closed(me);
 	else
 		weir_model_assert(status == WEIR_WOULD_BLOCK);
+}
+
+static uint64_t number_of(const struct value *value)
+{
+	return judged_number(value->row, value->place);
 }
 
 static void take(size_t me)
@@ -139,6 +149,7 @@ static void take(size_t me)
 	weir_model_call_begins(1);
 	status = weir_queue_try_dequeue(scene.queue, &item);
 	weir_model_call_ends(1);
+	judged_take(status, status == WEIR_OK ? number_of(item) : 0);
 	if (status == WEIR_OK)
 		(void)have(me, item);
 	weir_model_assert(status == WEIR_OK || status == WEIR_WOULD_BLOCK ||
@@ -218,13 +229,22 @@ static void batch(size_t me)
 static void close_it(size_t me)
 {
 	scene.note = 1;
+	weir_model_call_begins(2);
 	(void)weir_queue_close(scene.queue, WEIR_CLOSE_DRAIN, NULL);
+	weir_model_call_ends(2);
+	judged_close(0);
 	know_closed(me);
 }
 
 static void ask(size_t me)
 {
-	if (weir_queue_closed(scene.queue))
+	int closed;
+
+	weir_model_call_begins(3);
+	closed = weir_queue_closed(scene.queue);
+	weir_model_call_ends(3);
+	judged_closed(closed);
+	if (closed)
 		know_closed(me);
 }
 
@@ -254,6 +274,28 @@ static void give_back_one(int place)
 	scene.accepted[ROWS - 1]++;
 }
 
+static int calls_of(const struct scope *scope, char what)
+{
+	int count = 0;
+
+	for (size_t i = 0; i < THREADS && scope->calls[i] != NULL; i++)
+		count += strchr(scope->calls[i], what) != NULL;
+	return count;
+}
+
+/* A batch that takes an item and gives it back is no call of its own to others, who meanwhile find nothing. */
+static void be_judged(void)
+{
+	if (calls_of(scene.scope, 'b') + calls_of(scene.scope, 'x') != 0)
+		return;
+	if (scene.order == WEIR_QUEUE_FIFO)
+		judged_as_fifo(scene.scope->capacity);
+	else if (scene.order == WEIR_QUEUE_SHUFFLE)
+		judged_as_shuffle(scene.scope->capacity);
+	else
+		judged_as_priority(scene.scope->capacity);
+}
+
 static void setup(void *context)
 {
 	struct weir_queue_options options = {
@@ -262,14 +304,28 @@ static void setup(void *context)
 	(void)context;
 	options.key = scene.order == WEIR_QUEUE_PRIORITY ? key_of : NULL;
 	weir_model_assert(weir_queue_create(&options, &scene.queue, NULL) == WEIR_OK);
+	be_judged();
 	for (int i = scene.scope->given_back; i > 0; i--) /* the newest is the oldest */
 		give_back_one(i);
+	for (int i = 1; i <= scene.scope->given_back; i++)
+		judged_put(WEIR_OK, judged_number(ROWS - 1, i), 7);
 	if ((scene.scope->flags & TAKEN) != 0)
 		take(ROWS - 1);
 	for (int i = 0; i < scene.scope->inside; i++)
 		put(ROWS - 1);
 	if (scene.scope->closed)
 		close_it(ROWS - 1);
+}
+
+static int take_left(void **item)
+{
+	enum weir_status status;
+
+	weir_model_call_begins(1);
+	status = weir_queue_try_dequeue(scene.queue, item);
+	weir_model_call_ends(1);
+	judged_take(status, status == WEIR_OK ? number_of(*item) : 0);
+	return status == WEIR_OK;
 }
 
 static void finish(void *context)
@@ -283,7 +339,7 @@ static void finish(void *context)
 		out += scene.out[i];
 		drained |= scene.drained[i];
 	}
-	while (weir_queue_try_dequeue(scene.queue, &item) == WEIR_OK) {
+	while (take_left(&item)) {
 		weir_model_assert(!drained);
 		/* What goes back goes ahead of anything newer than what was inside at the start. */
 		if (have(ROWS - 1, item)->row != ROWS - 1)
@@ -326,15 +382,6 @@ static int check_progress(const struct scope *scope, enum weir_queue_order order
 
 	return scope_stops(&program, scope_long() ? 0 : 500, calls,
 	                   order == WEIR_QUEUE_PRIORITY ? no_bounds : scope->bounds);
-}
-
-static int calls_of(const struct scope *scope, char what)
-{
-	int count = 0;
-
-	for (size_t i = 0; i < THREADS && scope->calls[i] != NULL; i++)
-		count += strchr(scope->calls[i], what) != NULL;
-	return count;
 }
 
 int main(int argc, char **argv)

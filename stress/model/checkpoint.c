@@ -85,6 +85,7 @@ static void name_parts(struct checkpoint *checkpoint, unsigned thread)
 	execute_parts(checkpoint);
 	explore_parts(checkpoint);
 	memory_parts(checkpoint);
+	answers_parts(checkpoint);
 	heap_parts(checkpoint);
 	system_parts(checkpoint);
 	for (unsigned t = 1; t <= model_program->threads; t++) {

@@ -12,6 +12,7 @@
  *   fiber.c         switching stacks
  *   entry.c         the calls that the compiler inserted
  *   system.c        what the library asks of the system: futex, membarrier, threads
+ *   answers.c       what the program's calls answered, and whether an order explains it
  *   trace.c         a failing execution as a table
  *   replay.c        its choices as a text
  */
@@ -186,7 +187,8 @@ enum state_part {
 	STATE_S,        /* what seq_cst accesses have made known to each other */
 	STATE_ACCESSES, /* that others may race with */
 	STATE_HEAP,
-	STATE_SYSTEM /* time, and the library's thread-local variables */
+	STATE_ANSWERS, /* of calls, and who knows that they have ended */
+	STATE_SYSTEM   /* time, and the library's thread-local variables */
 };
 /* Parts that are left out, as a set: check_state.c shows that each is missed. */
 extern unsigned state_left_out;
@@ -197,6 +199,17 @@ static inline uint64_t state_part(enum state_part part, uint64_t value)
 void state_begin(void);
 uint64_t state_count(void);
 int state_is_new(void);
+
+/* -- answers.c -- */
+void answers_begin(void);       /* a program: before its setup */
+void answers_remember(void);    /* setup has run */
+void answers_reset(void);       /* an execution: as setup left it */
+void answers_call_begins(void); /* of this thread */
+void answers_call_ends(void);
+void answers_judge(void); /* after finish: notes a failure when no order explains them */
+void answers_print(void);
+uint64_t answers_state(void); /* what was answered, and which calls have begun after what */
+void answers_parts(struct checkpoint *checkpoint);
 
 /* -- heap.c -- */
 void heap_begin(void);                   /* a search: nothing is allocated */

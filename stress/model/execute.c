@@ -336,6 +336,7 @@ static void begin_at_setup(int with_comparison)
 	heap_restore(with_comparison);
 	system_restore();
 	memory_reset();
+	answers_reset();
 	start_threads();
 }
 
@@ -353,6 +354,8 @@ static void run_once(void)
 	if (!failed && !cut && !again && !stopped && !looking) {
 		memory_all_join();
 		alone(finish_main);
+		if (!failed)
+			answers_judge();
 	}
 }
 
@@ -371,6 +374,7 @@ void execute_parts(struct checkpoint *checkpoint)
 void weir_model_call_begins(unsigned call)
 {
 	calls[call].begin[model_thread] = model_threads[model_thread].done;
+	answers_call_begins();
 	state_leave();
 }
 
@@ -380,6 +384,7 @@ void weir_model_call_ends(unsigned call)
 	uint32_t length = model_threads[model_thread].done - calls[call].begin[model_thread];
 
 	calls[call].longest = length > calls[call].longest ? length : calls[call].longest;
+	answers_call_ends();
 }
 
 /* -- all executions ----------------------------------------------------------------------------------------------------------- */
@@ -471,14 +476,17 @@ int weir_model_check(const struct weir_model_program *program, const struct weir
 	memory_begin();
 	explore_learns_nothing();
 	memory_reset();
+	answers_begin();
 	alone(setup_main);
 	while (again) { /* only the width of a location was learned */
 		again = 0;
 		heap_end();
 		heap_begin();
 		memory_reset();
+		answers_begin();
 		alone(setup_main);
 	}
+	answers_remember();
 	heap_remember();
 	system_remember();
 	trace_on = model_options.replay != NULL;
@@ -496,6 +504,8 @@ int weir_model_check(const struct weir_model_program *program, const struct weir
 	result->states = state_count();
 	state_begin();
 	sum_up(result);
+	if (trace_on)
+		answers_print();
 	trace_on = 0;
 	heap_end();
 	checkpoint_end();

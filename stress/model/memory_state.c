@@ -11,6 +11,7 @@
  * there ends at a third state that is taken for its own, the rest of the way goes on from that one, and gets shorter each time; and
  * when the thread comes there, the search begins again.
  */
+#include "model/answers.h"
 #include "model/memory.h"
 
 enum { STAMPS = 64 };
@@ -116,8 +117,29 @@ static uint32_t rank(unsigned thread, uint32_t clock)
 	return at;
 }
 
+/* A call that ended is as a plain write that any thread may look for as it begins a call. */
+static void add_ends(void)
+{
+	for (uint32_t i = 0; i < model_answer_count; i++)
+		add_stamp(model_answers[i].thread, model_answers[i].end, ~0u);
+}
+
+static uint64_t state_of_ends(void)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < model_answer_count; i++) {
+		const struct answer *answer = &model_answers[i];
+
+		if (may_race(answer->thread, answer->end, ~0u))
+			sum += state_mix((uint64_t)answer->thread << 32 | answer->number, rank(answer->thread, answer->end));
+	}
+	return state_part(STATE_ANSWERS, sum);
+}
+
 static void add_stamps(void)
 {
+	add_ends();
 	for (uint32_t i = 0; i < memory_location_count; i++) {
 		unsigned with_atomic = rivals(&memory_locations[i].uses, ATOMIC_READ),
 				 with_write = rivals(&memory_locations[i].uses, ATOMIC_WRITE);
@@ -235,10 +257,11 @@ static uint64_t state_of_location(uint32_t location)
 
 uint64_t memory_state(void)
 {
-	uint64_t state = 0;
+	uint64_t state;
 
 	find_bounds();
 	add_stamps();
+	state = state_of_ends();
 	for (uint32_t i = 0; i < telling_count; i++)
 		state += state_of_granule(&memory_granules[telling[i]]);
 	for (uint32_t i = 0; i < memory_location_count; i++)

@@ -160,6 +160,7 @@ int state_is_new(void)
 	uint64_t state = memory_state(), *place;
 
 	state += state_part(STATE_HEAP, heap_state()) + state_part(STATE_SYSTEM, system_state(0));
+	state += state_part(STATE_ANSWERS, answers_state());
 	for (unsigned t = 1; t <= model_program->threads; t++)
 		state += state_of_thread(t);
 	state |= 1;

@@ -105,6 +105,23 @@ void weir_model_release(void *memory);
 void weir_model_call_begins(unsigned call);
 void weir_model_call_ends(unsigned call);
 
+/*
+ * For the program: what its calls answer is judged at the end of each execution. It fails unless there is an order of the calls that one
+ * thread could have made with these answers, in which each thread's calls stay in their order, and a call comes before another if its end
+ * happens before the other's begin. What setup and finish call is judged, too.
+ *
+ * weir_model_judge(), in setup, says what the structure is: a model of history/history.h, as for weir-stress, and its context, which is
+ * not to change. weir_model_answer(), behind weir_model_call_ends() and before the thread's next call, notes what the call was and what
+ * it answered: kind, argument and result of a struct history_op. Of a call that is several operations (a batch) it notes each, in order.
+ * The other one notes parts, too, at most three. An execution has at most 64 answers.
+ */
+struct history_model;
+struct history_part;
+void weir_model_judge(const struct history_model *model, const void *context);
+void weir_model_answer(unsigned kind, uint64_t argument, uint64_t result);
+void weir_model_answer_parts(unsigned kind, uint64_t argument, uint64_t result, const struct history_part *parts,
+                             size_t count);
+
 #ifdef __cplusplus
 }
 #endif

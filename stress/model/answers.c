@@ -1,0 +1,375 @@
+/*
+ * answers.c - what the calls of an execution answered, and whether some order of them explains it.
+ *
+ * The program says in its setup what its structure is, as a sequential model (history/history.h), and notes what each call answered. At
+ * the end of each execution the general search looks for an order of the calls that one thread could have made with the same answers.
+ *
+ * What must stay in order. Calls of one thread; and call a before call b when a's end happens before b's begin, in the sense of C11: as if
+ * a wrote a plain word as it ended, and b read it as it began, without a race. So the thread that calls b has acquired, itself or through
+ * others, from a release that a's thread did after a: by a later call, or by the program's own means. What a's own releases carry
+ * came before a's end, and says nothing. Nor is the order of seq_cst operations a part of happens-before. A program that wants two calls
+ * in order by such means must put them where happens-before shows it. What the order of steps in the checker says, counts for nothing.
+ * So a call that is ordered behind another has also all before it that came before that, and a number for each thread tells what came
+ * before a call: so many of that thread's. It need not be an order of intervals (general.c).
+ * What setup calls comes before all, and what finish calls after all.
+ *
+ * Searches that leave out executions stay right. What is noted follows from what each thread read, and from which store: executions
+ * that the reduction holds for one have both in common, and so the same answers and the same happens-before. Stopping a thread leaves
+ * nothing to judge that is not judged in an execution where it goes on: an answer that no order explains, no later call will explain.
+ * With states merged, what was answered and in what order is a part of the state, and so is which ends of calls each view knows: two
+ * executions are taken for one only when what follows will be judged the same (memory_state.c).
+ *
+ * Millions of executions have few histories: what was judged is kept whole (a hash alone might pass another history), and looked up.
+ */
+#include "model/answers.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/checkpoint.h"
+#include "model/memory.h"
+
+enum { BUDGET = 1 << 20 /* pairs of a set and a state, of a search */ };
+
+struct answer model_answers[ANSWERS];
+uint32_t model_answer_count;
+
+static const struct history_model *model; /* NULL: nothing is judged */
+static const void *model_context;
+static uint32_t of_setup;         /* the first so many */
+static uint32_t numbers[THREADS]; /* answers of each thread */
+static uint64_t content;          /* of all answers, as a number */
+/* A call that has begun, and may have ended without its answer being noted yet. */
+static struct {
+	uint8_t after[THREADS];
+	int open;
+	uint32_t end;
+} calls[THREADS];
+
+void weir_model_judge(const struct history_model *of, const void *context)
+{
+	model = of;
+	model_context = context;
+}
+
+/* -- what is noted ------------------------------------------------------------------------------------------------------------ */
+
+static int is_known(const struct answer *answer)
+{
+	/* Thread 0 is alone: before all others, or after them. */
+	return answer->thread == 0 || model_thread == 0 || answer->thread == model_thread ||
+	       answer->end <= memory_now[model_thread].clock[answer->thread];
+}
+
+void answers_call_begins(void)
+{
+	uint8_t *after = calls[model_thread].after;
+
+	if (model == NULL)
+		return;
+	memset(after, 0, sizeof(calls[0].after));
+	for (uint32_t i = 0; i < model_answer_count; i++) {
+		if (is_known(&model_answers[i]))
+			after[model_answers[i].thread] = (uint8_t)(model_answers[i].number + 1);
+	}
+	calls[model_thread].open = 1;
+}
+
+void answers_call_ends(void)
+{
+	calls[model_thread].open = 0;
+	calls[model_thread].end = memory_now[model_thread].clock[model_thread];
+}
+
+static uint64_t number_of(const struct answer *answer)
+{
+	uint64_t number = state_mix(answer->thread, answer->number), after;
+
+	memcpy(&after, answer->after, sizeof(after));
+	number = state_mix(number, after);
+	number = state_mix(number, (uint64_t)answer->kind << 8 | answer->parts);
+	number = state_mix(state_mix(number, answer->argument), answer->result);
+	for (unsigned i = 0; i < answer->parts; i++) {
+		const struct history_part *part = &answer->part[i];
+
+		number = state_mix(state_mix(number, part->object), part->before);
+		number = state_mix(state_mix(number, part->after), part->value);
+	}
+	return number;
+}
+_Static_assert(THREADS == sizeof(uint64_t), "a byte for each");
+
+void weir_model_answer_parts(unsigned kind, uint64_t argument, uint64_t result, const struct history_part *parts,
+                             size_t count)
+{
+	struct answer *answer = &model_answers[model_answer_count];
+
+	if (model == NULL)
+		return;
+	if (model_answer_count == ANSWERS || count > ANSWER_PARTS)
+		model_fail("more than %d answers in one execution, or %d parts", ANSWERS, ANSWER_PARTS);
+	*answer = (struct answer){.argument = argument,
+	                          .result = result,
+	                          .kind = (uint16_t)kind,
+	                          .parts = (uint8_t)count,
+	                          .thread = (uint8_t)model_thread,
+	                          .number = numbers[model_thread]++,
+	                          .end = calls[model_thread].end};
+	for (size_t i = 0; i < count; i++)
+		answer->part[i] = parts[i];
+	memcpy(answer->after, calls[model_thread].after, sizeof(answer->after));
+	answer->after[model_thread] = (uint8_t)answer->number; /* also those of the same call */
+	content += number_of(answer);
+	model_answer_count++;
+}
+
+void weir_model_answer(unsigned kind, uint64_t argument, uint64_t result)
+{
+	weir_model_answer_parts(kind, argument, result, NULL, 0);
+}
+
+/* -- executions --------------------------------------------------------------------------------------------------------------- */
+
+static void forget(uint32_t count)
+{
+	model_answer_count = count;
+	content = 0;
+	memset(numbers, 0, sizeof(numbers));
+	memset(calls, 0, sizeof(calls));
+	numbers[0] = count;
+}
+
+static void forget_judged(void);
+
+void answers_begin(void)
+{
+	model = NULL;
+	of_setup = 0;
+	forget(0);
+	forget_judged();
+}
+
+void answers_remember(void)
+{
+	of_setup = model_answer_count;
+}
+
+void answers_reset(void)
+{
+	forget(of_setup);
+}
+
+/* Answers only grow: their count is enough. */
+void answers_parts(struct checkpoint *checkpoint)
+{
+	if (model == NULL)
+		return;
+	checkpoint_part(checkpoint, &model_answer_count, sizeof(model_answer_count));
+	checkpoint_part(checkpoint, numbers, sizeof(numbers));
+	checkpoint_part(checkpoint, &content, sizeof(content));
+	checkpoint_part(checkpoint, calls, sizeof(calls));
+}
+
+uint64_t answers_state(void)
+{
+	uint64_t state = content;
+
+	for (unsigned t = 1; t <= model_program->threads && model != NULL; t++) {
+		uint64_t after;
+
+		memcpy(&after, calls[t].after, sizeof(after));
+		if (calls[t].open)
+			state += state_mix(t, after);
+	}
+	return state;
+}
+
+/* -- what was judged ---------------------------------------------------------------------------------------------------------- */
+
+enum { KEY = 5 + 4 * ANSWER_PARTS, FIRST_ROOM = 1 << 10 };
+
+/* Histories that hold: words behind one another, a count and then so many; a table of places + 1. */
+static uint64_t *judged;
+static size_t judged_used, judged_room, judged_count;
+static size_t *slots, slot_count;
+static uint64_t key[1 + ANSWERS * KEY];
+
+static void forget_judged(void)
+{
+	free(judged);
+	free(slots);
+	judged = NULL;
+	slots = NULL;
+	judged_used = judged_room = judged_count = slot_count = 0;
+}
+
+static size_t add_to_key(size_t at, const struct answer *answer)
+{
+	key[at++] = (uint64_t)answer->thread << 32 | (uint64_t)answer->kind << 8 | answer->parts;
+	memcpy(&key[at++], answer->after, sizeof(answer->after));
+	key[at++] = answer->argument;
+	key[at++] = answer->result;
+	for (unsigned i = 0; i < answer->parts; i++) {
+		const struct history_part *part = &answer->part[i];
+
+		key[at++] = part->object;
+		key[at++] = part->before;
+		key[at++] = part->after;
+		key[at++] = part->value;
+	}
+	return at;
+}
+
+/* A thread after the other, so that the order in which they ended does not tell. */
+static size_t make_key(void)
+{
+	size_t at = 1;
+
+	for (unsigned t = 0; t <= model_program->threads; t++) {
+		for (uint32_t i = of_setup; i < model_answer_count; i++)
+			at = model_answers[i].thread == t ? add_to_key(at, &model_answers[i]) : at;
+	}
+	key[0] = at - 1;
+	return at;
+}
+
+static size_t *slot_of(const uint64_t words[])
+{
+	uint64_t hash = 0;
+	size_t at;
+
+	for (size_t i = 0; i <= words[0]; i++)
+		hash = state_mix(hash, words[i]);
+	for (at = hash & (slot_count - 1); slots[at] != 0; at = (at + 1) & (slot_count - 1)) {
+		const uint64_t *there = &judged[slots[at] - 1];
+
+		if (there[0] == words[0] && memcmp(there, words, (words[0] + 1) * sizeof(words[0])) == 0)
+			break;
+	}
+	return &slots[at];
+}
+
+static void make_room(size_t words)
+{
+	if (judged_used + words > judged_room) {
+		judged_room = 2 * (judged_room + words);
+		judged = realloc(judged, judged_room * sizeof(judged[0]));
+	}
+	if (2 * judged_count >= slot_count) {
+		free(slots);
+		slot_count = slot_count != 0 ? 2 * slot_count : FIRST_ROOM;
+		slots = calloc(slot_count, sizeof(slots[0]));
+		if (judged == NULL || slots == NULL)
+			abort();
+		for (size_t at = 0; at < judged_used; at += judged[at] + 1)
+			*slot_of(&judged[at]) = at + 1;
+	}
+	if (judged == NULL || slots == NULL)
+		abort();
+}
+
+/* The key is new, and holds. */
+static void remember(size_t words, size_t *slot)
+{
+	memcpy(judged + judged_used, key, words * sizeof(key[0]));
+	*slot = judged_used + 1;
+	judged_used += words;
+	judged_count++;
+}
+
+/* -- judging ------------------------------------------------------------------------------------------------------------------ */
+
+static struct history_op ops[ANSWERS];
+static struct history_part all_parts[ANSWERS * ANSWER_PARTS];
+static uint64_t before[ANSWERS];
+_Static_assert(ANSWERS == 64, "a set of them is a word");
+
+static struct history make_history(void)
+{
+	size_t parts = 0;
+
+	for (uint32_t i = 0; i < model_answer_count; i++) {
+		const struct answer *answer = &model_answers[i];
+
+		ops[i] = (struct history_op){.called = i,
+		                             .returned = i,
+		                             .argument = answer->argument,
+		                             .result = answer->result,
+		                             .thread = answer->thread,
+		                             .kind = answer->kind,
+		                             .parts = answer->parts,
+		                             .part = (uint32_t)parts};
+		for (unsigned j = 0; j < answer->parts; j++)
+			all_parts[parts++] = answer->part[j];
+		before[i] = 0;
+		for (uint32_t j = 0; j < model_answer_count; j++) {
+			if (model_answers[j].number < answer->after[model_answers[j].thread])
+				before[i] |= UINT64_C(1) << j;
+		}
+	}
+	return (struct history){
+		.op = ops, .count = model_answer_count, .part = all_parts, .part_count = parts, .before = before};
+}
+
+void answers_judge(void)
+{
+	struct history history;
+	struct history_finding finding;
+	size_t words, *slot;
+
+	if (model == NULL)
+		return;
+	words = make_key();
+	make_room(words);
+	slot = slot_of(key);
+	if (*slot != 0)
+		return;
+	history = make_history();
+	switch (history_check_general(&history, model, model_context, BUDGET, NULL, &finding)) {
+	case HISTORY_HOLDS: remember(words, slot); return;
+	case HISTORY_VIOLATED: model_note_failure("no order of the calls explains their answers"); return;
+	default: model_note_failure("answers are not judged: %.200s", finding.what);
+	}
+}
+
+/* -- for people --------------------------------------------------------------------------------------------------------------- */
+
+enum { WIDTH = 44 };
+
+static void print_answer(const struct history *history, uint32_t at)
+{
+	char called[64], returned[64];
+	const struct answer *answer = &model_answers[at];
+	unsigned column = answer->thread != 0 ? answer->thread - 1u : 0u;
+
+	history_describe(history, &ops[at], 0, called, sizeof(called));
+	history_describe(history, &ops[at], 1, returned, sizeof(returned));
+	if (answer->thread == 0)
+		(void)printf("%4u at the %s: ", at + 1, at < of_setup ? "begin" : "end");
+	else
+		(void)printf("%4u %*s", at + 1, (int)(column * WIDTH), "");
+	(void)printf("%s: %s", called, returned);
+	for (uint32_t i = 0; i < at && answer->thread != 0; i++) {
+		const struct answer *other = &model_answers[i];
+
+		if (other->thread != 0 && other->thread != answer->thread && other->number + 1u == answer->after[other->thread])
+			(void)printf(", after %u", i + 1);
+	}
+	(void)putchar('\n');
+}
+
+void answers_print(void)
+{
+	struct history history;
+
+	if (model == NULL || model_answer_count == 0)
+		return;
+	history = make_history();
+	(void)printf("calls ");
+	for (unsigned t = 1; t <= model_program->threads; t++)
+		(void)printf("%-*s", WIDTH, (char[]){'t', 'h', 'r', 'e', 'a', 'd', ' ', (char)('0' + t), '\0'});
+	(void)putchar('\n');
+	for (uint32_t i = 0; i < model_answer_count; i++)
+		print_answer(&history, i);
+}

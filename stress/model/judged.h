@@ -1,0 +1,115 @@
+/*
+ * judged.h - what the checks of this folder say of their structures, and of what calls on them answered (weir_model_judge() in weir/model.h).
+ *
+ * A call of a collection stands between weir_model_call_begins() and weir_model_call_ends(), and judged_put() or judged_take() follows with
+ * the status. Values are numbers that differ: judged_number() of a row and a place.
+ */
+#ifndef WEIR_MODEL_JUDGED_H
+#define WEIR_MODEL_JUDGED_H
+
+#include <history/history.h>
+#include <weir/model.h>
+#include <weir/status.h>
+
+static inline uint64_t judged_number(int row, int place)
+{
+	return (uint64_t)row * 100 + (uint64_t)place;
+}
+
+/* In setup. capacity 0: no bound. */
+static inline void judged_as_fifo(size_t capacity)
+{
+	static struct history_bounds bounds;
+
+	bounds = (struct history_bounds){.capacity = capacity};
+	weir_model_judge(&history_model_fifo, &bounds);
+}
+
+/* Another call, a put or else a take too, came neither before nor after this one. */
+static inline int judged_beside(const struct history *history, const struct history_op *op, int takes_too)
+{
+	size_t at = (size_t)(op - history->op);
+
+	for (size_t i = 0; i < history->count; i++) {
+		int counts = history->op[i].kind == HISTORY_PUT || (takes_too && history->op[i].kind == HISTORY_TAKE);
+
+		if (counts && i != at && !history_came_before(history, i, at) && !history_came_before(history, at, i))
+			return 1;
+	}
+	return 0;
+}
+
+/* A shuffle queue counts room and items apart from where they are: what it refuses beside another's put or take is not judged. */
+static inline int judged_shuffle_step(const struct history *history, const struct history_op *op, const void *context,
+                                      void *state)
+{
+	if ((op->kind == HISTORY_PUT_FULL || op->kind == HISTORY_TAKE_EMPTY) && judged_beside(history, op, 1))
+		return 1;
+	return history_model_multiset.step(history, op, context, state);
+}
+
+static inline void judged_as_shuffle(size_t capacity)
+{
+	static struct history_bounds bounds;
+	static struct history_model model;
+
+	model = history_model_multiset;
+	model.step = judged_shuffle_step;
+	bounds = (struct history_bounds){.capacity = capacity};
+	weir_model_judge(&model, &bounds);
+}
+
+/* A put into a priority queue has its node before its value is inside: "full" beside one is not judged. */
+static inline int judged_priority_step(const struct history *history, const struct history_op *op, const void *context,
+                                       void *state)
+{
+	if (op->kind == HISTORY_PUT_FULL && judged_beside(history, op, 0))
+		return 1;
+	return history_model_priority.step(history, op, context, state);
+}
+
+/* Equals come in the order in which they went in. */
+static inline void judged_as_priority(size_t capacity)
+{
+	static struct history_priority priority;
+	static struct history_model model;
+
+	model = history_model_priority;
+	model.step = judged_priority_step;
+	priority = (struct history_priority){{.capacity = capacity}, HISTORY_EQUALS_FIFO};
+	weir_model_judge(&model, &priority);
+}
+
+/* By priority with its key, else 0. */
+static inline void judged_put(enum weir_status status, uint64_t value, int64_t key)
+{
+	switch (status) {
+	case WEIR_OK: weir_model_answer(HISTORY_PUT, value, (uint64_t)key); break;
+	case WEIR_CANCELLED: weir_model_answer(HISTORY_PUT_CLOSED, value, 0); break;
+	case WEIR_WOULD_BLOCK: weir_model_answer(HISTORY_PUT_FULL, value, 0); break;
+	default: weir_model_fail("an enqueue answers what none may");
+	}
+}
+
+/* `value` counts when the status is WEIR_OK. */
+static inline void judged_take(enum weir_status status, uint64_t value)
+{
+	switch (status) {
+	case WEIR_OK: weir_model_answer(HISTORY_TAKE, HISTORY_NONE, value); break;
+	case WEIR_OUT_OF_RANGE: weir_model_answer(HISTORY_TAKE_ENDED, 0, 0); break;
+	case WEIR_WOULD_BLOCK: weir_model_answer(HISTORY_TAKE_EMPTY, 0, 0); break;
+	default: weir_model_fail("a dequeue answers what none may");
+	}
+}
+
+static inline void judged_close(uint64_t how)
+{
+	weir_model_answer(HISTORY_CLOSE, how, 0);
+}
+
+static inline void judged_closed(int closed)
+{
+	weir_model_answer(HISTORY_LOOK_CLOSED, 0, closed != 0);
+}
+
+#endif
