@@ -5,7 +5,8 @@
  * c closes, q asks whether it is closed, e whether the end has come. `inside` is put in before. Each value is the address of plain data
  * written just before: a missing order shows as a race.
  *
- * Asked of every execution, besides that what was accepted comes out once: a value that a thread knows to be inside (it was from the
+ * Asked of every execution: some order of the calls explains all answers (judged.h), but for "full" beside a put: that has its node before
+ * its value is inside. Besides that what was accepted comes out once: a value that a thread knows to be inside (it was from the
  * start, or that thread put it, or who put the value that is taken had put it before) leaves before those that it goes before, and while it
  * is there nobody is told "empty"; nobody is told "full" as long as all values ever enqueued fit; who is told "closed" or "drained" sees
  * what the closer wrote, and that it is so.
@@ -14,6 +15,7 @@
 #include <string.h>
 #include <weir/priority_queue.h>
 
+#include "model/judged.h"
 #include "model/scope.h"
 #include "ring/priority_queue.h"
 
@@ -61,6 +63,10 @@ static const struct scope {
 	{"n1_2_puts_beside_take", 1, "1", {"d", "1", "1"}},
 	{"n1_2_takers_refill_beside_put", 1, "1", {"d1", "d", "1"}},
 	{"n2_put_beside_close_then_take", 2, "1", {"0", "cd"}},
+	{"n2_full_beside_empty_1_producer_x3_1_consumer_x2", 2, "", {"111", "dd"}},
+	{"n2_full_beside_empty_producers_x2_and_x1_1_consumer_x2", 2, "", {"11", "1", "dd"}},
+	{"n2_store_buffering_each_puts_and_takes", 2, "", {"1d", "2d"}},
+	{"n2_iriw_2_puts_seen_by_2_who_peek_and_take", 2, "", {"1", "2", "pd", "pd"}},
 };
 
 /* Each answer alone is right; both are store buffering between two links. */
@@ -111,12 +117,18 @@ static void put(size_t me, int64_t key)
 	weir_model_call_begins(0);
 	status = weir_priority_queue_try_enqueue(scene.queue, key, (uint64_t)(uintptr_t)value);
 	weir_model_call_ends(0);
+	judged_put(status, judged_number((int)me, value->place), key);
 	if (status == WEIR_OK)
 		note(me, PUT, value);
 	else if (status == WEIR_CANCELLED)
 		know_closed(me, CLOSED);
 	else
 		note(me, FULL, NULL);
+}
+
+static uint64_t number_of(const struct value *value)
+{
+	return judged_number(value->row, value->place);
 }
 
 static enum weir_status take(size_t me)
@@ -128,6 +140,7 @@ static enum weir_status take(size_t me)
 	weir_model_call_begins(1);
 	status = weir_priority_queue_try_dequeue(scene.queue, &key, &value);
 	weir_model_call_ends(1);
+	judged_take(status, status == WEIR_OK ? number_of((const struct value *)(uintptr_t)value) : 0);
 	if (status == WEIR_OK) {
 		note(me, TOOK, (const struct value *)(uintptr_t)value);
 		weir_model_assert(((const struct value *)(uintptr_t)value)->key == key);
@@ -145,8 +158,16 @@ static void take_below(size_t me)
 	const struct weiri_priority_beside beside = {&nothing_beside, NULL, &limit};
 	int64_t key = -1;
 	uint64_t value;
+	enum weir_status status;
 
-	if (weiri_priority_queue_take(scene.queue, &beside, &key, &value) != WEIR_OK) {
+	weir_model_call_begins(2);
+	status = weiri_priority_queue_take(scene.queue, &beside, &key, &value);
+	weir_model_call_ends(2);
+	if (status == WEIR_OK)
+		judged_take(status, number_of((const struct value *)(uintptr_t)value));
+	else
+		weir_model_answer(HISTORY_TAKE_BELOW, (uint64_t)limit, 0);
+	if (status != WEIR_OK) {
 		note(me, NONE_BELOW, NULL);
 		return;
 	}
@@ -157,16 +178,36 @@ static void take_below(size_t me)
 static void peek(size_t me)
 {
 	int64_t key = INT64_MAX;
+	int saw;
 
-	note(me, weiri_priority_queue_peek(scene.queue, &key) ? SAW : EMPTY, NULL);
+	weir_model_call_begins(3);
+	saw = weiri_priority_queue_peek(scene.queue, &key);
+	weir_model_call_ends(3);
+	weir_model_answer(saw ? HISTORY_PEEK : HISTORY_TAKE_EMPTY, 0, (uint64_t)key);
+	note(me, saw ? SAW : EMPTY, NULL);
 	scene.events[me][scene.count[me] - 1].key = key;
 }
 
 static void close_it(size_t me)
 {
 	scene.note = 1;
+	weir_model_call_begins(4);
 	weir_priority_queue_close(scene.queue);
+	weir_model_call_ends(4);
+	judged_close(0);
 	know_closed(me, CLOSED);
+}
+
+static void ask(size_t me)
+{
+	int closed;
+
+	weir_model_call_begins(5);
+	closed = weir_priority_queue_closed(scene.queue);
+	weir_model_call_ends(5);
+	judged_closed(closed);
+	if (closed)
+		know_closed(me, CLOSED);
 }
 
 static void run_row(size_t me, const char *calls)
@@ -180,11 +221,11 @@ static void run_row(size_t me, const char *calls)
 			take_below(me);
 		else if (*calls == 'c')
 			close_it(me);
-		else if (*calls == 'q' && weir_priority_queue_closed(scene.queue))
-			know_closed(me, CLOSED);
+		else if (*calls == 'q')
+			ask(me);
 		else if (*calls == 'e')
 			(void)weiri_priority_queue_is_ended(scene.queue);
-		else if (*calls != 'q')
+		else
 			put(me, *calls - '0');
 	}
 }
@@ -193,6 +234,7 @@ static void setup(void *context)
 {
 	(void)context;
 	weir_model_assert(weir_priority_queue_create(scene.scope->capacity, NULL, &scene.queue) == WEIR_OK);
+	judged_as_priority(scene.scope->capacity);
 	run_row(ROWS - 1, scene.scope->inside);
 	scene.put_inside = scene.count[ROWS - 1];
 }
