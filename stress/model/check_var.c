@@ -1,11 +1,12 @@
 /*
  * check_var.c - variables and reclamation: reads beside writers and collectors, snapshots beside writers and commits.
  *
- * In finish() everything must be freed.
+ * Some order of all that assigns, reads, looks, snapshots and commits told explains it (judged.h). In finish() everything must be freed.
  */
 #include <stdio.h>
 #include <string.h>
 
+#include "model/judged.h"
 #include "model/variable_scopes.h"
 #include "var/install.h"
 
@@ -40,6 +41,7 @@ static void setup(void *context)
 	weir_reclaim_set_budget(8 * LARGE * sizeof(int64_t));
 	scene.x = variable(0);
 	scene.y = variable(0);
+	judged_as_variables();
 }
 
 /* An aborted commit's version is at the head of x. */
@@ -62,9 +64,38 @@ static void finish(void *context)
 	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
 }
 
+static uint64_t place_of(const weir_var *var)
+{
+	return var == scene.y;
+}
+
 static void assign(weir_var *var, int64_t value)
 {
-	assign_tensor(var, number(value));
+	weir_tensor *tensor = number(value);
+	uint64_t version;
+
+	weir_model_call_begins(6);
+	weir_model_assert(weir_var_assign(var, tensor, WEIR_NO_DEADLINE, &version, NULL) == WEIR_OK);
+	weir_model_call_ends(6);
+	judged_write(place_of(var), version, (uint64_t)value);
+	weir_tensor_release(tensor);
+}
+
+/* No bound is asked for. */
+static void read_now(weir_var *var, weir_read *read)
+{
+	weir_model_call_begins(7);
+	weir_model_assert(weir_var_read(var, read) == WEIR_OK);
+	weir_model_call_ends(7);
+	judged_read(place_of(var), read->version, (uint64_t)value_of(read));
+}
+
+static void snapshot_of_x(weir_read *read)
+{
+	weir_model_call_begins(2);
+	weir_model_assert(weir_var_snapshot(&scene.x, 1, read, NULL) == WEIR_OK);
+	weir_model_call_ends(2);
+	judged_read(0, read->version, (uint64_t)value_of(read));
 }
 
 /* Its bound is that of handles with a slot: the last reference is left to a collection, which is lock-free. */
@@ -88,6 +119,7 @@ static int64_t read_once(weir_var *var)
 	weir_model_assert(weir_var_read(var, &read) == WEIR_OK);
 	weir_model_call_ends(0);
 	value = value_of(&read);
+	judged_read(place_of(var), read.version, (uint64_t)value);
 	weir_model_assert((int64_t)read.version == value + 1);
 	release(&read);
 	return value;
@@ -101,6 +133,7 @@ static uint64_t look_at_version(void)
 	weir_model_call_begins(4);
 	version = weir_var_version(scene.x);
 	weir_model_call_ends(4);
+	judged_read(0, version, HISTORY_NONE);
 	return version;
 }
 
@@ -134,6 +167,8 @@ static uint64_t read_newer_than(uint64_t version)
 	status = weir_var_read_if_newer(scene.x, version, &read);
 	weir_model_call_ends(5);
 	weir_model_assert(status == WEIR_OK || status == WEIR_WOULD_BLOCK);
+	judged_read(0, status == WEIR_OK ? read.version : version,
+	            status == WEIR_OK ? (uint64_t)value_of(&read) : HISTORY_NONE);
 	if (status == WEIR_WOULD_BLOCK)
 		return version;
 	weir_model_assert(read.version > version && value_of(&read) + 1 == (int64_t)read.version);
@@ -159,9 +194,15 @@ static void exchange(void *context, size_t who)
 {
 	weir_tensor *tensor = number((int64_t)who + 1);
 	weir_read old;
+	struct history_part part = {0, 0, 0, (uint64_t)who + 1};
 
 	(void)context;
+	weir_model_call_begins(6);
 	weir_model_assert(weir_var_exchange(scene.x, tensor, WEIR_NO_DEADLINE, &old, NULL) == WEIR_OK);
+	weir_model_call_ends(6);
+	part.before = old.version;
+	part.after = old.version + 1;
+	weir_model_answer_parts(HISTORY_WRITE, 0, 0, &part, 1);
 	weir_tensor_release(tensor);
 	scene.version[who] = old.version;
 	scene.saw[who][0] = value_of(&old);
@@ -236,7 +277,7 @@ static void read_kept(void *context, size_t who)
 		return;
 	}
 	(void)weiri_record_get(); /* a thread's first read takes no slot */
-	weir_model_assert(weir_var_read(scene.x, &read) == WEIR_OK);
+	read_now(scene.x, &read);
 	scene.saw[who][0] = value_of(&read);
 	weir_model_assert(look_at_version() >= read.version);
 	weir_model_assert(value_of(&read) == scene.saw[who][0]);
@@ -274,7 +315,13 @@ static void compare_assign(void *context, size_t who)
 	weir_tensor *tensor = number(1);
 
 	(void)context;
+	weir_model_call_begins(6);
 	scene.status[who] = weir_var_compare_assign(scene.x, 1, tensor, WEIR_NO_DEADLINE, &scene.version[who], NULL);
+	weir_model_call_ends(6);
+	if (scene.status[who] == WEIR_OK)
+		judged_write(0, scene.version[who], 1);
+	else
+		judged_read(0, scene.version[who], HISTORY_NONE);
 	weir_tensor_release(tensor);
 }
 
@@ -338,7 +385,7 @@ static int64_t by_snapshot(void)
 	weir_read read;
 	int64_t value;
 
-	weir_model_assert(weir_var_snapshot(&scene.x, 1, &read, NULL) == WEIR_OK);
+	snapshot_of_x(&read);
 	value = value_of(&read);
 	weir_read_release(&read);
 	return value;
@@ -364,6 +411,11 @@ static void snapshot_around_a_flag(void *context, size_t who)
 
 /* -- snapshots ---------------------------------------------------------------------------------------------------------------- */
 
+static void judge_parts(enum history_kind kind, struct history_part one, struct history_part other)
+{
+	weir_model_answer_parts(kind, 0, 0, (struct history_part[]){one, other}, 2);
+}
+
 static void snapshot(size_t who)
 {
 	weir_var *const vars[] = {scene.x, scene.y};
@@ -374,6 +426,8 @@ static void snapshot(size_t who)
 	weir_model_call_ends(2);
 	for (size_t i = 0; i < 2; i++)
 		scene.saw[who][i] = value_of(&reads[i]);
+	judge_parts(HISTORY_READ, (struct history_part){0, reads[0].version, HISTORY_NONE, (uint64_t)scene.saw[who][0]},
+	            (struct history_part){1, reads[1].version, HISTORY_NONE, (uint64_t)scene.saw[who][1]});
 	weir_read_release_many(reads, 2);
 }
 
@@ -407,7 +461,7 @@ static void snapshot_passed_on(void *context, size_t who)
 	if (who == 0) {
 		write_x();
 	} else if (who == 1) {
-		weir_model_assert(weir_var_snapshot(&scene.x, 1, &scene.handle, NULL) == WEIR_OK);
+		snapshot_of_x(&scene.handle);
 		weiri_store_release(&scene.passed_on, &scene.handle);
 		(void)by_snapshot();
 	} else {
@@ -457,6 +511,12 @@ static void commit_both(size_t who)
 	weir_model_call_begins(3);
 	scene.status[who] = weir_var_commit(parts, 2, WEIR_NO_DEADLINE, NULL, NULL);
 	weir_model_call_ends(3);
+	if (scene.status[who] == WEIR_OK)
+		judge_parts(HISTORY_WRITE, (struct history_part){0, 1, 2, (uint64_t)who + 1},
+		            (struct history_part){1, 1, 2, (uint64_t)who + 1});
+	else
+		judge_parts(HISTORY_ABORTED, (struct history_part){0, 1, HISTORY_NONE, HISTORY_NONE},
+		            (struct history_part){1, 1, HISTORY_NONE, HISTORY_NONE});
 	weir_tensor_release(one);
 	weir_tensor_release(two);
 }
@@ -520,6 +580,19 @@ static void commit_or_assign(void *context)
 	finish(context);
 }
 
+static void commit_one(weir_var *var)
+{
+	weir_tensor *tensor = number(1);
+	struct weir_commit_part part = {var, 1, tensor};
+	const struct history_part judged = {place_of(var), 1, 2, 1};
+
+	weir_model_call_begins(3);
+	weir_model_assert(weir_var_commit(&part, 1, WEIR_NO_DEADLINE, NULL, NULL) == WEIR_OK);
+	weir_model_call_ends(3);
+	weir_model_answer_parts(HISTORY_WRITE, 0, 0, &judged, 1);
+	weir_tensor_release(tensor);
+}
+
 /*
  * Somebody meets the commit's part without a stamp and looks into the cell, in a section that begins in a new era, while the owner ends the
  * use of the cell: it must not have died before that section began (pair S2 of var/version.h).
@@ -531,13 +604,9 @@ static void look_at_x(void)
 
 static void commit_beside_look_and_era(void *context, size_t who)
 {
-	struct weir_commit_part part = {scene.x, 1, NULL};
-
 	(void)context;
 	if (who == 0) {
-		part.value = number(1);
-		weir_model_assert(weir_var_commit(&part, 1, WEIR_NO_DEADLINE, NULL, NULL) == WEIR_OK);
-		weir_tensor_release(part.value);
+		commit_one(scene.x);
 	} else if (who == 1) {
 		look_at_x();
 	} else {
@@ -557,6 +626,63 @@ static void aborted_commit_beside_look_and_era(void *context, size_t who)
 	} else {
 		weiri_era_begin();
 	}
+}
+
+/* -- store buffering, and writes that two see in opposite orders -------------------------------------------------------------- */
+
+/* Of the first two each writes one variable and looks at the other; of the others each looks at both, in opposite orders. */
+static void around_reads(size_t who, void (*write)(weir_var *var))
+{
+	weir_var *const own = who % 2 == 0 ? scene.x : scene.y, *const other = who % 2 == 0 ? scene.y : scene.x;
+
+	if (who < 2)
+		write(own);
+	else
+		(void)read_once(own);
+	(void)read_once(other);
+}
+
+static void assign_one(weir_var *var)
+{
+	assign(var, 1);
+}
+
+static void assigns_around_reads(void *context, size_t who)
+{
+	(void)context;
+	around_reads(who, assign_one);
+}
+
+static void commits_around_reads(void *context, size_t who)
+{
+	(void)context;
+	around_reads(who, commit_one);
+}
+
+/* 0, 1: write; 2, 3: read both. */
+static void iriw(void *context, size_t who)
+{
+	(void)context;
+	if (who < 2)
+		assign_one(who == 0 ? scene.x : scene.y);
+	else
+		around_reads(who, NULL);
+}
+
+static void iriw_of_commits(void *context, size_t who)
+{
+	if (who < 2)
+		commit_one(who == 0 ? scene.x : scene.y);
+	else
+		iriw(context, who);
+}
+
+/* Each writes one, and has both at one instant. */
+static void assigns_around_snapshots(void *context, size_t who)
+{
+	(void)context;
+	assign_one(who == 0 ? scene.x : scene.y);
+	snapshot(who);
 }
 
 enum progress { WAITS, GOES_ON };
@@ -612,6 +738,12 @@ static const struct scope {
 	{"commit_of_2_beside_commit_of_2", 2, commit_beside_commit, setup, one_committed, 0, SMALL_VALUES, GOES_ON},
 	{"commit_of_2_beside_commit_of_2_and_snapshot", 3, commit_beside_commit, setup, one_committed, 0, SMALL_VALUES,
      GOES_ON},
+	{"var_store_buffering_2_assigns_around_reads", 2, assigns_around_reads, setup, finish, 0, SMALL_VALUES, GOES_ON},
+	{"var_iriw_2_assigns_2_who_read_both", 4, iriw, setup, finish, 0, SMALL_VALUES, GOES_ON},
+	{"snapshot_store_buffering_2_assigns_around_snapshots", 2, assigns_around_snapshots, setup, finish, 0, SMALL_VALUES,
+     GOES_ON},
+	{"commit_store_buffering_2_commits_around_reads", 2, commits_around_reads, setup, finish, 0, SMALL_VALUES, GOES_ON},
+	{"commit_iriw_2_commits_2_who_read_both", 4, iriw_of_commits, setup, finish, 0, SMALL_VALUES, GOES_ON},
 	{"commit_of_2_beside_assign", 2, commit_beside_assign, setup, commit_or_assign, 0, SMALL_VALUES, GOES_ON},
 	{"commit_of_1_and_collect_beside_look_and_a_new_era", 3, commit_beside_look_and_era, setup, finish, 0, LARGE_VALUES,
      GOES_ON},

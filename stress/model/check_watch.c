@@ -8,7 +8,8 @@
  *   d  with a deadline  s  start a wait for version 2       k  cancel it, let go of it
  *   w  watch it         p  poll the watch, then take: there is one       g  take, if there is one       D  end the watch
  *
- * Asked of every execution: who waits wakes, with a version that is newer; an operation that was started completes once; at the end the
+ * Asked of every execution: where no commit writes what is watched, some order of the calls explains which versions assigns made, and waits
+ * and takes saw, "none newer" included (judged.h); who waits wakes, with a version that is newer; an operation that was started completes once; at the end the
  * descriptor is readable exactly if there is a version that was not taken; nothing leaks, and the variable can be destroyed.
  */
 #include <string.h>
@@ -16,6 +17,7 @@
 #include <weir/watch.h>
 
 #include "model/eventfd.h"
+#include "model/judged.h"
 #include "model/variable_scopes.h"
 #include "reclaim/section.h"
 
@@ -41,6 +43,8 @@ static const struct scope {
 	{"watch_started_wait_beside_2_assigns", "s", {"a", "a"}, 10000, 0},
 	{"watch_begun_beside_assign", "", {"w", "a"}, 10000, 0},
 	{"watch_taken_beside_assign", "wa", {"g", "a"}, 10000, 0},
+	{"watch_store_buffering_each_assigns_and_one_takes", "w", {"ag", "a"}, 10000, 0},
+	{"watch_iriw_2_assigns_taken_and_waited_for", "w", {"a", "a", "gW"}, 5000, 1},
 	{"watch_beside_2_assigns", "w", {"a", "a"}, 10000, 0},
 	{"watch_polled_beside_assign", "w", {"p", "a"}, 10000, 1},
 	{"watch_polled_beside_commit", "w", {"p", "c"}, 10000, 1},
@@ -60,7 +64,14 @@ static struct scene {
 
 static void assign(size_t me)
 {
-	assign_tensor(scene.x, number_of_size((int64_t)me, SMALL_VALUES));
+	weir_tensor *tensor = number_of_size((int64_t)me, SMALL_VALUES);
+	uint64_t version;
+
+	weir_model_call_begins(0);
+	weir_model_assert(weir_var_assign(scene.x, tensor, WEIR_NO_DEADLINE, &version, NULL) == WEIR_OK);
+	weir_model_call_ends(0);
+	judged_write(0, version, me);
+	weir_tensor_release(tensor);
 }
 
 static enum weir_status write_both(void *context, weir_txn *txn, weir_error *error)
@@ -91,9 +102,13 @@ static void transact(weir_txn_fn *fn)
 static void wait(size_t me, uint64_t deadline_ns, weir_cancel *token)
 {
 	weir_read read;
-	enum weir_status status = weir_var_wait(scene.x, scene.seen[me], deadline_ns, token, &read, NULL);
+	enum weir_status status;
 
+	weir_model_call_begins(1);
+	status = weir_var_wait(scene.x, scene.seen[me], deadline_ns, token, &read, NULL);
+	weir_model_call_ends(1);
 	if (status == WEIR_OK) {
+		judged_read(0, read.version, (uint64_t)value_of(&read));
 		weir_model_assert(read.version > scene.seen[me]);
 		(void)value_of(&read);
 		scene.seen[me] = read.version;
@@ -120,8 +135,13 @@ static void ended(void *context, enum weir_status status, const weir_error *erro
 static void take(int certain)
 {
 	weir_read read;
-	enum weir_status status = weir_watch_take(scene.watch, &read);
+	enum weir_status status;
 
+	weir_model_call_begins(2);
+	status = weir_watch_take(scene.watch, &read);
+	weir_model_call_ends(2);
+	judged_read(0, status == WEIR_OK ? read.version : scene.taken,
+	            status == WEIR_OK ? (uint64_t)value_of(&read) : HISTORY_NONE);
 	weir_model_assert(status == WEIR_OK || (status == WEIR_WOULD_BLOCK && !certain));
 	if (status != WEIR_OK)
 		return;
@@ -178,6 +198,16 @@ static void thread(void *context, size_t me)
 	scope_calls(me, scene.scope->calls[me], call);
 }
 
+/* A commit does not tell which versions it made. */
+static int is_committed_to(void)
+{
+	for (size_t i = 0; i < THREADS && scene.scope->calls[i] != NULL; i++) {
+		if (strchr(scene.scope->calls[i], 'c') != NULL)
+			return 1;
+	}
+	return 0;
+}
+
 static void setup(void *context)
 {
 	(void)context;
@@ -185,6 +215,8 @@ static void setup(void *context)
 		scene.seen[i] = 1;
 	scene.x = variable_of_size(0, SMALL_VALUES);
 	scene.y = variable_of_size(0, SMALL_VALUES);
+	if (!is_committed_to())
+		judged_as_variables();
 	weir_model_assert(weir_cancel_create(NULL, &scene.token) == WEIR_OK);
 	scope_calls(BEFORE, scene.scope->start, call);
 }

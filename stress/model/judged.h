@@ -102,6 +102,30 @@ static inline void judged_take(enum weir_status status, uint64_t value)
 	}
 }
 
+/* Variables by number, whose first version is 1. What a call did to each is a part (history/history.h). */
+static inline void judged_as_variables(void)
+{
+	static uint64_t initial;
+
+	initial = 1;
+	weir_model_judge(&history_model_variables, &initial);
+}
+
+/* HISTORY_NONE: the value is not known. */
+static inline void judged_read(uint64_t variable, uint64_t version, uint64_t value)
+{
+	const struct history_part part = {variable, version, HISTORY_NONE, value};
+
+	weir_model_answer_parts(HISTORY_READ, 0, 0, &part, 1);
+}
+
+static inline void judged_write(uint64_t variable, uint64_t version, uint64_t value)
+{
+	const struct history_part part = {variable, HISTORY_NONE, version, value};
+
+	weir_model_answer_parts(HISTORY_WRITE, 0, 0, &part, 1);
+}
+
 static inline void judged_close(uint64_t how)
 {
 	weir_model_answer(HISTORY_CLOSE, how, 0);
