@@ -14,7 +14,7 @@ enum { ITEMS = 4, THIEVES = 2 };
 static struct scene {
 	struct weiri_deque deque;
 	size_t capacity, thieves, tries;
-	const char *script; /* of the owner: p pushes, t takes */
+	const char *script; /* of the owner: p pushes, t takes, z says that there is nothing without a look */
 	int data[ITEMS];    /* what the items point to */
 	int had[ITEMS][1 + THIEVES];
 	int empty_handed; /* takes of the owner that found nothing */
@@ -104,7 +104,7 @@ static void own(void)
 			continue;
 		}
 		weir_model_call_begins(1);
-		item = weiri_deque_take(&scene.deque);
+		item = *step == 't' ? weiri_deque_take(&scene.deque) : NULL;
 		weir_model_call_ends(1);
 		answer(TOOK, item);
 		if (item != NULL)
@@ -179,6 +179,13 @@ static int check(const char *name, const char *script, size_t capacity, size_t t
 	return scope_as_far_as(&program, scope_long() ? 0 : 300000);
 }
 
+static int check_planted(void)
+{
+	struct weir_model_program program = prepare("deque_a_wrong_nothing", "ppz", 2, 1, 1);
+
+	return scope_finds(&program, judged_wrong);
+}
+
 static int check_progress(void)
 {
 	static const char *const calls[WEIR_MODEL_CALLS + 1] = {"push", "take", "steal", NULL};
@@ -205,6 +212,7 @@ int main(int argc, char **argv)
 	/* The owner's take of the last item and a theft each write one end and look at the other. */
 	bad |= check("deque_store_buffering_push_take_push_take_1_thief_x2", "ptpt", 2, 1, 2);
 	bad |= check("deque_iriw_push_push_2_thieves_x2", "pp", 2, 2, 2);
+	bad |= check_planted();
 	bad |= check_progress();
 	return bad;
 }

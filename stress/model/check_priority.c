@@ -2,7 +2,7 @@
  * check_priority.c - the strict priority queue: order, towers, nodes that are filled again, the end.
  *
  * A scope gives each thread a row of calls, a character each: a digit enqueues a value with that key, d dequeues, l only below 2, p peeks,
- * c closes, q asks whether it is closed, e whether the end has come. `inside` is put in before. Each value is the address of plain data
+ * c closes, q asks whether it is closed, e whether the end has come, z says "empty" without a look. `inside` is put in before. Each value is the address of plain data
  * written just before: a missing order shows as a race.
  *
  * Asked of every execution: some order of the calls explains all answers (judged.h), but for "full" beside a put: that has its node before
@@ -221,6 +221,8 @@ static void run_row(size_t me, const char *calls)
 			take_below(me);
 		else if (*calls == 'c')
 			close_it(me);
+		else if (*calls == 'z')
+			judged_wrong_take();
 		else if (*calls == 'q')
 			ask(me);
 		else if (*calls == 'e')
@@ -388,6 +390,15 @@ static int check(const struct scope *scope, uint64_t executions)
 	return scope_as_far_as(&program, executions);
 }
 
+static int check_planted(void)
+{
+	static const struct scope planted = {"a_wrong_empty", 2, "", {"1z", "2"}};
+	char name[SCOPE_NAME];
+	struct weir_model_program program = prepare(&planted, name);
+
+	return scope_finds(&program, judged_wrong);
+}
+
 static int check_progress(const struct scope *scope)
 {
 	static const char *const calls[WEIR_MODEL_CALLS + 1] = {"enqueue", "dequeue", NULL};
@@ -407,6 +418,7 @@ int main(int argc, char **argv)
 		bad |= check(&scopes[i], scope_long() ? 0 : scopes[i].capacity == 1 ? 60000 : 20000);
 	bad |= check(&full_and_empty, scope_long() ? 0 : 200000);
 	bad |= check(&long_sleep, scope_long() ? 200000 : 2000);
+	bad |= check_planted();
 	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++)
 		bad |= check_progress(&scopes[i]);
 	return bad;

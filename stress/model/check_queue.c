@@ -7,6 +7,7 @@
  *   G  try_dequeue, which gives what the operation that `start` began gave back, if it has, and nobody else dequeues
  *   a  start a dequeue     A  start an enqueue     B  start a dequeue of 2     k  cancel the operation that `start` began, with a cause
  *   s  statistics     q  closed?     r  give back the handle of the operation that `start` began     f  free what was retired
+ *   z  a planted fault: a dequeue that says "empty" without a look
  *   e  enqueue, waits     d  dequeue, waits     b  dequeue 2, waits     u  dequeue up to 2, waits     F  fire the token of those that wait
  *
  * Asked of every execution: of scopes in which nothing is started and no batch waits, some order of the calls explains all answers
@@ -365,6 +366,7 @@ static void call(size_t me, char what)
 	case 'c': close_it(WEIR_CLOSE_DRAIN); break;
 	case 'x': close_it(WEIR_CLOSE_CANCEL); break;
 	case 'k': cancel(); break;
+	case 'z': judged_wrong_take(); break;
 	case 's': look_at_statistics(); break;
 	case 'q': ask(me); break;
 	case 'r': give_handle_back(); break;
@@ -446,12 +448,22 @@ static const struct queue_check check = {
 	set_scene,
 	{.state = &scene, .state_size = sizeof(scene), .setup = setup, .thread = thread, .finish = finish}};
 
+static int check_planted(void)
+{
+	static const struct queue_scope planted = {"a_wrong_empty", 2, "", {"tz", "tg"}, 0, 0};
+	const struct queue_check wrong = {"queue", &planted, 1, set_scene, check.program};
+	char name[SCOPE_NAME];
+	struct weir_model_program program = queue_check_program(&wrong, 0, WEIR_QUEUE_FIFO, name);
+
+	return scope_finds(&program, judged_wrong);
+}
+
 int main(int argc, char **argv)
 {
 	int bad;
 
 	scope_arguments(argc, argv);
-	bad = queue_check_all(&check, WEIR_QUEUE_FIFO, 2500);
+	bad = check_planted() | queue_check_all(&check, WEIR_QUEUE_FIFO, 2500);
 	scope_symmetric(1);
 	bad |= queue_check_all(&check, WEIR_QUEUE_FIFO, 1250);
 	scope_symmetric(0);

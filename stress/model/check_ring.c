@@ -4,6 +4,7 @@
  * A scope gives each thread a row of calls, a letter each:
  *
  *   e  enqueue    d  dequeue    E  enqueue 2 in a batch    D  dequeue up to 2 in a batch    c  close    q  closed?    s  size
+ *   z  a planted fault: a dequeue that says "empty" without a look
  *   o  begin at a place for spare cells of one's own (LTQ64), as threads mostly do; else all begin at one
  *
  * Asked of every execution: some order of the calls explains all answers, "full", "empty" and "closed" included (weir_model_judge());
@@ -110,6 +111,7 @@ static const struct scope {
 		{
 			{"apart_n2_full_beside_empty_producers_x2_and_x1_1_consumer_x2", 2, {"oee", "oe", "dd"}, 0, 0, 0, 0},
 },
+  planted = {"a_wrong_empty", 2, {"ez", "ed"}, 0, 0, 0, 0},
   large[] = {
 	  {"n1_2_producers_x2_2_consumers_x2", 1, {"ee", "ee", "dd", "dd"}, 0, 0, 0, 0},
 	  {"n2_2_producers_x2_2_consumers_x2", 2, {"ee", "ee", "dd", "dd"}, 0, 0, 0, 0},
@@ -281,6 +283,7 @@ static void call(size_t me, char what)
 	case 'd': take(me, 1); break;
 	case 'D': take(me, 2); break;
 	case 'q': ask(me); break;
+	case 'z': judged_wrong_take(); break;
 	case 'o': weiri_ltq64_first_place = (uint32_t)me; break;
 	case 's': weir_model_assert(any_ring_size_approx(scene.ring) <= scene.scope->capacity); break;
 	default: close_it(me);
@@ -550,6 +553,14 @@ static int check_apart(void)
 	                    WEIR_RING_FORMAT_LTQ64, scope_long() ? 600000000 : 1000000, ~2u);
 }
 
+static int check_planted(enum any_ring_kind kind, enum weir_ring_format format)
+{
+	char name[SCOPE_NAME];
+	struct weir_model_program program = prepare(&planted, kind, format, name);
+
+	return scope_finds(&program, judged_wrong);
+}
+
 static int check_all_progress(enum any_ring_kind kind, enum weir_ring_format format)
 {
 	int bad = 0;
@@ -579,6 +590,8 @@ int main(int argc, char **argv)
 	bad |= check_small(ANY_RING_MPSC, ltq64) | check_small(ANY_RING_MPSC, ltq16);
 	bad |= check_both_answers(ANY_RING_MPMC, ltq64) | check_both_answers(ANY_RING_MPMC, ltq16);
 	bad |= check_both_answers(ANY_RING_MPSC, ltq64) | check_both_answers(ANY_RING_MPSC, ltq16);
+	bad |=
+		check_planted(ANY_RING_MPMC, ltq64) | check_planted(ANY_RING_MPMC, ltq16) | check_planted(ANY_RING_MPSC, ltq64);
 	bad |= check_all_progress(ANY_RING_MPMC, ltq64) | check_all_progress(ANY_RING_MPMC, ltq16);
 	bad |= check_all_progress(ANY_RING_MPSC, ltq64) | check_all_progress(ANY_RING_MPSC, ltq16);
 	bad |= check_merged(ltq16) | check_merged(ltq64) | check_apart();

@@ -15,11 +15,12 @@ enum { MOST = 4 };
 static struct scene {
 	weir_ring_list *list;
 	size_t producers, each;
-	int closes;              /* the last thread closes the list */
-	int filled;              /* the last value is in it from the start */
-	size_t back;             /* a producer dequeues so many after its enqueues */
-	const char *calls[MOST]; /* if there are any, each thread's: e puts its number, d takes */
-	int trades;              /* thread 0 puts and collects what was retired; thread 1 takes two and puts */
+	int closes;  /* the last thread closes the list */
+	int filled;  /* the last value is in it from the start */
+	size_t back; /* a producer dequeues so many after its enqueues */
+	const char
+		*calls[MOST]; /* if there are any, each thread's: e puts its number, d takes, z says "empty" without a look */
+	int trades;       /* thread 0 puts and collects what was retired; thread 1 takes two and puts */
 	uint64_t data[MOST];
 	uint64_t got[MOST];
 	int accepted[MOST], ended[MOST];
@@ -122,6 +123,8 @@ static void call(size_t me, char what)
 {
 	if (what == 'e')
 		put(me);
+	else if (what == 'z')
+		judged_wrong_take();
 	else
 		(void)take(me);
 }
@@ -179,6 +182,14 @@ static int check_progress(const char *name, size_t producers, size_t each)
 	return scope_stops(&program, scope_long() ? 0 : 500, calls, bounds);
 }
 
+static int check_planted(void)
+{
+	struct weir_model_program program = {"ring_list_a_wrong_empty", 2, &scene, sizeof(scene), setup, thread, finish};
+
+	scene = (struct scene){.calls = {"ez", "ed"}};
+	return scope_finds(&program, judged_wrong);
+}
+
 int main(int argc, char **argv)
 {
 	int bad = 0;
@@ -198,6 +209,7 @@ int main(int argc, char **argv)
 	bad |= check("ring_list_store_buffering_each_puts_and_takes", 2, (struct scene){.calls = {"ed", "ed"}});
 	bad |= check("ring_list_store_buffering_each_puts_and_takes_2", 2, (struct scene){.calls = {"edd", "ed"}});
 	bad |= check("ring_list_iriw_2_puts_seen_by_2_who_take_2", 4, (struct scene){.calls = {"e", "e", "dd", "dd"}});
+	bad |= check_planted();
 	bad |= check_progress("ring_list_1_producer_x2_1_consumer_x2", 1, 2);
 	return bad;
 }

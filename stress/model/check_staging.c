@@ -5,6 +5,7 @@
  *
  *   p  put, at once    P  put, waiting    g  get, at once    G  get, waiting    k  peek at the oldest, at once    K  the same, waiting
  *   c  clear           l  look            a  start a get     x  cancel it       e  an era begins, and what is retired is collected
+ *   z  a planted fault: a get that says "empty" without a look
  *   t  get, until a token fires           f  fire it         d  get, with a deadline
  *
  * Asked of every execution: of scopes in which nothing is started, some order of the calls explains all answers (judged.h); each tuple that went in comes out once, or is cleared, each putter's in order; who waits wakes; bytes and
@@ -185,6 +186,7 @@ static void call(size_t me, char what)
 	case 'k': peek(me, 0); break;
 	case 'K': peek(me, WEIR_NO_DEADLINE); break;
 	case 'l': look(); break;
+	case 'z': judged_wrong_take(); break;
 	case 'f': (void)weir_cancel_fire(scene.token, NULL); break;
 	case 'a':
 		weir_model_assert(weir_staging_start_get(scene.staging, completed, NULL, &scene.op, NULL) == WEIR_OK);
@@ -253,6 +255,15 @@ static void finish(void *context)
 	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
 }
 
+static int check_planted(void)
+{
+	static const struct scope planted = {"staging_a_wrong_empty", 0, 0, {"pz", "pg"}, 0, 0};
+	const struct weir_model_program program = {planted.name, 2, &scene, sizeof(scene), setup, thread, finish};
+
+	scene = (struct scene){.scope = &planted};
+	return scope_finds(&program, judged_wrong);
+}
+
 static struct scope_plan prepare(size_t index)
 {
 	const struct scope *scope = &scopes[index];
@@ -283,5 +294,5 @@ static int check_fences(void)
 int main(int argc, char **argv)
 {
 	scope_arguments(argc, argv);
-	return scope_all(prepare, sizeof(scopes) / sizeof(scopes[0])) | check_fences();
+	return scope_all(prepare, sizeof(scopes) / sizeof(scopes[0])) | check_fences() | check_planted();
 }

@@ -20,6 +20,7 @@
 
 #include "base/futex.h"
 #include "model/engine.h"
+#include "model/judged.h"
 #include "model/orders.h"
 #include "model/scope.h"
 
@@ -122,6 +123,17 @@ static int know_data(int newer)
 {
 	if (LOAD(x, newer ? ACQ : RLX) != 1)
 		state.another = 1;
+	return 0;
+}
+
+/* Of setup's 1: if it was not taken, it is still there in the end. */
+static int take_if_newer(int newer)
+{
+	if (newer) {
+		weir_model_call_begins(1);
+		weir_model_call_ends(1);
+		judged_take(WEIR_OK, 1);
+	}
 	return 0;
 }
 
@@ -364,6 +376,15 @@ static void make_object(void *context)
 {
 	(void)context;
 	STORE(object, weir_model_allocate(sizeof(int), 16), RLX);
+	judged_as_fifo(0);
+}
+
+static void put_1(void *context)
+{
+	make_object(context);
+	weir_model_call_begins(0);
+	weir_model_call_ends(0);
+	judged_put(WEIR_OK, 1, 0);
 }
 
 static const struct program {
@@ -373,32 +394,36 @@ static const struct program {
 	int (*act)(int newer);
 	void (*last)(int kept);
 	void (*observe)(void);
-	int fails;          /* what is missed is a failure */
-	memory_order order; /* of the chooser's addition, and of its step after it */
+	int fails;                    /* what is missed is a failure */
+	memory_order order;           /* of the chooser's addition, and of its step after it */
+	void (*setup)(void *context); /* NULL: make_object */
+	int empty;                    /* what is said in the end, of what calls answered */
 } programs[] = {
-	{"stacks", STATE_STACKS, see_nothing, keep, say, see_nothing, 0, RLX},
-	{"operations", STATE_OPERATIONS, see_nothing, keep, store_in_y, see_step_and_y, 0, RLX},
+	{"stacks", STATE_STACKS, see_nothing, keep, say, see_nothing, 0, RLX, NULL, 0},
+	{"operations", STATE_OPERATIONS, see_nothing, keep, store_in_y, see_step_and_y, 0, RLX, NULL, 0},
 	{"orders_of_operations", STATE_OPERATIONS, see_nothing, keep_behind_x, store_y_in_order, see_step_and_x_behind_y, 0,
-     RLX},
-	{"sleep", STATE_SLEEP, see_nothing, keep, sleep_on, wake_other_word, 0, RLX},
-	{"memory", STATE_MEMORY, see_nothing, write_data, read_data, see_nothing, 0, RLX},
-	{"histories", STATE_HISTORIES, see_nothing, write_y_twice, say, see_y, 0, RLX},
-	{"stores_views_of_stores", STATE_STORES, write_x, release_y_around_x, say, see_x_behind_y, 0, RLX},
+     RLX, NULL, 0},
+	{"sleep", STATE_SLEEP, see_nothing, keep, sleep_on, wake_other_word, 0, RLX, NULL, 0},
+	{"memory", STATE_MEMORY, see_nothing, write_data, read_data, see_nothing, 0, RLX, NULL, 0},
+	{"histories", STATE_HISTORIES, see_nothing, write_y_twice, say, see_y, 0, RLX, NULL, 0},
+	{"stores_views_of_stores", STATE_STORES, write_x, release_y_around_x, say, see_x_behind_y, 0, RLX, NULL, 0},
 	{"stores_views_of_accesses", STATE_STORES_CLOCKS, write_data_and_x, release_y_around_data, say, see_data_behind_y,
-     1, RLX},
-	{"threads_views_of_stores", STATE_VIEWS, write_x_and_y, look_at_x_and_y, read_x, look_at_x, 0, RLX},
+     1, RLX, NULL, 0},
+	{"threads_views_of_stores", STATE_VIEWS, write_x_and_y, look_at_x_and_y, read_x, look_at_x, 0, RLX, NULL, 0},
 	{"threads_views_of_accesses", STATE_VIEWS_CLOCKS, write_data_and_x, know_data, read_data_later,
-     step_and_see_data_behind_x, 1, RLX},
+     step_and_see_data_behind_x, 1, RLX, NULL, 0},
 	{"what_an_acquire_fence_adds", STATE_PENDING, write_x_and_y_twice, keep_pending, fence_and_read_x, see_nothing, 0,
-     RLX},
-	{"what_a_release_fence_left", STATE_RELEASED, see_nothing, write_x_and_fence, store_in_y, see_x_behind_y, 0, REL},
-	{"seq_cst_order", STATE_S, see_nothing, write_y_in_s, say, see_y_in_s, 0, RLX},
-	{"accesses", STATE_ACCESSES, see_nothing, write_data_behind_y, say, see_all_data, 1, REL},
-	{"accesses_that_read", STATE_ACCESSES, see_nothing, read_data_behind_y, say, write_all_data, 1, REL},
-	{"accesses_that_load", STATE_ACCESSES, see_nothing, load_x_behind_y, say, write_x_plainly, 1, REL},
-	{"accesses_that_store", STATE_ACCESSES, see_nothing, store_x_behind_y, say, read_x_plainly, 1, REL},
-	{"heap", STATE_HEAP, see_nothing, release_object, use_object, see_nothing, 1, RLX},
-	{"time", STATE_SYSTEM, see_nothing, let_time_pass, tell_time, see_nothing, 0, RLX},
+     RLX, NULL, 0},
+	{"what_a_release_fence_left", STATE_RELEASED, see_nothing, write_x_and_fence, store_in_y, see_x_behind_y, 0, REL,
+     NULL, 0},
+	{"seq_cst_order", STATE_S, see_nothing, write_y_in_s, say, see_y_in_s, 0, RLX, NULL, 0},
+	{"accesses", STATE_ACCESSES, see_nothing, write_data_behind_y, say, see_all_data, 1, REL, NULL, 0},
+	{"accesses_that_read", STATE_ACCESSES, see_nothing, read_data_behind_y, say, write_all_data, 1, REL, NULL, 0},
+	{"accesses_that_load", STATE_ACCESSES, see_nothing, load_x_behind_y, say, write_x_plainly, 1, REL, NULL, 0},
+	{"accesses_that_store", STATE_ACCESSES, see_nothing, store_x_behind_y, say, read_x_plainly, 1, REL, NULL, 0},
+	{"heap", STATE_HEAP, see_nothing, release_object, use_object, see_nothing, 1, RLX, NULL, 0},
+	{"time", STATE_SYSTEM, see_nothing, let_time_pass, tell_time, see_nothing, 0, RLX, NULL, 0},
+	{"answers", STATE_ANSWERS, see_nothing, take_if_newer, say, see_nothing, 1, RLX, put_1, 1},
 };
 
 static const struct program *current;
@@ -447,6 +472,8 @@ static void finish(void *context)
 {
 	(void)context;
 	weir_model_release(LOAD(object, RLX));
+	if (current->empty && state.saw[0] == 1 && state.saw[2] == 3)
+		judged_wrong_take();
 	meeting->outcome[(((state.saw[0] * 4 + state.saw[1]) * 8 + state.saw[2]) * 4 + state.saw[3]) * 2 + state.another] =
 		1;
 }
@@ -482,7 +509,8 @@ static int meets_the_same(const struct weir_model_program *program, int fails)
 
 static int check(const struct program *program)
 {
-	const struct weir_model_program three = {program->name, 3, &state, sizeof(state), make_object, thread, finish};
+	const struct weir_model_program three = {
+		program->name, 3, &state, sizeof(state), program->setup != NULL ? program->setup : make_object, thread, finish};
 	int right;
 
 	current = program;

@@ -7,6 +7,7 @@
  *
  *   e  enqueue     d  dequeue     c  close     q  closed?
  *   b  a batch takes its turn and up to 2 items; fewer than 2 it gives back     f  frees what was retired
+ *   z  a planted fault: a dequeue that says "empty" without a look
  *   x  takes from the bag alone; who finds it empty sees what the one who emptied it wrote before
  *
  * Asked of every execution: where no batch is under way, some order of the calls explains all answers (judged.h); what was accepted comes out once; a batch has its items in order (FIFO); whoever is told that the queue
@@ -259,6 +260,7 @@ static void thread(void *context, size_t me)
 		case 'c': close_it(me); break;
 		case 'q': ask(me); break;
 		case 'x': take_from_bag(me); break;
+		case 'z': judged_wrong_take(); break;
 		default: (void)weir_reclaim_flush(0);
 		}
 	}
@@ -384,12 +386,23 @@ static int check_progress(const struct scope *scope, enum weir_queue_order order
 	                   order == WEIR_QUEUE_PRIORITY ? no_bounds : scope->bounds);
 }
 
+static int check_planted(enum weir_queue_order order)
+{
+	/* Nothing beside it: of a shuffle queue that would not be judged. */
+	static const struct scope planted = {"a_wrong_empty", ALL, 2, {"ez"}, 0, 0, 0, 0, {0}};
+	char name[SCOPE_NAME];
+	struct weir_model_program program = prepare(&planted, order, name);
+
+	return scope_finds(&program, judged_wrong);
+}
+
 int main(int argc, char **argv)
 {
 	int bad = 0;
 
 	scope_arguments(argc, argv);
 	for (int order = WEIR_QUEUE_FIFO; order <= WEIR_QUEUE_PRIORITY; order++) {
+		bad |= check_planted((enum weir_queue_order)order);
 		for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++) {
 			if ((scopes[i].orders & 1 << order) != 0)
 				bad |= check(&scopes[i], (enum weir_queue_order)order);

@@ -685,6 +685,48 @@ static void assigns_around_snapshots(void *context, size_t who)
 	snapshot(who);
 }
 
+/* A planted fault: a look that tells the version from before the thread's own write. */
+static void wrong_look(void *context, size_t who)
+{
+	weir_var *var = who == 0 ? scene.x : scene.y;
+
+	(void)context;
+	if (who == 0)
+		assign_one(var);
+	else
+		commit_one(var);
+	weir_model_call_begins(4);
+	weir_model_call_ends(4);
+	judged_read(place_of(var), 1, HISTORY_NONE);
+}
+
+/* A snapshot that has the one part of a commit and not the other. */
+static void wrong_snapshot(void *context, size_t who)
+{
+	(void)context;
+	if (who == 0) {
+		commit_both(0);
+		return;
+	}
+	weir_model_call_begins(2);
+	weir_model_call_ends(2);
+	judge_parts(HISTORY_READ, (struct history_part){0, 2, HISTORY_NONE, HISTORY_NONE},
+	            (struct history_part){1, 1, HISTORY_NONE, HISTORY_NONE});
+}
+
+static int check_planted(void)
+{
+	const struct weir_model_program look = {"var_a_wrong_look", 2, &scene, sizeof(scene), setup, wrong_look, finish};
+	const struct weir_model_program part = {
+		"snapshot_of_half_a_commit", 2, &scene, sizeof(scene), setup, wrong_snapshot, finish};
+	int bad;
+
+	scene = (struct scene){.size = SMALL_VALUES};
+	bad = scope_finds(&look, judged_wrong);
+	scene = (struct scene){.size = SMALL_VALUES};
+	return bad | scope_finds(&part, judged_wrong);
+}
+
 enum progress { WAITS, GOES_ON };
 enum { SYMMETRIC = 7 }; /* so many of the scopes, the first ones, with membarrier refused, too */
 
@@ -796,6 +838,7 @@ int main(int argc, char **argv)
 	int bad = 0;
 
 	scope_arguments(argc, argv);
+	bad |= check_planted();
 	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++)
 		bad |= check(&scopes[i], 0, scope_long() ? 10000000 : 20000);
 	for (size_t i = 0; i < SYMMETRIC; i++)

@@ -6,6 +6,7 @@
  *   a  assign           c  commit to it and another        m  a transaction that only reads it       e  an era begins, and a collection
  *   W  wait for a version newer than the one seen last     T  the same with a token                  f  fire it
  *   d  with a deadline  s  start a wait for version 2       k  cancel it, let go of it
+ *   z  a planted fault: a take that says "none newer" without a look
  *   w  watch it         p  poll the watch, then take: there is one       g  take, if there is one       D  end the watch
  *
  * Asked of every execution: where no commit writes what is watched, some order of the calls explains which versions assigns made, and waits
@@ -187,6 +188,11 @@ static void call(size_t me, char what)
 		take(1);
 		break;
 	case 'g': take(0); break;
+	case 'z':
+		weir_model_call_begins(2);
+		weir_model_call_ends(2);
+		judged_read(0, scene.taken, HISTORY_NONE);
+		break;
 	case 'D': end_watch(); break;
 	default: weiri_era_begin(); (void)weir_reclaim_flush(0);
 	}
@@ -254,8 +260,17 @@ static struct scope_plan prepare(size_t index)
 	                           .stopped = scope->waits ? 0 : 50};
 }
 
+static int check_planted(void)
+{
+	static const struct scope planted = {"watch_a_wrong_none_newer", "w", {"az", "a"}, 0, 0};
+	const struct weir_model_program program = {planted.name, 2, &scene, sizeof(scene), setup, thread, finish};
+
+	scene = (struct scene){.scope = &planted, .last = 3};
+	return scope_finds(&program, judged_wrong);
+}
+
 int main(int argc, char **argv)
 {
 	scope_arguments(argc, argv);
-	return scope_all(prepare, sizeof(scopes) / sizeof(scopes[0]));
+	return scope_all(prepare, sizeof(scopes) / sizeof(scopes[0])) | check_planted();
 }

@@ -126,6 +126,16 @@ static inline void judged_write(uint64_t variable, uint64_t version, uint64_t va
 	weir_model_answer_parts(HISTORY_WRITE, 0, 0, &part, 1);
 }
 
+/* A planted fault: a take that says "empty" without a look. */
+static inline void judged_wrong_take(void)
+{
+	weir_model_call_begins(1);
+	weir_model_call_ends(1);
+	judged_take(WEIR_WOULD_BLOCK, 0);
+}
+
+static const char judged_wrong[] = "no order of the calls explains their answers";
+
 static inline void judged_close(uint64_t how)
 {
 	weir_model_answer(HISTORY_CLOSE, how, 0);
