@@ -189,11 +189,11 @@ uint64_t answers_state(void)
 
 enum { KEY = 5 + 4 * ANSWER_PARTS, FIRST_ROOM = 1 << 10 };
 
-/* Histories that hold: words behind one another, a count and then so many; a table of places + 1. */
+/* Histories that hold: words behind one another, a count and then so many, a hash first; a table of places + 1. */
 static uint64_t *judged;
 static size_t judged_used, judged_room, judged_count;
 static size_t *slots, slot_count;
-static uint64_t key[1 + ANSWERS * KEY];
+static uint64_t key[2 + ANSWERS * KEY];
 
 static void forget_judged(void)
 {
@@ -224,24 +224,22 @@ static size_t add_to_key(size_t at, const struct answer *answer)
 /* A thread after the other, so that the order in which they ended does not tell. */
 static size_t make_key(void)
 {
-	size_t at = 1;
+	size_t at = 2;
 
 	for (unsigned t = 0; t <= model_program->threads; t++) {
 		for (uint32_t i = of_setup; i < model_answer_count; i++)
 			at = model_answers[i].thread == t ? add_to_key(at, &model_answers[i]) : at;
 	}
 	key[0] = at - 1;
+	key[1] = content;
 	return at;
 }
 
 static size_t *slot_of(const uint64_t words[])
 {
-	uint64_t hash = 0;
 	size_t at;
 
-	for (size_t i = 0; i <= words[0]; i++)
-		hash = state_mix(hash, words[i]);
-	for (at = hash & (slot_count - 1); slots[at] != 0; at = (at + 1) & (slot_count - 1)) {
+	for (at = words[1] >> 7 & (slot_count - 1); slots[at] != 0; at = (at + 1) & (slot_count - 1)) {
 		const uint64_t *there = &judged[slots[at] - 1];
 
 		if (there[0] == words[0] && memcmp(there, words, (words[0] + 1) * sizeof(words[0])) == 0)

@@ -69,9 +69,6 @@ static const struct scope {
 	{"n2_iriw_2_puts_seen_by_2_who_peek_and_take", 2, "", {"1", "2", "pd", "pd"}},
 };
 
-/* Each answer alone is right; both are store buffering between two links. */
-static const struct scope full_and_empty = {"n2_full_and_empty_3_puts_beside_2_takes", 2, "", {"111", "dd"}};
-
 /* A take that sleeps while tags, of 4 bits here, go more than half round. */
 static const struct scope long_sleep = {"n1_take_sleeps_over_9_laps", 1, "1", {"d", "2d2d2d2d2d2d2d2d2d2"}};
 
@@ -338,20 +335,9 @@ static int outcomes(enum answer answer, const struct value *value)
 	return count;
 }
 
-/* Two went in: then "full" says that both were inside, and who had one of them does not find the queue empty. */
-static void judge_full_and_empty(void)
-{
-	const struct event *put = scene.events[0], *took = scene.events[1];
-	int full = put[0].answer == PUT && put[1].answer == PUT && put[2].answer == FULL;
-
-	weir_model_assert(!full || took[0].answer != TOOK || took[1].answer != EMPTY);
-}
-
 static void finish(void *context)
 {
 	(void)context;
-	if (scene.scope == &full_and_empty)
-		judge_full_and_empty();
 	while (take(ROWS - 1) == WEIR_OK)
 		;
 	for (size_t row = 0; row < ROWS; row++) {
@@ -416,7 +402,6 @@ int main(int argc, char **argv)
 	scope_arguments(argc, argv);
 	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++) /* those with one item's room come to an end */
 		bad |= check(&scopes[i], scope_long() ? 0 : scopes[i].capacity == 1 ? 60000 : 20000);
-	bad |= check(&full_and_empty, scope_long() ? 0 : 200000);
 	bad |= check(&long_sleep, scope_long() ? 200000 : 2000);
 	bad |= check_planted();
 	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++)
