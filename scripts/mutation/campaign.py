@@ -1,0 +1,227 @@
+"""scripts/mutate --meaning: draws mutants, tries them, and keeps what noticed them."""
+import argparse
+import collections
+import concurrent.futures
+import hashlib
+import os
+import pathlib
+import pickle
+import sys
+import threading
+import time
+
+import meaning
+import schemata
+import trials
+
+HEADINGS = {
+    "killers.tsv": "# What noticed each mutant of meaning: file, function, line of source, change, check (kind, program, test). scripts/mutate --meaning "
+                   "writes it.",
+    "equivalents.tsv": "# Mutants of meaning that nothing can notice, each with the reason: file, function, line of source, change, reason. "
+                       "scripts/mutate --meaning reads it.",
+}
+
+
+def rows_of(path):
+    if not path.is_file():
+        return {}
+    rows = [line.split("\t") for line in path.read_text().splitlines() if line and not line.startswith("#")]
+    return {tuple(row[:4]): row[4] for row in rows}
+
+
+class Table:
+    """Rows in the order of their files; written as they come, and those that another run has added stay."""
+
+    def __init__(self, path):
+        self.path, self.lock = path, threading.Lock()
+        self.rows = rows_of(path)
+
+    def note(self, key, value):
+        with self.lock:
+            self.rows = rows_of(self.path)
+            self.rows[key] = value
+            self.write()
+
+    def forget(self, known):
+        """Of what is no mutant any more."""
+        stale = [key for key in self.rows if key not in known]
+        for key in stale:
+            del self.rows[key]
+        if stale:
+            self.write()
+
+    def write(self):
+        text = "\n".join([HEADINGS[self.path.name], *("\t".join((*k, v)) for k, v in sorted(self.rows.items()))])
+        self.path.with_suffix(".new").write_text(text + "\n")
+        self.path.with_suffix(".new").replace(self.path)
+
+
+def find_all(root, jobs):
+    """All mutants; files that are as they were, headers included, are not read again."""
+    digest = hashlib.sha256()
+    for path in [*sorted(root.glob("lib/*/*.[ch]")), *sorted(root.glob("include/weir/*.h")), root / "scripts" / "mutation" / "meaning.py"]:
+        digest.update(path.read_bytes())
+    cache = root / "build" / "meaning.found"
+    if cache.is_file():
+        known, found = pickle.loads(cache.read_bytes())
+        if known == digest.hexdigest():
+            return found
+    with concurrent.futures.ProcessPoolExecutor(jobs) as pool:
+        found = [m for those in pool.map(mutants_of, [(root, file) for file in meaning.sources_of(root)]) for m in those]
+    cache.parent.mkdir(exist_ok=True)
+    cache.write_bytes(pickle.dumps((digest.hexdigest(), found)))
+    return found
+
+
+def mutants_of(root_and_file):
+    root, file = root_and_file
+    return list(meaning.all_mutants(root, [file]))
+
+
+def check_named(text):
+    words = text.removesuffix(trials.OUT_OF_TIME).split()
+    return trials.Check(words[0], words[1], words[2] if len(words) > 2 else "") if len(words) >= 2 else None
+
+
+def description(m):
+    return f"{m.file}:{m.line}: {m.function}: {m.change}"
+
+
+class Campaign:
+    def __init__(self, root, options):
+        self.root, self.options = root, options
+        self.killers, self.explained = Table(root / "tests" / "mutants" / "killers.tsv"), rows_of(root / "tests" / "mutants" / "equivalents.tsv")
+        every = find_all(root, options.jobs)
+        self.drawn = meaning.sample(every, options.seed, options.count, options.least)
+        self.total = len(every)
+        self.killers.forget({meaning.key_of(m) for m in every})
+        self.result = {}
+
+    def is_chosen(self, m):
+        key, options = meaning.key_of(m), self.options
+        return (not (options.layer and m.layer not in options.layer)
+                and not (options.owed and (key in self.killers.rows or key in self.explained))
+                and not (options.killed and key not in self.killers.rows)
+                and not (options.explained and key not in self.explained)
+                and (not options.only or any(text in f"{description(m)}: {m.text}" for text in options.only)))
+
+    def run(self):
+        chosen = [m for m in self.drawn if self.is_chosen(m)]
+        if self.options.list:
+            print("".join(f"{description(m)}\n" for m in chosen), end="")
+            return 0
+        numbers = meaning.numbered(self.drawn)
+        copy = schemata.Copy(self.root, self.drawn, numbers)
+        kinds = [kind for kind in trials.KINDS if kind in (self.options.by or trials.KINDS)]
+        builds = ["plain", *(["asan"] if "asan" in kinds else [])]
+        for build in builds:
+            say(f"{len(copy.mutants)} mutants: building {copy.folder(build)}")
+            copy.build(build)
+        out = {meaning.key_of(m) for m in copy.left_out}
+        for m in copy.left_out:
+            say(f"  does not compile: {description(m)}")
+        self.trials = trials.Trials(copy, trials.Programs(copy, builds), self.options.jobs, say)
+        self.trials.record([kind for kind in kinds if kind != "asan"])
+        for m in chosen:
+            if meaning.key_of(m) in out:
+                self.result[meaning.key_of(m)] = "not compiled"
+        left = [m for m in chosen if meaning.key_of(m) not in out]
+        for group in [[k for k in kinds if k in ("unit", "example")], [k for k in kinds if k == "asan"], [k for k in kinds if k in ("model", "stress")]]:
+            if group:
+                left = self.pass_over(left, group, numbers)
+                self.write_survivors(left, numbers)
+        return self.summary(chosen)
+
+    def pass_over(self, mutants, kinds, numbers):
+        """Those that none of these kinds notice."""
+        left, done = [], 0
+        for m in mutants:
+            killer = self.killers.rows.get(meaning.key_of(m))
+            for test in [check_named(killer)] if killer else []:
+                self.trials.noticed[m.file, m.function][test] += 1
+                self.trials.noticed[m.file, ""][test] += 1
+
+        def one(m):
+            key = meaning.key_of(m)
+            known = self.killers.rows.get(key)
+            killer, asked = self.trials.killer(m, numbers[key], kinds, check_named(known) if known else None, self.options.budget)
+            if killer is not None and killer != known:
+                self.killers.note(key, killer)
+            return killer, asked
+
+        with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
+            for m, (killer, asked) in zip(mutants, pool.map(one, mutants)):
+                done += 1
+                if killer is None:
+                    left.append(m)
+                else:
+                    self.result[meaning.key_of(m)] = killer
+                say(f"[{'+'.join(kinds)} {done}/{len(mutants)}] {killer or f'passes {asked}'}: {description(m)}")
+        return left
+
+    def write_survivors(self, left, numbers):
+        """For who writes tests."""
+        lines = []
+        for m in left:
+            if meaning.key_of(m) in self.explained:
+                continue
+            programs = collections.Counter(f"{c.kind} {c.program}" for c in self.trials.by_mutant[numbers[meaning.key_of(m)]])
+            lines.append("\t".join((m.layer, f"{m.file}:{m.line}", m.function, m.change, m.text,
+                                    "; ".join(f"{name} ({count})" for name, count in programs.most_common(6)) or "NOT REACHED")))
+        (self.root / "build" / "meaning.survivors").write_text("\n".join(lines) + "\n")
+
+    def summary(self, chosen):
+        table = collections.defaultdict(collections.Counter)
+        survived, stale = [], []
+        for m in chosen:
+            key = meaning.key_of(m)
+            result = self.result.get(key)
+            if result == "not compiled":
+                table[m.layer]["not compiled"] += 1
+                continue
+            table[m.layer]["tried"] += 1
+            if result is not None:
+                table[m.layer]["killed"] += 1
+                if key in self.explained:
+                    stale.append(m)
+            elif key in self.explained:
+                table[m.layer]["equivalent"] += 1
+            else:
+                table[m.layer]["survived"] += 1
+                survived.append(m)
+        for m in survived:
+            print(f"SURVIVED {description(m)}")
+        for m in stale:
+            print(f"KILLED, though equivalents.tsv explains it: {description(m)}")
+        columns = ("tried", "killed", "equivalent", "survived", "not compiled")
+        print("| layer | tried | killed | equivalent | survived | not compiled |\n|---|---:|---:|---:|---:|---:|")
+        sums = collections.Counter()
+        for layer, counts in sorted(table.items()):
+            print(f"| {layer} | " + " | ".join(str(counts[c]) for c in columns) + " |")
+            sums.update(counts)
+        print("| all | " + " | ".join(str(sums[c]) for c in columns) + " |")
+        different = sums["tried"] - sums["equivalent"]
+        print(f"seed {self.options.seed}, of {self.total} mutants: {100 * sums['killed'] / max(different, 1):.1f} % of those that change something are killed")
+        return 1 if survived or stale else 0
+
+
+def say(text):
+    print(f"{time.strftime('%H:%M:%S')} {text}", flush=True)
+
+
+def main(root, words):
+    parser = argparse.ArgumentParser(prog="mutate --meaning")
+    parser.add_argument("--count", type=int, default=1000, help="how many are drawn, over all layers in proportion to what there is to change")
+    parser.add_argument("--least", type=int, default=40, help="of each layer at least so many")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", action="append", default=[], help="of those drawn, only what has this in its description or its line")
+    parser.add_argument("--layer", action="append", default=[])
+    parser.add_argument("--by", action="append", choices=trials.KINDS, help="only checks of this kind; given twice, of both")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--budget", type=float, default=25, help="seconds of unit tests, without a mutant, that are asked at most for one mutant")
+    parser.add_argument("--owed", action="store_true", help="only mutants that neither table has")
+    parser.add_argument("--killed", action="store_true", help="only mutants that killers.tsv has")
+    parser.add_argument("--explained", action="store_true", help="only mutants that equivalents.tsv has")
+    parser.add_argument("--list", action="store_true")
+    options = parser.parse_args(words)
+    return Campaign(pathlib.Path(root), options).run()

@@ -1,0 +1,102 @@
+"""A copy of the tree with many mutants in it at once, and its builds."""
+import fcntl
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import meaning
+
+HERE = pathlib.Path(__file__).resolve().parent
+COMMON = ["-Drunner=own", "-Dbench=false", "-Djemalloc=disabled", "-Dblas=disabled", "-Dwerror=false", "-Ddebug=false", "-Doptimization=2"]
+# The second is for what the first does not notice: leaks, uses of freed memory, failed assertions.
+BUILDS = {"plain": [], "asan": ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dassert_level=2", "-Dexamples=false"]}
+
+
+def edited(name, text):
+    """The tree's own files, with mutant.c and mutant.h among them."""
+    if name == "meson.build":
+        return text.replace("\nsanitized = ", "\nadd_project_arguments('-include', meson.current_source_dir() / 'lib/base/mutant.h', language: 'c')\nsanitized = ", 1)
+    if name == "lib/base/meson.build":
+        return text + "weir_sources += files('mutant.c')\n"
+    if name == "stress/model/meson.build":
+        return text.replace("    '../../lib/base/log.c',\n", "    '../../lib/base/log.c',\n    '../../lib/base/mutant.c',\n", 1)
+    return text
+
+
+class Copy:
+    def __init__(self, root, mutants, numbers):
+        self.root, self.tree, self.numbers = root, root / "build" / "meaning", numbers
+        self.tree.mkdir(parents=True, exist_ok=True)
+        self.lock = (self.tree / ".lock").open("w")
+        try:
+            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            sys.exit(f"mutate: another run uses {self.tree}")
+        self.mutants = list(mutants)
+        self.left_out = []
+        self.files = self.snapshot()
+
+    def snapshot(self):
+        names = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=self.root, check=True, stdout=subprocess.PIPE, text=True)
+        files = {name: self.root / name for name in names.stdout.split("\n") if name}
+        found = {name: (path.read_bytes(), path.stat().st_mode) for name, path in files.items() if path.is_file()}
+        for name in ("mutant.c", "mutant.h"):
+            found[f"lib/base/{name}"] = ((HERE / name).read_bytes(), 0o644)
+        return found
+
+    def write(self):
+        """Files that are as they were are left alone, so that they are not compiled again."""
+        by_file = {}
+        for m in self.mutants:
+            by_file.setdefault(m.file, []).append(m)
+        for path in self.tree.rglob("*"):
+            name = str(path.relative_to(self.tree))
+            if name.startswith(("plain/", "asan/", "reach", ".")) or not path.is_file():
+                continue
+            if name not in self.files:
+                path.unlink()
+        for name, (text, mode) in self.files.items():
+            if name in by_file:
+                text = meaning.rewritten(text, by_file[name], self.numbers)
+            elif name.endswith("meson.build"):
+                text = edited(name, text.decode()).encode()
+            target = self.tree / name
+            if not target.is_file() or target.read_bytes() != text:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(text)
+                target.chmod(mode)
+
+    def folder(self, build):
+        return self.tree / build
+
+    def build(self, build):
+        """Builds all of it; mutants that do not compile are left out, and it is tried again."""
+        for _ in range(8):
+            self.write()
+            if not (self.folder(build) / "build.ninja").is_file():
+                subprocess.run(["meson", "setup", self.folder(build), self.tree, *COMMON, *BUILDS[build]], check=True, stdout=subprocess.DEVNULL)
+            made = subprocess.run(["nice", "ninja", "-C", self.folder(build), "-k", "0"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                  errors="replace")
+            (self.tree / f".{build}.log").write_text(made.stdout)
+            if made.returncode == 0:
+                return
+            wrong = set(re.findall(r"^(?:\.\./)*((?:lib)/[a-z0-9_]+/[a-z0-9_]+\.[ch]):(\d+):\d+: error:", re.sub(r"\x1b\[[0-9;]*[mK]", "", made.stdout), re.M))
+            bad = [m for m in self.mutants if any(m.file == file and m.line <= int(line) <= m.line + lines_of(m) for file, line in wrong)]
+            if not bad:
+                sys.exit(f"mutate: {self.folder(build)} cannot be built: {self.tree}/.{build}.log says why")
+            self.left_out += bad
+            self.mutants = [m for m in self.mutants if m not in bad]
+        sys.exit(f"mutate: {self.folder(build)} cannot be built: {self.tree}/.{build}.log says why")
+
+    def tests(self, build, suite):
+        tests = json.loads((self.folder(build) / "meson-info" / "intro-tests.json").read_text())
+        return {test["name"]: test["cmd"] for test in tests if any(name.endswith(":" + suite) for name in test["suite"])}
+
+
+def lines_of(m):
+    """How many more lines of the source it may concern."""
+    return 1 + m.change.count(",") // 2

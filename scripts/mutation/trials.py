@@ -1,0 +1,258 @@
+"""Which tests come to a mutant, and which of them notice it."""
+import collections
+import concurrent.futures
+import hashlib
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import threading
+
+Check = collections.namedtuple("Check", "kind program test")  # test: of a unit test program, or a scope; "": all of the program
+
+KINDS = ("unit", "example", "asan", "model", "stress")  # in the order in which they are tried
+TIMES = 10  # A check ran out of time when it takes so many times what it takes without a mutant,
+SPARE = 4  # and so many seconds more.
+SIZE = 65536
+OUT_OF_TIME = "out of time"
+STRESS_SECONDS = "1"
+LOOK = "300"  # executions of each search of the model checker
+
+ENVIRONMENT = {
+    "ASAN_OPTIONS": "detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1:allocator_may_return_null=1:hard_rss_limit_mb=4000",
+    "UBSAN_OPTIONS": "print_stacktrace=0",
+    "MALLOC_PERTURB_": "165",  # What was freed, or never written, is no zero.
+    "WEIR_MODEL_FIRST": LOOK,
+}
+
+Outcome = collections.namedtuple("Outcome", "failed seconds wall")  # failed: None, or in a word how
+
+
+def end_group(process):
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def run(command, environment, seconds, wall, folder):
+    """To its end, or to its first failure. What it leaves in its folder, or running, goes."""
+    limited = ["sh", "-c", 'ulimit -c 0; ulimit -St "$0"; ulimit -Ht $(($0 + 3)); exec "$@"', str(int(seconds) + 1), *command]
+    begun = resource_clock()
+    process = subprocess.Popen(limited, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace",
+                               start_new_session=True, cwd=folder, env={**os.environ, **ENVIRONMENT, "TMPDIR": folder, **environment})
+    late = threading.Event()
+    timer = threading.Timer(wall, lambda: (late.set(), end_group(process)))
+    timer.start()
+    failed = None
+    size = 0
+    for line in process.stdout:
+        size += len(line)
+        if re.match(r"FAIL(ED)? ", line):
+            failed = "failed " + line.split()[1].rstrip(":")
+            break
+        if size > 1 << 26:
+            failed = "failed"
+            break
+    if failed is not None:
+        end_group(process)
+    process.stdout.close()
+    _, status, usage = os.wait4(process.pid, 0)
+    timer.cancel()
+    process.returncode = os.waitstatus_to_exitcode(status)
+    end_group(process)
+    spent = usage.ru_utime + usage.ru_stime
+    if late.is_set() or process.returncode in (-signal.SIGXCPU, -signal.SIGKILL) and failed is None:
+        failed = OUT_OF_TIME
+    elif failed is not None and "took" in failed:
+        failed = OUT_OF_TIME
+    elif failed is None and process.returncode != 0:
+        failed = "ended"
+    return Outcome(failed, spent, resource_clock() - begun)
+
+
+def resource_clock():
+    return os.times().elapsed
+
+
+class Programs:
+    """Of the builds: every check there is, and how it is run."""
+
+    def __init__(self, copy, builds):
+        self.copy = copy
+        self.commands = {}
+        suites = [("unit", "plain", "unit"), ("asan", "asan", "unit"), ("example", "plain", "example"), ("model", "plain", "model")]
+        for kind, build, suite in suites:
+            if build in builds:
+                for name, command in copy.tests(build, suite).items():
+                    if open(command[0], "rb").read(2) != b"#!" and not name.startswith("treiber"):
+                        self.commands[kind, name] = command
+        self.stress = copy.folder("plain") / "stress" / "weir-stress"
+
+    def command(self, check):
+        if check.kind == "stress":
+            return [str(self.stress), "--scenario", check.program, "--duration", STRESS_SECONDS, "--seed", "1"]
+        command = self.commands[check.kind, check.program]
+        if check.kind in ("unit", "asan"):
+            return [*command, "--filter", check.test]
+        return [*command, *([check.test] if check.test else [])]
+
+    def all(self):
+        for (kind, name), command in sorted(self.commands.items(), key=lambda item: KINDS.index(item[0][0])):
+            if kind == "unit":
+                listing = subprocess.run([*command, "--list"], stdout=subprocess.PIPE, text=True, check=True).stdout
+                yield from (Check(kind, name, test) for test in listing.split())
+            elif kind in ("example", "model"):
+                yield Check(kind, name, "")
+        listing = subprocess.run([str(self.stress), "--list"], stdout=subprocess.PIPE, text=True, check=True).stdout
+        yield from (Check("stress", line.split()[0], "") for line in listing.splitlines() if line.strip())
+
+    def digest(self, check):
+        path = self.stress if check.kind == "stress" else self.commands[check.kind, check.program][0]
+        return digest_of(str(path), os.stat(path).st_mtime_ns)
+
+
+digests = {}
+
+
+def digest_of(path, changed):
+    if (path, changed) not in digests:
+        digests[path, changed] = hashlib.sha1(open(path, "rb").read()).hexdigest()
+    return digests[path, changed]
+
+
+class Trials:
+    def __init__(self, copy, programs, jobs, say):
+        self.copy, self.programs, self.jobs, self.say = copy, programs, jobs, say
+        self.reached = {}  # of each check, the numbers of the mutants that it comes to
+        self.base = {}  # of each check, what it takes without a mutant
+        self.sound_now = {}
+        self.by_mutant = collections.defaultdict(list)
+        self.noticed = collections.defaultdict(collections.Counter)
+        self.local = threading.local()
+        self.count = 0
+        self.lock = threading.Lock()
+
+    def folder(self):
+        """Of this thread's, and empty."""
+        if not hasattr(self.local, "folder"):
+            with self.lock:
+                self.count += 1
+                self.local.folder = str(self.copy.tree / f".work{self.count}")
+        shutil.rmtree(self.local.folder, ignore_errors=True)
+        os.makedirs(self.local.folder)
+        return self.local.folder
+
+    # -- what comes to which -----------------------------------------------------------------------------------------------------
+
+    def look(self, check):
+        folder = self.folder()
+        path = os.path.join(folder, "reached")
+        with open(path, "wb") as file:
+            file.write(bytes(SIZE))
+        outcome = run(self.programs.command(check), {"WEIR_MUTANTS_REACHED": path}, 600, 1200, folder)
+        with open(path, "rb") as file:
+            found = [number for number, byte in enumerate(file.read()) if byte]
+        return outcome, found
+
+    def record(self, kinds):
+        """Runs each check once; of programs that are as they were, what is known is used."""
+        cache = self.copy.tree / "reach.json"
+        known = json.loads(cache.read_text()) if cache.is_file() else {}
+        checks = [check for check in self.programs.all() if check.kind in kinds]
+        fresh = [c for c in checks if self.cache_key(c) not in known]
+        self.say(f"{len(checks)} checks, of which {len(fresh)} are run to see what they come to")
+        with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
+            for done, (check, (outcome, found)) in enumerate(zip(fresh, pool.map(self.look, fresh)), 1):
+                known[self.cache_key(check)] = [outcome.failed, outcome.seconds, outcome.wall, found]
+                if done % 200 == 0 or done == len(fresh):
+                    cache.with_suffix(".new").write_text(json.dumps(known))
+                    cache.with_suffix(".new").replace(cache)
+                    self.say(f"  {done} of {len(fresh)}")
+        unsound = []
+        for check in checks:
+            failed, seconds, wall, found = known[self.cache_key(check)]
+            if failed:
+                unsound.append(check)
+                continue
+            self.base[check] = (seconds, wall)
+            for number in found:
+                self.by_mutant[number].append(check)
+        for check in unsound:
+            self.say(f"  left out, since it does not pass without a mutant: {' '.join(check)}")
+
+    def cache_key(self, check):
+        return "\0".join((*check, self.programs.digest(check)))
+
+    # -- one mutant --------------------------------------------------------------------------------------------------------------
+
+    def attempt(self, check, number, times=1):
+        seconds, wall = self.base.get(check) or self.base[check._replace(kind="unit")]
+        slow = 6 if check.kind == "asan" else 1
+        return run(self.programs.command(check), {"WEIR_MUTANT": str(number)}, times * (SPARE + TIMES * slow * seconds),
+                   times * (SPARE + TIMES * slow * wall), self.folder())
+
+    def is_sound(self, check):
+        """Passes without a mutant, now, in this build."""
+        if check not in self.sound_now:
+            base = self.base.get(check) or self.base[check._replace(kind="unit")]
+            self.sound_now[check] = run(self.programs.command(check), {"WEIR_MUTANT": "0"}, 600, 60 + 100 * base[1], self.folder()).failed is None
+        return self.sound_now[check]
+
+    def notices(self, check, number):
+        """How, or None. What may be chance is asked twice."""
+        outcome = self.attempt(check, number)
+        if outcome.failed is None or not self.is_sound(check):
+            return None
+        if outcome.failed == OUT_OF_TIME or check.kind == "stress":
+            again = self.attempt(check, number, 2)
+            if again.failed is None:
+                return None
+            outcome = again
+        return outcome.failed
+
+    def checks_of(self, number, kind):
+        found = [c for c in self.by_mutant[number] if c.kind == ("unit" if kind == "asan" else kind)]
+        return [c._replace(kind="asan") for c in found if ("asan", c.program) in self.programs.commands] if kind == "asan" else found
+
+    def ordered(self, m, checks):
+        """First what noticed others of the function, then of the file, then the cheapest."""
+        there = set(checks)
+        likely = [c for c, _ in self.noticed[m.file, m.function].most_common(4)] + [c for c, _ in self.noticed[m.file, ""].most_common(4)]
+        first = [c for c in dict.fromkeys(likely) if c in there]
+        cost = lambda c: (self.base.get(c) or self.base[c._replace(kind="unit")])[1]  # noqa: E731
+        return first + sorted(there - set(first), key=lambda c: (cost(c), c))
+
+    def killer(self, m, number, kinds, remembered, budget):
+        """What notices it, as a row of the table has it, or None; and how many checks were asked."""
+        asked = 0
+        if remembered is not None and remembered.kind in kinds:
+            asked += 1
+            try:
+                how = self.notices(remembered, number)
+            except KeyError:  # a check that there is no more
+                how = None
+            if how:
+                return self.told(m, remembered, how), asked
+        for kind in KINDS:
+            if kind not in kinds:
+                continue
+            left = budget
+            for check in self.ordered(m, self.checks_of(number, kind)):
+                left -= (self.base.get(check) or self.base[check._replace(kind="unit")])[1]
+                if left < 0 and kind in ("unit", "asan"):
+                    break
+                asked += 1
+                how = self.notices(check, number)
+                if how:
+                    return self.told(m, check, how), asked
+        return None, asked
+
+    def told(self, m, check, how):
+        self.noticed[m.file, m.function][check] += 1
+        self.noticed[m.file, ""][check] += 1
+        test = check.test or (how.split()[1] if how.startswith("failed ") and check.kind == "model" else "")
+        return " ".join(word for word in (check.kind, check.program, test, OUT_OF_TIME if how == OUT_OF_TIME else "") if word)
