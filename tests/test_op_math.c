@@ -272,6 +272,173 @@ Test(op_math, cast_saturates_and_truncates)
 	kit_end(session, graph);
 }
 
+/* -- every dtype, beside long double, which holds each of them exactly ------------------------------------------------------- */
+
+static const enum weir_dtype every_dtype[] = {WEIR_BOOL, WEIR_U8,  WEIR_I8,  WEIR_I16,
+                                              WEIR_I32,  WEIR_I64, WEIR_F32, WEIR_F64};
+enum { DTYPES = sizeof(every_dtype) / sizeof(every_dtype[0]), NUMERIC_FROM = 4 };
+
+static int is_float(enum weir_dtype dtype)
+{
+	return dtype == WEIR_F32 || dtype == WEIR_F64;
+}
+
+static long double element(const void *data, enum weir_dtype dtype, size_t at)
+{
+	switch (dtype) {
+	case WEIR_BOOL: return ((const uint8_t *)data)[at] != 0;
+	case WEIR_U8: return ((const uint8_t *)data)[at];
+	case WEIR_I8: return ((const int8_t *)data)[at];
+	case WEIR_I16: return ((const int16_t *)data)[at];
+	case WEIR_I32: return ((const int32_t *)data)[at];
+	case WEIR_I64: return ((const int64_t *)data)[at];
+	case WEIR_F32: return ((const float *)data)[at];
+	case WEIR_F64: return ((const double *)data)[at];
+	case WEIR_F16:
+	case WEIR_BYTES: break;
+	}
+	cr_assert(0, "no such element");
+	return 0;
+}
+
+/* What a value is in a dtype: towards zero, saturated, and as near as can be. */
+static long double fitted(long double value, enum weir_dtype dtype)
+{
+	static const long double low[] = {
+		[WEIR_U8] = 0, [WEIR_I8] = INT8_MIN, [WEIR_I16] = INT16_MIN, [WEIR_I32] = INT32_MIN, [WEIR_I64] = INT64_MIN};
+	static const long double high[] = {[WEIR_U8] = UINT8_MAX,
+	                                   [WEIR_I8] = INT8_MAX,
+	                                   [WEIR_I16] = INT16_MAX,
+	                                   [WEIR_I32] = INT32_MAX,
+	                                   [WEIR_I64] = INT64_MAX};
+
+	if (dtype == WEIR_BOOL)
+		return value != 0;
+	if (dtype == WEIR_F32)
+		return (float)value;
+	if (dtype == WEIR_F64)
+		return (double)value;
+	return truncl(value) < low[dtype] ? low[dtype] : truncl(value) > high[dtype] ? high[dtype] : truncl(value);
+}
+
+static weir_tensor *tensor_of(enum weir_dtype dtype, weir_shape shape, const long double values[])
+{
+	_Alignas(16) unsigned char data[16 * sizeof(double)];
+	size_t count = 1;
+
+	for (uint32_t i = 0; i < shape.rank; i++)
+		count *= (size_t)shape.dims[i];
+	cr_assert_leq(count, 16);
+	for (size_t i = 0; i < count; i++) {
+		switch (dtype) {
+		case WEIR_BOOL:
+		case WEIR_U8: ((uint8_t *)data)[i] = (uint8_t)fitted(values[i], dtype); break;
+		case WEIR_I8: ((int8_t *)data)[i] = (int8_t)fitted(values[i], dtype); break;
+		case WEIR_I16: ((int16_t *)data)[i] = (int16_t)fitted(values[i], dtype); break;
+		case WEIR_I32: ((int32_t *)data)[i] = (int32_t)fitted(values[i], dtype); break;
+		case WEIR_I64: ((int64_t *)data)[i] = (int64_t)fitted(values[i], dtype); break;
+		case WEIR_F32: ((float *)data)[i] = (float)values[i]; break;
+		case WEIR_F64: ((double *)data)[i] = (double)values[i]; break;
+		case WEIR_F16:
+		case WEIR_BYTES: cr_assert(0, "no such element"); break;
+		}
+	}
+	return kit_tensor(dtype, shape, data);
+}
+
+static void expect_values(weir_session *session, weir_output out, enum weir_dtype dtype, weir_shape shape,
+                          const long double expected[], const char *what)
+{
+	weir_tensor *result = kit_fetch(session, out);
+
+	cr_assert_eq(weir_tensor_dtype(result), dtype, "%s", what);
+	cr_assert(weir_shape_equal(weir_tensor_shape(result), &shape), "%s", what);
+	for (int64_t i = 0; i < weir_tensor_elements(result); i++)
+		cr_expect_eq(element(weir_tensor_data(result), dtype, (size_t)i), expected[i], "%s of %s, element %d: %Lg",
+		             what, weir_dtype_name(dtype), (int)i, element(weir_tensor_data(result), dtype, (size_t)i));
+	weir_tensor_release(result);
+}
+
+Test(op_math, every_dtype_is_cast_to_every_other)
+{
+	static const long double values[] = {0,    1,   -1,    2.75L,  -3.5L, 127,   128,
+	                                     -129, 300, 40000, -40000, 3e9L,  -3e9L, 1e25L};
+	const size_t count = sizeof(values) / sizeof(values[0]);
+	weir_shape shape = kit_shape(1, (int)count);
+	weir_graph *graph = kit_graph();
+	weir_session *session = kit_session(graph, 0);
+
+	for (size_t from = 0; from < DTYPES; from++) {
+		weir_tensor *tensor = tensor_of(every_dtype[from], shape, values);
+		long double held[16];
+
+		for (size_t i = 0; i < count; i++)
+			held[i] = element(weir_tensor_data(tensor), every_dtype[from], i);
+		for (size_t to = 0; to < DTYPES; to++) {
+			long double expected[16];
+			weir_output out;
+
+			for (size_t i = 0; i < count; i++)
+				expected[i] = fitted(held[i], every_dtype[to]);
+			weir_tensor_retain(tensor);
+			cr_assert_eq(weir_op_cast(graph, NULL, kit_constant(graph, tensor), every_dtype[to], &out, NULL), WEIR_OK);
+			expect_values(session, out, every_dtype[to], shape, expected, weir_dtype_name(every_dtype[from]));
+		}
+		weir_tensor_release(tensor);
+	}
+	kit_end(session, graph);
+}
+
+/* Small values: so each dtype holds what comes of them. */
+Test(op_math, arithmetic_sums_and_argmax_are_the_same_in_every_dtype)
+{
+	static const long double a[] = {4, -2, 7, 7, 1, -5}, b[] = {3, 5, -6, 0, 2, -1};
+	weir_graph *graph = kit_graph();
+	weir_session *session = kit_session(graph, 0);
+
+	for (size_t i = NUMERIC_FROM; i < DTYPES; i++) {
+		enum weir_dtype dtype = every_dtype[i];
+		weir_output x = kit_constant(graph, tensor_of(dtype, kit_shape(2, 2, 3), a));
+		weir_output y = kit_constant(graph, tensor_of(dtype, kit_shape(2, 2, 3), b));
+		weir_output out;
+
+		cr_assert_eq(weir_op_add(graph, NULL, x, y, &out, NULL), WEIR_OK);
+		expect_values(session, out, dtype, kit_shape(2, 2, 3), (const long double[]){7, 3, 1, 7, 3, -6}, "add");
+		cr_assert_eq(weir_op_sub(graph, NULL, x, y, &out, NULL), WEIR_OK);
+		expect_values(session, out, dtype, kit_shape(2, 2, 3), (const long double[]){1, -7, 13, 7, -1, -4}, "sub");
+		cr_assert_eq(weir_op_mul(graph, NULL, x, y, &out, NULL), WEIR_OK);
+		expect_values(session, out, dtype, kit_shape(2, 2, 3), (const long double[]){12, -10, -42, 0, 2, 5}, "mul");
+		cr_assert_eq(weir_op_square(graph, NULL, x, &out, NULL), WEIR_OK);
+		expect_values(session, out, dtype, kit_shape(2, 2, 3), (const long double[]){16, 4, 49, 49, 1, 25}, "square");
+		cr_assert_eq(weir_op_reduce_sum(graph, NULL, x, &out, NULL), WEIR_OK);
+		expect_values(session, out, dtype, kit_shape(0), (const long double[]){12}, "sum");
+		cr_assert_eq(weir_op_reduce_sum_axis(graph, NULL, x, 0, &out, NULL), WEIR_OK);
+		expect_values(session, out, dtype, kit_shape(1, 3), (const long double[]){11, -1, 2}, "sum over rows");
+		cr_assert_eq(weir_op_reduce_sum_axis(graph, NULL, x, 1, &out, NULL), WEIR_OK);
+		expect_values(session, out, dtype, kit_shape(1, 2), (const long double[]){9, 3}, "sum over columns");
+		cr_assert_eq(weir_op_argmax(graph, NULL, x, &out, NULL), WEIR_OK);
+		expect_values(session, out, WEIR_I64, kit_shape(1, 2), (const long double[]){2, 0}, "argmax");
+		if (is_float(dtype)) {
+			cr_assert_eq(weir_op_reduce_mean_axis(graph, NULL, x, 1, &out, NULL), WEIR_OK);
+			expect_values(session, out, dtype, kit_shape(1, 2), (const long double[]){3, 1}, "mean over columns");
+		}
+	}
+	kit_end(session, graph);
+}
+
+/* As in f32 (argmax_takes_the_first_of_equals_and_shows_a_nan). */
+Test(op_math, argmax_of_f64_takes_the_first_nan)
+{
+	weir_graph *graph = kit_graph();
+	weir_session *session = kit_session(graph, 0);
+	weir_output x = kit_constant(graph, kit_tensor(WEIR_F64, kit_shape(1, 4), (const double[]){1, NAN, 7, NAN}));
+	weir_output out;
+
+	cr_assert_eq(weir_op_argmax(graph, NULL, x, &out, NULL), WEIR_OK);
+	cr_expect_eq(kit_fetch_i64(session, out), 1);
+	kit_end(session, graph);
+}
+
 Test(op_math, what_cannot_fit_is_refused_when_it_is_built)
 {
 	weir_graph *graph = kit_graph();

@@ -2,7 +2,8 @@
 
 A mutant is a few insertions into the source; a copy has all of them at once, and a number chooses one when the program starts (mutant.h).
 What is left out, since it changes nothing that a program can ask for: assertions, probes, annotations, hints to the processor, messages of
-errors, what is not evaluated, and what macros contain that are not written at the place.
+errors, what is not evaluated, what macros contain that is not written at the place, the order of calls that only prepare memory of one's own
+or only give it back, and the order of the arguments of what commutes.
 """
 import collections
 import ctypes
@@ -21,10 +22,16 @@ KINDS = ("statement", "balance", "condition", "bound", "swap", "return", "exchan
 ARGUMENTS = ["-xc", "-std=c11", "-D_GNU_SOURCE", "-DWEIR_ASSERT_LEVEL=0", "-Iinclude", "-Ilib", "-pthread", "-mcx16"]
 
 # What asks for nothing that a program can see.
-HINT = re.compile(r"(\(void\)\s*)?(WEIR_ASSERT|WEIRI_PROBE|weiri_annotate|weiri_pause\b|weiri_assert|__builtin_prefetch)|\(void\)\s*\w+\s*[,;)]|\(void\)\s*\w+$")
+HINT = re.compile(r"(\(void\)\s*)?(WEIR_ASSERT|WEIRI_PROBE|weiri_annotate|weiri_pause\b|weiri_assert|va_end|__builtin_prefetch)|\(void\)\s*\w+\s*[,;)]|\(void\)\s*\w+$")
 # Calls whose number or presence somebody else counts on.
 BALANCE = re.compile(r"(retain|release|free|notify|wake|post|signal|count|destroy|borrow|give|leave|enter|arrive|join|close|cancel|retire|unref|ref\b|"
                      r"fetch_add|fetch_sub|add|remove|push|pop|begin|end)\w*\s*\(")
+# What may come in either order: two that only prepare memory which nobody else knows, or only give it back, or lay it out.
+PREPARES = re.compile(r"[\w>.*-]+_init\(|[\w\[\].>*-]+ = (weiri_layout_at|weiri_allocate\w*)\(|weiri_spec\w*\(")
+GIVES_BACK = re.compile(r"(\(void\)\s*)?\w*(weiri_release|_release|_fini|_free|_close|_destroy|free_\w+)\(")
+# Either argument may be the first.
+COMMUTES = ("weiri_add", "weiri_multiply", "weiri_layout_add", "weiri_spec_compatible", "weiri_dim_compatible", "weiri_dim_merge", "weir_shape_equal",
+            "swap", "same_output")
 MESSAGE = ("weiri_describe", "weiri_fail", "weiri_log", "snprintf", "vsnprintf")
 
 # file, function, text and change tell it from others. edits: (offset, rank, text), put in the source at the offset, lower ranks first.
@@ -130,12 +137,17 @@ class Unit:
         before = None
         for cursor in statements:
             span = self.visit_statement(cursor)
-            if before is not None and span is not None and self.calls(before) and self.calls(span) and self.text(before) != self.text(span):
+            if before is not None and span is not None and self.calls(before) and self.calls(span) and self.in_order(before, span):
                 a, b = self.text(before), self.text(span)
                 edits = [(before[0], 1, -(before[1] - before[0]) - 1, 0, f"if ({{}}) {{{{ {brace(b)} }}}} "),
                          *self.around(span, "{{ if (!{}) ", " }}", 1)]
                 self.add("swap", before, f"{a} after {b}", edits)
             before = span
+
+    def in_order(self, a, b):
+        """Whether it may matter."""
+        a, b = self.text(a), self.text(b)
+        return a != b and not any(pattern.match(a) and pattern.match(b) for pattern in (PREPARES, GIVES_BACK))
 
     def calls(self, span):
         return re.search(r"\w\(", self.code[span[0]:span[1]]) is not None and not re.match(r"\(void\)\s*mem(set|cpy)", self.code[span[0]:span[1]])
@@ -332,6 +344,8 @@ class Unit:
 
     def exchange(self, cursor, span):
         arguments = list(cursor.get_arguments())
+        if cursor.spelling in COMMUTES:
+            return
         called = cursor.referenced.type if cursor.referenced is not None else None
         if called is not None and called.kind == cindex.TypeKind.FUNCTIONPROTO and called.is_function_variadic():
             return

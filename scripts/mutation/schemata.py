@@ -13,7 +13,7 @@ import meaning
 HERE = pathlib.Path(__file__).resolve().parent
 COMMON = ["-Drunner=own", "-Dbench=false", "-Djemalloc=disabled", "-Dblas=disabled", "-Dwerror=false", "-Ddebug=false", "-Doptimization=2"]
 # The second is for what the first does not notice: leaks, uses of freed memory, failed assertions.
-BUILDS = {"plain": [], "asan": ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dassert_level=2", "-Dexamples=false"]}
+BUILDS = {"plain": [], "asan": ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dassert_level=2", "-Dexamples=false", "-Dstress=false"]}
 
 
 def edited(name, text):
