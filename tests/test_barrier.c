@@ -315,6 +315,24 @@ Test(barrier, BAR_008_components_with_shapes)
 	end(barrier);
 }
 
+Test(barrier, a_take_of_none_has_the_shapes_of_the_components)
+{
+	weir_shape shapes[] = {matrix_shape(2, 3), vector_shape(8)};
+	struct weir_tensor_component components[] = {{WEIR_I32, &shapes[0], NULL}, {WEIR_F64, &shapes[1], NULL}};
+	weir_barrier *barrier = barrier_with((struct weir_barrier_options){.components = components, .component_count = 2});
+	struct weir_barrier_batch batch;
+
+	cr_assert_eq(weir_barrier_take_many(barrier, 0, 0, 0, NULL, &batch, NULL), WEIR_OK);
+	cr_assert_eq(batch.count, 0);
+	cr_expect(weir_shape_equal(weir_tensor_shape(batch.values[0]), &(weir_shape){.rank = 3, .dims = {0, 2, 3}}));
+	cr_expect(weir_shape_equal(weir_tensor_shape(batch.values[1]), &(weir_shape){.rank = 2, .dims = {0, 8}}));
+	cr_expect_eq(weir_tensor_dtype(batch.values[1]), WEIR_F64);
+	cr_expect_eq(weir_tensor_elements(batch.keys), 0);
+	cr_expect_eq(weir_tensor_elements(batch.indices), 0);
+	release(&batch);
+	end(barrier);
+}
+
 Test(barrier, BAR_010_takes_at_once_share_the_keys)
 {
 	weir_barrier *barrier = pair_barrier();

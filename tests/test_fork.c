@@ -20,6 +20,7 @@
 #include <weir/var.h>
 
 #include "base/futex.h"
+#include "base/thread.h"
 #include "reclaim/collect.h"
 #include "variables.h"
 
@@ -198,6 +199,25 @@ Test(fork, the_child_reads_and_writes_and_the_parent_sees_nothing_of_it)
 	assign(var, 5);
 	cr_expect_eq(value_in(var), 5);
 	finish(&other);
+	weir_var_destroy(var);
+	expect_nothing_left();
+}
+
+static int ask_its_number(void *context)
+{
+	CHILD_CHECK(weiri_thread_id() == (uint32_t)gettid());
+	CHILD_CHECK(weiri_thread_id() != *(uint32_t *)context);
+	return 0;
+}
+
+/* By it a dump names who waits. */
+Test(fork, the_child_does_not_keep_the_number_of_the_thread_that_forked)
+{
+	uint32_t here = weiri_thread_id();
+	weir_var *var = variable(1); /* for what a thread does at a fork is arranged with its record */
+
+	cr_assert_eq(here, (uint32_t)gettid());
+	in_child(ask_its_number, &here);
 	weir_var_destroy(var);
 	expect_nothing_left();
 }

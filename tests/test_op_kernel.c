@@ -2,6 +2,7 @@
  * test_op_kernel.c - functions of the user's as nodes: what they get, what they must give, and how a step gets away from one.
  */
 #include <pthread.h>
+#include <stdio.h>
 
 #include "graph_kit.h"
 #include "run/countdown.h"
@@ -41,6 +42,26 @@ Test(op_kernel, a_kernel_computes_from_its_inputs)
 		cr_expect_eq(weiri_serial_take(&calls), 200);
 		kit_end(session, graph);
 	}
+}
+
+static enum weir_status note_the_name(void *context, const struct weir_kernel_call *call, weir_error *error)
+{
+	(void)error;
+	(void)snprintf(context, 32, "%s", call->node);
+	return WEIR_OK;
+}
+
+Test(op_kernel, a_kernel_is_told_the_name_of_its_node)
+{
+	weir_graph *graph = kit_graph();
+	weir_session *session = kit_session(graph, 0);
+	weir_node *node;
+	char name[32] = "";
+
+	cr_assert_eq(weir_op_kernel(graph, "measure", note_the_name, name, NULL, 0, NULL, 0, NULL, &node, NULL), WEIR_OK);
+	cr_assert_eq(kit_run_target(session, node, NULL), WEIR_OK);
+	cr_expect_str_eq(name, "measure");
+	kit_end(session, graph);
 }
 
 static enum weir_status fail(void *context, const struct weir_kernel_call *call, weir_error *error)

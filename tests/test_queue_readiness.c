@@ -310,6 +310,7 @@ Test(queue_readiness, refuses_nothing)
 	weir_error error = {0};
 	int fd = -5;
 
+	cr_expect_eq(weir_queue_readable_fd(queue, NULL, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_queue_readable_fd(NULL, &fd, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_not_null(strstr(error.message, "queue"));
 	cr_expect_eq(weir_queue_writable_fd(queue, NULL, &error), WEIR_INVALID_ARGUMENT);

@@ -745,3 +745,46 @@ Test(queue_runner, a_chain_of_runners_passes_every_item_and_ends_in_order)
 	for (int i = 0; i <= STAGES; i++)
 		cr_assert_eq(weir_queue_destroy(queues[i], NULL), WEIR_OK);
 }
+
+/* -- over a queue of tensors -------------------------------------------------------------------------------------------------- */
+
+static enum weir_status put_a_tensor(void *context, weir_cancel *cancel, weir_error *error)
+{
+	weir_tensor *tensor = NULL;
+	enum weir_status status;
+
+	cr_assert_eq(weir_tensor_scalar_f32(1, &tensor), WEIR_OK);
+	/* By the close alone: this step does not listen to its token. */
+	(void)cancel;
+	status = weir_tensor_queue_enqueue(context, &tensor, 1, WEIR_NO_DEADLINE, NULL, error);
+	weir_tensor_release(tensor);
+	return status;
+}
+
+Test(queue_runner, a_stop_frees_a_step_that_waits_for_room_in_a_tensor_queue)
+{
+	weir_tensor_queue *queue = NULL;
+	struct weir_tensor_component component = {.dtype = WEIR_F32};
+	struct weir_tensor_queue_options made = {
+		.struct_size = sizeof(made), .capacity = 1, .name = "tensors", .components = &component, .component_count = 1};
+	struct weir_queue_runner_step step;
+	struct weir_queue_runner_options options = {.struct_size = sizeof(options), .steps = &step, .step_count = 1};
+	weir_queue_runner *runner = NULL;
+	weir_coordinator *coordinator = create_coordinator();
+	uint64_t deadline = weir_deadline_in(long_ns);
+
+	cr_assert_eq(weir_tensor_queue_create(&made, &queue, NULL), WEIR_OK);
+	step = (struct weir_queue_runner_step){put_a_tensor, queue, NULL};
+	weir_queue_runner_bind_tensors(&options, queue);
+	cr_expect_str_eq(options.name, "tensors");
+	cr_assert_eq(weir_queue_runner_create(&options, &runner, NULL), WEIR_OK);
+	start(runner, coordinator);
+	while (weir_tensor_queue_size(queue) != 1 && weir_now_ns() < deadline)
+		(void)sched_yield();
+	cr_expect_eq(weir_coordinator_request_stop(coordinator, NULL), WEIR_OK);
+	cr_expect_eq(join_coordinator(coordinator, NULL), WEIR_OK);
+	cr_expect(weir_tensor_queue_closed(queue));
+	end(runner);
+	cr_assert_eq(weir_coordinator_destroy(coordinator, NULL), WEIR_OK);
+	cr_assert_eq(weir_tensor_queue_destroy(queue, NULL), WEIR_OK);
+}

@@ -203,6 +203,29 @@ Test(queue_stats, a_batch_is_looked_at_too)
 	}
 }
 
+static void ended(void *context, enum weir_status status, const weir_error *error, void **items, size_t done)
+{
+	(void)status, (void)error, (void)items, (void)done;
+	*(int *)context += 1;
+}
+
+Test(queue_stats, a_batch_that_is_started_is_looked_at_too)
+{
+	for (int i = 0; i < KINDS; i++) {
+		weir_queue *queue = any_queue(i, 1024);
+		void *items[200];
+		int times = 0;
+
+		for (size_t k = 0; k < 200; k++)
+			items[k] = item(k + 1);
+		cr_assert_eq(weir_queue_start(queue, WEIR_QUEUE_OP_ENQUEUE, items, 200, ended, &times, NULL, NULL), WEIR_OK);
+		cr_assert_eq(times, 1);
+		take_any(queue, 200);
+		cr_expect_eq(mark_of(queue), 200, "%s", weir_queue_name(queue));
+		destroy(queue);
+	}
+}
+
 Test(queue_stats, the_mark_of_the_smallest_queues_is_exact)
 {
 	for (int i = 0; i < KINDS; i++) {
@@ -305,12 +328,6 @@ Test(queue_stats, a_deadline_wakes_nobody)
 	cr_expect_gt(stats.dequeue_blocked_ns, 0);
 	cr_expect_eq(stats.wakes, 0);
 	destroy(queue);
-}
-
-static void ended(void *context, enum weir_status status, const weir_error *error, void **items, size_t done)
-{
-	(void)status, (void)error, (void)items, (void)done;
-	*(int *)context += 1;
 }
 
 Test(queue_stats, an_asynchronous_operation_waits_and_is_not_woken)

@@ -126,6 +126,42 @@ Test(select, begins_at_another_place_each_time)
 	}
 }
 
+static void count_choice(void *context, enum weir_status status, const weir_error *error,
+                         struct weir_select_case cases[], size_t chosen)
+{
+	size_t *times = context;
+
+	(void)error, (void)cases;
+	cr_assert_eq(status, WEIR_OK);
+	times[chosen]++;
+}
+
+/* Of a call that may wait, and of one that is started, as of one that only tries. */
+Test(select, prefers_no_case_however_it_is_called)
+{
+	enum { CASES = 4, ROUNDS = 2000 };
+	weir_queue *queues[CASES];
+	struct weir_select_case cases[CASES];
+	size_t called[CASES] = {0}, started[CASES] = {0}, chosen;
+
+	for (size_t i = 0; i < CASES; i++) {
+		queues[i] = fifo(2 * ROUNDS);
+		put(queues[i], 1, 2 * ROUNDS);
+		cases[i] = take_from(queues[i]);
+	}
+	for (int i = 0; i < ROUNDS; i++) {
+		cr_assert_eq(weir_select(cases, CASES, in_good_time(), NULL, &chosen, NULL), WEIR_OK);
+		called[chosen]++;
+		cr_assert_eq(weir_select_start(cases, CASES, count_choice, started, NULL, NULL), WEIR_OK);
+	}
+	for (size_t i = 0; i < CASES; i++) {
+		/* A fair quarter is 500 with a deviation of 19. */
+		cr_expect(called[i] > 350 && called[i] < 650, "case %zu was chosen %zu times", i, called[i]);
+		cr_expect(started[i] > 350 && started[i] < 650, "case %zu was chosen %zu times", i, started[i]);
+		destroy(queues[i]);
+	}
+}
+
 Test(select, refuses_and_names_what_is_wrong)
 {
 	weir_queue *queue = fifo(1);

@@ -537,6 +537,38 @@ static enum weir_status do_nothing(void *context, const struct weir_kernel_call 
 }
 
 /* A step that computes, goes through a queue and runs a kernel. */
+/* Plans are kept for as long as the session: the second of one kind would never be given back before its end. */
+Test(session, the_same_step_again_keeps_no_more_memory)
+{
+	struct failing_allocator memory = {0};
+	weir_allocator allocator = failing_allocator_hooks(&memory);
+	struct weir_session_options options = {
+		.struct_size = sizeof(options), .flags = WEIR_SESSION_NO_THREADS, .allocator = &allocator};
+	weir_graph *graph = kit_graph();
+	weir_output x = kit_placeholder(graph, "x", WEIR_F32, kit_shape(0)), y = kit_constant(graph, kit_f32(1)), out;
+	weir_node *target;
+	struct weir_feed feed = {.output = x, .value = kit_f32(2)};
+	weir_session *session = NULL;
+	size_t kept = 0;
+
+	cr_assert_eq(weir_op_add(graph, NULL, x, y, &out, NULL), WEIR_OK);
+	cr_assert_eq(weir_op_kernel(graph, NULL, do_nothing, NULL, NULL, 0, NULL, 0, NULL, &target, NULL), WEIR_OK);
+	cr_assert_eq(weir_session_create(graph, &options, &session, NULL), WEIR_OK);
+	for (int i = 0; i < 5; i++) {
+		weir_tensor *sum = NULL;
+
+		cr_assert_eq(weir_session_run(session, &feed, 1, &out, 1, &sum, &target, 1, NULL, NULL), WEIR_OK);
+		cr_expect_eq(kit_f32_at(sum, 0), 3.0f);
+		weir_tensor_release(sum);
+		if (i == 0)
+			kept = weiri_load_relaxed(&memory.outstanding);
+		cr_expect_eq(weiri_load_relaxed(&memory.outstanding), kept, "run %d", i);
+	}
+	weir_tensor_release(feed.value);
+	kit_end(session, graph);
+	cr_expect_str_eq(failing_allocator_verdict(&memory), "balanced");
+}
+
 Test(session, running_survives_every_allocation_failing)
 {
 	weir_var *var = kit_var("v", kit_tensor(WEIR_F32, kit_shape(2, 2, 2), (const float[]){1, 2, 3, 4}));

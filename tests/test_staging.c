@@ -415,6 +415,7 @@ Test(staging, bad_arguments_are_refused_by_name)
 	cr_assert_eq(weir_staging_clear(NULL), WEIR_INVALID_ARGUMENT);
 	cr_assert_eq(weir_staging_look(NULL, NULL, NULL), WEIR_INVALID_ARGUMENT);
 	cr_assert_eq(weir_staging_place(staging, NULL, NULL), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_staging_place(staging, "x", NULL), WEIR_INVALID_ARGUMENT);
 	weir_staging_op_cancel(NULL);
 	weir_staging_op_release(NULL);
 	cr_assert_eq(weir_staging_destroy(NULL, NULL), WEIR_OK);

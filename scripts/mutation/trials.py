@@ -16,6 +16,7 @@ Check = collections.namedtuple("Check", "kind program test")  # test: of a unit 
 KINDS = ("unit", "example", "asan", "model", "stress")  # in the order in which they are tried
 TIMES = 10  # A check ran out of time when it takes so many times what it takes without a mutant,
 SPARE = 4  # and so many seconds more.
+SANITIZED = 6  # A sanitizer takes so many times as long.
 SIZE = 65536
 OUT_OF_TIME = "out of time"
 STRESS_SECONDS = "1"
@@ -129,7 +130,7 @@ class Trials:
         self.copy, self.programs, self.jobs, self.say = copy, programs, jobs, say
         self.reached = {}  # of each check, the numbers of the mutants that it comes to
         self.base = {}  # of each check, what it takes without a mutant
-        self.sound_now = {}
+        self.sound = {}  # whether it passes without a mutant, now, in this build
         self.by_mutant = collections.defaultdict(list)
         self.noticed = collections.defaultdict(collections.Counter)
         self.local = threading.local()
@@ -189,29 +190,35 @@ class Trials:
 
     # -- one mutant --------------------------------------------------------------------------------------------------------------
 
-    def attempt(self, check, number, times=1):
-        seconds, wall = self.base.get(check) or self.base[check._replace(kind="unit")]
-        slow = 6 if check.kind == "asan" else 1
-        return run(self.programs.command(check), {"WEIR_MUTANT": str(number)}, times * (SPARE + TIMES * slow * seconds),
-                   times * (SPARE + TIMES * slow * wall), self.folder())
+    def usual(self, check):
+        """Seconds, of the processor and by the clock."""
+        if check in self.base:
+            return self.base[check]
+        seconds, wall = self.base[check._replace(kind="unit")]
+        return SANITIZED * seconds, SANITIZED * wall
 
-    def is_sound(self, check):
-        """Passes without a mutant, now, in this build."""
-        if check not in self.sound_now:
-            base = self.base.get(check) or self.base[check._replace(kind="unit")]
-            self.sound_now[check] = run(self.programs.command(check), {"WEIR_MUTANT": "0"}, 600, 60 + 100 * base[1], self.folder()).failed is None
-        return self.sound_now[check]
+    def attempt(self, check, number, usual, times=1):
+        return run(self.programs.command(check), {"WEIR_MUTANT": str(number)}, times * (SPARE + TIMES * usual[0]), times * (SPARE + TIMES * usual[1]),
+                   self.folder())
+
+    def unchanged(self, check):
+        usual = self.usual(check)
+        return run(self.programs.command(check), {"WEIR_MUTANT": "0"}, 600, 60 + 100 * usual[1], self.folder())
 
     def notices(self, check, number):
-        """How, or None. What may be chance is asked twice."""
-        outcome = self.attempt(check, number)
-        if outcome.failed is None or not self.is_sound(check):
+        """How, or None. What may be chance is asked twice, and how long it takes without a mutant on a machine as busy as it is now."""
+        usual = self.usual(check)
+        outcome = self.attempt(check, number, usual)
+        if outcome.failed is None:
+            return None
+        if check not in self.sound or outcome.failed == OUT_OF_TIME:
+            now = self.unchanged(check)
+            self.sound[check] = now.failed is None
+            usual = max(usual[0], now.seconds), max(usual[1], now.wall)
+        if not self.sound[check]:
             return None
         if outcome.failed == OUT_OF_TIME or check.kind == "stress":
-            again = self.attempt(check, number, 2)
-            if again.failed is None:
-                return None
-            outcome = again
+            return self.attempt(check, number, usual, 2).failed
         return outcome.failed
 
     def checks_of(self, number, kind):
@@ -223,8 +230,7 @@ class Trials:
         there = set(checks)
         likely = [c for c, _ in self.noticed[m.file, m.function].most_common(4)] + [c for c, _ in self.noticed[m.file, ""].most_common(4)]
         first = [c for c in dict.fromkeys(likely) if c in there]
-        cost = lambda c: (self.base.get(c) or self.base[c._replace(kind="unit")])[1]  # noqa: E731
-        return first + sorted(there - set(first), key=lambda c: (cost(c), c))
+        return first + sorted(there - set(first), key=lambda c: (self.usual(c)[1], c))
 
     def killer(self, m, number, kinds, remembered, budget):
         """What notices it, as a row of the table has it, or None; and how many checks were asked."""
@@ -242,7 +248,7 @@ class Trials:
                 continue
             left = budget
             for check in self.ordered(m, self.checks_of(number, kind)):
-                left -= (self.base.get(check) or self.base[check._replace(kind="unit")])[1]
+                left -= self.usual(check)[1]
                 if left < 0 and kind in ("unit", "asan"):
                     break
                 asked += 1
