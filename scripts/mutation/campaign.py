@@ -97,13 +97,17 @@ class Campaign:
         self.killers.forget({meaning.key_of(m) for m in every})
         self.result = {}
 
+    def is_asked_for(self, m):
+        options = self.options
+        return ((not options.layer or m.layer in options.layer)
+                and (not options.only or any(text in f"{description(m)}: {m.text}" for text in options.only)))
+
     def is_chosen(self, m):
         key, options = meaning.key_of(m), self.options
-        return (not (options.layer and m.layer not in options.layer)
+        return (self.is_asked_for(m)
                 and not (options.owed and (key in self.killers.rows or key in self.explained))
                 and not (options.killed and key not in self.killers.rows)
-                and not (options.explained and key not in self.explained)
-                and (not options.only or any(text in f"{description(m)}: {m.text}" for text in options.only)))
+                and not (options.explained and key not in self.explained))
 
     def run(self):
         chosen = [m for m in self.drawn if self.is_chosen(m)]
@@ -173,9 +177,13 @@ class Campaign:
     def summary(self, chosen):
         table = collections.defaultdict(collections.Counter)
         survived, stale = [], []
-        for m in chosen:
+        tried = {meaning.key_of(m) for m in chosen}
+        for m in self.drawn if self.options.owed else chosen:
             key = meaning.key_of(m)
-            result = self.result.get(key)
+            if self.options.owed and not self.is_asked_for(m):
+                continue
+            # Of those that were not tried again the tables say it.
+            result = self.result.get(key) if key in tried else self.killers.rows.get(key)
             if result == "not compiled":
                 table[m.layer]["not compiled"] += 1
                 continue
