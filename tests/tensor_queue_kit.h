@@ -5,6 +5,7 @@
 #define TENSOR_QUEUE_KIT_H
 
 #include <stdlib.h>
+#include <weir/reclaim.h>
 #include <weir/tensor_queue.h>
 
 #include "queue/tuple.h"
@@ -119,6 +120,8 @@ static inline void destroy_tensors(weir_tensor_queue *queue)
 
 static inline void expect_no_tensor_left(void)
 {
+	/* A section that was left open would keep it from coming to an end. */
+	cr_expect_eq(weir_reclaim_flush(in_good_time()), WEIR_OK);
 	cr_expect_eq(weiri_load_relaxed(&living_tensors), 0);
 }
 

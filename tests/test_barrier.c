@@ -715,6 +715,26 @@ Test(barrier, a_cause_whose_message_is_not_terminated_is_kept_terminated)
 	end(barrier);
 }
 
+/* One value for each key, and each of the component's shape. */
+Test(barrier, values_of_another_shape_are_refused)
+{
+	weir_shape shape = vector_shape(3), wrong[] = {matrix_shape(2, 4), matrix_shape(3, 3), vector_shape(3)};
+	struct weir_tensor_component component = {WEIR_I32, &shape, NULL};
+	weir_barrier *barrier = barrier_with((struct weir_barrier_options){.components = &component, .component_count = 1});
+	weir_tensor *keys = keys_of('k', 0, 2), *values;
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		values = numbers_of(wrong[i], 0);
+		cr_expect_eq(weir_barrier_insert_many(barrier, 0, keys, values, NULL), WEIR_INVALID_ARGUMENT, "%zu", i);
+		weir_tensor_release(values);
+	}
+	values = numbers_of(matrix_shape(2, 3), 0);
+	cr_expect_eq(weir_barrier_insert_many(barrier, 0, keys, values, NULL), WEIR_OK);
+	weir_tensor_release(values);
+	weir_tensor_release(keys);
+	end(barrier);
+}
+
 Test(barrier, bad_arguments_are_refused_by_name)
 {
 	weir_barrier *barrier = pair_barrier();

@@ -192,6 +192,33 @@ Test(checkpoint, a_file_that_does_not_fit_changes_nothing)
 	expect_nothing_left();
 }
 
+static int open_files(void)
+{
+	DIR *all = opendir("/proc/self/fd");
+	int count = 0;
+
+	cr_assert_not_null(all);
+	while (readdir(all) != NULL)
+		count++;
+	(void)closedir(all);
+	return count;
+}
+
+Test(checkpoint, a_refused_file_is_closed)
+{
+	struct folder folder = make_folder();
+	weir_var *var = variable(5);
+	int before = open_files();
+	unsigned char zeros[8] = {0};
+
+	write_header(folder.file, "{nonsense", zeros, 0);
+	expect_refused(&folder, NULL, var, WEIR_DATA_LOSS, "expected a string");
+	cr_expect_eq(open_files(), before);
+	weir_var_destroy(var);
+	remove_folder(&folder);
+	expect_nothing_left();
+}
+
 Test(checkpoint, a_bool_is_0_or_1)
 {
 	struct folder folder = make_folder();

@@ -29,6 +29,7 @@ static void note(void *context, enum weir_status status, const weir_error *error
 		started->error = *error;
 	started->got_items = items;
 	started->thread = pthread_self();
+	cr_expect_eq(weiri_load_relaxed(&weiri_record_get()->lo), 0u, "a completion in a section");
 	/* [release] what was noted; pairs with completions(). */
 	(void)weiri_fetch_add_release(&started->completions, 1);
 }

@@ -1101,6 +1101,9 @@ Test(reclaim, statistics_add_up)
 	cr_expect_geq(during.peak_retired_bytes, during.retired_bytes);
 	cr_expect_eq(after.retired_bytes, 0);
 	cr_expect_eq(after.peak_retired_bytes, during.peak_retired_bytes);
+	retire_things(1, 16, &freed);
+	cr_expect_eq(stats_now().peak_retired_bytes, during.peak_retired_bytes, "less than the most is no new most");
+	flush_all();
 	cr_expect_eq(after.freed_objects - before.freed_objects, 1);
 	cr_expect_gt(after.collections, before.collections);
 	cr_expect_geq(after.threads, 1);

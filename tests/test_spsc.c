@@ -53,6 +53,22 @@ Test(spsc, batches_go_in_and_out_in_part)
 	weir_spsc_destroy(spsc);
 }
 
+Test(spsc, a_batch_of_a_part_leaves_the_rest_and_what_lies_behind_it)
+{
+	uint64_t in[4] = {1, 2, 3, 4}, out[3] = {0, 0, 77}, next;
+	weir_spsc *spsc;
+	size_t done;
+
+	cr_assert_eq(weir_spsc_create(4, NULL, &spsc), WEIR_OK);
+	cr_assert_eq(weir_spsc_try_enqueue_many(spsc, in, 4, &done), WEIR_OK);
+	cr_assert_eq(weir_spsc_try_dequeue_many(spsc, out, 2, &done), WEIR_OK);
+	cr_expect_eq(done, 2);
+	cr_expect(out[0] == 1 && out[1] == 2 && out[2] == 77);
+	cr_assert_eq(weir_spsc_try_dequeue(spsc, &next), WEIR_OK);
+	cr_expect_eq(next, 3);
+	weir_spsc_destroy(spsc);
+}
+
 Test(spsc, bad_arguments_are_refused)
 {
 	struct weir_spsc_options options = {.struct_size = sizeof(options), .flags = 2};

@@ -204,6 +204,28 @@ Test(tensor_queue, the_spec_is_copied)
 	destroy_tensors(queue);
 }
 
+/* A dim of zero is known; only one below zero is not. */
+Test(tensor_queue, a_component_without_elements_takes_only_such_tensors)
+{
+	weir_shape none = vector_shape(0), any = vector_shape(-1);
+	struct weir_tensor_component components[2] = {{WEIR_I32, &none, "none"}, {WEIR_I32, &any, "any"}};
+	weir_tensor_queue *queue = tensor_queue_with(
+		(struct weir_tensor_queue_options){.capacity = 4, .components = components, .component_count = 2});
+	weir_tensor *empty = numbers_of(vector_shape(0), 0), *three = numbers_of(vector_shape(3), 1);
+	weir_tensor *good[2] = {empty, three}, *bad[2] = {three, three}, *got[2];
+
+	cr_expect_eq(weir_tensor_queue_enqueue(queue, bad, 2, 0, NULL, NULL), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_tensor_queue_enqueue(queue, good, 2, 0, NULL, NULL), WEIR_OK);
+	cr_assert_eq(weir_tensor_queue_dequeue(queue, got, 2, 0, NULL, NULL), WEIR_OK);
+	cr_expect(got[0] == empty && got[1] == three);
+	weir_tensor_release(got[0]);
+	weir_tensor_release(got[1]);
+	weir_tensor_release(empty);
+	weir_tensor_release(three);
+	destroy_tensors(queue);
+	expect_no_tensor_left();
+}
+
 Test(tensor_queue, a_queue_may_have_the_most_components)
 {
 	struct weir_tensor_component components[WEIR_TENSOR_QUEUE_MAX_COMPONENTS];
