@@ -114,6 +114,8 @@ class Campaign:
         if self.options.list:
             print("".join(f"{description(m)}\n" for m in chosen), end="")
             return 0
+        if self.options.table:
+            return self.summary([])
         numbers = meaning.numbered(self.drawn)
         copy = schemata.Copy(self.root, self.drawn, numbers)
         kinds = [kind for kind in trials.KINDS if kind in (self.options.by or trials.KINDS)]
@@ -178,9 +180,9 @@ class Campaign:
         table = collections.defaultdict(collections.Counter)
         survived, stale = [], []
         tried = {meaning.key_of(m) for m in chosen}
-        for m in self.drawn if self.options.owed else chosen:
+        for m in self.drawn if self.options.owed or self.options.table else chosen:
             key = meaning.key_of(m)
-            if self.options.owed and not self.is_asked_for(m):
+            if not self.is_asked_for(m):
                 continue
             # Of those that were not tried again the tables say it.
             result = self.result.get(key) if key in tried else self.killers.rows.get(key)
@@ -230,6 +232,7 @@ def main(root, words):
     parser.add_argument("--owed", action="store_true", help="only mutants that neither table has")
     parser.add_argument("--killed", action="store_true", help="only mutants that killers.tsv has")
     parser.add_argument("--explained", action="store_true", help="only mutants that equivalents.tsv has")
+    parser.add_argument("--table", action="store_true", help="try none: what the tables say of those that are drawn")
     parser.add_argument("--list", action="store_true")
     options = parser.parse_args(words)
     return Campaign(pathlib.Path(root), options).run()

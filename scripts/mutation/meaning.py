@@ -342,6 +342,12 @@ class Unit:
         if operator == "=" and not pointers:
             self.literal(children[1])
 
+    def argument(self, cursor):
+        """From comma to comma: what ends within a macro of an argument has no span of its own."""
+        place = self.span(cursor)
+        whole = place is not None and re.search(r"[,(]\s*$", self.code[:place[0]][-80:]) and re.match(r"\s*[,)]", self.code[place[1]:place[1] + 80])
+        return place if whole else None
+
     def exchange(self, cursor, span):
         arguments = list(cursor.get_arguments())
         if cursor.spelling in COMMUTES:
@@ -349,7 +355,7 @@ class Unit:
         called = cursor.referenced.type if cursor.referenced is not None else None
         if called is not None and called.kind == cindex.TypeKind.FUNCTIONPROTO and called.is_function_variadic():
             return
-        places = [self.span(a) for a in arguments]
+        places = [self.argument(a) for a in arguments]
         for i in range(len(arguments)):
             for j in range(i + 1, len(arguments)):
                 if places[i] is None or places[j] is None or not span[0] < places[i][0] < places[i][1] < places[j][0] < places[j][1] < span[1]:
