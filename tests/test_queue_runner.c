@@ -227,6 +227,21 @@ Test(queue_runner, errors_without_a_coordinator_are_kept_and_close_the_queue)
 	end(runner);
 }
 
+Test(queue_runner, a_step_without_a_name_goes_by_its_number)
+{
+	struct source sources[2] = {{.then = WEIR_OUT_OF_RANGE}, {.then = WEIR_INTERNAL}};
+	struct weir_queue_runner_step steps[2] = {{count_to_limit, &sources[0], NULL}, {count_to_limit, &sources[1], NULL}};
+	struct ends ends = {.closed = 0};
+	weir_queue_runner *runner = create(steps, 2, 1, &ends);
+	weir_error error;
+
+	start(runner, NULL);
+	cr_assert_eq(weir_queue_runner_join(runner, weir_deadline_in(long_ns)), WEIR_OK);
+	cr_expect_eq(weir_queue_runner_error(runner, 0, &error), WEIR_INTERNAL);
+	cr_expect_not_null(strstr(error.message, "step \"1\""), "%s", error.message);
+	end(runner);
+}
+
 Test(queue_runner, one_bad_step_spoils_no_other_and_a_new_start_forgets_it)
 {
 	struct source sources[2] = {{.limit = 5, .then = WEIR_OUT_OF_RANGE}, {.then = WEIR_INTERNAL}};

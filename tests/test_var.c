@@ -192,6 +192,7 @@ Test(var, bad_arguments_are_refused)
 	weir_read read;
 
 	cr_assert_eq(weir_var_create(NULL, NULL, &var, NULL), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_var_create(&options, NULL, NULL, NULL), WEIR_INVALID_ARGUMENT);
 	cr_assert_eq(weir_var_create(&options, wrong, &var, NULL), WEIR_INVALID_ARGUMENT, "dtype of the first value");
 	cr_assert_null(var);
 	cr_assert_eq(weir_var_create(&options, NULL, &var, NULL), WEIR_OK);

@@ -263,7 +263,7 @@ class Unit:
                 other = "1" if text.startswith("0") else "0"
                 self.add("return", span, f"return {text} -> {other}", self.around(place, f"({{}} ? {other} : (", "))"))
             return
-        if self.result.get_canonical().kind != cindex.TypeKind.RECORD:
+        if self.result.get_canonical().kind != cindex.TypeKind.RECORD and not is_zero(children[0]):
             self.add("return", span, f"return {text} -> {zero}", self.around(place, f"({{}} ? {zero} : (", "))"))
         if text.split("(")[0] not in MESSAGE:
             self.visit_expression(children[0], True)
@@ -388,6 +388,17 @@ def plain_type(cursor):
 def brace(text):
     """For str.format."""
     return text.replace("{", "{{").replace("}", "}}")
+
+
+def is_zero(cursor):
+    """An enumerator of that value."""
+    while cursor.kind in (cindex.CursorKind.UNEXPOSED_EXPR, cindex.CursorKind.PAREN_EXPR):
+        inner = list(cursor.get_children())
+        if len(inner) != 1:
+            return False
+        cursor = inner[0]
+    named = cursor.referenced if cursor.kind == cindex.CursorKind.DECL_REF_EXPR else None
+    return named is not None and named.kind == cindex.CursorKind.ENUM_CONSTANT_DECL and named.enum_value == 0
 
 
 def plain(text):
