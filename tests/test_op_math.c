@@ -3,6 +3,7 @@
  */
 #include <math.h>
 
+#include "failing_allocator.h"
 #include "graph_kit.h"
 
 /* Runs one op on a session without threads and compares the result. */
@@ -387,6 +388,37 @@ Test(op_math, every_dtype_is_cast_to_every_other)
 		weir_tensor_release(tensor);
 	}
 	kit_end(session, graph);
+}
+
+/* The allocator notices what is written past a block. */
+Test(op_math, a_cast_writes_its_own_elements_and_no_more)
+{
+	enum { COUNT = 1000 };
+	static float values[COUNT];
+	struct failing_allocator memory = {0};
+	weir_allocator allocator = failing_allocator_hooks(&memory);
+	struct weir_session_options options = {
+		.struct_size = sizeof(options), .flags = WEIR_SESSION_NO_THREADS, .allocator = &allocator};
+	weir_graph *graph = kit_graph();
+	weir_session *session = NULL;
+	weir_output x;
+
+	for (int i = 0; i < COUNT; i++)
+		values[i] = (float)(i % 100);
+	x = f32_constant(graph, kit_shape(1, COUNT), values);
+	cr_assert_eq(weir_session_create(graph, &options, &session, NULL), WEIR_OK);
+	for (size_t to = 0; to < DTYPES; to++) {
+		weir_output out;
+		weir_tensor *result;
+
+		cr_assert_eq(weir_op_cast(graph, NULL, x, every_dtype[to], &out, NULL), WEIR_OK);
+		result = kit_fetch(session, out);
+		for (size_t i = 0; i < COUNT; i++)
+			cr_assert_eq(element(weir_tensor_data(result), every_dtype[to], i), fitted(values[i], every_dtype[to]));
+		weir_tensor_release(result);
+	}
+	kit_end(session, graph);
+	cr_expect_str_eq(failing_allocator_verdict(&memory), "balanced");
 }
 
 /* Small values: so each dtype holds what comes of them. */
