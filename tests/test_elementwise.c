@@ -9,6 +9,7 @@
 #include <weir/tensor.h>
 
 #include "failing_allocator.h"
+#include "tensor/elementwise.h"
 #include "var/change.h"
 
 typedef enum weir_status operation(const weir_tensor *, const weir_tensor *, const weir_allocator *, weir_tensor **);
@@ -53,6 +54,26 @@ static void expect_result(operation *apply, enum weir_dtype dtype, const void *a
 	weir_tensor_release(x);
 	weir_tensor_release(y);
 	weir_tensor_release(z);
+}
+
+Test(elementwise, nothing_is_written_behind_the_last_element)
+{
+	static const enum weir_dtype dtypes[] = {WEIR_U8, WEIR_I8, WEIR_I16, WEIR_I32, WEIR_I64, WEIR_F32, WEIR_F64};
+	static const enum weiri_combine hows[] = {WEIRI_COMBINE_ADD, WEIRI_COMBINE_SUBTRACT};
+	_Alignas(64) static const unsigned char zeros[128 * sizeof(double)];
+	_Alignas(64) static unsigned char out[128 * sizeof(double)];
+
+	for (size_t d = 0; d < sizeof(dtypes) / sizeof(dtypes[0]); d++) {
+		for (size_t n = 0; n <= 100; n++) {
+			size_t bytes = n * weir_dtype_size(dtypes[d]);
+
+			(void)memset(out, 0x5a, sizeof(out));
+			weiri_elementwise_apply(dtypes[d], hows[n % 2], zeros, zeros, out, n);
+			cr_assert_arr_eq(out, zeros, bytes, "%s, %zu elements", weir_dtype_name(dtypes[d]), n);
+			for (size_t i = bytes; i < sizeof(out); i++)
+				cr_assert_eq(out[i], 0x5a, "%s, %zu elements: byte %zu", weir_dtype_name(dtypes[d]), n, i);
+		}
+	}
 }
 
 Test(elementwise, integers_wrap)
