@@ -116,12 +116,14 @@ static void prepare_process(void)
 	(void)pthread_atfork(NULL, NULL, after_fork_in_child);
 }
 
-static struct weiri_record *adopt(void)
+/* A vacant one. NULL: none of so many *records is. */
+static struct weiri_record *adopt(uint32_t *records)
 {
 	/* [P1 acquire] pairs with publish(). */
 	struct weiri_record *record = weiri_load_acquire(&weiri_records);
 
-	for (; record != NULL; record = record->next) {
+	*records = 0;
+	for (; record != NULL; record = record->next, ++*records) {
 		uint64_t owner = weiri_load_relaxed(&record->owner); /* [relaxed] a look before the CAS */
 
 		/* [P2 acquire] pairs with vacate(). */
@@ -161,13 +163,10 @@ static WEIRI_COLD void ask_after_owners(void)
 	weiri_store_relaxed(&ask_at, owned < LEAST / 2 ? (uint32_t)LEAST : 2 * owned); /* [relaxed] a number */
 }
 
-/* None is vacant; there are as many as it takes to look for those that should be. */
-static int is_time_to_ask(void)
+/* None of so many records is vacant: they are as many as it takes to look for those that should be. */
+static int is_time_to_ask(uint32_t records)
 {
-	/* [P1 acquire] pairs with publish(). */
-	const struct weiri_record *newest = weiri_load_acquire(&weiri_records);
-
-	return newest != NULL && newest->number + 1 >= weiri_load_relaxed(&ask_at); /* [relaxed] a number */
+	return records >= LEAST && records >= weiri_load_relaxed(&ask_at); /* [relaxed] a number */
 }
 
 static void publish(struct weiri_record *record)
@@ -198,12 +197,13 @@ static struct weiri_record *make(void)
 WEIRI_COLD struct weiri_record *weiri_record_register(void)
 {
 	struct weiri_record *record;
+	uint32_t records;
 
 	(void)pthread_once(&process_once, prepare_process);
-	record = adopt();
-	if (record == NULL && is_time_to_ask()) {
+	record = adopt(&records);
+	if (record == NULL && is_time_to_ask(records)) {
 		ask_after_owners();
-		record = adopt();
+		record = adopt(&records);
 	}
 	if (record == NULL)
 		record = make();
