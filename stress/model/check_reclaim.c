@@ -360,6 +360,16 @@ static void setup_pinned(void *context)
 	weiri_era_begin();
 }
 
+/* One of what it holds is pinned already, and another is to be, on the same stack. */
+static void setup_pinned_before(void *context)
+{
+	setup_pinned(context);
+	collect_and_pin();
+	scene.sitting->stack = 0;
+	weiri_retire(scene.sitting, &weiri_exchange_seq_cst(&scene.head, make(SMALL))->retired);
+	weiri_era_begin();
+}
+
 /* It ends, and another begins, which holds something else; that is pinned. */
 static void begin_next_section_and_pin(void)
 {
@@ -455,6 +465,11 @@ static const struct scope {
 	{"pinned_beside_1_that_ends_the_section_and_collects",
      {collect_and_pin, end_outer_and_collect},
      setup_pinned,
+     finish_pinned,
+     0},
+	{"pinned_after_another_beside_1_that_ends_the_section_and_collects",
+     {collect_and_pin, end_outer_and_collect},
+     setup_pinned_before,
      finish_pinned,
      0},
 	{"pinned_beside_the_next_section_and_what_it_pins",
