@@ -967,6 +967,77 @@ Test(completions, the_queues_of_a_select_are_destroyed_inside_of_the_call_that_l
 	cr_expect(ended);
 }
 
+/* A select over two queues, and a completion that destroys both of them, if it may. */
+struct early {
+	struct weir_select_case cases[2];
+	void *items[1];
+	int refused, told, ended;
+};
+
+static void end_early(struct early *early)
+{
+	for (int i = 0; i < 2; i++) {
+		enum weir_status status = weir_queue_destroy(early->cases[i].queue, NULL);
+
+		early->refused += status == WEIR_FAILED_PRECONDITION;
+		early->ended += status == WEIR_OK;
+	}
+}
+
+static void end_both_early(void *context, enum weir_status status, const weir_error *error, void **items, size_t done)
+{
+	(void)status, (void)error, (void)items, (void)done;
+	end_early(context);
+}
+
+static void note_select(void *context, enum weir_status status, const weir_error *error,
+                        struct weir_select_case cases[], size_t chosen)
+{
+	struct early *early = context;
+
+	(void)error, (void)chosen;
+	early->told += status == WEIR_OK;
+	for (int i = 0; early->refused != 0 && i < 2; i++)
+		early->ended += weir_queue_destroy(cases[i].queue, NULL) == WEIR_OK;
+}
+
+static void prepare_select(struct early *early)
+{
+	*early = (struct early){
+		.cases = {{.queue = fifo(2), .kind = WEIR_SELECT_DEQUEUE}, {.queue = fifo(2), .kind = WEIR_SELECT_DEQUEUE}}};
+}
+
+Test(completions, the_queues_of_a_select_whose_completion_is_due_are_not_destroyed)
+{
+	void *two[2] = {item(1), item(2)};
+	struct early early;
+
+	prepare_select(&early);
+	cr_assert_eq(weir_select_start(early.cases, 2, note_select, &early, NULL, NULL), WEIR_OK);
+	cr_assert_eq(weir_queue_start(early.cases[0].queue, WEIR_QUEUE_OP_DEQUEUE_MANY, early.items, 1, end_both_early,
+	                              &early, NULL, NULL),
+	             WEIR_OK);
+	cr_expect_eq(weir_queue_enqueue_many(early.cases[0].queue, two, 2, 0, NULL, NULL, NULL), WEIR_OK);
+	cr_expect_eq(early.refused, 2);
+	cr_expect_eq(early.told, 1);
+	cr_expect_eq(early.ended, 2);
+}
+
+Test(completions, the_queues_of_a_select_are_destroyed_inside_of_its_start_by_another_that_it_lets_go_on)
+{
+	struct early early;
+
+	prepare_select(&early);
+	early.items[0] = item(3);
+	put(early.cases[0].queue, 1, 2);
+	cr_assert_eq(weir_queue_start(early.cases[0].queue, WEIR_QUEUE_OP_ENQUEUE, early.items, 1, end_both_early, &early,
+	                              NULL, NULL),
+	             WEIR_OK);
+	cr_assert_eq(weir_select_start(early.cases, 2, note_select, &early, NULL, NULL), WEIR_OK);
+	cr_expect_eq(early.ended, 2);
+	cr_expect_eq(early.told, 1);
+}
+
 static void end_areas(void *context, enum weir_status status, const weir_error *error, weir_tensor **tuple,
                       size_t count)
 {

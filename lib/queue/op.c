@@ -367,7 +367,6 @@ static void leave_list(struct weiri_scope *scope, weir_queue_op *op, uint64_t wa
 	if (op->listed) {
 		weiri_tally_add(&op->queue->tally.blocked_ns[weiri_op_side(op)], waited_ns);
 		(void)weiri_list_remove(scope, &weiri_op_waiters(op)->list, &op->node);
-		(void)weiri_fetch_sub_relaxed(&op->queue->waiting, 1u); /* [relaxed] see weir_queue_destroy() */
 	}
 	if (op->admitted)
 		/* [release] our items, or our giving up, before a dequeue concludes that nothing is still to come. A read-modify-write
@@ -385,6 +384,36 @@ void weiri_op_finish(struct weiri_scope *scope, weir_queue_op *op)
 		leave_list(scope, &op->cases[i], waited_ns);
 }
 
+/* From when it waits, or its completion is due, until its owner is told: its queue is not to be destroyed meanwhile. */
+static void count_one(weir_queue_op *op)
+{
+	if (!op->counted)
+		(void)weiri_fetch_add_relaxed(&op->queue->waiting, 1u); /* [relaxed] see weir_queue_destroy() */
+	op->counted = 1;
+}
+
+static void count_all(weir_queue_op *op)
+{
+	if (op->cases == NULL)
+		count_one(op);
+	for (size_t i = 0; i < op->case_count; i++)
+		count_one(&op->cases[i]);
+}
+
+static void uncount_one(weir_queue_op *op)
+{
+	if (op->counted)
+		(void)weiri_fetch_sub_relaxed(&op->queue->waiting, 1u); /* [relaxed] see weir_queue_destroy() */
+	op->counted = 0;
+}
+
+static void uncount_all(weir_queue_op *op)
+{
+	uncount_one(op);
+	for (size_t i = 0; i < op->case_count; i++)
+		uncount_one(&op->cases[i]);
+}
+
 /* Tells the owner of a blocking call. He may be gone then, and the queue, too: what is counted is counted before. */
 static void finish_wait(weir_queue_op *op)
 {
@@ -399,23 +428,11 @@ static void finish_wait(weir_queue_op *op)
 	weiri_futex_wake(&op->finished, 1);
 }
 
-/* While its completion is due its queues are not to be destroyed: that may need them. */
-static void count_untold(weir_queue_op *op, size_t more)
-{
-	op->untold = more == 1;
-	/* [relaxed] counts, for the destroyer, who comes after the completion, or is this thread. */
-	if (op->cases == NULL)
-		(void)weiri_fetch_add_relaxed(&op->queue->waiting, more);
-	for (size_t i = 0; i < op->case_count; i++)
-		(void)weiri_fetch_add_relaxed(&op->cases[i].queue->waiting, more);
-}
-
 static void tell(struct weiri_delivery *delivery)
 {
 	weir_queue_op *op = WEIRI_CONTAINER_OF(delivery, weir_queue_op, delivery);
 
-	if (op->untold)
-		count_untold(op, (size_t)-1);
+	uncount_all(op);
 	op->callback(op->context, op->status, op->status != WEIR_OK ? &op->error : NULL, op->items, op->done);
 	weiri_op_release(op);
 }
@@ -425,6 +442,7 @@ void weiri_op_complete(weir_queue_op *op)
 	/* [relaxed] O1: whoever sees DONE touches nothing more, so it carries nothing. */
 	weiri_store_relaxed(&op->state, (uint32_t)WEIRI_OP_DONE);
 	if (op->callback == NULL) {
+		uncount_all(op);
 		finish_wait(op);
 		weiri_op_release(op);
 		return;
@@ -433,7 +451,7 @@ void weiri_op_complete(weir_queue_op *op)
 	weiri_segment_free(op->partial);
 	op->partial = NULL;
 	if (!weiri_deliver(&op->delivery, tell))
-		count_untold(op, 1);
+		count_all(op);
 }
 
 /* -- starting and cancelling -------------------------------------------------------------------------------------------------- */
@@ -478,7 +496,7 @@ static void put_on_list(struct weiri_scope *scope, weir_queue_op *op)
 	weiri_op_retain(op->leader); /* the list's */
 	op->listed = 1;
 	weiri_tally_add(&op->queue->tally.waits[weiri_op_side(op)], 1);
-	(void)weiri_fetch_add_relaxed(&op->queue->waiting, 1u);           /* [relaxed] a count */
+	count_one(op);
 	weiri_list_append(scope, &weiri_op_waiters(op)->list, &op->node); /* [seq_cst] then the gate, below */
 	/* [seq_cst] Dekker with close: it sets CANCEL, then walks the list. A case is looked at after its post, by attempt_case(). */
 	if (op->admitted && op->leader == op && (weiri_load_seq_cst(&op->queue->gate) & WEIRI_GATE_CANCEL) != 0)
@@ -551,12 +569,11 @@ static int may_barge(struct weiri_scope *scope, weir_queue_op *op)
 	       !weiri_op_others_first(scope, &weiri_op_waiters(op)->list, NULL);
 }
 
-void weiri_op_pump(struct weiri_record *record, const weir_queue_op *op)
+/* What is counted: no completion destroys its queues. */
+static void pump(struct weiri_record *record, const weir_queue_op *op)
 {
-	if (op->cases == NULL) {
+	if (op->cases == NULL)
 		weiri_queue_pump(record, op->queue);
-		return;
-	}
 	for (size_t i = 0; i < op->case_count; i++)
 		weiri_queue_pump(record, op->cases[i].queue);
 }
@@ -578,16 +595,30 @@ static int try_or_wait(struct weiri_record *record, weir_queue_op *op)
 	return outcome == WEIRI_OP_COMPLETE;
 }
 
-/* All its queues are pumped before its owner is told, who may then destroy them: as in pump.c. */
+/* By the thread that started it: a completion that runs in here may destroy queues, when it is told already. */
+static void visit_cases(weir_queue_op *op)
+{
+	for (size_t i = 0; i < op->case_count; i++)
+		weiri_visit_begin(&op->cases[i].visit, op->cases[i].queue);
+}
+
+/* Ends the visits, too. */
+static void pump_visited(struct weiri_record *record, const weir_queue_op *op)
+{
+	for (size_t i = 0; i < op->case_count; i++) {
+		if (!weiri_visit_is_over(&op->cases[i].visit))
+			weiri_queue_pump(record, op->cases[i].queue);
+	}
+	weiri_visit_end(&op->cases[0].visit);
+}
+
 static void start_select(struct weiri_record *record, weir_queue_op *op)
 {
-	int complete;
-
 	weiri_op_retain(op); /* until we have pumped: another may complete it, and its owner release it */
-	complete = try_or_wait(record, op);
-	weiri_op_pump(record, op);
-	if (complete)
+	visit_cases(op);
+	if (try_or_wait(record, op))
 		weiri_op_complete(op);
+	pump_visited(record, op);
 	weiri_op_release(op);
 }
 
@@ -607,6 +638,17 @@ void weiri_op_start(struct weiri_record *record, weir_queue_op *op)
 	if (!weiri_visit_is_over(&visit))
 		weiri_queue_pump(record, queue);
 	weiri_visit_end(&visit);
+}
+
+void weiri_op_pump(struct weiri_record *record, weir_queue_op *op)
+{
+	if (op->cases == NULL) {
+		weiri_queue_pump(record, op->queue);
+	} else {
+		visit_cases(op);
+		pump_visited(record, op);
+	}
+	weiri_deliver_due();
 }
 
 /* The owner of a blocking call cancels it himself, because its token fired. */
@@ -640,7 +682,7 @@ void weiri_op_cancel(weir_queue_op *op, enum weiri_op_why why)
 	weiri_op_finish(&scope, op);
 	weiri_scope_leave(&scope);
 	/* Last of all: whoever is told may destroy the queue, and who fires a token is nobody that he could wait for. */
-	weiri_op_pump(record, op);
+	pump(record, op);
 	weiri_op_complete(op);
 }
 

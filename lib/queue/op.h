@@ -22,7 +22,8 @@
  *   O3  an operation completes exactly once: by the thread that holds the claim
  *   O4  who cancels an operation touches the queue only with the claim, and completes it last: with the completion of the last
  *       operation a queue may be destroyed, though the thread that fired a token is still at work
- *       Others that complete one and go on with the queue visit it meanwhile (sync/delivery.h): a completion on their thread may destroy it
+ *       Others that complete one and go on with the queue visit it meanwhile (sync/delivery.h): a completion on their thread may destroy it.
+ *       But no queue is destroyed between an operation that waited in it and its completion: that is counted until its owner is told
  *   O5  an operation is cancelled by one change of its state, reason included: no canceller waits for another, which may be stopped
  *   O6  a select (select.c) is one operation, its leader, with an entry on the list of each of its cases. The leader's state is the only one:
  *       who comes to any of the entries claims the leader, and tries the cases. So one case proceeds, by O3; an item leaves its
@@ -78,8 +79,9 @@ struct weir_queue_op {
 	weir_cancel *token; /* of a blocking call, which holds it; or NULL */
 	/* Starter: when it began to wait, for who looks from outside (scripts/gdb/weir.py); 0: it does not. */
 	uint64_t began_ns;
-	uint32_t thread; /* starter, with began_ns: the kernel's number of the thread */
-	int blind;       /* starter: the heavy fence failed, so an event may overlook us */
+	uint32_t thread;          /* starter, with began_ns: the kernel's number of the thread */
+	struct weiri_visit visit; /* starter, of a case */
+	int blind;                /* starter: the heavy fence failed, so an event may overlook us */
 	weir_allocator allocator;
 	/* claim */
 	int listed;
@@ -91,7 +93,7 @@ struct weir_queue_op {
 	size_t chosen;                 /* of a select: the case that proceeded; case_count: none */
 	weir_queue_op *next;           /* of a select: see pump.c */
 	struct weiri_delivery delivery;
-	int untold; /* complete, and its completion is due: counted as one that waits */
+	int counted; /* in `waiting` of its queue; a case in that of its own */
 	enum weir_status status;
 	/* status != OK: why */
 	weir_error error;
@@ -140,8 +142,8 @@ enum weiri_op_outcome {
  * when its thread was stopped there: unlinked here.
  */
 int weiri_op_others_first(struct weiri_scope *scope, struct weiri_list *list, const weir_queue_op *own);
-/* Lets those go on who wait in its queues, which their completions leave alone while this operation is not told. */
-void weiri_op_pump(struct weiri_record *record, const weir_queue_op *op);
+/* By its starter, who waits: lets those go on who wait in its queues, and tells what is due. */
+void weiri_op_pump(struct weiri_record *record, weir_queue_op *op);
 /* The owner of a blocking call, until it completes; which the deadline or the token (may be NULL) makes it do. */
 void weiri_op_wait(struct weiri_record *record, weir_queue_op *op, uint64_t deadline_ns, weir_cancel *cancel);
 int weiri_op_claim(weir_queue_op *op);

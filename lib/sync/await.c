@@ -339,8 +339,10 @@ static WEIRI_COLD void look_now_and_then(struct weiri_record *record, struct wei
 	uint64_t until;
 
 	while ((until = weir_deadline_in(blind_sleep_ns)) < deadline_ns &&
-	       weiri_park_wait(&await->finished, WAITS, until) == WEIRI_PARK_TIMEOUT)
+	       weiri_park_wait(&await->finished, WAITS, until) == WEIRI_PARK_TIMEOUT) {
 		weiri_await_serve(record, await->awaits);
+		weiri_deliver_due();
+	}
 }
 
 static void wait(struct weiri_record *record, struct weiri_await *await, uint64_t deadline_ns, weir_cancel *cancel)
