@@ -11,6 +11,7 @@
 #include <weir/map_staging.h>
 #include <weir/select.h>
 #include <weir/staging.h>
+#include <weir/tensor_select.h>
 #include <weir/watch.h>
 
 #ifndef __has_feature
@@ -938,6 +939,77 @@ Test(completions, a_queue_is_destroyed_inside_of_a_cancel)
 	weir_queue_op_release(handle);
 }
 
+struct tensor_ending {
+	weir_tensor_queue *queue;
+	enum weir_status status;
+	int told;
+};
+
+static void end_tensor_queue(void *context, enum weir_status status, const weir_error *error,
+                             weir_tensor *const tuple[], size_t count)
+{
+	struct tensor_ending *ending = context;
+
+	(void)status, (void)error;
+	for (size_t i = 0; i < count; i++)
+		weir_tensor_release(tuple[i]);
+	ending->told++;
+	ending->status = weir_tensor_queue_destroy(ending->queue, NULL);
+}
+
+/* Full, with an enqueue that waits, and will try to destroy it; or empty, with such a dequeue. */
+static void prepare_tensor_ending(struct tensor_ending *ending, int full)
+{
+	weir_tensor *more = number(8);
+
+	*ending = (struct tensor_ending){.queue = scalar_queue(1)};
+	if (full) {
+		put_numbers(ending->queue, 7, 1);
+		cr_assert_eq(weir_tensor_queue_start_enqueue(ending->queue, &more, 1, end_tensor_queue, ending, NULL, NULL),
+		             WEIR_OK);
+	} else {
+		cr_assert_eq(weir_tensor_queue_start_dequeue(ending->queue, end_tensor_queue, ending, NULL, NULL), WEIR_OK);
+	}
+	weir_tensor_release(more);
+}
+
+Test(completions, a_tensor_queue_is_not_destroyed_inside_of_a_call_that_still_needs_it)
+{
+	struct tensor_ending ending;
+	weir_tensor *got = NULL, *given = number(9);
+	struct weir_tensor_select_case one = {.kind = WEIR_SELECT_DEQUEUE, .tuple = &got, .count = 1};
+	size_t chosen;
+
+	for (int how = 0; how < 4; how++) {
+		prepare_tensor_ending(&ending, how != 3);
+		one.queue = ending.queue;
+		if (how == 0)
+			cr_expect_eq(weir_tensor_queue_dequeue(ending.queue, &got, 1, in_good_time(), NULL, NULL), WEIR_OK);
+		else if (how == 1)
+			cr_expect_eq(weir_tensor_queue_dequeue_many(ending.queue, 1, &got, 1, in_good_time(), NULL, NULL), WEIR_OK);
+		else if (how == 2)
+			cr_expect_eq(weir_tensor_select(&one, 1, in_good_time(), NULL, &chosen, NULL), WEIR_OK);
+		else
+			cr_expect_eq(weir_tensor_queue_enqueue(ending.queue, &given, 1, in_good_time(), NULL, NULL), WEIR_OK);
+		cr_expect_eq(ending.told, 1, "in way %d", how);
+		cr_expect_eq(ending.status, WEIR_FAILED_PRECONDITION, "in way %d", how);
+		if (how != 3)
+			weir_tensor_release(got);
+		destroy_tensors(ending.queue);
+	}
+	weir_tensor_release(given);
+}
+
+Test(completions, a_tensor_queue_is_destroyed_inside_of_its_close)
+{
+	struct tensor_ending ending;
+
+	prepare_tensor_ending(&ending, 0);
+	cr_expect_eq(weir_tensor_queue_close(ending.queue, WEIR_CLOSE_DRAIN, NULL), WEIR_OK);
+	cr_expect_eq(ending.told, 1);
+	cr_expect_eq(ending.status, WEIR_OK);
+}
+
 static void end_both(void *context, enum weir_status status, const weir_error *error, struct weir_select_case cases[],
                      size_t chosen)
 {
@@ -1119,6 +1191,48 @@ Test(completions, a_variable_is_destroyed_inside_of_the_start_of_a_wait)
 
 	cr_assert_eq(weir_var_start_wait(ending.var, 0, end_variable, &ending, NULL, NULL), WEIR_OK);
 	cr_expect(ending.ended);
+}
+
+struct two_variables {
+	weir_var *vars[2];
+	int ended;
+};
+
+/* What this thread has retired is freed: it collects for every 256 that it retires. */
+static void collect_own(void)
+{
+	weir_var *var = a_variable();
+	weir_tensor *value = number(1);
+
+	for (int i = 0; i < 600; i++)
+		cr_assert_eq(weir_var_assign(var, value, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
+	weir_tensor_release(value);
+	cr_assert_eq(weir_var_destroy(var), WEIR_OK);
+}
+
+static void end_two_variables(void *context, enum weir_status status, const weir_error *error, weir_read *read)
+{
+	struct two_variables *two = context;
+
+	(void)error;
+	if (status == WEIR_OK)
+		weir_read_release(read);
+	for (int i = 0; i < 2; i++)
+		two->ended += weir_var_destroy(two->vars[i]) == WEIR_OK;
+	collect_own();
+}
+
+Test(completions, the_variables_of_a_commit_are_destroyed_inside_of_it)
+{
+	struct two_variables two = {.vars = {a_variable(), a_variable()}};
+	struct weir_commit_part parts[2] = {{.var = two.vars[0], .expected = 1, .value = number(1)},
+	                                    {.var = two.vars[1], .expected = 1, .value = number(2)}};
+
+	cr_assert_eq(weir_var_start_wait(two.vars[0], 1, end_two_variables, &two, NULL, NULL), WEIR_OK);
+	cr_expect_eq(weir_var_commit(parts, 2, in_good_time(), NULL, NULL), WEIR_OK);
+	cr_expect_eq(two.ended, 2);
+	for (int i = 0; i < 2; i++)
+		weir_tensor_release(parts[i].value);
 }
 
 /* A watch has no completion of users: it ends at once, also inside of one. */

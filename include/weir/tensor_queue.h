@@ -77,7 +77,10 @@ struct weir_tensor_queue_options {
  */
 WEIR_API enum weir_status weir_tensor_queue_create(const struct weir_tensor_queue_options *options,
                                                    weir_tensor_queue **out, weir_error *error);
-/* As weir_queue_destroy; tensors left inside are released. @since 0.1 */
+/*
+ * As weir_queue_destroy; tensors left inside are released. WEIR_FAILED_PRECONDITION also in a completion that runs inside a
+ * call which enqueues, dequeues or selects there without being a start: that still needs the queue. @since 0.1
+ */
 WEIR_API enum weir_status weir_tensor_queue_destroy(weir_tensor_queue *queue, weir_error *error);
 
 /*
@@ -118,7 +121,8 @@ WEIR_API enum weir_status weir_tensor_queue_dequeue_up_to(weir_tensor_queue *que
 
 /*
  * The one completion of an asynchronous operation. For a dequeue that succeeded `tuple` has `count` tensors whose references
- * now belong to the callee (the array itself does not); otherwise tuple is NULL and count 0. Must not block.
+ * now belong to the callee (the array itself does not); otherwise tuple is NULL and count 0. What it may do says
+ * weir_queue_done_fn (weir/queue.h), and weir_tensor_queue_destroy() when it may destroy the queue.
  */
 typedef void weir_tensor_queue_done_fn(void *context, enum weir_status status, const weir_error *error,
                                        weir_tensor *const tuple[], size_t count);

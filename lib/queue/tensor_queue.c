@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "queue/transfer.h"
+#include "sync/delivery.h"
 
 /* -- creating ----------------------------------------------------------------------------------------------------------------- */
 
@@ -89,6 +90,10 @@ enum weir_status weir_tensor_queue_destroy(weir_tensor_queue *queue, weir_error 
 
 	if (queue == NULL)
 		return WEIR_OK;
+	if (weiri_visits_any(queue))
+		return weiri_fail(error, WEIR_FAILED_PRECONDITION,
+		                  "queue \"%s\": a call in which this one is made still needs it",
+		                  weir_queue_name(queue->queue));
 	status = weir_queue_destroy(queue->queue, error);
 	if (status != WEIR_OK)
 		return status;
@@ -108,9 +113,11 @@ static enum weir_status run_enqueue(struct weiri_transfer *transfer, uint64_t de
                                     size_t *done, weir_error *error)
 {
 	weir_queue *queue = transfer->queue->queue;
+	struct weiri_visit visit;
 	enum weir_status status;
 
 	*done = 0;
+	weiri_visit_begin(&visit, transfer->queue);
 	if (transfer->count == 1) {
 		status = weir_queue_enqueue(queue, transfer->items[0], deadline_ns, cancel, error);
 		*done = status == WEIR_OK;
@@ -119,6 +126,7 @@ static enum weir_status run_enqueue(struct weiri_transfer *transfer, uint64_t de
 	}
 	weiri_transfer_settle_enqueue(transfer, *done);
 	weiri_transfer_free(transfer);
+	weiri_visit_end(&visit);
 	return status;
 }
 
@@ -164,8 +172,10 @@ static enum weir_status run_dequeue(struct weiri_transfer *transfer, weir_tensor
 {
 	weir_queue *queue = transfer->queue->queue;
 	size_t done = transfer->count;
+	struct weiri_visit visit;
 	enum weir_status status;
 
+	weiri_visit_begin(&visit, transfer->queue);
 	if (!transfer->batched)
 		status = weir_queue_dequeue(queue, transfer->items, deadline_ns, cancel, error);
 	else if (transfer->kind == WEIR_QUEUE_OP_DEQUEUE_MANY)
@@ -175,6 +185,7 @@ static enum weir_status run_dequeue(struct weiri_transfer *transfer, weir_tensor
 	if (status == WEIR_OK)
 		status = weiri_transfer_settle_dequeue(transfer, done, tuple, error);
 	weiri_transfer_free(transfer);
+	weiri_visit_end(&visit);
 	return status;
 }
 

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "queue/tuple.h"
+#include "sync/delivery.h"
 
 static enum weir_status fail_in_case(weir_error *error, size_t i, enum weir_status status, const weir_error *why)
 {
@@ -50,8 +51,23 @@ static void free_tuples(const struct weir_tensor_select_case cases[], const stru
 	}
 }
 
-static enum weir_status run(struct weir_tensor_select_case cases[], struct weir_select_case inner[], size_t count,
-                            uint64_t deadline_ns, weir_cancel *cancel, size_t *chosen, weir_error *error)
+/* Completions that run in the select leave the queues alone, which are still needed after it. */
+static enum weir_status select_visited(const struct weir_tensor_select_case cases[], struct weir_select_case inner[],
+                                       struct weiri_visit visits[], size_t count, uint64_t deadline_ns,
+                                       weir_cancel *cancel, size_t *winner, weir_error *error)
+{
+	enum weir_status status;
+
+	for (size_t i = 0; i < count; i++)
+		weiri_visit_begin(&visits[i], cases[i].queue);
+	status = weir_select(inner, count, deadline_ns, cancel, winner, error);
+	weiri_visit_end(&visits[0]);
+	return status;
+}
+
+static enum weir_status run(struct weir_tensor_select_case cases[], struct weir_select_case inner[],
+                            struct weiri_visit visits[], size_t count, uint64_t deadline_ns, weir_cancel *cancel,
+                            size_t *chosen, weir_error *error)
 {
 	enum weir_status status = WEIR_OK;
 	size_t made = 0, winner = count, gone = count;
@@ -63,7 +79,7 @@ static enum weir_status run(struct weir_tensor_select_case cases[], struct weir_
 		free_tuples(cases, inner, made, count);
 		return fail_in_case(error, made, status, &why);
 	}
-	status = weir_select(inner, count, deadline_ns, cancel, &winner, error);
+	status = select_visited(cases, inner, visits, count, deadline_ns, cancel, &winner, error);
 	if (status == WEIR_OK) {
 		*chosen = winner;
 		cases[winner].status = inner[winner].status;
@@ -81,6 +97,7 @@ enum weir_status weir_tensor_select(struct weir_tensor_select_case cases[], size
 {
 	weir_allocator allocator;
 	struct weir_select_case *inner;
+	struct weiri_visit *visits;
 	enum weir_status status;
 	size_t size;
 
@@ -90,12 +107,13 @@ enum weir_status weir_tensor_select(struct weir_tensor_select_case cases[], size
 	if (cases[0].queue == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "select: case 0: queue is NULL");
 	allocator = cases[0].queue->allocator;
-	inner = weiri_multiply(count, sizeof(*inner), &size)
+	inner = weiri_multiply(count, sizeof(*inner) + sizeof(*visits), &size)
 	            ? weiri_allocate(&allocator, size, alignof(struct weir_select_case))
 	            : NULL;
 	if (inner == NULL)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "select: no memory for %zu cases", count);
-	status = run(cases, inner, count, deadline_ns, cancel, chosen, error);
+	visits = (struct weiri_visit *)(void *)(inner + count);
+	status = run(cases, inner, visits, count, deadline_ns, cancel, chosen, error);
 	weiri_release(&allocator, inner, size, alignof(struct weir_select_case));
 	return status;
 }

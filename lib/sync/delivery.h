@@ -26,6 +26,8 @@
  * Visits. A call that goes on with an object after a completion may find it destroyed by that. So around such places it visits the object,
  * on a list on the thread's stack; a destroy marks the visits of its own thread, and the call looks at the mark before it touches the
  * object again. No other thread destroys it meanwhile: our call has not returned.
+ * A call that cannot do without the object visits it, too, and the destroy refuses (tensor queues). One that serves several objects holds
+ * completions back until it has served all: they are due, and told when it needs none of them any more (commits).
  *
  * Checked: tests/test_completions.c.
  */
@@ -56,7 +58,7 @@ struct weiri_visit {
 struct weiri_deliveries {
 	struct weiri_delivery *first, *last; /* due; last: while there is a first */
 	struct weiri_visit *visits;
-	int under_way; /* a completion runs */
+	int under_way; /* a completion runs, or completions are held back */
 };
 
 extern WEIRI_TLS struct weiri_deliveries weiri_deliveries_mine;
@@ -76,6 +78,23 @@ static inline void weiri_deliver_due(void)
 		weiri_deliver_rest();
 }
 
+/* What ends on this thread from here on is due, until weiri_deliver_held() is given what this returned. No user code, and no sleep, between. */
+static inline int weiri_deliver_hold(void)
+{
+	int outer = weiri_deliveries_mine.under_way;
+
+	weiri_deliveries_mine.under_way = 1;
+	return outer;
+}
+
+/* Outside of sections. */
+static inline void weiri_deliver_held(int outer)
+{
+	weiri_deliveries_mine.under_way = outer;
+	if (!outer)
+		weiri_deliver_due();
+}
+
 /* The object is in use by this call, up to the end of the visit or of the object. */
 static inline void weiri_visit_begin(struct weiri_visit *visit, const void *object)
 {
@@ -92,6 +111,16 @@ static inline int weiri_visit_is_over(const struct weiri_visit *visit)
 static inline void weiri_visit_end(const struct weiri_visit *visit)
 {
 	weiri_deliveries_mine.visits = visit->outer;
+}
+
+/* 1: a call of this thread visits the object. */
+static inline int weiri_visits_any(const void *object)
+{
+	const struct weiri_visit *visit = weiri_deliveries_mine.visits;
+
+	while (visit != NULL && visit->object != object)
+		visit = visit->outer;
+	return visit != NULL;
 }
 
 /* The object is about to be destroyed, by this thread. */

@@ -338,6 +338,18 @@ static enum weir_status run(struct weiri_record *record, struct weiri_commit *co
 	return stamp == WEIRI_COMMIT_ABORTED ? WEIR_ABORTED : WEIR_OK;
 }
 
+/* A completion may destroy any of the variables: none is told before all are served. */
+static void serve_waiters(struct weiri_record *record, const struct weir_commit_part parts[], size_t count)
+{
+	int outer = weiri_deliver_hold();
+
+	for (size_t i = 0; i < count; i++) {
+		if (parts[i].value != NULL)
+			weiri_await_pump(record, &parts[i].var->awaits);
+	}
+	weiri_deliver_held(outer);
+}
+
 enum weir_status weiri_commit(struct weiri_record *record, const struct weir_commit_part parts[], size_t count,
                               struct weiri_moved *moved)
 {
@@ -357,10 +369,8 @@ enum weir_status weiri_commit(struct weiri_record *record, const struct weir_com
 		}
 		status = run(record, commit, moved);
 	} while (status == WEIR_ABORTED && moved->var == NULL);
-	for (size_t i = 0; status == WEIR_OK && i < count; i++) {
-		if (parts[i].value != NULL)
-			weiri_await_pump(record, &parts[i].var->awaits);
-	}
+	if (status == WEIR_OK)
+		serve_waiters(record, parts, count);
 	return status;
 }
 
