@@ -28,7 +28,8 @@
  *       REPORT_BYTES after it is freed
  *   I6  `collecting` of a record is odd from before it takes a stack until after it put the last survivor back
  *   I7  of what is pinned on a stack no section has a smaller lo than pinned_lo, but for one object of each collector that is in pin(), and
- *       what a collector is about to take. An lo never comes back after a later one: eras only grow
+ *       what a collector is about to take. An lo never comes back after a later one: eras only grow. Except where a signal handler's section ran
+ *       between the read of the era and the store of lo: then what it held may be passed by until the interrupted section has ended, too
  * Pairs
  *   P2  push(retire) -> take(collector): the object's fields and what it owns
  *   P3  take(collector) -> a flush that finds the stack empty: `collecting` is odd
@@ -205,9 +206,8 @@ static int meets(const struct weiri_retired *object, uint64_t lo, uint64_t hi)
 static WEIRI_COLD struct weiri_record *find_section(const struct weiri_retired *object, uint64_t *lo)
 {
 	for (struct weiri_record *record = first_record(); record != NULL; record = record->next) {
-		/* [P1 acquire] pairs with leave, also when another section has begun since; lo before hi, see enter. */
-		*lo = weiri_load_acquire(&record->lo);
-		/* [relaxed] hi: see hold_record(). */
+		/* [relaxed] both: they say where the object waits; scan() decides what may be freed. An hi that is older than lo finds less. */
+		*lo = weiri_load_relaxed(&record->lo);
 		if (*lo != 0 && meets(object, *lo, weiri_load_relaxed(&record->hi)))
 			return record;
 	}
@@ -625,8 +625,8 @@ uint64_t weiri_reclaim_look_again_ns = 1000000;
 
 /*
  * How long a wait that began at since_ns leaves between two looks: a part of what it has lasted. A look may be for nothing: readers that
- * clear other slots wake the waiter, too. So the looks of a wait take a small part of its time, however many wake it and however
- * much a look has to do, and a wake-up is heard a small part too late.
+ * clear other slots wake the waiter, too. So the looks of a wait take a small part of its time, however many wake it, unless one look
+ * takes longer than LONGEST_PAUSE_NS; and a wake-up is heard a small part too late.
  */
 static uint64_t pause_ns(uint64_t since_ns)
 {

@@ -370,6 +370,15 @@ static void setup_pinned_before(void *context)
 	weiri_era_begin();
 }
 
+/* It has ended; what it held is still pinned. */
+static void setup_left_pinned(void *context)
+{
+	setup_pinned(context);
+	collect_and_pin();
+	end_outer();
+	weiri_store_relaxed(&scene.retired, 1u);
+}
+
 /* It ends, and another begins, which holds something else; that is pinned. */
 static void begin_next_section_and_pin(void)
 {
@@ -461,6 +470,7 @@ static const struct scope {
      setup_portions,
      finish,
      0},
+	{"flush_beside_1_collector_of_what_was_pinned", {collect_and_pin, flush_means_freed}, setup_left_pinned, finish, 0},
 	{"pinned_beside_the_end_of_the_section", {collect_and_pin, end_outer}, setup_pinned, finish_pinned, 0},
 	{"pinned_beside_1_that_ends_the_section_and_collects",
      {collect_and_pin, end_outer_and_collect},
