@@ -341,13 +341,18 @@ static enum weir_status run(struct weiri_record *record, struct weiri_commit *co
 /* A completion may destroy any of the variables: none is told before all are served. */
 static void serve_waiters(struct weiri_record *record, const struct weir_commit_part parts[], size_t count)
 {
-	int outer = weiri_deliver_hold();
+	int outer = 0, holds = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		if (parts[i].value != NULL)
-			weiri_await_pump(record, &parts[i].var->awaits);
+		if (parts[i].value == NULL || WEIRI_LIKELY(!weiri_waiters_posted(&parts[i].var->awaits.waiters)))
+			continue;
+		if (!holds)
+			outer = weiri_deliver_hold();
+		holds = 1;
+		weiri_await_pump(record, &parts[i].var->awaits);
 	}
-	weiri_deliver_held(outer);
+	if (holds)
+		weiri_deliver_held(outer);
 }
 
 enum weir_status weiri_commit(struct weiri_record *record, const struct weir_commit_part parts[], size_t count,
