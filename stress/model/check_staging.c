@@ -40,7 +40,7 @@ static const struct scope {
 	{"staging_clear_beside_put", 0, 1, {"c", "p"}, 20000, 0},
 	{"staging_clear_beside_get", 0, 2, {"c", "g"}, 20000, 0},
 	{"staging_clear_beside_clear", 0, 2, {"c", "c"}, 20000, 0},
-	{"staging_put_beside_get_and_collections", 0, 0, {"p", "ege"}, 10000, 0},
+	{"staging_put_beside_get_and_collections", 0, 0, {"p", "ege"}, 25000, 0},
 	{"staging_full_beside_empty_n2_1_putter_x3_1_getter_x2", 2, 0, {"ppp", "gg"}, 10000, 0},
 	{"staging_store_buffering_each_puts_and_gets", 0, 0, {"pg", "pg"}, 10000, 0},
 	{"staging_iriw_2_puts_seen_by_2_who_peek_and_get", 0, 0, {"p", "p", "kg", "kg"}, 5000, 0},

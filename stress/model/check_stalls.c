@@ -315,7 +315,7 @@ static struct scope_plan prepare(size_t index)
 	scene = (struct scene){.head = NULL};
 	return (struct scope_plan){.program = {scope->name, scope_functions(scope->threads, THREADS), &scene, sizeof(scene),
 	                                       scope->setup, scope_function, scope->finish},
-	                           .executions = 5000,
+	                           .executions = 8000,
 	                           .long_executions = 2000000,
 	                           .stopped = scope->waits ? 0 : 30,
 	                           .long_stopped = 1000};

@@ -139,7 +139,7 @@ static struct scope_plan prepare(size_t index)
 	memcpy(scene.calls, of->calls, sizeof(scene.calls));
 	return (struct scope_plan){
 		.program = {of->name, scope_threads(of->calls, THREADS), &scene, sizeof(scene), setup, thread, finish},
-		.executions = 6000,
+		.executions = 12000,
 		.stopped = of->stops ? 60 : 0};
 }
 
