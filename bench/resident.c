@@ -126,7 +126,7 @@ static void *read_on(void *unused)
 
 static double resident_mib(void)
 {
-	unsigned long size, resident;
+	unsigned long size = 0, resident = 0;
 	FILE *file = fopen("/proc/self/statm", "r");
 
 	must(file != NULL && fscanf(file, "%lu %lu", &size, &resident) == 2, "no /proc/self/statm");

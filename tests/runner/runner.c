@@ -275,7 +275,7 @@ static int64_t limit_ns_of(const struct criterion_case *test)
 {
 	double seconds = test->options.timeout > 0 ? test->options.timeout : (double)DEFAULT_TIMEOUT_SECONDS;
 
-	return (int64_t)(seconds * (double)SANITIZER_SLOWDOWN * SECOND_NS);
+	return (int64_t)(seconds * (double)SANITIZER_SLOWDOWN * (double)SECOND_NS);
 }
 
 /* At the end of a stretch of the length of patience. */
@@ -312,13 +312,13 @@ static const char *look(struct watch *watch)
 	watch->wanted += a_thread_wants_to_run(watch->child);
 	if (watch->charged_ns > limit_ns_of(test)) {
 		(void)snprintf(why, sizeof(why), ": took more than %g s of processor time",
-		               (double)limit_ns_of(test) / SECOND_NS);
+		               (double)limit_ns_of(test) / (double)SECOND_NS);
 		return why;
 	}
 	if (watch->stretch_ns < watch->patience_ns || !hung(watch))
 		return NULL;
 	(void)snprintf(why, sizeof(why), ": hung: it used next to no processor time for %g s",
-	               (double)watch->patience_ns / SECOND_NS);
+	               (double)watch->patience_ns / (double)SECOND_NS);
 	return why;
 }
 
@@ -441,7 +441,7 @@ int main(int count, char **arguments)
 		return EXIT_FAILED;
 	}
 	if (!here)
-		return run_watched(pattern, (int64_t)(patience * SECOND_NS));
+		return run_watched(pattern, (int64_t)(patience * (double)SECOND_NS));
 	run_selected(pattern);
 	return sum_up();
 }
