@@ -16,7 +16,11 @@
 #include "base/thread.h"
 #include "reclaim/section.h"
 
-#if defined(__SANITIZE_THREAD__)
+#if !defined(__has_feature)
+#define __has_feature(name) 0
+#endif
+
+#if defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer)
 enum { IN_A_ROW = 500 };
 #else
 enum { IN_A_ROW = 5000 };
@@ -118,6 +122,8 @@ static int with_a_destructor_of_each_round(void)
 
 Test(records, of_threads_in_a_row_are_few_where_a_destructor_uses_weir_in_each_round)
 {
+	if (__has_feature(thread_sanitizer))
+		cr_skip("clang's ThreadSanitizer ends a thread's state before the last round of destructors");
 	expect_in_child(with_a_destructor_of_each_round);
 }
 
