@@ -513,6 +513,7 @@ static enum weir_status dump(struct weiri_record *record, struct desk *desk)
 /* Pages of its own, from the system: the allocator may be what the program hangs in. */
 static enum weir_status dump_to(struct weiri_record *record, int fd)
 {
+	/* cppcheck-suppress invalidFunctionArg ; anonymous memory has no file: mmap(2) wants -1 */
 	struct desk *desk = mmap(NULL, sizeof(*desk), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	enum weir_status status;
 

@@ -394,8 +394,10 @@ static void count_one(weir_queue_op *op)
 
 static void count_all(weir_queue_op *op)
 {
-	if (op->cases == NULL)
+	if (op->cases == NULL) {
 		count_one(op);
+		return;
+	}
 	for (size_t i = 0; i < op->case_count; i++)
 		count_one(&op->cases[i]);
 }
