@@ -360,11 +360,20 @@ static void expect_values(weir_session *session, weir_output out, enum weir_dtyp
 	weir_tensor_release(result);
 }
 
+/* Under valgrind a long double is a double, and the largest int64 is none. */
+static int long_double_holds_int64(void)
+{
+	volatile long double most = (long double)(INT64_MAX - 1);
+
+	return most + 1 != most;
+}
+
+/* The last value is beyond int64. */
 Test(op_math, every_dtype_is_cast_to_every_other)
 {
 	static const long double values[] = {0,    1,   -1,    2.75L,  -3.5L, 127,   128,
 	                                     -129, 300, 40000, -40000, 3e9L,  -3e9L, 1e25L};
-	const size_t count = sizeof(values) / sizeof(values[0]);
+	const size_t count = sizeof(values) / sizeof(values[0]) - (long_double_holds_int64() ? 0 : 1);
 	weir_shape shape = kit_shape(1, (int)count);
 	weir_graph *graph = kit_graph();
 	weir_session *session = kit_session(graph, 0);
