@@ -96,8 +96,8 @@ WEIR_API enum weir_status weir_barrier_take_many(weir_barrier *barrier, int64_t 
 
 /*
  * The one completion of an asynchronous take, on the thread that made it possible (or inside the starting call). `batch` is
- * NULL unless status is WEIR_OK; its references are the receiver's, it itself is not. What it may do says
- * weir_queue_done_fn (weir/queue.h): also start the next, any number of times, or destroy the barrier.
+ * NULL unless status is WEIR_OK; its references are the receiver's, it itself is not. weir_queue_done_fn
+ * (weir/queue.h) says what it may do: start the next one, any number of times, or destroy the barrier.
  */
 typedef void weir_barrier_done_fn(void *context, enum weir_status status, const weir_error *error,
                                   const struct weir_barrier_batch *batch);

@@ -102,8 +102,8 @@ WEIR_API enum weir_status weir_map_staging_peek(weir_map_staging *map, int64_t k
 /*
  * The one completion of an asynchronous operation, on the thread that made it possible (or inside the starting call). Of a get
  * or peek that is WEIR_OK, the references in tensors[0 .. count-1] are the receiver's, the array is not, and `key` is theirs;
- * otherwise count is 0. What it may do says
- * weir_queue_done_fn (weir/queue.h): also start the next, any number of times, or destroy the area.
+ * otherwise count is 0. weir_queue_done_fn (weir/queue.h) says what it may do: start the next one, any number of times, or
+ * destroy the area.
  */
 typedef void weir_map_staging_done_fn(void *context, enum weir_status status, const weir_error *error, int64_t key,
                                       weir_tensor **tensors, size_t count);

@@ -85,7 +85,7 @@ WEIR_API enum weir_status weir_staging_peek(weir_staging *staging, size_t index,
 /*
  * The one completion of an asynchronous operation, on the thread that made it possible (or inside the starting call). Of a get
  * or peek that is WEIR_OK, the references in tuple[0 .. count-1] are the receiver's, the array is not; otherwise count is 0.
- * What it may do says weir_queue_done_fn (weir/queue.h): also start the next, any number of times, or destroy the area.
+ * weir_queue_done_fn (weir/queue.h) says what it may do: start the next one, any number of times, or destroy the area.
  */
 typedef void weir_staging_done_fn(void *context, enum weir_status status, const weir_error *error, weir_tensor **tuple,
                                   size_t count);

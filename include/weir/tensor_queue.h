@@ -121,8 +121,8 @@ WEIR_API enum weir_status weir_tensor_queue_dequeue_up_to(weir_tensor_queue *que
 
 /*
  * The one completion of an asynchronous operation. For a dequeue that succeeded `tuple` has `count` tensors whose references
- * now belong to the callee (the array itself does not); otherwise tuple is NULL and count 0. What it may do says
- * weir_queue_done_fn (weir/queue.h), and weir_tensor_queue_destroy() when it may destroy the queue.
+ * now belong to the callee (the array itself does not); otherwise tuple is NULL and count 0. weir_queue_done_fn (weir/queue.h)
+ * says what it may do, and weir_tensor_queue_destroy() when it may destroy the queue.
  */
 typedef void weir_tensor_queue_done_fn(void *context, enum weir_status status, const weir_error *error,
                                        weir_tensor *const tuple[], size_t count);

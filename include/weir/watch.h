@@ -50,10 +50,11 @@ WEIR_API enum weir_status weir_var_wait(weir_var *var, uint64_t newer_than, uint
                                         weir_read *read, weir_error *error);
 
 /*
- * Runs once, on the thread that published or that cancels, or inside the start, and outside of any section; if a completion runs
- * on that thread, after it (weir_queue_done_fn in weir/queue.h). So it may start the next wait any number of times. It may do
- * what any code may, but wait for another completion, which may be due on its thread; what it does delays that thread. WEIR_OK: *read is a handle that is now yours: release it, or copy the struct
- * and release that later. WEIR_CANCELLED: error says why, and *read is cleared.
+ * Runs once, outside of any section: on the thread that published or that cancels, or inside the start; if a completion runs on
+ * that thread, then after it (weir_queue_done_fn in weir/queue.h), so it may start the next wait any number of times. It may do
+ * what any code may, except wait for another completion, which may be due on its own thread. What it does delays that thread.
+ * WEIR_OK: *read is a handle that is now yours: release it, or copy the struct and release that later. WEIR_CANCELLED: error
+ * says why, and *read is cleared.
  */
 typedef void weir_var_newer_fn(void *context, enum weir_status status, const weir_error *error, weir_read *read);
 /*
