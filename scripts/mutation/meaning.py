@@ -12,6 +12,8 @@ import pathlib
 import re
 import sys
 
+from mutants import told_apart
+
 try:
     from clang import cindex
 except ImportError:  # Debian has it for its own Python alone.
@@ -422,22 +424,13 @@ def blank_comments(source):
     return pattern.sub(lambda m: re.sub(r"[^\n]", " ", m.group()) if m.group().startswith("/*") else m.group(), source)
 
 
-def told_apart(mutants):
-    """Where two in a function are alike, the second one's change is marked (2)."""
-    seen = collections.Counter()
-    for m in mutants:
-        seen[key_of(m)] += 1
-        count = seen[key_of(m)]
-        yield m if count == 1 else m._replace(change=f"{m.change} ({count})")
-
-
 def sources_of(root):
     return sorted(str(path.relative_to(root)) for path in pathlib.Path(root).glob("lib/*/*.[ch]") if path.name not in ("mutant.c", "mutant.h"))
 
 
 def all_mutants(root, files=None):
     for file in files or sources_of(root):
-        yield from told_apart(Unit(pathlib.Path(root), file).found)
+        yield from told_apart(Unit(pathlib.Path(root), file).found, key_of)
 
 
 def rank(seed, m):

@@ -53,12 +53,12 @@ def mutants_of_validations(file, source, rows):
             yield mutant(file, source, match, replacement, f"{text} -> {replacement}")
 
 
-def told_apart(mutants):
-    """Where lines of a file are alike, the second one's change is marked (2)."""
+def told_apart(mutants, key=key_of):
+    """Where two have the same key, as lines of a file or of a function that are alike, the second one's change is marked (2)."""
     seen = collections.Counter()
     for m in mutants:
-        seen[key_of(m)] += 1
-        count = seen[key_of(m)]
+        seen[key(m)] += 1
+        count = seen[key(m)]
         yield m if count == 1 else m._replace(change=f"{m.change} ({count})")
 
 
