@@ -10,6 +10,7 @@ const struct ring_contender *const bench_rings[] = {
 	&weir_ltq16_contender,
 	&weir_ltq64_contender,
 	&weir_mpsc_contender,
+	&weir_spsc_contender,
 #ifdef WEIR_BENCH_BOOST
 	&boost_ring_contender,
 #endif

@@ -40,13 +40,13 @@ static void nothing(void)
 {
 }
 
-/* -- rings -------------------------------------------------------------------------------------------------------------------- */
+/* -- rings ------------------------------------------------------------------------------------- */
 
 static void ring_of(enum weir_ring_format format)
 {
-	struct weir_ring_options options = {.struct_size = sizeof(options), .format = format};
+	struct weir_ring_options options = {WEIR_RING_OPTIONS_INIT, .format = format};
 
-	must(weir_ring_create(CAPACITY, &options, &ring));
+	must(weir_ring_create(CAPACITY, &options, &ring, NULL));
 }
 
 static void ring_16(void)
@@ -61,7 +61,7 @@ static void ring_64(void)
 
 static void ring_end(void)
 {
-	weir_ring_destroy(ring);
+	weir_ring_destroy(ring, NULL);
 }
 
 static void ring_enqueue(void)
@@ -90,16 +90,16 @@ static void ring_dequeue_many(void)
 	must(weir_ring_try_dequeue_many(ring, numbers, BATCH, &done));
 }
 
-/* -- one consumer ------------------------------------------------------------------------------------------------------------- */
+/* -- one consumer ------------------------------------------------------------------------------ */
 
 static void mpsc_begin(void)
 {
-	must(weir_mpsc_create(CAPACITY, NULL, &mpsc));
+	must(weir_mpsc_create(CAPACITY, NULL, &mpsc, NULL));
 }
 
 static void mpsc_end(void)
 {
-	weir_mpsc_destroy(mpsc);
+	weir_mpsc_destroy(mpsc, NULL);
 }
 
 static void mpsc_enqueue(void)
@@ -128,11 +128,11 @@ static void mpsc_dequeue_many(void)
 	must(weir_mpsc_try_dequeue_many(mpsc, numbers, BATCH, &done));
 }
 
-/* -- queues ------------------------------------------------------------------------------------------------------------------- */
+/* -- queues ------------------------------------------------------------------------------------ */
 
 static void queue_begin(void)
 {
-	struct weir_queue_options options = {.struct_size = sizeof(options), .capacity = CAPACITY};
+	struct weir_queue_options options = {WEIR_QUEUE_OPTIONS_INIT, .capacity = CAPACITY};
 
 	must(weir_queue_create(&options, &queue, NULL));
 }
@@ -166,7 +166,7 @@ static void queue_dequeue(void)
 	must(weir_queue_dequeue(queue, &item, WEIR_NO_DEADLINE, NULL, NULL));
 }
 
-/* -- critical sections -------------------------------------------------------------------------------------------------------- */
+/* -- critical sections ------------------------------------------------------------------------- */
 
 static void section_begin(void)
 {
@@ -194,21 +194,21 @@ static void notify(void)
 	weiri_eventcount_notify(&event, 1);
 }
 
-/* -- variables ---------------------------------------------------------------------------------------------------------------- */
+/* -- variables --------------------------------------------------------------------------------- */
 
 static void vars_begin(void)
 {
-	struct weir_var_options options = {.struct_size = sizeof(options), .dtype = WEIR_I64};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_I64};
 
 	must(weir_tensor_scalar_i64(1, &value));
 	for (int i = 0; i < VARIABLES; i++)
-		must(weir_var_create(&options, value, &vars[i], NULL));
+		must(weir_var_create(value, &options, &vars[i], NULL));
 }
 
 static void vars_end(void)
 {
 	for (int i = 0; i < VARIABLES; i++)
-		weir_var_destroy(vars[i]);
+		weir_var_destroy(vars[i], NULL);
 	weir_tensor_release(value);
 }
 
@@ -255,7 +255,7 @@ static void commit_2(void)
 	must(weir_var_commit(parts, 2, WEIR_NO_DEADLINE, NULL, NULL));
 }
 
-/* -- the table ---------------------------------------------------------------------------------------------------------------- */
+/* -- the table --------------------------------------------------------------------------------- */
 
 static const struct operation {
 	const char *name;

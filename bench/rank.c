@@ -130,8 +130,7 @@ static void report(struct event *events, size_t count, const struct inside *insi
 
 static void measure(uint32_t values, uint32_t moves, uint32_t lanes, unsigned threads, uint32_t stickiness)
 {
-	struct weir_multi_queue_options options = {
-		.struct_size = sizeof(options), .lanes = lanes, .stickiness = stickiness};
+	struct weir_multi_queue_options options = {WEIR_MULTI_QUEUE_OPTIONS_INIT, .lanes = lanes, .stickiness = stickiness};
 	uint32_t each = moves / threads, keys = values + each * threads;
 	struct inside inside = {take((keys + 1) * sizeof(uint32_t)), keys};
 	struct event *events = take(2 * (size_t)each * threads * sizeof(*events));
@@ -139,7 +138,7 @@ static void measure(uint32_t values, uint32_t moves, uint32_t lanes, unsigned th
 	weir_multi_queue *queue;
 	size_t count = 0;
 
-	if (weir_multi_queue_create(values + lanes * (size_t)threads, &options, &queue) != WEIR_OK)
+	if (weir_multi_queue_create(values + lanes * (size_t)threads, &options, &queue, NULL) != WEIR_OK)
 		exit(3);
 	for (uint32_t i = 0; i < values; i++) {
 		add(&inside, scatter(i, values), 1);
@@ -164,7 +163,7 @@ static void measure(uint32_t values, uint32_t moves, uint32_t lanes, unsigned th
 		count += noted;
 	}
 	report(events, count, &inside, lanes, threads, stickiness);
-	weir_multi_queue_destroy(queue);
+	weir_multi_queue_destroy(queue, NULL);
 	free(events);
 	free(inside.tree);
 }

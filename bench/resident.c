@@ -40,7 +40,7 @@ static void must(int holds, const char *what)
 	exit(1);
 }
 
-/* -- an allocator that maps large blocks ------------------------------------------------------------------------------------------- */
+/* -- an allocator that maps large blocks ------------------------------------------------------- */
 
 static void *map(void *context, size_t size, size_t alignment)
 {
@@ -84,7 +84,7 @@ static int set(const char *setting)
 	return 0;
 }
 
-/* -- threads ----------------------------------------------------------------------------------------------------------------------- */
+/* -- threads ----------------------------------------------------------------------------------- */
 
 static weir_tensor *value_of(int byte)
 {
@@ -151,7 +151,7 @@ int main(int argc, char **argv)
 {
 	const char *setting = argc > 1 ? argv[1] : "default";
 	unsigned milliseconds = argc > 2 ? (unsigned)atoi(argv[2]) : 2000;
-	struct weir_var_options options = {.struct_size = sizeof(options), .dtype = WEIR_U8};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_U8};
 	pthread_t threads[WRITERS + READERS];
 	double before = resident_mib(), peak;
 
@@ -164,7 +164,7 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < VARIABLES; i++) {
 		weir_tensor *value = value_of(0);
 
-		must(weir_var_create(&options, value, &variables[i], NULL) == WEIR_OK, "no variable");
+		must(weir_var_create(value, &options, &variables[i], NULL) == WEIR_OK, "no variable");
 		weir_tensor_release(value);
 	}
 	for (size_t i = 0; i < WRITERS + READERS; i++)
@@ -178,6 +178,6 @@ int main(int argc, char **argv)
 	             resident_mib() - before,
 	             (double)atomic_load_explicit(&written, memory_order_relaxed) * 1000 / milliseconds);
 	for (size_t i = 0; i < VARIABLES; i++)
-		weir_var_destroy(variables[i]);
+		weir_var_destroy(variables[i], NULL);
 	return 0;
 }

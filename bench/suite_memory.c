@@ -43,7 +43,7 @@ uint64_t bench_value_bytes(void)
 	return atomic_load_explicit(&value_bytes, memory_order_relaxed);
 }
 
-/* -- the reader --------------------------------------------------------------------------------------------------------------- */
+/* -- the reader -------------------------------------------------------------------------------- */
 
 /* One run at a time, and a signal handler has no context. */
 static sem_t go_on;
@@ -110,7 +110,7 @@ static void release_reader(struct scene *s)
 	(void)sem_post(&go_on);
 }
 
-/* -- the writer, and who watches it ------------------------------------------------------------------------------------------- */
+/* -- the writer, and who watches it ------------------------------------------------------------ */
 
 static void publish_on(struct bench_crew *crew, struct scene *s)
 {

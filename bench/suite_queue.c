@@ -134,7 +134,7 @@ static void measure(const struct bench_workload *workload, const void *contender
 	queue->destroy(traffic.queue);
 }
 
-/* -- workloads ---------------------------------------------------------------------------------------------------------------- */
+/* -- workloads --------------------------------------------------------------------------------- */
 
 static int can(const struct queue_contender *queue, const struct bench_workload *w)
 {

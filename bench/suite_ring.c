@@ -27,7 +27,7 @@ static void pause_after(unsigned *failures)
 		(void)sched_yield();
 }
 
-/* -- producers ---------------------------------------------------------------------------------------------------------------- */
+/* -- producers --------------------------------------------------------------------------------- */
 
 /* An unbounded queue gets no more than a bounded one would take, give or take what threads have not said yet. */
 static void wait_for_room(struct bench_crew *crew, unsigned index, const struct bench_tally *tally)
@@ -136,7 +136,7 @@ static void produce(struct bench_crew *crew, unsigned index)
 	(void)bench_traffic_put(t, &tally);
 }
 
-/* -- consumers ---------------------------------------------------------------------------------------------------------------- */
+/* -- consumers --------------------------------------------------------------------------------- */
 
 static size_t take_some(const struct ring_contender *ring, void *queue, uint64_t *values, size_t count)
 {
@@ -221,7 +221,7 @@ static void consume(struct bench_crew *crew, unsigned index)
 	bench_traffic_got(t, &tally);
 }
 
-/* -- runs --------------------------------------------------------------------------------------------------------------------- */
+/* -- runs -------------------------------------------------------------------------------------- */
 
 static void work(struct bench_crew *crew, unsigned index)
 {
@@ -286,7 +286,7 @@ static void measure_pairs(const struct bench_workload *workload, const void *con
 	sample->operations = (double)p.pairs;
 }
 
-/* -- workloads ---------------------------------------------------------------------------------------------------------------- */
+/* -- workloads --------------------------------------------------------------------------------- */
 
 enum { DEFAULT_CAPACITY = 1024, DEFAULT_BATCH = 32 };
 

@@ -54,7 +54,7 @@ static void measure(const struct bench_workload *workload, const void *contender
 	sample->value = (double)done * 1e3 / (double)sample->window_ns;
 }
 
-/* -- large values ------------------------------------------------------------------------------------------------------------- */
+/* -- large values ------------------------------------------------------------------------------ */
 
 enum { LARGE_BYTES = 1 << 20 };
 

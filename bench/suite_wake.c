@@ -24,7 +24,7 @@ static void set_elapsed(struct scene *s, uint64_t start)
 	atomic_store_explicit(&s->elapsed_ns, bench_now_ns() - start, memory_order_relaxed);
 }
 
-/* -- nobody sleeps ------------------------------------------------------------------------------------------------------------ */
+/* -- nobody sleeps ----------------------------------------------------------------------------- */
 
 static void wake_then_wait(struct bench_crew *crew, unsigned index)
 {
@@ -44,7 +44,7 @@ static void wake_then_wait(struct bench_crew *crew, unsigned index)
 	atomic_store_explicit(&s->waits, pairs, memory_order_relaxed);
 }
 
-/* -- ping and pong ------------------------------------------------------------------------------------------------------------ */
+/* -- ping and pong ----------------------------------------------------------------------------- */
 
 static void ping_pong(struct bench_crew *crew, unsigned index)
 {
@@ -70,7 +70,7 @@ static void ping_pong(struct bench_crew *crew, unsigned index)
 	atomic_store_explicit(index == 0 ? &s->wakes : &s->waits, rounds, memory_order_relaxed);
 }
 
-/* -- one sleeps, and is woken at a fixed rate --------------------------------------------------------------------------------- */
+/* -- one sleeps, and is woken at a fixed rate -------------------------------------------------- */
 
 static void wake_at_rate(struct bench_crew *crew, struct scene *s)
 {
@@ -117,7 +117,7 @@ static void sleep_and_wake(struct bench_crew *crew, unsigned index)
 	}
 }
 
-/* -- runs --------------------------------------------------------------------------------------------------------------------- */
+/* -- runs -------------------------------------------------------------------------------------- */
 
 static void run(const struct bench_workload *workload, const struct wake_contender *contender, bench_work_fn *work,
                 struct bench_sample *sample)

@@ -53,8 +53,8 @@ static void *consume(void *context)
 /* 0: it went wrong. */
 static int measure(size_t items, uint64_t producer_ns, uint64_t consumer_ns)
 {
-	struct weir_queue_options options = {.struct_size = sizeof(options), .capacity = CAPACITY};
-	struct weir_queue_stats stats = {.struct_size = sizeof(stats)};
+	struct weir_queue_options options = {WEIR_QUEUE_OPTIONS_INIT, .capacity = CAPACITY};
+	struct weir_queue_stats stats = {WEIR_QUEUE_STATS_INIT};
 	void *(*const bodies[2])(void *) = {produce, consume};
 	pthread_t threads[2];
 	uint64_t start;

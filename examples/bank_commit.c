@@ -1,8 +1,10 @@
 /*
- * bank_commit.c - threads move money between accounts, each transfer one commit; an auditor counts all of it meanwhile.
+ * bank_commit.c - threads move money between accounts by commits; an auditor counts all of it
+ * meanwhile.
  *
- * A transfer reads two accounts, computes, and commits on the condition that neither has changed. WEIR_ABORTED means that another
- * transfer came first: read again, compute again. So no money is lost, and no sum that the auditor finds is off.
+ * A transfer reads two accounts, computes, and commits on the condition that neither has changed.
+ * WEIR_ABORTED means that another transfer came first: read again, compute again. So no money is
+ * lost, and every sum that the auditor finds is correct.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -79,7 +81,7 @@ static int64_t audit(void)
 
 int main(void)
 {
-	struct weir_var_options options = {.struct_size = sizeof(options), .name = "account", .dtype = WEIR_I64};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .name = "account", .dtype = WEIR_I64};
 	uint64_t numbers[TELLERS], versions = 0;
 	pthread_t threads[TELLERS];
 	weir_tensor *start;
@@ -88,7 +90,7 @@ int main(void)
 	if (weir_tensor_scalar_i64(START, &start) != WEIR_OK)
 		return 1;
 	for (int i = 0; i < ACCOUNTS; i++) {
-		if (weir_var_create(&options, start, &accounts[i], NULL) != WEIR_OK)
+		if (weir_var_create(start, &options, &accounts[i], NULL) != WEIR_OK)
 			return 1;
 	}
 	weir_tensor_release(start);
@@ -110,7 +112,7 @@ int main(void)
 		(void)pthread_join(threads[i], NULL);
 	wrong += audit() != ACCOUNTS * START || atomic_load_explicit(&failures, memory_order_relaxed) != 0;
 	for (int i = 0; i < ACCOUNTS; i++)
-		weir_var_destroy(accounts[i]);
+		weir_var_destroy(accounts[i], NULL);
 	printf("%d transfers, %" PRIu64 " of them tried again; %d audits, %d wrong\n", TELLERS * TRANSFERS,
 	       atomic_load_explicit(&retries, memory_order_relaxed), audits, wrong);
 	return wrong == 0 ? 0 : 1;

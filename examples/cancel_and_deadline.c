@@ -1,7 +1,8 @@
 /*
- * cancel_and_deadline.c - two ways out of a call that waits: a deadline, and a token that somebody fires.
+ * cancel_and_deadline.c - two ways out of a call that waits: a deadline and a cancel token.
  *
- * Either way nothing is lost: the batch that had gathered three of five items gives them back, in order.
+ * Either way no item is lost: the batch that had gathered three of five items returns them, in
+ * order.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -13,12 +14,12 @@ enum { WANTED = 5, THERE = 3 };
 static weir_queue *queue;
 static weir_cancel *token;
 
-/* Fires once the batch has taken what there was; then nothing is stored any more. */
+/* Fires once the batch has taken the stored items; then the queue is empty. */
 static void *fire(void *unused)
 {
 	weir_error cause = {WEIR_CANCELLED, "the user has seen enough"};
 
-	while (weir_queue_size(queue) != 0)
+	while (weir_queue_size_approx(queue) != 0)
 		(void)sched_yield();
 	(void)weir_cancel_fire(token, &cause);
 	return unused;
@@ -32,14 +33,14 @@ static int say(const char *what, enum weir_status got, enum weir_status expected
 
 int main(void)
 {
-	struct weir_queue_options options = {.struct_size = sizeof(options), .capacity = 8, .name = "work"};
+	struct weir_queue_options options = {WEIR_QUEUE_OPTIONS_INIT, .capacity = 8, .name = "work"};
 	int items[THERE] = {0, 1, 2}, wrong = 0;
 	void *batch[WANTED], *item;
 	pthread_t thread;
 	weir_error error;
 	uint64_t before;
 
-	if (weir_queue_create(&options, &queue, &error) || weir_cancel_create(NULL, &token))
+	if (weir_queue_create(&options, &queue, &error) || weir_cancel_create(NULL, &token, NULL))
 		return 1;
 
 	before = weir_now_ns();
@@ -51,7 +52,7 @@ int main(void)
 		wrong += weir_queue_try_enqueue(queue, &items[i]) != WEIR_OK;
 	if (pthread_create(&thread, NULL, fire, NULL) != 0)
 		return 1;
-	/* One deadline can bound a whole chain of calls, because it is a moment and not a length of time. */
+	/* One deadline can bound a chain of calls, because it is a moment and not a length of time. */
 	wrong += say("cancelled", weir_queue_dequeue_many(queue, batch, WANTED, WEIR_NO_DEADLINE, token, &error),
 	             WEIR_CANCELLED, &error);
 	(void)pthread_join(thread, NULL);

@@ -1,7 +1,8 @@
 /*
- * checkpoint_resume.c - a counter and its square are kept in a file while a thread changes them, and a second run goes on from there.
+ * checkpoint_resume.c - a counter and its square, saved while a thread changes them, and restored.
  *
- * Both always change together, by a commit; so they must fit in the file too, wherever the thread was when it was written.
+ * Both always change together, by a commit. So they must also agree in the file, wherever the
+ * thread was when it was written. A second run continues from the file.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -24,10 +25,10 @@ static int failed(enum weir_status status)
 /* Not initialized: the first step, or a checkpoint, gives it a value. */
 static weir_var *variable(const char *name)
 {
-	struct weir_var_options options = {.struct_size = sizeof(options), .name = name, .dtype = WEIR_I64};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .name = name, .dtype = WEIR_I64};
 	weir_var *var;
 
-	if (failed(weir_var_create(&options, NULL, &var, &error)))
+	if (failed(weir_var_create(NULL, &options, &var, &error)))
 		exit(1);
 	return var;
 }
@@ -84,13 +85,13 @@ int main(void)
 	set(first, 1);
 	if (pthread_create(&counter, NULL, count, first) != 0)
 		return 1;
-	/* The thread goes on meanwhile; it never waits for this. */
-	if (failed(weir_checkpoint_save(kept, 2, NULL, path, &error)))
+	/* The thread continues meanwhile; it never waits for the save. */
+	if (failed(weir_checkpoint_save(kept, 2, path, NULL, &error)))
 		return 1;
 	(void)pthread_join(counter, NULL);
 
 	/* A later run: its variables are new. */
-	if (failed(weir_checkpoint_restore(found, 2, NULL, path, WEIR_NO_DEADLINE, &error)))
+	if (failed(weir_checkpoint_restore(found, 2, path, NULL, WEIR_NO_DEADLINE, &error)))
 		return 1;
 	reached = value_of(second[0]);
 	printf("kept at %" PRId64 " of %d, with the square %" PRId64 "\n", reached, STEPS, value_of(second[1]));
@@ -101,8 +102,8 @@ int main(void)
 	(void)unlink(path);
 	reached = value_of(second[0]);
 	for (int i = 0; i < 2; i++) {
-		weir_var_destroy(first[i]);
-		weir_var_destroy(second[i]);
+		weir_var_destroy(first[i], NULL);
+		weir_var_destroy(second[i], NULL);
 	}
 	return reached == STEPS ? 0 : 1;
 }

@@ -1,8 +1,9 @@
 /*
- * event_loop.c - one thread that sleeps in poll(2) for whatever comes first: a job in a queue, or a newer configuration.
+ * event_loop.c - one thread sleeps in poll(2) for a job in a queue or a newer configuration.
  *
- * Both have descriptors, which stand beside those of sockets. A descriptor only says that it is worth asking; what there is, the call that
- * asks says: nothing after all (another was faster), an item, or that no more will come.
+ * Both have descriptors, which can stand beside those of sockets. A readable descriptor only says
+ * that a call is worthwhile. The call itself then returns an item, "drained", or nothing because
+ * another thread was faster.
  */
 #include <inttypes.h>
 #include <poll.h>
@@ -25,7 +26,7 @@ struct loop {
 	int64_t in_force;
 };
 
-/* 1, and says so, unless the call went well. */
+/* Returns 1, and prints a message, unless the call succeeded. */
 static int failed(const char *what, enum weir_status status, const weir_error *why)
 {
 	if (status != WEIR_OK)
@@ -61,7 +62,7 @@ static void *change_config(void *unused)
 	return unused;
 }
 
-/* Takes what there is without waiting, and no more than some, so that the other descriptor has its turn. */
+/* Takes a limited number of items without waiting, so that the other descriptor gets its turn. */
 static int take_jobs(struct loop *loop)
 {
 	void *job;
@@ -71,7 +72,8 @@ static int take_jobs(struct loop *loop)
 
 		if (status == WEIR_WOULD_BLOCK)
 			return 1;
-		if (status == WEIR_OUT_OF_RANGE) { /* closed, and all is out; it stays readable, so look no more */
+		/* drained; the descriptor stays readable, so do not poll it again */
+		if (status == WEIR_OUT_OF_RANGE) {
 			loop->fds[0].fd = -1;
 			loop->over = 1;
 			return 1;
@@ -83,11 +85,11 @@ static int take_jobs(struct loop *loop)
 	return 1;
 }
 
-/* The newest; versions that came and went meanwhile are passed over. */
+/* The newest; versions that came and went meanwhile are skipped. */
 static int take_config(struct loop *loop)
 {
 	weir_read read;
-	enum weir_status status = weir_watch_take(loop->watch, &read);
+	enum weir_status status = weir_watch_try_take(loop->watch, &read);
 
 	if (status == WEIR_WOULD_BLOCK)
 		return 1;
@@ -98,7 +100,7 @@ static int take_config(struct loop *loop)
 	return 1;
 }
 
-/* Until all jobs are done and the last configuration is in force; 1 if that came to pass. */
+/* Runs until all jobs are done and the last configuration is in force; returns 1 on success. */
 static int run(struct loop *loop)
 {
 	while (!loop->over || loop->in_force != CHANGES) {
@@ -114,13 +116,13 @@ static int run(struct loop *loop)
 
 static int prepare(struct loop *loop)
 {
-	struct weir_queue_options queue = {.struct_size = sizeof(queue), .capacity = 16, .name = "jobs"};
-	struct weir_var_options var = {.struct_size = sizeof(var), .name = "config", .dtype = WEIR_I64};
+	struct weir_queue_options queue = {WEIR_QUEUE_OPTIONS_INIT, .capacity = 16, .name = "jobs"};
+	struct weir_var_options var = {WEIR_VAR_OPTIONS_INIT, .name = "config", .dtype = WEIR_I64};
 	weir_tensor *first;
 
 	if (failed("make", weir_tensor_scalar_i64(1, &first), NULL) ||
 	    failed("queue", weir_queue_create(&queue, &jobs, &error), &error) ||
-	    failed("variable", weir_var_create(&var, first, &config, &error), &error) ||
+	    failed("variable", weir_var_create(first, &var, &config, &error), &error) ||
 	    failed("watch", weir_watch_create(config, 0, &loop->watch, &error), &error) ||
 	    failed("descriptor", weir_queue_readable_fd(jobs, &loop->fds[0].fd, &error), &error))
 		return 0;
@@ -145,7 +147,7 @@ int main(void)
 	(void)pthread_join(sender, NULL);
 	(void)pthread_join(changer, NULL);
 	printf("%d of %d jobs, configuration %" PRId64 " of %d\n", loop.done, JOBS, loop.in_force, CHANGES);
-	weir_watch_destroy(loop.watch); /* first: a variable that is watched is not destroyed */
-	return failed("variable", weir_var_destroy(config), NULL) ||
+	weir_watch_destroy(loop.watch, NULL); /* first: a watched variable cannot be destroyed */
+	return failed("variable", weir_var_destroy(config, NULL), NULL) ||
 	       failed("queue", weir_queue_destroy(jobs, &error), &error) || !right;
 }

@@ -1,8 +1,8 @@
 /*
- * first_of_several.c - one thread that takes from whichever of several queues has something, until the last of them has ended.
+ * first_of_several.c - one thread takes from any of several queues until the last one is drained.
  *
- * A select waits for all of its cases and carries out one. A queue that was closed and drained counts as one that can proceed, so
- * that its end is told like an item; its case is then taken out.
+ * A select waits for all its cases and carries out one. The case of a drained queue can proceed
+ * too, so the end of a queue arrives like an item; its case is then removed.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -40,7 +40,7 @@ static struct source *source_of(const weir_queue *queue)
 	return source;
 }
 
-/* Whatever comes first, again and again; 1 when all ended, and each in its order. */
+/* Takes items until all queues are drained; returns 1 if each was in order. */
 static int take_all(void)
 {
 	struct weir_select_case cases[SOURCES];
@@ -53,7 +53,7 @@ static int take_all(void)
 		enum weir_status status = weir_select(cases, left, WEIR_NO_DEADLINE, NULL, &chosen, &error);
 		struct source *source;
 
-		if (status != WEIR_OK) { /* not even one case: no memory to wait with, say */
+		if (status != WEIR_OK) { /* no case proceeded: no memory to wait with, for example */
 			(void)fprintf(stderr, "select: %s: %s\n", weir_status_name(status), error.message);
 			return 0;
 		}
@@ -75,7 +75,7 @@ int main(void)
 	int right, count = 0;
 
 	for (int i = 0; i < SOURCES; i++) {
-		struct weir_queue_options options = {.struct_size = sizeof(options), .capacity = 8, .name = names[i]};
+		struct weir_queue_options options = {WEIR_QUEUE_OPTIONS_INIT, .capacity = 8, .name = names[i]};
 
 		if (weir_queue_create(&options, &sources[i].queue, &error) != WEIR_OK) {
 			(void)fprintf(stderr, "%s\n", error.message);

@@ -1,7 +1,8 @@
 /*
- * graph_kernel.c - a graph with an operation of your own, and a step that is given up at its deadline.
+ * graph_kernel.c - a graph with an operation of your own, and a step that ends at its deadline.
  *
- * Only what a fetch needs runs, so a kernel with side effects stays quiet unless it is asked for.
+ * Only nodes that a fetch needs run, so a kernel with side effects does not run unless it is
+ * needed.
  */
 #include <stdio.h>
 #include <weir/weir.h>
@@ -24,18 +25,17 @@ struct program {
 
 static enum weir_status build(struct program *p, weir_error *error)
 {
-	weir_shape scalar = {0, {0}};
-	struct weir_output_type type = {WEIR_F64, &scalar};
-	struct weir_tensor_component component = {WEIR_F64, &scalar, NULL};
-	struct weir_tensor_queue_options options = {
-		.struct_size = sizeof(options), .capacity = 1, .name = "empty", .components = &component, .component_count = 1};
+	struct weir_output_type type = {WEIR_F64, &weir_shape_scalar};
+	struct weir_tensor_component component = {WEIR_F64, &weir_shape_scalar, NULL};
+	struct weir_tensor_queue_options options = {WEIR_TENSOR_QUEUE_OPTIONS_INIT, .capacity = 1, .name = "empty",
+	                                            .components = &component, .component_count = 1};
 
-	/* WEIR_OK is 0, so calls chain; a failed one has filled *error. */
+	/* WEIR_OK is 0, so calls can be chained; a failed one has filled *error. */
 	return weir_tensor_queue_create(&options, &p->queue, error) || weir_graph_create(NULL, &p->graph, error) ||
-	               weir_op_placeholder(p->graph, "x", WEIR_F64, &scalar, &p->x, error) ||
+	               weir_op_placeholder(p->graph, "x", WEIR_F64, &weir_shape_scalar, &p->x, error) ||
 	               weir_op_kernel(p->graph, "twice", twice, &p->calls, &p->x, 1, &type, 1, &p->doubled, NULL, error) ||
 	               weir_op_add(p->graph, "plus", p->x, p->x, &p->plus, error) ||
-	               weir_op_dequeue(p->graph, "take", p->queue, &p->item, 1, error) ||
+	               weir_op_dequeue(p->graph, "take", p->queue, &p->item, 1, NULL, error) ||
 	               weir_session_create(p->graph, NULL, &p->session, error)
 	           ? error->code
 	           : WEIR_OK;
@@ -44,14 +44,13 @@ static enum weir_status build(struct program *p, weir_error *error)
 static enum weir_status run(struct program *p, weir_output fetch, double x, uint64_t deadline_ns, double *result,
                             weir_error *error)
 {
-	struct weir_run_options options = {.struct_size = sizeof(options), .deadline_ns = deadline_ns};
 	weir_tensor *value, *fetched;
 	enum weir_status status = weir_tensor_scalar_f64(x, &value);
 
 	if (status != WEIR_OK)
 		return status;
-	status = weir_session_run(p->session, &(struct weir_feed){p->x, value}, 1, &fetch, 1, &fetched, NULL, 0, &options,
-	                          error);
+	status = weir_session_run(p->session, &(struct weir_feed){p->x, value}, 1, &fetch, 1, &fetched, NULL, 0,
+	                          deadline_ns, NULL, error);
 	weir_tensor_release(value);
 	if (status != WEIR_OK)
 		return status;

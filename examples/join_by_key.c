@@ -1,8 +1,9 @@
 /*
- * join_by_key.c - pictures from one thread and labels from another, in different orders, leave a barrier as pairs.
+ * join_by_key.c - pictures from one thread and labels from another leave a barrier as pairs.
  *
- * Either thread names what it brings by a key. A pair can be taken once both parts are there. When both threads are done the barrier is
- * closed: what is still incomplete may be completed no more, and whoever takes is told that the last pairs are out.
+ * The threads bring keys in different orders. A pair can be taken once both parts are there. When
+ * both threads are done the barrier is closed: incomplete keys can no longer be completed, and a
+ * take returns WEIR_OUT_OF_RANGE after the last pairs.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -14,7 +15,7 @@ enum { PAIRS = 600, LABELS_ONLY = 3, AT_ONCE = 4, BATCH = 32, PICTURE = 0, LABEL
 
 static weir_barrier *pairs;
 
-/* 1, and says so, unless the call went well. */
+/* Returns 1, and prints a message, unless the call succeeded. */
 static int failed(const char *what, enum weir_status status, const weir_error *error)
 {
 	if (status != WEIR_OK)
@@ -22,7 +23,10 @@ static int failed(const char *what, enum weir_status status, const weir_error *e
 	return status != WEIR_OK;
 }
 
-/* Key i is the text of i, and its part the number i: as many at once as AT_ONCE, and all of them go in or none. */
+/*
+ * Key i is the text of i, its part the number i. AT_ONCE keys are inserted by one call, all or
+ * none.
+ */
 static int bring(size_t component, int64_t first)
 {
 	weir_shape shape = {1, {AT_ONCE}};
@@ -48,7 +52,7 @@ static int bring(size_t component, int64_t first)
 	return !failed("bring", status, &error);
 }
 
-/* From the first to the last. Both return their argument, or NULL when something failed. */
+/* From the first to the last. Both functions return their argument, or NULL on failure. */
 static void *bring_pictures(void *right)
 {
 	for (int64_t i = 0; i < PAIRS; i += AT_ONCE) {
@@ -58,7 +62,7 @@ static void *bring_pictures(void *right)
 	return right;
 }
 
-/* From the last to the first, and some that no picture comes for. */
+/* From the last to the first, and some for which there is no picture. */
 static void *bring_labels(void *right)
 {
 	for (int64_t i = PAIRS + (LABELS_ONLY - 1) * AT_ONCE; i >= 0; i -= AT_ONCE) {
@@ -68,7 +72,7 @@ static void *bring_labels(void *right)
 	return right;
 }
 
-/* How many pairs of the batch belong together; they are released. */
+/* Counts the matching pairs of the batch, and releases them. */
 static int matching(const struct weir_barrier_batch *batch)
 {
 	const weir_bytes *keys = weir_tensor_data(batch->keys);
@@ -95,7 +99,7 @@ static void *take(void *count)
 	weir_error error;
 	enum weir_status status;
 
-	/* Full batches while pairs may still come, and what is left at the end. */
+	/* Full batches while more pairs may come, and the rest at the end. */
 	while ((status = weir_barrier_take_many(pairs, BATCH, WEIR_BARRIER_ALLOW_SMALL_BATCH, WEIR_NO_DEADLINE, NULL,
 	                                        &batch, &error)) == WEIR_OK)
 		*(int *)count += matching(&batch);
@@ -105,10 +109,10 @@ static void *take(void *count)
 
 int main(void)
 {
-	weir_shape scalar = {0, {0}};
-	struct weir_tensor_component components[] = {{WEIR_I64, &scalar, "picture"}, {WEIR_I64, &scalar, "label"}};
-	struct weir_barrier_options options = {
-		.struct_size = sizeof(options), .name = "pairs", .components = components, .component_count = 2};
+	struct weir_tensor_component components[] = {{WEIR_I64, &weir_shape_scalar, "picture"},
+	                                             {WEIR_I64, &weir_shape_scalar, "label"}};
+	struct weir_barrier_options options = {WEIR_BARRIER_OPTIONS_INIT, .name = "pairs", .components = components,
+	                                       .component_count = 2};
 	void *(*const work[])(void *) = {bring_pictures, bring_labels, take};
 	pthread_t threads[3];
 	size_t ready = 0, incomplete = 0;
@@ -126,8 +130,9 @@ int main(void)
 		(void)pthread_join(threads[i], &outcome);
 		wrong += outcome == NULL;
 	}
-	wrong += weir_barrier_look(pairs, &ready, &incomplete) != WEIR_OK || incomplete != (size_t)LABELS_ONLY * AT_ONCE;
-	wrong += weir_barrier_close(pairs, WEIR_CLOSE_CANCEL, NULL) != WEIR_OK; /* which drops what is incomplete */
+	wrong += weir_barrier_size(pairs, &ready, &incomplete) != WEIR_OK || incomplete != (size_t)LABELS_ONLY * AT_ONCE;
+	/* which drops incomplete keys */
+	wrong += weir_barrier_close(pairs, WEIR_CLOSE_CANCEL, NULL) != WEIR_OK;
 	(void)pthread_join(threads[2], &outcome);
 	wrong += outcome == NULL || count != PAIRS;
 	wrong += weir_barrier_destroy(pairs, &error) != WEIR_OK;

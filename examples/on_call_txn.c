@@ -1,9 +1,12 @@
 /*
- * on_call_txn.c - doctors go on and off call, each decision a transaction: somebody is always on call.
+ * on_call_txn.c - doctors go on and off call by transactions, so that at least one is always on
+ * call.
  *
- * A doctor goes off call only if another one is on. Two who look at once, each at the other, may both go, unless what a transaction has read is
- * still so when it commits: write skew, which commits of what is written alone would let happen. weir_txn_run() looks and writes again when
- * another decision came first. Meanwhile the shift is followed by one who waits for each change that he comes to see.
+ * A doctor goes off call only if another one is on. Without transactions two doctors could read
+ * each other's state at the same time and both go: write skew, which a commit of the written
+ * variables alone would permit. A transaction commits only if everything that it read is still
+ * true. weir_txn_run() repeats it if another decision came first. Meanwhile a thread follows one
+ * variable and waits for each change.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -71,7 +74,10 @@ static int64_t look(void)
 	return sum;
 }
 
-/* Follows the first doctor's changes until a moment passes without one; how often nobody was on call. */
+/*
+ * Follows the first doctor's changes until none comes for a while; returns how often no doctor was
+ * on call.
+ */
 static int follow(int *seen)
 {
 	uint64_t version = 0;
@@ -89,14 +95,14 @@ static int follow(int *seen)
 
 int main(void)
 {
-	struct weir_var_options options = {.struct_size = sizeof(options), .name = "on call", .dtype = WEIR_I64};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .name = "on call", .dtype = WEIR_I64};
 	struct doctor doctors[DOCTORS];
 	int seen = 0, wrong = 0;
 
 	if (weir_tensor_scalar_i64(1, &yes) != WEIR_OK || weir_tensor_scalar_i64(0, &no) != WEIR_OK)
 		return 1;
 	for (int i = 0; i < DOCTORS; i++) {
-		if (weir_var_create(&options, yes, &on_call[i], NULL) != WEIR_OK)
+		if (weir_var_create(yes, &options, &on_call[i], NULL) != WEIR_OK)
 			return 1;
 	}
 	for (int i = 0; i < DOCTORS; i++) {
@@ -111,7 +117,7 @@ int main(void)
 	}
 	wrong += look() == 0;
 	for (int i = 0; i < DOCTORS; i++)
-		wrong += weir_var_destroy(on_call[i]) != WEIR_OK;
+		wrong += weir_var_destroy(on_call[i], NULL) != WEIR_OK;
 	weir_tensor_release(yes);
 	weir_tensor_release(no);
 	printf("%d decisions, %d changes of the first doctor seen, %d wrong\n", DOCTORS * DECISIONS, seen, wrong);

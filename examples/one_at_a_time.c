@@ -1,8 +1,8 @@
 /*
- * one_at_a_time.c - a ledger of plain memory that a thread and the tasks of a pool write to, one at a time.
+ * one_at_a_time.c - a ledger of plain memory, written by a thread and by pool tasks, one at a time.
  *
- * The thread waits for its turn, up to a deadline; the tasks are started, and none of the pool's threads is held until one may go in. Whoever
- * would wait for himself is told so.
+ * The thread waits for its turn up to a deadline. The tasks are started, and hold no thread of the
+ * pool until they may enter. A call that would wait for itself returns an error.
  */
 #include <stdio.h>
 #include <weir/critical_section.h>
@@ -12,7 +12,7 @@ enum { BY_THREAD = 3, BY_TASKS = 5 };
 
 static weir_critical_section *turn;
 static struct {
-	int count, sum; /* no atomics: only who is inside looks at them */
+	int count, sum; /* no atomics: only the execution inside accesses them */
 } ledger;
 
 static enum weir_status enter_an_amount(void *amount, weir_error *error)
@@ -36,7 +36,7 @@ static void done(void *amount, enum weir_status status, const weir_error *error)
 
 int main(void)
 {
-	struct weir_critical_section_options options = {.struct_size = sizeof(options), .name = "ledger"};
+	struct weir_critical_section_options options = {WEIR_CRITICAL_SECTION_OPTIONS_INIT, .name = "ledger"};
 	static int amounts[BY_THREAD + BY_TASKS] = {1, 2, 3, 10, 20, 30, 40, 50};
 	int wrong = 0;
 	weir_error error;
@@ -54,7 +54,7 @@ int main(void)
 	         WEIR_FAILED_PRECONDITION;
 	printf("%s\n", error.message);
 
-	wrong += weir_pool_destroy(pool, &error) != WEIR_OK; /* runs what was started */
+	wrong += weir_pool_destroy(pool, &error) != WEIR_OK; /* runs the started executions */
 	printf("%d amounts, %d in all\n", ledger.count, ledger.sum);
 	wrong += ledger.count != BY_THREAD + BY_TASKS || ledger.sum != 156;
 	wrong += weir_critical_section_destroy(turn, &error) != WEIR_OK;

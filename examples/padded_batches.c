@@ -1,8 +1,9 @@
 /*
- * padded_batches.c - sentences of any length, batched: a queue shared by name that pads.
+ * padded_batches.c - sentences of any length in batches, through a padding queue shared by name.
  *
- * A reader enqueues sentences as vectors of word numbers, by the names of the components; a trainer takes them in batches, which
- * are as wide as their longest sentence and end in zeros. Reader and trainer know nothing of each other but the queue's name.
+ * A reader enqueues sentences as vectors of word numbers, by the names of the components. A trainer
+ * takes them in batches, which are as wide as their longest sentence and end in zeros. Reader and
+ * trainer share only the name of the queue.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -10,16 +11,16 @@
 
 enum { SENTENCES = 10, BATCH = 4 };
 
-/* Both ask for the same queue; who asks for another one of that name is told what differs. */
+/*
+ * Both ask for the same queue. A request for another one of that name fails, and says what differs.
+ */
 static weir_resource *find_sentences(weir_store *store, weir_error *error)
 {
-	static const weir_shape scalar = {.rank = 0}, any_length = {.rank = 1, .dims = {-1}};
+	static const weir_shape any_length = {.rank = 1, .dims = {-1}};
 	static const struct weir_tensor_component components[] = {{WEIR_I32, &any_length, "words"},
-	                                                          {WEIR_I64, &scalar, "label"}};
-	struct weir_tensor_queue_options options = {.struct_size = sizeof(options),
-	                                            .capacity = 8,
-	                                            .flags = WEIR_TENSOR_QUEUE_PADDING,
-	                                            .components = components,
+	                                                          {WEIR_I64, &weir_shape_scalar, "label"}};
+	struct weir_tensor_queue_options options = {WEIR_TENSOR_QUEUE_OPTIONS_INIT, .capacity = 8,
+	                                            .flags = WEIR_TENSOR_QUEUE_PADDING, .components = components,
 	                                            .component_count = 2};
 	weir_resource *resource = NULL;
 
@@ -62,7 +63,7 @@ static void *read_sentences(void *context)
 	return NULL;
 }
 
-/* Prints a batch; returns what is wrong with it. */
+/* Prints a batch; returns the number of errors in it. */
 static int look_at(const weir_tensor *words, const weir_tensor *labels)
 {
 	const weir_shape *shape = weir_tensor_shape(words);
@@ -98,7 +99,7 @@ int main(void)
 	resource = find_sentences(store, &error);
 	if (resource == NULL || pthread_create(&reader, NULL, read_sentences, store) != 0)
 		return 1;
-	/* The last batch is of what is left. */
+	/* The last batch has what remains. */
 	while (weir_tensor_queue_dequeue_up_to(weir_resource_object(resource), BATCH, batch, 2, WEIR_NO_DEADLINE, NULL,
 	                                       &error) == WEIR_OK) {
 		wrong += look_at(batch[0], batch[1]);
@@ -110,6 +111,6 @@ int main(void)
 	wrong += error.code != WEIR_OUT_OF_RANGE || count != SENTENCES;
 	(void)pthread_join(reader, NULL);
 	weir_resource_release(resource);
-	weir_store_destroy(store);
+	weir_store_destroy(store, NULL);
 	return wrong == 0 ? 0 : 1;
 }

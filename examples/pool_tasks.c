@@ -36,7 +36,7 @@ static void add_up(weir_task *task)
 	int end = part->end;
 	long long mine = 0;
 
-	/* Hands out halves until the rest is small. Submitting does not fail. */
+	/* Submits halves until the rest is small. Submitting does not fail. */
 	while (end - part->begin > SMALL) {
 		int middle = part->begin + (end - part->begin) / 2;
 
@@ -51,7 +51,7 @@ static void add_up(weir_task *task)
 
 int main(void)
 {
-	struct weir_pool_options options = {.struct_size = sizeof(options), .threads = 3, .name = "sum"};
+	struct weir_pool_options options = {WEIR_POOL_OPTIONS_INIT, .threads = 3, .name = "sum"};
 	long long expected = (long long)NUMBERS * (NUMBERS - 1) / 2, got;
 
 	if (weir_pool_create(&options, &pool, NULL) != WEIR_OK || !submit(0, NUMBERS))

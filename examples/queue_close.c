@@ -1,8 +1,9 @@
 /*
- * queue_close.c - producers end, consumers drain: how a queue is closed, and how those who wait hear why.
+ * queue_close.c - how a queue is closed, and how the waiting consumers learn the reason.
  *
- * Closing refuses later items and keeps those inside. Consumers go on until the queue is empty and are then told that nothing more
- * will come, with the reason that the closer gave. So no consumer hangs and no item is lost.
+ * Closing refuses later items and keeps the stored ones. Consumers continue until the queue is
+ * empty, and then get WEIR_OUT_OF_RANGE with the cause of the close. So no consumer hangs and no
+ * item is lost.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -18,7 +19,7 @@ struct worker {
 	int first; /* producer: its first item */
 	int count; /* consumer: items taken */
 	long long sum;
-	weir_error ending; /* consumer: what it was told in the end */
+	weir_error ending; /* consumer: its last status */
 };
 
 static int items[PRODUCERS * EACH];
@@ -48,7 +49,7 @@ static void *consume(void *context)
 
 int main(void)
 {
-	struct weir_queue_options options = {.struct_size = sizeof(options), .capacity = CAPACITY, .name = "orders"};
+	struct weir_queue_options options = {WEIR_QUEUE_OPTIONS_INIT, .capacity = CAPACITY, .name = "orders"};
 	weir_error cause = {WEIR_OUT_OF_RANGE, "the shop has closed for today"}, error;
 	struct worker workers[PRODUCERS + CONSUMERS];
 	long long sum = 0, n = PRODUCERS * EACH;

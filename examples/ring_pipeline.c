@@ -1,8 +1,9 @@
 /*
  * ring_pipeline.c - three stages joined by two rings: count, square, sum.
  *
- * A ring never waits: full and empty are statuses, and what to do then is the caller's choice (here: let others run). Threads that
- * should sleep meanwhile use weir/queue.h. Closing a ring tells the next stage that nothing more comes.
+ * A ring never waits: full and empty are statuses, and the caller decides what to do then (here:
+ * yield). If threads should sleep meanwhile, use weir/queue.h. Closing a ring tells the next stage
+ * that no more values come.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -61,7 +62,7 @@ int main(void)
 	uint64_t n = EACH, expected = COUNTERS * (n * (n + 1) * (2 * n + 1) / 6), sum = 0, value;
 	pthread_t threads[COUNTERS + SQUARERS];
 
-	if (weir_ring_create(CAPACITY, NULL, &numbers) || weir_ring_create(CAPACITY, NULL, &squares))
+	if (weir_ring_create(CAPACITY, NULL, &numbers, NULL) || weir_ring_create(CAPACITY, NULL, &squares, NULL))
 		return 1;
 	for (int i = 0; i < COUNTERS + SQUARERS; i++) {
 		if (pthread_create(&threads[i], NULL, i < COUNTERS ? count : square, NULL) != 0)
@@ -71,8 +72,8 @@ int main(void)
 		sum += value;
 	for (int i = 0; i < COUNTERS + SQUARERS; i++)
 		(void)pthread_join(threads[i], NULL);
-	weir_ring_destroy(numbers);
-	weir_ring_destroy(squares);
+	weir_ring_destroy(numbers, NULL);
+	weir_ring_destroy(squares, NULL);
 	printf("sum of squares: %" PRIu64 ", expected %" PRIu64 "\n", sum, expected);
 	return sum == expected ? 0 : 1;
 }

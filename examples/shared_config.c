@@ -1,8 +1,8 @@
 /*
- * shared_config.c - a table that many threads read all the time and one replaces now and then.
+ * shared_config.c - a table that many threads read all the time and one replaces occasionally.
  *
- * A read costs a few nanoseconds and never waits for the writer, nor the writer for a reader: one who keeps an old version for long
- * keeps that version, and nothing else.
+ * A read costs a few nanoseconds. A reader never waits for the writer, nor the writer for a reader.
+ * A reader that keeps an old version for long keeps that version and nothing else.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -14,7 +14,7 @@ enum { READERS = 4, FIELDS = 16, REPLACEMENTS = 2000 };
 static weir_var *config;
 static _Atomic(int) over;
 
-/* All fields of version v hold v, so that a reader can tell a mixture. */
+/* All fields of version v hold v, so that a reader can detect a mixture. */
 static enum weir_status make_table(int64_t value, weir_tensor **out)
 {
 	weir_shape shape = {1, {FIELDS}};
@@ -36,7 +36,7 @@ static int is_whole(const weir_read *read)
 	return 1;
 }
 
-/* Returns the number of things that were wrong. */
+/* Returns the number of errors. */
 static void *read_often(void *wrong)
 {
 	uint64_t last = 0;
@@ -53,13 +53,13 @@ static void *read_often(void *wrong)
 
 int main(void)
 {
-	struct weir_var_options options = {.struct_size = sizeof(options), .name = "config", .dtype = WEIR_I64};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .name = "config", .dtype = WEIR_I64};
 	int wrong[READERS + 1] = {0}, sum = 0;
 	pthread_t threads[READERS];
 	weir_tensor *table;
 	weir_read first;
 
-	if (make_table(1, &table) || weir_var_create(&options, table, &config, NULL) || weir_var_read(config, &first))
+	if (make_table(1, &table) || weir_var_create(table, &options, &config, NULL) || weir_var_read(config, &first))
 		return 1;
 	weir_tensor_release(table);
 	for (int i = 0; i < READERS; i++) {
@@ -81,6 +81,6 @@ int main(void)
 	printf("version %llu after %d replacements; %d reads were wrong\n", (unsigned long long)weir_var_version(config),
 	       REPLACEMENTS - 1, sum);
 	sum += weir_var_version(config) != REPLACEMENTS;
-	weir_var_destroy(config);
+	weir_var_destroy(config, NULL);
 	return sum == 0 ? 0 : 1;
 }

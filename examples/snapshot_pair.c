@@ -1,8 +1,9 @@
 /*
- * snapshot_pair.c - two variables that belong together, changed by one commit and read by one snapshot.
+ * snapshot_pair.c - two variables that belong together, changed by commits, read by snapshots.
  *
- * The writer keeps `debit` at minus `credit`. Whoever read one and then the other could see a sum that never was; a snapshot shows
- * both at one instant, and neither the writer nor a reader ever waits or starts again.
+ * The writer keeps `debit` at minus `credit`. A reader that read one after the other could see a
+ * sum that never existed. A snapshot shows both at one instant, and neither the writer nor a reader
+ * ever waits or starts again.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -16,13 +17,13 @@ static _Atomic(int) over;
 
 static enum weir_status create(const char *name, weir_var **out)
 {
-	struct weir_var_options options = {.struct_size = sizeof(options), .name = name, .dtype = WEIR_I64};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .name = name, .dtype = WEIR_I64};
 	weir_tensor *zero;
 	enum weir_status status = weir_tensor_scalar_i64(0, &zero);
 
 	if (status != WEIR_OK)
 		return status;
-	status = weir_var_create(&options, zero, out, NULL);
+	status = weir_var_create(zero, &options, out, NULL);
 	weir_tensor_release(zero);
 	return status;
 }
@@ -83,8 +84,8 @@ int main(void)
 		(void)pthread_join(threads[i], NULL);
 		sum += wrong[i];
 	}
-	weir_var_destroy(pair[CREDIT]);
-	weir_var_destroy(pair[DEBIT]);
+	weir_var_destroy(pair[CREDIT], NULL);
+	weir_var_destroy(pair[DEBIT], NULL);
 	printf("%d changes, %d snapshots were wrong\n", CHANGES, sum);
 	return sum == 0 ? 0 : 1;
 }

@@ -1,8 +1,10 @@
 /*
- * sparse_table.c - a table of counts by key, of which each update changes a few rows; and views in which all adds up.
+ * sparse_table.c - a table of counts by key; each update changes a few rows, each view is
+ * consistent.
  *
- * A variable would copy the whole value for each update. A version of a table shares with the one before it all chunks but those
- * that the update touched. A view is one version, for as long as it is held: what it shows never moves.
+ * A variable would copy the whole value for each update. A version of a table shares with the
+ * previous one all chunks except those that the update touched. A view is one version, and does not
+ * change while it is held.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -13,7 +15,7 @@ enum { ROWS = 50000, WRITERS = 3, UPDATES = 300, TOUCHED = 8 };
 
 static weir_table *counts;
 
-/* 1, and says so, unless the call went well. */
+/* Returns 1, and prints a message, unless the call succeeded. */
 static int failed(const char *what, enum weir_status status, const weir_error *error)
 {
 	if (status != WEIR_OK)
@@ -21,7 +23,7 @@ static int failed(const char *what, enum weir_status status, const weir_error *e
 	return status != WEIR_OK;
 }
 
-/* Adds 1 to the rows of these keys; one that is named twice gets 2. */
+/* Adds 1 to the rows of these keys; a key that occurs twice gets 2. */
 static enum weir_status count_keys(const int64_t keys[TOUCHED], weir_tensor *one, weir_error *error)
 {
 	weir_shape shape = {1, {TOUCHED}};
@@ -32,13 +34,13 @@ static enum weir_status count_keys(const int64_t keys[TOUCHED], weir_tensor *one
 		(void)snprintf(error->message, sizeof(error->message), "no memory for indices");
 		return status;
 	}
-	/* Memory for versions that wait to be freed has a bound; a writer that meets it waits until the deadline at most. */
+	/* Retired memory has a budget; a writer that exceeds it waits at most until the deadline. */
 	status = weir_table_scatter(counts, WEIR_SCATTER_ADD, indices, one, WEIR_NO_DEADLINE, NULL, error);
 	weir_tensor_release(indices);
 	return status;
 }
 
-/* Returns its argument, or NULL when something failed. */
+/* Returns its argument, or NULL on failure. */
 static void *write_often(void *number)
 {
 	uint64_t random = *(const uint64_t *)number;
@@ -60,20 +62,19 @@ static void *write_often(void *number)
 	return wrong ? NULL : number;
 }
 
-/* Whether a view has TOUCHED for each update before it: version 1 was all zeros. */
+/* Checks that a view has TOUCHED for each update before it: version 1 was all zeros. */
 static int adds_up(const weir_table_view *view)
 {
 	int64_t sum = 0;
 
 	for (int64_t i = 0; i < ROWS; i++)
-		sum += *(const int64_t *)weir_table_view_row(view, i); /* where it lies; nothing is copied */
+		sum += *(const int64_t *)weir_table_view_row(view, i); /* in place; nothing is copied */
 	return sum == (int64_t)(view->version - 1) * TOUCHED;
 }
 
 int main(void)
 {
-	struct weir_table_options options = {
-		.struct_size = sizeof(options), .name = "counts", .dtype = WEIR_I64, .rows = ROWS};
+	struct weir_table_options options = {WEIR_TABLE_OPTIONS_INIT, .name = "counts", .dtype = WEIR_I64, .rows = ROWS};
 	const uint64_t last = 1 + WRITERS * UPDATES;
 	uint64_t numbers[WRITERS];
 	pthread_t threads[WRITERS];
@@ -81,7 +82,7 @@ int main(void)
 	int looks = 0, wrong = 0, all_written = 1;
 	weir_error error;
 
-	if (failed("table", weir_table_create(&options, NULL, &counts, &error), &error) ||
+	if (failed("table", weir_table_create(NULL, &options, &counts, &error), &error) ||
 	    weir_table_read(counts, &first) != WEIR_OK)
 		return 1;
 	for (int i = 0; i < WRITERS; i++) {
@@ -109,6 +110,6 @@ int main(void)
 	weir_table_view_release(&view);
 	printf("version %" PRIu64 " of %" PRIu64 "; %d looks beside the writers, %d wrong\n", weir_table_version(counts),
 	       last, looks, wrong);
-	weir_table_destroy(counts);
+	weir_table_destroy(counts, NULL);
 	return wrong == 0 ? 0 : 1;
 }

@@ -1,7 +1,8 @@
 /*
- * stop_together.c - threads of one job that end together: the first that fails stops the others, and its error comes out.
+ * stop_together.c - threads of one job end together: the first error stops all, and is reported.
  *
- * The others may be computing (they look at should_stop) or waiting (the coordinator's token ends the wait).
+ * The others may be computing (they poll should_stop) or waiting (the token of the coordinator ends
+ * the wait).
  */
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +19,7 @@ static enum weir_status compute(weir_coordinator *coordinator, void *rounds, wei
 	return WEIR_OK;
 }
 
-/* Nothing ever comes. */
+/* No item ever arrives. */
 static enum weir_status wait_for_work(weir_coordinator *coordinator, void *unused, weir_error *error)
 {
 	void *item;
@@ -37,7 +38,7 @@ static enum weir_status fail(weir_coordinator *coordinator, void *unused, weir_e
 
 int main(void)
 {
-	struct weir_queue_options options = {.struct_size = sizeof(options), .capacity = 1, .name = "never filled"};
+	struct weir_queue_options options = {WEIR_QUEUE_OPTIONS_INIT, .capacity = 1, .name = "never filled"};
 	unsigned long long rounds = 0;
 	weir_coordinator *coordinator;
 	enum weir_status status;
@@ -50,7 +51,7 @@ int main(void)
 		(void)fprintf(stderr, "%s\n", error.message);
 		return 1;
 	}
-	status = weir_coordinator_join(coordinator, NULL, &error);
+	status = weir_coordinator_join(coordinator, WEIR_NO_DEADLINE, WEIR_COORDINATOR_GRACE_NS, 0, &error);
 	printf("joined after %llu rounds: %s: %s\n", rounds, weir_status_name(status), error.message);
 	if (weir_coordinator_destroy(coordinator, NULL) != WEIR_OK || weir_queue_destroy(empty, NULL) != WEIR_OK)
 		return 1;

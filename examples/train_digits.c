@@ -1,9 +1,10 @@
 /*
  * train_digits.c - threads that share variables and a queue, on real data.
  *
- * Four feeders keep a shuffle queue filled, two trainers take batches from it and change the weights, the bias and the number of steps
- * by one commit each time, and an evaluator takes consistent snapshots all the while. Nobody stops anybody else, no update is
- * lost, no snapshot is torn; the report at the end shows it, and the exit code depends on it. The parts are in train_digits/.
+ * Four feeders keep a shuffle queue filled. Two trainers take batches from it, and change the
+ * weights, the bias and the number of steps by one commit per batch. An evaluator takes consistent
+ * snapshots all the time. No thread stops another, no update is lost, no snapshot is torn. The
+ * report at the end shows this, and the exit code depends on it. The parts are in train_digits/.
  */
 #include <errno.h>
 #include <signal.h>
@@ -20,14 +21,14 @@
 
 static volatile sig_atomic_t interrupted;
 
-/* All that is safe in a handler; main looks at it. */
+/* The only thing that is safe in a handler; main polls it. */
 static void on_interrupt(int number)
 {
 	(void)number;
 	interrupted = 1;
 }
 
-/* A second Ctrl-C ends the program the hard way. */
+/* A second Ctrl-C ends the program immediately. */
 static void catch_interrupts(void)
 {
 	struct sigaction action;
@@ -108,10 +109,10 @@ static int run_job(struct job *job, const struct options *options, FILE *json)
 	return job_destroy(job, &error) == WEIR_OK ? code : fail(&error);
 }
 
-/* Every version, handles and retired ones included, must be gone once the variables are. */
+/* No version, held or retired, may remain after the variables are destroyed. */
 static int check_nothing_left(void)
 {
-	struct weir_reclaim_stats stats = {.struct_size = sizeof(stats)};
+	struct weir_reclaim_stats stats = {WEIR_RECLAIM_STATS_INIT};
 
 	(void)weir_reclaim_flush(weir_deadline_in(UINT64_C(1000000000)));
 	if (weir_reclaim_get_stats(&stats) == WEIR_OK && stats.live_versions == 0 && stats.retired_bytes == 0)
@@ -168,7 +169,7 @@ int main(int count, char *words[])
 	default: return EXIT_USAGE;
 	}
 	catch_interrupts();
-	/* Before the work, not after it: whoever cannot write there wants to know now. */
+	/* Before the work, not after it: an unwritable path should be reported now. */
 	if (options.json != NULL && (json = fopen(options.json, "w")) == NULL) {
 		(void)fprintf(stderr, "train_digits: cannot write %s: %s\n", options.json, strerror(errno));
 		return EXIT_FAILURE;

@@ -1,7 +1,8 @@
 /*
- * wrap_memory.c - memory of your own becomes a tensor without a copy, and rows of it travel through a queue without a copy.
+ * wrap_memory.c - memory of yours becomes a tensor, and its rows pass through a queue, without a
+ * copy.
  *
- * The release callback says when the last view of the memory has gone, wherever that was.
+ * The release callback tells when the last view of the memory was released, on any thread.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,8 +36,8 @@ int main(void)
 {
 	weir_shape row = {1, {COLUMNS}};
 	struct weir_tensor_component component = {WEIR_F32, &row, "row"};
-	struct weir_tensor_queue_options options = {
-		.struct_size = sizeof(options), .capacity = ROWS, .components = &component, .component_count = 1};
+	struct weir_tensor_queue_options options = {WEIR_TENSOR_QUEUE_OPTIONS_INIT, .capacity = ROWS,
+	                                            .components = &component, .component_count = 1};
 	float *memory = malloc(ROWS * COLUMNS * sizeof(*memory));
 	weir_tensor *table = wrap_table(memory), *taken, *rest;
 	weir_tensor_queue *queue;
@@ -46,11 +47,11 @@ int main(void)
 		return 1;
 	wrong += weir_tensor_queue_enqueue_many(queue, &table, 1, 0, NULL, NULL, NULL) != WEIR_OK;
 	weir_tensor_release(table);
-	wrong += released != 0; /* the rows inside the queue keep it */
+	wrong += released != 0; /* the rows in the queue keep it */
 
 	wrong += weir_tensor_queue_dequeue(queue, &taken, 1, 0, NULL, NULL) != WEIR_OK;
-	wrong += weir_tensor_data(taken) != memory; /* row 0, where it always was */
-	/* A batch is a tensor of its own: rows are copied side by side. */
+	wrong += weir_tensor_data(taken) != memory; /* row 0, in its original place */
+	/* A batch is a tensor of its own: the rows are copied. */
 	wrong += weir_tensor_queue_dequeue_many(queue, ROWS - 1, &rest, 1, 0, NULL, NULL) != WEIR_OK;
 	wrong += ((const float *)weir_tensor_data(rest))[0] != (float)COLUMNS;
 	wrong += released != 0;

@@ -1,5 +1,5 @@
 /*
- * any_ring.h - a ring, for any number of consumers or for one: what checks ask of both.
+ * any_ring.h - a ring, for any number of consumers or for one: what checks need of both.
  */
 #ifndef STRESS_ANY_RING_H
 #define STRESS_ANY_RING_H
@@ -9,7 +9,7 @@
 
 enum any_ring_kind { ANY_RING_MPMC, ANY_RING_MPSC };
 
-/* One of the two is not NULL. */
+/* Exactly one of the two is not NULL. */
 struct any_ring {
 	weir_ring *mpmc;
 	weir_mpsc *mpsc;
@@ -18,17 +18,17 @@ struct any_ring {
 static inline enum weir_status any_ring_create(enum any_ring_kind kind, size_t capacity, enum weir_ring_format format,
                                                struct any_ring *out)
 {
-	struct weir_ring_options options = {.struct_size = sizeof(options), .format = format};
+	struct weir_ring_options options = {WEIR_RING_OPTIONS_INIT, .format = format};
 
 	*out = (struct any_ring){NULL, NULL};
-	return kind == ANY_RING_MPSC ? weir_mpsc_create(capacity, &options, &out->mpsc)
-	                             : weir_ring_create(capacity, &options, &out->mpmc);
+	return kind == ANY_RING_MPSC ? weir_mpsc_create(capacity, &options, &out->mpsc, NULL)
+	                             : weir_ring_create(capacity, &options, &out->mpmc, NULL);
 }
 
 static inline void any_ring_destroy(struct any_ring ring)
 {
-	weir_mpsc_destroy(ring.mpsc);
-	weir_ring_destroy(ring.mpmc);
+	weir_mpsc_destroy(ring.mpsc, NULL);
+	weir_ring_destroy(ring.mpmc, NULL);
 }
 
 static inline enum weir_status any_ring_try_enqueue(struct any_ring ring, uint64_t value)

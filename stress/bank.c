@@ -18,7 +18,7 @@ static struct {
 	_Atomic(uint64_t) added; /* increments that succeeded */
 } bank;
 
-/* -- memory ------------------------------------------------------------------------------------------------------------------- */
+/* -- memory ------------------------------------------------------------------------------------ */
 
 static void *allocate_or_not(void *context, size_t size, size_t alignment)
 {
@@ -66,7 +66,7 @@ static int64_t value_of(const weir_read *read)
 	return *(const int64_t *)weir_tensor_data(read->tensor);
 }
 
-/* -- what threads do ---------------------------------------------------------------------------------------------------------- */
+/* -- what threads do --------------------------------------------------------------------------- */
 
 static void count_up(struct stress_thread *self)
 {
@@ -135,23 +135,22 @@ void bank_look(const char *who)
 		weir_read read;
 
 		STRESS_CHECK(weir_var_read(bank.account[i], &read) == WEIR_OK, "%s: a read failed", who);
-		/* Poisoned memory is larger. */
+		/* Poisoned memory needs more room. */
 		STRESS_CHECK(value_of(&read) < LARGEST && value_of(&read) > -LARGEST, "%s: an account shows 0x%" PRIx64, who,
 		             (uint64_t)value_of(&read));
 		weir_read_release(&read);
 	}
 }
 
-/* -- from the beginning to the end -------------------------------------------------------------------------------------------- */
+/* -- from the beginning to the end ------------------------------------------------------------- */
 
 static weir_var *create(int64_t value)
 {
-	struct weir_var_options options = {
-		.struct_size = sizeof(options), .dtype = WEIR_I64, .allocator = bank_allocator()};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_I64, .allocator = bank_allocator()};
 	weir_tensor *initial = bank_make(value);
 	weir_var *var = NULL;
 
-	STRESS_CHECK(weir_var_create(&options, initial, &var, NULL) == WEIR_OK, "weir_var_create failed");
+	STRESS_CHECK(weir_var_create(initial, &options, &var, NULL) == WEIR_OK, "weir_var_create failed");
 	weir_tensor_release(initial);
 	return var;
 }
@@ -182,9 +181,9 @@ void bank_close(struct stress_thread *self)
 	             "%" PRIu64 " increments succeeded, the counter is %" PRId64, weiri_load_relaxed(&bank.added),
 	             value_of(&read));
 	weir_read_release(&read);
-	weir_var_destroy(bank.counter);
+	weir_var_destroy(bank.counter, NULL);
 	for (size_t i = 0; i < ACCOUNTS; i++)
-		weir_var_destroy(bank.account[i]);
+		weir_var_destroy(bank.account[i], NULL);
 }
 
 uint64_t bank_increments(void)

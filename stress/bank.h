@@ -1,9 +1,9 @@
 /*
- * bank.h - variables whose memory runs out at random: a counter that nobody may lose an increment of, and accounts among which commits
- * move money.
+ * bank.h - variables whose memory runs out at random: a counter that must lose no increment, and
+ * accounts between which commits move money.
  *
- * A refused call says WEIR_RESOURCE_EXHAUSTED and has done nothing: the counter is what the calls that succeeded added, and every
- * snapshot of the accounts has the same sum.
+ * A refused call returns WEIR_RESOURCE_EXHAUSTED and has done nothing. So the counter is the sum of
+ * what the successful calls added, and every snapshot of the accounts has the same sum.
  */
 #ifndef STRESS_BANK_H
 #define STRESS_BANK_H
@@ -13,7 +13,7 @@
 
 #include "harness.h"
 
-/* There is one. Closing it checks the end, when no thread uses it any more. */
+/* There is one bank. Closing it checks the final state, when no thread uses it any longer. */
 void bank_open(void);
 void bank_close(struct stress_thread *self);
 /* From now on one allocation in so many fails, or none. */
@@ -21,10 +21,13 @@ void bank_refuse(int refuses);
 
 /* One operation, drawn at random. */
 void bank_act(struct stress_thread *self);
-/* Reads all accounts; from a signal handler too. */
+/* Reads all accounts; may be called from a signal handler. */
 void bank_look(const char *who);
 
-/* The allocator that refuses; a value by it, NULL: no memory; whether a call succeeded: it may have found no memory, or `also`. */
+/*
+ * The allocator that refuses; a value from it, NULL: no memory; whether a call succeeded, which may
+ * otherwise have failed only with no memory, or with `also`.
+ */
 const weir_allocator *bank_allocator(void);
 weir_tensor *bank_make(int64_t value);
 int bank_judge(enum weir_status status, enum weir_status also, const char *call);

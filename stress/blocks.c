@@ -1,8 +1,9 @@
 /*
  * blocks.c - see blocks.h.
  *
- * Sizes are powers of two from 64 bytes to 128 KiB; each has a stack of free blocks (Treiber 1986) whose head carries a counter against
- * ABA. Links lie beside the blocks, not in them: who reads the link of a block that was taken meanwhile reads an old link.
+ * Sizes are powers of two from 64 bytes to 128 KiB. Each has a stack of free blocks (Treiber 1986)
+ * whose head has a counter against ABA. Links are stored apart from the blocks, so a thread that
+ * reads the link of a block that was taken meanwhile reads an old link, and no user data.
  */
 #include "blocks.h"
 
@@ -13,10 +14,10 @@
 enum { UNIT = 64, MAX_ALIGNMENT = 1024, CLASSES = 12, ARENA = 64 << 20, UNITS = ARENA / UNIT };
 
 static _Alignas(MAX_ALIGNMENT) unsigned char arena[ARENA];
-static _Atomic(uint32_t) next_free[UNITS]; /* by first unit; 0 ends, so unit 0 is never given out */
+static _Atomic(uint32_t) next_free[UNITS]; /* by first unit; 0 ends, so unit 0 is never allocated */
 /* Counter in the upper half, first unit of the top block in the lower. */
 static WEIRI_ALIGNED_APART _Atomic(uint64_t) top[CLASSES];
-static WEIRI_ALIGNED_APART _Atomic(uint32_t) fresh = MAX_ALIGNMENT / UNIT; /* first unit that was never given out */
+static WEIRI_ALIGNED_APART _Atomic(uint32_t) fresh = MAX_ALIGNMENT / UNIT; /* first unit that was never allocated */
 static _Atomic(uint64_t) bytes;
 
 static unsigned class_of(size_t size, size_t alignment)
@@ -46,7 +47,7 @@ static uint32_t pop(unsigned class)
 
 static void push(unsigned class, uint32_t unit)
 {
-	uint64_t seen = weiri_load_relaxed(&top[class]); /* [relaxed] the CAS counts */
+	uint64_t seen = weiri_load_relaxed(&top[class]); /* [relaxed] the CAS decides */
 
 	do {
 		weiri_store_relaxed(&next_free[unit], (uint32_t)seen); /* [relaxed] published by the CAS */
@@ -56,7 +57,7 @@ static void push(unsigned class, uint32_t unit)
 static uint32_t carve(unsigned class)
 {
 	uint32_t units = 1u << class, align = units < MAX_ALIGNMENT / UNIT ? units : MAX_ALIGNMENT / UNIT;
-	uint32_t seen = weiri_load_relaxed(&fresh), first; /* [relaxed] fresh units belong to nobody */
+	uint32_t seen = weiri_load_relaxed(&fresh), first; /* [relaxed] new units belong to no thread */
 
 	do {
 		first = (seen + align - 1) & ~(align - 1);

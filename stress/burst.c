@@ -11,27 +11,30 @@
 
 enum { SHORT_EACH = 10, LONG_EACH = 3000, MOST_PER_CALL = 8, LONG_ONE_IN = 64, BUDGET = 30000, SLOTS = 16 };
 
-/* The round that goes on. Fields are the scenario's thread's; the atomics are everybody's. */
+/* The current round. The scenario's thread owns the fields; all threads use the atomics. */
 static struct {
 	const struct burst *burst;
 	struct history_recorder *recorder;
 	unsigned threads;
 	uint64_t each; /* calls per thread */
 	int is_long;
-	int yields; /* now and then between calls: else a short round is over before the next thread has come */
+	int yields; /* sometimes between calls: otherwise a short round is over before the next thread has started */
 	WEIRI_ALIGNED_APART _Atomic(uint64_t) round; /* the number of the round; 0: the end */
 	WEIRI_ALIGNED_APART _Atomic(uint32_t) ready, done;
 	/* Figures. */
 	uint64_t operations, overlapping, undecided, rounds;
 } state;
 
-/* -- workers --------------------------------------------------------------------------------------------------------------- */
+/* -- workers ----------------------------------------------------------------------------------- */
 
 static void wait_for_all(_Atomic(uint32_t) *count)
 {
 	unsigned spins = 0;
 
-	/* [acq_rel] pairs with the others': what they did before is seen by all after. */
+	/*
+	 * [acq_rel] pairs with those of other threads: what each thread did before, all threads see
+	 * after.
+	 */
 	(void)weiri_fetch_add_acq_rel(count, 1u);
 	while (weiri_load_acquire(count) < state.threads)
 		stress_back_off(&spins);
@@ -65,13 +68,16 @@ static void work(struct stress_thread *self, void *context)
 		}
 		seen = round;
 		spins = 0;
-		/* The low bits say how many take part: state.threads may be the next round's by now if we do not. */
+		/*
+		 * The low bits tell how many threads take part: if this thread does not, state.threads may
+		 * already belong to the next round.
+		 */
 		if (number < round % SLOTS)
 			work_one_round(self, history_recorder_log(state.recorder, number));
 	}
 }
 
-/* -- judging --------------------------------------------------------------------------------------------------------------- */
+/* -- judging ----------------------------------------------------------------------------------- */
 
 static enum history_verdict search(const struct history *history, struct history_finding *finding)
 {
@@ -80,7 +86,7 @@ static enum history_verdict search(const struct history *history, struct history
 	return history_check_general(history, burst->model, burst->model_context(burst->context), BUDGET, NULL, finding);
 }
 
-/* By the same pattern: another may come of what was left out. */
+/* Must fail with the same pattern: what was left out may cause another one. */
 static int fails_fast(const struct history *history, void *first_finding)
 {
 	const struct history_finding *first = first_finding;
@@ -129,8 +135,8 @@ static int shares_variable(const struct history *history, const struct history_o
 }
 
 /*
- * A version that is missing, or an abort for nothing, is wrong because of what is not there, which shrinking cannot
- * show: the first witness, then, and all writes to its variables.
+ * A missing version, or an abort without a reason, is wrong because of what is absent, which
+ * shrinking cannot show. So the result is the first witness, and all writes to its variables.
  */
 static int select_writes(const struct history *history, struct history_finding *finding, struct history *out)
 {
@@ -162,9 +168,14 @@ static _Noreturn void report(const struct history *history, const struct history
 		(void)state.burst->check(history, state.burst->context, &smaller);
 	}
 
-	/* What is left of a history of variables is partial, which only the fast checker knows how to judge. */
+	/*
+	 * The remaining history of variables is partial, and only the fast checker can judge such a
+	 * history.
+	 */
 	if ((!by_search || state.burst->model != &history_model_variables) && shrink(history, &first, by_search, &small)) {
-		/* Once more: with the answers gone that items had to stay for, they may go. */
+		/*
+		 * Once more: without the results for which items had to stay, these items may be removed.
+		 */
 		shown = shrink(&small, &first, by_search, &smallest) ? &smallest : &small;
 		if (by_search)
 			(void)search(shown, &smaller);
@@ -219,7 +230,7 @@ int burst_is_long(void)
 	return state.is_long;
 }
 
-/* -- rounds ---------------------------------------------------------------------------------------------------------------- */
+/* -- rounds ------------------------------------------------------------------------------------ */
 
 static void play(struct stress_thread *self, unsigned most)
 {

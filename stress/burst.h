@@ -1,8 +1,10 @@
 /*
- * burst.h - rounds in which threads work on one structure, every operation is recorded, and the history is judged.
+ * burst.h - rounds in which threads work on one structure, every operation is recorded, and the
+ * history is judged.
  *
- * Most rounds are short, a few operations for each of a few threads, so that the general checker can judge them too;
- * some are long, for the fast checker alone. The threads stay from round to round and start each together.
+ * Most rounds are short, a few operations for each of a few threads, so that the general checker
+ * can judge them too; some are long, for the fast checker alone. The threads stay from round to
+ * round, and start each round together.
  */
 #ifndef STRESS_BURST_H
 #define STRESS_BURST_H
@@ -13,19 +15,21 @@
 enum { BURST_MOST_THREADS = 8 };
 
 struct burst {
-	/* Before a round, on the scenario's thread: makes the structure ready. */
+	/* Before a round, on the scenario's thread: prepares the structure. */
 	void (*set_up)(struct stress_thread *self, void *context);
 	/*
-	 * One operation, recorded in the log (some calls may record nothing, or several). `number` counts within the round.
+	 * One operation, recorded in the log (some calls may record nothing, or several). `number`
+	 * counts within the round.
 	 */
 	void (*act)(struct stress_thread *self, struct history_log *log, uint64_t number, void *context);
 	/* After a round, on the scenario's thread. */
 	void (*tear_down)(struct stress_thread *self, void *context);
-	/* May drop operations that the structure makes no promise about; NULL: none. */
+	/* May drop operations for which the structure guarantees nothing; NULL: none. */
 	void (*prepare)(struct history *history, void *context);
 	/*
-	 * The fast checker, which may be undecided; the units that may be left out of a failure; and a model for short rounds. Of a failure of
-	 * history_check_each() only what concerns its object is looked at further.
+	 * The fast checker, which may be undecided; the units that may be left out of a failure; and a
+	 * model for short rounds. After a failure of history_check_each() only what concerns its object
+	 * is examined further.
 	 */
 	enum history_verdict (*check)(const struct history *history, void *context, struct history_finding *finding);
 	void (*units)(const struct history *history, const struct history_finding *finding, void *context, uint32_t unit[]);
@@ -34,10 +38,13 @@ struct burst {
 	void *context;
 };
 
-/* In set_up and act: the round is one of the long ones, which the search does not judge. */
+/* In set_up and act: 1 in a long round, which the search does not judge. */
 int burst_is_long(void);
 
-/* Rounds until the scenario's time is up. The first history that fails is shrunk, printed, and ends the process. */
+/*
+ * Runs rounds until the scenario's time is up. The first history that fails is shrunk and printed,
+ * and ends the process.
+ */
 void burst_run(const struct burst *burst);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * burst_values.c - bursts whose context is the bounds that they are judged by.
+ * burst_values.c - bursts whose context is the bounds by which they are judged.
  */
 #include "burst_values.h"
 
@@ -8,7 +8,7 @@ uint64_t burst_draw_capacity(struct stress_thread *self)
 	return stress_one_in(self, 4) ? 1 + stress_below(self, 40) : 1 + stress_below(self, 4);
 }
 
-/* -- verdicts ----------------------------------------------------------------------------------------------------------------- */
+/* -- verdicts ---------------------------------------------------------------------------------- */
 
 static enum history_verdict check_fifo(const struct history *history, void *context, struct history_finding *finding)
 {
@@ -53,7 +53,7 @@ void burst_run_multiset(struct burst burst, struct history_bounds *bounds)
 	run(burst, bounds);
 }
 
-/* -- weak refusals ------------------------------------------------------------------------------------------------------------ */
+/* -- weak refusals ----------------------------------------------------------------------------- */
 
 static int is_of(const struct history_op *op, uint32_t kinds)
 {
@@ -79,7 +79,10 @@ void burst_drop_weak(struct history *history, uint32_t weak, uint32_t strong)
 	uint64_t latest = 0;
 	size_t kept = 0;
 
-	/* Keeping moves an operation to where the walk has been; what lies ahead is as it was. */
+	/*
+	 * To keep an operation moves it to a position that the walk has passed; the operations ahead do
+	 * not change.
+	 */
 	for (size_t i = 0; i < history->count; i++) {
 		const struct history_op op = history->op[i];
 

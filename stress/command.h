@@ -6,7 +6,10 @@
 
 #include "options.h"
 
-/* Runs what the arguments choose, of the table. Returns the exit code; a violation, a hang and bad usage end the process. */
+/*
+ * Runs the scenarios of the table that the arguments select. Returns the exit code; a violation, a
+ * hang and bad usage end the process.
+ */
 int stress_command(int argc, char *argv[], const struct stress_scenario table[], size_t count);
 
 #endif

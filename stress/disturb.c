@@ -1,5 +1,6 @@
 /*
- * disturb.c - signals that hold threads for a moment at random instructions; see stress_disturb() in harness.h.
+ * disturb.c - signals that hold threads for a moment at random instructions; see stress_disturb()
+ * in harness.h.
  */
 #include <errno.h>
 #include <signal.h>
@@ -16,11 +17,11 @@ static const uint64_t disturb_every_ns = 200000;
 static pthread_t disturber;
 static int disturbed;
 
-/* On a thread of the scenario, between any two instructions. */
+/* Runs on a thread of the scenario, between any two instructions. */
 static void be_held(int signal_number)
 {
 	int saved_errno = errno;
-	/* Some are only overtaken, some held long enough for collections to pass. */
+	/* Some threads are only overtaken; some are held long enough for collections to pass. */
 	uint64_t draw = stress_mix(weir_now_ns());
 	struct timespec pause_for = {0, (long)(draw % 4 == 0 ? draw % 400000 : draw % 20000)};
 

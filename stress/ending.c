@@ -1,8 +1,10 @@
 /*
- * ending.c - how a run ends that found something: wrong, a hang, a crash, or a sanitizer's report.
+ * ending.c - how a run ends that found a fault: a violation, a hang, a crash, or a sanitizer's
+ * report.
  *
- * Whatever it is, scenario, seed and one command that tries again are printed, and the JSON file is written. What is called here writes to
- * descriptors and does not allocate, for a crash may have interrupted malloc.
+ * In every case scenario, seed and one command that tries again are printed, and the JSON file is
+ * written. The functions that are called here write to descriptors and do not allocate, because a
+ * crash may have interrupted malloc.
  */
 #include <signal.h>
 #include <stdarg.h>
@@ -31,7 +33,10 @@ static void report(const char *outcome)
 
 	result->outcome = outcome;
 	result->seconds = stress_seconds_so_far();
-	/* The lock may be held by the thread that a signal handler interrupted; the sum is worth less than the report. */
+	/*
+	 * The thread that a signal handler interrupted may hold the lock; the report matters more than
+	 * the sum.
+	 */
 	if (pthread_mutex_trylock(&stress_now.lock) == 0) {
 		result->operations = stress_count_operations();
 		(void)pthread_mutex_unlock(&stress_now.lock);
@@ -45,7 +50,10 @@ static void report(const char *outcome)
 _Noreturn void stress_end_process(const char *outcome, enum stress_exit code)
 {
 	report(outcome);
-	/* Not _exit(): ThreadSanitizer would report the threads that stand as leaked, and change the code. */
+	/*
+	 * Not _exit(): ThreadSanitizer would report the stopped threads as leaked, and change the exit
+	 * code.
+	 */
 	(void)syscall(SYS_exit_group, (int)code);
 	abort();
 }
@@ -61,9 +69,12 @@ _Noreturn void stress_fail(const char *format, ...)
 	stress_end_process("wrong", STRESS_WRONG);
 }
 
-/* -- crashes ------------------------------------------------------------------------------------------------------------------ */
+/* -- crashes ----------------------------------------------------------------------------------- */
 
-/* The handler is gone when it runs: the signal comes again, and ends the process as if nobody had looked. */
+/*
+ * The handler is removed when it runs: the signal is raised again, and ends the process as if there
+ * had been no handler.
+ */
 static void on_crash(int signal_number)
 {
 	const struct stress_thread *thread = stress_current != NULL ? stress_current : &stress_now.self;
@@ -89,7 +100,7 @@ static void on_report(void)
 	report("sanitizer");
 }
 
-/* So that its reports have an exit code of their own: AddressSanitizer's is that of "wrong" otherwise. */
+/* Gives its reports an exit code of their own: otherwise AddressSanitizer's is that of "wrong". */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
@@ -100,7 +111,7 @@ void stress_catch_crashes(void)
 {
 	static const int signals[] = {SIGABRT, SIGSEGV, SIGBUS, SIGILL, SIGFPE};
 	struct sigaction action = {.sa_handler = on_crash, .sa_flags = (int)(SA_RESETHAND | SA_NODEFER)};
-	/* A sanitizer has handlers of its own for the others, which say more. */
+	/* A sanitizer has its own handlers for the other signals, which report more. */
 	size_t count = STRESS_TSAN || STRESS_ASAN ? 1 : sizeof(signals) / sizeof(signals[0]);
 
 	for (size_t i = 0; i < count; i++)

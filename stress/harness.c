@@ -1,7 +1,8 @@
 /*
  * harness.c - threads, randomness, time and a scenario's run; see harness.h.
  *
- * The harness may lock: it is no part of what is tested, and no operation under test runs with its lock held.
+ * The harness may lock: it is not part of what is tested, and no operation under test runs while
+ * its lock is held.
  */
 #include "harness.h"
 
@@ -30,7 +31,7 @@ struct stress_result *stress_result(void)
 	return &stress_now.results[stress_now.result_count];
 }
 
-/* -- randomness --------------------------------------------------------------------------------------------------------------- */
+/* -- randomness -------------------------------------------------------------------------------- */
 
 /* The finalizer of splitmix64 (Steele, Lea, Flood, OOPSLA 2014). */
 uint64_t stress_mix(uint64_t value)
@@ -60,7 +61,7 @@ static uint64_t stream_of(const char *scenario, uint64_t seed)
 	return stream;
 }
 
-/* -- threads ------------------------------------------------------------------------------------------------------------------ */
+/* -- threads ----------------------------------------------------------------------------------- */
 
 const struct stress_scenario *stress_scenario(void)
 {
@@ -118,7 +119,7 @@ static void *thread_main(void *argument)
 	return NULL;
 }
 
-/* Under the lock throughout: who finds the thread in the table finds its id too. */
+/* Under the lock throughout: a reader that finds the thread in the table also finds its id. */
 static void launch(struct stress_thread *thread)
 {
 	size_t place = 0;
@@ -198,7 +199,7 @@ uint64_t stress_operations(void)
 	return sum;
 }
 
-/* -- time --------------------------------------------------------------------------------------------------------------------- */
+/* -- time -------------------------------------------------------------------------------------- */
 
 void stress_back_off(unsigned *spins)
 {
@@ -238,7 +239,7 @@ int stress_read_file(const char *path, char *text, size_t size)
 	return length > 0;
 }
 
-/* -- figures ------------------------------------------------------------------------------------------------------------------ */
+/* -- figures ----------------------------------------------------------------------------------- */
 
 void stress_note(const char *name, uint64_t value)
 {
@@ -268,12 +269,12 @@ void stress_skip(const char *why)
 	(void)snprintf(stress_result()->message, sizeof(stress_result()->message), "%s", why);
 }
 
-/* -- a run -------------------------------------------------------------------------------------------------------------------- */
+/* -- a run ------------------------------------------------------------------------------------- */
 
-/* A leak, or a version that somebody still pins though all handles are back. */
+/* A leak, or a version that is still pinned although all handles were released. */
 static void check_nothing_left(void)
 {
-	struct weir_reclaim_stats stats = {.struct_size = sizeof(stats)};
+	struct weir_reclaim_stats stats = {WEIR_RECLAIM_STATS_INIT};
 	enum weir_status status;
 
 	stress_begin(&stress_now.self, "flushing");

@@ -1,9 +1,11 @@
 /*
- * harness.h - what every stress scenario stands on: seeded threads, a time limit, a watchdog, one report.
+ * harness.h - the basis of every stress scenario: seeded threads, a time limit, a watchdog, one
+ * report.
  *
- * A scenario starts threads that work on one structure until stress_goes_on() says no, and checks what a reader of the
- * structure's header may rely on. It takes all its randomness from its threads' streams, so one seed gives the same streams
- * again (not the same schedule). The first violation ends the process: nothing that comes later could be trusted.
+ * A scenario starts threads that work on one structure until stress_goes_on() returns 0, and checks
+ * what a reader of the structure's header may rely on. It takes all its randomness from its
+ * threads' streams, so a seed reproduces the streams (not the schedule). The first violation ends
+ * the process, because no later result could be trusted.
  *
  * One scenario runs at a time; the harness keeps its state in one place.
  */
@@ -36,24 +38,25 @@ enum stress_exit { STRESS_FINE = 0, STRESS_WRONG = 1, STRESS_HANG = 2, STRESS_US
 
 struct stress_scenario {
 	const char *name;
-	const char *checks; /* what must hold, in one line; NULL: it fails on purpose, and runs only when it is named */
+	const char *checks; /* what must hold, in one line; NULL: it fails on purpose, and runs only if it is named */
 	void (*run)(void);
 };
 
 struct stress_options {
 	double seconds;      /* per scenario */
-	double hang_seconds; /* so long may nothing complete */
+	double hang_seconds; /* the longest time without a completion */
 	double live_seconds; /* between live lines; 0: none */
-	unsigned threads;    /* what a scenario may have working at once */
+	unsigned threads;    /* the number of threads that a scenario may use */
 	uint64_t seed;
 	const char *json; /* NULL: none */
 };
 
-/* -- for scenarios ------------------------------------------------------------------------------------------------------------ */
+/* -- for scenarios ----------------------------------------------------------------------------- */
 
 /*
- * Something that threads wait on, for the watchdog's report of who waits for whom. It and the structure live as long as a thread names it.
- * What it can give are bits; a thread waits for some of them, and others say what they can give (stress_gives).
+ * An object that threads wait on, for the watchdog's report of which thread waits for which. It and
+ *    the structure must exist as long as a thread names it. What it can give is a set of bits; a
+ *    thread waits for some of them, and other threads declare what they can give (stress_gives).
  */
 struct stress_object {
 	const char *kind, *name;
@@ -67,7 +70,7 @@ typedef void stress_body(struct stress_thread *self, void *context);
 
 enum { STRESS_GIFTS = 4 };
 
-/* What a thread can give to those who wait on an object. */
+/* What a thread can give to the threads that wait on an object. */
 struct stress_gift {
 	_Atomic(const struct stress_object *) object;
 	_Atomic(uint32_t) bits;
@@ -80,10 +83,10 @@ struct stress_thread {
 	stress_body *body;
 	void *context;
 	pthread_t thread;
-	int ended; /* under the harness's lock: no signal may be sent any more */
-	/* Owner. */
+	int ended; /* under the harness's lock: no signal may be sent any longer */
+	/* Written and read by the owner. */
 	uint64_t random;
-	/* Owner writes, the watchdog reads. */
+	/* The owner writes, the watchdog reads. */
 	WEIRI_ALIGNED_APART _Atomic(uint64_t) operations;
 	_Atomic(uint64_t) begun; /* operations that it has begun */
 	_Atomic(const char *) doing;
@@ -91,16 +94,16 @@ struct stress_thread {
 	_Atomic(uint32_t) needs;
 	_Atomic(int32_t) kernel_id;
 	struct stress_gift gift[STRESS_GIFTS];
-	/* The watchdog's: what it saw last, and since when. */
+	/* Used by the watchdog: what it saw last, and since when. */
 	WEIRI_ALIGNED_APART uint64_t seen_operations;
 	uint64_t seen_begun, begun_ns, completed_ns;
 };
 
-/* The scenario that runs, and the thread that runs it. */
+/* The running scenario, and the thread that runs it. */
 const struct stress_scenario *stress_scenario(void);
 struct stress_thread *stress_self(void);
 
-/* At least `least` threads to start, and no more than were asked for when that is more. */
+/* The number of threads to start: the requested number, but at least `least`. */
 unsigned stress_threads(unsigned least);
 /* n, or a share of it under a sanitizer; at least 1. */
 uint64_t stress_scaled(uint64_t n);
@@ -114,8 +117,9 @@ void stress_join(void);
 void stress_join_one(struct stress_thread *thread);
 
 /*
- * From here to the end of the scenario, signals interrupt its threads at random instructions and hold each for a moment, so that others
- * overtake it where it would hardly ever be preempted by itself.
+ * From here to the end of the scenario, signals interrupt its threads at random instructions and
+ * hold each for a moment. So other threads overtake it at points where it would rarely be
+ * preempted.
  */
 void stress_disturb(void);
 
@@ -130,7 +134,7 @@ static inline int stress_one_in(struct stress_thread *self, uint64_t n)
 /* Mixes a number; used for payloads and streams. */
 uint64_t stress_mix(uint64_t value);
 
-/* What the thread is about to do, for the watchdog; and that `count` operations completed. */
+/* Tells the watchdog what the thread is about to do; and that `count` operations completed. */
 static inline void stress_begin_on(struct stress_thread *self, const char *what, const struct stress_object *object,
                                    uint32_t needs)
 {
@@ -149,34 +153,46 @@ static inline void stress_end(struct stress_thread *self, uint64_t count)
 	/* [relaxed] a count that only this thread writes. */
 	weiri_store_relaxed(&self->operations, weiri_load_relaxed(&self->operations) + count);
 }
-/* From now on this thread can give these to those who wait on the object; no bits: no more. */
+/*
+ * From now on this thread can give these to threads that wait on the object; no bits: it no longer
+ * can.
+ */
 void stress_gives(struct stress_thread *self, const struct stress_object *object, uint32_t bits);
 /* Operations of all threads since the scenario began, ended threads included. */
 uint64_t stress_operations(void);
 
-/* What the process has in memory now; 0: the system does not say. */
+/* The resident memory of the process; 0: the system does not tell. */
 uint64_t stress_resident_bytes(void);
 
-/* Nothing to do for this thread now: a few pauses, then the processor goes to others. Reset *spins to 0 after a success. */
+/*
+ * This thread has nothing to do now: pauses a few times, then yields the processor. Reset *spins to
+ * 0 after a success.
+ */
 void stress_back_off(unsigned *spins);
-/* Lets so much time pass: moves the moment at which something happens. */
+/* Lets that much time pass, in order to move the moment at which something happens. */
 void stress_let_pass(uint64_t nanoseconds);
 
-/* The check failed: prints scenario, seed, what was violated and one command that tries again; ends the process. From any thread. */
+/*
+ * The check failed: prints scenario, seed, what was violated and one command that tries again; ends
+ * the process. From any thread.
+ */
 _Noreturn void stress_fail(const char *format, ...) __attribute__((format(printf, 1, 2), cold));
 #define STRESS_CHECK(condition, ...) ((condition) ? (void)0 : stress_fail(__VA_ARGS__))
 
 /* A figure for the report. From the scenario's own thread. */
 void stress_note(const char *name, uint64_t value);
-/* A thread was stopped in an operation on a structure, and so many others stood still meanwhile. From the scenario's own thread. */
+/*
+ * A thread was stopped in an operation on a structure, and that many other threads stood still
+ * meanwhile. From the scenario's own thread.
+ */
 void stress_count_stop(const char *structure, const char *operation, unsigned froze);
-/* The scenario cannot run here; say why. It counts as passed. */
+/* The scenario cannot run here, for the given reason. It counts as passed. */
 void stress_skip(const char *why);
 
-/* -- for main.c --------------------------------------------------------------------------------------------------------------- */
+/* -- for main.c -------------------------------------------------------------------------------- */
 
 void stress_run(const struct stress_scenario *scenario, const struct stress_options *options);
-/* Writes the JSON file if one was asked for. 0: it could not. */
+/* Writes the JSON file if one was requested. 0: it failed. */
 int stress_finish(const struct stress_options *options);
 
 #endif

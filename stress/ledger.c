@@ -31,7 +31,7 @@ static uint64_t *numbers(uint64_t count)
 
 void ledger_open(struct ledger *ledger, unsigned producers, unsigned consumers, uint64_t limit)
 {
-	STRESS_CHECK(producers > 0 && consumers > 0 && limit > 0, "a ledger of nobody, or of nothing");
+	STRESS_CHECK(producers > 0 && consumers > 0 && limit > 0, "a ledger without threads, or without items");
 	memset(ledger, 0, sizeof(*ledger));
 	ledger->producers = producers < LEDGER_SIDE ? producers : LEDGER_SIDE;
 	ledger->consumers = consumers < LEDGER_SIDE ? consumers : LEDGER_SIDE;
@@ -54,7 +54,7 @@ void ledger_close(struct ledger *ledger)
 		free(ledger->consumer[i].log);
 }
 
-/* -- items -------------------------------------------------------------------------------------------------------------------- */
+/* -- items ------------------------------------------------------------------------------------- */
 
 uint64_t ledger_make(struct ledger_page *producer, uint64_t ahead)
 {
@@ -68,7 +68,7 @@ void ledger_take(struct ledger *ledger, struct ledger_page *consumer, uint64_t l
 {
 	uint64_t producer = (item >> LEDGER_NUMBER_BITS) - 1, number = number_of(item);
 
-	STRESS_CHECK(producer < ledger->producers && number < ledger->limit, "dequeued 0x%llx, which nobody enqueued",
+	STRESS_CHECK(producer < ledger->producers && number < ledger->limit, "dequeued 0x%llx, which no thread enqueued",
 	             (unsigned long long)item);
 	STRESS_CHECK(!ordered || number + 1 > last[producer],
 	             "out of order: producer %llu's number %llu came after its %llu", (unsigned long long)producer,
@@ -88,7 +88,7 @@ void ledger_drop(struct ledger *ledger, uint64_t item)
 	ledger_take(ledger, &ledger->consumer[0], last, 0, item);
 }
 
-/* Marks what the consumer took of this producer's; how many there were. */
+/* Marks the items of this producer that the consumer took; returns how many there were. */
 static uint64_t mark(const struct ledger_page *consumer, const struct ledger_page *producer, unsigned char marks[])
 {
 	uint64_t found = 0;
@@ -122,7 +122,7 @@ void ledger_check_each_once(const struct ledger *ledger)
 	}
 }
 
-/* -- bounds ------------------------------------------------------------------------------------------------------------------- */
+/* -- bounds ------------------------------------------------------------------------------------ */
 
 /* [seq_cst] throughout: a bound holds because of the order in which the counters are read. */
 static uint64_t sum_most(const struct ledger_page pages[], unsigned count)

@@ -1,10 +1,11 @@
 /*
- * ledger.h - numbered items that producers put into a structure and consumers take out: each once, in order, with the memory that was
- * written before; and bounds of how many are inside.
+ * ledger.h - numbered items that producers put into a structure and consumers take out: each once,
+ * in order, with the memory that was written before; and bounds of how many are inside.
  *
- * Bounds. Each thread counts on its own line what it may have moved (raised before a call by all that the call could move) and what it
- * has moved for certain (raised after it). So "certainly in" less "possibly out" is never above what was inside at some moment, and
- * "possibly in" less "certainly out" never below.
+ * Bounds. Each thread counts on a line of its own what it may have moved (raised before a call by
+ * all that the call could move) and what it has certainly moved (raised after the call). So
+ * "certainly in" minus "possibly out" is never above the number of items that were inside at some
+ * moment, and "possibly in" minus "certainly out" is never below it.
  */
 #ifndef STRESS_LEDGER_H
 #define STRESS_LEDGER_H
@@ -13,12 +14,15 @@
 
 enum { LEDGER_SIDE = 16, LEDGER_NUMBER_BITS = 24 };
 
-/* A thread's page. */
+/* The page of one thread. */
 struct ledger_page {
 	unsigned index;
 	WEIRI_ALIGNED_APART _Atomic(uint64_t) most;
 	_Atomic(uint64_t) least;
-	/* Producer: numbers 0 .. count-1 are in. Consumer: what came out, in order, is log[0 .. count-1]. */
+	/*
+	 * Producer: numbers 0 .. count-1 were put. Consumer: what it took, in order, is log[0 ..
+	 * count-1].
+	 */
 	uint64_t count;
 	uint64_t *log;
 	uint64_t *payload;          /* producer: what a consumer of number i finds at [i] */
@@ -31,22 +35,31 @@ struct ledger {
 	struct ledger_page producer[LEDGER_SIDE], consumer[LEDGER_SIDE];
 };
 
-/* As many pages, cut to LEDGER_SIDE. Closing frees them. */
+/* Opens that many pages, at most LEDGER_SIDE. Closing frees them. */
 void ledger_open(struct ledger *ledger, unsigned producers, unsigned consumers, uint64_t limit);
 void ledger_close(struct ledger *ledger);
 
-/* The producer's next item after `ahead` others, with its memory written. It is in when count goes beyond it. */
+/*
+ * The producer's next item after `ahead` other items, with its memory written. It counts as put
+ * when count exceeds its number.
+ */
 uint64_t ledger_make(struct ledger_page *producer, uint64_t ahead);
-/* The consumer took the item: it is one that a producer made, and shows its memory; and, if ordered, comes after last[]. */
+/*
+ * The consumer took the item: checks that a producer made it, and that its memory is right; and, if
+ * ordered, that it follows last[].
+ */
 void ledger_take(struct ledger *ledger, struct ledger_page *consumer, uint64_t last[], int ordered, uint64_t item);
-/* Was never taken and is dropped. */
+/* The item was never taken and is dropped. */
 void ledger_drop(struct ledger *ledger, uint64_t item);
-/* When all have ended: what is in has come out, once. */
+/* When all threads have ended: what was put was taken, once. */
 void ledger_check_each_once(const struct ledger *ledger);
 
 void ledger_about_to_move(struct ledger_page *page, uint64_t wanted);
 void ledger_has_moved(struct ledger_page *page, uint64_t wanted, uint64_t moved);
-/* Bounds of what went in and came out. The order of two looks is the caller's to choose: it decides what their difference says. */
+/*
+ * Bounds of what was put and taken. The caller chooses the order of two calls, which decides what
+ * their difference means.
+ */
 uint64_t ledger_most_in(const struct ledger *ledger);
 uint64_t ledger_least_in(const struct ledger *ledger);
 uint64_t ledger_most_out(const struct ledger *ledger);

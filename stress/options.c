@@ -51,7 +51,7 @@ static int parse_number(const char *text, uint64_t least, uint64_t most, uint64_
 	return errno == 0 && *end == '\0' && *number >= least && *number <= most;
 }
 
-/* Plain decimals: no sign, no exponent, nothing that is not a number. */
+/* Plain decimals: no sign, no exponent, no other characters. */
 static int parse_seconds(const char *text, double least, double *seconds)
 {
 	char *end;
@@ -104,7 +104,7 @@ enum stress_request stress_parse(int argc, char *argv[], const struct stress_sce
 	int option, any = 0;
 
 	opterr = 0;
-	optind = 0; /* glibc: begin anew */
+	optind = 0; /* glibc: begin again */
 	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
 		if (option == LIST)
 			return STRESS_LIST;

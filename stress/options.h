@@ -1,5 +1,5 @@
 /*
- * options.h - the command line of weir-stress, read and judged; nothing is run or printed.
+ * options.h - reads and checks the command line of weir-stress; runs and prints nothing.
  */
 #ifndef STRESS_OPTIONS_H
 #define STRESS_OPTIONS_H
@@ -15,7 +15,10 @@ struct stress_command_line {
 	char fault[STRESS_FAULT];          /* for STRESS_REFUSE */
 };
 
-/* `line` comes with the defaults. The first of --list, --help and a fault decides. At most STRESS_MOST_SCENARIOS in the table. */
+/*
+ * `line` contains the defaults on entry. The first of --list, --help and a fault decides. The table
+ * has at most STRESS_MOST_SCENARIOS.
+ */
 enum stress_request stress_parse(int argc, char *argv[], const struct stress_scenario table[], size_t count,
                                  struct stress_command_line *line);
 

@@ -16,14 +16,16 @@ enum { MAPPED_FROM = 512 << 10, QUARANTINE = 1024, QUARANTINE_BYTES = 16 << 10, 
 #define LIVE UINT64_C(0x11feb10c11feb10c)
 #define DEAD UINT64_C(0xdeadb10cdeadb10c)
 
-/* Sits right before the memory given out. */
+/* Lies immediately before the allocated memory. */
 struct block {
 	uint64_t state;
 	size_t size, alignment;
 	void *raw;
 };
 
-/* Freed blocks, oldest first; under a sanitizer it has its own and this one stays empty. */
+/*
+ * Freed blocks, oldest first. A sanitizer has a quarantine of its own; then this one stays empty.
+ */
 static _Atomic(void *) quarantine[QUARANTINE];
 static _Atomic(uint64_t) quarantine_next;
 static _Atomic(uint64_t) bytes, peak;
@@ -41,7 +43,10 @@ static void note_peak(uint64_t now)
 		;
 }
 
-/* Large blocks are mapped, so that what is resident is what is live, whatever the allocator of the process keeps. */
+/*
+ * Large blocks are mapped, so that resident memory is live memory, whatever the process's allocator
+ * keeps.
+ */
 static void *raw_allocate(size_t size, size_t alignment)
 {
 	void *raw = NULL;
@@ -103,7 +108,9 @@ static void release(void *context, void *memory, size_t size, size_t alignment)
 	memset(memory, POISON_BYTE, size);
 	(void)weiri_fetch_sub_relaxed(&bytes, size); /* [relaxed] a figure */
 	if (!STRESS_ASAN && !STRESS_TSAN && size <= QUARANTINE_BYTES) {
-		/* [acq_rel] the block goes from the thread that freed it to the one that pushes it out. */
+		/*
+		 * [acq_rel] the block passes from the thread that freed it to the thread that removes it.
+		 */
 		memory =
 			weiri_exchange_acq_rel(&quarantine[weiri_fetch_add_relaxed(&quarantine_next, 1u) % QUARANTINE], memory);
 	}
@@ -144,7 +151,7 @@ void stress_poison_check_empty(void)
 	STRESS_CHECK(stress_poison_bytes() == 0, "%" PRIu64 " bytes were not freed", stress_poison_bytes());
 }
 
-/* -- payloads ----------------------------------------------------------------------------------------------------------------- */
+/* -- payloads ---------------------------------------------------------------------------------- */
 
 static int64_t word_of(uint64_t tag, size_t index)
 {
@@ -192,6 +199,7 @@ weir_tensor *stress_payload(uint64_t tag, size_t words)
 uint64_t stress_payload_check(const weir_tensor *tensor, const char *who)
 {
 	STRESS_CHECK(tensor != NULL, "%s: no tensor", who);
-	STRESS_CHECK(weir_tensor_elements(tensor) >= 1 && weir_tensor_dtype(tensor) == WEIR_I64, "%s: not a payload", who);
-	return check_words(weir_tensor_data(tensor), (size_t)weir_tensor_elements(tensor), who);
+	STRESS_CHECK(weir_tensor_element_count(tensor) >= 1 && weir_tensor_dtype(tensor) == WEIR_I64, "%s: not a payload",
+	             who);
+	return check_words(weir_tensor_data(tensor), (size_t)weir_tensor_element_count(tensor), who);
 }

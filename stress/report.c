@@ -20,7 +20,7 @@ static void print_stops(const struct stress_stops *stops)
 
 	for (unsigned i = 0; i < STRESS_FROZEN; i++)
 		sum += stops->froze[i];
-	printf("        stopped in %-8s %-20s %6" PRIu64 " times: froze nobody %" PRIu64, stops->structure,
+	printf("        stopped in %-8s %-20s %6" PRIu64 " times: froze no thread %" PRIu64, stops->structure,
 	       stops->operation, sum, stops->froze[0]);
 	for (unsigned i = 1; i < STRESS_FROZEN; i++) {
 		if (stops->froze[i] != 0)
@@ -81,7 +81,10 @@ void stress_print_failure(const struct stress_result *result, const struct stres
 	(void)write_all(STDERR_FILENO, text, strlen(text));
 }
 
-/* What goes to the file. No FILE, and no dprintf(), which makes one: a crash may have interrupted malloc. */
+/*
+ * Output to the file. No FILE, and no dprintf(), which creates one: a crash may have interrupted
+ * malloc.
+ */
 static struct {
 	int file, failed;
 	size_t used;
@@ -122,7 +125,7 @@ static void write_string(const char *text)
 	put("\"");
 }
 
-/* "froze": by how many others stood still, from none. */
+/* "froze": by the number of other threads that stood still, from 0. */
 static void write_stops(const struct stress_stops *stops, const char *separator)
 {
 	put("%s{\"structure\": \"%s\", \"operation\": \"%s\", \"froze\": [", separator, stops->structure, stops->operation);

@@ -13,7 +13,10 @@ struct stress_note_line {
 	uint64_t value;
 };
 
-/* Stops in one operation of a structure: how often 0, 1, ... others stood still. The strings are static. */
+/*
+ * Stops in one operation of a structure: how often 0, 1, ... other threads stood still. The strings
+ * are static.
+ */
 enum { STRESS_STOPS = 32, STRESS_FROZEN = 8 };
 struct stress_stops {
 	const char *structure, *operation;
@@ -25,7 +28,10 @@ struct stress_result {
 	const char *outcome; /* "ok", "skipped", "wrong", "hang", "crash", "sanitizer" */
 	double seconds;
 	uint64_t operations;
-	/* What the watchdog saw: how long nothing completed, and the most at a time. It goes on while a failure is written. */
+	/*
+	 * What the watchdog saw: how long nothing completed, and the longest such time. It continues
+	 * while a failure is written.
+	 */
 	_Atomic(uint64_t) longest_stall_ns, most_versions, most_retired, most_resident;
 	size_t notes;
 	struct stress_note_line note[STRESS_NOTES];
@@ -36,7 +42,10 @@ struct stress_result {
 
 /* One line on standard output. */
 void stress_print_result(const struct stress_result *result);
-/* What failed and how to try again, on standard error. Calls nothing that a signal handler may not. */
+/*
+ * Prints on standard error what failed and how to try again. Calls only what a signal handler may
+ * call.
+ */
 void stress_print_failure(const struct stress_result *result, const struct stress_options *options);
 /* 0: the file could not be written. Allocates nothing. */
 int stress_write_json(const char *path, const struct stress_options *options, const struct stress_result results[],

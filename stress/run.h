@@ -1,5 +1,5 @@
 /*
- * run.h - the run that goes on, as the parts of the harness share it.
+ * run.h - the current run, shared by the parts of the harness.
  */
 #ifndef STRESS_RUN_H
 #define STRESS_RUN_H
@@ -25,38 +25,47 @@ struct stress_run {
 	size_t result_count;
 };
 extern struct stress_run stress_now;
-/* This thread, if it is one of the harness's. */
+/* This thread, if it belongs to the harness. */
 extern WEIRI_TLS const struct stress_thread *stress_current;
 
 struct stress_result *stress_result(void);
 double stress_seconds_so_far(void);
-/* A small file as a string, without malloc, whose lock a stopped thread may hold; 0: there is none. */
+/*
+ * Reads a small file as a string, without malloc, whose lock a stopped thread may hold; 0: there is
+ * none.
+ */
 int stress_read_file(const char *path, char *text, size_t size);
 /* With the lock. */
 uint64_t stress_count_operations(void);
-/* With the lock: the scenario's own thread in place 0, then the others; NULL: none in this place, of STRESS_MAX_THREADS + 1. */
+/*
+ * With the lock: the scenario's own thread in place 0, then the others; NULL: none in this place,
+ * of STRESS_MAX_THREADS + 1.
+ */
 struct stress_thread *stress_thread_in(size_t place);
 
-/* -- ending.c ----------------------------------------------------------------------------------------------------------------- */
+/* -- ending.c ---------------------------------------------------------------------------------- */
 
-/* From now on a crash, and what a sanitizer finds, is reported with seed and replay command before the process ends by it. */
+/*
+ * From now on a crash, or a sanitizer's report, ends the process only after seed and replay command
+ * were printed.
+ */
 void stress_catch_crashes(void);
 /* Ends the process with a text that is in the result's message. */
 _Noreturn void stress_end_process(const char *outcome, enum stress_exit code);
-/* The first to come here returns, and ends the process; others wait for that. */
+/* The first caller returns, and ends the process; other callers wait for that. */
 void stress_become_the_one_that_fails(void);
 
-/* -- watch.c ------------------------------------------------------------------------------------------------------------------ */
+/* -- watch.c ----------------------------------------------------------------------------------- */
 
 pthread_t stress_start_watching(void);
 void stress_stop_watching(pthread_t watcher);
 
-/* -- waits.c ------------------------------------------------------------------------------------------------------------------ */
+/* -- waits.c ----------------------------------------------------------------------------------- */
 
-/* With the lock: who waits for whom, as text. */
+/* With the lock: which thread waits for which, as text. */
 void stress_describe_waits(char *memory, size_t size);
 
-/* -- disturb.c ---------------------------------------------------------------------------------------------------------------- */
+/* -- disturb.c --------------------------------------------------------------------------------- */
 
 /* After `ended` was set: waits for the disturber if there is one. */
 void stress_stop_disturbing(void);

@@ -1,9 +1,12 @@
 /*
- * scenario_barrier.c - barriers: each key that got all its components comes out once, whole; and a thread stopped anywhere in a call.
+ * scenario_barrier.c - barriers: each key that got all its components is taken once, complete; and
+ * a thread stopped anywhere in a call.
  *
- * Rounds on a fresh barrier. Two threads a component insert all keys, each its half, in batches of random size; some of their inserts name
- * a key that has the component already, and must then have done nothing. Takers take random numbers, with deadlines that often pass. The
- * barrier is closed when all is inserted, or, with what is incomplete dropped, before. Memory that was given back is poisoned.
+ * Rounds on a new barrier. Two threads for each component insert all keys, each its half, in
+ * batches of random size. Some of their inserts name a key that has the component already, and must
+ * then have no effect. Takers take random numbers, with deadlines that often pass. The barrier is
+ * closed when everything is inserted, or before, and then incomplete tuples are dropped. Freed
+ * memory is poisoned.
  */
 #include "harness.h"
 
@@ -37,10 +40,8 @@ static void open_barrier(const weir_allocator *allocator)
 {
 	static const weir_shape scalar = {.rank = 0};
 	struct weir_tensor_component components[] = {{WEIR_I64, &scalar, NULL}, {WEIR_I64, &scalar, NULL}};
-	struct weir_barrier_options options = {.struct_size = sizeof(options),
-	                                       .components = components,
-	                                       .component_count = COMPONENTS,
-	                                       .allocator = allocator};
+	struct weir_barrier_options options = {WEIR_BARRIER_OPTIONS_INIT, .components = components,
+	                                       .component_count = COMPONENTS, .allocator = allocator};
 
 	STRESS_CHECK(weir_barrier_create(&options, &now.barrier, NULL) == WEIR_OK, "no barrier");
 	now.allocator = allocator;
@@ -103,11 +104,12 @@ static void check_and_release(struct weir_barrier_batch *batch)
 		weir_tensor_release(batch->values[i]);
 }
 
-/* -- rounds ------------------------------------------------------------------------------------------------------------------- */
+/* -- rounds ------------------------------------------------------------------------------------ */
 
 /*
- * A batch whose last key may be one that the thread inserted before. That is refused, and with it all, while the key is incomplete; once it
- * is ready it is new. So such a key is one of those above KEYS, which no other thread completes.
+ * A batch whose last key may be one that the thread inserted before. The whole batch is refused
+ * while that key is incomplete; once the key is ready, the key is new. So such a key is one of
+ * those above KEYS, which no other thread completes.
  */
 static void insert_some(struct stress_thread *self, size_t component, int64_t next, int64_t count, int64_t marker)
 {
@@ -165,7 +167,10 @@ static void take(struct stress_thread *self, void *context)
 		if (status == WEIR_OK)
 			check_and_release(&batch);
 		stress_end(self, 1);
-		/* The markers stay incomplete when the barrier drains: only a small batch says that nothing is ready. */
+		/*
+		 * The markers stay incomplete when the barrier drains: only a small batch shows that
+		 * nothing is ready.
+		 */
 		if (status == WEIR_OUT_OF_RANGE && flags != 0 && weiri_load_acquire(&now.inserters) == 0)
 			return;
 	}
@@ -202,7 +207,7 @@ static void check_end(void)
 
 	for (unsigned i = 0; i < KEYS; i++)
 		taken += weiri_load_relaxed(&now.taken[i]); /* [relaxed] joined */
-	STRESS_CHECK(weir_barrier_look(now.barrier, &ready, &incomplete) == WEIR_OK, "look");
+	STRESS_CHECK(weir_barrier_size(now.barrier, &ready, &incomplete) == WEIR_OK, "look");
 	STRESS_CHECK(ready == 0 && (now.cancels || taken == KEYS), "%u of %d keys came out, %zu are ready", taken, KEYS,
 	             ready);
 	STRESS_CHECK(incomplete == (now.cancels ? 0 : COMPONENTS * HALVES), "%zu keys are incomplete", incomplete);
@@ -225,9 +230,10 @@ void scenario_barrier(void)
 	stress_note("rounds", rounds);
 }
 
-/* -- stops -------------------------------------------------------------------------------------------------------------------- */
+/* -- stops ------------------------------------------------------------------------------------- */
 
-enum { WORKERS = 4, STOPS = 300, ENOUGH = 64 /* tuples ready, beyond which nobody inserts */ };
+enum { WORKERS = 4, STOPS = 300, ENOUGH = 64 /* ready tuples, above which no thread inserts */ };
+enum { MAY_STAND = 1 /* a take that waits, while the stopped thread completes it; never one that does not */ };
 
 static int work_on_barrier(struct stress_thread *self, unsigned worker)
 {
@@ -236,10 +242,12 @@ static int work_on_barrier(struct stress_thread *self, unsigned worker)
 	size_t ready = 0;
 	int64_t key;
 
-	STRESS_CHECK(weir_barrier_look(now.barrier, &ready, NULL) == WEIR_OK, "look");
+	STRESS_CHECK(weir_barrier_size(now.barrier, &ready, NULL) == WEIR_OK, "look");
 	if (ready > ENOUGH || stress_one_in(self, 2)) {
+		uint64_t deadline_ns = stress_one_in(self, 2) ? 0 : weir_deadline_in(stress_below(self, 200000));
+
 		stress_begin(self, "take_many");
-		if (weir_barrier_take_many(now.barrier, 1, 0, 0, NULL, &batch, NULL) != WEIR_OK)
+		if (weir_barrier_take_many(now.barrier, 1, 0, deadline_ns, NULL, &batch, NULL) != WEIR_OK)
 			return -1;
 		check_and_release(&batch);
 		return 1;
@@ -253,7 +261,7 @@ static int work_on_barrier(struct stress_thread *self, unsigned worker)
 
 void scenario_barrier_stopped(void)
 {
-	const struct stopping subject = {"barrier", WORKERS, {"insert", "take"}, 2, 0, work_on_barrier, 50};
+	const struct stopping subject = {"barrier", WORKERS, {"insert", "take"}, 2, MAY_STAND, work_on_barrier, 50};
 	struct stress_thread *self = stress_self();
 
 	stress_stop_prepare();

@@ -1,10 +1,12 @@
 /*
- * scenario_combine.c - updates of large values that go together: none is lost or made twice, whoever computes, beside every other kind of
- * write; and a thread that stops anywhere in one stops nobody.
+ * scenario_combine.c - combined updates of large values: none is lost or applied twice, whichever
+ * thread computes, while all other kinds of writes run; and a thread that stops anywhere in an
+ * update stops no other thread.
  *
- * All elements of a value are the same number: it is added to all of the value, or to each of its rows. What is added is counted by who
- * adds it; what an exchange takes out, by who takes it. In the end what was added is what was taken out and what is left, and all memory
- * has come back.
+ * All elements of a value are the same number. An amount is added to the whole value, or to each of
+ * its rows. The thread that adds counts what it added; the thread that takes out by an exchange
+ * counts what it took. At the end what was added is what was taken out and what is left, and all
+ * memory was freed.
  */
 #include <inttypes.h>
 #include <weir/reclaim.h>
@@ -47,7 +49,8 @@ static weir_tensor *value_of(int64_t number)
 	weir_tensor *tensor;
 	int64_t *data;
 
-	STRESS_CHECK(weir_tensor_builder_create(WEIR_I64, &(weir_shape){1, {ELEMENTS}}, now.memory, &builder) == WEIR_OK,
+	STRESS_CHECK(weir_tensor_builder_create(WEIR_I64, &(weir_shape){1, {ELEMENTS}}, now.memory, &builder, NULL) ==
+	                 WEIR_OK,
 	             "no memory for a value");
 	data = weir_tensor_builder_data(builder);
 	for (size_t i = 0; i < ELEMENTS; i++)
@@ -81,22 +84,21 @@ static weir_tensor *all_rows(void)
 
 static void open_variable(const weir_allocator *memory)
 {
-	struct weir_var_options options = {.struct_size = sizeof(options), .dtype = WEIR_I64, .allocator = memory};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_I64, .allocator = memory};
 	int64_t one = 1;
 
 	now.memory = memory;
 	weiri_combine_from = BYTES;
-	weiri_spares_share =
-		stress_one_in(stress_self(), 2) ? 8 : 0; /* what is kept does not show when it is used too late */
-	weiri_store_relaxed(&now.added, 0);          /* [relaxed] before the threads */
+	weiri_spares_share = stress_one_in(stress_self(), 2) ? 8 : 0; /* kept memory does not reveal a late use */
+	weiri_store_relaxed(&now.added, 0);                           /* [relaxed] before the threads */
 	weiri_store_relaxed(&now.taken, 0);
 	for (int64_t i = 0; i <= MOST_AMOUNT; i++)
 		now.amounts[i] = value_of(i);
 	now.rows = all_rows();
-	STRESS_CHECK(weir_var_create(&options, now.amounts[0], &now.var, NULL) == WEIR_OK, "no variable");
+	STRESS_CHECK(weir_var_create(now.amounts[0], &options, &now.var, NULL) == WEIR_OK, "no variable");
 	STRESS_CHECK(weir_tensor_copy_of(WEIR_I64, &(weir_shape){.rank = 0}, &one, memory, &now.word) == WEIR_OK,
 	             "no memory for a word");
-	STRESS_CHECK(weir_var_create(&options, now.word, &now.other, NULL) == WEIR_OK, "no variable");
+	STRESS_CHECK(weir_var_create(now.word, &options, &now.other, NULL) == WEIR_OK, "no variable");
 }
 
 static void close_variable(void)
@@ -113,8 +115,8 @@ static void close_variable(void)
 		weir_tensor_release(now.amounts[i]);
 	weir_tensor_release(now.word);
 	weir_tensor_release(now.rows);
-	weir_var_destroy(now.var);
-	weir_var_destroy(now.other);
+	weir_var_destroy(now.var, NULL);
+	weir_var_destroy(now.other, NULL);
 	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(patience_ns)) == WEIR_OK, "flush: something is still held");
 }
 
@@ -142,7 +144,7 @@ static void add_once(struct stress_thread *self, uint64_t *last)
 	weir_read_release(&published);
 }
 
-/* -- beside other writes ------------------------------------------------------------------------------------------------------ */
+/* -- during other writes ----------------------------------------------------------------------- */
 
 static void adder(struct stress_thread *self, void *context)
 {
@@ -166,7 +168,10 @@ static void exchange(struct stress_thread *self)
 	weir_read_release(&replaced);
 }
 
-/* Puts one more there, if nobody came in between: by compare_assign, or by a commit to two variables. */
+/*
+ * Publishes a value that is larger by one, unless another write comes between: by compare_assign,
+ * or by a commit to two variables.
+ */
 static void change_if_unmoved(struct stress_thread *self)
 {
 	enum weir_status status;
@@ -190,7 +195,7 @@ static void change_if_unmoved(struct stress_thread *self)
 	weir_read_release(&read);
 }
 
-/* Aborts commits of the other writer, so that aborted versions lie at the head. */
+/* Aborts commits of the other writer, so that aborted versions are at the head. */
 static void assign_other(struct stress_thread *self)
 {
 	stress_begin(self, "assign the other one");
@@ -233,7 +238,7 @@ void scenario_combine(void)
 	stress_note("rounds", rounds);
 }
 
-/* -- stopped anywhere --------------------------------------------------------------------------------------------------------- */
+/* -- stopped anywhere -------------------------------------------------------------------------- */
 
 static int work(struct stress_thread *self, unsigned worker)
 {

@@ -1,11 +1,15 @@
 /*
- * scenario_critical_section.c - one at a time, whoever comes and however he waits.
+ * scenario_critical_section.c - one execution at a time, whichever thread enters and however it
+ * waits.
  *
- * Threads execute with deadlines, with tokens that others fire, at once, and as operations for a pool of two, of which some are cancelled;
- * two sections, one of them fair. Checked:
- *   alone      what is inside writes plain memory and finds it as the last one left it; two at once are found by that, and by ThreadSanitizer
- *   counts     each execution that said it ran has run, once, and no other one has; each operation completed once
- *   entering   nobody sleeps for ever (the watchdog), and in the end both are free
+ * Threads execute with deadlines, with tokens that other threads fire, without waiting, and as
+ * operations for a pool of two, of which some are cancelled. There are two sections, one of them
+ * fair. Checked:
+ *   alone      an execution writes plain memory and finds it as the last one left it; this, and
+ *              ThreadSanitizer, detect two at a time
+ *   counts     each execution that reported success has run, once, and no other one has; each
+ *              operation completed once
+ *   entering   no thread sleeps permanently (the watchdog), and at the end both sections are free
  */
 #include "harness.h"
 
@@ -24,10 +28,10 @@ static const uint64_t flush_ns = 100000000000u;
 static struct guarded {
 	weir_critical_section *section;
 	uint64_t words[WORDS];     /* plain: all equal, how many have run */
-	_Atomic(uint64_t) claimed; /* executions that said they ran */
+	_Atomic(uint64_t) claimed; /* executions that reported that they ran */
 } guarded[SECTIONS];
 static weir_pool *pool;
-static _Atomic(weir_cancel *) token; /* of the moment; each thread that takes it out fires it */
+static _Atomic(weir_cancel *) token; /* the current one; a thread that takes it out fires it */
 
 static enum weir_status alone(void *context, weir_error *error)
 {
@@ -47,20 +51,20 @@ static void claim(struct guarded *mine)
 	(void)weiri_fetch_add_relaxed(&mine->claimed, 1u); /* [relaxed] a sum */
 }
 
-/* -- on this thread ------------------------------------------------------------------------------------------------------------ */
+/* -- on this thread ---------------------------------------------------------------------------- */
 
 static int ran(enum weir_status status)
 {
 	return status == WEIR_OK || status == WEIR_ABORTED;
 }
 
-/* A token that is there for others to fire while this thread waits. */
+/* A token that other threads can fire while this thread waits. */
 static weir_cancel *lend_token(void)
 {
 	weir_cancel *mine = NULL, *other;
 
-	STRESS_CHECK(weir_cancel_create(NULL, &mine) == WEIR_OK, "no memory for a token");
-	/* [acq_rel] the token's fields, to who takes it and from who put it there. */
+	STRESS_CHECK(weir_cancel_create(NULL, &mine, NULL) == WEIR_OK, "no memory for a token");
+	/* [acq_rel] the token's fields, from the thread that stored it to the thread that takes it. */
 	other = weiri_exchange_acq_rel(&token, weir_cancel_retain(mine));
 	if (other != NULL)
 		(void)weir_cancel_fire(other, NULL);
@@ -87,7 +91,7 @@ static void execute(struct stress_thread *self, struct guarded *mine)
 	weir_cancel_release(cancel);
 }
 
-/* -- without a thread ---------------------------------------------------------------------------------------------------------- */
+/* -- without a thread -------------------------------------------------------------------------- */
 
 struct started {
 	struct guarded *mine;
@@ -109,30 +113,30 @@ static void ended(void *context, enum weir_status status, const weir_error *erro
 	             weir_status_name(status));
 	if (ran(status))
 		claim(started->mine);
-	/* [release] it is not touched any more. */
+	/* [release] it is not accessed any longer. */
 	(void)weiri_fetch_add_release(&started->ended, 1u);
 }
 
 static void start(struct stress_thread *self, struct guarded *mine)
 {
 	struct started started = {.mine = mine, .cancelled = stress_one_in(self, 2)};
-	weir_critical_section_op *op;
+	weir_pending *op;
 	unsigned spins = 0;
 
 	stress_begin(self, "start");
 	STRESS_CHECK(weir_critical_section_start(mine->section, pool, alone_as_task, &started, ended, &op, NULL) == WEIR_OK,
 	             "no memory to start");
 	if (started.cancelled)
-		weir_critical_section_op_cancel(op);
-	/* [acquire] it is ours again. */
+		weir_pending_cancel(op, NULL);
+	/* [acquire] it belongs to this thread again. */
 	while (weiri_load_acquire(&started.ended) == 0)
 		stress_back_off(&spins);
 	STRESS_CHECK(weiri_load_acquire(&started.ended) == 1, "an operation completed twice");
-	weir_critical_section_op_release(op);
+	weir_pending_release(op);
 	stress_end(self, 1);
 }
 
-/* -- all together -------------------------------------------------------------------------------------------------------------- */
+/* -- all together ------------------------------------------------------------------------------ */
 
 static void visitor(struct stress_thread *self, void *context)
 {
@@ -149,25 +153,26 @@ static void visitor(struct stress_thread *self, void *context)
 
 static void open_section(struct guarded *mine, uint32_t flags)
 {
-	struct weir_critical_section_options options = {
-		.struct_size = sizeof(options), .flags = flags, .allocator = stress_poison()};
+	struct weir_critical_section_options options = {WEIR_CRITICAL_SECTION_OPTIONS_INIT, .flags = flags,
+	                                                .allocator = stress_poison()};
 
 	*mine = (struct guarded){.section = NULL};
 	STRESS_CHECK(weir_critical_section_create(&options, &mine->section, NULL) == WEIR_OK, "no memory");
 }
 
-/* Nobody is inside, so what was plain is ours. */
+/* No execution is inside, so this thread may access the plain data. */
 static void close_section(struct guarded *mine)
 {
 	uint64_t claimed = weiri_load_relaxed(&mine->claimed); /* [relaxed] all threads have ended */
 
 	STRESS_CHECK(mine->words[0] == claimed, "%" PRIu64 " have run, %" PRIu64 " said so", mine->words[0], claimed);
-	STRESS_CHECK(weir_critical_section_destroy(mine->section, NULL) == WEIR_OK, "somebody is left inside, or waits");
+	STRESS_CHECK(weir_critical_section_destroy(mine->section, NULL) == WEIR_OK,
+	             "an execution is left inside, or waits");
 }
 
 void scenario_critical_section(void)
 {
-	struct weir_pool_options workers = {.struct_size = sizeof(workers), .threads = 2};
+	struct weir_pool_options workers = {WEIR_POOL_OPTIONS_INIT, .threads = 2};
 	unsigned visitors = stress_threads(4);
 
 	STRESS_CHECK(weir_pool_create(&workers, &pool, NULL) == WEIR_OK, "no pool");

@@ -1,11 +1,13 @@
 /*
- * scenario_dump.c - queues and staging areas that are made, used, waited in and destroyed while others write all of them down.
+ * scenario_dump.c - queues and staging areas that are created, used, waited in and destroyed while
+ * other threads dump all of them.
  *
- * Each thread has queues and areas of its own, one after the other, over memory that is poisoned when it is given back: what a dump reads of one that
- * its owner has destroyed shows. Some threads dump, into a descriptor that takes everything. Checked:
- *   counts     each owner knows what went in and came out, and the queue, or area, says the same
- *   memory     all came back at the end, that which a dump had to give back, too
- *   dumps      each succeeds, however many come and go
+ * Each thread has queues and areas of its own, one after the other, in memory that is poisoned when
+ * it is freed. So a dump that reads one after its owner has freed it is detected. Some threads
+ * dump, into a descriptor that accepts everything. Checked:
+ *   counts     each owner knows what was put and taken, and the queue, or area, reports the same
+ *   memory     all memory is freed at the end, including what a dump had to free
+ *   dumps      each dump succeeds, however many objects are created and destroyed
  */
 #include "harness.h"
 
@@ -37,11 +39,9 @@ static int64_t key_of(void *context, void *item)
 static weir_queue *make_queue(struct stress_thread *self)
 {
 	static const enum weir_queue_order orders[] = {WEIR_QUEUE_FIFO, WEIR_QUEUE_SHUFFLE, WEIR_QUEUE_PRIORITY};
-	struct weir_queue_options options = {.struct_size = sizeof(options),
-	                                     .capacity = 1 + (size_t)stress_below(self, MOST_CAPACITY),
-	                                     .order = orders[stress_below(self, 3)],
-	                                     .name = "one of many",
-	                                     .allocator = stress_poison()};
+	struct weir_queue_options options = {
+		WEIR_QUEUE_OPTIONS_INIT, .capacity = 1 + (size_t)stress_below(self, MOST_CAPACITY),
+		.order = orders[stress_below(self, 3)], .name = "one of many", .allocator = stress_poison()};
 	weir_queue *queue = NULL;
 	weir_error error = {0};
 
@@ -57,7 +57,10 @@ static void ended(void *context, enum weir_status status, const weir_error *erro
 	*(enum weir_status *)context = status;
 }
 
-/* A call that waits for a moment, or an operation that waits until an item comes. Returns how many items it moved. */
+/*
+ * A call that waits for a moment, or an operation that waits until an item arrives. Returns how
+ * many items it moved.
+ */
 static uint64_t wait_in(struct stress_thread *self, weir_queue *queue)
 {
 	enum weir_status status = WEIR_INTERNAL;
@@ -71,13 +74,13 @@ static uint64_t wait_in(struct stress_thread *self, weir_queue *queue)
 	STRESS_CHECK(weir_queue_start(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, got, 1, ended, &status, NULL, NULL) == WEIR_OK,
 	             "no memory to wait");
 	STRESS_CHECK(weir_queue_try_enqueue(queue, &now) == WEIR_OK, "no room in an empty queue");
-	STRESS_CHECK(status == WEIR_OK && got[0] == &now, "who waited was not given the item");
+	STRESS_CHECK(status == WEIR_OK && got[0] == &now, "the waiting dequeue did not get the item");
 	return 1;
 }
 
 static void use_queue(struct stress_thread *self, weir_queue *queue)
 {
-	struct weir_queue_stats stats = {.struct_size = sizeof(stats)};
+	struct weir_queue_stats stats = {WEIR_QUEUE_STATS_INIT};
 	uint64_t in = wait_in(self, queue), out = in;
 	weir_queue_announcement *announcement = NULL;
 	void *got;
@@ -98,17 +101,14 @@ static void use_queue(struct stress_thread *self, weir_queue *queue)
 	weir_queue_withdraw(announcement);
 }
 
-/* -- staging areas -------------------------------------------------------------------------------------------------------------- */
+/* -- staging areas ----------------------------------------------------------------------------- */
 
 static weir_staging *make_staging(void)
 {
 	static const struct weir_tensor_component component = {WEIR_I64, NULL, NULL};
-	struct weir_staging_options options = {.struct_size = sizeof(options),
-	                                       .capacity = MOST_CAPACITY,
-	                                       .name = "one of many",
-	                                       .components = &component,
-	                                       .component_count = 1,
-	                                       .allocator = stress_poison()};
+	struct weir_staging_options options = {WEIR_STAGING_OPTIONS_INIT, .capacity = MOST_CAPACITY,
+	                                       .name = "one of many",     .components = &component,
+	                                       .component_count = 1,      .allocator = stress_poison()};
 	weir_staging *staging = NULL;
 	weir_error error = {0};
 
@@ -125,25 +125,28 @@ static void area_ended(void *context, enum weir_status status, const weir_error 
 		weir_tensor_release(tuple[0]);
 }
 
-/* A get that waits until a tuple comes, or is cancelled; then some tuples, of which some stay for the destroy. */
+/*
+ * A get that waits until a tuple arrives, or is cancelled; then some tuples, of which some are left
+ * for the destroy.
+ */
 static void use_staging(struct stress_thread *self, weir_staging *staging)
 {
 	weir_tensor *tuple = stress_payload(stress_random(self) >> 8, 1);
 	enum weir_status status = WEIR_INTERNAL;
 	size_t puts = (size_t)stress_below(self, MOST_CAPACITY), size;
 	int cancelled = stress_one_in(self, 2);
-	weir_staging_op *op;
+	weir_pending *op;
 
 	STRESS_CHECK(weir_staging_start_get(staging, area_ended, &status, &op, NULL) == WEIR_OK, "no memory to wait");
 	if (cancelled)
-		weir_staging_op_cancel(op);
+		weir_pending_cancel(op, NULL);
 	else
 		STRESS_CHECK(weir_staging_put(staging, &tuple, 1, 0, NULL, NULL) == WEIR_OK, "no room in an empty area");
 	STRESS_CHECK(status == (cancelled ? WEIR_CANCELLED : WEIR_OK), "a get ended with %s", weir_status_name(status));
-	weir_staging_op_release(op);
+	weir_pending_release(op);
 	for (size_t i = 0; i < puts; i++)
 		STRESS_CHECK(weir_staging_put(staging, &tuple, 1, 0, NULL, NULL) == WEIR_OK, "no room");
-	STRESS_CHECK(weir_staging_look(staging, &size, NULL) == WEIR_OK && size == puts, "%zu tuples where %zu went in",
+	STRESS_CHECK(weir_staging_size(staging, &size, NULL) == WEIR_OK && size == puts, "%zu tuples where %zu went in",
 	             size, puts);
 	weir_tensor_release(tuple);
 }
@@ -160,7 +163,7 @@ static void own_staging(struct stress_thread *self)
 	stress_end(self, 1);
 }
 
-/* -- who does what -------------------------------------------------------------------------------------------------------------- */
+/* -- the threads ------------------------------------------------------------------------------- */
 
 static void own(struct stress_thread *self, void *context)
 {

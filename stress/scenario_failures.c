@@ -1,12 +1,15 @@
 /*
- * scenario_failures.c - allocation_failures: memory runs out at random in every call that allocates; and destroy_in_use.
+ * scenario_failures.c - allocation_failures: memory runs out at random in every call that
+ * allocates; and destroy_in_use.
  *
- * allocation_failures. Variables, tensors and queues whose allocator refuses every so often, on all threads at once. A refused call says
- * WEIR_RESOURCE_EXHAUSTED and has done nothing: the counters are what the calls that succeeded added, money that commits move
- * is conserved in every snapshot, items come out of the queue once. At the end every byte is back.
+ * allocation_failures. Variables, tensors and queues whose allocator refuses sometimes, on all
+ * threads at once. A refused call returns WEIR_RESOURCE_EXHAUSTED and has done nothing. So the
+ * counters are the sums of what successful calls added, money that commits move is conserved in
+ * every snapshot, and items are dequeued once. At the end every byte was freed.
  *
- * destroy_in_use. A queue in which somebody waits cannot be destroyed: it says so and goes on working. What a variable's handles show
- * outlives it, and a thread that helps a commit may still look at a variable of that commit when its owner destroys it.
+ * destroy_in_use. A queue with a waiter cannot be destroyed: the call reports it, and the queue
+ * continues to work. The values of a variable's handles outlive the variable, and a thread that
+ * helps a commit may still read a variable of that commit when its owner destroys it.
  */
 #include "harness.h"
 
@@ -27,7 +30,7 @@ static void settle(void)
 	stress_poison_check_empty();
 }
 
-/* -- allocation_failures ------------------------------------------------------------------------------------------------------ */
+/* -- allocation_failures ----------------------------------------------------------------------- */
 
 enum { ROOM = 8 };
 
@@ -42,7 +45,7 @@ static void add(_Atomic(uint64_t) *sum, uint64_t more)
 	(void)weiri_fetch_add_relaxed(sum, more); /* [relaxed] read after the join */
 }
 
-/* Waits for a moment when the queue is full or empty, and needs memory for that. */
+/* Waits for a moment if the queue is full or empty, which needs memory. */
 static void pass_items(struct stress_thread *self)
 {
 	uint64_t deadline = weir_deadline_in(200000);
@@ -80,13 +83,12 @@ static void pass_items(struct stress_thread *self)
 	add(&scarce.out, (uint64_t)out);
 }
 
-/* Objects that fail half made leave nothing behind. */
+/* Objects whose creation fails half way leave no memory behind. */
 static void create_and_destroy(struct stress_thread *self)
 {
-	struct weir_var_options of_var = {
-		.struct_size = sizeof(of_var), .dtype = WEIR_I64, .name = "short-lived", .allocator = bank_allocator()};
-	struct weir_queue_options of_queue = {.struct_size = sizeof(of_queue),
-	                                      .capacity = 1 + (size_t)stress_below(self, 20),
+	struct weir_var_options of_var = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_I64, .name = "short-lived",
+	                                  .allocator = bank_allocator()};
+	struct weir_queue_options of_queue = {WEIR_QUEUE_OPTIONS_INIT, .capacity = 1 + (size_t)stress_below(self, 20),
 	                                      .order = stress_one_in(self, 2) ? WEIR_QUEUE_SHUFFLE : WEIR_QUEUE_FIFO,
 	                                      .allocator = bank_allocator()};
 	weir_tensor *value = bank_make(1);
@@ -94,13 +96,13 @@ static void create_and_destroy(struct stress_thread *self)
 	weir_var *var = NULL;
 
 	stress_begin(self, "create");
-	(void)bank_judge(weir_var_create(&of_var, value, &var, NULL), WEIR_OK, "weir_var_create");
+	(void)bank_judge(weir_var_create(value, &of_var, &var, NULL), WEIR_OK, "weir_var_create");
 	(void)bank_judge(weir_queue_create(&of_queue, &queue, NULL), WEIR_OK, "weir_queue_create");
 	if (var != NULL && value != NULL)
 		(void)bank_judge(weir_var_compare_assign(var, 1, value, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK,
 		                 "weir_var_compare_assign");
 	stress_begin(self, "destroy");
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 	STRESS_CHECK(weir_queue_destroy(queue, NULL) == WEIR_OK, "weir_queue_destroy failed");
 	weir_tensor_release(value);
 }
@@ -136,8 +138,7 @@ static void drain_and_compare(void)
 
 void scenario_allocation_failures(void)
 {
-	struct weir_queue_options options = {
-		.struct_size = sizeof(options), .capacity = ROOM, .allocator = bank_allocator()};
+	struct weir_queue_options options = {WEIR_QUEUE_OPTIONS_INIT, .capacity = ROOM, .allocator = bank_allocator()};
 	uint64_t refused = bank_refused();
 
 	bank_open();
@@ -154,9 +155,12 @@ void scenario_allocation_failures(void)
 	stress_note("allocations refused", bank_refused() - refused);
 }
 
-/* -- destroy_in_use ----------------------------------------------------------------------------------------------------------- */
+/* -- destroy_in_use ---------------------------------------------------------------------------- */
 
-/* A round's objects. The stable variable lives through all rounds; commits tie it to the one that goes. */
+/*
+ * A round's objects. The stable variable exists in all rounds; commits connect it with the variable
+ * that is destroyed.
+ */
 static struct {
 	weir_var *stable;
 	_Atomic(uint64_t) refusals;
@@ -174,7 +178,7 @@ static void count_end(void *context, enum weir_status status, const weir_error *
 
 static void destroy_queue(struct stress_thread *self)
 {
-	struct weir_queue_options options = {.struct_size = sizeof(options), .capacity = 4, .allocator = stress_poison()};
+	struct weir_queue_options options = {WEIR_QUEUE_OPTIONS_INIT, .capacity = 4, .allocator = stress_poison()};
 	weir_error error = {WEIR_OK, ""};
 	_Atomic(uint32_t) ends = 0;
 	weir_queue *queue = NULL;
@@ -199,18 +203,19 @@ static void destroy_queue(struct stress_thread *self)
 
 static weir_var *create_used(uint64_t tag)
 {
-	struct weir_var_options options = {.struct_size = sizeof(options), .dtype = WEIR_I64, .allocator = stress_poison()};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_I64, .allocator = stress_poison()};
 	weir_tensor *initial = stress_payload(tag, 1);
 	weir_var *var = NULL;
 
-	STRESS_CHECK(weir_var_create(&options, initial, &var, NULL) == WEIR_OK, "weir_var_create failed");
+	STRESS_CHECK(weir_var_create(initial, &options, &var, NULL) == WEIR_OK, "weir_var_create failed");
 	weir_tensor_release(initial);
 	return var;
 }
 
 /*
- * Commits to the stable variable and one of our own, and destroys that one as soon as the commit has ended. Others who write the stable
- * one help our commit, and may be anywhere in it then.
+ * Commits to the stable variable and to one of its own, and destroys the latter as soon as the
+ * commit has ended. Other threads that write the stable variable help this commit, and may be
+ * anywhere in it then.
  */
 static void destroy_variable(struct stress_thread *self)
 {
@@ -231,7 +236,7 @@ static void destroy_variable(struct stress_thread *self)
 	STRESS_CHECK(weir_var_read(own, &read) == WEIR_OK, "a read failed");
 	tag = stress_payload_check(read.tensor, "before its variable goes");
 	stress_begin(self, "destroy of a variable");
-	weir_var_destroy(own);
+	weir_var_destroy(own, NULL);
 	STRESS_CHECK(stress_payload_check(read.tensor, "after its variable has gone") == tag, "a handle changed");
 	weir_read_release(&read);
 	weir_tensor_release(value);
@@ -269,7 +274,7 @@ void scenario_destroy_in_use(void)
 	for (unsigned i = 0; i < threads; i++)
 		(void)stress_start("destroyer", use_and_destroy, NULL);
 	stress_join();
-	weir_var_destroy(use.stable);
+	weir_var_destroy(use.stable, NULL);
 	stress_note("refused destroys", weiri_load_relaxed(&use.refusals)); /* [relaxed] joined */
 	settle();
 }

@@ -1,10 +1,13 @@
 /*
- * scenario_handles.c - variable_handles: handles go from hand to hand, are hoarded beyond the slots, are released out of order, and outlive
- * the thread that took them and the variable that they are of.
+ * scenario_handles.c - variable_handles: handles pass from thread to thread, are hoarded beyond the
+ * number of slots, are released out of order, and outlive the thread that took them and the
+ * variable to which they belong.
  *
- * Workers put handles of reads, snapshots and updates into bags of their own and onto a board that all share, and take out what was there
- * before. Some are of variables that their maker destroyed at once. Workers end now and then and leave a part of their bag on the board.
- * Each handle is judged when it is taken and again when it is released: its value must still be the one that it was taken for.
+ * Workers put handles of reads, snapshots and updates into their own bags and onto a board that all
+ * share, and take out what was stored there before. Some handles belong to variables that were
+ * destroyed immediately after they were made. Workers end now and then and leave a part of their
+ * bag on the board. Each handle is checked when it is taken and again when it is released: its
+ * value must still be the one for which it was taken.
  */
 #include "harness.h"
 
@@ -18,7 +21,7 @@
 
 enum { SHARED = 5, BAG = 100, BOARD = 64, SHOTS = 12, TURNS = 2000 };
 
-/* A variable's number in the upper bits of a tag; private ones are all this one. */
+/* A variable's number in the upper bits of a tag; all private variables have this number. */
 enum { TAG_BITS = 48, PRIVATE = SHARED };
 
 struct held {
@@ -54,11 +57,13 @@ static void release(struct held *held)
 
 static void put_on_board(struct stress_thread *self, struct held *held)
 {
-	/* [acq_rel] the handle goes to the thread that takes it. */
+	/* [acq_rel] the handle passes to the thread that takes it. */
 	release(weiri_exchange_acq_rel(&board[stress_below(self, BOARD)], held));
 }
 
-/* Keeps a handle for a while, here or on the board; what was in its place is released. */
+/*
+ * Keeps a handle for a while, here or on the board; the handle that was in its place is released.
+ */
 static void keep(struct stress_thread *self, struct held *bag[], const weir_read *read, unsigned index)
 {
 	struct held *held = malloc(sizeof(*held)), **place = &bag[stress_below(self, BAG)];
@@ -137,16 +142,16 @@ static void update(struct stress_thread *self, struct held *bag[])
 
 static weir_var *create(struct stress_thread *self, unsigned index)
 {
-	struct weir_var_options options = {.struct_size = sizeof(options), .dtype = WEIR_I64, .allocator = stress_poison()};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_I64, .allocator = stress_poison()};
 	weir_tensor *initial = draw_payload(self, index);
 	weir_var *var = NULL;
 
-	check_ok(weir_var_create(&options, initial, &var, NULL), "weir_var_create");
+	check_ok(weir_var_create(initial, &options, &var, NULL), "weir_var_create");
 	weir_tensor_release(initial);
 	return var;
 }
 
-/* Handles on two versions of a variable, which is gone when others see them. */
+/* Handles on two versions of a variable that is destroyed before other threads see them. */
 static void outlive(struct stress_thread *self, struct held *bag[])
 {
 	weir_var *var = create(self, PRIVATE);
@@ -155,7 +160,7 @@ static void outlive(struct stress_thread *self, struct held *bag[])
 	assign(self, var, PRIVATE);
 	read_one(self, bag, var, PRIVATE);
 	stress_begin(self, "destroy");
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 }
 
 static void worker(struct stress_thread *self, void *context)
@@ -185,7 +190,7 @@ static void worker(struct stress_thread *self, void *context)
 
 static uint64_t slot_misses(void)
 {
-	struct weir_reclaim_stats stats = {.struct_size = sizeof(stats)};
+	struct weir_reclaim_stats stats = {WEIR_RECLAIM_STATS_INIT};
 
 	(void)weir_reclaim_get_stats(&stats);
 	return stats.slot_misses;
@@ -206,7 +211,7 @@ void scenario_variable_handles(void)
 		stress_join();
 	}
 	for (unsigned i = 0; i < SHARED; i++)
-		weir_var_destroy(shared[i]);
+		weir_var_destroy(shared[i], NULL);
 	for (size_t i = 0; i < BOARD; i++)
 		release(weiri_exchange_acq_rel(&board[i], NULL)); /* [acq_rel] as when passed on */
 	stress_note("generations of threads", generations);

@@ -1,8 +1,9 @@
 /*
  * scenario_history_keyed.c - recorded histories of map staging areas, barriers and named stores.
  *
- * Short rounds have few keys, so that calls meet; the whole is judged by the search, key by key first. Long rounds have many, each of which
- * is judged alone, and leave out what concerns all keys: clears, looks, closes, and answers that name no key.
+ * Short rounds have few keys, so that calls contend. The search judges the whole history, key by
+ * key first. Long rounds have many keys, each of which is judged alone, and leave out what concerns
+ * all keys: clears, looks, closes, and results that name no key.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -51,7 +52,7 @@ static struct history_part part_of(uint64_t key, uint64_t component, uint64_t va
 	return (struct history_part){key, component, HISTORY_NONE, value};
 }
 
-/* What a call that was not cut short by a deadline answered; 0: it was. */
+/* The result of a call that no deadline ended; 0: a deadline ended it. */
 static int answer_of(enum weir_status status, uint64_t deadline, enum history_answer *answer)
 {
 	switch (status) {
@@ -78,13 +79,13 @@ static void units(const struct history *history, const struct history_finding *f
 	history_units_of_answers(history, unit);
 }
 
-/* -- map staging areas -------------------------------------------------------------------------------------------------------- */
+/* -- map staging areas ------------------------------------------------------------------------- */
 
 static void set_up_map(struct stress_thread *self, void *context)
 {
 	struct weir_tensor_component components[COMPONENTS] = {{WEIR_I64, NULL, NULL}, {WEIR_I64, NULL, NULL}};
-	struct weir_map_staging_options options = {
-		.struct_size = sizeof(options), .components = components, .component_count = COMPONENTS};
+	struct weir_map_staging_options options = {WEIR_MAP_STAGING_OPTIONS_INIT, .components = components,
+	                                           .component_count = COMPONENTS};
 
 	(void)context;
 	choose_keys(self);
@@ -179,7 +180,7 @@ static void look_at_map(struct history_log *log)
 {
 	size_t complete = 0, incomplete = 0, bytes = 0;
 	uint64_t called = history_call(log), returned;
-	enum weir_status status = weir_map_staging_look(now.map, &complete, &incomplete, &bytes);
+	enum weir_status status = weir_map_staging_size(now.map, &complete, &incomplete, &bytes);
 
 	returned = history_return(log);
 	STRESS_CHECK(status == WEIR_OK, "look: %s", weir_status_name(status));
@@ -239,7 +240,7 @@ void scenario_history_map_staging(void)
 	burst_run(&burst);
 }
 
-/* -- barriers ----------------------------------------------------------------------------------------------------------------- */
+/* -- barriers ---------------------------------------------------------------------------------- */
 
 static const struct history_join join_whole = {COMPONENTS, 0}, join_alone = {COMPONENTS, 1};
 
@@ -247,8 +248,8 @@ static void set_up_barrier(struct stress_thread *self, void *context)
 {
 	static const weir_shape scalar = {.rank = 0};
 	struct weir_tensor_component components[COMPONENTS] = {{WEIR_I64, &scalar, NULL}, {WEIR_I64, &scalar, NULL}};
-	struct weir_barrier_options options = {
-		.struct_size = sizeof(options), .components = components, .component_count = COMPONENTS};
+	struct weir_barrier_options options = {WEIR_BARRIER_OPTIONS_INIT, .components = components,
+	                                       .component_count = COMPONENTS};
 
 	(void)context;
 	choose_keys(self);
@@ -305,7 +306,7 @@ static uint64_t key_at(const struct weir_barrier_batch *batch, int64_t row)
 	return strtoull(text, NULL, 10);
 }
 
-/* Its rows as parts; gives the batch away. */
+/* Turns its rows into parts; releases the batch. */
 static size_t parts_of(struct weir_barrier_batch *batch, struct history_part part[])
 {
 	size_t count = 0;
@@ -346,7 +347,7 @@ static void look_at_barrier(struct history_log *log)
 {
 	size_t ready = 0, incomplete = 0;
 	uint64_t called = history_call(log), returned;
-	enum weir_status status = weir_barrier_look(now.barrier, &ready, &incomplete);
+	enum weir_status status = weir_barrier_size(now.barrier, &ready, &incomplete);
 
 	returned = history_return(log);
 	STRESS_CHECK(status == WEIR_OK, "look: %s", weir_status_name(status));
@@ -407,7 +408,7 @@ void scenario_history_barrier(void)
 	burst_run(&burst);
 }
 
-/* -- stores ------------------------------------------------------------------------------------------------------------------- */
+/* -- stores ------------------------------------------------------------------------------------ */
 
 /* Objects are numbers. */
 static const struct weir_resource_type type = {"number", NULL};
@@ -423,10 +424,10 @@ static void tear_down_store(struct stress_thread *self, void *context)
 {
 	(void)self;
 	(void)context;
-	weir_store_destroy(now.store);
+	weir_store_destroy(now.store, NULL);
 }
 
-/* Gives the reference away. */
+/* Releases the reference. */
 static uint64_t number_in(weir_resource *resource)
 {
 	uint64_t number = (uintptr_t)weir_resource_object(resource);

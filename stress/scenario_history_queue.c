@@ -1,10 +1,11 @@
 /*
  * scenario_history_queue.c - histories of rings and queues, judged for linearizability.
  *
- * Threads put and take at random; each answer, "full" and "empty" included, is recorded with the times of its call and
- * return. There must be an order of all operations that explains the answers and agrees with real time. A batch is one
- * operation per value, all of one interval. What a deadline ended is not recorded: it took no effect, and tells nothing
- * of any one moment.
+ * Threads put and take at random. Each result, including "full" and "empty", is recorded with the
+ * times of its call and return. There must be an order of all operations that explains the results
+ * and agrees with real time. A batch is one operation per value, all with one interval. An
+ * operation that a deadline ended is not recorded: it had no effect, and tells nothing about any
+ * one moment.
  */
 #include "harness.h"
 
@@ -32,7 +33,7 @@ static uint64_t value_of(const struct history_log *log, uint64_t number)
 	return (uint64_t)log->thread * NUMBERS * BATCH + number + 1;
 }
 
-/* -- rings ----------------------------------------------------------------------------------------------------------------- */
+/* -- rings ------------------------------------------------------------------------------------- */
 
 static void set_up_ring(struct stress_thread *self, enum any_ring_kind kind)
 {
@@ -144,7 +145,7 @@ static void act_on_ring(struct stress_thread *self, struct history_log *log, uin
 	}
 }
 
-/* The first thread is the consumer, and puts now and then. */
+/* The first thread is the consumer, and sometimes puts. */
 static void act_on_mpsc(struct stress_thread *self, struct history_log *log, uint64_t number, void *context)
 {
 	int consumer = log->thread == 0 && !stress_one_in(self, 4), batch = stress_one_in(self, 8);
@@ -173,7 +174,7 @@ void scenario_history_mpsc(void)
 	               &under_test.bounds);
 }
 
-/* -- queues ---------------------------------------------------------------------------------------------------------------- */
+/* -- queues ------------------------------------------------------------------------------------ */
 
 static void create_queue(const struct weir_queue_options *options)
 {
@@ -186,7 +187,7 @@ static void create_queue(const struct weir_queue_options *options)
 
 static void set_up_fifo(struct stress_thread *self, void *context)
 {
-	struct weir_queue_options options = {.struct_size = sizeof(options), .capacity = (size_t)burst_draw_capacity(self)};
+	struct weir_queue_options options = {WEIR_QUEUE_OPTIONS_INIT, .capacity = (size_t)burst_draw_capacity(self)};
 
 	(void)context;
 	create_queue(&options);
@@ -194,10 +195,8 @@ static void set_up_fifo(struct stress_thread *self, void *context)
 
 static void set_up_shuffle(struct stress_thread *self, void *context)
 {
-	struct weir_queue_options options = {.struct_size = sizeof(options),
-	                                     .capacity = 1 + (size_t)burst_draw_capacity(self),
-	                                     .order = WEIR_QUEUE_SHUFFLE,
-	                                     .seed = 1 + stress_below(self, 1000000)};
+	struct weir_queue_options options = {WEIR_QUEUE_OPTIONS_INIT, .capacity = 1 + (size_t)burst_draw_capacity(self),
+	                                     .order = WEIR_QUEUE_SHUFFLE, .seed = 1 + stress_below(self, 1000000)};
 
 	(void)context;
 	options.min_after_dequeue = stress_one_in(self, 2) ? (size_t)stress_below(self, options.capacity) : 0;
@@ -250,11 +249,12 @@ static void act_on_queue(struct stress_thread *self, struct history_log *log, ui
 }
 
 /*
- * The shuffle queue's refusals are exact only when no put or take is under way (lib/queue/shuffle.h: credits are
- * counted apart from items). Two examples: a put that has shown its item but not given its credit yet, when a take gets
- * that item by the credit of another, which is then inside without one; and a take that has its credit and then finds
- * an item newer than an "empty" that was answered meanwhile. So refusals beside others prove nothing, and all else must
- * be right.
+ * The shuffle queue's refusals are exact only if no put or take is under way (lib/queue/shuffle.h:
+ * credits are counted separately from items). Two examples. A put has added its item but not its
+ * credit yet, when a take gets that item by the credit of another item, which is then inside
+ * without a credit. And a take that has its credit finds an item that is newer than an "empty" that
+ * was returned meanwhile. So refusals during other calls prove nothing, and everything else must be
+ * right.
  */
 static void drop_weak_refusals(struct history *history, void *context)
 {

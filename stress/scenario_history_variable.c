@@ -1,11 +1,14 @@
 /*
- * scenario_history_variable.c - histories of variables, snapshots and commits, judged for linearizability.
+ * scenario_history_variable.c - histories of variables, snapshots and commits, judged for
+ * linearizability.
  *
- * Each operation is recorded with the versions that it saw and published, and the times of its call and return. There
- * must be one order of all operations on all variables that explains every version seen and agrees with real time:
- * snapshots and commits are single points of it, and a commit that was aborted comes after a write that replaced one of
- * its versions. A transaction is one operation, from its begin to its end; one that was aborted is noted twice: as an
- * abort, and as a read of what it had read, which must have been there together at one instant (opacity). The variables stay from round to round; a round counts versions from what it found.
+ * Each operation is recorded with the versions that it saw and published, and the times of its call
+ * and return. There must be one order of all operations on all variables that explains every
+ * version seen and agrees with real time. Snapshots and commits are single points of it, and a
+ * commit that was aborted follows a write that replaced one of its versions. A transaction is one
+ * operation, from its begin to its end. An aborted one is recorded twice: as an abort, and as a
+ * read of what it had read, which must have existed together at one instant (opacity). The
+ * variables stay from round to round; a round counts versions from those that it found.
  */
 #include "harness.h"
 
@@ -28,7 +31,7 @@ static struct {
 	weir_var *var[VARIABLES];
 	uint64_t variables;       /* in use */
 	uint64_t base[VARIABLES]; /* the version that the round found */
-	/* What each thread saw last, in the round's numbers: what it bases writes on. */
+	/* What each thread saw last, in the round's numbers: the base of its writes. */
 	struct {
 		WEIRI_ALIGNED_APART uint64_t version[VARIABLES];
 	} seen[BURST_MOST_THREADS];
@@ -54,7 +57,7 @@ static weir_tensor *draw_payload(struct stress_thread *self, uint64_t tag)
 	return stress_payload(tag, 1 + (size_t)stress_below(self, 4));
 }
 
-/* -- one variable ---------------------------------------------------------------------------------------------------------- */
+/* -- one variable ------------------------------------------------------------------------------ */
 
 static void note_one(struct history_log *log, enum history_kind kind, struct history_part part, uint64_t called,
                      uint64_t returned)
@@ -92,25 +95,27 @@ static void ask_version(struct history_log *log, uint64_t object)
 static void assign(struct stress_thread *self, struct history_log *log, uint64_t object, uint64_t tag)
 {
 	weir_tensor *value = draw_payload(self, tag);
-	uint64_t version = 0, called = history_call(log);
-	enum weir_status status = weir_var_assign(under_test.var[object], value, WEIR_NO_DEADLINE, &version, NULL);
-	uint64_t returned = history_return(log);
+	weir_read published = {NULL, 0, NULL};
+	uint64_t called = history_call(log);
+	enum weir_status status = weir_var_assign(under_test.var[object], value, WEIR_NO_DEADLINE, &published, NULL);
+	uint64_t returned = history_return(log), version = published.version;
 
 	STRESS_CHECK(status == WEIR_OK, "weir_var_assign: %s", weir_status_name(status));
+	weir_read_release(&published);
 	weir_tensor_release(value);
 	note_one(log, HISTORY_WRITE, (struct history_part){object, HISTORY_NONE, in_round(object, version), tag}, called,
 	         returned);
 }
 
-/* "Nothing newer" than what the thread has seen already says that this is still the newest. */
+/* "Nothing newer" means that what the thread has seen is still the newest. */
 static void read_newer(struct history_log *log, uint64_t object)
 {
 	weir_read read;
 	uint64_t seen = under_test.seen[log->thread].version[object], called = history_call(log);
-	enum weir_status status = weir_var_read_if_newer(under_test.var[object], outside(object, seen), &read);
+	enum weir_status status = weir_var_try_read_newer(under_test.var[object], outside(object, seen), &read);
 	uint64_t returned = history_return(log), tag = HISTORY_NONE;
 
-	STRESS_CHECK(status == WEIR_OK || status == WEIR_WOULD_BLOCK, "weir_var_read_if_newer: %s",
+	STRESS_CHECK(status == WEIR_OK || status == WEIR_WOULD_BLOCK, "weir_var_try_read_newer: %s",
 	             weir_status_name(status));
 	if (status == WEIR_OK) {
 		STRESS_CHECK(in_round(object, read.version) > seen, "version %" PRIu64 " is not newer", read.version);
@@ -137,13 +142,13 @@ static void exchange(struct stress_thread *self, struct history_log *log, uint64
 	note_one(log, HISTORY_WRITE, (struct history_part){object, before, before + 1, tag}, called, returned);
 }
 
-/* Every other one has a history. */
+/* Every second variable has a history. */
 static uint32_t kept_of(uint64_t object)
 {
 	return object % 2 != 0 ? KEPT : 0;
 }
 
-/* The one before what the thread has seen is kept, unless newer ones came since. */
+/* The version before the one that the thread has seen is kept, unless newer versions came since. */
 static void read_version(struct history_log *log, uint64_t object)
 {
 	uint64_t number = outside(object, under_test.seen[log->thread].version[object]) - 1;
@@ -162,16 +167,18 @@ static void read_version(struct history_log *log, uint64_t object)
 	}
 }
 
-/* A failed one has seen the version that was there. */
+/* A failed one has seen the current version. */
 static void compare_assign(struct stress_thread *self, struct history_log *log, uint64_t object, uint64_t tag)
 {
 	weir_tensor *value = draw_payload(self, tag);
-	uint64_t expected = under_test.seen[log->thread].version[object], version = 0, called = history_call(log);
+	uint64_t expected = under_test.seen[log->thread].version[object], called = history_call(log);
+	weir_read published = {NULL, 0, NULL};
 	enum weir_status status = weir_var_compare_assign(under_test.var[object], outside(object, expected), value,
-	                                                  WEIR_NO_DEADLINE, &version, NULL);
-	uint64_t returned = history_return(log), there = in_round(object, version);
+	                                                  WEIR_NO_DEADLINE, &published, NULL);
+	uint64_t returned = history_return(log), there = in_round(object, published.version);
 
 	STRESS_CHECK(status == WEIR_OK || status == WEIR_ABORTED, "weir_var_compare_assign: %s", weir_status_name(status));
+	weir_read_release(&published);
 	weir_tensor_release(value);
 	if (status == WEIR_OK) {
 		note_one(log, HISTORY_WRITE, (struct history_part){object, expected, there, tag}, called, returned);
@@ -214,7 +221,7 @@ static void update(struct stress_thread *self, struct history_log *log, uint64_t
 	weir_tensor_release(next.value);
 }
 
-/* -- several variables ----------------------------------------------------------------------------------------------------- */
+/* -- several variables ------------------------------------------------------------------------- */
 
 /* Different ones, at least `least`, in a random rotation; their number. */
 static size_t draw_objects(struct stress_thread *self, uint64_t objects[], uint64_t least)
@@ -255,13 +262,15 @@ static void snapshot(struct stress_thread *self, struct history_log *log)
 }
 
 /*
- * A commit of what the thread saw last; an aborted one looks at the newest versions, or it would never succeed again.
+ * A commit based on what the thread saw last. After an abort the thread reads the newest versions;
+ * otherwise it would never succeed again.
  */
 static void commit(struct stress_thread *self, struct history_log *log, uint64_t number)
 {
 	struct history_part parts[VARIABLES];
 	struct weir_commit_part wanted[VARIABLES];
-	uint64_t objects[VARIABLES], versions[VARIABLES], called, returned;
+	uint64_t objects[VARIABLES], called, returned;
+	weir_read published[VARIABLES];
 	size_t count = draw_objects(self, objects, 2);
 	enum weir_status status;
 
@@ -272,23 +281,26 @@ static void commit(struct stress_thread *self, struct history_log *log, uint64_t
 		parts[i] = (struct history_part){o, expected, HISTORY_NONE, tag};
 	}
 	called = history_call(log);
-	status = weir_var_commit(wanted, count, WEIR_NO_DEADLINE, versions, NULL);
+	status = weir_var_commit(wanted, count, WEIR_NO_DEADLINE, published, NULL);
 	returned = history_return(log);
 	STRESS_CHECK(status == WEIR_OK || status == WEIR_ABORTED, "weir_var_commit: %s", weir_status_name(status));
 	for (size_t i = 0; i < count; i++) {
 		weir_tensor_release(wanted[i].value);
 		if (status == WEIR_OK)
-			parts[i].after = under_test.seen[log->thread].version[objects[i]] = in_round(objects[i], versions[i]);
+			parts[i].after = under_test.seen[log->thread].version[objects[i]] =
+				in_round(objects[i], published[i].version);
 	}
+	if (status == WEIR_OK)
+		weir_read_release_many(published, count);
 	history_note_parts(log, status == WEIR_OK ? HISTORY_WRITE : HISTORY_ABORTED, parts, count, HISTORY_NONE, called,
 	                   returned);
 	for (size_t i = 0; i < count && status == WEIR_ABORTED; i++)
 		ask_version(log, objects[i]);
 }
 
-/* -- transactions ---------------------------------------------------------------------------------------------------------- */
+/* -- transactions ------------------------------------------------------------------------------ */
 
-/* One variable is read, and one time in two assigned. WEIR_ABORTED: *part is not set. */
+/* Reads one variable, and assigns it every second time. WEIR_ABORTED: *part is not set. */
 static enum weir_status touch(struct stress_thread *self, weir_txn *txn, uint64_t object, uint64_t tag,
                               struct history_part *part)
 {
@@ -313,7 +325,7 @@ static enum weir_status touch(struct stress_thread *self, weir_txn *txn, uint64_
 	return WEIR_OK;
 }
 
-/* What it read was there at one instant; and one of these variables moved. */
+/* What it read existed at one instant; and one of these variables moved. */
 static void note_aborted(struct history_log *log, struct history_part parts[], size_t count, uint64_t called,
                          uint64_t returned)
 {
@@ -359,7 +371,7 @@ static void transact(struct stress_thread *self, struct history_log *log, uint64
 	history_note_parts(log, writes ? HISTORY_WRITE : HISTORY_READ, parts, count, HISTORY_NONE, called, returned);
 }
 
-/* -- scenarios ------------------------------------------------------------------------------------------------------------- */
+/* -- scenarios --------------------------------------------------------------------------------- */
 
 static void act_on_one(struct stress_thread *self, struct history_log *log, uint64_t number, void *context)
 {
@@ -461,10 +473,10 @@ static void create_all(uint64_t variables)
 {
 	under_test.variables = variables;
 	for (uint64_t o = 0; o < variables; o++) {
-		struct weir_var_options options = {
-			.struct_size = sizeof(options), .dtype = WEIR_I64, .history = kept_of(o), .allocator = stress_poison()};
+		struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_I64, .history = kept_of(o),
+		                                   .allocator = stress_poison()};
 		weir_tensor *initial = stress_payload(o, 1);
-		enum weir_status status = weir_var_create(&options, initial, &under_test.var[o], NULL);
+		enum weir_status status = weir_var_create(initial, &options, &under_test.var[o], NULL);
 
 		STRESS_CHECK(status == WEIR_OK, "weir_var_create: %s", weir_status_name(status));
 		weir_tensor_release(initial);
@@ -474,7 +486,7 @@ static void create_all(uint64_t variables)
 static void destroy_all(void)
 {
 	for (uint64_t o = 0; o < under_test.variables; o++)
-		weir_var_destroy(under_test.var[o]);
+		weir_var_destroy(under_test.var[o], NULL);
 	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(flush_ns)) == WEIR_OK, "flush: something is still held");
 	stress_poison_check_empty();
 }

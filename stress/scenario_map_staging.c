@@ -1,10 +1,11 @@
 /*
- * scenario_map_staging.c - map staging areas: each component of each key comes out once, with its key; and a thread stopped anywhere in a
- * call.
+ * scenario_map_staging.c - map staging areas: each component of each key is taken once, with its
+ * key; and a thread stopped anywhere in a call.
  *
- * Rounds on a fresh area of few places. A thread a component puts it under each key, in order, with deadlines that often pass. One taker
- * takes whatever key is first, whole; another takes some keys a component at a time, and finds the second once it has the first. A third
- * thread looks and peeks. Memory that was given back is poisoned.
+ * Rounds on a new area of few places. One thread for each component puts it under each key, in
+ * order, with deadlines that often pass. One taker takes whatever key is first, whole. Another
+ * takes some keys one component at a time, and must find the second once it has the first. A third
+ * thread looks and peeks. Freed memory is poisoned.
  */
 #include "harness.h"
 
@@ -27,17 +28,15 @@ static struct {
 	weir_map_staging *map;
 	const weir_allocator *allocator;
 	size_t capacity;
-	_Atomic(uint32_t) left; /* components that did not come out yet */
+	_Atomic(uint32_t) left; /* components that were not taken yet */
 	_Atomic(uint32_t) taken[KEYS][COMPONENTS];
 } now;
 
 static void open_map(size_t capacity, const weir_allocator *allocator)
 {
 	struct weir_tensor_component components[] = {{WEIR_I64, NULL, NULL}, {WEIR_I64, NULL, NULL}};
-	struct weir_map_staging_options options = {.struct_size = sizeof(options),
-	                                           .capacity = capacity,
-	                                           .components = components,
-	                                           .component_count = COMPONENTS,
+	struct weir_map_staging_options options = {WEIR_MAP_STAGING_OPTIONS_INIT, .capacity = capacity,
+	                                           .components = components, .component_count = COMPONENTS,
 	                                           .allocator = allocator};
 
 	STRESS_CHECK(weir_map_staging_create(&options, &now.map, NULL) == WEIR_OK, "no map staging area");
@@ -75,7 +74,7 @@ static void take(int64_t key, size_t component, weir_tensor *tensor)
 	(void)weiri_fetch_sub_relaxed(&now.left, 1u); /* [relaxed] a count */
 }
 
-/* -- rounds ------------------------------------------------------------------------------------------------------------------- */
+/* -- rounds ------------------------------------------------------------------------------------ */
 
 static void produce(struct stress_thread *self, void *context)
 {
@@ -100,7 +99,7 @@ static void produce(struct stress_thread *self, void *context)
 	}
 }
 
-/* Refused while another has a part of the first key. */
+/* Refused while another thread has a part of the first key. */
 static void take_any(struct stress_thread *self, void *context)
 {
 	(void)context;
@@ -148,7 +147,7 @@ static void look(void)
 {
 	size_t complete, incomplete, bytes;
 
-	STRESS_CHECK(weir_map_staging_look(now.map, &complete, &incomplete, &bytes) == WEIR_OK, "look");
+	STRESS_CHECK(weir_map_staging_size(now.map, &complete, &incomplete, &bytes) == WEIR_OK, "look");
 	STRESS_CHECK(complete <= now.capacity, "%zu keys are complete, the bound is %zu", complete, now.capacity);
 	STRESS_CHECK(bytes >= (complete + incomplete) * sizeof(int64_t) &&
 	                 bytes <= (complete * COMPONENTS + incomplete) * sizeof(int64_t),
@@ -195,7 +194,7 @@ static void close_map(void)
 {
 	size_t complete = 1, incomplete = 1, bytes = 1;
 
-	STRESS_CHECK(weir_map_staging_look(now.map, &complete, &incomplete, &bytes) == WEIR_OK, "look");
+	STRESS_CHECK(weir_map_staging_size(now.map, &complete, &incomplete, &bytes) == WEIR_OK, "look");
 	STRESS_CHECK(complete == 0 && incomplete == 0 && bytes == 0, "%zu and %zu keys are left, %zu bytes", complete,
 	             incomplete, bytes);
 	STRESS_CHECK(weir_map_staging_destroy(now.map, NULL) == WEIR_OK, "destroy");
@@ -217,7 +216,7 @@ void scenario_map_staging(void)
 	stress_note("rounds", rounds);
 }
 
-/* -- stops -------------------------------------------------------------------------------------------------------------------- */
+/* -- stops ------------------------------------------------------------------------------------- */
 
 enum { WORKERS = 4, STOPS = 300 };
 

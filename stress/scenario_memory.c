@@ -1,14 +1,16 @@
 /*
- * scenario_memory.c - the bound of docs/memory.md, beside stalled readers and a hoarder of handles.
+ * scenario_memory.c - the bound of docs/memory.md, with stalled readers and a hoarder of handles.
  *
- * One thread sits inside a section from the beginning to the end, as a thread does that was stopped in the middle of a snapshot. Readers
- * hold handles for random times, and one of them is stopped at a random instruction for a whole turn, again and again.
- * Writers replace large versions under a small budget. A hoarder takes handles, in turns:
- *   few     what the handles pin is a quarter of the budget: every write must succeed
- *   hoard   it takes handles on different versions until they pin more than the budget: then no write may succeed
- *   let go  it gives all handles back: every write must succeed again
- * All the while a sampler compares the memory that exists with the bound; "memory_resident" does so with versions of 1 MiB, and what
- * the process has resident.
+ * One thread is inside a section from the beginning to the end, like a thread that was stopped in
+ * the middle of a snapshot. Readers hold handles for random times, and again and again one of them
+ * is stopped at a random instruction for a whole turn. Writers replace large versions under a small
+ * budget. A hoarder takes handles, in turns:
+ *   few     the handles pin a quarter of the budget: every write must succeed
+ *   hoard   it takes handles on different versions until they pin more than the budget: then no
+ *           write may succeed
+ *   let go  it releases all handles: every write must succeed again
+ * Meanwhile a sampler compares the existing memory with the bound. "memory_resident" does so with
+ * versions of 1 MiB, and with the resident memory of the process.
  */
 #include "harness.h"
 
@@ -30,9 +32,9 @@ enum {
 	FEW = BUDGET_VERSIONS / 4,
 	PINNED_BY_SITTER = VARIABLES + 1,
 	ENOUGH = BUDGET_VERSIONS - PINNED_BY_SITTER,
-	HOARD = BUDGET_VERSIONS + WRITERS + 3, /* more cannot be different versions: writers would be over the budget */
+	HOARD = BUDGET_VERSIONS + WRITERS + 3, /* more cannot be different versions: writers would exceed the budget */
 	NOT_COUNTED_YET = 64 << 10,
-	OUR_OWN = 2 << 20 /* what the harness has resident beside; versions are mapped, and go back to the system at once */
+	OUR_OWN = 2 << 20 /* other resident memory of the harness; versions are mapped, and unmapped when freed */
 };
 
 enum turn { TURN_FEW, TURN_HOARD, TURN_LET_GO };
@@ -49,7 +51,7 @@ static _Atomic(uint64_t) handles; /* how many the hoarder holds, or is about to 
 static _Atomic(uint32_t) sitting; /* the section has begun */
 static _Atomic(uint32_t) reading; /* readers that hold handles, or are about to */
 static struct stress_thread *readers[READERS];
-static uint64_t resident_before; /* 0: nobody looks */
+static uint64_t resident_before; /* 0: no thread looks */
 static _Atomic(uint32_t) done;
 
 static uint64_t budget(void)
@@ -62,7 +64,7 @@ static int finished(void)
 	return weiri_load_acquire(&done) != 0; /* [acquire] nothing travels, but the end of a turn */
 }
 
-/* -- the thread that sits inside a section ------------------------------------------------------------------------------------ */
+/* -- the thread that sits inside a section ----------------------------------------------------- */
 
 static void sit(struct stress_thread *self, void *context)
 {
@@ -80,8 +82,9 @@ static void sit(struct stress_thread *self, void *context)
 }
 
 /*
- * The section pins what existed when it began and what is created before the next collection begins. A collection right after its
- * beginning makes that PINNED_BY_SITTER versions, however slow the writers' first collection is.
+ * The section pins what existed when it began and what is created before the next collection
+ * begins. A collection immediately after its beginning limits that to PINNED_BY_SITTER versions,
+ * however slow the writers' first collection is.
  */
 static void let_sit(void)
 {
@@ -95,9 +98,9 @@ static void let_sit(void)
 	STRESS_CHECK(weir_reclaim_flush(0) == WEIR_DEADLINE_EXCEEDED, "a flush freed what a section pins");
 }
 
-/* Counts are [seq_cst], for the hoarder and the writers look at each other's. */
+/* Counts are [seq_cst], because the hoarder and the writers read each other's. */
 
-/* -- writers ------------------------------------------------------------------------------------------------------------------ */
+/* -- writers ----------------------------------------------------------------------------------- */
 
 static void write_one(struct stress_thread *self, uint64_t number)
 {
@@ -127,7 +130,7 @@ static void writer(struct stress_thread *self, void *context)
 		write_one(self, number++);
 }
 
-/* -- readers ------------------------------------------------------------------------------------------------------------------ */
+/* -- readers ----------------------------------------------------------------------------------- */
 
 static void read_some(struct stress_thread *self)
 {
@@ -141,7 +144,10 @@ static void read_some(struct stress_thread *self)
 	stress_end(self, 1);
 }
 
-/* While handles are hoarded the others hold none: what they gave back would let a writer in. */
+/*
+ * While handles are hoarded the other readers hold none: what they release would let a write
+ * succeed.
+ */
 static void reader(struct stress_thread *self, void *context)
 {
 	(void)context;
@@ -155,7 +161,10 @@ static void reader(struct stress_thread *self, void *context)
 	}
 }
 
-/* A thread that is stopped while it starts would keep locks of libc's, or of a sanitizer's, from the others. */
+/*
+ * A thread that is stopped while it starts might hold locks of libc, or of a sanitizer, that other
+ * threads need.
+ */
 static void let_all_read(void)
 {
 	for (unsigned i = 0; i < READERS; i++) {
@@ -164,19 +173,20 @@ static void let_all_read(void)
 	}
 }
 
-/* For the hoarder, whose turn it is. */
+/* Called by the hoarder, which has the turn. */
 static void let_nobody_read(void)
 {
 	while (weiri_load_seq_cst(&reading) != 0)
 		stress_let_pass(20000);
 }
 
-/* -- the sampler -------------------------------------------------------------------------------------------------------------- */
+/* -- the sampler ------------------------------------------------------------------------------- */
 
 /*
- * The bound: a current version per variable, one made and not published per writer; retired: the budget, one version per writer that
- * was admitted, 64 KiB per thread that are not counted yet, and as much per writer that is freed but counted still.
- * What the stalled section pins is retired, so it is within.
+ * The bound: a current version per variable; one made and not published per writer; retired: the
+ * budget, one version per writer that was admitted, 64 KiB per thread that are not counted yet, and
+ * as much per writer that is freed but still counted. What the stalled section pins is retired, so
+ * it is included.
  */
 static uint64_t bound(void)
 {
@@ -205,13 +215,16 @@ static void sample(struct stress_thread *self, void *context)
 	}
 }
 
-/* -- the hoarder -------------------------------------------------------------------------------------------------------------- */
+/* -- the hoarder ------------------------------------------------------------------------------- */
 
 static void take_handle(struct stress_thread *self, weir_var *var, weir_read *read)
 {
 	(void)weiri_fetch_add_seq_cst(&handles, 1u); /* [seq_cst] before it is taken; see write_one() */
 	stress_begin(self, "snapshot");
-	/* A snapshot of one: it has 64 slots. A handle that found no slot keeps its tensor by a reference, outside of the budget. */
+	/*
+	 * A snapshot of one variable: it has 64 slots. A handle that found no slot keeps its tensor by
+	 * a reference, outside the budget.
+	 */
 	STRESS_CHECK(weir_var_snapshot(&var, 1, read, NULL) == WEIR_OK, "a snapshot failed");
 	(void)stress_payload_check(read->tensor, "snapshot");
 	stress_end(self, 1);
@@ -246,7 +259,7 @@ static void give_back_all(weir_read reads[], size_t count)
 	weiri_store_seq_cst(&handles, 0u);
 }
 
-/* One reader stands still meanwhile, wherever it was. */
+/* One reader stands still meanwhile, wherever it was stopped. */
 static void play_few(struct stress_thread *self)
 {
 	weir_read reads[FEW];
@@ -262,8 +275,9 @@ static void play_few(struct stress_thread *self)
 }
 
 /*
- * Takes handles on different versions of one variable, beside the `count` that it has, until writers are refused. They may be refused earlier
- * for a moment, while a collector that was preempted has the rest in its hands; but not for long while the handles pin less than the budget.
+ * Takes handles on different versions of one variable, in addition to the `count` that it has,
+ * until writers are refused. They may be refused earlier for a moment, while a preempted collector
+ * has the other objects in its hands; but not for long while the handles pin less than the budget.
  */
 static size_t hoard(struct stress_thread *self, weir_read reads[], size_t count)
 {
@@ -300,7 +314,10 @@ static void play_hoard(struct stress_thread *self)
 		count = hoard(self, reads, count);
 		before = weiri_load_seq_cst(&written);
 		wait_for_refusals((uint64_t)4 * WRITERS);
-		/* Each writer may have been let in before and come to its end only now. More: it was for a moment, and there are new versions to take. */
+		/*
+		 * Each writer may have been admitted before and end only now. If there are more writes, the
+		 * refusal was momentary, and there are new versions to take.
+		 */
 	} while (weiri_load_seq_cst(&written) - before > WRITERS);
 	weiri_store_seq_cst(&turn, (uint32_t)TURN_LET_GO);
 	give_back_all(reads, count);
@@ -310,11 +327,10 @@ static void play_hoard(struct stress_thread *self)
 static void start_all(void)
 {
 	for (unsigned i = 0; i < VARIABLES; i++) {
-		struct weir_var_options options = {
-			.struct_size = sizeof(options), .dtype = WEIR_I64, .allocator = stress_poison()};
+		struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_I64, .allocator = stress_poison()};
 		weir_tensor *initial = stress_payload(i, words);
 
-		STRESS_CHECK(weir_var_create(&options, initial, &variables[i], NULL) == WEIR_OK, "no variable");
+		STRESS_CHECK(weir_var_create(initial, &options, &variables[i], NULL) == WEIR_OK, "no variable");
 		weir_tensor_release(initial);
 	}
 	weiri_store_relaxed(&done, 0u); /* [relaxed] no other thread yet */
@@ -352,7 +368,7 @@ static void play(size_t version_words)
 	weiri_store_release(&done, 1u); /* [release] pairs with finished() */
 	stress_join();
 	for (unsigned i = 0; i < VARIABLES; i++)
-		weir_var_destroy(variables[i]);
+		weir_var_destroy(variables[i], NULL);
 	weir_reclaim_set_budget(0);
 	stress_note("rounds", rounds);
 	stress_note("versions at the peak", stress_poison_peak() / version_bytes);
@@ -366,7 +382,10 @@ void scenario_memory_bound(void)
 	play(8 << 10); /* 64 KiB */
 }
 
-/* A sanitizer keeps memory of its own, and what was freed; an emulator (scripts/cross_setup) the code that it has translated. */
+/*
+ * A sanitizer keeps memory of its own, and freed memory; an emulator (scripts/cross_setup) keeps
+ * the code that it has translated.
+ */
 void scenario_memory_resident(void)
 {
 	int others_too = STRESS_ASAN || STRESS_TSAN || getenv("WEIR_EMULATED") != NULL;

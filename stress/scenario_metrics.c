@@ -1,6 +1,7 @@
 /*
- * scenario_metrics.c - counters, means and histograms: threads that come and go add, on lines of their own and on shared ones, and others
- * read: no read goes back, a mean's sum is that of its count, and in the end all is there.
+ * scenario_metrics.c - counters, means and histograms: short-lived threads add, on lines of their
+ * own and on shared ones, while other threads read. No read goes back, a mean's sum belongs to its
+ * count, and at the end everything is counted.
  */
 #include "harness.h"
 
@@ -22,9 +23,9 @@ static struct {
 
 static void open_metrics(uint32_t threads)
 {
-	struct weir_metrics_options options = {.struct_size = sizeof(options), .threads = threads};
-	struct weir_histogram_options buckets = {
-		.struct_size = sizeof(buckets), .threads = threads, .precision = 3, .largest = MOST_STEP};
+	struct weir_metrics_options options = {WEIR_METRICS_OPTIONS_INIT, .threads = threads};
+	struct weir_histogram_options buckets = {WEIR_HISTOGRAM_OPTIONS_INIT, .threads = threads, .precision = 3,
+	                                         .largest = MOST_STEP};
 
 	STRESS_CHECK(weir_counter_create(&options, &now.counter, NULL) == WEIR_OK, "no counter");
 	STRESS_CHECK(weir_mean_create(&options, &now.mean, NULL) == WEIR_OK, "no mean");
@@ -74,7 +75,7 @@ static void read_all(struct seen *seen, weir_summary *summary)
 
 static weir_summary *new_summary(void)
 {
-	struct weir_histogram_options buckets = {.struct_size = sizeof(buckets), .precision = 3, .largest = MOST_STEP};
+	struct weir_histogram_options buckets = {WEIR_HISTOGRAM_OPTIONS_INIT, .precision = 3, .largest = MOST_STEP};
 	weir_summary *summary;
 
 	STRESS_CHECK(weir_summary_create(&buckets, &summary, NULL) == WEIR_OK, "no summary");
@@ -92,7 +93,7 @@ static void keep_reading(struct stress_thread *self, void *context)
 		read_all(&seen, summary);
 		stress_end(self, 1);
 	}
-	weir_summary_destroy(summary);
+	weir_summary_destroy(summary, NULL);
 }
 
 /* All threads have ended. */
@@ -103,7 +104,10 @@ static void check_totals(uint64_t additions)
 	int64_t in_buckets = 0;
 
 	read_all(&seen, summary);
-	/* [relaxed] joined. Buckets up to 15 have one value each, larger ones at most 8: the sum is known but for that. */
+	/*
+	 * [relaxed] joined. Buckets up to 15 have one value each, larger ones at most 8: except for
+	 * that the sum is known.
+	 */
 	STRESS_CHECK(seen.sum == weiri_load_relaxed(&now.total), "%" PRId64 " of %" PRId64 " were counted", seen.sum,
 	             weiri_load_relaxed(&now.total));
 	STRESS_CHECK(seen.count == additions, "%" PRIu64 " of %" PRIu64 " values are in the mean", seen.count, additions);
@@ -116,7 +120,7 @@ static void check_totals(uint64_t additions)
 	}
 	STRESS_CHECK(in_buckets <= seen.sum && seen.sum <= in_buckets + (int64_t)(7 * additions),
 	             "values of %" PRId64 " are in buckets of %" PRId64, seen.sum, in_buckets);
-	weir_summary_destroy(summary);
+	weir_summary_destroy(summary, NULL);
 }
 
 static void run_round(struct stress_thread *self)
@@ -131,9 +135,9 @@ static void run_round(struct stress_thread *self)
 		(void)stress_start("adder", add, NULL);
 	stress_join();
 	check_totals(adders * stress_scaled(ADDITIONS));
-	weir_counter_destroy(now.counter);
-	weir_mean_destroy(now.mean);
-	weir_histogram_destroy(now.histogram);
+	weir_counter_destroy(now.counter, NULL);
+	weir_mean_destroy(now.mean, NULL);
+	weir_histogram_destroy(now.histogram, NULL);
 }
 
 void scenario_metrics(void)

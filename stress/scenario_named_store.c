@@ -1,13 +1,17 @@
 /*
  * scenario_named_store.c - objects by name, and a thread stopped anywhere in a store's call.
  *
- * Rounds on a fresh store. Each thread has names of its own, of which it knows at every moment whether they are there, and all share
- * some, which they create or get, find and remove at random. Checked:
- *   presence   a name of one's own is found, and met by a walk, from its add on to its removal, and not after it
- *   one        of the objects that were created under shared names as many are missing at the end as were removed
- *   lifetime   a reference's object is whole until it is released; each object is destroyed once, and at the end none is left
- *   walks      meet no name twice
- * Memory that was given back is poisoned.
+ * Rounds on a new store. Each thread has names of its own, and knows at every moment whether they
+ * are in the store. All threads share some names, which they create or get, find and remove at
+ * random. Checked:
+ *   presence   a thread's own name is found, also by a walk, from its add until its removal, and
+ *              not afterwards
+ *   one        the number of objects created under shared names that are missing at the end is the
+ *              number of removals
+ *   lifetime   a reference's object is intact until the reference is released; each object is
+ *              destroyed once, and none is left at the end
+ *   walks      find no name twice
+ * Freed memory is poisoned.
  */
 #include "harness.h"
 
@@ -72,7 +76,7 @@ static void check_whole(const weir_resource *resource, uint32_t number)
 	             weir_resource_name(resource), object->state == ALIVE ? "alive" : "dead", object->number);
 }
 
-/* -- names of one's own ------------------------------------------------------------------------------------------------------- */
+/* -- names of one's own ------------------------------------------------------------------------ */
 
 struct owner {
 	char container[TEXT];
@@ -143,7 +147,7 @@ static void walk(struct stress_thread *self, const struct owner *owner)
 		             owner->there[i] ? "there" : "not there");
 }
 
-/* -- shared names ------------------------------------------------------------------------------------------------------------- */
+/* -- shared names ------------------------------------------------------------------------------ */
 
 struct wish {
 	uint32_t number;
@@ -190,7 +194,7 @@ static void remove_shared(struct stress_thread *self)
 		count(&now.removed);
 }
 
-/* References are held over other calls, removals of their names among them. */
+/* References are held across other calls, including removals of their names. */
 static void hold(struct stress_thread *self, weir_resource *held[static HELD])
 {
 	weir_resource **place = &held[stress_below(self, HELD)];
@@ -201,7 +205,7 @@ static void hold(struct stress_thread *self, weir_resource *held[static HELD])
 	*place = create_or_get(self);
 }
 
-/* -- rounds ------------------------------------------------------------------------------------------------------------------- */
+/* -- rounds ------------------------------------------------------------------------------------ */
 
 static void work(struct stress_thread *self, void *context)
 {
@@ -236,7 +240,7 @@ static void check_end(void)
 	STRESS_CHECK(created - removed == weir_store_size_approx(now.store),
 	             "%llu created, %llu removed, but %zu are there", (unsigned long long)created,
 	             (unsigned long long)removed, weir_store_size_approx(now.store));
-	weir_store_destroy(now.store);
+	weir_store_destroy(now.store, NULL);
 	STRESS_CHECK(weiri_load_relaxed(&now.alive) == 0, "%llu objects outlived the store",
 	             (unsigned long long)weiri_load_relaxed(&now.alive));
 	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(patience_ns)) == WEIR_OK, "flush: something is still held");
@@ -245,7 +249,7 @@ static void check_end(void)
 
 static void open_store(const weir_allocator *allocator)
 {
-	struct weir_store_options options = {.struct_size = sizeof(options), .allocator = allocator};
+	struct weir_store_options options = {WEIR_STORE_OPTIONS_INIT, .allocator = allocator};
 
 	STRESS_CHECK(weir_store_create(&options, &now.store, NULL) == WEIR_OK, "no store");
 	weiri_store_relaxed(&now.created, (uint64_t)0); /* [relaxed] no thread yet */
@@ -267,7 +271,7 @@ void scenario_named_store(void)
 	stress_note("rounds", rounds);
 }
 
-/* -- stops -------------------------------------------------------------------------------------------------------------------- */
+/* -- stops ------------------------------------------------------------------------------------- */
 
 enum { WORKERS = 4, STOPS = 1000 };
 
@@ -314,5 +318,5 @@ void scenario_named_store_stopped(void)
 	stress_stop_prepare();
 	open_store(stress_blocks());
 	(void)stopping_must_go_on(self, &subject, stress_scaled(STOPS), stopping_part_end(1));
-	weir_store_destroy(now.store);
+	weir_store_destroy(now.store, NULL);
 }

@@ -1,8 +1,11 @@
 /*
- * scenario_priority.c - priority queues: histories judged for linearizability, and a thread stopped anywhere.
+ * scenario_priority.c - priority queues: histories judged for linearizability, and a thread stopped
+ * anywhere.
  *
- * Histories: threads put and take at random, with few keys, so that equals meet; answers "full" and "empty" are recorded, too. "Full" may
- * come early beside a put (weir/priority_queue.h), so it is judged only where no put overlaps it. Equals leave in FIFO order.
+ * Histories: threads put and take at random, with few keys, so that there are equal keys. The
+ * results "full" and "empty" are recorded, too. "Full" may come early during a put
+ * (weir/priority_queue.h), so it is judged only if no put overlaps it. Items with equal keys leave
+ * in FIFO order.
  */
 #include <weir/multi_queue.h>
 #include <weir/priority_queue.h>
@@ -23,13 +26,13 @@ static struct {
 static weir_priority_queue *create(size_t capacity)
 {
 	weir_priority_queue *queue;
-	enum weir_status status = weir_priority_queue_create(capacity, NULL, &queue);
+	enum weir_status status = weir_priority_queue_create(capacity, NULL, &queue, NULL);
 
 	STRESS_CHECK(status == WEIR_OK, "weir_priority_queue_create: %s", weir_status_name(status));
 	return queue;
 }
 
-/* -- histories ---------------------------------------------------------------------------------------------------------------- */
+/* -- histories --------------------------------------------------------------------------------- */
 
 static void set_up(struct stress_thread *self, void *context)
 {
@@ -44,7 +47,7 @@ static void tear_down(struct stress_thread *self, void *context)
 {
 	(void)self;
 	(void)context;
-	weir_priority_queue_destroy(under_test.queue);
+	weir_priority_queue_destroy(under_test.queue, NULL);
 }
 
 static void put_one(struct stress_thread *self, struct history_log *log, uint64_t number)
@@ -119,7 +122,7 @@ void scenario_history_priority(void)
 	burst_run(&burst);
 }
 
-/* -- stops -------------------------------------------------------------------------------------------------------------------- */
+/* -- stops ------------------------------------------------------------------------------------- */
 
 enum { WORKERS = 4, STOPS = 1000, CAPACITY = 64 };
 
@@ -156,14 +159,14 @@ void scenario_priority_stopped(void)
 {
 	static const struct stopping strict = {"priority", WORKERS, {"enqueue", "dequeue"}, 2, 0, work, 1000},
 								 spread = {"multi", WORKERS, {"enqueue", "dequeue"}, 2, 0, work, 1000};
-	struct weir_multi_queue_options options = {.struct_size = sizeof(options), .lanes = 4};
+	struct weir_multi_queue_options options = {WEIR_MULTI_QUEUE_OPTIONS_INIT, .lanes = 4};
 
 	stress_stop_prepare();
 	under_test.queue = create(CAPACITY);
 	(void)stopping_must_go_on(stress_self(), &strict, stress_scaled(STOPS), stopping_part_end(2));
-	weir_priority_queue_destroy(under_test.queue);
-	STRESS_CHECK(weir_multi_queue_create(CAPACITY, &options, &relaxed) == WEIR_OK, "no memory");
+	weir_priority_queue_destroy(under_test.queue, NULL);
+	STRESS_CHECK(weir_multi_queue_create(CAPACITY, &options, &relaxed, NULL) == WEIR_OK, "no memory");
 	(void)stopping_must_go_on(stress_self(), &spread, stress_scaled(STOPS), stopping_part_end(1));
-	weir_multi_queue_destroy(relaxed);
+	weir_multi_queue_destroy(relaxed, NULL);
 	relaxed = NULL;
 }

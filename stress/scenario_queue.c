@@ -1,5 +1,6 @@
 /*
- * scenario_queue.c - queues under the traffic of traffic.c, shaped so that each scenario meets one kind of trouble often.
+ * scenario_queue.c - queues under the traffic of traffic.c, shaped so that each scenario often has
+ * one kind of difficulty.
  */
 #include "traffic.h"
 
@@ -12,7 +13,7 @@ enum {
 
 static const uint64_t long_ns = 20000000, short_ns = 300000;
 
-/* Nothing is lost, doubled or reordered, and the bounds are exact. */
+/* No item is lost, duplicated or reordered, and the bounds are exact. */
 void scenario_queue_fifo(void)
 {
 	stress_traffic(&(struct traffic){.calls = SINGLE | TRAFFIC_ENQUEUE_MANY, .closers = 1, .round_ns = long_ns});
@@ -24,7 +25,7 @@ void scenario_queue_shuffle(void)
 		.order = WEIR_QUEUE_SHUFFLE, .calls = SINGLE | TRAFFIC_ENQUEUE_MANY, .closers = 1, .round_ns = long_ns});
 }
 
-/* All calls at once: what batches give back leaves among what is newer. */
+/* All calls at the same time: what batches return leaves among newer items. */
 void scenario_queue_priority(void)
 {
 	stress_traffic(&(struct traffic){.order = WEIR_QUEUE_PRIORITY,
@@ -36,7 +37,10 @@ void scenario_queue_priority(void)
 	                                 .may_leave = 1});
 }
 
-/* Batches that are given up at deadlines, by tokens and at the end: what they hold goes back in order. */
+/*
+ * Batches that end by deadlines, by tokens and at the end of the queue: they return in order what
+ * they hold.
+ */
 void scenario_queue_batch(void)
 {
 	stress_traffic(

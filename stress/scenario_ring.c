@@ -1,15 +1,21 @@
 /*
- * scenario_ring.c - rings, for any number of consumers and for one: nothing lost, doubled or reordered, exact capacity, closing is final.
+ * scenario_ring.c - rings, for any number of consumers and for one: no item is lost, duplicated or
+ * reordered, the capacity is exact, closing is final.
  *
- * Rounds on fresh rings of random capacity. Producers enqueue numbered values, singly and in batches, until the ring closes at a
- * random moment; consumers dequeue until they are told that the ring is closed and drained. Checked:
+ * Rounds on new rings of random capacity. Producers enqueue numbered values, singly and in batches,
+ * until the ring closes at a random moment. Consumers dequeue until the ring is closed and drained.
+ * Checked:
  *   loss, duplicate   each number that an enqueue accepted was dequeued exactly once
- *   order             each consumer sees the numbers of one producer grow: a FIFO that is linearizable guarantees it
- *   publication       what a producer wrote to plain memory before its enqueue is what the consumer reads there
- *   end               no enqueue succeeds that starts after close() returned, or after a dequeue answered WEIR_OUT_OF_RANGE
- *   capacity          every second round counts, on both sides, what may have happened and what certainly has; from these follow
- *                     bounds on the number of items inside at some moment: never above the capacity, and at the capacity
- *                     when a producer was told "full", at 0 when a consumer was told "empty"
+ *   order             each consumer sees the numbers of one producer grow, as a linearizable FIFO
+ *                     guarantees
+ *   publication       what a producer wrote to plain memory before its enqueue is what the consumer
+ *                     reads there
+ *   end               no enqueue succeeds that starts after close() returned, or after a dequeue
+ *                     returned WEIR_OUT_OF_RANGE
+ *   capacity          every second round counts, on both sides, what may have happened and what
+ *                     certainly has. This gives bounds on the number of items inside at some
+ *                     moment: never above the capacity, at the capacity if a producer got "full",
+ *                     and at 0 if a consumer got "empty"
  */
 #include "harness.h"
 
@@ -31,7 +37,7 @@ struct round {
 	int counts;
 	struct ledger ledger;
 	_Atomic(uint32_t) closed; /* close() returned */
-	_Atomic(uint32_t) ended;  /* a dequeue answered WEIR_OUT_OF_RANGE */
+	_Atomic(uint32_t) ended;  /* a dequeue returned WEIR_OUT_OF_RANGE */
 };
 
 enum { AN_ITEM = 1, ROOM = 2 };
@@ -39,7 +45,7 @@ enum { AN_ITEM = 1, ROOM = 2 };
 /* One scenario runs at a time. */
 static struct round now;
 
-/* -- bounds on what is inside ------------------------------------------------------------------------------------------------- */
+/* -- bounds on what is inside ------------------------------------------------------------------ */
 
 static void about_to_move(struct ledger_page *page, uint64_t wanted)
 {
@@ -53,7 +59,9 @@ static void has_moved(struct ledger_page *page, uint64_t wanted, uint64_t moved)
 		ledger_has_moved(page, wanted, moved);
 }
 
-/* What went in for certain by now, less what may have come out by then: no more than fits. */
+/*
+ * What was certainly enqueued by now, less what may have been dequeued by then: no more than fits.
+ */
 static void check_not_above_capacity(void)
 {
 	uint64_t in, out;
@@ -66,7 +74,7 @@ static void check_not_above_capacity(void)
 	             (unsigned long long)in, (unsigned long long)out);
 }
 
-/* out_before: what had certainly come out before the enqueue that found the ring full. */
+/* out_before: what had certainly been dequeued before the enqueue that found the ring full. */
 static void check_was_full(uint64_t out_before)
 {
 	uint64_t in = now.counts ? ledger_most_in(&now.ledger) : 0;
@@ -84,7 +92,7 @@ static void check_was_empty(uint64_t in_before)
 	             (unsigned long long)in_before, (unsigned long long)out);
 }
 
-/* -- producers ---------------------------------------------------------------------------------------------------------------- */
+/* -- producers --------------------------------------------------------------------------------- */
 
 static enum weir_status enqueue(struct stress_thread *self, struct ledger_page *page, size_t wanted, size_t *moved)
 {
@@ -140,7 +148,7 @@ static void produce(struct stress_thread *self, void *context)
 	}
 }
 
-/* -- consumers ---------------------------------------------------------------------------------------------------------------- */
+/* -- consumers --------------------------------------------------------------------------------- */
 
 static enum weir_status dequeue(struct stress_thread *self, struct ledger_page *page, uint64_t values[], size_t wanted,
                                 size_t *moved)
@@ -171,7 +179,7 @@ static void consume(struct stress_thread *self, void *context)
 	stress_gives(self, &now.object, ROOM);
 	for (;;) {
 		size_t wanted = stress_one_in(self, 2) ? 1 : (size_t)(1 + stress_below(self, MAX_BATCH)), moved;
-		uint32_t ended = weiri_load_acquire(&now.ended); /* [acquire] set before our call */
+		uint32_t ended = weiri_load_acquire(&now.ended); /* [acquire] set before this call */
 		uint64_t in_before = now.counts ? ledger_least_in(&now.ledger) : 0;
 		enum weir_status status = dequeue(self, page, values, wanted, &moved);
 
@@ -194,7 +202,7 @@ static void consume(struct stress_thread *self, void *context)
 	}
 }
 
-/* -- a round ------------------------------------------------------------------------------------------------------------------ */
+/* -- a round ----------------------------------------------------------------------------------- */
 
 static void check_end_is_final(void)
 {
@@ -243,7 +251,7 @@ static void set_up(struct stress_thread *self, enum any_ring_kind kind, enum wei
 
 static void play(struct stress_thread *self)
 {
-	/* Short rounds are about the end, long ones about the stream. */
+	/* Short rounds test the end, long ones the stream. */
 	uint64_t close_after_ns = stress_below(self, stress_one_in(self, 2) ? 200000 : 20000000);
 
 	for (unsigned i = 0; i < now.ledger.producers; i++)
@@ -282,9 +290,9 @@ int stress_has_ltq16(void)
 	weir_ring *one;
 	int has;
 
-	STRESS_CHECK(weir_ring_create(1, NULL, &one) == WEIR_OK, "no ring");
+	STRESS_CHECK(weir_ring_create(1, NULL, &one, NULL) == WEIR_OK, "no ring");
 	has = weir_ring_format(one) == WEIR_RING_FORMAT_LTQ16;
-	weir_ring_destroy(one);
+	weir_ring_destroy(one, NULL);
 	return has;
 }
 

@@ -1,10 +1,11 @@
 /*
- * scenario_run.c - what runs threads: the pool, and the coordinator that stops them.
+ * scenario_run.c - running and stopping threads: the pool and the coordinator.
  *
- *   pool         tasks submitted by threads and by tasks, run by workers and by helpers: each as often as it was submitted, with the
- *                memory that was written before; and destroy runs what is left
- *   coordinator  several threads ask for a stop at once: one cause is kept, all threads end, each callback runs once, calls
- *                that wait are cancelled
+ *   pool         tasks submitted by threads and by tasks, run by workers and by helpers: each as
+ *                often as it was submitted, with the memory that was written before; and destroy
+ *                runs what is left
+ *   coordinator  several threads request a stop at the same time: one cause is kept, all threads
+ *                end, each callback runs once, calls that wait are cancelled
  */
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +18,7 @@
 #include "harness.h"
 #include "scenarios.h"
 
-/* -- pool --------------------------------------------------------------------------------------------------------------------- */
+/* -- pool -------------------------------------------------------------------------------------- */
 
 enum { SUBMITTERS = 3, JOBS = 400, MOST_RUNS = 4, MOST_WORKERS = 4 };
 
@@ -90,7 +91,7 @@ static uint64_t check_jobs(void)
 
 	for (size_t i = 0; i < SUBMITTERS; i++) {
 		for (size_t k = 0; k < JOBS; k++) {
-			uint64_t ran = weiri_load_relaxed(&works.job[i][k].ran); /* [relaxed] the pool is gone */
+			uint64_t ran = weiri_load_relaxed(&works.job[i][k].ran); /* [relaxed] the pool was destroyed */
 
 			STRESS_CHECK(ran == works.job[i][k].wanted, "a task that was submitted %llu times ran %llu times",
 			             (unsigned long long)works.job[i][k].wanted, (unsigned long long)ran);
@@ -102,7 +103,7 @@ static uint64_t check_jobs(void)
 
 static uint64_t play_pool(struct stress_thread *self)
 {
-	struct weir_pool_options options = {.struct_size = sizeof(options),
+	struct weir_pool_options options = {WEIR_POOL_OPTIONS_INIT,
 	                                    .threads = (size_t)stress_below(self, MOST_WORKERS + 1)};
 
 	options.flags = options.threads == 0 ? WEIR_POOL_NO_THREADS : 0;
@@ -131,7 +132,7 @@ void scenario_pool(void)
 	stress_note("runs of tasks", runs);
 }
 
-/* -- coordinator -------------------------------------------------------------------------------------------------------------- */
+/* -- coordinator ------------------------------------------------------------------------------- */
 
 enum { STOPPERS = 3, MOST_THREADS = 4, CALLBACKS = 3 };
 
@@ -193,7 +194,7 @@ static void ask_to_stop(struct stress_thread *self, void *context)
 
 static void set_up_coordinator(struct stress_thread *self)
 {
-	struct weir_queue_options options = {.struct_size = sizeof(options), .capacity = 1};
+	struct weir_queue_options options = {WEIR_QUEUE_OPTIONS_INIT, .capacity = 1};
 	unsigned members = 1 + (unsigned)stress_below(self, MOST_THREADS), waiters = (unsigned)stress_below(self, 3);
 
 	memset(&job, 0, sizeof(job));
@@ -216,7 +217,10 @@ static void set_up_coordinator(struct stress_thread *self)
 		(void)stress_start("stopper", ask_to_stop, NULL);
 }
 
-/* The stop that was kept may still be running its callbacks when the join ends; not when its thread has ended. */
+/*
+ * The stop that was kept may still be running its callbacks when the join ends; not when its thread
+ * has ended.
+ */
 static void judge_coordinator(void)
 {
 	weir_error kept = {WEIR_OK, ""};
@@ -232,7 +236,7 @@ static void judge_coordinator(void)
 	                 strncmp(kept.message, "asked by ", 9) == 0,
 	             "the cause that was kept is \"%s\"", kept.message);
 	STRESS_CHECK(weir_coordinator_destroy(job.coordinator, NULL) == WEIR_OK, "a destroy failed after the join");
-	STRESS_CHECK(weir_queue_destroy(job.queue, NULL) == WEIR_OK, "somebody still waits in the queue");
+	STRESS_CHECK(weir_queue_destroy(job.queue, NULL) == WEIR_OK, "an operation still waits in the queue");
 }
 
 void scenario_coordinator(void)
@@ -246,7 +250,7 @@ void scenario_coordinator(void)
 
 		set_up_coordinator(self);
 		stress_begin(self, "coordinator's join");
-		status = weir_coordinator_join(job.coordinator, NULL, NULL);
+		status = weir_coordinator_join(job.coordinator, WEIR_NO_DEADLINE, WEIR_COORDINATOR_GRACE_NS, 0, NULL);
 		STRESS_CHECK(status == WEIR_ABORTED, "the join ended with %s", weir_status_name(status));
 		/* [acquire] pairs with the threads' ends. */
 		STRESS_CHECK(weiri_load_acquire(&job.running) == 0, "the join ended before %llu threads had",

@@ -1,6 +1,7 @@
 /*
- * scenario_select.c - selects over several queues, in both directions, crossed, given up and closed at any moment: each item that a select
- * says went in comes out once, and no other does.
+ * scenario_select.c - selects over several queues, in both directions, crossed, abandoned and
+ * closed at any moment: each item that a select reports as enqueued is dequeued once, and no other
+ * item is.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,7 @@ enum { OFFERED = 1, IN = 2, OUT = 4 };
 
 static struct {
 	weir_queue *queues[QUEUES];
-	_Atomic(uint32_t) *items; /* what became of each; an item is its place, from 1 */
+	_Atomic(uint32_t) *items; /* the state of each item; an item is its index, from 1 */
 	void *memory;             /* that they lie in */
 	size_t limit;             /* places of each worker */
 	weir_cancel *token;
@@ -24,11 +25,11 @@ static struct {
 
 static void set(size_t item, uint32_t what)
 {
-	/* [acq_rel] what became of it before, for the check. */
+	/* [acq_rel] its earlier state, for the check. */
 	uint32_t before = weiri_fetch_or_acq_rel(&yard.items[item], what);
 
 	STRESS_CHECK((before & what) == 0, "item %zu %s twice", item, what == OUT ? "came out" : "went in");
-	/* It may come out before its producer has been told that it is in. */
+	/* It may be dequeued before its producer's call has returned. */
 	STRESS_CHECK((before & OFFERED) != 0, "item %zu was never offered", item);
 }
 
@@ -68,7 +69,7 @@ static uint64_t some_deadline(struct stress_thread *self)
 	}
 }
 
-/* -- asynchronous ones: their worker goes on when they have ended ----------------------------------------------------------------- */
+/* -- asynchronous ones: their worker goes on when they have ended ------------------------------ */
 
 struct pending {
 	_Atomic(uint32_t) ended;
@@ -92,15 +93,15 @@ static enum weir_status select_async(struct stress_thread *self, struct weir_sel
                                      size_t *chosen)
 {
 	struct pending pending = {.status = WEIR_INTERNAL};
-	weir_queue_op *op;
+	weir_pending *op;
 	unsigned spins = 0;
 
 	STRESS_CHECK(weir_select_start(cases, count, ended, &pending, &op, NULL) == WEIR_OK, "a select that did not start");
 	stress_let_pass(stress_below(self, 3000));
-	weir_queue_op_cancel(op, NULL);
+	weir_pending_cancel(op, NULL);
 	while (weiri_load_acquire(&pending.ended) == 0)
 		stress_back_off(&spins);
-	weir_queue_op_release(op);
+	weir_pending_release(op);
 	*chosen = pending.chosen;
 	return pending.status;
 }
@@ -136,13 +137,12 @@ static void work(struct stress_thread *self, void *context)
 	}
 }
 
-/* -- rounds ------------------------------------------------------------------------------------------------------------------- */
+/* -- rounds ------------------------------------------------------------------------------------ */
 
 static void open_queues(struct stress_thread *self)
 {
 	for (size_t i = 0; i < QUEUES; i++) {
-		struct weir_queue_options options = {.struct_size = sizeof(options),
-		                                     .capacity = 1 + (size_t)stress_below(self, 4),
+		struct weir_queue_options options = {WEIR_QUEUE_OPTIONS_INIT, .capacity = 1 + (size_t)stress_below(self, 4),
 		                                     .order = stress_one_in(self, 3) ? WEIR_QUEUE_SHUFFLE : WEIR_QUEUE_FIFO,
 		                                     .flags = stress_one_in(self, 3) ? WEIR_QUEUE_FAIR : 0};
 
@@ -176,7 +176,7 @@ static void check_items(void)
 static void run_round(struct stress_thread *self)
 {
 	open_queues(self);
-	STRESS_CHECK(weir_cancel_create(NULL, &yard.token) == WEIR_OK, "no token");
+	STRESS_CHECK(weir_cancel_create(NULL, &yard.token, NULL) == WEIR_OK, "no token");
 	memset(yard.memory, 0, (yard.limit * WORKERS + 1) * sizeof(yard.items[0]));
 	weiri_store_relaxed(&yard.closed, 0u);
 	for (size_t i = 0; i < WORKERS; i++)
@@ -185,7 +185,7 @@ static void run_round(struct stress_thread *self)
 	(void)weir_cancel_fire(yard.token, NULL);
 	for (size_t i = 0; i < QUEUES; i++) {
 		stress_let_pass(stress_below(self, 300000));
-		/* The last ones are ended by CANCEL: nobody makes room any more. */
+		/* CANCEL ends the last ones: no thread makes room any longer. */
 		if (stress_one_in(self, 2))
 			(void)weir_queue_close(yard.queues[i], WEIR_CLOSE_DRAIN, NULL);
 		(void)weir_queue_close(yard.queues[i], WEIR_CLOSE_CANCEL, NULL);

@@ -1,8 +1,10 @@
 /*
- * scenario_selftest.c - scenarios that fail on purpose, so that the reports can be checked (scripts/check_stress). Not listed.
+ * scenario_selftest.c - scenarios that fail on purpose, so that the reports can be checked
+ * (scripts/check_stress). Not listed.
  *
- *   selftest_hang   three threads wait for an item that nobody will bring, since the producer has ended; and two threads move items
- *                   between two full queues, each waiting for the other
+ *   selftest_hang   three threads wait for an item that never arrives, because the producer has
+ *                   ended; and two threads move items between two full queues, each waiting for the
+ *                   other
  *   selftest_wrong  a check that fails
  *   selftest_crash  abort()
  */
@@ -52,7 +54,7 @@ static void move(struct stress_thread *self, void *context)
 void scenario_selftest_hang(void)
 {
 	static const char *const names[] = {"starved", "left", "right"};
-	struct weir_queue_options options = {.struct_size = sizeof(options), .capacity = 1};
+	struct weir_queue_options options = {WEIR_QUEUE_OPTIONS_INIT, .capacity = 1};
 
 	for (size_t i = 0; i < 3; i++) {
 		STRESS_CHECK(weir_queue_create(&options, &queues[i], NULL) == WEIR_OK, "no queue");

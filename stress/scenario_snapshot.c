@@ -1,15 +1,19 @@
 /*
- * scenario_snapshot.c - snapshots are of one instant and agree with real time; commits are all or nothing.
+ * scenario_snapshot.c - a snapshot belongs to one instant and agrees with real time; a commit takes
+ * effect completely or not at all.
  *
- * snapshot_torn. Groups of variables change only together, by commits that add one to a number which each variable of the group
- * carries; each writer also has a variable of its own, to which it assigns what it has just committed. Checked:
+ * snapshot_torn. Groups of variables change only together, by commits that add one to a number that
+ * each variable of the group carries. Each writer also has a variable of its own, to which it
+ * assigns what it has just committed. Checked:
  *   torn        all variables of a group carry one number, which fits their version
- *   real time   a snapshot is no older than any snapshot, read or commit that had ended before it began, on any thread
+ *   real time   a snapshot is no older than any snapshot, read or commit that had ended before it
+ *               began, on any thread
  *   causality   a snapshot that shows a writer's own variable at n shows the group at n or later
- *   lost        at the end each group's number is how many commits succeeded
+ *   lost        at the end each group's number is the number of commits that succeeded
  *
- * commit_conflict. Accounts with a constant total; transfers over random overlapping sets, in random order, beside single writes
- * that change nothing but the version. Every snapshot sums to the total; versions count the writes that succeeded.
+ * commit_conflict. Accounts with a constant total; transfers over random overlapping sets, in
+ * random order, during single writes that change only the version. Every snapshot sums to the
+ * total; versions count the writes that succeeded.
  */
 #include "harness.h"
 
@@ -24,11 +28,11 @@ static const uint64_t flush_ns = 100000000000u;
 
 static weir_var *create(uint64_t tag)
 {
-	struct weir_var_options options = {.struct_size = sizeof(options), .dtype = WEIR_I64, .allocator = stress_poison()};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_I64, .allocator = stress_poison()};
 	weir_tensor *initial = stress_payload(tag, 1);
 	weir_error error = {WEIR_OK, ""};
 	weir_var *var = NULL;
-	enum weir_status status = weir_var_create(&options, initial, &var, &error);
+	enum weir_status status = weir_var_create(initial, &options, &var, &error);
 
 	STRESS_CHECK(status == WEIR_OK, "weir_var_create: %s", error.message);
 	weir_tensor_release(initial);
@@ -38,7 +42,7 @@ static weir_var *create(uint64_t tag)
 static void destroy_all(weir_var *vars[], size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		weir_var_destroy(vars[i]);
+		weir_var_destroy(vars[i], NULL);
 	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(flush_ns)) == WEIR_OK, "flush: something is still held");
 	stress_poison_check_empty();
 }
@@ -54,19 +58,22 @@ static void snapshot(struct stress_thread *self, weir_var *const vars[], size_t 
 	stress_end(self, 1);
 }
 
-/* 1 when it succeeded, 0 when it was aborted; releases the values. */
+/* 1: it succeeded; 0: it was aborted. Releases the values. */
 static int commit(struct stress_thread *self, struct weir_commit_part parts[], size_t count, uint64_t versions[])
 {
 	weir_error error = {WEIR_OK, ""};
 	enum weir_status status;
 
 	stress_begin(self, "commit");
-	status = weir_var_commit(parts, count, WEIR_NO_DEADLINE, versions, &error);
+	status = weir_var_commit(parts, count, WEIR_NO_DEADLINE, NULL, &error);
 	STRESS_CHECK(status == WEIR_OK || status == WEIR_ABORTED, "weir_var_commit: %s: %s", weir_status_name(status),
 	             error.message);
 	stress_end(self, 1);
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
+		if (versions != NULL)
+			versions[i] = parts[i].expected + 1; /* if it succeeded */
 		weir_tensor_release(parts[i].value);
+	}
 	return status == WEIR_OK;
 }
 
@@ -90,12 +97,12 @@ static void raise_to(_Atomic(uint64_t) *floor, uint64_t value)
 {
 	uint64_t seen = weiri_load_seq_cst(floor);
 
-	/* [seq_cst] what ended before our load of it must be in it. */
+	/* [seq_cst] what ended before this load of it must be included. */
 	while (seen < value && !weiri_cas_seq_cst(floor, &seen, value))
 		;
 }
 
-/* -- snapshot_torn ------------------------------------------------------------------------------------------------------------ */
+/* -- snapshot_torn ----------------------------------------------------------------------------- */
 
 enum {
 	GROUPS = 2,
@@ -116,7 +123,7 @@ static struct {
 	_Atomic(uint64_t) aborted;
 } torn;
 
-/* What a variable of a group shows. */
+/* The number that a variable of a group carries. */
 static uint64_t number_of(const weir_read *read, const char *who)
 {
 	uint64_t number = stress_payload_check(read->tensor, who);
@@ -242,7 +249,7 @@ static void torn_reader(struct stress_thread *self, void *context)
 	}
 }
 
-/* Commits the group's next number; returns it, or 0 when aborted. */
+/* Commits the group's next number; returns it, or 0 if the commit was aborted. */
 static uint64_t commit_group(struct stress_thread *self, unsigned g)
 {
 	struct weir_commit_part parts[MAX_GROUP];
@@ -293,7 +300,7 @@ static void torn_writer(struct stress_thread *self, void *context)
 		if (stress_one_in(self, 2))
 			assign_own(self, writer, g, number);
 		if (stress_one_in(self, 4))
-			take_picture(self, &picture); /* includes our own commit: the floor is at it */
+			take_picture(self, &picture); /* includes this thread's commit: the floor has reached it */
 	}
 }
 
@@ -368,7 +375,7 @@ void scenario_snapshot_torn(void)
 	destroy_torn();
 }
 
-/* -- commit_conflict ---------------------------------------------------------------------------------------------------------- */
+/* -- commit_conflict --------------------------------------------------------------------------- */
 
 enum { ACCOUNTS = 12, MAX_TRANSFER = 6 };
 
@@ -395,7 +402,7 @@ static void draw_accounts(struct stress_thread *self, unsigned chosen[], size_t 
 	}
 }
 
-/* Moves random amounts around among balances; their sum stays. */
+/* Moves random amounts between balances; their sum does not change. */
 static void redistribute(struct stress_thread *self, uint64_t balance[], size_t count)
 {
 	for (size_t i = 0; i + 1 < count; i++) {
@@ -441,7 +448,7 @@ static enum weir_status same_balance(void *context, const weir_read *current, we
 	return WEIR_OK;
 }
 
-/* A single write that meets commits under way and replaces what aborted ones left behind. */
+/* A single write, during commits that are under way; it replaces what aborted ones left behind. */
 static void touch(struct stress_thread *self)
 {
 	unsigned i = (unsigned)stress_below(self, ACCOUNTS);
@@ -466,7 +473,7 @@ static void audit(struct stress_thread *self)
 	             ACCOUNTS * opening_balance);
 }
 
-/* Reads one by one see only committed balances: none is above the total. */
+/* Single reads see only committed balances: none is above the total. */
 static void look(struct stress_thread *self)
 {
 	weir_read read;

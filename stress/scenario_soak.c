@@ -1,11 +1,13 @@
 /*
  * scenario_soak.c - soak: everything at once.
  *
- * Rounds in a world of four queues (FIFO, fair, shuffle, a ring) and the variables of bank.h. Workers make any call on any of them, each with
- * a deadline, some with a token. Meanwhile, drawn from the seed: guests come, make a few calls and end; workers are stopped at
- * random instructions, all are held for moments; signal handlers read; allocations fail; tokens fire; queues are closed, hard or soft.
- * Oracles: those of ledger.h for each queue (each item once, with its memory, in order within a batch), the status of each call
- * (traffic_call.h), the bank's sums, and at the end of each round that every byte is back.
+ * Rounds with four queues (FIFO, fair, shuffle, a ring) and the variables of bank.h. Workers make
+ * any call on any of them, each with a deadline, some with a token. Meanwhile, drawn from the seed:
+ * guests start, make a few calls and end; workers are stopped at random instructions, all are held
+ * for moments; signal handlers read; allocations fail; tokens fire; queues are closed, to drain or
+ * to cancel. Oracles: those of ledger.h for each queue (each item once, with its memory, in order
+ * within a batch), the status of each call (traffic_call.h), the bank's sums, and at the end of
+ * each round that every byte was freed.
  */
 #include <errno.h>
 #include <signal.h>
@@ -27,12 +29,12 @@ enum { LIMIT = 3000, LAST_WORDS = 8 };
 
 static const uint64_t longest_round_ns = 400000000, longest_stop_ns = 2000000, settle_ns = 100000000000u;
 
-/* A worker, or the place of one guest after the other. */
+/* A worker, or a place for one guest after the other. */
 struct place {
 	unsigned index;
 	struct traffic_caller caller[QUEUES];
 	struct stress_thread *thread;
-	_Atomic(uint32_t) may_be_interrupted; /* it has used variables: handlers on it may */
+	_Atomic(uint32_t) may_be_interrupted; /* it has used variables, so handlers on it may use them */
 };
 
 static struct {
@@ -45,13 +47,13 @@ static struct {
 	_Atomic(uint32_t) leave;
 } world;
 
-/* Over all rounds. */
+/* Counted over all rounds. */
 static struct {
 	uint64_t rounds, items, guests, stops, signals, fired, closed;
 	_Atomic(uint64_t) reads_in_handlers;
 } figures;
 
-/* -- what a thread does ------------------------------------------------------------------------------------------------------- */
+/* -- what a thread does ------------------------------------------------------------------------ */
 
 static void put_some(struct stress_thread *self, struct place *place, unsigned queue)
 {
@@ -128,7 +130,7 @@ static void guest(struct stress_thread *self, void *context)
 		act(self, context);
 }
 
-/* -- what happens to them ----------------------------------------------------------------------------------------------------- */
+/* -- what happens to them ---------------------------------------------------------------------- */
 
 static void read_in_handler(int signal_number)
 {
@@ -157,7 +159,10 @@ static void interrupt_one(struct stress_thread *self)
 
 static void stop_one(struct stress_thread *self)
 {
-	/* ThreadSanitizer delivers signals at calls of the C library only; a worker may be long in coming there. */
+	/*
+	 * ThreadSanitizer delivers signals only at calls of the C library; a worker may take long to
+	 * get there.
+	 */
 	if (STRESS_TSAN)
 		return;
 	stress_begin(self, "stopping a worker");
@@ -187,7 +192,7 @@ static void fire_some(struct stress_thread *self)
 	figures.fired++;
 }
 
-/* Late in a round, so that there is a time before and a time after. */
+/* Late in a round, so that there is time before and after it. */
 static void close_one(struct stress_thread *self)
 {
 	struct traffic_queue *queue = &world.queue[stress_below(self, QUEUES)];
@@ -220,7 +225,7 @@ static void make_trouble(struct stress_thread *self, int late)
 	stress_let_pass(stress_below(self, 200000));
 }
 
-/* -- rounds ------------------------------------------------------------------------------------------------------------------- */
+/* -- rounds ------------------------------------------------------------------------------------ */
 
 static void on_drop(void *context, void *item)
 {
@@ -231,7 +236,7 @@ static void make_queue(struct stress_thread *self, unsigned i)
 {
 	static const char *const names[] = {"fifo", "fair", "shuffle"};
 	struct traffic_queue *queue = &world.queue[i];
-	struct weir_queue_options options = {.struct_size = sizeof(options),
+	struct weir_queue_options options = {WEIR_QUEUE_OPTIONS_INIT,
 	                                     .capacity = 1 + (size_t)stress_below(self, 12),
 	                                     .order = i == SHUFFLE ? WEIR_QUEUE_SHUFFLE : WEIR_QUEUE_FIFO,
 	                                     .flags = i == FAIR ? WEIR_QUEUE_FAIR : 0,
@@ -247,7 +252,7 @@ static void make_queue(struct stress_thread *self, unsigned i)
 	                                    .deadline_one_in = 1};
 	queue->traffic = &world.traffic[i];
 	STRESS_CHECK(weir_queue_create(&options, &queue->queue, NULL) == WEIR_OK, "no queue");
-	STRESS_CHECK(weir_cancel_create(NULL, &queue->shared) == WEIR_OK, "no memory for a token");
+	STRESS_CHECK(weir_cancel_create(NULL, &queue->shared, NULL) == WEIR_OK, "no memory for a token");
 	(void)pthread_mutex_init(&queue->lock, NULL);
 	queue->object = stress_queue_object(names[i], queue->queue);
 }
@@ -263,7 +268,7 @@ static void set_up(struct stress_thread *self)
 		            stress_scaled(LIMIT) + LAST_WORDS);
 	for (unsigned i = 0; i < QUEUES; i++)
 		make_queue(self, i);
-	STRESS_CHECK(weir_ring_create(1 + (size_t)stress_below(self, 20), NULL, &world.ring) == WEIR_OK, "no ring");
+	STRESS_CHECK(weir_ring_create(1 + (size_t)stress_below(self, 20), NULL, &world.ring, NULL) == WEIR_OK, "no ring");
 	for (unsigned i = 0; i < world.workers + GUESTS; i++) {
 		world.place[i].index = i;
 		for (unsigned k = 0; k < QUEUES; k++)
@@ -307,7 +312,7 @@ static void judge(struct stress_thread *self)
 		judge_queue(i);
 	while (weir_ring_try_dequeue(world.ring, &value) == WEIR_OK)
 		ledger_drop(&world.ledger[RING], value);
-	weir_ring_destroy(world.ring);
+	weir_ring_destroy(world.ring, NULL);
 	for (unsigned i = 0; i < LEDGERS; i++) {
 		ledger_check_each_once(&world.ledger[i]);
 		for (unsigned p = 0; p < world.ledger[i].producers; p++)

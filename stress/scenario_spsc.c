@@ -1,5 +1,6 @@
 /*
- * scenario_spsc.c - rings of one producer and one consumer: what goes in comes out, once, in order, with its memory; exact capacity.
+ * scenario_spsc.c - rings of one producer and one consumer: what is enqueued is dequeued, once, in
+ * order, with its memory; the capacity is exact.
  */
 #include <weir/spsc.h>
 
@@ -33,7 +34,7 @@ static void produce(struct stress_thread *self, void *context)
 		else
 			(void)weir_spsc_try_enqueue_many(pipe.ring, values, wanted, &done);
 		page->count += done;
-		/* There is room for all that is missing from what was inside when we began, at most. */
+		/* At most there is room for what was missing when this call began. */
 		STRESS_CHECK(done == wanted || page->count >= out_before + pipe.capacity,
 		             "told full, but of capacity %zu at most %llu - %llu were in", pipe.capacity,
 		             (unsigned long long)page->count, (unsigned long long)out_before);
@@ -52,7 +53,7 @@ static void consume(struct stress_thread *self, void *context)
 
 	(void)context;
 	for (;;) {
-		uint32_t over = weiri_load_acquire(&pipe.over); /* [acquire] all that it put in is there */
+		uint32_t over = weiri_load_acquire(&pipe.over); /* [acquire] everything that it enqueued is visible */
 		size_t wanted = stress_one_in(self, 2) ? 1 : 1 + (size_t)stress_below(self, MOST), done = 0;
 		uint64_t values[MOST];
 
@@ -81,7 +82,7 @@ void scenario_spsc(void)
 	stress_disturb();
 	for (; rounds == 0 || stress_goes_on(); rounds++) {
 		pipe.capacity = 1 + (size_t)stress_below(self, stress_one_in(self, 2) ? 4 : 300);
-		STRESS_CHECK(weir_spsc_create(pipe.capacity, NULL, &pipe.ring) == WEIR_OK, "no ring");
+		STRESS_CHECK(weir_spsc_create(pipe.capacity, NULL, &pipe.ring, NULL) == WEIR_OK, "no ring");
 		ledger_open(&pipe.ledger, 1, 1, stress_scaled(LIMIT));
 		weiri_store_relaxed(&pipe.over, 0u); /* [relaxed] no thread yet */
 		(void)stress_start("producer", produce, NULL);
@@ -90,7 +91,7 @@ void scenario_spsc(void)
 		ledger_check_each_once(&pipe.ledger);
 		items += pipe.ledger.producer[0].count;
 		ledger_close(&pipe.ledger);
-		weir_spsc_destroy(pipe.ring);
+		weir_spsc_destroy(pipe.ring, NULL);
 	}
 	stress_note("rounds", rounds);
 	stress_note("items", items);

@@ -1,8 +1,10 @@
 /*
- * scenario_staging.c - staging areas: recorded histories are those of a FIFO with a bound; and a thread stopped anywhere in a call.
+ * scenario_staging.c - staging areas: recorded histories are those of a FIFO with a bound; and a
+ * thread stopped anywhere in a call.
  *
- * Threads put, get and clear; some of the calls wait a little. Each answer, "full" and "empty" included, is recorded and judged as in
- * scenario_history_queue.c. Looks and peeks are checked at once: a look is of one instant, so bytes and number agree.
+ * Threads put, get and clear; some of the calls wait a little. Each result, including "full" and
+ * "empty", is recorded and judged as in scenario_history_queue.c. Looks and peeks are checked
+ * immediately: a look belongs to one instant, so bytes and number agree.
  */
 #include "harness.h"
 
@@ -28,12 +30,9 @@ static struct {
 static void open_area(size_t capacity, size_t memory_limit, const weir_allocator *allocator)
 {
 	struct weir_tensor_component component = {WEIR_I64, NULL, NULL};
-	struct weir_staging_options options = {.struct_size = sizeof(options),
-	                                       .capacity = capacity,
-	                                       .memory_limit = memory_limit,
-	                                       .components = &component,
-	                                       .component_count = 1,
-	                                       .allocator = allocator};
+	struct weir_staging_options options = {WEIR_STAGING_OPTIONS_INIT,    .capacity = capacity,
+	                                       .memory_limit = memory_limit, .components = &component,
+	                                       .component_count = 1,         .allocator = allocator};
 
 	STRESS_CHECK(weir_staging_create(&options, &under_test.staging, NULL) == WEIR_OK, "no staging area");
 }
@@ -60,7 +59,7 @@ static uint64_t value_of(weir_tensor *tensor)
 	return value;
 }
 
-/* -- histories ---------------------------------------------------------------------------------------------------------------- */
+/* -- histories --------------------------------------------------------------------------------- */
 
 static void set_up(struct stress_thread *self, void *context)
 {
@@ -115,7 +114,7 @@ static void look(void)
 	size_t size = 0, bytes = 0;
 	weir_tensor *tensor;
 
-	STRESS_CHECK(weir_staging_look(under_test.staging, &size, &bytes) == WEIR_OK, "look");
+	STRESS_CHECK(weir_staging_size(under_test.staging, &size, &bytes) == WEIR_OK, "look");
 	STRESS_CHECK(bytes == size * sizeof(uint64_t) && size <= under_test.bounds.capacity, "%zu tuples of %zu bytes",
 	             size, bytes);
 	if (weir_staging_peek(under_test.staging, size / 2, &tensor, 1, 0, NULL, NULL) == WEIR_OK)
@@ -143,7 +142,7 @@ void scenario_history_staging(void)
 	burst_run_fifo((struct burst){.set_up = set_up, .act = act, .tear_down = tear_down}, &under_test.bounds);
 }
 
-/* -- stops -------------------------------------------------------------------------------------------------------------------- */
+/* -- stops ------------------------------------------------------------------------------------- */
 
 enum { WORKERS = 4, STOPS = 1000, ROOM = 8 };
 
@@ -161,7 +160,7 @@ static int work_on_area(struct stress_thread *self, unsigned worker)
 		return 2;
 	case 1:
 		stress_begin(self, "look");
-		STRESS_CHECK(weir_staging_look(under_test.staging, &size, NULL) == WEIR_OK && size <= ROOM, "look");
+		STRESS_CHECK(weir_staging_size(under_test.staging, &size, NULL) == WEIR_OK && size <= ROOM, "look");
 		return 2;
 	case 2:
 		stress_begin(self, "get");

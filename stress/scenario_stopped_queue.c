@@ -1,12 +1,16 @@
 /*
- * scenario_stopped_queue.c - a thread that stops at a random instruction of a queue's calls holds up no more than weir/queue.h says.
+ * scenario_stopped_queue.c - a thread that stops at a random instruction of a queue's calls delays
+ * no more than weir/queue.h states.
  *
- * Workers make calls of all kinds on one queue: that try, wait (with short deadlines), are asynchronous and cancelled, collect
- * batches, and fire each other's tokens. Again and again one is stopped at a random moment, for as long as it takes the others to
- * complete so many enqueues and so many single dequeues. And of the others no more than two may stand still: the call that
- * the stopped thread was carrying on for its owner, or the two when it was cancelling one. How often that happened, and how often batches waited
- * for a stopped one that collects, is in the report. Nothing is lost over all this. Beside it a queue of a mutex and two condition
- * variables goes through the same: there all others stand still, which shows that the check can fail.
+ * Workers make calls of all kinds on one queue: calls that try, that wait (with short deadlines),
+ * that are asynchronous and cancelled, that collect batches, and that fire each other's tokens.
+ * Again and again one worker is stopped at a random moment, for as long as the others take to
+ * complete a number of enqueues and a number of single dequeues. Of the others at most two may
+ * stand still: the call that the stopped thread was completing for its owner, or two calls if it
+ * was cancelling one. The report tells how often that happened, and how often batches waited for a
+ * stopped batch that collects. No item is lost. In addition, a queue with a mutex and two condition
+ * variables goes through the same: there all other threads stand still, which shows that the check
+ * can fail.
  */
 #include "harness.h"
 
@@ -44,7 +48,7 @@ static void count(_Atomic(uint64_t) *counter, uint64_t more)
 	weiri_store_relaxed(counter, weiri_load_relaxed(counter) + more); /* [relaxed] a count */
 }
 
-/* -- calls -------------------------------------------------------------------------------------------------------------------- */
+/* -- calls ------------------------------------------------------------------------------------- */
 
 static weir_cancel *offer_token(struct stress_thread *self, struct worker *worker)
 {
@@ -52,7 +56,7 @@ static weir_cancel *offer_token(struct stress_thread *self, struct worker *worke
 
 	if (!stress_one_in(self, 4))
 		return NULL;
-	STRESS_CHECK(weir_cancel_create(stress_blocks(), &token) == WEIR_OK, "no memory for a token");
+	STRESS_CHECK(weir_cancel_create(stress_blocks(), &token, NULL) == WEIR_OK, "no memory for a token");
 	weiri_store_release(&worker->offered, weir_cancel_retain(token)); /* [release] pairs with fire_one() */
 	return token;
 }
@@ -89,7 +93,7 @@ static void on_done(void *context, enum weir_status status, const weir_error *er
 static size_t start_and_cancel(struct stress_thread *self, struct worker *worker, enum weir_queue_op_kind kind,
                                void *items[], size_t several)
 {
-	weir_queue_op *op = NULL;
+	weir_pending *op = NULL;
 
 	stress_begin(self, "start");
 	weiri_store_relaxed(&worker->completion, 0u); /* [relaxed] not started yet */
@@ -98,10 +102,10 @@ static size_t start_and_cancel(struct stress_thread *self, struct worker *worker
 	if (weiri_park_wait(&worker->completion, 0, weir_deadline_in(stress_below(self, longest_wait_ns))) ==
 	    WEIRI_PARK_TIMEOUT) {
 		stress_begin(self, "cancel");
-		weir_queue_op_cancel(op, NULL);
+		weir_pending_cancel(op, NULL);
 		(void)weiri_park_wait(&worker->completion, 0, WEIR_NO_DEADLINE);
 	}
-	weir_queue_op_release(op);
+	weir_pending_release(op);
 	return worker->done;
 }
 
@@ -180,7 +184,7 @@ static int work_on_queue(struct stress_thread *self, unsigned index)
 	return done != 0 ? (int)kind : (int)NEITHER;
 }
 
-/* -- the control: a mutex, two condition variables ---------------------------------------------------------------------------- */
+/* -- the control: a mutex, two condition variables --------------------------------------------- */
 
 static struct {
 	pthread_mutex_t lock;
@@ -223,23 +227,23 @@ static void check_nothing_lost(void)
 		in += weiri_load_relaxed(&workers[i].in); /* [relaxed] joined */
 		out += weiri_load_relaxed(&workers[i].out);
 	}
-	STRESS_CHECK(in - out == weir_queue_size(queue), "%" PRIu64 " went in, %" PRIu64 " came out, %zu are inside", in,
-	             out, weir_queue_size(queue));
+	STRESS_CHECK(in - out == weir_queue_size_approx(queue), "%" PRIu64 " went in, %" PRIu64 " came out, %zu are inside",
+	             in, out, weir_queue_size_approx(queue));
 }
 
 static struct stopping_tally stop_in_queue(struct stress_thread *self, const char *name, uint32_t flags, uint64_t until)
 {
 	const struct stopping subject = {name,          WORKERS, {"enqueue", "dequeue", "batch"}, 2, MAY_STAND,
 	                                 work_on_queue, wanted};
-	struct weir_queue_options options = {
-		.struct_size = sizeof(options), .capacity = CAPACITY, .flags = flags, .allocator = stress_blocks()};
+	struct weir_queue_options options = {WEIR_QUEUE_OPTIONS_INIT, .capacity = CAPACITY, .flags = flags,
+	                                     .allocator = stress_blocks()};
 	struct stopping_tally tally;
 
 	memset(workers, 0, sizeof(workers));
 	STRESS_CHECK(weir_queue_create(&options, &queue, NULL) == WEIR_OK, "no queue");
 	tally = stopping_must_go_on(self, &subject, stress_scaled(STOPS), until);
 	check_nothing_lost();
-	STRESS_CHECK(weir_queue_destroy(queue, NULL) == WEIR_OK, "operations wait that nobody started");
+	STRESS_CHECK(weir_queue_destroy(queue, NULL) == WEIR_OK, "operations wait that no thread started");
 	return tally;
 }
 

@@ -1,8 +1,9 @@
 /*
- * scenario_stopped_ring.c - a thread that stops anywhere in a ring's call stops nobody else.
+ * scenario_stopped_ring.c - a thread that stops anywhere in a ring's call stops no other thread.
  *
- * Beside the rings two controls, which must freeze: a ring under a mutex, when the stopped thread holds it; and Concurrency Kit's
- * ck_ring for many producers, when it stands between its reservation of a slot and its publication, for which the next enqueues wait.
+ * In addition to the rings there are two controls, which must freeze: a ring under a mutex, if the
+ * stopped thread holds it; and Concurrency Kit's ck_ring for many producers, if the thread is
+ * between its reservation of a slot and its publication, for which the next enqueues wait.
  */
 #include <pthread.h>
 #include <weir/mpsc.h>
@@ -39,7 +40,10 @@ static int work_on_ring(struct stress_thread *self, unsigned worker)
 
 static weir_mpsc *mpsc;
 
-/* Worker 0 is the consumer. When it is stopped the queue fills up, and then being told so is what goes on. */
+/*
+ * Worker 0 is the consumer. When it is stopped the queue fills up; then calls that return "full"
+ * count as progress.
+ */
 static int work_on_mpsc(struct stress_thread *self, unsigned worker)
 {
 	uint64_t values[MANY] = {1, 2, 3, 4, 5};
@@ -61,26 +65,29 @@ static int work_on_mpsc(struct stress_thread *self, unsigned worker)
 static void stop_in_ring(struct stress_thread *self, const char *name, enum weir_ring_format format, uint64_t until)
 {
 	const struct stopping subject = {name, WORKERS, {"enqueue", "dequeue"}, 2, 0, work_on_ring, 1000};
-	struct weir_ring_options options = {.struct_size = sizeof(options), .format = format};
+	struct weir_ring_options options = {WEIR_RING_OPTIONS_INIT, .format = format};
 
-	STRESS_CHECK(weir_ring_create(RING_CAPACITY, &options, &ring) == WEIR_OK, "no ring");
+	STRESS_CHECK(weir_ring_create(RING_CAPACITY, &options, &ring, NULL) == WEIR_OK, "no ring");
 	(void)stopping_must_go_on(self, &subject, stress_scaled(STOPS), until);
-	weir_ring_destroy(ring);
+	weir_ring_destroy(ring, NULL);
 }
 
 static void stop_in_mpsc(struct stress_thread *self, const char *name, enum weir_ring_format format, uint64_t until)
 {
 	const struct stopping subject = {name, WORKERS, {"enqueue", "dequeue"}, 1, 0, work_on_mpsc, 1000};
-	struct weir_ring_options options = {.struct_size = sizeof(options), .format = format};
+	struct weir_ring_options options = {WEIR_RING_OPTIONS_INIT, .format = format};
 
-	STRESS_CHECK(weir_mpsc_create(RING_CAPACITY, &options, &mpsc) == WEIR_OK, "no queue");
+	STRESS_CHECK(weir_mpsc_create(RING_CAPACITY, &options, &mpsc, NULL) == WEIR_OK, "no queue");
 	(void)stopping_must_go_on(self, &subject, stress_scaled(STOPS), until);
-	weir_mpsc_destroy(mpsc);
+	weir_mpsc_destroy(mpsc, NULL);
 }
 
-/* -- controls ----------------------------------------------------------------------------------------------------------------- */
+/* -- controls ---------------------------------------------------------------------------------- */
 
-/* What goes through the controls is written in place, as one does with messages: under the lock; between reservation and publication. */
+/*
+ * Items of the controls are written in place, as is usual with messages: under the lock; between
+ * reservation and publication.
+ */
 static void write_message(uint64_t message[])
 {
 	for (unsigned i = 0; i < MESSAGE; i++)

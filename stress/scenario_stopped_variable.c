@@ -1,5 +1,6 @@
 /*
- * scenario_stopped_variable.c - a thread that stops anywhere in a variable's call stops no reader, writer or commit.
+ * scenario_stopped_variable.c - a thread that stops anywhere in a variable's call stops no reader,
+ * writer or commit.
  */
 #include <weir/reclaim.h>
 #include <weir/time.h>
@@ -95,7 +96,7 @@ static void read_all(struct stress_thread *self)
 static int work_on_variables(struct stress_thread *self, unsigned worker)
 {
 	(void)worker;
-	/* Every second worker only reads, so that reads go on when all writers wait. */
+	/* Every second worker only reads, so that reads continue while all writers wait. */
 	switch (stress_below(self, self->number % 2 ? 2 : 4)) {
 	case 0: read_one(self); return 0;
 	case 1: read_all(self); return 0;
@@ -107,7 +108,7 @@ static int work_on_variables(struct stress_thread *self, unsigned worker)
 void scenario_variable_stopped(void)
 {
 	const struct stopping subject = {"variable", WORKERS, {"read", "write"}, 2, 0, work_on_variables, 300};
-	struct weir_var_options options = {.struct_size = sizeof(options), .dtype = WEIR_I64, .allocator = stress_blocks()};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_I64, .allocator = stress_blocks()};
 	struct stress_thread *self = stress_self();
 
 	stress_stop_prepare();
@@ -115,12 +116,12 @@ void scenario_variable_stopped(void)
 	for (size_t i = 0; i < VARIABLES; i++) {
 		weir_tensor *value = make_value(self);
 
-		STRESS_CHECK(weir_var_create(&options, value, &variables[i], NULL) == WEIR_OK, "no variable");
+		STRESS_CHECK(weir_var_create(value, &options, &variables[i], NULL) == WEIR_OK, "no variable");
 		weir_tensor_release(value);
 	}
 	(void)stopping_must_go_on(self, &subject, stress_scaled(STOPS), stopping_part_end(1));
 	for (size_t i = 0; i < VARIABLES; i++)
-		weir_var_destroy(variables[i]);
+		weir_var_destroy(variables[i], NULL);
 	weir_reclaim_set_budget(0);
 	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(100000000000u)) == WEIR_OK, "flush: something is still held");
 	STRESS_CHECK(stress_blocks_bytes() == 0, "%llu bytes were not freed", stress_blocks_bytes());

@@ -1,9 +1,11 @@
 /*
- * scenario_table.c - tables of chunks: updates that move amounts between rows, so that the sum of all rows stays 0 in every version; views
- * that are held while others write and collect, and stay as they were. Memory that was given back is poisoned.
+ * scenario_table.c - tables of chunks: updates that move amounts between rows, so that the sum of
+ * all rows stays 0 in every version; and views that are held while other threads write and collect,
+ * and do not change. Freed memory is poisoned.
  *
- * Rounds on a fresh table. Each mover changes some rows by one scatter, as often as it has moves; readers hold a few views at a time, of
- * one table or of a snapshot of both, and look at their rows again before they let go. In the end all memory has come back.
+ * Rounds on a new table. Each mover changes some rows by one scatter, as often as it has moves.
+ * Readers hold a few views at a time, of one table or of a snapshot of both, and read their rows
+ * again before they release them. At the end all memory was freed.
  */
 #include "harness.h"
 
@@ -27,14 +29,13 @@ static struct {
 
 static void open_tables(struct stress_thread *self)
 {
-	struct weir_table_options options = {
-		.struct_size = sizeof(options), .dtype = WEIR_I64, .allocator = stress_poison()};
+	struct weir_table_options options = {WEIR_TABLE_OPTIONS_INIT, .dtype = WEIR_I64, .allocator = stress_poison()};
 
 	/* From a part of a chunk to several. */
 	now.rows = 2 + (int64_t)stress_below(self, stress_one_in(self, 2) ? 50 : MOST_ROWS);
 	options.rows = now.rows;
 	for (size_t i = 0; i < TABLES; i++)
-		STRESS_CHECK(weir_table_create(&options, NULL, &now.tables[i], NULL) == WEIR_OK, "no table");
+		STRESS_CHECK(weir_table_create(NULL, &options, &now.tables[i], NULL) == WEIR_OK, "no table");
 }
 
 static weir_tensor *vector(const int64_t *values, int64_t count)
@@ -165,7 +166,7 @@ void scenario_table(void)
 		open_tables(self);
 		play(self);
 		for (size_t i = 0; i < TABLES; i++)
-			weir_table_destroy(now.tables[i]);
+			weir_table_destroy(now.tables[i], NULL);
 		STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(patience_ns)) == WEIR_OK, "flush: something is still held");
 		stress_poison_check_empty();
 	}

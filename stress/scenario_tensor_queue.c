@@ -1,10 +1,12 @@
 /*
- * scenario_tensor_queue.c - queues of tuples: the components of a tuple stay together through batches, closes and deadlines.
+ * scenario_tensor_queue.c - queues of tuples: the components of a tuple stay together through
+ * batches, closes and deadlines.
  *
- * Producers enqueue tuples of a number and of a row made from it, singly and stacked; consumers dequeue singly and in batches, and
- * compare row with number. In half of the rounds the queue pads: rows have any length, and batches end in zeros. In some it
- * is by priority, which is the number: each batch is sorted. A batch that reaches its deadline puts back what it holds. Each number
- * comes out once, or is left inside at the end and goes with the queue.
+ * Producers enqueue tuples of a number and of a row computed from it, singly and stacked. Consumers
+ * dequeue singly and in batches, and compare row and number. In half of the rounds the queue pads:
+ * rows have any length, and batches end in zeros. In some rounds the order is by priority, which is
+ * the number: each batch is sorted. A batch that reaches its deadline returns what it holds. Each
+ * number is dequeued once, or is left inside at the end and dropped with the queue.
  */
 #include <stdio.h>
 #include <string.h>
@@ -33,7 +35,7 @@ enum { A_TUPLE = 1, ROOM = 2 };
 static void describe(const void *structure, char *text, size_t size)
 {
 	(void)structure;
-	(void)snprintf(text, size, "%zu of %zu inside", weir_tensor_queue_size(belt.queue),
+	(void)snprintf(text, size, "%zu of %zu inside", weir_tensor_queue_size_approx(belt.queue),
 	               weir_tensor_queue_capacity(belt.queue));
 }
 
@@ -110,7 +112,7 @@ static void produce(struct stress_thread *self, void *context)
 	}
 }
 
-/* A row of the number: whole, or in a queue that pads any part of it with zeros behind. */
+/* The row of a number: complete; or, in a queue that pads, any part of it followed by zeros. */
 static void check_row(int64_t number, const int64_t row[], int64_t width)
 {
 	int64_t length = width;
@@ -126,7 +128,7 @@ static void check_row(int64_t number, const int64_t row[], int64_t width)
 static void take(struct ledger_page *page, weir_tensor *tuple[], int64_t count)
 {
 	const int64_t *number = weir_tensor_data(tuple[0]), *row = weir_tensor_data(tuple[1]);
-	int64_t width = weir_tensor_elements(tuple[1]) / count;
+	int64_t width = weir_tensor_element_count(tuple[1]) / count;
 	uint64_t within[LEDGER_SIDE] = {0};
 
 	for (int64_t i = 0; i < count; i++) {
@@ -158,7 +160,7 @@ static void consume(struct stress_thread *self, void *context)
 		if (status == WEIR_OK)
 			take(context, tuple, kind == 0 ? 1 : kind == 1 ? wanted : weir_tensor_shape(tuple[0])->dims[0]);
 		stress_end(self, 1);
-		/* A batch that is too large for what is left says that the end has come, too. */
+		/* A batch that is too large for what is left also reports that the end has come. */
 		if (is_over(status) && (kind != 1 || wanted == 1))
 			return;
 	}
@@ -172,7 +174,7 @@ static void set_up(struct stress_thread *self)
 	struct weir_tensor_queue_options options;
 
 	belt.order = stress_one_in(self, 3) ? WEIR_QUEUE_PRIORITY : WEIR_QUEUE_FIFO;
-	options = (struct weir_tensor_queue_options){.struct_size = sizeof(options),
+	options = (struct weir_tensor_queue_options){WEIR_TENSOR_QUEUE_OPTIONS_INIT,
 	                                             .capacity = 1 + (size_t)stress_below(self, 10),
 	                                             .order = belt.order,
 	                                             .flags = fair,
@@ -216,9 +218,9 @@ void scenario_tensor_queue(void)
 	for (; rounds == 0 || stress_goes_on(); rounds++) {
 		set_up(self);
 		play(self);
-		STRESS_CHECK(weir_tensor_queue_size(belt.queue) == 0, "%zu tuples are left behind the end",
-		             weir_tensor_queue_size(belt.queue));
-		STRESS_CHECK(weir_tensor_queue_destroy(belt.queue, NULL) == WEIR_OK, "operations wait that nobody started");
+		STRESS_CHECK(weir_tensor_queue_size_approx(belt.queue) == 0, "%zu tuples are left behind the end",
+		             weir_tensor_queue_size_approx(belt.queue));
+		STRESS_CHECK(weir_tensor_queue_destroy(belt.queue, NULL) == WEIR_OK, "operations wait that no thread started");
 		ledger_check_each_once(&belt.ledger);
 		for (unsigned i = 0; i < belt.ledger.producers; i++)
 			tuples += belt.ledger.producer[i].count;

@@ -1,9 +1,12 @@
 /*
- * scenario_threads.c - what happens to threads: they come and go, signals interrupt them, the process forks.
+ * scenario_threads.c - events of threads: they start and end, signals interrupt them, the process
+ * forks.
  *
- *   thread_churn  thousands of short-lived threads use variables and a queue; their records are used again
+ *   thread_churn  thousands of short-lived threads use variables and a queue; their records are
+ *                 used again
  *   signal_read   handlers read variables wherever the interrupted thread is in the library
- *   fork          a process whose threads are anywhere in the library forks; the child works on the same structures
+ *   fork          a process whose threads are anywhere in the library forks; the child works on the
+ *                 same structures
  */
 #include "harness.h"
 
@@ -38,7 +41,7 @@ static int goes_on(void)
 
 static struct weir_reclaim_stats stats_now(void)
 {
-	struct weir_reclaim_stats stats = {.struct_size = sizeof(stats)};
+	struct weir_reclaim_stats stats = {WEIR_RECLAIM_STATS_INIT};
 
 	(void)weir_reclaim_get_stats(&stats);
 	return stats;
@@ -47,10 +50,10 @@ static struct weir_reclaim_stats stats_now(void)
 static void make_variables(size_t count, weir_tensor *(*make)(uint64_t), const weir_allocator *allocator)
 {
 	for (size_t i = 0; i < count; i++) {
-		struct weir_var_options options = {.struct_size = sizeof(options), .dtype = WEIR_I64, .allocator = allocator};
+		struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_I64, .allocator = allocator};
 		weir_tensor *first = make(0);
 
-		STRESS_CHECK(weir_var_create(&options, first, &variables[i], NULL) == WEIR_OK, "no variable");
+		STRESS_CHECK(weir_var_create(first, &options, &variables[i], NULL) == WEIR_OK, "no variable");
 		weir_tensor_release(first);
 	}
 	weiri_store_relaxed(&quit, 0u); /* [relaxed] no other thread yet */
@@ -59,7 +62,7 @@ static void make_variables(size_t count, weir_tensor *(*make)(uint64_t), const w
 static void destroy_variables(size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		weir_var_destroy(variables[i]);
+		weir_var_destroy(variables[i], NULL);
 }
 
 static weir_tensor *make_poisoned(uint64_t tag)
@@ -79,14 +82,14 @@ static void assign_one(struct stress_thread *self, weir_var *var, weir_tensor *(
 	stress_end(self, 1);
 }
 
-/* -- threads that come and go ------------------------------------------------------------------------------------------------- */
+/* -- threads that come and go ------------------------------------------------------------------ */
 
 enum { CHURN = 10000, CHURN_VARIABLES = 2, MOST_AT_ONCE = 64, QUEUE_CAPACITY = 4 };
 
 static weir_queue *queue;
 static _Atomic(uint64_t) enqueued, dequeued;
 
-/* What a thread leaves behind: a handle that outlives it. */
+/* A handle that outlives its thread. */
 struct guest {
 	weir_read left;
 };
@@ -134,7 +137,7 @@ static void visit(struct stress_thread *self, void *context)
 	stress_end(self, 1);
 }
 
-/* `at_once` threads, one after the other joined and started again, `count` in all. */
+/* `at_once` threads at a time, each joined and replaced by a new one, `count` in all. */
 static void churn(unsigned at_once, uint64_t count)
 {
 	struct stress_thread *threads[MOST_AT_ONCE] = {NULL};
@@ -156,7 +159,7 @@ static void churn(unsigned at_once, uint64_t count)
 
 void scenario_thread_churn(void)
 {
-	struct weir_queue_options options = {.struct_size = sizeof(options), .capacity = QUEUE_CAPACITY};
+	struct weir_queue_options options = {WEIR_QUEUE_OPTIONS_INIT, .capacity = QUEUE_CAPACITY};
 	unsigned at_once = stress_threads(4) < MOST_AT_ONCE ? stress_threads(4) : MOST_AT_ONCE;
 	uint64_t count = 0, before = stats_now().threads, bound;
 
@@ -166,13 +169,13 @@ void scenario_thread_churn(void)
 	weiri_store_relaxed(&dequeued, 0u);
 	for (; count < stress_scaled(CHURN) || stress_goes_on(); count += 500)
 		churn(at_once, 500);
-	/* The threads, this one, and the one that watches; see record.c. */
+	/* The threads, this one, and the watchdog; see record.c. */
 	bound = before > at_once + 2 ? before : at_once + 2;
 	STRESS_CHECK(stats_now().threads <= bound, "%" PRIu64 " records for %u threads at once: records are not used again",
 	             stats_now().threads, at_once);
-	STRESS_CHECK(weiri_load_relaxed(&enqueued) == weiri_load_relaxed(&dequeued) + weir_queue_size(queue),
+	STRESS_CHECK(weiri_load_relaxed(&enqueued) == weiri_load_relaxed(&dequeued) + weir_queue_size_approx(queue),
 	             "%" PRIu64 " enqueued, %" PRIu64 " dequeued, %zu inside", weiri_load_relaxed(&enqueued),
-	             weiri_load_relaxed(&dequeued), weir_queue_size(queue));
+	             weiri_load_relaxed(&dequeued), weir_queue_size_approx(queue));
 	(void)weir_queue_destroy(queue, NULL);
 	destroy_variables(CHURN_VARIABLES);
 	stress_note("threads", count);
@@ -181,7 +184,7 @@ void scenario_thread_churn(void)
 	stress_poison_check_empty();
 }
 
-/* -- signal handlers that read ------------------------------------------------------------------------------------------------ */
+/* -- signal handlers that read ----------------------------------------------------------------- */
 
 enum { STORMY_VARIABLES = 3, HELD_AT_ONCE = 16, FIRST_SIGNAL = SIGUSR1, SECOND_SIGNAL = SIGUSR2 };
 
@@ -198,19 +201,25 @@ static void look(size_t which, const char *who)
 	STRESS_CHECK(weir_var_read(variables[which], &read) == WEIR_OK, "%s: a read failed", who);
 	(void)stress_payload_check(read.tensor, who);
 	STRESS_CHECK(read.version >= least, "%s: version %" PRIu64 " after version %" PRIu64, who, read.version, least);
-	/* A handler that comes in between may have seen a later one: then that counts. */
+	/* A handler that runs in between may have seen a later one: then that counts. */
 	(void)weiri_cas_relaxed(&seen[which], &least, read.version);
 	weir_read_release(&read);
 }
 
-/* What a handler on this thread took, for the next one of its signal to give back: its slot must not be taken by whom it interrupts. */
+/*
+ * What a handler on this thread took, for the next handler of the same signal to release: the
+ * interrupted call must not take its slot.
+ */
 static WEIRI_TLS weir_read kept[2];
 
 static void swap_kept(weir_read *handle, const char *who)
 {
 	weir_read next;
 
-	/* Before the old one is given back: it shall come by the first free slot, which is the one that the interrupted read has found. */
+	/*
+	 * Before the old handle is released: the new one must get the first free slot, which is the one
+	 * that the interrupted read has found.
+	 */
 	STRESS_CHECK(weir_var_read(variables[0], &next) == WEIR_OK, "%s: a read failed", who);
 	if (handle->tensor != NULL)
 		(void)stress_payload_check(handle->tensor, who);
@@ -218,7 +227,7 @@ static void swap_kept(weir_read *handle, const char *who)
 	*handle = next;
 }
 
-/* Each signal may interrupt the other's handler, and itself not. */
+/* Each signal may interrupt the handler of the other signal, but not its own. */
 static void read_in_handler(int signal_number)
 {
 	int saved_errno = errno;
@@ -256,7 +265,7 @@ static void hold_many(struct stress_thread *self)
 	stress_end(self, 12);
 }
 
-/* Nothing between the reads, so that many a signal comes while a slot is being chosen. */
+/* Nothing between the reads, so that many signals arrive while a slot is being chosen. */
 static void read_in_a_row(struct stress_thread *self, size_t which)
 {
 	stress_begin(self, "read");
@@ -275,7 +284,7 @@ static void work_in_the_storm(struct stress_thread *self, void *context)
 	sigset_t signals;
 
 	(void)context;
-	look(0, "a thread's first read"); /* "on a thread that has used Weir before": the storm is let in after it */
+	look(0, "a thread's first read"); /* "on a thread that has used Weir before": the storm begins after it */
 	(void)sigemptyset(&signals);
 	(void)sigaddset(&signals, FIRST_SIGNAL);
 	(void)sigaddset(&signals, SECOND_SIGNAL);
@@ -296,7 +305,10 @@ static void work_in_the_storm(struct stress_thread *self, void *context)
 	weir_read_release_many(kept, 2);
 }
 
-/* One that has done something since it was last looked at: it is on a processor, so the signal interrupts it at once. */
+/*
+ * A thread that has done something since it was last looked at: it is on a processor, so the signal
+ * interrupts it immediately.
+ */
 static unsigned pick_victim(struct stress_thread *self, struct stress_thread *const threads[], uint64_t done[],
                             unsigned count)
 {
@@ -335,7 +347,7 @@ void scenario_signal_read(void)
 	uint64_t misses = stats_now().slot_misses;
 	sigset_t signals, before;
 
-	/* Little more than handles can pin, so that what nobody protects is soon freed. */
+	/* Little more than handles can pin, so that unprotected memory is soon freed. */
 	weir_reclaim_set_budget((uint64_t)count * HELD_AT_ONCE * (WORDS * 8 + 512));
 	make_variables(STORMY_VARIABLES, make_poisoned, stress_poison());
 	weiri_store_relaxed(&reads_in_handlers, 0u); /* [relaxed] no other thread yet */
@@ -359,7 +371,7 @@ void scenario_signal_read(void)
 	stress_poison_check_empty();
 }
 
-/* -- fork --------------------------------------------------------------------------------------------------------------------- */
+/* -- fork -------------------------------------------------------------------------------------- */
 
 enum {
 	TOGETHER = 3,
@@ -435,7 +447,7 @@ static int turn_ring(struct stress_thread *self)
 	stress_begin(self, "ring");
 	if (weir_ring_try_dequeue(ring, &value) != WEIR_OK)
 		return 0;
-	STRESS_CHECK(value - 1 < RING_CAPACITY, "a value that nobody enqueued: %" PRIu64, value);
+	STRESS_CHECK(value - 1 < RING_CAPACITY, "a value that no thread enqueued: %" PRIu64, value);
 	(void)weir_ring_try_enqueue(ring, value);
 	stress_end(self, 2);
 	return 1;
@@ -454,7 +466,10 @@ static void work_beside_fork(struct stress_thread *self, void *context)
 	}
 }
 
-/* In the child: everything must go on, though the others stand still for ever wherever they were. */
+/*
+ * In the child: everything must continue, although the other threads have stopped permanently,
+ * wherever they were.
+ */
 static _Noreturn void be_child(struct stress_thread *self)
 {
 	static int item;
@@ -500,8 +515,8 @@ static void fork_once(struct stress_thread *self)
 
 void scenario_fork(void)
 {
-	struct weir_queue_options options = {.struct_size = sizeof(options), .capacity = QUEUE_CAPACITY};
-	struct weir_ring_options ring_options = {.struct_size = sizeof(ring_options), .format = WEIR_RING_FORMAT_LTQ64};
+	struct weir_queue_options options = {WEIR_QUEUE_OPTIONS_INIT, .capacity = QUEUE_CAPACITY};
+	struct weir_ring_options ring_options = {WEIR_RING_OPTIONS_INIT, .format = WEIR_RING_FORMAT_LTQ64};
 	static int item;
 	uint64_t forks = 0;
 
@@ -509,7 +524,7 @@ void scenario_fork(void)
 	make_variables(FORKED_VARIABLES, make_plain, stress_blocks());
 	STRESS_CHECK(weir_queue_create(&options, &queue, NULL) == WEIR_OK, "no queue");
 	STRESS_CHECK(weir_queue_enqueue(queue, &item, WEIR_NO_DEADLINE, NULL, NULL) == WEIR_OK, "no enqueue");
-	STRESS_CHECK(weir_ring_create(RING_CAPACITY, &ring_options, &ring) == WEIR_OK, "no ring");
+	STRESS_CHECK(weir_ring_create(RING_CAPACITY, &ring_options, &ring, NULL) == WEIR_OK, "no ring");
 	for (uint64_t i = 0; i < RING_CAPACITY / 2; i++)
 		(void)weir_ring_try_enqueue(ring, i + 1);
 	for (unsigned i = 0; i < stress_threads(3); i++)
@@ -519,8 +534,8 @@ void scenario_fork(void)
 	weiri_store_relaxed(&quit, 1u); /* [relaxed] the threads are joined */
 	stress_join();
 	look_at_all(stress_self(), "the parent, at the end");
-	STRESS_CHECK(weir_queue_size(queue) == 1, "the parent's queue has changed");
-	weir_ring_destroy(ring);
+	STRESS_CHECK(weir_queue_size_approx(queue) == 1, "the parent's queue has changed");
+	weir_ring_destroy(ring, NULL);
 	(void)weir_queue_destroy(queue, NULL);
 	destroy_variables(FORKED_VARIABLES);
 	weir_reclaim_set_budget(0);

@@ -1,9 +1,9 @@
 /*
  * scenario_variable.c - variables: handles stay valid, versions never go back, no update is lost.
  *
- * Every payload's words follow from its tag, and the tag says which variable and version it was made for, so a handle can be judged by
- * itself at any time: torn, freed, reused or mixed-up memory does not fit. Tensors, versions and variables live in poisoned
- * memory (poison.h).
+ * Every payload's words follow from its tag, and the tag tells for which variable and version it
+ * was made. So a handle can be judged by itself at any time: torn, freed, reused or confused memory
+ * does not fit. Tensors, versions and variables are in poisoned memory (poison.h).
  */
 #include "harness.h"
 
@@ -16,7 +16,10 @@
 #include "poison.h"
 #include "scenarios.h"
 
-/* A variable's number, then a version's, or, with this bit, any number: a plain assign does not know its version beforehand. */
+/*
+ * A variable's number, then a version's, or, with this bit, any number: a plain assign does not
+ * know its version beforehand.
+ */
 #define TAG_ANY (UINT64_C(1) << 63)
 enum { TAG_BITS = 48 };
 
@@ -25,7 +28,7 @@ static uint64_t tag_of(unsigned index, uint64_t version)
 	return (uint64_t)index << TAG_BITS | version;
 }
 
-/* -- variable_read ------------------------------------------------------------------------------------------------------------ */
+/* -- variable_read ----------------------------------------------------------------------------- */
 
 enum { VARIABLES = 3, BAG = 12, MAILBOXES = 4 };
 
@@ -71,7 +74,7 @@ static void check_ok(enum weir_status status, const char *call, const weir_error
 	STRESS_CHECK(status == WEIR_OK, "%s: %s: %s", call, weir_status_name(status), error->message);
 }
 
-/* Takes a handle; it becomes the caller's to check again and to release. */
+/* Takes a handle; the caller must check it again and release it. */
 static weir_read read_one(struct stress_thread *self, uint64_t last[], unsigned index)
 {
 	weir_error error = {WEIR_OK, ""};
@@ -85,7 +88,7 @@ static weir_read read_one(struct stress_thread *self, uint64_t last[], unsigned 
 	return read;
 }
 
-/* More handles than there are hazard slots, for a while each. */
+/* More handles than there are hazard slots, each for a while. */
 static void read_into_bag(struct stress_thread *self, uint64_t last[], struct held bag[])
 {
 	struct held *place = &bag[stress_below(self, BAG)];
@@ -105,7 +108,7 @@ static void read_and_pass_on(struct stress_thread *self, uint64_t last[])
 	STRESS_CHECK(ours != NULL, "the harness has no memory");
 	ours->index = (unsigned)stress_below(self, VARIABLES);
 	ours->read = read_one(self, last, ours->index);
-	/* [acq_rel] the handle goes to the thread that takes it. */
+	/* [acq_rel] the handle passes to the thread that takes it. */
 	theirs = weiri_exchange_acq_rel(&mailbox[stress_below(self, MAILBOXES)], ours);
 	if (theirs == NULL)
 		return;
@@ -159,10 +162,14 @@ static void assign(struct stress_thread *self, uint64_t last[], unsigned index)
 	weir_tensor *value =
 		stress_payload(TAG_ANY | tag_of(index, stress_random(self) >> (64 - TAG_BITS)), draw_words(self));
 	weir_error error = {WEIR_OK, ""};
-	uint64_t version = 0;
+	weir_read published;
+	uint64_t version;
 
 	stress_begin(self, "assign");
-	check_ok(weir_var_assign(variables[index], value, WEIR_NO_DEADLINE, &version, &error), "weir_var_assign", &error);
+	check_ok(weir_var_assign(variables[index], value, WEIR_NO_DEADLINE, &published, &error), "weir_var_assign", &error);
+	STRESS_CHECK(published.tensor == value, "assign published another value than version %" PRIu64, published.version);
+	version = published.version;
+	weir_read_release(&published);
 	weir_tensor_release(value);
 	STRESS_CHECK(version > last[index], "assign published version %" PRIu64 " after %" PRIu64 " had been seen", version,
 	             last[index]);
@@ -172,13 +179,16 @@ static void assign(struct stress_thread *self, uint64_t last[], unsigned index)
 
 static void compare_assign(struct stress_thread *self, uint64_t last[], unsigned index)
 {
-	uint64_t expected = weir_var_version(variables[index]), version = 0;
+	uint64_t expected = weir_var_version(variables[index]), version;
+	weir_read published = {NULL, 0, NULL};
 	weir_tensor *value = payload_for(self, index, expected + 1);
 	weir_error error = {WEIR_OK, ""};
 	enum weir_status status;
 
 	stress_begin(self, "compare_assign");
-	status = weir_var_compare_assign(variables[index], expected, value, WEIR_NO_DEADLINE, &version, &error);
+	status = weir_var_compare_assign(variables[index], expected, value, WEIR_NO_DEADLINE, &published, &error);
+	version = published.version;
+	weir_read_release(&published);
 	weir_tensor_release(value);
 	if (status == WEIR_ABORTED)
 		STRESS_CHECK(version > expected, "aborted: expected version %" PRIu64 ", there was %" PRIu64, expected,
@@ -226,7 +236,7 @@ static void update(struct stress_thread *self, uint64_t last[], unsigned index)
 static void commit(struct stress_thread *self, uint64_t last[])
 {
 	struct weir_commit_part parts[VARIABLES];
-	uint64_t versions[VARIABLES];
+	weir_read published[VARIABLES];
 	weir_error error = {WEIR_OK, ""};
 	enum weir_status status;
 	unsigned first = (unsigned)stress_below(self, VARIABLES), count = 1 + (unsigned)stress_below(self, VARIABLES);
@@ -238,14 +248,16 @@ static void commit(struct stress_thread *self, uint64_t last[])
 		parts[i] = (struct weir_commit_part){variables[index], expected, payload_for(self, index, expected + 1)};
 	}
 	stress_begin(self, "commit");
-	status = weir_var_commit(parts, count, WEIR_NO_DEADLINE, versions, &error);
+	status = weir_var_commit(parts, count, WEIR_NO_DEADLINE, published, &error);
 	if (status != WEIR_ABORTED)
 		check_ok(status, "weir_var_commit", &error);
 	for (unsigned i = 0; i < count; i++) {
 		if (status == WEIR_OK)
-			check_forward(last, (first + i) % VARIABLES, versions[i], "commit");
+			check_forward(last, (first + i) % VARIABLES, published[i].version, "commit");
 		weir_tensor_release(parts[i].value);
 	}
+	if (status == WEIR_OK)
+		weir_read_release_many(published, count);
 	stress_end(self, 1);
 }
 
@@ -268,11 +280,11 @@ static void writer(struct stress_thread *self, void *context)
 
 static weir_var *create(enum weir_dtype dtype, weir_tensor *initial)
 {
-	struct weir_var_options options = {.struct_size = sizeof(options), .dtype = dtype, .allocator = stress_poison()};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = dtype, .allocator = stress_poison()};
 	weir_error error = {WEIR_OK, ""};
 	weir_var *var = NULL;
 
-	check_ok(weir_var_create(&options, initial, &var, &error), "weir_var_create", &error);
+	check_ok(weir_var_create(initial, &options, &var, &error), "weir_var_create", &error);
 	weir_tensor_release(initial);
 	return var;
 }
@@ -301,13 +313,13 @@ void scenario_variable_read(void)
 		(void)stress_start(i % 2 ? "reader" : "writer", i % 2 ? reader : writer, NULL);
 	stress_join();
 	for (unsigned i = 0; i < VARIABLES; i++)
-		weir_var_destroy(variables[i]);
+		weir_var_destroy(variables[i], NULL);
 	empty_mailboxes();
 	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(100000000000u)) == WEIR_OK, "flush: something is still held");
 	stress_poison_check_empty();
 }
 
-/* -- variable_counter --------------------------------------------------------------------------------------------------------- */
+/* -- variable_counter -------------------------------------------------------------------------- */
 
 enum { COUNTS = 1 << 22 };
 
@@ -411,7 +423,7 @@ void scenario_variable_counter(void)
 	             count_of(&read)); /* [relaxed] joined */
 	stress_note("increments", count_of(&read));
 	weir_read_release(&read);
-	weir_var_destroy(counter);
+	weir_var_destroy(counter, NULL);
 	weiri_store_relaxed(&added, 0u); /* [relaxed] joined */
 	memset(seen, 0, sizeof(seen));
 	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(100000000000u)) == WEIR_OK, "flush: something is still held");

@@ -1,8 +1,10 @@
 /*
- * scenario_watch.c - who follows a variable misses nothing that counts: each wait gives a newer version, and the last one reaches all.
+ * scenario_watch.c - a thread that follows a variable misses no relevant version: each wait returns
+ * a newer version, and the last one reaches all threads.
  *
- * Writers publish until the time is up, then one more version is published, and everybody must come to see it: by waits with and without
- * deadlines and tokens, by callbacks that are sometimes cancelled, by a polled descriptor. A wake-up that is lost is a hang.
+ * Writers publish until the time is up. Then one more version is published, and all followers must
+ * see it: by waits with and without deadlines and tokens, by callbacks that are sometimes
+ * cancelled, by a polled descriptor. A lost wake-up is a hang.
  */
 #include "harness.h"
 
@@ -23,7 +25,7 @@ static _Atomic(uint64_t) final;
 
 static uint64_t last_version(void)
 {
-	/* [relaxed] a number; a late look only makes a follower go round once more. */
+	/* [relaxed] a number; a late look only makes a follower repeat its loop. */
 	uint64_t version = weiri_load_relaxed(&final);
 
 	return version != 0 ? version : UINT64_MAX;
@@ -48,7 +50,7 @@ static void writer(struct stress_thread *self, void *context)
 	}
 }
 
-/* What was waited for is newer than what was seen, and whole. */
+/* What was waited for is newer than what was seen, and intact. */
 static void see(const weir_read *read, uint64_t *seen, const char *who)
 {
 	STRESS_CHECK(read->version > *seen, "%s: version %" PRIu64 " after %" PRIu64, who, read->version, *seen);
@@ -56,9 +58,12 @@ static void see(const weir_read *read, uint64_t *seen, const char *who)
 	*seen = read->version;
 }
 
-/* -- by waits ------------------------------------------------------------------------------------------------------------------ */
+/* -- by waits ---------------------------------------------------------------------------------- */
 
-/* One wait in four has a deadline, one a token that another callback of ours fires at the next version, and so perhaps before the wait sees it. */
+/*
+ * One wait in four has a deadline, and one has a token that another callback of this thread fires
+ * at the next version, and so perhaps before the wait sees it.
+ */
 static void fire_at_newer(void *context, enum weir_status status, const weir_error *error, weir_read *read)
 {
 	(void)status, (void)error;
@@ -80,7 +85,7 @@ static void waiter(struct stress_thread *self, void *context)
 
 		stress_begin(self, "wait");
 		if (stress_one_in(self, 4)) {
-			STRESS_CHECK(weir_cancel_create(NULL, &token) == WEIR_OK, "no memory for a token");
+			STRESS_CHECK(weir_cancel_create(NULL, &token, NULL) == WEIR_OK, "no memory for a token");
 			STRESS_CHECK(weir_var_start_wait(var, seen, fire_at_newer, weir_cancel_retain(token), NULL, NULL) ==
 			                 WEIR_OK,
 			             "weir_var_start_wait");
@@ -98,7 +103,7 @@ static void waiter(struct stress_thread *self, void *context)
 	}
 }
 
-/* -- by callbacks -------------------------------------------------------------------------------------------------------------- */
+/* -- by callbacks ------------------------------------------------------------------------------ */
 
 /* One operation at a time. */
 struct follower {
@@ -115,7 +120,7 @@ static void followed(void *context, enum weir_status status, const weir_error *e
 	if (status == WEIR_OK)
 		see(read, &follower->seen, "callback");
 	weir_read_release(read);
-	/* [release] `seen`, to who starts the next one. */
+	/* [release] `seen`, for the thread that starts the next one. */
 	(void)weiri_fetch_add_release(&follower->ended, 1u);
 }
 
@@ -125,23 +130,23 @@ static void follower(struct stress_thread *self, void *context)
 
 	(void)context;
 	for (uint64_t started = 1; ours.seen < last_version(); started++) {
-		weir_var_op *op;
+		weir_pending *op;
 		unsigned spins = 0;
 
 		stress_begin(self, "callback");
 		STRESS_CHECK(weir_var_start_wait(var, ours.seen, followed, &ours, &op, NULL) == WEIR_OK, "weir_var_start_wait");
 		if (stress_one_in(self, 3))
-			weir_var_op_cancel(op);
-		/* [acquire] it is the callback's `seen` that we go on with. */
+			weir_pending_cancel(op, NULL);
+		/* [acquire] the follower continues with the callback's `seen`. */
 		while (weiri_load_acquire(&ours.ended) < started)
 			stress_back_off(&spins);
 		STRESS_CHECK(weiri_load_acquire(&ours.ended) == started, "a callback ran twice");
-		weir_var_op_release(op);
+		weir_pending_release(op);
 		stress_end(self, 1);
 	}
 }
 
-/* -- by a descriptor ----------------------------------------------------------------------------------------------------------- */
+/* -- by a descriptor --------------------------------------------------------------------------- */
 
 static void poller(struct stress_thread *self, void *context)
 {
@@ -158,26 +163,27 @@ static void poller(struct stress_thread *self, void *context)
 
 		stress_begin(self, "poll");
 		(void)poll(&entry, 1, -1); /* a signal ends it, too */
-		status = weir_watch_take(watch, &read);
-		STRESS_CHECK(status == WEIR_OK || status == WEIR_WOULD_BLOCK, "weir_watch_take: %s", weir_status_name(status));
+		status = weir_watch_try_take(watch, &read);
+		STRESS_CHECK(status == WEIR_OK || status == WEIR_WOULD_BLOCK, "weir_watch_try_take: %s",
+		             weir_status_name(status));
 		if (status == WEIR_OK) {
 			see(&read, &seen, "watch");
 			weir_read_release(&read);
 		}
 		stress_end(self, 1);
 	}
-	weir_watch_destroy(watch);
+	weir_watch_destroy(watch, NULL);
 }
 
 void scenario_watch(void)
 {
 	static stress_body *const bodies[] = {waiter, follower, poller};
-	struct weir_var_options options = {.struct_size = sizeof(options), .dtype = WEIR_I64, .allocator = stress_poison()};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_I64, .allocator = stress_poison()};
 	unsigned followers = stress_threads(3) - 1;
 	struct stress_thread *writers[2];
 
 	weiri_store_relaxed(&final, 0u); /* [relaxed] before the threads */
-	STRESS_CHECK(weir_var_create(&options, NULL, &var, NULL) == WEIR_OK, "weir_var_create");
+	STRESS_CHECK(weir_var_create(NULL, &options, &var, NULL) == WEIR_OK, "weir_var_create");
 	for (unsigned i = 0; i < 2; i++)
 		writers[i] = stress_start("writer", writer, NULL);
 	for (unsigned i = 0; i < followers; i++)
@@ -185,11 +191,11 @@ void scenario_watch(void)
 	stress_disturb();
 	for (unsigned i = 0; i < 2; i++)
 		stress_join_one(writers[i]);
-	/* [relaxed] who sleeps is woken by the version itself, and that carries it. */
+	/* [relaxed] the version itself wakes sleepers, and makes it visible. */
 	weiri_store_relaxed(&final, weir_var_version(var) + 1);
 	publish(stress_self());
 	stress_join();
-	STRESS_CHECK(weir_var_destroy(var) == WEIR_OK, "somebody still waits");
+	STRESS_CHECK(weir_var_destroy(var, NULL) == WEIR_OK, "a wait is left");
 	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(flush_ns)) == WEIR_OK, "flush: something is still held");
 	stress_poison_check_empty();
 }

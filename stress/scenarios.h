@@ -4,7 +4,7 @@
 #ifndef STRESS_SCENARIOS_H
 #define STRESS_SCENARIOS_H
 
-/* LTQ16 is not for every machine. */
+/* LTQ16 is not available on every machine. */
 int stress_has_ltq16(void);
 void scenario_ring_ltq16(void);
 void scenario_ring_ltq64(void);

@@ -13,7 +13,10 @@
 
 enum { STOP = SIGUSR1 };
 
-/* Which stop this is, from 1; the handler says it has come to it, then waits for its release. */
+/*
+ * The number of this stop, from 1; the handler signals that it has reached it, then waits for its
+ * release.
+ */
 static _Atomic(uint32_t) asked, reached, released;
 
 static void stand_still(int signal_number)
@@ -25,7 +28,10 @@ static void stand_still(int signal_number)
 	(void)signal_number;
 	weiri_store_release(&reached, stop); /* [release] pairs with stress_stop() */
 	weiri_futex_wake(&reached, 1);
-	/* [acquire] pairs with stress_stop_release(). Later stops may have been released before we come to look. */
+	/*
+	 * [acquire] pairs with stress_stop_release(). Later stops may have been released before this
+	 * load.
+	 */
 	while ((seen = weiri_load_acquire(&released)) < stop)
 		(void)weiri_futex_wait(&released, seen, WEIR_NO_DEADLINE);
 	errno = saved_errno;

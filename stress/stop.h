@@ -1,16 +1,17 @@
 /*
- * stop.h - stopping a thread at a random instruction, for as long as one likes.
+ * stop.h - stopping a thread at a random instruction, for any time.
  *
- * A signal handler sleeps on a futex, so the thread stops wherever it was, inside a call or between two, and holds what it holds. Under
- * ThreadSanitizer signals are delivered at calls of the C library only: its own runtime locks inside every atomic, and a thread
- * stopped there would stop everybody.
+ * A signal handler sleeps on a futex, so the thread stops wherever it was, inside a call or between
+ * two, and keeps what it holds. Under ThreadSanitizer signals are delivered only at calls of the C
+ * library: its own runtime locks inside every atomic, and a thread that is stopped there would stop
+ * all threads.
  */
 #ifndef STRESS_STOP_H
 #define STRESS_STOP_H
 
 #include "harness.h"
 
-/* Once per scenario, before the rest. */
+/* To be called once per scenario, before the other functions. */
 void stress_stop_prepare(void);
 /* Returns when the thread stands still. One thread at a time. */
 void stress_stop(struct stress_thread *victim);

@@ -19,14 +19,14 @@ struct worker {
 };
 
 static const uint64_t patience_ns = 100000000000u, grace_ns = 40000000, look_again_ns = 50000;
-/* A control has frozen when nothing moves for so long; once it must have been surely. */
+/* A control has frozen if nothing moves for that long; at least once it must certainly have. */
 static const uint64_t frozen_ns = 20000000, surely_frozen_ns = 1000000000, must_freeze_within_ns = 300000000000u;
 
 static struct worker workers[STOPPING_WORKERS];
 static struct stress_thread *threads[STOPPING_WORKERS];
 static _Atomic(uint32_t) quit;
 
-/* -- workers ------------------------------------------------------------------------------------------------------------------ */
+/* -- workers ----------------------------------------------------------------------------------- */
 
 static void work(struct stress_thread *self, void *context)
 {
@@ -46,12 +46,12 @@ static void work(struct stress_thread *self, void *context)
 			stress_back_off(&spins);
 		}
 		if (stress_one_in(self, 512))
-			(void)sched_yield(); /* more threads than processors: otherwise a stop waits for its victim's turn */
+			(void)sched_yield(); /* more threads than processors: otherwise a stop waits for its victim to run */
 		stress_stop_here();
 	}
 }
 
-/* Calls that a worker has begun: one that stands still in a call begins no more. */
+/* Calls that a worker has begun: a worker that stands still in a call begins no more. */
 static uint64_t begun_by(unsigned worker)
 {
 	return weiri_load_relaxed(&threads[worker]->begun); /* [relaxed] a count */
@@ -64,7 +64,10 @@ static void start_workers(const struct stopping *subject)
 		workers[i] = (struct worker){.subject = subject, .index = i};
 		threads[i] = stress_start("worker", work, &workers[i]);
 	}
-	/* A thread's first call registers it: stopped there, inside malloc, it would stop the others by malloc's lock. */
+	/*
+	 * A thread's first call registers it: if it were stopped there, inside malloc, it would stop
+	 * the other threads by malloc's lock.
+	 */
 	for (unsigned i = 0; i < subject->workers; i++) {
 		while (begun_by(i) < WARM_UP)
 			stress_let_pass(look_again_ns);
@@ -77,9 +80,9 @@ static void stop_workers(void)
 	stress_join();
 }
 
-/* -- stops -------------------------------------------------------------------------------------------------------------------- */
+/* -- stops ------------------------------------------------------------------------------------- */
 
-/* What the others had done by the moment of a stop. */
+/* What the other threads had done by the moment of a stop. */
 struct moment {
 	const struct stopping *subject;
 	unsigned victim;
@@ -96,7 +99,10 @@ static uint64_t completed_by_others(const struct moment *moment, unsigned kind)
 	return sum;
 }
 
-/* One that is on a processor now, so that the signal meets it inside a call; any if there is none. */
+/*
+ * A worker that is on a processor now, so that the signal arrives inside a call; any worker if
+ * there is none.
+ */
 static unsigned pick_running(struct stress_thread *self, unsigned count)
 {
 	unsigned first = (unsigned)stress_below(self, count);
@@ -125,7 +131,7 @@ static struct moment stop_one(struct stress_thread *self, const struct stopping 
 	return moment;
 }
 
-/* 0: the others did not complete enough of the kind in this time. */
+/* 0: the other threads did not complete enough operations of the kind in this time. */
 static int goes_on(const struct moment *moment, unsigned kind, uint64_t within_ns)
 {
 	uint64_t deadline = weir_deadline_in(within_ns), wanted = stress_scaled(moment->subject->wanted);
@@ -139,8 +145,9 @@ static int goes_on(const struct moment *moment, unsigned kind, uint64_t within_n
 }
 
 /*
- * How many of the others stand still from now on: those that begin no call until the time has passed. It need not pass when no more
- * than `few` are left. From now on and not from the stop: what they ran into they may have begun later.
+ * How many of the other threads stand still from now on: those that begin no call until the time
+ * has passed. The time need not pass if no more than `few` are left. It counts from now on, not
+ * from the stop, because they may have begun later what blocks them.
  */
 static unsigned await_standing(const struct moment *moment, unsigned few, uint64_t within_ns)
 {
@@ -166,11 +173,11 @@ static void release(struct stress_thread *self, const struct moment *moment, uns
 	stress_end(self, 1);
 }
 
-/* -- those that must go on ---------------------------------------------------------------------------------------------------- */
+/* -- those that must go on --------------------------------------------------------------------- */
 
 static void check_goes_on(const struct moment *moment, unsigned kind, uint64_t stops)
 {
-	struct weir_reclaim_stats stats = {.struct_size = sizeof(stats)};
+	struct weir_reclaim_stats stats = {WEIR_RECLAIM_STATS_INIT};
 
 	if (goes_on(moment, kind, patience_ns))
 		return;
@@ -211,7 +218,7 @@ struct stopping_tally stopping_must_go_on(struct stress_thread *self, const stru
 	return tally;
 }
 
-/* -- those that must freeze --------------------------------------------------------------------------------------------------- */
+/* -- those that must freeze -------------------------------------------------------------------- */
 
 static int is_frozen(const struct moment *moment, uint64_t for_ns)
 {
@@ -225,7 +232,7 @@ static int is_frozen(const struct moment *moment, uint64_t for_ns)
 void stopping_must_freeze(struct stress_thread *self, const struct stopping *subject, uint64_t until)
 {
 	uint64_t latest = weir_deadline_in(must_freeze_within_ns);
-	/* ThreadSanitizer delivers signals between calls only, where nobody holds anything. */
+	/* ThreadSanitizer delivers signals only between calls, where no thread holds anything. */
 	int surely = STRESS_TSAN;
 	uint64_t stops = 0;
 

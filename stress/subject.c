@@ -1,5 +1,5 @@
 /*
- * subject.c - the scenarios that <weir/stress.h> makes for a structure of a user's.
+ * subject.c - the scenarios that <weir/stress.h> makes for a user's structure.
  */
 #include <weir/stress.h>
 
@@ -18,7 +18,7 @@ static const struct weir_stress_subject *subjects;
 static struct stress_scenario scenarios[WEIR_STRESS_MAX_SUBJECTS * KINDS];
 static char names[WEIR_STRESS_MAX_SUBJECTS * KINDS][NAME];
 
-/* That of the scenario which runs. */
+/* The subject of the running scenario. */
 static const struct weir_stress_subject *subject(void)
 {
 	return &subjects[(stress_scenario() - scenarios) / KINDS];
@@ -32,13 +32,13 @@ static void *create(void)
 	return structure;
 }
 
-/* -- the storm: rounds in which each thread puts so many values of its own, and all take ---------------------------------------- */
+/* -- the storm: rounds in which each thread puts so many values of its own, and all take ------- */
 
 struct storm {
 	void *structure;
 	unsigned threads;
 	uint64_t each;
-	_Atomic(unsigned char) *came_out[STORM_THREADS]; /* by the thread that put it in, and its number */
+	_Atomic(unsigned char) *came_out[STORM_THREADS]; /* by the thread that put it, and its number */
 	WEIRI_ALIGNED_APART _Atomic(uint64_t) out;
 };
 
@@ -52,20 +52,23 @@ static uint64_t storm_value(unsigned thread, uint64_t number)
 	return (uint64_t)thread << THREAD_SHIFT | number;
 }
 
-/* Counts a value that came out. after[]: the number that each thread's next value must have at least, as this taker saw it. */
+/*
+ * Counts a value that was taken. after[]: the least number that each thread's next value must have,
+ * as this taker saw it.
+ */
 static void count_out(struct storm *storm, uint64_t value, uint64_t after[])
 {
 	uint64_t thread = value >> THREAD_SHIFT, number = value & UINT32_MAX;
 
 	STRESS_CHECK(thread < storm->threads && number < storm->each, "0x%" PRIx64 " came out and never went in", value);
-	/* [relaxed] only who was first counts. */
+	/* [relaxed] it only matters which was first. */
 	STRESS_CHECK(weiri_exchange_relaxed(&storm->came_out[thread][number], 1) == 0,
 	             "value %" PRIu64 " of thread %" PRIu64 " came out twice", number, thread);
 	STRESS_CHECK(subject()->order != WEIR_STRESS_FIFO || number >= after[thread],
 	             "value %" PRIu64 " of thread %" PRIu64 " came out behind value %" PRIu64, number, thread,
 	             after[thread] - 1);
 	after[thread] = number + 1;
-	(void)weiri_fetch_add_relaxed(&storm->out, 1u); /* [relaxed] a count; looked at when all have joined */
+	(void)weiri_fetch_add_relaxed(&storm->out, 1u); /* [relaxed] a count; read when all have been joined */
 }
 
 static void storm_thread(struct stress_thread *self, void *context)
@@ -75,7 +78,10 @@ static void storm_thread(struct stress_thread *self, void *context)
 	unsigned thread = worker->number, spins = 0;
 	uint64_t after[STORM_THREADS] = {0}, next = 0, value;
 
-	/* Whoever has put all of its values stops: what is left is for the others, and for the end. */
+	/*
+	 * A thread that has put all of its values stops: what is left is for the other threads, and for
+	 * the end.
+	 */
 	while (next < storm->each) {
 		int done;
 
@@ -144,7 +150,7 @@ static void run_storm(void)
 	stress_note("rounds", rounds);
 }
 
-/* -- histories ---------------------------------------------------------------------------------------------------------------- */
+/* -- histories --------------------------------------------------------------------------------- */
 
 static void *recorded; /* the structure of this round */
 
@@ -179,7 +185,7 @@ static void act(struct stress_thread *self, struct history_log *log, uint64_t nu
 		stress_begin(self, "put");
 		called = history_call(log);
 		done = subject()->put(recorded, value);
-		/* Without a capacity, a refusal says nothing of what is inside. */
+		/* Without a capacity, a refusal tells nothing about what is inside. */
 		if (done || subject()->capacity != 0)
 			history_note(log, done ? HISTORY_PUT : HISTORY_PUT_FULL, value, HISTORY_NONE, called,
 			             history_return_drained(log));
@@ -192,7 +198,7 @@ static void act(struct stress_thread *self, struct history_log *log, uint64_t nu
 	}
 }
 
-/* A stack is judged as a pool here; its order is the search's, in short rounds. */
+/* A stack is judged as a pool here; in short rounds the search checks its order. */
 static enum history_verdict check(const struct history *history, void *context, struct history_finding *finding)
 {
 	struct history_bounds limits = bounds();
@@ -219,7 +225,10 @@ static const void *model_context(void *context)
 	return &limits;
 }
 
-/* A stack, one value after the other; what lies above `depth` is zero, as one content must be one state. */
+/*
+ * A stack, one value after the other; the words above `depth` are zero, because equal contents must
+ * be one state.
+ */
 struct stack {
 	uint64_t depth, value[];
 };
@@ -270,7 +279,7 @@ static void run_history(void)
 	burst_run(&burst);
 }
 
-/* -- the program -------------------------------------------------------------------------------------------------------------- */
+/* -- the program ------------------------------------------------------------------------------- */
 
 static void add_scenario(size_t place, const char *name, const char *suffix, const char *checks, void (*run)(void))
 {

@@ -23,9 +23,9 @@ struct round {
 	struct traffic_queue on;
 	struct ledger ledger;
 	struct party producer[SIDE], consumer[SIDE];
-	_Atomic(uint32_t) ended; /* a single dequeue answered WEIR_OUT_OF_RANGE */
+	_Atomic(uint32_t) ended; /* a single dequeue returned WEIR_OUT_OF_RANGE */
 	_Atomic(uint32_t) leave; /* consumers that may, leave */
-	_Atomic(uint32_t) over;  /* for those who fire */
+	_Atomic(uint32_t) over;  /* for the threads that fire */
 	uint64_t drops;
 };
 
@@ -34,9 +34,9 @@ static int has_batches(const struct round *round)
 	return (round->traffic->calls & TRAFFIC_DEQUEUE_MANY) != 0;
 }
 
-/* -- bounds ------------------------------------------------------------------------------------------------------------------- */
+/* -- bounds ------------------------------------------------------------------------------------ */
 
-/* What a batch gave back stays inside though others filled its room. */
+/* What a batch returned stays inside although other threads filled its room. */
 static void check_not_above_capacity(struct round *round)
 {
 	uint64_t in = ledger_least_in(&round->ledger);
@@ -47,7 +47,10 @@ static void check_not_above_capacity(struct round *round)
 	             (unsigned long long)in, (unsigned long long)out);
 }
 
-/* A queue that is fair answers so when others wait; a shuffle queue when a put or take is under way; batches hold items. */
+/*
+ * A fair queue returns this if other calls wait; a shuffle queue if a put or take is under way; and
+ * batches hold items.
+ */
 static int answers_exactly(const struct round *round)
 {
 	return round->options.order == WEIR_QUEUE_FIFO && round->options.flags == 0 && !has_batches(round);
@@ -70,7 +73,7 @@ static void check_was_empty(struct round *round, uint64_t in_before)
 	             (unsigned long long)in_before, (unsigned long long)out);
 }
 
-/* One has come out, of a queue that was open all the time. */
+/* An item was dequeued from a queue that was open all the time. */
 static void check_minimum(struct round *round, uint64_t out_before)
 {
 	uint64_t in = ledger_most_in(&round->ledger);
@@ -83,7 +86,7 @@ static void check_minimum(struct round *round, uint64_t out_before)
 	             (unsigned long long)(out_before + 1), round->options.min_after_dequeue);
 }
 
-/* -- producers ---------------------------------------------------------------------------------------------------------------- */
+/* -- producers --------------------------------------------------------------------------------- */
 
 static void produce(struct stress_thread *self, void *context)
 {
@@ -95,7 +98,7 @@ static void produce(struct stress_thread *self, void *context)
 
 	stress_gives(self, &round->on.object, STRESS_AN_ITEM);
 	while (page->count + TRAFFIC_MOST < round->ledger.limit) {
-		uint32_t ended = weiri_load_acquire(&round->ended); /* [acquire] set before our call */
+		uint32_t ended = weiri_load_acquire(&round->ended); /* [acquire] set before this call */
 		uint64_t out_before = ledger_least_out(&round->ledger);
 
 		traffic_draw(self, &party->caller, TRAFFIC_ENQUEUE_MANY, &call);
@@ -118,14 +121,17 @@ static void produce(struct stress_thread *self, void *context)
 	}
 }
 
-/* -- consumers ---------------------------------------------------------------------------------------------------------------- */
+/* -- consumers --------------------------------------------------------------------------------- */
 
 static void take_all(struct round *round, struct ledger_page *page, const struct traffic_call *call)
 {
 	int fifo = round->options.order == WEIR_QUEUE_FIFO, alone = round->ledger.consumers == 1 || !has_batches(round);
 	uint64_t within[LEDGER_SIDE] = {0};
 
-	/* Beside batches that give back, one consumer of several may see an older item later; a batch itself is in order. */
+	/*
+	 * If batches return items, one consumer of several may see an older item later; a batch itself
+	 * is in order.
+	 */
 	for (size_t i = 0; i < call->done; i++)
 		ledger_take(&round->ledger, page, fifo && alone ? page->last : within, fifo, (uintptr_t)call->items[i]);
 }
@@ -139,7 +145,7 @@ static void consume(struct stress_thread *self, void *context)
 	unsigned spins = 0;
 
 	stress_gives(self, &round->on.object, STRESS_ROOM);
-	/* [acquire] as the others. */
+	/* [acquire] as above. */
 	while (!weiri_load_acquire(&round->leave)) {
 		uint32_t ended = weiri_load_acquire(&round->ended);
 		uint64_t in_before = ledger_least_in(&round->ledger);
@@ -166,7 +172,7 @@ static void consume(struct stress_thread *self, void *context)
 	}
 }
 
-/* -- those who fire and close ------------------------------------------------------------------------------------------------- */
+/* -- threads that fire and close --------------------------------------------------------------- */
 
 static void fire(struct stress_thread *self, void *context)
 {
@@ -201,7 +207,7 @@ static void close_it(struct stress_thread *self, void *context)
 	stress_end(self, 1);
 }
 
-/* -- a round ------------------------------------------------------------------------------------------------------------------ */
+/* -- a round ----------------------------------------------------------------------------------- */
 
 static void on_drop(void *context, void *item)
 {
@@ -223,7 +229,7 @@ static weir_queue *make_queue(struct round *round, struct stress_thread *self)
 	weir_error error = {0};
 
 	round->options =
-		(struct weir_queue_options){.struct_size = sizeof(round->options),
+		(struct weir_queue_options){WEIR_QUEUE_OPTIONS_INIT,
 	                                .capacity = 1 + (size_t)stress_below(self, stress_one_in(self, 4) ? 100 : 8),
 	                                .order = round->traffic->order,
 	                                .flags = stress_one_in(self, 3) ? WEIR_QUEUE_FAIR : 0,
@@ -250,7 +256,7 @@ static void set_up(struct round *round, struct stress_thread *self, const struct
 	ledger_open(&round->ledger, producers, consumers, stress_scaled(LIMIT) + 2 * (uint64_t)TRAFFIC_MOST);
 	round->on.queue = make_queue(round, self);
 	round->on.object = stress_queue_object("under test", round->on.queue);
-	STRESS_CHECK(weir_cancel_create(NULL, &round->on.shared) == WEIR_OK, "no memory for a token");
+	STRESS_CHECK(weir_cancel_create(NULL, &round->on.shared, NULL) == WEIR_OK, "no memory for a token");
 	(void)pthread_mutex_init(&round->on.lock, NULL);
 	for (unsigned i = 0; i < producers; i++)
 		round->producer[i] = (struct party){round, &round->ledger.producer[i], {.on = &round->on}};
@@ -265,7 +271,7 @@ static void tear_down(struct round *round)
 	ledger_close(&round->ledger);
 }
 
-/* Those who leave do so when a close comes, so that nobody is left behind who waits for ever. */
+/* Consumers that leave do so when a close comes, so that no call is left that waits permanently. */
 static void play(struct round *round, struct stress_thread *self)
 {
 	struct stress_thread *threads[2 * SIDE], *firer = NULL;
@@ -281,7 +287,10 @@ static void play(struct round *round, struct stress_thread *self)
 		(void)stress_start("closer", close_it, round);
 	close_it(self, round);
 	if (round->traffic->may_leave && stress_one_in(self, 2)) {
-		/* What is then left is dropped; enqueues that still wait need a cancel, since nobody takes any more. */
+		/*
+		 * What is then left is dropped; enqueues that still wait need a cancel, since no thread
+		 * takes any longer.
+		 */
 		weiri_store_release(&round->leave, 1u); /* [release] pairs with consume() */
 		STRESS_CHECK(weir_queue_close(round->on.queue, WEIR_CLOSE_CANCEL, NULL) == WEIR_OK, "a close failed");
 	}

@@ -9,9 +9,9 @@
 #include "sync/park.h"
 #include "waiting.h"
 
-/* -- drawing ------------------------------------------------------------------------------------------------------------------ */
+/* -- drawing ----------------------------------------------------------------------------------- */
 
-/* A token of its own, which is offered to those who fire, or the one of many. */
+/* A token of its own, which is offered to the threads that fire, or the shared one. */
 static weir_cancel *draw_token(struct stress_thread *self, struct traffic_caller *caller)
 {
 	struct traffic_queue *queue = caller->on;
@@ -25,7 +25,7 @@ static weir_cancel *draw_token(struct stress_thread *self, struct traffic_caller
 		(void)pthread_mutex_unlock(&queue->lock);
 		return token;
 	}
-	STRESS_CHECK(weir_cancel_create(NULL, &token) == WEIR_OK, "no memory for a token");
+	STRESS_CHECK(weir_cancel_create(NULL, &token, NULL) == WEIR_OK, "no memory for a token");
 	/* [release] pairs with the firing thread. */
 	weiri_store_release(&caller->offered, weir_cancel_retain(token));
 	return token;
@@ -77,7 +77,7 @@ static struct traffic_completion *next_completion(struct traffic_caller *caller)
 {
 	struct traffic_completion *completion = &caller->completions[caller->next_completion++ % TRAFFIC_COMPLETIONS];
 
-	/* [acquire] an earlier call's. */
+	/* [acquire] the outcome of an earlier call. */
 	STRESS_CHECK(caller->next_completion <= TRAFFIC_COMPLETIONS || weiri_load_acquire(&completion->count) == 1,
 	             "an asynchronous call completed %u times", weiri_load_acquire(&completion->count));
 	weiri_store_relaxed(&completion->count, 0u); /* [relaxed] no call yet */
@@ -88,17 +88,17 @@ static struct traffic_completion *next_completion(struct traffic_caller *caller)
 static void call_asynchronously(struct traffic_caller *caller, struct traffic_call *call, enum weir_queue_op_kind kind)
 {
 	struct traffic_completion *completion = next_completion(caller);
-	weir_queue_op *op = NULL;
+	weir_pending *op = NULL;
 	enum weir_status status =
 		weir_queue_start(caller->on->queue, kind, call->items, call->wanted, on_done, completion, &op, NULL);
 
 	STRESS_CHECK(status == WEIR_OK, "weir_queue_start: %s", weir_status_name(status));
 	if (weiri_park_wait(&completion->count, 0, call->deadline_ns) == WEIRI_PARK_TIMEOUT) {
 		call->cancelled = 1;
-		weir_queue_op_cancel(op, NULL);
+		weir_pending_cancel(op, NULL);
 		(void)weiri_park_wait(&completion->count, 0, WEIR_NO_DEADLINE);
 	}
-	weir_queue_op_release(op);
+	weir_pending_release(op);
 	call->status = completion->status;
 	call->done = completion->done;
 }
@@ -112,19 +112,19 @@ static void check_outcome(struct traffic_queue *queue, const struct traffic_call
 	case WEIR_WOULD_BLOCK: STRESS_CHECK(call->tries, "%s: a call that waits would block", what); return;
 	case WEIR_CANCELLED:
 		STRESS_CHECK(call->cancelled || weir_cancel_fired(call->token) || (closing && strcmp(what, "enqueue") == 0),
-		             "%s: cancelled, though nobody did", what);
+		             "%s: cancelled, though no thread cancelled it", what);
 		return;
 	case WEIR_DEADLINE_EXCEEDED:
 		STRESS_CHECK(call->deadline_ns <= weir_now_ns(), "%s: its deadline has not passed", what);
 		return;
 	case WEIR_OUT_OF_RANGE:
-		STRESS_CHECK(closing && strcmp(what, "dequeue") == 0, "%s: the end, though nobody closed", what);
+		STRESS_CHECK(closing && strcmp(what, "dequeue") == 0, "%s: the end, though no thread closed it", what);
 		return;
 	default: stress_fail("%s: %s", what, weir_status_name(call->status));
 	}
 }
 
-/* -- calling ------------------------------------------------------------------------------------------------------------------ */
+/* -- calling ----------------------------------------------------------------------------------- */
 
 void traffic_enqueue(struct stress_thread *self, struct traffic_caller *caller, struct traffic_call *call)
 {
@@ -188,7 +188,7 @@ void traffic_end(struct traffic_caller *caller, struct traffic_call *call, const
 	weir_cancel_release(call->token);
 }
 
-/* -- firing ------------------------------------------------------------------------------------------------------------------- */
+/* -- firing ------------------------------------------------------------------------------------ */
 
 void traffic_fire(struct stress_thread *self, struct traffic_caller *caller)
 {
@@ -207,13 +207,13 @@ void traffic_fire_shared(struct stress_thread *self, struct traffic_queue *queue
 {
 	weir_cancel *fresh, *old;
 
-	STRESS_CHECK(weir_cancel_create(NULL, &fresh) == WEIR_OK, "no memory for a token");
+	STRESS_CHECK(weir_cancel_create(NULL, &fresh, NULL) == WEIR_OK, "no memory for a token");
 	(void)pthread_mutex_lock(&queue->lock);
 	old = queue->shared;
 	queue->shared = fresh;
 	(void)pthread_mutex_unlock(&queue->lock);
 	stress_begin(self, "fire for many");
-	STRESS_CHECK(weir_cancel_fire(old, NULL) == 1, "somebody else fired");
+	STRESS_CHECK(weir_cancel_fire(old, NULL) == 1, "another thread fired");
 	weir_cancel_release(old);
 	stress_end(self, 1);
 }

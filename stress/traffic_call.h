@@ -1,5 +1,6 @@
 /*
- * traffic_call.h - one call on a queue, drawn at random: which, for how many items, with which deadline and token; and what may come of it.
+ * traffic_call.h - one call on a queue, drawn at random: which call, for how many items, with which
+ * deadline and token; and which results it may have.
  */
 #ifndef STRESS_TRAFFIC_CALL_H
 #define STRESS_TRAFFIC_CALL_H
@@ -16,12 +17,18 @@ struct traffic_queue {
 	weir_queue *queue;
 	struct stress_object object; /* for the watchdog */
 	_Atomic(uint32_t) closing;   /* a close may have begun */
-	/* A token of many calls, replaced when it was fired. The lock is the harness's, around no call under test. */
+	/*
+	 * A token that many calls share, replaced when it was fired. The lock belongs to the harness,
+	 * and no call under test runs under it.
+	 */
 	pthread_mutex_t lock;
 	weir_cancel *shared;
 };
 
-/* An asynchronous call's completion. Kept after the call: a second one would be seen. */
+/*
+ * The completion of an asynchronous call. It is kept after the call, so that a second completion
+ * would be detected.
+ */
 struct traffic_completion {
 	_Atomic(uint32_t) count;
 	enum weir_status status;
@@ -31,18 +38,18 @@ struct traffic_completion {
 /* A thread that calls. */
 struct traffic_caller {
 	struct traffic_queue *on;
-	_Atomic(weir_cancel *) offered; /* the token of the call under way; taken by who fires it */
+	_Atomic(weir_cancel *) offered; /* the token of the call under way; the thread that fires it takes it */
 	struct traffic_completion completions[TRAFFIC_COMPLETIONS];
 	unsigned next_completion;
 };
 
-/* What was asked and what came of it. */
+/* The request and its result. */
 struct traffic_call {
 	int many, up_to, asynchronous, tries;
 	size_t wanted, done;
 	uint64_t deadline_ns;
 	weir_cancel *token;
-	int cancelled; /* asynchronous: we cancelled it */
+	int cancelled; /* asynchronous: the caller cancelled it */
 	int fired;     /* its token had fired when it ended */
 	enum weir_status status;
 	void *items[TRAFFIC_MOST];
@@ -51,13 +58,13 @@ struct traffic_call {
 /* `several`: the flag of TRAFFIC_* that allows more than one item. */
 void traffic_draw(struct stress_thread *self, struct traffic_caller *caller, unsigned several,
                   struct traffic_call *call);
-/* Make the call with its items, and check that status and number agree. */
+/* These make the call with its items, and check that status and number agree. */
 void traffic_enqueue(struct stress_thread *self, struct traffic_caller *caller, struct traffic_call *call);
 void traffic_dequeue(struct stress_thread *self, struct traffic_caller *caller, struct traffic_call *call);
-/* The status is one that the call may have; and gives the token back. */
+/* Checks that the status is one that the call may have; and returns the token. */
 void traffic_end(struct traffic_caller *caller, struct traffic_call *call, const char *what);
 
-/* Fires the token of the call under way, if it has one; that of many calls. */
+/* Fires the token of the call under way, if it has one; fires the shared token. */
 void traffic_fire(struct stress_thread *self, struct traffic_caller *caller);
 void traffic_fire_shared(struct stress_thread *self, struct traffic_queue *queue);
 

@@ -9,7 +9,7 @@ static void describe_queue(const void *structure, char *text, size_t size)
 {
 	const weir_queue *queue = structure;
 
-	(void)snprintf(text, size, "%zu of %zu inside, %s", weir_queue_size(queue), weir_queue_capacity(queue),
+	(void)snprintf(text, size, "%zu of %zu inside, %s", weir_queue_size_approx(queue), weir_queue_capacity(queue),
 	               weir_queue_closed(queue) ? "closed" : "open");
 }
 

@@ -8,7 +8,7 @@
 
 #include "harness.h"
 
-/* What a queue gives; a close gives both. */
+/* The gifts of a queue; a close gives both. */
 enum { STRESS_AN_ITEM = 1, STRESS_ROOM = 2 };
 
 struct stress_object stress_queue_object(const char *name, const weir_queue *queue);

@@ -1,11 +1,13 @@
 /*
- * waits.c - who waits for whom, when nothing goes on.
+ * waits.c - which thread waits for which, when nothing completes.
  *
- * Threads say what they may wait on before they call (stress_begin_on) and what they can give to others (stress_gives). From
- * this follows who could release whom: a thread that waits is *within reach* when somebody can give what it needs who has not ended, and who does
- * not wait or is within reach himself. Threads out of reach wait for ever: each for somebody who has gone, or in a circle.
- * What the kernel says about each thread is added: whether it sleeps, and on which futex; also of threads that are not the
- * harness's, a pool's workers for instance. Nothing here allocates: a thread that hangs may hold malloc's lock.
+ * Before a call, threads declare what they may wait on (stress_begin_on) and what they can give to
+ * others (stress_gives). This tells which thread could release which. A waiting thread is *within
+ * reach* if a thread can give what it needs that has not ended, and that does not wait or is within
+ * reach itself. A thread out of reach waits permanently: for an ended thread, or in a circle.
+ * What the system tells about each thread is added: whether it sleeps, and on which futex. This
+ * includes threads that are not the harness's, such as a pool's workers. Nothing here allocates: a
+ * thread that hangs may hold malloc's lock.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -29,7 +31,7 @@ struct seen {
 	int within_reach, told;
 };
 
-/* Only the watchdog comes here, once. */
+/* Only the watchdog calls this, once. */
 static struct seen seen[PLACES];
 static size_t count;
 
@@ -49,7 +51,7 @@ static void append(struct text *text, const char *format, ...)
 	va_end(arguments);
 }
 
-/* -- what threads said -------------------------------------------------------------------------------------------------------- */
+/* -- what threads said ------------------------------------------------------------------------- */
 
 /* [relaxed] throughout: nothing has moved for seconds, and all are static data. */
 static void collect(void)
@@ -100,7 +102,7 @@ static void find_who_is_within_reach(void)
 	}
 }
 
-/* -- what the kernel says ----------------------------------------------------------------------------------------------------- */
+/* -- what the kernel says ---------------------------------------------------------------------- */
 
 static int read_task(int id, const char *file, char *text, size_t size)
 {
@@ -146,7 +148,7 @@ static void tell_other(struct text *text, int id)
 	append(text, "\n      %d \"%s\" %s", id, name, state);
 }
 
-/* As the kernel writes it: opendir() allocates, and a thread that hangs may hold malloc's lock. */
+/* The system's own format: opendir() allocates, and a thread that hangs may hold malloc's lock. */
 struct entry {
 	uint64_t inode;
 	int64_t offset;
@@ -178,7 +180,7 @@ static void tell_of_others(struct text *text)
 		(void)close(folder);
 }
 
-/* -- the report --------------------------------------------------------------------------------------------------------------- */
+/* -- the report -------------------------------------------------------------------------------- */
 
 static void tell_thread(struct text *text, const struct seen *one)
 {
@@ -227,15 +229,15 @@ static void tell_givers(struct text *text, const struct seen *waiter)
 			append(text, "does not wait, last: %s", giver->doing);
 	}
 	if (named == 0)
-		append(text, "nobody who runs");
+		append(text, "no running thread");
 	else if (named > MOST_NAMED)
 		append(text, "; and %u more", named - MOST_NAMED);
 	if (!waiter->within_reach)
-		append(text, "\n      so for ever: %s",
-		       anybody_left ? "they wait for one another" : "nobody is left who could");
+		append(text, "\n      so forever: %s",
+		       anybody_left ? "they wait for one another" : "no thread is left that could");
 }
 
-/* All that wait like this one. */
+/* All threads that wait like this one. */
 static void tell_group(struct text *text, const struct seen *first)
 {
 	char state[STATE] = "";

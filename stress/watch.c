@@ -1,5 +1,6 @@
 /*
- * watch.c - the watchdog: looks at all threads many times a second, draws the live line, and ends a run in which nothing completes any more.
+ * watch.c - the watchdog: checks all threads many times a second, draws the live line, and ends a
+ * run in which nothing completes any longer.
  */
 #include <inttypes.h>
 #include <limits.h>
@@ -16,17 +17,20 @@
 
 static const uint64_t look_every_ns = 20000000, weigh_every_ns = 250000000;
 
-/* The watchdog's own. */
+/* Used only by the watchdog. */
 struct watch {
-	uint64_t operations, changed_ns; /* of all, and when that number was last another */
+	uint64_t operations, changed_ns; /* of all threads, and when that number last changed */
 	uint64_t weighed_ns, drawn_ns, drawn_operations;
 	uint64_t versions, retired, resident; /* when they were last looked at */
 	int drawn, on_terminal;
 };
 
-/* -- what it looks at --------------------------------------------------------------------------------------------------------- */
+/* -- what it looks at -------------------------------------------------------------------------- */
 
-/* Since when each thread is in its call, to a look's precision: so that calls need not read the clock. */
+/*
+ * Since when each thread is in its call, to the precision of a look, so that calls need not read
+ * the clock.
+ */
 static uint64_t look_at_threads(uint64_t now)
 {
 	uint64_t sum;
@@ -71,7 +75,7 @@ static void keep_largest(_Atomic(uint64_t) *largest, uint64_t value)
 
 static void weigh(struct watch *watch, uint64_t now)
 {
-	struct weir_reclaim_stats stats = {.struct_size = sizeof(stats)};
+	struct weir_reclaim_stats stats = {WEIR_RECLAIM_STATS_INIT};
 
 	(void)weir_reclaim_get_stats(&stats);
 	watch->versions = stats.live_versions;
@@ -83,7 +87,7 @@ static void weigh(struct watch *watch, uint64_t now)
 	keep_largest(&stress_result()->most_resident, watch->resident);
 }
 
-/* -- the live line ------------------------------------------------------------------------------------------------------------ */
+/* -- the live line ----------------------------------------------------------------------------- */
 
 static void draw(struct watch *watch, uint64_t now)
 {
@@ -112,7 +116,7 @@ static void erase(const struct watch *watch)
 	}
 }
 
-/* -- the watch ---------------------------------------------------------------------------------------------------------------- */
+/* -- the watch --------------------------------------------------------------------------------- */
 
 static _Noreturn void report_hang(const struct watch *watch)
 {
@@ -122,7 +126,7 @@ static _Noreturn void report_hang(const struct watch *watch)
 	stress_become_the_one_that_fails();
 	erase(watch);
 	(void)snprintf(result->message, sizeof(result->message),
-	               "no operation completed for %g s; who waits for whom:", stress_now.options->hang_seconds);
+	               "no operation completed for %g s; which thread waits for which:", stress_now.options->hang_seconds);
 	used = strlen(result->message);
 	(void)pthread_mutex_lock(&stress_now.lock);
 	stress_describe_waits(result->message + used, sizeof(result->message) - used);

@@ -5,11 +5,18 @@
 #ifndef AREA_KIT_H
 #define AREA_KIT_H
 
+#include "dump_kit.h"
 #include "failing_allocator.h"
 #include "tensor_queue_kit.h"
 
-/* -- calls on threads of their own -------------------------------------------------------------------------------------------- */
+/* -- calls on threads of their own ------------------------------------------------------------- */
 
+struct caller;
+
+/* Makes the call, of one component. The tensor that it put or took is left in *tensor. */
+typedef enum weir_status area_call(struct caller *c, weir_tensor **tensor);
+
+/* A call on the area named "test". */
 struct caller {
 	void *area;
 	char what;     /* '+' put; others: the kind's */
@@ -19,15 +26,8 @@ struct caller {
 	weir_cancel *token;
 	enum weir_status status;
 	weir_error error;
-	const struct area_kind *kind;
+	area_call *call;
 	pthread_t thread;
-};
-
-struct area_kind {
-	/* Makes the call, of one component. The tensor that it put or took is left in *tensor. */
-	enum weir_status (*call)(struct caller *c, weir_tensor **tensor);
-	/* How many operations wait. */
-	size_t (*waiting)(const struct caller *c);
 };
 
 static inline void *caller_main(void *context)
@@ -35,25 +35,25 @@ static inline void *caller_main(void *context)
 	struct caller *c = context;
 	weir_tensor *tensor = NULL;
 
-	c->status = c->kind->call(c, &tensor);
+	c->status = c->call(c, &tensor);
 	if (c->what != '+' && c->status == WEIR_OK)
 		c->value = value_of(tensor);
 	weir_tensor_release(tensor);
 	return NULL;
 }
 
-static inline void start(const struct area_kind *kind, struct caller *c)
+static inline void start(area_call *call, struct caller *c)
 {
-	c->kind = kind;
+	c->call = call;
 	cr_assert_eq(pthread_create(&c->thread, NULL, caller_main, c), 0);
 }
 
 /* Returns when the call waits, one of `waiting` in all. */
-static inline void begin(const struct area_kind *kind, struct caller *c, size_t waiting)
+static inline void begin(area_call *call, struct caller *c, size_t waiting)
 {
 	c->deadline_ns = c->deadline_ns != 0 ? c->deadline_ns : WEIR_NO_DEADLINE;
-	start(kind, c);
-	await(kind->waiting(c) == waiting);
+	start(call, c);
+	await(waiters_dumped("test") == waiting);
 }
 
 static inline enum weir_status join(struct caller *c)
@@ -63,22 +63,22 @@ static inline enum weir_status join(struct caller *c)
 }
 
 /* `late` has a deadline, and `cancelled` gets a token, which stays its own: each wait ends by that, with these words. */
-static inline void expect_waits_end(const struct area_kind *kind, struct caller *late, const char *late_says,
+static inline void expect_waits_end(area_call *call, struct caller *late, const char *late_says,
                                     struct caller *cancelled, const char *cancelled_says)
 {
 	weir_error cause = {WEIR_ABORTED, "the reason"};
 
-	start(kind, late);
+	start(call, late);
 	cr_assert_eq(join(late), WEIR_DEADLINE_EXCEEDED);
 	cr_assert_str_eq(late->error.message, late_says);
-	cr_assert_eq(weir_cancel_create(NULL, &cancelled->token), WEIR_OK);
-	begin(kind, cancelled, 1);
+	cr_assert_eq(weir_cancel_create(NULL, &cancelled->token, NULL), WEIR_OK);
+	begin(call, cancelled, 1);
 	cr_assert_eq(weir_cancel_fire(cancelled->token, &cause), 1);
 	cr_assert_eq(join(cancelled), WEIR_CANCELLED);
 	cr_assert_str_eq(cancelled->error.message, cancelled_says);
 }
 
-/* -- without a thread --------------------------------------------------------------------------------------------------------- */
+/* -- without a thread -------------------------------------------------------------------------- */
 
 struct outcome {
 	int calls;
@@ -105,7 +105,7 @@ static inline void note_outcome(struct outcome *outcome, enum weir_status status
 	}
 }
 
-/* -- want of memory ----------------------------------------------------------------------------------------------------------- */
+/* -- want of memory ---------------------------------------------------------------------------- */
 
 /* `use` gets an i32 scalar, and makes every call. */
 static inline void expect_survives_each_allocation(failing_scenario *use)

@@ -38,8 +38,8 @@ static weir_tensor *expected(size_t part)
 	weir_tensor *tensor = NULL;
 	int64_t elements;
 
-	if (weir_tensor_builder_create(kinds[part].dtype, &kinds[part].shape, NULL, &builder) ||
-	    weir_shape_elements(&kinds[part].shape, &elements))
+	if (weir_tensor_builder_create(kinds[part].dtype, &kinds[part].shape, NULL, &builder, NULL) ||
+	    weir_shape_element_count(&kinds[part].shape, &elements))
 		return NULL;
 	fill(part, weir_tensor_builder_data(builder), elements);
 	(void)weir_tensor_builder_finish(builder, &tensor);
@@ -55,7 +55,7 @@ static int matches(weir_var *var, size_t part)
 	if (wanted == NULL || weir_var_read(var, &read) != WEIR_OK)
 		return 0;
 	same = weir_shape_equal(weir_tensor_shape(wanted), weir_tensor_shape(read.tensor)) &&
-	       memcmp(weir_tensor_data(wanted), weir_tensor_data(read.tensor), weir_tensor_nbytes(wanted)) == 0;
+	       memcmp(weir_tensor_data(wanted), weir_tensor_data(read.tensor), weir_tensor_byte_count(wanted)) == 0;
 	weir_read_release(&read);
 	weir_tensor_release(wanted);
 	return same;
@@ -71,22 +71,22 @@ int main(int count, char *words[])
 	if (!save && (count != 3 || strcmp(words[1], "restore") != 0))
 		return 2;
 	for (size_t i = 0; i < PARTS; i++) {
-		struct weir_var_options options = {
-			.struct_size = sizeof(options), .name = kinds[i].name, .dtype = kinds[i].dtype, .shape = &kinds[i].shape};
+		struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .name = kinds[i].name, .dtype = kinds[i].dtype,
+		                                   .shape = &kinds[i].shape};
 		weir_tensor *initial = save ? expected(i) : NULL;
 
 		parts[i].name = NULL;
-		if (weir_var_create(&options, initial, &parts[i].var, &error))
+		if (weir_var_create(initial, &options, &parts[i].var, &error))
 			return 2;
 		weir_tensor_release(initial);
 	}
-	result = save ? weir_checkpoint_save(parts, PARTS, NULL, words[2], &error) != WEIR_OK
-	              : weir_checkpoint_restore(parts, PARTS, NULL, words[2], WEIR_NO_DEADLINE, &error) != WEIR_OK;
+	result = save ? weir_checkpoint_save(parts, PARTS, words[2], NULL, &error) != WEIR_OK
+	              : weir_checkpoint_restore(parts, PARTS, words[2], NULL, WEIR_NO_DEADLINE, &error) != WEIR_OK;
 	if (result != 0)
 		printf("%s\n", error.message);
 	for (size_t i = 0; i < PARTS; i++) {
 		result |= result == 0 && !matches(parts[i].var, i);
-		weir_var_destroy(parts[i].var);
+		weir_var_destroy(parts[i].var, NULL);
 	}
 	return result;
 }

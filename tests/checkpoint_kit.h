@@ -79,7 +79,7 @@ static inline void write_header(const char *path, const char *header, const void
 	write_file(path, bytes, 8 + strlen(header) + count);
 }
 
-/* -- variables that all have one number --------------------------------------------------------------------------------------- */
+/* -- variables that all have one number -------------------------------------------------------- */
 
 enum { VARS = 5 };
 
@@ -95,7 +95,7 @@ static inline void make_numbered(weir_var *vars[VARS], int64_t value)
 static inline void destroy_all(weir_var *const vars[VARS])
 {
 	for (size_t i = 0; i < VARS; i++)
-		weir_var_destroy(vars[i]);
+		weir_var_destroy(vars[i], NULL);
 }
 
 /* What a file holds: the same number in all its tensors, which is the result. */
@@ -108,12 +108,12 @@ static inline int64_t number_in_file(const struct folder *folder)
 
 	for (size_t i = 0; i < VARS; i++)
 		parts[i] = (struct weir_checkpoint_part){names[i], empty_variable(names[i])};
-	cr_assert_eq(weir_checkpoint_restore(parts, VARS, NULL, folder->file, WEIR_NO_DEADLINE, &error), WEIR_OK, "%s",
+	cr_assert_eq(weir_checkpoint_restore(parts, VARS, folder->file, NULL, WEIR_NO_DEADLINE, &error), WEIR_OK, "%s",
 	             error.message);
 	first = value_in(parts[0].var);
 	for (size_t i = 0; i < VARS; i++) {
 		cr_expect_eq(value_in(parts[i].var), first, "tensor %zu is of another instant", i);
-		weir_var_destroy(parts[i].var);
+		weir_var_destroy(parts[i].var, NULL);
 	}
 	return first;
 }

@@ -20,7 +20,7 @@ static const struct kind fifo_kind = {WEIR_QUEUE_FIFO, 0, 1};
 static const struct kind shuffle_kind = {WEIR_QUEUE_SHUFFLE, 0, 0};
 static const struct kind padding_kind = {WEIR_QUEUE_FIFO, WEIR_TENSOR_QUEUE_PADDING, 1};
 
-/* -- queues ------------------------------------------------------------------------------------------------------------------- */
+/* -- queues ------------------------------------------------------------------------------------ */
 
 static inline weir_tensor_queue *queue_of(const struct kind *kind, size_t capacity,
                                           const struct weir_tensor_component components[], size_t count)
@@ -49,7 +49,7 @@ static inline weir_tensor_queue *pairs_queue(const struct kind *kind, size_t cap
 	                2);
 }
 
-/* -- numbers out -------------------------------------------------------------------------------------------------------------- */
+/* -- numbers out ------------------------------------------------------------------------------- */
 
 struct taken {
 	int32_t values[KIT_MOST_TAKEN];
@@ -59,7 +59,7 @@ struct taken {
 /* Adds the elements of a tensor, which is given away. Asserts nothing: for any thread. */
 static inline void note_taken(struct taken *taken, weir_tensor *tensor)
 {
-	for (int64_t i = 0; i < weir_tensor_elements(tensor) && taken->count < KIT_MOST_TAKEN; i++)
+	for (int64_t i = 0; i < weir_tensor_element_count(tensor) && taken->count < KIT_MOST_TAKEN; i++)
 		taken->values[taken->count++] = ((const int32_t *)weir_tensor_data(tensor))[i];
 	weir_tensor_release(tensor);
 }
@@ -90,7 +90,7 @@ static inline void expect_taken(const struct kind *kind, const struct taken *tak
 		cr_assert_eq(taken->values[i], first + (int32_t)i, "place %zu", i);
 }
 
-/* -- calls on the test's thread ----------------------------------------------------------------------------------------------- */
+/* -- calls on the test's thread ---------------------------------------------------------------- */
 
 static inline void take(weir_tensor_queue *queue, struct taken *taken)
 {
@@ -153,7 +153,7 @@ static inline void end_queue(weir_tensor_queue *queue)
 	expect_no_tensor_left();
 }
 
-/* -- calls on threads of their own -------------------------------------------------------------------------------------------- */
+/* -- calls on threads of their own ------------------------------------------------------------- */
 
 /* On a queue of numbers. */
 struct errand {

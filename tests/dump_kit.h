@@ -14,20 +14,32 @@
 #include <unistd.h>
 #include <weir/dump.h>
 
-/* What weir_dump() writes; the caller frees it. */
-static inline char *dumped(void)
+static inline int file_for_a_dump(void)
 {
 	int file = memfd_create("dump", MFD_CLOEXEC);
-	off_t length;
-	char *text;
 
 	cr_assert_geq(file, 0);
-	cr_assert_eq(weir_dump(file), WEIR_OK);
-	length = lseek(file, 0, SEEK_END);
-	text = calloc((size_t)length + 1, 1);
+	return file;
+}
+
+/* What was written to it, which is closed; the caller frees it. */
+static inline char *text_of(int file)
+{
+	off_t length = lseek(file, 0, SEEK_END);
+	char *text = calloc((size_t)length + 1, 1);
+
 	cr_assert_eq(pread(file, text, (size_t)length, 0), length);
 	(void)close(file);
 	return text;
+}
+
+/* What weir_dump() writes; the caller frees it. */
+static inline char *dumped(void)
+{
+	int file = file_for_a_dump();
+
+	cr_assert_eq(weir_dump(file), WEIR_OK);
+	return text_of(file);
 }
 
 static inline int matches(const char *text, const char *pattern)
@@ -66,6 +78,22 @@ static inline char *part_dumped(const char *name)
 
 	free(text);
 	return part;
+}
+
+/* The number of operations that wait in the area of that name. */
+static inline size_t waiters_dumped(const char *name)
+{
+	char *part = part_dumped(name);
+	const char *rest = strstr(part, "\n  and others, of ");
+	size_t count = 0;
+
+	/* A dump shows some of many, and says how many there are. */
+	if (rest == NULL || sscanf(rest, " and others, of %zu", &count) != 1) {
+		for (const char *at = part; (at = strstr(at, "\n  waits")) != NULL; at++)
+			count++;
+	}
+	free(part);
+	return count;
 }
 
 /* Each pattern is a line's. */

@@ -9,7 +9,7 @@
  *         enum weir_status status = weir_ring_create(&(struct weir_ring_options){.allocator = allocator, ...}, &ring);
  *
  *         if (status == WEIR_OK)
- *             weir_ring_destroy(ring);
+ *             weir_ring_destroy(ring, NULL);
  *         return status;
  *     }
  *

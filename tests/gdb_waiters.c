@@ -73,9 +73,12 @@ static size_t idle(void)
 			struct weiri_scope scope = weiri_scope_enter(weiri_record_get());
 			struct weiri_list_node *node = NULL;
 
-			while ((node = weiri_list_next(&scope, sides[side], node)) != NULL)
+			while ((node = weiri_list_next(&scope, sides[side], node)) != NULL) {
+				const weir_pending *pending = weiri_pending_entry_of(node)->pending;
+
 				/* [acquire] as any claimer. */
-				count += weiri_load_acquire(&WEIRI_CONTAINER_OF(node, weir_queue_op, node)->leader->state) == 0;
+				count += pending != NULL && weiri_load_acquire(&pending->state) == 0;
+			}
 			weiri_scope_leave(&scope);
 		}
 	}
@@ -91,9 +94,9 @@ static void got(void *context, enum weir_status status, const weir_error *error,
 static int begin_others(void)
 {
 	static const struct weir_tensor_component component = {WEIR_I32, NULL, NULL};
-	struct weir_critical_section_options press = {.struct_size = sizeof(press), .name = "press"};
-	struct weir_staging_options ahead = {
-		.struct_size = sizeof(ahead), .name = "ahead", .components = &component, .component_count = 1};
+	struct weir_critical_section_options press = {WEIR_CRITICAL_SECTION_OPTIONS_INIT, .name = "press"};
+	struct weir_staging_options ahead = {WEIR_STAGING_OPTIONS_INIT, .name = "ahead", .components = &component,
+	                                     .component_count = 1};
 	weir_critical_section *section;
 	weir_staging *staging;
 
@@ -104,7 +107,7 @@ static int begin_others(void)
 
 int main(void)
 {
-	struct weir_queue_options options = {.struct_size = sizeof(options), .capacity = 3, .name = "starved"};
+	struct weir_queue_options options = {WEIR_QUEUE_OPTIONS_INIT, .capacity = 3, .name = "starved"};
 	static void *batch[2];
 	weir_queue_announcement *announcement;
 	static int fd;

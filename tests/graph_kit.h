@@ -73,15 +73,19 @@ static inline weir_graph *kit_graph(void)
 	return graph;
 }
 
+/* What bounds a run. */
+struct kit_bounds {
+	uint64_t deadline_ns;
+	weir_cancel *cancel;
+};
+
 /* threads 0: none, every step runs on its caller's thread. */
 static inline weir_session *kit_session(weir_graph *graph, size_t threads)
 {
-	struct weir_session_options options;
+	struct weir_session_options options = {WEIR_SESSION_OPTIONS_INIT};
 	weir_session *session = NULL;
 	weir_error error;
 
-	(void)memset(&options, 0, sizeof(options));
-	options.struct_size = sizeof(options);
 	options.threads = threads;
 	options.flags = threads == 0 ? WEIR_SESSION_NO_THREADS : 0;
 	cr_assert_eq(weir_session_create(graph, &options, &session, &error), WEIR_OK, "%s", error.message);
@@ -118,16 +122,14 @@ static inline weir_output kit_placeholder(weir_graph *graph, const char *name, e
 
 static inline weir_var *kit_var(const char *name, weir_tensor *initial)
 {
-	struct weir_var_options options;
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT};
 	weir_var *var = NULL;
 	weir_error error;
 
-	(void)memset(&options, 0, sizeof(options));
-	options.struct_size = sizeof(options);
 	options.name = name;
 	options.dtype = weir_tensor_dtype(initial);
 	options.shape = weir_tensor_shape(initial);
-	cr_assert_eq(weir_var_create(&options, initial, &var, &error), WEIR_OK, "%s", error.message);
+	cr_assert_eq(weir_var_create(initial, &options, &var, &error), WEIR_OK, "%s", error.message);
 	weir_tensor_release(initial);
 	return var;
 }
@@ -148,15 +150,13 @@ static inline weir_tensor_queue *kit_queue(const char *name, size_t capacity, en
                                            const weir_shape *shape)
 {
 	struct weir_tensor_component component;
-	struct weir_tensor_queue_options options;
+	struct weir_tensor_queue_options options = {WEIR_TENSOR_QUEUE_OPTIONS_INIT};
 	weir_tensor_queue *queue = NULL;
 	weir_error error;
 
 	(void)memset(&component, 0, sizeof(component));
 	component.dtype = dtype;
 	component.shape = shape;
-	(void)memset(&options, 0, sizeof(options));
-	options.struct_size = sizeof(options);
 	options.capacity = capacity;
 	options.name = name;
 	options.components = &component;
@@ -178,8 +178,8 @@ static inline weir_tensor *kit_fetch(weir_session *session, weir_output fetch)
 	weir_tensor *result = NULL;
 	weir_error error;
 
-	cr_assert_eq(weir_session_run(session, NULL, 0, &fetch, 1, &result, NULL, 0, NULL, &error), WEIR_OK, "%s",
-	             error.message);
+	cr_assert_eq(weir_session_run(session, NULL, 0, &fetch, 1, &result, NULL, 0, WEIR_NO_DEADLINE, NULL, &error),
+	             WEIR_OK, "%s", error.message);
 	return result;
 }
 
@@ -203,7 +203,7 @@ static inline int64_t kit_fetch_i64(weir_session *session, weir_output fetch)
 
 static inline enum weir_status kit_run_target(weir_session *session, weir_node *target, weir_error *error)
 {
-	return weir_session_run(session, NULL, 0, NULL, 0, NULL, &target, 1, NULL, error);
+	return weir_session_run(session, NULL, 0, NULL, 0, NULL, &target, 1, WEIR_NO_DEADLINE, NULL, error);
 }
 
 /* Waits for a state that another thread brings about; fails loudly when it does not come. */
@@ -233,7 +233,7 @@ static inline void kit_open_line(struct kit_line *line, weir_tensor_queue *queue
 	line->queue = queue;
 	line->x = kit_placeholder(line->graph, "x", dtype, kit_shape(0));
 	cr_assert_eq(weir_op_enqueue(line->graph, "put", queue, &line->x, 1, &line->put, NULL), WEIR_OK);
-	cr_assert_eq(weir_op_dequeue(line->graph, "take", queue, &line->taken, 1, NULL), WEIR_OK);
+	cr_assert_eq(weir_op_dequeue(line->graph, "take", queue, &line->taken, 1, NULL, NULL), WEIR_OK);
 	cr_assert_eq(weir_op_queue_size(line->graph, "size", queue, &line->size, NULL), WEIR_OK);
 	line->session = kit_session(line->graph, threads);
 }

@@ -23,7 +23,7 @@ static inline weir_shape matrix_shape(int64_t rows, int64_t columns)
 	return (weir_shape){.rank = 2, .dims = {rows, columns}};
 }
 
-/* -- tensors -------------------------------------------------------------------------------------------------------------------- */
+/* -- tensors ----------------------------------------------------------------------------------- */
 
 /* Foreign memory, so that its end is seen: how many tensors of numbers_of() there are. */
 static _Atomic(int64_t) living_tensors;
@@ -42,7 +42,7 @@ static inline weir_tensor *numbers_of(weir_shape shape, int32_t first)
 	int64_t elements = 0;
 	int32_t *data;
 
-	cr_assert_eq(weir_shape_elements(&shape, &elements), WEIR_OK);
+	cr_assert_eq(weir_shape_element_count(&shape, &elements), WEIR_OK);
 	data = malloc((size_t)(elements + 1) * sizeof(*data));
 	cr_assert_not_null(data);
 	for (int64_t i = 0; i < elements; i++)
@@ -67,7 +67,7 @@ static inline int32_t value_of(const weir_tensor *tensor)
 static inline void expect_values(const weir_tensor *tensor, weir_shape shape, const int32_t values[])
 {
 	char expected[WEIR_SHAPE_TEXT_SIZE], got[WEIR_SHAPE_TEXT_SIZE];
-	int64_t elements = weir_tensor_elements(tensor);
+	int64_t elements = weir_tensor_element_count(tensor);
 
 	cr_assert(weir_shape_equal(weir_tensor_shape(tensor), &shape), "shape %s, not %s",
 	          weir_shape_text(weir_tensor_shape(tensor), got, sizeof(got)),
@@ -76,7 +76,7 @@ static inline void expect_values(const weir_tensor *tensor, weir_shape shape, co
 		cr_assert_eq(((const int32_t *)weir_tensor_data(tensor))[i], values[i], "element %lld", (long long)i);
 }
 
-/* -- queues ------------------------------------------------------------------------------------------------------------------- */
+/* -- queues ------------------------------------------------------------------------------------ */
 
 static inline weir_tensor_queue *tensor_queue_with(struct weir_tensor_queue_options options)
 {

@@ -82,14 +82,14 @@ Test(asymmetric, setup_twice_changes_nothing)
 static int refused_from_the_start(void)
 {
 	if (!refuse_membarrier())
-		return REFUSE_NOT_HERE;
+		return SANDBOX_NOT_HERE;
 	weiri_fence_after_fork(); /* as the fork handler would, were it installed: this process has not used Weir */
 	if (weiri_load_relaxed(&weiri_fence_asymmetric) != 0)
 		return 1;
 	if (weiri_fence_heavy() != 1)
 		return 2;
 	weiri_fence_setup();
-	return weiri_load_relaxed(&weiri_fence_asymmetric) != 0 ? 3 : REFUSE_HELD;
+	return weiri_load_relaxed(&weiri_fence_asymmetric) != 0 ? 3 : SANDBOX_HELD;
 }
 
 Test(asymmetric, refused_from_the_start_both_sides_run_plain_fences)
@@ -101,17 +101,17 @@ static int refused_later(void)
 {
 	weiri_fence_after_fork();
 	if (weiri_load_relaxed(&weiri_fence_asymmetric) == 0)
-		return REFUSE_NOT_HERE;
+		return SANDBOX_NOT_HERE;
 	if (weiri_fence_heavy() != 1)
 		return 1;
 	if (!refuse_membarrier())
-		return REFUSE_NOT_HERE;
+		return SANDBOX_NOT_HERE;
 	/* Other threads may be past their light fences already: nothing may be concluded, now or ever. */
 	for (int i = 0; i < 2; i++) {
 		if (weiri_fence_heavy() != 0)
 			return 2;
 	}
-	return weiri_load_relaxed(&weiri_fence_asymmetric) != 1 ? 3 : REFUSE_HELD;
+	return weiri_load_relaxed(&weiri_fence_asymmetric) != 1 ? 3 : SANDBOX_HELD;
 }
 
 Test(asymmetric, refused_later_nothing_is_concluded)

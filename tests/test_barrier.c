@@ -3,13 +3,15 @@
  */
 #include "tensor_queue_kit.h"
 
+#include <weir/barrier.h>
 #include <weir/store.h>
 
+#include "dump_kit.h"
 #include "failing_allocator.h"
-#include "queue/barrier.h"
+#include "late_failure.h"
 #include "stepped.h"
 
-/* -- barriers ----------------------------------------------------------------------------------------------------------------- */
+/* -- barriers ---------------------------------------------------------------------------------- */
 
 static weir_barrier *barrier_with(struct weir_barrier_options options)
 {
@@ -77,7 +79,7 @@ static size_t ready(const weir_barrier *barrier)
 {
 	size_t size = SIZE_MAX;
 
-	cr_assert_eq(weir_barrier_look(barrier, &size, NULL), WEIR_OK);
+	cr_assert_eq(weir_barrier_size(barrier, &size, NULL), WEIR_OK);
 	return size;
 }
 
@@ -85,7 +87,7 @@ static size_t incomplete(const weir_barrier *barrier)
 {
 	size_t size = SIZE_MAX;
 
-	cr_assert_eq(weir_barrier_look(barrier, NULL, &size), WEIR_OK);
+	cr_assert_eq(weir_barrier_size(barrier, NULL, &size), WEIR_OK);
 	return size;
 }
 
@@ -135,7 +137,7 @@ static enum weir_status take(weir_barrier *barrier, int64_t n, uint32_t flags)
 	return status;
 }
 
-/* -- takes on threads of their own -------------------------------------------------------------------------------------------- */
+/* -- takes on threads of their own ------------------------------------------------------------- */
 
 struct taker {
 	weir_barrier *barrier;
@@ -162,7 +164,7 @@ static void *take_on_thread(void *context)
 static void begin(struct taker *taker, size_t waiting)
 {
 	cr_assert_eq(pthread_create(&taker->thread, NULL, take_on_thread, taker), 0);
-	await(weiri_barrier_waiting(taker->barrier) == waiting);
+	await(waiters_dumped("test") == waiting);
 }
 
 /* Its batch is checked and released. */
@@ -176,7 +178,7 @@ static enum weir_status join(struct taker *taker)
 	return taker->status;
 }
 
-/* -- the rows of the reference ------------------------------------------------------------------------------------------------ */
+/* -- the rows of the reference ----------------------------------------------------------------- */
 
 Test(barrier, BAR_001_what_it_was_made_with_is_read_back)
 {
@@ -209,8 +211,7 @@ Test(barrier, BAR_003_a_shape_without_elements_is_refused)
 {
 	weir_shape none = vector_shape(0), unknown = {.rank = 1, .dims = {-1}};
 	struct weir_tensor_component components[] = {{WEIR_I32, &scalar_shape, NULL}, {WEIR_I32, &none, NULL}};
-	struct weir_barrier_options options = {
-		.struct_size = sizeof(options), .components = components, .component_count = 2};
+	struct weir_barrier_options options = {WEIR_BARRIER_OPTIONS_INIT, .components = components, .component_count = 2};
 	weir_barrier *barrier = NULL;
 	weir_error error;
 
@@ -327,8 +328,8 @@ Test(barrier, a_take_of_none_has_the_shapes_of_the_components)
 	cr_expect(weir_shape_equal(weir_tensor_shape(batch.values[0]), &(weir_shape){.rank = 3, .dims = {0, 2, 3}}));
 	cr_expect(weir_shape_equal(weir_tensor_shape(batch.values[1]), &(weir_shape){.rank = 2, .dims = {0, 8}}));
 	cr_expect_eq(weir_tensor_dtype(batch.values[1]), WEIR_F64);
-	cr_expect_eq(weir_tensor_elements(batch.keys), 0);
-	cr_expect_eq(weir_tensor_elements(batch.indices), 0);
+	cr_expect_eq(weir_tensor_element_count(batch.keys), 0);
+	cr_expect_eq(weir_tensor_element_count(batch.indices), 0);
 	release(&batch);
 	end(barrier);
 }
@@ -388,8 +389,8 @@ Test(barrier, BAR_013_close)
 	cr_assert_eq(ready(barrier), 3);
 	cr_assert_eq(weir_barrier_take_many(barrier, 4, 0, WEIR_NO_DEADLINE, NULL, &batch, &error), WEIR_OUT_OF_RANGE);
 	cr_assert_str_eq(error.message,
-	                 "barrier \"test\" is closed and has insufficient elements (requested 4, 3 ready, 0 incomplete): "
-	                 "the reader ended");
+	                 "barrier \"test\" is closed and has insufficient elements (requested 4, 3 ready, 0 incomplete); "
+	                 "closed because of WEIR_OK: the reader ended");
 	cr_assert_eq(take(barrier, 3, 0), WEIR_OK);
 	cr_assert_eq(take(barrier, 1, 0), WEIR_OUT_OF_RANGE);
 	end(barrier);
@@ -501,7 +502,7 @@ Test(barrier, BAR_019_a_cancel_drops_what_was_begun)
 	cr_assert_eq(takers_that_got(WEIR_CLOSE_CANCEL, WEIR_CANCELLED), 0);
 }
 
-/* -- shared by name ----------------------------------------------------------------------------------------------------------- */
+/* -- shared by name ---------------------------------------------------------------------------- */
 
 struct wish {
 	const struct weir_tensor_component *components;
@@ -511,9 +512,7 @@ struct wish {
 static enum weir_status make_shared(void *context, void **object, weir_error *error)
 {
 	const struct wish *wish = context;
-	struct weir_barrier_options options = {.struct_size = sizeof(options),
-	                                       .name = "shared",
-	                                       .components = wish->components,
+	struct weir_barrier_options options = {WEIR_BARRIER_OPTIONS_INIT, .name = "shared", .components = wish->components,
 	                                       .component_count = wish->count};
 	weir_barrier *barrier;
 	enum weir_status status = weir_barrier_create(&options, &barrier, error);
@@ -559,14 +558,14 @@ Test(barrier, BAR_020_another_barrier_of_the_same_name_is_refused)
 	cr_assert_str_eq(error.message, "barrier \"shared\": component 1 must have shape [3], has [2]");
 	wish.count = 1;
 	cr_assert_eq(weir_store_find_or_create(store, NULL, "b", &type, &maker, &none, &error), WEIR_INVALID_ARGUMENT);
-	cr_assert_str_eq(error.message, "barrier \"shared\" must have 1 components, has 2");
+	cr_assert_str_eq(error.message, "barrier \"shared\" must have 1 component, has 2");
 	cr_assert_null(none);
 	weir_resource_release(first);
 	weir_resource_release(second);
-	weir_store_destroy(store);
+	weir_store_destroy(store, NULL);
 }
 
-/* -- beyond the reference ----------------------------------------------------------------------------------------------------- */
+/* -- beyond the reference ---------------------------------------------------------------------- */
 
 Test(barrier, an_insert_that_fails_at_its_last_key_has_done_nothing)
 {
@@ -613,7 +612,7 @@ Test(barrier, a_taker_that_wants_too_much_ends_when_the_last_key_completes_elsew
 	cr_assert_eq(insert(barrier, 0, 'k', 0, 2, 100), WEIR_OK);
 	begin(&greedy, 1);
 	cr_assert_eq(weir_barrier_close(barrier, WEIR_CLOSE_DRAIN, NULL), WEIR_OK);
-	cr_assert_eq(weiri_barrier_waiting(barrier), 1, "two may still come");
+	cr_assert_eq(waiters_dumped("test"), 1, "two may still come");
 	cr_assert_eq(insert(barrier, 1, 'k', 0, 1, 200), WEIR_OK);
 	cr_assert_eq(take(barrier, 1, WEIR_BARRIER_ALLOW_SMALL_BATCH), WEIR_OK);
 	cr_assert_eq(join(&greedy), WEIR_OUT_OF_RANGE);
@@ -630,7 +629,7 @@ Test(barrier, a_take_ends_at_its_deadline_or_when_its_token_fires)
 	cr_assert_eq(pthread_create(&late.thread, NULL, take_on_thread, &late), 0);
 	cr_assert_eq(join(&late), WEIR_DEADLINE_EXCEEDED);
 	cr_assert_str_eq(late.error.message, "barrier \"test\": the deadline passed in take_many");
-	cr_assert_eq(weir_cancel_create(NULL, &cancelled.token), WEIR_OK);
+	cr_assert_eq(weir_cancel_create(NULL, &cancelled.token, NULL), WEIR_OK);
 	begin(&cancelled, 1);
 	cr_assert_eq(weir_cancel_fire(cancelled.token, NULL), 1);
 	cr_assert_eq(join(&cancelled), WEIR_CANCELLED);
@@ -666,25 +665,41 @@ Test(barrier, takes_wait_without_a_thread_and_complete_once)
 {
 	weir_barrier *barrier = pair_barrier();
 	struct outcome first = {0}, second = {0};
-	weir_barrier_op *op;
+	weir_pending *op;
 	weir_error error;
 
 	cr_assert_eq(weir_barrier_start_take_many(barrier, 2, 0, note, &first, NULL, NULL), WEIR_OK);
 	cr_assert_eq(weir_barrier_start_take_many(barrier, 1, 0, note, &second, &op, NULL), WEIR_OK);
 	cr_assert_eq(weir_barrier_destroy(barrier, &error), WEIR_FAILED_PRECONDITION);
-	weir_barrier_op_cancel(op);
-	weir_barrier_op_cancel(op);
-	weir_barrier_op_release(op);
+	weir_pending_cancel(op, NULL);
+	weir_pending_cancel(op, NULL);
+	weir_pending_release(op);
 	cr_assert(second.calls == 1 && second.status == WEIR_CANCELLED && first.calls == 0);
 	insert_both(barrier, 0, 2);
 	cr_assert(first.calls == 1 && first.status == WEIR_OK && first.count == 2);
 	end(barrier);
 }
 
+Test(barrier, a_cause_that_comes_later_than_the_close_is_kept_too)
+{
+	weir_barrier *barrier = pair_barrier();
+	weir_error late = {WEIR_DATA_LOSS, "the disk is gone"}, error;
+	struct weir_barrier_batch batch;
+
+	cr_assert_eq(weir_barrier_close(barrier, WEIR_CLOSE_CANCEL, NULL), WEIR_OK);
+	cr_assert_eq(weir_barrier_take_many(barrier, 1, 0, 0, NULL, &batch, &error), WEIR_OUT_OF_RANGE);
+	cr_assert_null(strstr(error.message, "because"), "%s", error.message);
+	cr_assert_eq(weir_barrier_close(barrier, WEIR_CLOSE_DRAIN, &late), WEIR_OK);
+	cr_assert_eq(weir_barrier_take_many(barrier, 1, 0, 0, NULL, &batch, &error), WEIR_OUT_OF_RANGE);
+	cr_assert_not_null(strstr(error.message, "; closed because of WEIR_DATA_LOSS: the disk is gone"), "%s",
+	                   error.message);
+	end(barrier);
+}
+
 Test(barrier, closing_is_idempotent_and_the_first_cause_stays)
 {
 	weir_barrier *barrier = pair_barrier();
-	weir_error first = {WEIR_OK, "first"}, second = {WEIR_OK, "second"}, error;
+	weir_error first = {WEIR_CANCELLED, "first"}, second = {WEIR_OK, "second"}, error;
 	struct weir_barrier_batch batch;
 
 	cr_assert_eq(take(barrier, 0, 0), WEIR_OK, "a batch of none");
@@ -696,7 +711,8 @@ Test(barrier, closing_is_idempotent_and_the_first_cause_stays)
 	cr_assert_eq(weir_barrier_take_many(barrier, 1, 0, 0, NULL, &batch, &error), WEIR_OUT_OF_RANGE);
 	cr_assert_str_eq(
 		error.message,
-		"barrier \"test\" is closed and has insufficient elements (requested 1, 0 ready, 0 incomplete): first");
+		"barrier \"test\" is closed and has insufficient elements (requested 1, 0 ready, 0 incomplete); closed "
+		"because of WEIR_CANCELLED: first");
 	cr_assert_eq(weir_barrier_close(barrier, (enum weir_close_mode)7, NULL), WEIR_INVALID_ARGUMENT);
 	end(barrier);
 }
@@ -757,10 +773,10 @@ Test(barrier, bad_arguments_are_refused_by_name)
 	cr_assert_eq(weir_barrier_take_many(NULL, 1, 0, 0, NULL, &batch, NULL), WEIR_INVALID_ARGUMENT);
 	cr_assert_eq(weir_barrier_start_take_many(barrier, 1, 0, NULL, NULL, NULL, NULL), WEIR_INVALID_ARGUMENT);
 	cr_assert_eq(weir_barrier_create(NULL, &barrier, NULL), WEIR_INVALID_ARGUMENT);
-	cr_assert_eq(weir_barrier_look(NULL, NULL, NULL), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_barrier_size(NULL, NULL, NULL), WEIR_INVALID_ARGUMENT);
 	cr_assert_eq(weir_barrier_close(NULL, WEIR_CLOSE_DRAIN, NULL), WEIR_INVALID_ARGUMENT);
-	weir_barrier_op_cancel(NULL);
-	weir_barrier_op_release(NULL);
+	weir_pending_cancel(NULL, NULL);
+	weir_pending_release(NULL);
 	cr_assert_eq(weir_barrier_destroy(NULL, NULL), WEIR_OK);
 	weir_tensor_release(keys);
 	weir_tensor_release(values);
@@ -775,8 +791,8 @@ struct material {
 static enum weir_status use_with(const weir_allocator *allocator, void *context)
 {
 	struct weir_tensor_component components[] = {{WEIR_I32, &scalar_shape, "a"}, {WEIR_I32, &scalar_shape, "b"}};
-	struct weir_barrier_options options = {
-		.struct_size = sizeof(options), .components = components, .component_count = 2, .allocator = allocator};
+	struct weir_barrier_options options = {WEIR_BARRIER_OPTIONS_INIT, .components = components, .component_count = 2,
+	                                       .allocator = allocator};
 	const struct material *material = context;
 	weir_error cause = {WEIR_OK, "over"};
 	struct weir_barrier_batch batch;
@@ -814,7 +830,38 @@ Test(barrier, every_call_survives_every_allocation_failing)
 	expect_no_tensor_left();
 }
 
-/* -- threads ------------------------------------------------------------------------------------------------------------------ */
+/* A row of the values becomes a tensor, from the allocator that they came from. */
+static enum weir_status insert_with(const weir_allocator *allocator, void *keys)
+{
+	struct late_failure late = {.under_test = NULL};
+	weir_allocator memory = late_failure_hooks(&late);
+	struct weir_tensor_component component = {WEIR_I32, &scalar_shape, "a"};
+	struct weir_barrier_options options = {.components = &component, .component_count = 1, .allocator = &memory};
+	weir_barrier *barrier = barrier_with(options);
+	weir_shape three = vector_shape(3);
+	weir_tensor *values;
+	enum weir_status status;
+
+	cr_assert_eq(weir_tensor_copy_of(WEIR_I32, &three, (const int32_t[]){1, 2, 3}, &memory, &values), WEIR_OK);
+	late.under_test = allocator;
+	status = weir_barrier_insert_many(barrier, 0, keys, values, NULL);
+	late.under_test = NULL;
+	cr_assert_eq(ready(barrier), status == WEIR_OK ? 3 : 0, "all or none");
+	weir_tensor_release(values);
+	end(barrier);
+	late_failure_end(&late);
+	return status;
+}
+
+Test(barrier, an_insert_survives_every_allocation_failing_those_of_its_values_too)
+{
+	weir_tensor *keys = keys_of('k', 0, 3);
+
+	cr_assert_geq(fail_each_allocation(insert_with, keys), 6, "three keys with a row each");
+	weir_tensor_release(keys);
+}
+
+/* -- threads ----------------------------------------------------------------------------------- */
 
 enum { PARTIES = 2, ROUNDS = 400, EACH = 3 };
 

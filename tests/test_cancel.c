@@ -20,7 +20,7 @@ static weir_cancel *new_token(void)
 {
 	weir_cancel *token = NULL;
 
-	cr_assert_eq(weir_cancel_create(NULL, &token), WEIR_OK);
+	cr_assert_eq(weir_cancel_create(NULL, &token, NULL), WEIR_OK);
 	return token;
 }
 
@@ -46,7 +46,7 @@ static void note(void *context)
 	(void)weiri_fetch_add_acq_rel(&seen->runs, 1);
 }
 
-/* -- the token ---------------------------------------------------------------------------------------------------------------- */
+/* -- the token --------------------------------------------------------------------------------- */
 
 Test(cancel, a_new_token_has_not_fired)
 {
@@ -75,7 +75,7 @@ Test(cancel, bad_arguments_are_refused)
 	weir_cancel_hook *hook = NULL;
 	struct seen seen = {0};
 
-	cr_expect_eq(weir_cancel_create(NULL, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_cancel_create(NULL, NULL, NULL), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_cancel_on(NULL, note, &seen, &hook), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_cancel_on(token, NULL, &seen, &hook), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_cancel_on(token, note, &seen, NULL), WEIR_INVALID_ARGUMENT);
@@ -136,7 +136,7 @@ Test(cancel, a_token_lives_until_its_last_reference_goes)
 	weir_allocator allocator = failing_allocator_hooks(&state);
 	weir_cancel *token;
 
-	cr_assert_eq(weir_cancel_create(&allocator, &token), WEIR_OK);
+	cr_assert_eq(weir_cancel_create(&allocator, &token, NULL), WEIR_OK);
 	cr_expect_eq(weir_cancel_retain(token), token);
 	weir_cancel_release(token);
 	cr_expect_eq(weiri_load_relaxed(&state.outstanding), 1);
@@ -145,7 +145,7 @@ Test(cancel, a_token_lives_until_its_last_reference_goes)
 	cr_expect_str_eq(failing_allocator_verdict(&state), "balanced");
 }
 
-/* -- hooks -------------------------------------------------------------------------------------------------------------------- */
+/* -- hooks ------------------------------------------------------------------------------------- */
 
 Test(cancel, each_hook_runs_once_on_the_firing_thread_before_fire_returns)
 {
@@ -273,7 +273,7 @@ Test(cancel, a_registered_hook_keeps_its_token_alive)
 	cr_expect_eq(seen.runs, 0);
 }
 
-/* -- a fire that is stopped --------------------------------------------------------------------------------------------------- */
+/* -- a fire that is stopped -------------------------------------------------------------------- */
 
 enum { CROWD = 6 };
 
@@ -479,6 +479,24 @@ Test(cancel, a_hook_may_give_back_the_last_reference)
 	cr_expect_eq(weir_cancel_off(hook), 0);
 }
 
+static void take_off_and_give_back_token(void *context)
+{
+	struct seen *seen = context;
+
+	take_off_inside(seen);
+	weir_cancel_release(seen->token);
+}
+
+Test(cancel, a_hook_that_is_put_on_late_may_give_back_the_last_reference)
+{
+	weir_cancel *token = new_token();
+	struct seen seen = {.token = token, .off = -1};
+
+	cr_expect_eq(weir_cancel_fire(token, NULL), 1);
+	cr_expect_eq(weir_cancel_on(token, take_off_and_give_back_token, &seen, &seen.hook), WEIR_OK);
+	cr_expect_eq(seen.runs, 1);
+}
+
 Test(cancel, places_of_hooks_are_used_again)
 {
 	struct failing_allocator state = {0};
@@ -487,7 +505,7 @@ Test(cancel, places_of_hooks_are_used_again)
 	weir_cancel_hook *hooks[3];
 	weir_cancel *token;
 
-	cr_assert_eq(weir_cancel_create(&allocator, &token), WEIR_OK);
+	cr_assert_eq(weir_cancel_create(&allocator, &token, NULL), WEIR_OK);
 	for (int round = 0; round < 100; round++) {
 		for (int i = 0; i < 3; i++)
 			cr_assert_eq(weir_cancel_on(token, note, &seen, &hooks[i]), WEIR_OK);
@@ -499,14 +517,14 @@ Test(cancel, places_of_hooks_are_used_again)
 	cr_expect_str_eq(failing_allocator_verdict(&state), "balanced");
 }
 
-/* -- no memory ---------------------------------------------------------------------------------------------------------------- */
+/* -- no memory --------------------------------------------------------------------------------- */
 
 static enum weir_status use_a_token(const weir_allocator *allocator, void *context)
 {
 	struct seen seen[2] = {0};
 	weir_cancel_hook *hooks[2] = {NULL, NULL};
 	weir_cancel *token = NULL;
-	enum weir_status status = weir_cancel_create(allocator, &token);
+	enum weir_status status = weir_cancel_create(allocator, &token, NULL);
 	int registered = 0;
 
 	(void)context;
@@ -529,7 +547,7 @@ Test(cancel, every_allocation_may_fail)
 	cr_expect_eq(fail_each_allocation(use_a_token, NULL), 3, "a token and two hooks");
 }
 
-/* -- races -------------------------------------------------------------------------------------------------------------------- */
+/* -- races ------------------------------------------------------------------------------------- */
 
 static uint64_t a_while(void)
 {

@@ -49,11 +49,11 @@ static weir_tensor *large_value(void)
 
 static weir_var *large_variable(void)
 {
-	struct weir_var_options options = {.struct_size = sizeof(options), .dtype = WEIR_U8, .name = "large"};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_U8, .name = "large"};
 	weir_tensor *first = large_value();
 	weir_var *var = NULL;
 
-	cr_assert_eq(weir_var_create(&options, first, &var, NULL), WEIR_OK);
+	cr_assert_eq(weir_var_create(first, &options, &var, NULL), WEIR_OK);
 	weir_tensor_release(first);
 	return var;
 }
@@ -92,7 +92,7 @@ static void expect_many_writes(void)
 		for (int i = 0; i < CROWD; i++)
 			cr_assert_eq(pthread_join(readers[i], NULL), 0);
 	}
-	cr_assert_eq(weir_var_destroy(var), WEIR_OK);
+	cr_assert_eq(weir_var_destroy(var, NULL), WEIR_OK);
 	weir_reclaim_set_budget(budget);
 }
 
@@ -102,7 +102,7 @@ static void expect_writers_go_on(void)
 	cr_expect_eq(weir_reclaim_flush(in_good_time()), WEIR_OK, "somebody keeps what nobody holds");
 }
 
-/* -- calls of a thread that is to end at its next cancellation point ---------------------------------------------------------- */
+/* -- calls of a thread that is to end at its next cancellation point --------------------------- */
 
 typedef void call(void *context);
 
@@ -158,7 +158,7 @@ static void take(void *watch)
 {
 	weir_read read;
 
-	if (weir_watch_take(watch, &read) == WEIR_OK)
+	if (weir_watch_try_take(watch, &read) == WEIR_OK)
 		weir_read_release(&read);
 }
 
@@ -178,8 +178,8 @@ Test(cancellation, ten_threads_cancelled_as_they_take_from_a_watch_stop_no_write
 		cr_expect_not(is_readable(weir_watch_fd(watches[i])), "what was newest was taken");
 	expect_writers_go_on();
 	for (int i = 0; i < CROWD; i++)
-		weir_watch_destroy(watches[i]);
-	cr_assert_eq(weir_var_destroy(var), WEIR_OK);
+		weir_watch_destroy(watches[i], NULL);
+	cr_assert_eq(weir_var_destroy(var, NULL), WEIR_OK);
 	expect_nothing_left();
 }
 
@@ -191,10 +191,10 @@ static void watch_and_assign(void *var)
 
 	if (weir_watch_create(var, 0, &watch, NULL) != WEIR_OK)
 		return;
-	if (weir_watch_take(watch, &read) == WEIR_OK)
+	if (weir_watch_try_take(watch, &read) == WEIR_OK)
 		weir_read_release(&read);
 	assign(var, 2);
-	weir_watch_destroy(watch);
+	weir_watch_destroy(watch, NULL);
 }
 
 Test(cancellation, no_call_on_a_watch_is_a_point)
@@ -202,7 +202,7 @@ Test(cancellation, no_call_on_a_watch_is_a_point)
 	weir_var *var = variable(1);
 
 	expect_no_point_in(watch_and_assign, var);
-	cr_assert_eq(weir_var_destroy(var), WEIR_OK);
+	cr_assert_eq(weir_var_destroy(var, NULL), WEIR_OK);
 	expect_nothing_left();
 }
 
@@ -252,7 +252,7 @@ Test(cancellation, no_call_on_a_queue_with_descriptors_is_a_point)
 	expect_writers_go_on();
 }
 
-/* -- calls that block: they are no points either ------------------------------------------------------------------------------ */
+/* -- calls that block: they are no points either ----------------------------------------------- */
 
 static void wait_for_an_item(void *queue)
 {
@@ -276,13 +276,13 @@ Test(cancellation, who_waits_until_a_deadline_is_not_cancelled_in_it)
 	expect_no_point_in(wait_for_an_item, queue);
 	expect_no_point_in(wait_for_a_version, var);
 	destroy(queue);
-	cr_assert_eq(weir_var_destroy(var), WEIR_OK);
+	cr_assert_eq(weir_var_destroy(var, NULL), WEIR_OK);
 	expect_nothing_left();
 }
 
 static void use_a_pool(void *context)
 {
-	struct weir_pool_options options = {.struct_size = sizeof(options), .threads = 2};
+	struct weir_pool_options options = {WEIR_POOL_OPTIONS_INIT, .threads = 2};
 	weir_pool *pool = NULL;
 
 	(void)context;
@@ -304,7 +304,7 @@ static void use_a_coordinator(void *context)
 	if (weir_coordinator_create(NULL, &coordinator, NULL) != WEIR_OK)
 		return;
 	(void)weir_coordinator_start_thread(coordinator, "one", do_nothing, NULL, NULL);
-	(void)weir_coordinator_join(coordinator, NULL, NULL);
+	(void)weir_coordinator_join(coordinator, WEIR_NO_DEADLINE, WEIR_COORDINATOR_GRACE_NS, 0, NULL);
 	(void)weir_coordinator_destroy(coordinator, NULL);
 }
 
@@ -314,7 +314,7 @@ Test(cancellation, who_joins_the_threads_of_a_pool_or_coordinator_is_not_cancell
 	expect_no_point_in(use_a_coordinator, NULL);
 }
 
-/* -- files -------------------------------------------------------------------------------------------------------------------- */
+/* -- files ------------------------------------------------------------------------------------- */
 
 struct files {
 	struct folder folder;
@@ -329,14 +329,14 @@ static void save(void *context)
 {
 	struct files *files = context;
 
-	files->status = weir_checkpoint_save(files->parts, VARS, NULL, files->folder.file, &files->error);
+	files->status = weir_checkpoint_save(files->parts, VARS, files->folder.file, NULL, &files->error);
 }
 
 static void save_nowhere(void *context)
 {
 	struct files *files = context;
 
-	files->status = weir_checkpoint_save(files->parts, VARS, NULL, "/nonexistent/folder/file", &files->error);
+	files->status = weir_checkpoint_save(files->parts, VARS, "/nonexistent/folder/file", NULL, &files->error);
 }
 
 static void restore(void *context)
@@ -344,7 +344,7 @@ static void restore(void *context)
 	struct files *files = context;
 
 	files->status =
-		weir_checkpoint_restore(files->parts, VARS, NULL, files->folder.file, WEIR_NO_DEADLINE, &files->error);
+		weir_checkpoint_restore(files->parts, VARS, files->folder.file, NULL, WEIR_NO_DEADLINE, &files->error);
 }
 
 static void set_up_files(struct files *files)
@@ -416,7 +416,7 @@ Test(cancellation, a_dump_into_a_pipe_that_is_full_is_no_point)
 	(void)close(ends[1]);
 }
 
-/* -- threads that end inside of a call, in a function of theirs --------------------------------------------------------------- */
+/* -- threads that end inside of a call, in a function of theirs -------------------------------- */
 
 /* Nothing of what an owner was doing is left in a record that waits for its next. */
 static void expect_records_clean(void)
@@ -497,7 +497,7 @@ static void *assign_until_the_end(void *var)
 
 static void expect_nothing_retired(void)
 {
-	struct weir_reclaim_stats stats = {.struct_size = sizeof(stats)};
+	struct weir_reclaim_stats stats = {WEIR_RECLAIM_STATS_INIT};
 
 	cr_assert_eq(weir_reclaim_flush(in_good_time()), WEIR_OK, "a collection is not over");
 	cr_assert_eq(weir_reclaim_get_stats(&stats), WEIR_OK);
@@ -516,7 +516,7 @@ static void end_in_collections(uint64_t limit)
 	}
 	weir_reclaim_set_budget(budget);
 	expect_records_clean();
-	cr_assert_eq(weir_var_destroy(var), WEIR_OK);
+	cr_assert_eq(weir_var_destroy(var, NULL), WEIR_OK);
 	expect_nothing_retired();
 	expect_writers_go_on();
 }
@@ -553,7 +553,7 @@ Test(cancellation, a_handle_outlives_its_thread_and_is_given_back_by_another)
 	collect_now();
 	cr_expect_eq(value_of(&handle.read), 1);
 	weir_read_release(&handle.read);
-	cr_assert_eq(weir_var_destroy(handle.var), WEIR_OK);
+	cr_assert_eq(weir_var_destroy(handle.var, NULL), WEIR_OK);
 	expect_nothing_left();
 }
 
@@ -580,7 +580,7 @@ Test(cancellation, an_update_whose_thread_ends_in_it_does_not_happen_and_holds_u
 	cr_expect_eq(value_in(var), 2);
 	expect_records_clean();
 	expect_many_writes();
-	cr_assert_eq(weir_var_destroy(var), WEIR_OK);
+	cr_assert_eq(weir_var_destroy(var, NULL), WEIR_OK);
 	/* The handle on the value that each was given stays, as it may have been passed on. */
 	cr_expect_eq(weir_reclaim_flush(0), WEIR_DEADLINE_EXCEEDED);
 }

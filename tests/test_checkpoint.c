@@ -3,28 +3,31 @@
  */
 #include <criterion/criterion.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <weir/checkpoint.h>
 
 #include "checkpoint_kit.h"
+#include "sandbox.h"
 
-/* -- what goes in comes out --------------------------------------------------------------------------------------------------- */
+/* -- what goes in comes out -------------------------------------------------------------------- */
 
 static weir_var *variable_of(enum weir_dtype dtype, const weir_shape *shape, const void *data, const char *name)
 {
-	struct weir_var_options options = {
-		.struct_size = sizeof(options), .dtype = dtype, .name = name, .allocator = &variables_memory};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = dtype, .name = name,
+	                                   .allocator = &variables_memory};
 	weir_tensor *tensor = NULL;
 	weir_var *var = NULL;
 
 	if (data != NULL)
 		cr_assert_eq(weir_tensor_copy_of(dtype, shape, data, &variables_memory, &tensor), WEIR_OK);
-	cr_assert_eq(weir_var_create(&options, tensor, &var, NULL), WEIR_OK);
+	cr_assert_eq(weir_var_create(tensor, &options, &var, NULL), WEIR_OK);
 	weir_tensor_release(tensor);
 	return var;
 }
@@ -46,20 +49,54 @@ Test(checkpoint, every_dtype_comes_back_as_it_was)
 			NULL, variable_of(numbers[i], &(weir_shape){2, {3, 2}}, bytes, weir_dtype_name(numbers[i]))};
 		to[i] = (struct weir_checkpoint_part){weir_dtype_name(numbers[i]), variable_of(numbers[i], NULL, NULL, "to")};
 	}
-	cr_assert_eq(weir_checkpoint_save(from, NUMBERS, NULL, folder.file, NULL), WEIR_OK);
-	cr_assert_eq(weir_checkpoint_restore(to, NUMBERS, NULL, folder.file, WEIR_NO_DEADLINE, NULL), WEIR_OK);
+	cr_assert_eq(weir_checkpoint_save(from, NUMBERS, folder.file, NULL, NULL), WEIR_OK);
+	cr_assert_eq(weir_checkpoint_restore(to, NUMBERS, folder.file, NULL, WEIR_NO_DEADLINE, NULL), WEIR_OK);
 	for (size_t i = 0; i < NUMBERS; i++) {
 		weir_read was, is;
 
 		cr_assert_eq(weir_var_read(from[i].var, &was) || weir_var_read(to[i].var, &is), 0);
 		cr_expect_eq(is.version, 1);
 		cr_expect(weir_shape_equal(weir_tensor_shape(was.tensor), weir_tensor_shape(is.tensor)));
-		cr_expect_arr_eq(weir_tensor_data(is.tensor), weir_tensor_data(was.tensor), weir_tensor_nbytes(was.tensor));
+		cr_expect_arr_eq(weir_tensor_data(is.tensor), weir_tensor_data(was.tensor), weir_tensor_byte_count(was.tensor));
 		weir_read_release(&was);
 		weir_read_release(&is);
-		weir_var_destroy(from[i].var);
-		weir_var_destroy(to[i].var);
+		weir_var_destroy(from[i].var, NULL);
+		weir_var_destroy(to[i].var, NULL);
 	}
+	remove_folder(&folder);
+	expect_nothing_left();
+}
+
+/* One byte is the least that a read may be of; no bytes, at the end of the data, are not read at all. */
+Test(checkpoint, tensors_of_one_byte_and_of_none_come_back)
+{
+	struct folder folder = make_folder();
+	weir_var *one = variable_of(WEIR_U8, &(weir_shape){.rank = 0}, "\x2a", "one");
+	weir_var *none = variable_of(WEIR_I64, &(weir_shape){2, {0, 3}}, "", "none");
+	struct weir_checkpoint_part parts[2] = {{NULL, one}, {NULL, none}};
+	weir_error error = {WEIR_OK, ""};
+	weir_read read;
+
+	cr_assert_eq(weir_checkpoint_save(parts, 2, folder.file, NULL, &error), WEIR_OK, "%s", error.message);
+	cr_assert_eq(weir_checkpoint_restore(parts, 2, folder.file, NULL, WEIR_NO_DEADLINE, &error), WEIR_OK, "%s",
+	             error.message);
+	cr_assert_eq(weir_var_read(one, &read), WEIR_OK);
+	cr_expect_eq(*(const unsigned char *)weir_tensor_data(read.tensor), 42);
+	cr_expect_eq(read.version, 2);
+	weir_read_release(&read);
+	cr_assert_eq(weir_var_read(none, &read), WEIR_OK);
+	cr_expect_eq(weir_tensor_element_count(read.tensor), 0);
+	cr_expect_eq(read.version, 2);
+	weir_read_release(&read);
+	/* Another writer may say that it begins where the data end. */
+	write_header(folder.file,
+	             "{\"one\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[0,1]},"
+	             "\"none\":{\"dtype\":\"I64\",\"shape\":[0,3],\"data_offsets\":[1,1]}}",
+	             "\x2b", 1);
+	cr_expect_eq(weir_checkpoint_restore(parts, 2, folder.file, NULL, WEIR_NO_DEADLINE, &error), WEIR_OK, "%s",
+	             error.message);
+	weir_var_destroy(one, NULL);
+	weir_var_destroy(none, NULL);
 	remove_folder(&folder);
 	expect_nothing_left();
 }
@@ -82,7 +119,7 @@ Test(checkpoint, the_file_is_what_the_format_says)
 	cr_assert_eq(weir_tensor_scalar_i64(0x05060708090a0b0c, &large), WEIR_OK);
 	tensors[0].tensor = small;
 	tensors[1].tensor = large;
-	cr_assert_eq(weir_checkpoint_save_tensors(tensors, 2, NULL, folder.file, NULL), WEIR_OK);
+	cr_assert_eq(weir_checkpoint_save_tensors(tensors, 2, folder.file, NULL, NULL), WEIR_OK);
 	input = fopen(folder.file, "rb");
 	cr_assert_not_null(input);
 	size = fread(file, 1, sizeof(file), input);
@@ -109,18 +146,18 @@ Test(checkpoint, a_file_of_another_writer_is_restored)
 	             "{\"t\\u00e9\": {\"data_offsets\":[8, 16],\"dtype\":\"I64\",\"shape\":[]}, "
 	             "\"one\": {\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[0,8]}}",
 	             "\x07\0\0\0\0\0\0\0\xfe\xff\xff\xff\xff\xff\xff\xff", 16);
-	cr_assert_eq(weir_checkpoint_restore(parts, 2, NULL, folder.file, WEIR_NO_DEADLINE, NULL), WEIR_OK);
+	cr_assert_eq(weir_checkpoint_restore(parts, 2, folder.file, NULL, WEIR_NO_DEADLINE, NULL), WEIR_OK);
 	cr_expect_eq(value_in(one), 7);
 	cr_expect_eq(value_in(two), -2);
 	cr_expect_eq(weir_var_version(one), 1);
 	cr_expect_eq(weir_var_version(two), 2);
-	weir_var_destroy(one);
-	weir_var_destroy(two);
+	weir_var_destroy(one, NULL);
+	weir_var_destroy(two, NULL);
 	remove_folder(&folder);
 	expect_nothing_left();
 }
 
-/* -- refusals ----------------------------------------------------------------------------------------------------------------- */
+/* -- refusals ---------------------------------------------------------------------------------- */
 
 /* Restoring `var`, which is i64 and holds 5, from the file fails so, says so, and changes nothing. */
 static void expect_refused(const struct folder *folder, const char *name, weir_var *var, enum weir_status status,
@@ -129,7 +166,7 @@ static void expect_refused(const struct folder *folder, const char *name, weir_v
 	struct weir_checkpoint_part part = {name, var};
 	weir_error error = {WEIR_OK, ""};
 
-	cr_expect_eq(weir_checkpoint_restore(&part, 1, NULL, folder->file, WEIR_NO_DEADLINE, &error), status, "%s: %s",
+	cr_expect_eq(weir_checkpoint_restore(&part, 1, folder->file, NULL, WEIR_NO_DEADLINE, &error), status, "%s: %s",
 	             message, error.message);
 	cr_expect(strstr(error.message, message) != NULL, "\"%s\" does not say \"%s\"", error.message, message);
 	cr_expect(strstr(error.message, "saved.safetensors") != NULL, "%s", error.message);
@@ -143,16 +180,13 @@ static void expect_refused(const struct folder *folder, const char *name, weir_v
 Test(checkpoint, a_file_that_does_not_fit_changes_nothing)
 {
 	struct folder folder = make_folder();
-	struct weir_var_options scalar = {.struct_size = sizeof(scalar),
-	                                  .dtype = WEIR_I64,
-	                                  .name = "v",
-	                                  .shape = &(weir_shape){.rank = 0},
-	                                  .allocator = &variables_memory};
+	struct weir_var_options scalar = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_I64, .name = "v",
+	                                  .shape = &(weir_shape){.rank = 0}, .allocator = &variables_memory};
 	weir_tensor *five = number(5);
 	weir_var *var;
 	unsigned char zeros[64] = {0};
 
-	cr_assert_eq(weir_var_create(&scalar, five, &var, NULL), WEIR_OK);
+	cr_assert_eq(weir_var_create(five, &scalar, &var, NULL), WEIR_OK);
 	weir_tensor_release(five);
 	expect_refused(&folder, NULL, var, WEIR_NOT_FOUND, "open: ");
 	write_file(folder.file, zeros, 7);
@@ -179,15 +213,14 @@ Test(checkpoint, a_file_that_does_not_fit_changes_nothing)
 	             "\"x\":{\"dtype\":\"BF16\",\"shape\":[],\"data_offsets\":[8,10]}}",
 	             zeros, 10);
 	expect_refused(&folder, NULL, var, WEIR_FAILED_PRECONDITION, "nothing takes its tensor \"x\"");
-	cr_expect_eq(
-		weir_checkpoint_restore(&(struct weir_checkpoint_part){NULL, var}, 1,
-	                            &(struct weir_checkpoint_options){.struct_size = sizeof(struct weir_checkpoint_options),
-	                                                              .flags = WEIR_CHECKPOINT_ALLOW_OTHERS,
-	                                                              .allocator = &variables_memory},
-	                            folder.file, WEIR_NO_DEADLINE, NULL),
-		WEIR_OK);
+	cr_expect_eq(weir_checkpoint_restore(&(struct weir_checkpoint_part){NULL, var}, 1, folder.file,
+	                                     &(struct weir_checkpoint_options){WEIR_CHECKPOINT_OPTIONS_INIT,
+	                                                                       .flags = WEIR_CHECKPOINT_ALLOW_OTHERS,
+	                                                                       .allocator = &variables_memory},
+	                                     WEIR_NO_DEADLINE, NULL),
+	             WEIR_OK);
 	cr_expect_eq(value_in(var), 0);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 	remove_folder(&folder);
 	expect_nothing_left();
 }
@@ -214,9 +247,77 @@ Test(checkpoint, a_refused_file_is_closed)
 	write_header(folder.file, "{nonsense", zeros, 0);
 	expect_refused(&folder, NULL, var, WEIR_DATA_LOSS, "expected a string");
 	cr_expect_eq(open_files(), before);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 	remove_folder(&folder);
 	expect_nothing_left();
+}
+
+enum { LONG = 4096 };
+
+/* Somebody cuts the file when the memory for its tensor is asked for, behind the first of its bytes. */
+static void *cut_and_allocate(void *context, size_t size, size_t alignment)
+{
+	const struct folder *folder = context;
+
+	if (size >= LONG)
+		cr_expect_eq(truncate(folder->file, 200), 0);
+	return variables_memory.allocate(variables_memory.context, size, alignment);
+}
+
+static void release_cut(void *context, void *memory, size_t size, size_t alignment)
+{
+	(void)context;
+	variables_memory.release(variables_memory.context, memory, size, alignment);
+}
+
+Test(checkpoint, a_file_that_becomes_shorter_while_it_is_read_is_refused)
+{
+	static const char zeros[LONG];
+	struct folder folder = make_folder();
+	weir_allocator cutting = {cut_and_allocate, release_cut, &folder};
+	struct weir_checkpoint_options options = {WEIR_CHECKPOINT_OPTIONS_INIT, .allocator = &cutting};
+	weir_var *var = variable_of(WEIR_U8, &(weir_shape){1, {LONG}}, zeros, "v");
+	struct weir_checkpoint_part part = {NULL, var};
+	weir_error error = {WEIR_OK, ""};
+
+	cr_assert_eq(weir_checkpoint_save(&part, 1, folder.file, NULL, NULL), WEIR_OK);
+	cr_expect_eq(weir_checkpoint_restore(&part, 1, folder.file, &options, WEIR_NO_DEADLINE, &error), WEIR_DATA_LOSS);
+	cr_expect_not_null(strstr(error.message, "saved.safetensors: became shorter while it was read: no byte 200"), "%s",
+	                   error.message);
+	cr_expect_eq(weir_var_version(var), 1);
+	weir_var_destroy(var, NULL);
+	remove_folder(&folder);
+	expect_nothing_left();
+}
+
+/* In a child, in which the disk cannot be read any more. */
+static int restore_without_a_disk(void)
+{
+	static struct folder folder;
+	struct weir_checkpoint_part part = {"x", variable(5)};
+	weir_error error = {WEIR_OK, ""};
+	enum weir_status status;
+	int64_t value;
+
+	folder = make_folder();
+	if (weir_checkpoint_save(&part, 1, folder.file, NULL, NULL) != WEIR_OK)
+		return 3;
+	if (!sandbox_refuses(SYS_pread64, EIO))
+		return SANDBOX_NOT_HERE;
+	assign(part.var, 6);
+	status = weir_checkpoint_restore(&part, 1, folder.file, NULL, WEIR_NO_DEADLINE, &error);
+	value = value_in(part.var);
+	(void)unlink(folder.file);
+	(void)rmdir(folder.path);
+	(void)weir_var_destroy(part.var, NULL);
+	if (status != WEIR_INTERNAL || value != 6)
+		return 1;
+	return strstr(error.message, "saved.safetensors: read: Input/output error") != NULL ? SANDBOX_HELD : 2;
+}
+
+Test(checkpoint, a_read_that_fails_is_told_with_its_reason)
+{
+	in_a_sandbox(restore_without_a_disk);
 }
 
 Test(checkpoint, a_bool_is_0_or_1)
@@ -227,10 +328,10 @@ Test(checkpoint, a_bool_is_0_or_1)
 	weir_error error;
 
 	write_header(folder.file, HEADER("b", "BOOL", "[3]", "3"), "\0\1\2", 3);
-	cr_expect_eq(weir_checkpoint_restore(&part, 1, NULL, folder.file, WEIR_NO_DEADLINE, &error), WEIR_DATA_LOSS);
+	cr_expect_eq(weir_checkpoint_restore(&part, 1, folder.file, NULL, WEIR_NO_DEADLINE, &error), WEIR_DATA_LOSS);
 	cr_expect(strstr(error.message, "tensor \"b\": element 2 is 2, expected 0 or 1") != NULL, "%s", error.message);
 	cr_expect_eq(weir_var_version(var), 0);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 	remove_folder(&folder);
 	expect_nothing_left();
 }
@@ -242,17 +343,17 @@ Test(checkpoint, one_part_that_does_not_fit_keeps_all_from_being_restored)
 	struct weir_checkpoint_part parts[2] = {{"v", good}, {"v", bad}};
 
 	write_header(folder.file, HEADER("v", "I64", "[]", "8"), "\1\0\0\0\0\0\0\0", 8);
-	cr_expect_eq(weir_checkpoint_restore(parts, 2, NULL, folder.file, WEIR_NO_DEADLINE, NULL),
+	cr_expect_eq(weir_checkpoint_restore(parts, 2, folder.file, NULL, WEIR_NO_DEADLINE, NULL),
 	             WEIR_FAILED_PRECONDITION);
 	cr_expect_eq(value_in(good), 5);
 	parts[1].var = good;
-	cr_expect_eq(weir_checkpoint_restore(parts, 2, NULL, folder.file, WEIR_NO_DEADLINE, NULL), WEIR_INVALID_ARGUMENT,
+	cr_expect_eq(weir_checkpoint_restore(parts, 2, folder.file, NULL, WEIR_NO_DEADLINE, NULL), WEIR_INVALID_ARGUMENT,
 	             "a variable twice");
 	parts[1].var = NULL;
-	cr_expect_eq(weir_checkpoint_restore(parts, 2, NULL, folder.file, WEIR_NO_DEADLINE, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_checkpoint_restore(parts, 2, folder.file, NULL, WEIR_NO_DEADLINE, NULL), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(value_in(good), 5);
-	weir_var_destroy(good);
-	weir_var_destroy(bad);
+	weir_var_destroy(good, NULL);
+	weir_var_destroy(bad, NULL);
 	remove_folder(&folder);
 	expect_nothing_left();
 }
@@ -263,7 +364,7 @@ static void expect_not_saved(const struct folder *folder, const struct weir_chec
 {
 	weir_error error = {WEIR_OK, ""};
 
-	cr_expect_eq(weir_checkpoint_save(parts, count, NULL, folder->file, &error), status, "%s: %s", message,
+	cr_expect_eq(weir_checkpoint_save(parts, count, folder->file, NULL, &error), status, "%s: %s", message,
 	             error.message);
 	cr_expect(strstr(error.message, message) != NULL, "\"%s\" does not say \"%s\"", error.message, message);
 	cr_expect_neq(access(folder->file, F_OK), 0);
@@ -275,7 +376,7 @@ Test(checkpoint, what_cannot_be_saved_is_refused_by_name)
 	weir_var *var = variable(1), *other = variable(2), *empty = empty_variable("blank");
 	weir_bytes word = {"hello", 5};
 	weir_var *words = variable_of(WEIR_BYTES, &(weir_shape){1, {1}}, &word, "words");
-	struct weir_checkpoint_options odd = {.struct_size = sizeof(odd), .flags = 8};
+	struct weir_checkpoint_options odd = {WEIR_CHECKPOINT_OPTIONS_INIT, .flags = 8};
 	struct folder nowhere = {"", "/nonexistent/folder/saved.safetensors"};
 
 	expect_not_saved(&folder, NULL, 1, WEIR_INVALID_ARGUMENT, "at NULL");
@@ -294,38 +395,38 @@ Test(checkpoint, what_cannot_be_saved_is_refused_by_name)
 	expect_not_saved(&folder, &(struct weir_checkpoint_part){NULL, words}, 1, WEIR_UNIMPLEMENTED,
 	                 "tensor \"words\" is of bytes");
 	expect_not_saved(&nowhere, &(struct weir_checkpoint_part){NULL, var}, 1, WEIR_NOT_FOUND, "temporary file");
-	cr_expect_eq(weir_checkpoint_save(&(struct weir_checkpoint_part){NULL, var}, 1, &odd, folder.file, NULL),
+	cr_expect_eq(weir_checkpoint_save(&(struct weir_checkpoint_part){NULL, var}, 1, folder.file, &odd, NULL),
 	             WEIR_INVALID_ARGUMENT);
 	odd = (struct weir_checkpoint_options){.struct_size = 1};
-	cr_expect_eq(weir_checkpoint_save(&(struct weir_checkpoint_part){NULL, var}, 1, &odd, folder.file, NULL),
+	cr_expect_eq(weir_checkpoint_save(&(struct weir_checkpoint_part){NULL, var}, 1, folder.file, &odd, NULL),
 	             WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_checkpoint_save(&(struct weir_checkpoint_part){NULL, var}, 1, NULL, NULL, NULL),
 	             WEIR_INVALID_ARGUMENT);
-	cr_expect_eq(weir_checkpoint_save(&(struct weir_checkpoint_part){NULL, var}, 1, NULL, "", NULL),
+	cr_expect_eq(weir_checkpoint_save(&(struct weir_checkpoint_part){NULL, var}, 1, "", NULL, NULL),
 	             WEIR_INVALID_ARGUMENT);
-	weir_var_destroy(var);
-	weir_var_destroy(other);
-	weir_var_destroy(empty);
-	weir_var_destroy(words);
+	weir_var_destroy(var, NULL);
+	weir_var_destroy(other, NULL);
+	weir_var_destroy(empty, NULL);
+	weir_var_destroy(words, NULL);
 	remove_folder(&folder);
 	expect_nothing_left();
 }
 
-/* -- memory ------------------------------------------------------------------------------------------------------------------- */
+/* -- memory ------------------------------------------------------------------------------------ */
 
 static enum weir_status save_and_restore(const weir_allocator *allocator, void *context)
 {
 	const struct folder *folder = context;
-	struct weir_checkpoint_options options = {.struct_size = sizeof(options), .allocator = allocator};
+	struct weir_checkpoint_options options = {WEIR_CHECKPOINT_OPTIONS_INIT, .allocator = allocator};
 	weir_var *var = variable(4), *into = variable(1);
 	struct weir_checkpoint_part saved = {"x", var}, restored = {"x", into};
-	enum weir_status status = weir_checkpoint_save(&saved, 1, &options, folder->file, NULL);
+	enum weir_status status = weir_checkpoint_save(&saved, 1, folder->file, &options, NULL);
 
 	if (status == WEIR_OK)
-		status = weir_checkpoint_restore(&restored, 1, &options, folder->file, WEIR_NO_DEADLINE, NULL);
+		status = weir_checkpoint_restore(&restored, 1, folder->file, &options, WEIR_NO_DEADLINE, NULL);
 	cr_expect_eq(value_in(into), status == WEIR_OK ? 4 : 1);
-	weir_var_destroy(var);
-	weir_var_destroy(into);
+	weir_var_destroy(var, NULL);
+	weir_var_destroy(into, NULL);
 	cr_expect_eq(weir_reclaim_flush(weir_deadline_in(variables_patience_ns)), WEIR_OK);
 	return status;
 }
@@ -397,18 +498,18 @@ Test(checkpoint, a_header_of_many_tensors_takes_no_more_memory_than_the_file_has
 	for (size_t i = 0; i < 2; i++) {
 		struct counted counted = {0, 0};
 		const weir_allocator allocator = {allocate_counted, release_counted, &counted};
-		struct weir_checkpoint_options options = {
-			.struct_size = sizeof(options), .flags = WEIR_CHECKPOINT_ALLOW_OTHERS, .allocator = &allocator};
+		struct weir_checkpoint_options options = {WEIR_CHECKPOINT_OPTIONS_INIT, .flags = WEIR_CHECKPOINT_ALLOW_OTHERS,
+		                                          .allocator = &allocator};
 		weir_var *var = variable(1);
 		size_t size = write_crowd(folder.file, i == 0 ? FEW : MANY);
 
-		cr_assert_eq(weir_checkpoint_restore(&(struct weir_checkpoint_part){"x", var}, 1, &options, folder.file,
+		cr_assert_eq(weir_checkpoint_restore(&(struct weir_checkpoint_part){"x", var}, 1, folder.file, &options,
 		                                     WEIR_NO_DEADLINE, NULL),
 		             WEIR_OK);
 		cr_expect_eq(value_in(var), 4);
 		cr_assert_geq(counted.most, size - 16, "the text itself");
 		over[i] = counted.most - (size - 16);
-		weir_var_destroy(var);
+		weir_var_destroy(var, NULL);
 		expect_nothing_left();
 	}
 	/* The tensor that is restored, with its head, and what commits it. */
@@ -417,7 +518,7 @@ Test(checkpoint, a_header_of_many_tensors_takes_no_more_memory_than_the_file_has
 	remove_folder(&folder);
 }
 
-/* -- one instant -------------------------------------------------------------------------------------------------------------- */
+/* -- one instant ------------------------------------------------------------------------------- */
 
 /* Works on all of them, until told to stop. */
 struct writer {
@@ -465,8 +566,8 @@ Test(checkpoint, a_save_beside_a_writer_is_of_one_instant)
 		to[i].var = apart[i] = empty_variable("to");
 	cr_assert_eq(pthread_create(&thread, NULL, keep_committing, &writer), 0);
 	for (int i = 0; i < SAVES; i++) {
-		cr_assert_eq(weir_checkpoint_save(from, ALIASES, NULL, folder.file, NULL), WEIR_OK);
-		cr_assert_eq(weir_checkpoint_restore(to, ALIASES, NULL, folder.file, WEIR_NO_DEADLINE, NULL), WEIR_OK);
+		cr_assert_eq(weir_checkpoint_save(from, ALIASES, folder.file, NULL, NULL), WEIR_OK);
+		cr_assert_eq(weir_checkpoint_restore(to, ALIASES, folder.file, NULL, WEIR_NO_DEADLINE, NULL), WEIR_OK);
 		cr_expect_geq(value_in(apart[0]), last);
 		last = value_in(apart[0]);
 		for (size_t j = 0; j < ALIASES; j++)
@@ -475,7 +576,7 @@ Test(checkpoint, a_save_beside_a_writer_is_of_one_instant)
 	weiri_store_relaxed(&writer.stop, 1); /* [relaxed] joined below */
 	(void)pthread_join(thread, NULL);
 	for (size_t i = 0; i < ALIASES; i++)
-		weir_var_destroy(apart[i]);
+		weir_var_destroy(apart[i], NULL);
 	destroy_all(writer.vars);
 	remove_folder(&folder);
 	expect_nothing_left();
@@ -509,7 +610,7 @@ static void save_all_as(int64_t value, struct weir_checkpoint_part parts[ALIASES
 {
 	for (size_t i = 0; i < ALIASES; i++)
 		assign(parts[i].var, value);
-	cr_assert_eq(weir_checkpoint_save(parts, ALIASES, NULL, path, NULL), WEIR_OK);
+	cr_assert_eq(weir_checkpoint_save(parts, ALIASES, path, NULL, NULL), WEIR_OK);
 }
 
 Test(checkpoint, a_restore_beside_a_reader_is_of_one_instant)
@@ -534,14 +635,14 @@ Test(checkpoint, a_restore_beside_a_reader_is_of_one_instant)
 	for (int i = 0; i < RESTORES; i++) {
 		const struct folder *from = i % 2 == 0 ? &ones : &twos;
 
-		cr_assert_eq(weir_checkpoint_restore(parts, ALIASES, NULL, from->file, WEIR_NO_DEADLINE, NULL), WEIR_OK);
+		cr_assert_eq(weir_checkpoint_restore(parts, ALIASES, from->file, NULL, WEIR_NO_DEADLINE, NULL), WEIR_OK);
 		cr_assert_eq(value_in(parts[i].var), 1 + i % 2);
 	}
 	weiri_store_relaxed(&onlooker.stop, 1); /* [relaxed] joined below */
 	(void)pthread_join(reader, NULL);
 	cr_expect_eq(onlooker.torn, 0, "of %d looks", onlooker.looks);
 	for (size_t i = 0; i < ALIASES; i++)
-		weir_var_destroy(parts[i].var);
+		weir_var_destroy(parts[i].var, NULL);
 	destroy_all(vars);
 	remove_folder(&ones);
 	remove_folder(&twos);

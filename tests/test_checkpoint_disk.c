@@ -18,7 +18,7 @@
 #include "checkpoint/save.h"
 #include "checkpoint_kit.h"
 
-/* -- stopped anywhere --------------------------------------------------------------------------------------------------------- */
+/* -- stopped anywhere -------------------------------------------------------------------------- */
 
 /* What the disk may have kept of what was not synced when the machine stopped. */
 enum loss {
@@ -259,7 +259,7 @@ Test(checkpoint_disk, killed_at_a_random_moment_the_file_is_whole)
 	expect_nothing_left();
 }
 
-/* -- a disk that fails -------------------------------------------------------------------------------------------------------- */
+/* -- a disk that fails ------------------------------------------------------------------------- */
 
 /* The fail-th call fails with `reason`. */
 struct failing {
@@ -369,6 +369,21 @@ Test(checkpoint_disk, a_write_that_takes_nothing_fails)
 	expect_nothing_left();
 }
 
+/* As little as a system may take. */
+Test(checkpoint_disk, a_disk_that_takes_one_byte_at_a_time_gets_them_all)
+{
+	struct folder folder = make_folder();
+	struct stopping slow = {.most = 1, .folder = &folder, .file = -1};
+	struct weiri_disk disk = disk_of(&slow);
+	weir_error error = {WEIR_OK, ""};
+
+	cr_expect_eq(save_number(&folder, 7, &disk, &error), WEIR_OK, "%s", error.message);
+	cr_expect_eq(number_in_file(&folder), 7);
+	cr_expect_eq(unlink(slow.old), -1, "there was no file before");
+	remove_folder(&folder);
+	expect_nothing_left();
+}
+
 /* Of a process that had this one's number. */
 Test(checkpoint_disk, a_temporary_file_that_was_left_behind_is_not_touched)
 {
@@ -401,16 +416,16 @@ Test(checkpoint_disk, a_path_without_a_folder_is_in_the_current_one)
 
 	cr_assert_not_null(getcwd(here, sizeof(here)));
 	cr_assert_eq(chdir(folder.path), 0);
-	cr_expect_eq(weir_checkpoint_save(&part, 1, NULL, "saved.safetensors", NULL), WEIR_OK);
-	cr_expect_eq(weir_checkpoint_restore(&part, 1, NULL, "saved.safetensors", WEIR_NO_DEADLINE, NULL), WEIR_OK);
+	cr_expect_eq(weir_checkpoint_save(&part, 1, "saved.safetensors", NULL, NULL), WEIR_OK);
+	cr_expect_eq(weir_checkpoint_restore(&part, 1, "saved.safetensors", NULL, WEIR_NO_DEADLINE, NULL), WEIR_OK);
 	cr_assert_eq(chdir(here), 0);
 	cr_expect_eq(access(folder.file, R_OK), 0);
 	/* A folder is no file; a pipe that nobody writes to must not hang. */
-	cr_expect_eq(weir_checkpoint_restore(&part, 1, NULL, folder.path, WEIR_NO_DEADLINE, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_checkpoint_restore(&part, 1, folder.path, NULL, WEIR_NO_DEADLINE, NULL), WEIR_INVALID_ARGUMENT);
 	cr_assert_eq(unlink(folder.file), 0);
 	cr_assert_eq(mkfifo(folder.file, 0600), 0);
-	cr_expect_eq(weir_checkpoint_restore(&part, 1, NULL, folder.file, WEIR_NO_DEADLINE, NULL), WEIR_INVALID_ARGUMENT);
-	weir_var_destroy(var);
+	cr_expect_eq(weir_checkpoint_restore(&part, 1, folder.file, NULL, WEIR_NO_DEADLINE, NULL), WEIR_INVALID_ARGUMENT);
+	weir_var_destroy(var, NULL);
 	remove_folder(&folder);
 	expect_nothing_left();
 }

@@ -25,9 +25,7 @@ static struct weir_var_options scalar_options(void)
 {
 	static const weir_shape scalar = {.rank = 0};
 
-	return (struct weir_var_options){.struct_size = sizeof(struct weir_var_options),
-	                                 .dtype = WEIR_I64,
-	                                 .shape = &scalar,
+	return (struct weir_var_options){WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_I64, .shape = &scalar,
 	                                 .allocator = &variables_memory};
 }
 
@@ -40,7 +38,7 @@ static weir_var *shared(weir_store *store, const char *container, const char *na
 	weir_var *var;
 	weir_error error;
 
-	cr_assert_eq(weir_var_find_or_create(store, container, name, &options, initial, &resource, &error), WEIR_OK, "%s",
+	cr_assert_eq(weir_var_find_or_create(store, container, name, initial, &options, &resource, &error), WEIR_OK, "%s",
 	             error.message);
 	weir_tensor_release(initial);
 	var = weir_resource_object(resource);
@@ -48,7 +46,7 @@ static weir_var *shared(weir_store *store, const char *container, const char *na
 	return var;
 }
 
-/* -- by name ------------------------------------------------------------------------------------------------------------------ */
+/* -- by name ----------------------------------------------------------------------------------- */
 
 Test(checkpoint_store, the_first_makes_it_and_all_others_get_the_same)
 {
@@ -61,7 +59,7 @@ Test(checkpoint_store, the_first_makes_it_and_all_others_get_the_same)
 	cr_assert_eq(value_in(var), (int64_t)8);
 	cr_assert_neq(shared(store, "other", "step", 9), var);
 	cr_assert_eq(value_in(var), (int64_t)8);
-	weir_store_destroy(store);
+	weir_store_destroy(store, NULL);
 }
 
 static void expect_other(weir_store *store, const struct weir_var_options *options, const char *message)
@@ -69,7 +67,7 @@ static void expect_other(weir_store *store, const struct weir_var_options *optio
 	weir_resource *resource = NULL;
 	weir_error error;
 
-	cr_assert_eq(weir_var_find_or_create(store, NULL, "step", options, NULL, &resource, &error), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_var_find_or_create(store, NULL, "step", NULL, options, &resource, &error), WEIR_INVALID_ARGUMENT);
 	cr_assert_null(resource);
 	cr_assert_not_null(strstr(error.message, message), "%s", error.message);
 }
@@ -93,7 +91,7 @@ Test(checkpoint_store, one_that_was_made_otherwise_is_refused_by_the_property)
 	expect_other(store, &options, "history is 0, asked for 3");
 	options.flags = 1;
 	expect_other(store, &options, "unknown flags");
-	weir_store_destroy(store);
+	weir_store_destroy(store, NULL);
 }
 
 static _Atomic(uint32_t) complaints;
@@ -113,15 +111,15 @@ Test(checkpoint_store, one_that_is_still_waited_for_is_kept_and_told_of)
 
 	cr_assert_eq(weir_watch_create(var, 1, &watch, NULL), WEIR_OK);
 	weir_log_set_hook(hear);
-	weir_store_destroy(store);
+	weir_store_destroy(store, NULL);
 	weir_log_set_hook(NULL);
 	cr_assert_eq(weiri_load_relaxed(&complaints), 1u);
 	cr_assert_eq(value_in(var), (int64_t)1);
-	weir_watch_destroy(watch);
-	cr_assert_eq(weir_var_destroy(var), WEIR_OK);
+	weir_watch_destroy(watch, NULL);
+	cr_assert_eq(weir_var_destroy(var, NULL), WEIR_OK);
 }
 
-/* -- a store in a file -------------------------------------------------------------------------------------------------------- */
+/* -- a store in a file ------------------------------------------------------------------------- */
 
 static int not_a_variable;
 static const struct weir_resource_type other_type = {"other", NULL};
@@ -134,64 +132,64 @@ Test(checkpoint_store, what_is_saved_comes_back_under_the_same_names)
 	weir_error error;
 
 	cr_assert_eq(weir_store_add(store, NULL, "no variable", &other_type, &not_a_variable, NULL, NULL), WEIR_OK);
-	cr_assert_eq(weir_checkpoint_save_store(store, NULL, folder.file, &error), WEIR_OK, "%s", error.message);
-	weir_store_destroy(store);
+	cr_assert_eq(weir_checkpoint_save_store(store, folder.file, NULL, &error), WEIR_OK, "%s", error.message);
+	weir_store_destroy(store, NULL);
 
 	store = make_store();
 	a = shared(store, NULL, "a", 0);
 	b = shared(store, "layer", "a", 0);
 	c = shared(store, "layer", "b", 0);
-	cr_assert_eq(weir_checkpoint_restore_store(store, NULL, folder.file, WEIR_NO_DEADLINE, &error), WEIR_OK, "%s",
+	cr_assert_eq(weir_checkpoint_restore_store(store, folder.file, NULL, WEIR_NO_DEADLINE, &error), WEIR_OK, "%s",
 	             error.message);
 	cr_assert_eq(value_in(a), (int64_t)1);
 	cr_assert_eq(value_in(b), (int64_t)2);
 	cr_assert_eq(value_in(c), (int64_t)3);
 	/* The names in the file, for who reads it with a list of its own. */
 	cr_assert_eq(weir_checkpoint_restore((struct weir_checkpoint_part[]){{"layer/a", a}, {"layer/b", b}, {"a", c}}, 3,
-	                                     NULL, folder.file, WEIR_NO_DEADLINE, &error),
+	                                     folder.file, NULL, WEIR_NO_DEADLINE, &error),
 	             WEIR_OK, "%s", error.message);
 	cr_assert_eq(value_in(a), (int64_t)2);
 	cr_assert_eq(value_in(c), (int64_t)1);
-	weir_store_destroy(store);
+	weir_store_destroy(store, NULL);
 	remove_folder(&folder);
 }
 
 Test(checkpoint_store, what_does_not_fit_is_refused_and_changes_nothing)
 {
-	struct weir_checkpoint_options lenient = {.struct_size = sizeof(lenient), .flags = WEIR_CHECKPOINT_ALLOW_OTHERS};
+	struct weir_checkpoint_options lenient = {WEIR_CHECKPOINT_OPTIONS_INIT, .flags = WEIR_CHECKPOINT_ALLOW_OTHERS};
 	struct folder folder = make_folder();
 	weir_store *store = make_store();
 	weir_var *a;
 	weir_error error;
 
-	cr_assert_eq(weir_checkpoint_save_store(store, NULL, folder.file, &error), WEIR_NOT_FOUND);
+	cr_assert_eq(weir_checkpoint_save_store(store, folder.file, NULL, &error), WEIR_NOT_FOUND);
 	cr_assert_not_null(strstr(error.message, "no variables in the store"), "%s", error.message);
-	cr_assert_eq(weir_checkpoint_save_store(NULL, NULL, folder.file, &error), WEIR_INVALID_ARGUMENT);
-	cr_assert_eq(weir_checkpoint_save_store(store, &lenient, folder.file, &error), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_checkpoint_save_store(NULL, folder.file, NULL, &error), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_checkpoint_save_store(store, folder.file, &lenient, &error), WEIR_INVALID_ARGUMENT);
 	(void)shared(store, NULL, "a", 1);
 	(void)shared(store, NULL, "b", 2);
-	cr_assert_eq(weir_checkpoint_save_store(store, NULL, folder.file, &error), WEIR_OK, "%s", error.message);
+	cr_assert_eq(weir_checkpoint_save_store(store, folder.file, NULL, &error), WEIR_OK, "%s", error.message);
 	/* A variable that the file has not. */
 	(void)shared(store, NULL, "c", 3);
-	cr_assert_eq(weir_checkpoint_restore_store(store, NULL, folder.file, 0, &error), WEIR_FAILED_PRECONDITION);
+	cr_assert_eq(weir_checkpoint_restore_store(store, folder.file, NULL, 0, &error), WEIR_FAILED_PRECONDITION);
 	cr_assert_not_null(strstr(error.message, "no tensor \"c\""), "%s", error.message);
-	weir_store_destroy(store);
+	weir_store_destroy(store, NULL);
 
 	/* A tensor that the store has not. */
 	store = make_store();
 	a = shared(store, NULL, "a", 0);
-	cr_assert_eq(weir_checkpoint_restore_store(store, NULL, folder.file, 0, &error), WEIR_FAILED_PRECONDITION);
+	cr_assert_eq(weir_checkpoint_restore_store(store, folder.file, NULL, 0, &error), WEIR_FAILED_PRECONDITION);
 	cr_assert_not_null(strstr(error.message, "nothing takes its tensor \"b\""), "%s", error.message);
 	cr_assert_eq(value_in(a), (int64_t)0);
-	cr_assert_eq(weir_checkpoint_restore_store(store, &lenient, folder.file, 0, &error), WEIR_OK, "%s", error.message);
+	cr_assert_eq(weir_checkpoint_restore_store(store, folder.file, &lenient, 0, &error), WEIR_OK, "%s", error.message);
 	cr_assert_eq(value_in(a), (int64_t)1);
 
 	/* Two of one name in the file. */
 	(void)shared(store, "x", "y/z", 1);
 	(void)shared(store, "x/y", "z", 1);
-	cr_assert_eq(weir_checkpoint_save_store(store, NULL, folder.file, &error), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_checkpoint_save_store(store, folder.file, NULL, &error), WEIR_INVALID_ARGUMENT);
 	cr_assert_not_null(strstr(error.message, "two parts are called \"x/y/z\""), "%s", error.message);
-	weir_store_destroy(store);
+	weir_store_destroy(store, NULL);
 	remove_folder(&folder);
 }
 
@@ -207,22 +205,22 @@ Test(checkpoint_store, more_than_a_commit_can_have_is_refused)
 		(void)snprintf(name, sizeof(name), "v%d", i);
 		(void)shared(store, NULL, name, i);
 	}
-	cr_assert_eq(weir_checkpoint_save_store(store, NULL, folder.file, &error), WEIR_OK, "%s", error.message);
-	cr_assert_eq(weir_checkpoint_restore_store(store, NULL, folder.file, WEIR_NO_DEADLINE, &error), WEIR_OK, "%s",
+	cr_assert_eq(weir_checkpoint_save_store(store, folder.file, NULL, &error), WEIR_OK, "%s", error.message);
+	cr_assert_eq(weir_checkpoint_restore_store(store, folder.file, NULL, WEIR_NO_DEADLINE, &error), WEIR_OK, "%s",
 	             error.message);
 	(void)shared(store, NULL, "one more", 0);
-	cr_assert_eq(weir_checkpoint_save_store(store, NULL, folder.file, &error), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_checkpoint_save_store(store, folder.file, NULL, &error), WEIR_INVALID_ARGUMENT);
 	cr_assert_not_null(strstr(error.message, "1025 parts"), "%s", error.message);
-	weir_store_destroy(store);
+	weir_store_destroy(store, NULL);
 	remove_folder(&folder);
 }
 
-/* -- memory ------------------------------------------------------------------------------------------------------------------- */
+/* -- memory ------------------------------------------------------------------------------------ */
 
 static enum weir_status make_save_and_restore(const weir_allocator *allocator, void *context)
 {
 	const struct folder *folder = context;
-	struct weir_checkpoint_options options = {.struct_size = sizeof(options), .allocator = allocator};
+	struct weir_checkpoint_options options = {WEIR_CHECKPOINT_OPTIONS_INIT, .allocator = allocator};
 	struct weir_var_options variable_options = scalar_options();
 	weir_store *store = make_store();
 	weir_tensor *initial = number(5);
@@ -230,14 +228,14 @@ static enum weir_status make_save_and_restore(const weir_allocator *allocator, v
 	enum weir_status status;
 
 	variable_options.allocator = allocator;
-	status = weir_var_find_or_create(store, NULL, "a", &variable_options, initial, &resource, NULL);
+	status = weir_var_find_or_create(store, NULL, "a", initial, &variable_options, &resource, NULL);
 	weir_tensor_release(initial);
 	weir_resource_release(resource);
 	if (status == WEIR_OK)
-		status = weir_checkpoint_save_store(store, &options, folder->file, NULL);
+		status = weir_checkpoint_save_store(store, folder->file, &options, NULL);
 	if (status == WEIR_OK)
-		status = weir_checkpoint_restore_store(store, &options, folder->file, WEIR_NO_DEADLINE, NULL);
-	weir_store_destroy(store);
+		status = weir_checkpoint_restore_store(store, folder->file, &options, WEIR_NO_DEADLINE, NULL);
+	weir_store_destroy(store, NULL);
 	collect_now();
 	return status;
 }
@@ -251,7 +249,7 @@ Test(checkpoint_store, every_allocation_may_fail)
 	expect_nothing_left();
 }
 
-/* -- beside others ------------------------------------------------------------------------------------------------------------ */
+/* -- beside others ----------------------------------------------------------------------------- */
 
 enum { NAMES = 4, MAKERS = 4, ROUNDS = 50 };
 
@@ -277,7 +275,7 @@ Test(checkpoint_store, who_asks_at_once_gets_one_variable_and_saves_go_on_meanwh
 		(void)shared(store, NULL, "first", 1);
 		for (int i = 0; i < MAKERS; i++)
 			cr_assert_eq(pthread_create(&threads[i], NULL, make_all, store), 0);
-		status = weir_checkpoint_save_store(store, NULL, folder.file, NULL);
+		status = weir_checkpoint_save_store(store, folder.file, NULL, NULL);
 		cr_assert_eq(status, WEIR_OK);
 		for (int i = 0; i < MAKERS; i++)
 			cr_assert_eq(pthread_join(threads[i], NULL), 0);
@@ -287,7 +285,7 @@ Test(checkpoint_store, who_asks_at_once_gets_one_variable_and_saves_go_on_meanwh
 
 			cr_assert_eq(value_in(shared(store, NULL, name, -1)), (int64_t)i);
 		}
-		weir_store_destroy(store);
+		weir_store_destroy(store, NULL);
 	}
 	remove_folder(&folder);
 }

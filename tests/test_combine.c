@@ -31,7 +31,8 @@ static weir_tensor *large(const weir_allocator *allocator, int64_t elements, int
 	weir_tensor *tensor = NULL;
 	int64_t *data;
 
-	cr_assert_eq(weir_tensor_builder_create(WEIR_I64, &(weir_shape){1, {elements}}, allocator, &builder), WEIR_OK);
+	cr_assert_eq(weir_tensor_builder_create(WEIR_I64, &(weir_shape){1, {elements}}, allocator, &builder, NULL),
+	             WEIR_OK);
 	data = weir_tensor_builder_data(builder);
 	for (int64_t i = 0; i < elements; i++)
 		data[i] = value * (i + 1);
@@ -41,15 +42,12 @@ static weir_tensor *large(const weir_allocator *allocator, int64_t elements, int
 
 static weir_var *large_variable_with(const weir_allocator *allocator, int64_t elements, uint32_t history)
 {
-	struct weir_var_options options = {.struct_size = sizeof(options),
-	                                   .dtype = WEIR_I64,
-	                                   .name = "weights",
-	                                   .history = history,
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_I64, .name = "weights", .history = history,
 	                                   .allocator = allocator};
 	weir_tensor *zero = large(allocator, elements, 0);
 	weir_var *var = NULL;
 
-	cr_assert_eq(weir_var_create(&options, zero, &var, NULL), WEIR_OK);
+	cr_assert_eq(weir_var_create(zero, &options, &var, NULL), WEIR_OK);
 	weir_tensor_release(zero);
 	return var;
 }
@@ -63,7 +61,7 @@ static weir_var *large_variable(void)
 static int64_t factor_of(const weir_tensor *tensor)
 {
 	const int64_t *data = weir_tensor_data(tensor);
-	int64_t elements = (int64_t)(weir_tensor_nbytes(tensor) / sizeof(*data)), wrong = 0;
+	int64_t elements = (int64_t)(weir_tensor_byte_count(tensor) / sizeof(*data)), wrong = 0;
 
 	for (int64_t i = 0; i < elements; i++)
 		wrong += data[i] != data[0] * (i + 1);
@@ -82,7 +80,7 @@ static int64_t factor_in(weir_var *var)
 	return factor;
 }
 
-/* -- one thread --------------------------------------------------------------------------------------------------------------- */
+/* -- one thread -------------------------------------------------------------------------------- */
 
 Test(combine, adds_and_subtracts_and_hands_back_the_version)
 {
@@ -100,7 +98,7 @@ Test(combine, adds_and_subtracts_and_hands_back_the_version)
 	weir_read_release(&published);
 	weir_tensor_release(three);
 	weir_tensor_release(five);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 	expect_nothing_left();
 }
 
@@ -115,15 +113,15 @@ Test(combine, reaches_every_element)
 		cr_assert_eq(weir_var_assign_add(var, one, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
 		cr_expect_eq(factor_in(var), 2);
 		weir_tensor_release(one);
-		weir_var_destroy(var);
+		weir_var_destroy(var, NULL);
 	}
 	expect_nothing_left();
 }
 
 Test(combine, refuses_what_cannot_be_added_and_says_why)
 {
-	struct weir_var_options options = {
-		.struct_size = sizeof(options), .dtype = WEIR_BOOL, .name = "mask", .allocator = &variables_memory};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_BOOL, .name = "mask",
+	                                   .allocator = &variables_memory};
 	weir_tensor *other = large(&variables_memory, ELEMENTS + 1, 1), *flags;
 	weir_var *var = large_variable(), *empty = empty_variable("empty"), *mask;
 	weir_error error = {WEIR_OK, ""};
@@ -135,13 +133,13 @@ Test(combine, refuses_what_cannot_be_added_and_says_why)
 	cr_assert_eq(
 		weir_tensor_copy_of(WEIR_BOOL, &(weir_shape){1, {LARGE}}, weir_tensor_data(other), &variables_memory, &flags),
 		WEIR_OK);
-	cr_assert_eq(weir_var_create(&options, flags, &mask, NULL), WEIR_OK);
+	cr_assert_eq(weir_var_create(flags, &options, &mask, NULL), WEIR_OK);
 	cr_expect_eq(weir_var_assign_add(mask, flags, WEIR_NO_DEADLINE, NULL, &error), WEIR_UNIMPLEMENTED);
 	weir_tensor_release(flags);
 	weir_tensor_release(other);
-	weir_var_destroy(var);
-	weir_var_destroy(empty);
-	weir_var_destroy(mask);
+	weir_var_destroy(var, NULL);
+	weir_var_destroy(empty, NULL);
+	weir_var_destroy(mask, NULL);
 	expect_nothing_left();
 }
 
@@ -150,15 +148,14 @@ Test(combine, floats_are_added_in_the_order_of_arrival)
 	enum { FLOATS = LARGE / sizeof(float) };
 	static const float deltas[3] = {1e8F, -1e8F, 1.0F};
 	static float values[FLOATS];
-	struct weir_var_options options = {
-		.struct_size = sizeof(options), .dtype = WEIR_F32, .allocator = &variables_memory};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_F32, .allocator = &variables_memory};
 	weir_shape shape = {1, {FLOATS}};
 	weir_tensor *tensor;
 	weir_read read;
 	weir_var *var;
 
 	cr_assert_eq(weir_tensor_copy_of(WEIR_F32, &shape, values, &variables_memory, &tensor), WEIR_OK);
-	cr_assert_eq(weir_var_create(&options, tensor, &var, NULL), WEIR_OK);
+	cr_assert_eq(weir_var_create(tensor, &options, &var, NULL), WEIR_OK);
 	weir_tensor_release(tensor);
 	for (size_t i = 0; i < 3; i++) {
 		for (size_t j = 0; j < FLOATS; j++)
@@ -170,7 +167,7 @@ Test(combine, floats_are_added_in_the_order_of_arrival)
 	cr_assert_eq(weir_var_read(var, &read), WEIR_OK);
 	cr_expect(((const float *)weir_tensor_data(read.tensor))[FLOATS - 1] == 1.0F);
 	weir_read_release(&read);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 	expect_nothing_left();
 }
 
@@ -192,8 +189,8 @@ Test(combine, stands_on_the_mark_of_a_transaction)
 	cr_expect_eq(factor_in(var), 2);
 	weir_tensor_release(one);
 	weir_tensor_release(two);
-	weir_var_destroy(var);
-	weir_var_destroy(other);
+	weir_var_destroy(var, NULL);
+	weir_var_destroy(other, NULL);
 	expect_nothing_left();
 }
 
@@ -212,7 +209,7 @@ Test(combine, keeps_the_history)
 	}
 	cr_expect_eq(weir_var_read_version(var, 3, &read), WEIR_NOT_FOUND);
 	weir_tensor_release(one);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 	expect_nothing_left();
 }
 
@@ -221,18 +218,18 @@ Test(combine, keeps_neither_delta_nor_value)
 {
 	weir_var *var = large_variable();
 	weir_tensor *one = large(&variables_memory, ELEMENTS, 1);
-	struct weir_reclaim_stats stats = {.struct_size = sizeof(stats)};
+	struct weir_reclaim_stats stats = {WEIR_RECLAIM_STATS_INIT};
 	weir_read published;
 
 	cr_assert_eq(weir_var_assign_add(var, one, WEIR_NO_DEADLINE, &published, NULL), WEIR_OK);
 	cr_assert_eq(weir_reclaim_get_stats(&stats), WEIR_OK);
-	cr_expect_geq(stats.retired_bytes, weir_tensor_nbytes(one), "what was replaced");
-	cr_expect_lt(stats.retired_bytes, 3 * weir_tensor_nbytes(one) / 2);
+	cr_expect_geq(stats.retired_bytes, weir_tensor_byte_count(one), "what was replaced");
+	cr_expect_lt(stats.retired_bytes, 3 * weir_tensor_byte_count(one) / 2);
 	cr_expect_eq(weiri_load_relaxed(&one->references), 1, "of this test");
 	cr_expect_eq(weiri_load_relaxed(&published.tensor->references), 2, "of the version and the handle");
 	weir_read_release(&published);
 	weir_tensor_release(one);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 	expect_nothing_left();
 }
 
@@ -285,7 +282,7 @@ Test(combine, keeps_a_delta_for_one_who_is_at_work)
 	cr_assert_eq(weir_reclaim_flush(weir_deadline_in(variables_patience_ns)), WEIR_OK);
 	cr_expect_eq(weiri_load_relaxed(&two->references), 1, "of this test");
 	weir_tensor_release(two);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 	expect_nothing_left();
 }
 
@@ -322,16 +319,16 @@ Test(combine, makes_a_value_of_the_shape_that_another_assigned_meanwhile)
 	weiri_store_release(&gatekeeper.open, 1u);
 	cr_assert_eq(pthread_join(thread, NULL), 0);
 	cr_assert_eq(weir_var_read(var, &read), WEIR_OK);
-	cr_expect_eq(weir_tensor_elements(read.tensor), 2 * ELEMENTS);
+	cr_expect_eq(weir_tensor_element_count(read.tensor), 2 * ELEMENTS);
 	cr_expect_eq(((const int64_t *)weir_tensor_data(read.tensor))[0], 1);
 	cr_expect_eq(read.version, 3);
 	weir_read_release(&read);
 	weir_tensor_release(longer);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 	expect_nothing_left();
 }
 
-/* -- memory that is used again ------------------------------------------------------------------------------------------------ */
+/* -- memory that is used again ----------------------------------------------------------------- */
 
 static size_t large_blocks; /* allocated so far */
 
@@ -370,7 +367,7 @@ static size_t blocks_of_50_updates(void)
 	cr_expect_eq(factor_in(var), 50);
 	cr_assert_eq(weir_var_read(var, &last), WEIR_OK);
 	weir_tensor_release(one);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 	cr_expect_eq(factor_of(last.tensor), 50, "a value outlives its variable");
 	weir_read_release(&last);
 	expect_nothing_left();
@@ -389,7 +386,7 @@ Test(combine, values_are_made_where_others_were)
 	weir_reclaim_set_budget(0);
 }
 
-/* -- failures ----------------------------------------------------------------------------------------------------------------- */
+/* -- failures ---------------------------------------------------------------------------------- */
 
 static enum weir_status add_once(const weir_allocator *failing, void *context)
 {
@@ -405,7 +402,7 @@ static enum weir_status add_once(const weir_allocator *failing, void *context)
 	late.under_test = NULL;
 	cr_expect_eq(factor_in(var), status == WEIR_OK, "surely applied, or surely not");
 	weir_tensor_release(one);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 	cr_assert_eq(weir_reclaim_flush(weir_deadline_in(variables_patience_ns)), WEIR_OK);
 	late_failure_end(&late);
 	return status;
@@ -436,11 +433,11 @@ Test(combine, has_not_happened_when_the_deadline_passed)
 	cr_expect_eq(factor_in(var), 2);
 	weir_reclaim_set_budget(0);
 	weir_tensor_release(one);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 	expect_nothing_left();
 }
 
-/* -- many threads ------------------------------------------------------------------------------------------------------------- */
+/* -- many threads ------------------------------------------------------------------------------ */
 
 static struct crowd {
 	weir_var *var, *other;
@@ -520,8 +517,8 @@ static void close_crowd(void)
 	weir_tensor_release(crowd.delta);
 	weir_tensor_release(crowd.thousand);
 	weir_tensor_release(crowd.rows);
-	weir_var_destroy(crowd.var);
-	weir_var_destroy(crowd.other);
+	weir_var_destroy(crowd.var, NULL);
+	weir_var_destroy(crowd.other, NULL);
 	expect_nothing_left();
 }
 
@@ -646,7 +643,7 @@ Test(combine, is_exact_beside_exchanges)
 	close_crowd();
 }
 
-/* -- stopped anywhere --------------------------------------------------------------------------------------------------------- */
+/* -- stopped anywhere -------------------------------------------------------------------------- */
 
 static struct stopped {
 	weir_var *var;
@@ -687,7 +684,7 @@ static void judge_stopped(struct stopped *s, int64_t others)
 	weir_read_release(&s->published);
 	weir_tensor_release(s->one);
 	weir_tensor_release(s->ten);
-	weir_var_destroy(s->var);
+	weir_var_destroy(s->var, NULL);
 	collect_now();
 }
 

@@ -11,47 +11,50 @@
 #include "var/commit.h"
 #include "variables.h"
 
-/* -- statuses ----------------------------------------------------------------------------------------------------------------- */
+/* -- statuses ---------------------------------------------------------------------------------- */
 
 Test(commit, changes_all_and_says_the_numbers_in_the_order_of_parts)
 {
 	weir_var *a = variable(1), *b = variable(2);
 	weir_tensor *nine = number(9), *eight = number(8);
 	struct weir_commit_part parts[2] = {{b, 3, nine}, {a, 1, eight}};
-	uint64_t versions[2] = {0, 0};
+	weir_read published[2];
 
 	assign(b, 3);
 	assign(b, 4);
-	cr_assert_eq(weir_var_commit(parts, 2, WEIR_NO_DEADLINE, versions, NULL), WEIR_OK);
-	cr_expect_eq(versions[0], 4);
-	cr_expect_eq(versions[1], 2);
+	cr_assert_eq(weir_var_commit(parts, 2, WEIR_NO_DEADLINE, published, NULL), WEIR_OK);
+	cr_expect_eq(published[0].version, 4);
+	cr_expect_eq(published[1].version, 2);
+	cr_expect_eq(published[0].tensor, nine);
+	cr_expect_eq(published[1].tensor, eight);
+	weir_read_release_many(published, 2);
 	cr_expect_eq(value_in(b), 9);
 	cr_expect_eq(value_in(a), 8);
 	weir_tensor_release(nine);
 	weir_tensor_release(eight);
-	weir_var_destroy(a);
-	weir_var_destroy(b);
+	weir_var_destroy(a, NULL);
+	weir_var_destroy(b, NULL);
 	expect_nothing_left();
 }
 
 Test(commit, an_abort_names_the_variable_its_version_and_the_expected_one)
 {
 	weir_var *vars[2] = {variable(1), named_variable("bias", 1)};
-	uint64_t versions[2] = {42, 42};
+	weir_read published[2] = {{NULL, 42, NULL}, {NULL, 42, NULL}};
 	weir_tensor *two = number(2);
 	struct weir_commit_part parts[2] = {{vars[0], 1, two}, {vars[1], 5, two}};
 	weir_error error = {WEIR_OK, ""};
 
 	assign(vars[1], 7);
-	cr_expect_eq(weir_var_commit(parts, 2, WEIR_NO_DEADLINE, versions, &error), WEIR_ABORTED);
+	cr_expect_eq(weir_var_commit(parts, 2, WEIR_NO_DEADLINE, published, &error), WEIR_ABORTED);
 	cr_expect_eq(error.code, WEIR_ABORTED);
 	cr_expect_str_eq(error.message, "commit of 2 variables: variable \"bias\" is at version 2, expected 5");
-	cr_expect_eq(versions[0], 42, "untouched");
+	cr_expect_eq(published[0].version, 42, "untouched");
 	cr_expect_eq(value_in(vars[0]), 1);
 	cr_expect_eq(value_in(vars[1]), 7);
 	weir_tensor_release(two);
-	weir_var_destroy(vars[0]);
-	weir_var_destroy(vars[1]);
+	weir_var_destroy(vars[0], NULL);
+	weir_var_destroy(vars[1], NULL);
 	expect_nothing_left();
 }
 
@@ -64,8 +67,8 @@ Test(commit, a_part_conditional_on_an_old_version_aborts_though_the_value_came_b
 	cr_expect_eq(commit_all(vars, 2, 1, 5, NULL), WEIR_ABORTED);
 	cr_expect_eq(value_in(vars[0]), 1);
 	cr_expect_eq(value_in(vars[1]), 1);
-	weir_var_destroy(vars[0]);
-	weir_var_destroy(vars[1]);
+	weir_var_destroy(vars[0], NULL);
+	weir_var_destroy(vars[1], NULL);
 	expect_nothing_left();
 }
 
@@ -78,8 +81,8 @@ Test(commit, initializes_variables_that_have_no_value)
 	cr_expect_eq(weir_var_version(vars[1]), 1);
 	cr_expect_eq(value_in(vars[1]), 5);
 	cr_expect_eq(commit_all(vars, 2, 0, 6, NULL), WEIR_ABORTED);
-	weir_var_destroy(vars[0]);
-	weir_var_destroy(vars[1]);
+	weir_var_destroy(vars[0], NULL);
+	weir_var_destroy(vars[1], NULL);
 	expect_nothing_left();
 }
 
@@ -116,8 +119,8 @@ Test(commit, bad_arguments_are_named_and_change_nothing)
 	cr_expect_eq(weir_var_version(b), 1);
 	weir_tensor_release(two);
 	weir_tensor_release(wrong);
-	weir_var_destroy(a);
-	weir_var_destroy(b);
+	weir_var_destroy(a, NULL);
+	weir_var_destroy(b, NULL);
 	expect_nothing_left();
 }
 
@@ -125,23 +128,23 @@ Test(commit, a_shape_that_does_not_fit_is_refused)
 {
 	weir_shape pair = {1, {2}}, triple = {1, {3}};
 	int64_t numbers[3] = {1, 2, 3};
-	struct weir_var_options options = {.struct_size = sizeof(options), .dtype = WEIR_I64, .name = "p", .shape = &pair};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_I64, .name = "p", .shape = &pair};
 	weir_tensor *value = NULL;
 	weir_var *var = NULL;
 
 	options.allocator = &variables_memory;
-	cr_assert_eq(weir_var_create(&options, NULL, &var, NULL), WEIR_OK);
+	cr_assert_eq(weir_var_create(NULL, &options, &var, NULL), WEIR_OK);
 	cr_assert_eq(weir_tensor_copy_of(WEIR_I64, &triple, numbers, &variables_memory, &value), WEIR_OK);
 	expect_refused(&(struct weir_commit_part){var, 0, value}, 1, "shape must fit");
 	weir_tensor_release(value);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 	expect_nothing_left();
 }
 
 Test(commit, takes_as_many_parts_as_it_says)
 {
 	static struct weir_commit_part parts[WEIR_COMMIT_MAX_PARTS];
-	static uint64_t versions[WEIR_COMMIT_MAX_PARTS];
+	static weir_read published[WEIR_COMMIT_MAX_PARTS];
 	weir_error error;
 
 	/* In an order that is neither that of addresses nor its reverse. */
@@ -151,33 +154,34 @@ Test(commit, takes_as_many_parts_as_it_says)
 		parts[i].expected = 1;
 		parts[i].value = number((int64_t)i);
 	}
-	cr_assert_eq(weir_var_commit(parts, WEIR_COMMIT_MAX_PARTS, WEIR_NO_DEADLINE, versions, NULL), WEIR_OK);
+	cr_assert_eq(weir_var_commit(parts, WEIR_COMMIT_MAX_PARTS, WEIR_NO_DEADLINE, published, NULL), WEIR_OK);
 	for (size_t i = 0; i < WEIR_COMMIT_MAX_PARTS; i++) {
 		cr_assert_eq(value_in(parts[i].var), (int64_t)i);
-		cr_assert_eq(versions[i], 2);
+		cr_assert_eq(published[i].version, 2);
+		weir_read_release(&published[i]);
 		parts[i].expected = i == 700 ? 1 : 2;
 	}
-	cr_expect_eq(weir_var_commit(parts, WEIR_COMMIT_MAX_PARTS, WEIR_NO_DEADLINE, versions, &error), WEIR_ABORTED);
+	cr_expect_eq(weir_var_commit(parts, WEIR_COMMIT_MAX_PARTS, WEIR_NO_DEADLINE, published, &error), WEIR_ABORTED);
 	for (size_t i = 0; i < WEIR_COMMIT_MAX_PARTS; i++) {
 		cr_assert_eq(weir_var_version(parts[i].var), 2);
 		weir_tensor_release(parts[i].value);
-		weir_var_destroy(parts[i].var);
+		weir_var_destroy(parts[i].var, NULL);
 	}
 	expect_nothing_left();
 }
 
-/* -- memory ------------------------------------------------------------------------------------------------------------------- */
+/* -- memory ------------------------------------------------------------------------------------ */
 
 /* Three variables, committed to; gone when it returns. */
 static enum weir_status commit_with(const weir_allocator *allocator, void *context)
 {
-	struct weir_var_options options = {.struct_size = sizeof(options), .dtype = WEIR_I64, .allocator = allocator};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_I64, .allocator = allocator};
 	weir_tensor *value = context;
 	weir_var *vars[3] = {NULL, NULL, NULL};
 	enum weir_status status = WEIR_OK;
 
 	for (size_t i = 0; i < 3 && status == WEIR_OK; i++)
-		status = weir_var_create(&options, value, &vars[i], NULL);
+		status = weir_var_create(value, &options, &vars[i], NULL);
 	if (status == WEIR_OK) {
 		struct weir_commit_part parts[3] = {{vars[0], 1, value}, {vars[1], 1, value}, {vars[2], 1, value}};
 
@@ -186,7 +190,7 @@ static enum weir_status commit_with(const weir_allocator *allocator, void *conte
 			cr_assert_eq(weir_var_version(vars[i]), status == WEIR_OK ? 2 : 1);
 	}
 	for (size_t i = 0; i < 3; i++)
-		weir_var_destroy(vars[i]);
+		weir_var_destroy(vars[i], NULL);
 	return weir_reclaim_flush(weir_deadline_in(variables_patience_ns)) == WEIR_OK ? status : WEIR_INTERNAL;
 }
 
@@ -204,18 +208,18 @@ Test(commit, over_the_budget_it_waits_until_its_deadline_and_changes_nothing)
 {
 	weir_shape large = {1, {100000}};
 	weir_var *vars[2] = {variable(1), NULL};
-	struct weir_var_options options = {
-		.struct_size = sizeof(options), .dtype = WEIR_U8, .name = "large", .allocator = &variables_memory};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_U8, .name = "large",
+	                                   .allocator = &variables_memory};
 	weir_tensor_builder *builder;
 	weir_tensor *value = NULL, *two = number(2);
 	struct weir_commit_part parts[2];
 	weir_error error = {WEIR_OK, ""};
 	weir_read read;
 
-	cr_assert_eq(weir_tensor_builder_create(WEIR_U8, &large, &variables_memory, &builder), WEIR_OK);
+	cr_assert_eq(weir_tensor_builder_create(WEIR_U8, &large, &variables_memory, &builder, NULL), WEIR_OK);
 	memset(weir_tensor_builder_data(builder), 7, 100000);
 	cr_assert_eq(weir_tensor_builder_finish(builder, &value), WEIR_OK);
-	cr_assert_eq(weir_var_create(&options, value, &vars[1], NULL), WEIR_OK);
+	cr_assert_eq(weir_var_create(value, &options, &vars[1], NULL), WEIR_OK);
 	cr_assert_eq(weir_var_read(vars[1], &read), WEIR_OK);
 	cr_assert_eq(weir_var_assign(vars[1], value, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
 	weir_reclaim_set_budget(1000);
@@ -229,12 +233,12 @@ Test(commit, over_the_budget_it_waits_until_its_deadline_and_changes_nothing)
 	weir_reclaim_set_budget(0);
 	weir_tensor_release(value);
 	weir_tensor_release(two);
-	weir_var_destroy(vars[0]);
-	weir_var_destroy(vars[1]);
+	weir_var_destroy(vars[0], NULL);
+	weir_var_destroy(vars[1], NULL);
 	expect_nothing_left();
 }
 
-/* -- stopped at each instruction ---------------------------------------------------------------------------------------------- */
+/* -- stopped at each instruction --------------------------------------------------------------- */
 
 enum { PAIR = 2, OURS = 100, THEIRS = 200, COST = 29 };
 
@@ -257,7 +261,7 @@ static struct scene *open_scene(void)
 static void close_scene(struct scene *scene)
 {
 	for (size_t i = 0; i < PAIR; i++)
-		weir_var_destroy(scene->vars[i]);
+		weir_var_destroy(scene->vars[i], NULL);
 	expect_nothing_left();
 }
 
@@ -493,7 +497,7 @@ static void abort_another(struct scene *scene)
 		cr_assert_eq(another.status, WEIR_ABORTED);
 		aborted_another = 1;
 	}
-	weir_var_destroy(high);
+	weir_var_destroy(high, NULL);
 }
 
 static void end_commit(struct scene *scene, struct stepped *commit, enum after after)
@@ -505,7 +509,7 @@ static void end_commit(struct scene *scene, struct stepped *commit, enum after a
 	if (after == AFTER_TWO_ABORTS)
 		abort_another(scene);
 	if (after == AFTER_DESTROY) {
-		weir_var_destroy(scene->vars[1]);
+		weir_var_destroy(scene->vars[1], NULL);
 		scene->vars[1] = NULL;
 	}
 	collect_now();
@@ -613,11 +617,11 @@ Test(commit, a_chain_of_stopped_commits_is_helped_to_its_end)
 		cr_expect_eq(links[i].status, i % 2 == (CHAIN - 1) % 2 ? WEIR_OK : WEIR_ABORTED, "commit %zu", i);
 	}
 	for (size_t i = 0; i <= CHAIN; i++)
-		weir_var_destroy(vars[i]);
+		weir_var_destroy(vars[i], NULL);
 	expect_nothing_left();
 }
 
-/* -- beside others at full speed ---------------------------------------------------------------------------------------------- */
+/* -- beside others at full speed --------------------------------------------------------------- */
 
 enum { ADDERS = 3, ADDS = 400 };
 
@@ -668,7 +672,7 @@ Test(commit, overlapping_commits_in_opposite_orders_lose_no_update)
 	close_scene(scene);
 }
 
-/* -- compare_assign ----------------------------------------------------------------------------------------------------------- */
+/* -- compare_assign ---------------------------------------------------------------------------- */
 
 struct exchange {
 	weir_var *var;
@@ -681,8 +685,11 @@ static void compare_and_assign(void *context)
 {
 	struct exchange *exchange = context;
 
-	exchange->status =
-		weir_var_compare_assign(exchange->var, 1, exchange->value, WEIR_NO_DEADLINE, &exchange->found, NULL);
+	weir_read published = {NULL, 0, NULL};
+
+	exchange->status = weir_var_compare_assign(exchange->var, 1, exchange->value, WEIR_NO_DEADLINE, &published, NULL);
+	exchange->found = published.version;
+	weir_read_release(&published);
 }
 
 /* The variable goes to another value and comes back to the very tensor that it held, whatever memory its versions get. */
@@ -694,10 +701,9 @@ Test(commit, compare_assign_stopped_anywhere_is_not_deceived_by_a_value_that_cam
 	for (size_t at = 0; stands; at += stepped_stride(COST / 2)) {
 		struct exchange exchange = {.original = number(1), .value = number(3)};
 		struct stepped call = {.prepare = meet_weir, .call = compare_and_assign, .context = &exchange};
-		struct weir_var_options options = {
-			.struct_size = sizeof(options), .dtype = WEIR_I64, .allocator = &variables_memory};
+		struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_I64, .allocator = &variables_memory};
 
-		cr_assert_eq(weir_var_create(&options, exchange.original, &exchange.var, NULL), WEIR_OK);
+		cr_assert_eq(weir_var_create(exchange.original, &options, &exchange.var, NULL), WEIR_OK);
 		stands = stepped_start(&call, at);
 		assign(exchange.var, 2);
 		collect_now();
@@ -710,14 +716,14 @@ Test(commit, compare_assign_stopped_anywhere_is_not_deceived_by_a_value_that_cam
 		else
 			cr_assert_eq(exchange.found, 2);
 		cr_assert_eq(weir_var_version(exchange.var), exchange.status == WEIR_OK ? 4 : 3);
-		weir_var_destroy(exchange.var);
+		weir_var_destroy(exchange.var, NULL);
 		weir_tensor_release(exchange.original);
 		weir_tensor_release(exchange.value);
 		expect_nothing_left();
 	}
 }
 
-/* -- update ------------------------------------------------------------------------------------------------------------------- */
+/* -- update ------------------------------------------------------------------------------------ */
 
 static enum weir_status refuse(void *context, const weir_read *current, weir_tensor **next, weir_error *error)
 {
@@ -733,7 +739,7 @@ Test(commit, an_update_ends_with_the_status_of_its_function_whatever_that_is)
 	for (enum weir_status status = WEIR_CANCELLED; status <= WEIR_WOULD_BLOCK; status++)
 		cr_expect_eq(weir_var_update(var, refuse, &status, WEIR_NO_DEADLINE, NULL, NULL), status);
 	cr_expect_eq(weir_var_version(var), 1);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 	expect_nothing_left();
 }
 
@@ -764,6 +770,6 @@ Test(commit, an_update_that_lost_computes_again_from_the_newer_value)
 	cr_expect_eq(value_of(&published), 21);
 	cr_expect_eq(published.version, 4);
 	weir_read_release(&published);
-	weir_var_destroy(interloper.var);
+	weir_var_destroy(interloper.var, NULL);
 	expect_nothing_left();
 }

@@ -39,7 +39,7 @@ static void on_a_small_stack(void *(*body)(void *), void *context)
 	(void)pthread_attr_destroy(&attributes);
 }
 
-/* -- one after the other, each started by the completion before ------------------------------------------------------------- */
+/* -- one after the other, each started by the completion before -------------------------------- */
 
 /* Keeps its queue filled, and takes from it. */
 struct chain {
@@ -47,7 +47,7 @@ struct chain {
 	void *items[1];
 	size_t wanted, told, failed;
 	int inside, nested; /* completions that run; how often one began inside another */
-	weir_queue_op *handle;
+	weir_pending *handle;
 };
 
 static void begin_told(struct chain *chain)
@@ -89,7 +89,7 @@ static void expect_chain(struct weir_queue_options options, size_t wanted)
 	cr_expect_eq(chain.told, wanted, "%zu of %zu were told", chain.told, wanted);
 	cr_expect_eq(chain.failed, 0);
 	cr_expect_eq(chain.nested, 0, "a completion began inside of another");
-	cr_expect_eq(weir_queue_size(chain.queue), BACKLOG);
+	cr_expect_eq(weir_queue_size_approx(chain.queue), BACKLOG);
 	destroy(chain.queue);
 }
 
@@ -229,10 +229,10 @@ static void cancel_another(void *context, enum weir_status status, const weir_er
 	begin_told(chain);
 	chain->failed += status != WEIR_CANCELLED;
 	if (chain->told < chain->wanted) {
-		weir_queue_op_release(chain->handle);
+		weir_pending_release(chain->handle);
 		chain->failed += weir_queue_start(chain->queue, WEIR_QUEUE_OP_DEQUEUE_MANY, chain->items, 1, cancel_another,
 		                                  chain, &chain->handle, NULL) != WEIR_OK;
-		weir_queue_op_cancel(chain->handle, NULL);
+		weir_pending_cancel(chain->handle, NULL);
 	}
 	chain->inside--;
 }
@@ -241,7 +241,7 @@ static void *cancel_first(void *context)
 {
 	struct chain *chain = context;
 
-	weir_queue_op_cancel(chain->handle, NULL);
+	weir_pending_cancel(chain->handle, NULL);
 	return NULL;
 }
 
@@ -256,11 +256,11 @@ Test(completions, cancelled_operations_follow_each_other_on_a_small_stack)
 	cr_expect_eq(chain.told, chain.wanted);
 	cr_expect_eq(chain.failed, 0);
 	cr_expect_eq(chain.nested, 0);
-	weir_queue_op_release(chain.handle);
+	weir_pending_release(chain.handle);
 	destroy(chain.queue);
 }
 
-/* -- select ------------------------------------------------------------------------------------------------------------------- */
+/* -- select ------------------------------------------------------------------------------------ */
 
 struct selecting {
 	struct chain chain;
@@ -309,7 +309,7 @@ Test(completions, selects_follow_each_other_on_a_small_stack)
 	destroy(selecting.chain.queue);
 }
 
-/* -- tensors ------------------------------------------------------------------------------------------------------------------ */
+/* -- tensors ----------------------------------------------------------------------------------- */
 
 static const struct weir_tensor_component one_number = {.dtype = WEIR_I32, .shape = &scalar_shape};
 
@@ -368,8 +368,8 @@ static void expect_told(struct tensor_chain *c)
 
 Test(completions, operations_of_a_tensor_queue_follow_each_other_on_a_small_stack)
 {
-	struct weir_tensor_queue_options options = {
-		.struct_size = sizeof(options), .capacity = 2, .components = &one_number, .component_count = 1};
+	struct weir_tensor_queue_options options = {WEIR_TENSOR_QUEUE_OPTIONS_INIT, .capacity = 2,
+	                                            .components = &one_number, .component_count = 1};
 	struct tensor_chain c = {.chain = {.wanted = MILLION}, .tensor = number(1)};
 
 	cr_assert_eq(weir_tensor_queue_create(&options, &c.queue, NULL), WEIR_OK);
@@ -410,8 +410,8 @@ static void *stage_another(void *context)
 
 static weir_staging *staging_area(void)
 {
-	struct weir_staging_options options = {
-		.struct_size = sizeof(options), .capacity = 1, .components = &one_number, .component_count = 1};
+	struct weir_staging_options options = {WEIR_STAGING_OPTIONS_INIT, .capacity = 1, .components = &one_number,
+	                                       .component_count = 1};
 	weir_staging *staging = NULL;
 
 	cr_assert_eq(weir_staging_create(&options, &staging, NULL), WEIR_OK);
@@ -465,8 +465,8 @@ static void *map_another(void *context)
 
 static weir_map_staging *map_area(void)
 {
-	struct weir_map_staging_options options = {
-		.struct_size = sizeof(options), .components = &one_number, .component_count = 1};
+	struct weir_map_staging_options options = {WEIR_MAP_STAGING_OPTIONS_INIT, .components = &one_number,
+	                                           .component_count = 1};
 	weir_map_staging *map = NULL;
 
 	cr_assert_eq(weir_map_staging_create(&options, &map, NULL), WEIR_OK);
@@ -512,8 +512,7 @@ static void *take_none(void *context)
 
 static weir_barrier *a_barrier(void)
 {
-	struct weir_barrier_options options = {
-		.struct_size = sizeof(options), .components = &one_number, .component_count = 1};
+	struct weir_barrier_options options = {WEIR_BARRIER_OPTIONS_INIT, .components = &one_number, .component_count = 1};
 	weir_barrier *barrier = NULL;
 
 	cr_assert_eq(weir_barrier_create(&options, &barrier, NULL), WEIR_OK);
@@ -554,11 +553,11 @@ static void *wait_for_newer(void *context)
 
 static weir_var *a_variable(void)
 {
-	struct weir_var_options options = {.struct_size = sizeof(options), .dtype = WEIR_I32};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_I32};
 	weir_tensor *first = number(0);
 	weir_var *var = NULL;
 
-	cr_assert_eq(weir_var_create(&options, first, &var, NULL), WEIR_OK);
+	cr_assert_eq(weir_var_create(first, &options, &var, NULL), WEIR_OK);
 	weir_tensor_release(first);
 	return var;
 }
@@ -569,10 +568,10 @@ Test(completions, waits_for_a_variable_follow_each_other_on_a_small_stack)
 
 	on_a_small_stack(wait_for_newer, &c);
 	expect_told(&c);
-	cr_expect_eq(weir_var_destroy(c.var), WEIR_OK);
+	cr_expect_eq(weir_var_destroy(c.var, NULL), WEIR_OK);
 }
 
-/* -- critical sections -------------------------------------------------------------------------------------------------------- */
+/* -- critical sections ------------------------------------------------------------------------- */
 
 struct entering {
 	struct chain chain;
@@ -611,7 +610,7 @@ static void *enter_first(void *context)
 
 Test(completions, executions_of_a_critical_section_follow_each_other_on_a_small_stack)
 {
-	struct weir_pool_options options = {.struct_size = sizeof(options), .flags = WEIR_POOL_NO_THREADS};
+	struct weir_pool_options options = {WEIR_POOL_OPTIONS_INIT, .flags = WEIR_POOL_NO_THREADS};
 	struct entering e = {.chain = {.wanted = MILLION}};
 
 	cr_assert_eq(weir_pool_create(&options, &e.pool, NULL), WEIR_OK);
@@ -624,7 +623,7 @@ Test(completions, executions_of_a_critical_section_follow_each_other_on_a_small_
 	cr_expect_eq(weir_pool_destroy(e.pool, NULL), WEIR_OK);
 }
 
-/* -- when they are told --------------------------------------------------------------------------------------------------------- */
+/* -- when they are told ------------------------------------------------------------------------ */
 
 enum { STORY = 8 };
 
@@ -636,7 +635,7 @@ struct story {
 	void *items[3];
 	enum weir_status refused;
 	weir_error error;
-	weir_queue_op *op;
+	weir_pending *op;
 };
 
 static void write_down(struct story *story, char letter)
@@ -667,9 +666,9 @@ static void tell_a(void *context, enum weir_status status, const weir_error *err
 	story->items[1] = item(7);
 	if (weir_queue_start(story->queues[1], WEIR_QUEUE_OP_ENQUEUE, &story->items[1], 1, tell_b, story, NULL, NULL) ==
 	        WEIR_OK &&
-	    weir_queue_size(story->queues[1]) == 1)
+	    weir_queue_size_approx(story->queues[1]) == 1)
 		write_down(story, '1');
-	if (weir_queue_try_enqueue(story->queues[2], item(9)) == WEIR_OK && weir_queue_size(story->queues[2]) == 0 &&
+	if (weir_queue_try_enqueue(story->queues[2], item(9)) == WEIR_OK && weir_queue_size_approx(story->queues[2]) == 0 &&
 	    number_of(story->items[2]) == 9)
 		write_down(story, '2');
 	story->refused = weir_queue_destroy(story->queues[2], &story->error);
@@ -692,7 +691,7 @@ Test(completions, what_ends_inside_of_one_is_done_at_once_and_told_after_it_in_o
 	put(story.queues[0], 1, 1);
 	cr_expect_str_eq(story.text, "(12)bc");
 	cr_expect_eq(story.refused, WEIR_FAILED_PRECONDITION, "destroyed while a completion was due");
-	cr_expect_not_null(strstr(story.error.message, "1 operations"), "%s", story.error.message);
+	cr_expect_not_null(strstr(story.error.message, "1 waiting operation"), "%s", story.error.message);
 	for (int i = 0; i < 3; i++)
 		destroy(story.queues[i]);
 }
@@ -772,7 +771,7 @@ static void expect_told_at_the_end(int is_cancelled)
 	cr_assert_eq(pthread_create(&thread, NULL, let_it_end, &story), 0);
 	cr_assert_eq(pthread_join(thread, NULL), 0);
 	cr_expect_str_eq(story.text, "(bc");
-	weir_queue_op_release(story.op);
+	weir_pending_release(story.op);
 	/* The next thread, which takes over what the last one left of itself, tells at once. */
 	story.length = 0;
 	memset(story.text, 0, sizeof(story.text));
@@ -821,7 +820,7 @@ Test(completions, both_sides_of_a_fork_inside_of_one_tell_what_is_due)
 		destroy(story.queues[i]);
 }
 
-/* -- a completion that ends what it belongs to ------------------------------------------------------------------------------ */
+/* -- a completion that ends what it belongs to ------------------------------------------------- */
 
 struct ending {
 	weir_queue *queue;
@@ -844,7 +843,7 @@ static void end_queue(void *context, enum weir_status status, const weir_error *
 		ending->ended = weir_queue_destroy(ending->queue, NULL) == WEIR_OK;
 }
 
-static void start_ending(struct ending *ending, enum weir_queue_op_kind kind, size_t count, weir_queue_op **op)
+static void start_ending(struct ending *ending, enum weir_queue_op_kind kind, size_t count, weir_pending **op)
 {
 	cr_assert_eq(weir_queue_start(ending->queue, kind, ending->items, count, end_queue, ending, op, NULL), WEIR_OK);
 }
@@ -874,13 +873,13 @@ Test(completions, a_queue_with_descriptors_is_destroyed_inside_of_the_start)
 Test(completions, a_queue_is_destroyed_inside_of_the_start_that_lets_another_go_on)
 {
 	struct ending ending = {.queue = fifo(2), .left = 2};
-	weir_queue_op *handle = NULL;
+	weir_pending *handle = NULL;
 
 	start_ending(&ending, WEIR_QUEUE_OP_DEQUEUE_MANY, 1, NULL);
 	start_ending(&ending, WEIR_QUEUE_OP_ENQUEUE, 1, &handle);
 	cr_expect(ending.ended);
-	weir_queue_op_cancel(handle, NULL);
-	weir_queue_op_release(handle);
+	weir_pending_cancel(handle, NULL);
+	weir_pending_release(handle);
 }
 
 Test(completions, a_queue_is_destroyed_inside_of_the_call_that_brings_the_item)
@@ -931,12 +930,12 @@ Test(completions, a_queue_is_destroyed_inside_of_its_close)
 Test(completions, a_queue_is_destroyed_inside_of_a_cancel)
 {
 	struct ending ending = {.queue = fifo(1), .left = 1};
-	weir_queue_op *handle = NULL;
+	weir_pending *handle = NULL;
 
 	start_ending(&ending, WEIR_QUEUE_OP_DEQUEUE_MANY, 1, &handle);
-	weir_queue_op_cancel(handle, NULL);
+	weir_pending_cancel(handle, NULL);
 	cr_expect(ending.ended);
-	weir_queue_op_release(handle);
+	weir_pending_release(handle);
 }
 
 struct tensor_ending {
@@ -1095,6 +1094,33 @@ Test(completions, the_queues_of_a_select_whose_completion_is_due_are_not_destroy
 	cr_expect_eq(early.ended, 2);
 }
 
+static void select_and_end_early(void *context, enum weir_status status, const weir_error *error, void **items,
+                                 size_t done)
+{
+	struct early *early = context;
+
+	(void)status, (void)error, (void)items, (void)done;
+	cr_expect_eq(weir_select_start(early->cases, 2, note_select, early, NULL, NULL), WEIR_OK);
+	end_early(early);
+}
+
+Test(completions, the_queues_of_a_select_that_ended_inside_of_one_are_not_destroyed_before_it_is_told)
+{
+	weir_queue *other = fifo(1);
+	struct early early;
+
+	prepare_select(&early);
+	put(early.cases[0].queue, 1, 1);
+	cr_assert_eq(
+		weir_queue_start(other, WEIR_QUEUE_OP_DEQUEUE_MANY, early.items, 1, select_and_end_early, &early, NULL, NULL),
+		WEIR_OK);
+	put(other, 2, 1);
+	cr_expect_eq(early.refused, 2);
+	cr_expect_eq(early.told, 1);
+	cr_expect_eq(early.ended, 2);
+	destroy(other);
+}
+
 Test(completions, the_queues_of_a_select_are_destroyed_inside_of_its_start_by_another_that_it_lets_go_on)
 {
 	struct early early;
@@ -1182,7 +1208,7 @@ static void end_variable(void *context, enum weir_status status, const weir_erro
 
 	(void)error;
 	weir_read_release(read);
-	ending->ended = status == WEIR_OK && weir_var_destroy(ending->var) == WEIR_OK;
+	ending->ended = status == WEIR_OK && weir_var_destroy(ending->var, NULL) == WEIR_OK;
 }
 
 Test(completions, a_variable_is_destroyed_inside_of_the_start_of_a_wait)
@@ -1207,7 +1233,7 @@ static void collect_own(void)
 	for (int i = 0; i < 600; i++)
 		cr_assert_eq(weir_var_assign(var, value, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
 	weir_tensor_release(value);
-	cr_assert_eq(weir_var_destroy(var), WEIR_OK);
+	cr_assert_eq(weir_var_destroy(var, NULL), WEIR_OK);
 }
 
 static void end_two_variables(void *context, enum weir_status status, const weir_error *error, weir_read *read)
@@ -1218,7 +1244,7 @@ static void end_two_variables(void *context, enum weir_status status, const weir
 	if (status == WEIR_OK)
 		weir_read_release(read);
 	for (int i = 0; i < 2; i++)
-		two->ended += weir_var_destroy(two->vars[i]) == WEIR_OK;
+		two->ended += weir_var_destroy(two->vars[i], NULL) == WEIR_OK;
 	collect_own();
 }
 
@@ -1243,8 +1269,8 @@ static void end_watch(void *context, enum weir_status status, const weir_error *
 
 	(void)status, (void)error, (void)items, (void)done;
 	if (weir_watch_create(ending->var, 0, &watch, NULL) == WEIR_OK) {
-		weir_watch_destroy(watch);
-		ending->ended = weir_var_destroy(ending->var) == WEIR_OK;
+		weir_watch_destroy(watch, NULL);
+		ending->ended = weir_var_destroy(ending->var, NULL) == WEIR_OK;
 	}
 }
 

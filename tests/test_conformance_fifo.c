@@ -3,7 +3,7 @@
  */
 #include "conformance_queue.h"
 
-/* -- creating ----------------------------------------------------------------------------------------------------------------- */
+/* -- creating ---------------------------------------------------------------------------------- */
 
 static void expect_component(const weir_tensor_queue *queue, size_t i, enum weir_dtype dtype, const weir_shape *shape,
                              const char *name)
@@ -72,7 +72,7 @@ Test(conformance_fifo, FIFO_077_names_and_shapes_are_read_back)
 	end_queue(queue);
 }
 
-/* -- items -------------------------------------------------------------------------------------------------------------------- */
+/* -- items ------------------------------------------------------------------------------------- */
 
 Test(conformance_fifo, FIFO_004_enqueue)
 {
@@ -92,7 +92,7 @@ Test(conformance_fifo, FIFO_005_enqueue_half)
 	weir_tensor_queue *queue = queue_of(&fifo_kind, 10, &(struct weir_tensor_component){WEIR_F16, NULL, NULL}, 1);
 
 	put_tuple(queue, half(0x4900), NULL);
-	cr_expect_eq(weir_tensor_queue_size(queue), 1);
+	cr_expect_eq(weir_tensor_queue_size_approx(queue), 1);
 	end_queue(queue);
 }
 
@@ -124,8 +124,8 @@ Test(conformance_fifo, FIFO_009_two_queues_share_nothing)
 
 	put_numbers(one, 10, 1);
 	put_numbers(other, 20, 2);
-	cr_expect_eq(weir_tensor_queue_size(one), 1);
-	cr_expect_eq(weir_tensor_queue_size(other), 2);
+	cr_expect_eq(weir_tensor_queue_size_approx(one), 1);
+	cr_expect_eq(weir_tensor_queue_size_approx(other), 2);
 	expect_next_numbers(one, 10, 1);
 	expect_next_numbers(other, 20, 2);
 	destroy_tensors(one);
@@ -228,7 +228,7 @@ Test(conformance_fifo, FIFO_045_enqueue_dequeue_many_wrong_shape)
 	end_queue(queue);
 }
 
-/* -- names -------------------------------------------------------------------------------------------------------------------- */
+/* -- names ------------------------------------------------------------------------------------- */
 
 static void expect_no_arrangement(const weir_tensor_queue *queue, const struct weir_named_tensor named[], size_t count,
                                   const char *why)
@@ -311,7 +311,7 @@ Test(conformance_fifo, FIFO_042_several_components_by_name_in_any_order)
 	end_queue(queue);
 }
 
-/* -- calls that wait ---------------------------------------------------------------------------------------------------------- */
+/* -- calls that wait --------------------------------------------------------------------------- */
 
 Test(conformance_fifo, FIFO_048_enqueue_and_blocking_dequeue)
 {
@@ -348,7 +348,7 @@ Test(conformance_fifo, FIFO_074_blocking_dequeue_up_to)
 	a_blocked_batch_is_served(&fifo_kind, DEQUEUE_UP_TO);
 }
 
-/* -- closing ------------------------------------------------------------------------------------------------------------------ */
+/* -- closing ----------------------------------------------------------------------------------- */
 
 Test(conformance_fifo, FIFO_034_dequeue_from_closed_queue)
 {
@@ -410,7 +410,7 @@ Test(conformance_fifo, FIFO_065_blocking_enqueue_before_close)
 	what_waited_before_the_close_goes_in(&fifo_kind, ENQUEUE);
 }
 
-/* -- many threads ------------------------------------------------------------------------------------------------------------- */
+/* -- many threads ------------------------------------------------------------------------------ */
 
 Test(conformance_fifo, FIFO_046_parallel_enqueue)
 {
@@ -471,7 +471,7 @@ Test(conformance_fifo, FIFO_070_parallel_enqueue_and_dequeue)
 		cr_assert_eq(pthread_join(threads[i], NULL), 0);
 		cr_expect_eq(sides[i].status, WEIR_OK);
 	}
-	cr_expect_eq(weir_tensor_queue_size(queue), 49);
+	cr_expect_eq(weir_tensor_queue_size_approx(queue), 49);
 	weir_tensor_release(item);
 	end_queue(queue);
 }
@@ -499,6 +499,6 @@ Test(conformance_fifo, FIFO_072_mixture_of_dequeue_and_dequeue_many)
 	}
 	end_errand(&putter, WEIR_OK);
 	expect_taken(&fifo_kind, &taken, 0, 250);
-	cr_expect_eq(weir_tensor_queue_size(queue), 0);
+	cr_expect_eq(weir_tensor_queue_size_approx(queue), 0);
 	end_queue(queue);
 }

@@ -16,7 +16,7 @@ static weir_tensor_queue *shuffled_numbers(size_t capacity, size_t min_after_deq
 	                                                            .name = "test"});
 }
 
-/* -- items ------------------------------------------------------------------------------------------------------------------ */
+/* -- items ------------------------------------------------------------------------------------- */
 
 Test(conformance_shuffle, RSQ_001_enqueue)
 {
@@ -109,7 +109,7 @@ Test(conformance_shuffle, RSQ_023_high_dimension)
 	items_of_rank_four_come_in_batches(&shuffle_kind);
 }
 
-/* -- calls that wait -------------------------------------------------------------------------------------------------------- */
+/* -- calls that wait --------------------------------------------------------------------------- */
 
 Test(conformance_shuffle, RSQ_008_enqueue_and_blocking_dequeue)
 {
@@ -146,7 +146,7 @@ Test(conformance_shuffle, RSQ_057_big_dequeue_many)
 	a_batch_larger_than_the_capacity_waits_for_all(&shuffle_kind, DEQUEUE_MANY);
 }
 
-/* -- closing ---------------------------------------------------------------------------------------------------------------- */
+/* -- closing ----------------------------------------------------------------------------------- */
 
 Test(conformance_shuffle, RSQ_033_the_minimum_stays_until_the_close)
 {
@@ -158,7 +158,7 @@ Test(conformance_shuffle, RSQ_033_the_minimum_stays_until_the_close)
 	take(queue, &taken);
 	take(queue, &taken);
 	begin_blocked(&blocked, DEQUEUE, queue, 0, 0, 1);
-	cr_expect_eq(weir_tensor_queue_size(queue), 2);
+	cr_expect_eq(weir_tensor_queue_size_approx(queue), 2);
 	close_queue(queue);
 	end_errand(&blocked, WEIR_OK);
 	taken.values[taken.count++] = blocked.taken.values[0];
@@ -177,7 +177,7 @@ Test(conformance_shuffle, RSQ_037_up_to_waits_for_the_close_to_lift_the_minimum)
 
 	put_rows(queue, 10, 4);
 	begin_blocked(&blocked, DEQUEUE_UP_TO, queue, 0, 3, 1);
-	cr_expect_eq(weir_tensor_queue_size(queue), 2, "two are collected");
+	cr_expect_eq(weir_tensor_queue_size_approx(queue), 2, "two are collected");
 	close_queue(queue);
 	end_errand(&blocked, WEIR_OK);
 	cr_expect_eq(blocked.taken.count, 3);
@@ -233,7 +233,7 @@ Test(conformance_shuffle, RSQ_045_blocking_enqueue_to_closed_queue)
 	what_waited_before_the_close_goes_in(&shuffle_kind, ENQUEUE);
 }
 
-/* -- many threads ----------------------------------------------------------------------------------------------------------- */
+/* -- many threads ------------------------------------------------------------------------------ */
 
 Test(conformance_shuffle, RSQ_006_parallel_dequeue)
 {
@@ -260,7 +260,7 @@ Test(conformance_shuffle, RSQ_027_parallel_up_to_of_random_sizes_partitions)
 	threads_take(&shuffle_kind, DEQUEUE_UP_TO, sizes);
 }
 
-/* -- orders ----------------------------------------------------------------------------------------------------------------- */
+/* -- orders ------------------------------------------------------------------------------------ */
 
 /* The order in which the numbers 0 .. 99 leave, after they went in in two halves. */
 static void order_of(struct taken *order, uint64_t seed, enum call_kind how)

@@ -9,16 +9,16 @@
 
 #include "rows_kit.h"
 
-/* -- what the rows are about -------------------------------------------------------------------------------------------------- */
+/* -- what the rows are about ------------------------------------------------------------------- */
 
 /* Without a value; dims may be -1. */
 static weir_var *variable_of(enum weir_dtype dtype, weir_shape shape)
 {
-	struct weir_var_options options = {
-		.struct_size = sizeof(options), .dtype = dtype, .name = "v", .shape = &shape, .allocator = &variables_memory};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = dtype, .name = "v", .shape = &shape,
+	                                   .allocator = &variables_memory};
 	weir_var *var = NULL;
 
-	cr_assert_eq(weir_var_create(&options, NULL, &var, NULL), WEIR_OK);
+	cr_assert_eq(weir_var_create(NULL, &options, &var, NULL), WEIR_OK);
 	return var;
 }
 
@@ -38,7 +38,7 @@ static enum weir_status assign_and_release(weir_var *var, weir_tensor *value, we
 
 static void expect_elements(const weir_tensor *tensor, const int64_t values[], size_t count)
 {
-	cr_assert_eq(weir_tensor_elements(tensor), (int64_t)count);
+	cr_assert_eq(weir_tensor_element_count(tensor), (int64_t)count);
 	for (size_t i = 0; i < count; i++)
 		cr_expect_eq(((const int64_t *)weir_tensor_data(tensor))[i], values[i], "element %zu", i);
 }
@@ -54,11 +54,11 @@ static void expect_value(weir_var *var, const int64_t values[], size_t count)
 
 static void end(weir_var *var)
 {
-	cr_assert_eq(weir_var_destroy(var), WEIR_OK);
+	cr_assert_eq(weir_var_destroy(var, NULL), WEIR_OK);
 	expect_nothing_left();
 }
 
-/* -- values and their kinds --------------------------------------------------------------------------------------------------- */
+/* -- values and their kinds -------------------------------------------------------------------- */
 
 Test(conformance_variable, VAR_001_a_value_of_another_dtype_or_shape_is_refused)
 {
@@ -82,7 +82,7 @@ Test(conformance_variable, VAR_004_variables_of_one_name_have_values_of_their_ow
 	assign(first, 3);
 	cr_expect_eq(value_in(first), 3);
 	cr_expect_eq(value_in(second), 2);
-	cr_assert_eq(weir_var_destroy(first), WEIR_OK);
+	cr_assert_eq(weir_var_destroy(first, NULL), WEIR_OK);
 	end(second);
 }
 
@@ -95,7 +95,7 @@ Test(conformance_variable, VAR_006_the_initial_value_can_be_read_once_it_is_crea
 		cr_expect_eq(weir_var_version(vars[i]), 1);
 	}
 	for (int i = 0; i < 2; i++)
-		cr_assert_eq(weir_var_destroy(vars[i]), WEIR_OK);
+		cr_assert_eq(weir_var_destroy(vars[i], NULL), WEIR_OK);
 	end(vars[2]);
 }
 
@@ -176,10 +176,12 @@ Test(conformance_variable, VAR_041_an_assign_says_which_version_it_published)
 {
 	weir_var *var = variable(1);
 	weir_tensor *two = number(2);
-	uint64_t version = 0;
+	weir_read published;
 
-	cr_assert_eq(weir_var_assign(var, two, WEIR_NO_DEADLINE, &version, NULL), WEIR_OK);
-	cr_expect_eq(version, 2);
+	cr_assert_eq(weir_var_assign(var, two, WEIR_NO_DEADLINE, &published, NULL), WEIR_OK);
+	cr_expect_eq(published.version, 2);
+	cr_expect_eq(published.tensor, two);
+	weir_read_release(&published);
 	cr_assert_eq(weir_var_assign(var, two, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
 	cr_expect_eq(value_in(var), 2);
 	weir_tensor_release(two);
@@ -232,7 +234,7 @@ Test(conformance_variable, VAR_056_dtype_and_shape_are_known_without_a_value)
 	end(var);
 }
 
-/* -- rows --------------------------------------------------------------------------------------------------------------------- */
+/* -- rows -------------------------------------------------------------------------------------- */
 
 /* A column of {1, 1} or so; row 1 is combined with 3. */
 static void expect_row_combined(enum weir_scatter how, int64_t second, int64_t expected)
@@ -342,18 +344,18 @@ Test(conformance_variable, VAR_062_rows_are_set_and_a_bad_index_changes_nothing)
 	end(var);
 }
 
-/* -- shared by name ----------------------------------------------------------------------------------------------------------- */
+/* -- shared by name ---------------------------------------------------------------------------- */
 
 static void destroy_var(void *object)
 {
-	cr_assert_eq(weir_var_destroy(object), WEIR_OK);
+	cr_assert_eq(weir_var_destroy(object, NULL), WEIR_OK);
 }
 
 static const struct weir_resource_type shared_variables = {"variable", destroy_var};
 
 static weir_store *store_with(const char *const containers[], const char *const names[], size_t count)
 {
-	struct weir_store_options options = {.struct_size = sizeof(options), .allocator = &variables_memory};
+	struct weir_store_options options = {WEIR_STORE_OPTIONS_INIT, .allocator = &variables_memory};
 	weir_store *store = NULL;
 
 	cr_assert_eq(weir_store_create(&options, &store, NULL), WEIR_OK);
@@ -382,8 +384,8 @@ Test(conformance_variable, VAR_049_a_variable_that_was_removed_is_not_found)
 	cr_expect_eq(weir_store_remove(store, NULL, "v", NULL), WEIR_OK);
 	cr_expect_eq(weir_store_find(store, NULL, "v", &shared_variables, &resource, NULL), WEIR_NOT_FOUND);
 	cr_expect_eq(weir_store_remove(store, NULL, "v", NULL), WEIR_NOT_FOUND);
-	cr_expect_eq(weir_var_destroy(NULL), WEIR_OK);
-	weir_store_destroy(store);
+	cr_expect_eq(weir_var_destroy(NULL, NULL), WEIR_OK);
+	weir_store_destroy(store, NULL);
 	expect_nothing_left();
 }
 
@@ -395,7 +397,7 @@ Test(conformance_variable, VAR_054_who_knows_the_name_gets_the_same_variable)
 	expect_shared(store, NULL, "var4", 1);
 	expect_shared(store, NULL, "foo/var4", 2);
 	cr_expect_eq(weir_store_find(store, NULL, "var5", &shared_variables, &resource, NULL), WEIR_NOT_FOUND);
-	weir_store_destroy(store);
+	weir_store_destroy(store, NULL);
 	expect_nothing_left();
 }
 
@@ -406,6 +408,6 @@ Test(conformance_variable, VAR_060_containers_keep_equal_names_apart)
 	expect_shared(store, NULL, "v", 1);
 	expect_shared(store, "one", "v", 2);
 	expect_shared(store, "two", "v", 3);
-	weir_store_destroy(store);
+	weir_store_destroy(store, NULL);
 	expect_nothing_left();
 }

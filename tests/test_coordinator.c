@@ -19,8 +19,8 @@ static const uint64_t long_ns = 100000000000u;
 
 static weir_coordinator *create(uint32_t flags, uint64_t clean_codes)
 {
-	struct weir_coordinator_options options = {
-		.struct_size = sizeof(options), .flags = flags, .clean_codes = clean_codes, .name = "test"};
+	struct weir_coordinator_options options = {WEIR_COORDINATOR_OPTIONS_INIT, .flags = flags,
+	                                           .clean_codes = clean_codes, .name = "test"};
 	weir_coordinator *coordinator = NULL;
 
 	cr_assert_eq(weir_coordinator_create(&options, &coordinator, NULL), WEIR_OK);
@@ -45,10 +45,7 @@ static weir_error error_with(enum weir_status code, const char *message)
 /* A join that must not need its deadline. */
 static enum weir_status join(weir_coordinator *coordinator, weir_error *error)
 {
-	struct weir_coordinator_join_options options = {.struct_size = sizeof(options),
-	                                                .deadline_ns = weir_deadline_in(long_ns)};
-
-	return weir_coordinator_join(coordinator, &options, error);
+	return weir_coordinator_join(coordinator, weir_deadline_in(long_ns), WEIR_COORDINATOR_GRACE_NS, 0, error);
 }
 
 static int reaches(_Atomic(int) *counter, int value)
@@ -171,7 +168,8 @@ Test(coordinator, null_is_refused_or_harmless)
 	cr_expect_eq(weir_coordinator_start_thread(NULL, NULL, until_stop, NULL, NULL), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_coordinator_enter(NULL, NULL, &member, NULL), WEIR_INVALID_ARGUMENT);
 	weir_coordinator_leave(NULL);
-	cr_expect_eq(weir_coordinator_join(NULL, NULL, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_coordinator_join(NULL, WEIR_NO_DEADLINE, WEIR_COORDINATOR_GRACE_NS, 0, NULL),
+	             WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_coordinator_clear_stop(NULL, NULL), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_coordinator_destroy(NULL, NULL), WEIR_OK);
 }
@@ -249,7 +247,7 @@ Test(coordinator, join_without_threads_returns_at_once)
 {
 	weir_coordinator *coordinator = create(0, 0);
 
-	cr_expect_eq(weir_coordinator_join(coordinator, NULL, NULL), WEIR_OK);
+	cr_expect_eq(weir_coordinator_join(coordinator, WEIR_NO_DEADLINE, WEIR_COORDINATOR_GRACE_NS, 0, NULL), WEIR_OK);
 	cr_expect(weir_coordinator_joined(coordinator));
 	destroy(coordinator);
 }
@@ -292,7 +290,6 @@ Test(coordinator, join_waits_for_threads_that_registered_themselves)
 Test(coordinator, grace_expires_and_the_stragglers_are_named)
 {
 	weir_coordinator *coordinator = create(0, 0);
-	struct weir_coordinator_join_options options = {.struct_size = sizeof(options), .grace_ns = 2 * ms};
 	struct job job = {.plain = 0};
 	weir_error error;
 
@@ -301,7 +298,7 @@ Test(coordinator, grace_expires_and_the_stragglers_are_named)
 	cr_assert(reaches(&job.started, 2));
 	cr_expect_eq(weir_coordinator_request_stop(coordinator, NULL), WEIR_OK);
 	cr_assert(reaches(&job.ended, 1));
-	cr_expect_eq(weir_coordinator_join(coordinator, &options, &error), WEIR_DEADLINE_EXCEEDED);
+	cr_expect_eq(weir_coordinator_join(coordinator, WEIR_NO_DEADLINE, 2 * ms, 0, &error), WEIR_DEADLINE_EXCEEDED);
 	cr_expect_not_null(strstr(error.message, "still running"));
 	cr_expect_not_null(strstr(error.message, "stubborn"));
 	cr_expect_eq(weir_coordinator_destroy(coordinator, &error), WEIR_FAILED_PRECONDITION);
@@ -323,14 +320,13 @@ static void count_warning(enum weir_log_level level, const char *message)
 Test(coordinator, stragglers_can_be_ignored_and_go_to_the_log)
 {
 	weir_coordinator *coordinator = create(0, 0);
-	struct weir_coordinator_join_options options = {
-		.struct_size = sizeof(options), .grace_ns = 1, .flags = WEIR_COORDINATOR_IGNORE_STRAGGLERS};
 	struct job job = {.plain = 0};
 
 	start(coordinator, "stubborn", until_allowed, &job);
 	cr_expect_eq(weir_coordinator_request_stop(coordinator, NULL), WEIR_OK);
 	weir_log_set_hook(count_warning);
-	cr_expect_eq(weir_coordinator_join(coordinator, &options, NULL), WEIR_OK);
+	cr_expect_eq(weir_coordinator_join(coordinator, WEIR_NO_DEADLINE, 0, WEIR_COORDINATOR_IGNORE_STRAGGLERS, NULL),
+	             WEIR_OK);
 	weir_log_set_hook(NULL);
 	cr_expect_eq(weiri_load_relaxed(&warnings), 1);
 	weiri_store_release(&job.may_end, 1);
@@ -341,29 +337,42 @@ Test(coordinator, stragglers_can_be_ignored_and_go_to_the_log)
 Test(coordinator, join_deadline_without_a_stop_leaves_everything_as_it_was)
 {
 	weir_coordinator *coordinator = create(0, 0);
-	struct weir_coordinator_join_options options = {.struct_size = sizeof(options), .deadline_ns = 1};
 	weir_coordinator_member *member = NULL;
 	weir_error error;
 
 	cr_assert_eq(weir_coordinator_enter(coordinator, "guest", &member, NULL), WEIR_OK);
-	cr_expect_eq(weir_coordinator_join(coordinator, &options, &error), WEIR_DEADLINE_EXCEEDED);
+	cr_expect_eq(weir_coordinator_join(coordinator, 0, WEIR_COORDINATOR_GRACE_NS, 0, &error), WEIR_DEADLINE_EXCEEDED);
 	cr_expect_not_null(strstr(error.message, "guest"));
 	cr_expect_not(weir_coordinator_joined(coordinator));
 	weir_coordinator_leave(member);
-	cr_expect_eq(weir_coordinator_join(coordinator, &options, &error), WEIR_OK);
+	cr_expect_eq(weir_coordinator_join(coordinator, 0, WEIR_COORDINATOR_GRACE_NS, 0, &error), WEIR_OK);
 	destroy(coordinator);
 }
 
-Test(coordinator, join_refuses_bad_options)
+Test(coordinator, join_refuses_unknown_flags)
 {
 	weir_coordinator *coordinator = create(0, 0);
-	struct weir_coordinator_join_options options = {.struct_size = sizeof(options) + 1};
+	weir_error error;
 
-	cr_expect_eq(weir_coordinator_join(coordinator, &options, NULL), WEIR_INVALID_ARGUMENT);
-	options.struct_size = sizeof(options);
-	options.flags = 6;
-	cr_expect_eq(weir_coordinator_join(coordinator, &options, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_coordinator_join(coordinator, WEIR_NO_DEADLINE, 0, 6, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_str_eq(error.message, "weir_coordinator_join: unknown flags 0x6");
 	cr_expect_not(weir_coordinator_joined(coordinator));
+	destroy(coordinator);
+}
+
+/* 0 is no time for both: no thread is waited for. */
+Test(coordinator, a_grace_time_of_0_waits_for_no_thread)
+{
+	weir_coordinator *coordinator = create(0, 0);
+	weir_coordinator_member *member = NULL;
+	weir_error error;
+
+	cr_assert_eq(weir_coordinator_enter(coordinator, "guest", &member, NULL), WEIR_OK);
+	cr_expect_eq(weir_coordinator_request_stop(coordinator, NULL), WEIR_OK);
+	cr_expect_eq(weir_coordinator_join(coordinator, WEIR_NO_DEADLINE, 0, 0, &error), WEIR_DEADLINE_EXCEEDED);
+	cr_expect_not_null(strstr(error.message, "guest"));
+	weir_coordinator_leave(member);
+	cr_expect_eq(weir_coordinator_join(coordinator, 0, WEIR_NO_DEADLINE, 0, &error), WEIR_OK);
 	destroy(coordinator);
 }
 
@@ -371,7 +380,7 @@ static enum weir_status join_from_inside(weir_coordinator *coordinator, void *co
 {
 	struct job *job = context;
 
-	job->plain = (int)weir_coordinator_join(coordinator, NULL, error);
+	job->plain = (int)weir_coordinator_join(coordinator, WEIR_NO_DEADLINE, WEIR_COORDINATOR_GRACE_NS, 0, error);
 	error->message[0] = '\0';
 	return WEIR_OK;
 }
@@ -476,12 +485,11 @@ Test(coordinator, a_thread_that_fails_without_a_message_is_named)
 Test(coordinator, an_error_takes_precedence_over_stragglers)
 {
 	weir_coordinator *coordinator = create(0, 0);
-	struct weir_coordinator_join_options options = {.struct_size = sizeof(options), .grace_ns = 1};
 	struct job job = {.plain = 0};
 
 	start(coordinator, "stubborn", until_allowed, &job);
 	start(coordinator, "reader", fail_with_message, NULL);
-	cr_expect_eq(weir_coordinator_join(coordinator, &options, NULL), WEIR_DATA_LOSS);
+	cr_expect_eq(weir_coordinator_join(coordinator, WEIR_NO_DEADLINE, 0, 0, NULL), WEIR_DATA_LOSS);
 	weiri_store_release(&job.may_end, 1);
 	cr_expect_eq(join(coordinator, NULL), WEIR_DATA_LOSS);
 	destroy(coordinator);
@@ -763,7 +771,7 @@ Test(coordinator, many_short_threads_do_not_add_up)
 {
 	struct failing_allocator memory = {.fail_at = 0};
 	weir_allocator allocator = failing_allocator_hooks(&memory);
-	struct weir_coordinator_options options = {.struct_size = sizeof(options), .allocator = &allocator};
+	struct weir_coordinator_options options = {WEIR_COORDINATOR_OPTIONS_INIT, .allocator = &allocator};
 	weir_coordinator *coordinator = NULL;
 	struct job jobs[100] = {{.plain = 0}};
 	int sum = 0;
@@ -789,7 +797,7 @@ Test(coordinator, many_short_threads_do_not_add_up)
 /* All calls that allocate and can say so. */
 static enum weir_status use_a_coordinator(const weir_allocator *allocator, void *context)
 {
-	struct weir_coordinator_options options = {.struct_size = sizeof(options), .allocator = allocator};
+	struct weir_coordinator_options options = {WEIR_COORDINATOR_OPTIONS_INIT, .allocator = allocator};
 	weir_coordinator *coordinator = NULL;
 	weir_coordinator_member *member = NULL;
 	enum weir_status status = weir_coordinator_create(&options, &coordinator, NULL);
@@ -818,7 +826,7 @@ Test(coordinator, an_error_without_memory_keeps_its_code)
 {
 	struct failing_allocator memory = {.fail_count = SIZE_MAX};
 	weir_allocator allocator = failing_allocator_hooks(&memory);
-	struct weir_coordinator_options options = {.struct_size = sizeof(options), .allocator = &allocator};
+	struct weir_coordinator_options options = {WEIR_COORDINATOR_OPTIONS_INIT, .allocator = &allocator};
 	weir_coordinator *coordinator = NULL;
 	weir_error cause = error_with(WEIR_DATA_LOSS, "block 7 is gone");
 	weir_error error;
@@ -852,7 +860,6 @@ static void *come_and_go(void *argument)
 Test(coordinator, stragglers_are_listed_while_members_come_and_go)
 {
 	enum { GUESTS = 3 };
-	struct weir_coordinator_join_options now = {.struct_size = sizeof(now), .deadline_ns = 1};
 	weir_coordinator *coordinator = create(0, 0);
 	weir_coordinator_member *constant = NULL;
 	pthread_t threads[GUESTS];
@@ -862,7 +869,7 @@ Test(coordinator, stragglers_are_listed_while_members_come_and_go)
 	for (int i = 0; i < GUESTS; i++)
 		cr_assert_eq(pthread_create(&threads[i], NULL, come_and_go, coordinator), 0);
 	for (int i = 0; i < 2000; i++) {
-		cr_assert_eq(weir_coordinator_join(coordinator, &now, &error), WEIR_DEADLINE_EXCEEDED);
+		cr_assert_eq(weir_coordinator_join(coordinator, 0, 0, 0, &error), WEIR_DEADLINE_EXCEEDED);
 		cr_assert_not_null(strstr(error.message, "constant"), "%s", error.message);
 	}
 	cr_expect_eq(weir_coordinator_request_stop(coordinator, NULL), WEIR_OK);

@@ -17,7 +17,7 @@
 
 static weir_critical_section *a_section(const char *name, uint32_t flags)
 {
-	struct weir_critical_section_options options = {.struct_size = sizeof(options), .flags = flags, .name = name};
+	struct weir_critical_section_options options = {WEIR_CRITICAL_SECTION_OPTIONS_INIT, .flags = flags, .name = name};
 	weir_critical_section *section = NULL;
 	weir_error error;
 
@@ -34,8 +34,8 @@ static void end(weir_critical_section *section)
 
 static weir_pool *a_pool(size_t threads)
 {
-	struct weir_pool_options options = {
-		.struct_size = sizeof(options), .threads = threads, .flags = threads == 0 ? WEIR_POOL_NO_THREADS : 0};
+	struct weir_pool_options options = {WEIR_POOL_OPTIONS_INIT, .threads = threads,
+	                                    .flags = threads == 0 ? WEIR_POOL_NO_THREADS : 0};
 	weir_pool *pool = NULL;
 
 	cr_assert_eq(weir_pool_create(&options, &pool, NULL), WEIR_OK);
@@ -52,7 +52,7 @@ static void wait_until(_Atomic(int) *number, int wanted)
 	}
 }
 
-/* -- one execution ------------------------------------------------------------------------------------------------------------ */
+/* -- one execution ----------------------------------------------------------------------------- */
 
 static enum weir_status count_up(void *context, weir_error *error)
 {
@@ -98,7 +98,7 @@ Test(critical_section, execute_returns_what_fn_returned)
 
 Test(critical_section, what_makes_no_sense_is_refused)
 {
-	struct weir_critical_section_options options = {.struct_size = sizeof(options), .flags = 2};
+	struct weir_critical_section_options options = {WEIR_CRITICAL_SECTION_OPTIONS_INIT, .flags = 2};
 	weir_critical_section *section;
 	weir_error error;
 	int calls = 0;
@@ -117,15 +117,15 @@ Test(critical_section, what_makes_no_sense_is_refused)
 	             WEIR_INVALID_ARGUMENT);
 	cr_expect_not_null(strstr(error.message, "pool"));
 	cr_expect_str_eq(weir_critical_section_name(NULL), "(null)");
-	weir_critical_section_op_cancel(NULL);
-	weir_critical_section_op_release(NULL);
+	weir_pending_cancel(NULL, NULL);
+	weir_pending_release(NULL);
 	end(section);
 	end(NULL);
 }
 
 static enum weir_status make_a_section(const weir_allocator *allocator, void *context)
 {
-	struct weir_critical_section_options options = {.struct_size = sizeof(options), .allocator = allocator};
+	struct weir_critical_section_options options = {WEIR_CRITICAL_SECTION_OPTIONS_INIT, .allocator = allocator};
 	weir_critical_section *section;
 	enum weir_status status = weir_critical_section_create(&options, &section, NULL);
 
@@ -140,7 +140,7 @@ Test(critical_section, create_survives_every_allocation_failing)
 	cr_assert_gt(fail_each_allocation(make_a_section, NULL), 2);
 }
 
-/* -- threads ------------------------------------------------------------------------------------------------------------------ */
+/* -- threads ----------------------------------------------------------------------------------- */
 
 enum { THREADS = 4 };
 
@@ -197,7 +197,7 @@ Test(critical_section, one_thread_at_a_time_fair)
 	run_crowd(WEIR_CRITICAL_SECTION_FAIR, 500);
 }
 
-/* -- who waits ---------------------------------------------------------------------------------------------------------------- */
+/* -- who waits --------------------------------------------------------------------------------- */
 
 /* A thread that is inside until it is let go. */
 struct holder {
@@ -285,7 +285,7 @@ Test(critical_section, a_token_ends_the_wait_and_tells_why)
 	struct holder holder;
 	pthread_t thread;
 
-	cr_assert_eq(weir_cancel_create(NULL, &wait.token), WEIR_OK);
+	cr_assert_eq(weir_cancel_create(NULL, &wait.token, NULL), WEIR_OK);
 	begin_holding(&holder, wait.section);
 	cr_assert_eq(pthread_create(&thread, NULL, wait_with_token, &wait), 0);
 	wait_until(&wait.begun, 1);
@@ -303,7 +303,7 @@ Test(critical_section, a_token_ends_the_wait_and_tells_why)
 	end(wait.section);
 }
 
-/* -- nesting ------------------------------------------------------------------------------------------------------------------ */
+/* -- nesting ----------------------------------------------------------------------------------- */
 
 struct nest {
 	weir_critical_section *inner, *outer;
@@ -357,7 +357,7 @@ Test(critical_section, is_not_destroyed_from_inside)
 	end(section);
 }
 
-/* -- without a thread --------------------------------------------------------------------------------------------------------- */
+/* -- without a thread -------------------------------------------------------------------------- */
 
 struct started {
 	weir_critical_section *section;
@@ -389,9 +389,9 @@ static void completed(void *context, enum weir_status status, const weir_error *
 	weiri_fetch_add_acq_rel(&started->completions, 1);
 }
 
-static weir_critical_section_op *start(struct started *started, weir_critical_section_fn *fn)
+static weir_pending *start(struct started *started, weir_critical_section_fn *fn)
 {
-	weir_critical_section_op *op = NULL;
+	weir_pending *op = NULL;
 	weir_error error;
 
 	cr_assert_eq(weir_critical_section_start(started->section, started->pool, fn, started, completed, &op, &error),
@@ -402,13 +402,13 @@ static weir_critical_section_op *start(struct started *started, weir_critical_se
 Test(critical_section, an_operation_runs_in_the_pool_once_it_may)
 {
 	struct started one = {.section = a_section("s", 0), .pool = a_pool(2)}, failing = one;
-	weir_critical_section_op *op, *other;
+	weir_pending *op, *other;
 	struct holder holder;
 
 	begin_holding(&holder, one.section);
 	op = start(&one, run_started);
 	other = start(&failing, fail_with_a_word);
-	weir_critical_section_op_release(other);
+	weir_pending_release(other);
 	cr_expect_eq(weiri_load_acquire(&one.runs), 0);
 	cr_expect_eq(weir_critical_section_destroy(one.section, NULL), WEIR_FAILED_PRECONDITION);
 	end_holding(&holder);
@@ -418,8 +418,8 @@ Test(critical_section, an_operation_runs_in_the_pool_once_it_may)
 	cr_expect_eq(weiri_load_acquire(&one.runs), 1);
 	cr_expect_eq(failing.status, WEIR_DATA_LOSS);
 	cr_expect_str_eq(failing.error.message, "the disk is full");
-	weir_critical_section_op_cancel(op); /* too late */
-	weir_critical_section_op_release(op);
+	weir_pending_cancel(op, NULL); /* too late */
+	weir_pending_release(op);
 	cr_assert_eq(weir_pool_destroy(one.pool, NULL), WEIR_OK);
 	cr_expect_eq(weiri_load_acquire(&one.completions), 1);
 	end(one.section);
@@ -428,18 +428,18 @@ Test(critical_section, an_operation_runs_in_the_pool_once_it_may)
 Test(critical_section, an_operation_that_waits_is_cancelled_once)
 {
 	struct started one = {.section = a_section("slow", 0), .pool = a_pool(1)};
-	weir_critical_section_op *op;
+	weir_pending *op;
 	struct holder holder;
 
 	begin_holding(&holder, one.section);
 	op = start(&one, run_started);
-	weir_critical_section_op_cancel(op);
-	weir_critical_section_op_cancel(op);
+	weir_pending_cancel(op, NULL);
+	weir_pending_cancel(op, NULL);
 	cr_expect_eq(weiri_load_acquire(&one.completions), 1);
 	cr_expect_eq(one.status, WEIR_CANCELLED);
 	cr_expect_not_null(strstr(one.error.message, "\"slow\""), "%s", one.error.message);
 	end_holding(&holder);
-	weir_critical_section_op_release(op);
+	weir_pending_release(op);
 	cr_assert_eq(weir_pool_destroy(one.pool, NULL), WEIR_OK);
 	cr_expect_eq(weiri_load_acquire(&one.runs), 0);
 	cr_expect_eq(weiri_load_acquire(&one.completions), 1);
@@ -476,7 +476,7 @@ static enum weir_status start_another(void *context, weir_error *error)
 	struct started *started = context;
 
 	(void)error;
-	weir_critical_section_op_release(start(started, run_started));
+	weir_pending_release(start(started, run_started));
 	cr_expect_eq(weiri_load_acquire(&started->runs), 0);
 	return WEIR_OK;
 }
@@ -504,18 +504,19 @@ Test(critical_section, a_task_inside_is_refused_to_wait_for_itself)
 {
 	struct started one = {.section = a_section("s", 0), .pool = a_pool(1)};
 
-	weir_critical_section_op_release(start(&one, execute_nested));
+	weir_pending_release(start(&one, execute_nested));
 	wait_until(&one.completions, 1);
 	cr_expect_eq(one.status, WEIR_FAILED_PRECONDITION);
 	cr_assert_eq(weir_pool_destroy(one.pool, NULL), WEIR_OK);
 	end(one.section);
 }
 
-/* -- by name ------------------------------------------------------------------------------------------------------------------ */
+/* -- by name ----------------------------------------------------------------------------------- */
 
 Test(critical_section, one_name_is_one_section)
 {
-	struct weir_critical_section_options fair = {.struct_size = sizeof(fair), .flags = WEIR_CRITICAL_SECTION_FAIR};
+	struct weir_critical_section_options fair = {WEIR_CRITICAL_SECTION_OPTIONS_INIT,
+	                                             .flags = WEIR_CRITICAL_SECTION_FAIR};
 	weir_resource *one = NULL, *other = NULL, *third = NULL;
 	weir_store *store = NULL;
 	struct nest nest = {0};
@@ -536,13 +537,13 @@ Test(critical_section, one_name_is_one_section)
 	                                           WEIR_NO_DEADLINE, NULL, &error),
 	             WEIR_FAILED_PRECONDITION);
 	cr_expect_not_null(strstr(error.message, "\"shared\""), "%s", error.message);
-	weir_store_destroy(store);
+	weir_store_destroy(store, NULL);
 	weir_resource_release(one);
 	weir_resource_release(other);
 	cr_assert_eq(weir_reclaim_flush(weir_deadline_in(PATIENCE_NS)), WEIR_OK);
 }
 
-/* -- messages ----------------------------------------------------------------------------------------------------------------- */
+/* -- messages ---------------------------------------------------------------------------------- */
 
 static enum weir_status fail_without_an_end(void *context, weir_error *error)
 {
@@ -553,7 +554,7 @@ static enum weir_status fail_without_an_end(void *context, weir_error *error)
 
 Test(critical_section, a_message_that_is_not_terminated_is_cut)
 {
-	struct weir_critical_section_options options = {.struct_size = sizeof(options)};
+	struct weir_critical_section_options options = {WEIR_CRITICAL_SECTION_OPTIONS_INIT};
 	weir_critical_section *section = NULL;
 	weir_error error;
 

@@ -143,6 +143,35 @@ Test(crowd, what_lives_between_the_sections_is_freed)
 	disperse(&go_home);
 }
 
+/* Of each section, two eras: in the second one it comes to what was born after it had begun. */
+Test(crowd, what_a_section_came_to_later_is_held)
+{
+	_Atomic(uint32_t) go_home = 0;
+	_Atomic(uint64_t) source = 7;
+	int held[CROWD], between[CROWD];
+	uint64_t value;
+
+	gather(&go_home);
+	for (size_t i = 0; i < CROWD; i++) {
+		cr_assert_eq(weiri_section_enter(members[i].record), 0);
+		next_era();
+		weiri_section_read(members[i].record, &source, &value);
+		(void)retire_thing(&held[i], NULL);
+		next_era();
+		(void)retire_thing(&between[i], NULL);
+		next_era();
+	}
+	cr_expect_eq(weir_reclaim_flush(0), WEIR_DEADLINE_EXCEEDED);
+	for (size_t i = 0; i < CROWD; i++) {
+		cr_expect_eq(held[i], 0, "thing %zu was in use", i);
+		cr_expect_eq(between[i], 1, "no section could reach thing %zu", i);
+	}
+	for (size_t i = 0; i < CROWD; i++)
+		weiri_section_leave(members[i].record, 0);
+	cr_expect_eq(weir_reclaim_flush(0), WEIR_OK);
+	disperse(&go_home);
+}
+
 static struct member *leaver;
 static struct weiri_slot *left_slot;
 static struct thing *left_thing;

@@ -13,11 +13,14 @@
 #include <ctype.h>
 #include <errno.h>
 #include <signal.h>
-#include <sys/wait.h>
+#include <sys/syscall.h>
+#include <time.h>
 
 #include "dump_kit.h"
 #include "failing_allocator.h"
 #include "queue/registry.h"
+#include "sandbox.h"
+#include "stepped.h"
 
 static weir_queue *named(const char *name, struct weir_queue_options options)
 {
@@ -27,7 +30,71 @@ static weir_queue *named(const char *name, struct weir_queue_options options)
 	return queue_with(options);
 }
 
-/* -- what is said ------------------------------------------------------------------------------------------------------------- */
+/* -- step by step ------------------------------------------------------------------------------ */
+
+/* First of all: a dump walks over the traces of all queues that the process has had. */
+
+enum { STAY = 3, GO = 3, STRIDE = 40 };
+
+static void dump_into(void *context)
+{
+	(void)weir_dump(*(const int *)context);
+}
+
+/* How often `announced` is there. */
+static size_t times_in(const char *text, const char *announced)
+{
+	size_t times = 0;
+
+	for (const char *at = text; (at = strstr(at, announced)) != NULL; at++)
+		times++;
+	return times;
+}
+
+/*
+ * Stopped before its instruction number `at`; meanwhile the last ones withdraw. Returns how many of
+ * these it shows.
+ */
+static size_t dump_while_some_withdraw(weir_queue *queue, size_t at)
+{
+	weir_queue_announcement *stay[STAY], *go[GO];
+	int file = file_for_a_dump();
+	struct stepped call = {.call = dump_into, .context = &file};
+	size_t shown;
+	char *text;
+
+	for (int i = 0; i < STAY; i++)
+		cr_assert_eq(weir_queue_announce(queue, WEIR_QUEUE_PRODUCER, "stays", &stay[i], NULL), WEIR_OK);
+	for (int i = 0; i < GO; i++)
+		cr_assert_eq(weir_queue_announce(queue, WEIR_QUEUE_CONSUMER, "goes", &go[i], NULL), WEIR_OK);
+	cr_assert_eq(stepped_start(&call, at), 1);
+	for (int i = 0; i < GO; i++)
+		weir_queue_withdraw(go[i]);
+	stepped_finish(&call);
+	text = text_of(file);
+	cr_expect_eq(times_in(text, ", as \"stays\"\n"), STAY, "stopped at %zu:\n%s", at, text);
+	shown = times_in(text, ", as \"goes\"\n");
+	free(text);
+	for (int i = 0; i < STAY; i++)
+		weir_queue_withdraw(stay[i]);
+	return shown;
+}
+
+/* A walk that has lost its place begins anew, and comes by those again that it has seen. */
+Test(dump, shows_each_participant_once_while_others_withdraw)
+{
+	weir_queue *queue;
+	size_t shown;
+
+	stepped_or_skip();
+	queue = named("served", (struct weir_queue_options){.capacity = 1});
+	for (size_t at = 0; (shown = dump_while_some_withdraw(queue, at)) < GO; at += stepped_stride(STRIDE))
+		;
+	cr_expect_eq(shown, GO, "each of them was seen before it withdrew");
+	destroy(queue);
+}
+
+/* -- what is said ------------------------------------------------------------------------------ */
 
 static int64_t key_of(void *context, void *any)
 {
@@ -106,7 +173,7 @@ Test(dump, says_what_no_thread_waits_for)
 	weir_queue *queue = named("async", (struct weir_queue_options){.capacity = 3});
 	struct weir_select_case cases[2] = {{.queue = queue, .kind = WEIR_SELECT_DEQUEUE},
 	                                    {.queue = queue, .kind = WEIR_SELECT_DEQUEUE}};
-	weir_queue_op *ops[2];
+	weir_pending *ops[2];
 	char lines[2][128];
 	void *got[2];
 	int fd;
@@ -123,8 +190,8 @@ Test(dump, says_what_no_thread_waits_for)
 	expect_line("async", lines[0]);
 	expect_line("async", lines[1]);
 	for (int i = 0; i < 2; i++) {
-		weir_queue_op_cancel(ops[i], NULL);
-		weir_queue_op_release(ops[i]);
+		weir_pending_cancel(ops[i], NULL);
+		weir_pending_release(ops[i]);
 	}
 	expect_line("async", "^  0 in, 0 out, at most 0 inside; 0 enqueues waited 0.000 s, 3 dequeues ");
 	expect_no_line("async", "waits for");
@@ -165,8 +232,8 @@ static enum weir_status look_from_inside(void *context, weir_error *error)
 
 Test(dump, says_who_is_in_a_critical_section_and_who_waits)
 {
-	struct weir_critical_section_options options = {.struct_size = sizeof(options), .name = "press"};
-	struct weir_pool_options no_threads = {.struct_size = sizeof(no_threads), .flags = WEIR_POOL_NO_THREADS};
+	struct weir_critical_section_options options = {WEIR_CRITICAL_SECTION_OPTIONS_INIT, .name = "press"};
+	struct weir_pool_options no_threads = {WEIR_POOL_OPTIONS_INIT, .flags = WEIR_POOL_NO_THREADS};
 	struct press press;
 
 	cr_assert_eq(weir_critical_section_create(&options, &press.section, NULL), WEIR_OK);
@@ -187,7 +254,7 @@ Test(dump, says_how_many_more_wait_than_it_shows)
 {
 	enum { MANY = 50 };
 	weir_queue *queue = named("many", (struct weir_queue_options){.capacity = 3});
-	weir_queue_op *ops[MANY];
+	weir_pending *ops[MANY];
 	void *got[MANY];
 	char *part;
 	size_t shown = 0;
@@ -202,9 +269,38 @@ Test(dump, says_how_many_more_wait_than_it_shows)
 	cr_expect(matches(part, "^  and others, of 50 on both sides$"), "%s", part);
 	free(part);
 	for (int i = 0; i < MANY; i++) {
-		weir_queue_op_cancel(ops[i], NULL);
-		weir_queue_op_release(ops[i]);
+		weir_pending_cancel(ops[i], NULL);
+		weir_pending_release(ops[i]);
 	}
+	destroy(queue);
+}
+
+/* The first file that is opened then has the number 0. */
+Test(dump, names_threads_where_standard_input_is_closed)
+{
+	weir_queue *queue = named("async", (struct weir_queue_options){.capacity = 1});
+	int file = file_for_a_dump(), before = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3), left_open;
+	char name[32] = "", begun[64], *text;
+	enum weir_status status;
+	weir_pending *op;
+	void *got;
+
+	cr_assert_eq(pthread_getname_np(pthread_self(), name, sizeof(name)), 0);
+	cr_assert_eq(weir_queue_start(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, &got, 1, ended, NULL, &op, NULL), WEIR_OK);
+	(void)close(STDIN_FILENO);
+	status = weir_dump(file);
+	left_open = fcntl(STDIN_FILENO, F_GETFD) != -1;
+	if (before != -1)
+		(void)dup2(before, STDIN_FILENO);
+	(void)close(before);
+	cr_expect_eq(status, WEIR_OK);
+	cr_expect_not(left_open, "what was read for the name");
+	text = text_of(file);
+	(void)snprintf(begun, sizeof(begun), "begun by thread %d \"%s\", for ", gettid(), name);
+	cr_expect_not_null(strstr(text, begun), "no %s in:\n%s", begun, text);
+	free(text);
+	weir_pending_cancel(op, NULL);
+	weir_pending_release(op);
 	destroy(queue);
 }
 
@@ -275,7 +371,7 @@ Test(dump, shows_each_queue_once_while_it_lives)
 	}
 }
 
-/* -- who feeds and drains ----------------------------------------------------------------------------------------------------- */
+/* -- who feeds and drains ---------------------------------------------------------------------- */
 
 Test(dump, says_who_announced_itself_until_it_withdraws)
 {
@@ -294,7 +390,8 @@ Test(dump, says_who_announced_itself_until_it_withdraws)
 	expect_no_line("served", "fed by");
 	expect_line("served", line);
 	cr_expect_eq(weir_queue_destroy(queue, &error), WEIR_FAILED_PRECONDITION);
-	cr_expect_not_null(strstr(error.message, "queue \"served\": 1 threads are announced"), "%s", error.message);
+	cr_expect_not_null(strstr(error.message, "queue \"served\": 1 announced producer or consumer thread;"), "%s",
+	                   error.message);
 	weir_queue_withdraw(drains);
 	weir_queue_withdraw(NULL);
 	destroy(queue);
@@ -317,7 +414,7 @@ Test(dump, announcements_are_refused_where_they_say_nothing)
 
 static enum weir_status announce_once(const weir_allocator *allocator, void *context)
 {
-	struct weir_queue_options options = {.struct_size = sizeof(options), .capacity = 1, .allocator = allocator};
+	struct weir_queue_options options = {WEIR_QUEUE_OPTIONS_INIT, .capacity = 1, .allocator = allocator};
 	weir_queue_announcement *out = NULL;
 	weir_queue *queue;
 	enum weir_status status = weir_queue_create(&options, &queue, NULL);
@@ -337,6 +434,25 @@ Test(dump, an_announcement_survives_each_allocation_failing)
 	(void)fail_each_allocation(announce_once, NULL);
 }
 
+/* A thread that serves one queue after the other announces itself to each of them any number of times. */
+Test(dump, announcements_that_were_withdrawn_take_no_memory)
+{
+	struct failing_allocator state = {0};
+	weir_allocator allocator = failing_allocator_hooks(&state);
+	weir_queue *queue = named("visited", (struct weir_queue_options){.capacity = 1, .allocator = &allocator});
+	weir_queue_announcement *one;
+	size_t before = weiri_load_relaxed(&state.bytes);
+
+	for (int i = 0; i < 100; i++) {
+		cr_assert_eq(weir_queue_announce(queue, WEIR_QUEUE_PRODUCER, "again", &one, NULL), WEIR_OK);
+		weir_queue_withdraw(one);
+	}
+	cr_assert_eq(weir_reclaim_flush(in_good_time()), WEIR_OK);
+	cr_expect_eq(weiri_load_relaxed(&state.bytes), before);
+	destroy(queue);
+	cr_expect_str_eq(failing_allocator_verdict(&state), "balanced");
+}
+
 static enum weir_status wait_for_room(void *context, weir_cancel *cancel, weir_error *error)
 {
 	return weir_queue_enqueue(context, item(1), WEIR_NO_DEADLINE, cancel, error);
@@ -346,8 +462,8 @@ Test(dump, threads_of_a_queue_runner_announce_themselves)
 {
 	weir_queue *queue = named("run", (struct weir_queue_options){.capacity = 2});
 	struct weir_queue_runner_step step = {.run = wait_for_room, .context = queue, .name = "fill"};
-	struct weir_queue_runner_options options = {
-		.struct_size = sizeof(options), .steps = &step, .step_count = 1, .threads_per_step = 2, .name = "files"};
+	struct weir_queue_runner_options options = {WEIR_QUEUE_RUNNER_OPTIONS_INIT, .steps = &step, .step_count = 1,
+	                                            .threads_per_step = 2, .name = "files"};
 	weir_queue_runner *runner;
 
 	weir_queue_runner_bind(&options, queue);
@@ -356,14 +472,14 @@ Test(dump, threads_of_a_queue_runner_announce_themselves)
 	await(idle_in(queue) == 2);
 	expect_line("run", "^  fed by: thread [0-9]+ \"files-fill\", as \"files\"$");
 	expect_line("run", "^  waits for room: thread [0-9]+ \"files-fill\", enqueue of 1, for [0-9.]+ s$");
-	cr_assert_eq(weir_queue_runner_request_stop(runner), WEIR_OK);
+	cr_assert_eq(weir_queue_runner_request_stop(runner, NULL), WEIR_OK);
 	cr_assert_eq(weir_queue_runner_join(runner, in_good_time()), WEIR_OK);
 	expect_no_line("run", "fed by");
 	cr_assert_eq(weir_queue_runner_destroy(runner, NULL), WEIR_OK);
 	destroy(queue);
 }
 
-/* -- descriptors -------------------------------------------------------------------------------------------------------------- */
+/* -- descriptors ------------------------------------------------------------------------------- */
 
 Test(dump, refuses_what_it_cannot_write_to)
 {
@@ -389,6 +505,21 @@ Test(dump, tells_that_writing_failed)
 	cr_expect_eq(weir_dump(full), WEIR_DATA_LOSS);
 	cr_expect_eq(errno, 77);
 	(void)close(full);
+}
+
+/* A driver may answer so each time; asked again and again, a dump would not end. */
+static int dump_where_writes_take_nothing(void)
+{
+	int file = file_for_a_dump();
+
+	if (!sandbox_makes_nothing_of(SYS_write, file))
+		return SANDBOX_NOT_HERE;
+	return weir_dump(file) == WEIR_DATA_LOSS ? SANDBOX_HELD : 1;
+}
+
+Test(dump, gives_up_where_nothing_is_taken_and_no_reason_given)
+{
+	in_a_sandbox(dump_where_writes_take_nothing);
 }
 
 struct dumper {
@@ -555,7 +686,85 @@ Test(dump, goes_on_after_a_signal)
 	expect_all_piped(&piped, 4096);
 }
 
-/* -- beside others ------------------------------------------------------------------------------------------------------------ */
+/* Of a signal handler, which interrupts the dump's wait for room, and makes it. */
+static struct {
+	int from;
+	_Atomic(size_t) length;
+	char text[1 << 20];
+} drained;
+
+static void drain(int number)
+{
+	int errno_before = errno;
+	size_t length = weiri_load_relaxed(&drained.length);
+	ssize_t more;
+
+	(void)number;
+	while ((more = read(drained.from, drained.text + length, sizeof(drained.text) - 1 - length)) > 0)
+		length += (size_t)more;
+	weiri_store_relaxed(&drained.length, length);
+	errno = errno_before;
+}
+
+Test(dump, goes_on_after_a_signal_in_its_wait_for_room)
+{
+	struct sigaction action = {.sa_handler = drain}, before;
+	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
+	struct itimerspec often = {.it_interval = {.tv_nsec = 5000000}, .it_value = {.tv_nsec = 5000000}};
+	weir_queue *queues[ENOUGH];
+	timer_t timer = NULL; /* MemorySanitizer does not know timer_create() */
+	int ends[2];
+
+	make_many(queues);
+	make_pipe(ends, O_NONBLOCK);
+	cr_assert_eq(fcntl(ends[0], F_SETFL, O_NONBLOCK), 0);
+	drained.from = ends[0];
+	cr_assert_eq(sigaction(SIGUSR1, &action, &before), 0);
+	cr_assert_eq(timer_create(CLOCK_MONOTONIC, &event, &timer), 0);
+	cr_assert_eq(timer_settime(timer, 0, &often, NULL), 0);
+	cr_expect_eq(weir_dump(ends[1]), WEIR_OK);
+	(void)timer_delete(timer);
+	(void)sigaction(SIGUSR1, &before, NULL);
+	drain(SIGUSR1);
+	expect_all(drained.text);
+	(void)close(ends[0]);
+	(void)close(ends[1]);
+	for (int i = 0; i < ENOUGH; i++)
+		destroy(queues[i]);
+}
+
+/* Bytes of this process that can be both written and executed. */
+static size_t writable_and_executable(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	size_t bytes = 0, from, to;
+	char line[4200], rights[5];
+
+	cr_assert_not_null(maps);
+	while (fgets(line, sizeof(line), maps) != NULL) {
+		if (sscanf(line, "%zx-%zx %4s", &from, &to, rights) == 3 && rights[1] == 'w' && rights[2] == 'x')
+			bytes += to - from;
+	}
+	(void)fclose(maps);
+	return bytes;
+}
+
+/* Hardened systems refuse such memory. */
+Test(dump, works_in_memory_that_is_not_executable)
+{
+	const char *preloaded = getenv("LD_PRELOAD");
+	struct piped piped;
+	size_t before;
+
+	if (preloaded != NULL && strstr(preloaded, "vgpreload") != NULL)
+		cr_skip_test("valgrind makes code as it goes");
+	before = writable_and_executable();
+	begin_piped(&piped, 0);
+	cr_expect_leq(writable_and_executable(), before);
+	expect_all_piped(&piped, 4096);
+}
+
+/* -- beside others ----------------------------------------------------------------------------- */
 
 static struct weiri_registered *hold(weir_queue *queue)
 {
@@ -610,9 +819,9 @@ static void *come_and_go(void *context)
 {
 	for (int i = 0; i < ROUNDS; i++) {
 		weir_queue *queue = NULL;
-		struct weir_queue_options options = {.struct_size = sizeof(options), .capacity = 2, .name = "busy"};
+		struct weir_queue_options options = {WEIR_QUEUE_OPTIONS_INIT, .capacity = 2, .name = "busy"};
 		weir_queue_announcement *announcement;
-		weir_queue_op *op;
+		weir_pending *op;
 		void *got[1];
 
 		if (weir_queue_create(&options, &queue, NULL) != WEIR_OK ||
@@ -622,7 +831,7 @@ static void *come_and_go(void *context)
 		    weir_queue_try_enqueue(queue, item(1)) != WEIR_OK || weir_queue_try_enqueue(queue, item(2)) != WEIR_OK)
 			return context;
 		weir_queue_withdraw(announcement);
-		weir_queue_op_release(op);
+		weir_pending_release(op);
 		if (weir_queue_destroy(queue, NULL) != WEIR_OK)
 			return context;
 	}
@@ -647,7 +856,7 @@ Test(dump, may_be_called_beside_anything)
 	expect_no_line("busy", ".");
 }
 
-/* -- stack -------------------------------------------------------------------------------------------------------------------- */
+/* -- stack ------------------------------------------------------------------------------------- */
 
 /* Sanitizers have frames of their own size, and valgrind minds who looks below a stack. */
 #if !defined(CRITERION_IN_PROCESS)

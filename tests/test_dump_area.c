@@ -9,19 +9,14 @@
 #include "dump_kit.h"
 #include "queue/area.h"
 #include "queue/registry.h"
-#include "queue/staging.h"
 
 static const struct weir_tensor_component number_component = {WEIR_I32, NULL, NULL};
 
 static weir_staging *a_staging(const char *name, size_t capacity, size_t memory_limit, const weir_allocator *allocator)
 {
-	struct weir_staging_options options = {.struct_size = sizeof(options),
-	                                       .capacity = capacity,
-	                                       .memory_limit = memory_limit,
-	                                       .name = name,
-	                                       .components = &number_component,
-	                                       .component_count = 1,
-	                                       .allocator = allocator};
+	struct weir_staging_options options = {
+		WEIR_STAGING_OPTIONS_INIT,       .capacity = capacity, .memory_limit = memory_limit, .name = name,
+		.components = &number_component, .component_count = 1, .allocator = allocator};
 	weir_staging *staging = NULL;
 	weir_error error;
 
@@ -53,7 +48,7 @@ static void expect_begun_here(const char *name, const char *verb)
 	expect_line(name, line);
 }
 
-/* -- what is said ------------------------------------------------------------------------------------------------------------- */
+/* -- what is said ------------------------------------------------------------------------------ */
 
 struct getter {
 	weir_staging *staging;
@@ -76,7 +71,7 @@ Test(dump_area, says_what_a_staging_area_holds_and_who_waits)
 {
 	weir_staging *bounded = a_staging("bounded", 2, 1000, NULL), *open = a_staging("open", 0, 0, NULL);
 	struct getter getter = {.staging = open};
-	weir_staging_op *op;
+	weir_pending *op;
 	pthread_t thread;
 	char line[160];
 	weir_tensor *third = number(3);
@@ -88,11 +83,11 @@ Test(dump_area, says_what_a_staging_area_holds_and_who_waits)
 	weir_tensor_release(third);
 	expect_line("bounded", "^staging area \"bounded\" \\(number [0-9]+\\): 2 of 2 tuples, 8 of 1000 bytes$");
 	expect_begun_here("bounded", "put");
-	weir_staging_op_cancel(op);
-	weir_staging_op_release(op);
+	weir_pending_cancel(op, NULL);
+	weir_pending_release(op);
 	expect_no_line("bounded", "waits");
 	cr_assert_eq(pthread_create(&thread, NULL, get_number, &getter), 0);
-	await(weiri_staging_waiting(open) == 1);
+	await(waiters_dumped("open") == 1);
 	(void)snprintf(line, sizeof(line), "^  waits: thread %d \".*\", get, for [0-9.]+ s$",
 	               weiri_load_acquire(&getter.thread));
 	expect_line("open", line);
@@ -105,6 +100,29 @@ Test(dump_area, says_what_a_staging_area_holds_and_who_waits)
 	expect_no_line("open", "open");
 }
 
+Test(dump_area, says_how_many_more_wait_than_it_shows)
+{
+	enum { MANY = 40 };
+	weir_staging *staging = a_staging("many", 0, 0, NULL);
+	weir_pending *ops[MANY];
+	char *part;
+	size_t shown = 0;
+
+	for (int i = 0; i < MANY; i++)
+		cr_assert_eq(weir_staging_start_get(staging, staging_ended, NULL, &ops[i], NULL), WEIR_OK);
+	part = part_dumped("many");
+	for (const char *at = part; (at = strstr(at, "  waits: get, ")) != NULL; at++)
+		shown++;
+	cr_expect_eq(shown, 32);
+	cr_expect(matches(part, "^  and others, of 40$"), "%s", part);
+	free(part);
+	for (int i = 0; i < MANY; i++) {
+		weir_pending_cancel(ops[i], NULL);
+		weir_pending_release(ops[i]);
+	}
+	cr_assert_eq(weir_staging_destroy(staging, NULL), WEIR_OK);
+}
+
 static void map_ended(void *context, enum weir_status status, const weir_error *error, int64_t key,
                       weir_tensor **tensors, size_t count)
 {
@@ -114,10 +132,10 @@ static void map_ended(void *context, enum weir_status status, const weir_error *
 Test(dump_area, says_what_a_map_staging_area_holds_and_who_waits)
 {
 	struct weir_tensor_component pair[2] = {number_component, number_component};
-	struct weir_map_staging_options options = {
-		.struct_size = sizeof(options), .capacity = 5, .name = "map", .components = pair, .component_count = 2};
+	struct weir_map_staging_options options = {WEIR_MAP_STAGING_OPTIONS_INIT, .capacity = 5, .name = "map",
+	                                           .components = pair, .component_count = 2};
 	weir_map_staging *map = NULL;
-	weir_map_staging_op *op;
+	weir_pending *op;
 	weir_tensor *tensors[2] = {number(1), number(2)};
 	size_t places[2] = {0, 1};
 
@@ -127,8 +145,8 @@ Test(dump_area, says_what_a_map_staging_area_holds_and_who_waits)
 	expect_line("map", "^map staging area \"map\" \\(number [0-9]+\\): 1 of 5 complete, 1 incomplete, 12 bytes$");
 	cr_assert_eq(weir_map_staging_start_get(map, 2, places, 2, map_ended, NULL, &op, NULL), WEIR_OK);
 	expect_begun_here("map", "get");
-	weir_map_staging_op_cancel(op);
-	weir_map_staging_op_release(op);
+	weir_pending_cancel(op, NULL);
+	weir_pending_release(op);
 	expect_no_line("map", "waits");
 	weir_tensor_release(tensors[0]);
 	weir_tensor_release(tensors[1]);
@@ -145,11 +163,11 @@ Test(dump_area, says_what_a_barrier_holds_and_who_waits)
 {
 	static const weir_shape scalar = {.rank = 0};
 	struct weir_tensor_component pair[2] = {{WEIR_I32, &scalar, NULL}, {WEIR_I32, &scalar, NULL}};
-	struct weir_barrier_options options = {
-		.struct_size = sizeof(options), .name = "join", .components = pair, .component_count = 2};
+	struct weir_barrier_options options = {WEIR_BARRIER_OPTIONS_INIT, .name = "join", .components = pair,
+	                                       .component_count = 2};
 	static const weir_bytes names[3] = {{"a", 1}, {"b", 1}, {"c", 1}};
 	weir_barrier *barrier = NULL;
-	weir_barrier_op *op;
+	weir_pending *op;
 	weir_shape three = vector_shape(3), one = vector_shape(1);
 	weir_tensor *keys, *key, *values = numbers_of(three, 1), *value = numbers_of(one, 1);
 
@@ -161,8 +179,8 @@ Test(dump_area, says_what_a_barrier_holds_and_who_waits)
 	expect_line("join", "^barrier \"join\" \\(number [0-9]+\\): 1 ready, 2 incomplete, open$");
 	cr_assert_eq(weir_barrier_start_take_many(barrier, 2, 0, barrier_ended, NULL, &op, NULL), WEIR_OK);
 	expect_begun_here("join", "take_many");
-	weir_barrier_op_cancel(op);
-	weir_barrier_op_release(op);
+	weir_pending_cancel(op, NULL);
+	weir_pending_release(op);
 	cr_assert_eq(weir_barrier_close(barrier, WEIR_CLOSE_DRAIN, NULL), WEIR_OK);
 	expect_line("join", "1 ready, 2 incomplete, closed$");
 	expect_no_line("join", "waits");
@@ -173,7 +191,7 @@ Test(dump_area, says_what_a_barrier_holds_and_who_waits)
 	cr_assert_eq(weir_barrier_destroy(barrier, NULL), WEIR_OK);
 }
 
-/* -- beside others ------------------------------------------------------------------------------------------------------------ */
+/* -- beside others ----------------------------------------------------------------------------- */
 
 static struct weiri_registered *hold(const char *name)
 {

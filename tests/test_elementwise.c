@@ -49,8 +49,8 @@ static void expect_result(operation *apply, enum weir_dtype dtype, const void *a
 	cr_expect_eq(weir_tensor_dtype(z), dtype);
 	cr_expect(weir_shape_equal(weir_tensor_shape(z), weir_tensor_shape(x)));
 	cr_expect_eq((uintptr_t)weir_tensor_data(z) % WEIR_TENSOR_ALIGNMENT, 0);
-	cr_expect_arr_eq(weir_tensor_data(z), expected, weir_tensor_nbytes(z), "%s", weir_dtype_name(dtype));
-	cr_expect_arr_eq(weir_tensor_data(x), a, weir_tensor_nbytes(x), "an operand was changed");
+	cr_expect_arr_eq(weir_tensor_data(z), expected, weir_tensor_byte_count(z), "%s", weir_dtype_name(dtype));
+	cr_expect_arr_eq(weir_tensor_data(x), a, weir_tensor_byte_count(x), "an operand was changed");
 	weir_tensor_release(x);
 	weir_tensor_release(y);
 	weir_tensor_release(z);
@@ -155,7 +155,7 @@ Test(elementwise, wrapped_tensors_without_data_are_operands)
 
 	cr_assert_eq(weir_tensor_wrap(WEIR_F64, &(weir_shape){1, {0}}, NULL, NULL, NULL, NULL, &none), WEIR_OK);
 	cr_assert_eq(add(none, none, NULL, &sum), WEIR_OK);
-	cr_expect_eq(weir_tensor_elements(sum), 0);
+	cr_expect_eq(weir_tensor_element_count(sum), 0);
 	weir_tensor_release(none);
 	weir_tensor_release(sum);
 }

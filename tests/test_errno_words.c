@@ -4,8 +4,20 @@
  */
 #undef _GNU_SOURCE
 #define _POSIX_C_SOURCE 200809L
+#include <pthread.h>
+#include <string.h>
+
+/* As POSIX allows it: a cancellation point. */
+static int strerror_r_that_is_a_point(int reason, char room[], size_t size)
+{
+	pthread_testcancel();
+	return strerror_r(reason, room, size);
+}
+
 #define weiri_errno_words words_by_posix
+#define strerror_r strerror_r_that_is_a_point
 #include "../lib/base/errno_words.c"
+#undef strerror_r
 #undef weiri_errno_words
 
 #include <criterion/criterion.h>
@@ -41,4 +53,27 @@ Test(errno_words, leave_cancellation_as_it_was)
 	(void)weiri_errno_words(ENOENT, room, sizeof(room));
 	cr_assert_eq(pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &before), 0);
 	cr_expect_eq(before, PTHREAD_CANCEL_DISABLE);
+}
+
+static void *ask_when_cancelled(void *came_back)
+{
+	char room[64];
+
+	(void)pthread_cancel(pthread_self());
+	(void)words_by_posix(ENOENT, room, sizeof(room));
+	*(int *)came_back = 1;
+	pthread_testcancel();
+	return NULL;
+}
+
+Test(errno_words, are_no_cancellation_point_though_strerror_r_is_one)
+{
+	int came_back = 0;
+	void *result = NULL;
+	pthread_t thread;
+
+	cr_assert_eq(pthread_create(&thread, NULL, ask_when_cancelled, &came_back), 0);
+	cr_assert_eq(pthread_join(thread, &result), 0);
+	cr_expect(came_back, "it was cancelled inside of the call");
+	cr_expect(result == PTHREAD_CANCELED, "a point of its own ends it");
 }

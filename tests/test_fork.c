@@ -74,7 +74,7 @@ static void in_child(child_body *body, void *context)
 	cr_expect_eq(line, 0, "a check of the child failed in line %d", line);
 }
 
-/* -- threads of the parent, which the child does not have --------------------------------------------------------------------- */
+/* -- threads of the parent, which the child does not have -------------------------------------- */
 
 struct other {
 	void (*stand)(struct other *other); /* comes to where the thread stands during the fork, and calls stand_there() */
@@ -145,7 +145,7 @@ static void stand_with_a_handle(struct other *other)
 	weir_read_release(&read);
 }
 
-/* -- variables ---------------------------------------------------------------------------------------------------------------- */
+/* -- variables --------------------------------------------------------------------------------- */
 
 static int64_t child_value(weir_var *var)
 {
@@ -199,7 +199,7 @@ Test(fork, the_child_reads_and_writes_and_the_parent_sees_nothing_of_it)
 	assign(var, 5);
 	cr_expect_eq(value_in(var), 5);
 	finish(&other);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 	expect_nothing_left();
 }
 
@@ -218,7 +218,7 @@ Test(fork, the_child_does_not_keep_the_number_of_the_thread_that_forked)
 
 	cr_assert_eq(here, (uint32_t)gettid());
 	in_child(ask_its_number, &here);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 	expect_nothing_left();
 }
 
@@ -248,7 +248,7 @@ Test(fork, sections_of_threads_that_are_gone_hold_nothing_back)
 	cr_expect_eq(live_versions(), 2);
 	for (int i = 0; i < 3; i++)
 		finish(&others[i]);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 	expect_nothing_left();
 }
 
@@ -256,7 +256,7 @@ enum { PINNED = 100 };
 
 static int see_pinned_freed(void *context)
 {
-	struct weir_reclaim_stats stats = {.struct_size = sizeof(stats)};
+	struct weir_reclaim_stats stats = {WEIR_RECLAIM_STATS_INIT};
 
 	CHILD_CHECK(flush_and_count(context) == 0);
 	CHILD_CHECK(weir_reclaim_get_stats(&stats) == WEIR_OK && stats.retired_bytes == 0);
@@ -307,7 +307,7 @@ Test(fork, what_was_pinned_for_a_section_of_a_thread_that_is_gone_is_freed)
 	in_child(see_pinned_freed, var);
 	give_notes_back(record, notes);
 	finish(&other);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 	expect_nothing_left();
 }
 
@@ -330,7 +330,7 @@ Test(fork, a_handle_of_a_thread_that_is_gone_pins_its_version_only)
 	start(&other);
 	in_child(flush_but_one, var);
 	finish(&other);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 	expect_nothing_left();
 }
 
@@ -355,7 +355,7 @@ Test(fork, a_handle_comes_along)
 	in_child(release_and_flush, &read);
 	cr_expect_eq(value_of(&read), 1);
 	weir_read_release(&read);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 	expect_nothing_left();
 }
 
@@ -382,7 +382,7 @@ Test(fork, the_child_may_fork_again)
 	start(&other);
 	in_child(fork_again, var);
 	finish(&other);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 	expect_nothing_left();
 }
 
@@ -393,7 +393,7 @@ static void *use_in_a_thread(void *context)
 
 static int start_a_thread(void *context)
 {
-	struct weir_reclaim_stats before = {.struct_size = sizeof(before)}, after = before;
+	struct weir_reclaim_stats before = {WEIR_RECLAIM_STATS_INIT}, after = before;
 	pthread_t thread;
 	void *result = NULL;
 
@@ -424,11 +424,11 @@ Test(fork, the_child_may_start_threads)
 	start(&other);
 	in_child(start_a_thread, var);
 	finish(&other);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 	expect_nothing_left();
 }
 
-/* -- a collection under way --------------------------------------------------------------------------------------------------- */
+/* -- a collection under way -------------------------------------------------------------------- */
 
 struct pile {
 	struct weiri_retired retired;
@@ -460,7 +460,7 @@ static void stand_in_a_collection(struct other *other)
 
 static int collect_beside_nobody(void *context)
 {
-	struct weir_reclaim_stats stats = {.struct_size = sizeof(stats)};
+	struct weir_reclaim_stats stats = {WEIR_RECLAIM_STATS_INIT};
 
 	CHILD_CHECK(weir_reclaim_get_stats(&stats) == WEIR_OK && stats.retired_bytes == 0);
 	CHILD_CHECK(weir_reclaim_flush(weir_deadline_in(patience_ns)) == WEIR_OK);
@@ -477,7 +477,7 @@ Test(fork, a_collection_of_a_thread_that_is_gone_is_over)
 	cr_expect_eq(weir_reclaim_flush(0), WEIR_DEADLINE_EXCEEDED, "in the parent it is not");
 	in_child(collect_beside_nobody, var);
 	finish(&other);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 	expect_nothing_left();
 }
 
@@ -513,13 +513,13 @@ Test(fork, what_a_thread_that_is_gone_had_just_taken_does_not_count)
 	start(&other);
 	in_child(collect_beside_nobody, var);
 	finish(&other);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 	expect_nothing_left();
 }
 
 static int flush_and_see_nothing(void *context)
 {
-	struct weir_reclaim_stats stats = {.struct_size = sizeof(stats)};
+	struct weir_reclaim_stats stats = {WEIR_RECLAIM_STATS_INIT};
 
 	(void)context;
 	CHILD_CHECK(weir_reclaim_get_stats(&stats) == WEIR_OK && stats.retired_bytes != 0);
@@ -535,11 +535,11 @@ Test(fork, what_was_retired_before_is_counted_once)
 	for (int64_t i = 0; i < 10; i++)
 		assign(var, i);
 	in_child(flush_and_see_nothing, NULL);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 	expect_nothing_left();
 }
 
-/* -- rings and queues --------------------------------------------------------------------------------------------------------- */
+/* -- rings and queues -------------------------------------------------------------------------- */
 
 static int use_a_ring(void *context)
 {
@@ -558,12 +558,12 @@ Test(fork, rings_come_along)
 	weir_ring *ring = NULL;
 	uint64_t value = 0;
 
-	cr_assert_eq(weir_ring_create(4, NULL, &ring), WEIR_OK);
+	cr_assert_eq(weir_ring_create(4, NULL, &ring, NULL), WEIR_OK);
 	cr_assert_eq(weir_ring_try_enqueue(ring, 7), WEIR_OK);
 	in_child(use_a_ring, ring);
 	cr_expect_eq(weir_ring_try_dequeue(ring, &value), WEIR_OK);
 	cr_expect_eq(value, 7);
-	weir_ring_destroy(ring);
+	weir_ring_destroy(ring, NULL);
 }
 
 static int items[3];
@@ -589,7 +589,7 @@ static int use_a_queue(void *context)
 
 Test(fork, queues_in_which_nobody_waited_come_along)
 {
-	struct weir_queue_options options = {.struct_size = sizeof(options), .capacity = 2};
+	struct weir_queue_options options = {WEIR_QUEUE_OPTIONS_INIT, .capacity = 2};
 	struct other other = {.stand = stand_in_a_section};
 	weir_queue *queue = NULL;
 	void *item = NULL;
@@ -608,7 +608,7 @@ Test(fork, queues_in_which_nobody_waited_come_along)
 /* Makes queues, looks at all of them, and destroys its own, again and again. 0: something failed. */
 static int make_and_dump(int null)
 {
-	struct weir_queue_options options = {.struct_size = sizeof(options), .capacity = 2, .name = "passing"};
+	struct weir_queue_options options = {WEIR_QUEUE_OPTIONS_INIT, .capacity = 2, .name = "passing"};
 	weir_queue *queue;
 
 	if (weir_queue_create(&options, &queue, NULL) != WEIR_OK)

@@ -18,7 +18,7 @@ static weir_node *no_op(weir_graph *graph, const char *name)
 
 Test(graph, create_refuses_bad_options)
 {
-	struct weir_graph_options options = {.struct_size = sizeof(options)};
+	struct weir_graph_options options = {WEIR_GRAPH_OPTIONS_INIT};
 	weir_graph *graph = NULL;
 	weir_error error;
 
@@ -57,6 +57,48 @@ Test(graph, names_are_unique_and_found)
 	cr_expect_not_null(strstr(error.message, "nowhere"));
 	cr_expect_eq(found, x.node, "an out parameter was touched on failure");
 	cr_assert_eq(weir_graph_destroy(graph, NULL), WEIR_OK);
+}
+
+Test(graph, an_output_is_found_by_its_name)
+{
+	weir_graph *graph = kit_graph();
+	weir_var *var = kit_var("v", kit_f32(0));
+	weir_output read, colon, nested, out = {NULL, 7};
+	weir_node *group;
+	weir_error error;
+
+	cr_assert_eq(weir_op_read(graph, "r", var, &read, NULL), WEIR_OK);
+	cr_assert_eq(weir_op_identity(graph, "r:0", read, &colon, NULL), WEIR_OK);
+	cr_assert_eq(weir_op_identity(graph, "a:b", read, &nested, NULL), WEIR_OK);
+	cr_assert_eq(weir_op_no_op(graph, "group", &group, NULL), WEIR_OK);
+	cr_assert_eq(weir_graph_find_output(graph, "r", &out, &error), WEIR_OK, "%s", error.message);
+	cr_expect(out.node == read.node && out.index == 0);
+	cr_assert_eq(weir_graph_find_output(graph, "r:1", &out, &error), WEIR_OK, "%s", error.message);
+	cr_expect(out.node == read.node && out.index == 1);
+	cr_assert_eq(weir_graph_find_output(graph, "r:0", &out, &error), WEIR_OK, "%s", error.message);
+	cr_expect(out.node == colon.node && out.index == 0, "a whole name comes first");
+	cr_assert_eq(weir_graph_find_output(graph, "a:b:0", &out, &error), WEIR_OK, "%s", error.message);
+	cr_expect(out.node == nested.node && out.index == 0);
+
+	out = (weir_output){NULL, 7};
+	cr_expect_eq(weir_graph_find_output(graph, "r:2", &out, &error), WEIR_OUT_OF_RANGE);
+	cr_expect_str_eq(error.message, "weir_graph_find_output: \"r\" has 2 outputs, there is no output 2");
+	cr_expect_eq(weir_graph_find_output(graph, "a:b:1", &out, &error), WEIR_OUT_OF_RANGE);
+	cr_expect_str_eq(error.message, "weir_graph_find_output: \"a:b\" has 1 output, there is no output 1");
+	cr_expect_eq(weir_graph_find_output(graph, "group", &out, &error), WEIR_OUT_OF_RANGE);
+	cr_expect_eq(weir_graph_find_output(graph, "nowhere:1", &out, &error), WEIR_NOT_FOUND);
+	cr_expect_str_eq(error.message, "weir_graph_find_output: the graph has no node \"nowhere\"");
+	for (size_t i = 0; i < 7; i++) {
+		static const char *const names[] = {"r:", "r:x", "r:1x", "r:1234567890", ":0", "", "rr"};
+
+		cr_expect_eq(weir_graph_find_output(graph, names[i], &out, &error), WEIR_NOT_FOUND, "%s", names[i]);
+	}
+	cr_expect_eq(weir_graph_find_output(NULL, "r", &out, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_graph_find_output(graph, NULL, &out, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_graph_find_output(graph, "r", NULL, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect(out.node == NULL && out.index == 7);
+	cr_assert_eq(weir_graph_destroy(graph, NULL), WEIR_OK);
+	weir_var_destroy(var, NULL);
 }
 
 Test(graph, generated_names_avoid_those_that_are_taken)
@@ -189,6 +231,28 @@ Test(graph, a_node_that_has_run_takes_no_more_control_edges)
 	kit_end(session, graph);
 }
 
+Test(graph, a_control_edge_that_comes_too_late_gives_its_memory_back)
+{
+	struct failing_allocator memory = {0};
+	weir_allocator allocator = failing_allocator_hooks(&memory);
+	struct weir_graph_options options = {WEIR_GRAPH_OPTIONS_INIT, .allocator = &allocator};
+	weir_graph *graph = NULL;
+	weir_session *session;
+	weir_node *a, *b;
+	size_t kept;
+
+	cr_assert_eq(weir_graph_create(&options, &graph, NULL), WEIR_OK);
+	session = kit_session(graph, 0);
+	a = no_op(graph, "a");
+	b = no_op(graph, "b");
+	cr_assert_eq(kit_run_target(session, b, NULL), WEIR_OK);
+	kept = weiri_load_relaxed(&memory.outstanding);
+	cr_expect_eq(weir_graph_add_control(graph, a, b, NULL), WEIR_FAILED_PRECONDITION);
+	cr_expect_eq(weiri_load_relaxed(&memory.outstanding), kept);
+	kit_end(session, graph);
+	cr_expect_str_eq(failing_allocator_verdict(&memory), "balanced");
+}
+
 Test(graph, a_long_chain_of_backward_edges_is_searched_without_recursion)
 {
 	enum { LENGTH = 20000 };
@@ -286,7 +350,7 @@ Test(graph, destroy_waits_for_its_sessions_to_go)
 
 static enum weir_status build_something(const weir_allocator *allocator, void *context)
 {
-	struct weir_graph_options options = {.struct_size = sizeof(options), .allocator = allocator};
+	struct weir_graph_options options = {WEIR_GRAPH_OPTIONS_INIT, .allocator = allocator};
 	weir_shape scalar = {.rank = 0};
 	weir_graph *graph;
 	weir_output x;

@@ -16,7 +16,7 @@ static const struct history_map map_whole = {COMPONENTS, CAPACITY, LIMIT, 0},
 								map_alone = {COMPONENTS, CAPACITY, LIMIT, 1};
 static const struct history_join join_whole = {COMPONENTS, 0}, join_alone = {COMPONENTS, 1};
 
-/* -- sequential structures, in their plainest form ---------------------------------------------------------------------------- */
+/* -- sequential structures, in their plainest form --------------------------------------------- */
 
 struct tuple {
 	uint64_t key, have, index, value[COMPONENTS];
@@ -250,7 +250,7 @@ static void names_random(struct kit_dice *dice, struct world *world, struct step
 	}
 }
 
-/* -- each key alone, against the whole ---------------------------------------------------------------------------------------- */
+/* -- each key alone, against the whole --------------------------------------------------------- */
 
 struct structure {
 	void (*random)(struct kit_dice *dice, struct world *world, struct step *step);
@@ -355,7 +355,7 @@ Test(history_keyed, names_as_a_whole_and_one_by_one_are_the_same)
 	compare(&names, 3);
 }
 
-/* -- planted faults ----------------------------------------------------------------------------------------------------------- */
+/* -- planted faults ---------------------------------------------------------------------------- */
 
 /* One behind the other. */
 static void add(struct history *history, uint16_t kind, uint64_t argument, enum history_answer answer,
@@ -559,7 +559,7 @@ Test(history_keyed, names_that_do_wrong_are_found)
 	expect_violated(&h, &names, 1, 2);
 }
 
-/* -- tools -------------------------------------------------------------------------------------------------------------------- */
+/* -- tools ------------------------------------------------------------------------------------- */
 
 static int fails_for_names(const struct history *history, void *context)
 {

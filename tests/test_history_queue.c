@@ -20,7 +20,7 @@ struct setting {
 	int exact;     /* the fast checker is */
 };
 
-/* -- making histories --------------------------------------------------------------------------------------------------------- */
+/* -- making histories -------------------------------------------------------------------------- */
 
 /* The sequential structure, in its plainest form. */
 struct store {
@@ -126,7 +126,7 @@ static void spoil(struct kit_dice *dice, struct history *history)
 	kit_move(dice, history, 1 + kit_below(dice, 40));
 }
 
-/* -- fast against general ----------------------------------------------------------------------------------------------------- */
+/* -- fast against general ---------------------------------------------------------------------- */
 
 static enum history_verdict check_fast(const struct setting *setting, const struct history *history,
                                        struct history_finding *finding)
@@ -255,7 +255,7 @@ Test(history_queue, priority_with_equals_in_order_agrees_with_the_general_checke
 	compare(&setting, 12, 20000);
 }
 
-/* -- planted faults, each found by its name ----------------------------------------------------------------------------------- */
+/* -- planted faults, each found by its name ---------------------------------------------------- */
 
 struct line {
 	uint64_t called, returned;

@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* -- recording ------------------------------------------------------------------------------------------------------------- */
+/* -- recording --------------------------------------------------------------------------------- */
 
 enum { THREADS = 3, EACH = 500 };
 
@@ -96,7 +96,7 @@ Test(history_tools, a_log_that_is_full_counts_what_it_lost)
 	history_recorder_destroy(recorder);
 }
 
-/* -- the general checker --------------------------------------------------------------------------------------------------- */
+/* -- the general checker ----------------------------------------------------------------------- */
 
 static void add(struct history *history, uint32_t thread, uint64_t called, uint64_t returned, enum history_kind kind,
                 uint64_t number)
@@ -263,7 +263,7 @@ Test(history_tools, a_budget_that_is_used_up_decides_nothing)
 	history_fini(&history);
 }
 
-/* -- shrinking and printing ------------------------------------------------------------------------------------------------ */
+/* -- shrinking and printing -------------------------------------------------------------------- */
 
 static int fifo_fails(const struct history *history, void *context)
 {
@@ -404,7 +404,7 @@ Test(history_tools, a_failure_is_printed_in_columns)
 	history_fini(&history);
 }
 
-/* -- a structure that is broken -------------------------------------------------------------------------------------------- */
+/* -- a structure that is broken ---------------------------------------------------------------- */
 
 /*
  * A ring that gives a slot away before it is filled. Whoever stops in between makes "empty" a lie for all that came

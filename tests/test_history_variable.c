@@ -15,7 +15,7 @@ struct setting {
 	int aborts;
 };
 
-/* -- making histories --------------------------------------------------------------------------------------------------------- */
+/* -- making histories -------------------------------------------------------------------------- */
 
 struct world {
 	uint64_t version[MOST_OBJECTS], value[MOST_OBJECTS];
@@ -132,7 +132,7 @@ static void spoil(struct kit_dice *dice, struct history *history)
 	kit_move(dice, history, 1 + kit_below(dice, 40));
 }
 
-/* -- fast against general ----------------------------------------------------------------------------------------------------- */
+/* -- fast against general ---------------------------------------------------------------------- */
 
 /* An order that explains all is one: it respects real time, and the model agrees. */
 static void check_order(const struct history *history, const uint32_t order[])
@@ -254,7 +254,7 @@ Test(history_variable, stamps_agree_with_the_order_that_they_name)
 	cr_assert(held > 2000 && refused > 2000, "%u hold, %u do not", held, refused);
 }
 
-/* -- planted faults, each found by its name ----------------------------------------------------------------------------------- */
+/* -- planted faults, each found by its name ---------------------------------------------------- */
 
 static void add(struct history *history, uint64_t called, uint64_t returned, enum history_kind kind, uint64_t stamp,
                 uint16_t count, const struct history_part parts[])

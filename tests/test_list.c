@@ -226,7 +226,7 @@ Test(list, a_walker_on_a_node_that_was_taken_out_starts_again)
 	cr_expect_eq(ended, 4);
 }
 
-/* -- many threads ------------------------------------------------------------------------------------------------------------- */
+/* -- many threads ------------------------------------------------------------------------------ */
 
 struct crowd {
 	struct weiri_list list;

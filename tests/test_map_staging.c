@@ -5,10 +5,9 @@
 
 #include <weir/map_staging.h>
 
-#include "queue/map_staging.h"
 #include "stepped.h"
 
-/* -- areas -------------------------------------------------------------------------------------------------------------------- */
+/* -- areas ------------------------------------------------------------------------------------- */
 
 static weir_map_staging *area_with(struct weir_map_staging_options options)
 {
@@ -129,13 +128,13 @@ static void expect_sizes(const weir_map_staging *map, size_t complete, size_t in
 {
 	size_t is_complete = SIZE_MAX, is_incomplete = SIZE_MAX, bytes = SIZE_MAX;
 
-	cr_assert_eq(weir_map_staging_look(map, &is_complete, &is_incomplete, &bytes), WEIR_OK);
+	cr_assert_eq(weir_map_staging_size(map, &is_complete, &is_incomplete, &bytes), WEIR_OK);
 	cr_assert_eq(is_complete, complete, "%zu complete, not %zu", is_complete, complete);
 	cr_assert_eq(is_incomplete, incomplete, "%zu incomplete, not %zu", is_incomplete, incomplete);
 	cr_assert_eq(bytes, components * sizeof(int32_t));
 }
 
-/* -- calls on threads of their own -------------------------------------------------------------------------------------------- */
+/* -- calls on threads of their own ------------------------------------------------------------- */
 
 /* '+' put, '-' get, '*' get any, 'p' peek; of the one component */
 static enum weir_status call(struct caller *c, weir_tensor **tensor)
@@ -150,14 +149,7 @@ static enum weir_status call(struct caller *c, weir_tensor **tensor)
 	}
 }
 
-static size_t waiting_in(const struct caller *c)
-{
-	return weiri_map_staging_waiting(c->area);
-}
-
-static const struct area_kind by_key = {call, waiting_in};
-
-/* -- the rows of the reference ------------------------------------------------------------------------------------------------ */
+/* -- the rows of the reference ----------------------------------------------------------------- */
 
 Test(map_staging, MST_001_each_get_returns_what_was_put_under_its_key)
 {
@@ -252,7 +244,7 @@ Test(map_staging, MST_007_the_fourth_put_waits_at_capacity_3)
 		stage(map, i, 1);
 	for (int i = 0; i < 5; i++) {
 		puts[i] = (struct caller){.area = map, .what = '+', .key = 3 + i};
-		begin(&by_key, &puts[i], (size_t)i + 1);
+		begin(call, &puts[i], (size_t)i + 1);
 	}
 	expect_sizes(map, 3, 0, 3);
 	for (int64_t i = 0; i < 8; i++)
@@ -362,7 +354,7 @@ Test(map_staging, MST_014_a_tensor_that_is_no_scalar_is_no_key)
 	end(map);
 }
 
-/* -- waiting ------------------------------------------------------------------------------------------------------------------ */
+/* -- waiting ----------------------------------------------------------------------------------- */
 
 Test(map_staging, a_get_waits_for_its_own_key_and_get_any_for_one)
 {
@@ -370,16 +362,16 @@ Test(map_staging, a_get_waits_for_its_own_key_and_get_any_for_one)
 	struct caller own = {.area = map, .what = '-', .key = 5}, look = {.area = map, .what = 'p', .key = 5},
 				  any = {.area = map, .what = '*', .key = 0};
 
-	begin(&by_key, &look, 1);
-	begin(&by_key, &own, 2);
+	begin(call, &look, 1);
+	begin(call, &own, 2);
 	stage(map, 4, 1);
-	cr_assert_eq(weiri_map_staging_waiting(map), 2, "another key is not enough");
+	cr_assert_eq(waiters_dumped("test"), 2, "another key is not enough");
 	fetch(map, 4, 1);
 	stage(map, 5, 1);
 	cr_assert_eq(join(&look), WEIR_OK);
 	cr_assert_eq(join(&own), WEIR_OK);
 	cr_assert(look.value == 50 && own.value == 50);
-	begin(&by_key, &any, 1);
+	begin(call, &any, 1);
 	stage(map, 6, 1);
 	cr_assert_eq(join(&any), WEIR_OK);
 	cr_assert(any.key == 6 && any.value == 60);
@@ -408,7 +400,7 @@ Test(map_staging, clear_lets_puts_go_on_that_wait_for_room)
 	struct caller waiting = {.area = map, .what = '+', .key = 2};
 
 	stage(map, 1, 1);
-	begin(&by_key, &waiting, 1);
+	begin(call, &waiting, 1);
 	cr_assert_eq(weir_map_staging_clear(map), WEIR_OK);
 	cr_assert_eq(join(&waiting), WEIR_OK);
 	fetch(map, 2, 1);
@@ -450,18 +442,18 @@ Test(map_staging, a_wait_ends_at_its_deadline_or_when_its_token_fires)
 				  cancelled = {.area = map, .what = 'p', .key = 3};
 	weir_tensor *tensor;
 
-	expect_waits_end(&by_key, &late, "map staging area \"test\": the deadline passed in get", &cancelled,
+	expect_waits_end(call, &late, "map staging area \"test\": the deadline passed in get", &cancelled,
 	                 "map staging area \"test\": peek was cancelled: the reason");
 	cr_assert_eq(weir_map_staging_get(map, 1, NULL, &tensor, 1, WEIR_NO_DEADLINE, cancelled.token, NULL),
 	             WEIR_CANCELLED);
 	weir_cancel_release(cancelled.token);
-	cr_assert_eq(weiri_map_staging_waiting(map), 0);
+	cr_assert_eq(waiters_dumped("test"), 0);
 	stage(map, 1, 1);
 	fetch(map, 1, 1);
 	end(map);
 }
 
-/* -- without a thread --------------------------------------------------------------------------------------------------------- */
+/* -- without a thread -------------------------------------------------------------------------- */
 
 static void note(void *context, enum weir_status status, const weir_error *error, int64_t key, weir_tensor **tensors,
                  size_t count)
@@ -500,24 +492,24 @@ Test(map_staging, an_operation_is_cancelled_by_its_handle_once)
 {
 	weir_map_staging *map = area_of_scalars(1);
 	struct outcome got = {0}, in = {0};
-	weir_map_staging_op *get_op, *put_op;
+	weir_pending *get_op, *put_op;
 	weir_tensor *one = number(1);
 	weir_error error;
 
 	cr_assert_eq(weir_map_staging_start_get(map, 1, NULL, 1, note, &got, &get_op, NULL), WEIR_OK);
 	cr_assert_eq(weir_map_staging_destroy(map, &error), WEIR_FAILED_PRECONDITION);
-	cr_assert_str_eq(error.message, "map staging area \"test\": 1 operations wait");
-	weir_map_staging_op_cancel(get_op);
-	weir_map_staging_op_cancel(get_op);
-	weir_map_staging_op_release(get_op);
+	cr_assert_str_eq(error.message, "map staging area \"test\": 1 waiting operation");
+	weir_pending_cancel(get_op, NULL);
+	weir_pending_cancel(get_op, NULL);
+	weir_pending_release(get_op);
 	cr_assert(got.calls == 1 && got.status == WEIR_CANCELLED);
 	cr_assert_str_eq(got.message, "map staging area \"test\": get was cancelled: cancelled");
 	stage(map, 5, 1);
 	cr_assert_eq(weir_map_staging_start_put(map, 2, NULL, &one, 1, note, &in, &put_op, NULL), WEIR_OK);
 	weir_tensor_release(one);
-	weir_map_staging_op_cancel(put_op);
-	weir_map_staging_op_release(put_op);
-	cr_assert(in.calls == 1 && in.status == WEIR_CANCELLED);
+	weir_pending_cancel(put_op, NULL);
+	weir_pending_release(put_op);
+	cr_assert(in.calls == 1 && in.status == WEIR_CANCELLED && in.count == 0);
 	fetch(map, 5, 1);
 	end(map);
 }
@@ -556,13 +548,13 @@ Test(map_staging, a_put_that_waits_for_room_is_refused_once_its_key_is_there)
 	weir_tensor_release(two);
 	cr_assert_eq(large.calls, 0);
 	stage_some(map, 2, first, 1); /* a small one fits */
-	cr_assert(large.calls == 1 && large.status == WEIR_INVALID_ARGUMENT);
+	cr_assert(large.calls == 1 && large.status == WEIR_INVALID_ARGUMENT && large.count == 0);
 	cr_assert_str_eq(large.message, "map staging area \"test\": key 2 has component 0 (0) already");
 	fetch(map, 1, 2);
 	end(map);
 }
 
-/* -- refusals ----------------------------------------------------------------------------------------------------------------- */
+/* -- refusals ---------------------------------------------------------------------------------- */
 
 Test(map_staging, a_component_is_put_once)
 {
@@ -586,8 +578,8 @@ Test(map_staging, bad_arguments_are_refused_by_name)
 {
 	weir_shape vector = {.rank = 1, .dims = {-1}};
 	struct weir_tensor_component components[] = {{WEIR_I32, &vector, "image"}, {WEIR_I32, &scalar_shape, NULL}};
-	struct weir_map_staging_options options = {
-		.struct_size = sizeof(options), .flags = 1, .components = components, .component_count = 2};
+	struct weir_map_staging_options options = {WEIR_MAP_STAGING_OPTIONS_INIT, .flags = 1, .components = components,
+	                                           .component_count = 2};
 	weir_map_staging *map = NULL;
 	weir_tensor *in[] = {number(1), number(2)}, *out[2] = {NULL, NULL};
 	weir_error error;
@@ -616,10 +608,10 @@ Test(map_staging, bad_arguments_are_refused_by_name)
 	cr_assert_eq(weir_map_staging_start_get(map, 1, NULL, 2, NULL, NULL, NULL, NULL), WEIR_INVALID_ARGUMENT);
 	cr_assert_eq(weir_map_staging_start_get(NULL, 1, NULL, 2, note, NULL, NULL, NULL), WEIR_INVALID_ARGUMENT);
 	cr_assert_eq(weir_map_staging_clear(NULL), WEIR_INVALID_ARGUMENT);
-	cr_assert_eq(weir_map_staging_look(NULL, NULL, NULL, NULL), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_map_staging_size(NULL, NULL, NULL, NULL), WEIR_INVALID_ARGUMENT);
 	cr_assert_eq(weir_map_staging_place(map, NULL, NULL), WEIR_INVALID_ARGUMENT);
-	weir_map_staging_op_cancel(NULL);
-	weir_map_staging_op_release(NULL);
+	weir_pending_cancel(NULL, NULL);
+	weir_pending_release(NULL);
 	cr_assert_eq(weir_map_staging_destroy(NULL, NULL), WEIR_OK);
 	expect_sizes(map, 0, 0, 0);
 	weir_tensor_release(in[0]);
@@ -627,7 +619,7 @@ Test(map_staging, bad_arguments_are_refused_by_name)
 	end(map);
 }
 
-/* -- want of memory ----------------------------------------------------------------------------------------------------------- */
+/* -- want of memory ---------------------------------------------------------------------------- */
 
 static enum weir_status take_and_peek(weir_map_staging *map)
 {
@@ -655,8 +647,8 @@ static enum weir_status take_and_peek(weir_map_staging *map)
 static enum weir_status use_with(const weir_allocator *allocator, void *context)
 {
 	struct weir_tensor_component components[] = {{WEIR_I32, NULL, NULL}, {WEIR_I32, NULL, NULL}};
-	struct weir_map_staging_options options = {
-		.struct_size = sizeof(options), .components = components, .component_count = 2, .allocator = allocator};
+	struct weir_map_staging_options options = {WEIR_MAP_STAGING_OPTIONS_INIT, .components = components,
+	                                           .component_count = 2, .allocator = allocator};
 	weir_map_staging *map;
 	enum weir_status status = weir_map_staging_create(&options, &map, NULL);
 	weir_tensor *tensors[] = {context, context};
@@ -679,7 +671,7 @@ Test(map_staging, every_call_survives_every_allocation_failing)
 	expect_survives_each_allocation(use_with);
 }
 
-/* -- threads ------------------------------------------------------------------------------------------------------------------ */
+/* -- threads ----------------------------------------------------------------------------------- */
 
 enum { KEYS = 2000, TAKERS = 2 };
 
@@ -757,7 +749,7 @@ Test(map_staging, threads_that_put_parts_and_take_wholes_lose_nothing)
 	end(traffic.map);
 }
 
-/* -- a call stopped anywhere -------------------------------------------------------------------------------------------------- */
+/* -- a call stopped anywhere ------------------------------------------------------------------- */
 
 static void take_v_of_1(void *context)
 {

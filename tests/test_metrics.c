@@ -20,7 +20,7 @@ enum { THREADS = 12, ADDITIONS = 2000 };
 
 static struct weir_metrics_options lines(uint32_t threads)
 {
-	return (struct weir_metrics_options){.struct_size = sizeof(struct weir_metrics_options), .threads = threads};
+	return (struct weir_metrics_options){WEIR_METRICS_OPTIONS_INIT, .threads = threads};
 }
 
 static void run_threads(void *(*body)(void *), void *context)
@@ -33,7 +33,7 @@ static void run_threads(void *(*body)(void *), void *context)
 		(void)pthread_join(threads[i], NULL);
 }
 
-/* -- counters ----------------------------------------------------------------------------------------------------------------- */
+/* -- counters ---------------------------------------------------------------------------------- */
 
 static void *count_up(void *counter)
 {
@@ -56,7 +56,7 @@ Test(metrics, a_counter_has_what_all_threads_added)
 		cr_expect_eq(weir_counter_read(counter), 7 + THREADS * ADDITIONS / 2 * 3);
 		run_threads(count_up, counter);
 		cr_expect_eq(weir_counter_read(counter), 7 + 2 * (THREADS * ADDITIONS / 2 * 3));
-		weir_counter_destroy(counter);
+		weir_counter_destroy(counter, NULL);
 	}
 }
 
@@ -68,7 +68,7 @@ Test(metrics, a_counter_wraps_around)
 	weir_counter_add(counter, INT64_MAX);
 	weir_counter_add(counter, 1);
 	cr_expect_eq(weir_counter_read(counter), INT64_MIN);
-	weir_counter_destroy(counter);
+	weir_counter_destroy(counter, NULL);
 }
 
 static void *address_of_line(void *counter)
@@ -99,7 +99,7 @@ Test(metrics, a_line_is_used_again_when_its_thread_has_ended)
 	weiri_stripes_destroy(stripes);
 }
 
-/* -- means -------------------------------------------------------------------------------------------------------------------- */
+/* -- means ------------------------------------------------------------------------------------- */
 
 static void *add_quarters(void *mean)
 {
@@ -123,7 +123,7 @@ Test(metrics, a_mean_has_what_all_threads_added)
 		value = weir_mean_read(mean);
 		cr_expect_eq(value.count, 2 * THREADS * ADDITIONS);
 		cr_expect(value.sum == 0.25 * (double)(2 * THREADS * ADDITIONS));
-		weir_mean_destroy(mean);
+		weir_mean_destroy(mean, NULL);
 	}
 }
 
@@ -164,7 +164,7 @@ static void check_mean_beside_stopped(uint32_t threads)
 	value = weir_mean_read(stepped_mean);
 	cr_expect_eq(value.count, trials + 2);
 	cr_expect_gt(trials, 5, "the call was not stepped through");
-	weir_mean_destroy(stepped_mean);
+	weir_mean_destroy(stepped_mean, NULL);
 }
 
 Test(metrics, an_adder_stopped_anywhere_keeps_no_reader_waiting)
@@ -175,7 +175,7 @@ Test(metrics, an_adder_stopped_anywhere_keeps_no_reader_waiting)
 	check_mean_beside_stopped(1);
 }
 
-/* -- buckets ------------------------------------------------------------------------------------------------------------------ */
+/* -- buckets ----------------------------------------------------------------------------------- */
 
 Test(metrics, buckets_follow_one_another_without_a_gap)
 {
@@ -198,12 +198,11 @@ Test(metrics, buckets_follow_one_another_without_a_gap)
 	}
 }
 
-/* -- summaries ---------------------------------------------------------------------------------------------------------------- */
+/* -- summaries --------------------------------------------------------------------------------- */
 
 static weir_summary *summary_of(uint32_t precision, uint64_t largest)
 {
-	struct weir_histogram_options options = {
-		.struct_size = sizeof(options), .precision = precision, .largest = largest};
+	struct weir_histogram_options options = {WEIR_HISTOGRAM_OPTIONS_INIT, .precision = precision, .largest = largest};
 	weir_summary *summary;
 
 	cr_assert_eq(weir_summary_create(&options, &summary, NULL), WEIR_OK);
@@ -244,7 +243,7 @@ Test(metrics, quantiles_are_within_the_stated_error_of_those_of_all_values)
 			              precision, percent, error);
 			cr_expect(exact >= (UINT64_C(2) << precision) || found == exact);
 		}
-		weir_summary_destroy(summary);
+		weir_summary_destroy(summary, NULL);
 	}
 }
 
@@ -272,7 +271,7 @@ Test(metrics, a_quantile_of_few_values_is_one_of_them)
 	cr_expect_eq(value, 40);
 	weir_summary_clear(summary);
 	cr_expect_eq(weir_summary_quantile(summary, 0.5, &value), WEIR_FAILED_PRECONDITION);
-	weir_summary_destroy(summary);
+	weir_summary_destroy(summary, NULL);
 }
 
 Test(metrics, values_above_the_largest_are_counted_apart)
@@ -293,7 +292,7 @@ Test(metrics, values_above_the_largest_are_counted_apart)
 	cr_expect(value >= bucket.low && value <= 100);
 	cr_expect_eq(weir_summary_quantile(summary, 0.9, &value), WEIR_OUT_OF_RANGE);
 	cr_expect_eq(value, 101);
-	weir_summary_destroy(summary);
+	weir_summary_destroy(summary, NULL);
 }
 
 Test(metrics, summaries_of_one_layout_are_merged_and_subtracted)
@@ -316,12 +315,12 @@ Test(metrics, summaries_of_one_layout_are_merged_and_subtracted)
 	cr_expect_str_eq(error.message, "summary: expected precision 3 and largest 1000, came 4 and 1000");
 	cr_expect_eq(weir_summary_count(a), 1);
 	cr_expect_eq(weir_summary_merge(a, NULL, NULL), WEIR_INVALID_ARGUMENT);
-	weir_summary_destroy(a);
-	weir_summary_destroy(b);
-	weir_summary_destroy(other);
+	weir_summary_destroy(a, NULL);
+	weir_summary_destroy(b, NULL);
+	weir_summary_destroy(other, NULL);
 }
 
-/* -- histograms --------------------------------------------------------------------------------------------------------------- */
+/* -- histograms -------------------------------------------------------------------------------- */
 
 static void *add_up_to_99(void *histogram)
 {
@@ -333,8 +332,8 @@ static void *add_up_to_99(void *histogram)
 Test(metrics, a_histogram_has_what_all_threads_added)
 {
 	for (uint32_t threads = 1; threads <= 2 * THREADS; threads *= 3) {
-		struct weir_histogram_options options = {
-			.struct_size = sizeof(options), .threads = threads, .precision = 6, .largest = 1000};
+		struct weir_histogram_options options = {WEIR_HISTOGRAM_OPTIONS_INIT, .threads = threads, .precision = 6,
+		                                         .largest = 1000};
 		weir_histogram *histogram;
 		weir_summary *summary = summary_of(6, 1000), *earlier = summary_of(6, 1000);
 		uint64_t median = 0;
@@ -351,9 +350,9 @@ Test(metrics, a_histogram_has_what_all_threads_added)
 			cr_expect_eq(weir_summary_bucket(summary, i).count, THREADS * ADDITIONS / 100);
 		cr_expect_eq(weir_summary_quantile(summary, 0.5, &median), WEIR_OK);
 		cr_expect_eq(median, 49);
-		weir_summary_destroy(summary);
-		weir_summary_destroy(earlier);
-		weir_histogram_destroy(histogram);
+		weir_summary_destroy(summary, NULL);
+		weir_summary_destroy(earlier, NULL);
+		weir_histogram_destroy(histogram, NULL);
 	}
 }
 
@@ -368,16 +367,16 @@ Test(metrics, a_histogram_and_a_summary_of_other_layouts_are_refused)
 	cr_expect_str_eq(error.message, "summary: expected precision 5 and largest 18446744073709551615, came 5 and 7");
 	cr_expect_eq(weir_histogram_read(histogram, NULL, NULL), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_histogram_read(NULL, summary, NULL), WEIR_INVALID_ARGUMENT);
-	weir_histogram_destroy(histogram);
-	weir_summary_destroy(summary);
+	weir_histogram_destroy(histogram, NULL);
+	weir_summary_destroy(summary, NULL);
 }
 
-/* -- making them -------------------------------------------------------------------------------------------------------------- */
+/* -- making them ------------------------------------------------------------------------------- */
 
 Test(metrics, options_that_cannot_be_are_refused)
 {
 	struct weir_metrics_options options = lines(WEIR_METRICS_MAX_THREADS + 1);
-	struct weir_histogram_options buckets = {.struct_size = sizeof(buckets), .precision = 11};
+	struct weir_histogram_options buckets = {WEIR_HISTOGRAM_OPTIONS_INIT, .precision = 11};
 	weir_counter *counter = NULL;
 	weir_mean *mean = NULL;
 	weir_histogram *histogram = NULL;
@@ -395,22 +394,22 @@ Test(metrics, options_that_cannot_be_are_refused)
 	cr_expect_eq(weir_counter_create(NULL, NULL, NULL), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_histogram_create(&buckets, &histogram, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_str_eq(error.message, "histogram: precision 11, expected 1 to 10");
-	buckets = (struct weir_histogram_options){.struct_size = sizeof(buckets), .threads = WEIR_METRICS_MAX_THREADS + 1};
+	buckets = (struct weir_histogram_options){WEIR_HISTOGRAM_OPTIONS_INIT, .threads = WEIR_METRICS_MAX_THREADS + 1};
 	cr_expect_eq(weir_histogram_create(&buckets, &histogram, NULL), WEIR_INVALID_ARGUMENT);
-	buckets = (struct weir_histogram_options){.struct_size = sizeof(buckets), .flags = 4};
+	buckets = (struct weir_histogram_options){WEIR_HISTOGRAM_OPTIONS_INIT, .flags = 4};
 	cr_expect_eq(weir_summary_create(&buckets, &summary, NULL), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_summary_create(NULL, NULL, NULL), WEIR_INVALID_ARGUMENT);
 	cr_expect(counter == NULL && mean == NULL && histogram == NULL && summary == NULL);
-	weir_counter_destroy(NULL);
-	weir_mean_destroy(NULL);
-	weir_histogram_destroy(NULL);
-	weir_summary_destroy(NULL);
+	weir_counter_destroy(NULL, NULL);
+	weir_mean_destroy(NULL, NULL);
+	weir_histogram_destroy(NULL, NULL);
+	weir_summary_destroy(NULL, NULL);
 }
 
 static enum weir_status make_all(const weir_allocator *allocator, void *context)
 {
-	struct weir_metrics_options options = {.struct_size = sizeof(options), .allocator = allocator};
-	struct weir_histogram_options buckets = {.struct_size = sizeof(buckets), .largest = 50, .allocator = allocator};
+	struct weir_metrics_options options = {WEIR_METRICS_OPTIONS_INIT, .allocator = allocator};
+	struct weir_histogram_options buckets = {WEIR_HISTOGRAM_OPTIONS_INIT, .largest = 50, .allocator = allocator};
 	weir_counter *counter = NULL;
 	weir_mean *mean = NULL;
 	weir_histogram *histogram = NULL;
@@ -424,10 +423,10 @@ static enum weir_status make_all(const weir_allocator *allocator, void *context)
 		status = weir_histogram_create(&buckets, &histogram, NULL);
 	if (status == WEIR_OK)
 		status = weir_summary_create(&buckets, &summary, NULL);
-	weir_counter_destroy(counter);
-	weir_mean_destroy(mean);
-	weir_histogram_destroy(histogram);
-	weir_summary_destroy(summary);
+	weir_counter_destroy(counter, NULL);
+	weir_mean_destroy(mean, NULL);
+	weir_histogram_destroy(histogram, NULL);
+	weir_summary_destroy(summary, NULL);
 	return status;
 }
 

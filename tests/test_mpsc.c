@@ -17,9 +17,9 @@ enum { FORMATS = 2 };
 /* NULL when this machine does not have the format. */
 static weir_mpsc *make(enum weir_ring_format format, size_t capacity)
 {
-	struct weir_ring_options options = {.struct_size = sizeof(options), .format = format};
+	struct weir_ring_options options = {WEIR_RING_OPTIONS_INIT, .format = format};
 	weir_mpsc *mpsc = NULL;
-	enum weir_status status = weir_mpsc_create(capacity, &options, &mpsc);
+	enum weir_status status = weir_mpsc_create(capacity, &options, &mpsc, NULL);
 
 	cr_assert(status == WEIR_OK || (status == WEIR_UNIMPLEMENTED && format == WEIR_RING_FORMAT_LTQ16));
 	return mpsc;
@@ -32,7 +32,7 @@ static void each_format(size_t capacity, void (*check)(weir_mpsc *mpsc, size_t c
 
 		if (mpsc != NULL)
 			check(mpsc, capacity);
-		weir_mpsc_destroy(mpsc);
+		weir_mpsc_destroy(mpsc, NULL);
 	}
 }
 
@@ -132,17 +132,17 @@ Test(mpsc, closed_gives_what_it_holds_and_then_the_end_for_ever)
 
 Test(mpsc, bad_arguments_are_refused)
 {
-	struct weir_ring_options options = {.struct_size = sizeof(options), .flags = 1};
+	struct weir_ring_options options = {WEIR_RING_OPTIONS_INIT, .flags = 1};
 	weir_mpsc *mpsc = NULL;
 	uint64_t value;
 	size_t done;
 
-	cr_assert_eq(weir_mpsc_create(0, NULL, &mpsc), WEIR_INVALID_ARGUMENT);
-	cr_assert_eq(weir_mpsc_create((size_t)WEIR_RING_MAX_CAPACITY + 1, NULL, &mpsc), WEIR_INVALID_ARGUMENT);
-	cr_assert_eq(weir_mpsc_create(4, &options, &mpsc), WEIR_INVALID_ARGUMENT);
-	cr_assert_eq(weir_mpsc_create(4, NULL, NULL), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_mpsc_create(0, NULL, &mpsc, NULL), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_mpsc_create((size_t)WEIR_RING_MAX_CAPACITY + 1, NULL, &mpsc, NULL), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_mpsc_create(4, &options, &mpsc, NULL), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_mpsc_create(4, NULL, NULL, NULL), WEIR_INVALID_ARGUMENT);
 	cr_assert_null(mpsc);
-	cr_assert_eq(weir_mpsc_create(4, NULL, &mpsc), WEIR_OK);
+	cr_assert_eq(weir_mpsc_create(4, NULL, &mpsc, NULL), WEIR_OK);
 	cr_assert_eq(weir_mpsc_try_enqueue(NULL, 1), WEIR_INVALID_ARGUMENT);
 	cr_assert_eq(weir_mpsc_try_enqueue_many(NULL, &value, 1, &done), WEIR_INVALID_ARGUMENT);
 	cr_assert_eq(weir_mpsc_try_dequeue(NULL, &value), WEIR_INVALID_ARGUMENT);
@@ -154,19 +154,19 @@ Test(mpsc, bad_arguments_are_refused)
 	cr_assert_eq(weir_mpsc_capacity(NULL), 0);
 	cr_assert_not(weir_mpsc_closed(NULL));
 	weir_mpsc_close(NULL);
-	weir_mpsc_destroy(mpsc);
-	weir_mpsc_destroy(NULL);
+	weir_mpsc_destroy(mpsc, NULL);
+	weir_mpsc_destroy(NULL, NULL);
 }
 
 static enum weir_status make_with(const weir_allocator *allocator, void *context)
 {
-	struct weir_ring_options options = {.struct_size = sizeof(options), .allocator = allocator};
+	struct weir_ring_options options = {WEIR_RING_OPTIONS_INIT, .allocator = allocator};
 	weir_mpsc *mpsc;
-	enum weir_status status = weir_mpsc_create(100, &options, &mpsc);
+	enum weir_status status = weir_mpsc_create(100, &options, &mpsc, NULL);
 
 	(void)context;
 	if (status == WEIR_OK)
-		weir_mpsc_destroy(mpsc);
+		weir_mpsc_destroy(mpsc, NULL);
 	return status;
 }
 
@@ -183,18 +183,18 @@ Test(mpsc, lives_in_memory_of_the_callers)
 
 	cr_assert(size != 0 && size <= sizeof(memory));
 	memset(memory, 0xa5, sizeof(memory));
-	cr_assert_eq(weir_mpsc_init(memory, size - 1, 5, NULL, &mpsc), WEIR_INVALID_ARGUMENT);
-	cr_assert_eq(weir_mpsc_init(memory, size, 5, NULL, NULL), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_mpsc_init(memory, size - 1, 5, NULL, &mpsc, NULL), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_mpsc_init(memory, size, 5, NULL, NULL, NULL), WEIR_INVALID_ARGUMENT);
 	cr_assert_null(mpsc);
-	cr_assert_eq(weir_mpsc_init(memory, size, 5, NULL, &mpsc), WEIR_OK);
+	cr_assert_eq(weir_mpsc_init(memory, size, 5, NULL, &mpsc, NULL), WEIR_OK);
 	fill_and_drain(mpsc, 5);
-	weir_mpsc_destroy(mpsc);
+	weir_mpsc_destroy(mpsc, NULL);
 	for (size_t i = size; i < sizeof(memory); i++)
 		cr_assert_eq(memory[i], 0xa5);
 	cr_assert_eq(weir_mpsc_memsize(0, NULL), 0);
 }
 
-/* -- threads ------------------------------------------------------------------------------------------------------------------ */
+/* -- threads ----------------------------------------------------------------------------------- */
 
 enum { PRODUCERS = 3, PER_PRODUCER = 20000 };
 
@@ -279,7 +279,7 @@ Test(mpsc, what_others_enqueue_comes_out_beside_a_producer_stopped_anywhere)
 			stepped_finish(&call);
 			cr_assert(got == 106 || take(mpsc) == 100);
 			cr_assert_eq(weir_mpsc_try_dequeue(mpsc, &value), WEIR_WOULD_BLOCK);
-			weir_mpsc_destroy(mpsc);
+			weir_mpsc_destroy(mpsc, NULL);
 		}
 	}
 }

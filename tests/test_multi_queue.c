@@ -11,11 +11,10 @@
 
 static weir_multi_queue *make(size_t capacity, uint32_t lanes, uint32_t stickiness)
 {
-	struct weir_multi_queue_options options = {
-		.struct_size = sizeof(options), .lanes = lanes, .stickiness = stickiness};
+	struct weir_multi_queue_options options = {WEIR_MULTI_QUEUE_OPTIONS_INIT, .lanes = lanes, .stickiness = stickiness};
 	weir_multi_queue *queue = NULL;
 
-	cr_assert_eq(weir_multi_queue_create(capacity, &options, &queue), WEIR_OK);
+	cr_assert_eq(weir_multi_queue_create(capacity, &options, &queue, NULL), WEIR_OK);
 	return queue;
 }
 
@@ -25,14 +24,29 @@ Test(multi_queue, one_lane_is_strict)
 	uint64_t value;
 	int64_t key;
 
-	cr_expect_eq(weir_multi_queue_lanes(queue), 1);
+	cr_expect_eq(weir_multi_queue_lane_count(queue), 1);
 	for (uint64_t i = 0; i < 100; i++)
 		cr_assert_eq(weir_multi_queue_try_enqueue(queue, (int64_t)(i * 37 % 10) - 5, i), WEIR_OK);
 	for (int64_t expected = 0; expected < 100; expected++) {
 		cr_assert_eq(weir_multi_queue_try_dequeue(queue, &key, &value), WEIR_OK);
 		cr_assert_eq(key, expected / 10 - 5);
 	}
-	weir_multi_queue_destroy(queue);
+	weir_multi_queue_destroy(queue, NULL);
+}
+
+/* Of two lanes it always looks at both. */
+Test(multi_queue, two_lanes_are_strict_for_a_thread_that_is_alone)
+{
+	weir_multi_queue *queue = make(1000, 2, 1);
+	uint64_t value;
+
+	for (uint64_t i = 0; i < 1000; i++)
+		cr_assert_eq(weir_multi_queue_try_enqueue(queue, (int64_t)(i * 7 % 1000), i), WEIR_OK);
+	for (int64_t expected = 0, key; expected < 1000; expected++) {
+		cr_assert_eq(weir_multi_queue_try_dequeue(queue, &key, &value), WEIR_OK);
+		cr_assert_eq(key, expected);
+	}
+	weir_multi_queue_destroy(queue, NULL);
 }
 
 Test(multi_queue, holds_as_many_as_it_says_and_gives_all_back)
@@ -63,7 +77,7 @@ Test(multi_queue, holds_as_many_as_it_says_and_gives_all_back)
 			cr_assert(value == 77 && key == 78);
 		}
 		cr_assert_eq(sum, n * (n - 1));
-		weir_multi_queue_destroy(queue);
+		weir_multi_queue_destroy(queue, NULL);
 	}
 }
 
@@ -71,12 +85,12 @@ Test(multi_queue, lanes_by_default_are_some_a_processor_and_no_more_than_values)
 {
 	weir_multi_queue *queue = NULL;
 
-	cr_assert_eq(weir_multi_queue_create(1 << 16, NULL, &queue), WEIR_OK);
-	cr_expect_geq(weir_multi_queue_lanes(queue), WEIR_MULTI_QUEUE_LANES_A_PROCESSOR);
-	weir_multi_queue_destroy(queue);
-	cr_assert_eq(weir_multi_queue_create(2, NULL, &queue), WEIR_OK);
-	cr_expect_leq(weir_multi_queue_lanes(queue), 2);
-	weir_multi_queue_destroy(queue);
+	cr_assert_eq(weir_multi_queue_create(1 << 16, NULL, &queue, NULL), WEIR_OK);
+	cr_expect_geq(weir_multi_queue_lane_count(queue), WEIR_MULTI_QUEUE_LANES_A_PROCESSOR);
+	weir_multi_queue_destroy(queue, NULL);
+	cr_assert_eq(weir_multi_queue_create(2, NULL, &queue, NULL), WEIR_OK);
+	cr_expect_leq(weir_multi_queue_lane_count(queue), 2);
+	weir_multi_queue_destroy(queue, NULL);
 }
 
 /* Of 8 lanes some 6 smaller keys are passed over on average (docs/concepts.md); with one lane at random it would be more and more. */
@@ -104,7 +118,7 @@ Test(multi_queue, the_smaller_of_two_lanes_is_near_the_smallest)
 	}
 	cr_expect_leq(passed / VALUES, 2 * LANES);
 	cr_expect_gt(passed, 0);
-	weir_multi_queue_destroy(queue);
+	weir_multi_queue_destroy(queue, NULL);
 }
 
 Test(multi_queue, a_closed_one_gives_what_it_has_and_ends)
@@ -121,46 +135,46 @@ Test(multi_queue, a_closed_one_gives_what_it_has_and_ends)
 	for (uint64_t i = 0; i < 5; i++)
 		cr_assert_eq(weir_multi_queue_try_dequeue(queue, NULL, &value), WEIR_OK);
 	cr_assert_eq(weir_multi_queue_try_dequeue(queue, NULL, &value), WEIR_OUT_OF_RANGE);
-	weir_multi_queue_destroy(queue);
+	weir_multi_queue_destroy(queue, NULL);
 }
 
 Test(multi_queue, bad_arguments_are_refused)
 {
-	struct weir_multi_queue_options options = {.struct_size = sizeof(options), .flags = 1};
+	struct weir_multi_queue_options options = {WEIR_MULTI_QUEUE_OPTIONS_INIT, .flags = 1};
 	weir_multi_queue *queue = NULL;
 	uint64_t value;
 
-	cr_expect_eq(weir_multi_queue_create(8, &options, &queue), WEIR_INVALID_ARGUMENT);
-	options = (struct weir_multi_queue_options){.struct_size = sizeof(options), .lanes = 9};
-	cr_expect_eq(weir_multi_queue_create(8, &options, &queue), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_multi_queue_create(8, &options, &queue, NULL), WEIR_INVALID_ARGUMENT);
+	options = (struct weir_multi_queue_options){WEIR_MULTI_QUEUE_OPTIONS_INIT, .lanes = 9};
+	cr_expect_eq(weir_multi_queue_create(8, &options, &queue, NULL), WEIR_INVALID_ARGUMENT);
 	options.lanes = WEIR_MULTI_QUEUE_MAX_LANES + 1;
-	cr_expect_eq(weir_multi_queue_create(100000, &options, &queue), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_multi_queue_create(100000, &options, &queue, NULL), WEIR_INVALID_ARGUMENT);
 	options.lanes = 1;
-	cr_expect_eq(weir_multi_queue_create((size_t)WEIR_PRIORITY_QUEUE_MAX_CAPACITY + 1, &options, &queue),
+	cr_expect_eq(weir_multi_queue_create((size_t)WEIR_PRIORITY_QUEUE_MAX_CAPACITY + 1, &options, &queue, NULL),
 	             WEIR_INVALID_ARGUMENT);
 	options.struct_size = 3;
-	cr_expect_eq(weir_multi_queue_create(8, &options, &queue), WEIR_INVALID_ARGUMENT);
-	cr_expect_eq(weir_multi_queue_create(0, NULL, &queue), WEIR_INVALID_ARGUMENT);
-	cr_expect_eq(weir_multi_queue_create(8, NULL, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_multi_queue_create(8, &options, &queue, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_multi_queue_create(0, NULL, &queue, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_multi_queue_create(8, NULL, NULL, NULL), WEIR_INVALID_ARGUMENT);
 	cr_expect_null(queue);
 	cr_expect_eq(weir_multi_queue_try_enqueue(NULL, 0, 0), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_multi_queue_try_dequeue(NULL, NULL, &value), WEIR_INVALID_ARGUMENT);
-	cr_expect_eq(weir_multi_queue_capacity(NULL) + weir_multi_queue_lanes(NULL) + weir_multi_queue_size_approx(NULL),
-	             0);
+	cr_expect_eq(
+		weir_multi_queue_capacity(NULL) + weir_multi_queue_lane_count(NULL) + weir_multi_queue_size_approx(NULL), 0);
 	cr_expect_not(weir_multi_queue_closed(NULL));
 	weir_multi_queue_close(NULL);
-	weir_multi_queue_destroy(NULL);
+	weir_multi_queue_destroy(NULL, NULL);
 }
 
 static enum weir_status make_and_destroy(const weir_allocator *allocator, void *context)
 {
-	struct weir_multi_queue_options options = {.struct_size = sizeof(options), .lanes = 3, .allocator = allocator};
+	struct weir_multi_queue_options options = {WEIR_MULTI_QUEUE_OPTIONS_INIT, .lanes = 3, .allocator = allocator};
 	weir_multi_queue *queue;
-	enum weir_status status = weir_multi_queue_create(100, &options, &queue);
+	enum weir_status status = weir_multi_queue_create(100, &options, &queue, NULL);
 
 	(void)context;
 	if (status == WEIR_OK)
-		weir_multi_queue_destroy(queue);
+		weir_multi_queue_destroy(queue, NULL);
 	return status;
 }
 
@@ -169,7 +183,7 @@ Test(multi_queue, create_survives_each_allocation_failing)
 	cr_assert_eq(fail_each_allocation(make_and_destroy, NULL), 4, "the queue and its lanes");
 }
 
-/* -- threads ------------------------------------------------------------------------------------------------------------------ */
+/* -- threads ----------------------------------------------------------------------------------- */
 
 static struct {
 	weir_multi_queue *queue;
@@ -199,6 +213,6 @@ Test(multi_queue, nothing_is_lost_or_doubled_between_threads)
 		shared.queue = make(64, lanes, lanes);
 		expect_exchanged(put_and_take, &shared.sum);
 		cr_assert_eq(weir_multi_queue_size_approx(shared.queue), 0);
-		weir_multi_queue_destroy(shared.queue);
+		weir_multi_queue_destroy(shared.queue, NULL);
 	}
 }

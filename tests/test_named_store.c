@@ -29,7 +29,7 @@ static const struct weir_resource_type things = {"thing", destroy_thing}, others
 
 static weir_store *make_store(const weir_allocator *allocator)
 {
-	struct weir_store_options options = {.struct_size = sizeof(options), .name = "names", .allocator = allocator};
+	struct weir_store_options options = {WEIR_STORE_OPTIONS_INIT, .name = "names", .allocator = allocator};
 	weir_store *store = NULL;
 
 	cr_assert_eq(weir_store_create(&options, &store, NULL), WEIR_OK);
@@ -65,7 +65,7 @@ Test(named_store, what_was_added_is_found_by_its_name_and_container)
 	cr_assert_null(find(store, "part", "y"));
 	cr_assert_null(find(store, "par", "tx"), "a container does not run into a name");
 	cr_assert_eq(weir_store_size_approx(store), 2);
-	weir_store_destroy(store);
+	weir_store_destroy(store, NULL);
 	cr_assert_eq(a.destroyed, 1);
 	cr_assert_eq(b.destroyed, 1);
 }
@@ -80,7 +80,7 @@ Test(named_store, a_name_that_is_taken_is_refused_and_the_object_stays_the_calle
 	cr_assert_eq(weir_store_add(store, NULL, "x", &things, &b, NULL, &error), WEIR_ALREADY_EXISTS);
 	cr_assert_str_eq(error.message, "store \"names\": \"x\" in container \"\" exists");
 	cr_assert_eq(b.destroyed, 0);
-	weir_store_destroy(store);
+	weir_store_destroy(store, NULL);
 	cr_assert_eq(b.destroyed, 0);
 }
 
@@ -101,7 +101,7 @@ Test(named_store, references_outlive_the_name_and_the_store)
 	cr_assert_eq(a.destroyed, 0);
 	weir_resource_release(first);
 	cr_assert_eq(a.destroyed, 1, "with the last reference, and not at some collection");
-	weir_store_destroy(store);
+	weir_store_destroy(store, NULL);
 	cr_assert_eq(b.destroyed, 0);
 	cr_assert_str_eq(weir_resource_name(second), "x");
 	weir_resource_release(second);
@@ -109,7 +109,7 @@ Test(named_store, references_outlive_the_name_and_the_store)
 	cr_assert_eq(weir_reclaim_flush(0), WEIR_OK);
 }
 
-/* -- create or get ------------------------------------------------------------------------------------------------------------ */
+/* -- create or get ----------------------------------------------------------------------------- */
 
 struct order {
 	struct thing *thing;
@@ -174,7 +174,7 @@ Test(named_store, the_first_creates_and_the_others_get_the_same_if_it_is_compati
 	weir_resource_release(one);
 	weir_resource_release(two);
 	cr_assert_eq(a.destroyed, 0, "refused calls gave their references back, and not more");
-	weir_store_destroy(store);
+	weir_store_destroy(store, NULL);
 	cr_assert_eq(a.destroyed, 1);
 }
 
@@ -209,11 +209,11 @@ Test(named_store, who_creates_too_late_gets_the_others_and_destroys_its_own)
 		cr_assert_eq(mine.destroyed, !then_remove);
 		cr_assert_eq(theirs.destroyed, then_remove);
 		weir_resource_release(resource);
-		weir_store_destroy(rival.store);
+		weir_store_destroy(rival.store, NULL);
 	}
 }
 
-/* -- many names --------------------------------------------------------------------------------------------------------------- */
+/* -- many names -------------------------------------------------------------------------------- */
 
 enum { NAMES = 3000 };
 
@@ -257,7 +257,7 @@ Test(named_store, any_number_of_names_is_found_walked_and_cleared)
 	cr_assert_eq(weir_store_clear(store, NULL, NULL), WEIR_OK);
 	cr_assert_eq(weir_store_next(store, NULL, &next), WEIR_OUT_OF_RANGE);
 	cr_assert_eq(weir_store_size_approx(store), 0);
-	weir_store_destroy(store);
+	weir_store_destroy(store, NULL);
 }
 
 Test(named_store, a_walk_goes_on_from_a_name_that_was_removed)
@@ -279,14 +279,14 @@ Test(named_store, a_walk_goes_on_from_a_name_that_was_removed)
 	}
 	weir_resource_release(at);
 	cr_assert_eq(met, 8);
-	weir_store_destroy(store);
+	weir_store_destroy(store, NULL);
 }
 
-/* -- refusals ----------------------------------------------------------------------------------------------------------------- */
+/* -- refusals ---------------------------------------------------------------------------------- */
 
 Test(named_store, bad_arguments_are_refused_by_name)
 {
-	struct weir_store_options options = {.struct_size = sizeof(options), .flags = 1};
+	struct weir_store_options options = {WEIR_STORE_OPTIONS_INIT, .flags = 1};
 	struct weir_store_maker maker = {NULL, NULL, NULL};
 	weir_store *store = NULL;
 	weir_resource *resource = NULL;
@@ -319,13 +319,13 @@ Test(named_store, bad_arguments_are_refused_by_name)
 	cr_assert_null(weir_resource_retain(NULL));
 	weir_resource_release(NULL);
 	cr_assert_eq(weir_store_size_approx(NULL), 0);
-	weir_store_destroy(store);
-	weir_store_destroy(NULL);
+	weir_store_destroy(store, NULL);
+	weir_store_destroy(NULL, NULL);
 }
 
 static enum weir_status use_with(const weir_allocator *allocator, void *context)
 {
-	struct weir_store_options options = {.struct_size = sizeof(options), .allocator = allocator};
+	struct weir_store_options options = {WEIR_STORE_OPTIONS_INIT, .allocator = allocator};
 	struct thing *thing = context;
 	struct order order = {.thing = thing, .size = 1};
 	struct weir_store_maker maker = {create_thing, NULL, &order};
@@ -341,7 +341,7 @@ static enum weir_status use_with(const weir_allocator *allocator, void *context)
 		weir_resource_release(resource);
 	else
 		cr_assert_eq(thing->destroyed, 1, "what was made for nothing is destroyed");
-	weir_store_destroy(store);
+	weir_store_destroy(store, NULL);
 	cr_assert_eq(thing->destroyed, 1);
 	return status;
 }
@@ -378,7 +378,7 @@ Test(named_store, grows_as_far_as_memory_lets_it)
 		weir_resource_release(resource);
 	}
 	cr_assert_eq(in, 0);
-	weir_store_destroy(store);
+	weir_store_destroy(store, NULL);
 	cr_assert_eq(weir_reclaim_flush(0), WEIR_OK);
 	cr_assert_str_eq(failing_allocator_verdict(&state), "balanced");
 }
@@ -399,7 +399,7 @@ Test(named_store, marks_are_made_as_names_come_whatever_the_word_size)
 	}
 	cr_assert_geq(state.outstanding - before, 256 + 64,
 	              "a block for each name, and a mark for each bucket that was used");
-	weir_store_destroy(store);
+	weir_store_destroy(store, NULL);
 	cr_assert_str_eq(failing_allocator_verdict(&state), "balanced");
 }
 
@@ -416,12 +416,12 @@ Test(named_store, what_is_removed_is_unlinked_by_its_removal)
 	cr_assert_eq(weir_store_remove(store, NULL, "x", NULL), WEIR_OK);
 	cr_assert_eq(weir_reclaim_flush(0), WEIR_OK);
 	cr_assert_eq(state.outstanding, before);
-	weir_store_destroy(store);
+	weir_store_destroy(store, NULL);
 	cr_assert_eq(a.destroyed, 1);
 	cr_assert_str_eq(failing_allocator_verdict(&state), "balanced");
 }
 
-/* -- threads ------------------------------------------------------------------------------------------------------------------ */
+/* -- threads ----------------------------------------------------------------------------------- */
 
 enum { THREADS = 4, ROUNDS = 3000, SHARED = 5 };
 
@@ -514,11 +514,11 @@ Test(named_store, one_object_at_a_time_has_a_name_and_each_is_destroyed_once)
 	/* Two objects of one name at a time would leave more created than removed and there. */
 	cr_assert_eq((size_t)(created - removed), weir_store_size_approx(crowd.store));
 	cr_assert_eq(crowd.alive, created - removed, "what lost or was removed has been destroyed");
-	weir_store_destroy(crowd.store);
+	weir_store_destroy(crowd.store, NULL);
 	cr_assert_eq(crowd.alive, 0);
 }
 
-/* -- a call stopped anywhere -------------------------------------------------------------------------------------------------- */
+/* -- a call stopped anywhere ------------------------------------------------------------------- */
 
 static void remove_b(void *context)
 {
@@ -553,6 +553,6 @@ Test(named_store, a_removal_stopped_anywhere_stops_nobody)
 		cr_assert_null(find(store, NULL, "b"));
 		cr_assert_eq(weir_store_size_approx(store), 1);
 		cr_assert_eq(thing[1].destroyed, 1);
-		weir_store_destroy(store);
+		weir_store_destroy(store, NULL);
 	}
 }

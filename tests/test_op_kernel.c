@@ -105,7 +105,7 @@ static void expect_failure(weir_kernel_fn *fn, enum weir_status status, const ch
 	weir_error error;
 
 	cr_assert_eq(weir_op_kernel(graph, "reader", fn, NULL, NULL, 0, &f32_scalar, 1, &out, NULL, NULL), WEIR_OK);
-	cr_expect_eq(weir_session_run(session, NULL, 0, &out, 1, &result, NULL, 0, NULL, &error), status);
+	cr_expect_eq(weir_session_run(session, NULL, 0, &out, 1, &result, NULL, 0, WEIR_NO_DEADLINE, NULL, &error), status);
 	cr_expect_str_eq(error.message, message);
 	cr_expect_null(result);
 	kit_end(session, graph);
@@ -199,7 +199,7 @@ static int was_left_behind(const weir_error *error)
 
 Test(op_kernel, a_deadline_leaves_a_kernel_that_ignores_its_token_behind)
 {
-	struct weir_run_options options = {.struct_size = sizeof(options)};
+	struct kit_bounds options = {WEIR_NO_DEADLINE, NULL};
 	weir_graph *graph = kit_graph();
 	weir_session *session = kit_session(graph, 1);
 	weir_output x = kit_placeholder(graph, "x", WEIR_F32, kit_shape(0));
@@ -217,8 +217,9 @@ Test(op_kernel, a_deadline_leaves_a_kernel_that_ignores_its_token_behind)
 	for (uint64_t length_ns = 20000000; !was_left_behind(&error); length_ns *= 2) {
 		cr_assert(length_ns < KIT_PATIENCE_NS, "%s", error.message);
 		options.deadline_ns = weir_deadline_in(length_ns);
-		cr_expect_eq(weir_session_run(session, &feed, 1, &out, 1, &result, NULL, 0, &options, &error),
-		             WEIR_DEADLINE_EXCEEDED);
+		cr_expect_eq(
+			weir_session_run(session, &feed, 1, &out, 1, &result, NULL, 0, options.deadline_ns, options.cancel, &error),
+			WEIR_DEADLINE_EXCEEDED);
 	}
 	/* The kernel still reads the feed, which is no longer ours to keep. */
 	weir_tensor_release(value);
@@ -247,7 +248,7 @@ static void *fire_once_started(void *context)
 
 static void cancel_a_kernel(int looks_at_the_token)
 {
-	struct weir_run_options options = {.struct_size = sizeof(options)};
+	struct kit_bounds options = {WEIR_NO_DEADLINE, NULL};
 	weir_graph *graph = kit_graph();
 	weir_session *session = kit_session(graph, 1);
 	weir_output x = kit_constant(graph, kit_f32(7));
@@ -260,10 +261,12 @@ static void cancel_a_kernel(int looks_at_the_token)
 	init_stubborn(&stubborn, looks_at_the_token);
 	cr_assert_eq(weir_op_kernel(graph, "kernel", be_stubborn, &stubborn, &x, 1, &f32_scalar, 1, &out, NULL, NULL),
 	             WEIR_OK);
-	cr_assert_eq(weir_cancel_create(NULL, &options.cancel), WEIR_OK);
+	cr_assert_eq(weir_cancel_create(NULL, &options.cancel, NULL), WEIR_OK);
 	firing = (struct firing){options.cancel, &stubborn};
 	cr_assert_eq(pthread_create(&thread, NULL, fire_once_started, &firing), 0);
-	cr_expect_eq(weir_session_run(session, NULL, 0, &out, 1, &result, NULL, 0, &options, NULL), WEIR_CANCELLED);
+	cr_expect_eq(
+		weir_session_run(session, NULL, 0, &out, 1, &result, NULL, 0, options.deadline_ns, options.cancel, NULL),
+		WEIR_CANCELLED);
 	cr_assert_eq(pthread_join(thread, NULL), 0);
 	weir_cancel_release(options.cancel);
 	if (!looks_at_the_token)
@@ -295,7 +298,8 @@ static enum weir_status run_nested(void *context, const struct weir_kernel_call 
 
 	if (weir_session_destroy(nested->session, NULL) != WEIR_FAILED_PRECONDITION)
 		weiri_latch_set(&nested->destroyed);
-	return weir_session_run(nested->session, NULL, 0, &nested->out, 1, &call->outputs[0], NULL, 0, NULL, error);
+	return weir_session_run(nested->session, NULL, 0, &nested->out, 1, &call->outputs[0], NULL, 0, WEIR_NO_DEADLINE,
+	                        NULL, error);
 }
 
 Test(op_kernel, kernels_that_run_the_session_do_not_exhaust_its_workers)

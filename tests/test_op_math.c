@@ -13,7 +13,7 @@ static void expect_f32(weir_graph *graph, weir_output out, weir_shape shape, con
 	weir_tensor *result = kit_fetch(session, out);
 
 	cr_assert(weir_shape_equal(weir_tensor_shape(result), &shape));
-	for (int64_t i = 0; i < weir_tensor_elements(result); i++)
+	for (int64_t i = 0; i < weir_tensor_element_count(result); i++)
 		cr_expect_float_eq(kit_f32_at(result, (size_t)i), expected[i], 1e-5f, "element %d: %f", (int)i,
 		                   (double)kit_f32_at(result, (size_t)i));
 	weir_tensor_release(result);
@@ -240,7 +240,7 @@ Test(op_math, argmax_takes_the_first_of_equals_and_shows_a_nan)
 
 	cr_assert_eq(weir_op_argmax(graph, NULL, x, &out, NULL), WEIR_OK);
 	result = kit_fetch(session, out);
-	cr_assert_eq(weir_tensor_elements(result), 3);
+	cr_assert_eq(weir_tensor_element_count(result), 3);
 	cr_expect_eq(kit_i64_at(result, 0), 1);
 	cr_expect_eq(kit_i64_at(result, 1), 2);
 	cr_expect_eq(kit_i64_at(result, 2), 1);
@@ -273,7 +273,7 @@ Test(op_math, cast_saturates_and_truncates)
 	kit_end(session, graph);
 }
 
-/* -- every dtype, beside long double, which holds each of them exactly ------------------------------------------------------- */
+/* -- every dtype, beside long double, which holds each of them exactly ------------------------- */
 
 static const enum weir_dtype every_dtype[] = {WEIR_BOOL, WEIR_U8,  WEIR_I8,  WEIR_I16,
                                               WEIR_I32,  WEIR_I64, WEIR_F32, WEIR_F64};
@@ -354,7 +354,7 @@ static void expect_values(weir_session *session, weir_output out, enum weir_dtyp
 
 	cr_assert_eq(weir_tensor_dtype(result), dtype, "%s", what);
 	cr_assert(weir_shape_equal(weir_tensor_shape(result), &shape), "%s", what);
-	for (int64_t i = 0; i < weir_tensor_elements(result); i++)
+	for (int64_t i = 0; i < weir_tensor_element_count(result); i++)
 		cr_expect_eq(element(weir_tensor_data(result), dtype, (size_t)i), expected[i], "%s of %s, element %d: %Lg",
 		             what, weir_dtype_name(dtype), (int)i, element(weir_tensor_data(result), dtype, (size_t)i));
 	weir_tensor_release(result);
@@ -406,8 +406,8 @@ Test(op_math, a_cast_writes_its_own_elements_and_no_more)
 	static float values[COUNT];
 	struct failing_allocator memory = {0};
 	weir_allocator allocator = failing_allocator_hooks(&memory);
-	struct weir_session_options options = {
-		.struct_size = sizeof(options), .flags = WEIR_SESSION_NO_THREADS, .allocator = &allocator};
+	struct weir_session_options options = {WEIR_SESSION_OPTIONS_INIT, .flags = WEIR_SESSION_NO_THREADS,
+	                                       .allocator = &allocator};
 	weir_graph *graph = kit_graph();
 	weir_session *session = NULL;
 	weir_output x;
@@ -533,12 +533,37 @@ Test(op_math, shapes_known_only_at_run_time_are_checked_then)
 	cr_assert_eq(weir_op_add(graph, "sum", x, y, &sum, NULL), WEIR_OK);
 	feeds[0] = (struct weir_feed){x, two};
 	feeds[1] = (struct weir_feed){y, three};
-	cr_expect_eq(weir_session_run(session, feeds, 2, &sum, 1, &result, NULL, 0, NULL, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_session_run(session, feeds, 2, &sum, 1, &result, NULL, 0, WEIR_NO_DEADLINE, NULL, &error),
+	             WEIR_INVALID_ARGUMENT);
 	cr_expect_not_null(strstr(error.message, "add \"sum\""), "%s", error.message);
 	cr_expect_not_null(strstr(error.message, "f32 [2] and f32 [3]"), "%s", error.message);
 	cr_expect_null(result);
 	weir_tensor_release(two);
 	weir_tensor_release(three);
+	kit_end(session, graph);
+}
+
+Test(op_math, a_target_is_computed_though_its_result_goes_nowhere)
+{
+	weir_graph *graph = kit_graph();
+	weir_session *session = kit_session(graph, 0);
+	weir_output x = f32_constant(graph, kit_shape(2, 2, 3), one_to_six);
+	weir_output labels = kit_constant(graph, kit_tensor(WEIR_I32, kit_shape(1, 2), (const int32_t[]){0, 2}));
+	weir_output outs[9];
+	weir_error error;
+
+	cr_assert_eq(weir_op_add(graph, NULL, x, x, &outs[0], NULL), WEIR_OK);
+	cr_assert_eq(weir_op_square(graph, NULL, x, &outs[1], NULL), WEIR_OK);
+	cr_assert_eq(weir_op_matmul(graph, NULL, x, x, WEIR_MATMUL_TRANSPOSE_B, &outs[2], NULL), WEIR_OK);
+	cr_assert_eq(weir_op_reduce_sum(graph, NULL, x, &outs[3], NULL), WEIR_OK);
+	cr_assert_eq(weir_op_reduce_sum_axis(graph, NULL, x, 0, &outs[4], NULL), WEIR_OK);
+	cr_assert_eq(weir_op_reduce_mean_axis(graph, NULL, x, 1, &outs[5], NULL), WEIR_OK);
+	cr_assert_eq(weir_op_argmax(graph, NULL, x, &outs[6], NULL), WEIR_OK);
+	cr_assert_eq(weir_op_cast(graph, NULL, x, WEIR_I32, &outs[7], NULL), WEIR_OK);
+	cr_assert_eq(weir_op_softmax_cross_entropy(graph, NULL, x, labels, &outs[8], NULL, NULL), WEIR_OK);
+	for (size_t i = 0; i < sizeof(outs) / sizeof(outs[0]); i++)
+		cr_expect_eq(kit_run_target(session, outs[i].node, &error), WEIR_OK, "%s: %s", weir_node_op(outs[i].node),
+		             error.message);
 	kit_end(session, graph);
 }
 

@@ -2,10 +2,11 @@
  * test_op_queue.c - queues as nodes: waiting without a thread, cancelling, closing, deadlines.
  */
 #include <pthread.h>
+#include <stdio.h>
 #include <weir/queue.h>
 
+#include "base/atomic.h"
 #include "graph_kit.h"
-#include "run/countdown.h"
 
 static const weir_shape scalar = {.rank = 0, .dims = {0}};
 
@@ -20,9 +21,9 @@ static void close_line(struct kit_line *line)
 	kit_queue_end(line->queue);
 }
 
-static enum weir_status put(struct kit_line *line, float value, const struct weir_run_options *options,
-                            weir_error *error)
+static enum weir_status put(struct kit_line *line, float value, const struct kit_bounds *options, weir_error *error)
 {
+	const struct kit_bounds bounds = options != NULL ? *options : (struct kit_bounds){WEIR_NO_DEADLINE, NULL};
 	weir_tensor *tensor;
 	struct weir_feed feed;
 	enum weir_status status = weir_tensor_scalar_f32(value, &tensor);
@@ -30,7 +31,8 @@ static enum weir_status put(struct kit_line *line, float value, const struct wei
 	if (status != WEIR_OK)
 		return status;
 	feed = (struct weir_feed){line->x, tensor};
-	status = weir_session_run(line->session, &feed, 1, NULL, 0, NULL, &line->put, 1, options, error);
+	status = weir_session_run(line->session, &feed, 1, NULL, 0, NULL, &line->put, 1, bounds.deadline_ns, bounds.cancel,
+	                          error);
 	weir_tensor_release(tensor);
 	return status;
 }
@@ -40,7 +42,7 @@ struct background {
 	struct kit_line *line;
 	int puts;
 	float value;
-	const struct weir_run_options *options;
+	const struct kit_bounds *options;
 	weir_error error;
 	enum weir_status status;
 	pthread_t thread;
@@ -49,22 +51,22 @@ struct background {
 static void *run_background(void *context)
 {
 	struct background *b = context;
+	const struct kit_bounds bounds = b->options != NULL ? *b->options : (struct kit_bounds){WEIR_NO_DEADLINE, NULL};
 	weir_tensor *result = NULL;
 
 	if (b->puts) {
 		b->status = put(b->line, b->value, b->options, &b->error);
 		return NULL;
 	}
-	b->status =
-		weir_session_run(b->line->session, NULL, 0, &b->line->taken, 1, &result, NULL, 0, b->options, &b->error);
+	b->status = weir_session_run(b->line->session, NULL, 0, &b->line->taken, 1, &result, NULL, 0, bounds.deadline_ns,
+	                             bounds.cancel, &b->error);
 	if (b->status == WEIR_OK)
 		b->value = *(const float *)weir_tensor_data(result);
 	weir_tensor_release(result);
 	return NULL;
 }
 
-static void start(struct background *b, struct kit_line *line, int puts, float value,
-                  const struct weir_run_options *options)
+static void start(struct background *b, struct kit_line *line, int puts, float value, const struct kit_bounds *options)
 {
 	(void)memset(b, 0, sizeof(*b));
 	b->line = line;
@@ -97,8 +99,7 @@ Test(op_queue, items_come_out_in_the_order_they_went_in)
 static void run_inside(void *context, enum weir_status status, const weir_error *error, void **items, size_t done)
 {
 	struct background *puts = context, *takes = puts + 1;
-	struct weir_run_options options = {.struct_size = sizeof(options),
-	                                   .deadline_ns = weir_deadline_in(KIT_PATIENCE_NS)};
+	struct kit_bounds options = {.deadline_ns = weir_deadline_in(KIT_PATIENCE_NS)};
 
 	(void)status, (void)error, (void)items, (void)done;
 	puts->options = takes->options = &options;
@@ -109,7 +110,7 @@ static void run_inside(void *context, enum weir_status status, const weir_error 
 Test(op_queue, a_run_inside_of_a_completion_ends)
 {
 	for (size_t threads = 0; threads <= 1; threads++) {
-		struct weir_queue_options options = {.struct_size = sizeof(options), .capacity = 1};
+		struct weir_queue_options options = {WEIR_QUEUE_OPTIONS_INIT, .capacity = 1};
 		struct kit_line line;
 		struct background runs[2] = {{.line = &line, .puts = 1, .value = 7}, {.line = &line}};
 		weir_queue *queue = NULL;
@@ -165,40 +166,39 @@ Test(op_queue, a_blocked_enqueue_is_completed_by_a_dequeue)
 /* A kernel that tells that its step has come this far. */
 static enum weir_status tell(void *context, const struct weir_kernel_call *call, weir_error *error)
 {
-	struct weiri_countdown *arrivals = context;
+	_Atomic(int) *to_come = context;
 
 	(void)call;
 	(void)error;
-	(void)weiri_countdown_arrive(arrivals);
+	(void)weiri_fetch_sub_relaxed(to_come, 1);
 	return WEIR_OK;
 }
 
 static int all_arrived(void *context)
 {
-	struct weiri_countdown *arrivals = context;
+	_Atomic(int) *to_come = context;
 
-	return weiri_countdown_left(arrivals) == 0;
+	return weiri_load_relaxed(to_come) == 0;
 }
 
 Test(op_queue, blocked_operations_hold_no_worker)
 {
 	enum { BLOCKED = 6 };
 	struct background takers[BLOCKED];
-	struct weiri_countdown arrivals;
+	_Atomic(int) to_come = BLOCKED;
 	struct kit_line line;
 	weir_node *marker;
 	weir_output never;
 	float sum = 0;
 
 	open_line(&line, 10, 1);
-	weiri_countdown_init(&arrivals, BLOCKED);
-	cr_assert_eq(weir_op_kernel(line.graph, "marker", tell, &arrivals, NULL, 0, NULL, 0, NULL, &marker, NULL), WEIR_OK);
+	cr_assert_eq(weir_op_kernel(line.graph, "marker", tell, &to_come, NULL, 0, NULL, 0, NULL, &marker, NULL), WEIR_OK);
 	cr_assert_eq(weir_graph_add_control(line.graph, marker, line.taken.node, NULL), WEIR_OK);
 	cr_assert_eq(weir_op_identity(line.graph, NULL, line.taken, &never, NULL), WEIR_OK);
 	/* The only worker runs each marker, starts the dequeue behind it, and must be free for the next. */
 	for (int i = 0; i < BLOCKED; i++)
 		start(&takers[i], &line, 0, 0, NULL);
-	kit_wait_for(all_arrived, &arrivals, "the only worker");
+	kit_wait_for(all_arrived, &to_come, "the only worker");
 	for (int i = 0; i < BLOCKED; i++)
 		cr_assert_eq(put(&line, 1, NULL, NULL), WEIR_OK);
 	for (int i = 0; i < BLOCKED; i++) {
@@ -212,7 +212,7 @@ Test(op_queue, blocked_operations_hold_no_worker)
 
 Test(op_queue, a_deadline_ends_a_blocked_dequeue_and_the_queue_stays_usable)
 {
-	struct weir_run_options options = {.struct_size = sizeof(options)};
+	struct kit_bounds options = {WEIR_NO_DEADLINE, NULL};
 	struct kit_line line;
 	weir_tensor *result = NULL;
 	weir_error error = {.message = ""};
@@ -223,7 +223,8 @@ Test(op_queue, a_deadline_ends_a_blocked_dequeue_and_the_queue_stays_usable)
 	     length_ns *= 2) {
 		cr_assert(length_ns < KIT_PATIENCE_NS, "%s", error.message);
 		options.deadline_ns = weir_deadline_in(length_ns);
-		cr_expect_eq(weir_session_run(line.session, NULL, 0, &line.taken, 1, &result, NULL, 0, &options, &error),
+		cr_expect_eq(weir_session_run(line.session, NULL, 0, &line.taken, 1, &result, NULL, 0, options.deadline_ns,
+		                              options.cancel, &error),
 		             WEIR_DEADLINE_EXCEEDED);
 	}
 	cr_expect_null(result);
@@ -234,8 +235,7 @@ Test(op_queue, a_deadline_ends_a_blocked_dequeue_and_the_queue_stays_usable)
 
 Test(op_queue, the_timeout_of_the_session_ends_runs_without_a_deadline)
 {
-	struct weir_session_options session = {
-		.struct_size = sizeof(session), .threads = 1, .operation_timeout_ns = 20000000};
+	struct weir_session_options session = {WEIR_SESSION_OPTIONS_INIT, .threads = 1, .operation_timeout_ns = 20000000};
 	struct kit_line line;
 	weir_error error;
 
@@ -250,7 +250,7 @@ Test(op_queue, the_timeout_of_the_session_ends_runs_without_a_deadline)
 
 Test(op_queue, a_token_ends_a_blocked_dequeue_with_its_cause)
 {
-	struct weir_run_options options = {.struct_size = sizeof(options)};
+	struct kit_bounds options = {WEIR_NO_DEADLINE, NULL};
 	weir_error cause = {WEIR_CANCELLED, "enough"};
 	struct kit_line line;
 
@@ -258,7 +258,7 @@ Test(op_queue, a_token_ends_a_blocked_dequeue_with_its_cause)
 	for (int i = 0; i < 50; i++) {
 		struct background taker;
 
-		cr_assert_eq(weir_cancel_create(NULL, &options.cancel), WEIR_OK);
+		cr_assert_eq(weir_cancel_create(NULL, &options.cancel, NULL), WEIR_OK);
 		start(&taker, &line, 0, 0, &options);
 		(void)weir_cancel_fire(options.cancel, &cause);
 		join(&taker);
@@ -282,7 +282,7 @@ Test(op_queue, closing_the_session_ends_blocked_steps)
 		open_line(&line, 10, threads);
 		for (int i = 0; i < BLOCKED; i++)
 			start(&takers[i], &line, 0, 0, NULL);
-		cr_expect_eq(weir_session_close(line.session), WEIR_OK);
+		cr_expect_eq(weir_session_close(line.session, NULL), WEIR_OK);
 		for (int i = 0; i < BLOCKED; i++) {
 			join(&takers[i]);
 			/* Closed while it ran, or before. */
@@ -319,15 +319,35 @@ Test(op_queue, the_close_node_closes)
 	weir_error error;
 
 	open_line(&line, 10, 1);
-	cr_expect_eq(weir_op_queue_close(line.graph, NULL, line.queue, (enum weir_close_mode)9, &close, &error),
+	cr_expect_eq(weir_op_queue_close(line.graph, NULL, line.queue, (enum weir_close_mode)9, NULL, &close, &error),
 	             WEIR_INVALID_ARGUMENT);
-	cr_expect_eq(weir_op_queue_close(line.graph, NULL, NULL, WEIR_CLOSE_DRAIN, &close, &error), WEIR_INVALID_ARGUMENT);
-	cr_expect_eq(weir_op_queue_close(line.graph, NULL, line.queue, WEIR_CLOSE_DRAIN, NULL, &error),
+	cr_expect_eq(weir_op_queue_close(line.graph, NULL, NULL, WEIR_CLOSE_DRAIN, NULL, &close, &error),
 	             WEIR_INVALID_ARGUMENT);
-	cr_assert_eq(weir_op_queue_close(line.graph, "close", line.queue, WEIR_CLOSE_CANCEL, &close, &error), WEIR_OK);
+	cr_assert_eq(weir_op_queue_close(line.graph, "close", line.queue, WEIR_CLOSE_CANCEL, NULL, &close, &error),
+	             WEIR_OK);
 	cr_expect_eq(kit_run_target(line.session, close, NULL), WEIR_OK);
 	cr_expect_eq(kit_run_target(line.session, close, NULL), WEIR_OK);
 	cr_expect(weir_tensor_queue_closed(line.queue));
+	cr_expect_eq(put(&line, 1, NULL, &error), WEIR_CANCELLED);
+	cr_expect_not_null(strstr(error.message, "closed because of WEIR_CANCELLED: node \"close\" closed it"), "%s",
+	                   error.message);
+	close_line(&line);
+}
+
+Test(op_queue, the_close_node_gives_its_cause)
+{
+	weir_error why = {WEIR_DATA_LOSS, "the disk is gone"};
+	struct kit_line line;
+	weir_node *close = NULL;
+	weir_error error;
+
+	open_line(&line, 10, 1);
+	cr_assert_eq(weir_op_queue_close(line.graph, "end", line.queue, WEIR_CLOSE_DRAIN, &why, &close, &error), WEIR_OK);
+	(void)snprintf(why.message, sizeof(why.message), "changed after the node was built");
+	cr_expect_eq(kit_run_target(line.session, close, NULL), WEIR_OK);
+	cr_expect_eq(put(&line, 1, NULL, &error), WEIR_CANCELLED);
+	cr_expect_not_null(strstr(error.message, "closed because of WEIR_DATA_LOSS: node \"end\": the disk is gone"), "%s",
+	                   error.message);
 	close_line(&line);
 }
 
@@ -345,8 +365,8 @@ Test(op_queue, batches_are_stacked_and_unstacked)
 	weir_error error;
 
 	cr_assert_eq(weir_op_enqueue_many(graph, NULL, queue, &rows, 1, &put_rows, &error), WEIR_OK, "%s", error.message);
-	cr_assert_eq(weir_op_dequeue_many(graph, "many", queue, two, &many, 1, &error), WEIR_OK, "%s", error.message);
-	cr_assert_eq(weir_op_dequeue_up_to(graph, NULL, queue, two, &up_to, 1, &error), WEIR_OK, "%s", error.message);
+	cr_assert_eq(weir_op_dequeue_many(graph, "many", queue, two, &many, 1, NULL, &error), WEIR_OK, "%s", error.message);
+	cr_assert_eq(weir_op_dequeue_up_to(graph, NULL, queue, two, &up_to, 1, NULL, &error), WEIR_OK, "%s", error.message);
 	cr_assert_eq(kit_run_target(session, put_rows, &error), WEIR_OK, "%s", error.message);
 	result = kit_fetch(session, many);
 	cr_expect_eq(weir_tensor_shape(result)->dims[0], 2);
@@ -378,13 +398,13 @@ Test(op_queue, the_size_of_a_batch_may_come_from_another_queue)
 
 	cr_assert_eq(weir_op_enqueue_many(graph, NULL, numbers, &size_rows, 1, &puts[0], NULL), WEIR_OK);
 	cr_assert_eq(weir_op_enqueue_many(graph, NULL, items, &item_rows, 1, &puts[1], NULL), WEIR_OK);
-	cr_assert_eq(weir_op_dequeue(graph, NULL, numbers, &n, 1, NULL), WEIR_OK);
-	cr_assert_eq(weir_op_dequeue_many(graph, NULL, items, n, &batch, 1, NULL), WEIR_OK);
-	cr_assert_eq(weir_session_run(session, NULL, 0, NULL, 0, NULL, puts, 2, NULL, NULL), WEIR_OK);
+	cr_assert_eq(weir_op_dequeue(graph, NULL, numbers, &n, 1, NULL, NULL), WEIR_OK);
+	cr_assert_eq(weir_op_dequeue_many(graph, NULL, items, n, &batch, 1, NULL, NULL), WEIR_OK);
+	cr_assert_eq(weir_session_run(session, NULL, 0, NULL, 0, NULL, puts, 2, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
 	for (int i = 0; i < 2; i++) {
 		weir_tensor *result = kit_fetch(session, batch);
 
-		cr_expect_eq(weir_tensor_elements(result), sizes[i]);
+		cr_expect_eq(weir_tensor_element_count(result), sizes[i]);
 		cr_expect_eq(((const int32_t *)weir_tensor_data(result))[0], i == 0 ? 1 : 3);
 		weir_tensor_release(result);
 	}
@@ -409,23 +429,22 @@ Test(op_queue, builders_check_against_the_queue)
 	cr_expect_eq(weir_op_enqueue(graph, "e", queue, &i, 1, &node, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_not_null(strstr(error.message, "queue \"input\" expects f32 [] as component 0"), "%s", error.message);
 	cr_expect_eq(weir_op_enqueue(graph, NULL, queue, both, 2, &node, &error), WEIR_INVALID_ARGUMENT);
-	cr_expect_not_null(strstr(error.message, "expects 1 components, got 2"), "%s", error.message);
+	cr_expect_not_null(strstr(error.message, "expects 1 component, got 2"), "%s", error.message);
 	cr_expect_eq(weir_op_enqueue(graph, NULL, queue, &nothing, 1, &node, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_op_enqueue(graph, NULL, NULL, &f, 1, &node, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_op_enqueue(graph, NULL, queue, NULL, 1, &node, &error), WEIR_INVALID_ARGUMENT);
-	cr_expect_eq(weir_op_enqueue(graph, NULL, queue, &f, 1, NULL, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_op_enqueue_many(graph, NULL, queue, &f, 1, &node, &error), WEIR_INVALID_ARGUMENT);
-	cr_expect_eq(weir_op_dequeue(graph, NULL, queue, outs, 2, &error), WEIR_INVALID_ARGUMENT);
-	cr_expect_eq(weir_op_dequeue(graph, NULL, NULL, outs, 1, &error), WEIR_INVALID_ARGUMENT);
-	cr_expect_eq(weir_op_dequeue(NULL, NULL, queue, outs, 1, &error), WEIR_INVALID_ARGUMENT);
-	cr_expect_eq(weir_op_dequeue_many(graph, NULL, queue, f, outs, 1, &error), WEIR_INVALID_ARGUMENT);
-	cr_expect_eq(weir_op_dequeue_many(graph, NULL, queue, nothing, outs, 1, &error), WEIR_INVALID_ARGUMENT);
-	cr_expect_eq(weir_op_dequeue_many(graph, NULL, shapeless, i, outs, 1, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_op_dequeue(graph, NULL, queue, outs, 2, NULL, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_op_dequeue(graph, NULL, NULL, outs, 1, NULL, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_op_dequeue(NULL, NULL, queue, outs, 1, NULL, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_op_dequeue_many(graph, NULL, queue, f, outs, 1, NULL, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_op_dequeue_many(graph, NULL, queue, nothing, outs, 1, NULL, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_op_dequeue_many(graph, NULL, shapeless, i, outs, 1, NULL, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_not_null(strstr(error.message, "specified shapes"), "%s", error.message);
-	cr_expect_eq(weir_op_dequeue_up_to(graph, NULL, shapeless, i, outs, 1, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_op_dequeue_up_to(graph, NULL, shapeless, i, outs, 1, NULL, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_op_queue_size(graph, NULL, NULL, outs, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_op_queue_size(graph, NULL, queue, NULL, &error), WEIR_INVALID_ARGUMENT);
-	cr_expect_eq(weir_op_dequeue_many(graph, NULL, queue, i, outs, 1, &error), WEIR_OK);
+	cr_expect_eq(weir_op_dequeue_many(graph, NULL, queue, i, outs, 1, NULL, &error), WEIR_OK);
 	cr_assert_eq(weir_graph_destroy(graph, NULL), WEIR_OK);
 	kit_queue_end(queue);
 	kit_queue_end(shapeless);
@@ -441,7 +460,7 @@ Test(op_queue, a_negative_batch_fails_the_step)
 	weir_output batch;
 	weir_error error;
 
-	cr_assert_eq(weir_op_dequeue_many(graph, "batch", queue, n, &batch, 1, NULL), WEIR_OK);
+	cr_assert_eq(weir_op_dequeue_many(graph, "batch", queue, n, &batch, 1, NULL, NULL), WEIR_OK);
 	cr_expect_eq(kit_run_target(session, batch.node, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_not_null(strstr(error.message, "dequeue_many \"batch\""), "%s", error.message);
 	kit_end(session, graph);
@@ -458,12 +477,12 @@ Test(op_queue, an_error_elsewhere_cancels_a_blocked_operation_of_the_same_step)
 	weir_error error;
 
 	open_line(&line, 4, 2);
-	cr_assert_eq(weir_op_dequeue(line.graph, "culprit", closed, &other, 1, NULL), WEIR_OK);
+	cr_assert_eq(weir_op_dequeue(line.graph, "culprit", closed, &other, 1, NULL, NULL), WEIR_OK);
 	cr_assert_eq(weir_tensor_queue_close(closed, WEIR_CLOSE_DRAIN, NULL), WEIR_OK);
 	targets[0] = line.taken.node;
 	targets[1] = other.node;
 	for (int i = 0; i < 2; i++) {
-		cr_expect_eq(weir_session_run(line.session, NULL, 0, NULL, 0, NULL, targets, 2, NULL, &error),
+		cr_expect_eq(weir_session_run(line.session, NULL, 0, NULL, 0, NULL, targets, 2, WEIR_NO_DEADLINE, NULL, &error),
 		             WEIR_OUT_OF_RANGE);
 		cr_expect_not_null(strstr(error.message, "\"culprit\""), "%s", error.message);
 		targets[0] = other.node;
@@ -497,8 +516,8 @@ static void *consume(void *context)
 	while (worker->status == WEIR_OK) {
 		weir_tensor *result = NULL;
 
-		worker->status =
-			weir_session_run(worker->line->session, NULL, 0, &worker->line->taken, 1, &result, NULL, 0, NULL, NULL);
+		worker->status = weir_session_run(worker->line->session, NULL, 0, &worker->line->taken, 1, &result, NULL, 0,
+		                                  WEIR_NO_DEADLINE, NULL, NULL);
 		if (worker->status == WEIR_OK)
 			worker->sum += (double)*(const float *)weir_tensor_data(result);
 		weir_tensor_release(result);
@@ -537,4 +556,35 @@ Test(op_queue, producers_and_consumers_over_a_small_queue_lose_nothing)
 		cr_expect_eq(sum, (double)(PRODUCERS * (ITEMS - 1) * ITEMS / 2));
 		close_line(&line);
 	}
+}
+
+Test(op_queue, a_dequeue_hands_out_its_node_as_an_enqueue_does)
+{
+	weir_tensor_queue *queue = kit_queue("input", 4, WEIR_F32, &weir_shape_scalar);
+	weir_output x, taken, batch, n;
+	weir_graph *graph = kit_graph();
+	weir_session *session;
+	weir_node *puts, *take, *take_many, *found;
+	weir_error error;
+
+	x = kit_constant(graph, kit_f32(1));
+	n = kit_constant(graph, kit_i64(1));
+	cr_assert_eq(weir_op_enqueue(graph, "put", queue, &x, 1, NULL, &error), WEIR_OK, "%s", error.message);
+	cr_assert_eq(weir_graph_find(graph, "put", &puts, &error), WEIR_OK, "%s", error.message);
+	cr_assert_eq(weir_op_dequeue(graph, "take", queue, &taken, 1, &take, &error), WEIR_OK, "%s", error.message);
+	cr_expect_eq(take, taken.node);
+	cr_assert_eq(weir_op_dequeue_many(graph, NULL, queue, n, &batch, 1, &take_many, &error), WEIR_OK);
+	cr_expect_eq(take_many, batch.node);
+	cr_assert_eq(weir_op_queue_close(graph, "end", queue, WEIR_CLOSE_DRAIN, NULL, NULL, &error), WEIR_OK);
+	cr_assert_eq(weir_graph_find(graph, "end", &found, &error), WEIR_OK);
+
+	cr_assert_eq(weir_graph_add_control(graph, puts, take, &error), WEIR_OK, "%s", error.message);
+	session = kit_session(graph, 0);
+	cr_expect_eq(kit_run_target(session, take, &error), WEIR_OK, "%s", error.message);
+	cr_expect_eq(weir_tensor_queue_size_approx(queue), 0);
+	found = take;
+	cr_expect_eq(weir_op_dequeue(graph, "take", queue, &taken, 1, &found, &error), WEIR_ALREADY_EXISTS);
+	cr_expect_eq(found, take);
+	kit_end(session, graph);
+	kit_queue_end(queue);
 }

@@ -12,7 +12,7 @@
 
 static weir_critical_section *a_section(const char *name)
 {
-	struct weir_critical_section_options options = {.struct_size = sizeof(options), .name = name};
+	struct weir_critical_section_options options = {WEIR_CRITICAL_SECTION_OPTIONS_INIT, .name = name};
 	weir_critical_section *section = NULL;
 
 	cr_assert_eq(weir_critical_section_create(&options, &section, NULL), WEIR_OK);
@@ -68,7 +68,7 @@ static int compare_floats(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* -- rows --------------------------------------------------------------------------------------------------------------------- */
+/* -- rows -------------------------------------------------------------------------------------- */
 
 Test(op_section, CRS_001_executions_of_one_run_are_serialized)
 {
@@ -85,8 +85,8 @@ Test(op_section, CRS_001_executions_of_one_run_are_serialized)
 
 		for (int i = 0; i < MANY; i++)
 			outs[i] = read_then_add(graph, section, var, delta);
-		cr_assert_eq(weir_session_run(session, NULL, 0, outs, MANY, results, NULL, 0, NULL, &error), WEIR_OK, "%s",
-		             error.message);
+		cr_assert_eq(weir_session_run(session, NULL, 0, outs, MANY, results, NULL, 0, WEIR_NO_DEADLINE, NULL, &error),
+		             WEIR_OK, "%s", error.message);
 		for (int i = 0; i < MANY; i++) {
 			values[i] = kit_f32_at(results[i], 0);
 			weir_tensor_release(results[i]);
@@ -96,7 +96,7 @@ Test(op_section, CRS_001_executions_of_one_run_are_serialized)
 			cr_expect_float_eq(values[i], 2.0f * (float)i, 1e-6);
 		cr_expect_eq(kit_var_f32(var, 0), 200.0f);
 		kit_end(session, graph);
-		weir_var_destroy(var);
+		weir_var_destroy(var, NULL);
 		end_section(section);
 	}
 }
@@ -127,7 +127,7 @@ Test(op_section, CRS_003_a_body_that_fails_leaves_the_section)
 			cr_assert_eq(kit_fetch_f32(session, good), (float)i);
 		}
 		kit_end(session, graph);
-		weir_var_destroy(var);
+		weir_var_destroy(var, NULL);
 		end_section(section);
 	}
 }
@@ -149,11 +149,11 @@ Test(op_section, CRS_004_a_body_without_results)
 			weir_op_critical_section(graph, NULL, section, 0, &added.node, 1, NULL, 0, NULL, &targets[i], &error),
 			WEIR_OK, "%s", error.message);
 	}
-	cr_assert_eq(weir_session_run(session, NULL, 0, NULL, 0, NULL, targets, MANY, NULL, &error), WEIR_OK, "%s",
-	             error.message);
+	cr_assert_eq(weir_session_run(session, NULL, 0, NULL, 0, NULL, targets, MANY, WEIR_NO_DEADLINE, NULL, &error),
+	             WEIR_OK, "%s", error.message);
 	cr_expect_eq(kit_var_f32(var, 0), (float)MANY);
 	kit_end(session, graph);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 	end_section(section);
 }
 
@@ -182,7 +182,7 @@ static enum weir_status nest(weir_critical_section *inner, weir_critical_section
 		             inner == outer ? WEIR_OK : WEIR_INVALID_ARGUMENT);
 	}
 	cr_assert_eq(weir_graph_destroy(graph, NULL), WEIR_OK);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 	return status;
 }
 
@@ -208,7 +208,7 @@ Test(op_section, CRS_009_nested_on_the_same_shared_name_is_refused)
 	cr_assert_eq(weir_critical_section_find_or_create(store, NULL, "same", NULL, &other, NULL), WEIR_OK);
 	expect_refused(&error, nest(weir_resource_object(one), weir_resource_object(other), &error), WEIR_INVALID_ARGUMENT,
 	               "critical section \"same\"");
-	weir_store_destroy(store);
+	weir_store_destroy(store, NULL);
 	weir_resource_release(one);
 	weir_resource_release(other);
 	cr_assert_eq(weir_reclaim_flush(weir_deadline_in(KIT_PATIENCE_NS)), WEIR_OK);
@@ -233,7 +233,8 @@ static void *run_captures(void *context)
 		weir_tensor *results[3];
 		weir_error error;
 
-		cr_assert_eq(weir_session_run(capture->session, &feed, 1, capture->results, 3, results, NULL, 0, NULL, &error),
+		cr_assert_eq(weir_session_run(capture->session, &feed, 1, capture->results, 3, results, NULL, 0,
+		                              WEIR_NO_DEADLINE, NULL, &error),
 		             WEIR_OK, "%s", error.message);
 		for (int k = 0; k < 3; k++)
 			weir_tensor_release(results[k]);
@@ -264,7 +265,7 @@ Test(op_section, CRS_008_what_comes_from_outside_is_there_before)
 		cr_assert_eq(pthread_join(threads[i], NULL), 0);
 	cr_expect_eq(kit_var_f32(var, 0), (float)(3 * RUNS * RUNNERS));
 	kit_end(capture.session, capture.graph);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 	end_section(section);
 }
 
@@ -298,7 +299,7 @@ Test(op_section, CRS_010_one_resource_in_two_sections)
 	expect_refused(&error, use_in(graph, other, 0, shared, &error), WEIR_INVALID_ARGUMENT, "\"shared\"");
 	/* A queue. */
 	for (int i = 0; i < 2; i++) {
-		cr_assert_eq(weir_op_dequeue(graph, NULL, queue, &taken, 1, NULL), WEIR_OK);
+		cr_assert_eq(weir_op_dequeue(graph, NULL, queue, &taken, 1, NULL, NULL), WEIR_OK);
 		cr_expect_eq(
 			weir_op_critical_section(graph, NULL, i == 0 ? one : other, 0, &taken.node, 1, NULL, 0, NULL, NULL, &error),
 			i == 0 ? WEIR_OK : WEIR_INVALID_ARGUMENT);
@@ -306,13 +307,13 @@ Test(op_section, CRS_010_one_resource_in_two_sections)
 	cr_expect_not_null(strstr(error.message, "queue \"q\""), "%s", error.message);
 	cr_assert_eq(weir_graph_destroy(graph, NULL), WEIR_OK);
 	kit_queue_end(queue);
-	weir_var_destroy(mine);
-	weir_var_destroy(shared);
+	weir_var_destroy(mine, NULL);
+	weir_var_destroy(shared, NULL);
 	end_section(one);
 	end_section(other);
 }
 
-/* -- what is built ------------------------------------------------------------------------------------------------------------ */
+/* -- what is built ----------------------------------------------------------------------------- */
 
 Test(op_section, what_cannot_be_is_refused)
 {
@@ -379,7 +380,7 @@ Test(op_section, a_node_that_has_run_is_refused)
 	               weir_op_critical_section(graph, NULL, section, 0, &read.node, 1, NULL, 0, NULL, NULL, &error),
 	               WEIR_FAILED_PRECONDITION, "part of a run");
 	kit_end(session, graph);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 	end_section(section);
 }
 
@@ -409,14 +410,15 @@ Test(op_section, who_needs_one_node_of_a_body_runs_and_leaves_it_all)
 	cr_expect_eq(kit_var_f32(var, 0), 9.0f);
 	cr_assert_eq(weir_node_output(entrance, 0, &right, NULL), WEIR_OK);
 	feed = (struct weir_feed){right, one};
-	cr_expect_eq(weir_session_run(session, &feed, 1, &read, 1, &result, NULL, 0, NULL, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_session_run(session, &feed, 1, &read, 1, &result, NULL, 0, WEIR_NO_DEADLINE, NULL, &error),
+	             WEIR_INVALID_ARGUMENT);
 	weir_tensor_release(one);
 	kit_end(session, graph);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 	end_section(section);
 }
 
-/* -- who waits ---------------------------------------------------------------------------------------------------------------- */
+/* -- who waits --------------------------------------------------------------------------------- */
 
 struct holding {
 	weir_critical_section *section;
@@ -465,7 +467,7 @@ static void end_holding(struct holding *holding)
 Test(op_section, a_step_that_waits_ends_by_its_deadline_and_holds_no_thread)
 {
 	for (size_t threads = 0; threads <= 1; threads++) {
-		struct weir_run_options options = {.struct_size = sizeof(options)};
+		struct kit_bounds options = {WEIR_NO_DEADLINE, NULL};
 		weir_critical_section *section = a_section("cs");
 		weir_graph *graph = kit_graph();
 		weir_session *session = kit_session(graph, threads);
@@ -478,22 +480,23 @@ Test(op_section, a_step_that_waits_ends_by_its_deadline_and_holds_no_thread)
 		cr_assert_eq(weir_op_add(graph, NULL, one, one, &sum, NULL), WEIR_OK);
 		begin_holding(&holding, section);
 		options.deadline_ns = weir_deadline_in(20000000);
-		cr_expect_eq(weir_session_run(session, NULL, 0, &out, 1, &result, NULL, 0, &options, &error),
-		             WEIR_DEADLINE_EXCEEDED);
+		cr_expect_eq(
+			weir_session_run(session, NULL, 0, &out, 1, &result, NULL, 0, options.deadline_ns, options.cancel, &error),
+			WEIR_DEADLINE_EXCEEDED);
 		cr_expect_not_null(strstr(error.message, "of critical section \"cs\" had waited"), "%s", error.message);
 		cr_expect_eq(kit_fetch_f32(session, sum), 2.0f);
 		end_holding(&holding);
 		cr_expect_eq(kit_fetch_f32(session, out), 0.0f);
 		cr_expect_eq(kit_var_f32(var, 0), 1.0f);
 		kit_end(session, graph);
-		weir_var_destroy(var);
+		weir_var_destroy(var, NULL);
 		end_section(section);
 	}
 }
 
 Test(op_section, no_node_of_a_body_runs_outside_of_it)
 {
-	struct weir_run_options options = {.struct_size = sizeof(options)};
+	struct kit_bounds options = {WEIR_NO_DEADLINE, NULL};
 	weir_critical_section *section = a_section("cs");
 	weir_graph *graph = kit_graph();
 	weir_session *session = kit_session(graph, 1);
@@ -510,7 +513,8 @@ Test(op_section, no_node_of_a_body_runs_outside_of_it)
 	cr_assert_eq(weir_op_critical_section(graph, NULL, section, 0, body, 3, NULL, 0, NULL, &whole, NULL), WEIR_OK);
 	begin_holding(&holding, section);
 	options.deadline_ns = weir_deadline_in(20000000);
-	cr_expect_eq(weir_session_run(session, NULL, 0, added, 3, (weir_tensor *[3]){NULL}, &whole, 1, &options, &error),
+	cr_expect_eq(weir_session_run(session, NULL, 0, added, 3, (weir_tensor *[3]){NULL}, &whole, 1, options.deadline_ns,
+	                              options.cancel, &error),
 	             WEIR_DEADLINE_EXCEEDED);
 	for (int i = 0; i < 3; i++)
 		cr_expect_eq(kit_var_f32(vars[i], 0), 0.0f);
@@ -520,7 +524,7 @@ Test(op_section, no_node_of_a_body_runs_outside_of_it)
 		cr_expect_eq(kit_var_f32(vars[i], 0), 1.0f);
 	kit_end(session, graph);
 	for (int i = 0; i < 3; i++)
-		weir_var_destroy(vars[i]);
+		weir_var_destroy(vars[i], NULL);
 	end_section(section);
 }
 
@@ -535,7 +539,7 @@ static enum weir_status fire(void *context, const struct weir_kernel_call *call,
 Test(op_section, a_step_that_is_cancelled_inside_leaves)
 {
 	for (size_t threads = 0; threads <= 2; threads++) {
-		struct weir_run_options options = {.struct_size = sizeof(options)};
+		struct kit_bounds options = {WEIR_NO_DEADLINE, NULL};
 		weir_critical_section *section = a_section("cs");
 		weir_graph *graph = kit_graph();
 		weir_session *session = kit_session(graph, threads);
@@ -544,18 +548,20 @@ Test(op_section, a_step_that_is_cancelled_inside_leaves)
 		weir_node *body[2], *whole;
 		weir_error error;
 
-		cr_assert_eq(weir_cancel_create(NULL, &options.cancel), WEIR_OK);
+		cr_assert_eq(weir_cancel_create(NULL, &options.cancel, NULL), WEIR_OK);
 		cr_assert_eq(weir_op_kernel(graph, NULL, fire, options.cancel, NULL, 0, NULL, 0, NULL, &body[0], NULL),
 		             WEIR_OK);
 		cr_assert_eq(weir_op_assign_add(graph, NULL, var, kit_constant(graph, kit_f32(1)), &added, NULL), WEIR_OK);
 		cr_assert_eq(weir_graph_add_control(graph, body[0], added.node, NULL), WEIR_OK);
 		body[1] = added.node;
 		cr_assert_eq(weir_op_critical_section(graph, NULL, section, 0, body, 2, NULL, 0, NULL, &whole, NULL), WEIR_OK);
-		cr_expect_eq(weir_session_run(session, NULL, 0, NULL, 0, NULL, &whole, 1, &options, &error), WEIR_CANCELLED);
+		cr_expect_eq(
+			weir_session_run(session, NULL, 0, NULL, 0, NULL, &whole, 1, options.deadline_ns, options.cancel, &error),
+			WEIR_CANCELLED);
 		cr_expect_eq(kit_var_f32(var, 0), 0.0f);
 		kit_end(session, graph);
 		weir_cancel_release(options.cancel);
-		weir_var_destroy(var);
+		weir_var_destroy(var, NULL);
 		end_section(section);
 	}
 }
@@ -613,13 +619,96 @@ Test(op_section, nothing_else_hangs_on_an_entrance)
 	               "\"two/enter\" is no part");
 	cr_expect_eq(weir_graph_add_control(graph, enter, a.node, &error), WEIR_OK, "is there already");
 	cr_assert_eq(weir_graph_destroy(graph, NULL), WEIR_OK);
-	weir_var_destroy(var);
-	weir_var_destroy(var_of_two);
+	weir_var_destroy(var, NULL);
+	weir_var_destroy(var_of_two, NULL);
 	end_section(first);
 	end_section(second);
 }
 
-/* -- without memory ------------------------------------------------------------------------------------------------------------ */
+/* Counts its calls, and notes the number of each under its own name. */
+struct note {
+	int *calls;
+	int number;
+};
+
+static enum weir_status note_number(void *context, const struct weir_kernel_call *call, weir_error *error)
+{
+	struct note *note = context;
+
+	(void)call, (void)error;
+	note->number = ++*note->calls;
+	return WEIR_OK;
+}
+
+static weir_node *noting(weir_graph *graph, const char *name, struct note *note)
+{
+	weir_node *node = NULL;
+
+	cr_assert_eq(weir_op_kernel(graph, name, note_number, note, NULL, 0, NULL, 0, NULL, &node, NULL), WEIR_OK);
+	return node;
+}
+
+/* With the node outside older and newer than the section: unordered nodes run in one of both orders. */
+Test(op_section, an_edge_to_the_node_of_a_section_is_kept_before_it_is_entered)
+{
+	for (int late = 0; late <= 1; late++) {
+		weir_critical_section *section = a_section("cs");
+		weir_graph *graph = kit_graph();
+		weir_session *session = kit_session(graph, 0);
+		int calls = 0;
+		struct note notes[4] = {{&calls, 0}, {&calls, 0}, {&calls, 0}, {&calls, 0}};
+		weir_node *early = late ? NULL : noting(graph, "early", &notes[0]), *body[2], *after, *whole, *entrance;
+		weir_error error;
+
+		body[0] = noting(graph, "in", &notes[1]);
+		body[1] = noting(graph, "in too", &notes[2]);
+		cr_assert_eq(weir_op_critical_section(graph, "whole", section, 0, body, 2, NULL, 0, NULL, &whole, &error),
+		             WEIR_OK);
+		if (late)
+			early = noting(graph, "early", &notes[0]);
+		after = noting(graph, "after", &notes[3]);
+		cr_assert_eq(weir_graph_add_control(graph, early, whole, &error), WEIR_OK, "%s", error.message);
+		cr_assert_eq(weir_graph_add_control(graph, early, whole, &error), WEIR_OK, "%s", error.message);
+		cr_assert_eq(weir_graph_add_control(graph, whole, after, &error), WEIR_OK, "%s", error.message);
+		cr_expect_eq(weir_graph_add_control(graph, body[0], whole, &error), WEIR_OK, "is there already");
+		cr_assert_eq(weir_graph_find(graph, "whole/enter", &entrance, NULL), WEIR_OK);
+		cr_expect_eq(weir_graph_add_control(graph, entrance, whole, &error), WEIR_OK, "is there already");
+		cr_expect_eq(kit_run_target(session, after, &error), WEIR_OK, "%s", error.message);
+		cr_expect_eq(notes[0].number, 1);
+		cr_expect_eq(notes[1].number + notes[2].number, 5);
+		cr_expect_eq(notes[3].number, 4);
+		expect_refused(&error, weir_graph_add_control(graph, noting(graph, NULL, &notes[0]), whole, &error),
+		               WEIR_FAILED_PRECONDITION, "has already been part of a run");
+		kit_end(session, graph);
+		end_section(section);
+	}
+}
+
+Test(op_section, an_edge_to_the_node_of_a_section_closes_no_cycle)
+{
+	weir_critical_section *first = a_section("first"), *second = a_section("second");
+	weir_graph *graph = kit_graph();
+	int calls = 0;
+	struct note note = {&calls, 0};
+	weir_node *one = noting(graph, "one", &note), *two = noting(graph, "two", &note), *whole, *other, *after;
+	weir_error error;
+
+	cr_assert_eq(weir_op_critical_section(graph, "whole", first, 0, &one, 1, NULL, 0, NULL, &whole, NULL), WEIR_OK);
+	cr_assert_eq(weir_op_critical_section(graph, "other", second, 0, &two, 1, NULL, 0, NULL, &other, NULL), WEIR_OK);
+	after = noting(graph, "after", &note);
+	cr_assert_eq(weir_graph_add_control(graph, one, after, &error), WEIR_OK, "%s", error.message);
+	expect_refused(&error, weir_graph_add_control(graph, after, whole, &error), WEIR_INVALID_ARGUMENT, "cycle");
+	expect_refused(&error, weir_graph_add_control(graph, whole, whole, &error), WEIR_INVALID_ARGUMENT, "cycle");
+	expect_refused(&error, weir_graph_add_control(graph, after, two, &error), WEIR_INVALID_ARGUMENT,
+	               "end the edge at the section's own node");
+	cr_expect_eq(weir_graph_add_control(graph, one, other, &error), WEIR_OK, "%s", error.message);
+	expect_refused(&error, weir_graph_add_control(graph, other, whole, &error), WEIR_INVALID_ARGUMENT, "cycle");
+	cr_assert_eq(weir_graph_destroy(graph, NULL), WEIR_OK);
+	end_section(first);
+	end_section(second);
+}
+
+/* -- without memory ---------------------------------------------------------------------------- */
 
 struct scarce {
 	weir_critical_section *section;
@@ -630,9 +719,9 @@ struct scarce {
 /* Builds an execution and runs it. Whatever fails, nothing is left inside. */
 static enum weir_status build_and_run(const weir_allocator *allocator, void *context)
 {
-	struct weir_graph_options graph_options = {.struct_size = sizeof(graph_options), .allocator = allocator};
-	struct weir_session_options options = {
-		.struct_size = sizeof(options), .flags = WEIR_SESSION_NO_THREADS, .allocator = allocator};
+	struct weir_graph_options graph_options = {WEIR_GRAPH_OPTIONS_INIT, .allocator = allocator};
+	struct weir_session_options options = {WEIR_SESSION_OPTIONS_INIT, .flags = WEIR_SESSION_NO_THREADS,
+	                                       .allocator = allocator};
 	struct scarce *scarce = context;
 	weir_graph *graph;
 	weir_session *session = NULL;
@@ -648,7 +737,7 @@ static enum weir_status build_and_run(const weir_allocator *allocator, void *con
 	if (status == WEIR_OK)
 		status = weir_session_create(graph, &options, &session, NULL);
 	if (status == WEIR_OK)
-		status = weir_session_run(session, NULL, 0, &out, 1, &result, NULL, 0, NULL, NULL);
+		status = weir_session_run(session, NULL, 0, &out, 1, &result, NULL, 0, WEIR_NO_DEADLINE, NULL, NULL);
 	if (status == WEIR_OK)
 		weir_tensor_release(result);
 	cr_assert_eq(weir_session_destroy(session, NULL), WEIR_OK);
@@ -662,7 +751,7 @@ Test(op_section, building_and_running_survive_every_allocation_failing)
 	struct scarce scarce = {a_section("cs"), kit_var("v", kit_f32(1)), 0};
 
 	cr_expect_gt(fail_each_allocation(build_and_run, &scarce), 15);
-	weir_var_destroy(scarce.var);
+	weir_var_destroy(scarce.var, NULL);
 	end_section(scarce.section);
 }
 
@@ -671,7 +760,7 @@ static enum weir_status build_in_part(const weir_allocator *failing, void *conte
 {
 	struct late_failure late = {0};
 	weir_allocator allocator = late_failure_hooks(&late);
-	struct weir_graph_options options = {.struct_size = sizeof(options), .allocator = &allocator};
+	struct weir_graph_options options = {WEIR_GRAPH_OPTIONS_INIT, .allocator = &allocator};
 	struct scarce *scarce = context;
 	weir_session *session;
 	weir_graph *graph;
@@ -707,6 +796,6 @@ Test(op_section, what_was_tied_in_part_does_not_run)
 
 	cr_expect_gt(fail_each_allocation(build_in_part, &scarce), 10);
 	cr_expect_eq(scarce.tied, 1 + 2, "the last two allocations are edges of the body");
-	weir_var_destroy(scarce.var);
+	weir_var_destroy(scarce.var, NULL);
 	end_section(scarce.section);
 }

@@ -31,7 +31,8 @@ static enum weir_status run_model(struct model *m, weir_tensor *logits, const in
 	weir_tensor *label_tensor = kit_tensor(WEIR_I64, kit_shape(1, ROWS), labels);
 	struct weir_feed feeds[2] = {{m->logits, logits}, {m->labels, label_tensor}};
 	weir_output fetches[2] = {m->loss, m->gradient};
-	enum weir_status status = weir_session_run(m->session, feeds, 2, fetches, 2, results, NULL, 0, NULL, error);
+	enum weir_status status =
+		weir_session_run(m->session, feeds, 2, fetches, 2, results, NULL, 0, WEIR_NO_DEADLINE, NULL, error);
 
 	weir_tensor_release(label_tensor);
 	weir_tensor_release(logits);

@@ -24,7 +24,7 @@ Test(op_variable, read_gives_value_and_version)
 	cr_expect_eq(kit_fetch_f32(session, read), 5.0f);
 	cr_expect_eq(kit_fetch_i64(session, version_of(read)), 1);
 	kit_end(session, graph);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 }
 
 Test(op_variable, updates_give_the_value_they_published)
@@ -46,24 +46,24 @@ Test(op_variable, updates_give_the_value_they_published)
 	cr_expect_eq(kit_fetch_i64(session, version_of(add)), 7);
 	cr_expect_eq(kit_var_f32(var, 0), 6.0f);
 	kit_end(session, graph);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 }
 
 Test(op_variable, reading_one_that_has_no_value_names_it)
 {
-	struct weir_var_options options = {.struct_size = sizeof(options), .name = "empty", .dtype = WEIR_F32};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .name = "empty", .dtype = WEIR_F32};
 	weir_graph *graph = kit_graph();
 	weir_session *session = kit_session(graph, 0);
 	weir_var *var = NULL;
 	weir_output read;
 	weir_error error;
 
-	cr_assert_eq(weir_var_create(&options, NULL, &var, NULL), WEIR_OK);
+	cr_assert_eq(weir_var_create(NULL, &options, &var, NULL), WEIR_OK);
 	cr_assert_eq(weir_op_read(graph, "r", var, &read, NULL), WEIR_OK);
 	cr_expect_eq(kit_run_target(session, read.node, &error), WEIR_FAILED_PRECONDITION);
 	cr_expect_not_null(strstr(error.message, "read \"r\": variable \"empty\""), "%s", error.message);
 	kit_end(session, graph);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 }
 
 Test(op_variable, a_value_that_cannot_fit_is_refused_when_built)
@@ -86,7 +86,7 @@ Test(op_variable, a_value_that_cannot_fit_is_refused_when_built)
 	cr_expect_eq(weir_op_read(graph, NULL, NULL, &out, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_op_read(graph, NULL, var, NULL, &error), WEIR_INVALID_ARGUMENT);
 	cr_assert_eq(weir_graph_destroy(graph, NULL), WEIR_OK);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 }
 
 Test(op_variable, a_control_edge_orders_two_updates)
@@ -106,7 +106,7 @@ Test(op_variable, a_control_edge_orders_two_updates)
 	for (int i = 0; i < 100; i++)
 		cr_assert_eq(kit_fetch_f32(session, read), 11.0f);
 	kit_end(session, graph);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 }
 
 struct pair {
@@ -137,8 +137,8 @@ static void open_pair(struct pair *p, size_t threads)
 static void close_pair(struct pair *p)
 {
 	kit_end(p->session, p->graph);
-	weir_var_destroy(p->vars[0]);
-	weir_var_destroy(p->vars[1]);
+	weir_var_destroy(p->vars[0], NULL);
+	weir_var_destroy(p->vars[1], NULL);
 }
 
 Test(op_variable, snapshot_then_commit_publishes_both)
@@ -148,7 +148,7 @@ Test(op_variable, snapshot_then_commit_publishes_both)
 
 	open_pair(&p, 1);
 	versions = kit_fetch(p.session, p.committed);
-	cr_expect_eq(weir_tensor_elements(versions), 2);
+	cr_expect_eq(weir_tensor_element_count(versions), 2);
 	cr_expect_eq(kit_i64_at(versions, 0), 2);
 	cr_expect_eq(kit_i64_at(versions, 1), 2);
 	cr_expect_eq(kit_var_f32(p.vars[0], 0), 1.0f);
@@ -169,12 +169,14 @@ Test(op_variable, a_commit_from_old_versions_is_aborted_and_changes_nothing)
 	open_pair(&p, 1);
 	target = p.committed.node;
 	feed = (struct weir_feed){p.snapshot[2], old};
-	cr_expect_eq(weir_session_run(p.session, &feed, 1, NULL, 0, NULL, &target, 1, NULL, &error), WEIR_ABORTED);
+	cr_expect_eq(weir_session_run(p.session, &feed, 1, NULL, 0, NULL, &target, 1, WEIR_NO_DEADLINE, NULL, &error),
+	             WEIR_ABORTED);
 	cr_expect_not_null(strstr(error.message, "commit \"commit\""), "%s", error.message);
 	cr_expect_eq(kit_var_f32(p.vars[0], 0), 0.0f);
 	cr_expect_eq(kit_var_f32(p.vars[1], 0), 0.0f);
 	feed.value = short_one;
-	cr_expect_eq(weir_session_run(p.session, &feed, 1, NULL, 0, NULL, &target, 1, NULL, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_session_run(p.session, &feed, 1, NULL, 0, NULL, &target, 1, WEIR_NO_DEADLINE, NULL, &error),
+	             WEIR_INVALID_ARGUMENT);
 	weir_tensor_release(old);
 	weir_tensor_release(short_one);
 	close_pair(&p);
@@ -195,7 +197,7 @@ static void *train(void *context)
 
 	for (int done = 0; done < STEPS;) {
 		enum weir_status status =
-			weir_session_run(trainer->pair->session, NULL, 0, NULL, 0, NULL, &target, 1, NULL, NULL);
+			weir_session_run(trainer->pair->session, NULL, 0, NULL, 0, NULL, &target, 1, WEIR_NO_DEADLINE, NULL, NULL);
 
 		if (status == WEIR_OK)
 			done++;
@@ -224,7 +226,8 @@ Test(op_variable, retried_commits_lose_no_update_and_snapshots_are_never_torn)
 	for (int i = 0; i < STEPS; i++) {
 		weir_tensor *values[2];
 
-		cr_assert_eq(weir_session_run(p.session, NULL, 0, p.snapshot, 2, values, NULL, 0, NULL, NULL), WEIR_OK);
+		cr_assert_eq(weir_session_run(p.session, NULL, 0, p.snapshot, 2, values, NULL, 0, WEIR_NO_DEADLINE, NULL, NULL),
+		             WEIR_OK);
 		torn += kit_f32_at(values[0], 0) != kit_f32_at(values[1], 0);
 		weir_tensor_release(values[0]);
 		weir_tensor_release(values[1]);
@@ -270,8 +273,8 @@ Test(op_variable, snapshot_and_commit_refuse_bad_arguments)
 	cr_expect_eq(weir_op_commit(graph, NULL, both, values, 0, versions, outs, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_op_commit(NULL, NULL, both, values, 2, versions, outs, &error), WEIR_INVALID_ARGUMENT);
 	cr_assert_eq(weir_graph_destroy(graph, NULL), WEIR_OK);
-	weir_var_destroy(a);
-	weir_var_destroy(b);
+	weir_var_destroy(a, NULL);
+	weir_var_destroy(b, NULL);
 }
 
 Test(op_variable, more_variables_than_fit_on_the_stack_of_a_commit)
@@ -293,7 +296,7 @@ Test(op_variable, more_variables_than_fit_on_the_stack_of_a_commit)
 		cr_assert_eq(weir_op_add(graph, NULL, outs[i], one, &values[i], NULL), WEIR_OK);
 	cr_assert_eq(weir_op_commit(graph, NULL, vars, values, MANY, outs[MANY], &committed, NULL), WEIR_OK);
 	versions = kit_fetch(session, committed);
-	cr_expect_eq(weir_tensor_elements(versions), MANY);
+	cr_expect_eq(weir_tensor_element_count(versions), MANY);
 	for (int i = 0; i < MANY; i++) {
 		cr_expect_eq(kit_i64_at(versions, (size_t)i), 2);
 		cr_expect_eq(kit_var_f32(vars[i], 0), (float)i + 1);
@@ -301,10 +304,10 @@ Test(op_variable, more_variables_than_fit_on_the_stack_of_a_commit)
 	weir_tensor_release(versions);
 	kit_end(session, graph);
 	for (int i = 0; i < MANY; i++)
-		weir_var_destroy(vars[i]);
+		weir_var_destroy(vars[i], NULL);
 }
 
-/* -- rows --------------------------------------------------------------------------------------------------------------------- */
+/* -- rows -------------------------------------------------------------------------------------- */
 
 /* A variable f32 [3,2] of 10, 20, ... 60; rows 2 and 0 are named, with updates 1, 2 and 3, 4. */
 struct rows {
@@ -329,7 +332,7 @@ static void begin_rows(struct rows *rows)
 static void end_rows(struct rows *rows)
 {
 	kit_end(rows->session, rows->graph);
-	weir_var_destroy(rows->var);
+	weir_var_destroy(rows->var, NULL);
 }
 
 static void expect_f32(const weir_tensor *tensor, const float values[], size_t count)
@@ -446,5 +449,5 @@ Test(op_variable, rows_that_cannot_be_are_refused)
 	cr_expect_not_null(strstr(error.message, "scatter_add \"bad\""), "%s", error.message);
 	cr_expect_eq(kit_var_f32(rows.var, 0), 10.0f);
 	end_rows(&rows);
-	weir_var_destroy(scalar);
+	weir_var_destroy(scalar, NULL);
 }

@@ -81,7 +81,7 @@ Test(park, hands_data_over_in_both_directions)
 	cr_expect_eq(timeouts + game.timeouts, 0);
 }
 
-/* -- with a mark -------------------------------------------------------------------------------------------------------------- */
+/* -- with a mark ------------------------------------------------------------------------------- */
 
 enum { EXPECTED = 0, CHANGED = 1, ASLEEP = 3 };
 

@@ -31,8 +31,8 @@ static int reaches(_Atomic(int) *counter, int value)
 
 static weir_pool *create(size_t threads)
 {
-	struct weir_pool_options options = {
-		.struct_size = sizeof(options), .threads = threads, .flags = threads == 0 ? WEIR_POOL_NO_THREADS : 0};
+	struct weir_pool_options options = {WEIR_POOL_OPTIONS_INIT, .threads = threads,
+	                                    .flags = threads == 0 ? WEIR_POOL_NO_THREADS : 0};
 	weir_pool *pool = NULL;
 
 	cr_assert_eq(weir_pool_create(&options, &pool, NULL), WEIR_OK);
@@ -100,7 +100,7 @@ static void expect_each_ran_once(struct counted *all, int tasks)
 
 Test(pool, create_refuses_bad_options)
 {
-	struct weir_pool_options options = {.struct_size = sizeof(options)};
+	struct weir_pool_options options = {WEIR_POOL_OPTIONS_INIT};
 	weir_pool *pool = NULL;
 	weir_error error;
 
@@ -129,7 +129,7 @@ Test(pool, default_options_give_at_least_one_worker)
 	weir_pool *pool = NULL;
 
 	cr_assert_eq(weir_pool_create(NULL, &pool, NULL), WEIR_OK);
-	cr_expect_geq(weir_pool_threads(pool), 1);
+	cr_expect_geq(weir_pool_thread_count(pool), 1);
 	destroy(pool);
 }
 
@@ -142,7 +142,7 @@ Test(pool, null_arguments_are_refused)
 	cr_expect_eq(weir_pool_submit(pool, NULL), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_pool_submit(pool, &task), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_pool_help(NULL, 1), 0);
-	cr_expect_eq(weir_pool_threads(NULL), 0);
+	cr_expect_eq(weir_pool_thread_count(NULL), 0);
 	cr_expect_eq(weir_pool_destroy(NULL, NULL), WEIR_OK);
 	destroy(pool);
 }
@@ -180,7 +180,7 @@ Test(pool, a_pool_without_threads_runs_tasks_in_help)
 	_Atomic(int) done = 0;
 	struct counted *all = submit_counted(pool, 10, &done);
 
-	cr_expect_eq(weir_pool_threads(pool), 0);
+	cr_expect_eq(weir_pool_thread_count(pool), 0);
 	cr_expect_eq(weiri_load_acquire(&done), 0);
 	cr_expect_eq(weir_pool_help(pool, 0), 0);
 	cr_expect_eq(weir_pool_help(pool, 3), 3);
@@ -382,6 +382,51 @@ Test(pool, a_task_that_resubmits_itself_starves_nobody)
 	expect_each_ran_once(all, 100);
 }
 
+/* Submits one more task, once it is told to. */
+struct late_submitter {
+	weir_task task;
+	weir_pool *pool;
+	_Atomic(int) started;
+	_Atomic(int) told;
+	weir_task more;
+	_Atomic(int) *done;
+	int done_before; /* of other tasks, when `more` ran */
+};
+
+static void submit_when_told(weir_task *task)
+{
+	struct late_submitter *self = (struct late_submitter *)task;
+
+	weiri_store_release(&self->started, 1);
+	(void)reaches(&self->told, 1);
+	(void)weir_pool_submit(self->pool, &self->more);
+}
+
+static void look_what_is_done(weir_task *task)
+{
+	struct late_submitter *self = WEIRI_CONTAINER_OF(task, struct late_submitter, more);
+
+	self->done_before = weiri_load_relaxed(self->done);
+}
+
+Test(pool, a_flood_from_outside_does_not_pass_over_the_task_of_a_worker)
+{
+	enum { FLOOD = 1000 };
+	weir_pool *pool = create(1);
+	_Atomic(int) done = 0;
+	struct late_submitter submitter = {
+		.task = {.run = submit_when_told}, .pool = pool, .more = {.run = look_what_is_done}, .done = &done};
+	struct counted *all;
+
+	cr_assert_eq(weir_pool_submit(pool, &submitter.task), WEIR_OK);
+	cr_assert(reaches(&submitter.started, 1));
+	all = submit_counted(pool, FLOOD, &done);
+	weiri_store_release(&submitter.told, 1);
+	destroy(pool);
+	cr_expect_lt(submitter.done_before, FLOOD);
+	expect_each_ran_once(all, FLOOD);
+}
+
 struct destroyer {
 	weir_task task;
 	weir_pool *pool;
@@ -406,6 +451,35 @@ Test(pool, a_task_cannot_destroy_its_pool)
 		cr_expect(reaches(&destroyer.status, WEIR_FAILED_PRECONDITION));
 		destroy(pool);
 	}
+}
+
+/* Runs a task of another pool on its own stack. */
+struct visitor {
+	weir_task task;
+	weir_pool *other;
+	size_t helped;
+};
+
+static void help_another_pool(weir_task *task)
+{
+	struct visitor *self = (struct visitor *)task;
+
+	self->helped = weir_pool_help(self->other, 1);
+}
+
+Test(pool, a_task_inside_a_task_of_another_pool_cannot_destroy_that_pool)
+{
+	weir_pool *outer = create(0), *inner = create(0);
+	struct visitor visitor = {.task = {.run = help_another_pool}, .other = inner};
+	struct destroyer destroyer = {.task = {.run = destroy_own_pool}, .pool = outer};
+
+	cr_assert_eq(weir_pool_submit(inner, &destroyer.task), WEIR_OK);
+	cr_assert_eq(weir_pool_submit(outer, &visitor.task), WEIR_OK);
+	cr_expect_eq(weir_pool_help(outer, 1), 1);
+	cr_expect_eq(visitor.helped, 1);
+	cr_expect_eq(weiri_load_acquire(&destroyer.status), WEIR_FAILED_PRECONDITION);
+	destroy(inner);
+	destroy(outer);
 }
 
 /* A task that runs the next tasks itself, on a worker's or a helper's stack. */
@@ -462,8 +536,7 @@ static void read_name(weir_task *task)
 
 Test(pool, workers_carry_the_name_of_the_pool)
 {
-	struct weir_pool_options options = {
-		.struct_size = sizeof(options), .threads = 1, .name = "a-name-that-is-too-long"};
+	struct weir_pool_options options = {WEIR_POOL_OPTIONS_INIT, .threads = 1, .name = "a-name-that-is-too-long"};
 	struct named named = {.task = {.run = read_name}};
 	weir_pool *pool;
 
@@ -477,7 +550,7 @@ Test(pool, workers_carry_the_name_of_the_pool)
 
 static enum weir_status make_a_pool(const weir_allocator *allocator, void *context)
 {
-	struct weir_pool_options options = {.struct_size = sizeof(options), .threads = 3, .allocator = allocator};
+	struct weir_pool_options options = {WEIR_POOL_OPTIONS_INIT, .threads = 3, .allocator = allocator};
 	weir_pool *pool = NULL;
 	enum weir_status status = weir_pool_create(&options, &pool, NULL);
 
@@ -498,10 +571,8 @@ static void run_with_no_memory_left(size_t threads)
 	enum { TASKS = 3 * WEIRI_INBOX_FIRST_CAPACITY };
 	struct failing_allocator memory = {.fail_count = SIZE_MAX};
 	weir_allocator allocator = failing_allocator_hooks(&memory);
-	struct weir_pool_options options = {.struct_size = sizeof(options),
-	                                    .threads = threads,
-	                                    .flags = threads == 0 ? WEIR_POOL_NO_THREADS : 0,
-	                                    .allocator = &allocator};
+	struct weir_pool_options options = {WEIR_POOL_OPTIONS_INIT, .threads = threads,
+	                                    .flags = threads == 0 ? WEIR_POOL_NO_THREADS : 0, .allocator = &allocator};
 	_Atomic(int) done = 0;
 	_Atomic(int) failures = 0;
 	struct counted *all;

@@ -13,7 +13,7 @@ static weir_priority_queue *make(size_t capacity)
 {
 	weir_priority_queue *queue = NULL;
 
-	cr_assert_eq(weir_priority_queue_create(capacity, NULL, &queue), WEIR_OK);
+	cr_assert_eq(weir_priority_queue_create(capacity, NULL, &queue, NULL), WEIR_OK);
 	return queue;
 }
 
@@ -42,7 +42,7 @@ Test(priority_queue, smallest_first_with_the_extremes_of_keys_and_values)
 		put(queue, keys[i], (uint64_t)keys[i] * 5);
 	for (size_t i = 0; i < 8; i++)
 		expect(queue, sorted[i], (uint64_t)sorted[i] * 5);
-	weir_priority_queue_destroy(queue);
+	weir_priority_queue_destroy(queue, NULL);
 }
 
 Test(priority_queue, equal_keys_leave_in_the_order_they_came)
@@ -56,7 +56,7 @@ Test(priority_queue, equal_keys_leave_in_the_order_they_came)
 			for (uint64_t i = key; i < 999; i += 3)
 				expect(queue, (int64_t)key, i);
 	}
-	weir_priority_queue_destroy(queue);
+	weir_priority_queue_destroy(queue, NULL);
 }
 
 Test(priority_queue, capacity_is_exact_and_empty_is_exact)
@@ -83,7 +83,7 @@ Test(priority_queue, capacity_is_exact_and_empty_is_exact)
 				expect(queue, lap - (int64_t)i, i);
 			}
 		}
-		weir_priority_queue_destroy(queue);
+		weir_priority_queue_destroy(queue, NULL);
 	}
 }
 
@@ -120,7 +120,7 @@ Test(priority_queue, agrees_with_a_sorted_array_over_many_random_calls)
 		expect(queue, (int64_t)k - 30, out[k]++);
 		size--;
 	}
-	weir_priority_queue_destroy(queue);
+	weir_priority_queue_destroy(queue, NULL);
 }
 
 Test(priority_queue, takes_below_a_limit_only_and_peeks)
@@ -138,7 +138,7 @@ Test(priority_queue, takes_below_a_limit_only_and_peeks)
 	limit = 6;
 	cr_assert_eq(weiri_priority_queue_take(queue, &beside, &key, &value), WEIR_OK);
 	cr_assert(key == 5 && value == 50);
-	weir_priority_queue_destroy(queue);
+	weir_priority_queue_destroy(queue, NULL);
 }
 
 Test(priority_queue, a_closed_one_gives_what_it_has_and_ends)
@@ -159,22 +159,22 @@ Test(priority_queue, a_closed_one_gives_what_it_has_and_ends)
 	expect(queue, 3, 30);
 	cr_assert_eq(weir_priority_queue_try_dequeue(queue, NULL, &value), WEIR_OUT_OF_RANGE);
 	cr_assert_eq(weir_priority_queue_try_enqueue(queue, 0, 0), WEIR_CANCELLED);
-	weir_priority_queue_destroy(queue);
+	weir_priority_queue_destroy(queue, NULL);
 }
 
 Test(priority_queue, bad_arguments_are_refused)
 {
-	struct weir_priority_queue_options options = {.struct_size = sizeof(options), .flags = 1};
+	struct weir_priority_queue_options options = {WEIR_PRIORITY_QUEUE_OPTIONS_INIT, .flags = 1};
 	weir_priority_queue *queue = NULL;
 	uint64_t value;
 
-	cr_assert_eq(weir_priority_queue_create(0, NULL, &queue), WEIR_INVALID_ARGUMENT);
-	cr_assert_eq(weir_priority_queue_create((size_t)WEIR_PRIORITY_QUEUE_MAX_CAPACITY + 1, NULL, &queue),
+	cr_assert_eq(weir_priority_queue_create(0, NULL, &queue, NULL), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_priority_queue_create((size_t)WEIR_PRIORITY_QUEUE_MAX_CAPACITY + 1, NULL, &queue, NULL),
 	             WEIR_INVALID_ARGUMENT);
-	cr_assert_eq(weir_priority_queue_create(1, NULL, NULL), WEIR_INVALID_ARGUMENT);
-	cr_assert_eq(weir_priority_queue_create(1, &options, &queue), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_priority_queue_create(1, NULL, NULL, NULL), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_priority_queue_create(1, &options, &queue, NULL), WEIR_INVALID_ARGUMENT);
 	options = (struct weir_priority_queue_options){.struct_size = 1};
-	cr_assert_eq(weir_priority_queue_create(1, &options, &queue), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_priority_queue_create(1, &options, &queue, NULL), WEIR_INVALID_ARGUMENT);
 	cr_assert_null(queue);
 	cr_assert_eq(weir_priority_queue_try_enqueue(NULL, 0, 0), WEIR_INVALID_ARGUMENT);
 	cr_assert_eq(weir_priority_queue_try_dequeue(NULL, NULL, &value), WEIR_INVALID_ARGUMENT);
@@ -182,21 +182,21 @@ Test(priority_queue, bad_arguments_are_refused)
 	cr_assert_eq(weir_priority_queue_capacity(NULL), 0);
 	cr_assert_eq(weir_priority_queue_size_approx(NULL), 0);
 	weir_priority_queue_close(NULL);
-	weir_priority_queue_destroy(NULL);
+	weir_priority_queue_destroy(NULL, NULL);
 	queue = make(1);
 	cr_assert_eq(weir_priority_queue_try_dequeue(queue, NULL, NULL), WEIR_INVALID_ARGUMENT);
-	weir_priority_queue_destroy(queue);
+	weir_priority_queue_destroy(queue, NULL);
 }
 
 static enum weir_status make_and_destroy(const weir_allocator *allocator, void *context)
 {
-	struct weir_priority_queue_options options = {.struct_size = sizeof(options), .allocator = allocator};
+	struct weir_priority_queue_options options = {WEIR_PRIORITY_QUEUE_OPTIONS_INIT, .allocator = allocator};
 	weir_priority_queue *queue;
-	enum weir_status status = weir_priority_queue_create(100, &options, &queue);
+	enum weir_status status = weir_priority_queue_create(100, &options, &queue, NULL);
 
 	(void)context;
 	if (status == WEIR_OK)
-		weir_priority_queue_destroy(queue);
+		weir_priority_queue_destroy(queue, NULL);
 	return status;
 }
 
@@ -205,7 +205,7 @@ Test(priority_queue, create_survives_its_allocation_failing)
 	cr_assert_eq(fail_each_allocation(make_and_destroy, NULL), 1);
 }
 
-/* -- threads ------------------------------------------------------------------------------------------------------------------ */
+/* -- threads ----------------------------------------------------------------------------------- */
 
 static struct {
 	weir_priority_queue *queue;
@@ -241,6 +241,6 @@ Test(priority_queue, nothing_is_lost_or_doubled_between_threads)
 		shared.queue = make(capacities[c]);
 		expect_exchanged(put_and_take, &shared.sum);
 		cr_assert_eq(weir_priority_queue_size_approx(shared.queue), 0);
-		weir_priority_queue_destroy(shared.queue);
+		weir_priority_queue_destroy(shared.queue, NULL);
 	}
 }

@@ -7,7 +7,7 @@
 
 /* An operation and what its one completion said. */
 struct started {
-	weir_queue_op *op;
+	weir_pending *op;
 	void *items[KIT_MOST_ITEMS];
 	_Atomic(int) completions;
 	enum weir_status status;
@@ -69,11 +69,11 @@ static void expect_end(struct started *started, enum weir_status status, size_t 
 		cr_assert_eq(started->error.code, status);
 		cr_assert_not_null(strstr(started->error.message, "\"test\""), "%s", started->error.message);
 	}
-	weir_queue_op_release(started->op);
+	weir_pending_release(started->op);
 	started->op = NULL;
 }
 
-/* -- starting ----------------------------------------------------------------------------------------------------------------- */
+/* -- starting ---------------------------------------------------------------------------------- */
 
 Test(queue_async, bad_arguments_are_refused_and_nothing_completes)
 {
@@ -97,8 +97,8 @@ Test(queue_async, bad_arguments_are_refused_and_nothing_completes)
 	}
 	cr_expect_eq(completions(&started), 0);
 	cr_expect_null(started.op);
-	weir_queue_op_cancel(NULL, NULL);
-	weir_queue_op_release(NULL);
+	weir_pending_cancel(NULL, NULL);
+	weir_pending_release(NULL);
 	expect_next(queue, 1, 1);
 	destroy(queue);
 }
@@ -139,7 +139,7 @@ Test(queue_async, the_handle_may_be_given_back_while_the_operation_waits)
 	struct started out = {0};
 
 	start_dequeue(queue, &out);
-	weir_queue_op_release(out.op);
+	weir_pending_release(out.op);
 	cr_expect_eq(completions(&out), 0);
 	put(queue, 1, 1);
 	cr_expect_eq(completions(&out), 1);
@@ -147,7 +147,7 @@ Test(queue_async, the_handle_may_be_given_back_while_the_operation_waits)
 	destroy(queue);
 }
 
-/* -- waiting without a thread ------------------------------------------------------------------------------------------------- */
+/* -- waiting without a thread ------------------------------------------------------------------ */
 
 Test(queue_async, a_dequeue_completes_on_the_thread_that_brings_the_item)
 {
@@ -266,7 +266,7 @@ Test(queue_async, an_operation_on_a_closed_queue_completes_inside_the_start)
 	destroy(queue);
 }
 
-/* -- cancelling --------------------------------------------------------------------------------------------------------------- */
+/* -- cancelling -------------------------------------------------------------------------------- */
 
 Test(queue_async, a_cancelled_operation_completes_with_the_cause)
 {
@@ -275,10 +275,10 @@ Test(queue_async, a_cancelled_operation_completes_with_the_cause)
 	weir_error cause = {WEIR_ABORTED, "the step failed"};
 
 	start_dequeue(queue, &out);
-	weir_queue_op_cancel(out.op, &cause);
+	weir_pending_cancel(out.op, &cause);
 	cr_expect_eq(completions(&out), 1);
 	cr_expect_not_null(strstr(out.error.message, "the step failed"), "%s", out.error.message);
-	weir_queue_op_cancel(out.op, NULL);
+	weir_pending_cancel(out.op, NULL);
 	expect_end(&out, WEIR_CANCELLED, 0);
 	put(queue, 1, 1);
 	expect_next(queue, 1, 1);
@@ -293,7 +293,7 @@ Test(queue_async, a_cause_whose_message_is_not_terminated_is_kept_terminated)
 
 	memset(endless.message, 'x', sizeof(endless.message));
 	start_dequeue(queue, &out);
-	weir_queue_op_cancel(out.op, &endless);
+	weir_pending_cancel(out.op, &endless);
 	cr_expect_eq(completions(&out), 1);
 	cr_expect_not_null(memchr(out.op->caller_cause.message, '\0', sizeof(endless.message)));
 	expect_end(&out, WEIR_CANCELLED, 0);
@@ -308,7 +308,7 @@ Test(queue_async, a_long_cause_is_cut)
 
 	memset(cause.message, 'x', sizeof(cause.message) - 1);
 	start_dequeue(queue, &out);
-	weir_queue_op_cancel(out.op, &cause);
+	weir_pending_cancel(out.op, &cause);
 	cr_expect_not_null(strstr(out.error.message, "xxx"), "%s", out.error.message);
 	expect_end(&out, WEIR_CANCELLED, 0);
 	destroy(queue);
@@ -322,8 +322,8 @@ Test(queue_async, a_cancelled_batch_gives_back_what_it_had)
 	put(queue, 1, 3);
 	start(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, 5, &batch);
 	start_dequeue(queue, &single);
-	cr_expect_eq(weir_queue_size(queue), 0);
-	weir_queue_op_cancel(batch.op, NULL);
+	cr_expect_eq(weir_queue_size_approx(queue), 0);
+	weir_pending_cancel(batch.op, NULL);
 	expect_end(&batch, WEIR_CANCELLED, 0);
 	/* The first of what went back went to who waited. */
 	expect_end(&single, WEIR_OK, 1);
@@ -339,7 +339,7 @@ Test(queue_async, a_cancelled_enqueue_says_how_many_are_in)
 
 	start_enqueue(queue, 1, 5, &in);
 	expect_next(queue, 1, 1);
-	weir_queue_op_cancel(in.op, NULL);
+	weir_pending_cancel(in.op, NULL);
 	expect_end(&in, WEIR_CANCELLED, 3);
 	expect_next(queue, 2, 2);
 	expect_nothing(queue);
@@ -353,11 +353,11 @@ Test(queue_async, cancelling_what_has_completed_does_nothing_even_when_the_queue
 
 	start_enqueue(queue, 1, 1, &in);
 	destroy(queue);
-	weir_queue_op_cancel(in.op, NULL);
+	weir_pending_cancel(in.op, NULL);
 	expect_end(&in, WEIR_OK, 1);
 }
 
-/* -- completions that do things ----------------------------------------------------------------------------------------------- */
+/* -- completions that do things ---------------------------------------------------------------- */
 
 /* Takes one item after the other, each by an operation that the completion of the one before started. */
 struct chain {
@@ -422,7 +422,7 @@ Test(queue_async, a_completion_may_use_the_queue_it_came_from)
 	destroy(queue);
 }
 
-/* -- races -------------------------------------------------------------------------------------------------------------------- */
+/* -- races ------------------------------------------------------------------------------------- */
 
 static uint64_t a_while(void)
 {
@@ -449,7 +449,7 @@ static void *cancel_it(void *argument)
 	struct race *race = argument;
 
 	meet(race);
-	weir_queue_op_cancel(race->started->op, NULL);
+	weir_pending_cancel(race->started->op, NULL);
 	return NULL;
 }
 
@@ -474,11 +474,11 @@ static void race_to_end(struct race *race)
 	cr_assert_eq(pthread_create(&threads[0], NULL, cancel_it, race), 0);
 	cr_assert_eq(pthread_create(&threads[1], NULL, end_it, race), 0);
 	meet(race);
-	weir_queue_op_cancel(race->started->op, NULL);
+	weir_pending_cancel(race->started->op, NULL);
 	for (int i = 0; i < 2; i++)
 		cr_assert_eq(pthread_join(threads[i], NULL), 0);
 	cr_assert_eq(completions(race->started), 1, "%d completions", completions(race->started));
-	weir_queue_op_release(race->started->op);
+	weir_pending_release(race->started->op);
 }
 
 Test(queue_async, a_dequeue_that_is_cancelled_while_an_item_comes_has_it_or_leaves_it)
@@ -546,7 +546,7 @@ Test(queue_async, an_enqueue_that_is_cancelled_while_the_queue_closes_completes_
 	}
 }
 
-/* -- chains on many threads ----------------------------------------------------------------------------------------------------- */
+/* -- chains on many threads -------------------------------------------------------------------- */
 
 static void *feed_chain(void *argument)
 {

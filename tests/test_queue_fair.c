@@ -17,28 +17,28 @@ static void ignore(void *context, enum weir_status status, const weir_error *err
  * Somebody waits though there are items: he has the claim of his operation and does not use it. That is what a newcomer finds when he
  * comes between an enqueue and the serving of those who wait.
  */
-static weir_queue_op *waits_and_is_not_served(weir_queue *queue, enum weir_queue_op_kind kind, void *items[])
+static weir_pending *waits_and_is_not_served(weir_queue *queue, enum weir_queue_op_kind kind, void *items[])
 {
-	weir_queue_op *op;
+	weir_pending *op;
 
 	cr_assert_eq(weir_queue_start(queue, kind, items, 1, ignore, NULL, &op, NULL), WEIR_OK);
-	cr_assert_eq(weiri_op_claim(op), 1);
+	cr_assert_eq(weiri_pending_claim(op), 1);
 	return op;
 }
 
-static void serve_him_now(weir_queue *queue, weir_queue_op *op)
+static void serve_him_now(weir_queue *queue, weir_pending *op)
 {
 	/* As who is done with it and has missed nothing. */
 	weiri_store_release(&op->state, 0u);
 	weiri_queue_pump(weiri_record_get(), queue);
-	weir_queue_op_release(op);
+	weir_pending_release(op);
 }
 
 Test(queue_fair, a_newcomer_leaves_the_item_to_who_waits)
 {
 	weir_queue *queue = fair(4);
 	void *first[1] = {NULL}, *got = item(4711);
-	weir_queue_op *op = waits_and_is_not_served(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, first);
+	weir_pending *op = waits_and_is_not_served(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, first);
 
 	put(queue, 1, 1);
 	cr_expect_eq(weir_queue_try_dequeue(queue, &got), WEIR_WOULD_BLOCK);
@@ -53,7 +53,7 @@ Test(queue_fair, a_newcomer_leaves_the_room_to_who_waits)
 {
 	weir_queue *queue = fair(1);
 	void *second[1] = {item(2)}, *got;
-	weir_queue_op *op;
+	weir_pending *op;
 	size_t done = 9;
 
 	put(queue, 1, 1);
@@ -73,7 +73,7 @@ Test(queue_fair, in_a_queue_that_is_not_fair_a_newcomer_may_go_first)
 {
 	weir_queue *queue = fifo(4);
 	void *first[1] = {NULL};
-	weir_queue_op *op = waits_and_is_not_served(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, first);
+	weir_pending *op = waits_and_is_not_served(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, first);
 
 	put(queue, 1, 1);
 	expect_next(queue, 1, 1);
@@ -87,7 +87,7 @@ Test(queue_fair, a_newcomer_that_waits_takes_nothing_ahead_of_those_before_him)
 {
 	weir_queue *queue = fair(4);
 	void *items[3][1] = {{NULL}};
-	weir_queue_op *first;
+	weir_pending *first;
 
 	/* The first waits and could be served; nobody does. The newcomers start, and one walk then serves all in order. */
 	cr_assert_eq(weir_queue_start(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, items[0], 1, ignore, NULL, &first, NULL), WEIR_OK);
@@ -97,7 +97,7 @@ Test(queue_fair, a_newcomer_that_waits_takes_nothing_ahead_of_those_before_him)
 	cr_expect_null(items[1][0]);
 	put(queue, 2, 1);
 	cr_expect_eq(number_of(items[1][0]), 2);
-	weir_queue_op_release(first);
+	weir_pending_release(first);
 	destroy(queue);
 }
 
@@ -135,7 +135,7 @@ Test(queue_fair, a_batch_that_collects_is_not_passed)
 	begin_waiting_call(&batch, 1);
 	begin_waiting_call(&single, 2);
 	put(queue, 2, 1);
-	await(idle_in(queue) == 2 && weir_queue_size(queue) == 0);
+	await(idle_in(queue) == 2 && weir_queue_size_approx(queue) == 0);
 	cr_expect_not(has_ended(&single));
 	put(queue, 3, 2);
 	cr_expect_eq(end_call(&batch), WEIR_OK);
@@ -164,26 +164,26 @@ Test(queue_fair, who_has_ended_and_is_still_linked_holds_up_nobody)
 	weir_queue *queue = queue_with((struct weir_queue_options){.capacity = 2, .flags = WEIR_QUEUE_FAIR});
 	enum weir_status status = WEIR_INTERNAL;
 	void *items[1];
-	weir_queue_op *op;
+	weir_pending *op;
 
 	cr_assert_eq(weir_queue_start(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, items, 1, note, &status, &op, NULL), WEIR_OK);
-	cr_assert(weiri_op_claim(op));
+	cr_assert(weiri_pending_claim(op));
 	put(queue, 1, 1); /* is left to the operation, or to whoever comes when it has ended */
-	mark_removed(&op->node);
+	mark_removed(&op->entries->node);
 	expect_next(queue, 1, 1);
 	/* The stopped thread goes on. */
-	weir_queue_op_cancel(op, NULL);
+	weir_pending_cancel(op, NULL);
 	{
 		struct weiri_scope scope = weiri_scope_enter(weiri_record_get());
 		int moved = 0;
 
-		cr_expect_eq(weiri_op_drive(&scope, op, &moved), WEIRI_OP_COMPLETE);
-		weiri_op_finish(&scope, op);
+		cr_expect_eq(weiri_pending_drive(&scope, op, &moved), WEIRI_PENDING_COMPLETE);
+		weiri_pending_finish(&scope, op);
 		weiri_scope_leave(&scope);
 	}
-	weiri_op_complete(op);
+	weiri_pending_complete(op);
 	cr_expect_eq(status, WEIR_CANCELLED);
-	weir_queue_op_release(op);
+	weir_pending_release(op);
 	expect_nothing(queue);
 	destroy(queue);
 }

@@ -74,8 +74,8 @@ Test(queue_list, the_array_is_copied_and_null_is_refused)
 	cr_expect_eq(weir_tensor_queue_list_component(list, 1, &component), WEIR_OUT_OF_RANGE);
 	cr_expect_eq(weir_tensor_queue_list_component(NULL, 0, &component), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_tensor_queue_list_component(list, 0, NULL), WEIR_INVALID_ARGUMENT);
-	weir_tensor_queue_list_destroy(list);
-	weir_tensor_queue_list_destroy(NULL);
+	weir_tensor_queue_list_destroy(list, NULL);
+	weir_tensor_queue_list_destroy(NULL, NULL);
 	destroy_tensors(one);
 	destroy_tensors(other);
 }
@@ -100,7 +100,7 @@ Test(queue_list, a_number_for_a_name_and_a_scalar_are_something)
 		cr_assert_eq(weir_tensor_queue_list_component(list, 0, &component), WEIR_OK);
 		cr_expect_null(component.shape);
 		cr_expect_null(component.name);
-		weir_tensor_queue_list_destroy(list);
+		weir_tensor_queue_list_destroy(list, NULL);
 	}
 	destroy_tensors(named);
 	destroy_tensors(unnamed);
@@ -122,7 +122,7 @@ Test(queue_list, many_queues_of_long_names_make_a_list)
 	cr_expect_eq(weir_tensor_queue_list_at(list, COUNT, &got, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_not_null(strstr(error.message, "short at all|a name"), "%s", error.message);
 	cr_expect_not_null(strstr(error.message, "index 40 is not in [0, 40)"), "%s", error.message);
-	weir_tensor_queue_list_destroy(list);
+	weir_tensor_queue_list_destroy(list, NULL);
 	destroy_tensors(queue);
 }
 
@@ -133,7 +133,7 @@ static enum weir_status create_list(const weir_allocator *allocator, void *conte
 		weir_tensor_queue_list_create((weir_tensor_queue *[]){context, context}, 2, allocator, &list, NULL);
 
 	cr_assert_eq(list != NULL, status == WEIR_OK);
-	weir_tensor_queue_list_destroy(list);
+	weir_tensor_queue_list_destroy(list, NULL);
 	return status;
 }
 
@@ -165,18 +165,18 @@ Test(queue_list, the_builders_check_against_the_list)
 	cr_expect_eq(weir_op_enqueue_at(graph, NULL, list, index, both, 2, &node, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_op_enqueue_at(graph, NULL, NULL, index, &number, 1, &node, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_op_enqueue_at(graph, NULL, list, index, NULL, 1, &node, &error), WEIR_INVALID_ARGUMENT);
-	cr_expect_eq(weir_op_enqueue_at(graph, NULL, list, index, &number, 1, NULL, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_op_enqueue_at(graph, NULL, list, nothing, &number, 1, &node, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_op_enqueue_at(graph, NULL, list, index, &nothing, 1, &node, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_op_enqueue_many_at(graph, NULL, list, index, &number, 1, &node, &error), WEIR_INVALID_ARGUMENT);
-	cr_expect_eq(weir_op_dequeue_at(graph, NULL, list, index, outs, 2, &error), WEIR_INVALID_ARGUMENT);
-	cr_expect_eq(weir_op_dequeue_at(NULL, NULL, list, index, outs, 1, &error), WEIR_INVALID_ARGUMENT);
-	cr_expect_eq(weir_op_dequeue_many_at(graph, NULL, list, index, real, outs, 1, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_op_dequeue_at(graph, NULL, list, index, outs, 2, NULL, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_op_dequeue_at(NULL, NULL, list, index, outs, 1, NULL, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_op_dequeue_many_at(graph, NULL, list, index, real, outs, 1, NULL, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_not_null(strstr(error.message, "expected n as an i32 or i64 scalar, got f32"), "%s", error.message);
-	cr_expect_eq(weir_op_dequeue_up_to_at(graph, NULL, list, real, index, outs, 1, &error), WEIR_INVALID_ARGUMENT);
-	cr_expect_eq(weir_op_dequeue_at(graph, NULL, list, index, outs, 1, &error), WEIR_OK);
+	cr_expect_eq(weir_op_dequeue_up_to_at(graph, NULL, list, real, index, outs, 1, NULL, &error),
+	             WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_op_dequeue_at(graph, NULL, list, index, outs, 1, NULL, &error), WEIR_OK);
 	cr_assert_eq(weir_graph_destroy(graph, NULL), WEIR_OK);
-	weir_tensor_queue_list_destroy(list);
+	weir_tensor_queue_list_destroy(list, NULL);
 	destroy_tensors(queue);
 }
 
@@ -194,12 +194,12 @@ Test(queue_list, batches_go_to_the_chosen_queue)
 
 	cr_assert_eq(weir_tensor_queue_list_create(queues, 2, NULL, &list, NULL), WEIR_OK);
 	cr_assert_eq(weir_op_enqueue_many_at(graph, NULL, list, one, &rows, 1, &put, NULL), WEIR_OK);
-	cr_assert_eq(weir_op_dequeue_many_at(graph, NULL, list, one, two, &many, 1, NULL), WEIR_OK);
-	cr_assert_eq(weir_op_dequeue_up_to_at(graph, NULL, list, one, two, &up_to, 1, NULL), WEIR_OK);
+	cr_assert_eq(weir_op_dequeue_many_at(graph, NULL, list, one, two, &many, 1, NULL, NULL), WEIR_OK);
+	cr_assert_eq(weir_op_dequeue_up_to_at(graph, NULL, list, one, two, &up_to, 1, NULL, NULL), WEIR_OK);
 	session = kit_session(graph, 1);
 	cr_assert_eq(kit_run_target(session, put, NULL), WEIR_OK);
-	cr_expect_eq(weir_tensor_queue_size(queues[0]), 0);
-	cr_expect_eq(weir_tensor_queue_size(queues[1]), 5);
+	cr_expect_eq(weir_tensor_queue_size_approx(queues[0]), 0);
+	cr_expect_eq(weir_tensor_queue_size_approx(queues[1]), 5);
 	got = kit_fetch(session, many);
 	expect_values(got, vector_shape(2), (int32_t[]){10, 11});
 	weir_tensor_release(got);
@@ -211,7 +211,7 @@ Test(queue_list, batches_go_to_the_chosen_queue)
 	expect_values(got, vector_shape(1), (int32_t[]){14});
 	weir_tensor_release(got);
 	kit_end(session, graph);
-	weir_tensor_queue_list_destroy(list);
+	weir_tensor_queue_list_destroy(list, NULL);
 	destroy_tensors(queues[0]);
 	destroy_tensors(queues[1]);
 	expect_no_tensor_left();

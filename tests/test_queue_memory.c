@@ -13,8 +13,8 @@ static void flush(void)
 static weir_queue *queue_from(const weir_allocator *allocator, enum weir_queue_order order, size_t capacity)
 {
 	weir_queue *queue = NULL;
-	struct weir_queue_options options = {
-		.struct_size = sizeof(options), .capacity = capacity, .order = order, .allocator = allocator};
+	struct weir_queue_options options = {WEIR_QUEUE_OPTIONS_INIT, .capacity = capacity, .order = order,
+	                                     .allocator = allocator};
 
 	(void)weir_queue_create(&options, &queue, NULL);
 	return queue;
@@ -25,13 +25,13 @@ static size_t asked(struct failing_allocator *state)
 	return weiri_load_relaxed(&state->asked);
 }
 
-/* -- each allocation in turn ---------------------------------------------------------------------------------------------------- */
+/* -- each allocation in turn ------------------------------------------------------------------- */
 
 static enum weir_status create_one(const weir_allocator *allocator, void *context)
 {
 	const enum weir_queue_order *order = context;
-	struct weir_queue_options options = {
-		.struct_size = sizeof(options), .capacity = 100, .order = *order, .name = "named", .allocator = allocator};
+	struct weir_queue_options options = {WEIR_QUEUE_OPTIONS_INIT, .capacity = 100, .order = *order, .name = "named",
+	                                     .allocator = allocator};
 	weir_queue *queue = NULL;
 	weir_error error = {0};
 	enum weir_status status = weir_queue_create(&options, &queue, &error);
@@ -68,7 +68,7 @@ static enum weir_status wait_in_vain(const weir_allocator *allocator, void *cont
 	enum weir_status status;
 
 	cr_assert_not_null(queue);
-	cr_assert_eq(weir_cancel_create(&memory, &token), WEIR_OK);
+	cr_assert_eq(weir_cancel_create(&memory, &token, NULL), WEIR_OK);
 	put(queue, 1, waiting.inside);
 	waiting.call.queue = queue;
 	waiting.call.token = waiting.with_token ? token : NULL;
@@ -159,7 +159,7 @@ static enum weir_status start_a_batch(const weir_allocator *allocator, void *con
 	struct late_failure late = {0};
 	weir_allocator memory = late_failure_hooks(&late);
 	weir_queue *queue = queue_from(&memory, WEIR_QUEUE_FIFO, 4);
-	weir_queue_op *op = NULL;
+	weir_pending *op = NULL;
 	weir_error error = {0};
 	void *items[6];
 	int completions = 0;
@@ -173,9 +173,9 @@ static enum weir_status start_a_batch(const weir_allocator *allocator, void *con
 	cr_assert_eq(error.code, status);
 	cr_assert_eq(op == NULL, status != WEIR_OK);
 	cr_assert_eq(completions, 0);
-	weir_queue_op_cancel(op, NULL);
+	weir_pending_cancel(op, NULL);
 	cr_assert_eq(completions, status == WEIR_OK);
-	weir_queue_op_release(op);
+	weir_pending_release(op);
 	expect_next(queue, 1, 3);
 	destroy(queue);
 	flush();
@@ -201,7 +201,7 @@ static enum weir_status start_and_give_up(const weir_allocator *allocator, void 
 	struct late_failure late = {0};
 	weir_allocator memory = late_failure_hooks(&late);
 	weir_queue *queue = queue_from(&memory, starting->order, 4);
-	weir_queue_op *op = NULL;
+	weir_pending *op = NULL;
 	void *items[6] = {item(50), item(51), item(52), item(53), item(54), item(55)}, *got;
 	int completions = 0;
 	size_t left = 0;
@@ -212,9 +212,9 @@ static enum weir_status start_and_give_up(const weir_allocator *allocator, void 
 	status = weir_queue_start(queue, starting->kind, items, starting->count, count_completion, &completions, &op, NULL);
 	late.under_test = NULL;
 	cr_assert_eq(completions, 0);
-	weir_queue_op_cancel(op, NULL);
+	weir_pending_cancel(op, NULL);
 	cr_assert_eq(completions, status == WEIR_OK);
-	weir_queue_op_release(op);
+	weir_pending_release(op);
 	while (weir_queue_try_dequeue(queue, &got) == WEIR_OK)
 		left++;
 	/* An enqueue that was cancelled may have filled the room there was. */
@@ -246,7 +246,7 @@ Test(queue_memory, each_kind_of_start_survives_each_failure)
 	}
 }
 
-/* -- when memory is asked for ------------------------------------------------------------------------------------------------- */
+/* -- when memory is asked for ------------------------------------------------------------------ */
 
 Test(queue_memory, what_need_not_wait_needs_no_memory)
 {
@@ -283,7 +283,7 @@ Test(queue_memory, room_for_a_batch_is_given_back_when_the_batch_is_over)
 	static void *items[10000];
 	size_t before = weiri_load_relaxed(&state.bytes);
 	int completions = 0;
-	weir_queue_op *op;
+	weir_pending *op;
 
 	put(queue, 0, 1);
 	cr_assert_eq(
@@ -294,13 +294,13 @@ Test(queue_memory, room_for_a_batch_is_given_back_when_the_batch_is_over)
 	cr_expect_eq(completions, 1);
 	cr_expect_eq(number_of(items[9999]), 9999);
 	cr_expect_lt(weiri_load_relaxed(&state.bytes) - before, 8 * 10000, "the handle is still ours");
-	weir_queue_op_release(op);
+	weir_pending_release(op);
 	destroy(queue);
 	flush();
 	cr_expect_str_eq(failing_allocator_verdict(&state), "balanced");
 }
 
-/* -- user code outside of sections ---------------------------------------------------------------------------------------------- */
+/* -- user code outside of sections ------------------------------------------------------------- */
 
 /* The default allocator, which looks whether it was called within a read section of this thread. */
 struct watching {

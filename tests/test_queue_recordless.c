@@ -6,9 +6,13 @@
 #include "queue_kit.h"
 
 #include <stdlib.h>
+#include <weir/barrier.h>
+#include <weir/map_staging.h>
+#include <weir/staging.h>
 #include <weir/var.h>
 
 #include "base/thread.h"
+#include "failing_allocator.h"
 
 void *mallocx(size_t size, int flags);
 void sdallocx(void *memory, size_t size, int flags);
@@ -90,13 +94,13 @@ static void *prepare_and_read(void *argument)
 
 Test(queue_recordless, a_thread_that_was_prepared_needs_no_memory)
 {
-	struct weir_var_options options = {.struct_size = sizeof(options), .dtype = WEIR_I64};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_I64};
 	struct prepared prepared = {.first = WEIR_INTERNAL};
 	weir_tensor *value;
 	pthread_t thread;
 
 	cr_assert_eq(weir_tensor_copy_of(WEIR_I64, &(weir_shape){.rank = 0}, &(int64_t){1}, NULL, &value), WEIR_OK);
-	cr_assert_eq(weir_var_create(&options, NULL, &prepared.var, NULL), WEIR_OK);
+	cr_assert_eq(weir_var_create(NULL, &options, &prepared.var, NULL), WEIR_OK);
 	cr_assert_eq(weir_var_assign(prepared.var, value, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
 	occupy_idle_records();
 	cr_assert_eq(pthread_create(&thread, NULL, prepare_and_read, &prepared), 0);
@@ -106,12 +110,12 @@ Test(queue_recordless, a_thread_that_was_prepared_needs_no_memory)
 	cr_expect_eq(prepared.read, WEIR_OK);
 	cr_expect(prepared.kept_its_record);
 	weir_tensor_release(value);
-	weir_var_destroy(prepared.var);
+	weir_var_destroy(prepared.var, NULL);
 }
 
 struct outsider {
 	weir_cancel *token;
-	weir_queue_op *op;
+	weir_pending *op;
 	weir_queue *queue;
 	int had_record;
 	enum weir_status status;
@@ -135,7 +139,7 @@ Test(queue_recordless, whoever_fires_a_token_without_memory_ends_a_call_that_wai
 	struct call call = {.kind = DEQUEUE_MANY, .queue = queue, .count = 3};
 	pthread_t thread;
 
-	cr_assert_eq(weir_cancel_create(NULL, &outsider.token), WEIR_OK);
+	cr_assert_eq(weir_cancel_create(NULL, &outsider.token, NULL), WEIR_OK);
 	call.token = outsider.token;
 	put(queue, 1, 1);
 	begin_waiting_call(&call, 1);
@@ -162,7 +166,7 @@ static void *cancel_from_outside(void *argument)
 	weir_error cause = {WEIR_ABORTED, "from outside"};
 
 	without_memory = 1;
-	weir_queue_op_cancel(outsider->op, &cause);
+	weir_pending_cancel(outsider->op, &cause);
 	outsider->had_record = weiri_record_mine != NULL;
 	return NULL;
 }
@@ -184,7 +188,7 @@ Test(queue_recordless, an_operation_that_is_cancelled_without_memory_takes_nothi
 	put(queue, 1, 1);
 	cr_expect_eq(outsider.status, WEIR_CANCELLED);
 	cr_expect_not_null(strstr(outsider.op->error.message, "from outside"));
-	weir_queue_op_release(outsider.op);
+	weir_pending_release(outsider.op);
 	expect_next(queue, 1, 1);
 	destroy(queue);
 }
@@ -194,7 +198,7 @@ static void *alarm_from_outside(void *argument)
 	struct outsider *outsider = argument;
 
 	without_memory = 1;
-	weiri_op_cancel(outsider->op, WEIRI_OP_FOR_TOKEN);
+	weiri_pending_cancel(outsider->op, WEIRI_PENDING_FOR_TOKEN);
 	outsider->had_record = weiri_record_mine != NULL;
 	return NULL;
 }
@@ -207,16 +211,17 @@ Test(queue_recordless, an_alarm_without_memory_that_comes_after_the_end_leaves_t
 	pthread_t thread;
 
 	put(queue, 1, 1);
-	outsider.op = weiri_op_create(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, items, 1, 0, NULL, NULL);
+	outsider.op = &weiri_queue_op_create(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, items, 1, 0, NULL, NULL)->pending;
 	cr_assert_not_null(outsider.op);
-	weiri_op_start(weiri_record_get(), outsider.op);
-	cr_assert_eq(weiri_load_acquire(&outsider.op->finished), WEIRI_OP_FINISHED);
+	outsider.op->is_blocking = 1;
+	weiri_pending_start(weiri_record_get(), outsider.op);
+	cr_assert_eq(weiri_load_acquire(&outsider.op->finished), WEIRI_PENDING_FINISHED);
 	occupy_idle_records();
 	cr_assert_eq(pthread_create(&thread, NULL, alarm_from_outside, &outsider), 0);
 	cr_assert_eq(pthread_join(thread, NULL), 0);
 	cr_expect_not(outsider.had_record, "the test tests nothing");
-	cr_expect_eq(weiri_load_acquire(&outsider.op->finished), WEIRI_OP_FINISHED);
-	weiri_op_release(outsider.op);
+	cr_expect_eq(weiri_load_acquire(&outsider.op->finished), WEIRI_PENDING_FINISHED);
+	weiri_pending_release(outsider.op);
 	destroy(queue);
 }
 
@@ -226,7 +231,7 @@ static void *use_from_outside(void *argument)
 	struct outsider *outsider = argument;
 	weir_queue *queue = outsider->queue;
 	void *items[2] = {item(7), item(8)};
-	weir_queue_op *op = NULL;
+	weir_pending *op = NULL;
 	size_t done = 0;
 	enum weir_status statuses[] = {
 		(without_memory = 1, weir_queue_try_enqueue(queue, item(2))),
@@ -263,4 +268,103 @@ Test(queue_recordless, calls_without_memory_for_the_record_say_so_and_change_not
 	expect_next(queue, 1, 1);
 	expect_nothing(queue);
 	destroy(queue);
+}
+
+/* -- what has memory of its own, and cannot be entered where a dump finds it ------------------- */
+
+static enum weir_status create_queue(const weir_allocator *allocator, void **out, weir_error *error)
+{
+	struct weir_queue_options options = {WEIR_QUEUE_OPTIONS_INIT, .capacity = 2, .name = "lost",
+	                                     .allocator = allocator};
+
+	return weir_queue_create(&options, (weir_queue **)out, error);
+}
+
+static const struct weir_tensor_component component = {WEIR_I32, &weir_shape_scalar, NULL};
+
+static enum weir_status create_staging(const weir_allocator *allocator, void **out, weir_error *error)
+{
+	struct weir_staging_options options = {WEIR_STAGING_OPTIONS_INIT, .name = "lost", .components = &component,
+	                                       .component_count = 1, .allocator = allocator};
+
+	return weir_staging_create(&options, (weir_staging **)out, error);
+}
+
+static enum weir_status create_map_staging(const weir_allocator *allocator, void **out, weir_error *error)
+{
+	struct weir_map_staging_options options = {WEIR_MAP_STAGING_OPTIONS_INIT, .name = "lost", .components = &component,
+	                                           .component_count = 1, .allocator = allocator};
+
+	return weir_map_staging_create(&options, (weir_map_staging **)out, error);
+}
+
+static enum weir_status create_barrier(const weir_allocator *allocator, void **out, weir_error *error)
+{
+	struct weir_barrier_options options = {WEIR_BARRIER_OPTIONS_INIT, .name = "lost", .components = &component,
+	                                       .component_count = 1, .allocator = allocator};
+
+	return weir_barrier_create(&options, (weir_barrier **)out, error);
+}
+
+Test(queue_recordless, what_a_dump_could_not_find_is_not_made)
+{
+	static enum weir_status (*const creates[])(const weir_allocator *, void **, weir_error *) = {
+		create_queue, create_staging, create_map_staging, create_barrier};
+	static const char *const says[] = {"queue: no memory for 2 items", "staging area \"lost\": no memory",
+	                                   "map staging area \"lost\": no memory", "barrier \"lost\": no memory"};
+
+	cr_assert_eq(weir_reclaim_prepare_thread(), WEIR_OK);
+	for (size_t i = 0; i < sizeof(creates) / sizeof(creates[0]); i++) {
+		struct failing_allocator memory = {0};
+		weir_allocator allocator = failing_allocator_hooks(&memory);
+		weir_error error = {WEIR_OK, ""};
+		void *made = NULL;
+		enum weir_status status;
+
+		without_memory = 1;
+		status = creates[i](&allocator, &made, &error);
+		without_memory = 0;
+		cr_expect_eq(status, WEIR_RESOURCE_EXHAUSTED, "%s: %s", says[i], weir_status_name(status));
+		cr_expect_eq(error.code, WEIR_RESOURCE_EXHAUSTED, "%s", says[i]);
+		cr_expect_not_null(strstr(error.message, says[i]), "%s", error.message);
+		cr_expect_null(made);
+		cr_assert_eq(weir_reclaim_flush(in_good_time()), WEIR_OK);
+		cr_expect_str_eq(failing_allocator_verdict(&memory), "balanced", "%s", says[i]);
+	}
+}
+
+struct end {
+	weir_var *var;
+	enum weir_status status;
+};
+
+static void *destroy_from_outside(void *argument)
+{
+	struct end *end = argument;
+
+	without_memory = 1;
+	end->status = weir_var_destroy(end->var, NULL);
+	return NULL;
+}
+
+/* The last call on a variable needs a record as every other does. */
+Test(queue_recordless, a_variable_that_cannot_be_destroyed_without_memory_lives_on)
+{
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_I64};
+	struct end end = {.status = WEIR_INTERNAL};
+	weir_tensor *value;
+	weir_read read;
+	pthread_t thread;
+
+	cr_assert_eq(weir_tensor_copy_of(WEIR_I64, &(weir_shape){.rank = 0}, &(int64_t){7}, NULL, &value), WEIR_OK);
+	cr_assert_eq(weir_var_create(value, &options, &end.var, NULL), WEIR_OK);
+	occupy_idle_records();
+	cr_assert_eq(pthread_create(&thread, NULL, destroy_from_outside, &end), 0);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	cr_expect_eq(end.status, WEIR_RESOURCE_EXHAUSTED);
+	cr_assert_eq(weir_var_read(end.var, &read), WEIR_OK);
+	cr_expect_eq(*(const int64_t *)weir_tensor_data(read.tensor), 7);
+	weir_read_release(&read);
+	weir_tensor_release(value);
+	cr_expect_eq(weir_var_destroy(end.var, NULL), WEIR_OK);
 }

@@ -6,7 +6,9 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <weir/log.h>
 #include <weir/queue_runner.h>
 #include <weir/reclaim.h>
 #include <weir/time.h>
@@ -61,8 +63,8 @@ static enum weir_status count_to_limit(void *context, weir_cancel *cancel, weir_
 struct ends {
 	_Atomic(int) closed;
 	_Atomic(int) cancelled;
-	weir_error cause;
-	_Atomic(int) hold; /* 1: cancel waits for 0 */
+	weir_error closed_for, cancelled_for; /* a close and a cancel may run at the same time */
+	_Atomic(int) hold;                    /* 1: cancel waits for 0 */
 	_Atomic(int) held;
 };
 
@@ -71,7 +73,7 @@ static void note_close(void *queue, const weir_error *cause)
 	struct ends *ends = queue;
 
 	if (cause != NULL)
-		ends->cause = *cause;
+		ends->closed_for = *cause;
 	(void)weiri_fetch_add_release(&ends->closed, 1);
 }
 
@@ -80,7 +82,7 @@ static void note_cancel(void *queue, const weir_error *cause)
 	struct ends *ends = queue;
 
 	if (cause != NULL)
-		ends->cause = *cause;
+		ends->cancelled_for = *cause;
 	weiri_store_release(&ends->held, 1);
 	(void)reaches(&ends->hold, 0);
 	(void)weiri_fetch_add_release(&ends->cancelled, 1);
@@ -89,7 +91,7 @@ static void note_cancel(void *queue, const weir_error *cause)
 static weir_queue_runner *create(const struct weir_queue_runner_step *steps, size_t count, size_t threads,
                                  struct ends *ends)
 {
-	struct weir_queue_runner_options options = {.struct_size = sizeof(options),
+	struct weir_queue_runner_options options = {WEIR_QUEUE_RUNNER_OPTIONS_INIT,
 	                                            .steps = steps,
 	                                            .step_count = count,
 	                                            .threads_per_step = threads,
@@ -114,7 +116,7 @@ static void start(weir_queue_runner *runner, weir_coordinator *coordinator)
 static void end(weir_queue_runner *runner)
 {
 	cr_assert_eq(weir_queue_runner_join(runner, weir_deadline_in(long_ns)), WEIR_OK);
-	cr_expect_eq(weir_queue_runner_running(runner), 0);
+	cr_expect_eq(weir_queue_runner_running_count(runner), 0);
 	cr_assert_eq(weir_queue_runner_destroy(runner, NULL), WEIR_OK);
 }
 
@@ -128,10 +130,7 @@ static weir_coordinator *create_coordinator(void)
 
 static enum weir_status join_coordinator(weir_coordinator *coordinator, weir_error *error)
 {
-	struct weir_coordinator_join_options options = {.struct_size = sizeof(options),
-	                                                .deadline_ns = weir_deadline_in(long_ns)};
-
-	return weir_coordinator_join(coordinator, &options, error);
+	return weir_coordinator_join(coordinator, weir_deadline_in(long_ns), WEIR_COORDINATOR_GRACE_NS, 0, error);
 }
 
 Test(queue_runner, create_refuses_bad_options)
@@ -139,7 +138,7 @@ Test(queue_runner, create_refuses_bad_options)
 	struct source source = {.limit = 0};
 	struct weir_queue_runner_step step = {count_to_limit, &source, NULL};
 	struct weir_queue_runner_step none = {NULL, NULL, NULL};
-	struct weir_queue_runner_options options = {.struct_size = sizeof(options), .steps = &step, .step_count = 1};
+	struct weir_queue_runner_options options = {WEIR_QUEUE_RUNNER_OPTIONS_INIT, .steps = &step, .step_count = 1};
 	weir_queue_runner *runner = NULL;
 
 	cr_expect_eq(weir_queue_runner_create(NULL, &runner, NULL), WEIR_INVALID_ARGUMENT);
@@ -164,9 +163,9 @@ Test(queue_runner, create_refuses_bad_options)
 Test(queue_runner, null_is_refused_or_harmless)
 {
 	cr_expect_eq(weir_queue_runner_start(NULL, NULL, NULL), WEIR_INVALID_ARGUMENT);
-	cr_expect_eq(weir_queue_runner_request_stop(NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_queue_runner_request_stop(NULL, NULL), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_queue_runner_join(NULL, 0), WEIR_INVALID_ARGUMENT);
-	cr_expect_eq(weir_queue_runner_running(NULL), 0);
+	cr_expect_eq(weir_queue_runner_running_count(NULL), 0);
 	cr_expect_eq(weir_queue_runner_error_count(NULL), 0);
 	cr_expect_eq(weir_queue_runner_error(NULL, 0, NULL), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_queue_runner_destroy(NULL, NULL), WEIR_OK);
@@ -186,8 +185,8 @@ Test(queue_runner, a_step_runs_until_the_end_of_its_input)
 	cr_expect_eq(weir_queue_runner_error(runner, 0, NULL), WEIR_NOT_FOUND);
 	cr_expect_eq(weiri_load_acquire(&ends.closed), 1);
 	cr_expect_eq(weiri_load_acquire(&ends.cancelled), 0);
-	cr_expect_eq(ends.cause.code, WEIR_OUT_OF_RANGE);
-	cr_expect_str_eq(ends.cause.message, "no more numbers");
+	cr_expect_eq(ends.closed_for.code, WEIR_OUT_OF_RANGE);
+	cr_expect_str_eq(ends.closed_for.message, "no more numbers");
 	end(runner);
 }
 
@@ -223,8 +222,37 @@ Test(queue_runner, errors_without_a_coordinator_are_kept_and_close_the_queue)
 	cr_expect_not_null(strstr(error.message, "\"b\""), "%s", error.message);
 	cr_expect_eq(weir_queue_runner_error(runner, 2, &error), WEIR_NOT_FOUND);
 	cr_expect_eq(weiri_load_acquire(&ends.closed), 1);
-	cr_expect_eq(ends.cause.code, WEIR_DATA_LOSS);
+	cr_expect_eq(ends.closed_for.code, WEIR_DATA_LOSS);
 	end(runner);
+}
+
+static weir_queue_runner *logged_runner;
+static size_t errors_when_logged;
+
+static void count_errors(enum weir_log_level level, const char *message)
+{
+	if (level == WEIR_LOG_ERROR && strstr(message, "block 7 is gone") != NULL)
+		errors_when_logged = weir_queue_runner_error_count(logged_runner);
+}
+
+static void log_nothing(void)
+{
+	weir_log_set_hook(NULL);
+}
+
+Test(queue_runner, an_error_is_there_when_the_log_tells_of_it, .fini = log_nothing)
+{
+	struct source source = {.then = WEIR_DATA_LOSS, .message = "block 7 is gone"};
+	struct weir_queue_runner_step step = {count_to_limit, &source, "a"};
+	struct ends ends = {.closed = 0};
+
+	logged_runner = create(&step, 1, 1, &ends);
+	errors_when_logged = 0;
+	weir_log_set_hook(count_errors);
+	start(logged_runner, NULL);
+	cr_assert_eq(weir_queue_runner_join(logged_runner, weir_deadline_in(long_ns)), WEIR_OK);
+	cr_expect_eq(errors_when_logged, 1);
+	end(logged_runner);
 }
 
 Test(queue_runner, a_step_without_a_name_goes_by_its_number)
@@ -323,7 +351,7 @@ Test(queue_runner, an_error_goes_to_the_coordinator_and_stops_the_others)
 	cr_expect_eq(weir_queue_runner_error_count(runner), 0);
 	cr_expect_eq(weiri_load_acquire(&ends.cancelled), 1);
 	cr_expect_eq(weiri_load_acquire(&ends.closed), 0);
-	cr_expect_eq(ends.cause.code, WEIR_DATA_LOSS);
+	cr_expect_eq(ends.cancelled_for.code, WEIR_DATA_LOSS);
 	end(runner);
 	cr_assert_eq(weir_coordinator_destroy(coordinator, NULL), WEIR_OK);
 }
@@ -365,6 +393,63 @@ Test(queue_runner, an_error_after_the_coordinator_was_joined_is_kept)
 	cr_assert_eq(weir_coordinator_destroy(coordinator, NULL), WEIR_OK);
 }
 
+/* A departure from TensorFlow 1.x: docs/guarantees.md. */
+Test(queue_runner, a_start_for_another_coordinator_is_refused_and_changes_nothing)
+{
+	_Atomic(int) waiting = 0;
+	struct weir_queue_runner_step step = {wait_for_cancel, &waiting, NULL};
+	struct ends ends = {.closed = 0};
+	weir_queue_runner *runner = create(&step, 1, 1, &ends);
+	weir_coordinator *first = create_coordinator(), *second = create_coordinator();
+	weir_error error;
+
+	start(runner, first);
+	cr_assert(reaches(&waiting, 1));
+	cr_assert_eq(weir_queue_runner_start(runner, second, &error), WEIR_FAILED_PRECONDITION);
+	cr_expect_str_eq(error.message, "weir_queue_runner_start: queue runner \"test\" has 1 thread running; another "
+	                                "coordinator needs a runner of its own");
+	cr_assert_eq(weir_coordinator_request_stop(second, NULL), WEIR_OK);
+	cr_assert_eq(join_coordinator(second, NULL), WEIR_OK);
+	cr_expect_eq(weir_queue_runner_running_count(runner), 1);
+	cr_expect_eq(weiri_load_acquire(&ends.cancelled), 0);
+	cr_assert_eq(weir_queue_runner_request_stop(runner, NULL), WEIR_OK);
+	cr_expect(weir_coordinator_should_stop(first));
+	cr_assert_eq(join_coordinator(first, NULL), WEIR_OK);
+	cr_expect_eq(weiri_load_acquire(&ends.cancelled), 1);
+	end(runner);
+	cr_assert_eq(weir_coordinator_destroy(first, NULL), WEIR_OK);
+	cr_assert_eq(weir_coordinator_destroy(second, NULL), WEIR_OK);
+}
+
+Test(queue_runner, two_runners_of_one_step_run_for_two_coordinators_at_once)
+{
+	_Atomic(int) waiting = 0;
+	struct weir_queue_runner_step step = {wait_for_cancel, &waiting, NULL};
+	struct ends ends[2] = {{.closed = 0}, {.closed = 0}};
+	weir_queue_runner *runners[2];
+	weir_coordinator *coordinators[2];
+
+	for (int i = 0; i < 2; i++) {
+		coordinators[i] = create_coordinator();
+		runners[i] = create(&step, 1, 2, &ends[i]);
+		start(runners[i], coordinators[i]);
+	}
+	cr_assert(reaches(&waiting, 4));
+	for (int i = 0; i < 2; i++) {
+		cr_assert_eq(weir_coordinator_request_stop(coordinators[i], NULL), WEIR_OK);
+		cr_assert_eq(join_coordinator(coordinators[i], NULL), WEIR_OK);
+		cr_expect_eq(weiri_load_acquire(&ends[i].cancelled), 1);
+		if (i == 0) {
+			cr_expect_eq(weir_queue_runner_running_count(runners[1]), 2);
+			cr_expect_eq(weiri_load_acquire(&ends[1].cancelled), 0);
+		}
+	}
+	for (int i = 0; i < 2; i++) {
+		end(runners[i]);
+		cr_assert_eq(weir_coordinator_destroy(coordinators[i], NULL), WEIR_OK);
+	}
+}
+
 Test(queue_runner, a_second_start_waits_for_the_end_of_the_first)
 {
 	_Atomic(int) waiting = 0;
@@ -373,15 +458,15 @@ Test(queue_runner, a_second_start_waits_for_the_end_of_the_first)
 	weir_queue_runner *runner = create(&step, 1, 2, &ends);
 	weir_error error;
 
-	cr_expect_eq(weir_queue_runner_request_stop(runner), WEIR_FAILED_PRECONDITION);
+	cr_expect_eq(weir_queue_runner_request_stop(runner, NULL), WEIR_FAILED_PRECONDITION);
 	for (int round = 1; round <= 50; round++) {
 		start(runner, NULL);
 		cr_assert(reaches(&waiting, 2 * round));
 		cr_assert_eq(weir_queue_runner_start(runner, NULL, &error), WEIR_FAILED_PRECONDITION);
 		cr_assert_eq(weir_queue_runner_destroy(runner, &error), WEIR_FAILED_PRECONDITION);
 		cr_assert_eq(weir_queue_runner_join(runner, 0), WEIR_DEADLINE_EXCEEDED);
-		cr_assert_eq(weir_queue_runner_running(runner), 2);
-		cr_assert_eq(weir_queue_runner_request_stop(runner), WEIR_OK);
+		cr_assert_eq(weir_queue_runner_running_count(runner), 2);
+		cr_assert_eq(weir_queue_runner_request_stop(runner, NULL), WEIR_OK);
 		cr_assert_eq(weir_queue_runner_join(runner, weir_deadline_in(long_ns)), WEIR_OK);
 		cr_assert_eq(weiri_load_acquire(&ends.cancelled), round);
 	}
@@ -401,10 +486,10 @@ Test(queue_runner, a_stop_cancels_and_does_not_close_even_after_an_error)
 
 	start(runner, NULL);
 	cr_assert(reaches(&waiting, 1));
-	while (weir_queue_runner_running(runner) != 1 && weir_now_ns() < deadline)
+	while (weir_queue_runner_running_count(runner) != 1 && weir_now_ns() < deadline)
 		(void)sched_yield();
 	cr_expect_eq(weir_queue_runner_error_count(runner), 1);
-	cr_expect_eq(weir_queue_runner_request_stop(runner), WEIR_OK);
+	cr_expect_eq(weir_queue_runner_request_stop(runner, NULL), WEIR_OK);
 	cr_assert_eq(weir_queue_runner_join(runner, deadline), WEIR_OK);
 	cr_expect_eq(weiri_load_acquire(&ends.cancelled), 1);
 	cr_expect_eq(weiri_load_acquire(&ends.closed), 0);
@@ -431,11 +516,9 @@ Test(queue_runner, cancelled_is_an_error_when_asked_for_and_end_codes_can_be_cho
 {
 	struct source sources[2] = {{.then = WEIR_CANCELLED}, {.then = WEIR_NOT_FOUND}};
 	struct weir_queue_runner_step steps[2] = {{count_to_limit, &sources[0], NULL}, {count_to_limit, &sources[1], NULL}};
-	struct weir_queue_runner_options options = {.struct_size = sizeof(options),
-	                                            .flags = WEIR_QUEUE_RUNNER_CANCELLED_IS_ERROR,
-	                                            .steps = steps,
-	                                            .step_count = 2,
-	                                            .end_codes = WEIR_COORDINATOR_CLEAN(WEIR_NOT_FOUND)};
+	struct weir_queue_runner_options options = {WEIR_QUEUE_RUNNER_OPTIONS_INIT,
+	                                            .flags = WEIR_QUEUE_RUNNER_CANCELLED_IS_ERROR, .steps = steps,
+	                                            .step_count = 2, .end_codes = WEIR_COORDINATOR_CLEAN(WEIR_NOT_FOUND)};
 	weir_queue_runner *runner = NULL;
 
 	cr_assert_eq(weir_queue_runner_create(&options, &runner, NULL), WEIR_OK);
@@ -522,7 +605,7 @@ Test(queue_runner, a_stop_beside_the_end_of_input_ends_every_run)
 		}
 		cr_assert_eq(weir_coordinator_request_stop(coordinator, NULL), WEIR_OK);
 		cr_assert_eq(join_coordinator(coordinator, NULL), WEIR_OK);
-		cr_assert_eq(weir_queue_runner_running(runner), 0);
+		cr_assert_eq(weir_queue_runner_running_count(runner), 0);
 		cr_assert_eq(weiri_load_acquire(&ends.cancelled), round);
 		cr_assert_eq(weir_coordinator_clear_stop(coordinator, NULL), WEIR_OK);
 	}
@@ -537,13 +620,23 @@ Test(queue_runner, a_start_that_lacks_memory_calls_no_step)
 	struct source source = {.limit = 1000, .then = WEIR_OUT_OF_RANGE};
 	struct weir_queue_runner_step step = {count_to_limit, &source, NULL};
 	struct ends ends = {.closed = 0};
-	weir_queue_runner *runner = create(&step, 1, THREADS, &ends);
+	/* WEIR_OK is no end; who asks for it all the same gets no end by threads that call no step. */
+	struct weir_queue_runner_options of_runner = {WEIR_QUEUE_RUNNER_OPTIONS_INIT,
+	                                              .steps = &step,
+	                                              .step_count = 1,
+	                                              .threads_per_step = THREADS,
+	                                              .end_codes = WEIR_COORDINATOR_CLEAN(WEIR_OUT_OF_RANGE) |
+	                                                           WEIR_COORDINATOR_CLEAN(WEIR_OK),
+	                                              .close = note_close,
+	                                              .queue = &ends};
+	weir_queue_runner *runner = NULL;
 	size_t allocations = 0;
 
+	cr_assert_eq(weir_queue_runner_create(&of_runner, &runner, NULL), WEIR_OK);
 	for (size_t at = 1;; at++) {
 		struct failing_allocator memory = {.fail_at = 0};
 		weir_allocator allocator = failing_allocator_hooks(&memory);
-		struct weir_coordinator_options options = {.struct_size = sizeof(options), .allocator = &allocator};
+		struct weir_coordinator_options options = {WEIR_COORDINATOR_OPTIONS_INIT, .allocator = &allocator};
 		weir_coordinator *coordinator = NULL;
 		enum weir_status status;
 
@@ -576,8 +669,8 @@ Test(queue_runner, a_start_that_lacks_memory_calls_no_step)
 static enum weir_status make_a_runner(const weir_allocator *allocator, void *context)
 {
 	struct weir_queue_runner_step step = {count_to_limit, context, NULL};
-	struct weir_queue_runner_options options = {
-		.struct_size = sizeof(options), .steps = &step, .step_count = 1, .allocator = allocator};
+	struct weir_queue_runner_options options = {WEIR_QUEUE_RUNNER_OPTIONS_INIT, .steps = &step, .step_count = 1,
+	                                            .allocator = allocator};
 	weir_queue_runner *runner = NULL;
 	enum weir_status status = weir_queue_runner_create(&options, &runner, NULL);
 
@@ -594,7 +687,7 @@ Test(queue_runner, create_survives_every_allocation_failing)
 
 static weir_queue *create_queue(const char *name, size_t capacity)
 {
-	struct weir_queue_options options = {.struct_size = sizeof(options), .capacity = capacity, .name = name};
+	struct weir_queue_options options = {WEIR_QUEUE_OPTIONS_INIT, .capacity = capacity, .name = name};
 	weir_queue *queue = NULL;
 
 	cr_assert_eq(weir_queue_create(&options, &queue, NULL), WEIR_OK);
@@ -619,8 +712,8 @@ static enum weir_status move_one(void *context, weir_cancel *cancel, weir_error 
 static weir_queue_runner *create_mover(struct pipe *pipe, size_t threads)
 {
 	struct weir_queue_runner_step step = {move_one, pipe, "move"};
-	struct weir_queue_runner_options options = {
-		.struct_size = sizeof(options), .steps = &step, .step_count = 1, .threads_per_step = threads};
+	struct weir_queue_runner_options options = {WEIR_QUEUE_RUNNER_OPTIONS_INIT, .steps = &step, .step_count = 1,
+	                                            .threads_per_step = threads};
 	weir_queue_runner *runner = NULL;
 
 	weir_queue_runner_bind(&options, pipe->to);
@@ -667,9 +760,9 @@ Test(queue_runner, a_stop_frees_a_step_that_waits_for_room)
 	for (int i = 0; i < 10; i++)
 		cr_assert_eq(weir_queue_enqueue(pipe.from, &items[i], deadline, NULL, NULL), WEIR_OK);
 	/* One is in, two threads hold one each and wait. */
-	while (weir_queue_size(pipe.from) != 7 && weir_now_ns() < deadline)
+	while (weir_queue_size_approx(pipe.from) != 7 && weir_now_ns() < deadline)
 		(void)sched_yield();
-	cr_assert_eq(weir_queue_size(pipe.from), 7);
+	cr_assert_eq(weir_queue_size_approx(pipe.from), 7);
 	cr_expect_eq(weir_coordinator_request_stop(coordinator, NULL), WEIR_OK);
 	cr_expect_eq(join_coordinator(coordinator, NULL), WEIR_OK);
 	cr_expect(weir_queue_closed(pipe.to));
@@ -679,6 +772,74 @@ Test(queue_runner, a_stop_frees_a_step_that_waits_for_room)
 	cr_assert_eq(weir_coordinator_destroy(coordinator, NULL), WEIR_OK);
 	cr_assert_eq(weir_queue_destroy(pipe.from, NULL), WEIR_OK);
 	cr_assert_eq(weir_queue_destroy(pipe.to, NULL), WEIR_OK);
+}
+
+/* An allocator of a queue that ends the second thread that uses it, once that thread is the last of its runner. */
+struct fatal_allocator {
+	weir_queue_runner *runner; /* NULL: every thread survives */
+	_Atomic(int) uses;
+	_Atomic(int) ends;
+};
+
+static void *allocate_or_end(void *context, size_t size, size_t alignment)
+{
+	struct fatal_allocator *fatal = context;
+	uint64_t deadline = weir_deadline_in(long_ns);
+	void *memory = NULL;
+
+	if (fatal->runner != NULL && weiri_fetch_add_relaxed(&fatal->uses, 1) == 1) {
+		weiri_store_release(&fatal->ends, 1);
+		while (weir_queue_runner_running_count(fatal->runner) != 1 && weir_now_ns() < deadline)
+			(void)sched_yield();
+		pthread_exit(NULL);
+	}
+	return posix_memalign(&memory, alignment, size) == 0 ? memory : NULL;
+}
+
+static void release_memory(void *context, void *memory, size_t size, size_t alignment)
+{
+	(void)context, (void)size, (void)alignment;
+	free(memory);
+}
+
+/* Fails once the other thread is inside its announcement. */
+static enum weir_status fail_beside_the_end(void *context, weir_cancel *cancel, weir_error *error)
+{
+	struct fatal_allocator *fatal = context;
+
+	(void)cancel;
+	*error = error_with(WEIR_INTERNAL, reaches(&fatal->ends, 1) ? "the step failed" : "no other thread announced");
+	return WEIR_INTERNAL;
+}
+
+Test(queue_runner, the_last_thread_closes_the_queue_even_if_it_ends_inside_its_announcement)
+{
+	struct fatal_allocator fatal = {.runner = NULL};
+	weir_allocator allocator = {allocate_or_end, release_memory, &fatal};
+	struct weir_queue_options of_queue = {WEIR_QUEUE_OPTIONS_INIT, .capacity = 1, .name = "fed",
+	                                      .allocator = &allocator};
+	struct weir_queue_runner_step step = {fail_beside_the_end, &fatal, NULL};
+	struct weir_queue_runner_options options = {WEIR_QUEUE_RUNNER_OPTIONS_INIT, .steps = &step, .step_count = 1,
+	                                            .threads_per_step = 2};
+	weir_queue_runner *runner = NULL;
+	weir_queue *queue = NULL;
+	weir_error error = {WEIR_OK, ""};
+	void *item;
+
+	cr_assert_eq(weir_queue_create(&of_queue, &queue, NULL), WEIR_OK);
+	weir_queue_runner_bind(&options, queue);
+	cr_assert_eq(weir_queue_runner_create(&options, &runner, NULL), WEIR_OK);
+	fatal.runner = runner;
+	start(runner, NULL);
+	cr_assert_eq(weir_queue_runner_join(runner, weir_deadline_in(long_ns)), WEIR_OK);
+	fatal.runner = NULL;
+	cr_expect_eq(weir_queue_runner_error_count(runner), 2);
+	for (size_t i = 0; i < 2; i++)
+		cr_expect_eq(weir_queue_runner_error(runner, i, NULL), WEIR_INTERNAL);
+	cr_expect(weir_queue_closed(queue));
+	cr_expect_eq(weir_queue_dequeue(queue, &item, 0, NULL, &error), WEIR_OUT_OF_RANGE, "%s", error.message);
+	end(runner);
+	cr_assert_eq(weir_queue_destroy(queue, NULL), WEIR_OK);
 }
 
 Test(queue_runner, a_closed_sink_is_no_error)
@@ -703,7 +864,7 @@ Test(queue_runner, the_consumer_learns_why_its_producer_failed)
 {
 	struct source source = {.limit = 0, .then = WEIR_NOT_FOUND, .message = "no such file: digits"};
 	struct weir_queue_runner_step step = {count_to_limit, &source, "read"};
-	struct weir_queue_runner_options options = {.struct_size = sizeof(options), .steps = &step, .step_count = 1};
+	struct weir_queue_runner_options options = {WEIR_QUEUE_RUNNER_OPTIONS_INIT, .steps = &step, .step_count = 1};
 	weir_queue *queue = create_queue("batches", 4);
 	weir_queue_runner *runner = NULL;
 	weir_error error;
@@ -761,7 +922,7 @@ Test(queue_runner, a_chain_of_runners_passes_every_item_and_ends_in_order)
 		cr_assert_eq(weir_queue_destroy(queues[i], NULL), WEIR_OK);
 }
 
-/* -- over a queue of tensors -------------------------------------------------------------------------------------------------- */
+/* -- over a queue of tensors ------------------------------------------------------------------- */
 
 static enum weir_status put_a_tensor(void *context, weir_cancel *cancel, weir_error *error)
 {
@@ -780,10 +941,10 @@ Test(queue_runner, a_stop_frees_a_step_that_waits_for_room_in_a_tensor_queue)
 {
 	weir_tensor_queue *queue = NULL;
 	struct weir_tensor_component component = {.dtype = WEIR_F32};
-	struct weir_tensor_queue_options made = {
-		.struct_size = sizeof(made), .capacity = 1, .name = "tensors", .components = &component, .component_count = 1};
+	struct weir_tensor_queue_options made = {WEIR_TENSOR_QUEUE_OPTIONS_INIT, .capacity = 1, .name = "tensors",
+	                                         .components = &component, .component_count = 1};
 	struct weir_queue_runner_step step;
-	struct weir_queue_runner_options options = {.struct_size = sizeof(options), .steps = &step, .step_count = 1};
+	struct weir_queue_runner_options options = {WEIR_QUEUE_RUNNER_OPTIONS_INIT, .steps = &step, .step_count = 1};
 	weir_queue_runner *runner = NULL;
 	weir_coordinator *coordinator = create_coordinator();
 	uint64_t deadline = weir_deadline_in(long_ns);
@@ -794,7 +955,7 @@ Test(queue_runner, a_stop_frees_a_step_that_waits_for_room_in_a_tensor_queue)
 	cr_expect_str_eq(options.name, "tensors");
 	cr_assert_eq(weir_queue_runner_create(&options, &runner, NULL), WEIR_OK);
 	start(runner, coordinator);
-	while (weir_tensor_queue_size(queue) != 1 && weir_now_ns() < deadline)
+	while (weir_tensor_queue_size_approx(queue) != 1 && weir_now_ns() < deadline)
 		(void)sched_yield();
 	cr_expect_eq(weir_coordinator_request_stop(coordinator, NULL), WEIR_OK);
 	cr_expect_eq(join_coordinator(coordinator, NULL), WEIR_OK);

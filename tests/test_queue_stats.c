@@ -8,7 +8,7 @@
 
 static struct weir_queue_stats stats_of(weir_queue *queue)
 {
-	struct weir_queue_stats stats = {.struct_size = sizeof(stats)};
+	struct weir_queue_stats stats = {WEIR_QUEUE_STATS_INIT};
 
 	cr_assert_eq(weir_queue_get_stats(queue, &stats), WEIR_OK);
 	return stats;
@@ -54,13 +54,13 @@ static void take_any(weir_queue *queue, size_t count)
 		cr_assert_eq(weir_queue_try_dequeue(queue, &got), WEIR_OK);
 }
 
-/* -- items -------------------------------------------------------------------------------------------------------------------- */
+/* -- items ------------------------------------------------------------------------------------- */
 
 Test(queue_stats, of_a_new_queue_are_zero)
 {
 	for (int i = 0; i < KINDS; i++) {
 		weir_queue *queue = any_queue(i, 5);
-		struct weir_queue_stats stats = stats_of(queue), zero = {.struct_size = sizeof(zero)};
+		struct weir_queue_stats stats = stats_of(queue), zero = {WEIR_QUEUE_STATS_INIT};
 
 		cr_expect_eq(memcmp(&stats, &zero, sizeof(zero)), 0);
 		destroy(queue);
@@ -144,7 +144,7 @@ Test(queue_stats, refused_calls_move_nothing)
 	}
 }
 
-/* -- the high-water mark ------------------------------------------------------------------------------------------------------ */
+/* -- the high-water mark ----------------------------------------------------------------------- */
 
 static uint64_t mark_of(weir_queue *queue)
 {
@@ -242,7 +242,7 @@ Test(queue_stats, the_mark_of_the_smallest_queues_is_exact)
 	}
 }
 
-/* -- waits and wakes ---------------------------------------------------------------------------------------------------------- */
+/* -- waits and wakes --------------------------------------------------------------------------- */
 
 Test(queue_stats, a_thread_that_sleeps_is_woken_once_and_its_time_is_counted)
 {
@@ -302,17 +302,18 @@ Test(queue_stats, who_does_not_sleep_is_not_woken)
 {
 	weir_queue *queue = fifo(2);
 	void *got[1] = {NULL};
-	weir_queue_op *op = weiri_op_create(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, got, 1, 0, NULL, NULL);
+	weir_pending *op = &weiri_queue_op_create(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, got, 1, 0, NULL, NULL)->pending;
 
 	cr_assert_not_null(op);
-	weiri_op_start(weiri_record_get(), op);
+	op->is_blocking = 1;
+	weiri_pending_start(weiri_record_get(), op);
 	put(queue, 1, 1);
 	cr_expect_eq(stats_of(queue).dequeue_waits, 1);
 	cr_expect_eq(stats_of(queue).wakes, 0);
-	weiri_op_wait(weiri_record_get(), op, WEIR_NO_DEADLINE, NULL);
+	cr_expect_eq(weiri_load_acquire(&op->finished), WEIRI_PENDING_FINISHED);
 	cr_expect_eq(op->status, WEIR_OK);
 	cr_expect_eq(number_of(got[0]), 1);
-	weiri_op_release(op);
+	weiri_pending_release(op);
 	destroy(queue);
 }
 
@@ -384,7 +385,7 @@ Test(queue_stats, a_select_waits_in_each_of_its_queues)
 Test(queue_stats, a_walk_ends_at_the_first_that_finds_nothing)
 {
 	weir_queue *queue = fifo(4);
-	weir_queue_op *ops[5];
+	weir_pending *ops[5];
 	void *items[5][1];
 	int times = 0;
 
@@ -397,8 +398,8 @@ Test(queue_stats, a_walk_ends_at_the_first_that_finds_nothing)
 	cr_expect_leq(stats_of(queue).retries, 2 + 4,
 	              "each start tries those ahead of it, one; and the two rounds of the put, one each");
 	for (int i = 0; i < 5; i++) {
-		weir_queue_op_cancel(ops[i], NULL);
-		weir_queue_op_release(ops[i]);
+		weir_pending_cancel(ops[i], NULL);
+		weir_pending_release(ops[i]);
 	}
 	destroy(queue);
 }
@@ -422,7 +423,7 @@ Test(queue_stats, carrying_on_in_vain_is_a_retry)
 	destroy(queue);
 }
 
-/* -- no storm ----------------------------------------------------------------------------------------------------------------- */
+/* -- no storm ---------------------------------------------------------------------------------- */
 
 enum { SLEEPERS = 4 };
 
@@ -528,12 +529,12 @@ Test(queue_stats, an_oscillating_queue_wakes_only_those_who_sleep)
 	}
 }
 
-/* -- the call itself ---------------------------------------------------------------------------------------------------------- */
+/* -- the call itself --------------------------------------------------------------------------- */
 
 Test(queue_stats, bad_arguments_are_refused)
 {
 	weir_queue *queue = fifo(1);
-	struct weir_queue_stats stats = {.struct_size = sizeof(stats)};
+	struct weir_queue_stats stats = {WEIR_QUEUE_STATS_INIT};
 
 	cr_expect_eq(weir_queue_get_stats(NULL, &stats), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_queue_get_stats(queue, NULL), WEIR_INVALID_ARGUMENT);
@@ -564,9 +565,9 @@ Test(queue_stats, no_more_is_written_than_the_caller_knows)
 Test(queue_stats, a_tensor_queue_counts_tuples)
 {
 	struct weir_tensor_component component = {.dtype = WEIR_I64};
-	struct weir_tensor_queue_options options = {
-		.struct_size = sizeof(options), .capacity = 8, .components = &component, .component_count = 1, .name = "t"};
-	struct weir_queue_stats stats = {.struct_size = sizeof(stats)};
+	struct weir_tensor_queue_options options = {WEIR_TENSOR_QUEUE_OPTIONS_INIT, .capacity = 8, .components = &component,
+	                                            .component_count = 1, .name = "t"};
+	struct weir_queue_stats stats = {WEIR_QUEUE_STATS_INIT};
 	weir_tensor_queue *queue;
 	weir_tensor *value, *out;
 

@@ -65,7 +65,7 @@ static void *call_once_or_more(void *context)
 
 static int is_as_expected(struct trial *trial)
 {
-	struct weir_queue_stats stats = {.struct_size = sizeof(stats)};
+	struct weir_queue_stats stats = {WEIR_QUEUE_STATS_INIT};
 	pthread_t thread;
 
 	trial->queue = queue_with(trial->options);

@@ -12,11 +12,10 @@
 
 static weir_ring_list *make(size_t segment, const weir_allocator *allocator)
 {
-	struct weir_ring_list_options options = {
-		.struct_size = sizeof(options), .segment = segment, .allocator = allocator};
+	struct weir_ring_list_options options = {WEIR_RING_LIST_OPTIONS_INIT, .segment = segment, .allocator = allocator};
 	weir_ring_list *list = NULL;
 
-	cr_assert_eq(weir_ring_list_create(&options, &list), WEIR_OK);
+	cr_assert_eq(weir_ring_list_create(&options, &list, NULL), WEIR_OK);
 	return list;
 }
 
@@ -46,7 +45,7 @@ Test(ring_list, is_fifo_across_any_number_of_rings)
 			cr_assert_eq(weir_ring_list_try_dequeue(list, &value), WEIR_WOULD_BLOCK);
 			cr_assert_eq(weir_ring_list_size_approx(list), 0);
 		}
-		weir_ring_list_destroy(list);
+		weir_ring_list_destroy(list, NULL);
 	}
 }
 
@@ -70,7 +69,7 @@ Test(ring_list, batches_span_rings)
 	cr_assert_eq(weir_ring_list_try_dequeue_many(list, out, 1, &done), WEIR_WOULD_BLOCK);
 	cr_assert_eq(weir_ring_list_try_dequeue_many(list, NULL, 0, &done), WEIR_OK);
 	cr_assert_eq(weir_ring_list_enqueue_many(list, NULL, 0, &done), WEIR_OK);
-	weir_ring_list_destroy(list);
+	weir_ring_list_destroy(list, NULL);
 }
 
 Test(ring_list, a_closed_one_gives_what_it_has_and_ends)
@@ -95,30 +94,30 @@ Test(ring_list, a_closed_one_gives_what_it_has_and_ends)
 		cr_assert_eq(weir_ring_list_try_dequeue(list, &value), WEIR_OUT_OF_RANGE);
 		cr_assert_eq(weir_ring_list_enqueue(list, 9), WEIR_CANCELLED);
 		cr_assert_eq(weir_ring_list_try_dequeue_many(list, &value, 1, &done), WEIR_OUT_OF_RANGE);
-		weir_ring_list_destroy(list);
+		weir_ring_list_destroy(list, NULL);
 	}
 }
 
 Test(ring_list, bad_arguments_are_refused)
 {
-	struct weir_ring_list_options options = {.struct_size = sizeof(options), .flags = 1};
+	struct weir_ring_list_options options = {WEIR_RING_LIST_OPTIONS_INIT, .flags = 1};
 	weir_ring_list *list = NULL;
 	uint64_t value;
 	size_t done;
 
-	cr_assert_eq(weir_ring_list_create(NULL, NULL), WEIR_INVALID_ARGUMENT);
-	cr_assert_eq(weir_ring_list_create(&options, &list), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_ring_list_create(NULL, NULL, NULL), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_ring_list_create(&options, &list, NULL), WEIR_INVALID_ARGUMENT);
 	options.flags = 0;
 	options.segment = (size_t)WEIR_RING_MAX_CAPACITY + 1;
-	cr_assert_eq(weir_ring_list_create(&options, &list), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_ring_list_create(&options, &list, NULL), WEIR_INVALID_ARGUMENT);
 	options.segment = 0;
 	options.format = (enum weir_ring_format)9;
-	cr_assert_eq(weir_ring_list_create(&options, &list), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_ring_list_create(&options, &list, NULL), WEIR_INVALID_ARGUMENT);
 	options.format = WEIR_RING_FORMAT_BEST;
 	options.struct_size = 4;
-	cr_assert_eq(weir_ring_list_create(&options, &list), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_ring_list_create(&options, &list, NULL), WEIR_INVALID_ARGUMENT);
 	cr_assert_null(list);
-	cr_assert_eq(weir_ring_list_create(NULL, &list), WEIR_OK);
+	cr_assert_eq(weir_ring_list_create(NULL, &list, NULL), WEIR_OK);
 	cr_assert_eq(weir_ring_list_enqueue(NULL, 1), WEIR_INVALID_ARGUMENT);
 	cr_assert_eq(weir_ring_list_enqueue_many(list, NULL, 1, &done), WEIR_INVALID_ARGUMENT);
 	cr_assert_eq(weir_ring_list_enqueue_many(list, &value, 1, NULL), WEIR_INVALID_ARGUMENT);
@@ -129,17 +128,17 @@ Test(ring_list, bad_arguments_are_refused)
 	cr_assert_eq(weir_ring_list_close(NULL), WEIR_INVALID_ARGUMENT);
 	cr_assert_eq(weir_ring_list_closed(NULL), 0);
 	cr_assert_eq(weir_ring_list_size_approx(NULL), 0);
-	weir_ring_list_destroy(list);
-	weir_ring_list_destroy(NULL);
+	weir_ring_list_destroy(list, NULL);
+	weir_ring_list_destroy(NULL, NULL);
 }
 
-/* -- memory ------------------------------------------------------------------------------------------------------------------- */
+/* -- memory ------------------------------------------------------------------------------------ */
 
 static enum weir_status fill_and_drain(const weir_allocator *allocator, void *context)
 {
-	struct weir_ring_list_options options = {.struct_size = sizeof(options), .segment = 2, .allocator = allocator};
+	struct weir_ring_list_options options = {WEIR_RING_LIST_OPTIONS_INIT, .segment = 2, .allocator = allocator};
 	weir_ring_list *list;
-	enum weir_status status = weir_ring_list_create(&options, &list);
+	enum weir_status status = weir_ring_list_create(&options, &list, NULL);
 	uint64_t in = 0;
 
 	(void)context;
@@ -151,7 +150,7 @@ static enum weir_status fill_and_drain(const weir_allocator *allocator, void *co
 	for (uint64_t i = 0; i < in; i++)
 		cr_assert_eq(take(list), i);
 	cr_assert_eq(weir_ring_list_try_dequeue(list, &in), WEIR_WOULD_BLOCK);
-	weir_ring_list_destroy(list);
+	weir_ring_list_destroy(list, NULL);
 	cr_assert_eq(weir_reclaim_flush(weir_deadline_in(UINT64_C(100000000000))), WEIR_OK);
 	return status;
 }
@@ -178,7 +177,7 @@ Test(ring_list, goes_on_where_an_allocation_failed)
 	cr_assert_eq(take(list), 2);
 	cr_assert_eq(take(list), 4);
 	cr_assert_eq(take(list), 5);
-	weir_ring_list_destroy(list);
+	weir_ring_list_destroy(list, NULL);
 	cr_assert_eq(weir_reclaim_flush(weir_deadline_in(UINT64_C(100000000000))), WEIR_OK);
 	cr_assert_str_eq(failing_allocator_verdict(&counts), "balanced");
 }
@@ -197,11 +196,11 @@ Test(ring_list, memory_follows_the_backlog_down)
 		cr_assert_eq(take(list), i);
 	cr_assert_eq(weir_reclaim_flush(weir_deadline_in(UINT64_C(100000000000))), WEIR_OK);
 	cr_assert_leq(weiri_load_relaxed(&counts.bytes), empty);
-	weir_ring_list_destroy(list);
+	weir_ring_list_destroy(list, NULL);
 	cr_assert_str_eq(failing_allocator_verdict(&counts), "balanced");
 }
 
-/* -- threads ------------------------------------------------------------------------------------------------------------------ */
+/* -- threads ----------------------------------------------------------------------------------- */
 
 enum { PRODUCERS = 3, CONSUMERS = 3, EACH = 20000, PRODUCER_SHIFT = 32 };
 
@@ -283,11 +282,11 @@ Test(ring_list, nothing_is_lost_doubled_or_reordered_among_threads)
 		}
 		cr_assert_eq(count, PRODUCERS * each);
 		cr_assert_eq(sum, PRODUCERS * (each * (each + 1) / 2));
-		weir_ring_list_destroy(crowd.list);
+		weir_ring_list_destroy(crowd.list, NULL);
 	}
 }
 
-/* -- stopped at each instruction ---------------------------------------------------------------------------------------------- */
+/* -- stopped at each instruction --------------------------------------------------------------- */
 
 static void enqueue_one(void *context)
 {
@@ -321,7 +320,7 @@ Test(ring_list, an_enqueue_stopped_anywhere_stops_nobody)
 		stepped_finish(&call);
 		while (weir_ring_list_try_dequeue(list, &value) == WEIR_OK)
 			cr_assert_eq(value, 100);
-		weir_ring_list_destroy(list);
+		weir_ring_list_destroy(list, NULL);
 	}
 }
 
@@ -355,6 +354,6 @@ Test(ring_list, a_dequeue_stopped_anywhere_stops_nobody)
 			last = value;
 		}
 		stepped_finish(&call);
-		weir_ring_list_destroy(list);
+		weir_ring_list_destroy(list, NULL);
 	}
 }

@@ -20,7 +20,7 @@ static char *copy_of(const char *text, size_t size)
 	return copy;
 }
 
-/* -- what is read ------------------------------------------------------------------------------------------------------------- */
+/* -- what is read ------------------------------------------------------------------------------ */
 
 static void expect_tensor(const struct weiri_saved_header *header, const char *name, const char *dtype,
                           const char *shape, uint64_t begin, uint64_t end)
@@ -71,7 +71,7 @@ Test(safetensors, a_header_without_tensors_is_read)
 	free(text);
 }
 
-/* -- what is refused ---------------------------------------------------------------------------------------------------------- */
+/* -- what is refused --------------------------------------------------------------------------- */
 
 #define ONE(fields) "{\"a\":{" fields "}}"
 #define TENSOR(name, dtype, shape, begin, end) \
@@ -187,7 +187,7 @@ Test(safetensors, a_cut_or_changed_header_is_harmless)
 	}
 }
 
-/* -- the table, in the memory of the text ------------------------------------------------------------------------------------- */
+/* -- the table, in the memory of the text ------------------------------------------------------ */
 
 enum { MANY = 5000, LONGEST = 128 };
 
@@ -336,7 +336,7 @@ Test(safetensors, names_of_one_hash_are_told_apart)
 	}
 }
 
-/* -- what is written ---------------------------------------------------------------------------------------------------------- */
+/* -- what is written --------------------------------------------------------------------------- */
 
 Test(safetensors, a_header_is_written_in_whole_lines_of_64_bytes_and_read_again)
 {

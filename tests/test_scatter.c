@@ -32,17 +32,17 @@ enum { NUMBERS = sizeof(numbers) / sizeof(numbers[0]) };
 
 static weir_var *table_var(enum weir_dtype dtype, weir_shape shape, const void *data)
 {
-	struct weir_var_options options = {
-		.struct_size = sizeof(options), .dtype = dtype, .name = "t", .allocator = &variables_memory};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = dtype, .name = "t",
+	                                   .allocator = &variables_memory};
 	weir_tensor *initial = data != NULL ? tensor_of(dtype, shape, data) : NULL;
 	weir_var *var = NULL;
 
-	cr_assert_eq(weir_var_create(&options, initial, &var, NULL), WEIR_OK);
+	cr_assert_eq(weir_var_create(initial, &options, &var, NULL), WEIR_OK);
 	weir_tensor_release(initial);
 	return var;
 }
 
-/* -- one row ------------------------------------------------------------------------------------------------------------------ */
+/* -- one row ----------------------------------------------------------------------------------- */
 
 /* Every way, dtype and length around a block's: values 1 to 6, so that all are exact. */
 Test(scatter, rows_combine_as_their_elements_do)
@@ -100,7 +100,7 @@ Test(scatter, what_is_there_stays_where_one_is_no_number)
 	cr_expect(isnan(x[0]) && x[1] == 3);
 }
 
-/* -- variables ---------------------------------------------------------------------------------------------------------------- */
+/* -- variables --------------------------------------------------------------------------------- */
 
 static void expect_rows(weir_var *var, const double *wanted, size_t n)
 {
@@ -155,7 +155,7 @@ TEST_BOTH_WAYS(rows_are_changed_in_the_order_of_the_indices)
 	weir_read_release(&published);
 	weir_tensor_release(indices);
 	weir_tensor_release(updates);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 	expect_nothing_left();
 }
 
@@ -169,7 +169,7 @@ TEST_BOTH_WAYS(a_scalar_stands_for_each_element)
 	expect_rows(var, (double[]){1, 2, 30, 40, 50, 60}, 6);
 	weir_tensor_release(indices);
 	weir_tensor_release(ten);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 	expect_nothing_left();
 }
 
@@ -190,7 +190,7 @@ TEST_BOTH_WAYS(rows_of_one_element_and_a_scalar_for_many_of_them)
 	weir_tensor_release(one);
 	weir_tensor_release(three);
 	weir_tensor_release(ten);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 	expect_nothing_left();
 }
 
@@ -216,8 +216,8 @@ TEST_BOTH_WAYS(no_index_changes_nothing_but_the_version)
 	weir_tensor_release(one);
 	weir_tensor_release(nothing);
 	weir_tensor_release(no);
-	weir_var_destroy(var);
-	weir_var_destroy(flags);
+	weir_var_destroy(var, NULL);
+	weir_var_destroy(flags, NULL);
 	expect_nothing_left();
 }
 
@@ -241,7 +241,7 @@ TEST_BOTH_WAYS(where_there_are_no_rows_a_row_may_be_too_large_to_count)
 		weir_tensor_release(one);
 		weir_tensor_release(value);
 		weir_tensor_release(out);
-		weir_var_destroy(var);
+		weir_var_destroy(var, NULL);
 	}
 	expect_nothing_left();
 }
@@ -257,11 +257,11 @@ Test(scatter, gather_gives_rows_in_the_shape_of_the_indices)
 	cr_expect_arr_eq(weir_tensor_data(out), ((int16_t[]){5, 6, 1, 2, 1, 2, 3, 4}), 8 * sizeof(int16_t));
 	weir_tensor_release(out);
 	weir_tensor_release(indices);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 	expect_nothing_left();
 }
 
-/* -- refusals ----------------------------------------------------------------------------------------------------------------- */
+/* -- refusals ---------------------------------------------------------------------------------- */
 
 static void expect_refused(weir_var *var, enum weir_scatter how, weir_tensor *indices, weir_tensor *updates,
                            enum weir_status status, const char *message)
@@ -310,10 +310,10 @@ TEST_BOTH_WAYS(what_does_not_fit_changes_nothing_and_is_named)
 	               WEIR_UNIMPLEMENTED, "variable \"t\": no scatter number 2 of f16");
 	expect_refused(words, WEIR_SCATTER_UPDATE, indices_of((int64_t[]){0}, 1), tensor_of(WEIR_BYTES, none, &word),
 	               WEIR_UNIMPLEMENTED, "variable \"t\" is of bytes, whose rows cannot be scattered or gathered");
-	weir_var_destroy(var);
-	weir_var_destroy(scalar);
-	weir_var_destroy(half);
-	weir_var_destroy(words);
+	weir_var_destroy(var, NULL);
+	weir_var_destroy(scalar, NULL);
+	weir_var_destroy(half, NULL);
+	weir_var_destroy(words, NULL);
 	expect_nothing_left();
 }
 
@@ -325,11 +325,11 @@ TEST_BOTH_WAYS(a_rank_that_is_too_large_is_refused)
 	cr_expect_eq(weir_var_gather(var, indices, NULL, &out, NULL), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_var_scatter(var, WEIR_SCATTER_ADD, indices, indices, 0, NULL, NULL), WEIR_INVALID_ARGUMENT);
 	weir_tensor_release(indices);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 	expect_nothing_left();
 }
 
-/* -- many at once ------------------------------------------------------------------------------------------------------------- */
+/* -- many at once ------------------------------------------------------------------------------ */
 
 enum { THREADS = 4, TIMES = 300, ROWS = 8 };
 
@@ -370,18 +370,18 @@ TEST_BOTH_WAYS(no_addition_is_lost_or_seen_in_part)
 	cr_assert_eq(weir_var_read(var, &read), WEIR_OK);
 	cr_expect_eq(((const int64_t *)weir_tensor_data(read.tensor))[6], THREADS * TIMES);
 	weir_read_release(&read);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 	expect_nothing_left();
 }
 
-/* -- without memory ----------------------------------------------------------------------------------------------------------- */
+/* -- without memory ---------------------------------------------------------------------------- */
 
 static enum weir_status double_rows(const weir_allocator *failing, void *context)
 {
 	const weir_shape shape = {2, {2, 2}};
 	struct late_failure late = {0};
 	weir_allocator allocator = late_failure_hooks(&late);
-	struct weir_var_options options = {.struct_size = sizeof(options), .dtype = WEIR_I64, .allocator = &allocator};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_I64, .allocator = &allocator};
 	weir_tensor *indices = indices_of((int64_t[]){1}, 1), *two, *first;
 	weir_var *var;
 	enum weir_status status;
@@ -389,7 +389,7 @@ static enum weir_status double_rows(const weir_allocator *failing, void *context
 	(void)context;
 	cr_assert_eq(weir_tensor_copy_of(WEIR_I64, &shape, (int64_t[]){1, 2, 3, 4}, &allocator, &first), WEIR_OK);
 	cr_assert_eq(weir_tensor_copy_of(WEIR_I64, &(weir_shape){.rank = 0}, (int64_t[]){2}, &allocator, &two), WEIR_OK);
-	cr_assert_eq(weir_var_create(&options, first, &var, NULL), WEIR_OK);
+	cr_assert_eq(weir_var_create(first, &options, &var, NULL), WEIR_OK);
 	late.under_test = failing;
 	status = weir_var_scatter(var, WEIR_SCATTER_MUL, indices, two, WEIR_NO_DEADLINE, NULL, NULL);
 	late.under_test = NULL;
@@ -397,7 +397,7 @@ static enum weir_status double_rows(const weir_allocator *failing, void *context
 	weir_tensor_release(indices);
 	weir_tensor_release(two);
 	weir_tensor_release(first);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 	cr_assert_eq(weir_reclaim_flush(weir_deadline_in(variables_patience_ns)), WEIR_OK);
 	late_failure_end(&late);
 	return status;

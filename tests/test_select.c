@@ -31,7 +31,7 @@ static void close_it(weir_queue *queue, enum weir_close_mode mode, const char *w
 	cr_assert_eq(weir_queue_close(queue, mode, &cause), WEIR_OK);
 }
 
-/* -- without waiting ---------------------------------------------------------------------------------------------------------- */
+/* -- without waiting --------------------------------------------------------------------------- */
 
 Test(select, takes_from_the_queue_that_has_an_item)
 {
@@ -100,6 +100,21 @@ Test(select, a_closed_queue_can_proceed_with_its_status)
 	cr_assert_eq(weir_try_select(give, 2, &chosen, &error), WEIR_OK);
 	cr_expect(chosen == 1 && give[1].status == WEIR_CANCELLED);
 	destroy(open);
+	destroy(closed);
+}
+
+Test(select, says_of_a_closed_queue_that_nothing_went_in_or_that_nothing_is_left)
+{
+	weir_queue *closed = fifo(1);
+	struct weir_select_case give[1] = {put_into(closed, 3)}, take[1] = {take_from(closed)};
+	weir_error error = {0};
+	size_t chosen = 9;
+
+	close_it(closed, WEIR_CLOSE_DRAIN, "end of input");
+	cr_assert_eq(weir_try_select(give, 1, &chosen, &error), WEIR_OK);
+	cr_expect_not_null(strstr(error.message, "closed: 0 of 1 item went in"), "%s", error.message);
+	cr_assert_eq(weir_select(take, 1, in_good_time(), NULL, &chosen, &error), WEIR_OK);
+	cr_expect_not_null(strstr(error.message, "drained: 1 item asked for, 0 left"), "%s", error.message);
 	destroy(closed);
 }
 
@@ -184,7 +199,7 @@ Test(select, refuses_and_names_what_is_wrong)
 	destroy(queue);
 }
 
-/* -- waiting ------------------------------------------------------------------------------------------------------------------ */
+/* -- waiting ----------------------------------------------------------------------------------- */
 
 struct chooser {
 	struct weir_select_case cases[3];
@@ -313,7 +328,7 @@ Test(select, ends_by_its_token_and_says_why)
 	weir_error cause = {WEIR_ABORTED, "the firer"};
 	size_t chosen;
 
-	cr_assert_eq(weir_cancel_create(NULL, &chooser.token), WEIR_OK);
+	cr_assert_eq(weir_cancel_create(NULL, &chooser.token, NULL), WEIR_OK);
 	begin_choice(&chooser, second, 1);
 	(void)weir_cancel_fire(chooser.token, &cause);
 	cr_assert_eq(end_choice(&chooser), WEIR_CANCELLED);
@@ -405,7 +420,7 @@ Test(select, passes_nobody_in_a_fair_queue)
 	destroy(other);
 }
 
-/* -- asynchronous ------------------------------------------------------------------------------------------------------------- */
+/* -- asynchronous ------------------------------------------------------------------------------ */
 
 struct outcome {
 	int times;
@@ -425,6 +440,12 @@ static void note(void *context, enum weir_status status, const weir_error *error
 	outcome->chosen = chosen;
 	if (error != NULL)
 		outcome->error = *error;
+}
+
+static void count_told(void *context, enum weir_status status, const weir_error *error, void **items, size_t done)
+{
+	(void)error, (void)items;
+	*(int *)context += status == WEIR_OK && done == 1;
 }
 
 Test(select, holds_no_thread_and_completes_once)
@@ -457,19 +478,42 @@ Test(select, started_where_it_can_proceed_it_completes_at_once)
 	destroy(queue);
 }
 
+Test(select, started_it_lets_those_go_on_who_wait_for_what_it_moved_in_whichever_case)
+{
+	weir_queue *never = fifo(1);
+
+	for (size_t place = 0; place < 2; place++) {
+		weir_queue *queue = fifo(1);
+		struct weir_select_case cases[2] = {take_from(never), take_from(never)};
+		struct outcome outcome = {0};
+		void *waits_for = NULL;
+		int told = 0;
+
+		cases[place] = put_into(queue, 4);
+		cr_assert_eq(weir_queue_start(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, &waits_for, 1, count_told, &told, NULL, NULL),
+		             WEIR_OK);
+		cr_assert_eq(weir_select_start(cases, 2, note, &outcome, NULL, NULL), WEIR_OK);
+		cr_expect(outcome.times == 1 && outcome.status == WEIR_OK && outcome.chosen == place);
+		cr_expect_eq(told, 1, "case %zu", place);
+		cr_expect_eq(number_of(waits_for), 4);
+		destroy(queue);
+	}
+	destroy(never);
+}
+
 Test(select, is_cancelled_by_its_handle)
 {
 	weir_queue *full = fifo(1), *empty = fifo(1);
 	struct weir_select_case cases[2] = {put_into(full, 2), take_from(empty)};
 	struct outcome outcome = {0};
 	weir_error cause = {WEIR_ABORTED, "no longer wanted"};
-	weir_queue_op *op;
+	weir_pending *op;
 
 	put(full, 1, 1);
 	cr_assert_eq(weir_select_start(cases, 2, note, &outcome, &op, NULL), WEIR_OK);
-	weir_queue_op_cancel(op, &cause);
-	weir_queue_op_cancel(op, NULL);
-	weir_queue_op_release(op);
+	weir_pending_cancel(op, &cause);
+	weir_pending_cancel(op, NULL);
+	weir_pending_release(op);
 	cr_expect(outcome.times == 1 && outcome.status == WEIR_CANCELLED);
 	cr_expect_not_null(strstr(outcome.error.message, "no longer wanted"), "%s", outcome.error.message);
 	expect_next(full, 1, 1);
@@ -479,11 +523,11 @@ Test(select, is_cancelled_by_its_handle)
 
 static enum weir_status start_and_cancel(const weir_allocator *allocator, void *context)
 {
-	struct weir_queue_options options = {.struct_size = sizeof(options), .capacity = 1, .allocator = allocator};
+	struct weir_queue_options options = {WEIR_QUEUE_OPTIONS_INIT, .capacity = 1, .allocator = allocator};
 	struct weir_select_case cases[2];
 	struct outcome outcome = {0};
 	weir_queue *queue;
-	weir_queue_op *op;
+	weir_pending *op;
 	enum weir_status status = weir_queue_create(&options, &queue, NULL);
 
 	(void)context;
@@ -493,8 +537,8 @@ static enum weir_status start_and_cancel(const weir_allocator *allocator, void *
 	cases[1] = take_from(queue);
 	status = weir_select_start(cases, 2, note, &outcome, &op, NULL);
 	if (status == WEIR_OK) {
-		weir_queue_op_cancel(op, NULL);
-		weir_queue_op_release(op);
+		weir_pending_cancel(op, NULL);
+		weir_pending_release(op);
 		cr_assert_eq(outcome.times, 1);
 		cr_assert_eq(weir_reclaim_flush(0), WEIR_OK);
 	}
@@ -504,5 +548,5 @@ static enum weir_status start_and_cancel(const weir_allocator *allocator, void *
 
 Test(select, survives_every_allocation_failing)
 {
-	cr_assert_eq(fail_each_allocation(start_and_cancel, NULL), 5, "a queue is three; who listens, and the operation");
+	cr_assert_eq(fail_each_allocation(start_and_cancel, NULL), 4, "a queue is three, and the operation");
 }

@@ -16,7 +16,7 @@ static int64_t elements_of(const weir_shape *shape)
 {
 	int64_t elements = -1;
 
-	cr_assert_eq(weir_shape_elements(shape, &elements), WEIR_OK);
+	cr_assert_eq(weir_shape_element_count(shape, &elements), WEIR_OK);
 	return elements;
 }
 
@@ -24,7 +24,7 @@ static void expect_no_elements_for(const weir_shape *shape)
 {
 	int64_t elements = 77;
 
-	cr_expect_eq(weir_shape_elements(shape, &elements), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_shape_element_count(shape, &elements), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(elements, 77, "the out parameter was written");
 }
 
@@ -91,7 +91,7 @@ Test(shape, bad_shapes_have_no_elements)
 	expect_no_elements_for(SHAPE(0, -1));
 	expect_no_elements_for(SHAPE(INT64_MAX, 2));
 	expect_no_elements_for(SHAPE(INT64_C(1) << 32, INT64_C(1) << 31));
-	cr_expect_eq(weir_shape_elements(SHAPE(1), NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_shape_element_count(SHAPE(1), NULL), WEIR_INVALID_ARGUMENT);
 }
 
 Test(shape, equality_reads_only_the_dims_that_there_are)

@@ -14,7 +14,7 @@
 
 enum { MANY = 200 };
 
-/* -- how many, and which ------------------------------------------------------------------------------------------------------ */
+/* -- how many, and which ----------------------------------------------------------------------- */
 
 /* A snapshot of `count` variables, each at another version; `by_reference` of the handles find no slot. */
 static void check_snapshot_of(size_t count, size_t by_reference)
@@ -34,7 +34,7 @@ static void check_snapshot_of(size_t count, size_t by_reference)
 	/* What is replaced and destroyed afterwards stays as it was. */
 	for (size_t i = 0; i < count; i++) {
 		assign(vars[i], -1);
-		weir_var_destroy(vars[i]);
+		weir_var_destroy(vars[i], NULL);
 	}
 	collect_now();
 	for (size_t i = 0; i < count; i++) {
@@ -76,8 +76,8 @@ Test(snapshot, a_variable_may_occur_twice)
 	collect_now();
 	cr_expect_eq(value_of(&reads[2]), 7, "each handle holds by itself");
 	weir_read_release_many(reads, 3);
-	weir_var_destroy(vars[0]);
-	weir_var_destroy(vars[1]);
+	weir_var_destroy(vars[0], NULL);
+	weir_var_destroy(vars[1], NULL);
 	expect_nothing_left();
 }
 
@@ -109,7 +109,7 @@ Test(snapshot, hoarded_snapshots_fall_back_and_released_slots_serve_again)
 	for (size_t round = 0; round < 10; round++)
 		weir_read_release_many(reads[round], 10);
 	for (size_t i = 0; i < 10; i++)
-		weir_var_destroy(vars[i]);
+		weir_var_destroy(vars[i], NULL);
 	expect_nothing_left();
 }
 
@@ -131,7 +131,7 @@ Test(snapshot, reads_and_snapshots_do_not_take_each_others_slots)
 	cr_expect_eq(slot_misses(), misses + 1, "a free slot is found among taken ones");
 	weir_read_release_many(singles, WEIRI_SLOTS);
 	weir_read_release(&shot);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 	expect_nothing_left();
 }
 
@@ -150,12 +150,12 @@ Test(snapshot, a_slot_that_is_taken_again_does_not_hide_the_ones_behind_it)
 	cr_expect_eq(value_of(&reads[1]), 2);
 	weir_read_release(&reads[1]);
 	weir_read_release(&again);
-	weir_var_destroy(vars[0]);
-	weir_var_destroy(vars[1]);
+	weir_var_destroy(vars[0], NULL);
+	weir_var_destroy(vars[1], NULL);
 	expect_nothing_left();
 }
 
-/* -- statuses ----------------------------------------------------------------------------------------------------------------- */
+/* -- statuses ---------------------------------------------------------------------------------- */
 
 Test(snapshot, bad_arguments_are_named)
 {
@@ -170,7 +170,7 @@ Test(snapshot, bad_arguments_are_named)
 	cr_expect_not_null(strstr(error.message, "reads is NULL"));
 	cr_expect_eq(weir_var_snapshot(vars, 2, reads, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_not_null(strstr(error.message, "variable 1 is NULL"));
-	weir_var_destroy(vars[0]);
+	weir_var_destroy(vars[0], NULL);
 	expect_nothing_left();
 }
 
@@ -188,7 +188,7 @@ Test(snapshot, a_variable_without_a_value_is_named_and_no_handle_is_held)
 	cr_expect_eq(reads[1].version, 1);
 	weir_read_release_many(reads, 3);
 	for (size_t i = 0; i < 3; i++)
-		weir_var_destroy(vars[i]);
+		weir_var_destroy(vars[i], NULL);
 	expect_nothing_left(); /* the handles that the first one had taken, too */
 }
 
@@ -205,12 +205,12 @@ Test(snapshot, a_read_that_fails_leaves_the_handle_alone)
 	cr_expect_eq(weir_var_read(var, &read), WEIR_FAILED_PRECONDITION);
 	cr_expect_eq(read.version, 42, "without a slot, too");
 	weir_read_release_many(many, WEIRI_SLOTS);
-	weir_var_destroy(var);
-	weir_var_destroy(other);
+	weir_var_destroy(var, NULL);
+	weir_var_destroy(other, NULL);
 	expect_nothing_left();
 }
 
-/* -- handles in other hands --------------------------------------------------------------------------------------------------- */
+/* -- handles in other hands -------------------------------------------------------------------- */
 
 static void *look_and_release(void *context)
 {
@@ -234,7 +234,7 @@ Test(snapshot, handles_may_be_released_by_another_thread_after_the_variables_hav
 		vars[i] = variable((int64_t)i);
 	cr_assert_eq(weir_var_snapshot(vars, MANY, reads, NULL), WEIR_OK);
 	for (size_t i = 0; i < MANY; i++)
-		weir_var_destroy(vars[i]);
+		weir_var_destroy(vars[i], NULL);
 	collect_now();
 	cr_assert_eq(pthread_create(&thread, NULL, look_and_release, reads), 0);
 	cr_assert_eq(pthread_join(thread, &sum), 0);
@@ -276,11 +276,11 @@ Test(snapshot, handles_outlive_the_thread_that_took_them)
 	}
 	weir_read_release_many(first.reads, WEIRI_SLOTS + 1);
 	weir_read_release_many(second.reads, WEIRI_SLOTS + 1);
-	weir_var_destroy(first.var);
+	weir_var_destroy(first.var, NULL);
 	expect_nothing_left();
 }
 
-/* -- stopped at each instruction ---------------------------------------------------------------------------------------------- */
+/* -- stopped at each instruction --------------------------------------------------------------- */
 
 enum { PAIR = 2 };
 
@@ -308,8 +308,8 @@ static struct scene *open_scene(void)
 static void close_scene(struct scene *scene)
 {
 	for (size_t i = 0; i < PAIR; i++)
-		weir_var_destroy(scene->vars[i]);
-	weir_var_destroy(scene->other);
+		weir_var_destroy(scene->vars[i], NULL);
+	weir_var_destroy(scene->other, NULL);
 	expect_nothing_left();
 }
 

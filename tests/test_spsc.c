@@ -17,7 +17,7 @@ Test(spsc, holds_exactly_its_capacity_in_order)
 		weir_spsc *spsc;
 		uint64_t value;
 
-		cr_assert_eq(weir_spsc_create(capacities[c], NULL, &spsc), WEIR_OK);
+		cr_assert_eq(weir_spsc_create(capacities[c], NULL, &spsc, NULL), WEIR_OK);
 		cr_assert_eq(weir_spsc_capacity(spsc), capacities[c]);
 		for (int lap = 0; lap < 3; lap++) {
 			for (size_t i = 0; i < capacities[c]; i++)
@@ -30,7 +30,7 @@ Test(spsc, holds_exactly_its_capacity_in_order)
 			}
 			cr_assert_eq(weir_spsc_try_dequeue(spsc, &value), WEIR_WOULD_BLOCK);
 		}
-		weir_spsc_destroy(spsc);
+		weir_spsc_destroy(spsc, NULL);
 	}
 }
 
@@ -40,7 +40,7 @@ Test(spsc, batches_go_in_and_out_in_part)
 	weir_spsc *spsc;
 	size_t done;
 
-	cr_assert_eq(weir_spsc_create(6, NULL, &spsc), WEIR_OK);
+	cr_assert_eq(weir_spsc_create(6, NULL, &spsc, NULL), WEIR_OK);
 	cr_assert_eq(weir_spsc_try_enqueue_many(spsc, in, 10, &done), WEIR_OK);
 	cr_assert_eq(done, 6);
 	cr_assert_eq(weir_spsc_try_enqueue_many(spsc, in, 1, &done), WEIR_WOULD_BLOCK);
@@ -50,7 +50,7 @@ Test(spsc, batches_go_in_and_out_in_part)
 	cr_assert_eq(weir_spsc_try_dequeue_many(spsc, out, 1, &done), WEIR_WOULD_BLOCK);
 	cr_assert_eq(weir_spsc_try_dequeue_many(spsc, NULL, 0, &done), WEIR_OK);
 	cr_assert_eq(weir_spsc_try_enqueue_many(spsc, NULL, 0, &done), WEIR_OK);
-	weir_spsc_destroy(spsc);
+	weir_spsc_destroy(spsc, NULL);
 }
 
 Test(spsc, a_batch_of_a_part_leaves_the_rest_and_what_lies_behind_it)
@@ -59,30 +59,30 @@ Test(spsc, a_batch_of_a_part_leaves_the_rest_and_what_lies_behind_it)
 	weir_spsc *spsc;
 	size_t done;
 
-	cr_assert_eq(weir_spsc_create(4, NULL, &spsc), WEIR_OK);
+	cr_assert_eq(weir_spsc_create(4, NULL, &spsc, NULL), WEIR_OK);
 	cr_assert_eq(weir_spsc_try_enqueue_many(spsc, in, 4, &done), WEIR_OK);
 	cr_assert_eq(weir_spsc_try_dequeue_many(spsc, out, 2, &done), WEIR_OK);
 	cr_expect_eq(done, 2);
 	cr_expect(out[0] == 1 && out[1] == 2 && out[2] == 77);
 	cr_assert_eq(weir_spsc_try_dequeue(spsc, &next), WEIR_OK);
 	cr_expect_eq(next, 3);
-	weir_spsc_destroy(spsc);
+	weir_spsc_destroy(spsc, NULL);
 }
 
 Test(spsc, bad_arguments_are_refused)
 {
-	struct weir_spsc_options options = {.struct_size = sizeof(options), .flags = 2};
+	struct weir_spsc_options options = {WEIR_SPSC_OPTIONS_INIT, .flags = 2};
 	weir_spsc *spsc = NULL;
 	uint64_t value;
 	size_t done;
 
-	cr_assert_eq(weir_spsc_create(0, NULL, &spsc), WEIR_INVALID_ARGUMENT);
-	cr_assert_eq(weir_spsc_create((size_t)WEIR_SPSC_MAX_CAPACITY + 1, NULL, &spsc), WEIR_INVALID_ARGUMENT);
-	cr_assert_eq(weir_spsc_create(1, &options, &spsc), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_spsc_create(0, NULL, &spsc, NULL), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_spsc_create((size_t)WEIR_SPSC_MAX_CAPACITY + 1, NULL, &spsc, NULL), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_spsc_create(1, &options, &spsc, NULL), WEIR_INVALID_ARGUMENT);
 	options.flags = 0;
 	options.struct_size = 1;
-	cr_assert_eq(weir_spsc_create(1, &options, &spsc), WEIR_INVALID_ARGUMENT);
-	cr_assert_eq(weir_spsc_create(1, NULL, NULL), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_spsc_create(1, &options, &spsc, NULL), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_spsc_create(1, NULL, NULL, NULL), WEIR_INVALID_ARGUMENT);
 	cr_assert_null(spsc);
 	cr_assert_eq(weir_spsc_try_enqueue(NULL, 1), WEIR_INVALID_ARGUMENT);
 	cr_assert_eq(weir_spsc_try_dequeue(NULL, &value), WEIR_INVALID_ARGUMENT);
@@ -90,24 +90,48 @@ Test(spsc, bad_arguments_are_refused)
 	cr_assert_eq(weir_spsc_try_dequeue_many(NULL, &value, 1, &done), WEIR_INVALID_ARGUMENT);
 	cr_assert_eq(weir_spsc_size_approx(NULL), 0);
 	cr_assert_eq(weir_spsc_capacity(NULL), 0);
-	weir_spsc_destroy(NULL);
+	weir_spsc_destroy(NULL, NULL);
 }
 
 static enum weir_status make_with(const weir_allocator *allocator, void *context)
 {
-	struct weir_spsc_options options = {.struct_size = sizeof(options), .allocator = allocator};
+	struct weir_spsc_options options = {WEIR_SPSC_OPTIONS_INIT, .allocator = allocator};
 	weir_spsc *spsc;
-	enum weir_status status = weir_spsc_create(10, &options, &spsc);
+	enum weir_status status = weir_spsc_create(10, &options, &spsc, NULL);
 
 	(void)context;
 	if (status == WEIR_OK)
-		weir_spsc_destroy(spsc);
+		weir_spsc_destroy(spsc, NULL);
 	return status;
 }
 
 Test(spsc, create_survives_every_allocation_failing)
 {
 	cr_assert_eq(fail_each_allocation(make_with, NULL), 1);
+}
+
+static size_t bytes_of(size_t capacity)
+{
+	struct failing_allocator memory = {0};
+	weir_allocator allocator = failing_allocator_hooks(&memory);
+	struct weir_spsc_options options = {WEIR_SPSC_OPTIONS_INIT, .allocator = &allocator};
+	weir_spsc *spsc;
+	size_t bytes;
+
+	cr_assert_eq(weir_spsc_create(capacity, &options, &spsc, NULL), WEIR_OK);
+	bytes = weiri_load_relaxed(&memory.bytes);
+	weir_spsc_destroy(spsc, NULL);
+	cr_expect_str_eq(failing_allocator_verdict(&memory), "balanced");
+	return bytes;
+}
+
+/* One place more than values, in a number that is a power of two. */
+Test(spsc, takes_no_more_memory_than_its_capacity_asks_for)
+{
+	for (size_t places = 2; places <= 1 << 16; places *= 2) {
+		cr_expect_leq(bytes_of(places - 1), places * sizeof(uint64_t) + 1024, "a capacity of %zu", places - 1);
+		cr_expect_leq(bytes_of(places), 2 * places * sizeof(uint64_t) + 1024, "a capacity of %zu", places);
+	}
 }
 
 enum { PASSED = 100000 };
@@ -135,7 +159,7 @@ Test(spsc, passes_values_and_what_they_stand_for_between_two_threads)
 	uint64_t value = 0, wrong = 0;
 	pthread_t producer;
 
-	cr_assert_eq(weir_spsc_create(100, NULL, &traffic.spsc), WEIR_OK);
+	cr_assert_eq(weir_spsc_create(100, NULL, &traffic.spsc, NULL), WEIR_OK);
 	cr_assert_eq(pthread_create(&producer, NULL, produce, &traffic), 0);
 	for (uint64_t i = 0; i < PASSED; i++) {
 		while (weir_spsc_try_dequeue(traffic.spsc, &value) != WEIR_OK)
@@ -144,7 +168,7 @@ Test(spsc, passes_values_and_what_they_stand_for_between_two_threads)
 	}
 	(void)pthread_join(producer, NULL);
 	cr_assert_eq(wrong, 0);
-	weir_spsc_destroy(traffic.spsc);
+	weir_spsc_destroy(traffic.spsc, NULL);
 }
 
 enum { ROUNDS = 100000, MOST_DELAY = 256 };
@@ -192,7 +216,7 @@ Test(spsc, full_and_empty_are_not_both_answered_when_two_went_in_and_one_came_ou
 	pthread_t producer;
 	uint64_t value;
 
-	cr_assert_eq(weir_spsc_create(2, NULL, &rounds.spsc), WEIR_OK);
+	cr_assert_eq(weir_spsc_create(2, NULL, &rounds.spsc, NULL), WEIR_OK);
 	cr_assert_eq(pthread_create(&producer, NULL, produce_two, &rounds), 0);
 	for (int round = 1; round <= ROUNDS; round++) {
 		enum weir_status taken[2];
@@ -211,5 +235,5 @@ Test(spsc, full_and_empty_are_not_both_answered_when_two_went_in_and_one_came_ou
 	(void)pthread_join(producer, NULL);
 	cr_assert_eq(wrong, 0);
 	cr_assert_eq(both, 0, "in %d of %d rounds", both, ROUNDS);
-	weir_spsc_destroy(rounds.spsc);
+	weir_spsc_destroy(rounds.spsc, NULL);
 }

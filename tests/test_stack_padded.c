@@ -36,7 +36,7 @@ static void expect_i32(weir_tensor *batch, const weir_shape *shape, const int32_
 {
 	cr_assert(weir_shape_equal(weir_tensor_shape(batch), shape));
 	if (values != NULL)
-		cr_expect_arr_eq(weir_tensor_data(batch), values, (size_t)weir_tensor_elements(batch) * sizeof(int32_t));
+		cr_expect_arr_eq(weir_tensor_data(batch), values, (size_t)weir_tensor_element_count(batch) * sizeof(int32_t));
 	weir_tensor_release(batch);
 }
 
@@ -93,7 +93,7 @@ static void expect_batch_of(const weir_tensor *batch, weir_tensor *const parts[]
 {
 	const weir_shape *shape = weir_tensor_shape(batch);
 
-	for (int64_t i = 0; i < weir_tensor_elements(batch); i++) {
+	for (int64_t i = 0; i < weir_tensor_element_count(batch); i++) {
 		int64_t index[WEIR_MAX_RANK], rest = i;
 
 		for (uint32_t d = shape->rank; d-- > 0;) {
@@ -149,7 +149,7 @@ Test(stack_padded, strings_are_copied_and_padded_with_empty_ones)
 		cr_assert_eq(strings[i].size, strlen(expected[i]));
 		cr_expect(strings[i].size == 0 || memcmp(strings[i].data, expected[i], strings[i].size) == 0, "string %zu", i);
 	}
-	cr_expect_eq(weir_tensor_nbytes(batch), 6 * sizeof(weir_bytes) + 11);
+	cr_expect_eq(weir_tensor_byte_count(batch), 6 * sizeof(weir_bytes) + 11);
 	weir_tensor_release(batch);
 }
 

@@ -7,6 +7,7 @@
 #include <weir/status.h>
 
 #include "base/error.h"
+#include "base/options.h"
 
 Test(status, every_code_has_its_own_name)
 {

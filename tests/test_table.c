@@ -12,16 +12,12 @@
 
 static weir_table *table_of(enum weir_dtype dtype, int64_t rows, const weir_shape *row, const weir_tensor *initial)
 {
-	struct weir_table_options options = {.struct_size = sizeof(options),
-	                                     .name = "t",
-	                                     .dtype = dtype,
-	                                     .rows = rows,
-	                                     .row = row,
-	                                     .allocator = &variables_memory};
+	struct weir_table_options options = {
+		WEIR_TABLE_OPTIONS_INIT, .name = "t", .dtype = dtype, .rows = rows, .row = row, .allocator = &variables_memory};
 	weir_table *table = NULL;
 	weir_error error = {WEIR_OK, ""};
 
-	cr_assert_eq(weir_table_create(&options, initial, &table, &error), WEIR_OK, "%s", error.message);
+	cr_assert_eq(weir_table_create(initial, &options, &table, &error), WEIR_OK, "%s", error.message);
 	return table;
 }
 
@@ -42,7 +38,7 @@ static int64_t row_of(const weir_table_view *view, int64_t row)
 	return *elements;
 }
 
-/* -- the same as a variable --------------------------------------------------------------------------------------------------- */
+/* -- the same as a variable -------------------------------------------------------------------- */
 
 enum { UPDATES = 40, MOST_INDICES = 20 };
 
@@ -55,8 +51,8 @@ static void expect_equal(weir_table *table, weir_var *var)
 	cr_assert_eq(weir_table_read(table, &view), WEIR_OK);
 	cr_assert_eq(weir_var_read(var, &read), WEIR_OK);
 	cr_expect_eq(view.version, read.version);
-	for (int64_t i = 0; i < weir_table_rows(table); i++) {
-		size_t bytes = weir_tensor_nbytes(read.tensor) / (size_t)weir_table_rows(table);
+	for (int64_t i = 0; i < weir_table_row_count(table); i++) {
+		size_t bytes = weir_tensor_byte_count(read.tensor) / (size_t)weir_table_row_count(table);
 
 		cr_assert_arr_eq(weir_table_view_row(&view, i), (const char *)weir_tensor_data(read.tensor) + (size_t)i * bytes,
 		                 bytes, "row %" PRIi64, i);
@@ -69,20 +65,19 @@ static void expect_equal(weir_table *table, weir_var *var)
 static void check_beside_variable(int64_t rows, const weir_shape *row)
 {
 	weir_shape shape = {.rank = 1 + row->rank, .dims = {rows, row->dims[0], row->dims[1]}};
-	struct weir_var_options options = {
-		.struct_size = sizeof(options), .dtype = WEIR_I32, .allocator = &variables_memory};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_I32, .allocator = &variables_memory};
 	uint64_t seed = (uint64_t)rows * 2654435761u + 1;
 	weir_tensor_builder *builder;
 	weir_tensor *initial, *gathered, *wanted;
 	weir_table *table;
 	weir_var *var;
 
-	cr_assert_eq(weir_tensor_builder_create(WEIR_I32, &shape, &variables_memory, &builder), WEIR_OK);
+	cr_assert_eq(weir_tensor_builder_create(WEIR_I32, &shape, &variables_memory, &builder, NULL), WEIR_OK);
 	for (int64_t i = 0; i < rows; i++)
 		((int32_t *)weir_tensor_builder_data(builder))[i] = (int32_t)i;
 	cr_assert_eq(weir_tensor_builder_finish(builder, &initial), WEIR_OK);
 	table = table_of(WEIR_I32, rows, row, initial);
-	cr_assert_eq(weir_var_create(&options, initial, &var, NULL), WEIR_OK);
+	cr_assert_eq(weir_var_create(initial, &options, &var, NULL), WEIR_OK);
 	weir_tensor_release(initial);
 	for (int i = 0; i < UPDATES; i++) {
 		int64_t indices[MOST_INDICES], count;
@@ -104,15 +99,15 @@ static void check_beside_variable(int64_t rows, const weir_shape *row)
 		cr_assert_eq(weir_table_gather(table, index, &variables_memory, &gathered, NULL), WEIR_OK);
 		cr_assert_eq(weir_var_gather(var, index, &variables_memory, &wanted, NULL), WEIR_OK);
 		cr_expect(weir_shape_equal(weir_tensor_shape(gathered), weir_tensor_shape(wanted)));
-		cr_expect_arr_eq(weir_tensor_data(gathered), weir_tensor_data(wanted), weir_tensor_nbytes(wanted));
+		cr_expect_arr_eq(weir_tensor_data(gathered), weir_tensor_data(wanted), weir_tensor_byte_count(wanted));
 		weir_tensor_release(gathered);
 		weir_tensor_release(wanted);
 		weir_tensor_release(index);
 		weir_tensor_release(scalar);
 	}
 	expect_equal(table, var);
-	weir_table_destroy(table);
-	weir_var_destroy(var);
+	weir_table_destroy(table, NULL);
+	weir_var_destroy(var, NULL);
 	expect_nothing_left();
 }
 
@@ -126,7 +121,7 @@ Test(table, is_what_a_variable_is_for_every_shape_of_chunks)
 	check_beside_variable(300, &(weir_shape){1, {9000}});
 }
 
-/* -- views -------------------------------------------------------------------------------------------------------------------- */
+/* -- views ------------------------------------------------------------------------------------- */
 
 Test(table, a_view_stays_as_it_was_and_outlives_its_table)
 {
@@ -135,7 +130,7 @@ Test(table, a_view_stays_as_it_was_and_outlives_its_table)
 	weir_table_view zeros, ones, published;
 	weir_tensor *index = indices_of((int64_t[]){5}, 1), *seven = number(7);
 
-	cr_expect_eq(weir_table_rows(table), ROWS);
+	cr_expect_eq(weir_table_row_count(table), ROWS);
 	cr_expect_eq(weir_table_dtype(table), WEIR_I64);
 	cr_expect_eq(weir_table_row_shape(table)->rank, 0);
 	cr_expect_str_eq(weir_table_name(table), "t");
@@ -148,7 +143,7 @@ Test(table, a_view_stays_as_it_was_and_outlives_its_table)
 	             WEIR_OK);
 	cr_expect_eq(published.version, ones.version + 1);
 	cr_expect_eq(weir_table_version(table), published.version);
-	weir_table_destroy(table);
+	weir_table_destroy(table, NULL);
 	collect_now();
 	for (int64_t i = 0; i < ROWS; i++) {
 		cr_assert_eq(row_of(&zeros, i), 0);
@@ -167,7 +162,7 @@ Test(table, a_view_stays_as_it_was_and_outlives_its_table)
 	expect_nothing_left();
 }
 
-/* -- memory ------------------------------------------------------------------------------------------------------------------- */
+/* -- memory ------------------------------------------------------------------------------------ */
 
 static size_t bytes_now(void)
 {
@@ -200,7 +195,7 @@ Test(table, costs_by_the_rows_that_are_touched)
 	cr_expect_eq(bytes_now(), changed);
 	weir_tensor_release(index);
 	weir_tensor_release(one);
-	weir_table_destroy(table);
+	weir_table_destroy(table, NULL);
 	expect_nothing_left();
 }
 
@@ -208,7 +203,7 @@ Test(table, costs_by_the_rows_that_are_touched)
 Test(table, replaced_chunks_count_in_the_retire_budget)
 {
 	enum { VERSIONS = 5 };
-	struct weir_reclaim_stats stats = {.struct_size = sizeof(stats)};
+	struct weir_reclaim_stats stats = {WEIR_RECLAIM_STATS_INIT};
 	weir_table *table = table_of(WEIR_I64, 1000000, NULL, NULL);
 	weir_table_view views[VERSIONS];
 
@@ -222,20 +217,17 @@ Test(table, replaced_chunks_count_in_the_retire_budget)
 	cr_expect_leq(stats.retired_bytes, VERSIONS * (WEIRI_CHUNK_BYTES + 8192));
 	for (int i = 0; i < VERSIONS; i++)
 		weir_table_view_release(&views[i]);
-	weir_table_destroy(table);
+	weir_table_destroy(table, NULL);
 	expect_nothing_left();
 }
 
 static enum weir_status make_and_scatter(const weir_allocator *allocator, void *context)
 {
-	struct weir_table_options options = {.struct_size = sizeof(options),
-	                                     .dtype = WEIR_I64,
-	                                     .rows = 20000,
-	                                     .row = &(weir_shape){1, {2}},
-	                                     .allocator = allocator};
+	struct weir_table_options options = {WEIR_TABLE_OPTIONS_INIT, .dtype = WEIR_I64, .rows = 20000,
+	                                     .row = &(weir_shape){1, {2}}, .allocator = allocator};
 	weir_table *table = NULL;
 	weir_tensor *index = indices_of((int64_t[]){5, 19000, 6}, 3), *one = number(1);
-	enum weir_status status = weir_table_create(&options, context, &table, NULL);
+	enum weir_status status = weir_table_create(context, &options, &table, NULL);
 
 	if (status == WEIR_OK) {
 		weir_table_view view;
@@ -245,7 +237,7 @@ static enum weir_status make_and_scatter(const weir_allocator *allocator, void *
 		cr_expect_eq(row_of(&view, 19000), status == WEIR_OK ? 1 : 0);
 		weir_table_view_release(&view);
 	}
-	weir_table_destroy(table);
+	weir_table_destroy(table, NULL);
 	weir_tensor_release(index);
 	weir_tensor_release(one);
 	cr_expect_eq(weir_reclaim_flush(weir_deadline_in(variables_patience_ns)), WEIR_OK);
@@ -257,7 +249,7 @@ Test(table, survives_every_allocation_failing)
 	weir_tensor *initial;
 	weir_tensor_builder *builder;
 
-	cr_assert_eq(weir_tensor_builder_create(WEIR_I64, &(weir_shape){2, {20000, 2}}, &variables_memory, &builder),
+	cr_assert_eq(weir_tensor_builder_create(WEIR_I64, &(weir_shape){2, {20000, 2}}, &variables_memory, &builder, NULL),
 	             WEIR_OK);
 	cr_assert_eq(weir_tensor_builder_finish(builder, &initial), WEIR_OK);
 	/* table, geometry, root, tensor, variable and its name, version; row, root, node, 2 chunks, tensor, version */
@@ -267,7 +259,7 @@ Test(table, survives_every_allocation_failing)
 	expect_nothing_left();
 }
 
-/* -- refusals ----------------------------------------------------------------------------------------------------------------- */
+/* -- refusals ---------------------------------------------------------------------------------- */
 
 static void expect_not_made(struct weir_table_options options, const weir_tensor *initial, enum weir_status status,
                             const char *message)
@@ -275,42 +267,42 @@ static void expect_not_made(struct weir_table_options options, const weir_tensor
 	weir_table *table = NULL;
 	weir_error error = {WEIR_OK, ""};
 
-	cr_expect_eq(weir_table_create(&options, initial, &table, &error), status);
+	cr_expect_eq(weir_table_create(initial, &options, &table, &error), status);
 	cr_expect_str_eq(error.message, message);
 	cr_expect_null(table);
 }
 
 Test(table, what_cannot_be_a_table_is_refused)
 {
-	const size_t size = sizeof(struct weir_table_options);
 	weir_shape none = {1, {0}}, deep = {8, {1}}, unknown = {1, {-1}}, huge = {1, {INT64_MAX / 2}};
 	weir_tensor *three = indices_of((int64_t[]){1, 2, 3}, 3);
 
 	expect_not_made((struct weir_table_options){.struct_size = 1}, NULL, WEIR_INVALID_ARGUMENT,
-	                "table: options are NULL or of another size");
-	expect_not_made((struct weir_table_options){.struct_size = size, .flags = 2}, NULL, WEIR_INVALID_ARGUMENT,
+	                "table: struct_size of the options is 1, expected 8 to 56");
+	expect_not_made((struct weir_table_options){WEIR_TABLE_OPTIONS_INIT, .flags = 2}, NULL, WEIR_INVALID_ARGUMENT,
 	                "table: unknown flags 0x2");
-	expect_not_made((struct weir_table_options){.struct_size = size, .dtype = WEIR_I64}, NULL, WEIR_INVALID_ARGUMENT,
-	                "table: 0 rows, expected at least 1");
-	expect_not_made((struct weir_table_options){.struct_size = size, .dtype = WEIR_I64, .rows = 1, .row = &deep}, NULL,
-	                WEIR_INVALID_ARGUMENT, "table: rows of rank 8, expected at most 7");
+	expect_not_made((struct weir_table_options){WEIR_TABLE_OPTIONS_INIT, .dtype = WEIR_I64}, NULL,
+	                WEIR_INVALID_ARGUMENT, "table: 0 rows, expected at least 1");
+	expect_not_made((struct weir_table_options){WEIR_TABLE_OPTIONS_INIT, .dtype = WEIR_I64, .rows = 1, .row = &deep},
+	                NULL, WEIR_INVALID_ARGUMENT, "table: rows of rank 8, expected at most 7");
 	expect_not_made(
-		(struct weir_table_options){.struct_size = size, .name = "e", .dtype = WEIR_I64, .rows = 2, .row = &none}, NULL,
-		WEIR_INVALID_ARGUMENT, "table \"e\": shape [2,0] of i64, expected at least one element, and no more than fit");
-	expect_not_made((struct weir_table_options){.struct_size = size, .dtype = WEIR_I64, .rows = 2, .row = &unknown},
+		(struct weir_table_options){WEIR_TABLE_OPTIONS_INIT, .name = "e", .dtype = WEIR_I64, .rows = 2, .row = &none},
+		NULL, WEIR_INVALID_ARGUMENT,
+		"table \"e\": shape [2,0] of i64, expected at least one element, and no more than fit");
+	expect_not_made((struct weir_table_options){WEIR_TABLE_OPTIONS_INIT, .dtype = WEIR_I64, .rows = 2, .row = &unknown},
 	                NULL, WEIR_INVALID_ARGUMENT,
 	                "table \"table\": shape [2,?] of i64, expected at least one element, and no more than fit");
 	expect_not_made(
-		(struct weir_table_options){.struct_size = size, .dtype = WEIR_I64, .rows = 2, .row = &huge}, NULL,
+		(struct weir_table_options){WEIR_TABLE_OPTIONS_INIT, .dtype = WEIR_I64, .rows = 2, .row = &huge}, NULL,
 		WEIR_INVALID_ARGUMENT,
 		"table \"table\": shape [2,4611686018427387903] of i64, expected at least one element, and no more than fit");
-	expect_not_made((struct weir_table_options){.struct_size = size, .dtype = WEIR_BYTES, .rows = 2}, NULL,
+	expect_not_made((struct weir_table_options){WEIR_TABLE_OPTIONS_INIT, .dtype = WEIR_BYTES, .rows = 2}, NULL,
 	                WEIR_UNIMPLEMENTED, "table \"table\" is of bytes, whose rows cannot be scattered or gathered");
-	expect_not_made((struct weir_table_options){.struct_size = size, .dtype = WEIR_I64, .rows = 4}, three,
+	expect_not_made((struct weir_table_options){WEIR_TABLE_OPTIONS_INIT, .dtype = WEIR_I64, .rows = 4}, three,
 	                WEIR_INVALID_ARGUMENT, "table \"table\": initial is i64 [3], expected i64 [4]");
 	cr_expect_eq(weir_table_create(NULL, NULL, NULL, NULL), WEIR_INVALID_ARGUMENT);
 	weir_tensor_release(three);
-	weir_table_destroy(NULL);
+	weir_table_destroy(NULL, NULL);
 	weir_table_view_release(NULL);
 	expect_nothing_left();
 }
@@ -320,7 +312,7 @@ Test(table, nothing_is_asked_of_no_table_and_no_view)
 	weir_table_view released = {0};
 
 	cr_expect_eq(weir_table_version(NULL), 0);
-	cr_expect_eq(weir_table_rows(NULL), 0);
+	cr_expect_eq(weir_table_row_count(NULL), 0);
 	cr_expect_eq(weir_table_dtype(NULL), (enum weir_dtype)0);
 	cr_expect_null(weir_table_row_shape(NULL));
 	cr_expect_str_eq(weir_table_name(NULL), "(null)");
@@ -349,11 +341,11 @@ Test(table, an_index_out_of_bounds_changes_nothing)
 	weir_table_view_release(&view);
 	weir_tensor_release(indices);
 	weir_tensor_release(one);
-	weir_table_destroy(table);
+	weir_table_destroy(table, NULL);
 	expect_nothing_left();
 }
 
-/* -- many at once ------------------------------------------------------------------------------------------------------------- */
+/* -- many at once ------------------------------------------------------------------------------ */
 
 enum { THREADS = 4, TIMES = 200, ACCOUNTS = 20000 };
 
@@ -400,7 +392,7 @@ Test(table, updates_of_many_threads_are_each_of_one_instant)
 	}
 	for (size_t i = 0; i < THREADS; i++)
 		(void)pthread_join(threads[i], NULL);
-	weir_table_destroy(table);
+	weir_table_destroy(table, NULL);
 	expect_nothing_left();
 }
 
@@ -427,6 +419,6 @@ Test(table, a_snapshot_is_of_one_instant_and_of_any_number)
 	cr_expect_eq(weir_table_snapshot((weir_table *[]){tables[0], NULL}, 2, views, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_str_eq(error.message, "snapshot: table 1 is NULL");
 	for (int64_t i = 0; i < TABLES; i++)
-		weir_table_destroy(tables[i]);
+		weir_table_destroy(tables[i], NULL);
 	expect_nothing_left();
 }

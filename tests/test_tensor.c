@@ -12,7 +12,6 @@
 
 #define SHAPE(...) (&(weir_shape){sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), {__VA_ARGS__}})
 
-static const weir_shape scalar_shape = {.rank = 0};
 static const weir_shape rank_nine = {.rank = WEIR_MAX_RANK + 1};
 
 /* What an out parameter holds before a call that fails. */
@@ -31,7 +30,7 @@ static weir_tensor_builder *builder_of(enum weir_dtype dtype, const weir_shape *
 {
 	weir_tensor_builder *builder = NULL;
 
-	cr_assert_eq(weir_tensor_builder_create(dtype, shape, NULL, &builder), WEIR_OK);
+	cr_assert_eq(weir_tensor_builder_create(dtype, shape, NULL, &builder, NULL), WEIR_OK);
 	return builder;
 }
 
@@ -87,8 +86,8 @@ Test(tensor, finishing_keeps_what_was_written)
 		data[i] = i * i;
 	tensor = finish(builder);
 	cr_expect_eq(weir_tensor_dtype(tensor), WEIR_I32);
-	cr_expect_eq(weir_tensor_elements(tensor), 6);
-	cr_expect_eq(weir_tensor_nbytes(tensor), 24);
+	cr_expect_eq(weir_tensor_element_count(tensor), 6);
+	cr_expect_eq(weir_tensor_byte_count(tensor), 24);
 	cr_expect(weir_shape_equal(weir_tensor_shape(tensor), SHAPE(2, 3)));
 	cr_expect_eq((uintptr_t)weir_tensor_data(tensor) % WEIR_TENSOR_ALIGNMENT, 0);
 	cr_expect_arr_eq(weir_tensor_data(tensor), ((int32_t[]){0, 1, 4, 9, 16, 25}), 24);
@@ -121,7 +120,7 @@ static void expect_no_builder(enum weir_dtype dtype, const weir_shape *shape)
 	weir_tensor_builder *builder = untouched;
 	weir_tensor *tensor = untouched;
 
-	cr_expect_eq(weir_tensor_builder_create(dtype, shape, NULL, &builder), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_tensor_builder_create(dtype, shape, NULL, &builder, NULL), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(builder, untouched);
 	cr_expect_eq(weir_tensor_copy_of(dtype, shape, "x", NULL, &tensor), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_tensor_wrap(dtype, shape, untouched, NULL, NULL, NULL, &tensor), WEIR_INVALID_ARGUMENT);
@@ -139,7 +138,7 @@ Test(tensor, bad_types_and_shapes_are_refused)
 	expect_no_builder(WEIR_U8, SHAPE(INT64_MAX));
 	expect_no_builder(WEIR_F64, SHAPE(INT64_C(1) << 61));
 	expect_no_builder(WEIR_BYTES, SHAPE(INT64_C(1) << 60));
-	cr_expect_eq(weir_tensor_builder_create(WEIR_F32, SHAPE(1), NULL, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_tensor_builder_create(WEIR_F32, SHAPE(1), NULL, NULL, NULL), WEIR_INVALID_ARGUMENT);
 }
 
 /* Through an allocator that refuses so much by itself: a sanitizer's malloc would end the program. */
@@ -149,7 +148,7 @@ Test(tensor, more_memory_than_there_is_is_a_status)
 	weir_allocator allocator = failing_allocator_hooks(&state);
 	weir_tensor_builder *builder = untouched;
 
-	cr_expect_eq(weir_tensor_builder_create(WEIR_U8, SHAPE(PTRDIFF_MAX / 2), &allocator, &builder),
+	cr_expect_eq(weir_tensor_builder_create(WEIR_U8, SHAPE(PTRDIFF_MAX / 2), &allocator, &builder, NULL),
 	             WEIR_RESOURCE_EXHAUSTED);
 	cr_expect_eq(builder, untouched);
 	cr_expect_str_eq(failing_allocator_verdict(&state), "balanced");
@@ -162,10 +161,10 @@ Test(tensor, a_tensor_without_elements_works)
 		weir_tensor *tensor = finish(builder);
 		weir_tensor *copy = copy_of((enum weir_dtype)dtype, SHAPE(0, INT64_MAX, INT64_MAX), NULL);
 
-		cr_expect_eq(weir_tensor_elements(tensor), 0);
-		cr_expect_eq(weir_tensor_nbytes(tensor), 0);
+		cr_expect_eq(weir_tensor_element_count(tensor), 0);
+		cr_expect_eq(weir_tensor_byte_count(tensor), 0);
 		cr_expect_not_null(weir_tensor_data(tensor));
-		cr_expect_eq(weir_tensor_elements(copy), 0);
+		cr_expect_eq(weir_tensor_element_count(copy), 0);
 		weir_tensor_release(tensor);
 		weir_tensor_release(copy);
 	}
@@ -190,7 +189,7 @@ Test(tensor, a_new_builder_of_strings_holds_empty_ones)
 	tensor = finish(builder);
 	expect_string(tensor, 0, "");
 	expect_string(tensor, 1, "");
-	cr_expect_eq(weir_tensor_nbytes(tensor), 2 * sizeof(weir_bytes));
+	cr_expect_eq(weir_tensor_byte_count(tensor), 2 * sizeof(weir_bytes));
 	weir_tensor_release(tensor);
 }
 
@@ -209,7 +208,7 @@ Test(tensor, strings_are_copied_and_counted)
 	expect_string(tensor, 1, "");
 	cr_expect_arr_eq(((const weir_bytes *)weir_tensor_data(tensor))[2].data, "a\0b", 3);
 	expect_string(tensor, 3, "regulates");
-	cr_expect_eq(weir_tensor_nbytes(tensor), 4 * sizeof(weir_bytes) + 4 + 3 + 9);
+	cr_expect_eq(weir_tensor_byte_count(tensor), 4 * sizeof(weir_bytes) + 4 + 3 + 9);
 	weir_tensor_release(tensor);
 }
 
@@ -228,7 +227,7 @@ Test(tensor, a_string_replaces_the_one_before)
 	expect_string(tensor, 0, "longer than first");
 	expect_string(tensor, 1, "neighbour");
 	expect_string(tensor, 2, "");
-	cr_expect_eq(weir_tensor_nbytes(tensor),
+	cr_expect_eq(weir_tensor_byte_count(tensor),
 	             3 * sizeof(weir_bytes) + strlen("longer than first") + strlen("neighbour"));
 	weir_tensor_release(tensor);
 }
@@ -279,12 +278,12 @@ Test(tensor, no_memory_for_a_string_leaves_the_one_before)
 	weir_tensor_builder *builder = NULL;
 	weir_tensor *tensor;
 
-	cr_assert_eq(weir_tensor_builder_create(WEIR_BYTES, SHAPE(1), &allocator, &builder), WEIR_OK);
+	cr_assert_eq(weir_tensor_builder_create(WEIR_BYTES, SHAPE(1), &allocator, &builder, NULL), WEIR_OK);
 	set_string(builder, 0, "kept");
 	cr_expect_eq(weir_tensor_builder_set_bytes(builder, 0, large, sizeof(large)), WEIR_RESOURCE_EXHAUSTED);
 	tensor = finish(builder);
 	expect_string(tensor, 0, "kept");
-	cr_expect_eq(weir_tensor_nbytes(tensor), sizeof(weir_bytes) + 4);
+	cr_expect_eq(weir_tensor_byte_count(tensor), sizeof(weir_bytes) + 4);
 	weir_tensor_release(tensor);
 	cr_expect_str_eq(failing_allocator_verdict(&state), "balanced");
 }
@@ -310,7 +309,7 @@ Test(tensor, a_copy_of_strings_owns_them)
 	expect_string(tensor, 0, "flow");
 	expect_string(tensor, 1, "");
 	expect_string(tensor, 2, "x");
-	cr_expect_eq(weir_tensor_nbytes(tensor), 3 * sizeof(weir_bytes) + 5);
+	cr_expect_eq(weir_tensor_byte_count(tensor), 3 * sizeof(weir_bytes) + 5);
 	weir_tensor_release(tensor);
 }
 
@@ -332,7 +331,7 @@ static void expect_scalar(weir_tensor *tensor, enum weir_dtype dtype, const void
 {
 	cr_expect_eq(weir_tensor_dtype(tensor), dtype);
 	cr_expect_eq(weir_tensor_shape(tensor)->rank, 0);
-	cr_expect_eq(weir_tensor_elements(tensor), 1);
+	cr_expect_eq(weir_tensor_element_count(tensor), 1);
 	cr_expect_arr_eq(weir_tensor_data(tensor), value, weir_dtype_size(dtype));
 	weir_tensor_release(tensor);
 }
@@ -341,14 +340,52 @@ Test(tensor, scalars_hold_their_value)
 {
 	weir_tensor *tensor = NULL;
 
-	cr_assert_eq(weir_tensor_scalar_f32(1.25F, &tensor), WEIR_OK);
-	expect_scalar(tensor, WEIR_F32, &(float){1.25F});
-	cr_assert_eq(weir_tensor_scalar_f64(-2.5, &tensor), WEIR_OK);
-	expect_scalar(tensor, WEIR_F64, &(double){-2.5});
+	cr_assert_eq(weir_tensor_scalar_bool(2, &tensor), WEIR_OK);
+	expect_scalar(tensor, WEIR_BOOL, &(uint8_t){1});
+	cr_assert_eq(weir_tensor_scalar_u8(UINT8_MAX, &tensor), WEIR_OK);
+	expect_scalar(tensor, WEIR_U8, &(uint8_t){UINT8_MAX});
+	cr_assert_eq(weir_tensor_scalar_i8(INT8_MIN, &tensor), WEIR_OK);
+	expect_scalar(tensor, WEIR_I8, &(int8_t){INT8_MIN});
+	cr_assert_eq(weir_tensor_scalar_i16(INT16_MIN, &tensor), WEIR_OK);
+	expect_scalar(tensor, WEIR_I16, &(int16_t){INT16_MIN});
 	cr_assert_eq(weir_tensor_scalar_i32(INT32_MIN, &tensor), WEIR_OK);
 	expect_scalar(tensor, WEIR_I32, &(int32_t){INT32_MIN});
 	cr_assert_eq(weir_tensor_scalar_i64(INT64_MAX, &tensor), WEIR_OK);
 	expect_scalar(tensor, WEIR_I64, &(int64_t){INT64_MAX});
+	cr_assert_eq(weir_tensor_scalar_f16(0x3C00, &tensor), WEIR_OK);
+	expect_scalar(tensor, WEIR_F16, &(uint16_t){0x3C00});
+	cr_assert_eq(weir_tensor_scalar_f32(1.25F, &tensor), WEIR_OK);
+	expect_scalar(tensor, WEIR_F32, &(float){1.25F});
+	cr_assert_eq(weir_tensor_scalar_f64(-2.5, &tensor), WEIR_OK);
+	expect_scalar(tensor, WEIR_F64, &(double){-2.5});
+}
+
+Test(tensor, a_scalar_of_bytes_owns_its_string)
+{
+	char text[] = "weir";
+	weir_tensor *tensor = NULL;
+
+	cr_assert_eq(weir_tensor_scalar_bytes(text, 4, &tensor), WEIR_OK);
+	text[0] = '#';
+	cr_expect(weir_shape_equal(weir_tensor_shape(tensor), &weir_shape_scalar));
+	expect_string(tensor, 0, "weir");
+	weir_tensor_release(tensor);
+	cr_assert_eq(weir_tensor_scalar_bytes(NULL, 0, &tensor), WEIR_OK);
+	expect_string(tensor, 0, "");
+	weir_tensor_release(tensor);
+	tensor = untouched;
+	cr_expect_eq(weir_tensor_scalar_bytes(NULL, 1, &tensor), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(tensor, untouched);
+}
+
+Test(tensor, the_scalar_shape_has_one_element)
+{
+	int64_t elements = 0;
+	char text[WEIR_SHAPE_TEXT_SIZE];
+
+	cr_assert_eq(weir_shape_element_count(&weir_shape_scalar, &elements), WEIR_OK);
+	cr_expect_eq(elements, 1);
+	cr_expect_str_eq(weir_shape_text(&weir_shape_scalar, text, sizeof(text)), "[]");
 }
 
 Test(tensor, a_scalar_needs_a_place_to_go)
@@ -357,6 +394,12 @@ Test(tensor, a_scalar_needs_a_place_to_go)
 	cr_expect_eq(weir_tensor_scalar_f64(1, NULL), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_tensor_scalar_i32(1, NULL), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_tensor_scalar_i64(1, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_tensor_scalar_bool(1, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_tensor_scalar_u8(1, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_tensor_scalar_i8(1, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_tensor_scalar_i16(1, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_tensor_scalar_f16(1, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_tensor_scalar_bytes("x", 1, NULL), WEIR_INVALID_ARGUMENT);
 }
 
 /* ---- references ---- */
@@ -435,7 +478,7 @@ Test(tensor, stacking_puts_tensors_one_behind_the_other)
 
 Test(tensor, stacking_scalars_makes_a_vector)
 {
-	weir_tensor *five = copy_of(WEIR_F32, &scalar_shape, &(float){5});
+	weir_tensor *five = copy_of(WEIR_F32, &weir_shape_scalar, &(float){5});
 	weir_tensor *batch = NULL;
 
 	cr_assert_eq(weir_tensor_stack((weir_tensor *[]){five, five}, 2, NULL, &batch), WEIR_OK);
@@ -464,7 +507,7 @@ Test(tensor, stacked_strings_outlive_their_sources)
 	expect_string(batch, 3, "gate");
 	expect_string(batch, 4, "dam");
 	expect_string(batch, 5, "");
-	cr_expect_eq(weir_tensor_nbytes(batch), 6 * sizeof(weir_bytes) + 3 + 8 + 3);
+	cr_expect_eq(weir_tensor_byte_count(batch), 6 * sizeof(weir_bytes) + 3 + 8 + 3);
 	weir_tensor_release(batch);
 }
 
@@ -476,7 +519,7 @@ Test(tensor, stacking_tensors_without_elements_keeps_their_shape)
 	cr_assert_eq(weir_tensor_wrap(WEIR_F32, SHAPE(0, 5), NULL, NULL, NULL, NULL, &none), WEIR_OK);
 	cr_assert_eq(weir_tensor_stack((weir_tensor *[]){none, none}, 2, NULL, &batch), WEIR_OK);
 	cr_expect(weir_shape_equal(weir_tensor_shape(batch), SHAPE(2, 0, 5)));
-	cr_expect_eq(weir_tensor_elements(batch), 0);
+	cr_expect_eq(weir_tensor_element_count(batch), 0);
 	weir_tensor_release(none);
 	weir_tensor_release(batch);
 }
@@ -516,7 +559,7 @@ static enum weir_status build_strings(const weir_allocator *allocator, void *con
 {
 	static const char text[1000];
 	weir_tensor_builder *builder = NULL;
-	enum weir_status status = weir_tensor_builder_create(WEIR_BYTES, SHAPE(5), allocator, &builder);
+	enum weir_status status = weir_tensor_builder_create(WEIR_BYTES, SHAPE(5), allocator, &builder, NULL);
 
 	(void)context;
 	for (int64_t i = 0; i < 5 && status == WEIR_OK; i++)

@@ -7,7 +7,7 @@
 
 /* What the one completion said. A tuple of at most two is kept. */
 struct started {
-	weir_queue_op *op;
+	weir_pending *op;
 	_Atomic(int) completions;
 	enum weir_status status;
 	weir_error error;
@@ -41,12 +41,12 @@ static void expect_end(struct started *started, enum weir_status status, size_t 
 	cr_assert_eq(started->had_tuple, count != 0);
 	if (status != WEIR_OK)
 		cr_assert_eq(started->error.code, status);
-	weir_queue_op_release(started->op);
+	weir_pending_release(started->op);
 	for (size_t i = 0; i < 2; i++)
 		weir_tensor_release(started->tuple[i]);
 }
 
-/* -- completing at once ------------------------------------------------------------------------------------------------------- */
+/* -- completing at once ------------------------------------------------------------------------ */
 
 Test(tensor_queue_async, what_can_be_done_at_once_completes_inside_the_start)
 {
@@ -88,7 +88,7 @@ Test(tensor_queue_async, a_start_that_fails_completes_nothing_and_keeps_nothing)
 													.capacity = 2, .components = &component, .component_count = 1});
 	struct started started = {0};
 	weir_tensor *wrong = numbers_of(vector_shape(2), 0), *right = number(1);
-	weir_queue_op **op = &started.op;
+	weir_pending **op = &started.op;
 	weir_error error = {0};
 
 	cr_expect_eq(weir_tensor_queue_start_enqueue(NULL, &right, 1, note, &started, op, &error), WEIR_INVALID_ARGUMENT);
@@ -125,7 +125,7 @@ Test(tensor_queue_async, a_start_that_fails_completes_nothing_and_keeps_nothing)
 	destroy_tensors(shapeless);
 }
 
-/* -- waiting ------------------------------------------------------------------------------------------------------------------ */
+/* -- waiting ----------------------------------------------------------------------------------- */
 
 Test(tensor_queue_async, a_batch_completes_when_its_last_row_comes)
 {
@@ -154,14 +154,14 @@ Test(tensor_queue_async, a_cancelled_dequeue_has_no_tuple_and_a_cancelled_enqueu
 	put_numbers(queue, 1, 2);
 	cr_expect_eq(weir_tensor_queue_start_dequeue_many(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, 3, note, &out, &out.op, NULL),
 	             WEIR_OK);
-	weir_queue_op_cancel(out.op, &cause);
+	weir_pending_cancel(out.op, &cause);
 	cr_expect_not_null(strstr(out.error.message, "the step failed"), "%s", out.error.message);
 	expect_end(&out, WEIR_CANCELLED, 0);
 	expect_next_numbers(queue, 1, 2);
 	cr_expect_eq(weir_tensor_queue_start_enqueue_many(queue, &rows, 1, note, &in, &in.op, NULL), WEIR_OK);
 	weir_tensor_release(rows);
 	expect_next_numbers(queue, 10, 1);
-	weir_queue_op_cancel(in.op, NULL);
+	weir_pending_cancel(in.op, NULL);
 	expect_end(&in, WEIR_CANCELLED, 0);
 	expect_next_numbers(queue, 11, 2);
 	expect_no_tensor_left();
@@ -191,7 +191,7 @@ Test(tensor_queue_async, a_close_tells_the_cause)
 	expect_no_tensor_left();
 }
 
-/* -- threads ------------------------------------------------------------------------------------------------------------------ */
+/* -- threads ----------------------------------------------------------------------------------- */
 
 enum { ROWS = 3000 };
 
@@ -224,7 +224,7 @@ Test(tensor_queue_async, rows_of_one_thread_reach_another_in_batches)
 
 	cr_assert_eq(pthread_create(&thread, NULL, feed_rows, queue), 0);
 	while (weir_tensor_queue_dequeue_up_to(queue, 7, &got, 1, in_good_time(), NULL, NULL) == WEIR_OK) {
-		for (int64_t i = 0; i < weir_tensor_elements(got); i++)
+		for (int64_t i = 0; i < weir_tensor_element_count(got); i++)
 			cr_assert_eq(((const int32_t *)weir_tensor_data(got))[i], next++);
 		weir_tensor_release(got);
 	}
@@ -233,7 +233,7 @@ Test(tensor_queue_async, rows_of_one_thread_reach_another_in_batches)
 	destroy_tensors(queue);
 }
 
-/* -- no memory ---------------------------------------------------------------------------------------------------------------- */
+/* -- no memory --------------------------------------------------------------------------------- */
 
 /* A batch whose last row comes when memory is short: it fails, its rows are back, and the row that came is behind them. */
 static enum weir_status complete_a_batch(const weir_allocator *allocator, void *context)

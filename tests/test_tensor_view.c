@@ -88,7 +88,7 @@ Test(tensor_wrap, shows_the_foreign_memory_itself)
 	weir_tensor *tensor = wrap(&lent, SHAPE(3, 4), NULL);
 
 	cr_expect_eq(weir_tensor_data(tensor), lent.data);
-	cr_expect_eq(weir_tensor_nbytes(tensor), sizeof(lent.data));
+	cr_expect_eq(weir_tensor_byte_count(tensor), sizeof(lent.data));
 	cr_expect_eq(lent.releases, 0);
 	weir_tensor_release(tensor);
 	cr_expect_eq(lent.releases, 1);
@@ -262,7 +262,7 @@ Test(tensor_slice, shows_rows_without_a_copy)
 
 	cr_expect(weir_shape_equal(weir_tensor_shape(view), SHAPE(2, 3)));
 	cr_expect_eq(weir_tensor_dtype(view), WEIR_I32);
-	cr_expect_eq(weir_tensor_nbytes(view), 6 * sizeof(int32_t));
+	cr_expect_eq(weir_tensor_byte_count(view), 6 * sizeof(int32_t));
 	cr_expect_eq(weir_tensor_data(view), (const int32_t *)weir_tensor_data(tensor) + 3);
 	weir_tensor_release(view);
 	weir_tensor_release(tensor);
@@ -321,8 +321,8 @@ Test(tensor_slice, of_no_rows_has_no_elements)
 	for (int64_t begin = 0; begin <= 4; begin += 2) {
 		weir_tensor *view = slice(tensor, begin, 0);
 
-		cr_expect_eq(weir_tensor_elements(view), 0);
-		cr_expect_eq(weir_tensor_nbytes(view), 0);
+		cr_expect_eq(weir_tensor_element_count(view), 0);
+		cr_expect_eq(weir_tensor_byte_count(view), 0);
 		cr_expect(weir_shape_equal(weir_tensor_shape(view), SHAPE(0, 3)));
 		weir_tensor_release(view);
 	}
@@ -383,7 +383,7 @@ Test(tensor_row, drops_the_first_dimension)
 	cr_expect_eq(first(vector), 10);
 	weir_tensor_release(vector);
 	cr_expect_eq(weir_tensor_shape(one)->rank, 0);
-	cr_expect_eq(weir_tensor_elements(one), 1);
+	cr_expect_eq(weir_tensor_element_count(one), 1);
 	cr_expect_eq(first(one), 11);
 	weir_tensor_release(one);
 }
@@ -395,7 +395,7 @@ Test(tensor_row, of_tensors_without_elements)
 	weir_tensor *view = row(hollow, 2);
 
 	cr_expect(weir_shape_equal(weir_tensor_shape(view), SHAPE(0)));
-	cr_expect_eq(weir_tensor_elements(view), 0);
+	cr_expect_eq(weir_tensor_element_count(view), 0);
 	expect_no_row(none, 0, WEIR_OUT_OF_RANGE);
 	weir_tensor_release(view);
 	weir_tensor_release(hollow);
@@ -413,7 +413,7 @@ Test(tensor_row, strings_are_shown_and_counted)
 	second = row(tensor, 1);
 	weir_tensor_release(tensor);
 	shown = weir_tensor_data(second);
-	cr_expect_eq(weir_tensor_nbytes(second), 2 * sizeof(weir_bytes) + 3);
+	cr_expect_eq(weir_tensor_byte_count(second), 2 * sizeof(weir_bytes) + 3);
 	cr_expect_eq(shown[0].size, 3);
 	cr_expect_arr_eq(shown[0].data, "def", 3);
 	cr_expect_eq(shown[1].size, 0);

@@ -44,11 +44,11 @@ static enum weir_status commit(weir_txn *txn, weir_error *error)
 static void destroy_all(weir_var *const vars[], size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		weir_var_destroy(vars[i]);
+		weir_var_destroy(vars[i], NULL);
 	expect_nothing_left();
 }
 
-/* -- what it sees ------------------------------------------------------------------------------------------------------------- */
+/* -- what it sees ------------------------------------------------------------------------------ */
 
 Test(txn, sees_its_own_assigns_and_nobody_else_does_before_the_commit)
 {
@@ -68,6 +68,22 @@ Test(txn, sees_its_own_assigns_and_nobody_else_does_before_the_commit)
 	cr_expect_eq(value_in(vars[1]), 30);
 	cr_expect_eq(weir_var_version(vars[1]), 2, "one version for two assigns");
 	destroy_all(vars, 2);
+}
+
+/* The transaction holds the only reference to it. */
+Test(txn, a_value_that_it_assigned_may_be_read_and_assigned_again)
+{
+	weir_var *vars[1] = {variable(1)};
+	weir_txn *txn = begin();
+	weir_tensor *value = NULL;
+
+	assign_in(txn, vars[0], 10);
+	cr_assert_eq(weir_txn_read(txn, vars[0], &value, NULL), WEIR_OK);
+	cr_assert_eq(weir_txn_assign(txn, vars[0], value, NULL), WEIR_OK);
+	cr_expect_eq(read_in(txn, vars[0]), 10);
+	cr_assert_eq(commit(txn, NULL), WEIR_OK);
+	cr_expect_eq(value_in(vars[0]), 10);
+	destroy_all(vars, 1);
 }
 
 Test(txn, reads_the_same_though_the_variable_moved_on)
@@ -113,13 +129,13 @@ Test(txn, never_reads_two_values_that_were_not_there_together)
 	cr_expect_eq(read_in(txn, vars[0]), 1);
 	cr_assert_eq(commit_all(vars, 2, 1, 2, NULL), WEIR_OK);
 	cr_expect_eq(weir_txn_read(txn, vars[1], &untouched, &error), WEIR_ABORTED);
-	cr_expect_str_eq(error.message, "transaction of 1 variables: variable \"left\" is at version 2, was read at 1");
+	cr_expect_str_eq(error.message, "transaction of 1 variable: variable \"left\" is at version 2, was read at 1");
 	cr_expect_null(untouched);
 	/* From then on everything says so. */
 	cr_expect_eq(weir_txn_read(txn, vars[0], &untouched, &error), WEIR_ABORTED);
 	cr_expect_eq(weir_txn_assign(txn, vars[1], two, &error), WEIR_ABORTED);
 	cr_expect_eq(commit(txn, &error), WEIR_ABORTED);
-	cr_expect_str_eq(error.message, "transaction of 1 variables: variable \"left\" is at version 2, was read at 1");
+	cr_expect_str_eq(error.message, "transaction of 1 variable: variable \"left\" is at version 2, was read at 1");
 	cr_expect_eq(value_in(vars[1]), 2);
 	weir_tensor_release(two);
 	destroy_all(vars, 2);
@@ -141,7 +157,7 @@ Test(txn, variables_that_are_read_only_keep_their_versions)
 	cr_expect_eq(weir_var_version(vars[1]), 4);
 	cr_assert_eq(weir_var_read(vars[0], &after), WEIR_OK);
 	cr_expect_eq(after.tensor, before.tensor, "not even a copy");
-	cr_expect_eq(weir_var_read_if_newer(vars[0], 1, &after), WEIR_WOULD_BLOCK);
+	cr_expect_eq(weir_var_try_read_newer(vars[0], 1, &after), WEIR_WOULD_BLOCK);
 	weir_read_release(&before);
 	weir_read_release(&after);
 	assign(vars[0], 5);
@@ -149,7 +165,7 @@ Test(txn, variables_that_are_read_only_keep_their_versions)
 	destroy_all(vars, 2);
 }
 
-/* -- who wins ----------------------------------------------------------------------------------------------------------------- */
+/* -- who wins ---------------------------------------------------------------------------------- */
 
 Test(txn, a_variable_that_was_read_and_moved_aborts_the_commit)
 {
@@ -212,7 +228,7 @@ Test(txn, two_that_read_the_same_and_write_others_both_commit)
 	destroy_all(vars, 3);
 }
 
-/* -- what it refuses ---------------------------------------------------------------------------------------------------------- */
+/* -- what it refuses --------------------------------------------------------------------------- */
 
 Test(txn, bad_arguments_are_named_and_change_nothing)
 {
@@ -309,7 +325,7 @@ Test(txn, takes_as_many_variables_as_it_says)
 	destroy_all(vars, WEIR_TXN_MAX_VARIABLES + 1);
 }
 
-/* -- memory ------------------------------------------------------------------------------------------------------------------- */
+/* -- memory ------------------------------------------------------------------------------------ */
 
 Test(txn, what_it_held_is_let_go_when_it_is_aborted)
 {
@@ -329,14 +345,14 @@ Test(txn, what_it_held_is_let_go_when_it_is_aborted)
 /* More variables than the first arrays hold, and all that a commit needs; gone when it returns. */
 static enum weir_status transact_with(const weir_allocator *allocator, void *context)
 {
-	struct weir_var_options options = {.struct_size = sizeof(options), .dtype = WEIR_I64, .allocator = allocator};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_I64, .allocator = allocator};
 	weir_tensor *value = context, *read;
 	weir_var *vars[9] = {NULL};
 	weir_txn *txn = NULL;
 	enum weir_status status = weir_txn_begin(allocator, &txn, NULL);
 
 	for (size_t i = 0; i < 9 && status == WEIR_OK; i++) {
-		status = weir_var_create(&options, value, &vars[i], NULL);
+		status = weir_var_create(value, &options, &vars[i], NULL);
 		if (status == WEIR_OK)
 			status = weir_txn_read(txn, vars[i], &read, NULL);
 		if (status == WEIR_OK && i < 2)
@@ -349,7 +365,7 @@ static enum weir_status transact_with(const weir_allocator *allocator, void *con
 		weir_txn_abort(txn);
 	}
 	for (size_t i = 0; i < 9; i++)
-		weir_var_destroy(vars[i]);
+		weir_var_destroy(vars[i], NULL);
 	return weir_reclaim_flush(weir_deadline_in(variables_patience_ns)) == WEIR_OK ? status : WEIR_INTERNAL;
 }
 
@@ -367,8 +383,8 @@ Test(txn, survives_every_allocation_failing)
 Test(txn, reading_a_large_variable_retires_no_large_ones)
 {
 	weir_shape large = {1, {100000}};
-	struct weir_var_options options = {
-		.struct_size = sizeof(options), .dtype = WEIR_U8, .name = "large", .allocator = &variables_memory};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_U8, .name = "large",
+	                                   .allocator = &variables_memory};
 	weir_tensor_builder *builder;
 	weir_tensor *value = NULL, *read;
 	weir_var *vars[2] = {NULL, variable(0)};
@@ -376,10 +392,10 @@ Test(txn, reading_a_large_variable_retires_no_large_ones)
 	weir_error error = {WEIR_OK, ""};
 	weir_txn *txn;
 
-	cr_assert_eq(weir_tensor_builder_create(WEIR_U8, &large, &variables_memory, &builder), WEIR_OK);
+	cr_assert_eq(weir_tensor_builder_create(WEIR_U8, &large, &variables_memory, &builder, NULL), WEIR_OK);
 	memset(weir_tensor_builder_data(builder), 7, 100000);
 	cr_assert_eq(weir_tensor_builder_finish(builder, &value), WEIR_OK);
-	cr_assert_eq(weir_var_create(&options, value, &vars[0], NULL), WEIR_OK);
+	cr_assert_eq(weir_var_create(value, &options, &vars[0], NULL), WEIR_OK);
 	cr_assert_eq(weir_var_read(vars[0], &handle), WEIR_OK); /* what it holds cannot be freed */
 	weir_reclaim_set_budget(90000);
 	for (int64_t i = 0; i < 20; i++) {
@@ -405,7 +421,7 @@ Test(txn, reading_a_large_variable_retires_no_large_ones)
 	destroy_all(vars, 2);
 }
 
-/* -- threads ------------------------------------------------------------------------------------------------------------------ */
+/* -- threads ----------------------------------------------------------------------------------- */
 
 static void *end_elsewhere(void *context)
 {
@@ -509,7 +525,7 @@ Test(txn, transfers_by_many_threads_keep_the_sum_at_every_look)
 	destroy_all(accounts, ACCOUNTS);
 }
 
-/* -- run ---------------------------------------------------------------------------------------------------------------------- */
+/* -- run --------------------------------------------------------------------------------------- */
 
 struct body {
 	weir_var *var;
@@ -571,7 +587,7 @@ Test(txn, run_gives_up_at_its_deadline_and_says_what_the_last_attempt_met)
 	destroy_all(&body.var, 1);
 }
 
-/* -- stopped at each instruction ---------------------------------------------------------------------------------------------- */
+/* -- stopped at each instruction --------------------------------------------------------------- */
 
 enum { COST = 29 };
 

@@ -18,11 +18,11 @@ static weir_tensor *number(int64_t value)
 
 static weir_var *variable(int64_t value)
 {
-	struct weir_var_options options = {.struct_size = sizeof(options), .dtype = WEIR_I64, .name = "v"};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_I64, .name = "v"};
 	weir_tensor *first = number(value);
 	weir_var *var;
 
-	cr_assert_eq(weir_var_create(&options, first, &var, NULL), WEIR_OK);
+	cr_assert_eq(weir_var_create(first, &options, &var, NULL), WEIR_OK);
 	weir_tensor_release(first);
 	return var;
 }
@@ -50,7 +50,7 @@ Test(var, a_handle_keeps_its_version_and_outlives_the_variable)
 		assign(var, i + 2);
 	}
 	cr_assert_eq(weir_var_version(var), 13);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 	(void)weir_reclaim_flush(0);
 	for (int64_t i = 0; i < 12; i++) {
 		cr_assert_eq(reads[i].version, (uint64_t)i + 1);
@@ -63,14 +63,17 @@ Test(var, compare_assign_takes_the_expected_number_only)
 {
 	weir_var *var = variable(1);
 	weir_tensor *two = number(2);
-	uint64_t version = 0;
+	weir_read published;
 
-	cr_assert_eq(weir_var_compare_assign(var, 7, two, WEIR_NO_DEADLINE, &version, NULL), WEIR_ABORTED);
-	cr_assert_eq(version, 1);
-	cr_assert_eq(weir_var_compare_assign(var, 1, two, WEIR_NO_DEADLINE, &version, NULL), WEIR_OK);
-	cr_assert_eq(version, 2);
+	cr_assert_eq(weir_var_compare_assign(var, 7, two, WEIR_NO_DEADLINE, &published, NULL), WEIR_ABORTED);
+	cr_assert_eq(published.version, 1, "what was found");
+	cr_assert_null(published.tensor);
+	cr_assert_eq(weir_var_compare_assign(var, 1, two, WEIR_NO_DEADLINE, &published, NULL), WEIR_OK);
+	cr_assert_eq(published.version, 2);
+	cr_assert_eq(published.tensor, two);
+	weir_read_release(&published);
 	weir_tensor_release(two);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 }
 
 Test(var, exchange_gives_back_the_version_that_it_replaced)
@@ -94,7 +97,7 @@ Test(var, exchange_gives_back_the_version_that_it_replaced)
 	cr_expect_eq(weir_var_exchange(NULL, two, WEIR_NO_DEADLINE, &untouched, NULL), WEIR_INVALID_ARGUMENT);
 	weir_tensor_release(wrong);
 	weir_tensor_release(two);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 }
 
 /* More handles than there are slots: the last ones take references, and keep their version as well. */
@@ -109,7 +112,7 @@ Test(var, exchanges_beyond_the_slots_keep_what_they_replaced)
 		cr_assert_eq(weir_var_exchange(var, next, WEIR_NO_DEADLINE, &old[i], NULL), WEIR_OK);
 		weir_tensor_release(next);
 	}
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 	(void)weir_reclaim_flush(0);
 	for (int64_t i = 0; i < 12; i++) {
 		cr_expect_eq(value_of(&old[i]), i);
@@ -123,21 +126,21 @@ Test(var, read_if_newer_says_when_there_is_nothing)
 	weir_var *var = variable(1);
 	weir_read read = {NULL, 42, NULL};
 
-	cr_expect_eq(weir_var_read_if_newer(var, 1, &read), WEIR_WOULD_BLOCK);
-	cr_expect_eq(weir_var_read_if_newer(var, 7, &read), WEIR_WOULD_BLOCK);
+	cr_expect_eq(weir_var_try_read_newer(var, 1, &read), WEIR_WOULD_BLOCK);
+	cr_expect_eq(weir_var_try_read_newer(var, 7, &read), WEIR_WOULD_BLOCK);
 	cr_expect_eq(read.version, 42, "untouched");
-	cr_assert_eq(weir_var_read_if_newer(var, 0, &read), WEIR_OK);
+	cr_assert_eq(weir_var_try_read_newer(var, 0, &read), WEIR_OK);
 	cr_expect_eq(read.version, 1);
 	weir_read_release(&read);
 	assign(var, 2);
 	assign(var, 3);
-	cr_assert_eq(weir_var_read_if_newer(var, 1, &read), WEIR_OK);
+	cr_assert_eq(weir_var_try_read_newer(var, 1, &read), WEIR_OK);
 	cr_expect_eq(read.version, 3, "the newest, not the next");
 	cr_expect_eq(value_of(&read), 3);
 	weir_read_release(&read);
-	cr_expect_eq(weir_var_read_if_newer(NULL, 0, &read), WEIR_INVALID_ARGUMENT);
-	cr_expect_eq(weir_var_read_if_newer(var, 0, NULL), WEIR_INVALID_ARGUMENT);
-	weir_var_destroy(var);
+	cr_expect_eq(weir_var_try_read_newer(NULL, 0, &read), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_var_try_read_newer(var, 0, NULL), WEIR_INVALID_ARGUMENT);
+	weir_var_destroy(var, NULL);
 }
 
 Test(var, assign_add_gives_back_the_version_that_it_published)
@@ -155,7 +158,7 @@ Test(var, assign_add_gives_back_the_version_that_it_published)
 	weir_read_release(&sum);
 	weir_read_release(&difference);
 	weir_tensor_release(five);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 }
 
 Test(var, commit_is_all_or_nothing_and_an_abort_leaves_the_old_values)
@@ -180,22 +183,22 @@ Test(var, commit_is_all_or_nothing_and_an_abort_leaves_the_old_values)
 	parts[1].var = vars[0];
 	cr_assert_eq(weir_var_commit(parts, 2, WEIR_NO_DEADLINE, NULL, &error), WEIR_INVALID_ARGUMENT, "a variable twice");
 	weir_tensor_release(nine);
-	weir_var_destroy(vars[0]);
-	weir_var_destroy(vars[1]);
+	weir_var_destroy(vars[0], NULL);
+	weir_var_destroy(vars[1], NULL);
 }
 
 Test(var, bad_arguments_are_refused)
 {
-	struct weir_var_options options = {.struct_size = sizeof(options), .dtype = WEIR_F32};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_F32};
 	weir_tensor *wrong = number(1);
 	weir_var *var = NULL;
 	weir_read read;
 
 	cr_assert_eq(weir_var_create(NULL, NULL, &var, NULL), WEIR_INVALID_ARGUMENT);
-	cr_assert_eq(weir_var_create(&options, NULL, NULL, NULL), WEIR_INVALID_ARGUMENT);
-	cr_assert_eq(weir_var_create(&options, wrong, &var, NULL), WEIR_INVALID_ARGUMENT, "dtype of the first value");
+	cr_assert_eq(weir_var_create(NULL, &options, NULL, NULL), WEIR_INVALID_ARGUMENT);
+	cr_assert_eq(weir_var_create(wrong, &options, &var, NULL), WEIR_INVALID_ARGUMENT, "dtype of the first value");
 	cr_assert_null(var);
-	cr_assert_eq(weir_var_create(&options, NULL, &var, NULL), WEIR_OK);
+	cr_assert_eq(weir_var_create(NULL, &options, &var, NULL), WEIR_OK);
 	cr_assert_eq(weir_var_read(var, &read), WEIR_FAILED_PRECONDITION, "not initialized");
 	cr_assert_eq(weir_var_snapshot(&var, 1, &read, NULL), WEIR_FAILED_PRECONDITION);
 	cr_assert_eq(weir_var_read(NULL, &read), WEIR_INVALID_ARGUMENT);
@@ -205,8 +208,8 @@ Test(var, bad_arguments_are_refused)
 	cr_assert_eq(weir_var_assign(NULL, wrong, WEIR_NO_DEADLINE, NULL, NULL), WEIR_INVALID_ARGUMENT);
 	cr_assert_eq(weir_var_update(var, NULL, NULL, WEIR_NO_DEADLINE, NULL, NULL), WEIR_INVALID_ARGUMENT);
 	cr_assert_eq(weir_var_commit(NULL, 1, WEIR_NO_DEADLINE, NULL, NULL), WEIR_INVALID_ARGUMENT);
-	weir_var_destroy(var);
-	weir_var_destroy(NULL);
+	weir_var_destroy(var, NULL);
+	weir_var_destroy(NULL, NULL);
 	weir_read_release(NULL);
 	weir_tensor_release(wrong);
 }
@@ -214,10 +217,10 @@ Test(var, bad_arguments_are_refused)
 /* Creates, assigns, adds, commits; what it made is gone when it returns. */
 static enum weir_status use_with(const weir_allocator *allocator, void *context)
 {
-	struct weir_var_options options = {.struct_size = sizeof(options), .dtype = WEIR_I64, .allocator = allocator};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_I64, .allocator = allocator};
 	weir_tensor *value = context;
 	weir_var *var;
-	enum weir_status status = weir_var_create(&options, value, &var, NULL);
+	enum weir_status status = weir_var_create(value, &options, &var, NULL);
 
 	if (status != WEIR_OK)
 		return status;
@@ -233,7 +236,7 @@ static enum weir_status use_with(const weir_allocator *allocator, void *context)
 	}
 	if (status == WEIR_OK)
 		status = weir_var_commit(&(struct weir_commit_part){var, 4, value}, 1, WEIR_NO_DEADLINE, NULL, NULL);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 	return weir_reclaim_flush(weir_deadline_in(UINT64_C(5000000000))) == WEIR_OK ? status : WEIR_INTERNAL;
 }
 
@@ -245,7 +248,7 @@ Test(var, every_call_survives_every_allocation_failing)
 	weir_tensor_release(value);
 }
 
-/* -- the reference's variables, by the rows that have a meaning here ----------------------------------------------------------- */
+/* -- the reference's variables, by the rows that have a meaning here --------------------------- */
 
 static weir_tensor *vector(enum weir_dtype dtype, int64_t length)
 {
@@ -260,10 +263,10 @@ static weir_tensor *vector(enum weir_dtype dtype, int64_t length)
 static weir_var *vector_variable(int64_t length)
 {
 	weir_shape shape = {1, {length}};
-	struct weir_var_options options = {.struct_size = sizeof(options), .dtype = WEIR_I64, .name = "w", .shape = &shape};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_I64, .name = "w", .shape = &shape};
 	weir_var *var = NULL;
 
-	cr_assert_eq(weir_var_create(&options, NULL, &var, NULL), WEIR_OK);
+	cr_assert_eq(weir_var_create(NULL, &options, &var, NULL), WEIR_OK);
 	return var;
 }
 
@@ -284,7 +287,7 @@ Test(var, assign_takes_the_right_dtype_and_shape_only)
 	weir_tensor_release(right);
 	weir_tensor_release(longer);
 	weir_tensor_release(other);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 }
 
 /* VAR-050: with an unknown dim, values of different shapes follow each other. */
@@ -298,11 +301,11 @@ Test(var, an_unknown_dim_takes_values_of_any_length)
 
 		cr_expect_eq(weir_var_assign(var, value, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
 		cr_assert_eq(weir_var_read(var, &read), WEIR_OK);
-		cr_expect_eq(weir_tensor_elements(read.tensor), length);
+		cr_expect_eq(weir_tensor_element_count(read.tensor), length);
 		weir_read_release(&read);
 		weir_tensor_release(value);
 	}
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 }
 
 /* VAR-004: a name is for messages; variables of one name are different ones. */
@@ -316,8 +319,8 @@ Test(var, variables_of_one_name_have_values_of_their_own)
 	cr_assert_eq(weir_var_read(second, &read), WEIR_OK);
 	cr_expect_eq(value_of(&read), 2);
 	weir_read_release(&read);
-	weir_var_destroy(first);
-	weir_var_destroy(second);
+	weir_var_destroy(first, NULL);
+	weir_var_destroy(second, NULL);
 }
 
 /* VAR-018: assign 1, read, assign 2, read: 1, 2. A value that was read stays (copy on write of the reference, VAR-008). */
@@ -334,7 +337,7 @@ Test(var, reads_follow_assigns_and_what_was_read_stays)
 	cr_expect_eq(value_of(&second), 2);
 	weir_read_release(&first);
 	weir_read_release(&second);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 }
 
 /* VAR-064: assign_add of a scalar to a vector is rejected and changes nothing. VAR-047, VAR-048: 1 + 1, then - 1. */
@@ -359,7 +362,7 @@ Test(var, assign_add_wants_equal_shapes)
 	weir_read_release(&sum);
 	weir_tensor_release(value);
 	weir_tensor_release(scalar);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 }
 
 /* VAR-017, VAR-033: not initialized until the first value, then readable; updates want a value, too. */
@@ -374,13 +377,13 @@ Test(var, a_variable_without_a_value_says_so_until_it_gets_one)
 	cr_expect_eq(weir_var_assign_add(var, value, WEIR_NO_DEADLINE, NULL, &error), WEIR_FAILED_PRECONDITION);
 	cr_expect_str_eq(error.message, "variable \"w\" is not initialized");
 	cr_expect_eq(weir_var_version(var), 0);
-	cr_expect_eq(weir_var_read_if_newer(var, 0, &read), WEIR_WOULD_BLOCK);
+	cr_expect_eq(weir_var_try_read_newer(var, 0, &read), WEIR_WOULD_BLOCK);
 	cr_expect_eq(weir_var_compare_assign(var, 0, value, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
 	cr_assert_eq(weir_var_read(var, &read), WEIR_OK);
 	cr_expect_eq(read.version, 1);
 	weir_read_release(&read);
 	weir_tensor_release(value);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 }
 
 Test(var, exchange_of_a_variable_without_a_value_replaces_none)
@@ -395,7 +398,7 @@ Test(var, exchange_of_a_variable_without_a_value_replaces_none)
 	weir_read_release(&old);
 	cr_expect_eq(weir_var_version(var), 1);
 	weir_tensor_release(value);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 }
 
 /* VAR-056: the static shape and dtype are what the variable was created with. */
@@ -409,6 +412,6 @@ Test(var, says_its_dtype_shape_and_name)
 	cr_expect_null(weir_var_shape(any));
 	cr_expect_str_eq(weir_var_name(var), "w");
 	cr_expect_str_eq(weir_var_name(NULL), "(null)");
-	weir_var_destroy(var);
-	weir_var_destroy(any);
+	weir_var_destroy(var, NULL);
+	weir_var_destroy(any, NULL);
 }

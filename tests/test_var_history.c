@@ -13,14 +13,11 @@
 /* Without a value. */
 static weir_var *variable_that_keeps(uint32_t history)
 {
-	struct weir_var_options options = {.struct_size = sizeof(options),
-	                                   .dtype = WEIR_I64,
-	                                   .name = "kept",
-	                                   .history = history,
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_I64, .name = "kept", .history = history,
 	                                   .allocator = &variables_memory};
 	weir_var *var = NULL;
 
-	cr_assert_eq(weir_var_create(&options, NULL, &var, NULL), WEIR_OK);
+	cr_assert_eq(weir_var_create(NULL, &options, &var, NULL), WEIR_OK);
 	return var;
 }
 
@@ -51,7 +48,7 @@ static void expect_gone(weir_var *var, uint64_t number)
 
 static void destroy(weir_var *var)
 {
-	cr_assert_eq(weir_var_destroy(var), WEIR_OK);
+	cr_assert_eq(weir_var_destroy(var, NULL), WEIR_OK);
 	expect_nothing_left();
 }
 
@@ -96,7 +93,7 @@ Test(var_history, a_handle_keeps_a_version_that_leaves_it)
 	assign_up_to(var, 5);
 	collect_now();
 	expect_gone(var, 1);
-	cr_assert_eq(weir_var_destroy(var), WEIR_OK);
+	cr_assert_eq(weir_var_destroy(var, NULL), WEIR_OK);
 	collect_now();
 	cr_expect_eq(value_of(&read), 1);
 	weir_read_release(&read);
@@ -126,7 +123,7 @@ Test(var_history, what_transactions_only_read_takes_no_place_in_it)
 			expect_gone(vars[0], (uint64_t)round - 3);
 		cr_expect_eq(live_versions(), (round < 3 ? (uint64_t)round + 1 : 3) + 1, "round %d", (int)round);
 	}
-	cr_assert_eq(weir_var_destroy(vars[0]), WEIR_OK);
+	cr_assert_eq(weir_var_destroy(vars[0], NULL), WEIR_OK);
 	destroy(vars[1]);
 }
 
@@ -147,19 +144,18 @@ Test(var_history, commits_and_what_they_abort_keep_it_right)
 		expect_version(vars[1], number);
 	expect_gone(vars[0], 1);
 	expect_gone(vars[1], 2);
-	cr_assert_eq(weir_var_destroy(vars[0]), WEIR_OK);
+	cr_assert_eq(weir_var_destroy(vars[0], NULL), WEIR_OK);
 	destroy(vars[1]);
 }
 
 Test(var_history, bad_arguments_are_refused)
 {
-	struct weir_var_options options = {
-		.struct_size = sizeof(options), .dtype = WEIR_I64, .history = WEIR_VAR_MAX_HISTORY + 1};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_I64, .history = WEIR_VAR_MAX_HISTORY + 1};
 	weir_var *var = NULL;
 	weir_error error;
 	weir_read read;
 
-	cr_expect_eq(weir_var_create(&options, NULL, &var, &error), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_var_create(NULL, &options, &var, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_str_eq(error.message, "variable: history must be at most 1024, got 1025");
 	cr_expect_eq(weir_var_read_version(NULL, 1, &read), WEIR_INVALID_ARGUMENT);
 	var = variable_that_keeps(WEIR_VAR_MAX_HISTORY);
@@ -170,7 +166,7 @@ Test(var_history, bad_arguments_are_refused)
 	destroy(var);
 }
 
-/* -- stopped at each instruction ---------------------------------------------------------------------------------------------- */
+/* -- stopped at each instruction --------------------------------------------------------------- */
 
 enum { COST = 29 };
 

@@ -75,7 +75,7 @@ Test(waiters, a_post_stays_for_some_looks_and_then_goes)
 	cr_expect_eq(looks_until_quiet(&waiters), looks, "counted from the last post");
 }
 
-/* -- threads ------------------------------------------------------------------------------------------------------------------ */
+/* -- threads ----------------------------------------------------------------------------------- */
 
 enum { ROUNDS = 20000, PARTNERS = 2 };
 

@@ -10,6 +10,7 @@
 #include <weir/txn.h>
 #include <weir/watch.h>
 
+#include "late_failure.h"
 #include "stepped.h"
 #include "var/version.h"
 #include "variables.h"
@@ -29,11 +30,11 @@ static int64_t value_and_release(weir_read *read)
 
 static void destroy(weir_var *var)
 {
-	cr_assert_eq(weir_var_destroy(var), WEIR_OK);
+	cr_assert_eq(weir_var_destroy(var, NULL), WEIR_OK);
 	expect_nothing_left();
 }
 
-/* -- threads that wait -------------------------------------------------------------------------------------------------------- */
+/* -- threads that wait ------------------------------------------------------------------------- */
 
 Test(watch, what_is_there_already_is_not_waited_for)
 {
@@ -80,9 +81,9 @@ static void expect_waiting(weir_var *var)
 {
 	uint64_t until = in_good_time();
 
-	while (weiri_load_relaxed(&var->awaits.waiting) == 0)
+	while (weiri_load_relaxed(&var->waitable.waiting) == 0)
 		cr_assert(weir_now_ns() < until, "nobody comes to wait");
-	cr_assert_eq(weir_var_destroy(var), WEIR_FAILED_PRECONDITION);
+	cr_assert_eq(weir_var_destroy(var, NULL), WEIR_FAILED_PRECONDITION);
 }
 
 static void start_waiting(struct waiter *waiter)
@@ -130,7 +131,7 @@ Test(watch, every_kind_of_write_wakes_who_waits)
 		expect_woken(&waiter, kind < 5 ? 9 : 18, (uint64_t)kind + 2);
 	}
 	weir_tensor_release(next);
-	cr_assert_eq(weir_var_destroy(vars[0]), WEIR_OK);
+	cr_assert_eq(weir_var_destroy(vars[0], NULL), WEIR_OK);
 	destroy(vars[1]);
 }
 
@@ -163,7 +164,7 @@ Test(watch, who_waits_for_a_later_version_sleeps_on)
 	expect_waiting(vars[0]);
 	assign(vars[0], 4);
 	expect_woken(&waiter, 4, 4);
-	cr_assert_eq(weir_var_destroy(vars[0]), WEIR_OK);
+	cr_assert_eq(weir_var_destroy(vars[0], NULL), WEIR_OK);
 	destroy(vars[1]);
 }
 
@@ -174,7 +175,7 @@ Test(watch, a_token_ends_a_wait_and_says_why)
 	weir_error cause = {WEIR_ABORTED, "the user went home"}, error;
 	weir_read read;
 
-	cr_assert_eq(weir_cancel_create(NULL, &waiter.cancel), WEIR_OK);
+	cr_assert_eq(weir_cancel_create(NULL, &waiter.cancel, NULL), WEIR_OK);
 	start_waiting(&waiter);
 	cr_expect_eq(weir_cancel_fire(waiter.cancel, &cause), 1);
 	cr_assert_eq(pthread_join(waiter.thread, NULL), 0);
@@ -227,7 +228,7 @@ Test(watch, many_follow_a_writer_to_its_end)
 	destroy(var);
 }
 
-/* -- callbacks ---------------------------------------------------------------------------------------------------------------- */
+/* -- callbacks --------------------------------------------------------------------------------- */
 
 struct outcome {
 	int calls;
@@ -253,7 +254,7 @@ Test(watch, a_callback_gets_the_newest_once)
 {
 	weir_var *var = variable(0);
 	struct outcome at_once = {0}, later = {0}, unkept = {0};
-	weir_var_op *op = NULL;
+	weir_pending *op = NULL;
 
 	cr_assert_eq(weir_var_start_wait(var, 0, note, &at_once, NULL, NULL), WEIR_OK);
 	cr_expect_eq(at_once.calls, 1);
@@ -269,11 +270,11 @@ Test(watch, a_callback_gets_the_newest_once)
 	cr_expect_eq(later.calls, 1);
 	cr_expect_eq(unkept.calls, 1);
 	cr_expect_eq(unkept.version, 3);
-	weir_var_op_cancel(op);
-	weir_var_op_release(op);
+	weir_pending_cancel(op, NULL);
+	weir_pending_release(op);
 	cr_expect_eq(later.calls, 1, "it had completed");
-	weir_var_op_cancel(NULL);
-	weir_var_op_release(NULL);
+	weir_pending_cancel(NULL, NULL);
+	weir_pending_release(NULL);
 	destroy(var);
 }
 
@@ -281,16 +282,16 @@ Test(watch, a_callback_is_told_of_its_cancellation)
 {
 	weir_var *var = named_variable("rate", 0);
 	struct outcome outcome = {0};
-	weir_var_op *op = NULL;
+	weir_pending *op = NULL;
 	weir_error error;
 
 	cr_assert_eq(weir_var_start_wait(var, 1, note, &outcome, &op, NULL), WEIR_OK);
-	cr_expect_eq(weir_var_destroy(var), WEIR_FAILED_PRECONDITION);
-	weir_var_op_cancel(op);
+	cr_expect_eq(weir_var_destroy(var, NULL), WEIR_FAILED_PRECONDITION);
+	weir_pending_cancel(op, NULL);
 	cr_expect_eq(outcome.calls, 1);
 	cr_expect_eq(outcome.status, WEIR_CANCELLED);
 	cr_expect_not_null(strstr(outcome.message, "variable \"rate\": wait was cancelled"), "%s", outcome.message);
-	weir_var_op_release(op);
+	weir_pending_release(op);
 	assign(var, 2);
 	cr_expect_eq(outcome.calls, 1);
 	cr_expect_eq(weir_var_start_wait(var, 1, NULL, NULL, NULL, &error), WEIR_INVALID_ARGUMENT);
@@ -327,11 +328,11 @@ Test(watch, a_callback_may_write_and_wait_again)
 		cr_expect_eq(value_in(relay.to), 10 * i);
 	}
 	cr_expect_eq(relay.hops, 3);
-	cr_assert_eq(weir_var_destroy(relay.from), WEIR_OK);
+	cr_assert_eq(weir_var_destroy(relay.from, NULL), WEIR_OK);
 	destroy(relay.to);
 }
 
-/* -- descriptors -------------------------------------------------------------------------------------------------------------- */
+/* -- descriptors ------------------------------------------------------------------------------- */
 
 static int is_lit(const weir_watch *watch)
 {
@@ -351,20 +352,20 @@ Test(watch, a_descriptor_is_readable_exactly_while_there_is_something_newer)
 	cr_expect(is_lit(from_the_start));
 	for (int64_t round = 0; round < 5; round++) {
 		cr_assert(!is_lit(watch));
-		cr_expect_eq(weir_watch_take(watch, &read), WEIR_WOULD_BLOCK);
+		cr_expect_eq(weir_watch_try_take(watch, &read), WEIR_WOULD_BLOCK);
 		assign(var, round);
 		assign(var, round + 100);
 		cr_assert(is_lit(watch));
 		cr_assert(is_lit(watch), "level-triggered");
-		cr_assert_eq(weir_watch_take(watch, &read), WEIR_OK);
+		cr_assert_eq(weir_watch_try_take(watch, &read), WEIR_OK);
 		cr_expect_eq(read.version, (uint64_t)(2 * round + 3), "the newest alone");
 		cr_expect_eq(value_and_release(&read), round + 100);
 	}
 	cr_expect(!is_lit(watch));
-	cr_expect_eq(weir_var_destroy(var), WEIR_FAILED_PRECONDITION);
-	weir_watch_destroy(watch);
+	cr_expect_eq(weir_var_destroy(var, NULL), WEIR_FAILED_PRECONDITION);
+	weir_watch_destroy(watch, NULL);
 	cr_expect(is_lit(from_the_start));
-	weir_watch_destroy(from_the_start);
+	weir_watch_destroy(from_the_start, NULL);
 	destroy(var);
 }
 
@@ -382,11 +383,11 @@ Test(watch, a_descriptor_wakes_who_polls_it)
 		cr_assert_eq(pthread_create(&unrelated.thread, NULL, wait_for_newer, &unrelated), 0);
 		assign(var, i);
 		cr_assert_eq(poll(&entry, 1, 30000), 1);
-		cr_assert_eq(weir_watch_take(watch, &read), WEIR_OK);
+		cr_assert_eq(weir_watch_try_take(watch, &read), WEIR_OK);
 		cr_expect_eq(value_and_release(&read), i);
 		expect_woken(&unrelated, i, (uint64_t)i + 1);
 	}
-	weir_watch_destroy(watch);
+	weir_watch_destroy(watch, NULL);
 	destroy(var);
 }
 
@@ -399,22 +400,22 @@ Test(watch, refuses_bad_arguments)
 
 	cr_expect_eq(weir_watch_create(NULL, 0, &watch, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_watch_create(var, 0, NULL, &error), WEIR_INVALID_ARGUMENT);
-	cr_expect_eq(weir_watch_take(NULL, &read), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_watch_try_take(NULL, &read), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_watch_fd(NULL), -1);
-	weir_watch_destroy(NULL);
-	cr_expect_eq(weir_var_destroy(NULL), WEIR_OK);
+	weir_watch_destroy(NULL, NULL);
+	cr_expect_eq(weir_var_destroy(NULL, NULL), WEIR_OK);
 	destroy(var);
 }
 
-/* -- memory ------------------------------------------------------------------------------------------------------------------- */
+/* -- memory ------------------------------------------------------------------------------------ */
 
 static enum weir_status wait_with(const weir_allocator *allocator, void *context)
 {
-	struct weir_var_options options = {.struct_size = sizeof(options), .dtype = WEIR_I64, .allocator = allocator};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_I64, .allocator = allocator};
 	weir_var *var;
 	weir_watch *watch = NULL;
 	weir_read read;
-	enum weir_status status = weir_var_create(&options, context, &var, NULL);
+	enum weir_status status = weir_var_create(context, &options, &var, NULL);
 
 	if (status != WEIR_OK)
 		return status;
@@ -423,9 +424,9 @@ static enum weir_status wait_with(const weir_allocator *allocator, void *context
 		status = weir_var_wait(var, 1, weir_deadline_in(1), NULL, &read, NULL);
 		status = status == WEIR_DEADLINE_EXCEEDED ? WEIR_OK : status;
 	}
-	weir_watch_destroy(watch);
+	weir_watch_destroy(watch, NULL);
 	cr_assert_eq(weir_reclaim_flush(in_good_time()), WEIR_OK);
-	cr_assert_eq(weir_var_destroy(var), WEIR_OK);
+	cr_assert_eq(weir_var_destroy(var, NULL), WEIR_OK);
 	cr_assert_eq(weir_reclaim_flush(in_good_time()), WEIR_OK);
 	return status;
 }
@@ -440,7 +441,41 @@ Test(watch, survives_every_allocation_failing)
 	expect_nothing_left();
 }
 
-/* -- stopped at each instruction ---------------------------------------------------------------------------------------------- */
+/* A wait that cannot begin says so, and its completion is never told. */
+static enum weir_status start_with(const weir_allocator *failing, void *value)
+{
+	struct late_failure late = {0};
+	weir_allocator allocator = late_failure_hooks(&late);
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_I64, .allocator = &allocator};
+	struct outcome outcome = {0};
+	weir_pending *op = NULL;
+	weir_var *var;
+	enum weir_status status;
+
+	cr_assert_eq(weir_var_create(value, &options, &var, NULL), WEIR_OK);
+	late.under_test = failing;
+	status = weir_var_start_wait(var, 1, note, &outcome, &op, NULL);
+	late.under_test = NULL;
+	cr_expect_eq(op != NULL, status == WEIR_OK);
+	cr_assert_eq(weir_var_assign(var, value, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
+	cr_expect_eq(outcome.calls, status == WEIR_OK);
+	weir_pending_release(op);
+	cr_assert_eq(weir_var_destroy(var, NULL), WEIR_OK);
+	cr_assert_eq(weir_reclaim_flush(in_good_time()), WEIR_OK);
+	late_failure_end(&late);
+	return status;
+}
+
+Test(watch, a_wait_that_finds_no_memory_says_so_and_is_never_told)
+{
+	weir_tensor *value = number(3);
+
+	cr_assert_eq(fail_each_allocation(start_with, value), 1);
+	weir_tensor_release(value);
+	expect_nothing_left();
+}
+
+/* -- stopped at each instruction --------------------------------------------------------------- */
 
 enum { COST = 29 };
 
@@ -477,10 +512,10 @@ Test(watch, stopped_anywhere_who_comes_to_wait_holds_up_no_writer)
 		cr_assert_eq(scene.outcome.calls, 1, "stopped at %zu", at);
 		cr_assert_eq(scene.outcome.status, WEIR_OK);
 		cr_assert(is_lit(scene.watch), "stopped at %zu", at);
-		cr_assert_eq(weir_watch_take(scene.watch, &read), WEIR_OK);
+		cr_assert_eq(weir_watch_try_take(scene.watch, &read), WEIR_OK);
 		cr_assert_eq(value_and_release(&read), 2);
 		cr_assert(!is_lit(scene.watch));
-		weir_watch_destroy(scene.watch);
+		weir_watch_destroy(scene.watch, NULL);
 		destroy(scene.var);
 	}
 }
@@ -510,11 +545,11 @@ Test(watch, stopped_anywhere_a_writer_holds_up_no_other)
 		stepped_finish(&call);
 		cr_assert_eq(scene.outcome.calls, 1, "stopped at %zu", at);
 		cr_assert(is_lit(scene.watch), "stopped at %zu", at);
-		cr_assert_eq(weir_watch_take(scene.watch, &read), WEIR_OK);
+		cr_assert_eq(weir_watch_try_take(scene.watch, &read), WEIR_OK);
 		cr_assert_eq(read.version, 3, "stopped at %zu", at);
 		weir_read_release(&read);
 		cr_assert(!is_lit(scene.watch), "stopped at %zu", at);
-		weir_watch_destroy(scene.watch);
+		weir_watch_destroy(scene.watch, NULL);
 		destroy(scene.var);
 	}
 }

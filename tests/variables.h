@@ -32,12 +32,12 @@ static inline weir_tensor *number(int64_t value)
 
 static inline weir_var *named_variable(const char *name, int64_t value)
 {
-	struct weir_var_options options = {
-		.struct_size = sizeof(options), .dtype = WEIR_I64, .name = name, .allocator = &variables_memory};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_I64, .name = name,
+	                                   .allocator = &variables_memory};
 	weir_tensor *first = number(value);
 	weir_var *var = NULL;
 
-	cr_assert_eq(weir_var_create(&options, first, &var, NULL), WEIR_OK);
+	cr_assert_eq(weir_var_create(first, &options, &var, NULL), WEIR_OK);
 	weir_tensor_release(first);
 	return var;
 }
@@ -49,11 +49,11 @@ static inline weir_var *variable(int64_t value)
 
 static inline weir_var *empty_variable(const char *name)
 {
-	struct weir_var_options options = {
-		.struct_size = sizeof(options), .dtype = WEIR_I64, .name = name, .allocator = &variables_memory};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_I64, .name = name,
+	                                   .allocator = &variables_memory};
 	weir_var *var = NULL;
 
-	cr_assert_eq(weir_var_create(&options, NULL, &var, NULL), WEIR_OK);
+	cr_assert_eq(weir_var_create(NULL, &options, &var, NULL), WEIR_OK);
 	return var;
 }
 
@@ -100,7 +100,7 @@ static inline enum weir_status commit_all(weir_var *const vars[], size_t count, 
 
 static inline uint64_t live_versions(void)
 {
-	struct weir_reclaim_stats stats = {.struct_size = sizeof(stats)};
+	struct weir_reclaim_stats stats = {WEIR_RECLAIM_STATS_INIT};
 
 	cr_assert_eq(weir_reclaim_get_stats(&stats), WEIR_OK);
 	return stats.live_versions;
@@ -108,7 +108,7 @@ static inline uint64_t live_versions(void)
 
 static inline uint64_t slot_misses(void)
 {
-	struct weir_reclaim_stats stats = {.struct_size = sizeof(stats)};
+	struct weir_reclaim_stats stats = {WEIR_RECLAIM_STATS_INIT};
 
 	cr_assert_eq(weir_reclaim_get_stats(&stats), WEIR_OK);
 	return stats.slot_misses;

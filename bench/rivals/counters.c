@@ -21,7 +21,7 @@ static void *make(size_t size)
 	return memset(memory, 0, size);
 }
 
-/* -- ours --------------------------------------------------------------------------------------------------------------------- */
+/* -- ours -------------------------------------------------------------------------------------- */
 
 static void *weir_create(void)
 {
@@ -34,7 +34,7 @@ static void *weir_create(void)
 
 static void weir_destroy(void *self)
 {
-	weir_counter_destroy(self);
+	weir_counter_destroy(self, NULL);
 }
 
 static void weir_add_many(void *self, uint64_t count)
@@ -67,7 +67,7 @@ static void *histogram_create(void)
 
 static void histogram_destroy(void *self)
 {
-	weir_histogram_destroy(self);
+	weir_histogram_destroy(self, NULL);
 }
 
 /* Latencies from 100 ns to 100 us, say. */
@@ -85,7 +85,7 @@ static uint64_t histogram_read(void *self)
 	if (weir_summary_create(NULL, &summary, NULL) != WEIR_OK || weir_histogram_read(self, summary, NULL) != WEIR_OK)
 		exit(3);
 	count = weir_summary_count(summary);
-	weir_summary_destroy(summary);
+	weir_summary_destroy(summary, NULL);
 	return count;
 }
 
@@ -97,7 +97,7 @@ const struct counter_contender weir_histogram_contender = {
 	.read = histogram_read,
 };
 
-/* -- one atomic --------------------------------------------------------------------------------------------------------------- */
+/* -- one atomic -------------------------------------------------------------------------------- */
 
 static void *atomic_create(void)
 {
@@ -125,7 +125,7 @@ const struct counter_contender atomic_counter_contender = {
 	.read = atomic_read,
 };
 
-/* -- cells, as of LongAdder: one by processor, or one by a hash of the thread ------------------------------------------------- */
+/* -- cells, as of LongAdder: one by processor, or one by a hash of the thread ------------------ */
 
 struct cell {
 	_Alignas(LINE) _Atomic(uint64_t) count;
@@ -182,7 +182,7 @@ const struct counter_contender hashed_counter_contender = {
 	.read = cells_read,
 };
 
-/* -- a lock ------------------------------------------------------------------------------------------------------------------- */
+/* -- a lock ------------------------------------------------------------------------------------ */
 
 struct locked {
 	pthread_mutex_t mutex;

@@ -36,7 +36,7 @@ static void set(struct cell *cell, uint64_t value)
 		cell->words[i] = value;
 }
 
-/* -- reads -------------------------------------------------------------------------------------------------------------------- */
+/* -- reads ------------------------------------------------------------------------------------- */
 
 static uint64_t acquire_read_many(void *self, uint64_t count)
 {
@@ -149,7 +149,7 @@ const struct read_contender rwlock_read_contender = {
 	.write = rwlock_write,
 };
 
-/* -- updates and snapshots ---------------------------------------------------------------------------------------------------- */
+/* -- updates and snapshots --------------------------------------------------------------------- */
 
 static void *update_create(void)
 {

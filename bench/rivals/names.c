@@ -18,7 +18,7 @@ static void *make(size_t size)
 	return memory;
 }
 
-/* -- ours --------------------------------------------------------------------------------------------------------------------- */
+/* -- ours -------------------------------------------------------------------------------------- */
 
 static const struct weir_resource_type numbers = {"number", free};
 
@@ -33,7 +33,7 @@ static void *store_create(void)
 
 static void store_destroy(void *self)
 {
-	weir_store_destroy(self);
+	weir_store_destroy(self, NULL);
 }
 
 static void store_add(void *self, const char *name, uint64_t number)
@@ -71,7 +71,7 @@ const struct names_contender weir_names_contender = {
 	.renew = store_renew,
 };
 
-/* -- a table under a lock ----------------------------------------------------------------------------------------------------- */
+/* -- a table under a lock ---------------------------------------------------------------------- */
 
 enum { BUCKETS = 1024 };
 

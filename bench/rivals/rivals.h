@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-extern const struct ring_contender weir_ltq16_contender, weir_ltq64_contender, weir_mpsc_contender,
+extern const struct ring_contender weir_ltq16_contender, weir_ltq64_contender, weir_mpsc_contender, weir_spsc_contender,
 	atomic_queue_ring_contender, atomic_queue2_ring_contender, boost_ring_contender, cds_basket_ring_contender,
 	cds_ms_ring_contender, cds_vyukov_ring_contender, ck_fifo_ring_contender, ck_ring_contender,
 	dpdk_hts_ring_contender, crossbeam_array_ring_contender, crossbeam_channel_ring_contender,

@@ -8,7 +8,7 @@
 
 #include "rivals.h"
 
-/* -- ours --------------------------------------------------------------------------------------------------------------------- */
+/* -- ours -------------------------------------------------------------------------------------- */
 
 static weir_tensor *indices_of(const int64_t *rows, size_t count)
 {
@@ -30,20 +30,18 @@ static weir_tensor *one(void)
 
 static void *table_create(uint64_t rows, size_t row_bytes)
 {
-	struct weir_table_options options = {.struct_size = sizeof(options),
-	                                     .dtype = WEIR_I64,
-	                                     .rows = (int64_t)rows,
+	struct weir_table_options options = {WEIR_TABLE_OPTIONS_INIT, .dtype = WEIR_I64, .rows = (int64_t)rows,
 	                                     .row = &(weir_shape){1, {(int64_t)(row_bytes / sizeof(int64_t))}}};
 	weir_table *table;
 
-	if (weir_table_create(&options, NULL, &table, NULL) != WEIR_OK)
+	if (weir_table_create(NULL, &options, &table, NULL) != WEIR_OK)
 		exit(3);
 	return table;
 }
 
 static void table_destroy(void *self)
 {
-	weir_table_destroy(self);
+	weir_table_destroy(self, NULL);
 }
 
 static void table_add_one(void *self, const int64_t *rows, size_t count)
@@ -63,7 +61,7 @@ static uint64_t table_sum(void *self)
 
 	if (weir_table_read(self, &view) != WEIR_OK)
 		exit(3);
-	for (int64_t i = 0; i < weir_table_rows(self); i++)
+	for (int64_t i = 0; i < weir_table_row_count(self); i++)
 		sum += *(const uint64_t *)weir_table_view_row(&view, i);
 	weir_table_view_release(&view);
 	return sum;
@@ -80,15 +78,15 @@ const struct scatter_contender weir_table_contender = {
 
 static void *var_create(uint64_t rows, size_t row_bytes)
 {
-	struct weir_var_options options = {.struct_size = sizeof(options), .dtype = WEIR_I64};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_I64};
 	weir_shape shape = {2, {(int64_t)rows, (int64_t)(row_bytes / sizeof(int64_t))}};
 	weir_tensor_builder *builder;
 	weir_tensor *zeros;
 	weir_var *var;
 
-	if (weir_tensor_builder_create(WEIR_I64, &shape, NULL, &builder) != WEIR_OK ||
+	if (weir_tensor_builder_create(WEIR_I64, &shape, NULL, &builder, NULL) != WEIR_OK ||
 	    weir_tensor_builder_finish(builder, &zeros) != WEIR_OK ||
-	    weir_var_create(&options, zeros, &var, NULL) != WEIR_OK)
+	    weir_var_create(zeros, &options, &var, NULL) != WEIR_OK)
 		exit(3);
 	weir_tensor_release(zeros);
 	return var;
@@ -96,7 +94,7 @@ static void *var_create(uint64_t rows, size_t row_bytes)
 
 static void var_destroy(void *self)
 {
-	weir_var_destroy(self);
+	weir_var_destroy(self, NULL);
 }
 
 static void var_add_one(void *self, const int64_t *rows, size_t count)
@@ -133,7 +131,7 @@ const struct scatter_contender weir_var_scatter_contender = {
 	.sum = var_sum,
 };
 
-/* -- an array under a lock ---------------------------------------------------------------------------------------------------- */
+/* -- an array under a lock --------------------------------------------------------------------- */
 
 struct array {
 	pthread_rwlock_t lock;

@@ -8,7 +8,7 @@
 
 #include "rivals.h"
 
-/* -- ours --------------------------------------------------------------------------------------------------------------------- */
+/* -- ours -------------------------------------------------------------------------------------- */
 
 struct call {
 	void (*body)(void *context);
@@ -26,7 +26,7 @@ static enum weir_status run(void *context, weir_error *error)
 
 static void *section_of(uint32_t flags)
 {
-	struct weir_critical_section_options options = {.struct_size = sizeof(options), .flags = flags};
+	struct weir_critical_section_options options = {WEIR_CRITICAL_SECTION_OPTIONS_INIT, .flags = flags};
 	weir_critical_section *section;
 
 	if (weir_critical_section_create(&options, &section, NULL) != WEIR_OK)
@@ -72,7 +72,7 @@ const struct section_contender fair_section_contender = {
 	.execute = section_execute,
 };
 
-/* -- a mutex ------------------------------------------------------------------------------------------------------------------ */
+/* -- a mutex ----------------------------------------------------------------------------------- */
 
 static void *mutex_create(void)
 {

@@ -87,7 +87,7 @@ const struct read_contender seqlock_read_contender = {
 	.write = replace,
 };
 
-/* -- several words, as of one instant ----------------------------------------------------------------------------------------- */
+/* -- several words, as of one instant ---------------------------------------------------------- */
 
 static void *snapshot_create(size_t variables)
 {

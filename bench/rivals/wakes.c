@@ -12,7 +12,7 @@
 
 #include "rivals.h"
 
-/* -- a bare futex: how many wakes are to be had; sleepers wait for it to leave 0 -------------------------------------------------- */
+/* -- a bare futex: how many wakes are to be had; sleepers wait for it to leave 0 --------------- */
 
 struct futex_gate {
 	_Atomic(uint32_t) wakes;
@@ -67,7 +67,7 @@ const struct wake_contender futex_wake_contender = {
 	.wake = futex_wake,
 };
 
-/* -- eventfd as a semaphore --------------------------------------------------------------------------------------------------- */
+/* -- eventfd as a semaphore -------------------------------------------------------------------- */
 
 static void *eventfd_create(void)
 {
@@ -108,7 +108,7 @@ const struct wake_contender eventfd_wake_contender = {
 	.wake = eventfd_wake,
 };
 
-/* -- mutex and condition variable --------------------------------------------------------------------------------------------- */
+/* -- mutex and condition variable -------------------------------------------------------------- */
 
 struct condition {
 	pthread_mutex_t mutex;

@@ -5,15 +5,16 @@
 #include <weir/mpsc.h>
 #include <weir/queue.h>
 #include <weir/ring.h>
+#include <weir/spsc.h>
 
 #include "rivals.h"
 
 static void *ring_create(size_t capacity, enum weir_ring_format format)
 {
-	struct weir_ring_options options = {.struct_size = sizeof(options), .format = format};
+	struct weir_ring_options options = {WEIR_RING_OPTIONS_INIT, .format = format};
 	weir_ring *ring;
 
-	if (weir_ring_create(capacity, &options, &ring) != WEIR_OK)
+	if (weir_ring_create(capacity, &options, &ring, NULL) != WEIR_OK)
 		exit(3);
 	return ring;
 }
@@ -30,7 +31,7 @@ static void *ring_create_64(size_t capacity)
 
 static void ring_destroy(void *self)
 {
-	weir_ring_destroy(self);
+	weir_ring_destroy(self, NULL);
 }
 
 static int ring_enqueue(void *self, uint64_t value)
@@ -83,20 +84,20 @@ const struct ring_contender weir_ltq64_contender = {
 	.pairs = ring_pairs,
 };
 
-/* -- one consumer ------------------------------------------------------------------------------------------------------------- */
+/* -- one consumer ------------------------------------------------------------------------------ */
 
 static void *mpsc_create(size_t capacity)
 {
 	weir_mpsc *mpsc;
 
-	if (weir_mpsc_create(capacity, NULL, &mpsc) != WEIR_OK)
+	if (weir_mpsc_create(capacity, NULL, &mpsc, NULL) != WEIR_OK)
 		exit(3);
 	return mpsc;
 }
 
 static void mpsc_destroy(void *self)
 {
-	weir_mpsc_destroy(self);
+	weir_mpsc_destroy(self, NULL);
 }
 
 static int mpsc_enqueue(void *self, uint64_t value)
@@ -140,9 +141,67 @@ const struct ring_contender weir_mpsc_contender = {
 	.pairs = mpsc_pairs,
 };
 
+/* -- one producer, one consumer ---------------------------------------------------------------- */
+
+static void *spsc_create(size_t capacity)
+{
+	weir_spsc *spsc;
+
+	if (weir_spsc_create(capacity, NULL, &spsc, NULL) != WEIR_OK)
+		exit(3);
+	return spsc;
+}
+
+static void spsc_destroy(void *self)
+{
+	weir_spsc_destroy(self, NULL);
+}
+
+static int spsc_enqueue(void *self, uint64_t value)
+{
+	return weir_spsc_try_enqueue(self, value) == WEIR_OK;
+}
+
+static int spsc_dequeue(void *self, uint64_t *value)
+{
+	return weir_spsc_try_dequeue(self, value) == WEIR_OK;
+}
+
+static size_t spsc_enqueue_many(void *self, const uint64_t *values, size_t count)
+{
+	size_t done = 0;
+
+	return weir_spsc_try_enqueue_many(self, values, count, &done) == WEIR_OK ? done : 0;
+}
+
+static size_t spsc_dequeue_many(void *self, uint64_t *values, size_t count)
+{
+	size_t done = 0;
+
+	return weir_spsc_try_dequeue_many(self, values, count, &done) == WEIR_OK ? done : 0;
+}
+
+static uint64_t spsc_pairs(void *self, uint64_t count)
+{
+	return bench_pairs(self, count, spsc_enqueue, spsc_dequeue);
+}
+
+const struct ring_contender weir_spsc_contender = {
+	.about = {.name = "weir spsc", .version = "for one producer and one consumer", .lock_free = 1},
+	.producers = 1,
+	.consumers = 1,
+	.create = spsc_create,
+	.destroy = spsc_destroy,
+	.enqueue = spsc_enqueue,
+	.dequeue = spsc_dequeue,
+	.enqueue_many = spsc_enqueue_many,
+	.dequeue_many = spsc_dequeue_many,
+	.pairs = spsc_pairs,
+};
+
 static void *queue_create_in(size_t capacity, enum weir_queue_order order)
 {
-	struct weir_queue_options options = {.struct_size = sizeof(options), .capacity = capacity, .order = order};
+	struct weir_queue_options options = {WEIR_QUEUE_OPTIONS_INIT, .capacity = capacity, .order = order};
 	weir_queue *queue;
 
 	if (weir_queue_create(&options, &queue, NULL) != WEIR_OK)

@@ -11,14 +11,14 @@ static void *strict_create(size_t capacity)
 {
 	weir_priority_queue *queue;
 
-	if (weir_priority_queue_create(capacity, NULL, &queue) != WEIR_OK)
+	if (weir_priority_queue_create(capacity, NULL, &queue, NULL) != WEIR_OK)
 		exit(3);
 	return queue;
 }
 
 static void strict_destroy(void *self)
 {
-	weir_priority_queue_destroy(self);
+	weir_priority_queue_destroy(self, NULL);
 }
 
 static int strict_enqueue(void *self, uint64_t value)
@@ -49,14 +49,14 @@ static void *relaxed_create(size_t capacity)
 {
 	weir_multi_queue *queue;
 
-	if (weir_multi_queue_create(capacity, NULL, &queue) != WEIR_OK)
+	if (weir_multi_queue_create(capacity, NULL, &queue, NULL) != WEIR_OK)
 		exit(3);
 	return queue;
 }
 
 static void relaxed_destroy(void *self)
 {
-	weir_multi_queue_destroy(self);
+	weir_multi_queue_destroy(self, NULL);
 }
 
 static int relaxed_enqueue(void *self, uint64_t value)

@@ -20,7 +20,7 @@ struct large {
 
 static uint64_t copies_wasted(void)
 {
-	struct weir_reclaim_stats stats = {.struct_size = sizeof(stats)};
+	struct weir_reclaim_stats stats = {WEIR_RECLAIM_STATS_INIT};
 
 	if (weir_reclaim_get_stats(&stats) != WEIR_OK)
 		exit(3);
@@ -29,11 +29,11 @@ static uint64_t copies_wasted(void)
 
 static struct large *create_with(size_t bytes, unsigned threads, const weir_allocator *allocator)
 {
-	struct weir_var_options options = {.struct_size = sizeof(options), .dtype = WEIR_I64, .allocator = allocator};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_I64, .allocator = allocator};
 	weir_tensor *first = tensor_of(0, bytes, allocator);
 	struct large *large = calloc(1, sizeof(*large));
 
-	if (large == NULL || weir_var_create(&options, first, &large->var, NULL) != WEIR_OK)
+	if (large == NULL || weir_var_create(first, &options, &large->var, NULL) != WEIR_OK)
 		exit(3);
 	weir_tensor_release(first);
 	large->threads = threads;
@@ -56,7 +56,7 @@ static void destroy(void *self)
 {
 	struct large *large = self;
 
-	weir_var_destroy(large->var);
+	weir_var_destroy(large->var, NULL);
 	for (unsigned i = 0; i < large->threads; i++)
 		weir_tensor_release(large->deltas[i]);
 	free(large->deltas);
@@ -64,7 +64,7 @@ static void destroy(void *self)
 	(void)weir_reclaim_flush(WEIR_NO_DEADLINE);
 }
 
-/* -- additions ---------------------------------------------------------------------------------------------------------------- */
+/* -- additions --------------------------------------------------------------------------------- */
 
 static void add(void *self, unsigned thread)
 {
@@ -119,7 +119,7 @@ static enum weir_status add_one(void *context, const weir_read *current, weir_te
 	int64_t *restrict to;
 
 	(void)error;
-	if (weir_tensor_builder_create(WEIR_I64, weir_tensor_shape(current->tensor), NULL, &builder) != WEIR_OK)
+	if (weir_tensor_builder_create(WEIR_I64, weir_tensor_shape(current->tensor), NULL, &builder, NULL) != WEIR_OK)
 		exit(3);
 	to = weir_tensor_builder_data(builder);
 	for (size_t i = 0; i < attempts->large->bytes / sizeof(*to); i += BLOCK) {
@@ -154,7 +154,7 @@ const struct addition_contender weir_retry_contender = {
 	.wasted = retry_wasted,
 };
 
-/* -- publishing --------------------------------------------------------------------------------------------------------------- */
+/* -- publishing -------------------------------------------------------------------------------- */
 
 static void *counted_allocate(void *context, size_t size, size_t alignment)
 {

@@ -14,7 +14,7 @@ static inline weir_tensor *tensor_of(uint64_t value, size_t bytes, const weir_al
 	weir_tensor *tensor;
 	uint64_t *words;
 
-	if (weir_tensor_builder_create(WEIR_I64, &shape, allocator, &builder) != WEIR_OK)
+	if (weir_tensor_builder_create(WEIR_I64, &shape, allocator, &builder, NULL) != WEIR_OK)
 		exit(3);
 	words = weir_tensor_builder_data(builder);
 	for (size_t i = 0; i < bytes / sizeof(uint64_t); i++)

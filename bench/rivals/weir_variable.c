@@ -10,15 +10,15 @@
 
 enum { MAX_VARIABLES = 8, STOPPED_VARIABLES = 8 };
 
-/* -- variables ------------------------------------------------------------------------------------------------------------- */
+/* -- variables --------------------------------------------------------------------------------- */
 
 static weir_var *var_of(size_t bytes, const weir_allocator *allocator)
 {
-	struct weir_var_options options = {.struct_size = sizeof(options), .dtype = WEIR_I64};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_I64};
 	weir_tensor *first = tensor_of(0, bytes, allocator);
 	weir_var *var;
 
-	if (weir_var_create(&options, first, &var, NULL) != WEIR_OK)
+	if (weir_var_create(first, &options, &var, NULL) != WEIR_OK)
 		exit(3);
 	weir_tensor_release(first);
 	return var;
@@ -40,7 +40,7 @@ static inline void read_into(weir_read *read, weir_var *var)
 		exit(3);
 }
 
-/* -- reads -------------------------------------------------------------------------------------------------------------------- */
+/* -- reads ------------------------------------------------------------------------------------- */
 
 struct shared {
 	weir_var *var;
@@ -61,7 +61,7 @@ static void read_destroy(void *self)
 {
 	struct shared *shared = self;
 
-	weir_var_destroy(shared->var);
+	weir_var_destroy(shared->var, NULL);
 	free(shared);
 }
 
@@ -135,7 +135,7 @@ const struct read_contender weir_look_contender = {
 	.write = read_write,
 };
 
-/* -- updates ------------------------------------------------------------------------------------------------------------------ */
+/* -- updates ----------------------------------------------------------------------------------- */
 
 static void *update_create(void)
 {
@@ -144,7 +144,7 @@ static void *update_create(void)
 
 static void update_destroy(void *self)
 {
-	weir_var_destroy(self);
+	weir_var_destroy(self, NULL);
 }
 
 static enum weir_status add_one(void *context, const weir_read *current, weir_tensor **next, weir_error *error)
@@ -184,7 +184,7 @@ const struct update_contender weir_update_contender = {
 	.value = update_value,
 };
 
-/* -- snapshots ---------------------------------------------------------------------------------------------------------------- */
+/* -- snapshots --------------------------------------------------------------------------------- */
 
 struct scene {
 	weir_var *vars[MAX_VARIABLES];
@@ -210,7 +210,7 @@ static void scene_destroy(void *self)
 	struct scene *scene = self;
 
 	for (size_t i = 0; i < scene->count; i++)
-		weir_var_destroy(scene->vars[i]);
+		weir_var_destroy(scene->vars[i], NULL);
 	free(scene);
 }
 
@@ -283,7 +283,7 @@ const struct snapshot_contender weir_txn_contender = {
 	.commit = scene_transact,
 };
 
-/* -- memory beside a stopped reader ------------------------------------------------------------------------------------------- */
+/* -- memory beside a stopped reader ------------------------------------------------------------ */
 
 struct stopped {
 	weir_var *vars[STOPPED_VARIABLES];
@@ -324,7 +324,7 @@ static void stopped_destroy(void *self)
 	struct stopped *stopped = self;
 
 	for (int i = 0; i < STOPPED_VARIABLES; i++)
-		weir_var_destroy(stopped->vars[i]);
+		weir_var_destroy(stopped->vars[i], NULL);
 	free(stopped);
 }
 

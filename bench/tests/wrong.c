@@ -8,7 +8,7 @@
 
 #include "../bench.h"
 
-/* -- queues around a mutex, right but for one item in FAULT_EVERY ------------------------------------------------------------- */
+/* -- queues around a mutex, right but for one item in FAULT_EVERY ------------------------------ */
 
 enum { CAPACITY = 1024, FAULT_EVERY = 100 };
 
@@ -177,7 +177,7 @@ static const struct queue_contender failing_process = {.about = {.name = "fails 
 const struct queue_contender *const bench_queues[] = {&losing_queue, &failing_process, NULL};
 const struct queue_contender *const bench_shuffles[] = {&losing_queue, NULL};
 
-/* -- values that are torn, lost and outdated ---------------------------------------------------------------------------------- */
+/* -- values that are torn, lost and outdated --------------------------------------------------- */
 
 struct value {
 	size_t bytes;
@@ -336,7 +336,7 @@ static const struct publish_contender torn_publisher = {
 };
 const struct publish_contender *const bench_publishers[] = {&torn_publisher, NULL};
 
-/* -- sections ----------------------------------------------------------------------------------------------------------------- */
+/* -- sections ---------------------------------------------------------------------------------- */
 
 static void *no_section_create(void)
 {
@@ -364,7 +364,7 @@ static const struct section_contender eager_section = {
 
 const struct section_contender *const bench_sections[] = {&eager_section, NULL};
 
-/* -- names -------------------------------------------------------------------------------------------------------------------- */
+/* -- names ------------------------------------------------------------------------------------- */
 
 static void *no_names_create(void)
 {
@@ -393,7 +393,7 @@ static const struct names_contender confused_names = {
 };
 const struct names_contender *const bench_names[] = {&confused_names, NULL};
 
-/* -- counters ----------------------------------------------------------------------------------------------------------------- */
+/* -- counters ---------------------------------------------------------------------------------- */
 
 static void add_most(void *self, uint64_t count)
 {
@@ -418,7 +418,7 @@ static const struct counter_contender forgetful_counter = {
 };
 const struct counter_contender *const bench_counters[] = {&forgetful_counter, NULL};
 
-/* -- tables ------------------------------------------------------------------------------------------------------------------- */
+/* -- tables ------------------------------------------------------------------------------------ */
 
 static void *no_table_create(uint64_t rows, size_t row_bytes)
 {
@@ -442,7 +442,7 @@ static const struct scatter_contender skipping_table = {
 };
 const struct scatter_contender *const bench_scatters[] = {&skipping_table, NULL};
 
-/* -- nothing to be wrong about ------------------------------------------------------------------------------------------------ */
+/* -- nothing to be wrong about ----------------------------------------------------------------- */
 
 const struct ring_contender *const bench_shuffle_tries[] = {NULL};
 const struct memory_contender *const bench_memories[] = {NULL};

@@ -1,9 +1,10 @@
 /*
- * 000_2.c - two threads train one model, 100 steps each, and share a loss and a count of steps beside it.
+ * 000_2.c - two threads train one model, 100 steps each, and share a loss and a count of steps.
  *
- * The loss and the count are no variables of the model: both threads add to them at every step, and somebody reads them now and then. A plain
- * variable of the program would lose additions; a weir_mean has them all, and its sum is of as many losses as its count says. How long
- * the steps took is in a histogram.
+ * The loss and the count are not variables of the model: both threads add to them at every step,
+ * and the main thread reads them occasionally. A plain variable of the program would lose
+ * additions. A weir_mean has them all, and its sum is of as many losses as its count says. A
+ * histogram has the durations of the steps.
  */
 #include <pthread.h>
 
@@ -134,7 +135,7 @@ static void report(const struct program *p)
 	expect(loss.count == THREADS * STEPS, "every loss is in the mean");
 	expect(weir_counter_read(p->steps) == THREADS * STEPS, "every step is counted");
 	expect(weir_summary_count(times) == THREADS * STEPS, "every time is in the histogram");
-	weir_summary_destroy(times);
+	weir_summary_destroy(times, NULL);
 }
 
 int main(void)
@@ -170,10 +171,10 @@ int main(void)
 	weir_read_release_many(now, 2);
 	printf("loss before: %.4f, after: %.4f\n", before, after);
 	expect(after < before / 10, "the model has learnt");
-	weir_mean_destroy(p.loss);
-	weir_counter_destroy(p.steps);
-	weir_histogram_destroy(p.times);
-	weir_var_destroy(p.weights);
-	weir_var_destroy(p.bias);
+	weir_mean_destroy(p.loss, NULL);
+	weir_counter_destroy(p.steps, NULL);
+	weir_histogram_destroy(p.times, NULL);
+	weir_var_destroy(p.weights, NULL);
+	weir_var_destroy(p.bias, NULL);
 	return 0;
 }

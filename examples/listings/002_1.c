@@ -1,7 +1,8 @@
 /*
- * 002_1.c - an update and what is computed from it: prints 4 and 2.
+ * 002_1.c - an update and a value computed from it: prints 4 and 2.
  *
- * The product takes the update's own output, so it is twice the value that this very update published.
+ * The product takes the output of the update itself, so it is twice the value that this very update
+ * published.
  */
 #include "listing.h"
 
@@ -23,6 +24,6 @@ int main(void)
 	expect(result == 4.0f && value_of_f32(var) == 2.0f, "the result must be 4 and the variable 2");
 
 	end_session(session, graph);
-	weir_var_destroy(var);
+	weir_var_destroy(var, NULL);
 	return 0;
 }

@@ -1,11 +1,11 @@
 /*
  * 002_2.c - five updates in a row, then a read: prints 5 and 5.
  *
- * No value flows from one update to the next: what orders them, and the read after them, are control edges.
+ * No value flows from one update to the next: control edges order them, and the read after them.
  */
 #include "listing.h"
 
-/* Adds one update for each iteration, each after the one before it; *last is the last. */
+/* Adds one update per iteration, each after the previous one; *last is the last. */
 static void update_loop(weir_graph *graph, weir_var *x, int iterations, weir_node **last)
 {
 	weir_output one = constant(graph, i32(1));
@@ -43,6 +43,6 @@ int main(void)
 	expect(result == 5 && value == 5, "both must be 5");
 
 	end_session(session, graph);
-	weir_var_destroy(x);
+	weir_var_destroy(x, NULL);
 	return 0;
 }

@@ -1,9 +1,10 @@
 /*
  * 002_3.c - two functions that change one variable, called in turn: prints 0, 1, 2, 2.
  *
- * Each function is a part of one graph, and a call of it is a run that asks for its result. The order comes from the program,
- * which calls one after the other. Called at once from two threads, a read and the assignment computed from it would not be one
- * atomic update; weir_op_snapshot and weir_op_commit make them one.
+ * Each function is a part of one graph, and a call of it is a run that fetches its result. The
+ * order comes from the program, which calls one after the other. If two threads called them at
+ * once, a read and the assignment computed from it would not be one atomic update; weir_op_snapshot
+ * and weir_op_commit make them one.
  */
 #include "listing.h"
 
@@ -42,6 +43,6 @@ int main(void)
 	expect(initial == 0.0f && one == 1.0f && two == 2.0f && final == 2.0f, "0, 1, 2, 2");
 
 	end_session(session, graph);
-	weir_var_destroy(global);
+	weir_var_destroy(global, NULL);
 	return 0;
 }

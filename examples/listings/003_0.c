@@ -1,7 +1,8 @@
 /*
- * 003_0.c - a queue of zeros; each step takes one, adds one and puts it back: slowly the numbers increase.
+ * 003_0.c - a queue of zeros: each step takes one, adds one and puts it back.
  *
- * After k steps on m items their sum is k, no two differ by more than 1, and the order has only been rotated.
+ * After k steps on m items their sum is k, no two differ by more than 1, and their order is a
+ * rotation of the original.
  */
 #include "listing.h"
 
@@ -9,9 +10,8 @@ enum { ITEMS = 3, STEPS = 10 };
 
 int main(void)
 {
-	weir_shape scalar = {.rank = 0};
 	weir_shape row = {.rank = 1, .dims = {ITEMS}};
-	weir_tensor_queue *queue = queue_of(WEIR_F32, &scalar, ITEMS, WEIR_QUEUE_FIFO, 0);
+	weir_tensor_queue *queue = queue_of(WEIR_F32, &weir_shape_scalar, ITEMS, WEIR_QUEUE_FIFO, 0);
 	weir_node *fill, *put_back;
 	weir_output taken, increased;
 	weir_session *session;
@@ -23,7 +23,7 @@ int main(void)
 	must(weir_graph_create(NULL, &graph, &listing_error));
 	must(weir_op_enqueue_many(graph, "init", queue, (const weir_output[]){constant(graph, zeros)}, 1, &fill,
 	                          &listing_error));
-	must(weir_op_dequeue(graph, "x", queue, &taken, 1, &listing_error));
+	must(weir_op_dequeue(graph, "x", queue, &taken, 1, NULL, &listing_error));
 	must(weir_op_add(graph, "y", taken, constant(graph, f32(1.0f)), &increased, &listing_error));
 	must(weir_op_enqueue(graph, "q_inc", queue, &increased, 1, &put_back, &listing_error));
 	must(weir_session_create(graph, NULL, &session, &listing_error));
@@ -40,7 +40,7 @@ int main(void)
 	printf("\n");
 	expect(sum == (float)STEPS, "the sum is the number of steps");
 	for (int i = 0; i < ITEMS; i++) {
-		/* The item that was increased last is the last; those before it in the queue wait for their turn. */
+		/* The item that was increased last is at the end; those before it wait for their turn. */
 		float turns = (float)((STEPS + ITEMS - 1 - (STEPS + i) % ITEMS) / ITEMS);
 
 		expect(items[i] == turns, "each item had its turns, in rotation");

@@ -1,11 +1,12 @@
 /*
  * 003_2.c - 0 to 99 through a small shuffle queue, in ten batches of ten.
  *
- * A queue runner fills the queue from four threads; at the end of the numbers it closes the queue, which lifts
- * min_after_dequeue; the loop takes what is left, and ends with WEIR_OUT_OF_RANGE, a clean end.
+ * A queue runner fills the queue from four threads. At the end of the numbers it closes the queue,
+ * which lifts min_after_dequeue. The loop takes what remains, and ends with WEIR_OUT_OF_RANGE, a
+ * clean end.
  *
- * How far a number can come forward: of those before it, j have left, 20 are in the queue and 3 are in the hands of the
- * other threads, so the j-th number out is at most 20 + j + 2.
+ * How early can a number come out? Of the numbers before it, j have come out, 20 are in the queue,
+ * and 3 are held by the other threads. So the j-th number out is at most 20 + j + 2.
  */
 #include <stdatomic.h>
 
@@ -13,11 +14,11 @@
 
 enum { NUMBERS = 100, CAPACITY = 20, BATCH = 10, THREADS = 4 };
 
-/* The next number of the input; of those who ask at once each gets its own. */
+/* The next number of the input; concurrent callers get different numbers. */
 static enum weir_status next_number(void *context, const struct weir_kernel_call *call, weir_error *error)
 {
 	atomic_int *next = context;
-	/* Relaxed: the numbers are handed out once each, and nothing else is published by it. */
+	/* Relaxed: each number is handed out once, and nothing else is published by it. */
 	int number = atomic_fetch_add_explicit(next, 1, memory_order_relaxed);
 
 	if (number >= NUMBERS) {
@@ -36,27 +37,17 @@ struct program {
 	int count;
 };
 
-/* What each thread of the queue runner does again and again. */
-static enum weir_status enqueue_one(void *context, weir_cancel *cancel, weir_error *error)
-{
-	struct program *p = context;
-	struct weir_run_options options = {.struct_size = sizeof(options), .cancel = cancel};
-
-	return weir_session_run(p->session, NULL, 0, NULL, 0, NULL, &p->enqueue, 1, &options, error);
-}
-
 static weir_graph *build(struct program *p, weir_tensor_queue *queue, atomic_int *next)
 {
-	weir_shape scalar = {.rank = 0};
-	struct weir_output_type number = {WEIR_I32, &scalar};
+	struct weir_output_type number = {WEIR_I32, &weir_shape_scalar};
 	weir_output source;
 	weir_graph *graph;
 
 	must(weir_graph_create(NULL, &graph, &listing_error));
 	must(weir_op_kernel(graph, "input", next_number, next, NULL, 0, &number, 1, &source, NULL, &listing_error));
 	must(weir_op_enqueue(graph, "enqueue", queue, &source, 1, &p->enqueue, &listing_error));
-	must(
-		weir_op_dequeue_many(graph, "get_batch", queue, constant(graph, i32(BATCH)), &p->get_batch, 1, &listing_error));
+	must(weir_op_dequeue_many(graph, "get_batch", queue, constant(graph, i32(BATCH)), &p->get_batch, 1, NULL,
+	                          &listing_error));
 	return graph;
 }
 
@@ -64,7 +55,7 @@ static void print_batch(struct program *p, const weir_tensor *batch)
 {
 	const int32_t *numbers = weir_tensor_data(batch);
 
-	expect(weir_tensor_elements(batch) == BATCH, "the size of a batch");
+	expect(weir_tensor_element_count(batch) == BATCH, "the size of a batch");
 	printf("[");
 	for (int i = 0; i < BATCH; i++) {
 		printf("%s%d", i == 0 ? "" : " ", (int)numbers[i]);
@@ -80,8 +71,8 @@ static void take_batches(struct program *p)
 {
 	for (;;) {
 		weir_tensor *batch;
-		enum weir_status status =
-			weir_session_run(p->session, NULL, 0, &p->get_batch, 1, &batch, NULL, 0, NULL, &listing_error);
+		enum weir_status status = weir_session_run(p->session, NULL, 0, &p->get_batch, 1, &batch, NULL, 0,
+		                                           WEIR_NO_DEADLINE, NULL, &listing_error);
 
 		if (status == WEIR_OUT_OF_RANGE)
 			return;
@@ -93,18 +84,19 @@ static void take_batches(struct program *p)
 
 int main(void)
 {
-	weir_shape scalar = {.rank = 0};
-	weir_tensor_queue *queue = queue_of(WEIR_I32, &scalar, CAPACITY, WEIR_QUEUE_SHUFFLE, CAPACITY * 9 / 10);
+	weir_tensor_queue *queue = queue_of(WEIR_I32, &weir_shape_scalar, CAPACITY, WEIR_QUEUE_SHUFFLE, CAPACITY * 9 / 10);
 	struct program p = {.count = 0};
 	atomic_int next = 0;
 	weir_graph *graph = build(&p, queue, &next);
-	struct weir_queue_runner_step step = {enqueue_one, &p, "enqueue"};
-	struct weir_queue_runner_options options = {
-		.struct_size = sizeof(options), .steps = &step, .step_count = 1, .threads_per_step = THREADS};
+	struct weir_session_target enqueue;
+	struct weir_queue_runner_step step = {weir_session_run_target, &enqueue, "enqueue"};
+	struct weir_queue_runner_options options = {WEIR_QUEUE_RUNNER_OPTIONS_INIT, .steps = &step, .step_count = 1,
+	                                            .threads_per_step = THREADS};
 	weir_coordinator *coordinator;
 	weir_queue_runner *runner;
 
 	must(weir_session_create(graph, NULL, &p.session, &listing_error));
+	enqueue = (struct weir_session_target){p.session, p.enqueue};
 	must(weir_coordinator_create(NULL, &coordinator, &listing_error));
 	weir_queue_runner_bind_tensors(&options, queue);
 	must(weir_queue_runner_create(&options, &runner, &listing_error));
@@ -112,7 +104,7 @@ int main(void)
 
 	take_batches(&p);
 	must(weir_coordinator_request_stop(coordinator, NULL));
-	must(weir_coordinator_join(coordinator, NULL, &listing_error));
+	must(weir_coordinator_join(coordinator, WEIR_NO_DEADLINE, WEIR_COORDINATOR_GRACE_NS, 0, &listing_error));
 	expect(p.count == NUMBERS, "ten batches");
 	for (int i = 0; i < NUMBERS; i++)
 		expect(p.seen[i] == 1, "each number exactly once");

@@ -12,7 +12,7 @@ struct work {
 	atomic_int ended; /* threads */
 };
 
-/* Loops until the coordinator says stop. */
+/* Loops until the coordinator requests a stop. */
 static enum weir_status my_loop(weir_coordinator *coordinator, void *context, weir_error *error)
 {
 	struct work *work = context;
@@ -36,7 +36,7 @@ int main(void)
 	must(weir_coordinator_create(NULL, &coordinator, &listing_error));
 	for (int i = 0; i < THREADS; i++)
 		must(weir_coordinator_start_thread(coordinator, "my loop", my_loop, &work, &listing_error));
-	must(weir_coordinator_join(coordinator, NULL, &listing_error));
+	must(weir_coordinator_join(coordinator, WEIR_NO_DEADLINE, WEIR_COORDINATOR_GRACE_NS, 0, &listing_error));
 
 	ended = atomic_load_explicit(&work.ended, memory_order_relaxed);
 	printf("%d threads stopped together\n", ended);

@@ -44,6 +44,6 @@ int main(void)
 	expect(printed.count == 2 && printed.values[0] == 1 && printed.values[1] == 2, "1, then 2");
 
 	end_session(session, graph);
-	weir_var_destroy(counter);
+	weir_var_destroy(counter, NULL);
 	return 0;
 }

@@ -34,13 +34,11 @@ static inline void expect(int right, const char *what)
 /* A variable whose initial value is a tensor that it takes over. */
 static inline weir_var *variable(const char *name, weir_tensor *initial)
 {
-	struct weir_var_options options = {.struct_size = sizeof(options),
-	                                   .name = name,
-	                                   .dtype = weir_tensor_dtype(initial),
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .name = name, .dtype = weir_tensor_dtype(initial),
 	                                   .shape = weir_tensor_shape(initial)};
 	weir_var *var;
 
-	must(weir_var_create(&options, initial, &var, &listing_error));
+	must(weir_var_create(initial, &options, &var, &listing_error));
 	weir_tensor_release(initial);
 	return var;
 }
@@ -84,8 +82,8 @@ static inline void run_for(weir_session *session, weir_output fetch, void *value
 {
 	weir_tensor *result;
 
-	must(weir_session_run(session, NULL, 0, &fetch, 1, &result, NULL, 0, NULL, &listing_error));
-	expect(weir_tensor_nbytes(result) == size, "the size of a result");
+	must(weir_session_run(session, NULL, 0, &fetch, 1, &result, NULL, 0, WEIR_NO_DEADLINE, NULL, &listing_error));
+	expect(weir_tensor_byte_count(result) == size, "the size of a result");
 	(void)memcpy(value, weir_tensor_data(result), size);
 	weir_tensor_release(result);
 }
@@ -100,7 +98,7 @@ static inline float run_for_f32(weir_session *session, weir_output fetch)
 
 static inline void run(weir_session *session, weir_node *target)
 {
-	must(weir_session_run(session, NULL, 0, NULL, 0, NULL, &target, 1, NULL, &listing_error));
+	must(weir_session_run(session, NULL, 0, NULL, 0, NULL, &target, 1, WEIR_NO_DEADLINE, NULL, &listing_error));
 }
 
 /* The newest value of a variable of one element. */
@@ -109,7 +107,7 @@ static inline void value_of(weir_var *var, void *value, size_t size)
 	weir_read read;
 
 	must(weir_var_read(var, &read));
-	expect(weir_tensor_nbytes(read.tensor) == size, "the size of a variable");
+	expect(weir_tensor_byte_count(read.tensor) == size, "the size of a variable");
 	(void)memcpy(value, weir_tensor_data(read.tensor), size);
 	weir_read_release(&read);
 }
@@ -127,12 +125,9 @@ static inline weir_tensor_queue *queue_of(enum weir_dtype dtype, const weir_shap
                                           enum weir_queue_order order, size_t min_after_dequeue)
 {
 	struct weir_tensor_component component = {dtype, shape, NULL};
-	struct weir_tensor_queue_options options = {.struct_size = sizeof(options),
-	                                            .capacity = capacity,
-	                                            .order = order,
-	                                            .min_after_dequeue = min_after_dequeue,
-	                                            .components = &component,
-	                                            .component_count = 1};
+	struct weir_tensor_queue_options options = {
+		WEIR_TENSOR_QUEUE_OPTIONS_INIT,         .capacity = capacity,     .order = order,
+		.min_after_dequeue = min_after_dequeue, .components = &component, .component_count = 1};
 	weir_tensor_queue *queue;
 
 	must(weir_tensor_queue_create(&options, &queue, &listing_error));

@@ -167,7 +167,7 @@ static enum weir_status read_rows(struct reader *reader, struct rows *rows)
 	}
 }
 
-/* -- rows to tensors ---------------------------------------------------------------------------------------------------------- */
+/* -- rows to tensors --------------------------------------------------------------------------- */
 
 static int is_held_out(size_t index)
 {
@@ -183,9 +183,9 @@ static enum weir_status build(const struct rows *rows, int held_out, struct digi
 	float *pixels;
 	int64_t *numbers;
 
-	status = weir_tensor_builder_create(WEIR_F32, &images_shape, NULL, &images);
+	status = weir_tensor_builder_create(WEIR_F32, &images_shape, NULL, &images, NULL);
 	if (status == WEIR_OK)
-		status = weir_tensor_builder_create(WEIR_I64, &labels_shape, NULL, &labels);
+		status = weir_tensor_builder_create(WEIR_I64, &labels_shape, NULL, &labels, NULL);
 	if (status != WEIR_OK) {
 		weir_tensor_builder_discard(images);
 		return status;

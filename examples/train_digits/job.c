@@ -22,7 +22,7 @@ static int64_t value_of(const _Atomic(int64_t) *counter)
 	return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
-/* -- feeders ------------------------------------------------------------------------------------------------------------------ */
+/* -- feeders ----------------------------------------------------------------------------------- */
 
 /* Puts the next example into the queue, or says that the input has ended. Run by all feeders at once. */
 static enum weir_status feed(void *context, weir_cancel *cancel, weir_error *error)
@@ -51,7 +51,7 @@ static enum weir_status create_runner(struct job *job, weir_error *error)
 {
 	struct weir_queue_runner_step step = {.run = feed, .context = job, .name = "feed"};
 	struct weir_queue_runner_options options = {
-		.struct_size = sizeof(options),
+		WEIR_QUEUE_RUNNER_OPTIONS_INIT,
 		.steps = &step,
 		.step_count = 1,
 		.threads_per_step = job->settings.feeders,
@@ -61,7 +61,7 @@ static enum weir_status create_runner(struct job *job, weir_error *error)
 	return weir_queue_runner_create(&options, &job->runner, error);
 }
 
-/* -- trainers ----------------------------------------------------------------------------------------------------------------- */
+/* -- trainers ---------------------------------------------------------------------------------- */
 
 static void note_loss(struct trainer *trainer, float loss)
 {
@@ -140,7 +140,7 @@ static enum weir_status train(weir_coordinator *coordinator, void *context, weir
 	return WEIR_OK;
 }
 
-/* -- evaluator ---------------------------------------------------------------------------------------------------------------- */
+/* -- evaluator --------------------------------------------------------------------------------- */
 
 static int64_t step_of(const weir_read reads[])
 {
@@ -269,7 +269,7 @@ int64_t job_torn_snapshots(struct job *job)
 	return torn;
 }
 
-/* -- the job ------------------------------------------------------------------------------------------------------------------ */
+/* -- the job ----------------------------------------------------------------------------------- */
 
 /* What the first version of the variables holds is step 0. */
 static enum weir_status note_start(struct job *job, weir_error *error)
@@ -301,7 +301,7 @@ static enum weir_status allocate(struct job *job, weir_error *error)
 enum weir_status job_create(struct job *job, const struct job_settings *settings, const struct digits *training,
                             struct model *model, weir_error *error)
 {
-	struct weir_coordinator_options options = {.struct_size = sizeof(options), .name = "train_digits"};
+	struct weir_coordinator_options options = {WEIR_COORDINATOR_OPTIONS_INIT, .name = "train_digits"};
 
 	*job = (struct job){.settings = *settings, .training = training, .model = model};
 	job->total = settings->epochs * training->count;
@@ -350,7 +350,8 @@ void job_interrupt(struct job *job)
 
 enum weir_status job_join(struct job *job, weir_error *error)
 {
-	enum weir_status status = weir_coordinator_join(job->coordinator, NULL, error);
+	enum weir_status status =
+		weir_coordinator_join(job->coordinator, WEIR_NO_DEADLINE, WEIR_COORDINATOR_GRACE_NS, 0, error);
 
 	job->ended_ns = weir_now_ns();
 	return status;
@@ -373,8 +374,8 @@ enum weir_status job_destroy(struct job *job, weir_error *error)
 
 struct progress job_progress(struct job *job)
 {
-	struct weir_reclaim_stats stats = {.struct_size = sizeof(stats)};
-	struct progress sum = {.accuracy = -1, .queued = weir_tensor_queue_size(job->model->queue)};
+	struct weir_reclaim_stats stats = {WEIR_RECLAIM_STATS_INIT};
+	struct progress sum = {.accuracy = -1, .queued = weir_tensor_queue_size_approx(job->model->queue)};
 	int64_t right = atomic_load_explicit(&job->evaluator.right, memory_order_relaxed);
 	uint64_t until = job->ended_ns != 0 ? job->ended_ns : weir_now_ns();
 

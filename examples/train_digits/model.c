@@ -7,14 +7,13 @@
 
 #include "failure.h"
 
-static const weir_shape scalar_shape = {0, {0}};
 static const weir_shape image_shape = {1, {DIGIT_PIXELS}};
 static const weir_shape images_shape = {2, {-1, DIGIT_PIXELS}};
 static const weir_shape labels_shape = {1, {-1}};
 static const weir_shape weights_shape = {2, {DIGIT_PIXELS, DIGIT_CLASSES}};
 static const weir_shape bias_shape = {1, {DIGIT_CLASSES}};
 
-/* -- variables and queue ------------------------------------------------------------------------------------------------------ */
+/* -- variables and queue ----------------------------------------------------------------------- */
 
 /* SplitMix64: small, and the same everywhere. */
 static uint64_t next_random(uint64_t *state)
@@ -31,11 +30,11 @@ static enum weir_status random_tensor(const weir_shape *shape, float scale, uint
 {
 	weir_tensor_builder *builder;
 	int64_t elements;
-	enum weir_status status = weir_shape_elements(shape, &elements);
+	enum weir_status status = weir_shape_element_count(shape, &elements);
 	float *data;
 
 	if (status == WEIR_OK)
-		status = weir_tensor_builder_create(WEIR_F32, shape, NULL, &builder);
+		status = weir_tensor_builder_create(WEIR_F32, shape, NULL, &builder, NULL);
 	if (status != WEIR_OK)
 		return status;
 	data = weir_tensor_builder_data(builder);
@@ -49,11 +48,11 @@ static enum weir_status create_variable(const char *name, enum weir_dtype dtype,
                                         enum weir_status status, weir_tensor *initial, weir_var **out,
                                         weir_error *error)
 {
-	struct weir_var_options options = {.struct_size = sizeof(options), .name = name, .dtype = dtype, .shape = shape};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .name = name, .dtype = dtype, .shape = shape};
 
 	if (status != WEIR_OK)
 		return failure(error, status, "no memory for the first value of \"%s\"", name);
-	status = weir_var_create(&options, initial, out, error);
+	status = weir_var_create(initial, &options, out, error);
 	weir_tensor_release(initial);
 	return status;
 }
@@ -72,14 +71,15 @@ static enum weir_status create_variables(struct model *model, uint64_t seed, wei
 	if (status != WEIR_OK)
 		return status;
 	status = weir_tensor_scalar_i64(0, &initial);
-	return create_variable("step", WEIR_I64, &scalar_shape, status, initial, &model->variables[STEP], error);
+	return create_variable("step", WEIR_I64, &weir_shape_scalar, status, initial, &model->variables[STEP], error);
 }
 
 static enum weir_status create_queue(struct model *model, uint64_t seed, weir_error *error)
 {
-	struct weir_tensor_component components[] = {{WEIR_F32, &image_shape, "image"}, {WEIR_I64, &scalar_shape, "label"}};
+	struct weir_tensor_component components[] = {{WEIR_F32, &image_shape, "image"},
+	                                             {WEIR_I64, &weir_shape_scalar, "label"}};
 	struct weir_tensor_queue_options options = {
-		.struct_size = sizeof(options),
+		WEIR_TENSOR_QUEUE_OPTIONS_INIT,
 		.capacity = QUEUE_CAPACITY,
 		.order = WEIR_QUEUE_SHUFFLE,
 		.min_after_dequeue = QUEUE_MIN_AFTER_DEQUEUE,
@@ -92,7 +92,7 @@ static enum weir_status create_queue(struct model *model, uint64_t seed, weir_er
 	return weir_tensor_queue_create(&options, &model->queue, error);
 }
 
-/* -- the graph ---------------------------------------------------------------------------------------------------------------- */
+/* -- the graph --------------------------------------------------------------------------------- */
 
 static enum weir_status add_constant_i64(struct model *model, const char *name, int64_t value, weir_output *out,
                                          weir_error *error)
@@ -113,7 +113,7 @@ static enum weir_status add_dequeue(struct model *model, weir_error *error)
 	enum weir_status status = add_constant_i64(model, "batch_size", BATCH_SIZE, &size, error);
 
 	if (status == WEIR_OK)
-		status = weir_op_dequeue_up_to(model->graph, "next_batch", model->queue, size, outs, 2, error);
+		status = weir_op_dequeue_up_to(model->graph, "next_batch", model->queue, size, outs, 2, NULL, error);
 	if (status == WEIR_OK) {
 		model->dequeue.images = outs[0];
 		model->dequeue.labels = outs[1];
@@ -159,7 +159,7 @@ static enum weir_status add_train(struct model *model, weir_error *error)
 
 	if (weir_op_placeholder(graph, "images", WEIR_F32, &images_shape, &model->train.images, error) ||
 	    weir_op_placeholder(graph, "labels", WEIR_I64, &labels_shape, &model->train.labels, error) ||
-	    weir_op_placeholder(graph, "rate", WEIR_F32, &scalar_shape, &model->train.rate, error) ||
+	    weir_op_placeholder(graph, "rate", WEIR_F32, &weir_shape_scalar, &model->train.rate, error) ||
 	    weir_op_snapshot(graph, "now", model->variables, VARIABLES, now, error) ||
 	    add_logits(graph, model->train.images, now[WEIGHTS], now[BIAS], &logits, error) ||
 	    weir_op_softmax_cross_entropy(graph, NULL, logits, model->train.labels, &losses, &slope, error) ||
@@ -225,20 +225,20 @@ enum weir_status model_destroy(struct model *model, weir_error *error)
 	if (status != WEIR_OK)
 		return status;
 	for (int i = 0; i < VARIABLES; i++)
-		weir_var_destroy(model->variables[i]);
+		weir_var_destroy(model->variables[i], NULL);
 	weir_tensor_release(model->held_out_labels);
 	*model = (struct model){0};
 	return WEIR_OK;
 }
 
-/* -- running it --------------------------------------------------------------------------------------------------------------- */
+/* -- running it -------------------------------------------------------------------------------- */
 
 enum weir_status model_dequeue(struct model *model, weir_cancel *cancel, struct batch *batch, weir_error *error)
 {
-	struct weir_run_options options = {.struct_size = sizeof(options), .cancel = cancel};
 	weir_output fetches[] = {model->dequeue.images, model->dequeue.labels};
 	weir_tensor *results[2];
-	enum weir_status status = weir_session_run(model->session, NULL, 0, fetches, 2, results, NULL, 0, &options, error);
+	enum weir_status status =
+		weir_session_run(model->session, NULL, 0, fetches, 2, results, NULL, 0, WEIR_NO_DEADLINE, cancel, error);
 
 	if (status == WEIR_OK)
 		*batch = (struct batch){results[0], results[1]};
@@ -254,7 +254,7 @@ void batch_release(struct batch *batch)
 
 int64_t batch_count(const struct batch *batch)
 {
-	return weir_tensor_elements(batch->labels);
+	return weir_tensor_element_count(batch->labels);
 }
 
 enum weir_status model_train(struct model *model, const struct batch *batch, float learning_rate,
@@ -271,7 +271,7 @@ enum weir_status model_train(struct model *model, const struct batch *batch, flo
 	                          (struct weir_feed[]){{model->train.images, batch->images},
 	                                               {model->train.labels, batch->labels},
 	                                               {model->train.rate, rate}},
-	                          3, fetches, 4, results, NULL, 0, NULL, error);
+	                          3, fetches, 4, results, NULL, 0, WEIR_NO_DEADLINE, NULL, error);
 	weir_tensor_release(rate);
 	if (status != WEIR_OK)
 		return status;
@@ -288,7 +288,7 @@ static int64_t count_equal(const weir_tensor *a, const weir_tensor *b)
 	const int64_t *left = weir_tensor_data(a), *right = weir_tensor_data(b);
 	int64_t equal = 0;
 
-	for (int64_t i = 0; i < weir_tensor_elements(a); i++)
+	for (int64_t i = 0; i < weir_tensor_element_count(a); i++)
 		equal += left[i] == right[i];
 	return equal;
 }
@@ -299,7 +299,8 @@ enum weir_status model_evaluate(struct model *model, weir_tensor *weights, weir_
 	struct weir_feed feeds[] = {{model->evaluate.weights, weights}, {model->evaluate.bias, bias}};
 	weir_output fetches[] = {model->evaluate.loss, model->evaluate.predictions};
 	weir_tensor *results[2];
-	enum weir_status status = weir_session_run(model->session, feeds, 2, fetches, 2, results, NULL, 0, NULL, error);
+	enum weir_status status =
+		weir_session_run(model->session, feeds, 2, fetches, 2, results, NULL, 0, WEIR_NO_DEADLINE, NULL, error);
 
 	if (status != WEIR_OK)
 		return status;
@@ -313,7 +314,7 @@ enum weir_status model_evaluate(struct model *model, weir_tensor *weights, weir_
 static uint64_t mix(uint64_t hash, const weir_tensor *tensor)
 {
 	const unsigned char *bytes = weir_tensor_data(tensor);
-	size_t words = weir_tensor_nbytes(tensor) / sizeof(uint32_t);
+	size_t words = weir_tensor_byte_count(tensor) / sizeof(uint32_t);
 
 	for (size_t i = 0; i < words; i++) {
 		uint32_t word;

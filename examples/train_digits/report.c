@@ -41,7 +41,7 @@ enum weir_status report_make(struct report *report, struct job *job, int interru
 		.threshold_applies = !interrupted && job->settings.epochs >= DEFAULT_EPOCHS,
 		.seconds = (double)(job->ended_ns - job->started_ns) / 1e9,
 		.clock_ns = clock_cost(),
-		.reclaim = {.struct_size = sizeof(report->reclaim)},
+		.reclaim = {WEIR_RECLAIM_STATS_INIT},
 	};
 	status = model_evaluate(job->model, reads[WEIGHTS].tensor, reads[BIAS].tensor, &report->final, error);
 	weir_read_release_many(reads, VARIABLES);
@@ -56,7 +56,7 @@ static double accuracy(const struct report *report)
 	return (double)report->final.right / (double)report->job->model->held_out_count;
 }
 
-/* -- for people --------------------------------------------------------------------------------------------------------------- */
+/* -- for people -------------------------------------------------------------------------------- */
 
 static void print_latency(const char *title, const struct latency *latency, const char *what)
 {
@@ -124,7 +124,7 @@ int report_check(const struct report *report)
 	return wrong;
 }
 
-/* -- for programs ------------------------------------------------------------------------------------------------------------- */
+/* -- for programs ------------------------------------------------------------------------------ */
 
 static void write_latency(FILE *file, const char *name, const struct latency *latency)
 {

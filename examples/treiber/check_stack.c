@@ -1,9 +1,9 @@
 /*
- * check_stack.c - every execution of Treiber's stack in a small scope: two values inside, one thread pops, another pops twice and
- * pushes.
+ * check_stack.c - every execution of Treiber's stack in a small scope of two threads.
  *
- * Prints how many executions there are, and exits with 0 when none is wrong. Built with STACK_WITHOUT_TAGS it must find the ABA fault,
- * print the execution as a table, and exit with 0 when it has.
+ * The stack holds two values; one thread pops, another pops twice and pushes. Prints the number of
+ * executions, and exits with 0 if none is wrong. Built with STACK_WITHOUT_TAGS it must find the ABA
+ * problem, print the execution as a table, and exit with 0 if it has.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,12 +1,15 @@
 /*
- * stack.h - Treiber's stack over a fixed set of nodes, right and wrong, to be checked by weir/model.h and weir/stress.h.
+ * stack.h - Treiber's stack over a fixed set of nodes, right and wrong, to be checked.
  *
- * A push takes a node from the free ones, a pop gives it back; both sets are stacks of the same kind, linked by the nodes' numbers.
- * The top is one word: the number of the first node, and a tag that changes with every success. With STACK_WITHOUT_TAGS
- * the tag stays zero, and the stack has the ABA fault: a pop that read the top A and its follower B, and then slept while others popped
- * A and B and pushed A again, finds A at the top and makes B the top, which is free.
+ * weir/model.h and weir/stress.h check it. A push takes a node from the free ones, and a pop gives
+ * it back. Both sets are stacks of the same kind, linked by the numbers of the nodes. The top is
+ * one word: the number of the first node, and a tag that changes with every success. With
+ * STACK_WITHOUT_TAGS the tag stays zero, and the stack has the ABA problem. A pop reads the top A
+ * and its successor B, and then sleeps, while others pop A and B and push A again. It then finds A
+ * at the top and makes B the top, although B is free.
  *
- * Source: R. K. Treiber, Systems Programming: Coping with Parallelism, IBM RJ 5118, 1986; the tag is that of IBM's System/370.
+ * Source: R. K. Treiber, Systems Programming: Coping with Parallelism, IBM RJ 5118, 1986; the tag
+ * is that of IBM's System/370.
  */
 #ifndef TREIBER_STACK_H
 #define TREIBER_STACK_H
@@ -84,7 +87,7 @@ static inline int stack_push(struct stack *stack, uint64_t value)
 	return 1;
 }
 
-/* Lock-free. 0: there is nothing. */
+/* Lock-free. 0: the stack is empty. */
 static inline int stack_pop(struct stack *stack, uint64_t *value)
 {
 	uint32_t node = stack_unlink(stack, &stack->full);

@@ -26,8 +26,8 @@ static int take(void *stack, uint64_t *value)
 }
 
 /*
- * Without a capacity: a pop that has its value still holds the node, so a push may be refused while fewer than STACK_NODES values are
- * inside. Refusals are then allowed at any time.
+ * No capacity is given: a pop that has its value still holds the node, so a push may be refused
+ * while fewer than STACK_NODES values are stored. Refusals are therefore allowed at any time.
  */
 static const struct weir_stress_subject stack = {"stack", WEIR_STRESS_LIFO, 0, create, free, put, take};
 

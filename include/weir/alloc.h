@@ -1,12 +1,13 @@
 /*
  * alloc.h - where Weir's memory comes from.
  *
- * Every create call takes an allocator; NULL means the default one, which uses jemalloc's sized calls when the process
- * has them and aligned_alloc otherwise. Weir never replaces malloc. Out of memory is WEIR_RESOURCE_EXHAUSTED.
+ * Every create call takes an allocator. NULL means the default one, which uses the sized calls of
+ * jemalloc if the process has them, and aligned_alloc() otherwise. Weir never replaces malloc(). If
+ * there is no memory, the status is WEIR_RESOURCE_EXHAUSTED.
  *
- * | call                   | threads | progress          | blocks on     | allocates | signal-safe |
- * |------------------------|---------|-------------------|---------------|-----------|-------------|
- * | weir_default_allocator | any     | wait-free         | nothing       | no        | yes         |
+ * | call                   | threads | progress  | blocks on | allocates | signal-safe |
+ * |------------------------|---------|-----------|-----------|-----------|-------------|
+ * | weir_default_allocator | any     | wait-free | nothing   | no        | yes         |
  */
 #ifndef WEIR_ALLOC_H
 #define WEIR_ALLOC_H
@@ -17,15 +18,18 @@
 WEIR_BEGIN_DECLS
 
 /*
- * Copied into each object that is created with it; context must outlive those objects, and what of them waits to be reclaimed:
- * versions, variables, hooks of tokens and operations that waited are released some time after they ended (call
- * weir_reclaim_flush() before context goes away). Both functions are called from any thread and must be thread-safe. alignment
- * is a power of two of at least sizeof(void *).
+ * Copied into each object that is created with it. context must outlive those objects and their
+ * retired memory: versions, variables, hooks of tokens and operations that waited are freed some
+ * time after they ended. Call weir_reclaim_flush() before context ends. Any thread may call the two
+ * functions, at the same time. alignment is a power of two of at least sizeof(void *).
  */
 typedef struct weir_allocator {
-	/* size bytes (> 0), or NULL when there are none. The contents are not read before they are written. */
+	/*
+	 * Returns size bytes (> 0), or NULL if there are none. The bytes are written before they are
+	 * read.
+	 */
 	void *(*allocate)(void *context, size_t size, size_t alignment);
-	/* memory came from allocate() with the same size and alignment. Never called with NULL. */
+	/* Frees memory from allocate() with the same size and alignment. Never called with NULL. */
 	void (*release)(void *context, void *memory, size_t size, size_t alignment);
 	void *context;
 } weir_allocator;

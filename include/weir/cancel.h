@@ -1,27 +1,30 @@
 /*
- * cancel.h - a token that tells any number of waiting operations to give up.
+ * cancel.h - a token that cancels any number of waiting operations.
  *
- * Pass one to every call of a task; fire it once and all of them end with WEIR_CANCELLED, having lost nothing. Not a way to
- * stop a thread that does not wait in Weir: such code polls weir_cancel_fired().
+ * Pass one token to every call of a task. When it is fired, all these calls end with WEIR_CANCELLED
+ * and no item is lost. A token cannot stop a thread that does not wait in Weir: such code polls
+ * weir_cancel_fired().
  *
- * | call                    | threads | progress           | blocks on | allocates | signal-safe |
- * |-------------------------|---------|--------------------|-----------|-----------|-------------|
- * | weir_cancel_create      | any     | allocator          | allocator | yes       | no          |
- * | weir_cancel_retain      | any     | wait-free          | nothing   | no        | yes         |
- * | weir_cancel_on          | any     | lock-free          | allocator, for a new slot | for a new slot (1) | no |
- * | weir_cancel_fire        | any     | wait-free + the hooks it runs | nothing (2) | no | no        |
- * | weir_cancel_off, _release | any   | wait-free (3)      | nothing   | no        | no          |
- * | weir_cancel_fired, _cause | any   | wait-free          | nothing   | no        | yes         |
+ * | call              | threads | progress         | blocks on     | allocates      | signal-safe |
+ * |-------------------|---------|------------------|---------------|----------------|-------------|
+ * | weir_cancel_create | any    | allocator        | allocator     | yes            | no          |
+ * | weir_cancel_retain | any    | wait-free        | nothing       | no             | yes         |
+ * | weir_cancel_on    | any     | lock-free        | allocator (1) | a new slot (1) | no          |
+ * | weir_cancel_fire  | any     | wait-free + the hooks it runs | nothing (2) | no  | no          |
+ * | weir_cancel_off, _release | any | wait-free (3) | nothing      | no             | no          |
+ * | weir_cancel_fired, _cause | any | wait-free    | nothing       | no             | yes         |
  *
- * (1) A token keeps a slot for each hook that was ever registered at once with others, and uses it again.
- * (2) A thread that is stopped in a fire holds up the one hook that it runs. The others are run by the next thread that fires;
- *     waits in queues also end when any queue call begins with the token, or a hook is put on it. Until one of these, or its
- *     deadline, comes, a waiter that the stopped thread had not come to sleeps on: nothing runs on its behalf.
- * (3) The last reference of a token frees it, through its allocator; so may off and release.
+ * (1) A token has as many slots as hooks were ever registered at one time. It reuses them.
+ * (2) A thread that is stalled while it fires delays the one hook that it is running. The next
+ *     thread that fires runs the others. A wait in a queue also ends when any queue call begins
+ *     with the token or a hook is registered on it. Until then, or until its deadline, a waiter
+ *     that the stalled thread had not reached sleeps on.
+ * (3) Dropping the last reference of a token frees it through its allocator.
  */
 #ifndef WEIR_CANCEL_H
 #define WEIR_CANCEL_H
 
+#include <stdbool.h>
 #include <weir/alloc.h>
 #include <weir/status.h>
 
@@ -30,42 +33,61 @@ WEIR_BEGIN_DECLS
 typedef struct weir_cancel weir_cancel;
 typedef struct weir_cancel_hook weir_cancel_hook;
 
-/* A token with one reference. allocator may be NULL. WEIR_INVALID_ARGUMENT, WEIR_RESOURCE_EXHAUSTED. @since 0.1 */
-WEIR_API enum weir_status weir_cancel_create(const weir_allocator *allocator, weir_cancel **out);
-/* One more reference; returns the token. @since 0.1 */
+/*
+ * Creates a token with one reference. allocator may be NULL. Errors: WEIR_INVALID_ARGUMENT,
+ * WEIR_RESOURCE_EXHAUSTED.
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_cancel_create(const weir_allocator *allocator, weir_cancel **out, weir_error *error);
+/* Adds a reference and returns the token. @since 0.1 */
 WEIR_API weir_cancel *weir_cancel_retain(weir_cancel *token);
-/* One reference less. Accepts NULL. Hooks still registered keep the token alive until they are off. @since 0.1 */
+
+/*
+ * Gives a reference back. Accepts NULL. Registered hooks keep the token alive until
+ * weir_cancel_off().
+ * @since 0.1
+ */
 WEIR_API void weir_cancel_release(weir_cancel *token);
 
 /*
- * Fires: every hook runs once, in any order, on this thread before the call returns, or on another that fires at the same time
- * (a hook that another thread is taking off at the same time runs or does not). Only the first call counts; its cause (may be
- * NULL: WEIR_CANCELLED, "cancelled") is kept. When more than two fires race, the one that wins may keep its code only, not its
- * message. Later calls run what a stopped one has left. Returns 1 for the first call, else 0.
+ * Fires the token. Each hook runs once, in any order: on this thread before the call returns, or on
+ * another thread that fires at the same time. (A hook that another thread removes at the same time
+ * may run or not.) Returns true for the first call, else false. Only the first call counts, and its
+ * cause is kept (NULL: WEIR_CANCELLED, "cancelled"). If more than two calls race, the first may
+ * keep only the code of its cause and not the message. A later call runs the hooks that a stalled
+ * one left.
  * @since 0.1
  */
-WEIR_API int weir_cancel_fire(weir_cancel *token, const weir_error *cause);
-/* 1 once fired, else 0; 0 for NULL. @since 0.1 */
-WEIR_API int weir_cancel_fired(const weir_cancel *token);
+WEIR_API bool weir_cancel_fire(weir_cancel *token, const weir_error *cause);
+/* Returns true once the token has fired, else false; false for NULL. @since 0.1 */
+WEIR_API bool weir_cancel_fired(const weir_cancel *token);
+
 /*
- * WEIR_OK while not fired (or token NULL); afterwards the cause's code, and the cause in *error unless that is NULL. @since 0.1
+ * Returns WEIR_OK while the token has not fired, or if token is NULL. Afterwards returns the code
+ * of the cause, and stores the cause in *error unless that is NULL.
+ * @since 0.1
  */
 WEIR_API enum weir_status weir_cancel_cause(const weir_cancel *token, weir_error *error);
 
 typedef void weir_cancel_fn(void *context);
+
 /*
- * Runs fn(context) once when the token fires, on a thread that fires; at once, before returning, if it has fired already. *hook
- * is the caller's until weir_cancel_off. WEIR_INVALID_ARGUMENT, WEIR_RESOURCE_EXHAUSTED (fn is not registered and not run).
+ * Registers a hook: fn(context) runs once when the token fires, on a thread that fires it. If the
+ * token has fired already, fn runs before this call returns. The caller keeps *hook until
+ * weir_cancel_off(). Errors: WEIR_INVALID_ARGUMENT, WEIR_RESOURCE_EXHAUSTED; fn is then not
+ * registered and not run.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_cancel_on(weir_cancel *token, weir_cancel_fn *fn, void *context,
                                          weir_cancel_hook **hook);
+
 /*
- * Ends the hook. Returns 1 when fn has not run and never will; 0 when it has run or is running on another thread at this
- * moment, so that `context` may still be in use there. Accepts NULL (returns 1).
+ * Removes the hook. Returns true if fn has not run and never will. Returns false if fn has run or
+ * is running on another thread now, so that `context` may still be in use there. Accepts NULL
+ * (returns true).
  * @since 0.1
  */
-WEIR_API int weir_cancel_off(weir_cancel_hook *hook);
+WEIR_API bool weir_cancel_off(weir_cancel_hook *hook);
 
 WEIR_END_DECLS
 

@@ -1,33 +1,39 @@
 /*
- * checkpoint.h - the values of variables kept in a file, in the safetensors format, and put back from one.
+ * checkpoint.h - the values of variables saved to a file in the safetensors format, and restored.
  *
- * Use it to keep parameters across runs, or to hand them to other programs: safetensors is read by many tools, in many languages.
- * What is written is one instant of all variables, though writers run on; the file changes at one instant too. Not for tensors of
- * strings, nor for more than WEIR_COMMIT_MAX_PARTS variables at once: use several files, and then each is an instant of its own.
+ * Use it to keep parameters across runs, or to hand them to other programs: many tools in many
+ * languages read safetensors. A save writes one instant of all variables while writers run on, and
+ * replaces the file at one instant too. It cannot save tensors of strings. It saves at most
+ * WEIR_COMMIT_MAX_PARTS variables at once; with several files, each is an instant of its own.
  *
- * | call                         | threads | progress            | blocks on               | allocates | signal-safe |
- * |------------------------------|---------|---------------------|-------------------------|-----------|-------------|
- * | weir_checkpoint_save         | any     | the file system's   | the file system         | yes       | no          |
- * | weir_checkpoint_save_tensors | any     | the file system's   | the file system         | yes       | no          |
- * | weir_checkpoint_restore      | any     | the file system's, then lock-free | the file system; the retire budget, up to the deadline | yes | no |
- * | weir_checkpoint_save_store   | any     | as weir_checkpoint_save | the file system      | yes       | no          |
- * | weir_checkpoint_restore_store | any    | as weir_checkpoint_restore | as there          | yes       | no          |
+ * | call               | threads | progress          | blocks on        | allocates | signal-safe |
+ * |--------------------|---------|-------------------|------------------|-----------|-------------|
+ * | weir_checkpoint_save | any   | file system       | file system      | yes       | no          |
+ * | weir_checkpoint_save_tensors | any | file system | file system      | yes       | no          |
+ * | weir_checkpoint_restore | any | file system (1)  | file system, budget (2) | yes | no         |
+ * | weir_checkpoint_save_store | any | as weir_checkpoint_save | file system | yes  | no          |
+ * | weir_checkpoint_restore_store | any | as weir_checkpoint_restore | as there | yes | no        |
  *
- * Nobody who reads or writes the variables ever waits for a save: it holds a snapshot's handles while it writes. So replaced
- * versions of these variables, one of each at most, stay in memory until the save ends.
+ * (1) While it reads the file; then lock-free.
+ * (2) While the retired bytes exceed the budget (weir/reclaim.h), up to the deadline.
  *
- * The format. 8 bytes, little-endian: the length of the header; the header, JSON: for each tensor its name, dtype, shape and
- * where its bytes are; the bytes, row-major and little-endian, without gaps. Our headers end in blanks, so that the data begins
- * at a multiple of 64, and the tensors lie from the largest elements to the smallest, so that each is aligned.
+ * A save delays no thread that reads or writes the variables: it holds the handles of a snapshot
+ * while it writes. So until the save ends, at most one replaced version of each variable stays in
+ * memory.
  *
- * | weir | safetensors |   | weir | safetensors |   | weir | safetensors        |
- * |------|-------------|---|------|-------------|---|------|--------------------|
- * | bool | BOOL        |   | i16  | I16         |   | f16  | F16                |
- * | u8   | U8          |   | i32  | I32         |   | f32  | F32                |
- * | i8   | I8          |   | i64  | I64         |   | f64  | F64                |
+ * The format has three parts: the length of the header (8 bytes, little-endian); the header (JSON:
+ * for each tensor its name, dtype, shape and the position of its bytes); and the bytes (row-major,
+ * little-endian, without gaps). Weir pads its headers with blanks, so that the data begins at a
+ * multiple of 64, and sorts the tensors by element size, largest first, so that each is aligned.
  *
- * bytes has no counterpart and is refused when it is saved; U16, U32, U64, BF16, C64 and the F8 kinds are refused, by the
- * tensor's name, when a variable is to be restored from one.
+ * | weir | safetensors |  | weir | safetensors |  | weir | safetensors |
+ * |------|-------------|--|------|-------------|--|------|-------------|
+ * | bool | BOOL        |  | i16  | I16         |  | f16  | F16         |
+ * | u8   | U8          |  | i32  | I32         |  | f32  | F32         |
+ * | i8   | I8          |  | i64  | I64         |  | f64  | F64         |
+ *
+ * The dtype bytes has no counterpart, and a save refuses it. A restore refuses tensors of U16, U32,
+ * U64, BF16, C64 and the F8 kinds, and names the tensor.
  */
 #ifndef WEIR_CHECKPOINT_H
 #define WEIR_CHECKPOINT_H
@@ -42,89 +48,121 @@
 
 WEIR_BEGIN_DECLS
 
-/* A variable and the name of its tensor in the file: UTF-8, not "__metadata__", not empty; NULL: the variable's own name. */
+/*
+ * A variable and the name of its tensor in the file: UTF-8, not "__metadata__", not empty. NULL:
+ * the name of the variable.
+ */
 struct weir_checkpoint_part {
 	const char *name;
 	weir_var *var;
 };
 
-/* A tensor and its name; here the name is needed. The caller holds a reference, or a handle, until the call returns. */
+/*
+ * A tensor and its name, which is required. The caller holds a reference or a handle until the call
+ * returns.
+ */
 struct weir_checkpoint_tensor {
 	const char *name;
 	const weir_tensor *tensor;
 };
 
 enum weir_checkpoint_flags {
-	/* restore: tensors of the file that no part names are left alone; without it they are refused. */
+	/* restore: ignore tensors of the file that no part names; otherwise they are an error */
 	WEIR_CHECKPOINT_ALLOW_OTHERS = 1
 };
 
-/* The longest header that is read or written, as other readers of the format have it. */
+/* The longest header that is read or written; other readers of the format have the same limit. */
 enum { WEIR_CHECKPOINT_MAX_HEADER = 100000000 };
 
 struct weir_checkpoint_options {
-	size_t struct_size;              /* sizeof(struct weir_checkpoint_options) */
-	uint32_t flags;                  /* of enum weir_checkpoint_flags; save takes none */
-	const weir_allocator *allocator; /* for headers, and for the tensors that are restored; NULL: the default one */
+	size_t struct_size; /* WEIR_CHECKPOINT_OPTIONS_INIT sets it */
+	uint32_t flags;     /* of enum weir_checkpoint_flags; save takes none */
+	/* for headers and restored tensors; NULL: the default allocator */
+	const weir_allocator *allocator;
 };
+#define WEIR_CHECKPOINT_OPTIONS_INIT WEIR_STRUCT_SIZE(struct weir_checkpoint_options)
 
 /*
- * Writes the values that the variables have at one instant during the call to the file `path`, which it makes or replaces whole:
- * a temporary file in the same folder is written, synced and renamed, and the folder is synced. So whoever opens `path`, also
- * after a crash at any moment, finds the old file or the new one. A crash may leave the temporary file behind:
- * `path`.PID-N.tmp. A symbolic link at `path` is replaced, not followed; the new file's mode is 0666 less the umask. Saves to
- * one path at the same time do not disturb one another: the last rename stays.
+ * Writes the values that the variables have at one instant during the call to the file `path`,
+ * which is created or replaced as a whole. The call writes a temporary file in the same folder,
+ * syncs it, renames it, and syncs the folder. So a program that opens `path`, even after a crash at
+ * any moment, finds the old file or the new one. A crash may leave the temporary file,
+ * `path`.PID-N.tmp. A symbolic link at `path` is replaced, not followed. The mode of the new file
+ * is 0666 less the umask. Concurrent saves to one path do not disturb one another: the last rename
+ * stays. options may be NULL.
  *
- * options may be NULL. WEIR_INVALID_ARGUMENT (NULL, count 0 or above WEIR_COMMIT_MAX_PARTS, a name that is bad or given twice,
- * unknown flags), WEIR_UNIMPLEMENTED (dtype bytes), WEIR_FAILED_PRECONDITION (a variable is not initialized),
- * WEIR_RESOURCE_EXHAUSTED (memory, room on the device, a header that is too long), WEIR_NOT_FOUND (no such folder),
- * WEIR_INTERNAL (any other failure of the file system; the message has its words). On failure the old file is still there, with
- * one exception: when the message says that only the sync of the folder failed, the new file is in place, and may be the old
- * one again after the machine loses power. @since 0.1
+ * Errors, after which the old file is still there:
+ * - WEIR_INVALID_ARGUMENT if an argument is NULL, count is 0 or above WEIR_COMMIT_MAX_PARTS, a name
+ *   is invalid or occurs twice, or a flag is unknown.
+ * - WEIR_UNIMPLEMENTED for the dtype bytes.
+ * - WEIR_FAILED_PRECONDITION if a variable is not initialized.
+ * - WEIR_RESOURCE_EXHAUSTED: memory, space on the device, or a header that is too long.
+ * - WEIR_NOT_FOUND if there is no such folder.
+ * - WEIR_INTERNAL for any other failure of the file system; the message has its words. If the
+ *   message says that only the sync of the folder failed, the new file is in place, but the old one
+ *   may be back after a loss of power.
+ * @since 0.1
  */
 WEIR_API enum weir_status weir_checkpoint_save(const struct weir_checkpoint_part parts[], size_t count,
-                                               const struct weir_checkpoint_options *options, const char *path,
+                                               const char *path, const struct weir_checkpoint_options *options,
                                                weir_error *error);
-/* The same of tensors in hand: those of a snapshot, say. @since 0.1 */
-WEIR_API enum weir_status weir_checkpoint_save_tensors(const struct weir_checkpoint_tensor tensors[], size_t count,
-                                                       const struct weir_checkpoint_options *options, const char *path,
-                                                       weir_error *error);
+
 /*
- * Reads the tensors of all parts from the file and publishes them as the next versions of the variables, all at one instant (a
- * commit), or publishes none. What writers published meanwhile is replaced, as by an assignment.
+ * Like weir_checkpoint_save(), for tensors instead of variables, such as those of a snapshot.
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_checkpoint_save_tensors(const struct weir_checkpoint_tensor tensors[], size_t count,
+                                                       const char *path, const struct weir_checkpoint_options *options,
+                                                       weir_error *error);
+
+/*
+ * Reads the tensors of all parts from the file and publishes them as the next versions of the
+ * variables, all at one instant (a commit), or publishes none. Versions that other threads publish
+ * meanwhile are replaced, as by an assignment.
  *
- * The file is not trusted: lengths, names, dtypes, shapes, products, offsets (each byte of the data belongs to exactly one
- * tensor), and the bytes of bool tensors are checked before anything is published. Headers are read in a strict subset of JSON,
- * as the format demands it, without recursion, in time n log n for a header of n bytes, whatever its names. What is allocated:
- * as many bytes as the header has, for it and all tensors that it tells of; and each tensor that a part names, once the file
- * was seen to have its bytes.
+ * The file is not trusted. Before anything is published, the call checks lengths, names, dtypes,
+ * shapes, products, offsets (each byte of the data belongs to exactly one tensor), and the bytes of
+ * bool tensors. It reads headers in the strict subset of JSON that the format requires, without
+ * recursion, in time O(n log n) for a header of n bytes, whatever its names. It allocates as many
+ * bytes as the header has, for the header and the list of its tensors, and the tensors that parts
+ * name, after it has seen that the file has their bytes.
  *
- * WEIR_NOT_FOUND (no such file), WEIR_DATA_LOSS (the file is damaged or no safetensors file), WEIR_FAILED_PRECONDITION (a part
- * is not in the file, its dtype or shape does not fit the variable, or the file has a tensor that no part names: see the flag),
- * WEIR_INVALID_ARGUMENT (as for save, or a variable twice), WEIR_RESOURCE_EXHAUSTED (memory; the retire budget at deadline_ns),
- * WEIR_DEADLINE_EXCEEDED (other writers were faster each time), WEIR_INTERNAL (the file system). The message names the file and
- * the tensor, what was expected and what came.
+ * Errors; the message names the file and the tensor, what was expected and what was found:
+ * - WEIR_NOT_FOUND if there is no such file.
+ * - WEIR_DATA_LOSS if the file is damaged or not a safetensors file.
+ * - WEIR_FAILED_PRECONDITION if the file lacks a part, the dtype or shape does not fit the
+ *   variable, or the file has a tensor that no part names (see the flag).
+ * - WEIR_INVALID_ARGUMENT as for a save, or if a variable occurs twice.
+ * - WEIR_RESOURCE_EXHAUSTED: memory, or the retired bytes exceed the budget at deadline_ns.
+ * - WEIR_DEADLINE_EXCEEDED if other writers were faster each time.
+ * - WEIR_INTERNAL for any other failure of the file system.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_checkpoint_restore(const struct weir_checkpoint_part parts[], size_t count,
-                                                  const struct weir_checkpoint_options *options, const char *path,
+                                                  const char *path, const struct weir_checkpoint_options *options,
                                                   uint64_t deadline_ns, weir_error *error);
 
 /*
- * All variables (weir_var_type()) that are in the store when the call begins, as weir_checkpoint_save; those that are added or
- * removed meanwhile may be among them. A variable is called as in the store, "name", or "container/name" in a container that
- * has a name; where that makes two of one name, WEIR_INVALID_ARGUMENT. Objects of other types are left out. WEIR_NOT_FOUND:
- * there are no variables. @since 0.1
+ * Saves all variables (weir_var_type()) that are in the store when the call begins, as
+ * weir_checkpoint_save(). Variables added or removed meanwhile may be included. The name of a
+ * variable in the file is "name", or "container/name" if its container has a name. Objects of other
+ * types are left out.
+ *
+ * Errors: WEIR_INVALID_ARGUMENT if two variables get the same name, WEIR_NOT_FOUND if there are no
+ * variables, and those of weir_checkpoint_save().
+ * @since 0.1
  */
-WEIR_API enum weir_status weir_checkpoint_save_store(weir_store *store, const struct weir_checkpoint_options *options,
-                                                     const char *path, weir_error *error);
+WEIR_API enum weir_status weir_checkpoint_save_store(weir_store *store, const char *path,
+                                                     const struct weir_checkpoint_options *options, weir_error *error);
+
 /*
- * Gives all variables of the store, called as above, their values of the file, as weir_checkpoint_restore: one that is not in
- * the file is a failure, and without WEIR_CHECKPOINT_ALLOW_OTHERS so is a tensor whose variable is not in the store: create
- * them first. @since 0.1
+ * Restores all variables of the store, named as in weir_checkpoint_save_store(). It fails if the
+ * file lacks one of them, and, without WEIR_CHECKPOINT_ALLOW_OTHERS, if the file has a tensor whose
+ * variable is not in the store: create the variables first. Errors as weir_checkpoint_restore().
+ * @since 0.1
  */
-WEIR_API enum weir_status weir_checkpoint_restore_store(weir_store *store,
-                                                        const struct weir_checkpoint_options *options, const char *path,
+WEIR_API enum weir_status weir_checkpoint_restore_store(weir_store *store, const char *path,
+                                                        const struct weir_checkpoint_options *options,
                                                         uint64_t deadline_ns, weir_error *error);
 
 WEIR_END_DECLS

@@ -1,32 +1,40 @@
 /*
- * multi_queue.h - bounded lock-free priority queue that is not quite strict: near the smallest key leaves, and threads seldom
- * meet.
+ * multi_queue.h - bounded lock-free relaxed priority queue: returns one of the smallest keys.
  *
- * Use it where priorities guide and nobody depends on each single one: shortest paths, branch and bound, schedulers of tasks.
- * Many threads that dequeue from weir/priority_queue.h all meet at one item; here each draws two of several lanes and takes the
- * smaller of their first items. It never waits: full and empty are statuses. One thread with one lane has strict order.
+ * Use it if priorities guide the work and no single one is decisive: shortest paths, branch and
+ * bound, task schedulers. Threads that dequeue from weir/priority_queue.h contend for one item.
+ * Here a dequeue draws two of several lanes and takes the smaller of their first items, so threads
+ * rarely contend. It never waits: "full" and "empty" are statuses. With one thread and one lane the
+ * order is strict.
  *
- * | call                           | threads   | progress  | blocks on | allocates | signal-safe |
- * |--------------------------------|-----------|-----------|-----------|-----------|-------------|
- * | weir_multi_queue_create        | one       | allocator | allocator | yes       | no          |
- * | weir_multi_queue_destroy       | one, last | allocator | allocator | no        | no          |
- * | weir_multi_queue_try_enqueue   | any       | lock-free | nothing   | no        | no          |
- * | weir_multi_queue_try_dequeue   | any       | lock-free | nothing   | no        | no          |
- * | weir_multi_queue_close         | any       | wait-free | nothing   | no        | yes         |
- * | weir_multi_queue_closed, _size_approx, _capacity, _lanes | any | wait-free | nothing | no | yes  |
+ * | call                            | threads   | progress  | blocks on | allocates | signal-safe |
+ * |---------------------------------|-----------|-----------|-----------|-----------|-------------|
+ * | weir_multi_queue_create         | one       | allocator | allocator | yes       | no          |
+ * | weir_multi_queue_destroy        | one, last | allocator | allocator | no        | no          |
+ * | weir_multi_queue_try_enqueue    | any       | lock-free | nothing   | no        | no          |
+ * | weir_multi_queue_try_dequeue    | any       | lock-free | nothing   | no        | no          |
+ * | weir_multi_queue_close          | any       | wait-free | nothing   | no        | yes         |
+ * | weir_multi_queue_closed, _size_approx | any | wait-free | nothing   | no        | yes         |
+ * | weir_multi_queue_capacity, _lane_count | any | wait-free | nothing | no | yes |
  *
- * Each lane is a strict queue of weir/priority_queue.h, so there is no lock whose holder could be stopped: a thread that is
- * stopped inside an enqueue keeps the room for one value and hides nothing of what others put. How far from strict, measured:
- * docs/concepts.md; a dequeue passes over about as many smaller keys as there are lanes, on average, and over more with
- * stickiness.
+ * Each lane is a strict queue of weir/priority_queue.h, so no thread can be stalled while it holds
+ * the lock of a lane. A thread that is stalled inside an enqueue occupies the room for one value
+ * and hides no value of other threads.
  *
- * Ordering: what a thread wrote before enqueueing a value is visible to the thread that dequeues it. "Full" says that each lane
- * was full at some moment of the call, "empty" that each was empty at some moment. Sources: MultiQueues (Rihani, Sanders,
- * Dementiev, SPAA 2015); stickiness: Williams, Sanders, Dementiev (ESA 2021).
+ * On average a dequeue passes over about as many smaller keys as there are lanes, and over more
+ * with stickiness. docs/concepts.md has measurements.
+ *
+ * Ordering. What a thread wrote before it enqueued a value is visible to the thread that dequeues
+ * it. "Full" means that each lane was full at some moment of the call; "empty" means that each lane
+ * was empty at some moment.
+ *
+ * Sources: MultiQueues (Rihani, Sanders, Dementiev, SPAA 2015); stickiness: Williams, Sanders,
+ * Dementiev (ESA 2021).
  */
 #ifndef WEIR_MULTI_QUEUE_H
 #define WEIR_MULTI_QUEUE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <weir/alloc.h>
@@ -39,47 +47,72 @@ typedef struct weir_multi_queue weir_multi_queue;
 enum { WEIR_MULTI_QUEUE_MAX_LANES = 1024, WEIR_MULTI_QUEUE_LANES_A_PROCESSOR = 4 };
 
 struct weir_multi_queue_options {
-	size_t struct_size;              /* sizeof(struct weir_multi_queue_options) */
-	uint32_t flags;                  /* must be 0 */
-	uint32_t lanes;                  /* at most WEIR_MULTI_QUEUE_MAX_LANES, and the capacity; 0: 4 a processor */
-	uint32_t stickiness;             /* calls for which a thread stays with the lanes it drew; 0: 1, no stickiness */
-	const weir_allocator *allocator; /* NULL: the default one */
+	size_t struct_size; /* WEIR_MULTI_QUEUE_OPTIONS_INIT sets it */
+	uint32_t flags;     /* must be 0 */
+	/* at most the capacity and WEIR_MULTI_QUEUE_MAX_LANES; 0: 4 per processor */
+	uint32_t lanes;
+	/* calls for which a thread stays with the lanes that it drew; 0: 1, no stickiness */
+	uint32_t stickiness;
+	const weir_allocator *allocator; /* NULL: the default allocator */
 };
+#define WEIR_MULTI_QUEUE_OPTIONS_INIT WEIR_STRUCT_SIZE(struct weir_multi_queue_options)
 
 /*
- * A queue that holds exactly `capacity` values, of which each lane holds its share, of at most
- * WEIR_PRIORITY_QUEUE_MAX_CAPACITY. options may be NULL. WEIR_INVALID_ARGUMENT (out NULL, capacity or lanes out of bounds,
- * unknown flag, bad struct_size), WEIR_RESOURCE_EXHAUSTED. @since 0.1
+ * Creates a queue that holds exactly `capacity` values. The lanes share the capacity; the share of
+ * each is at most WEIR_PRIORITY_QUEUE_MAX_CAPACITY. options may be NULL.
+ *
+ * Errors: WEIR_INVALID_ARGUMENT if out is NULL, the capacity or number of lanes is out of bounds, a
+ * flag is unknown, or struct_size is wrong. WEIR_RESOURCE_EXHAUSTED.
+ * @since 0.1
  */
 WEIR_API enum weir_status weir_multi_queue_create(size_t capacity, const struct weir_multi_queue_options *options,
-                                                  weir_multi_queue **out);
-/* Values left inside are dropped. No other thread may be using the queue. Accepts NULL. @since 0.1 */
-WEIR_API void weir_multi_queue_destroy(weir_multi_queue *queue);
+                                                  weir_multi_queue **out, weir_error *error);
 
 /*
- * WEIR_OK: the value, any of 64 bits, is in. WEIR_WOULD_BLOCK: no lane had room; each enqueue under way counts as a value.
- * WEIR_CANCELLED: closed. WEIR_INVALID_ARGUMENT: queue NULL. @since 0.1
+ * Destroys the queue and drops the values in it. No other thread may use it. Accepts NULL. Never
+ * fails.
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_multi_queue_destroy(weir_multi_queue *queue, weir_error *error);
+
+/*
+ * Enqueues `value`, which may be any 64 bits.
+ *
+ * Errors: WEIR_WOULD_BLOCK if no lane had room, where each enqueue under way counts as a value;
+ * WEIR_CANCELLED if the queue is closed; WEIR_INVALID_ARGUMENT if it is NULL.
+ * @since 0.1
  */
 WEIR_API enum weir_status weir_multi_queue_try_enqueue(weir_multi_queue *queue, int64_t key, uint64_t value);
+
 /*
- * WEIR_OK: *value is out, and *key (may be NULL) is its key: the smallest of one lane. WEIR_WOULD_BLOCK: all lanes were empty.
- * WEIR_OUT_OF_RANGE: closed and empty for ever. WEIR_INVALID_ARGUMENT: queue or value NULL. Outputs are untouched unless WEIR_OK.
+ * Dequeues the value with the smallest key of one lane into *value, and that key into *key (may be
+ * NULL).
+ *
+ * Errors: WEIR_WOULD_BLOCK if all lanes were empty, WEIR_OUT_OF_RANGE if the queue is drained,
+ * WEIR_INVALID_ARGUMENT if queue or value is NULL. On an error the outputs are untouched.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_multi_queue_try_dequeue(weir_multi_queue *queue, int64_t *key, uint64_t *value);
 
 /*
- * No enqueue that starts after this, or after anybody was told that the queue is closed, succeeds. What is inside stays to be
- * dequeued. Once a dequeue has answered WEIR_OUT_OF_RANGE no enqueue ever succeeds again. Idempotent; accepts NULL. @since 0.1
+ * Closes the queue. An enqueue fails if it starts after this call, or after any call has found the
+ * queue closed. The stored values can still be dequeued. After a dequeue has returned
+ * WEIR_OUT_OF_RANGE, no enqueue ever succeeds again. Idempotent. Accepts NULL.
+ * @since 0.1
  */
 WEIR_API void weir_multi_queue_close(weir_multi_queue *queue);
-/* 1 once closed, else 0. @since 0.1 */
-WEIR_API int weir_multi_queue_closed(const weir_multi_queue *queue);
-/* 0 for NULL, as the next two. @since 0.1 */
+/* Returns true if the queue is closed, else false. @since 0.1 */
+WEIR_API bool weir_multi_queue_closed(const weir_multi_queue *queue);
+/* The capacity that the queue was created with; 0 for NULL. @since 0.1 */
 WEIR_API size_t weir_multi_queue_capacity(const weir_multi_queue *queue);
-/* How many lanes there are. @since 0.1 */
-WEIR_API size_t weir_multi_queue_lanes(const weir_multi_queue *queue);
-/* The number of values if nobody is using the queue, else near it; 0 .. capacity. @since 0.1 */
+/* The number of lanes; 0 for NULL. @since 0.1 */
+WEIR_API size_t weir_multi_queue_lane_count(const weir_multi_queue *queue);
+
+/*
+ * The number of stored values, 0 .. capacity. Exact while no other thread uses the queue, else
+ * approximate. 0 for NULL.
+ * @since 0.1
+ */
 WEIR_API size_t weir_multi_queue_size_approx(const weir_multi_queue *queue);
 
 WEIR_END_DECLS

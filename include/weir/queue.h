@@ -1,134 +1,173 @@
 /*
- * queue.h - bounded queues of pointers that wait, close and cancel: FIFO, shuffle and by priority.
+ * queue.h - bounded queues of pointers in which threads can wait: FIFO, shuffled or by priority.
  *
- * Use it to pass work between threads that may sleep. The fast path is lock-free (a ring, a shuffle store, or a priority
- * queue); a thread sleeps only when the queue is full or empty. For a value that is never waited for use weir/ring.h; for
- * tuples of tensors with a checked spec use weir/tensor_queue.h.
+ * Use it to pass work between threads that may sleep. While there is room or an item, calls are
+ * lock-free; a thread sleeps only if the queue is full or empty. If no thread should ever wait, use
+ * weir/ring.h. For tuples of tensors with a checked spec, use weir/tensor_queue.h.
  *
- * | call                           | threads | progress                     | blocks on          | allocates       | signal-safe |
- * |--------------------------------|---------|------------------------------|--------------------|-----------------|-------------|
- * | weir_queue_create              | any     | lock-free + allocator        | allocator          | yes             | no          |
- * | weir_queue_destroy             | one, last | lock-free + allocator + drop | nothing          | at a thread's first use of Weir | no |
- * | weir_queue_try_enqueue, _try_dequeue | any | lock-free                    | nothing            | at a thread's first use of Weir | no |
- * | weir_queue_enqueue[_many]      | any     | lock-free while there is room | room, up to the deadline | when it waits | no     |
- * | weir_queue_dequeue[_many,_up_to] | any   | lock-free while there are items | items, up to the deadline | when it waits; batches always | no |
- * | weir_queue_start               | any     | lock-free + allocator        | nothing            | yes             | no          |
- * | weir_queue_op_cancel           | any     | lock-free + the completion   | nothing            | at a thread's first use of Weir | no |
- * | weir_queue_op_release          | any     | wait-free + allocator        | nothing            | no              | no          |
- * | weir_queue_readable_fd, _writable_fd | any | lock-free + system     | nothing            | the first time  | no          |
- * | weir_queue_close               | any     | lock-free                    | nothing            | at a thread's first use of Weir | no |
- * | weir_queue_get_stats           | any     | wait-free                    | nothing            | no              | yes         |
- * | weir_queue_size, _closed, _capacity, _seed, _name | any | wait-free               | nothing            | no              | yes         |
+ * | call                 | threads | progress              | blocks on | allocates  | signal-safe |
+ * |----------------------|---------|-----------------------|-----------|------------|-------------|
+ * | weir_queue_create    | any     | lock-free + allocator | allocator | yes        | no          |
+ * | weir_queue_destroy   | one, last | lock-free + allocator (1) | nothing | record (2) | no      |
+ * | weir_queue_try_enqueue, _try_dequeue | any | lock-free | nothing   | record (2) | no          |
+ * | weir_queue_enqueue[_many] | any | lock-free if there is room | room (3) | to wait | no        |
+ * | weir_queue_dequeue   | any     | lock-free if there is an item | items (3) | to wait | no     |
+ * | weir_queue_dequeue_many, _up_to | any | lock-free if there are items | items (3) | yes | no   |
+ * | weir_queue_start     | any     | lock-free + allocator | nothing   | yes        | no          |
+ * | weir_queue_readable_fd, _writable_fd | any | lock-free + system | nothing | first time | no   |
+ * | weir_queue_close     | any     | lock-free             | nothing   | record (2) | no          |
+ * | weir_queue_get_stats | any     | wait-free             | nothing   | no         | yes         |
+ * | weir_queue_size_approx, _closed, _capacity | any | wait-free | nothing | no | yes |
+ * | weir_queue_seed, _name | any   | wait-free             | nothing   | no         | yes         |
  *
- * "Full" and "empty", as weir_queue_try_enqueue and _try_dequeue say them, are those of the store, in C11: exact of a FIFO
- * queue (weir/ring.h), of one by priority as of weir/priority_queue.h; of a shuffle queue they are exact only while no other
- * call is under way. While a batch that cannot be filled gives its items back they are less than that: lib/queue/store.c.
+ * (1) And the calls of drop().
+ * (2) A thread's first call of Weir allocates its record.
+ * (3) Up to the deadline.
  *
- * A thread that is stopped inside a call holds up nobody who does not wait. Of those who wait it holds up the one operation
- * that it was carrying on at that moment, which then not even its deadline ends (two, when it was cancelling one); and, if that
- * is the batch that collects, the batch dequeues behind it and the news that a closed queue is drained. In a fair queue try_
- * calls say WEIR_WOULD_BLOCK meanwhile, if others wait.
+ * Full and empty. weir_queue_try_enqueue() and _try_dequeue() report the state of the store. Of a
+ * FIFO queue both answers are exact (weir/ring.h). Of a priority queue they are as exact as those
+ * of weir/priority_queue.h. Of a shuffle queue they are exact only while no other call is under
+ * way. They are weaker while a batch that cannot be filled returns its items: see
+ * lib/queue/store.c.
  *
- * A call that would have to wait first yields the processor, up to three times, and looks again, unless that was slow of late
- * or the queue is fair. Waiters of one direction are served in arrival order; a newcomer that finds room or an item does not
- * wait behind them unless the queue is fair. Batch dequeues take turns: one collects at a time. Ordering: what was written
- * before an item was enqueued is visible to whoever dequeues it, and what was written before a close to whoever is told that
- * the queue is closed.
+ * Stalled threads. A thread that is stalled inside a call delays no call that does not wait. It
+ * delays at most the one waiting operation that it was completing, which then does not end even at
+ * its deadline; or two operations, if it was cancelling one. If it is the batch dequeue that
+ * collects, it also delays the batch dequeues that wait for their turn, and the answer that a
+ * closed queue is drained. Meanwhile, if others wait, try_ calls on a fair queue return
+ * WEIR_WOULD_BLOCK.
  *
- * Ownership: an item belongs to the queue from the moment its enqueue succeeded until its dequeue succeeds. On any other
- * outcome of an enqueue the caller still owns it.
+ * Waiting. Before a call waits, it yields the processor up to three times and tries again, unless
+ * the queue is fair or yielding was slow recently. Waiters of one direction are served in order of
+ * arrival. A newcomer that finds room or an item does not wait behind them, unless the queue is
+ * fair. One batch dequeue collects at a time; the others wait for their turn.
+ *
+ * Ordering. What a thread wrote before it enqueued an item is visible to the thread that dequeues
+ * it. What a thread wrote before it closed the queue is visible to every thread that finds it
+ * closed.
+ *
+ * Ownership. The queue owns an item from the moment its enqueue succeeds until its dequeue
+ * succeeds. After any other outcome of an enqueue the caller still owns the item.
  */
 #ifndef WEIR_QUEUE_H
 #define WEIR_QUEUE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <weir/alloc.h>
 #include <weir/cancel.h>
+#include <weir/pending.h>
 #include <weir/status.h>
 #include <weir/time.h>
 
 WEIR_BEGIN_DECLS
 
 typedef struct weir_queue weir_queue;
-typedef struct weir_queue_op weir_queue_op;
 
 enum weir_queue_order {
 	WEIR_QUEUE_FIFO = 0,
-	WEIR_QUEUE_SHUFFLE = 1, /* a dequeue takes an item uniformly at random from those stored */
-	WEIR_QUEUE_PRIORITY = 2 /* the item with the smallest key leaves first, equal keys in the order they came */
+	WEIR_QUEUE_SHUFFLE = 1, /* a dequeue draws one of the stored items uniformly at random */
+	WEIR_QUEUE_PRIORITY = 2 /* the smallest key leaves first, equal keys in FIFO order */
 };
 
-enum { WEIR_QUEUE_FAIR = 1 }; /* flags: a newcomer goes behind those who wait */
+enum { WEIR_QUEUE_FAIR = 1 }; /* flags: a newcomer goes behind the waiters */
 
-/* Called for each item that is still inside when the queue is destroyed. */
+/* Called for each item that is still stored when the queue is destroyed. */
 typedef void weir_queue_drop_fn(void *context, void *item);
 
 /*
- * The key of an item of a priority queue: always the same while the item is on its way in. Called inside the calls that enqueue,
- * start an enqueue or a select, on their thread and before the item is in, once or more often; never for an item that is in or
- * may have left. It must not block. It may call Weir.
+ * Returns the key of an item of a priority queue. The key must not change while the item is being
+ * enqueued. The function is called one or more times by the calls that enqueue, start an enqueue or
+ * select, on their thread and before the item is stored; never for an item that is stored or may
+ * have been dequeued. It must not block. It may call Weir.
  */
 typedef int64_t weir_queue_key_fn(void *context, void *item);
 
 struct weir_queue_options {
-	size_t struct_size; /* sizeof(struct weir_queue_options) */
-	/* Items, 1 .. WEIR_RING_MAX_CAPACITY (weir/ring.h); shuffle: .. 2^24 - 1; priority: .. 2^24 - 2; required. */
+	size_t struct_size; /* WEIR_QUEUE_OPTIONS_INIT sets it */
+	/*
+	 * Items; required. 1 .. WEIR_RING_MAX_CAPACITY (weir/ring.h); shuffle: at most 2^24 - 1;
+	 * priority: at most 2^24 - 2.
+	 */
 	size_t capacity;
 	enum weir_queue_order order;
 	uint32_t flags;
-	size_t min_after_dequeue; /* shuffle only: items that stay behind while open; < capacity */
-	uint64_t seed;            /* shuffle only: 0 draws one; weir_queue_seed() reads it back */
+	size_t min_after_dequeue; /* shuffle only: items that remain while open; < capacity */
+	uint64_t seed;            /* shuffle only; 0: random, see weir_queue_seed() */
 	const char *name;         /* copied, for messages; NULL: "queue" */
 	weir_queue_key_fn *key;   /* priority only, and required there */
 	void *key_context;
-	weir_queue_drop_fn *drop; /* NULL: items left inside are forgotten */
+	weir_queue_drop_fn *drop; /* NULL: items that remain are forgotten */
 	void *drop_context;
-	const weir_allocator *allocator; /* NULL: the default one */
+	const weir_allocator *allocator; /* NULL: the default allocator */
 };
+#define WEIR_QUEUE_OPTIONS_INIT WEIR_STRUCT_SIZE(struct weir_queue_options)
 
 /*
- * WEIR_INVALID_ARGUMENT (NULL, capacity 0 or too large, min_after_dequeue >= capacity or not of a shuffle queue, no key for a
- * priority queue or one for another, unknown order or flag, bad struct_size; *error says which), WEIR_RESOURCE_EXHAUSTED. error
- * may be NULL, here and everywhere. @since 0.1
+ * Creates a queue. error may be NULL, here and everywhere.
+ *
+ * Errors: WEIR_RESOURCE_EXHAUSTED, and WEIR_INVALID_ARGUMENT (*error says which) if
+ * - an argument is NULL, struct_size is wrong, or the order or a flag is unknown;
+ * - the capacity is 0 or too large;
+ * - min_after_dequeue is not less than the capacity, or the queue does not shuffle;
+ * - a priority queue has no key, or another queue has one.
+ * @since 0.1
  */
 WEIR_API enum weir_status weir_queue_create(const struct weir_queue_options *options, weir_queue **out,
                                             weir_error *error);
+
 /*
- * WEIR_FAILED_PRECONDITION, and nothing happens, while an operation waits in the queue, or its completion is due (see
- * weir_queue_done_fn): close and let them end first; or while a thread is announced (weir/dump.h).
- * Otherwise items left inside go to drop(). No other thread may be using the queue, nor may calls of this thread, but for the
- * one that runs the completion in which it is destroyed. NULL: WEIR_OK.
+ * Destroys the queue, and calls drop() for the items that remain. No other thread may use the
+ * queue. Nor may another call of this thread, except the call that runs the completion in which the
+ * queue is destroyed. Accepts NULL.
+ *
+ * Errors: WEIR_FAILED_PRECONDITION, and nothing happens, while an operation waits in the queue, its
+ * completion is due (see weir_queue_done_fn), or a thread is announced (weir/dump.h). Close the
+ * queue and let the operations end first.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_queue_destroy(weir_queue *queue, weir_error *error);
 
 /*
- * WEIR_OK, WEIR_WOULD_BLOCK (full), WEIR_CANCELLED (closed), WEIR_INVALID_ARGUMENT (queue NULL), WEIR_RESOURCE_EXHAUSTED (no
- * memory for this thread's record). @since 0.1
+ * Enqueues an item if there is room now.
+ *
+ * Errors: WEIR_WOULD_BLOCK if the queue is full, WEIR_CANCELLED if it is closed,
+ * WEIR_INVALID_ARGUMENT if queue is NULL, WEIR_RESOURCE_EXHAUSTED if there is no memory for this
+ * thread's record.
+ * @since 0.1
  */
 WEIR_API enum weir_status weir_queue_try_enqueue(weir_queue *queue, void *item);
+
 /*
- * WEIR_OK, WEIR_WOULD_BLOCK (nothing may leave now), WEIR_OUT_OF_RANGE (closed and drained), WEIR_INVALID_ARGUMENT,
- * WEIR_RESOURCE_EXHAUSTED as above.
- * Of a shuffle queue, WEIR_WOULD_BLOCK of either try_ call may come early: an enqueue or dequeue that is under way can hold
- * back one item, or the room for one, until it ends. Of a priority queue that of an enqueue may: each enqueue that is under way
- * takes the room for one item.
+ * Dequeues an item if one may leave now.
+ *
+ * Errors: WEIR_WOULD_BLOCK if none may leave now, WEIR_OUT_OF_RANGE if the queue is drained,
+ * WEIR_INVALID_ARGUMENT, WEIR_RESOURCE_EXHAUSTED as above.
+ *
+ * Calls under way make WEIR_WOULD_BLOCK come early. In a shuffle queue, an enqueue or dequeue can
+ * hold back one item, or the room for one, until it ends; this concerns both try_ calls. In a
+ * priority queue, each enqueue under way occupies the room for one item; this concerns enqueues.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_queue_try_dequeue(weir_queue *queue, void **item);
 
 /*
- * Waits for room until deadline_ns (absolute) or until `cancel` (may be NULL) fires. WEIR_CANCELLED (closed before the call, or
- * with WEIR_CLOSE_CANCEL while it waited, or the token fired), WEIR_DEADLINE_EXCEEDED, WEIR_RESOURCE_EXHAUSTED (no memory to
- * wait with), WEIR_INVALID_ARGUMENT.
+ * Enqueues an item. Waits for room until deadline_ns (absolute) or until `cancel` (may be NULL)
+ * fires.
+ *
+ * Errors: WEIR_CANCELLED if the queue was closed before the call, was closed with WEIR_CLOSE_CANCEL
+ * while the call waited, or the token fired. WEIR_DEADLINE_EXCEEDED. WEIR_RESOURCE_EXHAUSTED if
+ * there is no memory to wait with. WEIR_INVALID_ARGUMENT.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_queue_enqueue(weir_queue *queue, void *item, uint64_t deadline_ns, weir_cancel *cancel,
                                              weir_error *error);
+
 /*
- * Item by item, in order, as room appears; *done (may be NULL) says how many are in, whatever the outcome: those belong to the
- * queue, the rest to the caller. count may exceed the capacity; 0 succeeds at once. Statuses as weir_queue_enqueue.
+ * Enqueues items one by one, in order, as room appears. Whatever the outcome, *done (may be NULL)
+ * is the number of items enqueued: those belong to the queue, the rest to the caller. count may
+ * exceed the capacity; 0 succeeds immediately. Errors as weir_queue_enqueue().
  * @since 0.1
  */
 WEIR_API enum weir_status weir_queue_enqueue_many(weir_queue *queue, void *const items[], size_t count,
@@ -136,153 +175,189 @@ WEIR_API enum weir_status weir_queue_enqueue_many(weir_queue *queue, void *const
                                                   weir_error *error);
 
 /*
- * Waits for an item. WEIR_OUT_OF_RANGE (closed and drained; the message tells who closed it and why), WEIR_CANCELLED (token),
- * WEIR_DEADLINE_EXCEEDED, WEIR_RESOURCE_EXHAUSTED, WEIR_INVALID_ARGUMENT.
+ * Dequeues an item. Waits for one until deadline_ns (absolute) or until `cancel` (may be NULL)
+ * fires.
+ *
+ * Errors: WEIR_OUT_OF_RANGE if the queue is drained; the message says by whom and why it was
+ * closed. WEIR_CANCELLED if the token fired. WEIR_DEADLINE_EXCEEDED, WEIR_RESOURCE_EXHAUSTED,
+ * WEIR_INVALID_ARGUMENT.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_queue_dequeue(weir_queue *queue, void **item, uint64_t deadline_ns, weir_cancel *cancel,
                                              weir_error *error);
+
 /*
- * Exactly `count` items into items[], taken as they arrive, so count may exceed the capacity; of a priority queue the smallest
- * at each moment, and sorted in the end. On any failure what was taken goes back, in order, ahead of anything newer (by
- * priority: of newer items of its key), and items[] is untouched. What it took made room for others, so a queue into which it
- * goes back may hold more than its capacity: up to `count` more. count 0 succeeds at once. WEIR_OUT_OF_RANGE when the closed
- * queue can no longer give `count`; the others as weir_queue_dequeue. @since 0.1
+ * Dequeues exactly `count` items into items[]. Items are taken as they arrive, so count may exceed
+ * the capacity; 0 succeeds immediately. From a priority queue the call takes the smallest key of
+ * each moment, and sorts the result.
+ *
+ * On any failure the items taken return to the queue in their order, ahead of newer items (by
+ * priority: of newer items with the same key), and items[] is untouched. Taking them made room for
+ * others, so the queue may then hold up to `count` items more than its capacity.
+ *
+ * Errors: WEIR_OUT_OF_RANGE if the closed queue can no longer supply `count` items; the others as
+ * weir_queue_dequeue().
+ * @since 0.1
  */
 WEIR_API enum weir_status weir_queue_dequeue_many(weir_queue *queue, void *items[], size_t count, uint64_t deadline_ns,
                                                   weir_cancel *cancel, weir_error *error);
+
 /*
- * As weir_queue_dequeue_many while the queue is open; once closed it gives what is left, 1 .. count items, and WEIR_OUT_OF_RANGE
- * when nothing is. *done (not NULL) says how many: 0 on failure.
+ * Like weir_queue_dequeue_many() while the queue is open. Once it is closed, the call takes what
+ * remains, 1 .. count items, and returns WEIR_OUT_OF_RANGE if nothing remains. *done (must not be
+ * NULL) is the number of items taken, 0 on failure.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_queue_dequeue_up_to(weir_queue *queue, void *items[], size_t count, uint64_t deadline_ns,
                                                    weir_cancel *cancel, size_t *done, weir_error *error);
 
 enum weir_queue_op_kind {
-	WEIR_QUEUE_OP_ENQUEUE = 1,      /* items[0 .. count-1] go in */
+	WEIR_QUEUE_OP_ENQUEUE = 1,      /* enqueues items[0 .. count-1] */
 	WEIR_QUEUE_OP_DEQUEUE_MANY = 2, /* all of count, or none */
 	WEIR_QUEUE_OP_DEQUEUE_UP_TO = 3
 };
 
 /*
- * The one completion of an asynchronous operation, on the thread that made it possible (or inside the starting call). `done`
- * items went in or came out. items is the array given at the start. It may:
+ * The completion of an asynchronous operation. It is called exactly once, on the thread that made
+ * the operation possible, which may be inside the starting call. `done` is the number of items
+ * enqueued or dequeued. items is the array given at the start. A completion may:
  *
- * * start the next operation, and so may that one's completion, any number of times: on each thread completions, those of
- *   weir/select.h, staging.h and others like them included, run one after the other, not one inside the other. What ends while
- *   one runs (in a start, a try_ call, a close, a cancel) is done when that call returns; its completion is due, and called
- *   after the one that runs has returned, before the outermost call does. Those that are due are called in the order in which
- *   their operations ended.
- * * destroy the queue, when no other operation waits and no other call uses it: the call in which it runs takes notice.
- * * end its thread (pthread_exit, pthread_cancel): first those are called that are due on it.
+ * - start the next operation. So may the completion of that one, any number of times, because each
+ *   thread runs its completions one after the other and never one inside another. This includes the
+ *   completions of weir/select.h, weir/staging.h and the like. An operation that ends inside a
+ *   completion (in a start, a try_ call, a close or a cancel) has ended when that call returns. Its
+ *   own completion is then due: it runs after the current completion has returned, and before the
+ *   outermost call returns. Completions that are due run in the order in which their operations
+ *   ended.
+ * - destroy the queue, if no other operation waits and no other call uses it. The call in which the
+ *   completion runs notices this.
+ * - end its thread by pthread_exit() or pthread_cancel(). The completions due on the thread run
+ *   first.
  *
- * It must not block; above all it must not wait for another completion, which may be due on its own thread. (Calls of Weir that
- * wait in a queue, an area, for a variable or for a run of a session call those first that are due. Waits of your own do not.)
+ * A completion must not block. In particular it must not wait for another completion, which may be
+ * due on its own thread. Calls of Weir that wait (in a queue or an area, for a variable, for a run
+ * of a session) first run the completions that are due. Other ways to wait do not.
  */
 typedef void weir_queue_done_fn(void *context, enum weir_status status, const weir_error *error, void **items,
                                 size_t done);
 
 /*
- * Starts an operation that holds no thread while it waits. items[] must stay valid until `done` has been called, which happens
- * exactly once. *op (out may be NULL) is the caller's until weir_queue_op_release, and serves to cancel. When the call itself
- * fails (WEIR_INVALID_ARGUMENT, WEIR_RESOURCE_EXHAUSTED) `done` is not called.
+ * Starts an operation that holds no thread while it waits. items[] must stay valid until `done` has
+ * been called, which happens exactly once. *handle (may be NULL) is a handle to cancel the operation
+ * with; the caller gives it back with weir_pending_release(). If this call itself fails
+ * (WEIR_INVALID_ARGUMENT, WEIR_RESOURCE_EXHAUSTED), `done` is not called.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_queue_start(weir_queue *queue, enum weir_queue_op_kind kind, void *items[], size_t count,
-                                           weir_queue_done_fn *done, void *context, weir_queue_op **op,
+                                           weir_queue_done_fn *done, void *context, weir_pending **handle,
                                            weir_error *error);
-/*
- * Ends it with WEIR_CANCELLED and `cause` (may be NULL) unless it is completing already. Never blocks; idempotent. Accepts NULL.
- * When there is no memory for this thread's record, it takes nothing more and completes when another call comes to it.
- * @since 0.1
- */
-WEIR_API void weir_queue_op_cancel(weir_queue_op *op, const weir_error *cause);
-/* Gives the handle back; the operation itself goes on. Accepts NULL. @since 0.1 */
-WEIR_API void weir_queue_op_release(weir_queue_op *op);
 
 enum weir_close_mode {
-	WEIR_CLOSE_DRAIN = 0, /* enqueues that were waiting still go in as room appears */
-	WEIR_CLOSE_CANCEL = 1 /* enqueues that wait end with WEIR_CANCELLED */
+	WEIR_CLOSE_DRAIN = 0, /* waiting enqueues still succeed as room appears */
+	WEIR_CLOSE_CANCEL = 1 /* waiting enqueues end with WEIR_CANCELLED */
 };
+
 /*
- * Marks the queue closed and returns; never waits. Later enqueues get WEIR_CANCELLED; dequeues take what is left, then
- * get WEIR_OUT_OF_RANGE with `cause` (may be NULL; the first cause wins) in its message. Idempotent; CANCEL may follow DRAIN.
- * WEIR_INVALID_ARGUMENT (queue NULL, unknown mode), WEIR_RESOURCE_EXHAUSTED (no memory for this thread's record; nothing was
- * done). @since 0.1
+ * Closes the queue and never waits. Later enqueues return WEIR_CANCELLED. Dequeues take what
+ * remains and then return WEIR_OUT_OF_RANGE. The messages of both have the cause (may be NULL; the
+ * first one that is given is kept). Idempotent; WEIR_CLOSE_CANCEL may follow WEIR_CLOSE_DRAIN.
+ *
+ * Errors: WEIR_INVALID_ARGUMENT if queue is NULL or the mode is unknown. WEIR_RESOURCE_EXHAUSTED if
+ * there is no memory for this thread's record; then nothing was done.
+ * @since 0.1
  */
 WEIR_API enum weir_status weir_queue_close(weir_queue *queue, enum weir_close_mode mode, const weir_error *cause);
 
 /*
- * A descriptor for poll, select or epoll (level-triggered), beside others of an event loop: *fd is readable (POLLIN) exactly
- * while a dequeue of one item would not wait, _writable_fd's while an enqueue would not. That includes the end: readable once
- * the queue is closed and drained, so that a poller comes and is told WEIR_OUT_OF_RANGE; writable once it is closed.
+ * Gives a level-triggered descriptor for poll(), select() or epoll. The descriptor of
+ * weir_queue_readable_fd() is readable (POLLIN) exactly while a dequeue of one item would not wait;
+ * the descriptor of weir_queue_writable_fd() is readable exactly while an enqueue would not wait.
+ * This includes the end: the first is readable once the queue is drained, so that a poller gets
+ * WEIR_OUT_OF_RANGE, and the second once the queue is closed.
  *
- * A poller that finds it readable calls weir_queue_try_dequeue(), and polls again. WEIR_WOULD_BLOCK then means that another
- * thread was faster; or that the descriptor was found readable while another thread's call that took the last item had not
- * returned yet. It is never left unreadable though a dequeue could proceed, but while a thread stands inside the very call that
- * made it possible.
+ * When the descriptor is readable, call weir_queue_try_dequeue() (or _try_enqueue()) and poll
+ * again. WEIR_WOULD_BLOCK then means that another thread was faster, or that the call of another
+ * thread which took the last item has not returned yet. The descriptor is unreadable while a
+ * dequeue could proceed only as long as the very call that made this possible is under way.
  *
- * The descriptor is the queue's: one for each direction, made at the first request, closed by weir_queue_destroy() and
- * on exec. Do not read, write or close it. From the first request on every call that moves an item pays for it (a
- * read-modify-write, and a system call whenever the answer changes); before that, nothing. In the child of a fork it stands
- * still: ask again there, for one of the child's own. WEIR_INVALID_ARGUMENT (NULL), WEIR_RESOURCE_EXHAUSTED (memory, or file
- * descriptors), WEIR_FAILED_PRECONDITION (the kernel began to refuse membarrier(2) after it had granted it).
+ * The queue owns the descriptors, one for each direction. It makes one at the first request, and
+ * weir_queue_destroy() and exec close it. Do not read, write or close it. From the first request
+ * on, every call that moves an item pays one read-modify-write, and a system call if the answer
+ * changes; before that, nothing. In the child of a fork the descriptor no longer changes: request
+ * one of the child's own there.
+ *
+ * Errors: WEIR_INVALID_ARGUMENT (NULL). WEIR_RESOURCE_EXHAUSTED (memory or file descriptors).
+ * WEIR_FAILED_PRECONDITION if the kernel granted membarrier(2) earlier and refuses it now.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_queue_readable_fd(weir_queue *queue, int *fd, weir_error *error);
 WEIR_API enum weir_status weir_queue_writable_fd(weir_queue *queue, int *fd, weir_error *error);
 
-/* 1 after close, else 0. @since 0.1 */
-WEIR_API int weir_queue_closed(const weir_queue *queue);
-/* Items stored now (approximate while others work); neither a batch being collected nor waiting enqueues count. @since 0.1 */
-WEIR_API size_t weir_queue_size(const weir_queue *queue);
-/* As it was made; 0 for NULL. @since 0.1 */
+/* Returns true after a close, else false. @since 0.1 */
+WEIR_API bool weir_queue_closed(const weir_queue *queue);
+
+/*
+ * The number of stored items, approximate while other threads use the queue. Items of a batch that
+ * is being collected and items of waiting enqueues do not count.
+ * @since 0.1
+ */
+WEIR_API size_t weir_queue_size_approx(const weir_queue *queue);
+/* The capacity that the queue was created with; 0 for NULL. @since 0.1 */
 WEIR_API size_t weir_queue_capacity(const weir_queue *queue);
 /* The seed in use (shuffle), else 0. @since 0.1 */
 WEIR_API uint64_t weir_queue_seed(const weir_queue *queue);
-/* The queue's name; lives as long as the queue. @since 0.1 */
+/* The name of the queue, valid as long as the queue exists. @since 0.1 */
 WEIR_API const char *weir_queue_name(const weir_queue *queue);
 
 /*
- * What happened in a queue since it was made. Calls that find room or an item at once pay nothing for it, but a look at one
- * word of their own: the stores know what went in and came out, and the rest is counted where a call waits, or lets another go
- * on.
+ * What happened in a queue since it was created. A call that finds room or an item immediately pays
+ * only for reading one word of its own. The stores know what was enqueued and dequeued; everything
+ * else is counted where a call waits or completes a waiting operation.
  */
 struct weir_queue_stats {
-	size_t struct_size; /* set by the caller: sizeof(struct weir_queue_stats) */
+	size_t struct_size; /* WEIR_QUEUE_STATS_INIT sets it */
 	/*
-	 * Items that went in and came out: exact when no call is under way; else each was right at some moment of the call, items_out
-	 * not later than items_in. A batch that is being collected has come out; what it gives back has not. Of a shuffle queue the
-	 * calls that are under way make both inexact; of one by priority both begin anew at 2^39 or, if it is small, later.
+	 * Items enqueued and dequeued. Exact if no call is under way. Otherwise each number was correct
+	 * at some moment of the call, items_out not later than items_in. A batch that is being
+	 * collected counts as dequeued, and the items it returns do not. In a shuffle queue, calls
+	 * under way make both numbers inexact. In a priority queue both restart at 2^39, or later if
+	 * the queue is small.
 	 */
 	uint64_t items_in;
 	uint64_t items_out;
 	/*
-	 * The most items that were seen inside at once: a lower bound. Of a shuffle queue what each enqueue sees; else it is looked
-	 * for at every 64th item that goes in (four times per capacity, if that is below 512), and right once an enqueue found the
-	 * queue full. So with one producer it is less than 64 below the truth; each producer that is stopped between its enqueue
-	 * and its look may lose one such look.
+	 * The largest number of items seen at one time: a lower bound. In a shuffle queue every enqueue
+	 * looks. Otherwise every 64th enqueue looks (four times per capacity, if that is below 512),
+	 * and the number is exact once an enqueue found the queue full. So with one producer it is less
+	 * than 64 below the truth. Each producer that is stalled between its enqueue and its look may
+	 * lose one look.
 	 */
 	uint64_t high_water;
-	/* Operations that had to wait, a select once for each of its cases; the asynchronous ones, too. Exact. */
+	/*
+	 * Operations that had to wait, asynchronous ones included; a select counts once per case.
+	 * Exact.
+	 */
 	uint64_t enqueue_waits;
 	uint64_t dequeue_waits;
-	/* For how long, all together, in nanoseconds; of operations that have ended. */
+	/* The total time of these waits in nanoseconds, of operations that have ended. */
 	uint64_t enqueue_blocked_ns;
 	uint64_t dequeue_blocked_ns;
-	/* System calls that were made to wake a thread that waited: never more than operations that waited. Exact. */
+	/* System calls that woke a waiting thread; at most one per operation that waited. Exact. */
 	uint64_t wakes;
 	/*
-	 * How often a waiting operation was carried on by somebody and still could not end. One or two for each wait are usual;
-	 * many more say that others are faster than those who wait. Attempts that a lost compare-and-swap repeats are not among them.
+	 * How often a thread tried to complete a waiting operation and it could not end yet. One or two
+	 * per wait are usual. Many more mean that newcomers are faster than waiters. Retries of a
+	 * failed compare-and-swap do not count.
 	 */
 	uint64_t retries;
 	uint64_t waiting; /* operations that wait now */
 };
+#define WEIR_QUEUE_STATS_INIT WEIR_STRUCT_SIZE(struct weir_queue_stats)
+
 /*
- * Fills *stats, up to its struct_size. The numbers are of different moments if others are at work. WEIR_INVALID_ARGUMENT (NULL,
- * struct_size). @since 0.1
+ * Fills *stats, up to its struct_size. The numbers are of different moments if other threads use
+ * the queue. Errors: WEIR_INVALID_ARGUMENT (NULL, struct_size).
+ * @since 0.1
  */
 WEIR_API enum weir_status weir_queue_get_stats(weir_queue *queue, struct weir_queue_stats *stats);
 

@@ -1,8 +1,8 @@
 /*
  * time.h - the clock that deadlines refer to.
  *
- * A deadline is absolute: nanoseconds of CLOCK_MONOTONIC, so that one deadline can bound a chain of calls. A deadline of
- * 0 has always passed (the call tries once); WEIR_NO_DEADLINE never passes.
+ * A deadline is absolute: nanoseconds of CLOCK_MONOTONIC, so that one deadline can bound a chain of
+ * calls. A deadline of 0 has already passed (the call tries once); WEIR_NO_DEADLINE never passes.
  *
  * | call             | threads | progress  | blocks on | allocates | signal-safe |
  * |------------------|---------|-----------|-----------|-----------|-------------|

@@ -1,8 +1,8 @@
 /*
- * version.h - which Weir this is: the one that a program was compiled for, and the one that it runs with.
+ * version.h - the version of Weir that a program was compiled with, and the one that it runs with.
  *
- * Versions are semantic ones (semver 2.0): before 1.0 another minor version may change what exists, and the shared library's name says
- * which versions can stand in for each other.
+ * Versions are semantic (semver 2.0). Before 1.0 another minor version may change the interface;
+ * the name of the shared library says which versions are interchangeable.
  *
  * | call                        | threads | progress  | blocks on | allocates | signal-safe |
  * |-----------------------------|---------|-----------|-----------|-----------|-------------|
@@ -25,7 +25,7 @@ WEIR_BEGIN_DECLS
 
 /* WEIR_VERSION of the library that runs. @since 0.1 */
 WEIR_API int weir_version(void);
-/* The same as text, "0.1.0"; constant, and there until the library is unloaded. @since 0.1 */
+/* The same as text, "0.1.0"; static until the library is unloaded. @since 0.1 */
 WEIR_API const char *weir_version_text(void);
 
 WEIR_END_DECLS

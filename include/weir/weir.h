@@ -19,6 +19,7 @@
 #include <weir/mpsc.h>
 #include <weir/multi_queue.h>
 #include <weir/op.h>
+#include <weir/pending.h>
 #include <weir/pool.h>
 #include <weir/priority_queue.h>
 #include <weir/queue.h>

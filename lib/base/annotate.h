@@ -1,9 +1,10 @@
 /*
  * annotate.h - telling ThreadSanitizer of an order that it cannot see.
  *
- * For code whose synchronization is inline assembly (Concurrency Kit). An annotation only states a claim; beside each one stands why it is
- * true. WEIRI_TSAN is defined by meson for the files that need it: they are built without instrumentation, so the compiler does
- * not define its own macro there.
+ * For code that synchronizes by inline assembly (Concurrency Kit). An annotation only states a
+ * claim; a comment beside each one says why it is true. The build defines WEIRI_TSAN for the files
+ * that need it: they are built without instrumentation, so the compiler does not define its own
+ * macro there.
  */
 #ifndef WEIRI_ANNOTATE_H
 #define WEIRI_ANNOTATE_H

@@ -1,12 +1,13 @@
 /*
- * assert.c - the end of a test build that found a broken invariant.
+ * assert.c - ends a test build that found a broken invariant. (Under the model checker, its
+ * system.c ends the execution.)
  */
 #include "base/assert.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#if WEIR_ASSERT_LEVEL > 0 /* a library without assertions does not even import what ends a process */
+#if WEIR_ASSERT_LEVEL > 0 /* without assertions, the library does not even import abort() */
 
 void weiri_assert_failed(const char *invariant, const char *condition, const char *file, int line)
 {

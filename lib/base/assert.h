@@ -1,8 +1,16 @@
 /*
  * assert.h - invariants, asserted by name.
  *
- * WEIR_ASSERT_LEVEL: 0 none (the default), 1 cheap, 2 reads shared state, 3 walks structures. A failed assertion traps, so only
- * test builds set a level: a release build never aborts its host.
+ * WEIR_ASSERT_LEVEL: 0 none (the default), 1 cheap, 2 reads shared state, 3 walks structures. A
+ * failed assertion aborts, so only test builds set a level: a release build never ends its host.
+ *
+ * An assertion that reads shared state is no step of the algorithm. It stands in a function that is
+ * WEIRI_UNSEEN and named assert_..., which reads atomics by weiri_peek(). The model checker does
+ * not see such a function, so it explores as many executions as without, and each peek finds the
+ * newest value. Elsewhere a peek is a relaxed load; so what a peek finds may be followed only where the
+ * caller has synchronized with the threads that wrote it.
+ *
+ * scripts/check_invariants compares the names with those of the essays.
  */
 #ifndef WEIRI_ASSERT_H
 #define WEIRI_ASSERT_H
@@ -14,14 +22,34 @@
 void weiri_assert_failed(const char *invariant, const char *condition, const char *file, int line)
 	__attribute__((noreturn, cold));
 
-#define WEIRI_ASSERT_AT(level, invariant, condition) \
+/* `said`: the condition as it is written; a macro's argument would arrive here expanded. */
+#define WEIRI_ASSERT_AT(level, invariant, condition, said) \
 	do { \
 		if (WEIR_ASSERT_LEVEL >= (level) && !(condition)) \
-			weiri_assert_failed(#invariant, #condition, __FILE__, __LINE__); \
+			weiri_assert_failed(invariant, said, __FILE__, __LINE__); \
+	} while (0)
+#define WEIRI_ASSERT_CALL(level, call) \
+	do { \
+		if (WEIR_ASSERT_LEVEL >= (level)) \
+			call; \
 	} while (0)
 
-#define WEIR_ASSERT1(invariant, condition) WEIRI_ASSERT_AT(1, invariant, condition)
-#define WEIR_ASSERT2(invariant, condition) WEIRI_ASSERT_AT(2, invariant, condition)
-#define WEIR_ASSERT3(invariant, condition) WEIRI_ASSERT_AT(3, invariant, condition)
+#define WEIR_ASSERT1(invariant, condition) WEIRI_ASSERT_AT(1, #invariant, condition, #condition)
+#define WEIR_ASSERT2(invariant, condition) WEIRI_ASSERT_AT(2, #invariant, condition, #condition)
+#define WEIR_ASSERT3(invariant, condition) WEIRI_ASSERT_AT(3, #invariant, condition, #condition)
+/* Calls a function that asserts: of a few reads, or of a walk that no other thread disturbs. */
+#define WEIR_ASSERT_LOOK(call) WEIRI_ASSERT_CALL(2, call)
+#define WEIR_ASSERT_WALK(call) WEIRI_ASSERT_CALL(3, call)
+/*
+ * The same for a walk over what other threads may be changing. It needs one instant of all words,
+ * which only the model checker has: there, no other thread runs meanwhile.
+ */
+#if defined(WEIRI_UNDER_MODEL)
+#define WEIR_ASSERT_INSTANT(call) WEIRI_ASSERT_CALL(3, call)
+#define WEIRI_UNSEEN __attribute__((noinline, no_sanitize("thread")))
+#else
+#define WEIR_ASSERT_INSTANT(call) WEIRI_ASSERT_CALL(4, call)
+#define WEIRI_UNSEEN
+#endif
 
 #endif

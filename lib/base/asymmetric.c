@@ -1,10 +1,12 @@
 /*
- * asymmetric.c - membarrier(2), or plain fences where it is refused.
+ * asymmetric.c - membarrier(2), or plain fences if the kernel refuses it.
  *
- * Which of the two is settled once: the first attempt to register counts, also when a later one would have gone otherwise. If it
- * could still change, a heavy side that relied on plain fences might meet a light side that has already left them out.
- * Why a thread that reads a stale 0 in weiri_fence_asymmetric is safe: it runs a full fence, which is at least as strong. Why a
- * thread that reads 1 is safe: it is set only after registration succeeded, and then every heavy side uses membarrier.
+ * The kind of fence is decided once, by the first attempt to register, even if a later attempt
+ * would have another result. If it could still change, a heavy side that relied on plain fences
+ * might meet a light side that has already left them out.
+ * Why a thread that reads a stale 0 in weiri_fence_asymmetric is safe: it runs a full fence, which
+ * is at least as strong. Why a thread that reads 1 is safe: it is set only after registration
+ * succeeded, and then every heavy side uses membarrier.
  */
 #include "base/asymmetric.h"
 
@@ -42,7 +44,9 @@ static WEIRI_COLD enum kind settle(void)
 	enum kind ours = find_out();
 	int theirs = UNSETTLED;
 
-	/* [relaxed] no data travels with it; who loses the race goes by the winner's word. */
+	/*
+	 * [relaxed] no data travels with it; a thread that loses the race uses the winner's decision.
+	 */
 	if (!weiri_cas_relaxed(&settled, &theirs, (int)ours))
 		ours = (enum kind)theirs;
 	if (ours == ASYMMETRIC)

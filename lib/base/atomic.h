@@ -1,9 +1,10 @@
 /*
  * atomic.h - C11 atomics with the order in the name.
  *
- * Every atomic access of the library goes through these names, for two reasons: a reader sees the order at the call, and a
- * checker can compile the same sources with the names mapped to a controlled scheduler. The plain atomic_load() family, whose
- * order is implied, is refused by scripts/check_style.
+ * Every atomic access of the library uses these names, for two reasons. A reader of the code sees
+ * the order at the call, and a checker can compile the same sources with the names mapped to a
+ * controlled scheduler. scripts/check_style refuses the plain atomic_load() family, whose order is
+ * implied.
  *
  * CAS: the first order is that of success; a failed one is relaxed unless the name says otherwise.
  */
@@ -15,6 +16,9 @@
 #define weiri_load_relaxed(p) atomic_load_explicit((p), memory_order_relaxed)
 #define weiri_load_acquire(p) atomic_load_explicit((p), memory_order_acquire)
 #define weiri_load_seq_cst(p) atomic_load_explicit((p), memory_order_seq_cst)
+
+/* For assertions: base/assert.h. */
+#define weiri_peek(p) atomic_load_explicit((p), memory_order_relaxed)
 
 #define weiri_store_relaxed(p, v) atomic_store_explicit((p), (v), memory_order_relaxed)
 #define weiri_store_release(p, v) atomic_store_explicit((p), (v), memory_order_release)
@@ -39,8 +43,6 @@
 #define weiri_fetch_or_acq_rel(p, v) atomic_fetch_or_explicit((p), (v), memory_order_acq_rel)
 #define weiri_fetch_or_seq_cst(p, v) atomic_fetch_or_explicit((p), (v), memory_order_seq_cst)
 #define weiri_fetch_and_acquire(p, v) atomic_fetch_and_explicit((p), (v), memory_order_acquire)
-#define weiri_fetch_and_release(p, v) atomic_fetch_and_explicit((p), (v), memory_order_release)
-#define weiri_fetch_and_acq_rel(p, v) atomic_fetch_and_explicit((p), (v), memory_order_acq_rel)
 
 #define weiri_cas_relaxed(p, expected, v) \
 	atomic_compare_exchange_strong_explicit((p), (expected), (v), memory_order_relaxed, memory_order_relaxed)
@@ -50,7 +52,7 @@
 	atomic_compare_exchange_strong_explicit((p), (expected), (v), memory_order_release, memory_order_relaxed)
 #define weiri_cas_acq_rel(p, expected, v) \
 	atomic_compare_exchange_strong_explicit((p), (expected), (v), memory_order_acq_rel, memory_order_relaxed)
-/* The failed CAS reads with acquire, for callers that go on with what they found. */
+/* The failed CAS reads with acquire, for callers that use the value found. */
 #define weiri_cas_release_or_acquire(p, expected, v) \
 	atomic_compare_exchange_strong_explicit((p), (expected), (v), memory_order_release, memory_order_acquire)
 #define weiri_cas_acq_rel_or_acquire(p, expected, v) \
@@ -62,7 +64,7 @@
 /* Orders this thread against its own signal handlers and, with a membarrier elsewhere, against other threads. */
 #define weiri_compiler_barrier() atomic_signal_fence(memory_order_seq_cst)
 
-/* One spin of a short wait. */
+/* One round of a short spin. */
 static inline void weiri_pause(void)
 {
 #if defined(__x86_64__) || defined(__i386__)

@@ -6,6 +6,7 @@
 
 #define WEIRI_LIKELY(x) __builtin_expect(!!(x), 1)
 #define WEIRI_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define WEIRI_MUST_CHECK __attribute__((warn_unused_result))
 #define WEIRI_COLD __attribute__((cold, noinline))
 #define WEIRI_NOINLINE __attribute__((noinline))
 #define WEIRI_ALWAYS_INLINE inline __attribute__((always_inline))
@@ -17,8 +18,8 @@ enum { WEIRI_LINE = 64, WEIRI_APART = 128 };
 /* The initial-exec model costs one load instead of a call when the library is dlopened. */
 #define WEIRI_TLS _Thread_local __attribute__((tls_model("initial-exec")))
 
-/* From a member back to the object that holds it. */
-/* It takes the minus for a sign. */
+/* From a member to the object that contains it. */
+/* clang-format takes the minus for a sign. */
 /* clang-format off */
 #define WEIRI_CONTAINER_OF(member_pointer, type, member) \
 	((type *)(void *)((char *)(member_pointer) - offsetof(type, member)))

@@ -1,16 +1,17 @@
 /*
- * errno_words.c - strerror_r, of which there are two.
+ * errno_words.c - the two variants of strerror_r.
  *
- * POSIX's returns an int and writes to the buffer (musl; glibc unless _GNU_SOURCE asks for its own); glibc's returns the text, which may
- * be in the buffer or not. Which of them <string.h> declares is a matter of its return type, so the type chooses.
- * Both may be cancellation points (POSIX): cancellation is disabled around them.
+ * The one of POSIX returns an int and writes to the buffer (musl; glibc unless _GNU_SOURCE asks for
+ * its own). The one of glibc returns the text, which may or may not be in the buffer. The two that
+ * <string.h> may declare differ in the return type, so the code selects by that type.
+ * Both may be cancellation points (POSIX), so cancellation is disabled around the call.
  */
 #include "base/uncancelled.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* POSIX's, after a failure, promises nothing of the buffer. */
+/* After a failure, the variant of POSIX guarantees nothing about the buffer. */
 static inline const char *words_from_int(int failure, int reason, char room[], size_t size)
 {
 	if (failure != 0)

@@ -1,8 +1,9 @@
 /*
- * eventfd.c - see eventfd.h. A semaphore's kind of count, so that taking is one less and not all.
+ * eventfd.c - see eventfd.h. The eventfd is a semaphore, so that a take subtracts one and does not
+ * reset the count.
  *
- * read(2), write(2) and close(2) by syscall(2), which unlike the functions of these names is no cancellation point: a thread that was
- * cancelled must not end here, inside a section.
+ * read(2), write(2) and close(2) are called by syscall(2), which unlike the functions of these
+ * names is not a cancellation point: a cancelled thread must not end here, inside a section.
  */
 #include "base/eventfd.h"
 
@@ -55,7 +56,7 @@ void weiri_eventfd_take(struct weiri_eventfd event)
 	int saved_errno = errno;
 	long had = weiri_eventfd_is_ours(&event) ? syscall(SYS_read, event.fd, &one, sizeof(one)) : 0;
 
-	(void)had; /* it fails when somebody else, who must not, has read */
+	(void)had; /* fails only if other code has read, which is not allowed */
 	errno = saved_errno;
 }
 

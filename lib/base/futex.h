@@ -1,5 +1,5 @@
 /*
- * futex.h - the two futex(2) calls that Weir sleeps and wakes with.
+ * futex.h - the two futex(2) calls with which Weir sleeps and wakes.
  */
 #ifndef WEIRI_FUTEX_H
 #define WEIRI_FUTEX_H
@@ -9,12 +9,13 @@
 #include "base/atomic.h"
 
 /*
- * Sleeps while *word == expected, until woken or until deadline_ns (CLOCK_MONOTONIC, absolute; WEIR_NO_DEADLINE: for ever).
- * May return early for no reason: callers look at their state again. Returns 0 when the deadline has passed, else 1.
+ * Sleeps while *word == expected, until woken or until deadline_ns (CLOCK_MONOTONIC, absolute;
+ * WEIR_NO_DEADLINE: without limit). May return early for no reason: callers check their condition
+ * again. Returns 0 when the deadline has passed, otherwise 1.
  */
 int weiri_futex_wait(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline_ns);
 
-/* Wakes up to `count` threads that sleep on word. Touches no memory: word may already be gone. */
+/* Wakes up to `count` threads that sleep on word. Accesses no memory: word may already be freed. */
 void weiri_futex_wake(_Atomic(uint32_t) *word, int count);
 
 #endif

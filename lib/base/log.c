@@ -14,7 +14,7 @@ static _Atomic(weir_log_hook *) log_hook;
 
 void weir_log_set_hook(weir_log_hook *hook)
 {
-	/* [release] whatever the caller prepared for its hook is seen by the acquire in weiri_log(). */
+	/* [release] The acquire in weiri_log() sees what the caller prepared for its hook. */
 	weiri_store_release(&log_hook, hook);
 }
 

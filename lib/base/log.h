@@ -1,5 +1,5 @@
 /*
- * log.h - speaking through the hook of weir/log.h; silent without one.
+ * log.h - logging through the hook of weir/log.h; without a hook nothing is logged.
  */
 #ifndef WEIRI_LOG_H
 #define WEIRI_LOG_H

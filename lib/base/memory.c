@@ -1,5 +1,5 @@
 /*
- * memory.c - the default allocator and the helpers around allocators.
+ * memory.c - the default allocator, and allocation through any allocator.
  */
 #include "base/memory.h"
 
@@ -7,7 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* jemalloc's sized calls, used when the process has linked jemalloc; a sanitizer build has not, and so keeps its own malloc. */
+/*
+ * jemalloc's sized calls, used if the process has linked jemalloc. A sanitizer build has not, and
+ * so keeps its own malloc.
+ */
 extern void *mallocx(size_t size, int flags) __attribute__((weak));
 extern void sdallocx(void *memory, size_t size, int flags) __attribute__((weak));
 
@@ -17,7 +20,7 @@ static int jemalloc_alignment(size_t alignment)
 	return __builtin_ctzl(alignment);
 }
 
-/* aligned_alloc wants a multiple of the alignment; 0 on overflow. */
+/* aligned_alloc requires a multiple of the alignment. Returns 0 on overflow. */
 static size_t round_up(size_t size, size_t alignment)
 {
 	size_t rounded;

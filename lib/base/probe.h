@@ -1,8 +1,10 @@
 /*
- * probe.h - static probes for tracers (perf, bpftrace, SystemTap, gdb), named weir:<probe>; docs/profiling.md lists them.
+ * probe.h - static probes for tracers (perf, bpftrace, SystemTap, gdb), named weir:<probe>;
+ * docs/profiling.md lists them.
  *
- * Built with -Dprobes=enabled a probe is one nop and a note beside the code that says where the arguments are; a tracer puts a breakpoint
- * there. Otherwise it is nothing: its arguments are not even evaluated. They stand on slow paths only.
+ * Built with -Dprobes=enabled, a probe is one nop, and a note in the object file that says where
+ * the arguments are; a tracer puts a breakpoint there. Otherwise it is nothing, and its arguments
+ * are not even evaluated. Probes are only on slow paths.
  */
 #ifndef WEIRI_PROBE_H
 #define WEIRI_PROBE_H

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Word by word; what is left byte by byte. */
+/* Swaps word by word, and the rest byte by byte. */
 static void swap(char *a, char *b, size_t size)
 {
 	size_t i = 0;
@@ -27,7 +27,7 @@ static void swap(char *a, char *b, size_t size)
 	}
 }
 
-/* The heap below `parent` is in order but for its top, which sinks to its place. */
+/* The heap below `parent` is in order except for its top, which sinks to its place. */
 static void sink(char *elements, size_t parent, size_t count, size_t size, weiri_compare_fn *compare)
 {
 	for (;;) {
@@ -54,7 +54,7 @@ static void sort_heap(char *base, size_t count, size_t size, weiri_compare_fn *c
 	}
 }
 
-/* Quicker while the elements are few. */
+/* Faster for few elements. */
 static void insert_in_turn(char *base, size_t count, size_t size, weiri_compare_fn *compare)
 {
 	for (size_t i = 1; i < count; i++) {

@@ -1,5 +1,5 @@
 /*
- * status.c - names of status codes, and the filling of a weir_error.
+ * status.c - names of status codes, and filling a weir_error.
  */
 #include <weir/status.h>
 

@@ -18,7 +18,7 @@ uint32_t weiri_thread_ask(void)
 int weiri_thread_is_gone(uint32_t thread)
 {
 	int saved_errno = errno;
-	/* Signal 0 is none: it is only asked whether there is whom to send it to. */
+	/* Signal 0 sends nothing: it only checks whether the thread exists. */
 	int gone = syscall(SYS_tgkill, getpid(), (pid_t)thread, 0) != 0 && errno == ESRCH;
 
 	errno = saved_errno;

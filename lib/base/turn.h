@@ -1,8 +1,10 @@
 /*
- * turn.h - one thread at a time, and whoever is refused does something else: nobody waits.
+ * turn.h - mutual exclusion by trying: a thread that is refused does something else, and no thread
+ * waits.
  *
- * Progress: both calls are wait-free. A thread that is stopped while it has the turn keeps it; the others are refused.
- * Pair: give [release] -> take [acquire]: what one did in its turn, the next one sees.
+ * Progress: both calls are wait-free. A thread that is stalled while it has the turn keeps it;
+ * other threads are refused.
+ * Pair: give [release] -> take [acquire]: the next holder sees what the last one did.
  */
 #ifndef WEIRI_TURN_H
 #define WEIRI_TURN_H
@@ -15,7 +17,10 @@ struct weiri_turn {
 	_Atomic(uint32_t) taken;
 };
 
-/* 1: it is ours until weiri_turn_give(). 0: another thread has it. */
+/*
+ * Returns 1 if the caller has the turn now, until weiri_turn_give(). Returns 0 if another thread
+ * has it.
+ */
 static inline int weiri_turn_take(struct weiri_turn *turn)
 {
 	return weiri_exchange_acquire(&turn->taken, 1u) == 0;

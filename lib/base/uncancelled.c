@@ -1,7 +1,8 @@
 /*
  * uncancelled.c - see uncancelled.h.
  *
- * pthread_setcancelstate() is no cancellation point, and it leaves errno alone. A cancellation that arrives meanwhile stays pending.
+ * pthread_setcancelstate() is not a cancellation point, and it preserves errno. A cancellation that
+ * arrives meanwhile stays pending.
  */
 #include "base/uncancelled.h"
 

@@ -1,13 +1,15 @@
 /*
- * uncancelled.h - the system's calls that POSIX makes, or lets be, cancellation points, without that.
+ * uncancelled.h - system calls that POSIX makes, or allows to be, cancellation points, without
+ * cancellation.
  *
- * A cancelled thread ends at the next cancellation point. Inside a call of Weir's that would be in the middle of things: in a section,
- * with a claim, with a half of a file written. So no call of Weir's is a cancellation point: a thread that was cancelled before or
- * during one ends at a point of its own, after the call has returned.
+ * A cancelled thread ends at its next cancellation point. Inside a call of Weir it would end in the
+ * middle of an operation: in a section, with a claim, with half of a file written. So no call of
+ * Weir is a cancellation point. A thread that was cancelled before or during one ends at a point of
+ * its own, after the call has returned.
  *
- * Each of these is the call of the same name with cancellation disabled around it. Nothing else in the library may use those calls:
- * scripts/check_symbols looks at what each object file imports. eventfd.c, which is used inside of sections, does without the switch,
- * by syscall(2).
+ * Each of these is the call of the same name with cancellation disabled around it. No other code in
+ * the library may use those calls: scripts/check_symbols checks what each object file imports.
+ * eventfd.c, which is used inside sections, uses syscall(2) instead.
  */
 #ifndef WEIRI_UNCANCELLED_H
 #define WEIRI_UNCANCELLED_H
@@ -27,14 +29,14 @@ int weiri_fsync(int file);
 int weiri_fstat(int file, struct stat *about);
 int weiri_rename(const char *from, const char *to);
 int weiri_unlink(const char *path);
-/* As fcntl(file, F_GETFL). */
+/* Like fcntl(file, F_GETFL). */
 int weiri_file_mode(int file);
-/* As poll(2) for POLLOUT on one file. */
+/* Like poll(2) for POLLOUT on one file. */
 int weiri_poll_out(int file, int milliseconds);
 
 void weiri_thread_join(pthread_t thread);
 
-/* The system's words for `reason`, an errno; in `room`, or constant. */
+/* The system's text for `reason`, an errno; it is in `room`, or constant. */
 const char *weiri_errno_words(int reason, char room[], size_t size);
 
 #endif

@@ -1,10 +1,11 @@
 /*
  * disk.c - replacing a file so that no crash leaves half of it.
  *
- *     open PATH.PID-N.tmp, which nobody has   write   sync   close   rename to PATH   sync the folder
+ *     open PATH.PID-N.tmp, a new file   write   sync   close   rename to PATH   sync the folder
  *
- * The sync before the rename is what makes it safe when the machine stops: without it, the name may reach the disk before the data. The
- * sync of the folder makes the new file stay once the call has returned.
+ * The sync before the rename makes this safe when the machine stops: without it, the name may reach
+ * the disk before the data. The sync of the folder makes the new file durable once the call has
+ * returned.
  */
 #include "checkpoint/disk.h"
 
@@ -21,7 +22,7 @@
 #include "base/uncancelled.h"
 #include "checkpoint/plain.h"
 
-/* -- the real one ------------------------------------------------------------------------------------------------------------- */
+/* -- the real disk ----------------------------------------------------------------------------- */
 
 static int real_open(void *context, const char *path, int flags, mode_t mode)
 {
@@ -62,7 +63,7 @@ static int real_unlink(void *context, const char *path)
 const struct weiri_disk weiri_real_disk = {real_open,   real_write,  real_sync, real_close,
                                            real_rename, real_unlink, NULL};
 
-/* -- failures ----------------------------------------------------------------------------------------------------------------- */
+/* -- failures ---------------------------------------------------------------------------------- */
 
 static enum weir_status code_of(int reason)
 {
@@ -79,7 +80,7 @@ static enum weir_status code_of(int reason)
 	}
 }
 
-/* A status for errno, with a message: what could not be done, and the system's words for why. */
+/* A status for errno, with a message: what failed, and the system's text for the reason. */
 static enum weir_status failed(const char *path, const char *what, weir_error *error)
 {
 	int reason = errno;
@@ -90,9 +91,9 @@ static enum weir_status failed(const char *path, const char *what, weir_error *e
 	                  weiri_errno_words(reason, words, sizeof(words)));
 }
 
-/* -- replacing ---------------------------------------------------------------------------------------------------------------- */
+/* -- replacing --------------------------------------------------------------------------------- */
 
-/* Bytes are turned round in pieces of this size, a multiple of every element's. */
+/* Bytes are reversed in pieces of this size, a multiple of every element size. */
 enum { PIECE = 4096 };
 
 void weiri_little_endian(void *bytes, size_t count, size_t size)
@@ -115,7 +116,7 @@ void weiri_little_endian(void *bytes, size_t count, size_t size)
 #endif
 }
 
-/* All of it, in however many pieces the system takes it. */
+/* Writes all bytes, in as many pieces as the system takes. */
 static int write_all(const struct weiri_disk *disk, int file, const char *bytes, size_t count)
 {
 	while (count > 0) {
@@ -124,7 +125,7 @@ static int write_all(const struct weiri_disk *disk, int file, const char *bytes,
 		if (written < 0 && errno == EINTR)
 			continue;
 		if (written <= 0) {
-			errno = written < 0 ? errno : EIO; /* nothing taken, and no reason given */
+			errno = written < 0 ? errno : EIO; /* nothing was written, and no reason was given */
 			return 0;
 		}
 		bytes += written;
@@ -151,7 +152,7 @@ static int write_span(const struct weiri_disk *disk, int file, const struct weir
 	return 1;
 }
 
-/* Written and on the disk, and closed whatever came of it. NULL, or what failed. */
+/* Writes, syncs, and always closes the file. Returns NULL, or what failed. */
 static const char *fill(const struct weiri_disk *disk, int file, const struct weiri_span spans[], size_t count)
 {
 	const char *fault = NULL;
@@ -171,10 +172,13 @@ static const char *fill(const struct weiri_disk *disk, int file, const struct we
 	return fault;
 }
 
-/* A file that did not exist before; its name is in `name`. Below 0: errno. */
+/*
+ * Opens a new file and stores its name in `name`. Returns a negative number on failure, with errno
+ * set.
+ */
 static int open_temporary(const struct weiri_disk *disk, const char *path, char *name, size_t room)
 {
-	/* [relaxed] only to differ from the other saves of this process. */
+	/* [relaxed] only distinguishes the saves of this process. */
 	static _Atomic(unsigned) number;
 	enum { ATTEMPTS = 1000, EVERYBODY = 0666 };
 	int file = -1;
@@ -183,14 +187,14 @@ static int open_temporary(const struct weiri_disk *disk, const char *path, char 
 		/* [relaxed] as above. */
 		(void)snprintf(name, room, "%s.%ld-%u.tmp", path, (long)getpid(), weiri_fetch_add_relaxed(&number, 1u));
 		file = disk->open(disk->context, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, EVERYBODY);
-		/* A process of the same number left one behind: the next. */
+		/* A process with the same id left one behind: try the next name. */
 		if (file >= 0 || errno != EEXIST)
 			break;
 	}
 	return file;
 }
 
-/* NULL, or what failed. `folder` is the path cut behind its last '/'; it is changed. */
+/* Syncs the folder of a path, which it cuts after its last '/'. Returns NULL, or what failed. */
 static const char *sync_folder(const struct weiri_disk *disk, char *folder)
 {
 	char *end = strrchr(folder, '/');
@@ -208,7 +212,7 @@ static const char *sync_folder(const struct weiri_disk *disk, char *folder)
 	return synced == 0 ? NULL : "the new file is in place, but fsync of its folder failed";
 }
 
-/* NULL, or what failed. `name` has room for the path of the temporary file. */
+/* Returns NULL, or what failed. `name` has room for the path of the temporary file. */
 static const char *replace(const struct weiri_disk *disk, const char *path, char *name, size_t room,
                            const struct weiri_span spans[], size_t count)
 {
@@ -249,7 +253,7 @@ enum weir_status weiri_disk_replace(const struct weiri_disk *disk, const char *p
 	return status;
 }
 
-/* -- reading ------------------------------------------------------------------------------------------------------------------ */
+/* -- reading ----------------------------------------------------------------------------------- */
 
 void weiri_input_close(struct weiri_input *input)
 {
@@ -262,7 +266,7 @@ enum weir_status weiri_input_open(const char *path, struct weiri_input *input, w
 	struct stat about;
 	enum weir_status status = WEIR_OK;
 
-	/* Not blocking: `path` may be a pipe that nobody writes to. */
+	/* Non-blocking: `path` may be a pipe without a writer. */
 	*input = (struct weiri_input){.file = weiri_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0), .path = path};
 	if (input->file < 0)
 		return failed(path, "open", error);

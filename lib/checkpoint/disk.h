@@ -1,5 +1,5 @@
 /*
- * disk.h - a file that is replaced whole, and one that is read.
+ * disk.h - replacing a file as a whole, and reading one.
  */
 #ifndef WEIRI_CHECKPOINT_DISK_H
 #define WEIRI_CHECKPOINT_DISK_H
@@ -10,7 +10,10 @@
 #include <weir/alloc.h>
 #include <weir/status.h>
 
-/* The calls that change the disk, as POSIX has them: errno tells why one failed. Tests stand in for them and stop between two. */
+/*
+ * The calls that change the disk, with the meaning of POSIX: errno tells why one failed. Tests
+ * substitute them to stop between any two.
+ */
 struct weiri_disk {
 	int (*open)(void *context, const char *path, int flags, mode_t mode);
 	ssize_t (*write)(void *context, int file, const void *bytes, size_t count);
@@ -22,7 +25,9 @@ struct weiri_disk {
 };
 extern const struct weiri_disk weiri_real_disk;
 
-/* Bytes to write: as they are, or, on a machine that stores the high byte first, each `element` bytes of them the other way round. */
+/*
+ * Bytes to write: unchanged, or, on a big-endian machine, each group of `element` bytes reversed.
+ */
 struct weiri_span {
 	const void *bytes;
 	size_t count;
@@ -30,28 +35,29 @@ struct weiri_span {
 };
 
 /*
- * Makes `path` a file of these spans: a temporary file beside it, written, synced, renamed; then its folder is synced. In each order
- * in which a crash may lose what was not synced, `path` is the old file or the new one: the data is on the disk before the name is.
- * WEIR_NOT_FOUND (no such folder), WEIR_RESOURCE_EXHAUSTED (memory, room on the disk), WEIR_INTERNAL.
+ * Replaces `path` by a file of these spans: writes and syncs a temporary file beside it, renames
+ * it, and syncs the folder. Whatever unsynced data a crash loses, `path` is the old file or the new
+ * one: the data is on the disk before the name is. WEIR_NOT_FOUND (no such folder),
+ * WEIR_RESOURCE_EXHAUSTED (memory, room on the disk), WEIR_INTERNAL.
  */
 enum weir_status weiri_disk_replace(const struct weiri_disk *disk, const char *path, const struct weiri_span spans[],
                                     size_t count, const weir_allocator *allocator, weir_error *error);
 
-/* A file that is read; one that is replaced meanwhile is still read as it was. */
+/* A file being read. If it is replaced meanwhile, the old contents are still read. */
 struct weiri_input {
 	int file;
 	uint64_t size;
 	const char *path;
 };
 
-/* WEIR_NOT_FOUND, WEIR_INVALID_ARGUMENT (no regular file), WEIR_INTERNAL. */
+/* WEIR_NOT_FOUND, WEIR_INVALID_ARGUMENT (not a regular file), WEIR_INTERNAL. */
 enum weir_status weiri_input_open(const char *path, struct weiri_input *input, weir_error *error);
 void weiri_input_close(struct weiri_input *input);
-/* WEIR_DATA_LOSS: it has become shorter; WEIR_INTERNAL. */
+/* WEIR_DATA_LOSS: the file has become shorter; WEIR_INTERNAL. */
 enum weir_status weiri_input_read(const struct weiri_input *input, uint64_t offset, void *bytes, size_t count,
                                   weir_error *error);
 
-/* Turns each `size` bytes round where this machine stores the high byte first; elsewhere does nothing. */
+/* Reverses each group of `size` bytes on a big-endian machine; does nothing elsewhere. */
 void weiri_little_endian(void *bytes, size_t count, size_t size);
 
 #endif

@@ -1,11 +1,14 @@
 /*
- * dtypes.c - the dtypes of the safetensors format, and which of them are Weir's.
+ * dtypes.c - the dtypes of the safetensors format, and those of them that Weir has.
  */
 #include <string.h>
 
 #include "checkpoint/header.h"
 
-/* Those of elements smaller than a byte are left out: no offset of the format says where such a tensor ends. */
+/*
+ * Dtypes with elements smaller than a byte are left out: no offset of the format says where such a
+ * tensor ends.
+ */
 const struct weiri_saved_dtype weiri_saved_dtypes[] = {
 	{"BOOL", 1, WEIR_BOOL},
 	{"U8", 1, WEIR_U8},

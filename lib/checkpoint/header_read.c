@@ -1,9 +1,11 @@
 /*
- * header_read.c - a safetensors header, which may come from anywhere, read into a table and checked.
+ * header_read.c - reading and checking a safetensors header, which may come from an untrusted
+ * source.
  *
- * Memory: that of the text, whose place the table takes while it is read (packed.h). Time: one pass over the text, one over the
- * records, and two sorts of the index by a number: by place, unless the file has them in that order, and by the hash of the name.
- * Names that were made to have one hash are compared as words, n log n times at most.
+ * Memory: that of the text, which the table replaces while it is read (packed.h). Time: one pass
+ * over the text, one over the records, and two sorts of the index by a number: by place, unless the
+ * file has that order already, and by the hash of the name. Names that were constructed to share a
+ * hash are compared as strings, at most n log n times.
  */
 #include "checkpoint/header.h"
 
@@ -35,15 +37,18 @@ int weiri_saved_name_ok(const char *name)
 
 struct reader {
 	struct weiri_json json;
-	char *packed; /* where the records end, so far; never past json.at */
-	size_t count; /* of them */
+	char *packed; /* the end of the records so far; never past json.at */
+	size_t count; /* number of records */
 	int metadata_seen;
-	const char *tensor; /* the one that the fault is in; NULL: none */
+	const char *tensor; /* the tensor that contains the fault; NULL: none */
 };
 
-/* -- syntax ------------------------------------------------------------------------------------------------------------------- */
+/* -- syntax ------------------------------------------------------------------------------------ */
 
-/* After an element of a list or an object: 1, another one follows; 0, the end, or a fault. */
+/*
+ * Called after an element of a list or an object. Returns 1 if another element follows; 0 at the
+ * end, or after a fault.
+ */
 static int more(struct weiri_json *json, char end)
 {
 	if (weiri_json_take(json, ','))
@@ -124,7 +129,7 @@ static int read_tensor(struct weiri_json *json, struct weiri_saved_tensor *tenso
 	       (seen == ALL_FIELDS || weiri_json_wrong(json, "a dtype, a shape and data_offsets before"));
 }
 
-/* Names and texts, for people: only their form matters here. */
+/* Names and texts for users: only their syntax is checked. */
 static int read_metadata(struct reader *reader)
 {
 	struct weiri_json *json = &reader->json;
@@ -155,7 +160,7 @@ static int read_entry(struct reader *reader)
 	reader->tensor = tensor.name = name;
 	if (!read_tensor(&reader->json, &tensor))
 		return 0;
-	reader->tensor = reader->packed; /* where its name is now */
+	reader->tensor = reader->packed; /* where its name was moved */
 	reader->packed = weiri_pack(reader->packed, &tensor);
 	reader->count++;
 	return 1;
@@ -165,7 +170,7 @@ static int read_entries(struct reader *reader)
 {
 	struct weiri_json *json = &reader->json;
 
-	/* The format wants it to be the first byte. */
+	/* The format requires it to be the first byte. */
 	if (json->at == json->end || *json->at != '{')
 		return weiri_json_wrong(json, "'{'");
 	json->at++;
@@ -192,7 +197,7 @@ static enum weir_status read_all(struct reader *reader, const char *file, weir_e
 	                  name.text, reader->json.wanted, weiri_json_offset(&reader->json));
 }
 
-/* -- meaning ------------------------------------------------------------------------------------------------------------------ */
+/* -- semantics --------------------------------------------------------------------------------- */
 
 /* FNV-1a (Fowler, Noll, Vo). */
 static uint64_t hash_of(const char *name)
@@ -204,7 +209,10 @@ static uint64_t hash_of(const char *name)
 	return hash;
 }
 
-/* Of two that begin at one byte, one without bytes comes first: it overlaps nothing. The number takes the place of the hash. */
+/*
+ * Of two tensors that begin at the same byte, one without bytes comes first, since it overlaps
+ * nothing. This number is stored in place of the hash.
+ */
 static uint64_t place_of(const struct weiri_saved_tensor *tensor)
 {
 	return tensor->begin << 1 | (tensor->end != tensor->begin);
@@ -226,7 +234,9 @@ static int by_name(const void *a, const void *b)
 	return order != 0 ? order : strcmp(x->record, y->record);
 }
 
-/* That the offsets are of as many bytes as dtype and shape take, and begin in the data. */
+/*
+ * Checks that the offsets span as many bytes as dtype and shape require, and begin inside the data.
+ */
 static enum weir_status check_size(const struct weiri_saved_tensor *tensor, uint64_t data_size, const char *file,
                                    weir_error *error)
 {
@@ -234,17 +244,17 @@ static enum weir_status check_size(const struct weiri_saved_tensor *tensor, uint
 	int64_t elements;
 	uint64_t bytes;
 
-	if (weir_shape_elements(&tensor->shape, &elements) != WEIR_OK ||
+	if (weir_shape_element_count(&tensor->shape, &elements) != WEIR_OK ||
 	    __builtin_mul_overflow((uint64_t)elements, (uint64_t)tensor->dtype->size, &bytes))
 		return weiri_fail(error, WEIR_DATA_LOSS, "checkpoint %s: tensor \"%s\": %s %s has too many bytes", file,
 		                  weiri_plain_name(tensor->name).text, tensor->dtype->name,
 		                  weir_shape_text(&tensor->shape, shape, sizeof(shape)));
 	if (tensor->end < tensor->begin || tensor->end - tensor->begin != bytes)
 		return weiri_fail(error, WEIR_DATA_LOSS,
-		                  "checkpoint %s: tensor \"%s\": %s %s takes %llu bytes, its offsets are [%llu,%llu]", file,
+		                  "checkpoint %s: tensor \"%s\": %s %s takes %llu byte%s, its offsets are [%llu,%llu]", file,
 		                  weiri_plain_name(tensor->name).text, tensor->dtype->name,
 		                  weir_shape_text(&tensor->shape, shape, sizeof(shape)), (unsigned long long)bytes,
-		                  (unsigned long long)tensor->begin, (unsigned long long)tensor->end);
+		                  WEIRI_S(bytes), (unsigned long long)tensor->begin, (unsigned long long)tensor->end);
 	if (tensor->begin > data_size)
 		return weiri_fail(error, WEIR_DATA_LOSS,
 		                  "checkpoint %s: tensor \"%s\" begins at byte %llu of the data, of which there are %llu", file,
@@ -253,7 +263,7 @@ static enum weir_status check_size(const struct weiri_saved_tensor *tensor, uint
 	return WEIR_OK;
 }
 
-/* The index over the records, by place. */
+/* Builds the index over the records, sorted by place. */
 static enum weir_status index_places(const char *record, struct weiri_saved_header *header, uint64_t data_size,
                                      const char *file, weir_error *error)
 {
@@ -274,7 +284,7 @@ static enum weir_status index_places(const char *record, struct weiri_saved_head
 	return status;
 }
 
-/* That each byte of the data belongs to one tensor. */
+/* Checks that each byte of the data belongs to one tensor. */
 static enum weir_status check_places(const struct weiri_saved_header *header, uint64_t data_size, const char *file,
                                      weir_error *error)
 {
@@ -291,12 +301,12 @@ static enum weir_status check_places(const struct weiri_saved_header *header, ui
 		end = tensor.end;
 	}
 	if (end != data_size)
-		return weiri_fail(error, WEIR_DATA_LOSS, "checkpoint %s: %llu bytes of data, its tensors take %llu", file,
-		                  (unsigned long long)data_size, (unsigned long long)end);
+		return weiri_fail(error, WEIR_DATA_LOSS, "checkpoint %s: %llu byte%s of data, its tensors take %llu", file,
+		                  (unsigned long long)data_size, WEIRI_S(data_size), (unsigned long long)end);
 	return WEIR_OK;
 }
 
-/* The index by name. */
+/* Sorts the index by name. */
 static enum weir_status index_names(struct weiri_saved_header *header, const char *file, weir_error *error)
 {
 	for (size_t i = 0; i < header->count; i++)

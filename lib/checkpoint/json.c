@@ -11,7 +11,7 @@ enum {
 	HIGH = 0xd800,  /* the first half of a surrogate pair */
 	LOW = 0xdc00,   /* the second */
 	PAST_LOW = 0xe000,
-	SUPPLEMENT = 0x10000 /* the first character that takes a pair */
+	SUPPLEMENT = 0x10000 /* the first character that needs a pair */
 };
 
 struct weiri_json weiri_json_over(char *text, size_t size)
@@ -94,16 +94,16 @@ int weiri_json_number(struct weiri_json *json, uint64_t *number)
 	}
 	if (json->at == first || (*first == '0' && json->at - first > 1))
 		return weiri_json_wrong(json, "a whole number");
-	/* What follows must be a mark: '.', 'e' and the like are a fault there. */
+	/* A mark must follow: '.', 'e' and the like are a fault there. */
 	*number = value;
 	return 1;
 }
 
-/* -- strings ------------------------------------------------------------------------------------------------------------------ */
+/* -- strings ----------------------------------------------------------------------------------- */
 
 size_t weiri_utf8_length(const char *text, const char *end)
 {
-	/* The least code point of each length, by the number of bytes: what is below is written too long. */
+	/* The smallest code point of each length in bytes: a smaller one is overlong. */
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, SUPPLEMENT};
 	enum { CONTINUES = 0x80, PAYLOAD = 0x3f, LAST = 0x10ffff };
 	unsigned char lead = (unsigned char)*text;
@@ -125,7 +125,7 @@ size_t weiri_utf8_length(const char *text, const char *end)
 	return code < least[length] || code > LAST || (code >= HIGH && code < PAST_LOW) ? 0 : length;
 }
 
-/* Writes a code point; at most as many bytes as its escape took. */
+/* Writes a code point; it takes at most as many bytes as its escape. */
 static char *put_utf8(char *to, uint32_t code)
 {
 	if (code < 0x80) {
@@ -168,7 +168,7 @@ static int hex(struct weiri_json *json, uint32_t *code)
 	return 1;
 }
 
-/* What follows \u: one code unit, or two that make a pair. */
+/* Reads what follows \u: one code unit, or two that form a pair. */
 static int code_point(struct weiri_json *json, uint32_t *code)
 {
 	uint32_t low;
@@ -190,7 +190,7 @@ static int code_point(struct weiri_json *json, uint32_t *code)
 	return 1;
 }
 
-/* What follows a backslash. */
+/* Reads what follows a backslash. */
 static int escape(struct weiri_json *json, char **to)
 {
 	static const char letters[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";
@@ -214,7 +214,7 @@ static int escape(struct weiri_json *json, char **to)
 	return 1;
 }
 
-/* The next character, copied to where the string is decoded. */
+/* Copies the next character to the end of the decoded string. */
 static int character(struct weiri_json *json, char **to)
 {
 	size_t length;
@@ -248,7 +248,10 @@ int weiri_json_string(struct weiri_json *json, char **text)
 	if (json->at == json->end)
 		return weiri_json_wrong(json, "the end of a string");
 	json->at++;
-	/* Decoding never makes a string longer, so there is room: at the latest where the quotation mark was. */
+	/*
+	 * Decoding never lengthens a string, so the terminator fits: at the latest where the quotation
+	 * mark was.
+	 */
 	*to = '\0';
 	return 1;
 }

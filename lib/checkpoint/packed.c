@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum { BITS = 7, PAYLOAD = (1 << BITS) - 1, MORE = 1 << BITS };
-/* Together with the text of a tensor and its record this makes the room that packed.h reckons with. */
+/* The size and alignment with which packed.h computes the room for the index. */
 _Static_assert(sizeof(struct weiri_saved_key) <= 16 && alignof(struct weiri_saved_key) <= 8, "the index fits");
 
 static char *pack_number(char *to, uint64_t number)

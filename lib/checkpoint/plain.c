@@ -1,5 +1,5 @@
 /*
- * plain.c - text from outside, made fit for a message.
+ * plain.c - making external text fit for a message.
  */
 #include "checkpoint/plain.h"
 
@@ -25,7 +25,7 @@ struct weiri_plain weiri_plain_name(const char *name)
 	for (; i < ROOM - 1 && name[i] != '\0'; i++)
 		plain.text[i] = printable(name[i]);
 	plain.text[i] = '\0';
-	/* Three dots say that it was cut. */
+	/* Three dots mark the truncation. */
 	if (name[i] != '\0')
 		memcpy(plain.text + ROOM - 4, "...", 4);
 	return plain;

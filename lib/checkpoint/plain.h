@@ -1,5 +1,6 @@
 /*
- * plain.h - names and paths, as messages show them: cut, and without control characters, for files may come from anywhere.
+ * plain.h - names and paths as messages show them: truncated, and without control characters, since
+ * files may come from anywhere.
  */
 #ifndef WEIRI_CHECKPOINT_PLAIN_H
 #define WEIRI_CHECKPOINT_PLAIN_H
@@ -8,9 +9,9 @@ struct weiri_plain {
 	char text[80];
 };
 
-/* The beginning of a name. */
+/* Keeps the beginning of a name. */
 struct weiri_plain weiri_plain_name(const char *name);
-/* The end of a path. */
+/* Keeps the end of a path. */
 struct weiri_plain weiri_plain_path(const char *path);
 
 #endif

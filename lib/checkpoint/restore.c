@@ -1,5 +1,5 @@
 /*
- * restore.c - variables put back from a safetensors file: all at one instant, or none.
+ * restore.c - restoring variables from a safetensors file: all at one instant, or none.
  */
 #include <stdalign.h>
 #include <string.h>
@@ -12,19 +12,22 @@
 
 enum { LENGTH_BYTES = 8, BITS = 8 };
 
-/* A file that is read, and its header. */
+/* A file being read, with its header. */
 struct source {
 	struct weiri_input input;
 	struct weiri_plain file; /* its path, for messages */
-	char *text;              /* the header is in its memory */
+	char *text;              /* memory of the header */
 	size_t text_size;
 	struct weiri_saved_header header;
 	weir_allocator allocator;
 };
 
-/* -- the header --------------------------------------------------------------------------------------------------------------- */
+/* -- the header -------------------------------------------------------------------------------- */
 
-/* How long the header is: in the file, and no longer than allowed. */
+/*
+ * Reads the length of the header, and checks that the file has that many bytes and that it is
+ * allowed.
+ */
 static enum weir_status read_length(struct source *source, weir_error *error)
 {
 	unsigned char bytes[LENGTH_BYTES];
@@ -32,8 +35,8 @@ static enum weir_status read_length(struct source *source, weir_error *error)
 	enum weir_status status;
 
 	if (source->input.size < LENGTH_BYTES)
-		return weiri_fail(error, WEIR_DATA_LOSS, "checkpoint %s: %llu bytes, expected at least 8", source->file.text,
-		                  (unsigned long long)source->input.size);
+		return weiri_fail(error, WEIR_DATA_LOSS, "checkpoint %s: %llu byte%s, expected at least 8", source->file.text,
+		                  (unsigned long long)source->input.size, WEIRI_S(source->input.size));
 	status = weiri_input_read(&source->input, 0, bytes, sizeof(bytes), error);
 	if (status != WEIR_OK)
 		return status;
@@ -92,9 +95,9 @@ static void close_source(struct source *source)
 	weiri_input_close(&source->input);
 }
 
-/* -- the tensors -------------------------------------------------------------------------------------------------------------- */
+/* -- the tensors ------------------------------------------------------------------------------- */
 
-/* What is in the file fits the variable. */
+/* Checks that the tensor in the file fits the variable. */
 static enum weir_status check_fit(const struct source *source, const struct weiri_saved_tensor *saved,
                                   const weir_var *var, weir_error *error)
 {
@@ -131,7 +134,7 @@ static enum weir_status find_part(const struct source *source, const struct weir
 	return check_fit(source, &saved, part->var, error);
 }
 
-/* A byte that is neither true nor false would be undefined behaviour in programs that read it as bool. */
+/* A byte other than 0 and 1 would be undefined behaviour in programs that read it as bool. */
 static enum weir_status check_bytes(const struct source *source, const struct weiri_saved_tensor *saved,
                                     const unsigned char *bytes, size_t count, weir_error *error)
 {
@@ -164,11 +167,12 @@ static enum weir_status read_tensor(const struct source *source, const struct we
 	struct weiri_plain name = weiri_plain_name(saved->name);
 	weir_tensor_builder *builder;
 	enum weir_status status =
-		weir_tensor_builder_create(saved->dtype->dtype, &saved->shape, &source->allocator, &builder);
+		weir_tensor_builder_create(saved->dtype->dtype, &saved->shape, &source->allocator, &builder, NULL);
 
 	if (status != WEIR_OK)
-		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "checkpoint %s: tensor \"%s\": no memory for %llu bytes",
-		                  source->file.text, name.text, (unsigned long long)(saved->end - saved->begin));
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "checkpoint %s: tensor \"%s\": no memory for %llu byte%s",
+		                  source->file.text, name.text, (unsigned long long)(saved->end - saved->begin),
+		                  WEIRI_S(saved->end - saved->begin));
 	status = fill(source, saved, weir_tensor_builder_data(builder), error);
 	if (status == WEIR_OK)
 		return weir_tensor_builder_finish(builder, out);
@@ -176,9 +180,9 @@ static enum weir_status read_tensor(const struct source *source, const struct we
 	return status;
 }
 
-/* -- all of them -------------------------------------------------------------------------------------------------------------- */
+/* -- all of them ------------------------------------------------------------------------------- */
 
-/* Without the flag: that no tensor of the file is left over. parts[].name is set. */
+/* Called without the flag: checks that no tensor of the file is left over. */
 static enum weir_status check_others(const struct source *source, const size_t wanted[], size_t count,
                                      weir_error *error)
 {
@@ -196,19 +200,19 @@ static enum weir_status check_others(const struct source *source, const size_t w
 	return WEIR_OK;
 }
 
-/* What a restore works with. */
+/* The working memory of a restore. */
 struct work {
 	struct weir_commit_part *commit;
-	size_t *wanted; /* by number, in the header */
+	size_t *wanted; /* positions in the header */
 };
 
-/* Reads every tensor that is wanted; those read so far are in commit[].value, also on failure. */
+/* Reads every wanted tensor. Those read so far are in commit[].value, also on failure. */
 static enum weir_status read_parts(const struct source *source, const struct weir_checkpoint_part parts[], size_t count,
                                    uint32_t flags, struct work *work, weir_error *error)
 {
 	enum weir_status status = WEIR_OK;
 
-	/* All that the header tells first: nothing large is read in vain. */
+	/* First everything that the header tells, so that no large data is read for nothing. */
 	for (size_t i = 0; status == WEIR_OK && i < count; i++)
 		status = find_part(source, &parts[i], i, &work->wanted[i], error);
 	if (status == WEIR_OK && (flags & WEIR_CHECKPOINT_ALLOW_OTHERS) == 0)
@@ -222,7 +226,7 @@ static enum weir_status read_parts(const struct source *source, const struct wei
 	return status;
 }
 
-/* Replaces whatever is there. An attempt fails only when somebody else wrote meanwhile. */
+/* Replaces any version. An attempt fails only if another thread wrote meanwhile. */
 static enum weir_status publish(struct weir_commit_part commit[], size_t count, const char *file, uint64_t deadline_ns,
                                 weir_error *error)
 {
@@ -249,8 +253,8 @@ static enum weir_status restore(const struct source *source, const struct weir_c
 
 	work.commit = weiri_allocate_zeroed(&source->allocator, count * each, alignof(struct weir_commit_part));
 	if (work.commit == NULL)
-		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "checkpoint %s: no memory for a commit of %zu variables",
-		                  source->file.text, count);
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "checkpoint %s: no memory for a commit of %zu variable%s",
+		                  source->file.text, count, WEIRI_S(count));
 	work.wanted = (void *)(work.commit + count);
 	status = read_parts(source, parts, count, flags, &work, error);
 	if (status == WEIR_OK)
@@ -261,20 +265,23 @@ static enum weir_status restore(const struct source *source, const struct weir_c
 	return status;
 }
 
-enum weir_status weir_checkpoint_restore(const struct weir_checkpoint_part parts[], size_t count,
-                                         const struct weir_checkpoint_options *options, const char *path,
-                                         uint64_t deadline_ns, weir_error *error)
+enum weir_status weir_checkpoint_restore(const struct weir_checkpoint_part parts[], size_t count, const char *path,
+                                         const struct weir_checkpoint_options *options, uint64_t deadline_ns,
+                                         weir_error *error)
 {
+	struct weir_checkpoint_options given;
 	weir_allocator allocator;
 	struct source source;
 	enum weir_status status =
-		weiri_checkpoint_check(options, WEIR_CHECKPOINT_ALLOW_OTHERS, parts, count, path, &allocator, error);
+		weiri_checkpoint_check(options, WEIR_CHECKPOINT_ALLOW_OTHERS, parts, count, path, &given, error);
 
-	if (status == WEIR_OK)
-		status = open_source(path, &allocator, &source, error);
 	if (status != WEIR_OK)
 		return status;
-	status = restore(&source, parts, count, options != NULL ? options->flags : 0, deadline_ns, error);
+	allocator = weiri_allocator_or_default(given.allocator);
+	status = open_source(path, &allocator, &source, error);
+	if (status != WEIR_OK)
+		return status;
+	status = restore(&source, parts, count, given.flags, deadline_ns, error);
 	close_source(&source);
 	return status;
 }

@@ -1,43 +1,47 @@
 /*
- * save.c - tensors, and the values of variables at one instant, written to a safetensors file.
+ * save.c - writing tensors, and the values of variables at one instant, to a safetensors file.
  */
 #include "checkpoint/save.h"
 
 #include <stdalign.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "base/sort.h"
 #include "checkpoint/header.h"
 #include "checkpoint/plain.h"
 
 enum weir_status weiri_checkpoint_check(const struct weir_checkpoint_options *options, uint32_t allowed,
-                                        const void *array, size_t count, const char *path, weir_allocator *allocator,
-                                        weir_error *error)
+                                        const void *array, size_t count, const char *path,
+                                        struct weir_checkpoint_options *given, weir_error *error)
 {
+	char what[sizeof("checkpoint ") + sizeof(struct weiri_plain)];
 	struct weiri_plain file;
+	enum weir_status status;
 
 	if (path == NULL || path[0] == '\0')
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "checkpoint: path is %s", path == NULL ? "NULL" : "empty");
 	file = weiri_plain_path(path);
-	if (options != NULL && options->struct_size != sizeof(*options))
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "checkpoint %s: options are of another size", file.text);
-	if (options != NULL && (options->flags & ~allowed) != 0)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "checkpoint %s: unknown flags 0x%x", file.text,
-		                  (unsigned)(options->flags & ~allowed));
+	(void)snprintf(what, sizeof(what), "checkpoint %s", file.text);
+	status = weiri_options_read(what, options, given, sizeof(*given), error);
+	if (status == WEIR_OK)
+		status = weiri_options_flags(what, given->flags, allowed, error);
+	if (status != WEIR_OK)
+		return status;
 	if (array == NULL || count == 0 || count > WEIR_COMMIT_MAX_PARTS)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "checkpoint %s: %zu parts%s, expected 1 to %d", file.text,
 		                  count, array == NULL ? " at NULL" : "", WEIR_COMMIT_MAX_PARTS);
-	*allocator = weiri_allocator_or_default(options != NULL ? options->allocator : NULL);
 	return WEIR_OK;
 }
 
-/* -- a file of tensors -------------------------------------------------------------------------------------------------------- */
+/* -- a file of tensors ------------------------------------------------------------------------- */
 
-/* A row of the header, and where its bytes are now. */
+/* An entry of the header, and the tensor with its bytes. */
 struct row {
-	struct weiri_saved_tensor saved; /* first: the writer of headers wants an array of these */
+	struct weiri_saved_tensor saved; /* copied to an array of these for weiri_saved_header_write() */
 	const weir_tensor *tensor;
 };
 
@@ -48,7 +52,10 @@ static int by_name(const void *a, const void *b)
 	return strcmp(x->saved.name, y->saved.name);
 }
 
-/* From the largest elements to the smallest, so that all are aligned behind one another; then by name: the order of the file. */
+/*
+ * The order of the file: from the largest elements to the smallest, so that all are aligned without
+ * gaps; then by name.
+ */
 static int by_element(const void *a, const void *b)
 {
 	const struct row *x = a, *y = b;
@@ -81,7 +88,7 @@ static enum weir_status make_row(const struct weir_checkpoint_tensor *from, size
 	return WEIR_OK;
 }
 
-/* Rows in the order of the file, with offsets. */
+/* Makes the rows in the order of the file, with offsets. */
 static enum weir_status make_rows(const struct weir_checkpoint_tensor tensors[], size_t count, const char *file,
                                   struct row rows[], weir_error *error)
 {
@@ -104,14 +111,14 @@ static enum weir_status make_rows(const struct weir_checkpoint_tensor tensors[],
 	weiri_sort(rows, count, sizeof(*rows), by_element);
 	for (size_t i = 0; i < count; i++) {
 		rows[i].saved.begin = end;
-		/* Tensors in memory, 1,024 of them and views of one among them: far below 2^64. */
-		end += weir_tensor_nbytes(rows[i].tensor);
+		/* At most 1,024 tensors in memory, some of them perhaps views of one: far below 2^64. */
+		end += weir_tensor_byte_count(rows[i].tensor);
 		rows[i].saved.end = end;
 	}
 	return WEIR_OK;
 }
 
-/* What a save works with: one allocation for the tables, one for the header. */
+/* The working memory of a save: one allocation for the tables, one for the header. */
 struct work {
 	struct row *rows;
 	struct weiri_saved_tensor *saved;
@@ -143,8 +150,8 @@ static void list_spans(struct work *work, size_t count)
 	for (size_t i = 0; i < count; i++) {
 		const struct row *row = &work->rows[i];
 
-		work->spans[i + 1] =
-			(struct weiri_span){weir_tensor_data(row->tensor), weir_tensor_nbytes(row->tensor), row->saved.dtype->size};
+		work->spans[i + 1] = (struct weiri_span){weir_tensor_data(row->tensor), weir_tensor_byte_count(row->tensor),
+		                                         row->saved.dtype->size};
 	}
 }
 
@@ -154,17 +161,19 @@ enum weir_status weiri_checkpoint_save_on(const struct weiri_disk *disk, const s
 {
 	struct weiri_plain file;
 	struct work work = {.header = NULL};
+	struct weir_checkpoint_options given;
 	weir_allocator allocator;
-	enum weir_status status = weiri_checkpoint_check(options, 0, tensors, count, path, &allocator, error);
+	enum weir_status status = weiri_checkpoint_check(options, 0, tensors, count, path, &given, error);
 	size_t size = count * (sizeof(*work.rows) + sizeof(*work.saved)) + (count + 1) * sizeof(*work.spans);
 
 	if (status != WEIR_OK)
 		return status;
 	file = weiri_plain_path(path);
+	allocator = weiri_allocator_or_default(given.allocator);
 	work.rows = weiri_allocate(&allocator, size, alignof(struct row));
 	if (work.rows == NULL)
-		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "checkpoint %s: no memory for a table of %zu tensors",
-		                  file.text, count);
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "checkpoint %s: no memory for a table of %zu tensor%s",
+		                  file.text, count, WEIRI_S(count));
 	work.saved = (void *)(work.rows + count);
 	work.spans = (void *)(work.saved + count);
 	status = make_rows(tensors, count, file.text, work.rows, error);
@@ -180,13 +189,13 @@ enum weir_status weiri_checkpoint_save_on(const struct weiri_disk *disk, const s
 }
 
 enum weir_status weir_checkpoint_save_tensors(const struct weir_checkpoint_tensor tensors[], size_t count,
-                                              const struct weir_checkpoint_options *options, const char *path,
+                                              const char *path, const struct weir_checkpoint_options *options,
                                               weir_error *error)
 {
 	return weiri_checkpoint_save_on(&weiri_real_disk, tensors, count, options, path, error);
 }
 
-/* -- a file of variables ------------------------------------------------------------------------------------------------------ */
+/* -- a file of variables ----------------------------------------------------------------------- */
 
 struct cut {
 	weir_read *reads;
@@ -194,7 +203,7 @@ struct cut {
 	struct weir_checkpoint_tensor *tensors;
 };
 
-/* All the variables at one instant; handles on them are the caller's to release. */
+/* Takes all variables at one instant; the caller releases the handles. */
 static enum weir_status take(const struct weir_checkpoint_part parts[], size_t count, struct cut *cut,
                              weir_error *error)
 {
@@ -210,28 +219,29 @@ static enum weir_status take(const struct weir_checkpoint_part parts[], size_t c
 	return WEIR_OK;
 }
 
-enum weir_status weir_checkpoint_save(const struct weir_checkpoint_part parts[], size_t count,
-                                      const struct weir_checkpoint_options *options, const char *path,
-                                      weir_error *error)
+enum weir_status weir_checkpoint_save(const struct weir_checkpoint_part parts[], size_t count, const char *path,
+                                      const struct weir_checkpoint_options *options, weir_error *error)
 {
 	const size_t each = sizeof(weir_read) + sizeof(weir_var *) + sizeof(struct weir_checkpoint_tensor);
 	struct weiri_plain file;
 	struct cut cut;
+	struct weir_checkpoint_options given;
 	weir_allocator allocator;
-	enum weir_status status = weiri_checkpoint_check(options, 0, parts, count, path, &allocator, error);
+	enum weir_status status = weiri_checkpoint_check(options, 0, parts, count, path, &given, error);
 
 	if (status != WEIR_OK)
 		return status;
 	file = weiri_plain_path(path);
+	allocator = weiri_allocator_or_default(given.allocator);
 	cut.reads = weiri_allocate(&allocator, count * each, alignof(weir_read));
 	if (cut.reads == NULL)
-		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "checkpoint %s: no memory for a snapshot of %zu variables",
-		                  file.text, count);
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "checkpoint %s: no memory for a snapshot of %zu variable%s",
+		                  file.text, count, WEIRI_S(count));
 	cut.vars = (void *)(cut.reads + count);
 	cut.tensors = (void *)(cut.vars + count);
 	status = take(parts, count, &cut, error);
 	if (status == WEIR_OK) {
-		status = weir_checkpoint_save_tensors(cut.tensors, count, options, path, error);
+		status = weir_checkpoint_save_tensors(cut.tensors, count, path, options, error);
 		weir_read_release_many(cut.reads, count);
 	}
 	weiri_release(&allocator, cut.reads, count * each, alignof(weir_read));

@@ -1,5 +1,5 @@
 /*
- * save.h - what the calls of a checkpoint share.
+ * save.h - declarations that the calls of a checkpoint share.
  */
 #ifndef WEIRI_CHECKPOINT_SAVE_H
 #define WEIRI_CHECKPOINT_SAVE_H
@@ -8,17 +8,17 @@
 
 #include "checkpoint/disk.h"
 
-/* The options of a call, its count and its path. `allowed` are the flags that it takes. */
+/* Checks a call's options, count and path. `allowed` are the flags that it accepts. */
 enum weir_status weiri_checkpoint_check(const struct weir_checkpoint_options *options, uint32_t allowed,
-                                        const void *array, size_t count, const char *path, weir_allocator *allocator,
-                                        weir_error *error);
+                                        const void *array, size_t count, const char *path,
+                                        struct weir_checkpoint_options *given, weir_error *error);
 
 static inline const char *weiri_checkpoint_name(const struct weir_checkpoint_part *part)
 {
 	return part->name != NULL || part->var == NULL ? part->name : weir_var_name(part->var);
 }
 
-/* weir_checkpoint_save_tensors() on a disk of the caller's. */
+/* weir_checkpoint_save_tensors() with a given disk. */
 enum weir_status weiri_checkpoint_save_on(const struct weiri_disk *disk, const struct weir_checkpoint_tensor tensors[],
                                           size_t count, const struct weir_checkpoint_options *options, const char *path,
                                           weir_error *error);

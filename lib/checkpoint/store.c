@@ -1,5 +1,5 @@
 /*
- * store.c - all variables of a store, to a file and from one.
+ * store.c - saving and restoring all variables of a store.
  */
 #include <stdalign.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 /* One variable of the store, held by its resource. */
 struct entry {
 	weir_resource *resource;
-	char *name; /* in the file; of name_size bytes when it is ours, else the resource's */
+	char *name; /* in the file; name_size bytes, freed by let_go() */
 	size_t name_size;
 };
 
@@ -33,7 +33,7 @@ static void let_go(struct gathered *all)
 	weiri_release(&all->allocator, all->entries, all->room * sizeof(*all->entries), alignof(struct entry));
 }
 
-/* Room for one more. */
+/* Makes room for one more entry. */
 static int grow(struct gathered *all)
 {
 	size_t room = all->room != 0 ? 2 * all->room : 16;
@@ -68,7 +68,7 @@ static int add(struct gathered *all, weir_resource *resource)
 	return 1;
 }
 
-/* What a checkpoint can have, and one more, is enough to be refused. */
+/* Gathers at most one more than a checkpoint can hold: that is enough to be refused. */
 static enum weir_status gather(weir_store *store, struct gathered *all)
 {
 	weir_resource *at = NULL, *next;
@@ -87,7 +87,7 @@ static enum weir_status gather(weir_store *store, struct gathered *all)
 	return status == WEIR_OUT_OF_RANGE ? WEIR_OK : status;
 }
 
-/* What is done with them. */
+/* What is done with the variables. */
 struct job {
 	const struct weir_checkpoint_options *options;
 	const char *path;
@@ -103,8 +103,8 @@ static enum weir_status run_on(const struct job *job, const struct gathered *all
 	enum weir_status status;
 
 	if (parts == NULL)
-		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "checkpoint %s: no memory for a table of %zu variables",
-		                  weiri_plain_path(job->path).text, all->count);
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "checkpoint %s: no memory for a table of %zu variable%s",
+		                  weiri_plain_path(job->path).text, all->count, WEIRI_S(all->count));
 	for (size_t i = 0; i < all->count; i++)
 		parts[i] = (struct weir_checkpoint_part){all->entries[i].name, weir_resource_object(all->entries[i].resource)};
 	status = job->run(job, parts, all->count, error);
@@ -115,14 +115,16 @@ static enum weir_status run_on(const struct job *job, const struct gathered *all
 static enum weir_status do_with_all(weir_store *store, const struct job *job, uint32_t allowed, weir_error *error)
 {
 	struct gathered all = {.count = 0};
+	struct weir_checkpoint_options given;
 	enum weir_status status;
 
 	if (store == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "checkpoint: store is NULL");
-	/* How many there are is seen later. */
-	status = weiri_checkpoint_check(job->options, allowed, store, 1, job->path, &all.allocator, error);
+	/* Their number is checked later. */
+	status = weiri_checkpoint_check(job->options, allowed, store, 1, job->path, &given, error);
 	if (status != WEIR_OK)
 		return status;
+	all.allocator = weiri_allocator_or_default(given.allocator);
 	status = gather(store, &all);
 	if (status != WEIR_OK)
 		(void)weiri_fail(error, status, "checkpoint %s: no memory for a table of the store's variables",
@@ -139,11 +141,11 @@ static enum weir_status do_with_all(weir_store *store, const struct job *job, ui
 static enum weir_status save(const struct job *job, const struct weir_checkpoint_part parts[], size_t count,
                              weir_error *error)
 {
-	return weir_checkpoint_save(parts, count, job->options, job->path, error);
+	return weir_checkpoint_save(parts, count, job->path, job->options, error);
 }
 
-enum weir_status weir_checkpoint_save_store(weir_store *store, const struct weir_checkpoint_options *options,
-                                            const char *path, weir_error *error)
+enum weir_status weir_checkpoint_save_store(weir_store *store, const char *path,
+                                            const struct weir_checkpoint_options *options, weir_error *error)
 {
 	return do_with_all(store, &(struct job){options, path, 0, save}, 0, error);
 }
@@ -151,11 +153,12 @@ enum weir_status weir_checkpoint_save_store(weir_store *store, const struct weir
 static enum weir_status restore(const struct job *job, const struct weir_checkpoint_part parts[], size_t count,
                                 weir_error *error)
 {
-	return weir_checkpoint_restore(parts, count, job->options, job->path, job->deadline_ns, error);
+	return weir_checkpoint_restore(parts, count, job->path, job->options, job->deadline_ns, error);
 }
 
-enum weir_status weir_checkpoint_restore_store(weir_store *store, const struct weir_checkpoint_options *options,
-                                               const char *path, uint64_t deadline_ns, weir_error *error)
+enum weir_status weir_checkpoint_restore_store(weir_store *store, const char *path,
+                                               const struct weir_checkpoint_options *options, uint64_t deadline_ns,
+                                               weir_error *error)
 {
 	return do_with_all(store, &(struct job){options, path, deadline_ns, restore}, WEIR_CHECKPOINT_ALLOW_OTHERS, error);
 }

@@ -1,8 +1,9 @@
 /*
- * control.c - control edges between nodes that exist already, and the cycles they must not close.
+ * control.c - control edges between existing nodes, and the cycles that they must not close.
  *
- * A node's inputs are older than the node, so data edges alone cannot close a cycle, nor can control edges from older to newer
- * nodes. Only when a graph has an edge the other way round, or gets one, is the graph searched.
+ * A node's inputs are older than the node. So neither data edges nor control edges from older to
+ * newer nodes can close a cycle. The graph is searched only if it has, or gets, an edge from a
+ * newer to an older node.
  */
 #include "flow/node.h"
 
@@ -39,7 +40,7 @@ int weiri_node_map_add_ancestors(struct weiri_node_map *seen)
 	return ok;
 }
 
-/* *answer: `node` is `ancestor`, or runs after it. Returns 0 when there is no memory. */
+/* *answer: 1 if `node` is `ancestor`, or runs after it. Returns 0 if there is no memory. */
 static int runs_after(weir_node *node, const weir_node *ancestor, int *answer)
 {
 	struct weiri_node_map seen;
@@ -76,7 +77,7 @@ enum weir_status weiri_control_push(weir_graph *graph, weir_node *before, weir_n
 	if (control == NULL)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "weir_graph_add_control: no memory");
 	control->before = before;
-	/* Nobody else pushes: it fails only when a plan has sealed the list. */
+	/* No other thread pushes: it fails only if a plan has sealed the list. */
 	if (!weiri_published_push_after(&after->controls, &control->link, weiri_published_first(&after->controls))) {
 		weiri_release(&graph->allocator, control, sizeof(*control), _Alignof(struct weiri_control));
 		return weiri_fail(error, WEIR_FAILED_PRECONDITION,
@@ -87,12 +88,15 @@ enum weir_status weiri_control_push(weir_graph *graph, weir_node *before, weir_n
 	return WEIR_OK;
 }
 
-/* A node that runs in a critical section may wait for its own body only: what comes from outside is there before it is entered. */
+/*
+ * A node that runs in a critical section may wait only for nodes of its own body: values from
+ * outside exist before the section is entered.
+ */
 static enum weir_status check_section(const weir_node *before, const weir_node *after, weir_error *error)
 {
 	const weir_node *entrance = weiri_section_entrance(after);
 
-	/* By such an edge the nodes of a body are told. */
+	/* Such an edge marks the nodes of a body. */
 	if ((before->op->traits & WEIRI_OP_ENTERS) != 0 && before != entrance)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
 		                  "weir_graph_add_control: \"%s\" enters a critical section of which \"%s\" is no part",
@@ -100,8 +104,19 @@ static enum weir_status check_section(const weir_node *before, const weir_node *
 	if (entrance == NULL || before == entrance || weiri_section_entrance(before) == entrance)
 		return WEIR_OK;
 	return weiri_fail(error, WEIR_INVALID_ARGUMENT,
-	                  "weir_graph_add_control: \"%s\" runs in critical section \"%s\", which would wait for \"%s\"",
+	                  "weir_graph_add_control: \"%s\" runs in critical section \"%s\", which would wait inside for "
+	                  "\"%s\"; end the edge at the section's own node",
 	                  after->name, weir_critical_section_name(weiri_section_of(entrance)), before->name);
+}
+
+/* Where an edge to `after` ends: what runs before a section runs before its entrance. */
+static weir_node *end_of_edge(const weir_node *before, weir_node *after)
+{
+	weir_node *entrance = (after->op->traits & WEIRI_OP_LEAVES) != 0 ? weiri_section_entrance(after) : NULL;
+
+	if (entrance == NULL || before == entrance || weiri_section_entrance(before) == entrance)
+		return after;
+	return entrance;
 }
 
 enum weir_status weir_graph_add_control(weir_graph *graph, weir_node *before, weir_node *after, weir_error *error)
@@ -113,6 +128,7 @@ enum weir_status weir_graph_add_control(weir_graph *graph, weir_node *before, we
 	if (before->graph != graph || after->graph != graph)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_graph_add_control: \"%s\" belongs to another graph",
 		                  before->graph != graph ? before->name : after->name);
+	after = end_of_edge(before, after);
 	status = check_section(before, after, error);
 	if (status == WEIR_OK)
 		status = check_cycle(graph, before, after, error);

@@ -1,18 +1,21 @@
 /*
  * graph.c - the graph, its nodes and their names.
  *
- * Names hash to buckets, each a list that only grows. A node is pushed onto the bucket it was found missing from, and only if
- * the bucket has not changed since, so two threads cannot both take one name. Nodes go with the graph.
+ * Names are hashed to buckets; each is a list that only grows. A node is pushed onto the bucket in
+ * which its name was not found, and only if the bucket has not changed since. So no two threads can
+ * take the same name. Nodes are freed with the graph.
  */
 #include "flow/node.h"
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/compiler.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "flow/layout.h"
 
 enum { GENERATED_NAME_SIZE = 64 };
@@ -20,19 +23,17 @@ enum { GENERATED_NAME_SIZE = 64 };
 enum weir_status weir_graph_create(const struct weir_graph_options *options, weir_graph **out, weir_error *error)
 {
 	struct weir_graph_options given;
+	enum weir_status status;
 	weir_allocator allocator;
 	weir_graph *graph;
 
-	(void)memset(&given, 0, sizeof(given));
 	if (out == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_graph_create: out is NULL");
-	if (options != NULL && !weiri_options_size_ok(options->struct_size, sizeof(given)))
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_graph_create: struct_size is %zu, expected %zu",
-		                  options->struct_size, sizeof(given));
-	if (options != NULL)
-		(void)memcpy(&given, options, options->struct_size);
-	if (given.flags != 0)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_graph_create: unknown flags 0x%x", given.flags);
+	status = weiri_options_read("weir_graph_create", options, &given, sizeof(given), error);
+	if (status == WEIR_OK)
+		status = weiri_options_flags("weir_graph_create", given.flags, 0, error);
+	if (status != WEIR_OK)
+		return status;
 	allocator = weiri_allocator_or_default(given.allocator);
 	graph = weiri_allocate(&allocator, sizeof(*graph), _Alignof(weir_graph));
 	if (graph == NULL)
@@ -91,34 +92,42 @@ enum weir_status weir_graph_destroy(weir_graph *graph, weir_error *error)
 }
 
 /* FNV-1a. */
-static struct weiri_published_list *bucket_of(weir_graph *graph, const char *name)
+static struct weiri_published_list *bucket_of(weir_graph *graph, const char *name, size_t size)
 {
 	uint32_t hash = 2166136261u;
 
-	for (const char *c = name; *c != '\0'; c++)
-		hash = (hash ^ (uint8_t)*c) * 16777619u;
+	for (size_t i = 0; i < size; i++)
+		hash = (hash ^ (uint8_t)name[i]) * 16777619u;
 	return &graph->names[(hash ^ hash >> 16) % WEIRI_GRAPH_BUCKETS];
 }
 
 /* The node of that name between `from` and `until`, or NULL. */
-static weir_node *find_between(struct weiri_published *from, const struct weiri_published *until, const char *name)
+static weir_node *find_between(struct weiri_published *from, const struct weiri_published *until, const char *name,
+                               size_t size)
 {
 	for (struct weiri_published *link = from; link != until; link = link->next) {
-		if (strcmp(node_of(link)->name, name) == 0)
+		if (strncmp(node_of(link)->name, name, size) == 0 && node_of(link)->name[size] == '\0')
 			return node_of(link);
 	}
 	return NULL;
 }
 
+/* The node whose name is the first `size` bytes, or NULL. */
+static weir_node *find(weir_graph *graph, const char *name, size_t size)
+{
+	return find_between(weiri_published_first(bucket_of(graph, name, size)), NULL, name, size);
+}
+
 static int publish(weir_graph *graph, weir_node *node)
 {
-	struct weiri_published_list *bucket = bucket_of(graph, node->name);
+	size_t size = strlen(node->name);
+	struct weiri_published_list *bucket = bucket_of(graph, node->name, size);
 	struct weiri_published *looked_at = NULL;
 	struct weiri_published *first;
 
 	do {
 		first = weiri_published_first(bucket);
-		if (find_between(first, looked_at, node->name) != NULL)
+		if (find_between(first, looked_at, node->name, size) != NULL)
 			return 0;
 		looked_at = first;
 	} while (!weiri_published_push_after(bucket, &node->link, first));
@@ -131,11 +140,56 @@ enum weir_status weir_graph_find(weir_graph *graph, const char *name, weir_node 
 
 	if (graph == NULL || name == NULL || out == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_graph_find: NULL argument");
-	node = find_between(weiri_published_first(bucket_of(graph, name)), NULL, name);
+	node = find(graph, name, strlen(name));
 	if (node == NULL)
 		return weiri_fail(error, WEIR_NOT_FOUND, "weir_graph_find: the graph has no node \"%s\"", name);
 	*out = node;
 	return WEIR_OK;
+}
+
+/* 1 and the parts of "NODE:INDEX", else 0. */
+static int split(const char *name, size_t *node_size, uint32_t *index)
+{
+	enum { MOST_DIGITS = 9 };
+	const char *colon = strrchr(name, ':');
+	size_t digits = colon != NULL ? strspn(colon + 1, "0123456789") : 0;
+
+	if (digits == 0 || digits > MOST_DIGITS || colon[1 + digits] != '\0')
+		return 0;
+	*node_size = (size_t)(colon - name);
+	*index = (uint32_t)strtoul(colon + 1, NULL, 10);
+	return 1;
+}
+
+enum weir_status weiri_graph_output(weir_graph *graph, const char *name, weir_output *out, weir_error *error)
+{
+	size_t size = strlen(name);
+	uint32_t index = 0;
+	weir_node *node = find(graph, name, size);
+
+	if (node == NULL && split(name, &size, &index))
+		node = find(graph, name, size);
+	if (node == NULL)
+		return weiri_fail(error, WEIR_NOT_FOUND, "the graph has no node \"%.*s\"", (int)size, name);
+	if (index >= node->output_count)
+		return weiri_fail(error, WEIR_OUT_OF_RANGE, "\"%s\" has %u output%s, there is no output %u", node->name,
+		                  node->output_count, WEIRI_S(node->output_count), index);
+	*out = (weir_output){node, index};
+	return WEIR_OK;
+}
+
+enum weir_status weir_graph_find_output(weir_graph *graph, const char *name, weir_output *out, weir_error *error)
+{
+	enum weir_status status;
+	weir_error inner;
+
+	if (graph == NULL || name == NULL || out == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_graph_find_output: %s is NULL",
+		                  graph == NULL  ? "graph"
+		                  : name == NULL ? "name"
+		                                 : "out");
+	status = weiri_graph_output(graph, name, out, &inner);
+	return status == WEIR_OK ? WEIR_OK : weiri_fail(error, status, "weir_graph_find_output: %s", inner.message);
 }
 
 size_t weir_graph_node_count(const weir_graph *graph)
@@ -174,8 +228,9 @@ enum weir_status weiri_output_check(const weir_graph *graph, weir_output output,
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s, \"%s\", belongs to another graph", what,
 		                  output.node->name);
 	if (output.index >= output.node->output_count)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: \"%s\" has %u outputs, there is no output %u", what,
-		                  output.node->name, output.node->output_count, output.index);
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: \"%s\" has %u output%s, there is no output %u", what,
+		                  output.node->name, output.node->output_count, WEIRI_S(output.node->output_count),
+		                  output.index);
 	return WEIR_OK;
 }
 
@@ -183,8 +238,8 @@ static enum weir_status check_inputs(const weir_graph *graph, const struct weiri
                                      weir_error *error)
 {
 	if (request->input_count > WEIRI_NODE_MAX_INPUTS)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%zu inputs; at most %d are possible", request->input_count,
-		                  WEIRI_NODE_MAX_INPUTS);
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%zu input%s; at most %d are possible", request->input_count,
+		                  WEIRI_S(request->input_count), WEIRI_NODE_MAX_INPUTS);
 	if (request->input_count > 0 && request->inputs == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "inputs is NULL");
 	for (size_t i = 0; i < request->input_count; i++) {
@@ -214,7 +269,7 @@ static void copy_array(void *to, const void *from, size_t bytes)
 		(void)memcpy(to, from, bytes);
 }
 
-/* A node with everything but its name's bytes. */
+/* Makes a node, complete except for the bytes of its name. */
 static weir_node *allocate_node(weir_graph *graph, const struct weiri_node_request *request,
                                 const struct weiri_spec specs[], size_t name_size, char **name)
 {
@@ -249,7 +304,7 @@ static weir_node *allocate_node(weir_graph *graph, const struct weiri_node_reque
 	return node;
 }
 
-/* The id is taken here: after the inputs', whose handles the caller has. */
+/* The id is taken here, after those of the inputs, whose handles the caller has. */
 static enum weir_status name_and_publish(weir_graph *graph, weir_node *node, const char *wanted, char *name,
                                          size_t name_size, weir_error *error)
 {
@@ -321,7 +376,7 @@ const char *weir_node_op(const weir_node *node)
 	return node != NULL ? node->op->name : NULL;
 }
 
-uint32_t weir_node_output_count(const weir_node *node)
+size_t weir_node_output_count(const weir_node *node)
 {
 	return node != NULL ? node->output_count : 0;
 }
@@ -331,8 +386,8 @@ enum weir_status weir_node_output(weir_node *node, uint32_t index, weir_output *
 	if (node == NULL || out == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_node_output: NULL argument");
 	if (index >= node->output_count)
-		return weiri_fail(error, WEIR_OUT_OF_RANGE, "weir_node_output: \"%s\" has %u outputs, there is no output %u",
-		                  node->name, node->output_count, index);
+		return weiri_fail(error, WEIR_OUT_OF_RANGE, "weir_node_output: \"%s\" has %u output%s, there is no output %u",
+		                  node->name, node->output_count, WEIRI_S(node->output_count), index);
 	out->node = node;
 	out->index = index;
 	return WEIR_OK;

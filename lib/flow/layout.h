@@ -1,8 +1,8 @@
 /*
  * layout.h - several arrays in one allocation.
  *
- * Add the parts, allocate `size` bytes aligned to WEIRI_LAYOUT_ALIGNMENT, and find each part at its offset. An overflow sticks:
- * size becomes SIZE_MAX, which no allocator grants.
+ * Add the parts, allocate `size` bytes aligned to WEIRI_LAYOUT_ALIGNMENT, and find each part at its
+ * offset. After an overflow `size` stays SIZE_MAX, which no allocator grants.
  */
 #ifndef WEIRI_LAYOUT_H
 #define WEIRI_LAYOUT_H

@@ -1,5 +1,6 @@
 /*
- * math.c - what all math ops share: building them, and running them over freshly allocated outputs.
+ * math.c - the common part of all math ops: building them, and running them with newly allocated
+ * outputs.
  */
 #include "flow/node.h"
 
@@ -40,9 +41,13 @@ static enum weir_status create_outputs(const struct weiri_call *call, const stru
 		enum weir_status status;
 		char text[WEIRI_SPEC_TEXT_SIZE];
 
-		if (!weiri_call_wants(call, i))
+		/*
+		 * If no output is wanted, the op runs only to check its inputs, and writes to the first
+		 * output.
+		 */
+		if (!weiri_call_wants(call, i) && (call->wanted != 0 || i != 0))
 			continue;
-		status = weir_tensor_builder_create(specs[i].dtype, &specs[i].shape, call->allocator, &builders[i]);
+		status = weir_tensor_builder_create(specs[i].dtype, &specs[i].shape, call->allocator, &builders[i], NULL);
 		if (status != WEIR_OK)
 			return weiri_fail(call->error, status, "output %u, %s, cannot be made: %s", i,
 			                  weiri_spec_text(&specs[i], text),
@@ -81,7 +86,7 @@ enum weir_status weiri_math_run(const struct weiri_call *call)
 
 enum weir_status weiri_float_check(enum weir_dtype dtype, weir_error *error)
 {
-	if (dtype == WEIRI_ANY_DTYPE || dtype == WEIR_F32 || dtype == WEIR_F64)
+	if (dtype == WEIR_F32 || dtype == WEIR_F64)
 		return WEIR_OK;
 	return weiri_fail(error, WEIR_UNIMPLEMENTED, "expected f32 or f64, got %s", weir_dtype_name(dtype));
 }
@@ -102,7 +107,7 @@ enum weir_status weiri_i64_tensor(const uint64_t values[], size_t count, const w
 	(void)memset(&shape, 0, sizeof(shape));
 	shape.rank = count != 0 ? 1 : 0;
 	shape.dims[0] = (int64_t)count;
-	if (weir_tensor_builder_create(WEIR_I64, &shape, allocator, &builder) != WEIR_OK)
+	if (weir_tensor_builder_create(WEIR_I64, &shape, allocator, &builder, NULL) != WEIR_OK)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "no memory");
 	(void)memcpy(weir_tensor_builder_data(builder), values, (count != 0 ? count : 1) * sizeof(int64_t));
 	return weir_tensor_builder_finish(builder, out);

@@ -1,8 +1,9 @@
 /*
- * node.h - nodes and the graph that owns them, as seen by the builders of ops and by the compiler of plans.
+ * node.h - nodes and the graph that owns them, as seen by the builders of ops and by the compiler
+ * of plans.
  *
- * A node never changes once it is published, but for its list of control edges, which grows until the first plan that contains
- * the node seals it.
+ * A published node never changes, except for its list of control edges. The list grows until the
+ * first plan that contains the node seals it.
  */
 #ifndef WEIRI_NODE_H
 #define WEIRI_NODE_H
@@ -48,7 +49,7 @@ struct weir_graph {
 	struct weiri_published_list names[WEIRI_GRAPH_BUCKETS];
 };
 
-/* What a builder knows of the node it wants. */
+/* The builder's description of the node to make. */
 struct weiri_node_request {
 	const struct weiri_op *op;
 	const char *name; /* NULL: generate one */
@@ -64,22 +65,27 @@ struct weiri_node_request {
 enum { WEIRI_NODE_MAX_INPUTS = 1 << 16 };
 
 /*
- * Checks the inputs, infers the outputs and publishes the node. On failure nothing was built, and references that the attribute
- * holds are still the caller's.
+ * Checks the inputs, infers the outputs and publishes the node. On failure no node exists, and the
+ * caller still owns the references that the attribute holds.
  */
 enum weir_status weiri_node_build(weir_graph *graph, const struct weiri_node_request *request, weir_node **out,
                                   weir_error *error);
-/* An edge that closes no cycle. WEIR_RESOURCE_EXHAUSTED; WEIR_FAILED_PRECONDITION: `after` has been part of a run. */
+/*
+ * Adds an edge that closes no cycle. WEIR_RESOURCE_EXHAUSTED; WEIR_FAILED_PRECONDITION: `after` has
+ * been part of a run.
+ */
 enum weir_status weiri_control_push(weir_graph *graph, weir_node *before, weir_node *after, weir_error *error);
 struct weiri_node_map;
-/* All that those in the map run after, by data and control. 0: no memory. */
+/* Adds every node after which the nodes in the map run, by data or control. 0: no memory. */
 int weiri_node_map_add_ancestors(struct weiri_node_map *seen);
 /* As weiri_fail, with a message `op "name": message`; name NULL: without one. */
 #define weiri_node_fail(error, code, ...) (weiri_node_describe((error), (code), __VA_ARGS__), (enum weir_status)(code))
 void weiri_node_describe(weir_error *error, enum weir_status code, const struct weiri_op *op, const char *name,
                          const char *format, ...) WEIR_PRINTF(5, 6);
 
-/* WEIR_OK when `output` is one of `graph`; `what` names it in the message. */
+/* As weir_graph_find_output(), with a message that does not name the call. */
+enum weir_status weiri_graph_output(weir_graph *graph, const char *name, weir_output *out, weir_error *error);
+/* WEIR_OK if `output` belongs to `graph`; `what` names it in the message. */
 enum weir_status weiri_output_check(const weir_graph *graph, weir_output output, const char *what, weir_error *error);
 static inline const struct weiri_spec *weiri_output_spec(weir_output output)
 {

@@ -19,9 +19,12 @@ struct weiri_node_map {
 
 void weiri_node_map_init(struct weiri_node_map *map, const weir_allocator *allocator);
 void weiri_node_map_fini(struct weiri_node_map *map);
-/* Adds the node unless it is there. Returns 1, or 0 when there is no memory (the map is unchanged). */
+/*
+ * Adds the node unless the map has it. Returns 1, or 0 if there is no memory (the map does not
+ * change).
+ */
 int weiri_node_map_add(struct weiri_node_map *map, weir_node *node);
-/* *number of the node and 1, or 0 when it is not there. */
+/* Sets *number and returns 1, or returns 0 if the map lacks the node. */
 int weiri_node_map_find(const struct weiri_node_map *map, const weir_node *node, uint32_t *number);
 
 #endif

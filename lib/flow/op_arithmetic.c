@@ -1,8 +1,9 @@
 /*
  * op_arithmetic.c - add, sub, mul, square: element by element, the smaller operand repeated.
  *
- * Two shapes fit when they are equal, or when one is a scalar or the last dims of the other. So the result is always `rows`
- * repetitions of the smaller operand, and each row is one loop over contiguous elements.
+ * Two shapes fit if they are equal, or if one is a scalar or equals the last dims of the other. So
+ * the smaller operand is always repeated for `rows` rows, and each row is one loop over contiguous
+ * elements.
  */
 #include "flow/node.h"
 
@@ -12,8 +13,9 @@
 enum arithmetic { ADD, SUB, MUL };
 
 /*
- * Operand strides are 0 (a scalar) or 1. They and the operation are constants at the calls below and everything is inlined, so that each
- * case becomes a loop of its own, of vector code.
+ * Operand strides are 0 (a scalar) or 1. The strides and the operation are constants at the calls
+ * below, and everything is inlined. So each case becomes a loop of its own, which the compiler
+ * vectorizes.
  */
 static WEIRI_ALWAYS_INLINE void f32_loop(enum arithmetic op, const float *a, size_t as, const float *b, size_t bs,
                                          float *out, size_t n)
@@ -29,7 +31,7 @@ static WEIRI_ALWAYS_INLINE void f64_loop(enum arithmetic op, const double *a, si
 		out[i] = op == ADD ? a[i * as] + b[i * bs] : op == SUB ? a[i * as] - b[i * bs] : a[i * as] * b[i * bs];
 }
 
-/* Unsigned, because integers wrap. */
+/* Unsigned arithmetic, because integers wrap. */
 static WEIRI_ALWAYS_INLINE void i32_loop(enum arithmetic op, const uint32_t *a, size_t as, const uint32_t *b, size_t bs,
                                          uint32_t *out, size_t n)
 {
@@ -85,8 +87,8 @@ static enum weir_status compute_binary(const struct weiri_call *call, void *cons
 	const weir_tensor *b = call->inputs[1];
 	enum weir_dtype dtype = weir_tensor_dtype(a);
 	size_t size = weir_dtype_size(dtype);
-	size_t a_count = (size_t)weir_tensor_elements(a);
-	size_t b_count = (size_t)weir_tensor_elements(b);
+	size_t a_count = (size_t)weir_tensor_element_count(a);
+	size_t b_count = (size_t)weir_tensor_element_count(b);
 	size_t total = weir_tensor_shape(a)->rank >= weir_tensor_shape(b)->rank ? a_count : b_count;
 	int scalar_a = a_count == 1 && total != 1;
 	int scalar_b = b_count == 1 && total != 1;
@@ -99,7 +101,10 @@ static enum weir_status compute_binary(const struct weiri_call *call, void *cons
 	return WEIR_OK;
 }
 
-/* The last dims of `longer` against all of `shorter`; what is known of either goes to longer. */
+/*
+ * Compares the last dims of `longer` with all dims of `shorter`. What is known of either is stored
+ * in `longer`.
+ */
 static int merge_suffix(weir_shape *longer, const weir_shape *shorter)
 {
 	uint32_t skip = longer->rank - shorter->rank;
@@ -117,8 +122,7 @@ static enum weir_status infer_binary(const void *attribute, const struct weiri_s
 {
 	const struct weiri_spec *a = &inputs[0];
 	const struct weiri_spec *b = &inputs[1];
-	enum weir_dtype dtype = a->dtype != WEIRI_ANY_DTYPE ? a->dtype : b->dtype;
-	enum weir_status status = weiri_numeric_check(dtype, error);
+	enum weir_status status = weiri_numeric_check(a->dtype, error);
 	int a_longer = a->shape.rank >= b->shape.rank;
 	char text_a[WEIRI_SPEC_TEXT_SIZE];
 	char text_b[WEIRI_SPEC_TEXT_SIZE];
@@ -126,11 +130,10 @@ static enum weir_status infer_binary(const void *attribute, const struct weiri_s
 	(void)attribute;
 	if (status != WEIR_OK)
 		return status;
-	outputs[0] = weiri_spec_any();
+	outputs[0] = weiri_spec_of(a->dtype, NULL);
 	if (a->ranked && b->ranked)
 		outputs[0] = a_longer ? *a : *b;
-	outputs[0].dtype = dtype;
-	if ((b->dtype != WEIRI_ANY_DTYPE && b->dtype != dtype) ||
+	if (b->dtype != a->dtype ||
 	    (outputs[0].ranked && !merge_suffix(&outputs[0].shape, a_longer ? &b->shape : &a->shape)))
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
 		                  "expected one dtype and equal shapes, or one the last dims of the other; got %s and %s",
@@ -187,7 +190,7 @@ static enum weir_status compute_square(const struct weiri_call *call, void *cons
 	const weir_tensor *x = call->inputs[0];
 	const void *elements = weir_tensor_data(x);
 
-	row(MUL, weir_tensor_dtype(x), elements, 1, elements, 1, data[0], (size_t)weir_tensor_elements(x));
+	row(MUL, weir_tensor_dtype(x), elements, 1, elements, 1, data[0], (size_t)weir_tensor_element_count(x));
 	return WEIR_OK;
 }
 

@@ -1,8 +1,8 @@
 /*
- * op_cast.c - values in another dtype.
+ * op_cast.c - converting values to another dtype.
  *
- * An element is loaded into the wider of two kinds, int64 or double, and stored from there: 8 loads and 8 stores instead of 64
- * loops. It saturates, so every input has a defined result.
+ * An element is loaded into the wider of two kinds, int64 or double, and stored from there: 8 loads
+ * and 8 stores instead of 64 loops. The conversion saturates, so every input has a defined result.
  */
 #include "flow/node.h"
 
@@ -50,13 +50,13 @@ static double as_double(struct number number)
 	return number.is_float ? number.f : (double)number.i;
 }
 
-/* Towards zero, into [low, high]; NaN is 0. */
+/* Rounds towards zero, into [low, high]; NaN becomes 0. */
 static int64_t as_integer(struct number number, int64_t low, int64_t high)
 {
 	if (number.is_float) {
 		if (number.f != number.f)
 			return 0;
-		/* The comparisons are with powers of two, which double holds exactly. */
+		/* Compares with powers of two, which double holds exactly. */
 		if (number.f >= 9223372036854775808.0)
 			return high;
 		if (number.f < -9223372036854775808.0)
@@ -86,7 +86,7 @@ static enum weir_status compute(const struct weiri_call *call, void *const data[
 {
 	const enum weir_dtype to = *(const enum weir_dtype *)call->node->attribute;
 	const weir_tensor *x = call->inputs[0];
-	size_t count = (size_t)weir_tensor_elements(x);
+	size_t count = (size_t)weir_tensor_element_count(x);
 	enum weir_dtype from = weir_tensor_dtype(x);
 
 	for (size_t i = 0; i < count; i++)
@@ -106,9 +106,8 @@ static enum weir_status infer(const void *attribute, const struct weiri_spec inp
 
 	if (weir_dtype_size(to) == 0)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%d is no dtype", (int)to);
-	if (!castable(to) || (inputs[0].dtype != WEIRI_ANY_DTYPE && !castable(inputs[0].dtype)))
-		return weiri_fail(error, WEIR_UNIMPLEMENTED, "there is no cast from %s to %s",
-		                  inputs[0].dtype != WEIRI_ANY_DTYPE ? weir_dtype_name(inputs[0].dtype) : "any dtype",
+	if (!castable(to) || !castable(inputs[0].dtype))
+		return weiri_fail(error, WEIR_UNIMPLEMENTED, "there is no cast from %s to %s", weir_dtype_name(inputs[0].dtype),
 		                  weir_dtype_name(to));
 	outputs[0] = inputs[0];
 	outputs[0].dtype = to;

@@ -1,5 +1,5 @@
 /*
- * op_kernel.c - nodes that call a function of the user's.
+ * op_kernel.c - nodes that call a user's function.
  */
 #include "flow/node.h"
 
@@ -13,7 +13,10 @@ struct kernel {
 	void *context;
 };
 
-/* How many kernels are on this thread's stack: a kernel may run a session, whose helping caller may run another kernel. */
+/*
+ * How many kernels are on this thread's stack: a kernel may run a session, and while it helps that
+ * session it may run another kernel.
+ */
 static WEIRI_TLS int kernel_depth;
 
 int weiri_inside_kernel(void)
@@ -89,8 +92,8 @@ enum weir_status weir_op_kernel(weir_graph *graph, const char *name, weir_kernel
 	if (fn == NULL)
 		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, &kernel_op, name, "fn is NULL");
 	if (output_count > WEIR_KERNEL_MAX_OUTPUTS)
-		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, &kernel_op, name, "%zu outputs; at most %d are possible",
-		                       output_count, WEIR_KERNEL_MAX_OUTPUTS);
+		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, &kernel_op, name, "%zu output%s; at most %d are possible",
+		                       output_count, WEIRI_S(output_count), WEIR_KERNEL_MAX_OUTPUTS);
 	if (output_count > 0 && (types == NULL || outs == NULL))
 		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, &kernel_op, name, "%s is NULL",
 		                       types == NULL ? "types" : "outs");

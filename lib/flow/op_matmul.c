@@ -1,9 +1,12 @@
 /*
- * op_matmul.c - the matrix product: CBLAS when built with it and the product is worth the call, else plain loops.
+ * op_matmul.c - the matrix product, by CBLAS if Weir is built with it and the product is large
+ * enough, otherwise by plain loops.
  *
- * Small products stay here even with CBLAS: a call of it costs about a microsecond and may take a lock inside.
- * CBLAS is called by one thread at a time. OpenBLAS built for one thread (Debian's libopenblas0-serial) shares its buffers between callers
- * without a lock, and two at once get wrong products. Whoever finds it taken uses the loops, so nobody waits.
+ * Small products use the loops even with CBLAS: a call of CBLAS costs about a microsecond and may
+ * take a lock inside. Only one thread at a time calls CBLAS. OpenBLAS built for one thread
+ * (Debian's libopenblas0-serial) shares its buffers between callers without a lock, and two
+ * concurrent calls compute wrong products. A thread that finds CBLAS in use takes the loops, so no
+ * thread waits.
  */
 #include "flow/node.h"
 
@@ -23,7 +26,7 @@ struct product {
 	size_t a_row, a_column, b_row, b_column;
 };
 
-/* Multiplications below which the loops here are used. */
+/* Below this number of multiplications the loops are used. */
 enum { CBLAS_WORTH = 8 * 1024 };
 
 static void f32_product(const struct product *p, const float *restrict a, const float *restrict b, float *restrict out)
@@ -68,10 +71,10 @@ static void f64_product(const struct product *p, const double *restrict a, const
 }
 
 #ifdef WEIR_HAVE_CBLAS
-/* Of the whole process: so are CBLAS's buffers. */
+/* One for the whole process, as are CBLAS's buffers. */
 static struct weiri_turn cblas_turn;
 
-/* 0 when the product is too small or too large for it, or another thread is in it. */
+/* 0 if the product is too small or too large for CBLAS, or another thread is using it. */
 static int cblas_product(const struct product *p, enum weir_dtype dtype, const void *a, const void *b, void *out)
 {
 	const enum CBLAS_TRANSPOSE ta = p->transpose_a ? CblasTrans : CblasNoTrans;
@@ -130,7 +133,10 @@ static enum weir_status compute(const struct weiri_call *call, void *const data[
 	return WEIR_OK;
 }
 
-/* The dims of a matrix after its transposition; both -1 when the rank is not known. Returns 0 for another rank than 2. */
+/*
+ * The dims of a matrix after its transposition; both are -1 if the rank is not known. Returns 0 if
+ * the rank is known and not 2.
+ */
 static int matrix_dims(const struct weiri_spec *spec, int transposed, int64_t dims[2])
 {
 	dims[0] = dims[1] = -1;
@@ -147,7 +153,7 @@ static enum weir_status infer(const void *attribute, const struct weiri_spec inp
                               weir_error *error)
 {
 	const uint32_t flags = *(const uint32_t *)attribute;
-	enum weir_dtype dtype = inputs[0].dtype != WEIRI_ANY_DTYPE ? inputs[0].dtype : inputs[1].dtype;
+	enum weir_dtype dtype = inputs[0].dtype;
 	enum weir_status status = weiri_float_check(dtype, error);
 	int64_t a[2];
 	int64_t b[2];
@@ -158,7 +164,7 @@ static enum weir_status infer(const void *attribute, const struct weiri_spec inp
 		return status;
 	if (!matrix_dims(&inputs[0], (flags & WEIR_MATMUL_TRANSPOSE_A) != 0, a) ||
 	    !matrix_dims(&inputs[1], (flags & WEIR_MATMUL_TRANSPOSE_B) != 0, b) || !weiri_dim_compatible(a[1], b[0]) ||
-	    (inputs[1].dtype != WEIRI_ANY_DTYPE && inputs[1].dtype != dtype))
+	    inputs[1].dtype != dtype)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "expected [n,k] and [k,m] of one dtype, got %s%s and %s%s",
 		                  weiri_spec_text(&inputs[0], text_a), flags & WEIR_MATMUL_TRANSPOSE_A ? " transposed" : "",
 		                  weiri_spec_text(&inputs[1], text_b), flags & WEIR_MATMUL_TRANSPOSE_B ? " transposed" : "");

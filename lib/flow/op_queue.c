@@ -1,10 +1,12 @@
 /*
- * op_queue.c - tensor queues as nodes: one queue, or one of a list that a scalar chooses in each step.
+ * op_queue.c - tensor queues as nodes: one queue, or one of a list from which a scalar chooses in
+ * each step.
  *
- * Those that wait are started and completed by the queue (flow/wait.c turns a completion into the rest of the step), so a full
- * or an empty queue holds no thread. With a list, input 0 is the index, and what is known of the outputs is what its queues have
- * in common.
+ * The queue starts and completes the operations of nodes that wait (flow/wait.c turns a completion
+ * into the rest of the step). So a full or empty queue holds no thread. With a list, input 0 is the
+ * index, and the outputs' specs contain what all queues of the list have in common.
  */
+#include <stddef.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -15,7 +17,9 @@
 struct queue_use {
 	weir_tensor_queue *queue;
 	const weir_tensor_queue_list *list; /* instead of a queue */
-	enum weir_close_mode mode;          /* of close */
+	/* Of a close only; the other nodes have no memory for it. */
+	enum weir_close_mode mode;
+	weir_error cause;
 };
 
 static const char *resource(const void *attribute)
@@ -41,6 +45,7 @@ static int touches(const weir_node *node, size_t i, struct weiri_resource *descr
 
 struct target {
 	struct queue_use use;
+	size_t use_size;
 	const weir_output *index; /* with a list */
 	const struct weiri_component *components;
 	size_t count;
@@ -52,6 +57,7 @@ static struct target target_of(weir_tensor_queue *queue)
 
 	(void)memset(&target, 0, sizeof(target));
 	target.use.queue = queue;
+	target.use_size = offsetof(struct queue_use, mode);
 	if (queue != NULL) {
 		target.components = queue->components;
 		target.count = queue->count;
@@ -74,17 +80,16 @@ static struct target target_at(const weir_tensor_queue_list *list, const weir_ou
 
 static int integer_scalar(const struct weiri_spec *spec)
 {
-	return (spec->dtype == WEIRI_ANY_DTYPE || spec->dtype == WEIR_I32 || spec->dtype == WEIR_I64) &&
-	       (!spec->ranked || spec->shape.rank == 0);
+	return (spec->dtype == WEIR_I32 || spec->dtype == WEIR_I64) && (!spec->ranked || spec->shape.rank == 0);
 }
 
-/* `what` is or may be an integer. */
+/* 1 if `what` is, or may be, an integer. */
 static enum weir_status check_integer(const weir_graph *graph, const struct weiri_op *op, const char *name,
                                       const char *what, weir_output output, weir_error *error)
 {
 	char text[WEIRI_SPEC_TEXT_SIZE];
 
-	/* An output that is none is reported by the build itself. */
+	/* The build itself reports an output that is not one. */
 	if (graph == NULL || weiri_output_check(graph, output, what, NULL) != WEIR_OK ||
 	    integer_scalar(weiri_output_spec(output)))
 		return WEIR_OK;
@@ -92,7 +97,7 @@ static enum weir_status check_integer(const weir_graph *graph, const struct weir
 	                       weiri_spec_text(weiri_output_spec(output), text));
 }
 
-/* inputs: those behind the index. */
+/* inputs: those after the index. node may be NULL. */
 static enum weir_status build(weir_graph *graph, const struct weiri_op *op, const char *name,
                               const struct target *target, const weir_output inputs[], size_t input_count,
                               const struct weiri_spec specs[], size_t output_count, weir_node **node, weir_error *error)
@@ -100,10 +105,11 @@ static enum weir_status build(weir_graph *graph, const struct weiri_op *op, cons
 	weir_output all[WEIR_TENSOR_QUEUE_MAX_COMPONENTS + 1];
 	size_t index_count = target->index != NULL ? 1 : 0;
 	struct weiri_node_request request;
+	enum weir_status status;
+	weir_node *built;
 
 	if (target->index != NULL) {
-		enum weir_status status = check_integer(graph, op, name, "index", *target->index, error);
-
+		status = check_integer(graph, op, name, "index", *target->index, error);
 		if (status != WEIR_OK)
 			return status;
 		all[0] = *target->index;
@@ -118,8 +124,11 @@ static enum weir_status build(weir_graph *graph, const struct weiri_op *op, cons
 	request.specs = specs;
 	request.output_count = output_count;
 	request.attribute = &target->use;
-	request.attribute_size = sizeof(target->use);
-	return weiri_node_build(graph, &request, node, error);
+	request.attribute_size = target->use_size;
+	status = weiri_node_build(graph, &request, &built, error);
+	if (status == WEIR_OK && node != NULL)
+		*node = built;
+	return status;
 }
 
 /* The tuple's length, which every call of a queue must state. */
@@ -132,19 +141,19 @@ static enum weir_status check_count(const struct weiri_op *op, const char *name,
 	if (array == NULL)
 		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, op, name, "%s is NULL", what);
 	if (count != target->count)
-		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, op, name, "queue \"%s\" expects %zu components, got %zu",
-		                       resource(&target->use), target->count, count);
+		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, op, name, "queue \"%s\" expects %zu component%s, got %zu",
+		                       resource(&target->use), target->count, WEIRI_S(target->count), count);
 	return WEIR_OK;
 }
 
-/* What one item's component is; with `batched`, rows of them. */
+/* The spec of an item's component; with `batched`, of rows of it. */
 static struct weiri_spec component_spec(const struct weiri_component *component, int batched)
 {
 	struct weiri_spec spec = weiri_spec_of(component->dtype, component->has_shape ? &component->shape : NULL);
 
 	if (!batched || !spec.ranked)
 		return spec;
-	/* The queue has seen to it that there is one more. */
+	/* The queue has ensured that there is one more dimension. */
 	spec.shape.rank++;
 	spec.shape.dims[0] = -1;
 	(void)memcpy(&spec.shape.dims[1], component->shape.dims, component->shape.rank * sizeof(int64_t));
@@ -167,7 +176,7 @@ static enum weir_status read_integer(const struct weiri_call *call, const weir_t
 	return WEIR_OK;
 }
 
-/* The queue that this step is about, and the inputs behind the index. */
+/* The queue that this step uses, and the inputs after the index. */
 static enum weir_status choose(const struct weiri_call *call, weir_tensor_queue **queue, weir_tensor *const **inputs)
 {
 	const struct queue_use *use = call->node->attribute;
@@ -186,7 +195,7 @@ static enum weir_status choose(const struct weiri_call *call, weir_tensor_queue 
 /* --- Enqueue --- */
 
 static enum weir_status start_enqueue(const struct weiri_call *call, weir_tensor_queue_done_fn *done, void *context,
-                                      weir_queue_op **operation)
+                                      weir_pending **operation)
 {
 	weir_tensor *const *tuple;
 	weir_tensor_queue *queue;
@@ -198,7 +207,7 @@ static enum weir_status start_enqueue(const struct weiri_call *call, weir_tensor
 }
 
 static enum weir_status start_enqueue_many(const struct weiri_call *call, weir_tensor_queue_done_fn *done,
-                                           void *context, weir_queue_op **operation)
+                                           void *context, weir_pending **operation)
 {
 	weir_tensor *const *tuple;
 	weir_tensor_queue *queue;
@@ -225,7 +234,7 @@ static enum weir_status check_tuple(const weir_graph *graph, const struct weiri_
 		char text_expected[WEIRI_SPEC_TEXT_SIZE];
 		char text_got[WEIRI_SPEC_TEXT_SIZE];
 
-		/* An output that is none is reported by the build itself. */
+		/* The build itself reports an output that is not one. */
 		if (weiri_output_check(graph, tuple[i], "input", NULL) != WEIR_OK)
 			return WEIR_OK;
 		if (!weiri_spec_compatible(&expected, weiri_output_spec(tuple[i])))
@@ -238,48 +247,46 @@ static enum weir_status check_tuple(const weir_graph *graph, const struct weiri_
 }
 
 static enum weir_status build_enqueue(weir_graph *graph, const struct weiri_op *op, const char *name,
-                                      struct target target, const weir_output tuple[], size_t count, weir_node **out,
+                                      struct target target, const weir_output tuple[], size_t count, weir_node **node,
                                       weir_error *error)
 {
 	enum weir_status status = check_count(op, name, &target, tuple, "tuple", count, error);
 
-	if (status == WEIR_OK && out == NULL)
-		status = weiri_node_fail(error, WEIR_INVALID_ARGUMENT, op, name, "out is NULL");
 	if (status == WEIR_OK)
 		status = check_tuple(graph, op, name, &target, tuple, error);
-	return status == WEIR_OK ? build(graph, op, name, &target, tuple, count, NULL, 0, out, error) : status;
+	return status == WEIR_OK ? build(graph, op, name, &target, tuple, count, NULL, 0, node, error) : status;
 }
 
 enum weir_status weir_op_enqueue(weir_graph *graph, const char *name, weir_tensor_queue *queue,
-                                 const weir_output tuple[], size_t count, weir_node **out, weir_error *error)
+                                 const weir_output tuple[], size_t count, weir_node **node, weir_error *error)
 {
-	return build_enqueue(graph, &enqueue_op, name, target_of(queue), tuple, count, out, error);
+	return build_enqueue(graph, &enqueue_op, name, target_of(queue), tuple, count, node, error);
 }
 
 enum weir_status weir_op_enqueue_at(weir_graph *graph, const char *name, weir_tensor_queue_list *list,
-                                    weir_output index, const weir_output tuple[], size_t count, weir_node **out,
+                                    weir_output index, const weir_output tuple[], size_t count, weir_node **node,
                                     weir_error *error)
 {
-	return build_enqueue(graph, &enqueue_op, name, target_at(list, &index), tuple, count, out, error);
+	return build_enqueue(graph, &enqueue_op, name, target_at(list, &index), tuple, count, node, error);
 }
 
 enum weir_status weir_op_enqueue_many(weir_graph *graph, const char *name, weir_tensor_queue *queue,
-                                      const weir_output tuple[], size_t count, weir_node **out, weir_error *error)
+                                      const weir_output tuple[], size_t count, weir_node **node, weir_error *error)
 {
-	return build_enqueue(graph, &enqueue_many_op, name, target_of(queue), tuple, count, out, error);
+	return build_enqueue(graph, &enqueue_many_op, name, target_of(queue), tuple, count, node, error);
 }
 
 enum weir_status weir_op_enqueue_many_at(weir_graph *graph, const char *name, weir_tensor_queue_list *list,
-                                         weir_output index, const weir_output tuple[], size_t count, weir_node **out,
+                                         weir_output index, const weir_output tuple[], size_t count, weir_node **node,
                                          weir_error *error)
 {
-	return build_enqueue(graph, &enqueue_many_op, name, target_at(list, &index), tuple, count, out, error);
+	return build_enqueue(graph, &enqueue_many_op, name, target_at(list, &index), tuple, count, node, error);
 }
 
 /* --- Dequeue --- */
 
 static enum weir_status start_dequeue(const struct weiri_call *call, weir_tensor_queue_done_fn *done, void *context,
-                                      weir_queue_op **operation)
+                                      weir_pending **operation)
 {
 	weir_tensor *const *none;
 	weir_tensor_queue *queue;
@@ -289,7 +296,7 @@ static enum weir_status start_dequeue(const struct weiri_call *call, weir_tensor
 }
 
 static enum weir_status start_batch(const struct weiri_call *call, enum weir_queue_op_kind kind,
-                                    weir_tensor_queue_done_fn *done, void *context, weir_queue_op **operation)
+                                    weir_tensor_queue_done_fn *done, void *context, weir_pending **operation)
 {
 	weir_tensor *const *n;
 	weir_tensor_queue *queue;
@@ -304,13 +311,13 @@ static enum weir_status start_batch(const struct weiri_call *call, enum weir_que
 }
 
 static enum weir_status start_dequeue_many(const struct weiri_call *call, weir_tensor_queue_done_fn *done,
-                                           void *context, weir_queue_op **operation)
+                                           void *context, weir_pending **operation)
 {
 	return start_batch(call, WEIR_QUEUE_OP_DEQUEUE_MANY, done, context, operation);
 }
 
 static enum weir_status start_dequeue_up_to(const struct weiri_call *call, weir_tensor_queue_done_fn *done,
-                                            void *context, weir_queue_op **operation)
+                                            void *context, weir_pending **operation)
 {
 	return start_batch(call, WEIR_QUEUE_OP_DEQUEUE_UP_TO, done, context, operation);
 }
@@ -328,7 +335,7 @@ static const struct weiri_op dequeue_up_to_op = {.name = "dequeue_up_to",
                                                  .resource = resource,
                                                  .touches = touches};
 
-/* Of a list, the queue that is chosen says so when it runs. */
+/* With a list, the chosen queue reports this when the node runs. */
 static enum weir_status check_batch(const weir_graph *graph, const struct weiri_op *op, const char *name,
                                     const struct target *target, weir_output n, weir_error *error)
 {
@@ -342,11 +349,11 @@ static enum weir_status check_batch(const weir_graph *graph, const struct weiri_
 /* n NULL: one tuple. */
 static enum weir_status build_dequeue(weir_graph *graph, const struct weiri_op *op, const char *name,
                                       struct target target, const weir_output *n, weir_output outs[], size_t count,
-                                      weir_error *error)
+                                      weir_node **node, weir_error *error)
 {
 	enum weir_status status = check_count(op, name, &target, outs, "outs", count, error);
 	struct weiri_spec specs[WEIR_TENSOR_QUEUE_MAX_COMPONENTS];
-	weir_node *node;
+	weir_node *built;
 
 	if (status == WEIR_OK && n != NULL)
 		status = check_batch(graph, op, name, &target, *n, error);
@@ -354,48 +361,51 @@ static enum weir_status build_dequeue(weir_graph *graph, const struct weiri_op *
 		return status;
 	for (size_t i = 0; i < count; i++)
 		specs[i] = component_spec(&target.components[i], n != NULL);
-	status = build(graph, op, name, &target, n, n != NULL ? 1 : 0, specs, count, &node, error);
+	status = build(graph, op, name, &target, n, n != NULL ? 1 : 0, specs, count, &built, error);
 	for (size_t i = 0; status == WEIR_OK && i < count; i++)
-		outs[i] = (weir_output){node, (uint32_t)i};
+		outs[i] = (weir_output){built, (uint32_t)i};
+	if (status == WEIR_OK && node != NULL)
+		*node = built;
 	return status;
 }
 
 enum weir_status weir_op_dequeue(weir_graph *graph, const char *name, weir_tensor_queue *queue, weir_output outs[],
-                                 size_t count, weir_error *error)
+                                 size_t count, weir_node **node, weir_error *error)
 {
-	return build_dequeue(graph, &dequeue_op, name, target_of(queue), NULL, outs, count, error);
+	return build_dequeue(graph, &dequeue_op, name, target_of(queue), NULL, outs, count, node, error);
 }
 
 enum weir_status weir_op_dequeue_at(weir_graph *graph, const char *name, weir_tensor_queue_list *list,
-                                    weir_output index, weir_output outs[], size_t count, weir_error *error)
+                                    weir_output index, weir_output outs[], size_t count, weir_node **node,
+                                    weir_error *error)
 {
-	return build_dequeue(graph, &dequeue_op, name, target_at(list, &index), NULL, outs, count, error);
+	return build_dequeue(graph, &dequeue_op, name, target_at(list, &index), NULL, outs, count, node, error);
 }
 
 enum weir_status weir_op_dequeue_many(weir_graph *graph, const char *name, weir_tensor_queue *queue, weir_output n,
-                                      weir_output outs[], size_t count, weir_error *error)
+                                      weir_output outs[], size_t count, weir_node **node, weir_error *error)
 {
-	return build_dequeue(graph, &dequeue_many_op, name, target_of(queue), &n, outs, count, error);
+	return build_dequeue(graph, &dequeue_many_op, name, target_of(queue), &n, outs, count, node, error);
 }
 
 enum weir_status weir_op_dequeue_many_at(weir_graph *graph, const char *name, weir_tensor_queue_list *list,
                                          weir_output index, weir_output n, weir_output outs[], size_t count,
-                                         weir_error *error)
+                                         weir_node **node, weir_error *error)
 {
-	return build_dequeue(graph, &dequeue_many_op, name, target_at(list, &index), &n, outs, count, error);
+	return build_dequeue(graph, &dequeue_many_op, name, target_at(list, &index), &n, outs, count, node, error);
 }
 
 enum weir_status weir_op_dequeue_up_to(weir_graph *graph, const char *name, weir_tensor_queue *queue, weir_output n,
-                                       weir_output outs[], size_t count, weir_error *error)
+                                       weir_output outs[], size_t count, weir_node **node, weir_error *error)
 {
-	return build_dequeue(graph, &dequeue_up_to_op, name, target_of(queue), &n, outs, count, error);
+	return build_dequeue(graph, &dequeue_up_to_op, name, target_of(queue), &n, outs, count, node, error);
 }
 
 enum weir_status weir_op_dequeue_up_to_at(weir_graph *graph, const char *name, weir_tensor_queue_list *list,
                                           weir_output index, weir_output n, weir_output outs[], size_t count,
-                                          weir_error *error)
+                                          weir_node **node, weir_error *error)
 {
-	return build_dequeue(graph, &dequeue_up_to_op, name, target_at(list, &index), &n, outs, count, error);
+	return build_dequeue(graph, &dequeue_up_to_op, name, target_at(list, &index), &n, outs, count, node, error);
 }
 
 /* --- Size and close --- */
@@ -403,7 +413,7 @@ enum weir_status weir_op_dequeue_up_to_at(weir_graph *graph, const char *name, w
 static enum weir_status run_size(const struct weiri_call *call)
 {
 	const struct queue_use *use = call->node->attribute;
-	uint64_t size = weir_tensor_queue_size(use->queue);
+	uint64_t size = weir_tensor_queue_size_approx(use->queue);
 
 	return weiri_i64_tensor(&size, 0, call->allocator, &call->outputs[0], call->error);
 }
@@ -432,22 +442,31 @@ enum weir_status weir_op_queue_size(weir_graph *graph, const char *name, weir_te
 static enum weir_status run_close(const struct weiri_call *call)
 {
 	const struct queue_use *use = call->node->attribute;
+	const char *name = weir_node_name(call->node);
+	weir_error cause;
 
-	return weir_tensor_queue_close(use->queue, use->mode, NULL);
+	if (weiri_is_cause(&use->cause))
+		(void)weiri_fail(&cause, use->cause.code, "node \"%s\": %s", name, use->cause.message);
+	else
+		(void)weiri_fail(&cause, WEIR_CANCELLED, "node \"%s\" closed it", name);
+	return weir_tensor_queue_close(use->queue, use->mode, &cause);
 }
 
 static const struct weiri_op close_op = {.name = "queue_close", .run = run_close, .touches = touches};
 
 enum weir_status weir_op_queue_close(weir_graph *graph, const char *name, weir_tensor_queue *queue,
-                                     enum weir_close_mode mode, weir_node **out, weir_error *error)
+                                     enum weir_close_mode mode, const weir_error *cause, weir_node **node,
+                                     weir_error *error)
 {
 	struct target target = target_of(queue);
 
-	if (queue == NULL || out == NULL)
-		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, &close_op, name, "%s is NULL",
-		                       queue == NULL ? "queue" : "out");
+	if (queue == NULL)
+		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, &close_op, name, "queue is NULL");
 	if (mode != WEIR_CLOSE_DRAIN && mode != WEIR_CLOSE_CANCEL)
 		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, &close_op, name, "%d is no close mode", (int)mode);
 	target.use.mode = mode;
-	return build(graph, &close_op, name, &target, NULL, 0, NULL, 0, out, error);
+	if (cause != NULL)
+		target.use.cause = weiri_error_kept(cause);
+	target.use_size = sizeof(target.use);
+	return build(graph, &close_op, name, &target, NULL, 0, NULL, 0, node, error);
 }

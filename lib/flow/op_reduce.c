@@ -1,8 +1,9 @@
 /*
- * op_reduce.c - sums, means and argmax: ops that take an axis away.
+ * op_reduce.c - sums, means and argmax: ops that remove an axis.
  *
- * A tensor is seen as [outer, axis, inner]; reducing everything is outer = inner = 1. Columns are summed in blocks, so that
- * memory is walked in order and f32 can be summed in double without a buffer.
+ * A tensor is treated as [outer, axis, inner]; to reduce all axes, outer = inner = 1. Columns are
+ * summed in blocks, so that memory is read in order and f32 can be summed in double without a large
+ * buffer.
  */
 #include "flow/node.h"
 
@@ -176,7 +177,7 @@ static enum weir_status build_reduction(weir_graph *graph, const char *name, int
 	                        1, out, error);
 }
 
-/* An axis that no tensor has stays one that no tensor has. */
+/* An axis that no tensor can have maps to one that no tensor can have. */
 static int as_axis(uint32_t axis)
 {
 	return axis < WEIR_MAX_RANK ? (int)axis : WEIR_MAX_RANK;
@@ -206,7 +207,10 @@ enum weir_status weir_op_reduce_mean_axis(weir_graph *graph, const char *name, w
 	return build_reduction(graph, name, 1, as_axis(axis), x, out, error);
 }
 
-/* The first of the largest; a NaN is larger than any number, so that it shows. */
+/*
+ * The first of the largest elements. NaN counts as larger than any number, so that it is not
+ * hidden.
+ */
 static int64_t f32_argmax(const float *x, size_t n)
 {
 	size_t best = 0;
@@ -267,7 +271,7 @@ static enum weir_status compute_argmax(const struct weiri_call *call, void *cons
 	const weir_tensor *x = call->inputs[0];
 	const weir_shape *shape = weir_tensor_shape(x);
 	size_t columns = (size_t)shape->dims[shape->rank - 1];
-	size_t rows = columns != 0 ? (size_t)weir_tensor_elements(x) / columns : 0;
+	size_t rows = columns != 0 ? (size_t)weir_tensor_element_count(x) / columns : 0;
 
 	for (size_t r = 0; r < rows; r++)
 		((int64_t *)data[0])[r] = argmax(weir_tensor_dtype(x), weir_tensor_data(x), r * columns, columns);

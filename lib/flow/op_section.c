@@ -1,17 +1,21 @@
 /*
  * op_section.c - nodes that run in a critical section.
  *
- * The body of a section is a set of nodes that are there already. Two nodes are put around it: the entrance, which waits as a dequeue does
- * (wait.c), so that no thread is held; and the exit, which gives the right to be inside back, and hands on what came out. Edges:
+ * The body of a section is a set of existing nodes. Two nodes are added around it. The entrance
+ * waits as a dequeue does (wait.c), so that it holds no thread. The exit leaves the section, and
+ * passes on the results of the body. Edges:
  *
- *     what the body takes from outside -> entrance -> each node of the body -> exit
+ *     inputs of the body from outside -> entrance -> each node of the body -> exit
  *
  * Invariants
- *   B1  a plan with a node of a body has its entrance, by a control edge; a plan with an entrance has its exit (plan.c), and so the whole body
- *   B2  in a step that entered the exit runs once, after each node of the body has ended or was passed over: also when the step fails or stops
- *       (execute.c). The right is the entrance's output, which cannot be fed; where there is none, nothing was entered
- *   B3  no body waits for what waits for its section: what comes from outside is there before, no node is in two bodies, and control.c lets
- *       no edge lead into a body later. Nor does a step that is inside wait for another section
+ *   B1  a plan that has a node of a body has its entrance, by a control edge; a plan that has an
+ *       entrance has its exit (plan.c), and so the whole body
+ *   B2  in a step that entered, the exit runs once, after each node of the body has ended or was
+ *       skipped, even if the step fails or stops (execute.c). The entrance's output, which cannot
+ *       be fed, tells that the step has entered; it says nothing else
+ *   B3  no body waits for a node that waits for the body's section. Inputs from outside exist
+ *       before the entrance, no node is in two bodies, and control.c refuses later edges into a
+ *       body. Nor does a step that is inside wait for another section
  */
 #include "flow/section.h"
 
@@ -24,10 +28,11 @@
 #include "flow/node_map.h"
 #include "run/critical_section.h"
 
-enum { RIGHT = 0, LONGEST_NAME = 256 };
+enum { ENTERED = 0, LONGEST_NAME = 256 };
 
 struct entrance {
 	weir_critical_section *section;
+	weir_tensor *output; /* of each step that has entered, which borrows it */
 	uint32_t flags;
 	struct weiri_published_list left_by; /* the exit, once there is one */
 	struct weiri_published link;         /* in it */
@@ -39,7 +44,7 @@ static struct entrance *entrance_of(const weir_node *node)
 	return node->attribute;
 }
 
-/* -- what others see ---------------------------------------------------------------------------------------------------------- */
+/* -- what others see --------------------------------------------------------------------------- */
 
 static const struct weiri_control *control_of(struct weiri_published *link)
 {
@@ -51,7 +56,7 @@ weir_node *weiri_section_entrance(const weir_node *node)
 	struct weiri_published *link = weiri_published_first(&node->controls);
 
 	if ((node->op->traits & WEIRI_OP_LEAVES) != 0)
-		return node->inputs[RIGHT].node;
+		return node->inputs[ENTERED].node;
 	while (link != NULL && (control_of(link)->before->op->traits & WEIRI_OP_ENTERS) == 0)
 		link = link->next;
 	return link != NULL ? control_of(link)->before : NULL;
@@ -67,12 +72,12 @@ weir_critical_section *weiri_section_of(const weir_node *entrance)
 	return entrance_of(entrance)->section;
 }
 
-/* -- running ------------------------------------------------------------------------------------------------------------------ */
+/* -- running ----------------------------------------------------------------------------------- */
 
-/* From a start to its completion. */
+/* The state between a start and its completion. */
 struct entering {
-	void *right;
-	const weir_critical_section *section;
+	void *room; /* of weiri_critical_section_start_enter() */
+	const weir_node *entrance;
 	weir_tensor_queue_done_fn *done;
 	void *context;
 	weir_allocator allocator;
@@ -81,18 +86,20 @@ struct entering {
 static void entered(void *context, enum weir_status status, const weir_error *error, void **items, size_t count)
 {
 	struct entering *entering = context, copy = *entering;
-	weir_tensor *right = count != 0 ? items[0] : NULL;
+	const struct entrance *entrance = entrance_of(copy.entrance);
+	weir_tensor *output = entrance->output;
 	weir_error why;
 
+	(void)items;
 	weiri_release(&copy.allocator, entering, sizeof(*entering), _Alignof(struct entering));
 	if (status != WEIR_OK)
 		(void)weiri_fail(&why, status, "critical section \"%s\" was not entered",
-		                 weir_critical_section_name(copy.section));
-	copy.done(copy.context, status, status != WEIR_OK ? &why : error, &right, count);
+		                 weir_critical_section_name(entrance->section));
+	copy.done(copy.context, status, status != WEIR_OK ? &why : error, &output, count);
 }
 
 static enum weir_status start_enter(const struct weiri_call *call, weir_tensor_queue_done_fn *done, void *context,
-                                    weir_queue_op **operation)
+                                    weir_pending **operation)
 {
 	weir_critical_section *section = weiri_section_of(call->node);
 	struct entering *entering = weiri_allocate(call->allocator, sizeof(*entering), _Alignof(struct entering));
@@ -101,21 +108,26 @@ static enum weir_status start_enter(const struct weiri_call *call, weir_tensor_q
 	if (entering == NULL)
 		return weiri_fail(call->error, WEIR_RESOURCE_EXHAUSTED, "critical section \"%s\": no memory to enter",
 		                  weir_critical_section_name(section));
-	*entering = (struct entering){NULL, section, done, context, *call->allocator};
-	status = weiri_critical_section_start_enter(section, &entering->right, entered, entering, operation, call->error);
+	*entering = (struct entering){NULL, call->node, done, context, *call->allocator};
+	status = weiri_critical_section_start_enter(section, &entering->room, entered, entering, operation, call->error);
 	if (status != WEIR_OK)
 		weiri_release(call->allocator, entering, sizeof(*entering), _Alignof(struct entering));
 	return status;
 }
 
-/* Also in a step that stops: then what the body should have given may be missing. */
+/* Runs also in a step that stops; then results of the body may be missing. */
 static enum weir_status run_leave(const struct weiri_call *call)
 {
-	if (call->inputs[RIGHT] != NULL) /* B2 */
-		weiri_critical_section_leave(weiri_section_of(call->node->inputs[RIGHT].node));
+	if (call->inputs[ENTERED] != NULL) /* B2 */
+		weiri_critical_section_leave(weiri_section_of(call->node->inputs[ENTERED].node));
 	for (uint32_t i = 0; i < call->node->output_count; i++)
 		call->outputs[i] = call->inputs[1 + i];
 	return WEIR_OK;
+}
+
+static void drop_output(void *attribute)
+{
+	weir_tensor_release(((const struct entrance *)attribute)->output);
 }
 
 static const char *section_name(const void *attribute)
@@ -126,12 +138,13 @@ static const char *section_name(const void *attribute)
 static const struct weiri_op enter_op = {.name = "critical_section_enter",
                                          .traits = WEIRI_OP_WAITS | WEIRI_OP_BORROWS | WEIRI_OP_ENTERS,
                                          .start = start_enter,
+                                         .drop = drop_output,
                                          .resource = section_name,
                                          .resource_kind = "critical section"};
 static const struct weiri_op leave_op = {
 	.name = "critical_section", .traits = WEIRI_OP_BORROWS | WEIRI_OP_LEAVES, .run = run_leave};
 
-/* -- what is asked of a body -------------------------------------------------------------------------------------------------- */
+/* -- what a body must satisfy ------------------------------------------------------------------ */
 
 struct building {
 	weir_graph *graph;
@@ -139,10 +152,13 @@ struct building {
 	weir_critical_section *section;
 	uint32_t flags;
 	struct weiri_node_map body; /* the nodes of it */
-	/* What has to be there before, and all that it runs after; first that of control edges. */
+	/*
+	 * The nodes that must end before the body, and all nodes after which those run; first the ends
+	 * of control edges.
+	 */
 	struct weiri_node_map outside;
 	size_t control_count;
-	weir_output *taken; /* from outside, the same perhaps twice */
+	weir_output *taken; /* from outside; one may occur twice */
 	size_t taken_count, taken_room;
 	weir_node *entrance, *exit;
 	weir_error *error;
@@ -199,7 +215,7 @@ static enum weir_status take_body(struct building *b, weir_node *const body[], s
 	return status;
 }
 
-/* Nodes outside that must have ended before one of the body. */
+/* Nodes outside the body that must end before a node of the body. */
 static int find_controls(struct building *b)
 {
 	int ok = 1;
@@ -215,13 +231,13 @@ static int find_controls(struct building *b)
 	return ok;
 }
 
-/* Of room for one at least: nothing cannot be allocated. */
+/* Room for at least one: an allocation of size 0 is not possible. */
 static size_t taken_size(const struct building *b)
 {
 	return (b->taken_room + 1) * sizeof(weir_output);
 }
 
-/* Values from outside, and where they come from. */
+/* Values from outside, and the nodes that they come from. */
 static int find_taken(struct building *b)
 {
 	int ok = 1;
@@ -242,7 +258,7 @@ static int find_taken(struct building *b)
 	return ok;
 }
 
-/* B3: nothing outside may need the body. */
+/* B3: no node outside that precedes the body may need the body. */
 static enum weir_status check_outside(struct building *b)
 {
 	if (!find_controls(b) || !find_taken(b) || !weiri_node_map_add_ancestors(&b->outside))
@@ -270,7 +286,7 @@ static enum weir_status check_results(const struct building *b, const weir_outpu
 	return WEIR_OK;
 }
 
-/* -- resources ---------------------------------------------------------------------------------------------------------------- */
+/* -- resources --------------------------------------------------------------------------------- */
 
 static int touches(const weir_node *node, size_t i, struct weiri_resource *resource)
 {
@@ -290,7 +306,7 @@ static int body_touches(const weir_node *exit, const void *object)
 	return 0;
 }
 
-/* Between this body and the other's, whose entrance that is. */
+/* Between this body and the body of the other entrance. */
 static enum weir_status check_claim(const struct building *b, const weir_node *entrance)
 {
 	const struct entrance *other = entrance_of(entrance);
@@ -328,28 +344,34 @@ static enum weir_status check_claims(const struct building *b)
 	return status;
 }
 
-/* -- building ----------------------------------------------------------------------------------------------------------------- */
+/* -- building ---------------------------------------------------------------------------------- */
 
 static enum weir_status build_entrance(struct building *b)
 {
 	struct entrance entrance = {.section = b->section, .flags = b->flags};
-	struct weiri_spec right = weiri_spec_scalar(WEIR_I32);
+	struct weiri_spec output = weiri_spec_scalar(WEIR_I32);
+	enum weir_status status = weir_tensor_scalar_i32(1, &entrance.output);
 	char name[LONGEST_NAME];
 	struct weiri_node_request request = {
 		.op = &enter_op,
 		.inputs = b->taken,
 		.input_count = b->taken_count,
-		.specs = &right,
+		.specs = &output,
 		.output_count = 1,
 		.attribute = &entrance,
 		.attribute_size = sizeof(entrance),
 	};
 
+	if (status != WEIR_OK)
+		return no_memory(b);
 	if (b->name != NULL) {
 		(void)snprintf(name, sizeof(name), "%s/enter", b->name);
 		request.name = name;
 	}
-	return weiri_node_build(b->graph, &request, &b->entrance, b->error);
+	status = weiri_node_build(b->graph, &request, &b->entrance, b->error);
+	if (status != WEIR_OK)
+		weir_tensor_release(entrance.output);
+	return status;
 }
 
 static enum weir_status build_exit(struct building *b, const weir_output results[], size_t count)
@@ -368,7 +390,7 @@ static enum weir_status build_exit(struct building *b, const weir_output results
 	enum weir_status status = inputs != NULL && specs != NULL ? WEIR_OK : no_memory(b);
 
 	if (status == WEIR_OK) {
-		inputs[RIGHT] = (weir_output){b->entrance, 0};
+		inputs[ENTERED] = (weir_output){b->entrance, 0};
 		for (size_t i = 0; i < count; i++) {
 			inputs[1 + i] = results[i];
 			specs[i] = *weiri_output_spec(results[i]);
@@ -381,8 +403,9 @@ static enum weir_status build_exit(struct building *b, const weir_output results
 }
 
 /*
- * Only the last of these edges lead to nodes that were there before: what fails earlier leaves them as they were. What fails then leaves an
- * entrance without an exit, so that no plan has half of the body inside and half of it outside (B1).
+ * Only the last of these edges lead to existing nodes, so an earlier failure leaves those nodes as
+ * they were. A failure at these last edges leaves an entrance without an exit, so that no plan can
+ * have a part of the body inside and a part outside (B1).
  */
 static enum weir_status tie(struct building *b)
 {

@@ -1,8 +1,9 @@
 /*
  * op_softmax.c - softmax cross-entropy with its gradient.
  *
- * Row by row, in double: the largest logit is subtracted first, so that no exponential overflows; the loss is the logarithm of the
- * sum minus the label's own term, so that no probability of zero is ever divided by or taken the logarithm of.
+ * Each row is computed in double. The largest logit is subtracted first, so that no exponential
+ * overflows. The loss is the logarithm of the sum minus the label's own term, so no probability of
+ * zero is a divisor or the argument of a logarithm.
  */
 #include "flow/node.h"
 
@@ -33,7 +34,7 @@ static int64_t label_at(const weir_tensor *labels, size_t row)
 	return weir_tensor_dtype(labels) == WEIR_I32 ? ((const int32_t *)data)[row] : ((const int64_t *)data)[row];
 }
 
-/* One row that begins at `at`. loss or gradient may be NULL. */
+/* Computes the row that begins at `at`. loss or gradient may be NULL. */
 static void compute_row(enum weir_dtype dtype, const void *logits, size_t at, size_t classes, size_t row, size_t label,
                         void *loss, void *gradient)
 {
@@ -83,7 +84,7 @@ static enum weir_status infer(const void *attribute, const struct weiri_spec inp
 	(void)attribute;
 	if (status != WEIR_OK)
 		return status;
-	if (labels->dtype != WEIRI_ANY_DTYPE && labels->dtype != WEIR_I32 && labels->dtype != WEIR_I64)
+	if (labels->dtype != WEIR_I32 && labels->dtype != WEIR_I64)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "expected labels i32 or i64, got %s",
 		                  weir_dtype_name(labels->dtype));
 	if ((logits->ranked && logits->shape.rank != 2) || (labels->ranked && labels->shape.rank != 1) ||

@@ -1,5 +1,5 @@
 /*
- * op_value.c - ops that give a value without computing: placeholder, constant, identity, no_op.
+ * op_value.c - ops that return a value without computing: placeholder, constant, identity, no_op.
  */
 #include "flow/node.h"
 

@@ -1,8 +1,9 @@
 /*
  * op_variable.c - reading and writing variables: one at a time, or many at one instant.
  *
- * A value that was read stays in its handle, which the step releases at its end: no reference is counted for it. Outputs that hold
- * version numbers are allocated before the write, so that a write that was done is never reported as out of memory.
+ * A value that was read stays in its handle, which the step releases at its end; the value itself
+ * needs no reference. Outputs that hold version numbers are allocated before the write, so that a
+ * write that took effect is never reported as out of memory.
  */
 #include "flow/node.h"
 
@@ -13,7 +14,7 @@
 
 enum { VALUE = 0, VERSION = 1, FEW_PARTS = 16 };
 
-/* What a node on one variable was built with. */
+/* The attribute of a node on one variable. */
 struct use {
 	weir_var *var;
 	enum weir_scatter how; /* of a scatter */
@@ -40,7 +41,7 @@ static int touches_one(const weir_node *node, size_t i, struct weiri_resource *r
 	return i == 0 && describe_var(var_of(node), resource);
 }
 
-/* Of a snapshot, a commit. */
+/* The attribute of a snapshot or commit. */
 static int touches_many(const weir_node *node, size_t i, struct weiri_resource *resource)
 {
 	weir_var *const *vars = node->attribute;
@@ -57,12 +58,14 @@ static enum weir_status prepare_numbers(const struct weiri_call *call, uint32_t 
 	*builder = NULL;
 	if (!weiri_call_wants(call, output))
 		return WEIR_OK;
-	if (weir_tensor_builder_create(WEIR_I64, &spec.shape, call->allocator, builder) != WEIR_OK)
+	if (weir_tensor_builder_create(WEIR_I64, &spec.shape, call->allocator, builder, NULL) != WEIR_OK)
 		return weiri_fail(call->error, WEIR_RESOURCE_EXHAUSTED, "no memory for the version numbers");
 	return WEIR_OK;
 }
 
-/* Fills the output from a builder of prepare_numbers, unless status tells of a failure; returns status. */
+/*
+ * Fills the output from a builder of prepare_numbers, unless status is a failure; returns status.
+ */
 static enum weir_status publish_numbers(const struct weiri_call *call, uint32_t output, weir_tensor_builder *builder,
                                         const uint64_t numbers[], size_t count, enum weir_status status)
 {
@@ -76,7 +79,7 @@ static enum weir_status publish_numbers(const struct weiri_call *call, uint32_t 
 	return weir_tensor_builder_finish(builder, &call->outputs[output]);
 }
 
-/* A node on one variable; its outputs have `specs`. */
+/* Builds a node on one variable; its outputs have `specs`. */
 static enum weir_status build_use(weir_graph *graph, const struct weiri_op *op, const char *name, struct use use,
                                   const weir_output inputs[], size_t input_count, const struct weiri_spec specs[],
                                   size_t output_count, size_t hold_count, weir_output *out, weir_error *error)
@@ -111,7 +114,7 @@ static enum weir_status check_use(const struct weiri_op *op, const char *name, c
 	return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, op, name, "%s is NULL", var == NULL ? "variable" : "out");
 }
 
-/* With outputs value and version, and `input` or none. */
+/* Builds a node with the outputs value and version, and with `input` or no input. */
 static enum weir_status build_single(weir_graph *graph, const struct weiri_op *op, const char *name, weir_var *var,
                                      const weir_output *input, size_t hold_count, weir_output *out, weir_error *error)
 {
@@ -150,7 +153,7 @@ enum weir_status weir_op_read(weir_graph *graph, const char *name, weir_var *var
 	return build_single(graph, &read_op, name, var, NULL, 1, out, error);
 }
 
-/* What is known of `value` against what `var` takes. */
+/* Checks what is known of `value` against what `var` accepts. */
 static enum weir_status check_value(const weir_graph *graph, const struct weiri_op *op, const char *name,
                                     const weir_var *var, weir_output value, weir_error *error)
 {
@@ -158,7 +161,7 @@ static enum weir_status check_value(const weir_graph *graph, const struct weiri_
 	char text_expected[WEIRI_SPEC_TEXT_SIZE];
 	char text_got[WEIRI_SPEC_TEXT_SIZE];
 
-	/* What is missing or wrong here is reported by the build itself. */
+	/* The build itself reports what is missing or wrong here. */
 	if (var == NULL || graph == NULL || weiri_output_check(graph, value, "value", NULL) != WEIR_OK)
 		return WEIR_OK;
 	expected = spec_of_var(var);
@@ -172,12 +175,15 @@ static enum weir_status check_value(const weir_graph *graph, const struct weiri_
 static enum weir_status run_assign(const struct weiri_call *call)
 {
 	weir_tensor_builder *builder;
-	uint64_t version = 0;
+	weir_read published = {NULL, 0, NULL};
+	uint64_t version;
 	enum weir_status status = prepare_numbers(call, VERSION, 0, &builder);
 
 	if (status != WEIR_OK)
 		return status;
-	status = weir_var_assign(var_of(call->node), call->inputs[0], call->deadline_ns, &version, call->error);
+	status = weir_var_assign(var_of(call->node), call->inputs[0], call->deadline_ns, &published, call->error);
+	version = published.version;
+	weir_read_release(&published);
 	if (status == WEIR_OK)
 		call->outputs[VALUE] = call->inputs[0];
 	return publish_numbers(call, VERSION, builder, &version, 1, status);
@@ -246,7 +252,7 @@ enum weir_status weir_op_assign_sub(weir_graph *graph, const char *name, weir_va
 	return build_update(graph, &assign_sub_op, name, var, delta, out, error);
 }
 
-/* -- rows --------------------------------------------------------------------------------------------------------------------- */
+/* -- rows -------------------------------------------------------------------------------------- */
 
 static enum weir_status run_scatter(const struct weiri_call *call)
 {
@@ -298,8 +304,9 @@ static const struct weiri_op scatter_ops[] = {
 };
 
 /*
- * [indices..., row...] as far as that is known of a variable of which `rows` is; WEIR_INVALID_ARGUMENT where no tensor will do: the same
- * that weir_var_scatter() and _gather() say of actual ones.
+ * [indices..., row...], as far as it is known; `rows` is the spec of the variable.
+ * WEIR_INVALID_ARGUMENT if no tensor fits. weir_var_scatter() and weir_var_gather() apply the same
+ * rules to actual tensors.
  */
 static enum weir_status join_rows(const struct weiri_op *op, const char *name, const struct weiri_spec *rows,
                                   const struct weiri_spec *indices, struct weiri_spec *joined, weir_error *error)
@@ -307,7 +314,7 @@ static enum weir_status join_rows(const struct weiri_op *op, const char *name, c
 	char text[WEIRI_SPEC_TEXT_SIZE];
 
 	*joined = weiri_spec_of(rows->dtype, NULL);
-	if (indices->dtype != WEIRI_ANY_DTYPE && indices->dtype != WEIR_I32 && indices->dtype != WEIR_I64)
+	if (indices->dtype != WEIR_I32 && indices->dtype != WEIR_I64)
 		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, op, name, "expected indices of i32 or i64, got %s",
 		                       weiri_spec_text(indices, text));
 	if (rows->ranked && rows->shape.rank == 0)
@@ -324,7 +331,7 @@ static enum weir_status join_rows(const struct weiri_op *op, const char *name, c
 	return WEIR_OK;
 }
 
-/* The outputs of `graph`; what is wrong with others is reported by the build itself. */
+/* The outputs of `graph`; the build itself reports other outputs. */
 static int known(const weir_graph *graph, weir_output output)
 {
 	return graph != NULL && weiri_output_check(graph, output, "input", NULL) == WEIR_OK;
@@ -385,8 +392,7 @@ enum weir_status weir_op_gather(weir_graph *graph, const char *name, weir_var *v
 
 	if (status != WEIR_OK)
 		return status;
-	rows = spec_of_var(var);
-	joined = weiri_spec_of(rows.dtype, NULL);
+	rows = joined = spec_of_var(var);
 	if (known(graph, indices))
 		status = join_rows(&gather_op, name, &rows, weiri_output_spec(indices), &joined, error);
 	if (status != WEIR_OK)
@@ -394,7 +400,7 @@ enum weir_status weir_op_gather(weir_graph *graph, const char *name, weir_var *v
 	return build_use(graph, &gather_op, name, (struct use){.var = var}, &indices, 1, &joined, 1, 0, out, error);
 }
 
-/* -- many at one instant ------------------------------------------------------------------------------------------------------ */
+/* -- many at one instant ----------------------------------------------------------------------- */
 
 static enum weir_status check_vars(const struct weiri_op *op, const char *name, weir_var *const vars[], size_t count,
                                    weir_error *error)
@@ -502,12 +508,15 @@ static enum weir_status commit_parts(const struct weiri_call *call, struct weir_
 	status = prepare_numbers(call, 0, count, &builder);
 	if (status != WEIR_OK)
 		return status;
-	status = weir_var_commit(parts, count, call->deadline_ns,
-	                         builder != NULL ? weir_tensor_builder_data(builder) : NULL, call->error);
+	status = weir_var_commit(parts, count, call->deadline_ns, NULL, call->error);
 	if (builder == NULL)
 		return status;
-	if (status == WEIR_OK)
+	if (status == WEIR_OK) {
+		/* A commit publishes the numbers that follow the expected ones. */
+		for (size_t i = 0; i < count; i++)
+			((uint64_t *)weir_tensor_builder_data(builder))[i] = parts[i].expected + 1;
 		return weir_tensor_builder_finish(builder, &call->outputs[0]);
+	}
 	weir_tensor_builder_discard(builder);
 	return status;
 }

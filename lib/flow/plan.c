@@ -1,14 +1,16 @@
 /*
  * plan.c - from "these fetches and targets, given these feeds" to a numbered plan.
  *
- * Collect: a worklist from fetches and targets through inputs and control edges, cut at feeds. Number: each collected node becomes a
- * constant slot or a plan node. Connect: edges are counted, then filled in. A cycle can only come from control edges added
- * at the same time from two threads, against the rule; it is found here, so that no run waits for itself.
+ * Collect: a worklist from fetches and targets through inputs and control edges, cut at feeds.
+ * Number: each collected node becomes a constant slot or a plan node. Connect: edges are counted,
+ * then filled in. A cycle can come only from control edges that two threads added at the same time,
+ * against the rules. It is found here, so that no run waits for itself.
  */
 #include "flow/plan.h"
 
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/compiler.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -106,11 +108,12 @@ static enum weir_status visit_output(struct compiler *c, weir_output output)
 	return fed_slot(c->signature, output, &slot) ? WEIR_OK : visit(c, output.node);
 }
 
-/* Whoever enters a critical section leaves it. */
+/* A plan that enters a critical section also leaves it. */
 static enum weir_status visit_exit(struct compiler *c, const weir_node *entrance)
 {
 	weir_node *exit = weiri_section_exit(entrance);
 
+	WEIR_ASSERT1(B1, exit == NULL || weiri_section_entrance(exit) == entrance);
 	if (exit == NULL)
 		return weiri_fail(c->error, WEIR_FAILED_PRECONDITION, "\"%s\" is not finished", entrance->name);
 	return visit(c, exit);
@@ -145,7 +148,7 @@ static enum weir_status collect(struct compiler *c)
 
 /* --- Number --- */
 
-/* The lists were sealed in collect(): they are what they were. */
+/* The lists were sealed in collect(), so they have not changed. */
 static struct weiri_published *controls_of(const weir_node *node)
 {
 	return weiri_published_first(&node->controls);
@@ -282,7 +285,10 @@ static void want(struct compiler *c, weir_output output)
 		c->plan->nodes[place->number].wanted |= UINT64_C(1) << output.index;
 }
 
-/* The number of the plan node that an edge from `node` starts at. Returns 0 when nothing has to be waited for. */
+/*
+ * The number of the plan node at which an edge from `node` starts. Returns 0 if there is nothing to
+ * wait for.
+ */
 static int starts_an_edge(const struct compiler *c, const weir_node *node, uint32_t *number)
 {
 	const struct place *place = place_of(c, node);
@@ -319,7 +325,7 @@ static void count_edge(struct compiler *c, struct weiri_plan_node *from, uint32_
 	c->plan->nodes[to].pending++;
 }
 
-/* successor_count counts up again, from 0. */
+/* successor_count counts again from 0. */
 static void fill_edge(struct compiler *c, struct weiri_plan_node *from, uint32_t to)
 {
 	c->plan->successors[from->successors + from->successor_count++] = to;
@@ -339,7 +345,7 @@ static void connect_nodes(struct compiler *c)
 	for_each_edge(c, fill_edge);
 }
 
-/* Where user code must not enter once more; NULL: nowhere. */
+/* The critical section that user code of the node must not enter again; NULL: none. */
 static const weir_critical_section *section_of(const weir_node *node)
 {
 	const weir_node *entrance = (node->op->traits & WEIRI_OP_USER) != 0 ? weiri_section_entrance(node) : NULL;
@@ -446,7 +452,7 @@ static enum weir_status check_cycle(struct compiler *c)
 	return status;
 }
 
-/* nodes are collected and c->places is there. */
+/* The nodes are collected and c->places exists. */
 static enum weir_status make_plan(struct compiler *c)
 {
 	const weir_allocator *allocator = &c->nodes.allocator;

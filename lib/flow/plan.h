@@ -1,7 +1,9 @@
 /*
- * plan.h - what a step executes: the ancestors of what was asked for, with numbers instead of pointers.
+ * plan.h - what a step executes: the ancestors of the fetches and targets, with numbers instead of
+ * pointers.
  *
- * A plan is immutable once compiled, and kept by its session until the end. Values live in numbered slots of a step:
+ * A plan is immutable once compiled. Its session keeps it until the session is destroyed. Values
+ * are in numbered slots of a step:
  *
  *     0 .. feed_count-1 | constant_count constants | the outputs of plan node 0, 1, ...
  */
@@ -16,7 +18,7 @@
 #include "flow/node.h"
 #include "run/published.h"
 
-/* What a run asks for: the key of a plan. */
+/* The feeds, fetches and targets of a run: the key of a plan. */
 struct weiri_signature {
 	const struct weir_feed *feeds;
 	size_t feed_count;
@@ -30,17 +32,17 @@ struct weiri_signature {
 struct weiri_plan_node {
 	const weir_node *node;
 	uint64_t wanted;     /* bit i: output i is used */
-	uint32_t pending;    /* edges that come in; 0: ready at once */
+	uint32_t pending;    /* incoming edges; 0: ready at the start */
 	uint32_t successors; /* where its successors begin in plan->successors */
 	uint32_t successor_count;
 	uint32_t inputs;                     /* where its input slots begin in plan->input_slots */
 	uint32_t outputs;                    /* the slot of output 0 */
 	uint32_t holds;                      /* where its handles begin */
-	uint32_t wait;                       /* which of the step's waits it uses, when it waits */
+	uint32_t wait;                       /* which of the step's waits it uses, if it waits */
 	const weir_critical_section *within; /* of user code */
 };
 
-/* Where the parts of a step's one allocation begin. */
+/* The offsets of the parts of a step's one allocation. */
 struct weiri_step_layout {
 	size_t size;
 	size_t values;
@@ -76,19 +78,19 @@ struct weiri_plan {
 };
 
 uint64_t weiri_signature_hash(const struct weiri_signature *signature);
-/* 1 when the plan was compiled for this signature. */
+/* 1 if the plan was compiled for this signature. */
 int weiri_plan_matches(const struct weiri_plan *plan, const struct weiri_signature *signature);
 
 /*
- * Checks the signature, finds the ancestors and numbers them. Seals their lists of control edges. WEIR_INVALID_ARGUMENT as in
- * weir_session_run; WEIR_RESOURCE_EXHAUSTED.
+ * Checks the signature, finds the ancestors and numbers them. Seals their lists of control edges.
+ * WEIR_INVALID_ARGUMENT as in weir_session_run; WEIR_RESOURCE_EXHAUSTED.
  */
 enum weir_status weiri_plan_compile(weir_graph *graph, const weir_allocator *allocator,
                                     const struct weiri_signature *signature, struct weiri_plan **out,
                                     weir_error *error);
 void weiri_plan_free(struct weiri_plan *plan, const weir_allocator *allocator);
 
-/* 1 when the step owns a reference to output `index` of the node. */
+/* 1 if the step owns a reference to output `index` of the node. */
 static inline int weiri_output_owned(const weir_node *node, uint32_t index)
 {
 	if (node->op->traits & WEIRI_OP_BORROWS)

@@ -1,8 +1,6 @@
 /*
- * run.c - weir_session_run: checks, starts a step, waits for it, hands out what was fetched.
+ * run.c - weir_session_run: checks, starts a step, waits for it, and returns the fetched values.
  */
-#include <string.h>
-
 #include "base/error.h"
 #include "flow/session.h"
 #include "flow/step.h"
@@ -27,25 +25,15 @@ static enum weir_status check_arguments(const weir_session *session, const struc
 	                       : weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_session_run: %s is NULL", missing);
 }
 
-/* Afterwards deadline_ns is that of the run, WEIR_NO_DEADLINE for none. */
-static enum weir_status read_options(const weir_session *session, const struct weir_run_options *options,
-                                     struct weir_run_options *given, weir_error *error)
+/* The session's own limit is for runs without a deadline. */
+static uint64_t deadline_of(const weir_session *session, uint64_t deadline_ns)
 {
-	(void)memset(given, 0, sizeof(*given));
-	if (options != NULL && !weiri_options_size_ok(options->struct_size, sizeof(*given)))
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_session_run: struct_size is %zu, expected %zu",
-		                  options->struct_size, sizeof(*given));
-	if (options != NULL)
-		(void)memcpy(given, options, options->struct_size);
-	if (given->flags != 0)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_session_run: unknown flags 0x%x", given->flags);
-	if (given->deadline_ns == 0)
-		given->deadline_ns =
-			session->operation_timeout_ns != 0 ? weir_deadline_in(session->operation_timeout_ns) : WEIR_NO_DEADLINE;
-	return WEIR_OK;
+	return deadline_ns == WEIR_NO_DEADLINE && session->operation_timeout_ns != 0
+	           ? weir_deadline_in(session->operation_timeout_ns)
+	           : deadline_ns;
 }
 
-/* 1 when the step has ended, 0 when its caller leaves it to the workers. */
+/* 1: the step has ended; 0: the caller leaves it to the workers. */
 static int await(struct weiri_step *step)
 {
 	uint64_t deadline_ns = step->deadline_ns;
@@ -53,7 +41,7 @@ static int await(struct weiri_step *step)
 	for (;;) {
 		uint32_t seen;
 
-		weiri_deliver_due(); /* a run inside of a completion waits for what is due on its own thread */
+		weiri_deliver_due(); /* a run inside a completion may wait for completions that are due on its own thread */
 		seen = weiri_signal_now(&step->signal);
 
 		if (weiri_latch_is_set(&step->ended))
@@ -67,7 +55,7 @@ static int await(struct weiri_step *step)
 		weiri_step_stop_for_deadline(step);
 		if (step->may_be_left)
 			return weiri_latch_is_set(&step->ended);
-		/* Our own ops end now. */
+		/* Weir's own ops end now. */
 		deadline_ns = WEIR_NO_DEADLINE;
 	}
 }
@@ -79,10 +67,10 @@ static void take_results(const struct weiri_step *step, weir_tensor *results[])
 }
 
 static enum weir_status run_step(weir_session *session, const struct weiri_plan *plan, const struct weir_feed feeds[],
-                                 const struct weir_run_options *options, weir_tensor *results[], weir_error *error)
+                                 uint64_t deadline_ns, weir_cancel *cancel, weir_tensor *results[], weir_error *error)
 {
 	struct weiri_step *step;
-	enum weir_status status = weiri_step_create(session, plan, feeds, options, &step, error);
+	enum weir_status status = weiri_step_create(session, plan, feeds, deadline_ns, cancel, &step, error);
 
 	if (status != WEIR_OK)
 		return status;
@@ -96,23 +84,20 @@ static enum weir_status run_step(weir_session *session, const struct weiri_plan 
 
 enum weir_status weir_session_run(weir_session *session, const struct weir_feed feeds[], size_t feed_count,
                                   const weir_output fetches[], size_t fetch_count, weir_tensor *results[],
-                                  weir_node *const targets[], size_t target_count,
-                                  const struct weir_run_options *options, weir_error *error)
+                                  weir_node *const targets[], size_t target_count, uint64_t deadline_ns,
+                                  weir_cancel *cancel, weir_error *error)
 {
 	struct weiri_signature signature = {feeds, feed_count, fetches, fetch_count, targets, target_count, 0};
-	struct weir_run_options given;
 	const struct weiri_plan *plan;
 	enum weir_status status = check_arguments(session, &signature, results, error);
 
-	if (status == WEIR_OK)
-		status = read_options(session, options, &given, error);
 	if (status != WEIR_OK)
 		return status;
 	if (!weiri_gate_enter(&session->gate))
-		return weiri_fail(error, WEIR_FAILED_PRECONDITION, "weir_session_run: the session is closed");
+		return weiri_session_refuse(session, "weir_session_run", error);
 	status = weiri_session_plan(session, &signature, &plan, error);
 	if (status == WEIR_OK)
-		return run_step(session, plan, feeds, &given, results, error);
+		return run_step(session, plan, feeds, deadline_of(session, deadline_ns), cancel, results, error);
 	weiri_gate_leave(&session->gate);
 	return status;
 }

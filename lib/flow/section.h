@@ -1,5 +1,6 @@
 /*
- * section.h - what the rest of the layer sees of nodes that run in a critical section (op_section.c): their entrance and their exit.
+ * section.h - the interface to nodes that run in a critical section (op_section.c): their entrance
+ * and exit.
  */
 #ifndef WEIRI_FLOW_SECTION_H
 #define WEIRI_FLOW_SECTION_H
@@ -8,9 +9,9 @@
 
 #include "flow/node.h"
 
-/* The node that enters for `node`: of one in a body, and of an exit; NULL: it is in no section. */
+/* The entrance for `node`, which is in a body or is an exit; NULL: it is in no section. */
 weir_node *weiri_section_entrance(const weir_node *node);
-/* Of an entrance; NULL: it was never finished. From then on it cannot be. */
+/* The exit of an entrance; NULL: the section was never finished, and from now on cannot be. */
 weir_node *weiri_section_exit(const weir_node *entrance);
 weir_critical_section *weiri_section_of(const weir_node *entrance);
 

@@ -1,8 +1,8 @@
 /*
- * session.c - sessions, and the plans they keep.
+ * session.c - sessions, and the plans that they keep.
  *
- * Plans are in hash buckets, lists that only grow. Two threads that compile the same plan at once find out when they push: the
- * second throws its own away.
+ * Plans are in hash buckets, which are lists that only grow. If two threads compile the same plan
+ * at the same time, the second push fails, and that thread discards its plan.
  */
 #include "flow/session.h"
 
@@ -11,6 +11,7 @@
 #include "base/compiler.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/options.h"
 
 enum { SESSION_FLAGS = WEIR_SESSION_NO_THREADS };
 
@@ -23,27 +24,26 @@ static enum weir_status check_options(const struct weir_session_options *options
 		                  "weir_session_create: threads are the pool's; leave threads and flags 0 with a pool");
 	if (options->threads != 0 && options->flags & WEIR_SESSION_NO_THREADS)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
-		                  "weir_session_create: %zu threads together with WEIR_SESSION_NO_THREADS", options->threads);
+		                  "weir_session_create: %zu thread%s together with WEIR_SESSION_NO_THREADS", options->threads,
+		                  WEIRI_S(options->threads));
 	return WEIR_OK;
 }
 
 static enum weir_status get_pool(weir_session *session, const struct weir_session_options *options, weir_error *error)
 {
-	struct weir_pool_options pool;
+	struct weir_pool_options pool = {WEIR_POOL_OPTIONS_INIT};
 	enum weir_status status = WEIR_OK;
 
 	session->pool = options->pool;
 	session->owns_pool = options->pool == NULL;
 	if (session->owns_pool) {
-		(void)memset(&pool, 0, sizeof(pool));
-		pool.struct_size = sizeof(pool);
 		pool.threads = options->threads;
 		pool.flags = options->flags & WEIR_SESSION_NO_THREADS ? WEIR_POOL_NO_THREADS : 0;
 		pool.allocator = &session->allocator;
 		status = weir_pool_create(&pool, &session->pool, error);
 	}
 	if (status == WEIR_OK)
-		session->workers = weir_pool_threads(session->pool);
+		session->workers = weir_pool_thread_count(session->pool);
 	return status;
 }
 
@@ -59,13 +59,13 @@ static enum weir_status create(weir_graph *graph, const struct weir_session_opti
 	session->allocator = allocator;
 	session->graph = graph;
 	session->operation_timeout_ns = options->operation_timeout_ns;
+	session->shuffle_seed = options->shuffle_seed;
+	weiri_serial_init(&session->steps);
 	weiri_gate_init(&session->gate);
 	for (size_t i = 0; i < WEIRI_SESSION_BUCKETS; i++)
 		weiri_published_init(&session->plans[i]);
-	status = weir_cancel_create(&allocator, &session->token);
-	if (status != WEIR_OK)
-		(void)weiri_fail(error, status, "weir_session_create: no memory");
-	else
+	status = weir_cancel_create(&allocator, &session->token, error);
+	if (status == WEIR_OK)
 		status = get_pool(session, options, error);
 	if (status != WEIR_OK) {
 		weir_cancel_release(session->token);
@@ -83,29 +83,41 @@ enum weir_status weir_session_create(weir_graph *graph, const struct weir_sessio
 	struct weir_session_options given;
 	enum weir_status status;
 
-	(void)memset(&given, 0, sizeof(given));
 	if (graph == NULL || out == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_session_create: %s is NULL",
 		                  graph == NULL ? "graph" : "out");
-	if (options != NULL && !weiri_options_size_ok(options->struct_size, sizeof(given)))
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_session_create: struct_size is %zu, expected %zu",
-		                  options->struct_size, sizeof(given));
-	if (options != NULL)
-		(void)memcpy(&given, options, options->struct_size);
-	status = check_options(&given, error);
+	status = weiri_options_read("weir_session_create", options, &given, sizeof(given), error);
+	if (status == WEIR_OK)
+		status = check_options(&given, error);
 	return status != WEIR_OK ? status : create(graph, &given, out, error);
 }
 
-enum weir_status weir_session_close(weir_session *session)
+enum weir_status weir_session_close(weir_session *session, const weir_error *cause)
 {
-	weir_error cause;
+	weir_error kept;
 
 	if (session == NULL)
 		return WEIR_INVALID_ARGUMENT;
+	if (weiri_is_cause(cause)) {
+		weir_error given = weiri_error_kept(cause);
+
+		(void)weiri_fail(&kept, WEIR_CANCELLED, "the session was closed because of %s: %.180s",
+		                 weir_status_name(given.code), given.message);
+	} else {
+		(void)weiri_fail(&kept, WEIR_CANCELLED, "the session was closed");
+	}
+	/* Before the gate: a run that is refused there finds the cause. */
+	(void)weir_cancel_fire(session->token, &kept);
 	(void)weiri_gate_close(&session->gate);
-	(void)weiri_fail(&cause, WEIR_CANCELLED, "the session was closed");
-	(void)weir_cancel_fire(session->token, &cause);
 	return WEIR_OK;
+}
+
+enum weir_status weiri_session_refuse(const weir_session *session, const char *call, weir_error *error)
+{
+	weir_error cause = {WEIR_OK, "the session was closed"};
+
+	(void)weir_cancel_cause(session->token, &cause);
+	return weiri_fail(error, WEIR_FAILED_PRECONDITION, "%s: %.220s", call, cause.message);
 }
 
 static struct weiri_plan *plan_of(struct weiri_published *link)
@@ -133,7 +145,7 @@ enum weir_status weir_session_destroy(weir_session *session, weir_error *error)
 		return WEIR_OK;
 	if (weiri_inside_kernel())
 		return weiri_fail(error, WEIR_FAILED_PRECONDITION, "weir_session_destroy: a kernel cannot destroy its session");
-	(void)weir_session_close(session);
+	(void)weir_session_close(session, NULL);
 	weiri_gate_wait(&session->gate);
 	if (session->owns_pool)
 		(void)weir_pool_destroy(session->pool, NULL);

@@ -7,6 +7,7 @@
 #include <weir/session.h>
 
 #include "flow/plan.h"
+#include "run/countdown.h"
 #include "run/gate.h"
 #include "run/published.h"
 
@@ -19,12 +20,16 @@ struct weir_session {
 	int owns_pool;
 	size_t workers;
 	uint64_t operation_timeout_ns;
-	weir_cancel *token;     /* fires when the session is closed */
-	struct weiri_gate gate; /* steps are inside until they are freed */
+	uint64_t shuffle_seed;     /* 0: ready nodes are not shuffled */
+	struct weiri_serial steps; /* numbers them, for the shuffle */
+	weir_cancel *token;        /* fires when the session is closed */
+	struct weiri_gate gate;    /* steps are inside until they are freed */
 	struct weiri_published_list plans[WEIRI_SESSION_BUCKETS];
 };
 
-/* The plan for the signature, compiled unless it is there. */
+/* WEIR_FAILED_PRECONDITION, for a call on a closed session; the message has the cause of the close. */
+enum weir_status weiri_session_refuse(const weir_session *session, const char *call, weir_error *error);
+/* The plan for the signature; it is compiled if the session has none. */
 enum weir_status weiri_session_plan(weir_session *session, struct weiri_signature *signature,
                                     const struct weiri_plan **out, weir_error *error);
 

@@ -4,21 +4,11 @@
 #include "flow/spec.h"
 
 #include <stdio.h>
-#include <string.h>
-
-struct weiri_spec weiri_spec_any(void)
-{
-	struct weiri_spec spec;
-
-	(void)memset(&spec, 0, sizeof(spec));
-	return spec;
-}
 
 struct weiri_spec weiri_spec_of(enum weir_dtype dtype, const weir_shape *shape)
 {
-	struct weiri_spec spec = weiri_spec_any();
+	struct weiri_spec spec = {.dtype = dtype};
 
-	spec.dtype = dtype;
 	if (shape != NULL) {
 		spec.ranked = 1;
 		spec.shape = *shape;
@@ -28,11 +18,7 @@ struct weiri_spec weiri_spec_of(enum weir_dtype dtype, const weir_shape *shape)
 
 struct weiri_spec weiri_spec_scalar(enum weir_dtype dtype)
 {
-	struct weiri_spec spec = weiri_spec_any();
-
-	spec.dtype = dtype;
-	spec.ranked = 1;
-	return spec;
+	return (struct weiri_spec){.dtype = dtype, .ranked = 1};
 }
 
 struct weiri_spec weiri_spec_vector(enum weir_dtype dtype, int64_t size)
@@ -61,7 +47,7 @@ int64_t weiri_dim_merge(int64_t a, int64_t b)
 
 int weiri_spec_compatible(const struct weiri_spec *a, const struct weiri_spec *b)
 {
-	if (a->dtype != WEIRI_ANY_DTYPE && b->dtype != WEIRI_ANY_DTYPE && a->dtype != b->dtype)
+	if (a->dtype != b->dtype)
 		return 0;
 	if (!a->ranked || !b->ranked)
 		return 1;
@@ -82,12 +68,11 @@ int weiri_partial_shape_ok(const weir_shape *shape)
 const char *weiri_spec_text(const struct weiri_spec *spec, char text[])
 {
 	char dims[WEIRI_SPEC_TEXT_SIZE - 16];
-	const char *dtype = spec->dtype != WEIRI_ANY_DTYPE ? weir_dtype_name(spec->dtype) : "any dtype";
 
 	if (spec->ranked)
 		(void)weir_shape_text(&spec->shape, dims, sizeof(dims));
 	else
 		(void)snprintf(dims, sizeof(dims), "of any shape");
-	(void)snprintf(text, WEIRI_SPEC_TEXT_SIZE, "%s %s", dtype, dims);
+	(void)snprintf(text, WEIRI_SPEC_TEXT_SIZE, "%s %s", weir_dtype_name(spec->dtype), dims);
 	return text;
 }

@@ -1,23 +1,20 @@
 /*
- * spec.h - what is known of a tensor before it exists: dtype and shape, each perhaps in part.
+ * spec.h - what is known about a tensor before it exists: its dtype, and perhaps a part of its
+ * shape.
  */
 #ifndef WEIRI_SPEC_H
 #define WEIRI_SPEC_H
 
 #include <weir/tensor.h>
 
-/* No dtype known. Never in a tensor. */
-#define WEIRI_ANY_DTYPE ((enum weir_dtype)0)
-
 struct weiri_spec {
-	enum weir_dtype dtype; /* or WEIRI_ANY_DTYPE */
-	int ranked;            /* 0: not even the rank is known */
-	weir_shape shape;      /* when ranked; negative dims are not known */
+	enum weir_dtype dtype;
+	int ranked;       /* 0: not even the rank is known */
+	weir_shape shape; /* when ranked; negative dims are not known */
 };
 
 enum { WEIRI_SPEC_TEXT_SIZE = 96 };
 
-struct weiri_spec weiri_spec_any(void);
 /* shape NULL: unranked. */
 struct weiri_spec weiri_spec_of(enum weir_dtype dtype, const weir_shape *shape);
 struct weiri_spec weiri_spec_scalar(enum weir_dtype dtype);
@@ -25,14 +22,14 @@ struct weiri_spec weiri_spec_scalar(enum weir_dtype dtype);
 struct weiri_spec weiri_spec_vector(enum weir_dtype dtype, int64_t size);
 struct weiri_spec weiri_spec_of_tensor(const weir_tensor *tensor);
 
-/* 1 when a tensor may exist that fits both, else 0. */
+/* 1 if a tensor can exist that fits both, else 0. */
 int weiri_spec_compatible(const struct weiri_spec *a, const struct weiri_spec *b);
-/* 1 when the dims may be equal; a negative one may be anything. */
+/* 1 if the dims may be equal; a negative one is unknown. */
 int weiri_dim_compatible(int64_t a, int64_t b);
-/* The one of two compatible dims that says more. */
+/* The one of two compatible dims that is known, if any. */
 int64_t weiri_dim_merge(int64_t a, int64_t b);
 
-/* 1 when partial shapes may have this rank and these dims: rank <= WEIR_MAX_RANK. */
+/* 1 if a partial shape may have this rank and these dims: rank <= WEIR_MAX_RANK. */
 int weiri_partial_shape_ok(const weir_shape *shape);
 
 /* "f32 [2,?]", for messages; text has WEIRI_SPEC_TEXT_SIZE bytes. Returns text. */

@@ -1,11 +1,12 @@
 /*
- * step.c - the life of a step, and the two ways in which it fails.
+ * step.c - creating and ending a step, and the two ways in which it fails.
  */
 #include "flow/step.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "flow/layout.h"
@@ -15,7 +16,9 @@ static void free_values(struct weiri_step *step)
 {
 	const struct weiri_plan *plan = step->plan;
 
-	/* Without user code nobody outlives the run, so the caller's references to the feeds do. */
+	/*
+	 * Without user code no node outlives the run, so the caller's references to the feeds suffice.
+	 */
 	for (size_t i = 0; plan->has_user_code && i < plan->feed_count; i++)
 		weir_tensor_release(step->values[i]);
 	for (uint32_t n = 0; n < plan->node_count; n++) {
@@ -57,7 +60,7 @@ static enum weir_status check_feed(weir_output output, const struct weir_feed *f
 
 	if (feed->value == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "the feed of \"%s\" is NULL", output.node->name);
-	if ((expected->dtype == WEIRI_ANY_DTYPE || expected->dtype == weir_tensor_dtype(feed->value)) &&
+	if (expected->dtype == weir_tensor_dtype(feed->value) &&
 	    (!expected->ranked || weir_shape_fits(&expected->shape, weir_tensor_shape(feed->value))))
 		return WEIR_OK;
 	got = weiri_spec_of_tensor(feed->value);
@@ -94,7 +97,7 @@ static struct weiri_step *allocate_step(weir_session *session, const struct weir
 
 	if (step == NULL)
 		return NULL;
-	/* Waits come last and are set up when they start. */
+	/* Waits come last and are initialized when they start. */
 	(void)memset(step, 0, layout->waits);
 	step->session = session;
 	step->plan = plan;
@@ -115,11 +118,12 @@ static struct weiri_step *allocate_step(weir_session *session, const struct weir
 	return step;
 }
 
-/* Cancels the step with the cause of a token that fired, and gives the hook's reference back. */
+/* Cancels the step with the cause of a token that fired, and releases the hook's reference. */
 static void stop_with_cause_of(struct weiri_step *step, const weir_cancel *token)
 {
 	weir_error cause;
 
+	WEIR_ASSERT1(S3, weiri_countdown_left(&step->references) != 0);
 	if (weir_cancel_cause(token, &cause) != WEIR_OK)
 		weiri_step_stop(step, &cause);
 }
@@ -153,14 +157,17 @@ static enum weir_status watch(struct weiri_step *step, weir_cancel *token, weir_
 	return status;
 }
 
-/* A step whose ops may wait or look at the token must be reached when it is to end; others are asked between nodes. */
+/*
+ * A step whose ops may wait or read the token must be reached when it is to end. Other steps check
+ * between nodes.
+ */
 static enum weir_status connect_tokens(struct weiri_step *step)
 {
 	enum weir_status status;
 
 	if (step->plan->wait_count == 0 && !step->plan->has_user_code)
 		return WEIR_OK;
-	status = weir_cancel_create(&step->session->allocator, &step->token);
+	status = weir_cancel_create(&step->session->allocator, &step->token, NULL);
 	if (status == WEIR_OK)
 		status = watch(step, step->session->token, on_session_closed, &step->session_hook);
 	if (status == WEIR_OK)
@@ -168,7 +175,15 @@ static enum weir_status connect_tokens(struct weiri_step *step)
 	return status;
 }
 
-/* Before the step ends or is thrown away. */
+/* The seed of the draws of this step; 0: none are made. */
+static uint64_t shuffle_of(weir_session *session)
+{
+	if (session->shuffle_seed == 0)
+		return 0;
+	return (session->shuffle_seed * UINT64_C(0x9E3779B97F4A7C15) + weiri_serial_take(&session->steps) * 2) | 1;
+}
+
+/* Before the step ends or is discarded. */
 static void disconnect(struct weiri_step *step, weir_cancel_hook *hook)
 {
 	if (hook != NULL && weir_cancel_off(hook))
@@ -176,7 +191,8 @@ static void disconnect(struct weiri_step *step, weir_cancel_hook *hook)
 }
 
 enum weir_status weiri_step_create(weir_session *session, const struct weiri_plan *plan, const struct weir_feed feeds[],
-                                   const struct weir_run_options *options, struct weiri_step **out, weir_error *error)
+                                   uint64_t deadline_ns, weir_cancel *cancel, struct weiri_step **out,
+                                   weir_error *error)
 {
 	enum weir_status status = WEIR_OK;
 	struct weiri_step *step;
@@ -189,12 +205,13 @@ enum weir_status weiri_step_create(weir_session *session, const struct weiri_pla
 		return status != WEIR_OK ? status : weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "no memory for a step");
 	}
 	bind_values(step, feeds);
-	step->deadline_ns = options->deadline_ns;
+	step->deadline_ns = deadline_ns;
 	step->started_ns = step->deadline_ns != WEIR_NO_DEADLINE ? weir_now_ns() : 0;
 	step->caller_helps = session->workers == 0 || weiri_inside_kernel();
+	step->shuffle = shuffle_of(session);
 	step->may_be_left = plan->has_user_code && session->workers != 0;
-	if (options->cancel != NULL)
-		step->user_token = weir_cancel_retain(options->cancel);
+	if (cancel != NULL)
+		step->user_token = weir_cancel_retain(cancel);
 	status = connect_tokens(step);
 	if (status != WEIR_OK) {
 		weiri_step_disconnect(step);
@@ -278,7 +295,7 @@ int weiri_step_stopping(struct weiri_step *step)
 	return weiri_latch_is_set(&step->stopped);
 }
 
-/* Who was waiting, or what is still running, when the stop came; appended to the message. */
+/* Appends to the message which nodes waited, or are still running, when the stop came. */
 static void tell_culprit(struct weiri_step *step, char *text, size_t size)
 {
 	const weir_node *node;

@@ -1,20 +1,24 @@
 /*
  * step.h - one run of one plan.
  *
- * A step is one allocation: this struct, the values, and the state of its nodes and waits. It is shared by its caller, by whoever
- * executes it, and by the cancel hooks that may still touch it; the last one frees it.
+ * A step is one allocation: this struct, the values, and the state of its nodes and waits. Its
+ * caller, the threads that execute it, and the cancel hooks that may still access it share it. The
+ * last user frees it.
  *
- * How a step fails. Two cells, each written once, by the first who claims it:
- *   failure   an op failed of its own
+ * How a step fails. Two cells are written at most once each, by the first thread that claims the
+ * cell:
+ *   failure   an op failed by itself
  *   stop      the session was closed, the caller's token fired, or the deadline passed
- * Each fires the step's token. An op that ends badly after `stop` was set is derived from it: it is noted as the culprit for the
- * message, and not as a failure. A node that fails or is skipped marks the step incomplete before it releases its successors, so
- * no node runs without its inputs. A step whose nodes all ended well has succeeded, however late a stop came.
+ * Each fires the step's token. If an op fails after `stop` was set, its failure results from the
+ * stop: it is noted as the culprit for the message, and not as a failure. A node that fails or is
+ * skipped marks the step incomplete before it releases its successors, so no node runs without its
+ * inputs. A step whose nodes all ended well has succeeded, however late a stop came.
  *
  * Invariants
  *   S1  `remaining` reaches zero once, after every node ended, failed or was skipped
  *   S2  a node releases its successors after its outputs are stored
- *   S3  each hook holds a reference, given back by the hook or by whoever took it off in time
+ *   S3  each hook holds a reference. The hook releases it; or the thread that removed the hook in
+ *       time does
  */
 #ifndef WEIRI_STEP_H
 #define WEIRI_STEP_H
@@ -35,7 +39,7 @@ struct weiri_step_node {
 	struct weiri_step *step;
 	struct weiri_countdown pending;
 	uint32_t index;
-	uint32_t next; /* in the ready list of whoever made it ready */
+	uint32_t next; /* in the ready list of the thread that made it ready */
 };
 
 /* An operation of a queue under way. */
@@ -43,12 +47,12 @@ struct weiri_wait {
 	weir_task task;
 	struct weiri_step *step;
 	uint32_t index;                 /* of the plan node */
-	struct weiri_countdown parties; /* the start and the completion: the second one goes on */
+	struct weiri_countdown parties; /* the start and the completion: the second continues the step */
 	struct weiri_countdown users;   /* of `operation`: the finisher and the hook */
 	struct weiri_latch done;
-	weir_queue_op *operation;
+	weir_pending *operation;
 	weir_cancel_hook *hook;
-	uint64_t since_ns; /* when it began to wait; 0: it did not have to */
+	uint64_t since_ns; /* when it began to wait; 0: it did not wait */
 	enum weir_status status;
 	weir_error error;
 };
@@ -58,7 +62,7 @@ struct weiri_step {
 	const struct weiri_plan *plan;
 	struct weiri_countdown references;
 	struct weiri_countdown remaining; /* nodes that have not ended */
-	struct weiri_signal signal;       /* raised for the caller: the step ended or was stopped, or he may help */
+	struct weiri_signal signal;       /* raised for the caller: the step ended or was stopped, or the caller can help */
 	struct weiri_latch ended;
 	struct weiri_latch incomplete;
 	weir_cancel *token; /* NULL in a plan that neither waits nor has user code */
@@ -67,7 +71,8 @@ struct weiri_step {
 	weir_cancel_hook *user_hook;
 	uint64_t deadline_ns;
 	uint64_t started_ns; /* 0 without a deadline */
-	int caller_helps;    /* runs tasks of the pool while he waits */
+	uint64_t shuffle;    /* seeds the order of ready nodes; 0: they are not shuffled */
+	int caller_helps;    /* the caller runs tasks of the pool while it waits */
 	int may_be_left;     /* the caller need not wait for user code after a stop */
 
 	weir_tensor **values;
@@ -88,17 +93,19 @@ struct weiri_step {
 /* --- step.c --- */
 
 /*
- * Two references: the caller's, and that of the execution. The session has been entered for it, and is left when the step is
- * freed, or by this call when it fails. WEIR_INVALID_ARGUMENT (a feed does not fit), WEIR_RESOURCE_EXHAUSTED.
+ * Creates a step with two references: the caller's, and that of the execution. The caller has
+ * entered the session for the step. The session is left when the step is freed, or by this call if
+ * it fails. WEIR_INVALID_ARGUMENT (a feed does not fit), WEIR_RESOURCE_EXHAUSTED.
  */
 enum weir_status weiri_step_create(weir_session *session, const struct weiri_plan *plan, const struct weir_feed feeds[],
-                                   const struct weir_run_options *options, struct weiri_step **out, weir_error *error);
+                                   uint64_t deadline_ns, weir_cancel *cancel, struct weiri_step **out,
+                                   weir_error *error);
 static inline void weiri_step_retain(struct weiri_step *step)
 {
 	weiri_countdown_join(&step->references);
 }
 void weiri_step_release(struct weiri_step *step);
-/* Takes the hooks on the session's and the caller's tokens off. */
+/* Removes the hooks from the session's and the caller's tokens. */
 void weiri_step_disconnect(struct weiri_step *step);
 
 /* Node `index` ended with `status`. */
@@ -106,7 +113,7 @@ void weiri_step_node_failed(struct weiri_step *step, uint32_t index, enum weir_s
 /* Stops the step from outside; the first cause counts. */
 void weiri_step_stop(struct weiri_step *step, const weir_error *cause);
 void weiri_step_stop_for_deadline(struct weiri_step *step);
-/* 1 when nodes are to be skipped; looks at tokens and deadline. */
+/* 1 if nodes must be skipped; checks the tokens and the deadline. */
 int weiri_step_stopping(struct weiri_step *step);
 /* The status of a step that ended. */
 enum weir_status weiri_step_outcome(struct weiri_step *step, weir_error *error);
@@ -115,16 +122,18 @@ enum weir_status weiri_step_outcome_so_far(struct weiri_step *step, weir_error *
 
 /* --- execute.c --- */
 
-/* Runs what is ready, on the caller's thread as far as that goes. */
+/* Runs the ready nodes, on the caller's thread as far as possible. */
 void weiri_step_begin(struct weiri_step *step);
-/* Hands a task of this step to the pool. The step may be gone afterwards. */
+/* Submits a task of this step to the pool. The step may be freed afterwards. */
 void weiri_step_submit(struct weiri_step *step, weir_task *task);
-/* Node `index`, which had been waiting, has ended: goes on with its successors. On a worker. */
+/* Node `index`, which waited, has ended: continues with its successors. On a worker. */
 void weiri_step_resume(struct weiri_step *step, uint32_t index);
 
 /* --- wait.c --- */
 
-/* 1 when the node has ended already (well or badly), 0 when it waits and the step may be gone. */
+/*
+ * 1: the node has ended already (with success or failure); 0: it waits, and the step may be freed.
+ */
 int weiri_wait_start(struct weiri_step *step, uint32_t index, const struct weiri_call *call);
 
 #endif

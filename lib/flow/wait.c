@@ -1,24 +1,27 @@
 /*
  * wait.c - queue operations that are under way while no thread waits for them.
  *
- * Starting one and its completion are two parties; the second to arrive goes on with the step: the starter on its own thread when
- * the queue had room or items (the usual case), else the completion, which must not do work on the thread of whoever made it
- * possible, through the pool.
+ * The start of an operation and its completion are two parties. The second to arrive continues the
+ * step. That is usually the starter, on its own thread, because the queue had room or items.
+ * Otherwise it is the completion, which continues through the pool: it must not do the step's work
+ * on the thread that made the operation possible.
  *
- * A hook on the step's token cancels the operation. The hook may run at the same time as the completion, so both use the
- * operation's handle, and the last of them gives it back.
+ * A hook on the step's token cancels the operation. The hook may run at the same time as the
+ * completion. So both use the operation's handle, and the last user releases it. If there is no
+ * memory for the hook, the starter cancels the operation, which says so unless it ended before for
+ * another reason.
  */
 #include "flow/step.h"
 
 #include <string.h>
 
 #include "base/compiler.h"
-#include "base/error.h"
+#include "sync/pending.h"
 
 static void release_operation(struct weiri_wait *wait, uint32_t users)
 {
 	if (weiri_countdown_arrive_many(&wait->users, users))
-		weir_queue_op_release(wait->operation);
+		weir_pending_release(wait->operation);
 }
 
 static void on_cancel(void *context)
@@ -28,7 +31,7 @@ static void on_cancel(void *context)
 	weir_error cause;
 
 	(void)weir_cancel_cause(step->token, &cause);
-	weir_queue_op_cancel(wait->operation, &cause);
+	weir_pending_cancel(wait->operation, &cause);
 	release_operation(wait, 1);
 	weiri_step_release(step);
 }
@@ -37,16 +40,13 @@ static void on_cancel(void *context)
 static void watch(struct weiri_wait *wait)
 {
 	struct weiri_step *step = wait->step;
-	weir_error cause;
 
 	wait->since_ns = weir_now_ns();
 	weiri_step_retain(step);
 	if (weir_cancel_on(step->token, on_cancel, wait, &wait->hook) == WEIR_OK)
 		return;
-	wait->hook = NULL;
 	weiri_step_release(step);
-	(void)weiri_fail(&cause, WEIR_RESOURCE_EXHAUSTED, "no memory to wait with");
-	weir_queue_op_cancel(wait->operation, &cause);
+	weiri_pending_cancel(wait->operation, WEIRI_PENDING_FOR_MEMORY);
 }
 
 /* Both parties have arrived. */

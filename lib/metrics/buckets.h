@@ -1,9 +1,11 @@
 /*
- * buckets.h - log-linear buckets: which one a value is in, and which values a bucket has.
+ * buckets.h - log-linear buckets: the bucket of a value, and the values of a bucket.
  *
- * With precision p: values below 2^(p+1) are buckets themselves. A larger value has its highest bit at e > p; its bucket is given by e and the p
- * bits behind it, of which there are 2^p for each e. Written as one number: (e - p) 2^p + (value >> (e - p)), where the second term is from
- * 2^p to 2^(p+1) - 1; for e <= p it is the value.
+ * With precision p, each value below 2^(p+1) has a bucket of its own. A larger value has its
+ * highest bit at position e > p; its bucket is given by e and the p bits after the highest, which
+ * have 2^p values for each e. As one number: (e - p) 2^p + (value >> (e - p)), where the second
+ * term is from 2^p to 2^(p+1) - 1; for e <= p it is the value.
+ * Source: log-linear buckets are known from HdrHistogram (Tene).
  */
 #ifndef WEIRI_METRICS_BUCKETS_H
 #define WEIRI_METRICS_BUCKETS_H
@@ -28,7 +30,7 @@ static inline uint64_t weiri_bucket_low(size_t bucket, uint32_t precision)
 	return (uint64_t)(bucket - shift * each) << shift;
 }
 
-/* The largest. */
+/* The largest value in a bucket. */
 static inline uint64_t weiri_bucket_high(size_t bucket, uint32_t precision)
 {
 	size_t each = (size_t)1 << precision;

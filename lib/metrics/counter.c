@@ -20,9 +20,11 @@ enum weir_status weir_counter_create(const struct weir_metrics_options *options,
 	return status;
 }
 
-void weir_counter_destroy(weir_counter *counter)
+enum weir_status weir_counter_destroy(weir_counter *counter, weir_error *error)
 {
+	(void)error; /* it never fails */
 	weiri_stripes_destroy(counter != NULL ? &counter->stripes : NULL);
+	return WEIR_OK;
 }
 
 void weir_counter_add(weir_counter *counter, int64_t n)

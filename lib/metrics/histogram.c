@@ -1,5 +1,5 @@
 /*
- * histogram.c - a histogram that many threads add to: one word of each stripe for each bucket.
+ * histogram.c - a histogram to which many threads add: one word of each stripe for each bucket.
  */
 #include <stdalign.h>
 #include <weir/metrics.h>
@@ -18,19 +18,20 @@ struct weir_histogram {
 enum weir_status weir_histogram_create(const struct weir_histogram_options *options, weir_histogram **out,
                                        weir_error *error)
 {
-	weir_allocator allocator = weiri_allocator_or_default(options != NULL ? options->allocator : NULL);
+	struct weir_histogram_options given;
 	struct weiri_layout layout;
-	enum weir_status status = weiri_layout_init(&layout, "histogram", options, out, error);
+	enum weir_status status = weiri_layout_init(&layout, "histogram", options, out, &given, error);
+	weir_allocator allocator;
 	weir_histogram *histogram;
 
 	if (status != WEIR_OK)
 		return status;
+	allocator = weiri_allocator_or_default(given.allocator);
 	histogram = weiri_allocate_zeroed(&allocator, sizeof(*histogram), alignof(weir_histogram));
 	if (histogram == NULL)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "histogram: no memory");
 	*histogram = (weir_histogram){.layout = layout, .allocator = allocator};
-	histogram->stripes = weiri_stripes_create("histogram", options != NULL ? options->threads : 0, layout.buckets,
-	                                          &allocator, &status, error);
+	histogram->stripes = weiri_stripes_create("histogram", given.threads, layout.buckets, &allocator, &status, error);
 	if (status == WEIR_OK)
 		*out = histogram;
 	else
@@ -38,14 +39,16 @@ enum weir_status weir_histogram_create(const struct weir_histogram_options *opti
 	return status;
 }
 
-void weir_histogram_destroy(weir_histogram *histogram)
+enum weir_status weir_histogram_destroy(weir_histogram *histogram, weir_error *error)
 {
+	(void)error; /* it never fails */
 	if (histogram != NULL) {
 		weir_allocator allocator = histogram->allocator;
 
 		weiri_stripes_destroy(histogram->stripes);
 		weiri_release(&allocator, histogram, sizeof(*histogram), alignof(weir_histogram));
 	}
+	return WEIR_OK;
 }
 
 void weir_histogram_add(weir_histogram *histogram, uint64_t value)
@@ -53,7 +56,7 @@ void weir_histogram_add(weir_histogram *histogram, uint64_t value)
 	weiri_stripes_add(histogram->stripes, weiri_layout_bucket(&histogram->layout, value), 1);
 }
 
-/* Stripe by stripe: each is one piece of memory. */
+/* Adds one stripe at a time, since each is contiguous memory. */
 static void add_stripe(weir_summary *summary, const _Atomic(uint64_t) *words)
 {
 	for (size_t i = 0; i < summary->layout.buckets; i++) {

@@ -1,23 +1,31 @@
 /*
- * mean.c - how many values were added, and their sum, so that both are of the same values.
+ * mean.c - the number of added values and their sum, so that both are of the same values.
  *
- * Algorithm. An own stripe (stripes.h) holds the count n and the last SUMS sums: that of the first n values at n % SUMS. The owner writes the
- * next sum, then the count. A reader reads the count, the sum that belongs to it, and the count again: when that has moved by less
- * than SUMS - 1, the sum has not been overwritten. So nobody waits for an owner that is stopped between its two stores, as with a
- * sequence lock, and a read fails only if the owner adds SUMS - 1 values between two loads.
- * Threads beyond the own stripes share some; there the sum is a CAS loop, then the count is added to: nothing holds them together.
+ * Algorithm. An own stripe (stripes.h) holds the count n and the last SUMS sums: the sum of the
+ * first n values is at n % SUMS. The owner writes the next sum, then the count. A reader reads the
+ * count, the sum that belongs to it, and the count again. If the count has advanced by less than
+ * SUMS - 1, the sum has not been overwritten. So a reader does not wait for an owner that is
+ * stalled between its two stores, as it would with a sequence lock. A read fails only if the owner
+ * adds SUMS - 1 values between two loads.
+ * Threads beyond the own stripes share some stripes. There, a CAS loop updates the sum, and then
+ * the count is incremented. Nothing makes a reader see both of the same moment.
+ * Source: a sequence counter over several copies is known from Linux (seqcount_latch_t).
  *
  *     own       | n | sum of n % SUMS == 0 | == 1 | ... |
  *     shared    | n | sum | unused ...
  *
  * Pairs
- *   P1  count(add) -> count(read): the sum of so many values, or a later one in its place
- *   P2  sum(add) -> sum(read): the counts before it, so that the second look at the count shows a sum that came too late
- * Why a pair that passes belongs together. The first look sees n, so the sum of n values is there, or a later one in its place (P1). The first
- * later one is of n + SUMS values; if the reader sees it or one after it, then by P2 its second look sees at least n + SUMS - 1.
- * Progress: adding is wait-free on an own stripe (4 accesses), lock-free on a shared one. Reading is wait-free: ATTEMPTS times 3 loads for
- * each stripe; after that it takes the sum as it is: of more values than the count.
- * Checked: stress/model/check_metrics.c (SUMS is 2 there), tests/test_metrics.c (an owner stopped at each instruction).
+ *   P1  count(add) -> count(read): the sum of this many values, or a later sum in its place
+ *   P2  sum(add) -> sum(read): the counts before it, so that the second read of the count reveals a
+ *       sum that is too new
+ * Why a pair that passes the check is consistent. The first read sees n, so the place holds the sum
+ * of n values or a later one (P1). The first later one is of n + SUMS values. If the reader sees
+ * that or a later one, then by P2 its second read sees at least n + SUMS - 1.
+ * Progress: adding is wait-free on an own stripe (4 accesses), lock-free on a shared one. Reading
+ * is wait-free: at most ATTEMPTS times 3 loads for each stripe; after that it uses the last sum
+ * that it read, which is of more values than the count.
+ * Checked: stress/model/check_metrics.c (SUMS is 2 there), tests/test_metrics.c (an owner stopped
+ * at each instruction).
  */
 #include <string.h>
 #include <weir/metrics.h>
@@ -46,9 +54,11 @@ enum weir_status weir_mean_create(const struct weir_metrics_options *options, we
 	return status;
 }
 
-void weir_mean_destroy(weir_mean *mean)
+enum weir_status weir_mean_destroy(weir_mean *mean, weir_error *error)
 {
+	(void)error; /* it never fails */
 	weiri_stripes_destroy(mean != NULL ? &mean->stripes : NULL);
+	return WEIR_OK;
 }
 
 static double double_of(uint64_t bits)
@@ -69,7 +79,7 @@ static uint64_t bits_of(double value)
 
 static void add_alone(_Atomic(uint64_t) *words, double value)
 {
-	/* [relaxed] by nobody but this thread since it has the record (S1). */
+	/* [relaxed] only this thread writes while it has the record (S1). */
 	uint64_t n = weiri_load_relaxed(&words[COUNT]);
 	double sum = double_of(weiri_load_relaxed(&words[FIRST_SUM + n % SUMS])) + value;
 
@@ -82,7 +92,7 @@ static WEIRI_COLD void add_shared(_Atomic(uint64_t) *words, double value)
 	/* [relaxed] a number; the CAS checks it. */
 	uint64_t sum = weiri_load_relaxed(&words[FIRST_SUM]);
 
-	/* [relaxed] it is published by the count. */
+	/* [relaxed] published by the count. */
 	while (!weiri_cas_relaxed(&words[FIRST_SUM], &sum, bits_of(double_of(sum) + value)))
 		;
 	(void)weiri_fetch_add_release(&words[COUNT], 1u); /* [P1 release] pairs with read_shared() */
@@ -106,7 +116,7 @@ static struct weir_mean_value read_alone(const _Atomic(uint64_t) *words)
 		read.count = weiri_load_acquire(&words[COUNT]); /* [P1 acquire] pairs with add_alone() */
 		/* [P2 acquire] pairs with add_alone(). */
 		read.sum = double_of(weiri_load_acquire(&words[FIRST_SUM + read.count % SUMS]));
-		/* [relaxed] after that acquire: above. */
+		/* [relaxed] ordered after that acquire: see above. */
 		if (weiri_load_relaxed(&words[COUNT]) - read.count < SUMS - 1)
 			break;
 	}
@@ -118,7 +128,7 @@ static struct weir_mean_value read_shared(const _Atomic(uint64_t) *words)
 	struct weir_mean_value read;
 
 	read.count = weiri_load_acquire(&words[COUNT]); /* [P1 acquire] pairs with add_shared() */
-	/* [relaxed] at least what those so many added: P1, and a CAS keeps what it replaces. */
+	/* [relaxed] At least what the counted threads added: P1, and a CAS keeps what it replaces. */
 	read.sum = double_of(weiri_load_relaxed(&words[FIRST_SUM]));
 	return read;
 }

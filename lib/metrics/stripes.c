@@ -38,3 +38,12 @@ void weiri_stripes_destroy(struct weiri_stripes *stripes)
 		weiri_release(&allocator, stripes, stripes->size, WEIRI_APART);
 	}
 }
+
+#if WEIR_ASSERT_LEVEL >= 2
+
+WEIRI_UNSEEN void weiri_stripe_assert_own(const _Atomic(uint64_t) *word, uint64_t written)
+{
+	WEIR_ASSERT2(S1, weiri_peek(word) == written);
+}
+
+#endif

@@ -1,24 +1,33 @@
 /*
- * stripes.h - words that many threads add to, each thread in a copy of its own.
+ * stripes.h - words to which many threads add, each thread in a copy of its own.
  *
- * Algorithm. An array of stripes, each with all the words, on lines of its own. A thread's record has a number (reclaim/record.h): no two
- * threads that live have the same, and numbers stay below the most threads that lived at once. Stripe k belongs to the thread whose record
- * has number k: alone there, it adds by a load and a store, with no locked instruction. Threads with larger numbers, and such as have no
- * record for lack of memory, share the last stripes and add by fetch_add. A reader adds the stripes up. This is the sloppy counter
- * (Boyd-Wickizer et al., OSDI 2010) and Java's LongAdder, but for the owner's plain add, which the number of the record makes possible.
+ * Algorithm. An array of stripes, each with all the words, on cache lines of its own. A thread's
+ * record has a number (reclaim/record.h): no two live threads have the same, and numbers stay below
+ * the bound on the number of records (reclaim/record.c), mostly the largest number of threads that
+ * lived at once. Stripe k belongs to the thread whose record has number k. That thread alone writes
+ * there, so it adds by a load and a store, with no locked instruction. Threads with larger numbers,
+ * and threads that have no record for lack of memory, share the last stripes and add by fetch_add.
+ * A reader adds the stripes up.
+ * Source: this is the sloppy counter (Boyd-Wickizer et al., OSDI 2010) and Java's LongAdder. It
+ * differs in the owner's plain add, which the number of the record makes possible.
  *
  * Invariants
- *   S1  a word of an own stripe is written by the thread that has the record of its number, and by nobody else at that time
- *   S2  the sum of a word over all stripes is the sum of what was added to it, but for additions under way
- * Why S1 holds across threads: a record is given up with release and adopted with acquire (P2 of reclaim/record.c), so the next owner's
- * first load sees the last owner's last store, and builds on it. A child after a fork has the stripes as they were; it works on a copy.
- * Pairs: none of its own. All accesses are relaxed: numbers travel here, no data. What a read promises follows from coherence: it
- * sees of each word what happened before it, or something newer; two reads in order never see a word go back.
- * Progress: adding is wait-free (two accesses, or one fetch_add); reading is wait-free (one load for each stripe).
- * Not signal-safe: a handler that adds between the owner's load and store would be undone.
- * Memory: stride x (own + WEIRI_SHARED_STRIPES), all of it allocated at the start.
- * Checked: stress/model/check_metrics.c (owners, threads that follow one another, shared stripes, readers beside them, complete),
- * stress/scenario_metrics.c, tests/test_metrics.c.
+ *   S1  a word of an own stripe is written only by the thread that has the record of its number at
+ *       that time
+ *   S2  the sum of a word over all stripes is the sum of what was added to it, except additions
+ *       under way
+ * Why S1 holds across threads: a record is given up with release and adopted with acquire (P2 of
+ * reclaim/record.c). So the next owner's first load sees the last owner's last store, and builds on
+ * it. The child of a fork has a copy of the stripes as they were.
+ * Pairs: none of its own. All accesses are relaxed: they carry numbers, no data. What a read
+ * promises follows from coherence: it sees of each word what happened before it, or something
+ * newer, and two reads in order never see a word return to an older value.
+ * Progress: adding is wait-free (two accesses, or one fetch_add); reading is wait-free (one load
+ * for each stripe).
+ * Not signal-safe: an addition by a handler between the owner's load and store would be lost.
+ * Memory: stride x (own + WEIRI_SHARED_STRIPES), all of it allocated at creation.
+ * Checked: stress/model/check_metrics.c (owners, threads that follow one another, shared stripes,
+ * readers beside them, complete), stress/scenario_metrics.c, tests/test_metrics.c.
  */
 #ifndef WEIRI_METRICS_STRIPES_H
 #define WEIRI_METRICS_STRIPES_H
@@ -27,12 +36,13 @@
 #include <stdint.h>
 #include <weir/metrics.h>
 
+#include "base/assert.h"
 #include "base/atomic.h"
 #include "base/compiler.h"
 #include "reclaim/record.h"
 
 #ifdef WEIRI_UNDER_MODEL
-enum { WEIRI_SHARED_STRIPES = 1 }; /* so that two threads of a small scope meet there */
+enum { WEIRI_SHARED_STRIPES = 1 }; /* two threads of a small scope contend there */
 #else
 enum { WEIRI_SHARED_STRIPES = 4 };
 #endif
@@ -41,18 +51,21 @@ enum { WEIRI_SHARED_STRIPES = 4 };
 struct weiri_stripes {
 	WEIRI_ALIGNED_APART size_t stride; /* bytes from one stripe to the next */
 	size_t size;                       /* of the allocation */
-	uint32_t own;                      /* stripes that belong to one thread each; the shared ones follow */
+	uint32_t own;                      /* stripes that belong to one thread each; shared ones follow */
 	weir_allocator allocator;
 };
 
-/* `words` in each, all zero. NULL with a message: WEIR_INVALID_ARGUMENT (threads), WEIR_RESOURCE_EXHAUSTED. threads 0 is the default. */
+/*
+ * Stripes with `words` words each, all zero. `threads` 0 means the default. NULL with a message:
+ * WEIR_INVALID_ARGUMENT (threads), WEIR_RESOURCE_EXHAUSTED.
+ */
 struct weiri_stripes *weiri_stripes_create(const char *what, uint32_t threads, size_t words,
                                            const weir_allocator *allocator, enum weir_status *status,
                                            weir_error *error);
 /* Accepts NULL. */
 void weiri_stripes_destroy(struct weiri_stripes *stripes);
 
-/* Where a thread adds. */
+/* The stripe to which a thread adds. */
 struct weiri_stripe {
 	_Atomic(uint64_t) *words;
 	int shared;
@@ -78,15 +91,22 @@ static inline struct weiri_stripe weiri_stripe_mine(const struct weiri_stripes *
 	return (struct weiri_stripe){weiri_stripe_at(stripes, stripes->own + number % WEIRI_SHARED_STRIPES), 1};
 }
 
+/* For assertions: this thread has just written the word of its own stripe. */
+void weiri_stripe_assert_own(const _Atomic(uint64_t) *word, uint64_t written);
+
 static inline void weiri_stripes_add(const struct weiri_stripes *stripes, size_t word, uint64_t n)
 {
 	struct weiri_stripe mine = weiri_stripe_mine(stripes);
 
-	/* [relaxed] a number; it publishes nothing. Alone by S1. */
-	if (WEIRI_LIKELY(!mine.shared))
-		weiri_store_relaxed(&mine.words[word], weiri_load_relaxed(&mine.words[word]) + n);
-	else
-		(void)weiri_fetch_add_relaxed(&mine.words[word], n);
+	if (WEIRI_LIKELY(!mine.shared)) {
+		/* [relaxed] A number; it publishes nothing. No other thread writes it, by S1. */
+		uint64_t sum = weiri_load_relaxed(&mine.words[word]) + n;
+
+		weiri_store_relaxed(&mine.words[word], sum);
+		WEIR_ASSERT_LOOK(weiri_stripe_assert_own(&mine.words[word], sum));
+	} else {
+		(void)weiri_fetch_add_relaxed(&mine.words[word], n); /* [relaxed] as above */
+	}
 }
 
 /* The sum of a word over all stripes. */

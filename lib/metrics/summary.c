@@ -1,5 +1,5 @@
 /*
- * summary.c - counts of values in buckets, for one thread: merged, subtracted, and asked for quantiles.
+ * summary.c - counts of values in buckets, for one thread: merging, subtracting, and quantiles.
  */
 #include "metrics/summary.h"
 
@@ -10,24 +10,27 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "metrics/options.h"
+#include "base/options.h"
 
 enum weir_status weiri_layout_init(struct weiri_layout *layout, const char *what,
-                                   const struct weir_histogram_options *options, const void *out, weir_error *error)
+                                   const struct weir_histogram_options *options, const void *out,
+                                   struct weir_histogram_options *given, weir_error *error)
 {
-	static const struct weir_histogram_options usual = {.struct_size = sizeof(usual)};
-	const struct weir_histogram_options *chosen = options != NULL ? options : &usual;
-	enum weir_status status =
-		weiri_metrics_check(what, out, chosen->struct_size, sizeof(*chosen), chosen->flags, error);
+	enum weir_status status;
 
+	if (out == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: out is NULL", what);
+	status = weiri_options_read(what, options, given, sizeof(*given), error);
+	if (status == WEIR_OK)
+		status = weiri_options_flags(what, given->flags, 0, error);
 	if (status != WEIR_OK)
 		return status;
-	if (chosen->precision > WEIR_HISTOGRAM_MAX_PRECISION)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: precision %u, expected 1 to %d", what, chosen->precision,
+	if (given->precision > WEIR_HISTOGRAM_MAX_PRECISION)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: precision %u, expected 1 to %d", what, given->precision,
 		                  WEIR_HISTOGRAM_MAX_PRECISION);
 	*layout = (struct weiri_layout){
-		.precision = chosen->precision != 0 ? chosen->precision : WEIR_HISTOGRAM_DEFAULT_PRECISION,
-		.largest = chosen->largest != 0 ? chosen->largest : UINT64_MAX,
+		.precision = given->precision != 0 ? given->precision : WEIR_HISTOGRAM_DEFAULT_PRECISION,
+		.largest = given->largest != 0 ? given->largest : UINT64_MAX,
 	};
 	layout->buckets = weiri_bucket_of(layout->largest, layout->precision) + 2;
 	return WEIR_OK;
@@ -51,13 +54,15 @@ static size_t size_of(const struct weiri_layout *layout)
 enum weir_status weir_summary_create(const struct weir_histogram_options *options, weir_summary **out,
                                      weir_error *error)
 {
-	weir_allocator allocator = weiri_allocator_or_default(options != NULL ? options->allocator : NULL);
+	struct weir_histogram_options given;
 	struct weiri_layout layout;
-	enum weir_status status = weiri_layout_init(&layout, "summary", options, out, error);
+	enum weir_status status = weiri_layout_init(&layout, "summary", options, out, &given, error);
+	weir_allocator allocator;
 	weir_summary *summary;
 
 	if (status != WEIR_OK)
 		return status;
+	allocator = weiri_allocator_or_default(given.allocator);
 	summary = weiri_allocate_zeroed(&allocator, size_of(&layout), alignof(weir_summary));
 	if (summary == NULL)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "summary: no memory for %zu buckets", layout.buckets);
@@ -67,13 +72,15 @@ enum weir_status weir_summary_create(const struct weir_histogram_options *option
 	return WEIR_OK;
 }
 
-void weir_summary_destroy(weir_summary *summary)
+enum weir_status weir_summary_destroy(weir_summary *summary, weir_error *error)
 {
+	(void)error; /* it never fails */
 	if (summary != NULL) {
 		weir_allocator allocator = summary->allocator;
 
 		weiri_release(&allocator, summary, size_of(&summary->layout), alignof(weir_summary));
 	}
+	return WEIR_OK;
 }
 
 void weir_summary_add(weir_summary *summary, uint64_t value)
@@ -128,7 +135,7 @@ struct weir_bucket weir_summary_bucket(const weir_summary *summary, size_t index
 	const struct weiri_layout *layout = &summary->layout;
 	struct weir_bucket bucket = {layout->largest, UINT64_MAX, summary->counts[index]};
 
-	/* The last one: above the largest. There is nothing there when that is UINT64_MAX. */
+	/* The last bucket: above the largest value. It stays empty if that is UINT64_MAX. */
 	if (index == layout->buckets - 1) {
 		bucket.low = layout->largest == UINT64_MAX ? UINT64_MAX : layout->largest + 1;
 		return bucket;

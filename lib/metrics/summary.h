@@ -1,5 +1,5 @@
 /*
- * summary.h - a histogram for one thread: what reads of a striped one give.
+ * summary.h - a histogram for one thread; reading a striped histogram fills one.
  */
 #ifndef WEIRI_METRICS_SUMMARY_H
 #define WEIRI_METRICS_SUMMARY_H
@@ -8,7 +8,7 @@
 
 #include "metrics/buckets.h"
 
-/* Which buckets there are. Two that are equal can be merged. */
+/* The set of buckets. Summaries with equal layouts can be merged. */
 struct weiri_layout {
 	uint32_t precision;
 	uint64_t largest;
@@ -22,10 +22,11 @@ struct weir_summary {
 	uint64_t counts[]; /* of each bucket */
 };
 
-/* Checks the options and `out`, which must not be NULL. */
+/* Checks `out`, which must not be NULL, and the options, which it copies to *given. */
 enum weir_status weiri_layout_init(struct weiri_layout *layout, const char *what,
-                                   const struct weir_histogram_options *options, const void *out, weir_error *error);
-/* WEIR_INVALID_ARGUMENT unless both are the same. */
+                                   const struct weir_histogram_options *options, const void *out,
+                                   struct weir_histogram_options *given, weir_error *error);
+/* WEIR_INVALID_ARGUMENT unless both are equal. */
 enum weir_status weiri_layout_check(const struct weiri_layout *expected, const struct weiri_layout *came,
                                     weir_error *error);
 

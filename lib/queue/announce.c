@@ -76,9 +76,9 @@ void weir_queue_withdraw(weir_queue_announcement *announcement)
 
 	if (announcement == NULL)
 		return;
-	/* [relaxed] for who shows it. */
+	/* [relaxed] only shown in dumps. */
 	weiri_store_relaxed(&announcement->withdrawn, 1u);
-	if (record == NULL) /* no memory for one: it stays on the list until the queue goes */
+	if (record == NULL) /* no memory for a record: it stays on the list until the queue is destroyed */
 		return;
 	scope = weiri_scope_enter(record);
 	(void)weiri_list_remove(&scope, &announcement->queue->announced, &announcement->node);
@@ -105,7 +105,7 @@ weir_queue_announcement *weiri_announced_next(struct weiri_scope *scope, weir_qu
 {
 	struct weiri_list_node *node = weiri_list_next(scope, &queue->announced, after != NULL ? &after->node : NULL);
 
-	/* [relaxed] whoever needs to be sure has ordered the withdrawal before his call. */
+	/* [relaxed] a caller that needs certainty has ordered the withdrawal before its call. */
 	while (node != NULL && weiri_load_relaxed(&announcement_of(node)->withdrawn) != 0)
 		node = weiri_list_next(scope, &queue->announced, node);
 	return announcement_of(node);
@@ -113,7 +113,7 @@ weir_queue_announcement *weiri_announced_next(struct weiri_scope *scope, weir_qu
 
 void weiri_announced_free(weir_queue *queue)
 {
-	/* [relaxed] nobody else uses the queue. */
+	/* [relaxed] no other thread uses the queue. */
 	uintptr_t link = weiri_load_relaxed(&queue->announced.first);
 
 	while (link != 0) {

@@ -48,7 +48,7 @@ int weiri_area_publish(struct weiri_scope *scope, struct weiri_area *area, struc
 	return weiri_tree_publish(edit, scope, &area->state, &state->retired, next != NULL ? &next->retired : NULL, status);
 }
 
-/* -- messages ----------------------------------------------------------------------------------------------------------------- */
+/* -- messages ---------------------------------------------------------------------------------- */
 
 enum weir_status weiri_area_record(const struct weiri_area *area, struct weiri_record **record, weir_error *error)
 {
@@ -80,15 +80,7 @@ const char *weiri_area_number(char text[WEIRI_AREA_NUMBER_SIZE], size_t number, 
 	return text;
 }
 
-/* -- creating and destroying -------------------------------------------------------------------------------------------------- */
-
-enum weir_status weiri_area_check_options(const char *what, size_t struct_size, size_t size, uint32_t flags,
-                                          weir_error *error)
-{
-	if (struct_size != size || flags != 0)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: struct_size must be %zu and flags 0", what, size);
-	return WEIR_OK;
-}
+/* -- creating and destroying ------------------------------------------------------------------- */
 
 static void release(struct weiri_area *area)
 {
@@ -97,7 +89,7 @@ static void release(struct weiri_area *area)
 	weiri_release(&allocator, area, area->memory_size, WEIRI_APART);
 }
 
-/* The object, its components, its name. NULL: no memory. */
+/* Allocates the object with its components and its name. NULL: no memory. */
 static struct weiri_area *allocate(const struct weiri_area_kind *kind, const struct weiri_area_plan *plan,
                                    const char *name)
 {
@@ -116,7 +108,7 @@ static struct weiri_area *allocate(const struct weiri_area_kind *kind, const str
 	for (size_t i = 0; i < plan->count; i++)
 		weiri_component_fill(&area->components[i], &plan->components[i], i);
 	area->name = memcpy(&area->components[plan->count], name, strlen(name) + 1);
-	weiri_awaits_init(&area->awaits, kind->name, area->name);
+	weiri_waitable_init(&area->waitable, kind->name, area->name);
 	return area;
 }
 
@@ -147,7 +139,7 @@ enum weir_status weiri_area_enter(struct weiri_area *area, weir_error *error)
 {
 	enum weir_status status;
 
-	area->registered = weiri_registry_add(weiri_record_get(), NULL, area); /* creating it has found a record */
+	area->registered = weiri_registry_add(weiri_record_get(), NULL, area); /* creating the area has found a record */
 	if (area->registered != NULL)
 		return WEIR_OK;
 	status = weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "%s \"%s\": no memory", area->kind->name, area->name);
@@ -157,7 +149,7 @@ enum weir_status weiri_area_enter(struct weiri_area *area, weir_error *error)
 
 void weiri_area_free(struct weiri_area *area)
 {
-	/* [relaxed] all calls came before this one. */
+	/* [relaxed] all other calls happen before this one. */
 	struct weiri_area_state *last =
 		WEIRI_CONTAINER_OF(weiri_load_relaxed(&area->state), struct weiri_area_state, retired);
 
@@ -168,15 +160,15 @@ void weiri_area_free(struct weiri_area *area)
 
 enum weir_status weiri_area_destroy(struct weiri_area *area, weir_error *error)
 {
-	enum weir_status status = weiri_awaits_check_idle(&area->awaits, error);
+	enum weir_status status = weiri_waitable_check_idle(&area->waitable, error);
 	struct weiri_record *record;
 
 	if (status == WEIR_OK)
 		status = weiri_area_record(area, &record, error);
 	if (status != WEIR_OK)
 		return status;
-	weiri_visits_end_of(&area->awaits); /* a completion may destroy it: the call that runs that goes on */
-	if (weiri_registry_remove(record, area->registered)) /* 0: a dump looks at it, and frees it */
+	weiri_visits_end_of(&area->waitable); /* a completion may destroy it: the call that runs it continues */
+	if (weiri_registry_remove(record, area->registered)) /* 0: a dump reads it, and frees it */
 		weiri_area_free(area);
 	return WEIR_OK;
 }

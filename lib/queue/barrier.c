@@ -1,29 +1,38 @@
 /*
  * barrier.c - barriers: tuples that are joined by key.
  *
- * Algorithm. An area (area.h) whose content is a version of the incomplete tuples by key and of the ready ones by index (tree.h,
- * barrier_part.h), the next index, and whether it is closed. An insert of many keys, a take and a close are each one change: a transaction
- * over any number of keys without locks.
+ * Algorithm. A barrier is an area (area.h). Its content is a version of the incomplete tuples by
+ * key and one of the ready tuples by index (tree.h, barrier_part.h), the next index, and whether
+ * the barrier is closed. An insert of many keys, a take and a close are each one change. So each is
+ * a transaction over any number of keys, without locks.
  *
- * Invariant, beside those of area.h and barrier_part.h
- *   B4  a key is incomplete or its tuple ready, never both for one tuple; `have` of an incomplete one is not full
- * Linearization. A change: its CAS. A look, a refusal, and what is told to wait: the read of the state that it rests on.
- * Progress: lock-free, but for the allocator: an attempt is repeated when another thread's change was published. A take stacks its
- *   tuples before it publishes, so that want of memory loses none; takes that meet may stack in vain.
- * Memory: per component of a key a part (128 bytes and the key); a change makes about 2 log2 n nodes a key and retires as many. Tensors of
- *   tuples that were taken are released by a collection (docs/memory.md), and count in its budget.
- * Checked: tests/test_barrier.c, stress/model/check_barrier.c, weir-stress "barrier", "barrier_stopped", "history_barrier".
+ * Invariant, in addition to those of area.h and barrier_part.h
+ *   B4  a key is incomplete or its tuple is ready, never both for one tuple; `have` of an
+ *       incomplete tuple is not full
+ * Linearization. A change: its CAS. A look, a refusal, and a decision to wait: the read of the
+ * state on which it rests.
+ * Progress: lock-free, except for the allocator: an attempt is repeated only if another thread's
+ *   change was published. A take stacks its tuples before it publishes, so that no tuple is lost if
+ *   there is no memory. Concurrent takes may stack without success.
+ * Memory: a part for each component of a key (128 bytes and the key). A change makes about 2 log2 n
+ *   nodes per key and retires as many. Tensors of tuples that were taken are released by a
+ *   collection (docs/memory.md) and count in its budget.
+ * Checked: tests/test_barrier.c, stress/model/check_barrier.c, weir-stress "barrier",
+ *   "barrier_stopped", "history_barrier".
  */
-#include "queue/barrier.h"
+#include <weir/barrier.h>
 
 #include <stdalign.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "queue/area.h"
 #include "queue/barrier_part.h"
+#include "sync/request.h"
 
 enum closed { OPEN, DRAINS, CANCELLED };
 
@@ -31,7 +40,7 @@ enum closed { OPEN, DRAINS, CANCELLED };
 struct content {
 	struct weiri_tree *incomplete, *ready;
 	int64_t next_index;
-	uint64_t next_order; /* among ready tuples of one index: as they became ready */
+	uint64_t next_order; /* orders ready tuples of one index: as they became ready */
 	enum closed closed;
 	const weir_error *cause; /* the barrier's, until it is destroyed; or NULL */
 };
@@ -40,17 +49,17 @@ struct weir_barrier {
 	struct weiri_area area; /* first, and all */
 };
 
-struct weir_barrier_op {
-	struct weiri_await await; /* first */
+/* To take tuples. */
+struct request {
 	weir_barrier *barrier;
 	size_t n;
 	uint32_t flags;
-	struct weir_barrier_batch batch; /* of one that is complete */
-	weir_barrier_done_fn *done;
+	struct weir_barrier_batch batch; /* the result */
+	weir_barrier_done_fn *done;      /* of one that was started */
 	void *context;
 };
 
-static const char what[] = "barrier", take_many[] = "take_many";
+static const char what[] = "barrier";
 
 _Static_assert((int)WEIR_TENSOR_QUEUE_MAX_COMPONENTS <= 64, "a bit each in `have`");
 
@@ -64,20 +73,52 @@ static const struct content *content_of(const struct weiri_area_state *state)
 	return (const struct content *)(const void *)state->content;
 }
 
-/* -- inserting ---------------------------------------------------------------------------------------------------------------- */
+/* -- assertions -------------------------------------------------------------------------------- */
+
+/* The last version: it does not change. */
+static WEIRI_UNSEEN void assert_content(const weir_barrier *barrier, const struct content *content)
+{
+	for (size_t i = 0; i < weiri_tree_count(content->incomplete); i++) {
+		const struct weiri_barrier_part *part = weiri_tree_at(content->incomplete, i);
+
+		WEIR_ASSERT3(B4, part->have != 0 && part->have != all_of(barrier));
+		WEIR_ASSERT3(barrier_part B2, weiri_tree_find(content->incomplete, weiri_barrier_compare_keys, part) == part);
+	}
+	for (size_t i = 0; i < weiri_tree_count(content->ready); i++) {
+		const struct weiri_barrier_part *part = weiri_tree_at(content->ready, i);
+
+		WEIR_ASSERT3(B4, part->have == all_of(barrier));
+		WEIR_ASSERT3(B4, weiri_tree_find(content->incomplete, weiri_barrier_compare_keys, part) != part);
+	}
+}
+
+/* -- inserting --------------------------------------------------------------------------------- */
+
+enum { CAUSE_SIZE = 192 };
+
+/* Writes the cause of the close as a queue's messages have it, "" if there is none. */
+static void tell_cause(const struct content *state, char text[CAUSE_SIZE])
+{
+	if (state->cause != NULL)
+		(void)snprintf(text, CAUSE_SIZE, "; closed because of %s: %.120s", weir_status_name(state->cause->code),
+		               state->cause->message);
+	else
+		text[0] = '\0';
+}
 
 static enum weir_status fail_closed(const weir_barrier *barrier, const struct content *state,
                                     const struct weiri_barrier_part *part, weir_error *error)
 {
-	const char *cause = state->cause != NULL ? state->cause->message : "no cause given";
+	char cause[CAUSE_SIZE];
 
+	tell_cause(state, cause);
 	if (part == NULL)
-		return weiri_fail(error, WEIR_CANCELLED, "barrier \"%s\" is closed: %.120s", barrier->area.name, cause);
-	return weiri_fail(error, WEIR_CANCELLED, "barrier \"%s\" is closed, and key \"%.*s\" is new: %.120s",
-	                  barrier->area.name, (int)(part->key_size < 64 ? part->key_size : 64), part->key, cause);
+		return weiri_fail(error, WEIR_CANCELLED, "barrier \"%s\" is closed%s", barrier->area.name, cause);
+	return weiri_fail(error, WEIR_CANCELLED, "barrier \"%s\" is closed, and key \"%.*s\" is new%s", barrier->area.name,
+	                  (int)(part->key_size < 64 ? part->key_size : 64), part->key, cause);
 }
 
-/* One part more, into `next`. */
+/* Adds one part to `next`. */
 static enum weir_status add_part(const weir_barrier *barrier, struct weiri_tree_edit *edit, struct content *next,
                                  struct weiri_barrier_part *part, int *is_new, weir_error *error)
 {
@@ -163,8 +204,9 @@ static enum weir_status check_insert(const weir_barrier *barrier, size_t compone
 		                  : keys == NULL  ? "keys"
 		                                  : "values");
 	if (component >= barrier->area.count)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "barrier \"%s\" has %zu components, there is none of index %zu",
-		                  barrier->area.name, barrier->area.count, component);
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
+		                  "barrier \"%s\" has %zu component%s, there is none of index %zu", barrier->area.name,
+		                  barrier->area.count, WEIRI_S(barrier->area.count), component);
 	of = &barrier->area.components[component];
 	if (weir_tensor_dtype(keys) != WEIR_BYTES || weir_tensor_shape(keys)->rank != 1)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "barrier \"%s\": keys must be %s [n], got %s %s",
@@ -174,23 +216,23 @@ static enum weir_status check_insert(const weir_barrier *barrier, size_t compone
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "barrier \"%s\": component %zu (%s): dtype must be %s, got %s",
 		                  barrier->area.name, component, of->name, weir_dtype_name(of->dtype),
 		                  weir_dtype_name(weir_tensor_dtype(values)));
-	if (!are_rows_of(weir_tensor_shape(values), &of->shape, weir_tensor_elements(keys)))
+	if (!are_rows_of(weir_tensor_shape(values), &of->shape, weir_tensor_element_count(keys)))
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
 		                  "barrier \"%s\": component %zu (%s): shape must be [%lld] + %s, got %s", barrier->area.name,
-		                  component, of->name, (long long)weir_tensor_elements(keys),
+		                  component, of->name, (long long)weir_tensor_element_count(keys),
 		                  weir_shape_text(&of->shape, want, sizeof(want)),
 		                  weir_shape_text(weir_tensor_shape(values), have, sizeof(have)));
 	return WEIR_OK;
 }
 
-/* *parts: one a key, the first first. */
+/* *parts: one for each key, the first key first. */
 static enum weir_status make_parts(const weir_barrier *barrier, size_t component, const weir_tensor *keys,
                                    weir_tensor *values, struct weiri_barrier_part **parts, weir_error *error)
 {
 	const weir_bytes *key = weir_tensor_data(keys);
 	struct weiri_barrier_part *made = NULL;
 
-	for (int64_t row = weir_tensor_elements(keys) - 1; row >= 0; row--) {
+	for (int64_t row = weir_tensor_element_count(keys) - 1; row >= 0; row--) {
 		struct weiri_barrier_part *part =
 			weiri_barrier_part_create(&barrier->area.allocator, component, &key[row], values, row);
 
@@ -225,11 +267,11 @@ enum weir_status weir_barrier_insert_many(weir_barrier *barrier, size_t componen
 	if (status != WEIR_OK)
 		weiri_barrier_parts_free(parts);
 	else
-		weiri_await_pump(record, &barrier->area.awaits);
+		weiri_waitable_pump(record, &barrier->area.waitable);
 	return status;
 }
 
-/* -- taking ------------------------------------------------------------------------------------------------------------------- */
+/* -- taking ------------------------------------------------------------------------------------ */
 
 static void batch_release(struct weir_barrier_batch *batch)
 {
@@ -240,7 +282,7 @@ static void batch_release(struct weir_barrier_batch *batch)
 	*batch = (struct weir_barrier_batch){0};
 }
 
-/* Room to gather a batch of n > 0 in. */
+/* Room to gather a batch of n > 0. */
 struct gathered {
 	struct weiri_barrier_part **tuples;
 	weir_tensor **column;
@@ -285,7 +327,7 @@ static enum weir_status gather(weir_barrier *barrier, const struct gathered *gat
 	return stack_gathered(barrier, gathered, n, batch);
 }
 
-/* A batch of none. */
+/* An empty batch. */
 static enum weir_status gather_none(weir_barrier *barrier, struct weir_barrier_batch *batch)
 {
 	const weir_shape none = {.rank = 1};
@@ -303,25 +345,26 @@ static enum weir_status gather_none(weir_barrier *barrier, struct weir_barrier_b
 	return status;
 }
 
-static enum weir_status fail_short(const weir_barrier *barrier, const struct content *state, const weir_barrier_op *op,
-                                   weir_error *error)
+static enum weir_status fail_short(const weir_barrier *barrier, const struct content *state,
+                                   const struct request *request, weir_error *error)
 {
+	char cause[CAUSE_SIZE];
+
+	tell_cause(state, cause);
 	return weiri_fail(
 		error, WEIR_OUT_OF_RANGE,
-		"barrier \"%s\" is closed and has insufficient elements (requested %zu, %zu ready, %zu incomplete): "
-		"%.100s",
-		barrier->area.name, op->n, weiri_tree_count(state->ready), weiri_tree_count(state->incomplete),
-		state->cause != NULL ? state->cause->message : "no cause given");
+		"barrier \"%s\" is closed and has insufficient elements (requested %zu, %zu ready, %zu incomplete)%s",
+		barrier->area.name, request->n, weiri_tree_count(state->ready), weiri_tree_count(state->incomplete), cause);
 }
 
-/* How many tuples are to be taken from this state; or WEIR_WOULD_BLOCK, or WEIR_OUT_OF_RANGE. */
-static enum weir_status decide(const struct content *state, const weir_barrier_op *op, size_t *n)
+/* How many tuples to take from this state; or WEIR_WOULD_BLOCK, or WEIR_OUT_OF_RANGE. */
+static enum weir_status decide(const struct content *state, const struct request *request, size_t *n)
 {
 	size_t ready = weiri_tree_count(state->ready), available = ready;
 
-	*n = op->n;
+	*n = request->n;
 	if (state->closed != OPEN) {
-		if ((op->flags & WEIR_BARRIER_ALLOW_SMALL_BATCH) == 0)
+		if ((request->flags & WEIR_BARRIER_ALLOW_SMALL_BATCH) == 0)
 			available += weiri_tree_count(state->incomplete);
 		else if (*n > ready)
 			*n = ready;
@@ -331,16 +374,16 @@ static enum weir_status decide(const struct content *state, const weir_barrier_o
 	return ready < *n ? WEIR_WOULD_BLOCK : WEIR_OK;
 }
 
-/* With room for n: 1 when it is over, and *status says how. 0: another change was first. */
-static int take_from(struct weiri_scope *scope, weir_barrier_op *op, struct weiri_area_state *state, size_t n,
+/* With room for n. 1: the take is over, and *status is its result. 0: another change was first. */
+static int take_from(struct weiri_scope *scope, struct request *request, struct weiri_area_state *state, size_t n,
                      const struct gathered *gathered, enum weir_status *status)
 {
-	weir_barrier *barrier = op->barrier;
+	weir_barrier *barrier = request->barrier;
 	struct weiri_tree_edit edit = weiri_tree_edit_begin(&barrier->area.allocator);
 	struct content next = *content_of(state);
 	int over;
 
-	*status = gather(barrier, gathered, n, &edit, &next, &op->batch);
+	*status = gather(barrier, gathered, n, &edit, &next, &request->batch);
 	if (*status != WEIR_OK) {
 		weiri_tree_discard(&edit);
 		over = 1;
@@ -350,16 +393,16 @@ static int take_from(struct weiri_scope *scope, weir_barrier_op *op, struct weir
 	for (size_t row = 0; over && *status == WEIR_OK && row < n; row++)
 		weiri_barrier_tuple_end(scope, gathered->tuples[row]);
 	if (!over || *status != WEIR_OK)
-		batch_release(&op->batch);
+		batch_release(&request->batch);
 	return over;
 }
 
 /* n > 0 */
-static int take_some(struct weiri_scope *scope, weir_barrier_op *op, struct weiri_area_state *state, size_t n,
+static int take_some(struct weiri_scope *scope, struct request *request, struct weiri_area_state *state, size_t n,
                      enum weir_status *status)
 {
-	size_t size = n * GATHERED; /* that many are ready, so it is no overflow */
-	char *room = weiri_allocate(&op->barrier->area.allocator, size, alignof(max_align_t));
+	size_t size = n * GATHERED; /* that many are ready, so it does not overflow */
+	char *room = weiri_allocate(&request->barrier->area.allocator, size, alignof(max_align_t));
 	struct gathered gathered;
 	int over;
 
@@ -371,45 +414,61 @@ static int take_some(struct weiri_scope *scope, weir_barrier_op *op, struct weir
 	gathered.indices = (int64_t *)(void *)(gathered.keys + n);
 	gathered.tuples = (struct weiri_barrier_part **)(void *)(gathered.indices + n);
 	gathered.column = (weir_tensor **)(void *)(gathered.tuples + n);
-	over = take_from(scope, op, state, n, &gathered, status);
-	weiri_release(&op->barrier->area.allocator, room, size, alignof(max_align_t));
+	over = take_from(scope, request, state, n, &gathered, status);
+	weiri_release(&request->barrier->area.allocator, room, size, alignof(max_align_t));
 	return over;
 }
 
-static enum weir_status attempt(struct weiri_scope *scope, struct weiri_await *await, weir_error *error)
+static enum weir_status attempt(struct weiri_scope *scope, void *asked, weir_error *error)
 {
-	weir_barrier_op *op = (weir_barrier_op *)(void *)await;
+	struct request *request = asked;
 	enum weir_status status;
 	struct weiri_area_state *state;
 	size_t n;
 
 	do {
-		state = weiri_area_read(scope, &op->barrier->area);
-		status = decide(content_of(state), op, &n);
+		state = weiri_area_read(scope, &request->barrier->area);
+		status = decide(content_of(state), request, &n);
 		if (status == WEIR_OUT_OF_RANGE)
-			return fail_short(op->barrier, content_of(state), op, error);
+			return fail_short(request->barrier, content_of(state), request, error);
 		if (status != WEIR_OK)
 			return status;
 		if (n == 0) {
-			status = gather_none(op->barrier, &op->batch);
+			status = gather_none(request->barrier, &request->batch);
 			break;
 		}
-	} while (!take_some(scope, op, state, n, &status));
+	} while (!take_some(scope, request, state, n, &status));
 	if (status == WEIR_OK)
 		return status;
-	batch_release(&op->batch);
-	return weiri_fail(error, status, "barrier \"%s\": no memory to take %zu", op->barrier->area.name, n);
+	batch_release(&request->batch);
+	return weiri_fail(error, status, "barrier \"%s\": no memory to take %zu", request->barrier->area.name, n);
 }
 
-/* -- operations --------------------------------------------------------------------------------------------------------------- */
+/* -- running a request ------------------------------------------------------------------------- */
 
-static void op_done(struct weiri_await *await)
+static enum weir_status fail_at_once(const void *asked, weir_error *error)
 {
-	weir_barrier_op *op = (weir_barrier_op *)(void *)await;
+	const struct request *request = asked;
 
-	op->done(op->context, await->status, await->status != WEIR_OK ? &await->error : NULL,
-	         await->status == WEIR_OK ? &op->batch : NULL);
+	return weiri_fail(error, WEIR_DEADLINE_EXCEEDED, "barrier \"%s\": fewer than %zu ready tuple%s at once",
+	                  request->barrier->area.name, request->n, WEIRI_S(request->n));
 }
+
+static const char *verb_of(const void *asked)
+{
+	(void)asked;
+	return "take_many";
+}
+
+static void answer(void *asked, enum weir_status status, const weir_error *error)
+{
+	struct request *request = asked;
+
+	request->done(request->context, status, error, status == WEIR_OK ? &request->batch : NULL);
+}
+
+static const struct weiri_request_kind request_kind = {
+	sizeof(struct request), attempt, fail_at_once, verb_of, NULL, answer};
 
 static enum weir_status check_take(const weir_barrier *barrier, int64_t n, uint32_t flags, weir_error *error)
 {
@@ -423,56 +482,32 @@ static enum weir_status check_take(const weir_barrier *barrier, int64_t n, uint3
 	return WEIR_OK;
 }
 
-/* NULL: no memory. */
-static weir_barrier_op *op_create(weir_barrier *barrier, int64_t n, uint32_t flags, weir_barrier_done_fn *done,
-                                  void *context, weir_error *error)
-{
-	struct weiri_area *area = &barrier->area;
-	weir_barrier_op *op = (weir_barrier_op *)(void *)weiri_await_create(
-		&area->awaits, sizeof(*op), take_many, attempt, done != NULL ? op_done : NULL, &area->allocator, error);
-
-	if (op == NULL)
-		return NULL;
-	op->barrier = barrier;
-	op->n = (size_t)n;
-	op->flags = flags;
-	op->done = done;
-	op->context = context;
-	return op;
-}
-
 enum weir_status weir_barrier_take_many(weir_barrier *barrier, int64_t n, uint32_t flags, uint64_t deadline_ns,
                                         weir_cancel *cancel, struct weir_barrier_batch *batch, weir_error *error)
 {
+	struct request request = {.barrier = barrier, .n = (size_t)n, .flags = flags};
 	enum weir_status status = check_take(barrier, n, flags, error);
 	struct weiri_record *record;
-	weir_barrier_op *op;
 
 	if (status == WEIR_OK && batch == NULL)
 		status = weiri_fail(error, WEIR_INVALID_ARGUMENT, "barrier \"%s\": batch is NULL", barrier->area.name);
 	if (status == WEIR_OK)
-		status = weiri_await_check_token(&barrier->area.awaits, take_many, cancel, error);
-	if (status == WEIR_OK)
 		status = weiri_area_record(&barrier->area, &record, error);
-	if (status != WEIR_OK)
-		return status;
-	op = op_create(barrier, n, flags, NULL, NULL, error);
-	if (op == NULL)
-		return WEIR_RESOURCE_EXHAUSTED;
-	status = weiri_await_run(record, &op->await, deadline_ns, cancel, error);
 	if (status == WEIR_OK)
-		*batch = op->batch;
-	weiri_await_release(&op->await);
+		status = weiri_request_run(record, &barrier->area.waitable, &request_kind, &request, deadline_ns, cancel,
+		                           &barrier->area.allocator, error);
+	if (status == WEIR_OK)
+		*batch = request.batch;
 	return status;
 }
 
 enum weir_status weir_barrier_start_take_many(weir_barrier *barrier, int64_t n, uint32_t flags,
-                                              weir_barrier_done_fn *done, void *context, weir_barrier_op **out,
+                                              weir_barrier_done_fn *done, void *context, weir_pending **handle,
                                               weir_error *error)
 {
+	struct request request = {.barrier = barrier, .n = (size_t)n, .flags = flags, .done = done, .context = context};
 	enum weir_status status = check_take(barrier, n, flags, error);
 	struct weiri_record *record;
-	weir_barrier_op *op;
 
 	if (status == WEIR_OK)
 		status = weiri_area_check_done(&barrier->area, done != NULL, error);
@@ -480,28 +515,11 @@ enum weir_status weir_barrier_start_take_many(weir_barrier *barrier, int64_t n, 
 		status = weiri_area_record(&barrier->area, &record, error);
 	if (status != WEIR_OK)
 		return status;
-	op = op_create(barrier, n, flags, done, context, error);
-	if (op == NULL)
-		return WEIR_RESOURCE_EXHAUSTED;
-	if (out != NULL)
-		*out = op;
-	weiri_await_begin(record, &op->await, out != NULL);
-	return WEIR_OK;
+	return weiri_request_start(record, &barrier->area.waitable, &request_kind, &request, &barrier->area.allocator,
+	                           handle, error);
 }
 
-void weir_barrier_op_cancel(weir_barrier_op *op)
-{
-	if (op != NULL)
-		weiri_await_cancel(&op->await);
-}
-
-void weir_barrier_op_release(weir_barrier_op *op)
-{
-	if (op != NULL)
-		weiri_await_release(&op->await);
-}
-
-/* -- closing ------------------------------------------------------------------------------------------------------------------ */
+/* -- closing ----------------------------------------------------------------------------------- */
 
 /* `context`: the scope, or NULL. */
 static void end_tuple(void *context, void *item)
@@ -514,10 +532,12 @@ static int close_state(struct content *next, enum weir_close_mode mode, const we
 {
 	enum closed closed = mode == WEIR_CLOSE_CANCEL ? CANCELLED : DRAINS;
 
-	if (next->closed >= closed)
+	if (next->closed >= closed && (next->cause != NULL || cause == NULL))
 		return 0;
-	if (next->closed == OPEN)
+	if (next->cause == NULL)
 		next->cause = cause;
+	if (next->closed >= closed)
+		return 1;
 	next->closed = closed;
 	if (closed == CANCELLED)
 		next->incomplete = NULL;
@@ -541,8 +561,8 @@ static enum weir_status close_with(struct weiri_scope *scope, weir_barrier *barr
 	} while (!weiri_area_publish(scope, &barrier->area, state, &next, &edit, &status));
 	if (status == WEIR_OK && next.closed == CANCELLED && next.closed != content_of(state)->closed)
 		weiri_tree_end(content_of(state)->incomplete, scope, end_tuple, scope); /* B2 */
-	/* Of another close, or of none. */
-	if (cause != NULL && (status != WEIR_OK || next.closed == content_of(state)->closed || next.cause != cause))
+	/* The error of another close, or none. */
+	if (cause != NULL && (status != WEIR_OK || next.cause != cause))
 		weiri_release(&barrier->area.allocator, cause, sizeof(*cause), alignof(weir_error));
 	return status;
 }
@@ -558,7 +578,7 @@ enum weir_status weir_barrier_close(weir_barrier *barrier, enum weir_close_mode 
 		return WEIR_INVALID_ARGUMENT;
 	if (record == NULL)
 		return WEIR_RESOURCE_EXHAUSTED;
-	if (cause != NULL) {
+	if (weiri_is_cause(cause)) {
 		copy = weiri_allocate(&barrier->area.allocator, sizeof(*copy), alignof(weir_error));
 		if (copy == NULL)
 			return WEIR_RESOURCE_EXHAUSTED;
@@ -567,11 +587,11 @@ enum weir_status weir_barrier_close(weir_barrier *barrier, enum weir_close_mode 
 	scope = weiri_scope_enter(record);
 	status = close_with(&scope, barrier, mode, copy);
 	weiri_scope_leave(&scope);
-	weiri_await_pump(record, &barrier->area.awaits);
+	weiri_waitable_pump(record, &barrier->area.waitable);
 	return status;
 }
 
-enum weir_status weir_barrier_look(const weir_barrier *barrier, size_t *ready, size_t *incomplete)
+enum weir_status weir_barrier_size(const weir_barrier *barrier, size_t *ready, size_t *incomplete)
 {
 	struct weiri_record *record = barrier != NULL ? weiri_record_get() : NULL;
 	struct weiri_scope scope;
@@ -589,12 +609,7 @@ enum weir_status weir_barrier_look(const weir_barrier *barrier, size_t *ready, s
 	return WEIR_OK;
 }
 
-/* -- creating and destroying -------------------------------------------------------------------------------------------------- */
-
-size_t weiri_barrier_waiting(const weir_barrier *barrier)
-{
-	return weiri_area_waiting(&barrier->area);
-}
+/* -- creating and destroying ------------------------------------------------------------------- */
 
 size_t weir_barrier_component_count(const weir_barrier *barrier)
 {
@@ -620,8 +635,8 @@ enum weir_status weir_barrier_matches(const weir_barrier *barrier, const struct 
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "barrier: %s is NULL",
 		                  barrier == NULL ? "barrier" : "components");
 	if (count != barrier->area.count)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "barrier \"%s\" must have %zu components, has %zu",
-		                  barrier->area.name, count, barrier->area.count);
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "barrier \"%s\" must have %zu component%s, has %zu",
+		                  barrier->area.name, count, WEIRI_S(count), barrier->area.count);
 	for (size_t i = 0; i < count; i++) {
 		const struct weiri_component *ours = &barrier->area.components[i];
 
@@ -647,7 +662,7 @@ static enum weir_status check_shapes(const struct weir_barrier_options *options,
 		const weir_shape *shape = options->components[i].shape;
 		int64_t elements;
 
-		if (shape == NULL || weir_shape_elements(shape, &elements) != WEIR_OK || elements == 0)
+		if (shape == NULL || weir_shape_element_count(shape, &elements) != WEIR_OK || elements == 0)
 			return weiri_fail(error, WEIR_INVALID_ARGUMENT,
 			                  "barrier: component %zu: the shape must be known and have elements, got %s", i,
 			                  shape != NULL ? weir_shape_text(shape, text, sizeof(text)) : "none");
@@ -669,6 +684,7 @@ static void empty(struct weiri_area *area, const void *content)
 {
 	const struct content *last = content;
 
+	WEIR_ASSERT_WALK(assert_content((const weir_barrier *)(const void *)area, last));
 	weiri_tree_end(last->incomplete, NULL, end_tuple, NULL);
 	weiri_tree_end(last->ready, NULL, end_tuple, NULL);
 	/* Written once, by the close that published it. */
@@ -681,21 +697,24 @@ static const struct weiri_area_kind kind_of_area = {what, sizeof(weir_barrier), 
 
 enum weir_status weir_barrier_create(const struct weir_barrier_options *options, weir_barrier **out, weir_error *error)
 {
+	struct weir_barrier_options given;
 	enum weir_status status;
 	struct weiri_area *area;
 
 	if (options == NULL || out == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: %s is NULL", what, options == NULL ? "options" : "out");
-	status = weiri_area_check_options(what, options->struct_size, sizeof(*options), options->flags, error);
+	status = weiri_options_read(what, options, &given, sizeof(given), error);
 	if (status == WEIR_OK)
-		status = weiri_components_check(what, options->components, options->component_count, error);
+		status = weiri_options_flags(what, given.flags, 0, error);
 	if (status == WEIR_OK)
-		status = check_shapes(options, error);
+		status = weiri_components_check(what, given.components, given.component_count, error);
+	if (status == WEIR_OK)
+		status = check_shapes(&given, error);
 	if (status == WEIR_OK)
 		status = weiri_area_create(
 			&kind_of_area,
-			&(struct weiri_area_plan){options->name, options->components, options->component_count, options->allocator},
-			&area, error);
+			&(struct weiri_area_plan){given.name, given.components, given.component_count, given.allocator}, &area,
+			error);
 	if (status == WEIR_OK)
 		status = weiri_area_enter(area, error);
 	if (status == WEIR_OK)

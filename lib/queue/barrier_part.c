@@ -6,6 +6,7 @@
 #include <stdalign.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/memory.h"
 #include "tensor/object.h"
 
@@ -14,6 +15,7 @@ static void part_reclaim(struct weiri_retired *retired)
 	struct weiri_barrier_part *part = WEIRI_CONTAINER_OF(retired, struct weiri_barrier_part, retired);
 	weir_allocator allocator = part->allocator;
 
+	WEIR_ASSERT1(B3, part->tensor != NULL);
 	weir_tensor_release(part->tensor);
 	weiri_release(&allocator, part, sizeof(*part) + part->key_size, alignof(struct weiri_barrier_part));
 }

@@ -7,7 +7,6 @@
 #include "base/probe.h"
 #include "queue/op.h"
 #include "sync/cancel.h"
-#include "sync/park.h"
 
 /* After items went in (or came out): the other side may go on. */
 static WEIRI_ALWAYS_INLINE void wake(struct weiri_record *record, weir_queue *queue,
@@ -21,7 +20,7 @@ static WEIRI_ALWAYS_INLINE void wake(struct weiri_record *record, weir_queue *qu
 static WEIRI_COLD int others_are_there(struct weiri_record *record, struct weiri_waiters *own_side)
 {
 	struct weiri_scope scope = weiri_scope_enter(record);
-	int there = weiri_op_others_first(&scope, &own_side->list, NULL);
+	int there = weiri_pending_others_first(&scope, &own_side->list, NULL);
 
 	weiri_scope_leave(&scope);
 	return there;
@@ -47,20 +46,27 @@ static WEIRI_NOINLINE enum weir_status refused(weir_queue *queue, enum weir_stat
 	return status;
 }
 
-static WEIRI_ALWAYS_INLINE enum weir_status put_in_ring(weir_queue *queue, void *item)
+/* -- one item, without waiting ------------------------------------------------------------------ */
+
+/*
+ * Most queues are FIFO, and most calls move one item. So these two calls, and no other code, look
+ * whether the store is a ring, and then use its way for one item, inline.
+ */
+
+static WEIRI_ALWAYS_INLINE enum weir_status put_in_ring(weir_queue *queue, weir_ring *ring, void *item)
 {
-	enum weir_status status = weiri_ring_enqueue_one(queue->ring, weiri_item_bits(item));
+	enum weir_status status = weiri_ring_enqueue_one(ring, weiri_item_bits(item));
 
 	if (WEIRI_LIKELY(status == WEIR_OK))
 		weiri_queue_count_in_ring(queue, 1);
 	return status;
 }
 
-static WEIRI_NOINLINE enum weir_status put_in_bag(weir_queue *queue, void *item)
+static WEIRI_NOINLINE enum weir_status put_in_store(weir_queue *queue, void *item)
 {
-	enum weir_status status = queue->bag->put(queue, item, weiri_queue_key(queue, item), 0);
+	enum weir_status status;
 
-	if (status == WEIR_OK)
+	if (weiri_queue_put(queue, &item, NULL, 1, 0, &status) != 0)
 		weiri_queue_count_in(queue, 1);
 	return status;
 }
@@ -76,125 +82,81 @@ enum weir_status weir_queue_try_enqueue(weir_queue *queue, void *item)
 		return WEIR_RESOURCE_EXHAUSTED;
 	if (WEIRI_UNLIKELY(others_first(record, queue, &queue->producers)))
 		return let_others_first(queue);
-	status = WEIRI_LIKELY(queue->bag == NULL) ? put_in_ring(queue, item) : put_in_bag(queue, item);
+	status = WEIRI_LIKELY(queue->ring != NULL) ? put_in_ring(queue, queue->ring, item) : put_in_store(queue, item);
 	if (WEIRI_UNLIKELY(status != WEIR_OK))
 		return refused(queue, status);
 	wake(record, queue, &queue->consumers);
 	return WEIR_OK;
 }
 
+/* Returned items leave first: see store_ring.c. */
+static WEIRI_ALWAYS_INLINE enum weir_status take_from_ring(struct weiri_record *record, weir_queue *queue,
+                                                           weir_ring *ring, uint64_t *item)
+{
+	enum weir_status status = WEIR_ABORTED;
+
+	if (WEIRI_LIKELY(!weiri_putback_occupied(&queue->putback)))
+		status = weiri_ring_dequeue_one(ring, item, &queue->putback.top);
+	return WEIRI_LIKELY(status == WEIR_OK) ? status : weiri_queue_take_on(record, queue, item, status);
+}
+
+static WEIRI_NOINLINE enum weir_status take_from_store(struct weiri_record *record, weir_queue *queue, uint64_t *item)
+{
+	struct weiri_scope scope = weiri_queue_unentered(record);
+	enum weir_status status;
+
+	(void)weiri_queue_take(&scope, queue, item, 1, 0, &status);
+	weiri_queue_retire_gathered(&scope);
+	return status;
+}
+
 enum weir_status weir_queue_try_dequeue(weir_queue *queue, void **item)
 {
 	struct weiri_record *record = weiri_record_get();
-	struct weiri_scope scope = weiri_queue_unentered(record);
 	enum weir_status status;
 	uint64_t bits;
-	size_t done;
 
 	if (queue == NULL || item == NULL)
 		return WEIR_INVALID_ARGUMENT;
 	if (record == NULL)
 		return WEIR_RESOURCE_EXHAUSTED;
-	if (others_first(record, queue, &queue->consumers))
+	if (WEIRI_UNLIKELY(others_first(record, queue, &queue->consumers)))
 		return WEIR_WOULD_BLOCK;
-	done = weiri_queue_take(&scope, queue, &bits, 1, 0, &status);
-	weiri_queue_retire_gathered(&scope);
-	if (done == 0)
+	status = WEIRI_LIKELY(queue->ring != NULL) ? take_from_ring(record, queue, queue->ring, &bits)
+	                                           : take_from_store(record, queue, &bits);
+	if (WEIRI_UNLIKELY(status != WEIR_OK))
 		return status;
 	*item = weiri_item_pointer(bits);
 	wake(record, queue, &queue->producers);
 	return WEIR_OK;
 }
 
-/* -- waiting ------------------------------------------------------------------------------------------------------------------ */
-
-/* How long the owner of a blind operation sleeps at a time. */
-static const uint64_t blind_sleep_ns = 1000000;
-
-static void on_token(void *context)
-{
-	weir_queue_op *op = context;
-
-	weiri_op_cancel(op, WEIRI_OP_FOR_TOKEN);
-	weiri_op_release(op);
-}
-
-/* Nobody may have seen that we wait: looks again now and then, until something happens or little is left to the deadline. */
-static WEIRI_COLD void look_now_and_then(struct weiri_record *record, weir_queue_op *op, uint64_t deadline_ns)
-{
-	uint64_t until;
-
-	while ((until = weir_deadline_in(blind_sleep_ns)) < deadline_ns &&
-	       weiri_park_wait_marked(&op->finished, WEIRI_OP_WAITS, WEIRI_OP_ASLEEP, until) == WEIRI_PARK_TIMEOUT)
-		weiri_op_pump(record, op);
-}
-
-/* Until it completes, which the deadline or an alarm makes it do. */
-static void sleep_until_finished(struct weiri_record *record, weir_queue_op *op, uint64_t deadline_ns)
-{
-	uint32_t seen;
-
-	WEIRI_PROBE2(queue_block, op->queue, op->kind);
-	weiri_deliver_due(); /* a completion that waits here may wait for what one behind it does */
-	if (WEIRI_UNLIKELY(op->blind))
-		look_now_and_then(record, op, deadline_ns);
-	if (weiri_park_wait_marked(&op->finished, WEIRI_OP_WAITS, WEIRI_OP_ASLEEP, deadline_ns) == WEIRI_PARK_TIMEOUT)
-		weiri_op_cancel(op, WEIRI_OP_FOR_DEADLINE);
-	/* [acquire] the outcome; pairs with weiri_op_complete(). */
-	while ((seen = weiri_load_acquire(&op->finished)) != WEIRI_OP_FINISHED) {
-		if (seen == WEIRI_OP_ALARMED) {
-			weiri_op_cancel(op, WEIRI_OP_FOR_TOKEN);
-			(void)weiri_park_wait(&op->finished, seen, WEIR_NO_DEADLINE);
-		} else {
-			(void)weiri_park_wait_marked(&op->finished, seen, WEIRI_OP_ASLEEP, WEIR_NO_DEADLINE);
-		}
-	}
-	WEIRI_PROBE2(queue_wake, op->queue, op->kind);
-}
-
-void weiri_op_wait(struct weiri_record *record, weir_queue_op *op, uint64_t deadline_ns, weir_cancel *cancel)
-{
-	weir_cancel_hook *hook = NULL;
-
-	if (cancel != NULL) {
-		weiri_op_retain(op); /* the hook's */
-		if (weiri_cancel_on_wait(cancel, on_token, op, &hook) != WEIR_OK) {
-			weiri_op_cancel(op, WEIRI_OP_FOR_MEMORY); /* it could not be cancelled: it ends at once instead */
-			weiri_op_release(op);
-		}
-	}
-	sleep_until_finished(record, op, deadline_ns);
-	if (hook != NULL && weir_cancel_off(hook))
-		weiri_op_release(op);
-}
+/* -- waiting ----------------------------------------------------------------------------------- */
 
 /* An operation of a blocking call; the first `done` items are in. */
 static enum weir_status begin(weir_queue *queue, enum weir_queue_op_kind kind, void *items[], size_t count, size_t done,
-                              weir_queue_op **op, weir_error *error)
+                              struct weiri_queue_op **op, weir_error *error)
 {
-	*op = weiri_op_create(queue, kind, items, count, done, NULL, NULL);
+	*op = weiri_queue_op_create(queue, kind, items, count, done, NULL, NULL);
 	if (*op == NULL)
-		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "queue \"%s\": no memory to wait for %zu items", queue->name,
-		                  count);
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "queue \"%s\": no memory to wait for %zu item%s", queue->name,
+		                  count, WEIRI_S(count));
 	return WEIR_OK;
 }
 
 /* Runs it to its end; *done (not NULL) says how many items are in, or came out. */
-static enum weir_status run(struct weiri_record *record, weir_queue_op *op, uint64_t deadline_ns, weir_cancel *cancel,
-                            size_t *done, weir_error *error)
+static enum weir_status run(struct weiri_record *record, struct weiri_queue_op *op, uint64_t deadline_ns,
+                            weir_cancel *cancel, size_t *done, weir_error *error)
 {
 	enum weir_status status;
 
-	op->token = cancel;
-	weiri_op_start(record, op);
-	weiri_op_wait(record, op, deadline_ns, cancel);
-	*done = op->done;
-	status = op->status;
-	if (status != WEIR_OK)
-		(void)weiri_fail(error, status, "%s", op->error.message);
-	weiri_segment_free(op->partial); /* now: the list may hold the operation for long */
-	op->partial = NULL;
-	weiri_op_release(op);
+	WEIRI_PROBE2(queue_block, op->part.queue, op->part.kind);
+	status = weiri_pending_run(record, &op->pending, deadline_ns, cancel, error);
+	WEIRI_PROBE2(queue_wake, op->part.queue, op->part.kind);
+	*done = op->part.done;
+	weiri_segment_free(op->part.partial); /* now: the list may hold the operation for long */
+	op->part.partial = NULL;
+	weiri_pending_release(&op->pending);
 	return status;
 }
 
@@ -206,7 +168,7 @@ static WEIRI_COLD void refuse(const weir_queue *queue, enum weir_queue_op_kind k
 
 	weiri_cancel_help(cancel);
 	(void)weir_cancel_cause(cancel, &cause);
-	(void)weiri_queue_fail_cancelled(queue, weiri_op_verb(kind), &cause, error);
+	(void)weiri_queue_fail_cancelled(queue, weiri_queue_verb(kind), &cause, error);
 }
 
 static enum weir_status check(const weir_queue *queue, enum weir_queue_op_kind kind, void *const *items, size_t count,
@@ -283,7 +245,7 @@ static enum weir_status move_one(struct weiri_record *record, weir_queue *queue,
                                  void **item, uint64_t deadline_ns, weir_cancel *cancel, weir_error *error)
 {
 	enum weir_status status = try_one(queue, kind, item);
-	weir_queue_op *op;
+	struct weiri_queue_op *op;
 	size_t done;
 
 	if (WEIRI_LIKELY(status == WEIR_OK))
@@ -342,14 +304,14 @@ static enum weir_status move_many_in(struct weiri_record *record, weir_queue *qu
                                      uint64_t deadline_ns, weir_cancel *cancel, size_t *in, weir_error *error)
 {
 	enum weir_status status = put_many(record, queue, items, count, in);
-	weir_queue_op *op = NULL;
+	struct weiri_queue_op *op = NULL;
 	size_t before = *in;
 
 	if (status == WEIR_CANCELLED)
 		status = weiri_queue_fail_closed(queue, status, count, before, error);
 	else if (status != WEIR_OK && deadline_ns == 0)
-		status = weiri_fail(error, WEIR_DEADLINE_EXCEEDED, "queue \"%s\": room for %zu of %zu items at once",
-		                    queue->name, before, count);
+		status = weiri_fail(error, WEIR_DEADLINE_EXCEEDED, "queue \"%s\": room for %zu of %zu item%s at once",
+		                    queue->name, before, count, WEIRI_S(count));
 	else if (status != WEIR_OK)
 		/* The items are only read: an operation has one kind of array for both directions. */
 		status = begin(queue, WEIR_QUEUE_OP_ENQUEUE, (void **)(uintptr_t)items, count, before, &op, error);
@@ -379,7 +341,7 @@ enum weir_status weir_queue_dequeue_many(weir_queue *queue, void *items[], size_
 {
 	struct weiri_record *record;
 	enum weir_status status = check(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, items, count, cancel, &record, error);
-	weir_queue_op *op;
+	struct weiri_queue_op *op;
 	size_t done;
 
 	if (status != WEIR_OK || count == 0)
@@ -393,7 +355,7 @@ enum weir_status weir_queue_dequeue_up_to(weir_queue *queue, void *items[], size
 {
 	struct weiri_record *record;
 	enum weir_status status = check(queue, WEIR_QUEUE_OP_DEQUEUE_UP_TO, items, count, cancel, &record, error);
-	weir_queue_op *op;
+	struct weiri_queue_op *op;
 	size_t out = 0;
 
 	if (status == WEIR_OK && done == NULL)
@@ -408,39 +370,34 @@ enum weir_status weir_queue_dequeue_up_to(weir_queue *queue, void *items[], size
 	return status;
 }
 
-/* -- asynchronous ------------------------------------------------------------------------------------------------------------- */
+/* -- asynchronous ------------------------------------------------------------------------------ */
 
-enum weir_status weir_queue_start(weir_queue *queue, enum weir_queue_op_kind kind, void *items[], size_t count,
-                                  weir_queue_done_fn *done, void *context, weir_queue_op **out, weir_error *error)
+enum weir_status weiri_queue_prepare(weir_queue *queue, enum weir_queue_op_kind kind, void *items[], size_t count,
+                                     weir_queue_done_fn *done, void *context, weir_pending **pending, weir_error *error)
 {
 	struct weiri_record *record;
 	enum weir_status status = check(queue, kind, items, count, NULL, &record, error);
-	weir_queue_op *op;
+	struct weiri_queue_op *op;
 
 	if (status != WEIR_OK)
 		return status;
 	if (done == NULL || kind < WEIR_QUEUE_OP_ENQUEUE || kind > WEIR_QUEUE_OP_DEQUEUE_UP_TO)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": %s", queue->name,
 		                  done == NULL ? "done is NULL" : "unknown kind of operation");
-	op = weiri_op_create(queue, kind, items, count, 0, done, context);
+	op = weiri_queue_op_create(queue, kind, items, count, 0, done, context);
 	if (op == NULL)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "queue \"%s\": no memory for an operation", queue->name);
-	if (out != NULL)
-		*out = op;
-	else
-		weiri_op_release(op); /* the completion's reference is left */
-	weiri_op_start(record, op);
+	*pending = &op->pending;
 	return WEIR_OK;
 }
 
-void weir_queue_op_cancel(weir_queue_op *op, const weir_error *cause)
+enum weir_status weir_queue_start(weir_queue *queue, enum weir_queue_op_kind kind, void *items[], size_t count,
+                                  weir_queue_done_fn *done, void *context, weir_pending **out, weir_error *error)
 {
-	if (op != NULL)
-		weiri_op_cancel_for(op, cause);
-}
+	weir_pending *pending;
+	enum weir_status status = weiri_queue_prepare(queue, kind, items, count, done, context, &pending, error);
 
-void weir_queue_op_release(weir_queue_op *op)
-{
-	if (op != NULL)
-		weiri_op_release(op);
+	if (status == WEIR_OK)
+		weiri_pending_begin(weiri_record_get(), pending, out);
+	return status;
 }

@@ -1,5 +1,6 @@
 /*
- * components.c - checking and reading the components of tuples, and putting named tensors into their order.
+ * components.c - checking and reading the components of tuples, and putting named tensors into
+ * their order.
  */
 #include "queue/components.h"
 
@@ -7,11 +8,15 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/options.h"
 #include "queue/tuple.h"
 
-/* -- creating ----------------------------------------------------------------------------------------------------------------- */
+/* -- creating ---------------------------------------------------------------------------------- */
 
-/* 1 when a tensor of this shape may exist, and a batch of it, whatever the unknown dims are. */
+/*
+ * 1 if a tensor of this shape, and a batch of such tensors, can exist for some values of the
+ * unknown dims.
+ */
 static int is_possible(const weir_shape *shape)
 {
 	weir_shape least = *shape;
@@ -23,14 +28,14 @@ static int is_possible(const weir_shape *shape)
 		if (least.dims[i] < 0)
 			least.dims[i] = 1;
 	}
-	return weir_shape_elements(&least, &elements) == WEIR_OK;
+	return weir_shape_element_count(&least, &elements) == WEIR_OK;
 }
 
 struct spec {
 	const char *what; /* for messages */
 	const struct weir_tensor_component *components;
 	size_t count;
-	int has_priority; /* component 0 is one; it is not of the caller's own */
+	int has_priority; /* component 0 is one; the caller does not own it */
 	int pads;
 };
 
@@ -96,9 +101,11 @@ static enum weir_status check_spec(const struct spec *spec, weir_error *error)
 {
 	enum weir_status status = WEIR_OK;
 
-	if (spec->components == NULL || spec->count == 0 || spec->count > WEIR_TENSOR_QUEUE_MAX_COMPONENTS)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: %zu components, must be 1 to %d", spec->what, spec->count,
-		                  WEIR_TENSOR_QUEUE_MAX_COMPONENTS);
+	if (spec->components == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: components is NULL", spec->what);
+	if (spec->count == 0 || spec->count > WEIR_TENSOR_QUEUE_MAX_COMPONENTS)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: %zu component%s, must be 1 to %d", spec->what, spec->count,
+		                  WEIRI_S(spec->count), WEIR_TENSOR_QUEUE_MAX_COMPONENTS);
 	for (size_t i = 0; status == WEIR_OK && i < spec->count; i++)
 		status = check_component(spec, i, error);
 	return status;
@@ -110,20 +117,25 @@ enum weir_status weiri_components_check(const char *what, const struct weir_tens
 	return check_spec(&(struct spec){.what = what, .components = components, .count = count}, error);
 }
 
-enum weir_status weiri_components_check_queue(const struct weir_tensor_queue_options *options, weir_error *error)
+enum weir_status weiri_components_check_queue(const struct weir_tensor_queue_options *options,
+                                              struct weir_tensor_queue_options *given, weir_error *error)
 {
 	struct spec spec = {.what = "tensor queue"};
+	enum weir_status status;
 
-	if (options == NULL || options->struct_size != sizeof(*options))
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "tensor queue: options are NULL or of another size");
-	spec.components = options->components;
-	spec.count = options->component_count;
-	spec.has_priority = options->order == WEIR_QUEUE_PRIORITY;
-	spec.pads = (options->flags & WEIR_TENSOR_QUEUE_PADDING) != 0;
+	if (options == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "tensor queue: options is NULL");
+	status = weiri_options_read("tensor queue", options, given, sizeof(*given), error);
+	if (status != WEIR_OK)
+		return status;
+	spec.components = given->components;
+	spec.count = given->component_count;
+	spec.has_priority = given->order == WEIR_QUEUE_PRIORITY;
+	spec.pads = (given->flags & WEIR_TENSOR_QUEUE_PADDING) != 0;
 	return check_spec(&spec, error);
 }
 
-/* Unknown dims are -1, those past the rank 0. */
+/* Unknown dims are -1; dims beyond the rank are 0. */
 static weir_shape normal_form(const weir_shape *shape)
 {
 	weir_shape normal = {.rank = shape->rank};
@@ -139,7 +151,7 @@ void weiri_component_fill(struct weiri_component *component, const struct weir_t
 
 	component->dtype = from->dtype;
 	component->has_shape = from->shape != NULL;
-	component->known = from->shape != NULL && weir_shape_elements(from->shape, &elements) == WEIR_OK;
+	component->known = from->shape != NULL && weir_shape_element_count(from->shape, &elements) == WEIR_OK;
 	component->named = from->name != NULL;
 	if (from->shape != NULL)
 		component->shape = normal_form(from->shape);
@@ -149,7 +161,7 @@ void weiri_component_fill(struct weiri_component *component, const struct weir_t
 		(void)snprintf(component->name, sizeof(component->name), "%zu", i);
 }
 
-/* -- reading ------------------------------------------------------------------------------------------------------------------ */
+/* -- reading ----------------------------------------------------------------------------------- */
 
 struct weir_tensor_component weiri_component_public(const struct weiri_component *component)
 {
@@ -183,18 +195,6 @@ enum weir_status weiri_components_place(const struct weiri_component components[
 	return WEIR_NOT_FOUND;
 }
 
-/* `shape` may have unknown dims. */
-static int accepts(const weir_shape *shape, const weir_shape *got)
-{
-	if (shape->rank != got->rank)
-		return 0;
-	for (uint32_t i = 0; i < shape->rank; i++) {
-		if (shape->dims[i] >= 0 && shape->dims[i] != got->dims[i])
-			return 0;
-	}
-	return 1;
-}
-
 enum weir_status weiri_component_check(const struct weiri_component *component, size_t i, const weir_tensor *tensor,
                                        const char *what, const char *name, weir_error *error)
 {
@@ -207,16 +207,16 @@ enum weir_status weiri_component_check(const struct weiri_component *component, 
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s \"%s\": component %zu (%s): dtype must be %s, got %s", what,
 		                  name, i, component->name, weir_dtype_name(component->dtype),
 		                  weir_dtype_name(weir_tensor_dtype(tensor)));
-	if (component->has_shape && !accepts(&component->shape, weir_tensor_shape(tensor)))
+	if (component->has_shape && !weir_shape_fits(&component->shape, weir_tensor_shape(tensor)))
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s \"%s\": component %zu (%s): shape must be %s, got %s", what,
 		                  name, i, component->name, weir_shape_text(&component->shape, want, sizeof(want)),
 		                  weir_shape_text(weir_tensor_shape(tensor), have, sizeof(have)));
 	return WEIR_OK;
 }
 
-/* -- named tensors ------------------------------------------------------------------------------------------------------------ */
+/* -- named tensors ----------------------------------------------------------------------------- */
 
-/* Puts one into its place. */
+/* Puts one tensor at its index. */
 static enum weir_status arrange_one(const weir_tensor_queue *queue, const struct weir_named_tensor *named,
                                     weir_tensor *places[], weir_error *error)
 {
@@ -245,8 +245,8 @@ enum weir_status weir_tensor_queue_arrange(const weir_tensor_queue *queue, const
 	if (queue == NULL || named == NULL || tuple == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "tensor queue: queue, named or tuple is NULL");
 	if (tuple_count != queue->count)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": a tuple has %zu components, room for %zu",
-		                  weir_tensor_queue_name(queue), queue->count, tuple_count);
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": a tuple has %zu component%s, room for %zu",
+		                  weir_tensor_queue_name(queue), queue->count, WEIRI_S(queue->count), tuple_count);
 	for (size_t i = 0; i < queue->count; i++) {
 		if (!queue->components[i].named)
 			return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": component %zu has no name",

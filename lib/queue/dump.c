@@ -1,10 +1,13 @@
 /*
- * dump.c - writing down all queues, critical sections and areas: what is inside, who waits, who feeds and who drains them.
+ * dump.c - writes all queues, critical sections and areas: their contents, waiters, producers and
+ * consumers.
  *
- * Each is first copied into a view, in a section that protects what stands on its lists and with a hold on its entry in the
- * registry that protects the object itself; then both are given up, and the view is printed. So neither a reader of /proc nor a file
- * descriptor that takes its time ever delays a collection, or the memory of what is destroyed.
- * Progress: lock-free but for write(2) and poll(2). A walk of a list that others change begins anew now and then; it ends after so many steps.
+ * Algorithm. Each object is first copied into a view. During the copy a section protects the
+ * entries of the object's lists, and a hold on its registry entry protects the object itself. Both
+ * are released before the view is printed. So a slow reader of /proc, or a slow file descriptor,
+ * never delays a collection or the release of a destroyed object.
+ * Progress: lock-free, except for write(2) and poll(2). If other threads change a list, its walk
+ *   may start over; it ends after a fixed number of steps.
  */
 #include <weir/dump.h>
 
@@ -22,6 +25,7 @@
 #include "queue/area.h"
 #include "queue/op.h"
 #include "queue/registry.h"
+#include "queue/right.h"
 #include "var/stalls.h"
 
 enum {
@@ -34,11 +38,12 @@ enum {
 	OLD_NS = 1000000000
 };
 
-/* -- what is seen of a queue -------------------------------------------------------------------------------------------------- */
+/* -- what is seen of a queue ------------------------------------------------------------------- */
 
 struct waiter {
-	const void *entry; /* to know it again; not to be followed */
+	const void *entry; /* to recognize it; not to be followed */
 	enum weir_queue_op_kind kind;
+	int is_select;
 	const char *verb; /* in an area */
 	uint32_t thread;
 	int asynchronous;
@@ -62,11 +67,12 @@ struct view {
 	const char *kind; /* NULL: it is a queue */
 	char content[CONTENT_SIZE];
 	/* Of a queue. */
-	enum weir_queue_order order;
+	const char *order;
 	uint32_t flags;
 	size_t size, capacity;
 	uint64_t gate, turn;
-	uint32_t occupant; /* of a critical section */
+	int is_section;
+	uint32_t holder; /* of a critical section */
 	int closed;
 	struct weir_queue_stats stats;
 	struct participant participant[MOST_SHOWN];
@@ -93,20 +99,23 @@ static int knows_waiter(const struct view *view, enum weiri_side side, const voi
 	return 0;
 }
 
-/* An entry of a list; of a case, what is known is its select's. */
-static void add_waiter(struct view *view, enum weiri_side side, const weir_queue_op *entry)
+/* An entry of a list: a part of a queue operation, or a case of a select. */
+static void add_waiter(struct view *view, enum weiri_side side, struct weiri_pending_entry *entry)
 {
-	const weir_queue_op *op = entry->leader;
+	const weir_pending *pending = entry->pending;
+	int is_select;
 
-	/* [relaxed] a look: its fields are constant, and the section keeps them. */
-	if ((weiri_load_relaxed(&op->state) & WEIRI_OP_DONE) != 0 || knows_waiter(view, side, entry))
-		return; /* a bell, or it has ended; or the walk began anew */
-	view->waiter[side][view->waiters[side]++] = (struct waiter){.entry = entry,
-	                                                            .kind = op->kind,
-	                                                            .thread = op->thread,
-	                                                            .asynchronous = op->callback != NULL,
-	                                                            .count = op->cases != NULL ? op->case_count : op->count,
-	                                                            .began_ns = op->began_ns};
+	if (pending == NULL || weiri_pending_over(pending) || knows_waiter(view, side, entry))
+		return; /* a bell, or an ended operation; or the walk started over */
+	is_select = pending->kind == &weiri_select_kind;
+	view->waiter[side][view->waiters[side]++] =
+		(struct waiter){.entry = entry,
+	                    .kind = weiri_queue_part_of(entry)->kind,
+	                    .is_select = is_select,
+	                    .thread = pending->thread,
+	                    .asynchronous = !pending->is_blocking,
+	                    .count = is_select ? pending->entry_count : weiri_queue_part_of(entry)->count,
+	                    .began_ns = pending->began_ns};
 }
 
 static void see_waiters(struct weiri_scope *scope, struct view *view, weir_queue *queue, enum weiri_side side)
@@ -118,7 +127,7 @@ static void see_waiters(struct weiri_scope *scope, struct view *view, weir_queue
 		node = weiri_list_next(scope, list, node);
 		if (node == NULL)
 			return;
-		add_waiter(view, side, WEIRI_CONTAINER_OF(node, weir_queue_op, node));
+		add_waiter(view, side, weiri_pending_entry_of(node));
 	}
 }
 
@@ -153,13 +162,14 @@ static void see(struct weiri_scope *scope, struct view *view, weir_queue *queue)
 {
 	copy_name(view->name, queue->name);
 	view->kind = NULL;
-	view->order = queue->order;
+	view->order = queue->store->name;
 	view->flags = queue->flags;
 	view->capacity = queue->capacity;
 	/* [relaxed] looks, both. */
 	view->gate = weiri_load_relaxed(&queue->gate);
 	view->turn = weiri_load_relaxed(&queue->turn);
-	view->occupant = weiri_load_relaxed(&queue->occupant); /* [relaxed] the same */
+	view->is_section = queue->right != NULL;
+	view->holder = view->is_section ? weiri_right_holder(queue->right) : WEIRI_RIGHT_FREE;
 	view->closed = weiri_queue_store_closed(queue);
 	weiri_queue_read_stats(queue, &view->stats);
 	view->size = weiri_queue_size(queue);
@@ -169,24 +179,24 @@ static void see(struct weiri_scope *scope, struct view *view, weir_queue *queue)
 	see_participants(scope, view, queue);
 }
 
-static void see_awaits(struct weiri_scope *scope, struct view *view, struct weiri_area *area)
+static void see_waiters_of_area(struct weiri_scope *scope, struct view *view, struct weiri_area *area)
 {
 	struct weiri_list_node *node = NULL;
 
 	for (int steps = 0; steps < MOST_STEPS && view->waiters[0] < MOST_SHOWN; steps++) {
-		const struct weiri_await *await;
+		const struct weiri_waitable_op *op;
 
-		node = weiri_list_next(scope, &area->awaits.waiters.list, node);
+		node = weiri_list_next(scope, &area->waitable.waiters.list, node);
 		if (node == NULL)
 			return;
-		await = WEIRI_CONTAINER_OF(node, struct weiri_await, node);
-		if (weiri_await_over(await) || knows_waiter(view, 0, await))
+		op = WEIRI_CONTAINER_OF(weiri_pending_entry_of(node), struct weiri_waitable_op, entry);
+		if (weiri_pending_over(&op->pending) || knows_waiter(view, 0, &op->entry))
 			continue;
-		view->waiter[0][view->waiters[0]++] = (struct waiter){.entry = await,
-		                                                      .verb = await->verb,
-		                                                      .thread = await->thread,
-		                                                      .asynchronous = await->done != NULL,
-		                                                      .began_ns = await->began_ns};
+		view->waiter[0][view->waiters[0]++] = (struct waiter){.entry = &op->entry,
+		                                                      .verb = op->verb,
+		                                                      .thread = op->pending.thread,
+		                                                      .asynchronous = !op->pending.is_blocking,
+		                                                      .began_ns = op->pending.began_ns};
 	}
 }
 
@@ -197,10 +207,10 @@ static void see_area(struct weiri_scope *scope, struct view *view, struct weiri_
 	area->kind->tell(area, weiri_area_read(scope, area)->content, view->content, sizeof(view->content));
 	view->waiters[0] = view->waiters[1] = view->participants = 0;
 	view->stats.waiting = weiri_area_waiting(area);
-	see_awaits(scope, view, area);
+	see_waiters_of_area(scope, view, area);
 }
 
-/* Of what was destroyed while it was looked at. */
+/* Frees an object that was destroyed while it was read. */
 static void free_seen(weir_queue *queue, struct weiri_area *area)
 {
 	if (queue != NULL)
@@ -209,7 +219,7 @@ static void free_seen(weir_queue *queue, struct weiri_area *area)
 		weiri_area_free(area);
 }
 
-/* 0: that was all. */
+/* 0: there are no more. */
 static int see_next(struct weiri_record *record, struct weiri_registry_place *place, struct view *view)
 {
 	struct weiri_scope scope = weiri_scope_enter(record);
@@ -234,7 +244,7 @@ static int see_next(struct weiri_record *record, struct weiri_registry_place *pl
 	return entry != NULL;
 }
 
-/* -- writing ------------------------------------------------------------------------------------------------------------------ */
+/* -- writing ----------------------------------------------------------------------------------- */
 
 struct output {
 	int fd;
@@ -243,7 +253,7 @@ struct output {
 	char text[TEXT_SIZE];
 };
 
-/* Of a descriptor that does not block. 0: it took nothing for so long. */
+/* Waits for a descriptor that does not block. 0: it accepted nothing for a long time. */
 static int wait_for_room(int fd)
 {
 	int ready;
@@ -283,7 +293,7 @@ static void flush(struct output *out)
 
 static void say(struct output *out, const char *format, ...) WEIR_PRINTF(2, 3);
 
-/* A piece of text, shorter than the buffer: one that does not fit behind the others comes after a flush. */
+/* Appends text that is shorter than the buffer; if it does not fit, the buffer is flushed first. */
 static void say(struct output *out, const char *format, ...)
 {
 	for (int attempt = 0; attempt < 2; attempt++) {
@@ -302,7 +312,7 @@ static void say(struct output *out, const char *format, ...)
 	}
 }
 
-/* With its name, from the kernel: `thread 123 "worker"`. */
+/* With its name, from the system: `thread 123 "worker"`. */
 static void say_thread(struct output *out, uint32_t thread)
 {
 	char path[64], read_name[32] = "?", name[NAME_SIZE];
@@ -311,7 +321,7 @@ static void say_thread(struct output *out, uint32_t thread)
 
 	(void)snprintf(path, sizeof(path), "/proc/self/task/%" PRIu32 "/comm", thread);
 	file = weiri_open(path, O_RDONLY | O_CLOEXEC, 0);
-	if (file >= 0) { /* else it has ended, or there is no /proc */
+	if (file >= 0) { /* otherwise it has ended, or there is no /proc */
 		length = weiri_read(file, read_name, sizeof(read_name) - 1);
 		(void)weiri_close(file);
 	}
@@ -326,20 +336,13 @@ static double seconds(uint64_t nanoseconds)
 	return (double)nanoseconds / 1e9;
 }
 
-static const char *order_name(enum weir_queue_order order)
-{
-	static const char *const names[] = {"FIFO", "shuffle", "priority"};
-
-	return names[order];
-}
-
 static void print_state(struct output *out, const struct view *view)
 {
 	uint64_t to_come = view->gate & WEIRI_GATE_PENDING;
 	const struct weir_queue_stats *stats = &view->stats;
 
-	say(out, "queue \"%s\" (number %" PRIu64 "): %s%s, %zu of %zu inside, %s", view->name, view->number,
-	    order_name(view->order), (view->flags & WEIR_QUEUE_FAIR) != 0 ? ", fair" : "", view->size, view->capacity,
+	say(out, "queue \"%s\" (number %" PRIu64 "): %s%s, %zu of %zu inside, %s", view->name, view->number, view->order,
+	    (view->flags & WEIR_QUEUE_FAIR) != 0 ? ", fair" : "", view->size, view->capacity,
 	    view->closed ? "closed" : "open");
 	if (view->closed && to_come != 0)
 		say(out, ", %" PRIu64 " enqueues still to come", to_come);
@@ -353,7 +356,7 @@ static void print_state(struct output *out, const struct view *view)
 
 static int is_section(const struct view *view)
 {
-	return view->kind == NULL && (view->flags & WEIRI_QUEUE_OF_SECTION) != 0;
+	return view->kind == NULL && view->is_section;
 }
 
 static void print_area(struct output *out, const struct view *view)
@@ -372,18 +375,17 @@ static const char *awaited(const struct view *view, enum weiri_side side)
 	return side == WEIRI_SIDE_ENQUEUE ? " for room" : " for an item";
 }
 
-/* A critical section is free while the right to be inside is in its queue. */
 static void print_section(struct output *out, const struct view *view)
 {
 	say(out, "critical section \"%s\" (number %" PRIu64 "): %s", view->name, view->number,
 	    (view->flags & WEIR_QUEUE_FAIR) != 0 ? "fair, " : "");
-	if (view->size != 0) {
+	if (view->holder == WEIRI_RIGHT_FREE) {
 		say(out, "free");
-	} else if (view->occupant == 0) {
+	} else if (view->holder == WEIRI_RIGHT_TAKEN) {
 		say(out, "taken, by no thread in particular");
 	} else {
 		say(out, "taken by ");
-		say_thread(out, view->occupant);
+		say_thread(out, view->holder);
 	}
 	say(out, "\n  entered %" PRIu64 " times; %" PRIu64 " waited %.3f s; %" PRIu64 " wakes, %" PRIu64 " retries\n",
 	    view->stats.items_out, view->stats.dequeue_waits, seconds(view->stats.dequeue_blocked_ns), view->stats.wakes,
@@ -401,12 +403,12 @@ static void print_waiter(struct output *out, const struct view *view, const stru
 	}
 	if (waiter->verb != NULL)
 		say(out, "%s", waiter->verb);
-	else if (waiter->kind == (enum weir_queue_op_kind)WEIRI_OP_SELECT)
-		say(out, "select of %zu cases", waiter->count);
+	else if (waiter->is_select)
+		say(out, "select of %zu case%s", waiter->count, WEIRI_S(waiter->count));
 	else if (is_section(view))
 		say(out, "execute");
 	else
-		say(out, "%s of %s%zu", weiri_op_verb(waiter->kind),
+		say(out, "%s of %s%zu", weiri_queue_verb(waiter->kind),
 		    waiter->kind == WEIR_QUEUE_OP_DEQUEUE_UP_TO ? "up to " : "", waiter->count);
 	if (waiter->asynchronous) {
 		say(out, ", asynchronous, begun by ");
@@ -451,14 +453,14 @@ static void print(struct output *out, const struct view *view)
 		say(out, "  and others\n");
 }
 
-/* What a dump works with: too much for a small stack. */
+/* The memory that a dump works with: too much for a small stack. */
 struct desk {
 	struct output out;
 	struct view view;
 	struct weiri_stalls stalls;
 };
 
-/* -- memory ------------------------------------------------------------------------------------------------------------------- */
+/* -- memory ------------------------------------------------------------------------------------ */
 
 static void print_stall(void *context, const struct weir_stall *stall)
 {
@@ -478,7 +480,7 @@ static void print_stall(void *context, const struct weir_stall *stall)
 		    stall->version, name, stall->bytes, seconds(stall->age_ns));
 }
 
-/* Not from the release of a tensor's memory, where nothing can be collected. */
+/* Not called from the release of a tensor's memory, where no collection can run. */
 static void print_stalls(struct desk *desk)
 {
 	struct output *out = &desk->out;
@@ -502,7 +504,7 @@ static enum weir_status dump(struct weiri_record *record, struct desk *desk)
 			others++;
 	}
 	print_stalls(desk);
-	say(out, "%zu queue%s", count, count == 1 ? "" : "s");
+	say(out, "%zu queue%s", count, WEIRI_S(count));
 	if (others != 0)
 		say(out, ", %zu critical sections and areas", others);
 	say(out, "\n");
@@ -510,7 +512,7 @@ static enum weir_status dump(struct weiri_record *record, struct desk *desk)
 	return out->status;
 }
 
-/* Pages of its own, from the system: the allocator may be what the program hangs in. */
+/* Takes pages from the system, because the program may hang in the allocator. */
 static enum weir_status dump_to(struct weiri_record *record, int fd)
 {
 	/* cppcheck-suppress invalidFunctionArg ; anonymous memory has no file: mmap(2) wants -1 */

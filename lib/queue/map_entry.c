@@ -6,10 +6,11 @@
 #include <stdalign.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/memory.h"
 #include "sync/references.h"
 
-/* -- parts -------------------------------------------------------------------------------------------------------------------- */
+/* -- parts ------------------------------------------------------------------------------------- */
 
 static void part_reclaim(struct weiri_retired *retired)
 {
@@ -30,12 +31,12 @@ static struct weiri_map_part *part_create(weir_tensor *tensor, const weir_alloca
 	weiri_retired_init(&part->retired, sizeof(*part), part_reclaim);
 	weiri_store_relaxed(&part->references, (size_t)1); /* [relaxed] not shared yet */
 	part->tensor = weir_tensor_retain(tensor);
-	part->bytes = weir_tensor_nbytes(tensor);
+	part->bytes = weir_tensor_byte_count(tensor);
 	part->allocator = *allocator;
 	return part;
 }
 
-/* The part itself waits for the sections of others. */
+/* The part itself is kept until no other thread's section can see it. */
 static void part_release(struct weiri_record *record, struct weiri_map_part *part)
 {
 	if (!weiri_references_give(&part->references)) /* P2 */
@@ -45,7 +46,7 @@ static void part_release(struct weiri_record *record, struct weiri_map_part *par
 	weiri_retire(record, &part->retired);
 }
 
-/* In a section: the tensor ends with the part. */
+/* In a section: the tensor is released with the part. */
 static void part_release_later(struct weiri_scope *scope, struct weiri_map_part *part)
 {
 	if (weiri_references_give(&part->references)) /* P2 */
@@ -62,7 +63,7 @@ void weiri_map_parts_release(struct weiri_record *record, struct weiri_map_part 
 	}
 }
 
-/* -- choices ------------------------------------------------------------------------------------------------------------------ */
+/* -- choices ----------------------------------------------------------------------------------- */
 
 int weiri_map_choice_add(struct weiri_map_choice *choice, weir_tensor *tensor, const weir_allocator *allocator)
 {
@@ -120,7 +121,7 @@ size_t weiri_map_choice_bytes(const struct weiri_map_choice *choice, const struc
 	return bytes;
 }
 
-/* -- entries ------------------------------------------------------------------------------------------------------------------ */
+/* -- entries ----------------------------------------------------------------------------------- */
 
 static size_t entry_size(size_t count)
 {
@@ -199,11 +200,19 @@ void weiri_map_entry_chain(const struct weiri_map_entry *entry, struct weiri_map
 	}
 }
 
+/* All calls have ended, so only the area has it. */
+static WEIRI_UNSEEN void assert_last(const struct weiri_map_part *part)
+{
+	WEIR_ASSERT2(M1, weiri_peek(&part->references) == 1);
+}
+
 void weiri_map_entry_end(struct weiri_map_entry *entry)
 {
 	for (size_t i = 0; i < entry->count; i++) {
-		if (entry->parts[i] != NULL)
-			part_reclaim(&entry->parts[i]->retired);
+		if (entry->parts[i] == NULL)
+			continue;
+		WEIR_ASSERT_LOOK(assert_last(entry->parts[i]));
+		part_reclaim(&entry->parts[i]->retired);
 	}
 	entry_reclaim(&entry->retired);
 }

@@ -1,25 +1,33 @@
 /*
  * map_staging.c - map staging areas.
  *
- * Algorithm. An area (area.h) whose content is versions of two sorted collections of entries by key (tree.h, map_entry.h), those that are
- * complete and those that are not yet, and the sum of their bytes. So the completion of a key moves it from one to the other at one instant.
+ * Algorithm. A map staging area is an area (area.h). Its content is two sorted collections of
+ * entries by key (tree.h, map_entry.h), the complete and the incomplete ones, and the sum of their
+ * bytes. So an entry that becomes complete moves from one collection to the other at one instant.
  *
- * Invariants, beside those of map_entry.h
- *   M3  a key is in at most one of the collections; `have` of an incomplete one is neither empty nor full, that of a complete one not empty
+ * Invariants, in addition to those of map_entry.h
+ *   M3  a key is in at most one of the collections; `have` of an incomplete entry is neither empty
+ *       nor full, that of a complete entry is not empty
  *   M4  bytes is the sum over the parts of both collections
- * Linearization. A change: its CAS. A look, a refusal, and what is told to wait: the read of the state. A peek: the last read of the state.
- * Progress: lock-free, but for the allocator: an attempt is repeated when another thread's change was published.
- * Memory: per component a part, per key an entry and its node; a change makes an entry and about 2 log2 n nodes of 128 bytes, and retires
- *   as many.
- * Checked: tests/test_map_staging.c, stress/model/check_map_staging.c, weir-stress "map_staging", "map_staging_stopped", "history_map_staging".
+ * Linearization. A change: its CAS. A look, a refusal, and a decision to wait: the read of the
+ * state. A peek: the last read of the state.
+ * Progress: lock-free, except for the allocator: an attempt is repeated only if another thread's
+ *   change was published.
+ * Memory: a part for each component; an entry and its node for each key. A change makes an entry
+ *   and about 2 log2 n nodes of 128 bytes, and retires as many.
+ * Checked: tests/test_map_staging.c, stress/model/check_map_staging.c, weir-stress "map_staging",
+ *   "map_staging_stopped", "history_map_staging".
  */
-#include "queue/map_staging.h"
+#include <weir/map_staging.h>
 
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/error.h"
+#include "base/options.h"
 #include "queue/area.h"
+#include "sync/request.h"
 #include "queue/map_entry.h"
 
 struct content {
@@ -38,13 +46,8 @@ struct request {
 	weir_map_staging *map;
 	enum kind kind;
 	int64_t key;                    /* get_any: once it is known */
-	struct weiri_map_choice choice; /* put: its parts until they are in; else those that came out */
-};
-
-struct weir_map_staging_op {
-	struct weiri_await await; /* first */
-	struct request request;
-	weir_map_staging_done_fn *done;
+	struct weiri_map_choice choice; /* put: its parts until they are stored; otherwise the parts that were taken */
+	weir_map_staging_done_fn *done; /* of one that was started */
 	void *context;
 };
 
@@ -63,9 +66,36 @@ static const struct content *content_of(const struct weiri_area_state *state)
 	return (const struct content *)(const void *)state->content;
 }
 
-/* -- putting ------------------------------------------------------------------------------------------------------------------ */
+/* -- assertions -------------------------------------------------------------------------------- */
 
-/* The first of the places whose bit is, or is not, in `bits`. */
+static WEIRI_UNSEEN size_t assert_entry(const weir_map_staging *map, const struct content *content,
+                                        const struct weiri_map_entry *entry, int is_complete)
+{
+	size_t bytes = 0;
+
+	WEIR_ASSERT3(M3, entry->have != 0 && (is_complete || entry->have != all_of(map)));
+	WEIR_ASSERT3(M3, !is_complete || weiri_tree_find(content->incomplete, weiri_map_compare_keys, &entry->key) == NULL);
+	for (size_t i = 0; i < entry->count; i++)
+		bytes += entry->parts[i] != NULL ? entry->parts[i]->bytes : 0;
+	WEIR_ASSERT3(M4, bytes == entry->bytes);
+	return bytes;
+}
+
+/* A version of the caller's, or one that its section protects: it does not change. */
+static WEIRI_UNSEEN void assert_content(const weir_map_staging *map, const struct content *content)
+{
+	size_t bytes = 0;
+
+	for (size_t i = 0; i < weiri_tree_count(content->complete); i++)
+		bytes += assert_entry(map, content, weiri_tree_at(content->complete, i), 1);
+	for (size_t i = 0; i < weiri_tree_count(content->incomplete); i++)
+		bytes += assert_entry(map, content, weiri_tree_at(content->incomplete, i), 0);
+	WEIR_ASSERT3(M4, bytes == content->bytes);
+}
+
+/* -- putting ----------------------------------------------------------------------------------- */
+
+/* The first component whose bit is, or is not, in `bits`. */
 static size_t first_place(const struct request *request, uint64_t bits, int is_in)
 {
 	size_t i = 0;
@@ -75,7 +105,7 @@ static size_t first_place(const struct request *request, uint64_t bits, int is_i
 	return request->choice.places[i];
 }
 
-/* WEIR_OK: it may go in now, beside *there, which may be NULL. */
+/* WEIR_OK: the parts may be put now; *there is the key's entry, or NULL. */
 static enum weir_status may_put(const struct content *content, const struct request *put,
                                 struct weiri_map_entry **there, weir_error *error)
 {
@@ -94,8 +124,9 @@ static enum weir_status may_put(const struct content *content, const struct requ
 	has = *there != NULL ? (*there)->bytes : 0;
 	if (map->memory_limit != 0 && put->choice.bytes > map->memory_limit - has)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED,
-		                  "%s \"%s\": key %lld would have %zu bytes, the limit of all is %zu", what, map->area.name,
-		                  (long long)put->key, has + put->choice.bytes, map->memory_limit);
+		                  "%s \"%s\": key %lld would have %zu byte%s, the limit of all is %zu", what, map->area.name,
+		                  (long long)put->key, has + put->choice.bytes, WEIRI_S(has + put->choice.bytes),
+		                  map->memory_limit);
 	if (map->capacity != 0 && weiri_tree_count(content->complete) >= map->capacity)
 		return WEIR_WOULD_BLOCK;
 	if (map->memory_limit != 0 && put->choice.bytes > map->memory_limit - content->bytes)
@@ -162,9 +193,9 @@ static enum weir_status put(struct weiri_scope *scope, struct request *request, 
 	return WEIR_OK;
 }
 
-/* -- taking ------------------------------------------------------------------------------------------------------------------- */
+/* -- taking ------------------------------------------------------------------------------------ */
 
-/* WEIR_OK: *entry has what is asked for. */
+/* WEIR_OK: *entry has the requested parts. */
 static enum weir_status may_take(const struct content *content, const struct request *take,
                                  struct weiri_map_entry **entry, weir_error *error)
 {
@@ -207,7 +238,7 @@ static int try_get(struct weiri_scope *scope, struct request *get, struct weiri_
 		weiri_map_entry_discard(rest);
 		return over;
 	}
-	weiri_map_choice_take(&get->choice, entry); /* M1: ours now */
+	weiri_map_choice_take(&get->choice, entry); /* M1: this call's now */
 	get->key = entry->key;
 	weiri_scope_retire(scope, &entry->retired);
 	return 1;
@@ -241,8 +272,10 @@ static enum weir_status peek(struct weiri_scope *scope, struct request *request,
 	return status;
 }
 
-static enum weir_status attempt_request(struct weiri_scope *scope, struct request *request, weir_error *error)
+static enum weir_status attempt(struct weiri_scope *scope, void *asked, weir_error *error)
 {
+	struct request *request = asked;
+
 	switch (request->kind) {
 	case PUT: return put(scope, request, error);
 	case PEEK: return peek(scope, request, error);
@@ -250,26 +283,21 @@ static enum weir_status attempt_request(struct weiri_scope *scope, struct reques
 	}
 }
 
-static enum weir_status attempt(struct weiri_scope *scope, struct weiri_await *await, weir_error *error)
-{
-	return attempt_request(scope, &((weir_map_staging_op *)(void *)await)->request, error);
-}
-
-/* -- requests ----------------------------------------------------------------------------------------------------------------- */
+/* -- requests ---------------------------------------------------------------------------------- */
 
 static enum weir_status check_places(const size_t places[], size_t count, struct request *request, weir_error *error)
 {
 	const weir_map_staging *map = request->map;
 
 	if (count == 0 || count > map->area.count || (places == NULL && count != map->area.count))
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s \"%s\": a tuple has %zu components, got %zu", what,
-		                  map->area.name, map->area.count, count);
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s \"%s\": a tuple has %zu component%s, got %zu", what,
+		                  map->area.name, map->area.count, WEIRI_S(map->area.count), count);
 	for (size_t i = 0; i < count; i++) {
 		size_t place = places != NULL ? places[i] : i;
 
 		if (place >= map->area.count)
-			return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s \"%s\" has %zu components, there is none of index %zu",
-			                  what, map->area.name, map->area.count, place);
+			return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s \"%s\" has %zu component%s, there is none of index %zu",
+			                  what, map->area.name, map->area.count, WEIRI_S(map->area.count), place);
 		if ((request->choice.mask & weiri_map_bit(place)) != 0)
 			return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s \"%s\": component %zu (%s) is named twice", what,
 			                  map->area.name, place, map->area.components[place].name);
@@ -294,7 +322,7 @@ static enum weir_status request_init(struct request *request, weir_map_staging *
 	return weiri_area_record(&map->area, record, error);
 }
 
-/* The parts of a put, once its places are known. */
+/* The parts of a put, once its components are known. */
 static enum weir_status fill_put(struct weiri_record *record, struct request *put, weir_tensor *const tensors[],
                                  weir_error *error)
 {
@@ -318,69 +346,11 @@ static enum weir_status fill_put(struct weiri_record *record, struct request *pu
 	return WEIR_OK;
 }
 
-/* -- operations --------------------------------------------------------------------------------------------------------------- */
+/* -- running a request ------------------------------------------------------------------------- */
 
-/* Of an asynchronous operation. */
-static void op_done(struct weiri_await *await)
+static enum weir_status fail_at_once(const void *asked, weir_error *error)
 {
-	weir_map_staging_op *op = (weir_map_staging_op *)(void *)await;
-	weir_tensor *tensors[WEIR_TENSOR_QUEUE_MAX_COMPONENTS];
-	struct weiri_record *record = weiri_record_get(); /* not NULL: who completes it has one */
-	size_t count = op->request.kind != PUT ? op->request.choice.filled : 0;
-
-	if (count != 0)
-		weiri_map_choice_open(record, &op->request.choice, tensors);
-	else
-		weiri_map_choice_let_go(record, &op->request.choice);
-	op->done(op->context, await->status, await->status != WEIR_OK ? &await->error : NULL, op->request.key, tensors,
-	         count);
-}
-
-/* Takes over what the request holds. NULL: no memory, and it is still the caller's. */
-static weir_map_staging_op *op_create(const struct request *request, weir_map_staging_done_fn *done, void *context,
-                                      weir_error *error)
-{
-	struct weiri_area *area = &request->map->area;
-	weir_map_staging_op *op =
-		(weir_map_staging_op *)(void *)weiri_await_create(&area->awaits, sizeof(*op), verbs[request->kind], attempt,
-	                                                      done != NULL ? op_done : NULL, &area->allocator, error);
-
-	if (op == NULL)
-		return NULL;
-	op->request = *request;
-	op->done = done;
-	op->context = context;
-	return op;
-}
-
-void weir_map_staging_op_cancel(weir_map_staging_op *op)
-{
-	if (op != NULL)
-		weiri_await_cancel(&op->await);
-}
-
-void weir_map_staging_op_release(weir_map_staging_op *op)
-{
-	if (op != NULL)
-		weiri_await_release(&op->await);
-}
-
-/* -- blocking calls ----------------------------------------------------------------------------------------------------------- */
-
-/* Without waiting: no operation that others could see. */
-static enum weir_status run_at_once(struct weiri_record *record, struct request *request, weir_error *error)
-{
-	struct weiri_scope scope = weiri_scope_enter(record);
-	enum weir_status status = attempt_request(&scope, request, error);
-
-	weiri_scope_leave(&scope);
-	if (status == WEIR_OK && request->kind != PEEK)
-		weiri_await_pump(record, &request->map->area.awaits);
-	return status;
-}
-
-static enum weir_status fail_at_once(const struct request *request, weir_error *error)
-{
+	const struct request *request = asked;
 	const char *name = request->map->area.name;
 
 	if (request->kind == PUT)
@@ -391,27 +361,57 @@ static enum weir_status fail_at_once(const struct request *request, weir_error *
 	                  (long long)request->key);
 }
 
-/* To its end. */
+static const char *verb_of(const void *asked)
+{
+	return verbs[((const struct request *)asked)->kind];
+}
+
+static int is_peek(const void *asked)
+{
+	return ((const struct request *)asked)->kind == PEEK;
+}
+
+static void answer(void *asked, enum weir_status status, const weir_error *error)
+{
+	struct request *request = asked;
+	weir_tensor *tensors[WEIR_TENSOR_QUEUE_MAX_COMPONENTS];
+	struct weiri_record *record = weiri_record_get(); /* not NULL: the thread that completes it has one */
+	size_t count = request->kind != PUT ? request->choice.filled : 0;
+
+	if (count != 0)
+		weiri_map_choice_open(record, &request->choice, tensors);
+	else
+		weiri_map_choice_let_go(record, &request->choice);
+	request->done(request->context, status, error, request->key, tensors, count);
+}
+
+static const struct weiri_request_kind request_kind = {
+	sizeof(struct request), attempt, fail_at_once, verb_of, is_peek, answer};
+
 static enum weir_status run(struct weiri_record *record, struct request *request, uint64_t deadline_ns,
                             weir_cancel *cancel, weir_error *error)
 {
-	enum weir_status status = weiri_await_check_token(&request->map->area.awaits, verbs[request->kind], cancel, error);
-	weir_map_staging_op *op;
+	struct weiri_area *area = &request->map->area;
 
-	if (status == WEIR_OK)
-		status = run_at_once(record, request, error);
-	if (status != WEIR_WOULD_BLOCK)
-		return status;
-	if (deadline_ns == 0)
-		return fail_at_once(request, error);
-	op = op_create(request, NULL, NULL, error);
-	if (op == NULL)
-		return WEIR_RESOURCE_EXHAUSTED;
-	status = weiri_await_run(record, &op->await, deadline_ns, cancel, error);
-	*request = op->request;
-	weiri_await_release(&op->await);
-	return status;
+	return weiri_request_run(record, &area->waitable, &request_kind, request, deadline_ns, cancel, &area->allocator,
+	                         error);
 }
+
+/* Takes over what the request holds if it returns WEIR_OK. */
+static enum weir_status start(struct weiri_record *record, struct request *request, weir_map_staging_done_fn *done,
+                              void *context, weir_pending **handle, weir_error *error)
+{
+	struct weiri_area *area = &request->map->area;
+	enum weir_status status = weiri_area_check_done(area, done != NULL, error);
+
+	request->done = done;
+	request->context = context;
+	if (status != WEIR_OK)
+		return status;
+	return weiri_request_start(record, &area->waitable, &request_kind, request, &area->allocator, handle, error);
+}
+
+/* -- blocking calls ---------------------------------------------------------------------------- */
 
 enum weir_status weir_map_staging_put(weir_map_staging *map, int64_t key, const size_t places[],
                                       weir_tensor *const tensors[], size_t count, uint64_t deadline_ns,
@@ -430,7 +430,7 @@ enum weir_status weir_map_staging_put(weir_map_staging *map, int64_t key, const 
 	return status;
 }
 
-/* *key, if not NULL, is that of what came out. */
+/* *key, if not NULL, gets the key of what was taken. */
 static enum weir_status take(weir_map_staging *map, enum kind kind, int64_t of, const size_t places[], int64_t *key,
                              weir_tensor *tensors[], size_t count, uint64_t deadline_ns, weir_cancel *cancel,
                              weir_error *error)
@@ -472,30 +472,11 @@ enum weir_status weir_map_staging_peek(weir_map_staging *map, int64_t key, const
 	return take(map, PEEK, key, places, NULL, tensors, count, deadline_ns, cancel, error);
 }
 
-/* -- asynchronous ------------------------------------------------------------------------------------------------------------- */
-
-/* Takes over what the request holds when it returns WEIR_OK. */
-static enum weir_status start(struct weiri_record *record, const struct request *request,
-                              weir_map_staging_done_fn *done, void *context, weir_map_staging_op **out,
-                              weir_error *error)
-{
-	enum weir_status status = weiri_area_check_done(&request->map->area, done != NULL, error);
-	weir_map_staging_op *op;
-
-	if (status != WEIR_OK)
-		return status;
-	op = op_create(request, done, context, error);
-	if (op == NULL)
-		return WEIR_RESOURCE_EXHAUSTED;
-	if (out != NULL)
-		*out = op;
-	weiri_await_begin(record, &op->await, out != NULL);
-	return WEIR_OK;
-}
+/* -- asynchronous ------------------------------------------------------------------------------ */
 
 enum weir_status weir_map_staging_start_put(weir_map_staging *map, int64_t key, const size_t places[],
                                             weir_tensor *const tensors[], size_t count, weir_map_staging_done_fn *done,
-                                            void *context, weir_map_staging_op **op, weir_error *error)
+                                            void *context, weir_pending **handle, weir_error *error)
 {
 	struct weiri_record *record;
 	struct request request;
@@ -505,52 +486,52 @@ enum weir_status weir_map_staging_start_put(weir_map_staging *map, int64_t key, 
 		status = fill_put(record, &request, tensors, error);
 	if (status != WEIR_OK)
 		return status;
-	status = start(record, &request, done, context, op, error);
+	status = start(record, &request, done, context, handle, error);
 	if (status != WEIR_OK)
 		weiri_map_choice_let_go(record, &request.choice);
 	return status;
 }
 
 static enum weir_status start_take(weir_map_staging *map, enum kind kind, int64_t key, const size_t places[],
-                                   size_t count, weir_map_staging_done_fn *done, void *context,
-                                   weir_map_staging_op **op, weir_error *error)
+                                   size_t count, weir_map_staging_done_fn *done, void *context, weir_pending **handle,
+                                   weir_error *error)
 {
 	struct weiri_record *record;
 	struct request request;
 	enum weir_status status = request_init(&request, map, kind, key, places, count, &record, error);
 
-	return status == WEIR_OK ? start(record, &request, done, context, op, error) : status;
+	return status == WEIR_OK ? start(record, &request, done, context, handle, error) : status;
 }
 
 enum weir_status weir_map_staging_start_get(weir_map_staging *map, int64_t key, const size_t places[], size_t count,
-                                            weir_map_staging_done_fn *done, void *context, weir_map_staging_op **op,
+                                            weir_map_staging_done_fn *done, void *context, weir_pending **handle,
                                             weir_error *error)
 {
-	return start_take(map, GET, key, places, count, done, context, op, error);
+	return start_take(map, GET, key, places, count, done, context, handle, error);
 }
 
 enum weir_status weir_map_staging_start_get_any(weir_map_staging *map, const size_t places[], size_t count,
-                                                weir_map_staging_done_fn *done, void *context, weir_map_staging_op **op,
+                                                weir_map_staging_done_fn *done, void *context, weir_pending **handle,
                                                 weir_error *error)
 {
-	return start_take(map, GET_ANY, 0, places, count, done, context, op, error);
+	return start_take(map, GET_ANY, 0, places, count, done, context, handle, error);
 }
 
 enum weir_status weir_map_staging_start_peek(weir_map_staging *map, int64_t key, const size_t places[], size_t count,
-                                             weir_map_staging_done_fn *done, void *context, weir_map_staging_op **op,
+                                             weir_map_staging_done_fn *done, void *context, weir_pending **handle,
                                              weir_error *error)
 {
-	return start_take(map, PEEK, key, places, count, done, context, op, error);
+	return start_take(map, PEEK, key, places, count, done, context, handle, error);
 }
 
-/* -- all at once -------------------------------------------------------------------------------------------------------------- */
+/* -- all at once ------------------------------------------------------------------------------- */
 
 struct clearing {
 	struct weiri_scope scope;
 	struct weiri_map_part *gone;
 };
 
-/* M1: its parts are ours now. */
+/* M1: this call owns its parts now. */
 static void clear_entry(void *context, void *item)
 {
 	struct clearing *clearing = context;
@@ -582,11 +563,11 @@ enum weir_status weir_map_staging_clear(weir_map_staging *map)
 	}
 	weiri_scope_leave(&clearing.scope);
 	weiri_map_parts_release(record, clearing.gone);
-	weiri_await_pump(record, &map->area.awaits);
+	weiri_waitable_pump(record, &map->area.waitable);
 	return status;
 }
 
-enum weir_status weir_map_staging_look(const weir_map_staging *map, size_t *complete, size_t *incomplete, size_t *bytes)
+enum weir_status weir_map_staging_size(const weir_map_staging *map, size_t *complete, size_t *incomplete, size_t *bytes)
 {
 	struct weiri_record *record = map != NULL ? weiri_record_get() : NULL;
 	const struct content *content;
@@ -604,11 +585,6 @@ enum weir_status weir_map_staging_look(const weir_map_staging *map, size_t *comp
 		*bytes = content->bytes;
 	weiri_scope_leave(&scope);
 	return WEIR_OK;
-}
-
-size_t weiri_map_staging_waiting(const weir_map_staging *map)
-{
-	return weiri_area_waiting(&map->area);
 }
 
 enum weir_status weir_map_staging_place(const weir_map_staging *map, const char *component, size_t *place)
@@ -636,7 +612,7 @@ enum weir_status weir_map_staging_key_of(const weir_map_staging *map, const weir
 	return WEIR_OK;
 }
 
-/* -- creating and destroying -------------------------------------------------------------------------------------------------- */
+/* -- creating and destroying ------------------------------------------------------------------- */
 
 static void tell(const struct weiri_area *area, const void *content, char *text, size_t size)
 {
@@ -660,6 +636,7 @@ static void empty(struct weiri_area *area, const void *content)
 	const struct content *last = content;
 
 	(void)area;
+	WEIR_ASSERT_WALK(assert_content((const weir_map_staging *)(const void *)area, last));
 	weiri_tree_end(last->complete, NULL, end_entry, NULL);
 	weiri_tree_end(last->incomplete, NULL, end_entry, NULL);
 }
@@ -671,23 +648,26 @@ static const struct weiri_area_kind kind_of_area = {
 enum weir_status weir_map_staging_create(const struct weir_map_staging_options *options, weir_map_staging **out,
                                          weir_error *error)
 {
+	struct weir_map_staging_options given;
 	enum weir_status status;
 	struct weiri_area *area;
 	weir_map_staging *map;
 
 	if (options == NULL || out == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: %s is NULL", what, options == NULL ? "options" : "out");
-	status = weiri_area_check_options(what, options->struct_size, sizeof(*options), options->flags, error);
+	status = weiri_options_read(what, options, &given, sizeof(given), error);
+	if (status == WEIR_OK)
+		status = weiri_options_flags(what, given.flags, 0, error);
 	if (status == WEIR_OK)
 		status = weiri_area_create(
 			&kind_of_area,
-			&(struct weiri_area_plan){options->name, options->components, options->component_count, options->allocator},
-			&area, error);
+			&(struct weiri_area_plan){given.name, given.components, given.component_count, given.allocator}, &area,
+			error);
 	if (status != WEIR_OK)
 		return status;
 	map = (weir_map_staging *)(void *)area;
-	map->capacity = options->capacity;
-	map->memory_limit = options->memory_limit;
+	map->capacity = given.capacity;
+	map->memory_limit = given.memory_limit;
 	status = weiri_area_enter(area, error);
 	if (status == WEIR_OK)
 		*out = map;

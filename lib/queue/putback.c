@@ -48,7 +48,9 @@ static void segment_reclaim(struct weiri_retired *object)
 	weiri_segment_free(WEIRI_CONTAINER_OF(object, struct weiri_segment, retired));
 }
 
-/* Merges from[start .. middle) and from[middle .. end) to to[start .. end); items and keys alike. */
+/*
+ * Merges from[start .. middle) and from[middle .. end) to to[start .. end); items and keys alike.
+ */
 static void merge_runs(const struct run *from, const struct run *to, size_t start, size_t middle, size_t end)
 {
 	size_t a = start, b = middle;
@@ -91,12 +93,18 @@ void weiri_putback_push(struct weiri_scope *scope, struct weiri_putback *putback
 
 	segment->count = count;
 	weiri_retired_init(&segment->retired, segment_size(segment->room, segment->kind), segment_reclaim);
-	/* [P3 release] that they came out. The count is read-modify-written only, so who reads it later has this, too. */
+	/*
+	 * [P3 release] that the items were dequeued. The count changes only by read-modify-writes, so
+	 * each later reader acquires this, too.
+	 */
 	(void)weiri_fetch_add_release(&putback->items, count);
 	weiri_section_read(scope->record, &putback->top, &top);
 	do {
 		segment->next = top;
-		/* [P1 release] No acquire: `top` is not followed here, and who does follow it has P1 from its own push, through the head. */
+		/*
+		 * [P1 release] No acquire: `top` is not followed here, and a thread that follows it has P1
+		 * from that segment's own push, through the head.
+		 */
 	} while (!weiri_cas_release(&putback->top, &top, segment));
 }
 
@@ -109,18 +117,24 @@ static size_t take_from(struct weiri_segment *segment, uint64_t items[], size_t 
 		more = segment->count - taken < count ? segment->count - taken : count;
 		if (more == 0)
 			return 0;
-		/* [P2 release] Acquire when it fails, only: the index grows, so a success has read the store that was acquired. */
+		/*
+		 * [P2 release] Only a failure acquires: the index grows, so a success has read the store
+		 * that was acquired.
+		 */
 	} while (!weiri_cas_release_or_acquire(&segment->taken, &taken, taken + more));
 	memcpy(items, segment->items + taken, more * sizeof(items[0]));
 	return more;
 }
 
-/* Nothing is left in it, and nothing comes back to it. */
+/* The segment is empty, and no item returns to it. */
 static void unlink_empty(struct weiri_scope *scope, struct weiri_putback *putback, struct weiri_segment *top)
 {
 	void *expected = top;
 
-	/* [seq_cst] P1 goes on through the head. Unlinked before the era in which it dies is read: I1 of section.h. */
+	/*
+	 * [seq_cst] P1 continues through the head. The segment is unlinked before its retirement era is
+	 * read: I1 of section.h.
+	 */
 	if (weiri_cas_seq_cst(&putback->top, &expected, top->next))
 		weiri_scope_retire(scope, &top->retired);
 }
@@ -133,7 +147,10 @@ struct weiri_segment *weiri_putback_first(struct weiri_scope *scope, struct weir
 		weiri_section_read(scope->record, &putback->top, &top); /* [P1 acquire] */
 		if (top == NULL)
 			return NULL;
-		/* [P2 acquire] pairs with take_from(): whoever finds items gone sees what the taker did before. */
+		/*
+		 * [P2 acquire] pairs with take_from(): a thread that finds items gone sees what the taker
+		 * did before.
+		 */
 		*place = weiri_load_acquire(&top->taken);
 		if (*place < top->count)
 			return top;
@@ -164,7 +181,7 @@ size_t weiri_putback_take(struct weiri_scope *scope, struct weiri_putback *putba
 			break;
 		more = take_from(top, items + done, count - done);
 		done += more;
-		if (more == 0) /* others have emptied it */
+		if (more == 0) /* other threads have emptied it */
 			unlink_empty(scope, putback, top);
 	}
 	if (done != 0)

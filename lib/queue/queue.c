@@ -6,32 +6,30 @@
 #include <weir/time.h>
 
 #include "base/error.h"
+#include "base/options.h"
 #include "queue/announce.h"
 #include "queue/op.h"
 #include "queue/registry.h"
 
 static enum weir_status check_options(const struct weir_queue_options *options, weir_error *error)
 {
-	if (options == NULL || options->struct_size != sizeof(*options))
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue: options are NULL or of another size");
-	if (options->order != WEIR_QUEUE_FIFO && options->order != WEIR_QUEUE_SHUFFLE &&
-	    options->order != WEIR_QUEUE_PRIORITY)
+	enum weir_status status = weiri_options_flags("queue", options->flags, WEIR_QUEUE_FAIR, error);
+	const struct weiri_store_kind *store = weiri_store_for(options->order);
+
+	if (status != WEIR_OK)
+		return status;
+	if (store == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue: %d is no order", (int)options->order);
-	if ((options->flags & ~(uint32_t)WEIR_QUEUE_FAIR) != 0)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue: unknown flags 0x%x", options->flags);
 	if (options->capacity == 0 || options->capacity > WEIR_RING_MAX_CAPACITY)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue: capacity is %zu, must be 1 to %d", options->capacity,
 		                  WEIR_RING_MAX_CAPACITY);
-	if (options->order == WEIR_QUEUE_SHUFFLE && options->capacity > WEIRI_SHUFFLE_MAX_CAPACITY)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue: capacity is %zu, a shuffle queue holds at most %d",
-		                  options->capacity, WEIRI_SHUFFLE_MAX_CAPACITY);
-	if (options->order == WEIR_QUEUE_PRIORITY && options->capacity > WEIR_PRIORITY_QUEUE_MAX_CAPACITY)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue: capacity is %zu, a priority queue holds at most %d",
-		                  options->capacity, WEIR_PRIORITY_QUEUE_MAX_CAPACITY);
-	if ((options->order == WEIR_QUEUE_PRIORITY) != (options->key != NULL))
+	if (options->capacity > store->max_capacity)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue: capacity is %zu, a %s queue holds at most %zu",
+		                  options->capacity, store->name, store->max_capacity);
+	if (store->has_keys != (options->key != NULL))
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue: key is %s",
 		                  options->key != NULL ? "for priority queues" : "NULL, a priority queue needs one");
-	if (options->order != WEIR_QUEUE_SHUFFLE && options->min_after_dequeue != 0)
+	if (!store->has_draws && options->min_after_dequeue != 0)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue: min_after_dequeue is for shuffle queues");
 	if (options->min_after_dequeue >= options->capacity)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue: min_after_dequeue %zu must be below the capacity %zu",
@@ -43,19 +41,13 @@ static uint64_t choose_seed(const struct weir_queue_options *options, const weir
 {
 	uint64_t seed = options->seed;
 
-	if (options->order != WEIR_QUEUE_SHUFFLE)
+	if (!queue->store->has_draws)
 		return 0;
-	/* Two queues made in one nanosecond differ by their address. Never 0, which would read back as "none". */
+	/*
+	 * Two queues that are created in the same nanosecond differ by their address. Never 0, which
+	 * would mean "none" when it is read back.
+	 */
 	return seed != 0 ? seed : ((weir_now_ns() ^ (uint64_t)(uintptr_t)queue << 20) | 1);
-}
-
-static enum weir_status make_store(weir_queue *queue, const struct weir_queue_options *options)
-{
-	struct weir_ring_options ring = {.struct_size = sizeof(ring), .allocator = &queue->allocator};
-
-	queue->bag = weiri_bag_of(options->order);
-	return queue->bag != NULL ? queue->bag->create(queue, options)
-	                          : weir_ring_create(options->capacity, &ring, &queue->ring);
 }
 
 void weiri_queue_free(weir_queue *queue)
@@ -64,9 +56,7 @@ void weiri_queue_free(weir_queue *queue)
 
 	weiri_queue_put_out(queue);
 	weiri_announced_free(queue);
-	weir_ring_destroy(queue->ring);
-	if (queue->bag != NULL)
-		queue->bag->destroy(queue);
+	queue->store->destroy(queue);
 	weiri_release(&allocator, queue->name, queue->name_size, 1);
 	weiri_release(&allocator, queue, sizeof(*queue), alignof(weir_queue));
 }
@@ -75,12 +65,9 @@ static enum weir_status fill(weir_queue *queue, const struct weir_queue_options 
 {
 	const char *name = options->name != NULL ? options->name : "queue";
 
-	queue->order = options->order;
 	queue->flags = options->flags;
 	queue->capacity = options->capacity;
 	queue->level_mask = weiri_level_step(options->capacity) - 1;
-	if ((options->flags & WEIRI_QUEUE_OF_SECTION) != 0)
-		queue->level_mask = SIZE_MAX; /* how full it is says nothing, and nobody reads it */
 	queue->seed = choose_seed(options, queue);
 	queue->key = options->key;
 	queue->key_context = options->key_context;
@@ -91,7 +78,7 @@ static enum weir_status fill(weir_queue *queue, const struct weir_queue_options 
 	if (queue->name == NULL)
 		return WEIR_RESOURCE_EXHAUSTED;
 	memcpy(queue->name, name, queue->name_size);
-	return make_store(queue, options);
+	return queue->store->create(queue, options);
 }
 
 /* From here on a dump finds it. */
@@ -103,13 +90,15 @@ static enum weir_status enter_registry(weir_queue *queue)
 	return queue->registered != NULL ? WEIR_OK : WEIR_RESOURCE_EXHAUSTED;
 }
 
-enum weir_status weiri_queue_create(const struct weir_queue_options *options, weir_queue **out, weir_error *error)
+enum weir_status weiri_queue_create(const struct weir_queue_options *options, const struct weiri_store_kind *store,
+                                    weir_queue **out, weir_error *error)
 {
 	weir_allocator allocator = weiri_allocator_or_default(options->allocator);
 	weir_queue *queue = weiri_allocate_zeroed(&allocator, sizeof(*queue), alignof(weir_queue));
 	enum weir_status status = WEIR_RESOURCE_EXHAUSTED;
 
 	if (queue != NULL) {
+		queue->store = store;
 		queue->allocator = allocator;
 		status = fill(queue, options);
 		if (status == WEIR_OK)
@@ -118,7 +107,8 @@ enum weir_status weiri_queue_create(const struct weir_queue_options *options, we
 	if (queue == NULL || status != WEIR_OK) {
 		if (queue != NULL)
 			weiri_queue_free(queue);
-		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "queue: no memory for %zu items", options->capacity);
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "queue: no memory for %zu item%s", options->capacity,
+		                  WEIRI_S(options->capacity));
 	}
 	*out = queue;
 	return WEIR_OK;
@@ -126,11 +116,15 @@ enum weir_status weiri_queue_create(const struct weir_queue_options *options, we
 
 enum weir_status weir_queue_create(const struct weir_queue_options *options, weir_queue **out, weir_error *error)
 {
-	enum weir_status status = check_options(options, error);
+	struct weir_queue_options given;
+	enum weir_status status;
 
-	if (status == WEIR_OK && out == NULL)
-		status = weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue: out is NULL");
-	return status == WEIR_OK ? weiri_queue_create(options, out, error) : status;
+	if (options == NULL || out == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue: %s is NULL", options == NULL ? "options" : "out");
+	status = weiri_options_read("queue", options, &given, sizeof(given), error);
+	if (status == WEIR_OK)
+		status = check_options(&given, error);
+	return status == WEIR_OK ? weiri_queue_create(&given, weiri_store_for(given.order), out, error) : status;
 }
 
 static void drop_all(struct weiri_record *record, weir_queue *queue)
@@ -139,7 +133,7 @@ static void drop_all(struct weiri_record *record, weir_queue *queue)
 	enum weir_status status;
 	uint64_t item;
 
-	/* Closing lifts min_after_dequeue. */
+	/* Closing sets min_after_dequeue to 0. */
 	(void)weir_queue_close(queue, WEIR_CLOSE_CANCEL, NULL);
 	while (weiri_queue_take(&scope, queue, &item, 1, 0, &status) != 0) {
 		if (queue->drop != NULL)
@@ -148,16 +142,19 @@ static void drop_all(struct weiri_record *record, weir_queue *queue)
 	weiri_queue_retire_gathered(&scope);
 }
 
-/* Refuses while somebody is known to need it. Sets *record. */
+/* Refuses while the queue is known to be in use. Sets *record. */
 static enum weir_status check_destroy(weir_queue *queue, struct weiri_record **record, weir_error *error)
 {
 	size_t waiting, announced;
 
-	/* [relaxed] a count. That an operation has ended its caller knows from its completion, which comes after it was subtracted. */
+	/*
+	 * [relaxed] a count. An operation's owner knows from the completion that it has ended, and the
+	 * completion comes after the subtraction.
+	 */
 	waiting = weiri_load_relaxed(&queue->waiting);
 	if (waiting != 0)
-		return weiri_fail(error, WEIR_FAILED_PRECONDITION, "queue \"%s\": %zu operations wait in it; close it first",
-		                  queue->name, waiting);
+		return weiri_fail(error, WEIR_FAILED_PRECONDITION, "queue \"%s\": %zu waiting operation%s; close it first",
+		                  queue->name, waiting, WEIRI_S(waiting));
 	*record = weiri_record_get();
 	if (*record == NULL)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "queue \"%s\": no memory for this thread's record",
@@ -165,8 +162,8 @@ static enum weir_status check_destroy(weir_queue *queue, struct weiri_record **r
 	announced = weiri_queue_announced(*record, queue);
 	if (announced != 0)
 		return weiri_fail(error, WEIR_FAILED_PRECONDITION,
-		                  "queue \"%s\": %zu threads are announced to feed or drain it; withdraw that first",
-		                  queue->name, announced);
+		                  "queue \"%s\": %zu announced producer or consumer thread%s; withdraw the announcement first",
+		                  queue->name, announced, WEIRI_S(announced));
 	return WEIR_OK;
 }
 
@@ -181,52 +178,53 @@ enum weir_status weir_queue_destroy(weir_queue *queue, weir_error *error)
 	if (status != WEIR_OK)
 		return status;
 	drop_all(record, queue);
-	weiri_visits_end_of(queue); /* a completion may destroy it: the call that runs that goes on */
-	if (weiri_registry_remove(record, queue->registered)) /* 0: a dump looks at it, and frees it */
+	weiri_visits_end_of(queue); /* a completion may destroy it: the call that runs it continues */
+	if (weiri_registry_remove(record, queue->registered)) /* 0: a dump reads it, and frees it */
 		weiri_queue_free(queue);
 	return WEIR_OK;
 }
 
-/* -- closing ------------------------------------------------------------------------------------------------------------------ */
+/* -- closing ----------------------------------------------------------------------------------- */
 
 static void note_cause(weir_queue *queue, const weir_error *cause)
 {
-	/* [relaxed] the first one; cause_ready carries what it says. */
-	if (cause == NULL || cause->code == WEIR_OK || weiri_exchange_relaxed(&queue->cause_taken, 1u) != 0)
+	/* [relaxed] it only selects the first closer; cause_ready publishes the cause. */
+	if (!weiri_is_cause(cause) || weiri_exchange_relaxed(&queue->cause_taken, 1u) != 0)
 		return;
 	queue->cause = weiri_error_kept(cause);
 	/* [release] pairs with weiri_queue_cause(). */
 	weiri_store_release(&queue->cause_ready, 1u);
 }
 
-/* An enqueue on the list that nobody has cancelled yet, held for the caller; NULL: none. */
-static weir_queue_op *find_uncancelled(struct weiri_record *record, weir_queue *queue)
+/* An enqueue on the list that is not cancelled yet, held for the caller; NULL: none. */
+static weir_pending *find_uncancelled(struct weiri_record *record, weir_queue *queue)
 {
 	struct weiri_scope scope = weiri_scope_enter(record);
 	struct weiri_list_node *node = NULL;
-	weir_queue_op *found = NULL;
+	weir_pending *found = NULL;
 
 	while (found == NULL && (node = weiri_list_next(&scope, &queue->producers.list, node)) != NULL) {
-		weir_queue_op *op = WEIRI_CONTAINER_OF(node, weir_queue_op, node);
+		weir_pending *pending = weiri_pending_entry_of(node)->pending;
 
-		/* [relaxed] a look; weiri_op_cancel decides. */
-		if ((weiri_load_relaxed(&op->state) & (WEIRI_OP_CANCEL | WEIRI_OP_DONE)) == 0) {
-			weiri_op_retain(op);
-			found = op;
+		/* [relaxed] a look; weiri_pending_cancel() decides. A select sees the gate itself. */
+		if (pending != NULL && pending->kind == &weiri_queue_kind &&
+		    (weiri_load_relaxed(&pending->state) & (WEIRI_PENDING_CANCEL | WEIRI_PENDING_DONE)) == 0) {
+			weiri_pending_retain(pending);
+			found = pending;
 		}
 	}
 	weiri_scope_leave(&scope);
 	return found;
 }
 
-/* Up to the end of the visit: a completion may destroy the queue. */
+/* Reaches to the end of the visit: a completion may destroy the queue. */
 static void cancel_waiting_enqueues(struct weiri_record *record, weir_queue *queue, const struct weiri_visit *visit)
 {
-	weir_queue_op *op;
+	weir_pending *pending;
 
-	while (!weiri_visit_is_over(visit) && (op = find_uncancelled(record, queue)) != NULL) {
-		weiri_op_cancel(op, WEIRI_OP_FOR_CLOSE);
-		weiri_op_release(op);
+	while (!weiri_visit_is_over(visit) && (pending = find_uncancelled(record, queue)) != NULL) {
+		weiri_pending_cancel(pending, WEIRI_PENDING_FOR_CLOSE);
+		weiri_pending_release(pending);
 	}
 }
 
@@ -241,12 +239,12 @@ enum weir_status weir_queue_close(weir_queue *queue, enum weir_close_mode mode, 
 	if (record == NULL)
 		return WEIR_RESOURCE_EXHAUSTED;
 	note_cause(queue, cause);
-	/* The store first: linearization of the close. */
-	if (queue->bag == NULL)
-		weir_ring_close(queue->ring);
-	else
-		queue->bag->close(queue);
-	/* [seq_cst] Dekker with put_on_list(): it appends, then looks at the gate; we set it, then walk. */
+	/* The store is closed first: linearization of the close. */
+	queue->store->close(queue);
+	/*
+	 * [seq_cst] Dekker with join() of op.c: it appends, then reads the gate; the close sets the
+	 * gate, then walks the list.
+	 */
 	(void)weiri_fetch_or_seq_cst(&queue->gate, bits);
 	weiri_visit_begin(&visit, queue);
 	if (mode == WEIR_CLOSE_CANCEL)
@@ -257,14 +255,14 @@ enum weir_status weir_queue_close(weir_queue *queue, enum weir_close_mode mode, 
 	return WEIR_OK;
 }
 
-/* -- looking ------------------------------------------------------------------------------------------------------------------ */
+/* -- looking ----------------------------------------------------------------------------------- */
 
-int weir_queue_closed(const weir_queue *queue)
+bool weir_queue_closed(const weir_queue *queue)
 {
 	return queue != NULL && weiri_queue_store_closed(queue);
 }
 
-size_t weir_queue_size(const weir_queue *queue)
+size_t weir_queue_size_approx(const weir_queue *queue)
 {
 	return queue != NULL ? weiri_queue_size(queue) : 0;
 }

@@ -11,9 +11,12 @@
 #include "base/memory.h"
 #include "queue/tuple.h"
 
-/* -- what they have in common ------------------------------------------------------------------------------------------------- */
+/* -- what they have in common ------------------------------------------------------------------ */
 
-/* A dim in which they differ, or that one does not know, is unknown; with ranks that differ nothing is known. */
+/*
+ * A dim in which the shapes differ, or that is unknown in one of them, is unknown. If the ranks
+ * differ, nothing is known.
+ */
 static void merge_shape(struct weiri_component *common, const struct weiri_component *other)
 {
 	if (!other->has_shape || common->shape.rank != other->shape.rank)
@@ -24,7 +27,7 @@ static void merge_shape(struct weiri_component *common, const struct weiri_compo
 	}
 }
 
-/* Of queue q with those before it. */
+/* Combines queue q with the queues before it. */
 static enum weir_status merge(struct weiri_component common[], weir_tensor_queue *const queues[], size_t q,
                               weir_error *error)
 {
@@ -33,8 +36,8 @@ static enum weir_status merge(struct weiri_component common[], weir_tensor_queue
 
 	if (queue->count != queues[0]->count)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
-		                  "queue list: queue 0 (\"%s\") has %zu components, queue %zu (\"%s\") has %zu", first,
-		                  queues[0]->count, q, name, queue->count);
+		                  "queue list: queue 0 (\"%s\") has %zu component%s, queue %zu (\"%s\") has %zu", first,
+		                  queues[0]->count, WEIRI_S(queues[0]->count), q, name, queue->count);
 	for (size_t i = 0; i < queue->count; i++) {
 		const struct weiri_component *other = &queue->components[i];
 
@@ -52,9 +55,12 @@ static enum weir_status merge(struct weiri_component common[], weir_tensor_queue
 	return WEIR_OK;
 }
 
-/* -- the list ----------------------------------------------------------------------------------------------------------------- */
+/* -- the list ---------------------------------------------------------------------------------- */
 
-/* count of components, each of so many bytes as it has; at most 64, so that nothing overflows. */
+/*
+ * Computes the size for `count` components, each with its own number of bytes. There are at most
+ * 64, so it cannot overflow.
+ */
 static size_t front_size(size_t components)
 {
 	return sizeof(struct weir_tensor_queue_list) + components * sizeof(struct weiri_component);
@@ -75,8 +81,8 @@ static void write_name(weir_tensor_queue_list *list)
 static enum weir_status check(weir_tensor_queue *const queues[], size_t count, weir_error *error)
 {
 	if (queues == NULL || count == 0 || count > WEIR_TENSOR_QUEUE_LIST_MAX)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue list: %zu queues, must be 1 to %d",
-		                  queues != NULL ? count : 0, WEIR_TENSOR_QUEUE_LIST_MAX);
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue list: %zu queue%s, must be 1 to %d",
+		                  queues != NULL ? count : 0, WEIRI_S(queues != NULL ? count : 0), WEIR_TENSOR_QUEUE_LIST_MAX);
 	for (size_t q = 0; q < count; q++) {
 		if (queues[q] == NULL)
 			return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue list: queue %zu is NULL", q);
@@ -112,19 +118,21 @@ enum weir_status weir_tensor_queue_list_create(weir_tensor_queue *const queues[]
 	if (status == WEIR_OK)
 		*out = list;
 	else
-		weir_tensor_queue_list_destroy(list);
+		(void)weir_tensor_queue_list_destroy(list, NULL);
 	return status;
 }
 
-void weir_tensor_queue_list_destroy(weir_tensor_queue_list *list)
+enum weir_status weir_tensor_queue_list_destroy(weir_tensor_queue_list *list, weir_error *error)
 {
 	weir_allocator allocator;
 
+	(void)error; /* it never fails */
 	if (list == NULL)
-		return;
+		return WEIR_OK;
 	allocator = list->allocator;
 	weiri_release(&allocator, list, front_size(list->count) + list->queue_count * sizeof(list->queues[0]),
 	              alignof(weir_tensor_queue_list));
+	return WEIR_OK;
 }
 
 enum weir_status weir_tensor_queue_list_at(const weir_tensor_queue_list *list, int64_t index, weir_tensor_queue **out,

@@ -1,5 +1,6 @@
 /*
- * queue_list.h - several queues for the same tuples, and what is known of an item before one of them is chosen.
+ * queue_list.h - several queues for the same tuples, and what is known about an item before one
+ * queue is chosen.
  */
 #ifndef WEIRI_QUEUE_LIST_H
 #define WEIRI_QUEUE_LIST_H
@@ -12,7 +13,7 @@ struct weir_tensor_queue_list {
 	size_t count;                        /* components */
 	char name[96];                       /* "a|b|c", cut when longer */
 	weir_tensor_queue **queues;          /* behind the components */
-	struct weiri_component components[]; /* what those of all queues have in common; `known` is the first's */
+	struct weiri_component components[]; /* common to all queues; `known` is the first queue's */
 };
 
 #endif

@@ -1,25 +1,34 @@
 /*
  * readiness.c - file descriptors that are readable while a dequeue, or an enqueue, would not wait.
  *
- * Each direction has a beacon (sync/beacon.h), made when it is first asked for; what it shows is weiri_queue_can_give() or
- * weiri_queue_can_take_in(). Both may be changed by both kinds of call, so every call has to settle it. A call that changed the store looks
- * at the list of the other side anyway, to see whether somebody waits: with the first beacon an entry that nobody serves, a bell,
- * goes on both lists and stays. The lists are then always occupied, so each such call goes through weiri_queue_pump(),
- * and that settles. While nobody has asked for a descriptor there is nothing new to look at.
+ * Algorithm. Each direction has a beacon (sync/beacon.h), created when it is first requested. It
+ * shows weiri_queue_can_give() or weiri_queue_can_take_in(). Calls of both kinds may change both
+ * answers, so every call has to settle both beacons. But a call that changed the store reads the
+ * list of the other side in any case, to see whether there are waiters. So the first beacon appends
+ * a bell to both lists: an entry that is never completed, and stays. The lists are then always
+ * occupied, so each such call goes through weiri_queue_pump(), which settles. While no descriptor
+ * was requested, calls have nothing more to read.
+ *
+ * Source. We know of no publication of level-triggered descriptors for a lock-free queue.
  *
  * Invariants
- *   R1  a change of the store that no settle follows was seen by a look of the one who published the beacon, or asked for it. He appends
- *       bells, publishes, posts on both sides, and settles; who changes the store looks whether a side is posted, at the list, and then for
- *       the beacon (a pump that changes more does so before its last look at the lists). So either he finds both, and settles, or
- *       that settle sees his change (sync/waiters.h). Who finds a beacon there cannot know how far its maker has come: he
- *       posts and settles as well
- *   R2  whatever changes an answer is followed by a pump on the same thread: an item that goes in, comes out, is given back; the turn
- *       given; a close; an admitted enqueue that leaves. So B3 of beacon.h holds of the queue
- *   R3  a beacon stays until the queue is destroyed: the descriptor was given to the caller
- * The child of a fork has the parent's descriptors, whose counts it must not move: beacons of before the fork are passed over there, and
- *   the first request makes another (base/eventfd.h). The older ones are kept behind the newest.
- * Progress: lock-free. A thread that is stopped between its change of the store and the settle leaves the descriptors as they were, until
- *   another call settles; as with those who wait for the item itself.
+ *   R1  a change of the store that is followed by no settle was seen by a look of the thread that
+ *       published the beacon, or requested it. That thread appends bells, publishes the beacon,
+ *       posts on both sides, and settles. A thread that changes the store checks whether a side is
+ *       posted, reads the list, and then looks for the beacon (a pump that changes more does so
+ *       before its last look at the lists). So either this thread finds both, and settles, or the
+ *       settle of the requester sees the change (sync/waiters.h). A requester that finds a beacon
+ *       cannot know how far its creator has come, so it posts and settles as well
+ *   R2  each change of an answer is followed by a pump on the same thread: an item is enqueued,
+ *       dequeued or returned; the turn is released; the queue is closed; an admitted enqueue gives
+ *       up. So B3 of beacon.h holds for the queue
+ *   R3  a beacon stays until the queue is destroyed: the caller has the descriptor
+ * Fork: the child has the parent's descriptors and must not change their counts. Beacons from
+ * before the fork are skipped in the child, and the first request creates another beacon
+ * (base/eventfd.h). The older ones are linked behind the newest.
+ * Progress: lock-free. If a thread stalls between its change of the store and the settle, the
+ *   descriptors stay as they were until another call settles; the same holds for operations that
+ *   wait for the item itself.
  * Checked: stress/model/check_readiness.c, tests/test_queue_readiness.c.
  */
 #include <stdalign.h>
@@ -30,13 +39,18 @@
 
 enum { SIDES = 2 };
 
+struct bell {
+	struct weiri_pending_entry entry; /* of no operation */
+	weir_allocator allocator;
+};
+
 struct weiri_readiness {
 	struct weiri_beacon beacon;
-	weir_queue_op *bells[SIDES];
+	struct bell *bells[SIDES];     /* NULL: none, or the list frees it */
 	struct weiri_readiness *older; /* of before a fork */
 };
 
-/* What a look needs. */
+/* The arguments of a look. */
 struct view {
 	struct weiri_record *record;
 	weir_queue *queue;
@@ -73,16 +87,40 @@ void weiri_queue_settle(struct weiri_record *record, weir_queue *queue)
 	settle_one(record, queue, &queue->writable, can_take_in);
 }
 
-/* -- making them -------------------------------------------------------------------------------------------------------------- */
+/* -- making them ------------------------------------------------------------------------------- */
 
-/* Not on the lists, or with the queue at its end. */
+static void bell_free(struct bell *bell)
+{
+	weir_allocator allocator = bell->allocator;
+
+	weiri_release(&allocator, bell, sizeof(*bell), alignof(struct bell));
+}
+
+/* Removed from its list, and no walker can see it any longer. */
+static void bell_reclaim(struct weiri_retired *retired)
+{
+	struct weiri_list_node *node = WEIRI_CONTAINER_OF(retired, struct weiri_list_node, retired);
+
+	bell_free(WEIRI_CONTAINER_OF(weiri_pending_entry_of(node), struct bell, entry));
+}
+
+static struct bell *bell_create(weir_queue *queue)
+{
+	struct bell *bell = weiri_allocate_zeroed(&queue->allocator, sizeof(*bell), alignof(struct bell));
+
+	if (bell == NULL)
+		return NULL;
+	weiri_list_node_init(&bell->entry.node, sizeof(*bell), bell_reclaim);
+	bell->allocator = queue->allocator;
+	return bell;
+}
+
+/* The bells are not on the lists, or the queue is being destroyed. */
 static void readiness_free(weir_queue *queue, struct weiri_readiness *readiness)
 {
 	for (int i = 0; i < SIDES; i++) {
-		if (readiness->bells[i] == NULL)
-			continue;
-		weiri_op_release(readiness->bells[i]);
-		weiri_op_release(readiness->bells[i]); /* the list's */
+		if (readiness->bells[i] != NULL)
+			bell_free(readiness->bells[i]);
 	}
 	weiri_beacon_fini(&readiness->beacon);
 	weiri_release(&queue->allocator, readiness, sizeof(*readiness), alignof(struct weiri_readiness));
@@ -97,7 +135,7 @@ static struct weiri_readiness *readiness_create(weir_queue *queue)
 		return NULL;
 	weiri_beacon_init(&readiness->beacon);
 	for (int i = 0; i < SIDES; i++)
-		readiness->bells[i] = weiri_op_create_bell(queue);
+		readiness->bells[i] = bell_create(queue);
 	if (readiness->beacon.event.fd >= 0 && readiness->bells[0] != NULL && readiness->bells[1] != NULL)
 		return readiness;
 	readiness_free(queue, readiness);
@@ -114,18 +152,21 @@ static void hang_bells(struct weiri_record *record, weir_queue *queue, struct we
 	struct weiri_scope scope = weiri_scope_enter(record);
 
 	for (int i = 0; i < SIDES; i++)
-		weiri_list_append(&scope, &side(queue, i)->list, &readiness->bells[i]->node);
+		weiri_list_append(&scope, &side(queue, i)->list, &readiness->bells[i]->entry.node);
 	weiri_scope_leave(&scope);
 }
 
-/* Another was published first. The lists let go of the bells when no walker can see them any more. */
+/*
+ * Another beacon was published first. The lists release the bells when no walker can see them any
+ * longer.
+ */
 static void take_back(struct weiri_record *record, weir_queue *queue, struct weiri_readiness *readiness)
 {
 	struct weiri_scope scope = weiri_scope_enter(record);
 
 	for (int i = 0; i < SIDES; i++) {
-		(void)weiri_list_remove(&scope, &side(queue, i)->list, &readiness->bells[i]->node);
-		weiri_op_release(readiness->bells[i]);
+		(void)weiri_list_remove(&scope, &side(queue, i)->list, &readiness->bells[i]->entry.node);
+		readiness->bells[i] = NULL;
 		readiness->bells[i] = NULL;
 	}
 	weiri_scope_leave(&scope);
@@ -137,7 +178,7 @@ static int is_current(const struct weiri_readiness *readiness)
 	return readiness != NULL && weiri_eventfd_is_ours(&readiness->beacon.event);
 }
 
-/* The one of this process, made if need be. NULL: no memory, or no descriptor. */
+/* The beacon of this process; it is created if there is none. NULL: no memory, or no descriptor. */
 static struct weiri_readiness *get(struct weiri_record *record, weir_queue *queue,
                                    _Atomic(struct weiri_readiness *) *place)
 {
@@ -151,7 +192,10 @@ static struct weiri_readiness *get(struct weiri_record *record, weir_queue *queu
 		return NULL;
 	hang_bells(record, queue, made);
 	made->older = there;
-	/* [release] its fields. A failure: another thread of this process was first; the settle to come acquires what it published. */
+	/*
+	 * [release] its fields. If it fails, another thread of this process was first; the settle that
+	 * follows acquires what that thread published.
+	 */
 	if (weiri_cas_release(place, &there, made))
 		return made;
 	take_back(record, queue, made);
@@ -201,7 +245,7 @@ static void put_out(weir_queue *queue, struct weiri_readiness *readiness)
 
 void weiri_queue_put_out(weir_queue *queue)
 {
-	/* [relaxed] nobody else uses the queue. */
+	/* [relaxed] no other thread uses the queue. */
 	put_out(queue, weiri_load_relaxed(&queue->readable));
 	put_out(queue, weiri_load_relaxed(&queue->writable));
 }

@@ -1,18 +1,25 @@
 /*
  * registry.c - see registry.h.
  *
- * Algorithm. Entries by number (sync/numbered.h), one set for the process. An entry counts who needs its object, a queue or an area.
+ * Algorithm. One set for the process holds entries by number (sync/numbered.h). An entry counts the
+ * users of its object, a queue or an area.
  *
  * Invariants
- *   G1  `holds` counts the object's owner, from add() to remove(), and each walk that looks at the object. It is freed by whoever gives
- *       back the last, once; 0 stays 0 (references.h)
- *   G2  an entry outlives its object: it is freed when no section can see it, and who holds it is in a section
- * Pairs: those of hash_list.h: the entry, and the object as its creator left it. P1 let_go, remove -> remove, let_go: what was read of the object,
- *   or done to it, before it is freed; in weiri_references_give().
- * Linearization: those of the list; that an object is held, at the CAS that counts it.
- * Progress: add and remove are lock-free, next() and let_go() too; a dump never makes a destroy wait, it takes the freeing over.
- * Memory: an entry of 88 bytes for each object and what hash_list.h says, from the default allocator; the marks of the list are never given back.
- * Fork: the child has the parent's objects, and their entries. A walk that was under way in another thread holds one of them for ever.
+ *   G1  `holds` counts the object's owner, from add() to remove(), and each walk that is reading
+ *       the object. The user that releases the last hold frees the object, once; 0 stays 0
+ *       (references.h)
+ *   G2  an entry outlives its object: it is freed when no section can see it, and a walk that holds
+ *       it is in a section
+ * Pairs: those of hash_list.h: the entry, and the object as its creator left it. P1 let_go, remove
+ *   -> remove, let_go (in weiri_references_give()): what was read from the object, or done to it,
+ *   before it is freed.
+ * Linearization: those of the list; an object is held from the CAS that counts the hold.
+ * Progress: add, remove, next() and let_go() are lock-free. A dump never makes a destroy wait: it
+ *   takes over the freeing.
+ * Memory: an entry of 88 bytes for each object, and what hash_list.h says, from the default
+ *   allocator; the marks of the list are never released.
+ * Fork: the child has the parent's objects and their entries. A walk that was under way in another
+ * thread holds one of them permanently.
  * Checked: tests/test_dump.c, stress/model/check_registry.c, weir-stress "queue_dump".
  */
 #include "queue/registry.h"
@@ -86,7 +93,7 @@ struct weiri_registered *weiri_registry_next(struct weiri_scope *scope, struct w
 		entry = entry_of(weiri_numbered_after(scope, &all_queues, place->number));
 		if (entry != NULL)
 			place->number = entry->numbered.number;
-	} while (entry != NULL && !weiri_references_try_take(&entry->holds)); /* G1: that one is being destroyed */
+	} while (entry != NULL && !weiri_references_try_take(&entry->holds)); /* G1: that object is being destroyed */
 	return entry;
 }
 

@@ -1,22 +1,37 @@
 /*
  * select.c - one of several queue operations.
  *
- * Algorithm (ours). First each case is tried as a call of its own, beginning at a place that is drawn. If none can proceed, the select becomes
- * one operation (op.h) that stands on the lists of all its cases at once. Its state is the decision: whoever changes one of the queues
- * comes to the entry there, claims the select, and tries the cases again, on behalf of a thread that sleeps or of none. Who finds it claimed
- * leaves AGAIN, so the claimer tries all cases once more: it cannot be that each of two threads leaves the item of its queue to the other.
+ * Algorithm. First each case is tried as a call of its own, starting with a case that is drawn. If
+ * none can proceed, the select becomes one operation (sync/pending.h) with an entry on the list of
+ * each of its cases. Its state is the decision. A thread that changes one of the queues finds the
+ * entry there, claims the select, and tries the cases again, on behalf of a sleeping thread or of an
+ * asynchronous select. A thread that finds it claimed leaves AGAIN, so the claimer tries all cases
+ * once more. So it cannot happen that each of two threads leaves the item of its queue to the other
+ * thread.
  *
- * Invariants: O1 to O6 of op.h. In particular
- *   exactly one case proceeds   cases are tried with the claim only, one after the other, and the first that moves an item, or is refused for
- *                               good, completes the select, after which nobody claims it
- *   none loses an item          a case moves an item in the same step in which its store does; there is nothing to give back
- *   no wake-up is lost          the entries are on all lists and posted there before all cases are tried (sync/waiters.h)
- *   no deadlock                 a claim is held while stores are tried, which are lock-free, and nobody waits for one. The stores have room for
- *                               an item: two selects that cross need not meet
- *   nobody sleeps on for it     a select that completes leaves lists and gates of all its queues, so all are pumped (pump.c)
- * Linearization: of the case that proceeds, as its own call would be.
- * Progress: lock-free but for the waiting. A thread stopped with the claim delays that select, and those in whose completion it was.
- * Memory: one block for the operation and its cases, until the lists have let go of them.
+ * Source. One state word that decides between the alternatives of a choice, with claimed as an
+ * intermediate state, is known from Parallel Concurrent ML (Reppy, Russo, Xiao, ICFP 2009). There,
+ * a thread that finds a choice claimed spins until it is decided. Here it leaves AGAIN and
+ * continues, so the select is lock-free; and a case moves its item through the store of a buffered
+ * queue, not from thread to thread. We know of no publication of AGAIN.
+ *
+ * Invariants: O1 to O6 of pending.h, Q1 and Q3 of op.h. In particular
+ *   - exactly one case proceeds. Cases are tried only with the claim, one after the other. The
+ *     first case that moves an item, or is refused permanently, completes the select, and
+ *     afterwards no thread can claim it
+ *   - no case loses an item. A case moves an item in the same step as its store does; there is
+ *     nothing to return
+ *   - no wake-up is lost. The entries are on all lists, and posted there, before all cases are
+ *     tried (sync/waiters.h)
+ *   - no deadlock. A claim is held only while stores are tried, which are lock-free, and no thread
+ *     waits for a claim. The stores have room for an item, so two selects that cross need not run
+ *     at the same time
+ *   - no other waiter is left asleep. A select that completes leaves the lists and gates of all its
+ *     queues, so all of them are pumped (weiri_pending_pump)
+ * Linearization: that of the case that proceeds, as for a call of its own.
+ * Progress: lock-free, except for the waiting. A thread that stalls with the claim delays that
+ *   select, and operations whose completion it was running.
+ * Memory: one block for the operation and its cases, until the lists have released them.
  * Checked: stress/model/check_select.c, tests/test_select.c, stress scenario queue_select.
  */
 #include <stdalign.h>
@@ -50,7 +65,10 @@ static enum weir_status check(const struct weir_select_case cases[], size_t coun
 	return status;
 }
 
-/* Another place for each call of a thread, spread evenly: Knuth's MMIX generator, of which the high bits are taken. */
+/*
+ * Another index for each call of a thread, evenly distributed: the high bits of Knuth's MMIX
+ * generator.
+ */
 static size_t draw_place(size_t count)
 {
 	static WEIRI_TLS uint64_t state;
@@ -93,67 +111,190 @@ enum weir_status weir_try_select(struct weir_select_case cases[], size_t count, 
 	if (status != WEIR_OK)
 		return status;
 	status = try_all(cases, count, draw_place(count), chosen, error);
-	return status == WEIR_OK ? status : weiri_fail(error, status, "select: none of %zu cases can proceed now", count);
+	return status == WEIR_OK
+	           ? status
+	           : weiri_fail(error, status, "select: none of %zu case%s can proceed now", count, WEIRI_S(count));
 }
 
-static weir_queue_op *make_op(struct weir_select_case cases[], size_t count, size_t first, weir_queue_done_fn *callback,
-                              void *context)
-{
-	weir_queue_op *op = weiri_op_create_select(cases[0].queue, count, callback, context);
+/* -- operations -------------------------------------------------------------------------------- */
 
+/* The operation of a select: a part for each case. */
+struct select_op {
+	weir_pending pending; /* first */
+	/* Constant. */
+	size_t first;                   /* the case to begin with */
+	struct weir_select_case *cases; /* of an asynchronous select, as the next two */
+	weir_select_done_fn *done;
+	void *context;
+	/* claim */
+	size_t chosen; /* the case that proceeded; entry_count: none */
+	struct weiri_queue_part parts[];
+};
+
+static struct select_op *op_of(weir_pending *pending)
+{
+	return WEIRI_CONTAINER_OF(pending, struct select_op, pending);
+}
+
+static struct select_op *make_op(struct weir_select_case cases[], size_t count, size_t first)
+{
+	const weir_allocator *allocator = &cases[0].queue->allocator;
+	struct select_op *op = NULL;
+	size_t size;
+
+	if (weiri_multiply(count, sizeof(struct weiri_queue_part), &size) && size <= SIZE_MAX - sizeof(*op))
+		op = weiri_allocate_zeroed(allocator, sizeof(*op) + size, alignof(max_align_t));
 	if (op == NULL)
 		return NULL;
-	op->first_case = first;
-	for (size_t i = 0; i < count; i++)
-		weiri_op_set_case(op, i, cases[i].queue,
-		                  cases[i].kind == WEIR_SELECT_ENQUEUE ? WEIR_QUEUE_OP_ENQUEUE : WEIR_QUEUE_OP_DEQUEUE_MANY,
-		                  &cases[i].item);
+	weiri_pending_init(&op->pending, &weiri_select_kind, &op->parts[0].entry, count, sizeof(*op) + size, allocator);
+	op->first = first;
+	op->chosen = count;
+	for (size_t i = 0; i < count; i++) {
+		enum weir_queue_op_kind kind =
+			cases[i].kind == WEIR_SELECT_ENQUEUE ? WEIR_QUEUE_OP_ENQUEUE : WEIR_QUEUE_OP_DEQUEUE_MANY;
+
+		(void)weiri_queue_part_init(&op->pending, &op->parts[i], cases[i].queue, kind, &cases[i].item, 1, 0);
+	}
 	return op;
 }
 
-static enum weir_status fail_memory(size_t count, weir_error *error)
+/* The close has cancelled the enqueues that wait. */
+static int is_cancelled_by_close(const struct weiri_queue_part *part)
 {
-	return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "select: no memory to wait for %zu cases", count);
+	/* [acquire] the cause of the close. */
+	return part->admitted && (weiri_load_acquire(&part->queue->gate) & WEIRI_GATE_CANCEL) != 0;
 }
 
-/* The outcome of an operation that has ended, for its owner. Of a case that was chosen it goes into the case. */
-static enum weir_status settle(const weir_queue_op *op, struct weir_select_case cases[])
+static enum weiri_pending_outcome attempt_case(struct weiri_scope *scope, struct weiri_queue_part *part)
 {
-	if (op->chosen == op->case_count)
-		return op->status;
-	cases[op->chosen].status = op->status;
+	if (is_cancelled_by_close(part)) {
+		weiri_queue_part_end(part, WEIR_CANCELLED);
+		return WEIRI_PENDING_COMPLETE;
+	}
+	/*
+	 * A thread that completes those ahead pumps that queue, and comes to us then. Not STUCK: what
+	 * they wait for may stand behind us.
+	 */
+	if (weiri_queue_part_is_fair(part) &&
+	    weiri_pending_others_first(scope, &part->entry.place.waiters->list, part->entry.pending))
+		return WEIRI_PENDING_WAITS;
+	return weiri_queue_part_attempt(scope, part);
+}
+
+/* The first case that can proceed; a closed queue can. */
+static enum weiri_pending_outcome attempt(struct weiri_scope *scope, weir_pending *pending, int *moved)
+{
+	struct select_op *op = op_of(pending);
+	enum weiri_pending_outcome outcome = WEIRI_PENDING_STUCK;
+
+	for (size_t i = 0; i < pending->entry_count; i++) {
+		size_t at = (op->first + i) % pending->entry_count;
+		enum weiri_pending_outcome of_one = attempt_case(scope, &op->parts[at]);
+
+		if (of_one == WEIRI_PENDING_COMPLETE) {
+			op->chosen = at;
+			*moved |= op->parts[at].done != 0;
+			return of_one;
+		}
+		if (of_one == WEIRI_PENDING_WAITS)
+			outcome = of_one; /* the list on which that one stands is to be walked on */
+	}
+	return outcome;
+}
+
+static int join(struct weiri_scope *scope, weir_pending *pending, struct weiri_pending_entry *entry)
+{
+	struct select_op *op = op_of(pending);
+	struct weiri_queue_part *part = weiri_queue_part_of(entry);
+
+	if (weiri_queue_part_join(scope, part))
+		return 1;
+	op->chosen = (size_t)(part - op->parts);
+	return 0;
+}
+
+static enum weir_status describe(weir_pending *pending, enum weiri_pending_why why, const weir_error *cause)
+{
+	size_t count = pending->entry_count;
+
+	switch (why) {
+	case WEIRI_PENDING_FOR_DEADLINE:
+		return weiri_fail(&pending->error, WEIR_DEADLINE_EXCEEDED,
+		                  "select: the deadline passed before any of %zu case%s could proceed", count, WEIRI_S(count));
+	case WEIRI_PENDING_FOR_MEMORY:
+		return weiri_fail(&pending->error, WEIR_RESOURCE_EXHAUSTED, "select: no memory to watch the cancel token");
+	default:
+		return weiri_fail(&pending->error, WEIR_CANCELLED, "select of %zu case%s was cancelled; %s: %.120s", count,
+		                  WEIRI_S(count), weir_status_name(cause->code), cause->message);
+	}
+}
+
+/* Gives the outcome of an ended operation to its owner. If a case was chosen, that case has it. */
+static enum weir_status settle(const struct select_op *op, struct weir_select_case cases[])
+{
+	if (op->chosen == op->pending.entry_count)
+		return op->pending.status;
+	cases[op->chosen].status = op->pending.status;
 	return WEIR_OK;
+}
+
+static void tell(weir_pending *pending)
+{
+	struct select_op *op = op_of(pending);
+	enum weir_status status = settle(op, op->cases);
+
+	op->done(op->context, status, pending->status != WEIR_OK ? &pending->error : NULL, op->cases, op->chosen);
+	pending->status = status;
+	weiri_pending_told(pending);
+}
+
+static void count_wake(weir_pending *pending)
+{
+	weiri_tally_add(&op_of(pending)->parts[0].queue->tally.wakes, 1);
+}
+
+const struct weiri_pending_kind weiri_select_kind = {
+	.entry_size = sizeof(struct weiri_queue_part),
+	.attempt = attempt,
+	.join = join,
+	.left = weiri_queue_part_left,
+	.wakes = count_wake,
+	.describe = describe,
+	.tell = tell,
+};
+
+/* -- blocking calls ---------------------------------------------------------------------------- */
+
+static enum weir_status fail_memory(size_t count, weir_error *error)
+{
+	return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "select: no memory to wait for %zu case%s", count,
+	                  WEIRI_S(count));
 }
 
 static enum weir_status wait_for_any(struct weir_select_case cases[], size_t count, size_t first, uint64_t deadline_ns,
                                      weir_cancel *cancel, size_t *chosen, weir_error *error)
 {
-	struct weiri_record *record = weiri_record_get();
-	weir_queue_op *op = make_op(cases, count, first, NULL, NULL);
+	struct select_op *op = make_op(cases, count, first);
 	enum weir_status status;
 
 	if (op == NULL)
 		return fail_memory(count, error);
-	op->token = cancel;
-	weiri_op_start(record, op);
-	weiri_op_wait(record, op, deadline_ns, cancel);
-	if (op->status != WEIR_OK)
-		(void)weiri_fail(error, op->status, "%s", op->error.message);
+	(void)weiri_pending_run(weiri_record_get(), &op->pending, deadline_ns, cancel, error);
 	status = settle(op, cases);
 	if (status == WEIR_OK)
 		*chosen = op->chosen;
-	weiri_op_release(op);
+	weiri_pending_release(&op->pending);
 	return status;
 }
 
-/* Of a call that began with a token that had fired. */
+/* Refuses a call whose token had fired before it began. */
 static WEIRI_COLD enum weir_status refuse(weir_cancel *cancel, size_t count, weir_error *error)
 {
 	weir_error cause = {WEIR_CANCELLED, "cancelled"};
 
 	weiri_cancel_help(cancel);
 	(void)weir_cancel_cause(cancel, &cause);
-	return weiri_fail(error, WEIR_CANCELLED, "select of %zu cases was cancelled; %s: %.120s", count,
+	return weiri_fail(error, WEIR_CANCELLED, "select of %zu case%s was cancelled; %s: %.120s", count, WEIRI_S(count),
 	                  weir_status_name(cause.code), cause.message);
 }
 
@@ -173,73 +314,29 @@ enum weir_status weir_select(struct weir_select_case cases[], size_t count, uint
 	if (try_all(cases, count, first, chosen, error) == WEIR_OK)
 		return WEIR_OK;
 	if (deadline_ns == 0)
-		return weiri_fail(error, WEIR_DEADLINE_EXCEEDED, "select: none of %zu cases could proceed at once", count);
+		return weiri_fail(error, WEIR_DEADLINE_EXCEEDED, "select: none of %zu case%s could proceed at once", count,
+		                  WEIRI_S(count));
 	return wait_for_any(cases, count, first, deadline_ns, cancel, chosen, error);
 }
 
-/* -- asynchronous ------------------------------------------------------------------------------------------------------------- */
-
-/* The operation's context: who is to be told. */
-struct listener {
-	weir_queue_op *op;
-	struct weir_select_case *cases;
-	weir_select_done_fn *done;
-	void *context;
-	weir_allocator allocator;
-};
-
-static void listener_free(struct listener *listener)
-{
-	weir_allocator allocator = listener->allocator;
-
-	weiri_release(&allocator, listener, sizeof(*listener), alignof(struct listener));
-}
-
-static void tell(void *context, enum weir_status status, const weir_error *error, void **items, size_t done)
-{
-	struct listener *listener = context;
-	const weir_queue_op *op = listener->op; /* alive until we return */
-
-	(void)status, (void)items, (void)done;
-	listener->done(listener->context, settle(op, listener->cases), error, listener->cases, op->chosen);
-	listener_free(listener);
-}
-
-static struct listener *make_listener(struct weir_select_case cases[], size_t count, weir_select_done_fn *done,
-                                      void *context)
-{
-	weir_allocator allocator = cases[0].queue->allocator;
-	struct listener *listener = weiri_allocate(&allocator, sizeof(*listener), alignof(struct listener));
-
-	if (listener == NULL)
-		return NULL;
-	*listener =
-		(struct listener){make_op(cases, count, draw_place(count), tell, listener), cases, done, context, allocator};
-	if (listener->op != NULL)
-		return listener;
-	listener_free(listener);
-	return NULL;
-}
+/* -- asynchronous ------------------------------------------------------------------------------ */
 
 enum weir_status weir_select_start(struct weir_select_case cases[], size_t count, weir_select_done_fn *done,
-                                   void *context, weir_queue_op **out, weir_error *error)
+                                   void *context, weir_pending **out, weir_error *error)
 {
 	enum weir_status status = check(cases, count, error);
-	struct listener *listener;
-	weir_queue_op *op;
+	struct select_op *op;
 
 	if (status == WEIR_OK && done == NULL)
 		status = weiri_fail(error, WEIR_INVALID_ARGUMENT, "select: done is NULL");
 	if (status != WEIR_OK)
 		return status;
-	listener = make_listener(cases, count, done, context);
-	if (listener == NULL)
+	op = make_op(cases, count, draw_place(count));
+	if (op == NULL)
 		return fail_memory(count, error);
-	op = listener->op;
-	if (out != NULL)
-		*out = op;
-	else
-		weiri_op_release(op); /* the completion's reference is left */
-	weiri_op_start(weiri_record_get(), op);
+	op->cases = cases;
+	op->done = done;
+	op->context = context;
+	weiri_pending_begin(weiri_record_get(), &op->pending, out);
 	return WEIR_OK;
 }

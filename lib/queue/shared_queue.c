@@ -1,5 +1,6 @@
 /*
- * shared_queue.c - tensor queues in a store: found by name if what is asked for is what is there, else refused by the property.
+ * shared_queue.c - tensor queues in a store: a queue is found by its name if it has the requested
+ * properties; otherwise the call is refused and names the property that differs.
  */
 #include <weir/tensor_queue.h>
 
@@ -9,7 +10,7 @@
 #include "base/log.h"
 #include "queue/tuple.h"
 
-/* -- is it what was asked for? ------------------------------------------------------------------------------------------------ */
+/* -- does it have the requested properties? ---------------------------------------------------- */
 
 static const char *kind_name(enum weir_queue_order order, uint32_t flags)
 {
@@ -41,7 +42,7 @@ static enum weir_status compare_kind(const weir_tensor_queue *queue, const struc
 	if (made->min_after_dequeue != asked->min_after_dequeue)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": min_after_dequeue is %zu, asked for %zu",
 		                  weir_tensor_queue_name(queue), made->min_after_dequeue, asked->min_after_dequeue);
-	/* No seed asked for: any will do. */
+	/* No seed was requested: any seed fits. */
 	if (asked->seed != 0 && weir_tensor_queue_seed(queue) != asked->seed)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": seed is %llu, asked for %llu",
 		                  weir_tensor_queue_name(queue), (unsigned long long)weir_tensor_queue_seed(queue),
@@ -49,7 +50,7 @@ static enum weir_status compare_kind(const weir_tensor_queue *queue, const struc
 	return WEIR_OK;
 }
 
-/* Equal, or of a queue that pads, in no known dim different. */
+/* The shapes are equal; for a queue that pads, they differ in no known dim. */
 static int shapes_agree(const weir_tensor_queue *queue, const struct weiri_component *there,
                         const struct weiri_component *asked)
 {
@@ -105,7 +106,7 @@ static enum weir_status compatible(void *context, void *object, weir_error *erro
 	return status;
 }
 
-/* -- the store ---------------------------------------------------------------------------------------------------------------- */
+/* -- the store --------------------------------------------------------------------------------- */
 
 static enum weir_status create(void *context, void **object, weir_error *error)
 {
@@ -117,7 +118,10 @@ static enum weir_status create(void *context, void **object, weir_error *error)
 	return status;
 }
 
-/* With an operation that still waits the queue stays, as its memory is in use: better lost than used after its end. */
+/*
+ * A queue with a waiting operation is not freed: its memory is lost, which is better than use after
+ * free.
+ */
 static void destroy(void *object)
 {
 	weir_error error;
@@ -140,11 +144,10 @@ enum weir_status weir_tensor_queue_find_or_create(weir_store *store, const char 
 {
 	struct weir_tensor_queue_options asked;
 	struct weir_store_maker maker = {create, compatible, &asked};
-	enum weir_status status = weiri_components_check_queue(options, error);
+	enum weir_status status = weiri_components_check_queue(options, &asked, error);
 
 	if (status != WEIR_OK)
 		return status;
-	asked = *options;
 	if (asked.name == NULL)
 		asked.name = name;
 	return weir_store_find_or_create(store, container, name, &tensor_queue_type, &maker, out, error);

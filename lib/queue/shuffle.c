@@ -3,12 +3,13 @@
  */
 #include "queue/shuffle.h"
 
+#include "base/assert.h"
 #include "base/atomic.h"
 #include "base/compiler.h"
 #include "base/memory.h"
-#include "queue/places.h"
+#include "queue/index_set.h"
 
-/* The credits word: 24 bits of items, 24 of used, 15 of puts, closed. */
+/* The credits word: 24 bits of items, 24 bits of used, 15 bits of puts, 1 bit for closed. */
 enum { FIELD_BITS = 24 };
 #define FIELD_MASK ((UINT64_C(1) << FIELD_BITS) - 1)
 #define ONE_ITEM (UINT64_C(1))
@@ -23,12 +24,12 @@ struct weiri_shuffle {
 	size_t min_left;
 	size_t memory_size;
 	_Atomic(uint64_t) *slots;
-	struct weiri_places free, full; /* numbers of slots */
+	struct weiri_index_set free, full; /* numbers of slots */
 	weir_allocator allocator;
 
 	WEIRI_ALIGNED_APART _Atomic(uint64_t) credits;
 	WEIRI_ALIGNED_APART struct weiri_draws draws;
-	WEIRI_ALIGNED_APART _Atomic(size_t) freed; /* a slot near which one lately was free */
+	WEIRI_ALIGNED_APART _Atomic(size_t) freed; /* a slot near which one was free recently */
 	WEIRI_ALIGNED_APART char end[];
 };
 
@@ -47,11 +48,40 @@ static uint64_t puts_of(uint64_t credits)
 	return credits / ONE_PUT & PUTS_MASK;
 }
 
+/* -- assertions -------------------------------------------------------------------------------- */
+
+static WEIRI_UNSEEN size_t peek_count(const struct weiri_index_set *set)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < set->words; i++)
+		count += (size_t)__builtin_popcountll(weiri_peek(&set->bits[i]));
+	return count;
+}
+
+static WEIRI_UNSEEN void assert_full_enough(const struct weiri_shuffle *shuffle)
+{
+	WEIR_ASSERT3(B1, peek_count(&shuffle->full) >= items_of(weiri_peek(&shuffle->credits)));
+}
+
+/* The caller holds the credit of a put. */
+static WEIRI_UNSEEN void assert_any_free(const struct weiri_shuffle *shuffle)
+{
+	WEIR_ASSERT3(B2, peek_count(&shuffle->free) != 0);
+}
+
+/* A number in both sets would let a put write what a take reads. */
+static WEIRI_UNSEEN void assert_disjoint(const struct weiri_shuffle *shuffle)
+{
+	for (size_t i = 0; i < shuffle->full.words; i++)
+		WEIR_ASSERT3(B3, (weiri_peek(&shuffle->full.bits[i]) & weiri_peek(&shuffle->free.bits[i])) == 0);
+}
+
 struct weiri_shuffle *weiri_shuffle_create(size_t capacity, size_t min_left, uint64_t seed,
                                            const weir_allocator *allocator)
 {
-	size_t places = weiri_places_size(capacity);
-	size_t size = sizeof(struct weiri_shuffle) + 2 * places + capacity * sizeof(uint64_t);
+	size_t set_size = weiri_index_set_size(capacity);
+	size_t size = sizeof(struct weiri_shuffle) + 2 * set_size + capacity * sizeof(uint64_t);
 	struct weiri_shuffle *shuffle = weiri_allocate_zeroed(allocator, size, WEIRI_APART);
 
 	if (shuffle == NULL)
@@ -61,9 +91,9 @@ struct weiri_shuffle *weiri_shuffle_create(size_t capacity, size_t min_left, uin
 	shuffle->draws.seed = seed;
 	shuffle->memory_size = size;
 	shuffle->allocator = *allocator;
-	weiri_places_init(&shuffle->free, shuffle->end, capacity, 1);
-	weiri_places_init(&shuffle->full, shuffle->end + places, capacity, 0);
-	shuffle->slots = (_Atomic(uint64_t) *)(void *)(shuffle->end + 2 * places);
+	weiri_index_set_init(&shuffle->free, shuffle->end, capacity, 1);
+	weiri_index_set_init(&shuffle->full, shuffle->end + set_size, capacity, 0);
+	shuffle->slots = (_Atomic(uint64_t) *)(void *)(shuffle->end + 2 * set_size);
 	return shuffle;
 }
 
@@ -72,24 +102,29 @@ void weiri_shuffle_destroy(struct weiri_shuffle *shuffle)
 	if (shuffle != NULL) {
 		weir_allocator allocator = shuffle->allocator;
 
+		WEIR_ASSERT_WALK(assert_full_enough(shuffle));
+		WEIR_ASSERT_WALK(assert_disjoint(shuffle));
 		weiri_release(&allocator, shuffle, shuffle->memory_size, WEIRI_APART);
 	}
 }
 
-/* -- put ---------------------------------------------------------------------------------------------------------------------- */
+/* -- put --------------------------------------------------------------------------------------- */
 
 static enum weir_status credit_put(struct weiri_shuffle *shuffle, int admitted)
 {
 	uint64_t credits;
 
 	do {
-		/* [P5 acquire] pairs with the close, for who is refused. */
+		/* [P5 acquire] pairs with the close, for a put that is refused. */
 		credits = weiri_load_acquire(&shuffle->credits);
 		if ((credits & CLOSED) != 0 && !admitted)
 			return WEIR_CANCELLED;
 		if (used_of(credits) >= shuffle->capacity || puts_of(credits) == PUTS_MASK)
 			return WEIR_WOULD_BLOCK;
-		/* [acquire] B2: sees the slots that became free before `used` went down. The word may have come back to what was loaded. */
+		/*
+		 * [acquire] B2: sees the slots that became free before `used` fell. The word may have
+		 * returned to the value that was loaded.
+		 */
 	} while (!weiri_cas_acquire(&shuffle->credits, &credits, credits + ONE_USED + ONE_PUT));
 	return WEIR_OK;
 }
@@ -97,8 +132,10 @@ static enum weir_status credit_put(struct weiri_shuffle *shuffle, int admitted)
 static size_t claim_slot(struct weiri_shuffle *shuffle)
 {
 	/* [relaxed] a hint, here and below. */
-	size_t near = weiri_load_relaxed(&shuffle->freed), slot = weiri_places_take_near(&shuffle->free, near); /* P2 */
+	size_t near = weiri_load_relaxed(&shuffle->freed), slot;
 
+	WEIR_ASSERT_INSTANT(assert_any_free(shuffle));
+	slot = weiri_index_set_take_near(&shuffle->free, near); /* P2 */
 	if (slot / 64 != near / 64)
 		weiri_store_relaxed(&shuffle->freed, slot);
 	return slot;
@@ -112,20 +149,25 @@ enum weir_status weiri_shuffle_put(struct weiri_shuffle *shuffle, uint64_t item,
 	if (status != WEIR_OK)
 		return status;
 	slot = claim_slot(shuffle);
-	/* [relaxed] published with its number. */
+	/* [relaxed] published together with its number. */
 	weiri_store_relaxed(&shuffle->slots[slot], item);
-	weiri_places_add(&shuffle->full, slot); /* P1 */
-	/* [P3 release] pairs with credit_take(). One more item, one put less. */
+	weiri_index_set_add(&shuffle->full, slot); /* P1 */
+	/* [P3 release] pairs with credit_take(). One item more, one put less. */
 	(void)weiri_fetch_add_release(&shuffle->credits, ONE_ITEM - ONE_PUT);
+	WEIR_ASSERT_INSTANT(assert_full_enough(shuffle));
+	WEIR_ASSERT_INSTANT(assert_disjoint(shuffle));
 	return WEIR_OK;
 }
 
-/* -- take --------------------------------------------------------------------------------------------------------------------- */
+/* -- take -------------------------------------------------------------------------------------- */
 
-/* *items: how many there were. */
+/* *items: the number of items before this take. */
 static enum weir_status credit_take(struct weiri_shuffle *shuffle, size_t *items)
 {
-	/* [P3, P4, P5 acquire] pairs with put, the CAS below, close: it may be what was found empty that counts. */
+	/*
+	 * [P3, P4, P5 acquire] pairs with put, the CAS below, and close: the result may rest on this
+	 * load, if the bag is empty.
+	 */
 	uint64_t credits = weiri_load_acquire(&shuffle->credits);
 
 	do {
@@ -133,7 +175,10 @@ static enum weir_status credit_take(struct weiri_shuffle *shuffle, size_t *items
 
 		if (items_of(credits) <= keep)
 			return (credits & CLOSED) != 0 && puts_of(credits) == 0 ? WEIR_OUT_OF_RANGE : WEIR_WOULD_BLOCK;
-		/* [P3 acquire] pairs with the release of the put, also if the word has come back to what was loaded. [P4 release] */
+		/*
+		 * [P3 acquire] pairs with the release of the put, even if the word has returned to the
+		 * value that was loaded. [P4 release]
+		 */
 	} while (!weiri_cas_acq_rel_or_acquire(&shuffle->credits, &credits, credits - ONE_ITEM));
 	*items = (size_t)items_of(credits);
 	return WEIR_OK;
@@ -141,10 +186,10 @@ static enum weir_status credit_take(struct weiri_shuffle *shuffle, size_t *items
 
 static uint64_t empty_slot(struct weiri_shuffle *shuffle, size_t slot)
 {
-	/* [relaxed] P1 was taken with its number. */
+	/* [relaxed] P1: acquired with its number. */
 	uint64_t item = weiri_load_relaxed(&shuffle->slots[slot]);
 
-	weiri_places_add(&shuffle->free, slot);     /* P2 */
+	weiri_index_set_add(&shuffle->free, slot);  /* P2 */
 	weiri_store_relaxed(&shuffle->freed, slot); /* [relaxed] a hint */
 	/* [release] B2: after the slot is free. */
 	(void)weiri_fetch_sub_release(&shuffle->credits, ONE_USED);
@@ -157,13 +202,13 @@ enum weir_status weiri_shuffle_take(struct weiri_shuffle *shuffle, uint64_t *ite
 	enum weir_status status = credit_take(shuffle, &about);
 
 	if (status == WEIR_OK)
-		*item = empty_slot(shuffle, weiri_places_take_random(&shuffle->full, &shuffle->draws, about)); /* P1 */
+		*item = empty_slot(shuffle, weiri_index_set_take_random(&shuffle->full, &shuffle->draws, about)); /* P1 */
 	return status;
 }
 
 void weiri_shuffle_close(struct weiri_shuffle *shuffle)
 {
-	/* [P5 release] whoever sees CLOSED sees what the closer did before. */
+	/* [P5 release] a thread that sees CLOSED sees what the closer did before. */
 	(void)weiri_fetch_or_release(&shuffle->credits, CLOSED);
 }
 
@@ -189,7 +234,9 @@ struct weiri_ring_counts weiri_shuffle_counts(const struct weiri_shuffle *shuffl
 
 int weiri_shuffle_can_take(const struct weiri_shuffle *shuffle)
 {
-	/* [relaxed] a look for descriptors, whose beacon brings what it must see (readiness.c). */
+	/*
+	 * [relaxed] a look for descriptors; their beacon makes visible what it must see (readiness.c).
+	 */
 	uint64_t credits = weiri_load_relaxed(&shuffle->credits);
 
 	return items_of(credits) > ((credits & CLOSED) != 0 ? 0 : shuffle->min_left);
@@ -197,7 +244,7 @@ int weiri_shuffle_can_take(const struct weiri_shuffle *shuffle)
 
 int weiri_shuffle_putting(const struct weiri_shuffle *shuffle)
 {
-	/* [relaxed] who puts settles the beacon afterwards. */
+	/* [relaxed] the thread that puts settles the beacon afterwards. */
 	return puts_of(weiri_load_relaxed(&shuffle->credits)) != 0;
 }
 

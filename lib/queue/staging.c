@@ -1,27 +1,38 @@
 /*
  * staging.c - staging areas.
  *
- * Algorithm. An area (area.h) whose content is a version of a sorted collection of tuples by their number (tree.h), and the sum of their
- * bytes. So count, bytes and order are always of one instant. The reference does this under a mutex.
+ * Algorithm. A staging area is an area (area.h). Its content is a version of a sorted collection of
+ * tuples by number (tree.h), and the sum of their bytes. So count, bytes and order always belong to
+ * one instant. TensorFlow 1.x does this under a mutex.
  *
  * Invariants
- *   G1  a tuple in the published version is referenced once for that; who publishes a version without it takes the reference over
- *   G2  a tuple's references never rise from 0: a peek that meets 0 has read a state that was replaced since
- * Pairs: those of area.h; P2 release(references) -> the end of a tuple: what its users did with its tensors.
- * Linearization. A change: its CAS. A look, and what is told to wait: the read of the state. A peek: the read of the last state that it read.
- * Progress: lock-free, but for the allocator: an attempt is repeated when another thread's change was published.
- * Memory: per tuple a header and its node; a change makes about 2 log2 n nodes of 128 bytes and retires as many.
- * Checked: tests/test_staging.c, stress/model/check_staging.c, weir-stress "staging", "history_staging".
+ *   G1  the published version holds one reference to each of its tuples; a thread that publishes a
+ *       version without a tuple takes over that reference
+ *   G2  a tuple's references never rise from 0: a peek that finds 0 has read a state that was
+ *       replaced since
+ * Pairs: those of area.h; P2 release(references) -> the end of a tuple: what its users did with its
+ *   tensors.
+ * Linearization. A change: its CAS. A look, and a decision to wait: the read of the state. A peek:
+ * the last read of the state.
+ * Progress: lock-free, except for the allocator: an attempt is repeated only if another thread's
+ *   change was published.
+ * Memory: a header and its node for each tuple; a change makes about 2 log2 n nodes of 128 bytes
+ *   and retires as many.
+ * Checked: tests/test_staging.c, stress/model/check_staging.c, weir-stress "staging",
+ *   "history_staging".
  */
-#include "queue/staging.h"
+#include <weir/staging.h>
 
 #include <stdalign.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "queue/area.h"
+#include "sync/request.h"
 #include "sync/references.h"
 
 struct content {
@@ -35,7 +46,7 @@ struct tuple {
 	_Atomic(size_t) references;
 	uint64_t number;
 	size_t bytes;
-	struct tuple *next; /* of who took it out */
+	struct tuple *next; /* of the thread that took it out */
 	weir_allocator allocator;
 	size_t count;
 	weir_tensor *tensors[];
@@ -48,20 +59,19 @@ struct weir_staging {
 
 enum kind { PUT, GET, PEEK };
 
-struct weir_staging_op {
-	struct weiri_await await; /* first */
+struct request {
 	weir_staging *staging;
 	enum kind kind;
-	size_t index;
-	struct tuple *tuple; /* put: until it is in; get, peek: what came out */
-	weir_staging_done_fn *done;
+	size_t index;               /* peek */
+	struct tuple *tuple;        /* put: until it is stored; otherwise what was taken */
+	weir_staging_done_fn *done; /* of one that was started */
 	void *context;
 };
 
 static const char what[] = "staging area";
 static const char *const verbs[] = {"put", "get", "peek"};
 
-/* -- tuples ------------------------------------------------------------------------------------------------------------------- */
+/* -- tuples ------------------------------------------------------------------------------------ */
 
 static size_t tuple_size(size_t count)
 {
@@ -90,12 +100,12 @@ static struct tuple *tuple_create(const struct weiri_area *area, weir_tensor *co
 	tuple->count = area->count;
 	for (size_t i = 0; i < area->count; i++) {
 		tuple->tensors[i] = weir_tensor_retain(tensors[i]);
-		tuple->bytes += weir_tensor_nbytes(tensors[i]);
+		tuple->bytes += weir_tensor_byte_count(tensors[i]);
 	}
 	return tuple;
 }
 
-/* Outside of sections: the header waits for those of others. */
+/* Outside sections: the header is kept until no other thread's section can see it. */
 static void tuple_release(struct weiri_record *record, struct tuple *tuple)
 {
 	if (!weiri_references_give(&tuple->references)) /* P2 */
@@ -105,7 +115,7 @@ static void tuple_release(struct weiri_record *record, struct tuple *tuple)
 	weiri_retire(record, &tuple->retired);
 }
 
-/* Gives the caller's reference up for references to the tensors. */
+/* Exchanges the caller's reference for references to the tensors. */
 static void tuple_open(struct weiri_record *record, struct tuple *tuple, weir_tensor *tensors[])
 {
 	for (size_t i = 0; i < tuple->count; i++)
@@ -120,7 +130,7 @@ static int compare_numbers(const void *key, const void *item)
 	return number < other ? -1 : number > other;
 }
 
-/* -- states ------------------------------------------------------------------------------------------------------------------- */
+/* -- states ------------------------------------------------------------------------------------ */
 
 static const struct content *content_of(const struct weiri_area_state *state)
 {
@@ -140,10 +150,10 @@ static int has_room(const weir_staging *staging, const struct content *now, cons
 	return staging->memory_limit == 0 || tuple->bytes <= staging->memory_limit - now->bytes;
 }
 
-static enum weir_status put(struct weiri_scope *scope, weir_staging_op *op)
+static enum weir_status put(struct weiri_scope *scope, struct request *request)
 {
-	weir_staging *staging = op->staging;
-	struct tuple *tuple = op->tuple;
+	weir_staging *staging = request->staging;
+	struct tuple *tuple = request->tuple;
 	struct weiri_area_state *state;
 	const struct content *now;
 	struct weiri_tree_edit edit;
@@ -161,13 +171,13 @@ static enum weir_status put(struct weiri_scope *scope, weir_staging_op *op)
 	} while (!publish(scope, staging, state, (struct content){tuples, now->bytes + tuple->bytes, now->next + 1}, &edit,
 	                  &status));
 	if (status == WEIR_OK)
-		op->tuple = NULL; /* G1: the area's now */
+		request->tuple = NULL; /* G1: the area's now */
 	return status;
 }
 
-static enum weir_status get(struct weiri_scope *scope, weir_staging_op *op)
+static enum weir_status get(struct weiri_scope *scope, struct request *request)
 {
-	weir_staging *staging = op->staging;
+	weir_staging *staging = request->staging;
 	struct weiri_area_state *state;
 	const struct content *now;
 	struct weiri_tree_edit edit;
@@ -186,96 +196,106 @@ static enum weir_status get(struct weiri_scope *scope, weir_staging_op *op)
 	} while (!publish(scope, staging, state, (struct content){tuples, now->bytes - oldest->bytes, now->next}, &edit,
 	                  &status));
 	if (status == WEIR_OK)
-		op->tuple = oldest; /* G1: ours now */
+		request->tuple = oldest; /* G1: this call's now */
 	return status;
 }
 
-static enum weir_status peek(struct weiri_scope *scope, weir_staging_op *op)
+static enum weir_status peek(struct weiri_scope *scope, struct request *request)
 {
 	struct tuple *tuple;
 
 	do {
-		tuple = weiri_tree_at(content_of(weiri_area_read(scope, &op->staging->area))->tuples, op->index);
+		tuple = weiri_tree_at(content_of(weiri_area_read(scope, &request->staging->area))->tuples, request->index);
 		if (tuple == NULL)
 			return WEIR_WOULD_BLOCK;
 	} while (!weiri_references_try_take(&tuple->references)); /* G2 */
-	op->tuple = tuple;
+	request->tuple = tuple;
 	return WEIR_OK;
 }
 
-static enum weir_status attempt(struct weiri_scope *scope, struct weiri_await *await, weir_error *error)
+static enum weir_status attempt(struct weiri_scope *scope, void *asked, weir_error *error)
 {
-	static enum weir_status (*const attempts[])(struct weiri_scope *, weir_staging_op *) = {put, get, peek};
-	weir_staging_op *op = (weir_staging_op *)(void *)await;
-	enum weir_status status = attempts[op->kind](scope, op);
+	static enum weir_status (*const attempts[])(struct weiri_scope *, struct request *) = {put, get, peek};
+	struct request *request = asked;
+	enum weir_status status = attempts[request->kind](scope, request);
 
 	if (status == WEIR_RESOURCE_EXHAUSTED)
-		return weiri_area_no_memory(&op->staging->area, verbs[op->kind], error);
+		return weiri_area_no_memory(&request->staging->area, verbs[request->kind], error);
 	return status;
 }
 
-/* -- operations --------------------------------------------------------------------------------------------------------------- */
+/* -- running a request ------------------------------------------------------------------------- */
 
-/* Of an asynchronous operation. */
-static void op_done(struct weiri_await *await)
+static enum weir_status fail_at_once(const void *asked, weir_error *error)
 {
-	weir_staging_op *op = (weir_staging_op *)(void *)await;
+	const struct request *request = asked;
+
+	return weiri_fail(error, WEIR_DEADLINE_EXCEEDED, "%s \"%s\": %s at once", what, request->staging->area.name,
+	                  request->kind == PUT ? "no room" : "no tuple");
+}
+
+static const char *verb_of(const void *asked)
+{
+	return verbs[((const struct request *)asked)->kind];
+}
+
+static int is_peek(const void *asked)
+{
+	return ((const struct request *)asked)->kind == PEEK;
+}
+
+static void answer(void *asked, enum weir_status status, const weir_error *error)
+{
+	struct request *request = asked;
 	weir_tensor *tensors[WEIR_TENSOR_QUEUE_MAX_COMPONENTS];
-	struct weiri_record *record = weiri_record_get(); /* not NULL: who completes it has one */
+	struct weiri_record *record = weiri_record_get(); /* not NULL: the thread that completes it has one */
 	size_t count = 0;
 
-	if (op->tuple != NULL && op->kind != PUT) {
-		count = op->tuple->count;
-		tuple_open(record, op->tuple, tensors);
-	} else if (op->tuple != NULL) {
-		tuple_release(record, op->tuple); /* a put that was not to be */
+	if (request->tuple != NULL && request->kind != PUT) {
+		count = request->tuple->count;
+		tuple_open(record, request->tuple, tensors);
+	} else if (request->tuple != NULL) {
+		tuple_release(record, request->tuple); /* a put that did not succeed */
 	}
-	op->tuple = NULL;
-	op->done(op->context, await->status, await->status != WEIR_OK ? &await->error : NULL, tensors, count);
+	request->done(request->context, status, error, tensors, count);
 }
 
-/* Takes the tuple over. NULL: no memory, and the tuple is still the caller's. */
-static weir_staging_op *op_create(weir_staging *staging, enum kind kind, size_t index, struct tuple *tuple,
-                                  weir_staging_done_fn *done, void *context, weir_error *error)
+static const struct weiri_request_kind request_kind = {
+	sizeof(struct request), attempt, fail_at_once, verb_of, is_peek, answer};
+
+static enum weir_status run(struct weiri_record *record, struct request *request, uint64_t deadline_ns,
+                            weir_cancel *cancel, weir_error *error)
 {
-	weir_staging_op *op =
-		(weir_staging_op *)(void *)weiri_await_create(&staging->area.awaits, sizeof(*op), verbs[kind], attempt,
-	                                                  done != NULL ? op_done : NULL, &staging->area.allocator, error);
+	struct weiri_area *area = &request->staging->area;
 
-	if (op == NULL)
-		return NULL;
-	op->staging = staging;
-	op->kind = kind;
-	op->index = index;
-	op->tuple = tuple;
-	op->done = done;
-	op->context = context;
-	return op;
+	return weiri_request_run(record, &area->waitable, &request_kind, request, deadline_ns, cancel, &area->allocator,
+	                         error);
 }
 
-void weir_staging_op_cancel(weir_staging_op *op)
+/* Takes over the tuple if it returns WEIR_OK. */
+static enum weir_status start(struct weiri_record *record, const struct request *request, weir_pending **handle,
+                              weir_error *error)
 {
-	if (op != NULL)
-		weiri_await_cancel(&op->await);
+	struct weiri_area *area = &request->staging->area;
+	enum weir_status status = weiri_area_check_done(area, request->done != NULL, error);
+
+	if (status != WEIR_OK)
+		return status;
+	return weiri_request_start(record, &area->waitable, &request_kind, request, &area->allocator, handle, error);
 }
 
-void weir_staging_op_release(weir_staging_op *op)
-{
-	if (op != NULL)
-		weiri_await_release(&op->await);
-}
+/* -- checks ------------------------------------------------------------------------------------ */
 
-/* -- checks ------------------------------------------------------------------------------------------------------------------- */
-
-/* Of any call; count is that of its tuple. */
+/* Checks any call; count is that of its tuple. */
 static enum weir_status check(const weir_staging *staging, const void *tuple, size_t count,
                               struct weiri_record **record, weir_error *error)
 {
 	if (staging == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: NULL", what);
 	if (tuple == NULL || count != staging->area.count)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s \"%s\": a tuple has %zu components, got %zu", what,
-		                  staging->area.name, staging->area.count, tuple != NULL ? count : 0);
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s \"%s\": a tuple has %zu component%s, got %zu", what,
+		                  staging->area.name, staging->area.count, WEIRI_S(staging->area.count),
+		                  tuple != NULL ? count : 0);
 	return weiri_area_record(&staging->area, record, error);
 }
 
@@ -295,8 +315,8 @@ static enum weir_status make_tuple(const weir_staging *staging, weir_tensor *con
 	if (tuple == NULL)
 		return weiri_area_no_memory(area, "put", error);
 	if (staging->memory_limit != 0 && tuple->bytes > staging->memory_limit) {
-		status = weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "%s \"%s\": a tuple of %zu bytes, the limit of all is %zu",
-		                    what, area->name, tuple->bytes, staging->memory_limit);
+		status = weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "%s \"%s\": a tuple of %zu byte%s, the limit of all is %zu",
+		                    what, area->name, tuple->bytes, WEIRI_S(tuple->bytes), staging->memory_limit);
 		tuple_release(record, tuple);
 		return status;
 	}
@@ -304,74 +324,36 @@ static enum weir_status make_tuple(const weir_staging *staging, weir_tensor *con
 	return WEIR_OK;
 }
 
-/* -- blocking calls ----------------------------------------------------------------------------------------------------------- */
-
-/* Without waiting: no operation that others could see. */
-static enum weir_status run_at_once(struct weiri_record *record, weir_staging *staging, enum kind kind, size_t index,
-                                    struct tuple **tuple, weir_error *error)
-{
-	weir_staging_op op = {.staging = staging, .kind = kind, .index = index, .tuple = *tuple};
-	struct weiri_scope scope = weiri_scope_enter(record);
-	enum weir_status status = attempt(&scope, &op.await, error);
-
-	weiri_scope_leave(&scope);
-	*tuple = op.tuple;
-	if (status == WEIR_OK && kind != PEEK)
-		weiri_await_pump(record, &staging->area.awaits);
-	return status;
-}
-
-/* To its end; *tuple is what is put, or came out. */
-static enum weir_status run(struct weiri_record *record, weir_staging *staging, enum kind kind, size_t index,
-                            struct tuple **tuple, uint64_t deadline_ns, weir_cancel *cancel, weir_error *error)
-{
-	weir_staging_op *op;
-	enum weir_status status = weiri_await_check_token(&staging->area.awaits, verbs[kind], cancel, error);
-
-	if (status == WEIR_OK)
-		status = run_at_once(record, staging, kind, index, tuple, error);
-	if (status != WEIR_WOULD_BLOCK)
-		return status;
-	if (deadline_ns == 0)
-		return weiri_fail(error, WEIR_DEADLINE_EXCEEDED, "%s \"%s\": %s at once", what, staging->area.name,
-		                  kind == PUT ? "no room" : "no tuple");
-	op = op_create(staging, kind, index, *tuple, NULL, NULL, error);
-	if (op == NULL)
-		return WEIR_RESOURCE_EXHAUSTED;
-	status = weiri_await_run(record, &op->await, deadline_ns, cancel, error);
-	*tuple = op->tuple;
-	weiri_await_release(&op->await);
-	return status;
-}
+/* -- blocking calls ---------------------------------------------------------------------------- */
 
 enum weir_status weir_staging_put(weir_staging *staging, weir_tensor *const tuple[], size_t count, uint64_t deadline_ns,
                                   weir_cancel *cancel, weir_error *error)
 {
+	struct request request = {.staging = staging, .kind = PUT};
 	struct weiri_record *record;
 	enum weir_status status = check(staging, tuple, count, &record, error);
-	struct tuple *made = NULL;
 
 	if (status == WEIR_OK)
-		status = make_tuple(staging, tuple, record, &made, error);
+		status = make_tuple(staging, tuple, record, &request.tuple, error);
 	if (status != WEIR_OK)
 		return status;
-	status = run(record, staging, PUT, 0, &made, deadline_ns, cancel, error);
-	if (made != NULL)
-		tuple_release(record, made);
+	status = run(record, &request, deadline_ns, cancel, error);
+	if (request.tuple != NULL)
+		tuple_release(record, request.tuple);
 	return status;
 }
 
 static enum weir_status take(weir_staging *staging, enum kind kind, size_t index, weir_tensor *tuple[], size_t count,
                              uint64_t deadline_ns, weir_cancel *cancel, weir_error *error)
 {
+	struct request request = {.staging = staging, .kind = kind, .index = index};
 	struct weiri_record *record;
 	enum weir_status status = check(staging, tuple, count, &record, error);
-	struct tuple *taken = NULL;
 
 	if (status == WEIR_OK)
-		status = run(record, staging, kind, index, &taken, deadline_ns, cancel, error);
-	if (taken != NULL)
-		tuple_open(record, taken, tuple);
+		status = run(record, &request, deadline_ns, cancel, error);
+	if (status == WEIR_OK)
+		tuple_open(record, request.tuple, tuple);
 	return status;
 }
 
@@ -387,70 +369,52 @@ enum weir_status weir_staging_peek(weir_staging *staging, size_t index, weir_ten
 	return take(staging, PEEK, index, tuple, count, deadline_ns, cancel, error);
 }
 
-/* -- asynchronous ------------------------------------------------------------------------------------------------------------- */
-
-/* Takes the tuple over when it returns WEIR_OK. */
-static enum weir_status start(struct weiri_record *record, weir_staging *staging, enum kind kind, size_t index,
-                              struct tuple *tuple, weir_staging_done_fn *done, void *context, weir_staging_op **out,
-                              weir_error *error)
-{
-	enum weir_status status = weiri_area_check_done(&staging->area, done != NULL, error);
-	weir_staging_op *op;
-
-	if (status != WEIR_OK)
-		return status;
-	op = op_create(staging, kind, index, tuple, done, context, error);
-	if (op == NULL)
-		return WEIR_RESOURCE_EXHAUSTED;
-	if (out != NULL)
-		*out = op;
-	weiri_await_begin(record, &op->await, out != NULL);
-	return WEIR_OK;
-}
+/* -- asynchronous ------------------------------------------------------------------------------ */
 
 enum weir_status weir_staging_start_put(weir_staging *staging, weir_tensor *const tuple[], size_t count,
-                                        weir_staging_done_fn *done, void *context, weir_staging_op **op,
+                                        weir_staging_done_fn *done, void *context, weir_pending **handle,
                                         weir_error *error)
 {
+	struct request request = {.staging = staging, .kind = PUT, .done = done, .context = context};
 	struct weiri_record *record;
 	enum weir_status status = check(staging, tuple, count, &record, error);
-	struct tuple *made = NULL;
 
 	if (status == WEIR_OK)
-		status = make_tuple(staging, tuple, record, &made, error);
+		status = make_tuple(staging, tuple, record, &request.tuple, error);
 	if (status != WEIR_OK)
 		return status;
-	status = start(record, staging, PUT, 0, made, done, context, op, error);
+	status = start(record, &request, handle, error);
 	if (status != WEIR_OK)
-		tuple_release(record, made);
+		tuple_release(record, request.tuple);
 	return status;
 }
 
 static enum weir_status start_take(weir_staging *staging, enum kind kind, size_t index, weir_staging_done_fn *done,
-                                   void *context, weir_staging_op **op, weir_error *error)
+                                   void *context, weir_pending **handle, weir_error *error)
 {
+	struct request request = {.staging = staging, .kind = kind, .index = index, .done = done, .context = context};
 	struct weiri_record *record;
 	enum weir_status status;
 
 	if (staging == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: NULL", what);
 	status = weiri_area_record(&staging->area, &record, error);
-	return status == WEIR_OK ? start(record, staging, kind, index, NULL, done, context, op, error) : status;
+	return status == WEIR_OK ? start(record, &request, handle, error) : status;
 }
 
 enum weir_status weir_staging_start_get(weir_staging *staging, weir_staging_done_fn *done, void *context,
-                                        weir_staging_op **op, weir_error *error)
+                                        weir_pending **handle, weir_error *error)
 {
-	return start_take(staging, GET, 0, done, context, op, error);
+	return start_take(staging, GET, 0, done, context, handle, error);
 }
 
 enum weir_status weir_staging_start_peek(weir_staging *staging, size_t index, weir_staging_done_fn *done, void *context,
-                                         weir_staging_op **op, weir_error *error)
+                                         weir_pending **handle, weir_error *error)
 {
-	return start_take(staging, PEEK, index, done, context, op, error);
+	return start_take(staging, PEEK, index, done, context, handle, error);
 }
 
-/* -- all at once -------------------------------------------------------------------------------------------------------------- */
+/* -- all at once ------------------------------------------------------------------------------- */
 
 static void chain(void *context, void *item)
 {
@@ -485,11 +449,11 @@ enum weir_status weir_staging_clear(weir_staging *staging)
 		gone = tuple->next;
 		tuple_release(record, tuple);
 	}
-	weiri_await_pump(record, &staging->area.awaits);
+	weiri_waitable_pump(record, &staging->area.waitable);
 	return status;
 }
 
-enum weir_status weir_staging_look(const weir_staging *staging, size_t *size, size_t *bytes)
+enum weir_status weir_staging_size(const weir_staging *staging, size_t *size, size_t *bytes)
 {
 	struct weiri_record *record = staging != NULL ? weiri_record_get() : NULL;
 	struct weiri_scope scope;
@@ -507,11 +471,6 @@ enum weir_status weir_staging_look(const weir_staging *staging, size_t *size, si
 	return WEIR_OK;
 }
 
-size_t weiri_staging_waiting(const weir_staging *staging)
-{
-	return weiri_area_waiting(&staging->area);
-}
-
 enum weir_status weir_staging_place(const weir_staging *staging, const char *component, size_t *place)
 {
 	if (staging == NULL || component == NULL || place == NULL)
@@ -519,7 +478,7 @@ enum weir_status weir_staging_place(const weir_staging *staging, const char *com
 	return weiri_components_place(staging->area.components, staging->area.count, component, place);
 }
 
-/* -- creating and destroying -------------------------------------------------------------------------------------------------- */
+/* -- creating and destroying ------------------------------------------------------------------- */
 
 static void tell(const struct weiri_area *area, const void *content, char *text, size_t size)
 {
@@ -532,11 +491,18 @@ static void tell(const struct weiri_area *area, const void *content, char *text,
 	               weiri_area_number(bytes, now->bytes, staging->memory_limit));
 }
 
+/* All calls have ended, so only the area has it. */
+static WEIRI_UNSEEN void assert_last(const struct tuple *tuple)
+{
+	WEIR_ASSERT2(G1, weiri_peek(&tuple->references) == 1);
+}
+
 static void end_tuple(void *context, void *item)
 {
 	struct tuple *tuple = item;
 
 	(void)context;
+	WEIR_ASSERT_LOOK(assert_last(tuple));
 	for (size_t i = 0; i < tuple->count; i++)
 		weir_tensor_release(tuple->tensors[i]);
 	tuple_reclaim(&tuple->retired);
@@ -554,23 +520,26 @@ static const struct weiri_area_kind kind_of_area = {what, sizeof(weir_staging), 
 
 enum weir_status weir_staging_create(const struct weir_staging_options *options, weir_staging **out, weir_error *error)
 {
+	struct weir_staging_options given;
 	enum weir_status status;
 	struct weiri_area *area;
 	weir_staging *staging;
 
 	if (options == NULL || out == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: %s is NULL", what, options == NULL ? "options" : "out");
-	status = weiri_area_check_options(what, options->struct_size, sizeof(*options), options->flags, error);
+	status = weiri_options_read(what, options, &given, sizeof(given), error);
+	if (status == WEIR_OK)
+		status = weiri_options_flags(what, given.flags, 0, error);
 	if (status == WEIR_OK)
 		status = weiri_area_create(
 			&kind_of_area,
-			&(struct weiri_area_plan){options->name, options->components, options->component_count, options->allocator},
-			&area, error);
+			&(struct weiri_area_plan){given.name, given.components, given.component_count, given.allocator}, &area,
+			error);
 	if (status != WEIR_OK)
 		return status;
 	staging = (weir_staging *)(void *)area;
-	staging->capacity = options->capacity;
-	staging->memory_limit = options->memory_limit;
+	staging->capacity = given.capacity;
+	staging->memory_limit = given.memory_limit;
 	status = weiri_area_enter(area, error);
 	if (status == WEIR_OK)
 		*out = staging;

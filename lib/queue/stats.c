@@ -1,9 +1,10 @@
 /*
- * stats.c - what happened in a queue: reading its counters, and sampling how full it is.
+ * stats.c - reading the counters of a queue, and sampling its level.
  */
 #include <string.h>
 
 #include "base/error.h"
+#include "base/options.h"
 #include "queue/queue.h"
 
 WEIRI_COLD void weiri_queue_note_level(weir_queue *queue)
@@ -13,23 +14,20 @@ WEIRI_COLD void weiri_queue_note_level(weir_queue *queue)
 
 void weiri_queue_count_in(weir_queue *queue, size_t count)
 {
-	if (queue->bag == NULL)
-		weiri_queue_count_in_ring(queue, count);
-#if !defined(WEIRI_UNDER_MODEL) /* as there */
-	else if (queue->bag->has_passed(queue, count))
+#if !defined(WEIRI_UNDER_MODEL) /* stress/model: see tally.h */
+	if (queue->store->has_passed(queue, count))
 		weiri_queue_note_level(queue);
+#else
+	(void)queue, (void)count;
 #endif
 }
 
 WEIRI_COLD void weiri_queue_note_full(weir_queue *queue)
 {
-	if (queue->bag == NULL) /* a ring says "full" at exactly its capacity */
-		weiri_tally_raise(&queue->tally.high_water, queue->capacity);
-	else
-		weiri_queue_note_level(queue);
+	weiri_tally_raise(&queue->tally.high_water, queue->store->size_when_full(queue));
 }
 
-/* All loads are [relaxed]: statistics; no data travels with them. */
+/* All loads are [relaxed]: statistics, which publish no data. */
 static void read_tally(const weir_queue *queue, struct weir_queue_stats *stats)
 {
 	const struct weiri_tally *tally = &queue->tally;
@@ -47,8 +45,9 @@ static void read_tally(const weir_queue *queue, struct weir_queue_stats *stats)
 void weiri_queue_read_stats(weir_queue *queue, struct weir_queue_stats *stats)
 {
 	/*
-	 * [P3 acquire] before the counts: what was given back had come out, and the counts say so. The other way round items that came out and went
-	 * back in between would be taken from the number that was out before.
+	 * [P3 acquire] read before the counts: what was returned had been dequeued before, and the
+	 * counts include it. In the other order, items that were dequeued and returned between the two
+	 * reads would be subtracted from a number that does not include them.
 	 */
 	size_t given_back = weiri_load_acquire(&queue->putback.items);
 	struct weiri_ring_counts counts = weiri_queue_counts(queue);
@@ -57,7 +56,7 @@ void weiri_queue_read_stats(weir_queue *queue, struct weir_queue_stats *stats)
 	memset(stats, 0, sizeof(*stats));
 	stats->struct_size = sizeof(*stats);
 	stats->items_in = counts.in;
-	/* What was given back came out of the store and is inside again. */
+	/* Returned items had left the store and are stored again. */
 	stats->items_out = counts.out > given_back ? counts.out - given_back : 0;
 	read_tally(queue, stats);
 }

@@ -1,10 +1,13 @@
 /*
  * tally.h - what a queue counts, for weir_queue_get_stats().
  *
- * Calls that neither wait nor wake anybody count nothing. What went in and came out the stores know by themselves (a ring's tickets, a shuffle
- * queue's draws, a priority queue's nodes); the rest is counted where a call is slow anyway: it waits, carries another on, wakes a thread.
- * The high-water mark is sampled: at each `level_step`th item that goes in, and whenever one finds no room. To look at every item would
- * be to read the line that the dequeues write, at each enqueue, and that costs more than the enqueue.
+ * Calls that neither wait nor wake a thread count nothing. The stores themselves know the numbers
+ * of items that were enqueued and dequeued (from a ring's tickets, a shuffle queue's draws, a
+ * priority queue's nodes). Everything else is counted where a call is slow in any case: it waits,
+ * completes another operation, or wakes a thread.
+ * The high-water mark is sampled: at each `level_step`th item that is enqueued, and whenever an
+ * enqueue finds no room. To sample at every item, each enqueue would read the cache line that the
+ * dequeues write, which costs more than the enqueue itself.
  */
 #ifndef WEIRI_QUEUE_TALLY_H
 #define WEIRI_QUEUE_TALLY_H
@@ -29,7 +32,7 @@ static inline void weiri_tally_add(_Atomic(uint64_t) *counter, uint64_t more)
 #if defined(WEIRI_UNDER_MODEL) /* stress/model: counts decide nothing, and each multiplies the executions */
 	(void)counter, (void)more;
 #else
-	(void)weiri_fetch_add_relaxed(counter, more); /* [relaxed] statistics; no data travels with them. */
+	(void)weiri_fetch_add_relaxed(counter, more); /* [relaxed] statistics, which publish no data. */
 #endif
 }
 
@@ -42,7 +45,10 @@ static inline void weiri_tally_raise(_Atomic(uint64_t) *mark, uint64_t level)
 		;
 }
 
-/* How far apart the samples of the level are: a power of two. A small queue is looked at four times a lap. */
+/*
+ * The distance between samples of the level: a power of two. A small queue is sampled four times a
+ * lap.
+ */
 static inline size_t weiri_level_step(size_t capacity)
 {
 	size_t step = 1;

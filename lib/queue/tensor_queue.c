@@ -7,11 +7,11 @@
 
 #include "base/error.h"
 #include "queue/transfer.h"
-#include "sync/delivery.h"
+#include "sync/pending.h"
 
-/* -- creating ----------------------------------------------------------------------------------------------------------------- */
+/* -- creating ---------------------------------------------------------------------------------- */
 
-/* Of a queue by priority: component 0. */
+/* The key of a queue by priority: component 0. */
 static int64_t priority_of(void *context, void *item)
 {
 	const struct weiri_tuple *tuple = item;
@@ -30,7 +30,7 @@ static size_t queue_size(size_t components)
 	return sizeof(struct weir_tensor_queue) + components * sizeof(struct weiri_component);
 }
 
-/* 1 when each component's items are of one shape, or become so by padding. */
+/* 1 if the items of each component have one shape, or get one by padding. */
 static int can_batch(const weir_tensor_queue *queue, uint32_t flags)
 {
 	size_t i = 0;
@@ -43,7 +43,8 @@ static int can_batch(const weir_tensor_queue *queue, uint32_t flags)
 enum weir_status weir_tensor_queue_create(const struct weir_tensor_queue_options *options, weir_tensor_queue **out,
                                           weir_error *error)
 {
-	enum weir_status status = weiri_components_check_queue(options, error);
+	struct weir_tensor_queue_options given;
+	enum weir_status status = weiri_components_check_queue(options, &given, error);
 	struct weir_queue_options inner;
 	weir_allocator allocator;
 	weir_tensor_queue *queue;
@@ -52,25 +53,25 @@ enum weir_status weir_tensor_queue_create(const struct weir_tensor_queue_options
 		status = weiri_fail(error, WEIR_INVALID_ARGUMENT, "tensor queue: out is NULL");
 	if (status != WEIR_OK)
 		return status;
-	allocator = weiri_allocator_or_default(options->allocator);
-	queue = weiri_allocate_zeroed(&allocator, queue_size(options->component_count), alignof(weir_tensor_queue));
+	allocator = weiri_allocator_or_default(given.allocator);
+	queue = weiri_allocate_zeroed(&allocator, queue_size(given.component_count), alignof(weir_tensor_queue));
 	if (queue == NULL)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "tensor queue: no memory");
 	queue->allocator = allocator;
-	queue->count = options->component_count;
+	queue->count = given.component_count;
 	for (size_t i = 0; i < queue->count; i++)
-		weiri_component_fill(&queue->components[i], &options->components[i], i);
-	queue->batches = can_batch(queue, options->flags);
-	queue->made_with = (struct weiri_made_with){options->order, options->flags, options->min_after_dequeue};
+		weiri_component_fill(&queue->components[i], &given.components[i], i);
+	queue->batches = can_batch(queue, given.flags);
+	queue->made_with = (struct weiri_made_with){given.order, given.flags, given.min_after_dequeue};
 	inner = (struct weir_queue_options){
-		.struct_size = sizeof(inner),
-		.capacity = options->capacity,
-		.order = options->order,
-		.flags = options->flags & ~(uint32_t)WEIR_TENSOR_QUEUE_PADDING,
-		.min_after_dequeue = options->min_after_dequeue,
-		.seed = options->seed,
-		.name = options->name,
-		.key = options->order == WEIR_QUEUE_PRIORITY ? priority_of : NULL,
+		WEIR_QUEUE_OPTIONS_INIT,
+		.capacity = given.capacity,
+		.order = given.order,
+		.flags = given.flags & ~(uint32_t)WEIR_TENSOR_QUEUE_PADDING,
+		.min_after_dequeue = given.min_after_dequeue,
+		.seed = given.seed,
+		.name = given.name,
+		.key = given.order == WEIR_QUEUE_PRIORITY ? priority_of : NULL,
 		.drop = drop_tuple,
 		.drop_context = queue,
 		.allocator = &allocator,
@@ -79,7 +80,7 @@ enum weir_status weir_tensor_queue_create(const struct weir_tensor_queue_options
 	if (status == WEIR_OK)
 		*out = queue;
 	else
-		weiri_release(&allocator, queue, queue_size(options->component_count), alignof(weir_tensor_queue));
+		weiri_release(&allocator, queue, queue_size(given.component_count), alignof(weir_tensor_queue));
 	return status;
 }
 
@@ -102,7 +103,7 @@ enum weir_status weir_tensor_queue_destroy(weir_tensor_queue *queue, weir_error 
 	return WEIR_OK;
 }
 
-/* -- blocking calls ----------------------------------------------------------------------------------------------------------- */
+/* -- blocking calls ---------------------------------------------------------------------------- */
 
 static enum weir_status fail_null(weir_error *error)
 {
@@ -162,8 +163,9 @@ static enum weir_status check_out(const weir_tensor_queue *queue, weir_tensor *t
 	if (queue == NULL)
 		return fail_null(error);
 	if (tuple == NULL || count != queue->count)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": a tuple has %zu components, room for %zu",
-		                  weir_queue_name(queue->queue), queue->count, tuple != NULL ? count : 0);
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": a tuple has %zu component%s, room for %zu",
+		                  weir_queue_name(queue->queue), queue->count, WEIRI_S(queue->count),
+		                  tuple != NULL ? count : 0);
 	return WEIR_OK;
 }
 
@@ -225,7 +227,7 @@ enum weir_status weir_tensor_queue_dequeue_up_to(weir_tensor_queue *queue, int64
 	return dequeue_batch(queue, WEIR_QUEUE_OP_DEQUEUE_UP_TO, n, tuple, count, deadline_ns, cancel, error);
 }
 
-/* -- asynchronous calls ------------------------------------------------------------------------------------------------------- */
+/* -- asynchronous calls ------------------------------------------------------------------------ */
 
 static void enqueue_done(void *context, enum weir_status status, const weir_error *error, void **items, size_t done)
 {
@@ -252,6 +254,7 @@ static void dequeue_done(void *context, enum weir_status status, const weir_erro
 	if (status == WEIR_OK) {
 		status = weiri_transfer_settle_dequeue(transfer, done, tuple, &why);
 		error = &why;
+		weiri_pending_set_outcome(transfer->pending, status, error);
 	}
 	weiri_transfer_free(transfer);
 	if (status == WEIR_OK)
@@ -261,7 +264,7 @@ static void dequeue_done(void *context, enum weir_status status, const weir_erro
 }
 
 static enum weir_status start(struct weiri_transfer *transfer, weir_tensor_queue_done_fn *done, void *context,
-                              weir_queue_op **op, weir_error *error)
+                              weir_pending **handle, weir_error *error)
 {
 	int enqueue = transfer->kind == WEIR_QUEUE_OP_ENQUEUE;
 	enum weir_status status;
@@ -272,9 +275,11 @@ static enum weir_status start(struct weiri_transfer *transfer, weir_tensor_queue
 		status = weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": done is NULL",
 		                    weir_queue_name(transfer->queue->queue));
 	else
-		status = weir_queue_start(transfer->queue->queue, transfer->kind, transfer->items, transfer->count,
-		                          enqueue ? enqueue_done : dequeue_done, transfer, op, error);
-	if (status != WEIR_OK) {
+		status = weiri_queue_prepare(transfer->queue->queue, transfer->kind, transfer->items, transfer->count,
+		                             enqueue ? enqueue_done : dequeue_done, transfer, &transfer->pending, error);
+	if (status == WEIR_OK) {
+		weiri_pending_begin(weiri_record_get(), transfer->pending, handle);
+	} else {
 		if (enqueue)
 			weiri_transfer_settle_enqueue(transfer, 0);
 		weiri_transfer_free(transfer);
@@ -283,39 +288,39 @@ static enum weir_status start(struct weiri_transfer *transfer, weir_tensor_queue
 }
 
 enum weir_status weir_tensor_queue_start_enqueue(weir_tensor_queue *queue, weir_tensor *const tuple[], size_t count,
-                                                 weir_tensor_queue_done_fn *done, void *context, weir_queue_op **op,
+                                                 weir_tensor_queue_done_fn *done, void *context, weir_pending **handle,
                                                  weir_error *error)
 {
 	struct weiri_transfer *transfer;
 	enum weir_status status =
 		queue != NULL ? weiri_transfer_of_tuple(queue, tuple, count, &transfer, error) : fail_null(error);
 
-	return status == WEIR_OK ? start(transfer, done, context, op, error) : status;
+	return status == WEIR_OK ? start(transfer, done, context, handle, error) : status;
 }
 
 enum weir_status weir_tensor_queue_start_enqueue_many(weir_tensor_queue *queue, weir_tensor *const tuple[],
                                                       size_t count, weir_tensor_queue_done_fn *done, void *context,
-                                                      weir_queue_op **op, weir_error *error)
+                                                      weir_pending **handle, weir_error *error)
 {
 	struct weiri_transfer *transfer;
 	enum weir_status status =
 		queue != NULL ? weiri_transfer_of_rows(queue, tuple, count, &transfer, error) : fail_null(error);
 
-	return status == WEIR_OK ? start(transfer, done, context, op, error) : status;
+	return status == WEIR_OK ? start(transfer, done, context, handle, error) : status;
 }
 
 enum weir_status weir_tensor_queue_start_dequeue(weir_tensor_queue *queue, weir_tensor_queue_done_fn *done,
-                                                 void *context, weir_queue_op **op, weir_error *error)
+                                                 void *context, weir_pending **handle, weir_error *error)
 {
 	struct weiri_transfer *transfer;
 	enum weir_status status = queue != NULL ? weiri_transfer_for_one(queue, &transfer, error) : fail_null(error);
 
-	return status == WEIR_OK ? start(transfer, done, context, op, error) : status;
+	return status == WEIR_OK ? start(transfer, done, context, handle, error) : status;
 }
 
 enum weir_status weir_tensor_queue_start_dequeue_many(weir_tensor_queue *queue, enum weir_queue_op_kind kind, int64_t n,
                                                       weir_tensor_queue_done_fn *done, void *context,
-                                                      weir_queue_op **op, weir_error *error)
+                                                      weir_pending **handle, weir_error *error)
 {
 	struct weiri_transfer *transfer;
 	enum weir_status status;
@@ -326,10 +331,10 @@ enum weir_status weir_tensor_queue_start_dequeue_many(weir_tensor_queue *queue, 
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": kind must be a batch dequeue",
 		                  weir_queue_name(queue->queue));
 	status = weiri_transfer_for_batch(queue, kind, n, &transfer, error);
-	return status == WEIR_OK ? start(transfer, done, context, op, error) : status;
+	return status == WEIR_OK ? start(transfer, done, context, handle, error) : status;
 }
 
-/* -- the rest is the pointer queue's ------------------------------------------------------------------------------------------ */
+/* -- the rest is the pointer queue's ----------------------------------------------------------- */
 
 enum weir_status weir_tensor_queue_close(weir_tensor_queue *queue, enum weir_close_mode mode, const weir_error *cause)
 {
@@ -346,14 +351,14 @@ enum weir_status weir_tensor_queue_writable_fd(weir_tensor_queue *queue, int *fd
 	return queue != NULL ? weir_queue_writable_fd(queue->queue, fd, error) : fail_null(error);
 }
 
-int weir_tensor_queue_closed(const weir_tensor_queue *queue)
+bool weir_tensor_queue_closed(const weir_tensor_queue *queue)
 {
 	return queue != NULL && weir_queue_closed(queue->queue);
 }
 
-size_t weir_tensor_queue_size(const weir_tensor_queue *queue)
+size_t weir_tensor_queue_size_approx(const weir_tensor_queue *queue)
 {
-	return queue != NULL ? weir_queue_size(queue->queue) : 0;
+	return queue != NULL ? weir_queue_size_approx(queue->queue) : 0;
 }
 
 size_t weir_tensor_queue_capacity(const weir_tensor_queue *queue)

@@ -1,5 +1,6 @@
 /*
- * tensor_select.c - a select of tensor queues: tuples are made for its enqueues, and those that did not go in are freed.
+ * tensor_select.c - a select of tensor queues: it makes tuples for its enqueues, and frees those
+ * that were not enqueued.
  */
 #include <weir/tensor_select.h>
 
@@ -15,7 +16,7 @@ static enum weir_status fail_in_case(weir_error *error, size_t i, enum weir_stat
 	return weiri_fail(error, status, "select: case %zu: %s", i, why->message);
 }
 
-/* The case of the pointer queue; for an enqueue with a tuple of its own. */
+/* Makes the case for the pointer queue; an enqueue gets a tuple of its own. */
 static enum weir_status prepare(const struct weir_tensor_select_case *from, struct weir_select_case *to,
                                 weir_error *why)
 {
@@ -27,8 +28,8 @@ static enum weir_status prepare(const struct weir_tensor_select_case *from, stru
 	if (from->kind == WEIR_SELECT_DEQUEUE)
 		return from->tuple != NULL && from->count == from->queue->count
 		           ? WEIR_OK
-		           : weiri_fail(why, WEIR_INVALID_ARGUMENT, "queue \"%s\": a tuple has %zu components, room for %zu",
-		                        weir_tensor_queue_name(from->queue), from->queue->count,
+		           : weiri_fail(why, WEIR_INVALID_ARGUMENT, "queue \"%s\": a tuple has %zu component%s, room for %zu",
+		                        weir_tensor_queue_name(from->queue), from->queue->count, WEIRI_S(from->queue->count),
 		                        from->tuple != NULL ? from->count : 0);
 	if (from->kind != WEIR_SELECT_ENQUEUE)
 		return weiri_fail(why, WEIR_INVALID_ARGUMENT, "%d is no kind", (int)from->kind);
@@ -41,7 +42,10 @@ static enum weir_status prepare(const struct weir_tensor_select_case *from, stru
 	                                     weir_tensor_queue_name(from->queue));
 }
 
-/* Frees the tuples that are still ours: those of the enqueues before `count` that did not go in. */
+/*
+ * Frees the tuples that the select still owns: those of the enqueues before `count` that did not
+ * succeed.
+ */
 static void free_tuples(const struct weir_tensor_select_case cases[], const struct weir_select_case inner[],
                         size_t count, size_t gone)
 {
@@ -51,7 +55,10 @@ static void free_tuples(const struct weir_tensor_select_case cases[], const stru
 	}
 }
 
-/* Completions that run in the select leave the queues alone, which are still needed after it. */
+/*
+ * Keeps completions that run in the select from freeing the queues, which are still needed after
+ * it.
+ */
 static enum weir_status select_visited(const struct weir_tensor_select_case cases[], struct weir_select_case inner[],
                                        struct weiri_visit visits[], size_t count, uint64_t deadline_ns,
                                        weir_cancel *cancel, size_t *winner, weir_error *error)
@@ -111,7 +118,7 @@ enum weir_status weir_tensor_select(struct weir_tensor_select_case cases[], size
 	            ? weiri_allocate(&allocator, size, alignof(struct weir_select_case))
 	            : NULL;
 	if (inner == NULL)
-		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "select: no memory for %zu cases", count);
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "select: no memory for %zu case%s", count, WEIRI_S(count));
 	visits = (struct weiri_visit *)(void *)(inner + count);
 	status = run(cases, inner, visits, count, deadline_ns, cancel, chosen, error);
 	weiri_release(&allocator, inner, size, alignof(struct weir_select_case));

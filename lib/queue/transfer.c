@@ -129,7 +129,7 @@ void weiri_transfer_settle_enqueue(struct weiri_transfer *transfer, size_t done)
 		weiri_tuple_free(transfer->queue, transfer->items[i]);
 }
 
-/* The batch could not be stacked: its tuples leave first again. */
+/* The batch could not be stacked: its tuples are returned, and leave first again. */
 static void give_back(struct weiri_transfer *transfer, size_t done)
 {
 	struct weiri_record *record = weiri_record_mine; /* this thread has just dequeued */
@@ -159,7 +159,8 @@ enum weir_status weiri_transfer_settle_dequeue(struct weiri_transfer *transfer, 
 	if (status != WEIR_OK) {
 		if (done != 0)
 			give_back(transfer, done);
-		return weiri_fail(error, status, "queue \"%s\": cannot stack %zu items", weir_queue_name(queue->queue), done);
+		return weiri_fail(error, status, "queue \"%s\": cannot stack %zu item%s", weir_queue_name(queue->queue), done,
+		                  WEIRI_S(done));
 	}
 	for (size_t i = 0; i < done; i++)
 		weiri_tuple_free(queue, transfer->items[i]);

@@ -5,6 +5,7 @@
 
 #include <stdalign.h>
 
+#include "base/assert.h"
 #include "base/compiler.h"
 #include "base/memory.h"
 
@@ -33,7 +34,7 @@ void *weiri_tree_at(const struct weiri_tree *tree, size_t rank)
 	return NULL;
 }
 
-/* -- nodes -------------------------------------------------------------------------------------------------------------------- */
+/* -- nodes ------------------------------------------------------------------------------------- */
 
 static void node_free(struct weiri_tree *node)
 {
@@ -68,7 +69,7 @@ static struct weiri_tree *make(struct weiri_tree_edit *edit)
 	return node;
 }
 
-/* `node` itself if it is the edit's own, else a copy that takes its place; NULL: no memory. */
+/* `node` itself if the edit owns it, else a copy that takes its place; NULL: no memory. */
 static struct weiri_tree *own(struct weiri_tree_edit *edit, struct weiri_tree *node)
 {
 	struct weiri_tree *copy;
@@ -87,7 +88,7 @@ static struct weiri_tree *own(struct weiri_tree_edit *edit, struct weiri_tree *n
 	return copy;
 }
 
-/* T3: it is in no version any more. */
+/* T3: records that the node is in no later version. */
 static void drop(struct weiri_tree_edit *edit, struct weiri_tree *node)
 {
 	struct weiri_tree *note = node->published ? make(edit) : node;
@@ -101,10 +102,11 @@ static void drop(struct weiri_tree_edit *edit, struct weiri_tree *node)
 
 static void recount(struct weiri_tree *node)
 {
+	WEIR_ASSERT1(T1, !node->published);
 	node->count = weiri_tree_count(node->left) + 1 + weiri_tree_count(node->right);
 }
 
-/* -- edits -------------------------------------------------------------------------------------------------------------------- */
+/* -- edits ------------------------------------------------------------------------------------- */
 
 static uint64_t weight_of(uint64_t seed)
 {
@@ -125,9 +127,10 @@ static struct weiri_tree *leaf(struct weiri_tree_edit *edit, uint64_t seed, void
 	return node;
 }
 
-/* The child, which is the edit's own, above its parent, which is so too, if it is heavier. */
+/* Rotates the child above its parent if it is heavier. The edit owns both. */
 static struct weiri_tree *heavier_first(struct weiri_tree *parent, struct weiri_tree *child)
 {
+	WEIR_ASSERT1(T2, !parent->published && !child->published);
 	if (child->weight <= parent->weight) {
 		recount(parent);
 		return parent;
@@ -185,7 +188,7 @@ struct weiri_tree *weiri_tree_replace(struct weiri_tree_edit *edit, struct weiri
 	return node;
 }
 
-/* All of `low` is before all of `high`. */
+/* Every key of `low` is before every key of `high`. */
 /* NOLINTNEXTLINE(misc-no-recursion): as deep as the trees. */
 static struct weiri_tree *join(struct weiri_tree_edit *edit, struct weiri_tree *low, struct weiri_tree *high)
 {
@@ -227,16 +230,33 @@ struct weiri_tree *weiri_tree_remove(struct weiri_tree_edit *edit, struct weiri_
 	return node;
 }
 
-/* -- ends --------------------------------------------------------------------------------------------------------------------- */
+/* -- ends -------------------------------------------------------------------------------------- */
 
-/* Before the CAS: T1 holds from there on. */
+/* Before the nodes are published; what they lead to never changes. */
+static WEIRI_UNSEEN void assert_sound(const struct weiri_tree_edit *edit)
+{
+	for (const struct weiri_tree *node = edit->made; node != NULL; node = node->next_made) {
+		WEIR_ASSERT2(T3, node->origin == NULL || node->origin->published);
+		if (node->dropped)
+			continue;
+		WEIR_ASSERT2(T4, node->count == weiri_tree_count(node->left) + 1 + weiri_tree_count(node->right));
+		WEIR_ASSERT2(T4, node->left == NULL || node->left->weight <= node->weight);
+		WEIR_ASSERT2(T4, node->right == NULL || node->right->weight <= node->weight);
+	}
+}
+
+/* Before the CAS; T1 holds from there on. */
 static void seal(struct weiri_tree_edit *edit, const struct weiri_scope *scope)
 {
 	uint64_t reserved = weiri_section_reserved(scope->record);
 
-	/* What we made may have been born after the eras that our section has reserved. Others may replace it as soon as it is published, and
-	 * retire_replaced() still reads it. */
+	/*
+	 * The edit's nodes may have been born after the eras that the caller's section has reserved.
+	 * Another thread may replace them as soon as they are published, and retire_replaced() still
+	 * reads them.
+	 */
 	(void)weiri_section_raise(scope->record, &reserved, 0);
+	WEIR_ASSERT_LOOK(assert_sound(edit));
 	for (struct weiri_tree *node = edit->made; node != NULL; node = node->next_made)
 		node->published = 1;
 }
@@ -276,7 +296,10 @@ int weiri_tree_publish(struct weiri_tree_edit *edit, struct weiri_scope *scope,
 		struct weiri_retired *expected = state;
 
 		seal(edit, scope);
-		/* [seq_cst] as reclaim/section.h asks of what is read in sections; and the release of all that `next` leads to. */
+		/*
+		 * [seq_cst] as reclaim/section.h requires of pointers that are read in sections; also the
+		 * release of everything that `next` leads to.
+		 */
 		if (weiri_cas_seq_cst(current, &expected, next)) {
 			retire_replaced(edit, scope);
 			weiri_scope_retire(scope, state);

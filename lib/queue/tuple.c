@@ -20,7 +20,7 @@ static enum weir_status fail_shape(const weir_tensor_queue *queue, size_t i, con
 /* shape fits [rows] + element */
 static int is_batch_of(const weir_shape *shape, const weir_shape *element)
 {
-	weir_shape row = {.rank = shape->rank - 1}; /* it has a dim, that of the rows */
+	weir_shape row = {.rank = shape->rank - 1}; /* it has a dim, the number of rows */
 
 	for (uint32_t i = 0; i < row.rank; i++)
 		row.dims[i] = shape->dims[i + 1];
@@ -58,8 +58,9 @@ enum weir_status weiri_tuple_check(const weir_tensor_queue *queue, weir_tensor *
                                    int batched, int64_t *rows, weir_error *error)
 {
 	if (tuple == NULL || count != queue->count)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": a tuple has %zu components, got %zu",
-		                  weir_queue_name(queue->queue), queue->count, tuple != NULL ? count : 0);
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": a tuple has %zu component%s, got %zu",
+		                  weir_queue_name(queue->queue), queue->count, WEIRI_S(queue->count),
+		                  tuple != NULL ? count : 0);
 	for (size_t i = 0; i < count; i++) {
 		enum weir_status status = check_component(queue, i, tuple[i], batched, error);
 
@@ -67,9 +68,10 @@ enum weir_status weiri_tuple_check(const weir_tensor_queue *queue, weir_tensor *
 			return status;
 		if (batched && weir_tensor_shape(tuple[i])->dims[0] != weir_tensor_shape(tuple[0])->dims[0])
 			return weiri_fail(
-				error, WEIR_INVALID_ARGUMENT, "queue \"%s\": component %zu (%s) has %lld rows, component 0 has %lld",
+				error, WEIR_INVALID_ARGUMENT, "queue \"%s\": component %zu (%s) has %lld row%s, component 0 has %lld",
 				weir_queue_name(queue->queue), i, queue->components[i].name,
-				(long long)weir_tensor_shape(tuple[i])->dims[0], (long long)weir_tensor_shape(tuple[0])->dims[0]);
+				(long long)weir_tensor_shape(tuple[i])->dims[0], WEIRI_S(weir_tensor_shape(tuple[i])->dims[0]),
+				(long long)weir_tensor_shape(tuple[0])->dims[0]);
 	}
 	if (batched)
 		*rows = weir_tensor_shape(tuple[0])->dims[0];
@@ -127,7 +129,7 @@ void weiri_tuple_move(const weir_tensor_queue *queue, struct weiri_tuple *tuple,
 	weiri_release(&queue->allocator, tuple, tuple_size(queue), alignof(struct weiri_tuple));
 }
 
-/* -- stacking ----------------------------------------------------------------------------------------------------------------- */
+/* -- stacking ---------------------------------------------------------------------------------- */
 
 static enum weir_status make_empty(const weir_tensor_queue *queue, size_t component, weir_tensor **out)
 {
@@ -138,7 +140,7 @@ static enum weir_status make_empty(const weir_tensor_queue *queue, size_t compon
 
 	for (uint32_t i = 0; i < element->rank; i++)
 		shape.dims[i + 1] = element->dims[i] >= 0 ? element->dims[i] : 0;
-	status = weir_tensor_builder_create(queue->components[component].dtype, &shape, &queue->allocator, &builder);
+	status = weir_tensor_builder_create(queue->components[component].dtype, &shape, &queue->allocator, &builder, NULL);
 	return status == WEIR_OK ? weir_tensor_builder_finish(builder, out) : status;
 }
 

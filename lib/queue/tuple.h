@@ -9,7 +9,7 @@
 #include "queue/components.h"
 #include "queue/queue.h"
 
-/* Of the options, what only those who ask for a shared queue need to see again. */
+/* The options that only calls for a shared queue compare. */
 struct weiri_made_with {
 	enum weir_queue_order order;
 	uint32_t flags;
@@ -25,25 +25,29 @@ struct weir_tensor_queue {
 	struct weiri_component components[];
 };
 
-/* References of the queue's own. */
+/* References that the queue owns. */
 struct weiri_tuple {
 	size_t count;
 	weir_tensor *tensors[];
 };
 
-/* WEIR_INVALID_ARGUMENT unless the tuple meets the spec; batched: with one more dimension in front, the same for all, in *rows. */
+/*
+ * WEIR_INVALID_ARGUMENT unless the tuple meets the spec. batched: the tensors have one more
+ * dimension in front, equal for all, which is stored in *rows.
+ */
 enum weir_status weiri_tuple_check(const weir_tensor_queue *queue, weir_tensor *const tuple[], size_t count,
                                    int batched, int64_t *rows, weir_error *error);
 /* NULL: no memory. */
 struct weiri_tuple *weiri_tuple_create(const weir_tensor_queue *queue, weir_tensor *const tensors[]);
-/* Row `row` of each tensor. NULL: no memory. */
+/* Makes a tuple of row `row` of each tensor. NULL: no memory. */
 struct weiri_tuple *weiri_tuple_of_row(const weir_tensor_queue *queue, weir_tensor *const tensors[], int64_t row);
 void weiri_tuple_free(const weir_tensor_queue *queue, struct weiri_tuple *tuple);
-/* Frees the tuple but not its references, which go to tensors[]. */
+/* Frees the tuple but moves its references to tensors[]. */
 void weiri_tuple_move(const weir_tensor_queue *queue, struct weiri_tuple *tuple, weir_tensor *tensors[]);
 
 /*
- * Stacks `rows` tuples component by component into tensors[], padded where dims are unknown. The tuples stay. On failure tensors[] is untouched. rows 0 gives empty tensors.
+ * Stacks `rows` tuples component by component into tensors[], padded where dims are unknown. The
+ * tuples stay. On failure tensors[] does not change. If rows is 0, the tensors are empty.
  */
 enum weir_status weiri_tuple_stack(const weir_tensor_queue *queue, void *const tuples[], size_t rows,
                                    weir_tensor *tensors[]);

@@ -1,72 +1,100 @@
 /*
  * collect.c - the byte-budget collector.
  *
- * Algorithm. Each thread pushes what it retires on stacks of its own, 64 KiB on one, the next on another, in turn. A collection
- * begins a new era, runs the heavy fence, reads every record's interval and slots, and goes through the stacks in portions. Of each portion
- * it frees the objects that died in an earlier era, whose life [birth, death] meets no interval and that no slot names. What died in
- * this era or later may have been unlinked after the scan: it waits for another. Survivors go back on a stack of the portion. A stack is
- * taken whole by one exchange, so any thread may collect for another: a writer over the budget takes everybody's, and an idle or
- * ended thread's garbage is nobody's problem.
- * What a section holds it holds until it ends, and a section may be stopped for ever: to look at that in each collection would be in
- * vain. So what a section holds, and what an earlier collection of this thread could have seen, is pinned: put on a stack of the
- * record whose section it is, with the section's lo. A collection passes these stacks by while the record's lo is that one, and takes
- * them like its own when it is not. So an object is looked at twice, and once more for each section that held it and has ended,
- * however many are pinned and however often a writer collects. Only what slots name is looked at each time: no more than
- * there are handles. What is new is not pinned: mostly it goes the next time, and stays with the thread that retired it until then.
- * The set of slots is a Bloom filter on the stack (no allocation); an object that it reports is looked for exactly. So is one that
- * meets the last of the intervals, when there were more of them, apart from each other, than there is room for.
+ * Algorithm. Each thread pushes what it retires onto stacks of its own: 64 KiB onto one, then onto
+ * the next, in turn. A collection begins a new era, runs the heavy fence, reads the interval and
+ * slots of every record, and goes through the stacks in portions. It frees those objects of a
+ * portion that died in an earlier era, whose life [birth, death] meets no interval, and that no
+ * slot names. What died in this era or later may have been unlinked after the scan, so it waits for
+ * another collection. Survivors are pushed back onto the stack that the portion took last; if that
+ * was a stack of pinned objects, onto one of the collector's own. A stack is taken whole by one
+ * exchange, so any thread may collect for another: a writer over the budget takes the stacks of all
+ * threads, also of idle and ended ones.
+ * A section holds its objects until it ends, and the thread in it may be stalled permanently.
+ * Examining those objects in every collection would be wasted work. So an object is pinned if a
+ * section holds it and an earlier collection of this thread could have seen it. To pin it, the
+ * collector pushes it onto a stack of the record whose section holds it, and notes the section's lo
+ * there. Collections skip these stacks while the lo of the record is the noted one, and take them
+ * like other stacks once it is not. So an object is examined twice, and once more for each section
+ * that held it and has ended, however many objects are pinned and however often a writer collects.
+ * Only objects that slots name are examined each time; there are no more of these than handles. New
+ * objects are not pinned: mostly the next collection frees them, and until then they stay with the
+ * thread that retired them.
+ * The set of slots is a Bloom filter on the C stack (no allocation). An object that the filter
+ * reports is looked for exactly. So is an object that meets the last interval of the set, if there
+ * were more disjoint intervals than there is room for.
  *
- * Why portions. A collector that is stopped keeps from the others what it has in its hands, and that still counts in the budget,
- * as it should: it is memory. So it takes little at a time, and what it has freed is subtracted as it goes. It never has more
- * than PORTION_BYTES and one stack: an eighth of what one thread retired, about. Only when the survivors of earlier collections
- * all lie on one stack, and what held them lets go, can one stack be most of the budget. The same goes for stacks of what is pinned: an
- * object keeps the number of its stack. Between taking back its lo and taking such a stack a collector hides it, as if it had it.
+ * Source. Eras and the test of intervals are those of 2GE-IBR (see section.h); the asymmetric fence
+ * is that of liburcu's membarrier flavour. Handing retired objects to the readers that hold them is
+ * known from Hyaline (Nikolaev and Ravindran, PODC 2019, PLDI 2021). There, each batch has a
+ * reference count, and the last reader frees it. Here, an object is pinned at only one section,
+ * readers free nothing, and the next collector takes it back. We know of no publication of this
+ * form, nor of the bound in bytes by portions.
+ *
+ * Why portions. A stalled collector withholds the objects that it has taken. They still count in
+ * the budget, as they should: they use memory. So a collector takes little at a time, and subtracts
+ * what it has freed as it proceeds. It never holds more than PORTION_BYTES and one stack, which is
+ * about an eighth of what one thread retired. One stack can be most of the budget only if the
+ * survivors of earlier collections all lie on that stack and are then released. The same is true of
+ * stacks of pinned objects: an object keeps the number of its stack. Between clearing pinned_lo and
+ * taking such a stack, a collector hides the stack, as if it had taken it.
  *
  * Invariants
- *   I4  an object is on one stack, or in the hands of one collector
- *   I5  every retired object is counted in retired_total, or in unreported_bytes of the record that retired it, until at most
- *       REPORT_BYTES after it is freed
- *   I6  `collecting` of a record is odd from before it takes a stack until after it put the last survivor back
- *   I7  of what is pinned on a stack no section has a smaller lo than pinned_lo, but for one object of each collector that is in pin(), and
- *       what a collector is about to take. An lo never comes back after a later one: eras only grow. Except where a signal handler's section ran
- *       between the read of the era and the store of lo: then what it held may be passed by until the interrupted section has ended, too
+ *   I4  an object is on one stack, or held by one collector
+ *   I5  every retired object is counted in retired_total, or in unreported_bytes of the record that
+ *       retired it, until at most REPORT_BYTES after it is freed
+ *   I6  `collecting` of a record is odd from before it takes a stack until after it put the last
+ *       survivor back
+ *   I7  no object pinned on a stack is pinned for a section with a smaller lo than pinned_lo.
+ *       Exceptions: one object of each collector that is in pin(), and what a collector is about to
+ *       take. Since eras only grow, the lo of a record never returns to an earlier value, with one
+ *       exception. A signal handler's section may run between the read of the era and the store of
+ *       lo in the section that it interrupts. Collections may then skip what the handler's section
+ *       held until the interrupted section has ended too
  * Pairs
  *   P2  push(retire) -> take(collector): the object's fields and what it owns
  *   P3  take(collector) -> a flush that finds the stack empty: `collecting` is odd
  *   P4  end(collector) -> a flush that finds `collecting` even: the survivors are back
- *   P5  take(collector) -> pin(collector): pinned_lo was taken back; who pins after the stack was taken notes its lo after that
+ *   P5  take(collector) -> pin(collector): pinned_lo was cleared; a collector that pins after the
+ *       stack was taken notes its lo after that
  *   F1, P1 of section.h
- * Why what is pinned may be passed by: the object met [lo, hi] of the section, and hi grows. A section of the same record with the same lo
- * meets it as well: if an earlier one had raised its hi, its owner knew a later era, and so would the next one's lo be. (Where a signal
- * handler's section had raised hi for itself, its objects are held until the outer one ends; they were alive in it.) Why it is not
- * passed by for long after that: a stack with an object of a section that has ended has a pinned_lo no larger than that section's (I7), and
- * so not the record's lo, which is 0 or larger.
- * Progress: collecting is lock-free: it waits for no reader and for no other collector. Only admit() waits, and only when the
- * budget is spent.
- * Bound: see docs/memory.md; the terms are stated there and held by the stress scenario "memory_bound".
- * Checked: stress/model/check_reclaim.c, tests/test_reclaim.c, test_crowd.c, test_fork.c; stress scenarios memory_bound, variable_stopped,
- *   thread_churn, fork.
+ * Why pinned objects may be skipped. The object met [lo, hi] of the section, and hi grows. A
+ * section of the same record with the same lo meets the object as well. For if an earlier section
+ * had raised its hi, the owner knew a later era, and would have used that as the lo of the next
+ * section. (If a section of a signal handler had raised hi for itself, its objects are held until
+ * the outer section ends; they were alive in it.)
+ * Why they are not skipped for long after the section ends. A stack with an object of a section
+ * that has ended has a pinned_lo no larger than the lo of that section (I7). So it differs from the
+ * lo of the record, which is 0 or larger.
+ * Progress: collecting is lock-free: a collector waits for no reader and for no other collector.
+ * Only admit() waits, and only when the budget is spent.
+ * Bound: docs/memory.md states the terms; the stress scenario "memory_bound" checks them.
+ * Checked: stress/model/check_reclaim.c, tests/test_reclaim.c, test_crowd.c, test_fork.c; stress
+ * scenarios memory_bound, variable_stopped, thread_churn, fork.
  */
 #include "reclaim/collect.h"
 
 #include <limits.h>
+#include <string.h>
 #include <weir/reclaim.h>
 #include <weir/time.h>
 
+#include "base/assert.h"
 #include "base/futex.h"
+#include "base/options.h"
 #include "base/probe.h"
 #include "reclaim/eras.h"
 #include "reclaim/stall.h"
 
 enum {
 	COLLECT_EVERY = 256,     /* objects */
-	COLLECT_SHARE = 8,       /* and budget / this, bytes */
-	REPORT_BYTES = 64 << 10, /* bytes that a thread may retire, or free, before it says so */
+	COLLECT_SHARE = 8,       /* after a large object: also when the retired bytes exceed budget / this */
+	REPORT_BYTES = 64 << 10, /* bytes that a thread may retire, or free, before it reports them */
 	PORTION_BYTES = 2 * REPORT_BYTES,
 	FILTER_BITS = 4096,
 	PAUSE_SHARE = 8, /* of the time that a wait for memory has lasted */
 	LONGEST_PAUSE_NS = 10000000,
-#if defined(WEIRI_UNDER_MODEL) /* stress/model: there two sections make a crowd */
+#if defined(WEIRI_UNDER_MODEL) /* stress/model: there two sections are a crowd */
 	MAX_INTERVALS = 1
 #else
 	MAX_INTERVALS = 64
@@ -75,11 +103,11 @@ enum {
 
 _Alignas(WEIRI_APART) _Atomic(uint64_t) weiri_era = 1;
 
-/* Bytes. Signed: another thread may free, and subtract, what its owner has not reported yet. */
+/* In bytes. Signed: another thread may free and subtract what the owner has not reported yet. */
 static _Alignas(WEIRI_APART) _Atomic(int64_t) retired_total;
 static _Atomic(int64_t) retired_peak;
 static _Alignas(WEIRI_APART) _Atomic(uint64_t) budget = WEIR_RECLAIM_DEFAULT_BUDGET;
-static _Atomic(uint32_t) memory_waiters; /* writers inside wait_for_memory() */
+static _Atomic(uint32_t) memory_waiters; /* threads inside wait_while() */
 static _Atomic(uint32_t) memory_freed;   /* futex word: changes when a waiter should look again */
 
 struct interval {
@@ -88,20 +116,23 @@ struct interval {
 
 /* What readers held at one scan. */
 struct held {
-	uint64_t era; /* it says nothing about what died in this one or later; 0: there was no scan yet */
+	uint64_t era; /* of the scan, which says nothing about deaths in that era or later; 0: no scan yet */
 	size_t intervals;
-	int crowded; /* there were more: the last one covers what lies between them too */
+	int crowded; /* there were more: the last one also covers the gaps between them */
 	struct interval interval[MAX_INTERVALS];
 	uint64_t filter[FILTER_BITS / 64];
 };
 
 static unsigned filter_bit(const void *object)
 {
-	/* Objects are 64-byte aligned; Fibonacci hashing spreads what is left. */
+	/* Objects are 64-byte aligned; Fibonacci hashing spreads the remaining bits. */
 	return (unsigned)((((uint64_t)(uintptr_t)object >> 6) * UINT64_C(0x9E3779B97F4A7C15)) >> 52);
 }
 
-/* One that touches another becomes a part of it: together they meet the same lives. Most sections began in the same few eras. */
+/*
+ * Merges an interval into one that overlaps it: together they meet the same lives. Most sections
+ * began in the same few eras.
+ */
 static int join_one(struct held *held, uint64_t lo, uint64_t hi)
 {
 	for (size_t i = 0; i < held->intervals; i++) {
@@ -146,18 +177,26 @@ static void hold_slots(struct held *held, struct weiri_slot slots[], size_t coun
 static size_t snapshot_slots_used(struct weiri_record *record)
 {
 	/*
-	 * [relaxed] Slots are claimed inside sections. Of one that was left before the acquire of lo, which comes before every call of
-	 * this, mark and slots are seen; one that goes on holds what its slots name; one that began after our fence cannot reach it.
+	 * [relaxed] Slots are claimed inside sections. If the section ended before the acquire of lo,
+	 * which precedes every call of this function, the mark and the slots are seen. If it still
+	 * runs, it holds the objects that its slots name. If it began after the collector's fence, it
+	 * cannot reach the object.
 	 */
 	return weiri_load_relaxed(&record->snapshot_used);
 }
 
 static void hold_record(struct held *held, struct weiri_record *record)
 {
-	/* [P1 acquire] pairs with leave. lo before hi, see enter; lo before the slots: a snapshot fills its slots inside its section. */
+	/*
+	 * [P1 acquire] Pairs with leave. lo before hi, see enter; lo before the slots: a snapshot fills
+	 * its slots inside its section.
+	 */
 	uint64_t lo = weiri_load_acquire(&record->lo);
 
-	/* [relaxed] hi is not older than lo, which is acquired; it carries nothing: what it admits to is not freed. */
+	/*
+	 * [relaxed] hi is not older than lo, which is acquired. It carries no data: what it covers is
+	 * not freed.
+	 */
 	if (lo != 0)
 		hold_interval(held, lo, weiri_load_relaxed(&record->hi));
 	hold_slots(held, record->slots, WEIRI_SLOTS);
@@ -186,7 +225,7 @@ static int slots_name(struct weiri_slot slots[], size_t count, const void *objec
 	return 0;
 }
 
-/* The filter said yes: does a slot really name it? */
+/* Called when the filter matches: whether a slot really names the object. */
 static WEIRI_COLD int named_by_a_slot(const void *object)
 {
 	for (struct weiri_record *record = first_record(); record != NULL; record = record->next) {
@@ -202,11 +241,14 @@ static int meets(const struct weiri_retired *object, uint64_t lo, uint64_t hi)
 	return object->birth <= hi && lo <= object->death;
 }
 
-/* A record whose section holds the object now, and that section's lo; NULL: there is none. */
+/* A record whose section holds the object now, and the lo of that section. NULL: there is none. */
 static WEIRI_COLD struct weiri_record *find_section(const struct weiri_retired *object, uint64_t *lo)
 {
 	for (struct weiri_record *record = first_record(); record != NULL; record = record->next) {
-		/* [relaxed] both: they say where the object waits; scan() decides what may be freed. An hi that is older than lo finds less. */
+		/*
+		 * [relaxed] Both: they say where the object waits; scan() decides what may be freed. A hi
+		 * that is older than lo finds less.
+		 */
 		*lo = weiri_load_relaxed(&record->lo);
 		if (*lo != 0 && meets(object, *lo, weiri_load_relaxed(&record->hi)))
 			return record;
@@ -214,11 +256,14 @@ static WEIRI_COLD struct weiri_record *find_section(const struct weiri_retired *
 	return NULL;
 }
 
-/* The interval of a crowd said yes: does a section hold it now? */
+/* Called when the crowded interval matches: whether a section holds the object now. */
 static WEIRI_COLD int met_by_a_section(const struct weiri_retired *object)
 {
 	for (struct weiri_record *record = first_record(); record != NULL; record = record->next) {
-		/* [P1 acquire] pairs with leave, also when another section has begun since; lo before hi, see enter. */
+		/*
+		 * [P1 acquire] Pairs with leave, also when another section has begun since. lo before hi,
+		 * see enter.
+		 */
 		uint64_t lo = weiri_load_acquire(&record->lo);
 
 		/* [relaxed] hi: see hold_record(). */
@@ -229,8 +274,10 @@ static WEIRI_COLD int met_by_a_section(const struct weiri_retired *object)
 }
 
 /*
- * A section that held it at the scan either goes on, then we see it, or has ended, maybe with a slot that names it now: so the slots
- * come after, and the filter, which is older, is not asked. A section that began since reaches nothing of this portion.
+ * A section that held the object at the scan either still runs, and is seen here, or has ended,
+ * perhaps with a slot that names the object now. So the slots are read afterwards, and the filter,
+ * which is older, is not consulted. A section that began after the scan reaches nothing of this
+ * portion.
  */
 static WEIRI_COLD int held_by_the_crowd(const struct weiri_retired *object)
 {
@@ -250,7 +297,7 @@ static int is_held(const struct held *held, const struct weiri_retired *object)
 	return (held->filter[bit / 64] >> (bit % 64) & 1) != 0 && named_by_a_slot(object);
 }
 
-/* -- stacks of retired objects ------------------------------------------------------------------------------------------------ */
+/* -- stacks of retired objects ----------------------------------------------------------------- */
 
 typedef _Atomic(struct weiri_retired *) stack;
 
@@ -261,11 +308,14 @@ static void push(stack *to, struct weiri_retired *first, struct weiri_retired *l
 
 	do {
 		last->next = top;
-		/* [P2 release] pairs with take(). That `top` may have come back meanwhile does no harm: stacks are only taken whole. */
+		/*
+		 * [P2 release] Pairs with take(). `top` may have been removed and come back meanwhile
+		 * (ABA); this is harmless, since stacks are only taken whole.
+		 */
 	} while (!weiri_cas_release(to, &top, first));
 }
 
-/* The same on a stack of a section's. */
+/* Like push(), onto a stack of objects pinned for a section. */
 static void push_pinned(stack *to, struct weiri_retired *object)
 {
 	/* [relaxed] only the CAS counts. */
@@ -277,13 +327,17 @@ static void push_pinned(stack *to, struct weiri_retired *object)
 
 static struct weiri_retired *take(stack *from)
 {
-	/* [relaxed] a look that spares the line. [P2 acquire] pairs with push(). [P3 release] pairs with no_stack_has_any(). */
+	/*
+	 * [relaxed] The first load avoids writing the line. [P2 acquire] pairs with push(). [P3
+	 * release] pairs with no_stack_has_any().
+	 */
 	return weiri_load_relaxed(from) != NULL ? weiri_exchange_acq_rel(from, NULL) : NULL;
 }
 
 /*
- * What is pinned there. The lo is taken back first, so that who pins after this says so again (I7). No look before the exchange: it might
- * not see what the lo told of.
+ * Takes a stack of pinned objects. pinned_lo is cleared first, so that a collector that pins
+ * afterwards notes its lo again (I7). There is no load before the exchange: it might miss the
+ * object for which pinned_lo was noted.
  */
 static struct weiri_retired *take_pinned(struct weiri_record *record, size_t number)
 {
@@ -293,7 +347,54 @@ static struct weiri_retired *take_pinned(struct weiri_record *record, size_t num
 	return weiri_exchange_acq_rel(&record->pinned[number], NULL);
 }
 
-/* -- the budget --------------------------------------------------------------------------------------------------------------- */
+/* -- assertions -------------------------------------------------------------------------------- */
+
+/* By the owner. */
+static WEIRI_UNSEEN void assert_collecting(const struct weiri_record *record)
+{
+	WEIR_ASSERT2(I6, weiri_peek(&record->collecting) % 2 != 0);
+}
+
+static WEIRI_UNSEEN void assert_not_on(const stack stacks[], const struct weiri_retired *object)
+{
+	for (size_t i = 0; i < WEIRI_STACKS; i++) {
+		for (const struct weiri_retired *other = weiri_peek(&stacks[i]); other != NULL; other = other->next)
+			WEIR_ASSERT3(I4, other != object);
+	}
+}
+
+/* The object is about to be retired. */
+static WEIRI_UNSEEN void assert_on_no_stack(const struct weiri_retired *object)
+{
+	for (struct weiri_record *record = weiri_peek(&weiri_records); record != NULL; record = record->next) {
+		assert_not_on(record->retired, object);
+		assert_not_on(record->pinned, object);
+	}
+}
+
+static WEIRI_UNSEEN int64_t peek_bytes_on(const stack stacks[])
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < WEIRI_STACKS; i++) {
+		for (const struct weiri_retired *object = weiri_peek(&stacks[i]); object != NULL; object = object->next)
+			bytes += object->bytes;
+	}
+	return (int64_t)bytes;
+}
+
+static WEIRI_UNSEEN void assert_counted(void)
+{
+	int64_t counted = weiri_peek(&retired_total), there = 0;
+
+	for (struct weiri_record *record = weiri_peek(&weiri_records); record != NULL; record = record->next) {
+		counted += (int64_t)weiri_peek(&record->unreported_bytes);
+		there += peek_bytes_on(record->retired) + peek_bytes_on(record->pinned);
+	}
+	WEIR_ASSERT3(I5, there <= counted);
+}
+
+/* -- the budget -------------------------------------------------------------------------------- */
 
 static void note_peak(int64_t total)
 {
@@ -316,7 +417,7 @@ static void report(struct weiri_record *record)
 
 void weir_reclaim_set_budget(uint64_t bytes)
 {
-	/* [relaxed] a setting; a late reader collects a little later. */
+	/* [relaxed] a setting; a stale value only delays a collection. */
 	weiri_store_relaxed(&budget, bytes != 0 ? bytes : WEIR_RECLAIM_DEFAULT_BUDGET);
 }
 
@@ -328,7 +429,9 @@ uint64_t weir_reclaim_budget(void)
 
 static uint64_t retired_bytes(void)
 {
-	/* [relaxed] a threshold or a statistic; a stale value only shifts the moment. */
+	/*
+	 * [relaxed] a threshold or a statistic; a stale value only shifts the moment of a collection.
+	 */
 	int64_t total = weiri_load_relaxed(&retired_total);
 
 	return total > 0 ? (uint64_t)total : 0;
@@ -341,48 +444,49 @@ static int over_budget(void)
 
 static void wake_all(void)
 {
-	/* [relaxed] a waiter that reads the new value runs a heavy fence before it looks again. */
+	/* [relaxed] A waiter that reads the new value runs a heavy fence before it looks again. */
 	weiri_fetch_add_relaxed(&memory_freed, 1u);
 	weiri_futex_wake(&memory_freed, INT_MAX);
 }
 
 WEIRI_COLD void weiri_wake_memory_waiters(struct weiri_record *record)
 {
-	/* [relaxed] cleared before the wake: a poke that comes later is for a later scan. */
+	/* [relaxed] Cleared before the wake-up: a poke that comes later belongs to a later scan. */
 	weiri_store_relaxed(&record->poke, 0u);
 	wake_all();
 }
 
-/* -- collecting --------------------------------------------------------------------------------------------------------------- */
+/* -- collecting -------------------------------------------------------------------------------- */
 
-/* What a collector has in its hands. */
+/* The objects that a collector holds. */
 struct portion {
 	struct weiri_record *record; /* the collector's */
 	struct held held;
 	struct weiri_retired *list;
 	uint64_t bytes;
 	uint64_t last_era; /* of the collector's last collection */
-	size_t number;     /* of the stack that survivors go to */
-	stack *home;       /* that stack, for those that are not pinned */
+	size_t number;     /* of the stack to which survivors return */
+	stack *home;       /* that stack, for survivors that are not pinned */
 	int any_kept;      /* something was held */
-	/* Hears of survivors, if not NULL. */
+	/* Called for each survivor, if not NULL. */
 	weiri_kept_fn *kept;
 	void *context;
 };
 
-/* How much the collector has in its hands: for the child of a fork. */
+/* Publishes how much the collector holds, for the child of a fork. */
 static void say_in_hand(const struct portion *portion)
 {
 	weiri_store_relaxed(&portion->record->in_hand, portion->bytes); /* [relaxed] the only thread reads it */
 }
 
-/* Adds a list; what of it survives goes to stack `number`, at `home`. */
+/* Adds a list to the portion; its survivors go to stack `number`, at `home`. */
 static void take_more(struct portion *portion, struct weiri_retired *list, size_t number, stack *home)
 {
 	struct weiri_retired *last = list;
 
 	if (list == NULL)
 		return;
+	WEIR_ASSERT_LOOK(assert_collecting(portion->record));
 	portion->number = number;
 	portion->home = home;
 	for (;; last = last->next) {
@@ -393,25 +497,30 @@ static void take_more(struct portion *portion, struct weiri_retired *list, size_
 	last->next = portion->list;
 	portion->list = list;
 	say_in_hand(portion);
-	weiri_store_relaxed(&portion->record->rest, list); /* [relaxed] for who finds this abandoned */
+	weiri_store_relaxed(&portion->record->rest, list); /* [relaxed] for the thread that finds this abandoned */
 }
 
-/* So many bytes more were freed. */
+/* Counts bytes that were freed. */
 static void count_freed(struct portion *portion, uint64_t bytes)
 {
 	portion->bytes -= bytes;
 	/* [relaxed] a sum. */
 	weiri_fetch_sub_relaxed(&retired_total, (int64_t)bytes);
 	say_in_hand(portion);
-	weiri_fence_light(); /* F1: a waiter counts itself, runs the heavy fence, and collects once more before it sleeps. */
-	/* [relaxed] see above; whoever is missed looks again by itself. */
+	/* F1: a waiter counts itself, runs the heavy fence, and collects once more before it sleeps. */
+	weiri_fence_light();
+	/* [relaxed] see above; a waiter that is missed looks again by itself. */
 	if (weiri_load_relaxed(&memory_waiters) != 0)
 		wake_all();
 }
 
 static void put_back(struct portion *portion, struct weiri_retired *first, struct weiri_retired *last)
 {
-	/* [relaxed] both, for the child of a fork, and for who finds this abandoned: rather lost than put back twice. */
+	/*
+	 * [relaxed] Both, for the child of a fork and for the thread that finds this abandoned: objects
+	 * are leaked rather than put back twice.
+	 */
+	WEIR_ASSERT_LOOK(assert_collecting(portion->record));
 	weiri_store_relaxed(&portion->record->in_hand, 0u);
 	weiri_store_relaxed(&portion->record->kept, NULL);
 	if (last != NULL)
@@ -420,17 +529,20 @@ static void put_back(struct portion *portion, struct weiri_retired *first, struc
 	portion->bytes = 0;
 }
 
-/* Says that something was pinned for the section that began at lo. */
+/* Notes that an object was pinned for the section that began at lo. */
 static void note_pinned(_Atomic(uint64_t) *oldest, uint64_t lo)
 {
-	/* [relaxed] what a collector decides by is taken, or left, by the stack itself; see P5. */
+	/*
+	 * [relaxed] The collector's decision is about the stack, which is ordered by its own CAS and
+	 * exchange; see P5.
+	 */
 	uint64_t now = weiri_load_relaxed(oldest);
 
 	while ((now == 0 || now > lo) && !weiri_cas_relaxed(oldest, &now, lo))
 		;
 }
 
-/* Hands the object over to a section that holds it: 0 when none does. */
+/* Pins the object to a section that holds it. Returns 0 if no section does. */
 static int pin(struct portion *portion, struct weiri_retired *object)
 {
 	uint64_t lo;
@@ -446,7 +558,7 @@ static int pin(struct portion *portion, struct weiri_retired *object)
 	return 1;
 }
 
-/* Frees what of the portion is not held, pins or puts back the rest. */
+/* Frees the objects of the portion that are not held; pins the others or puts them back. */
 static void sort_out(struct portion *portion)
 {
 	struct weiri_retired *kept = NULL, *last_kept = NULL, *next;
@@ -455,7 +567,7 @@ static void sort_out(struct portion *portion)
 	for (struct weiri_retired *object = portion->list; object != NULL; object = next) {
 		next = object->next;
 		examined++;
-		weiri_store_relaxed(&portion->record->rest, next); /* [relaxed] for who finds this abandoned */
+		weiri_store_relaxed(&portion->record->rest, next); /* [relaxed] for the thread that finds this abandoned */
 		if (is_held(&portion->held, object)) {
 			if (portion->kept != NULL)
 				portion->kept(portion->context, object);
@@ -467,6 +579,7 @@ static void sort_out(struct portion *portion)
 			weiri_store_relaxed(&portion->record->kept, kept); /* [relaxed] as above */
 			continue;
 		}
+		WEIR_ASSERT2(I1, object->death < portion->held.era);
 		freed++;
 		freed_bytes += object->bytes;
 		object->reclaim(object);
@@ -483,7 +596,9 @@ static void sort_out(struct portion *portion)
 	put_back(portion, kept, last_kept);
 }
 
-/* One scan for a collection: all that died before its era was unlinked before its fence. */
+/*
+ * The one scan of a collection: everything that died before its era was unlinked before its fence.
+ */
 static void look_at_readers(struct portion *portion)
 {
 	struct held *held = &portion->held;
@@ -492,7 +607,7 @@ static void look_at_readers(struct portion *portion)
 	if (weiri_fence_heavy()) /* F1 */
 		scan(held);
 	else
-		/* Nothing may be concluded: hold all eras. */
+		/* The fence failed, so nothing can be concluded: hold all eras. */
 		hold_interval(held, 0, UINT64_MAX);
 	weiri_count(&portion->record->collections, 1);
 }
@@ -515,11 +630,14 @@ static void collect_record(struct portion *portion, struct weiri_record *from)
 	}
 }
 
-/* What was pinned for a section of this record that has ended; for who wants to hear of what is kept, all that is pinned. */
+/*
+ * Takes what was pinned for a section of this record that has ended. If kept() is set, takes all
+ * pinned objects.
+ */
 static void collect_pinned(struct portion *portion, struct weiri_record *from)
 {
 	for (size_t i = 0; i < WEIRI_STACKS; i++) {
-		/* [relaxed] what is decided by these two is where to look; scan() decides what may be freed. */
+		/* [relaxed] These two only decide where to look; scan() decides what may be freed. */
 		uint64_t oldest = weiri_load_relaxed(&from->pinned_lo[i]);
 
 		if (oldest == 0)
@@ -542,7 +660,7 @@ int weiri_is_collecting(const struct weiri_record *record)
 
 enum scope { MINE, EVERYBODYS };
 
-/* One collection. */
+/* One collection; calls kept() for the survivors. */
 static void collect_and_hear(struct weiri_record *record, enum scope scope, weiri_kept_fn *kept, void *context)
 {
 	struct portion portion = {
@@ -565,9 +683,10 @@ static void collect_and_hear(struct weiri_record *record, enum scope scope, weir
 	if (portion.held.era != 0)
 		weiri_store_relaxed(&record->last_era, portion.held.era); /* [relaxed] own field */
 	if (portion.any_kept)
-		weiri_eras_note(); /* somebody may ask for how long */
+		weiri_eras_note(); /* an age may be asked for later */
 	WEIRI_PROBE2(collect_end, record, retired_bytes());
-	/* [P4 release] pairs with collections_at_rest(). */
+	WEIR_ASSERT_INSTANT(assert_counted());
+	/* [P4 release] Pairs with collections_at_rest(). */
 	weiri_store_release(&record->collecting, weiri_load_relaxed(&record->collecting) + 1);
 }
 
@@ -578,7 +697,7 @@ void weiri_collect_everybodys(struct weiri_record *record, weiri_kept_fn *kept, 
 
 static void collect(struct weiri_record *record, enum scope scope)
 {
-	if (weiri_is_collecting(record)) /* a reclaim function retired something: the collection under way is enough */
+	if (weiri_is_collecting(record)) /* a reclaim function retired something: the running collection is enough */
 		return;
 	collect_and_hear(record, scope, NULL, NULL);
 	weiri_stalls_after_collection(record);
@@ -590,6 +709,8 @@ void weiri_retire(struct weiri_record *record, struct weiri_retired *object)
 
 	/* [seq_cst] after the unlinking; see I1 in section.h. */
 	object->death = weiri_load_seq_cst(&weiri_era);
+	WEIR_ASSERT2(I1, object->birth <= object->death);
+	WEIR_ASSERT_INSTANT(assert_on_no_stack(object));
 	weiri_count(&record->unreported_bytes, object->bytes);
 	weiri_count(&record->since_collection, 1);
 	push(&record->retired[weiri_load_relaxed(&record->stack)], object,
@@ -603,30 +724,35 @@ void weiri_retire(struct weiri_record *record, struct weiri_retired *object)
 
 void weiri_retire_unreachable(struct weiri_record *record, struct weiri_retired *object)
 {
-	/* [relaxed] a sum; the object travels by P2. Not through unreported_bytes, which the interrupted code may be adding to. */
+	/*
+	 * [relaxed] A sum; the object travels by P2. unreported_bytes is not used, because the
+	 * interrupted code may be adding to it.
+	 */
 	note_peak(weiri_fetch_add_relaxed(&retired_total, (int64_t)object->bytes) + (int64_t)object->bytes);
-	/* A life that meets no interval. */
+	/* An interval that meets no other. */
 	object->birth = UINT64_MAX;
 	object->death = 0;
 	push(&record->retired[weiri_load_relaxed(&record->stack)], object, object); /* [relaxed] own field */
 }
 
-/* -- waiting for memory ------------------------------------------------------------------------------------------------------- */
+/* -- waiting for memory ------------------------------------------------------------------------ */
 
 static void poke_everybody(void)
 {
 	for (struct weiri_record *record = first_record(); record != NULL; record = record->next)
-		/* [relaxed] a flag; the heavy fence that follows orders it (F1). */
+		/* [relaxed] A flag; the heavy fence that follows orders it (F1). */
 		weiri_store_relaxed(&record->poke, 1u);
 }
 
-/* The end of a section wakes nobody. */
+/* The end of a section wakes no waiter, so a waiter looks again after this time. */
 uint64_t weiri_reclaim_look_again_ns = 1000000;
 
 /*
- * How long a wait that began at since_ns leaves between two looks: a part of what it has lasted. A look may be for nothing: readers that
- * clear other slots wake the waiter, too. So the looks of a wait take a small part of its time, however many wake it, unless one look
- * takes longer than LONGEST_PAUSE_NS; and a wake-up is heard a small part too late.
+ * The pause between two looks of a wait that began at since_ns: a share of the time that it has
+ * lasted. A look may find nothing, since readers that clear other slots wake the waiter too. With
+ * the pause, the looks take a small share of the waiting time, however many threads wake the
+ * waiter, unless one look takes longer than LONGEST_PAUSE_NS. A wake-up is noticed correspondingly
+ * later.
  */
 static uint64_t pause_ns(uint64_t since_ns)
 {
@@ -635,7 +761,7 @@ static uint64_t pause_ns(uint64_t since_ns)
 	return pause < LONGEST_PAUSE_NS ? pause : LONGEST_PAUSE_NS;
 }
 
-/* Sleeps, whoever clears a slot. */
+/* Sleeps; a cleared slot does not end the sleep. */
 static void rest_until(uint64_t until_ns)
 {
 	_Atomic(uint32_t) not_woken = 0;
@@ -648,7 +774,7 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* After a look that was in vain; `seen` was read before it. */
+/* Sleeps after a look that found nothing; `seen` was read before it. */
 static void sleep_after_look(uint64_t since_ns, uint32_t seen, uint64_t deadline_ns)
 {
 	uint64_t pause = pause_ns(since_ns);
@@ -669,24 +795,35 @@ static int ended(condition *holds, struct weiri_record *record)
 	return !holds();
 }
 
-/* Collects and sleeps while the condition holds, until the deadline. Returns whether it has ended. */
+/*
+ * Collects and sleeps while the condition holds, until the deadline. Returns whether the condition
+ * ended.
+ */
 static WEIRI_COLD int wait_while(condition *holds, struct weiri_record *record, uint64_t deadline_ns)
 {
 	uint64_t since = weir_now_ns();
 	int done = ended(holds, record);
 
 	WEIRI_PROBE1(memory_block, deadline_ns);
-	/* [relaxed] counted before the heavy fence, F1. A release function may end the thread: `waits` tells who cleans up. */
+	/*
+	 * [relaxed] Counted before the heavy fence, F1. A release function may end the thread: `waits`
+	 * tells vacate() what to clean up.
+	 */
 	weiri_store_relaxed(&record->waits, 1u);
 	weiri_fetch_add_relaxed(&memory_waiters, 1u);
 	while (!done && weir_now_ns() < deadline_ns) {
-		/* [relaxed] the heavy fence comes before what is looked at: all that came before a change that was seen here is seen there. */
+		/*
+		 * [relaxed] The heavy fence separates this read from the look below. If a change of
+		 * memory_freed was seen here, everything before that change is seen there.
+		 */
 		uint32_t seen = weiri_load_relaxed(&memory_freed);
 
 		poke_everybody();
 		/*
-		 * F1: who frees or clears without having seen us is seen by the look below. Not left to the collection: that runs no fence when
-		 * there is nothing to take, all being in another collector's hands. Refused: we look again by the clock.
+		 * F1: if a thread frees or clears without having seen this waiter, the look below sees what
+		 * it did. The fence of the collection is not enough: a collection runs none if there is
+		 * nothing to take, because another collector holds everything. If the fence is refused, the
+		 * timeout makes the waiter look again.
 		 */
 		(void)weiri_fence_heavy();
 		done = ended(holds, record);
@@ -703,18 +840,20 @@ enum weir_status weiri_reclaim_admit(struct weiri_record *record, uint64_t deadl
 {
 	if (WEIRI_LIKELY(!over_budget()))
 		return WEIR_OK;
-	/* A write by a release function, in a collection of this thread: what it would wait for is itself. */
+	/*
+	 * A write by a release function, inside a collection of this thread: it would wait for itself.
+	 */
 	if (weiri_is_collecting(record) || wait_while(over_budget, record, deadline_ns))
 		return WEIR_OK;
 	return WEIR_RESOURCE_EXHAUSTED;
 }
 
-/* 1 when nobody collects; *sum changes with every collection. */
+/* Returns 1 if no thread collects; *sum changes with every collection. */
 static int collections_at_rest(uint64_t *sum)
 {
 	*sum = 0;
 	for (struct weiri_record *record = first_record(); record != NULL; record = record->next) {
-		/* [P4 acquire] pairs with the end of collect(). */
+		/* [P4 acquire] Pairs with the end of collect_and_hear(). */
 		uint64_t collecting = weiri_load_acquire(&record->collecting);
 
 		if (collecting % 2 != 0)
@@ -728,7 +867,10 @@ static int no_stack_has_any(void)
 {
 	for (struct weiri_record *record = first_record(); record != NULL; record = record->next) {
 		for (size_t i = 0; i < WEIRI_STACKS; i++) {
-			/* [P3 acquire] empty because a collector took it: then collections_at_rest() sees that one at work. */
+			/*
+			 * [P3 acquire] If a collector emptied it, collections_at_rest() sees that collector at
+			 * work.
+			 */
 			if (weiri_load_acquire(&record->retired[i]) != NULL)
 				return 0;
 			/* [P3 acquire] the same. */
@@ -739,7 +881,10 @@ static int no_stack_has_any(void)
 	return 1;
 }
 
-/* Empty stacks say nothing while a collector has in its hands what was on them: as with a seqlock, none may have been at work. */
+/*
+ * Empty stacks prove nothing while a collector holds their objects. As with a seqlock, no collector
+ * may have been at work before, between or after.
+ */
 static int anything_retired(void)
 {
 	uint64_t before, after;
@@ -758,7 +903,7 @@ enum weir_status weir_reclaim_flush(uint64_t deadline_ns)
 	return wait_while(anything_retired, record, deadline_ns) ? WEIR_OK : WEIR_DEADLINE_EXCEEDED;
 }
 
-/* -- fork --------------------------------------------------------------------------------------------------------------------- */
+/* -- fork -------------------------------------------------------------------------------------- */
 
 static uint64_t bytes_on(stack stacks[])
 {
@@ -772,7 +917,10 @@ static uint64_t bytes_on(stack stacks[])
 	return bytes;
 }
 
-/* Threads that are gone may have been in pin(), or about to take a stack; and their sections are over (I7). */
+/*
+ * Threads of the parent may have been in pin(), or about to take a stack; their sections are over
+ * (I7).
+ */
 static void note_all_pinned(struct weiri_record *record)
 {
 	for (size_t i = 0; i < WEIRI_STACKS; i++) {
@@ -783,8 +931,9 @@ static void note_all_pinned(struct weiri_record *record)
 }
 
 /*
- * What threads that are gone had in their hands is lost, and must not count for ever: one large object could be more than the
- * budget. They may have been anywhere between taking and saying so, or between adding and subtracting, so all is counted anew.
+ * The objects that threads of the parent held are leaked. They must not count permanently: one
+ * large object could exceed the budget. Those threads may have been anywhere between taking and
+ * publishing, or between adding and subtracting. So everything is counted afresh.
  */
 void weiri_collect_after_fork(struct weiri_record *mine)
 {
@@ -806,13 +955,13 @@ void weiri_collect_after_fork(struct weiri_record *mine)
 		bytes += bytes_on(record->retired) + bytes_on(record->pinned) + weiri_load_relaxed(&record->in_hand);
 	}
 	weiri_store_relaxed(&retired_total, (int64_t)bytes);
-	/* A reclaim function that forked may have been called by a writer that waits. */
+	/* The fork may have happened in a reclaim function that was called by a waiting writer. */
 	weiri_store_relaxed(&memory_waiters, mine != NULL ? weiri_load_relaxed(&mine->waits) : 0u);
 }
 
-/* -- threads that ended in the middle ----------------------------------------------------------------------------------------- */
+/* -- threads that ended in the middle ---------------------------------------------------------- */
 
-/* Puts back one of the two lists of a collection; the bytes on it. */
+/* Puts back one of the two lists of a collection; returns its bytes. */
 static uint64_t put_back_abandoned(struct weiri_record *record, stack *list)
 {
 	struct weiri_retired *first = weiri_load_relaxed(list), *last = first; /* [relaxed] the caller owns the record */
@@ -845,7 +994,7 @@ static void end_collection(struct weiri_record *record)
 
 void weiri_collect_abandoned(struct weiri_record *record)
 {
-	/* [P1 release] as in weiri_section_leave(): what was read in the section was read before. */
+	/* [P1 release] As in weiri_section_leave(): the reads of the section come before. */
 	weiri_store_release(&record->lo, 0u);
 	weiri_store_relaxed(&record->picking, 0u); /* [relaxed] for the owner's signal handlers */
 	if (weiri_is_collecting(record))
@@ -857,17 +1006,21 @@ void weiri_collect_abandoned(struct weiri_record *record)
 	}
 }
 
-/* -- statistics --------------------------------------------------------------------------------------------------------------- */
+/* -- statistics -------------------------------------------------------------------------------- */
 
 enum weir_status weir_reclaim_get_stats(struct weir_reclaim_stats *stats)
 {
-	struct weir_reclaim_stats sum = {.struct_size = sizeof(sum)};
+	struct weir_reclaim_stats sum = {0};
 	uint64_t created = 0, freed_versions = 0;
 
-	if (stats == NULL || stats->struct_size != sizeof(sum))
+	if (stats == NULL || !weiri_options_size_ok(stats->struct_size, sizeof(sum)))
 		return WEIR_INVALID_ARGUMENT;
+	sum.struct_size = stats->struct_size;
 	for (struct weiri_record *record = first_record(); record != NULL; record = record->next) {
-		/* [relaxed] statistics. Freed before created: the difference does not go below zero by a stale read. */
+		/*
+		 * [relaxed] Statistics. `freed` is read before `created`, so that a stale value does not
+		 * make the difference negative.
+		 */
 		freed_versions += weiri_load_relaxed(&record->freed_versions);
 		sum.freed_objects += weiri_load_relaxed(&record->freed);
 		sum.collections += weiri_load_relaxed(&record->collections);
@@ -882,6 +1035,6 @@ enum weir_status weir_reclaim_get_stats(struct weir_reclaim_stats *stats)
 	sum.retired_bytes = retired_bytes();
 	/* [relaxed] statistics. */
 	sum.peak_retired_bytes = (uint64_t)weiri_load_relaxed(&retired_peak);
-	*stats = sum;
+	memcpy(stats, &sum, sum.struct_size);
 	return WEIR_OK;
 }

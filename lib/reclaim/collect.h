@@ -13,13 +13,13 @@
 /* Embedded first in every reclaimable object. */
 struct weiri_retired {
 	struct weiri_retired *next;
-	void (*reclaim)(struct weiri_retired *object); /* frees it; on any thread, outside of sections */
+	void (*reclaim)(struct weiri_retired *object); /* frees it; on any thread, outside sections */
 	uint64_t birth;                                /* era, set before the object is published */
 	uint64_t death;                                /* era, set by weiri_retire */
-	size_t bytes;                                  /* what it counts for in the budget */
+	size_t bytes;                                  /* how much it counts in the budget */
 };
 
-/* Before the object is published: its birth era and how to free it. */
+/* Called before the object is published: sets its birth era and how to free it. */
 static inline void weiri_retired_init(struct weiri_retired *object, size_t bytes,
                                       void (*reclaim)(struct weiri_retired *object))
 {
@@ -32,44 +32,52 @@ static inline void weiri_retired_init(struct weiri_retired *object, size_t bytes
 }
 
 /*
- * Hands over an object that no new section can reach. Not inside a section. Collects when enough has gathered. Lock-free; runs
- * reclaim functions of objects that are free to go.
+ * Retires an object that no new section can reach. Must be called outside sections. Collects when
+ * enough has accumulated, and then runs the reclaim functions of objects that can be freed.
+ * Lock-free.
  */
 void weiri_retire(struct weiri_record *record, struct weiri_retired *object);
 
 /*
- * The same for an object that nobody refers to any more, whatever sections and slots there are; `reclaim` and `bytes` are set. May be
- * called in a signal handler that interrupted anything: it never collects. Lock-free.
+ * Like weiri_retire(), for an object that no thread refers to any more, whatever sections and slots
+ * there are; `reclaim` and `bytes` are set. May be called in a signal handler that interrupted
+ * anything: it never collects. Lock-free.
  */
 void weiri_retire_unreachable(struct weiri_record *record, struct weiri_retired *object);
 
 /*
- * Before a write that will retire something: WEIR_OK at once while the process is within its budget; otherwise collects, waits for
- * readers until deadline_ns, and says WEIR_RESOURCE_EXHAUSTED when that passed.
+ * Called before a write that will retire something. Returns WEIR_OK at once while the process is
+ * within its budget. Otherwise collects and waits for readers until deadline_ns; returns
+ * WEIR_RESOURCE_EXHAUSTED when that has passed.
  */
 enum weir_status weiri_reclaim_admit(struct weiri_record *record, uint64_t deadline_ns);
 
 /*
- * Collects what all threads have retired. kept(), if not NULL, is called for each object that may not be freed yet, which nobody frees
- * meanwhile. Not while this thread collects. Lock-free.
+ * Collects what all threads have retired. kept(), if not NULL, is called for each object that
+ * cannot be freed yet; no thread frees it during the call. Must not be called while this thread
+ * collects. Lock-free.
  */
 typedef void weiri_kept_fn(void *context, struct weiri_retired *object);
 void weiri_collect_everybodys(struct weiri_record *record, weiri_kept_fn *kept, void *context);
-/* This thread is in a collection: in a reclaim function. */
+/* Whether this thread is in a collection, that is, in a reclaim function. */
 int weiri_is_collecting(const struct weiri_record *record);
 
 /*
- * Ends what the owner of the record, who is no more, was in the middle of: its section, its choice of a slot, its wait for memory, and its
- * collection, whose objects are put back. An object that was being freed is lost, and no longer counted. The caller owns the record.
+ * The owner of the record no longer runs. Ends what the owner left unfinished: its section, its
+ * choice of a slot, its wait for memory, and its collection, whose objects are put back. An object
+ * that was being freed is leaked, and no longer counted. The caller owns the record.
  */
 void weiri_collect_abandoned(struct weiri_record *record);
 
-/* How long who waits for memory sleeps before it looks again unasked. The model checker makes it for ever: a wake-up that is lost shows. */
+/*
+ * How long a writer that waits for memory sleeps before it looks again without a wake-up. The model
+ * checker makes this infinite, so that a lost wake-up shows.
+ */
 extern uint64_t weiri_reclaim_look_again_ns;
 
 /*
- * In the child of a fork, `mine` being the record of the only thread, or NULL: collections of others are over. Takes time for every
- * retired object.
+ * Called in the child of a fork. `mine` is the record of the only thread, or NULL. The collections
+ * of all other threads are over. Takes time in proportion to the number of retired objects.
  */
 void weiri_collect_after_fork(struct weiri_record *mine);
 

@@ -5,11 +5,12 @@
 
 #include <weir/time.h>
 
+#include "base/assert.h"
 #include "reclaim/section.h"
 
 enum {
 #if defined(WEIRI_UNDER_MODEL)
-	/* stress/model: time passes by deadlines alone, mostly none; four ticks are all that there are. */
+	/* stress/model: only deadlines make time pass, mostly none do; there are four ticks in all. */
 	LEVELS = 1,
 	FIRST_TICK_BITS = 62,
 #else
@@ -47,22 +48,28 @@ static _Atomic(uint64_t) *place_of(unsigned level, uint64_t tick)
 	return &notes[level][tick % NOTES];
 }
 
-/* 1: there was a note of this tick. */
+/* Returns 1 if there was already a note of this tick. */
 static int note(unsigned level, uint64_t tick, uint64_t era)
 {
-	/* [relaxed] the word says all. */
+	/* [relaxed] the word is all the data */
 	if (is_of_tick(weiri_load_relaxed(place_of(level, tick)), tick))
 		return 1;
 	weiri_store_relaxed(place_of(level, tick), note_of(tick, era)); /* [relaxed] as above */
 	return 0;
 }
 
+static WEIRI_UNSEEN void assert_begun(uint64_t era)
+{
+	WEIR_ASSERT2(E1, era <= weiri_peek(&weiri_era));
+}
+
 static WEIRI_COLD void note_all(void)
 {
-	/* [acquire] E1: the clock is looked at afterwards. */
+	/* [acquire] E1: the clock is read afterwards. */
 	uint64_t era = weiri_load_acquire(&weiri_era), now = weir_now_ns();
 
-	/* Once there is one, the longer ticks that this one is in have theirs too, or will. */
+	WEIR_ASSERT_LOOK(assert_begun(era));
+	/* If this tick already has a note, the longer ticks that contain it have notes too, or will. */
 	for (unsigned level = 0; level < LEVELS && !note(level, now >> tick_bits(level), era); level++)
 		;
 }
@@ -71,12 +78,12 @@ void weiri_eras_note(void)
 {
 	uint64_t tick = weir_now_ns() >> FIRST_TICK_BITS;
 
-	/* [relaxed] a look; mostly there is one. */
+	/* [relaxed] a first look; mostly there is a note. */
 	if (!is_of_tick(weiri_load_relaxed(place_of(0, tick)), tick))
 		note_all();
 }
 
-/* By this level's notes. */
+/* The age according to the notes of this level. */
 static uint64_t age_by(unsigned level, uint64_t era, uint64_t now)
 {
 	uint64_t tick = now >> tick_bits(level), age = 0;

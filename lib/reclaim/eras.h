@@ -1,21 +1,28 @@
 /*
  * eras.h - how long ago an era ended.
  *
- * Readers take no time: a look at a clock would cost more than the read. What tells how long something has been held is the era in which it
- * began, or was replaced, and that era's time; collections that could not free all note the time as they come by.
+ * Readers take no time stamps: reading a clock would cost more than the read of a variable. So the
+ * age of what a reader holds is derived from an era: that in which the section began, or in which
+ * the object was replaced. This file keeps the times of eras. Collections that could not free
+ * everything note the time.
  *
- * Algorithm. Time is cut into ticks, on LEVELS levels, a tick of each four times as long as one of the level before. A level has the notes
- * of its last NOTES ticks: the tick's last 16 bits and an era of which a collection knew in that tick, in one word, so that a note is one store. Of
- * two threads' either will do; one by a thread that was stopped long before it may take the place of a newer one, which is then missing.
+ * Algorithm. Time is divided into ticks, on LEVELS levels; a tick of each level is four times as
+ * long as one of the level before. A level has the notes of its last NOTES ticks. A note is one
+ * word, and so one store. It holds the last 16 bits of the tick, and an era that a collection knew
+ * in that tick. If two threads write a note of one tick, either will do. A note by a thread that
+ * was stalled for long may overwrite a newer one, which is then missing.
  *
  * Invariants
  *   E1  the era of a note had begun when its tick ended: the era is read before the clock
- * So an era before it had ended by then, and its age is at least the time since the end of the oldest tick that has a note of a later era.
- * A note that is NOTES x 2^16 ticks old is taken for one of this tick: it only makes that age less, its era being older.
- * Progress: wait-free; a look at the clock and one word, but once in four milliseconds, when it writes a note or some.
- * Precision: what is known is more than half of the truth, when collections come: of an age of 22 ticks of one level, 14 are known by that level, and
- *   no less by the next, whose ticks are 4 of these, and of which two may be missing.
- * Memory: 1.5 KiB in the process.
+ * So an era before it had ended by then, and its age is at least the time since the end of the
+ * oldest tick that has a note of a later era. A note that is 2^16 ticks old is mistaken for one of
+ * the current tick. This only lowers the reported age, since the era of the note is older.
+ * Progress: wait-free. A note costs one look at the clock and one word; once in four milliseconds,
+ * it stores one or more words.
+ * Precision: if collections keep coming, the reported age is more than half of the true age. The
+ * worst case is an age of 22 ticks of one level. That level reports 14 of them. The next level
+ * reports no less: its ticks are four times as long, and it misses at most two of them.
+ * Memory: 1.5 KiB for the process.
  * Checked: tests/test_stalls.c, stress/model/check_stalls.c.
  */
 #ifndef WEIRI_RECLAIM_ERAS_H
@@ -23,9 +30,9 @@
 
 #include <stdint.h>
 
-/* That the current era has begun by now. */
+/* Notes that the current era has begun by now. */
 void weiri_eras_note(void);
-/* At least so many nanoseconds ago an era ended; 0: nothing is known. */
+/* The least number of nanoseconds that have passed since the era ended; 0: nothing is known. */
 uint64_t weiri_era_age(uint64_t era, uint64_t now_ns);
 
 #endif

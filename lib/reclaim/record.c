@@ -1,37 +1,54 @@
 /*
- * record.c - registering, adopting and giving up records; owners that end without that; fork.
+ * record.c - registering threads, adopting and giving up records; owners that end without giving
+ * up; fork.
  *
  * Pairs
- *   P1  publish(register) -> walk(collector), publish(register): a listed record is initialized; its number
- *   P2  vacate(thread exit, or who found that it has ended) -> adopt(register): what the last owner wrote is seen by the next
+ *   P1  publish(register) -> walk(collector), publish(register): a listed record is initialized;
+ *       its number
+ *   P2  vacate(thread exit, or a thread that finds the owner ended) -> adopt(register): the writes
+ *       of the last owner are seen by the next
+ *   P3  end(thread) -> the heavy fence of is_owned(), after the kernel's answer: the writes of an
+ *       owner that ended without giving the record up
  *
- * Progress: registering is lock-free apart from its allocation; it happens once a thread.
+ * Progress: registering is lock-free apart from its allocation. It happens once for each thread.
  *
- * Bound: there are never more records than there were threads at one time that had one or were registering, if each gives up its own. That
- * wants a proof, since a thread that looks for a vacant record may pass one just before it becomes vacant. All look in the same order,
- * newest first.
- *   Claim: if a walk finds k records in use, then at one moment of it k others, each the owner that it saw in one of them, were
- *   registered or registering. Adding the walker, a new record makes k + 1, which is then within the bound.
- *   By induction on k. Let u be the owner seen in the last one. If u had begun to register before the walk began, it was there all
- *   along, and the claim for the first k - 1 records, none of which is u's, gives the moment. If not, u has walked past the first k - 1
- *   records meanwhile and found them in use; the claim for its walk gives a moment with k - 1 owners, u being there too. The
- *   walker is none of them: it has no record. (u did not make the last record: that one was listed when the walk began.)
+ * Bound: count the threads that have a record or are registering. If each thread gives up its own
+ * record, there are never more records than there were such threads at one time. This needs a
+ * proof, since a thread that looks for a vacant record may pass one just before it becomes vacant.
+ * All threads walk the records in the same order, newest first.
+ *   Claim: if a walk finds k records in use, then at one moment of the walk k other threads were
+ *   registered or registering, namely the owner seen in each of the k records. The walker is one
+ *   more. If it makes a new record, there are k+1 records and k+1 such threads, which is within the
+ *   bound.
+ *   Proof by induction on k. Let u be the owner seen in the last of the k records. If u began to
+ *   register before the walk began, it was there throughout. The claim for the first k-1 records,
+ *   none of which belongs to u, gives the moment. Otherwise u has itself walked past the first k-1
+ *   records during this walk and found them in use. The claim for u's walk gives a moment with k-1
+ *   owners, and u was there too. The walker is not among them, since it has no record. (u did not
+ *   make the last record: that one was listed when the walk began.)
  *
- * Owners that do not give up. A thread gives its record up in a destructor of thread-specific data. That does not run when all keys were
- * taken before Weir's was made, when there was no memory for the key's value, or when another destructor uses Weir in the last round of
- * destructors that the system grants. So, now and then, a thread that finds no vacant record asks the kernel for each owner whether such
- * a thread is still there, and vacates the records of those that are gone.
- *   Why no living thread loses its record. `owner` is written by the owner itself, with its own number; one word, and the count above
- *   the number makes each ownership another word. The one who looks reads the word, then asks the kernel, then changes the word by
- *   a CAS. If the kernel says that the process has no thread of that number, the owner of that word has ended, or had given the record up:
- *   a living owner keeps its number. Has it given the record up, or has the record another owner since, even one that was given the
- *   same number, then the word is another one and the CAS fails. If the number belongs to a new thread when the kernel is asked,
- *   the answer is "there", and the record stays as it is until that one has ended, too: late, but safe.
- *   Why all that the owner did is seen. It is not running any more, and the heavy fence after the answer orders what every thread of
- *   the process did before it.
- *   Bound: the kernel is asked when there are at least LEAST records, and twice as many as living owners were found the last time. So
- *   there are never more records than LEAST, or twice the threads at one time, and a registration asks twice or so on average.
- * Checked: tests/test_reclaim.c, tests/test_records.c, stress/model/check_reclaim.c, stress scenario thread_churn.
+ * Owners that do not give up. A thread gives its record up in a destructor of thread-specific data.
+ * The destructor does not run if all keys were taken before Weir made its own, or if there was no
+ * memory for the key's value. Nor does it run again if another destructor uses Weir in the last
+ * round of destructors that the system grants. So, from time to time, a thread that finds no vacant
+ * record asks the kernel which owners still exist. It vacates the records of the owners that have
+ * ended.
+ *   Why no living thread loses its record. Only the owner writes its own thread id to `owner`. The
+ *   word also counts ownerships above the id, so that each ownership gives another word. The
+ *   checking thread reads the word, then asks the kernel, then changes the word by a CAS. Suppose
+ *   that the kernel finds no thread of that id in the process. Then the owner of that word has
+ *   ended or had already given the record up, since a living owner keeps its id. If the owner gave
+ *   the record up, or the record has another owner since, even one with the same id, the word is
+ *   another one and the CAS fails. If the id belongs to a new thread when the kernel is asked, the
+ *   answer is "exists", and the record stays in use until that thread has ended too: late, but
+ *   safe.
+ *   Why all writes of the owner are seen. It no longer runs, and the heavy fence after the answer
+ *   orders everything that any thread of the process did before it.
+ *   Bound: the kernel is asked when there are at least LEAST records, and twice as many as there
+ *   were living owners the last time. So there are never more records than LEAST, or twice the
+ *   number of threads at one time, and a registration asks about twice on average.
+ * Checked: tests/test_reclaim.c, tests/test_records.c, stress/model/check_reclaim.c, stress
+ * scenario thread_churn.
  */
 #include "reclaim/record.h"
 
@@ -53,10 +70,14 @@ static pthread_key_t exit_key;
 static int exit_key_made;
 
 enum {
-	LEAST = 16 /* records, below which nobody asks whether their owners are still there */
+#if defined(WEIRI_UNDER_MODEL)
+	LEAST = 5 /* stress/model has few threads */
+#else
+	LEAST = 16 /* records, below which no thread checks whether their owners still exist */
+#endif
 };
 
-/* Above the number of the thread, in `owner`. */
+/* In `owner`, above the id of the thread. */
 static const uint64_t one_owner = UINT64_C(1) << 32;
 
 static uint64_t without_thread(uint64_t owner)
@@ -64,13 +85,15 @@ static uint64_t without_thread(uint64_t owner)
 	return owner & ~(one_owner - 1);
 }
 
-/* This thread, as the next owner. */
+/* The next value of `owner`, with this thread as the owner. */
 static uint64_t next_owner(uint64_t owner)
 {
 	return (without_thread(owner) + one_owner) | weiri_thread_id();
 }
 
-/* The caller owns it, or is what is left of its owner, which may have ended in the middle of anything. */
+/*
+ * The caller owns the record, or has found its owner ended, perhaps in the middle of an operation.
+ */
 static void vacate(struct weiri_record *record)
 {
 	weiri_collect_abandoned(record);
@@ -78,7 +101,10 @@ static void vacate(struct weiri_record *record)
 	weiri_store_release(&record->owner, without_thread(weiri_load_relaxed(&record->owner)));
 }
 
-/* The thread ends. A later destructor that uses Weir again registers again, and pthreads calls us again. */
+/*
+ * Runs when the thread ends. If a later destructor uses Weir, it registers the thread again, and
+ * pthreads calls this function again.
+ */
 static void give_up(void *record_pointer)
 {
 	weiri_record_mine = NULL;
@@ -86,8 +112,9 @@ static void give_up(void *record_pointer)
 }
 
 /*
- * Only the forking thread lives on. The sections of the others are over; their handles may have been passed to us, so their
- * slots stay. Their retired lists are atomic stacks, whole at every instant.
+ * Only the forking thread survives in the child. The sections of the other threads are over. Their
+ * handles may have been passed to this thread, so their slots stay. Their retired lists are atomic
+ * stacks, which are consistent at every instant.
  */
 static void after_fork_in_child(void)
 {
@@ -116,7 +143,7 @@ static void prepare_process(void)
 	(void)pthread_atfork(NULL, NULL, after_fork_in_child);
 }
 
-/* A vacant one. NULL: none of so many *records is. */
+/* Adopts a vacant record. NULL: none is vacant; *records is then the number of records. */
 static struct weiri_record *adopt(uint32_t *records)
 {
 	/* [P1 acquire] pairs with publish(). */
@@ -124,7 +151,7 @@ static struct weiri_record *adopt(uint32_t *records)
 
 	*records = 0;
 	for (; record != NULL; record = record->next, ++*records) {
-		uint64_t owner = weiri_load_relaxed(&record->owner); /* [relaxed] a look before the CAS */
+		uint64_t owner = weiri_load_relaxed(&record->owner); /* [relaxed] a first look before the CAS */
 
 		/* [P2 acquire] pairs with vacate(). */
 		if ((uint32_t)owner == 0 && weiri_cas_acquire(&record->owner, &owner, next_owner(owner)))
@@ -133,25 +160,31 @@ static struct weiri_record *adopt(uint32_t *records)
 	return NULL;
 }
 
-/* So many records, and it is time to ask after their owners. */
+/* With this many records it is time to check whether their owners still exist. */
 static _Atomic(uint32_t) ask_at = LEAST;
 
-/* 1: its owner is still there, as far as is known. */
+/* Returns 1 if the owner still exists, as far as is known. */
 static int is_owned(struct weiri_record *record)
 {
-	uint64_t owner = weiri_load_relaxed(&record->owner); /* [relaxed] a name; the CAS decides */
+	uint64_t owner = weiri_load_relaxed(&record->owner); /* [relaxed] an identity; the CAS decides */
 
 	if ((uint32_t)owner == 0)
 		return 0;
+	/* P3 */
 	if (!weiri_thread_is_gone((uint32_t)owner) || !weiri_fence_heavy())
 		return 1;
-	/* [P2 acquire] pairs with another's vacate(); of the owner all was seen at the fence. A failure: another was first. */
+	/*
+	 * [P2 acquire] for the writes of earlier owners: the owner's own CAS in adopt() continues the
+	 * release sequence of the vacate() before it. The fence ordered the owner's own writes (P3). No
+	 * word comes twice, so the CAS changes the word that was read before the fence. A failure means
+	 * that another thread was first.
+	 */
 	if (weiri_cas_acquire(&record->owner, &owner, next_owner(owner)))
 		vacate(record);
 	return 0;
 }
 
-/* Vacates the records whose owners have ended and not given them up. */
+/* Vacates the records whose owners have ended without giving them up. */
 static WEIRI_COLD void ask_after_owners(void)
 {
 	/* [P1 acquire] pairs with publish(). */
@@ -163,7 +196,10 @@ static WEIRI_COLD void ask_after_owners(void)
 	weiri_store_relaxed(&ask_at, owned < LEAST / 2 ? (uint32_t)LEAST : 2 * owned); /* [relaxed] a number */
 }
 
-/* None of so many records is vacant: they are as many as it takes to look for those that should be. */
+/*
+ * Called when none of this many records is vacant: whether there are enough of them to check their
+ * owners.
+ */
 static int is_time_to_ask(uint32_t records)
 {
 	return records >= LEAST && records >= weiri_load_relaxed(&ask_at); /* [relaxed] a number */
@@ -177,7 +213,10 @@ static void publish(struct weiri_record *record)
 	do {
 		record->next = head;
 		record->number = head != NULL ? head->number + 1 : 0;
-		/* [P1 release] pairs with every walk of the list; [P1 acquire] when another one came first: for its number. */
+		/*
+		 * [P1 release] Pairs with every walk of the list. [P1 acquire] When another thread was
+		 * first: for its number.
+		 */
 	} while (!weiri_cas_release_or_acquire(&weiri_records, &head, record));
 }
 
@@ -207,7 +246,10 @@ WEIRI_COLD struct weiri_record *weiri_record_register(void)
 	}
 	if (record == NULL)
 		record = make();
-	/* Without a key, or without room for its value, nothing tells that this thread ends: others will ask. */
+	/*
+	 * Without a key, or without room for its value, nothing reports the end of this thread. Other
+	 * threads check for it.
+	 */
 	if (record != NULL && exit_key_made)
 		(void)pthread_setspecific(exit_key, record);
 	weiri_record_mine = record;

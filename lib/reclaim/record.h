@@ -1,9 +1,11 @@
 /*
- * record.h - what a thread shows to collectors: hazard slots, a reserved interval of eras, its retired objects.
+ * record.h - what a thread publishes to collectors: hazard slots, a reserved interval of eras, its
+ * retired objects.
  *
- * A record is found through one thread-local pointer, made at a thread's first use of Weir, given up when the thread ends, and
- * then adopted by the next new thread. Records are never freed, so a scan needs no protection of its own, and a handle may
- * outlive the thread that took it: its slot stays occupied in a record that others adopt around it.
+ * A thread finds its record through one thread-local pointer. It gets the record with its first
+ * call of Weir and gives it up when it ends; the next new thread adopts it. Records are never
+ * freed, so a scan of them needs no protection of its own. A handle may outlive the thread that
+ * took it: its slot stays occupied while other threads adopt the record.
  */
 #ifndef WEIRI_RECLAIM_RECORD_H
 #define WEIRI_RECLAIM_RECORD_H
@@ -20,7 +22,7 @@ struct weiri_retired;
 enum {
 	WEIRI_SLOTS = 8,           /* hazard slots for single reads */
 	WEIRI_SNAPSHOT_SLOTS = 64, /* and for snapshots */
-	WEIRI_STACKS = 8,          /* of retired objects, so that a collector need not take all at once */
+	WEIRI_STACKS = 8,          /* of retired objects: a collector can take one and leave the others */
 	WEIRI_RECORD_SIZE = 1024   /* and its alignment: a slot's address tells its record */
 };
 
@@ -30,49 +32,65 @@ struct weiri_slot {
 };
 
 struct weiri_record {
-	/* Owner, and whoever releases a handle that was passed on. Read by collectors. */
+	/*
+	 * Written by the owner, and by any thread that releases a handle which was passed on. Read by
+	 * collectors.
+	 */
 	alignas(WEIRI_RECORD_SIZE) struct weiri_slot slots[WEIRI_SLOTS];
 
-	/* Owner only; read by collectors. lo is 0 outside of a section. */
+	/* Written only by the owner; read by collectors. lo is 0 outside a section. */
 	alignas(WEIRI_LINE) _Atomic(uint64_t) lo;
 	_Atomic(uint64_t) hi;
 	_Atomic(uint32_t) snapshot_used; /* slots from here up were never used */
-	_Atomic(uint32_t) picking;       /* a slot is being picked: a signal handler must take a reference instead */
-	/* Set by a writer that waits for memory, cleared by the owner. On the owner's line because every release reads it. */
+	_Atomic(uint32_t) picking;       /* set while a slot is picked; signal handlers then use references */
+	/*
+	 * Set by a writer that waits for memory, cleared by the thread that releases a handle. It is on
+	 * the owner's line because every release reads it.
+	 */
 	_Atomic(uint32_t) poke;
-	_Atomic(uint32_t) waits; /* the owner is counted among those that wait for memory */
-	/* What a collection on this thread has in its hands: not looked at yet, and to be put back. For who finds it abandoned. */
+	_Atomic(uint32_t) waits; /* the owner is counted in memory_waiters (collect.c) */
+	/*
+	 * What a collection on this thread holds: objects not yet examined, and objects to be put back.
+	 * Read by the thread that finds the collection abandoned.
+	 */
 	_Atomic(struct weiri_retired *) rest;
 	_Atomic(struct weiri_retired *) kept;
 
-	/* Owner pushes, any collector takes a stack whole and pushes back what must stay. */
+	/* The owner pushes; any collector takes a whole stack and pushes back what must stay. */
 	alignas(WEIRI_LINE) _Atomic(struct weiri_retired *) retired[WEIRI_STACKS];
 
-	/* The owner's number in the kernel, 0: none; and above it how many owners there were. */
+	/*
+	 * The owner's thread id in Linux, or 0 without an owner; in the upper half, how many owners
+	 * there were.
+	 */
 	alignas(WEIRI_LINE) _Atomic(uint64_t) owner;
-	/* Owner only. Atomic since nothing but the kernel orders an owner that never gave it up before the next. */
+	/*
+	 * Owner only. Atomic, since only the kernel orders an owner that never gave the record up
+	 * before the next owner.
+	 */
 	_Atomic(uint64_t) since_collection; /* objects pushed since its last collection */
 	_Atomic(uint64_t) unreported_bytes; /* retired here, not yet added to the process's total */
-	_Atomic(uint64_t) last_era;         /* the era of its last collection that looked at the readers; 0: none yet */
-	_Atomic(uint64_t) collecting;       /* owner writes: odd while a collection is under way on this thread */
-	_Atomic(uint64_t) in_hand; /* owner writes: bytes that its collection took, and neither freed nor put back yet */
-	struct weiri_record *next; /* constant once listed */
-	uint32_t number;           /* the same: how many records are behind it in the list */
-	_Atomic(uint32_t) stack;   /* owner only: which one it pushes on now */
+	_Atomic(uint64_t) last_era;         /* era of its last collection that scanned; 0: none yet */
+	_Atomic(uint64_t) collecting;       /* owner writes: odd during a collection of this thread */
+	_Atomic(uint64_t) in_hand;          /* owner writes: bytes that its collection holds */
+	struct weiri_record *next;          /* constant once listed */
+	uint32_t number;                    /* constant once listed: the number of records behind it */
+	_Atomic(uint32_t) stack;            /* owner only: the stack on which it pushes now */
 
-	/* Owner writes, statistics read. */
+	/* Written by the owner, read by statistics. */
 	alignas(WEIRI_LINE) _Atomic(uint64_t) created;
 	_Atomic(uint64_t) freed;
 	_Atomic(uint64_t) freed_versions;
 	_Atomic(uint64_t) collections;
 	_Atomic(uint64_t) slot_misses;
-	_Atomic(uint64_t) copies; /* of large values, for updates that go together (var/combine.c) */
+	_Atomic(uint64_t) copies; /* of large values, for combined updates (var/combine.c) */
 	_Atomic(uint64_t) copies_wasted;
-	_Atomic(uint64_t) examined; /* retired objects that its collections looked at, each time anew */
+	_Atomic(uint64_t) examined; /* retired objects that its collections examined, each time */
 
 	/*
-	 * Retired objects that the section of this record holds. Any collector pushes, and takes a stack whole when the section has ended.
-	 * pinned_lo: the lo of the oldest section for which one was pushed; 0: none was.
+	 * Retired objects that a section of this record holds. Any collector pushes, and takes a whole
+	 * stack when the section has ended. pinned_lo is the lo of the oldest section for which an
+	 * object was pushed, or 0 if none was.
 	 */
 	alignas(WEIRI_LINE) _Atomic(struct weiri_retired *) pinned[WEIRI_STACKS];
 	alignas(WEIRI_LINE) _Atomic(uint64_t) pinned_lo[WEIRI_STACKS];
@@ -96,7 +114,7 @@ static inline struct weiri_record *weiri_record_get(void)
 	return WEIRI_LIKELY(record != NULL) ? record : weiri_record_register();
 }
 
-/* The owner's number in the kernel; 0: none. For people. */
+/* The owner's thread id in Linux; 0: none. For display only. */
 static inline uint32_t weiri_record_thread(const struct weiri_record *record)
 {
 	return (uint32_t)weiri_load_relaxed(&record->owner); /* [relaxed] a look */

@@ -1,5 +1,6 @@
 /*
- * scope.h - a section with what was unlinked inside it, retired after it: retiring may collect, and so run user code.
+ * scope.h - a section together with the objects unlinked in it. They are retired after the section
+ * ends, because retiring may collect and so run user code.
  */
 #ifndef WEIRI_RECLAIM_SCOPE_H
 #define WEIRI_RECLAIM_SCOPE_H
@@ -17,7 +18,7 @@ static inline struct weiri_scope weiri_scope_enter(struct weiri_record *record)
 	return (struct weiri_scope){record, weiri_section_enter(record), NULL};
 }
 
-/* For weiri_scope_leave(): new sections cannot reach `object` any more. */
+/* Defers the retirement to weiri_scope_leave(): new sections cannot reach `object` any more. */
 static inline void weiri_scope_retire(struct weiri_scope *scope, struct weiri_retired *object)
 {
 	object->next = scope->garbage;

@@ -1,7 +1,8 @@
 /*
  * stall.c - see stall.h.
  *
- * Progress: lock-free; a look waits for nobody. That one is due is decided by one CAS.
+ * Progress: lock-free; a search waits for no thread. One CAS decides which thread makes a search
+ * that is due.
  * Checked: tests/test_stalls.c, stress/model/check_stalls.c.
  */
 #include "reclaim/stall.h"
@@ -24,7 +25,10 @@ static void note(struct weiri_stalls *stalls, const struct weiri_stall *stall)
 	stalls->found++;
 }
 
-/* Each slot that names the object is a handle that somebody holds. [relaxed] what is read is compared, or shown to people, and not followed. */
+/*
+ * Each slot that names the object belongs to a handle that is still held. [relaxed] What is read is
+ * compared, or displayed, and not followed.
+ */
 static void note_slots(struct look *look, const struct weiri_record *record, const struct weiri_slot slots[],
                        size_t count, const struct weiri_retired *object, struct weiri_stall *stall)
 {
@@ -36,7 +40,10 @@ static void note_slots(struct look *look, const struct weiri_record *record, con
 	}
 }
 
-/* An object that a collection could not free. What a section keeps, and no slot, is told by the section. */
+/*
+ * An object that a collection could not free. An object that only a section keeps, and no slot, is
+ * reported through its section.
+ */
 static void note_kept(void *context, struct weiri_retired *object)
 {
 	struct look *look = context;
@@ -77,9 +84,9 @@ void weiri_stalls_look(struct weiri_record *record, uint64_t limit_ns, weiri_sta
 	note_sections(&look);
 }
 
-/* -- unasked ------------------------------------------------------------------------------------------------------------------ */
+/* -- searches that are due --------------------------------------------------------------------- */
 
-static _Atomic(uint64_t) limit; /* 0: nobody wants to know */
+static _Atomic(uint64_t) limit; /* 0: no search is wanted */
 static _Atomic(uint64_t) due_ns;
 static _Atomic(weiri_stalls_due *) when_due;
 
@@ -91,7 +98,10 @@ void weiri_stalls_set_due(uint64_t limit_ns, weiri_stalls_due *due)
 	weiri_store_release(&limit, limit_ns);
 }
 
-/* Whoever is told may write, and so collect, and be slower than the limit: it is not told in the middle of that. */
+/*
+ * The callback may write, and so collect, and take longer than the limit. It is not called again
+ * while it runs.
+ */
 static WEIRI_TLS int tells;
 
 void weiri_stalls_after_collection(struct weiri_record *record)

@@ -44,7 +44,10 @@ enum weiri_ring_at_end {
 	WEIRI_RING_LEAVE /* answer WEIR_WOULD_BLOCK: admitted enqueues are still to come */
 };
 
-/* Where things stand that leave before all that is in the ring: while it is not NULL, nothing comes out of the ring. */
+/*
+ * Points to items that must leave before everything in the ring: while it is not NULL, nothing is
+ * dequeued from the ring.
+ */
 typedef const _Atomic(void *) weiri_ring_before;
 
 /* How many values went in and came out since the ring was made. */
@@ -58,9 +61,12 @@ struct weiri_ring_ops {
 	/* `before` may be NULL. WEIR_ABORTED: it is not empty. */
 	size_t (*dequeue)(weir_ring *ring, uint64_t values[], size_t count, enum weiri_ring_at_end at_end,
 	                  weiri_ring_before *before, enum weir_status *status);
-	/* Each was right at some moment of the call, `out` at an earlier one than `in`. */
+	/* Each count was correct at some moment of the call, `out` at an earlier one than `in`. */
 	struct weiri_ring_counts (*counts)(const weir_ring *ring);
-	/* 1 when a dequeue would find a value, an enqueue a free ticket, at some moment of the call: exact as their refusals. */
+	/*
+	 * 1 if at some moment of the call a dequeue would have found a value, or an enqueue a free
+	 * ticket: as exact as their refusals.
+	 */
 	int (*has_value)(const weir_ring *ring);
 	int (*has_room)(const weir_ring *ring);
 };
@@ -69,7 +75,13 @@ enum weir_status weiri_ltq16_enqueue(weir_ring *ring, uint64_t value);
 enum weir_status weiri_ltq16_dequeue(weir_ring *ring, uint64_t *value);
 enum weir_status weiri_ltq64_enqueue(weir_ring *ring, uint64_t value);
 enum weir_status weiri_ltq64_dequeue(weir_ring *ring, uint64_t *value);
-/* By the only thread that ever dequeues from this ring: no CAS. Up to count values; returns how many. */
+/* weiri_ring_dequeue_one(). */
+enum weir_status weiri_ltq16_dequeue_behind(weir_ring *ring, uint64_t *value, weiri_ring_before *before);
+enum weir_status weiri_ltq64_dequeue_behind(weir_ring *ring, uint64_t *value, weiri_ring_before *before);
+/*
+ * By the only thread that ever dequeues from this ring: no CAS. Up to count values; returns how
+ * many.
+ */
 size_t weiri_ltq16_dequeue_alone(weir_ring *ring, uint64_t values[], size_t count, enum weir_status *status);
 size_t weiri_ltq64_dequeue_alone(weir_ring *ring, uint64_t values[], size_t count, enum weir_status *status);
 enum weir_status weiri_ltq16_dequeue_one_alone(weir_ring *ring, uint64_t *value);
@@ -81,9 +93,19 @@ extern const struct weiri_ring_ops weiri_ltq64_ops;
 int weiri_ltq16_available(void);
 size_t weiri_ltq16_slots_size(size_t capacity);
 
-/* Bytes of slots, cells and spares; sets the ring's pointers into `memory` when that is not NULL, and the first contents. */
+/*
+ * Bytes of slots, cells and spares; sets the ring's pointers into `memory` when that is not NULL,
+ * and the first contents.
+ */
 size_t weiri_ltq64_slots_size(size_t capacity);
 void weiri_ltq64_init(weir_ring *ring, void *memory);
+/* walk_invariants.c: for assertions. */
+enum { WEIRI_RING_SPARES = 64 }; /* of LTQ64 */
+void weiri_ring_assert_laps(const weir_ring *ring);
+int weiri_ring_is_sealed(const weir_ring *ring); /* 1: a slot is TOMB */
+void weiri_ring_assert_unchanged(const weir_ring *ring, size_t index, uint64_t state);
+void weiri_ring_assert_at_head(const weir_ring *ring);
+void weiri_ring_assert_own_cell(const weir_ring *ring, uint64_t cell); /* LTQ64: no slot names it */
 #if defined(WEIRI_UNDER_MODEL)
 extern WEIRI_TLS uint32_t weiri_ltq64_first_place; /* where this thread looks for a spare cell first */
 #endif

@@ -1,13 +1,17 @@
 /*
  * ltq16.c - LTQ with 16-byte slots {state, value}: one CAS16 to enqueue, one CAS64 to dequeue.
  *
- * Mixed sizes. ISO C knows no object that is accessed atomically both as 16 bytes and as its two halves; this file does it, and no
- * other. What it relies on, beside the compiler's keeping the accesses apart as written: on x86-64 a locked cmpxchg16b and a locked
- * cmpxchg or a plain 8-byte load of a half of the same 16-byte aligned object are ordered like accesses of one size, because all lie in
- * one cache line and the lock is on the line. Processors with AVX document the same for plain 16-byte accesses; only the halves are
- * read here. Where there is no such instruction the file compiles to nothing but weiri_ltq16_available() = 0, and LTQ64 serves.
- * The CAS16 is __sync_bool_compare_and_swap: inlined with -mcx16, a full barrier, and understood by ThreadSanitizer, which
- * inline assembly is not.
+ * Algorithm. That of walk.h; this file says how a slot holds its state and value.
+ *
+ * Mixed sizes. ISO C has no object that is accessed atomically both as 16 bytes and as its two
+ * halves. This file, and no other, accesses one that way. It relies on two things. The compiler
+ * keeps the accesses as written. And on x86-64 a locked cmpxchg16b, and a locked cmpxchg or a plain
+ * 8-byte load of one half of the same 16-byte aligned object, are ordered like accesses of one
+ * size, because all of them lie in one cache line and the lock is on the line. (Processors with AVX
+ * document the same for plain 16-byte accesses; this file reads only the halves.) On a machine
+ * without that instruction the file compiles to weiri_ltq16_available() = 0, and LTQ64 is used.
+ * The CAS16 is __sync_bool_compare_and_swap. With -mcx16 it is inlined; it is a full barrier, and
+ * ThreadSanitizer understands it, unlike inline assembly.
  */
 #include "ring/walk.h"
 
@@ -18,7 +22,7 @@ struct slot {
 	_Atomic(uint64_t) value;
 };
 
-/* The slot as one object; may_alias because its halves are accessed as what they are. */
+/* The slot as one object; may_alias because its halves are accessed with their own types. */
 __extension__ typedef unsigned __int128 __attribute__((may_alias)) whole;
 
 static WEIRI_ALWAYS_INLINE struct slot *slot_at(const weir_ring *ring, size_t index)
@@ -37,7 +41,10 @@ static WEIRI_ALWAYS_INLINE struct look look(const weir_ring *ring, size_t index)
 	/* [seq_cst S; P1, P2 acquire] pairs with fill() and drain(). */
 	uint64_t state = weiri_load_seq_cst(&slot->state);
 
-	/* [relaxed] belongs to `state` if a CAS from that succeeds: a value changes only together with its state. */
+	/*
+	 * [relaxed] belongs to `state` if a CAS from it succeeds: a value changes only together with
+	 * its state.
+	 */
 	return (struct look){state, state, weiri_load_relaxed(&slot->value)};
 }
 
@@ -52,7 +59,10 @@ static WEIRI_ALWAYS_INLINE int drain(weir_ring *ring, size_t index, const struct
 {
 	uint64_t state = seen->state;
 
-	/* [seq_cst S; P2 release] pairs with look(): the value has been read. A failure acquires: the walk goes on. */
+	/*
+	 * [seq_cst S; P2 release] pairs with look(): the value has been read. Failure acquires: the
+	 * walk continues.
+	 */
 	if (!weiri_cas_seq_cst(&slot_at(ring, index)->state, &state, state + 1))
 		return 0;
 	*value = seen->value;
@@ -61,7 +71,11 @@ static WEIRI_ALWAYS_INLINE int drain(weir_ring *ring, size_t index, const struct
 
 static WEIRI_ALWAYS_INLINE uint64_t take(weir_ring *ring, size_t index, const struct look *seen)
 {
-	/* [P2 release] pairs with look(): the value has been read. No enqueue touches a slot that is full: its CAS16 compares the state. */
+	WEIR_ASSERT_LOOK(weiri_ring_assert_unchanged(ring, index, seen->state));
+	/*
+	 * [P2 release] pairs with look(): the value has been read. No enqueue changes a full slot: its
+	 * CAS16 compares the state.
+	 */
 	weiri_store_release(&slot_at(ring, index)->state, seen->state + 1);
 	return seen->value;
 }
@@ -70,94 +84,17 @@ static WEIRI_ALWAYS_INLINE int bury(weir_ring *ring, size_t index, const struct 
 {
 	uint64_t state = seen->state;
 
-	/* [P3 release] pairs with look(): the close that we saw. No acquire: look() saw this state with one, and a failure looks again. */
+	/*
+	 * [P3 release] pairs with look(): passes on the close. No acquire: look() acquired this state,
+	 * and after a failure the caller looks again.
+	 */
 	return weiri_cas_release(&slot_at(ring, index)->state, &state, state | STATE_TOMB);
 }
 
 static const struct slot_format format = {look, fill, drain, take, bury};
 
-static size_t enqueue(weir_ring *ring, const uint64_t values[], size_t count, int admitted, enum weir_status *status)
-{
-	if (is_closed(ring) && !admitted) {
-		*status = WEIR_CANCELLED;
-		return 0;
-	}
-	return walk_enqueue(ring, &format, begin(&ring->tail_hint), values, count, status);
-}
-
-static size_t dequeue(weir_ring *ring, uint64_t values[], size_t count, enum weiri_ring_at_end at_end,
-                      weiri_ring_before *before, enum weir_status *status)
-{
-	uint64_t ticket = begin(&ring->head_hint);
-
-	/* Twice, as who has nothing before it is not to look there for each value. */
-	if (before == NULL)
-		return walk_dequeue(ring, &format, ticket, values, count, at_end, NULL, status);
-	return walk_dequeue(ring, &format, ticket, values, count, at_end, before, status);
-}
-
-static struct weiri_ring_counts counts(const weir_ring *ring)
-{
-	return walk_counts(ring, &format);
-}
-
-static int has_value(const weir_ring *ring)
-{
-	return walk_has_value(ring, &format);
-}
-
-static int has_room(const weir_ring *ring)
-{
-	return walk_has_room(ring, &format);
-}
-
-const struct weiri_ring_ops weiri_ltq16_ops = {enqueue, dequeue, counts, has_value, has_room};
-
-static WEIRI_NOINLINE enum weir_status enqueue_from(weir_ring *ring, uint64_t value, uint64_t ticket)
-{
-	enum weir_status status;
-
-	(void)walk_enqueue(ring, &format, ticket, &value, 1, &status);
-	return status;
-}
-
-enum weir_status weiri_ltq16_enqueue(weir_ring *ring, uint64_t value)
-{
-	uint64_t ticket = begin(&ring->tail_hint);
-
-	if (WEIRI_UNLIKELY(is_closed(ring)))
-		return WEIR_CANCELLED;
-	return WEIRI_LIKELY(enqueue_at(ring, &format, ticket, value)) ? WEIR_OK : enqueue_from(ring, value, ticket);
-}
-
-static WEIRI_NOINLINE enum weir_status dequeue_from(weir_ring *ring, uint64_t *value, uint64_t ticket)
-{
-	enum weir_status status;
-
-	(void)walk_dequeue(ring, &format, ticket, value, 1, WEIRI_RING_SEAL, NULL, &status);
-	return status;
-}
-
-enum weir_status weiri_ltq16_dequeue(weir_ring *ring, uint64_t *value)
-{
-	uint64_t ticket = begin(&ring->head_hint);
-
-	return WEIRI_LIKELY(dequeue_at(ring, &format, ticket, value)) ? WEIR_OK : dequeue_from(ring, value, ticket);
-}
-
-size_t weiri_ltq16_dequeue_alone(weir_ring *ring, uint64_t values[], size_t count, enum weir_status *status)
-{
-	return walk_dequeue_alone(ring, &format, values, count, status);
-}
-
-enum weir_status weiri_ltq16_dequeue_one_alone(weir_ring *ring, uint64_t *value)
-{
-	enum weir_status status = WEIR_OK;
-
-	if (WEIRI_UNLIKELY(!dequeue_alone_at_head(ring, &format, value)))
-		(void)weiri_ltq16_dequeue_alone(ring, value, 1, &status);
-	return status;
-}
+#define RING_FORMAT(call) weiri_ltq16_##call
+#include "ring/format_calls.h"
 
 int weiri_ltq16_available(void)
 {
@@ -225,6 +162,12 @@ enum weir_status weiri_ltq16_enqueue(weir_ring *ring, uint64_t value)
 enum weir_status weiri_ltq16_dequeue(weir_ring *ring, uint64_t *value)
 {
 	(void)ring, (void)value;
+	return WEIR_UNIMPLEMENTED;
+}
+
+enum weir_status weiri_ltq16_dequeue_behind(weir_ring *ring, uint64_t *value, weiri_ring_before *before)
+{
+	(void)ring, (void)value, (void)before;
 	return WEIR_UNIMPLEMENTED;
 }
 

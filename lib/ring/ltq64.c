@@ -1,29 +1,33 @@
 /*
- * ltq64.c - LTQ with single-width C11 atomics: a slot's word holds the state and the number of a cell, the cell holds the value.
+ * ltq64.c - LTQ with single-width C11 atomics: a slot's word holds the state and the number of a
+ * cell, the cell holds the value.
  *
- * An enqueue writes its value into a spare cell that is its own, then CASes the slot from {free, cell x} to {full, its cell}, and
- * x becomes the spare. A dequeue reads the cell, then CASes the slot to {free in the next lap, same cell}. There are capacity +
- * SPARES cells; a thread borrows a spare for the length of one enqueue by exchanging its place for NONE.
+ * Algorithm. That of walk.h; this file says how a slot holds a value of 64 bits without a CAS of
+ * two words. There are capacity + SPARES cells. An enqueue borrows a spare cell by exchanging a
+ * place of the spares for NO_CELL, and writes its value there. It then CASes the slot from {free,
+ * cell x} to {full, its cell}; x becomes the spare, and is given back. A dequeue reads the slot's
+ * cell, then CASes the slot to {free in the next lap, same cell}.
  *
  * Invariants
- *   C1  each cell is named by exactly one slot, or one place of spares, or one enqueue under way
+ *   C1  each cell is named by exactly one slot, one place of the spares, or one running enqueue
  *   C2  a cell is written only by the enqueue that holds it as its spare
- *   C3  what a dequeue reads from a cell belongs to the state it saw if its CAS from that succeeds: by C1 the cell left the slot only
- *       with a change of the word
- * Pairs: P1, P2 of walk.h through the slot's word; P5 give back(spare) -> borrow(spare): the cell is finished with.
- * Progress: lock-free as long as fewer than SPARES threads are stopped inside an enqueue at once; beyond that an enqueue waits for
- *   a spare. LTQ16 has no such limit.
+ *   C3  if the CAS of a dequeue succeeds, the value that it read from the cell belongs to the state
+ *       that it saw: by C1 a cell leaves its slot only with a change of the slot's word
+ * Pairs: P1, P2 of walk.h through the slot's word; P5 give_back (spare) -> borrow (spare): the
+ *   enqueue has finished with the cell.
+ * Progress: lock-free while fewer than SPARES threads are stalled inside an enqueue. Beyond that an
+ *   enqueue waits for a spare. LTQ16 has no such limit.
  */
 #include "ring/walk.h"
 
-enum { SPARES = 64, NO_CELL = -1 };
+enum { SPARES = WEIRI_RING_SPARES, NO_CELL = -1 };
 
-/* A line each: a place is exchanged twice by every enqueue. */
+/* One cache line each: every enqueue writes a place twice. */
 struct spare {
 	_Alignas(WEIRI_LINE) _Atomic(int64_t) cell;
 };
 
-#if defined(WEIRI_UNDER_MODEL) /* stress/model: a scope says which threads begin at one place */
+#if defined(WEIRI_UNDER_MODEL) /* stress/model: a scope sets which threads begin at the same place */
 WEIRI_TLS uint32_t weiri_ltq64_first_place;
 
 static size_t first_place(void)
@@ -74,7 +78,7 @@ static int64_t borrow(weir_ring *ring, struct spare **place)
 
 	for (size_t i = first_place();; i++) {
 		*place = &spares[i % SPARES];
-		/* [relaxed] a look that spares the line. */
+		/* [relaxed] a look first: it does not take the cache line from its owner. */
 		if (weiri_load_relaxed(&(*place)->cell) != NO_CELL) {
 			/* [P5 acquire] pairs with give_back(). */
 			int64_t cell = weiri_exchange_acquire(&(*place)->cell, NO_CELL);
@@ -88,7 +92,7 @@ static int64_t borrow(weir_ring *ring, struct spare **place)
 
 static void give_back(struct spare *place, int64_t cell)
 {
-	/* [P5 release] pairs with borrow(). Nobody else writes a place that holds NO_CELL. */
+	/* [P5 release] pairs with borrow(). No other thread writes a place that holds NO_CELL. */
 	weiri_store_release(&place->cell, cell);
 }
 
@@ -99,9 +103,16 @@ static WEIRI_ALWAYS_INLINE int fill(weir_ring *ring, size_t index, const struct 
 	uint64_t word = seen->raw;
 	int filled;
 
-	/* [relaxed] C2; published by the CAS. A slow dequeue may still read it, and will fail (C3). */
+	WEIR_ASSERT_INSTANT(weiri_ring_assert_own_cell(ring, (uint64_t)cell));
+	/*
+	 * [relaxed] C2; the CAS publishes it. A slow dequeue may still read the cell, and its CAS fails
+	 * (C3).
+	 */
 	weiri_store_relaxed(&ring->cells[cell], value);
-	/* [seq_cst S; P1 release] pairs with look(), which acquired that the cell that we get was drained. */
+	/*
+	 * [seq_cst S; P1 release] pairs with look(). That look acquired the drain of the cell that this
+	 * enqueue gets.
+	 */
 	filled = weiri_cas_seq_cst(word_at(ring, index), &word, join(ring, seen->state + 1, (uint64_t)cell));
 	give_back(place, filled ? (int64_t)cell_of(ring, seen->raw) : cell);
 	return filled;
@@ -113,7 +124,10 @@ static WEIRI_ALWAYS_INLINE int drain(weir_ring *ring, size_t index, const struct
 	/* [relaxed] P1 through the word; valid if the CAS succeeds (C3). */
 	uint64_t held = weiri_load_relaxed(&ring->cells[cell]);
 
-	/* [seq_cst S; P2 release] pairs with look(): the cell has been read. A failure acquires: the walk goes on. */
+	/*
+	 * [seq_cst S; P2 release] pairs with look(): the cell has been read. Failure acquires: the walk
+	 * continues.
+	 */
 	if (!weiri_cas_seq_cst(word_at(ring, index), &word, join(ring, seen->state + 1, cell)))
 		return 0;
 	*value = held;
@@ -123,9 +137,10 @@ static WEIRI_ALWAYS_INLINE int drain(weir_ring *ring, size_t index, const struct
 static WEIRI_ALWAYS_INLINE uint64_t take(weir_ring *ring, size_t index, const struct look *seen)
 {
 	uint64_t cell = cell_of(ring, seen->raw);
-	/* [relaxed] P1 through the word, which stays as it is until the store below. */
+	/* [relaxed] P1 through the word, which does not change until the store below. */
 	uint64_t held = weiri_load_relaxed(&ring->cells[cell]);
 
+	WEIR_ASSERT_LOOK(weiri_ring_assert_unchanged(ring, index, seen->state));
 	/* [P2 release] pairs with look(): the cell has been read. */
 	weiri_store_release(word_at(ring, index), join(ring, seen->state + 1, cell));
 	return held;
@@ -135,94 +150,17 @@ static WEIRI_ALWAYS_INLINE int bury(weir_ring *ring, size_t index, const struct 
 {
 	uint64_t word = seen->raw;
 
-	/* [P3 release] pairs with look(): the close that we saw. No acquire: look() saw this word with one, and a failure looks again. */
+	/*
+	 * [P3 release] pairs with look(): passes on the close. No acquire: look() acquired this word,
+	 * and after a failure the caller looks again.
+	 */
 	return weiri_cas_release(word_at(ring, index), &word, word | WORD_TOMB);
 }
 
 static const struct slot_format format = {look, fill, drain, take, bury};
 
-static size_t enqueue(weir_ring *ring, const uint64_t values[], size_t count, int admitted, enum weir_status *status)
-{
-	if (is_closed(ring) && !admitted) {
-		*status = WEIR_CANCELLED;
-		return 0;
-	}
-	return walk_enqueue(ring, &format, begin(&ring->tail_hint), values, count, status);
-}
-
-static size_t dequeue(weir_ring *ring, uint64_t values[], size_t count, enum weiri_ring_at_end at_end,
-                      weiri_ring_before *before, enum weir_status *status)
-{
-	uint64_t ticket = begin(&ring->head_hint);
-
-	/* Twice, as who has nothing before it is not to look there for each value. */
-	if (before == NULL)
-		return walk_dequeue(ring, &format, ticket, values, count, at_end, NULL, status);
-	return walk_dequeue(ring, &format, ticket, values, count, at_end, before, status);
-}
-
-static struct weiri_ring_counts counts(const weir_ring *ring)
-{
-	return walk_counts(ring, &format);
-}
-
-static int has_value(const weir_ring *ring)
-{
-	return walk_has_value(ring, &format);
-}
-
-static int has_room(const weir_ring *ring)
-{
-	return walk_has_room(ring, &format);
-}
-
-const struct weiri_ring_ops weiri_ltq64_ops = {enqueue, dequeue, counts, has_value, has_room};
-
-static WEIRI_NOINLINE enum weir_status enqueue_from(weir_ring *ring, uint64_t value, uint64_t ticket)
-{
-	enum weir_status status;
-
-	(void)walk_enqueue(ring, &format, ticket, &value, 1, &status);
-	return status;
-}
-
-enum weir_status weiri_ltq64_enqueue(weir_ring *ring, uint64_t value)
-{
-	uint64_t ticket = begin(&ring->tail_hint);
-
-	if (WEIRI_UNLIKELY(is_closed(ring)))
-		return WEIR_CANCELLED;
-	return WEIRI_LIKELY(enqueue_at(ring, &format, ticket, value)) ? WEIR_OK : enqueue_from(ring, value, ticket);
-}
-
-static WEIRI_NOINLINE enum weir_status dequeue_from(weir_ring *ring, uint64_t *value, uint64_t ticket)
-{
-	enum weir_status status;
-
-	(void)walk_dequeue(ring, &format, ticket, value, 1, WEIRI_RING_SEAL, NULL, &status);
-	return status;
-}
-
-enum weir_status weiri_ltq64_dequeue(weir_ring *ring, uint64_t *value)
-{
-	uint64_t ticket = begin(&ring->head_hint);
-
-	return WEIRI_LIKELY(dequeue_at(ring, &format, ticket, value)) ? WEIR_OK : dequeue_from(ring, value, ticket);
-}
-
-size_t weiri_ltq64_dequeue_alone(weir_ring *ring, uint64_t values[], size_t count, enum weir_status *status)
-{
-	return walk_dequeue_alone(ring, &format, values, count, status);
-}
-
-enum weir_status weiri_ltq64_dequeue_one_alone(weir_ring *ring, uint64_t *value)
-{
-	enum weir_status status = WEIR_OK;
-
-	if (WEIRI_UNLIKELY(!dequeue_alone_at_head(ring, &format, value)))
-		(void)weiri_ltq64_dequeue_alone(ring, value, 1, &status);
-	return status;
-}
+#define RING_FORMAT(call) weiri_ltq64_##call
+#include "ring/format_calls.h"
 
 size_t weiri_ltq64_slots_size(size_t capacity)
 {
@@ -239,7 +177,10 @@ void weiri_ltq64_init(weir_ring *ring, void *memory)
 	ring->spares = spares;
 	ring->slots = words;
 	ring->cells = words + ring->capacity;
-	/* [relaxed] not published. Slot i begins with cell i, place k of spares with cell capacity + k. */
+	/*
+	 * [relaxed] not published yet. Slot i begins with cell i, place k of the spares with cell
+	 * capacity + k.
+	 */
 	for (size_t i = 0; i < ring->capacity; i++)
 		weiri_store_relaxed(&words[i], i);
 	for (size_t k = 0; k < SPARES; k++)

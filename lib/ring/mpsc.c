@@ -1,40 +1,52 @@
 /*
  * mpsc.c - many producers, one consumer: a ring whose consumer is alone.
  *
- * Algorithm. LTQ (walk.h), and it is a weir_ring in memory: producers, closing and sizes are the ring's. What being alone changes is the
- * dequeue (walk_dequeue_alone() in walk.h). A slot that is full is left so by every enqueue and by every close; only a dequeue takes it
- * on, and there is but one. So full(lap) -> free(lap + 1) is a store, where the ring needs a CAS that may fail; and the head is known
- * exactly, where the ring walks from a hint.
+ * Algorithm. LTQ (walk.h). In memory it is a weir_ring: producers, closing and sizes are the
+ * ring's. The dequeue differs (walk_dequeue_alone() in walk.h). Enqueues and closes never change a
+ * full slot; only a dequeue does, and only one thread dequeues. So full(lap) -> free(lap + 1) is a
+ * plain store, where the ring needs a CAS that may fail. The head is known exactly, where the ring
+ * walks from a hint.
  *
  * Invariants: those of walk.h, and
- *   M1  head_hint is the ticket of the next value to come out, whenever no dequeue is under way
- * Pairs: P1 to P3 of walk.h; P4 for the producers' hint only; S for all but the take.
- *   F1  take, fence, the look that says "empty"; against fill, the look that says "full", both of S
+ *   M1  head_hint is the ticket of the next value to come out, whenever no dequeue is running
+ * Pairs: P1 to P3 of walk.h; P4 for the producers' hint only; S for everything but take().
+ *   F1  consumer: take, fence, the look that says "empty";
+ *       producer: fill, the look that says "full", both in S
  * Linearization. Dequeue: the store that frees the slot, in happens-before. It is a plain store, so
- *   on the clock a dequeue may have returned a moment before a producer can see the room; a fence
- *   to close that gap would cost what the CAS does. The rest as in walk.h, where the takes have
- *   places in S as late as may be: right before the first operation of S that can tell of them.
- * Why that is an order. What may contradict the place of a take is only a "full" that missed it,
- *   and so must come before it. All that can tell of a take comes later in S than such a "full".
- *   The fill of that slot in the next lap does, by the order of the slot's states, and so do all
- *   fills behind it (I2). A "full" by a thread that knows of the take is one at a later ticket, so
- *   it comes behind that fill. "Empty" does, by F1: the "full" that missed the take comes before
- *   the fence, and the fence before the look. "Closed and drained" needs no fence: nothing goes in
- *   after it, so it may come last of all. The fence runs where a call finds the head free first of
- *   all and the consumer has taken since the last one: once for each time that it empties the
- *   queue, and never while values are there.
- * Progress: a dequeue takes what is in the slot at the head or says that it is empty, a bounded number of steps; on a closed queue it
- *   tries to bury that slot, and tries again when an enqueue was faster: each time one that began before the close came in. Enqueues are
- *   lock-free as the ring's. There is no index to be claimed, so no producer stands between another's value and the consumer.
- * Misuse. Two dequeues at a time return values twice, and one that is late with its store takes the slot back to a lap that is past.
- * Checked: stress/model/check_ring.c (every scope of rings with one consumer), tests/test_mpsc.c, stress/scenario_ring.c (loss, duplicates,
- *   order, memory), scenario_history_queue.c, scenario_stopped_ring.c.
+ *   in real time a dequeue may return a moment before a producer can see the room. A fence against
+ *   that would cost as much as the CAS. All other operations: as in walk.h. Takes get their places
+ *   in the order S as late as possible: right before the first operation of S that shows them.
+ * Why that is an order. Only a "full" that missed a take can contradict the place of that take,
+ *   since it must come before it. Everything that shows the take comes later in S than such a
+ *   "full":
+ *   - The fill of that slot in the next lap does, by the order of the slot's states, and so does
+ *     every later fill (I2).
+ *   - A "full" by a thread that knows of the take is found at a later ticket, so it comes after
+ *     that fill.
+ *   - "Empty" does, by F1: the "full" that missed the take comes before the fence, and the fence
+ *     comes before the look.
+ *   "Closed and drained" needs no fence: nothing goes in after it, so its place is last. The fence
+ *   runs when the first look of a call finds the head free and the consumer has dequeued since the
+ *   last fence. That is once each time the consumer empties the queue, and never while it finds
+ *   values.
+ * Progress: a dequeue is a bounded number of steps on an open queue: it takes the value at the head
+ *   or says "empty". On a closed queue it tries to bury the slot at the head, and retries when an
+ *   enqueue that began before the close fills it first. Enqueues are lock-free, as the ring's. No
+ *   index is claimed, so a stalled producer does not stand between a later value and the consumer.
+ * Misuse. Two dequeues at the same time return values twice, and a late store of one of them sets
+ *   the slot back to an earlier lap.
+ * Checked: stress/model/check_ring.c (every scope with one consumer), tests/test_mpsc.c,
+ *   stress/scenario_ring.c (loss, duplicates, order, memory), scenario_history_queue.c,
+ *   scenario_stopped_ring.c.
  */
 #include <weir/mpsc.h>
 
+#include "base/assert.h"
 #include "ring/ring.h"
 
-/* There is no struct weir_mpsc: the name only keeps the two kinds of ring apart for the compiler. */
+#include "base/error.h"
+
+/* No struct weir_mpsc exists: the name lets the compiler tell the two kinds of ring apart. */
 static WEIRI_ALWAYS_INLINE weir_ring *ring_of(weir_mpsc *mpsc)
 {
 	return (weir_ring *)(void *)mpsc;
@@ -49,16 +61,21 @@ static size_t dequeue(weir_mpsc *mpsc, uint64_t values[], size_t count, enum wei
 {
 	weir_ring *ring = ring_of(mpsc);
 
+	WEIR_ASSERT_LOOK(weiri_ring_assert_at_head(ring));
 	return WEIRI_LIKELY(ring->format == WEIR_RING_FORMAT_LTQ16)
 	           ? weiri_ltq16_dequeue_alone(ring, values, count, status)
 	           : weiri_ltq64_dequeue_alone(ring, values, count, status);
 }
 
-enum weir_status weir_mpsc_create(size_t capacity, const struct weir_ring_options *options, weir_mpsc **out)
+enum weir_status weir_mpsc_create(size_t capacity, const struct weir_ring_options *options, weir_mpsc **out,
+                                  weir_error *error)
 {
 	weir_ring *ring;
-	enum weir_status status = out != NULL ? weir_ring_create(capacity, options, &ring) : WEIR_INVALID_ARGUMENT;
+	enum weir_status status;
 
+	if (out == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "mpsc queue: out is NULL");
+	status = weir_ring_create(capacity, options, &ring, error);
 	if (status == WEIR_OK)
 		*out = (weir_mpsc *)(void *)ring;
 	return status;
@@ -70,20 +87,22 @@ size_t weir_mpsc_memsize(size_t capacity, const struct weir_ring_options *option
 }
 
 enum weir_status weir_mpsc_init(void *memory, size_t size, size_t capacity, const struct weir_ring_options *options,
-                                weir_mpsc **out)
+                                weir_mpsc **out, weir_error *error)
 {
 	weir_ring *ring;
-	enum weir_status status =
-		out != NULL ? weir_ring_init(memory, size, capacity, options, &ring) : WEIR_INVALID_ARGUMENT;
+	enum weir_status status;
 
+	if (out == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "mpsc queue: out is NULL");
+	status = weir_ring_init(memory, size, capacity, options, &ring, error);
 	if (status == WEIR_OK)
 		*out = (weir_mpsc *)(void *)ring;
 	return status;
 }
 
-void weir_mpsc_destroy(weir_mpsc *mpsc)
+enum weir_status weir_mpsc_destroy(weir_mpsc *mpsc, weir_error *error)
 {
-	weir_ring_destroy(ring_of(mpsc));
+	return weir_ring_destroy(ring_of(mpsc), error);
 }
 
 enum weir_status weir_mpsc_try_enqueue(weir_mpsc *mpsc, uint64_t value)
@@ -97,6 +116,7 @@ enum weir_status weir_mpsc_try_dequeue(weir_mpsc *mpsc, uint64_t *value)
 
 	if (WEIRI_UNLIKELY(mpsc == NULL || value == NULL))
 		return WEIR_INVALID_ARGUMENT;
+	WEIR_ASSERT_LOOK(weiri_ring_assert_at_head(ring));
 	return WEIRI_LIKELY(ring->format == WEIR_RING_FORMAT_LTQ16) ? weiri_ltq16_dequeue_one_alone(ring, value)
 	                                                            : weiri_ltq64_dequeue_one_alone(ring, value);
 }
@@ -121,7 +141,7 @@ void weir_mpsc_close(weir_mpsc *mpsc)
 	weir_ring_close(ring_of(mpsc));
 }
 
-int weir_mpsc_closed(const weir_mpsc *mpsc)
+bool weir_mpsc_closed(const weir_mpsc *mpsc)
 {
 	return weir_ring_closed(ring_in(mpsc));
 }

@@ -1,19 +1,25 @@
 /*
- * multi_queue.c - several strict priority queues, of which a dequeue draws two.
+ * multi_queue.c - several strict priority queues; a dequeue draws two of them.
  *
- * Algorithm. MultiQueues (Rihani, Sanders, Dementiev, SPAA 2015): a put goes into a lane drawn at random; a take looks at the first keys of
- * two lanes and takes from that with the smaller one. With stickiness s (Williams, Sanders, Dementiev, ESA 2021) a thread draws anew after s
- * calls, which keeps lanes in its cache. Theirs lock the lanes; ours are lock-free queues (priority_queue.c), so a stopped thread hides no
- * lane. When draws find nothing, all lanes are tried in turn.
+ * Algorithm. MultiQueues (Rihani, Sanders, Dementiev, SPAA 2015). A put goes into a lane drawn at
+ * random. A take compares the first keys of two random lanes and takes from the lane with the
+ * smaller one. With stickiness s (Williams, Sanders, Dementiev, ESA 2021) a thread draws again
+ * after s calls only, so that lanes stay in its cache. If several draws find nothing, all lanes are
+ * tried in turn. Difference: their lanes are locked; these are lock-free queues (priority_queue.c),
+ * so a stalled thread blocks no lane.
  *
- * Order: of the items of one lane strict. How many smaller keys a take passes over depends on the number of lanes, not of items.
- * Linearization: of the lane's operations. As a whole it is a multiset that gives some item back: "full" and "empty" are answers of
- *   all lanes, one after the other.
- * Closing: lane by lane, the last one last; whoever meets a closed lane closes the others before he says so. Hence once anybody was told
- *   "closed", all lanes are. "Closed" is what the last one says.
- * Progress: lock-free. A draw is repeated a few times, then each lane is asked once, whose calls are lock-free.
+ * Order: strict among the items of one lane. How many smaller keys a take passes over depends on
+ *   the number of lanes, not on the number of items.
+ * Linearization: that of the lane's operations. As a whole the queue is a multiset that returns
+ *   some item: "full" and "empty" are the answers of all lanes, one after the other.
+ * Closing: lane by lane, the last lane last. A call that meets a closed lane closes the others
+ *   before it answers "closed". Hence once any call has answered "closed", all lanes are closed.
+ *   "Closed" is the answer of the last lane.
+ * Progress: lock-free. A draw is repeated a few times, then each lane is tried once, by calls that
+ *   are lock-free.
  * Memory: that of the lanes; 40 bytes a thread.
- * Checked: tests/test_multi_queue.c, stress/model/check_multi_queue.c, weir-rank (rank errors), weir-stress priority_stopped.
+ * Checked: tests/test_multi_queue.c, stress/model/check_multi_queue.c, weir-rank (rank errors),
+ *   weir-stress priority_stopped.
  */
 #include <weir/multi_queue.h>
 
@@ -22,7 +28,9 @@
 
 #include "base/atomic.h"
 #include "base/compiler.h"
+#include "base/error.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "ring/priority_queue.h"
 
 enum { DRAWS = 4 };
@@ -45,7 +53,7 @@ static WEIRI_TLS struct drawn {
 
 static _Atomic(uint64_t) queues_made, threads_drawing;
 
-/* -- creating ----------------------------------------------------------------------------------------------------------------- */
+/* -- creating ---------------------------------------------------------------------------------- */
 
 static size_t queue_size(uint32_t lanes)
 {
@@ -73,60 +81,73 @@ static size_t share_of(const weir_multi_queue *queue, uint32_t lane)
 
 static int make_lanes(weir_multi_queue *queue)
 {
-	struct weir_priority_queue_options options = {.struct_size = sizeof(options), .allocator = &queue->allocator};
+	struct weir_priority_queue_options options = {WEIR_PRIORITY_QUEUE_OPTIONS_INIT, .allocator = &queue->allocator};
 
 	for (uint32_t i = 0; i < queue->lanes; i++) {
-		if (weir_priority_queue_create(share_of(queue, i), &options, &queue->lane[i]) != WEIR_OK)
+		if (weir_priority_queue_create(share_of(queue, i), &options, &queue->lane[i], NULL) != WEIR_OK)
 			return 0;
 	}
 	return 1;
 }
 
 enum weir_status weir_multi_queue_create(size_t capacity, const struct weir_multi_queue_options *options,
-                                         weir_multi_queue **out)
+                                         weir_multi_queue **out, weir_error *error)
 {
-	static const struct weir_multi_queue_options defaults = {.struct_size = sizeof(defaults)};
-	const struct weir_multi_queue_options *given = options != NULL ? options : &defaults;
-	weir_allocator allocator = weiri_allocator_or_default(given->allocator);
+	struct weir_multi_queue_options given;
+	weir_allocator allocator;
 	weir_multi_queue *queue;
+	enum weir_status status;
 	uint32_t lanes;
 
-	if (out == NULL || capacity == 0 || given->struct_size != sizeof(*given) || given->flags != 0)
-		return WEIR_INVALID_ARGUMENT;
-	lanes = lanes_for(capacity, given);
+	if (out == NULL || capacity == 0)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "multi queue: %s",
+		                  out == NULL ? "out is NULL" : "capacity is 0");
+	status = weiri_options_read("multi queue", options, &given, sizeof(given), error);
+	if (status == WEIR_OK)
+		status = weiri_options_flags("multi queue", given.flags, 0, error);
+	if (status != WEIR_OK)
+		return status;
+	allocator = weiri_allocator_or_default(given.allocator);
+	lanes = lanes_for(capacity, &given);
 	if (lanes > WEIR_MULTI_QUEUE_MAX_LANES || lanes > capacity ||
 	    (capacity - 1) / lanes >= WEIR_PRIORITY_QUEUE_MAX_CAPACITY)
-		return WEIR_INVALID_ARGUMENT;
+		return weiri_fail(
+			error, WEIR_INVALID_ARGUMENT,
+			"multi queue: %u lanes for a capacity of %zu; must be 1 to %d, at most the capacity, and hold "
+			"at most %d values each",
+			lanes, capacity, WEIR_MULTI_QUEUE_MAX_LANES, WEIR_PRIORITY_QUEUE_MAX_CAPACITY);
 	queue = weiri_allocate_zeroed(&allocator, queue_size(lanes), alignof(weir_multi_queue));
 	if (queue == NULL)
-		return WEIR_RESOURCE_EXHAUSTED;
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "multi queue: no memory for %u lanes", lanes);
 	/* [relaxed] a number of its own. */
 	queue->number = weiri_fetch_add_relaxed(&queues_made, 1u) + 1;
 	queue->capacity = capacity;
 	queue->lanes = lanes;
-	queue->stickiness = given->stickiness != 0 ? given->stickiness : 1;
+	queue->stickiness = given.stickiness != 0 ? given.stickiness : 1;
 	queue->allocator = allocator;
 	if (!make_lanes(queue)) {
-		weir_multi_queue_destroy(queue);
-		return WEIR_RESOURCE_EXHAUSTED;
+		(void)weir_multi_queue_destroy(queue, NULL);
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "multi queue: no memory for %zu values", capacity);
 	}
 	*out = queue;
 	return WEIR_OK;
 }
 
-void weir_multi_queue_destroy(weir_multi_queue *queue)
+enum weir_status weir_multi_queue_destroy(weir_multi_queue *queue, weir_error *error)
 {
 	weir_allocator allocator;
 
+	(void)error; /* it never fails */
 	if (queue == NULL)
-		return;
+		return WEIR_OK;
 	for (uint32_t i = 0; i < queue->lanes; i++)
-		weir_priority_queue_destroy(queue->lane[i]);
+		(void)weir_priority_queue_destroy(queue->lane[i], NULL);
 	allocator = queue->allocator;
 	weiri_release(&allocator, queue, queue_size(queue->lanes), alignof(weir_multi_queue));
+	return WEIR_OK;
 }
 
-/* -- drawing ------------------------------------------------------------------------------------------------------------------ */
+/* -- drawing ----------------------------------------------------------------------------------- */
 
 /* xorshift (Marsaglia, 2003); lanes are few, so the product's high half is even enough. */
 static uint32_t draw_below(uint32_t lanes)
@@ -157,7 +178,7 @@ static void draw_for(const weir_multi_queue *queue)
 	                   .random = (weiri_fetch_add_relaxed(&threads_drawing, 1u) + 1) * UINT64_C(0x9E3779B97F4A7C15)};
 }
 
-/* -- put ---------------------------------------------------------------------------------------------------------------------- */
+/* -- put --------------------------------------------------------------------------------------- */
 
 enum weir_status weir_multi_queue_try_enqueue(weir_multi_queue *queue, int64_t key, uint64_t value)
 {
@@ -183,7 +204,7 @@ enum weir_status weir_multi_queue_try_enqueue(weir_multi_queue *queue, int64_t k
 	return status;
 }
 
-/* -- take --------------------------------------------------------------------------------------------------------------------- */
+/* -- take -------------------------------------------------------------------------------------- */
 
 /* The one of the two lanes whose first key is the smaller; the number of lanes: both are empty. */
 static uint32_t better_lane(const weir_multi_queue *queue, uint32_t a, uint32_t b)
@@ -248,7 +269,7 @@ enum weir_status weir_multi_queue_try_dequeue(weir_multi_queue *queue, int64_t *
 	return status;
 }
 
-/* -- closing and looking ------------------------------------------------------------------------------------------------------ */
+/* -- closing and looking ----------------------------------------------------------------------- */
 
 void weir_multi_queue_close(weir_multi_queue *queue)
 {
@@ -256,7 +277,7 @@ void weir_multi_queue_close(weir_multi_queue *queue)
 		weir_priority_queue_close(queue->lane[i]);
 }
 
-int weir_multi_queue_closed(const weir_multi_queue *queue)
+bool weir_multi_queue_closed(const weir_multi_queue *queue)
 {
 	return queue != NULL && weir_priority_queue_closed(queue->lane[queue->lanes - 1]);
 }
@@ -266,7 +287,7 @@ size_t weir_multi_queue_capacity(const weir_multi_queue *queue)
 	return queue != NULL ? queue->capacity : 0;
 }
 
-size_t weir_multi_queue_lanes(const weir_multi_queue *queue)
+size_t weir_multi_queue_lane_count(const weir_multi_queue *queue)
 {
 	return queue != NULL ? queue->lanes : 0;
 }

@@ -1,70 +1,94 @@
 /*
  * priority_queue.c - a sorted list of recycled nodes, and towers of hints into it.
  *
- * Algorithm (ours, from known parts). All nodes, one more than the capacity, hang on one chain for ever:
+ * Algorithm. All nodes, one more than the capacity, stay on one chain:
  *
  *     oldest -> free -> free -> ... -> free -> DUMMY -> smallest -> ... -> largest -> none
  *               `----- links TAKEN ------'     `------------- links not TAKEN ------------'
  *
- *   take      sets TAKEN in the link that names the first item; that item's node is the dummy from then on, the old dummy is free
- *   put       gets the node at `oldest` by moving that on, fills it, and links it behind the last node whose key is not above its own
- *   head      some node from `oldest` to the dummy; moved on to the dummy when `oldest` has come up to it
- *   near      the node that became the dummy in a take of late: a hint from which the dummy is found in a few steps
+ *   take      sets TAKEN in the link that names the first item; that item's node becomes the dummy,
+ *             and the old dummy becomes free
+ *   put       claims the node at `oldest` by advancing `oldest`, fills it, and links it behind the
+ *             last node whose key is not above its own
+ *   head      some node from `oldest` to the dummy; advanced to the dummy when `oldest` reaches it
+ *   near      the node that became the dummy in a recent take: a hint, from which the dummy is a
+ *             few steps away
  *
- * That a node's successor is taken by a bit in the node's own link is the point of Linden and Jonsson's queue (OPODIS 2013): a put that
- * would slip in before the first item changes that same link, so a take cannot overlook it. Where theirs unlinks prefixes and leaves
- * memory to epochs, here the taken prefix is the free list, as in a queue of Michael and Scott (PODC 1996): a node is free the
- * moment its successor is taken, nothing is to be done for that, and so nothing is lost with a thread that is stopped.
+ * Towers. Node i takes part in level l if i <= nodes / 8^l, rounded up. The first chain is
+ * shuffled, so that towers stand anywhere. A level is a list like that of a skip list, but only a
+ * hint. Its words name a node and the ticket with which that node was filled. A reader that finds
+ * the node with that ticket knows that the node has been in the list, and no more. All decisions
+ * are made at the links of the chain. A lost hint makes a walk longer, and is replaced as nodes
+ * come and go.
  *
- * Towers. Node i takes part in level l when i <= nodes / 8^l, rounded up; the first chain is shuffled, so towers stand anywhere. A level is a
- * list like a skip list's (Pugh, CACM 1990), but a hint only: its words name a node and the ticket that the node was filled with, and a
- * reader who finds the node with that ticket knows that it has been in the list, no more. All else is decided at the links. A lost
- * hint makes a walk longer and is replaced as nodes come and go.
+ * Source. The bit in a node's own link that says "my successor is taken" is the idea of Linden and
+ * Jonsson (OPODIS 2013): a put that would insert before the first item changes the same link, so a
+ * take cannot miss it. Their queue unlinks prefixes and leaves memory to epochs. Here the taken
+ * prefix is the free list, as in the queue of Michael and Scott (PODC 1996): a node is free at the
+ * moment its successor is taken, without another step, so a stalled thread loses nothing. The
+ * levels are those of a skip list (Pugh, CACM 1990), reduced to hints. We know of no publication of
+ * this combination.
  *
- * Words: tag | index | one bit. `oldest`: its tag counts the nodes handed out, and is the ticket of the last; the bit is CLOSED.
- * Link: its tag grows with each change, never to start again; the bit is TAKEN. head, near: the tag counts the takes up to there, its
- * *position*. Level: its tag is a ticket. The index has as many bits as the capacity needs, the tag the rest: 39 bits or more. A CAS is
- * deceived only when its thread slept while one word changed 2^39 times, or a multiple of that; who compares a position with head's, only
- * when it slept over as many takes, give or take the capacity.
+ * Words: tag | index | one bit.
+ *   oldest      the tag counts the nodes handed out, and is the ticket of the last one; bit: CLOSED
+ *   link        the tag grows with each change and never restarts; bit: TAKEN
+ *   head, near  the tag counts the takes up to that node: its *position*
+ *   level       the tag is a ticket
+ * The index has as many bits as the capacity needs, the tag has the rest: at least 39. A CAS is
+ * deceived only if its thread stalls while one word changes a multiple of 2^39 times. A comparison
+ * of a position with head's is deceived only if the thread stalls during 2^39 takes, give or take
+ * the capacity.
  *
  * Invariants
- *   I1  `oldest`, head, dummy: in this order on the chain, each moves forward only. So who knows a node by its position, and then finds
- *       head not beyond that, knows that it had not been handed out again
- *   I2  a node's ticket, key and value change only while it is not on the chain; its link then, too, or by a CAS
- *   I3  behind the dummy keys do not fall
- *   I4  who finds a node's link not TAKEN, and then the ticket with which it was linked, has seen the dummy or an item
- *   I5  a node's tower names its successors of when it was raised; `front` names no node that has been handed out again, save for raises
- *       that a long sleep delayed
+ *   I1  `oldest`, head, dummy: in this order on the chain, and each moves forward only. So a thread
+ *       that knows a node by its position, and then finds head not beyond that position, knows that
+ *       the node had not been handed out again
+ *   I2  a node's ticket, key and value change only while the node is not on the chain; its link
+ *       changes then, or by a CAS
+ *   I3  behind the dummy, keys do not decrease
+ *   I4  a thread that finds a node's link not TAKEN, and then the ticket with which the node was
+ *       linked, has seen the dummy or an item
+ *   I5  a node's tower names the successors that it had when the tower was raised; `front` names no
+ *       node that has been handed out again, except through raises that a long stall delayed
  *
  * Pairs
- *   P1  link (put) -> load of a link: the node that it names, and those behind it
- *   P2  TAKEN -> load of a link or of `oldest`: the node is finished with. So who sees what a later filler wrote also sees that
- *       the link, or head, by which he came has changed (fill() releases, what reads ticket, key and link acquires)
- *   P3  head, near -> load of head, near: what was seen of the links up to there
- *   P4  oldest -> load of oldest: that head was beyond the nodes handed out before, I1
+ *   P1  link (put) -> load of a link: the node that it names, and the nodes behind it
+ *   P2  TAKEN -> load of a link or of `oldest`: the take has finished with the node. So a thread
+ *       that sees what a later filler wrote also sees that the link, or head, by which it came has
+ *       changed (fill() releases; the reads of ticket, key and link acquire)
+ *   P3  head, near -> load of head, near: what was seen of the links up to that node
+ *   P4  oldest -> load of oldest: head was beyond the nodes handed out before (I1)
  *   P5  close -> put, take, closed: what the closer did before
  *   P6  level -> load of a level: the ticket was linked
  *   P7  ended -> all_is_linked(): the links of all puts
- *   S   the CAS of a link, by put and take, and the loads of the two links that say "empty" and "full": seq_cst
+ *   S   the CAS of a link, by put and take, and the two loads that say "empty" and "full": seq_cst
  *
- * Linearization. Put: the CAS of the link: its node stands in (key, arrival) order among the items, since the link still names the one
- *   item behind it and I4 tells that the one before it is there or was the last taken. Take: the CAS that sets TAKEN; the item is the first at
- *   that moment. "Empty": the load of the dummy's link that names none. "Full": the load of the link of `oldest` that is not TAKEN: the dummy is
- *   the oldest, so no node is free; puts that have a node and have not linked it count. "Closed": the load of `oldest` with CLOSED.
- *   The end: closed, and all nodes were on the chain, so no put was under way; then "empty".
- * Why S. "Full" and "empty" are read in links of different nodes, so of a put that then says "full"
- *   and a take that then says "empty" each could miss the other's CAS, and no order has both: store
- *   buffering, as between two slots of the ring (walk.h). In S each of the two loads finds the last
+ * Linearization
+ *   Put: the CAS of the link. Its node then stands in (key, arrival) order among the items, since
+ *     the link still named the one item behind it, and by I4 the node before it is an item or was
+ *     the last one taken.
+ *   Take: the CAS that sets TAKEN; the item is the first one at that moment.
+ *   "Empty": the load of the dummy's link that names no node.
+ *   "Full": the load of the link of `oldest` that is not TAKEN. The dummy is then the oldest node,
+ *     so no node is free. A put that has a node and has not linked it counts as an item.
+ *   "Closed": the load of `oldest` with CLOSED.
+ *   The end: closed, and all nodes were on the chain, so no put was running; then "empty". The take
+ *     that finds this walks along the whole chain; later takes read `ended`.
+ * Why S. "Full" and "empty" are read in the links of different nodes. A put that then says "full"
+ *   and a take that then says "empty" could each miss the other's CAS, and no order has both: store
+ *   buffering, as between two slots of the ring (walk.h). In S each of the two loads reads the last
  *   change of its link.
- * Progress: lock-free. A link, head or `oldest` that changed underfoot changed for another call's good; a walk along a level goes to
- *   greater (key, ticket) only, and cleaning a level is bounded. A stopped put keeps its node; a stopped take keeps nothing.
- * Memory: capacity + 1 nodes of 32 bytes, 8 / 7 bytes a node for towers, for ever.
- * Why this one. A heap has its root in common, and lock-free heaps pay for it with several CAS an operation or with descriptors. Skip
- *   lists whose towers must be right (Shavit, Lotan 2000; Sundell, Tsigas 2003) need marks in each level and epochs or hazard pointers, and
- *   epochs let a stopped thread keep memory, which a fixed number of nodes does not allow. Here a put is one CAS for the node and one for the
- *   link, a take one CAS; the rest are hints.
- * Checked: tests/test_priority_queue.c, stress/model/check_priority.c, weir-stress (history_priority,
- *   priority_stopped).
+ * Progress: lock-free. If a link, head or `oldest` changed, another call made progress. A walk
+ *   along a level goes to greater (key, ticket) only, and cleaning a level is bounded. A stalled
+ *   put keeps its node; a stalled take keeps nothing.
+ * Memory: capacity + 1 nodes of 32 bytes, and 8 / 7 bytes a node for towers, for the queue's life.
+ * Alternatives. A heap has its root in common, and lock-free heaps pay for it with several CAS an
+ *   operation or with descriptors. Skip lists whose towers must be exact (Shavit and Lotan 2000;
+ *   Sundell and Tsigas 2003) need marks in each level, and epochs or hazard pointers. Epochs let a
+ *   stalled thread keep memory, which a fixed number of nodes does not allow. Here a put is one CAS
+ *   for the node and one for the link, a take is one CAS, and the rest are hints.
+ * Checked: tests/test_priority_queue.c, stress/model/check_priority.c, weir-stress
+ *   (history_priority, priority_stopped).
  */
 #include "ring/priority_queue.h"
 
@@ -73,7 +97,9 @@
 #include "base/assert.h"
 #include "base/atomic.h"
 #include "base/compiler.h"
+#include "base/error.h"
 #include "base/memory.h"
+#include "base/options.h"
 
 #define FLAG UINT64_C(1)
 #define TAKEN FLAG  /* in a link */
@@ -120,7 +146,7 @@ struct weir_priority_queue {
 	WEIRI_ALIGNED_APART char end[];
 };
 
-/* A node as somebody has met it. index 0: before all towers. */
+/* A node as a walk has met it. index 0: before all towers. */
 struct place {
 	size_t index;
 	uint64_t ticket;
@@ -140,7 +166,7 @@ struct dummy {
 	uint64_t link;
 };
 
-/* -- words -------------------------------------------------------------------------------------------------------------------- */
+/* -- words ------------------------------------------------------------------------------------- */
 
 static size_t index_of(const weir_priority_queue *queue, uint64_t word)
 {
@@ -173,7 +199,42 @@ static size_t nodes_in_level(size_t nodes, unsigned level)
 	return (nodes + (((size_t)1 << LEVEL_BITS * level) - 1)) >> LEVEL_BITS * level;
 }
 
-/* -- creating ----------------------------------------------------------------------------------------------------------------- */
+/* -- assertions -------------------------------------------------------------------------------- */
+
+/* From `oldest` to the end: head is not behind the dummy, and keys do not decrease behind it. */
+static WEIRI_UNSEEN void assert_chain(const weir_priority_queue *queue)
+{
+	const size_t head = index_of(queue, weiri_peek(&queue->head));
+	size_t index = index_of(queue, weiri_peek(&queue->oldest)), count = 0, items = 0;
+	int passed_head = 0, passed_dummy = 0;
+	int64_t last = INT64_MIN;
+
+	while (index != 0 && count++ <= queue->capacity) {
+		uint64_t link = weiri_peek(&node_of(queue, index)->link);
+
+		WEIR_ASSERT3(I1, index != head || !passed_dummy);
+		WEIR_ASSERT3(I1, !passed_dummy || (link & TAKEN) == 0);
+		WEIR_ASSERT3(I3, items == 0 || weiri_peek(&node_of(queue, index)->key) >= last);
+		passed_head |= index == head;
+		passed_dummy |= (link & TAKEN) == 0;
+		items += (size_t)passed_dummy;
+		last = items > 1 ? weiri_peek(&node_of(queue, index)->key) : last;
+		index = index_of(queue, link);
+	}
+	WEIR_ASSERT3(I1, index == 0 && passed_head);
+	for (unsigned l = 1; l <= queue->levels; l++)
+		WEIR_ASSERT3(I5, index_of(queue, weiri_peek(&queue->front[l])) <= nodes_in_level(queue->capacity + 1, l));
+}
+
+static WEIRI_UNSEEN void assert_off_chain(const weir_priority_queue *queue, size_t node)
+{
+	size_t index = index_of(queue, weiri_peek(&queue->oldest)), count = 0;
+
+	for (; index != 0 && count++ <= queue->capacity; index = index_of(queue, weiri_peek(&node_of(queue, index)->link)))
+		WEIR_ASSERT3(I2, index != node);
+}
+
+/* -- creating ---------------------------------------------------------------------------------- */
 
 static unsigned levels_for(size_t nodes)
 {
@@ -213,8 +274,9 @@ static void lay_out(weir_priority_queue *queue, size_t nodes)
 }
 
 /*
- * The first chain: all nodes in random order, so that tall ones stand anywhere, always the same. Fisher and Yates, in the values, which
- * nobody reads yet; the random numbers are an LCG's high bits (Knuth's MMIX constants).
+ * Builds the first chain: all nodes in one fixed random order, so that tall towers stand anywhere.
+ * The shuffle (Fisher and Yates) works in the nodes' values, which no thread reads yet. The random
+ * numbers are the high bits of a linear congruential generator (Knuth's MMIX constants).
  */
 static void chain_nodes(weir_priority_queue *queue, size_t nodes)
 {
@@ -241,18 +303,28 @@ static void chain_nodes(weir_priority_queue *queue, size_t nodes)
 }
 
 enum weir_status weir_priority_queue_create(size_t capacity, const struct weir_priority_queue_options *options,
-                                            weir_priority_queue **out)
+                                            weir_priority_queue **out, weir_error *error)
 {
-	weir_allocator allocator = weiri_allocator_or_default(options != NULL ? options->allocator : NULL);
+	struct weir_priority_queue_options given;
 	size_t nodes = capacity + 1;
+	weir_allocator allocator;
 	weir_priority_queue *queue;
+	enum weir_status status;
 
-	if (out == NULL || capacity == 0 || capacity > WEIR_PRIORITY_QUEUE_MAX_CAPACITY ||
-	    (options != NULL && (options->struct_size != sizeof(*options) || options->flags != 0)))
-		return WEIR_INVALID_ARGUMENT;
+	if (out == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "priority queue: out is NULL");
+	if (capacity == 0 || capacity > WEIR_PRIORITY_QUEUE_MAX_CAPACITY)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "priority queue: capacity is %zu, must be 1 to %d", capacity,
+		                  WEIR_PRIORITY_QUEUE_MAX_CAPACITY);
+	status = weiri_options_read("priority queue", options, &given, sizeof(given), error);
+	if (status == WEIR_OK)
+		status = weiri_options_flags("priority queue", given.flags, 0, error);
+	if (status != WEIR_OK)
+		return status;
+	allocator = weiri_allocator_or_default(given.allocator);
 	queue = weiri_allocate_zeroed(&allocator, memory_for(nodes), WEIRI_APART);
 	if (queue == NULL)
-		return WEIR_RESOURCE_EXHAUSTED;
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "priority queue: no memory for %zu values", capacity);
 	queue->capacity = capacity;
 	queue->tag_shift = tag_shift_for(nodes);
 	queue->levels = levels_for(nodes);
@@ -264,28 +336,40 @@ enum weir_status weir_priority_queue_create(size_t capacity, const struct weir_p
 	return WEIR_OK;
 }
 
-void weir_priority_queue_destroy(weir_priority_queue *queue)
+enum weir_status weir_priority_queue_destroy(weir_priority_queue *queue, weir_error *error)
 {
+	(void)error; /* it never fails */
 	if (queue != NULL) {
 		weir_allocator allocator = queue->allocator;
 
+		WEIR_ASSERT_WALK(assert_chain(queue));
 		weiri_release(&allocator, queue, queue->memory_size, WEIRI_APART);
 	}
+	return WEIR_OK;
 }
 
-/* -- the dummy ---------------------------------------------------------------------------------------------------------------- */
+/* -- the dummy --------------------------------------------------------------------------------- */
 
 /* 1: head is beyond `position`, so the node that was there may have been handed out again. */
 static int is_passed(const weir_priority_queue *queue, uint64_t position)
 {
-	/* [relaxed] P2: what was read before of a node that was filled again was released by one who knew head to be beyond it. */
+	/*
+	 * [relaxed] P2: if this thread has read a later filler's write to the node, that filler knew
+	 * that head was beyond the node, and released that knowledge.
+	 */
 	uint64_t ahead = position - tag_of(queue, weiri_load_relaxed(&queue->head));
 
-	/* I1: no more ahead of head than there are nodes. Not the sign: a long sleep makes that what it likes. Tags are cut off. */
+	/*
+	 * I1: a position is ahead of head by no more than the number of nodes. A test of the sign would
+	 * not do: after a long stall the difference is arbitrary. Tags are truncated.
+	 */
 	return ahead << queue->tag_shift >> queue->tag_shift > queue->capacity;
 }
 
-/* Walks to the dummy from a node that head or near names, `most` steps at most. 0: head has overtaken. */
+/*
+ * Walks to the dummy from a node that head or near names, `most` steps at most. 0: head has
+ * overtaken.
+ */
 static WEIRI_ALWAYS_INLINE int walk_from(const weir_priority_queue *queue, uint64_t word, struct dummy *dummy,
                                          size_t most)
 {
@@ -308,10 +392,10 @@ static WEIRI_ALWAYS_INLINE void find_dummy(const weir_priority_queue *queue, str
 	if (WEIRI_LIKELY(walk_from(queue, weiri_load_acquire(&queue->near), dummy, SIZE_MAX)))
 		return;
 	while (!walk_from(queue, weiri_load_acquire(&queue->head), dummy, SIZE_MAX))
-		; /* head has been moved on, so others have taken */
+		; /* head has moved on, so other threads have dequeued */
 }
 
-/* -- towers ------------------------------------------------------------------------------------------------------------------- */
+/* -- towers ------------------------------------------------------------------------------------ */
 
 static _Atomic(uint64_t) *level_word(weir_priority_queue *queue, unsigned level, size_t index)
 {
@@ -358,7 +442,10 @@ static int is_before(const struct place *a, int64_t key, uint64_t ticket)
 	return a->index == 0 || a->key < key || (a->key == key && a->ticket < ticket);
 }
 
-/* Goes along a level from `at` to the last tower whose key is not above `key`; returns the word there, which names the next. */
+/*
+ * Goes along a level from `at` to the last tower whose key is not above `key`; returns the word
+ * there, which names the next.
+ */
 static WEIRI_ALWAYS_INLINE uint64_t walk_level(weir_priority_queue *queue, unsigned level, int64_t key,
                                                struct place *at)
 {
@@ -399,11 +486,14 @@ static int raise_to(weir_priority_queue *queue, struct path *path, unsigned leve
 	for (int i = 0; i < RAISE_TRIES; i++) {
 		uint64_t next = path->word[level];
 
-		/* [relaxed] a look: a word that names nobody any more is not passed on. */
+		/* [relaxed] a look: a word that names no current node is not passed on. */
 		if (index_of(queue, next) != 0 &&
 		    weiri_load_relaxed(&node_of(queue, index_of(queue, next))->ticket) != tag_of(queue, next))
 			next = word_of(queue, 0, ticket);
-		/* [P6 release] Not left to the CAS: a raise that was delayed until the node was filled again spoils a hint of others, who read it. */
+		/*
+		 * [P6 release] The release is not left to the CAS: if this raise was delayed until the node
+		 * was filled again, it overwrites a hint that other threads read.
+		 */
 		weiri_store_release(&queue->level[level][index], next);
 		/* [P6 release] */
 		if (weiri_cas_release(level_word(queue, level, path->at[level].index), &path->word[level],
@@ -422,12 +512,18 @@ static void raise_tower(weir_priority_queue *queue, struct path *path, size_t in
 	}
 }
 
-/* -- put ---------------------------------------------------------------------------------------------------------------------- */
+/* -- put --------------------------------------------------------------------------------------- */
 
-/* I1: moves head, if it is at node `index`, the oldest one, to the dummy. That one is not the dummy. */
+/*
+ * Keeps I1: if head is at node `index`, the oldest one, moves head to the dummy. Node `index` is
+ * not the dummy.
+ */
 static void pass_by(weir_priority_queue *queue, size_t index)
 {
-	/* [relaxed] coherence: whoever acquires what we write into the node finds a head no older than this one. */
+	/*
+	 * [relaxed] coherence: a thread that acquires what this call writes into the node finds a head
+	 * no older than this one.
+	 */
 	uint64_t head = weiri_load_relaxed(&queue->head);
 	struct dummy dummy;
 
@@ -467,17 +563,18 @@ static enum weir_status claim_node(weir_priority_queue *queue, int admitted, siz
 	}
 }
 
-/* Whoever comes by an old word sees the ticket change before, or with, the rest. */
+/* A thread that came by an old word sees the ticket change before, or together with, the rest. */
 static void fill(weir_priority_queue *queue, size_t index, uint64_t ticket, int64_t key, uint64_t value)
 {
 	struct node *node = node_of(queue, index);
 
+	WEIR_ASSERT_INSTANT(assert_off_chain(queue, index));
 	/* [P2 release] both, see the head of this file. */
 	weiri_store_release(&node->ticket, ticket);
 	weiri_store_release(&node->key, key);
 	/* [relaxed] published by the link, P1. */
 	weiri_store_relaxed(&node->value, value);
-	/* [relaxed] no hint: whoever reads it in place of an old one goes down a level. */
+	/* [relaxed] no hint: a thread that reads it in place of an old one goes down a level. */
 	for (unsigned l = 1; l <= queue->levels && index <= nodes_in_level(queue->capacity + 1, l); l++)
 		weiri_store_relaxed(&queue->level[l][index], word_of(queue, 0, ticket));
 }
@@ -527,7 +624,7 @@ static uint64_t find_place(const weir_priority_queue *queue, int64_t key, struct
 static void link_in(weir_priority_queue *queue, size_t index, int64_t key, struct place *at)
 {
 	struct node *node = node_of(queue, index);
-	/* [relaxed] ours. */
+	/* [relaxed] only this thread writes it. */
 	uint64_t own = weiri_load_relaxed(&node->link), link;
 
 	do {
@@ -537,6 +634,7 @@ static void link_in(weir_priority_queue *queue, size_t index, int64_t key, struc
 		weiri_store_release(&node->link, own);
 		/* [seq_cst S; P1 release] */
 	} while (!weiri_cas_seq_cst(&node_of(queue, at->index)->link, &link, word_after(queue, link, index)));
+	WEIR_ASSERT_INSTANT(assert_chain(queue));
 }
 
 enum weir_status weiri_priority_queue_put(weir_priority_queue *queue, int64_t key, uint64_t value, int admitted)
@@ -560,7 +658,7 @@ enum weir_status weir_priority_queue_try_enqueue(weir_priority_queue *queue, int
 	return queue != NULL ? weiri_priority_queue_put(queue, key, value, 0) : WEIR_INVALID_ARGUMENT;
 }
 
-/* -- take --------------------------------------------------------------------------------------------------------------------- */
+/* -- take -------------------------------------------------------------------------------------- */
 
 /* 1: closed, and no put is under way. */
 static WEIRI_COLD int all_is_linked(weir_priority_queue *queue)
@@ -575,10 +673,13 @@ static WEIRI_COLD int all_is_linked(weir_priority_queue *queue)
 	if (weiri_load_acquire(&queue->ended))
 		return 1;
 	for (; index != 0 && count <= queue->capacity; count++) {
-		/* [relaxed] coherence: whoever acquires `ended` finds links no older than these. */
+		/* [relaxed] coherence: a thread that acquires `ended` finds links no older than these. */
 		index = index_of(queue, weiri_load_relaxed(&node_of(queue, index)->link));
 	}
-	/* [relaxed] P2: unchanged, so all these were on the chain, once; a put that is under way has a node that is not. */
+	/*
+	 * [relaxed] P2: unchanged, so all these nodes were on the chain at one moment. A running put
+	 * has a node that is not.
+	 */
 	if (count != queue->capacity + 1 || weiri_load_relaxed(&queue->oldest) != oldest)
 		return 0;
 	/* [P7 release] */
@@ -588,13 +689,16 @@ static WEIRI_COLD int all_is_linked(weir_priority_queue *queue)
 
 int weiri_priority_queue_is_ended(weir_priority_queue *queue)
 {
-	/* [relaxed] a close that came before this call is seen. While there is none the producers' line is left alone. */
+	/*
+	 * [relaxed] sees a close that came before this call. While the queue is open, the producers'
+	 * cache line is not touched.
+	 */
 	if (WEIRI_LIKELY(!weiri_load_relaxed(&queue->closing)))
 		return 0;
 	return all_is_linked(queue);
 }
 
-/* The node of the first item; or 0, and why there is none. */
+/* The node of the first item; or 0, and *status says why there is none. */
 static size_t find_first(weir_priority_queue *queue, struct dummy *dummy, enum weir_status *status)
 {
 	for (int last = 0;; last = 1) {
@@ -610,7 +714,10 @@ static size_t find_first(weir_priority_queue *queue, struct dummy *dummy, enum w
 	}
 }
 
-/* The link that names the first item has been seen, and is looked at once more, or changed, if this is 1. [acquire] the owner's of the place. */
+/*
+ * The link that names the first item has been seen, and is looked at once more, or changed, if this
+ * is 1. [acquire] the owner's of the place.
+ */
 static int is_alone(const struct weiri_priority_beside *beside)
 {
 	return beside == NULL || weiri_load_acquire(beside->place) == beside->expected;
@@ -641,6 +748,7 @@ enum weir_status weiri_priority_queue_take(weir_priority_queue *queue, const str
 		/* [seq_cst S; P2 release] */
 		if (!weiri_cas_seq_cst(link, &dummy.link, word_after(queue, dummy.link, first) | TAKEN))
 			continue;
+		WEIR_ASSERT_INSTANT(assert_chain(queue));
 		/* [P3 release] */
 		weiri_store_release(&queue->near, word_of(queue, first, dummy.position + 1));
 		*key = found_key;
@@ -664,7 +772,10 @@ int weiri_priority_queue_has_room(const weir_priority_queue *queue)
 	uint64_t oldest, link;
 
 	do {
-		/* [relaxed] all three: a look for descriptors, whose beacon brings what it must see (readiness.c). As in claim_node(). */
+		/*
+		 * [relaxed] all three: a look for descriptors, whose beacon brings what it must see
+		 * (readiness.c). As in claim_node().
+		 */
 		oldest = weiri_load_relaxed(&queue->oldest);
 		link = weiri_load_relaxed(&node_of(queue, index_of(queue, oldest))->link);
 	} while (weiri_load_relaxed(&queue->oldest) != oldest);
@@ -686,7 +797,7 @@ int weiri_priority_queue_peek(const weir_priority_queue *queue, int64_t *key)
 	return 1;
 }
 
-/* -- closing and looking ------------------------------------------------------------------------------------------------------ */
+/* -- closing and looking ----------------------------------------------------------------------- */
 
 void weir_priority_queue_close(weir_priority_queue *queue)
 {
@@ -694,11 +805,11 @@ void weir_priority_queue_close(weir_priority_queue *queue)
 		return;
 	/* [relaxed] a hint, and the first: a closer that is stopped between has closed nothing. */
 	weiri_store_relaxed(&queue->closing, 1u);
-	/* [P5 release] whoever sees CLOSED sees what the closer did before. */
+	/* [P5 release] a thread that sees CLOSED sees what the closer did before. */
 	(void)weiri_fetch_or_release(&queue->oldest, CLOSED);
 }
 
-int weir_priority_queue_closed(const weir_priority_queue *queue)
+bool weir_priority_queue_closed(const weir_priority_queue *queue)
 {
 	/* [P5 acquire] pairs with the close. */
 	return queue != NULL && (weiri_load_acquire(&queue->oldest) & CLOSED) != 0;

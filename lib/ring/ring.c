@@ -5,24 +5,33 @@
 
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/error.h"
+#include "base/options.h"
 
-static enum weir_status check_options(size_t capacity, const struct weir_ring_options *options, weir_ring **out)
+/* Copies the options to *given; afterwards given->format is not WEIR_RING_FORMAT_BEST. */
+static enum weir_status read_options(size_t capacity, const struct weir_ring_options *options, weir_ring **out,
+                                     struct weir_ring_options *given, weir_error *error)
 {
-	if (out == NULL || capacity == 0 || capacity > WEIR_RING_MAX_CAPACITY)
-		return WEIR_INVALID_ARGUMENT;
-	if (options == NULL)
-		return WEIR_OK;
-	if (options->struct_size != sizeof(*options) || options->flags != 0 || options->format > WEIR_RING_FORMAT_LTQ64)
-		return WEIR_INVALID_ARGUMENT;
-	return options->format == WEIR_RING_FORMAT_LTQ16 && !weiri_ltq16_available() ? WEIR_UNIMPLEMENTED : WEIR_OK;
-}
+	enum weir_status status;
 
-static enum weir_ring_format choose_format(const struct weir_ring_options *options)
-{
-	if (options != NULL && options->format != WEIR_RING_FORMAT_BEST)
-		return options->format;
-	return weiri_ltq16_available() ? WEIR_RING_FORMAT_LTQ16 : WEIR_RING_FORMAT_LTQ64;
+	if (out == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "ring: out is NULL");
+	if (capacity == 0 || capacity > WEIR_RING_MAX_CAPACITY)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "ring: capacity is %zu, must be 1 to %d", capacity,
+		                  WEIR_RING_MAX_CAPACITY);
+	status = weiri_options_read("ring", options, given, sizeof(*given), error);
+	if (status == WEIR_OK)
+		status = weiri_options_flags("ring", given->flags, 0, error);
+	if (status != WEIR_OK)
+		return status;
+	if (given->format > WEIR_RING_FORMAT_LTQ64)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "ring: %d is no format", (int)given->format);
+	if (given->format == WEIR_RING_FORMAT_LTQ16 && !weiri_ltq16_available())
+		return weiri_fail(error, WEIR_UNIMPLEMENTED, "ring: this machine has no lock-free 16-byte CAS");
+	if (given->format == WEIR_RING_FORMAT_BEST)
+		given->format = weiri_ltq16_available() ? WEIR_RING_FORMAT_LTQ16 : WEIR_RING_FORMAT_LTQ64;
+	return WEIR_OK;
 }
 
 _Static_assert((int)WEIR_RING_ALIGNMENT == (int)WEIRI_APART, "what the header promises");
@@ -60,21 +69,23 @@ static weir_ring *make(void *memory, size_t capacity, enum weir_ring_format form
 	return ring;
 }
 
-enum weir_status weir_ring_create(size_t capacity, const struct weir_ring_options *options, weir_ring **out)
+enum weir_status weir_ring_create(size_t capacity, const struct weir_ring_options *options, weir_ring **out,
+                                  weir_error *error)
 {
-	enum weir_status status = check_options(capacity, options, out);
-	enum weir_ring_format format = choose_format(options);
-	weir_allocator allocator = weiri_allocator_or_default(options != NULL ? options->allocator : NULL);
+	struct weir_ring_options given;
+	enum weir_status status = read_options(capacity, options, out, &given, error);
+	weir_allocator allocator;
 	size_t size;
 	void *memory;
 
 	if (status != WEIR_OK)
 		return status;
-	size = size_of(capacity, format);
+	allocator = weiri_allocator_or_default(given.allocator);
+	size = size_of(capacity, given.format);
 	memory = weiri_allocate_zeroed(&allocator, size, WEIRI_APART);
 	if (memory == NULL)
-		return WEIR_RESOURCE_EXHAUSTED;
-	*out = make(memory, capacity, format);
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "ring: no memory for %zu values", capacity);
+	*out = make(memory, capacity, given.format);
 	(*out)->memory_size = size;
 	(*out)->allocator = allocator;
 	return WEIR_OK;
@@ -82,34 +93,39 @@ enum weir_status weir_ring_create(size_t capacity, const struct weir_ring_option
 
 size_t weir_ring_memsize(size_t capacity, const struct weir_ring_options *options)
 {
+	struct weir_ring_options given;
 	weir_ring *ring;
 
-	return check_options(capacity, options, &ring) == WEIR_OK ? size_of(capacity, choose_format(options)) : 0;
+	return read_options(capacity, options, &ring, &given, NULL) == WEIR_OK ? size_of(capacity, given.format) : 0;
 }
 
 enum weir_status weir_ring_init(void *memory, size_t size, size_t capacity, const struct weir_ring_options *options,
-                                weir_ring **out)
+                                weir_ring **out, weir_error *error)
 {
-	enum weir_status status = check_options(capacity, options, out);
+	struct weir_ring_options given;
+	enum weir_status status = read_options(capacity, options, out, &given, error);
 
 	if (status != WEIR_OK)
 		return status;
-	if (memory == NULL || (uintptr_t)memory % WEIR_RING_ALIGNMENT != 0 ||
-	    size < size_of(capacity, choose_format(options)))
-		return WEIR_INVALID_ARGUMENT;
-	memset(memory, 0, size_of(capacity, choose_format(options)));
-	*out = make(memory, capacity, choose_format(options));
+	if (memory == NULL || (uintptr_t)memory % WEIR_RING_ALIGNMENT != 0 || size < size_of(capacity, given.format))
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "ring: %zu bytes at %p, expected %zu aligned to %d", size,
+		                  memory, size_of(capacity, given.format), WEIR_RING_ALIGNMENT);
+	memset(memory, 0, size_of(capacity, given.format));
+	*out = make(memory, capacity, given.format);
 	return WEIR_OK;
 }
 
-void weir_ring_destroy(weir_ring *ring)
+enum weir_status weir_ring_destroy(weir_ring *ring, weir_error *error)
 {
+	(void)error; /* it never fails */
 	/* memory_size 0: the memory is the caller's. */
 	if (ring != NULL && ring->memory_size != 0) {
 		weir_allocator allocator = ring->allocator;
 
+		WEIR_ASSERT_WALK(weiri_ring_assert_laps(ring));
 		weiri_release(&allocator, ring, ring->memory_size, WEIRI_APART);
 	}
+	return WEIR_OK;
 }
 
 enum weir_status weir_ring_try_enqueue(weir_ring *ring, uint64_t value)
@@ -133,7 +149,7 @@ enum weir_status weir_ring_try_enqueue_many(weir_ring *ring, const uint64_t valu
 
 	if (ring == NULL || done == NULL || (values == NULL && count != 0))
 		return WEIR_INVALID_ARGUMENT;
-	*done = weiri_ring_ops_of(ring)->enqueue(ring, values, count, 0, &status);
+	*done = weiri_ring_enqueue(ring, values, count, 0, &status);
 	return *done != 0 || count == 0 ? WEIR_OK : status;
 }
 
@@ -147,9 +163,10 @@ enum weir_status weir_ring_try_dequeue_many(weir_ring *ring, uint64_t values[], 
 	return *done != 0 || count == 0 ? WEIR_OK : status;
 }
 
-size_t weiri_ring_enqueue_admitted(weir_ring *ring, const uint64_t values[], size_t count, enum weir_status *status)
+size_t weiri_ring_enqueue(weir_ring *ring, const uint64_t values[], size_t count, int admitted,
+                          enum weir_status *status)
 {
-	return weiri_ring_ops_of(ring)->enqueue(ring, values, count, 1, status);
+	return weiri_ring_ops_of(ring)->enqueue(ring, values, count, admitted, status);
 }
 
 size_t weiri_ring_dequeue(weir_ring *ring, uint64_t values[], size_t count, enum weiri_ring_at_end at_end,
@@ -165,7 +182,7 @@ void weir_ring_close(weir_ring *ring)
 		weiri_store_release(&ring->closed, 1u);
 }
 
-int weir_ring_closed(const weir_ring *ring)
+bool weir_ring_closed(const weir_ring *ring)
 {
 	/* [P3 acquire] pairs with weir_ring_close(). */
 	return ring != NULL && weiri_load_acquire(&ring->closed) != 0;

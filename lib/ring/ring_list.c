@@ -1,44 +1,62 @@
 /*
- * ring_list.c - rings linked one behind the other: a FIFO that grows.
+ * ring_list.c - rings linked in a list: a FIFO that grows.
  *
- * Algorithm. A segment is a ring and a link to the next. Values go into the ring at `tail` and come out of the one at `head`. An enqueue
- * that finds the tail's ring full makes a segment with its value inside, closes the ring, and links the segment behind it. A dequeue that
- * finds the head's ring closed and drained, which is final (walk.h), moves head on and retires the segment. The end of a closed list is a
- * link to END. Close before link, so that no value stands behind a ring whose emptiness could still be taken for the list's. Allocate
- * before close, so that a list without memory stays as it was, full.
+ * Algorithm. A segment is a ring and a link to the next segment. Values go into the ring at `tail`
+ * and come out of the ring at `head`. An enqueue that finds the tail's ring full makes a segment
+ * with its value inside, closes the full ring, and links the segment behind it. A dequeue that
+ * finds the head's ring closed and drained, which is final (walk.h), advances head and retires the
+ * segment. The end of a closed list is a link to END. The ring is closed before the link is set, so
+ * that no value stands behind a ring whose emptiness could be taken for the list's. Memory is
+ * allocated before the close, so that a list without memory stays as it was: full.
+ *
+ * Source. Linked array segments are LCRQ's (Morrison and Afek, PPoPP 2013) and their successors';
+ * the segment here is LTQ, whose closing is exact.
  *
  * Invariants
  *   I1  a link is set once, after the ring before it was closed
- *   I2  head is never ahead of tail, both only move along links
- *   I3  head leaves a segment only when its ring is sealed: nothing comes into it any more
+ *   I2  head is never ahead of tail, and both move along links only
+ *   I3  head leaves a segment only when its ring is sealed: nothing enters it any more
  *   I4  a segment is retired by the one CAS that moves head off it; tail was moved off it before
- * Closing the list: close the tail's ring, then link END to it; when a segment got there first, do the same with that one.
+ * Closing the list: close the tail's ring, then link END to it. If another segment was linked
+ * first, do the same with that one.
  *
  * Pairs
- *   P1  link -> successor(), and then move -> read of head or tail: the segment and the values it begins with
- *   S   head, tail: seq_cst, as weiri_section_read() asks
- * What is written before an enqueue is carried by the ring (weir/ring.h).
+ *   P1  link -> successor(), and then move -> read of head or tail: the segment, and the values
+ *       with which it begins
+ *   S   head, tail: seq_cst, as weiri_section_read() requires
+ * The ring carries what is written before an enqueue (weir/ring.h).
  *
- * Protection. Only what was read from head or tail by weiri_section_read() is followed. A link's value is compared and stored, not followed:
- * a re-read of the link could not tell that the segment has been retired meanwhile, one of head or tail can. The CAS from `segment` cannot
- * succeed by ABA, since the section keeps that address from coming back.
+ * Protection. Only pointers read from head or tail by weiri_section_read() are followed. The value
+ * of a link is compared and stored, not followed: a second read of the link could not tell that the
+ * segment has been retired meanwhile, and a second read of head or tail can. The CAS from `segment`
+ * cannot succeed by ABA, since the section keeps that address from being reused.
  *
- * Linearization. Enqueue: the ring's, or, with a new segment, the CAS of the link. Order: a value in a ring comes before those behind its
- *   link. If it was enqueued after one of those had been, its call began before the ring was closed and so before that other call had
- *   ended: the two overlap, and either order is right. Dequeue: the ring's. "Empty" of an open ring: the ring's; it was not closed then, so
- *   nothing was linked behind it (I1). "Empty" of a sealed ring: the load of the link that was NULL. No two answers can fall out, as
- *   "full" and "empty" of a bounded ring could (walk.h): a list is never full, and whoever finds it empty at one place has acquired
- *   all enqueues before that place, also those that a thread missed which found it empty at an earlier one. "Closed": the load that saw END;
- *   for an enqueue, of its ring's `closed`, of its tombstone, or of the link.
- * Progress: lock-free. A step is repeated only when another thread linked a segment, moved head, or moved tail, each of which happens once a
- *   segment; the ring is lock-free, and a sealed ring refuses at its first tombstone.
- * Memory: the segments between head and tail, at most one of them, at the front, not full, and one at the back; one more in the hands of each
- *   enqueue that lost the race to link; and retired ones (docs/memory.md).
+ * Linearization
+ *   Enqueue: the ring's, or, with a new segment, the CAS of the link. Order: a value in a ring
+ *     comes before those behind its link. If it was enqueued after one of those, its call began
+ *     before the ring was closed, and so before that other call ended. The two overlap, and either
+ *     order is correct.
+ *   Dequeue: the ring's.
+ *   "Empty" of an open ring: the ring's. The ring was not closed then, so nothing was linked behind
+ *     it (I1). "Empty" of a sealed ring: the load of the link that was NULL.
+ *   "Closed": the load that saw END; for an enqueue, the load of its ring's `closed`, of its
+ *     tombstone, or of the link.
+ *   No two answers contradict each other, as "full" and "empty" of a bounded ring could (walk.h). A
+ *   list is never full, and a thread that finds it empty at one segment has acquired all enqueues
+ *   before that segment, including those that another thread missed when it found the list empty at
+ *   an earlier one.
+ * Progress: lock-free. A step is repeated only when another thread linked a segment, moved head, or
+ *   moved tail, each of which happens once per segment. The ring is lock-free, and a sealed ring
+ *   refuses at its first tombstone.
+ * Memory: the segments from head to tail, of which at most the first and the last are not full; one
+ *   more for each enqueue that lost the race to link; and retired ones (docs/memory.md).
  * Checked: tests/test_ring_list.c, stress/model/check_ring_list.c.
  */
 #include <weir/ring_list.h>
 
+#include "base/assert.h"
 #include "base/error.h"
+#include "base/options.h"
 #include "ring/layout.h"
 #include "ring/ring_list.h"
 
@@ -52,13 +70,13 @@ static WEIRI_ALWAYS_INLINE weir_ring *ring_of(struct weiri_ring_segment *segment
 	return (weir_ring *)(void *)((char *)segment + RING_OFFSET);
 }
 
-/* -- segments ----------------------------------------------------------------------------------------------------------------- */
+/* -- segments ---------------------------------------------------------------------------------- */
 
 static void segment_free(struct weiri_ring_segment *segment)
 {
 	weir_allocator allocator = segment->allocator;
 
-	weir_ring_destroy(ring_of(segment));
+	(void)weir_ring_destroy(ring_of(segment), NULL);
 	weiri_release(&allocator, segment, segment->memory_size, WEIRI_APART);
 }
 
@@ -80,7 +98,7 @@ static WEIRI_COLD struct weiri_ring_segment *segment_create(const weir_ring_list
 	segment->allocator = list->allocator;
 	weiri_store_relaxed(&segment->next, NULL); /* [relaxed] not published */
 	(void)weir_ring_init((char *)segment + RING_OFFSET, list->segment_size - RING_OFFSET, list->segment_capacity,
-	                     &list->ring_options, &ring);
+	                     &list->ring_options, &ring, NULL);
 	return segment;
 }
 
@@ -99,43 +117,76 @@ static int link_behind(struct weiri_ring_segment *segment, struct weiri_ring_seg
 	return weiri_cas_release(&segment->next, &expected, next);
 }
 
-/* Moves `end` from `segment` to `next`; another thread may have done it. Returns 1 when this call did. */
+/*
+ * Moves `end` from `segment` to `next`; another thread may have done it. Returns 1 when this call
+ * did.
+ */
 static int move(_Atomic(struct weiri_ring_segment *) *end, struct weiri_ring_segment *segment,
                 struct weiri_ring_segment *next)
 {
 	return weiri_cas_seq_cst(end, &segment, next); /* [S, P1] */
 }
 
-/* -- creating and destroying -------------------------------------------------------------------------------------------------- */
+/* -- assertions -------------------------------------------------------------------------------- */
 
-static const struct weir_ring_list_options defaults = {.struct_size = sizeof(defaults)};
-
-static enum weir_status check_options(const struct weir_ring_list_options *options, weir_ring_list **out)
+/* From head, by links: each ring before a link is closed, and tail is met. */
+static WEIRI_UNSEEN void assert_segments(const weir_ring_list *list)
 {
-	if (out == NULL || options->struct_size != sizeof(*options) || options->flags != 0)
-		return WEIR_INVALID_ARGUMENT;
-	return WEIR_OK;
+	struct weiri_ring_segment *segment = weiri_peek(&list->head), *next;
+	const struct weiri_ring_segment *tail = weiri_peek(&list->tail);
+	int met_tail = 0;
+
+	for (; segment != NULL && segment != END; segment = next) {
+		next = weiri_peek(&segment->next);
+		met_tail |= segment == tail;
+		WEIR_ASSERT3(I1, next == NULL || weiri_peek(&ring_of(segment)->closed) != 0);
+		WEIR_ASSERT3(I2, next == NULL || next == END || next->number == segment->number + 1);
+	}
+	WEIR_ASSERT3(I2, met_tail);
 }
 
-enum weir_status weir_ring_list_create(const struct weir_ring_list_options *options, weir_ring_list **out)
+/* The caller's section protects the segment, and the end of its ring is final. */
+static WEIRI_UNSEEN void assert_sealed(struct weiri_ring_segment *segment)
 {
-	const struct weir_ring_list_options *given = options != NULL ? options : &defaults;
-	enum weir_status status = check_options(given, out);
-	struct weir_ring_options ring_options = {.struct_size = sizeof(ring_options), .format = given->format};
-	size_t capacity = given->segment != 0 ? given->segment : WEIR_RING_LIST_DEFAULT_SEGMENT;
-	weir_allocator allocator = weiri_allocator_or_default(given->allocator);
+	WEIR_ASSERT3(I3, weiri_ring_is_sealed(ring_of(segment)));
+}
+
+/* Tail never returns, so this holds from the move on. */
+static WEIRI_UNSEEN void assert_tail_has_left(const weir_ring_list *list, const struct weiri_ring_segment *segment)
+{
+	WEIR_ASSERT2(I4, weiri_peek(&list->tail) != segment);
+}
+
+/* -- creating and destroying ------------------------------------------------------------------- */
+
+enum weir_status weir_ring_list_create(const struct weir_ring_list_options *options, weir_ring_list **out,
+                                       weir_error *error)
+{
+	struct weir_ring_list_options given;
+	struct weir_ring_options ring_options = {WEIR_RING_OPTIONS_INIT};
+	enum weir_status status;
+	size_t capacity;
+	weir_allocator allocator;
 	weir_ring *trial;
 	weir_ring_list *list;
 	struct weiri_ring_segment *first;
 
+	if (out == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "ring list: out is NULL");
+	status = weiri_options_read("ring list", options, &given, sizeof(given), error);
+	if (status == WEIR_OK)
+		status = weiri_options_flags("ring list", given.flags, 0, error);
 	if (status != WEIR_OK)
 		return status;
+	ring_options.format = given.format;
+	capacity = given.segment != 0 ? given.segment : WEIR_RING_LIST_DEFAULT_SEGMENT;
+	allocator = weiri_allocator_or_default(given.allocator);
 	/* A ring in no memory is refused for that alone when all else is right. */
 	if (weir_ring_memsize(capacity, &ring_options) == 0)
-		return weir_ring_init(NULL, 0, capacity, &ring_options, &trial);
+		return weir_ring_init(NULL, 0, capacity, &ring_options, &trial, error);
 	list = weiri_record_get() != NULL ? weiri_allocate(&allocator, sizeof(*list), WEIRI_APART) : NULL;
 	if (list == NULL)
-		return WEIR_RESOURCE_EXHAUSTED;
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "ring list: no memory for a ring of %zu values", capacity);
 	list->segment_capacity = capacity;
 	list->segment_size = RING_OFFSET + weir_ring_memsize(capacity, &ring_options);
 	list->ring_options = ring_options;
@@ -143,7 +194,7 @@ enum weir_status weir_ring_list_create(const struct weir_ring_list_options *opti
 	first = segment_create(list);
 	if (first == NULL) {
 		weiri_release(&allocator, list, sizeof(*list), WEIRI_APART);
-		return WEIR_RESOURCE_EXHAUSTED;
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "ring list: no memory for a ring of %zu values", capacity);
 	}
 	first->number = 0;
 	weiri_store_relaxed(&list->head, first); /* [relaxed] not published */
@@ -152,13 +203,15 @@ enum weir_status weir_ring_list_create(const struct weir_ring_list_options *opti
 	return WEIR_OK;
 }
 
-void weir_ring_list_destroy(weir_ring_list *list)
+enum weir_status weir_ring_list_destroy(weir_ring_list *list, weir_error *error)
 {
 	struct weiri_ring_segment *segment;
 	weir_allocator allocator;
 
+	(void)error; /* it never fails */
 	if (list == NULL)
-		return;
+		return WEIR_OK;
+	WEIR_ASSERT_WALK(assert_segments(list));
 	segment = weiri_load_relaxed(&list->head); /* [relaxed] the caller has ordered all calls before this one */
 	while (segment != NULL && segment != END) {
 		struct weiri_ring_segment *next = successor(segment);
@@ -168,13 +221,15 @@ void weir_ring_list_destroy(weir_ring_list *list)
 	}
 	allocator = list->allocator;
 	weiri_release(&allocator, list, sizeof(*list), WEIRI_APART);
+	return WEIR_OK;
 }
 
-/* -- enqueueing --------------------------------------------------------------------------------------------------------------- */
+/* -- enqueueing -------------------------------------------------------------------------------- */
 
 /*
- * The ring of `segment`, the tail, is full or closed. Sees to it that tail moves on, with up to `count` values in the new segment if it is
- * this call's; *done of them are in. Not WEIR_OK: nothing was done.
+ * The ring of `segment`, the tail, is full or closed. Sees to it that tail moves on, with up to
+ * `count` values in the new segment if it is this call's; *done of them are in. Not WEIR_OK:
+ * nothing was done.
  */
 static WEIRI_COLD enum weir_status extend(weir_ring_list *list, struct weiri_ring_segment *segment,
                                           const uint64_t values[], size_t count, size_t *done)
@@ -261,11 +316,11 @@ enum weir_status weir_ring_list_enqueue(weir_ring_list *list, uint64_t value)
 	return status;
 }
 
-/* -- dequeueing --------------------------------------------------------------------------------------------------------------- */
+/* -- dequeueing -------------------------------------------------------------------------------- */
 
 /*
- * The ring of `segment`, which was the head, is sealed. WEIR_OK: head has moved on. WEIR_WOULD_BLOCK: there is nothing behind it;
- * WEIR_OUT_OF_RANGE: and never will be.
+ * The ring of `segment`, which was the head, is sealed. WEIR_OK: head has moved on.
+ * WEIR_WOULD_BLOCK: there is nothing behind it; WEIR_OUT_OF_RANGE: and never will be.
  */
 static WEIRI_COLD enum weir_status drop_first(weir_ring_list *list, struct weiri_scope *scope,
                                               struct weiri_ring_segment *segment)
@@ -277,8 +332,12 @@ static WEIRI_COLD enum weir_status drop_first(weir_ring_list *list, struct weiri
 	if (next == END)
 		return WEIR_OUT_OF_RANGE;
 	(void)move(&list->tail, segment, next); /* I2 */
-	if (move(&list->head, segment, next))
+	WEIR_ASSERT_WALK(assert_sealed(segment));
+	if (move(&list->head, segment, next)) {
+		WEIR_ASSERT_LOOK(assert_tail_has_left(list, segment));
+		WEIR_ASSERT_INSTANT(assert_segments(list));
 		weiri_scope_retire(scope, &segment->retired);
+	}
 	return WEIR_OK;
 }
 
@@ -339,7 +398,7 @@ enum weir_status weir_ring_list_try_dequeue(weir_ring_list *list, uint64_t *valu
 	return status;
 }
 
-/* -- closing and looking ------------------------------------------------------------------------------------------------------ */
+/* -- closing and looking ----------------------------------------------------------------------- */
 
 enum weir_status weir_ring_list_close(weir_ring_list *list)
 {
@@ -364,7 +423,7 @@ enum weir_status weir_ring_list_close(weir_ring_list *list)
 	return WEIR_OK;
 }
 
-int weir_ring_list_closed(const weir_ring_list *list)
+bool weir_ring_list_closed(const weir_ring_list *list)
 {
 	struct weiri_record *record = weiri_record_get();
 	struct weiri_ring_segment *segment;

@@ -1,20 +1,24 @@
 /*
  * spsc.c - one producer, one consumer: Concurrency Kit's ck_ring with an exact capacity.
  *
- * ck_ring wants a power of two and holds one value less; the ring made here is large enough, and the producer counts what is inside
- * before it enqueues. That count is exact for it: the producer alone adds, and what the consumer takes meanwhile only makes room.
+ * ck_ring needs a power of two and holds one value less than that. The ring made here is large
+ * enough, and the producer counts the values inside before it enqueues. That count is exact for the
+ * producer: it alone adds values, and a value that the consumer takes meanwhile only makes room.
  *
- * Pairs: P1 enqueue -> dequeue: ck_ring stores the value, runs ck_pr_fence_store, then stores its tail; the consumer loads the tail, runs
- *   ck_pr_fence_load, then loads the value. That is release and acquire in inline assembly, which ThreadSanitizer does not see:
- *   this file is built without its instrumentation, and the annotations state P1.
- *   F1 tail stored, fence, head loaded; against head stored, fence, tail loaded.
- * "Full" and "empty". Each side knows its own index and may see the other's late. That alone does
- *   no harm: what it misses counts as not done yet. But where both have just done something and
- *   then miss the other's, "full" and "empty" would be said of one queue, and no order of the calls
- *   has both: store buffering. So a side that is about to say so runs a fence, if it has put
- *   (taken) since its last one, and looks again. While calls succeed there is no fence. (Whether
- *   one is due is told by the index, of 32 bits: one is left out if exactly a multiple of 2^32
- *   values went through since the last.)
+ * Pairs
+ *   P1  enqueue -> dequeue. ck_ring stores the value, runs ck_pr_fence_store, and stores its tail.
+ *       The consumer loads the tail, runs ck_pr_fence_load, and loads the value. This is release
+ *       and acquire in inline assembly, which ThreadSanitizer does not see. So this file is built
+ *       without its instrumentation, and annotations state P1.
+ *   F1  producer: store of the tail, fence, load of the head;
+ *       consumer: store of the head, fence, load of the tail
+ * "Full" and "empty". Each side knows its own index and may see the other's late. That alone is
+ *   harmless: an operation that is not seen counts as not done yet. But if both sides have just
+ *   done something and each misses the other's operation, one says "full" and the other "empty",
+ *   and no order of the calls has both: store buffering. So a side that is about to refuse first
+ *   runs a fence and looks again, unless it has moved nothing since its last fence. While calls
+ *   succeed there is no fence. (The index, of 32 bits, tells whether a fence is due: one is left
+ *   out if exactly a multiple of 2^32 values went through since the last.)
  * Progress: wait-free; no loop in a single operation.
  */
 #include <weir/spsc.h>
@@ -24,13 +28,18 @@
 #include "base/annotate.h"
 #include "base/atomic.h"
 #include "base/compiler.h"
+#include "base/error.h"
 #include "base/memory.h"
+#include "base/options.h"
 
 struct value {
 	uint64_t bits;
 };
 
-/* Defines ck_ring_enqueue_spsc_value() and its like for 64-bit values; the plain names are for pointers. */
+/*
+ * Defines ck_ring_enqueue_spsc_value() and its like for 64-bit values; the plain names are for
+ * pointers.
+ */
 CK_RING_PROTOTYPE(value, value)
 
 struct weir_spsc {
@@ -52,20 +61,31 @@ static size_t slots_for(size_t capacity)
 	return slots;
 }
 
-enum weir_status weir_spsc_create(size_t capacity, const struct weir_spsc_options *options, weir_spsc **out)
+enum weir_status weir_spsc_create(size_t capacity, const struct weir_spsc_options *options, weir_spsc **out,
+                                  weir_error *error)
 {
-	weir_allocator allocator = weiri_allocator_or_default(options != NULL ? options->allocator : NULL);
+	struct weir_spsc_options given;
+	weir_allocator allocator;
 	size_t slots, size;
 	weir_spsc *spsc;
+	enum weir_status status;
 
-	if (out == NULL || capacity == 0 || capacity > WEIR_SPSC_MAX_CAPACITY ||
-	    (options != NULL && (options->struct_size != sizeof(*options) || options->flags != 0)))
-		return WEIR_INVALID_ARGUMENT;
+	if (out == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "spsc queue: out is NULL");
+	if (capacity == 0 || capacity > WEIR_SPSC_MAX_CAPACITY)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "spsc queue: capacity is %zu, must be 1 to %d", capacity,
+		                  WEIR_SPSC_MAX_CAPACITY);
+	status = weiri_options_read("spsc queue", options, &given, sizeof(given), error);
+	if (status == WEIR_OK)
+		status = weiri_options_flags("spsc queue", given.flags, 0, error);
+	if (status != WEIR_OK)
+		return status;
+	allocator = weiri_allocator_or_default(given.allocator);
 	slots = slots_for(capacity);
 	size = sizeof(*spsc) + slots * sizeof(struct value);
 	spsc = weiri_allocate(&allocator, size, WEIRI_APART);
 	if (spsc == NULL)
-		return WEIR_RESOURCE_EXHAUSTED;
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "spsc queue: no memory for %zu values", capacity);
 	ck_ring_init(&spsc->ring, (unsigned)slots);
 	spsc->fenced_tail = spsc->fenced_head = 0; /* as tail and head are */
 	spsc->capacity = capacity;
@@ -75,13 +95,15 @@ enum weir_status weir_spsc_create(size_t capacity, const struct weir_spsc_option
 	return WEIR_OK;
 }
 
-void weir_spsc_destroy(weir_spsc *spsc)
+enum weir_status weir_spsc_destroy(weir_spsc *spsc, weir_error *error)
 {
+	(void)error; /* it never fails */
 	if (spsc != NULL) {
 		weir_allocator allocator = spsc->allocator;
 
 		weiri_release(&allocator, spsc, spsc->memory_size, WEIRI_APART);
 	}
+	return WEIR_OK;
 }
 
 size_t weir_spsc_size_approx(const weir_spsc *spsc)
@@ -100,7 +122,9 @@ static WEIRI_ALWAYS_INLINE size_t room_in(const weir_spsc *spsc)
 	return spsc->capacity - ck_ring_size(&spsc->ring);
 }
 
-/* The producer saw no room. How much there is behind its last put; 0 when that was fenced already. */
+/*
+ * The producer saw no room. How much there is behind its last put; 0 when that was fenced already.
+ */
 static WEIRI_NOINLINE size_t room_behind_fence(weir_spsc *spsc)
 {
 	if (spsc->fenced_tail == spsc->ring.p_tail)

@@ -1,30 +1,40 @@
 /*
- * coordinator.c - stopping together, without a lock.
+ * coordinator.c - stopping a set of threads together, without a lock.
  *
- * Two words hold the state.
- *   outcome  what was decided: bit STOPPED, bit JOINED, and the first error (a record, or its bare code when there was no memory for one).
- *            One CAS stops and records, one fetch_or joins and learns the error: between the two no error is lost.
- *   crowd    what is waited for: bit STOP (a copy of STOPPED), bit WAITERS, and the number of registered threads. Who stops, or is the
- *            last to leave, sees in the same instruction whether somebody sleeps.
+ * Algorithm. Two words hold the state.
+ *   outcome  what was decided: bit STOPPED, bit JOINED, and the first error. The error is a record,
+ *            or only its code if there was no memory for a record. One CAS stops and records the
+ *            error; one fetch_or joins and reads the error. So no error is lost between a stop and
+ *            a join.
+ *   crowd    what is waited for: bit STOP (a copy of STOPPED), bit WAITERS, and the number of
+ *            registered threads. A thread that stops the coordinator, or is the last to leave, sees
+ *            in the same instruction whether a thread sleeps.
+ *
+ * Source. The calls are those of TensorFlow 1.x's coordinator, which holds a lock. We know of no
+ * publication of the two words, which combine common techniques.
  *
  * Invariants
- *   I1  outcome changes in this order only, until clear_stop: 0 -> STOPPED [error] -> STOPPED [error] JOINED, or 0 -> JOINED -> STOPPED JOINED;
- *       an error is added only in the step that sets STOPPED while JOINED is not set
+ *   I1  until clear_stop, outcome changes only in this order: 0 -> STOPPED [error] -> STOPPED
+ *       [error] JOINED, or 0 -> JOINED -> STOPPED JOINED. An error is added only by the step that
+ *       sets STOPPED while JOINED is not set
  *   I2  crowd's STOP is set only after outcome's STOPPED
- *   I3  a started thread counts as two in crowd, itself and its starter, until the starter is done with the member: so a count of
- *       zero means that all ids of threads can be read
+ *   I3  a started thread counts as two in crowd, for itself and for its starter, until the starter
+ *       has finished with the member. So if the count is zero, the ids of all threads can be read
  * Pairs
- *   P1  decide_stop (outcome) -> should_stop, status, join: the error record, and what was written before the request
+ *   P1  decide_stop (outcome) -> should_stop, status, join: the error record, and what was written
+ *       before the request
  *   P2  leave_crowd (crowd) -> await: what a registered thread wrote before it ended
  *   P3  spread_stop (crowd) -> await: what was written before the request
  *   P4  join (outcome) -> joined: the join is over, and what it has seen
  *
- * Memory: a leaver reads and writes nothing of the coordinator after it has subtracted itself, and only wakes an address: the
- * joiner may free the coordinator at once. A requester that is not registered must itself see to it that the coordinator lives.
- *
- * Linearization: request_stop at the CAS on outcome, or at the load that finds it decided; join at its fetch_or.
- * Progress: request_stop retries its CAS at most twice (I1 has no longer chain); whoever calls after a requester that is stopped half way
- * wakes the waiters and fires the token in its stead. Sleepers look again after each wake.
+ * Memory: once it has subtracted itself, a leaving thread accesses nothing of the coordinator and
+ *   only wakes an address, because the joiner may free the coordinator immediately. A requester
+ *   that is not registered must itself ensure that the coordinator exists during the call.
+ * Linearization: request_stop at the CAS on outcome, or at the load that finds it decided; join at
+ *   its fetch_or.
+ * Progress: request_stop retries its CAS at most twice, since I1 has no longer chain. If a
+ *   requester stalls half way, the next caller wakes the waiters and fires the token in its place.
+ *   Sleepers check their condition again after each wake.
  * Checked: tests/test_coordinator.c (plain, TSan, ASan); stress/model/check_coordinator.c.
  */
 #include <weir/coordinator.h>
@@ -38,6 +48,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "run/roster.h"
 #include "sync/park.h"
 
@@ -53,14 +64,14 @@ struct weir_coordinator {
 	_Atomic(uintptr_t) outcome;
 	_Atomic(uint32_t) crowd;
 	struct weiri_roster roster;
-	weir_cancel *token; /* constant but for clear_stop */
+	weir_cancel *token; /* constant except for clear_stop */
 	/* constant */
 	uint64_t clean_codes;
 	weir_allocator allocator;
 	char name[NAME_SIZE];
 };
 
-/* The coordinator whose thread this is. */
+/* The coordinator that started this thread. */
 static WEIRI_TLS const weir_coordinator *started_by;
 
 /* ---- the outcome ---- */
@@ -75,7 +86,7 @@ static void release_record(const weir_coordinator *coordinator, struct record *r
 	weiri_release(&coordinator->allocator, record, sizeof(*record), _Alignof(struct record));
 }
 
-/* STOPPED with a copy of the cause, or with its code alone when there is no memory. */
+/* STOPPED with a copy of the cause, or with its code alone if there is no memory. */
 static uintptr_t stopped_by(const weir_coordinator *coordinator, const weir_error *cause)
 {
 	struct record *record = weiri_allocate(&coordinator->allocator, sizeof(*record), _Alignof(struct record));
@@ -86,7 +97,7 @@ static uintptr_t stopped_by(const weir_coordinator *coordinator, const weir_erro
 	return (uintptr_t)record | STOPPED;
 }
 
-/* The error in an outcome: its code, and the whole in *error. */
+/* The error in an outcome: returns its code and sets *error to the whole error. */
 static enum weir_status error_of(const weir_coordinator *coordinator, uintptr_t outcome, weir_error *error)
 {
 	const struct record *record = record_of(outcome);
@@ -116,7 +127,10 @@ static int is_clean(const weir_coordinator *coordinator, const weir_error *cause
 	       ((unsigned)cause->code < 64 && (coordinator->clean_codes >> (unsigned)cause->code & 1u) != 0);
 }
 
-/* Sets STOPPED, with the cause if it is the first. Returns WEIR_OK, or the cause's code when it comes after the join. */
+/*
+ * Sets STOPPED, with the cause if it is the first. Returns WEIR_OK, or the cause's code if the
+ * request comes after the join.
+ */
 static enum weir_status decide_stop(weir_coordinator *coordinator, const weir_error *cause)
 {
 	uintptr_t outcome = load_outcome(coordinator);
@@ -125,7 +139,11 @@ static enum weir_status decide_stop(weir_coordinator *coordinator, const weir_er
 	if (cause != NULL && outcome == 0)
 		wanted = stopped_by(coordinator, cause);
 	while ((outcome & STOPPED) == 0 && (cause == NULL || (outcome & JOINED) == 0)) {
-		/* [P1 release] pairs with load_outcome(). Neither outcome acquires: of what is found here only the bits are looked at. */
+		WEIR_ASSERT1(I1, wanted == STOPPED || (outcome & JOINED) == 0);
+		/*
+		 * [P1 release] pairs with load_outcome(). Neither outcome acquires: of the value that is
+		 * found here only the bits are used.
+		 */
 		if (weiri_cas_release(&coordinator->outcome, &outcome, outcome | wanted))
 			return WEIR_OK;
 	}
@@ -142,18 +160,21 @@ static int everyone_left(uint32_t crowd)
 
 static void join_crowd(weir_coordinator *coordinator, uint32_t count)
 {
-	/* [relaxed] publishes nothing; a joiner that does not see it began before. */
+	/* [relaxed] publishes nothing; a joiner that does not see it began earlier. */
 	(void)weiri_fetch_add_relaxed(&coordinator->crowd, count * ONE);
 }
 
 static void leave_crowd(weir_coordinator *coordinator)
 {
 	_Atomic(uint32_t) *crowd = &coordinator->crowd;
-	/* [P2 release] pairs with await(); the others' releases are in the chain of changes. */
+	/*
+	 * [P2 release] pairs with await(); the releases of other threads are in the same release
+	 * sequence.
+	 */
 	uint32_t before = weiri_fetch_sub_release(crowd, ONE);
 
 	WEIR_ASSERT1(I3, before >= ONE);
-	/* From here on the coordinator may be gone; a wake needs its address only. */
+	/* From here on the coordinator may be freed; a wake needs only its address. */
 	if (everyone_left(before - ONE) && (before & WAITERS) != 0)
 		weiri_park_wake(crowd, INT_MAX);
 }
@@ -172,10 +193,13 @@ static int has_come(enum awaited awaited, uint32_t crowd)
 	return stop || everyone_left(crowd);
 }
 
-/* 1: it has come; 0: the deadline came first. */
+/* 1: what is awaited has happened; 0: the deadline passed first. */
 static int await(weir_coordinator *coordinator, enum awaited awaited, uint64_t deadline_ns)
 {
-	/* The clock decides, and not what the last wait returned: with threads coming and going the word changes all the time. */
+	/*
+	 * The clock decides, not the result of the last wait: threads that come and go change the word
+	 * all the time.
+	 */
 	for (int in_time = deadline_ns != 0;; in_time = weir_now_ns() < deadline_ns) {
 		/* [P2 P3 acquire] pairs with leave_crowd() and spread_stop(). */
 		uint32_t crowd = weiri_load_acquire(&coordinator->crowd);
@@ -184,7 +208,7 @@ static int await(weir_coordinator *coordinator, enum awaited awaited, uint64_t d
 			return 1;
 		if (!in_time)
 			return 0;
-		/* [relaxed] WAITERS is all it says; the word itself is read again after the wait. */
+		/* [relaxed] it only sets WAITERS; the word itself is read again after the wait. */
 		if ((crowd & WAITERS) == 0 && !weiri_cas_relaxed(&coordinator->crowd, &crowd, crowd | WAITERS))
 			continue;
 		(void)weiri_park_wait(&coordinator->crowd, crowd | WAITERS, deadline_ns);
@@ -206,23 +230,32 @@ static void fire_token(weir_coordinator *coordinator)
 	(void)weir_cancel_fire(coordinator->token, &reason);
 }
 
-/* Tells everybody of a stop that is decided. Done by each requester, since an earlier one may have been stopped half way. */
+static WEIRI_UNSEEN void assert_decided(const weir_coordinator *coordinator)
+{
+	WEIR_ASSERT2(I2, (weiri_peek(&coordinator->outcome) & STOPPED) != 0);
+}
+
+/*
+ * Makes a decided stop known to waiters and to users of the token. Each requester does this,
+ * because an earlier one may have stalled half way.
+ */
 static void spread_stop(weir_coordinator *coordinator)
 {
-	/* [P3 release] pairs with await(). leave_crowd()'s releases stay whole: this continues their release sequences. */
+	/* [P3 release] pairs with await(). It continues the release sequences of leave_crowd(). */
 	uint32_t before = weiri_fetch_or_release(&coordinator->crowd, STOP);
 
+	WEIR_ASSERT_LOOK(assert_decided(coordinator));
 	if ((before & WAITERS) != 0)
 		weiri_park_wake(&coordinator->crowd, INT_MAX);
 	fire_token(coordinator);
 }
 
-int weir_coordinator_should_stop(const weir_coordinator *coordinator)
+bool weir_coordinator_should_stop(const weir_coordinator *coordinator)
 {
 	return coordinator != NULL && (load_outcome(coordinator) & STOPPED) != 0;
 }
 
-int weir_coordinator_joined(const weir_coordinator *coordinator)
+bool weir_coordinator_joined(const weir_coordinator *coordinator)
 {
 	return coordinator != NULL && (load_outcome(coordinator) & JOINED) != 0;
 }
@@ -298,7 +331,7 @@ static void report(weir_coordinator_member *member, enum weir_status status, wei
 		          name, weir_status_name(status), error->message);
 }
 
-/* Also when the thread's function calls pthread_exit. */
+/* Runs also if the thread's function calls pthread_exit. */
 static void end_thread(void *argument)
 {
 	weir_coordinator_member *member = argument;
@@ -348,7 +381,7 @@ static enum weir_status start(weir_coordinator *coordinator, const char *name, c
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_coordinator_start: coordinator or fn is NULL");
 	if (name == NULL)
 		name = "thread";
-	/* So that many short threads do not add up until the join. */
+	/* Keeps many short threads from accumulating until the join. */
 	weiri_roster_join_ended(&coordinator->roster);
 	status = claim_member(coordinator, name, &member, error);
 	if (status != WEIR_OK)
@@ -424,7 +457,7 @@ static void list_stragglers(const weir_coordinator *coordinator, struct names *n
 	names->count = weiri_roster_list_names(&coordinator->roster, names->text, sizeof(names->text));
 }
 
-/* WEIR_OK when no registered thread is left; their threads are then joined. Else `code`. */
+/* WEIR_OK if no registered thread is left; the threads are then joined. Otherwise `code`. */
 static enum weir_status require_empty(weir_coordinator *coordinator, const char *call, enum weir_status code,
                                       weir_error *error)
 {
@@ -435,36 +468,19 @@ static enum weir_status require_empty(weir_coordinator *coordinator, const char 
 		return WEIR_OK;
 	}
 	list_stragglers(coordinator, &names);
-	return weiri_fail(error, code, "%s: coordinator \"%s\": %zu threads still running: %s", call, coordinator->name,
-	                  names.count, names.text);
+	return weiri_fail(error, code, "%s: coordinator \"%s\": %zu thread%s still running: %s", call, coordinator->name,
+	                  names.count, WEIRI_S(names.count), names.text);
 }
 
-static enum weir_status check_join(const weir_coordinator *coordinator,
-                                   const struct weir_coordinator_join_options *given,
-                                   struct weir_coordinator_join_options *options, weir_error *error)
+static enum weir_status check_join(const weir_coordinator *coordinator, uint32_t flags, weir_error *error)
 {
-	memset(options, 0, sizeof(*options));
 	if (coordinator == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_coordinator_join: coordinator is NULL");
-	if (given != NULL) {
-		if (!weiri_options_size_ok(given->struct_size, sizeof(*options)))
-			return weiri_fail(error, WEIR_INVALID_ARGUMENT,
-			                  "weir_coordinator_join: struct_size %zu, expected at most %zu", given->struct_size,
-			                  sizeof(*options));
-		memcpy(options, given, given->struct_size);
-	}
-	if ((options->flags & ~(uint32_t)WEIR_COORDINATOR_IGNORE_STRAGGLERS) != 0)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_coordinator_join: unknown flag in 0x%x",
-		                  (unsigned)options->flags);
 	if (started_by == coordinator)
 		return weiri_fail(error, WEIR_FAILED_PRECONDITION,
 		                  "weir_coordinator_join: called by a thread that coordinator \"%s\" started",
 		                  coordinator->name);
-	if (options->deadline_ns == 0)
-		options->deadline_ns = WEIR_NO_DEADLINE;
-	if (options->grace_ns == 0)
-		options->grace_ns = WEIR_COORDINATOR_GRACE_NS;
-	return WEIR_OK;
+	return weiri_options_flags("weir_coordinator_join", flags, WEIR_COORDINATOR_IGNORE_STRAGGLERS, error);
 }
 
 static uint64_t earlier(uint64_t a, uint64_t b)
@@ -472,45 +488,47 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* The end of a join with threads left over. */
-static enum weir_status blame_stragglers(const weir_coordinator *coordinator,
-                                         const struct weir_coordinator_join_options *options, weir_error *error)
+/* Ends a join after which threads are left. */
+static enum weir_status blame_stragglers(const weir_coordinator *coordinator, uint64_t grace_ns, uint32_t flags,
+                                         weir_error *error)
 {
 	struct names names;
 
 	list_stragglers(coordinator, &names);
-	if ((options->flags & WEIR_COORDINATOR_IGNORE_STRAGGLERS) != 0) {
-		weiri_log(WEIR_LOG_WARNING, "coordinator \"%s\": %zu threads still running after the stop: %s",
-		          coordinator->name, names.count, names.text);
+	if ((flags & WEIR_COORDINATOR_IGNORE_STRAGGLERS) != 0) {
+		weiri_log(WEIR_LOG_WARNING, "coordinator \"%s\": %zu thread%s still running after the stop: %s",
+		          coordinator->name, names.count, WEIRI_S(names.count), names.text);
 		return WEIR_OK;
 	}
 	return weiri_fail(error, WEIR_DEADLINE_EXCEEDED,
-	                  "coordinator \"%s\": %zu threads still running %.3f s after the stop: %s", coordinator->name,
-	                  names.count, (double)options->grace_ns * 1e-9, names.text);
+	                  "coordinator \"%s\": %zu thread%s still running %.3f s after the stop: %s", coordinator->name,
+	                  names.count, WEIRI_S(names.count), (double)grace_ns * 1e-9, names.text);
 }
 
-enum weir_status weir_coordinator_join(weir_coordinator *coordinator, const struct weir_coordinator_join_options *given,
-                                       weir_error *error)
+enum weir_status weir_coordinator_join(weir_coordinator *coordinator, uint64_t deadline_ns, uint64_t grace_ns,
+                                       uint32_t flags, weir_error *error)
 {
-	struct weir_coordinator_join_options options;
-	enum weir_status status = check_join(coordinator, given, &options, error);
+	enum weir_status status = check_join(coordinator, flags, error);
 	uintptr_t outcome;
 	int all_ended;
 
 	if (status != WEIR_OK)
 		return status;
-	if (!await(coordinator, A_STOP_OR_EVERYONE, options.deadline_ns))
+	if (!await(coordinator, A_STOP_OR_EVERYONE, deadline_ns))
 		status = require_empty(coordinator, "weir_coordinator_join", WEIR_DEADLINE_EXCEEDED, error);
 	if (status != WEIR_OK)
 		return status;
-	all_ended = await(coordinator, EVERYONE, earlier(options.deadline_ns, weir_deadline_in(options.grace_ns)));
+	all_ended = await(coordinator, EVERYONE, earlier(deadline_ns, weir_deadline_in(grace_ns)));
 	weiri_roster_join_ended(&coordinator->roster);
-	/* [P4 release, P1 acquire] pairs with load_outcome() and decide_stop(): later errors go back to those who report them. */
+	/*
+	 * [P4 release, P1 acquire] pairs with load_outcome() and decide_stop(): later errors are
+	 * returned to the threads that report them.
+	 */
 	outcome = weiri_fetch_or_acq_rel(&coordinator->outcome, (uintptr_t)JOINED);
 	status = error_of(coordinator, outcome, error);
 	if (status != WEIR_OK || all_ended)
 		return status;
-	return blame_stragglers(coordinator, &options, error);
+	return blame_stragglers(coordinator, grace_ns, flags, error);
 }
 
 enum weir_status weir_coordinator_clear_stop(weir_coordinator *coordinator, weir_error *error)
@@ -524,14 +542,14 @@ enum weir_status weir_coordinator_clear_stop(weir_coordinator *coordinator, weir
 	if (status != WEIR_OK)
 		return status;
 	if (weir_cancel_fired(coordinator->token)) {
-		status = weir_cancel_create(&coordinator->allocator, &token);
+		status = weir_cancel_create(&coordinator->allocator, &token, NULL);
 		if (status != WEIR_OK)
 			return weiri_fail(error, status, "coordinator \"%s\": no memory for a cancel token", coordinator->name);
 		weir_cancel_release(coordinator->token);
 		coordinator->token = token;
 	}
 	release_record(coordinator, record_of(load_outcome(coordinator)));
-	/* [relaxed] the only thread; whoever is let in next orders it. */
+	/* [relaxed] the only thread; the caller orders this before the threads that come next. */
 	weiri_store_relaxed(&coordinator->crowd, 0);
 	weiri_store_relaxed(&coordinator->outcome, 0);
 	return WEIR_OK;
@@ -542,17 +560,12 @@ enum weir_status weir_coordinator_clear_stop(weir_coordinator *coordinator, weir
 static enum weir_status check_options(const struct weir_coordinator_options *given,
                                       struct weir_coordinator_options *options, weir_error *error)
 {
-	memset(options, 0, sizeof(*options));
-	if (given != NULL) {
-		if (!weiri_options_size_ok(given->struct_size, sizeof(*options)))
-			return weiri_fail(error, WEIR_INVALID_ARGUMENT,
-			                  "weir_coordinator_create: struct_size %zu, expected at most %zu", given->struct_size,
-			                  sizeof(*options));
-		memcpy(options, given, given->struct_size);
-	}
-	if ((options->flags & ~(uint32_t)WEIR_COORDINATOR_NOTHING_CLEAN) != 0)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_coordinator_create: unknown flag in 0x%x",
-		                  (unsigned)options->flags);
+	enum weir_status status = weiri_options_read("weir_coordinator_create", given, options, sizeof(*options), error);
+
+	if (status == WEIR_OK)
+		status = weiri_options_flags("weir_coordinator_create", options->flags, WEIR_COORDINATOR_NOTHING_CLEAN, error);
+	if (status != WEIR_OK)
+		return status;
 	if ((options->flags & WEIR_COORDINATOR_NOTHING_CLEAN) == 0) {
 		if (options->clean_codes == 0)
 			options->clean_codes = WEIR_COORDINATOR_CLEAN(WEIR_OUT_OF_RANGE);
@@ -580,7 +593,7 @@ enum weir_status weir_coordinator_create(const struct weir_coordinator_options *
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_coordinator_create: out is NULL");
 	allocator = weiri_allocator_or_default(options.allocator);
 	coordinator = weiri_allocate_zeroed(&allocator, sizeof(*coordinator), _Alignof(weir_coordinator));
-	if (coordinator == NULL || weir_cancel_create(&allocator, &coordinator->token) != WEIR_OK) {
+	if (coordinator == NULL || weir_cancel_create(&allocator, &coordinator->token, NULL) != WEIR_OK) {
 		weiri_release(&allocator, coordinator, sizeof(*coordinator), _Alignof(weir_coordinator));
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "weir_coordinator_create: no memory for \"%s\"",
 		                  options.name);

@@ -1,10 +1,14 @@
 /*
- * countdown.h - joining parallel work: the last to arrive, the first to speak.
+ * countdown.h - joining parallel work: which party arrived last, which claimant was first.
  *
- * weiri_countdown: each of n parties arrives once; exactly one of them learns that it was the last, and sees what all the
- * others wrote before they arrived. Also a reference count: join() adds a party.
- * weiri_latch: of any number of claimants exactly one wins; it writes its data and then sets the latch for all to read.
+ * weiri_countdown: each of n parties arrives once; exactly one of them learns that it was the last,
+ * and sees what all other parties wrote before they arrived. It serves as a reference count too:
+ * join() adds a party.
+ * weiri_latch: of any number of claimants exactly one wins. It writes its data and then sets the
+ * latch, so that all threads can read the data.
  *
+ * Invariants
+ *   C1  no more parties arrive than were announced or have joined
  * Pairs
  *   P1  arrive -> the last arrive: everything a party wrote before it arrived
  *   P2  set -> is_set: what the claimant wrote between claim and set
@@ -15,6 +19,7 @@
 
 #include <stdint.h>
 
+#include "base/assert.h"
 #include "base/atomic.h"
 
 struct weiri_countdown {
@@ -23,22 +28,28 @@ struct weiri_countdown {
 
 static inline void weiri_countdown_init(struct weiri_countdown *countdown, uint32_t parties)
 {
-	/* [relaxed] nobody else has it yet; whoever hands it over orders it. */
+	/* [relaxed] not shared yet; the hand-over orders it. */
 	weiri_store_relaxed(&countdown->left, parties);
 }
 
-/* Adds a party. Only by a party that has not arrived, so that the count cannot be zero. */
+/* Adds a party. Only a party that has not arrived may call it, so that the count is not zero. */
 static inline void weiri_countdown_join(struct weiri_countdown *countdown)
 {
 	/* [relaxed] publishes nothing: the newcomer's writes are ordered by its own arrive. */
 	(void)weiri_fetch_add_relaxed(&countdown->left, 1);
 }
 
-/* Arrives for `parties` of them (>= 1). Returns 1 for the call that brings the count to zero, else 0. */
+/* Arrives for `parties` parties (>= 1). Returns 1 if this call makes the count zero, else 0. */
 static inline int weiri_countdown_arrive_many(struct weiri_countdown *countdown, uint32_t parties)
 {
-	/* [P1 acq_rel] release what we wrote; the last one acquires what all wrote, through the chain of subtractions. */
-	return weiri_fetch_sub_acq_rel(&countdown->left, parties) == parties;
+	/*
+	 * [P1 acq_rel] releases the caller's writes; the last arrival acquires the writes of all
+	 * parties, through the chain of subtractions.
+	 */
+	uint32_t before = weiri_fetch_sub_acq_rel(&countdown->left, parties);
+
+	WEIR_ASSERT1(C1, before >= parties);
+	return before == parties;
 }
 
 static inline int weiri_countdown_arrive(struct weiri_countdown *countdown)
@@ -46,7 +57,10 @@ static inline int weiri_countdown_arrive(struct weiri_countdown *countdown)
 	return weiri_countdown_arrive_many(countdown, 1);
 }
 
-/* The parties left, at some moment: a hint, unless the caller knows that nobody arrives or joins. */
+/*
+ * The number of parties left at some moment: a hint, unless the caller knows that no party arrives
+ * or joins.
+ */
 static inline uint32_t weiri_countdown_left(struct weiri_countdown *countdown)
 {
 	/* [relaxed] a hint. */
@@ -61,20 +75,20 @@ struct weiri_latch {
 
 static inline void weiri_latch_init(struct weiri_latch *latch)
 {
-	/* [relaxed] nobody else has it yet. */
+	/* [relaxed] not shared yet. */
 	weiri_store_relaxed(&latch->state, WEIRI_LATCH_OPEN);
 }
 
-/* 1 for the first caller, who must go on to set the latch; 0 for all others. */
+/* 1 for the first caller, which must then set the latch; 0 for all other callers. */
 static inline int weiri_latch_claim(struct weiri_latch *latch)
 {
 	uint32_t open = WEIRI_LATCH_OPEN;
 
-	/* [relaxed] winning carries no data; P2 orders the winner's. */
+	/* [relaxed] winning carries no data; P2 orders the winner's data. */
 	return weiri_cas_relaxed(&latch->state, &open, WEIRI_LATCH_CLAIMED);
 }
 
-/* By the winner of claim; or by anybody, if the latch is one that nobody claims. */
+/* By the winner of claim; or by any thread, if the latch is never claimed. */
 static inline void weiri_latch_set(struct weiri_latch *latch)
 {
 	/* [P2 release] pairs with weiri_latch_is_set(). */
@@ -88,8 +102,8 @@ static inline int weiri_latch_is_set(const struct weiri_latch *latch)
 }
 
 /*
- * Numbers that are handed out once each, from 0. They grow along happens-before: a number taken after another thread's
- * number became known is larger.
+ * Hands out each number once, from 0. Numbers grow along happens-before: a number is larger than
+ * every number that was known before it was taken.
  */
 struct weiri_serial {
 	_Atomic(uint64_t) next;
@@ -97,13 +111,13 @@ struct weiri_serial {
 
 static inline void weiri_serial_init(struct weiri_serial *serial)
 {
-	/* [relaxed] nobody else has it yet. */
+	/* [relaxed] not shared yet. */
 	weiri_store_relaxed(&serial->next, 0);
 }
 
 static inline uint64_t weiri_serial_take(struct weiri_serial *serial)
 {
-	/* [relaxed] uniqueness and coherence are all that is asked. */
+	/* [relaxed] only uniqueness and coherence are needed. */
 	return weiri_fetch_add_relaxed(&serial->next, 1);
 }
 

@@ -1,22 +1,33 @@
 /*
  * critical_section.c - critical sections.
  *
- * Algorithm. A binary semaphore (Dijkstra, 1965): a weir_queue of capacity 1 that holds one item, the right to be inside. To enter is to
- * dequeue it, to leave is to enqueue it again; deadlines, tokens, waiting without a thread, and what a dump says of those who wait are the
- * queue's. What is here: that there is one right, that it comes back whatever happens, and that no thread waits for itself.
+ * Algorithm. A section is a binary semaphore (Dijkstra, 1965): a word, the right to be inside
+ * (queue/right.h), and a list of waiters. To enter is to take the right; to leave is to give it
+ * back. Both go straight to the word; leaving then looks whether a thread or an operation waits.
+ * Waiting is that of queues: the right is the store of a queue, whose operations provide deadlines,
+ * tokens, asynchronous waiting, arrival order, and the waiters in a dump. This file ensures that
+ * the right always returns, and that no thread waits for itself.
+ *
+ * Source. A word that is taken by CAS, and a list for those who do not get it, is how mutexes on
+ * futexes work (Franke, Russell and Kirkwood, OLS 2002).
  *
  * Invariants
- *   C1  there is one right per section, made with it: in the queue, or with who is inside. So at most one is inside
- *   C2  who has taken it gives it back once: execute() after fn returned, run_inside() the same, a step of a session when the body's nodes
- *       have all ended or been passed over (flow/op_section.c)
- *   C3  an enqueue of the right finds room: "full" is exact for a ring, and the one item is outside of it
- *   C4  a thread that is inside does not wait for the same section: the sections that it is inside of are listed on its stack
- * Pairs: those of the ring and the queue; the right carries what was done inside from each who leaves to the next who enters.
- * Linearization: of entering and leaving, the CAS on the ring's slot by which the right goes out and in.
- * Progress: see weir/critical_section.h. Leaving is retried while there is no memory for the thread's record, without which nobody could be
- *   woken. Only a thread that has not entered by itself can meet that: the worker that runs a body, or ends a step.
- * Memory: a queue, a ring of one slot, and a scalar; 112 bytes and a queue's operation for each that waits without a thread.
- * Checked: tests/test_critical_section.c, stress/model/check_critical_section.c, weir-stress "critical_section".
+ *   C1  the right is free, or one execution that is inside has it. So at most one execution is
+ *       inside
+ *   C2  the taker of the right gives it back once: execute() and run_inside() after fn returned, a
+ *       step of a session when each node of the body has ended or was skipped (flow/op_section.c)
+ *   C3  a thread that is inside a section never waits for the same section: the sections that it is
+ *       inside are linked on its stack
+ * Pairs: those of the right and the queue. With the right, each execution that enters receives what
+ *   the execution before it did inside.
+ * Linearization: that of the right.
+ * Progress: see weir/critical_section.h. If there is no memory for the thread's record, without
+ *   which it can wake no waiter, leaving is retried. Only a thread that did not enter by itself can
+ *   be in this situation: the worker that runs a body, or the thread that ends a step.
+ * Memory: a queue, and a word in cache lines of its own; for each asynchronous waiter 112 bytes and
+ *   an operation of the queue.
+ * Checked: tests/test_critical_section.c, stress/model/check_critical_section.c, weir-stress
+ *   "critical_section".
  */
 #include "run/critical_section.h"
 
@@ -24,39 +35,51 @@
 #include <stdalign.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/compiler.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "base/thread.h"
-#include "sync/references.h"
+#include "queue/right.h"
+#include "sync/pending.h"
 
 struct weir_critical_section {
+	/* Constant. */
 	weir_queue *queue;
-	weiri_right *right;
+	struct weiri_right *right; /* the queue's store */
 	uint32_t flags;
 	weir_allocator allocator;
 };
 
-struct weir_critical_section_op {
+/* An execution without a thread: first it enters, then a worker of the pool runs it. */
+struct execution {
 	weir_task task;
-	void *right; /* once inside */
+	weir_pending *pending; /* of the entry; ends when the execution has */
+	void *room;            /* of the entry */
 	weir_critical_section *section;
 	weir_pool *pool;
 	weir_critical_section_fn *fn;
 	void *context;
 	weir_critical_section_done_fn *done;
-	weir_queue_op *entry; /* with a handle of the caller's */
-	_Atomic(size_t) references;
 	weir_allocator allocator;
 };
 
-/* -- what a thread is inside of ----------------------------------------------------------------------------------------------- */
+/* -- what a thread is inside of ---------------------------------------------------------------- */
 
 static WEIRI_TLS struct weiri_inside *innermost;
 
+/* The list is this thread's own. */
+static WEIRI_UNSEEN void assert_outside(const weir_critical_section *section)
+{
+	for (const struct weiri_inside *at = innermost; at != NULL; at = at->outer)
+		WEIR_ASSERT2(C3, at->section != section);
+}
+
 void weiri_inside_begin(struct weiri_inside *inside, const weir_critical_section *section)
 {
+	WEIR_ASSERT_LOOK(assert_outside(section));
 	*inside = (struct weiri_inside){section, innermost};
 	innermost = inside;
 }
@@ -75,9 +98,9 @@ static int is_inside(const weir_critical_section *section)
 	return at != NULL;
 }
 
-/* -- entering and leaving ----------------------------------------------------------------------------------------------------- */
+/* -- entering and leaving ---------------------------------------------------------------------- */
 
-/* Why who wanted to enter did not; the queue's words are of dequeues. */
+/* Reports why an entry failed; the queue's own message would speak of dequeues. */
 static enum weir_status fail_to_enter(const weir_critical_section *section, enum weir_status status,
                                       const weir_cancel *cancel, weir_error *error)
 {
@@ -95,26 +118,49 @@ static enum weir_status fail_to_enter(const weir_critical_section *section, enum
 	}
 }
 
+/* 1 if a newcomer goes behind them. */
+static int others_first(const weir_critical_section *section)
+{
+	return (section->flags & WEIR_CRITICAL_SECTION_FAIR) != 0 && weiri_list_occupied(&section->queue->consumers.list);
+}
+
 static enum weir_status enter(weir_critical_section *section, uint64_t deadline_ns, weir_cancel *cancel)
 {
-	enum weir_status status = WEIR_WOULD_BLOCK;
+	enum weir_status status;
 	void *right;
 
-	if (WEIRI_LIKELY(cancel == NULL)) /* one that has fired lets nobody in */
-		status = weir_queue_try_dequeue(section->queue, &right);
-	if (WEIRI_LIKELY(status == WEIR_OK))
+	if (WEIRI_UNLIKELY(weiri_record_get() == NULL)) /* before it is inside: to leave takes one */
+		return WEIR_RESOURCE_EXHAUSTED;
+	/* With a token: after that has fired no thread enters. */
+	if (WEIRI_LIKELY(cancel == NULL && !others_first(section) && weiri_right_take(section->right)))
 		return WEIR_OK;
-	if (status == WEIR_WOULD_BLOCK && deadline_ns == 0 && cancel == NULL)
-		return WEIR_DEADLINE_EXCEEDED;
-	return weir_queue_dequeue(section->queue, &right, deadline_ns, cancel, NULL);
+	if (deadline_ns != 0 || cancel != NULL)
+		return weir_queue_dequeue(section->queue, &right, deadline_ns, cancel, NULL);
+	status = weir_queue_try_dequeue(section->queue, &right);
+	return status == WEIR_WOULD_BLOCK ? WEIR_DEADLINE_EXCEEDED : status;
+}
+
+static WEIRI_UNSEEN void assert_held(const weir_critical_section *section)
+{
+	WEIR_ASSERT2(C2, weiri_peek(&section->right->holder) != WEIRI_RIGHT_FREE);
 }
 
 void weiri_critical_section_leave(weir_critical_section *section)
 {
-	/* [relaxed] for dumps alone. */
-	weiri_store_relaxed(&section->queue->occupant, 0u);
-	while (weir_queue_try_enqueue(section->queue, section->right) != WEIR_OK) /* C3: no memory for a record */
+	struct weiri_record *record;
+
+	WEIR_ASSERT_LOOK(assert_held(section));
+	while (WEIRI_UNLIKELY((record = weiri_record_get()) == NULL))
 		(void)sched_yield();
+	weiri_right_give(section->right);
+	if (WEIRI_UNLIKELY(weiri_waiters_posted(&section->queue->consumers)))
+		weiri_queue_pump(record, section->queue);
+}
+
+/* The execution that was inside before has left, and this one has not said who runs it. */
+static WEIRI_UNSEEN void assert_alone(const weir_critical_section *section)
+{
+	WEIR_ASSERT2(C1, weiri_peek(&section->right->holder) == WEIRI_RIGHT_TAKEN);
 }
 
 /* With the right. */
@@ -124,9 +170,10 @@ static enum weir_status run_inside(weir_critical_section *section, weir_critical
 	struct weiri_inside inside;
 	enum weir_status status;
 
+	WEIR_ASSERT_LOOK(assert_alone(section));
 	error->code = WEIR_OK;
 	error->message[0] = '\0';
-	weiri_store_relaxed(&section->queue->occupant, weiri_thread_id()); /* [relaxed] as above */
+	weiri_right_held_by(section->right, weiri_thread_id());
 	weiri_inside_begin(&inside, section);
 	status = fn(context, error);
 	weiri_error_end(error);
@@ -149,7 +196,7 @@ enum weir_status weir_critical_section_execute(weir_critical_section *section, w
 	if (section == NULL || fn == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "critical section: %s is NULL",
 		                  section == NULL ? "section" : "fn");
-	if (WEIRI_UNLIKELY(is_inside(section))) /* C4 */
+	if (WEIRI_UNLIKELY(is_inside(section))) /* C3 */
 		return weiri_fail(error, WEIR_FAILED_PRECONDITION,
 		                  "critical section \"%s\": executed inside of itself, which would wait for ever",
 		                  weir_queue_name(section->queue));
@@ -159,55 +206,68 @@ enum weir_status weir_critical_section_execute(weir_critical_section *section, w
 	return run_inside(section, fn, context, error != NULL ? error : &ours);
 }
 
-enum weir_status weiri_critical_section_start_enter(weir_critical_section *section, void *items[],
-                                                    weir_queue_done_fn *done, void *context, weir_queue_op **op,
-                                                    weir_error *error)
+static enum weir_status prepare_entry(weir_critical_section *section, void **room, weir_queue_done_fn *done,
+                                      void *context, weir_pending **pending, weir_error *error)
 {
 	enum weir_status status =
-		weir_queue_start(section->queue, WEIR_QUEUE_OP_DEQUEUE_MANY, items, 1, done, context, op, NULL);
+		weiri_queue_prepare(section->queue, WEIR_QUEUE_OP_DEQUEUE_MANY, room, 1, done, context, pending, NULL);
 
 	return status == WEIR_OK ? WEIR_OK : fail_to_enter(section, status, NULL, error);
 }
 
-/* -- without a thread --------------------------------------------------------------------------------------------------------- */
-
-static void op_release(struct weir_critical_section_op *op)
+enum weir_status weiri_critical_section_start_enter(weir_critical_section *section, void **room,
+                                                    weir_queue_done_fn *done, void *context, weir_pending **handle,
+                                                    weir_error *error)
 {
-	weir_allocator allocator = op->allocator;
+	weir_pending *pending;
+	enum weir_status status = prepare_entry(section, room, done, context, &pending, error);
 
-	if (weiri_references_give(&op->references))
-		weiri_release(&allocator, op, sizeof(*op), alignof(struct weir_critical_section_op));
+	if (status == WEIR_OK)
+		weiri_pending_begin(weiri_record_get(), pending, handle);
+	return status;
 }
 
-static void complete(struct weir_critical_section_op *op, enum weir_status status, const weir_error *error)
+/* -- without a thread -------------------------------------------------------------------------- */
+
+/* Calls `done`, and frees the execution. */
+static void end_execution(struct execution *execution, enum weir_status status, const weir_error *error)
 {
-	op->done(op->context, status, error);
-	op_release(op);
+	weir_allocator allocator = execution->allocator;
+
+	weiri_pending_set_outcome(execution->pending, status, error);
+	execution->done(execution->context, status, error);
+	weiri_release(&allocator, execution, sizeof(*execution), alignof(struct execution));
 }
 
-/* As a task: not on the thread that left, which may be inside of other sections, or hold what the body waits for. */
+/*
+ * Runs as a task. The thread that left may be inside other sections, or hold what the body waits
+ * for.
+ */
 static void run_task(weir_task *task)
 {
-	struct weir_critical_section_op *op = WEIRI_CONTAINER_OF(task, struct weir_critical_section_op, task);
+	struct execution *execution = WEIRI_CONTAINER_OF(task, struct execution, task);
+	weir_pending *pending = execution->pending;
 	weir_error error;
-	enum weir_status status = run_inside(op->section, op->fn, op->context, &error);
+	enum weir_status status = run_inside(execution->section, execution->fn, execution->context, &error);
 
-	complete(op, status, &error);
+	end_execution(execution, status, &error);
+	weiri_pending_told_later(pending);
 }
 
 static void on_entered(void *context, enum weir_status status, const weir_error *error, void **items, size_t done)
 {
-	struct weir_critical_section_op *op = context;
+	struct execution *execution = context;
 	weir_error why;
 
 	(void)error, (void)items, (void)done;
 	if (status == WEIR_OK) {
-		op->task.run = run_task;
-		(void)weir_pool_submit(op->pool, &op->task); /* fails for no arguments but bad ones */
+		weiri_pending_defer(execution->pending);
+		execution->task.run = run_task;
+		(void)weir_pool_submit(execution->pool, &execution->task); /* fails only for invalid arguments */
 		return;
 	}
-	(void)fail_to_enter(op->section, status, NULL, &why);
-	complete(op, status, &why);
+	(void)fail_to_enter(execution->section, status, NULL, &why);
+	end_execution(execution, status, &why);
 }
 
 static enum weir_status check_start(const weir_critical_section *section, const weir_pool *pool,
@@ -230,89 +290,63 @@ static enum weir_status check_start(const weir_critical_section *section, const 
 
 enum weir_status weir_critical_section_start(weir_critical_section *section, weir_pool *pool,
                                              weir_critical_section_fn *fn, void *context,
-                                             weir_critical_section_done_fn *done, weir_critical_section_op **out,
+                                             weir_critical_section_done_fn *done, weir_pending **handle,
                                              weir_error *error)
 {
 	enum weir_status status = check_start(section, pool, fn, done, error);
-	struct weir_critical_section_op *op;
+	struct execution *execution;
 
 	if (status != WEIR_OK)
 		return status;
-	op = weiri_allocate_zeroed(&section->allocator, sizeof(*op), alignof(struct weir_critical_section_op));
-	if (op == NULL)
+	execution = weiri_allocate_zeroed(&section->allocator, sizeof(*execution), alignof(struct execution));
+	if (execution == NULL)
 		return fail_to_enter(section, WEIR_RESOURCE_EXHAUSTED, NULL, error);
-	op->section = section;
-	op->pool = pool;
-	op->fn = fn;
-	op->context = context;
-	op->done = done;
-	op->allocator = section->allocator;
-	weiri_store_relaxed(&op->references, (size_t)(out != NULL ? 2 : 1)); /* [relaxed] not shared yet */
-	/* Without a handle it may be gone when the call returns. */
-	status =
-		weiri_critical_section_start_enter(section, &op->right, on_entered, op, out != NULL ? &op->entry : NULL, error);
-	if (status != WEIR_OK)
-		weiri_release(&section->allocator, op, sizeof(*op), alignof(struct weir_critical_section_op));
-	else if (out != NULL)
-		*out = op;
+	execution->section = section;
+	execution->pool = pool;
+	execution->fn = fn;
+	execution->context = context;
+	execution->done = done;
+	execution->allocator = section->allocator;
+	status = prepare_entry(section, &execution->room, on_entered, execution, &execution->pending, error);
+	if (status == WEIR_OK)
+		weiri_pending_begin(weiri_record_get(), execution->pending, handle);
+	else
+		weiri_release(&section->allocator, execution, sizeof(*execution), alignof(struct execution));
 	return status;
 }
 
-void weir_critical_section_op_cancel(weir_critical_section_op *op)
-{
-	if (op != NULL)
-		weir_queue_op_cancel(op->entry, NULL);
-}
-
-void weir_critical_section_op_release(weir_critical_section_op *op)
-{
-	if (op == NULL)
-		return;
-	weir_queue_op_release(op->entry);
-	op_release(op);
-}
-
-/* -- creating and destroying -------------------------------------------------------------------------------------------------- */
+/* -- creating and destroying ------------------------------------------------------------------- */
 
 static enum weir_status read_options(const struct weir_critical_section_options *options,
                                      struct weir_critical_section_options *given, weir_error *error)
 {
-	*given = (struct weir_critical_section_options){.struct_size = sizeof(*given)};
-	if (options != NULL && !weiri_options_size_ok(options->struct_size, sizeof(*given)))
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "critical section: struct_size is %zu, expected %zu",
-		                  options->struct_size, sizeof(*given));
-	if (options != NULL)
-		memcpy(given, options, options->struct_size);
-	if ((given->flags & ~(uint32_t)WEIR_CRITICAL_SECTION_FAIR) != 0)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "critical section: unknown flags 0x%x", given->flags);
-	return WEIR_OK;
+	enum weir_status status = weiri_options_read("critical section", options, given, sizeof(*given), error);
+
+	if (status == WEIR_OK)
+		status = weiri_options_flags("critical section", given->flags, WEIR_CRITICAL_SECTION_FAIR, error);
+	return status;
 }
 
 static void section_free(weir_critical_section *section)
 {
 	weir_allocator allocator = section->allocator;
 
-	weir_tensor_release(section->right);
 	weiri_release(&allocator, section, sizeof(*section), alignof(weir_critical_section));
 }
 
 static enum weir_status fill(weir_critical_section *section, const struct weir_critical_section_options *given)
 {
 	struct weir_queue_options options = {
-		.struct_size = sizeof(options),
+		WEIR_QUEUE_OPTIONS_INIT,
 		.capacity = 1,
-		.flags = WEIRI_QUEUE_OF_SECTION,
+		.flags = (given->flags & WEIR_CRITICAL_SECTION_FAIR) != 0 ? (uint32_t)WEIR_QUEUE_FAIR : 0,
 		.name = given->name != NULL ? given->name : "critical section",
 		.allocator = given->allocator,
 	};
-	enum weir_status status = weir_tensor_scalar_i32(1, &section->right);
+	enum weir_status status = weiri_queue_create(&options, &weiri_right_store, &section->queue, NULL);
 
-	if ((given->flags & WEIR_CRITICAL_SECTION_FAIR) != 0)
-		options.flags |= WEIR_QUEUE_FAIR;
 	if (status == WEIR_OK)
-		status = weiri_queue_create(&options, &section->queue, NULL);
-	if (status == WEIR_OK)
-		weiri_critical_section_leave(section); /* C1: creating the queue found a record */
+		section->right = section->queue->right;
 	return status;
 }
 
@@ -348,8 +382,8 @@ enum weir_status weir_critical_section_destroy(weir_critical_section *section, w
 
 	if (section == NULL)
 		return WEIR_OK;
-	if (weir_queue_size(section->queue) == 0)
-		return weiri_fail(error, WEIR_FAILED_PRECONDITION, "critical section \"%s\": somebody is inside",
+	if (weiri_right_holder(section->right) != WEIRI_RIGHT_FREE)
+		return weiri_fail(error, WEIR_FAILED_PRECONDITION, "critical section \"%s\": an execution is inside",
 		                  weir_queue_name(section->queue));
 	status = weir_queue_destroy(section->queue, error);
 	if (status == WEIR_OK)
@@ -362,7 +396,7 @@ const char *weir_critical_section_name(const weir_critical_section *section)
 	return section != NULL ? weir_queue_name(section->queue) : "(null)";
 }
 
-/* -- by name ------------------------------------------------------------------------------------------------------------------ */
+/* -- by name ----------------------------------------------------------------------------------- */
 
 static enum weir_status create(void *context, void **object, weir_error *error)
 {
@@ -385,7 +419,9 @@ static enum weir_status compatible(void *context, void *object, weir_error *erro
 	                  weir_queue_name(there->queue), there->flags, asked->flags);
 }
 
-/* One that is in use stays, as its memory is: better lost than used after its end. */
+/*
+ * A section that is in use is not freed: its memory is lost, which is better than use after free.
+ */
 static void destroy(void *object)
 {
 	weir_error error;

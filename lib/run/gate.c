@@ -1,5 +1,5 @@
 /*
- * gate.c - one word for "how many inside" and "closed", one to sleep on.
+ * gate.c - one word holds the number of users inside and "closed"; another word is slept on.
  */
 #include "run/gate.h"
 
@@ -12,15 +12,15 @@ enum { CLOSED = 1, ONE_INSIDE = 2 };
 
 void weiri_gate_init(struct weiri_gate *gate)
 {
-	/* [relaxed] nobody else has it yet. */
+	/* [relaxed] not shared yet. */
 	weiri_store_relaxed(&gate->word, 0);
 	weiri_store_relaxed(&gate->drained, 0);
 }
 
-/* The word went to `closed and empty` by our hand, which happens once. */
+/* The caller brought the word to `closed and empty`, which happens once. */
 static void drained(struct weiri_gate *gate)
 {
-	/* [P2 release] pairs with weiri_gate_wait(); from here on the gate may be gone. */
+	/* [P2 release] pairs with weiri_gate_wait(); from here on the gate may be freed. */
 	weiri_store_release(&gate->drained, 1);
 	weiri_park_wake(&gate->drained, INT_MAX);
 }
@@ -33,22 +33,27 @@ int weiri_gate_enter(struct weiri_gate *gate)
 	do {
 		if (word & CLOSED)
 			return 0;
-		/* [relaxed] nothing is handed to those who enter; what is done inside comes before the leave (P1), and that is all the owner
-		 * waits for. */
+		/*
+		 * [relaxed] nothing is handed to a user that enters. What it does inside precedes its leave
+		 * (P1), and the owner waits only for that.
+		 */
 	} while (!weiri_cas_relaxed(&gate->word, &word, word + ONE_INSIDE));
 	return 1;
 }
 
 void weiri_gate_leave(struct weiri_gate *gate)
 {
-	/* [P1 acq_rel] releases what we did inside; the last one acquires what all did. */
+	/*
+	 * [P1 acq_rel] releases what the caller did inside; the last to leave acquires what all users
+	 * did.
+	 */
 	if (weiri_fetch_sub_acq_rel(&gate->word, ONE_INSIDE) == (ONE_INSIDE | CLOSED))
 		drained(gate);
 }
 
 int weiri_gate_close(struct weiri_gate *gate)
 {
-	/* [P1 acq_rel] as leave: closing an empty gate drains it. */
+	/* [P1 acq_rel] as in leave: closing an empty gate drains it. */
 	uint32_t before = weiri_fetch_or_acq_rel(&gate->word, CLOSED);
 
 	if (before == 0)

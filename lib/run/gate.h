@@ -1,24 +1,25 @@
 /*
- * gate.h - counts who is inside, can be shut, and says when the last one has left.
+ * gate.h - counts the users of an object, can be closed, and tells when the last user has left.
  *
- * Whoever uses a shared object enters before and leaves after; its owner closes the gate, waits until it is drained, and may
- * then free the object and the gate. Entering a closed gate fails.
+ * A user of a shared object enters the gate before, and leaves it after. The owner closes the gate,
+ * waits until it is drained, and may then free the object and the gate. Entering a closed gate
+ * fails. (The Windows kernel calls this rundown protection.)
  *
  * | word            | meaning                         | next                                    |
  * |-----------------|---------------------------------|-----------------------------------------|
  * | 2n              | open, n inside                  | 2n+2 enter, 2n-2 leave, 2n+1 close      |
  * | 2n+1, n > 0     | closed, n inside                | 2n-1 leave                              |
- * | 1               | closed and empty, reached once  | none; whoever reached it sets `drained` |
+ * | 1               | closed and empty, reached once  | none; then `drained` is set             |
  *
  * Pairs
  *   P1  leave, close -> the step to `closed and empty`: what was done inside, and before the close
- *   P2  drained -> wait: the same, handed to the owner
+ *   P2  drained -> wait: the same, for the owner
  *
  * | call              | progress                            | blocks on             |
  * |-------------------|-------------------------------------|-----------------------|
  * | enter             | lock-free                           | nothing               |
  * | leave, close      | wait-free, the last one wakes       | nothing               |
- * | wait              | blocking                            | those inside          |
+ * | wait              | blocking                            | the users inside      |
  */
 #ifndef WEIRI_GATE_H
 #define WEIRI_GATE_H
@@ -33,13 +34,15 @@ struct weiri_gate {
 };
 
 void weiri_gate_init(struct weiri_gate *gate);
-/* 1, and the caller is inside; 0 when closed. */
+/* 1: the caller is inside; 0: the gate is closed. */
 int weiri_gate_enter(struct weiri_gate *gate);
-/* Does not touch the gate once wait() may have returned. */
+/* Does not access the gate once wait() may have returned. */
 void weiri_gate_leave(struct weiri_gate *gate);
-/* Idempotent. Returns 1 for the first call. Does not touch the gate once wait() may have returned. */
+/*
+ * Idempotent. Returns 1 for the first call. Does not access the gate once wait() may have returned.
+ */
 int weiri_gate_close(struct weiri_gate *gate);
-/* Until the gate, closed before, is empty. */
+/* Waits until the gate, which was closed before, is empty. */
 void weiri_gate_wait(struct weiri_gate *gate);
 
 #endif

@@ -1,21 +1,30 @@
 /*
- * inbox.c - rings that grow by adding a larger one, and a chain for the day without memory.
+ * inbox.c - an unbounded queue of tasks: rings that are added as the backlog grows, and a chain for
+ * times without memory.
  *
- * Why not one intrusive stack: popping single tasks from it would read the next pointer of a task that another thread has run and
- * freed (ABA and worse), and taking it as a whole lets a thread that is stopped right then strand every task in it. Here that can happen
- * only to tasks submitted while there was no memory.
+ * Why not one intrusive stack. A thread that pops a single task would read the next pointer of a
+ * task that another thread has run and freed meanwhile (and the ABA problem). A thread that takes
+ * the whole stack, and stalls right then, strands every task in it. Here this can happen only to
+ * tasks that were submitted while there was no memory.
+ *
+ * Source. A queue of linked rings is known from LCRQ (Morrison and Afek, PPoPP 2013). There only
+ * the last ring accepts items, and a ring is closed when it is full. Here rings grow geometrically,
+ * stay until fini, and all accept items; in return the order is FIFO only within one ring.
  *
  * Invariant I1: rings[i] != NULL implies rings[j] != NULL for j < i.
  * Pairs
  *   P1  publish_ring -> ring_at: the ring's contents
  *   P2  push_chain -> take_chain: the tasks in the chain and what was written before their put
  * What is written before a put into a ring is carried by the ring (weir/ring.h).
- * Linearization: put at the ring's enqueue or at the CAS on the chain; take at the ring's dequeue or at the exchange.
- * Progress: put fails a CAS on the chain only because another succeeded; a ring that is published by another thread is used.
+ * Linearization: put at the ring's enqueue or at the CAS on the chain; take at the ring's dequeue
+ *   or at the exchange.
+ * Progress: put fails a CAS on the chain only if another CAS succeeded. A ring that another thread
+ *   published is used.
  * Checked: tests/test_pool.c (plain, TSan, ASan); stress/model/check_inbox.c.
  */
 #include "run/inbox.h"
 
+#include "base/assert.h"
 #include "base/compiler.h"
 
 static weir_ring *ring_at(struct weiri_inbox *inbox, unsigned index)
@@ -24,38 +33,47 @@ static weir_ring *ring_at(struct weiri_inbox *inbox, unsigned index)
 	return weiri_load_acquire(&inbox->rings[index]);
 }
 
-/* Creates ring `index` unless another thread is first. Returns the one that is there, or NULL without memory. */
+/*
+ * Creates ring `index` unless another thread has done so. Returns the published ring, or NULL if
+ * there is no memory.
+ */
 static WEIRI_COLD weir_ring *publish_ring(struct weiri_inbox *inbox, unsigned index)
 {
-	const struct weir_ring_options options = {.struct_size = sizeof(options), .allocator = inbox->allocator};
+	const struct weir_ring_options options = {WEIR_RING_OPTIONS_INIT, .allocator = inbox->allocator};
 	weir_ring *expected = NULL;
 	weir_ring *ring;
 
-	if (weir_ring_create((size_t)WEIRI_INBOX_FIRST_CAPACITY << (2 * index), &options, &ring) != WEIR_OK)
+	if (weir_ring_create((size_t)WEIRI_INBOX_FIRST_CAPACITY << (2 * index), &options, &ring, NULL) != WEIR_OK)
 		return NULL;
 	/* [P1 release] pairs with ring_at(); a failed CAS acquires the winner's ring. */
 	if (weiri_cas_release_or_acquire(&inbox->rings[index], &expected, ring))
 		return ring;
-	weir_ring_destroy(ring);
+	(void)weir_ring_destroy(ring, NULL);
 	return expected;
 }
 
-/* [first .. last] linked by next, in front of what is there. */
+/* Pushes [first .. last], which are linked by next, in front of the chain. */
 static void push_chain(struct weiri_inbox *inbox, weir_task *first, weir_task *last)
 {
-	/* [relaxed] its value goes into last->next and is followed only by a taker, who acquires it. */
+	/* [relaxed] its value goes into last->next, which only a taker follows, after an acquire. */
 	weir_task *head = weiri_load_relaxed(&inbox->chain);
 
 	do {
 		last->next = head;
-		/* [P2 release] pairs with take_chain(). No ABA: nobody removes single tasks. */
+		/* [P2 release] pairs with take_chain(). No ABA: no thread removes single tasks. */
 	} while (!weiri_cas_release(&inbox->chain, &head, first));
 }
 
-/* One task of the chain; the others go into rings where there is room by now, else back. */
+/*
+ * Returns one task of the chain. The other tasks go into rings if there is room now, else back onto
+ * the chain.
+ */
 static WEIRI_COLD weir_task *take_chain(struct weiri_inbox *inbox, int *moved)
 {
-	/* [P2 acquire] pairs with push_chain(): all tasks of the chain, each CAS having continued the release sequence. */
+	/*
+	 * [P2 acquire] pairs with push_chain(): all tasks of the chain, each CAS having continued the
+	 * release sequence.
+	 */
 	weir_task *task = weiri_exchange_acquire(&inbox->chain, NULL);
 	weir_task *rest = task != NULL ? task->next : NULL;
 
@@ -79,10 +97,17 @@ int weiri_inbox_init(struct weiri_inbox *inbox, const weir_allocator *allocator)
 	return publish_ring(inbox, 0) != NULL;
 }
 
+static WEIRI_UNSEEN void assert_no_gap(const struct weiri_inbox *inbox)
+{
+	for (unsigned i = 1; i < WEIRI_INBOX_RINGS; i++)
+		WEIR_ASSERT3(I1, weiri_peek(&inbox->rings[i]) == NULL || weiri_peek(&inbox->rings[i - 1]) != NULL);
+}
+
 void weiri_inbox_fini(struct weiri_inbox *inbox)
 {
+	WEIR_ASSERT_WALK(assert_no_gap(inbox));
 	for (unsigned i = 0; i < WEIRI_INBOX_RINGS; i++)
-		weir_ring_destroy(ring_at(inbox, i));
+		(void)weir_ring_destroy(ring_at(inbox, i), NULL);
 }
 
 void weiri_inbox_put(struct weiri_inbox *inbox, weir_task *task)
@@ -102,7 +127,7 @@ void weiri_inbox_put(struct weiri_inbox *inbox, weir_task *task)
 
 static unsigned count_rings(struct weiri_inbox *inbox)
 {
-	unsigned count = 1; /* the first is there from init on */
+	unsigned count = 1; /* the first exists from init on */
 
 	while (count < WEIRI_INBOX_RINGS && ring_at(inbox, count) != NULL)
 		count++;
@@ -121,6 +146,9 @@ weir_task *weiri_inbox_take(struct weiri_inbox *inbox, unsigned turn, int *moved
 		if (weir_ring_try_dequeue(ring_at(inbox, index), &value) == WEIR_OK)
 			return (weir_task *)(uintptr_t)value;
 	}
-	/* [relaxed] the exchange acquires. A put that ended before this call, or before its caller's fence, is seen. */
+	/*
+	 * [relaxed] the exchange acquires. It sees each put that ended before this call, or before the
+	 * caller's fence.
+	 */
 	return WEIRI_LIKELY(weiri_load_relaxed(&inbox->chain) == NULL) ? NULL : take_chain(inbox, moved);
 }

@@ -1,16 +1,18 @@
 /*
  * inbox.h - the pool's unbounded queue of tasks from threads that have no deque of their own.
  *
- * Any number of threads put and take. Tasks sit in lock-free rings, each four times as large as the one before, that are created as
- * the backlog first needs them and kept; so a stopped thread strands at most the task in its hands. When there is no memory for
- * the next ring, tasks go on an intrusive stack that is taken as a whole.
+ * Any number of threads put and take. Tasks are held in lock-free rings, each four times as large
+ * as the one before. A ring is created when the backlog first needs it, and kept. So a stalled
+ * thread strands at most the one task that it is moving. If there is no memory for the next ring,
+ * tasks are pushed onto an intrusive stack, which is taken as a whole.
  *
- * | call             | threads | progress              | blocks on | allocates                         |
- * |------------------|---------|-----------------------|-----------|-----------------------------------|
- * | weiri_inbox_put  | any     | lock-free + allocator | allocator | when the backlog is a new record  |
- * | weiri_inbox_take | any     | lock-free             | nothing   | no                                |
+ * | call             | threads | progress              | blocks on | allocates             |
+ * |------------------|---------|-----------------------|-----------|-----------------------|
+ * | weiri_inbox_put  | any     | lock-free + allocator | allocator | if the backlog grows  |
+ * | weiri_inbox_take | any     | lock-free             | nothing   | no                    |
  *
- * Order: first in, first out within one ring. Ordering: what was written before put is visible to the taker of the task.
+ * Order: FIFO within one ring. Ordering: what was written before put is visible to the thread that
+ *   takes the task.
  */
 #ifndef WEIRI_INBOX_H
 #define WEIRI_INBOX_H
@@ -23,7 +25,7 @@
 
 #include "base/atomic.h"
 
-#if defined(WEIRI_UNDER_MODEL) /* stress/model: full after few tasks, so that what comes then is explored */
+#if defined(WEIRI_UNDER_MODEL) /* stress/model: full after few tasks, so that the next steps are explored */
 enum { WEIRI_INBOX_RINGS = 2, WEIRI_INBOX_FIRST_CAPACITY = 1 };
 #else
 enum { WEIRI_INBOX_RINGS = 10, WEIRI_INBOX_FIRST_CAPACITY = 1024 };
@@ -35,7 +37,7 @@ struct weiri_inbox {
 	const weir_allocator *allocator;               /* constant */
 };
 
-/* allocator is kept by address. Returns 0 when there is no memory. */
+/* allocator is kept by address. Returns 0 if there is no memory. */
 int weiri_inbox_init(struct weiri_inbox *inbox, const weir_allocator *allocator);
 /* Empty, and no other thread may be using it. */
 void weiri_inbox_fini(struct weiri_inbox *inbox);
@@ -43,9 +45,10 @@ void weiri_inbox_fini(struct weiri_inbox *inbox);
 /* Always succeeds. */
 void weiri_inbox_put(struct weiri_inbox *inbox, weir_task *task);
 /*
- * A task, or NULL: then each task whose put had ended before this call began was taken by another thread, or is being moved by
- * one. `turn` (any number, the caller's count of calls) says which ring to look at first, so that none starves. *moved is set to 1
- * when the call put tasks anew, whose put the caller must announce as if they were new; otherwise untouched.
+ * A task, or NULL. NULL: each task whose put had ended before this call began was taken by another
+ * thread, or is being moved by one. `turn` (any number, such as the caller's count of calls)
+ * selects the ring to read first, so that no ring starves. *moved becomes 1 if the call put tasks
+ * again; the caller must then announce them like new tasks. Otherwise it does not change.
  */
 weir_task *weiri_inbox_take(struct weiri_inbox *inbox, unsigned turn, int *moved);
 

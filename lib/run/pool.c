@@ -1,5 +1,6 @@
 /*
- * pool.c - the life of a pool and its public calls. The algorithm is in worker.c, deque.c and inbox.c.
+ * pool.c - creating and destroying a pool, and its public calls. The algorithm is in worker.c,
+ * deque.c and inbox.c.
  */
 #include <weir/pool.h>
 
@@ -11,10 +12,11 @@
 #include "base/assert.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "base/uncancelled.h"
 #include "run/worker.h"
 
-#if defined(WEIRI_UNDER_MODEL) /* stress/model: less to put back before each execution */
+#if defined(WEIRI_UNDER_MODEL) /* stress/model: less to restore before each execution */
 enum { FIRST_DEQUE_CAPACITY = 2 };
 #else
 enum { FIRST_DEQUE_CAPACITY = 256 };
@@ -32,16 +34,12 @@ static size_t processors(void)
 static enum weir_status check_options(const struct weir_pool_options *given, struct weir_pool_options *options,
                                       weir_error *error)
 {
-	memset(options, 0, sizeof(*options));
-	if (given != NULL) {
-		if (!weiri_options_size_ok(given->struct_size, sizeof(*options)))
-			return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_pool_create: struct_size %zu, expected at most %zu",
-			                  given->struct_size, sizeof(*options));
-		memcpy(options, given, given->struct_size);
-	}
-	if ((options->flags & ~(uint32_t)WEIR_POOL_NO_THREADS) != 0)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_pool_create: unknown flag in 0x%x",
-		                  (unsigned)options->flags);
+	enum weir_status status = weiri_options_read("weir_pool_create", given, options, sizeof(*options), error);
+
+	if (status == WEIR_OK)
+		status = weiri_options_flags("weir_pool_create", options->flags, WEIR_POOL_NO_THREADS, error);
+	if (status != WEIR_OK)
+		return status;
 	if (options->threads > WEIR_POOL_MAX_THREADS)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_pool_create: %zu threads, expected at most %d",
 		                  options->threads, WEIR_POOL_MAX_THREADS);
@@ -49,8 +47,8 @@ static enum weir_status check_options(const struct weir_pool_options *given, str
 		if (options->threads == 0)
 			options->threads = processors();
 	} else if (options->threads != 0) {
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_pool_create: %zu threads with WEIR_POOL_NO_THREADS",
-		                  options->threads);
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_pool_create: %zu thread%s with WEIR_POOL_NO_THREADS",
+		                  options->threads, WEIRI_S(options->threads));
 	}
 	if (options->name == NULL)
 		options->name = "weir";
@@ -65,7 +63,7 @@ static void release_workers(weir_pool *pool, size_t with_deques)
 	              _Alignof(struct weiri_worker));
 }
 
-/* 0 when there is no memory. */
+/* 0: there is no memory. */
 static int create_workers(weir_pool *pool)
 {
 	size_t count = pool->thread_count;
@@ -89,7 +87,7 @@ static int create_workers(weir_pool *pool)
 	return 1;
 }
 
-/* The pool without its threads, or NULL when there is no memory. */
+/* The pool without its threads, or NULL if there is no memory. */
 static weir_pool *create_idle(const struct weir_pool_options *options)
 {
 	weir_allocator allocator = weiri_allocator_or_default(options->allocator);
@@ -118,7 +116,10 @@ static void *worker_main(void *argument)
 	return NULL;
 }
 
-/* "NAME-index", NAME cut so that the whole fits into what the system keeps of a thread's name. */
+/*
+ * "NAME-index", with NAME cut so that the whole fits into the length that the system keeps of a
+ * thread's name.
+ */
 static void name_thread(pthread_t thread, const char *name, size_t index)
 {
 	char number[8];
@@ -129,7 +130,10 @@ static void name_thread(pthread_t thread, const char *name, size_t index)
 	(void)pthread_setname_np(thread, full);
 }
 
-/* Starts the workers; returns how many there are. Signals stay with the threads of the program. */
+/*
+ * Starts the workers and returns how many there are. Workers block all signals, so signals go to
+ * the program's own threads.
+ */
 static size_t start_workers(weir_pool *pool, const char *name)
 {
 	sigset_t all;
@@ -147,20 +151,22 @@ static size_t start_workers(weir_pool *pool, const char *name)
 	return started;
 }
 
-/* Ends the first `count` workers, which run what is left, and gives all memory back. */
+/* Ends the first `count` workers, which run the remaining tasks, and releases all memory. */
 static void stop_and_release(weir_pool *pool, size_t count)
 {
 	weir_allocator allocator = pool->allocator;
 
-	/* [relaxed] hands nothing over: a task that a worker overlooks when it ends is run below. Before the look for sleepers, by the light
-	 * fence in notify_all: Dekker with F2 in worker.c. */
+	/*
+	 * [relaxed] hands nothing over: a task that a worker overlooks when it ends is run below. The
+	 * light fence in notify_all orders it before the look for sleepers: Dekker with F2 in worker.c.
+	 */
 	weiri_store_relaxed(&pool->stopping, 1);
 	weiri_eventcount_notify_all(&pool->idle);
 	for (size_t i = 0; i < count; i++)
 		weiri_thread_join(pool->workers[i].thread);
 	(void)weir_pool_help(pool, SIZE_MAX);
 	for (size_t i = 0; i < pool->thread_count; i++)
-		WEIR_ASSERT1(I1, weiri_deque_size_approx(&pool->workers[i].deque) == 0);
+		WEIR_ASSERT1(worker I1, weiri_deque_size_approx(&pool->workers[i].deque) == 0);
 	release_workers(pool, pool->thread_count);
 	weiri_inbox_fini(&pool->inbox);
 	weiri_release(&allocator, pool, sizeof(*pool), _Alignof(weir_pool));
@@ -183,8 +189,8 @@ enum weir_status weir_pool_create(const struct weir_pool_options *given, weir_po
 	started = start_workers(pool, options.name);
 	if (started < options.threads) {
 		stop_and_release(pool, started);
-		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "weir_pool_create: pool \"%s\": only %zu of %zu threads",
-		                  options.name, started, options.threads);
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "weir_pool_create: pool \"%s\": only %zu of %zu thread%s",
+		                  options.name, started, options.threads, WEIRI_S(options.threads));
 	}
 	*out = pool;
 	return WEIR_OK;
@@ -242,7 +248,7 @@ size_t weir_pool_help(weir_pool *pool, size_t budget)
 	return done;
 }
 
-size_t weir_pool_threads(const weir_pool *pool)
+size_t weir_pool_thread_count(const weir_pool *pool)
 {
 	return pool != NULL ? pool->thread_count : 0;
 }

@@ -1,13 +1,15 @@
 /*
  * published.h - a list that only grows at its front, read by any number of threads while it grows.
  *
- * For things that are found by walking and are never taken out before all readers are gone: names, compiled plans, edges. Items
- * embed the link as a member and are immutable once pushed. A sealed list takes no more.
+ * For items that are found by walking and are not removed while there are readers: names, compiled
+ * plans, edges. Items embed the link as a member and are immutable once pushed. A sealed list
+ * accepts no more items.
  *
  * Pairs
- *   P1  push -> first, seal: the item and everything behind it
- * Linearization: the CAS on the front. No ABA: nothing is ever taken out.
- * Progress: first and seal are wait-free, push is lock-free (a failed CAS means that another push or a seal succeeded).
+ *   P1  push -> first, seal: the item and all items after it
+ * Linearization: the CAS on the front. No ABA: no item is ever removed.
+ * Progress: first and seal are wait-free, push is lock-free (a failed CAS means that another push
+ *   or a seal succeeded).
  */
 #ifndef WEIRI_PUBLISHED_H
 #define WEIRI_PUBLISHED_H
@@ -34,11 +36,11 @@ static inline struct weiri_published *weiri_published_item(uintptr_t front)
 
 static inline void weiri_published_init(struct weiri_published_list *list)
 {
-	/* [relaxed] nobody else has it yet. */
+	/* [relaxed] not shared yet. */
 	weiri_store_relaxed(&list->front, 0);
 }
 
-/* The newest item or NULL; walk on by ->next. */
+/* The newest item or NULL; ->next leads to the next older one. */
 static inline struct weiri_published *weiri_published_first(const struct weiri_published_list *list)
 {
 	/* [P1 acquire] pairs with the pushes. */
@@ -46,8 +48,9 @@ static inline struct weiri_published *weiri_published_first(const struct weiri_p
 }
 
 /*
- * Pushes `item` if `first` is still the newest one: the caller has looked at all of it and found nothing against it. Returns 1,
- * or 0 when the list has moved on or is sealed.
+ * Pushes `item` if `first` is still the newest item: the caller has examined the whole list and
+ * found no reason against it. Returns 1, or 0 if another item was pushed meanwhile or the list is
+ * sealed.
  */
 static inline int weiri_published_push_after(struct weiri_published_list *list, struct weiri_published *item,
                                              struct weiri_published *first)
@@ -55,7 +58,10 @@ static inline int weiri_published_push_after(struct weiri_published_list *list, 
 	uintptr_t expected = (uintptr_t)first;
 
 	item->next = first;
-	/* [P1 release] pairs with weiri_published_first(). What is behind was published by its own push: a release sequence. */
+	/*
+	 * [P1 release] pairs with weiri_published_first(). The items after it were published by their
+	 * own pushes: a release sequence.
+	 */
 	return weiri_cas_release(&list->front, &expected, (uintptr_t)item);
 }
 
@@ -68,7 +74,10 @@ static inline int weiri_published_sealed(const struct weiri_published_list *list
 /* From now on pushes fail. Returns the newest item or NULL. Idempotent. */
 static inline struct weiri_published *weiri_published_seal(struct weiri_published_list *list)
 {
-	/* [P1 acquire] pairs with the pushes. Those who acquire the sealed word read from the pushes' release sequence. */
+	/*
+	 * [P1 acquire] pairs with the pushes. An acquire of the sealed word reads from the release
+	 * sequence of the pushes.
+	 */
 	return weiri_published_item(weiri_fetch_or_acquire(&list->front, (uintptr_t)WEIRI_PUBLISHED_SEALED));
 }
 

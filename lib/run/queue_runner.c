@@ -1,23 +1,31 @@
 /*
- * queue_runner.c - the loops around the steps, and who closes the queue.
+ * queue_runner.c - runs steps repeatedly on threads, and closes the queue at the end of the input.
  *
- * A run has three counts. `left` says who is the last to end and so runs close; each thread subtracts itself once, on whatever
- * path it ends. `running` says whether the run is over, close included; it is what joiners sleep on and what keeps a second start
- * out. Between them a thread is busy with the end and with nothing else. `go` holds the threads back until all have been
- * created, so that a start that fails has called no step.
+ * Algorithm. A run has three words. `left` tells a thread whether it is the last to end, which
+ * calls close; each thread subtracts itself once, on whichever path it ends. `running` tells
+ * whether the run, including close, is over; joiners sleep on it, and it prevents a second start.
+ * Between its two subtractions a thread only ends the run. `go` holds the threads back until all
+ * have been created, so that a failed start has called no step.
+ *
+ * Source. The steps, the close and the cancellation at a stop are those of TensorFlow 1.x's queue
+ * runner, which holds a lock.
  *
  * Invariants
- *   I1  running goes 0 -> n by the start that owns the run, then n .. 0 by its threads; all else is changed while 0, or by the
- *       owner before `go`
- *   I2  each thread that was created subtracts itself from left once, and before that from nothing
+ *   I1  the start that owns the run changes running from 0 to n; its threads then change it from n
+ *       to 0. The settings of the run are changed only while it is 0, or by the owner before `go`
+ *   I2  each thread that was created subtracts itself from left once, and from running only after
+ *       that
  * Pairs
- *   P1  start (go) -> thread_main: the run's setting
- *   P2  end_thread (left) -> the last end_thread: errors kept by the others
- *   P3  end_thread (running) -> await_end, start: all that the threads did
+ *   P1  start (go) -> thread_main: the settings of the run; together with P3 the hook, for the next
+ *       start
+ *   P2  end_thread (left) -> the last end_thread: errors that other threads kept
+ *   P3  end_thread (running) -> await_end, start: everything that the threads did
  *   P4  keep_error (failed) -> weir_queue_runner_error: the message
  *   P5  cancel_on_stop (cancel_state) -> await_cancel: the callback is over
- * Memory: after its step to running - 1 a thread touches nothing of the runner and only wakes an address.
- * Progress: threads share the counts and nothing else; one that is stopped holds up the end of the run, not the steps of the others.
+ * Memory: after its step to running - 1 a thread accesses nothing of the runner and only wakes an
+ *   address.
+ * Progress: threads share only the counts. A stalled thread delays the end of the run, not the
+ *   steps of the other threads.
  * Checked: tests/test_queue_runner.c (plain, TSan, ASan); stress/model/check_queue_runner.c.
  */
 #include <weir/queue_runner.h>
@@ -32,6 +40,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "run/runner_queue.h"
 #include "sync/park.h"
 
@@ -45,7 +54,7 @@ struct runner_thread {
 	void *context;              /* constant */
 	char name[STEP_NAME_SIZE];  /* constant */
 	/* the thread's own */
-	enum weir_status status; /* WEIR_OK: stopped */
+	enum weir_status status; /* WEIR_OK: stopped, or the run has not begun */
 	weir_error end;
 	weir_queue_announcement *announcement; /* that it feeds the queue; NULL: none */
 	_Atomic(uint32_t) failed;              /* 1: `end` is an error that was kept */
@@ -78,7 +87,7 @@ static int means_end_of_input(const weir_queue_runner *runner, enum weir_status 
 	return (unsigned)status < 64 && (runner->end_codes >> (unsigned)status & 1u) != 0;
 }
 
-/* Calls the step until it fails or all are to stop. Returns the failure, or WEIR_OK. */
+/* Calls the step until it fails or the threads are to stop. Returns the failure, or WEIR_OK. */
 static enum weir_status run_steps(struct runner_thread *thread)
 {
 	weir_coordinator *coordinator = thread->runner->coordinator;
@@ -87,7 +96,7 @@ static enum weir_status run_steps(struct runner_thread *thread)
 
 	while (status == WEIR_OK && !weir_coordinator_should_stop(coordinator))
 		status = thread->step(thread->context, cancel, &thread->end);
-	/* What fails after the stop fails because of it. */
+	/* A failure after the stop results from the stop. */
 	return weir_coordinator_should_stop(coordinator) ? WEIR_OK : status;
 }
 
@@ -127,7 +136,7 @@ static const weir_error *nth_error(const weir_queue_runner *runner, size_t index
 	return NULL;
 }
 
-/* By the last thread of a run that was not stopped. */
+/* Called by the last thread of a run that was not stopped. */
 static void close_queue(struct runner_thread *last)
 {
 	weir_queue_runner *runner = last->runner;
@@ -142,15 +151,21 @@ static void close_queue(struct runner_thread *last)
 static void leave_run(weir_queue_runner *runner)
 {
 	_Atomic(uint32_t) *running = &runner->running;
-	/* [P3 release] pairs with await_end(); the others' releases are in the chain of changes. */
+	/*
+	 * [P3 release] pairs with await_end(); the releases of other threads are in the same release
+	 * sequence.
+	 */
 	uint32_t before = weiri_fetch_sub_release(running, 1);
 
-	/* From here on the runner may be gone; a wake needs its address only. */
+	WEIR_ASSERT1(I1, before != 0);
+	/* From here on the runner may be freed; a wake needs only its address. */
 	if (before == 1)
 		weiri_park_wake(running, INT_MAX);
 }
 
-/* Every path of a thread that was created leads here once, that of a step which calls pthread_exit too. */
+/*
+ * Every thread that was created comes here once, even if a step or the queue's allocator ends it.
+ */
 static void end_thread(void *argument)
 {
 	struct runner_thread *thread = argument;
@@ -164,10 +179,14 @@ static void end_thread(void *argument)
 		if (!means_end_of_input(runner, thread->status))
 			report_error(thread);
 	}
-	/* [P2 acq_rel] release an error that was kept; the last one acquires those of all. */
+	/*
+	 * [P2 acq_rel] releases an error that was kept; the last thread acquires the errors of all
+	 * threads.
+	 */
 	before = weiri_fetch_sub_acq_rel(&runner->left, 1);
 	WEIR_ASSERT1(I2, before != 0);
-	if (before == 1 && !weir_coordinator_should_stop(runner->coordinator))
+	/* A thread that ends with WEIR_OK was stopped, or gave up before the run began. */
+	if (before == 1 && thread->status != WEIR_OK && !weir_coordinator_should_stop(runner->coordinator))
 		close_queue(thread);
 	leave_run(runner);
 }
@@ -175,7 +194,7 @@ static void end_thread(void *argument)
 static int may_go(weir_queue_runner *runner)
 {
 	(void)weiri_park_wait(&runner->go, HOLD, WEIR_NO_DEADLINE);
-	/* [relaxed] no older than what the park acquired (P1), and it changes once. */
+	/* [relaxed] no older than the value that the park acquired (P1), and it changes once. */
 	return weiri_load_relaxed(&runner->go) == GO;
 }
 
@@ -187,10 +206,10 @@ static enum weir_status thread_main(weir_coordinator *coordinator, void *context
 	(void)error;
 	pthread_cleanup_push(end_thread, thread);
 	if (may_go(thread->runner)) {
+		/* Remains if the thread ends inside the announcement or a step. */
+		thread->status = WEIR_INTERNAL;
 		thread->announcement =
 			weiri_runner_announce(thread->runner->close, thread->runner->queue, thread->runner->name);
-		/* Stands if the step never returns. */
-		thread->status = WEIR_INTERNAL;
 		thread->status = run_steps(thread);
 	}
 	pthread_cleanup_pop(1);
@@ -204,17 +223,22 @@ static void cancel_on_stop(void *context)
 {
 	weir_queue_runner *runner = context;
 	_Atomic(uint32_t) *cancel_state = &runner->cancel_state;
-	weir_error cause;
-	int has_cause = weir_coordinator_status(runner->coordinator, &cause) != WEIR_OK;
+	weir_error cause = {WEIR_OK, ""};
 
+	/* Without a recorded error the token says who stopped. */
+	if (weir_coordinator_status(runner->coordinator, &cause) == WEIR_OK)
+		(void)weir_cancel_cause(weir_coordinator_cancel(runner->coordinator), &cause);
 	if (runner->cancel != NULL)
-		runner->cancel(runner->queue, has_cause ? &cause : NULL);
-	/* [P5 release] pairs with await_cancel(). From here on the runner may be gone; a wake needs its address only. */
+		runner->cancel(runner->queue, weiri_is_cause(&cause) ? &cause : NULL);
+	/*
+	 * [P5 release] pairs with await_cancel(). From here on the runner may be gone; a wake needs its
+	 * address only.
+	 */
 	weiri_store_release(cancel_state, CANCEL_DONE);
 	weiri_park_wake(cancel_state, INT_MAX);
 }
 
-/* After it no cancel_on_stop of an earlier run is under way, nor will be. */
+/* Afterwards no cancel_on_stop of an earlier run is under way, and none will start. */
 static void await_cancel(weir_queue_runner *runner)
 {
 	if (runner->hook != NULL && !weir_cancel_off(runner->hook)) {
@@ -226,7 +250,7 @@ static void await_cancel(weir_queue_runner *runner)
 
 /* ---- the run ---- */
 
-/* 1 when no thread is left, 0 when the deadline came first. */
+/* 1: no thread is left; 0: the deadline passed first. */
 static int await_end(weir_queue_runner *runner, uint64_t deadline_ns)
 {
 	enum weiri_park_result result = WEIRI_PARK_WOKEN;
@@ -250,11 +274,11 @@ static void release_threads(weir_queue_runner *runner, uint32_t go)
 	weiri_park_wake(&runner->go, INT_MAX);
 }
 
-/* The runner's own coordinator as new, its threads of earlier runs gone. */
+/* Resets the runner's own coordinator, after the threads of earlier runs have exited. */
 static enum weir_status renew_own(weir_queue_runner *runner, weir_error *error)
 {
-	/* They have left the run, so all that is waited for is the exit of each. */
-	(void)weir_coordinator_join(runner->own, NULL, NULL);
+	/* The threads have left the run, so the join waits only for their exits. */
+	(void)weir_coordinator_join(runner->own, WEIR_NO_DEADLINE, WEIR_COORDINATOR_GRACE_NS, 0, NULL);
 	return weir_coordinator_clear_stop(runner->own, error);
 }
 
@@ -279,7 +303,7 @@ static enum weir_status prepare_run(weir_queue_runner *runner, weir_coordinator 
 	return WEIR_OK;
 }
 
-/* Creates the threads, which wait for `go`. Returns how many there are. */
+/* Creates the threads, which wait for `go`. Returns how many were created. */
 static size_t create_threads(weir_queue_runner *runner, weir_error *error)
 {
 	char name[NAME_SIZE + STEP_NAME_SIZE];
@@ -299,8 +323,6 @@ static size_t create_threads(weir_queue_runner *runner, weir_error *error)
 /* Ends a run of which only the first `created` threads exist; they call no step. */
 static void give_up(weir_queue_runner *runner, size_t created)
 {
-	/* [relaxed] nobody is last: a thread that gives up finds more left than there are threads. */
-	weiri_store_relaxed(&runner->left, (uint32_t)runner->thread_count + 1);
 	release_threads(runner, GIVE_UP);
 	for (size_t i = created; i < runner->thread_count; i++)
 		leave_run(runner);
@@ -315,11 +337,12 @@ enum weir_status weir_queue_runner_start(weir_queue_runner *runner, weir_coordin
 
 	if (runner == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_queue_runner_start: runner is NULL");
-	/* [P3 acquire] pairs with leave_run(): the run before is over; this one is ours. */
+	/* [P3 acquire] pairs with leave_run(): the previous run is over; the caller owns this one. */
 	if (!weiri_cas_acquire(&runner->running, &idle, (uint32_t)runner->thread_count))
 		return weiri_fail(error, WEIR_FAILED_PRECONDITION,
-		                  "weir_queue_runner_start: queue runner \"%s\" has %u threads running", runner->name,
-		                  (unsigned)idle);
+		                  "weir_queue_runner_start: queue runner \"%s\" has %u thread%s running; another coordinator "
+		                  "needs a runner of its own",
+		                  runner->name, (unsigned)idle, WEIRI_S(idle));
 	status = prepare_run(runner, coordinator, error);
 	if (status == WEIR_OK) {
 		created = create_threads(runner, error);
@@ -337,11 +360,11 @@ enum weir_status weir_queue_runner_start(weir_queue_runner *runner, weir_coordin
 	return WEIR_OK;
 }
 
-enum weir_status weir_queue_runner_request_stop(weir_queue_runner *runner)
+enum weir_status weir_queue_runner_request_stop(weir_queue_runner *runner, const weir_error *cause)
 {
 	if (runner == NULL)
 		return WEIR_INVALID_ARGUMENT;
-	return runner->coordinator != NULL ? weir_coordinator_request_stop(runner->coordinator, NULL)
+	return runner->coordinator != NULL ? weir_coordinator_request_stop(runner->coordinator, cause)
 	                                   : WEIR_FAILED_PRECONDITION;
 }
 
@@ -352,9 +375,9 @@ enum weir_status weir_queue_runner_join(weir_queue_runner *runner, uint64_t dead
 	return await_end(runner, deadline_ns) ? WEIR_OK : WEIR_DEADLINE_EXCEEDED;
 }
 
-size_t weir_queue_runner_running(const weir_queue_runner *runner)
+size_t weir_queue_runner_running_count(const weir_queue_runner *runner)
 {
-	/* [P3 acquire] pairs with leave_run(), for callers who go on at 0. */
+	/* [P3 acquire] pairs with leave_run(), for callers that continue when the count is 0. */
 	return runner != NULL ? weiri_load_acquire(&runner->running) : 0;
 }
 
@@ -390,8 +413,9 @@ static enum weir_status check_steps(const struct weir_queue_runner_options *opti
 	if (options->threads_per_step > WEIR_QUEUE_RUNNER_MAX_THREADS ||
 	    options->step_count > WEIR_QUEUE_RUNNER_MAX_THREADS / options->threads_per_step)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
-		                  "weir_queue_runner_create: %zu steps on %zu threads each, expected at most %d threads",
-		                  options->step_count, options->threads_per_step, WEIR_QUEUE_RUNNER_MAX_THREADS);
+		                  "weir_queue_runner_create: %zu step%s on %zu thread%s each, expected at most %d threads",
+		                  options->step_count, WEIRI_S(options->step_count), options->threads_per_step,
+		                  WEIRI_S(options->threads_per_step), WEIR_QUEUE_RUNNER_MAX_THREADS);
 	for (size_t i = 0; i < options->step_count; i++) {
 		if (options->steps[i].run == NULL)
 			return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_queue_runner_create: step %zu has no function", i);
@@ -402,17 +426,16 @@ static enum weir_status check_steps(const struct weir_queue_runner_options *opti
 static enum weir_status check_options(const struct weir_queue_runner_options *given,
                                       struct weir_queue_runner_options *options, weir_error *error)
 {
-	memset(options, 0, sizeof(*options));
+	enum weir_status status;
+
 	if (given == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_queue_runner_create: options is NULL");
-	if (!weiri_options_size_ok(given->struct_size, sizeof(*options)))
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
-		                  "weir_queue_runner_create: struct_size %zu, expected at most %zu", given->struct_size,
-		                  sizeof(*options));
-	memcpy(options, given, given->struct_size);
-	if ((options->flags & ~(uint32_t)WEIR_QUEUE_RUNNER_CANCELLED_IS_ERROR) != 0)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_queue_runner_create: unknown flag in 0x%x",
-		                  (unsigned)options->flags);
+	status = weiri_options_read("weir_queue_runner_create", given, options, sizeof(*options), error);
+	if (status == WEIR_OK)
+		status = weiri_options_flags("weir_queue_runner_create", options->flags, WEIR_QUEUE_RUNNER_CANCELLED_IS_ERROR,
+		                             error);
+	if (status != WEIR_OK)
+		return status;
 	if (options->threads_per_step == 0)
 		options->threads_per_step = 1;
 	if (options->end_codes == 0)
@@ -438,7 +461,7 @@ static void set_thread(weir_queue_runner *runner, size_t index, const struct wei
 		(void)snprintf(thread->name, sizeof(thread->name), "%u", number);
 }
 
-/* threads_per_step threads for each step, side by side. */
+/* Sets threads_per_step adjacent threads for each step. */
 static void set_threads(weir_queue_runner *runner, const struct weir_queue_runner_options *options)
 {
 	size_t index = 0;
@@ -463,7 +486,8 @@ static void release(weir_queue_runner *runner)
 static enum weir_status create(const struct weir_queue_runner_options *options, weir_queue_runner **out)
 {
 	weir_allocator allocator = weiri_allocator_or_default(options->allocator);
-	struct weir_coordinator_options own = {.struct_size = sizeof(own), .name = options->name, .allocator = &allocator};
+	struct weir_coordinator_options own = {WEIR_COORDINATOR_OPTIONS_INIT, .name = options->name,
+	                                       .allocator = &allocator};
 	weir_queue_runner *runner = weiri_allocate_zeroed(&allocator, sizeof(*runner), _Alignof(weir_queue_runner));
 
 	if (runner == NULL)
@@ -504,16 +528,16 @@ enum weir_status weir_queue_runner_create(const struct weir_queue_runner_options
 
 enum weir_status weir_queue_runner_destroy(weir_queue_runner *runner, weir_error *error)
 {
-	size_t running = weir_queue_runner_running(runner);
+	size_t running = weir_queue_runner_running_count(runner);
 
 	if (runner == NULL)
 		return WEIR_OK;
 	if (running != 0)
 		return weiri_fail(error, WEIR_FAILED_PRECONDITION,
-		                  "weir_queue_runner_destroy: queue runner \"%s\" has %zu threads running", runner->name,
-		                  running);
+		                  "weir_queue_runner_destroy: queue runner \"%s\" has %zu thread%s running", runner->name,
+		                  running, WEIRI_S(running));
 	await_cancel(runner);
-	(void)weir_coordinator_join(runner->own, NULL, NULL);
+	(void)weir_coordinator_join(runner->own, WEIR_NO_DEADLINE, WEIR_COORDINATOR_GRACE_NS, 0, NULL);
 	release(runner);
 	return WEIR_OK;
 }

@@ -1,16 +1,23 @@
 /*
  * roster.c - claiming, starting, ending and naming members.
  *
+ * Source. A list that only grows, whose records are reused, is that of hazard-pointer records
+ * (Michael, TPDS 2004). A name of several words that is checked against a count of claims is a
+ * sequence lock (Boehm, MSPC 2012).
+ *
  * Invariants
- *   I1  a member that was put in the list stays until fini, so a walk needs no protection
+ *   I1  a member that was pushed stays in the list until fini, so a walk needs no protection
  *   I2  between two claims of a member its name does not change
+ *   I3  at fini every member is free: nothing of it is used any more
  * Pairs
  *   P1  push (first) -> walk: the member and its next
- *   P2  free (state) -> claim: the previous user is done with it
- *   P3  start (state) -> end -> join_ended, or end -> start -> join_ended: the thread's id, which the system may write when the thread
- *       runs already
- *   P4  write_name (state after BUSY; name words) -> read_name: a name that belongs to the state seen
- * Progress: claim walks a list that only grows, and fails a CAS only to another claim or push that succeeded.
+ *   P2  free (state) -> claim: the previous user has finished with the member
+ *   P3  start (state) -> end -> join_ended, or end -> start -> join_ended: the thread's id, which
+ *       the system may write when the thread already runs
+ *   P4  write_name (state after BUSY; name words) -> read_name: a name that belongs to the state
+ *       that was read
+ * Progress: claim walks a list that only grows. It fails a CAS only if another claim or push has
+ *   succeeded.
  * Checked: tests/test_coordinator.c (plain, TSan, ASan); stress/model/check_roster.c.
  */
 #include "run/roster.h"
@@ -30,30 +37,55 @@ static uint32_t with_state(uint32_t word, uint32_t state)
 	return (word & ~(uint32_t)STATE_MASK) | state;
 }
 
-/* 1 when the member went from `from` to `to` by this call. */
+/* 1: this call moved the member from `from` to `to`. */
 static int step(weir_coordinator_member *member, uint32_t from, uint32_t to)
 {
-	/* [P3 acquire] pairs with the step before, also when this one fails: a thread that ends hands its id on, which its starter wrote. */
+	/*
+	 * [P3 acquire] pairs with the previous step, even if this one fails: the ending thread passes
+	 * on its id, which its starter wrote.
+	 */
 	uint32_t word = weiri_load_acquire(&member->state);
 
 	/* [P3 release, acquire when it fails] likewise. The claims change only from FREE, so no ABA. */
 	return (word & STATE_MASK) == from && weiri_cas_release_or_acquire(&member->state, &word, with_state(word, to));
 }
 
-/* For the one thread that may take the member out of its state. */
+/* Only for the one thread that may move the member out of its state. */
 static void set_state(weir_coordinator_member *member, uint32_t state)
 {
-	/* [relaxed] nobody else changes it now. [P2 P3 P4 release] pairs with step(), claim_free() and read_name(). */
+	/*
+	 * [relaxed] no other thread changes it now. [P2 P3 P4 release] pairs with step(), claim_free()
+	 * and read_name().
+	 */
 	weiri_store_release(&member->state, with_state(weiri_load_relaxed(&member->state), state));
+}
+
+/* The caller has claimed the member, and no other thread changes its state now. */
+static WEIRI_UNSEEN void assert_claimed(const weir_coordinator_member *member)
+{
+	WEIR_ASSERT2(I2, (weiri_peek(&member->state) & STATE_MASK) == BUSY);
+}
+
+static WEIRI_UNSEEN void assert_listed(const struct weiri_roster *roster, const weir_coordinator_member *member)
+{
+	const weir_coordinator_member *other = weiri_peek(&roster->first);
+
+	while (other != NULL && other != member)
+		other = other->next;
+	WEIR_ASSERT3(I1, other == member);
 }
 
 static void write_name(weir_coordinator_member *member, const char *name)
 {
 	uint64_t words[WEIRI_MEMBER_NAME_WORDS] = {0};
 
+	WEIR_ASSERT_LOOK(assert_claimed(member));
 	(void)snprintf((char *)words, sizeof(words), "%s", name);
 	for (int i = 0; i < WEIRI_MEMBER_NAME_WORDS; i++)
-		/* [P4 release] pairs with read_name(): who sees a word of this name sees the claim before it. */
+		/*
+		 * [P4 release] pairs with read_name(): a reader of a word of this name sees the claim
+		 * before it.
+		 */
 		weiri_store_release(&member->name[i], words[i]);
 }
 
@@ -76,14 +108,14 @@ void weiri_roster_init(struct weiri_roster *roster, const weir_allocator *alloca
 
 void weiri_roster_fini(struct weiri_roster *roster)
 {
-	/* [relaxed] the only thread: whoever pushed has left since. */
+	/* [relaxed] the only thread: those that pushed have left since. */
 	weir_coordinator_member *member = weiri_load_relaxed(&roster->first);
 
 	while (member != NULL) {
 		weir_coordinator_member *next = member->next;
 
 		/* [relaxed] the only thread. */
-		WEIR_ASSERT1(free_at_fini, (weiri_load_relaxed(&member->state) & STATE_MASK) == FREE);
+		WEIR_ASSERT1(I3, (weiri_load_relaxed(&member->state) & STATE_MASK) == FREE);
 		weiri_release(roster->allocator, member, sizeof(*member), _Alignof(weir_coordinator_member));
 		member = next;
 	}
@@ -91,7 +123,7 @@ void weiri_roster_fini(struct weiri_roster *roster)
 
 static void push(struct weiri_roster *roster, weir_coordinator_member *member)
 {
-	/* [relaxed] followed only through `first`, by P1. No ABA: members are never taken out (I1). */
+	/* [relaxed] followed only through `first`, by P1. No ABA: members are never removed (I1). */
 	weir_coordinator_member *first = weiri_load_relaxed(&roster->first);
 
 	do {
@@ -110,7 +142,10 @@ static weir_coordinator_member *claim_free(struct weiri_roster *roster)
 		/* [relaxed] the CAS checks it. */
 		uint32_t word = weiri_load_relaxed(&member->state);
 
-		/* [P2 acquire] pairs with the step to FREE. The claim is released with each word of its name (P4). */
+		/*
+		 * [P2 acquire] pairs with the step to FREE. The claim is released with each word of its
+		 * name (P4).
+		 */
 		if ((word & STATE_MASK) == FREE && weiri_cas_acquire(&member->state, &word, with_state(word + ONE_CLAIM, BUSY)))
 			return member;
 	}
@@ -127,10 +162,9 @@ weir_coordinator_member *weiri_roster_claim(struct weiri_roster *roster, const c
 			return NULL;
 		/* [relaxed] published by push(). */
 		weiri_store_relaxed(&member->state, BUSY);
-		write_name(member, name);
 		push(roster, member);
-		return member;
 	}
+	WEIR_ASSERT_INSTANT(assert_listed(roster, member));
 	write_name(member, name);
 	return member;
 }
@@ -177,7 +211,7 @@ void weiri_roster_join_ended(struct weiri_roster *roster)
 	}
 }
 
-/* 1 when the member has not ended; then its name. */
+/* 1: the member has not ended, and `name` is its name. */
 static int read_name(const weir_coordinator_member *member, char name[WEIRI_MEMBER_NAME_SIZE])
 {
 	/* [P4 acquire] pairs with the step after BUSY: the name is written. */
@@ -187,7 +221,7 @@ static int read_name(const weir_coordinator_member *member, char name[WEIRI_MEMB
 	if (state != FOREIGN && state != STARTING && state != RUNNING)
 		return 0;
 	weiri_member_name(member, name);
-	/* [relaxed] P4: had a word been of a later claim, this load would see that claim. */
+	/* [relaxed] P4: if a word were from a later claim, this load would see that claim. */
 	return (weiri_load_relaxed(&member->state) & ~(uint32_t)STATE_MASK) == (word & ~(uint32_t)STATE_MASK);
 }
 

@@ -1,18 +1,20 @@
 /*
- * roster.h - the list of a coordinator's registered threads: who is there, and under what name.
+ * roster.h - the list of a coordinator's registered threads and their names.
  *
- * Members are put in front of a list and stay there until fini; one that is free is used again, so the list is as long as the
- * largest number of members at one time.
+ * Members are pushed onto a list and stay in it until fini. A free member is reused, so the list is
+ * as long as the largest number of members at one time.
  *
- * | state       | meaning                                             | next                                        |
- * |-------------|-----------------------------------------------------|---------------------------------------------|
- * | FREE        | nobody's                                            | BUSY (claimed)                              |
- * | BUSY        | one thread sets it up or takes it apart             | FOREIGN, STARTING, FREE                     |
- * | FOREIGN     | a registration without a thread of ours             | FREE (leave)                                |
- * | STARTING    | our thread may run, its id is not written yet       | RUNNING, ENDED_EARLY, FREE (not created)    |
- * | RUNNING     | our thread runs, its id is written                  | ENDED                                       |
- * | ENDED_EARLY | our thread has ended, its id is not written yet     | ENDED                                       |
- * | ENDED       | our thread has ended and is to be joined            | BUSY (joined), then FREE                    |
+ * | state       | meaning                                      | next                            |
+ * |-------------|----------------------------------------------|---------------------------------|
+ * | FREE        | free to be claimed                           | BUSY (claimed)                  |
+ * | BUSY        | one thread sets it up or takes it apart      | FOREIGN, STARTING, FREE         |
+ * | FOREIGN     | registers a thread not started here          | FREE (leave)                    |
+ * | STARTING    | the thread may run, its id is not written    | RUNNING, ENDED_EARLY, FREE      |
+ * | RUNNING     | the thread runs, its id is written           | ENDED                           |
+ * | ENDED_EARLY | the thread has ended, its id is not written  | ENDED                           |
+ * | ENDED       | the thread has ended and must be joined      | BUSY (joined), then FREE        |
+ *
+ * STARTING -> FREE: the system gave no thread.
  *
  * | call                     | threads           | progress              | blocks on           |
  * |--------------------------|-------------------|-----------------------|---------------------|
@@ -31,7 +33,7 @@
 
 #include "base/atomic.h"
 
-#if defined(WEIRI_UNDER_MODEL) /* stress/model: two words can be torn as well as six */
+#if defined(WEIRI_UNDER_MODEL) /* stress/model: two words can tear as well as six */
 enum { WEIRI_MEMBER_NAME_WORDS = 2 };
 #else
 enum { WEIRI_MEMBER_NAME_WORDS = 6 };
@@ -56,25 +58,31 @@ struct weiri_roster {
 };
 
 void weiri_roster_init(struct weiri_roster *roster, const weir_allocator *allocator);
-/* All members are FREE. */
+/* All members must be FREE. */
 void weiri_roster_fini(struct weiri_roster *roster);
 
-/* A BUSY member with this name, or NULL without memory. */
+/* A BUSY member with this name, or NULL if there is no memory. */
 weir_coordinator_member *weiri_roster_claim(struct weiri_roster *roster, const char *name);
 /* BUSY -> FOREIGN. */
 void weiri_member_enter(weir_coordinator_member *member);
 /* FOREIGN -> FREE. */
 void weiri_member_leave(weir_coordinator_member *member);
-/* Starts main(member) on a thread: BUSY -> RUNNING or later. 0: the system gave no thread; BUSY -> FREE. */
+/*
+ * Starts main(member) on a new thread: BUSY -> RUNNING or later. 0: the system gave no thread; BUSY
+ * -> FREE.
+ */
 int weiri_member_start(weir_coordinator_member *member, void *(*main)(void *member));
-/* The last thing but one that a started thread does: RUNNING -> ENDED, or early. */
+/* The last action but one of a started thread: RUNNING -> ENDED, or STARTING -> ENDED_EARLY. */
 void weiri_member_end(weir_coordinator_member *member);
-/* Copies the name; for the member's own thread. */
+/* Copies the name; only for the member's own thread. */
 void weiri_member_name(const weir_coordinator_member *member, char name[WEIRI_MEMBER_NAME_SIZE]);
 
-/* Joins the threads of all members that are ENDED, and frees those. */
+/* Joins the threads of all members that are ENDED, and makes these FREE. */
 void weiri_roster_join_ended(struct weiri_roster *roster);
-/* "a, b, c" of all that have not ended, cut to size; returns how many. */
+/*
+ * Writes "a, b, c", the names of all members that have not ended, cut to size; returns how many
+ * there are.
+ */
 size_t weiri_roster_list_names(const struct weiri_roster *roster, char *text, size_t size);
 
 #endif

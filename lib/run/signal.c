@@ -1,5 +1,5 @@
 /*
- * signal.c - a counter to sleep on, with one bit that tells whether anybody does.
+ * signal.c - a counter to sleep on, with one bit that tells whether a thread sleeps.
  */
 #include "run/signal.h"
 
@@ -29,19 +29,13 @@ void weiri_signal_raise(struct weiri_signal *signal)
 
 int weiri_signal_wait(struct weiri_signal *signal, uint32_t seen, uint64_t deadline_ns)
 {
-	for (;;) {
-		uint32_t word = seen;
+	uint32_t word = seen;
 
-		/* [relaxed] says only that we sleep; a failed CAS finds either our own bit or a raise, and then we look again. */
-		if (!weiri_cas_relaxed(&signal->word, &word, seen | SLEEPER) && word != (seen | SLEEPER))
-			break;
-		if (weiri_park_wait(&signal->word, seen | SLEEPER, deadline_ns) == WEIRI_PARK_TIMEOUT)
-			return 0;
-		/* A second waiter's look at `seen` may have changed nothing but the bit: only a raise ends the wait. */
-		if (weiri_signal_now(signal) != seen)
-			break;
-	}
-	/* [P1 acquire] pairs with weiri_signal_raise(). */
-	(void)weiri_signal_now(signal);
-	return 1;
+	/*
+	 * [relaxed] says only that a thread sleeps. A failed CAS finds the bit set, by another sleeper or
+	 * by an earlier wait that timed out, or a raise, which the park detects immediately.
+	 */
+	(void)weiri_cas_relaxed(&signal->word, &word, seen | SLEEPER);
+	/* Only a raise changes this word. [P1 acquire] in the park: pairs with weiri_signal_raise(). */
+	return weiri_park_wait(&signal->word, seen | SLEEPER, deadline_ns) == WEIRI_PARK_WOKEN;
 }

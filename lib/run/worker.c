@@ -1,34 +1,46 @@
 /*
  * worker.c - finding tasks, and sleeping when there are none.
  *
- * A worker's own tasks are in its deque, newest first for the sake of the caches; tasks of other threads are in the inbox. A worker
- * without either steals the oldest task of another. Every TURN tasks it looks at the others' tasks or at its own oldest one first, so a
- * task that submits itself again and again starves nobody.
+ * Algorithm. A worker's own tasks are in its deque, and it runs the newest first, for the sake of
+ * the caches. Tasks of other threads are in the inbox. A worker that finds neither steals the
+ * oldest task of another worker. Once in TURN tasks it first looks at the tasks of other threads,
+ * or at its own oldest task, so a task that submits itself again and again starves no other task.
  *
- * Waking. A submitter wakes a sleeping worker only while no search is on, since a searcher finds the task anyway; without this every
- * submit to a half-idle pool would be a system call. In return a searcher that found a task, and was the last one, wakes
- * another worker if there is more to do. A search counts for SEARCH_TRUST_NS at most, so that a searcher that is stopped
- * (by a debugger, by the scheduler) does not keep others asleep.
+ * Waking. A submitter wakes a sleeping worker only if no worker is searching, since a searcher will
+ * find the task. Without this rule every submit to a half-idle pool would be a system call. In
+ * return, the last searcher that found a task wakes another worker if there is more to do. A search
+ * counts for at most SEARCH_TRUST_NS, so that a stalled searcher (preempted, or stopped by a
+ * debugger) does not keep other workers asleep.
  *
- * Invariant I1: a task that is not in anybody's hands is in exactly one deque or in the inbox.
- * Pairs (the hand-over of tasks itself is that of deque.c and inbox.c)
+ * Source. The rule for waking is that of the Go scheduler (Vyukov, "Scalable Go scheduler design",
+ * 2012: spinning threads). Asymmetric fences are known inside the deque (Ladan-Mozes, Lee and
+ * Vyukov, SPAA 2011). Here they serve waking: submitters and searchers have light fences. Trust in
+ * a searcher is for a bounded time. We know of no publication of either in such a pool.
+ *
+ * Invariant I1: a task that no thread is running or moving is in exactly one deque, or in the
+ *   inbox.
+ * Pairs (deque.c and inbox.c hand over the tasks themselves)
  *   F1  announce or pass_search_on: a task put or taken; light fence; searching and idle.waiters
  *   F2  sleep_until_task: searching - 1 and idle.waiters + 1; heavy fence; all places
  *   F3  pass_search_on: searching - 1; heavy fence; all places
  *
- * No task waits while a worker sleeps, if no thread is stopped for longer than SEARCH_TRUST_NS. Let X announce task T.
- *  (a) X saw no waiter: whoever goes to sleep later finds T by F1/F2.
- *  (b) X saw a waiter but no search: it notifies, so a worker wakes and becomes a searcher, or a worker's second look found T
- *      (eventcount.c).
- *  (c) X saw a waiter and a search. Let S be the next worker, in the order of changes of `searching`, that brings it to 0. X did not see that
- *      change, so by F1 with F2 or F3 S sees T after it (or T was taken). Either S found nothing, and looks again in
- *      sleep_until_task(); or S found another task, and in pass_search_on() wakes a worker for T, or sees nobody asleep and
- *      then (a) holds for those who go to sleep later.
- * A worker that is woken for T but finds another task first does so as a searcher, and so passes the search on.
- * With stopped threads: when the very worker that was woken, or that is searching, is stopped before it took T, then T waits for the next
- * submit, for a helper, or for a worker that ends its task; each of them finds it.
+ * No task waits while a worker sleeps, if no thread stalls for longer than SEARCH_TRUST_NS. Let X
+ * announce task T.
+ *  (a) X saw no waiter. Then each worker that goes to sleep later finds T, by F1 and F2.
+ *  (b) X saw a waiter but no search. Then X notifies, so a worker wakes and becomes a searcher, or
+ *      a worker's second look found T (eventcount.c).
+ *  (c) X saw a waiter and a search. Let S be the next worker, in the modification order of
+ *      `searching`, that brings it to 0. X did not see that change, so by F1 with F2 or F3, S sees
+ *      T after it (or T was taken). If S found nothing, it looks again in sleep_until_task(). If S
+ *      found another task, then in pass_search_on() it wakes a worker for T; or it sees no sleeper,
+ *      and then (a) holds for workers that go to sleep later.
+ * A worker that is woken for T but finds another task first does so as a searcher, and so passes
+ * the search on.
+ * With stalled threads: T waits only if the worker that was woken for it, or that is searching,
+ * stalls before it takes T. Then the next submit, a helper, or a worker that ends its task finds T.
  *
- * Progress: next_task and announce are lock-free: the search starts over only when another thread took a task.
+ * Progress: next_task and announce are lock-free: the search starts over only if another thread
+ *   took a task.
  * Checked: tests/test_pool.c (plain, TSan, ASan); stress/model/check_pool.c.
  */
 #include "run/worker.h"
@@ -36,7 +48,9 @@
 #include <weir/time.h>
 
 #if defined(WEIRI_UNDER_MODEL)
-/* stress/model: a second look multiplies the executions, and shows nothing that one does not. */
+/*
+ * stress/model: a second look multiplies the executions, and shows nothing that one look does not.
+ */
 enum { SEARCH_ROUNDS = 1 };
 #else
 enum { SEARCH_ROUNDS = 32 }; /* looks at everything before going to sleep */
@@ -116,7 +130,7 @@ static weir_task *steal(weir_pool *pool, uint32_t *random)
 	return NULL;
 }
 
-/* Looks into every place, the caller's own deque included. */
+/* Looks into the inbox and every deque, including the caller's own. */
 static weir_task *look_everywhere(weir_pool *pool, uint32_t *random)
 {
 	int moved = 0;
@@ -127,7 +141,7 @@ static weir_task *look_everywhere(weir_pool *pool, uint32_t *random)
 	return task != NULL ? task : steal(pool, random);
 }
 
-/* What this worker should run for the sake of fairness, or NULL. */
+/* The task that this worker should run for the sake of fairness, or NULL. */
 static WEIRI_COLD weir_task *take_turn(struct weiri_worker *worker)
 {
 	int contended;
@@ -155,18 +169,27 @@ weir_task *weiri_pool_next_task(weir_pool *pool, struct weiri_worker *worker)
 
 static int search_is_on(weir_pool *pool)
 {
-	/* [relaxed] orders nothing; F1 keeps its place after what the caller did before. */
+	/* [relaxed] orders nothing; F1 keeps it after the caller's earlier accesses. */
 	if (weiri_load_relaxed(&pool->searching) == 0)
 		return 0;
-	/* [relaxed] a stale time at worst wakes one worker too many, a newer one is that of a newer search. */
+	/*
+	 * [relaxed] a stale time wakes at most one worker too many; a newer time belongs to a newer
+	 * search.
+	 */
 	return weir_now_ns() - weiri_load_relaxed(&pool->search_began) < SEARCH_TRUST_NS;
 }
 
 void weiri_pool_announce(weir_pool *pool)
 {
-	/* [light fence F1] the task is in its place, now look who searches and who sleeps: Dekker with F2 and F3. */
+	/*
+	 * [light fence F1] the task is stored; now look for searchers and sleepers: Dekker with F2 and
+	 * F3.
+	 */
 	weiri_fence_light();
-	/* [relaxed] as in weiri_eventcount_notify(), which looks again; here it saves reading the clock while all are busy. */
+	/*
+	 * [relaxed] as in weiri_eventcount_notify(), which looks again. Here it avoids reading the
+	 * clock while all workers are busy.
+	 */
 	if (weiri_load_relaxed(&pool->idle.waiters) != 0 && !search_is_on(pool))
 		weiri_eventcount_notify(&pool->idle, 1);
 }
@@ -175,7 +198,7 @@ static void begin_search(weir_pool *pool)
 {
 	/* [relaxed] a hint for search_is_on(). */
 	weiri_store_relaxed(&pool->search_began, weir_now_ns());
-	/* [relaxed] it publishes nothing: to be overlooked costs a needless wake. */
+	/* [relaxed] publishes nothing: if it is overlooked, a worker is woken needlessly. */
 	(void)weiri_fetch_add_relaxed(&pool->searching, 1);
 }
 
@@ -185,7 +208,10 @@ static void end_search(weir_pool *pool)
 	(void)weiri_fetch_sub_relaxed(&pool->searching, 1);
 }
 
-/* 1 when a task can be stolen. A task of the inbox is moved to where it can. */
+/*
+ * 1 if a task can be stolen. A task of the inbox is moved to the worker's deque, from which it can
+ * be stolen.
+ */
 static int offer_another_task(struct weiri_worker *worker)
 {
 	weir_pool *pool = worker->pool;
@@ -204,17 +230,20 @@ static int offer_another_task(struct weiri_worker *worker)
 	return moved;
 }
 
-/* This worker has stopped searching because it found a task; another one wakes if there is more. */
+/*
+ * This worker has stopped searching because it found a task; it wakes another worker if there are
+ * more tasks.
+ */
 static void pass_search_on(struct weiri_worker *worker)
 {
 	weir_pool *pool = worker->pool;
 
-	/* [light fence F1] a task was taken, now look who searches and who sleeps: Dekker with F2. */
+	/* [light fence F1] a task was taken; now look for searchers and sleepers: Dekker with F2. */
 	weiri_fence_light();
-	/* [relaxed] kept in its place by F1. */
+	/* [relaxed] kept in order by F1. */
 	if (weiri_load_relaxed(&pool->idle.waiters) == 0 || search_is_on(pool))
 		return;
-	/* [heavy fence F3] no longer searching, now look for tasks: Dekker with F1 in announce(). */
+	/* [heavy fence F3] no longer searching; now look for tasks: Dekker with F1 in announce(). */
 	if (!weiri_fence_heavy() || offer_another_task(worker))
 		weiri_eventcount_notify(&pool->idle, 1);
 }
@@ -237,7 +266,10 @@ static weir_task *search(struct weiri_worker *worker)
 
 static int stopping(weir_pool *pool)
 {
-	/* [relaxed] after the heavy fence F2; what is overlooked in the look that follows, weir_pool_destroy() runs itself. */
+	/*
+	 * [relaxed] after the heavy fence F2. If the look that follows overlooks a task,
+	 * weir_pool_destroy() runs it.
+	 */
 	return weiri_load_relaxed(&pool->stopping) != 0;
 }
 
@@ -247,7 +279,10 @@ enum outcome { FOUND, WOKEN, ENDED };
 static enum outcome sleep_until_task(struct weiri_worker *worker, weir_task **task)
 {
 	weir_pool *pool = worker->pool;
-	/* [heavy fence F2] in prepare: counted as asleep, not as searching, now look again: Dekker with F1 in announce(). */
+	/*
+	 * [heavy fence F2] in prepare: counted as asleep, not as searching; now look again: Dekker with
+	 * F1 in announce().
+	 */
 	struct weiri_eventcount_key key = weiri_eventcount_prepare(&pool->idle);
 	int ending = stopping(pool);
 
@@ -263,7 +298,7 @@ static enum outcome sleep_until_task(struct weiri_worker *worker, weir_task **ta
 	return FOUND;
 }
 
-/* A task for a worker whose own deque is empty, or NULL when the worker is to end. */
+/* A task for a worker whose own deque is empty, or NULL if the worker must end. */
 static weir_task *wait_for_task(struct weiri_worker *worker)
 {
 	weir_task *task = search(worker);

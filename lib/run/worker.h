@@ -1,5 +1,5 @@
 /*
- * worker.h - the inside of a pool: its workers, and how a thread finds the next task.
+ * worker.h - the contents of a pool: its workers, and how a thread finds the next task.
  */
 #ifndef WEIRI_WORKER_H
 #define WEIRI_WORKER_H
@@ -36,7 +36,10 @@ struct weir_pool {
 	_Atomic(uint32_t) stopping;     /* 1: a worker that finds nothing ends */
 };
 
-/* Where the thread runs tasks of a pool: as a worker, or as a helper (worker NULL). Lives on the stack of the thread. */
+/*
+ * Records that a thread runs tasks of a pool, as a worker or as a helper (worker NULL). It is on
+ * the thread's stack.
+ */
 struct weiri_pool_place {
 	const weir_pool *pool;
 	struct weiri_worker *worker;
@@ -48,14 +51,20 @@ void weiri_pool_leave(struct weiri_pool_place *place);
 /* The innermost place of this thread in `pool`, or NULL. */
 struct weiri_pool_place *weiri_pool_place_here(const weir_pool *pool);
 
-/* To be called after a task went into a deque or the inbox: sees to it that some worker runs it though all may be asleep. */
+/*
+ * Must be called after a task was put into a deque or the inbox. Ensures that a worker runs it,
+ * even if all workers are asleep.
+ */
 void weiri_pool_announce(weir_pool *pool);
 /*
- * The next task for this thread, or NULL when every place was seen empty. worker: the caller's own, or NULL for a helper.
- * Never waits.
+ * The next task for this thread, or NULL if the inbox and every deque were seen empty. worker: the
+ * caller's own, or NULL for a helper. Never waits.
  */
 weir_task *weiri_pool_next_task(weir_pool *pool, struct weiri_worker *worker);
-/* The body of a worker's thread: runs tasks until the pool is stopping and nothing is left. */
+/*
+ * The main function of a worker's thread: runs tasks until the pool is stopping and no task is
+ * left.
+ */
 void weiri_worker_run(struct weiri_worker *worker);
 
 #endif

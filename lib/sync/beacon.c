@@ -19,8 +19,8 @@ void weiri_beacon_fini(struct weiri_beacon *beacon)
 }
 
 /*
- * From `seen` to the next version, in this state. [P1 release] No acquire: a version never comes back, so a CAS that succeeds reads the store
- * that was loaded with one.
+ * From `seen` to the next version, in this state. [P1 release] No acquire: a version never comes
+ * back, so a CAS that succeeds reads the store that was loaded with one.
  */
 static int change(struct weiri_beacon *beacon, uint64_t seen, uint64_t state)
 {
@@ -29,7 +29,7 @@ static int change(struct weiri_beacon *beacon, uint64_t seen, uint64_t state)
 	return weiri_cas_release(&beacon->word, &seen, next);
 }
 
-/* Finishes what somebody, perhaps we, began with LIGHTING. */
+/* Finishes what a thread, perhaps this one, began with LIGHTING. */
 static void light(struct weiri_beacon *beacon, uint64_t seen)
 {
 	weiri_eventfd_add(beacon->event);

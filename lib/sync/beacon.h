@@ -1,34 +1,46 @@
 /*
- * beacon.h - a file descriptor that is readable exactly while a condition holds: level-triggered, for poll and epoll.
+ * beacon.h - a level-triggered file descriptor: readable exactly while a condition holds, for poll
+ * and epoll.
  *
- * The condition lives elsewhere, in atomics that any thread changes. Whoever has changed it so that it may have begun or ceased to hold
- * calls weiri_beacon_settle() afterwards, which makes the descriptor agree with it. Who settles looks at the condition himself.
+ * The condition lives elsewhere, in atomics that any thread changes. A thread that has changed it,
+ * so that it may have begun or ceased to hold, then calls weiri_beacon_settle(), which makes the
+ * descriptor agree. The settling thread evaluates the condition itself.
  *
- * Algorithm (ours). The descriptor is an eventfd that counts; a word says how it should stand, and each change of the word gives whoever
- * made it one system call to do:
+ * Algorithm. The descriptor is a counting eventfd. A word says how the descriptor should stand, and
+ * each change of the word obliges the thread that made it to one system call:
  *
- *   DARK -> LIGHTING    the condition holds
- *   LIGHTING -> LIT     by whoever has added one to the count; several may have, and those whose CAS fails take theirs back
- *   LIT -> DARK         the condition does not hold; whoever changed it takes one
- *   DARK -> DARK, LIT -> LIT    it is right as it is; only the version moves
+ *   DARK -> LIGHTING            the condition holds
+ *   LIGHTING -> LIT             by a thread that has added one to the count; several threads
+ *                               may have, and those whose CAS fails take theirs back
+ *   LIT -> DARK                 the condition does not hold; the thread then takes one
+ *   DARK -> DARK, LIT -> LIT    the word is right; only its version advances
  *
- * A settle reads the word, looks at the condition, and ends with a CAS that succeeds only if nobody else settled between. The version is why
- * the last row is there: a settle that found nothing to do still makes one fail that looked before it.
+ * A settle reads the word, evaluates the condition, and ends with a CAS that succeeds only if no
+ * other settle ended in between. The version serves the last row: a settle that found nothing to do
+ * still makes the CAS fail of a settle that evaluated the condition before it.
+ *
+ * Source. We know of no publication of a lock-free level-triggered eventfd.
  *
  * Invariants
- *   B1  the count is at least 1 while the word is LIT: each LIGHTING -> LIT left one, each LIT -> DARK takes one, and what a loser takes back
- *       it has added before
- *   B2  the word agrees with the condition as it was at some moment between the last two changes of the word that ended a settle
- *   B3  so when each thread that changed the condition has settled since, word, count and condition agree: let S be the settle that ended
- *       last. A change whose settle ended before S read the word is seen by S's look (P1); one whose settle ended between makes S's
- *       CAS fail; none ended later
+ *   B1  the count is at least 1 while the word is LIT: each LIGHTING -> LIT left one, each LIT ->
+ *       DARK takes one, and a thread whose CAS failed takes back only what it has added
+ *   B2  the word agrees with the condition as it was at some moment between the last two changes of
+ *       the word that ended a settle
+ *   B3  when every thread that changed the condition has settled since, word, count and condition
+ *       agree. Let S be the settle that ended last. S's evaluation sees a change whose settle ended
+ *       before S read the word (P1). A change whose settle ended later than that, and before S's
+ *       CAS, makes that CAS fail. None ended after S
  * Pairs
- *   P1  settle (CAS of the word) -> settle (load): what its caller had changed before
+ *   P1  settle (CAS of the word) -> settle (load): what the first one's caller had changed before
  * Linearization: of a settle, its last CAS. Of what a poller sees, the kernel's count.
- * Spurious readiness. Between the change that ends the condition and the end of its settle; and while a thread stands between a CAS
- *   and its system call, or has added one too much and not yet taken it back. Nothing else: B1, and each such thread accounts for one.
- *   Readiness is never late but by a settle under way: nobody who finds LIGHTING relies on the thread that is at it.
- * Progress: lock-free. A CAS fails because another settle ended or went on a step; a settle that is alone takes at most four.
+ * Spurious readiness. The descriptor can be readable while the condition does not hold in two cases
+ *   only: between the change that ended the condition and the end of that change's settle; and
+ *   while a thread stands between a CAS and its system call, or has added one too many and not yet
+ *   taken it back. By B1 there is no other case, and each such thread accounts for one. Readiness
+ *   is late only by a running settle: a thread that finds LIGHTING does not rely on the thread that
+ *   made it so.
+ * Progress: lock-free. A CAS fails because another settle ended or advanced; a settle that is alone
+ *   does at most four.
  * Memory: a word and a descriptor. The version has 62 bits.
  * Checked: stress/model/check_readiness.c, tests/test_queue_readiness.c.
  */

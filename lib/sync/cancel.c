@@ -1,43 +1,55 @@
 /*
  * cancel.c - cancel tokens.
  *
- * Algorithm. A token has one word that says whether it fired and with which cause, and slots for hooks. Firing is one compare-and-swap
- * of the word, then a walk over the slots. Registering arms a slot, then looks at the word: one of the two runs the hook, and the
- * slot's state, changed once, makes it run once. Slots are recycled and stay on the token's list as long as the token lives, so a walk
- * needs no reclamation, no memory and no record of its thread: a thread that has none can fire.
+ * Algorithm. A token has one word, which says whether it fired and with which cause, and slots for
+ * hooks. Firing is one CAS of the word, then a walk over the slots. Registering a hook arms a slot,
+ * then looks at the word. Of the two, one runs the hook, and the slot's state, changed by CAS,
+ * makes it run once. Slots are recycled, and stay on the token's list for the token's life. So a
+ * walk needs no reclamation, no memory and no record of its thread: a thread without a record can
+ * fire.
  *
- * Whoever comes across a token that fired helps. The walk belongs to nobody: hooks are claimed one by one, and each fire walks,
- * the first and all later ones; so a thread that is stopped in a fire holds up the hook that it runs and no other, as soon as
- * another thread fires. Hooks of the library's own waits (sync/cancel.h) are also run by calls that find their token fired when they
- * begin, and by weir_cancel_on. Those calls do not run hooks of users: only who fires expects such code to run inside.
- * What nobody can change: a waiter that sleeps executes nothing until some thread makes a system call for it. When the
- * only thread that ever fires stops after the compare-and-swap and before it has come to that waiter, and nobody else fires or
- * comes along with the token, the waiter sleeps on, up to its deadline; just as if the thread had stopped before it fired.
+ * Helping. The walk belongs to no thread. Hooks are claimed one by one, and every fire walks, the
+ * first and all later ones. So a thread that stalls in a fire delays the hook that it runs and no
+ * other, as soon as another thread fires. Hooks of the library's own waits (sync/cancel.h) are also
+ * run by calls that find their token fired when they begin, and by weir_cancel_on. Those calls do
+ * not run hooks of users: only a thread that fires expects user code to run inside. One limit
+ * remains. A sleeping waiter executes nothing until some thread makes a system call for it. If the
+ * only thread that ever fires stalls after the CAS and before it has reached that waiter, and no
+ * other thread fires or passes the token to a call, the waiter sleeps until its deadline, just as
+ * if the thread had stalled before it fired.
  *
- * The cause. It does not fit a word, so a firing thread writes it to a place of its own first, and the winning compare-and-swap
- * says which. Waiting for a place could mean waiting for a stopped thread: when all places are taken by fires under way, or that
- * lost, the fire publishes its code alone, without the message.
+ * The cause. It does not fit into a word. A firing thread first writes it to a place of its own,
+ * and the winning CAS says which place. Waiting for a place could mean waiting for a stalled
+ * thread. So if all places are taken, by running fires or by fires that lost, the fire publishes
+ * its code alone, without the message.
  *
- *   slot    FREE -> TAKEN (on) -> ARMED_* (on) -> RUNNING (a runner) -> RUN (the runner) -> FREE (off)
- *                                 ARMED_* -> FREE (off: never runs)     RUNNING -> LEFT (off) -> FREE (the runner)
+ *   slot    FREE -> TAKEN (on) -> ARMED_* (on) -> RUNNING (a runner) -> RUN (the runner)
+ *           ARMED_* -> FREE (off: never runs)
+ *           RUNNING -> LEFT (off) -> FREE (the runner)
+ *           RUN -> FREE (off)
  *
  * Invariants
- *   C1  fn and context of a slot are written by who took it and read by who made it RUNNING, between those two changes
+ *   C1  fn and context of a slot are written by the thread that took it and read by the thread that
+ *       made it RUNNING, between those two changes
  *   C2  the token's word changes once
  *   C3  a slot is on the list from its first use to the end of the token; its `next` never changes
  * Pairs
- *   P1  fire(word) -> fired(word): the cause
+ *   P1  fire (word) -> fired (word): the cause
  *   P2  last release -> free
- *   P3  arm(ARMED_*) -> run(RUNNING): fn and context
- *   P4  run(RUN, FREE) -> take(TAKEN): the runner is finished with the slot; off's change of RUN to FREE continues that sequence
- *   S   arming a slot and listing it, the word: seq_cst. Two-variable reason: arm then look, fire then walk (Dekker).
- * Linearization: fire at its compare-and-swap.
- * Progress: fired, cause, off and a walk are wait-free but for the hooks that run (a walk tries each slot once: one that changes
- *   meanwhile was claimed by another, or is armed again by somebody who then sees the word). on is lock-free: a place on the list
- *   is lost only to another registration.
- * Memory: as many slots as hooks were ever registered at once. Each hook holds a reference of the token until it is off; a walk
- *   holds one, since a hook may give back the caller's.
- * Checked: tests/test_cancel.c (also with a fire stopped between any two hooks), stress/model/check_cancel.c, stress queue_cancel.
+ *   P3  arm (ARMED_*) -> run (RUNNING): fn and context
+ *   P4  run (RUN, FREE) -> take (TAKEN): the runner has finished with the slot; off's change of RUN
+ *       to FREE continues that release sequence
+ *   S   arming and listing a slot, the word: seq_cst, because two variables are involved: arm then
+ *       look, fire then walk (Dekker's algorithm)
+ * Linearization: fire at its CAS.
+ * Progress: fired, cause, off and a walk are wait-free, apart from the hooks that run. A walk tries
+ *   each slot once: a slot that changes meanwhile was claimed by another thread, or armed again by
+ *   a thread that then sees the word. on is lock-free: it loses a place on the list only to another
+ *   registration.
+ * Memory: as many slots as hooks were ever registered at once. Each hook holds a reference to the
+ *   token until it is off. A walk holds one, since a hook may give back the caller's.
+ * Checked: tests/test_cancel.c (also with a fire stopped between any two hooks),
+ *   stress/model/check_cancel.c, stress queue_cancel.
  */
 #include "sync/cancel.h"
 
@@ -45,12 +57,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/assert.h"
 #include "base/atomic.h"
 #include "base/compiler.h"
 #include "base/error.h"
 #include "base/memory.h"
 
-/* An armed slot's state says for whom it is: who claims it knows what it claims. */
+/* An armed slot's state says whose hook it holds, so a thread knows what it claims. */
 enum { SLOT_FREE, SLOT_TAKEN, SLOT_ARMED_USER, SLOT_ARMED_WAIT, SLOT_RUNNING, SLOT_RUN, SLOT_LEFT };
 enum { CAUSES = 2 };
 /* The word: 0, or FIRED and either the place of the cause, from 1, or its code. */
@@ -75,16 +88,16 @@ struct weir_cancel {
 	weir_error causes[CAUSES];
 };
 
-enum weir_status weir_cancel_create(const weir_allocator *allocator, weir_cancel **out)
+enum weir_status weir_cancel_create(const weir_allocator *allocator, weir_cancel **out, weir_error *error)
 {
 	weir_allocator chosen = weiri_allocator_or_default(allocator);
 	weir_cancel *token;
 
 	if (out == NULL)
-		return WEIR_INVALID_ARGUMENT;
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "cancel token: out is NULL");
 	token = weiri_allocate_zeroed(&chosen, sizeof(*token), alignof(weir_cancel));
 	if (token == NULL)
-		return WEIR_RESOURCE_EXHAUSTED;
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "cancel token: no memory");
 	weiri_store_relaxed(&token->references, 1u); /* [relaxed] not shared yet */
 	token->allocator = chosen;
 	*out = token;
@@ -96,6 +109,28 @@ weir_cancel *weir_cancel_retain(weir_cancel *token)
 	if (token != NULL)
 		weiri_fetch_add_relaxed(&token->references, 1u); /* [relaxed] the caller has one already */
 	return token;
+}
+
+/* -- assertions -------------------------------------------------------------------------------- */
+
+/* This thread has taken the slot, and no other changes it now. */
+static WEIRI_UNSEEN void assert_taken(const weir_cancel_hook *slot)
+{
+	WEIR_ASSERT2(C1, weiri_peek(&slot->state) == SLOT_TAKEN);
+}
+
+static WEIRI_UNSEEN void assert_fired(const weir_cancel *token)
+{
+	WEIR_ASSERT2(C2, (weiri_peek(&token->word) & FIRED) != 0);
+}
+
+static WEIRI_UNSEEN void assert_listed(const weir_cancel *token, const weir_cancel_hook *slot)
+{
+	const weir_cancel_hook *other = weiri_peek(&token->slots);
+
+	while (other != NULL && other != slot)
+		other = other->next;
+	WEIR_ASSERT3(C3, other == slot);
 }
 
 static void token_free(weir_cancel *token)
@@ -120,7 +155,7 @@ void weir_cancel_release(weir_cancel *token)
 		token_free(token);
 }
 
-/* -- running hooks ------------------------------------------------------------------------------------------------------------ */
+/* -- running hooks ----------------------------------------------------------------------------- */
 
 /* Runs the hook unless another thread has it, or it is off. The token is held by the caller. */
 static void run_if_armed(weir_cancel_hook *hook, uint32_t state)
@@ -143,7 +178,7 @@ static void run_hooks(weir_cancel *token, int users_too)
 	weir_cancel_hook *hook;
 
 	(void)weir_cancel_retain(token);
-	/* [S] after the word; a slot that we do not see is armed by somebody who sees the word. */
+	/* [S] after the word: a thread that arms a slot which this walk does not see sees the word. */
 	for (hook = weiri_load_seq_cst(&token->slots); hook != NULL; hook = hook->next) {
 		/* [S] the same. */
 		uint32_t state = weiri_load_seq_cst(&hook->state);
@@ -159,7 +194,7 @@ void weiri_cancel_help(weir_cancel *token)
 	run_hooks(token, 0);
 }
 
-/* -- firing ------------------------------------------------------------------------------------------------------------------- */
+/* -- firing ------------------------------------------------------------------------------------ */
 
 /* What the word becomes: the place of the cause, or its code. */
 static uint32_t leave_cause(weir_cancel *token, const weir_error *cause)
@@ -178,7 +213,7 @@ static uint32_t leave_cause(weir_cancel *token, const weir_error *cause)
 	return FIRED | (place + 1) << PLACE_SHIFT;
 }
 
-int weir_cancel_fire(weir_cancel *token, const weir_error *cause)
+bool weir_cancel_fire(weir_cancel *token, const weir_error *cause)
 {
 	uint32_t open = 0;
 	int first = 0;
@@ -189,11 +224,12 @@ int weir_cancel_fire(weir_cancel *token, const weir_error *cause)
 		/* [S, P1 release] */
 		first = weiri_cas_seq_cst(&token->word, &open, leave_cause(token, cause));
 	}
+	WEIR_ASSERT_LOOK(assert_fired(token));
 	run_hooks(token, 1);
 	return first;
 }
 
-int weir_cancel_fired(const weir_cancel *token)
+bool weir_cancel_fired(const weir_cancel *token)
 {
 	/* [S, P1 acquire] */
 	return token != NULL && weiri_load_seq_cst(&token->word) != 0;
@@ -217,7 +253,7 @@ enum weir_status weir_cancel_cause(const weir_cancel *token, weir_error *error)
 	return weiri_fail(error, code, "cancelled: %s", weir_status_name(code));
 }
 
-/* -- hooks -------------------------------------------------------------------------------------------------------------------- */
+/* -- hooks ------------------------------------------------------------------------------------- */
 
 static weir_cancel_hook *take_free_slot(weir_cancel *token)
 {
@@ -261,6 +297,8 @@ static enum weir_status put_on(weir_cancel *token, uint32_t armed, weir_cancel_f
 		hook = list_new_slot(token);
 	if (hook == NULL)
 		return WEIR_RESOURCE_EXHAUSTED;
+	WEIR_ASSERT_LOOK(assert_taken(hook));
+	WEIR_ASSERT_INSTANT(assert_listed(token, hook));
 	hook->fn = fn;
 	hook->context = context;
 	(void)weir_cancel_retain(token);
@@ -286,7 +324,7 @@ enum weir_status weiri_cancel_on_wait(weir_cancel *token, weir_cancel_fn *fn, vo
 	return put_on(token, SLOT_ARMED_WAIT, fn, context, out);
 }
 
-int weir_cancel_off(weir_cancel_hook *hook)
+bool weir_cancel_off(weir_cancel_hook *hook)
 {
 	weir_cancel *token;
 	uint32_t state;
@@ -295,8 +333,8 @@ int weir_cancel_off(weir_cancel_hook *hook)
 		return 1;
 	token = hook->token;
 	state = weiri_load_relaxed(&hook->state); /* [relaxed] the CAS decides */
-	/* [relaxed] the answer does not say that fn has ended, so it hands nothing over; and whoever takes the slot next reads from a
-	 * release sequence that the runner began (P4), or who armed it: nobody has written to the slot since. At most three rounds. */
+	/* [relaxed] the answer does not say that fn has ended, so it hands nothing over. The next taker of the slot reads from a release
+	 * sequence that the runner began (P4), or the thread that armed it: no thread wrote to the slot since. At most three rounds. */
 	while (!weiri_cas_relaxed(&hook->state, &state, (uint32_t)(state == SLOT_RUNNING ? SLOT_LEFT : SLOT_FREE)))
 		;
 	weir_cancel_release(token);

@@ -14,8 +14,8 @@
 /* As weir_cancel_on; fn ends a wait of the library's and runs no user code but completions. */
 enum weir_status weiri_cancel_on_wait(weir_cancel *token, weir_cancel_fn *fn, void *context, weir_cancel_hook **out);
 /*
- * For whoever has found that the token fired: runs such hooks that have not been run yet. The thread that fired may have been stopped before
- * it came to them.
+ * For a caller that has found the token fired: runs such hooks that have not been run yet. The
+ * thread that fired may have been stopped before it came to them.
  */
 void weiri_cancel_help(weir_cancel *token);
 

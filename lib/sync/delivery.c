@@ -5,15 +5,35 @@
 
 #include <pthread.h>
 
+#include "base/assert.h"
+#include "reclaim/record.h"
+
 WEIRI_TLS struct weiri_deliveries weiri_deliveries_mine;
 
-/* A completion ends the thread: what is due is told, and the calls that visited something never go on. */
+/*
+ * A completion ends the thread: what is due is told, and the calls that visited something never go
+ * on.
+ */
 static void tell_at_the_end(void *unused)
 {
 	(void)unused;
 	weiri_deliver_rest();
 	weiri_deliveries_mine.under_way = 0;
 	weiri_deliveries_mine.visits = NULL;
+}
+
+/* The list is this thread's own: D1. */
+static WEIRI_UNSEEN void assert_not_due(const struct weiri_deliveries *mine, const struct weiri_delivery *delivery)
+{
+	for (const struct weiri_delivery *due = mine->first; due != NULL; due = due->next) {
+		WEIR_ASSERT3(D2, due != delivery);
+		WEIR_ASSERT3(D1, due->next != NULL || due == mine->last);
+	}
+}
+
+static WEIRI_UNSEEN void assert_outside_sections(void)
+{
+	WEIR_ASSERT2(D4, weiri_record_mine == NULL || weiri_peek(&weiri_record_mine->lo) == 0);
 }
 
 static void tell_all(void)
@@ -23,6 +43,7 @@ static void tell_all(void)
 	while (mine->first != NULL) {
 		struct weiri_delivery *delivery = mine->first;
 
+		WEIR_ASSERT_LOOK(assert_outside_sections());
 		mine->first = delivery->next; /* D2 */
 		delivery->tell(delivery);
 	}
@@ -43,6 +64,8 @@ int weiri_deliver(struct weiri_delivery *delivery, weiri_tell_fn *tell)
 {
 	struct weiri_deliveries *mine = &weiri_deliveries_mine;
 
+	WEIR_ASSERT_WALK(assert_not_due(mine, delivery));
+	WEIR_ASSERT2(D3, mine->under_way || mine->first == NULL);
 	*delivery = (struct weiri_delivery){NULL, tell};
 	if (mine->first == NULL)
 		mine->first = delivery;

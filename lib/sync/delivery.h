@@ -1,33 +1,48 @@
 /*
- * delivery.h - telling the owners of asynchronous operations that these have ended: one completion after the other on each thread.
+ * delivery.h - telling the owners of asynchronous operations that these have ended: one completion
+ * after the other on each thread.
  *
- * A completion may start the next operation, and with a backlog that ends at once. Were its completion called inside the start, each would
- * run inside the one before, and the stack would end before the backlog does. So whatever ends while a completion runs is done at once,
- * but its own completion is put on a list of the thread, and the call in which the first one ran, the outermost, works the list off.
+ * A completion may start the next operation, and with a backlog that ends at once. Were its
+ * completion called inside the start, each would run inside the one before, and the stack would end
+ * before the backlog does. So whatever ends while a completion runs is done at once, but its own
+ * completion is put on a list of the thread, and the call in which the first one ran, the
+ * outermost, works the list off.
  *
  * Invariants
- *   D1  a thread's list is its own: only that thread reads or writes it, so it needs no atomics. It is linked through the operations, which
- *       the reference of the completion keeps alive; so nothing is allocated, and delivery cannot fail
- *   D2  exactly once: an operation ends once (op.h O3, await.h A3), is put on one list once, and leaves it before it is told
- *   D3  a list that is not empty is being worked off by its thread, which has not returned from the outermost call: nothing stays behind
- *   D4  what is told is told outside of sections; what is due was put on the list outside of them, too
- * Order: those that end on one thread while a completion runs are told in the order in which they ended.
- * Progress: no thread waits here. A thread that is stopped inside a completion delays what was due on it, which is what ended in calls
- *   that this completion, or one before it in the same outermost call, has made. An operation that ends in a call made outside of
- *   completions is told at once, and holds up none behind it.
- * A wait inside a completion, which headers forbid and programs do: the calls of Weir that put a thread to sleep for an operation
- *   first tell what is due on it, since that may be what they wait for. Other waits do not know of the list.
- * The end of a thread inside a completion (pthread_exit, pthread_cancel): the rest of its list is told first, by a cleanup handler. The
- *   operation whose completion ended so keeps its memory. longjmp and exceptions out of a completion are not allowed (docs/embedding.md).
- * Fork inside a completion: the child has the list and the stack of the forking thread, and tells what is due in its copy, as the parent does.
- *   Lists of other threads are those of threads that the child does not have.
+ *   D1  a thread's list is its own: only that thread reads or writes it, so it needs no atomics. It
+ *       is linked through the operations, which the reference of the completion keeps alive; so
+ *       nothing is allocated, and delivery cannot fail
+ *   D2  exactly once: an operation ends once (pending.h O3), is put on one list once, and
+ *       leaves it before it is told
+ *   D3  a list that is not empty is being worked off by its thread, which has not returned from the
+ *       outermost call: nothing stays behind
+ *   D4  what is told is told outside of sections; what is due was put on the list outside of them,
+ *       too
+ * Order: the operations that end on one thread while a completion runs are delivered in the order in
+ *   which they ended.
+ * Progress: no thread waits here. A thread that stalls inside a completion delays what is due on it.
+ *   That is what ended in calls that this completion, or an earlier one in the same outermost call,
+ *   has made. An operation that ends in a call made outside completions is delivered immediately,
+ *   and delays none after it.
+ * A wait inside a completion, which headers forbid and programs do: before a call of Weir puts the
+ *   thread to sleep for an operation, it delivers what is due on the thread, since it may wait for
+ *   that. Other waits do not know of the list.
+ * The end of a thread inside a completion (pthread_exit, pthread_cancel): a cleanup handler delivers
+ *   the rest of the thread's list first. The operation whose completion ended the thread keeps its
+ *   memory. longjmp and exceptions out of a completion are not allowed (docs/embedding.md).
+ * Fork inside a completion: the child has the list and the stack of the forking thread, and delivers
+ *   what is due in its copy, as the parent does. The lists of other threads belong to threads that
+ *   the child does not have.
  * Signal handlers never complete an operation.
  *
- * Visits. A call that goes on with an object after a completion may find it destroyed by that. So around such places it visits the object,
- * on a list on the thread's stack; a destroy marks the visits of its own thread, and the call looks at the mark before it touches the
- * object again. No other thread destroys it meanwhile: our call has not returned.
- * A call that cannot do without the object visits it, too, and the destroy refuses (tensor queues). One that serves several objects holds
- * completions back until it has served all: they are due, and told when it needs none of them any more (commits).
+ * Visits. A call that continues with an object after a completion may find that the completion has
+ * destroyed it. So around such places the call visits the object, on a list on the thread's stack. A
+ * destroy marks the visits of its own thread, and the call looks at the mark before it touches the
+ * object again. No other thread destroys the object meanwhile, since the call has not returned.
+ *
+ * A call that cannot do without the object visits it as well, and the destroy refuses (tensor
+ * queues). A call that serves several objects holds completions back until it has served all. They
+ * are due, and are delivered when the call needs none of the objects any more (commits).
  *
  * Checked: tests/test_completions.c.
  */
@@ -64,8 +79,8 @@ struct weiri_deliveries {
 extern WEIRI_TLS struct weiri_deliveries weiri_deliveries_mine;
 
 /*
- * Outside of sections. 1: it was told, and so was what became due meanwhile; the operation may be gone. 0: a completion runs on this thread,
- * and it will be told after that has returned.
+ * Outside of sections. 1: it was told, and so was what became due meanwhile; the operation may be
+ * gone. 0: a completion runs on this thread, and it will be told after that has returned.
  */
 int weiri_deliver(struct weiri_delivery *delivery, weiri_tell_fn *tell);
 
@@ -78,7 +93,10 @@ static inline void weiri_deliver_due(void)
 		weiri_deliver_rest();
 }
 
-/* What ends on this thread from here on is due, until weiri_deliver_held() is given what this returned. No user code, and no sleep, between. */
+/*
+ * What ends on this thread from here on is due, until weiri_deliver_held() is given what this
+ * returned. No user code, and no sleep, between.
+ */
 static inline int weiri_deliver_hold(void)
 {
 	int outer = weiri_deliveries_mine.under_way;

@@ -1,26 +1,32 @@
 /*
  * eventcount.c - the slow side of the eventcount: announce, sleep, wake.
  *
- * A known construction (an epoch that sleepers wait on and a count of waiters); ours puts the store-load fence on the waiter.
+ * Source. A known construction (an epoch on which waiters sleep, and a count of waiters). Here the
+ * store-load fence is on the waiter.
  *
  * Invariants
- *   I1  waiters counts the calls between the increment in prepare() and the decrement in wait() or cancel(), and never wraps
+ *   I1  waiters counts the calls between the increment in prepare() and the decrement in wait() or
+ *       cancel(), and never wraps
  *   I2  epoch changes only in wake(), before the futex wake
  * Pairs
- *   P1  wake(epoch + 1) -> prepare or wait: whatever made the condition true, and all that its maker wrote before
- *   F1  notify: condition, light fence, waiters       F2  prepare: waiters, heavy fence, condition (read by the caller)
+ *   P1  wake (epoch + 1) -> prepare or wait: the change that made the condition true, and what its
+ *       thread did before
+ *   F1  notify: condition, light fence, waiters; prepare: waiters, heavy fence, condition (read by
+ *       the caller)
  *
- * No wake-up is lost. Take a notifier N and a waiter W whose second look (after prepare) missed N's change. By F1/F2 N then saw
- * W in `waiters`, and N calls wake(). Either W read its key before N's increment: the epoch differs from the key, so W does not
- * sleep, or N's futex wake comes after W fell asleep. Or W read its key after it: by P1 W's second look saw N's change, which
- * contradicts the choice of W.
- * notify(1) can wake a W' that prepared between N's increment and N's futex wake instead of W. By P1 W' has seen N's change, and
- * it sleeps because another thread used that change up: nothing is there for W either.
- * The epoch wraps: a waiter that is stopped between prepare and sleep for a multiple of 2^32 wakes sleeps until the next one.
+ * No wake-up is lost. Take a notifier N, and a waiter W whose second look, after prepare, missed
+ * N's change. By F1 N then saw W in `waiters`, and N calls wake(). If W read its key before N's
+ * increment, the epoch differs from the key: W does not sleep, or N's futex wake comes after W fell
+ * asleep. If W read its key after the increment, by P1 W's second look saw N's change, which
+ * contradicts the choice of W. notify(1) can wake a waiter W' that prepared between N's increment
+ * and N's futex wake, instead of W. By P1 W' has seen N's change, and sleeps because another thread
+ * has used that change up. So there is nothing for W either. The epoch wraps: a waiter that is
+ * stalled between prepare and sleep for a multiple of 2^32 wakes sleeps until the next one.
  *
- * Progress: notify and cancel are wait-free, prepare too but for membarrier(2), wait blocks. A waiter stopped anywhere costs notifiers
- * one futile system call each, nothing else.
- * Checked: tests/test_eventcount.c (plain, TSan, ASan), also with the symmetric fence; stress/model/check_sync.c.
+ * Progress: notify and cancel are wait-free, and so is prepare but for membarrier(2); wait blocks.
+ *   A waiter that is stalled anywhere costs each notifier one useless system call and nothing else.
+ * Checked: tests/test_eventcount.c (plain, TSan, ASan), also with the symmetric fence;
+ * stress/model/check_sync.c.
  */
 #include "sync/eventcount.h"
 
@@ -42,18 +48,27 @@ struct weiri_eventcount_key weiri_eventcount_prepare(struct weiri_eventcount *ev
 {
 	struct weiri_eventcount_key key;
 
-	/* [relaxed] publishes no data; F2 orders it before what follows. */
+	/* [relaxed] publishes no data; F1 orders it before what follows. */
 	(void)weiri_fetch_add_relaxed(&event->waiters, 1);
-	/* [heavy fence F2] announced, now the caller looks at his condition: Dekker with F1 in notify(). */
+	/*
+	 * [heavy fence F1] between the announcement and the caller's look at the condition: Dekker's
+	 * algorithm, with notify().
+	 */
 	key.blind = !weiri_fence_heavy();
-	/* [P1 acquire] pairs with wake(): with the new epoch comes what it announced. */
+	/*
+	 * [P1 acquire] pairs with wake(): a thread that reads the new epoch sees the change that it
+	 * announces.
+	 */
 	key.epoch = weiri_load_acquire(&event->epoch);
 	return key;
 }
 
 void weiri_eventcount_cancel(struct weiri_eventcount *event)
 {
-	/* [relaxed] publishes nothing; a notifier that still sees the old count makes a futile system call. */
+	/*
+	 * [relaxed] publishes nothing; a notifier that still sees the old count makes a useless system
+	 * call.
+	 */
 	uint32_t before = weiri_fetch_sub_relaxed(&event->waiters, 1);
 
 	WEIR_ASSERT1(I1, before != 0);
@@ -80,7 +95,10 @@ enum weiri_park_result weiri_eventcount_wait(struct weiri_eventcount *event, str
 
 WEIRI_COLD void weiri_eventcount_wake(struct weiri_eventcount *event, int count)
 {
-	/* [P1 release] pairs with prepare() and wait(). What earlier wakes published comes along: this continues their release sequences. */
+	/*
+	 * [P1 release] pairs with prepare() and wait(). It continues the release sequences of earlier
+	 * wakes.
+	 */
 	(void)weiri_fetch_add_release(&event->epoch, 1);
 	weiri_park_wake(&event->epoch, count);
 }

@@ -1,5 +1,6 @@
 /*
- * eventcount.h - sleep until somebody says that a condition may have changed, at no cost to him while nobody sleeps.
+ * eventcount.h - sleep until a thread reports that a condition may have changed, at no cost to it
+ * while no thread sleeps.
  *
  * Waiter                                        Notifier
  *   if (condition) return;                        make the condition true;
@@ -8,17 +9,19 @@
  *   weiri_eventcount_wait(&e, key, deadline);
  *   look at the condition again
  *
- * The condition lives in the caller's own atomics, which also carry the caller's data; it is read with acquire and made true with
- * release. The eventcount only sees to it that a waiter whose second look missed the change is woken.
+ * The condition lives in the caller's own atomics, which also carry the caller's data; it is read
+ * with acquire and made true with release. The eventcount ensures only that a waiter whose second
+ * look missed the change is woken.
  *
- * notify(n) wakes n waiters, so n waiters must be enough: all wait for the same thing, and one that was woken and leaves without
- * having looked passes the wake on by notify(1). Otherwise use notify_all.
+ * notify(n) wakes n waiters, so n waiters must suffice: all wait for the same thing, and a waiter
+ * that was woken and leaves without a look passes the wake-up on with notify(1). Otherwise use
+ * notify_all.
  *
- * | call                          | progress                                           | blocks on              |
- * |-------------------------------|----------------------------------------------------|------------------------|
- * | notify, notify_all            | wait-free; a compiler barrier and a load while nobody waits | nothing       |
- * | prepare, cancel               | wait-free + membarrier(2)                          | nothing                |
- * | wait                          | blocking                                           | a notify, a deadline   |
+ * | call               | progress                                           | blocks on            |
+ * |--------------------|----------------------------------------------------|----------------------|
+ * | notify, notify_all | wait-free; without waiters a compiler barrier and a load | nothing        |
+ * | prepare, cancel    | wait-free + membarrier(2)                          | nothing              |
+ * | wait               | blocking                                           | a notify, a deadline |
  */
 #ifndef WEIRI_EVENTCOUNT_H
 #define WEIRI_EVENTCOUNT_H
@@ -38,24 +41,30 @@ struct weiri_eventcount {
 
 struct weiri_eventcount_key {
 	uint32_t epoch;
-	int blind; /* the heavy fence failed: a notifier may have overlooked us, so no long sleep */
+	int blind; /* the heavy fence failed: a notifier may miss this waiter, so it must not sleep long */
 };
 
 void weiri_eventcount_init(struct weiri_eventcount *event);
 
-/* Announces a waiter. Ends with exactly one weiri_eventcount_wait or weiri_eventcount_cancel. */
+/* Announces a waiter. Exactly one weiri_eventcount_wait or weiri_eventcount_cancel must follow. */
 struct weiri_eventcount_key weiri_eventcount_prepare(struct weiri_eventcount *event);
 void weiri_eventcount_cancel(struct weiri_eventcount *event);
-/* WEIRI_PARK_WOKEN: notified since prepare, or no reason at all. WEIRI_PARK_TIMEOUT: the deadline passed, not notified. */
+/*
+ * WEIRI_PARK_WOKEN: notified since prepare, or a spurious wake-up. WEIRI_PARK_TIMEOUT: the deadline
+ * passed without a notify.
+ */
 enum weiri_park_result weiri_eventcount_wait(struct weiri_eventcount *event, struct weiri_eventcount_key key,
                                              uint64_t deadline_ns);
 
-/* The part of notify that runs when somebody waits. */
+/* The part of notify that runs when a thread waits. */
 void weiri_eventcount_wake(struct weiri_eventcount *event, int count);
 
 static inline void weiri_eventcount_notify(struct weiri_eventcount *event, int count)
 {
-	/* [light fence F1] the caller made the condition true, now look for waiters: Dekker with F2 in prepare(). */
+	/*
+	 * [light fence F1] between the caller's change and the look for waiters: Dekker's algorithm,
+	 * with prepare().
+	 */
 	weiri_fence_light();
 	/* [relaxed] carries nothing; its place after the caller's store is kept by F1. */
 	if (WEIRI_UNLIKELY(weiri_load_relaxed(&event->waiters) != 0))

@@ -5,6 +5,7 @@
 
 #include <stdalign.h>
 
+#include "base/assert.h"
 #include "base/compiler.h"
 #include "base/memory.h"
 
@@ -44,7 +45,7 @@ void weiri_hash_node_init(struct weiri_hash_node *node, uint64_t hash, size_t by
 	weiri_retired_init(&node->retired, bytes, ended);
 }
 
-/* -- marks -------------------------------------------------------------------------------------------------------------------- */
+/* -- marks ------------------------------------------------------------------------------------- */
 
 /* Where the mark of a bucket other than 0 is kept; NULL: in a segment that does not exist. */
 static _Atomic(struct weiri_hash_node *) *place_of(struct weiri_hash_list *list, size_t bucket)
@@ -72,7 +73,10 @@ static size_t bucket_of(const struct weiri_hash_list *list, uint64_t hash)
 	return (size_t)(hash & ((UINT64_C(1) << weiri_load_relaxed(&list->bits)) - 1));
 }
 
-/* The nearest mark at or before the bucket. Without a bucket's top bit it is the one that it was split from. */
+/*
+ * The nearest mark at or before the bucket. Without a bucket's top bit it is the one that it was
+ * split from.
+ */
 static struct weiri_hash_node *start_of(struct weiri_hash_list *list, size_t bucket)
 {
 	struct weiri_hash_node *mark;
@@ -82,7 +86,7 @@ static struct weiri_hash_node *start_of(struct weiri_hash_list *list, size_t buc
 	return mark;
 }
 
-/* -- walking ------------------------------------------------------------------------------------------------------------------ */
+/* -- walking ----------------------------------------------------------------------------------- */
 
 /* What is looked for. */
 struct target {
@@ -91,7 +95,10 @@ struct target {
 	int beyond;      /* the first item after it instead */
 };
 
-/* Where a walk ended: `here`, 0 or a node not before the target, is what the unmarked *link leads to. */
+/*
+ * Where a walk ended: `here`, 0 or a node not before the target, is what the unmarked *link leads
+ * to.
+ */
 struct place {
 	_Atomic(uintptr_t) *link;
 	uintptr_t here;
@@ -109,6 +116,59 @@ static int walk_ends_at(const struct weiri_hash_list *list, const struct target 
 	int side = compare(list, target, node);
 
 	return target->beyond ? side < 0 && (node->order & ITEM) != 0 : side <= 0;
+}
+
+/* -- assertions -------------------------------------------------------------------------------- */
+
+/* The caller's section protects the node. */
+static WEIRI_UNSEEN void assert_marked(const struct weiri_hash_node *node, uintptr_t marked)
+{
+	WEIR_ASSERT2(H2, weiri_peek(&node->next) == marked);
+}
+
+/* Two of one order can only be items, of keys with one hash. */
+static WEIRI_UNSEEN void assert_sorted(const struct weiri_hash_list *list)
+{
+	const struct weiri_hash_node *node = &list->first, *next;
+
+	for (; (next = node_of(weiri_peek(&node->next))) != NULL; node = next)
+		WEIR_ASSERT3(H1, node->order < next->order || (node->order == next->order && (node->order & ITEM) != 0));
+}
+
+static WEIRI_UNSEEN int is_linked(const struct weiri_hash_list *list, const struct weiri_hash_node *node)
+{
+	const struct weiri_hash_node *other = &list->first;
+
+	while (other != NULL && other != node)
+		other = node_of(weiri_peek(&other->next));
+	return other != NULL;
+}
+
+static WEIRI_UNSEEN void assert_unlinked(const struct weiri_hash_list *list, const struct weiri_hash_node *node)
+{
+	WEIR_ASSERT3(H3, !is_linked(list, node));
+}
+
+static WEIRI_UNSEEN void assert_shown(const struct weiri_hash_list *list,
+                                      const _Atomic(struct weiri_hash_node *) *place)
+{
+	WEIR_ASSERT3(H5, is_linked(list, weiri_peek(place)));
+}
+
+/* Each mark that is shown is of its bucket, and was not removed. */
+static WEIRI_UNSEEN void assert_marks(const struct weiri_hash_list *list)
+{
+	for (unsigned segment = 1; segment <= WEIRI_HASH_MOST_BITS; segment++) {
+		const _Atomic(struct weiri_hash_node *) *marks = weiri_peek(&list->marks[segment]);
+		const size_t first = (size_t)1 << (segment - 1);
+
+		for (size_t i = 0; marks != NULL && i < first; i++) {
+			const struct weiri_hash_node *mark = weiri_peek(&marks[i]);
+
+			WEIR_ASSERT3(H5, mark == NULL || mark->order == reversed(first + i));
+			WEIR_ASSERT3(H5, mark == NULL || (weiri_peek(&mark->next) & REMOVED) == 0);
+		}
+	}
 }
 
 /* From `start` on, unlinking what was removed. */
@@ -129,6 +189,8 @@ restart:
 			/* [seq_cst S] H3. The link was unmarked when `here` was read, or this fails. */
 			if (!weiri_cas_seq_cst(at.link, &at.here, next & ~REMOVED))
 				goto restart;
+			WEIR_ASSERT_LOOK(assert_marked(node, next));
+			WEIR_ASSERT_INSTANT(assert_unlinked(list, node));
 			weiri_scope_retire(scope, &node->retired);
 			at.here = next & ~REMOVED;
 			continue;
@@ -166,16 +228,22 @@ static struct weiri_hash_node *insert(struct weiri_scope *scope, const struct we
 		weiri_store_relaxed(&node->next, at.here);
 		/* [P1 release] pairs with walk(). */
 	} while (!weiri_cas_release(at.link, &at.here, (uintptr_t)node));
+	WEIR_ASSERT_INSTANT(assert_sorted(list));
 	return NULL;
 }
 
-/* -- growing ------------------------------------------------------------------------------------------------------------------ */
+/* -- growing ----------------------------------------------------------------------------------- */
 
 /* Nothing is lost when there is no memory: walks start further to the left. */
 static WEIRI_COLD void make_mark(struct weiri_scope *scope, struct weiri_hash_list *list, size_t bucket)
 {
 	_Atomic(struct weiri_hash_node *) *place = place_of(list, bucket);
 	const struct target target = {reversed(bucket), NULL, 0};
+	/*
+	 * Another thread may have made the mark by now. A walk that starts there would not meet it, and
+	 * insert a second one: so this one starts at the bucket that is split.
+	 */
+	const size_t split = bucket & ~((size_t)1 << (63 - (unsigned)__builtin_clzll(bucket)));
 	struct weiri_hash_node *mark, *there;
 
 	if (place == NULL)
@@ -185,11 +253,12 @@ static WEIRI_COLD void make_mark(struct weiri_scope *scope, struct weiri_hash_li
 		return;
 	weiri_hash_node_init(mark, 0, sizeof(*mark), NULL);
 	mark->order = target.order;
-	there = insert(scope, list, start_of(list, bucket), mark, &target);
+	there = insert(scope, list, start_of(list, split), mark, &target);
 	if (there != NULL)
 		weiri_release(&list->allocator, mark, sizeof(*mark), alignof(struct weiri_hash_node));
 	/* [P2 release] pairs with mark_of(). Whoever writes here writes the same: H1. */
 	weiri_store_release(place, there != NULL ? there : mark);
+	WEIR_ASSERT_INSTANT(assert_shown(list, place));
 }
 
 static WEIRI_COLD void grow(struct weiri_hash_list *list, uint32_t bits)
@@ -221,7 +290,7 @@ static void count_insert(struct weiri_hash_list *list)
 		grow(list, bits);
 }
 
-/* -- the set ------------------------------------------------------------------------------------------------------------------ */
+/* -- the set ----------------------------------------------------------------------------------- */
 
 void weiri_hash_list_init(struct weiri_hash_list *list, weiri_hash_compare *compare_keys,
                           const weir_allocator *allocator)
@@ -242,6 +311,8 @@ void weiri_hash_list_fini(struct weiri_hash_list *list, void (*end)(struct weiri
 	/* [relaxed] the caller has ordered all calls before this one. */
 	uintptr_t link = weiri_load_relaxed(&list->first.next);
 
+	WEIR_ASSERT_WALK(assert_sorted(list));
+	WEIR_ASSERT_WALK(assert_marks(list));
 	while (node_of(link) != NULL) {
 		struct weiri_hash_node *node = node_of(link);
 
@@ -290,7 +361,9 @@ int weiri_hash_list_remove(struct weiri_scope *scope, struct weiri_hash_list *li
 	do {
 		if ((next & REMOVED) != 0) /* by another */
 			return 0;
-		/* [relaxed] H2; carries P1 of the successor on, and nothing else: see weiri_list_remove(). */
+		/*
+		 * [relaxed] H2; carries P1 of the successor on, and nothing else: see weiri_list_remove().
+		 */
 	} while (!weiri_cas_relaxed(&node->next, &next, next | REMOVED));
 	(void)weiri_fetch_sub_relaxed(&list->count, 1u); /* [relaxed] a count */
 	/* Unlinks it, unless another walk has. */

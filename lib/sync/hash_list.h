@@ -1,28 +1,37 @@
 /*
- * hash_list.h - a lock-free set of nodes with keys: a list in the order of hashes, with entries into it that double in number as it grows.
+ * hash_list.h - a lock-free set of nodes with keys: a list in hash order, and entry points into it.
  *
- * Algorithm. Split-ordered lists (Shalev, Shavit, JACM 2006) over Michael's list (SPAA 2002, after Harris, DISC 2001), on the library's
- * sections. All nodes are on one list, sorted by the bits of their hashes in reverse, so that a bucket of 2^b is a run of the list and
- * splits in two by one more mark in its middle; nothing is ever moved. A bucket's mark is a node of its own that stays. How ours differs:
- * marks are made by inserts only; who looks up starts at the nearest mark to the left that exists, so a look-up allocates nothing.
+ * Algorithm. Split-ordered lists (Shalev and Shavit, JACM 2006) over Michael's list (SPAA 2002,
+ * after Harris, DISC 2001), protected by the library's sections. All nodes are in one list, sorted
+ * by the reversed bits of their hashes. A bucket of 2^b buckets is therefore a run of the list, and
+ * splits in two when one more mark is inserted in its middle; no node is ever moved. The mark of a
+ * bucket is a node that is never removed. The difference from the paper: only inserts make marks. A
+ * look-up starts at the nearest existing mark to the left, so it allocates nothing.
  *
  * Invariants
- *   H1  nodes are sorted by (order, key), marks among them, and no two that are not removed have one key
+ *   H1  nodes are sorted by (order, key), marks among them, and no two nodes that are not removed
+ *       have the same key
  *   H2  a link with REMOVED never changes again
- *   H3  a node is unlinked once, by the CAS on its predecessor's unmarked link; that thread drops the list's hold on it
- *   H4  a walk goes on only through a link that was unmarked when it was read for good, or was the new value of its own CAS: then its node
- *       was linked, and so is the successor, which a section that was reserved before therefore protects (list.h, L3)
+ *   H3  a node is unlinked once, by the CAS on its predecessor's unmarked link; that thread drops
+ *       the list's reference to it
+ *   H4  a walk continues only through a link that was unmarked when it was last read, or was the
+ *       new value of the walk's own CAS. Then its node was linked, and so is the successor, which a
+ *       section that was reserved before therefore protects (list.h, L3)
  *   H5  a bucket's mark is linked before `marks` shows it, and is never removed
  * Pairs
- *   P1  insert(CAS) -> walk: the node's fields
- *   P2  mark -> start of a walk: the mark's fields; grow -> start: the segment
- *   S   links are read by weiri_section_read() and unlinked by seq_cst CAS, as reclaim/section.h asks (I1 there)
- * Linearization. Insert: the CAS of the predecessor's link. Remove: the CAS that marks the node's own. Found: the read of the node's link
- *   without REMOVED. Not found: the read of the link, unmarked, that leads from a smaller key to a larger one or to the end.
- * Progress: lock-free; a walk starts again only when another thread's insert, removal or unlinking succeeded. Inserts may allocate
- *   (marks, and a table of them when the number doubles); without memory they go on with the marks that there are.
- * Memory: 56 bytes for each mark, and as many marks at most as there have been nodes at once.
- * Checked: tests/test_named_store.c, stress/model/check_named_store.c, weir-stress "named_store", "named_store_stopped", "history_store".
+ *   P1  insert (CAS) -> walk: the node's fields
+ *   P2  mark -> start of a walk: the mark's fields; grow -> start: the segment of marks
+ *   S   links are read by weiri_section_read() and unlinked by a seq_cst CAS, as reclaim/section.h
+ *       requires (I1 there)
+ * Linearization. Insert: the CAS of the predecessor's link. Remove: the CAS that marks the node's
+ *   own link. Found: the read of the node's link without REMOVED. Not found: the read of the
+ *   unmarked link that leads from a smaller key to a larger one or to the end.
+ * Progress: lock-free; a walk restarts only when another thread's insert, removal or unlinking
+ *   succeeded. Inserts may allocate (marks, and a table of them when the number of buckets
+ *   doubles); without memory they continue with the marks that exist.
+ * Memory: 56 bytes for each mark, and at most as many marks as there have been nodes at once.
+ * Checked: tests/test_named_store.c, stress/model/check_named_store.c, weir-stress "named_store",
+ *   "named_store_stopped", "history_store".
  */
 #ifndef WEIRI_SYNC_HASH_LIST_H
 #define WEIRI_SYNC_HASH_LIST_H
@@ -34,10 +43,13 @@
 struct weiri_hash_node {
 	_Atomic(uintptr_t) next;      /* bit 0: removed */
 	uint64_t order;               /* the hash's bits in reverse; odd, but of a mark */
-	struct weiri_retired retired; /* reclaim() is the end of the list's hold */
+	struct weiri_retired retired; /* reclaim() drops the list's reference */
 };
 
-/* Less than, equal to or greater than 0 as `key` is before, that of, or after the node's; of equal hashes only. */
+/*
+ * Less than, equal to or greater than 0: `key` is before, equal to, or after the node's. Called for
+ * equal hashes only.
+ */
 typedef int weiri_hash_compare(const void *key, struct weiri_hash_node *node);
 
 enum { WEIRI_HASH_MOST_BITS = 24 };
@@ -53,27 +65,39 @@ struct weiri_hash_list {
 };
 
 void weiri_hash_list_init(struct weiri_hash_list *list, weiri_hash_compare *compare, const weir_allocator *allocator);
-/* Frees the marks, and gives each node that was not removed to end(). No other thread may be using it. */
+/*
+ * Frees the marks, and gives each node that was not removed to end(). No other thread may be using
+ * it.
+ */
 void weiri_hash_list_fini(struct weiri_hash_list *list, void (*end)(struct weiri_hash_node *node));
 
-/* Before an insert: ended() is called once, after the node was removed and no section can see it any more. */
+/*
+ * Before an insert. ended() is called once, after the node was removed and no section can see it
+ * any more.
+ */
 void weiri_hash_node_init(struct weiri_hash_node *node, uint64_t hash, size_t bytes,
                           void (*ended)(struct weiri_retired *retired));
 
-/* All in `scope`. A node that is returned may be removed at any time; it stays what it is until the scope ends. NULL: not found. */
+/*
+ * All in `scope`. A returned node may be removed at any time; its memory and fields stay until the
+ * scope ends. NULL: not found.
+ */
 struct weiri_hash_node *weiri_hash_list_find(struct weiri_scope *scope, struct weiri_hash_list *list, uint64_t hash,
                                              const void *key);
-/* NULL: `node`, whose key is `key`, is in. Else the one of that key that is. */
+/*
+ * NULL: `node`, whose key is `key`, has been inserted. Otherwise the node with that key that is in
+ * the list.
+ */
 struct weiri_hash_node *weiri_hash_list_insert(struct weiri_scope *scope, struct weiri_hash_list *list,
                                                struct weiri_hash_node *node, uint64_t hash, const void *key);
-/* 1 when this call removed it, 0 when another had. */
+/* 1: this call removed the node. 0: another call had. */
 int weiri_hash_list_remove(struct weiri_scope *scope, struct weiri_hash_list *list, struct weiri_hash_node *node,
                            uint64_t hash, const void *key);
-/* The first node after `key`, in the list's own order; the first of all when key is NULL. */
+/* The first node after `key` in the list's own order; the first node if key is NULL. */
 struct weiri_hash_node *weiri_hash_list_after(struct weiri_scope *scope, struct weiri_hash_list *list, uint64_t hash,
                                               const void *key);
 
-/* Nodes that are in, if nobody is at work; else near it. */
+/* The number of nodes in the list; approximate while inserts and removals run. */
 size_t weiri_hash_list_count(const struct weiri_hash_list *list);
 
 #endif

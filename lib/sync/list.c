@@ -3,6 +3,8 @@
  */
 #include "sync/list.h"
 
+#include "base/assert.h"
+
 #define REMOVED ((uintptr_t)1)
 
 static struct weiri_list_node *node_of(uintptr_t link)
@@ -16,8 +18,23 @@ void weiri_list_node_init(struct weiri_list_node *node, size_t bytes, void (*end
 	weiri_retired_init(&node->retired, bytes, ended);
 }
 
+/* The caller's section protects the node. */
+static WEIRI_UNSEEN void assert_marked(const struct weiri_list_node *node, uintptr_t marked)
+{
+	WEIR_ASSERT2(L1, weiri_peek(&node->next) == marked);
+}
+
+static WEIRI_UNSEEN void assert_unlinked(const struct weiri_list *list, const struct weiri_list_node *node)
+{
+	const struct weiri_list_node *other = node_of(weiri_peek(&list->first));
+
+	for (; other != NULL; other = node_of(weiri_peek(&other->next)))
+		WEIR_ASSERT3(L2, other != node);
+}
+
 /*
- * Walks from the start to the end, unlinking removed nodes. Returns the last link, which was unmarked.
+ * Walks from the start to the end, unlinking removed nodes. Returns the last link, which was
+ * unmarked.
  */
 static _Atomic(uintptr_t) *walk(struct weiri_scope *scope, struct weiri_list *list)
 {
@@ -37,9 +54,14 @@ restart:
 			here = next;
 			continue;
 		}
-		/* [seq_cst] L2. The link was unmarked when `here` was read, or this fails. Before the era in which it dies: I1, section.h. */
+		/*
+		 * [seq_cst] L2. Fails unless the link is still what was read, unmarked. Precedes the era in
+		 * which the node dies: I1, section.h.
+		 */
 		if (!weiri_cas_seq_cst(link, &here, next & ~REMOVED))
 			goto restart;
+		WEIR_ASSERT_LOOK(assert_marked(node, next));
+		WEIR_ASSERT_INSTANT(assert_unlinked(list, node));
 		weiri_scope_retire(scope, &node->retired);
 		here = next & ~REMOVED;
 	}
@@ -50,9 +72,13 @@ void weiri_list_append(struct weiri_scope *scope, struct weiri_list *list, struc
 {
 	uintptr_t end;
 
+	WEIR_ASSERT_INSTANT(assert_unlinked(list, node));
 	do {
 		end = 0;
-		/* [seq_cst, P1 release] seq_cst: whoever appends and then reads a flag is seen by whoever sets it and then walks. */
+		/*
+		 * [seq_cst, P1 release] seq_cst: of a thread that appends and then reads a flag, and one
+		 * that sets it and then walks, one sees the other.
+		 */
 	} while (!weiri_cas_seq_cst(walk(scope, list), &end, (uintptr_t)node));
 }
 
@@ -64,8 +90,8 @@ int weiri_list_remove(struct weiri_scope *scope, struct weiri_list *list, struct
 	do {
 		if ((next & REMOVED) != 0)
 			return 0;
-		/* [relaxed, P2] linearization of the removal. Who meets the mark learns nothing else from it: the successor was published by
-		 * its append, whose release sequence this continues; and the node's end waits for our section, and acquires that we left it. */
+		/* [relaxed, P2] linearization point of the removal. A thread that reads the mark learns nothing else from it: the append of the
+		 * successor published that, and this continues its release sequence. The node is freed after this section has ended. */
 	} while (!weiri_cas_relaxed(&node->next, &next, next | REMOVED));
 	(void)walk(scope, list);
 	return 1;
@@ -85,7 +111,10 @@ struct weiri_list_node *weiri_list_next(struct weiri_scope *scope, struct weiri_
 		weiri_section_read(scope->record, &node->next, &link); /* [P1, P2] */
 		if ((link & REMOVED) == 0)
 			return node_of(link);
-		/* L3. Its remover may have been stopped before it unlinked it: without our help we would meet it for ever. */
+		/*
+		 * L3. The node's remover may have stalled before it unlinked the node. Without help here,
+		 * this walk would never get past it.
+		 */
 		(void)walk(scope, list);
 	}
 	weiri_section_read(scope->record, &list->first, &link); /* [P1] */

@@ -1,9 +1,11 @@
 /*
  * numbered.c - see numbered.h.
  *
- * Linearization, progress, memory: those of hash_list.h. A number is given before the thing is in the list, so numbers may come out of order.
- * Fork: the child has the parent's things.
- * Checked: tests/test_dump.c, test_stalls.c, stress/model/check_registry.c, weir-stress "queue_dump".
+ * Linearization, progress, memory: those of hash_list.h. An object gets its number before it is in
+ *   the list, so numbers may appear out of order.
+ * Fork: the child has the parent's objects.
+ * Checked: tests/test_dump.c, test_stalls.c, stress/model/check_registry.c, weir-stress
+ *   "queue_dump".
  */
 #include "sync/numbered.h"
 
@@ -25,7 +27,10 @@ void weiri_numbered_release_mark(void *context, void *memory, size_t size, size_
 	weiri_release(&allocator, memory, size, alignment);
 }
 
-/* Numbers next to each other in far buckets, so that each bucket has few: a multiplication by 2^64 / phi, whose high bits are the good ones. */
+/*
+ * Numbers next to each other in far buckets, so that each bucket has few: a multiplication by 2^64
+ * / phi, whose high bits are the good ones.
+ */
 static uint64_t hash_of(uint64_t number)
 {
 	uint64_t hash = number * UINT64_C(0x9E3779B97F4A7C15);

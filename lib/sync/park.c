@@ -1,9 +1,10 @@
 /*
  * park.c - spin-then-sleep on a futex word.
  *
- * Pair P1 change -> wait: what the changer wrote before. The changer is the caller of weiri_park_wake(), with the access to
- * the word that came before it.
- * No wake-up is lost: the kernel compares the word again, under the lock that a wake takes, before it puts the thread to sleep.
+ * Pair P1 change -> wait: what the changer wrote before. The changer is the caller of
+ * weiri_park_wake(), with the access to the word that came before it. No wake-up is lost: the
+ * kernel compares the word again, under the lock that a wake takes, before it puts the thread to
+ * sleep.
  */
 #include "sync/park.h"
 
@@ -59,7 +60,10 @@ enum weiri_park_result weiri_park_wait_marked(_Atomic(uint32_t) *word, uint32_t 
 		return changed(word, expected) ? WEIRI_PARK_WOKEN : WEIRI_PARK_TIMEOUT;
 	if (changed_while_spinning(word, expected))
 		return WEIRI_PARK_WOKEN;
-	/* [relaxed] the mark carries nothing. A failure, here and below: the word has changed, and is looked at with acquire. */
+	/*
+	 * [relaxed] the mark carries nothing. A failure, here and below: the word has changed, and is
+	 * looked at with acquire.
+	 */
 	if (!weiri_cas_relaxed(word, &seen, asleep))
 		return sleep_until_changed(word, expected, deadline_ns);
 	if (sleep_until_changed(word, asleep, deadline_ns) == WEIRI_PARK_WOKEN)

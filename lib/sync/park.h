@@ -1,9 +1,10 @@
 /*
  * park.h - waiting for a 32-bit word to change: a short spin, then sleep.
  *
- * The spin is there because a partner that is about to answer does so within a microsecond, and a sleep costs several.
- * Guarantee: what the changer of the word wrote before a release (or stronger) access to it is visible after the wait returned
- * WEIRI_PARK_WOKEN. The wake itself orders nothing.
+ * It spins first, because a partner that is about to answer does so within a microsecond, and a
+ * sleep costs several. Guarantee: when the wait returns WEIRI_PARK_WOKEN, the caller sees what the
+ * thread that changed the word wrote before it, if that change was a release or stronger. The wake
+ * itself orders nothing.
  *
  * | call            | progress                       | blocks on            |
  * |-----------------|--------------------------------|----------------------|
@@ -23,26 +24,30 @@ enum weiri_park_result {
 };
 
 #if defined(WEIRI_UNDER_MODEL)
-/* stress/model: each spin multiplies the executions, and shows nothing that one does not. */
+/* stress/model: each spin multiplies the executions, and shows no more than one spin does. */
 enum { WEIRI_PARK_SPINS = 1 };
 #else
 enum { WEIRI_PARK_SPINS = 100 };
 #endif
 
 /*
- * Returns once *word differs from `expected` or deadline_ns (absolute; 0: look once, WEIR_NO_DEADLINE: no limit) has passed.
- * Wakes without a change are absorbed.
+ * Returns once *word differs from `expected`, or deadline_ns has passed (absolute; 0: look once;
+ * WEIR_NO_DEADLINE: no limit). Absorbs wake-ups without a change.
  */
 enum weiri_park_result weiri_park_wait(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline_ns);
 
 /*
- * The same for the only thread that waits for this word: before it sleeps *word becomes `asleep`, and `expected` again after the deadline. So
- * whoever changes *word from `expected` has nobody to wake.
+ * The same, for the only thread that waits for this word. *word becomes `asleep` before the thread
+ * sleeps, and `expected` again after the deadline. So a thread that changes *word from `expected`
+ * has no thread to wake.
  */
 enum weiri_park_result weiri_park_wait_marked(_Atomic(uint32_t) *word, uint32_t expected, uint32_t asleep,
                                               uint64_t deadline_ns);
 
-/* Wakes up to `count` sleepers. The caller has changed *word before. Does not read *word, which may be gone by now. */
+/*
+ * Wakes up to `count` sleeping threads. The caller has changed *word before. Does not read *word,
+ * which may already be freed.
+ */
 void weiri_park_wake(_Atomic(uint32_t) *word, int count);
 
 #endif

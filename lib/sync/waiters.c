@@ -3,6 +3,8 @@
  */
 #include "sync/waiters.h"
 
+#include "base/assert.h"
+
 #define POSTED WEIRI_WAITERS_POSTED
 #define SETTLED WEIRI_WAITERS_SETTLED
 #define EPOCH UINT64_C(4)        /* one more */
@@ -22,11 +24,15 @@ void weiri_waiters_init(struct weiri_waiters *waiters)
 	weiri_store_relaxed(&waiters->word, 0u);
 }
 
-/* After the heavy fence: whoever posts from here on need not run it, unless the post in `word` was taken down meanwhile. */
+/*
+ * After the heavy fence: a later post need not run one, unless the post in `word` has been cleared
+ * meanwhile.
+ */
 static void settle(struct weiri_waiters *waiters, uint64_t word)
 {
 	const uint64_t epoch = word & EPOCHS;
 
+	WEIR_ASSERT2(W3, (word & POSTED) != 0);
 	while ((word & EPOCHS) == epoch) {
 		/* [relaxed, P3, W3] the heavy fence before it is a release. */
 		if (weiri_cas_relaxed(&waiters->word, &word, word | SETTLED))
@@ -45,7 +51,7 @@ int weiri_waiters_post(struct weiri_waiters *waiters)
 	} while (!weiri_cas_acq_rel(&waiters->word, &word, next));
 	if ((next & SETTLED) != 0)
 		return 1;
-	if (!weiri_fence_heavy()) /* F2 */
+	if (!weiri_fence_heavy()) /* F1 */
 		return 0;
 	settle(waiters, next);
 	return 1;
@@ -59,9 +65,13 @@ int weiri_waiters_look(struct weiri_waiters *waiters)
 		return 0;
 	/* [acq_rel: P1, P2] */
 	word = weiri_fetch_add_acq_rel(&waiters->word, LOOK) + LOOK;
+	WEIR_ASSERT2(W3, (word & SETTLED) == 0 || (word & POSTED) != 0);
 	if (weiri_list_occupied(&waiters->list))
 		return 1;
-	/* [relaxed, W2] says nothing; a later look of ours, and any post, is ordered by the word itself. A failure: there was a post or a look. */
+	/*
+	 * [relaxed, W2] carries nothing; the word itself orders a later look of this thread, and any
+	 * post. Failure: there was a post or a look.
+	 */
 	if ((word & POSTED) != 0 && word / LOOK >= PATIENCE)
 		(void)weiri_cas_relaxed(&waiters->word, &word, (word + EPOCH) & EPOCHS);
 	return 0;

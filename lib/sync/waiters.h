@@ -1,37 +1,53 @@
 /*
- * waiters.h - a list of those who wait, and how those who change what they wait for find out that somebody is on it.
+ * waiters.h - a list of waiters, and how a thread that changes what they wait for learns that there
+ * is one.
  *
  * Waiter                                        Notifier
  *   append to list; post();                       change;
- *   look; if it is in vain: sleep                 if (posted()) while (look()) serve the list;
+ *   look; if it fails: sleep                      if (posted()) while (look()) serve the list;
  *
- * Algorithm (ours). The two sides meet like Dekker's: one must see the other. While nobody has waited for long the fence is on the waiter, as in
- * the eventcount: a notifier runs a compiler barrier and loads one word. But the waiter's fence, membarrier(2), interrupts every processor
- * that runs a thread of the process, some microseconds each time, and a thread that waited once soon waits again. So the first who
- * waits posts the word and runs membarrier once; while it stays posted the fence is on the notifiers: each has seen that it is posted,
- * and goes through a read-modify-write of the same word before it looks at the list. Another waiter then does the same and no more.
- * A look that finds nobody takes the post down, if it is the PATIENCE-th or a later one since the last post; those that found somebody count.
+ * Algorithm. The two sides meet as in Dekker's algorithm: one must see the other. After a time
+ * without waiters the fence is on the waiter, as in the eventcount, and a notifier runs a compiler
+ * barrier and loads one word. But the waiter's fence, membarrier(2), interrupts every processor
+ * that runs a thread of the process, which takes some microseconds, and a thread that waited once
+ * soon waits again. So the first waiter posts the word and runs membarrier once. While the word
+ * stays posted, the fence is on the notifiers: a notifier sees that the word is posted, and does a
+ * read-modify-write of it before it looks at the list. A further waiter does the same and no more.
+ * A look that finds the list empty clears the post, if it is the PATIENCE-th look or a later one
+ * since the last post; looks that found a waiter count.
  *
- * The word: POSTED; SETTLED, whoever posted has run membarrier since; an epoch, which each post and each end moves; the looks since the last post.
+ * Source. The asymmetric Dekker pattern is that of membarrier(2) and of biased locks; we know of no
+ * publication that moves the fence back to the notifiers while waits are frequent.
+ *
+ * The word: POSTED; SETTLED (the poster has run membarrier since its post); an epoch, which each
+ * post and each clearing advances; the number of looks since the last post.
  *
  * Invariants
  *   W1  the word changes by read-modify-writes only
- *   W2  POSTED goes away only by the CAS of a notifier who found the list empty after his read-modify-write, which no post has followed
- *   W3  SETTLED is set only by a waiter whose post has stood since before his heavy fence; it goes with POSTED
+ *   W2  POSTED is cleared only by the CAS of a notifier that found the list empty after its own
+ *       read-modify-write, and only if no post has followed that
+ *   W3  SETTLED is set only by a waiter whose post has stood since before its heavy fence; it is
+ *       cleared together with POSTED
  * Pairs
- *   F1  change, light fence, word (posted) <-> F2  append, post, heavy fence, look (of a waiter that found the word not settled)
+ *   F1  notifier: change, light fence, word (posted);
+ *       waiter that finds the word not settled: append, post, heavy fence, look
  *   P1  look -> post: the change of a notifier whose look came first. P2  post -> look: the node
- *   P3  settle -> post: the heavy fence comes before the look of each who finds the word settled
+ *   P3  settle -> post: the heavy fence precedes the look of each waiter that finds the word
+ *       settled
  *
- * No change is missed. Take a notifier N and a waiter A whose look missed N's change.
- *   A ran the fence itself: by F1/F2 N saw the post of A or a later word.
- *   A found it settled, by B: had N loaded a word from before B's post, then N's change came before B's fence (F1/F2), and by P3 A's look would
- *   have seen it. So N saw a word from B's post on, which was posted until A's (W3).
- * Thus N's word was posted, or it is one that came after A's post was taken down: A had left the list by then (W2). If it was posted, N goes on to
- * his read-modify-write. By P1 it does not come before A's post, so it comes after: by P2 N sees the node of A, unless that is gone.
+ * No change is missed. Take a notifier N, and a waiter A whose look missed N's change. If A ran the
+ *   fence itself: by F1, N saw A's post or a later word. If A found the word settled by a waiter B:
+ *   suppose N had loaded a word from before B's post. Then N's change precedes B's fence (F1), and
+ *   by P3 A's look would have seen it. So N saw a word from B's post on, and that word was posted
+ *   until A's post (W3).
+ * Thus the word that N saw was posted, or it came after A's post was cleared, and then A had left
+ * the list (W2). If it was posted, N goes on to its read-modify-write. By P1 that does not precede
+ * A's post, so it follows it, and by P2 N sees A's node, unless A has left the list.
  *
- * Progress: posted, look: wait-free. post: lock-free, a CAS that fails met another's change; and membarrier(2) if nobody has settled.
- * Checked: tests/test_waiters.c (plain, TSan, ASan); stress/model/check_waiters.c, also with the symmetric fence.
+ * Progress: posted and look are wait-free. post is lock-free: a CAS fails only after another
+ *   thread's change; and it runs membarrier(2) if no waiter has settled the word.
+ * Checked: tests/test_waiters.c (plain, TSan, ASan); stress/model/check_waiters.c, also with the
+ *   symmetric fence.
  */
 #ifndef WEIRI_SYNC_WAITERS_H
 #define WEIRI_SYNC_WAITERS_H
@@ -49,10 +65,13 @@ struct weiri_waiters {
 
 /* Not shared yet. */
 void weiri_waiters_init(struct weiri_waiters *waiters);
-/* By one who is on the list, before he looks whether he has to wait. 0: the heavy fence failed, so a notifier may overlook him. */
+/*
+ * By a waiter that is on the list, before it looks whether it must wait. 0: the heavy fence failed,
+ * so a notifier may miss the waiter.
+ */
 int weiri_waiters_post(struct weiri_waiters *waiters);
 
-/* After a change: 1 when there may be somebody, as weiri_waiters_look() will tell. */
+/* After a change. 1: there may be a waiter, and weiri_waiters_look() tells. */
 static inline int weiri_waiters_posted(const struct weiri_waiters *waiters)
 {
 	weiri_fence_light(); /* F1 */
@@ -60,7 +79,7 @@ static inline int weiri_waiters_posted(const struct weiri_waiters *waiters)
 	return (weiri_load_relaxed(&waiters->word) & WEIRI_WAITERS_POSTED) != 0;
 }
 
-/* After a change: 1 when there is somebody on the list, or was a moment ago. */
+/* After a change. 1: there is a waiter on the list, or was at some moment of the call. */
 int weiri_waiters_look(struct weiri_waiters *waiters);
 
 #endif

@@ -1,11 +1,12 @@
 /*
  * builder.c - tensors whose bytes the caller writes or copies in.
  *
- * A builder is a tensor that nobody else has seen yet: finishing allocates nothing and so cannot fail.
+ * A builder is a tensor that is not shared yet, so finishing allocates nothing and cannot fail.
  */
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/error.h"
 #include "tensor/object.h"
 
 struct weir_tensor_builder {
@@ -16,16 +17,22 @@ _Static_assert(sizeof(struct weir_tensor_builder) == sizeof(struct weir_tensor),
                "a builder becomes its tensor in place");
 
 enum weir_status weir_tensor_builder_create(enum weir_dtype dtype, const weir_shape *shape,
-                                            const weir_allocator *allocator, weir_tensor_builder **out)
+                                            const weir_allocator *allocator, weir_tensor_builder **out,
+                                            weir_error *error)
 {
+	char text[WEIR_SHAPE_TEXT_SIZE];
 	weir_tensor *tensor;
 	enum weir_status status;
 
 	if (out == NULL)
-		return WEIR_INVALID_ARGUMENT;
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "tensor builder: out is NULL");
 	status = weiri_tensor_create(dtype, shape, 0, allocator, &tensor);
+	if (status == WEIR_RESOURCE_EXHAUSTED)
+		return weiri_fail(error, status, "tensor builder: no memory for %s",
+		                  weir_shape_text(shape, text, sizeof(text)));
 	if (status != WEIR_OK)
-		return status;
+		return weiri_fail(error, status, "tensor builder: no tensor of dtype %s has the shape %s",
+		                  weir_dtype_name(dtype), weir_shape_text(shape, text, sizeof(text)));
 	memset(tensor->data, 0, tensor->nbytes);
 	*out = (weir_tensor_builder *)(void *)tensor;
 	return WEIR_OK;
@@ -36,10 +43,13 @@ void *weir_tensor_builder_data(weir_tensor_builder *builder)
 	return builder != NULL && builder->tensor.dtype != WEIR_BYTES ? builder->tensor.data : NULL;
 }
 
-/* Room for a string of `size` > 0 bytes in place of `element`; NULL when there is no memory. */
+/* Room for a string of `size` > 0 bytes in place of `element`; NULL without memory. */
 static char *room_for(weir_tensor *tensor, const weir_bytes *element, size_t size)
 {
-	/* No longer than the string before: it takes that one's place, which is const only to those who read a tensor. */
+	/*
+	 * Not longer than the previous string: reuses its memory, which is const only for readers of a
+	 * tensor.
+	 */
 	if (size <= element->size)
 		return (char *)(uintptr_t)element->data;
 	return weiri_strings_reserve(&tensor->end.strings, size, &tensor->allocator);
@@ -83,7 +93,7 @@ void weir_tensor_builder_discard(weir_tensor_builder *builder)
 		weir_tensor_release(&builder->tensor);
 }
 
-/* All lengths are known, so the strings lie behind the elements, in the same allocation. */
+/* All lengths are known, so the strings are stored behind the elements, in the same allocation. */
 static enum weir_status copy_of_strings(const weir_shape *shape, const weir_bytes strings[],
                                         const weir_allocator *allocator, weir_tensor **out)
 {
@@ -126,7 +136,44 @@ enum weir_status weir_tensor_copy_of(enum weir_dtype dtype, const weir_shape *sh
 
 static enum weir_status scalar(enum weir_dtype dtype, const void *value, weir_tensor **out)
 {
-	return weir_tensor_copy_of(dtype, &(weir_shape){.rank = 0}, value, NULL, out);
+	return weir_tensor_copy_of(dtype, &weir_shape_scalar, value, NULL, out);
+}
+
+enum weir_status weir_tensor_scalar_bool(bool value, weir_tensor **out)
+{
+	uint8_t byte = value;
+
+	return scalar(WEIR_BOOL, &byte, out);
+}
+
+enum weir_status weir_tensor_scalar_u8(uint8_t value, weir_tensor **out)
+{
+	return scalar(WEIR_U8, &value, out);
+}
+
+enum weir_status weir_tensor_scalar_i8(int8_t value, weir_tensor **out)
+{
+	return scalar(WEIR_I8, &value, out);
+}
+
+enum weir_status weir_tensor_scalar_i16(int16_t value, weir_tensor **out)
+{
+	return scalar(WEIR_I16, &value, out);
+}
+
+enum weir_status weir_tensor_scalar_i32(int32_t value, weir_tensor **out)
+{
+	return scalar(WEIR_I32, &value, out);
+}
+
+enum weir_status weir_tensor_scalar_i64(int64_t value, weir_tensor **out)
+{
+	return scalar(WEIR_I64, &value, out);
+}
+
+enum weir_status weir_tensor_scalar_f16(uint16_t bits, weir_tensor **out)
+{
+	return scalar(WEIR_F16, &bits, out);
 }
 
 enum weir_status weir_tensor_scalar_f32(float value, weir_tensor **out)
@@ -139,12 +186,9 @@ enum weir_status weir_tensor_scalar_f64(double value, weir_tensor **out)
 	return scalar(WEIR_F64, &value, out);
 }
 
-enum weir_status weir_tensor_scalar_i32(int32_t value, weir_tensor **out)
+enum weir_status weir_tensor_scalar_bytes(const void *data, size_t size, weir_tensor **out)
 {
-	return scalar(WEIR_I32, &value, out);
-}
+	weir_bytes string = {data, size};
 
-enum weir_status weir_tensor_scalar_i64(int64_t value, weir_tensor **out)
-{
-	return scalar(WEIR_I64, &value, out);
+	return scalar(WEIR_BYTES, &string, out);
 }

@@ -1,12 +1,14 @@
 /*
- * elementwise.c - sums and differences, one plain loop per width and operation.
+ * elementwise.c - sums and differences: one plain loop for each width and operation.
  *
- * Signed integers are added as unsigned ones of their width: the same bits, and wrapping is defined (a signed type may be read
- * through its unsigned counterpart). The conversion to 8 and 16 bits after the promotion to int drops the carry.
+ * Signed integers are added as unsigned integers of their width: the bits are the same, and
+ * wrapping is defined (a signed type may be read through its unsigned counterpart). The conversion
+ * to 8 and 16 bits after the promotion to int drops the carry.
  *
- * gcc -O2 vectorises a loop only if its trip count is known, so in_blocks() hands each loop a constant one, and what remains
- * at the end separately. Everything is inlined: each case of apply() becomes two loops. Sums in place are row.c's: were one pointer the left
- * operand or the result, depending on the place, gcc would not see that the result overlaps nothing.
+ * gcc -O2 vectorises a loop only if its trip count is known. So in_blocks() gives each loop a
+ * constant count, and handles the remainder separately. Everything is inlined: each case of apply()
+ * becomes two loops. Sums in place are in row.c. If one pointer were sometimes the left operand and
+ * sometimes the result, gcc could not see that the result overlaps nothing.
  */
 #include "tensor/elementwise.h"
 
@@ -94,7 +96,10 @@ static WEIRI_ALWAYS_INLINE void in_blocks(loop *body, size_t size, const struct 
 
 	for (; on->n - i >= BLOCK; i += BLOCK)
 		body(on->a + i * size, on->b + i * size, on->out + i * size, BLOCK, how);
-	/* Also keeps a wrapped tensor without elements, whose data is NULL, away from pointer arithmetic. */
+	/*
+	 * The test also avoids arithmetic on NULL, which is the data of a wrapped tensor without
+	 * elements.
+	 */
 	if (i < on->n)
 		body(on->a + i * size, on->b + i * size, on->out + i * size, on->n - i, how);
 }

@@ -11,7 +11,10 @@
 
 #include "tensor/row.h"
 
-/* out[i] = a[i] + b[i], or - (WEIRI_COMBINE_ADD, _SUBTRACT, of a dtype that has them), of n elements; out overlaps neither operand. */
+/*
+ * out[i] = a[i] + b[i], or a[i] - b[i], for n elements (WEIRI_COMBINE_ADD, _SUBTRACT, of a dtype
+ * that supports them); out overlaps neither operand.
+ */
 void weiri_elementwise_apply(enum weir_dtype dtype, enum weiri_combine how, const void *a, const void *b, void *out,
                              size_t n);
 

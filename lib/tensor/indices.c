@@ -1,5 +1,5 @@
 /*
- * indices.c - checks of indices and updates, the same for variables and tables.
+ * indices.c - checks of indices and updates, shared by variables and tables.
  */
 #include "tensor/indices.h"
 
@@ -23,7 +23,10 @@ enum weir_status weiri_rows_of(const char *what, const char *name, enum weir_dty
 		return weiri_fail(error, WEIR_UNIMPLEMENTED,
 		                  "%s \"%s\" is of bytes, whose rows cannot be scattered or gathered", what, name);
 	memcpy(row.dims, shape->dims + 1, row.rank * sizeof(row.dims[0]));
-	/* A row is no larger than the whole, unless there is none: then it may be too large to count, as of [0, huge, huge]. */
+	/*
+	 * A row is not larger than the whole, unless there are no rows: then it may be too large to
+	 * measure, as in [0, huge, huge].
+	 */
 	if (shape->dims[0] == 0 || weiri_tensor_measure(dtype, &row, &elements, &bytes) != WEIR_OK) {
 		elements = 0;
 		bytes = 0;
@@ -61,7 +64,7 @@ enum weir_status weiri_indices_check(const struct weiri_rows *rows, const weir_t
 	return WEIR_OK;
 }
 
-/* [indices..., row...]; 0 when that has too many dims. */
+/* Sets *joined to [indices..., row...]; returns 0 if that has too many dims. */
 static int joined_shape(const struct weiri_rows *rows, const weir_tensor *indices, weir_shape *joined)
 {
 	uint32_t rank = indices->shape.rank + rows->shape.rank;
@@ -99,7 +102,7 @@ static enum weir_status check_updates(const struct weiri_rows *rows, enum weiri_
 	return WEIR_OK;
 }
 
-/* The scalar, as often as a row has elements. NULL: no memory. */
+/* The scalar, repeated for each element of a row. NULL: no memory. */
 static void *spread(const struct weiri_rows *rows, const weir_tensor *scalar, const weir_allocator *allocator)
 {
 	size_t size = weir_dtype_size(rows->dtype);
@@ -121,7 +124,10 @@ enum weir_status weiri_scatter_init(struct weiri_scatter *scatter, const struct 
 	if (status != WEIR_OK)
 		return status;
 	*scatter = (struct weiri_scatter){.how = how, .indices = indices, .from = updates->data, .step = rows->bytes};
-	/* A row of one element, in a tensor of one index, may have the shape of a scalar: it needs no spreading. */
+	/*
+	 * A row of one element, with a tensor of one index, may have the shape of a scalar: it is not
+	 * repeated.
+	 */
 	if (updates->shape.rank != 0 || rows->elements <= 1) {
 		scatter->step = updates->shape.rank != 0 ? rows->bytes : 0;
 		return WEIR_OK;

@@ -1,9 +1,12 @@
 /*
- * row.c - rows combined in place: a plain loop for each dtype and way, chosen once a row.
+ * row.c - rows combined in place: a plain loop for each dtype and operation, chosen once for each
+ * row.
  *
- * As in elementwise.c: everything is inlined with a constant `how`, so that each case is two loops without a branch inside, one of a
- * constant length that gcc -O2 vectorises, and one for what remains. Integers of up to 32 bits are computed in 64 and cut, which the
- * compiler narrows again where it can; those of 64 bits as unsigned, so that wrapping is defined.
+ * As in elementwise.c, everything is inlined with a constant `how`. So each case is two loops
+ * without a branch inside: one of a constant length, which gcc -O2 vectorises, and one for the
+ * remainder. Integers of up to 32 bits are computed in 64 bits and truncated; the compiler narrows
+ * them again where it can. Integers of 64 bits are computed as unsigned, so that wrapping is
+ * defined.
  */
 #include "tensor/row.h"
 
@@ -21,9 +24,9 @@ enum weir_status weiri_combine_check(enum weiri_combine how, enum weir_dtype dty
 	return (dtype == WEIR_BOOL || dtype == WEIR_F16) && how != WEIRI_COMBINE_REPLACE ? WEIR_UNIMPLEMENTED : WEIR_OK;
 }
 
-/* -- one element -------------------------------------------------------------------------------------------------------------- */
+/* -- one element ------------------------------------------------------------------------------- */
 
-/* Of integers of at most 32 bits: nothing overflows here. */
+/* For integers of at most 32 bits: nothing overflows here. */
 static WEIRI_ALWAYS_INLINE int64_t of_small(int64_t x, int64_t y, enum weiri_combine how)
 {
 	switch (how) {
@@ -43,7 +46,7 @@ static WEIRI_ALWAYS_INLINE int64_t of_i64(int64_t x, int64_t y, enum weiri_combi
 	case WEIRI_COMBINE_ADD: return (int64_t)((uint64_t)x + (uint64_t)y);
 	case WEIRI_COMBINE_SUBTRACT: return (int64_t)((uint64_t)x - (uint64_t)y);
 	case WEIRI_COMBINE_MULTIPLY: return (int64_t)((uint64_t)x * (uint64_t)y);
-	/* INT64_MIN / -1 wraps, too. */
+	/* INT64_MIN / -1 wraps too. */
 	case WEIRI_COMBINE_DIVIDE: return y == -1 ? (int64_t)(0 - (uint64_t)x) : x / y;
 	default: return of_small(x, y, how);
 	}
@@ -75,7 +78,7 @@ static WEIRI_ALWAYS_INLINE double of_f64(double x, double y, enum weiri_combine 
 	}
 }
 
-/* -- loops -------------------------------------------------------------------------------------------------------------------- */
+/* -- loops ------------------------------------------------------------------------------------- */
 
 typedef void loop(void *restrict to, const void *restrict from, size_t n, enum weiri_combine how);
 
@@ -167,7 +170,7 @@ static WEIRI_ALWAYS_INLINE void combine(enum weir_dtype dtype, void *to, const v
 	case WEIR_F64: in_blocks(loop_f64, sizeof(double), to, from, n, how); break;
 	case WEIR_BOOL:
 	case WEIR_F16:
-	case WEIR_BYTES: break; /* refused by weiri_combine_check(), but for replacing */
+	case WEIR_BYTES: break; /* only replacing gets here; weiri_combine_check() refuses the rest */
 	}
 }
 

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <weir/tensor.h>
 
-/* As enum weir_scatter (weir/scatter.h) has them. */
+/* Equal to those of enum weir_scatter (weir/scatter.h). */
 enum weiri_combine {
 	WEIRI_COMBINE_REPLACE = 1,
 	WEIRI_COMBINE_ADD = 2,
@@ -18,11 +18,14 @@ enum weiri_combine {
 	WEIRI_COMBINE_MAXIMUM = 7,
 };
 
-/* WEIR_INVALID_ARGUMENT: no such way; WEIR_UNIMPLEMENTED: not of this dtype. */
+/* WEIR_INVALID_ARGUMENT: no such operation; WEIR_UNIMPLEMENTED: not for this dtype. */
 enum weir_status weiri_combine_check(enum weiri_combine how, enum weir_dtype dtype);
-/* 1 when n elements at `data` include an integer 0. */
+/* Returns 1 if n elements at `data` include an integer 0. */
 int weiri_has_integer_zero(enum weir_dtype dtype, const void *data, size_t n);
-/* to[i] becomes to[i] combined with from[i], for i < n. They do not overlap; the way was checked, and no integer is divided by 0. */
+/*
+ * Combines to[i] with from[i], for i < n. The arrays do not overlap, the operation was checked, and
+ * no integer is divided by 0.
+ */
 void weiri_row_combine(enum weiri_combine how, enum weir_dtype dtype, void *to, const void *from, size_t n);
 
 #endif

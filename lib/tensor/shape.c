@@ -6,6 +6,8 @@
 #include <string.h>
 #include <weir/tensor.h>
 
+const weir_shape weir_shape_scalar = {.rank = 0};
+
 static const struct {
 	const char *name;
 	size_t size;
@@ -19,7 +21,10 @@ static const struct {
 
 static int is_dtype(enum weir_dtype dtype)
 {
-	/* An enum may hold any number a caller put there, and its sign is the compiler's choice. */
+	/*
+	 * An enum may hold any number that a caller stored there, and its signedness depends on the
+	 * compiler.
+	 */
 	uint64_t number = (uint64_t)(int64_t)dtype;
 
 	return number < sizeof(dtypes) / sizeof(dtypes[0]) && dtypes[number].name != NULL;
@@ -35,7 +40,7 @@ const char *weir_dtype_name(enum weir_dtype dtype)
 	return is_dtype(dtype) ? dtypes[dtype].name : "unknown";
 }
 
-/* 1 when rank and dims are in range; *empty tells whether a dim is 0. */
+/* Returns 1 if rank and dims are in range; *empty tells whether a dim is 0. */
 static int is_known(const weir_shape *shape, int *empty)
 {
 	*empty = 0;
@@ -49,14 +54,17 @@ static int is_known(const weir_shape *shape, int *empty)
 	return 1;
 }
 
-enum weir_status weir_shape_elements(const weir_shape *shape, int64_t *elements)
+enum weir_status weir_shape_element_count(const weir_shape *shape, int64_t *elements)
 {
 	int64_t product = 1;
 	int empty;
 
 	if (elements == NULL || !is_known(shape, &empty))
 		return WEIR_INVALID_ARGUMENT;
-	/* Looked for first, so that the order of the dims decides nothing: [0, huge, huge] has no elements either way. */
+	/*
+	 * Checked first, so that the order of the dims does not matter: [0, huge, huge] has no elements
+	 * either way.
+	 */
 	if (empty) {
 		*elements = 0;
 		return WEIR_OK;
@@ -73,7 +81,7 @@ static int same_rank(const weir_shape *a, const weir_shape *b)
 	return a != NULL && b != NULL && a->rank == b->rank && a->rank <= WEIR_MAX_RANK;
 }
 
-int weir_shape_equal(const weir_shape *a, const weir_shape *b)
+bool weir_shape_equal(const weir_shape *a, const weir_shape *b)
 {
 	if (!same_rank(a, b))
 		return 0;
@@ -83,7 +91,7 @@ int weir_shape_equal(const weir_shape *a, const weir_shape *b)
 	return 1;
 }
 
-int weir_shape_fits(const weir_shape *partial, const weir_shape *shape)
+bool weir_shape_fits(const weir_shape *partial, const weir_shape *shape)
 {
 	if (!same_rank(partial, shape))
 		return 0;
@@ -96,7 +104,7 @@ int weir_shape_fits(const weir_shape *partial, const weir_shape *shape)
 _Static_assert(WEIR_MAX_RANK *(sizeof(",9223372036854775807") - 1) + sizeof("[]") <= WEIR_SHAPE_TEXT_SIZE,
                "every shape fits");
 
-/* A dim and its comma at text; returns the length. */
+/* Writes a dim after its comma; returns the length. */
 static size_t write_dim(char *text, size_t size, const char *comma, int64_t dim)
 {
 	int length = dim < 0 ? snprintf(text, size, "%s?", comma) : snprintf(text, size, "%s%" PRId64, comma, dim);
@@ -106,7 +114,7 @@ static size_t write_dim(char *text, size_t size, const char *comma, int64_t dim)
 
 char *weir_shape_text(const weir_shape *shape, char *text, size_t size)
 {
-	/* Room for every shape there is, so that cutting is done in one place. */
+	/* Room for every possible shape, so that text is truncated in one place. */
 	char whole[WEIR_SHAPE_TEXT_SIZE] = "invalid";
 	size_t length;
 

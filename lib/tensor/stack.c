@@ -1,5 +1,6 @@
 /*
- * stack.c - a batch: tensors of one dtype and shape, copied one behind the other under a new first dimension.
+ * stack.c - a batch: tensors of one dtype and shape, copied one after the other under a new first
+ * dimension.
  */
 #include <string.h>
 
@@ -16,7 +17,7 @@ static int all_alike(weir_tensor *const tensors[], size_t count)
 	return 1;
 }
 
-/* [count, shape...]; 0 when there is no such shape. */
+/* Sets *batch to [count, shape...]; returns 0 if there is no such shape. */
 static int batch_shape(const weir_shape *shape, size_t count, weir_shape *batch)
 {
 	batch->dims[0] = (int64_t)count;

@@ -1,14 +1,18 @@
 /*
- * stack_padded.c - a batch of tensors of one dtype and rank whose dims differ: each is copied into a block of the largest dims.
+ * stack_padded.c - a batch of tensors of one dtype and rank whose dims differ: each is copied into
+ * a block of the largest dims.
  *
- * Every rank. What two shapes have in common at their end is consecutive in both, and is copied at once; an odometer over the
- * other dims finds where each such run begins.
+ * Works for every rank. The trailing dims in which two shapes agree are contiguous in both, and are
+ * copied at once as a run. An odometer over the other dims finds where each run begins.
  */
 #include <string.h>
 
 #include "tensor/object.h"
 
-/* [count, the largest of each dim]; 0 when the tensors differ in dtype or rank, or there is no such shape. */
+/*
+ * Sets *batch to [count, the largest of each dim]. Returns 0 if the tensors differ in dtype or
+ * rank, or there is no such shape.
+ */
 static int padded_shape(weir_tensor *const tensors[], size_t count, weir_shape *batch)
 {
 	uint32_t rank = tensors[0] != NULL ? tensors[0]->shape.rank : WEIR_MAX_RANK;
@@ -27,11 +31,11 @@ static int padded_shape(weir_tensor *const tensors[], size_t count, weir_shape *
 	return 1;
 }
 
-/* How one tensor lies in a block of the largest dims, both in elements. */
+/* The position of one tensor in a block of the largest dims, in elements. */
 struct layout {
-	uint32_t outer;                /* dims that the odometer counts */
-	int64_t run;                   /* consecutive in both: all that is behind them */
-	int64_t stride[WEIR_MAX_RANK]; /* of those dims, in the block */
+	uint32_t outer;                /* the number of dims that the odometer counts */
+	int64_t run;                   /* elements that are contiguous in both */
+	int64_t stride[WEIR_MAX_RANK]; /* of the dims, in the block */
 };
 
 static struct layout layout_of(const weir_shape *own, const int64_t widest[])
@@ -52,7 +56,7 @@ static struct layout layout_of(const weir_shape *own, const int64_t widest[])
 	return layout;
 }
 
-/* One step of the odometer: where the next run begins. */
+/* One step of the odometer; returns where the next run begins. */
 static int64_t next_run(const struct layout *layout, const weir_shape *own, int64_t index[], int64_t at)
 {
 	for (uint32_t d = layout->outer; d-- > 0;) {
@@ -65,7 +69,10 @@ static int64_t next_run(const struct layout *layout, const weir_shape *own, int6
 	return at;
 }
 
-/* Copies a tensor into the block that begins at element `block` of the batch; strings go to `room`. Returns the room that is left. */
+/*
+ * Copies a tensor into the block that begins at element `block` of the batch, and its strings to
+ * `room`. Returns the remaining room.
+ */
 static char *copy_block(weir_tensor *batch, int64_t block, const weir_tensor *from, char *room)
 {
 	size_t size = weir_dtype_size(from->dtype);

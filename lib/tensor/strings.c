@@ -1,5 +1,5 @@
 /*
- * strings.c - chunks of string bytes, and copies into room of a known size.
+ * strings.c - chunks of string bytes, and copies into memory of a known size.
  */
 #include "tensor/strings.h"
 
@@ -7,19 +7,22 @@
 
 #include "base/memory.h"
 
-/* A first chunk serves a few short strings; the largest bounds what a tensor can leave unused. */
+/*
+ * The first chunk suits a few short strings; the largest bounds the memory that a tensor can leave
+ * unused.
+ */
 enum { FIRST_CHUNK = 256, LARGEST_CHUNK = 65536 };
 
 struct weiri_strings {
 	struct weiri_strings *older;
 	size_t room; /* bytes of text[] */
-	size_t used; /* of them */
+	size_t used; /* of those */
 	char text[];
 };
 
 static const size_t chunk_alignment = _Alignof(struct weiri_strings);
 
-/* Twice the newest chunk's room, within bounds, but at least `size`. */
+/* Twice the room of the newest chunk, within bounds, but at least `size`. */
 static size_t next_room(const struct weiri_strings *newest, size_t size)
 {
 	size_t room =
@@ -95,7 +98,7 @@ char *weiri_strings_copy(weir_bytes to[], const weir_bytes from[], int64_t count
 	for (int64_t i = 0; i < count; i++) {
 		size_t size = from[i].size;
 
-		/* An empty string needs no address, and memcpy() may not be given NULL. */
+		/* An empty string needs no address, and memcpy() must not be given NULL. */
 		to[i] = (weir_bytes){size != 0 ? room : NULL, size};
 		if (size != 0)
 			room = (char *)memcpy(room, from[i].data, size) + size;

@@ -1,17 +1,20 @@
 /*
- * tensor.c - making, counting and ending tensors.
+ * tensor.c - creating, counting and destroying tensors.
  *
  * Invariants
- *   T1  references >= 1 while anybody may use the tensor
- *   T2  an owner is no view
- *   T3  nothing but `references` changes once a second thread can see the tensor
+ *   T1  references >= 1 while any thread may use the tensor
+ *   T2  an owner is not a view
+ *   T3  only `references` changes once a second thread can see the tensor
  * Pairs
- *   P1  release -> last release: every use of the tensor by a thread that let go comes before its end
+ *   P1  release -> last release: every use of the tensor by a thread that released it comes before
+ *       its destruction
  *
- * How the first bytes reach another thread is not this file's matter: whoever hands the pointer over (a variable, a queue, a
- * join) orders it. The count cannot overflow: each reference is a pointer somewhere in an address space of SIZE_MAX bytes.
+ * This file does not order how the bytes first reach another thread. The structure that passes the
+ * pointer on (a variable, a queue, a join) does. The count cannot overflow: each reference is a
+ * pointer somewhere in an address space of SIZE_MAX bytes.
  *
- * Progress: retain and release are one read-modify-write; the last release runs the allocator and the foreign release.
+ * Progress: retain and release are one read-modify-write; the last release runs the allocator and
+ * the foreign release.
  * Checked: tests/test_tensor.c, plain, ASan + UBSan and TSan.
  */
 #include "tensor/object.h"
@@ -23,13 +26,13 @@ enum weir_status weiri_tensor_measure(enum weir_dtype dtype, const weir_shape *s
 {
 	int64_t count;
 	size_t size;
-	enum weir_status status = weir_shape_elements(shape, &count);
+	enum weir_status status = weir_shape_element_count(shape, &count);
 
 	if (status != WEIR_OK)
 		return status;
 	if (!weiri_tensor_is_dtype(dtype) || (uint64_t)count > SIZE_MAX)
 		return WEIR_INVALID_ARGUMENT;
-	/* No object is larger than PTRDIFF_MAX, and the header needs its part. */
+	/* No object is larger than PTRDIFF_MAX, and that includes the header. */
 	if (!weiri_multiply((size_t)count, weir_dtype_size(dtype), &size) ||
 	    size > (size_t)PTRDIFF_MAX - sizeof(weir_tensor))
 		return WEIR_INVALID_ARGUMENT;
@@ -38,7 +41,7 @@ enum weir_status weiri_tensor_measure(enum weir_dtype dtype, const weir_shape *s
 	return WEIR_OK;
 }
 
-/* A header with one reference and `behind` bytes behind it; the caller fills in data. */
+/* Makes a header with one reference and `behind` bytes behind it; the caller sets data. */
 static weir_tensor *create_header(enum weiri_tensor_kind kind, enum weir_dtype dtype, const weir_shape *shape,
                                   size_t behind, const weir_allocator *allocator)
 {
@@ -52,10 +55,10 @@ static weir_tensor *create_header(enum weiri_tensor_kind kind, enum weir_dtype d
 	if (tensor == NULL)
 		return NULL;
 	*tensor = (weir_tensor){.dtype = dtype, .kind = kind, .shape.rank = shape->rank, .size = size, .allocator = from};
-	/* The other dims stay 0, whatever the caller's shape holds there. */
+	/* The remaining dims stay 0, whatever the caller's shape holds there. */
 	for (uint32_t i = 0; i < shape->rank; i++)
 		tensor->shape.dims[i] = shape->dims[i];
-	/* [relaxed] nobody else has seen the tensor; its first hand-over orders this. */
+	/* [relaxed] not shared yet; the first hand-over orders this. */
 	weiri_store_relaxed(&tensor->references, 1);
 	return tensor;
 }
@@ -109,7 +112,10 @@ static void release_header(weir_tensor *tensor)
 	weiri_release(&allocator, tensor, tensor->size, WEIR_TENSOR_ALIGNMENT);
 }
 
-/* The header goes first, so that the foreign release may tear down even what the allocator lives on. */
+/*
+ * The header is released first, so that the foreign release may even destroy what the allocator
+ * depends on.
+ */
 static void end_foreign(weir_tensor *tensor)
 {
 	weir_tensor_release_fn *release = tensor->end.foreign.release;
@@ -128,7 +134,10 @@ static void end_own(weir_tensor *tensor)
 	release_header(tensor);
 }
 
-/* Ends a tensor that nobody refers to any more; returns the owner whose reference the caller has to release, or NULL. */
+/*
+ * Destroys a tensor without references. Returns the owner, whose reference the caller must release,
+ * or NULL.
+ */
 static weir_tensor *end(weir_tensor *tensor)
 {
 	weir_tensor *owner = NULL;
@@ -151,19 +160,23 @@ weir_tensor *weir_tensor_retain(weir_tensor *tensor)
 
 	if (tensor == NULL)
 		return NULL;
-	/* [relaxed] the caller has a reference already, so the tensor cannot end meanwhile, and a count publishes nothing. */
+	/*
+	 * [relaxed] The caller has a reference, so the tensor cannot be destroyed meanwhile, and a
+	 * count publishes nothing.
+	 */
 	before = weiri_fetch_add_relaxed(&tensor->references, 1);
 	WEIR_ASSERT1(T1, before >= 1);
 	(void)before;
 	return tensor;
 }
 
-/* Gives up one reference; 1 when it was the last. */
+/* Drops one reference; returns 1 if it was the last. */
 static int let_go(weir_tensor *tensor)
 {
 	/*
-	 * [P1 acq_rel] pairs with itself: the release half hands over this thread's uses, the acquire half of the last call takes
-	 * over all of them. One operation and no acquire fence in the last call only: ThreadSanitizer does not see fences.
+	 * [P1 acq_rel] Pairs with itself: the release half passes on this thread's uses, the acquire
+	 * half of the last call receives all of them. This is one operation, not a release followed by
+	 * an acquire fence in the last call only, because ThreadSanitizer does not see fences.
 	 */
 	size_t before = weiri_fetch_sub_acq_rel(&tensor->references, 1);
 
@@ -191,7 +204,10 @@ void weiri_tensor_release_later(weir_tensor *tensor)
 {
 	struct weiri_record *record = weiri_record_mine;
 
-	/* Without a record the thread has not used Weir before, so it is in no handler that may call this. */
+	/*
+	 * Without a record the thread has not used Weir before, so it is not in a handler that may call
+	 * this.
+	 */
 	if (record == NULL) {
 		weir_tensor_release(tensor);
 	} else if (tensor != NULL && let_go(tensor)) {
@@ -213,12 +229,12 @@ const weir_shape *weir_tensor_shape(const weir_tensor *tensor)
 	return &tensor->shape;
 }
 
-int64_t weir_tensor_elements(const weir_tensor *tensor)
+int64_t weir_tensor_element_count(const weir_tensor *tensor)
 {
 	return tensor->elements;
 }
 
-size_t weir_tensor_nbytes(const weir_tensor *tensor)
+size_t weir_tensor_byte_count(const weir_tensor *tensor)
 {
 	return tensor->nbytes;
 }

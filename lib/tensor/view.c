@@ -1,5 +1,6 @@
 /*
- * view.c - tensors over memory that is not their own: a program's (wrap), or another tensor's (slice, row, reshape).
+ * view.c - tensors over memory that they do not own: the program's (wrap), or another tensor's
+ * (slice, row, reshape).
  */
 #include "base/assert.h"
 #include "tensor/object.h"
@@ -31,10 +32,10 @@ enum weir_status weir_tensor_wrap(enum weir_dtype dtype, const weir_shape *shape
 	return WEIR_OK;
 }
 
-/* A view of `tensor` in another shape, `first` elements in. */
+/* A view of `tensor` with another shape, starting at element `first`. */
 static enum weir_status view(weir_tensor *tensor, int64_t first, const weir_shape *shape, weir_tensor **out)
 {
-	/* T2: a view of a view is one of its owner. */
+	/* T2: a view of a view is a view of its owner. */
 	weir_tensor *owner = tensor->kind == WEIRI_TENSOR_VIEW ? tensor->end.owner : tensor;
 	char *data = tensor->data;
 	weir_tensor *made;
@@ -50,7 +51,7 @@ static enum weir_status view(weir_tensor *tensor, int64_t first, const weir_shap
 		size_t total = 0;
 		int sound = weiri_strings_measure((const weir_bytes *)(const void *)data, made->elements, &total);
 
-		WEIR_ASSERT1(T3, sound); /* they were when the owner was made */
+		WEIR_ASSERT1(T3, sound); /* checked when the owner was made */
 		(void)sound;
 		made->nbytes += total;
 	}
@@ -59,7 +60,7 @@ static enum weir_status view(weir_tensor *tensor, int64_t first, const weir_shap
 	return WEIR_OK;
 }
 
-/* Elements of one row of a tensor that has rows. */
+/* The number of elements in a row of a tensor that has rows. */
 static int64_t row_elements(const weir_tensor *tensor)
 {
 	return tensor->elements / tensor->shape.dims[0];
@@ -71,7 +72,7 @@ enum weir_status weir_tensor_slice(weir_tensor *tensor, int64_t begin, int64_t c
 
 	if (tensor == NULL || out == NULL || tensor->shape.rank == 0)
 		return WEIR_INVALID_ARGUMENT;
-	/* A begin past the end leaves less than nothing, which no count fits. */
+	/* With begin past the end the difference is negative, which no count fits. */
 	if (begin < 0 || count < 0 || count > tensor->shape.dims[0] - begin)
 		return WEIR_OUT_OF_RANGE;
 	shape = tensor->shape;
@@ -97,7 +98,7 @@ enum weir_status weir_tensor_reshape(weir_tensor *tensor, const weir_shape *shap
 {
 	int64_t elements;
 
-	if (tensor == NULL || out == NULL || weir_shape_elements(shape, &elements) != WEIR_OK ||
+	if (tensor == NULL || out == NULL || weir_shape_element_count(shape, &elements) != WEIR_OK ||
 	    elements != tensor->elements)
 		return WEIR_INVALID_ARGUMENT;
 	return view(tensor, 0, shape, out);

@@ -1,11 +1,14 @@
 /*
- * assign.c - single writes of values that the caller has: assign, compare_assign, exchange.
+ * assign.c - single writes of given values: assign, compare_assign, exchange.
  */
 #include "base/error.h"
 #include "var/hold.h"
 #include "var/install.h"
 
-/* Checks, admits, and makes a version that takes its own reference of value. */
+/*
+ * Checks the value, admits the write, and makes a version that takes its own reference of the
+ * value.
+ */
 static inline enum weir_status prepare(weir_var *var, weir_tensor *value, uint64_t deadline_ns,
                                        struct weiri_record **record, struct weiri_version **version, weir_error *error)
 {
@@ -43,19 +46,25 @@ static enum weir_status assign(weir_var *var, uint64_t expected, weir_tensor *va
 	return status;
 }
 
-enum weir_status weir_var_assign(weir_var *var, weir_tensor *value, uint64_t deadline_ns, uint64_t *version,
+/* The value and the number of what the caller published: it has the tensor, so no version is pinned. */
+static WEIRI_NOINLINE weir_read published_as(weir_tensor *value, uint64_t number)
+{
+	return (weir_read){weir_tensor_retain(value), number, NULL};
+}
+
+enum weir_status weir_var_assign(weir_var *var, weir_tensor *value, uint64_t deadline_ns, weir_read *published,
                                  weir_error *error)
 {
 	uint64_t number = 0;
 	enum weir_status status = assign(var, WEIRI_ANY_VERSION, value, deadline_ns, &number, error);
 
-	if (status == WEIR_OK && version != NULL)
-		*version = number;
+	if (status == WEIR_OK && published != NULL)
+		*published = published_as(value, number);
 	return status;
 }
 
 enum weir_status weir_var_compare_assign(weir_var *var, uint64_t expected, weir_tensor *value, uint64_t deadline_ns,
-                                         uint64_t *version, weir_error *error)
+                                         weir_read *published, weir_error *error)
 {
 	uint64_t number = 0;
 	enum weir_status status;
@@ -63,8 +72,10 @@ enum weir_status weir_var_compare_assign(weir_var *var, uint64_t expected, weir_
 	if (expected == WEIRI_ANY_VERSION)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "expected version is no version number");
 	status = assign(var, expected, value, deadline_ns, &number, error);
-	if ((status == WEIR_OK || status == WEIR_ABORTED) && version != NULL)
-		*version = number;
+	if (status == WEIR_OK && published != NULL)
+		*published = published_as(value, number);
+	if (status == WEIR_ABORTED && published != NULL)
+		*published = (weir_read){NULL, number, NULL};
 	return status;
 }
 

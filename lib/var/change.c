@@ -1,5 +1,6 @@
 /*
- * change.c - changes of values, a block of many changes while it is in the nearest cache.
+ * change.c - changes of values. Many changes are applied to one block while it is in the nearest
+ * cache.
  */
 #include "var/change.h"
 
@@ -46,7 +47,7 @@ enum weir_status weiri_change_fit(struct weiri_change *change, const char *name,
 	return change->is_of_rows ? fit_rows(change, name, value, allocator, error) : fit_all(change, name, value, error);
 }
 
-/* What an operand says is const; how many refer to it is not. */
+/* The contents of an operand are const; its reference count is not. */
 static weir_tensor *counted(const weir_tensor *operand)
 {
 	return (weir_tensor *)(uintptr_t)operand;
@@ -82,11 +83,11 @@ void weiri_change_fini(struct weiri_change *change, const weir_allocator *alloca
 	change->keeps = 0;
 }
 
-/* -- making them -------------------------------------------------------------------------------------------------------------- */
+/* -- applying changes -------------------------------------------------------------------------- */
 
-/* A value on the way. */
+/* A value under construction. */
 struct making {
-	const weir_tensor *from; /* NULL: has been used */
+	const weir_tensor *from; /* NULL: already copied */
 	weir_tensor *value;
 	weiri_wanted_fn *wanted;
 	void *context;
@@ -132,7 +133,10 @@ static int change_all(struct making *making, const struct weiri_change *const ch
 	return 1;
 }
 
-/* So many rows as a block has, or one that is larger, between two questions: there may be more indices than rows. */
+/*
+ * Asks whether the value is still wanted after as many rows as a block holds, or one larger row:
+ * there may be more indices than rows.
+ */
 static int change_rows(struct making *making, const struct weiri_change *change)
 {
 	int64_t count = change->indices->elements, at_once = 1 + (int64_t)(BLOCK_BYTES / (change->rows.bytes + 1));
@@ -169,7 +173,7 @@ int weiri_changes_make(const struct weiri_change *const changes[], size_t count,
 	return 1;
 }
 
-/* As of a value that one caller alone waits for. */
+/* For a value for which only its own caller waits. */
 static int always(void *context)
 {
 	(void)context;
@@ -188,7 +192,8 @@ enum weir_status weiri_change_value(struct weiri_change *change, const char *nam
 	if (status == WEIR_OK)
 		(void)weiri_changes_make(&one, 1, value, *next, always, NULL);
 	else
-		status = weiri_fail(error, status, "variable \"%s\": no memory for a value of %zu bytes", name, value->nbytes);
+		status = weiri_fail(error, status, "variable \"%s\": no memory for a value of %zu byte%s", name, value->nbytes,
+		                    WEIRI_S(value->nbytes));
 	weiri_change_fini(change, allocator);
 	return status;
 }

@@ -1,28 +1,35 @@
 /*
- * chunks.c - making, branching and ending trees of chunks. What they are stands in chunks.h.
+ * chunks.c - making, branching and destroying trees of chunks; see chunks.h.
  */
 #include "var/chunks.h"
 
 #include <stdalign.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/memory.h"
 
-/* -- references --------------------------------------------------------------------------------------------------------------- */
+/* -- references -------------------------------------------------------------------------------- */
 
 static void take(_Atomic(size_t) *references)
 {
-	(void)weiri_fetch_add_relaxed(references, 1u); /* [relaxed] T3 */
+	size_t before = weiri_fetch_add_relaxed(references, 1u); /* [relaxed] T3 */
+
+	WEIR_ASSERT1(T3, before != 0);
+	(void)before;
 }
 
-/* 1: that was the last. */
+/* Returns 1 for the last reference. */
 static int give(_Atomic(size_t) *references)
 {
 	/* [P1 acq_rel] pairs with itself. */
-	return weiri_fetch_sub_acq_rel(references, 1u) == 1;
+	size_t before = weiri_fetch_sub_acq_rel(references, 1u);
+
+	WEIR_ASSERT1(T2, before != 0);
+	return before == 1;
 }
 
-/* -- geometry ----------------------------------------------------------------------------------------------------------------- */
+/* -- geometry ---------------------------------------------------------------------------------- */
 
 struct weiri_geometry *weiri_geometry_create(const struct weiri_rows *rows, const weir_allocator *allocator)
 {
@@ -33,7 +40,10 @@ struct weiri_geometry *weiri_geometry_create(const struct weiri_rows *rows, cons
 	uint64_t nodes = (chunks - 1) / WEIRI_NODE_CHUNKS + 1;
 	struct weiri_geometry *geometry;
 
-	/* The last chunk and node may reach past the rows: all that is added to an index must fit. */
+	/*
+	 * The last chunk and node may extend past the rows: everything that is added to an index must
+	 * fit.
+	 */
 	if (nodes > (SIZE_MAX - sizeof(struct weiri_root)) / sizeof(struct weiri_node *))
 		return NULL;
 	geometry = weiri_allocate(allocator, size, alignof(struct weiri_geometry));
@@ -59,7 +69,7 @@ void weiri_geometry_release(struct weiri_geometry *geometry)
 	}
 }
 
-/* -- chunks ------------------------------------------------------------------------------------------------------------------- */
+/* -- chunks ------------------------------------------------------------------------------------ */
 
 static struct weiri_chunk *chunk_create(const struct weiri_geometry *geometry)
 {
@@ -86,9 +96,9 @@ static struct weiri_chunk *chunk_copy(const struct weiri_geometry *geometry, con
 	return chunk;
 }
 
-/* -- nodes -------------------------------------------------------------------------------------------------------------------- */
+/* -- nodes ------------------------------------------------------------------------------------- */
 
-/* Points to nothing yet. */
+/* Has no chunks yet. */
 static struct weiri_node *node_create(const struct weiri_geometry *geometry)
 {
 	struct weiri_node *node = weiri_allocate_zeroed(&geometry->allocator, sizeof(*node), alignof(struct weiri_node));
@@ -119,9 +129,9 @@ static struct weiri_node *node_copy(const struct weiri_geometry *geometry, const
 	return node;
 }
 
-/* -- roots -------------------------------------------------------------------------------------------------------------------- */
+/* -- roots ------------------------------------------------------------------------------------- */
 
-/* Points to nothing yet. */
+/* Has no nodes yet. */
 static struct weiri_root *root_create(struct weiri_geometry *geometry)
 {
 	size_t size = weiri_root_size(geometry);
@@ -145,7 +155,7 @@ void weiri_root_destroy(struct weiri_root *root)
 	weiri_geometry_release(geometry);
 }
 
-/* One node stands for all, and in it one chunk. 0: no memory. */
+/* Uses one node for all places, and in it one chunk. Returns 0 without memory. */
 static int fill_with_zeros(struct weiri_root *root)
 {
 	const struct weiri_geometry *geometry = root->geometry;
@@ -198,7 +208,10 @@ struct weiri_root *weiri_root_create(struct weiri_geometry *geometry, const char
 {
 	struct weiri_root *root = root_create(geometry);
 
-	/* own_bytes stays that of the root: chunks of the first version go with the versions that replace them. */
+	/*
+	 * own_bytes stays that of the root: the chunks of the first version count in the versions that
+	 * replace them.
+	 */
 	if (root != NULL && !(initial != NULL ? fill_from(root, initial) : fill_with_zeros(root))) {
 		weiri_root_destroy(root);
 		return NULL;
@@ -218,7 +231,14 @@ struct weiri_root *weiri_root_branch(const struct weiri_root *from)
 	return root;
 }
 
-/* The node of the branch, its own; NULL: no memory. */
+/* Only this branch leads to what it changes. */
+static WEIRI_UNSEEN void assert_own(const struct weiri_node *node, const struct weiri_chunk *chunk)
+{
+	WEIR_ASSERT2(T1, weiri_peek(&node->references) == 1);
+	WEIR_ASSERT2(T1, weiri_peek(&chunk->references) == 1);
+}
+
+/* The branch's own copy of the node; NULL: no memory. */
 static struct weiri_node *own_node(struct weiri_root *root, const struct weiri_root *from, size_t index)
 {
 	struct weiri_node *node = root->nodes[index];
@@ -254,5 +274,6 @@ char *weiri_root_row_to_write(struct weiri_root *root, const struct weiri_root *
 		root->own_bytes += sizeof(*copy) + geometry->chunk_bytes;
 		chunk = copy;
 	}
+	WEIR_ASSERT_LOOK(assert_own(node, chunk));
 	return chunk->bytes + index % geometry->chunk_rows * geometry->rows.bytes;
 }

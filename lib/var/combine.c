@@ -1,60 +1,96 @@
 /*
- * combine.c - updates of large values: one copy serves all that are under way.
+ * combine.c - updates of large values: one copy serves all updates that are under way.
  *
- * Algorithm. Who wants to change something hangs a request on a *round*, the stack of requests for one version of the variable. The first on
- * it computes: the version's value and all requests that hang there, into a value of his own. What was hung on meanwhile he makes there, too,
- * until a CAS *seals* the stack: from a pointer to the last request that is in his value to a pointer to his result. So a sealed round says
- * which requests are in the result: those that hang there, no more and no less. The result is a commit of one part (commit.c), built on the
- * round's version. Whoever meets it installs it, and all see the same decision in its cell: committed, then each request of the round was
- * applied; aborted, since another write came first, then none was, and each owner hangs a new request on the round of the version that is
- * there now. The others wait while one computes, each a bounded time, longer the later he came; then he computes, too. Only who computes has
- * memory for a value; who cannot get it closes the round, says so, and leaves the others to another round of the version. Combining on a
- * Treiber stack, with the sealing by the value's address, is ours; flat combining (Hendler, Incze, Shavit, Tzafrir, SPAA 2010) has one
- * combiner under a lock, and who is stopped in it stops all.
+ * Algorithm. A thread that wants to change something pushes a request onto a *round*: a stack of
+ * the requests for one version of the variable. The thread with the first request is the combiner.
+ * It computes a value of its own from the version's value and all pushed requests. More requests
+ * may be pushed meanwhile, and the combiner applies these as well. In the end a CAS *seals* the
+ * stack: if the last request on it is the last one that the combiner applied, the pointer to that
+ * request becomes a pointer to the combiner's result. So a sealed round says which requests are in
+ * the result: exactly those on its stack.
+ * The result is a commit of one part (commit.c), built on the round's version. Any thread that
+ * finds it installs it, and all threads see the same decision in its cell. Committed: each request
+ * of the round was applied. Aborted, since another write came first: none was, and each owner
+ * pushes a new request onto the round of the version that is now the newest.
+ * While one thread computes, the others wait for a bounded time, which grows with their position in
+ * the round. Then they compute as well. Only a combiner allocates memory for a value. If it cannot,
+ * it closes the round and fails; the other requesters go to a new round of the version.
+ *
+ * Source. In flat combining (Hendler, Incze, Shavit, Tzafrir, SPAA 2010) the combiner holds a lock,
+ * and if it stalls, all threads stall. A stack of requests that one thread takes and executes is
+ * known from Oyama, Taura and Yonezawa (PDSIA 1999), also under a lock. Applying the announced
+ * requests of all threads to a private copy, which one CAS publishes, is known from lock-free and
+ * wait-free constructions (Herlihy, TOPLAS 1993; P-Sim: Fatourou, Kallimanis, SPAA 2011). There,
+ * each operation copies the state, and the copy records what was applied for each thread. Here,
+ * mostly one thread copies, and sealing fixes the set of requests: the word that collects the
+ * requests becomes the pointer to their result. We know of no publication of sealing.
  *
  * States of a round's word
- *   0, a request          open: the last request that was hung there
+ *   0, a request          open: the last request that was pushed
  *   a result, SEALED      these requests, in this version: never changes again
  *   CLOSED                there will be no result: never changes again
  *
  * Invariants
- *   C1  a request hangs on one round, once; its owner leaves it only when that is sealed or closed
- *   C2  a round is sealed by a value that has each request on it once, in the order in which they came, and nothing else but its version's
- *   C3  the result of a round is installed on the round's version alone, a stamp tells which that is; so of all rounds, however many there
- *       were of one version, at most one is committed
- *   C4  a round is closed only when its version is not the newest any more, or by an owner of one of its requests who fails
- *   C5  a result is used by the owners of its requests, and each of them is counted in it; the last retires it
- *   C6  what a request asks for is read only by who is counted in `at_work` of its round, and found that open meanwhile
- * So an update is applied once: by C1 it hangs on one round at a time, by C2 it is in that one's result or (closed) in none, and whether
- * that was committed, its cell says for ever; a new request is hung only after it says no. What was sealed is C2 whoever computed it.
+ *   C1  a request is on one round, once; its owner abandons it only when the round is sealed or
+ *       closed
+ *   C2  a round is sealed with a value that contains the version's value and each pushed request
+ *       once, in the order in which they were pushed, and nothing else
+ *   C3  the result of a round is installed only on the round's version, which a stamp identifies.
+ *       So of all rounds of one version, however many there were, at most one is committed
+ *   C4  a round is closed only when its version is no longer the newest, or by the failing owner of
+ *       one of its requests
+ *   C5  a result is used by the owners of its requests, and each of them is counted in it; the last
+ *       one retires it
+ *   C6  the operands of a request are read only by threads that are counted in `at_work` of its
+ *       round and have found the round open since
+ * So an update is applied once. By C1 it is on one round at a time. By C2 it is in the result of
+ * that round or, if the round was closed, in none. The cell of the result says permanently whether
+ * it was committed, and a new request is pushed only after it says no. C2 holds whichever thread
+ * computed the result.
  *
- * Which memory may be touched. The section of each call begins before it reads the head; so the version on which its round stands, and all
- * that is retired after that version was replaced, stays, if the section's reservation reaches the era in which it was made. Requests, and
- * the result, are retired only after that version was replaced (the cell is decided before, C5). weiri_section_read() of the round's word
- * raises the reservation to the era of everything that hangs there, but what hangs there is not unlinked before it is retired. So look()
- * reads the head once more, after that: if it is the same, the round's version was the newest at a moment when the reservation was up
- * already, and what hangs there dies after it. If a collector missed the reservation, its fence came before that second read (F1 of
- * section.h), and the read would have shown that the head had moved. The requests of a round that was closed by one who fails are retired
- * while its version is the newest: that look says nothing then. They need none: closing unlinks them before they are retired, with the
- * orders that I1 of section.h asks for, so the section that reads the word is all that who finds them there needs.
- * A result is made in the section: look() comes after that, and so the reservation of who made it reaches its birth before others see it.
- * The operands of a request are its caller's. Once the round is sealed or closed and nobody is at work (C6, P3), nobody will read them any
- * more; else the request takes references, and counts for what they keep. So, but for who was overtaken, an update holds no memory back.
- * The owner of a request needs no such look at the sealed word: the result waits for him (C5). He raises his reservation and then
- * reads the cell; undecided, then its version is not retired yet, by the same argument with the cell in the place of the head.
+ * Which memory may be accessed. The section of each call begins before it reads the head. So the
+ * section protects the version of its round, and everything that is retired after that version was
+ * replaced, if its reservation reaches the era in which the object was made. Requests, and the
+ * result, are retired only after that version was replaced (the cell is decided before, C5).
+ * weiri_section_read() of the round's word raises the reservation to the era of everything on the
+ * round. But the requests on a round are not unlinked before they are retired, so that read alone
+ * does not protect them. Therefore look() reads the head once more afterwards. If it is unchanged,
+ * the round's version was the newest at a moment when the reservation was already raised, and what
+ * is on the round dies after that moment. If a collector missed the reservation, its fence came
+ * before that second read (F1 of section.h), and the read would have shown that the head had moved.
+ * The requests of a round that a failing thread closed are retired while the round's version is the
+ * newest, so the second read shows nothing about them. It need not: closing unlinks them before
+ * they are retired, with the orders that I1 of section.h requires. The section that reads the word
+ * is enough.
+ * A result is made in the section, before look(). So the reservation of the thread that made it
+ * reaches its birth before other threads see it.
+ * The operands of a request belong to its caller. Once the round is sealed or closed and no thread
+ * is at work (C6, P3), no thread will read them again. Otherwise the request takes references to
+ * them, and counts for what they keep alive. So an update delays the release of memory only if
+ * other threads were still reading its operands.
+ * The owner of a request needs no second read of the head for the sealed word: the result cannot be
+ * retired before the owner drops it (C5). The owner raises its reservation and then reads the cell.
+ * If the cell is undecided, its version is not retired yet, by the same argument with the cell in
+ * place of the head.
  *
  * Pairs
- *   P1  hang(request), seal(result), close -> look, conclude: what the request asks for, the result with its commit; the head had moved
- *   P2  drop(users) -> the last drop: the owner of the commit is done with its cell; see S2 in version.h
- *   P3  at_work: the operands of the requests are lent for as long as the word is open; see sync/borrow.h
- *   P4  values_allocator(create) -> values_allocator: what it is made of
+ *   P1  hang(request), seal(result), close -> look, conclude: the request's contents; the result
+ *       with its commit; that the head had moved
+ *   P2  drop(users) -> the last drop: the owner of the commit has finished with its cell; see S2 in
+ *       version.h
+ *   P3  at_work: the operands of the requests are lent for as long as the word is open; see
+ *       sync/borrow.h
+ *   P4  values_allocator(create) -> values_allocator: its contents
  *   Heads and cells: as in version.h.
- * Linearization: the stamp of the commit; those of one round in the order of their requests.
- * Progress: lock-free. A call begins anew only when the newest version was replaced, by others' success, or when another call failed. One
- * who is stopped makes others wait: the k-th of a round for k - 1 times wait_ns(), once; then he computes on his own. A stopped one keeps
- * from being freed what any stopped writer does, and the result of the round on which his request hangs.
- * Memory: besides what a write has (docs/memory.md), a request and a round for each call under way, and one round and a few spare values (spares.h) for each variable. A
- *   retired request counts for what it keeps; a retired result holds no value any more.
+ * Linearization: the stamp of the commit; the updates of one round in the order of their requests.
+ * Progress: lock-free. A call starts again only when the newest version was replaced, through the
+ * success of other calls, or when another call failed. A stalled combiner makes other calls wait:
+ * the k-th of a round for k - 1 times wait_ns(), once; then it computes by itself. A stalled thread
+ * pins the memory that any stalled writer pins, and the result of the round on which its request
+ * is.
+ * Memory: besides what a write has (docs/memory.md), a request and a round for each call under way,
+ * and one round and a few spare values (spares.h) for each variable. A retired request counts for
+ * what it keeps alive; a retired result no longer holds a value.
  * Checked: stress/model/check_combine.c, tests/test_combine.c, stress/scenario_combine.c.
  */
 #include "var/combine.h"
@@ -62,6 +98,7 @@
 #include <limits.h>
 #include <stdalign.h>
 
+#include "base/assert.h"
 #include "base/error.h"
 #include "sync/borrow.h"
 #include "sync/park.h"
@@ -74,7 +111,7 @@
 
 size_t weiri_combine_from = (size_t)256 << 10;
 
-/* What one thread wants. Constant while it hangs on a round that is open. */
+/* One update. Constant while it is on an open round. */
 struct request {
 	struct weiri_retired retired;
 	const struct request *earlier;
@@ -86,8 +123,8 @@ struct request {
 struct result {
 	struct weiri_retired retired;
 	_Atomic(size_t) users;
-	struct weiri_commit *commit; /* of one part; goes with the result */
-	weir_tensor *value;          /* NULL once nobody is left who would hand it out: then it is its version's alone */
+	struct weiri_commit *commit; /* of one part; freed with the result */
+	weir_tensor *value;          /* NULL once no call can return it: then only its version holds it */
 	uint64_t number;
 	weir_allocator allocator;
 };
@@ -109,20 +146,20 @@ static struct result *result_in(uintptr_t word)
 	return (struct result *)(word & ~(uintptr_t)SEALED);
 }
 
-/* -- what a call brings along ------------------------------------------------------------------------------------------------- */
+/* -- what a call owns -------------------------------------------------------------------------- */
 
 struct call {
 	weir_var *var;
 	const struct weiri_change *change;
-	/* NULL: not made yet, or has been used. */
+	/* NULL: not made yet, or already used. */
 	struct request *request;
 	struct weiri_round *round;
-	struct result *result;   /* made when it is this call that computes */
-	int lacks_memory;        /* for that */
+	struct result *result;   /* made only if this call computes */
+	int lacks_memory;        /* for the result */
 	enum weir_status status; /* WEIR_OK until the call has failed */
 	weir_error *error;
 	weir_read *published;
-	weir_tensor *given_up; /* by conclude(): released after the section, which may free it */
+	weir_tensor *given_up; /* set by conclude(): released after the section, since that may free it */
 };
 
 static void request_free(struct request *request)
@@ -173,7 +210,7 @@ static struct weiri_round *round_create(const struct call *call)
 	return round;
 }
 
-/* The commit's version is not its own any more. */
+/* The commit's version no longer belongs to it. */
 static void result_free(struct result *result)
 {
 	weir_allocator allocator = result->allocator;
@@ -194,7 +231,7 @@ static void result_discard(struct result *result)
 	result_free(result);
 }
 
-/* Where the variable's values come from; NULL: no memory. */
+/* The allocator of the variable's values; NULL: no memory. */
 static const weir_allocator *values_allocator(weir_var *var)
 {
 	/* [P4 acquire] */
@@ -203,14 +240,14 @@ static const weir_allocator *values_allocator(weir_var *var)
 	if (spares != NULL)
 		return weiri_spares_allocator(spares);
 	mine = weiri_spares_create(&var->allocator, weiri_combine_from);
-	/* [P4] Release when it succeeds, acquire when it fails: another was first. */
+	/* [P4] Release if it succeeds; acquire if it fails: another thread was first. */
 	if (mine == NULL || weiri_cas_release_or_acquire(&var->spares, &spares, mine))
 		return mine != NULL ? weiri_spares_allocator(mine) : NULL;
 	weiri_spares_end(mine);
 	return weiri_spares_allocator(spares);
 }
 
-/* With a value of the same dtype and shape as this one. NULL: no memory. */
+/* A result with a new value of the same dtype and shape as `like`. NULL: no memory. */
 static struct result *result_create(struct weiri_record *record, const struct call *call, const weir_tensor *like)
 {
 	const weir_allocator *allocator = &call->var->allocator, *of_values = values_allocator(call->var);
@@ -244,7 +281,7 @@ static enum weir_status fail_for_memory(const struct call *call)
 	                  call->var->name);
 }
 
-/* What must be there before a request hangs. */
+/* Allocates what the call needs before its request is pushed. */
 static enum weir_status provide(struct call *call)
 {
 	if (call->request == NULL)
@@ -264,16 +301,38 @@ static void put_away(const struct call *call)
 		result_discard(call->result);
 }
 
-/* -- rounds ------------------------------------------------------------------------------------------------------------------- */
+/* -- assertions -------------------------------------------------------------------------------- */
 
-/* Nothing can be hung there any more, and nothing is to come of it. */
+/* Once it is sealed or closed, it stays so. */
+static WEIRI_UNSEEN void assert_over(const struct weiri_round *round)
+{
+	WEIR_ASSERT2(C1, !is_open(weiri_peek(&round->word)));
+}
+
+static WEIRI_UNSEEN void assert_on(const struct weiri_round *round, const struct weiri_version *base)
+{
+	WEIR_ASSERT2(C3, weiri_peek(&base->stamp) == round->base);
+}
+
+/* The caller is a user. */
+static WEIRI_UNSEEN void assert_used(const struct result *result)
+{
+	WEIR_ASSERT2(C5, weiri_peek(&result->users) != 0 && result->value != NULL);
+}
+
+/* -- rounds ------------------------------------------------------------------------------------ */
+
+/* Nothing can be pushed there any more, and there will be no result. */
 static int is_closed(const struct weiri_round *round)
 {
-	/* [relaxed] who hangs something looks again. */
+	/* [relaxed] before it pushes, a thread reads the word again. */
 	return weiri_load_relaxed(&round->word) == CLOSED;
 }
 
-/* In a section: the round for the version with this stamp, or NULL: that is not the newest any more. */
+/*
+ * Called in a section. Returns the round for the version with this stamp, or NULL if that is no
+ * longer the newest version.
+ */
 static struct weiri_round *find_round(struct weiri_scope *scope, struct call *call, uint64_t stamp)
 {
 	struct weiri_round *round;
@@ -287,7 +346,10 @@ static struct weiri_round *find_round(struct weiri_scope *scope, struct call *ca
 		if (round != NULL && round->base == stamp && !is_closed(round))
 			return round;
 		mine->base = stamp;
-		/* [seq_cst] what is replaced is retired, see I1 of section.h. Releases the fields to the read above. */
+		/*
+		 * [seq_cst] The replaced round is retired, see I1 of section.h. Also releases the fields to
+		 * the read above.
+		 */
 		if (!weiri_cas_seq_cst(&call->var->round, &round, mine))
 			continue;
 		call->round = NULL;
@@ -297,57 +359,69 @@ static struct weiri_round *find_round(struct weiri_scope *scope, struct call *ca
 	}
 }
 
-/* The word, if `head` is still at the head after it was read: then what hangs there may be touched. */
+/*
+ * Reads the word. Returns whether `head` was still at the head afterwards: if so, the requests on
+ * the round may be accessed.
+ */
 static int look(struct weiri_scope *scope, weir_var *var, const struct weiri_version *head, struct weiri_round *round,
                 uintptr_t *word)
 {
 	weiri_section_read(scope->record, &round->word, word); /* [P1] */
-	/* [relaxed] says only that the version had not been replaced; see above. */
+	/* [relaxed] Only shows that the version had not been replaced; see above. */
 	return weiri_load_relaxed(&var->head) == head;
 }
 
-/* Ends the wait of those who wait for this round. */
+/* Wakes the threads that wait for this round. */
 static void announce(struct weiri_round *round)
 {
-	/* [relaxed] who wakes looks at the word. */
+	/* [relaxed] a woken thread reads the word. */
 	weiri_store_relaxed(&round->over, 1u);
 	weiri_park_wake(&round->over, INT_MAX);
 }
 
-/* Unless it is sealed, nothing is hung on the round from now on, and nothing comes of what hangs there, C4. */
+/*
+ * Closes the round unless it is sealed: nothing can be pushed onto it any more, and there will be
+ * no result, C4.
+ */
 static void close_round(struct weiri_round *round)
 {
 	/* [relaxed] only the CAS counts. */
 	uintptr_t word = weiri_load_relaxed(&round->word);
 
 	while (is_open(word)) {
-		/* [P1 release] that the head has moved, if that is why. [seq_cst] if not, this unlinks the requests: I1 of section.h. */
+		/*
+		 * [P1 release] That the head has moved, if that is the reason. [seq_cst] If not, this
+		 * unlinks the requests: I1 of section.h.
+		 */
 		if (weiri_cas_seq_cst(&round->word, &word, (uintptr_t)CLOSED))
 			announce(round);
 	}
 }
 
-/* -- computing ---------------------------------------------------------------------------------------------------------------- */
+/* -- computing --------------------------------------------------------------------------------- */
 
-/* The work of one who computes. */
+/* The work of one combiner. */
 struct sum {
 	struct weiri_scope *scope;
 	struct call *call;
 	struct weiri_round *round;
 	struct weiri_version *base, *head;
-	size_t included; /* so many requests, the first ones, are in the value */
-	int begun;       /* there is a value that would be wasted */
+	size_t included; /* how many requests, from the first, are in the value */
+	int begun;       /* a value was begun, which would be wasted */
 };
 
-/* So many requests are taken up at once. */
+/* The number of requests that are applied together. */
 enum { AT_ONCE = 16 };
 
-/* Whether it still serves something: the round is open, and its version the newest. Keeps `head` up to date. */
+/*
+ * Whether the value is still useful: the round is open, and its version is the newest. Keeps `head`
+ * up to date.
+ */
 static int is_wanted(void *context)
 {
 	struct sum *sum = context;
 
-	/* [relaxed] looks that spare work; the CAS that seals the round is what counts. */
+	/* [relaxed] These loads only save work; the CAS that seals the round decides. */
 	if (!is_open(weiri_load_relaxed(&sum->round->word)))
 		return 0;
 	if (weiri_load_relaxed(&sum->call->var->head) != sum->head)
@@ -355,7 +429,10 @@ static int is_wanted(void *context)
 	return weiri_version_settle(sum->base) == sum->round->base;
 }
 
-/* Makes the changes of the requests from position included + 1 up to `last`, at most AT_ONCE of them. 0: not wanted any more. */
+/*
+ * Applies the requests from position included + 1 up to `last`, at most AT_ONCE of them. Returns 0
+ * if the value is no longer wanted.
+ */
 static int include_some(struct sum *sum, const struct request *last)
 {
 	const struct weiri_change *some[AT_ONCE];
@@ -373,7 +450,7 @@ static int include_some(struct sum *sum, const struct request *last)
 	return 1;
 }
 
-/* A value that no version will have is given up, if there is one. */
+/* Gives up the value begun, if any: no version will have it. */
 static void waste(struct sum *sum)
 {
 	if (sum->begun)
@@ -391,21 +468,26 @@ static void include(struct sum *sum, const struct request *last)
 		waste(sum);
 }
 
-/* Seals the round with a value that has all requests up to `last`. */
+/* Seals the round with a value that contains all requests up to `last`. */
 static int seal(struct sum *sum, const struct request *last)
 {
 	struct result *result = sum->call->result;
 	uintptr_t word = (uintptr_t)last;
 
+	WEIR_ASSERT2(C2, sum->included == last->position);
+	WEIR_ASSERT_LOOK(assert_on(sum->round, sum->base));
 	weiri_version_set_base(result->commit->parts[0].version, sum->base);
 	result->number = sum->base->number + 1;
-	/* [relaxed] the CAS releases it. C5: each of these has an owner, and this thread is one of them. */
+	/*
+	 * [relaxed] Released by the CAS. C5: each of these requests has an owner; this thread is one of
+	 * them.
+	 */
 	weiri_store_relaxed(&result->users, last->position);
 	/* [P1 release] */
 	return weiri_cas_release(&sum->round->word, &word, (uintptr_t)result | SEALED);
 }
 
-/* A result for values like the base's. 0: no memory. */
+/* Provides a result for values like that of `base`. Returns 0 without memory. */
 static int provide_result(struct weiri_scope *scope, struct call *call, const struct weiri_version *base)
 {
 	if (call->result != NULL && result_is_like(call->result, base->tensor))
@@ -416,7 +498,10 @@ static int provide_result(struct weiri_scope *scope, struct call *call, const st
 	return call->result != NULL;
 }
 
-/* Until the round is sealed, by this thread or another, or closed. 1 when this thread's result is in it. */
+/*
+ * Computes until the round is sealed, by this thread or another, or closed. Returns 1 if this
+ * thread's result sealed it.
+ */
 static int work_on(struct sum *sum)
 {
 	for (;;) {
@@ -445,7 +530,10 @@ static int work_on(struct sum *sum)
 	}
 }
 
-/* Computes for this round. 1: this thread's result is in it, and its commit is this thread's to end. */
+/*
+ * Computes for this round. Returns 1 if this thread's result sealed it; this thread then ends the
+ * commit of the result.
+ */
 static int compute(struct weiri_scope *scope, struct call *call, struct weiri_round *round)
 {
 	struct sum sum = {.scope = scope, .call = call, .round = round};
@@ -459,9 +547,9 @@ static int compute(struct weiri_scope *scope, struct call *call, struct weiri_ro
 	return is_mine;
 }
 
-/* -- one attempt -------------------------------------------------------------------------------------------------------------- */
+/* -- one attempt ------------------------------------------------------------------------------- */
 
-/* Whether the request's change can be made to this version's value. */
+/* Whether the request's change can be applied to this version's value. */
 static enum weir_status fit(struct call *call, const struct weiri_version *base)
 {
 	const weir_var *var = call->var;
@@ -471,7 +559,10 @@ static enum weir_status fit(struct call *call, const struct weiri_version *base)
 	return weiri_change_fit(&call->request->change, var->name, base->tensor, &var->allocator, call->error);
 }
 
-/* Hangs the call's request there, and says on which position; 0: the newest version has been replaced, or will be by the time of return. */
+/*
+ * Pushes the call's request onto the round and returns its position. Returns 0 if the newest
+ * version has been replaced, or will be by the time of return.
+ */
 static size_t hang(struct weiri_scope *scope, struct call *call, const struct weiri_version *head,
                    struct weiri_round *round)
 {
@@ -494,7 +585,10 @@ static size_t hang(struct weiri_scope *scope, struct call *call, const struct we
 	return request->position;
 }
 
-/* How long one waits for another to compute: several times what that takes, and what a system may take to let him run. */
+/*
+ * How long a thread waits for a combiner: several times as long as combining takes, plus the time
+ * that the system may need to let the combiner run.
+ */
 static uint64_t wait_ns(const weir_tensor *value)
 {
 	return UINT64_C(1000000) + 4 * (uint64_t)value->nbytes;
@@ -506,7 +600,7 @@ static void wait_for_others(const struct weiri_version *base, struct weiri_round
 		(void)weiri_park_wait(&round->over, 0, weir_deadline_in(others * wait_ns(base->tensor)));
 }
 
-/* What became of a request that hung on this round. 1: it was applied. */
+/* Finds out what became of a request on this round. Returns 1 if it was applied. */
 static int conclude(struct weiri_scope *scope, struct call *call, struct weiri_round *round, int is_mine)
 {
 	struct result *result;
@@ -528,8 +622,12 @@ static int conclude(struct weiri_scope *scope, struct call *call, struct weiri_r
 	}
 	if (stamp != WEIRI_STAMP_ABORTED && call->published != NULL)
 		*call->published = (weir_read){weir_tensor_retain(result->value), result->number, NULL};
+	WEIR_ASSERT_LOOK(assert_used(result));
 	if (weiri_references_give(&result->users)) { /* [P2], C5 */
-		/* Not when the result is freed: until then nobody would count it, once its version has been. */
+		/*
+		 * Now, not when the result is freed: once its version is freed, the value would count
+		 * nowhere.
+		 */
 		call->given_up = result->value;
 		result->value = NULL;
 		weiri_scope_retire(scope, &result->retired);
@@ -537,16 +635,17 @@ static int conclude(struct weiri_scope *scope, struct call *call, struct weiri_r
 	return stamp != WEIRI_STAMP_ABORTED;
 }
 
-/* Nothing is to come of this request any more, or everything has. */
+/* Retires a request of which nothing more will come. */
 static void retire_request(struct weiri_scope *scope, struct weiri_round *round, struct request *request)
 {
+	WEIR_ASSERT_LOOK(assert_over(round));
 	if (weiri_is_borrowed(&round->at_work)) /* [P3] */
 		weiri_change_keep(&request->change);
 	request->retired.bytes += weiri_change_bytes(&request->change);
 	weiri_scope_retire(scope, &request->retired); /* C1 */
 }
 
-/* 1: the change was made. 0: the call has failed, or begins anew. */
+/* One attempt. Returns 1 if the change was made; 0 if the call has failed or must try again. */
 static int attempt(struct weiri_scope *scope, struct call *call)
 {
 	struct weiri_version *head, *base = weiri_write_base(scope, call->var, &head);
@@ -563,7 +662,7 @@ static int attempt(struct weiri_scope *scope, struct call *call)
 	if (position == 0)
 		return 0;
 	wait_for_others(base, round, position - 1);
-	/* [relaxed] a look that spares the computing; conclude() reads it again. */
+	/* [relaxed] This load only saves work; conclude() reads the word again. */
 	if (is_open(weiri_load_relaxed(&round->word)))
 		is_mine = compute(scope, call, round);
 	if (is_mine)
@@ -598,7 +697,7 @@ enum weir_status weiri_combine(weir_var *var, const struct weiri_change *change,
 	} while (!is_applied && call.status == WEIR_OK);
 	put_away(&call);
 	if (is_applied)
-		weiri_await_pump(record, &var->awaits);
+		weiri_waitable_pump(record, &var->waitable);
 	return call.status;
 }
 

@@ -1,38 +1,54 @@
 /*
  * commit.c - several variables change at one instant, if none has moved.
  *
- * Algorithm. Multi-word compare-and-swap with helping (Harris, Fraser, Pratt, DISC 2002) over versions instead of words. The owner
- * makes one undecided version per variable, all pointing to one cell, and installs them in address order; whoever meets one
- * and wants to write installs the remaining parts first. When all are in, the cell becomes READY, then gets its stamp as a
- * version does; when one variable is found moved, the cell becomes ABORTED. Nothing is rolled back: an aborted version stays
- * at the head until the next write replaces it, and everybody looks through it to its base.
+ * Algorithm. Multi-word compare-and-swap with helping (Harris, Fraser, Pratt, DISC 2002), over
+ * versions instead of words. The owner makes one undecided version for each variable, all pointing
+ * to one cell, and installs them in address order. A thread that finds one of them and wants to
+ * write installs the remaining parts first. When all are installed, the cell becomes READY, then
+ * gets its stamp as a version does. When one variable is found moved, the cell becomes ABORTED.
+ * Nothing is rolled back: an aborted version stays at the head until the next write replaces it,
+ * and all threads look through it to its base.
  *
  *   INSTALLING -> READY -> stamp        INSTALLING -> ABORTED        no other transition
  *
- * Why each part is installed at most once (V1). A helper reads the head h, then sees INSTALLING, then CASes h to the part.
- * A part leaves the head only after its cell is decided (a writer replaces decided versions only), so at the look it had not
- * been installed and replaced; and if the CAS succeeds the head was h all the time since it was read (heads do not return,
- * and h is pinned by the section, so its address does not either): it was not installed in between. The look may be relaxed: had the
- * part been replaced before h was read, then by a writer that had seen the decision, and released it with the head, to h or through
- * those between; so the decision happens before the look, which cannot return what was before it (coherence).
- * A helper may still install a part after the abort. So after an abort the owner sees to it that each part is in, has been in,
- * or never can be, because the base is gone (pin_aborted_part); then the cell is needed by nobody and is retired.
- * Why helping ends. What stops a commit is an undecided part of another one, at a higher address than the parts that both have in;
- * helping that one may meet a third, higher still. So a chain climbs, and its top can be decided. Then the helper begins at the
- * foot again: it looks once more at parts that are in, and in return needs no stack that grows with the chain.
+ * What differs from Harris, Fraser and Pratt: no second phase replaces descriptors by values, since
+ * versions stay; no double-compare single-swap (RDCSS) is needed to install a part, see V1 below;
+ * readers install nothing, since they read the base of an undecided version; and the outcome
+ * carries a stamp that orders the commit among all writes.
  *
- * Marks. A part may demand that a variable has not moved without changing it: then its version is a mark, with the number and the tensor of its
- * base. So the whole read set of a transaction has one instant, that of the stamp, with no argument but the one for writes; and who only
- * compares numbers, readers among them, does not notice. A part is built on one base, not on one number: a mark that came between makes
- * the commit abort though the number is the expected one. It is begun again then, with a new cell, and its caller never hears of
- * it; so it is when any version will do. With a mark the tensor is no longer what its base alone keeps: the base counts for little
- * when it is retired, and the mark for the tensor.
+ * Why each part is installed at most once (V1). A helper reads the head h, then finds INSTALLING,
+ * then CASes h to the part. A part leaves the head only after its cell is decided (a writer
+ * replaces decided versions only). So when the helper read the state, the part had not been
+ * installed and replaced. If the CAS succeeds, the head was h all the time since it was read: heads
+ * do not return, and the section pins h, so its address does not return either. So the part was not
+ * installed in between. The load of the state may be relaxed. Suppose that the part had been
+ * replaced before h was read. The writer that replaced it had seen the decision and released it
+ * with the head, to h directly or through the heads between. So the decision happens before the
+ * load of the state, which by coherence cannot return an earlier value.
+ * A helper may still install a part after the abort. So after an abort the owner ensures that each
+ * part is installed, was installed, or never can be installed because its base is gone
+ * (pin_aborted_part). Then no thread needs the cell, and it is retired.
+ * Why helping ends. A commit is blocked only by an undecided part of another commit, at a higher
+ * address than the parts that both have installed. Helping that commit may lead to a third, higher
+ * still. So a chain climbs, and its top can be decided. Then the helper starts again at the bottom.
+ * It looks at installed parts once more, but needs no stack that grows with the chain.
  *
- * Linearization: the CAS that stamps the cell, in the order of stamps; WEIR_ABORTED: the read of the head that had moved.
- * Progress: lock-free. A CAS on a head fails only because another write went in; an abort is caused by a write or a mark that succeeded, that
- * of another commit.
- * Checked: stress/model/check_var.c and check_txn.c, tests/test_commit.c, stress/scenario_variable.c (torn, lost and out-of-order
- * snapshots beside committing threads).
+ * Marks. A part may require that a variable has not moved, without changing it. Its version is then
+ * a mark, with the number and the tensor of its base. So the whole read set of a transaction has
+ * one instant, that of the stamp, and the argument for writes covers it. Code that only compares
+ * numbers, readers among it, does not notice marks.
+ * A part is built on one base, not on one number: a mark that came in between makes the commit
+ * abort although the number is the expected one. The commit is then retried with a new cell, and
+ * its caller does not notice; the same happens if any version will do. With a mark, the tensor is
+ * no longer kept alive by the base alone. So when the base is retired, it counts without the
+ * tensor, and the mark counts for the tensor.
+ *
+ * Linearization: the CAS that stamps the cell, in the order of stamps. WEIR_ABORTED: the read of
+ * the head that had moved.
+ * Progress: lock-free. A CAS on a head fails only because another version was installed. An abort
+ * is caused by a successful write, or by a mark of another commit that succeeded.
+ * Checked: stress/model/check_var.c and check_txn.c, tests/test_commit.c,
+ * stress/scenario_variable.c (torn, lost and out-of-order snapshots beside committing threads).
  */
 #include "var/commit.h"
 
@@ -52,11 +68,11 @@ uint64_t weiri_commit_settle(struct weiri_commit *commit)
 	return state == WEIRI_COMMIT_READY ? weiri_stamp_now(&commit->state, WEIRI_COMMIT_READY) : state;
 }
 
-/* -- deciding, by the owner and by helpers ------------------------------------------------------------------------------------ */
+/* -- deciding, by the owner and by helpers ----------------------------------------------------- */
 
 static int undecided(struct weiri_commit *commit)
 {
-	/* [relaxed] after the acquire of a head: V1 above. */
+	/* [relaxed] After the acquire of a head: V1 above. */
 	return weiri_load_relaxed(&commit->state) == WEIRI_COMMIT_INSTALLING;
 }
 
@@ -64,12 +80,15 @@ static void decide(struct weiri_commit *commit, uint64_t outcome)
 {
 	uint64_t expected = WEIRI_COMMIT_INSTALLING;
 
-	(void)weiri_cas_seq_cst(&commit->state, &expected, outcome); /* [S] a failure: another helper was first */
+	(void)weiri_cas_seq_cst(&commit->state, &expected, outcome); /* [S] if it fails, another helper was first */
 }
 
 enum installed { IN, DECIDED, BLOCKED };
 
-/* Puts a part at its head, unless the cell is decided, or another commit's part is there that is not: that one is *other. */
+/*
+ * Installs a part at its head, unless the cell is decided, or an undecided part of another commit
+ * is there; *other is then that commit.
+ */
 static enum installed install_part(struct weiri_scope *scope, struct weiri_commit *commit, size_t index,
                                    struct weiri_commit **other)
 {
@@ -91,8 +110,9 @@ static enum installed install_part(struct weiri_scope *scope, struct weiri_commi
 		}
 		base = stamp == WEIRI_STAMP_ABORTED ? head->base : head;
 		/*
-		 * The part's version was made before any part was shown, and is retired after the decision, as the cell is. Its base is kept by the
-		 * owner's section until then, so another version has another address.
+		 * The part's version was made before any part was shared, and is retired after the
+		 * decision, as the cell is. The owner's section keeps its base until then, so another
+		 * version has another address.
 		 */
 		if (base != part->version->base) {
 			/* [relaxed] read by the owner after the decision. */
@@ -105,7 +125,7 @@ static enum installed install_part(struct weiri_scope *scope, struct weiri_commi
 	}
 }
 
-/* NULL: the commit is decided, and stamped if it was to be. Else the undecided one that must be helped first. */
+/* NULL: the commit is decided. Otherwise the undecided commit that must be helped first. */
 static struct weiri_commit *install_parts(struct weiri_scope *scope, struct weiri_commit *commit)
 {
 	for (size_t i = 0; i < commit->count; i++) {
@@ -115,8 +135,7 @@ static struct weiri_commit *install_parts(struct weiri_scope *scope, struct weir
 		if (installed != IN)
 			return other;
 	}
-	decide(commit, WEIRI_COMMIT_READY);
-	(void)weiri_commit_settle(commit);
+	decide(commit, WEIRI_COMMIT_READY); /* the next look at the cell stamps it */
 	return NULL;
 }
 
@@ -124,7 +143,7 @@ void weiri_commit_help(struct weiri_scope *scope, struct weiri_commit *commit)
 {
 	struct weiri_commit *current = commit;
 
-	/* The section keeps every cell that was met in it. */
+	/* The section protects every cell that was found in it. */
 	for (;;) {
 		struct weiri_commit *other = install_parts(scope, current);
 
@@ -137,9 +156,12 @@ void weiri_commit_help(struct weiri_scope *scope, struct weiri_commit *commit)
 	}
 }
 
-/* -- the owner's part --------------------------------------------------------------------------------------------------------- */
+/* -- the owner's part -------------------------------------------------------------------------- */
 
-/* After it no helper can install the part any more. 1 when it is or was at its head, and so belongs to whoever replaces it. */
+/*
+ * Afterwards no helper can install the part. Returns 1 if it is or was at its head; the thread that
+ * replaces it there then retires it.
+ */
 static int pin_aborted_part(struct weiri_scope *scope, const struct weiri_commit_part *part)
 {
 	struct weiri_version *head, *base;
@@ -147,8 +169,9 @@ static int pin_aborted_part(struct weiri_scope *scope, const struct weiri_commit
 	do {
 		base = weiri_write_base(scope, part->var, &head);
 		/*
-		 * [relaxed] after the acquire of the head, which releases the flag when it moves on, see weiri_write_replace(). A flag that is seen
-		 * earlier was set by who had the part at the head before its eyes.
+		 * [relaxed] After the acquire of the head, which releases the flag when it moves on, see
+		 * weiri_write_replace(). If the flag is seen earlier, the thread that set it had found the
+		 * part at the head.
 		 */
 		if (head == part->version || weiri_load_relaxed(&part->version->seen_at_head))
 			return 1;
@@ -163,10 +186,10 @@ static void finish_aborted(struct weiri_scope *scope, struct weiri_commit *commi
 	for (size_t i = 0; i < commit->count; i++) {
 		struct weiri_version *version = commit->parts[i].version;
 
-		/* [S2, P2] nobody needs the cell to know. */
+		/* [S2, P2] no thread needs the cell to learn the outcome. */
 		weiri_store_seq_cst(&version->stamp, WEIRI_STAMP_ABORTED);
 		if (!pin_aborted_part(scope, &commit->parts[i]))
-			weiri_scope_retire(scope, &version->retired); /* V5; a slow helper may still be looking at it */
+			weiri_scope_retire(scope, &version->retired); /* V5; a slow helper may still use it */
 	}
 }
 
@@ -180,10 +203,10 @@ static void finish_committed(struct weiri_scope *scope, struct weiri_commit *com
 	for (size_t i = 0; i < commit->count; i++) {
 		struct weiri_version *version = commit->parts[i].version, *base = version->base;
 
-		/* [S2, P2] nobody needs the cell to know. */
+		/* [S2, P2] no thread needs the cell to learn the outcome. */
 		weiri_store_seq_cst(&version->stamp, stamp);
 		if (version->is_mark)
-			base->retired.bytes -= bytes_of_value(base); /* ours to retire, and the mark counts for the tensor */
+			base->retired.bytes -= bytes_of_value(base); /* this thread retires it; the mark counts for the tensor */
 		weiri_history_retire(scope, commit->parts[i].var, version, base); /* V5: after the stamp */
 	}
 }
@@ -211,7 +234,7 @@ static void commit_reclaim(struct weiri_retired *object)
 	weiri_commit_free(WEIRI_CONTAINER_OF(object, struct weiri_commit, retired));
 }
 
-/* Throws away a commit that was never shown to anybody, with its versions. */
+/* Frees a commit that was never shared, with its versions. */
 static void commit_discard(struct weiri_commit *commit)
 {
 	for (size_t i = 0; i < commit->count; i++) {
@@ -281,7 +304,10 @@ static int is_as_expected(const struct weiri_commit_part *part, const struct wei
 	return part->expected == WEIRI_ANY_VERSION || part->expected == base->number;
 }
 
-/* Sets the bases, up to the first part, in address order, whose variable is not at its expected version. */
+/*
+ * Sets the bases, in address order, up to the first part whose variable is not at its expected
+ * version.
+ */
 static struct weiri_moved take_bases(struct weiri_scope *scope, struct weiri_commit *commit)
 {
 	for (size_t i = 0; i < commit->count; i++) {
@@ -295,10 +321,15 @@ static struct weiri_moved take_bases(struct weiri_scope *scope, struct weiri_com
 	return (struct weiri_moved){NULL, 0, 0};
 }
 
-/* What an aborted commit met. No variable: that one is at its expected version, and what came between was a mark, or did not matter. */
+/*
+ * Why a commit aborted. No variable: the variable is at its expected version; what came in between
+ * was a mark, or any version would do.
+ */
 static struct weiri_moved find_moved(struct weiri_scope *scope, struct weiri_commit *commit)
 {
-	/* [relaxed] ordered by the decision; any part named here had moved, and may have moved once more. */
+	/*
+	 * [relaxed] Ordered by the decision. Any part named here had moved, and may have moved again.
+	 */
 	const struct weiri_commit_part *part = &commit->parts[weiri_load_relaxed(&commit->moved)];
 	struct weiri_version *head, *base = weiri_write_base(scope, part->var, &head);
 
@@ -316,7 +347,10 @@ static const struct weiri_commit_part *find_twice(const struct weiri_commit *com
 	return NULL;
 }
 
-/* Runs a commit whose parts are complete; frees it and its versions in time. WEIR_ABORTED without a variable moved: begin again. */
+/*
+ * Runs a commit whose parts are complete; frees or retires it and its versions. WEIR_ABORTED
+ * without a moved variable: to be retried.
+ */
 static enum weir_status run(struct weiri_record *record, struct weiri_commit *commit, struct weiri_moved *moved)
 {
 	struct weiri_scope scope = weiri_scope_enter(record);
@@ -338,18 +372,21 @@ static enum weir_status run(struct weiri_record *record, struct weiri_commit *co
 	return stamp == WEIRI_COMMIT_ABORTED ? WEIR_ABORTED : WEIR_OK;
 }
 
-/* A completion may destroy any of the variables: none is told before all are served. */
+/*
+ * A completion may destroy any of the variables: completions run only after the waiters of all
+ * variables were served.
+ */
 static void serve_waiters(struct weiri_record *record, const struct weir_commit_part parts[], size_t count)
 {
 	int outer = 0, holds = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		if (parts[i].value == NULL || WEIRI_LIKELY(!weiri_waiters_posted(&parts[i].var->awaits.waiters)))
+		if (parts[i].value == NULL || WEIRI_LIKELY(!weiri_waiters_posted(&parts[i].var->waitable.waiters)))
 			continue;
 		if (!holds)
 			outer = weiri_deliver_hold();
 		holds = 1;
-		weiri_await_pump(record, &parts[i].var->awaits);
+		weiri_waitable_pump(record, &parts[i].var->waitable);
 	}
 	if (holds)
 		weiri_deliver_held(outer);
@@ -379,7 +416,7 @@ enum weir_status weiri_commit(struct weiri_record *record, const struct weir_com
 	return status;
 }
 
-/* -- the public call ---------------------------------------------------------------------------------------------------------- */
+/* -- the public call --------------------------------------------------------------------------- */
 
 static enum weir_status check_parts(const struct weir_commit_part parts[], size_t count, weir_error *error)
 {
@@ -401,7 +438,7 @@ static enum weir_status check_parts(const struct weir_commit_part parts[], size_
 }
 
 enum weir_status weir_var_commit(const struct weir_commit_part parts[], size_t count, uint64_t deadline_ns,
-                                 uint64_t versions[], weir_error *error)
+                                 weir_read published[], weir_error *error)
 {
 	enum weir_status status = check_parts(parts, count, error);
 	struct weiri_record *record;
@@ -417,9 +454,10 @@ enum weir_status weir_var_commit(const struct weir_commit_part parts[], size_t c
 	if (status == WEIR_INVALID_ARGUMENT)
 		return weiri_fail(error, status, "commit: variable \"%s\" occurs twice", moved.var->name);
 	if (status == WEIR_ABORTED)
-		return weiri_fail(error, status, "commit of %zu variables: variable \"%s\" is at version %llu, expected %llu",
-		                  count, moved.var->name, (unsigned long long)moved.found, (unsigned long long)moved.expected);
-	for (size_t i = 0; versions != NULL && i < count; i++)
-		versions[i] = parts[i].expected + 1;
+		return weiri_fail(error, status, "commit of %zu variable%s: variable \"%s\" is at version %llu, expected %llu",
+		                  count, WEIRI_S(count), moved.var->name, (unsigned long long)moved.found,
+		                  (unsigned long long)moved.expected);
+	for (size_t i = 0; published != NULL && i < count; i++)
+		published[i] = (weir_read){weir_tensor_retain(parts[i].value), parts[i].expected + 1, NULL};
 	return WEIR_OK;
 }

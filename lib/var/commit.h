@@ -15,42 +15,52 @@
 struct weiri_commit_part {
 	weir_var *var;
 	struct weiri_version *version;
-	uint64_t expected; /* number of the version that this part is built on, or WEIRI_ANY_VERSION */
+	uint64_t expected; /* number of the version on which this part is built, or WEIRI_ANY_VERSION */
 };
 
 struct weiri_commit {
 	struct weiri_retired retired;
 	_Atomic(uint64_t) state;
-	_Atomic(size_t) moved; /* when ABORTED: a part whose variable had moved on */
+	_Atomic(size_t) moved; /* when ABORTED: a part whose variable had moved */
 	size_t count;
 	weir_allocator allocator;
 	struct weiri_commit_part parts[]; /* in address order of var */
 };
 
-/* Where a commit failed. */
+/* Why a commit failed. */
 struct weiri_moved {
-	const weir_var *var; /* NULL: it did not */
+	const weir_var *var; /* NULL: it did not fail */
 	uint64_t expected, found;
 };
 
 /*
- * All parts at one instant, or none. A part without a value is a *mark*: it demands that the variable is at the expected version at that
- * instant, and leaves it there. A part that expects WEIRI_ANY_VERSION goes in whatever is there. Variables are different ones, values
- * checked, the write is admitted. WEIR_ABORTED: *moved. WEIR_INVALID_ARGUMENT: moved->var occurs twice. WEIR_RESOURCE_EXHAUSTED.
- * Lock-free after its allocations.
+ * Publishes all parts at one instant, or none. A part without a value is a *mark*: it requires that
+ * the variable is at the expected version at that instant, and leaves it there. A part that expects
+ * WEIRI_ANY_VERSION replaces any version. The caller has checked the values, and the write is
+ * admitted. WEIR_ABORTED: see *moved. WEIR_INVALID_ARGUMENT: moved->var occurs twice.
+ * WEIR_RESOURCE_EXHAUSTED: no memory. Lock-free after its allocations.
  */
 enum weir_status weiri_commit(struct weiri_record *record, const struct weir_commit_part parts[], size_t count,
                               struct weiri_moved *moved);
 
-/* A commit of versions that take their own references of the values; nobody knows it yet, and bases are not set. NULL: no memory. */
+/*
+ * A commit of versions that take their own references of the values. It is not shared yet, and
+ * bases are not set. NULL: no memory.
+ */
 struct weiri_commit *weiri_commit_create(struct weiri_record *record, const struct weir_commit_part parts[],
                                          size_t count);
-/* In a section, by who showed the commit to others, once, after it was decided: then nobody needs its cell, which is still to be retired. */
+/*
+ * Called in a section by the thread that shared the commit, once, after it was decided. Afterwards
+ * no thread needs the cell, which the caller must still retire.
+ */
 void weiri_commit_end(struct weiri_scope *scope, struct weiri_commit *commit);
-/* The cell alone. */
+/* Frees the cell, not the versions. */
 void weiri_commit_free(struct weiri_commit *commit);
 
-/* In a section. Its stamp, ABORTED, or WEIRI_STAMP_NONE while parts are being installed. Stamps a READY cell. Wait-free. */
+/*
+ * Called in a section. Returns its stamp, ABORTED, or WEIRI_STAMP_NONE while parts are being
+ * installed. Stamps a READY cell. Wait-free.
+ */
 uint64_t weiri_commit_settle(struct weiri_commit *commit);
 
 #endif

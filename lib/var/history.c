@@ -5,21 +5,30 @@
 
 #include "var/hold.h"
 
+/* Versions that the caller's section protects. */
+static WEIRI_UNSEEN void assert_is_oldest(const weir_var *var, const struct weiri_version *oldest,
+                                          const struct weiri_version *base)
+{
+	WEIR_ASSERT2(H1, oldest->number + var->history == base->number);
+}
+
 void weiri_history_retire_oldest(struct weiri_scope *scope, const weir_var *var, struct weiri_version *base)
 {
 	struct weiri_version *oldest = base;
 
 	for (uint32_t i = 0; i < var->history && oldest != NULL; i++)
 		oldest = oldest->older;
-	if (oldest != NULL)
+	if (oldest != NULL) {
+		WEIR_ASSERT_LOOK(assert_is_oldest(var, oldest, base));
 		weiri_scope_retire(scope, &oldest->retired); /* H1 */
+	}
 }
 
 void weiri_history_end(struct weiri_record *record, const weir_var *var, struct weiri_version *newest)
 {
 	struct weiri_version *version = newest;
 
-	/* What is older than that was retired when the newest was committed, and may be gone. */
+	/* Older versions were retired when the newest was committed, and may be freed. */
 	for (uint32_t i = 0; version != NULL; i++) {
 		struct weiri_version *older = i < var->history ? version->older : NULL;
 
@@ -28,7 +37,10 @@ void weiri_history_end(struct weiri_record *record, const weir_var *var, struct 
 	}
 }
 
-/* In a section: number `number`, which is not above that of the newest, or NULL. */
+/*
+ * Called in a section. Returns the version with this number, which is not above that of the newest,
+ * or NULL.
+ */
 static struct weiri_version *find(const weir_var *var, struct weiri_version *newest, uint64_t number)
 {
 	struct weiri_version *version = newest;

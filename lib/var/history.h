@@ -1,43 +1,54 @@
 /*
  * history.h - the versions that a variable keeps behind its newest.
  *
- * Algorithm. The versions of a variable with a history of N hang together by `older`, one of each number: a value's is its base, a mark's
- * (commit.c) is that of its base, which the mark replaces. Whoever commits number n retires number n - 1 - N, which he finds
- * N steps behind his base, instead of the base itself.
+ * Algorithm. The versions of a variable with a history of N are linked by `older`, one version for
+ * each number. For a version with a value this is its base. For a mark (commit.c) it is the `older`
+ * of its base, since the mark takes the place of its base. The thread that commits number n retires
+ * number n - 1 - N instead of the base. It finds that version N steps behind the base.
  *
  * Invariants
- *   H1  number k is retired once, by whoever committed number k + 1 + N, after that was stamped; a version that a mark stands on is, as ever, by
- *       who committed the mark. So V5 holds
- *   H2  from a version of number n that is, or was in this section, the newest, N steps behind it lead over versions that the section protects:
- *       number n - N is retired only after number n + 1 was committed. If the collector missed our reservation, its fence came before our
- *       look at the head (F1 of section.h), and so did that commit: we would have found number n + 1. Else what we walk over
- *       died, if it did, after the section began, and was born before the head that we read
- * Why walking while committing is safe: number n - 1 - N is retired by nobody else (H1), and the ones passed on the way to it only by who commits
- * number n or later, after our own section began, as our version was installed in it.
+ *   H1  number k is retired once, by the thread that committed number k + 1 + N, after that was
+ *       stamped. The base of a mark is retired, as without a history, by the thread that committed
+ *       the mark. So V5 holds
+ *   H2  from a version of number n that is, or was in this section, the newest, N steps backwards
+ *       lead over versions that the section protects. Number n-N is retired only after number n+1
+ *       was committed. If a collector missed the reservation, its fence came before the section's
+ *       read of the head (F1 of section.h), and so did that commit: the read would have found
+ *       number n+1. Otherwise, the versions on the walk died, if at all, after the section began,
+ *       and were born before the head that was read
+ * Why the walk of a committing thread is safe: no other thread retires number n - 1 - N (H1). The
+ * versions passed on the way are retired only by threads that commit number n or later, and so
+ * after the walking thread's section began, since its version was installed in that section.
  * Progress: wait-free; N steps.
- * Memory: N + 1 versions of a variable, the aborted one of docs/memory.md besides.
- * Checked: stress/model/check_var.c (var_history), tests/test_var_history.c, stress/scenario_history_variable.c.
+ * Memory: N + 1 versions of a variable, and the aborted one of docs/memory.md.
+ * Checked: stress/model/check_var.c (var_history), tests/test_var_history.c,
+ * stress/scenario_history_variable.c.
  */
 #ifndef WEIRI_VAR_HISTORY_H
 #define WEIRI_VAR_HISTORY_H
 
+#include "base/assert.h"
 #include "reclaim/scope.h"
 #include "var/version.h"
 
-/* The slow half of weiri_history_retire. */
+/* The slow half of weiri_history_retire(). */
 void weiri_history_retire_oldest(struct weiri_scope *scope, const weir_var *var, struct weiri_version *base);
 
-/* `version` was committed on `base`: retires the base, or what goes instead of it. */
+/*
+ * `version` was committed on `base`: retires the base, or the version that leaves the history
+ * instead.
+ */
 static inline void weiri_history_retire(struct weiri_scope *scope, const weir_var *var,
                                         const struct weiri_version *version, struct weiri_version *base)
 {
+	WEIR_ASSERT_LOOK(weiri_version_assert_stamped(version));
 	if (WEIRI_LIKELY(var->history == 0) || version->is_mark)
 		weiri_scope_retire(scope, &base->retired);
 	else
 		weiri_history_retire_oldest(scope, var, base);
 }
 
-/* At the end of the variable: retires the newest version and what is kept behind it. */
+/* Called when the variable is destroyed: retires the newest version and the history behind it. */
 void weiri_history_end(struct weiri_record *record, const weir_var *var, struct weiri_version *newest);
 
 #endif

@@ -1,20 +1,20 @@
 /*
  * hold.h - what a handle (weir_read) holds: a hazard slot, or a reference of the tensor.
  *
- * weir_read.hold is the slot, or NULL: then the handle owns one reference of its tensor.
+ * weir_read.hold is the slot, or NULL if the handle owns one reference of its tensor.
  */
 #ifndef WEIRI_VAR_HOLD_H
 #define WEIRI_VAR_HOLD_H
 
 #include "var/version.h"
 
-/* In a section: the newest committed version. */
+/* Called in a section. Returns the newest committed version. */
 static inline struct weiri_version *weiri_newest(struct weiri_record *record, weir_var *var)
 {
 	struct weiri_version *head;
 
 	weiri_section_read(record, &var->head, &head); /* [S, P1] */
-	/* Undecided or aborted: its base is what counts, and is committed (V2). */
+	/* Undecided or aborted: its base counts instead, which is committed (V2). */
 	return weiri_stamp_is_committed(weiri_version_settle(head)) ? head : head->base;
 }
 
@@ -23,7 +23,7 @@ static inline void weiri_hold_by_slot(weir_read *read, const struct weiri_versio
 	*read = (weir_read){version->tensor, version->number, slot};
 }
 
-/* In a section that protects `version`. */
+/* Called in a section that protects `version`. */
 static inline void weiri_hold_by_reference(struct weiri_record *record, weir_read *read,
                                            const struct weiri_version *version)
 {
@@ -31,7 +31,10 @@ static inline void weiri_hold_by_reference(struct weiri_record *record, weir_rea
 	*read = (weir_read){weir_tensor_retain(version->tensor), version->number, NULL};
 }
 
-/* A handle on a version that nothing can retire meanwhile: it is not published yet, or the caller's section protects it. */
+/*
+ * Makes a handle on a version that no thread can retire meanwhile: it is not published yet, or the
+ * caller's section protects it.
+ */
 void weiri_hold(struct weiri_record *record, struct weiri_version *version, weir_read *read);
 /* A free snapshot slot at or after *next, or NULL. */
 static inline struct weiri_slot *weiri_snapshot_slot_find(struct weiri_record *record, size_t *next)
@@ -51,8 +54,8 @@ static inline struct weiri_slot *weiri_snapshot_slot_find(struct weiri_record *r
 }
 
 /*
- * In a section that protects `version`, for handles that come in numbers: a snapshot slot at or after *next_slot, which moves behind it, or a
- * reference. Not in signal handlers.
+ * Called in a section that protects `version`, for many handles: uses a snapshot slot at or after
+ * *next_slot, and advances that, or a reference. Not in signal handlers.
  */
 static inline void weiri_hold_by_snapshot_slot(struct weiri_record *record, struct weiri_version *version,
                                                size_t *next_slot, weir_read *read)

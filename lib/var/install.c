@@ -1,8 +1,9 @@
 /*
- * install.c - replacing heads. The argument stands at the head of version.h and commit.c.
+ * install.c - replacing heads. See version.h and commit.c for why this is right.
  */
 #include "var/install.h"
 
+#include "base/assert.h"
 #include "base/error.h"
 #include "base/probe.h"
 #include "var/hold.h"
@@ -29,17 +30,25 @@ int weiri_write_replace(struct weiri_scope *scope, weir_var *var, struct weiri_v
 	struct weiri_version *aborted = head != base ? head : NULL;
 
 	if (aborted != NULL)
-		/* [relaxed] before it leaves the head: the CAS releases it to the read of the head in pin_aborted_part(). */
+		/*
+		 * [relaxed] Set before it leaves the head: the CAS releases it to the read of the head in
+		 * pin_aborted_part().
+		 */
 		weiri_store_relaxed(&aborted->seen_at_head, 1u);
-	/* [S, P1 release] linearization of a single write, up to the order of stamps. */
+	WEIR_ASSERT_LOOK(weiri_version_assert_fits(version, base));
+	/* [S, P1 release] Linearization point of a single write, up to the order of stamps. */
 	if (!weiri_cas_seq_cst(&var->head, &head, version))
 		return 0;
+	WEIR_ASSERT_INSTANT(weiri_version_assert_first_time(version));
 	if (aborted != NULL)
 		weiri_scope_retire(scope, &aborted->retired); /* V5 */
 	return 1;
 }
 
-/* Puts `version` at the head and stamps it; what it is built on, or NULL, when that is not version `expected`: *number is what was there. */
+/*
+ * Installs `version` at the head and stamps it. Returns its base, or NULL if the newest version was
+ * not `expected`; *number is then the number that was found.
+ */
 static inline struct weiri_version *install(struct weiri_scope *scope, weir_var *var, uint64_t expected,
                                             struct weiri_version *version, uint64_t *number)
 {
@@ -67,7 +76,7 @@ enum weir_status weiri_install(struct weiri_record *record, weir_var *var, uint6
 	weiri_scope_leave(&scope);
 	if (base == NULL)
 		return WEIR_ABORTED;
-	weiri_await_pump(record, &var->awaits);
+	weiri_waitable_pump(record, &var->waitable);
 	return WEIR_OK;
 }
 
@@ -81,7 +90,7 @@ weir_read weiri_install_and_hold(struct weiri_record *record, weir_var *var, str
 	if (base->tensor != NULL)
 		weiri_hold(record, base, &replaced);
 	weiri_scope_leave(&scope);
-	weiri_await_pump(record, &var->awaits);
+	weiri_waitable_pump(record, &var->waitable);
 	return replaced;
 }
 

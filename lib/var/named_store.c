@@ -1,32 +1,43 @@
 /*
  * named_store.c - objects by name.
  *
- * Algorithm. A set of resources with two-part keys (sync/hash_list.h). A resource is a node, the texts, the object, and two counts.
+ * Algorithm. A set of resources with two-part keys (sync/hash_list.h). A resource is a node, the
+ * texts, the object, and two counts.
  *
- *   references   handles, and the store's own while the name is there; with the last one the object is destroyed, at once
- *   holds        the list's, until no section can see the node; and the object's, until it is destroyed; with the last one the memory goes
+ *   references  the handles, and the store's own while the name is in the list. The last release
+ *               destroys the object at once
+ *   holds       the list's, until no section can see the node; and the object's, until it is
+ *               destroyed. The last one frees the memory
  *
- * Two counts, because the two ends come in either order: an object must not wait for a collection, and a walk that began before a removal
- * may still compare names and look at `references`.
+ * There are two counts because the two ends come in either order. An object must not wait for a
+ * collection, and a walk that began before a removal may still compare names and read `references`.
  *
  * Invariants
- *   N1  references never rises from 0: a look-up that meets 0 has met a resource that was removed while it ran
- *   N2  the store's reference is dropped once, by whoever removed the node, after that
- *   N3  callbacks and destructors run outside of sections
- * Pairs: P1 of hash_list.h: the fields, the object; P2 release(references) -> destroy: what the holders did with the object;
- *   P3 drop(holds) -> free: the other end has done.
- * Linearization: those of the list. A look-up that meets references = 0 says that the name is not there: it was removed during the call.
- * Progress: lock-free. A create-or-get begins again only when the resource that was in its way has been removed.
- * Checked: tests/test_named_store.c, stress/model/check_named_store.c, weir-stress "named_store", "named_store_stopped", "history_store".
+ *   N1  references never rises from 0: a look-up that finds 0 has found a resource that was removed
+ *       during the look-up
+ *   N2  the store's reference is dropped once, by the call that removed the node, after the removal
+ *   N3  callbacks and destructors run outside sections
+ * Pairs
+ *   P1  of hash_list.h: the fields, the object
+ *   P2  release(references) -> destroy: what the holders did with the object
+ *   P3  drop(holds) -> free: the other end has finished
+ * Linearization: those of the list. A look-up that finds references = 0 reports that the name is
+ * not there: it was removed during the call.
+ * Progress: lock-free. A create-or-get tries again only when the resource that was in its way has
+ * been removed.
+ * Checked: tests/test_named_store.c, stress/model/check_named_store.c, weir-stress "named_store",
+ * "named_store_stopped", "history_store".
  */
 #include <weir/store.h>
 
 #include <stdalign.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/compiler.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "sync/hash_list.h"
 #include "sync/references.h"
 
@@ -40,8 +51,8 @@ struct weir_resource {
 	uint64_t hash;
 	size_t memory_size;
 	weir_allocator allocator;
-	size_t container_size, name_size; /* with the ends of the texts */
-	char texts[];                     /* the container, the name */
+	size_t container_size, name_size; /* with the terminating zeros */
+	char texts[];                     /* the container, then the name */
 };
 
 struct weir_store {
@@ -71,7 +82,7 @@ static uint64_t hash_text(uint64_t hash, const char *text, size_t size)
 	return hash;
 }
 
-/* Filled in place: a copy of what was just written would wait for the stores. */
+/* Filled in place: copying a struct that was just written would wait for the stores. */
 static void key_of(struct key *key, const char *container, const char *name)
 {
 	uint64_t hash = UINT64_C(0xCBF29CE484222325);
@@ -81,7 +92,7 @@ static void key_of(struct key *key, const char *container, const char *name)
 	key->container_size = strlen(key->container) + 1;
 	key->name_size = strlen(name) + 1;
 	hash = hash_text(hash_text(hash, key->container, key->container_size), name, key->name_size);
-	/* The list looks at the low bits first, which FNV mixes least. */
+	/* The list uses the low bits first, which FNV mixes least. */
 	hash = (hash ^ hash >> 32) * UINT64_C(0x9E3779B97F4A7C15);
 	key->hash = hash ^ hash >> 29;
 }
@@ -92,7 +103,7 @@ static struct key key_of_resource(const weir_resource *resource)
 	                    resource->name_size, resource->hash};
 }
 
-/* Any order will do; keys of one hash are few. */
+/* Any order will do; few keys share a hash. */
 static int compare_keys(const void *context, struct weiri_hash_node *node)
 {
 	const struct key *key = context;
@@ -107,7 +118,20 @@ static int compare_keys(const void *context, struct weiri_hash_node *node)
 	return side != 0 ? side : memcmp(key->name, resource->texts + resource->container_size, key->name_size);
 }
 
-/* -- resources ---------------------------------------------------------------------------------------------------------------- */
+/* -- assertions -------------------------------------------------------------------------------- */
+
+static WEIRI_UNSEEN void assert_outside_sections(void)
+{
+	WEIR_ASSERT2(N3, weiri_record_mine == NULL || weiri_peek(&weiri_record_mine->lo) == 0);
+}
+
+/* The store's reference is still to be dropped. */
+static WEIRI_UNSEEN void assert_is_kept(const weir_resource *resource)
+{
+	WEIR_ASSERT2(N2, weiri_peek(&resource->references) != 0);
+}
+
+/* -- resources --------------------------------------------------------------------------------- */
 
 static void drop_hold(weir_resource *resource)
 {
@@ -124,7 +148,7 @@ static void out_of_sight(struct weiri_retired *retired)
 	drop_hold(resource_of(WEIRI_CONTAINER_OF(retired, struct weiri_hash_node, retired)));
 }
 
-/* With a reference for the store and one for the caller; not in the list. NULL: no memory. */
+/* Has a reference for the store and one for the caller; not in the list yet. NULL: no memory. */
 static weir_resource *resource_create(const weir_store *store, const struct key *key,
                                       const struct weir_resource_type *type, void *object)
 {
@@ -149,7 +173,7 @@ static weir_resource *resource_create(const weir_store *store, const struct key 
 	return resource;
 }
 
-/* It never was in the list; the object is the caller's. */
+/* Frees a resource that was never in the list; the caller keeps the object. */
 static void resource_discard(weir_resource *resource)
 {
 	weir_allocator allocator = resource->allocator;
@@ -157,7 +181,7 @@ static void resource_discard(weir_resource *resource)
 	weiri_release(&allocator, resource, resource->memory_size, alignof(struct weir_resource));
 }
 
-/* 0: the object is gone (N1). */
+/* Returns 0 if the object is destroyed (N1). */
 static int try_retain(weir_resource *resource)
 {
 	return weiri_references_try_take(&resource->references);
@@ -174,6 +198,7 @@ void weir_resource_release(weir_resource *resource)
 {
 	if (resource == NULL || !weiri_references_give(&resource->references)) /* P2 */
 		return;
+	WEIR_ASSERT_LOOK(assert_outside_sections());
 	if (resource->type->destroy != NULL)
 		resource->type->destroy(resource->object);
 	drop_hold(resource);
@@ -199,22 +224,26 @@ const char *weir_resource_container(const weir_resource *resource)
 	return resource != NULL ? resource->texts : NULL;
 }
 
-/* -- creating and destroying -------------------------------------------------------------------------------------------------- */
+/* -- creating and destroying ------------------------------------------------------------------- */
 
 enum weir_status weir_store_create(const struct weir_store_options *options, weir_store **out, weir_error *error)
 {
-	const char *name = options != NULL && options->name != NULL ? options->name : "store";
+	struct weir_store_options given;
+	enum weir_status status;
+	const char *name;
 	weir_allocator allocator;
 	weir_store *store;
 	size_t size;
 
 	if (out == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "store: out is NULL");
-	if (options != NULL && (options->struct_size != sizeof(*options) || options->flags != 0))
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "store: struct_size must be %zu and flags 0, got %zu and %u",
-		                  sizeof(*options), options->struct_size,
-		                  options->struct_size == sizeof(*options) ? options->flags : 0);
-	allocator = weiri_allocator_or_default(options != NULL ? options->allocator : NULL);
+	status = weiri_options_read("store", options, &given, sizeof(given), error);
+	if (status == WEIR_OK)
+		status = weiri_options_flags("store", given.flags, 0, error);
+	if (status != WEIR_OK)
+		return status;
+	name = given.name != NULL ? given.name : "store";
+	allocator = weiri_allocator_or_default(given.allocator);
 	size = sizeof(*store) + strlen(name) + 1;
 	store = weiri_record_get() != NULL ? weiri_allocate(&allocator, size, WEIRI_APART) : NULL;
 	if (store == NULL)
@@ -235,20 +264,22 @@ static void end_with_store(struct weiri_hash_node *node)
 	drop_hold(resource); /* the list's: no section is open */
 }
 
-void weir_store_destroy(weir_store *store)
+enum weir_status weir_store_destroy(weir_store *store, weir_error *error)
 {
 	weir_allocator allocator;
 
+	(void)error; /* it never fails */
 	if (store == NULL)
-		return;
+		return WEIR_OK;
 	weiri_hash_list_fini(&store->list, end_with_store);
 	allocator = store->allocator;
 	weiri_release(&allocator, store, store->memory_size, WEIRI_APART);
+	return WEIR_OK;
 }
 
-/* -- names -------------------------------------------------------------------------------------------------------------------- */
+/* -- names ------------------------------------------------------------------------------------- */
 
-/* What every call that takes a name asks for first. */
+/* The checks with which every call that takes a name begins. */
 static enum weir_status check_call(const weir_store *store, const char *name, struct weiri_record **record,
                                    weir_error *error)
 {
@@ -283,7 +314,7 @@ static enum weir_status fail_key(const weir_store *store, enum weir_status statu
 	                  key->container, what);
 }
 
-/* A reference, or NULL. */
+/* Returns the resource with a reference, or NULL. */
 static weir_resource *look_up(weir_store *store, struct weiri_record *record, const struct key *key)
 {
 	struct weiri_scope scope = weiri_scope_enter(record);
@@ -295,7 +326,10 @@ static weir_resource *look_up(weir_store *store, struct weiri_record *record, co
 	return resource;
 }
 
-/* NULL: the resource is in. Else another, with a reference, that was there. */
+/*
+ * Returns NULL if the resource was inserted. Otherwise returns the resource that was there, with a
+ * reference.
+ */
 static weir_resource *put(weir_store *store, struct weiri_record *record, weir_resource *resource)
 {
 	const struct key key = key_of_resource(resource);
@@ -309,7 +343,7 @@ static weir_resource *put(weir_store *store, struct weiri_record *record, weir_r
 	return there;
 }
 
-/* 1 when this call took the name away. */
+/* Returns 1 if this call removed the name. */
 static int take_away(weir_store *store, struct weiri_record *record, weir_resource *resource)
 {
 	const struct key key = key_of_resource(resource);
@@ -317,12 +351,14 @@ static int take_away(weir_store *store, struct weiri_record *record, weir_resour
 	int mine = weiri_hash_list_remove(&scope, &store->list, &resource->node, key.hash, &key);
 
 	weiri_scope_leave(&scope);
-	if (mine)
+	if (mine) {
+		WEIR_ASSERT_LOOK(assert_is_kept(resource));
 		weir_resource_release(resource); /* N2 */
+	}
 	return mine;
 }
 
-/* A reference, which goes to *out if the resource is of the type, and back if not. */
+/* Passes the caller's reference to *out if the resource has the type; otherwise releases it. */
 static enum weir_status give(const weir_store *store, weir_resource *resource, const struct weir_resource_type *type,
                              weir_resource **out, weir_error *error)
 {
@@ -387,7 +423,7 @@ enum weir_status weir_store_add(weir_store *store, const char *container, const 
 	return WEIR_OK;
 }
 
-/* -- create or get ------------------------------------------------------------------------------------------------------------ */
+/* -- create or get ----------------------------------------------------------------------------- */
 
 static enum weir_status give_if_compatible(const weir_store *store, weir_resource *resource,
                                            const struct weir_resource_type *type, const struct weir_store_maker *maker,
@@ -447,7 +483,7 @@ enum weir_status weir_store_find_or_create(weir_store *store, const char *contai
 		*out = made;
 		return WEIR_OK;
 	}
-	if (made != NULL) { /* another's was first */
+	if (made != NULL) { /* another thread's was first */
 		if (type->destroy != NULL)
 			type->destroy(made->object);
 		resource_discard(made);
@@ -455,7 +491,7 @@ enum weir_status weir_store_find_or_create(weir_store *store, const char *contai
 	return give_if_compatible(store, there, type, maker, out, error);
 }
 
-/* -- removing and walking ----------------------------------------------------------------------------------------------------- */
+/* -- removing and walking ---------------------------------------------------------------------- */
 
 enum weir_status weir_store_remove(weir_store *store, const char *container, const char *name, weir_error *error)
 {
@@ -471,7 +507,7 @@ enum weir_status weir_store_remove(weir_store *store, const char *container, con
 	resource = look_up(store, record, &key);
 	mine = resource != NULL && take_away(store, record, resource);
 	weir_resource_release(resource);
-	/* Not ours: another call removed it during this one. */
+	/* If it was not this call, another call removed it meanwhile. */
 	return mine ? WEIR_OK : fail_key(store, WEIR_NOT_FOUND, &key, "is not there", error);
 }
 
@@ -488,7 +524,7 @@ enum weir_status weir_store_next(weir_store *store, const weir_resource *after, 
 		return WEIR_RESOURCE_EXHAUSTED;
 	scope = weiri_scope_enter(record);
 	do {
-		/* One that was removed under our eyes stays readable in the scope. */
+		/* A resource that was removed meanwhile stays readable in the scope. */
 		const weir_resource *from = next != NULL ? next : after;
 
 		if (from != NULL)

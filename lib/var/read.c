@@ -1,23 +1,32 @@
 /*
- * read.c - taking and giving back a handle on the newest version.
+ * read.c - taking and releasing a handle on the newest version.
  *
- * Algorithm. Claim a hazard slot for the version at the head; if it is still the head, the claim came before any retirement, so the
- * collector sees it (section.h, F1). One failure, or no free slot: a section and a reference of the tensor instead.
- * Wait-free. The most of atomic accesses, with fences and the waking of a writer (which is three):
- *   to the second read of the head   2 of `picking`, 1 more, the search of 8 slots, head, claim and fence, head            15
- *   head has moved: clear the slot   store, fence, poke, and waking                                                        6
- *   or it is unsettled               its stamp twice; the search of the 7 or 8 slots (15 in both), claim, fence, `picking`
- *                                    twice, head; clear both                                                               26
- *   then in a section                enter 5, read the head 3 + 4r, settle one version and its cell 7, count 2, retain 1, leave 1   19 + 4r
- * So 60 + 4r; r is as in weiri_section_read(): the slack doubles, so r rounds take 2^(r-1) collections. stress/model/check_var.c compares.
+ * Algorithm. Claim a hazard slot for the version at the head, and read the head again. If it is
+ * unchanged, the claim came before any retirement, so the collector sees it (section.h, F1). These
+ * are hazard pointers (Michael 2004), but without the store-load fence and without a loop. After
+ * one failure, or without a free slot, the read uses a section and a reference of the tensor
+ * instead.
  *
- * A signal handler may read: `picking` tells it that the thread it interrupted is choosing a slot, and it takes a reference. Nor may it
- * free: when its reference turns out to be the last, the tensor is left to the next collection.
+ * Progress: wait-free. The largest number of atomic accesses, fences included (waking a writer is
+ * three):
+ *   to the second read of the head   `picking` 3, slots 8, head, claim, fence, head            15
+ *   head has moved: clear the slot   store, fence, poke, waking 3                               6
+ *   or it is unsettled               stamp 2, slots 7 (15 in both searches), claim, fence,     26
+ *                                    `picking` 2, head; clear both slots 12
+ *   then in a section                enter 5, head 3 + 4r, version and its cell 7,      19 + 4r
+ *                                    count 2, retain 1, leave 1
+ * So 60 + 4r in all, with r as in weiri_section_read(): the slack doubles, so r rounds take 2^(r-1)
+ * collections. stress/model/check_var.c compares.
  *
- * weir_var_version takes 16 + 4r: the record 1, enter 5, the head 3 + 4r, settling 7, leave 1, with room for none. weir_var_read_if_newer
- * is that, and then a read: 76 + 8r.
+ * A signal handler may read: `picking` tells it that the interrupted thread is choosing a slot, and
+ * it uses a reference. It must not free: if its reference turns out to be the last, it leaves the
+ * tensor to the next collection.
  *
- * Linearization: the second read of the head; in the slow path the read of the head, or, when that was undecided, of its cell.
+ * weir_var_version takes 16 + 4r: enter 5, the head 3 + 4r, settling 7, leave 1.
+ * weir_var_try_read_newer is that and then a read: 76 + 8r.
+ *
+ * Linearization: the second read of the head. On the slow path, the read of the head, or, if that
+ * was undecided, of its cell.
  */
 #include "var/hold.h"
 
@@ -30,7 +39,7 @@ static WEIRI_COLD enum weir_status fail_uninitialized(struct weiri_slot *slot)
 	return WEIR_FAILED_PRECONDITION;
 }
 
-/* `version` was the newest when `slot` held it already. */
+/* `version` was still the newest after `slot` was claimed for it. */
 static inline enum weir_status give(weir_read *read, const struct weiri_version *version, struct weiri_slot *slot)
 {
 	if (WEIRI_UNLIKELY(version->tensor == NULL))
@@ -70,9 +79,10 @@ static WEIRI_COLD enum weir_status read_in_section(struct weiri_record *record, 
 }
 
 /*
- * An aborted commit left its version at the head: as long as it is there, its base is current. `slot` goes on holding the head while
- * a second one is claimed for the base; without that the head's memory could come back as another head, and the last look
- * would prove nothing. NULL: no slot, or the head has moved on.
+ * Claims a slot for the base of an aborted version at the head: while that version is there, its
+ * base is current. `slot` keeps holding the head meanwhile. Otherwise the head's memory could come
+ * back as another head, and the last load would prove nothing. NULL: no slot, or the head has
+ * moved.
  */
 static struct weiri_slot *claim_base(struct weiri_record *record, weir_var *var, struct weiri_version *head)
 {
@@ -86,8 +96,9 @@ static struct weiri_slot *claim_base(struct weiri_record *record, weir_var *var,
 	weiri_compiler_barrier();
 	weiri_store_relaxed(&record->picking, 0u);
 	/*
-	 * [relaxed] The read took effect at the look in weir_var_read(), which acquired all that lies behind the head. This one says only that
-	 * the base was not retired before the claim: F1 of section.h.
+	 * [relaxed] The read took effect at the load in weir_var_read(), which acquired everything
+	 * behind the head. This load only shows that the base was not retired before the claim: F1 of
+	 * section.h.
 	 */
 	if (second == NULL || weiri_load_relaxed(&var->head) == head)
 		return second;
@@ -95,14 +106,16 @@ static struct weiri_slot *claim_base(struct weiri_record *record, weir_var *var,
 	return NULL;
 }
 
-/* `slot` is claimed for `head`, which was at the head after that. */
+/* `slot` was claimed for `head`, which was still the head afterwards. */
 static WEIRI_COLD enum weir_status read_unsettled(struct weiri_record *record, weir_var *var,
                                                   struct weiri_version *head, struct weiri_slot *slot, weir_read *read)
 {
 	struct weiri_slot *second = NULL;
 	struct weiri_version *base = head->base;
 
-	/* [relaxed] nothing is read behind the mark: `base` is constant, and came with the head. */
+	/*
+	 * [relaxed] The stamp orders nothing here: `base` is constant and was acquired with the head.
+	 */
 	if (weiri_load_relaxed(&head->stamp) == WEIRI_STAMP_ABORTED)
 		second = claim_base(record, var, head);
 	weiri_slot_clear(slot);
@@ -129,7 +142,7 @@ enum weir_status weir_var_read(weir_var *var, weir_read *read)
 
 	if (WEIRI_UNLIKELY(record == NULL || var == NULL || read == NULL))
 		return read_first_time(var, read);
-	/* [relaxed] seen by this thread's signal handlers only. */
+	/* [relaxed] seen only by this thread's signal handlers. */
 	if (WEIRI_UNLIKELY(weiri_load_relaxed(&record->picking)))
 		return read_in_section(record, var, read);
 	weiri_store_relaxed(&record->picking, 1u);
@@ -139,12 +152,12 @@ enum weir_status weir_var_read(weir_var *var, weir_read *read)
 		weiri_store_relaxed(&record->picking, 0u);
 		return read_in_section(record, var, read);
 	}
-	/* [relaxed] not followed before the second read. */
+	/* [relaxed] not dereferenced before the second read. */
 	head = weiri_load_relaxed(&var->head);
 	weiri_slot_claim(slot, head);
 	weiri_compiler_barrier();
 	weiri_store_relaxed(&record->picking, 0u);
-	/* [S, P1] still the head, so the claim came in time; linearization. */
+	/* [S, P1] Still the head, so the claim came in time; linearization point. */
 	if (WEIRI_UNLIKELY(weiri_load_seq_cst(&var->head) != head)) {
 		weiri_slot_clear(slot);
 		return read_in_section(record, var, read);
@@ -165,7 +178,7 @@ void weir_read_release(weir_read *read)
 	if (WEIRI_LIKELY(hold != NULL))
 		weiri_slot_clear(hold);
 	else
-		weiri_tensor_release_later(read->tensor); /* this may be a signal handler */
+		weiri_tensor_release_later(read->tensor); /* the caller may be a signal handler */
 	*read = (weir_read){NULL, 0, NULL};
 }
 
@@ -192,8 +205,8 @@ uint64_t weir_var_version(weir_var *var)
 	return var != NULL && record != NULL ? look(record, var) : 0;
 }
 
-/* Looks before it takes a handle: who polls finds nothing new most times. */
-enum weir_status weir_var_read_if_newer(weir_var *var, uint64_t version, weir_read *read)
+/* Compares numbers before it takes a handle: a thread that polls mostly finds nothing new. */
+enum weir_status weir_var_try_read_newer(weir_var *var, uint64_t version, weir_read *read)
 {
 	struct weiri_record *record;
 
@@ -202,6 +215,9 @@ enum weir_status weir_var_read_if_newer(weir_var *var, uint64_t version, weir_re
 	record = weiri_record_get();
 	if (record == NULL)
 		return WEIR_RESOURCE_EXHAUSTED;
-	/* Numbers only grow, and one above another is not 0: what is read next is newer, too, and has a value. */
+	/*
+	 * Numbers only grow, and a number above another is not 0. So the read that follows is newer
+	 * too, and has a value.
+	 */
 	return look(record, var) > version ? weir_var_read(var, read) : WEIR_WOULD_BLOCK;
 }

@@ -1,5 +1,5 @@
 /*
- * scatter.c - rows of variables changed by one update, and gathered from one version.
+ * scatter.c - changing rows of a variable in one update, and gathering rows from one version.
  */
 #include <weir/scatter.h>
 

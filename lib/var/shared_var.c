@@ -1,5 +1,6 @@
 /*
- * shared_var.c - variables in a store: found by name if what is asked for is what is there, else refused by the property.
+ * shared_var.c - variables in a store: found by name if the properties are as asked for, otherwise
+ * refused with the property that differs.
  */
 #include <string.h>
 
@@ -16,7 +17,7 @@ static enum weir_status create(void *context, void **object, weir_error *error)
 {
 	const struct asked *asked = context;
 	weir_var *var;
-	enum weir_status status = weir_var_create(&asked->options, asked->initial, &var, error);
+	enum weir_status status = weir_var_create(asked->initial, &asked->options, &var, error);
 
 	if (status == WEIR_OK)
 		*object = var;
@@ -54,15 +55,17 @@ static enum weir_status compatible(void *context, void *object, weir_error *erro
 	return WEIR_OK;
 }
 
-/* While somebody waits for it the variable stays, as its memory is in use: better lost than used after its end. */
+/*
+ * While an operation waits for the variable, its memory is in use: it is leaked rather than used
+ * after free.
+ */
 static void destroy(void *object)
 {
-	enum weir_status status = weir_var_destroy(object);
+	weir_error error;
 
-	if (status != WEIR_OK)
-		weiri_log(WEIR_LOG_ERROR, "the last reference to variable \"%s\" is gone, and its memory is lost: %s",
-		          weir_var_name(object),
-		          status == WEIR_FAILED_PRECONDITION ? "somebody waits for it" : weir_status_name(status));
+	if (weir_var_destroy(object, &error) != WEIR_OK)
+		weiri_log(WEIR_LOG_ERROR, "the last reference to a shared variable is gone, and its memory is lost: %s",
+		          error.message);
 }
 
 static const struct weir_resource_type var_type = {"variable", destroy};
@@ -73,16 +76,15 @@ const struct weir_resource_type *weir_var_type(void)
 }
 
 enum weir_status weir_var_find_or_create(weir_store *store, const char *container, const char *name,
-                                         const struct weir_var_options *options, weir_tensor *initial,
+                                         weir_tensor *initial, const struct weir_var_options *options,
                                          weir_resource **out, weir_error *error)
 {
 	struct asked asked = {.initial = initial};
 	struct weir_store_maker maker = {create, compatible, &asked};
-	enum weir_status status = weiri_var_check_options(options, error);
+	enum weir_status status = weiri_var_read_options(options, &asked.options, error);
 
 	if (status != WEIR_OK)
 		return status;
-	asked.options = *options;
 	if (asked.options.name == NULL)
 		asked.options.name = name;
 	return weir_store_find_or_create(store, container, name, &var_type, &maker, out, error);

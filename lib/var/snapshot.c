@@ -1,31 +1,39 @@
 /*
- * snapshot.c - several variables at one instant. Why that is one instant stands at the head of version.h.
+ * snapshot.c - reading several variables at one instant. version.h says why it is one instant.
  *
- * The handles are claimed inside the section that protects the versions, so no claim needs to be checked: the collector reads a
- * record's interval before its slots (collect.c), and finds the version in one or the other.
+ * The handles are claimed inside the section that protects the versions, so no claim must be
+ * checked. The collector reads a record's interval before its slots (collect.c), and finds the
+ * version in one or the other.
  *
- * Progress: lock-free. The walk down a chain passes one version for each write that ended since the clock was read. It starts again
- * only when a collection began and another write followed it since the clock was read: once in hundreds of writes (COLLECT_EVERY).
+ * Progress: lock-free. The walk down a chain passes one version for each write that ended since the
+ * clock was read. It starts again only when a collection began and another write followed that
+ * since the clock was read: once in hundreds of writes (COLLECT_EVERY).
  */
 #include "base/error.h"
 #include "var/hold.h"
 
-/* The moment of a snapshot, and what protects the way back to it. */
+/* The instant of a snapshot, and the reservation that protects the walk back to it. */
 struct instant {
 	uint64_t now;      /* clock */
-	uint64_t reserved; /* the last era reserved when the clock was read: H of version.h */
+	uint64_t reserved; /* the last era that was reserved when the clock was read: H of version.h */
 };
 
 static struct instant read_clock(struct weiri_record *record)
 {
 	struct instant instant;
 
-	/* [S] linearization. Read like a pointer, so that the reservation reaches the era of this moment. */
+	/*
+	 * [S] Linearization point. Read like a pointer, so that the reservation reaches the era of this
+	 * moment.
+	 */
 	weiri_section_read_reserved(record, &weiri_clock, &instant.now, &instant.reserved);
 	return instant;
 }
 
-/* In a section: the newest version of var that was committed by then. NULL: the way back leads over memory that may be gone. */
+/*
+ * Called in a section. Returns the newest version of var that was committed by then. NULL: the walk
+ * would enter memory that may have been freed.
+ */
 static struct weiri_version *version_at(struct weiri_record *record, weir_var *var, const struct instant *instant)
 {
 	struct weiri_version *version;
@@ -34,7 +42,7 @@ static struct weiri_version *version_at(struct weiri_record *record, weir_var *v
 	for (;;) {
 		uint64_t stamp = weiri_version_settle(version);
 
-		/* NONE: undecided, so its stamp will be later. ABORTED is later than everything. */
+		/* NONE: undecided, so its stamp will be later. ABORTED is later than every stamp. */
 		if (stamp != WEIRI_STAMP_NONE && stamp <= instant->now)
 			return version;
 		if (version->base_birth > instant->reserved)
@@ -43,7 +51,7 @@ static struct weiri_version *version_at(struct weiri_record *record, weir_var *v
 	}
 }
 
-/* Fills reads[] as far as it comes; 1 when that is all of them. */
+/* Fills reads[] as far as possible; returns 1 if it filled all of them. */
 static int take(struct weiri_record *record, weir_var *const vars[], size_t count, weir_read reads[], size_t *taken)
 {
 	uint64_t outer = weiri_section_enter(record);
@@ -61,7 +69,7 @@ static int take(struct weiri_record *record, weir_var *const vars[], size_t coun
 	return *taken == count;
 }
 
-/* The first variable without a value, or count. */
+/* The index of the first variable without a value, or count. */
 static size_t find_missing(const weir_read reads[], size_t count)
 {
 	size_t i = 0;

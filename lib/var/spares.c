@@ -6,6 +6,7 @@
 #include <stdalign.h>
 #include <weir/reclaim.h>
 
+#include "base/assert.h"
 #include "base/memory.h"
 #include "sync/references.h"
 
@@ -20,7 +21,7 @@ uint64_t weiri_spares_share = 0;
 uint64_t weiri_spares_share = 8;
 #endif
 
-/* At the beginning of a block that is kept. */
+/* At the beginning of a kept block. */
 struct spare {
 	size_t size, alignment;
 };
@@ -29,7 +30,7 @@ struct weiri_spares {
 	_Atomic(struct spare *) kept[WEIRI_SPARES];
 	_Atomic(size_t) references; /* K2 */
 	_Atomic(int) has_ended;
-	size_t least; /* room for a struct spare, at least */
+	size_t least; /* at least the size of a struct spare */
 	weir_allocator below, above;
 };
 
@@ -40,7 +41,7 @@ static void uncount(size_t size)
 	weiri_fetch_sub_relaxed(&kept_bytes, (uint64_t)size); /* [relaxed] a sum */
 }
 
-/* 1: so many bytes more may be kept, and are counted. */
+/* Counts this many more bytes as kept. Returns 0, and counts nothing, if that would be too much. */
 static int count(size_t size)
 {
 	uint64_t most = weiri_spares_share != 0 ? weir_reclaim_budget() / weiri_spares_share : 0;
@@ -51,6 +52,20 @@ static int count(size_t size)
 	return 0;
 }
 
+static WEIRI_UNSEEN void assert_not_kept(const struct weiri_spares *spares, const struct spare *spare)
+{
+	for (size_t i = 0; i < WEIRI_SPARES; i++)
+		WEIR_ASSERT3(K1, weiri_peek(&spares->kept[i]) != spare);
+}
+
+/* The last reference was given back. */
+static WEIRI_UNSEEN void assert_empty(const struct weiri_spares *spares)
+{
+	WEIR_ASSERT2(K2, weiri_peek(&spares->references) == 0);
+	for (size_t i = 0; i < WEIRI_SPARES; i++)
+		WEIR_ASSERT2(K2, weiri_peek(&spares->kept[i]) == NULL);
+}
+
 static void give_back(const struct weiri_spares *spares, struct spare *spare)
 {
 	weir_allocator below = spares->below;
@@ -58,12 +73,12 @@ static void give_back(const struct weiri_spares *spares, struct spare *spare)
 	below.release(below.context, spare, spare->size, spare->alignment);
 }
 
-/* What was kept in this place, or NULL. */
+/* Takes what is kept in this place, or NULL. */
 static struct spare *take(_Atomic(struct spare *) *place)
 {
 	struct spare *spare;
 
-	/* [relaxed] a look that spares the line. */
+	/* [relaxed] The first load avoids writing the line. */
 	if (weiri_load_relaxed(place) == NULL)
 		return NULL;
 	spare = weiri_exchange_acquire(place, NULL); /* [S1 acquire] */
@@ -76,7 +91,7 @@ static int put(_Atomic(struct spare *) *place, struct spare *spare)
 {
 	struct spare *nothing = NULL;
 
-	/* [relaxed] a look that spares the line. [S1 release] */
+	/* [relaxed] The first load avoids writing the line. [S1 release] */
 	return weiri_load_relaxed(place) == NULL && weiri_cas_release(place, &nothing, spare);
 }
 
@@ -97,10 +112,14 @@ static void drop(struct weiri_spares *spares)
 	if (!weiri_references_give(&spares->references))
 		return;
 	give_back_all(spares);
+	WEIR_ASSERT_LOOK(assert_empty(spares));
 	weiri_release(&below, spares, sizeof(*spares), alignof(struct weiri_spares));
 }
 
-/* A block of this size that was kept. Those of another size, which the variable has no more, go. */
+/*
+ * Takes a kept block of this size. Blocks of another size, which the variable no longer uses, are
+ * freed.
+ */
 static void *reuse(struct weiri_spares *spares, size_t size, size_t alignment)
 {
 	for (size_t i = 0; i < WEIRI_SPARES; i++) {
@@ -123,7 +142,7 @@ static void *allocate(void *context, size_t size, size_t alignment)
 	if (memory == NULL)
 		memory = spares->below.allocate(spares->below.context, size, alignment);
 	if (memory != NULL)
-		(void)weiri_fetch_add_relaxed(&spares->references, (size_t)1); /* [relaxed] the caller's variable has one */
+		(void)weiri_fetch_add_relaxed(&spares->references, (size_t)1); /* [relaxed] the caller's variable holds one */
 	return memory;
 }
 
@@ -131,9 +150,12 @@ static int keep(struct weiri_spares *spares, void *memory, size_t size, size_t a
 {
 	struct spare *spare = memory;
 
-	/* [relaxed] spares memory; who misses it keeps a block until the last comes back, K2. */
+	/*
+	 * [relaxed] Saves memory; a thread that misses it keeps a block until the last one returns, K2.
+	 */
 	if (weiri_load_relaxed(&spares->has_ended) || size < spares->least || !count(size))
 		return 0;
+	WEIR_ASSERT_INSTANT(assert_not_kept(spares, spare));
 	*spare = (struct spare){size, alignment};
 	for (size_t i = 0; i < WEIRI_SPARES; i++) {
 		if (put(&spares->kept[i], spare))
@@ -161,7 +183,7 @@ struct weiri_spares *weiri_spares_create(const weir_allocator *below, size_t lea
 	spares->least = least > sizeof(struct spare) ? least : sizeof(struct spare);
 	spares->below = *below;
 	spares->above = (weir_allocator){allocate, release, spares};
-	weiri_store_relaxed(&spares->references, (size_t)1); /* [relaxed] nobody knows it yet */
+	weiri_store_relaxed(&spares->references, (size_t)1); /* [relaxed] not shared yet */
 	return spares;
 }
 

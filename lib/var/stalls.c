@@ -1,7 +1,8 @@
 /*
  * stalls.c - stalls with the names of variables.
  *
- * What stall.h finds is described while a collector has it in its hands, by numbers; names are looked up afterwards, when nothing is held.
+ * A stall that reclaim/stall.h finds is described by numbers while a collector holds the object.
+ * Names are looked up afterwards, when nothing is held.
  */
 #include "var/stalls.h"
 
@@ -70,14 +71,14 @@ enum weir_status weiri_stalls_show(struct weiri_stalls *room, uint64_t limit_ns,
 	return WEIR_OK;
 }
 
-enum weir_status weir_stalls_look(uint64_t limit_ns, weir_stall_fn *visit, void *context, size_t *found)
+enum weir_status weir_stalls_visit(uint64_t limit_ns, weir_stall_fn *visit, void *context, size_t *found)
 {
 	struct weiri_stalls room;
 
 	return weiri_stalls_show(&room, limit_ns, visit, context, found);
 }
 
-/* -- unasked ------------------------------------------------------------------------------------------------------------------ */
+/* -- searches that are due --------------------------------------------------------------------- */
 
 static _Atomic(weir_stall_hook *) hook;
 

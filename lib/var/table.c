@@ -1,8 +1,9 @@
 /*
  * table.c - tables: variables whose values are trees of chunks.
  *
- * A version's tensor lies over the root of its tree (chunks.h) as foreign memory, whose release function ends the tree. So reads, versions,
- * snapshots, retries, and the collection of what nobody reads are the variable's, proved there.
+ * The tensor of a version lies over the root of its tree (chunks.h) as foreign memory, whose
+ * release function destroys the tree. So the variable provides reads, versions, snapshots, retries,
+ * and the reclamation of versions that no thread reads; they are proved there.
  */
 #include <weir/table.h>
 
@@ -11,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "tensor/object.h"
 #include "var/chunks.h"
 
@@ -30,7 +32,7 @@ static void end_of_tree(void *context, void *root)
 	weiri_root_destroy(root);
 }
 
-/* Takes the root over, also when there is no memory: then NULL. */
+/* Takes over the root, also without memory, when it returns NULL. */
 static weir_tensor *tensor_over(struct weiri_root *root)
 {
 	weir_shape shape = {1, {(int64_t)weiri_root_size(root->geometry)}};
@@ -40,22 +42,22 @@ static weir_tensor *tensor_over(struct weiri_root *root)
 		weiri_root_destroy(root);
 		return NULL;
 	}
-	/* What the collector counts. */
+	/* For the collector's budget. */
 	tensor->nbytes = root->own_bytes;
 	return tensor;
 }
 
-/* -- creating ----------------------------------------------------------------------------------------------------------------- */
+/* -- creating ---------------------------------------------------------------------------------- */
 
 static enum weir_status check_options(const struct weir_table_options *options, weir_shape *shape, weir_error *error)
 {
-	if (options == NULL || options->struct_size != sizeof(*options))
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "table: options are NULL or of another size");
-	if (options->flags != 0)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "table: unknown flags 0x%x", options->flags);
+	enum weir_status status = weiri_options_flags("table", options->flags, 0, error);
+
+	if (status != WEIR_OK)
+		return status;
 	if (options->rows < 1)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "table: %lld rows, expected at least 1",
-		                  (long long)options->rows);
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "table: %lld row%s, expected at least 1",
+		                  (long long)options->rows, WEIRI_S(options->rows));
 	*shape = (weir_shape){.rank = 1, .dims = {options->rows}};
 	if (options->row != NULL) {
 		if (options->row->rank >= WEIR_MAX_RANK)
@@ -67,11 +69,11 @@ static enum weir_status check_options(const struct weir_table_options *options, 
 	return WEIR_OK;
 }
 
-/* The rows that the options ask for, and that `initial` is these. */
+/* Computes the rows that the options describe, and checks that `initial` consists of these. */
 static enum weir_status check_rows(const struct weir_table_options *options, const weir_tensor *initial,
                                    struct weiri_rows *rows, weir_error *error)
 {
-	const char *name = options != NULL && options->name != NULL ? options->name : "table";
+	const char *name = options->name != NULL ? options->name : "table";
 	char here[WEIR_SHAPE_TEXT_SIZE / 2], there[WEIR_SHAPE_TEXT_SIZE / 2];
 	weir_shape shape;
 	int64_t elements;
@@ -91,12 +93,10 @@ static enum weir_status check_rows(const struct weir_table_options *options, con
 	return weiri_rows_of("table", name, options->dtype, &shape, rows, error);
 }
 
-/* The variable, with its first version. WEIR_RESOURCE_EXHAUSTED. */
+/* Creates the variable with its first version. Fails with WEIR_RESOURCE_EXHAUSTED. */
 static enum weir_status make_var(weir_table *table, const weir_tensor *initial, weir_error *error)
 {
-	struct weir_var_options options = {.struct_size = sizeof(options),
-	                                   .name = table->geometry->rows.name,
-	                                   .dtype = WEIR_U8,
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .name = table->geometry->rows.name, .dtype = WEIR_U8,
 	                                   .allocator = &table->geometry->allocator};
 	struct weiri_root *root = weiri_root_create(table->geometry, initial != NULL ? initial->data : NULL);
 	weir_tensor *first = root != NULL ? tensor_over(root) : NULL;
@@ -105,7 +105,7 @@ static enum weir_status make_var(weir_table *table, const weir_tensor *initial, 
 	if (first == NULL)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "table \"%s\": no memory for its chunks",
 		                  table->geometry->rows.name);
-	status = weir_var_create(&options, first, &table->var, error);
+	status = weir_var_create(first, &options, &table->var, error);
 	weir_tensor_release(first);
 	return status;
 }
@@ -118,19 +118,23 @@ static void table_free(weir_table *table)
 	weiri_release(&allocator, table, sizeof(*table), alignof(weir_table));
 }
 
-enum weir_status weir_table_create(const struct weir_table_options *options, const weir_tensor *initial,
+enum weir_status weir_table_create(const weir_tensor *initial, const struct weir_table_options *options,
                                    weir_table **out, weir_error *error)
 {
+	struct weir_table_options given;
 	weir_allocator allocator;
 	struct weiri_rows rows;
-	enum weir_status status = check_rows(options, initial, &rows, error);
+	enum weir_status status;
 	weir_table *table;
 
-	if (status == WEIR_OK && out == NULL)
-		status = weiri_fail(error, WEIR_INVALID_ARGUMENT, "table: out is NULL");
+	if (options == NULL || out == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "table: %s is NULL", options == NULL ? "options" : "out");
+	status = weiri_options_read("table", options, &given, sizeof(given), error);
+	if (status == WEIR_OK)
+		status = check_rows(&given, initial, &rows, error);
 	if (status != WEIR_OK)
 		return status;
-	allocator = weiri_allocator_or_default(options->allocator);
+	allocator = weiri_allocator_or_default(given.allocator);
 	table = weiri_allocate_zeroed(&allocator, sizeof(*table), alignof(weir_table));
 	if (table != NULL)
 		table->geometry = weiri_geometry_create(&rows, &allocator);
@@ -146,12 +150,16 @@ enum weir_status weir_table_create(const struct weir_table_options *options, con
 	return status;
 }
 
-void weir_table_destroy(weir_table *table)
+enum weir_status weir_table_destroy(weir_table *table, weir_error *error)
 {
-	if (table != NULL) {
-		weir_var_destroy(table->var);
+	enum weir_status status;
+
+	if (table == NULL)
+		return WEIR_OK;
+	status = weir_var_destroy(table->var, error);
+	if (status == WEIR_OK)
 		table_free(table);
-	}
+	return status;
 }
 
 uint64_t weir_table_version(weir_table *table)
@@ -159,7 +167,7 @@ uint64_t weir_table_version(weir_table *table)
 	return table != NULL ? weir_var_version(table->var) : 0;
 }
 
-int64_t weir_table_rows(const weir_table *table)
+int64_t weir_table_row_count(const weir_table *table)
 {
 	return table != NULL ? table->geometry->rows.count : 0;
 }
@@ -179,7 +187,7 @@ const char *weir_table_name(const weir_table *table)
 	return table != NULL ? table->geometry->rows.name : "(null)";
 }
 
-/* -- reading ------------------------------------------------------------------------------------------------------------------ */
+/* -- reading ----------------------------------------------------------------------------------- */
 
 enum weir_status weir_table_read(weir_table *table, weir_table_view *view)
 {
@@ -202,7 +210,7 @@ void weir_table_view_release(weir_table_view *view)
 	}
 }
 
-/* Of the arrays that a snapshot works with. */
+/* Takes a snapshot, with the caller's arrays as working memory. */
 static enum weir_status snapshot(weir_table *const tables[], size_t count, weir_var *vars[], weir_read reads[],
                                  weir_table_view views[], weir_error *error)
 {
@@ -284,9 +292,9 @@ enum weir_status weir_table_gather(weir_table *table, const weir_tensor *indices
 	return status;
 }
 
-/* -- scatter ------------------------------------------------------------------------------------------------------------------ */
+/* -- scatter ----------------------------------------------------------------------------------- */
 
-/* 0: no memory. */
+/* Returns 0 without memory. */
 static int change_rows(struct weiri_root *root, const struct weiri_root *from, const struct weiri_scatter *scatter)
 {
 	const struct weiri_rows *rows = &root->geometry->rows;
@@ -302,7 +310,7 @@ static int change_rows(struct weiri_root *root, const struct weiri_root *from, c
 	return 1;
 }
 
-/* The function of the update. All but memory was checked before. */
+/* The function of the update. Everything except memory was checked before. */
 static enum weir_status scatter(void *context, const weir_read *current, weir_tensor **next, weir_error *error)
 {
 	const struct weiri_root *from = root_of(current->tensor);

@@ -1,32 +1,45 @@
 /*
  * txn.c - transactions over variables.
  *
- * Algorithm. Reads are a snapshot that is extended on demand (LSA: Riegel, Felber, Fetzer, DISC 2006), with the clock and the stamps of
- * version.h: the transaction has a time T; a version with a stamp up to T is taken as it is. When it meets one that is newer it reads the clock
- * again and looks whether every variable that it has read is still at the version read: then all of them are what was newest at that later
- * time, which becomes T. Else there is no such time, and the transaction is doomed. Writes wait in the transaction. The commit is
- * that of commit.c, of values for what was assigned and of marks for what was only read. Ours differs from LSA in the commit:
- * nothing is locked, whoever meets it finishes it, and nobody validates.
+ * Algorithm. Reads are a snapshot that is extended on demand, with the clock and the stamps of
+ * version.h. The transaction has a time T, and reads a version with a stamp up to T as it is. When
+ * it finds a newer one, it reads the clock again and checks whether every variable that it has read
+ * is still at the version read. If so, all of these were the newest at that later time, which
+ * becomes T. Otherwise there is no such time, and the transaction is doomed. Writes wait in the
+ * transaction. It commits by commit.c: values for the assigned variables, and marks for those that
+ * were only read.
+ *
+ * Source. Extending a snapshot is LSA (Riegel, Felber, Fetzer, DISC 2006). The commit differs:
+ * nothing is locked, any thread that finds it can complete it, and there is no validation, since
+ * marks take part in the commit.
  *
  * Invariants
- *   X1  each entry with a number that was read is what its variable had as newest at time T
+ *   X1  each entry with a number that was read names the version of its variable that was the
+ *       newest at time T
  *   X2  T is the clock's value at some moment since the transaction began
- *   X3  an entry is of one variable, and a variable has at most one
- * Why X1 holds of a read: let v, with stamp s <= T, be the newest committed version that a look at the head found. Whatever has a stamp up to T
- * was at its head before T was read (version.h, "Why a snapshot is one instant"), so the look saw it or something above it: v is not
- * older than the newest at T. And what stood undecided above v gets its stamp from a clock that is read later, above T.
- * Why X1 holds of an extension to T': the look at each variable comes after the clock was read as T', and finds number n, the one of the entry. The
- * version at T' is not above the one found, as before, and not below the one of time T <= T': numbers only grow along the chain, so all
- * between have number n. Marks among them change nothing: they have the tensor, too.
- * Why the commit is right: it succeeds only if at the instant of its stamp each variable read is at its number, written by it or marked. So
- * reads and writes have that one instant. Without writes the instant is T.
- * Linearization: of a transaction without writes, the last read of the clock; else that of the commit. One that is aborted has the
- * instant T for what it read.
- * Progress: a read starts again only when a version was stamped after it had extended: another's write. A commit: see commit.c. A transaction is
- * doomed only because another write went in, so with any number of them some commit.
- * Memory: the versions read are held, by the thread's snapshot slots or by references. An entry is 48 bytes and 4 of
- * the table, of arrays that double.
- * Checked: stress/model/check_txn.c, tests/test_txn.c, stress/scenario_history_variable.c (history_txn).
+ *   X3  an entry is of one variable, and a variable has at most one entry
+ * Why X1 holds after a read. Let v, with stamp s <= T, be the newest committed version that a read
+ * of the head found. Every version with a stamp up to T was at its head before T was read
+ * (version.h, "Why a snapshot at time T is one instant"). So the read of the head found that
+ * version or a later one: v is not older than the newest at T. An undecided version above v gets
+ * its stamp from a clock that is read later, above T.
+ * Why X1 holds after an extension to T'. Each variable is read after the clock was read as T', and
+ * the number found is n, that of the entry. The version at T' is not above the one found, as
+ * before. It is not below the one at T <= T' either: numbers only grow along the chain, so all
+ * versions between have number n. Marks among them change nothing, since they repeat the tensor
+ * too.
+ * Why the commit is right. It succeeds only if at the instant of its stamp each variable read is at
+ * its number, and is written or marked by it. So reads and writes share that instant. Without
+ * writes the instant is T.
+ * Linearization: of a transaction without writes, the last read of the clock; otherwise that of the
+ * commit. The reads of an aborted transaction have the instant T.
+ * Progress: a read starts again only when a version was stamped after its extension, so another
+ * write succeeded. A commit: see commit.c. A transaction is doomed only because another write
+ * succeeded, so of any number of transactions some commit.
+ * Memory: the thread's snapshot slots, or references, hold the versions read. An entry takes 48
+ * bytes, and 4 in the table; the arrays double.
+ * Checked: stress/model/check_txn.c, tests/test_txn.c, stress/scenario_history_variable.c
+ * (history_txn).
  */
 #include <weir/txn.h>
 
@@ -34,14 +47,15 @@
 #include <string.h>
 #include <weir/time.h>
 
+#include "base/assert.h"
 #include "base/error.h"
 #include "var/hold.h"
 #include "var/install.h"
 
-/* What the transaction knows of one variable. */
+/* One variable of the transaction. */
 struct entry {
 	weir_var *var;
-	uint64_t number;    /* of the version read; WEIRI_ANY_VERSION: it was assigned only */
+	uint64_t number;    /* of the version read; WEIRI_ANY_VERSION: only assigned */
 	weir_read read;     /* holds that version, unless it has no value */
 	weir_tensor *value; /* assigned, one reference; or NULL */
 };
@@ -50,25 +64,28 @@ struct weir_txn {
 	uint64_t now; /* T */
 	size_t count, room, writes;
 	struct entry *entries;
-	/* Open addressing by the address of the variable, 2 * room places: 0, or 1 and the place in `entries`. */
+	/*
+	 * Open addressing by the address of the variable, 2 * room places: 0, or 1 plus the index in
+	 * `entries`.
+	 */
 	uint16_t *table;
-	/* Where the next free snapshot slot may be, of the thread with this record. */
+	/* The first snapshot slot that may be free, in this record, which is that of the thread. */
 	struct weiri_record *record;
 	size_t next_slot;
-	const weir_var *moved; /* doomed: this one moved on */
+	const weir_var *moved; /* doomed: this variable moved */
 	uint64_t expected, found;
 	weir_allocator allocator;
 };
 
 enum { FIRST_ROOM = 8 };
 
-/* -- entries ------------------------------------------------------------------------------------------------------------------ */
+/* -- entries ----------------------------------------------------------------------------------- */
 
-/* Where `var` is in the table, or where it would be. */
+/* The place of `var` in the table, or the place where it would be. */
 static size_t find_place(const weir_txn *txn, const weir_var *var)
 {
 	size_t mask = 2 * txn->room - 1;
-	/* Multiplicative hashing: variables lie a line or more apart. */
+	/* Multiplicative hashing: variables are at least a line apart. */
 	size_t at = (size_t)(((uint64_t)(uintptr_t)var * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & mask;
 
 	while (txn->table[at] != 0 && txn->entries[txn->table[at] - 1].var != var)
@@ -89,7 +106,7 @@ static void release_arrays(weir_txn *txn)
 	weiri_release(&txn->allocator, txn->table, 2 * txn->room * sizeof(*txn->table), alignof(uint16_t));
 }
 
-/* Room for twice as many. 0: no memory; all stays as it was. */
+/* Doubles the room. Returns 0 without memory; then nothing changes. */
 static int grow(weir_txn *txn)
 {
 	weir_txn next = *txn;
@@ -110,7 +127,7 @@ static int grow(weir_txn *txn)
 	return 1;
 }
 
-/* So that add() cannot fail. */
+/* Makes room, so that add() cannot fail. */
 static enum weir_status make_room(weir_txn *txn, const weir_var *var, weir_error *error)
 {
 	if (txn->count == WEIR_TXN_MAX_VARIABLES)
@@ -126,18 +143,20 @@ static struct entry *add(weir_txn *txn, weir_var *var, uint64_t number)
 {
 	struct entry *entry = &txn->entries[txn->count];
 
+	WEIR_ASSERT2(X3, find(txn, var) == NULL);
 	*entry = (struct entry){.var = var, .number = number};
 	txn->table[find_place(txn, var)] = (uint16_t)++txn->count;
 	return entry;
 }
 
-/* -- reading ------------------------------------------------------------------------------------------------------------------ */
+/* -- reading ----------------------------------------------------------------------------------- */
 
 static enum weir_status fail_moved(const weir_txn *txn, weir_error *error)
 {
 	return weiri_fail(error, WEIR_ABORTED,
-	                  "transaction of %zu variables: variable \"%s\" is at version %llu, was read at %llu", txn->count,
-	                  weir_var_name(txn->moved), (unsigned long long)txn->found, (unsigned long long)txn->expected);
+	                  "transaction of %zu variable%s: variable \"%s\" is at version %llu, was read at %llu", txn->count,
+	                  WEIRI_S(txn->count), weir_var_name(txn->moved), (unsigned long long)txn->found,
+	                  (unsigned long long)txn->expected);
 }
 
 static void doom(weir_txn *txn, const weir_var *moved, uint64_t expected, uint64_t found)
@@ -147,7 +166,9 @@ static void doom(weir_txn *txn, const weir_var *moved, uint64_t expected, uint64
 	txn->found = found;
 }
 
-/* In a section. T moves on to now if X1 stays so. 0: doomed. */
+/*
+ * Called in a section. Advances T to now if X1 still holds. Returns 0 if the transaction is doomed.
+ */
 static int extend(struct weiri_record *record, weir_txn *txn)
 {
 	/* [S] before the heads are read. */
@@ -165,11 +186,15 @@ static int extend(struct weiri_record *record, weir_txn *txn)
 			return 0;
 		}
 	}
+	WEIR_ASSERT2(X2, txn->now <= now);
 	txn->now = now;
 	return 1;
 }
 
-/* In a section: the newest version of var at time T, which moves on if it must. NULL: doomed. */
+/*
+ * Called in a section. Returns the newest version of var at time T, which advances if it must.
+ * NULL: doomed.
+ */
 static struct weiri_version *read_at_one_time(struct weiri_record *record, weir_txn *txn, weir_var *var)
 {
 	for (;;) {
@@ -190,7 +215,7 @@ static void hold(struct weiri_record *record, weir_txn *txn, struct weiri_versio
 	weiri_hold_by_snapshot_slot(record, version, &txn->next_slot, read);
 }
 
-/* NULL: doomed. There is room. */
+/* Reads a variable for the first time; there is room for its entry. NULL: doomed. */
 static struct entry *read_first(struct weiri_record *record, weir_txn *txn, weir_var *var)
 {
 	uint64_t outer = weiri_section_enter(record);
@@ -206,7 +231,7 @@ static struct entry *read_first(struct weiri_record *record, weir_txn *txn, weir
 	return entry;
 }
 
-/* *entry is that of var, read if need be. */
+/* Sets *entry to that of var, reading var if necessary. */
 static enum weir_status find_or_read(weir_txn *txn, weir_var *var, struct entry **entry, weir_error *error)
 {
 	struct weiri_record *record;
@@ -254,7 +279,7 @@ uint64_t weir_txn_version(const weir_txn *txn, const weir_var *var)
 	return entry != NULL && entry->number != WEIRI_ANY_VERSION ? entry->number : 0;
 }
 
-/* -- writing ------------------------------------------------------------------------------------------------------------------ */
+/* -- writing ----------------------------------------------------------------------------------- */
 
 enum weir_status weir_txn_assign(weir_txn *txn, weir_var *var, weir_tensor *value, weir_error *error)
 {
@@ -276,13 +301,13 @@ enum weir_status weir_txn_assign(weir_txn *txn, weir_var *var, weir_tensor *valu
 		entry = add(txn, var, WEIRI_ANY_VERSION);
 	if (entry->value == NULL)
 		txn->writes++;
-	(void)weir_tensor_retain(value); /* before the other goes, which may be the same */
+	(void)weir_tensor_retain(value); /* before the other is released, which may be the same */
 	weir_tensor_release(entry->value);
 	entry->value = value;
 	return WEIR_OK;
 }
 
-/* -- beginning and ending ----------------------------------------------------------------------------------------------------- */
+/* -- beginning and ending ---------------------------------------------------------------------- */
 
 enum weir_status weir_txn_begin(const weir_allocator *allocator, weir_txn **out, weir_error *error)
 {
@@ -301,7 +326,7 @@ enum weir_status weir_txn_begin(const weir_allocator *allocator, weir_txn **out,
 	return WEIR_OK;
 }
 
-/* Lets go of all that it read and was to write. */
+/* Releases everything that the transaction read or would write. */
 static void forget(weir_txn *txn)
 {
 	for (size_t i = 0; i < txn->count; i++) {
@@ -315,7 +340,7 @@ static void forget(weir_txn *txn)
 	txn->moved = NULL;
 }
 
-/* For another attempt, in the same memory. */
+/* Prepares another attempt in the same memory. */
 static void begin_again(weir_txn *txn)
 {
 	forget(txn);
@@ -335,7 +360,7 @@ void weir_txn_abort(weir_txn *txn)
 	weiri_release(&allocator, txn, sizeof(*txn), alignof(weir_txn));
 }
 
-/* Some variables are read, some assigned. */
+/* For several variables, some read, some assigned. */
 static enum weir_status commit_parts(weir_txn *txn, struct weir_commit_part parts[], uint64_t deadline_ns,
                                      weir_error *error)
 {
@@ -352,7 +377,8 @@ static enum weir_status commit_parts(weir_txn *txn, struct weir_commit_part part
 	}
 	status = weiri_commit(record, parts, txn->count, &moved);
 	if (status == WEIR_RESOURCE_EXHAUSTED)
-		return weiri_fail(error, status, "transaction of %zu variables: no memory for its commit", txn->count);
+		return weiri_fail(error, status, "transaction of %zu variable%s: no memory for its commit", txn->count,
+		                  WEIRI_S(txn->count));
 	if (status == WEIR_ABORTED) {
 		doom(txn, moved.var, moved.expected, moved.found);
 		return fail_moved(txn, error);
@@ -360,7 +386,7 @@ static enum weir_status commit_parts(weir_txn *txn, struct weir_commit_part part
 	return status;
 }
 
-/* Of one variable: a single write does. */
+/* For one variable, a single write suffices. */
 static enum weir_status commit_one(const struct entry *entry, uint64_t deadline_ns, weir_error *error)
 {
 	if (entry->number == WEIRI_ANY_VERSION)
@@ -382,8 +408,8 @@ static enum weir_status commit(weir_txn *txn, uint64_t deadline_ns, weir_error *
 		return commit_one(&txn->entries[0], deadline_ns, error);
 	parts = weiri_allocate(&txn->allocator, size, alignof(struct weir_commit_part));
 	if (parts == NULL)
-		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "transaction of %zu variables: no memory for its commit",
-		                  txn->count);
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "transaction of %zu variable%s: no memory for its commit",
+		                  txn->count, WEIRI_S(txn->count));
 	status = commit_parts(txn, parts, deadline_ns, error);
 	weiri_release(&txn->allocator, parts, size, alignof(struct weir_commit_part));
 	return status;
@@ -400,20 +426,23 @@ enum weir_status weir_txn_commit(weir_txn *txn, uint64_t deadline_ns, weir_error
 	return status;
 }
 
-/* -- until it commits --------------------------------------------------------------------------------------------------------- */
+/* -- retrying until the commit succeeds -------------------------------------------------------- */
 
-/* A random number of pauses below a limit that doubles with each attempt; from 2,048 on, some 100 us, it stays. */
+/*
+ * Pauses a random number of times below a limit, which doubles with each attempt up to 2,048, some
+ * 100 us.
+ */
 static void back_off(const weir_txn *txn, unsigned attempt)
 {
 	uint64_t limit = UINT64_C(1) << (attempt < 11 ? attempt : 11);
-	/* Differs from thread to thread by the address, and from attempt to attempt by the clock. */
+	/* Differs between threads by the address, and between attempts by the clock. */
 	uint64_t mixed = ((uint64_t)(uintptr_t)txn ^ txn->now) * UINT64_C(0x9e3779b97f4a7c15);
 
 	for (uint64_t i = (mixed >> 32) % limit; i > 0; i--)
 		weiri_pause();
 }
 
-/* WEIR_ABORTED: another attempt may do better. Else *error says why, unless it is WEIR_OK. */
+/* WEIR_ABORTED: another attempt may succeed. For other failures, *error says why. */
 static enum weir_status attempt(weir_txn *txn, weir_txn_fn *fn, void *context, uint64_t deadline_ns, weir_error *error)
 {
 	enum weir_status status;

@@ -1,5 +1,6 @@
 /*
- * update.c - writes that depend on the value: by a function of the caller's, and by changes of the library's own.
+ * update.c - writes that depend on the current value: by a function of the caller, and by built-in
+ * changes.
  */
 #include "var/update.h"
 
@@ -22,10 +23,10 @@ static enum weir_status compute(weir_var *var, weir_update_fn *fn, void *context
 	return status;
 }
 
-/* The only outcome of an attempt that no function of the user's can give. */
+/* The only outcome of an attempt that no user function can return. */
 enum { LOST = -1 };
 
-/* One attempt: a status, or LOST: another writer came first. */
+/* One attempt. Returns a status, or LOST if another writer came first. */
 static int try_update(weir_var *var, weir_update_fn *fn, void *context, const weir_read *current, weir_read *published,
                       weir_error *error)
 {
@@ -37,7 +38,7 @@ static int try_update(weir_var *var, weir_update_fn *fn, void *context, const we
 
 	if (status != WEIR_OK)
 		return (int)status;
-	/* After fn: a coroutine that waited in it may go on in another thread. */
+	/* After fn: a coroutine that waited in it may continue on another thread. */
 	record = weiri_record_get();
 	version = record != NULL ? weiri_version_create(record, var, next) : NULL;
 	if (version == NULL) {
@@ -45,7 +46,7 @@ static int try_update(weir_var *var, weir_update_fn *fn, void *context, const we
 		return (int)weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "variable \"%s\": no memory for a version", var->name);
 	}
 	if (published != NULL)
-		weiri_hold(record, version, &handle); /* its number is filled in afterwards */
+		weiri_hold(record, version, &handle); /* its number is set afterwards */
 	if (weiri_install(record, var, current->version, version, &handle.version) == WEIR_OK) {
 		if (published != NULL)
 			*published = handle;
@@ -80,7 +81,7 @@ enum weir_status weir_var_update(weir_var *var, weir_update_fn *fn, void *contex
 	return (enum weir_status)outcome;
 }
 
-/* -- changes of the library's own --------------------------------------------------------------------------------------------- */
+/* -- built-in changes -------------------------------------------------------------------------- */
 
 struct request {
 	const weir_var *var;
@@ -95,17 +96,17 @@ static enum weir_status make(void *context, const weir_read *current, weir_tenso
 	                          error);
 }
 
-/* Whether several of these had better go together. */
+/* Whether such updates are better combined. */
 static int is_large(weir_var *var, const struct weiri_change *change)
 {
 	weir_read read;
 	int is_large;
 
-	if (!change->is_of_rows) /* what it is added to has the same size */
-		return weir_tensor_nbytes(change->operand) >= weiri_combine_from;
+	if (!change->is_of_rows) /* the value has the size of the operand */
+		return weir_tensor_byte_count(change->operand) >= weiri_combine_from;
 	if (weir_var_read(var, &read) != WEIR_OK)
 		return 0;
-	is_large = weir_tensor_nbytes(read.tensor) >= weiri_combine_from;
+	is_large = weir_tensor_byte_count(read.tensor) >= weiri_combine_from;
 	weir_read_release(&read);
 	return is_large;
 }

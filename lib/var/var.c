@@ -1,8 +1,8 @@
 /*
  * var.c - creating and destroying variables.
  *
- * A variable's memory is retired like a version's: a thread that helps a commit which has ended may still look at a variable of
- * that commit whose owner is destroying it.
+ * A variable's memory is retired like that of a version: a thread that helps a finished commit may
+ * still look at a variable of that commit while the owner destroys it.
  */
 #include <weir/var.h>
 
@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/options.h"
 #include "var/combine.h"
 #include "var/install.h"
 
@@ -37,7 +38,7 @@ static void enter(struct weiri_record *record, weir_var *var)
 	weiri_scope_leave(&scope);
 }
 
-/* Retires it. */
+/* Removes it from the list of variables and retires it. */
 static void leave(struct weiri_record *record, weir_var *var)
 {
 	struct weiri_scope scope = weiri_scope_enter(record);
@@ -46,19 +47,25 @@ static void leave(struct weiri_record *record, weir_var *var)
 	weiri_scope_leave(&scope);
 }
 
-enum weir_status weiri_var_check_options(const struct weir_var_options *options, weir_error *error)
+enum weir_status weiri_var_read_options(const struct weir_var_options *options, struct weir_var_options *given,
+                                        weir_error *error)
 {
-	if (options == NULL || options->struct_size != sizeof(*options))
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: options are NULL or of another size");
-	if (options->flags != 0)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: unknown flags 0x%x", options->flags);
-	if (options->history > WEIR_VAR_MAX_HISTORY)
+	enum weir_status status;
+
+	if (options == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: options is NULL");
+	status = weiri_options_read("variable", options, given, sizeof(*given), error);
+	if (status == WEIR_OK)
+		status = weiri_options_flags("variable", given->flags, 0, error);
+	if (status != WEIR_OK)
+		return status;
+	if (given->history > WEIR_VAR_MAX_HISTORY)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: history must be at most %d, got %u",
-		                  WEIR_VAR_MAX_HISTORY, options->history);
-	if (weir_dtype_size(options->dtype) == 0)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: %d is no dtype", (int)options->dtype);
-	if (options->shape != NULL && options->shape->rank > WEIR_MAX_RANK)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: rank %u is above %d", options->shape->rank,
+		                  WEIR_VAR_MAX_HISTORY, given->history);
+	if (weir_dtype_size(given->dtype) == 0)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: %d is no dtype", (int)given->dtype);
+	if (given->shape != NULL && given->shape->rank > WEIR_MAX_RANK)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: rank %u is above %d", given->shape->rank,
 		                  WEIR_MAX_RANK);
 	return WEIR_OK;
 }
@@ -79,7 +86,7 @@ static weir_var *allocate_var(const struct weir_var_options *options)
 		return NULL;
 	}
 	memcpy(var->name, name, name_size);
-	weiri_awaits_init(&var->awaits, "variable", var->name);
+	weiri_waitable_init(&var->waitable, "variable", var->name);
 	var->dtype = options->dtype;
 	var->history = options->history;
 	var->has_shape = options->shape != NULL;
@@ -88,7 +95,10 @@ static weir_var *allocate_var(const struct weir_var_options *options)
 	return var;
 }
 
-/* Version 0, or version 1 with a value: stamped at the beginning of time, so that every snapshot includes it. */
+/*
+ * Version 0, or version 1 with a value. Its stamp is the first value of the clock, so that every
+ * snapshot includes it.
+ */
 static struct weiri_version *first_version(struct weiri_record *record, const weir_var *var, weir_tensor *initial)
 {
 	struct weiri_version *version = weiri_version_create(record, var, initial);
@@ -101,10 +111,11 @@ static struct weiri_version *first_version(struct weiri_record *record, const we
 	return version;
 }
 
-enum weir_status weir_var_create(const struct weir_var_options *options, weir_tensor *initial, weir_var **out,
+enum weir_status weir_var_create(weir_tensor *initial, const struct weir_var_options *options, weir_var **out,
                                  weir_error *error)
 {
-	enum weir_status status = weiri_var_check_options(options, error);
+	struct weir_var_options given;
+	enum weir_status status = weiri_var_read_options(options, &given, error);
 	struct weiri_record *record;
 	struct weiri_version *version = NULL;
 	weir_var *var;
@@ -114,7 +125,7 @@ enum weir_status weir_var_create(const struct weir_var_options *options, weir_te
 	if (out == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: out is NULL");
 	record = weiri_record_get();
-	var = record != NULL ? allocate_var(options) : NULL;
+	var = record != NULL ? allocate_var(&given) : NULL;
 	if (var == NULL)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "variable: no memory");
 	if (initial != NULL)
@@ -131,25 +142,32 @@ enum weir_status weir_var_create(const struct weir_var_options *options, weir_te
 	enter(record, var);
 	version->variable = var->label;
 	weiri_store_relaxed(&var->head,
-	                    version); /* [relaxed] whoever gets the variable gets it by the caller's own means */
+	                    version); /* [relaxed] the caller passes the variable to other threads by its own means */
 	*out = var;
 	return WEIR_OK;
 }
 
-enum weir_status weir_var_destroy(weir_var *var)
+enum weir_status weir_var_destroy(weir_var *var, weir_error *error)
 {
 	struct weiri_record *record = weiri_record_get();
 	struct weiri_version *head, *newest;
 
 	if (var == NULL)
 		return WEIR_OK;
-	/* Without a record nothing can be retired. It takes a thread that never used Weir and no memory. */
+	/*
+	 * Without a record nothing can be retired. This happens only on a thread that never used Weir,
+	 * and without memory.
+	 */
 	if (record == NULL)
-		return WEIR_RESOURCE_EXHAUSTED;
-	if (weiri_awaits_check_idle(&var->awaits, NULL) != WEIR_OK)
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "variable \"%s\": no memory for this thread's record",
+		                  var->name);
+	if (weiri_waitable_check_idle(&var->waitable, error) != WEIR_OK)
 		return WEIR_FAILED_PRECONDITION;
-	weiri_visits_end_of(&var->awaits); /* a completion may destroy it: the call that runs that goes on */
-	/* [relaxed] No call is under way: the caller saw to it that all have ended, and they end before this. So all is decided. */
+	weiri_visits_end_of(&var->waitable); /* a completion may destroy it: the call that runs that continues */
+	/*
+	 * [relaxed] No call is under way: the caller ensured that all have ended. So everything is
+	 * decided.
+	 */
 	head = weiri_load_relaxed(&var->head);
 	newest = weiri_load_relaxed(&head->stamp) == WEIRI_STAMP_ABORTED ? head->base : head;
 	if (newest != head)

@@ -5,6 +5,7 @@
 
 #include <stdalign.h>
 
+#include "base/assert.h"
 #include "tensor/object.h"
 #include "var/commit.h"
 
@@ -56,8 +57,12 @@ uint64_t weiri_stamp_now(_Atomic(uint64_t) *stamp, uint64_t unstamped)
 	uint64_t now = weiri_load_seq_cst(&weiri_clock);
 	uint64_t expected = now;
 
-	/* [S] V3: moved before the stamp shows. A failure means that others moved it beyond `now`. */
+	/*
+	 * [S] V3: advanced before the stamp shows. If this fails, other threads advanced it beyond
+	 * `now`.
+	 */
 	(void)weiri_cas_seq_cst(&weiri_clock, &expected, now + 1);
+	WEIR_ASSERT_LOOK(weiri_stamp_assert_reached(now + 1));
 	/* [S, P2 release] the first stamper wins. */
 	return weiri_cas_seq_cst(stamp, &unstamped, now + 1) ? now + 1 : unstamped;
 }
@@ -68,13 +73,13 @@ uint64_t weiri_version_settle_slowly(struct weiri_version *version)
 
 	if (version->commit == NULL)
 		return weiri_stamp_now(&version->stamp, WEIRI_STAMP_NONE);
-	/* [S2] before the cell: as long as this is not there, the cell is. */
+	/* [S2] Read before the cell: as long as there is no stamp, the cell exists. */
 	stamp = weiri_load_seq_cst(&version->stamp);
 	if (stamp != WEIRI_STAMP_NONE)
 		return stamp;
 	stamp = weiri_commit_settle(version->commit);
 	if (stamp != WEIRI_STAMP_NONE)
-		/* [P2 release] everybody who settles writes the same value. */
+		/* [P2 release] all threads that settle write the same value. */
 		weiri_store_release(&version->stamp, stamp);
 	return stamp;
 }

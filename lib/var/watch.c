@@ -1,106 +1,101 @@
 /*
  * watch.c - waiting for newer versions.
  *
- * Algorithm. A variable has a list of operations that wait (sync/await.h); whoever has published a version looks at the list, and attempts
- * each: a wait completes when the newest version is newer than it asks for, and takes a reference of that. A watch is an
- * operation that never completes by itself: its attempt makes a descriptor agree with the variable (sync/beacon.h).
+ * Algorithm. A variable has a list of waiting operations (sync/waitable.h). A thread that has
+ * published a version reads the list and attempts each operation. A wait completes when the newest
+ * version is newer than it asks for, and takes a reference of that. A watch is an operation that
+ * never completes by itself: its attempt brings a descriptor up to date with the variable
+ * (sync/beacon.h).
  *
  * Invariants
- *   W1  no version is overlooked. Who publishes stamps the version, or decides the commit, then looks whether somebody waits;
- *       who waits appends, posts that, then looks at the variable (sync/waiters.h). That look settles what it finds at the head,
- *       so a version that was published but not stamped counts as well
- *   W2  only the owner of a commit lets others go on, not a thread that helps it: a variable may be destroyed as soon as the calls on it have
- *       ended, and the helper's call is on another one
- *   W3  a watch's beacon is looked after by who has the claim, and by weir_watch_take; the attempt that ends it, which has the claim too, is
- *       the last to touch it, and closes it
- * Why a watch's descriptor is right at rest (B3 of beacon.h): the condition changes when a version is published, after which its
- * writer attempts, or leaves AGAIN to who is at it, who settles once more; and when one is taken, after which the taker settles.
- * Marks (commit.c) are no newer versions: their numbers are those of their bases, and nobody is woken.
- * Linearization: of a wait, the look that finds the newer version.
- * Progress: as await.h says; a writer makes one attempt for each that waits, each a look at the head and at most a system call.
- * Memory: a wait one allocation of some 450 bytes until it ends, a watch the same and a descriptor.
+ *   W1  no version is overlooked. A thread that publishes stamps the version, or decides the
+ *       commit, then looks for waiters. A waiter appends itself, posts that, then reads the
+ *       variable (sync/waiters.h). That read settles the version at the head, so a version that was
+ *       published but not stamped counts as well
+ *   W2  only the owner of a commit serves waiters, not a thread that helps it. A variable may be
+ *       destroyed as soon as the calls on it have ended, and the helper's call is on another
+ *       variable
+ *   W3  only the claimer and weir_watch_try_take() settle a watch's beacon. The attempt that ends the
+ *       watch has the claim too; it is the last to access the beacon, and closes it
+ * Why a watch's descriptor is right at rest (B3 of beacon.h). The condition changes when a version
+ * is published; its writer then attempts the watch, or leaves AGAIN to the claimer, which settles
+ * once more. It also changes when a version is taken; the taker then settles.
+ * Marks (commit.c) are not newer versions: they repeat the numbers of their bases, and wake no
+ * waiter.
+ * Linearization: of a wait, the read that finds the newer version.
+ * Progress: as in sync/pending.h. A writer makes one attempt for each waiter, each one read of the head
+ * and at most one system call.
+ * Memory: a wait is one allocation of some 500 bytes until it ends; a watch is the same and a
+ * descriptor.
  * Checked: stress/model/check_watch.c, tests/test_watch.c, stress/scenario_watch.c.
  */
 #include <weir/watch.h>
 
 #include "base/error.h"
-#include "sync/await.h"
+#include "sync/request.h"
 #include "sync/beacon.h"
 #include "var/hold.h"
 
-struct weir_var_op {
-	struct weiri_await await; /* first */
-	/* Constant. */
+/* To be given a version newer than one that is known. */
+struct request {
 	weir_var *var;
 	uint64_t newer_than;
-	weir_var_newer_fn *done;
+	weir_read read;          /* the result */
+	weir_var_newer_fn *done; /* of one that was started */
 	void *context;
-	/* claim */
-	weir_read read;
 };
 
 struct weir_watch {
-	struct weiri_await await; /* first */
+	struct weiri_waitable_op op; /* first */
 	weir_var *var;
 	_Atomic(uint64_t) seen; /* taker only; the number taken last */
 	struct weiri_beacon beacon;
 };
 
-static const char verb[] = "wait";
+/* -- waits ------------------------------------------------------------------------------------- */
 
-/* -- waits -------------------------------------------------------------------------------------------------------------------- */
-
-static enum weir_status attempt_wait(struct weiri_scope *scope, struct weiri_await *await, weir_error *error)
+static enum weir_status attempt_wait(struct weiri_scope *scope, void *asked, weir_error *error)
 {
-	weir_var_op *op = (weir_var_op *)(void *)await;
-	struct weiri_version *version = weiri_newest(scope->record, op->var);
+	struct request *request = asked;
+	struct weiri_version *version = weiri_newest(scope->record, request->var);
 
 	(void)error;
-	if (version->number <= op->newer_than)
+	if (version->number <= request->newer_than)
 		return WEIR_WOULD_BLOCK;
-	/* Not by a slot: this is the thread of a writer, who has few. */
-	op->read = (weir_read){weir_tensor_retain(version->tensor), version->number, NULL};
+	/* Not by a slot: this runs on a writer's thread, which has few slots. */
+	request->read = (weir_read){weir_tensor_retain(version->tensor), version->number, NULL};
 	return WEIR_OK;
 }
 
-static void wait_done(struct weiri_await *await)
+static enum weir_status fail_at_once(const void *asked, weir_error *error)
 {
-	weir_var_op *op = (weir_var_op *)(void *)await;
+	const struct request *request = asked;
 
-	op->done(op->context, await->status, await->status != WEIR_OK ? &await->error : NULL, &op->read);
+	return weiri_fail(error, WEIR_DEADLINE_EXCEEDED, "variable \"%s\": no version newer than %llu", request->var->name,
+	                  (unsigned long long)request->newer_than);
 }
 
-static weir_var_op *create_wait(weir_var *var, uint64_t newer_than, weir_var_newer_fn *done, void *context,
-                                weir_error *error)
+static const char *verb_of(const void *asked)
 {
-	weir_var_op *op = (weir_var_op *)(void *)weiri_await_create(
-		&var->awaits, sizeof(*op), verb, attempt_wait, done != NULL ? wait_done : NULL, &var->allocator, error);
-
-	if (op == NULL)
-		return NULL;
-	op->var = var;
-	op->newer_than = newer_than;
-	op->done = done;
-	op->context = context;
-	return op;
+	(void)asked;
+	return "wait";
 }
 
-/* There was nothing newer a moment ago. */
-static enum weir_status block(weir_var *var, uint64_t newer_than, uint64_t deadline_ns, weir_cancel *cancel,
-                              weir_read *read, weir_error *error)
+static int changes_nothing(const void *asked)
 {
-	weir_var_op *op = create_wait(var, newer_than, NULL, NULL, error);
-	enum weir_status status;
-
-	if (op == NULL)
-		return WEIR_RESOURCE_EXHAUSTED;
-	status =
-		weiri_await_run(weiri_record_get(), &op->await, deadline_ns, cancel, error); /* it has one: it has looked */
-	if (status == WEIR_OK)
-		*read = op->read;
-	weiri_await_release(&op->await);
-	return status;
+	(void)asked;
+	return 1;
 }
+
+static void answer(void *asked, enum weir_status status, const weir_error *error)
+{
+	struct request *request = asked;
+
+	request->done(request->context, status, error, &request->read);
+}
+
+static const struct weiri_request_kind request_kind = {sizeof(struct request), attempt_wait, fail_at_once, verb_of,
+                                                       changes_nothing,        answer};
 
 static enum weir_status fail_null(const char *call, const char *what, weir_error *error)
 {
@@ -115,72 +110,56 @@ static enum weir_status fail_recordless(const weir_var *var, weir_error *error)
 enum weir_status weir_var_wait(weir_var *var, uint64_t newer_than, uint64_t deadline_ns, weir_cancel *cancel,
                                weir_read *read, weir_error *error)
 {
+	struct request request = {.var = var, .newer_than = newer_than};
+	struct weiri_record *record;
 	enum weir_status status;
 
 	if (var == NULL || read == NULL)
 		return fail_null("wait for a variable", var == NULL ? "it" : "read", error);
-	status = weiri_await_check_token(&var->awaits, verb, cancel, error);
-	if (status != WEIR_OK)
-		return status;
-	status = weir_var_read_if_newer(var, newer_than, read);
+	/* The read takes a slot, and makes this thread's record. */
+	status = weir_cancel_fired(cancel) ? WEIR_WOULD_BLOCK : weir_var_try_read_newer(var, newer_than, read);
 	if (status == WEIR_OK)
 		return status;
-	if (status != WEIR_WOULD_BLOCK)
+	record = weiri_record_get();
+	if (record == NULL)
 		return fail_recordless(var, error);
-	if (deadline_ns == 0)
-		return weiri_fail(error, WEIR_DEADLINE_EXCEEDED, "variable \"%s\": no version newer than %llu", var->name,
-		                  (unsigned long long)newer_than);
-	return block(var, newer_than, deadline_ns, cancel, read, error);
+	status =
+		weiri_request_run(record, &var->waitable, &request_kind, &request, deadline_ns, cancel, &var->allocator, error);
+	if (status == WEIR_OK)
+		*read = request.read;
+	return status;
 }
 
 enum weir_status weir_var_start_wait(weir_var *var, uint64_t newer_than, weir_var_newer_fn *done, void *context,
-                                     weir_var_op **out, weir_error *error)
+                                     weir_pending **handle, weir_error *error)
 {
+	struct request request = {.var = var, .newer_than = newer_than, .done = done, .context = context};
 	struct weiri_record *record = weiri_record_get();
-	weir_var_op *op;
 
 	if (var == NULL || done == NULL)
 		return fail_null("wait for a variable", var == NULL ? "it" : "done", error);
 	if (record == NULL)
 		return fail_recordless(var, error);
-	op = create_wait(var, newer_than, done, context, error);
-	if (op == NULL)
-		return WEIR_RESOURCE_EXHAUSTED;
-	if (out != NULL)
-		*out = op;
-	weiri_await_begin(record, &op->await, out != NULL);
-	return WEIR_OK;
+	return weiri_request_start(record, &var->waitable, &request_kind, &request, &var->allocator, handle, error);
 }
 
-void weir_var_op_cancel(weir_var_op *op)
-{
-	if (op != NULL)
-		weiri_await_cancel(&op->await);
-}
-
-void weir_var_op_release(weir_var_op *op)
-{
-	if (op != NULL)
-		weiri_await_release(&op->await);
-}
-
-/* -- watches ------------------------------------------------------------------------------------------------------------------ */
+/* -- watches ----------------------------------------------------------------------------------- */
 
 struct view {
 	struct weiri_record *record;
 	weir_watch *watch;
 };
 
-/* In a section. */
+/* Called in a section. */
 static int has_newer(void *context)
 {
 	const struct view *view = context;
 
-	/* [relaxed] who changed it settles afterwards, and P1 of beacon.h brings it. */
+	/* [relaxed] The thread that changed it settles afterwards, and P1 of beacon.h passes it on. */
 	return weiri_newest(view->record, view->watch->var)->number > weiri_load_relaxed(&view->watch->seen);
 }
 
-/* In a section. */
+/* Called in a section. */
 static void settle(struct weiri_record *record, weir_watch *watch)
 {
 	struct view view = {record, watch};
@@ -189,24 +168,27 @@ static void settle(struct weiri_record *record, weir_watch *watch)
 		weiri_beacon_settle(&watch->beacon, has_newer, &view);
 }
 
-static enum weir_status attempt_watch(struct weiri_scope *scope, struct weiri_await *await, weir_error *error)
+static enum weiri_pending_outcome attempt_watch(struct weiri_scope *scope, weir_pending *pending, int *moved)
 {
-	(void)error;
-	settle(scope->record, (weir_watch *)(void *)await);
-	return WEIR_WOULD_BLOCK;
+	(void)moved;
+	settle(scope->record, (weir_watch *)(void *)pending);
+	return WEIRI_PENDING_WAITS;
 }
 
-/* Cancelled: W3. */
-static void watch_done(struct weiri_await *await)
+/* Runs when the watch is cancelled: W3. */
+static void end_watch(weir_pending *pending)
 {
-	weiri_beacon_fini(&((weir_watch *)(void *)await)->beacon);
+	weiri_beacon_fini(&((weir_watch *)(void *)pending)->beacon);
+	weiri_pending_told(pending);
 }
+
+static const struct weiri_pending_kind watch_kind = WEIRI_WAITABLE_KIND(attempt_watch, end_watch, .is_quiet = 1);
 
 static enum weir_status fail_to_watch(weir_watch *watch, const weir_var *var, weir_error *error)
 {
-	if (watch != NULL) { /* never begun: the completion's reference and ours */
-		weiri_await_release(&watch->await);
-		weiri_await_release(&watch->await);
+	if (watch != NULL) { /* never begun: drops the completion's reference and ours */
+		weiri_pending_release(&watch->op.pending);
+		weiri_pending_release(&watch->op.pending);
 	}
 	return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED,
 	                  "variable \"%s\": no memory or no file descriptor left to watch it", var->name);
@@ -221,19 +203,18 @@ enum weir_status weir_watch_create(weir_var *var, uint64_t newer_than, weir_watc
 		return fail_null("watch", var == NULL ? "the variable" : "out", error);
 	if (record == NULL)
 		return fail_recordless(var, error);
-	watch = (weir_watch *)(void *)weiri_await_create(&var->awaits, sizeof(*watch), "watch", attempt_watch, watch_done,
-	                                                 &var->allocator, NULL);
+	watch = (weir_watch *)(void *)weiri_waitable_op_create(&var->waitable, &watch_kind, sizeof(*watch), "watch",
+	                                                       &var->allocator, NULL);
 	if (watch == NULL)
 		return fail_to_watch(NULL, var, error);
 	weiri_beacon_init(&watch->beacon);
 	if (watch->beacon.event.fd < 0)
 		return fail_to_watch(watch, var, error);
-	watch->await.is_quiet = 1;
 	watch->var = var;
 	weiri_store_relaxed(&watch->seen, newer_than); /* [relaxed] not shared yet */
-	weiri_await_begin(record, &watch->await, 1);
-	if (watch->await.blind) { /* written by the starter alone */
-		weir_watch_destroy(watch);
+	weiri_pending_start(record, &watch->op.pending);
+	if (watch->op.pending.blind) { /* written by the starting thread alone */
+		(void)weir_watch_destroy(watch, NULL);
 		return weiri_fail(
 			error, WEIR_FAILED_PRECONDITION,
 			"variable \"%s\": membarrier(2) was granted and is refused now: a version could be overlooked", var->name);
@@ -247,7 +228,7 @@ int weir_watch_fd(const weir_watch *watch)
 	return watch != NULL ? watch->beacon.event.fd : -1;
 }
 
-enum weir_status weir_watch_take(weir_watch *watch, weir_read *read)
+enum weir_status weir_watch_try_take(weir_watch *watch, weir_read *read)
 {
 	struct weiri_record *record = weiri_record_get();
 	enum weir_status status;
@@ -258,19 +239,21 @@ enum weir_status weir_watch_take(weir_watch *watch, weir_read *read)
 	if (record == NULL)
 		return WEIR_RESOURCE_EXHAUSTED;
 	/* [relaxed] own field. */
-	status = weir_var_read_if_newer(watch->var, weiri_load_relaxed(&watch->seen), read);
+	status = weir_var_try_read_newer(watch->var, weiri_load_relaxed(&watch->seen), read);
 	if (status == WEIR_OK)
 		weiri_store_relaxed(&watch->seen, read->version); /* [relaxed] the settle releases it */
 	outer = weiri_section_enter(record);
-	settle(record, watch); /* also when there was nothing: who was stopped may have left it readable */
+	settle(record, watch); /* also if nothing was newer: a stalled thread may have left it readable */
 	weiri_section_leave(record, outer);
 	return status;
 }
 
-void weir_watch_destroy(weir_watch *watch)
+enum weir_status weir_watch_destroy(weir_watch *watch, weir_error *error)
 {
+	(void)error; /* it never fails */
 	if (watch == NULL)
-		return;
-	weiri_await_cancel(&watch->await);
-	weiri_await_release(&watch->await);
+		return WEIR_OK;
+	weiri_pending_cancel(&watch->op.pending, WEIRI_PENDING_FOR_CALLER);
+	weiri_pending_release(&watch->op.pending);
+	return WEIR_OK;
 }

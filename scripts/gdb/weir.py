@@ -16,13 +16,13 @@ import time
 
 import gdb
 
-REMOVED, BELL, SELECT = 1, 0, 4
+REMOVED = 1
 KIND = {1: "enqueue", 2: "dequeue", 3: "dequeue up to"}
-ORDER = {0: "FIFO", 1: "shuffle", 2: "priority"}
 ROLE = {1: "fed", 2: "drained"}
 CLAIMED, CANCEL, DONE = 1, 4, 8
 ITEM = 1  # in the order of a node of a hash list: no mark
-FAIR, OF_SECTION = 1, 1 << 30
+FAIR = 1
+RIGHT_FREE, RIGHT_TAKEN = 0, (1 << 32) - 1
 TURN_HELD = 1
 GATE_CLOSED, GATE_PENDING = 1 << 63, (1 << 62) - 1
 TOMB = 1 << 62
@@ -55,22 +55,36 @@ def seconds_since(began_ns):
 # ---- operations ----
 
 
-def describe_one(op):
-    queue = op["queue"]
-    what = f'{KIND.get(number(op["kind"]), "?")} of {number(op["count"])}'
+def describe_one(part):
+    queue = part["queue"]
+    what = f'{KIND.get(number(part["kind"]), "?")} of {number(part["count"])}'
     return f'{what} in queue "{queue["name"].string()}"'
 
 
-def cases_of(op):
-    return [op["cases"][i] for i in range(number(op["case_count"]))]
+def is_kind(op, name):
+    symbol = gdb.lookup_global_symbol(name)
+    return symbol is not None and number(op["kind"]) == number(symbol.value().address)
+
+
+def is_of_queues(op):
+    return is_kind(op, "weiri_queue_kind") or is_kind(op, "weiri_select_kind")
+
+
+def parts_of(op):
+    """Of an operation of queues: what it does in each."""
+    first, size = number(op["entries"]), number(op["kind"]["entry_size"])
+    part = gdb.lookup_type("struct weiri_queue_part").pointer()
+    return [gdb.Value(first + i * size).cast(part).dereference() for i in range(number(op["entry_count"]))]
 
 
 def describe(op):
     """What an operation, or a select, is about."""
+    parts = parts_of(op)
     state = unsigned(op["state"], 32)
     marks = [text for bit, text in ((CLAIMED, "being carried on"), (CANCEL, "cancelled"), (DONE, "completed")) if state & bit]
-    done = f', {number(op["done"])} done' if number(op["done"]) != 0 else ""
-    text = "select: " + " or ".join(describe_one(one) for one in cases_of(op)) if number(op["kind"]) == SELECT else describe_one(op)
+    moved = sum(number(part["done"]) for part in parts)
+    done = f", {moved} done" if moved != 0 else ""
+    text = ("select: " if is_kind(op, "weiri_select_kind") else "") + " or ".join(describe_one(part) for part in parts)
     return text + done + (f" ({', '.join(marks)})" if marks else "") + ", " + seconds_since(number(op["began_ns"]))
 
 
@@ -89,10 +103,15 @@ def nodes_from(link, node_type_name, owner_type_name):
 
 
 def operations_on(list_value):
-    """Those on a list of waiters, in order; without bells."""
-    for _, op in nodes_from(unsigned(list_value["first"]), "struct weiri_list_node", "struct weir_queue_op"):
-        if number(op["kind"]) != BELL:
-            yield op
+    """Those on a list of waiters, in order; without bells, which are of no operation."""
+    for _, entry in nodes_from(unsigned(list_value["first"]), "struct weiri_list_node", "struct weiri_pending_entry"):
+        if number(entry["pending"]) != 0:
+            yield entry["pending"].dereference()
+
+
+def owner_of(op):
+    thread = f'thread {number(op["thread"])}'
+    return f"{thread}'s" if number(op["is_blocking"]) else f"asynchronous, begun by {thread}"
 
 
 # ---- queues ----
@@ -133,9 +152,10 @@ def priority_counts(queue):
 
 
 def store_counts(queue):
-    of_order = {0: lambda: ring_counts(queue["ring"].dereference()), 1: lambda: shuffle_counts(queue["shuffle"].dereference()),
-                2: lambda: priority_counts(queue["priority"].dereference())}
-    return of_order[number(queue["order"])]()
+    for store, counts in (("ring", ring_counts), ("shuffle", shuffle_counts), ("priority", priority_counts)):
+        if number(queue[store]) != 0:
+            return counts(queue[store].dereference())
+    return None
 
 
 def print_counters(queue, counts):
@@ -149,7 +169,7 @@ def print_counters(queue, counts):
 
 
 def is_section(queue):
-    return number(queue["flags"]) & OF_SECTION != 0
+    return number(queue["right"]) != 0
 
 
 def print_queue(queue):
@@ -159,10 +179,7 @@ def print_queue(queue):
         print_store(queue)
     for side, name in (("producers", "for room"), ("consumers", "to enter" if is_section(queue) else "for an item")):
         for op in operations_on(queue[side]["list"]):
-            leader = op["leader"].dereference()
-            thread = f'thread {number(leader["thread"])}'
-            kind = f"asynchronous, begun by {thread}" if number(leader["callback"]) != 0 else f"{thread}'s"
-            print(f"  waits {name}: {describe(leader)}; {kind}")
+            print(f"  waits {name}: {describe(op)}; {owner_of(op)}")
     first = unsigned(queue["announced"]["first"])
     for _, one in nodes_from(first, "struct weiri_list_node", "struct weir_queue_announcement"):
         label = one["as"].string()
@@ -179,28 +196,26 @@ def print_store(queue):
     counts = store_counts(queue)
     given_back = number(queue["putback"]["items"])
     inside = (str(counts[0] - counts[1]) if counts else "?") + (f" and {given_back} given back" if given_back else "")
-    print(f'queue "{queue["name"].string()}" at {number(queue.address):#x}: {ORDER.get(number(queue["order"]), "?")}{fair}, '
+    print(f'queue "{queue["name"].string()}" at {number(queue.address):#x}: {queue["store"]["name"].string()}{fair}, '
           f'{inside} of {number(queue["capacity"])} inside, {closed}{turn}')
     print_counters(queue, counts)
 
 
 def print_section(queue):
-    """The right to be inside is the one item of its queue."""
-    counts = store_counts(queue)
-    occupant = unsigned(queue["occupant"], 32)
-    by = f"by thread {occupant}" if occupant else "by no thread in particular"
-    state = "free" if counts[0] - counts[1] != 0 else f"taken {by}"
+    """The right to be inside is its store."""
+    right = queue["right"].dereference()
+    holder, entered = unsigned(right["holder"], 32), unsigned(right["entered"])
+    by = f"by thread {holder}" if holder != RIGHT_TAKEN else "by no thread in particular"
+    state = "free" if holder == RIGHT_FREE else f"taken {by}"
     print(f'critical section "{queue["name"].string()}" at {number(queue.address):#x}: {state}')
-    print_counters(queue, counts)
+    print_counters(queue, (entered + (holder == RIGHT_FREE), entered))
 
 
 def print_area(area):
     print(f'{area["kind"]["name"].string()} "{area["name"].string()}" at {number(area.address):#x}')
-    first = unsigned(area["awaits"]["waiters"]["list"]["first"])
-    for _, one in nodes_from(first, "struct weiri_list_node", "struct weiri_await"):
-        thread = f'thread {number(one["thread"])}'
-        kind = f"asynchronous, begun by {thread}" if number(one["done"]) != 0 else f"{thread}'s"
-        print(f'  waits: {one["verb"].string()}, {seconds_since(number(one["began_ns"]))}; {kind}')
+    for op in operations_on(area["waitable"]["waiters"]["list"]):
+        verb = op.address.cast(gdb.lookup_type("struct weiri_waitable_op").pointer())["verb"].string()
+        print(f'  waits: {verb}, {seconds_since(number(op["began_ns"]))}; {owner_of(op)}')
 
 
 def all_registered():
@@ -220,12 +235,12 @@ def all_registered():
 
 
 def awaited_operation():
-    """Of the selected thread: what it waits for in weiri_op_wait(); None: it does not."""
+    """Of the selected thread: the operation of queues for whose end it waits; None: it does not."""
     frame = gdb.newest_frame()
     while frame is not None:
-        if frame.name() == "weiri_op_wait":
-            op = frame.read_var("op")
-            return None if op.is_optimized_out else op.dereference()
+        if frame.name() == "weiri_pending_run":
+            op = frame.read_var("pending")
+            return None if op.is_optimized_out or not is_of_queues(op) else op.dereference()
         frame = frame.older()
     return None
 
@@ -252,8 +267,8 @@ class Waiters(gdb.Command):
         for thread, op in waiting_threads():
             count += 1
             print(f'thread {thread.ptid[1] or thread.ptid[2]} "{thread.name or "?"}": {describe(op)}')
-            for one in cases_of(op) or [op]:
-                queues.setdefault(number(one["queue"]), one["queue"].dereference())
+            for part in parts_of(op):
+                queues.setdefault(number(part["queue"]), part["queue"].dereference())
         print(f"{count} thread{'' if count == 1 else 's'} wait in {len(queues)} queue{'' if len(queues) == 1 else 's'}")
         for queue in queues.values():
             print_queue(queue)

@@ -6,14 +6,14 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
+
+import limits
 
 Check = collections.namedtuple("Check", "kind program scope")  # kind: of trees.KINDS; scope: of a model program, or a test; "": all
 
 OUT_OF_TIME = "out of time"
 LOOK = "100"  # executions of each search. Most mutants fail in them, and a program takes a second or two.
 TIMES = 5  # A check ran out of time when it takes so many times what it takes on the unchanged sources.
-WALL = 30  # A check that sleeps, or that has a small part of a busy machine, may take so many times its processor time.
 ATTEMPT = 30  # The processor time of one scope or test. A check that needs more is taken for none that notices.
 ATTEMPTS = 8  # at checks that noticed other mutants of the file
 
@@ -35,18 +35,24 @@ NOTICING = {
     "run": ("deque", "pool", "coordinator", "gate", "countdown", "queue_runner", "signal", "session"),
     "lib/queue/area": ("staging", "map_staging", "barrier", "dump_area"),
     "lib/queue/calls": ("queue", "queue_op", "queue_yield", "queue_stats", "queue_close", "queue_fair", "queue_races", "queue_recordless"),
-    "lib/sync/await": ("staging", "barrier", "map_staging"),
+    "lib/sync/pending": ("pending", "queue_op", "staging", "barrier"),
+    "lib/sync/request": ("pending", "staging", "barrier", "map_staging"),
+    "lib/sync/waitable": ("pending", "staging", "barrier", "map_staging"),
     "lib/queue/barrier": ("barrier",),
     "lib/queue/barrier_part": ("barrier",),
     "lib/queue/map_entry": ("map_staging",),
     "lib/queue/map_staging": ("map_staging",),
     "lib/queue/announce": ("dump",),
     "lib/queue/dump": ("dump", "dump_area"),
-    "lib/queue/places": ("places", "shuffle"),
+    "lib/queue/index_set": ("index_set", "shuffle"),
     "lib/queue/pump": ("queue_stats", "queue", "queue_op", "queue_batch", "queue_close", "queue_fair", "queue_races", "select"),
     "lib/queue/registry": ("dump", "dump_area"),
+    "lib/queue/right": ("critical_section",),
     "lib/queue/stats": ("queue_stats",),
     "lib/queue/staging": ("staging",),
+    "lib/queue/store_priority": ("queue_priority", "queue_batch", "conformance_priority"),
+    "lib/queue/store_right": ("critical_section", "dump"),
+    "lib/queue/store_shuffle": ("shuffle", "queue_batch", "conformance_shuffle"),
     "lib/queue/tree": ("tree", "staging", "map_staging", "barrier"),
     "lib/reclaim/eras": ("stalls",),
     "lib/reclaim/stall": ("stalls",),
@@ -83,6 +89,7 @@ SCOPES = {
     "lib/queue/pump": ("queue", "select", "readiness", "store"),
     "lib/queue/putback": ("store", "queue", "readiness", "select", "eras"),
     "lib/queue/registry": ("registry",),
+    "lib/queue/right": ("critical_section",),
     "lib/sync/cancel": ("cancel", "queue", "coordinator"),
     "lib/sync/list": ("list", "queue", "eras"),
     "lib/sync/hash_list": ("named_store", "eras"),
@@ -101,12 +108,15 @@ SCOPES = {
     "lib/var/chunks": ("table",),
     "lib/var/table": ("table",),
     "lib/queue/area": ("staging", "barrier"),
-    "lib/sync/await": ("await", "staging", "barrier", "watch"),
+    "lib/sync/pending": ("pending", "queue", "select", "staging", "barrier", "watch"),
+    "lib/sync/request": ("pending", "staging", "barrier", "watch"),
+    "lib/sync/waitable": ("pending", "staging", "barrier", "watch"),
     "lib/queue/barrier": ("barrier",),
     "lib/queue/barrier_part": ("barrier",),
     "lib/queue/map_entry": ("map_staging",),
     "lib/queue/map_staging": ("map_staging",),
     "lib/queue/staging": ("staging",),
+    "lib/queue/store_right": ("critical_section",),
     "lib/queue/tree": ("staging", "eras"),
     "lib/run/critical_section": ("critical_section",),
     "lib/run/deque": ("deque",),
@@ -159,17 +169,15 @@ def end_group(process):
 
 def outcome_of(command, seconds, environment):
     """
-    Runs a check up to its first failure. Processor time is limited, so that a busy machine makes no kill; the time of day only for the
-    sake of checks that sleep for ever.
+    Runs a check up to its first failure. Processor time is limited, so that a busy machine makes no kill, and how long it may do next
+    to nothing.
     """
     # The harder limit is later: where both are one, the kernel ends a process as if it had crashed.
     limited = ["sh", "-c", 'ulimit -St "$0"; ulimit -Ht $(($0 + 5)); exec "$@"', str(int(seconds)), *command]
     process = subprocess.Popen(limited, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                                errors="replace", start_new_session=True,
                                env={**os.environ, **environment})
-    late = threading.Event()
-    timer = threading.Timer(WALL * seconds, lambda: (late.set(), end_group(process)))
-    timer.start()
+    guard = limits.Guard(process, seconds, limits.HANG_SECONDS)
     failed = None
     for line in process.stdout:
         if re.match(r"FAIL(ED)? ", line):
@@ -178,13 +186,13 @@ def outcome_of(command, seconds, environment):
             break
     process.stdout.close()
     _, status, usage = os.wait4(process.pid, 0)
-    timer.cancel()
+    guard.stop()
     process.returncode = os.waitstatus_to_exitcode(status)
     spent = usage.ru_utime + usage.ru_stime
     end_group(process)
     if failed is not None:
         return Outcome(failed, spent)
-    if late.is_set() or process.returncode in (-signal.SIGXCPU, 128 + signal.SIGXCPU):
+    if guard.why is not None or process.returncode in (-signal.SIGXCPU, 128 + signal.SIGXCPU):
         return Outcome(OUT_OF_TIME, spent)
     return Outcome(None if process.returncode == 0 else "", spent)
 

@@ -25,6 +25,8 @@ ARGUMENTS = ["-xc", "-std=c11", "-D_GNU_SOURCE", "-DWEIR_ASSERT_LEVEL=0", "-Iinc
 
 # What asks for nothing that a program can see.
 HINT = re.compile(r"(\(void\)\s*)?(WEIR_ASSERT|WEIRI_PROBE|weiri_annotate|weiri_pause\b|weiri_assert|va_end|__builtin_prefetch)|\(void\)\s*\w+\s*[,;)]|\(void\)\s*\w+$")
+# The same of a function: lib/base/assert.h.
+ASSERTS = re.compile(r"(weiri_\w+_)?assert_\w+")
 # Calls whose number or presence somebody else counts on.
 BALANCE = re.compile(r"(retain|release|free|notify|wake|post|signal|count|destroy|borrow|give|leave|enter|arrive|join|close|cancel|retire|unref|ref\b|"
                      r"fetch_add|fetch_sub|add|remove|push|pop|begin|end)\w*\s*\(")
@@ -35,6 +37,9 @@ GIVES_BACK = re.compile(r"(\(void\)\s*)?\w*(weiri_release|_release|_fini|_free|_
 COMMUTES = ("weiri_add", "weiri_multiply", "weiri_layout_add", "weiri_spec_compatible", "weiri_dim_compatible", "weiri_dim_merge", "weir_shape_equal",
             "swap", "same_output")
 MESSAGE = ("weiri_describe", "weiri_fail", "weiri_log", "snprintf", "vsnprintf")
+
+# What is not C by itself: read through one of the files that include it.
+INCLUDED_BY = {"lib/ring/format_calls.h": "lib/ring/ltq64.c"}
 
 # file, function, text and change tell it from others. edits: (offset, rank, text), put in the source at the offset, lower ranks first.
 Meaning = collections.namedtuple("Meaning", "layer kind file function text change line edits")
@@ -58,13 +63,13 @@ class Unit:
         self.function = None
         cindex_ready()
         options = cindex.TranslationUnit.PARSE_NONE
-        self.unit = cindex.Index.create().parse(str(root / file), [a.replace("-I", f"-I{root}/") for a in ARGUMENTS], options=options)
+        self.unit = cindex.Index.create().parse(str(root / INCLUDED_BY.get(file, file)), [a.replace("-I", f"-I{root}/") for a in ARGUMENTS], options=options)
         fatal = [d for d in self.unit.diagnostics if d.severity >= cindex.Diagnostic.Error]
         if fatal:
             raise SystemExit(f"mutate: clang cannot read {file}: {fatal[0]}")
         for cursor in self.unit.cursor.get_children():
             here = cursor.location.file is not None and cursor.location.file.name == str(root / file)
-            if here and cursor.kind == cindex.CursorKind.FUNCTION_DECL and cursor.is_definition():
+            if here and cursor.kind == cindex.CursorKind.FUNCTION_DECL and cursor.is_definition() and not ASSERTS.fullmatch(cursor.spelling):
                 self.visit_function(cursor)
 
     # -- places ----------------------------------------------------------------------------------------------------------------

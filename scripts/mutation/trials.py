@@ -11,6 +11,8 @@ import signal
 import subprocess
 import threading
 
+import limits
+
 Check = collections.namedtuple("Check", "kind program test")  # test: of a unit test program, or a scope; "": all of the program
 
 KINDS = ("unit", "example", "asan", "model", "stress")  # in the order in which they are tried
@@ -39,15 +41,16 @@ def end_group(process):
         pass
 
 
-def run(command, environment, seconds, wall, folder):
-    """To its end, or to its first failure. What it leaves in its folder, or running, goes."""
+def run(command, environment, seconds, patience, folder):
+    """
+    To its end, or to its first failure. What it leaves in its folder, or running, goes. patience: so many seconds it may do next to
+    nothing; a busy machine is no reason to end it.
+    """
     limited = ["sh", "-c", 'ulimit -c 0; ulimit -St "$0"; ulimit -Ht $(($0 + 3)); exec "$@"', str(int(seconds) + 1), *command]
     begun = resource_clock()
     process = subprocess.Popen(limited, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace",
                                start_new_session=True, cwd=folder, env={**os.environ, **ENVIRONMENT, "TMPDIR": folder, **environment})
-    late = threading.Event()
-    timer = threading.Timer(wall, lambda: (late.set(), end_group(process)))
-    timer.start()
+    guard = limits.Guard(process, seconds, patience)
     failed = None
     size = 0
     for line in process.stdout:
@@ -62,11 +65,11 @@ def run(command, environment, seconds, wall, folder):
         end_group(process)
     process.stdout.close()
     _, status, usage = os.wait4(process.pid, 0)
-    timer.cancel()
+    guard.stop()
     process.returncode = os.waitstatus_to_exitcode(status)
     end_group(process)
     spent = usage.ru_utime + usage.ru_stime
-    if late.is_set() or process.returncode in (-signal.SIGXCPU, -signal.SIGKILL) and failed is None:
+    if guard.why is not None or process.returncode in (-signal.SIGXCPU, -signal.SIGKILL) and failed is None:
         failed = OUT_OF_TIME
     elif failed is not None and "took" in failed:
         failed = OUT_OF_TIME

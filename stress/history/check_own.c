@@ -1,9 +1,9 @@
 /*
- * check_own.c - a worked example: a stack of one's own, recorded, and judged by a model of one's own.
+ * check_own.c - a worked example: a user's own stack, recorded, and judged by a user's own model.
  *
- * Three threads push and pop. The model says what a stack is, in a few lines; the general checker looks for an order of
- * the recorded operations that such a stack could have made. To see a failure, let pop() read its value after the
- * unlock, behind a sched_yield().
+ * Three threads push and pop. The model describes a stack in a few lines. The general checker looks
+ * for an order of the recorded operations that such a stack could have performed. To see a failure,
+ * let pop() read its value after the unlock, behind a sched_yield().
  */
 #include "history/history.h"
 
@@ -12,7 +12,7 @@
 
 enum { THREADS = 3, EACH = 8, ROUNDS = 50, BUDGET = 1000000 };
 
-/* -- the structure under test ---------------------------------------------------------------------------------------------- */
+/* -- the structure under test ------------------------------------------------------------------ */
 
 static struct {
 	pthread_mutex_t lock;
@@ -27,7 +27,7 @@ static void push(uint64_t value)
 	(void)pthread_mutex_unlock(&stack.lock);
 }
 
-/* 0: it was empty. */
+/* 0: the stack was empty. */
 static int pop(uint64_t *value)
 {
 	int any;
@@ -40,10 +40,11 @@ static int pop(uint64_t *value)
 	return any;
 }
 
-/* -- what a stack is ------------------------------------------------------------------------------------------------------- */
+/* -- what a stack is --------------------------------------------------------------------------- */
 
 /*
- * The model's state: state[0] values, state[1] the oldest. Unused places are 0, so that equal stacks are equal bytes.
+ * The model's state: state[0] is the number of values, state[1] the oldest value. Unused words are
+ * 0, so that equal stacks are equal bytes.
  */
 static size_t state_size(const struct history *history, const void *context)
 {
@@ -76,7 +77,7 @@ static int step(const struct history *history, const struct history_op *op, cons
 
 static const struct history_model stack_model = {state_size, start, step};
 
-/* -- recording ------------------------------------------------------------------------------------------------------------- */
+/* -- recording --------------------------------------------------------------------------------- */
 
 static void push_and_note(struct history_log *log, uint64_t value)
 {
@@ -123,7 +124,7 @@ static int play(struct history_recorder *recorder)
 	return 1;
 }
 
-/* -- judging --------------------------------------------------------------------------------------------------------------- */
+/* -- judging ----------------------------------------------------------------------------------- */
 
 static int judge(const struct history_recorder *recorder)
 {

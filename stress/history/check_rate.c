@@ -1,8 +1,9 @@
 /*
  * check_rate.c - what recording costs, and how fast the checkers are: a million operations each.
  *
- * The histories are those of a structure that a lock would guard: eight threads whose operations overlap, the effects
- * in one order. Fails when a verdict is wrong, or when a million operations take more than 10 s of processor time.
+ * The histories are those of a structure under a lock: eight threads whose operations overlap, with
+ * the effects in one order. Fails if a verdict is wrong, or if a million operations take more than
+ * 10 s of processor time.
  */
 #include "history/history.h"
 
@@ -22,7 +23,7 @@ static double seconds(void)
 	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Operation i takes effect at 100 * i and overlaps some before and after it. */
+/* Operation i takes effect at 100 * i and overlaps some operations before and after it. */
 static void place(struct history_op *op, uint64_t i)
 {
 	uint64_t scatter = i * UINT64_C(0x9e3779b97f4a7c15) >> 40;
@@ -38,7 +39,10 @@ static int add(struct history *history, struct history_op *op, const struct hist
 	return history_add(history, op, parts);
 }
 
-/* Half puts, half takes; in turns, at a depth of DEPTH, with "empty" at the beginning and "full" now and then. */
+/*
+ * Half puts, half takes; alternating, at a depth of DEPTH, with "empty" at the beginning and "full"
+ * sometimes.
+ */
 static int make_queue(struct history *history)
 {
 	uint64_t in = 0, out = 0;

@@ -1,27 +1,34 @@
 /*
  * clock.h - times of calls and returns that can be compared across threads.
  *
- * What is needed: the time of a call is taken before the operation's first access to memory, the time of its return
- * after its last, and if one time is smaller than another then it was taken earlier. An interval that is too wide is
- * sound (it hides violations), one that is too narrow is not (it accuses the innocent).
+ * Requirements: the time of a call is taken before the operation's first access to memory, the time
+ * of its return after its last access, and a smaller time was taken earlier. An interval that is
+ * too wide is sound (it hides violations); one that is too narrow is not (it reports false
+ * violations).
  *
- *   x86-64  The time stamp counter. Call: rdtscp; lfence. rdtscp waits for all earlier instructions but lets later
- *           ones begin; the lfence lets none begin before the counter was read. Return: rdtscp alone: it waits until
- *           earlier loads have their values, and a locked instruction has drained the store buffer by then. Later
- *           instructions may begin early: they can only make the interval wider. A plain store may still be in the
- *           store buffer: history_clock_drain() (mfence) waits for it. That is a choice, as the fence also adds an
- *           order between two operations that the program itself does not have, and so can hide a missing one.
- *   arm64   CNTVCT_EL0. Call: isb, mrs, isb (no read of the counter ahead of time, nothing later before it). Return:
- *           dsb ishld waits for loads, isb, mrs; draining: dsb ish. It ticks at 24 MHz to 1 GHz: short operations then
- *           tie, which counts as overlap.
- *   others  CLOCK_MONOTONIC between fences.
- *   counter One shared counter, added to at each call and return, by seq_cst read-modify-writes between fences. Right
- *           on every machine, but the threads queue up for its line, so fewer operations overlap.
+ *   x86-64   The time stamp counter. Call: rdtscp; lfence. rdtscp waits for all earlier
+ *            instructions but lets later ones begin; with the lfence no later one begins before the
+ *            counter was read. Return: rdtscp alone. It waits until earlier loads have their
+ *            values, and a locked instruction has drained the store buffer by then. Later
+ *            instructions may begin early, which can only widen the interval. A plain store may
+ *            still be in the store buffer: history_clock_drain() (mfence) waits for it. That is
+ *            optional, since the fence also orders two operations that the program itself does not
+ *            order, and so can hide a missing order.
+ *   arm64    CNTVCT_EL0. Call: isb, mrs, isb (the counter is not read ahead of time, and nothing
+ *            later comes before it). Return: dsb ishld waits for loads; then isb, mrs. Draining:
+ *            dsb ish. It ticks at 24 MHz to 1 GHz, so short operations may have equal times, which
+ *            count as overlap.
+ *   others   CLOCK_MONOTONIC between fences.
+ *   counter  One shared counter, incremented at each call and return by seq_cst read-modify-writes
+ *            between fences. Correct on every machine, but the threads queue for its cache line, so
+ *            fewer operations overlap.
  *
- * The counters of several processors agree if the processor says so (invariant TSC) and nobody has changed one. Linux
- * checks that at boot; history_clock_best() asks the processor and looks itself: threads on all processors pass the
- * last value around, and it may never go back. If either fails, it takes the counter. An offset below what it takes to
- * pass a value from one processor to another (some 100 ns) stays unseen, and is harmless: no operation can tell either.
+ * The counters of several processors agree if the processor guarantees it (invariant TSC) and no
+ * software has changed one. Linux checks that at boot. history_clock_best() reads the processor's
+ * guarantee and tests it: threads on all processors pass the last value around, which may never
+ * decrease. If either fails, it chooses the counter. An offset below the time for passing a value
+ * from one processor to another (some 100 ns) stays undetected. It is harmless, because no
+ * operation can notice it either.
  */
 #ifndef HISTORY_CLOCK_H
 #define HISTORY_CLOCK_H
@@ -32,12 +39,12 @@
 
 enum history_clock {
 	HISTORY_CLOCK_BEST = 0,
-	HISTORY_CLOCK_CYCLES = 1,  /* the processor's counter, or CLOCK_MONOTONIC where we know none */
+	HISTORY_CLOCK_CYCLES = 1,  /* the processor's counter, or CLOCK_MONOTONIC if none is known */
 	HISTORY_CLOCK_COUNTER = 2, /* the shared counter */
 	HISTORY_CLOCK_SYSTEM = 3   /* CLOCK_MONOTONIC */
 };
 
-/* HISTORY_CLOCK_CYCLES or HISTORY_CLOCK_COUNTER. Looks once per process. */
+/* HISTORY_CLOCK_CYCLES or HISTORY_CLOCK_COUNTER. Tests once per process. */
 enum history_clock history_clock_best(void);
 /* 1: no two processors were seen to disagree, in `rounds` values per thread. */
 int history_clock_agrees(enum history_clock clock, unsigned threads, unsigned rounds);
@@ -52,7 +59,10 @@ static inline uint64_t history_clock_system(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* [seq_cst] and fences: what one thread did before its ticket is seen by those that draw a later one. */
+/*
+ * [seq_cst] and fences: what one thread did before its ticket is seen by threads that draw a later
+ * one.
+ */
 static inline uint64_t history_clock_ticket(_Atomic(uint64_t) *counter)
 {
 	uint64_t ticket;

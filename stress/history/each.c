@@ -1,16 +1,18 @@
 /*
  * each.c - histories of many objects, each judged alone.
  *
- * Linearizability is local (Herlihy and Wing, 1990): a history is linearizable exactly if for each object its operations are. So where
- * objects are independent, a search over all of them is one search for each, and what is long for all may be short for each. Where
- * operations touch several objects, what concerns one of them must still be linearizable by itself.
+ * Linearizability is local (Herlihy and Wing, 1990): a history is linearizable exactly if the
+ * operations of each object are. So if objects are independent, one search over all objects can be
+ * replaced by one search for each, and a history that is too long for one search may be short for
+ * each object. If operations touch several objects, what concerns one object must still be
+ * linearizable by itself.
  */
 #include "history/order.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* That the operation touches the object. */
+/* The operation touches the object. */
 struct touch {
 	uint64_t object;
 	uint32_t op;
@@ -57,7 +59,7 @@ static void touches_fini(struct touches *touches)
 	free(touches->everywhere);
 }
 
-/* With its parts of that object only. */
+/* The operation with its parts of that object only. */
 static int add_projected(const struct history *history, uint32_t i, uint64_t object, struct history *out)
 {
 	struct history_op op = history->op[i];
@@ -89,7 +91,10 @@ int history_project(const struct history *history, uint64_t object, struct histo
 	return 1;
 }
 
-/* Those of touch[from .. to - 1], which are of one object, and those everywhere; in the order of the history. */
+/*
+ * The operations of touch[from .. to - 1], which are of one object, and those of all objects; in
+ * the order of the history.
+ */
 static int gather(const struct history *history, const struct touches *touches, size_t from, size_t to,
                   struct history *out)
 {
@@ -111,7 +116,7 @@ static int gather(const struct history *history, const struct touches *touches, 
 	return fine;
 }
 
-/* The place of the operation that has this thread, call and return. */
+/* The index of the operation that has this thread, call and return. */
 static size_t place_of(const struct history *history, const struct history_op *op)
 {
 	size_t i = 0;
@@ -154,7 +159,7 @@ enum history_verdict history_check_each(const struct history *history, const str
 
 	if (!touches_init(&touches, history))
 		worst = history_no_memory(finding);
-	/* One that is undecided keeps no other from being judged. */
+	/* An undecided object does not keep other objects from being judged. */
 	for (size_t from = 0, to; (worst == HISTORY_HOLDS || worst == HISTORY_UNDECIDED) && from < touches.count;
 	     from = to) {
 		enum history_verdict verdict;

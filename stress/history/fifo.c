@@ -1,9 +1,10 @@
 /*
  * fifo.c - histories of queues: the patterns of values.c, and one of order.
  *
- * Order: a went in before b (its put returned before b's was called), b came out, and a came out later (its take was
- * called after b's had returned) or never. One walk along the events finds it: of the values whose put has returned,
- * remember the one whose take is called last; when a put is called, its value must not come out before that.
+ * Order: a was put before b (its put returned before b's was called), b was taken, and a was taken
+ *   later (its take was called after b's had returned) or never. One walk along the events finds
+ *   it. Of the values whose put has returned, it remembers the one whose take is called last; when
+ *   a put is called, its value must not be taken before that.
  */
 #include "history/values.h"
 
@@ -30,7 +31,7 @@ static enum history_verdict out_of_order(const struct history *history, const st
 	return HISTORY_VIOLATED;
 }
 
-/* value_of[op]: the place of the value that it put. */
+/* value_of[op]: the index of the value that the operation put. */
 static enum history_verdict check_order(const struct history *history, const struct history_values *values,
                                         const uint32_t value_of[], struct history_finding *finding)
 {

@@ -1,23 +1,27 @@
 /*
  * general.c - any history against any sequential model, by search.
  *
- * Wing and Gong's algorithm: keep the calls and returns that are not explained yet in a list; the next operation of the
- * order is one whose call stands ahead of every return. Try it; if the model refuses, try the next; at a return nothing
- * more can come first, so take the last choice back. Lowe's improvement: the same set of operations in the same state
- * was tried before, so it need not be tried again. Those pairs are kept whole, not only their hashes: a collision must
+ * Wing and Gong's algorithm (1993). A list holds the calls and returns that are not explained yet.
+ * The next operation of the order is one whose call comes before every return in the list. Try it;
+ * if the model refuses, try the next one. At a return no further operation can be next, so undo the
+ * last choice. Lowe's improvement (2017): a pair of a set of operations and a state that was tried
+ * before need not be tried again. These pairs are kept whole, not only as hashes: a collision must
  * not become a verdict.
  *
- * Where times do not say what came before what, a set for each operation does. The next operation is then one of which
- * all that came before it is explained; the rest of the search is the same. Times cannot stand for such sets: calls of
- * four threads may be ordered in two pairs, a before b and c before d, with nothing between the pairs, and then times
- * order a before d or c before b.
+ * If times do not tell which operations precede an operation, a set for each operation does. Then
+ * the next operation is one whose set is explained completely; the rest of the search is the same.
+ * Times cannot represent such sets. Calls of four threads may be ordered in two pairs, a before b
+ * and c before d, with no order between the pairs, but times order a before d or c before b.
  */
 #include "history/order.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Calls and returns in time order; node 0 is the head. Lifting an operation unlinks both of its nodes. */
+/*
+ * Calls and returns in time order; node 0 is the head. To explain an operation unlinks both of its
+ * nodes.
+ */
 struct node {
 	uint32_t previous, next;
 	uint32_t op;
@@ -35,9 +39,9 @@ struct search {
 	uint32_t *chosen; /* operations, in the order of the choices */
 	uint32_t depth, deepest, stuck;
 	size_t set_size, state_size, key_size; /* bytes; key: the set, then the state */
-	unsigned char *key;                    /* where we are */
+	unsigned char *key;                    /* the current set and state */
 	unsigned char *undo;                   /* per depth, the state before the choice */
-	/* What was met: an arena of keys and a table of places + 1. */
+	/* The pairs that were tried: an arena of keys and a table of indices + 1. */
 	unsigned char *met;
 	size_t met_count, met_room, budget;
 	uint32_t *slot;
@@ -49,7 +53,7 @@ static unsigned char *state_of(struct search *search)
 	return search->key + search->set_size;
 }
 
-/* -- what was met ---------------------------------------------------------------------------------------------------------- */
+/* -- what was tried ---------------------------------------------------------------------------- */
 
 static uint64_t hash(const unsigned char *bytes, size_t size)
 {
@@ -96,7 +100,9 @@ static int grow(struct search *search)
 	return 1;
 }
 
-/* 1: where we are is new, and is remembered. 0: it was met. -1: no memory or budget left. */
+/*
+ * 1: the current pair is new, and is remembered. 0: it was tried. -1: no memory or budget is left.
+ */
 static int remember(struct search *search)
 {
 	uint32_t *slot;
@@ -114,7 +120,7 @@ static int remember(struct search *search)
 	return 1;
 }
 
-/* -- the list -------------------------------------------------------------------------------------------------------------- */
+/* -- the list ---------------------------------------------------------------------------------- */
 
 static void unlink_node(struct node nodes[], uint32_t n)
 {
@@ -141,7 +147,7 @@ static void lift(struct search *search, uint32_t op)
 	unlink_node(search->node, search->node[call].partner);
 }
 
-/* In the opposite order of unlinking, so that each finds its neighbours as they were. */
+/* In the reverse order of unlinking, so that each node finds its neighbours as they were. */
 static void put_back(struct search *search, uint32_t op)
 {
 	uint32_t call = call_node(search, op);
@@ -168,7 +174,7 @@ static void build_list(struct search *search)
 	search->node[0] = (struct node){events, events != 0, NO_OP, 0};
 }
 
-/* -- what may come next ---------------------------------------------------------------------------------------------------- */
+/* -- what may come next ------------------------------------------------------------------------ */
 
 static int is_explained(const struct search *search, uint32_t op)
 {
@@ -197,26 +203,26 @@ static uint32_t free_from(const struct search *search, uint32_t op)
 	return op < search->history->count ? op : NO_OP;
 }
 
-/* The operation of a call; none may come behind a return. */
+/* The operation of a call; no operation after a return may be next. */
 static uint32_t called_at(const struct search *search, uint32_t node)
 {
 	return search->node[node].partner != 0 ? search->node[node].op : NO_OP;
 }
 
-/* The first operation that may come next, or NO_OP. */
+/* The first operation that may be next, or NO_OP. */
 static uint32_t first_candidate(const struct search *search)
 {
 	return search->history->before != NULL ? free_from(search, 0) : called_at(search, search->node[0].next);
 }
 
-/* The one behind `op`, which may come next, too. */
+/* The operation after `op` that may be next, too. */
 static uint32_t candidate_after(const struct search *search, uint32_t op)
 {
 	return search->history->before != NULL ? free_from(search, op + 1)
 	                                       : called_at(search, search->node[call_node(search, op)].next);
 }
 
-/* Of those that are not explained: the one whose return comes first, or the first one. */
+/* Of the unexplained operations, the one whose return comes first, or the first one. */
 static uint32_t first_unexplained(const struct search *search)
 {
 	uint32_t at = search->history->before != NULL ? 0 : search->node[0].next;
@@ -231,14 +237,14 @@ static uint32_t first_unexplained(const struct search *search)
 	return at;
 }
 
-/* -- the search ------------------------------------------------------------------------------------------------------------ */
+/* -- the search -------------------------------------------------------------------------------- */
 
 static unsigned char *undo_of(const struct search *search, uint32_t depth)
 {
 	return search->undo + (size_t)depth * search->state_size;
 }
 
-/* 1: this operation comes next; 0: it cannot, or that was tried; -1: no budget. */
+/* 1: this operation is next; 0: it cannot be, or that was tried; -1: no budget. */
 static int choose(struct search *search, uint32_t op)
 {
 	unsigned char *before = undo_of(search, search->depth);
@@ -262,7 +268,7 @@ static int choose(struct search *search, uint32_t op)
 	return 1;
 }
 
-/* Takes the last choice back; gives its operation. */
+/* Undoes the last choice; returns its operation. */
 static uint32_t take_back(struct search *search)
 {
 	uint32_t op = search->chosen[--search->depth];
@@ -274,7 +280,7 @@ static uint32_t take_back(struct search *search)
 	return op;
 }
 
-/* Nobody can come next any more: what the search got to, for the finding. */
+/* No operation can be next: how far the search came, for the finding. */
 static void note_stuck(struct search *search)
 {
 	if (search->depth >= search->deepest) {

@@ -1,26 +1,26 @@
 /*
  * history.h - what threads did to a structure and when: recorded, then checked for linearizability.
  *
- * Use it to check a structure of your own: record what each thread calls and gets, join the threads, and ask whether
- * some order of the operations explains all results, keeps each operation between its call and its return, and is one
- * that a single thread could have made (Herlihy and Wing, TOPLAS 1990). It needs nothing of Weir, so it may be copied.
- * A worked example and what a verdict does and does not mean: docs/checking.md.
+ * Use it to check a structure of your own. Record the calls and results of each thread, join the
+ * threads, and ask whether a sequential order of the operations explains all results and keeps each
+ * operation between its call and its return (Herlihy and Wing, TOPLAS 1990). It does not depend on
+ * Weir, so it may be copied. docs/checking.md has a worked example, and says what a verdict means.
  *
- * | part                        | for                                          | operations  | time                  |
- * |-----------------------------|----------------------------------------------|-------------|-----------------------|
- * | history_recorder_*          | recording                                    | any number  | constant per operation |
- * | history_check_fifo          | queues, bounded or not                       | millions    | O(n log n)            |
- * | history_check_multiset      | pools, shuffle queues                        | millions    | O(n log n)            |
- * | history_check_priority      | priority queues                              | millions    | O(n log n)            |
- * | history_check_register      | variables, one per operation, with versions  | millions    | O(n log n)            |
- * | history_check_serial        | snapshots, transactions, with versions       | millions    | O(n log n), n parts   |
- * | history_check_stamps        | the same when operations tell their stamps   | millions    | O(n log n), n parts   |
- * | history_check_general       | anything that a model can be written for     | tens        | exponential at worst  |
- * | history_check_each          | the same, many objects apart from each other | tens a piece | n log n, and those   |
+ * | part                   | for                            | operations | time                   |
+ * |------------------------|--------------------------------|------------|------------------------|
+ * | history_recorder_*     | recording                      | any number | constant per operation |
+ * | history_check_fifo     | queues, bounded or not         | millions   | O(n log n)             |
+ * | history_check_multiset | pools, shuffle queues          | millions   | O(n log n)             |
+ * | history_check_priority | priority queues                | millions   | O(n log n)             |
+ * | history_check_register | versioned variables, one per operation | millions | O(n log n)       |
+ * | history_check_serial   | snapshots and transactions     | millions   | O(n log n) in parts    |
+ * | history_check_stamps   | the same, if operations give stamps | millions | O(n log n) in parts |
+ * | history_check_general  | anything that a model can describe | tens   | exponential at worst   |
+ * | history_check_each  | the same, for many independent objects | tens each | n log n, and those |
  *
- * The checkers are for one thread at a time; none keeps state between calls. Fast checkers want every operation to have
- * returned. Times are compared as "returned strictly before the other was called"; a tie means overlap, so a coarse
- * clock can hide a violation but never make one.
+ * One thread at a time may use a checker; none keeps state between calls. Fast checkers require
+ * that every operation has returned. Times are compared as "returned strictly before the other was
+ * called". Equal times mean overlap, so a coarse clock can hide a violation but never invent one.
  */
 #ifndef HISTORY_HISTORY_H
 #define HISTORY_HISTORY_H
@@ -31,18 +31,18 @@
 
 #include "history/clock.h"
 
-/* -- histories ------------------------------------------------------------------------------------------------------------- */
+/* -- histories -- */
 
 enum history_kind {
-	/* Collections. Values are unique: each goes in at most once. */
-	HISTORY_PUT = 1,    /* argument went in; result is its key in a priority queue (int64_t) */
-	HISTORY_PUT_FULL,   /* nothing went in, there was no room */
-	HISTORY_TAKE,       /* result came out */
-	HISTORY_TAKE_EMPTY, /* nothing came out, there was nothing (that may leave) */
-	/* Variables: the parts tell what was read and published. */
+	/* Collections. Values are unique: each is put at most once. */
+	HISTORY_PUT = 1,    /* argument was put; result is its key in a priority queue (int64_t) */
+	HISTORY_PUT_FULL,   /* not put: there was no room */
+	HISTORY_TAKE,       /* result was taken */
+	HISTORY_TAKE_EMPTY, /* not taken: nothing (that may leave) was stored */
+	/* Variables: the parts say what was read and published. */
 	HISTORY_READ,
 	HISTORY_WRITE,   /* with or without reading; all parts at one instant */
-	HISTORY_ABORTED, /* nothing was published as some part was beyond version `before` */
+	HISTORY_ABORTED, /* nothing published: some part was beyond version `before` */
 	/* Structures with keys: history/keyed.h. */
 	HISTORY_MAP_PUT,
 	HISTORY_MAP_GET,
@@ -59,14 +59,15 @@ enum history_kind {
 	HISTORY_NAME_CREATE,
 	HISTORY_NAME_REMOVE,
 	/* Collections, for the general checker only. */
-	HISTORY_CLOSE,       /* argument 0: what is inside is to come out; HISTORY_CANCELS: it is gone */
-	HISTORY_PUT_CLOSED,  /* argument did not go in, it is closed */
-	HISTORY_TAKE_ENDED,  /* nothing came out, and nothing ever will */
+	/* argument 0: stored values can still be taken; HISTORY_CANCELS: they are dropped */
+	HISTORY_CLOSE,
+	HISTORY_PUT_CLOSED,  /* argument was not put: it is closed */
+	HISTORY_TAKE_ENDED,  /* nothing was taken, and nothing ever will be */
 	HISTORY_LOOK_CLOSED, /* result: whether it is closed */
-	HISTORY_TAKE_BELOW,  /* by priority: nothing with a key below argument was there (int64_t) */
-	HISTORY_CLEAR,       /* all that was inside is gone */
+	HISTORY_TAKE_BELOW,  /* by priority: no key below argument was stored (int64_t) */
+	HISTORY_CLEAR,       /* all stored values are dropped */
 	HISTORY_PEEK,        /* result stays and is the next to leave; by priority result is its key */
-	/* From here on yours; the general checker passes them to your model. */
+	/* Free for your own kinds; the general checker passes them to your model. */
 	HISTORY_USER = 32
 };
 
@@ -76,9 +77,9 @@ enum { HISTORY_CANCELS = 1 };
 /* What an operation did to one variable. */
 struct history_part {
 	uint64_t object;
-	uint64_t before; /* the version it read or was based on; HISTORY_NONE: it did not look */
-	uint64_t after;  /* the version it published; HISTORY_NONE: none */
-	uint64_t value;  /* what it published, else what it read; HISTORY_NONE: unknown */
+	uint64_t before; /* the version read or based on; HISTORY_NONE: it did not look */
+	uint64_t after;  /* the version published; HISTORY_NONE: none */
+	uint64_t value;  /* the value published, else read; HISTORY_NONE: unknown */
 };
 
 struct history_op {
@@ -86,34 +87,36 @@ struct history_op {
 	uint64_t argument, result;
 	uint32_t thread;
 	uint16_t kind;
-	uint16_t parts; /* how many, from history.part[part] on */
+	uint16_t parts; /* their number, from history.part[part] on */
 	uint32_t part;
 };
 
-/* All operations, in the order of their calls when it comes from a recorder. */
+/* All operations, in the order of their calls if it comes from a recorder. */
 struct history {
 	struct history_op *op;
 	size_t count, room;
 	struct history_part *part;
 	size_t part_count, part_room;
-	int partial; /* operations were left out: a version that nobody published is no fault (history_shrink sets it) */
+	/* operations were removed: a version without a publisher is no fault (set by history_shrink) */
+	int partial;
 	/*
-	 * For the general checker, where times say nothing (NULL: they do). What came before operation i are those whose bits are
-	 * set from before[i * words] on, words = (count + 63) / 64. It is the caller's, and a copy of the history has none.
+	 * For the general checker, if times mean nothing (NULL: they do). The operations before
+	 * operation i are those whose bits are set from before[i * words] on, words = (count + 63) /
+	 * 64. The caller owns it, and a copy of the history has none.
 	 */
 	const uint64_t *before;
 };
 
 void history_init(struct history *history);
 void history_fini(struct history *history);
-/* 0: no memory (or more than 2^31 - 1 operations or parts). parts[] is copied; op->part is ignored. */
+/* 0: no memory, or more than 2^31 - 1 operations or parts. parts[] is copied; op->part is unused. */
 int history_add(struct history *history, const struct history_op *op, const struct history_part parts[]);
-/* By call, then by return. Earlier places of operations are void. */
+/* Sorts by call, then by return. Earlier indices of operations become invalid. */
 void history_sort(struct history *history);
 
-/* -- recording ------------------------------------------------------------------------------------------------------------- */
+/* -- recording -- */
 
-/* One thread's log; written by its thread only. Call, do, return: */
+/* The log of one thread; only that thread writes it. Call, do, return: */
 struct history_log {
 	struct history_op *op;
 	size_t count, room;
@@ -122,14 +125,16 @@ struct history_log {
 	uint32_t thread;
 	enum history_clock clock;
 	_Atomic(uint64_t) *counter;
-	uint64_t lost; /* operations that found the log full; a history with lost operations cannot be judged */
+	/* operations that found the log full; a history with lost operations cannot be judged */
+	uint64_t lost;
 };
 
 struct history_recorder;
 
 /*
- * `threads` logs with room for so many operations and parts each; their memory is touched now, so that recording never
- * faults. NULL: no memory. HISTORY_CLOCK_BEST chooses by history_clock_best().
+ * Creates `threads` logs with room for so many operations and parts each. Their memory is touched
+ * now, so that recording never faults. NULL: no memory. HISTORY_CLOCK_BEST chooses by
+ * history_clock_best().
  */
 struct history_recorder *history_recorder_create(unsigned threads, size_t operations, size_t parts,
                                                  enum history_clock clock);
@@ -137,7 +142,11 @@ void history_recorder_destroy(struct history_recorder *recorder);
 struct history_log *history_recorder_log(struct history_recorder *recorder, unsigned thread);
 /* Empties all logs. No thread may be recording. */
 void history_recorder_reset(struct history_recorder *recorder);
-/* Adds what was recorded to `out`, sorted; 0: no memory, or operations were lost. No thread may be recording. */
+
+/*
+ * Adds the recorded operations to `out`, sorted. 0: no memory, or operations were lost. No thread
+ * may be recording.
+ */
 int history_recorder_collect(const struct history_recorder *recorder, struct history *out);
 
 /* Immediately before the operation: the time of its call. */
@@ -147,9 +156,9 @@ static inline uint64_t history_call(const struct history_log *log)
 }
 
 /*
- * Immediately after the operation: the time of its return. Where the effect of an operation may be a plain store (not a
- * read-modify-write), use history_return_drained, or the store may still be on its way to the others when the time is
- * taken: then a correct structure looks wrong.
+ * Immediately after the operation: the time of its return. If the operation takes effect by a plain
+ * store (not a read-modify-write), use history_return_drained(). Otherwise the store may still be
+ * in the store buffer when the time is taken, and a correct structure looks wrong.
  */
 static inline uint64_t history_return(const struct history_log *log)
 {
@@ -162,7 +171,7 @@ static inline uint64_t history_return_drained(const struct history_log *log)
 	return history_clock_after(log->clock, log->counter);
 }
 
-/* Writes the operation down. */
+/* Records the operation. */
 static inline void history_note(struct history_log *log, enum history_kind kind, uint64_t argument, uint64_t result,
                                 uint64_t called, uint64_t returned)
 {
@@ -173,17 +182,18 @@ static inline void history_note(struct history_log *log, enum history_kind kind,
 	log->op[log->count++] = (struct history_op){called, returned, argument, result, log->thread, (uint16_t)kind, 0, 0};
 }
 
-/* The same for operations on variables; `stamp` is the operation's stamp if there is one. */
+/* The same for operations on variables; `stamp` is the stamp of the operation if it has one. */
 void history_note_parts(struct history_log *log, enum history_kind kind, const struct history_part parts[],
                         size_t count, uint64_t stamp, uint64_t called, uint64_t returned);
 
-/* -- verdicts -------------------------------------------------------------------------------------------------------------- */
+/* -- verdicts -- */
 
 enum history_verdict {
-	HISTORY_HOLDS = 0,     /* no violation; whether that means linearizable is said at each checker */
-	HISTORY_VIOLATED = 1,  /* not linearizable, always right */
-	HISTORY_UNDECIDED = 2, /* no memory, or the general checker's budget is used up */
-	HISTORY_MALFORMED = 3  /* not a history: a return before its call, an unknown kind, an operation without an end */
+	HISTORY_HOLDS = 0,     /* no violation; each checker says whether that means linearizable */
+	HISTORY_VIOLATED = 1,  /* not linearizable, always correct */
+	HISTORY_UNDECIDED = 2, /* no memory, or the budget of the general checker is exhausted */
+	/* not a history: a return before its call, an unknown kind, an operation without an end */
+	HISTORY_MALFORMED = 3
 };
 
 enum { HISTORY_WITNESSES = 16 };
@@ -193,97 +203,112 @@ struct history_finding {
 	const char *pattern; /* one of few fixed words, for programs */
 	char what[256];      /* a sentence, for people */
 	size_t witness[HISTORY_WITNESSES];
-	size_t witnesses; /* places in history.op of the operations that cannot be explained together */
-	uint64_t object;  /* of history_check_each: whose operations they are */
+	/* indices in history.op of the operations that cannot be explained together */
+	size_t witnesses;
+	uint64_t object; /* of history_check_each: the object of these operations */
 };
 
-/* -- fast checkers --------------------------------------------------------------------------------------------------------- */
+/* -- fast checkers -- */
 
 struct history_bounds {
 	uint64_t capacity; /* 0: no bound */
-	uint64_t stays;    /* multiset: a take leaves so many behind, else it answers "empty" (min_after_dequeue) */
+	/* multiset: a take leaves at least so many, else it returns "empty" (min_after_dequeue) */
+	uint64_t stays;
 };
 
 /*
- * HISTORY_HOLDS means linearizable for histories without HISTORY_PUT_FULL on a queue without capacity. With them, what
- * is wrong is certainly wrong, but a rare violation that needs several operations' bounds at once passes; the general
- * checker finds it. Patterns: "put twice", "taken twice", "never put", "taken early", "order", "empty", "full",
- * "capacity".
+ * For histories without HISTORY_PUT_FULL on a queue without capacity, HISTORY_HOLDS means
+ * linearizable. For others a violation is always correct, but a rare one that only the bounds of
+ * several operations together show is missed; the general checker finds it. Patterns: "put twice",
+ * "taken twice", "never put", "taken early", "order", "empty", "full", "capacity".
  */
 enum history_verdict history_check_fifo(const struct history *history, const struct history_bounds *bounds,
                                         struct history_finding *finding);
+
 /*
- * HISTORY_HOLDS means linearizable when stays is 0 and there is no HISTORY_PUT_FULL; otherwise as above. Patterns: as
- * above without "order", and "stays".
+ * HISTORY_HOLDS means linearizable if stays is 0 and there is no HISTORY_PUT_FULL; otherwise as
+ * above. Patterns: as above without "order", and "stays".
  */
 enum history_verdict history_check_multiset(const struct history *history, const struct history_bounds *bounds,
                                             struct history_finding *finding);
 
 enum history_equals { HISTORY_EQUALS_ANY, HISTORY_EQUALS_FIFO };
+
 /*
- * The smallest key comes out first; among equal keys any, or the one that went in first. HISTORY_HOLDS means
- * linearizable without a capacity and HISTORY_PUT_FULL, when keys differ or equals may come in any order. Patterns: as
- * above, and "urgent".
+ * The smallest key comes out first; among equal keys any, or the oldest. HISTORY_HOLDS means
+ * linearizable without a capacity and HISTORY_PUT_FULL, if keys differ or equals may come in any
+ * order. Patterns: as above, and "urgent".
  */
 enum history_verdict history_check_priority(const struct history *history, const struct history_bounds *bounds,
                                             enum history_equals equals, struct history_finding *finding);
 
 /*
- * Variables whose versions are numbered without gaps from `initial` on. Every operation has one part; variables are
- * independent, so each is judged alone. HISTORY_HOLDS means linearizable.
+ * Variables whose versions are numbered without gaps from `initial` on. Every operation has one
+ * part. Variables are independent, so each is judged alone. HISTORY_HOLDS means linearizable.
  * Patterns: "version twice", "version missing", "value", "not based", "order", "abort".
  */
 enum history_verdict history_check_register(const struct history *history, uint64_t initial,
                                             struct history_finding *finding);
+
 /*
- * The same for operations with any number of parts, each taking effect at one instant for all its parts: strict
- * serializability. HISTORY_HOLDS means linearizable. order[] (may be NULL; room for history->count) gets the operations
- * in an order that explains all. Patterns as above; the witnesses of "order" are a cycle of operations each of which
- * must come after the next.
+ * The same for operations with any number of parts, each taking effect at one instant for all its
+ * parts: strict serializability. HISTORY_HOLDS means linearizable. order[] (may be NULL; room for
+ * history->count) receives the operations in an order that explains all. Patterns as above; the
+ * witnesses of "order" are a cycle of operations, each of which must come after the next.
  */
 enum history_verdict history_check_serial(const struct history *history, uint64_t initial, uint32_t order[],
                                           struct history_finding *finding);
+
 /*
- * The same when op.result of each operation is its stamp: a write of stamp s takes effect at s, a read of stamp s sees
- * every write up to s. Stricter than history_check_serial: the stamps themselves must be an explanation.
- * HISTORY_ABORTED is not looked at.
+ * The same if op.result of each operation is its stamp: a write of stamp s takes effect at s, and a
+ * read of stamp s sees every write up to s. This is stricter than history_check_serial(): the
+ * stamps themselves must be an explanation. HISTORY_ABORTED is ignored.
  */
 enum history_verdict history_check_stamps(const struct history *history, uint64_t initial,
                                           struct history_finding *finding);
 
-/* -- the general checker --------------------------------------------------------------------------------------------------- */
+/* -- the general checker -- */
 
 /* A sequential structure. Its state is a block of bytes; equal states must be equal bytes. */
 struct history_model {
 	size_t (*state_size)(const struct history *history, const void *context);
 	void (*start)(const struct history *history, const void *context, void *state);
-	/* 1: the operation may come now with the result that it had, and *state is what follows. 0: it may not. */
+	/*
+	 * 1: the operation may come next with its result, and *state becomes the state after it. 0: it
+	 * may not.
+	 */
 	int (*step)(const struct history *history, const struct history_op *op, const void *context, void *state);
 };
 
 /*
- * Wing and Gong's search (1993) with Lowe's memory of what was tried (2017). Exact, whatever the verdict, unless it is
- * HISTORY_UNDECIDED: more than `budget` pairs of a set of operations and a state were met. Pattern: "none fits".
- * order[] as above.
+ * Wing and Gong's search (1993) with Lowe's memory of what was tried (2017). The verdict is exact,
+ * unless it is HISTORY_UNDECIDED: the search met more than `budget` pairs of a set of operations
+ * and a state. Pattern: "none fits". order[] as above.
  */
 enum history_verdict history_check_general(const struct history *history, const struct history_model *model,
                                            const void *context, size_t budget, uint32_t order[],
                                            struct history_finding *finding);
 
 /*
- * Judges the operations of each object alone, by their parts that name it. Operations without parts belong to all. HISTORY_HOLDS means
- * linearizable if what the model says of one object depends on no other and each operation touches one. HISTORY_VIOLATED is always right,
- * if the model lets pass what another object may explain. The budget is each object's. Pattern: "object".
+ * Judges the operations of each object alone, by the parts that name it. Operations without parts
+ * belong to all objects. HISTORY_HOLDS means linearizable if the model of one object depends on no
+ * other object and each operation touches one. HISTORY_VIOLATED is always correct, if the model
+ * permits whatever another object may explain. The budget is per object. Pattern: "object".
  */
 enum history_verdict history_check_each(const struct history *history, const struct history_model *model,
                                         const void *context, size_t budget, struct history_finding *finding);
-/* What history_check_each() judges of that object. `out` is initialized by the call, for history_fini(). 0: no memory. */
+
+/*
+ * The operations that history_check_each() judges for that object. `out` is initialized by the
+ * call, for history_fini(). 0: no memory.
+ */
 int history_project(const struct history *history, uint64_t object, struct history *out);
 
 /*
- * Models of what the fast checkers know, and of closing. Contexts: struct history_bounds; the same; struct
- * history_priority; uint64_t initial. A put that was called before a close returned may go in behind it, unless a take
- * was told that nothing will come: closing is an order to later puts, as weir's closes are.
+ * Models of the structures that the fast checkers know, and of closing. Contexts: struct
+ * history_bounds; the same; struct history_priority; uint64_t initial. A put that was called before
+ * a close returned may take effect after it, unless a take returned HISTORY_TAKE_ENDED: a close
+ * concerns later puts, as in Weir.
  */
 struct history_priority {
 	struct history_bounds bounds;
@@ -294,40 +319,50 @@ extern const struct history_model history_model_fifo, history_model_multiset, hi
 /* For models: `one` had returned when `other` was called, by times or by `before`. */
 int history_came_before(const struct history *history, size_t one, size_t other);
 
-/* -- looking at a failure -------------------------------------------------------------------------------------------------- */
+/* -- minimizing and printing a failure -- */
 
 /* 1: `history` still fails. */
 typedef int history_fails_fn(const struct history *history, void *context);
 
-/* Operations of one unit leave together; HISTORY_STAYS never leaves. */
+/* Operations of one unit are removed together; those of HISTORY_STAYS never. */
 enum { HISTORY_STAYS = 0 };
+
 /*
- * Units such that what is left of a linearizable history does not fail by the pattern of `finding`; so a smaller
- * history that fails by it is a part of the first failure, and not made by leaving things out. (fails() must compare
- * the pattern.) A value's put and take are one unit, any other operation is one. Where a finding says that too few were
- * inside ("full", "stays", or a search that had such answers), values stay.
+ * Sets units such that a linearizable history, after removals, does not fail by the pattern of
+ * `finding`. So a smaller history that fails by it is a part of the original failure. (fails() must
+ * compare the pattern.) The put and the take of a value are one unit; any other operation is one.
+ * If the finding says that too few values were stored ("full", "stays", or a search with such
+ * results), values stay.
  */
 void history_units_of_values(const struct history *history, const struct history_bounds *bounds,
                              const struct history_finding *finding, uint32_t unit[]);
-/* The same for variables: each operation is one, as what is left is marked partial. */
-void history_units_of_versions(const struct history *history, uint32_t unit[]);
+
 /*
- * Delta debugging (Zeller and Hildebrandt, TSE 2002) on units: a history that fails and of which no unit, left out
- * alone, leaves a failure. `out` is initialized by the call. 0: no memory, or `history` does not fail.
+ * The same for variables: each operation is one unit, because the reduced history is marked
+ * partial.
+ */
+void history_units_of_versions(const struct history *history, uint32_t unit[]);
+
+/*
+ * Delta debugging (Zeller and Hildebrandt, TSE 2002) on units: finds a history that fails, and no
+ * longer fails if any one unit is removed. `out` is initialized by the call. 0: no memory, or
+ * `history` does not fail.
  */
 int history_shrink(const struct history *history, const uint32_t unit[], history_fails_fn *fails, void *context,
                    struct history *out);
 
-/* What the operation was called with (returned 0) or answered (1). */
+/* Writes the arguments of the operation (returned 0) or its result (1). */
 typedef void history_describe_fn(const struct history *history, const struct history_op *op, int returned, char *text,
                                  size_t size);
-/* Knows the kinds above. */
+/* For the kinds above. */
 void history_describe(const struct history *history, const struct history_op *op, int returned, char *text,
                       size_t size);
 enum { HISTORY_MOST_PRINTED = 1000 };
+
 /*
- * A column per thread, a line per call or return, in time order; marks the witnesses of `finding` (may be NULL) with a
- * star. describe NULL: history_describe. No more than HISTORY_MOST_PRINTED operations are printed.
+ * Prints a column per thread and a line per call or return, in order of time. Marks the witnesses
+ * of `finding` (may be NULL) with a star. describe NULL: history_describe(). Prints at most
+ * HISTORY_MOST_PRINTED operations.
  */
 void history_print(FILE *file, const struct history *history, const struct history_finding *finding,
                    history_describe_fn *describe);

@@ -1,5 +1,5 @@
 /*
- * keyed.c - sequential maps, joins and names; see keyed.h. Written for being plainly right.
+ * keyed.c - sequential maps, joins and names; see keyed.h. Written to be obviously right.
  */
 #include "history/keyed.h"
 
@@ -31,9 +31,12 @@ static uint64_t mask_of(const struct history *history, const struct history_op *
 	return mask;
 }
 
-/* -- maps --------------------------------------------------------------------------------------------------------------------- */
+/* -- maps -------------------------------------------------------------------------------------- */
 
-/* have 0: not there. Values of what is not there are 0, as equal states must be equal bytes. */
+/*
+ * have 0: the entry is free. The values of missing components are 0, because equal states must be
+ * equal bytes.
+ */
 struct entry {
 	uint64_t key, have, complete, value[HISTORY_MOST_COMPONENTS];
 };
@@ -136,7 +139,7 @@ static void map_remove(struct map *map, struct entry *entry, const struct histor
 	}
 }
 
-/* What of this entry came out, or would have. */
+/* The parts of this entry that were taken, or would have been. */
 static int map_take(struct map *map, struct entry *entry, const struct history *history, const struct history_op *op)
 {
 	const struct history_part *part = &history->part[op->part];
@@ -193,13 +196,16 @@ static int map_step(const struct history *history, const struct history_op *op, 
 
 const struct history_model history_model_map = {map_size, map_start, map_step};
 
-/* -- joins -------------------------------------------------------------------------------------------------------------------- */
+/* -- joins ------------------------------------------------------------------------------------- */
 
 struct tuple {
 	uint64_t key, have, index, value[HISTORY_MOST_COMPONENTS];
 };
 
-/* Behind the incomplete tuples, one for each key, the ready ones in the order in which they leave. */
+/*
+ * After the incomplete tuples, one for each key, follow the ready ones in the order in which they
+ * leave.
+ */
 struct join {
 	uint64_t keys, room; /* constant */
 	uint64_t next_index, closed, incomplete, ready;
@@ -261,7 +267,7 @@ static void make_ready(struct join *join, struct tuple *tuple)
 	*tuple = (struct tuple){.key = tuple->key};
 }
 
-/* What an insert of these parts is told. */
+/* The result of an insert of these parts. */
 static enum history_answer answer_to(struct join *join, const struct history_part part[], uint32_t count)
 {
 	if (join->closed == HISTORY_JOIN_CANCELLED)
@@ -284,7 +290,7 @@ static int join_insert(struct join *join, const struct history *history, const s
 	enum history_answer answer = answer_to(join, part, op->parts);
 	uint64_t index = join->next_index;
 
-	/* Another key may have been the reason; of a close all keys know. */
+	/* Another key may have been the reason; a close is known to all keys. */
 	if (op->result != HISTORY_DONE)
 		return op->result == answer || (shape->alone && (op->result == HISTORY_REFUSED || join->closed));
 	if (answer != HISTORY_DONE)
@@ -305,7 +311,7 @@ static int join_insert(struct join *join, const struct history *history, const s
 	return 1;
 }
 
-/* Rows of all components, the first to leave first. */
+/* Rows of all components, in the order in which they leave. */
 static int rows_fit(struct join *join, const struct history_part part[], uint32_t parts,
                     const struct history_join *shape)
 {
@@ -373,9 +379,9 @@ static int join_step(const struct history *history, const struct history_op *op,
 
 const struct history_model history_model_join = {join_size, join_start, join_step};
 
-/* -- names -------------------------------------------------------------------------------------------------------------------- */
+/* -- names ------------------------------------------------------------------------------------- */
 
-/* object + 1 of the name, 0: none. */
+/* object + 1 of the name; 0: none. */
 struct names {
 	uint64_t count;
 	struct {
@@ -435,7 +441,7 @@ static int names_step(const struct history *history, const struct history_op *op
 
 const struct history_model history_model_names = {names_size, names_start, names_step};
 
-/* -- shrinking ---------------------------------------------------------------------------------------------------------------- */
+/* -- shrinking --------------------------------------------------------------------------------- */
 
 static int changed(const struct history *history, const struct history_op *op)
 {

@@ -1,15 +1,19 @@
 /*
- * keyed.h - histories of structures whose operations name keys: maps of tuples, joins by key, names of objects.
+ * keyed.h - histories of structures whose operations name keys: maps of tuples, joins by key,
+ * names.
  *
  * An operation has a part for each key and component that it touches:
- *   object   the key, or the name's number
- *   before   the component, from 0 on; of a name 0
- *   after    of a take from a join: the index that came with the tuple; else HISTORY_NONE
- *   value    what went in or came out, HISTORY_NONE when nothing did; values are unique
- * and result is one of enum history_answer. What an argument means stands at each kind; HISTORY_NONE where it says nothing.
+ * - object: the key, or the number of the name.
+ * - before: the component, from 0 on; 0 for a name.
+ * - after: for a take from a join, the index of the tuple; else HISTORY_NONE.
+ * - value: the value put or taken, HISTORY_NONE if there was none; values are unique.
  *
- * The models judge whole histories (history_check_general), or, with `alone`, one key's part of one (history_check_each). Then what
- * other keys decide is believed: whether there was room, which key was the smallest, how many there were.
+ * result is one of enum history_answer. Each kind says what its argument means; otherwise it is
+ * HISTORY_NONE.
+ *
+ * The models judge whole histories (history_check_general), or, with `alone`, the part of one key
+ * (history_check_each). They then believe whatever other keys decide: whether there was room, which
+ * key was the smallest, how many keys there were.
  */
 #ifndef HISTORY_KEYED_H
 #define HISTORY_KEYED_H
@@ -19,11 +23,12 @@
 enum history_answer {
 	HISTORY_DONE = 0,
 	HISTORY_NOT_NOW = 1, /* it would have to wait */
-	HISTORY_REFUSED = 2, /* it cannot be so: the name is taken, the component is there already, or was taken */
+	/* impossible: the name is taken, or the component is there already or was taken */
+	HISTORY_REFUSED = 2,
 	HISTORY_CLOSED = 3
 };
 
-/* Writes the operation down. */
+/* Records the operation. */
 void history_note_keyed(struct history_log *log, enum history_kind kind, uint64_t argument,
                         const struct history_part parts[], size_t count, enum history_answer answer, uint64_t called,
                         uint64_t returned);
@@ -31,29 +36,36 @@ void history_note_keyed(struct history_log *log, enum history_kind kind, uint64_
 enum { HISTORY_MOST_COMPONENTS = 4 };
 
 /*
- * Tuples put and taken by key, whole or in parts. A key is complete when it has all components, and gone with the last that is taken.
- *   HISTORY_MAP_PUT      REFUSED: the key is complete, or has one of these; NOT_NOW: no room
- *   HISTORY_MAP_GET      NOT_NOW: the key is not complete; REFUSED: one of these was taken
- *   HISTORY_MAP_PEEK     the same, and all stays
- *   HISTORY_MAP_GET_ANY  of the smallest complete key. Without parts unless it was DONE; argument: the components, a bit each
- *   HISTORY_MAP_CLEAR    no parts
- *   HISTORY_MAP_LOOK     no parts; argument: complete keys << 32 | incomplete ones << 16 | components inside
+ * Tuples put and taken by key, whole or in parts. A key is complete when it has all components, and
+ * is removed with the last one taken.
+ * - HISTORY_MAP_PUT. REFUSED: the key is complete, or has one of these components. NOT_NOW: no
+ *   room.
+ * - HISTORY_MAP_GET. NOT_NOW: the key is not complete. REFUSED: one of these components was taken.
+ * - HISTORY_MAP_PEEK: the same, and the components stay.
+ * - HISTORY_MAP_GET_ANY: of the smallest complete key. Without parts unless it was DONE; argument:
+ *   the components, a bit each.
+ * - HISTORY_MAP_CLEAR: no parts.
+ * - HISTORY_MAP_LOOK: no parts; argument: complete keys << 32 | incomplete ones << 16 | components
+ *   stored.
  */
 struct history_map {
 	uint64_t components; /* of a complete key, 1 .. HISTORY_MOST_COMPONENTS */
-	uint64_t capacity;   /* complete keys with which no put goes in; 0: no bound */
-	uint64_t limit;      /* components inside; 0: no bound */
+	uint64_t capacity;   /* complete keys at which no put succeeds; 0: no bound */
+	uint64_t limit;      /* components stored; 0: no bound */
 	int alone;
 };
 extern const struct history_model history_model_map;
 
 /*
- * Components joined by key; whole tuples leave by the index of the insert in which their key was new.
- *   HISTORY_JOIN_INSERT  one component of keys that differ, all or none. REFUSED: a key has it; CLOSED
- *   HISTORY_JOIN_TAKE    parts row by row, all components of a row. argument: rows wanted, HISTORY_JOIN_SMALL beside if a closed join
- *                        may give fewer; NOT_NOW; CLOSED: there will not be so many
- *   HISTORY_JOIN_CLOSE   no parts; argument: HISTORY_JOIN_DRAINS (no new keys), HISTORY_JOIN_CANCELLED (incomplete ones go)
- *   HISTORY_JOIN_LOOK    no parts; argument: ready tuples << 32 | incomplete keys
+ * Components joined by key. Whole tuples leave by the index of the insert in which their key was
+ * new.
+ * - HISTORY_JOIN_INSERT: one component of different keys, all or none. REFUSED: a key has it.
+ *   CLOSED.
+ * - HISTORY_JOIN_TAKE: parts row by row, all components of a row. argument: rows wanted, plus
+ *   HISTORY_JOIN_SMALL if a closed join may give fewer. NOT_NOW. CLOSED: there will not be so many.
+ * - HISTORY_JOIN_CLOSE: no parts; argument: HISTORY_JOIN_DRAINS (no new keys),
+ *   HISTORY_JOIN_CANCELLED (incomplete keys are dropped).
+ * - HISTORY_JOIN_LOOK: no parts; argument: ready tuples << 32 | incomplete keys.
  */
 struct history_join {
 	uint64_t components;
@@ -64,16 +76,18 @@ enum { HISTORY_JOIN_DRAINS = 1, HISTORY_JOIN_CANCELLED = 2 };
 extern const struct history_model history_model_join;
 
 /*
- * Objects by name; one part each. No context (NULL). Names are independent: history_check_each judges them exactly.
- *   HISTORY_NAME_ADD     REFUSED: the name is taken
- *   HISTORY_NAME_FIND    value: the object; REFUSED: none is there
- *   HISTORY_NAME_CREATE  value: the object that was there, or argument, the one that this call made
- *   HISTORY_NAME_REMOVE  REFUSED: none is there
+ * Objects by name; one part each. No context (NULL). Names are independent: history_check_each()
+ * judges them exactly.
+ * - HISTORY_NAME_ADD. REFUSED: the name is taken.
+ * - HISTORY_NAME_FIND. value: the object. REFUSED: there is none.
+ * - HISTORY_NAME_CREATE. value: the existing object, or argument, the one that this call created.
+ * - HISTORY_NAME_REMOVE. REFUSED: there is none.
  */
 extern const struct history_model history_model_names;
 
 /*
- * Units for shrinking (history.h) that are right for all of these: each operation that changed nothing is one, those that did stay.
+ * Units for shrinking (history.h) that are correct for all of these: each operation that changed
+ * nothing is one unit, and those that changed something stay.
  */
 void history_units_of_answers(const struct history *history, uint32_t unit[]);
 

@@ -1,19 +1,19 @@
 /*
  * models.c - sequential queues, pools, priority queues and variables, for the general checker.
  *
- * Written for being plainly right: what the fast checkers derive is compared with these.
+ * Written to be obviously right: the results of the fast checkers are compared with these.
  */
 #include "history/order.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* -- collections ----------------------------------------------------------------------------------------------------------- */
+/* -- collections ------------------------------------------------------------------------------- */
 
-/* In the order in which values leave, where there is one; unused places are 0. */
+/* In the order in which values leave, if there is one; unused words are 0. */
 struct stock {
 	uint64_t count;
-	uint64_t closed; /* 0; CLOSING; ENDED: a take was told so, nothing goes in any more */
+	uint64_t closed; /* 0; CLOSING; ENDED: a take returned the end, nothing is put any longer */
 	struct item {
 		int64_t key;
 		uint64_t value;
@@ -51,7 +51,7 @@ static void remove_at(struct stock *stock, uint64_t place)
 	memset(&stock->item[stock->count], 0, sizeof(struct item));
 }
 
-/* The value's place, or count. */
+/* The value's index, or count. */
 static uint64_t place_of(const struct stock *stock, uint64_t value)
 {
 	uint64_t place = 0;
@@ -108,7 +108,7 @@ static int step_end(struct stock *stock)
 	return 1;
 }
 
-/* What is the same for all three: answers that move nothing, and closing. */
+/* The common part of all three: results that move nothing, and closing. */
 static int step_others(struct stock *stock, const struct history_bounds *bounds, const struct history_op *op)
 {
 	switch (op->kind) {
@@ -139,7 +139,7 @@ static int fifo_step(const struct history *history, const struct history_op *op,
 	return step_others(stock, context, op);
 }
 
-/* Sorted by value, as one content must be one state. */
+/* Sorted by value, because equal contents must be one state. */
 static int multiset_step(const struct history *history, const struct history_op *op, const void *context, void *state)
 {
 	const struct history_bounds *bounds = context;
@@ -162,7 +162,7 @@ static int multiset_step(const struct history *history, const struct history_op 
 	return step_others(stock, bounds, op);
 }
 
-/* Sorted by key; equals by arrival, or by value where any may come. */
+/* Sorted by key; equal keys by arrival, or by value if any of them may be next. */
 static int priority_step(const struct history *history, const struct history_op *op, const void *context, void *state)
 {
 	const struct history_priority *priority = context;
@@ -198,9 +198,12 @@ const struct history_model history_model_fifo = {stock_size, stock_start, fifo_s
 const struct history_model history_model_multiset = {stock_size, stock_start, multiset_step};
 const struct history_model history_model_priority = {stock_size, stock_start, priority_step};
 
-/* -- variables ------------------------------------------------------------------------------------------------------------- */
+/* -- variables --------------------------------------------------------------------------------- */
 
-/* value is unknown until somebody has seen or published the version: `known` is its version + 1. */
+/*
+ * value is unknown until an operation has seen or published the version: `known` is its version +
+ * 1.
+ */
 struct cell {
 	uint64_t object, version, known, value;
 };
@@ -219,7 +222,7 @@ static struct cell *cell_of(struct cells *cells, uint64_t object)
 	return &cells->cell[i];
 }
 
-/* Variables that occur; each is counted where it occurs first. */
+/* The number of variables; each is counted where it occurs first. */
 static size_t cells_size(const struct history *history, const void *context)
 {
 	size_t objects = 0;
@@ -239,7 +242,7 @@ static void cells_start(const struct history *history, const void *context, void
 	for (size_t i = 0; i < history->part_count; i++) {
 		uint64_t object = history->part[i].object;
 
-		/* One that is not there yet is found behind the last. */
+		/* A variable that is not in the state yet gets the index after the last. */
 		if (cell_of(cells, object) == &cells->cell[cells->count])
 			cells->cell[cells->count++] = (struct cell){object, *initial, 0, 0};
 	}

@@ -1,9 +1,10 @@
 /*
- * multiset.c - histories of pools and shuffle queues: any value may come out, so values.c says it all.
+ * multiset.c - histories of pools and shuffle queues: any value may be next, so values.c checks
+ * everything.
  *
- * Without "full" answers and with nothing that must stay, no answer wants anything to be inside for longer than it
- * surely is. So every put may come as late and every take as early as possible, which serves all answers at once:
- * counting is exact.
+ * Without "full" results, and without values that must stay, no result requires a value to be
+ * inside for longer than it certainly is. So every put may take effect as late and every take as
+ * early as possible, which suits all results at the same time: counting is exact.
  */
 #include "history/values.h"
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* -- findings -------------------------------------------------------------------------------------------------------------- */
+/* -- findings ---------------------------------------------------------------------------------- */
 
 enum history_verdict history_violated(struct history_finding *finding, const char *pattern, const char *format, ...)
 {
@@ -54,7 +54,7 @@ enum history_verdict history_malformed(struct history_finding *finding, size_t p
 	return HISTORY_MALFORMED;
 }
 
-/* -- order ----------------------------------------------------------------------------------------------------------------- */
+/* -- order ------------------------------------------------------------------------------------- */
 
 struct moment {
 	uint64_t time;
@@ -122,7 +122,7 @@ void history_order_fini(struct history_order *order)
 	free(order->event);
 }
 
-/* -- counts ---------------------------------------------------------------------------------------------------------------- */
+/* -- counts ------------------------------------------------------------------------------------ */
 
 int history_counts_init(struct history_counts *counts, uint32_t gaps)
 {
@@ -145,7 +145,7 @@ void history_counts_add(struct history_counts *counts, uint32_t from, uint32_t t
 {
 	if (from >= to)
 		return;
-	/* The differences wait in the leaves of one tree. */
+	/* The differences are kept in the leaves of one tree until the end. */
 	counts->least[counts->leaves + from]++;
 	counts->least[counts->leaves + to]--;
 }
@@ -205,7 +205,7 @@ int32_t history_counts_most(const struct history_counts *counts, uint32_t from, 
 	return found;
 }
 
-/* -- free gaps ------------------------------------------------------------------------------------------------------------- */
+/* -- free gaps --------------------------------------------------------------------------------- */
 
 int history_free_gaps_init(struct history_free_gaps *free_gaps, uint32_t gaps)
 {

@@ -11,7 +11,7 @@
 
 enum { MOST_COLUMNS = 8, CELL = 160 };
 
-/* -- words ----------------------------------------------------------------------------------------------------------------- */
+/* -- words ------------------------------------------------------------------------------------- */
 
 static void append(char *text, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
 static void append(char *text, size_t size, const char *format, ...)
@@ -41,7 +41,7 @@ static void describe_parts(const struct history *history, const struct history_o
 		describe_part(&history->part[op->part + i], text, size);
 }
 
-/* Of structures with keys, from HISTORY_MAP_PUT on. */
+/* For structures with keys, from HISTORY_MAP_PUT on. */
 static const char *const keyed_verbs[] = {"put",  "get",   "get any", "peek", "clear", "look",   "insert",
                                           "take", "close", "look",    "add",  "find",  "create", "remove"};
 
@@ -50,7 +50,10 @@ static int is_keyed(const struct history_op *op)
 	return op->kind >= HISTORY_MAP_PUT && op->kind <= HISTORY_NAME_REMOVE;
 }
 
-/* "7.1=400005": component 1 of key 7. Values that go in stand at the call, those that come out at the return. */
+/*
+ * "7.1=400005": component 1 of key 7. Values that are put are shown at the call, those that are
+ * taken at the return.
+ */
 static void describe_keys(const struct history *history, const struct history_op *op, int returned, char *text,
                           size_t size)
 {
@@ -129,9 +132,9 @@ void history_describe(const struct history *history, const struct history_op *op
 		describe_call(history, op, text, size);
 }
 
-/* -- the table ------------------------------------------------------------------------------------------------------------- */
+/* -- the table --------------------------------------------------------------------------------- */
 
-/* Threads that occur, in the order of their numbers; those beyond the last column share it. */
+/* The threads, in the order of their numbers; those beyond the last column share it. */
 struct columns {
 	uint32_t thread[MOST_COLUMNS];
 	unsigned count;

@@ -1,15 +1,21 @@
 /*
- * priority.c - histories of priority queues, from the most urgent key to the least.
+ * priority.c - histories of priority queues, from the most urgent key to the least urgent.
  *
- * A take of b comes at a moment when nothing more urgent is inside, so the moments at which more urgent values are
- * inside are closed to it. Those should be as few as possible: each value is put as late and taken as early as the more
- * urgent ones allow, which depends on nothing less urgent. So keys are settled one after the other: the earliest open
- * gap for each take; then the gaps from its put's return to there are closed to all that is less urgent. "Empty" comes
- * last and needs a gap that nothing has closed. Exact when keys differ, and when equals may come in any order.
+ * A take of b takes effect at a moment when nothing more urgent is inside. So the moments at which
+ * more urgent values are inside are closed to it. There should be as few of those as possible: each
+ * value is put as late and taken as early as the more urgent ones allow, which depends on nothing
+ * less urgent. So keys are settled one after the other: find the earliest open gap for each take;
+ * then close the gaps from its put's return to that gap for everything less urgent. "Empty" is last
+ * and needs a gap that nothing has closed. The result is exact if keys differ, or if values with
+ * equal keys may leave in any order.
  *
- * Equals in FIFO order: b comes out no earlier than each a that surely went in before it, so its take starts from the
- * latest of theirs. This finds every violation among equals; the longer stay of those that wait for each other is not
- * charged to less urgent ones in full, so that a violation across keys that hangs on it may pass.
+ * Equal keys in FIFO order: b is taken no earlier than each a that was certainly put before it, so
+ * its take starts from the latest of their gaps. This finds every violation among equal keys. The
+ * longer stay of values that wait for each other is not fully charged to less urgent ones, so a
+ * violation across keys that depends on it may be missed.
+ *
+ * Source. Bouajjani, Enea and Wang (CONCUR 2017) check priority queues by patterns. We know of no
+ * publication of this walk.
  */
 #include "history/values.h"
 
@@ -28,7 +34,7 @@ struct search {
 	struct history_free_gaps open;
 	struct entry *by_call;   /* by key, then by the put's call */
 	struct entry *by_return; /* by key, then by the put's return */
-	uint32_t *taken_at;      /* per value: the earliest gap that its take can come in */
+	uint32_t *taken_at;      /* per value: the earliest gap in which its take can be */
 	struct history_finding *finding;
 };
 
@@ -71,7 +77,7 @@ static void sort_entries(const struct search *search)
 	qsort(search->by_return, values->count, size, key_then_return);
 }
 
-/* `at` is the first gap in which the take fits, behind its last one. */
+/* `at` is the first gap in which the take fits, or is after its last gap. */
 static enum history_verdict not_in_turn(const struct search *search, const struct entry *entry, uint32_t older,
                                         uint32_t start)
 {
@@ -97,7 +103,10 @@ static enum history_verdict not_in_turn(const struct search *search, const struc
 	return HISTORY_VIOLATED;
 }
 
-/* older: of the equals that surely went in before, the one that leaves last; HISTORY_NO_OP: none. */
+/*
+ * older: of the values with the same key that were certainly put before, the one that leaves last;
+ * HISTORY_NO_OP: none.
+ */
 static enum history_verdict place_take(struct search *search, const struct entry *entry, uint32_t older)
 {
 	const struct history_values *values = search->values;

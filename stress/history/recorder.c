@@ -1,5 +1,6 @@
 /*
- * recorder.c - per-thread logs, and which clock to trust; see clock.h for what the clocks promise.
+ * recorder.c - per-thread logs, and the choice of a clock; see clock.h for what the clocks
+ * guarantee.
  */
 #include "history/keyed.h"
 
@@ -30,7 +31,7 @@ static const struct history_log *log_of(const struct history_recorder *recorder,
 	return (const struct history_log *)(const void *)(recorder->logs + thread * recorder->stride);
 }
 
-/* Written all over, so that recording meets no page for the first time. */
+/* Written completely, so that recording never touches a page for the first time. */
 static void *touched(size_t count, size_t size)
 {
 	void *memory = NULL;
@@ -151,11 +152,11 @@ int history_recorder_collect(const struct history_recorder *recorder, struct his
 	return 1;
 }
 
-/* -- do the processors agree ----------------------------------------------------------------------------------------------- */
+/* -- do the processors agree ------------------------------------------------------------------- */
 
 /*
- * The last value that anybody saw. `last` is passed on by release and acquire, so each value is taken after the one
- * before.
+ * The last value that any thread saw. `last` is passed on by release and acquire, so each value is
+ * taken after the one before.
  */
 struct relay {
 	_Atomic(uint32_t) held;
@@ -192,7 +193,7 @@ static void *run_relay(void *argument)
 	for (unsigned i = 0; i < relay->rounds; i++) {
 		uint64_t now;
 
-		/* [acquire] pairs with the release below: `last` is what the holder before us left. */
+		/* [acquire] pairs with the release below: `last` is what the previous holder stored. */
 		while (atomic_exchange_explicit(&relay->held, 1, memory_order_acquire) != 0)
 			(void)sched_yield();
 		now = history_clock_before(relay->clock, &relay->counter);
@@ -205,7 +206,7 @@ static void *run_relay(void *argument)
 	return NULL;
 }
 
-/* The n-th processor that we may use, or -1. */
+/* The n-th processor that the process may use, or -1. */
 static int nth_processor(unsigned n)
 {
 	cpu_set_t set;
@@ -238,7 +239,7 @@ int history_clock_agrees(enum history_clock clock, unsigned threads, unsigned ro
 	return started == threads && !relay.went_back;
 }
 
-/* The counter runs at one rate whatever the processor's, and can be read from where we are. */
+/* 1 if the counter's rate does not depend on the processor's, and the program can read it. */
 static int cycles_are_invariant(void)
 {
 #if defined(__x86_64__)
@@ -249,13 +250,13 @@ static int cycles_are_invariant(void)
 		return 0;
 	return __get_cpuid(0x80000007u, &a, &b, &c, &d) && (d & invariant) != 0;
 #else
-	return 1; /* arm64's counter is one for the system by definition; CLOCK_MONOTONIC is the kernel's word */
+	return 1; /* arm64's counter is one for the system by definition; CLOCK_MONOTONIC is the system's */
 #endif
 }
 
 enum history_clock history_clock_best(void)
 {
-	/* 0: not looked yet. Two threads may both look, and find the same. */
+	/* 0: not tested yet. Two threads may both test, with the same result. */
 	static _Atomic(int) found;
 	int clock = atomic_load_explicit(&found, memory_order_relaxed); /* [relaxed] one number, nothing behind it */
 	cpu_set_t set;

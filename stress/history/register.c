@@ -1,10 +1,12 @@
 /*
- * register.c - histories of variables, an operation touching one: versions give the order, real time must agree.
+ * register.c - histories of variables in which each operation touches one: versions give the order,
+ * and real time must agree.
  *
- * Per variable there is only one order to try: by version, a write ahead of those who read it. It explains the history
- * if no operation returned before one that stands ahead of it was called; from the back, the earliest return so far is
- * all there is to remember. Aborts stand in no order: each needs the version after its `before` to be there by its
- * return, so no operation up to that write may be called after the abort returned.
+ * For each variable there is only one order to try: by version, each write before the operations
+ * that read it. It explains the history if no operation returned before an earlier one in the order
+ * was called. Walking from the back, it suffices to remember the earliest return so far. Aborts
+ * have no place in the order. Each needs the version after its `before` to exist by its return, so
+ * no operation up to that write may be called after the abort returned.
  */
 #include "history/versions.h"
 
@@ -28,7 +30,7 @@ static int same_place(const struct history_entry *a, const struct history_entry 
 	return a->version == b->version && (a->reads != 0) == (b->reads != 0);
 }
 
-/* What a write was based on says nothing that its own version does not. */
+/* The base of a write tells nothing that its own version does not tell. */
 static enum history_verdict check_real_time(const struct history *history, const struct history_versions *versions,
                                             struct history_finding *finding)
 {
@@ -76,7 +78,7 @@ static enum history_verdict check_abort(const struct history *history, const str
 
 	if (place < versions->count && history->op[latest[place]].called <= history->op[op].returned)
 		return HISTORY_HOLDS;
-	/* The write that it met may have been left out. */
+	/* The write that aborted it may have been left out. */
 	if (history->partial && (place == versions->count || versions->entry[place].reads != 0 ||
 	                         versions->entry[place].version != part->before + 1))
 		return HISTORY_HOLDS;

@@ -1,16 +1,18 @@
 /*
- * serial.c - histories of snapshots and transactions: versions and real time give a graph, and the history is strictly
- * serializable exactly if it can be worked off.
+ * serial.c - histories of snapshots and transactions: versions and real time give a graph, and the
+ * history is strictly serializable exactly if all its operations can be removed in order.
  *
- * X must come before Y when Y read what X published; when Y published what comes after a version that X published or
- * read; and when X returned before Y was called. An abort needs one of several: a write that went beyond one of its
- * versions. All of these ask for something to be done earlier and none forbids anything, so doing whatever may be done
- * next never leads astray, and one pass decides (AND/OR precedences: Moehring, Skutella and Stork, SIAM J. Comput.
- * 2004). Real time is not stored as edges: operations are released in the order of their calls, up to the first return
- * that is still to be worked off.
+ * X must come before Y if Y read what X published; if Y published the version after one that X
+ * published or read; and if X returned before Y was called. An abort needs one of several: a write
+ * that went beyond one of its versions. All these rules require an operation to be earlier, and
+ * none forbids it. So it is never wrong to do next whatever may be done next, and one pass decides
+ * (AND/OR precedences: Moehring, Skutella and Stork, SIAM J. Comput. 2004). Real time is not stored
+ * as edges: operations are released in the order of their calls, up to the first return that is not
+ * done.
  *
- * What is stuck at the end holds a cycle; following from each operation one that it waits for finds it. That the order
- * of versions is known makes this easy; without it, it is NP-complete (Papadimitriou, JACM 1979).
+ * The operations that remain at the end contain a cycle; it is found by following, from each
+ * operation, one for which it waits. The known order of versions makes this easy; without it, the
+ * problem is NP-complete (Papadimitriou, JACM 1979).
  */
 #include "history/versions.h"
 
@@ -34,14 +36,14 @@ struct graph {
 	uint32_t *waits;   /* predecessors in `all` that are not done */
 	uint8_t *state;
 	uint32_t *by_call, *by_return;
-	uint32_t released, returned; /* places in by_call, by_return: what is before them is released, is done */
+	uint32_t released, returned; /* positions in by_call, by_return: what is before them is released, is done */
 	uint32_t *ready, readies;
 	uint32_t *order, done;
 };
 
 enum { RELEASED = 1, NEEDS_ONE = 2, DONE = 4 };
 
-/* -- edges ----------------------------------------------------------------------------------------------------------------- */
+/* -- edges ------------------------------------------------------------------------------------- */
 
 /* The first call counts (to NULL), the second fills. */
 static void add_edge(struct edges *edges, uint32_t x, uint32_t y)
@@ -54,7 +56,7 @@ static void add_edge(struct edges *edges, uint32_t x, uint32_t y)
 		edges->to[edges->from[x]++] = y;
 }
 
-/* The first write behind entry i of the same variable and a larger version. */
+/* The first write after entry i with the same variable and a larger version. */
 static void find_next_writes(const struct history_versions *versions, uint32_t next_write[])
 {
 	uint32_t behind = NOBODY, of_version = NOBODY;
@@ -83,7 +85,7 @@ static void add_version_edges(struct graph *graph, const uint32_t next_write[])
 
 		if (i == 0 || entry[-1].object != entry->object)
 			written = NOBODY;
-		/* Also when versions between were left out: it came earlier all the same. */
+		/* Even if versions between were left out: it was earlier nevertheless. */
 		if (written != NOBODY)
 			add_edge(&graph->all, written, entry->op);
 		if (next_write[i] != NOBODY)
@@ -105,7 +107,8 @@ static uint32_t overtaker(const struct graph *graph, const struct history_part *
 }
 
 /*
- * The edges of one abort; 1: it needs one of them. Of a partial history, the write that it met may have been left out.
+ * The edges of one abort; 1: it needs one of them. In a partial history, the write that aborted it
+ * may have been left out.
  */
 static int add_edges_of_abort(struct graph *graph, uint32_t abort)
 {
@@ -140,7 +143,7 @@ static enum history_verdict add_abort_edges(struct graph *graph, struct history_
 	return HISTORY_HOLDS;
 }
 
-/* After counting: turns counts into places and makes room. */
+/* After counting: turns counts into positions and allocates the arrays. */
 static int make_room(struct edges *edges, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++)
@@ -149,7 +152,7 @@ static int make_room(struct edges *edges, uint32_t count)
 	return edges->to != NULL;
 }
 
-/* Filling moved each place to the next one's. */
+/* Filling moved each position to that of the next one. */
 static void move_back(struct edges *edges, uint32_t count)
 {
 	memmove(&edges->from[1], &edges->from[0], count * sizeof(*edges->from));
@@ -178,7 +181,7 @@ static enum history_verdict build_edges(struct graph *graph, struct history_find
 	return verdict;
 }
 
-/* -- working off ----------------------------------------------------------------------------------------------------------- */
+/* -- working off ------------------------------------------------------------------------------- */
 
 static void offer(struct graph *graph, uint32_t op)
 {
@@ -186,7 +189,7 @@ static void offer(struct graph *graph, uint32_t op)
 		graph->ready[graph->readies++] = op;
 }
 
-/* All that was called no later than the first return to come may go on. */
+/* Releases all operations that were called no later than the first return that is not done. */
 static void release(struct graph *graph)
 {
 	const struct history_op *ops = graph->history->op;
@@ -233,7 +236,7 @@ static void work_off_all(struct graph *graph)
 	}
 }
 
-/* -- what is stuck --------------------------------------------------------------------------------------------------------- */
+/* -- what is stuck ----------------------------------------------------------------------------- */
 
 static void blame(const struct graph *graph, const struct edges *edges, uint32_t blamed[])
 {
@@ -245,7 +248,7 @@ static void blame(const struct graph *graph, const struct edges *edges, uint32_t
 	}
 }
 
-/* blamed[i]: an operation that i waits for. */
+/* blamed[i]: an operation for which i waits. */
 static enum history_verdict report_cycle(const struct graph *graph, uint32_t blamed[], struct history_finding *finding)
 {
 	uint32_t slow = graph->by_return[graph->returned], fast = slow, length = 0;
@@ -275,7 +278,7 @@ static enum history_verdict report_cycle(const struct graph *graph, uint32_t bla
 	return HISTORY_VIOLATED;
 }
 
-/* -- all of it ------------------------------------------------------------------------------------------------------------- */
+/* -- all of it --------------------------------------------------------------------------------- */
 
 struct moment {
 	uint64_t time;
@@ -354,7 +357,7 @@ static enum history_verdict check_graph(const struct history *history, const str
 
 	if (verdict == HISTORY_HOLDS) {
 		work_off_all(&graph);
-		/* waits[] has served; report_cycle() keeps its own in there. */
+		/* waits[] is no longer needed; report_cycle() reuses it. */
 		if (graph.done < graph.count)
 			verdict = report_cycle(&graph, graph.waits, finding);
 		else if (order != NULL)

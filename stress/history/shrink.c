@@ -1,17 +1,17 @@
 /*
- * shrink.c - a smaller history that still fails, by leaving units out.
+ * shrink.c - a smaller history that still fails, found by leaving units out.
  *
- * Delta debugging: leave out a part of the units, first halves, then ever smaller parts, and keep what still fails; at
- * the end no single unit can be left out. What counts as a unit is up to the caller; the two functions below choose
- * units for which leaving one out of a history that holds leaves one that holds, so that what remains of a failure is a
- * reason for it.
+ * Delta debugging (Zeller and Hildebrandt, 2002): leave out a part of the units, first halves, then
+ * ever smaller parts, and keep what still fails. At the end no single unit can be left out. The
+ * caller decides what a unit is. The two functions below choose units so that a history that holds
+ * still holds without one of them. So what remains of a failure is a reason for it.
  */
 #include "history/history.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* -- units ----------------------------------------------------------------------------------------------------------------- */
+/* -- units ------------------------------------------------------------------------------------- */
 
 static int has_kind(const struct history *history, enum history_kind kind)
 {
@@ -22,7 +22,7 @@ static int has_kind(const struct history *history, enum history_kind kind)
 	return 0;
 }
 
-/* The put's place for a take; `count` for one that nobody put. */
+/* The index of a take's put; `count` if no operation put its value. */
 static size_t put_of(const struct history *history, const struct history_op *take)
 {
 	size_t i = 0;
@@ -44,8 +44,8 @@ static void units_by_value(const struct history *history, uint32_t unit[])
 }
 
 /*
- * Values that were surely not inside beside `witness`, and all other answers, may go: together, as one alone says
- * little.
+ * Values that were certainly not inside during `witness`, and all other results, may be removed:
+ * together, because one alone achieves little.
  */
 static void units_beside(const struct history *history, size_t witness, uint32_t unit[])
 {
@@ -98,12 +98,12 @@ void history_units_of_versions(const struct history *history, uint32_t unit[])
 		unit[i] = (uint32_t)i + 1;
 }
 
-/* -- delta debugging ------------------------------------------------------------------------------------------------------- */
+/* -- delta debugging --------------------------------------------------------------------------- */
 
 struct shrinking {
 	const struct history *history;
 	const uint32_t *unit;
-	uint32_t *units; /* those that are still in */
+	uint32_t *units; /* those that are still included */
 	size_t count;
 	unsigned char *in; /* by unit */
 	history_fails_fn *fails;
@@ -150,7 +150,7 @@ static void set_in(struct shrinking *shrinking, size_t from, size_t to, unsigned
 		shrinking->in[shrinking->units[i]] = in;
 }
 
-/* Leaves out what it can in steps of `size` units; 1: something went. */
+/* Leaves out what it can in steps of `size` units; 1: something was removed. */
 static int leave_out(struct shrinking *shrinking, size_t size)
 {
 	int any = 0;
@@ -184,7 +184,7 @@ static void minimize(struct shrinking *shrinking)
 		;
 }
 
-/* Every unit once. */
+/* Tries every unit once. */
 static void list_units(struct shrinking *shrinking, uint32_t most)
 {
 	for (size_t i = 0; i < shrinking->history->count; i++)

@@ -1,10 +1,11 @@
 /*
- * stamps.c - histories whose operations tell when they took effect: the stamps must explain what was read, and agree
- * with real time.
+ * stamps.c - histories whose operations tell when they took effect: the stamps must explain what
+ * was read, and agree with real time.
  *
- * Per variable, by stamp: versions go up by one with each write, and each read sees the last one up to its stamp. Over
- * all, from the back: nobody with a larger stamp returned before one with a smaller stamp was called. A read of stamp s
- * comes behind the writes of stamp s. Writes of one stamp touch different variables.
+ * For each variable, by stamp: versions grow by one with each write, and each read sees the last
+ * version up to its stamp. Over all variables, from the back: no operation with a larger stamp
+ * returned before one with a smaller stamp was called. A read of stamp s comes after the writes of
+ * stamp s. Writes of one stamp touch different variables.
  */
 #include "history/versions.h"
 
@@ -41,15 +42,18 @@ static enum history_verdict disagree(const struct history *history, const struct
 	return HISTORY_VIOLATED;
 }
 
-/* A read may have the stamp of what it sees; a write has a larger one than all before it. */
+/*
+ * A read may have the stamp of what it sees; a write has a larger stamp than all operations before
+ * it.
+ */
 static int above(uint64_t bound, uint64_t stamp, uint32_t reads)
 {
 	return reads != 0 ? bound <= stamp : bound < stamp;
 }
 
 /*
- * Entries come by version: a write's stamp is above that of the write before and of all who read what was before; a
- * read's is at least that of the write that it sees.
+ * Entries are sorted by version. A write's stamp is larger than that of the previous write and of
+ * all reads of the previous version; a read's stamp is at least that of the write that it sees.
  */
 static enum history_verdict check_reads(const struct history *history, const struct history_versions *versions,
                                         struct history_finding *finding)

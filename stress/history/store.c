@@ -20,7 +20,7 @@ void history_fini(struct history *history)
 	history_init(history);
 }
 
-/* Room for `more` behind the first `count`. */
+/* Makes room for `more` elements after the first `count`. */
 static int make_room(void **items, size_t *room, size_t count, size_t more, size_t size)
 {
 	size_t wanted = *room == 0 ? 64 : *room;

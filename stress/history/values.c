@@ -1,10 +1,11 @@
 /*
  * values.c - pairs of put and take, and counts of what is inside; see values.h.
  *
- * The patterns of values that come from nowhere, come twice or come early, and of "empty" answers covered by values
- * that are surely inside, are those of Henzinger, Sezgin and Vafeiadis (CONCUR 2013); that they are all there is for a
- * queue, with the pattern of order in fifo.c, is theirs and Bouajjani, Emmi, Enea and Hamza's (ICALP 2015). The bounds
- * are ours: counting what is surely and possibly inside at each moment.
+ * Source. The patterns of values that were never put, are taken twice or taken early, and of
+ * "empty" results covered by values that are certainly inside, are those of Henzinger, Sezgin and
+ * Vafeiadis (CONCUR 2013). Together with the pattern of order in fifo.c they are complete for a
+ * queue, as these authors and Bouajjani, Emmi, Enea and Hamza (ICALP 2015) show. The bounds count
+ * what is certainly and possibly inside at each moment; we know of no publication of them.
  */
 #include "history/values.h"
 
@@ -26,9 +27,9 @@ uint32_t history_take_called(const struct history_values *values, uint32_t value
 	return take == HISTORY_NO_OP ? values->order.events : values->order.called[take];
 }
 
-/* -- pairing --------------------------------------------------------------------------------------------------------------- */
+/* -- pairing ----------------------------------------------------------------------------------- */
 
-/* Open addressing; a slot holds a value's place + 1. */
+/* Open addressing; a slot holds a value's index + 1. */
 struct table {
 	uint32_t *slot;
 	size_t mask;
@@ -138,7 +139,7 @@ void history_values_fini(struct history_values *values)
 	free(values->value);
 }
 
-/* -- bounds ---------------------------------------------------------------------------------------------------------------- */
+/* -- bounds ------------------------------------------------------------------------------------ */
 
 struct inside {
 	struct history_counts surely, possibly;
@@ -161,7 +162,7 @@ static int count_inside(struct inside *inside, const struct history_values *valu
 	return 1;
 }
 
-/* The values that are surely inside in the gap. */
+/* The values that are certainly inside in the gap. */
 static void witness_inside(const struct history_values *values, uint32_t gap, struct history_finding *finding)
 {
 	for (uint32_t i = 0; i < values->count && finding->witnesses < HISTORY_WITNESSES; i++) {
@@ -222,8 +223,8 @@ static enum history_verdict over_capacity(const struct history_values *values, u
 }
 
 /*
- * A value whose put and take overlap is inside at some moment of the overlap, however it is arranged: then there was
- * room for it beside those that were surely inside.
+ * A value whose put and take overlap is inside at some moment of the overlap, in every order. At
+ * that moment there was room for it in addition to those that were certainly inside.
  */
 static enum history_verdict check_capacity(const struct inside *inside, const struct history_values *values,
                                            uint64_t capacity, struct history_finding *finding)
@@ -271,7 +272,10 @@ static enum history_verdict check_answers(const struct history *history, uint16_
 	return verdict;
 }
 
-/* What items can be too many for comes before what they can be too few for: history_units_of_values() counts on it. */
+/*
+ * Results for which there can be too many items are checked before those for which there can be too
+ * few: history_units_of_values() relies on it.
+ */
 static enum history_verdict check_bounds(const struct history *history, const struct inside *inside,
                                          const struct history_values *values, const struct history_bounds *bounds,
                                          struct history_finding *finding)

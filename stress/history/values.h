@@ -1,5 +1,6 @@
 /*
- * values.h - what collections have in common: each value's put and take, and bounds on how many are inside.
+ * values.h - the common part of collections: each value's put and take, and bounds on how many
+ * values are inside.
  */
 #ifndef HISTORY_VALUES_H
 #define HISTORY_VALUES_H
@@ -19,22 +20,25 @@ struct history_values {
 };
 
 /*
- * Pairs puts with takes. HISTORY_VIOLATED: "put twice", "taken twice", "never put", "taken early". history_values_fini
- * in any case.
+ * Pairs puts with takes. HISTORY_VIOLATED: "put twice", "taken twice", "never put", "taken early".
+ * history_values_fini in any case.
  */
 enum history_verdict history_values_init(struct history_values *values, const struct history *history,
                                          struct history_finding *finding);
 void history_values_fini(struct history_values *values);
 
 /*
- * Whether at each answer that tells how full the collection is, it may have been that full: "empty", "full",
- * "capacity", "stays". Surely inside: from the return of the put to the call of the take. Possibly inside: from the
- * call to the return.
+ * Checks each result that tells how full the collection is: it must possibly have been that full:
+ * "empty", "full", "capacity", "stays". Certainly inside: from the return of the put to the call of
+ * the take. Possibly inside: from the call of the put to the return of the take.
  */
 enum history_verdict history_check_counts(const struct history *history, const struct history_values *values,
                                           const struct history_bounds *bounds, struct history_finding *finding);
 
-/* First event after the value's take, and first event of it; the end when it was never taken. */
+/*
+ * The first event after the value's take, and the first event of the take; the end if the value was
+ * never taken.
+ */
 uint32_t history_take_returned(const struct history_values *values, uint32_t value);
 uint32_t history_take_called(const struct history_values *values, uint32_t value);
 

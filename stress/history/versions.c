@@ -1,6 +1,6 @@
 /*
- * versions.c - sorts parts by variable and version, and checks that each version is what one write published; see
- * versions.h.
+ * versions.c - sorts parts by variable and version, and checks that each version is what one write
+ * published; see versions.h.
  */
 #include "history/versions.h"
 
@@ -37,7 +37,7 @@ static enum history_verdict add_part(struct history_versions *versions, const st
 
 	if (writes && part->before != HISTORY_NONE && part->after != part->before + 1)
 		return not_based(part, op, finding);
-	/* What a write was based on is a read without a value: part->value is what it published. */
+	/* The base of a write is a read without a value: part->value is what it published. */
 	if (part->before != HISTORY_NONE && !writes)
 		versions->entry[versions->count++] = (struct history_entry){part->object, part->before, part->value, op, 1};
 	if (part->before != HISTORY_NONE && writes)
@@ -66,8 +66,8 @@ static enum history_verdict add_all(struct history_versions *versions, const str
 }
 
 /*
- * The entry must stand for the version that the walk has come to; `previous` is the one before it of its variable, or
- * NULL.
+ * The entry must belong to the version that the walk has reached; `previous` is the entry before it
+ * of the same variable, or NULL.
  */
 static enum history_verdict check_entry(const struct history_entry *entry, const struct history_entry *previous,
                                         uint64_t current, int partial, struct history_finding *finding)

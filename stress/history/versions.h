@@ -6,11 +6,14 @@
 
 #include "history/order.h"
 
-/* One part of an operation, seen from the version that it published or read. An operation that does both has two. */
+/*
+ * One part of an operation, from the view of the version that it published or read. An operation
+ * that does both has two entries.
+ */
 struct history_entry {
 	uint64_t object, version, value;
 	uint32_t op;
-	uint32_t reads; /* 0: published; sorts ahead of those who read it */
+	uint32_t reads; /* 0: published; sorts before the reads of it */
 };
 
 struct history_versions {
@@ -19,13 +22,13 @@ struct history_versions {
 };
 
 /*
- * Sorts what HISTORY_READ and HISTORY_WRITE did. HISTORY_VIOLATED: "version twice", "version missing", "value", "not
- * based". history_versions_fini in any case.
+ * Sorts what HISTORY_READ and HISTORY_WRITE did. HISTORY_VIOLATED: "version twice", "version
+ * missing", "value", "not based". history_versions_fini in any case.
  */
 enum history_verdict history_versions_init(struct history_versions *versions, const struct history *history,
                                            uint64_t initial, struct history_finding *finding);
 void history_versions_fini(struct history_versions *versions);
-/* The first entry behind this object's version; versions->count: none. */
+/* The first entry after this object's version; versions->count: none. */
 size_t history_versions_behind(const struct history_versions *versions, uint64_t object, uint64_t version);
 
 #endif

@@ -1,25 +1,32 @@
 /*
- * answers.c - what the calls of an execution answered, and whether some order of them explains it.
+ * answers.c - what the calls of an execution returned, and whether some order of them explains it.
  *
- * The program says in its setup what its structure is, as a sequential model (history/history.h), and notes what each call answered. At
- * the end of each execution the general search looks for an order of the calls that one thread could have made with the same answers.
+ * In its setup the program describes its structure as a sequential model (history/history.h); then
+ * it notes what each call returned. At the end of each execution the general search looks for an
+ * order of the calls in which one thread could have got the same results.
  *
- * What must stay in order. Calls of one thread; and call a before call b when a's end happens before b's begin, in the sense of C11: as if
- * a wrote a plain word as it ended, and b read it as it began, without a race. So the thread that calls b has acquired, itself or through
- * others, from a release that a's thread did after a: by a later call, or by the program's own means. What a's own releases carry
- * came before a's end, and says nothing. Nor is the order of seq_cst operations a part of happens-before. A program that wants two calls
- * in order by such means must put them where happens-before shows it. What the order of steps in the checker says, counts for nothing.
- * So a call that is ordered behind another has also all before it that came before that, and a number for each thread tells what came
- * before a call: so many of that thread's. It need not be an order of intervals (general.c).
- * What setup calls comes before all, and what finish calls after all.
+ * What must stay in order. The calls of one thread; and call a before call b if a's end happens
+ * before b's begin, in the sense of C11: as if a wrote a plain word when it ended, and b read it
+ * when it began, without a race. So the thread that calls b has acquired, directly or through other
+ * threads, from a release that a's thread performed after a: by a later call, or by the program's
+ * own means. What a's own releases carry precedes a's end, and so proves nothing. Nor is the order
+ * of seq_cst operations a part of happens-before. A program that wants two calls ordered by such
+ * means must make happens-before show it. The order of steps in the checker proves nothing.
+ * A call that is ordered after another one is also ordered after everything before that one. So a
+ * number for each thread tells what came before a call: how many of that thread's calls. This need
+ * not be an order of intervals (general.c).
+ * The calls of setup come before all others, and those of finish after all others.
  *
- * Searches that leave out executions stay right. What is noted follows from what each thread read, and from which store: executions
- * that the reduction holds for one have both in common, and so the same answers and the same happens-before. Stopping a thread leaves
- * nothing to judge that is not judged in an execution where it goes on: an answer that no order explains, no later call will explain.
- * With states merged, what was answered and in what order is a part of the state, and so is which ends of calls each view knows: two
- * executions are taken for one only when what follows will be judged the same (memory_state.c).
+ * Searches that leave out executions stay right. What is noted follows from what each thread read,
+ * and from which store it read. Executions that the reduction treats as one have both in common,
+ * and so have the same results and the same happens-before. Stopping a thread leaves nothing to
+ * judge that is not judged in an execution in which the thread continues: a result that no order
+ * explains is not explained by any later call either. With states merged, the results and their
+ * order are a part of the state, and so are the ends of calls that each view knows. Two executions
+ * are taken for one only if what follows will be judged in the same way (memory_state.c).
  *
- * Millions of executions have few histories: what was judged is kept whole (a hash alone might pass another history), and looked up.
+ * Millions of executions have few histories. So the histories that were judged are kept and looked
+ * up. They are kept whole, since a hash alone might accept another history.
  */
 #include "model/answers.h"
 
@@ -40,7 +47,7 @@ static const void *model_context;
 static uint32_t of_setup;         /* the first so many */
 static uint32_t numbers[THREADS]; /* answers of each thread */
 static uint64_t content;          /* of all answers, as a number */
-/* A call that has begun, and may have ended without its answer being noted yet. */
+/* A call that has begun, and may have ended before its result is noted. */
 static struct {
 	uint8_t after[THREADS];
 	int open;
@@ -53,11 +60,11 @@ void weir_model_judge(const struct history_model *of, const void *context)
 	model_context = context;
 }
 
-/* -- what is noted ------------------------------------------------------------------------------------------------------------ */
+/* -- what is noted ----------------------------------------------------------------------------- */
 
 static int is_known(const struct answer *answer)
 {
-	/* Thread 0 is alone: before all others, or after them. */
+	/* Thread 0 is alone: before all other threads, or after them. */
 	return answer->thread == 0 || model_thread == 0 || answer->thread == model_thread ||
 	       answer->end <= memory_now[model_thread].clock[answer->thread];
 }
@@ -129,7 +136,7 @@ void weir_model_answer(unsigned kind, uint64_t argument, uint64_t result)
 	weir_model_answer_parts(kind, argument, result, NULL, 0);
 }
 
-/* -- executions --------------------------------------------------------------------------------------------------------------- */
+/* -- executions -------------------------------------------------------------------------------- */
 
 static void forget(uint32_t count)
 {
@@ -160,7 +167,7 @@ void answers_reset(void)
 	forget(of_setup);
 }
 
-/* Answers only grow: their count is enough. */
+/* The list only grows, so its count suffices. */
 void answers_parts(struct checkpoint *checkpoint)
 {
 	if (model == NULL)
@@ -185,11 +192,14 @@ uint64_t answers_state(void)
 	return state;
 }
 
-/* -- what was judged ---------------------------------------------------------------------------------------------------------- */
+/* -- what was judged --------------------------------------------------------------------------- */
 
 enum { KEY = 5 + 4 * ANSWER_PARTS, FIRST_ROOM = 1 << 10 };
 
-/* Histories that hold: words behind one another, a count and then so many, a hash first; a table of places + 1. */
+/*
+ * Histories that hold: sequences of words, each a count and then that many words, the first a hash;
+ * and a table of their indices + 1.
+ */
 static uint64_t *judged;
 static size_t judged_used, judged_room, judged_count;
 static size_t *slots, slot_count;
@@ -221,7 +231,7 @@ static size_t add_to_key(size_t at, const struct answer *answer)
 	return at;
 }
 
-/* A thread after the other, so that the order in which they ended does not tell. */
+/* One thread after the other, so that the order in which calls ended makes no difference. */
 static size_t make_key(void)
 {
 	size_t at = 2;
@@ -276,7 +286,7 @@ static void remember(size_t words, size_t *slot)
 	judged_count++;
 }
 
-/* -- judging ------------------------------------------------------------------------------------------------------------------ */
+/* -- judging ----------------------------------------------------------------------------------- */
 
 static struct history_op ops[ANSWERS];
 static struct history_part all_parts[ANSWERS * ANSWER_PARTS];
@@ -331,7 +341,7 @@ void answers_judge(void)
 	}
 }
 
-/* -- for people --------------------------------------------------------------------------------------------------------------- */
+/* -- for people -------------------------------------------------------------------------------- */
 
 enum { WIDTH = 44 };
 

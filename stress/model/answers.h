@@ -1,5 +1,5 @@
 /*
- * answers.h - what the calls of an execution have answered so far; answers.c writes it.
+ * answers.h - what the calls of an execution have returned so far; answers.c writes it.
  */
 #ifndef WEIR_MODEL_ANSWERS_H
 #define WEIR_MODEL_ANSWERS_H
@@ -15,7 +15,7 @@ struct answer {
 	struct history_part part[ANSWER_PARTS];
 	uint16_t kind;
 	uint8_t parts, thread;
-	uint8_t after[THREADS]; /* so many answers of each thread are known to have come before the call began */
+	uint8_t after[THREADS]; /* how many results of each thread are known to precede the begin of the call */
 	uint32_t number;        /* among its thread's, from 0 on */
 	uint32_t end;           /* its thread's clock when the call ended */
 };

@@ -1,9 +1,10 @@
 /*
- * check_answers.c - the judge of answers: what comes before what, as far as happens-before shows it, and no further.
+ * check_answers.c - the judge of results: which call precedes which, as far as happens-before shows
+ * it, and no further.
  *
- * There is no structure here: threads say what calls answered, so that what is judged is the judging. A value is put in by one thread,
- * and another says "empty"; whether that has an explanation is a matter of what orders the two calls. That merged states tell answers apart
- * is shown by check_state.c.
+ * There is no structure here. Threads state what calls returned, so that the judging itself is
+ * judged. One thread puts a value, and another returns "empty"; whether there is an explanation
+ * depends on what orders the two calls. check_state.c shows that merged states distinguish results.
  */
 #include "model/judged.h"
 #include "model/orders.h"
@@ -50,7 +51,7 @@ static void put_and_tell(void)
 	STORE(flag, 1, RLX);
 }
 
-/* What its store releases came before the call's end. */
+/* What the store releases precedes the call's end. */
 static void release_and_end(void)
 {
 	weir_model_call_begins(0);
@@ -102,7 +103,7 @@ static void empty_behind_the_other(void)
 		say_empty();
 }
 
-/* Who looks in vain comes before the store in S, which is no happens-before. */
+/* A read that misses the store precedes it in S, which is not happens-before. */
 static void put_and_look(void)
 {
 	say_put(1);
@@ -131,7 +132,7 @@ static void look_fence_empty(void)
 		say_empty();
 }
 
-/* Each side in its order, none across. */
+/* Each side in its own order, and no order across. */
 static void empty_put_1(void)
 {
 	say_empty();

@@ -1,14 +1,12 @@
 /*
- * check_barrier.c - barriers: inserts of many keys are whole, each key is completed once, takers that wait are told.
+ * check_barrier.c - barriers: inserts of many keys are atomic, each key is completed once, and
+ * takers that wait are completed.
  *
- * A scope gives each thread a row of calls, a letter each:
+ * A scope gives each thread a row of calls, a letter each; LETTERS says what each letter does.
  *
- *   a  insert component 0 of key x      A  of x and y      b  insert component 1 of key x      B  of x and y
- *   t  take 1, at once      T  take 1, waiting      U  take 2, waiting      c  close (drain)      C  close (cancel)
- *   l  look      e  an era begins, and what is retired is collected
- *
- * Asked of every execution: a look sees both keys of an insert or neither (where no other call touches them); a batch holds each key
- * beside its values; as many tuples come out as were completed, less what is left; who waits wakes; nothing leaks or is freed early.
+ * Required of every execution: a look sees both keys of an insert or neither (if no other call
+ * changes them); a batch holds each key with its values; as many tuples are taken as were
+ * completed, less those that are left; waiters wake; nothing leaks or is freed early.
  */
 #include <weir/barrier.h>
 #include <weir/reclaim.h>
@@ -33,8 +31,9 @@ static const struct scope {
 	{"barrier_second_components_of_2_keys_beside_1", "A", {"B", "b"}, 0, 20000, 0},
 	{"barrier_2_takes_of_1", "ab", {"t", "t"}, 0, 20000, 0},
 	{"barrier_2_takes_of_2", "AB", {"t", "t"}, 0, 20000, 0},
-	{"barrier_take_beside_take_and_collection", "AB", {"t", "te"}, 0, 10000, 0},
+	{"barrier_take_beside_take_and_collection", "AB", {"t", "tn"}, 0, 10000, 0},
 	{"barrier_take_beside_insert", "ABa", {"t", "b"}, 0, 20000, 0},
+	{"barrier_take_of_nothing_beside_insert", "a", {"t", "b"}, 0, 20000, 0},
 	{"barrier_insert_beside_close", "a", {"B", "c"}, 0, 20000, 0},
 	{"barrier_insert_beside_cancel", "A", {"b", "C"}, 0, 20000, 0},
 	{"barrier_2_closes", "A", {"c", "C"}, 0, 20000, 0},
@@ -49,7 +48,7 @@ static struct scene {
 	const struct scope *scope;
 	weir_barrier *barrier;
 	weir_tensor *keys[KEYS + 1], *values[2][KEYS + 1]; /* by how many */
-	int inserted[ROWS][2];                             /* rows of each component that went in */
+	int inserted[ROWS][2];                             /* rows of each component that were inserted */
 	int out[ROWS];
 } scene;
 
@@ -103,24 +102,39 @@ static void look(void)
 {
 	size_t ready, incomplete;
 
-	weir_model_assert(weir_barrier_look(scene.barrier, &ready, &incomplete) == WEIR_OK);
+	weir_model_assert(weir_barrier_size(scene.barrier, &ready, &incomplete) == WEIR_OK);
 	weir_model_assert((scene.scope->flags & EVEN) == 0 || (ready % 2 == 0 && incomplete % 2 == 0));
 }
+
+static void close_it(enum weir_close_mode mode)
+{
+	weir_model_assert(weir_barrier_close(scene.barrier, mode, NULL) == WEIR_OK);
+}
+
+static void new_era_and_collection(void)
+{
+	(void)weiri_fetch_add_seq_cst(&weiri_era, 1);
+	(void)weir_reclaim_flush(0);
+}
+
+#define LETTERS(LETTER) \
+	LETTER('a', "insert component 0 of key x", insert(me, 0, 1)) \
+	LETTER('A', "insert component 0 of keys x and y", insert(me, 0, 2)) \
+	LETTER('b', "insert component 1 of key x", insert(me, 1, 1)) \
+	LETTER('B', "insert component 1 of keys x and y", insert(me, 1, 2)) \
+	LETTER('t', "take 1", (void)take(me, 1, 0)) \
+	LETTER('T', "take 1, waiting", (void)take(me, 1, WEIR_NO_DEADLINE)) \
+	LETTER('U', "take 2, waiting", (void)take(me, 2, WEIR_NO_DEADLINE)) \
+	LETTER('c', "close, drain", close_it(WEIR_CLOSE_DRAIN)) \
+	LETTER('C', "close, cancel", close_it(WEIR_CLOSE_CANCEL)) \
+	LETTER('l', "look", look()) \
+	LETTER('n', "a new era begins, and what is retired is collected", new_era_and_collection())
 
 static void call(size_t me, char what)
 {
 	switch (what) {
-	case 'a': insert(me, 0, 1); break;
-	case 'A': insert(me, 0, 2); break;
-	case 'b': insert(me, 1, 1); break;
-	case 'B': insert(me, 1, 2); break;
-	case 't': (void)take(me, 1, 0); break;
-	case 'T': (void)take(me, 1, WEIR_NO_DEADLINE); break;
-	case 'U': (void)take(me, 2, WEIR_NO_DEADLINE); break;
-	case 'c': weir_model_assert(weir_barrier_close(scene.barrier, WEIR_CLOSE_DRAIN, NULL) == WEIR_OK); break;
-	case 'C': weir_model_assert(weir_barrier_close(scene.barrier, WEIR_CLOSE_CANCEL, NULL) == WEIR_OK); break;
-	case 'l': look(); break;
-	default: (void)weiri_fetch_add_seq_cst(&weiri_era, 1); (void)weir_reclaim_flush(0);
+		LETTERS(LETTER_CASE)
+	default: weir_model_assert(!"a letter of the table");
 	}
 }
 
@@ -148,8 +162,7 @@ static void setup(void *context)
 {
 	static const weir_shape scalar = {.rank = 0};
 	struct weir_tensor_component components[] = {{WEIR_I32, &scalar, NULL}, {WEIR_I32, &scalar, NULL}};
-	struct weir_barrier_options options = {
-		.struct_size = sizeof(options), .components = components, .component_count = 2};
+	struct weir_barrier_options options = {WEIR_BARRIER_OPTIONS_INIT, .components = components, .component_count = 2};
 
 	(void)context;
 	weir_model_assert(weir_barrier_create(&options, &scene.barrier, NULL) == WEIR_OK);
@@ -168,7 +181,7 @@ static void release_tensors(void)
 	}
 }
 
-/* What is left is taken; each tuple took one row of each component. */
+/* Takes what is left; each tuple consumed one row of each component. */
 static void finish(void *context)
 {
 	int rows[2] = {0, 0}, out = 0;
@@ -177,7 +190,7 @@ static void finish(void *context)
 	(void)context;
 	while (take(ROWS - 1, 1, 0) == WEIR_OK)
 		;
-	weir_model_assert(weir_barrier_look(scene.barrier, NULL, &incomplete) == WEIR_OK);
+	weir_model_assert(weir_barrier_size(scene.barrier, NULL, &incomplete) == WEIR_OK);
 	for (size_t i = 0; i < ROWS; i++) {
 		rows[0] += scene.inserted[i][0];
 		rows[1] += scene.inserted[i][1];
@@ -202,6 +215,9 @@ static struct scope_plan prepare(size_t index)
 
 int main(int argc, char **argv)
 {
+	static const struct scope_letter letters[] = {LETTERS(LETTER_ROW){0, NULL}};
+
+	scope_letters(argc, argv, letters);
 	scope_arguments(argc, argv);
 	return scope_all(prepare, sizeof(scopes) / sizeof(scopes[0]));
 }

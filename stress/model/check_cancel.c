@@ -1,5 +1,6 @@
 /*
- * check_cancel.c - cancel tokens: a hook runs once or is off, sees what was done before the fire, and its slot is used again.
+ * check_cancel.c - cancel tokens: a hook runs once or is removed, sees what was done before the
+ * fire, and its slot is reused.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,21 +15,21 @@ static struct scene {
 	weir_cancel *token;
 	weir_cancel_hook *hooks[MOST];
 	int data;                 /* written before a fire */
-	int called[MOST][ROUNDS]; /* by the hook of that thread and round: two may run at once */
-	int rounds;               /* on and off, of a thread */
-	int off[MOST];            /* how often off said that fn never runs */
+	int called[MOST][ROUNDS]; /* by the hook of that thread and round: two may run at the same time */
+	int rounds;               /* on and off, per thread */
+	int off[MOST];            /* how often off returned that fn never runs */
 	int fired[MOST];          /* what fire returned */
 } scene;
 
 static void setup(void *context)
 {
 	(void)context;
-	weir_model_assert(weir_cancel_create(NULL, &scene.token) == WEIR_OK);
+	weir_model_assert(weir_cancel_create(NULL, &scene.token, NULL) == WEIR_OK);
 }
 
 static void called(void *context)
 {
-	weir_model_assert(scene.data == 7); /* races unless the fire came before, also when the hook is put on late */
+	weir_model_assert(scene.data == 7); /* races unless the fire came before, also if the hook is added late */
 	++*(int *)context;
 }
 
@@ -44,7 +45,7 @@ static void put_on(size_t who, int round)
 	weir_model_assert(weir_cancel_on(scene.token, called, &scene.called[who][round], &scene.hooks[who]) == WEIR_OK);
 }
 
-/* Thread 0 fires, the others put a hook on and take it off, `rounds` times. */
+/* Thread 0 fires; the other threads add a hook and remove it, `rounds` times. */
 static void on_off_beside_fire(void *context, size_t who)
 {
 	(void)context;
@@ -61,7 +62,10 @@ static void on_off_beside_fire(void *context, size_t who)
 		weir_model_assert(scene.data == 7);
 }
 
-/* off() returns 1 when the callback has not run and will not; else it has run once when all are done. */
+/*
+ * off() returns 1 if the callback has not run and will not run. Otherwise the callback has run once
+ * when all threads are done.
+ */
 static void called_unless_off(void *context)
 {
 	(void)context;
@@ -101,7 +105,7 @@ static void first_once(void *context)
 	called_unless_off(context);
 }
 
-/* A hook that stays on has run when all are done, whoever came first. */
+/* A hook that stays added has run when all threads are done, whichever thread was first. */
 static void on_beside_fire(void *context, size_t who)
 {
 	(void)context;
@@ -123,7 +127,7 @@ static void all_called(void *context)
 	weir_cancel_release(scene.token);
 }
 
-/* No fire: what is checked is that a slot goes from hand to hand. */
+/* There is no fire: this checks that a slot passes from thread to thread. */
 static void slots_change_hands(void *context, size_t who)
 {
 	(void)context;
@@ -141,7 +145,10 @@ static void none_called(void *context)
 	weir_cancel_release(scene.token);
 }
 
-/* Each thread has a reference; the cause is there when the token says that it fired, and the last to let go frees. */
+/*
+ * Each thread has a reference. The cause is present once the token reports that it fired, and the
+ * last release frees the token.
+ */
 static void setup_held(void *context)
 {
 	setup(context);

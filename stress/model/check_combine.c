@@ -1,14 +1,17 @@
 /*
- * check_combine.c - updates that go together: each is in one version, once, and all agree which; beside whatever else changes the variable.
+ * check_combine.c - combined updates: each is in one version, once, and all threads agree in which,
+ * whatever else changes the variable meanwhile.
  *
- * Values have two elements, which is large here. A thread's updates add to a decimal place of its own, so that a value shows how
- * many of whose updates are in it; an assignment starts at 1000 anew. In the second element everything is doubled: a value that was
- * read before it was complete shows, besides as a race. What reads freed memory, or is never freed, the checker finds by itself; also what
- * a thread adds goes right after the call.
+ * Values have two elements, which is large here. A thread's updates add to a decimal place of its
+ * own, so that a value shows how many updates of each thread it contains; an assignment restarts at
+ * 1000. The second element is always the double of the first: a value that was read before it was
+ * complete shows this, besides as a race. The checker itself finds reads of freed memory and leaks;
+ * and a thread releases the operand of an update right after the call.
  */
 #include <string.h>
 #include <weir/scatter.h>
 
+#include "base/futex.h"
 #include "model/variable_scopes.h"
 #include "reclaim/collect.h"
 #include "tensor/object.h"
@@ -20,19 +23,17 @@ enum { THREADS = 3, MOST_CALLS = 3, ASSIGNED = 1000 };
 static struct scene {
 	weir_var *x, *y;
 	weir_tensor *indices, *assigned;
-	/*
-	 * a: add; s: subtract what was added; i: add to both rows; m: add, while there is no memory for values; w: assign; c: commit to x and y what w
-	 * assigns; r: read; k: collect; e: an era begins
-	 */
-	const char *calls[THREADS];
+	const char *calls[THREADS];             /* LETTERS says what each does */
 	uint64_t versions[THREADS][MOST_CALLS]; /* of updates, in this order; 0: had no memory */
 	int64_t signs[THREADS][MOST_CALLS];
 	_Atomic(int) is_poor; /* there is no memory for values */
 	size_t updates[THREADS];
-	int before;           /* the setup has made an update: there is a round, of a version that was replaced */
-	uint64_t spares;      /* weiri_spares_share; with 0, what is read after it was freed shows */
+	int before;           /* the setup has made an update, so there is a round of a replaced version */
+	uint64_t spares;      /* weiri_spares_share; with 0, a read of freed memory shows */
 	uint64_t assigned_as; /* 0: not */
 	uint32_t history;
+	int endless; /* deadlines never pass: waiters must be woken */
+	_Atomic(uint32_t) nobody_wakes[THREADS];
 } scene;
 
 static int64_t place_of(size_t thread)
@@ -94,7 +95,7 @@ static void update(size_t me, char how)
 		weir_model_assert(status == WEIR_RESOURCE_EXHAUSTED);
 		return;
 	}
-	/* Its own is in, and its next one not yet. */
+	/* The thread's own update is in it, and its next one is not. */
 	if (how != 's')
 		weir_model_assert(count_of(look_at(&published), me) >= 1);
 	weir_model_assert(i == 0 || published.version > scene.versions[me][i - 1]);
@@ -105,7 +106,7 @@ static void update(size_t me, char how)
 static void *allocate(void *context, size_t size, size_t alignment)
 {
 	(void)context;
-	/* [relaxed] a call beside `m` may find nothing, too. */
+	/* [relaxed] a call that runs during `m` may find no memory, too. */
 	if (size == sizeof(struct weir_tensor) + 2 * sizeof(int64_t) && weiri_load_relaxed(&scene.is_poor))
 		return NULL;
 	return weir_model_allocate(size, alignment);
@@ -120,16 +121,16 @@ static void release(void *context, void *memory, size_t size, size_t alignment)
 static void setup(void *context)
 {
 	static const weir_allocator memory = {allocate, release, NULL};
-	struct weir_var_options options = {
-		.struct_size = sizeof(options), .dtype = WEIR_I64, .history = scene.history, .allocator = &memory};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_I64, .history = scene.history,
+	                                   .allocator = &memory};
 	weir_tensor *zero = value(0);
 
 	(void)context;
 	weir_reclaim_set_budget(1 << 20);
 	weiri_combine_from = 2 * sizeof(int64_t);
 	weiri_spares_share = scene.spares;
-	weir_model_assert(weir_var_create(&options, zero, &scene.x, NULL) == WEIR_OK);
-	weir_model_assert(weir_var_create(&options, zero, &scene.y, NULL) == WEIR_OK);
+	weir_model_assert(weir_var_create(zero, &options, &scene.x, NULL) == WEIR_OK);
+	weir_model_assert(weir_var_create(zero, &options, &scene.y, NULL) == WEIR_OK);
 	weir_tensor_release(zero);
 	weir_model_assert(weir_tensor_copy_of(WEIR_I64, &(weir_shape){1, {2}}, (int64_t[]){0, 1}, NULL, &scene.indices) ==
 	                  WEIR_OK);
@@ -140,18 +141,28 @@ static void setup(void *context)
 
 static void commit(void)
 {
-	uint64_t versions[2];
+	weir_read published[2];
 
 	for (;;) {
 		struct weir_commit_part parts[] = {{scene.x, weir_var_version(scene.x), scene.assigned},
 		                                   {scene.y, weir_var_version(scene.y), scene.assigned}};
-		enum weir_status status = weir_var_commit(parts, 2, WEIR_NO_DEADLINE, versions, NULL);
+		enum weir_status status = weir_var_commit(parts, 2, WEIR_NO_DEADLINE, published, NULL);
 
 		weir_model_assert(status == WEIR_OK || status == WEIR_ABORTED);
 		if (status == WEIR_OK)
 			break;
 	}
-	scene.assigned_as = versions[0];
+	scene.assigned_as = published[0].version;
+	weir_read_release_many(published, 2);
+}
+
+static void assign(void)
+{
+	weir_read published;
+
+	weir_model_assert(weir_var_assign(scene.x, scene.assigned, WEIR_NO_DEADLINE, &published, NULL) == WEIR_OK);
+	scene.assigned_as = published.version;
+	weir_read_release(&published);
 }
 
 static void read_once(void)
@@ -163,31 +174,34 @@ static void read_once(void)
 	weir_read_release(&read);
 }
 
+#define LETTERS(LETTER) \
+	LETTER('a', "add", update(me, 'a')) \
+	LETTER('s', "subtract what was added", update(me, 's')) \
+	LETTER('i', "add to both rows", update(me, 'i')) \
+	LETTER('m', "add, while there is no memory for values", update(me, 'm')) \
+	LETTER('w', "assign 1000", assign()) \
+	LETTER('c', "commit 1000 to x and y", commit()) \
+	LETTER('r', "read", read_once()) \
+	LETTER('f', "free what was retired", (void)weir_reclaim_flush(0)) \
+	LETTER('n', "a new era begins", weiri_era_begin())
+
 static void call(size_t me, char what)
 {
 	switch (what) {
-	case 'a':
-	case 's':
-	case 'i':
-	case 'm': update(me, what); break;
-	case 'w':
-		weir_model_assert(weir_var_assign(scene.x, scene.assigned, WEIR_NO_DEADLINE, &scene.assigned_as, NULL) ==
-		                  WEIR_OK);
-		break;
-	case 'c': commit(); break;
-	case 'r': read_once(); break;
-	case 'k': (void)weir_reclaim_flush(0); break;
-	default: weiri_era_begin(); break;
+		LETTERS(LETTER_CASE)
+	default: weir_model_assert(!"a letter of the table");
 	}
 }
 
 static void thread(void *context, size_t me)
 {
 	(void)context;
+	if (scene.endless) /* a moment before the end of time each deadline is WEIR_NO_DEADLINE */
+		(void)weiri_futex_wait(&scene.nobody_wakes[me], 0, WEIR_NO_DEADLINE - 1);
 	scope_calls(me, scene.calls[me], call);
 }
 
-/* So many different versions were published by updates. */
+/* The number of different versions that updates published. */
 static uint64_t versions_published(void)
 {
 	uint64_t seen = 0, count = 0;
@@ -204,13 +218,26 @@ static uint64_t versions_published(void)
 	return count;
 }
 
-/* What is there in the end is what was assigned last, and each update that was published after it, once. */
+/*
+ * At most one copy is wasted, and each version that updates published is a copy that was not
+ * wasted.
+ */
+static void check_copies(void)
+{
+	struct weir_reclaim_stats stats = {WEIR_RECLAIM_STATS_INIT};
+
+	weir_model_assert(weir_reclaim_get_stats(&stats) == WEIR_OK);
+	weir_model_assert(stats.copies >= stats.copies_wasted + versions_published());
+}
+
+/* The final value is what was assigned last, with each update that was published after it, once. */
 static void finish(void *context)
 {
 	int64_t expected = scene.assigned_as != 0 ? ASSIGNED : 0;
 	weir_read read;
 
 	(void)context;
+	check_copies();
 	for (size_t i = 0; i < THREADS; i++) {
 		for (size_t j = 0; j < scene.updates[i]; j++)
 			expected += scene.versions[i][j] > scene.assigned_as ? scene.signs[i][j] * place_of(i) : 0;
@@ -219,8 +246,8 @@ static void finish(void *context)
 	weir_model_assert(look_at(&read) == expected);
 	weir_model_assert(read.version == versions_published() + 1 + (scene.assigned_as != 0 ? 1 : 0));
 	weir_read_release(&read);
-	weir_var_destroy(scene.x);
-	weir_var_destroy(scene.y);
+	weir_var_destroy(scene.x, NULL);
+	weir_var_destroy(scene.y, NULL);
 	weir_tensor_release(scene.indices);
 	weir_tensor_release(scene.assigned);
 	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
@@ -232,42 +259,50 @@ static const struct row {
 	uint32_t history;
 	int before;
 	uint64_t spares;
+	int endless;
 } rows[] = {
-	{"combine_2_updates", {"a", "a"}, 0, 0, 0},
-	{"combine_2_updates_of_one_beside_1", {"as", "a"}, 0, 0, 0},
-	{"combine_update_beside_assign", {"a", "w"}, 0, 0, 0},
-	{"combine_update_beside_commit", {"a", "c"}, 0, 0, 0},
-	{"combine_update_beside_read_and_collection", {"a", "rk"}, 0, 0, 0},
-	{"combine_2_updates_and_collection", {"ak", "ak"}, 0, 0, 0},
-	{"combine_2_updates_with_history", {"ak", "a"}, 1, 0, 0},
-	{"combine_2_updates_beside_assign", {"a", "a", "w"}, 0, 0, 0},
-	{"combine_2_updates_beside_commit", {"a", "a", "c"}, 0, 0, 0},
-	{"combine_2_updates_beside_assign_and_collection", {"a", "a", "wk"}, 0, 0, 0},
-	{"combine_2_updates_and_collection_beside_a_new_era", {"ak", "a", "e"}, 0, 0, 0},
-	{"combine_2_updates_more_and_collection_beside_a_new_era", {"ak", "a", "e"}, 0, 1, 0},
-	{"combine_2_updates_more_and_collection_beside_assign_and_a_new_era", {"ak", "a", "we"}, 0, 1, 0},
-	{"combine_3_updates_and_collection", {"ak", "as", "a"}, 0, 0, 0},
-	{"combine_2_updates_more_and_collections_with_spares", {"kak", "ak"}, 0, 1, 8},
-	{"combine_rows_beside_update", {"i", "a"}, 0, 0, 0},
-	{"combine_rows_and_update_beside_rows_and_collection", {"ia", "ik"}, 0, 0, 0},
-	{"combine_update_without_memory_beside_update", {"m", "a"}, 0, 0, 0},
-	{"combine_update_without_memory_and_collection_beside_2_updates", {"mk", "a", "a"}, 0, 0, 0},
+	{"combine_2_updates", {"a", "a"}, 0, 0, 0, 0},
+	{"combine_2_updates_without_deadlines", {"a", "a"}, 0, 0, 0, 1},
+	{"combine_3_updates_without_deadlines", {"a", "a", "a"}, 0, 0, 0, 1},
+	{"combine_2_updates_beside_assign_without_deadlines", {"a", "a", "w"}, 0, 0, 0, 1},
+	{"combine_2_updates_of_one_beside_1", {"as", "a"}, 0, 0, 0, 0},
+	{"combine_update_beside_assign", {"a", "w"}, 0, 0, 0, 0},
+	{"combine_update_beside_commit", {"a", "c"}, 0, 0, 0, 0},
+	{"combine_update_beside_read_and_collection", {"a", "rf"}, 0, 0, 0, 0},
+	{"combine_2_updates_and_collection", {"af", "af"}, 0, 0, 0, 0},
+	{"combine_2_updates_with_history", {"af", "a"}, 1, 0, 0, 0},
+	{"combine_2_updates_beside_assign", {"a", "a", "w"}, 0, 0, 0, 0},
+	{"combine_2_updates_beside_commit", {"a", "a", "c"}, 0, 0, 0, 0},
+	{"combine_2_updates_beside_assign_and_collection", {"a", "a", "wf"}, 0, 0, 0, 0},
+	{"combine_2_updates_and_collection_beside_a_new_era", {"af", "a", "n"}, 0, 0, 0, 0},
+	{"combine_2_updates_more_and_collection_beside_a_new_era", {"af", "a", "n"}, 0, 1, 0, 0},
+	{"combine_2_updates_more_and_collection_beside_assign_and_a_new_era", {"af", "a", "wn"}, 0, 1, 0, 0},
+	{"combine_3_updates_and_collection", {"af", "as", "a"}, 0, 0, 0, 0},
+	{"combine_2_updates_more_and_collections_with_spares", {"faf", "af"}, 0, 1, 8, 0},
+	{"combine_rows_beside_update", {"i", "a"}, 0, 0, 0, 0},
+	{"combine_rows_and_update_beside_rows_and_collection", {"ia", "if"}, 0, 0, 0, 0},
+	{"combine_update_without_memory_beside_update", {"m", "a"}, 0, 0, 0, 0},
+	{"combine_update_without_memory_and_collection_beside_2_updates", {"mf", "a", "a"}, 0, 0, 0, 0},
 };
 
 static struct scope_plan prepare(size_t index)
 {
 	const struct row *of = &rows[index];
 
-	scene = (struct scene){.history = of->history, .before = of->before, .spares = of->spares};
+	scene = (struct scene){.history = of->history, .before = of->before, .spares = of->spares, .endless = of->endless};
 	memcpy(scene.calls, of->calls, sizeof(scene.calls));
 	return (struct scope_plan){
 		.program = {of->name, scope_threads(of->calls, THREADS), &scene, sizeof(scene), setup, thread, finish},
 		.executions = 20000,
-		.stopped = 50};
+		/* A thread that waits without a deadline for a stopped thread waits permanently. */
+		.stopped = of->endless ? 0 : 50};
 }
 
 int main(int argc, char **argv)
 {
+	static const struct scope_letter letters[] = {LETTERS(LETTER_ROW){0, NULL}};
+
+	scope_letters(argc, argv, letters);
 	scope_arguments(argc, argv);
 	return scope_all(prepare, sizeof(rows) / sizeof(rows[0]));
 }

@@ -1,8 +1,9 @@
 /*
- * check_commit.c - the cell of a commit: what it has told somebody stays so.
+ * check_commit.c - the cell of a commit: what it has told one thread never changes.
  *
- * One writes a variable by a commit of one part; others meet its version, help the commit to its end, as a writer would, and look at its
- * stamp. The version, the cell and the owner's copy must all say the same to everybody, however late a helper is.
+ * One thread writes a variable by a commit of one part. Other threads encounter its version, help
+ * the commit to its end, as a writer would, and read its stamp. The version, the cell and the
+ * owner's copy must tell the same to all threads, however late a helper is.
  */
 #include "model/variable_scopes.h"
 #include "reclaim/scope.h"
@@ -25,7 +26,7 @@ static void setup(void *context)
 	scene.first = weiri_load_relaxed(&scene.var->head);
 }
 
-/* The call asks what the version is, and takes it for granted that nobody writes meanwhile. */
+/* The call reads the version and relies on no write meanwhile. */
 static void commit(void)
 {
 	weir_tensor *value = number_of_size(2, SMALL_VALUES);
@@ -65,7 +66,7 @@ static void finish(void *context)
 	(void)context;
 	for (size_t me = 0; me < THREADS; me++)
 		weir_model_assert(scene.met[me] == NULL || weiri_load_relaxed(&scene.met[me]->stamp) == scene.stamp[me]);
-	weir_model_assert(weir_var_destroy(scene.var) == WEIR_OK);
+	weir_model_assert(weir_var_destroy(scene.var, NULL) == WEIR_OK);
 	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
 }
 

@@ -1,8 +1,10 @@
 /*
- * check_coordinator.c - a coordinator's stop against its join, and members who leave while the joiner frees it.
+ * check_coordinator.c - a coordinator's stop during its join, and members that leave while the
+ * joiner frees it.
  *
- * What a member wrote before it left is the joiner's after the join; a leaver touches nothing that the joiner may have freed; of the
- * errors that are reported one reaches the joiner, or else those who report are told that they came too late.
+ * After the join the joiner has what a member wrote before it left. A leaving member accesses
+ * nothing that the joiner may have freed. One of the reported errors reaches the joiner; otherwise
+ * the reporting threads get the result that they came too late.
  */
 #include <stdio.h>
 #include <string.h>
@@ -44,9 +46,7 @@ static void finish(void *context)
 
 static void join(void)
 {
-	struct weir_coordinator_join_options options = {.struct_size = sizeof(options), .grace_ns = scene.grace_ns};
-
-	scene.joined = weir_coordinator_join(scene.coordinator, &options, NULL);
+	scene.joined = weir_coordinator_join(scene.coordinator, WEIR_NO_DEADLINE, scene.grace_ns, 0, NULL);
 }
 
 static void request(size_t who, enum weir_status code)
@@ -75,7 +75,7 @@ static void leave(void *context, size_t who)
 	scene.destroyed = 1;
 }
 
-/* The first member asks for a stop, with a cause, before it leaves. */
+/* The first member requests a stop, with a cause, before it leaves. */
 static void stop_and_leave(void *context, size_t who)
 {
 	(void)context;
@@ -94,7 +94,10 @@ static void stop_and_leave(void *context, size_t who)
 	scene.destroyed = 1;
 }
 
-/* A requester that is not a member, beside the join: its error is had by the joiner or given back to it. */
+/*
+ * A requester that is not a member, during the join: the joiner gets its error, or it is returned
+ * to the requester.
+ */
 static void stop_beside_join(void *context, size_t who)
 {
 	(void)context;
@@ -114,7 +117,10 @@ static void error_is_somewhere(void *context)
 	finish(context);
 }
 
-/* Two causes: the first is kept, and whoever waits for the stop is woken and sees what was written before. */
+/*
+ * Two causes: the first is kept, and a thread that waits for the stop is woken and sees what was
+ * written before.
+ */
 static void two_causes(void *context, size_t who)
 {
 	(void)context;
@@ -136,7 +142,10 @@ static void one_cause(void *context)
 	finish(context);
 }
 
-/* Thread 1 is started by the coordinator; after the join what it wrote is thread 0's, and its id was joined. */
+/*
+ * The coordinator starts thread 1. After the join thread 0 sees what it wrote, and its id was
+ * joined.
+ */
 static enum weir_status write_data(weir_coordinator *coordinator, void *context, weir_error *error)
 {
 	(void)error;
@@ -163,7 +172,7 @@ static void start_join_destroy(void *context, size_t who)
 	scene.destroyed = 1;
 }
 
-/* Whoever is let in after the stop was cleared sees a coordinator that is not stopped. */
+/* A thread that enters after the stop was cleared sees a coordinator that is not stopped. */
 static void clear_and_enter(void *context, size_t who)
 {
 	(void)context;
@@ -180,7 +189,7 @@ static void clear_and_enter(void *context, size_t who)
 	weir_model_assert(weir_coordinator_status(scene.coordinator, NULL) == WEIR_OK);
 }
 
-/* Whoever sees that the join is over sees what the members did. */
+/* A thread that sees that the join is over sees what the members did. */
 static void look_for_the_join(void *context, size_t who)
 {
 	(void)context;
@@ -194,7 +203,10 @@ static void look_for_the_join(void *context, size_t who)
 	}
 }
 
-/* Nobody waits: two ask for a stop, members come and go, and whoever is stopped half way holds nobody up. */
+/*
+ * No thread waits: two threads request a stop, members enter and leave, and a thread that is
+ * stopped half way delays no other thread.
+ */
 static void stop_enter_leave(void *context, size_t who)
 {
 	weir_coordinator_member *member;

@@ -1,15 +1,14 @@
 /*
- * check_critical_section.c - critical sections: exclusion, and that everybody comes in who waits long enough.
+ * check_critical_section.c - critical sections: exclusion, and that every thread enters that waits
+ * long enough.
  *
- * A scope gives each thread a row of calls, a letter each:
+ * A scope gives each thread a row of calls, a letter each; LETTERS says what each letter does.
  *
- *   n  execute, at once      x  execute, waiting     t  the same, until a token fires     d  the same, with a deadline     F  fire the token
- *   e  execute, at once, with an error       s  start one for the pool     k  cancel what this thread started last, and give its handle back
- *   h  help the pool once
- *
- * Asked of every execution: nobody is inside with another (what is inside is plain memory, so that a race is a failure, too); who waits comes
- * in, is told of the token or of the deadline (all threads asleep is a failure of its own); an operation that was started completes once, and
- * ran once unless it was cancelled; in the end the section is free.
+ * Required of every execution: no two executions are inside at a time (they access plain memory, so
+ * that a race is a failure, too); a waiter enters, or returns because of the token or the deadline
+ * (all threads asleep is a failure of its own); an operation that was started completes once, and
+ * ran once unless it was cancelled; at the end the section is free. Of l and r that both left
+ * their first section, one at least entered its second: refusals in two sections have one order.
  */
 #include <weir/critical_section.h>
 #include <weir/reclaim.h>
@@ -25,38 +24,40 @@ static const struct scope {
 	uint32_t flags;
 	const char *calls[THREADS];
 	uint64_t executions; /* in the short form */
-	int waits;           /* a thread may be left asleep when another is stopped */
+	int waits;           /* a thread may stay asleep if another thread is stopped */
 } scopes[] = {
-	{"critical_section_2_at_once", 0, {"n", "n"}, 20000, 0},
-	{"critical_section_2_at_once_twice", 0, {"nn", "nn"}, 4000, 0},
-	{"critical_section_3_at_once", 0, {"n", "n", "n"}, 4000, 0},
-	{"critical_section_at_once_beside_error", 0, {"en", "n"}, 60000, 0},
-	{"critical_section_start_beside_at_once", 0, {"s", "n"}, 4000, 0},
-	{"critical_section_start_and_cancel_beside_at_once", 0, {"sk", "n"}, 4000, 0},
-	{"critical_section_start_and_cancel_beside_at_once_and_help", 0, {"sk", "n", "h"}, 4000, 0},
+	{"critical_section_2_at_once", 0, {"x", "x"}, 20000, 0},
+	{"critical_section_2_at_once_twice", 0, {"xx", "xx"}, 4000, 0},
+	{"critical_section_3_at_once", 0, {"x", "x", "x"}, 4000, 0},
+	{"critical_section_at_once_beside_error", 0, {"ex", "x"}, 60000, 0},
+	{"critical_section_start_beside_at_once", 0, {"s", "x"}, 4000, 0},
+	{"critical_section_start_and_cancel_beside_at_once", 0, {"sk", "x"}, 4000, 0},
+	{"critical_section_start_and_cancel_beside_at_once_and_help", 0, {"sk", "x", "h"}, 4000, 0},
 	{"critical_section_2_starts_beside_help", 0, {"s", "s", "h"}, 4000, 0},
-	{"critical_section_fair_start_beside_at_once", WEIR_CRITICAL_SECTION_FAIR, {"s", "n"}, 4000, 0},
-	{"critical_section_1_waits_beside_at_once", 0, {"x", "n"}, 10000, 1},
-	{"critical_section_2_wait", 0, {"x", "x"}, 10000, 1},
-	{"critical_section_2_wait_twice", 0, {"xx", "xx"}, 4000, 1},
-	{"critical_section_3_wait", 0, {"x", "x", "x"}, 4000, 1},
-	{"critical_section_fair_2_wait", WEIR_CRITICAL_SECTION_FAIR, {"x", "x"}, 4000, 1},
-	{"critical_section_1_waits_beside_error", 0, {"x", "e"}, 4000, 1},
-	{"critical_section_token_beside_1_that_waits", 0, {"t", "x", "F"}, 4000, 1},
-	{"critical_section_2_tokens_beside_at_once", 0, {"t", "tF", "n"}, 4000, 1},
-	{"critical_section_deadline_beside_1_that_waits", 0, {"d", "x"}, 4000, 1},
-	{"critical_section_2_deadlines_beside_1_that_waits", 0, {"d", "d", "x"}, 4000, 1},
-	{"critical_section_1_waits_beside_start_and_cancel", 0, {"x", "nskh"}, 4000, 1},
+	{"critical_section_fair_start_beside_at_once", WEIR_CRITICAL_SECTION_FAIR, {"s", "x"}, 4000, 0},
+	{"critical_section_left_and_tried_across", 0, {"l", "r"}, 20000, 0},
+	{"critical_section_1_waits_beside_at_once", 0, {"X", "x"}, 10000, 1},
+	{"critical_section_2_wait", 0, {"X", "X"}, 10000, 1},
+	{"critical_section_2_wait_twice", 0, {"XX", "XX"}, 4000, 1},
+	{"critical_section_3_wait", 0, {"X", "X", "X"}, 4000, 1},
+	{"critical_section_fair_2_wait", WEIR_CRITICAL_SECTION_FAIR, {"X", "X"}, 4000, 1},
+	{"critical_section_1_waits_beside_error", 0, {"X", "e"}, 4000, 1},
+	{"critical_section_token_beside_1_that_waits", 0, {"t", "X", "F"}, 4000, 1},
+	{"critical_section_2_tokens_beside_at_once", 0, {"t", "tF", "x"}, 4000, 1},
+	{"critical_section_deadline_beside_1_that_waits", 0, {"d", "X"}, 4000, 1},
+	{"critical_section_2_deadlines_beside_1_that_waits", 0, {"d", "d", "X"}, 4000, 1},
+	{"critical_section_1_waits_beside_start_and_cancel", 0, {"X", "xskh"}, 4000, 1},
 };
 
 static struct scene {
 	const struct scope *scope;
-	weir_critical_section *section;
+	weir_critical_section *section, *second;
 	weir_pool *pool;
 	weir_cancel *token;
-	weir_critical_section_op *op[THREADS];
-	int inside, runs, failures;                           /* plain: only who is inside touches them */
+	weir_pending *op[THREADS];
+	int inside, runs, failures;                           /* plain: only the execution inside accesses them */
 	_Atomic(int) wanted, refused, completions, cancelled; /* summed up in finish() */
+	_Atomic(int) refused_across;
 } scene;
 
 static void count(_Atomic(int) *sum)
@@ -95,6 +96,23 @@ static void execute(uint64_t deadline_ns, weir_cancel *token, int fails)
 	weir_model_assert(token != NULL || deadline_ns != WEIR_NO_DEADLINE);
 }
 
+static enum weir_status nothing(void *context, weir_error *error)
+{
+	(void)context, (void)error;
+	return WEIR_OK;
+}
+
+static int enters(weir_critical_section *section)
+{
+	return weir_critical_section_execute(section, nothing, NULL, 0, NULL, NULL) == WEIR_OK;
+}
+
+static void execute_across(weir_critical_section *first, weir_critical_section *second)
+{
+	if (enters(first) && !enters(second))
+		count(&scene.refused_across);
+}
+
 static void completed(void *context, enum weir_status status, const weir_error *error)
 {
 	(void)context, (void)error;
@@ -112,22 +130,35 @@ static void start(size_t me)
 
 static void give_back(size_t me)
 {
-	weir_critical_section_op_release(scene.op[me]);
+	weir_pending_release(scene.op[me]);
 	scene.op[me] = NULL;
 }
+
+static void cancel(size_t me)
+{
+	weir_pending_cancel(scene.op[me], NULL);
+	give_back(me);
+}
+
+#define LETTERS(LETTER) \
+	LETTER('x', "execute", execute(0, NULL, 0)) \
+	LETTER('X', "execute, waiting", execute(WEIR_NO_DEADLINE, NULL, 0)) \
+	LETTER('t', "execute, waiting until the token fires", execute(WEIR_NO_DEADLINE, scene.token, 0)) \
+	LETTER('d', "execute, waiting until a deadline", execute(1000, NULL, 0)) \
+	LETTER('F', "fire the token", (void)weir_cancel_fire(scene.token, NULL)) \
+	LETTER('e', "execute, with an error", execute(0, NULL, 1)) \
+	LETTER('s', "start an execution for the pool", start(me)) \
+	LETTER('k', "cancel what this thread started last, and release its handle", cancel(me)) \
+	LETTER('h', "help the pool once", (void)weir_pool_help(scene.pool, 1)) \
+	LETTER('l', "execute in the section; if it was entered, then in the second", \
+	       execute_across(scene.section, scene.second)) \
+	LETTER('r', "the same the other way round", execute_across(scene.second, scene.section))
 
 static void call(size_t me, char what)
 {
 	switch (what) {
-	case 'n': execute(0, NULL, 0); break;
-	case 'e': execute(0, NULL, 1); break;
-	case 'x': execute(WEIR_NO_DEADLINE, NULL, 0); break;
-	case 't': execute(WEIR_NO_DEADLINE, scene.token, 0); break;
-	case 'd': execute(1000, NULL, 0); break;
-	case 'F': (void)weir_cancel_fire(scene.token, NULL); break;
-	case 's': start(me); break;
-	case 'h': (void)weir_pool_help(scene.pool, 1); break;
-	default: weir_critical_section_op_cancel(scene.op[me]); give_back(me);
+		LETTERS(LETTER_CASE)
+	default: weir_model_assert(!"a letter of the table");
 	}
 }
 
@@ -139,13 +170,14 @@ static void thread(void *context, size_t me)
 
 static void setup(void *context)
 {
-	struct weir_critical_section_options options = {.struct_size = sizeof(options), .flags = scene.scope->flags};
-	struct weir_pool_options pool = {.struct_size = sizeof(pool), .flags = WEIR_POOL_NO_THREADS};
+	struct weir_critical_section_options options = {WEIR_CRITICAL_SECTION_OPTIONS_INIT, .flags = scene.scope->flags};
+	struct weir_pool_options pool = {WEIR_POOL_OPTIONS_INIT, .flags = WEIR_POOL_NO_THREADS};
 
 	(void)context;
 	weir_model_assert(weir_critical_section_create(&options, &scene.section, NULL) == WEIR_OK);
+	weir_model_assert(weir_critical_section_create(&options, &scene.second, NULL) == WEIR_OK);
 	weir_model_assert(weir_pool_create(&pool, &scene.pool, NULL) == WEIR_OK);
-	weir_model_assert(weir_cancel_create(NULL, &scene.token) == WEIR_OK);
+	weir_model_assert(weir_cancel_create(NULL, &scene.token, NULL) == WEIR_OK);
 }
 
 static int starts(void)
@@ -169,9 +201,11 @@ static void finish(void *context)
 	weir_model_assert(counted(&scene.completions) == starts());
 	weir_model_assert(scene.runs ==
 	                  counted(&scene.wanted) - counted(&scene.refused) + starts() - counted(&scene.cancelled));
+	weir_model_assert(counted(&scene.refused_across) < 2);
 	weir_model_assert(weir_pool_destroy(scene.pool, NULL) == WEIR_OK);
 	weir_model_assert(weir_critical_section_execute(scene.section, alone, NULL, 0, NULL, NULL) == WEIR_OK);
 	weir_model_assert(weir_critical_section_destroy(scene.section, NULL) == WEIR_OK);
+	weir_model_assert(weir_critical_section_destroy(scene.second, NULL) == WEIR_OK);
 	weir_cancel_release(scene.token);
 	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
 }
@@ -189,6 +223,9 @@ static struct scope_plan prepare(size_t index)
 
 int main(int argc, char **argv)
 {
+	static const struct scope_letter letters[] = {LETTERS(LETTER_ROW){0, NULL}};
+
+	scope_letters(argc, argv, letters);
 	scope_arguments(argc, argv);
 	return scope_all(prepare, sizeof(scopes) / sizeof(scopes[0]));
 }

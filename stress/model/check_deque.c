@@ -1,6 +1,7 @@
 /*
- * check_deque.c - the work-stealing deque: each item is had once, by its owner or by a thief, with what was written before the push;
- * and some order of the calls explains who got what, and who found nothing (a thief that lost a race is told nothing).
+ * check_deque.c - the work-stealing deque: the owner or a thief gets each item, once, with what was
+ * written before the push. Some order of the calls explains which thread got what, and which found
+ * nothing. (The result of a thief that lost a race is not judged.)
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,13 +15,14 @@ enum { ITEMS = 4, THIEVES = 2 };
 static struct scene {
 	struct weiri_deque deque;
 	size_t capacity, thieves, tries;
-	const char *script; /* of the owner: p pushes, t takes, z says that there is nothing without a look */
+	const char *script; /* of the owner; LETTERS says what each letter does */
 	int data[ITEMS];    /* what the items point to */
 	int had[ITEMS][1 + THIEVES];
+	size_t pushed;    /* by the owner */
 	int empty_handed; /* takes of the owner that found nothing */
 } scene;
 
-/* -- the sequential deque ----------------------------------------------------------------------------------------------------- */
+/* -- the sequential deque ---------------------------------------------------------------------- */
 
 enum { PUSHED = HISTORY_USER, TOOK, STOLE, NOTHING };
 
@@ -62,7 +64,7 @@ static int row_step(const struct history *history, const struct history_op *op, 
 
 static const struct history_model row_model = {row_size, row_start, row_step};
 
-/* `item` NULL: there was none. */
+/* `item` is NULL: there was none. */
 static void answer(unsigned kind, const int *item)
 {
 	if (item != NULL)
@@ -71,7 +73,7 @@ static void answer(unsigned kind, const int *item)
 		weir_model_answer(NOTHING, 0, 0);
 }
 
-/* -- an execution ------------------------------------------------------------------------------------------------------------- */
+/* -- an execution ------------------------------------------------------------------------------ */
 
 static void setup(void *context)
 {
@@ -84,33 +86,47 @@ static void have(const int *item, size_t who)
 {
 	size_t i = (size_t)(item - scene.data);
 
-	weir_model_assert(*item == (int)i + 1); /* races unless the push came before */
+	weir_model_assert(*item == (int)i + 1); /* races unless the push happened before */
 	scene.had[i][who]++;
 }
 
-static void own(void)
+static void push(void)
 {
-	size_t pushed = 0;
+	size_t pushed = scene.pushed++;
 
-	for (const char *step = scene.script; *step != '\0'; step++) {
-		int *item;
+	scene.data[pushed] = (int)pushed + 1;
+	weir_model_call_begins(0);
+	weir_model_assert(weiri_deque_push(&scene.deque, &scene.data[pushed]));
+	weir_model_call_ends(0);
+	weir_model_answer(PUSHED, pushed + 1, 0);
+}
 
-		if (*step == 'p') {
-			scene.data[pushed] = (int)pushed + 1;
-			weir_model_call_begins(0);
-			weir_model_assert(weiri_deque_push(&scene.deque, &scene.data[pushed]));
-			weir_model_call_ends(0);
-			weir_model_answer(PUSHED, ++pushed, 0);
-			continue;
-		}
-		weir_model_call_begins(1);
-		item = *step == 't' ? weiri_deque_take(&scene.deque) : NULL;
-		weir_model_call_ends(1);
-		answer(TOOK, item);
-		if (item != NULL)
-			have(item, 0);
-		else
-			scene.empty_handed++;
+/* `really` 0: returns "empty" without reading. */
+static void take(int really)
+{
+	int *item;
+
+	weir_model_call_begins(1);
+	item = really ? weiri_deque_take(&scene.deque) : NULL;
+	weir_model_call_ends(1);
+	answer(TOOK, item);
+	if (item != NULL)
+		have(item, 0);
+	else
+		scene.empty_handed++;
+}
+
+#define LETTERS(LETTER) \
+	LETTER('p', "push", push()) \
+	LETTER('t', "take", take(1)) \
+	LETTER('z', "a planted fault: a take that returns \"empty\" without reading", take(0))
+
+static void call(size_t me, char what)
+{
+	(void)me;
+	switch (what) {
+		LETTERS(LETTER_CASE)
+	default: weir_model_assert(!"a letter of the table");
 	}
 }
 
@@ -134,7 +150,7 @@ static void thread(void *context, size_t number)
 {
 	(void)context;
 	if (number == 0)
-		own();
+		scope_calls(0, scene.script, call);
 	else
 		steal(number);
 }
@@ -197,8 +213,10 @@ static int check_progress(void)
 
 int main(int argc, char **argv)
 {
+	static const struct scope_letter letters[] = {LETTERS(LETTER_ROW){0, NULL}};
 	int bad = 0;
 
+	scope_letters(argc, argv, letters);
 	scope_arguments(argc, argv);
 	bad |= check("deque_push_take_1_thief_x1", "pt", 2, 1, 1);
 	bad |= check("deque_push_take_2_thieves_x1", "pt", 2, 2, 1);
@@ -209,7 +227,7 @@ int main(int argc, char **argv)
 	bad |= check("deque_slots_reused_n1_1_thief_x2", "ptptp", 1, 1, 2);
 	bad |= check("deque_grows_n1_1_thief_x2", "pppt", 1, 1, 2);
 	bad |= check("deque_grows_n1_2_thieves_x1", "pppt", 1, 2, 1);
-	/* The owner's take of the last item and a theft each write one end and look at the other. */
+	/* The owner's take of the last item and a theft each write one end and read the other. */
 	bad |= check("deque_store_buffering_push_take_push_take_1_thief_x2", "ptpt", 2, 1, 2);
 	bad |= check("deque_iriw_push_push_2_thieves_x2", "pp", 2, 2, 2);
 	bad |= check_planted();

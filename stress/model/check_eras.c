@@ -1,10 +1,12 @@
 /*
- * check_eras.c - I1 of reclaim/section.h, asked of structures: who unlinks an object reads an era that is no older than the one in which a
- * section began that still found it.
+ * check_eras.c - I1 of reclaim/section.h, required of structures: a thread that unlinks an object
+ * reads an era that is no older than the era in which a section began that still found the object.
  *
- * Three threads: one removes the object and retires it, one looks for it in a section, for one an era begins. Nothing is collected, so what
- * was found is there in the end, and its death can be compared with where the section began. A collector that came between would free what
- * has died before that. Four steps in the right order are enough, where a scope with a collection needs a hundred.
+ * There are three threads: one removes the object and retires it, one looks for it in a section,
+ * and one begins an era. Nothing is collected, so the object that was found still exists at the
+ * end, and its retirement era can be compared with the era in which the section began. A collector
+ * that ran in between would free what was retired before that era. Four steps in the right order
+ * suffice, where a scope with a collection needs a hundred.
  */
 #include <weir/reclaim.h>
 
@@ -23,7 +25,7 @@
 enum { HASH = 2 };
 
 static struct scene {
-	/* What the section found, and where it began. */
+	/* What the section found, and the era in which it began. */
 	struct weiri_retired *found;
 	uint64_t lo;
 	struct weiri_list list;
@@ -48,7 +50,7 @@ static void begin_era(void)
 	weiri_era_begin();
 }
 
-/* -- a list ------------------------------------------------------------------------------------------------------------------- */
+/* -- a list ------------------------------------------------------------------------------------ */
 
 static void setup_list(void *context)
 {
@@ -73,7 +75,7 @@ static struct weiri_retired *look_at_list(struct weiri_scope *scope)
 	return node != NULL ? &node->retired : NULL;
 }
 
-/* -- a hash list -------------------------------------------------------------------------------------------------------------- */
+/* -- a hash list ------------------------------------------------------------------------------- */
 
 static int compare(const void *key, struct weiri_hash_node *node)
 {
@@ -104,7 +106,7 @@ static struct weiri_retired *look_at_hash_list(struct weiri_scope *scope)
 	return node != NULL ? &node->retired : NULL;
 }
 
-/* -- a state that is replaced -------------------------------------------------------------------------------------------------- */
+/* -- a state that is replaced ------------------------------------------------------------------ */
 
 static void setup_state(void *context)
 {
@@ -132,7 +134,7 @@ static struct weiri_retired *look_at_state(struct weiri_scope *scope)
 	return state;
 }
 
-/* -- rings linked one behind the other ------------------------------------------------------------------------------------------ */
+/* -- rings linked one behind the other --------------------------------------------------------- */
 
 static void put(uint64_t value)
 {
@@ -146,13 +148,13 @@ static void take(uint64_t value)
 	weir_model_assert(weir_ring_list_try_dequeue(scene.rings, &taken) == WEIR_OK && taken == value);
 }
 
-/* The first is empty, and is left by the next dequeue. */
+/* The first segment is empty, and the next dequeue leaves it. */
 static void setup_rings(void *context)
 {
-	struct weir_ring_list_options options = {.struct_size = sizeof(options), .segment = 1};
+	struct weir_ring_list_options options = {WEIR_RING_LIST_OPTIONS_INIT, .segment = 1};
 
 	(void)context;
-	weir_model_assert(weir_ring_list_create(&options, &scene.rings) == WEIR_OK);
+	weir_model_assert(weir_ring_list_create(&options, &scene.rings, NULL) == WEIR_OK);
 	put(1);
 	put(2);
 	take(1);
@@ -173,10 +175,10 @@ static struct weiri_retired *look_at_rings(struct weiri_scope *scope)
 
 static void finish_rings(void)
 {
-	weir_ring_list_destroy(scene.rings);
+	weir_ring_list_destroy(scene.rings, NULL);
 }
 
-/* -- what batches gave back --------------------------------------------------------------------------------------------------- */
+/* -- what batches returned --------------------------------------------------------------------- */
 
 static size_t take_1(struct weiri_scope *scope)
 {
@@ -185,7 +187,7 @@ static size_t take_1(struct weiri_scope *scope)
 	return weiri_putback_take(scope, &scene.putback, &item, 1);
 }
 
-/* A segment of which all was taken. */
+/* A segment from which all items were taken. */
 static void setup_putback(void *context)
 {
 	struct weiri_segment *segment = weiri_segment_create(1, WEIRI_SEGMENT_PLAIN, weir_default_allocator());
@@ -210,7 +212,7 @@ static struct weiri_retired *look_at_putback(struct weiri_scope *scope)
 	return top != NULL ? &top->retired : NULL;
 }
 
-/* -- a version ---------------------------------------------------------------------------------------------------------------- */
+/* -- a version --------------------------------------------------------------------------------- */
 
 static void setup_variable(void *context)
 {
@@ -233,10 +235,10 @@ static struct weiri_retired *look_at_variable(struct weiri_scope *scope)
 
 static void finish_variable(void)
 {
-	weir_model_assert(weir_var_destroy(scene.var) == WEIR_OK);
+	weir_model_assert(weir_var_destroy(scene.var, NULL) == WEIR_OK);
 }
 
-/* -- the round of updates that go together --------------------------------------------------------------------------------------- */
+/* -- the round of updates that go together ----------------------------------------------------- */
 
 static void add(void)
 {
@@ -246,7 +248,7 @@ static void add(void)
 	weir_tensor_release(delta);
 }
 
-/* There is one, for a version that is the newest no more. */
+/* There is one, for a version that is no longer the newest. */
 static void setup_round(void *context)
 {
 	setup_variable(context);
@@ -262,7 +264,7 @@ static struct weiri_retired *look_at_round(struct weiri_scope *scope)
 	return (struct weiri_retired *)round; /* its first member */
 }
 
-/* -- a request on a round, which is sealed or closed ----------------------------------------------------------------------------- */
+/* -- a request on a round, which is sealed or closed ------------------------------------------- */
 
 static void setup_first_round(void *context)
 {
@@ -282,20 +284,23 @@ static void release(void *context, void *memory, size_t size, size_t alignment)
 	weir_model_release(memory);
 }
 
-/* A variable that has memory for requests, and none for a value. */
+/* A variable that has memory for requests, but not for a value. */
 static void setup_poor_variable(void *context)
 {
 	static const weir_allocator memory = {allocate_no_value, release, NULL};
-	struct weir_var_options options = {.struct_size = sizeof(options), .dtype = WEIR_I64, .allocator = &memory};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_I64, .allocator = &memory};
 	weir_tensor *zero = number_of_size(0, SMALL_VALUES);
 
 	(void)context;
 	weiri_combine_from = 1;
-	weir_model_assert(weir_var_create(&options, zero, &scene.var, NULL) == WEIR_OK);
+	weir_model_assert(weir_var_create(zero, &options, &scene.var, NULL) == WEIR_OK);
 	weir_tensor_release(zero);
 }
 
-/* Hangs a request, finds no memory to compute, and closes the round of a version that stays the newest. */
+/*
+ * Pushes a request, finds no memory to compute, and closes the round of a version that stays the
+ * newest.
+ */
 static void add_in_vain(void)
 {
 	weir_tensor *delta = number_of_size(1, SMALL_VALUES);
@@ -304,7 +309,7 @@ static void add_in_vain(void)
 	weir_tensor_release(delta);
 }
 
-/* As who wants to hang another there does. */
+/* As a thread does that pushes another request there. */
 static struct weiri_retired *look_at_request(struct weiri_scope *scope)
 {
 	struct weiri_version *head;
@@ -321,9 +326,9 @@ static struct weiri_retired *look_at_request(struct weiri_scope *scope)
 	return (struct weiri_retired *)word; /* its first member */
 }
 
-/* -- the cell of a commit ----------------------------------------------------------------------------------------------------- */
+/* -- the cell of a commit ---------------------------------------------------------------------- */
 
-/* Its one part is in, and it is decided. */
+/* The commit's one part is installed, and the commit is decided. */
 static void setup_commit(uint64_t outcome)
 {
 	weir_tensor *value = number_of_size(2, SMALL_VALUES);
@@ -363,7 +368,10 @@ static void end_commit(struct weiri_scope *scope)
 	weiri_scope_retire(scope, &scene.commit->retired);
 }
 
-/* Whoever meets the version looks at the stamp, and at the cell if it has none: S2 of var/version.h. */
+/*
+ * A thread that encounters the version reads the stamp, or the cell if it has none: S2 of
+ * var/version.h.
+ */
 static struct weiri_retired *look_at_cell(struct weiri_scope *scope)
 {
 	struct weiri_version *head;
@@ -374,12 +382,12 @@ static struct weiri_retired *look_at_cell(struct weiri_scope *scope)
 	return &head->commit->retired;
 }
 
-/* ------------------------------------------------------------------------------------------------------------------------------- */
+/* ---------------------------------------------------------------------------------------------- */
 
 static const struct scope {
 	const char *name;
 	void (*setup)(void *);
-	/* One of these: in a scope, or a call that has its own. */
+	/* One of the two: in a scope, or a call with its own scope. */
 	void (*unlink)(struct weiri_scope *);
 	void (*call)(void);
 	struct weiri_retired *(*look)(struct weiri_scope *);
@@ -433,7 +441,7 @@ static void thread(void *context, size_t number)
 static void finish(void *context)
 {
 	(void)context;
-	/* 0: it is not retired. */
+	/* 0: the object is not retired. */
 	if (scene.found != NULL && scene.found->death != 0)
 		weir_model_assert(scene.found->death >= scene.lo);
 	if (current->finish != NULL)

@@ -1,6 +1,7 @@
 /*
- * check_inbox.c - the pool's inbox: each task comes out once, with what was written before its put, also when rings are full, when two
- * threads make the next ring at once, and when tasks hang on the chain. Here the inbox has two rings, for 1 and 4 tasks.
+ * check_inbox.c - the pool's inbox: each task is taken once, with what was written before its put,
+ * even if rings are full, if two threads create the next ring at the same time, and if tasks are on
+ * the chain. Here the inbox has two rings, for 1 and 4 tasks.
  */
 #include <stdio.h>
 #include <weir/alloc.h>
@@ -20,7 +21,7 @@ static struct scene {
 	struct weiri_inbox inbox;
 	struct job jobs[MOST];
 	size_t inside; /* at the start: the first so many */
-	size_t rings;  /* of these, were taken out of the rings again: what is left hangs on the chain */
+	size_t rings;  /* of these, were taken out of the rings again: the other tasks are on the chain */
 	size_t putters, takes;
 } scene;
 
@@ -38,7 +39,7 @@ static int take(unsigned turn)
 	if (job == NULL)
 		return 0;
 	weir_model_assert(job->data == 7);
-	job->had++; /* races when two threads have it */
+	job->had++; /* races if two threads have it */
 	return 1;
 }
 
@@ -52,7 +53,7 @@ static void setup(void *context)
 		weir_model_assert(take(0));
 }
 
-/* The first threads put a task each; the others take. */
+/* The first threads put a task each; the other threads take. */
 static void thread(void *context, size_t who)
 {
 	(void)context;

@@ -1,6 +1,6 @@
 /*
- * check_list.c - the list of waiters: a walk beside removals comes to its end, also while a remover is stopped half way; each node is
- * taken out once, and lives as long as anybody walks over it.
+ * check_list.c - the list of waiters: a walk during removals ends, even while a remover is stopped
+ * half way. Each node is removed once, and exists as long as any thread walks over it.
  */
 #include <stdatomic.h>
 #include <stdint.h>
@@ -16,7 +16,7 @@ enum { MOST = 3 };
 struct entry {
 	struct weiri_list_node node;
 	int data;    /* written before it is appended */
-	int removed; /* written by who takes it out, while it may */
+	int removed; /* written by the thread that removes it, while it may */
 };
 
 static struct scene {
@@ -29,7 +29,7 @@ static struct scene {
 	int flag_seen, node_met; /* after an append; by the walk */
 } scene;
 
-/* The end of an entry's time in the list: it is freed, so whoever still looks at it is found out. */
+/* Ends an entry's time in the list: it is freed, so a thread that still reads it is detected. */
 static void ended(struct weiri_retired *retired)
 {
 	struct entry *entry = WEIRI_CONTAINER_OF(retired, struct entry, node.retired);
@@ -81,7 +81,7 @@ static void setup(void *context)
 	weiri_scope_leave(&scope);
 }
 
-/* Takes out what is left, and sees that every entry ended once. */
+/* Removes what is left, and checks that every entry ended once. */
 static void empty_list(size_t left, size_t all)
 {
 	struct weiri_scope scope = weiri_scope_enter(weiri_record_get());
@@ -96,7 +96,10 @@ static void empty_list(size_t left, size_t all)
 	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK && weiri_load_relaxed(&scene.gone) == (int)all);
 }
 
-/* Thread 0 walks, beside the others, each of which takes an entry out: the second one first. seen[]: of the entry. */
+/*
+ * Thread 0 walks while each of the other threads removes an entry, the second entry first. seen[]:
+ * by entry.
+ */
 static void walk_beside_removals(void *context, size_t number)
 {
 	struct weiri_scope scope = weiri_scope_enter(weiri_record_get());
@@ -117,8 +120,9 @@ static void others_left(void *context)
 }
 
 /*
- * An era begins meanwhile, as in a collection: the era that a removal is dated with must not be older than that of a walk which met the
- * entry, or the collection that the remover makes frees it under the walk.
+ * An era begins meanwhile, as in a collection. The era with which a removal is dated must not be
+ *    older than that of a walk that found the entry; otherwise the remover's collection frees the
+ *    entry during the walk.
  */
 static void walk_beside_removal_and_era(void *context, size_t number)
 {
@@ -140,8 +144,9 @@ static void walk_beside_removal_and_era(void *context, size_t number)
 }
 
 /*
- * L3: thread 0 stands on an entry while it is taken out, after another one that is younger than the walk was put behind it, which ends
- * first. The mark that the walk then finds leads to freed memory.
+ * L3: thread 0 is at an entry while the entry is removed. Before that, another entry that is
+ * younger than the walk was put behind it, and ends first. The mark that the walk then finds would
+ * lead to freed memory.
  */
 static void walk_on_a_removed_entry(void *context, size_t number)
 {
@@ -175,7 +180,10 @@ static void none_left(void *context)
 	empty_list(0, scene.inside);
 }
 
-/* Whoever appends and then reads a flag is seen by whoever sets it and then walks. */
+/*
+ * A thread that appends and then reads a flag is seen by a thread that sets the flag and then
+ * walks.
+ */
 static void append_beside_flag(void *context, size_t number)
 {
 	struct weiri_scope scope = weiri_scope_enter(weiri_record_get());
@@ -198,7 +206,10 @@ static void one_saw_the_other(void *context)
 	empty_list(1, 1);
 }
 
-/* What the entry holds is written before it is appended, and read by a walk; two are appended at the same place. */
+/*
+ * The contents of an entry are written before it is appended, and read by a walk; two entries are
+ * appended at the same place.
+ */
 static void appends_beside_walk(void *context, size_t number)
 {
 	struct weiri_scope scope = weiri_scope_enter(weiri_record_get());
@@ -218,7 +229,7 @@ static void both_appended(void *context)
 	empty_list(2, 2);
 }
 
-/* Both want the same entry out; one of them does it, and it is retired once. */
+/* Both threads remove the same entry; one of them succeeds, and the entry is retired once. */
 static void two_removals(void *context, size_t number)
 {
 	struct weiri_scope scope = weiri_scope_enter(weiri_record_get());

@@ -1,17 +1,13 @@
 /*
  * check_map_staging.c - map staging areas.
  *
- * A tuple has two components. A scope gives each thread a row of calls, a letter each, of keys 1 and 2; small letters are done at once,
- * capitals wait:
+ * A tuple has two components. A scope gives each thread a row of calls, a letter each, for keys 1
+ * and 2; LETTERS says what each letter does.
  *
- *   p P  put key 1 whole        q Q  put key 2 whole      1 2  put its component 0, 1 of key 1
- *   g G  get key 1              a A  get any              x y  get component 0, 1 of key 1
- *   k K  peek at key 1          c    clear                l    look
- *   s    start a get of key 1   z    cancel it            e    an era begins, and what is retired is collected
- *
- * Asked of every execution: each component that went in comes out once, with its key, or is cleared, or is left; nobody gets a part of
- * an incomplete key; a key is complete or incomplete and never both; bytes and numbers agree in every look, within the bounds; who waits
- * wakes; an operation that was started completes once; no tensor leaks or is freed early.
+ * Required of every execution: each component that was put is taken once, with its key, or is
+ * cleared, or is left; no call gets a part of an incomplete key; a key is complete or incomplete
+ * and never both; bytes and numbers agree in every look, within the bounds; waiters wake; an
+ * operation that was started completes once; no tensor leaks or is freed early.
  */
 #include <weir/map_staging.h>
 #include <weir/reclaim.h>
@@ -40,24 +36,24 @@ static const struct scope {
 	{"map_staging_parts_put_beside_each_other", 0, "", {"1", "2"}, 5000, 0},
 	{"map_staging_parts_taken_beside_each_other", 0, "p", {"x", "y"}, 5000, 0},
 	{"map_staging_part_taken_beside_get", 0, "p", {"x", "g"}, 5000, 0},
-	{"map_staging_peek_beside_get", 0, "p", {"k", "g"}, 5000, 0},
-	{"map_staging_peek_beside_parts_taken_and_collection", 0, "p", {"k", "xye"}, 5000, 0},
+	{"map_staging_peek_beside_get", 0, "p", {"v", "g"}, 5000, 0},
+	{"map_staging_peek_beside_parts_taken_and_collection", 0, "p", {"v", "xyn"}, 5000, 0},
 	{"map_staging_clear_beside_get", 0, "pq", {"c", "g"}, 5000, 0},
 	{"map_staging_clear_beside_put_that_completes", 0, "1", {"c", "2"}, 5000, 0},
-	{"map_staging_clear_beside_peek", 0, "p", {"c", "k"}, 5000, 0},
+	{"map_staging_clear_beside_peek", 0, "p", {"c", "v"}, 5000, 0},
 	{"map_staging_look_beside_parts", 0, "1", {"l", "2g"}, 5000, 0},
 	{"map_staging_get_waits_beside_parts", 0, "", {"G", "1", "2"}, 3000, 1},
 	{"map_staging_get_any_waits_beside_put", 0, "", {"A", "p"}, 3000, 1},
-	{"map_staging_peek_waits_beside_put", 0, "", {"K", "p"}, 3000, 1},
+	{"map_staging_peek_waits_beside_put", 0, "", {"V", "p"}, 3000, 1},
 	{"map_staging_put_waits_beside_get_n1", 1, "p", {"Q", "g"}, 3000, 1},
 	{"map_staging_put_waits_beside_clear_n1", 1, "p", {"Q", "c"}, 3000, 1},
-	{"map_staging_started_get_beside_put_and_cancel", 0, "", {"sz", "p"}, 3000, 0},
+	{"map_staging_started_get_beside_put_and_cancel", 0, "", {"sk", "p"}, 3000, 0},
 };
 
 static struct scene {
 	const struct scope *scope;
 	weir_map_staging *map;
-	weir_map_staging_op *op;
+	weir_pending *op;
 	int in[ROWS][KEYS][COMPONENTS], out[ROWS][KEYS][COMPONENTS];
 	int cleared[ROWS];
 	int completions;
@@ -73,7 +69,7 @@ static void put(size_t me, int64_t key, size_t first, size_t count, uint64_t dea
 	for (size_t i = 0; i < count; i++)
 		weir_model_assert(weir_tensor_scalar_i32((int32_t)(key * 10 + (int64_t)(first + i)), &tensors[i]) == WEIR_OK);
 	status = weir_map_staging_put(scene.map, key, &both[first], tensors, count, deadline_ns, NULL, NULL);
-	/* A full area, or a key that is there. */
+	/* The area is full, or has the key already. */
 	weir_model_assert(status == WEIR_OK || status == WEIR_INVALID_ARGUMENT ||
 	                  (status == WEIR_DEADLINE_EXCEEDED && deadline_ns == 0 && scene.scope->capacity != 0));
 	for (size_t i = 0; i < count; i++) {
@@ -91,7 +87,7 @@ static void have(size_t me, int64_t key, size_t first, weir_tensor *tensors[], s
 	}
 }
 
-/* Refused where another took a part. */
+/* Refused if another call took a part. */
 static void check_failure(enum weir_status status, uint64_t deadline_ns)
 {
 	weir_model_assert(status == WEIR_INVALID_ARGUMENT || (status == WEIR_DEADLINE_EXCEEDED && deadline_ns == 0));
@@ -132,12 +128,12 @@ static void peek(size_t me, uint64_t deadline_ns)
 		check_failure(status, deadline_ns);
 }
 
-/* Parts of keys that were taken in part are not asked about here. */
+/* Parts of keys that were taken in part are not checked here. */
 static void look(void)
 {
 	size_t complete, incomplete, bytes;
 
-	weir_model_assert(weir_map_staging_look(scene.map, &complete, &incomplete, &bytes) == WEIR_OK);
+	weir_model_assert(weir_map_staging_size(scene.map, &complete, &incomplete, &bytes) == WEIR_OK);
 	weir_model_assert(complete + incomplete <= KEYS &&
 	                  (scene.scope->capacity == 0 || complete <= scene.scope->capacity));
 	weir_model_assert(bytes >= (complete + incomplete) * sizeof(int32_t) &&
@@ -165,31 +161,44 @@ static void clear(size_t me)
 	weir_model_assert(weir_map_staging_clear(scene.map) == WEIR_OK);
 }
 
+static void cancel(void)
+{
+	weir_pending_cancel(scene.op, NULL);
+	weir_pending_release(scene.op);
+}
+
+static void new_era_and_collection(void)
+{
+	(void)weiri_fetch_add_seq_cst(&weiri_era, 1);
+	(void)weir_reclaim_flush(0);
+}
+
+#define LETTERS(LETTER) \
+	LETTER('p', "put key 1 whole", put(me, 1, 0, 2, 0)) \
+	LETTER('P', "put key 1 whole, waiting", put(me, 1, 0, 2, WEIR_NO_DEADLINE)) \
+	LETTER('q', "put key 2 whole", put(me, 2, 0, 2, 0)) \
+	LETTER('Q', "put key 2 whole, waiting", put(me, 2, 0, 2, WEIR_NO_DEADLINE)) \
+	LETTER('1', "put component 0 of key 1", put(me, 1, 0, 1, 0)) \
+	LETTER('2', "put component 1 of key 1", put(me, 1, 1, 1, 0)) \
+	LETTER('g', "get key 1", get(me, 0, 2, 0)) \
+	LETTER('G', "get key 1, waiting", get(me, 0, 2, WEIR_NO_DEADLINE)) \
+	LETTER('x', "get component 0 of key 1", get(me, 0, 1, 0)) \
+	LETTER('y', "get component 1 of key 1", get(me, 1, 1, 0)) \
+	LETTER('a', "get any key", get_any(me, 0)) \
+	LETTER('A', "get any key, waiting", get_any(me, WEIR_NO_DEADLINE)) \
+	LETTER('v', "peek at key 1", peek(me, 0)) \
+	LETTER('V', "peek at key 1, waiting", peek(me, WEIR_NO_DEADLINE)) \
+	LETTER('l', "look", look()) \
+	LETTER('c', "clear", clear(me)) \
+	LETTER('s', "start a get of key 1", start_get()) \
+	LETTER('k', "cancel what was started", cancel()) \
+	LETTER('n', "a new era begins, and what is retired is collected", new_era_and_collection())
+
 static void call(size_t me, char what)
 {
 	switch (what) {
-	case 'p': put(me, 1, 0, 2, 0); break;
-	case 'P': put(me, 1, 0, 2, WEIR_NO_DEADLINE); break;
-	case 'q': put(me, 2, 0, 2, 0); break;
-	case 'Q': put(me, 2, 0, 2, WEIR_NO_DEADLINE); break;
-	case '1': put(me, 1, 0, 1, 0); break;
-	case '2': put(me, 1, 1, 1, 0); break;
-	case 'g': get(me, 0, 2, 0); break;
-	case 'G': get(me, 0, 2, WEIR_NO_DEADLINE); break;
-	case 'x': get(me, 0, 1, 0); break;
-	case 'y': get(me, 1, 1, 0); break;
-	case 'a': get_any(me, 0); break;
-	case 'A': get_any(me, WEIR_NO_DEADLINE); break;
-	case 'k': peek(me, 0); break;
-	case 'K': peek(me, WEIR_NO_DEADLINE); break;
-	case 'l': look(); break;
-	case 'c': clear(me); break;
-	case 's': start_get(); break;
-	case 'z':
-		weir_map_staging_op_cancel(scene.op);
-		weir_map_staging_op_release(scene.op);
-		break;
-	default: (void)weiri_fetch_add_seq_cst(&weiri_era, 1); (void)weir_reclaim_flush(0);
+		LETTERS(LETTER_CASE)
+	default: weir_model_assert(!"a letter of the table");
 	}
 }
 
@@ -203,10 +212,8 @@ static void thread(void *context, size_t me)
 static void setup(void *context)
 {
 	struct weir_tensor_component components[COMPONENTS] = {{WEIR_I32, NULL, NULL}, {WEIR_I32, NULL, NULL}};
-	struct weir_map_staging_options options = {.struct_size = sizeof(options),
-	                                           .capacity = scene.scope->capacity,
-	                                           .components = components,
-	                                           .component_count = COMPONENTS};
+	struct weir_map_staging_options options = {WEIR_MAP_STAGING_OPTIONS_INIT, .capacity = scene.scope->capacity,
+	                                           .components = components, .component_count = COMPONENTS};
 
 	(void)context;
 	weir_model_assert(weir_map_staging_create(&options, &scene.map, NULL) == WEIR_OK);
@@ -214,7 +221,7 @@ static void setup(void *context)
 		call(ROWS - 1, *calls);
 }
 
-/* What went in less what came out: what is left, or was cleared. */
+/* What was put less what was taken: what is left, or was cleared. */
 static int left_of(size_t key, size_t component)
 {
 	int left = 0;
@@ -231,7 +238,7 @@ static void finish(void *context)
 
 	(void)context;
 	look();
-	weir_model_assert(weir_map_staging_look(scene.map, NULL, NULL, &bytes) == WEIR_OK);
+	weir_model_assert(weir_map_staging_size(scene.map, NULL, NULL, &bytes) == WEIR_OK);
 	for (size_t i = 0; i < ROWS; i++)
 		clears += scene.cleared[i];
 	for (size_t i = 0; i < KEYS * COMPONENTS; i++) {
@@ -259,6 +266,9 @@ static struct scope_plan prepare(size_t index)
 
 int main(int argc, char **argv)
 {
+	static const struct scope_letter letters[] = {LETTERS(LETTER_ROW){0, NULL}};
+
+	scope_letters(argc, argv, letters);
 	scope_arguments(argc, argv);
 	return scope_all(prepare, sizeof(scopes) / sizeof(scopes[0]));
 }

@@ -1,6 +1,6 @@
 /*
- * check_metrics.c - counters, means and histograms beside those who read them: nothing counted twice or not at all, a mean's sum is that of
- * its count, and lines that go from thread to thread.
+ * check_metrics.c - counters, means and histograms while they are read: nothing is counted twice or
+ * omitted, a mean's sum belongs to its count, and lines pass from thread to thread.
  */
 #include <string.h>
 #include <weir/metrics.h>
@@ -14,22 +14,18 @@ static struct scene {
 	weir_mean *mean;
 	weir_histogram *histogram;
 	weir_summary *summary;
-	/*
-	 * a: add 1 to the counter; m: the next power of two to the mean, from 1 on; h: a value to the histogram; c, n, q: read the counter, the
-	 * mean, the histogram
-	 */
-	const char *calls[THREADS];
-	uint32_t own; /* lines; 0 in the table: one for each thread, and for who finishes */
-	int apart;    /* only one thread adds to the mean */
-	int added[THREADS];
+	const char *calls[THREADS]; /* LETTERS says what each does */
+	uint32_t own;               /* lines; 0 in the table: one for each thread, and for the one that finishes */
+	int apart;                  /* only one thread adds to the mean */
+	int added[THREADS], means[THREADS];
 	int64_t seen[THREADS]; /* of the counter, the last time */
 } scene;
 
 static void setup(void *context)
 {
-	struct weir_metrics_options options = {.struct_size = sizeof(options), .threads = scene.own};
-	struct weir_histogram_options few = {
-		.struct_size = sizeof(few), .threads = scene.own, .precision = 1, .largest = 1};
+	struct weir_metrics_options options = {WEIR_METRICS_OPTIONS_INIT, .threads = scene.own};
+	struct weir_histogram_options few = {WEIR_HISTOGRAM_OPTIONS_INIT, .threads = scene.own, .precision = 1,
+	                                     .largest = 1};
 
 	(void)context;
 	weir_model_assert(weir_counter_create(&options, &scene.counter, NULL) == WEIR_OK);
@@ -49,7 +45,7 @@ static int additions(char of)
 	return count;
 }
 
-/* Never less than before, nor than what this thread added itself, nor more than all. */
+/* Never less than before, nor than what this thread itself added, nor more than all additions. */
 static void read_counter(size_t me)
 {
 	int64_t sum = weir_counter_read(scene.counter);
@@ -65,7 +61,7 @@ static void read_mean(void)
 	struct weir_mean_value value = weir_mean_read(scene.mean);
 
 	weir_model_assert(value.count <= (uint64_t)additions('m'));
-	/* The sum of 1, 2, 4, ...: tells which and how many were added. */
+	/* The sum of 1, 2, 4, ... tells which values, and how many, were added. */
 	if (scene.apart)
 		weir_model_assert(value.sum == (double)((1 << value.count) - 1));
 	else
@@ -78,27 +74,33 @@ static void read_histogram(void)
 	weir_model_assert(weir_summary_count(scene.summary) <= (uint64_t)additions('h'));
 }
 
+static void count(size_t me)
+{
+	weir_counter_add(scene.counter, 1);
+	scene.added[me]++;
+}
+
+#define LETTERS(LETTER) \
+	LETTER('a', "add 1 to the counter", count(me)) \
+	LETTER('m', "add the next power of two to the mean, from 1 on", \
+	       weir_mean_add(scene.mean, (double)(1 << scene.means[me]++))) \
+	LETTER('h', "add a value to the histogram", weir_histogram_add(scene.histogram, me % 2)) \
+	LETTER('c', "read the counter", read_counter(me)) \
+	LETTER('n', "read the mean", read_mean()) \
+	LETTER('q', "read the histogram", read_histogram())
+
+static void call(size_t me, char what)
+{
+	switch (what) {
+		LETTERS(LETTER_CASE)
+	default: weir_model_assert(!"a letter of the table");
+	}
+}
+
 static void thread(void *context, size_t me)
 {
-	int means = 0;
-
 	(void)context;
-	for (const char *call = scene.calls[me]; *call != '\0'; call++) {
-		if (*call == 'a') {
-			weir_counter_add(scene.counter, 1);
-			scene.added[me]++;
-		} else if (*call == 'm') {
-			weir_mean_add(scene.mean, (double)(1 << means++));
-		} else if (*call == 'h') {
-			weir_histogram_add(scene.histogram, me % 2);
-		} else if (*call == 'c') {
-			read_counter(me);
-		} else if (*call == 'n') {
-			read_mean();
-		} else {
-			read_histogram();
-		}
-	}
+	scope_calls(me, scene.calls[me], call);
 }
 
 /* Each thread's additions to the mean are 1, 2, 4, ... */
@@ -126,10 +128,10 @@ static void finish(void *context)
 	weir_model_assert(mean.count == (uint64_t)additions('m') && mean.sum == expected_sum());
 	weir_model_assert(weir_histogram_read(scene.histogram, scene.summary, NULL) == WEIR_OK);
 	weir_model_assert(weir_summary_count(scene.summary) == (uint64_t)additions('h'));
-	weir_counter_destroy(scene.counter);
-	weir_mean_destroy(scene.mean);
-	weir_histogram_destroy(scene.histogram);
-	weir_summary_destroy(scene.summary);
+	weir_counter_destroy(scene.counter, NULL);
+	weir_mean_destroy(scene.mean, NULL);
+	weir_histogram_destroy(scene.histogram, NULL);
+	weir_summary_destroy(scene.summary, NULL);
 }
 
 static const struct row {
@@ -163,6 +165,9 @@ static struct scope_plan prepare(size_t index)
 
 int main(int argc, char **argv)
 {
+	static const struct scope_letter letters[] = {LETTERS(LETTER_ROW){0, NULL}};
+
+	scope_letters(argc, argv, letters);
 	scope_arguments(argc, argv);
 	return scope_all(prepare, sizeof(rows) / sizeof(rows[0]));
 }

@@ -1,5 +1,6 @@
 /*
- * check_multi_queue.c - a relaxed priority queue of two lanes: nothing lost, and a close that all lanes agree on.
+ * check_multi_queue.c - a relaxed priority queue of two lanes: nothing is lost, and all lanes agree
+ * on a close.
  */
 #include <weir/multi_queue.h>
 
@@ -9,7 +10,7 @@ enum { THREADS = 3 };
 
 static struct scene {
 	weir_multi_queue *queue;
-	const char *calls[THREADS]; /* e: enqueue, d: dequeue, c: close, q: closed? */
+	const char *calls[THREADS]; /* LETTERS says what each does */
 	int inside;                 /* at the start */
 	int must_find;              /* there is an item for each dequeue */
 	uint64_t data[2 * THREADS];
@@ -50,26 +51,43 @@ static enum weir_status take(size_t me)
 
 static void setup(void *context)
 {
-	struct weir_multi_queue_options options = {.struct_size = sizeof(options), .lanes = 2};
+	struct weir_multi_queue_options options = {WEIR_MULTI_QUEUE_OPTIONS_INIT, .lanes = 2};
 
 	(void)context;
-	weir_model_assert(weir_multi_queue_create(4, &options, &scene.queue) == WEIR_OK);
+	weir_model_assert(weir_multi_queue_create(4, &options, &scene.queue, NULL) == WEIR_OK);
 	for (int i = 0; i < scene.inside; i++)
 		put(0);
+}
+
+static void close_it(size_t me)
+{
+	weir_multi_queue_close(scene.queue);
+	scene.closed[me] = 1;
+}
+
+static void ask(size_t me)
+{
+	scene.closed[me] |= weir_multi_queue_closed(scene.queue);
+}
+
+#define LETTERS(LETTER) \
+	LETTER('e', "enqueue", put(me)) \
+	LETTER('d', "dequeue", (void)take(me)) \
+	LETTER('c', "close", close_it(me)) \
+	LETTER('q', "ask whether the queue is closed", ask(me))
+
+static void call(size_t me, char what)
+{
+	switch (what) {
+		LETTERS(LETTER_CASE)
+	default: weir_model_assert(!"a letter of the table");
+	}
 }
 
 static void thread(void *context, size_t me)
 {
 	(void)context;
-	for (const char *call = scene.calls[me]; *call != '\0'; call++) {
-		if (*call == 'e')
-			put(me);
-		else if (*call == 'd')
-			(void)take(me);
-		else if (*call == 'c')
-			weir_multi_queue_close(scene.queue);
-		scene.closed[me] |= *call == 'c' || (*call == 'q' && weir_multi_queue_closed(scene.queue));
-	}
+	scope_calls(me, scene.calls[me], call);
 }
 
 static void finish(void *context)
@@ -86,7 +104,7 @@ static void finish(void *context)
 	}
 	weir_model_assert(in == out + left);
 	weir_model_assert(!drained || left == 0);
-	weir_multi_queue_destroy(scene.queue);
+	weir_multi_queue_destroy(scene.queue, NULL);
 }
 
 static int check(const char *name, size_t threads, struct scene start)
@@ -109,8 +127,10 @@ static int check_progress(const char *name, size_t threads, struct scene start)
 
 int main(int argc, char **argv)
 {
+	static const struct scope_letter letters[] = {LETTERS(LETTER_ROW){0, NULL}};
 	int bad = 0;
 
+	scope_letters(argc, argv, letters);
 	scope_arguments(argc, argv);
 	bad |= check("multi_queue_put_beside_take", 2, (struct scene){.calls = {"e", "d"}});
 	bad |= check("multi_queue_put_take_beside_put_take", 2, (struct scene){.calls = {"ed", "ed"}});

@@ -1,17 +1,18 @@
 /*
- * check_named_store.c - objects by name: one at a time has a name, each is destroyed once and not before its last reference goes, and
- * nothing is lost when neighbours come and go.
+ * check_named_store.c - objects by name: a name belongs to one object at a time, each object is
+ * destroyed once and not before its last reference is released, and no object is lost when its
+ * neighbours are added and removed.
  *
- * A scope gives each thread a row of calls, two letters each: what, and on which name.
+ * A scope gives each thread a row of calls, two letters each: the call, which LETTERS explains, and
+ * the name.
  *
- *   a  add    g  create or get    f  find    h  find, and hold it to the end    r  remove    n  walk over all
- *   e  an era begins, and what is retired is collected
+ * The names' hashes end in ..00 (a, c), ..10 (b) and ..11 (d, e). Under the checker a table grows
+ * if there are more names than buckets: each name of "adb" has found its place before bucket 3 had
+ * a mark.
  *
- * The names' hashes end in ..00 (a, c), ..10 (b) and ..11 (d, e), and under the checker a table grows when there are more names than
- * buckets: of "adb" each has found its place before bucket 3 had a mark.
- *
- * Asked of every execution: a find or walk gives objects that are whole; a name that stays is always found and met; of what was added
- * and created as much was removed as is missing at the end; each object is destroyed once.
+ * Required of every execution: a find or walk gives objects that are complete; finds and walks
+ * always find a name that stays; the number of objects added and created less those removed is the
+ * number at the end; each object is destroyed once.
  */
 #include <weir/reclaim.h>
 #include <weir/store.h>
@@ -28,9 +29,9 @@ struct object {
 
 static const struct scope {
 	const char *name;
-	const char *inside; /* names that are there */
+	const char *inside; /* names that are in the store */
 	const char *calls[THREADS];
-	const char *stay; /* names that nobody removes */
+	const char *stay; /* names that no thread removes */
 } scopes[] = {
 	{"named_store_2_create_or_get_of_1_name", "", {"ga", "ga"}, ""},
 	{"named_store_2_adds_of_1_name", "", {"aa", "aa"}, ""},
@@ -42,17 +43,18 @@ static const struct scope {
 	{"named_store_add_beside_removal_of_a_neighbour", "a", {"ab", "ra"}, ""},
 	{"named_store_add_beside_removal_of_the_other_neighbour", "b", {"aa", "rb"}, ""},
 	{"named_store_removals_around_one_that_stays", "abc", {"ra", "rc", "fb"}, "b"},
-	{"named_store_walk_beside_removal", "ab", {"na", "ra"}, "b"},
-	{"named_store_walk_beside_removal_and_add", "a", {"na", "ra", "ab"}, ""},
+	{"named_store_walk_beside_removal", "ab", {"wa", "ra"}, "b"},
+	{"named_store_walk_beside_removal_and_add", "a", {"wa", "ra", "ab"}, ""},
 	{"named_store_adds_that_grow_the_table_beside_find", "a", {"ab", "ac", "fa"}, "a"},
-	{"named_store_find_beside_removal_and_collection", "ab", {"fb", "raea"}, "b"},
-	{"named_store_walk_beside_removals_and_collection", "abc", {"na", "rbrcea"}, "a"},
+	{"named_store_2_adds_that_grow_the_table", "ab", {"ac", "ad"}, "ab"},
+	{"named_store_find_beside_removal_and_collection", "ab", {"fb", "rana"}, "b"},
+	{"named_store_walk_beside_removals_and_collection", "abc", {"wa", "rbrcna"}, "a"},
 	{"named_store_2_adds_that_make_the_same_mark", "abc", {"ad", "ae"}, ""},
 	{"named_store_find_from_a_mark_that_is_made", "adb", {"ae", "fd"}, "d"},
 	{"named_store_find_in_a_table_that_grows_and_gets_a_mark", "ad", {"abae", "fd"}, "d"},
-	{"named_store_walk_past_a_mark_that_is_made", "adb", {"ae", "na"}, "abd"},
+	{"named_store_walk_past_a_mark_that_is_made", "adb", {"ae", "wa"}, "abd"},
 	{"named_store_reference_beside_2_removals", "a", {"ha", "ra", "ra"}, ""},
-	{"named_store_find_beside_add_and_removals_and_collection", "a", {"fc", "eaabraacrbea"}, ""},
+	{"named_store_find_beside_add_and_removals_and_collection", "a", {"fc", "naabraacrbna"}, ""},
 };
 
 static struct scene {
@@ -61,6 +63,7 @@ static struct scene {
 	struct object objects[MOST];
 	int made[THREADS + 1]; /* of the thread's own objects */
 	int in[THREADS + 1], out[THREADS + 1];
+	weir_resource *held[THREADS];
 	_Atomic(int) destroyed;
 } scene;
 
@@ -170,24 +173,45 @@ static void walk(void)
 		weir_model_assert(met[name] <= 1 && (met[name] == 1 || !stays(name)));
 }
 
+static void remove_it(const struct caller *caller)
+{
+	scene.out[caller->me] += weir_store_remove(scene.store, NULL, names[caller->name], NULL) == WEIR_OK;
+}
+
+static void new_era_and_collection(void)
+{
+	(void)weiri_fetch_add_seq_cst(&weiri_era, 1);
+	(void)weir_reclaim_flush(0);
+}
+
+#define LETTERS(LETTER) \
+	LETTER('a', "add", add(caller)) \
+	LETTER('g', "create or get", create_or_get(caller)) \
+	LETTER('f', "find", find(caller, NULL)) \
+	LETTER('h', "find, and hold it to the end", find(caller, &scene.held[caller->me])) \
+	LETTER('r', "remove", remove_it(caller)) \
+	LETTER('w', "walk over all", walk()) \
+	LETTER('n', "a new era begins, and what is retired is collected", new_era_and_collection())
+
+static void call(struct caller *caller, char what)
+{
+	switch (what) {
+		LETTERS(LETTER_CASE)
+	default: weir_model_assert(!"a letter of the table");
+	}
+}
+
 static void thread(void *context, size_t me)
 {
-	weir_resource *held = NULL;
+	weir_resource *held;
 
 	(void)context;
-	for (const char *call = scene.scope->calls[me]; *call != '\0'; call += 2) {
-		struct caller caller = {me, call[1] - 'a', NULL};
+	for (const char *calls = scene.scope->calls[me]; *calls != '\0'; calls += 2) {
+		struct caller caller = {me, calls[1] - 'a', NULL};
 
-		switch (call[0]) {
-		case 'a': add(&caller); break;
-		case 'g': create_or_get(&caller); break;
-		case 'f': find(&caller, NULL); break;
-		case 'h': find(&caller, &held); break;
-		case 'n': walk(); break;
-		case 'r': scene.out[me] += weir_store_remove(scene.store, NULL, names[caller.name], NULL) == WEIR_OK; break;
-		default: (void)weiri_fetch_add_seq_cst(&weiri_era, 1); (void)weir_reclaim_flush(0);
-		}
+		call(&caller, calls[0]);
 	}
+	held = scene.held[me];
 	if (held != NULL)
 		look_at(held, ((const struct object *)weir_resource_object(held))->name);
 	weir_resource_release(held);
@@ -220,7 +244,7 @@ static void finish(void *context)
 	}
 	weir_model_assert(in - out == there && weir_store_size_approx(scene.store) == (size_t)there);
 	weir_model_assert(weiri_load_relaxed(&scene.destroyed) == made - there);
-	weir_store_destroy(scene.store);
+	weir_store_destroy(scene.store, NULL);
 	weir_model_assert(weiri_load_relaxed(&scene.destroyed) == made);
 	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
 }
@@ -238,6 +262,9 @@ static struct scope_plan prepare(size_t index)
 
 int main(int argc, char **argv)
 {
+	static const struct scope_letter letters[] = {LETTERS(LETTER_ROW){0, NULL}};
+
+	scope_letters(argc, argv, letters);
 	scope_arguments(argc, argv);
 	return scope_all(prepare, sizeof(scopes) / sizeof(scopes[0]));
 }

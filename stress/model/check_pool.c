@@ -1,9 +1,10 @@
 /*
- * check_pool.c - the pool: each task runs once and sees what was written before its submit, none waits while a worker sleeps, a stop runs
- * what was submitted before it.
+ * check_pool.c - the pool: each task runs once and sees what was written before its submit, no task
+ * waits while a worker sleeps, and a stop runs what was submitted before it.
  *
- * The workers are the checker's threads, which pthread_create of the library is lent (threads.h). A worker that is not woken for a task
- * shows as "all threads sleep": whoever submitted it waits for it before anything is stopped.
+ * The workers are the checker's threads, lent to the library's pthread_create (threads.h). If a
+ * worker is not woken for a task, this shows as "all threads sleep": the submitter waits for the
+ * task before anything is stopped.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -24,7 +25,7 @@ struct job {
 	int ran;
 	_Atomic(uint32_t) done;
 	struct job *more;   /* submitted by the task, which then waits for it */
-	struct job *awaits; /* submitted by another */
+	struct job *awaits; /* submitted by another thread */
 };
 
 static struct scene {
@@ -67,8 +68,7 @@ static void run(weir_task *task)
 
 static void setup(void *context)
 {
-	const struct weir_pool_options options = {.struct_size = sizeof(options),
-	                                          .threads = scene.workers,
+	const struct weir_pool_options options = {WEIR_POOL_OPTIONS_INIT, .threads = scene.workers,
 	                                          .flags = scene.workers == 0 ? WEIR_POOL_NO_THREADS : 0};
 
 	(void)context;
@@ -95,9 +95,9 @@ static void two_ran(void *context)
 	ran(2);
 }
 
-/* -- workers: threads 0 .. workers-1 ------------------------------------------------------------------------------------------------ */
+/* -- workers: threads 0 .. workers-1 ----------------------------------------------------------- */
 
-/* The last thread submits, and stops the pool at once. */
+/* The last thread submits, and stops the pool immediately. */
 static void submit_and_stop(void *context, size_t who)
 {
 	(void)context;
@@ -109,7 +109,9 @@ static void submit_and_stop(void *context, size_t who)
 	weir_model_assert(weir_pool_destroy(scene.pool, NULL) == WEIR_OK);
 }
 
-/* The others submit a job each; the last one waits for all of them before it stops the pool. */
+/*
+ * The other threads submit a job each; the last one waits for all of them before it stops the pool.
+ */
 static void submit_and_wait(void *context, size_t who)
 {
 	(void)context;
@@ -127,14 +129,17 @@ static void submit_and_wait(void *context, size_t who)
 	weir_model_assert(weir_pool_destroy(scene.pool, NULL) == WEIR_OK);
 }
 
-/* The task of one worker submits another, and waits: some other worker must run that. */
+/* The task of one worker submits another task, and waits: another worker must run that. */
 static void setup_hand_over(void *context)
 {
 	setup(context);
 	scene.jobs[0].more = &scene.jobs[1];
 }
 
-/* One task waits for another that is submitted meanwhile: who found the first one sees to it that somebody looks for more. */
+/*
+ * One task waits for another that is submitted meanwhile: the worker that found the first task must
+ * ensure that another worker looks for more.
+ */
 static void setup_dependent(void *context)
 {
 	setup(context);
@@ -156,8 +161,8 @@ static void submit_both(void *context, size_t who)
 }
 
 /*
- * Two tasks lie in a deque whose owner is busy: of two helpers, neither may give up because the other was quicker. The worker begins
- * when both have theirs.
+ * Two tasks are in a deque whose owner is busy. Neither of two helpers may give up because the
+ * other was faster. The worker begins when both helpers have a task.
  */
 static void setup_two_in_a_deque(void *context)
 {
@@ -185,7 +190,7 @@ static void steal_both(void *context, size_t who)
 	weir_model_assert(weir_pool_destroy(scene.pool, NULL) == WEIR_OK);
 }
 
-/* -- no workers: submit beside helpers ------------------------------------------------------------------------------------------------ */
+/* -- no workers: submit while helpers run ------------------------------------------------------ */
 
 static void help_beside_submit(void *context, size_t who)
 {

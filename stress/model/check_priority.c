@@ -1,15 +1,17 @@
 /*
- * check_priority.c - the strict priority queue: order, towers, nodes that are filled again, the end.
+ * check_priority.c - the strict priority queue: order, towers, nodes that are reused, the end.
  *
- * A scope gives each thread a row of calls, a character each: a digit enqueues a value with that key, d dequeues, l only below 2, p peeks,
- * c closes, q asks whether it is closed, e whether the end has come, z says "empty" without a look. `inside` is put in before. Each value is the address of plain data
- * written just before: a missing order shows as a race.
+ * A scope gives each thread a row of calls, a character each; LETTERS says what each character
+ * does. `inside` is such a row, which runs before the threads begin. Each value is the address of
+ * plain data that is written immediately before: a missing order shows as a race.
  *
- * Asked of every execution: some order of the calls explains all answers (judged.h), but for "full" beside a put: that has its node before
- * its value is inside. Besides that what was accepted comes out once: a value that a thread knows to be inside (it was from the
- * start, or that thread put it, or who put the value that is taken had put it before) leaves before those that it goes before, and while it
- * is there nobody is told "empty"; nobody is told "full" as long as all values ever enqueued fit; who is told "closed" or "drained" sees
- * what the closer wrote, and that it is so.
+ * Required of every execution: some order of the calls explains all results (judged.h), except
+ * "full" during a put: a put has its node before its value is stored. Besides, what was accepted is
+ * dequeued once. A value that a thread knows to be stored leaves before those that it precedes, and
+ * while it is stored no call returns "empty". (A thread knows this if the value was there from the
+ * start, if the thread enqueued it, or if the producer of a value that the thread dequeued had
+ * enqueued it before.) No call returns "full" as long as all values ever enqueued fit. A call that
+ * returns "closed" or "drained" sees what the closer wrote, and is right.
  */
 #include <stdio.h>
 #include <string.h>
@@ -57,19 +59,19 @@ static const struct scope {
 	{"n1_1_put_1_take_close", 1, "", {"1", "d", "c"}},
 	{"n2_put_close_put_beside_2_takes", 2, "", {"1c1", "dd"}},
 	{"n2_take_below_2_beside_refills", 2, "11", {"l", "d0d5"}},
-	{"n2_peek_beside_refills", 2, "11", {"p", "d0d5"}},
+	{"n2_peek_beside_refills", 2, "11", {"v", "d0d5"}},
 	{"n1_close_beside_closed_then_put", 1, "", {"c", "q1"}},
-	{"n1_put_beside_close_and_look_and_take", 1, "", {"1", "c", "e", "d"}},
+	{"n1_put_beside_close_and_look_and_take", 1, "", {"1", "c", "o", "d"}},
 	{"n1_2_puts_beside_take", 1, "1", {"d", "1", "1"}},
 	{"n1_2_takers_refill_beside_put", 1, "1", {"d1", "d", "1"}},
 	{"n2_put_beside_close_then_take", 2, "1", {"0", "cd"}},
 	{"n2_full_beside_empty_1_producer_x3_1_consumer_x2", 2, "", {"111", "dd"}},
 	{"n2_full_beside_empty_producers_x2_and_x1_1_consumer_x2", 2, "", {"11", "1", "dd"}},
 	{"n2_store_buffering_each_puts_and_takes", 2, "", {"1d", "2d"}},
-	{"n2_iriw_2_puts_seen_by_2_who_peek_and_take", 2, "", {"1", "2", "pd", "pd"}},
+	{"n2_iriw_2_puts_seen_by_2_who_peek_and_take", 2, "", {"1", "2", "vd", "vd"}},
 };
 
-/* A take that sleeps while tags, of 4 bits here, go more than half round. */
+/* A take that sleeps while tags, which have 4 bits here, advance by more than half their range. */
 static const struct scope long_sleep = {"n1_take_sleeps_over_9_laps", 1, "1", {"d", "2d2d2d2d2d2d2d2d2d2"}};
 
 enum answer { NOTHING_YET, PUT, TOOK, EMPTY, NONE_BELOW, SAW, FULL, CLOSED, DRAINED };
@@ -207,46 +209,54 @@ static void ask(size_t me)
 		know_closed(me, CLOSED);
 }
 
-static void run_row(size_t me, const char *calls)
+#define LETTERS(LETTER) \
+	LETTER('0', "enqueue a value with key 0", put(me, 0)) \
+	LETTER('1', "enqueue a value with key 1", put(me, 1)) \
+	LETTER('2', "enqueue a value with key 2", put(me, 2)) \
+	LETTER('3', "enqueue a value with key 3", put(me, 3)) \
+	LETTER('4', "enqueue a value with key 4", put(me, 4)) \
+	LETTER('5', "enqueue a value with key 5", put(me, 5)) \
+	LETTER('6', "enqueue a value with key 6", put(me, 6)) \
+	LETTER('7', "enqueue a value with key 7", put(me, 7)) \
+	LETTER('8', "enqueue a value with key 8", put(me, 8)) \
+	LETTER('9', "enqueue a value with key 9", put(me, 9)) \
+	LETTER('d', "dequeue", (void)take(me)) \
+	LETTER('v', "peek", peek(me)) \
+	LETTER('l', "dequeue a key below 2", take_below(me)) \
+	LETTER('c', "close", close_it(me)) \
+	LETTER('q', "ask whether the queue is closed", ask(me)) \
+	LETTER('o', "ask whether the queue is closed and drained", (void)weiri_priority_queue_is_ended(scene.queue)) \
+	LETTER('z', "a planted fault: a dequeue that returns \"empty\" without reading", judged_wrong_take())
+
+static void call(size_t me, char what)
 {
-	for (; *calls != '\0'; calls++) {
-		if (*calls == 'd')
-			(void)take(me);
-		else if (*calls == 'p')
-			peek(me);
-		else if (*calls == 'l')
-			take_below(me);
-		else if (*calls == 'c')
-			close_it(me);
-		else if (*calls == 'z')
-			judged_wrong_take();
-		else if (*calls == 'q')
-			ask(me);
-		else if (*calls == 'e')
-			(void)weiri_priority_queue_is_ended(scene.queue);
-		else
-			put(me, *calls - '0');
+	switch (what) {
+		LETTERS(LETTER_CASE)
+	default: weir_model_assert(!"a letter of the table");
 	}
 }
 
 static void setup(void *context)
 {
 	(void)context;
-	weir_model_assert(weir_priority_queue_create(scene.scope->capacity, NULL, &scene.queue) == WEIR_OK);
+	weir_model_assert(weir_priority_queue_create(scene.scope->capacity, NULL, &scene.queue, NULL) == WEIR_OK);
 	judged_as_priority(scene.scope->capacity);
-	run_row(ROWS - 1, scene.scope->inside);
+	scope_calls(ROWS - 1, scene.scope->inside, call);
 	scene.put_inside = scene.count[ROWS - 1];
 }
 
 static void thread(void *context, size_t me)
 {
 	(void)context;
-	run_row(me, scene.scope->calls[me]);
+	scope_calls(me, scene.scope->calls[me], call);
 }
 
-/* -- what must be ------------------------------------------------------------------------------------------------------------- */
+/* -- what must be ------------------------------------------------------------------------------ */
 
-/* Where `value` came out after the first `from` events of row `me`: 0 if in another thread, or not at all. */
+/*
+ * The event of row `me` at which `value` was dequeued, after its first `from` events; 0: by another
+ * thread, or never.
+ */
 static int is_taken_later(size_t me, int from, const struct value *value)
 {
 	for (int i = from; i < scene.count[me]; i++) {
@@ -256,7 +266,10 @@ static int is_taken_later(size_t me, int from, const struct value *value)
 	return 0;
 }
 
-/* 1: `value` is inside when row `me` does its event `at`, for all that is known: it comes out later in that thread, or in finish(). */
+/*
+ * 1: `value` is certainly stored when row `me` performs its event `at`: it is dequeued later by
+ * that thread, or in finish().
+ */
 static int is_still_inside(size_t me, int at, const struct value *value)
 {
 	return is_taken_later(me, at + 1, value) || (me != ROWS - 1 && is_taken_later(ROWS - 1, 0, value));
@@ -271,7 +284,7 @@ static int was_put_before(size_t me, int at, const struct value *value)
 	return value->row == ROWS - 1;
 }
 
-/* Of two values of one row, or of which one was there from the start. */
+/* For two values of one row, or if one was there from the start. */
 static int came_before(const struct value *a, const struct value *b)
 {
 	return a->row == b->row ? a->place < b->place : a->row == ROWS - 1;
@@ -352,12 +365,12 @@ static void finish(void *context)
 		}
 	}
 	for (size_t me = 0; me < ROWS; me++) {
-		for (int at = 1; at < scene.count[me]; at++) /* nothing goes in behind one's own "closed" */
+		for (int at = 1; at < scene.count[me]; at++) /* nothing is enqueued after the thread's own "closed" */
 			weir_model_assert(scene.events[me][at].answer != PUT || (scene.events[me][at - 1].answer != CLOSED &&
 			                                                         scene.events[me][at - 1].answer != DRAINED));
 	}
 	weir_model_assert(weir_priority_queue_size_approx(scene.queue) == 0);
-	weir_priority_queue_destroy(scene.queue);
+	weir_priority_queue_destroy(scene.queue, NULL);
 }
 
 static struct weir_model_program prepare(const struct scope *scope, char name[static SCOPE_NAME])
@@ -395,14 +408,58 @@ static int check_progress(const struct scope *scope)
 	return scope_stops(&program, scope_long() ? 0 : 200, calls, bounds);
 }
 
+/* -- what the end costs ------------------------------------------------------------------------ */
+
+enum { MANY = 20, TAKE_AFTER_THE_END = 9 /* accesses, whatever the capacity */ };
+
+static void setup_the_end(void *context)
+{
+	(void)context;
+	weir_model_assert(weir_priority_queue_create(MANY, NULL, &scene.queue, NULL) == WEIR_OK);
+	weir_priority_queue_close(scene.queue);
+}
+
+/* The first take may walk the whole chain to find the end. */
+static void meet_the_end(void *context, size_t me)
+{
+	uint64_t value;
+
+	(void)context, (void)me;
+	for (uint32_t i = 0; i < 2; i++) {
+		weir_model_call_begins(i);
+		weir_model_assert(weir_priority_queue_try_dequeue(scene.queue, NULL, &value) == WEIR_OUT_OF_RANGE);
+		weir_model_call_ends(i);
+	}
+}
+
+static void finish_the_end(void *context)
+{
+	(void)context;
+	weir_priority_queue_destroy(scene.queue, NULL);
+}
+
+static int check_the_end(void)
+{
+	static const char *const calls[WEIR_MODEL_CALLS + 1] = {"take that finds the end", "take after the end", NULL};
+	static const uint32_t bounds[WEIR_MODEL_CALLS] = {0, TAKE_AFTER_THE_END};
+	struct weir_model_program program = {
+		"priority_n20_the_end_is_told_twice", 2, &scene, sizeof(scene), setup_the_end, meet_the_end, finish_the_end};
+
+	scene = (struct scene){0};
+	return scope_within(&program, scope_long() ? 0 : 20000, calls, bounds);
+}
+
 int main(int argc, char **argv)
 {
+	static const struct scope_letter letters[] = {LETTERS(LETTER_ROW){0, NULL}};
 	int bad = 0;
 
+	scope_letters(argc, argv, letters);
 	scope_arguments(argc, argv);
-	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++) /* those with one item's room come to an end */
+	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++) /* those with room for one item come to an end */
 		bad |= check(&scopes[i], scope_long() ? 0 : scopes[i].capacity == 1 ? 60000 : 20000);
 	bad |= check(&long_sleep, scope_long() ? 200000 : 2000);
+	bad |= check_the_end();
 	bad |= check_planted();
 	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++)
 		bad |= check_progress(&scopes[i]);

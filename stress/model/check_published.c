@@ -1,5 +1,6 @@
 /*
- * check_published.c - a list that grows at its front: walkers see whole items, each push is there once, and none comes after the seal.
+ * check_published.c - a list that grows at its front: walkers see complete items, each push is in
+ * the list once, and no push follows the seal.
  */
 #include <stdio.h>
 
@@ -18,7 +19,7 @@ static struct scene {
 	struct item items[MOST];
 	int pushed[MOST];
 	size_t pushers;
-	int sealed_with; /* items that the seal answered */
+	int sealed_with; /* items that the seal returned */
 } scene;
 
 static void setup(void *context)
@@ -43,7 +44,7 @@ static void push(size_t who)
 	scene.items[who].data = 7;
 	do {
 		first = weiri_published_first(&scene.list);
-		(void)count(first); /* as who looks for its name does */
+		(void)count(first); /* as a search for a name does */
 		scene.pushed[who] = weiri_published_push_after(&scene.list, &scene.items[who].link, first);
 	} while (!scene.pushed[who] && !weiri_published_sealed(&scene.list));
 }
@@ -66,7 +67,7 @@ static void seal_beside_pushes(void *context, size_t who)
 		scene.sealed_with = count(weiri_published_seal(&scene.list));
 }
 
-/* Whoever walks a sealed list sees what whoever sealed it saw. */
+/* A thread that walks a sealed list sees what the thread that sealed it saw. */
 static void seal_and_walk(void *context, size_t who)
 {
 	(void)context;

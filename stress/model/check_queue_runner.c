@@ -1,8 +1,8 @@
 /*
- * check_queue_runner.c - a queue runner: the last thread closes the queue, once, after all that the others did; a stop cancels it; who joins
- * may free everything.
+ * check_queue_runner.c - a queue runner: the last thread closes the queue, once, after everything
+ * that the other threads did; a stop cancels the queue; the joiner may free everything.
  *
- * The threads of the run are the checker's, which pthread_create of the library is lent (threads.h).
+ * The threads of the run are the checker's, lent to the library's pthread_create (threads.h).
  */
 #include <limits.h>
 #include <stdio.h>
@@ -25,6 +25,9 @@ static struct scene {
 	size_t step_count;
 	enum weir_status ends_with[MOST]; /* what the step of that thread returns in its second call */
 	int second_waits;                 /* the second thread's step, for the stop */
+	int tells;                        /* the step tells only that the run is under way */
+	_Atomic(uint32_t) began;
+	_Atomic(uint32_t) started; /* the first start has returned */
 	_Atomic(uint32_t) stopped;
 	int calls[MOST];
 	int closed, cancelled, restarted;
@@ -37,8 +40,16 @@ static enum weir_status step(void *context, weir_cancel *cancel, weir_error *err
 	int *calls = context;
 
 	(void)cancel, (void)error;
-	/* As each step that uses a queue: else the thread would register when it ends, and who registers next would see all that this did. */
+	/*
+	 * As in each step that uses a queue. Otherwise the thread would register when it ends, and the
+	 * next thread that registers would see everything that this one did.
+	 */
 	(void)weiri_record_get();
+	if (scene.tells) {
+		/* [relaxed] hands nothing over. */
+		weiri_store_relaxed(&scene.began, 1);
+		weiri_park_wake(&scene.began, INT_MAX);
+	}
 	if (scene.second_waits && calls == &scene.calls[1]) {
 		(void)weiri_park_wait(&scene.stopped, 0, WEIR_NO_DEADLINE);
 		return WEIR_INTERNAL;
@@ -46,7 +57,10 @@ static enum weir_status step(void *context, weir_cancel *cancel, weir_error *err
 	return ++*calls == 1 ? WEIR_OK : scene.ends_with[calls - scene.calls];
 }
 
-/* By the last thread: it sees the last call of each, and the error that one of them was. */
+/*
+ * Called by the last thread: it sees the last call of each thread, and the error that one of them
+ * returned.
+ */
 static void close_queue(void *queue, const weir_error *cause)
 {
 	weir_model_assert(queue == &scene && cause->code == scene.ends_with[0]);
@@ -66,12 +80,9 @@ static void setup(void *context)
 {
 	struct weir_queue_runner_step steps[MOST] = {{.run = step, .context = &scene.calls[0]},
 	                                             {.run = step, .context = &scene.calls[1]}};
-	const struct weir_queue_runner_options options = {.struct_size = sizeof(options),
-	                                                  .steps = steps,
-	                                                  .step_count = scene.threads,
-	                                                  .close = close_queue,
-	                                                  .cancel = cancel_queue,
-	                                                  .queue = &scene};
+	const struct weir_queue_runner_options options = {WEIR_QUEUE_RUNNER_OPTIONS_INIT, .steps = steps,
+	                                                  .step_count = scene.threads,    .close = close_queue,
+	                                                  .cancel = cancel_queue,         .queue = &scene};
 
 	(void)context;
 	weir_model_assert(weir_queue_runner_create(&options, &scene.runner, NULL) == WEIR_OK);
@@ -97,11 +108,9 @@ static void join_and_destroy(void)
 	weir_model_assert(weir_queue_runner_destroy(scene.runner, NULL) == WEIR_OK);
 }
 
-/* Thread 0 starts, joins, frees; the others are the run. */
+/* Thread 0 starts, joins, frees; the other threads are the run. */
 static void run(void *context, size_t who)
 {
-	const struct weir_coordinator_join_options patient = {.struct_size = sizeof(patient), .grace_ns = UINT64_MAX};
-
 	(void)context;
 	if (who != 0) {
 		weiri_model_lend(who - 1);
@@ -110,7 +119,8 @@ static void run(void *context, size_t who)
 	start();
 	join_and_destroy();
 	if (scene.coordinator != NULL) {
-		weir_model_assert(weir_coordinator_join(scene.coordinator, &patient, NULL) == WEIR_DATA_LOSS);
+		weir_model_assert(weir_coordinator_join(scene.coordinator, WEIR_NO_DEADLINE, WEIR_NO_DEADLINE, 0, NULL) ==
+		                  WEIR_DATA_LOSS);
 		weir_model_assert(weir_coordinator_destroy(scene.coordinator, NULL) == WEIR_OK);
 	}
 }
@@ -133,14 +143,17 @@ static void stop_beside_run(void *context, size_t who)
 	(void)context;
 	if (who == 0) {
 		start();
-		weir_model_assert(weir_queue_runner_request_stop(scene.runner) == WEIR_OK);
+		weir_model_assert(weir_queue_runner_request_stop(scene.runner, NULL) == WEIR_OK);
 		join_and_destroy();
 	} else {
 		weiri_model_lend(who - 1);
 	}
 }
 
-/* A run that was stopped is not closed, whatever a thread has failed with; and what fails after the stop is no error. */
+/*
+ * A run that was stopped is not closed, whatever failure a thread has had; and a failure after the
+ * stop is not an error.
+ */
 static void fail_and_stop(void *context, size_t who)
 {
 	if (who != 0) {
@@ -148,7 +161,7 @@ static void fail_and_stop(void *context, size_t who)
 		return;
 	}
 	start();
-	weir_model_assert(weir_queue_runner_request_stop(scene.runner) == WEIR_OK);
+	weir_model_assert(weir_queue_runner_request_stop(scene.runner, NULL) == WEIR_OK);
 	weiri_store_release(&scene.stopped, 1);
 	weiri_park_wake(&scene.stopped, INT_MAX);
 	join_and_destroy();
@@ -172,14 +185,17 @@ static void cancelled_once(void *context)
 	weir_model_assert(scene.cancelled == 1 && scene.closed <= 1 && scene.status == WEIR_OK);
 }
 
-/* A step fails, and the user's coordinator is stopped by that: it cancels the queue, on the thread that failed. */
+/*
+ * A step fails, which stops the user's coordinator: it cancels the queue, on the thread that
+ * failed.
+ */
 static void cancelled_or_closed(void *context)
 {
 	(void)context;
 	weir_model_assert(scene.cancelled == 1 && scene.closed == 0);
 }
 
-/* One looks at errors while the run goes on. */
+/* One thread reads errors while the run continues. */
 static void look_beside_run(void *context, size_t who)
 {
 	weir_error error;
@@ -205,7 +221,7 @@ static void destroy_runner(void *context)
 	weir_model_assert(weir_queue_runner_destroy(scene.runner, NULL) == WEIR_OK);
 }
 
-/* A second thread of two cannot be had: the first, which exists, calls no step. */
+/* The second of two threads cannot be created: the first, which exists, calls no step. */
 static void start_fails(void *context, size_t who)
 {
 	(void)context;
@@ -230,7 +246,10 @@ static void start_and_join(void)
 	join_and_destroy();
 }
 
-/* Thread 2 stops the user's coordinator: when the runner is freed, the callback that cancels the queue is over. */
+/*
+ * Thread 2 stops the user's coordinator: when the runner is freed, the callback that cancels the
+ * queue is over.
+ */
 static void stopped_by_another(void *context, size_t who)
 {
 	if (who == scene.threads + 1)
@@ -245,11 +264,15 @@ static void cancelled_at_most_once(void *context)
 {
 	(void)context;
 	weir_model_assert(scene.cancelled <= 1 && scene.closed <= 1);
-	weir_model_assert(weir_coordinator_join(scene.coordinator, NULL, NULL) == WEIR_OK);
+	weir_model_assert(weir_coordinator_join(scene.coordinator, WEIR_NO_DEADLINE, WEIR_COORDINATOR_GRACE_NS, 0, NULL) ==
+	                  WEIR_OK);
 	weir_model_assert(weir_coordinator_destroy(scene.coordinator, NULL) == WEIR_OK);
 }
 
-/* A destroy that succeeds without a join, because the run is over, sees all that its threads did. */
+/*
+ * A destroy that succeeds without a join, because the run is over, sees everything that its threads
+ * did.
+ */
 static void destroy_without_join(void *context, size_t who)
 {
 	if (who != 0) {
@@ -270,7 +293,7 @@ static void end_coordinator(void *context)
 	weir_model_assert(weir_coordinator_destroy(scene.coordinator, NULL) == WEIR_OK);
 }
 
-/* A run is under way; the last thread starts another if that one is over. */
+/* A run is under way; the last thread starts another one if that run is over. */
 static void setup_running(void *context)
 {
 	setup_with_coordinator(context);
@@ -287,6 +310,47 @@ static void start_beside_run(void *context, size_t who)
 		weiri_model_give_back();
 	else
 		scene.restarted = 1;
+}
+
+/*
+ * One thread starts the first run, another the second, if the first is over. Only the run's own
+ * step has told it of the first. So the last write of the first start, the hook, reaches the second
+ * start through the threads of the run.
+ */
+static void setup_started_by_two(void *context)
+{
+	setup_with_coordinator(context);
+	weiri_model_lend_at_most(2);
+	scene.tells = 1;
+}
+
+static void start_first(void)
+{
+	start();
+	weiri_store_release(&scene.started, 1);
+	weiri_park_wake(&scene.started, INT_MAX);
+}
+
+static void start_second(void)
+{
+	(void)weiri_park_wait(&scene.began, 0, WEIR_NO_DEADLINE);
+	if (weir_queue_runner_start(scene.runner, scene.coordinator, NULL) == WEIR_OK) {
+		scene.restarted = 1;
+		return;
+	}
+	(void)weiri_park_wait(&scene.started, 0, WEIR_NO_DEADLINE);
+	weiri_model_give_back();
+}
+
+static void start_after_run(void *context, size_t who)
+{
+	(void)context;
+	if (who < 2)
+		weiri_model_lend(who);
+	else if (who == 2)
+		start_first();
+	else
+		start_second();
 }
 
 static void closed_per_run(void *context)
@@ -355,6 +419,8 @@ int main(int argc, char **argv)
 	bad |= check("queue_runner_1_thread_destroyed_without_join", 1, 1, setup_with_coordinator, destroy_without_join,
 	             end_coordinator, WEIR_OUT_OF_RANGE);
 	bad |= check("queue_runner_1_thread_beside_start", 1, 2, setup_running, start_beside_run, closed_per_run,
+	             WEIR_OUT_OF_RANGE);
+	bad |= check("queue_runner_1_thread_started_by_2", 1, 3, setup_started_by_two, start_after_run, closed_per_run,
 	             WEIR_OUT_OF_RANGE);
 	bad |= check("queue_runner_1_thread_of_2", 2, 0, setup_one_lent, start_fails, NULL, WEIR_OUT_OF_RANGE);
 	return bad;

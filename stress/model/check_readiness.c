@@ -1,21 +1,17 @@
 /*
- * check_readiness.c - descriptors that say whether a queue's call would wait: the beacon alone, and queues.
+ * check_readiness.c - descriptors that tell whether a queue's call would wait: the beacon alone,
+ * and queues.
  *
- * A scope gives each thread a row of calls, a letter each; `start` is such a row, made before the threads begin. Of a beacon, the condition
- * is a counter above 0:
+ * A scope gives each thread a row of calls, a letter each; BEACON_LETTERS and QUEUE_LETTERS say
+ * what each letter does.
+ * `start` is such a row, which runs before the threads begin.
+ * For a beacon, the condition is a counter above 0.
  *
- *   +  one more, settle     -  one less if it is above 0, settle     s  settle     p  poll, then the counter is above 0
- *
- * Of a queue:
- *
- *   t  try_enqueue     E  enqueue, waiting     g  try_dequeue     c  close     B  start a dequeue of 2     k  cancel it
- *   r  request the readable descriptor     w  the writable one
- *   p  poll the readable one, then try_dequeue     P  poll the writable one, then try_enqueue
- *
- * Asked of every execution: at the end each descriptor is readable if the call would not wait, and not readable if it would; a poller
- * wakes (all threads asleep is a failure of its own); a poll of what only rises meanwhile is not for nothing;
- * no count is taken below 0; requests at once get the same descriptor. With a thread stopped anywhere, a poller wakes for what the others
- * have done.
+ * Required of every execution: at the end each descriptor is readable if the call would not wait,
+ * and not readable if it would; a poller wakes (all threads asleep is a failure of its own); if the
+ * condition only rises meanwhile, the call after a poll succeeds; no count is taken below 0;
+ * concurrent requests get the same descriptor. With a thread stopped anywhere, a poller wakes for
+ * what the other threads have done.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -57,42 +53,42 @@ static const struct scope beacons[] = {
 };
 
 static const struct scope queues[] = {
-	{.name = "n1_request_beside_enqueue", .calls = {"r", "t"}, .orders = ALL, .capacity = 1, .stops = 1},
-	{.name = "n1_request_then_poll_beside_enqueue", .calls = {"rp", "t"}, .orders = ALL, .capacity = 1},
+	{.name = "n1_request_beside_enqueue", .calls = {"r", "e"}, .orders = ALL, .capacity = 1, .stops = 1},
+	{.name = "n1_request_then_poll_beside_enqueue", .calls = {"rp", "e"}, .orders = ALL, .capacity = 1},
 	{.name = "n1_request_then_poll_writable_beside_dequeue",
-     .start = "t",
-     .calls = {"wP", "g"},
+     .start = "e",
+     .calls = {"wP", "d"},
      .orders = ALL,
      .capacity = 1},
-	{.name = "n1_2_requests", .start = "t", .calls = {"r", "r"}, .orders = FIFO, .capacity = 1, .stops = 1},
-	{.name = "n1_enqueue_beside_dequeue", .start = "rw", .calls = {"t", "g"}, .orders = ALL, .capacity = 1, .stops = 1},
-	{.name = "n2_enqueue_beside_dequeue_1_inside", .start = "trw", .calls = {"t", "g"}, .orders = ALL, .capacity = 2},
-	/* The bells' posts have settled both words: who waits runs no fence. */
-	{.name = "n1_enqueue_waits_beside_dequeue", .start = "tr", .calls = {"E", "g"}, .orders = ALL, .capacity = 1},
+	{.name = "n1_2_requests", .start = "e", .calls = {"r", "r"}, .orders = FIFO, .capacity = 1, .stops = 1},
+	{.name = "n1_enqueue_beside_dequeue", .start = "rw", .calls = {"e", "d"}, .orders = ALL, .capacity = 1, .stops = 1},
+	{.name = "n2_enqueue_beside_dequeue_1_inside", .start = "erw", .calls = {"e", "d"}, .orders = ALL, .capacity = 2},
+	/* The bells' posts have settled both words: a waiter runs no fence. */
+	{.name = "n1_enqueue_waits_beside_dequeue", .start = "er", .calls = {"E", "d"}, .orders = ALL, .capacity = 1},
 	{.name = "n1_request_beside_close", .calls = {"r", "c"}, .orders = ALL, .capacity = 1, .stops = 1},
-	{.name = "n1_poll_beside_enqueue", .start = "r", .calls = {"p", "t"}, .orders = ALL, .capacity = 1},
-	{.name = "n1_poll_writable_beside_dequeue", .start = "tw", .calls = {"P", "g"}, .orders = ALL, .capacity = 1},
-	{.name = "n2_2_polls_beside_2_enqueues", .start = "r", .calls = {"pp", "tt"}, .orders = FIFO, .capacity = 2},
+	{.name = "n1_poll_beside_enqueue", .start = "r", .calls = {"p", "e"}, .orders = ALL, .capacity = 1},
+	{.name = "n1_poll_writable_beside_dequeue", .start = "ew", .calls = {"P", "d"}, .orders = ALL, .capacity = 1},
+	{.name = "n2_2_polls_beside_2_enqueues", .start = "r", .calls = {"pp", "ee"}, .orders = FIFO, .capacity = 2},
 	{.name = "n1_poll_beside_close", .start = "r", .calls = {"p", "c"}, .orders = ALL, .capacity = 1},
-	{.name = "n1_poll_writable_beside_close", .start = "tw", .calls = {"P", "c"}, .orders = ALL, .capacity = 1},
+	{.name = "n1_poll_writable_beside_close", .start = "ew", .calls = {"P", "c"}, .orders = ALL, .capacity = 1},
 	{.name = "n1_poll_beside_enqueue_and_close",
      .start = "r",
-     .calls = {"pp", "t", "c"},
+     .calls = {"pp", "e", "c"},
      .orders = FIFO,
      .capacity = 1},
 	{.name = "n1_batch_with_1_of_2_poll_beside_cancel",
-     .start = "Btr",
+     .start = "Ber",
      .calls = {"p", "k"},
      .orders = ALL,
      .capacity = 1},
 	{.name = "n1_batch_with_1_of_2_poll_beside_close",
-     .start = "rBt",
+     .start = "rBe",
      .calls = {"p", "c"},
      .orders = ALL,
      .capacity = 1},
 	{.name = "n1_fair_enqueue_beside_dequeue",
      .start = "rw",
-     .calls = {"t", "g"},
+     .calls = {"e", "d"},
      .orders = FIFO,
      .capacity = 1,
      .flags = WEIR_QUEUE_FAIR},
@@ -101,17 +97,20 @@ static const struct scope queues[] = {
 static struct scene {
 	const struct scope *scope;
 	enum weir_queue_order order;
-	/* Of a beacon. */
+	/* For a beacon. */
 	struct weiri_beacon beacon;
 	_Atomic(int) counter;
-	/* Of a queue. */
+	/* For a queue. */
 	weir_queue *queue;
-	weir_queue_op *op;
+	weir_pending *op;
 	void *batch[2];
 	int fds[THREADS + 1][2]; /* [by][readable, writable] + 1; the last row: of `start` */
 } scene;
 
-/* A descriptor that only rises, and is polled once, cannot have been left readable by what others did before. */
+/*
+ * A descriptor whose condition only rises, and that is polled once, cannot have been left readable
+ * by earlier actions of other threads.
+ */
 static int polls_once(void)
 {
 	int polls = 0;
@@ -123,9 +122,12 @@ static int polls_once(void)
 	return polls == 1;
 }
 
-/* -- a beacon ----------------------------------------------------------------------------------------------------------------- */
+/* -- a beacon ---------------------------------------------------------------------------------- */
 
-/* The accesses of the counter carry nothing: what a settle sees of it, it has from the beacon's pairs. */
+/*
+ * The accesses to the counter order nothing: what a settle sees of it, it sees by the beacon's
+ * pairs.
+ */
 static int above_0(void *context)
 {
 	(void)context;
@@ -145,38 +147,52 @@ static void one_less(void)
 		;
 }
 
-static void call_beacon(char what)
+static void rise(void)
 {
-	switch (what) {
-	case '+': (void)weiri_fetch_add_relaxed(&scene.counter, 1); break;
-	case '-': one_less(); break;
-	case 'p':
-		weiri_model_poll(scene.beacon.event.fd);
-		/* The counter is not carried by the poll; a read-modify-write sees the newest. */
-		weir_model_assert(weiri_fetch_add_relaxed(&scene.counter, 0) > 0);
-		return;
-	default: break;
-	}
+	(void)weiri_fetch_add_relaxed(&scene.counter, 1);
 	settle();
 }
 
-static void call_beacon_all(const char *calls)
+static void fall(void)
 {
-	for (; calls != NULL && *calls != '\0'; calls++)
-		call_beacon(*calls);
+	one_less();
+	settle();
+}
+
+static void poll_above_0(void)
+{
+	weiri_model_poll(scene.beacon.event.fd);
+	/* The poll does not order the counter; a read-modify-write sees the newest value. */
+	weir_model_assert(weiri_fetch_add_relaxed(&scene.counter, 0) > 0);
+}
+
+#define BEACON_LETTERS(LETTER) \
+	LETTER('+', "one more, settle", rise()) \
+	LETTER('-', "one less if the counter is above 0, settle", fall()) \
+	LETTER('s', "settle", settle()) \
+	LETTER('p', "poll; then the counter is above 0", poll_above_0())
+
+static void call_beacon(size_t me, char what)
+{
+	(void)me;
+	switch (what) {
+		BEACON_LETTERS(LETTER_CASE)
+	default: weir_model_assert(!"a letter of the table");
+	}
 }
 
 static void setup_beacon(void *context)
 {
 	(void)context;
 	weiri_beacon_init(&scene.beacon);
-	call_beacon_all(scene.scope->start);
+	if (scene.scope->start != NULL)
+		scope_calls(THREADS, scene.scope->start, call_beacon);
 }
 
 static void thread_beacon(void *context, size_t me)
 {
 	(void)context;
-	call_beacon_all(scene.scope->calls[me]);
+	scope_calls(me, scene.scope->calls[me], call_beacon);
 }
 
 static void finish_beacon(void *context)
@@ -187,7 +203,7 @@ static void finish_beacon(void *context)
 	weiri_beacon_fini(&scene.beacon);
 }
 
-/* -- a queue ------------------------------------------------------------------------------------------------------------------ */
+/* -- a queue ----------------------------------------------------------------------------------- */
 
 static void ended(void *context, enum weir_status status, const weir_error *error, void **items, size_t done)
 {
@@ -208,7 +224,7 @@ static int fd_of(size_t me, int writable)
 	return (scene.fds[me][writable] != 0 ? scene.fds[me][writable] : scene.fds[THREADS][writable]) - 1;
 }
 
-/* Equals: what came first, or was given back, is the first of them. */
+/* Items with equal keys: the one that was enqueued first, or was returned, leaves first. */
 static int64_t key_of(void *context, void *item)
 {
 	(void)context, (void)item;
@@ -227,39 +243,52 @@ static enum weir_status try_dequeue(void)
 	return weir_queue_try_dequeue(scene.queue, &item);
 }
 
+static void enqueue_waiting(void)
+{
+	weir_model_assert(weir_queue_enqueue(scene.queue, &scene, WEIR_NO_DEADLINE, NULL, NULL) == WEIR_OK);
+}
+
+static void start_batch(void)
+{
+	weir_model_assert(weir_queue_start(scene.queue, WEIR_QUEUE_OP_DEQUEUE_MANY, scene.batch, 2, ended, NULL, &scene.op,
+	                                   NULL) == WEIR_OK);
+}
+
+static void poll_readable(size_t me)
+{
+	weiri_model_poll(fd_of(me, 0));
+	weir_model_assert(try_dequeue() != WEIR_WOULD_BLOCK || !polls_once());
+}
+
+static void poll_writable(size_t me)
+{
+	weiri_model_poll(fd_of(me, 1));
+	weir_model_assert(try_enqueue() != WEIR_WOULD_BLOCK || !polls_once());
+}
+
+#define QUEUE_LETTERS(LETTER) \
+	LETTER('e', "enqueue", (void)try_enqueue()) \
+	LETTER('E', "enqueue, waiting", enqueue_waiting()) \
+	LETTER('d', "dequeue", (void)try_dequeue()) \
+	LETTER('c', "close, drain", (void)weir_queue_close(scene.queue, WEIR_CLOSE_DRAIN, NULL)) \
+	LETTER('B', "start a dequeue of 2", start_batch()) \
+	LETTER('k', "cancel what was started", weir_pending_cancel(scene.op, NULL)) \
+	LETTER('r', "request the readable descriptor", request(me, 0)) \
+	LETTER('w', "request the writable descriptor", request(me, 1)) \
+	LETTER('p', "poll the readable descriptor, then dequeue", poll_readable(me)) \
+	LETTER('P', "poll the writable descriptor, then enqueue", poll_writable(me))
+
 static void call_queue(size_t me, char what)
 {
 	switch (what) {
-	case 't': (void)try_enqueue(); break;
-	case 'E':
-		weir_model_assert(weir_queue_enqueue(scene.queue, &scene, WEIR_NO_DEADLINE, NULL, NULL) == WEIR_OK);
-		break;
-	case 'g': (void)try_dequeue(); break;
-	case 'c': (void)weir_queue_close(scene.queue, WEIR_CLOSE_DRAIN, NULL); break;
-	case 'B':
-		weir_model_assert(weir_queue_start(scene.queue, WEIR_QUEUE_OP_DEQUEUE_MANY, scene.batch, 2, ended, NULL,
-		                                   &scene.op, NULL) == WEIR_OK);
-		break;
-	case 'k': weir_queue_op_cancel(scene.op, NULL); break;
-	case 'r': request(me, 0); break;
-	case 'w': request(me, 1); break;
-	case 'p':
-		weiri_model_poll(fd_of(me, 0));
-		weir_model_assert(try_dequeue() != WEIR_WOULD_BLOCK || !polls_once());
-		break;
-	default: weiri_model_poll(fd_of(me, 1)); weir_model_assert(try_enqueue() != WEIR_WOULD_BLOCK || !polls_once());
+		QUEUE_LETTERS(LETTER_CASE)
+	default: weir_model_assert(!"a letter of the table");
 	}
-}
-
-static void call_queue_all(size_t me, const char *calls)
-{
-	for (; calls != NULL && *calls != '\0'; calls++)
-		call_queue(me, *calls);
 }
 
 static void setup_queue(void *context)
 {
-	struct weir_queue_options options = {.struct_size = sizeof(options),
+	struct weir_queue_options options = {WEIR_QUEUE_OPTIONS_INIT,
 	                                     .capacity = scene.scope->capacity,
 	                                     .order = scene.order,
 	                                     .flags = scene.scope->flags,
@@ -268,16 +297,17 @@ static void setup_queue(void *context)
 
 	(void)context;
 	weir_model_assert(weir_queue_create(&options, &scene.queue, NULL) == WEIR_OK);
-	call_queue_all(THREADS, scene.scope->start);
+	if (scene.scope->start != NULL)
+		scope_calls(THREADS, scene.scope->start, call_queue);
 }
 
 static void thread_queue(void *context, size_t me)
 {
 	(void)context;
-	call_queue_all(me, scene.scope->calls[me]);
+	scope_calls(me, scene.scope->calls[me], call_queue);
 }
 
-/* Requested by anybody; all were told the same. -1: by nobody. */
+/* The descriptor that was requested; all threads got the same. -1: it was not requested. */
 static int requested(int writable)
 {
 	int fd = -1;
@@ -312,14 +342,14 @@ static void finish_queue(void *context)
 		;
 	check_fd(0, try_dequeue);
 	(void)weir_queue_close(scene.queue, WEIR_CLOSE_DRAIN, NULL);
-	weir_queue_op_release(scene.op);
+	weir_pending_release(scene.op);
 	check_fd(0, try_dequeue);
 	check_fd(1, try_enqueue);
 	weir_model_assert(weir_queue_destroy(scene.queue, NULL) == WEIR_OK);
 	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
 }
 
-/* -- all ---------------------------------------------------------------------------------------------------------------------- */
+/* -- all --------------------------------------------------------------------------------------- */
 
 static struct weir_model_program prepare(const struct scope *scope, const char *kind, char name[static SCOPE_NAME])
 {
@@ -373,8 +403,10 @@ static int check_queues(enum weir_queue_order order, uint64_t executions, uint64
 
 int main(int argc, char **argv)
 {
+	static const struct scope_letter letters[] = {BEACON_LETTERS(LETTER_ROW) QUEUE_LETTERS(LETTER_ROW){0, NULL}};
 	int bad;
 
+	scope_letters(argc, argv, letters);
 	scope_arguments(argc, argv);
 	bad = check_beacons();
 	bad |= check_queues(WEIR_QUEUE_FIFO, 2000, 30);

@@ -1,18 +1,25 @@
 /*
- * check_reclaim.c - sections and hazard slots beside writers that retire and collect: nothing is freed while it is read.
+ * check_reclaim.c - sections and hazard slots while writers retire and collect: nothing is freed
+ * while it is read.
  *
- * The smallest structure that needs reclamation: one pointer to an object that is replaced. An object that is freed too early
- * shows as a use of freed memory or as a race with its free; one that is never freed as a leak. A thread that waits for memory looks again
- * only when it is woken here, so a wake-up that is lost shows as threads that sleep for ever.
+ * The smallest structure that needs reclamation: one pointer to an object that is replaced. An
+ * object that is freed too early shows as a use of freed memory or as a race with its free; one
+ * that is never freed shows as a leak. A thread that waits for memory checks again only if it is
+ * woken here, so a lost wake-up shows as threads that all sleep.
  */
+#include <setjmp.h>
 #include <stdint.h>
 #include <weir/reclaim.h>
 #include <weir/time.h>
 
 #include "model/scope.h"
+#include "model/threads.h"
 #include "reclaim/collect.h"
 
-/* What an object counts for: as large as must be collected at once, with a budget of LITTLE; or not noticed. */
+/*
+ * The size for which an object counts: so large that it must be collected immediately, with a
+ * budget of LITTLE; or too small to matter.
+ */
 enum { LARGE = 64 << 10, SMALL = 64, LITTLE = 1 };
 enum { THREADS = 3 };
 
@@ -26,12 +33,15 @@ static struct scene {
 	_Atomic(struct object *) head;
 	_Atomic(struct weiri_slot *) passed_on;
 	_Atomic(uint32_t) retired;    /* `unread` is */
-	struct object *unread;        /* nobody reads it */
-	volatile int freed;           /* it is; volatile, so that the compiler does not look too early */
+	struct object *unread;        /* no thread reads it */
+	volatile int freed;           /* it is; volatile, so that the compiler does not read it too early */
 	uint64_t outer;               /* of the section of setup() */
 	struct weiri_slot *held;      /* by a slot of setup() */
-	struct weiri_record *sitting; /* whose section `outer` goes with */
+	struct weiri_record *sitting; /* to whose section `outer` belongs */
+	struct weiri_record *left;    /* by a thread that ended and did not release it */
 } scene;
+
+static jmp_buf out_of_a_collection;
 
 static void reclaim(struct weiri_retired *retired)
 {
@@ -75,9 +85,9 @@ static void finish(void *context)
 	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
 }
 
-/* -- who writes --------------------------------------------------------------------------------------------------------------- */
+/* -- writers ----------------------------------------------------------------------------------- */
 
-/* Retires what is large, and so collects what this thread retired. */
+/* Retires a large object, and so collects what this thread retired. */
 static void replace(void)
 {
 	weiri_retire(weiri_record_get(), &weiri_exchange_seq_cst(&scene.head, make(LARGE))->retired);
@@ -89,27 +99,27 @@ static void replace_twice(void)
 	replace();
 }
 
-/* An object that is younger than a section that began before, and goes at once. */
+/* An object that is younger than a section that began before, and is freed immediately. */
 static void replace_in_a_new_era_twice(void)
 {
 	weiri_era_begin();
 	replace_twice();
 }
 
-/* Collects what others retired, too. */
+/* Collects what other threads retired, too. */
 static void replace_and_flush(void)
 {
 	replace();
 	(void)weir_reclaim_flush(0);
 }
 
-/* What a collection begins with; more of it would be too much for a third thread. */
+/* The beginning of a collection; more of it would be too much for a third thread. */
 static void begin_era(void)
 {
 	weiri_era_begin();
 }
 
-/* -- who reads ---------------------------------------------------------------------------------------------------------------- */
+/* -- readers ----------------------------------------------------------------------------------- */
 
 static void look_at_head(struct weiri_record *record)
 {
@@ -128,7 +138,7 @@ static void read_in_section(void)
 	weiri_section_leave(record, outer);
 }
 
-/* What was read first is still there when more has been read. */
+/* What was read first still exists when more has been read. */
 static void read_twice_in_section(void)
 {
 	struct weiri_record *record = weiri_record_get();
@@ -141,7 +151,7 @@ static void read_twice_in_section(void)
 	weiri_section_leave(record, outer);
 }
 
-/* What the outer section has read is still there when an inner one has ended. */
+/* What the outer section has read still exists when an inner section has ended. */
 static void read_in_nested_section(void)
 {
 	struct weiri_record *record = weiri_record_get();
@@ -206,13 +216,13 @@ static void clear_passed_on(void)
 
 static void finish_passed_on(void *context)
 {
-	clear_passed_on(); /* if the thread that should came too early */
+	clear_passed_on(); /* if the thread that should do it came too early */
 	finish(context);
 }
 
-/* -- a crowd: more sections, apart from each other, than a scan has room for ---------------------------------------------------- */
+/* -- a crowd: more sections, apart from each other, than a scan has room for ------------------- */
 
-/* A section that begins before all others, and holds nothing that they see. */
+/* A section that begins before all other sections, and holds nothing that they see. */
 static void setup_crowd(void *context)
 {
 	scene.outer = weiri_section_enter(weiri_record_get());
@@ -242,7 +252,7 @@ static void read_in_section_and_hold(void)
 	weiri_slot_clear(slot);
 }
 
-/* -- flush --------------------------------------------------------------------------------------------------------------------- */
+/* -- flush ------------------------------------------------------------------------------------- */
 
 static void setup_unread(void *context)
 {
@@ -251,7 +261,7 @@ static void setup_unread(void *context)
 	scene.unread->freed = &scene.freed;
 }
 
-/* Retires it, says so, and then collects it with another object. */
+/* Retires it, signals this, and then collects it with another object. */
 static void retire_unread_and_collect(void)
 {
 	weiri_retire(weiri_record_get(), &scene.unread->retired);
@@ -259,7 +269,9 @@ static void retire_unread_and_collect(void)
 	replace();
 }
 
-/* OK: all that was retired before is freed; also what another thread was about to free. */
+/*
+ * OK: everything that was retired before is freed, including what another thread was about to free.
+ */
 static void flush_means_freed(void)
 {
 	if (weiri_load_acquire(&scene.retired) != 0 && weir_reclaim_flush(0) == WEIR_OK)
@@ -283,7 +295,9 @@ static void collect_in_vain(void)
 	weiri_collect_everybodys(weiri_record_get(), NULL, NULL);
 }
 
-/* Also when a collector has it in hand as the stacks are looked at, and none before and after. */
+/*
+ * Also if a collector has it in hand while the stacks are read, and none has it before and after.
+ */
 static void flush_in_vain(void)
 {
 	weir_model_assert(weir_reclaim_flush(0) == WEIR_DEADLINE_EXCEEDED);
@@ -295,15 +309,15 @@ static void finish_held(void *context)
 	finish(context);
 }
 
-/* -- one look at the readers for all that a collection takes ----------------------------------------------------------------------- */
+/* -- one look at the readers for all that a collection takes ----------------------------------- */
 
 static void setup_portions(void *context)
 {
 	setup_small(context);
-	weir_reclaim_set_budget(0); /* nothing is collected unasked */
+	weir_reclaim_set_budget(0); /* nothing is collected unless requested */
 }
 
-/* Its own is a portion; what others retired comes after that. */
+/* Its own objects are one portion; what other threads retired comes after that. */
 static void retire_a_portion_and_collect(void)
 {
 	struct weiri_record *record = weiri_record_get();
@@ -313,7 +327,7 @@ static void retire_a_portion_and_collect(void)
 	weiri_collect_everybodys(record, NULL, NULL);
 }
 
-/* Maybe all of it since the look. */
+/* Perhaps everything, since the look. */
 static void claim_replace_and_look(void)
 {
 	struct weiri_record *record = weiri_record_get();
@@ -328,9 +342,9 @@ static void claim_replace_and_look(void)
 	weiri_slot_clear(slot);
 }
 
-/* -- what a section holds is put aside until it ends ------------------------------------------------------------------------------- */
+/* -- what a section holds is put aside until it ends ------------------------------------------- */
 
-/* Pins at once, as if each object had survived before. */
+/* Pins immediately, as if each object had survived a collection before. */
 static void collect_and_pin(void)
 {
 	struct weiri_record *record = weiri_record_get();
@@ -349,6 +363,21 @@ static void end_outer(void)
 	weiri_section_leave(scene.sitting, scene.outer);
 }
 
+/* A section that began before the object was born, and has read nothing yet. */
+static void setup_older_section(void *context)
+{
+	scene.sitting = weiri_record_get();
+	enter_outer();
+	weiri_era_begin();
+	setup(context);
+}
+
+static void read_in_outer(void)
+{
+	look_at_head(scene.sitting);
+	end_outer();
+}
+
 /* A section holds what was retired in it. */
 static void setup_pinned(void *context)
 {
@@ -360,7 +389,7 @@ static void setup_pinned(void *context)
 	weiri_era_begin();
 }
 
-/* One of what it holds is pinned already, and another is to be, on the same stack. */
+/* One object that it holds is pinned already, and another one must be pinned, on the same stack. */
 static void setup_pinned_before(void *context)
 {
 	setup_pinned(context);
@@ -379,7 +408,7 @@ static void setup_left_pinned(void *context)
 	weiri_store_relaxed(&scene.retired, 1u);
 }
 
-/* It ends, and another begins, which holds something else; that is pinned. */
+/* It ends, and another section begins, which holds something else; that is pinned. */
 static void begin_next_section_and_pin(void)
 {
 	end_outer();
@@ -402,7 +431,7 @@ static void finish_pinned(void *context)
 	weir_model_assert(scene.freed);
 }
 
-/* The same while the next section goes on. */
+/* The same while the next section continues. */
 static void finish_next_section(void *context)
 {
 	weir_model_assert(weir_reclaim_flush(0) == WEIR_DEADLINE_EXCEEDED);
@@ -410,7 +439,7 @@ static void finish_next_section(void *context)
 	finish_pinned(context);
 }
 
-/* -- waiting for memory --------------------------------------------------------------------------------------------------------- */
+/* -- waiting for memory ------------------------------------------------------------------------ */
 
 static void wait_for_memory(void)
 {
@@ -423,15 +452,133 @@ static void replace_and_wait(void)
 	wait_for_memory();
 }
 
-/* -- records -------------------------------------------------------------------------------------------------------------------- */
+/* -- records ----------------------------------------------------------------------------------- */
 
-/* Makes a record, or adopts one of a thread that has ended, and uses it. */
+/* Creates a record, or adopts the record of an ended thread, and uses it. */
 static void retire_one(void)
 {
 	weiri_retire(weiri_record_get(), &make(SMALL)->retired);
 }
 
-/* ------------------------------------------------------------------------------------------------------------------------------- */
+/* -- threads that end in the middle ------------------------------------------------------------ */
+
+/* The destructor gives the record up, and ends the section. */
+static void end_in_a_section(void)
+{
+	struct weiri_record *record = weiri_record_get();
+
+	(void)weiri_section_enter(record);
+	look_at_head(record);
+}
+
+/* One record less than it takes until a thread that finds none vacant asks after their owners. */
+static void setup_records(void *context)
+{
+	enum { LEAST = 5 }; /* see record.c */
+	struct weiri_record *mine = weiri_record_get();
+
+	setup_portions(context);
+	for (int records = 1; records < LEAST - 1; records++)
+		(void)weiri_record_register();
+	weiri_record_mine = mine;
+}
+
+/* And that one. */
+static void setup_many_records(void *context)
+{
+	struct weiri_record *mine = weiri_record_get();
+
+	setup_records(context);
+	(void)weiri_record_register();
+	weiri_record_mine = mine;
+}
+
+static void reclaim_and_vanish(struct weiri_retired *retired)
+{
+	reclaim(retired);
+	weiri_model_vanish();
+}
+
+static void reclaim_and_jump(struct weiri_retired *retired)
+{
+	reclaim(retired);
+	longjmp(out_of_a_collection, 1);
+}
+
+/*
+ * Collects two objects, and has taken `unread` when the `last` of the other object ends the thread.
+ */
+static void collect_until(void (*last)(struct weiri_retired *retired))
+{
+	struct object *object = make(SMALL);
+
+	scene.unread = make(SMALL);
+	scene.unread->freed = &scene.freed;
+	scene.left = weiri_record_get();
+	object->retired.reclaim = last;
+	weiri_retire(scene.left, &scene.unread->retired);
+	weiri_retire(scene.left, &object->retired);
+	weiri_collect_everybodys(scene.left, NULL, NULL);
+}
+
+static void end_in_a_collection(void)
+{
+	collect_until(reclaim_and_vanish);
+}
+
+static void collect_until_a_jump(void)
+{
+	if (setjmp(out_of_a_collection) == 0)
+		collect_until(reclaim_and_jump);
+}
+
+/* It has ended long ago. */
+static void setup_ended_in_a_collection(void *context)
+{
+	struct weiri_record *mine = weiri_record_get();
+
+	setup_records(context);
+	(void)weiri_record_register();
+	collect_until_a_jump();
+	weiri_record_mine->owner = (uint64_t)1 << 32 | WEIRI_MODEL_NO_THREAD;
+	weiri_record_mine = mine;
+	weiri_store_relaxed(&scene.retired, 1u);
+}
+
+static void end_for_good_in_a_section(void)
+{
+	scene.left = weiri_record_get();
+	end_in_a_section();
+	weiri_model_vanish();
+}
+
+static int is_in_the_middle(const struct weiri_record *record)
+{
+	return weiri_is_collecting(record) || weiri_load_relaxed(&record->lo) != 0;
+}
+
+/* Threads come until one of them has asked. Nothing is lost, and nothing counts for ever. */
+static void finish_left(void *context)
+{
+	enum { ENOUGH = 16 };
+	struct weir_reclaim_stats stats = {WEIR_RECLAIM_STATS_INIT};
+	struct weiri_record *mine = weiri_record_get();
+
+	for (int i = 0; i < ENOUGH && is_in_the_middle(scene.left); i++)
+		(void)weiri_record_register();
+	weir_model_assert(!is_in_the_middle(scene.left));
+	weiri_record_mine = mine;
+	finish(context);
+	weir_model_assert(weir_reclaim_get_stats(&stats) == WEIR_OK && stats.retired_bytes == 0);
+}
+
+static void finish_left_in_a_collection(void *context)
+{
+	finish_left(context);
+	weir_model_assert(scene.freed);
+}
+
+/* ---------------------------------------------------------------------------------------------- */
 
 static const struct scope {
 	const char *name;
@@ -449,6 +596,7 @@ static const struct scope {
 	{"section_beside_2_writers_x1", {replace, replace_and_flush, read_in_section}, setup, finish, 0},
 	{"section_beside_1_writer_x2_in_a_new_era", {replace_in_a_new_era_twice, read_in_section}, setup_small, finish, 0},
 	{"section_beside_1_writer_x1_and_a_new_era", {replace, read_in_section, begin_era}, setup, finish, 0},
+	{"section_of_an_older_era_beside_1_writer_x1", {replace, read_in_outer}, setup_older_section, finish, 0},
 	{"section_in_a_crowd_beside_1_writer_x1", {replace, read_in_section}, setup_crowd, finish_crowd, 0},
 	{"section_and_slot_in_a_crowd_beside_1_writer_x1",
      {replace, read_in_section_and_hold},
@@ -495,6 +643,23 @@ static const struct scope {
 	{"over_the_budget_until_a_slot_is_cleared", {replace_and_wait, read_by_slot}, setup, finish, 1},
 	{"over_the_budget_until_another_has_collected", {replace, wait_for_memory}, setup, finish, 1},
 	{"records_of_3_threads", {retire_one, retire_one, retire_one}, setup, finish, 0},
+	{"records_of_2_threads_that_ask_after_owners", {retire_one, retire_one}, setup_many_records, finish, 0},
+	{"section_of_a_thread_that_ends_beside_1_writer_x1", {replace, end_in_a_section}, setup, finish, 0},
+	{"section_of_a_thread_that_is_gone_beside_1_that_asks_and_writes",
+     {replace_and_flush, end_for_good_in_a_section},
+     setup_records,
+     finish_left,
+     0},
+	{"collection_of_a_thread_that_is_gone_beside_1_that_asks",
+     {end_in_a_collection, retire_one},
+     setup_records,
+     finish_left_in_a_collection,
+     0},
+	{"flush_beside_1_that_ends_an_abandoned_collection",
+     {retire_one, flush_means_freed},
+     setup_ended_in_a_collection,
+     finish_left_in_a_collection,
+     0},
 };
 
 static struct scope_plan prepare(size_t index)

@@ -1,28 +1,39 @@
 /*
- * check_reduction.c - the reduction loses nothing, nor does merging states: small random programs, explored with either and with neither.
+ * check_reduction.c - neither the reduction nor merging states loses an outcome: small random
+ * programs, explored with either and with neither.
  *
- * A program is two to four threads of a few instructions on a few cells: loads, stores, read-modify-writes and compare-and-swaps
- * of every order, fences, membarriers, a wait that ends, instructions that are passed over if the last load returned something odd. An
- * outcome is what each instruction returned and what the cells hold at the end. The outcomes met with the reduction must be those met
- * without it; when the latter is cut off, it may have met fewer, never others. Each thread also keeps its outcome on its stack
- * only, or in memory only, so that states which differ in nothing else must be told apart.
+ * A program is two to four threads of a few instructions on a few cells: loads, stores,
+ * read-modify-writes and compare-and-swaps of every order, fences, membarriers, a wait that ends,
+ * instructions that are skipped if the last load returned an odd value. An outcome is what each
+ * instruction returned and what the cells hold at the end. The outcomes with the reduction must be
+ * those without it. If the search without it is cut off, it may have fewer outcomes, never
+ * additional ones. Each thread also keeps its outcome only on its stack, or only in memory, so that
+ * states which differ in nothing else must be distinguished.
  *
- * In every third program some of what is returned is forgotten, so that views alone tell. In every fifth the first two threads do
- * the same: with states merged one begins before the other then, and which was which is no outcome. Every fourth program also has
- * plain accesses; whether some of them race must be found by each of the three alike, and is the outcome.
+ * In every third program some of the returned values are forgotten, so that only views tell states
+ * apart. In every fifth program the first two threads do the same: with states merged one of them
+ * begins before the other, and which one that was is not part of the outcome. Every fourth program
+ * also has plain accesses. Each of the three searches must find in the same way whether some of
+ * them race, and that is the outcome.
  *
- * Such outcomes keep nearly all states apart, so that merging them has little to do. Programs of a second kind, whose seeds begin at
- * FORGETFUL, forget: a thread does a few instructions, of which nothing is kept, adds to a cell that all add to, whence the order of these
- * is known, and does a few more, which are kept. So what tells states apart between is what merging is about: what each thread
- * may still read, whose accesses it knows, what is still to be seen. A thread uses some of the cells only, and some instructions are done
- * only if the one before returned something: whether a thread ever looks at a cell may be up to others, and whether a plain access
- * races. Some allocate, release, and look at the clock. Merged, such a program must meet what it meets with the reduction, or, as that
- * does not mind in which order memory is allocated and time passes, with neither.
+ * Such outcomes distinguish nearly all states, so that merging has little effect. Programs of a
+ * second kind, whose seeds begin at FORGETFUL, forget. A thread performs a few instructions, of
+ * which nothing is kept, adds to a cell that all threads add to, which fixes their order, and
+ * performs a few more instructions, whose results are kept. So between these, states differ in what
+ * merging is about: what each thread may still read, whose accesses it knows, what is still to be
+ * seen. A thread uses only some of the cells, and performs some instructions only if the one before
+ * returned a certain value. So whether a thread ever looks at a cell, and whether a plain access
+ * races, may depend on other threads. Some programs allocate, release, and read the clock. With
+ * states merged, such a program must have the outcomes that it has with the reduction. For programs
+ * that use the heap or the clock it must have those without the reduction, which ignores the order
+ * in which memory is allocated and time passes.
  *
- * Some programs of both kinds are explored once more with each execution from setup: with checkpoints (checkpoint.c) there must be as many
- * executions, as many given up, as many states, and the same outcomes. `check_reduction checkpoints` does this alone.
+ * Some programs of both kinds are explored once more with each execution from setup. With
+ * checkpoints (checkpoint.c) there must be as many executions, as many that were abandoned, as many
+ * states, and the same outcomes. `check_reduction checkpoints` does only this.
  *
- * A failure prints the program, less what it does not need, and its seed: check_reduction SEED 1 tries it again.
+ * A failure prints the program, reduced to what it needs, and its seed: check_reduction SEED 1
+ * tries it again.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -72,7 +83,7 @@ struct instruction {
 	memory_order order;
 	unsigned cell;
 	uint32_t value, expected;
-	int forgotten; /* what it returned is no part of the outcome: what the thread has read shows in its view alone */
+	int forgotten; /* what it returned is not part of the outcome: only the thread's view shows what it has read */
 	int guarded;   /* done only if the instruction before returned something */
 };
 
@@ -89,7 +100,7 @@ static struct state {
 	uint64_t outcome[MOST_THREADS];
 } state;
 
-/* -- programs ----------------------------------------------------------------------------------------------------------------- */
+/* -- programs ---------------------------------------------------------------------------------- */
 
 static uint64_t random_state;
 
@@ -133,7 +144,7 @@ static struct instruction generate_one(uint32_t number, unsigned cells)
 	return made;
 }
 
-/* Which of two sleepers is woken is not all the same, so the two do not sleep. */
+/* It matters which of two sleepers is woken, so the two do not sleep. */
 static void repeat_first_thread(void)
 {
 	for (size_t i = 0; i < generated.length[0]; i++) {
@@ -147,7 +158,7 @@ static void repeat_first_thread(void)
 
 static void compare_first_threads(void)
 {
-	/* What threads allocate before their first steps, they do in order: then no two are alike. */
+	/* Threads allocate before their first steps in a fixed order: then no two are identical. */
 	generated.first_are_alike =
 		!generated.has_heap && generated.length[0] == generated.length[1] &&
 		memcmp(generated.code[0], generated.code[1], generated.length[0] * sizeof(generated.code[0][0])) == 0;
@@ -248,7 +259,7 @@ static void print_program(void)
 	}
 }
 
-/* -- running them ------------------------------------------------------------------------------------------------------------- */
+/* -- running them ------------------------------------------------------------------------------ */
 
 static memory_order on_failure(memory_order order)
 {
@@ -273,7 +284,7 @@ static uint32_t change(const struct instruction *at)
 	return expected;
 }
 
-/* Which block it is, as a number. */
+/* The block's number. */
 static uint32_t allocate(void **block)
 {
 	if (*block == NULL)
@@ -298,7 +309,10 @@ static uint32_t perform(size_t me, const struct instruction *at)
 	case FENCE: atomic_thread_fence(at->order); return 0;
 	case MEMBARRIER: (void)weiri_fence_heavy(); return 0;
 	case WAKE: weiri_futex_wake(cell, 1); return 0;
-	/* Ends at once, when it is woken, or when a deadline passes: which of these is no outcome. */
+	/*
+	 * Ends immediately, when it is woken, or when a deadline passes: which of these is not part of
+	 * the outcome.
+	 */
 	case WAIT: (void)weiri_futex_wait(cell, at->expected, 1000); return 0;
 	case PASS_IF_ODD: return 0;
 	case READ: return state.plain[at->cell];
@@ -310,7 +324,10 @@ static uint32_t perform(size_t me, const struct instruction *at)
 	}
 }
 
-/* Outside of the state: nothing puts it back, so each execution must do all of its steps (checkpoint.h). */
+/*
+ * Outside the state: it is never restored, so each execution must perform all of its steps
+ * (checkpoint.h).
+ */
 static int looks_outside;
 static uint32_t last_of_first;
 
@@ -346,7 +363,7 @@ static void thread(void *context, size_t number)
 	state.outcome[number] = outcome;
 }
 
-/* -- outcomes ----------------------------------------------------------------------------------------------------------------- */
+/* -- outcomes ---------------------------------------------------------------------------------- */
 
 static struct outcomes {
 	size_t count;
@@ -370,7 +387,7 @@ static void finish(void *context)
 	uint64_t sum = 0, first = state.outcome[0];
 
 	(void)context;
-	/* Of two that are alike it is no outcome which was which. */
+	/* Which of two identical threads was which is not part of the outcome. */
 	if (generated.first_are_alike && state.outcome[1] < first) {
 		state.outcome[0] = state.outcome[1];
 		state.outcome[1] = first;
@@ -387,7 +404,7 @@ static void finish(void *context)
 		return;
 }
 
-/* How many outcomes of b are not in a. */
+/* The number of outcomes of b that are not in a. */
 static size_t missing(const struct outcomes *a, const struct outcomes *b)
 {
 	static struct outcomes both;
@@ -420,7 +437,10 @@ static uint64_t executions_with, executions_without, executions_merged, cut_off,
 
 static struct weir_model_result by_states;
 
-/* Is what was met with less work what was met with all? `one`, `all`: what these searches said. */
+/*
+ * Compares the outcomes of a search that leaves out executions with those of the full search.
+ * `one`, `all`: the results of these searches.
+ */
 static int same(const struct outcomes *met, const struct weir_model_result *one, const struct weir_model_result *all)
 {
 	if (one->failed || all->failed)
@@ -428,7 +448,7 @@ static int same(const struct outcomes *met, const struct weir_model_result *one,
 	return one->complete && missing(met, &without) == 0 && (!all->complete || missing(&without, met) == 0);
 }
 
-/* Explores what was generated in all ways; 0: the same was met. */
+/* Explores the generated program in all ways; 0: all have the same outcomes. */
 static int differs(struct weir_model_result *reduced, struct weir_model_result *all)
 {
 	const struct weir_model_options neither = {.no_reduction = 1,
@@ -438,7 +458,10 @@ static int differs(struct weir_model_result *reduced, struct weir_model_result *
 	by_states =
 		explore(&merged, (struct weir_model_options){.merge_states = 1, .alike = generated.first_are_alike ? 2 : 0});
 	if (generated.forgets) {
-		/* That the reduction loses nothing is for the others to show; it does not mind the order of what concerns the heap or the clock. */
+		/*
+		 * Other programs show that the reduction loses nothing; it ignores the order of operations
+		 * on the heap or the clock.
+		 */
 		*all = explore(&without, generated.has_heap ? neither : (struct weir_model_options){0});
 		*reduced = *all;
 		reduced->complete = 1;
@@ -456,7 +479,7 @@ static void drop(size_t of, size_t at)
 	generated.length[of]--;
 }
 
-/* Leaves out what the difference does not need. */
+/* Removes what the difference does not need. */
 static void shrink(void)
 {
 	struct weir_model_result reduced, all;
@@ -512,7 +535,21 @@ static int check_all(const char *what, uint64_t first, uint64_t count)
 	return bad != 0;
 }
 
-/* -- checkpoints -------------------------------------------------------------------------------------------------------------- */
+/* In so many scopes, so that they can be run apart. */
+static int check_in_pieces(const char *what, uint64_t first, uint64_t count)
+{
+	enum { PIECES = 10 };
+	int bad = 0;
+	char name[96];
+
+	for (uint64_t piece = 0; piece < PIECES; piece++) {
+		(void)snprintf(name, sizeof(name), "%s_%llu_of_%d", what, (unsigned long long)piece + 1, PIECES);
+		bad |= scope_chosen(name) && check_all(name, first + piece * (count / PIECES), count / PIECES);
+	}
+	return bad;
+}
+
+/* -- checkpoints ------------------------------------------------------------------------------- */
 
 static int equal(const struct weir_model_result *a, const struct weir_model_result *b)
 {
@@ -583,8 +620,8 @@ int main(int argc, char **argv)
 		return check_all_checkpoints();
 	if (argc > 1)
 		return check_all("of_seeds", strtoull(argv[1], NULL, 0), argc > 2 ? strtoull(argv[2], NULL, 0) : 1);
-	bad = check_all("reduction_loses_nothing", 1, scope_long() ? PROGRAMS_LONG : PROGRAMS);
-	bad |= check_all("that_forget_merging_loses_nothing", FORGETFUL,
-	                 scope_long() ? FORGETFUL_PROGRAMS_LONG : FORGETFUL_PROGRAMS);
-	return bad | check_all_checkpoints();
+	bad = check_in_pieces("reduction_loses_nothing", 1, scope_long() ? PROGRAMS_LONG : PROGRAMS);
+	bad |= check_in_pieces("that_forget_merging_loses_nothing", FORGETFUL,
+	                       scope_long() ? FORGETFUL_PROGRAMS_LONG : FORGETFUL_PROGRAMS);
+	return bad | (scope_chosen("random_programs_from_checkpoints") && check_all_checkpoints());
 }

@@ -1,14 +1,11 @@
 /*
- * check_registry.c - queues that come and go while somebody looks at them all.
+ * check_registry.c - queues that are created and destroyed while a walk reads all of them.
  *
- * A scope gives each thread a row of calls:
+ * A scope gives each thread a row of calls, a letter each; LETTERS says what each letter does.
  *
- *   c  create a queue    d  destroy it (the thread's own: one that was there before, or its last)    a  announce, and withdraw
- *   w  walk: hold each queue in turn and look at it
- *   e  an era begins, and what is retired is collected
- *
- * Asked of every execution: a walk meets each queue at most once, and each that stays throughout; what it looks at is whole, though its owner
- * destroyed it meanwhile, and then it is freed by the walk (that memory is freed once, and not used after that, the checker sees by itself).
+ * Required of every execution: a walk finds each queue at most once, and each queue that stays
+ * throughout; what it reads is complete, even if its owner destroyed it meanwhile, and then the
+ * walk frees it. (The checker itself sees that memory is freed once, and not used afterwards.)
  */
 #include <string.h>
 #include <weir/dump.h>
@@ -25,17 +22,18 @@ enum { THREADS = 3, MOST = 16 };
 
 static const struct scope {
 	const char *name;
-	int stays; /* how many queues there are that nobody destroys */
+	int stays; /* how many queues there are that no thread destroys */
 	const char *calls[THREADS];
 } scopes[] = {
 	{"registry_walk_beside_destroy", 0, {"w", "d"}},
 	{"registry_walk_beside_create", 1, {"w", "c"}},
 	{"registry_walk_beside_destroy_and_create", 1, {"w", "dc"}},
-	{"registry_walk_beside_destroy_and_collection", 1, {"w", "de"}},
+	{"registry_walk_beside_destroy_and_collection", 1, {"w", "dn"}},
+	{"registry_create_beside_destroy_and_collection", 1, {"c", "dn"}},
 	{"registry_2_walks_beside_destroy", 0, {"w", "w", "d"}},
 	{"registry_walk_beside_2_destroys", 0, {"w", "d", "d"}},
 	{"registry_walk_beside_announcement", 0, {"w", "a"}},
-	{"registry_walk_beside_announcement_and_destroy", 0, {"w", "ade"}},
+	{"registry_walk_beside_announcement_and_destroy", 0, {"w", "adn"}},
 };
 
 static struct scene {
@@ -46,7 +44,7 @@ static struct scene {
 
 static weir_queue *make(void)
 {
-	struct weir_queue_options options = {.struct_size = sizeof(options), .capacity = 1, .name = "q"};
+	struct weir_queue_options options = {WEIR_QUEUE_OPTIONS_INIT, .capacity = 1, .name = "q"};
 	weir_queue *queue = NULL;
 
 	weir_model_assert(weir_queue_create(&options, &queue, NULL) == WEIR_OK);
@@ -62,7 +60,7 @@ static void look_at(struct weiri_scope *scope, weir_queue *queue)
 		weir_model_assert(one->role == WEIR_QUEUE_CONSUMER && one->as[0] == 'x');
 }
 
-/* 0: that was all. */
+/* 0: there are no more. */
 static int step(struct weiri_registry_place *place, weir_queue **met)
 {
 	struct weiri_scope scope = weiri_scope_enter(weiri_record_get());
@@ -107,21 +105,37 @@ static void announce(weir_queue *queue)
 	weir_queue_withdraw(announcement);
 }
 
+static void destroy(size_t me)
+{
+	weir_model_assert(weir_queue_destroy(scene.own[me], NULL) == WEIR_OK);
+	scene.own[me] = NULL;
+}
+
+static void new_era_and_collection(void)
+{
+	(void)weiri_fetch_add_seq_cst(&weiri_era, 1);
+	(void)weir_reclaim_flush(0);
+}
+
+#define LETTERS(LETTER) \
+	LETTER('c', "create a queue", scene.own[me] = make()) \
+	LETTER('d', "destroy the queue of this thread: one that existed before, or its last", destroy(me)) \
+	LETTER('a', "announce, and withdraw", announce(scene.own[me])) \
+	LETTER('w', "walk: hold each queue in turn and read it", walk()) \
+	LETTER('n', "a new era begins, and what is retired is collected", new_era_and_collection())
+
+static void call(size_t me, char what)
+{
+	switch (what) {
+		LETTERS(LETTER_CASE)
+	default: weir_model_assert(!"a letter of the table");
+	}
+}
+
 static void thread(void *context, size_t me)
 {
 	(void)context;
-	for (const char *call = scene.scope->calls[me]; *call != '\0'; call++) {
-		switch (*call) {
-		case 'c': scene.own[me] = make(); break;
-		case 'd':
-			weir_model_assert(weir_queue_destroy(scene.own[me], NULL) == WEIR_OK);
-			scene.own[me] = NULL;
-			break;
-		case 'a': announce(scene.own[me]); break;
-		case 'w': walk(); break;
-		default: (void)weiri_fetch_add_seq_cst(&weiri_era, 1); (void)weir_reclaim_flush(0);
-		}
-	}
+	scope_calls(me, scene.scope->calls[me], call);
 }
 
 static void setup(void *context)
@@ -160,6 +174,9 @@ static struct scope_plan prepare(size_t index)
 
 int main(int argc, char **argv)
 {
+	static const struct scope_letter letters[] = {LETTERS(LETTER_ROW){0, NULL}};
+
+	scope_letters(argc, argv, letters);
 	scope_arguments(argc, argv);
 	return scope_all(prepare, sizeof(scopes) / sizeof(scopes[0]));
 }

@@ -1,19 +1,20 @@
 /*
- * check_ring.c - the ring, for any number of consumers and for one, in both slot formats, under the checker.
+ * check_ring.c - the ring, for any number of consumers and for one, in both slot formats, under the
+ * checker.
  *
- * A scope gives each thread a row of calls, a letter each:
+ * A scope gives each thread a row of calls, a letter each; LETTERS says what each letter does.
  *
- *   e  enqueue    d  dequeue    E  enqueue 2 in a batch    D  dequeue up to 2 in a batch    c  close    q  closed?    s  size
- *   z  a planted fault: a dequeue that says "empty" without a look
- *   o  begin at a place for spare cells of one's own (LTQ64), as threads mostly do; else all begin at one
- *
- * Asked of every execution: some order of the calls explains all answers, "full", "empty" and "closed" included (weir_model_judge());
- * what was accepted comes out once, each producer's values in its order; whoever is told that the ring is closed sees what the closer
- * wrote before; after that nothing goes in; after OUT_OF_RANGE nothing is left; hints are never beyond what is done. Of scopes with
- * NEVER_EMPTY (NEVER_FULL): no dequeue (enqueue) is refused, because the calls keep an item (room for one) inside in whatever order
- * they come. Of those named full_beside_empty each answer alone would be right: together they are store buffering between two slots.
- * Each value is the address of plain data written just before: a missing order shows as a race. For LTQ16 the checker's memory
- * takes a slot as one location whose halves can be accessed (memory.c).
+ * Required of every execution: some order of the calls explains all results, including "full",
+ * "empty" and "closed" (weir_model_judge()). What was accepted is dequeued once, each producer's
+ * values in their order. A call that returns "closed" sees what the closer wrote before, and
+ * afterwards nothing is enqueued; after OUT_OF_RANGE nothing is left. Hints are never beyond what
+ * is done. In scopes with NEVER_EMPTY (NEVER_FULL) no dequeue (enqueue) is refused, because the
+ * calls keep an item (room for one) in the ring in whatever order they come. In scopes named
+ * full_beside_empty each result alone would be right; together they are store buffering between two
+ * slots.
+ * Each value is the address of plain data that is written immediately before: a missing order shows
+ * as a race. For LTQ16 the checker's memory treats a slot as one location whose halves can be
+ * accessed (memory.c).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +39,10 @@ static const struct scope {
 	size_t capacity;
 	const char *calls[THREADS];
 	int never;
-	/* At the start: values that went through, values inside, and both hints (at most `passed`; 0: as they are). */
+	/*
+	 * At the start: values that passed through, values inside, and both hints (at most `passed`; 0:
+	 * unchanged).
+	 */
 	unsigned passed, inside, hint;
 } scopes[] =
 	{
@@ -54,20 +58,20 @@ static const struct scope {
 		{"close_n1_2_producers_x1_1_consumer_x1", 1, {"e", "e", "d", "c"}, 0, 0, 0, 0},
 		{"close_n1_2_consumers_x1_then_1_enqueue_each", 1, {"de", "de", "c"}, 0, 0, 0, 0},
 		{"close_n2_enqueue_close_enqueue_1_consumer_x2", 2, {"ece", "dd"}, 0, 0, 0, 0},
-		{"n2_batch_of_2_1_consumer_x2", 2, {"E", "dd"}, 0, 0, 0, 0},
-		{"n1_batch_of_2_1_consumer_batch_of_2", 1, {"E", "D"}, 0, 0, 0, 0},
-		{"n2_batches_of_2_1_consumer_batch_of_2", 2, {"E", "E", "D"}, 0, 0, 0, 0},
-		{"n2_batch_of_2_2_consumers_batch_of_2", 2, {"E", "D", "D"}, 0, 0, 0, 0},
-		{"close_n2_batch_of_2_1_consumer_batch_of_2", 2, {"E", "D", "c"}, 0, 0, 0, 0},
+		{"n2_batch_of_2_1_consumer_x2", 2, {"m", "dd"}, 0, 0, 0, 0},
+		{"n1_batch_of_2_1_consumer_batch_of_2", 1, {"m", "b"}, 0, 0, 0, 0},
+		{"n2_batches_of_2_1_consumer_batch_of_2", 2, {"m", "m", "b"}, 0, 0, 0, 0},
+		{"n2_batch_of_2_2_consumers_batch_of_2", 2, {"m", "b", "b"}, 0, 0, 0, 0},
+		{"close_n2_batch_of_2_1_consumer_batch_of_2", 2, {"m", "b", "c"}, 0, 0, 0, 0},
 		{"n2_never_empty_2_threads", 2, {"ed", "d"}, NEVER_EMPTY, 0, 1, 0},
 		{"n2_never_empty_3_threads", 2, {"ed", "d", "e"}, NEVER_EMPTY, 0, 1, 0},
 		{"n2_never_full_2_threads", 2, {"de", "e"}, NEVER_FULL, 0, 1, 0},
 		{"n2_never_full_3_threads", 2, {"de", "e", "d"}, NEVER_FULL, 0, 1, 0},
 		{"n2_never_empty_hints_behind", 2, {"ed", "d"}, NEVER_EMPTY, 7, 1, 6},
 		{"n2_never_full_hints_behind", 2, {"de", "e"}, NEVER_FULL, 7, 1, 7},
-		{"n2_never_full_hints_behind_beside_a_batch", 2, {"D", "e", "e"}, 0, 6, 2, 6},
-		{"n4_hints_behind_2_producers", 4, {"e", "E"}, 0, 7, 0, 7},
-		{"n4_hints_behind_2_consumers", 4, {"d", "D"}, 0, 7, 3, 7},
+		{"n2_never_full_hints_behind_beside_a_batch", 2, {"b", "e", "e"}, 0, 6, 2, 6},
+		{"n4_hints_behind_2_producers", 4, {"e", "m"}, 0, 7, 0, 7},
+		{"n4_hints_behind_2_consumers", 4, {"d", "b"}, 0, 7, 3, 7},
 		{"n2_close_enqueue_hints_behind", 2, {"e", "ce"}, 0, 7, 0, 7},
 		{"n2_never_empty_hints_far_behind", 2, {"ed", "d"}, NEVER_EMPTY, 14, 1, 1},
 		{"n2_never_full_hints_far_behind", 2, {"de", "e"}, NEVER_FULL, 14, 1, 1},
@@ -75,7 +79,7 @@ static const struct scope {
 		{"n3_hints_far_behind_2_consumers", 3, {"d", "d"}, 0, 14, 2, 1},
 		{"n1_close_beside_closed", 1, {"c", "q"}, 0, 0, 0, 0},
 		{"n1_size_beside_2_enqueues_2_dequeues", 1, {"ee", "dd", "s"}, 0, 0, 0, 0},
-		/* Each side looks at what the other has just changed. */
+		/* Each side reads what the other side has just changed. */
 		{"n2_full_beside_empty_1_producer_x3_1_consumer_x2", 2, {"eee", "dd"}, 0, 0, 0, 0},
 		{"n2_full_beside_empty_producers_x2_and_x1_1_consumer_x2", 2, {"ee", "e", "dd"}, 0, 0, 0, 0},
 		{"n1_store_buffering_each_puts_and_takes", 1, {"ed", "ed"}, 0, 0, 0, 0},
@@ -97,7 +101,7 @@ static const struct scope {
 			{"n1_2_producers_x2_2_consumers_x2", 1, {"ee", "ee", "dd", "dd"}, 0, 0, 0, 0},
 			{"n2_2_producers_x2_2_consumers_x2", 2, {"ee", "ee", "dd", "dd"}, 0, 0, 0, 0},
 },
-  /* The same of LTQ64, for threads that do not meet at a place for spares. */
+  /* The same for LTQ64, for threads that do not contend for a place for spares. */
 	apart[] =
 		{
 			{"apart_n1_2_producers_x2_2_consumers_x1", 1, {"oee", "oee", "d", "d"}, 0, 0, 0, 0},
@@ -125,16 +129,16 @@ static struct scene {
 	struct any_ring ring;
 	struct value values[ROWS][CALLS + 1];
 	/* Each thread's own. */
-	int put[ROWS], accepted[ROWS]; /* values offered; the last place that went in */
-	int got[ROWS][ROWS];           /* [by][of]: the last place that came out */
+	int put[ROWS], accepted[ROWS]; /* values offered; the last place that was enqueued */
+	int got[ROWS][ROWS];           /* [by][of]: the last place that was dequeued */
 	int out[ROWS];                 /* values had */
 	int closed[ROWS];              /* was told, or closed it */
-	int drained[ROWS];             /* was told: nothing is left, nothing comes */
+	int drained[ROWS];             /* got the result: nothing is left, nothing comes */
 	uint64_t said[ROWS];           /* what its calls answered */
 	int note;                      /* the closer's, written before */
 } scene;
 
-static int comparing; /* outcomes are looked at */
+static int comparing; /* outcomes are compared */
 
 static void know_closed(size_t me)
 {
@@ -157,8 +161,8 @@ static void note_answer(size_t me, enum weir_status status, size_t done)
 }
 
 /*
- * Each value of a batch is a call of its own. What ended one that did not do all of it is one more, unless it is not known: whether the
- * ring was full, or closed.
+ * Each value of a batch is a call of its own. If a batch ended early, the reason is one more call,
+ * unless it is not known whether the ring was full or closed.
  */
 static int may_close(void)
 {
@@ -194,7 +198,9 @@ static void judge_take(enum weir_status status, const uint64_t values[], size_t 
 		judged_take(status, 0);
 	for (size_t i = 0; status == WEIR_OK && i < done; i++)
 		judged_take(WEIR_OK, number_at(values[i]));
-	/* The one consumer of mpsc has no fence before the look that ends a batch: that is no "empty". */
+	/*
+	 * The one consumer of mpsc has no fence before the look that ends a batch: that is not "empty".
+	 */
 	if (status == WEIR_OK && done < count && !may_close() && scene.kind == ANY_RING_MPMC)
 		judged_take(WEIR_WOULD_BLOCK, 0);
 }
@@ -219,14 +225,14 @@ static void put(size_t me, size_t count)
 	} else {
 		weir_model_assert(status == WEIR_WOULD_BLOCK && (scene.scope->never & NEVER_FULL) == 0 && !scene.closed[me]);
 	}
-	scene.put[me] = scene.accepted[me]; /* what was refused is offered again, under the same number */
+	scene.put[me] = scene.accepted[me]; /* a refused value is offered again, under the same number */
 }
 
 static void have(size_t me, uint64_t bits)
 {
 	const struct value *value = (const struct value *)(uintptr_t)bits;
 
-	/* In the order of its producer. */
+	/* Checks the order of its producer. */
 	weir_model_assert(value->place > scene.got[me][value->row]);
 	scene.got[me][value->row] = value->place;
 	scene.out[me]++;
@@ -276,18 +282,29 @@ static void close_it(size_t me)
 	know_closed(me);
 }
 
+static void look_at_size(void)
+{
+	weir_model_assert(any_ring_size_approx(scene.ring) <= scene.scope->capacity);
+}
+
+#define LETTERS(LETTER) \
+	LETTER('e', "enqueue", put(me, 1)) \
+	LETTER('d', "dequeue", take(me, 1)) \
+	LETTER('m', "enqueue 2 in a batch", put(me, 2)) \
+	LETTER('b', "dequeue up to 2 in a batch", take(me, 2)) \
+	LETTER('c', "close", close_it(me)) \
+	LETTER('q', "ask whether the ring is closed", ask(me)) \
+	LETTER('s', "read the size", look_at_size()) \
+	LETTER('o', \
+	       "begin at an own place for spare cells (LTQ64), as threads mostly do; otherwise all begin at one place", \
+	       weiri_ltq64_first_place = (uint32_t)me) \
+	LETTER('z', "a planted fault: a dequeue that returns \"empty\" without reading", judged_wrong_take())
+
 static void call(size_t me, char what)
 {
 	switch (what) {
-	case 'e': put(me, 1); break;
-	case 'E': put(me, 2); break;
-	case 'd': take(me, 1); break;
-	case 'D': take(me, 2); break;
-	case 'q': ask(me); break;
-	case 'z': judged_wrong_take(); break;
-	case 'o': weiri_ltq64_first_place = (uint32_t)me; break;
-	case 's': weir_model_assert(any_ring_size_approx(scene.ring) <= scene.scope->capacity); break;
-	default: close_it(me);
+		LETTERS(LETTER_CASE)
+	default: weir_model_assert(!"a letter of the table");
 	}
 }
 
@@ -317,13 +334,16 @@ static void setup(void *context)
 		put(ROWS - 1, 1);
 	if (scene.scope->hint == 0)
 		return;
-	/* As from threads that were stopped before they left them. A consumer that is alone has no hint but its head. */
+	/*
+	 * As if left by threads that were stopped before they stored newer ones. A consumer that is
+	 * alone has no hint except its head.
+	 */
 	if (scene.kind == ANY_RING_MPMC)
 		weiri_store_relaxed(&layout()->head_hint, scene.scope->hint);
 	weiri_store_relaxed(&layout()->tail_hint, scene.scope->hint);
 }
 
-/* The outcomes met, as numbers: what each call answered, who got what. */
+/* The outcomes, as numbers: what each call returned, and which thread got what. */
 enum { OUTCOMES = 256 };
 static uint64_t outcomes[OUTCOMES];
 static size_t outcome_count;
@@ -356,7 +376,7 @@ static int take_left(uint64_t *value)
 	return status == WEIR_OK;
 }
 
-/* What is left is newer than what came out, and in order; in total, what went in. */
+/* What is left is newer than what was dequeued, and in order; in total it is what was enqueued. */
 static void drain(void)
 {
 	int in = 0, out = 0, drained = 0;
@@ -421,7 +441,7 @@ static struct weir_model_program prepare(const struct scope *scope, enum any_rin
 		name, scope_threads(scope->calls, THREADS), &scene, sizeof(scene), setup, thread, finish};
 }
 
-/* The reduction loses no outcome: those met with it are those met without. */
+/* The reduction loses no outcome: the outcomes with it are those without it. */
 static int check_reduction(const struct scope *scope, enum weir_ring_format format)
 {
 	static const enum any_ring_kind kind = ANY_RING_MPMC;
@@ -432,6 +452,8 @@ static int check_reduction(const struct scope *scope, enum weir_ring_format form
 	size_t count, same = 0;
 	int right;
 
+	if (!scope_chosen(name))
+		return 0;
 	comparing = 1;
 	outcome_count = 0;
 	right = !weir_model_check(&program, NULL, &reduced);
@@ -446,7 +468,7 @@ static int check_reduction(const struct scope *scope, enum weir_ring_format form
 			same += met[i] == outcomes[j];
 	}
 	comparing = 0;
-	/* What was not explored to the end may have met less, never more. */
+	/* A search that did not end may have fewer outcomes, never additional ones. */
 	right = right && same == outcome_count && (same == count || !all.complete);
 	(void)printf("%s %s_reduction_loses_nothing: %zu outcomes in %llu executions, %zu in %llu%s without reduction\n",
 	             right ? "PASS" : "FAIL", name, count, (unsigned long long)reduced.executions, outcome_count,
@@ -456,7 +478,7 @@ static int check_reduction(const struct scope *scope, enum weir_ring_format form
 	return !right;
 }
 
-/* Stopping any thread at any of its steps stops nobody else. */
+/* A thread that is stopped at any of its steps stops no other thread. */
 static int check_progress(const struct scope *scope, enum any_ring_kind kind, enum weir_ring_format format)
 {
 	static const char *const calls[WEIR_MODEL_CALLS + 1] = {"enqueue", "dequeue", NULL};
@@ -467,7 +489,10 @@ static int check_progress(const struct scope *scope, enum any_ring_kind kind, en
 	return scope_stops(&program, scope_long() ? 0 : 2000, calls, bounds);
 }
 
-/* A short program, for the rate: 500,000 a second are asked for, on a machine that does nothing else. */
+/*
+ * A short program, for the rate: 500,000 executions per second are required, on an otherwise idle
+ * machine.
+ */
 static int measure(enum weir_ring_format format)
 {
 	char name[SCOPE_NAME];
@@ -476,13 +501,13 @@ static int measure(enum weir_ring_format format)
 	return scope_random(&program, 500000);
 }
 
-/* Fit for the kind: at most one thread dequeues. */
+/* Suitable for the kind: at most one thread dequeues. */
 static int fits(const struct scope *scope, enum any_ring_kind kind)
 {
 	int consumers = 0;
 
 	for (size_t i = 0; i < THREADS && scope->calls[i] != NULL; i++)
-		consumers += strpbrk(scope->calls[i], "dD") != NULL;
+		consumers += strpbrk(scope->calls[i], "db") != NULL;
 	return kind == ANY_RING_MPMC || consumers == 1;
 }
 
@@ -515,7 +540,7 @@ static int check_large(enum weir_ring_format format)
 	return bad;
 }
 
-/* `alike`: of the threads that make the same calls, those that may stand for each other. */
+/* `alike`: those of the threads with the same calls that are interchangeable. */
 static int check_states(const struct scope of[], size_t count, enum any_ring_kind kind, enum weir_ring_format format,
                         uint64_t most, unsigned alike)
 {
@@ -530,7 +555,10 @@ static int check_states(const struct scope of[], size_t count, enum any_ring_kin
 	return bad;
 }
 
-/* Each takes up to ten times the one before, and LTQ64 more. The long form gives a scope up before memory runs out. */
+/*
+ * Each takes up to ten times as long as the one before, and LTQ64 takes longer. The long form
+ * abandons a scope before memory runs out.
+ */
 static int check_merged(enum weir_ring_format format)
 {
 	int narrow = format == WEIR_RING_FORMAT_LTQ64;
@@ -547,7 +575,7 @@ static int check_both_answers(enum any_ring_kind kind, enum weir_ring_format for
 	                    scope_long() ? 0 : 500000, 0);
 }
 
-/* Producers are not alike: each has its place. */
+/* Producers are not identical: each has its place. */
 static int check_apart(void)
 {
 	return check_states(apart, scope_long() ? sizeof(apart) / sizeof(apart[0]) : QUICK_APART, ANY_RING_MPMC,
@@ -571,7 +599,7 @@ static int check_all_progress(enum any_ring_kind kind, enum weir_ring_format for
 	return bad;
 }
 
-/* Of the checker rather than of the ring: one format will do. */
+/* Tests the checker rather than the ring, so one format suffices. */
 static int check_all_reductions(enum weir_ring_format format)
 {
 	int bad = 0;
@@ -583,9 +611,11 @@ static int check_all_reductions(enum weir_ring_format format)
 
 int main(int argc, char **argv)
 {
+	static const struct scope_letter letters[] = {LETTERS(LETTER_ROW){0, NULL}};
 	static const enum weir_ring_format ltq64 = WEIR_RING_FORMAT_LTQ64, ltq16 = WEIR_RING_FORMAT_LTQ16;
 	int bad;
 
+	scope_letters(argc, argv, letters);
 	scope_arguments(argc, argv);
 	bad = check_small(ANY_RING_MPMC, ltq64) | check_small(ANY_RING_MPMC, ltq16); /* the quickest first */
 	bad |= check_small(ANY_RING_MPSC, ltq64) | check_small(ANY_RING_MPSC, ltq16);

@@ -1,8 +1,10 @@
 /*
- * check_ring_list.c - rings linked one behind the other, with one value each, so that every operation links or drops one.
+ * check_ring_list.c - rings linked one behind the other, with one value each, so that every
+ * operation links or unlinks one.
  *
- * Each value is the address of plain data written just before: a missing order shows as a race, a segment freed too early as a use after
- * free. A producer that takes afterwards shows a wrong "empty". Some order of the calls explains all answers (judged.h).
+ * Each value is the address of plain data that is written immediately before: a missing order shows
+ * as a race, a segment freed too early as a use after free. A producer that dequeues afterwards
+ * would reveal a wrong "empty". Some order of the calls explains all results (judged.h).
  */
 #include <weir/reclaim.h>
 #include <weir/ring_list.h>
@@ -15,12 +17,11 @@ enum { MOST = 4 };
 static struct scene {
 	weir_ring_list *list;
 	size_t producers, each;
-	int closes;  /* the last thread closes the list */
-	int filled;  /* the last value is in it from the start */
-	size_t back; /* a producer dequeues so many after its enqueues */
-	const char
-		*calls[MOST]; /* if there are any, each thread's: e puts its number, d takes, z says "empty" without a look */
-	int trades;       /* thread 0 puts and collects what was retired; thread 1 takes two and puts */
+	int closes;              /* the last thread closes the list */
+	int filled;              /* the last value is in it from the start */
+	size_t back;             /* a producer dequeues so many after its enqueues */
+	const char *calls[MOST]; /* if there are any; LETTERS says what each does */
+	int trades;              /* thread 0 puts and collects what was retired; thread 1 takes two and puts */
 	uint64_t data[MOST];
 	uint64_t got[MOST];
 	int accepted[MOST], ended[MOST];
@@ -41,10 +42,10 @@ static void put(size_t i)
 
 static void setup(void *context)
 {
-	struct weir_ring_list_options options = {.struct_size = sizeof(options), .segment = 1};
+	struct weir_ring_list_options options = {WEIR_RING_LIST_OPTIONS_INIT, .segment = 1};
 
 	(void)context;
-	weir_model_assert(weir_ring_list_create(&options, &scene.list) == WEIR_OK);
+	weir_model_assert(weir_ring_list_create(&options, &scene.list, NULL) == WEIR_OK);
 	judged_as_fifo(0);
 	if (scene.filled)
 		put(MOST - 1);
@@ -102,7 +103,10 @@ static void consume(size_t first, size_t count)
 	for (size_t i = first; i < first + count; i++) {
 		enum weir_status status = take(i);
 
-		/* What goes in before, ours among it, is enough for all who take. */
+		/*
+		 * What is enqueued before, including the thread's own value, suffices for all threads that
+		 * dequeue.
+		 */
 		weir_model_assert(scene.back == 0 || status == WEIR_OK);
 	}
 }
@@ -119,14 +123,19 @@ static void trade(size_t number)
 		(void)weir_reclaim_flush(0);
 }
 
+#define LETTERS(LETTER) \
+	LETTER('e', "enqueue the number of the thread", put(me)) \
+	LETTER('d', "dequeue", (void)take(me)) \
+	LETTER('q', "ask whether the list is closed: it is not", weir_model_assert(!weir_ring_list_closed(scene.list))) \
+	LETTER('f', "free what was retired", (void)weir_reclaim_flush(0)) \
+	LETTER('z', "a planted fault: a dequeue that returns \"empty\" without reading", judged_wrong_take())
+
 static void call(size_t me, char what)
 {
-	if (what == 'e')
-		put(me);
-	else if (what == 'z')
-		judged_wrong_take();
-	else
-		(void)take(me);
+	switch (what) {
+		LETTERS(LETTER_CASE)
+	default: weir_model_assert(!"a letter of the table");
+	}
 }
 
 static void thread(void *context, size_t number)
@@ -156,11 +165,11 @@ static void finish(void *context)
 	for (size_t i = 0; i < MOST; i++) {
 		in += scene.accepted[i] != 0;
 		weir_model_assert(scene.got[i] == (uint64_t)scene.accepted[i]);
-		/* Once a dequeue saw the end, nothing is accepted any more, and nothing is left. */
+		/* Once a dequeue saw the end, nothing is accepted any longer, and nothing is left. */
 		weir_model_assert(!scene.ended[i] || left == 0);
 	}
 	weir_model_assert(left <= in);
-	weir_ring_list_destroy(scene.list);
+	weir_ring_list_destroy(scene.list, NULL);
 	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
 }
 
@@ -192,8 +201,10 @@ static int check_planted(void)
 
 int main(int argc, char **argv)
 {
+	static const struct scope_letter letters[] = {LETTERS(LETTER_ROW){0, NULL}};
 	int bad = 0;
 
+	scope_letters(argc, argv, letters);
 	scope_arguments(argc, argv);
 	bad |= check("ring_list_1_producer_x1_1_consumer_x1", 2, (struct scene){.producers = 1, .each = 1});
 	bad |= check("ring_list_1_producer_x2_1_consumer_x2", 2, (struct scene){.producers = 1, .each = 2});
@@ -209,6 +220,8 @@ int main(int argc, char **argv)
 	bad |= check("ring_list_store_buffering_each_puts_and_takes", 2, (struct scene){.calls = {"ed", "ed"}});
 	bad |= check("ring_list_store_buffering_each_puts_and_takes_2", 2, (struct scene){.calls = {"edd", "ed"}});
 	bad |= check("ring_list_iriw_2_puts_seen_by_2_who_take_2", 4, (struct scene){.calls = {"e", "e", "dd", "dd"}});
+	bad |= check("ring_list_filled_1_who_asks_if_it_is_closed_1_who_puts_takes_2_and_frees", 2,
+	             (struct scene){.filled = 1, .calls = {"q", "eddf"}});
 	bad |= check_planted();
 	bad |= check_progress("ring_list_1_producer_x2_1_consumer_x2", 1, 2);
 	return bad;

@@ -1,6 +1,6 @@
 /*
- * check_roster.c - members of a coordinator: names that are read are whole, one that left is used again by one, ended threads are joined
- * once.
+ * check_roster.c - members of a coordinator: names that are read do not tear, one thread reuses a
+ * member that left, and ended threads are joined once.
  */
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "model/threads.h"
 #include "run/roster.h"
 
-/* Longer than a word, so that they can be torn. */
+/* Longer than a word, so that they can tear. */
 static const char *const names[] = {"aaaaaaaaaaa", "bbbbbbbbbbb", "ccccccccccc"};
 
 static struct scene {
@@ -25,7 +25,7 @@ static weir_coordinator_member *enter(size_t name)
 	weir_coordinator_member *member = weiri_roster_claim(&scene.roster, names[name]);
 
 	weir_model_assert(member != NULL);
-	member->loops = (int)name; /* whoever had it before is done with it, or this races */
+	member->loops = (int)name; /* the previous user has finished with it, or this races */
 	weiri_member_enter(member);
 	return member;
 }
@@ -85,7 +85,7 @@ static void enter_and_leave(void *context, size_t who)
 		look(allowed, 5);
 }
 
-/* One member is free: two claim at once. */
+/* One member is free: two threads claim at the same time. */
 static void setup_free(void *context)
 {
 	setup(context);
@@ -104,7 +104,7 @@ static void *run(void *member)
 	return NULL;
 }
 
-/* Thread 0 starts thread 2, while thread 1 joins whoever has ended. */
+/* Thread 0 starts thread 2, while thread 1 joins ended threads. */
 static void start_beside_join(void *context, size_t who)
 {
 	(void)context;

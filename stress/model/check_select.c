@@ -1,20 +1,13 @@
 /*
  * check_select.c - one of several operations, on two queues, X and Y.
  *
- * A scope gives each thread a row of calls, a letter each; `start` is such a row, made before the threads begin:
+ * A scope gives each thread a row of calls, a letter each; LETTERS says what each letter does.
+ * `start` is such a row, which runs before the threads begin.
  *
- *   t  try_enqueue X     g  try_dequeue X     x  close X, drain     z  close X, cancel     a  start a dequeue of X
- *   T  try_enqueue Y     G  try_dequeue Y     y  close Y, drain                            b  start a dequeue of Y
- *   d  dequeue X, waits  F  fire the token of those that wait
- *
- *   1  select: dequeue X or dequeue Y     2  enqueue X or enqueue Y     3  enqueue X or dequeue Y
- *   4  dequeue Y or dequeue X             5  enqueue Y or dequeue X     6  dequeue X or dequeue X     7  enqueue X or dequeue X
- *   8  dequeue Y or dequeue Y
- *   s  the next call is a select that is started, and holds no thread     k  cancel the first that `start` started
- *
- * Asked of every execution: what was accepted comes out once, what was not never; a select moves the item of one case or of none; it says which;
- * nobody sleeps for ever (all threads asleep is a failure of its own), and no operation that was started is left waiting for what is
- * there; each completes once.
+ * Required of every execution: what was accepted is dequeued once, what was not accepted never. A
+ * select moves the item of one case or of none, and reports which. No thread sleeps permanently
+ * (all threads asleep is a failure of its own), and no started operation is left waiting for an
+ * item that is stored. Each operation completes once.
  */
 #include <weir/cancel.h>
 #include <weir/reclaim.h>
@@ -27,51 +20,56 @@ enum { X = 0, Y = 1 };
 
 /* Holds no thread. */
 struct started {
-	weir_queue_op *op;
+	weir_pending *op;
 	int used, is_select, ended; /* ended: times */
 	struct weir_select_case cases[2];
 	int queue; /* of a dequeue */
-	void *item;
+	void *items[2];
 	size_t me;
 };
 
 static const struct queue_scope scopes[] = {
-	/* Nobody sleeps, so each thread may be stopped, too. */
-	{"n1_dequeues_wait_item_in_each", 1, "s1", {"t", "T"}, 0, 0},
-	{"n1_dequeues_wait_item_cancel", 1, "s1", {"t", "k"}, 0, 0},
-	{"n1_dequeues_wait_item_close_of_the_other", 1, "s1", {"t", "y"}, 0, 0},
-	{"n1_dequeues_wait_2_closes", 1, "s1", {"x", "y"}, 0, 0},
+	/* No thread sleeps, so each thread may be stopped, too. */
+	{"n1_dequeues_wait_item_in_each", 1, "s1", {"e", "t"}, 0, 0},
+	{"n1_dequeues_wait_item_cancel", 1, "s1", {"e", "k"}, 0, 0},
+	{"n1_dequeues_wait_item_close_of_the_other", 1, "s1", {"e", "y"}, 0, 0},
+	{"n1_dequeues_wait_2_closes", 1, "s1", {"c", "y"}, 0, 0},
 	{"n1_dequeues_wait_2_cancels", 1, "s1", {"k", "k"}, 0, 0},
-	{"n1_enqueues_wait_room_in_each", 1, "tTs2", {"g", "G"}, 0, 0},
-	{"n1_enqueues_wait_room_close_cancel_of_the_other", 1, "tTs2", {"z", "G"}, 0, 0},
-	{"n1_enqueues_wait_room_close_drain_of_the_same", 1, "tTs2", {"x", "g"}, 0, 0},
-	{"n1_2_selects_crossed_item_in_each", 1, "s1s4", {"t", "T"}, 0, 0},
-	{"n1_2_selects_crossed_1_item_cancel", 1, "s1s4", {"t", "k"}, 0, 0},
-	{"n1_2_selects_both_directions", 1, "ts3", {"s5", "G"}, 0, 0},
-	{"n1_enqueue_or_dequeue_waits_both_possible_at_once", 1, "ts3", {"g", "T"}, 0, 0},
-	{"n1_enqueue_or_dequeue_waits_a_dequeue_waits_too", 1, "Ts5", {"t", "Gb"}, 0, 0},
-	{"n1_same_queue_twice_2_items", 1, "s6", {"t", "t"}, 0, 0},
-	{"n1_same_queue_both_directions", 1, "", {"s7", "g"}, 0, 0},
-	{"n1_start_dequeues_beside_items", 1, "", {"s1", "tT"}, 0, 0},
-	{"n1_start_enqueues_beside_room", 1, "tT", {"s2", "gG"}, 0, 0},
-	{"n1_start_enqueues_beside_close_cancel", 1, "tT", {"s2", "z"}, 0, 0},
-	{"n1_2_starts_crossed", 1, "", {"s1", "s4", "tT"}, 0, 0},
-	{"n1_2_starts_both_directions", 1, "t", {"s3", "s5"}, 0, 0},
-	{"n1_dequeue_waits_start_select_item", 1, "a", {"s1", "t"}, 0, 0},
-	{"n1_fair_dequeue_waits_start_select_items", 1, "a", {"s1", "tT"}, FAIR, 0},
-	{"n1_fair_2_selects_crossed_item_in_each", 1, "s1s4", {"t", "T"}, FAIR, 0},
-	{"n1_fair_select_behind_a_select_item_in_each", 1, "s1s8", {"t", "T"}, FAIR, 0},
-	{"n1_fair_select_behind_a_select_cancel_item", 1, "s1s8", {"k", "T"}, FAIR, 0},
+	{"n1_enqueues_wait_room_in_each", 1, "ets2", {"d", "g"}, 0, 0},
+	{"n1_enqueues_wait_room_close_cancel_of_the_other", 1, "ets2", {"C", "g"}, 0, 0},
+	{"n1_enqueues_wait_room_close_drain_of_the_same", 1, "ets2", {"c", "d"}, 0, 0},
+	/*
+	 * The batch takes what is in X, and gets the end when the select, which X had admitted, leaves
+	 * X.
+	 */
+	{"n1_enqueue_or_dequeue_waits_closed_item_batch_of_2", 1, "es3c", {"B", "t"}, 0, 0},
+	{"n1_2_selects_crossed_item_in_each", 1, "s1s4", {"e", "t"}, 0, 0},
+	{"n1_2_selects_crossed_1_item_cancel", 1, "s1s4", {"e", "k"}, 0, 0},
+	{"n1_2_selects_both_directions", 1, "es3", {"s5", "g"}, 0, 0},
+	{"n1_enqueue_or_dequeue_waits_both_possible_at_once", 1, "es3", {"d", "t"}, 0, 0},
+	{"n1_enqueue_or_dequeue_waits_a_dequeue_waits_too", 1, "ts5", {"e", "gb"}, 0, 0},
+	{"n1_same_queue_twice_2_items", 1, "s6", {"e", "e"}, 0, 0},
+	{"n1_same_queue_both_directions", 1, "", {"s7", "d"}, 0, 0},
+	{"n1_start_dequeues_beside_items", 1, "", {"s1", "et"}, 0, 0},
+	{"n1_start_enqueues_beside_room", 1, "et", {"s2", "dg"}, 0, 0},
+	{"n1_start_enqueues_beside_close_cancel", 1, "et", {"s2", "C"}, 0, 0},
+	{"n1_2_starts_crossed", 1, "", {"s1", "s4", "et"}, 0, 0},
+	{"n1_2_starts_both_directions", 1, "e", {"s3", "s5"}, 0, 0},
+	{"n1_dequeue_waits_start_select_item", 1, "a", {"s1", "e"}, 0, 0},
+	{"n1_fair_dequeue_waits_start_select_items", 1, "a", {"s1", "et"}, FAIR, 0},
+	{"n1_fair_2_selects_crossed_item_in_each", 1, "s1s4", {"e", "t"}, FAIR, 0},
+	{"n1_fair_select_behind_a_select_item_in_each", 1, "s1s8", {"e", "t"}, FAIR, 0},
+	{"n1_fair_select_behind_a_select_cancel_item", 1, "s1s8", {"k", "t"}, FAIR, 0},
 	/* Threads that wait. */
-	{"n1_select_beside_item", 1, "", {"1", "t"}, 0, WEIR_NO_DEADLINE},
-	{"n1_select_beside_item_in_each", 1, "", {"1", "t", "T"}, 0, WEIR_NO_DEADLINE},
-	{"n1_2_selects_crossed_beside_item_in_each", 1, "", {"1", "4", "tT"}, 0, WEIR_NO_DEADLINE},
-	{"n1_2_selects_of_enqueues_beside_room_in_each", 1, "tT", {"2", "2", "gG"}, 0, WEIR_NO_DEADLINE},
-	{"n1_select_feeds_a_dequeue", 1, "tTs2", {"g", "d"}, 0, WEIR_NO_DEADLINE},
-	{"n1_select_and_dequeue_of_2_items", 1, "", {"1", "d", "tT", "t"}, 0, 3},
-	{"n1_select_beside_token_and_item", 1, "", {"1", "F", "t"}, 0, WEIR_NO_DEADLINE},
-	{"n1_select_with_deadline_beside_item", 1, "", {"1", "T"}, 0, 2},
-	{"n1_select_of_enqueues_with_deadline_beside_room", 1, "tT", {"2", "G"}, 0, 2},
+	{"n1_select_beside_item", 1, "", {"1", "e"}, 0, WEIR_NO_DEADLINE},
+	{"n1_select_beside_item_in_each", 1, "", {"1", "e", "t"}, 0, WEIR_NO_DEADLINE},
+	{"n1_2_selects_crossed_beside_item_in_each", 1, "", {"1", "4", "et"}, 0, WEIR_NO_DEADLINE},
+	{"n1_2_selects_of_enqueues_beside_room_in_each", 1, "et", {"2", "2", "dg"}, 0, WEIR_NO_DEADLINE},
+	{"n1_select_feeds_a_dequeue", 1, "ets2", {"d", "D"}, 0, WEIR_NO_DEADLINE},
+	{"n1_select_and_dequeue_of_2_items", 1, "", {"1", "D", "et", "e"}, 0, 3},
+	{"n1_select_beside_token_and_item", 1, "", {"1", "F", "e"}, 0, WEIR_NO_DEADLINE},
+	{"n1_select_with_deadline_beside_item", 1, "", {"1", "t"}, 0, 2},
+	{"n1_select_of_enqueues_with_deadline_beside_room", 1, "et", {"2", "g"}, 0, 2},
 };
 
 static struct scene {
@@ -90,7 +88,7 @@ static int calls_of(const char *letters)
 	return queue_scope_calls(scene.scope, letters);
 }
 
-/* -- what is asked ------------------------------------------------------------------------------------------------------------ */
+/* -- what is asked ----------------------------------------------------------------------------- */
 
 static void have(void *item)
 {
@@ -123,7 +121,7 @@ static void check_chosen(const struct weir_select_case cases[], size_t chosen)
 	else
 		weir_model_assert(one->status == (enqueues ? WEIR_CANCELLED : WEIR_OUT_OF_RANGE) &&
 		                  (weir_queue_closed(one->queue) || scene.finishing));
-	for (size_t i = 0; i < 2; i++) /* what was not chosen is untouched */
+	for (size_t i = 0; i < 2; i++) /* a case that was not chosen is unchanged */
 		weir_model_assert(i == chosen || cases[i].kind == WEIR_SELECT_ENQUEUE || cases[i].item == NULL);
 }
 
@@ -133,7 +131,7 @@ static void check_failure(enum weir_status status)
 	                  (status == WEIR_DEADLINE_EXCEEDED && scene.scope->deadline != WEIR_NO_DEADLINE));
 }
 
-/* -- the calls ---------------------------------------------------------------------------------------------------------------- */
+/* -- the calls --------------------------------------------------------------------------------- */
 
 static void put(size_t me, int queue)
 {
@@ -238,45 +236,67 @@ static void dequeue_ended(void *context, enum weir_status status, const weir_err
 
 	(void)error;
 	weir_model_assert(started->ended++ == 0);
-	if (status == WEIR_OK && done == 1)
-		have(items[0]);
+	for (size_t i = 0; status == WEIR_OK && i < done; i++)
+		have(items[i]);
 }
 
-static void start_dequeue(size_t me, int queue)
+static void start_dequeue(size_t me, int queue, size_t count)
 {
 	struct started *started = next_started(me);
 
 	started->queue = queue;
-	weir_model_assert(weir_queue_start(scene.queues[queue], WEIR_QUEUE_OP_DEQUEUE_MANY, &started->item, 1,
+	weir_model_assert(weir_queue_start(scene.queues[queue], WEIR_QUEUE_OP_DEQUEUE_MANY, started->items, count,
 	                                   dequeue_ended, started, &started->op, NULL) == WEIR_OK);
 }
+
+static void select_now(size_t me, char what)
+{
+	if (scene.start_next[me])
+		start_select(me, what);
+	else
+		select_waiting(me, what);
+	scene.start_next[me] = 0;
+}
+
+static void close_it(int queue, enum weir_close_mode mode)
+{
+	(void)weir_queue_close(scene.queues[queue], mode, NULL);
+}
+
+#define LETTERS(LETTER) \
+	LETTER('e', "enqueue X", put(me, X)) \
+	LETTER('d', "dequeue X", take(X)) \
+	LETTER('D', "dequeue X, waiting", take_waiting()) \
+	LETTER('c', "close X, drain", close_it(X, WEIR_CLOSE_DRAIN)) \
+	LETTER('C', "close X, cancel", close_it(X, WEIR_CLOSE_CANCEL)) \
+	LETTER('t', "enqueue Y", put(me, Y)) \
+	LETTER('g', "dequeue Y", take(Y)) \
+	LETTER('y', "close Y, drain", close_it(Y, WEIR_CLOSE_DRAIN)) \
+	LETTER('a', "start a dequeue of X", start_dequeue(me, X, 1)) \
+	LETTER('b', "start a dequeue of Y", start_dequeue(me, Y, 1)) \
+	LETTER('B', "start a dequeue of 2 of X", start_dequeue(me, X, 2)) \
+	LETTER('1', "select: dequeue X or dequeue Y", select_now(me, '1')) \
+	LETTER('2', "select: enqueue X or enqueue Y", select_now(me, '2')) \
+	LETTER('3', "select: enqueue X or dequeue Y", select_now(me, '3')) \
+	LETTER('4', "select: dequeue Y or dequeue X", select_now(me, '4')) \
+	LETTER('5', "select: enqueue Y or dequeue X", select_now(me, '5')) \
+	LETTER('6', "select: dequeue X or dequeue X", select_now(me, '6')) \
+	LETTER('7', "select: enqueue X or dequeue X", select_now(me, '7')) \
+	LETTER('8', "select: dequeue Y or dequeue Y", select_now(me, '8')) \
+	LETTER('s', "the next select is started, and holds no thread", scene.start_next[me] = 1) \
+	LETTER('k', "cancel the first operation that `start` started", \
+	       weir_pending_cancel(scene.started[ROWS - 1][0].op, NULL)) \
+	LETTER('F', "fire the token of waiting calls", (void)weir_cancel_fire(scene.token, NULL))
 
 static void call(size_t me, char what)
 {
 	switch (what) {
-	case 't': put(me, X); break;
-	case 'T': put(me, Y); break;
-	case 'g': take(X); break;
-	case 'G': take(Y); break;
-	case 'd': take_waiting(); break;
-	case 'a': start_dequeue(me, X); break;
-	case 'b': start_dequeue(me, Y); break;
-	case 'x': (void)weir_queue_close(scene.queues[X], WEIR_CLOSE_DRAIN, NULL); break;
-	case 'y': (void)weir_queue_close(scene.queues[Y], WEIR_CLOSE_DRAIN, NULL); break;
-	case 'z': (void)weir_queue_close(scene.queues[X], WEIR_CLOSE_CANCEL, NULL); break;
-	case 'k': weir_queue_op_cancel(scene.started[ROWS - 1][0].op, NULL); break;
-	case 'F': (void)weir_cancel_fire(scene.token, NULL); break;
-	case 's': scene.start_next[me] = 1; return;
-	default:
-		if (scene.start_next[me])
-			start_select(me, what);
-		else
-			select_waiting(me, what);
+		LETTERS(LETTER_CASE)
+	default: weir_model_assert(!"a letter of the table");
 	}
-	scene.start_next[me] = 0;
 }
 
-/* -- an execution ------------------------------------------------------------------------------------------------------------- */
+/* -- an execution ------------------------------------------------------------------------------ */
 
 static void thread(void *context, size_t me)
 {
@@ -292,20 +312,20 @@ static void setup(void *context)
 	for (int i = 0; i < 2; i++)
 		weir_model_assert(weir_queue_create(&options, &scene.queues[i], NULL) == WEIR_OK);
 	if (calls_of("F") != 0)
-		weir_model_assert(weir_cancel_create(NULL, &scene.token) == WEIR_OK);
+		weir_model_assert(weir_cancel_create(NULL, &scene.token, NULL) == WEIR_OK);
 	scope_calls(ROWS - 1, scene.scope->start, call);
 }
 
 static int can_proceed(const weir_queue *queue, enum weir_select_kind kind)
 {
-	size_t size = weir_queue_size(queue);
+	size_t size = weir_queue_size_approx(queue);
 
 	if (kind == WEIR_SELECT_ENQUEUE)
-		return size < scene.scope->capacity || (queue == scene.queues[X] && calls_of("z") != 0);
+		return size < scene.scope->capacity || (queue == scene.queues[X] && calls_of("C") != 0);
 	return size != 0 || weir_queue_closed(queue);
 }
 
-/* Nobody is left waiting for what is there. */
+/* No call is left waiting for an item that is stored. */
 static void check_waiting(const struct started *started)
 {
 	if (!started->used || started->ended)
@@ -328,7 +348,7 @@ static void finish(void *context)
 		struct started *started = &scene.started[i / STARTED][i % STARTED];
 
 		weir_model_assert(!started->used || started->ended == 1);
-		weir_queue_op_release(started->op);
+		weir_pending_release(started->op);
 	}
 	for (int i = 0; i < 2; i++)
 		weir_model_assert(weir_queue_destroy(scene.queues[i], NULL) == WEIR_OK);
@@ -337,7 +357,7 @@ static void finish(void *context)
 	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
 }
 
-/* -- all ---------------------------------------------------------------------------------------------------------------------- */
+/* -- all --------------------------------------------------------------------------------------- */
 
 static void set_scene(const struct queue_scope *scope, enum weir_queue_order order)
 {
@@ -353,12 +373,14 @@ static const struct queue_check check = {
 
 int main(int argc, char **argv)
 {
+	static const struct scope_letter letters[] = {LETTERS(LETTER_ROW){0, NULL}};
 	int bad;
 
+	scope_letters(argc, argv, letters);
 	scope_arguments(argc, argv);
 	bad = queue_check_all(&check, WEIR_QUEUE_FIFO, 1500);
 	scope_symmetric(1);
-	bad |= queue_check_all(&check, WEIR_QUEUE_FIFO, 400);
+	bad |= queue_check_all(&check, WEIR_QUEUE_FIFO, 1600);
 	scope_symmetric(0);
 	return bad | queue_check_all(&check, WEIR_QUEUE_SHUFFLE, 500) | queue_check_progress(&check, WEIR_QUEUE_FIFO, 30);
 }

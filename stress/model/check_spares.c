@@ -1,8 +1,9 @@
 /*
- * check_spares.c - memory of values that is kept: a block is with one thread at a time, and all of it comes back, whoever is last.
+ * check_spares.c - spare memory of values: one thread at a time has a block, and every block is
+ * released, whichever thread is last.
  *
- * Blocks are written where they are got and read where they are released: two threads with one block race. What is never freed, or
- * twice, the checker finds by itself.
+ * A block is written when it is taken and read when it is released, so two threads with one block
+ * race. The checker itself finds leaks and double frees.
  */
 #include <string.h>
 #include <weir/reclaim.h>
@@ -15,9 +16,8 @@ enum { THREADS = 2, SIZE = 64, OTHER_SIZE = 128, SMALL_SIZE = 32, ALIGNMENT = 64
 static struct scene {
 	struct weiri_spares *spares;
 	weir_allocator of_values;
-	/* g: get; o: get a block of another size; v: get one that is not kept, and release it; p: release the one that was got last; e: the variable ends */
-	const char *calls[THREADS];
-	size_t kept; /* so many blocks are kept at the start */
+	const char *calls[THREADS]; /* LETTERS says what each does */
+	size_t kept;                /* so many blocks are kept at the start */
 	struct held {
 		uint64_t *block;
 		size_t size;
@@ -43,7 +43,7 @@ static void put(size_t me)
 	held->block = NULL;
 }
 
-/* As a view of a value that is held does. */
+/* As a view of a held value does. */
 static void get_and_put_a_small_one(void)
 {
 	uint64_t *small = scene.of_values.allocate(scene.of_values.context, SMALL_SIZE, ALIGNMENT);
@@ -72,17 +72,24 @@ static void setup(void *context)
 	}
 }
 
+static void end_variable(void)
+{
+	weiri_spares_end(scene.spares);
+	scene.spares = NULL;
+}
+
+#define LETTERS(LETTER) \
+	LETTER('g', "get a block", get(me, SIZE)) \
+	LETTER('o', "get a block of another size", get(me, OTHER_SIZE)) \
+	LETTER('v', "get a block that is not kept, and release it", get_and_put_a_small_one()) \
+	LETTER('p', "release the block that was got last", put(me)) \
+	LETTER('e', "the variable ends", end_variable())
+
 static void call(size_t me, char what)
 {
 	switch (what) {
-	case 'g': get(me, SIZE); break;
-	case 'o': get(me, OTHER_SIZE); break;
-	case 'v': get_and_put_a_small_one(); break;
-	case 'p': put(me); break;
-	default:
-		weiri_spares_end(scene.spares);
-		scene.spares = NULL;
-		break;
+		LETTERS(LETTER_CASE)
+	default: weir_model_assert(!"a letter of the table");
 	}
 }
 
@@ -131,6 +138,9 @@ static struct scope_plan prepare(size_t index)
 
 int main(int argc, char **argv)
 {
+	static const struct scope_letter letters[] = {LETTERS(LETTER_ROW){0, NULL}};
+
+	scope_letters(argc, argv, letters);
 	scope_arguments(argc, argv);
 	return scope_all(prepare, sizeof(rows) / sizeof(rows[0]));
 }

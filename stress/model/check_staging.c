@@ -1,15 +1,13 @@
 /*
- * check_staging.c - staging areas, and with them operations that wait on an object (await.c) and versions of a sorted collection (tree.c).
+ * check_staging.c - staging areas, and with them operations that wait for an object (sync/pending.h) and
+ * versions of a sorted collection (tree.c).
  *
- * A scope gives each thread a row of calls, a letter each:
+ * A scope gives each thread a row of calls, a letter each; LETTERS says what each letter does.
  *
- *   p  put, at once    P  put, waiting    g  get, at once    G  get, waiting    k  peek at the oldest, at once    K  the same, waiting
- *   c  clear           l  look            a  start a get     x  cancel it       e  an era begins, and what is retired is collected
- *   z  a planted fault: a get that says "empty" without a look
- *   t  get, until a token fires           f  fire it         d  get, with a deadline
- *
- * Asked of every execution: of scopes in which nothing is started, some order of the calls explains all answers (judged.h); each tuple that went in comes out once, or is cleared, each putter's in order; who waits wakes; bytes and
- * number agree in every look, within the bounds; an operation that was started completes once; no tensor leaks or is freed early.
+ * Required of every execution: if nothing is started in a scope, some order of the calls explains
+ * all results (judged.h); each tuple that was put is taken once, or is cleared, each thread's in
+ * order; waiters wake; bytes and number agree in every look, within the bounds; an operation that
+ * was started completes once; no tensor leaks or is freed early.
  */
 #include <string.h>
 #include <weir/reclaim.h>
@@ -25,7 +23,7 @@ enum { THREADS = 4, CALLS = 5, ROWS = THREADS + 1 };
 static const struct scope {
 	const char *name;
 	size_t capacity;
-	int inside; /* tuples that are there at the start */
+	int inside; /* tuples that are stored at the start */
 	const char *calls[THREADS];
 	uint64_t executions; /* in the short form */
 	int waits;           /* a thread may be left asleep when another is stopped */
@@ -35,36 +33,36 @@ static const struct scope {
 	{"staging_2_gets_of_1", 0, 1, {"g", "g"}, 20000, 0},
 	{"staging_2_gets_of_3", 0, 3, {"g", "g"}, 20000, 0},
 	{"staging_put_and_get_beside_get", 0, 1, {"pg", "g"}, 20000, 0},
-	{"staging_peek_beside_get", 0, 2, {"k", "g"}, 20000, 0},
-	{"staging_peek_beside_2_gets_and_collection", 0, 2, {"k", "gge"}, 10000, 0},
+	{"staging_peek_beside_get", 0, 2, {"v", "g"}, 20000, 0},
+	{"staging_peek_beside_2_gets_and_collection", 0, 2, {"v", "ggn"}, 10000, 0},
 	{"staging_clear_beside_put", 0, 1, {"c", "p"}, 20000, 0},
 	{"staging_clear_beside_get", 0, 2, {"c", "g"}, 20000, 0},
 	{"staging_clear_beside_clear", 0, 2, {"c", "c"}, 20000, 0},
-	{"staging_put_beside_get_and_collections", 0, 0, {"p", "ege"}, 25000, 0},
+	{"staging_put_beside_get_and_collections", 0, 0, {"p", "ngn"}, 25000, 0},
 	{"staging_full_beside_empty_n2_1_putter_x3_1_getter_x2", 2, 0, {"ppp", "gg"}, 10000, 0},
 	{"staging_store_buffering_each_puts_and_gets", 0, 0, {"pg", "pg"}, 10000, 0},
-	{"staging_iriw_2_puts_seen_by_2_who_peek_and_get", 0, 0, {"p", "p", "kg", "kg"}, 5000, 0},
+	{"staging_iriw_2_puts_seen_by_2_who_peek_and_get", 0, 0, {"p", "p", "vg", "vg"}, 5000, 0},
 	{"staging_look_beside_put_and_get", 2, 1, {"ll", "p", "g"}, 10000, 0},
 	{"staging_get_waits_beside_put", 0, 0, {"G", "p"}, 10000, 1},
-	{"staging_peek_waits_beside_put", 0, 0, {"K", "p"}, 10000, 1},
+	{"staging_peek_waits_beside_put", 0, 0, {"V", "p"}, 10000, 1},
 	{"staging_put_waits_beside_get_n1", 1, 1, {"P", "g"}, 10000, 1},
 	{"staging_put_waits_beside_clear_n1", 1, 1, {"P", "c"}, 10000, 1},
 	{"staging_2_gets_wait_beside_2_puts", 0, 0, {"G", "G", "pp"}, 5000, 1},
 	{"staging_get_waits_beside_put_that_waits_n1", 1, 0, {"GG", "PP"}, 5000, 1},
-	{"staging_get_with_token_beside_put_and_fire", 0, 0, {"t", "p", "f"}, 5000, 1},
+	{"staging_get_with_token_beside_put_and_fire", 0, 0, {"t", "p", "F"}, 5000, 1},
 	{"staging_get_with_deadline_beside_put", 0, 0, {"d", "p"}, 5000, 1},
-	{"staging_get_with_deadline_beside_peek", 0, 0, {"d", "k"}, 2000, 1},
-	{"staging_started_get_beside_put_and_cancel_and_collection", 0, 0, {"axe", "p"}, 10000, 0},
-	{"staging_started_get_beside_put_and_cancel", 0, 0, {"ax", "p"}, 5000, 0},
+	{"staging_get_with_deadline_beside_peek", 0, 0, {"d", "v"}, 2000, 1},
+	{"staging_started_get_beside_put_and_cancel_and_collection", 0, 0, {"skn", "p"}, 10000, 0},
+	{"staging_started_get_beside_put_and_cancel", 0, 0, {"sk", "p"}, 5000, 0},
 };
 
 static struct scene {
 	const struct scope *scope;
 	weir_staging *staging;
 	weir_cancel *token;
-	weir_staging_op *op;
-	int put[ROWS], accepted[ROWS]; /* tuples offered; that went in */
-	int got[ROWS][ROWS];           /* [by][of]: the last number that came out */
+	weir_pending *op;
+	int put[ROWS], accepted[ROWS]; /* tuples offered; tuples that were put */
+	int got[ROWS][ROWS];           /* [by][of]: the last number that was taken */
 	int out[ROWS];
 	int cleared[ROWS]; /* some may have been */
 	int completions;
@@ -91,7 +89,7 @@ static void have(size_t me, weir_tensor *tensor, int taken)
 	weir_tensor_release(tensor);
 }
 
-/* A call that may not wait, and would have to. */
+/* A call that may not wait, but would have to. */
 static enum weir_status at_once(enum weir_status status, uint64_t deadline_ns)
 {
 	return status == WEIR_DEADLINE_EXCEEDED && deadline_ns == 0 ? WEIR_WOULD_BLOCK : status;
@@ -160,7 +158,7 @@ static void look(void)
 {
 	size_t size, bytes;
 
-	weir_model_assert(weir_staging_look(scene.staging, &size, &bytes) == WEIR_OK);
+	weir_model_assert(weir_staging_size(scene.staging, &size, &bytes) == WEIR_OK);
 	weir_model_assert(bytes == size * 4 && (scene.scope->capacity == 0 || size <= scene.scope->capacity));
 }
 
@@ -174,35 +172,54 @@ static void completed(void *context, enum weir_status status, const weir_error *
 		have(ROWS - 1, tuple[0], 1);
 }
 
+static void start_get(void)
+{
+	weir_model_assert(weir_staging_start_get(scene.staging, completed, NULL, &scene.op, NULL) == WEIR_OK);
+}
+
+static void cancel(void)
+{
+	weir_pending_cancel(scene.op, NULL);
+	weir_pending_release(scene.op);
+}
+
+static void clear(size_t me)
+{
+	scene.cleared[me] = 1;
+	weir_model_call_begins(3);
+	weir_model_assert(weir_staging_clear(scene.staging) == WEIR_OK);
+	weir_model_call_ends(3);
+	weir_model_answer(HISTORY_CLEAR, 0, 0);
+}
+
+static void new_era_and_collection(void)
+{
+	(void)weiri_fetch_add_seq_cst(&weiri_era, 1);
+	(void)weir_reclaim_flush(0);
+}
+
+#define LETTERS(LETTER) \
+	LETTER('p', "put", put(me, 0)) \
+	LETTER('P', "put, waiting", put(me, WEIR_NO_DEADLINE)) \
+	LETTER('g', "get", get(me, 0, NULL)) \
+	LETTER('G', "get, waiting", get(me, WEIR_NO_DEADLINE, NULL)) \
+	LETTER('t', "get, waiting until the token fires", get(me, WEIR_NO_DEADLINE, scene.token)) \
+	LETTER('d', "get, waiting until a deadline", get(me, 1000, NULL)) \
+	LETTER('v', "peek at the oldest", peek(me, 0)) \
+	LETTER('V', "peek at the oldest, waiting", peek(me, WEIR_NO_DEADLINE)) \
+	LETTER('l', "look", look()) \
+	LETTER('c', "clear", clear(me)) \
+	LETTER('F', "fire the token", (void)weir_cancel_fire(scene.token, NULL)) \
+	LETTER('s', "start a get", start_get()) \
+	LETTER('k', "cancel what was started", cancel()) \
+	LETTER('n', "a new era begins, and what is retired is collected", new_era_and_collection()) \
+	LETTER('z', "a planted fault: a get that returns \"empty\" without reading", judged_wrong_take())
+
 static void call(size_t me, char what)
 {
 	switch (what) {
-	case 'p': put(me, 0); break;
-	case 'P': put(me, WEIR_NO_DEADLINE); break;
-	case 'g': get(me, 0, NULL); break;
-	case 'G': get(me, WEIR_NO_DEADLINE, NULL); break;
-	case 't': get(me, WEIR_NO_DEADLINE, scene.token); break;
-	case 'd': get(me, 1000, NULL); break;
-	case 'k': peek(me, 0); break;
-	case 'K': peek(me, WEIR_NO_DEADLINE); break;
-	case 'l': look(); break;
-	case 'z': judged_wrong_take(); break;
-	case 'f': (void)weir_cancel_fire(scene.token, NULL); break;
-	case 'a':
-		weir_model_assert(weir_staging_start_get(scene.staging, completed, NULL, &scene.op, NULL) == WEIR_OK);
-		break;
-	case 'x':
-		weir_staging_op_cancel(scene.op);
-		weir_staging_op_release(scene.op);
-		break;
-	case 'c':
-		scene.cleared[me] = 1;
-		weir_model_call_begins(3);
-		weir_model_assert(weir_staging_clear(scene.staging) == WEIR_OK);
-		weir_model_call_ends(3);
-		weir_model_answer(HISTORY_CLEAR, 0, 0);
-		break;
-	default: (void)weiri_fetch_add_seq_cst(&weiri_era, 1); (void)weir_reclaim_flush(0);
+		LETTERS(LETTER_CASE)
+	default: weir_model_assert(!"a letter of the table");
 	}
 }
 
@@ -216,19 +233,17 @@ static void thread(void *context, size_t me)
 static void setup(void *context)
 {
 	struct weir_tensor_component component = {WEIR_I32, NULL, NULL};
-	struct weir_staging_options options = {.struct_size = sizeof(options),
-	                                       .capacity = scene.scope->capacity,
-	                                       .components = &component,
-	                                       .component_count = 1};
+	struct weir_staging_options options = {WEIR_STAGING_OPTIONS_INIT, .capacity = scene.scope->capacity,
+	                                       .components = &component, .component_count = 1};
 	int starts = 0;
 
 	(void)context;
 	weir_model_assert(weir_staging_create(&options, &scene.staging, NULL) == WEIR_OK);
 	for (size_t i = 0; i < THREADS && scene.scope->calls[i] != NULL; i++)
-		starts |= strchr(scene.scope->calls[i], 'a') != NULL;
+		starts |= strchr(scene.scope->calls[i], 's') != NULL;
 	if (!starts)
 		judged_as_fifo(scene.scope->capacity);
-	weir_model_assert(weir_cancel_create(NULL, &scene.token) == WEIR_OK);
+	weir_model_assert(weir_cancel_create(NULL, &scene.token, NULL) == WEIR_OK);
 	for (int i = 0; i < scene.scope->inside; i++)
 		put(ROWS - 1, 0);
 }
@@ -239,7 +254,7 @@ static void finish(void *context)
 	size_t left;
 
 	(void)context;
-	weir_model_assert(weir_staging_look(scene.staging, &left, NULL) == WEIR_OK);
+	weir_model_assert(weir_staging_size(scene.staging, &left, NULL) == WEIR_OK);
 	look();
 	for (size_t i = 0; i < ROWS; i++) {
 		in += scene.accepted[i];
@@ -275,7 +290,10 @@ static struct scope_plan prepare(size_t index)
 		.stopped = scope->waits ? 0 : 30};
 }
 
-/* With membarrier refused the light fences are fences too: a change and a look at the list, beside an append and an attempt. */
+/*
+ * If membarrier is refused, the light fences are fences too: a change and a look at the list,
+ * against an append and an attempt.
+ */
 static int check_fences(void)
 {
 	int bad = 0;
@@ -293,6 +311,9 @@ static int check_fences(void)
 
 int main(int argc, char **argv)
 {
+	static const struct scope_letter letters[] = {LETTERS(LETTER_ROW){0, NULL}};
+
+	scope_letters(argc, argv, letters);
 	scope_arguments(argc, argv);
 	return scope_all(prepare, sizeof(scopes) / sizeof(scopes[0])) | check_fences() | check_planted();
 }

@@ -1,9 +1,11 @@
 /*
- * check_stalls.c - who keeps memory from being freed: looks beside releases, sections, new threads, other looks; and hooks.
+ * check_stalls.c - which threads keep memory from being freed: looks during releases, sections, new
+ * threads and other looks; and hooks.
  *
- * There is one object, retired, and a slot that names it. While a collector looks at it nobody frees it; it is found by at most one
- * look of those under way, by all that come alone, and by none once the slot was cleared. Time passes where a scope lets it: ages are known
- * of what lies two ticks back, see reclaim/eras.c.
+ * There is one retired object, and a slot that names it. While a collector is reading it, no thread
+ * frees it. At most one of concurrent looks finds it; every look that runs alone finds it; and none
+ * finds it once the slot was cleared. Time passes if a scope allows it: the age is known of objects
+ * that were retired two ticks ago, see reclaim/eras.c.
  */
 #include <stdint.h>
 #include <string.h>
@@ -50,7 +52,7 @@ static struct object *make(void)
 	return object;
 }
 
-/* Retired, and held. The era in which it was is over. */
+/* Retired, and held. The era in which it was retired is over. */
 static void setup(void *context)
 {
 	struct weiri_record *record = weiri_record_get();
@@ -97,7 +99,7 @@ static struct found look(void)
 	return found;
 }
 
-/* -- looks -------------------------------------------------------------------------------------------------------------------- */
+/* -- looks ------------------------------------------------------------------------------------- */
 
 /* The slot is still claimed. */
 static void look_finds_it(void)
@@ -164,7 +166,7 @@ static void finish_let_go(void *context)
 	flush(2);
 }
 
-/* -- who is told -------------------------------------------------------------------------------------------------------------- */
+/* -- reports ----------------------------------------------------------------------------------- */
 
 enum { FIRST_LIMIT = 1, SECOND_LIMIT = 2 };
 
@@ -192,13 +194,13 @@ static void set_second_due(void)
 	weiri_stalls_set_due(SECOND_LIMIT, tell_second);
 }
 
-/* Says that it has collected. */
+/* Signals that it has collected. */
 static void after_collection(void)
 {
 	weiri_stalls_after_collection(weiri_record_get());
 }
 
-/* Of those who have collected at one time one tells. */
+/* Of the threads that have collected at the same time one reports. */
 static void finish_told(void *context)
 {
 	weir_model_assert(weiri_load_relaxed(&scene.told) == 1);
@@ -234,7 +236,7 @@ static void sleep_until(uint64_t ns)
 	(void)weiri_futex_wait(&scene.nobody_wakes, 0, ns);
 }
 
-/* When the object is old enough. */
+/* Called when the object is old enough. */
 static void collect_late(void)
 {
 	sleep_until(tick_ns);
@@ -243,15 +245,15 @@ static void collect_late(void)
 	after_collection();
 }
 
-/* -- by name ------------------------------------------------------------------------------------------------------------------ */
+/* -- by name ----------------------------------------------------------------------------------- */
 
 static void setup_variable(void *context)
 {
-	struct weir_var_options options = {.struct_size = sizeof(options), .dtype = WEIR_I64, .name = "x"};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_I64, .name = "x"};
 	weir_tensor *initial = number_of_size(1, SMALL_VALUES);
 
 	(void)context;
-	weir_model_assert(weir_var_create(&options, initial, &scene.var, NULL) == WEIR_OK);
+	weir_model_assert(weir_var_create(initial, &options, &scene.var, NULL) == WEIR_OK);
 	weir_tensor_release(initial);
 	weir_model_assert(weir_var_read(scene.var, &scene.read) == WEIR_OK);
 	weir_read_release(&scene.read);
@@ -271,24 +273,38 @@ static void see(void *context, const struct weir_stall *stall)
 
 static void look_by_name(void)
 {
-	weir_model_assert(weir_stalls_look(0, see, NULL, NULL) == WEIR_OK);
+	weir_model_assert(weir_stalls_visit(0, see, NULL, NULL) == WEIR_OK);
 }
 
 static void destroy_variable(void)
 {
-	weir_model_assert(weir_var_destroy(scene.var) == WEIR_OK);
+	weir_model_assert(weir_var_destroy(scene.var, NULL) == WEIR_OK);
 }
 
-static void finish_variable(void *context)
+/* Its name goes with it. */
+static void destroy_variable_and_collect(void)
+{
+	destroy_variable();
+	(void)weir_reclaim_flush(0);
+}
+
+/* A collector that has the version in hand keeps it from the look. */
+static void finish_collected_variable(void *context)
 {
 	(void)context;
-	weir_model_assert(weiri_load_relaxed(&scene.told) == 1);
+	weir_model_assert(weiri_load_relaxed(&scene.told) <= 1);
 	weir_model_assert(value_of(&scene.read) == 1);
 	weir_read_release(&scene.read);
 	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
 }
 
-/* ------------------------------------------------------------------------------------------------------------------------------- */
+static void finish_variable(void *context)
+{
+	weir_model_assert(weiri_load_relaxed(&scene.told) == 1);
+	finish_collected_variable(context);
+}
+
+/* ---------------------------------------------------------------------------------------------- */
 
 static const struct scope {
 	const char *name;
@@ -306,6 +322,11 @@ static const struct scope {
 	{"stalls_new_limit_beside_one_that_collected", {set_second_due, after_collection}, setup_due, finish_told, 0},
 	{"stalls_new_hook_beside_one_that_collected", {set_second_hook, collect_late}, setup_hook, finish_told, 1},
 	{"stalls_look_by_name_beside_destroy", {look_by_name, destroy_variable}, setup_variable, finish_variable, 0},
+	{"stalls_look_by_name_beside_destroy_and_collection",
+     {look_by_name, destroy_variable_and_collect},
+     setup_variable,
+     finish_collected_variable,
+     0},
 };
 
 static struct scope_plan prepare(size_t index)

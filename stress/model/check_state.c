@@ -1,17 +1,22 @@
 /*
- * check_state.c - each part of a state is needed: for each a program that misses something where the part is left out.
+ * check_state.c - each part of a state is needed: for each part there is a program that misses
+ * something if the part is left out.
  *
- * A program is three threads: a writer, which at last sets `choice` to 1; a chooser, which looks whether it has, acts in one of two ways, and
- * adds 2; an observer, which adds 4. From the chooser's addition on, nothing tells how it acted but the part in question, and the states
- * of both ways are one where that is left out. What was seen as newer is explored first, and leaves less to happen afterwards than the
- * other does: so what is missed is what only the other leaves, an outcome, a race, a use of freed memory.
- * What comes of it is looked at only where the writer came before the chooser, and the observer after it: in other executions some thread
- * has ended and needs no more what the states differ by, or they differ by more.
+ * A program has three threads: a writer, which finally sets `choice` to 1; a chooser, which reads
+ * whether it is set, acts in one of two ways, and adds 2; and an observer, which adds 4. From the
+ * chooser's addition on, only the part in question tells how the chooser acted, and if that part is
+ * left out, the states of both ways are one. The way in which the chooser saw the newer value is
+ * explored first, and leaves fewer possibilities afterwards than the other one. So what is missed
+ * is what only the other way leaves: an outcome, a race, a use of freed memory.
+ * The result counts only if the writer came before the chooser, and the observer after it. In other
+ * executions some thread has ended and no longer needs what the states differ in, or the states
+ * differ in more.
  *
- * Each program is explored without merging states, with it, and with it but for the part: the first two meet the same, the third less.
+ * Each program is explored without merging states, with merging, and with merging but without the
+ * part. The first two must find the same, the third must find less.
  *
- * Then programs of two threads that were taken for others once: what one thread does between two of its steps, the other can tell from
- * more than its steps.
+ * Then come programs of two threads that were once confused: what one thread does between two of
+ * its steps, the other thread can tell from more than these steps.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,13 +38,13 @@ static struct state {
 	int plain, earlier, later;
 	_Alignas(4) unsigned char bytes[4];
 	int saw[4];  /* the chooser's addition, and later; the observer's, and later */
-	int another; /* it is none of the two executions that are meant */
+	int another; /* it is neither of the two intended executions */
 } state;
 
 /* As if it were not atomic. */
 #define PLAIN(v) (*(int *)(uintptr_t)&state.v)
 
-/* -- writers ------------------------------------------------------------------------------------------------------------------ */
+/* -- writers ----------------------------------------------------------------------------------- */
 
 static void write_x(void)
 {
@@ -64,7 +69,7 @@ static void write_data_and_x(void)
 	STORE(x, 1, REL);
 }
 
-/* -- ways to act; 1: the newer value was seen ---------------------------------------------------------------------------------- */
+/* -- ways to act; 1: the newer value was seen -------------------------------------------------- */
 
 static int keep(int newer)
 {
@@ -90,7 +95,7 @@ static int write_y_twice(int newer)
 	return 0;
 }
 
-/* The view that y carries has x, or has not; the thread's own has it in the end. */
+/* The view that y carries contains x, or does not; the thread's own view contains it at the end. */
 static int release_y_around_x(int newer)
 {
 	int before = LOAD(x, RLX);
@@ -126,7 +131,7 @@ static int know_data(int newer)
 	return 0;
 }
 
-/* Of setup's 1: if it was not taken, it is still there in the end. */
+/* The 1 of setup: if it was not taken, it still exists at the end. */
 static int take_if_newer(int newer)
 {
 	if (newer) {
@@ -137,7 +142,7 @@ static int take_if_newer(int newer)
 	return 0;
 }
 
-/* It has read 2, which releases nothing; was it 1 before, which does? */
+/* It has read 2, which releases nothing; the question is whether it read 1 before, which does. */
 static int keep_pending(int newer)
 {
 	int first = LOAD(y, RLX), second = LOAD(y, RLX);
@@ -161,7 +166,7 @@ static int write_y_in_s(int newer)
 	return 0;
 }
 
-/* Either way the same is written, and something on both sides of y. */
+/* Either way the same value is written, and something on both sides of y. */
 static int write_data_behind_y(int newer)
 {
 	state.plain = state.earlier = state.later = 0;
@@ -222,7 +227,7 @@ static int let_time_pass(int newer)
 	return 0;
 }
 
-/* -- what comes of it: the chooser's last step, and the observer's --------------------------------------------------------------- */
+/* -- what comes of it: the chooser's last step, and the observer's ----------------------------- */
 
 static void say(int kept)
 {
@@ -301,7 +306,10 @@ static void see_x_behind_y(void)
 		state.saw[3] = 1 + LOAD(x, RLX);
 }
 
-/* Whoever looks at `step`, too, has the chooser be apart from others before its next operation. */
+/*
+ * This thread reads `step`, too, so the chooser's next operation is not combined with the one
+ * before it.
+ */
 static void see_step_and_y(void)
 {
 	(void)LOAD(step, RLX);
@@ -352,7 +360,7 @@ static void read_x_plainly(void)
 		state.saw[3] = PLAIN(after);
 }
 
-/* So that others than the chooser may look, and what they know counts. */
+/* So that other threads than the chooser may read it, and what they know counts. */
 static void look_at_x(void)
 {
 	(void)LOAD(x, RLX);
@@ -370,7 +378,7 @@ static void wake_other_word(void)
 	weiri_futex_wake(&state.other_word, 1);
 }
 
-/* -- programs ----------------------------------------------------------------------------------------------------------------- */
+/* -- programs ---------------------------------------------------------------------------------- */
 
 static void make_object(void *context)
 {
@@ -397,7 +405,7 @@ static const struct program {
 	int fails;                    /* what is missed is a failure */
 	memory_order order;           /* of the chooser's addition, and of its step after it */
 	void (*setup)(void *context); /* NULL: make_object */
-	int empty;                    /* what is said in the end, of what calls answered */
+	int empty;                    /* the final message about what calls returned */
 } programs[] = {
 	{"stacks", STATE_STACKS, see_nothing, keep, say, see_nothing, 0, RLX, NULL, 0},
 	{"operations", STATE_OPERATIONS, see_nothing, keep, store_in_y, see_step_and_y, 0, RLX, NULL, 0},
@@ -428,7 +436,7 @@ static const struct program {
 
 static const struct program *current;
 
-/* What was seen is forgotten with this call. */
+/* This call forgets what was seen. */
 static __attribute__((noinline)) int choose(int (*act)(int newer))
 {
 	return act(LOAD(choice, RLX) & 1);
@@ -459,7 +467,7 @@ static void thread(void *context, size_t number)
 	}
 }
 
-/* -- outcomes ----------------------------------------------------------------------------------------------------------------- */
+/* -- outcomes ---------------------------------------------------------------------------------- */
 
 enum { OUTCOMES = 8 * 4 * 8 * 4 * 2 };
 struct met {
@@ -487,7 +495,7 @@ static void meet(struct met *met, const struct weir_model_program *program, stru
 	free(met->result.replay);
 }
 
-/* How many outcomes of `a` are not in `b`. */
+/* The number of outcomes of `a` that are not in `b`. */
 static int missing(const struct met *a, const struct met *b)
 {
 	int count = 0;
@@ -497,7 +505,7 @@ static int missing(const struct met *a, const struct met *b)
 	return count;
 }
 
-/* Without merging and with it: do both fail, or else meet the same? */
+/* Without merging and with it: 1 if both fail, or both have the same outcomes. */
 static int meets_the_same(const struct weir_model_program *program, int fails)
 {
 	meet(&all, program, (struct weir_model_options){.no_reduction = 1});
@@ -530,9 +538,9 @@ static int check(const struct program *program)
 	return !right;
 }
 
-/* -- what two threads can tell ------------------------------------------------------------------------------------------------ */
+/* -- what two threads can tell ----------------------------------------------------------------- */
 
-/* What it lends is not looked at before the other has written there. */
+/* What it lends is not read before the other thread has written there. */
 static void lend_stack(void)
 {
 	int lent = 0;
@@ -543,7 +551,7 @@ static void lend_stack(void)
 		state.saw[0] = lent;
 }
 
-/* Which of the two it wrote is known there only. */
+/* Only there is it known which of the two it wrote. */
 static __attribute__((noinline)) void write_one_of_two(int *to)
 {
 	int one = 1 + LOAD(choice, RLX);
@@ -581,7 +589,7 @@ static void release_kept(void)
 	weir_model_release(state.kept);
 }
 
-/* The object that it finds may be another, at the address of the one that it released. */
+/* The object that it finds may be another object, at the address of the one that it released. */
 static void release_and_compare(void)
 {
 	void *was = state.kept;
@@ -599,14 +607,14 @@ static void allocate_and_publish(void)
 	(void)ADD(step, 1, RLX);
 }
 
-/* The other may release it meanwhile. */
+/* The other thread may release it meanwhile. */
 static void use_and_announce(void)
 {
 	state.saw[0] = atomic_load_explicit((_Atomic(int) *)state.kept, RLX) == 2;
 	STORE(y, 1, REL);
 }
 
-/* Nor is it well that something else is there at once. */
+/* It is also wrong if something else is there immediately. */
 static void release_and_allocate(void)
 {
 	(void)ADD(step, 1, RLX);
@@ -625,7 +633,7 @@ static void keep_object(void *context)
 	*state.kept = 1;
 }
 
-/* The other's deadline may pass after this and before the word changes. */
+/* The other thread's deadline may pass after this and before the word changes. */
 static void look_at_clock(void)
 {
 	(void)LOAD(x, RLX);
@@ -640,7 +648,10 @@ static void wait_for_word(void)
 	state.saw[1] = weiri_futex_wait(&state.word, 0, 1000);
 }
 
-/* What either writes to x or y, the other does not look at. Of the bytes one is read and written at once. */
+/*
+ * Neither thread reads what the other writes to x or y. One of the bytes is read and written by one
+ * operation.
+ */
 static void read_bytes_behind_x(void)
 {
 	STORE(x, 1, RLX);
@@ -707,8 +718,8 @@ int main(int argc, char **argv)
 
 	scope_arguments(argc, argv);
 	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++)
-		bad |= STATE_SUPPORTED && check(&programs[i]);
+		bad |= STATE_SUPPORTED && scope_chosen(programs[i].name) && check(&programs[i]);
 	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
-		bad |= STATE_SUPPORTED && check_pair(&pairs[i]);
+		bad |= STATE_SUPPORTED && scope_chosen(pairs[i].name) && check_pair(&pairs[i]);
 	return bad;
 }

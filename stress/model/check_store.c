@@ -1,19 +1,17 @@
 /*
- * check_store.c - what lies inside a queue, and when its end is reached: the bags of shuffle and priority queues, items that
- * batches gave back, turns.
+ * check_store.c - the contents of a queue, and when its end is reached: the stores of all
+ * orders, items that batches returned, turns.
  *
- * Nobody waits here (that is check_queue.c), so most scopes are small enough to be explored completely. A scope gives each thread a row of
- * calls, a letter each:
+ * No thread waits here (that is the subject of check_queue.c), so most scopes are small enough to
+ * be explored completely. A scope gives each thread a row of calls, a letter each; LETTERS says what
+ * each letter does.
  *
- *   e  enqueue     d  dequeue     c  close     q  closed?
- *   b  a batch takes its turn and up to 2 items; fewer than 2 it gives back     f  frees what was retired
- *   z  a planted fault: a dequeue that says "empty" without a look
- *   x  takes from the bag alone; who finds it empty sees what the one who emptied it wrote before
- *
- * Asked of every execution: where no batch is under way, some order of the calls explains all answers (judged.h); what was accepted comes out once; a batch has its items in order (FIFO); whoever is told that the queue
- * is closed sees what the closer wrote before; nothing goes in after that; and whoever is told that the queue is drained is right: nothing
- * is left and nothing is given back. With ITEM_STAYS there is an item for the one dequeue, inside or in a batch that will give it back:
- * it may not be told "drained".
+ * Required of every execution: if no batch is under way, some order of the calls explains all
+ * results (judged.h). What was accepted is dequeued once. A batch has its items in order (FIFO). A
+ * call that returns "closed" sees what the closer wrote before, and nothing is enqueued after it. A
+ * call that returns "drained" is right: nothing is left and nothing is returned later. With
+ * ITEM_STAYS there is an item for the one dequeue, in the queue or in a batch that will return it:
+ * that dequeue may not return "drained".
  */
 #include <stdio.h>
 #include <string.h>
@@ -26,7 +24,7 @@
 
 enum { THREADS = 4, CALLS = 4, ROWS = THREADS + 1 /* the last: of setup */ };
 enum { FIFO = 1, SHUFFLE = 2, PRIORITY = 4, ALL = 7 }; /* by order */
-enum { ITEM_STAYS = 1, TAKEN = 2 /* what was given back is out again; its segment is still there */ };
+enum { ITEM_STAYS = 1, TAKEN = 2 /* what was returned is dequeued again; its segment still exists */ };
 
 struct value {
 	int row, place; /* place counts from 1 */
@@ -80,10 +78,10 @@ static struct scene {
 	int accepted[ROWS], out[ROWS], closed[ROWS], drained[ROWS];
 	int had[ROWS][CALLS + 1];
 	int note;        /* the closer's, written before */
-	int takes[ROWS]; /* written before a take from the bag */
+	int takes[ROWS]; /* written before a take from the store */
 } scene;
 
-/* By priority, all keys are equal: so a priority queue is FIFO, too. */
+/* In priority queues all keys are equal, so they are FIFO, too. */
 static int64_t key_of(void *context, void *item)
 {
 	(void)context;
@@ -159,14 +157,17 @@ static void take(size_t me)
 		know_drained(me);
 }
 
-/* Of two who take one item. store.c: who finds something gone sees the turn of whoever has it. */
-static void take_from_bag(size_t me)
+/*
+ * For two threads that take one item. store.c: a thread that finds an item gone sees the turn of
+ * the thread that has it.
+ */
+static void take_from_store(size_t me)
 {
 	uint64_t item;
-	int64_t key;
+	enum weir_status status;
 
 	scene.takes[me] = 1;
-	if (scene.queue->bag->take(scene.queue, &item, &key) == WEIR_OK)
+	if (scene.queue->store->take(scene.queue, &item, NULL, 1, WEIRI_RING_LEAVE, &status) != 0)
 		(void)have(me, weiri_item_pointer(item));
 	else
 		weir_model_assert(scene.takes[1 - me] == 1);
@@ -194,7 +195,10 @@ static void have_both(size_t me, const struct weiri_segment *segment)
 	const struct value *first = have(me, weiri_item_pointer(segment->items[0]));
 	const struct value *second = have(me, weiri_item_pointer(segment->items[1]));
 
-	/* What was inside at the start is older than what threads put; the rest is in its producer's order. */
+	/*
+	 * What was stored at the start is older than what threads enqueue; the rest is in its
+	 * producer's order.
+	 */
 	if (is_in_order() && second->row == ROWS - 1)
 		weir_model_assert(first->row == ROWS - 1);
 	if (is_in_order() && first->row == second->row)
@@ -249,21 +253,30 @@ static void ask(size_t me)
 		know_closed(me);
 }
 
+#define LETTERS(LETTER) \
+	LETTER('e', "enqueue", put(me)) \
+	LETTER('d', "dequeue", take(me)) \
+	LETTER('b', "a batch takes its turn and up to 2 items; if there are fewer than 2 it returns them", batch(me)) \
+	LETTER('c', "close", close_it(me)) \
+	LETTER('q', "ask whether the queue is closed", ask(me)) \
+	LETTER('f', "free what was retired", (void)weir_reclaim_flush(0)) \
+	LETTER('x', \
+	       "take from the store alone; a call that finds it empty sees what the thread that emptied it wrote before", \
+	       take_from_store(me)) \
+	LETTER('z', "a planted fault: a dequeue that returns \"empty\" without reading", judged_wrong_take())
+
+static void call(size_t me, char what)
+{
+	switch (what) {
+		LETTERS(LETTER_CASE)
+	default: weir_model_assert(!"a letter of the table");
+	}
+}
+
 static void thread(void *context, size_t me)
 {
 	(void)context;
-	for (const char *calls = scene.scope->calls[me]; *calls != '\0'; calls++) {
-		switch (*calls) {
-		case 'e': put(me); break;
-		case 'd': take(me); break;
-		case 'b': batch(me); break;
-		case 'c': close_it(me); break;
-		case 'q': ask(me); break;
-		case 'x': take_from_bag(me); break;
-		case 'z': judged_wrong_take(); break;
-		default: (void)weir_reclaim_flush(0);
-		}
-	}
+	scope_calls(me, scene.scope->calls[me], call);
 }
 
 static void give_back_one(int place)
@@ -285,7 +298,10 @@ static int calls_of(const struct scope *scope, char what)
 	return count;
 }
 
-/* A batch that takes an item and gives it back is no call of its own to others, who meanwhile find nothing. */
+/*
+ * A batch that takes an item and returns it is not a call of its own: meanwhile other threads find
+ * nothing.
+ */
 static void be_judged(void)
 {
 	if (calls_of(scene.scope, 'b') + calls_of(scene.scope, 'x') != 0)
@@ -300,8 +316,8 @@ static void be_judged(void)
 
 static void setup(void *context)
 {
-	struct weir_queue_options options = {
-		.struct_size = sizeof(options), .capacity = scene.scope->capacity, .order = scene.order, .seed = 1};
+	struct weir_queue_options options = {WEIR_QUEUE_OPTIONS_INIT, .capacity = scene.scope->capacity,
+	                                     .order = scene.order, .seed = 1};
 
 	(void)context;
 	options.key = scene.order == WEIR_QUEUE_PRIORITY ? key_of : NULL;
@@ -343,7 +359,7 @@ static void finish(void *context)
 	}
 	while (take_left(&item)) {
 		weir_model_assert(!drained);
-		/* What goes back goes ahead of anything newer than what was inside at the start. */
+		/* What is returned precedes everything newer than what was stored at the start. */
 		if (have(ROWS - 1, item)->row != ROWS - 1)
 			newer = 1;
 		else
@@ -351,7 +367,7 @@ static void finish(void *context)
 		out++;
 	}
 	weir_model_assert(in == out);
-	weir_model_assert(weir_queue_size(scene.queue) == 0);
+	weir_model_assert(weir_queue_size_approx(scene.queue) == 0);
 	weir_model_assert(weir_queue_destroy(scene.queue, NULL) == WEIR_OK);
 	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
 }
@@ -388,7 +404,7 @@ static int check_progress(const struct scope *scope, enum weir_queue_order order
 
 static int check_planted(enum weir_queue_order order)
 {
-	/* Nothing beside it: of a shuffle queue that would not be judged. */
+	/* No other call runs at the same time: for a shuffle queue that would not be judged. */
 	static const struct scope planted = {"a_wrong_empty", ALL, 2, {"ez"}, 0, 0, 0, 0, {0}};
 	char name[SCOPE_NAME];
 	struct weir_model_program program = prepare(&planted, order, name);
@@ -398,8 +414,10 @@ static int check_planted(enum weir_queue_order order)
 
 int main(int argc, char **argv)
 {
+	static const struct scope_letter letters[] = {LETTERS(LETTER_ROW){0, NULL}};
 	int bad = 0;
 
+	scope_letters(argc, argv, letters);
 	scope_arguments(argc, argv);
 	for (int order = WEIR_QUEUE_FIFO; order <= WEIR_QUEUE_PRIORITY; order++) {
 		bad |= check_planted((enum weir_queue_order)order);
@@ -410,7 +428,7 @@ int main(int argc, char **argv)
 	}
 	for (int order = WEIR_QUEUE_FIFO; order <= WEIR_QUEUE_PRIORITY; order++) {
 		for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++) {
-			/* Of those that free, check_reclaim.c has smaller ones. */
+			/* check_reclaim.c has smaller scopes that free. */
 			if ((scopes[i].orders & 1 << order) != 0 && calls_of(&scopes[i], 'f') == 0)
 				bad |= check_progress(&scopes[i], (enum weir_queue_order)order);
 		}

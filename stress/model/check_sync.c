@@ -1,5 +1,6 @@
 /*
- * check_sync.c - sleeping and waking: no wake-up is lost, what the waker wrote is seen, memory may go when the waiter returns.
+ * check_sync.c - sleeping and waking: no wake-up is lost, what the waker wrote is seen, and memory
+ * may be freed when the waiter returns.
  */
 #include <stdatomic.h>
 #include <stdint.h>
@@ -32,7 +33,7 @@ static struct scene {
 	int seen[4];
 } scene;
 
-/* -- eventcount: waiters take one item each; a notifier makes one available and notifies -------------------------------------- */
+/* -- eventcount: waiters take one item each; a notifier makes one available and notifies ------- */
 
 static void setup_event(void *context)
 {
@@ -62,7 +63,7 @@ static void wait_for_item(void)
 
 		if (take_item()) {
 			weiri_eventcount_cancel(&scene.event);
-			/* Woken perhaps, without need: pass it on. */
+			/* Perhaps woken without need: passes the wake-up on. */
 			weiri_eventcount_notify(&scene.event, 1);
 			return;
 		}
@@ -101,7 +102,7 @@ static void one_waiter(void *context, size_t number)
 	}
 }
 
-/* Two threads make an item each, one takes one and another the other. */
+/* Two threads produce an item each, and two other threads take one each. */
 static void two_waiters(void *context, size_t number)
 {
 	(void)context;
@@ -159,12 +160,12 @@ static int check_eventcount(void)
 	return bad;
 }
 
-/* -- a wait that a cancel token, an item or its deadline ends ----------------------------------------------------------------- */
+/* -- a wait that a cancel token, an item or its deadline ends ---------------------------------- */
 
 static void setup_cancellable(void *context)
 {
 	setup_event(context);
-	weir_model_assert(weir_cancel_create(NULL, &scene.token) == WEIR_OK);
+	weir_model_assert(weir_cancel_create(NULL, &scene.token, NULL) == WEIR_OK);
 }
 
 static void wake_all(void *context)
@@ -172,7 +173,7 @@ static void wake_all(void *context)
 	weiri_eventcount_notify_all(context);
 }
 
-/* What the library's waits do: look, prepare, look again, sleep. */
+/* The steps of the library's waits: look, prepare, look again, sleep. */
 static enum weir_status wait_cancellable(void)
 {
 	for (;;) {
@@ -238,7 +239,7 @@ static int check_cancellable(void)
 	return bad | scope_as_far_as(&program, scope_long() ? 0 : 50000);
 }
 
-/* -- park alone --------------------------------------------------------------------------------------------------------------- */
+/* -- park alone -------------------------------------------------------------------------------- */
 
 static void park_thread(void *context, size_t number)
 {
@@ -256,7 +257,7 @@ static void park_thread(void *context, size_t number)
 
 enum { EXPECTED = 0, CHANGED = 1, ASLEEP = 3 };
 
-/* The one that waits says when he sleeps; the other wakes only then. */
+/* The waiter signals when it sleeps; the other thread wakes it only then. */
 static void marked_thread(void *context, size_t number)
 {
 	uint32_t seen = EXPECTED;
@@ -275,7 +276,7 @@ static void marked_thread(void *context, size_t number)
 	}
 }
 
-/* Whoever waited has not put anything in place of the change. */
+/* No waiter has overwritten the change. */
 static void change_stands(void *context)
 {
 	(void)context;
@@ -312,7 +313,7 @@ static int check_park(void)
 	return bad | scope_complete(&program);
 }
 
-/* -- signal ------------------------------------------------------------------------------------------------------------------- */
+/* -- signal ------------------------------------------------------------------------------------ */
 
 static void setup_signal(void *context)
 {
@@ -352,7 +353,9 @@ static void signal_data(void *context, size_t number)
 	}
 }
 
-/* A wait that its deadline ended leaves the bit behind; the next one must not take that for a raise. */
+/*
+ * A wait that its deadline ended leaves the bit set; the next wait must not take that for a raise.
+ */
 static void wait_again(void *context, size_t number)
 {
 	uint32_t seen;
@@ -383,7 +386,7 @@ static int check_signal(void)
 	return bad | scope_as_far_as(&program, 200000);
 }
 
-/* -- gate and countdown: the last one out frees ------------------------------------------------------------------------------- */
+/* -- gate and countdown: the last one out frees ------------------------------------------------ */
 
 static void setup_gate(void *context)
 {
@@ -394,7 +397,7 @@ static void setup_gate(void *context)
 	weiri_countdown_init(scene.left, 3);
 }
 
-/* Whoever is inside from the start leaves; the owner closes beside. */
+/* A user that is inside from the start leaves while the owner closes. */
 static void leave_thread(void *context, size_t number)
 {
 	(void)context;
@@ -446,7 +449,10 @@ static void free_both(void *context)
 	free_left(context);
 }
 
-/* One closes, another waits and frees: what was done before the close is seen too, and the closer is done with the gate. */
+/*
+ * One thread closes, another waits and frees: what was done before the close is seen too, and the
+ * closer has finished with the gate.
+ */
 static void close_elsewhere(void *context, size_t number)
 {
 	(void)context;
@@ -468,7 +474,7 @@ static void setup_one_inside(void *context)
 	(void)weiri_gate_enter(scene.gate);
 }
 
-/* Whoever comes late stays out; whoever was let in is waited for. */
+/* A user that comes late stays out; the owner waits for each user that entered. */
 static void enter_beside_close(void *context, size_t number)
 {
 	(void)context;
@@ -505,7 +511,7 @@ static int check_gate(void)
 	return bad | scope_complete(&countdown);
 }
 
-/* -- latch: the winner's data ------------------------------------------------------------------------------------------------- */
+/* -- latch: the winner's data ------------------------------------------------------------------ */
 
 static void setup_latch(void *context)
 {
@@ -540,7 +546,7 @@ static int check_latch(void)
 	return scope_complete(&program);
 }
 
-/* -- borrow: who lent writes again when nobody reads any more ------------------------------------------------------------------- */
+/* -- borrow: the lender writes again when no thread reads any longer --------------------------- */
 
 static void lend(void)
 {

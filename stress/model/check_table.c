@@ -1,7 +1,8 @@
 /*
- * check_table.c - tables of 8 rows in chunks of 2 and nodes of 2 chunks: views see whole updates, none is lost, and chunks that versions
- * share are freed once, when the last of these goes. A chunk that is freed too early shows as a use of freed memory, or as a race with its
- * free; one that is never freed as a leak.
+ * check_table.c - tables of 8 rows in chunks of 2 and nodes of 2 chunks: views see complete
+ * updates, no update is lost, and chunks that versions share are freed once, with the last of these
+ * versions. A chunk that is freed too early shows as a use of freed memory, or as a race with its
+ * free; one that is never freed shows as a leak.
  */
 #include <string.h>
 #include <weir/reclaim.h>
@@ -14,14 +15,17 @@
 
 enum { THREADS = 3, ROWS = 8, KINDS = 3 };
 
-/* The rows that an update adds 1 to, twice each: of one chunk; of two in one node; of two nodes. */
+/*
+ * The rows to which an update adds 1, twice each: in one chunk; in two chunks of one node; in two
+ * nodes.
+ */
 static const int64_t rows_of[KINDS][2] = {{0, 1}, {1, 2}, {3, 4}};
 
 static struct scene {
 	weir_table *table;
 	weir_tensor *indices[KINDS], *one;
-	/* 0, 1, 2: an update of that kind; r: a read that looks at all rows; v: a read that l looks at, or the thread's end; c: collect */
-	const char *calls[THREADS];
+	const char *calls[THREADS]; /* LETTERS says what each does */
+	weir_table_view held[THREADS];
 	int before; /* the setup has made an update of each kind */
 } scene;
 
@@ -41,11 +45,11 @@ static void update(size_t kind)
 
 static void setup(void *context)
 {
-	struct weir_table_options options = {.struct_size = sizeof(options), .dtype = WEIR_I64, .rows = ROWS};
+	struct weir_table_options options = {WEIR_TABLE_OPTIONS_INIT, .dtype = WEIR_I64, .rows = ROWS};
 	int64_t one = 1;
 
 	(void)context;
-	weir_model_assert(weir_table_create(&options, NULL, &scene.table, NULL) == WEIR_OK);
+	weir_model_assert(weir_table_create(NULL, &options, &scene.table, NULL) == WEIR_OK);
 	for (size_t i = 0; i < KINDS; i++)
 		scene.indices[i] = tensor_of(&(weir_shape){1, {2}}, rows_of[i]);
 	scene.one = tensor_of(&(weir_shape){.rank = 0}, &one);
@@ -58,7 +62,10 @@ static int64_t row(const weir_table_view *view, int64_t index)
 	return *(const int64_t *)weir_table_view_row(view, index);
 }
 
-/* Each update adds to two rows: so many of each kind, whatever the order, and as many as the version says. */
+/*
+ * Each update adds to two rows. So the number of updates of each kind is the same in both of its
+ * rows, whatever their order, and the version tells their sum.
+ */
 static void look(weir_table_view *view)
 {
 	int64_t first = row(view, 0), second = row(view, 2), third = row(view, 3);
@@ -70,29 +77,38 @@ static void look(weir_table_view *view)
 	weir_table_view_release(view);
 }
 
+static void read_and_look(void)
+{
+	weir_table_view view;
+
+	weir_model_assert(weir_table_read(scene.table, &view) == WEIR_OK);
+	look(&view);
+}
+
+#define LETTERS(LETTER) \
+	LETTER('0', "add to two rows of one chunk", update(0)) \
+	LETTER('1', "add to rows of two chunks of one node", update(1)) \
+	LETTER('2', "add to rows of two nodes", update(2)) \
+	LETTER('r', "read, and look at all rows", read_and_look()) \
+	LETTER('v', "read, and hold the view until l or the end of the thread", \
+	       weir_model_assert(weir_table_read(scene.table, &scene.held[me]) == WEIR_OK)) \
+	LETTER('l', "look at all rows of the view that is held", look(&scene.held[me])) \
+	LETTER('f', "free what was retired", (void)weir_reclaim_flush(0))
+
+static void call(size_t me, char what)
+{
+	switch (what) {
+		LETTERS(LETTER_CASE)
+	default: weir_model_assert(!"a letter of the table");
+	}
+}
+
 static void thread(void *context, size_t me)
 {
-	weir_table_view held = {0, {NULL, 0, NULL}};
-
 	(void)context;
-	for (const char *call = scene.calls[me]; *call != '\0'; call++) {
-		if (*call >= '0' && *call < '0' + KINDS) {
-			update((size_t)(*call - '0'));
-		} else if (*call == 'c') {
-			(void)weir_reclaim_flush(0);
-		} else if (*call == 'v') {
-			weir_model_assert(weir_table_read(scene.table, &held) == WEIR_OK);
-		} else if (*call == 'l') {
-			look(&held);
-		} else {
-			weir_table_view view;
-
-			weir_model_assert(weir_table_read(scene.table, &view) == WEIR_OK);
-			look(&view);
-		}
-	}
-	if (held.version != 0)
-		look(&held);
+	scope_calls(me, scene.calls[me], call);
+	if (scene.held[me].version != 0)
+		look(&scene.held[me]);
 }
 
 static void finish(void *context)
@@ -108,7 +124,7 @@ static void finish(void *context)
 	weir_model_assert(weir_table_read(scene.table, &view) == WEIR_OK);
 	weir_model_assert(view.version == updates + 1);
 	look(&view);
-	weir_table_destroy(scene.table);
+	weir_table_destroy(scene.table, NULL);
 	for (size_t i = 0; i < KINDS; i++)
 		weir_tensor_release(scene.indices[i]);
 	weir_tensor_release(scene.one);
@@ -125,10 +141,10 @@ static const struct row {
 	{"table_2_updates_of_one_chunk", {"0", "0"}, 0, 1},
 	{"table_2_updates_of_one_node", {"0", "1"}, 1, 0},
 	{"table_2_updates_that_share_a_node", {"1", "2"}, 0, 0},
-	{"table_update_and_collection_beside_a_view", {"0c", "v"}, 1, 0},
-	{"table_update_beside_a_view_that_ends_in_a_collection", {"0", "vc"}, 1, 0},
-	{"table_2_updates_and_a_collection_beside_a_read", {"01c", "r"}, 0, 0},
-	{"table_2_updates_beside_a_view_and_a_collection", {"0", "2", "vc"}, 0, 0},
+	{"table_update_and_collection_beside_a_view", {"0f", "v"}, 1, 0},
+	{"table_update_beside_a_view_that_ends_in_a_collection", {"0", "vf"}, 1, 0},
+	{"table_2_updates_and_a_collection_beside_a_read", {"01f", "r"}, 0, 0},
+	{"table_2_updates_beside_a_view_and_a_collection", {"0", "2", "vf"}, 0, 0},
 };
 
 static struct scope_plan prepare(size_t index)
@@ -143,11 +159,11 @@ static struct scope_plan prepare(size_t index)
 		.stopped = of->stops ? 60 : 0};
 }
 
-/* -- trees alone -------------------------------------------------------------------------------------------------------------- */
+/* -- trees alone ------------------------------------------------------------------------------- */
 
 /*
- * Each thread has a tree, reads a row of it that is in a chunk of all, and ends it. Collectors order this in most executions; here only the
- * counts of references do.
+ * Each thread has a tree, reads a row of it that is in a chunk shared by all, and ends it.
+ * Collectors order this in most executions; here only the reference counts do.
  */
 static struct trees {
 	struct weiri_geometry *geometry;
@@ -165,7 +181,10 @@ static void setup_trees(void *context)
 	trees.roots[0] = weiri_root_create(trees.geometry, NULL);
 	for (size_t i = 1; i < trees.count; i++) {
 		trees.roots[i] = weiri_root_branch(trees.roots[i - 1]);
-		/* In the first node: it is copied, its chunk of rows 2 and 3 shared on. The second node is shared itself. */
+		/*
+		 * In the first node: it is copied, and its chunk of rows 2 and 3 stays shared. The second
+		 * node itself is shared.
+		 */
 		*(int64_t *)(void *)weiri_root_row_to_write(trees.roots[i], trees.roots[i - 1], 0) = (int64_t)i;
 	}
 	weiri_geometry_release(trees.geometry);
@@ -190,6 +209,9 @@ static int check_trees(const char *name, size_t threads)
 
 int main(int argc, char **argv)
 {
+	static const struct scope_letter letters[] = {LETTERS(LETTER_ROW){0, NULL}};
+
+	scope_letters(argc, argv, letters);
 	scope_arguments(argc, argv);
 	return check_trees("table_2_trees_end", 2) | check_trees("table_3_trees_end", 3) |
 	       scope_all(prepare, sizeof(rows) / sizeof(rows[0]));

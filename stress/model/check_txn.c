@@ -1,5 +1,6 @@
 /*
- * check_txn.c - transactions: what they read is of one instant, what they do is serializable, and one that is stopped stops nobody.
+ * check_txn.c - transactions: their reads belong to one instant, they are serializable, and a
+ * stopped transaction stops no other thread.
  */
 #include <weir/txn.h>
 
@@ -34,7 +35,7 @@ static void finish(void *context)
 {
 	(void)context;
 	for (size_t i = 0; i < VARIABLES; i++)
-		weir_var_destroy(scene.vars[i]);
+		weir_var_destroy(scene.vars[i], NULL);
 	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
 }
 
@@ -87,7 +88,10 @@ static void commit(weir_txn *txn, size_t who)
 	weir_model_assert(scene.status[who] == WEIR_OK || scene.status[who] == WEIR_ABORTED);
 }
 
-/* x and y, in this order; 0: doomed. What was read is of one instant, whatever becomes of the transaction. */
+/*
+ * Reads x and y, in this order; 0: doomed. The values belong to one instant, whatever the
+ * transaction's result.
+ */
 static int read_both(weir_txn *txn, size_t who)
 {
 	return read_in(txn, X, &scene.saw[who][0]) == WEIR_OK && read_in(txn, Y, &scene.saw[who][1]) == WEIR_OK;
@@ -99,7 +103,7 @@ static void give_up(weir_txn *txn, size_t who)
 	weir_txn_abort(txn);
 }
 
-/* -- opacity ------------------------------------------------------------------------------------------------------------------ */
+/* -- opacity ----------------------------------------------------------------------------------- */
 
 static void read_beside_commit(void *context, size_t who)
 {
@@ -124,7 +128,7 @@ static void read_beside_commit(void *context, size_t who)
 	}
 }
 
-/* x before y: who reads the new y reads the new x. */
+/* x before y: a transaction that reads the new y reads the new x. */
 static void read_beside_assigns_in_order(void *context, size_t who)
 {
 	(void)context;
@@ -140,7 +144,7 @@ static void read_beside_assigns_in_order(void *context, size_t who)
 	}
 }
 
-/* -- serializability ---------------------------------------------------------------------------------------------------------- */
+/* -- serializability --------------------------------------------------------------------------- */
 
 /* Each reads both, and takes one if neither was taken. */
 static void take_one_of_two(void *context, size_t who)
@@ -165,7 +169,7 @@ static void one_was_taken(void *context)
 	finish(context);
 }
 
-/* y := 5 if x is still 0, beside an assign to x; and a snapshot may see them in one order only. */
+/* y := 5 if x is still 0, during an assign to x; and a snapshot may see them in one order only. */
 static void mark_beside_assign_and_snapshot(void *context, size_t who)
 {
 	(void)context;
@@ -195,13 +199,16 @@ static void seen_in_one_order(void *context)
 	const int64_t *saw = scene.saw[2];
 
 	weir_model_assert(y == (scene.status[0] != WEIR_OK ? 0 : 5) || (scene.status[0] == WEIR_OK && y == 6));
-	/* y is 5: the transaction was before the assign. So who saw the assign sees it, too. y is 6: the other way round. */
+	/*
+	 * y is 5: the transaction was before the assign, so a thread that saw the assign sees the
+	 * transaction, too. y is 6: the other way round.
+	 */
 	weir_model_assert(!(y == 5 && saw[0] == 1 && saw[1] == 0));
 	weir_model_assert(!(saw[1] == 6 && saw[0] == 0));
 	finish(context);
 }
 
-/* Both read z and write something else: neither is in the other's way. */
+/* Both read z and write different variables: neither conflicts with the other. */
 static void read_the_same(void *context, size_t who)
 {
 	weir_txn *txn = begin();
@@ -221,7 +228,7 @@ static void both_committed(void *context)
 	finish(context);
 }
 
-/* What is only written is written, whatever comes between. */
+/* A variable that is only written is written, whatever comes between. */
 static void assign_both_beside_assign(void *context, size_t who)
 {
 	(void)context;
@@ -284,7 +291,7 @@ static void mark_beside_assign_and_history(void *context, size_t who)
 	weir_read_release(&read);
 }
 
-/* A mark stands on a version while that is replaced and collected, and read. */
+/* A mark is on a version while that is replaced, collected and read. */
 static void mark_beside_collections(void *context, size_t who)
 {
 	(void)context;

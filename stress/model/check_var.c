@@ -1,7 +1,9 @@
 /*
- * check_var.c - variables and reclamation: reads beside writers and collectors, snapshots beside writers and commits.
+ * check_var.c - variables and reclamation: reads during writes and collections, snapshots during
+ * writes and commits.
  *
- * Some order of all that assigns, reads, looks, snapshots and commits told explains it (judged.h). In finish() everything must be freed.
+ * Some order explains all results of assigns, reads, looks, snapshots and commits (judged.h). In
+ * finish() everything must be freed.
  */
 #include <stdio.h>
 #include <string.h>
@@ -59,8 +61,8 @@ static void setup_aborted(void *context)
 static void finish(void *context)
 {
 	(void)context;
-	weir_var_destroy(scene.x);
-	weir_var_destroy(scene.y);
+	weir_var_destroy(scene.x, NULL);
+	weir_var_destroy(scene.y, NULL);
 	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
 }
 
@@ -72,16 +74,17 @@ static uint64_t place_of(const weir_var *var)
 static void assign(weir_var *var, int64_t value)
 {
 	weir_tensor *tensor = number(value);
-	uint64_t version;
+	weir_read published;
 
 	weir_model_call_begins(6);
-	weir_model_assert(weir_var_assign(var, tensor, WEIR_NO_DEADLINE, &version, NULL) == WEIR_OK);
+	weir_model_assert(weir_var_assign(var, tensor, WEIR_NO_DEADLINE, &published, NULL) == WEIR_OK);
 	weir_model_call_ends(6);
-	judged_write(place_of(var), version, (uint64_t)value);
+	judged_write(place_of(var), published.version, (uint64_t)value);
+	weir_read_release(&published);
 	weir_tensor_release(tensor);
 }
 
-/* No bound is asked for. */
+/* No bound is required. */
 static void read_now(weir_var *var, weir_read *read)
 {
 	weir_model_call_begins(7);
@@ -98,7 +101,10 @@ static void snapshot_of_x(weir_read *read)
 	judged_read(0, read->version, (uint64_t)value_of(read));
 }
 
-/* Its bound is that of handles with a slot: the last reference is left to a collection, which is lock-free. */
+/*
+ * Its bound is that of handles with a slot: a collection, which is lock-free, releases the last
+ * reference.
+ */
 static void release(weir_read *read)
 {
 	int by_slot = read->hold != NULL;
@@ -137,7 +143,7 @@ static uint64_t look_at_version(void)
 	return version;
 }
 
-/* -- read beside assign -------------------------------------------------------------------------------------------------------- */
+/* -- read during assign ------------------------------------------------------------------------ */
 
 static void write_x(void)
 {
@@ -157,14 +163,17 @@ static void read_beside_assign(void *context, size_t who)
 	}
 }
 
-/* Only what is newer than what was seen last; the newest is that when it says that nothing is. */
+/*
+ * Returns only versions that are newer than the one seen last; if it returns "none", the newest is
+ * that one.
+ */
 static uint64_t read_newer_than(uint64_t version)
 {
 	weir_read read;
 	enum weir_status status;
 
 	weir_model_call_begins(5);
-	status = weir_var_read_if_newer(scene.x, version, &read);
+	status = weir_var_try_read_newer(scene.x, version, &read);
 	weir_model_call_ends(5);
 	weir_model_assert(status == WEIR_OK || status == WEIR_WOULD_BLOCK);
 	judged_read(0, status == WEIR_OK ? read.version : version,
@@ -189,7 +198,10 @@ static void read_if_newer_beside_assign(void *context, size_t who)
 	}
 }
 
-/* Each gets a version that no other gets, and keeps it while the others go on. */
+/*
+ * Each thread gets a version that no other thread gets, and keeps it while the other threads
+ * continue.
+ */
 static void exchange(void *context, size_t who)
 {
 	weir_tensor *tensor = number((int64_t)who + 1);
@@ -210,7 +222,9 @@ static void exchange(void *context, size_t who)
 	release(&old);
 }
 
-/* What was replaced first was there at first; what was replaced next is what the first put there. */
+/*
+ * The first write replaced the initial version; the second write replaced the first one's version.
+ */
 static void each_replaced_another(void *context)
 {
 	size_t first = scene.version[0] == 1 ? 0 : 1;
@@ -225,11 +239,14 @@ static void each_replaced_another(void *context)
 static void setup_history(void *context)
 {
 	setup(context);
-	weir_model_assert(weir_var_destroy(scene.x) == WEIR_OK);
+	weir_model_assert(weir_var_destroy(scene.x, NULL) == WEIR_OK);
 	scene.x = variable_that_keeps(0, scene.size, 1);
 }
 
-/* A version is not found only when it was not there yet before, or two newer ones are there afterwards. */
+/*
+ * A version is not found only if it did not exist before, or if two newer versions exist
+ * afterwards.
+ */
 static void read_number(uint64_t number)
 {
 	uint64_t before = weir_var_version(scene.x);
@@ -257,7 +274,7 @@ static void read_version_beside_assign(void *context, size_t who)
 	}
 }
 
-/* Each retires another version, once. */
+/* Each thread retires a different version, once. */
 static void assigns_to_history(void *context, size_t who)
 {
 	(void)context;
@@ -266,7 +283,10 @@ static void assigns_to_history(void *context, size_t who)
 		assign(scene.x, 3);
 }
 
-/* A handle that is kept while the versions after it come and go, and is released by another thread's record owner. */
+/*
+ * A handle that is kept while the versions after it come and go, and is released by another
+ * thread's record owner.
+ */
 static void read_kept(void *context, size_t who)
 {
 	weir_read read;
@@ -284,7 +304,7 @@ static void read_kept(void *context, size_t who)
 	weir_read_release(&read);
 }
 
-/* All slots but two are held, so that each look for one passes many. */
+/* All slots except two are held, so that each search for a slot passes many. */
 static void read_with_two_slots_left(void *context, size_t who)
 {
 	struct weiri_record *record = weiri_record_get();
@@ -301,7 +321,7 @@ static void read_with_two_slots_left(void *context, size_t who)
 		weiri_store_relaxed(&record->slots[i].object, NULL);
 }
 
-/* With no budget a writer waits until the reader's handle is gone, and is poked then. */
+/* With no budget a writer waits until the reader's handle is released, and is woken then. */
 static void over_the_budget(void *context, size_t who)
 {
 	if (who == 0)
@@ -309,15 +329,18 @@ static void over_the_budget(void *context, size_t who)
 	read_kept(context, who);
 }
 
-/* Two writers that expect version 1: one wins. */
+/* Two writers that expect version 1: one succeeds. */
 static void compare_assign(void *context, size_t who)
 {
 	weir_tensor *tensor = number(1);
+	weir_read published;
 
 	(void)context;
 	weir_model_call_begins(6);
-	scene.status[who] = weir_var_compare_assign(scene.x, 1, tensor, WEIR_NO_DEADLINE, &scene.version[who], NULL);
+	scene.status[who] = weir_var_compare_assign(scene.x, 1, tensor, WEIR_NO_DEADLINE, &published, NULL);
 	weir_model_call_ends(6);
+	scene.version[who] = published.version;
+	weir_read_release(&published);
 	if (scene.status[who] == WEIR_OK)
 		judged_write(0, scene.version[who], 1);
 	else
@@ -349,8 +372,9 @@ static void three_versions(void *context)
 }
 
 /*
- * The caller's own seq_cst flag and the variable: one who sets the flag and then reads, one who writes and then looks at the flag. In one
- * order of all, one of them comes second, and sees the other.
+ * The caller's own seq_cst flag and the variable: one thread sets the flag and then reads, another
+ * writes and then reads the flag. In the total order one of them comes second, and sees what the
+ * other did.
  */
 static void around_a_flag(size_t who, int64_t (*look)(void))
 {
@@ -409,7 +433,7 @@ static void snapshot_around_a_flag(void *context, size_t who)
 	around_a_flag(who, by_snapshot);
 }
 
-/* -- snapshots ---------------------------------------------------------------------------------------------------------------- */
+/* -- snapshots --------------------------------------------------------------------------------- */
 
 static void judge_parts(enum history_kind kind, struct history_part one, struct history_part other)
 {
@@ -444,7 +468,10 @@ static void snapshot_beside_writer(void *context, size_t who)
 	}
 }
 
-/* What was newest when the snapshot began may have been replaced, collected, and what replaced it, too. */
+/*
+ * The version that was newest when the snapshot began may have been replaced and collected, and so
+ * may its successor.
+ */
 static void snapshot_beside_collector(void *context, size_t who)
 {
 	(void)context;
@@ -476,7 +503,7 @@ static void snapshot_passed_on(void *context, size_t who)
 
 static void finish_passed_on(void *context)
 {
-	weir_read_release(&scene.handle); /* if the thread that should came too early */
+	weir_read_release(&scene.handle); /* if the thread that should do it came too early */
 	finish(context);
 }
 
@@ -501,7 +528,7 @@ static void snapshots_agree(void *context)
 	finish(context);
 }
 
-/* -- commits ------------------------------------------------------------------------------------------------------------------ */
+/* -- commits ----------------------------------------------------------------------------------- */
 
 static void commit_both(size_t who)
 {
@@ -533,7 +560,10 @@ static void commit_beside_snapshot(void *context, size_t who)
 	}
 }
 
-/* Another write moves the clock to the commit's stamp: then the clock does not bring the commit along. */
+/*
+ * Another write moves the clock to the commit's stamp: then the clock does not make the commit
+ * visible.
+ */
 static void commit_beside_tick_and_snapshot(void *context, size_t who)
 {
 	if (who == 2)
@@ -553,8 +583,24 @@ static void commit_beside_commit(void *context, size_t who)
 	}
 }
 
+/*
+ * The number of versions of the two variables that were made, including those of commits that did
+ * not succeed.
+ */
+static uint64_t versions_made(void)
+{
+	const struct weiri_record *record = weiri_load_acquire(&weiri_records);
+	uint64_t made = 0;
+
+	for (; record != NULL; record = record->next)
+		made += weiri_load_relaxed(&record->created);
+	return made;
+}
+
+/* A commit that comes too late reports it at its first attempt, and makes no other attempt. */
 static void one_committed(void *context)
 {
+	weir_model_assert(versions_made() == 2 + 2 + 2);
 	weir_model_assert((scene.status[0] == WEIR_OK) + (scene.status[1] == WEIR_OK) == 1);
 	snapshot(3);
 	weir_model_assert(scene.saw[3][0] == scene.saw[3][1]);
@@ -574,7 +620,9 @@ static void commit_beside_assign(void *context, size_t who)
 static void commit_or_assign(void *context)
 {
 	snapshot(3);
-	/* The assign is in; the commit is whole before it, or not at all. */
+	/* One attempt, and an assign. */
+	weir_model_assert(versions_made() == 2 + 2 + 1);
+	/* The assign took effect; the commit took effect completely before it, or not at all. */
 	weir_model_assert(scene.saw[3][0] == (scene.status[0] == WEIR_OK));
 	weir_model_assert(scene.saw[3][1] == 7);
 	finish(context);
@@ -594,8 +642,9 @@ static void commit_one(weir_var *var)
 }
 
 /*
- * Somebody meets the commit's part without a stamp and looks into the cell, in a section that begins in a new era, while the owner ends the
- * use of the cell: it must not have died before that section began (pair S2 of var/version.h).
+ * A thread finds the commit's part without a stamp and reads the cell, in a section that begins in
+ * a new era, while the owner ends the use of the cell. The cell must not have been retired before
+ * that section began (pair S2 of var/version.h).
  */
 static void look_at_x(void)
 {
@@ -614,7 +663,7 @@ static void commit_beside_look_and_era(void *context, size_t who)
 	}
 }
 
-/* The same when y has moved, so that the commit may be aborted with x's part in. */
+/* The same if y has moved, so that the commit may be aborted with x's part installed. */
 static void aborted_commit_beside_look_and_era(void *context, size_t who)
 {
 	(void)context;
@@ -628,9 +677,12 @@ static void aborted_commit_beside_look_and_era(void *context, size_t who)
 	}
 }
 
-/* -- store buffering, and writes that two see in opposite orders -------------------------------------------------------------- */
+/* -- store buffering, and writes that two see in opposite orders ------------------------------- */
 
-/* Of the first two each writes one variable and looks at the other; of the others each looks at both, in opposite orders. */
+/*
+ * Each of the first two threads writes one variable and reads the other; each of the other two
+ * reads both, in opposite orders.
+ */
 static void around_reads(size_t who, void (*write)(weir_var *var))
 {
 	weir_var *const own = who % 2 == 0 ? scene.x : scene.y, *const other = who % 2 == 0 ? scene.y : scene.x;
@@ -677,7 +729,7 @@ static void iriw_of_commits(void *context, size_t who)
 		iriw(context, who);
 }
 
-/* Each writes one, and has both at one instant. */
+/* Each thread writes one variable, and reads both at one instant. */
 static void assigns_around_snapshots(void *context, size_t who)
 {
 	(void)context;
@@ -685,7 +737,7 @@ static void assigns_around_snapshots(void *context, size_t who)
 	snapshot(who);
 }
 
-/* A planted fault: a look that tells the version from before the thread's own write. */
+/* A planted fault: a look that returns the version from before the thread's own write. */
 static void wrong_look(void *context, size_t who)
 {
 	weir_var *var = who == 0 ? scene.x : scene.y;
@@ -738,7 +790,7 @@ static const struct scope {
 	void (*finish)(void *);
 	size_t writes;
 	enum size size;
-	enum progress progress; /* beside a thread that is stopped */
+	enum progress progress; /* while a thread is stopped */
 } scopes[] = {
 	{"var_1_assign_1_reader_x2", 2, read_beside_assign, setup, finish, 1, SMALL_VALUES, GOES_ON},
 	{"var_1_assign_and_collect_1_reader_x2", 2, read_beside_assign, setup, finish, 1, LARGE_VALUES, GOES_ON},
@@ -804,8 +856,9 @@ static const char *const calls[WEIR_MODEL_CALLS + 1] = {"read",    "read_release
                                                         "version", "read_if_newer", NULL};
 
 /*
- * What include/weir/var.h states of the wait-free calls, less what cannot be part of it in a scope: rounds without collections, the waking
- * of writers where none waits, and fences that membarrier spares.
+ * The bounds that include/weir/var.h states for the wait-free calls, less what cannot occur in a
+ * scope: rounds without collections, the waking of writers if none waits, and fences that
+ * membarrier saves.
  */
 static void bounds_of(const struct scope *scope, int has_fences, uint32_t bounds[WEIR_MODEL_CALLS])
 {
@@ -827,7 +880,7 @@ static int check(const struct scope *scope, int symmetric, uint64_t executions)
 	scope_symmetric(symmetric);
 	bounds_of(scope, symmetric, bounds);
 	bad = scope_within(&program, executions, calls, bounds);
-	/* What stops nobody: stopped readers, assigns, snapshots, commits. */
+	/* What stops no other thread: stopped readers, assigns, snapshots, commits. */
 	if (!symmetric && scope->progress == GOES_ON)
 		bad |= scope_stops(&program, scope_long() ? 5000 : 50, calls, bounds);
 	return bad;

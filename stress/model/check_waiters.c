@@ -1,8 +1,10 @@
 /*
- * check_waiters.c - no waiter sleeps on for a change that was made: whoever makes one sees that somebody waits, or who waits sees the change;
- * whether the fence is the waiter's, or has been left to those who make changes, or is being handed back.
+ * check_waiters.c - no waiter stays asleep after a change: either the thread that makes it sees
+ * that there is a waiter, or the waiter sees the change. This must hold whether the fence is the
+ * waiter's, has been left to the threads that make changes, or is being handed back.
  *
- * The list is a bit for each waiter here: its own algorithm is checked by check_list.c, and only whether it is empty matters.
+ * Here the list is one bit for each waiter. check_list.c checks the algorithm of the real list, and
+ * only whether the list is empty matters here.
  */
 #include <stdatomic.h>
 #include <stdint.h>
@@ -16,8 +18,9 @@
 enum { MOST = 4 };
 
 /*
- * A thread of `waits` waits for so many changes, first for one, then for two and so on; a thread of `makes` makes so many. `all` is not 0: thread 0
- * waits for so many only, on a word that was posted and settled before, and looked at once.
+ * A thread of `waits` waits for that many changes, first for one, then for two and so on; a thread
+ * of `makes` makes that many. If `all` is not 0, thread 0 waits only for that many, on a word that
+ * was posted and settled before, and looked at once.
  */
 struct scope {
 	const char *name;
@@ -44,7 +47,7 @@ static struct scene {
 	_Atomic(uint32_t) woken[MOST];
 } scene;
 
-/* -- one who waits ------------------------------------------------------------------------------------------------------------ */
+/* -- a waiter ---------------------------------------------------------------------------------- */
 
 static uintptr_t bit(size_t number)
 {
@@ -53,7 +56,7 @@ static uintptr_t bit(size_t number)
 
 static void wait_for(size_t number, int changes)
 {
-	/* [relaxed] which of them it is says nothing of the others. */
+	/* [relaxed] its value tells nothing about other changes. */
 	if (weiri_load_relaxed(&scene.changes) >= changes)
 		return;
 	weiri_store_relaxed(&scene.woken[number], 0u);
@@ -65,9 +68,9 @@ static void wait_for(size_t number, int changes)
 	(void)weiri_fetch_and_acquire(&scene.waiters.list.first, ~bit(number));
 }
 
-/* -- one who makes changes ---------------------------------------------------------------------------------------------------- */
+/* -- a notifier -------------------------------------------------------------------------------- */
 
-/* Those who need no more than there is. */
+/* The waiters that need no more than there is. */
 static int serve(void)
 {
 	uintptr_t listed = weiri_load_acquire(&scene.waiters.list.first);
@@ -95,7 +98,7 @@ static void change(void)
 	}
 }
 
-/* -- scopes ------------------------------------------------------------------------------------------------------------------- */
+/* -- scopes ------------------------------------------------------------------------------------ */
 
 static void thread(void *context, size_t number)
 {

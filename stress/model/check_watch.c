@@ -1,17 +1,14 @@
 /*
- * check_watch.c - who waits for newer versions of a variable, or watches it.
+ * check_watch.c - threads that wait for newer versions of a variable, or watch it.
  *
- * A scope gives each thread a row of calls, a letter each; `start` is such a row, made before the threads begin:
+ * A scope gives each thread a row of calls, a letter each; LETTERS says what each letter does.
+ * `start` is such a row, which runs before the threads begin.
  *
- *   a  assign           c  commit to it and another        m  a transaction that only reads it       e  an era begins, and a collection
- *   W  wait for a version newer than the one seen last     T  the same with a token                  f  fire it
- *   d  with a deadline  s  start a wait for version 2       k  cancel it, let go of it
- *   z  a planted fault: a take that says "none newer" without a look
- *   w  watch it         p  poll the watch, then take: there is one       g  take, if there is one       D  end the watch
- *
- * Asked of every execution: where no commit writes what is watched, some order of the calls explains which versions assigns made, and waits
- * and takes saw, "none newer" included (judged.h); who waits wakes, with a version that is newer; an operation that was started completes once; at the end the
- * descriptor is readable exactly if there is a version that was not taken; nothing leaks, and the variable can be destroyed.
+ * Required of every execution: if no commit writes the watched variable, some order of the calls
+ * explains which versions assigns made, and waits and takes saw, including "none newer" (judged.h).
+ * Waiters wake, with a newer version. An operation that was started completes once. At the end the
+ * descriptor is readable exactly if there is a version that was not taken. Nothing leaks, and the
+ * variable can be destroyed.
  */
 #include <string.h>
 #include <weir/txn.h>
@@ -37,27 +34,27 @@ static const struct scope {
 	{"watch_wait_beside_commit", "", {"W", "c"}, 10000, 1},
 	{"watch_wait_beside_2_assigns_of_2", "", {"W", "a", "a"}, 10000, 1},
 	{"watch_wait_beside_mark_and_assign", "", {"W", "m", "a"}, 5000, 1},
-	{"watch_wait_with_token_beside_assign_and_fire", "", {"T", "a", "f"}, 5000, 1},
+	{"watch_wait_with_token_beside_assign_and_fire", "", {"T", "a", "F"}, 5000, 1},
 	{"watch_wait_with_deadline_beside_assign", "", {"d", "a"}, 5000, 1},
 	{"watch_started_wait_beside_assign", "", {"s", "a"}, 20000, 0},
 	{"watch_started_wait_beside_assign_and_cancel", "s", {"k", "a"}, 20000, 0},
 	{"watch_started_wait_beside_2_assigns", "s", {"a", "a"}, 10000, 0},
 	{"watch_begun_beside_assign", "", {"w", "a"}, 10000, 0},
-	{"watch_taken_beside_assign", "wa", {"g", "a"}, 10000, 0},
+	{"watch_taken_beside_assign", "wa", {"g", "a"}, 20000, 0},
 	{"watch_store_buffering_each_assigns_and_one_takes", "w", {"ag", "a"}, 10000, 0},
 	{"watch_iriw_2_assigns_taken_and_waited_for", "w", {"a", "a", "gW"}, 5000, 1},
 	{"watch_beside_2_assigns", "w", {"a", "a"}, 10000, 0},
 	{"watch_polled_beside_assign", "w", {"p", "a"}, 10000, 1},
 	{"watch_polled_beside_commit", "w", {"p", "c"}, 10000, 1},
 	{"watch_ended_beside_assign", "w", {"D", "a"}, 10000, 0},
-	{"watch_ended_beside_assign_and_collection", "w", {"De", "a"}, 5000, 0},
+	{"watch_ended_beside_assign_and_collection", "w", {"Dn", "a"}, 5000, 0},
 };
 
 static struct scene {
 	const struct scope *scope;
 	weir_var *x, *y;
 	weir_cancel *token;
-	weir_var_op *op;
+	weir_pending *op;
 	weir_watch *watch;
 	uint64_t seen[ROWS], taken, last; /* the number of x when all is written */
 	int started, ended;
@@ -66,12 +63,13 @@ static struct scene {
 static void assign(size_t me)
 {
 	weir_tensor *tensor = number_of_size((int64_t)me, SMALL_VALUES);
-	uint64_t version;
+	weir_read published;
 
 	weir_model_call_begins(0);
-	weir_model_assert(weir_var_assign(scene.x, tensor, WEIR_NO_DEADLINE, &version, NULL) == WEIR_OK);
+	weir_model_assert(weir_var_assign(scene.x, tensor, WEIR_NO_DEADLINE, &published, NULL) == WEIR_OK);
 	weir_model_call_ends(0);
-	judged_write(0, version, me);
+	judged_write(0, published.version, me);
+	weir_read_release(&published);
 	weir_tensor_release(tensor);
 }
 
@@ -139,7 +137,7 @@ static void take(int certain)
 	enum weir_status status;
 
 	weir_model_call_begins(2);
-	status = weir_watch_take(scene.watch, &read);
+	status = weir_watch_try_take(scene.watch, &read);
 	weir_model_call_ends(2);
 	judged_read(0, status == WEIR_OK ? read.version : scene.taken,
 	            status == WEIR_OK ? (uint64_t)value_of(&read) : HISTORY_NONE);
@@ -153,48 +151,76 @@ static void take(int certain)
 
 static void end_watch(void)
 {
-	weir_watch_destroy(scene.watch);
+	weir_watch_destroy(scene.watch, NULL);
 	scene.watch = NULL;
 }
+
+static void wait_for_newer(size_t me)
+{
+	if (scene.seen[me] < scene.last) /* the wait before this one may have seen it all */
+		wait(me, WEIR_NO_DEADLINE, NULL);
+}
+
+static void start_wait(void)
+{
+	scene.started++;
+	weir_model_assert(weir_var_start_wait(scene.x, 1, ended, NULL, &scene.op, NULL) == WEIR_OK);
+}
+
+static void cancel(void)
+{
+	weir_pending_cancel(scene.op, NULL);
+	weir_pending_release(scene.op);
+	scene.op = NULL;
+}
+
+static void watch(void)
+{
+	scene.taken = 1;
+	weir_model_assert(weir_watch_create(scene.x, 1, &scene.watch, NULL) == WEIR_OK);
+}
+
+static void poll_and_take(void)
+{
+	weiri_model_poll(weir_watch_fd(scene.watch));
+	take(1);
+}
+
+static void wrong_take(void)
+{
+	weir_model_call_begins(2);
+	weir_model_call_ends(2);
+	judged_read(0, scene.taken, HISTORY_NONE);
+}
+
+static void new_era_and_collection(void)
+{
+	weiri_era_begin();
+	(void)weir_reclaim_flush(0);
+}
+
+#define LETTERS(LETTER) \
+	LETTER('a', "assign", assign(me)) \
+	LETTER('c', "commit to it and another variable", transact(write_both)) \
+	LETTER('m', "a transaction that only reads it", transact(read_x_write_y)) \
+	LETTER('W', "wait for a version newer than the one seen last", wait_for_newer(me)) \
+	LETTER('T', "wait for a newer version until the token fires", wait(me, WEIR_NO_DEADLINE, scene.token)) \
+	LETTER('d', "wait for a newer version until a deadline", wait(me, 1000, NULL)) \
+	LETTER('F', "fire the token", (void)weir_cancel_fire(scene.token, NULL)) \
+	LETTER('s', "start a wait for version 2", start_wait()) \
+	LETTER('k', "cancel what was started, and release it", cancel()) \
+	LETTER('w', "watch the variable", watch()) \
+	LETTER('p', "poll the watch, then take: there is a version", poll_and_take()) \
+	LETTER('g', "take a version, if there is one", take(0)) \
+	LETTER('D', "end the watch", end_watch()) \
+	LETTER('n', "a new era begins, and what is retired is collected", new_era_and_collection()) \
+	LETTER('z', "a planted fault: a take that returns \"none newer\" without reading", wrong_take())
 
 static void call(size_t me, char what)
 {
 	switch (what) {
-	case 'a': assign(me); break;
-	case 'c': transact(write_both); break;
-	case 'm': transact(read_x_write_y); break;
-	case 'W':
-		if (scene.seen[me] < scene.last) /* the wait before this one may have seen it all */
-			wait(me, WEIR_NO_DEADLINE, NULL);
-		break;
-	case 'T': wait(me, WEIR_NO_DEADLINE, scene.token); break;
-	case 'd': wait(me, 1000, NULL); break;
-	case 'f': (void)weir_cancel_fire(scene.token, NULL); break;
-	case 's':
-		scene.started++;
-		weir_model_assert(weir_var_start_wait(scene.x, 1, ended, NULL, &scene.op, NULL) == WEIR_OK);
-		break;
-	case 'k':
-		weir_var_op_cancel(scene.op);
-		weir_var_op_release(scene.op);
-		scene.op = NULL;
-		break;
-	case 'w':
-		scene.taken = 1;
-		weir_model_assert(weir_watch_create(scene.x, 1, &scene.watch, NULL) == WEIR_OK);
-		break;
-	case 'p':
-		weiri_model_poll(weir_watch_fd(scene.watch));
-		take(1);
-		break;
-	case 'g': take(0); break;
-	case 'z':
-		weir_model_call_begins(2);
-		weir_model_call_ends(2);
-		judged_read(0, scene.taken, HISTORY_NONE);
-		break;
-	case 'D': end_watch(); break;
-	default: weiri_era_begin(); (void)weir_reclaim_flush(0);
+		LETTERS(LETTER_CASE)
+	default: weir_model_assert(!"a letter of the table");
 	}
 }
 
@@ -204,7 +230,7 @@ static void thread(void *context, size_t me)
 	scope_calls(me, scene.scope->calls[me], call);
 }
 
-/* A commit does not tell which versions it made. */
+/* A commit does not report which versions it made. */
 static int is_committed_to(void)
 {
 	for (size_t i = 0; i < THREADS && scene.scope->calls[i] != NULL; i++) {
@@ -223,7 +249,7 @@ static void setup(void *context)
 	scene.y = variable_of_size(0, SMALL_VALUES);
 	if (!is_committed_to())
 		judged_as_variables();
-	weir_model_assert(weir_cancel_create(NULL, &scene.token) == WEIR_OK);
+	weir_model_assert(weir_cancel_create(NULL, &scene.token, NULL) == WEIR_OK);
 	scope_calls(BEFORE, scene.scope->start, call);
 }
 
@@ -238,10 +264,10 @@ static void finish(void *context)
 		unsigned newer = weir_var_version(scene.x) > scene.taken;
 
 		weir_model_assert(weiri_model_eventfd_count(weir_watch_fd(scene.watch)) == newer);
-		weir_model_assert(weir_var_destroy(scene.x) == WEIR_FAILED_PRECONDITION);
+		weir_model_assert(weir_var_destroy(scene.x, NULL) == WEIR_FAILED_PRECONDITION);
 		end_watch();
 	}
-	weir_model_assert(weir_var_destroy(scene.x) == WEIR_OK && weir_var_destroy(scene.y) == WEIR_OK);
+	weir_model_assert(weir_var_destroy(scene.x, NULL) == WEIR_OK && weir_var_destroy(scene.y, NULL) == WEIR_OK);
 	weir_cancel_release(scene.token);
 	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
 }
@@ -271,6 +297,9 @@ static int check_planted(void)
 
 int main(int argc, char **argv)
 {
+	static const struct scope_letter letters[] = {LETTERS(LETTER_ROW){0, NULL}};
+
+	scope_letters(argc, argv, letters);
 	scope_arguments(argc, argv);
 	return scope_all(prepare, sizeof(scopes) / sizeof(scopes[0])) | check_planted();
 }

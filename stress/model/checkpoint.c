@@ -1,17 +1,20 @@
 /*
  * checkpoint.c - keeps executions, and makes them current again.
  *
- * A search goes depth first: the next execution takes the path of the last one up to a choice, and goes another way there. What was
- * kept at that choice, or before it, is then where the next one begins. What was kept after it belongs to a path that does not come again,
- * so that what is kept is a stack, in one block of memory.
+ * A search proceeds depth first: the next execution takes the path of the last one up to a choice,
+ * and continues differently there. What was kept at that choice, or before it, is where the next
+ * execution begins. What was kept after it belongs to a path that does not come again. So what is
+ * kept is a stack, in one block of memory.
  *
- * What only grows while an execution goes on (stores, the views they carry, lists of what was used) needs no copy: up to the count
- * that was kept it is as it was, since everything that came after the checkpoint was added behind.
+ * What only grows during an execution (stores, the views that they carry, lists of what was used)
+ * needs no copy. Up to the count that was kept it is unchanged, since everything that came after
+ * the checkpoint was appended.
  *
- * Some executions begin at setup all the same (execute.c), and must find the path as it was. That a search with checkpoints is the one without
- * is what check_reduction.c compares, on its random programs: so many executions, so many of them pruned, so many states, and the same
- * outcomes. (With states merged there may be a few states more or less where a frame of more than state.c wipes has bytes that nothing
- * was written to: they are what another execution left there.)
+ * Some executions begin at setup nevertheless (execute.c), and must find the path unchanged.
+ * check_reduction.c compares a search with checkpoints and one without, on its random programs:
+ * both must have as many executions, as many pruned ones, as many states, and the same outcomes.
+ * (With states merged there may be a few states more or less, if a frame larger than what state.c
+ * wipes has bytes that were never written: these are left over from another execution.)
  */
 #include "model/checkpoint.h"
 
@@ -79,7 +82,10 @@ void checkpoint_drop_all(void)
 	used = 0;
 }
 
-/* Who has ended is known when the stacks' turn comes. What lies below a stack pointer is not kept: nobody reads it. */
+/*
+ * Which threads have ended is known before the stacks are kept. What lies below a stack pointer is
+ * not kept, because no thread reads it.
+ */
 static void name_parts(struct checkpoint *checkpoint, unsigned thread)
 {
 	execute_parts(checkpoint);

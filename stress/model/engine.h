@@ -1,18 +1,19 @@
 /*
- * engine.h - the parts of the checker and how they look at each other.
+ * engine.h - the parts of the checker and their relations.
  *
- *   execute.c       one execution: threads as fibers, what they wait for, how it ends; the loop over executions
+ *   execute.c       one execution: threads as fibers, what they wait for, how it ends; the loop
+ *                   over executions
  *   explore.c       which thread runs next, which value a load returns; what is left to try
- *   checkpoint.c    an execution as it was at a choice, for others to begin from
+ *   checkpoint.c    an execution as it was at a choice, from which other executions begin
  *   memory.c        locations, races, what a load may return; memory.h: what it keeps
  *   view.h          what of it a thread knows
- *   memory_state.c  what of the memory may still matter, as a number
- *   state.c         the states that executions have been in
- *   heap.c          live and freed memory; what setup left, for each execution to begin with
+ *   memory_state.c  what may still matter of the memory, as a number
+ *   state.c         the states that executions have reached
+ *   heap.c          live and freed memory; what setup left, with which each execution begins
  *   fiber.c         switching stacks
  *   entry.c         the calls that the compiler inserted
- *   system.c        what the library asks of the system: futex, membarrier, threads
- *   answers.c       what the program's calls answered, and whether an order explains it
+ *   system.c        what the library needs of the system: futex, membarrier, threads
+ *   answers.c       what the program's calls returned, and whether an order explains it
  *   trace.c         a failing execution as a table
  *   replay.c        its choices as a text
  */
@@ -30,7 +31,7 @@ enum { LOCATIONS = 512, PATH = 1 << 16 };
 enum order { RELAXED, CONSUME, ACQUIRE, RELEASE, ACQ_REL, SEQ_CST }; /* as the compiler numbers them */
 enum kind { OP_LOAD, OP_STORE, OP_RMW, OP_CAS, OP_FENCE, OP_HEAVY, OP_WAIT, OP_WAKE };
 
-/* A visible operation: one whose place among those of other threads matters. */
+/* A visible operation: one whose order among the operations of other threads matters. */
 struct operation {
 	enum kind kind;
 	enum order order, failure; /* failure: of a CAS, and the order of a load */
@@ -52,14 +53,14 @@ struct thread {
 	const char *stack; /* the end of its stack, down to what the compiler saved when it called the checker */
 	uint64_t given;    /* what it called with, as a number */
 	uint64_t where;    /* both, as a number; 0: not known yet */
-	int as_one;        /* its last operation need not be apart from its next: nobody could tell */
+	int as_one;        /* its last operation need not be separate from its next: no thread could tell */
 	uint32_t row;      /* so many were done as one */
-	int unseen;        /* its last operation wrote where nobody else looks */
+	int unseen;        /* its last operation wrote where no other thread looks */
 	uint32_t hidden;   /* so many such were done in a row */
 	uint32_t fresh;    /* its next load returns this store or a newer one: the older ones are explored elsewhere */
 };
 
-/* Each module names the parts of its own that a checkpoint has. */
+/* Each module names its parts of a checkpoint. */
 struct checkpoint;
 
 /* -- execute.c -- */
@@ -70,43 +71,55 @@ extern int model_running; /* threads of the program are under way: accesses are 
 extern int model_active;  /* an execution is under way: accesses are looked at */
 extern unsigned model_thread;
 extern uint64_t model_steps;
-/* Before a visible operation: may switch to other threads. */
+/* Before a visible operation: may switch to another thread. */
 void model_schedule(const struct operation *operation);
-/* Sleeps; returns 1 when woken, 0 when a deadline passed. */
+/* Sleeps; returns 1 if it was woken, 0 if a deadline passed. */
 int model_block(void *address, int timed);
 unsigned model_wake(void *address, unsigned count);
 void model_fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn)); /* in a thread */
 void model_note_failure(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* What was learned changes the meaning of what was explored: begin again. */
+/* Something was learned that changes the meaning of what was explored: the search begins again. */
 void model_begin_again(void) __attribute__((noreturn));
 void execute_parts(struct checkpoint *checkpoint);
 
 /* -- explore.c -- */
 void explore_begin(void);     /* a search */
 void explore_execution(void); /* the next execution of it */
-int explore_goes_back(void);  /* it takes the path of the one before, up to a choice */
+int explore_goes_back(void);  /* it takes the path of the previous one, up to a choice */
 uint32_t explore_turn(void);  /* the node of that choice, or of the last one of a thread before it */
-/* It is there now, and others may come back. */
+/* The execution has arrived there, and other executions may return to it. */
 int explore_is_at_turn(void);
 void explore_parts(struct checkpoint *checkpoint);
-/* The thread that runs next; 0: every one that could is explored elsewhere. `enabled` is not empty. */
+/*
+ * The thread that runs next; 0: every thread that could run is explored elsewhere. `enabled` is not
+ * empty.
+ */
 unsigned explore_thread(unsigned enabled);
 /* 0 .. count-1; 0 is what happens first. */
 uint32_t explore_value(uint32_t count);
-/* The current operation of this thread is a load, or a CAS that failed, and read what the operation at node - 1 wrote. */
+/*
+ * The current operation of this thread is a load, or a CAS that failed, and read what the operation
+ * at node - 1 wrote.
+ */
 void explore_reads_from(uint32_t node);
-/* It is a CAS that succeeds, or would have, at some older store. */
+/* The current operation is a CAS that succeeds, or would have succeeded at some older store. */
 void explore_cas_succeeds(void);
 void explore_cas_could_succeed(void);
 uint32_t explore_node(void); /* of the current operation of this thread, + 1 */
 int explore_next(void);      /* 0: nothing is left */
-/* This thread's next operation goes with its last one, without a choice between them. */
+/* This thread's next operation is combined with its last one, without a choice between them. */
 int explore_goes_on(void);
-/* What the current operation has written, nobody else looks at. Returns 1 when it goes with this thread's next, without a choice. */
+/*
+ * No other thread looks at what the current operation has written. Returns 1 if it is combined with
+ * this thread's next operation, without a choice.
+ */
 int explore_goes_unseen(void);
-/* But not now: since its last one it did what comes before or after something that others do. */
+/*
+ * They must not be combined now: since its last operation the thread did something that is ordered
+ * with actions of other threads.
+ */
 void explore_shows(void);
-/* With states merged: is a membarrier among the operations? That is learned on the way. */
+/* With states merged: 1 if a membarrier is among the operations. This is learned on the way. */
 void explore_learns_nothing(void);
 void explore_meets_membarrier(void);
 int explore_has_membarrier(void);
@@ -121,7 +134,7 @@ uint32_t memory_location(const void *address, size_t size);
 uint32_t memory_last(uint32_t location); /* number of the last store */
 value_t memory_load(void *address, size_t size, enum order order);
 void memory_store(void *address, size_t size, value_t value, enum order order);
-/* *old is what was there; returns 1 when it was `expected` and became `desired`. */
+/* *old is the value found; returns 1 if it was `expected` and became `desired`. */
 int memory_cas(void *address, size_t size, value_t expected, value_t desired, enum order success, enum order failure,
                value_t *old);
 value_t memory_update(void *address, size_t size, value_t (*update)(value_t, value_t), value_t operand,
@@ -138,7 +151,7 @@ void memory_all_join(void);                 /* thread 0 sees what all did */
 void memory_each_written(void (*visit)(char *address));
 
 uint64_t memory_state(void); /* memory_state.c */
-/* With states merged: this execution has shown that states were told apart by too little so far. */
+/* With states merged: this execution has shown that states were not distinguished enough so far. */
 int memory_has_learned(void);
 void memory_forget_stale_reads(unsigned t);
 void memory_parts(struct checkpoint *checkpoint);
@@ -152,8 +165,9 @@ static inline uint64_t state_mix(uint64_t state, uint64_t value)
 	return state ^ state >> 32;
 }
 /*
- * Brackets what the program calls. `given`: the arguments that the operation itself does not show. The compiler keeps its registers in
- * the caller's memory from here on: at the frame's top on x86-64, above its address on arm64.
+ * Brackets what the program calls. `given`: the arguments that the operation itself does not
+ * contain. From here on the compiler keeps its registers in the caller's memory: at the frame's top
+ * on x86-64, above its address on arm64.
  */
 #if defined(__x86_64__)
 enum { STATE_SUPPORTED = 1, STATE_SAVED = 5 * 8 };
@@ -175,22 +189,22 @@ void state_forgets(const char *address); /* what was written to */
 enum state_part {
 	STATE_STACKS,     /* of the threads */
 	STATE_OPERATIONS, /* that they are about to do, with what they were called with */
-	STATE_SLEEP,      /* who sleeps, and on what */
+	STATE_SLEEP,      /* which threads sleep, and on what */
 	STATE_MEMORY,     /* what it holds */
 	STATE_HISTORIES,  /* older stores that may still be read */
-	STATE_STORES,     /* what who acquires from a store will know: of other stores, of accesses */
+	STATE_STORES,     /* what a thread that acquires from a store will know: of other stores, of accesses */
 	STATE_STORES_CLOCKS,
 	STATE_VIEWS, /* what a thread knows of stores, of accesses */
 	STATE_VIEWS_CLOCKS,
 	STATE_PENDING,  /* what an acquire fence would add */
 	STATE_RELEASED, /* what a release fence has left */
 	STATE_S,        /* what seq_cst accesses have made known to each other */
-	STATE_ACCESSES, /* that others may race with */
+	STATE_ACCESSES, /* with which other threads may race */
 	STATE_HEAP,
-	STATE_ANSWERS, /* of calls, and who knows that they have ended */
+	STATE_ANSWERS, /* of calls, and which threads know that they have ended */
 	STATE_SYSTEM   /* time, and the library's thread-local variables */
 };
-/* Parts that are left out, as a set: check_state.c shows that each is missed. */
+/* The parts that are left out, as a set: check_state.c shows that each is needed. */
 extern unsigned state_left_out;
 static inline uint64_t state_part(enum state_part part, uint64_t value)
 {
@@ -206,9 +220,9 @@ void answers_remember(void);    /* setup has run */
 void answers_reset(void);       /* an execution: as setup left it */
 void answers_call_begins(void); /* of this thread */
 void answers_call_ends(void);
-void answers_judge(void); /* after finish: notes a failure when no order explains them */
+void answers_judge(void); /* after finish: notes a failure if no order explains them */
 void answers_print(void);
-uint64_t answers_state(void); /* what was answered, and which calls have begun after what */
+uint64_t answers_state(void); /* what was returned, and which calls have begun after what */
 void answers_parts(struct checkpoint *checkpoint);
 
 /* -- heap.c -- */
@@ -217,16 +231,17 @@ void heap_keep(void);                    /* what is allocated so far is never fr
 void heap_remember(void);                /* setup has run: executions start from here */
 void heap_restore(int compare);          /* with what setup left, to find writes that were not seen */
 void heap_put_back(char *address);       /* four bytes, to what setup left */
-size_t heap_extent(const char *address); /* so many of these four are put back; 0: it is not the program's */
+size_t heap_extent(const char *address); /* how many of these four are restored; 0: it does not belong to the program */
 void heap_parts(struct checkpoint *checkpoint);
 void heap_end(void); /* everything is as before the search */
 void *heap_allocate(size_t size, size_t alignment);
 void heap_release(void *memory);
-/* Fails the execution when the address lies in memory that was freed. */
+void heap_release_of(void *memory, size_t size, size_t alignment); /* as an allocator gets it */
+/* Fails the execution if the address lies in memory that was freed. */
 void heap_check(const void *address, const char *what);
 void heap_check_leaks(void);
 uint64_t heap_state(void);
-/* Where an address lies, for people: "state+8", "block 3+16". */
+/* Where an address lies, as text: "state+8", "block 3+16". */
 const char *heap_name(const void *address, char text[static 32]);
 
 /* -- fiber.c -- */
@@ -249,7 +264,7 @@ void system_remember(void);
 void system_restore(void);
 void system_switch(unsigned from, unsigned to); /* thread-local variables of the library */
 void system_thread_ends(void);
-uint64_t system_state(unsigned thread); /* its own; 0: what is everyone's */
+uint64_t system_state(unsigned thread); /* its own; 0: what all threads share */
 int system_is_constant(const void *address);
 void system_parts(struct checkpoint *checkpoint);
 int system_is_local(const void *address);

@@ -1,5 +1,5 @@
 /*
- * entry.c - the calls that -fsanitize=thread inserts, answered by the checker.
+ * entry.c - the calls that -fsanitize=thread inserts, implemented by the checker.
  *
  * The names and orders are those of the sanitizer's public interface for atomics.
  */
@@ -83,7 +83,7 @@ static value_t replace(value_t a, value_t b)
 	return b;
 }
 
-/* What an access of so many bits was called with: an operand, and a second one. */
+/* The arguments of an access of so many bits: an operand, and a second one. */
 static uint64_t given(uint64_t bits, value_t operand, value_t other)
 {
 	uint64_t state = state_mix(state_mix(bits, (uint64_t)operand), (uint64_t)(operand >> 64));
@@ -91,7 +91,10 @@ static uint64_t given(uint64_t bits, value_t operand, value_t other)
 	return state_mix(state_mix(state, (uint64_t)other), (uint64_t)(other >> 64));
 }
 
-/* Where a compare-and-swap finds what it expects, and leaves what it found: mostly on its thread's stack. */
+/*
+ * Where a compare-and-swap reads the expected value and writes the value found: mostly on its
+ * thread's stack.
+ */
 static void look_at_expected(const void *expected, size_t size, int is_write)
 {
 	if (fiber_of(expected) != (int)model_thread)

@@ -1,8 +1,10 @@
 /*
- * eventfd.c - stands in for lib/base/eventfd.c: counts that the checker sees, and a poller that sleeps while one is 0.
+ * eventfd.c - replaces lib/base/eventfd.c: counts that the checker sees, and a poller that sleeps
+ * while one is 0.
  *
- * The kernel changes such a count under a lock, and a poll looks at it under the same: one word, read-modify-writes. Compiled into the library
- * under test, as threads.c is.
+ * Linux changes such a count under a lock, and a poll reads it under the same lock. Here it is one
+ * word that changes by read-modify-writes. This file is compiled into the library under test, as
+ * threads.c is.
  */
 #include "model/eventfd.h"
 
@@ -39,14 +41,17 @@ int weiri_eventfd_is_ours(const struct weiri_eventfd *event)
 
 void weiri_eventfd_add(struct weiri_eventfd event)
 {
-	/* [acq_rel] the kernel's lock. The wake is a step of its own here: who is stopped before it is helped by whoever adds after him. */
+	/*
+	 * [acq_rel] the lock of Linux. The wake is a separate step here: if a thread is stopped before
+	 * it, the next thread that adds wakes the poller.
+	 */
 	(void)weiri_fetch_add_acq_rel(&counts[event.fd], 1u);
 	weiri_futex_wake(&counts[event.fd], INT_MAX);
 }
 
 void weiri_eventfd_take(struct weiri_eventfd event)
 {
-	/* [acq_rel] the kernel's lock. It may be 0 only when somebody else has read. */
+	/* [acq_rel] the lock of Linux. It may be 0 only if another thread has read. */
 	uint32_t before = weiri_fetch_sub_acq_rel(&counts[event.fd], 1u);
 
 	if (before == 0)
@@ -59,7 +64,7 @@ void weiri_eventfd_after_fork(void)
 
 unsigned weiri_model_eventfd_count(int fd)
 {
-	/* [acquire] the kernel's lock. */
+	/* [acquire] the lock of Linux. */
 	return weiri_load_acquire(&counts[fd]);
 }
 

@@ -1,8 +1,9 @@
 /*
  * execute.c - one execution of the program, and the loop over executions.
  *
- * A thread runs until its next visible operation, names it, and asks explore.c who runs next; it goes on at once when it is itself,
- * else switches to the other's stack. The engine's own stack is where executions begin and end.
+ * A thread runs until its next visible operation, names it, and asks explore.c which thread runs
+ * next. If that is the thread itself, it continues immediately; otherwise it switches to the other
+ * thread's stack. Executions begin and end on the engine's own stack.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,6 +13,7 @@
 
 #include "model/checkpoint.h"
 #include "model/engine.h"
+#include "model/threads.h"
 
 const struct weir_model_program *model_program;
 struct weir_model_options model_options;
@@ -31,12 +33,18 @@ static struct {
 	uint32_t begin[THREADS], longest;
 } calls[WEIR_MODEL_CALLS];
 
-/* So often one begins at setup whatever there is, and what memory holds there is compared. */
+/*
+ * So often an execution begins at setup although there is a checkpoint, and the contents of memory
+ * are compared there.
+ */
 enum { COMPARE_EVERY = 4096 };
 
 enum { ENGINE = 0 }; /* in place of a thread: it makes the first choice */
 
-/* How many executions are looked at for each that was explored in vain, and how many at most; with so many changes of priority. */
+/*
+ * How many executions are observed for each one that was explored without use, and how many at
+ * most; with so many changes of priority.
+ */
 enum { LOOK_TIMES = 10, LOOK_MOST = 200000, LOOK_DEPTH = 16 };
 
 static unsigned threads(void)
@@ -44,7 +52,7 @@ static unsigned threads(void)
 	return (unsigned)model_program->threads;
 }
 
-/* -- ends --------------------------------------------------------------------------------------------------------------------- */
+/* -- ends -------------------------------------------------------------------------------------- */
 
 /* This stack is given up. */
 static __attribute__((noreturn)) void give_up(void)
@@ -92,14 +100,17 @@ void model_begin_again(void)
 	give_up();
 }
 
-/* -- switching ---------------------------------------------------------------------------------------------------------------- */
+/* -- switching --------------------------------------------------------------------------------- */
 
 static int is_stopped(unsigned thread)
 {
 	return thread == model_options.stop_thread && model_threads[thread].done >= model_options.stop_after;
 }
 
-/* Of threads that are alike one begins after the other: an execution in which they do not is one that does, with their numbers changed. */
+/*
+ * Identical threads begin one after the other: any other execution equals one of these with the
+ * threads' numbers exchanged.
+ */
 static int is_before_its_turn(unsigned thread)
 {
 	const struct thread *other = &model_threads[thread - 1];
@@ -120,7 +131,7 @@ static unsigned enabled_threads(void)
 	return enabled;
 }
 
-/* All sleep: time passes, and a deadline with it. */
+/* All threads sleep: time passes, and a deadline with it. */
 static unsigned pass_time(void)
 {
 	for (unsigned t = 1; t <= threads(); t++) {
@@ -137,7 +148,7 @@ static int is_to_be_kept(void)
 	return explore_is_at_turn() && checkpoint_may_be_taken() && !checkpoint_is_at(explore_turn());
 }
 
-/* Who runs next; 0: the execution is over, one way or the other. */
+/* Which thread runs next; 0: the execution is over, in one way or another. */
 static unsigned next_thread(void)
 {
 	unsigned enabled = enabled_threads(), thread;
@@ -156,7 +167,7 @@ static unsigned next_thread(void)
 	return thread;
 }
 
-/* Leaves the running fiber for whoever is next; returns when this one was chosen. */
+/* Leaves the running fiber for the next thread; returns when this one was chosen. */
 static void go_on(void)
 {
 	unsigned me = model_thread, thread;
@@ -199,7 +210,10 @@ int model_block(void *address, int timed)
 	me->waits_for = address;
 	me->timed = timed;
 	me->woken = 0;
-	/* Going on after sleep is an operation of its own, which conflicts with nothing that others do. */
+	/*
+	 * To continue after sleep is an operation of its own, which conflicts with no operation of
+	 * another thread.
+	 */
 	me->next = (struct operation){.kind = OP_WAKE, .address = me};
 	go_on();
 	return me->woken;
@@ -219,18 +233,35 @@ unsigned model_wake(void *address, unsigned count)
 	return woken;
 }
 
-/* -- one execution ------------------------------------------------------------------------------------------------------------ */
+/* -- one execution ----------------------------------------------------------------------------- */
+
+static void end_thread(void)
+{
+	model_threads[model_thread].status = ENDED;
+	if (starting)
+		fiber_leave(model_thread);
+	else
+		go_on();
+}
+
+/* See threads.h. */
+void weiri_model_end_thread(void)
+{
+	end_thread();
+	give_up();
+}
+
+uint32_t weiri_model_thread_number(void)
+{
+	return model_thread;
+}
 
 static void thread_main(void)
 {
 	state_leave();
 	model_program->thread(model_program->state, model_thread - 1);
 	system_thread_ends();
-	model_threads[model_thread].status = ENDED;
-	if (starting)
-		fiber_leave(model_thread);
-	else
-		go_on();
+	end_thread();
 }
 
 static void setup_main(void)
@@ -311,7 +342,7 @@ static void choose_first(void)
 		enter(first, NULL);
 }
 
-/* `chooser`: the thread at whose choice the execution goes on, or ENGINE. */
+/* `chooser`: the thread at whose choice the execution continues, or ENGINE. */
 static void run_threads(unsigned chooser)
 {
 	if (chooser == ENGINE)
@@ -369,7 +400,7 @@ void execute_parts(struct checkpoint *checkpoint)
 		checkpoint_part(checkpoint, calls[i].begin, sizeof(calls[i].begin));
 }
 
-/* -- calls -------------------------------------------------------------------------------------------------------------------- */
+/* -- calls ------------------------------------------------------------------------------------- */
 
 void weir_model_call_begins(unsigned call)
 {
@@ -378,7 +409,10 @@ void weir_model_call_begins(unsigned call)
 	state_leave();
 }
 
-/* The operation that a thread is about to do is not counted yet, so what was begun in between is what was done. */
+/*
+ * The operation that a thread is about to perform is not counted yet, so the operations that were
+ * begun in between are those that were performed.
+ */
 void weir_model_call_ends(unsigned call)
 {
 	uint32_t length = model_threads[model_thread].done - calls[call].begin[model_thread];
@@ -387,9 +421,9 @@ void weir_model_call_ends(unsigned call)
 	answers_call_ends();
 }
 
-/* -- all executions ----------------------------------------------------------------------------------------------------------- */
+/* -- all executions ---------------------------------------------------------------------------- */
 
-/* Of this process: the machine may be busy with others. */
+/* The time of this process: the machine may be busy with other processes. */
 static uint64_t now_ns(void)
 {
 	struct timespec now;
@@ -399,8 +433,9 @@ static uint64_t now_ns(void)
 }
 
 /*
- * Executions at random, for what memory.c learns of the program: the later that is learned, the more is explored twice. Nothing else
- * comes of them, so that what the search finds, it found by itself.
+ * Executes at random, so that memory.c learns about the program: the later it learns something, the
+ * more is explored twice. These executions have no other effect, so what the search finds, it finds
+ * by itself.
  */
 static void look_around(uint64_t executions)
 {
@@ -465,7 +500,7 @@ int weir_model_check(const struct weir_model_program *program, const struct weir
 
 	model_program = program;
 	model_options = given != NULL ? *given : (struct weir_model_options){0};
-	/* How many preemptions led to a state, it does not tell. */
+	/* A state does not tell how many preemptions led to it. */
 	model_options.merge_states = model_options.merge_states && STATE_SUPPORTED && model_options.preemptions == 0;
 	model_options.alike = model_options.merge_states && model_options.stop_thread == 0 ? model_options.alike & ~1u : 0;
 	model_options.max_steps = model_options.max_steps != 0 ? model_options.max_steps : 10000;

@@ -1,36 +1,49 @@
 /*
- * explore.c - each execution another way, until every way is covered.
+ * explore.c - directs each execution another way, until every way is covered.
  *
- * An execution is a path of nodes: at a schedule node a thread was chosen to do its next visible operation, at a value node one of
- * several values. The next execution takes the same path up to the last node that has something left to try.
+ * An execution is a path of nodes. At a schedule node a thread was chosen to perform its next
+ * visible operation; at a value node one of several values was chosen. The next execution takes the
+ * same path up to the last node that has something left to try.
  *
- * Which threads are worth trying at a schedule node is found on the way (dynamic partial-order reduction with source sets: Abdulla,
- * Aronis, Jonsson, Sagonas, POPL 2014): when operation b conflicts with an earlier one, a, of another thread, and the two are not
- * ordered by other conflicts, an execution is to be tried that has b before a. What ran since and does not depend on a, and b after
- * it, is how such an execution goes on from a's node; any thread that can begin it will do, and if one of these is tried already, or
- * sleeps, so will such executions be. Taking b's own thread for it is not enough: it may sleep because b was tried first, further up,
- * while what is missing begins with a third thread's operation that b depends on (check_reduction.c, seeds 34 and 1316).
- * A thread that was tried at a node sleeps until something conflicts with its operation.
+ * Which threads are worth trying at a schedule node is found on the way, by dynamic partial-order
+ * reduction with source sets (Abdulla, Aronis, Jonsson, Sagonas, POPL 2014). Suppose that operation
+ * b conflicts with an earlier operation a of another thread, and the two are not ordered by other
+ * conflicts. Then an execution must be tried that has b before a. From a's node on, such an
+ * execution performs what ran since and does not depend on a, and then b. Any thread that can begin
+ * this sequence is suitable. If one of these threads is tried already, or sleeps, such executions
+ * are or were covered. It is not enough to take b's own thread: it may sleep because b was tried
+ * first, further up, while the missing executions begin with a third thread's operation that b
+ * depends on (check_reduction.c, seeds 34 and 1316). A thread that was tried at a node sleeps until
+ * an operation conflicts with its own.
  *
- * Conflicts. Operations of one location, if one of them writes. seq_cst fences conflict with each other and with seq_cst accesses:
- * these are what they share S with. A membarrier conflicts with everything.
- * A load that is not seq_cst may return old stores. So "store, then a load of what was before it" is "load, then store", and the
- * pair needs reversing one way only: where the load came first, the store is to be tried before it, and then the load need not
- * return what it could before (`fresh`). Such a load depends on the store that it reads, not on the newer ones that it passes over.
- * By the same token a store that sleeps need not wake for such a load. A compare-and-swap that fails is such a load.
+ * Conflicts. Operations of one location, if one of them writes. seq_cst fences conflict with each
+ * other and with seq_cst accesses, with which they share S. A membarrier conflicts with everything.
+ * A load that is not seq_cst may return old stores. So "store, then a load of an older store"
+ * equals "load, then store", and the pair must be reversed in one direction only: if the load came
+ * first, the store must be tried before it, and then the load need not return what it could return
+ * before (`fresh`). Such a load depends on the store that it reads, not on the newer stores that it
+ * ignores. For the same reason a store that sleeps need not wake for such a load. A
+ * compare-and-swap that fails is such a load.
  *
- * With states merged (state.c) all threads are tried at a schedule node, and less is done in another way. A load that is not seq_cst,
- * or a compare-and-swap that fails as one, may as well come later: what other threads do meanwhile leaves it the stores that it could
- * read, and nobody sees that it was done. So it goes with its thread's next operation: a thread is switched from only after what
- * others can tell, a write, a fence, a seq_cst load, and where it has allocated or freed memory or looked at the clock since: which block
- * is free, and what time it is, others change. (At most MOST_AS_ONE in a row, as a loop may wait for another thread.) A membarrier
- * does tell: it gives that thread what others stored. When one is met, the search begins again, with a choice after each operation.
- * So does a write go with what follows, if no other thread has looked or written there in any execution so far. That one may is found all the
- * same: on the way to the first such access of another nothing depends on the write, so that it is met whether the write is done or not yet;
- * then the search begins again (memory.c). The path has a node for such a write, as a replay, which has met nothing, makes a choice there.
+ * With states merged (state.c) all threads are tried at a schedule node, and the work is reduced in
+ * another way. A load that is not seq_cst, or a compare-and-swap that fails as one, can also happen
+ * later: what other threads do meanwhile leaves it the stores that it could read, and no thread can
+ * tell that it has happened. So it is combined with its thread's next operation. A thread is
+ * switched from only after an operation that other threads can notice: a write, a fence, a seq_cst
+ * load; also if since its last operation it allocated or freed memory or read the clock, because
+ * other threads change which block is free and what time it is. (At most MOST_AS_ONE operations are
+ * combined in a row, as a loop may wait for another thread.) A membarrier does notice: it gives
+ * that thread what other threads stored. When the search meets one, it begins again, with a choice
+ * after each operation.
+ * A write, too, is combined with what follows, if no other thread has read or written that location
+ * in any execution so far. That another thread may do so is found nevertheless: on the way to its
+ * first such access nothing depends on the write, so the access is met whether or not the write has
+ * happened. Then the search begins again (memory.c). The path has a node for such a write, because
+ * a replay, which has met nothing, makes a choice there.
  *
- * With a bound on preemptions a reversal may be out of reach where it is found; then it is also tried where the thread that was
- * running began to run (conservative points). Threads do not sleep then.
+ * With a bound on preemptions a reversal may be out of reach where it is found. Then it is also
+ * tried where the running thread began to run (conservative points). Threads do not sleep in that
+ * case.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +57,7 @@ enum { NO_CHANGE = 15, MOST_AS_ONE = 32 };
 
 struct node {
 	uint8_t is_value;
-	uint8_t forced; /* schedule node without a choice: what the thread did last, nobody else looks at */
+	uint8_t forced; /* schedule node without a choice: no other thread looks at what the thread did last */
 	/* schedule node; sets of threads */
 	uint8_t thread;         /* chosen */
 	uint8_t previous;       /* ran before */
@@ -56,7 +69,10 @@ struct node {
 	uint32_t count, chosen; /* value node */
 };
 
-/* By location: the last node + 1 of each thread that accessed it, wrote it, slept or woke on it. */
+/*
+ * By location: the last node + 1 at which each thread accessed it, wrote it, slept on it or woke on
+ * it.
+ */
 struct history {
 	uint32_t access[THREADS], write[THREADS], futex[THREADS];
 };
@@ -70,13 +86,13 @@ static uint32_t seen_at[PATH]
 					   [THREADS]; /* how many operations of each thread come before or at the node's, by dependence */
 static uint32_t seen[THREADS][THREADS]; /* the same for the last operation of each thread */
 static uint32_t path_length, path_at;
-static int goes_back;     /* this execution takes the path of the one before, up to a choice */
+static int goes_back;     /* this execution takes the path of the previous one, up to a choice */
 static uint32_t turn;     /* that choice, or the last one of a thread before it */
-static uint32_t replayed; /* nodes at the path's begin that are as in the execution before: their races are known */
+static uint32_t replayed; /* nodes at the start of the path as in the previous execution: their races are known */
 static unsigned last_thread, preemptions;
 static uint8_t asleep;
 
-static int has_membarrier; /* with states merged: one was met */
+static int has_membarrier; /* with states merged: 1 if there was one */
 
 static uint64_t random_state;
 static uint32_t priority[THREADS];
@@ -84,7 +100,7 @@ static uint64_t change_at[NO_CHANGE];
 static unsigned changes;
 static uint64_t longest; /* steps of the random executions so far */
 
-/* Nothing is left out but what follows a state that has been. */
+/* Nothing is left out except what follows a state that was reached before. */
 static int explores_all(void)
 {
 	return model_options.no_reduction || model_options.merge_states;
@@ -100,7 +116,7 @@ static uint8_t bit(unsigned thread)
 	return (uint8_t)(1u << thread);
 }
 
-/* -- what conflicts ----------------------------------------------------------------------------------------------------------- */
+/* -- what conflicts ---------------------------------------------------------------------------- */
 
 static int writes(const struct operation *operation)
 {
@@ -112,19 +128,21 @@ static int waits_or_wakes(const struct operation *operation)
 	return operation->kind == OP_WAIT || operation->kind == OP_WAKE;
 }
 
-/* An access that takes part in S by itself. */
+/* An access that is itself part of S. */
 static int in_s(const struct operation *operation)
 {
 	return operation->order == SEQ_CST && operation->kind <= OP_CAS;
 }
 
-/* A load, or a CAS if it fails, that may return an old value; that is known when it has been done. */
+/*
+ * A load, or a CAS if it fails, that may return an old value; whether it did is known afterwards.
+ */
 static int may_be_stale(const struct operation *operation)
 {
 	return (operation->kind == OP_LOAD || operation->kind == OP_CAS) && operation->failure != SEQ_CST;
 }
 
-/* Of operations a and b of different threads. */
+/* For operations a and b of different threads. */
 static int conflict(const struct operation *a, const struct operation *b)
 {
 	if (a->kind == OP_HEAVY || b->kind == OP_HEAVY)
@@ -145,7 +163,10 @@ static uint32_t later(uint32_t a, uint32_t b)
 	return a > b ? a : b;
 }
 
-/* The last node + 1 of `other` that conflicts with the operation, 0: none. `as_load`: that may be stale; only membarriers count. */
+/*
+ * The last node + 1 of `other` that conflicts with the operation; 0: none. `as_load`: the operation
+ * is a load that may be stale; only membarriers conflict with it.
+ */
 static uint32_t last_conflict(unsigned other, const struct operation *operation, int as_load)
 {
 	uint32_t node = heavy_node[other];
@@ -167,8 +188,9 @@ static uint32_t last_conflict(unsigned other, const struct operation *operation,
 }
 
 /*
- * The threads with which an execution can begin, from node `at` on, that has the operation at `at` after the current one of `thread`:
- * of what ran since and does not depend on the operation at `at`, those whose first operation depends on nothing else of that.
+ * The threads with which an execution can begin, from node `at` on, that has the operation at `at`
+ * after the current operation of `thread`. Of what ran since and does not depend on the operation
+ * at `at`, these are the threads whose first operation depends on nothing else of it.
  */
 static unsigned initials(uint32_t at, unsigned thread)
 {
@@ -191,7 +213,10 @@ static unsigned initials(uint32_t at, unsigned thread)
 	return found;
 }
 
-/* An execution is to be tried that has the operation at node `at` after that of `thread`, unless one is tried already. */
+/*
+ * Requests an execution that has the operation at node `at` after that of `thread`, unless one is
+ * tried already.
+ */
 static void try_at(uint32_t at, unsigned thread)
 {
 	struct node *node = &path[at];
@@ -219,7 +244,10 @@ static uint32_t begin_of_run(uint32_t at)
 	return begin;
 }
 
-/* `thread` is about to do its operation: before which earlier ones should it have been tried? Returns how many; at[]: their nodes. */
+/*
+ * `thread` is about to perform its operation. Finds the earlier operations before which it should
+ * have been tried: returns how many; at[]: their nodes.
+ */
 static unsigned find_races(unsigned thread, const struct operation *operation, int as_load, uint32_t at[])
 {
 	unsigned races = 0;
@@ -284,7 +312,7 @@ static void remember(unsigned thread, const struct operation *operation, int as_
 		past->write[thread] = node;
 }
 
-/* Whoever sleeps and conflicts with this operation wakes. */
+/* Sleeping threads that conflict with this operation wake. */
 static void wake_sleepers(const struct operation *operation, int as_load)
 {
 	for (unsigned t = 1; t <= model_program->threads; t++) {
@@ -313,12 +341,12 @@ static void settle(unsigned thread, const struct operation *operation, int as_lo
 		wake_sleepers(operation, as_load);
 }
 
-/* With states merged: `thread` was chosen, for this operation and what goes with it. */
+/* With states merged: `thread` was chosen, for this operation and those combined with it. */
 static void begin_row(unsigned thread, uint32_t at)
 {
 	struct thread *chosen = &model_threads[thread];
 
-	/* Only a loop of loads goes on where it was: that is what a bound on reads of one old store is for. */
+	/* Only a loop of loads returns to where it was; the bound on reads of one old store ends it. */
 	if (!chosen->as_one)
 		memory_forget_stale_reads(thread);
 	chosen->done++;
@@ -327,7 +355,10 @@ static void begin_row(unsigned thread, uint32_t at)
 	last_node[thread] = at + 1;
 }
 
-/* `thread` does its operation at node `at`. What is not known to write yet is taken for a load. */
+/*
+ * `thread` performs its operation at node `at`. An operation that is not known to write yet is
+ * treated as a load.
+ */
 static void run(unsigned thread, uint32_t at)
 {
 	const struct operation *operation = &model_threads[thread].next;
@@ -339,7 +370,10 @@ static void run(unsigned thread, uint32_t at)
 	}
 	for (; history_used <= operation->location; history_used++)
 		history[history_used] = (struct history){0};
-	/* The number must not count as seen while races are looked for: it is this thread's, so it does not. */
+	/*
+	 * The number must not count as seen while races are searched for. It does not, because it
+	 * belongs to this thread.
+	 */
 	seen[thread][thread] = path[at].number = ++model_threads[thread].done;
 	last_node[thread] = at + 1;
 	settle(thread, operation, may_be_stale(operation));
@@ -366,7 +400,7 @@ void explore_cas_could_succeed(void)
 	races = find_races(me, operation, 0, at);
 	if (races == 0)
 		return;
-	/* As if it had succeeded: then it depends on what wrote before. */
+	/* Treated as if it had succeeded: then it depends on the last write. */
 	memcpy(as_load, seen[me], sizeof(as_load));
 	for (unsigned other = 1; other <= model_program->threads; other++)
 		depend_on(me, other != me ? last_conflict(other, operation, 0) : 0);
@@ -379,7 +413,10 @@ static int goes_with_next(void)
 	return !has_membarrier && model_options.stop_thread == 0;
 }
 
-/* A replay knows nothing of who looks where: there the choice is one, and the path has it. */
+/*
+ * A replay does not know which threads look where. There the choice is a real one, and the path
+ * contains it.
+ */
 int explore_goes_unseen(void)
 {
 	return model_threads[model_thread].unseen = goes_with_next() && model_options.replay == NULL;
@@ -427,7 +464,7 @@ int explore_has_membarrier(void)
 	return has_membarrier;
 }
 
-/* -- choosing ----------------------------------------------------------------------------------------------------------------- */
+/* -- choosing ---------------------------------------------------------------------------------- */
 
 static uint64_t next_random(void)
 {
@@ -447,7 +484,7 @@ static struct node *new_node(void)
 	return &path[path_at];
 }
 
-/* The thread that runs goes on, as if it had been chosen. */
+/* The running thread continues, as if it had been chosen. */
 static void force(void)
 {
 	unsigned me = model_thread;
@@ -539,7 +576,7 @@ unsigned explore_thread(unsigned enabled)
 	return node->thread;
 }
 
-/* Mostly the newest; of executions with all the changes of priority that there may be, half. */
+/* Mostly the newest; in half of the executions that have all allowed changes of priority. */
 static uint32_t value_at_random(uint32_t count)
 {
 	if (model_options.random_seed == 0 || next_random() % (changes == NO_CHANGE ? 2 : 4) != 0)
@@ -566,7 +603,7 @@ uint32_t explore_value(uint32_t count)
 	return node->chosen;
 }
 
-/* -- executions --------------------------------------------------------------------------------------------------------------- */
+/* -- executions -------------------------------------------------------------------------------- */
 
 void explore_begin(void)
 {
@@ -660,7 +697,10 @@ int explore_next(void)
 	return 0;
 }
 
-/* Of the nodes before it (path, seen_at) all is as it was, but what is worth trying there: that grows, and is to be kept. */
+/*
+ * The nodes before it (path, seen_at) are unchanged, except for what is worth trying there: that
+ * set grows, and must be kept.
+ */
 void explore_parts(struct checkpoint *checkpoint)
 {
 	checkpoint_part(checkpoint, &history_used, sizeof(history_used));
@@ -689,7 +729,10 @@ char *explore_path(void)
 	return text;
 }
 
-/* What is no choice, or not one of this program's, ends the path: the rest is chosen as in a search. */
+/*
+ * A text that is not a choice, or not one of this program, ends the path: the rest is chosen as in
+ * a search.
+ */
 void explore_follow(const char *text)
 {
 	struct replay_choice choice;

@@ -1,5 +1,6 @@
 /*
- * fiber.c - fibers for the checker: six pushes and a stack pointer on x86-64, eleven pairs on arm64, ucontext elsewhere.
+ * fiber.c - fibers for the checker: six pushes and a stack pointer on x86-64, eleven pairs on
+ * arm64, ucontext elsewhere.
  *
  * The signal mask is not switched: that is a system call, and nothing here changes it.
  */
@@ -77,7 +78,7 @@ __asm__(
 
 void fiber_start(unsigned thread, void (*run)(void))
 {
-	/* As fiber_switch leaves it; above it zeros, where a walk of the stack ends. */
+	/* The stack as fiber_switch leaves it; the zeros above it end a walk of the stack. */
 	void **frame = (void **)(void *)(stack_of(thread) + STACK_SIZE - 256);
 
 	entry[thread] = run;

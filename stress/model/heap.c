@@ -1,13 +1,17 @@
 /*
- * heap.c - memory of the program under test: found when used after its end, freed twice, or never freed; and put back.
+ * heap.c - memory of the program under test: detects use after free, double free and leaks; and
+ * restores memory.
  *
- * One arena, as setup left it for each execution, so that addresses are the same in each. A freed block is the first to be handed out
- * again for its size: code that mistakes a new object at an old address for the old one is to be caught.
+ * There is one arena. Each execution starts with it as setup left it, so that addresses are the
+ * same in each. A freed block is the first to be allocated again for its size, in order to catch
+ * code that mistakes a new object for an old one at the same address.
  *
- * Each execution starts from what setup left, or from what another had made of that up to a choice (checkpoint.c): the program's state, the
- * library's writable segments, the part of the arena in use.
- * Only what an execution wrote is put back; memory.c knows it, since every access of instrumented code goes through it. Now
- * and then all is compared, so that code which was not instrumented cannot hide.
+ * Each execution starts from what setup left, or from what another execution had made of that up to
+ * a choice (checkpoint.c): the program's state, the library's writable segments, the used part of
+ * the arena.
+ * Only what an execution wrote is restored. memory.c knows it, since every access of instrumented
+ * code goes through it. Now and then everything is compared, so that code that was not instrumented
+ * cannot go unnoticed.
  */
 #include <link.h>
 #include <stdio.h>
@@ -23,11 +27,14 @@ enum { NEVER, LIVE, FREED };
 
 struct block {
 	char *memory;
-	size_t size, room;
+	size_t size, room, alignment; /* alignment: as it was requested */
 	int live;
 };
 
-/* What is put back: to `copy` for an execution that begins at setup, to `original` at the end of the search. */
+/*
+ * What is restored: to `copy` for an execution that begins at setup, to `original` at the end of
+ * the search.
+ */
 struct region {
 	char *start, *copy, *original;
 	size_t size;
@@ -49,7 +56,7 @@ static size_t first_used, first_count, first_live;
 static void **roots[ROOTS]; /* words of the segments that lead into the arena after setup */
 static size_t root_count;
 
-/* -- blocks ------------------------------------------------------------------------------------------------------------------- */
+/* -- blocks ------------------------------------------------------------------------------------ */
 
 static void mark(const struct block *block, unsigned char state)
 {
@@ -68,7 +75,7 @@ static struct block *find_freed(size_t room, size_t alignment)
 
 void *heap_allocate(size_t size, size_t alignment)
 {
-	size_t room = (size + GRANULE - 1) / GRANULE * GRANULE;
+	size_t room = (size + GRANULE - 1) / GRANULE * GRANULE, asked = alignment;
 	struct block *block;
 
 	explore_shows();
@@ -84,6 +91,7 @@ void *heap_allocate(size_t size, size_t alignment)
 		arena_used += room;
 	}
 	block->size = size;
+	block->alignment = asked;
 	block->live = 1;
 	live_count++;
 	mark(block, LIVE);
@@ -102,7 +110,10 @@ void heap_release(void *memory)
 			continue;
 		if (!blocks[i].live)
 			model_fail("double free of %s", heap_name(memory, text));
-		/* Freeing is a write to all of it: whoever still uses it races. After all threads nobody does. */
+		/*
+		 * Freeing counts as a write to the whole block, so a thread that still uses it races. After
+		 * all threads have ended none does.
+		 */
 		if (model_running)
 			memory_plain(memory, blocks[i].size, 1);
 		if (trace_on)
@@ -114,6 +125,19 @@ void heap_release(void *memory)
 	}
 	if (memory != NULL)
 		model_fail("free of %s, which was never allocated", heap_name(memory, text));
+}
+
+void heap_release_of(void *memory, size_t size, size_t alignment)
+{
+	char text[32];
+
+	for (size_t i = 0; memory != NULL && i < block_count; i++) {
+		if (blocks[i].memory == memory && blocks[i].live &&
+		    (blocks[i].size != size || blocks[i].alignment != alignment))
+			model_fail("%s, %zu bytes aligned to %zu, is released as %zu bytes aligned to %zu", heap_name(memory, text),
+			           blocks[i].size, blocks[i].alignment, size, alignment);
+	}
+	heap_release(memory);
 }
 
 void heap_check(const void *address, const char *what)
@@ -153,7 +177,7 @@ void weir_model_release(void *memory)
 	heap_release(memory);
 }
 
-/* -- what is put back --------------------------------------------------------------------------------------------------------- */
+/* -- what is restored -------------------------------------------------------------------------- */
 
 static void *copy_of(const void *memory, size_t size)
 {
@@ -171,7 +195,7 @@ static void add_region(char *start, size_t size, int is_segment)
 	regions[region_count++] = (struct region){start, NULL, copy_of(start, size), size, is_segment};
 }
 
-/* The library is the one object whose name says so. */
+/* The library is recognized by its name. */
 static int add_segments(struct dl_phdr_info *info, size_t size, void *context)
 {
 	(void)size, (void)context;
@@ -326,11 +350,12 @@ uint64_t heap_state(void)
 	uint64_t state = state_mix(6, arena_used);
 
 	for (size_t i = 0; touched && i < block_count; i++)
-		state += state_mix(state_mix(7, i), (uint64_t)blocks[i].size << 1 | (unsigned)blocks[i].live);
+		state += state_mix(state_mix(7, i), (uint64_t)blocks[i].alignment << 32 | (uint64_t)blocks[i].size << 1 |
+		                                        (unsigned)blocks[i].live);
 	return state;
 }
 
-/* -- leaks -------------------------------------------------------------------------------------------------------------------- */
+/* -- leaks ------------------------------------------------------------------------------------- */
 
 static unsigned char reached[BLOCKS];
 
@@ -368,7 +393,9 @@ static void reach_written(char *address)
 	}
 }
 
-/* A block that a global leads to is not lost: the library keeps its records for ever. */
+/*
+ * A block that a global variable leads to is not lost: the library keeps its records permanently.
+ */
 void heap_check_leaks(void)
 {
 	if (live_count <= kept)

@@ -1,8 +1,10 @@
 /*
- * judged.h - what the checks of this folder say of their structures, and of what calls on them answered (weir_model_judge() in weir/model.h).
+ * judged.h - how the checks of this folder describe their structures, and what calls on them
+ * returned (weir_model_judge() in weir/model.h).
  *
- * A call of a collection stands between weir_model_call_begins() and weir_model_call_ends(), and judged_put() or judged_take() follows with
- * the status. Values are numbers that differ: judged_number() of a row and a place.
+ * A call of a collection is bracketed by weir_model_call_begins() and weir_model_call_ends();
+ * judged_put() or judged_take() follows with the status. All values are different numbers:
+ * judged_number() of a row and a place.
  */
 #ifndef WEIR_MODEL_JUDGED_H
 #define WEIR_MODEL_JUDGED_H
@@ -25,7 +27,7 @@ static inline void judged_as_fifo(size_t capacity)
 	weir_model_judge(&history_model_fifo, &bounds);
 }
 
-/* Another call, a put or else a take too, came neither before nor after this one. */
+/* 1: another call, a put or also a take, was neither before nor after this one. */
 static inline int judged_beside(const struct history *history, const struct history_op *op, int takes_too)
 {
 	size_t at = (size_t)(op - history->op);
@@ -39,7 +41,10 @@ static inline int judged_beside(const struct history *history, const struct hist
 	return 0;
 }
 
-/* A shuffle queue counts room and items apart from where they are: what it refuses beside another's put or take is not judged. */
+/*
+ * A shuffle queue counts room and items separately from where they are: a refusal during another
+ * thread's put or take is not judged.
+ */
 static inline int judged_shuffle_step(const struct history *history, const struct history_op *op, const void *context,
                                       void *state)
 {
@@ -59,7 +64,10 @@ static inline void judged_as_shuffle(size_t capacity)
 	weir_model_judge(&model, &bounds);
 }
 
-/* A put into a priority queue has its node before its value is inside: "full" beside one is not judged. */
+/*
+ * A put into a priority queue has its node before its value is stored: "full" during a put is not
+ * judged.
+ */
 static inline int judged_priority_step(const struct history *history, const struct history_op *op, const void *context,
                                        void *state)
 {
@@ -68,7 +76,7 @@ static inline int judged_priority_step(const struct history *history, const stru
 	return history_model_priority.step(history, op, context, state);
 }
 
-/* Equals come in the order in which they went in. */
+/* Items with equal keys leave in the order in which they were enqueued. */
 static inline void judged_as_priority(size_t capacity)
 {
 	static struct history_priority priority;
@@ -80,7 +88,7 @@ static inline void judged_as_priority(size_t capacity)
 	weir_model_judge(&model, &priority);
 }
 
-/* By priority with its key, else 0. */
+/* For priority queues its key, else 0. */
 static inline void judged_put(enum weir_status status, uint64_t value, int64_t key)
 {
 	switch (status) {
@@ -102,7 +110,10 @@ static inline void judged_take(enum weir_status status, uint64_t value)
 	}
 }
 
-/* Variables by number, whose first version is 1. What a call did to each is a part (history/history.h). */
+/*
+ * Variables by number; their first version is 1. What a call did to each variable is a part
+ * (history/history.h).
+ */
 static inline void judged_as_variables(void)
 {
 	static uint64_t initial;
@@ -126,7 +137,7 @@ static inline void judged_write(uint64_t variable, uint64_t version, uint64_t va
 	weir_model_answer_parts(HISTORY_WRITE, 0, 0, &part, 1);
 }
 
-/* A planted fault: a take that says "empty" without a look. */
+/* A planted fault: a take that returns "empty" without reading. */
 static inline void judged_wrong_take(void)
 {
 	weir_model_call_begins(1);

@@ -1,17 +1,21 @@
 /*
  * memory.c - the memory that the program sees: histories, views, races.
  *
- * A store is appended to its location's history with the writer's view if it releases (or follows a release fence, or continues a
- * release sequence by a read-modify-write). A load may return any store from the thread's own lower bound on; an acquire joins
- * the store's view. A read-modify-write reads the last store.
- * seq_cst: the order of execution is the order S. A view of S collects the seq_cst stores and what the seq_cst fences had seen; a
- * seq_cst load returns nothing older than that, a seq_cst fence joins it. It carries no happens-before: plain accesses on both
- * sides of two fences still race unless a load reads from a store.
- * A view says, for each location, the oldest store that may still be read, and, for each thread, how far its plain accesses are known.
+ * A store is appended to its location's history. It carries the writer's view if it releases (or
+ * follows a release fence, or continues a release sequence by a read-modify-write). A load may
+ * return any store from the thread's own lower bound on; an acquire joins the store's view. A
+ * read-modify-write reads the last store.
+ * seq_cst: the order of execution is the order S. A view of S collects the seq_cst stores and what
+ * the seq_cst fences had seen. A seq_cst load returns nothing older than that, and a seq_cst fence
+ * joins it. It carries no happens-before: plain accesses on both sides of two fences still race,
+ * unless a load reads from a store.
+ * A view holds, for each location, the oldest store that may still be read, and, for each thread,
+ * up to which clock its plain accesses are known.
  *
- * Mixed sizes. A location that is ever accessed by sixteen bytes is one location, also for accesses of its halves: a half load
- * returns a part of some store of the whole, a half store or compare-and-swap stores the whole with the other half as it was.
- * This is how x86-64 behaves, where both are ordered by the cache line (lib/ring/ltq16.c); ISO C leaves it undefined.
+ * Mixed sizes. A location that is ever accessed by sixteen bytes is one location, also for accesses
+ * to its halves. A half load returns a part of some store of the whole. A half store or
+ * compare-and-swap stores the whole, with the other half unchanged. This is how x86-64 behaves,
+ * where both are ordered by the cache line (lib/ring/ltq16.c); ISO C leaves it undefined.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,7 +81,7 @@ void memory_all_join(void)
 	memory_now[0].clock[0]++;
 }
 
-/* -- granules ----------------------------------------------------------------------------------------------------------------- */
+/* -- granules ---------------------------------------------------------------------------------- */
 
 static struct granule *new_granule(struct granule *granule, uintptr_t key)
 {
@@ -117,7 +121,8 @@ static inline void note_written(struct granule *granule)
 }
 
 /*
- * Who uses what is learned on the way, as states leave out what nobody uses (see below); when more is learned, the search begins again.
+ * Which threads use what is learned on the way, because states leave out what no thread uses (see
+ * below). When more is learned, the search begins again.
  */
 static uint16_t users_of(uintptr_t key)
 {
@@ -134,7 +139,7 @@ static uint16_t users_of(uintptr_t key)
 	return users_at[slot];
 }
 
-/* What one of threads that are alike does, the others will. */
+/* What one of several identical threads does, the other threads will do. */
 static void learn_use(uint8_t *did)
 {
 	unsigned first = model_thread, last = model_thread;
@@ -171,7 +176,7 @@ void memory_each_written(void (*visit)(char *address))
 		visit((char *)(written[i] * GRAIN));
 }
 
-/* -- locations ---------------------------------------------------------------------------------------------------------------- */
+/* -- locations --------------------------------------------------------------------------------- */
 
 static value_t read_raw(const void *address, size_t size)
 {
@@ -238,7 +243,10 @@ static uint32_t new_location(char *address, size_t size)
 		if (model_options.merge_states)
 			add_uses(&l->uses, &memory_users[users_of(key)].uses);
 	}
-	/* What the memory holds is its first store; it is ordered by the race check against the plain writes that made it. */
+	/*
+	 * The value that the memory holds is its first store. The race check orders it against the
+	 * plain writes that made it.
+	 */
 	memory_stores[store_count++] = (struct store){.value = read_raw(address, size)};
 	return memory_location_count++;
 }
@@ -285,7 +293,7 @@ static void append(uint32_t location, value_t value, uint32_t view)
 		note_written(granule_at(key));
 }
 
-/* -- races -------------------------------------------------------------------------------------------------------------------- */
+/* -- races ------------------------------------------------------------------------------------- */
 
 static int known(unsigned thread, uint32_t clock)
 {
@@ -314,14 +322,17 @@ static void check_readers(const struct granule *granule, uint8_t mask, const voi
 	}
 }
 
-/* The part of [at, end) in the first granule, as a set of its bytes; *next is where the second begins. */
+/*
+ * The part of [at, end) in the first granule, as a set of its bytes; *next is where the second
+ * begins.
+ */
 static inline uint8_t part(uintptr_t at, uintptr_t end, uintptr_t *next)
 {
 	*next = (at / GRAIN + 1) * GRAIN;
 	return (uint8_t)(((1u << ((*next < end ? *next : end) - at)) - 1) << at % GRAIN);
 }
 
-/* A plain access of a place that has been accessed atomically. */
+/* A plain access to a place that was accessed atomically. */
 static void check_atomics(struct granule *granule, uintptr_t address, size_t size, int is_write)
 {
 	char text[32];
@@ -336,7 +347,7 @@ static void check_atomics(struct granule *granule, uintptr_t address, size_t siz
 				model_fail("data race: a plain %s of %s and an atomic access by thread %u", is_write ? "write" : "read",
 				           heap_name(l->address, text), t);
 		}
-		if (is_write) /* initialization anew: the history begins again */
+		if (is_write) /* initialized again: the history starts over */
 			l->address = NULL;
 	}
 }
@@ -347,8 +358,8 @@ static void plain(struct granule *granule, uint8_t mask, const void *address, in
 
 	check_writer(granule, mask, address, is_write ? "a plain write" : "a plain read");
 	/*
-	 * Of accesses of different bytes those at the last one's clock count, and of writes those of the last thread. The others are known to
-	 * be older, so nothing is reported wrongly.
+	 * Of accesses to different bytes those at the last access's clock count, and of writes those of
+	 *    the last thread. All other accesses are known to be older, so no false race is reported.
 	 */
 	if (!is_write) {
 		mask |= granule->read_clock[model_thread] == clock ? granule->read_mask[model_thread] : 0;
@@ -373,7 +384,7 @@ void memory_plain(const void *address, size_t size, int is_write)
 		return;
 	heap_check(address, is_write ? "a plain write" : "a plain read");
 	if (!model_running && !is_write)
-		return; /* before or after all threads: nobody to race with */
+		return; /* before or after all threads: there is no thread to race with */
 	for (uintptr_t at = (uintptr_t)address; at < end; at = next) {
 		struct granule *granule = granule_at(at / GRAIN);
 		uint8_t mask = part(at, end, &next);
@@ -395,7 +406,10 @@ void memory_forget(const void *address, size_t size)
 		for (uint32_t i = granule->location; i != 0; i = memory_locations[i - 1].next)
 			memory_locations[i - 1].address = NULL;
 		granule->location = 0;
-		/* Whoever does not know of the allocation may as well look at what was here before, and that is freed. */
+		/*
+		 * A thread that does not know of the allocation may read what was here before, and that is
+		 * freed.
+		 */
 		granule->write_mask = part(at, end, &next);
 		granule->write_thread = (uint8_t)model_thread;
 		granule->write_clock = memory_now[model_thread].clock[model_thread];
@@ -406,7 +420,7 @@ void memory_forget(const void *address, size_t size)
 	}
 }
 
-/* -- accesses ----------------------------------------------------------------------------------------------------------------- */
+/* -- accesses ---------------------------------------------------------------------------------- */
 
 static int acquires(enum order order)
 {
@@ -450,7 +464,7 @@ static struct span arrive(char *address, size_t size, enum kind kind, enum order
 		span.location = memory_location(address, size);
 		model_schedule(
 			&(struct operation){kind, order, failure, memory_locations[span.location].address, span.location});
-		/* The address may have been freed, and its location forgotten, while others ran. */
+		/* The address may have been freed, and its location forgotten, while other threads ran. */
 		heap_check(address, "an atomic access");
 	}
 	span.location = memory_location(address, size);
@@ -503,7 +517,7 @@ static void note_stale(uint32_t location, const struct store *store)
 	memory_stale[location][model_thread].number = store->number;
 }
 
-/* The index of the store that is read, of those from number `oldest` on. */
+/* The index of the store that is read; it is one of those from number `oldest` on. */
 static uint32_t choose_store(uint32_t location, uint32_t oldest)
 {
 	unsigned me = model_thread;
@@ -559,13 +573,13 @@ value_t memory_load(void *address, size_t size, enum order order)
 	return part_of(&span, store->value);
 }
 
-/* The whole with this access's part replaced. */
+/* The whole value, with this access's part replaced. */
 static value_t replaced(const struct span *span, value_t whole, value_t value)
 {
 	return (whole & ~(span->mask << span->shift)) | (value & span->mask) << span->shift;
 }
 
-/* With states merged: nobody else has accessed it in any execution so far. */
+/* With states merged: no other thread has accessed it in any execution so far. */
 static int is_mine(uint32_t location)
 {
 	const uint8_t *did = memory_locations[location].uses.did;
@@ -597,7 +611,10 @@ static void put(uint32_t location, value_t whole, enum order order, uint32_t con
 	append(location, whole, view);
 	if (order == SEQ_CST)
 		view_set(&memory_in_s, location, memory_locations[location].number);
-	/* What comes after the store is not released by it; which says nothing where nobody acquires from it. */
+	/*
+	 * The store does not release what follows it; this does not matter if no thread acquires from
+	 * it.
+	 */
 	if (!is_mine(location) || !explore_goes_unseen())
 		mine->clock[model_thread]++;
 }
@@ -610,7 +627,10 @@ void memory_store(void *address, size_t size, value_t value, enum order order)
 	trace_write("store", address, value);
 }
 
-/* Is there a store, older than the last, that this thread may read and that would let its CAS succeed? */
+/*
+ * 1 if there is a store, older than the last one, that this thread may read and that would let its
+ * CAS succeed.
+ */
 static int could_succeed(const struct span *span, uint32_t oldest, value_t expected)
 {
 	uint32_t i = memory_locations[span->location].last;
@@ -633,8 +653,9 @@ int memory_cas(void *address, size_t size, value_t expected, value_t desired, en
 
 	expected &= span.mask;
 	/*
-	 * A failing CAS is a load and may read an older store, if that is not what was expected. If it is, then reading it would make
-	 * the CAS succeed, which reads the last one.
+	 * A failing CAS is a load and may read an older store, unless that store has the expected
+	 * value. Reading such a store would make the CAS succeed, and a successful CAS reads the last
+	 * store.
 	 */
 	if (i != l->last && part_of(&span, store->value) == expected)
 		store = &memory_stores[l->last];
@@ -693,7 +714,7 @@ void memory_fence(enum order order)
 	unsigned me = model_thread;
 
 	if (order == SEQ_CST) {
-		/* The other kinds concern this thread's view only; this one has a place in S. */
+		/* The other kinds affect only this thread's view; this one is part of S. */
 		model_schedule(&(struct operation){.kind = OP_FENCE, .order = order});
 		trace_step("fence");
 		seq_cst_fence(me);
@@ -713,7 +734,10 @@ void memory_heavy_fence(void)
 	explore_meets_membarrier();
 	model_schedule(&(struct operation){.kind = OP_HEAVY, .order = SEQ_CST});
 	trace_step("membarrier");
-	/* Ours, theirs, ours: what they stored we see, what we stored they see. */
+	/*
+	 * This thread's view, then the other threads', then this one's again: each side sees what the
+	 * other stored.
+	 */
 	for (int round = 0; round < 2; round++) {
 		for (unsigned t = 0; t <= model_program->threads; t++)
 			seq_cst_fence(t);
@@ -726,7 +750,7 @@ void memory_forget_stale_reads(unsigned t)
 		memory_stale[i][t].times = 0;
 }
 
-/* -- checkpoints -------------------------------------------------------------------------------------------------------------- */
+/* -- checkpoints ------------------------------------------------------------------------------- */
 
 static void view_part(struct checkpoint *checkpoint, struct view *view)
 {
@@ -746,7 +770,10 @@ static void parts_of_threads(struct checkpoint *checkpoint)
 	}
 }
 
-/* Going back, the granules that came last are taken out of the table again: as if they had not been put there. */
+/*
+ * When an execution is restored, the granules that were added last are removed from the table, as
+ * if they had not been added.
+ */
 static void parts_of_granules(struct checkpoint *checkpoint)
 {
 	uint32_t count = memory_granule_count;
@@ -772,7 +799,9 @@ static void parts_that_are_written(struct checkpoint *checkpoint)
 	}
 }
 
-/* Stores, the views they carry, and the lists of granules only grow: their counts are enough. */
+/*
+ * Stores, the views that they carry, and the lists of granules only grow, so their counts suffice.
+ */
 void memory_parts(struct checkpoint *checkpoint)
 {
 	checkpoint_part(checkpoint, &store_count, sizeof(store_count));

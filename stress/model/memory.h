@@ -1,7 +1,8 @@
 /*
- * memory.h - what memory.c keeps of an execution: stores, locations, granules, and what each thread knows of them.
+ * memory.h - what memory.c keeps of an execution: stores, locations, granules, and what each thread
+ * knows of them.
  *
- * memory.c alone changes it; memory_state.c looks at it.
+ * Only memory.c changes it; memory_state.c reads it.
  */
 #ifndef WEIR_MODEL_MEMORY_H
 #define WEIR_MODEL_MEMORY_H
@@ -21,7 +22,10 @@ struct store {
 	uint8_t thread;
 };
 
-/* With states merged: the threads that read and wrote somewhere, plainly and atomically, in any execution so far, as sets. */
+/*
+ * With states merged: the threads that read and wrote a place, plainly and atomically, in any
+ * execution so far, as sets.
+ */
 struct uses {
 	uint8_t did[4];
 };
@@ -39,7 +43,7 @@ struct location {
 	struct uses uses; /* of its granules */
 };
 
-/* Four bytes: plain accesses to them, and the locations in them. A cache line. */
+/* Four bytes: plain accesses to them, and the locations in them. The struct takes a cache line. */
 struct granule {
 	_Alignas(64) uintptr_t key;
 	uint32_t generation;
@@ -66,9 +70,12 @@ extern struct view memory_views[VIEWS];             /* that stores carry */
 extern struct granule memory_granules[GRANULES];    /* by hash of the key */
 extern uint32_t memory_used_granules[GRANULES / 2]; /* indices of those of this execution */
 extern uint32_t memory_granule_count;
-extern struct users memory_users[GRANULES + 1]; /* kept for the whole search; [0]: of nobody */
+extern struct users memory_users[GRANULES + 1]; /* kept for the whole search; [0]: no thread's */
 
-/* How often in a row each thread read the same old store of a location: after STALE_READS times it must read a newer one. */
+/*
+ * How often in a row each thread has read the same old store of a location; after STALE_READS times
+ * it must read a newer one.
+ */
 enum { STALE_READS = 8 };
 struct stale {
 	uint32_t number;
@@ -80,7 +87,7 @@ extern struct view memory_now[THREADS];      /* what each thread sees */
 extern struct view memory_pending[THREADS];  /* what its relaxed loads read, for a later acquire fence */
 extern struct view memory_released[THREADS]; /* its view at its last release fence */
 extern int memory_has_released[THREADS];
-extern struct view memory_in_s; /* what the seq_cst order S obliges a seq_cst load or fence to see; clocks unused */
+extern struct view memory_in_s; /* what a seq_cst load or fence must see by the order S; clocks unused */
 #pragma GCC visibility pop
 
 #endif

@@ -1,15 +1,19 @@
 /*
  * memory_state.c - the memory's part of a state.
  *
- * What of the memory may matter from here on, as a number. What nobody can tell any more is left out: stores that no thread may
- * read, what views know of them, and how often a clock has ticked between two accesses that a race could be with.
+ * This is what may still matter of the memory, as a number. It leaves out what no thread can tell
+ * any longer: stores that no thread may read, what views know of them, and how often a clock has
+ * ticked between two accesses with which a race is possible.
  *
- * Who may read a location, and whose accesses a race could be with, is what threads have done in the executions so far. That a thread
- * does not know of a store, or of an access, is nothing to it where it never looks; what it knows it may still pass on, which changes
- * nothing for those who all know it. Were two states taken for one, and only from the second could a thread come to a place where it was
- * not known to come: then it could from the first, as they differ in nothing that it sees until then; where an execution on the way
- * there ends at a third state that is taken for its own, the rest of the way goes on from that one, and gets shorter each time; and
- * when the thread comes there, the search begins again.
+ * Which threads may read a location, and with whose accesses a race is possible, is taken from what
+ * threads have done in the executions so far. If a thread never looks at a store or an access, it
+ * does not matter whether the thread knows of it. The thread may still pass that knowledge on,
+ * which changes nothing for threads that all have it. Suppose that two states are taken for one,
+ * and that only from the second a thread could come to a place where it was not known to come. Then
+ * it could come there from the first one as well, since the states differ in nothing that it sees
+ * until then. If an execution on the way there ends at a third state that is taken for its own, the
+ * rest of the way continues from that state, and becomes shorter each time. When the thread arrives
+ * there, the search begins again.
  */
 #include "model/answers.h"
 #include "model/memory.h"
@@ -18,7 +22,7 @@ enum { STAMPS = 64 };
 
 static struct {
 	uint32_t known; /* accesses up to this clock are known to all others */
-	uint32_t count; /* STAMPS: too many, clocks count as they are */
+	uint32_t count; /* STAMPS: too many, clocks are used as they are */
 	uint32_t clock[STAMPS];
 } stamps[THREADS];
 
@@ -29,7 +33,7 @@ static unsigned going; /* threads that may do something, as a set */
 
 static int goes_on(unsigned thread)
 {
-	/* A membarrier asks also those that have ended. */
+	/* A membarrier also affects threads that have ended. */
 	return model_threads[thread].status != ENDED || explore_has_membarrier();
 }
 
@@ -46,7 +50,7 @@ static void find_bound(uint32_t location)
 	}
 }
 
-/* Up to which clock accesses by `thread` are known to all others of a set. */
+/* The clock up to which accesses by `thread` are known to all other threads of a set. */
 static uint32_t known_to(unsigned set, unsigned thread)
 {
 	uint32_t known_to_all = UINT32_MAX;
@@ -72,7 +76,7 @@ static void find_bounds(void)
 	}
 }
 
-/* Who may race with such an access, as a set. */
+/* The threads that may race with such an access, as a set. */
 static unsigned rivals(const struct uses *of, unsigned use)
 {
 	switch (use) {
@@ -88,7 +92,7 @@ static int may_race(unsigned thread, uint32_t clock, unsigned with)
 	return thread != 0 && clock > stamps[thread].known && clock > known_to(with, thread);
 }
 
-/* Keeps the clocks in order. */
+/* Keeps the clocks sorted. */
 static void add_stamp(unsigned thread, uint32_t clock, unsigned with)
 {
 	uint32_t at = stamps[thread].count, *clocks = stamps[thread].clock;
@@ -105,7 +109,7 @@ static void add_stamp(unsigned thread, uint32_t clock, unsigned with)
 	stamps[thread].count++;
 }
 
-/* How many of the accesses that matter are known to who knows `clock`. */
+/* How many of the relevant accesses a thread knows that knows `clock`. */
 static uint32_t rank(unsigned thread, uint32_t clock)
 {
 	uint32_t at = 0;
@@ -117,7 +121,7 @@ static uint32_t rank(unsigned thread, uint32_t clock)
 	return at;
 }
 
-/* A call that ended is as a plain write that any thread may look for as it begins a call. */
+/* A call that ended counts as a plain write that any thread may read when it begins a call. */
 static void add_ends(void)
 {
 	for (uint32_t i = 0; i < model_answer_count; i++)
@@ -185,13 +189,13 @@ static uint64_t clocks_of_view(const struct view *view)
 	return sum;
 }
 
-/* What is known of stores, and of accesses, as parts of the state. */
+/* The knowledge of stores and of accesses, as parts of the state. */
 static uint64_t state_of_view(const struct view *view, enum state_part of_stores, enum state_part of_accesses)
 {
 	return state_part(of_stores, stores_of_view(view)) + state_part(of_accesses, clocks_of_view(view));
 }
 
-/* What is known after an acquire fence. */
+/* The knowledge after an acquire fence. */
 static uint64_t state_of_pending(unsigned thread)
 {
 	static struct view sum;

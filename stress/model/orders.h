@@ -1,6 +1,6 @@
 /*
- * orders.h - what programs as small as litmus tests are written in: short names of orders, and of accesses with an order to a member of
- * `state`, which the program defines.
+ * orders.h - the vocabulary of programs as small as litmus tests: short names of orders, and of
+ * accesses with an order to a member of `state`, which the program defines.
  */
 #ifndef WEIR_MODEL_ORDERS_H
 #define WEIR_MODEL_ORDERS_H

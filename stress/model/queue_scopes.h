@@ -1,6 +1,6 @@
 /*
- * queue_scopes.h - what the checks of waiting calls on queues share (check_queue.c, check_select.c): what a scope is, the values that its
- * threads offer, and how all scopes are run.
+ * queue_scopes.h - the common part of the checks of waiting calls on queues (check_queue.c,
+ * check_select.c): what a scope is, the values that its threads offer, and how all scopes are run.
  */
 #ifndef WEIR_MODEL_QUEUE_SCOPES_H
 #define WEIR_MODEL_QUEUE_SCOPES_H
@@ -14,7 +14,10 @@
 enum { THREADS = 4, STARTED = 3, PLACES = 6, ROWS = THREADS + 1 /* the last: of `start` */ };
 enum { FAIR = WEIR_QUEUE_FAIR };
 
-/* Each thread has a row of calls, a letter each; `start` is such a row, made before the threads begin. */
+/*
+ * Each thread has a row of calls, a letter each; `start` is such a row, which runs before the
+ * threads begin.
+ */
 struct queue_scope {
 	const char *name;
 	size_t capacity;
@@ -42,7 +45,7 @@ static inline struct weir_queue_options queue_scope_options(const struct queue_s
                                                             enum weir_queue_order order,
                                                             void (*drop)(void *context, void *item))
 {
-	return (struct weir_queue_options){.struct_size = sizeof(struct weir_queue_options),
+	return (struct weir_queue_options){WEIR_QUEUE_OPTIONS_INIT,
 	                                   .capacity = scope->capacity,
 	                                   .order = order,
 	                                   .flags = scope->flags,
@@ -50,7 +53,7 @@ static inline struct weir_queue_options queue_scope_options(const struct queue_s
 	                                   .drop = drop};
 }
 
-/* -- values ------------------------------------------------------------------------------------------------------------------- */
+/* -- values ------------------------------------------------------------------------------------ */
 
 struct value {
 	int row, place; /* place counts from 1 */
@@ -70,7 +73,7 @@ static inline struct value *values_offer(struct values *values, size_t me)
 	return value;
 }
 
-/* It came out, for the first time. */
+/* Notes that a value was dequeued, for the first time. */
 static inline struct value *values_have(struct values *values, void *item)
 {
 	struct value *value = item;
@@ -79,7 +82,7 @@ static inline struct value *values_have(struct values *values, void *item)
 	return value;
 }
 
-/* In the end: what was accepted came out, and nothing else did. */
+/* At the end: what was accepted was dequeued, and nothing else was. */
 static inline void values_check(const struct values *values)
 {
 	for (size_t i = 0; i < ROWS; i++) {
@@ -88,15 +91,15 @@ static inline void values_check(const struct values *values)
 	}
 }
 
-/* -- all scopes --------------------------------------------------------------------------------------------------------------- */
+/* -- all scopes -------------------------------------------------------------------------------- */
 
 struct queue_check {
 	const char *name;
 	const struct queue_scope *scopes;
 	size_t count;
-	/* Sets the scene anew. */
+	/* Sets up the scene again. */
 	void (*set_scene)(const struct queue_scope *scope, enum weir_queue_order order);
-	/* What every scope runs; its name and number of threads are the scope's. */
+	/* The program that every scope runs; its name and number of threads are the scope's. */
 	struct weir_model_program program;
 };
 
@@ -127,7 +130,7 @@ static inline int queue_check_all(const struct queue_check *check, enum weir_que
 	return bad;
 }
 
-/* Stopping any thread at any step stops nobody who does not wait. */
+/* A thread that is stopped at any step stops no thread that does not wait. */
 static inline int queue_check_progress(const struct queue_check *check, enum weir_queue_order order, uint64_t stopped)
 {
 	static const uint32_t bounds[WEIR_MODEL_CALLS] = {0};

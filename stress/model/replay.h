@@ -1,7 +1,8 @@
 /*
- * replay.h - the choices of an execution as a text, from which it can be played again.
+ * replay.h - the choices of an execution as a text, from which it can be replayed.
  *
- * Threads are letters, values numbers with a point: ab1.a is thread 1, thread 2 reading the store before the last, thread 1.
+ * Threads are letters, values numbers with a point: ab1.a is thread 1, thread 2 reading the store
+ * before the last, thread 1.
  */
 #ifndef MODEL_REPLAY_H
 #define MODEL_REPLAY_H
@@ -15,11 +16,14 @@ struct replay_choice {
 	uint32_t number; /* a thread's, from 1, or a value's, from 0 */
 };
 
-/* Writes a choice and a zero byte, within REPLAY_MOST_TEXT; returns where the next one goes. */
+/* Writes a choice and a zero byte, within REPLAY_MOST_TEXT; returns where the next choice goes. */
 char *replay_write(char *text, struct replay_choice choice);
-/* The choice that a text begins with; returns where the next one begins. NULL: the text begins with none. */
+/*
+ * Reads the choice at the start of a text; returns where the next one begins. NULL: the text does
+ * not start with a choice.
+ */
 const char *replay_read(const char *text, struct replay_choice *choice);
-/* 1 when the text is choices and nothing else. */
+/* 1 if the text consists only of choices. */
 int replay_is_sound(const char *text);
 
 #endif

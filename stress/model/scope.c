@@ -1,5 +1,5 @@
 /*
- * scope.c - one line for each scope, and a table for a failure.
+ * scope.c - prints one line for each scope, and a table for a failure.
  */
 #include "model/scope.h"
 
@@ -18,13 +18,14 @@ static const char *wanted = "";
 static const char *replay;
 static int symmetric;
 static void (*const *functions)(void); /* of the scope that is run */
+static unsigned long seen;             /* scopes that were asked about, of those wanted */
 
 int scope_long(void)
 {
 	return getenv("WEIR_MODEL_LONG") != NULL;
 }
 
-/* A first look, which shows nothing when it passes: so many executions of each search. */
+/* A quick look, which proves nothing if it passes: so many executions of each search. */
 static uint64_t first_look(void)
 {
 	const char *text = getenv("WEIR_MODEL_FIRST");
@@ -32,7 +33,9 @@ static uint64_t first_look(void)
 	return text != NULL ? strtoull(text, NULL, 10) : 0;
 }
 
-/* How many of the executions that a search asks for (0: of all) it gets, where it is one of `searches`. */
+/*
+ * How many of the executions that a search requests (0: all) it gets, if it is one of `searches`.
+ */
 static uint64_t at_most(uint64_t executions, uint64_t searches)
 {
 	uint64_t most = (first_look() + searches - 1) / searches;
@@ -43,11 +46,22 @@ static uint64_t at_most(uint64_t executions, uint64_t searches)
 void scope_arguments(int argc, char **argv)
 {
 	wanted = argc > 1 ? argv[1] : "";
+	if (strcmp(wanted, "--letters") == 0)
+		exit(0); /* this program has none */
 	replay = argc > 2 ? argv[2] : NULL;
 	if (replay != NULL && !replay_is_sound(replay)) {
 		(void)fprintf(stderr, "no replay string: %s\n", replay);
 		exit(2);
 	}
+}
+
+void scope_letters(int argc, char **argv, const struct scope_letter letters[])
+{
+	if (argc < 2 || strcmp(argv[1], "--letters") != 0)
+		return;
+	for (; letters->letter != '\0'; letters++)
+		(void)printf("%c\t%s\n", letters->letter, letters->does);
+	exit(0);
 }
 
 void scope_symmetric(int on)
@@ -86,12 +100,44 @@ void scope_function(void *state, size_t number)
 	functions[number]();
 }
 
-/* What a line prints is the name and what came of it (_complete, ...): one may be given as it was printed, too. */
-static int skipped(const char *name)
+/*
+ * A line prints the name and the outcome (_complete, ...); the command line may also give a name as
+ * it was printed.
+ */
+static int is_wanted(const char *name)
 {
 	size_t length = strlen(name);
 
-	return strstr(name, wanted) == NULL && (strncmp(wanted, name, length) != 0 || wanted[length] != '_');
+	return strstr(name, wanted) != NULL || (strncmp(wanted, name, length) == 0 && wanted[length] == '_');
+}
+
+/* WEIR_MODEL_PART=I/K: whether scope `number` is in part I. */
+static int is_in_part(unsigned long number)
+{
+	const char *text = getenv("WEIR_MODEL_PART");
+	unsigned long part, parts;
+	char *end;
+
+	if (text == NULL)
+		return 1;
+	part = strtoul(text, &end, 10);
+	parts = *end == '/' ? strtoul(end + 1, &end, 10) : 0;
+	if (*end != '\0' || part < 1 || part > parts) {
+		(void)fprintf(stderr, "WEIR_MODEL_PART is not I/K, 1 <= I <= K: %s\n", text);
+		exit(2);
+	}
+	return number % parts == part - 1;
+}
+
+int scope_chosen(const char *name)
+{
+	if (!is_wanted(name))
+		return 0;
+	if (getenv("WEIR_MODEL_NAMES") != NULL) {
+		(void)printf("%s%s\n", name, symmetric ? "_symmetric" : "");
+		return 0;
+	}
+	return is_in_part(seen++);
 }
 
 static void print_line(const char *verdict, const char *name, const char *form, const struct weir_model_result *result)
@@ -127,8 +173,6 @@ static int run(const struct weir_model_program *program, struct weir_model_optio
 	struct weir_model_result result;
 	int right;
 
-	if (skipped(program->name))
-		return 0;
 	options->replay = replay;
 	options->max_executions = at_most(options->max_executions, 1);
 	options->symmetric = (unsigned)symmetric;
@@ -142,9 +186,23 @@ static int run(const struct weir_model_program *program, struct weir_model_optio
 	return !right;
 }
 
-int scope_complete(const struct weir_model_program *program)
+static int run_completely(const struct weir_model_program *program)
 {
 	return run(program, &(struct weir_model_options){0}, "_complete");
+}
+
+static int run_at_random(const struct weir_model_program *program, uint64_t executions)
+{
+	struct weir_model_options options = {.random_seed = 1, .max_executions = executions};
+	char form[32];
+
+	(void)snprintf(form, sizeof(form), "_random_%llu", (unsigned long long)executions);
+	return run(program, &options, form);
+}
+
+int scope_complete(const struct weir_model_program *program)
+{
+	return scope_chosen(program->name) ? run_completely(program) : 0;
 }
 
 unsigned scope_alike(const char *const calls[], size_t threads)
@@ -171,7 +229,7 @@ int scope_merged_alike(const struct weir_model_program *program, uint64_t execut
 	struct weir_model_result result;
 	int bad;
 
-	if (skipped(program->name))
+	if (!scope_chosen(program->name))
 		return 0;
 	options.replay = replay;
 	bad = weir_model_check(program, &options, &result);
@@ -188,20 +246,18 @@ int scope_preemptions(const struct weir_model_program *program, unsigned most)
 	struct weir_model_options options = {.preemptions = most + 1, .max_executions = scope_long() ? 0 : FIRST};
 	char form[48];
 
+	if (!scope_chosen(program->name))
+		return 0;
 	(void)snprintf(form, sizeof(form), scope_long() ? "_preemptions_%u" : "_preemptions_%u_first_%d", most, FIRST);
 	return run(program, &options, form);
 }
 
 int scope_random(const struct weir_model_program *program, uint64_t executions)
 {
-	struct weir_model_options options = {.random_seed = 1, .max_executions = executions};
-	char form[32];
-
-	(void)snprintf(form, sizeof(form), "_random_%llu", (unsigned long long)executions);
-	return run(program, &options, form);
+	return scope_chosen(program->name) ? run_at_random(program, executions) : 0;
 }
 
-/* Prints how long each call took at most. Returns 1 when none took longer than its bound. */
+/* Prints the longest duration of each call. Returns 1 if none exceeded its bound. */
 static int print_calls(const struct weir_model_result *result, const char *const calls[], const uint32_t bounds[])
 {
 	int within = 1;
@@ -239,10 +295,10 @@ int scope_within(const struct weir_model_program *program, uint64_t executions, 
 	struct weir_model_result result;
 	int bad = 0;
 
-	if (skipped(program->name))
+	if (!scope_chosen(program->name))
 		return 0;
 	if (replay != NULL)
-		return scope_complete(program);
+		return run_completely(program);
 	if (weir_model_check(program, &options, &result)) {
 		print_line("FAIL", program->name, "", &result);
 		print_table(program, &options, result.replay);
@@ -257,7 +313,7 @@ int scope_within(const struct weir_model_program *program, uint64_t executions, 
 		if (bad)
 			too_long(program->name);
 	}
-	return bad | (result.complete ? 0 : scope_random(program, executions));
+	return bad | (result.complete ? 0 : run_at_random(program, executions));
 }
 
 int scope_finds(const struct weir_model_program *program, const char *text)
@@ -266,7 +322,7 @@ int scope_finds(const struct weir_model_program *program, const char *text)
 	struct weir_model_result result, again;
 	int right;
 
-	if (skipped(program->name))
+	if (!scope_chosen(program->name))
 		return 0;
 	(void)weir_model_check(program, &options, &result);
 	right = result.failed && strstr(result.message, text) != NULL;
@@ -290,7 +346,7 @@ int scope_stops(const struct weir_model_program *program, uint64_t executions, c
 	char form[80] = "_each_thread_stopped_at_each_step_complete";
 	int right, within;
 
-	if (skipped(program->name))
+	if (!scope_chosen(program->name))
 		return 0;
 	if (executions != 0)
 		(void)snprintf(form, sizeof(form), "_each_thread_stopped_at_each_step_first_%llu_each",

@@ -1,10 +1,17 @@
 /*
- * scope.h - what the checks of this folder share: run a scope, print one line on it, and a failure's table.
+ * scope.h - the common part of the checks of this folder: run a scope, print one line about it, and
+ * a table for a failure.
  *
- * A name that ends in _complete was explored completely (_merged: an execution ends where another has been); _preemptions_N covers
- * every execution with at most N preemptions (with _first_M: those M of them that come first); _random_N tries N random ones.
- * scope_long() says whether the long form is asked for (environment WEIR_MODEL_LONG). WEIR_MODEL_FIRST=N: of each search N executions at
- * most, a look for a fault that shows soon.
+ * A name that ends in _complete was explored completely (_merged: an execution ends where another
+ * has been). _preemptions_N covers every execution with at most N preemptions (_first_M: the first
+ * M of them). _random_N tries N random executions.
+ *
+ * Environment:
+ *   WEIR_MODEL_LONG       the long form, which scope_long() tests
+ *   WEIR_MODEL_FIRST=N    at most N executions of each search: a quick look for an obvious fault
+ *   WEIR_MODEL_PART=I/K   the scopes are distributed to K parts in turn, and part I is run, so that
+ *                         a program that takes long is divided
+ *   WEIR_MODEL_NAMES      the names of scopes are printed, one on each line, and nothing is run
  */
 #ifndef WEIR_MODEL_SCOPE_H
 #define WEIR_MODEL_SCOPE_H
@@ -13,39 +20,85 @@
 
 int scope_long(void);
 
-/* Of the command line, which main() passes: only scopes with its first word in their names, or of the name it was printed as, are run. */
+/*
+ * Reads the command line, which main() passes: only scopes are run that have its first word in
+ * their names, or that were printed with that name. A program with letters calls scope_letters()
+ * before.
+ */
 void scope_arguments(int argc, char **argv);
 
-/* From here on: membarrier is refused, and names end in _symmetric. 0: it is granted. */
+/*
+ * 1 if the scope of that name must be run. The functions below call this; a program that calls
+ * weir_model_check() directly must call it first.
+ */
+int scope_chosen(const char *name);
+
+/* From here on membarrier is refused, and names end in _symmetric. 0: it is granted. */
 void scope_symmetric(int on);
 
-/* How many threads a scope has, given a row of calls for each: those before the first NULL, of `most`. */
+/*
+ * The number of threads of a scope that has a row of calls for each: the rows before the first
+ * NULL, of at most `most`.
+ */
 size_t scope_threads(const char *const calls[], size_t most);
-/* What a thread does: a letter a call. */
+/*
+ * Calls are letters. A program defines its letters in one table, with which it makes the calls and
+ * which it prints:
+ *
+ *     #define LETTERS(LETTER) \
+ *         LETTER('e', "enqueue", put(me)) \
+ *         LETTER('D', "dequeue, waiting", take(me, WEIR_NO_DEADLINE))
+ *
+ *     switch (what) {
+ *         LETTERS(LETTER_CASE)
+ *     ...
+ *     static const struct scope_letter letters[] = {LETTERS(LETTER_ROW){0, NULL}};
+ *
+ * docs/proof/letters.md has the tables of all programs, and which letter means what in all of them.
+ */
+#define LETTER_CASE(letter, does, call) \
+	case letter: \
+		call; \
+		break;
+#define LETTER_ROW(letter, does, call) {letter, does},
+
+struct scope_letter {
+	char letter;
+	const char *does;
+};
+
+/* If the first word of the command line is --letters: prints the letters and exits. */
+void scope_letters(int argc, char **argv, const struct scope_letter letters[]);
+
+/* What a thread does: a letter for each call. */
 void scope_calls(size_t me, const char *calls, void (*call)(size_t me, char what));
 
-/* No execution may fail. Return 1 when the outcome is wrong. */
+/* No execution may fail. These return 1 if the outcome is wrong. */
 int scope_complete(const struct weir_model_program *program);
 int scope_preemptions(const struct weir_model_program *program, unsigned most);
 int scope_random(const struct weir_model_program *program, uint64_t executions);
-/* With states merged: completely, if that is done within `executions` (0: no limit). */
+/* With states merged: completely, if `executions` suffice (0: no limit). */
 int scope_merged(const struct weir_model_program *program, uint64_t executions);
 /* The same; `alike`: see struct weir_model_options. */
 int scope_merged_alike(const struct weir_model_program *program, uint64_t executions, unsigned alike);
-/* Threads whose calls are those of the thread before, as such a set. */
+/* The threads whose calls equal those of the thread before, as such a set. */
 unsigned scope_alike(const char *const calls[], size_t threads);
-/* Completely, if that is done within `executions`; else those, and as many random ones. */
+/* Completely, if `executions` suffice; otherwise that many, and as many random ones. */
 int scope_as_far_as(const struct weir_model_program *program, uint64_t executions);
-/* The same; and in those (not in the random ones) call i may take bounds[i] atomic accesses, see scope_stops(). */
+/*
+ * The same; in those executions (not in the random ones) call i may take at most bounds[i] atomic
+ * accesses, see scope_stops().
+ */
 int scope_within(const struct weir_model_program *program, uint64_t executions, const char *const calls[],
                  const uint32_t bounds[]);
 
-/* Some execution must fail, and say so with `text` in its message. */
+/* Some execution must fail, with `text` in its message. */
 int scope_finds(const struct weir_model_program *program, const char *text);
 
 /*
- * Each thread is stopped for good at each of its steps; the others must end, in the first `executions` for each such place (0: in
- * all). bounds[i]: the longest that call i may take, in atomic accesses; 0: no bound is documented.
+ * Each thread is stopped permanently at each of its steps. The other threads must end, in the first
+ * `executions` for each such step (0: in all). bounds[i]: the most atomic accesses that call i may
+ * take; 0: no bound is documented.
  */
 int scope_stops(const struct weir_model_program *program, uint64_t executions, const char *const calls[],
                 const uint32_t bounds[]);
@@ -53,8 +106,8 @@ int scope_stops(const struct weir_model_program *program, uint64_t executions, c
 enum { SCOPE_NAME = 96 }; /* bytes for a name that is put together */
 
 /*
- * A scope of a check's table, with its scene set, and how far it is explored, in the short form and in the long one (there 0: without
- * a limit).
+ * A scope of a check's table, whose scene is set up, and how far it is explored, in the short form
+ * and in the long form (there 0: without a limit).
  */
 struct scope_plan {
 	struct weir_model_program program;
@@ -64,10 +117,13 @@ struct scope_plan {
 
 typedef struct scope_plan scope_preparation(size_t index);
 
-/* Explores those of index 0 to count - 1. Before threads are stopped the scene is set anew. */
+/* Explores the scopes 0 to count - 1. Before threads are stopped the scene is set up again. */
 int scope_all(scope_preparation *prepare, size_t count);
 
-/* Of threads that have a function each, how many there are: those before the first NULL, of `most`. scope_function() runs them. */
+/*
+ * The number of threads, if each has a function: the functions before the first NULL, of at most
+ * `most`. scope_function() runs them.
+ */
 size_t scope_functions(void (*const functions[])(void), size_t most);
 void scope_function(void *state, size_t number);
 

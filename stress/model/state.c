@@ -1,17 +1,20 @@
 /*
- * state.c - the state that an execution is in, as a number, and those that have been.
+ * state.c - the state that an execution is in, as a number, and the set of states that were
+ * reached.
  *
- * With weir_model_options.merge_states an execution ends where it comes to a state that another has been in: what can follow
- * is explored from there. The state is what memory, views, heap and system hold (memory_state.c, heap.c, system.c), without what
- * nobody can tell any more, or would look at as far as executions have shown; and of each thread its stack, with the registers
- * that the compiler saved there, down to where it called the checker. Where another thread writes to that stack it is looked
- * at anew. What is dead on a stack counts as well: then states are told apart that are the same, and only time is lost. To
- * lose less, what the checker leaves below is wiped.
+ * With weir_model_options.merge_states an execution ends where it reaches a state that another
+ * execution has reached: what can follow is explored from there. The state consists of what memory,
+ * views, heap and system hold (memory_state.c, heap.c, system.c), without what no thread can tell
+ * any longer, or would look at as far as executions have shown. It also contains the stack of each
+ * thread, with the registers that the compiler saved there, down to where it called the checker. If
+ * another thread writes to that stack, it is read again. Dead values on a stack count as well. Then
+ * equal states are told apart, which only costs time. To reduce that, the checker wipes what it
+ * leaves below.
  *
- * That each of its parts is needed is shown by check_state.c, which leaves out one after the other.
+ * check_state.c shows that each part is needed, by leaving out one after the other.
  *
- * Compared are hashes of 64 bits. Of n states some two share one with a probability of about n^2 / 2^64, for ten million 5 in a
- * million, and what follows the one would then be left out.
+ * Hashes of 64 bits are compared. Of n states some two share a hash with a probability of about n^2
+ * / 2^64 (5 in a million for ten million states), and then what follows one of the two is left out.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +40,7 @@ uint64_t state_count(void)
 	return count;
 }
 
-/* Where it is, or belongs. */
+/* The index where the state is, or belongs. */
 static uint64_t *place_of(uint64_t state)
 {
 	size_t at = (size_t)(state >> 7) & (room - 1);
@@ -63,7 +66,7 @@ static void grow(void)
 	free(before);
 }
 
-/* -- stacks ------------------------------------------------------------------------------------------------------------------- */
+/* -- stacks ------------------------------------------------------------------------------------ */
 
 void state_enter(const char *stack, uint64_t given)
 {
@@ -84,14 +87,14 @@ __attribute__((noinline)) void state_leave(void)
 	__asm__ volatile("" : : "r"(below) : "memory");
 }
 
-/* Of a call without STATE_ENTER() it would not be known where the thread is. */
+/* In a call without STATE_ENTER() the thread's position would be unknown. */
 void state_check_entered(void)
 {
 	if (model_options.merge_states && model_threads[model_thread].where != 0)
 		model_fail("an operation whose caller's stack is not known");
 }
 
-/* Of a thread whose stack another has written to. */
+/* For a thread to whose stack another thread has written. */
 void state_forgets(const char *address)
 {
 	int owner;
@@ -103,7 +106,10 @@ void state_forgets(const char *address)
 		model_threads[owner].where = 0;
 }
 
-/* Of the words from `at` on, two at a time: stacks are most of what is looked at. As wyhash does it. */
+/*
+ * Hashes the words from `at` on, two at a time, because stacks are most of what is hashed. As in
+ * wyhash.
+ */
 static uint64_t number_of(const char *at, const char *end)
 {
 	uint64_t number = (uint64_t)(end - at);
@@ -131,7 +137,7 @@ static uint64_t where_is(unsigned thread)
 	return at->where |= 1;
 }
 
-/* -- the state ---------------------------------------------------------------------------------------------------------------- */
+/* -- the state --------------------------------------------------------------------------------- */
 
 static uint64_t state_of_thread(unsigned thread)
 {

@@ -1,8 +1,10 @@
 /*
- * system.c - what the library asks of the system, answered for fibers: memory, time, membarrier, futex, thread-local data.
+ * system.c - what the library needs of the system, provided for fibers: memory, time, membarrier,
+ * futex, thread-local data.
  *
- * These stand in for lib/base/{asymmetric,futex,memory,time}.c, which are left out of the library under test, and for the pthread
- * calls of lib/reclaim/record.c, which are renamed when it is compiled.
+ * These replace lib/base/{assert,asymmetric,futex,memory,time}.c, which are left out of the library under
+ * test, and the pthread calls of lib/reclaim/record.c, which are renamed when it is compiled.
+ * threads.c replaces lib/base/thread.c.
  */
 #include <link.h>
 #include <pthread.h>
@@ -19,7 +21,7 @@
 
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
-/* -- the asymmetric fence: of the membarrier kind, its light side is then nothing; or refused by the kernel --------------------- */
+/* -- the asymmetric fence: membarrier, with an empty light side; or refused by the system -- */
 
 _Atomic(int) weiri_fence_asymmetric = 1;
 
@@ -41,13 +43,20 @@ void weiri_fence_after_fork(void)
 {
 }
 
-/* Constant here, so that looking at it is no step. */
+/* Constant here, so that reading it is not a step. */
 int system_is_constant(const void *address)
 {
 	return address == (const void *)&weiri_fence_asymmetric;
 }
 
-/* -- what libc writes for the library ------------------------------------------------------------------------------------------ */
+/* -- a broken invariant ends the execution, not the process -- */
+
+void weiri_assert_failed(const char *invariant, const char *condition, const char *file, int line)
+{
+	model_fail("%s:%d: invariant %s broken: %s", file, line, invariant, condition);
+}
+
+/* -- what libc writes for the library ---------------------------------------------------------- */
 
 void *__wrap_memcpy(void *to, const void *from, size_t size)
 {
@@ -96,7 +105,7 @@ int __wrap_snprintf(char *to, size_t size, const char *format, ...)
 	return length;
 }
 
-/* -- memory ------------------------------------------------------------------------------------------------------------------- */
+/* -- memory ------------------------------------------------------------------------------------ */
 
 static void *allocate(void *context, size_t size, size_t alignment)
 {
@@ -106,8 +115,8 @@ static void *allocate(void *context, size_t size, size_t alignment)
 
 static void release(void *context, void *memory, size_t size, size_t alignment)
 {
-	(void)context, (void)size, (void)alignment;
-	heap_release(memory);
+	(void)context;
+	heap_release_of(memory, size, alignment);
 }
 
 static const weir_allocator model_allocator = {allocate, release, NULL};
@@ -148,7 +157,7 @@ void weiri_release(const weir_allocator *allocator, void *memory, size_t size, s
 		of.release(of.context, memory, size, alignment);
 }
 
-/* -- time does not pass but in a wait whose deadline passes ---------------------------------------------------------------------- */
+/* -- time passes only in a wait whose deadline passes ------------------------------------------ */
 
 static uint64_t clock_ns;
 
@@ -170,7 +179,7 @@ static int pass_deadline(uint64_t deadline_ns)
 	return 0;
 }
 
-/* -- futex -------------------------------------------------------------------------------------------------------------------- */
+/* -- futex ------------------------------------------------------------------------------------- */
 
 static int wait_on(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline_ns)
 {
@@ -178,14 +187,17 @@ static int wait_on(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline
 	char text[32];
 	uint32_t location;
 
-	/* The kernel reads the word and goes to sleep in one step. */
+	/* Linux reads the word and puts the thread to sleep in one step. */
 	location = memory_location(address, sizeof(*word));
 	model_schedule(&(struct operation){OP_WAIT, SEQ_CST, SEQ_CST, address, location});
 	heap_check(address, "a wait on a futex");
 	memory_observe(memory_location(address, sizeof(*word)));
 	if (*(uint32_t *)address != expected)
 		return 1;
-	/* A deadline may have passed before anybody else does anything; or it passes when all sleep. */
+	/*
+	 * A deadline may have passed before any other thread does anything; or it passes when all
+	 * threads sleep.
+	 */
 	if (deadline_ns != WEIR_NO_DEADLINE && explore_value(2) == 1)
 		return pass_deadline(deadline_ns);
 	if (trace_on)
@@ -203,7 +215,7 @@ int weiri_futex_wait(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadli
 	return woken;
 }
 
-/* The word may be gone by now: the kernel takes the address for a name. */
+/* The word may be freed by now: Linux uses the address only as a name. */
 void weiri_futex_wake(_Atomic(uint32_t) *word, int count)
 {
 	void *address = (void *)(uintptr_t)word;
@@ -218,7 +230,7 @@ void weiri_futex_wake(_Atomic(uint32_t) *word, int count)
 	state_leave();
 }
 
-/* -- threads ------------------------------------------------------------------------------------------------------------------ */
+/* -- threads ----------------------------------------------------------------------------------- */
 
 enum { LOCAL_ROOM = 256 };
 

@@ -1,13 +1,19 @@
 /*
- * threads.c - pthread_create and pthread_join of the library under test, answered with threads of the program that is checked.
+ * threads.c - the threads of the library under test: pthread_create and pthread_join, implemented
+ * with threads of the checked program, and the system's list of threads, which replaces
+ * lib/base/thread.c.
  *
- * The checker's threads are there from the beginning. A program that wants library code to start threads gives it some: they call
- * weiri_model_lend(), which sleeps until a pthread_create takes the thread. Compiled into the library under test, so that the
- * checker puts back what is written here, and looks at these accesses as at any others.
+ * The checker's threads exist from the beginning. A program whose library code starts threads lends
+ * it some: they call weiri_model_lend(), which sleeps until a pthread_create takes the thread. This
+ * file is compiled into the library under test, so that the checker restores what is written here,
+ * and checks these accesses like any others.
  *
  * Pairs
  *   P1  create (state) -> lend: what was done before the thread was created
  *   P2  lend (state) -> join: what the thread did
+ *   P3  vanish (gone) -> a fence after is_gone: what the thread did. Linux passes fences when it
+ *       ends a thread, and the thread runs no instruction after them. The result that a thread is
+ *       gone orders nothing for the caller, which needs a fence of its own
  */
 #include "model/threads.h"
 
@@ -17,6 +23,7 @@
 #include <weir/time.h>
 
 #include "base/atomic.h"
+#include "base/thread.h"
 #include "sync/park.h"
 
 enum { MOST = 4 };
@@ -70,7 +77,7 @@ int weir_model_pthread_create(pthread_t *id, const pthread_attr_t *attributes, v
 	uint32_t number;
 
 	(void)attributes;
-	/* [relaxed] a number; threads that create at once each get one. */
+	/* [relaxed] a number; concurrent creators each get one. */
 	number = weiri_fetch_add_relaxed(&taken, 1);
 	if (number >= most)
 		return EAGAIN;
@@ -92,4 +99,32 @@ int weir_model_pthread_setname_np(pthread_t id, const char *name)
 {
 	(void)id, (void)name;
 	return 0;
+}
+
+/* -- the system's list ------------------------------------------------------------------------- */
+
+WEIRI_TLS uint32_t weiri_thread_mine;
+static _Atomic(uint32_t) gone[WEIRI_MODEL_NO_THREAD - 1];
+
+uint32_t weiri_thread_ask(void)
+{
+	weiri_thread_mine = weiri_model_thread_number() + 1;
+	return weiri_thread_mine;
+}
+
+int weiri_thread_is_gone(uint32_t thread)
+{
+	/* [relaxed] P3: the caller has its own fence. */
+	return thread >= WEIRI_MODEL_NO_THREAD || weiri_load_relaxed(&gone[thread - 1]) != 0;
+}
+
+void weiri_thread_after_fork(void)
+{
+}
+
+void weiri_model_vanish(void)
+{
+	/* [P3 release] */
+	weiri_store_release(&gone[weiri_model_thread_number()], 1u);
+	weiri_model_end_thread();
 }

@@ -1,5 +1,6 @@
 /*
- * threads.h - threads that library code under test may start: pthread_create takes one that the checked program lends.
+ * threads.h - threads that library code under test may start (pthread_create takes one that the
+ * checked program lends), and threads that end without notice.
  */
 #ifndef WEIR_MODEL_THREADS_H
 #define WEIR_MODEL_THREADS_H
@@ -7,11 +8,30 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* In setup: so many threads are lent, at most 4 (the default); a pthread_create beyond them fails. */
+/*
+ * In setup: the number of threads that are lent, at most 4 (the default); a further pthread_create
+ * fails.
+ */
 void weiri_model_lend_at_most(uint32_t threads);
-/* What a thread of the program does that is the number-th to be taken, from 0. Returns when the thread that was created has ended. */
+/*
+ * Lends the calling thread as the number-th to be taken, from 0. Returns when the created thread
+ * has ended.
+ */
 void weiri_model_lend(size_t number);
-/* Once nobody creates threads any more: those that were not taken end. */
+/* Once no thread creates threads any longer: the lent threads that were not taken end. */
 void weiri_model_give_back(void);
+
+enum { WEIRI_MODEL_NO_THREAD = 9 }; /* a number that the system never gave to a thread */
+
+/*
+ * Ends the calling thread here, in the middle of any call, without destructors of thread-specific
+ * data, as if all keys were taken. From here on the system has no thread of its number. Not in
+ * setup or finish.
+ */
+__attribute__((noreturn)) void weiri_model_vanish(void);
+
+/* Provided by the checker: the calling thread's number, 0 in setup and finish; and its end. */
+uint32_t weiri_model_thread_number(void);
+__attribute__((noreturn)) void weiri_model_end_thread(void);
 
 #endif

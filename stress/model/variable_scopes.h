@@ -1,8 +1,10 @@
 /*
- * variable_scopes.h - what the checks of variables and of transactions share: values that show when they are read too early or too late.
+ * variable_scopes.h - the common part of the checks of variables and of transactions: values that
+ * reveal a read that is too early or too late.
  *
- * Values are tensors that a writer fills just before it publishes them, so a read of a value that is not published, or is freed
- * already, shows as a race or as a use of freed memory. Where values are large, each write collects.
+ * Values are tensors that a writer fills immediately before it publishes them. So a read of a value
+ * that is not yet published, or already freed, shows as a race or as a use of freed memory. If
+ * values are large, each write collects.
  */
 #ifndef WEIR_MODEL_VARIABLE_SCOPES_H
 #define WEIR_MODEL_VARIABLE_SCOPES_H
@@ -14,11 +16,11 @@
 
 #include "model/scope.h"
 
-enum { LARGE = 8192 /* elements: 64 KiB, as large as is collected at once; half a budget's share */ };
+enum { LARGE = 8192 /* elements: 64 KiB, large enough to be collected immediately; half a share of the budget */ };
 
 enum size { SMALL_VALUES, LARGE_VALUES };
 
-/* A tensor of many elements whose first one is the value; only that one is looked at. */
+/* A tensor of many elements; the first one is the value, and only that one is read. */
 static inline weir_tensor *large_number(int64_t value)
 {
 	static int64_t values[16][LARGE];
@@ -42,11 +44,11 @@ static inline weir_tensor *number_of_size(int64_t value, enum size size)
 
 static inline weir_var *variable_that_keeps(int64_t value, enum size size, uint32_t history)
 {
-	struct weir_var_options options = {.struct_size = sizeof(options), .dtype = WEIR_I64, .history = history};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_I64, .history = history};
 	weir_tensor *initial = number_of_size(value, size);
 	weir_var *var;
 
-	weir_model_assert(weir_var_create(&options, initial, &var, NULL) == WEIR_OK);
+	weir_model_assert(weir_var_create(initial, &options, &var, NULL) == WEIR_OK);
 	weir_tensor_release(initial);
 	return var;
 }

@@ -45,7 +45,7 @@ static void check_places(struct weiri_saved_tensor tensors[], size_t count, uint
 		int64_t elements;
 
 		require(tensors[i].shape.rank <= WEIR_MAX_RANK);
-		require(weir_shape_elements(&tensors[i].shape, &elements) == WEIR_OK);
+		require(weir_shape_element_count(&tensors[i].shape, &elements) == WEIR_OK);
 		require(tensors[i].begin == end && tensors[i].end >= end);
 		require((uint64_t)elements * tensors[i].dtype->size == tensors[i].end - tensors[i].begin);
 		end = tensors[i].end;

@@ -1,0 +1,75 @@
+/*
+ * pending.h - the handle of an operation that was started and has not ended.
+ *
+ * Calls named weir_..._start... start an operation and return at once. The operation holds no
+ * thread while it waits. It ends exactly once, with a status, and then its callback runs on the
+ * thread that ended it. A program that wants to cancel the operation, to wait for it, or to ask for
+ * its status, asks the start for a handle; a program that does not, passes NULL.
+ *
+ * | call                 | callers | progress                  | blocks on     | allocates  | in callbacks |
+ * |----------------------|---------|---------------------------|---------------|------------|--------------|
+ * | weir_pending_cancel  | any     | lock-free + the callback  | nothing       | record (1) | no           |
+ * | weir_pending_wait    | any     | blocking                  | the operation | yes (2)    | no (3)       |
+ * | weir_pending_try_wait | any    | wait-free                 | nothing       | no         | yes          |
+ * | weir_pending_release | any     | wait-free + allocator     | nothing       | no         | yes          |
+ *
+ * (1) Of a thread's first call: docs/guarantees.md. (2) With a token: a hook. (3) It delivers what
+ * is due on its thread first; a callback that waits for its own operation waits for ever.
+ *
+ * An operation has *ended* when its callback has returned. So what the callback used may be freed
+ * once weir_pending_wait() or weir_pending_try_wait() has said so.
+ *
+ * Ownership. A handle is one reference. The owner gives it back with weir_pending_release(), at any
+ * time: the operation does not end by that. The handle may outlive what the operation waits for.
+ */
+#ifndef WEIR_PENDING_H
+#define WEIR_PENDING_H
+
+#include <stdint.h>
+
+#include <weir/api.h>
+#include <weir/cancel.h>
+#include <weir/status.h>
+
+WEIR_BEGIN_DECLS
+
+typedef struct weir_pending weir_pending;
+
+/*
+ * Ends the operation with WEIR_CANCELLED unless it ends first; the first cancel decides, and a close
+ * is one. `cause` (may be NULL) is quoted in the operation's message. The callback may run inside of
+ * this call, or later on the thread that is completing the operation. Never blocks. Idempotent.
+ * Accepts NULL. If there is no memory for this thread's record, the operation moves nothing more, and
+ * ends when another call reaches it.
+ * @since 0.1
+ */
+WEIR_API void weir_pending_cancel(weir_pending *pending, const weir_error *cause);
+
+/*
+ * Waits until the operation has ended. Returns its status, with its message in *error (may be NULL).
+ *   WEIR_DEADLINE_EXCEEDED   deadline_ns (weir/time.h; 0: only looks) passed before it ended
+ *   WEIR_CANCELLED           also: `cancel` (may be NULL) fired first; *error says which
+ *   WEIR_RESOURCE_EXHAUSTED  also: no memory to watch the token
+ *   WEIR_INVALID_ARGUMENT    pending is NULL
+ * A wait that ends early leaves the operation as it is: weir_pending_try_wait() tells the two apart.
+ * Ordering: what the thread that ended the operation did before, the callback included, happens
+ * before the return.
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_pending_wait(weir_pending *pending, uint64_t deadline_ns, weir_cancel *cancel,
+                                            weir_error *error);
+
+/*
+ * The status of an operation that has ended, with its message in *error (may be NULL).
+ * WEIR_WOULD_BLOCK while it has not ended. WEIR_INVALID_ARGUMENT: pending is NULL. Ordering as
+ * weir_pending_wait().
+ * @since 0.1
+ */
+WEIR_API enum weir_status weir_pending_try_wait(const weir_pending *pending, weir_error *error);
+
+/* Gives the handle back; the operation continues. Accepts NULL. @since 0.1 */
+WEIR_API void weir_pending_release(weir_pending *pending);
+
+WEIR_END_DECLS
+
+#endif

@@ -1,0 +1,71 @@
+/*
+ * store_right.c - the store of a critical section: the right to be inside.
+ *
+ * Nothing is put in here: leaving a section gives the right back to the word itself (right.h). Nor
+ * do batches, descriptors or selects reach this store. So it has only what waiting for the right,
+ * dumps and the end need.
+ */
+#include "base/memory.h"
+#include "queue/queue.h"
+#include "queue/right.h"
+#include "queue/store.h"
+
+static enum weir_status right_create(weir_queue *queue, const struct weir_queue_options *options)
+{
+	(void)options;
+	queue->right = weiri_allocate_zeroed(&queue->allocator, sizeof(*queue->right), WEIRI_APART);
+	return queue->right != NULL ? WEIR_OK : WEIR_RESOURCE_EXHAUSTED;
+}
+
+static void right_destroy(weir_queue *queue)
+{
+	weiri_release(&queue->allocator, queue->right, sizeof(*queue->right), WEIRI_APART);
+}
+
+static size_t right_take(weir_queue *queue, uint64_t items[], int64_t keys[], size_t count,
+                         enum weiri_ring_at_end at_end, enum weir_status *status)
+{
+	int taken = weiri_right_take(queue->right);
+
+	(void)keys, (void)count, (void)at_end;
+	*status = taken ? WEIR_OK : WEIR_WOULD_BLOCK;
+	if (taken)
+		items[0] = weiri_item_bits(queue->right);
+	return (size_t)taken;
+}
+
+/* Only with its section, which is destroyed then. */
+static void right_close(weir_queue *queue)
+{
+	(void)queue;
+}
+
+static int right_closed(const weir_queue *queue)
+{
+	(void)queue;
+	return 0;
+}
+
+static size_t right_size(const weir_queue *queue)
+{
+	return weiri_right_holder(queue->right) == WEIRI_RIGHT_FREE;
+}
+
+static struct weiri_ring_counts right_counts(const weir_queue *queue)
+{
+	uint64_t entered = weiri_load_relaxed(&queue->right->entered); /* [relaxed] statistics */
+
+	return (struct weiri_ring_counts){entered + right_size(queue), entered};
+}
+
+const struct weiri_store_kind weiri_right_store = {
+	.name = "right",
+	.max_capacity = 1,
+	.create = right_create,
+	.destroy = right_destroy,
+	.take = right_take,
+	.close = right_close,
+	.closed = right_closed,
+	.size = right_size,
+	.counts = right_counts,
+};

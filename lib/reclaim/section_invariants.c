@@ -1,0 +1,20 @@
+/*
+ * section_invariants.c - looks whether a thread's section obeys the invariants of section.h.
+ */
+#include "reclaim/section.h"
+
+#include "base/assert.h"
+
+#if WEIR_ASSERT_LEVEL >= 2
+
+/* By the owner: it alone writes both. */
+WEIRI_UNSEEN void weiri_section_assert_entered(const struct weiri_record *record)
+{
+	WEIR_ASSERT2(I1, weiri_peek(&record->lo) != 0); /* in a section */
+	WEIR_ASSERT2(I2, weiri_peek(&record->lo) <= weiri_peek(&record->hi));
+	WEIR_ASSERT2(I3, weiri_peek(&record->lo) <= weiri_peek(&weiri_era));
+}
+
+#else
+typedef int weiri_section_asserts_nothing;
+#endif

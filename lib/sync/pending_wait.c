@@ -1,0 +1,202 @@
+/*
+ * pending_wait.c - threads that sleep until an operation ends: the owner of a blocking call, and
+ * those that wait with a handle. See pending.h and weir/pending.h.
+ */
+#include <limits.h>
+
+#include "base/error.h"
+#include "base/futex.h"
+#include "sync/cancel.h"
+#include "sync/park.h"
+#include "sync/pending.h"
+
+/* -- blocking calls ---------------------------------------------------------------------------- */
+
+/* How long the owner of a blind operation sleeps at a time: O2. */
+static const uint64_t blind_sleep_ns = 1000000;
+
+static void on_token(void *context)
+{
+	weir_pending *pending = context;
+
+	weiri_pending_cancel(pending, WEIRI_PENDING_FOR_TOKEN);
+	weiri_pending_release(pending);
+}
+
+/* Until something happens, or little is left to the deadline. */
+static WEIRI_COLD void look_now_and_then(struct weiri_record *record, weir_pending *pending, uint64_t deadline_ns)
+{
+	uint64_t until;
+
+	while ((until = weir_deadline_in(blind_sleep_ns)) < deadline_ns &&
+	       weiri_park_wait_marked(&pending->finished, WEIRI_PENDING_UNFINISHED, WEIRI_PENDING_ASLEEP, until) ==
+	           WEIRI_PARK_TIMEOUT) {
+		weiri_pending_pump_all(record, pending);
+		weiri_deliver_due();
+	}
+}
+
+/* Until it completes, which the deadline or an alarm makes it do. */
+static void sleep_until_finished(struct weiri_record *record, weir_pending *pending, uint64_t deadline_ns)
+{
+	uint32_t seen;
+
+	weiri_deliver_due(); /* a callback that waits here may wait for what is due behind it */
+	if (WEIRI_UNLIKELY(pending->blind))
+		look_now_and_then(record, pending, deadline_ns);
+	if (weiri_park_wait_marked(&pending->finished, WEIRI_PENDING_UNFINISHED, WEIRI_PENDING_ASLEEP, deadline_ns) ==
+	    WEIRI_PARK_TIMEOUT)
+		weiri_pending_cancel(pending, WEIRI_PENDING_FOR_DEADLINE);
+	/* [P2 acquire] */
+	while ((seen = weiri_load_acquire(&pending->finished)) != WEIRI_PENDING_FINISHED) {
+		if (seen == WEIRI_PENDING_ALARMED) {
+			weiri_pending_cancel(pending, WEIRI_PENDING_FOR_TOKEN);
+			(void)weiri_park_wait(&pending->finished, seen, WEIR_NO_DEADLINE);
+		} else {
+			(void)weiri_park_wait_marked(&pending->finished, seen, WEIRI_PENDING_ASLEEP, WEIR_NO_DEADLINE);
+		}
+	}
+}
+
+static void wait(struct weiri_record *record, weir_pending *pending, uint64_t deadline_ns, weir_cancel *cancel)
+{
+	weir_cancel_hook *hook = NULL;
+
+	if (cancel != NULL) {
+		weiri_pending_retain(pending); /* the hook's */
+		if (weiri_cancel_on_wait(cancel, on_token, pending, &hook) != WEIR_OK) {
+			/* It could not be cancelled: it ends at once instead. */
+			weiri_pending_cancel(pending, WEIRI_PENDING_FOR_MEMORY);
+			weiri_pending_release(pending);
+		}
+	}
+	sleep_until_finished(record, pending, deadline_ns);
+	if (hook != NULL && weir_cancel_off(hook))
+		weiri_pending_release(pending);
+}
+
+enum weir_status weiri_pending_run(struct weiri_record *record, weir_pending *pending, uint64_t deadline_ns,
+                                   weir_cancel *cancel, weir_error *error)
+{
+	pending->is_blocking = 1;
+	pending->token = cancel;
+	if (deadline_ns == 0) {
+		weiri_pending_try(record, pending);
+		weiri_pending_pump_all(record, pending);
+	} else {
+		weiri_pending_start(record, pending);
+		wait(record, pending, deadline_ns, cancel);
+	}
+	if (pending->status != WEIR_OK)
+		(void)weiri_fail(error, pending->status, "%s", pending->error.message);
+	return pending->status;
+}
+
+/* -- handles ----------------------------------------------------------------------------------- */
+
+enum { STATE = WEIRI_PENDING_TURN - 1 };
+
+static int has_ended(uint32_t finished)
+{
+	return (finished & STATE) == WEIRI_PENDING_FINISHED;
+}
+
+void weir_pending_cancel(weir_pending *pending, const weir_error *cause)
+{
+	enum weiri_pending_why why = WEIRI_PENDING_FOR_CALLER;
+
+	if (pending == NULL)
+		return;
+	/* [relaxed] selects the first canceller that has a cause; the state carries the cause. */
+	if (cause != NULL && weiri_exchange_relaxed(&pending->cause_taken, 1u) == 0) {
+		pending->caller_cause = weiri_error_kept(cause);
+		why = WEIRI_PENDING_FOR_A_CAUSE;
+	}
+	weiri_pending_cancel(pending, why);
+}
+
+void weir_pending_release(weir_pending *pending)
+{
+	if (pending != NULL)
+		weiri_pending_release(pending);
+}
+
+enum weir_status weir_pending_try_wait(const weir_pending *pending, weir_error *error)
+{
+	if (pending == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "pending is NULL");
+	/* [P2 acquire] */
+	if (!has_ended(weiri_load_acquire(&pending->finished)))
+		return weiri_fail(error, WEIR_WOULD_BLOCK, "the operation has not ended");
+	if (pending->status != WEIR_OK)
+		(void)weiri_fail(error, pending->status, "%s", pending->error.message);
+	return pending->status;
+}
+
+/* The token of a wait with a handle fired. The word changes, so that no waiter goes to sleep. */
+static void on_waiter_token(void *context)
+{
+	weir_pending *pending = context;
+
+	(void)weiri_fetch_add_relaxed(&pending->finished, (uint32_t)WEIRI_PENDING_TURN); /* [relaxed] the token says all */
+	weiri_futex_wake(&pending->finished, INT_MAX);
+	weiri_pending_release(pending);
+}
+
+/* WEIR_OK once it has ended. */
+static enum weir_status sleep_until_told(weir_pending *pending, uint64_t deadline_ns, const weir_cancel *cancel)
+{
+	for (;;) {
+		uint32_t seen = weiri_load_acquire(&pending->finished); /* [P2 acquire] */
+
+		if (has_ended(seen))
+			return WEIR_OK;
+		if (weir_cancel_fired(cancel))
+			return WEIR_CANCELLED;
+		if (deadline_ns == 0)
+			return WEIR_DEADLINE_EXCEEDED;
+		/* [relaxed] the mark carries nothing; weiri_pending_told() exchanges the word. */
+		if ((seen & STATE) == WEIRI_PENDING_UNFINISHED &&
+		    !weiri_cas_relaxed(&pending->finished, &seen, seen | WEIRI_PENDING_ASLEEP))
+			continue;
+		if (weiri_park_wait(&pending->finished, seen | WEIRI_PENDING_ASLEEP, deadline_ns) == WEIRI_PARK_TIMEOUT)
+			deadline_ns = 0; /* one more look */
+	}
+}
+
+static enum weir_status wait_for_told(weir_pending *pending, uint64_t deadline_ns, weir_cancel *cancel)
+{
+	weir_cancel_hook *hook = NULL;
+	enum weir_status status;
+
+	if (cancel == NULL)
+		return sleep_until_told(pending, deadline_ns, cancel);
+	weiri_pending_retain(pending); /* the hook's */
+	if (weiri_cancel_on_wait(cancel, on_waiter_token, pending, &hook) != WEIR_OK) {
+		weiri_pending_release(pending);
+		return WEIR_RESOURCE_EXHAUSTED;
+	}
+	status = sleep_until_told(pending, deadline_ns, cancel);
+	if (hook != NULL && weir_cancel_off(hook))
+		weiri_pending_release(pending);
+	return status;
+}
+
+enum weir_status weir_pending_wait(weir_pending *pending, uint64_t deadline_ns, weir_cancel *cancel, weir_error *error)
+{
+	weir_error cause = {WEIR_CANCELLED, "cancelled"};
+	enum weir_status status;
+
+	if (pending == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "pending is NULL");
+	weiri_deliver_due();
+	status = wait_for_told(pending, deadline_ns, cancel);
+	switch (status) {
+	case WEIR_OK: return weir_pending_try_wait(pending, error);
+	case WEIR_CANCELLED:
+		(void)weir_cancel_cause(cancel, &cause);
+		return weiri_fail(error, status, "the wait for an operation was cancelled: %.120s", cause.message);
+	case WEIR_DEADLINE_EXCEEDED: return weiri_fail(error, status, "the deadline passed before the operation ended");
+	default: return weiri_fail(error, status, "no memory to watch the cancel token");
+	}
+}

@@ -1,0 +1,106 @@
+"""Runs the programs of a test run, each within its limits, and counts the tests that passed."""
+import collections
+import os
+import pathlib
+import re
+
+import limits
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+BUILD = ROOT / "build"
+
+UNIT_SECONDS = 600  # of processor time, as all limits here
+
+SANITIZER_ENVIRONMENT = {
+    # Tests ask for more memory than there is; they want NULL and not a report.
+    "ASAN_OPTIONS": "detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1:allocator_may_return_null=1",
+    "UBSAN_OPTIONS": "print_stacktrace=1",
+    # Forking beside other threads is fine by default; what needs threads in the child, tests/test_fork.c leaves out.
+    # CK's inline assembly and libc are not instrumented: what they do inside is not ours to judge.
+    "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1:ignore_noninstrumented_modules=1:allocator_may_return_null=1",
+    "MSAN_OPTIONS": "allocator_may_return_null=1",
+}
+
+
+class Outcome:
+    """What one item gave: numbers, the text to show if it failed, and the seconds it took."""
+
+    def __init__(self, passed=0, failed=0, skipped=0, text="", name="", processor=0.0, wall=0.0):
+        self.passed, self.failed, self.skipped, self.text, self.name = passed, failed, skipped, text, name
+        self.processor, self.wall = processor, wall
+
+
+TREE = ("",)  # any file of it
+
+
+class Item(collections.namedtuple("Item", "name call command words sources log")):
+    """
+    One program to run. call() gives its Outcome. The rest says what the outcome depends on: the files named in `command`, what
+    `words` says of arguments and environment, and files of the tree whose names begin with one of `sources`. log: what must be
+    there still if another item reads it.
+    """
+
+    def __new__(cls, name, call, command=(), words="", sources=(), log=None):
+        return super().__new__(cls, name, call, tuple(str(word) for word in command), words, sources, log)
+
+
+def run(command, seconds, log, environment=None, hang_seconds=limits.HANG_SECONDS):
+    """How it ended, within so many seconds of processor time, and all output, which is also written to the log."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with open(log, "w+b") as output:
+        ended = limits.run(command, seconds, output, hang_seconds, cwd=ROOT,
+                           env={**os.environ, **SANITIZER_ENVIRONMENT, **(environment or {})})
+        output.seek(0)
+        return ended, output.read().decode(errors="replace")
+
+
+def ending(ended):
+    if ended.code is None:
+        return ended.why
+    if ended.code < 0:
+        return f"was ended by signal {-ended.code}"
+    return f"ended with exit code {ended.code}"
+
+
+def whole(name, command, seconds, log, environment=None):
+    """An item that is one test: exit code 0 is a pass."""
+    ended, text = run(command, seconds, log, environment)
+    used = {"processor": ended.processor, "wall": ended.wall}
+    if ended.code == 0:
+        return Outcome(passed=1, name=name, **used)
+    return Outcome(failed=1, name=name, text=f"{text}{name} {ending(ended)}\n", **used)
+
+
+def lines_of(name, command, seconds, log, environment=None):
+    """An item that prints a PASS or FAIL line per test."""
+    ended, text = run(command, seconds, log, environment)
+    passed = len(re.findall(r"^PASS ", text, re.M))
+    failed = len(re.findall(r"^FAIL ", text, re.M))
+    if failed == 0 and (ended.code != 0 or passed == 0):
+        failed, text = 1, f"{text}{name} {ending(ended)} after {passed} tests had passed\n"
+    return Outcome(passed, failed, len(re.findall(r"^SKIP ", text, re.M)), text if failed else "", name, ended.processor, ended.wall)
+
+
+def criterion(name, command, pattern, log):
+    """Criterion's TAP report. Tests that a filter left out are in it as skipped."""
+    report = log.with_suffix(".tap")
+    report.unlink(missing_ok=True)
+    words = [*command, "--jobs", "1", f"--tap={report}", *(["--filter", pattern] if pattern else [])]
+    ended, text = run(words, UNIT_SECONDS, log)
+    tap = report.read_text(errors="replace") if report.is_file() else ""
+    left_out = len(re.findall(r"^ok - .* # SKIP test was skipped$", tap, re.M))
+    skipped = len(re.findall(r"^ok - .* # SKIP", tap, re.M)) - left_out
+    passed = len(re.findall(r"^ok - ", tap, re.M)) - skipped - left_out
+    failed = len(re.findall(r"^not ok - ", tap, re.M))
+    planned = re.search(r"^1\.\.(\d+)$", tap, re.M)
+    lost = int(planned.group(1)) - passed - failed - skipped - left_out if planned else 1
+    if lost > 0 or (failed == 0 and ended.code != 0):
+        failed, text = failed + 1, f"{text}{name} {ending(ended)}; {max(lost, 0)} tests were not reported\n"
+    return Outcome(passed, failed, skipped, tap + text if failed else "", name, ended.processor, ended.wall)
+
+
+def in_process(name, command, pattern, log):
+    words = [*command, *(["--filter", pattern] if pattern else [])]
+    outcome = lines_of(name, words, UNIT_SECONDS, log)
+    nothing_selected = pattern and outcome.passed == 0 and outcome.skipped == 0 and "\n0 passed, 0 failed" in "\n" + outcome.text
+    return Outcome(name=name) if nothing_selected else outcome

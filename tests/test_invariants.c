@@ -1,0 +1,880 @@
+/*
+ * test_invariants.c - each assertion that guards a structure fires on a structure that was spoiled.
+ *
+ * Only in builds that assert (assert_level 3). Each violation is planted in a child, which the
+ * assertion must end with the invariant's name.
+ */
+#include <criterion/criterion.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <weir/barrier.h>
+#include <weir/cancel.h>
+#include <weir/critical_section.h>
+#include <weir/map_staging.h>
+#include <weir/metrics.h>
+#include <weir/mpsc.h>
+#include <weir/priority_queue.h>
+#include <weir/staging.h>
+#include <weir/store.h>
+#include <weir/tensor.h>
+#include <weir/var.h>
+#include <weir/watch.h>
+
+#include "base/assert.h"
+#include "metrics/stripes.h"
+#include "queue/area.h"
+#include "queue/barrier_part.h"
+#include "queue/map_entry.h"
+#include "queue/index_set.h"
+#include "queue/shuffle.h"
+#include "queue/tree.h"
+#include "reclaim/scope.h"
+#include "ring/layout.h"
+#include "ring/ring_list.h"
+#include "run/countdown.h"
+#include "run/critical_section.h"
+#include "run/deque.h"
+#include "sync/pending.h"
+#include "run/inbox.h"
+#include "run/roster.h"
+#include "sync/delivery.h"
+#include "sync/eventcount.h"
+#include "sync/hash_list.h"
+#include "sync/references.h"
+#include "tensor/object.h"
+#include "var/chunks.h"
+#include "var/install.h"
+
+#if WEIR_ASSERT_LEVEL < 3
+#error "for builds with -Dassert_level=3"
+#endif
+
+enum { SAID = 4096, LONGEST_S = 60 };
+
+/* What the child says before it ends; its status. */
+static int run_child(void (*plant)(void), char said[SAID])
+{
+	int ends[2], status = 0;
+	size_t length = 0;
+	ssize_t more;
+	pid_t child;
+
+	cr_assert_eq(pipe(ends), 0);
+	child = fork();
+	cr_assert_geq(child, 0);
+	if (child == 0) {
+		(void)alarm(LONGEST_S);
+		(void)signal(SIGABRT, SIG_DFL);
+		(void)dup2(ends[1], STDERR_FILENO);
+		plant();
+		_exit(0);
+	}
+	(void)close(ends[1]);
+	while (length < SAID - 1 && (more = read(ends[0], said + length, SAID - 1 - length)) > 0)
+		length += (size_t)more;
+	said[length] = '\0';
+	(void)close(ends[0]);
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	return status;
+}
+
+static void expect_broken(const char *invariant, void (*plant)(void))
+{
+	char said[SAID], wanted[64];
+	int status = run_child(plant, said);
+
+	(void)snprintf(wanted, sizeof(wanted), "invariant %s broken", invariant);
+	cr_expect_not_null(strstr(said, wanted), "%s was not found broken: %s", invariant, said);
+	cr_expect(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT, "%s: the child ended with status %d", invariant,
+	          status);
+}
+
+static struct weiri_scope enter(void)
+{
+	return weiri_scope_enter(weiri_record_get());
+}
+
+/* -- operations that wait ----------------------------------------------------------------------- */
+
+static void ignore_read(void *context, enum weir_status status, const weir_error *error, weir_read *read)
+{
+	(void)context, (void)status, (void)error, (void)read;
+}
+
+static weir_pending *pending_wait(void)
+{
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_I32};
+	weir_pending *pending = NULL;
+	weir_var *var;
+
+	if (weir_var_create(NULL, &options, &var, NULL) != WEIR_OK ||
+	    weir_var_start_wait(var, 0, ignore_read, NULL, &pending, NULL) != WEIR_OK)
+		_exit(1);
+	return pending;
+}
+
+static void plant_attempt_without_claim(void)
+{
+	struct weiri_scope scope = enter();
+	int moved = 0;
+
+	(void)weiri_pending_drive(&scope, pending_wait(), &moved);
+}
+
+static void plant_second_completion(void)
+{
+	weir_pending *pending = pending_wait();
+
+	weir_pending_cancel(pending, NULL);
+	weiri_pending_complete(pending);
+}
+
+static void plant_uncounted_wait(void)
+{
+	weir_pending *pending = pending_wait();
+
+	pending->entries->counted = 0;
+	weir_pending_cancel(pending, NULL);
+}
+
+Test(invariants, pending)
+{
+	expect_broken("O1", plant_attempt_without_claim);
+	expect_broken("O3", plant_second_completion);
+	expect_broken("O4", plant_uncounted_wait);
+}
+
+/* -- ring -------------------------------------------------------------------------------------- */
+
+static weir_ring *ring_of(enum weir_ring_format format)
+{
+	struct weir_ring_options options = {WEIR_RING_OPTIONS_INIT, .format = format};
+	weir_ring *ring = NULL;
+
+	if (weir_ring_create(4, &options, &ring, NULL) != WEIR_OK)
+		_exit(1);
+	return ring;
+}
+
+static void skip_a_ticket(void)
+{
+	weir_ring *ring = ring_of(WEIR_RING_FORMAT_LTQ64);
+	_Atomic(uint64_t) *words = ring->slots;
+
+	/* The second slot is full, the first is free. */
+	weiri_store_relaxed(&words[1], weiri_load_relaxed(&words[1]) | UINT64_C(1) << ring->cell_bits);
+	weir_ring_destroy(ring, NULL);
+}
+
+static void take_too_early(void)
+{
+	weir_ring *ring = ring_of(WEIR_RING_FORMAT_LTQ64);
+	_Atomic(uint64_t) *words = ring->slots;
+
+	/* All are filled in the first lap, and the last one is free in the next. */
+	for (size_t i = 0; i < 4; i++)
+		weiri_store_relaxed(&words[i], weiri_load_relaxed(&words[i]) | (i == 3 ? UINT64_C(2) : UINT64_C(1))
+		                                                                   << ring->cell_bits);
+	weir_ring_destroy(ring, NULL);
+}
+
+static void hint_too_far(void)
+{
+	weir_ring *ring = ring_of(WEIR_RING_FORMAT_BEST);
+
+	weiri_store_relaxed(&ring->tail_hint, 1);
+	weir_ring_destroy(ring, NULL);
+}
+
+static void move_the_only_head(void)
+{
+	weir_mpsc *inbox = NULL;
+	uint64_t value;
+
+	if (weir_mpsc_create(4, NULL, &inbox, NULL) == WEIR_OK) {
+		weiri_store_relaxed(&((weir_ring *)(void *)inbox)->head_hint, UINT64_C(1) << 10);
+		(void)weir_mpsc_try_dequeue(inbox, &value);
+	}
+}
+
+static void lose_the_tail(void)
+{
+	weir_ring_list *list = NULL;
+
+	if (weir_ring_list_create(NULL, &list, NULL) == WEIR_OK) {
+		weiri_store_relaxed(&list->tail, NULL);
+		weir_ring_list_destroy(list, NULL);
+	}
+}
+
+static void link_behind_an_open_ring(void)
+{
+	weir_ring_list *list = NULL;
+
+	if (weir_ring_list_create(NULL, &list, NULL) == WEIR_OK) {
+		struct weiri_ring_segment *first = weiri_load_relaxed(&list->head);
+
+		weiri_store_relaxed(&first->next, first);
+		weir_ring_list_destroy(list, NULL);
+	}
+}
+
+/* As they begin in priority_queue.c. */
+struct priority_node {
+	_Atomic(uint64_t) link, ticket;
+	_Atomic(int64_t) key;
+	_Atomic(uint64_t) value;
+};
+struct priority_queue {
+	_Atomic(uint32_t) closing;
+	size_t capacity;
+	unsigned tag_shift, levels;
+	struct priority_node *nodes;
+};
+
+static void swap_two_keys(void)
+{
+	weir_priority_queue *queue = NULL;
+	struct priority_queue *inside;
+
+	if (weir_priority_queue_create(2, NULL, &queue, NULL) != WEIR_OK ||
+	    weir_priority_queue_try_enqueue(queue, 1, 0) != WEIR_OK ||
+	    weir_priority_queue_try_enqueue(queue, 2, 0) != WEIR_OK)
+		_exit(1);
+	inside = (struct priority_queue *)(void *)queue;
+	for (size_t i = 1; i <= 3; i++)
+		weiri_store_relaxed(&inside->nodes[i].key, -weiri_load_relaxed(&inside->nodes[i].key));
+	weir_priority_queue_destroy(queue, NULL);
+}
+
+Test(invariants, priority_queue)
+{
+	expect_broken("I3", swap_two_keys);
+}
+
+Test(invariants, ring)
+{
+	expect_broken("I2", skip_a_ticket);
+	expect_broken("I3", take_too_early);
+	expect_broken("I4", hint_too_far);
+	expect_broken("M1", move_the_only_head);
+}
+
+Test(invariants, ring_list)
+{
+	expect_broken("I1", link_behind_an_open_ring);
+	expect_broken("I2", lose_the_tail);
+}
+
+/* -- reclaim ----------------------------------------------------------------------------------- */
+
+static void read_outside_a_section(void)
+{
+	_Atomic(void *) place = NULL;
+	void *found;
+
+	weiri_section_read(weiri_record_get(), &place, &found);
+	(void)found;
+}
+
+static void end_a_reservation_early(void)
+{
+	struct weiri_scope scope = enter();
+	_Atomic(void *) place = NULL;
+	void *found;
+
+	weiri_store_relaxed(&scope.record->hi, 0);
+	weiri_section_read(scope.record, &place, &found);
+	(void)found;
+}
+
+static void do_nothing(struct weiri_retired *object)
+{
+	(void)object;
+}
+
+static void retire_the_unborn(void)
+{
+	static struct weiri_retired object;
+
+	weiri_retired_init(&object, 1, do_nothing);
+	object.birth = UINT64_MAX;
+	weiri_retire(weiri_record_get(), &object);
+}
+
+Test(invariants, section)
+{
+	expect_broken("I1", read_outside_a_section);
+	expect_broken("I2", end_a_reservation_early);
+}
+
+Test(invariants, collect)
+{
+	expect_broken("I1", retire_the_unborn);
+}
+
+/* -- sync -------------------------------------------------------------------------------------- */
+
+static int compare_none(const void *key, struct weiri_hash_node *node)
+{
+	(void)key, (void)node;
+	return 0;
+}
+
+static void end_none(struct weiri_hash_node *node)
+{
+	(void)node;
+}
+
+static void unsort(void)
+{
+	static struct weiri_hash_list list;
+	static struct weiri_hash_node nodes[2];
+	struct weiri_scope scope = enter();
+
+	weiri_hash_list_init(&list, compare_none, weir_default_allocator());
+	for (uint64_t i = 0; i < 2; i++) {
+		weiri_hash_node_init(&nodes[i], i, sizeof(nodes[i]), do_nothing);
+		(void)weiri_hash_list_insert(&scope, &list, &nodes[i], i, &nodes[i]);
+	}
+	nodes[0].order = UINT64_MAX;
+	weiri_scope_leave(&scope);
+	weiri_hash_list_fini(&list, end_none);
+}
+
+static void cancel_without_prepare(void)
+{
+	struct weiri_eventcount event;
+
+	weiri_eventcount_init(&event);
+	weiri_eventcount_cancel(&event);
+}
+
+static void tell_none(struct weiri_delivery *delivery)
+{
+	(void)delivery;
+}
+
+static void deliver_twice(void)
+{
+	static struct weiri_delivery delivery;
+
+	(void)weiri_deliver_hold();
+	(void)weiri_deliver(&delivery, tell_none);
+	(void)weiri_deliver(&delivery, tell_none);
+}
+
+static void deliver_in_a_section(void)
+{
+	static struct weiri_delivery delivery;
+
+	(void)enter();
+	(void)weiri_deliver(&delivery, tell_none);
+}
+
+static void give_back_twice(void)
+{
+	_Atomic(size_t) references = 1;
+
+	(void)weiri_references_give(&references);
+	(void)weiri_references_give(&references);
+}
+
+/* As its first members are in cancel.c. */
+struct token {
+	_Atomic(uint32_t) references, word;
+};
+
+static void fire_by_halves(void)
+{
+	weir_cancel *token = NULL;
+
+	if (weir_cancel_create(NULL, &token, NULL) == WEIR_OK) {
+		weiri_store_relaxed(&((struct token *)(void *)token)->word, 1);
+		(void)weir_cancel_fire(token, NULL);
+	}
+}
+
+Test(invariants, hash_list)
+{
+	expect_broken("H1", unsort);
+}
+
+Test(invariants, eventcount)
+{
+	expect_broken("I1", cancel_without_prepare);
+}
+
+Test(invariants, delivery)
+{
+	expect_broken("D2", deliver_twice);
+	expect_broken("D4", deliver_in_a_section);
+}
+
+Test(invariants, references)
+{
+	expect_broken("R1", give_back_twice);
+}
+
+Test(invariants, cancel)
+{
+	expect_broken("C2", fire_by_halves);
+}
+
+/* -- tensor, metrics --------------------------------------------------------------------------- */
+
+/* As it begins in shuffle.c. */
+struct shuffle {
+	size_t capacity, min_left, memory_size;
+	_Atomic(uint64_t) *slots;
+	struct weiri_index_set free, full;
+};
+
+static void lose_an_item(void)
+{
+	struct weiri_shuffle *shuffle = weiri_shuffle_create(8, 0, 1, weir_default_allocator());
+
+	if (shuffle == NULL || weiri_shuffle_put(shuffle, 1, 0) != WEIR_OK)
+		_exit(1);
+	weiri_store_relaxed(&((struct shuffle *)(void *)shuffle)->full.bits[0], 0);
+	weiri_shuffle_destroy(shuffle);
+}
+
+static void fill_a_free_slot(void)
+{
+	struct weiri_shuffle *shuffle = weiri_shuffle_create(8, 0, 1, weir_default_allocator());
+
+	if (shuffle == NULL)
+		_exit(1);
+	weiri_index_set_add(&((struct shuffle *)(void *)shuffle)->full, 3);
+	weiri_shuffle_destroy(shuffle);
+}
+
+static void release_twice(void)
+{
+	weir_tensor *tensor = NULL;
+
+	if (weir_tensor_scalar_i64(1, &tensor) == WEIR_OK) {
+		weiri_store_relaxed(&tensor->references, 0);
+		weir_tensor_release(tensor);
+	}
+}
+
+static void write_to_a_stripe(void)
+{
+	_Atomic(uint64_t) word = 1;
+
+	weiri_stripe_assert_own(&word, 2);
+}
+
+Test(invariants, tensor)
+{
+	expect_broken("T1", release_twice);
+}
+
+Test(invariants, stripes)
+{
+	expect_broken("S1", write_to_a_stripe);
+}
+
+/* -- var --------------------------------------------------------------------------------------- */
+
+static weir_var *variable(uint32_t history)
+{
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .name = "v", .dtype = WEIR_I64, .history = history};
+	weir_tensor *first;
+	weir_var *var;
+
+	if (weir_tensor_scalar_i64(1, &first) != WEIR_OK || weir_var_create(first, &options, &var, NULL) != WEIR_OK)
+		_exit(1);
+	return var;
+}
+
+static void assign(weir_var *var)
+{
+	weir_tensor *next;
+
+	if (weir_tensor_scalar_i64(2, &next) != WEIR_OK)
+		_exit(1);
+	(void)weir_var_assign(var, next, WEIR_NO_DEADLINE, NULL, NULL);
+}
+
+static void build_on_another(void)
+{
+	weir_var *var = variable(0);
+	struct weiri_scope scope = enter();
+	struct weiri_version *head, *base = weiri_write_base(&scope, var, &head);
+	struct weiri_version *next = weiri_version_create(scope.record, var, NULL);
+
+	weiri_version_set_base(next, base);
+	next->number = base->number + 7;
+	(void)weiri_write_replace(&scope, var, head, base, next);
+}
+
+static void renumber_the_oldest(void)
+{
+	weir_var *var = variable(1);
+
+	assign(var);
+	weiri_load_relaxed(&var->head)->older->number = 77;
+	assign(var);
+}
+
+static void write_to_a_shared_chunk(void)
+{
+	struct weiri_rows rows = {.what = "table", .name = "t", .dtype = WEIR_I64, .count = 2, .elements = 1, .bytes = 8};
+	struct weiri_geometry *geometry = weiri_geometry_create(&rows, weir_default_allocator());
+	struct weiri_root *root = weiri_root_create(geometry, NULL), *branch = weiri_root_branch(root);
+
+	(void)weiri_root_row_to_write(branch, root, 0);
+	weiri_store_relaxed(&branch->nodes[0]->references, 2);
+	(void)weiri_root_row_to_write(branch, root, 0);
+}
+
+static void destroy_nothing(void *object)
+{
+	(void)object;
+}
+
+static void end_in_a_section(void)
+{
+	static const struct weir_resource_type type = {"thing", destroy_nothing};
+	weir_resource *resource = NULL;
+	weir_store *store;
+
+	if (weir_store_create(NULL, &store, NULL) == WEIR_OK &&
+	    weir_store_add(store, NULL, "a", &type, &resource, &resource, NULL) == WEIR_OK &&
+	    weir_store_remove(store, NULL, "a", NULL) == WEIR_OK) {
+		(void)enter();
+		weir_resource_release(resource);
+	}
+}
+
+Test(invariants, version)
+{
+	expect_broken("V2", build_on_another);
+}
+
+Test(invariants, history)
+{
+	expect_broken("H1", renumber_the_oldest);
+}
+
+Test(invariants, chunks)
+{
+	expect_broken("T1", write_to_a_shared_chunk);
+}
+
+Test(invariants, named_store)
+{
+	expect_broken("N3", end_in_a_section);
+}
+
+/* -- queue ------------------------------------------------------------------------------------- */
+
+static void add_twice(void)
+{
+	struct weiri_index_set set;
+	uint64_t memory[4];
+
+	if (weiri_index_set_size(8) > sizeof(memory))
+		_exit(1);
+	weiri_index_set_init(&set, memory, 8, 0);
+	weiri_index_set_add(&set, 3);
+	weiri_index_set_add(&set, 3);
+}
+
+static int compare_numbers(const void *key, const void *item)
+{
+	int a = *(const int *)key, b = *(const int *)item;
+
+	return a < b ? -1 : a > b;
+}
+
+static struct weiri_tree *tree_of(struct weiri_tree_edit *edit, int numbers[], int count)
+{
+	struct weiri_tree *tree = NULL;
+
+	for (int i = 0; i < count; i++) {
+		numbers[i] = i;
+		tree = weiri_tree_insert(edit, tree, compare_numbers, &numbers[i], (uint64_t)i, &numbers[i]);
+	}
+	return tree;
+}
+
+static void publish(struct weiri_tree_edit *edit)
+{
+	static struct weiri_retired state, next;
+	_Atomic(struct weiri_retired *) current = &state;
+	struct weiri_scope scope = enter();
+	enum weir_status status;
+
+	weiri_retired_init(&state, 1, do_nothing);
+	weiri_retired_init(&next, 1, do_nothing);
+	(void)weiri_tree_publish(edit, &scope, &current, &state, &next, &status);
+}
+
+static void miscount(void)
+{
+	struct weiri_tree_edit edit = weiri_tree_edit_begin(weir_default_allocator());
+	int numbers[3];
+
+	tree_of(&edit, numbers, 3)->count = 7;
+	publish(&edit);
+}
+
+static void edit_what_is_published(void)
+{
+	struct weiri_tree_edit edit = weiri_tree_edit_begin(weir_default_allocator());
+	struct weiri_tree *tree;
+	int numbers[3], more = 9;
+
+	tree = tree_of(&edit, numbers, 3);
+	publish(&edit);
+	tree->published = 0; /* so that an edit takes it for its own, and its children not */
+	edit = weiri_tree_edit_begin(weir_default_allocator());
+	tree->origin = tree;
+	tree->next_made = NULL;
+	edit.made = tree;
+	(void)more;
+	publish(&edit);
+}
+
+/* As they begin in map_staging.c and barrier.c. */
+struct map_content {
+	struct weiri_tree *complete, *incomplete;
+	size_t bytes;
+};
+struct barrier_content {
+	struct weiri_tree *incomplete, *ready;
+};
+struct staging_content {
+	struct weiri_tree *tuples;
+};
+struct staging_tuple {
+	struct weiri_retired retired;
+	_Atomic(size_t) references;
+};
+
+static void *content_of(void *area)
+{
+	return WEIRI_CONTAINER_OF(weiri_load_relaxed(&((struct weiri_area *)area)->state), struct weiri_area_state, retired)
+	    ->content;
+}
+
+static const struct weir_tensor_component pair[] = {{.name = "a", .dtype = WEIR_I64}, {.name = "b", .dtype = WEIR_I64}};
+
+static weir_map_staging *map_with_half_a_tuple(void)
+{
+	struct weir_map_staging_options options = {WEIR_MAP_STAGING_OPTIONS_INIT, .components = pair, .component_count = 2};
+	const size_t first = 0;
+	weir_map_staging *map;
+	weir_tensor *value;
+
+	if (weir_map_staging_create(&options, &map, NULL) != WEIR_OK || weir_tensor_scalar_i64(1, &value) != WEIR_OK ||
+	    weir_map_staging_put(map, 5, &first, &value, 1, 0, NULL, NULL) != WEIR_OK)
+		_exit(1);
+	return map;
+}
+
+static void miscount_bytes(void)
+{
+	weir_map_staging *map = map_with_half_a_tuple();
+
+	((struct map_content *)content_of(map))->bytes++;
+	(void)weir_map_staging_destroy(map, NULL);
+}
+
+static void complete_an_incomplete_entry(void)
+{
+	weir_map_staging *map = map_with_half_a_tuple();
+	struct weiri_map_entry *entry = ((struct map_content *)content_of(map))->incomplete->item;
+
+	entry->have = 3;
+	(void)weir_map_staging_destroy(map, NULL);
+}
+
+static void keep_a_part(void)
+{
+	weir_map_staging *map = map_with_half_a_tuple();
+	struct weiri_map_entry *entry = ((struct map_content *)content_of(map))->incomplete->item;
+
+	weiri_store_relaxed(&entry->parts[0]->references, 2);
+	(void)weir_map_staging_destroy(map, NULL);
+}
+
+static void keep_a_tuple(void)
+{
+	struct weir_staging_options options = {WEIR_STAGING_OPTIONS_INIT, .components = pair, .component_count = 2};
+	weir_tensor *value, *values[2];
+	weir_staging *staging;
+
+	if (weir_staging_create(&options, &staging, NULL) != WEIR_OK || weir_tensor_scalar_i64(1, &value) != WEIR_OK)
+		_exit(1);
+	values[0] = values[1] = value;
+	if (weir_staging_put(staging, values, 2, 0, NULL, NULL) != WEIR_OK)
+		_exit(1);
+	weiri_store_relaxed(
+		&((struct staging_tuple *)((struct staging_content *)content_of(staging))->tuples->item)->references, 2);
+	(void)weir_staging_destroy(staging, NULL);
+}
+
+static void complete_an_incomplete_tuple(void)
+{
+	static const weir_shape scalar = {.rank = 0};
+	static const struct weir_tensor_component known[] = {{.name = "a", .dtype = WEIR_I64, .shape = &scalar},
+	                                                     {.name = "b", .dtype = WEIR_I64, .shape = &scalar}};
+	struct weir_barrier_options options = {WEIR_BARRIER_OPTIONS_INIT, .components = known, .component_count = 2};
+	const weir_shape one = {.rank = 1, .dims = {1}};
+	const weir_bytes key = {"k", 1};
+	const int64_t number = 1;
+	weir_tensor *keys, *values;
+	weir_barrier *barrier;
+
+	if (weir_barrier_create(&options, &barrier, NULL) != WEIR_OK ||
+	    weir_tensor_copy_of(WEIR_BYTES, &one, &key, NULL, &keys) != WEIR_OK ||
+	    weir_tensor_copy_of(WEIR_I64, &one, &number, NULL, &values) != WEIR_OK ||
+	    weir_barrier_insert_many(barrier, 0, keys, values, NULL) != WEIR_OK)
+		_exit(1);
+	((struct weiri_barrier_part *)((struct barrier_content *)content_of(barrier))->incomplete->item)->have = 3;
+	(void)weir_barrier_destroy(barrier, NULL);
+}
+
+Test(invariants, index_set)
+{
+	expect_broken("S1", add_twice);
+}
+
+Test(invariants, shuffle)
+{
+	expect_broken("B1", lose_an_item);
+	expect_broken("B3", fill_a_free_slot);
+}
+
+Test(invariants, tree)
+{
+	expect_broken("T4", miscount);
+	expect_broken("T3", edit_what_is_published);
+}
+
+Test(invariants, map_staging)
+{
+	expect_broken("M4", miscount_bytes);
+	expect_broken("M3", complete_an_incomplete_entry);
+	expect_broken("M1", keep_a_part);
+}
+
+Test(invariants, staging)
+{
+	expect_broken("G1", keep_a_tuple);
+}
+
+Test(invariants, barrier)
+{
+	expect_broken("B4", complete_an_incomplete_tuple);
+}
+
+/* -- run --------------------------------------------------------------------------------------- */
+
+static void push_beyond_capacity(void)
+{
+	struct weiri_deque deque;
+
+	if (!weiri_deque_init(&deque, 2, weir_default_allocator()))
+		_exit(1);
+	weiri_store_relaxed(&deque.bottom, 9);
+	(void)weiri_deque_push(&deque, &deque);
+}
+
+static void end_with_a_member(void)
+{
+	struct weiri_roster roster;
+
+	weiri_roster_init(&roster, weir_default_allocator());
+	(void)weiri_roster_claim(&roster, "who");
+	weiri_roster_fini(&roster);
+}
+
+static void arrive_twice(void)
+{
+	struct weiri_countdown countdown;
+
+	weiri_countdown_init(&countdown, 1);
+	(void)weiri_countdown_arrive(&countdown);
+	(void)weiri_countdown_arrive(&countdown);
+}
+
+static void leave_a_gap(void)
+{
+	struct weiri_inbox inbox;
+
+	if (!weiri_inbox_init(&inbox, weir_default_allocator()))
+		_exit(1);
+	weiri_store_relaxed(&inbox.rings[2], weiri_load_relaxed(&inbox.rings[0]));
+	weiri_inbox_fini(&inbox);
+}
+
+static weir_critical_section *section(void)
+{
+	weir_critical_section *made = NULL;
+
+	if (weir_critical_section_create(NULL, &made, NULL) != WEIR_OK)
+		_exit(1);
+	return made;
+}
+
+static void return_the_right_twice(void)
+{
+	weiri_critical_section_leave(section());
+}
+
+static void be_inside_twice(void)
+{
+	weir_critical_section *made = section();
+	struct weiri_inside outer, inner;
+
+	weiri_inside_begin(&outer, made);
+	weiri_inside_begin(&inner, made);
+}
+
+Test(invariants, deque)
+{
+	expect_broken("I2", push_beyond_capacity);
+}
+
+Test(invariants, roster)
+{
+	expect_broken("I3", end_with_a_member);
+}
+
+Test(invariants, countdown)
+{
+	expect_broken("C1", arrive_twice);
+}
+
+Test(invariants, inbox)
+{
+	expect_broken("I1", leave_a_gap);
+}
+
+Test(invariants, critical_section)
+{
+	expect_broken("C2", return_the_right_twice);
+	expect_broken("C3", be_inside_twice);
+}
+
+static void break_nothing(void)
+{
+}
+
+Test(invariants, a_sound_structure_breaks_none)
+{
+	char said[SAID];
+
+	cr_assert_eq(run_child(break_nothing, said), 0, "%s", said);
+}

@@ -1,0 +1,334 @@
+/*
+ * test_options.c - every call that takes options: one rule for struct_size, and one message.
+ */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+#include <weir/weir.h>
+
+/* Creates and destroys one object with these options; the status and the message of the creation. */
+typedef enum weir_status create_fn(const void *options, weir_error *error);
+
+static enum weir_status create_ring(const void *options, weir_error *error)
+{
+	weir_ring *made = NULL;
+	enum weir_status status = weir_ring_create(4, options, &made, error);
+
+	return weir_ring_destroy(made, NULL) == WEIR_OK ? status : WEIR_INTERNAL;
+}
+
+static enum weir_status create_ring_in_memory(const void *options, weir_error *error)
+{
+	static _Alignas(WEIR_RING_ALIGNMENT) unsigned char memory[1 << 14];
+	weir_ring *made = NULL;
+	enum weir_status status = weir_ring_init(memory, sizeof(memory), 4, options, &made, error);
+
+	cr_expect_eq(weir_ring_memsize(4, options) != 0, status == WEIR_OK);
+	return weir_ring_destroy(made, NULL) == WEIR_OK ? status : WEIR_INTERNAL;
+}
+
+static enum weir_status create_mpsc(const void *options, weir_error *error)
+{
+	weir_mpsc *made = NULL;
+	enum weir_status status = weir_mpsc_create(4, options, &made, error);
+
+	return weir_mpsc_destroy(made, NULL) == WEIR_OK ? status : WEIR_INTERNAL;
+}
+
+static enum weir_status create_spsc(const void *options, weir_error *error)
+{
+	weir_spsc *made = NULL;
+	enum weir_status status = weir_spsc_create(4, options, &made, error);
+
+	return weir_spsc_destroy(made, NULL) == WEIR_OK ? status : WEIR_INTERNAL;
+}
+
+static enum weir_status create_priority_queue(const void *options, weir_error *error)
+{
+	weir_priority_queue *made = NULL;
+	enum weir_status status = weir_priority_queue_create(4, options, &made, error);
+
+	return weir_priority_queue_destroy(made, NULL) == WEIR_OK ? status : WEIR_INTERNAL;
+}
+
+static enum weir_status create_multi_queue(const void *options, weir_error *error)
+{
+	weir_multi_queue *made = NULL;
+	enum weir_status status = weir_multi_queue_create(4, options, &made, error);
+
+	return weir_multi_queue_destroy(made, NULL) == WEIR_OK ? status : WEIR_INTERNAL;
+}
+
+static enum weir_status create_ring_list(const void *options, weir_error *error)
+{
+	weir_ring_list *made = NULL;
+	enum weir_status status = weir_ring_list_create(options, &made, error);
+
+	return weir_ring_list_destroy(made, NULL) == WEIR_OK ? status : WEIR_INTERNAL;
+}
+
+static enum weir_status create_queue(const void *options, weir_error *error)
+{
+	weir_queue *made = NULL;
+	enum weir_status status = weir_queue_create(options, &made, error);
+
+	return weir_queue_destroy(made, NULL) == WEIR_OK ? status : WEIR_INTERNAL;
+}
+
+static enum weir_status create_tensor_queue(const void *options, weir_error *error)
+{
+	weir_tensor_queue *made = NULL;
+	enum weir_status status = weir_tensor_queue_create(options, &made, error);
+
+	return weir_tensor_queue_destroy(made, NULL) == WEIR_OK ? status : WEIR_INTERNAL;
+}
+
+static enum weir_status create_staging(const void *options, weir_error *error)
+{
+	weir_staging *made = NULL;
+	enum weir_status status = weir_staging_create(options, &made, error);
+
+	return weir_staging_destroy(made, NULL) == WEIR_OK ? status : WEIR_INTERNAL;
+}
+
+static enum weir_status create_map_staging(const void *options, weir_error *error)
+{
+	weir_map_staging *made = NULL;
+	enum weir_status status = weir_map_staging_create(options, &made, error);
+
+	return weir_map_staging_destroy(made, NULL) == WEIR_OK ? status : WEIR_INTERNAL;
+}
+
+static enum weir_status create_barrier(const void *options, weir_error *error)
+{
+	weir_barrier *made = NULL;
+	enum weir_status status = weir_barrier_create(options, &made, error);
+
+	return weir_barrier_destroy(made, NULL) == WEIR_OK ? status : WEIR_INTERNAL;
+}
+
+static enum weir_status create_var(const void *options, weir_error *error)
+{
+	weir_var *made = NULL;
+	enum weir_status status = weir_var_create(NULL, options, &made, error);
+
+	return weir_var_destroy(made, NULL) == WEIR_OK ? status : WEIR_INTERNAL;
+}
+
+static enum weir_status create_table(const void *options, weir_error *error)
+{
+	weir_table *made = NULL;
+	enum weir_status status = weir_table_create(NULL, options, &made, error);
+
+	return weir_table_destroy(made, NULL) == WEIR_OK ? status : WEIR_INTERNAL;
+}
+
+static enum weir_status create_store(const void *options, weir_error *error)
+{
+	weir_store *made = NULL;
+	enum weir_status status = weir_store_create(options, &made, error);
+
+	return weir_store_destroy(made, NULL) == WEIR_OK ? status : WEIR_INTERNAL;
+}
+
+static enum weir_status create_counter(const void *options, weir_error *error)
+{
+	weir_counter *made = NULL;
+	enum weir_status status = weir_counter_create(options, &made, error);
+
+	return weir_counter_destroy(made, NULL) == WEIR_OK ? status : WEIR_INTERNAL;
+}
+
+static enum weir_status create_histogram(const void *options, weir_error *error)
+{
+	weir_histogram *made = NULL;
+	enum weir_status status = weir_histogram_create(options, &made, error);
+
+	return weir_histogram_destroy(made, NULL) == WEIR_OK ? status : WEIR_INTERNAL;
+}
+
+static enum weir_status create_summary(const void *options, weir_error *error)
+{
+	weir_summary *made = NULL;
+	enum weir_status status = weir_summary_create(options, &made, error);
+
+	return weir_summary_destroy(made, NULL) == WEIR_OK ? status : WEIR_INTERNAL;
+}
+
+static enum weir_status create_pool(const void *options, weir_error *error)
+{
+	weir_pool *made = NULL;
+	enum weir_status status = weir_pool_create(options, &made, error);
+
+	return weir_pool_destroy(made, NULL) == WEIR_OK ? status : WEIR_INTERNAL;
+}
+
+static enum weir_status create_coordinator(const void *options, weir_error *error)
+{
+	weir_coordinator *made = NULL;
+	enum weir_status status = weir_coordinator_create(options, &made, error);
+
+	return weir_coordinator_destroy(made, NULL) == WEIR_OK ? status : WEIR_INTERNAL;
+}
+
+static enum weir_status create_queue_runner(const void *options, weir_error *error)
+{
+	weir_queue_runner *made = NULL;
+	enum weir_status status = weir_queue_runner_create(options, &made, error);
+
+	return weir_queue_runner_destroy(made, NULL) == WEIR_OK ? status : WEIR_INTERNAL;
+}
+
+static enum weir_status create_critical_section(const void *options, weir_error *error)
+{
+	weir_critical_section *made = NULL;
+	enum weir_status status = weir_critical_section_create(options, &made, error);
+
+	return weir_critical_section_destroy(made, NULL) == WEIR_OK ? status : WEIR_INTERNAL;
+}
+
+static enum weir_status create_graph(const void *options, weir_error *error)
+{
+	weir_graph *made = NULL;
+	enum weir_status status = weir_graph_create(options, &made, error);
+
+	return weir_graph_destroy(made, NULL) == WEIR_OK ? status : WEIR_INTERNAL;
+}
+
+static enum weir_status create_session(const void *options, weir_error *error)
+{
+	weir_graph *graph = NULL;
+	weir_session *made = NULL;
+	enum weir_status status;
+
+	cr_assert_eq(weir_graph_create(NULL, &graph, NULL), WEIR_OK);
+	status = weir_session_create(graph, options, &made, error);
+	cr_expect_eq(weir_session_destroy(made, NULL), WEIR_OK);
+	cr_expect_eq(weir_graph_destroy(graph, NULL), WEIR_OK);
+	return status;
+}
+
+static enum weir_status step(void *context, weir_cancel *cancel, weir_error *error)
+{
+	(void)context, (void)cancel, (void)error;
+	return WEIR_OUT_OF_RANGE;
+}
+
+static const weir_shape pair = {.rank = 1, .dims = {2}};
+static const struct weir_tensor_component component = {.dtype = WEIR_F32, .shape = &pair};
+static const struct weir_queue_runner_step steps[] = {{step, NULL, NULL}};
+
+/* What is required, and the size of an earlier struct that ends behind it. */
+static const struct weir_queue_options queue = {WEIR_QUEUE_OPTIONS_INIT, .capacity = 4};
+static const struct weir_tensor_queue_options tensor_queue = {WEIR_TENSOR_QUEUE_OPTIONS_INIT, .capacity = 4,
+                                                              .components = &component, .component_count = 1};
+static const struct weir_staging_options staging = {WEIR_STAGING_OPTIONS_INIT, .components = &component,
+                                                    .component_count = 1};
+static const struct weir_map_staging_options map_staging = {WEIR_MAP_STAGING_OPTIONS_INIT, .components = &component,
+                                                            .component_count = 1};
+static const struct weir_barrier_options barrier = {WEIR_BARRIER_OPTIONS_INIT, .components = &component,
+                                                    .component_count = 1};
+static const struct weir_var_options var = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_F32};
+static const struct weir_table_options table = {WEIR_TABLE_OPTIONS_INIT, .dtype = WEIR_F32, .rows = 2};
+static const struct weir_queue_runner_options queue_runner = {WEIR_QUEUE_RUNNER_OPTIONS_INIT, .steps = steps,
+                                                              .step_count = 1};
+static const size_t nothing = sizeof(size_t);
+
+static const struct call {
+	const char *name;
+	create_fn *create;
+	const void *options; /* as many bytes as `earlier` */
+	size_t earlier;
+	size_t size;
+} calls[] = {
+	{"ring", create_ring, &nothing, sizeof(size_t), sizeof(struct weir_ring_options)},
+	{"ring in memory", create_ring_in_memory, &nothing, sizeof(size_t), sizeof(struct weir_ring_options)},
+	{"mpsc", create_mpsc, &nothing, sizeof(size_t), sizeof(struct weir_ring_options)},
+	{"spsc", create_spsc, &nothing, sizeof(size_t), sizeof(struct weir_spsc_options)},
+	{"priority queue", create_priority_queue, &nothing, sizeof(size_t), sizeof(struct weir_priority_queue_options)},
+	{"multi queue", create_multi_queue, &nothing, sizeof(size_t), sizeof(struct weir_multi_queue_options)},
+	{"ring list", create_ring_list, &nothing, sizeof(size_t), sizeof(struct weir_ring_list_options)},
+	{"queue", create_queue, &queue, offsetof(struct weir_queue_options, order), sizeof(queue)},
+	{"tensor queue", create_tensor_queue, &tensor_queue, offsetof(struct weir_tensor_queue_options, allocator),
+     sizeof(tensor_queue)},
+	{"staging area", create_staging, &staging, offsetof(struct weir_staging_options, allocator), sizeof(staging)},
+	{"map staging area", create_map_staging, &map_staging, offsetof(struct weir_map_staging_options, allocator),
+     sizeof(map_staging)},
+	{"barrier", create_barrier, &barrier, offsetof(struct weir_barrier_options, allocator), sizeof(barrier)},
+	{"variable", create_var, &var, offsetof(struct weir_var_options, shape), sizeof(var)},
+	{"table", create_table, &table, offsetof(struct weir_table_options, row), sizeof(table)},
+	{"store", create_store, &nothing, sizeof(size_t), sizeof(struct weir_store_options)},
+	{"counter", create_counter, &nothing, sizeof(size_t), sizeof(struct weir_metrics_options)},
+	{"histogram", create_histogram, &nothing, sizeof(size_t), sizeof(struct weir_histogram_options)},
+	{"summary", create_summary, &nothing, sizeof(size_t), sizeof(struct weir_histogram_options)},
+	{"pool", create_pool, &nothing, sizeof(size_t), sizeof(struct weir_pool_options)},
+	{"coordinator", create_coordinator, &nothing, sizeof(size_t), sizeof(struct weir_coordinator_options)},
+	{"queue runner", create_queue_runner, &queue_runner, offsetof(struct weir_queue_runner_options, threads_per_step),
+     sizeof(queue_runner)},
+	{"critical section", create_critical_section, &nothing, sizeof(size_t),
+     sizeof(struct weir_critical_section_options)},
+	{"graph", create_graph, &nothing, sizeof(size_t), sizeof(struct weir_graph_options)},
+	{"session", create_session, &nothing, sizeof(size_t), sizeof(struct weir_session_options)},
+};
+enum { CALLS = sizeof(calls) / sizeof(calls[0]), ROOM = 256 };
+
+/* The options of a call, with bytes behind them that no call may look at. */
+struct given {
+	_Alignas(max_align_t) unsigned char bytes[ROOM];
+};
+
+static struct given given_to(const struct call *call, size_t struct_size)
+{
+	struct given given;
+
+	memset(given.bytes, 0xee, sizeof(given.bytes));
+	memcpy(given.bytes, call->options, call->earlier);
+	memcpy(given.bytes, &struct_size, sizeof(struct_size));
+	return given;
+}
+
+Test(options, a_smaller_struct_is_accepted_and_the_rest_is_default)
+{
+	for (size_t i = 0; i < CALLS; i++) {
+		struct given given = given_to(&calls[i], calls[i].earlier);
+		weir_error error = {0};
+
+		cr_expect_eq(calls[i].create(given.bytes, &error), WEIR_OK, "%s: %s", calls[i].name, error.message);
+	}
+}
+
+static void expect_refused(const struct call *call, size_t struct_size)
+{
+	struct given given = given_to(call, struct_size);
+	weir_error error = {0};
+	char expected[WEIR_ERROR_MESSAGE_SIZE];
+
+	(void)snprintf(expected, sizeof(expected), ": struct_size of the options is %zu, expected %zu to %zu", struct_size,
+	               sizeof(size_t), call->size);
+	cr_expect_eq(call->create(given.bytes, &error), WEIR_INVALID_ARGUMENT, "%s, %zu", call->name, struct_size);
+	cr_expect_eq(error.code, WEIR_INVALID_ARGUMENT, "%s", call->name);
+	cr_expect_not_null(strstr(error.message, expected), "%s: %s", call->name, error.message);
+}
+
+Test(options, any_other_struct_size_is_refused_with_one_message)
+{
+	for (size_t i = 0; i < CALLS; i++) {
+		cr_assert_lt(calls[i].size, (size_t)ROOM);
+		expect_refused(&calls[i], 0);
+		expect_refused(&calls[i], sizeof(size_t) - 1);
+		expect_refused(&calls[i], calls[i].size + 1);
+	}
+}
+
+Test(options, statistics_are_filled_up_to_the_size_of_the_caller)
+{
+	struct weir_reclaim_stats stats;
+	const size_t earlier = offsetof(struct weir_reclaim_stats, collections);
+
+	memset(&stats, 0xee, sizeof(stats));
+	stats.struct_size = earlier;
+	cr_expect_eq(weir_reclaim_get_stats(&stats), WEIR_OK);
+	cr_expect_eq(stats.struct_size, earlier);
+	cr_expect_neq(stats.peak_retired_bytes, UINT64_C(0xeeeeeeeeeeeeeeee));
+	cr_expect_eq(stats.collections, UINT64_C(0xeeeeeeeeeeeeeeee));
+}
