@@ -143,7 +143,7 @@ static struct entry *add(weir_txn *txn, weir_var *var, uint64_t number)
 {
 	struct entry *entry = &txn->entries[txn->count];
 
-	WEIR_ASSERT2(X3, find(txn, var) == NULL);
+	WEIR_ASSERT2(X3, entry != NULL && find(txn, var) == NULL);
 	*entry = (struct entry){.var = var, .number = number};
 	txn->table[find_place(txn, var)] = (uint16_t)++txn->count;
 	return entry;
