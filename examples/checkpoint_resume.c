@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include <weir/weir.h>
+#include <weir/flow.h>
 
 enum { STEPS = 20000 };
 

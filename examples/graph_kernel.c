@@ -5,7 +5,7 @@
  * needed.
  */
 #include <stdio.h>
-#include <weir/weir.h>
+#include <weir/flow.h>
 
 /* x -> 2x, for an f64 scalar. context counts the calls. */
 static enum weir_status twice(void *context, const struct weir_kernel_call *call, weir_error *error)

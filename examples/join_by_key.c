@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <weir/barrier.h>
+#include <weir/flow/barrier.h>
 
 enum { PAIRS = 600, LABELS_ONLY = 3, AT_ONCE = 4, BATCH = 32, PICTURE = 0, LABEL = 1 };
 

@@ -5,7 +5,7 @@
  * the nodes run in the same order in every step, so the program seems right for as long as nobody changes the graph.
  */
 #include <stdio.h>
-#include <weir/weir.h>
+#include <weir/flow.h>
 
 enum { STEPS = 20 };
 

@@ -7,7 +7,7 @@
  */
 #include <pthread.h>
 #include <stdio.h>
-#include <weir/weir.h>
+#include <weir/flow.h>
 
 enum { SENTENCES = 10, BATCH = 4 };
 

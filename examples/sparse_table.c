@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <weir/table.h>
+#include <weir/flow/table.h>
 
 enum { ROWS = 50000, WRITERS = 3, UPDATES = 300, TOUCHED = 8 };
 

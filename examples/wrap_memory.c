@@ -6,7 +6,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <weir/tensor_queue.h>
+#include <weir/flow/tensor_queue.h>
 
 enum { ROWS = 4, COLUMNS = 3 };
 

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <weir/barrier.h>
+#include <weir/flow/barrier.h>
 #include <weir/reclaim.h>
 #include <weir/time.h>
 

@@ -13,9 +13,10 @@
 
 #include <fcntl.h>
 #include <unistd.h>
+#include <weir/announce.h>
 #include <weir/dump.h>
 #include <weir/reclaim.h>
-#include <weir/staging.h>
+#include <weir/flow/staging.h>
 #include <weir/time.h>
 
 #include "poison.h"

@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <weir/barrier.h>
-#include <weir/map_staging.h>
+#include <weir/flow/barrier.h>
+#include <weir/flow/map_staging.h>
 #include <weir/store.h>
 #include <weir/time.h>
 

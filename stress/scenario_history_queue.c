@@ -249,7 +249,7 @@ static void act_on_queue(struct stress_thread *self, struct history_log *log, ui
 }
 
 /*
- * The shuffle queue's refusals are exact only if no put or take is under way (lib/queue/shuffle.h:
+ * The shuffle queue's refusals are exact only if no put or take is under way (lib/weir/queue/shuffle.h:
  * credits are counted separately from items). Two examples. A put has added its item but not its
  * credit yet, when a take gets that item by the credit of another item, which is then inside
  * without a credit. And a take that has its credit finds an item that is newer than an "empty" that

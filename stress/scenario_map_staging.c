@@ -10,7 +10,7 @@
 #include "harness.h"
 
 #include <inttypes.h>
-#include <weir/map_staging.h>
+#include <weir/flow/map_staging.h>
 #include <weir/reclaim.h>
 #include <weir/time.h>
 

@@ -9,7 +9,7 @@
 #include "harness.h"
 
 #include <weir/reclaim.h>
-#include <weir/staging.h>
+#include <weir/flow/staging.h>
 #include <weir/time.h>
 
 #include "blocks.h"

@@ -11,7 +11,7 @@
 
 #include <inttypes.h>
 #include <weir/reclaim.h>
-#include <weir/table.h>
+#include <weir/flow/table.h>
 #include <weir/time.h>
 
 #include "poison.h"

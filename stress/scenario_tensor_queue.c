@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <weir/reclaim.h>
-#include <weir/tensor_queue.h>
+#include <weir/flow/tensor_queue.h>
 #include <weir/time.h>
 
 #include "ledger.h"

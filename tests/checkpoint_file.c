@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <weir/checkpoint.h>
+#include <weir/flow/checkpoint.h>
 #include <weir/time.h>
 
 enum { PARTS = 3, ROWS = 300, COLUMNS = 7 };

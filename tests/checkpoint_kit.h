@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <weir/checkpoint.h>
+#include <weir/flow/checkpoint.h>
 
 #include "variables.h"
 

@@ -8,9 +8,10 @@
 #include <stdio.h>
 #include <unistd.h>
 #include <weir/critical_section.h>
+#include <weir/announce.h>
 #include <weir/dump.h>
 #include <weir/select.h>
-#include <weir/staging.h>
+#include <weir/flow/staging.h>
 
 #include "queue/op.h"
 

@@ -12,9 +12,9 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
-#include <weir/graph.h>
-#include <weir/op.h>
-#include <weir/session.h>
+#include <weir/flow/graph.h>
+#include <weir/flow/op.h>
+#include <weir/flow/session.h>
 #include <weir/time.h>
 
 /* A wait that takes longer than this has failed. */

@@ -6,9 +6,9 @@
 
 #include <stdlib.h>
 #include <weir/reclaim.h>
-#include <weir/tensor_queue.h>
+#include <weir/flow/tensor_queue.h>
 
-#include "queue/tuple.h"
+#include "tuples/tuple.h"
 #include "queue_kit.h"
 
 static const weir_shape scalar_shape = {.rank = 0};

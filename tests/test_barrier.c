@@ -3,7 +3,7 @@
  */
 #include "tensor_queue_kit.h"
 
-#include <weir/barrier.h>
+#include <weir/flow/barrier.h>
 #include <weir/store.h>
 
 #include "dump_kit.h"

@@ -2,8 +2,9 @@
  * test_cancellation.c - threads that are cancelled, or end in a callback: no call of Weir's is a cancellation point, and whatever a
  * thread was doing when it ended, its record serves the next, and writers go on.
  */
-#include <weir/checkpoint.h>
+#include <weir/flow/checkpoint.h>
 #include <weir/coordinator.h>
+#include <weir/announce.h>
 #include <weir/dump.h>
 #include <weir/pool.h>
 #include <weir/watch.h>

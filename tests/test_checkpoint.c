@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include <weir/checkpoint.h>
+#include <weir/flow/checkpoint.h>
 
 #include "checkpoint_kit.h"
 #include "sandbox.h"

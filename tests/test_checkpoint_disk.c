@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <weir/checkpoint.h>
+#include <weir/flow/checkpoint.h>
 
 #include "checkpoint/save.h"
 #include "checkpoint_kit.h"

@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <weir/checkpoint.h>
+#include <weir/flow/checkpoint.h>
 #include <weir/log.h>
 #include <weir/store.h>
 #include <weir/watch.h>

@@ -6,12 +6,12 @@
 
 #include <limits.h>
 #include <sys/wait.h>
-#include <weir/barrier.h>
+#include <weir/flow/barrier.h>
 #include <weir/critical_section.h>
-#include <weir/map_staging.h>
+#include <weir/flow/map_staging.h>
 #include <weir/select.h>
-#include <weir/staging.h>
-#include <weir/tensor_select.h>
+#include <weir/flow/staging.h>
+#include <weir/flow/tensor_select.h>
 #include <weir/watch.h>
 
 #ifndef __has_feature

@@ -4,7 +4,9 @@
  * Where all tests share a process there may be queues of others: what is looked for is found by the names of queues.
  */
 #include <weir/critical_section.h>
+#include <weir/announce.h>
 #include <weir/dump.h>
+#include <weir/flow/tensor_queue.h>
 #include <weir/queue_runner.h>
 #include <weir/select.h>
 
@@ -18,7 +20,7 @@
 
 #include "dump_kit.h"
 #include "failing_allocator.h"
-#include "queue/registry.h"
+#include "sync/registry.h"
 #include "sandbox.h"
 #include "stepped.h"
 
@@ -772,7 +774,7 @@ static struct weiri_registered *hold(weir_queue *queue)
 	struct weiri_registry_place place = {0};
 	struct weiri_registered *entry;
 
-	while ((entry = weiri_registry_next(&scope, &place)) != NULL && weiri_registered_queue(entry) != queue)
+	while ((entry = weiri_registry_next(&scope, &place)) != NULL && weiri_registered_object(entry) != queue)
 		(void)weiri_registry_let_go(entry);
 	weiri_scope_leave(&scope);
 	return entry;

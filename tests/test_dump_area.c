@@ -1,14 +1,14 @@
 /*
  * test_dump_area.c - what a dump says of barriers, staging areas and map staging areas: what they hold, and who waits.
  */
-#include <weir/barrier.h>
-#include <weir/map_staging.h>
-#include <weir/staging.h>
+#include <weir/flow/barrier.h>
+#include <weir/flow/map_staging.h>
+#include <weir/flow/staging.h>
 
 #include "area_kit.h"
 #include "dump_kit.h"
-#include "queue/area.h"
-#include "queue/registry.h"
+#include "areas/area.h"
+#include "sync/registry.h"
 
 static const struct weir_tensor_component number_component = {WEIR_I32, NULL, NULL};
 
@@ -193,14 +193,20 @@ Test(dump_area, says_what_a_barrier_holds_and_who_waits)
 
 /* -- beside others ----------------------------------------------------------------------------- */
 
+static bool is_area(const struct weiri_registered *entry, const char *name)
+{
+	const struct weiri_registered_kind *kind = weiri_registered_kind(entry);
+
+	return kind->waitable != NULL && strcmp(kind->waitable(weiri_registered_object(entry))->name, name) == 0;
+}
+
 static struct weiri_registered *hold(const char *name)
 {
 	struct weiri_scope scope = weiri_scope_enter(weiri_record_get());
 	struct weiri_registry_place place = {0};
 	struct weiri_registered *entry;
 
-	while ((entry = weiri_registry_next(&scope, &place)) != NULL &&
-	       (weiri_registered_area(entry) == NULL || strcmp(weiri_registered_area(entry)->name, name) != 0))
+	while ((entry = weiri_registry_next(&scope, &place)) != NULL && !is_area(entry, name))
 		(void)weiri_registry_let_go(entry);
 	weiri_scope_leave(&scope);
 	return entry;
@@ -219,7 +225,7 @@ Test(dump_area, one_that_is_destroyed_while_it_is_looked_at_goes_with_the_look)
 	put_number(staging, 1);
 	entry = hold("held");
 	cr_assert_not_null(entry);
-	area = weiri_registered_area(entry);
+	area = weiri_registered_object(entry);
 	scope = weiri_scope_enter(weiri_record_get());
 	cr_assert_eq(weir_staging_destroy(staging, NULL), WEIR_OK);
 	cr_expect_neq(weiri_load_relaxed(&memory.outstanding), (size_t)0, "somebody looks at it");

@@ -16,7 +16,7 @@ static int strerror_r_that_is_a_point(int reason, char room[], size_t size)
 
 #define weiri_errno_words words_by_posix
 #define strerror_r strerror_r_that_is_a_point
-#include "../lib/base/errno_words.c"
+#include "../lib/weir/base/errno_words.c"
 #undef strerror_r
 #undef weiri_errno_words
 

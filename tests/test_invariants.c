@@ -12,14 +12,14 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <weir/barrier.h>
+#include <weir/flow/barrier.h>
 #include <weir/cancel.h>
 #include <weir/critical_section.h>
-#include <weir/map_staging.h>
+#include <weir/flow/map_staging.h>
 #include <weir/metrics.h>
 #include <weir/mpsc.h>
 #include <weir/priority_queue.h>
-#include <weir/staging.h>
+#include <weir/flow/staging.h>
 #include <weir/store.h>
 #include <weir/tensor.h>
 #include <weir/var.h>
@@ -27,12 +27,12 @@
 
 #include "base/assert.h"
 #include "metrics/stripes.h"
-#include "queue/area.h"
-#include "queue/barrier_part.h"
-#include "queue/map_entry.h"
+#include "areas/area.h"
+#include "areas/barrier_part.h"
+#include "areas/map_entry.h"
 #include "queue/index_set.h"
 #include "queue/shuffle.h"
-#include "queue/tree.h"
+#include "areas/tree.h"
 #include "reclaim/scope.h"
 #include "ring/layout.h"
 #include "ring/ring_list.h"
@@ -47,7 +47,7 @@
 #include "sync/hash_list.h"
 #include "sync/references.h"
 #include "tensor/object.h"
-#include "var/chunks.h"
+#include "table/chunks.h"
 #include "var/install.h"
 
 #if WEIR_ASSERT_LEVEL < 3

@@ -3,7 +3,7 @@
  */
 #include "area_kit.h"
 
-#include <weir/map_staging.h>
+#include <weir/flow/map_staging.h>
 
 #include "stepped.h"
 

@@ -6,7 +6,7 @@
 #include <weir/reclaim.h>
 
 #include "base/atomic.h"
-#include "flow/section.h"
+#include "graph/section.h"
 #include "graph_kit.h"
 #include "late_failure.h"
 

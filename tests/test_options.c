@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
-#include <weir/weir.h>
+#include <weir/flow.h>
 
 /* Creates and destroys one object with these options; the status and the message of the creation. */
 typedef enum weir_status create_fn(const void *options, weir_error *error);

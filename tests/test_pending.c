@@ -3,12 +3,12 @@
  */
 #include "queue_kit.h"
 
-#include <weir/barrier.h>
+#include <weir/flow/barrier.h>
 #include <weir/critical_section.h>
 #include <weir/pool.h>
 #include <weir/select.h>
-#include <weir/staging.h>
-#include <weir/tensor_queue.h>
+#include <weir/flow/staging.h>
+#include <weir/flow/tensor_queue.h>
 #include <weir/var.h>
 #include <weir/watch.h>
 

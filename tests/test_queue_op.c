@@ -1,5 +1,5 @@
 /*
- * test_queue_op.c - the states of an operation that waits: what happens to it while somebody holds the claim (lib/sync/pending.h).
+ * test_queue_op.c - the states of an operation that waits: what happens to it while somebody holds the claim (lib/weir/sync/pending.h).
  */
 #include "queue_kit.h"
 

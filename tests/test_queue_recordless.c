@@ -6,9 +6,9 @@
 #include "queue_kit.h"
 
 #include <stdlib.h>
-#include <weir/barrier.h>
-#include <weir/map_staging.h>
-#include <weir/staging.h>
+#include <weir/flow/barrier.h>
+#include <weir/flow/map_staging.h>
+#include <weir/flow/staging.h>
 #include <weir/var.h>
 
 #include "base/thread.h"

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <weir/flow/tensor_queue.h>
 #include <weir/log.h>
 #include <weir/queue_runner.h>
 #include <weir/reclaim.h>
@@ -951,7 +952,7 @@ Test(queue_runner, a_stop_frees_a_step_that_waits_for_room_in_a_tensor_queue)
 
 	cr_assert_eq(weir_tensor_queue_create(&made, &queue, NULL), WEIR_OK);
 	step = (struct weir_queue_runner_step){put_a_tensor, queue, NULL};
-	weir_queue_runner_bind_tensors(&options, queue);
+	weir_tensor_queue_bind_runner(queue, &options);
 	cr_expect_str_eq(options.name, "tensors");
 	cr_assert_eq(weir_queue_runner_create(&options, &runner, NULL), WEIR_OK);
 	start(runner, coordinator);

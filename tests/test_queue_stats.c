@@ -2,7 +2,7 @@
  * test_queue_stats.c - what a queue says of what happened in it.
  */
 #include <weir/select.h>
-#include <weir/tensor_queue.h>
+#include <weir/flow/tensor_queue.h>
 
 #include "queue_kit.h"
 

@@ -35,7 +35,7 @@ static void open_line(struct line *line, size_t capacity, size_t threads)
 	cr_assert_eq(weir_op_enqueue(line->graph, "put", line->to, &square, 1, &line->move.target, NULL), WEIR_OK);
 	line->session = kit_session(line->graph, 1);
 	line->move.session = line->session;
-	weir_queue_runner_bind_tensors(&options, line->to);
+	weir_tensor_queue_bind_runner(line->to, &options);
 	cr_assert_eq(weir_queue_runner_create(&options, &line->runner, NULL), WEIR_OK);
 }
 

@@ -5,7 +5,7 @@
 
 #include <weir/reclaim.h>
 
-#include "flow/session.h"
+#include "session/session.h"
 #include "graph_kit.h"
 #include "late_failure.h"
 

@@ -3,7 +3,7 @@
  */
 #include "area_kit.h"
 
-#include <weir/staging.h>
+#include <weir/flow/staging.h>
 
 #include "stepped.h"
 

@@ -5,10 +5,10 @@
 
 #include <inttypes.h>
 #include <pthread.h>
-#include <weir/table.h>
+#include <weir/flow/table.h>
 
 #include "rows_kit.h"
-#include "var/chunks.h"
+#include "table/chunks.h"
 
 static weir_table *table_of(enum weir_dtype dtype, int64_t rows, const weir_shape *row, const weir_tensor *initial)
 {

@@ -1,7 +1,7 @@
 /*
  * test_tensor_select.c - one of several tensor queue operations.
  */
-#include <weir/tensor_select.h>
+#include <weir/flow/tensor_select.h>
 
 #include "late_failure.h"
 #include "tensor_queue_kit.h"

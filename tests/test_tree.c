@@ -9,7 +9,7 @@
 
 #include "failing_allocator.h"
 #include "base/compiler.h"
-#include "queue/tree.h"
+#include "areas/tree.h"
 
 enum { NUMBERS = 200 };
 

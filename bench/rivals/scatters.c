@@ -3,7 +3,7 @@
  */
 #include <pthread.h>
 #include <stdlib.h>
-#include <weir/table.h>
+#include <weir/flow/table.h>
 #include <weir/time.h>
 
 #include "rivals.h"

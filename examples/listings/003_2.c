@@ -98,7 +98,7 @@ int main(void)
 	must(weir_session_create(graph, NULL, &p.session, &listing_error));
 	enqueue = (struct weir_session_target){p.session, p.enqueue};
 	must(weir_coordinator_create(NULL, &coordinator, &listing_error));
-	weir_queue_runner_bind_tensors(&options, queue);
+	weir_tensor_queue_bind_runner(queue, &options);
 	must(weir_queue_runner_create(&options, &runner, &listing_error));
 	must(weir_queue_runner_start(runner, coordinator, &listing_error));
 

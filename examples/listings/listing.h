@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <weir/weir.h>
+#include <weir/flow.h>
 
 /* Filled by whatever failed. One program, one thread that builds: one error is enough. */
 static weir_error listing_error;

@@ -57,7 +57,7 @@ static enum weir_status create_runner(struct job *job, weir_error *error)
 		.threads_per_step = job->settings.feeders,
 	};
 
-	weir_queue_runner_bind_tensors(&options, job->model->queue);
+	weir_tensor_queue_bind_runner(job->model->queue, &options);
 	return weir_queue_runner_create(&options, &job->runner, error);
 }
 

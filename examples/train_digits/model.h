@@ -8,7 +8,7 @@
 #define TRAIN_DIGITS_MODEL_H
 
 #include <stdint.h>
-#include <weir/weir.h>
+#include <weir/flow.h>
 
 #include "data.h"
 

@@ -35,7 +35,7 @@
  * weir_dump() shows the execution inside and the waiters. In the child of a fork, a section that
  * another thread of the parent was inside of stays taken.
  *
- * Source: the critical sections of dataflow runtimes. weir_op_critical_section() (weir/op.h) is the
+ * Source: the critical sections of dataflow runtimes. weir_op_critical_section() (weir/flow/op.h) is the
  * node.
  */
 #ifndef WEIR_CRITICAL_SECTION_H

@@ -30,7 +30,7 @@
  * closed. All calls are linearizable, "empty" included. "Full" counts the enqueues that are under
  * way, so it may come early by their number.
  *
- * lib/ring/priority_queue.c describes and proves the algorithm.
+ * lib/weir/ring/priority_queue.c describes and proves the algorithm.
  */
 #ifndef WEIR_PRIORITY_QUEUE_H
 #define WEIR_PRIORITY_QUEUE_H

@@ -3,7 +3,7 @@
  *
  * Use it to pass work between threads that may sleep. While there is room or an item, calls are
  * lock-free; a thread sleeps only if the queue is full or empty. If no thread should ever wait, use
- * weir/ring.h. For tuples of tensors with a checked spec, use weir/tensor_queue.h.
+ * weir/ring.h. For tuples of tensors with a checked spec, use weir/flow/tensor_queue.h.
  *
  * | call                 | threads | progress              | blocks on | allocates  | signal-safe |
  * |----------------------|---------|-----------------------|-----------|------------|-------------|
@@ -28,7 +28,7 @@
  * FIFO queue both answers are exact (weir/ring.h). Of a priority queue they are as exact as those
  * of weir/priority_queue.h. Of a shuffle queue they are exact only while no other call is under
  * way. They are weaker while a batch that cannot be filled returns its items: see
- * lib/queue/store.c.
+ * lib/weir/queue/store.c.
  *
  * Stalled threads. A thread that is stalled inside a call delays no call that does not wait. It
  * delays at most the one waiting operation that it was completing, which then does not end even at
@@ -123,7 +123,7 @@ WEIR_API enum weir_status weir_queue_create(const struct weir_queue_options *opt
  * queue is destroyed. Accepts NULL.
  *
  * Errors: WEIR_FAILED_PRECONDITION, and nothing happens, while an operation waits in the queue, its
- * completion is due (see weir_queue_done_fn), or a thread is announced (weir/dump.h). Close the
+ * completion is due (see weir_queue_done_fn), or a thread is announced (weir/announce.h). Close the
  * queue and let the operations end first.
  * @since 0.1
  */
@@ -224,7 +224,7 @@ enum weir_queue_op_kind {
  *
  * - start the next operation. So may the completion of that one, any number of times, because each
  *   thread runs its completions one after the other and never one inside another. This includes the
- *   completions of weir/select.h, weir/staging.h and the like. An operation that ends inside a
+ *   completions of weir/select.h, weir/flow/staging.h and the like. An operation that ends inside a
  *   completion (in a start, a try_ call, a close or a cancel) has ended when that call returns. Its
  *   own completion is then due: it runs after the current completion has returned, and before the
  *   outermost call returns. Completions that are due run in the order in which their operations

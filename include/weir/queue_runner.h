@@ -16,7 +16,7 @@
  * | weir_queue_runner_join | any       | blocking     | its threads, a deadline | no | no         |
  * | weir_queue_runner_running_count | any | wait-free | nothing | no | yes |
  * | weir_queue_runner_error, _error_count | any | wait-free | nothing   | no        | yes         |
- * | weir_queue_runner_bind, _bind_tensors | any | wait-free | nothing   | no        | yes         |
+ * | weir_queue_runner_bind | any      | wait-free    | nothing         | no        | yes         |
  *
  * How a thread ends, and what follows:
  * - Stopped. The coordinator (or weir_queue_runner_request_stop()) has requested a stop before or
@@ -43,14 +43,13 @@
 #include <weir/coordinator.h>
 #include <weir/queue.h>
 #include <weir/status.h>
-#include <weir/tensor_queue.h>
 
 WEIR_BEGIN_DECLS
 
 typedef struct weir_queue_runner weir_queue_runner;
 
 /*
- * One call of a step; weir_session_run_target() of weir/session.h is one that runs a node of a
+ * One call of a step; weir_session_run_target() of weir/flow/session.h is one that runs a node of a
  * graph. `cancel` fires at the stop: pass it to every call that waits. If the step
  * fails, it may store a message in *error (there is a default one).
  */
@@ -163,8 +162,6 @@ WEIR_API enum weir_status weir_queue_runner_error(const weir_queue_runner *runne
  * @since 0.1
  */
 WEIR_API void weir_queue_runner_bind(struct weir_queue_runner_options *options, weir_queue *queue);
-/* Like weir_queue_runner_bind(), for a tensor queue. @since 0.1 */
-WEIR_API void weir_queue_runner_bind_tensors(struct weir_queue_runner_options *options, weir_tensor_queue *queue);
 
 WEIR_END_DECLS
 

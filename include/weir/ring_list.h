@@ -22,7 +22,7 @@
  * then are not freed (docs/memory.md); later rings are.
  *
  * Ordering. What a thread wrote before it enqueued a value is visible to the thread that dequeues
- * it. All calls are linearizable; lib/ring/ring_list.c has the proof.
+ * it. All calls are linearizable; lib/weir/ring/ring_list.c has the proof.
  *
  * Sources: linking rings that can be closed is the idea of LCRQ (Morrison, Afek, PPoPP 2013); the
  * list is Michael and Scott's (PODC 1996); the rings are those of weir/ring.h.

@@ -4,7 +4,7 @@
  * Use it if an update concerns some rows of a value: embeddings, counts by key. Each call is one
  * atomic update, like weir_var_update(). It copies the whole value once; from 256 KiB on, one copy
  * serves all scatters and additions under way, as described at weir_var_assign_add(). If a table is
- * so large that this copy is too expensive, use weir/table.h, which takes the same indices and
+ * so large that this copy is too expensive, use weir/flow/table.h, which takes the same indices and
  * updates and copies only what it touches.
  *
  * | call             | threads | progress      | blocks on            | allocates | signal-safe |

@@ -31,7 +31,7 @@
  *
  * Ordering. What a thread wrote before it added an object is visible to each thread that finds it.
  * What a thread wrote before it released a reference is visible to the destructor. Calls on one
- * name are linearizable; lib/sync/hash_list.h has the proof.
+ * name are linearizable; lib/weir/sync/hash_list.h has the proof.
  */
 #ifndef WEIR_STORE_H
 #define WEIR_STORE_H

@@ -39,7 +39,7 @@
  * - A transaction sees its own assigns. No other thread sees them before the commit.
  *
  * Sources: lazy snapshots extended on demand (Riegel, Felber, Fetzer, DISC 2006) for the reads;
- * weir_var_commit() with marks for the read set: lib/var/txn.c.
+ * weir_var_commit() with marks for the read set: lib/weir/var/txn.c.
  * @since 0.1
  */
 #ifndef WEIR_TXN_H

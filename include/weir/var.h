@@ -45,7 +45,7 @@
  * begin during the call, so r <= 64. Calls made by a signal handler count on their own.
  *
  * Ordering. Every call is linearizable, snapshots and commits included: all versions of all
- * variables have one order, which agrees with real time. lib/var/version.h has the algorithm and
+ * variables have one order, which agrees with real time. lib/weir/var/version.h has the algorithm and
  * its proof, docs/memory.md the bound on memory.
  */
 #ifndef WEIR_VAR_H
@@ -119,7 +119,7 @@ WEIR_API enum weir_status weir_var_destroy(weir_var *var, weir_error *error);
  * (NULL), WEIR_RESOURCE_EXHAUSTED if there is no memory for this thread's record.
  *
  * Source: hazard pointers (Michael 2004) with the reader's fence moved to the collector, and a
- * constant bound on the steps: lib/var/read.c.
+ * constant bound on the steps: lib/weir/var/read.c.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_var_read(weir_var *var, weir_read *read);
@@ -156,7 +156,7 @@ WEIR_API void weir_read_release_many(weir_read reads[], size_t count);
  * *error names the variable. WEIR_RESOURCE_EXHAUSTED.
  *
  * Source: versioned CAS (Wei et al., PPoPP 2021) with the clock moved by writers:
- * lib/var/version.h.
+ * lib/weir/var/version.h.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_var_snapshot(weir_var *const vars[], size_t count, weir_read reads[], weir_error *error);
@@ -240,7 +240,7 @@ WEIR_API enum weir_status weir_var_update(weir_var *var, weir_update_fn *fn, voi
  * Errors, after which the update was not made: WEIR_INVALID_ARGUMENT if the dtype or shape of delta
  * does not fit, WEIR_UNIMPLEMENTED for bool, f16 and bytes, and those of weir_var_update().
  *
- * Source: lib/var/combine.c.
+ * Source: lib/weir/var/combine.c.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_var_assign_add(weir_var *var, weir_tensor *delta, uint64_t deadline_ns,
@@ -269,7 +269,7 @@ enum { WEIR_COMMIT_MAX_PARTS = 1024 };
  * WEIR_COMMIT_MAX_PARTS, a variable occurs twice, or a dtype or shape does not fit.
  * WEIR_RESOURCE_EXHAUSTED.
  *
- * Source: multi-word CAS with helping (Harris, Fraser, Pratt 2002) over versions: lib/var/commit.c.
+ * Source: multi-word CAS with helping (Harris, Fraser, Pratt 2002) over versions: lib/weir/var/commit.c.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_var_commit(const struct weir_commit_part parts[], size_t count, uint64_t deadline_ns,

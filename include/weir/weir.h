@@ -1,24 +1,22 @@
 /*
- * weir.h - all of Weir. Programs that use a part include that part's header instead.
+ * weir.h - the toolkit, libweir: rings, queues, variables, metrics, memory reclamation, coordinator,
+ * pool. Programs that use a part include that part's header instead. The dataflow
+ * layer, libweir-flow, is weir/flow.h.
  */
 #ifndef WEIR_WEIR_H
 #define WEIR_WEIR_H
 
 #include <weir/alloc.h>
+#include <weir/announce.h>
 #include <weir/api.h>
-#include <weir/barrier.h>
 #include <weir/cancel.h>
-#include <weir/checkpoint.h>
 #include <weir/coordinator.h>
 #include <weir/critical_section.h>
 #include <weir/dump.h>
-#include <weir/graph.h>
 #include <weir/log.h>
-#include <weir/map_staging.h>
 #include <weir/metrics.h>
 #include <weir/mpsc.h>
 #include <weir/multi_queue.h>
-#include <weir/op.h>
 #include <weir/pending.h>
 #include <weir/pool.h>
 #include <weir/priority_queue.h>
@@ -29,16 +27,11 @@
 #include <weir/ring_list.h>
 #include <weir/scatter.h>
 #include <weir/select.h>
-#include <weir/session.h>
 #include <weir/spsc.h>
 #include <weir/stall.h>
-#include <weir/staging.h>
 #include <weir/status.h>
 #include <weir/store.h>
-#include <weir/table.h>
 #include <weir/tensor.h>
-#include <weir/tensor_queue.h>
-#include <weir/tensor_select.h>
 #include <weir/time.h>
 #include <weir/txn.h>
 #include <weir/var.h>

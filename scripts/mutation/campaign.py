@@ -59,7 +59,7 @@ class Table:
 def find_all(root, jobs):
     """All mutants; files that are as they were, headers included, are not read again."""
     digest = hashlib.sha256()
-    for path in [*sorted(root.glob("lib/*/*.[ch]")), *sorted(root.glob("include/weir/*.h")), root / "scripts" / "mutation" / "meaning.py"]:
+    for path in [*sorted(root.glob("lib/*/*/*.[ch]")), *sorted(root.glob("include/weir/**/*.h")), root / "scripts" / "mutation" / "meaning.py"]:
         digest.update(path.read_bytes())
     cache = root / "build" / "meaning.found"
     if cache.is_file():

@@ -21,11 +21,11 @@ except ImportError:  # Debian has it for its own Python alone.
     from clang import cindex
 
 KINDS = ("statement", "balance", "condition", "bound", "swap", "return", "exchange")
-ARGUMENTS = ["-xc", "-std=c11", "-D_GNU_SOURCE", "-DWEIR_ASSERT_LEVEL=0", "-Iinclude", "-Ilib", "-pthread", "-mcx16"]
+ARGUMENTS = ["-xc", "-std=c11", "-D_GNU_SOURCE", "-DWEIR_ASSERT_LEVEL=0", "-Iinclude", "-Ilib/weir", "-Ilib/flow", "-pthread", "-mcx16"]
 
 # What asks for nothing that a program can see.
 HINT = re.compile(r"(\(void\)\s*)?(WEIR_ASSERT|WEIRI_PROBE|weiri_annotate|weiri_pause\b|weiri_assert|va_end|__builtin_prefetch)|\(void\)\s*\w+\s*[,;)]|\(void\)\s*\w+$")
-# The same of a function: lib/base/assert.h.
+# The same of a function: lib/weir/base/assert.h.
 ASSERTS = re.compile(r"(weiri_\w+_)?assert_\w+")
 # Calls whose number or presence somebody else counts on.
 BALANCE = re.compile(r"(retain|release|free|notify|wake|post|signal|count|destroy|borrow|give|leave|enter|arrive|join|close|cancel|retire|unref|ref\b|"
@@ -39,7 +39,7 @@ COMMUTES = ("weiri_add", "weiri_multiply", "weiri_layout_add", "weiri_spec_compa
 MESSAGE = ("weiri_describe", "weiri_fail", "weiri_log", "snprintf", "vsnprintf")
 
 # What is not C by itself: read through one of the files that include it.
-INCLUDED_BY = {"lib/ring/format_calls.h": "lib/ring/ltq64.c"}
+INCLUDED_BY = {"lib/weir/ring/format_calls.h": "lib/weir/ring/ltq64.c"}
 
 # file, function, text and change tell it from others. edits: (offset, rank, text), put in the source at the offset, lower ranks first.
 Meaning = collections.namedtuple("Meaning", "layer kind file function text change line edits")
@@ -53,7 +53,7 @@ class Unit:
     """One file, and the mutants in it."""
 
     def __init__(self, root, file):
-        self.file, self.layer = file, file.split("/")[1]
+        self.file, self.layer = file, "/".join(file.split("/")[1:-1])
         self.bytes = (root / file).read_bytes()
         self.code = blank_comments(self.bytes.decode("latin-1"))
         self.lines = self.bytes.decode().splitlines()
@@ -430,7 +430,7 @@ def blank_comments(source):
 
 
 def sources_of(root):
-    return sorted(str(path.relative_to(root)) for path in pathlib.Path(root).glob("lib/*/*.[ch]") if path.name not in ("mutant.c", "mutant.h"))
+    return sorted(str(path.relative_to(root)) for path in pathlib.Path(root).glob("lib/*/*/*.[ch]") if path.name not in ("mutant.c", "mutant.h"))
 
 
 def all_mutants(root, files=None):

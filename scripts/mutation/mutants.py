@@ -2,8 +2,9 @@
 import collections
 import re
 
-LAYERS = ("sync", "reclaim", "metrics", "ring", "var", "queue", "run")
-SOURCE = re.compile(rf"lib/({'|'.join(LAYERS)})/[a-z0-9_]+\.[ch]")
+ROOMS = ("weir/sync", "weir/reclaim", "weir/metrics", "weir/ring", "weir/store", "weir/var", "weir/queue", "weir/inspect", "weir/run",
+         "flow/tuples", "flow/areas", "flow/table")
+SOURCE = re.compile(rf"lib/({'|'.join(ROOMS)})/[a-z0-9_]+\.[ch]")
 
 # The next weaker orders of each operation. Where two differ in what they drop, both are tried.
 WEAKER = {

@@ -19,11 +19,11 @@ BUILDS = {"plain": [], "asan": ["-Db_sanitize=address,undefined", "-Db_lundef=fa
 def edited(name, text):
     """The tree's own files, with mutant.c and mutant.h among them."""
     if name == "meson.build":
-        return text.replace("\nsanitized = ", "\nadd_project_arguments('-include', meson.current_source_dir() / 'lib/base/mutant.h', language: 'c')\nsanitized = ", 1)
-    if name == "lib/base/meson.build":
+        return text.replace("\nsanitized = ", "\nadd_project_arguments('-include', meson.current_source_dir() / 'lib/weir/base/mutant.h', language: 'c')\nsanitized = ", 1)
+    if name == "lib/weir/base/meson.build":
         return text + "weir_sources += files('mutant.c')\n"
     if name == "stress/model/meson.build":
-        return text.replace("    '../../lib/base/log.c',\n", "    '../../lib/base/log.c',\n    '../../lib/base/mutant.c',\n", 1)
+        return text.replace("    '../../lib/weir/base/log.c',\n", "    '../../lib/weir/base/log.c',\n    '../../lib/weir/base/mutant.c',\n", 1)
     return text
 
 
@@ -45,7 +45,7 @@ class Copy:
         files = {name: self.root / name for name in names.stdout.split("\n") if name}
         found = {name: (path.read_bytes(), path.stat().st_mode) for name, path in files.items() if path.is_file()}
         for name in ("mutant.c", "mutant.h"):
-            found[f"lib/base/{name}"] = ((HERE / name).read_bytes(), 0o644)
+            found[f"lib/weir/base/{name}"] = ((HERE / name).read_bytes(), 0o644)
         return found
 
     def write(self):

@@ -68,7 +68,7 @@ class Copy:
                 path.unlink()
         for name, (text, mode) in tree.items():
             target = self.tree / name
-            if name == "lib/base/atomic.h":
+            if name == "lib/weir/base/atomic.h":
                 text = text.replace(b"#include <stdatomic.h>\n", NAMES.encode(), 1)
             if not target.is_file() or target.read_bytes() != text:
                 target.parent.mkdir(parents=True, exist_ok=True)

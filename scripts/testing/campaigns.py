@@ -35,10 +35,10 @@ def campaign_items(kind, options, pattern, layers, logs):
 
 def order_items(logs):
     listing = subprocess.run([MUTATE, "--list"], check=True, stdout=subprocess.PIPE, text=True).stdout
-    layers = sorted({"/".join(line.split("/")[:2]) + "/" for line in listing.splitlines()})
+    layers = sorted({"/".join(line.split("/")[:3]) + "/" for line in listing.splitlines()})
     return campaign_items("orders", ["--only"], ORDERS_END, layers, logs)
 
 
 def meaning_items(logs):
-    layers = sorted(path.name for path in (ROOT / "lib").iterdir() if path.is_dir())
+    layers = sorted(str(path.relative_to(ROOT / "lib")) for path in (ROOT / "lib").glob("*/*") if path.is_dir())
     return campaign_items("meaning", ["--meaning", "--layer"], MEANING_END, layers, logs)

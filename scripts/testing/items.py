@@ -173,7 +173,7 @@ def analysis_items(form):
 
 def header_items(keep, form):
     name = keep.text if not keep.matches("check_headers") else ""
-    if not name or any(list((ROOT / folder / "weir").glob(f"*{name}*.h")) for folder in ("include", "stress/include")):
+    if not name or any(list((ROOT / folder / "weir").glob(f"**/*{name}*.h")) for folder in ("include", "stress/include")):
         words = [ROOT / "scripts" / "check_headers", "--require", "gcc", "--require", "g++", "--require", "clang",
                  "--require", "clang++", *([name] if name else [])]
         yield Item("headers", lambda: lines_of("headers", words, 300, form.logs / "checks" / "headers.log"), sources=TREE)
@@ -191,7 +191,7 @@ def built_checks(variant):
     if variant in ("release", *MACHINES):
         yield "safetensors", [], [*prefix, folder / "tests" / "checkpoint_file"]
     if variant == "release":
-        yield "symbols", [], [folder / "lib" / "libweir.so"]
+        yield "symbols", [], [folder / "lib/weir/libweir.so", "--flow", folder / "lib/flow/libweir-flow.so"]
         yield "install", [], [folder]
         yield "letters", [], [folder]
 

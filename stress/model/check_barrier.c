@@ -8,7 +8,7 @@
  * changes them); a batch holds each key with its values; as many tuples are taken as were
  * completed, less those that are left; waiters wake; nothing leaks or is freed early.
  */
-#include <weir/barrier.h>
+#include <weir/flow/barrier.h>
 #include <weir/reclaim.h>
 
 #include "base/atomic.h"

@@ -12,7 +12,7 @@
 
 #include "model/variable_scopes.h"
 #include "queue/putback.h"
-#include "queue/tree.h"
+#include "areas/tree.h"
 #include "reclaim/scope.h"
 #include "ring/ring_list.h"
 #include "sync/hash_list.h"

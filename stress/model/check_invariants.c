@@ -1,6 +1,6 @@
 /*
  * check_invariants.c - assertions that need one instant of a structure, which only this checker
- * has, find a structure that was spoiled (lib/base/assert.h). The others are those of
+ * has, find a structure that was spoiled (lib/weir/base/assert.h). The others are those of
  * tests/test_invariants.c.
  */
 #include <weir/reclaim.h>

@@ -9,7 +9,7 @@
  * and never both; bytes and numbers agree in every look, within the bounds; waiters wake; an
  * operation that was started completes once; no tensor leaks or is freed early.
  */
-#include <weir/map_staging.h>
+#include <weir/flow/map_staging.h>
 #include <weir/reclaim.h>
 
 #include "base/atomic.h"

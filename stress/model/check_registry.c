@@ -8,14 +8,14 @@
  * walk frees it. (The checker itself sees that memory is freed once, and not used afterwards.)
  */
 #include <string.h>
-#include <weir/dump.h>
+#include <weir/announce.h>
 #include <weir/reclaim.h>
 
 #include "base/atomic.h"
 #include "model/scope.h"
 #include "queue/announce.h"
 #include "queue/queue.h"
-#include "queue/registry.h"
+#include "sync/registry.h"
 #include "reclaim/section.h"
 
 enum { THREADS = 3, MOST = 16 };
@@ -68,7 +68,7 @@ static int step(struct weiri_registry_place *place, weir_queue **met)
 	int ours = 0;
 
 	if (entry != NULL) {
-		*met = weiri_registered_queue(entry);
+		*met = weiri_registered_object(entry);
 		look_at(&scope, *met);
 		ours = weiri_registry_let_go(entry);
 	}

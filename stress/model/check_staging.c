@@ -11,7 +11,7 @@
  */
 #include <string.h>
 #include <weir/reclaim.h>
-#include <weir/staging.h>
+#include <weir/flow/staging.h>
 
 #include "base/atomic.h"
 #include "model/judged.h"

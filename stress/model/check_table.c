@@ -6,12 +6,12 @@
  */
 #include <string.h>
 #include <weir/reclaim.h>
-#include <weir/table.h>
+#include <weir/flow/table.h>
 #include <weir/time.h>
 
 #include "model/scope.h"
 #include "reclaim/collect.h"
-#include "var/chunks.h"
+#include "table/chunks.h"
 
 enum { THREADS = 3, ROWS = 8, KINDS = 3 };
 

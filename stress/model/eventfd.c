@@ -1,5 +1,5 @@
 /*
- * eventfd.c - replaces lib/base/eventfd.c: counts that the checker sees, and a poller that sleeps
+ * eventfd.c - replaces lib/weir/base/eventfd.c: counts that the checker sees, and a poller that sleeps
  * while one is 0.
  *
  * Linux changes such a count under a lock, and a poll reads it under the same lock. Here it is one

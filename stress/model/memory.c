@@ -15,7 +15,7 @@
  * Mixed sizes. A location that is ever accessed by sixteen bytes is one location, also for accesses
  * to its halves. A half load returns a part of some store of the whole. A half store or
  * compare-and-swap stores the whole, with the other half unchanged. This is how x86-64 behaves,
- * where both are ordered by the cache line (lib/ring/ltq16.c); ISO C leaves it undefined.
+ * where both are ordered by the cache line (lib/weir/ring/ltq16.c); ISO C leaves it undefined.
  */
 #include <stdio.h>
 #include <stdlib.h>

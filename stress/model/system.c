@@ -2,9 +2,9 @@
  * system.c - what the library needs of the system, provided for fibers: memory, time, membarrier,
  * futex, thread-local data.
  *
- * These replace lib/base/{assert,asymmetric,futex,memory,time}.c, which are left out of the library under
- * test, and the pthread calls of lib/reclaim/record.c, which are renamed when it is compiled.
- * threads.c replaces lib/base/thread.c.
+ * These replace lib/weir/base/{assert,asymmetric,futex,memory,time}.c, which are left out of the library under
+ * test, and the pthread calls of lib/weir/reclaim/record.c, which are renamed when it is compiled.
+ * threads.c replaces lib/weir/base/thread.c.
  */
 #include <link.h>
 #include <pthread.h>

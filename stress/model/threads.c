@@ -1,7 +1,7 @@
 /*
  * threads.c - the threads of the library under test: pthread_create and pthread_join, implemented
  * with threads of the checked program, and the system's list of threads, which replaces
- * lib/base/thread.c.
+ * lib/weir/base/thread.c.
  *
  * The checker's threads exist from the beginning. A program whose library code starts threads lends
  * it some: they call weiri_model_lend(), which sleeps until a pthread_create takes the thread. This

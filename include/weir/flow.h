@@ -1,0 +1,21 @@
+/*
+ * flow.h - the dataflow layer, libweir-flow: tensor queues, staging areas, barriers, tables,
+ * checkpoints, graphs and sessions; and the toolkit below it, weir/weir.h. Programs that use a part
+ * include that part's header instead.
+ */
+#ifndef WEIR_FLOW_H
+#define WEIR_FLOW_H
+
+#include <weir/flow/barrier.h>
+#include <weir/flow/checkpoint.h>
+#include <weir/flow/graph.h>
+#include <weir/flow/map_staging.h>
+#include <weir/flow/op.h>
+#include <weir/flow/session.h>
+#include <weir/flow/staging.h>
+#include <weir/flow/table.h>
+#include <weir/flow/tensor_queue.h>
+#include <weir/flow/tensor_select.h>
+#include <weir/weir.h>
+
+#endif

@@ -1,0 +1,120 @@
+/*
+ * area.h - the common part of staging areas, map staging areas and barriers: a state that is
+ * published as a whole, a spec, a name, waiting.
+ *
+ * Algorithm. An area is one atomic pointer to its state. A state is immutable: a header, and what
+ * its kind keeps in it (versions of sorted collections, tree.h; sums). A change reads the state in
+ * a section, builds another content from it, and publishes that by one CAS. So a change is atomic
+ * however much it modifies, and each read sees one instant. To wait is to attempt such a change
+ * repeatedly (sync/waitable.h).
+ *
+ * Source. To compute a new state from a private copy, and to publish it by one CAS of a root
+ * pointer, is Herlihy's method for small objects (TOPLAS 1993). With path copying in place of a
+ * full copy it is the usual way to share persistent structures between threads.
+ *
+ * Invariants
+ *   A1  the content of a published state never changes; the pointer never returns to a state while
+ *       a section may know that state
+ * Pairs
+ *   P1  publish(state) -> read: the content, and everything that it leads to
+ *   S   the pointer is read and replaced seq_cst, as reclaim/section.h requires
+ * Progress: lock-free, except for the allocator: a publish fails only if another thread's change
+ *   came first.
+ */
+#ifndef WEIRI_QUEUE_AREA_H
+#define WEIRI_QUEUE_AREA_H
+
+#include <stddef.h>
+#include <weir/flow/tensor_queue.h>
+
+#include "sync/waitable.h"
+#include "tuples/components.h"
+#include "areas/tree.h"
+
+struct weiri_area_state {
+	/* First. It is written when the state has been replaced; readers use only the content. */
+	struct weiri_retired retired;
+	size_t size;
+	weir_allocator allocator;
+	_Alignas(max_align_t) char content[];
+};
+
+struct weiri_area;
+
+/* What differs from one kind to another. */
+struct weiri_area_kind {
+	const char *name; /* for messages: staging area "name" */
+	size_t size;      /* of its struct */
+	size_t content_size;
+	const void *content; /* of the first state */
+	/* What the area holds, for a dump: "2 of 8 tuples". In a section. */
+	void (*tell)(const struct weiri_area *area, const void *content, char *text, size_t size); /* size >= 128 */
+	/* Releases what the last state holds, which no thread uses any longer. */
+	void (*empty)(struct weiri_area *area, const void *content);
+};
+
+/* The first member of each kind's struct. */
+struct weiri_area {
+	_Alignas(WEIRI_APART) _Atomic(struct weiri_retired *) state;
+	_Alignas(WEIRI_APART) struct weiri_waitable waitable;
+	/* Constant. */
+	const struct weiri_area_kind *kind;
+	const char *name;
+	size_t count, memory_size;
+	struct weiri_component *components; /* count of them */
+	struct weiri_registered *registered;
+	weir_allocator allocator;
+};
+
+/* What an area is created with: copied from the options of each kind, and owned by the caller. */
+struct weiri_area_plan {
+	const char *name; /* NULL: that of the kind */
+	const struct weir_tensor_component *components;
+	size_t count;
+	const weir_allocator *allocator;
+};
+
+/*
+ * Allocates an area; what follows struct weiri_area is zero. WEIR_INVALID_ARGUMENT (a bad
+ * component), WEIR_RESOURCE_EXHAUSTED.
+ */
+enum weir_status weiri_area_create(const struct weiri_area_kind *kind, const struct weiri_area_plan *plan,
+                                   struct weiri_area **out, weir_error *error);
+/*
+ * Once the kind has filled in its part: from here on a dump finds the area. If it fails
+ * (WEIR_RESOURCE_EXHAUSTED), the area is freed.
+ */
+enum weir_status weiri_area_enter(struct weiri_area *area, weir_error *error);
+/*
+ * WEIR_FAILED_PRECONDITION: an operation waits. WEIR_RESOURCE_EXHAUSTED: there is no memory for
+ * this thread's record. Otherwise the area is destroyed, and only dumps may still use it.
+ */
+enum weir_status weiri_area_destroy(struct weiri_area *area, weir_error *error);
+/* Frees an area that no thread uses or can find any longer; not in a section. */
+void weiri_area_free(struct weiri_area *area);
+
+/* The calling thread's record, for a call on the area. WEIR_RESOURCE_EXHAUSTED. */
+enum weir_status weiri_area_record(const struct weiri_area *area, struct weiri_record **record, weir_error *error);
+/* WEIR_RESOURCE_EXHAUSTED: no memory to `verb`. */
+enum weir_status weiri_area_no_memory(const struct weiri_area *area, const char *verb, weir_error *error);
+/* WEIR_INVALID_ARGUMENT: done is NULL. */
+enum weir_status weiri_area_check_done(const struct weiri_area *area, int has_done, weir_error *error);
+
+/* "2 of 8", or "2" where `most` is 0: no bound. Text of NUMBER_SIZE bytes, which it returns. */
+enum { WEIRI_AREA_NUMBER_SIZE = 48 };
+const char *weiri_area_number(char text[WEIRI_AREA_NUMBER_SIZE], size_t number, size_t most);
+
+/* In a section: the state at this moment. */
+static inline struct weiri_area_state *weiri_area_read(const struct weiri_scope *scope, const struct weiri_area *area)
+{
+	struct weiri_retired *state;
+
+	weiri_section_read(scope->record, &area->state, &state); /* [S, P1] */
+	return WEIRI_CONTAINER_OF(state, struct weiri_area_state, retired);
+}
+
+/* As weiri_tree_publish(), for a state with that content. */
+int weiri_area_publish(struct weiri_scope *scope, struct weiri_area *area, struct weiri_area_state *state,
+                       const void *content, struct weiri_tree_edit *edit, enum weir_status *status);
+
+#endif

@@ -1,0 +1,26 @@
+/*
+ * save.h - declarations that the calls of a checkpoint share.
+ */
+#ifndef WEIRI_CHECKPOINT_SAVE_H
+#define WEIRI_CHECKPOINT_SAVE_H
+
+#include <weir/flow/checkpoint.h>
+
+#include "checkpoint/disk.h"
+
+/* Checks a call's options, count and path. `allowed` are the flags that it accepts. */
+enum weir_status weiri_checkpoint_check(const struct weir_checkpoint_options *options, uint32_t allowed,
+                                        const void *array, size_t count, const char *path,
+                                        struct weir_checkpoint_options *given, weir_error *error);
+
+static inline const char *weiri_checkpoint_name(const struct weir_checkpoint_part *part)
+{
+	return part->name != NULL || part->var == NULL ? part->name : weir_var_name(part->var);
+}
+
+/* weir_checkpoint_save_tensors() with a given disk. */
+enum weir_status weiri_checkpoint_save_on(const struct weiri_disk *disk, const struct weir_checkpoint_tensor tensors[],
+                                          size_t count, const struct weir_checkpoint_options *options, const char *path,
+                                          weir_error *error);
+
+#endif

@@ -1,0 +1,142 @@
+/*
+ * control.c - control edges between existing nodes, and the cycles that they must not close.
+ *
+ * A node's inputs are older than the node. So neither data edges nor control edges from older to
+ * newer nodes can close a cycle. The graph is searched only if it has, or gets, an edge from a
+ * newer to an older node.
+ */
+#include "graph/node.h"
+
+#include "base/compiler.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "graph/node_map.h"
+#include "graph/section.h"
+
+static struct weiri_control *control_of(struct weiri_published *link)
+{
+	return WEIRI_CONTAINER_OF(link, struct weiri_control, link);
+}
+
+static int add_ancestors_of(struct weiri_node_map *seen, const weir_node *node)
+{
+	for (uint32_t i = 0; i < node->input_count; i++) {
+		if (!weiri_node_map_add(seen, node->inputs[i].node))
+			return 0;
+	}
+	for (struct weiri_published *link = weiri_published_first(&node->controls); link != NULL; link = link->next) {
+		if (!weiri_node_map_add(seen, control_of(link)->before))
+			return 0;
+	}
+	return 1;
+}
+
+int weiri_node_map_add_ancestors(struct weiri_node_map *seen)
+{
+	int ok = 1;
+
+	for (size_t i = 0; ok && i < seen->count; i++)
+		ok = add_ancestors_of(seen, seen->nodes[i]);
+	return ok;
+}
+
+/* *answer: 1 if `node` is `ancestor`, or runs after it. Returns 0 if there is no memory. */
+static int runs_after(weir_node *node, const weir_node *ancestor, int *answer)
+{
+	struct weiri_node_map seen;
+	uint32_t number;
+	int ok;
+
+	weiri_node_map_init(&seen, &node->graph->allocator);
+	ok = weiri_node_map_add(&seen, node) && weiri_node_map_add_ancestors(&seen);
+	*answer = weiri_node_map_find(&seen, ancestor, &number);
+	weiri_node_map_fini(&seen);
+	return ok;
+}
+
+static enum weir_status check_cycle(weir_graph *graph, weir_node *before, weir_node *after, weir_error *error)
+{
+	int cycle = before == after;
+
+	if (before->id < after->id && graph->backward_controls == 0)
+		return WEIR_OK;
+	if (!cycle && !runs_after(before, after, &cycle))
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "weir_graph_add_control: no memory");
+	if (cycle)
+		return weiri_fail(
+			error, WEIR_INVALID_ARGUMENT,
+			"weir_graph_add_control: \"%s\" before \"%s\" would close a cycle: \"%s\" already runs after \"%s\"",
+			before->name, after->name, before->name, after->name);
+	return WEIR_OK;
+}
+
+enum weir_status weiri_control_push(weir_graph *graph, weir_node *before, weir_node *after, weir_error *error)
+{
+	struct weiri_control *control = weiri_allocate(&graph->allocator, sizeof(*control), _Alignof(struct weiri_control));
+
+	if (control == NULL)
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "weir_graph_add_control: no memory");
+	control->before = before;
+	/* No other thread pushes: it fails only if a plan has sealed the list. */
+	if (!weiri_published_push_after(&after->controls, &control->link, weiri_published_first(&after->controls))) {
+		weiri_release(&graph->allocator, control, sizeof(*control), _Alignof(struct weiri_control));
+		return weiri_fail(error, WEIR_FAILED_PRECONDITION,
+		                  "weir_graph_add_control: \"%s\" has already been part of a run", after->name);
+	}
+	if (before->id > after->id)
+		graph->backward_controls++;
+	return WEIR_OK;
+}
+
+/*
+ * A node that runs in a critical section may wait only for nodes of its own body: values from
+ * outside exist before the section is entered.
+ */
+static enum weir_status check_section(const weir_node *before, const weir_node *after, weir_error *error)
+{
+	const weir_node *entrance = weiri_section_entrance(after);
+
+	/* Such an edge marks the nodes of a body. */
+	if ((before->op->traits & WEIRI_OP_ENTERS) != 0 && before != entrance)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
+		                  "weir_graph_add_control: \"%s\" enters a critical section of which \"%s\" is no part",
+		                  before->name, after->name);
+	if (entrance == NULL || before == entrance || weiri_section_entrance(before) == entrance)
+		return WEIR_OK;
+	return weiri_fail(error, WEIR_INVALID_ARGUMENT,
+	                  "weir_graph_add_control: \"%s\" runs in critical section \"%s\", which would wait inside for "
+	                  "\"%s\"; end the edge at the section's own node",
+	                  after->name, weir_critical_section_name(weiri_section_of(entrance)), before->name);
+}
+
+/* Where an edge to `after` ends: what runs before a section runs before its entrance. */
+static weir_node *end_of_edge(const weir_node *before, weir_node *after)
+{
+	weir_node *entrance = (after->op->traits & WEIRI_OP_LEAVES) != 0 ? weiri_section_entrance(after) : NULL;
+
+	if (entrance == NULL || before == entrance || weiri_section_entrance(before) == entrance)
+		return after;
+	return entrance;
+}
+
+enum weir_status weir_graph_add_control(weir_graph *graph, weir_node *before, weir_node *after, weir_error *error)
+{
+	enum weir_status status;
+
+	if (graph == NULL || before == NULL || after == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_graph_add_control: NULL argument");
+	if (before->graph != graph || after->graph != graph)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_graph_add_control: \"%s\" belongs to another graph",
+		                  before->graph != graph ? before->name : after->name);
+	after = end_of_edge(before, after);
+	status = check_section(before, after, error);
+	if (status == WEIR_OK)
+		status = check_cycle(graph, before, after, error);
+	if (status != WEIR_OK)
+		return status;
+	for (struct weiri_published *link = weiri_published_first(&after->controls); link != NULL; link = link->next) {
+		if (control_of(link)->before == before)
+			return WEIR_OK;
+	}
+	return weiri_control_push(graph, before, after, error);
+}

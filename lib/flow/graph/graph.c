@@ -1,0 +1,411 @@
+/*
+ * graph.c - the graph, its nodes and their names.
+ *
+ * Names are hashed to buckets; each is a list that only grows. A node is pushed onto the bucket in
+ * which its name was not found, and only if the bucket has not changed since. So no two threads can
+ * take the same name. Nodes are freed with the graph.
+ */
+#include "graph/node.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/compiler.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/options.h"
+#include "graph/layout.h"
+
+enum { GENERATED_NAME_SIZE = 64 };
+
+enum weir_status weir_graph_create(const struct weir_graph_options *options, weir_graph **out, weir_error *error)
+{
+	struct weir_graph_options given;
+	enum weir_status status;
+	weir_allocator allocator;
+	weir_graph *graph;
+
+	if (out == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_graph_create: out is NULL");
+	status = weiri_options_read("weir_graph_create", options, &given, sizeof(given), error);
+	if (status == WEIR_OK)
+		status = weiri_options_flags("weir_graph_create", given.flags, 0, error);
+	if (status != WEIR_OK)
+		return status;
+	allocator = weiri_allocator_or_default(given.allocator);
+	graph = weiri_allocate(&allocator, sizeof(*graph), _Alignof(weir_graph));
+	if (graph == NULL)
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "weir_graph_create: no memory");
+	graph->allocator = allocator;
+	graph->backward_controls = 0;
+	weiri_serial_init(&graph->ids);
+	weiri_countdown_init(&graph->users, 1);
+	for (size_t i = 0; i < WEIRI_GRAPH_BUCKETS; i++)
+		weiri_published_init(&graph->names[i]);
+	*out = graph;
+	return WEIR_OK;
+}
+
+static weir_node *node_of(struct weiri_published *link)
+{
+	return link != NULL ? WEIRI_CONTAINER_OF(link, weir_node, link) : NULL;
+}
+
+static void free_node(weir_node *node)
+{
+	const weir_allocator *allocator = &node->graph->allocator;
+	struct weiri_published *next;
+
+	for (struct weiri_published *link = weiri_published_first(&node->controls); link != NULL; link = next) {
+		next = link->next;
+		weiri_release(allocator, WEIRI_CONTAINER_OF(link, struct weiri_control, link), sizeof(struct weiri_control),
+		              _Alignof(struct weiri_control));
+	}
+	if (node->op->drop != NULL)
+		node->op->drop(node->attribute);
+	weiri_release(allocator, node, node->bytes, WEIRI_LAYOUT_ALIGNMENT);
+}
+
+enum weir_status weir_graph_destroy(weir_graph *graph, weir_error *error)
+{
+	weir_allocator allocator;
+
+	if (graph == NULL)
+		return WEIR_OK;
+	if (!weiri_countdown_arrive(&graph->users)) {
+		weiri_countdown_join(&graph->users);
+		return weiri_fail(error, WEIR_FAILED_PRECONDITION, "weir_graph_destroy: a session still uses the graph");
+	}
+	for (size_t i = 0; i < WEIRI_GRAPH_BUCKETS; i++) {
+		struct weiri_published *next;
+
+		for (struct weiri_published *link = weiri_published_first(&graph->names[i]); link != NULL; link = next) {
+			next = link->next;
+			free_node(node_of(link));
+		}
+	}
+	allocator = graph->allocator;
+	weiri_release(&allocator, graph, sizeof(*graph), _Alignof(weir_graph));
+	return WEIR_OK;
+}
+
+/* FNV-1a. */
+static struct weiri_published_list *bucket_of(weir_graph *graph, const char *name, size_t size)
+{
+	uint32_t hash = 2166136261u;
+
+	for (size_t i = 0; i < size; i++)
+		hash = (hash ^ (uint8_t)name[i]) * 16777619u;
+	return &graph->names[(hash ^ hash >> 16) % WEIRI_GRAPH_BUCKETS];
+}
+
+/* The node of that name between `from` and `until`, or NULL. */
+static weir_node *find_between(struct weiri_published *from, const struct weiri_published *until, const char *name,
+                               size_t size)
+{
+	for (struct weiri_published *link = from; link != until; link = link->next) {
+		if (strncmp(node_of(link)->name, name, size) == 0 && node_of(link)->name[size] == '\0')
+			return node_of(link);
+	}
+	return NULL;
+}
+
+/* The node whose name is the first `size` bytes, or NULL. */
+static weir_node *find(weir_graph *graph, const char *name, size_t size)
+{
+	return find_between(weiri_published_first(bucket_of(graph, name, size)), NULL, name, size);
+}
+
+static int publish(weir_graph *graph, weir_node *node)
+{
+	size_t size = strlen(node->name);
+	struct weiri_published_list *bucket = bucket_of(graph, node->name, size);
+	struct weiri_published *looked_at = NULL;
+	struct weiri_published *first;
+
+	do {
+		first = weiri_published_first(bucket);
+		if (find_between(first, looked_at, node->name, size) != NULL)
+			return 0;
+		looked_at = first;
+	} while (!weiri_published_push_after(bucket, &node->link, first));
+	return 1;
+}
+
+enum weir_status weir_graph_find(weir_graph *graph, const char *name, weir_node **out, weir_error *error)
+{
+	weir_node *node;
+
+	if (graph == NULL || name == NULL || out == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_graph_find: NULL argument");
+	node = find(graph, name, strlen(name));
+	if (node == NULL)
+		return weiri_fail(error, WEIR_NOT_FOUND, "weir_graph_find: the graph has no node \"%s\"", name);
+	*out = node;
+	return WEIR_OK;
+}
+
+/* 1 and the parts of "NODE:INDEX", else 0. */
+static int split(const char *name, size_t *node_size, uint32_t *index)
+{
+	enum { MOST_DIGITS = 9 };
+	const char *colon = strrchr(name, ':');
+	size_t digits = colon != NULL ? strspn(colon + 1, "0123456789") : 0;
+
+	if (digits == 0 || digits > MOST_DIGITS || colon[1 + digits] != '\0')
+		return 0;
+	*node_size = (size_t)(colon - name);
+	*index = (uint32_t)strtoul(colon + 1, NULL, 10);
+	return 1;
+}
+
+enum weir_status weiri_graph_output(weir_graph *graph, const char *name, weir_output *out, weir_error *error)
+{
+	size_t size = strlen(name);
+	uint32_t index = 0;
+	weir_node *node = find(graph, name, size);
+
+	if (node == NULL && split(name, &size, &index))
+		node = find(graph, name, size);
+	if (node == NULL)
+		return weiri_fail(error, WEIR_NOT_FOUND, "the graph has no node \"%.*s\"", (int)size, name);
+	if (index >= node->output_count)
+		return weiri_fail(error, WEIR_OUT_OF_RANGE, "\"%s\" has %u output%s, there is no output %u", node->name,
+		                  node->output_count, WEIRI_S(node->output_count), index);
+	*out = (weir_output){node, index};
+	return WEIR_OK;
+}
+
+enum weir_status weir_graph_find_output(weir_graph *graph, const char *name, weir_output *out, weir_error *error)
+{
+	enum weir_status status;
+	weir_error inner;
+
+	if (graph == NULL || name == NULL || out == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_graph_find_output: %s is NULL",
+		                  graph == NULL  ? "graph"
+		                  : name == NULL ? "name"
+		                                 : "out");
+	status = weiri_graph_output(graph, name, out, &inner);
+	return status == WEIR_OK ? WEIR_OK : weiri_fail(error, status, "weir_graph_find_output: %s", inner.message);
+}
+
+size_t weir_graph_node_count(const weir_graph *graph)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; graph != NULL && i < WEIRI_GRAPH_BUCKETS; i++) {
+		for (struct weiri_published *link = weiri_published_first(&graph->names[i]); link != NULL; link = link->next)
+			count++;
+	}
+	return count;
+}
+
+void weiri_node_describe(weir_error *error, enum weir_status code, const struct weiri_op *op, const char *name,
+                         const char *format, ...)
+{
+	char message[WEIR_ERROR_MESSAGE_SIZE];
+	va_list arguments;
+
+	if (error == NULL)
+		return;
+	va_start(arguments, format);
+	(void)vsnprintf(message, sizeof(message), format, arguments);
+	va_end(arguments);
+	if (name != NULL)
+		weiri_describe(error, code, "%s \"%s\": %s", op->name, name, message);
+	else
+		weiri_describe(error, code, "%s: %s", op->name, message);
+}
+
+enum weir_status weiri_output_check(const weir_graph *graph, weir_output output, const char *what, weir_error *error)
+{
+	if (output.node == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s is no output: its node is NULL", what);
+	if (output.node->graph != graph)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s, \"%s\", belongs to another graph", what,
+		                  output.node->name);
+	if (output.index >= output.node->output_count)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%s: \"%s\" has %u output%s, there is no output %u", what,
+		                  output.node->name, output.node->output_count, WEIRI_S(output.node->output_count),
+		                  output.index);
+	return WEIR_OK;
+}
+
+static enum weir_status check_inputs(const weir_graph *graph, const struct weiri_node_request *request,
+                                     weir_error *error)
+{
+	if (request->input_count > WEIRI_NODE_MAX_INPUTS)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%zu input%s; at most %d are possible", request->input_count,
+		                  WEIRI_S(request->input_count), WEIRI_NODE_MAX_INPUTS);
+	if (request->input_count > 0 && request->inputs == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "inputs is NULL");
+	for (size_t i = 0; i < request->input_count; i++) {
+		char what[32];
+		enum weir_status status;
+
+		(void)snprintf(what, sizeof(what), "input %zu", i);
+		status = weiri_output_check(graph, request->inputs[i], what, error);
+		if (status != WEIR_OK)
+			return status;
+	}
+	return WEIR_OK;
+}
+
+static enum weir_status infer(const struct weiri_node_request *request, struct weiri_spec outputs[], weir_error *error)
+{
+	struct weiri_spec inputs[WEIRI_MATH_MAX_INPUTS];
+
+	for (size_t i = 0; i < request->input_count; i++)
+		inputs[i] = *weiri_output_spec(request->inputs[i]);
+	return request->op->infer(request->attribute, inputs, outputs, error);
+}
+
+static void copy_array(void *to, const void *from, size_t bytes)
+{
+	if (bytes != 0)
+		(void)memcpy(to, from, bytes);
+}
+
+/* Makes a node, complete except for the bytes of its name. */
+static weir_node *allocate_node(weir_graph *graph, const struct weiri_node_request *request,
+                                const struct weiri_spec specs[], size_t name_size, char **name)
+{
+	struct weiri_layout layout = {0};
+	size_t at_node = weiri_layout_add(&layout, 1, sizeof(weir_node));
+	size_t at_inputs = weiri_layout_add(&layout, request->input_count, sizeof(weir_output));
+	size_t at_specs = weiri_layout_add(&layout, request->output_count, sizeof(struct weiri_spec));
+	size_t at_attribute = weiri_layout_add(&layout, 1, request->attribute_size);
+	size_t at_name = weiri_layout_add(&layout, 1, name_size);
+	char *block = weiri_allocate_zeroed(&graph->allocator, layout.size, WEIRI_LAYOUT_ALIGNMENT);
+	weir_node *node;
+
+	if (block == NULL)
+		return NULL;
+	node = weiri_layout_at(block, at_node);
+	node->graph = graph;
+	node->op = request->op;
+	node->bytes = layout.size;
+	node->inputs = weiri_layout_at(block, at_inputs);
+	node->specs = weiri_layout_at(block, at_specs);
+	node->attribute = weiri_layout_at(block, at_attribute);
+	node->attribute_size = request->attribute_size;
+	node->input_count = (uint32_t)request->input_count;
+	node->output_count = (uint32_t)request->output_count;
+	node->hold_count = (uint32_t)request->hold_count;
+	weiri_published_init(&node->controls);
+	copy_array(node->inputs, request->inputs, request->input_count * sizeof(weir_output));
+	copy_array(node->specs, specs, request->output_count * sizeof(struct weiri_spec));
+	copy_array(node->attribute, request->attribute, request->attribute_size);
+	*name = weiri_layout_at(block, at_name);
+	node->name = *name;
+	return node;
+}
+
+/* The id is taken here, after those of the inputs, whose handles the caller has. */
+static enum weir_status name_and_publish(weir_graph *graph, weir_node *node, const char *wanted, char *name,
+                                         size_t name_size, weir_error *error)
+{
+	if (wanted != NULL) {
+		(void)memcpy(name, wanted, name_size);
+		node->id = weiri_serial_take(&graph->ids);
+		if (publish(graph, node))
+			return WEIR_OK;
+		return weiri_fail(error, WEIR_ALREADY_EXISTS, "the graph already has a node of this name");
+	}
+	do {
+		node->id = weiri_serial_take(&graph->ids);
+		(void)snprintf(name, name_size, "%s_%llu", node->op->name, (unsigned long long)node->id);
+	} while (!publish(graph, node));
+	return WEIR_OK;
+}
+
+static enum weir_status build(weir_graph *graph, const struct weiri_node_request *request, weir_node **out,
+                              weir_error *error)
+{
+	struct weiri_spec inferred[WEIRI_MATH_MAX_OUTPUTS];
+	const struct weiri_spec *specs = request->specs;
+	size_t name_size = request->name != NULL ? strlen(request->name) + 1 : GENERATED_NAME_SIZE;
+	enum weir_status status = check_inputs(graph, request, error);
+	weir_node *node;
+	char *name;
+
+	if (status == WEIR_OK && request->name != NULL && request->name[0] == '\0')
+		status = weiri_fail(error, WEIR_INVALID_ARGUMENT, "the name is empty");
+	if (status == WEIR_OK && request->op->infer != NULL) {
+		status = infer(request, inferred, error);
+		specs = inferred;
+	}
+	if (status != WEIR_OK)
+		return status;
+	node = allocate_node(graph, request, specs, name_size, &name);
+	if (node == NULL)
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "no memory");
+	status = name_and_publish(graph, node, request->name, name, name_size, error);
+	if (status != WEIR_OK)
+		weiri_release(&graph->allocator, node, node->bytes, WEIRI_LAYOUT_ALIGNMENT);
+	else
+		*out = node;
+	return status;
+}
+
+enum weir_status weiri_node_build(weir_graph *graph, const struct weiri_node_request *request, weir_node **out,
+                                  weir_error *error)
+{
+	weir_error inner;
+	enum weir_status status;
+
+	if (graph == NULL)
+		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, request->op, request->name, "graph is NULL");
+	inner.message[0] = '\0';
+	status = build(graph, request, out, &inner);
+	if (status != WEIR_OK)
+		return weiri_node_fail(error, status, request->op, request->name, "%s", inner.message);
+	return WEIR_OK;
+}
+
+const char *weir_node_name(const weir_node *node)
+{
+	return node != NULL ? node->name : NULL;
+}
+
+const char *weir_node_op(const weir_node *node)
+{
+	return node != NULL ? node->op->name : NULL;
+}
+
+size_t weir_node_output_count(const weir_node *node)
+{
+	return node != NULL ? node->output_count : 0;
+}
+
+enum weir_status weir_node_output(weir_node *node, uint32_t index, weir_output *out, weir_error *error)
+{
+	if (node == NULL || out == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_node_output: NULL argument");
+	if (index >= node->output_count)
+		return weiri_fail(error, WEIR_OUT_OF_RANGE, "weir_node_output: \"%s\" has %u output%s, there is no output %u",
+		                  node->name, node->output_count, WEIRI_S(node->output_count), index);
+	out->node = node;
+	out->index = index;
+	return WEIR_OK;
+}
+
+enum weir_status weir_output_spec(weir_output output, enum weir_dtype *dtype, weir_shape *shape, weir_error *error)
+{
+	const struct weiri_spec *spec;
+
+	if (output.node == NULL || output.index >= output.node->output_count)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_output_spec: no such output");
+	spec = weiri_output_spec(output);
+	if (dtype != NULL)
+		*dtype = spec->dtype;
+	if (!spec->ranked)
+		return weiri_fail(error, WEIR_NOT_FOUND, "weir_output_spec: the rank of \"%s\" is not known",
+		                  output.node->name);
+	if (shape != NULL)
+		*shape = spec->shape;
+	return WEIR_OK;
+}

@@ -1,0 +1,95 @@
+/*
+ * node.h - nodes and the graph that owns them, as seen by the builders of ops and by the compiler
+ * of plans.
+ *
+ * A published node never changes, except for its list of control edges. The list grows until the
+ * first plan that contains the node seals it.
+ */
+#ifndef WEIRI_NODE_H
+#define WEIRI_NODE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <weir/flow/graph.h>
+
+#include "graph/op.h"
+#include "graph/spec.h"
+#include "run/countdown.h"
+#include "run/published.h"
+
+struct weiri_control {
+	struct weiri_published link; /* in after->controls */
+	weir_node *before;
+};
+
+struct weir_node {
+	struct weiri_published link; /* in the bucket of its name */
+	weir_graph *graph;
+	const struct weiri_op *op;
+	const char *name;
+	uint64_t id; /* larger than that of every input */
+	size_t bytes;
+	weir_output *inputs;
+	struct weiri_spec *specs; /* of the outputs */
+	void *attribute;          /* what the op was built with; the op knows its type */
+	size_t attribute_size;
+	uint32_t input_count;
+	uint32_t output_count;
+	uint32_t hold_count; /* handles on variables that a run of it needs */
+	struct weiri_published_list controls;
+};
+
+enum { WEIRI_GRAPH_BUCKETS = 1024 };
+
+struct weir_graph {
+	weir_allocator allocator;
+	struct weiri_serial ids;
+	struct weiri_countdown users; /* the owner, and each session */
+	uint64_t backward_controls;   /* edges to a node that is older; only weir_graph_add_control has it */
+	struct weiri_published_list names[WEIRI_GRAPH_BUCKETS];
+};
+
+/* The builder's description of the node to make. */
+struct weiri_node_request {
+	const struct weiri_op *op;
+	const char *name; /* NULL: generate one */
+	const weir_output *inputs;
+	size_t input_count;
+	const struct weiri_spec *specs; /* of the outputs; ignored when op->infer computes them */
+	size_t output_count;
+	const void *attribute; /* copied */
+	size_t attribute_size;
+	size_t hold_count;
+};
+
+enum { WEIRI_NODE_MAX_INPUTS = 1 << 16 };
+
+/*
+ * Checks the inputs, infers the outputs and publishes the node. On failure no node exists, and the
+ * caller still owns the references that the attribute holds.
+ */
+enum weir_status weiri_node_build(weir_graph *graph, const struct weiri_node_request *request, weir_node **out,
+                                  weir_error *error);
+/*
+ * Adds an edge that closes no cycle. WEIR_RESOURCE_EXHAUSTED; WEIR_FAILED_PRECONDITION: `after` has
+ * been part of a run.
+ */
+enum weir_status weiri_control_push(weir_graph *graph, weir_node *before, weir_node *after, weir_error *error);
+struct weiri_node_map;
+/* Adds every node after which the nodes in the map run, by data or control. 0: no memory. */
+int weiri_node_map_add_ancestors(struct weiri_node_map *seen);
+/* As weiri_fail, with a message `op "name": message`; name NULL: without one. */
+#define weiri_node_fail(error, code, ...) (weiri_node_describe((error), (code), __VA_ARGS__), (enum weir_status)(code))
+void weiri_node_describe(weir_error *error, enum weir_status code, const struct weiri_op *op, const char *name,
+                         const char *format, ...) WEIR_PRINTF(5, 6);
+
+/* As weir_graph_find_output(), with a message that does not name the call. */
+enum weir_status weiri_graph_output(weir_graph *graph, const char *name, weir_output *out, weir_error *error);
+/* WEIR_OK if `output` belongs to `graph`; `what` names it in the message. */
+enum weir_status weiri_output_check(const weir_graph *graph, weir_output output, const char *what, weir_error *error);
+static inline const struct weiri_spec *weiri_output_spec(weir_output output)
+{
+	return &output.node->specs[output.index];
+}
+
+#endif

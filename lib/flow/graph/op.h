@@ -1,0 +1,111 @@
+/*
+ * op.h - what an operation is: how its outputs are inferred, and how it runs.
+ *
+ * Each op is one static struct weiri_op, next to its builder. A math op has infer and compute, and
+ * weiri_math_run allocates its outputs. Other ops have run; those that wait have start.
+ */
+#ifndef WEIRI_OP_H
+#define WEIRI_OP_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <weir/flow/op.h>
+
+#include "graph/spec.h"
+
+enum weiri_op_traits {
+	WEIRI_OP_PLACEHOLDER = 1, /* never runs */
+	WEIRI_OP_CONSTANT = 2,    /* its value is known before the run */
+	WEIRI_OP_WAITS = 4,       /* start() instead of run() */
+	WEIRI_OP_USER = 8,        /* runs user code */
+	WEIRI_OP_HEAVY = 16,      /* worth a worker of its own when there is other work */
+	WEIRI_OP_BORROWS_ALL_BUT_LAST =
+		32, /* all outputs except the last belong to a handle or an input, so the step does not release them */
+	WEIRI_OP_BORROWS = 64, /* the same of all outputs */
+	WEIRI_OP_ENTERS = 128, /* enters a critical section; each plan that has it has its exit; its output cannot be fed */
+	WEIRI_OP_LEAVES = 256  /* the exit: it also runs in steps that stop, with NULL for missing inputs */
+};
+
+/* One run of one node. The step owns everything. */
+struct weiri_call {
+	const weir_node *node;
+	weir_tensor *const *inputs;
+	weir_tensor **outputs; /* all NULL at first */
+	weir_read *holds;      /* node->hold_count cleared handles; the step releases them at its end */
+	uint64_t wanted;       /* bit i: output i is used; outputs from 64 on count as used */
+	const weir_allocator *allocator;
+	weir_cancel *token; /* NULL in a step that neither waits nor runs user code */
+	uint64_t deadline_ns;
+	weir_error *error; /* to be filled on failure, without the node's name */
+};
+
+static inline int weiri_call_wants(const struct weiri_call *call, uint32_t output)
+{
+	return output >= 64 || (call->wanted >> output & 1) != 0;
+}
+
+/*
+ * Computes the outputs' specs from the inputs' specs. It gets partial specs when the node is built,
+ * and those of actual tensors when the node runs.
+ */
+typedef enum weir_status weiri_infer_fn(const void *attribute, const struct weiri_spec inputs[],
+                                        struct weiri_spec outputs[], weir_error *error);
+/*
+ * Fills data[i], the bytes of output i; NULL: the output is not wanted. The inputs have passed
+ * infer.
+ */
+typedef enum weir_status weiri_compute_fn(const struct weiri_call *call, void *const data[]);
+typedef enum weir_status weiri_run_fn(const struct weiri_call *call);
+/*
+ * Starts the asynchronous operation; done(context, ...) is called exactly once unless this fails.
+ */
+typedef enum weir_status weiri_start_fn(const struct weiri_call *call, weir_tensor_queue_done_fn *done, void *context,
+                                        weir_pending **operation);
+/* Releases the references that the attribute holds. */
+typedef void weiri_drop_fn(void *attribute);
+/* An object that a node may change or read in addition to its inputs: a variable, a queue. */
+struct weiri_resource {
+	const void *object;
+	const char *kind, *name;
+};
+/* The i-th object of the node. 0: there are no more. */
+typedef int weiri_touches_fn(const weir_node *node, size_t i, struct weiri_resource *resource);
+/* The name of the queue, or of another object, that the node waits for. */
+typedef const char *weiri_resource_fn(const void *attribute);
+
+struct weiri_op {
+	const char *name;
+	uint32_t traits;
+	weiri_infer_fn *infer; /* at most WEIRI_MATH_MAX_INPUTS and _OUTPUTS; NULL: the builder gives the specs */
+	weiri_compute_fn *compute;
+	weiri_run_fn *run;
+	weiri_start_fn *start;
+	weiri_drop_fn *drop;         /* may be NULL */
+	weiri_resource_fn *resource; /* with start */
+	const char *resource_kind;   /* NULL: a queue */
+	weiri_touches_fn *touches;   /* NULL: none */
+};
+
+enum { WEIRI_MATH_MAX_INPUTS = 2, WEIRI_MATH_MAX_OUTPUTS = 2 };
+
+/* The run function of every op that has infer and compute. */
+enum weir_status weiri_math_run(const struct weiri_call *call);
+
+/* Builds a node of a math op and returns its outputs: *first, and *second unless it is NULL. */
+enum weir_status weiri_math_build(weir_graph *graph, const struct weiri_op *op, const char *name,
+                                  const weir_output inputs[], size_t input_count, const void *attribute,
+                                  size_t attribute_size, size_t output_count, weir_output *first, weir_error *error);
+
+/* WEIR_OK if the dtype is i32, i64, f32 or f64, else WEIR_UNIMPLEMENTED. */
+enum weir_status weiri_numeric_check(enum weir_dtype dtype, weir_error *error);
+/* The same for f32 and f64. */
+enum weir_status weiri_float_check(enum weir_dtype dtype, weir_error *error);
+
+/* Makes an i64 tensor [count], or a scalar if count is 0, from `values`. */
+enum weir_status weiri_i64_tensor(const uint64_t values[], size_t count, const weir_allocator *allocator,
+                                  weir_tensor **out, weir_error *error);
+
+/* 1 while a user kernel runs on this thread, else 0. */
+int weiri_inside_kernel(void);
+
+#endif

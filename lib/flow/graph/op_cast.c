@@ -1,0 +1,123 @@
+/*
+ * op_cast.c - converting values to another dtype.
+ *
+ * An element is loaded into the wider of two kinds, int64 or double, and stored from there: 8 loads
+ * and 8 stores instead of 64 loops. The conversion saturates, so every input has a defined result.
+ */
+#include "graph/node.h"
+
+#include "base/error.h"
+
+struct number {
+	int is_float;
+	int64_t i;
+	double f;
+};
+
+static struct number integer(int64_t i)
+{
+	struct number number = {0, i, 0.0};
+
+	return number;
+}
+
+static struct number floating(double f)
+{
+	struct number number = {1, 0, f};
+
+	return number;
+}
+
+static struct number load(enum weir_dtype dtype, const void *data, size_t at)
+{
+	switch (dtype) {
+	case WEIR_BOOL: return integer(((const uint8_t *)data)[at] != 0);
+	case WEIR_U8: return integer(((const uint8_t *)data)[at]);
+	case WEIR_I8: return integer(((const int8_t *)data)[at]);
+	case WEIR_I16: return integer(((const int16_t *)data)[at]);
+	case WEIR_I32: return integer(((const int32_t *)data)[at]);
+	case WEIR_I64: return integer(((const int64_t *)data)[at]);
+	case WEIR_F32: return floating((double)((const float *)data)[at]);
+	case WEIR_F64: return floating(((const double *)data)[at]);
+	case WEIR_F16:
+	case WEIR_BYTES: break;
+	}
+	return integer(0);
+}
+
+static double as_double(struct number number)
+{
+	return number.is_float ? number.f : (double)number.i;
+}
+
+/* Rounds towards zero, into [low, high]; NaN becomes 0. */
+static int64_t as_integer(struct number number, int64_t low, int64_t high)
+{
+	if (number.is_float) {
+		if (number.f != number.f)
+			return 0;
+		/* Compares with powers of two, which double holds exactly. */
+		if (number.f >= 9223372036854775808.0)
+			return high;
+		if (number.f < -9223372036854775808.0)
+			return low;
+		number.i = (int64_t)number.f;
+	}
+	return number.i < low ? low : (number.i > high ? high : number.i);
+}
+
+static void store(enum weir_dtype dtype, void *data, size_t at, struct number number)
+{
+	switch (dtype) {
+	case WEIR_BOOL: ((uint8_t *)data)[at] = number.is_float ? number.f != 0.0 : number.i != 0; break;
+	case WEIR_U8: ((uint8_t *)data)[at] = (uint8_t)as_integer(number, 0, UINT8_MAX); break;
+	case WEIR_I8: ((int8_t *)data)[at] = (int8_t)as_integer(number, INT8_MIN, INT8_MAX); break;
+	case WEIR_I16: ((int16_t *)data)[at] = (int16_t)as_integer(number, INT16_MIN, INT16_MAX); break;
+	case WEIR_I32: ((int32_t *)data)[at] = (int32_t)as_integer(number, INT32_MIN, INT32_MAX); break;
+	case WEIR_I64: ((int64_t *)data)[at] = as_integer(number, INT64_MIN, INT64_MAX); break;
+	case WEIR_F32: ((float *)data)[at] = (float)as_double(number); break;
+	case WEIR_F64: ((double *)data)[at] = as_double(number); break;
+	case WEIR_F16:
+	case WEIR_BYTES: break;
+	}
+}
+
+static enum weir_status compute(const struct weiri_call *call, void *const data[])
+{
+	const enum weir_dtype to = *(const enum weir_dtype *)call->node->attribute;
+	const weir_tensor *x = call->inputs[0];
+	size_t count = (size_t)weir_tensor_element_count(x);
+	enum weir_dtype from = weir_tensor_dtype(x);
+
+	for (size_t i = 0; i < count; i++)
+		store(to, data[0], i, load(from, weir_tensor_data(x), i));
+	return WEIR_OK;
+}
+
+static int castable(enum weir_dtype dtype)
+{
+	return weir_dtype_size(dtype) != 0 && dtype != WEIR_F16 && dtype != WEIR_BYTES;
+}
+
+static enum weir_status infer(const void *attribute, const struct weiri_spec inputs[], struct weiri_spec outputs[],
+                              weir_error *error)
+{
+	const enum weir_dtype to = *(const enum weir_dtype *)attribute;
+
+	if (weir_dtype_size(to) == 0)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "%d is no dtype", (int)to);
+	if (!castable(to) || !castable(inputs[0].dtype))
+		return weiri_fail(error, WEIR_UNIMPLEMENTED, "there is no cast from %s to %s", weir_dtype_name(inputs[0].dtype),
+		                  weir_dtype_name(to));
+	outputs[0] = inputs[0];
+	outputs[0].dtype = to;
+	return WEIR_OK;
+}
+
+static const struct weiri_op cast_op = {.name = "cast", .infer = infer, .compute = compute, .run = weiri_math_run};
+
+enum weir_status weir_op_cast(weir_graph *graph, const char *name, weir_output x, enum weir_dtype dtype,
+                              weir_output *out, weir_error *error)
+{
+	return weiri_math_build(graph, &cast_op, name, &x, 1, &dtype, sizeof(dtype), 1, out, error);
+}

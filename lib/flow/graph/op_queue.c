@@ -1,0 +1,472 @@
+/*
+ * op_queue.c - tensor queues as nodes: one queue, or one of a list from which a scalar chooses in
+ * each step.
+ *
+ * The queue starts and completes the operations of nodes that wait (session/wait.c turns a completion
+ * into the rest of the step). So a full or empty queue holds no thread. With a list, input 0 is the
+ * index, and the outputs' specs contain what all queues of the list have in common.
+ */
+#include <stddef.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "graph/node.h"
+#include "tuples/queue_list.h"
+#include "tuples/tuple.h"
+
+struct queue_use {
+	weir_tensor_queue *queue;
+	const weir_tensor_queue_list *list; /* instead of a queue */
+	/* Of a close only; the other nodes have no memory for it. */
+	enum weir_close_mode mode;
+	weir_error cause;
+};
+
+static const char *resource(const void *attribute)
+{
+	const struct queue_use *use = attribute;
+
+	return use->list != NULL ? use->list->name : weir_tensor_queue_name(use->queue);
+}
+
+static int touches(const weir_node *node, size_t i, struct weiri_resource *described)
+{
+	const struct queue_use *use = node->attribute;
+	weir_tensor_queue *queue;
+
+	if (i >= (use->list != NULL ? use->list->queue_count : 1))
+		return 0;
+	queue = use->list != NULL ? use->list->queues[i] : use->queue;
+	*described = (struct weiri_resource){queue, "queue", weir_tensor_queue_name(queue)};
+	return 1;
+}
+
+/* --- What a builder is given --- */
+
+struct target {
+	struct queue_use use;
+	size_t use_size;
+	const weir_output *index; /* with a list */
+	const struct weiri_component *components;
+	size_t count;
+};
+
+static struct target target_of(weir_tensor_queue *queue)
+{
+	struct target target;
+
+	(void)memset(&target, 0, sizeof(target));
+	target.use.queue = queue;
+	target.use_size = offsetof(struct queue_use, mode);
+	if (queue != NULL) {
+		target.components = queue->components;
+		target.count = queue->count;
+	}
+	return target;
+}
+
+static struct target target_at(const weir_tensor_queue_list *list, const weir_output *index)
+{
+	struct target target = target_of(NULL);
+
+	target.use.list = list;
+	target.index = index;
+	if (list != NULL) {
+		target.components = list->components;
+		target.count = list->count;
+	}
+	return target;
+}
+
+static int integer_scalar(const struct weiri_spec *spec)
+{
+	return (spec->dtype == WEIR_I32 || spec->dtype == WEIR_I64) && (!spec->ranked || spec->shape.rank == 0);
+}
+
+/* 1 if `what` is, or may be, an integer. */
+static enum weir_status check_integer(const weir_graph *graph, const struct weiri_op *op, const char *name,
+                                      const char *what, weir_output output, weir_error *error)
+{
+	char text[WEIRI_SPEC_TEXT_SIZE];
+
+	/* The build itself reports an output that is not one. */
+	if (graph == NULL || weiri_output_check(graph, output, what, NULL) != WEIR_OK ||
+	    integer_scalar(weiri_output_spec(output)))
+		return WEIR_OK;
+	return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, op, name, "expected %s as an i32 or i64 scalar, got %s", what,
+	                       weiri_spec_text(weiri_output_spec(output), text));
+}
+
+/* inputs: those after the index. node may be NULL. */
+static enum weir_status build(weir_graph *graph, const struct weiri_op *op, const char *name,
+                              const struct target *target, const weir_output inputs[], size_t input_count,
+                              const struct weiri_spec specs[], size_t output_count, weir_node **node, weir_error *error)
+{
+	weir_output all[WEIR_TENSOR_QUEUE_MAX_COMPONENTS + 1];
+	size_t index_count = target->index != NULL ? 1 : 0;
+	struct weiri_node_request request;
+	enum weir_status status;
+	weir_node *built;
+
+	if (target->index != NULL) {
+		status = check_integer(graph, op, name, "index", *target->index, error);
+		if (status != WEIR_OK)
+			return status;
+		all[0] = *target->index;
+	}
+	if (input_count != 0)
+		(void)memcpy(all + index_count, inputs, input_count * sizeof(inputs[0]));
+	(void)memset(&request, 0, sizeof(request));
+	request.op = op;
+	request.name = name;
+	request.inputs = all;
+	request.input_count = index_count + input_count;
+	request.specs = specs;
+	request.output_count = output_count;
+	request.attribute = &target->use;
+	request.attribute_size = target->use_size;
+	status = weiri_node_build(graph, &request, &built, error);
+	if (status == WEIR_OK && node != NULL)
+		*node = built;
+	return status;
+}
+
+/* The tuple's length, which every call of a queue must state. */
+static enum weir_status check_count(const struct weiri_op *op, const char *name, const struct target *target,
+                                    const void *array, const char *what, size_t count, weir_error *error)
+{
+	if (target->components == NULL)
+		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, op, name, "%s is NULL",
+		                       target->index != NULL ? "list" : "queue");
+	if (array == NULL)
+		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, op, name, "%s is NULL", what);
+	if (count != target->count)
+		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, op, name, "queue \"%s\" expects %zu component%s, got %zu",
+		                       resource(&target->use), target->count, WEIRI_S(target->count), count);
+	return WEIR_OK;
+}
+
+/* The spec of an item's component; with `batched`, of rows of it. */
+static struct weiri_spec component_spec(const struct weiri_component *component, int batched)
+{
+	struct weiri_spec spec = weiri_spec_of(component->dtype, component->has_shape ? &component->shape : NULL);
+
+	if (!batched || !spec.ranked)
+		return spec;
+	/* The queue has ensured that there is one more dimension. */
+	spec.shape.rank++;
+	spec.shape.dims[0] = -1;
+	(void)memcpy(&spec.shape.dims[1], component->shape.dims, component->shape.rank * sizeof(int64_t));
+	return spec;
+}
+
+/* --- When it runs --- */
+
+static enum weir_status read_integer(const struct weiri_call *call, const weir_tensor *input, const char *what,
+                                     int64_t *value)
+{
+	struct weiri_spec got = weiri_spec_of_tensor(input);
+	char text[WEIRI_SPEC_TEXT_SIZE];
+
+	if (!integer_scalar(&got))
+		return weiri_fail(call->error, WEIR_INVALID_ARGUMENT, "expected %s as an i32 or i64 scalar, got %s", what,
+		                  weiri_spec_text(&got, text));
+	*value =
+		got.dtype == WEIR_I32 ? *(const int32_t *)weir_tensor_data(input) : *(const int64_t *)weir_tensor_data(input);
+	return WEIR_OK;
+}
+
+/* The queue that this step uses, and the inputs after the index. */
+static enum weir_status choose(const struct weiri_call *call, weir_tensor_queue **queue, weir_tensor *const **inputs)
+{
+	const struct queue_use *use = call->node->attribute;
+	enum weir_status status;
+	int64_t index;
+
+	*inputs = call->inputs;
+	*queue = use->queue;
+	if (use->list == NULL)
+		return WEIR_OK;
+	status = read_integer(call, call->inputs[0], "index", &index);
+	(*inputs)++;
+	return status == WEIR_OK ? weir_tensor_queue_list_at(use->list, index, queue, call->error) : status;
+}
+
+/* --- Enqueue --- */
+
+static enum weir_status start_enqueue(const struct weiri_call *call, weir_tensor_queue_done_fn *done, void *context,
+                                      weir_pending **operation)
+{
+	weir_tensor *const *tuple;
+	weir_tensor_queue *queue;
+	enum weir_status status = choose(call, &queue, &tuple);
+
+	return status == WEIR_OK
+	           ? weir_tensor_queue_start_enqueue(queue, tuple, queue->count, done, context, operation, call->error)
+	           : status;
+}
+
+static enum weir_status start_enqueue_many(const struct weiri_call *call, weir_tensor_queue_done_fn *done,
+                                           void *context, weir_pending **operation)
+{
+	weir_tensor *const *tuple;
+	weir_tensor_queue *queue;
+	enum weir_status status = choose(call, &queue, &tuple);
+
+	return status == WEIR_OK
+	           ? weir_tensor_queue_start_enqueue_many(queue, tuple, queue->count, done, context, operation, call->error)
+	           : status;
+}
+
+static const struct weiri_op enqueue_op = {
+	.name = "enqueue", .traits = WEIRI_OP_WAITS, .start = start_enqueue, .resource = resource, .touches = touches};
+static const struct weiri_op enqueue_many_op = {.name = "enqueue_many",
+                                                .traits = WEIRI_OP_WAITS,
+                                                .start = start_enqueue_many,
+                                                .resource = resource,
+                                                .touches = touches};
+
+static enum weir_status check_tuple(const weir_graph *graph, const struct weiri_op *op, const char *name,
+                                    const struct target *target, const weir_output tuple[], weir_error *error)
+{
+	for (size_t i = 0; i < target->count; i++) {
+		struct weiri_spec expected = component_spec(&target->components[i], op == &enqueue_many_op);
+		char text_expected[WEIRI_SPEC_TEXT_SIZE];
+		char text_got[WEIRI_SPEC_TEXT_SIZE];
+
+		/* The build itself reports an output that is not one. */
+		if (weiri_output_check(graph, tuple[i], "input", NULL) != WEIR_OK)
+			return WEIR_OK;
+		if (!weiri_spec_compatible(&expected, weiri_output_spec(tuple[i])))
+			return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, op, name,
+			                       "queue \"%s\" expects %s as component %zu (%s), got %s", resource(&target->use),
+			                       weiri_spec_text(&expected, text_expected), i, target->components[i].name,
+			                       weiri_spec_text(weiri_output_spec(tuple[i]), text_got));
+	}
+	return WEIR_OK;
+}
+
+static enum weir_status build_enqueue(weir_graph *graph, const struct weiri_op *op, const char *name,
+                                      struct target target, const weir_output tuple[], size_t count, weir_node **node,
+                                      weir_error *error)
+{
+	enum weir_status status = check_count(op, name, &target, tuple, "tuple", count, error);
+
+	if (status == WEIR_OK)
+		status = check_tuple(graph, op, name, &target, tuple, error);
+	return status == WEIR_OK ? build(graph, op, name, &target, tuple, count, NULL, 0, node, error) : status;
+}
+
+enum weir_status weir_op_enqueue(weir_graph *graph, const char *name, weir_tensor_queue *queue,
+                                 const weir_output tuple[], size_t count, weir_node **node, weir_error *error)
+{
+	return build_enqueue(graph, &enqueue_op, name, target_of(queue), tuple, count, node, error);
+}
+
+enum weir_status weir_op_enqueue_at(weir_graph *graph, const char *name, weir_tensor_queue_list *list,
+                                    weir_output index, const weir_output tuple[], size_t count, weir_node **node,
+                                    weir_error *error)
+{
+	return build_enqueue(graph, &enqueue_op, name, target_at(list, &index), tuple, count, node, error);
+}
+
+enum weir_status weir_op_enqueue_many(weir_graph *graph, const char *name, weir_tensor_queue *queue,
+                                      const weir_output tuple[], size_t count, weir_node **node, weir_error *error)
+{
+	return build_enqueue(graph, &enqueue_many_op, name, target_of(queue), tuple, count, node, error);
+}
+
+enum weir_status weir_op_enqueue_many_at(weir_graph *graph, const char *name, weir_tensor_queue_list *list,
+                                         weir_output index, const weir_output tuple[], size_t count, weir_node **node,
+                                         weir_error *error)
+{
+	return build_enqueue(graph, &enqueue_many_op, name, target_at(list, &index), tuple, count, node, error);
+}
+
+/* --- Dequeue --- */
+
+static enum weir_status start_dequeue(const struct weiri_call *call, weir_tensor_queue_done_fn *done, void *context,
+                                      weir_pending **operation)
+{
+	weir_tensor *const *none;
+	weir_tensor_queue *queue;
+	enum weir_status status = choose(call, &queue, &none);
+
+	return status == WEIR_OK ? weir_tensor_queue_start_dequeue(queue, done, context, operation, call->error) : status;
+}
+
+static enum weir_status start_batch(const struct weiri_call *call, enum weir_queue_op_kind kind,
+                                    weir_tensor_queue_done_fn *done, void *context, weir_pending **operation)
+{
+	weir_tensor *const *n;
+	weir_tensor_queue *queue;
+	int64_t count;
+	enum weir_status status = choose(call, &queue, &n);
+
+	if (status == WEIR_OK)
+		status = read_integer(call, n[0], "n", &count);
+	return status == WEIR_OK
+	           ? weir_tensor_queue_start_dequeue_many(queue, kind, count, done, context, operation, call->error)
+	           : status;
+}
+
+static enum weir_status start_dequeue_many(const struct weiri_call *call, weir_tensor_queue_done_fn *done,
+                                           void *context, weir_pending **operation)
+{
+	return start_batch(call, WEIR_QUEUE_OP_DEQUEUE_MANY, done, context, operation);
+}
+
+static enum weir_status start_dequeue_up_to(const struct weiri_call *call, weir_tensor_queue_done_fn *done,
+                                            void *context, weir_pending **operation)
+{
+	return start_batch(call, WEIR_QUEUE_OP_DEQUEUE_UP_TO, done, context, operation);
+}
+
+static const struct weiri_op dequeue_op = {
+	.name = "dequeue", .traits = WEIRI_OP_WAITS, .start = start_dequeue, .resource = resource, .touches = touches};
+static const struct weiri_op dequeue_many_op = {.name = "dequeue_many",
+                                                .traits = WEIRI_OP_WAITS,
+                                                .start = start_dequeue_many,
+                                                .resource = resource,
+                                                .touches = touches};
+static const struct weiri_op dequeue_up_to_op = {.name = "dequeue_up_to",
+                                                 .traits = WEIRI_OP_WAITS,
+                                                 .start = start_dequeue_up_to,
+                                                 .resource = resource,
+                                                 .touches = touches};
+
+/* With a list, the chosen queue reports this when the node runs. */
+static enum weir_status check_batch(const weir_graph *graph, const struct weiri_op *op, const char *name,
+                                    const struct target *target, weir_output n, weir_error *error)
+{
+	if (target->use.queue != NULL && !target->use.queue->batches)
+		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, op, name,
+		                       "batches of queue \"%s\" need specified shapes, without unknown dims unless it pads",
+		                       resource(&target->use));
+	return check_integer(graph, op, name, "n", n, error);
+}
+
+/* n NULL: one tuple. */
+static enum weir_status build_dequeue(weir_graph *graph, const struct weiri_op *op, const char *name,
+                                      struct target target, const weir_output *n, weir_output outs[], size_t count,
+                                      weir_node **node, weir_error *error)
+{
+	enum weir_status status = check_count(op, name, &target, outs, "outs", count, error);
+	struct weiri_spec specs[WEIR_TENSOR_QUEUE_MAX_COMPONENTS];
+	weir_node *built;
+
+	if (status == WEIR_OK && n != NULL)
+		status = check_batch(graph, op, name, &target, *n, error);
+	if (status != WEIR_OK)
+		return status;
+	for (size_t i = 0; i < count; i++)
+		specs[i] = component_spec(&target.components[i], n != NULL);
+	status = build(graph, op, name, &target, n, n != NULL ? 1 : 0, specs, count, &built, error);
+	for (size_t i = 0; status == WEIR_OK && i < count; i++)
+		outs[i] = (weir_output){built, (uint32_t)i};
+	if (status == WEIR_OK && node != NULL)
+		*node = built;
+	return status;
+}
+
+enum weir_status weir_op_dequeue(weir_graph *graph, const char *name, weir_tensor_queue *queue, weir_output outs[],
+                                 size_t count, weir_node **node, weir_error *error)
+{
+	return build_dequeue(graph, &dequeue_op, name, target_of(queue), NULL, outs, count, node, error);
+}
+
+enum weir_status weir_op_dequeue_at(weir_graph *graph, const char *name, weir_tensor_queue_list *list,
+                                    weir_output index, weir_output outs[], size_t count, weir_node **node,
+                                    weir_error *error)
+{
+	return build_dequeue(graph, &dequeue_op, name, target_at(list, &index), NULL, outs, count, node, error);
+}
+
+enum weir_status weir_op_dequeue_many(weir_graph *graph, const char *name, weir_tensor_queue *queue, weir_output n,
+                                      weir_output outs[], size_t count, weir_node **node, weir_error *error)
+{
+	return build_dequeue(graph, &dequeue_many_op, name, target_of(queue), &n, outs, count, node, error);
+}
+
+enum weir_status weir_op_dequeue_many_at(weir_graph *graph, const char *name, weir_tensor_queue_list *list,
+                                         weir_output index, weir_output n, weir_output outs[], size_t count,
+                                         weir_node **node, weir_error *error)
+{
+	return build_dequeue(graph, &dequeue_many_op, name, target_at(list, &index), &n, outs, count, node, error);
+}
+
+enum weir_status weir_op_dequeue_up_to(weir_graph *graph, const char *name, weir_tensor_queue *queue, weir_output n,
+                                       weir_output outs[], size_t count, weir_node **node, weir_error *error)
+{
+	return build_dequeue(graph, &dequeue_up_to_op, name, target_of(queue), &n, outs, count, node, error);
+}
+
+enum weir_status weir_op_dequeue_up_to_at(weir_graph *graph, const char *name, weir_tensor_queue_list *list,
+                                          weir_output index, weir_output n, weir_output outs[], size_t count,
+                                          weir_node **node, weir_error *error)
+{
+	return build_dequeue(graph, &dequeue_up_to_op, name, target_at(list, &index), &n, outs, count, node, error);
+}
+
+/* --- Size and close --- */
+
+static enum weir_status run_size(const struct weiri_call *call)
+{
+	const struct queue_use *use = call->node->attribute;
+	uint64_t size = weir_tensor_queue_size_approx(use->queue);
+
+	return weiri_i64_tensor(&size, 0, call->allocator, &call->outputs[0], call->error);
+}
+
+static const struct weiri_op size_op = {.name = "queue_size", .run = run_size, .touches = touches};
+
+enum weir_status weir_op_queue_size(weir_graph *graph, const char *name, weir_tensor_queue *queue, weir_output *out,
+                                    weir_error *error)
+{
+	struct weiri_spec spec = weiri_spec_scalar(WEIR_I64);
+	struct target target = target_of(queue);
+	enum weir_status status;
+	weir_node *node;
+
+	if (queue == NULL || out == NULL)
+		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, &size_op, name, "%s is NULL",
+		                       queue == NULL ? "queue" : "out");
+	status = build(graph, &size_op, name, &target, NULL, 0, &spec, 1, &node, error);
+	if (status == WEIR_OK) {
+		out->node = node;
+		out->index = 0;
+	}
+	return status;
+}
+
+static enum weir_status run_close(const struct weiri_call *call)
+{
+	const struct queue_use *use = call->node->attribute;
+	const char *name = weir_node_name(call->node);
+	weir_error cause;
+
+	if (weiri_is_cause(&use->cause))
+		(void)weiri_fail(&cause, use->cause.code, "node \"%s\": %s", name, use->cause.message);
+	else
+		(void)weiri_fail(&cause, WEIR_CANCELLED, "node \"%s\" closed it", name);
+	return weir_tensor_queue_close(use->queue, use->mode, &cause);
+}
+
+static const struct weiri_op close_op = {.name = "queue_close", .run = run_close, .touches = touches};
+
+enum weir_status weir_op_queue_close(weir_graph *graph, const char *name, weir_tensor_queue *queue,
+                                     enum weir_close_mode mode, const weir_error *cause, weir_node **node,
+                                     weir_error *error)
+{
+	struct target target = target_of(queue);
+
+	if (queue == NULL)
+		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, &close_op, name, "queue is NULL");
+	if (mode != WEIR_CLOSE_DRAIN && mode != WEIR_CLOSE_CANCEL)
+		return weiri_node_fail(error, WEIR_INVALID_ARGUMENT, &close_op, name, "%d is no close mode", (int)mode);
+	target.use.mode = mode;
+	if (cause != NULL)
+		target.use.cause = weiri_error_kept(cause);
+	target.use_size = sizeof(target.use);
+	return build(graph, &close_op, name, &target, NULL, 0, NULL, 0, node, error);
+}

@@ -1,0 +1,307 @@
+/*
+ * op_reduce.c - sums, means and argmax: ops that remove an axis.
+ *
+ * A tensor is treated as [outer, axis, inner]; to reduce all axes, outer = inner = 1. Columns are
+ * summed in blocks, so that memory is read in order and f32 can be summed in double without a large
+ * buffer.
+ */
+#include "graph/node.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/error.h"
+
+enum { EVERY_AXIS = -1, BLOCK = 64 };
+
+struct reduction {
+	int mean;
+	int axis; /* or EVERY_AXIS */
+};
+
+struct extent {
+	size_t outer, axis, inner;
+};
+
+static struct extent extent_of(const weir_shape *shape, int axis)
+{
+	struct extent e = {1, 1, 1};
+
+	for (uint32_t i = 0; i < shape->rank; i++) {
+		size_t dim = (size_t)shape->dims[i];
+
+		if (axis == EVERY_AXIS || (int)i == axis)
+			e.axis *= dim;
+		else if ((int)i < axis)
+			e.outer *= dim;
+		else
+			e.inner *= dim;
+	}
+	return e;
+}
+
+/* Adds `rows` rows of `width` elements, `stride` apart, to sums. */
+static void f32_sum(const float *x, size_t rows, size_t stride, size_t width, double sums[])
+{
+	for (size_t r = 0; r < rows; r++) {
+		for (size_t i = 0; i < width; i++)
+			sums[i] += (double)x[r * stride + i];
+	}
+}
+
+static void f64_sum(const double *x, size_t rows, size_t stride, size_t width, double sums[])
+{
+	for (size_t r = 0; r < rows; r++) {
+		for (size_t i = 0; i < width; i++)
+			sums[i] += x[r * stride + i];
+	}
+}
+
+/* Integers wrap: the low half of a 64-bit sum is the 32-bit sum. */
+static void i32_sum(const uint32_t *x, size_t rows, size_t stride, size_t width, uint64_t sums[])
+{
+	for (size_t r = 0; r < rows; r++) {
+		for (size_t i = 0; i < width; i++)
+			sums[i] += x[r * stride + i];
+	}
+}
+
+static void i64_sum(const uint64_t *x, size_t rows, size_t stride, size_t width, uint64_t sums[])
+{
+	for (size_t r = 0; r < rows; r++) {
+		for (size_t i = 0; i < width; i++)
+			sums[i] += x[r * stride + i];
+	}
+}
+
+static void float_block(enum weir_dtype dtype, const void *x, size_t at, const struct extent *e, size_t width,
+                        double divisor, void *out, size_t out_at)
+{
+	double sums[BLOCK] = {0};
+
+	if (dtype == WEIR_F32)
+		f32_sum((const float *)x + at, e->axis, e->inner, width, sums);
+	else
+		f64_sum((const double *)x + at, e->axis, e->inner, width, sums);
+	for (size_t i = 0; i < width; i++) {
+		if (dtype == WEIR_F32)
+			((float *)out)[out_at + i] = (float)(sums[i] / divisor);
+		else
+			((double *)out)[out_at + i] = sums[i] / divisor;
+	}
+}
+
+static void integer_block(enum weir_dtype dtype, const void *x, size_t at, const struct extent *e, size_t width,
+                          void *out, size_t out_at)
+{
+	uint64_t sums[BLOCK] = {0};
+
+	if (dtype == WEIR_I32)
+		i32_sum((const uint32_t *)x + at, e->axis, e->inner, width, sums);
+	else
+		i64_sum((const uint64_t *)x + at, e->axis, e->inner, width, sums);
+	for (size_t i = 0; i < width; i++) {
+		if (dtype == WEIR_I32)
+			((uint32_t *)out)[out_at + i] = (uint32_t)sums[i];
+		else
+			((uint64_t *)out)[out_at + i] = sums[i];
+	}
+}
+
+static enum weir_status compute_reduction(const struct weiri_call *call, void *const data[])
+{
+	const struct reduction *reduction = call->node->attribute;
+	const weir_tensor *x = call->inputs[0];
+	enum weir_dtype dtype = weir_tensor_dtype(x);
+	struct extent e = extent_of(weir_tensor_shape(x), reduction->axis);
+	double divisor = reduction->mean ? (double)e.axis : 1.0;
+
+	for (size_t o = 0; o < e.outer; o++) {
+		for (size_t i = 0; i < e.inner; i += BLOCK) {
+			size_t width = e.inner - i < BLOCK ? e.inner - i : BLOCK;
+			size_t at = o * e.axis * e.inner + i;
+
+			if (dtype == WEIR_F32 || dtype == WEIR_F64)
+				float_block(dtype, weir_tensor_data(x), at, &e, width, divisor, data[0], o * e.inner + i);
+			else
+				integer_block(dtype, weir_tensor_data(x), at, &e, width, data[0], o * e.inner + i);
+		}
+	}
+	return WEIR_OK;
+}
+
+static void remove_axis(weir_shape *shape, uint32_t axis)
+{
+	shape->rank--;
+	for (uint32_t i = axis; i < shape->rank; i++)
+		shape->dims[i] = shape->dims[i + 1];
+}
+
+static enum weir_status infer_reduction(const void *attribute, const struct weiri_spec inputs[],
+                                        struct weiri_spec outputs[], weir_error *error)
+{
+	const struct reduction *reduction = attribute;
+	const struct weiri_spec *x = &inputs[0];
+	enum weir_status status =
+		reduction->mean ? weiri_float_check(x->dtype, error) : weiri_numeric_check(x->dtype, error);
+	char text[WEIRI_SPEC_TEXT_SIZE];
+
+	if (status != WEIR_OK)
+		return status;
+	if (reduction->axis == EVERY_AXIS) {
+		outputs[0] = weiri_spec_scalar(x->dtype);
+		return WEIR_OK;
+	}
+	if (reduction->axis >= WEIR_MAX_RANK || (x->ranked && (uint32_t)reduction->axis >= x->shape.rank))
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "there is no axis %d in %s", reduction->axis,
+		                  weiri_spec_text(x, text));
+	outputs[0] = *x;
+	if (x->ranked)
+		remove_axis(&outputs[0].shape, (uint32_t)reduction->axis);
+	return WEIR_OK;
+}
+
+static const struct weiri_op reduce_sum_op = {
+	.name = "reduce_sum", .infer = infer_reduction, .compute = compute_reduction, .run = weiri_math_run};
+static const struct weiri_op reduce_mean_op = {
+	.name = "reduce_mean", .infer = infer_reduction, .compute = compute_reduction, .run = weiri_math_run};
+
+static enum weir_status build_reduction(weir_graph *graph, const char *name, int mean, int axis, weir_output x,
+                                        weir_output *out, weir_error *error)
+{
+	struct reduction reduction;
+
+	reduction.mean = mean;
+	reduction.axis = axis;
+	return weiri_math_build(graph, mean ? &reduce_mean_op : &reduce_sum_op, name, &x, 1, &reduction, sizeof(reduction),
+	                        1, out, error);
+}
+
+/* An axis that no tensor can have maps to one that no tensor can have. */
+static int as_axis(uint32_t axis)
+{
+	return axis < WEIR_MAX_RANK ? (int)axis : WEIR_MAX_RANK;
+}
+
+enum weir_status weir_op_reduce_sum(weir_graph *graph, const char *name, weir_output x, weir_output *out,
+                                    weir_error *error)
+{
+	return build_reduction(graph, name, 0, EVERY_AXIS, x, out, error);
+}
+
+enum weir_status weir_op_reduce_sum_axis(weir_graph *graph, const char *name, weir_output x, uint32_t axis,
+                                         weir_output *out, weir_error *error)
+{
+	return build_reduction(graph, name, 0, as_axis(axis), x, out, error);
+}
+
+enum weir_status weir_op_reduce_mean(weir_graph *graph, const char *name, weir_output x, weir_output *out,
+                                     weir_error *error)
+{
+	return build_reduction(graph, name, 1, EVERY_AXIS, x, out, error);
+}
+
+enum weir_status weir_op_reduce_mean_axis(weir_graph *graph, const char *name, weir_output x, uint32_t axis,
+                                          weir_output *out, weir_error *error)
+{
+	return build_reduction(graph, name, 1, as_axis(axis), x, out, error);
+}
+
+/*
+ * The first of the largest elements. NaN counts as larger than any number, so that it is not
+ * hidden.
+ */
+static int64_t f32_argmax(const float *x, size_t n)
+{
+	size_t best = 0;
+
+	for (size_t i = 1; i < n; i++) {
+		if (x[i] > x[best] || (isnan(x[i]) && !isnan(x[best])))
+			best = i;
+	}
+	return (int64_t)best;
+}
+
+static int64_t f64_argmax(const double *x, size_t n)
+{
+	size_t best = 0;
+
+	for (size_t i = 1; i < n; i++) {
+		if (x[i] > x[best] || (isnan(x[i]) && !isnan(x[best])))
+			best = i;
+	}
+	return (int64_t)best;
+}
+
+static int64_t i32_argmax(const int32_t *x, size_t n)
+{
+	size_t best = 0;
+
+	for (size_t i = 1; i < n; i++) {
+		if (x[i] > x[best])
+			best = i;
+	}
+	return (int64_t)best;
+}
+
+static int64_t i64_argmax(const int64_t *x, size_t n)
+{
+	size_t best = 0;
+
+	for (size_t i = 1; i < n; i++) {
+		if (x[i] > x[best])
+			best = i;
+	}
+	return (int64_t)best;
+}
+
+static int64_t argmax(enum weir_dtype dtype, const void *x, size_t at, size_t n)
+{
+	if (dtype == WEIR_F32)
+		return f32_argmax((const float *)x + at, n);
+	if (dtype == WEIR_F64)
+		return f64_argmax((const double *)x + at, n);
+	if (dtype == WEIR_I32)
+		return i32_argmax((const int32_t *)x + at, n);
+	return i64_argmax((const int64_t *)x + at, n);
+}
+
+static enum weir_status compute_argmax(const struct weiri_call *call, void *const data[])
+{
+	const weir_tensor *x = call->inputs[0];
+	const weir_shape *shape = weir_tensor_shape(x);
+	size_t columns = (size_t)shape->dims[shape->rank - 1];
+	size_t rows = columns != 0 ? (size_t)weir_tensor_element_count(x) / columns : 0;
+
+	for (size_t r = 0; r < rows; r++)
+		((int64_t *)data[0])[r] = argmax(weir_tensor_dtype(x), weir_tensor_data(x), r * columns, columns);
+	return WEIR_OK;
+}
+
+static enum weir_status infer_argmax(const void *attribute, const struct weiri_spec inputs[],
+                                     struct weiri_spec outputs[], weir_error *error)
+{
+	const struct weiri_spec *x = &inputs[0];
+	enum weir_status status = weiri_numeric_check(x->dtype, error);
+	char text[WEIRI_SPEC_TEXT_SIZE];
+
+	(void)attribute;
+	if (status != WEIR_OK)
+		return status;
+	if (x->ranked && (x->shape.rank == 0 || x->shape.dims[x->shape.rank - 1] == 0))
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "expected a last axis with elements, got %s",
+		                  weiri_spec_text(x, text));
+	outputs[0] = *x;
+	outputs[0].dtype = WEIR_I64;
+	if (x->ranked)
+		remove_axis(&outputs[0].shape, x->shape.rank - 1);
+	return WEIR_OK;
+}
+
+static const struct weiri_op argmax_op = {
+	.name = "argmax", .infer = infer_argmax, .compute = compute_argmax, .run = weiri_math_run};
+
+enum weir_status weir_op_argmax(weir_graph *graph, const char *name, weir_output x, weir_output *out, weir_error *error)
+{
+	return weiri_math_build(graph, &argmax_op, name, &x, 1, NULL, 0, 1, out, error);
+}

@@ -1,0 +1,78 @@
+/*
+ * spec.c - partial knowledge of tensors.
+ */
+#include "graph/spec.h"
+
+#include <stdio.h>
+
+struct weiri_spec weiri_spec_of(enum weir_dtype dtype, const weir_shape *shape)
+{
+	struct weiri_spec spec = {.dtype = dtype};
+
+	if (shape != NULL) {
+		spec.ranked = 1;
+		spec.shape = *shape;
+	}
+	return spec;
+}
+
+struct weiri_spec weiri_spec_scalar(enum weir_dtype dtype)
+{
+	return (struct weiri_spec){.dtype = dtype, .ranked = 1};
+}
+
+struct weiri_spec weiri_spec_vector(enum weir_dtype dtype, int64_t size)
+{
+	struct weiri_spec spec = weiri_spec_scalar(dtype);
+
+	spec.shape.rank = 1;
+	spec.shape.dims[0] = size;
+	return spec;
+}
+
+struct weiri_spec weiri_spec_of_tensor(const weir_tensor *tensor)
+{
+	return weiri_spec_of(weir_tensor_dtype(tensor), weir_tensor_shape(tensor));
+}
+
+int weiri_dim_compatible(int64_t a, int64_t b)
+{
+	return a < 0 || b < 0 || a == b;
+}
+
+int64_t weiri_dim_merge(int64_t a, int64_t b)
+{
+	return a < 0 ? b : a;
+}
+
+int weiri_spec_compatible(const struct weiri_spec *a, const struct weiri_spec *b)
+{
+	if (a->dtype != b->dtype)
+		return 0;
+	if (!a->ranked || !b->ranked)
+		return 1;
+	if (a->shape.rank != b->shape.rank)
+		return 0;
+	for (uint32_t i = 0; i < a->shape.rank; i++) {
+		if (!weiri_dim_compatible(a->shape.dims[i], b->shape.dims[i]))
+			return 0;
+	}
+	return 1;
+}
+
+int weiri_partial_shape_ok(const weir_shape *shape)
+{
+	return shape->rank <= WEIR_MAX_RANK;
+}
+
+const char *weiri_spec_text(const struct weiri_spec *spec, char text[])
+{
+	char dims[WEIRI_SPEC_TEXT_SIZE - 16];
+
+	if (spec->ranked)
+		(void)weir_shape_text(&spec->shape, dims, sizeof(dims));
+	else
+		(void)snprintf(dims, sizeof(dims), "of any shape");
+	(void)snprintf(text, WEIRI_SPEC_TEXT_SIZE, "%s %s", weir_dtype_name(spec->dtype), dims);
+	return text;
+}

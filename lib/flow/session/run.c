@@ -1,0 +1,103 @@
+/*
+ * run.c - weir_session_run: checks, starts a step, waits for it, and returns the fetched values.
+ */
+#include "base/error.h"
+#include "session/session.h"
+#include "session/step.h"
+#include "sync/delivery.h"
+
+static enum weir_status check_arguments(const weir_session *session, const struct weiri_signature *signature,
+                                        weir_tensor *results[], weir_error *error)
+{
+	const char *missing = NULL;
+
+	if (session == NULL)
+		missing = "session";
+	else if (signature->feeds == NULL && signature->feed_count > 0)
+		missing = "feeds";
+	else if (signature->fetches == NULL && signature->fetch_count > 0)
+		missing = "fetches";
+	else if (results == NULL && signature->fetch_count > 0)
+		missing = "results";
+	else if (signature->targets == NULL && signature->target_count > 0)
+		missing = "targets";
+	return missing == NULL ? WEIR_OK
+	                       : weiri_fail(error, WEIR_INVALID_ARGUMENT, "weir_session_run: %s is NULL", missing);
+}
+
+/* The session's own limit is for runs without a deadline. */
+static uint64_t deadline_of(const weir_session *session, uint64_t deadline_ns)
+{
+	return deadline_ns == WEIR_NO_DEADLINE && session->operation_timeout_ns != 0
+	           ? weir_deadline_in(session->operation_timeout_ns)
+	           : deadline_ns;
+}
+
+/* 1: the step has ended; 0: the caller leaves it to the workers. */
+static int await(struct weiri_step *step)
+{
+	uint64_t deadline_ns = step->deadline_ns;
+
+	for (;;) {
+		uint32_t seen;
+
+		weiri_deliver_due(); /* a run inside a completion may wait for completions that are due on its own thread */
+		seen = weiri_signal_now(&step->signal);
+
+		if (weiri_latch_is_set(&step->ended))
+			return 1;
+		if (step->may_be_left && weiri_latch_is_set(&step->stopped))
+			return 0;
+		if (step->caller_helps && weir_pool_help(step->session->pool, 1) > 0)
+			continue;
+		if (weiri_signal_wait(&step->signal, seen, deadline_ns))
+			continue;
+		weiri_step_stop_for_deadline(step);
+		if (step->may_be_left)
+			return weiri_latch_is_set(&step->ended);
+		/* Weir's own ops end now. */
+		deadline_ns = WEIR_NO_DEADLINE;
+	}
+}
+
+static void take_results(const struct weiri_step *step, weir_tensor *results[])
+{
+	for (size_t i = 0; i < step->plan->fetch_count; i++)
+		results[i] = weir_tensor_retain(step->values[step->plan->fetch_slots[i]]);
+}
+
+static enum weir_status run_step(weir_session *session, const struct weiri_plan *plan, const struct weir_feed feeds[],
+                                 uint64_t deadline_ns, weir_cancel *cancel, weir_tensor *results[], weir_error *error)
+{
+	struct weiri_step *step;
+	enum weir_status status = weiri_step_create(session, plan, feeds, deadline_ns, cancel, &step, error);
+
+	if (status != WEIR_OK)
+		return status;
+	weiri_step_begin(step);
+	status = await(step) ? weiri_step_outcome(step, error) : weiri_step_outcome_so_far(step, error);
+	if (status == WEIR_OK)
+		take_results(step, results);
+	weiri_step_release(step);
+	return status;
+}
+
+enum weir_status weir_session_run(weir_session *session, const struct weir_feed feeds[], size_t feed_count,
+                                  const weir_output fetches[], size_t fetch_count, weir_tensor *results[],
+                                  weir_node *const targets[], size_t target_count, uint64_t deadline_ns,
+                                  weir_cancel *cancel, weir_error *error)
+{
+	struct weiri_signature signature = {feeds, feed_count, fetches, fetch_count, targets, target_count, 0};
+	const struct weiri_plan *plan;
+	enum weir_status status = check_arguments(session, &signature, results, error);
+
+	if (status != WEIR_OK)
+		return status;
+	if (!weiri_gate_enter(&session->gate))
+		return weiri_session_refuse(session, "weir_session_run", error);
+	status = weiri_session_plan(session, &signature, &plan, error);
+	if (status == WEIR_OK)
+		return run_step(session, plan, feeds, deadline_of(session, deadline_ns), cancel, results, error);
+	weiri_gate_leave(&session->gate);
+	return status;
+}

@@ -1,0 +1,344 @@
+/*
+ * step.c - creating and ending a step, and the two ways in which it fails.
+ */
+#include "session/step.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "graph/layout.h"
+#include "session/session.h"
+
+static void free_values(struct weiri_step *step)
+{
+	const struct weiri_plan *plan = step->plan;
+
+	/*
+	 * Without user code no node outlives the run, so the caller's references to the feeds suffice.
+	 */
+	for (size_t i = 0; plan->has_user_code && i < plan->feed_count; i++)
+		weir_tensor_release(step->values[i]);
+	for (uint32_t n = 0; n < plan->node_count; n++) {
+		const struct weiri_plan_node *p = &plan->nodes[n];
+
+		for (uint32_t i = 0; i < p->node->output_count; i++) {
+			if (weiri_output_owned(p->node, i))
+				weir_tensor_release(step->values[p->outputs + i]);
+		}
+	}
+	weir_read_release_many(step->holds, plan->hold_count);
+}
+
+static void free_step(struct weiri_step *step)
+{
+	weir_session *session = step->session;
+
+	free_values(step);
+	weir_cancel_release(step->token);
+	weir_cancel_release(step->user_token);
+	weiri_release(&session->allocator, step, step->plan->step.size, WEIRI_LAYOUT_ALIGNMENT);
+	weiri_gate_leave(&session->gate);
+}
+
+void weiri_step_release(struct weiri_step *step)
+{
+	if (weiri_countdown_arrive(&step->references))
+		free_step(step);
+}
+
+/* --- Creation --- */
+
+static enum weir_status check_feed(weir_output output, const struct weir_feed *feed, weir_error *error)
+{
+	const struct weiri_spec *expected = weiri_output_spec(output);
+	struct weiri_spec got;
+	char text_expected[WEIRI_SPEC_TEXT_SIZE];
+	char text_got[WEIRI_SPEC_TEXT_SIZE];
+
+	if (feed->value == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "the feed of \"%s\" is NULL", output.node->name);
+	if (expected->dtype == weir_tensor_dtype(feed->value) &&
+	    (!expected->ranked || weir_shape_fits(&expected->shape, weir_tensor_shape(feed->value))))
+		return WEIR_OK;
+	got = weiri_spec_of_tensor(feed->value);
+	return weiri_fail(error, WEIR_INVALID_ARGUMENT, "the feed of \"%s\" must be %s, got %s", output.node->name,
+	                  weiri_spec_text(expected, text_expected), weiri_spec_text(&got, text_got));
+}
+
+static void init_nodes(struct weiri_step *step)
+{
+	const struct weiri_plan *plan = step->plan;
+
+	for (uint32_t i = 0; i < plan->node_count; i++) {
+		step->nodes[i].step = step;
+		step->nodes[i].index = i;
+		step->nodes[i].next = WEIRI_NO_NODE;
+		weiri_countdown_init(&step->nodes[i].pending, plan->nodes[i].pending);
+	}
+}
+
+static void bind_values(struct weiri_step *step, const struct weir_feed feeds[])
+{
+	const struct weiri_plan *plan = step->plan;
+
+	for (size_t i = 0; i < plan->feed_count; i++)
+		step->values[i] = plan->has_user_code ? weir_tensor_retain(feeds[i].value) : feeds[i].value;
+	for (uint32_t i = 0; i < plan->constant_count; i++)
+		step->values[plan->feed_count + i] = plan->constants[i];
+}
+
+static struct weiri_step *allocate_step(weir_session *session, const struct weiri_plan *plan)
+{
+	const struct weiri_step_layout *layout = &plan->step;
+	struct weiri_step *step = weiri_allocate(&session->allocator, layout->size, WEIRI_LAYOUT_ALIGNMENT);
+
+	if (step == NULL)
+		return NULL;
+	/* Waits come last and are initialized when they start. */
+	(void)memset(step, 0, layout->waits);
+	step->session = session;
+	step->plan = plan;
+	step->values = weiri_layout_at(step, layout->values);
+	step->inputs = weiri_layout_at(step, layout->inputs);
+	step->holds = weiri_layout_at(step, layout->holds);
+	step->nodes = weiri_layout_at(step, layout->nodes);
+	step->waits = weiri_layout_at(step, layout->waits);
+	weiri_countdown_init(&step->references, 2);
+	weiri_countdown_init(&step->remaining, plan->node_count);
+	weiri_signal_init(&step->signal);
+	weiri_latch_init(&step->ended);
+	weiri_latch_init(&step->incomplete);
+	weiri_latch_init(&step->failed);
+	weiri_latch_init(&step->stopped);
+	weiri_latch_init(&step->blamed);
+	init_nodes(step);
+	return step;
+}
+
+/* Cancels the step with the cause of a token that fired, and releases the hook's reference. */
+static void stop_with_cause_of(struct weiri_step *step, const weir_cancel *token)
+{
+	weir_error cause;
+
+	WEIR_ASSERT1(S3, weiri_countdown_left(&step->references) != 0);
+	if (weir_cancel_cause(token, &cause) != WEIR_OK)
+		weiri_step_stop(step, &cause);
+}
+
+static void on_session_closed(void *context)
+{
+	struct weiri_step *step = context;
+
+	stop_with_cause_of(step, step->session->token);
+	weiri_step_release(step);
+}
+
+static void on_user_cancel(void *context)
+{
+	struct weiri_step *step = context;
+
+	stop_with_cause_of(step, step->user_token);
+	weiri_step_release(step);
+}
+
+static enum weir_status watch(struct weiri_step *step, weir_cancel *token, weir_cancel_fn *fn, weir_cancel_hook **hook)
+{
+	enum weir_status status;
+
+	if (token == NULL)
+		return WEIR_OK;
+	weiri_step_retain(step);
+	status = weir_cancel_on(token, fn, step, hook);
+	if (status != WEIR_OK)
+		weiri_step_release(step);
+	return status;
+}
+
+/*
+ * A step whose ops may wait or read the token must be reached when it is to end. Other steps check
+ * between nodes.
+ */
+static enum weir_status connect_tokens(struct weiri_step *step)
+{
+	enum weir_status status;
+
+	if (step->plan->wait_count == 0 && !step->plan->has_user_code)
+		return WEIR_OK;
+	status = weir_cancel_create(&step->session->allocator, &step->token, NULL);
+	if (status == WEIR_OK)
+		status = watch(step, step->session->token, on_session_closed, &step->session_hook);
+	if (status == WEIR_OK)
+		status = watch(step, step->user_token, on_user_cancel, &step->user_hook);
+	return status;
+}
+
+/* The seed of the draws of this step; 0: none are made. */
+static uint64_t shuffle_of(weir_session *session)
+{
+	if (session->shuffle_seed == 0)
+		return 0;
+	return (session->shuffle_seed * UINT64_C(0x9E3779B97F4A7C15) + weiri_serial_take(&session->steps) * 2) | 1;
+}
+
+/* Before the step ends or is discarded. */
+static void disconnect(struct weiri_step *step, weir_cancel_hook *hook)
+{
+	if (hook != NULL && weir_cancel_off(hook))
+		weiri_step_release(step);
+}
+
+enum weir_status weiri_step_create(weir_session *session, const struct weiri_plan *plan, const struct weir_feed feeds[],
+                                   uint64_t deadline_ns, weir_cancel *cancel, struct weiri_step **out,
+                                   weir_error *error)
+{
+	enum weir_status status = WEIR_OK;
+	struct weiri_step *step;
+
+	for (size_t i = 0; status == WEIR_OK && i < plan->feed_count; i++)
+		status = check_feed(plan->feeds[i], &feeds[i], error);
+	step = status == WEIR_OK ? allocate_step(session, plan) : NULL;
+	if (step == NULL) {
+		weiri_gate_leave(&session->gate);
+		return status != WEIR_OK ? status : weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "no memory for a step");
+	}
+	bind_values(step, feeds);
+	step->deadline_ns = deadline_ns;
+	step->started_ns = step->deadline_ns != WEIR_NO_DEADLINE ? weir_now_ns() : 0;
+	step->caller_helps = session->workers == 0 || weiri_inside_kernel();
+	step->shuffle = shuffle_of(session);
+	step->may_be_left = plan->has_user_code && session->workers != 0;
+	if (cancel != NULL)
+		step->user_token = weir_cancel_retain(cancel);
+	status = connect_tokens(step);
+	if (status != WEIR_OK) {
+		weiri_step_disconnect(step);
+		weiri_step_release(step);
+		weiri_step_release(step);
+		return weiri_fail(error, status, "no memory for a step");
+	}
+	*out = step;
+	return WEIR_OK;
+}
+
+void weiri_step_disconnect(struct weiri_step *step)
+{
+	disconnect(step, step->session_hook);
+	disconnect(step, step->user_hook);
+}
+
+/* --- Failing --- */
+
+void weiri_step_stop(struct weiri_step *step, const weir_error *cause)
+{
+	if (!weiri_latch_claim(&step->stopped))
+		return;
+	step->stop = *cause;
+	weiri_latch_set(&step->stopped);
+	if (step->token != NULL)
+		(void)weir_cancel_fire(step->token, cause);
+	if (step->may_be_left)
+		weiri_signal_raise(&step->signal);
+}
+
+void weiri_step_stop_for_deadline(struct weiri_step *step)
+{
+	weir_error cause;
+
+	(void)weiri_fail(&cause, WEIR_DEADLINE_EXCEEDED, "the step did not end within %.3f s",
+	                 (double)(weir_now_ns() - step->started_ns) / 1e9);
+	weiri_step_stop(step, &cause);
+}
+
+static void blame(struct weiri_step *step, uint32_t index)
+{
+	const struct weiri_plan_node *p = &step->plan->nodes[index];
+
+	if (!weiri_latch_claim(&step->blamed))
+		return;
+	step->culprit = index;
+	if ((p->node->op->traits & WEIRI_OP_WAITS) != 0 && step->waits[p->wait].since_ns != 0)
+		step->culprit_waited_ns = weir_now_ns() - step->waits[p->wait].since_ns;
+	weiri_latch_set(&step->blamed);
+}
+
+void weiri_step_node_failed(struct weiri_step *step, uint32_t index, enum weir_status status, const char *message)
+{
+	const weir_node *node = step->plan->nodes[index].node;
+
+	weiri_latch_set(&step->incomplete);
+	if (weiri_latch_is_set(&step->stopped)) {
+		blame(step, index);
+		return;
+	}
+	if (!weiri_latch_claim(&step->failed))
+		return;
+	(void)weiri_node_fail(&step->failure, status, node->op, node->name, "%s",
+	                      message[0] != '\0' ? message : weir_status_name(status));
+	weiri_latch_set(&step->failed);
+	if (step->token != NULL)
+		(void)weir_cancel_fire(step->token, &step->failure);
+}
+
+int weiri_step_stopping(struct weiri_step *step)
+{
+	if (weiri_latch_is_set(&step->incomplete) || weiri_latch_is_set(&step->failed))
+		return 1;
+	if (weir_cancel_fired(step->session->token))
+		stop_with_cause_of(step, step->session->token);
+	if (weir_cancel_fired(step->user_token))
+		stop_with_cause_of(step, step->user_token);
+	if (step->deadline_ns != WEIR_NO_DEADLINE && weir_now_ns() >= step->deadline_ns)
+		weiri_step_stop_for_deadline(step);
+	return weiri_latch_is_set(&step->stopped);
+}
+
+/* Appends to the message which nodes waited, or are still running, when the stop came. */
+static void tell_culprit(struct weiri_step *step, char *text, size_t size)
+{
+	const weir_node *node;
+
+	if (!weiri_latch_is_set(&step->blamed)) {
+		if (!weiri_latch_is_set(&step->ended))
+			(void)snprintf(text, size, "; kernels that still run are left to end by themselves");
+		return;
+	}
+	node = step->plan->nodes[step->culprit].node;
+	if (node->op->resource != NULL)
+		(void)snprintf(text, size, "; %s \"%s\" of %s \"%s\" had waited %.3f s", node->op->name, node->name,
+		               node->op->resource_kind != NULL ? node->op->resource_kind : "queue",
+		               node->op->resource(node->attribute), (double)step->culprit_waited_ns / 1e9);
+	else
+		(void)snprintf(text, size, "; %s \"%s\" was under way", node->op->name, node->name);
+}
+
+static enum weir_status tell_stop(struct weiri_step *step, weir_error *error)
+{
+	size_t used;
+
+	if (error != NULL) {
+		*error = step->stop;
+		used = strlen(error->message);
+		tell_culprit(step, error->message + used, sizeof(error->message) - used);
+	}
+	return step->stop.code;
+}
+
+enum weir_status weiri_step_outcome_so_far(struct weiri_step *step, weir_error *error)
+{
+	if (weiri_latch_is_set(&step->failed)) {
+		if (error != NULL)
+			*error = step->failure;
+		return step->failure.code;
+	}
+	if (weiri_latch_is_set(&step->stopped))
+		return tell_stop(step, error);
+	return weiri_fail(error, WEIR_DEADLINE_EXCEEDED, "the step did not end in time");
+}
+
+enum weir_status weiri_step_outcome(struct weiri_step *step, weir_error *error)
+{
+	return weiri_latch_is_set(&step->incomplete) ? weiri_step_outcome_so_far(step, error) : WEIR_OK;
+}

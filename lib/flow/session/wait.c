@@ -1,0 +1,117 @@
+/*
+ * wait.c - queue operations that are under way while no thread waits for them.
+ *
+ * The start of an operation and its completion are two parties. The second to arrive continues the
+ * step. That is usually the starter, on its own thread, because the queue had room or items.
+ * Otherwise it is the completion, which continues through the pool: it must not do the step's work
+ * on the thread that made the operation possible.
+ *
+ * A hook on the step's token cancels the operation. The hook may run at the same time as the
+ * completion. So both use the operation's handle, and the last user releases it. If there is no
+ * memory for the hook, the starter cancels the operation, which says so unless it ended before for
+ * another reason.
+ */
+#include "session/step.h"
+
+#include <string.h>
+
+#include "base/compiler.h"
+#include "sync/pending.h"
+
+static void release_operation(struct weiri_wait *wait, uint32_t users)
+{
+	if (weiri_countdown_arrive_many(&wait->users, users))
+		weir_pending_release(wait->operation);
+}
+
+static void on_cancel(void *context)
+{
+	struct weiri_wait *wait = context;
+	struct weiri_step *step = wait->step;
+	weir_error cause;
+
+	(void)weir_cancel_cause(step->token, &cause);
+	weir_pending_cancel(wait->operation, &cause);
+	release_operation(wait, 1);
+	weiri_step_release(step);
+}
+
+/* Before the starter arrives: the wait is not over. */
+static void watch(struct weiri_wait *wait)
+{
+	struct weiri_step *step = wait->step;
+
+	wait->since_ns = weir_now_ns();
+	weiri_step_retain(step);
+	if (weir_cancel_on(step->token, on_cancel, wait, &wait->hook) == WEIR_OK)
+		return;
+	weiri_step_release(step);
+	weiri_pending_cancel(wait->operation, WEIRI_PENDING_FOR_MEMORY);
+}
+
+/* Both parties have arrived. */
+static void finish(struct weiri_wait *wait)
+{
+	struct weiri_step *step = wait->step;
+	int hook_never_runs = wait->hook == NULL || weir_cancel_off(wait->hook);
+	int watched = wait->hook != NULL;
+
+	if (wait->status != WEIR_OK)
+		weiri_step_node_failed(step, wait->index, wait->status, wait->error.message);
+	release_operation(wait, hook_never_runs ? 2 : 1);
+	if (watched && hook_never_runs)
+		weiri_step_release(step); /* S3 */
+}
+
+static void finish_and_resume(weir_task *task)
+{
+	struct weiri_wait *wait = WEIRI_CONTAINER_OF(task, struct weiri_wait, task);
+
+	finish(wait);
+	weiri_step_resume(wait->step, wait->index);
+}
+
+static void on_done(void *context, enum weir_status status, const weir_error *error, weir_tensor *const tuple[],
+                    size_t count)
+{
+	struct weiri_wait *wait = context;
+	struct weiri_step *step = wait->step;
+	weir_tensor **outputs = step->values + step->plan->nodes[wait->index].outputs;
+
+	wait->status = status;
+	if (status != WEIR_OK && error != NULL)
+		wait->error = *error;
+	for (size_t i = 0; i < count; i++)
+		outputs[i] = tuple[i];
+	weiri_latch_set(&wait->done);
+	if (weiri_countdown_arrive(&wait->parties))
+		weiri_step_submit(step, &wait->task);
+}
+
+int weiri_wait_start(struct weiri_step *step, uint32_t index, const struct weiri_call *call)
+{
+	struct weiri_wait *wait = &step->waits[step->plan->nodes[index].wait];
+	enum weir_status status;
+
+	wait->task.run = finish_and_resume;
+	wait->step = step;
+	wait->index = index;
+	wait->operation = NULL;
+	wait->hook = NULL;
+	wait->since_ns = 0;
+	wait->error.message[0] = '\0';
+	weiri_countdown_init(&wait->parties, 2);
+	weiri_countdown_init(&wait->users, 2);
+	weiri_latch_init(&wait->done);
+	status = call->node->op->start(call, on_done, wait, &wait->operation);
+	if (status != WEIR_OK) {
+		weiri_step_node_failed(step, index, status, call->error->message);
+		return 1;
+	}
+	if (!weiri_latch_is_set(&wait->done))
+		watch(wait);
+	if (!weiri_countdown_arrive(&wait->parties))
+		return 0;
+	finish(wait);
+	return 1;
+}

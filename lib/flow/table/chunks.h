@@ -1,0 +1,107 @@
+/*
+ * chunks.h - trees of chunks that versions of a table share.
+ *
+ * Structure. A version is a root, which points to nodes, which point to chunks. A chunk is 64 KiB
+ * of whole rows, or one larger row. The thread that makes the next version copies the root. Then,
+ * for each row that it changes, it copies the node and the chunk on the path to that row, each
+ * once.
+ *
+ *     root (one for each version) -> nodes of 128 chunks -> chunks of 64 KiB
+ *
+ * Why two levels. For a table of 1 GiB a plain array of chunks has 16,384 pointers: 128 KiB to copy
+ * and as many references to take for one row. With two levels it is 128 + 128. A third level would
+ * save 100 ns of an update that copies 64 KiB anyway, and cost each read a cache line.
+ *
+ * Invariants
+ *   T1  what a published root can reach is never written again, except the reference counts
+ *   T2  a node counts the roots that point to it, a chunk the pointers in nodes, a geometry the
+ *       roots and its table. Each is freed at 0
+ *   T3  a thread that takes a reference can reach the object through a root that it holds; so the
+ *       count is not 0 then
+ * Why a version lives as long as it is read. The root is the memory of a tensor, which is the value
+ * of a variable (table.c). The tensor's release function destroys it, when no handle, slot or
+ * section can reach that version (reclaim/section.h).
+ * Pairs
+ *   P1  release(count) -> the last release: the accesses of other threads come before the free
+ *   The variable publishes a root, and with it what is new below: P1 of version.h. Taking a
+ *   reference is relaxed by T3.
+ * Progress: the only loops are over pointers. A branch takes one reference for each node of the
+ * root, and 128 for each node that it copies. Destroying a version drops one reference for each
+ * node, and descends only into the nodes that it frees.
+ * Memory: see weir/flow/table.h; an update of k rows allocates at most k (chunk + node) + root.
+ * Source: path copying (Driscoll, Sarnak, Sleator, Tarjan, STOC 1986).
+ * Checked: stress/model/check_table.c (chunks of 2 rows, nodes of 2 chunks),
+ * stress/scenario_table.c, tests/test_table.c.
+ */
+#ifndef WEIRI_VAR_CHUNKS_H
+#define WEIRI_VAR_CHUNKS_H
+
+#include "base/atomic.h"
+#include "base/compiler.h"
+#include "tensor/indices.h"
+
+/* What all versions of a table share. */
+struct weiri_geometry {
+	_Atomic(size_t) references; /* T2 */
+	/* Constant. */
+	struct weiri_rows rows; /* its name is stored behind this struct */
+	size_t chunk_rows;      /* rows of a chunk */
+	size_t chunk_bytes;     /* of the rows of a chunk */
+	size_t nodes;           /* of a root */
+	size_t size;            /* of this allocation */
+	weir_allocator allocator;
+};
+
+struct weiri_chunk {
+	_Alignas(WEIR_TENSOR_ALIGNMENT) _Atomic(size_t) references; /* T2 */
+	_Alignas(WEIR_TENSOR_ALIGNMENT) char bytes[];
+};
+
+/* The size of a chunk with its head: a size that allocators can serve without waste. */
+#ifdef WEIRI_UNDER_MODEL
+enum { WEIRI_CHUNK_BYTES = sizeof(struct weiri_chunk) + 16, WEIRI_NODE_CHUNKS = 2 };
+#else
+enum { WEIRI_CHUNK_BYTES = 64 << 10, WEIRI_NODE_CHUNKS = 128 };
+#endif
+
+struct weiri_node {
+	_Atomic(size_t) references; /* T2 */
+	struct weiri_chunk *chunks[WEIRI_NODE_CHUNKS];
+};
+
+struct weiri_root {
+	struct weiri_geometry *geometry; /* one reference */
+	size_t own_bytes;                /* allocated for this version: how much it counts in the retire budget */
+	struct weiri_node *nodes[];      /* one reference each */
+};
+
+/* Has one reference. Copies rows->name. NULL: no memory, or the table is larger than any memory. */
+struct weiri_geometry *weiri_geometry_create(const struct weiri_rows *rows, const weir_allocator *allocator);
+void weiri_geometry_release(struct weiri_geometry *geometry);
+
+/* The first version: zeros, or a copy of the rows at `initial`. NULL: no memory. */
+struct weiri_root *weiri_root_create(struct weiri_geometry *geometry, const char *initial);
+/*
+ * A root that shares everything with `from`, to be changed before it is published. NULL: no memory.
+ */
+struct weiri_root *weiri_root_branch(const struct weiri_root *from);
+/* A row of `root`, an unpublished branch of `from`, for writing. NULL: no memory. */
+char *weiri_root_row_to_write(struct weiri_root *root, const struct weiri_root *from, size_t index);
+/* Called when no thread can reach the root any more. */
+void weiri_root_destroy(struct weiri_root *root);
+
+static inline const char *weiri_root_row(const struct weiri_root *root, size_t index)
+{
+	const struct weiri_geometry *geometry = root->geometry;
+	size_t chunk = index / geometry->chunk_rows;
+	const struct weiri_node *node = root->nodes[chunk / WEIRI_NODE_CHUNKS];
+
+	return node->chunks[chunk % WEIRI_NODE_CHUNKS]->bytes + index % geometry->chunk_rows * geometry->rows.bytes;
+}
+
+static inline size_t weiri_root_size(const struct weiri_geometry *geometry)
+{
+	return sizeof(struct weiri_root) + geometry->nodes * sizeof(struct weiri_node *);
+}
+
+#endif

@@ -1,0 +1,351 @@
+/*
+ * table.c - tables: variables whose values are trees of chunks.
+ *
+ * The tensor of a version lies over the root of its tree (chunks.h) as foreign memory, whose
+ * release function destroys the tree. So the variable provides reads, versions, snapshots, retries,
+ * and the reclamation of versions that no thread reads; they are proved there.
+ */
+#include <weir/flow/table.h>
+
+#include <stdalign.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/options.h"
+#include "tensor/object.h"
+#include "table/chunks.h"
+
+struct weir_table {
+	weir_var *var;
+	struct weiri_geometry *geometry; /* one reference */
+};
+
+static const struct weiri_root *root_of(const weir_tensor *tensor)
+{
+	return tensor->data;
+}
+
+static void end_of_tree(void *context, void *root)
+{
+	(void)context;
+	weiri_root_destroy(root);
+}
+
+/* Takes over the root, also without memory, when it returns NULL. */
+static weir_tensor *tensor_over(struct weiri_root *root)
+{
+	weir_shape shape = {1, {(int64_t)weiri_root_size(root->geometry)}};
+	weir_tensor *tensor = NULL;
+
+	if (weir_tensor_wrap(WEIR_U8, &shape, root, end_of_tree, NULL, &root->geometry->allocator, &tensor) != WEIR_OK) {
+		weiri_root_destroy(root);
+		return NULL;
+	}
+	/* For the collector's budget. */
+	tensor->nbytes = root->own_bytes;
+	return tensor;
+}
+
+/* -- creating ---------------------------------------------------------------------------------- */
+
+static enum weir_status check_options(const struct weir_table_options *options, weir_shape *shape, weir_error *error)
+{
+	enum weir_status status = weiri_options_flags("table", options->flags, 0, error);
+
+	if (status != WEIR_OK)
+		return status;
+	if (options->rows < 1)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "table: %lld row%s, expected at least 1",
+		                  (long long)options->rows, WEIRI_S(options->rows));
+	*shape = (weir_shape){.rank = 1, .dims = {options->rows}};
+	if (options->row != NULL) {
+		if (options->row->rank >= WEIR_MAX_RANK)
+			return weiri_fail(error, WEIR_INVALID_ARGUMENT, "table: rows of rank %u, expected at most %d",
+			                  options->row->rank, WEIR_MAX_RANK - 1);
+		shape->rank += options->row->rank;
+		memcpy(shape->dims + 1, options->row->dims, options->row->rank * sizeof(shape->dims[0]));
+	}
+	return WEIR_OK;
+}
+
+/* Computes the rows that the options describe, and checks that `initial` consists of these. */
+static enum weir_status check_rows(const struct weir_table_options *options, const weir_tensor *initial,
+                                   struct weiri_rows *rows, weir_error *error)
+{
+	const char *name = options->name != NULL ? options->name : "table";
+	char here[WEIR_SHAPE_TEXT_SIZE / 2], there[WEIR_SHAPE_TEXT_SIZE / 2];
+	weir_shape shape;
+	int64_t elements;
+	size_t nbytes;
+	enum weir_status status = check_options(options, &shape, error);
+
+	if (status != WEIR_OK)
+		return status;
+	if (weiri_tensor_measure(options->dtype, &shape, &elements, &nbytes) != WEIR_OK || elements == 0)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
+		                  "table \"%s\": shape %s of %s, expected at least one element, and no more than fit", name,
+		                  weir_shape_text(&shape, here, sizeof(here)), weir_dtype_name(options->dtype));
+	if (initial != NULL && (initial->dtype != options->dtype || !weir_shape_equal(&initial->shape, &shape)))
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "table \"%s\": initial is %s %s, expected %s %s", name,
+		                  weir_dtype_name(initial->dtype), weir_shape_text(&initial->shape, there, sizeof(there)),
+		                  weir_dtype_name(options->dtype), weir_shape_text(&shape, here, sizeof(here)));
+	return weiri_rows_of("table", name, options->dtype, &shape, rows, error);
+}
+
+/* Creates the variable with its first version. Fails with WEIR_RESOURCE_EXHAUSTED. */
+static enum weir_status make_var(weir_table *table, const weir_tensor *initial, weir_error *error)
+{
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .name = table->geometry->rows.name, .dtype = WEIR_U8,
+	                                   .allocator = &table->geometry->allocator};
+	struct weiri_root *root = weiri_root_create(table->geometry, initial != NULL ? initial->data : NULL);
+	weir_tensor *first = root != NULL ? tensor_over(root) : NULL;
+	enum weir_status status;
+
+	if (first == NULL)
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "table \"%s\": no memory for its chunks",
+		                  table->geometry->rows.name);
+	status = weir_var_create(first, &options, &table->var, error);
+	weir_tensor_release(first);
+	return status;
+}
+
+static void table_free(weir_table *table)
+{
+	weir_allocator allocator = table->geometry->allocator;
+
+	weiri_geometry_release(table->geometry);
+	weiri_release(&allocator, table, sizeof(*table), alignof(weir_table));
+}
+
+enum weir_status weir_table_create(const weir_tensor *initial, const struct weir_table_options *options,
+                                   weir_table **out, weir_error *error)
+{
+	struct weir_table_options given;
+	weir_allocator allocator;
+	struct weiri_rows rows;
+	enum weir_status status;
+	weir_table *table;
+
+	if (options == NULL || out == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "table: %s is NULL", options == NULL ? "options" : "out");
+	status = weiri_options_read("table", options, &given, sizeof(given), error);
+	if (status == WEIR_OK)
+		status = check_rows(&given, initial, &rows, error);
+	if (status != WEIR_OK)
+		return status;
+	allocator = weiri_allocator_or_default(given.allocator);
+	table = weiri_allocate_zeroed(&allocator, sizeof(*table), alignof(weir_table));
+	if (table != NULL)
+		table->geometry = weiri_geometry_create(&rows, &allocator);
+	if (table == NULL || table->geometry == NULL) {
+		weiri_release(&allocator, table, sizeof(*table), alignof(weir_table));
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "table \"%s\": no memory", rows.name);
+	}
+	status = make_var(table, initial, error);
+	if (status == WEIR_OK)
+		*out = table;
+	else
+		table_free(table);
+	return status;
+}
+
+enum weir_status weir_table_destroy(weir_table *table, weir_error *error)
+{
+	enum weir_status status;
+
+	if (table == NULL)
+		return WEIR_OK;
+	status = weir_var_destroy(table->var, error);
+	if (status == WEIR_OK)
+		table_free(table);
+	return status;
+}
+
+uint64_t weir_table_version(weir_table *table)
+{
+	return table != NULL ? weir_var_version(table->var) : 0;
+}
+
+int64_t weir_table_row_count(const weir_table *table)
+{
+	return table != NULL ? table->geometry->rows.count : 0;
+}
+
+enum weir_dtype weir_table_dtype(const weir_table *table)
+{
+	return table != NULL ? table->geometry->rows.dtype : (enum weir_dtype)0;
+}
+
+const weir_shape *weir_table_row_shape(const weir_table *table)
+{
+	return table != NULL ? &table->geometry->rows.shape : NULL;
+}
+
+const char *weir_table_name(const weir_table *table)
+{
+	return table != NULL ? table->geometry->rows.name : "(null)";
+}
+
+/* -- reading ----------------------------------------------------------------------------------- */
+
+enum weir_status weir_table_read(weir_table *table, weir_table_view *view)
+{
+	enum weir_status status;
+	weir_read read;
+
+	if (table == NULL || view == NULL)
+		return WEIR_INVALID_ARGUMENT;
+	status = weir_var_read(table->var, &read);
+	if (status == WEIR_OK)
+		*view = (weir_table_view){read.version, read};
+	return status;
+}
+
+void weir_table_view_release(weir_table_view *view)
+{
+	if (view != NULL) {
+		weir_read_release(&view->hold);
+		view->version = 0;
+	}
+}
+
+/* Takes a snapshot, with the caller's arrays as working memory. */
+static enum weir_status snapshot(weir_table *const tables[], size_t count, weir_var *vars[], weir_read reads[],
+                                 weir_table_view views[], weir_error *error)
+{
+	enum weir_status status;
+
+	for (size_t i = 0; i < count; i++) {
+		if (tables[i] == NULL)
+			return weiri_fail(error, WEIR_INVALID_ARGUMENT, "snapshot: table %zu is NULL", i);
+		vars[i] = tables[i]->var;
+	}
+	status = weir_var_snapshot(vars, count, reads, error);
+	for (size_t i = 0; status == WEIR_OK && i < count; i++)
+		views[i] = (weir_table_view){reads[i].version, reads[i]};
+	return status;
+}
+
+enum weir_status weir_table_snapshot(weir_table *const tables[], size_t count, weir_table_view views[],
+                                     weir_error *error)
+{
+	const weir_allocator *allocator = weir_default_allocator();
+	size_t size;
+	weir_read *reads;
+	enum weir_status status;
+
+	if (count == 0)
+		return WEIR_OK;
+	if (tables == NULL || views == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "snapshot: %s is NULL", tables == NULL ? "tables" : "views");
+	reads = weiri_multiply(count, sizeof(weir_read) + sizeof(weir_var *), &size)
+	            ? weiri_allocate(allocator, size, alignof(weir_read))
+	            : NULL;
+	if (reads == NULL)
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "snapshot: no memory for %zu tables", count);
+	status = snapshot(tables, count, (void *)(reads + count), reads, views, error);
+	weiri_release(allocator, reads, size, alignof(weir_read));
+	return status;
+}
+
+const void *weir_table_view_row(const weir_table_view *view, int64_t index)
+{
+	const struct weiri_root *root;
+
+	if (view == NULL || view->hold.tensor == NULL)
+		return NULL;
+	root = root_of(view->hold.tensor);
+	return index >= 0 && index < root->geometry->rows.count ? weiri_root_row(root, (size_t)index) : NULL;
+}
+
+enum weir_status weir_table_view_gather(const weir_table_view *view, const weir_tensor *indices,
+                                        const weir_allocator *allocator, weir_tensor **out, weir_error *error)
+{
+	const struct weiri_root *root;
+	const struct weiri_rows *rows;
+	enum weir_status status;
+
+	if (view == NULL || view->hold.tensor == NULL || out == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "gather: %s", out == NULL ? "out is NULL" : "there is no view");
+	root = root_of(view->hold.tensor);
+	rows = &root->geometry->rows;
+	status = weiri_indices_check(rows, indices, error);
+	if (status == WEIR_OK)
+		status = weiri_gather_create(rows, indices, allocator, out, error);
+	for (int64_t i = 0; status == WEIR_OK && i < indices->elements; i++)
+		memcpy((char *)(*out)->data + (size_t)i * rows->bytes, weiri_root_row(root, (size_t)weiri_index_at(indices, i)),
+		       rows->bytes);
+	return status;
+}
+
+enum weir_status weir_table_gather(weir_table *table, const weir_tensor *indices, const weir_allocator *allocator,
+                                   weir_tensor **out, weir_error *error)
+{
+	weir_table_view view;
+	enum weir_status status = weir_table_read(table, &view);
+
+	if (status != WEIR_OK)
+		return weiri_fail(error, status, "gather: the table could not be read");
+	status = weir_table_view_gather(&view, indices, allocator, out, error);
+	weir_table_view_release(&view);
+	return status;
+}
+
+/* -- scatter ----------------------------------------------------------------------------------- */
+
+/* Returns 0 without memory. */
+static int change_rows(struct weiri_root *root, const struct weiri_root *from, const struct weiri_scatter *scatter)
+{
+	const struct weiri_rows *rows = &root->geometry->rows;
+	const char *update = scatter->from;
+
+	for (int64_t i = 0; i < scatter->indices->elements; i++, update += scatter->step) {
+		char *row = weiri_root_row_to_write(root, from, (size_t)weiri_index_at(scatter->indices, i));
+
+		if (row == NULL)
+			return 0;
+		weiri_row_combine(scatter->how, rows->dtype, row, update, rows->elements);
+	}
+	return 1;
+}
+
+/* The function of the update. Everything except memory was checked before. */
+static enum weir_status scatter(void *context, const weir_read *current, weir_tensor **next, weir_error *error)
+{
+	const struct weiri_root *from = root_of(current->tensor);
+	struct weiri_root *root = weiri_root_branch(from);
+
+	if (root != NULL && !change_rows(root, from, context)) {
+		weiri_root_destroy(root);
+		root = NULL;
+	}
+	*next = root != NULL ? tensor_over(root) : NULL;
+	if (*next == NULL)
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "table \"%s\": no memory for the chunks that change",
+		                  from->geometry->rows.name);
+	return WEIR_OK;
+}
+
+enum weir_status weir_table_scatter(weir_table *table, enum weir_scatter how, const weir_tensor *indices,
+                                    const weir_tensor *updates, uint64_t deadline_ns, weir_table_view *published,
+                                    weir_error *error)
+{
+	const struct weiri_geometry *geometry;
+	struct weiri_scatter work;
+	enum weir_status status;
+	weir_read read;
+
+	if (table == NULL)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "scatter: table is NULL");
+	geometry = table->geometry;
+	status = weiri_scatter_init(&work, &geometry->rows, (enum weiri_combine)how, indices, updates, &geometry->allocator,
+	                            error);
+	if (status != WEIR_OK)
+		return status;
+	status = weir_var_update(table->var, scatter, &work, deadline_ns, published != NULL ? &read : NULL, error);
+	if (status == WEIR_OK && published != NULL)
+		*published = (weir_table_view){read.version, read};
+	weiri_scatter_fini(&work, &geometry->rows, &geometry->allocator);
+	return status;
+}

@@ -1,0 +1,168 @@
+/*
+ * transfer.c - see transfer.h.
+ */
+#include "tuples/transfer.h"
+
+#include <stdalign.h>
+
+#include "base/error.h"
+
+static size_t transfer_size(size_t count)
+{
+	size_t bytes, size;
+
+	return weiri_multiply(count, sizeof(void *), &bytes) && weiri_add(bytes, sizeof(struct weiri_transfer), &size)
+	           ? size
+	           : 0;
+}
+
+struct weiri_transfer *weiri_transfer_create(weir_tensor_queue *queue, enum weir_queue_op_kind kind, size_t count)
+{
+	struct weiri_transfer *transfer =
+		weiri_allocate(&queue->allocator, transfer_size(count), alignof(struct weiri_transfer));
+
+	if (transfer != NULL)
+		*transfer = (struct weiri_transfer){.queue = queue, .kind = kind, .count = count};
+	return transfer;
+}
+
+void weiri_transfer_free(struct weiri_transfer *transfer)
+{
+	if (transfer == NULL)
+		return;
+	weiri_segment_free(transfer->segment);
+	weiri_release(&transfer->queue->allocator, transfer, transfer_size(transfer->count),
+	              alignof(struct weiri_transfer));
+}
+
+static enum weir_status fail_memory(const weir_tensor_queue *queue, weir_error *error)
+{
+	return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "queue \"%s\": no memory", weir_queue_name(queue->queue));
+}
+
+enum weir_status weiri_transfer_of_tuple(weir_tensor_queue *queue, weir_tensor *const tuple[], size_t count,
+                                         struct weiri_transfer **out, weir_error *error)
+{
+	enum weir_status status = weiri_tuple_check(queue, tuple, count, 0, NULL, error);
+	struct weiri_transfer *transfer;
+
+	if (status != WEIR_OK)
+		return status;
+	transfer = weiri_transfer_create(queue, WEIR_QUEUE_OP_ENQUEUE, 1);
+	if (transfer == NULL)
+		return fail_memory(queue, error);
+	transfer->items[0] = weiri_tuple_create(queue, tuple);
+	if (transfer->items[0] == NULL) {
+		weiri_transfer_free(transfer);
+		return fail_memory(queue, error);
+	}
+	*out = transfer;
+	return WEIR_OK;
+}
+
+enum weir_status weiri_transfer_of_rows(weir_tensor_queue *queue, weir_tensor *const tuple[], size_t count,
+                                        struct weiri_transfer **out, weir_error *error)
+{
+	int64_t rows;
+	enum weir_status status = weiri_tuple_check(queue, tuple, count, 1, &rows, error);
+	struct weiri_transfer *transfer;
+
+	if (status != WEIR_OK)
+		return status;
+	transfer = weiri_transfer_create(queue, WEIR_QUEUE_OP_ENQUEUE, (size_t)rows);
+	for (int64_t row = 0; transfer != NULL && row < rows; row++) {
+		transfer->items[row] = weiri_tuple_of_row(queue, tuple, row);
+		if (transfer->items[row] != NULL)
+			continue;
+		while (row-- > 0)
+			weiri_tuple_free(queue, transfer->items[row]);
+		weiri_transfer_free(transfer);
+		transfer = NULL;
+	}
+	if (transfer == NULL)
+		return fail_memory(queue, error);
+	*out = transfer;
+	return WEIR_OK;
+}
+
+enum weir_status weiri_transfer_for_one(weir_tensor_queue *queue, struct weiri_transfer **out, weir_error *error)
+{
+	struct weiri_transfer *transfer = weiri_transfer_create(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, 1);
+
+	if (transfer == NULL)
+		return fail_memory(queue, error);
+	*out = transfer;
+	return WEIR_OK;
+}
+
+enum weir_status weiri_transfer_for_batch(weir_tensor_queue *queue, enum weir_queue_op_kind kind, int64_t n,
+                                          struct weiri_transfer **out, weir_error *error)
+{
+	struct weiri_transfer *transfer;
+
+	if (n < 0)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
+		                  "queue \"%s\": a batch of %lld is asked for, must be at least 0",
+		                  weir_queue_name(queue->queue), (long long)n);
+	if (!queue->batches)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
+		                  "queue \"%s\": batches need specified shapes, without unknown dims unless the queue pads",
+		                  weir_queue_name(queue->queue));
+	transfer = weiri_transfer_create(queue, kind, (size_t)n);
+	if (transfer != NULL && n != 0) {
+		transfer->segment = weiri_queue_segment(queue->queue, (size_t)n);
+		if (transfer->segment == NULL) {
+			weiri_transfer_free(transfer);
+			transfer = NULL;
+		}
+	}
+	if (transfer == NULL)
+		return fail_memory(queue, error);
+	transfer->batched = 1;
+	*out = transfer;
+	return WEIR_OK;
+}
+
+void weiri_transfer_settle_enqueue(struct weiri_transfer *transfer, size_t done)
+{
+	for (size_t i = done; i < transfer->count; i++)
+		weiri_tuple_free(transfer->queue, transfer->items[i]);
+}
+
+/* The batch could not be stacked: its tuples are returned, and leave first again. */
+static void give_back(struct weiri_transfer *transfer, size_t done)
+{
+	struct weiri_record *record = weiri_record_mine; /* this thread has just dequeued */
+	struct weiri_scope scope;
+
+	for (size_t i = 0; i < done; i++)
+		transfer->segment->items[i] = weiri_item_bits(transfer->items[i]);
+	weiri_queue_sort_batch(transfer->queue->queue, transfer->segment, done);
+	scope = weiri_scope_enter(record);
+	weiri_putback_push(&scope, &transfer->queue->queue->putback, transfer->segment, done);
+	transfer->segment = NULL;
+	weiri_scope_leave(&scope);
+	weiri_queue_pump(record, transfer->queue->queue);
+}
+
+enum weir_status weiri_transfer_settle_dequeue(struct weiri_transfer *transfer, size_t done, weir_tensor *tuple[],
+                                               weir_error *error)
+{
+	weir_tensor_queue *queue = transfer->queue;
+	enum weir_status status;
+
+	if (!transfer->batched) {
+		weiri_tuple_move(queue, transfer->items[0], tuple);
+		return WEIR_OK;
+	}
+	status = weiri_tuple_stack(queue, transfer->items, done, tuple);
+	if (status != WEIR_OK) {
+		if (done != 0)
+			give_back(transfer, done);
+		return weiri_fail(error, status, "queue \"%s\": cannot stack %zu item%s", weir_queue_name(queue->queue), done,
+		                  WEIRI_S(done));
+	}
+	for (size_t i = 0; i < done; i++)
+		weiri_tuple_free(queue, transfer->items[i]);
+	return WEIR_OK;
+}

@@ -1,0 +1,38 @@
+/*
+ * compiler.h - what C11 cannot say: likely paths, cold functions, cache lines.
+ */
+#ifndef WEIRI_COMPILER_H
+#define WEIRI_COMPILER_H
+
+#define WEIRI_LIKELY(x) __builtin_expect(!!(x), 1)
+#define WEIRI_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define WEIRI_MUST_CHECK __attribute__((warn_unused_result))
+#define WEIRI_COLD __attribute__((cold, noinline))
+#define WEIRI_NOINLINE __attribute__((noinline))
+#define WEIRI_ALWAYS_INLINE inline __attribute__((always_inline))
+
+/*
+ * A private function or variable of libweir that libweir-flow uses; scripts/check_symbols lists them.
+ * Inside libweir it is protected: calls stay direct, as those of a hidden function.
+ */
+#if defined(WEIRI_OUTSIDE_LIBWEIR)
+#define WEIRI_SHARED __attribute__((visibility("default")))
+#else
+#define WEIRI_SHARED __attribute__((visibility("protected")))
+#endif
+
+/* Two lines: x86 fetches lines in pairs, so fields 64 bytes apart still disturb each other. */
+enum { WEIRI_LINE = 64, WEIRI_APART = 128 };
+#define WEIRI_ALIGNED_APART _Alignas(128)
+
+/* The initial-exec model costs one load instead of a call when the library is dlopened. */
+#define WEIRI_TLS _Thread_local __attribute__((tls_model("initial-exec")))
+
+/* From a member to the object that contains it. */
+/* clang-format takes the minus for a sign. */
+/* clang-format off */
+#define WEIRI_CONTAINER_OF(member_pointer, type, member) \
+	((type *)(void *)((char *)(member_pointer) - offsetof(type, member)))
+/* clang-format on */
+
+#endif

@@ -1,0 +1,46 @@
+/*
+ * error.h - filling a caller's weir_error.
+ */
+#ifndef WEIRI_ERROR_H
+#define WEIRI_ERROR_H
+
+#include <stddef.h>
+#include <weir/status.h>
+
+#include "base/compiler.h"
+
+/*
+ * Writes code and message into *error when error is not NULL, and returns code, so that a failing call ends with
+ * `return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": ...", name);`.
+ */
+#define weiri_fail(error, code, ...) (weiri_describe((error), (code), __VA_ARGS__), (enum weir_status)(code))
+/* The end of a noun that is counted, for "%s" behind it: "1 item", "4 items". */
+#define WEIRI_S(count) ((count) == 1 ? "" : "s")
+/*
+ * A separate function, so that compilers and analysers see at the call that the returned code is
+ * not WEIR_OK.
+ */
+WEIRI_SHARED void weiri_describe(weir_error *error, enum weir_status code, const char *format, ...) WEIR_PRINTF(3, 4);
+
+/* Terminates a message that a user function wrote, which may be unterminated. */
+static inline void weiri_error_end(weir_error *error)
+{
+	error->message[WEIR_ERROR_MESSAGE_SIZE - 1] = '\0';
+}
+
+/* 1 if it says something: a code, or words without a code, such as "the reader ended". */
+static inline int weiri_is_cause(const weir_error *cause)
+{
+	return cause != NULL && (cause->code != WEIR_OK || cause->message[0] != '\0');
+}
+
+/* A copy of a user's error, terminated. */
+static inline weir_error weiri_error_kept(const weir_error *given)
+{
+	weir_error kept = *given;
+
+	weiri_error_end(&kept);
+	return kept;
+}
+
+#endif

@@ -1,0 +1,34 @@
+/*
+ * memory.h - allocation through the allocator with which an object was created.
+ */
+#ifndef WEIRI_MEMORY_H
+#define WEIRI_MEMORY_H
+
+#include <stddef.h>
+#include <weir/alloc.h>
+
+#include "base/compiler.h"
+
+/* Returns `allocator`, or the default one for NULL: a create call copies it into its object. */
+WEIRI_SHARED weir_allocator weiri_allocator_or_default(const weir_allocator *allocator);
+
+/* Returns size bytes, not cleared; NULL without memory or if size is 0. */
+WEIRI_SHARED void *weiri_allocate(const weir_allocator *allocator, size_t size, size_t alignment);
+/* The same, cleared. */
+WEIRI_SHARED void *weiri_allocate_zeroed(const weir_allocator *allocator, size_t size, size_t alignment);
+/* Accepts NULL. size and alignment are those of the allocation. */
+WEIRI_SHARED void weiri_release(const weir_allocator *allocator, void *memory, size_t size, size_t alignment);
+
+/* *product = a * b; returns 0 if that overflows. */
+WEIRI_MUST_CHECK static inline int weiri_multiply(size_t a, size_t b, size_t *product)
+{
+	return !__builtin_mul_overflow(a, b, product);
+}
+
+/* *sum = a + b; returns 0 if that overflows. */
+WEIRI_MUST_CHECK static inline int weiri_add(size_t a, size_t b, size_t *sum)
+{
+	return !__builtin_add_overflow(a, b, sum);
+}
+
+#endif

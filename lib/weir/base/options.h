@@ -1,0 +1,31 @@
+/*
+ * options.h - reading the options that a caller gives: one rule and one message for all of them.
+ */
+#ifndef WEIRI_OPTIONS_H
+#define WEIRI_OPTIONS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <weir/status.h>
+
+#include "base/compiler.h"
+
+/*
+ * Copies *given to *options, which has `size` bytes. Both begin with size_t struct_size. A smaller
+ * struct is that of an earlier version: the fields that it lacks are 0, their default. given NULL:
+ * all fields are. Afterwards options->struct_size is `size`. Errors, with `what` in the message:
+ * WEIR_INVALID_ARGUMENT if struct_size is larger than `size` or does not even hold itself.
+ */
+WEIRI_SHARED enum weir_status weiri_options_read(const char *what, const void *given, void *options, size_t size,
+                                                 weir_error *error);
+
+/* Errors: WEIR_INVALID_ARGUMENT if `flags` has a bit that is not in `known`. */
+WEIRI_SHARED enum weir_status weiri_options_flags(const char *what, uint32_t flags, uint32_t known, weir_error *error);
+
+/* Returns 1 if struct_size is that of this version or of an earlier one, whose struct was smaller. */
+static inline int weiri_options_size_ok(size_t struct_size, size_t ours)
+{
+	return struct_size >= sizeof(size_t) && struct_size <= ours;
+}
+
+#endif

@@ -1,0 +1,44 @@
+/*
+ * uncancelled.h - system calls that POSIX makes, or allows to be, cancellation points, without
+ * cancellation.
+ *
+ * A cancelled thread ends at its next cancellation point. Inside a call of Weir it would end in the
+ * middle of an operation: in a section, with a claim, with half of a file written. So no call of
+ * Weir is a cancellation point. A thread that was cancelled before or during one ends at a point of
+ * its own, after the call has returned.
+ *
+ * Each of these is the call of the same name with cancellation disabled around it. No other code in
+ * the library may use those calls: scripts/check_symbols checks what each object file imports.
+ * eventfd.c, which is used inside sections, uses syscall(2) instead.
+ */
+#ifndef WEIRI_UNCANCELLED_H
+#define WEIRI_UNCANCELLED_H
+
+#include <pthread.h>
+#include <stddef.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include "base/compiler.h"
+
+/* errno is that of the call. */
+WEIRI_SHARED int weiri_open(const char *path, int flags, mode_t mode);
+WEIRI_SHARED int weiri_close(int file);
+ssize_t weiri_read(int file, void *bytes, size_t count);
+WEIRI_SHARED ssize_t weiri_pread(int file, void *bytes, size_t count, off_t offset);
+WEIRI_SHARED ssize_t weiri_write(int file, const void *bytes, size_t count);
+WEIRI_SHARED int weiri_fsync(int file);
+WEIRI_SHARED int weiri_fstat(int file, struct stat *about);
+WEIRI_SHARED int weiri_rename(const char *from, const char *to);
+WEIRI_SHARED int weiri_unlink(const char *path);
+/* Like fcntl(file, F_GETFL). */
+int weiri_file_mode(int file);
+/* Like poll(2) for POLLOUT on one file. */
+int weiri_poll_out(int file, int milliseconds);
+
+void weiri_thread_join(pthread_t thread);
+
+/* The system's text for `reason`, an errno; it is in `room`, or constant. */
+WEIRI_SHARED const char *weiri_errno_words(int reason, char room[], size_t size);
+
+#endif

@@ -1,0 +1,252 @@
+/*
+ * queue.h - the parts of a queue and their relations.
+ *
+ *   store.h     the interface of the stores
+ *   store_*.c   the stores: a ring (FIFO), shuffled, by priority; the right of a critical section
+ *   store.c     around each store: items that batches returned; when the end is reached
+ *   op.c        the operations that may wait (sync/pending.h)
+ *   pump.c      completing the operations that wait
+ *   select.c    one of several operations on different queues
+ *   readiness.c file descriptors that tell whether a call would wait
+ *   calls.c     the public calls that move items
+ *   queue.c     creating, destroying, closing
+ *   stats.c     counters
+ *   announce.c  the threads that feed and drain it
+ *
+ * sync/registry.c lists all existing queues; inspect/dump.c reports on them.
+ */
+#ifndef WEIRI_QUEUE_QUEUE_H
+#define WEIRI_QUEUE_QUEUE_H
+
+#include <weir/priority_queue.h>
+#include <weir/queue.h>
+
+#include "base/compiler.h"
+#include "queue/putback.h"
+#include "queue/store.h"
+#include "queue/tally.h"
+#include "ring/ring.h"
+#include "sync/waiters.h"
+
+/*
+ * The gate: whether the queue is closed, and how many enqueues that were admitted before the close
+ * still wait. Once CLOSED is set the count only falls. The store is closed before the gate, so that
+ * no enqueue succeeds that begins after a thread has seen "closed".
+ */
+#define WEIRI_GATE_CLOSED (UINT64_C(1) << 63)
+#define WEIRI_GATE_CANCEL (UINT64_C(1) << 62)
+#define WEIRI_GATE_PENDING (WEIRI_GATE_CANCEL - 1)
+
+struct weiri_readiness;
+struct weiri_registered;
+struct weiri_registered_kind;
+struct weiri_served;
+struct weiri_right;
+struct weiri_shuffle;
+
+/* What a walk of the registry needs of queues. */
+extern const struct weiri_registered_kind weiri_queue_registered;
+
+struct weir_queue {
+	/* Constant. */
+	uint32_t flags;
+	size_t capacity;
+	uint64_t seed;
+	size_t level_mask; /* of the high-water mark: a sample if the number of an item has none of these bits */
+	const struct weiri_store_kind *store;
+	/* What the store keeps the items in: the one of its kind, the others are NULL. */
+	weir_ring *ring;
+	struct weiri_shuffle *shuffle;
+	weir_priority_queue *priority;
+	struct weiri_right *right; /* of a critical section (run/critical_section.c) */
+	/* Of queues with keys. */
+	weir_queue_key_fn *key;
+	void *key_context;
+	char *name;
+	size_t name_size;
+	weir_queue_drop_fn *drop;
+	void *drop_context;
+	weir_allocator allocator;
+	struct weiri_registered *registered; /* NULL: not yet */
+
+	/* Read by every call; written by calls that wait, return items, or close. */
+	WEIRI_ALIGNED_APART struct weiri_waiters producers;
+	struct weiri_waiters consumers;
+	struct weiri_list announced; /* threads that feed or drain it: announce.h */
+	struct weiri_putback putback;
+	_Atomic(uint64_t) gate;
+	_Atomic(uint64_t) turn;  /* odd: a batch collects; + 1 at each change */
+	_Atomic(size_t) waiting; /* operations on the lists */
+	/* The newest descriptors; NULL: none was requested. */
+	_Atomic(struct weiri_readiness *) readable;
+	_Atomic(struct weiri_readiness *) writable;
+	_Atomic(uint32_t) cause_taken; /* the first closer that gave one */
+	_Atomic(uint32_t) cause_ready;
+	weir_error cause;
+
+	/* Written by calls that wait or complete waiting operations, and sometimes by enqueues. */
+	WEIRI_ALIGNED_APART struct weiri_tally tally;
+};
+
+/* -- store.c ----------------------------------------------------------------------------------- */
+
+/* The item's key, for a queue that has keys. It runs user code: not in a section. */
+static inline int64_t weiri_queue_key(const weir_queue *queue, void *item)
+{
+	return queue->key != NULL ? queue->key(queue->key_context, item) : 0;
+}
+
+/*
+ * Puts up to count items; returns how many. *status: WEIR_OK, else why it stopped: WEIR_WOULD_BLOCK
+ * (full), WEIR_CANCELLED (closed and not admitted). keys: the items' keys, which a caller in a
+ * section has computed before; NULL: they are computed here.
+ */
+static inline size_t weiri_queue_put(weir_queue *queue, void *const items[], const int64_t keys[], size_t count,
+                                     int admitted, enum weir_status *status)
+{
+	return queue->store->put(queue, items, keys, count, admitted, status);
+}
+
+/*
+ * Takes up to count items; returns how many. *status: WEIR_OK, else why it stopped:
+ * WEIR_WOULD_BLOCK (no item may leave now), WEIR_OUT_OF_RANGE (no item will ever come). holds_turn:
+ * the caller is the batch that collects. Unlinked objects are retired with `scope`, which need not
+ * be entered: see weiri_queue_unentered().
+ */
+size_t weiri_queue_take(struct weiri_scope *scope, weir_queue *queue, uint64_t items[], size_t count, int holds_turn,
+                        enum weir_status *status);
+/*
+ * The same; keys, if not NULL, gets the keys with which the items were enqueued, if the queue has
+ * keys.
+ */
+size_t weiri_queue_take_with_keys(struct weiri_scope *scope, weir_queue *queue, uint64_t items[], int64_t keys[],
+                                  size_t count, int holds_turn, enum weir_status *status);
+/*
+ * Goes on after the ring alone gave a call for one item nothing, and `status` said why; on return
+ * WEIR_OK with an item, or why there is none.
+ */
+enum weir_status weiri_queue_take_on(struct weiri_record *record, weir_queue *queue, uint64_t *item,
+                                     enum weir_status status);
+/*
+ * Puts a batch whose keys are not known into the order in which its items leave: by key, if the
+ * queue has keys. Not in a section.
+ */
+WEIRI_SHARED void weiri_queue_sort_batch(const weir_queue *queue, struct weiri_segment *segment, size_t count);
+/* The number of stored items, including returned ones. */
+size_t weiri_queue_size(const weir_queue *queue);
+/*
+ * How many items were enqueued into the store and dequeued from it; `out` was exact at an earlier
+ * moment than `in`.
+ */
+struct weiri_ring_counts weiri_queue_counts(const weir_queue *queue);
+int weiri_queue_turn_take(weir_queue *queue);
+/* 1 while a batch collects. */
+int weiri_queue_turn_held(const weir_queue *queue);
+void weiri_queue_turn_give(weir_queue *queue);
+/*
+ * 1 if, at some moment of the call, a dequeue (an enqueue) would not have waited: there was an
+ * item, room, or an end to report. Every change of the answer is followed by weiri_queue_settle()
+ * on the thread that made it.
+ */
+int weiri_queue_can_give(struct weiri_record *record, weir_queue *queue);
+int weiri_queue_can_take_in(const weir_queue *queue);
+/* 1 once closed: then closed() returns 1, and every enqueue that begins afterwards is refused. */
+int weiri_queue_store_closed(const weir_queue *queue);
+/* Writes the cause of the close, "...: <cause>", into text. */
+void weiri_queue_cause(const weir_queue *queue, char *text, size_t size);
+/*
+ * Fills *error (may be NULL) for an enqueue (WEIR_CANCELLED) or dequeue (WEIR_OUT_OF_RANGE) that
+ * the close ended; returns status.
+ */
+enum weir_status weiri_queue_fail_closed(const weir_queue *queue, enum weir_status status, size_t count, size_t done,
+                                         weir_error *error);
+/* The same for a call on the queue (verb) that a token ended; the token was fired with `cause`. */
+enum weir_status weiri_queue_fail_cancelled(const weir_queue *queue, const char *verb, const weir_error *cause,
+                                            weir_error *error);
+
+/* -- stats.c ----------------------------------------------------------------------------------- */
+
+/* Samples the level of the queue, for the high-water mark. */
+void weiri_queue_note_level(weir_queue *queue);
+/* An enqueue found no room. */
+void weiri_queue_note_full(weir_queue *queue);
+/* All counters. */
+void weiri_queue_read_stats(weir_queue *queue, struct weir_queue_stats *stats);
+
+/* After `count` items were enqueued; for a queue with a ring. */
+static WEIRI_ALWAYS_INLINE void weiri_queue_count_in_ring(weir_queue *queue, size_t count)
+{
+#if !defined(WEIRI_UNDER_MODEL) /* stress/model: see tally.h */
+	if (WEIRI_UNLIKELY(weiri_ring_passed(queue->ring, queue->level_mask, count)))
+		weiri_queue_note_level(queue);
+#else
+	(void)queue, (void)count;
+#endif
+}
+
+/* The same for any queue. */
+void weiri_queue_count_in(weir_queue *queue, size_t count);
+
+/* -- queue.c ----------------------------------------------------------------------------------- */
+
+/* As weir_queue_create(), with options that were checked, around a store of that kind. */
+enum weir_status weiri_queue_create(const struct weir_queue_options *options, const struct weiri_store_kind *store,
+                                    weir_queue **out, weir_error *error);
+/* Frees a queue that no thread uses or can find any longer; not in a section. */
+void weiri_queue_free(weir_queue *queue);
+
+/* -- calls.c ----------------------------------------------------------------------------------- */
+
+/*
+ * As weir_queue_start(), but the operation does not begin: it is for weiri_pending_begin(), by the
+ * same thread. So its callback can know it.
+ */
+WEIRI_SHARED enum weir_status weiri_queue_prepare(weir_queue *queue, enum weir_queue_op_kind kind, void *items[],
+                                                  size_t count, weir_queue_done_fn *done, void *context,
+                                                  weir_pending **pending, weir_error *error);
+
+/* -- pump.c ------------------------------------------------------------------------------------ */
+
+/* Completes waiting operations until none can proceed. Runs completions. Not in a section. */
+WEIRI_SHARED void weiri_queue_pump(struct weiri_record *record, weir_queue *queue);
+/* What a pump does for this queue: a weiri_serve_fn (sync/pending.h). */
+void weiri_queue_serve(struct weiri_record *record, void *object, struct weiri_served *served);
+
+/* -- readiness.c ------------------------------------------------------------------------------- */
+
+/* After the store changed: makes the descriptors, if any, agree with it. Not in a section. */
+void weiri_queue_settle(struct weiri_record *record, weir_queue *queue);
+/* Closes the descriptors; with the queue. */
+void weiri_queue_put_out(weir_queue *queue);
+
+/* A scope for a caller outside sections, which rarely needs one. */
+static inline struct weiri_scope weiri_queue_unentered(struct weiri_record *record)
+{
+	return (struct weiri_scope){record, 0, NULL};
+}
+
+/* Retires what such a scope has collected. */
+static inline void weiri_queue_retire_gathered(struct weiri_scope *scope)
+{
+	if (WEIRI_UNLIKELY(scope->garbage != NULL))
+		weiri_scope_leave(scope);
+}
+
+/* Allocates room for a batch; NULL: no memory. */
+static inline struct weiri_segment *weiri_queue_segment(const weir_queue *queue, size_t room)
+{
+	return weiri_segment_create(room, queue->key != NULL ? WEIRI_SEGMENT_KEYED : WEIRI_SEGMENT_PLAIN,
+	                            &queue->allocator);
+}
+
+static inline void *weiri_item_pointer(uint64_t item)
+{
+	return (void *)(uintptr_t)item;
+}
+
+static inline uint64_t weiri_item_bits(void *item)
+{
+	return (uint64_t)(uintptr_t)item;
+}
+
+#endif

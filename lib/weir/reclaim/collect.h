@@ -1,0 +1,85 @@
+/*
+ * collect.h - retiring objects, and freeing them when no reader can reach them any more.
+ */
+#ifndef WEIRI_RECLAIM_COLLECT_H
+#define WEIRI_RECLAIM_COLLECT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <weir/status.h>
+
+#include "base/compiler.h"
+#include "reclaim/section.h"
+
+/* Embedded first in every reclaimable object. */
+struct weiri_retired {
+	struct weiri_retired *next;
+	void (*reclaim)(struct weiri_retired *object); /* frees it; on any thread, outside sections */
+	uint64_t birth;                                /* era, set before the object is published */
+	uint64_t death;                                /* era, set by weiri_retire */
+	size_t bytes;                                  /* how much it counts in the budget */
+};
+
+/* Called before the object is published: sets its birth era and how to free it. */
+static inline void weiri_retired_init(struct weiri_retired *object, size_t bytes,
+                                      void (*reclaim)(struct weiri_retired *object))
+{
+	object->next = NULL;
+	object->reclaim = reclaim;
+	/* [relaxed] the publication releases it; see I1 in section.h. */
+	object->birth = weiri_load_relaxed(&weiri_era);
+	object->death = 0;
+	object->bytes = bytes;
+}
+
+/*
+ * Retires an object that no new section can reach. Must be called outside sections. Collects when
+ * enough has accumulated, and then runs the reclaim functions of objects that can be freed.
+ * Lock-free.
+ */
+WEIRI_SHARED void weiri_retire(struct weiri_record *record, struct weiri_retired *object);
+
+/*
+ * Like weiri_retire(), for an object that no thread refers to any more, whatever sections and slots
+ * there are; `reclaim` and `bytes` are set. May be called in a signal handler that interrupted
+ * anything: it never collects. Lock-free.
+ */
+void weiri_retire_unreachable(struct weiri_record *record, struct weiri_retired *object);
+
+/*
+ * Called before a write that will retire something. Returns WEIR_OK at once while the process is
+ * within its budget. Otherwise collects and waits for readers until deadline_ns; returns
+ * WEIR_RESOURCE_EXHAUSTED when that has passed.
+ */
+enum weir_status weiri_reclaim_admit(struct weiri_record *record, uint64_t deadline_ns);
+
+/*
+ * Collects what all threads have retired. kept(), if not NULL, is called for each object that
+ * cannot be freed yet; no thread frees it during the call. Must not be called while this thread
+ * collects. Lock-free.
+ */
+typedef void weiri_kept_fn(void *context, struct weiri_retired *object);
+void weiri_collect_everybodys(struct weiri_record *record, weiri_kept_fn *kept, void *context);
+/* Whether this thread is in a collection, that is, in a reclaim function. */
+int weiri_is_collecting(const struct weiri_record *record);
+
+/*
+ * The owner of the record no longer runs. Ends what the owner left unfinished: its section, its
+ * choice of a slot, its wait for memory, and its collection, whose objects are put back. An object
+ * that was being freed is leaked, and no longer counted. The caller owns the record.
+ */
+void weiri_collect_abandoned(struct weiri_record *record);
+
+/*
+ * How long a writer that waits for memory sleeps before it looks again without a wake-up. The model
+ * checker makes this infinite, so that a lost wake-up shows.
+ */
+extern uint64_t weiri_reclaim_look_again_ns;
+
+/*
+ * Called in the child of a fork. `mine` is the record of the only thread, or NULL. The collections
+ * of all other threads are over. Takes time in proportion to the number of retired objects.
+ */
+void weiri_collect_after_fork(struct weiri_record *mine);
+
+#endif

@@ -1,0 +1,136 @@
+/*
+ * record.h - what a thread publishes to collectors: hazard slots, a reserved interval of eras, its
+ * retired objects.
+ *
+ * A thread finds its record through one thread-local pointer. It gets the record with its first
+ * call of Weir and gives it up when it ends; the next new thread adopts it. Records are never
+ * freed, so a scan of them needs no protection of its own. A handle may outlive the thread that
+ * took it: its slot stays occupied while other threads adopt the record.
+ */
+#ifndef WEIRI_RECLAIM_RECORD_H
+#define WEIRI_RECLAIM_RECORD_H
+
+#include <stdalign.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "base/compiler.h"
+
+struct weiri_retired;
+
+enum {
+	WEIRI_SLOTS = 8,           /* hazard slots for single reads */
+	WEIRI_SNAPSHOT_SLOTS = 64, /* and for snapshots */
+	WEIRI_STACKS = 8,          /* of retired objects: a collector can take one and leave the others */
+	WEIRI_RECORD_SIZE = 1024   /* and its alignment: a slot's address tells its record */
+};
+
+/* A hazard slot: NULL, or an object that must not be freed. */
+struct weiri_slot {
+	_Atomic(void *) object;
+};
+
+struct weiri_record {
+	/*
+	 * Written by the owner, and by any thread that releases a handle which was passed on. Read by
+	 * collectors.
+	 */
+	alignas(WEIRI_RECORD_SIZE) struct weiri_slot slots[WEIRI_SLOTS];
+
+	/* Written only by the owner; read by collectors. lo is 0 outside a section. */
+	alignas(WEIRI_LINE) _Atomic(uint64_t) lo;
+	_Atomic(uint64_t) hi;
+	_Atomic(uint32_t) snapshot_used; /* slots from here up were never used */
+	_Atomic(uint32_t) picking;       /* set while a slot is picked; signal handlers then use references */
+	/*
+	 * Set by a writer that waits for memory, cleared by the thread that releases a handle. It is on
+	 * the owner's line because every release reads it.
+	 */
+	_Atomic(uint32_t) poke;
+	_Atomic(uint32_t) waits; /* the owner is counted in memory_waiters (collect.c) */
+	/*
+	 * What a collection on this thread holds: objects not yet examined, and objects to be put back.
+	 * Read by the thread that finds the collection abandoned.
+	 */
+	_Atomic(struct weiri_retired *) rest;
+	_Atomic(struct weiri_retired *) kept;
+
+	/* The owner pushes; any collector takes a whole stack and pushes back what must stay. */
+	alignas(WEIRI_LINE) _Atomic(struct weiri_retired *) retired[WEIRI_STACKS];
+
+	/*
+	 * The owner's thread id in Linux, or 0 without an owner; in the upper half, how many owners
+	 * there were.
+	 */
+	alignas(WEIRI_LINE) _Atomic(uint64_t) owner;
+	/*
+	 * Owner only. Atomic, since only the kernel orders an owner that never gave the record up
+	 * before the next owner.
+	 */
+	_Atomic(uint64_t) since_collection; /* objects pushed since its last collection */
+	_Atomic(uint64_t) unreported_bytes; /* retired here, not yet added to the process's total */
+	_Atomic(uint64_t) last_era;         /* era of its last collection that scanned; 0: none yet */
+	_Atomic(uint64_t) collecting;       /* owner writes: odd during a collection of this thread */
+	_Atomic(uint64_t) in_hand;          /* owner writes: bytes that its collection holds */
+	struct weiri_record *next;          /* constant once listed */
+	uint32_t number;                    /* constant once listed: the number of records behind it */
+	_Atomic(uint32_t) stack;            /* owner only: the stack on which it pushes now */
+
+	/* Written by the owner, read by statistics. */
+	alignas(WEIRI_LINE) _Atomic(uint64_t) created;
+	_Atomic(uint64_t) freed;
+	_Atomic(uint64_t) freed_versions;
+	_Atomic(uint64_t) collections;
+	_Atomic(uint64_t) slot_misses;
+	_Atomic(uint64_t) copies; /* of large values, for combined updates (var/combine.c) */
+	_Atomic(uint64_t) copies_wasted;
+	_Atomic(uint64_t) examined; /* retired objects that its collections examined, each time */
+
+	/*
+	 * Retired objects that a section of this record holds. Any collector pushes, and takes a whole
+	 * stack when the section has ended. pinned_lo is the lo of the oldest section for which an
+	 * object was pushed, or 0 if none was.
+	 */
+	alignas(WEIRI_LINE) _Atomic(struct weiri_retired *) pinned[WEIRI_STACKS];
+	alignas(WEIRI_LINE) _Atomic(uint64_t) pinned_lo[WEIRI_STACKS];
+
+	alignas(WEIRI_LINE) struct weiri_slot snapshot_slots[WEIRI_SNAPSHOT_SLOTS];
+};
+
+_Static_assert(sizeof(struct weiri_record) == WEIRI_RECORD_SIZE, "a slot's address must tell its record");
+
+WEIRI_SHARED extern WEIRI_TLS struct weiri_record *weiri_record_mine;
+extern _Atomic(struct weiri_record *) weiri_records;
+
+/* Registers this thread. NULL when there is no memory. */
+WEIRI_SHARED struct weiri_record *weiri_record_register(void);
+
+/* This thread's record, registering it when it has none; NULL when there is no memory. */
+static inline struct weiri_record *weiri_record_get(void)
+{
+	struct weiri_record *record = weiri_record_mine;
+
+	return WEIRI_LIKELY(record != NULL) ? record : weiri_record_register();
+}
+
+/* The owner's thread id in Linux; 0: none. For display only. */
+static inline uint32_t weiri_record_thread(const struct weiri_record *record)
+{
+	return (uint32_t)weiri_load_relaxed(&record->owner); /* [relaxed] a look */
+}
+
+/* The record that a slot lies in. */
+static inline struct weiri_record *weiri_record_of(void *slot)
+{
+	return (struct weiri_record *)((uintptr_t)slot & ~(uintptr_t)(WEIRI_RECORD_SIZE - 1));
+}
+
+/* Adds to a counter that only this thread writes: a plain add, atomic for its readers. */
+static inline void weiri_count(_Atomic(uint64_t) *counter, uint64_t more)
+{
+	/* [relaxed] statistics; no data travels with them. */
+	weiri_store_relaxed(counter, weiri_load_relaxed(counter) + more);
+}
+
+#endif

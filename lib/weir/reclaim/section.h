@@ -1,0 +1,219 @@
+/*
+ * section.h - short read sections inside one public call, and hazard slots, which protect an object
+ * after the section.
+ *
+ * Algorithm. A section reserves an interval of eras, as in interval-based reclamation (2GE-IBR:
+ * Wen, Izraelevitz, Cai, Beadle, Scott, PPoPP 2018). Slots are hazard pointers (Michael 2004).
+ * Readers of neither kind execute a store-load fence: the collector executes it for all of them
+ * with membarrier (base/asymmetric.h).
+ *
+ * Why intervals and not an RCU grace period (liburcu-bp). A grace period waits for every section
+ * that was running. A thread stalled inside a section therefore stops all reclamation and, once the
+ * budget is spent, all writers; and synchronize_rcu() cannot give up at a deadline. An interval
+ * pins only what was alive while the section was open. A thread stalled permanently in a section
+ * costs the memory that existed at that moment, and no thread waits for it. weir-bench compares the
+ * two in its scenario "memory".
+ *
+ * Every reclaimable object carries the era of its birth (read before it is published) and the era
+ * of its retirement (read after it was unlinked).
+ *
+ * Invariants
+ *   I1  an object that a section may access was born no later than its hi and retired no earlier
+ *       than its lo
+ *   I2  inside a section lo is constant and hi only grows, with one exception: a signal handler's
+ *       section may raise hi for itself, and the interrupted code may then store its own, lower hi
+ *   I3  eras only grow; a collection begins a new one
+ * Pairs
+ *   P1  leave(section) or clear(slot) -> scan(collector): the reader's last access comes before the
+ *       free
+ *   F1  reserve(section), claim(slot) <-> scan(collector): asymmetric Dekker; see base/asymmetric.h
+ * Why I1 holds.
+ *   hi: weiri_section_read() acquires the pointer, then reads the era. The object was published
+ *   after its birth era was read. So the read of the birth era happens before the read here. Both
+ *   read the same variable, and by coherence the later read cannot return less. Relaxed order is
+ *   enough for both.
+ *   lo: the section reads the era for lo before it reads the pointer, and the pointer is unlinked
+ *   after that read. The retiring thread reads the era after unlinking. All these accesses are
+ *   seq_cst, so it reads at least lo. (A second read of the pointer, after hi was raised, returns
+ *   nothing older than the first, which was seq_cst. Acquire is enough there.)
+ *   If the collector missed a reservation, F1 says that the section's next read of the pointer
+ *   comes after the collector's fence, and so after the unlinking. The section does not see the
+ *   object.
+ * Signal handlers. A read is protected by the hi that was reserved before it. It is not protected
+ * by a value to which a handler raised hi afterwards: a collector that scanned in between missed
+ * that value. So weiri_section_read() reads hi first and then the pointer.
+ * Progress: entering and leaving a section are wait-free. So is weiri_section_read(): it repeats
+ * only when a collection began in between, and each time doubles the number of eras that it
+ * reserves ahead.
+ */
+#ifndef WEIRI_RECLAIM_SECTION_H
+#define WEIRI_RECLAIM_SECTION_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "base/assert.h"
+#include "base/asymmetric.h"
+#include "base/atomic.h"
+#include "reclaim/record.h"
+
+/*
+ * The current era, from 1. Written only by collectors and read by all threads, so it has a line of
+ * its own (see collect.c).
+ */
+WEIRI_SHARED extern _Atomic(uint64_t) weiri_era;
+
+/*
+ * Begins a collection's era and returns it. A section that is entered from here on reserves a later
+ * era than the death of every object that was already retired. An object that died in an earlier
+ * era than the returned one was unlinked before this call.
+ */
+static inline uint64_t weiri_era_begin(void)
+{
+	/*
+	 * [seq_cst] I3: a section that began in the new era has read a pointer; a thread that replaces
+	 * that pointer afterwards and retires the object reads at least this era.
+	 */
+	return weiri_fetch_add_seq_cst(&weiri_era, 1u) + 1;
+}
+
+/*
+ * Enters a section; returns the argument for weiri_section_leave(). Nests, also in a signal handler
+ * that interrupts any of this: the inner section restores lo and can only have raised hi.
+ */
+static inline uint64_t weiri_section_enter(struct weiri_record *record)
+{
+	/* [relaxed] own fields. */
+	uint64_t outer = weiri_load_relaxed(&record->lo);
+
+	if (outer == 0) {
+		/*
+		 * [seq_cst] lo must not be later than the era that a retirement after the section's first
+		 * read sees; see I1.
+		 */
+		uint64_t era = weiri_load_seq_cst(&weiri_era);
+
+		/*
+		 * [relaxed] hi is stored first: a collector that acquires lo sees the hi that belongs to
+		 * it, or a larger one.
+		 */
+		weiri_store_relaxed(&record->hi, era);
+		/* [release] for the collector that reads hi after lo. */
+		weiri_store_release(&record->lo, era);
+		weiri_fence_light(); /* F1 */
+	}
+	return outer;
+}
+
+static inline void weiri_section_leave(struct weiri_record *record, uint64_t outer)
+{
+	/* [P1 release] pairs with the collector's acquire of lo. */
+	weiri_store_release(&record->lo, outer);
+}
+
+/* The last era that is reserved now. Must be read before what is read under its protection. */
+static inline uint64_t weiri_section_reserved(const struct weiri_record *record)
+{
+	/* [relaxed] own field. */
+	uint64_t hi = weiri_load_relaxed(&record->hi);
+
+	weiri_compiler_barrier();
+	return hi;
+}
+
+/*
+ * Raises *reserved and hi to the current era plus `slack` if a collection has begun. Returns 0 if
+ * none has; then whatever was read after *reserved is protected.
+ */
+static inline int weiri_section_raise(struct weiri_record *record, uint64_t *reserved, uint64_t slack)
+{
+	/*
+	 * [relaxed] Comes after the caller's acquire load of the pointer. So it is not older than the
+	 * birth era of the object that the pointer leads to; see I1.
+	 */
+	uint64_t era = weiri_load_relaxed(&weiri_era);
+
+	if (WEIRI_LIKELY(era <= *reserved))
+		return 0;
+	*reserved = era < UINT64_MAX - slack ? era + slack : UINT64_MAX;
+	/*
+	 * [relaxed] F1: a collector either sees it or has run its fence before the read that it
+	 * protects.
+	 */
+	weiri_store_relaxed(&record->hi, *reserved);
+	weiri_fence_light(); /* F1 */
+	return 1;
+}
+
+/* section_invariants.c: for assertions. */
+void weiri_section_assert_entered(const struct weiri_record *record);
+
+/*
+ * Reads the pointer or number in *source. A pointer is safe to follow until the section is left.
+ * *reserved is the last era that was reserved when the value was read. A macro, because it serves
+ * any type: weiri_section_read(record, &var->head, &head). Wait-free: the slack doubles, so there
+ * are at most 64 rounds, and one in practice.
+ */
+#define weiri_section_read_reserved(record, source, result, reserved) \
+	do { \
+		uint64_t weiri_slack_ = 0; \
+\
+		WEIR_ASSERT_LOOK(weiri_section_assert_entered(record)); \
+		*(reserved) = weiri_section_reserved(record); \
+		*(result) = weiri_load_seq_cst(source); \
+		while (WEIRI_UNLIKELY(weiri_section_raise((record), (reserved), weiri_slack_))) { \
+			weiri_slack_ = 2 * weiri_slack_ + 1; \
+			*(result) = weiri_load_acquire(source); \
+		} \
+	} while (0)
+
+#define weiri_section_read(record, source, result) \
+	do { \
+		uint64_t weiri_reserved_; \
+\
+		weiri_section_read_reserved((record), (source), (result), &weiri_reserved_); \
+	} while (0)
+
+/*
+ * A free hazard slot of this thread, or NULL. Before the claim, a signal handler may claim the same
+ * slot and clear it again.
+ */
+static inline struct weiri_slot *weiri_slot_find(struct weiri_record *record)
+{
+	for (size_t i = 0; i < WEIRI_SLOTS; i++) {
+		/*
+		 * [P1 acquire] Another thread may have cleared the slot. Its last access then comes before
+		 * this thread's, and before the free of what the slot held: the new claim may be the next
+		 * value that the collector reads.
+		 */
+		if (weiri_load_acquire(&record->slots[i].object) == NULL)
+			return &record->slots[i];
+	}
+	return NULL;
+}
+
+static inline void weiri_slot_claim(struct weiri_slot *slot, void *object)
+{
+	/* [P1 release] Passes on the clear that preceded this claim in the slot. */
+	weiri_store_release(&slot->object, object);
+	weiri_fence_light(); /* F1 */
+}
+
+void weiri_wake_memory_waiters(struct weiri_record *record);
+
+/* Ends a claim, on any thread. Wakes a writer that waits for memory. */
+static inline void weiri_slot_clear(struct weiri_slot *slot)
+{
+	struct weiri_record *record = weiri_record_of(slot);
+
+	/* [P1 release] pairs with the collector's acquire. */
+	weiri_store_release(&slot->object, NULL);
+	/* F1: a waiter sets poke, runs the heavy fence, and scans again before it sleeps. */
+	weiri_fence_light();
+	/* [relaxed] a flag; the waiter rescans. */
+	if (WEIRI_UNLIKELY(weiri_load_relaxed(&record->poke) != 0))
+		weiri_wake_memory_waiters(record);
+}
+
+#endif

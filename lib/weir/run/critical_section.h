@@ -1,0 +1,35 @@
+/*
+ * critical_section.h - what the dataflow layer needs beyond weir/critical_section.h: entering a
+ * section on one thread and leaving it on another.
+ */
+#ifndef WEIRI_RUN_CRITICAL_SECTION_H
+#define WEIRI_RUN_CRITICAL_SECTION_H
+
+#include <weir/critical_section.h>
+
+#include "base/compiler.h"
+#include "queue/queue.h"
+
+/*
+ * Starts to enter, as weir_queue_start() does. done(context, WEIR_OK, ...) tells that the execution
+ * is inside; it must then call weiri_critical_section_leave(). The caller keeps *room, which says
+ * nothing, until then.
+ */
+WEIRI_SHARED enum weir_status weiri_critical_section_start_enter(weir_critical_section *section, void **room,
+                                                                 weir_queue_done_fn *done, void *context,
+                                                                 weir_pending **handle, weir_error *error);
+/* May be called by any thread of the execution that is inside. */
+WEIRI_SHARED void weiri_critical_section_leave(weir_critical_section *section);
+
+/*
+ * The sections that the calling thread is inside, from the innermost outwards. Each record is on
+ * the stack of the function that runs the execution.
+ */
+struct weiri_inside {
+	const weir_critical_section *section;
+	struct weiri_inside *outer;
+};
+WEIRI_SHARED void weiri_inside_begin(struct weiri_inside *inside, const weir_critical_section *section);
+WEIRI_SHARED void weiri_inside_end(const struct weiri_inside *inside);
+
+#endif

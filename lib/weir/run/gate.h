@@ -1,0 +1,49 @@
+/*
+ * gate.h - counts the users of an object, can be closed, and tells when the last user has left.
+ *
+ * A user of a shared object enters the gate before, and leaves it after. The owner closes the gate,
+ * waits until it is drained, and may then free the object and the gate. Entering a closed gate
+ * fails. (The Windows kernel calls this rundown protection.)
+ *
+ * | word            | meaning                         | next                                    |
+ * |-----------------|---------------------------------|-----------------------------------------|
+ * | 2n              | open, n inside                  | 2n+2 enter, 2n-2 leave, 2n+1 close      |
+ * | 2n+1, n > 0     | closed, n inside                | 2n-1 leave                              |
+ * | 1               | closed and empty, reached once  | none; then `drained` is set             |
+ *
+ * Pairs
+ *   P1  leave, close -> the step to `closed and empty`: what was done inside, and before the close
+ *   P2  drained -> wait: the same, for the owner
+ *
+ * | call              | progress                            | blocks on             |
+ * |-------------------|-------------------------------------|-----------------------|
+ * | enter             | lock-free                           | nothing               |
+ * | leave, close      | wait-free, the last one wakes       | nothing               |
+ * | wait              | blocking                            | the users inside      |
+ */
+#ifndef WEIRI_GATE_H
+#define WEIRI_GATE_H
+
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "base/atomic.h"
+
+struct weiri_gate {
+	_Atomic(uint32_t) word;
+	_Atomic(uint32_t) drained;
+};
+
+WEIRI_SHARED void weiri_gate_init(struct weiri_gate *gate);
+/* 1: the caller is inside; 0: the gate is closed. */
+WEIRI_SHARED int weiri_gate_enter(struct weiri_gate *gate);
+/* Does not access the gate once wait() may have returned. */
+WEIRI_SHARED void weiri_gate_leave(struct weiri_gate *gate);
+/*
+ * Idempotent. Returns 1 for the first call. Does not access the gate once wait() may have returned.
+ */
+WEIRI_SHARED int weiri_gate_close(struct weiri_gate *gate);
+/* Waits until the gate, which was closed before, is empty. */
+WEIRI_SHARED void weiri_gate_wait(struct weiri_gate *gate);
+
+#endif

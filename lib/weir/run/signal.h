@@ -1,0 +1,47 @@
+/*
+ * signal.h - one thread waits until another thread signals that a condition may have changed.
+ *
+ * The waiter reads the signal, checks its condition, and waits for the signal to change, so it
+ * misses no raise:
+ *
+ *     seen = weiri_signal_now(&s); if (condition) ...; else weiri_signal_wait(&s, seen, deadline);
+ *
+ * Pairs
+ *   P1  raise -> now, wait: what the raiser did before (the condition that it made true)
+ *
+ * | call               | progress                                          | blocks on         |
+ * |--------------------|---------------------------------------------------|-------------------|
+ * | weiri_signal_raise | lock-free; a system call only if a thread sleeps  | nothing           |
+ * | weiri_signal_wait  | blocking                                          | a raise, deadline |
+ */
+#ifndef WEIRI_SIGNAL_H
+#define WEIRI_SIGNAL_H
+
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "base/atomic.h"
+
+struct weiri_signal {
+	_Atomic(uint32_t) word; /* bit 0: a thread sleeps; the rest: how often it was raised */
+};
+
+static inline void weiri_signal_init(struct weiri_signal *signal)
+{
+	/* [relaxed] not shared yet. */
+	weiri_store_relaxed(&signal->word, 0);
+}
+
+/* The value to pass to weiri_signal_wait(). */
+WEIRI_SHARED uint32_t weiri_signal_now(struct weiri_signal *signal);
+/*
+ * Accesses no memory of the signal once the waiter can see the change, so the waiter may free it.
+ */
+WEIRI_SHARED void weiri_signal_raise(struct weiri_signal *signal);
+/*
+ * Returns 1 once the signal was raised after `seen` was read, 0 if deadline_ns (absolute) passed
+ * first.
+ */
+WEIRI_SHARED int weiri_signal_wait(struct weiri_signal *signal, uint32_t seen, uint64_t deadline_ns);
+
+#endif

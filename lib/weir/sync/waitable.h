@@ -1,0 +1,75 @@
+/*
+ * waitable.h - an object that changes by atomic attempts, and the operations that wait for it: areas,
+ * variables.
+ *
+ * All operations stand on one list in arrival order. Each may want something else, so a thread that
+ * has changed the object attempts all of them (pending.h).
+ *
+ * A kind of operation gives an attempt, which returns weiri_waitable_outcome(), and takes the other
+ * members of its struct weiri_pending_kind from here: WEIRI_WAITABLE_KIND.
+ */
+#ifndef WEIRI_SYNC_WAITABLE_H
+#define WEIRI_SYNC_WAITABLE_H
+
+#include "base/compiler.h"
+#include "sync/pending.h"
+
+struct weiri_waitable {
+	struct weiri_waiters waiters;
+	_Atomic(size_t) waiting;
+	const char *what, *name; /* for messages: staging area "name" */
+};
+
+/* The first member of each kind's operation. */
+struct weiri_waitable_op {
+	weir_pending pending; /* first */
+	struct weiri_pending_entry entry;
+	struct weiri_waitable *waitable;
+	const char *verb; /* for messages and dumps */
+};
+
+WEIRI_SHARED void weiri_waitable_init(struct weiri_waitable *waitable, const char *what, const char *name);
+/* WEIR_FAILED_PRECONDITION while an operation waits. */
+WEIRI_SHARED enum weir_status weiri_waitable_check_idle(const struct weiri_waitable *waitable, weir_error *error);
+
+/*
+ * An operation of a kind of `size` bytes, zero behind the struct weiri_waitable_op. NULL: no memory
+ * to `verb`, and *error says so.
+ */
+struct weiri_waitable_op *weiri_waitable_op_create(struct weiri_waitable *waitable,
+                                                   const struct weiri_pending_kind *kind, size_t size, const char *verb,
+                                                   const weir_allocator *allocator, weir_error *error);
+
+/* WEIR_CANCELLED, and the cause, when the token has fired before the call. */
+enum weir_status weiri_waitable_check_token(const struct weiri_waitable *waitable, const char *verb,
+                                            weir_cancel *cancel, weir_error *error);
+
+/* Members of the kinds. */
+enum weir_status weiri_waitable_describe(weir_pending *pending, enum weiri_pending_why why, const weir_error *cause);
+WEIRI_SHARED weiri_serve_fn weiri_waitable_serve;
+
+#define WEIRI_WAITABLE_KIND(attempt_, ...) \
+	{ \
+		.entry_size = sizeof(struct weiri_pending_entry), .attempt = (attempt_), .describe = weiri_waitable_describe, \
+		.tell = __VA_ARGS__ \
+	}
+
+/* What an attempt returns that ended with this status; WEIR_WOULD_BLOCK: it must wait. */
+static inline enum weiri_pending_outcome weiri_waitable_outcome(weir_pending *pending, enum weir_status status,
+                                                                int *moved)
+{
+	if (status == WEIR_WOULD_BLOCK)
+		return WEIRI_PENDING_WAITS;
+	pending->status = status;
+	*moved = 1;
+	return WEIRI_PENDING_COMPLETE;
+}
+
+/* After a change of the object, outside of sections: lets the operations that wait go on. */
+static inline void weiri_waitable_pump(struct weiri_record *record, struct weiri_waitable *waitable)
+{
+	if (WEIRI_UNLIKELY(weiri_waiters_posted(&waitable->waiters)))
+		weiri_pending_pump(record, waitable, weiri_waitable_serve);
+}
+
+#endif

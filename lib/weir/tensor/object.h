@@ -1,0 +1,121 @@
+/*
+ * object.h - the layout of a tensor, and how the files of this layer make one.
+ *
+ * Layout. Header and data are one allocation: three cache lines of header, then the data, so that
+ * both are aligned to WEIR_TENSOR_ALIGNMENT. The first two lines never change after the tensor is
+ * handed out. The reference count, which every retain and release changes, is on the third line,
+ * with fields that only the last release reads. So it does not slow readers of the data down.
+ * Strings whose sizes were known are stored behind the data, others in chunks (strings.h).
+ *
+ *     | fields of readers (2 lines) | references, last release (1 line) | data | strings |
+ *
+ * A view (slice, row) has its own header and no data. It holds a reference to its owner, the tensor
+ * whose memory it shows. An owner is never a view itself, so a chain of views has one step, and
+ * releasing it needs no recursion.
+ */
+#ifndef WEIRI_TENSOR_OBJECT_H
+#define WEIRI_TENSOR_OBJECT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <weir/tensor.h>
+
+#include "base/atomic.h"
+#include "base/compiler.h"
+#include "reclaim/collect.h"
+#include "tensor/strings.h"
+
+/*
+ * To whom the memory of `data` belongs. Its address cannot tell: foreign memory may begin right
+ * behind a header.
+ */
+enum weiri_tensor_kind {
+	WEIRI_TENSOR_OWN,
+	WEIRI_TENSOR_FOREIGN,
+	WEIRI_TENSOR_VIEW,
+};
+
+struct weir_tensor {
+	/* written before the tensor is handed out, then only read */
+	_Alignas(WEIR_TENSOR_ALIGNMENT) void *data;
+	int64_t elements;
+	size_t nbytes; /* of the elements and, for WEIR_BYTES, of their strings */
+	enum weir_dtype dtype;
+	enum weiri_tensor_kind kind;
+	union {
+		weir_shape shape;
+		struct weiri_retired retired; /* instead, without references: see weiri_tensor_release_later() */
+	};
+
+	/* written by every thread that retains or releases */
+	_Alignas(WEIR_TENSOR_ALIGNMENT) _Atomic(size_t) references;
+
+	/* only read, and only by the last release */
+	size_t size; /* bytes of the allocation that begins with this header */
+	union {
+		struct weiri_strings
+			*strings;       /* own, WEIR_BYTES: chunks of a builder; NULL: none, or strings behind the elements */
+		weir_tensor *owner; /* view: one reference */
+		struct {
+			weir_tensor_release_fn *release; /* may be NULL */
+			void *context;
+		} foreign;
+	} end;
+	weir_allocator allocator;
+};
+
+_Static_assert(sizeof(struct weiri_retired) <= sizeof(weir_shape), "a tensor that waits to be freed is no larger");
+_Static_assert(sizeof(struct weir_tensor) % WEIR_TENSOR_ALIGNMENT == 0,
+               "the data follows the header and shares its alignment");
+
+/*
+ * weir_tensor_release() for a signal handler: if this is the last reference, the next collection
+ * frees the tensor. The tensor counts in the budget until then. Lock-free. Accepts NULL.
+ */
+void weiri_tensor_release_later(weir_tensor *tensor);
+
+/*
+ * What counts in the budget for a tensor that a retired object holds: the memory allocated for it.
+ * For foreign memory and views, which may free only a part of the memory that they show: the header
+ * and the bytes shown.
+ */
+static inline size_t weiri_tensor_footprint(const weir_tensor *tensor)
+{
+	if (WEIRI_UNLIKELY(tensor->kind != WEIRI_TENSOR_OWN))
+		return tensor->size + tensor->nbytes;
+	if (WEIRI_UNLIKELY(tensor->dtype == WEIR_BYTES))
+		return tensor->size + weiri_strings_allocated(tensor->end.strings);
+	return tensor->size;
+}
+
+static inline int weiri_tensor_is_dtype(enum weir_dtype dtype)
+{
+	return weir_dtype_size(dtype) != 0;
+}
+
+/*
+ * Checks dtype and shape, and computes the number of elements and of their bytes.
+ * WEIR_INVALID_ARGUMENT: no such dtype, shape NULL or invalid, more bytes than an object can have.
+ */
+WEIRI_SHARED WEIRI_MUST_CHECK enum weir_status weiri_tensor_measure(enum weir_dtype dtype, const weir_shape *shape,
+                                                                    int64_t *elements, size_t *nbytes);
+
+/*
+ * Makes a tensor with its own memory and one reference. Neither the data nor the `extra` bytes
+ * behind it are cleared. nbytes counts the elements only. allocator may be NULL. Errors as for
+ * weiri_tensor_measure(), and WEIR_RESOURCE_EXHAUSTED.
+ */
+enum weir_status weiri_tensor_create(enum weir_dtype dtype, const weir_shape *shape, size_t extra,
+                                     const weir_allocator *allocator, weir_tensor **out);
+
+/* The same over foreign memory or that of an owner; the caller sets `end`. */
+enum weir_status weiri_tensor_create_over(enum weiri_tensor_kind kind, void *data, enum weir_dtype dtype,
+                                          const weir_shape *shape, const weir_allocator *allocator, weir_tensor **out);
+
+/*
+ * Sets *sum to the bytes of the strings of all tensors together (0 if the dtype has none) and
+ * returns 1; returns 0 on overflow. All tensors have one dtype.
+ */
+int weiri_strings_of_all(weir_tensor *const tensors[], size_t count, size_t *sum);
+
+#endif
