@@ -1,6 +1,6 @@
 /*
- * test_completions.c - what a completion may do: start the next operation however often, end what it belongs to, end its thread; and when
- * those are told whose operations end meanwhile.
+ * test_completions.c - what a completion may do: start the next operation however often, end what
+ * it belongs to, end its thread; and when those are told whose operations end meanwhile.
  */
 #include "tensor_queue_kit.h"
 
@@ -19,7 +19,10 @@
 #endif
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || __has_feature(thread_sanitizer) || \
 	__has_feature(address_sanitizer)
-/* Frames are several times as large, and calls as slow. One inside of the other, a thousand would be too many. */
+/*
+ * Frames are several times as large, and calls as slow. One inside of the other, a thousand would
+ * be too many.
+ */
 enum { STACK = 512 << 10, SHARE = 50 };
 #else
 enum { STACK = 64 << 10, SHARE = 1 };
@@ -155,7 +158,10 @@ Test(completions, enqueues_and_dequeues_follow_each_other_on_a_small_stack)
 	destroy(chain.queue);
 }
 
-/* Two of these: what the completion of one takes it puts into the other, in which the other's next operation waits. */
+/*
+ * Two of these: what the completion of one takes it puts into the other, in which the other's next
+ * operation waits.
+ */
 struct player {
 	struct chain chain;
 	struct player *other;

@@ -1,5 +1,5 @@
 /*
- * test_reclaim.c - what keeps a retired object, what frees it, and the budget.
+ * test_reclaim.c - what pins a retired object, what frees it, and the budget.
  */
 #include <criterion/criterion.h>
 
@@ -22,14 +22,18 @@ static const uint64_t patience_ns = UINT64_C(100000000000);
 
 enum { LARGE = 256 << 10 };
 
-/* A retired object that says when it is freed. */
+/* A retired object that notes when it is freed. */
 struct thing {
 	struct weiri_retired retired;
 	_Atomic(uint32_t) *freed;
-	void (*also)(void); /* what its reclaim function does beside */
+	/* What its reclaim function also does. */
+	void (*also)(void);
 };
 
-/* Reclaim functions that this thread is inside of: a collection that another began inside of one would nest, without a bound. */
+/*
+ * The number of reclaim functions that this thread is inside of. If another thread began a
+ * collection inside of one, they would nest without a bound.
+ */
 static _Thread_local int nested;
 
 static void thing_reclaim(struct weiri_retired *object)
@@ -103,7 +107,7 @@ static void join(pthread_t thread)
 	cr_assert_eq(pthread_join(thread, NULL), 0);
 }
 
-/* A latch: opened once, by anybody. */
+/* A latch: opened once, by any thread. */
 static void latch_open(_Atomic(uint32_t) *latch)
 {
 	weiri_store_release(latch, 1u);
@@ -136,7 +140,10 @@ Test(reclaim, a_section_keeps_what_was_alive_in_it_and_nothing_born_later)
 	struct thing *old = make(100, &old_freed);
 	uint64_t outer;
 
-	/* The section of this thread; a collection does not mind whose it is. */
+	/*
+	 * The section belongs to this thread. A collection does not care which thread a section belongs
+	 * to.
+	 */
 	outer = weiri_section_enter(record);
 	weiri_retire(record, &old->retired);
 	cr_expect_eq(weir_reclaim_flush(0), WEIR_DEADLINE_EXCEEDED);
@@ -160,7 +167,10 @@ Test(reclaim, a_read_extends_the_interval_to_the_present)
 	cr_expect_eq(weir_reclaim_flush(0), WEIR_DEADLINE_EXCEEDED);
 	weiri_section_read(record, &source, &value);
 	cr_expect_eq(value, 7);
-	/* Born before the next collection begins: within what the read has reserved. */
+	/*
+	 * Born before the next collection begins, so it lies within the interval that the read has
+	 * reserved.
+	 */
 	retire_things(1, 100, &freed);
 	cr_expect_eq(weir_reclaim_flush(0), WEIR_DEADLINE_EXCEEDED);
 	cr_expect_eq(count_of(&freed), 0);
@@ -224,7 +234,8 @@ enum { CROWD = 80 };
 
 struct crowd {
 	_Atomic(uint32_t) registered;
-	_Atomic(uint32_t) turn; /* whose turn it is to enter */
+	/* The number of the thread that enters next. */
+	_Atomic(uint32_t) turn;
 	_Atomic(uint32_t) inside;
 	_Atomic(uint32_t) leave;
 };
@@ -266,7 +277,10 @@ static void *stay_in_a_section(void *context)
 	return NULL;
 }
 
-/* `first` enters first, then the others in that direction: a scan comes upon older sections first, or upon younger ones. */
+/*
+ * `first` enters first, then the others in that direction. So a scan meets older sections first, or
+ * younger ones.
+ */
 static void play_crowd(uint32_t first)
 {
 	struct crowd crowd = {0};
@@ -278,7 +292,7 @@ static void play_crowd(uint32_t first)
 		members[i].thread = start(stay_in_a_section, &members[i]);
 		wait_until(&crowd.registered, i + 1);
 	}
-	/* One object per era, held by the sections that began in it and before. */
+	/* Each era has one object. The sections that began in it and before pin it. */
 	for (uint32_t i = 0; i < CROWD; i++) {
 		struct thing *thing;
 
@@ -305,27 +319,30 @@ static void play_crowd(uint32_t first)
 Test(reclaim, more_sections_than_a_scan_has_room_for_all_count)
 {
 	play_crowd(0);
-	/* New threads take over records from the other end of the list. */
+	/* New threads adopt records from the other end of the list. */
 	play_crowd(0);
 	play_crowd(CROWD - 1);
 }
 
-/* -- what a section holds is not looked at again and again ------------------------------------- */
+/*
+ * -- collections do not look again and again at what a section pins -----------------------------
+ */
 
 static uint64_t examined(void)
 {
 	return weiri_load_relaxed(&my_record()->examined);
 }
 
-/* They are retired in this section, or whichever is open. */
+/* The objects are retired within this section, or within any open section. */
 static void retire_and_collect_twice(unsigned count, _Atomic(uint32_t) *freed)
 {
 	retire_things(count, 100, freed);
-	for (int i = 0; i < 3; i++) /* the last one shows that they are passed by */
+	/* The last collection shows that these objects are passed over. */
+	for (int i = 0; i < 3; i++)
 		cr_expect_eq(weir_reclaim_flush(0), WEIR_DEADLINE_EXCEEDED);
 }
 
-/* The section begins, and then, if it `reads`, reads what has been made since: it holds that as well. */
+/* The section begins. If it `reads`, it then also reads and pins what was made since. */
 static void play_stopped_section(int reads)
 {
 	enum { HELD = 20000, MORE = 40000 };
@@ -346,9 +363,9 @@ static void play_stopped_section(int reads)
 	for (unsigned i = 0; i < HELD; i++)
 		weiri_retire(record, &things[i]->retired);
 	retire_things(MORE, 100, &freed);
-	cr_expect_leq(examined() - before, 2 * HELD + MORE + 2 * 256, "%d retired: %" PRIu64 " times one was looked at",
+	cr_expect_leq(examined() - before, 2 * HELD + MORE + 2 * 256, "%d retired: %" PRIu64 " looks at objects",
 	              HELD + MORE, examined() - before);
-	cr_expect_geq(examined() - before, HELD + MORE - 2 * 256, "each is looked at once at least");
+	cr_expect_geq(examined() - before, HELD + MORE - 2 * 256, "a collection looks at each object at least once");
 	cr_expect_eq(count_of(&held), 0);
 	cr_expect_geq(count_of(&freed), MORE - 2 * 256);
 	weiri_section_leave(record, outer);
@@ -441,7 +458,7 @@ Test(reclaim, a_slot_keeps_the_one_object_that_it_names)
 	cr_assert_not_null(slot);
 	weiri_slot_claim(slot, held);
 	weiri_retire(record, &held->retired);
-	/* So many, at as many addresses, that some share their bit of the filter with it. */
+	/* There are so many, at so many addresses, that some share a bit of the filter with it. */
 	for (unsigned i = 0; i < OTHERS; i++)
 		others[i] = make(1, &others_freed);
 	for (unsigned i = 0; i < OTHERS; i++)
@@ -556,7 +573,7 @@ Test(reclaim, a_released_slot_lets_a_waiting_writer_in)
 	writer = start(wait_for_admission, &waiting);
 	latch_pass(&waiting.begun);
 	while (!is_poked(record))
-		cr_assert_lt(weir_now_ns(), deadline, "the writer asks nobody to wake it");
+		cr_assert_lt(weir_now_ns(), deadline, "the writer asks no thread to wake it");
 	weiri_slot_clear(&record->slots[0]);
 	join(writer);
 	cr_expect_eq(waiting.status, WEIR_OK);
@@ -564,7 +581,10 @@ Test(reclaim, a_released_slot_lets_a_waiting_writer_in)
 	weir_reclaim_set_budget(0);
 }
 
-/* Wakes whoever waits for memory, over and over; what the writer waits for it does not let go of. */
+/*
+ * Wakes the threads that wait for memory, over and over. It does not release what the writer waits
+ * for.
+ */
 static void *clear_slots(void *context)
 {
 	struct waiting *waiting = context;
@@ -656,7 +676,7 @@ static void *flush_once(void *unused)
 
 enum { PILE = 40 };
 
-/* PILE large objects are retired; a collector comes upon one of them and goes no further. */
+/* PILE large objects are retired. A collector comes to one of them and stops there. */
 static pthread_t stop_a_collector(_Atomic(uint32_t) *freed)
 {
 	struct weiri_record *record = my_record();
@@ -690,7 +710,7 @@ Test(reclaim, a_stopped_collector_keeps_little_from_the_others)
 	retire_things(100, LARGE, &freed);
 	cr_expect_eq(weiri_reclaim_admit(my_record(), weir_deadline_in(patience_ns)), WEIR_OK);
 	(void)weir_reclaim_flush(0);
-	cr_expect_geq(count_of(&freed), 100 + PILE - PILE / WEIRI_STACKS, "it had one stack in its hands");
+	cr_expect_geq(count_of(&freed), 100 + PILE - PILE / WEIRI_STACKS, "the stopped collector had taken one stack");
 	latch_open(&go_on);
 	join(collector);
 	flush_all();
@@ -772,7 +792,10 @@ Test(reclaim, a_write_inside_a_collection_does_not_wait_for_itself)
 
 /* -- handles ----------------------------------------------------------------------------------- */
 
-/* The release of a handle may be in a signal handler, where free() is not allowed: a handler's read takes a reference. */
+/*
+ * The release of a handle may be in a signal handler, where free() is not allowed. A read in a
+ * handler takes a reference.
+ */
 Test(reclaim, the_last_release_of_a_handle_frees_nothing_by_itself)
 {
 	enum { HELD = WEIRI_SLOTS + 1 };
@@ -826,7 +849,8 @@ static uint64_t allocated(void)
 
 static uint64_t retired_now(void)
 {
-	cr_expect_eq(weir_reclaim_flush(0), WEIR_DEADLINE_EXCEEDED); /* so that all is reported */
+	/* So that everything is reported. */
+	cr_expect_eq(weir_reclaim_flush(0), WEIR_DEADLINE_EXCEEDED);
 	return stats_now().retired_bytes;
 }
 
@@ -834,12 +858,13 @@ Test(reclaim, retired_bytes_are_those_that_were_allocated)
 {
 	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_BYTES, .allocator = &variables_memory};
 	struct weiri_record *record = my_record();
-	weir_var *var = named_variable("a variable's name is allocated, too", 1), *other = variable(1), *texts;
+	weir_var *var = named_variable("the name of a variable is allocated too", 1), *other = variable(1), *texts;
 	uint64_t outer, live = allocated(), texts_live;
 
-	/* The section is this thread's, and nothing of it is freed before the end. */
+	/* The section belongs to this thread, and pins everything until the end. */
 	outer = weiri_section_enter(record);
-	weiri_store_relaxed(&record->hi, UINT64_MAX); /* [relaxed] holds what is born later, too */
+	/* [relaxed] the section also pins what is born later */
+	weiri_store_relaxed(&record->hi, UINT64_MAX);
 	for (int64_t i = 0; i < 1000; i++)
 		assign(var, i);
 	cr_expect_eq(retired_now(), allocated() - live, "numbers: %" PRIu64 " bytes are allocated", allocated() - live);
@@ -927,7 +952,10 @@ Test(reclaim, slots_outlive_their_thread)
 	cr_expect_eq(count_of(&freed), 1);
 }
 
-/* The destructor of a key that was made before the library made its own, and one made after. */
+/*
+ * The destructor of a key that was made before the library made its own, and the destructor of one
+ * made after it.
+ */
 static pthread_key_t early_key, late_key;
 static _Atomic(uint32_t) destroyed_freed;
 
@@ -1005,8 +1033,9 @@ Test(reclaim, when_membarrier_is_refused_late_nothing_is_freed)
 /* -- no memory for a record -------------------------------------------------------------------- */
 
 /*
- * Records come from the default allocator, which asks jemalloc's sized calls when the process has them. Here it has these.
- * The low bits of flags are the logarithm of the alignment.
+ * Records come from the default allocator, which uses the sized calls of jemalloc if the process
+ * has them. Here this file defines these calls. The low bits of flags are the logarithm of the
+ * alignment.
  */
 static _Atomic(uint32_t) no_memory;
 
@@ -1018,7 +1047,8 @@ void *mallocx(size_t size, int flags)
 	size_t alignment = (size_t)1 << (flags & 63);
 	void *memory = NULL;
 
-	if (weiri_load_relaxed(&no_memory) != 0) /* [relaxed] a setting */
+	/* [relaxed] a setting */
+	if (weiri_load_relaxed(&no_memory) != 0)
 		return NULL;
 	return posix_memalign(&memory, alignment < sizeof(void *) ? sizeof(void *) : alignment, size) == 0 ? memory : NULL;
 }
@@ -1069,7 +1099,7 @@ Test(reclaim, no_memory_for_a_record_is_a_status)
 	pthread_t threads[MOST];
 	uint32_t count = 0;
 
-	/* Until there is no record that a new thread could take over. */
+	/* Until there is no record left that a new thread could adopt. */
 	while (stats_now().threads == records) {
 		cr_assert_lt(count, MOST);
 		threads[count] = start(occupy_a_record, &occupants);
@@ -1094,7 +1124,8 @@ Test(reclaim, statistics_want_a_struct_of_the_right_size)
 	cr_expect_eq(stats.threads, 77);
 }
 
-static const size_t huge_bytes = SIZE_MAX / 16; /* so they say */
+/* The size that they claim to have. */
+static const size_t huge_bytes = SIZE_MAX / 16;
 
 Test(reclaim, statistics_add_up)
 {
@@ -1111,15 +1142,18 @@ Test(reclaim, statistics_add_up)
 	weiri_section_leave(record, outer);
 	flush_all();
 	after = stats_now();
-	/* Threads of other tests may have freed what they had not reported, 64 KiB each. */
+	/*
+	 * Threads of other tests may have freed objects that they had not reported, up to 64 KiB each.
+	 */
 	cr_expect_leq(during.retired_bytes, before.retired_bytes + huge_bytes);
 	cr_expect_geq(during.retired_bytes + during.threads * (64 << 10), before.retired_bytes + huge_bytes);
 	cr_expect_geq(during.peak_retired_bytes, during.retired_bytes);
 	cr_expect_eq(after.retired_bytes, 0);
 	cr_expect_eq(after.peak_retired_bytes, during.peak_retired_bytes);
 	retire_things(1, 16, &freed);
-	flush_all(); /* it is counted as the collection begins */
-	cr_expect_eq(stats_now().peak_retired_bytes, during.peak_retired_bytes, "less than the most is no new most");
+	/* It is counted when the collection begins. */
+	flush_all();
+	cr_expect_eq(stats_now().peak_retired_bytes, during.peak_retired_bytes, "less than the maximum is no new maximum");
 	cr_expect_eq(after.freed_objects - before.freed_objects, 1);
 	cr_expect_gt(after.collections, before.collections);
 	cr_expect_geq(after.threads, 1);
