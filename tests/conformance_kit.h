@@ -92,9 +92,7 @@ static inline void expect_taken(const struct kind *kind, const struct taken *tak
 		cr_assert_eq(taken->values[i], first + (int32_t)i, "place %zu", i);
 }
 
-/*
- * -- calls on the thread of the test ------------------------------------------------------------
- */
+/* -- calls on the thread of the test ----------------------------------------------------------- */
 
 static inline void take(weir_tensor_queue *queue, struct taken *taken)
 {

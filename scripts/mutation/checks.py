@@ -28,7 +28,7 @@ class NotCompiled(Exception):
 # The unit tests that may notice a mutant of a layer, or of one file.
 NOTICING = {
     "sync": ("list", "named_store", "park", "cancel", "eventcount", "queue_races", "signal"),
-    "reclaim": ("reclaim", "crowd", "asymmetric", "var", "snapshot", "commit", "list"),
+    "reclaim": ("reclaim", "reclaim_budget", "reclaim_threads", "crowd", "asymmetric", "var", "snapshot", "commit", "list"),
     "metrics": ("metrics",),
     "ring": ("ring", "ring_list", "priority_queue", "mpsc", "spsc", "queue"),
     "var": ("var", "named_store", "snapshot", "commit", "txn", "watch", "var_history"),
