@@ -254,9 +254,7 @@ Test(cancellation, no_call_on_a_queue_with_descriptors_is_a_point)
 	expect_writers_go_on();
 }
 
-/*
- * -- calls that block are not cancellation points either ----------------------------------------
- */
+/* -- calls that block are not cancellation points either --------------------------------------- */
 
 static void wait_for_an_item(void *queue)
 {

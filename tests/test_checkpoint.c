@@ -450,7 +450,7 @@ Test(checkpoint, both_ways_survive_every_allocation_failing)
 	expect_nothing_left();
 }
 
-/* The largest allocation, and what is allocated at once at most. */
+/* The bytes that are allocated now, and the most that were allocated at any time. */
 struct counted {
 	size_t bytes;
 	size_t most;

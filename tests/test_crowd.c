@@ -40,7 +40,7 @@ static void pass(_Atomic(uint32_t) *latch)
 	uint64_t deadline = weir_deadline_in(patience_ns);
 
 	while (weiri_load_acquire(latch) == 0)
-		cr_assert(weiri_futex_wait(latch, 0, deadline), "nobody opened it");
+		cr_assert(weiri_futex_wait(latch, 0, deadline), "the latch was not opened");
 }
 
 static void open_latch(_Atomic(uint32_t) *latch)

@@ -804,7 +804,7 @@ Test(dump, a_queue_that_is_destroyed_while_it_is_looked_at_goes_with_the_look)
 	cr_assert_not_null(entry);
 	put(queue, 1, 2);
 	destroy(queue);
-	cr_expect_neq(weiri_load_relaxed(&memory.outstanding), (size_t)0, "somebody looks at it");
+	cr_expect_neq(weiri_load_relaxed(&memory.outstanding), (size_t)0, "the dump still looks at it");
 	cr_expect_str_eq(weir_queue_name(queue), "held");
 	part = part_dumped("held");
 	cr_expect_str_eq(part, "", "a later dump does not find the queue");

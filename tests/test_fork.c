@@ -266,7 +266,7 @@ static int see_pinned_freed(void *context)
 	return 0;
 }
 
-/* Writes down the note of each stack of pinned objects: whether it was taken away. */
+/* Takes away the notes of all stacks of pinned objects. */
 static void take_notes(struct weiri_record *record, uint64_t notes[WEIRI_STACKS])
 {
 	for (size_t i = 0; i < WEIRI_STACKS; i++) {

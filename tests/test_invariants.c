@@ -99,9 +99,7 @@ static struct weiri_scope enter(void)
 	return weiri_scope_enter(weiri_record_get());
 }
 
-/*
- * -- operations that wait -----------------------------------------------------------------------
- */
+/* -- operations that wait ---------------------------------------------------------------------- */
 
 static void ignore_read(void *context, enum weir_status status, const weir_error *error, weir_read *read)
 {

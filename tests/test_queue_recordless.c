@@ -276,9 +276,7 @@ Test(queue_recordless, calls_without_memory_for_the_record_say_so_and_change_not
 	destroy(queue);
 }
 
-/*
- * -- objects with memory of their own that cannot be entered where a dump finds them ------------
- */
+/* -- objects with memory of their own that cannot be entered where a dump finds them ----------- */
 
 static enum weir_status create_queue(const weir_allocator *allocator, void **out, weir_error *error)
 {

@@ -452,7 +452,7 @@ Test(queue_stats, each_item_wakes_one_of_those_who_sleep)
 		cr_expect_eq(number_of(calls[i].items[0]), i + 1);
 	}
 	put(queue, 9, 1);
-	cr_expect_eq(stats_of(queue).wakes, SLEEPERS, "nobody is left");
+	cr_expect_eq(stats_of(queue).wakes, SLEEPERS, "no waiter is left");
 	expect_next(queue, 9, 1);
 	destroy(queue);
 }

@@ -31,7 +31,7 @@ static void close_it(weir_queue *queue, enum weir_close_mode mode, const char *w
 	cr_assert_eq(weir_queue_close(queue, mode, &cause), WEIR_OK);
 }
 
-/* -- without waiting -------------------------------------------------------------------------- */
+/* -- without waiting --------------------------------------------------------------------------- */
 
 Test(select, takes_from_the_queue_that_has_an_item)
 {

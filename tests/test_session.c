@@ -803,7 +803,7 @@ Test(session, running_survives_every_allocation_failing)
 	weir_var_destroy(var, NULL);
 }
 
-/* -- by name -- */
+/* -- by name ----------------------------------------------------------------------------------- */
 
 /* out = x * x + v, as "out"; "add" adds x to v. */
 static weir_session *open_named(weir_graph *graph, weir_var *var)

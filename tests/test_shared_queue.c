@@ -48,8 +48,8 @@ static weir_resource *find_or_create(weir_store *store, const struct asked *aske
 }
 
 /*
- * The queue that exists is not the one that is asked for, and the message says how they differ. The
- * test then restores the question.
+ * Asking for a queue that differs from the existing one is refused, and the message says how they
+ * differ. Resets `asked`.
  */
 static void expect_mismatch(weir_store *store, struct asked *asked, const struct kind *kind, const char *why)
 {

@@ -230,7 +230,7 @@ Test(stalls, a_section_that_does_not_end)
 	cr_assert_eq(pthread_join(thread, NULL), 0);
 }
 
-/* -- the callback ----------------------------------------------------------------------------- */
+/* -- the callback ------------------------------------------------------------------------------ */
 
 static _Atomic(uint32_t) told;
 

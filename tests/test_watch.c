@@ -83,7 +83,7 @@ static void expect_waiting(weir_var *var)
 	uint64_t until = in_good_time();
 
 	while (weiri_load_relaxed(&var->waitable.waiting) == 0)
-		cr_assert(weir_now_ns() < until, "nobody comes to wait");
+		cr_assert(weir_now_ns() < until, "no thread comes to wait");
 	cr_assert_eq(weir_var_destroy(var, NULL), WEIR_FAILED_PRECONDITION);
 }
 
