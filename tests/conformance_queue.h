@@ -526,7 +526,7 @@ static inline void blocked_rows_go_in_as_room_appears(const struct kind *kind)
 	put_rows(queue, 10, 4);
 	begin_blocked(&putter, ENQUEUE_MANY, queue, 14, 2, 1);
 	take(queue, &taken);
-	cr_expect_lt(taken.values[0], 14, "one of the old");
+	cr_expect_lt(taken.values[0], 14, "an old item leaves first");
 	await(idle_in(queue->queue) == 1);
 	cr_expect_not(errand_has_ended(&putter));
 	take(queue, &taken);

@@ -428,13 +428,13 @@ static void expect_records_clean(void)
 	for (; record != NULL; record = record->next) {
 		if (weiri_record_thread(record) != 0)
 			continue;
-		cr_expect_eq(weiri_load_relaxed(&record->lo), 0, "a section");
+		cr_expect_eq(weiri_load_relaxed(&record->lo), 0, "a section is left");
 		cr_expect_eq(weiri_load_relaxed(&record->picking), 0, "a chosen slot is left");
-		cr_expect_eq(weiri_load_relaxed(&record->waits), 0, "a wait for memory");
-		cr_expect_eq(weiri_load_relaxed(&record->collecting) % 2, 0, "a collection");
-		cr_expect_null(weiri_load_relaxed(&record->rest), "of a collection");
-		cr_expect_null(weiri_load_relaxed(&record->kept), "of a collection");
-		cr_expect_eq(weiri_load_relaxed(&record->in_hand), 0, "of a collection");
+		cr_expect_eq(weiri_load_relaxed(&record->waits), 0, "a wait for memory is left");
+		cr_expect_eq(weiri_load_relaxed(&record->collecting) % 2, 0, "a collection is left");
+		cr_expect_null(weiri_load_relaxed(&record->rest), "a collection left objects");
+		cr_expect_null(weiri_load_relaxed(&record->kept), "a collection left objects");
+		cr_expect_eq(weiri_load_relaxed(&record->in_hand), 0, "a collection left objects");
 	}
 }
 

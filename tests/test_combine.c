@@ -226,7 +226,7 @@ Test(combine, keeps_neither_delta_nor_value)
 
 	cr_assert_eq(weir_var_assign_add(var, one, WEIR_NO_DEADLINE, &published, NULL), WEIR_OK);
 	cr_assert_eq(weir_reclaim_get_stats(&stats), WEIR_OK);
-	cr_expect_geq(stats.retired_bytes, weir_tensor_byte_count(one), "what was replaced");
+	cr_expect_geq(stats.retired_bytes, weir_tensor_byte_count(one), "the replaced value counts");
 	cr_expect_lt(stats.retired_bytes, 3 * weir_tensor_byte_count(one) / 2);
 	cr_expect_eq(weiri_load_relaxed(&one->references), 1, "of this test");
 	cr_expect_eq(weiri_load_relaxed(&published.tensor->references), 2, "those of the version and the handle");

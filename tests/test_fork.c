@@ -477,7 +477,7 @@ Test(fork, a_collection_of_a_thread_that_is_gone_is_over)
 	weir_var *var = variable(1);
 
 	start(&other);
-	cr_expect_eq(weir_reclaim_flush(0), WEIR_DEADLINE_EXCEEDED, "in the parent it is not");
+	cr_expect_eq(weir_reclaim_flush(0), WEIR_DEADLINE_EXCEEDED, "in the parent the collection is not over");
 	in_child(collect_beside_nobody, var);
 	finish(&other);
 	weir_var_destroy(var, NULL);

@@ -611,5 +611,6 @@ Test(history_keyed, without_a_budget_nothing_is_decided)
 	ADD(&h, HISTORY_NAME_ADD, HISTORY_NONE, HISTORY_DONE, part(1, 0, 10));
 	cr_expect_eq(history_check_each(&h, &history_model_names, NULL, 0, &finding), HISTORY_UNDECIDED);
 	history_fini(&h);
-	cr_expect_eq(history_check_each(&h, &history_model_names, NULL, 0, &finding), HISTORY_HOLDS, "nothing is fine");
+	cr_expect_eq(history_check_each(&h, &history_model_names, NULL, 0, &finding), HISTORY_HOLDS,
+	             "an empty history holds");
 }

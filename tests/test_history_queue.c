@@ -359,7 +359,7 @@ Test(history_queue, what_is_no_history_is_refused)
 	struct history_op unknown = {.called = 1, .returned = 2, .kind = HISTORY_READ};
 
 	history_init(&history);
-	cr_assert(history_check_fifo(&history, &none, &finding) == HISTORY_HOLDS, "nothing at all holds");
+	cr_assert(history_check_fifo(&history, &none, &finding) == HISTORY_HOLDS, "an empty history holds");
 	cr_assert(history_add(&history, &backwards, NULL));
 	cr_assert(history_check_fifo(&history, &none, &finding) == HISTORY_MALFORMED);
 	history.op[0] = unknown;

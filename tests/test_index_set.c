@@ -89,7 +89,7 @@ Test(index_set, near_is_in_the_same_word_when_there_is_one)
 	weiri_index_set_add(&set, 128020);
 	cr_expect_eq(weiri_index_set_take_near(&set, 128000) / 64, 128000 / 64);
 	cr_expect_eq(weiri_index_set_take_near(&set, 128063) / 64, 128000 / 64);
-	cr_expect_eq(weiri_index_set_take_near(&set, 128000), 10, "far, by the counts");
+	cr_expect_eq(weiri_index_set_take_near(&set, 128000), 10, "a number far away is found by the counts");
 	free(memory);
 }
 

@@ -373,7 +373,7 @@ Test(queue_close, cancelling_ends_the_enqueues_that_wait_and_keeps_what_is_in)
 	cr_expect_not_null(strstr(one.error.message, "\"test\""), "%s", one.error.message);
 	cr_expect_not_null(strstr(one.error.message, "stopped by hand"), "%s", one.error.message);
 	cr_expect_eq(end_call(&many), WEIR_CANCELLED);
-	cr_expect_eq(many.done, 1, "one was in");
+	cr_expect_eq(many.done, 1, "one item went in");
 	expect_next(queue, 1, 1);
 	expect_next(queue, 4, 1);
 	expect_drained(queue);

@@ -397,7 +397,7 @@ Test(stalls, what_a_section_holds_grows_older_though_collections_pass_it_by)
 	assign(var, 2);
 	while (weiri_era_age(death, weir_now_ns()) == 0) {
 		cr_assert_eq(weir_reclaim_flush(0), WEIR_DEADLINE_EXCEEDED);
-		cr_assert_lt(weir_now_ns(), until, "nothing says how old it is");
+		cr_assert_lt(weir_now_ns(), until, "the age was not noted");
 	}
 	weiri_section_leave(record, outer);
 	cr_assert_eq(weir_var_destroy(var, NULL), WEIR_OK);

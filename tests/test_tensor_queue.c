@@ -554,7 +554,7 @@ Test(tensor_queue, descriptors_say_whether_a_call_would_wait)
 	expect_next_numbers(queue, 1, 1);
 	cr_expect(!is_ready(readable) && is_ready(writable));
 	cr_expect_eq(weir_tensor_queue_close(queue, WEIR_CLOSE_DRAIN, NULL), WEIR_OK);
-	cr_expect(is_ready(readable), "the end is news");
+	cr_expect(is_ready(readable), "the end makes the descriptor readable");
 	cr_expect_eq(weir_tensor_queue_readable_fd(NULL, &readable, NULL), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_tensor_queue_writable_fd(NULL, &writable, NULL), WEIR_INVALID_ARGUMENT);
 	destroy_tensors(queue);

@@ -69,7 +69,7 @@ Test(var_history, keeps_the_newest_and_so_many_before_it)
 			expect_gone(var, number);
 		expect_gone(var, 0);
 		cr_expect_eq(weir_var_read_version(var, newest + 1, &read), WEIR_OUT_OF_RANGE);
-		cr_expect_eq(live_versions(), newest < 4 ? newest + 1 : 4, "no more are kept");
+		cr_expect_eq(live_versions(), newest < 4 ? newest + 1 : 4, "no more versions are kept");
 	}
 	destroy(var);
 }

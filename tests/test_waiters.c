@@ -41,7 +41,7 @@ Test(waiters, nobody_is_seen_before_anybody_waits)
 	weiri_waiters_init(&waiters);
 	cr_expect_not(weiri_waiters_posted(&waiters));
 	cr_expect_not(weiri_waiters_look(&waiters));
-	cr_expect_eq(weiri_load_relaxed(&waiters.word), 0, "without a trace");
+	cr_expect_eq(weiri_load_relaxed(&waiters.word), 0, "the post left no trace");
 }
 
 Test(waiters, one_who_waits_is_seen_until_he_goes)

@@ -362,7 +362,7 @@ Test(watch, a_descriptor_is_readable_exactly_while_there_is_something_newer)
 		cr_assert(is_lit(watch));
 		cr_assert(is_lit(watch), "level-triggered");
 		cr_assert_eq(weir_watch_try_take(watch, &read), WEIR_OK);
-		cr_expect_eq(read.version, (uint64_t)(2 * round + 3), "the newest alone");
+		cr_expect_eq(read.version, (uint64_t)(2 * round + 3), "only the newest version is read");
 		cr_expect_eq(value_and_release(&read), round + 100);
 	}
 	cr_expect(!is_lit(watch));
