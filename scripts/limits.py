@@ -1,11 +1,12 @@
-"""Programs that are ended when they use too much processor time, or hang.
+"""Runs programs, and ends those that use too much processor time or hang.
 
-A clock on the wall tells nothing about a program on a slow or busy machine: it may have run for a tenth of that time. So what is
-limited is processor time, of the program and of what it started, and of several processors' no more than one's: a program of many
-threads has as long on a machine of many processors as on one of few.
+The limits are of processor time, because the time of the clock says little about a program on a slow or busy machine: the program may
+have run for a tenth of it. The time of the program's children counts too. Time that several processors spend at once counts once, so
+that a program of many threads has the same limit on a machine of many processors as on a machine of few.
 
-A program that waits for ever uses none. It hangs when it and all that it started used less than a twentieth of a processor for
-HANG_SECONDS together, and hardly ever had a thread that wanted to run: one that waits for its turn on a busy machine does.
+A program that waits for ever uses no processor time. A program hangs if two things are true of HANG_SECONDS: it and its children used
+less than a twentieth of a processor, and in less than half of the looks one of their threads wanted to run. A thread that waits for
+its turn on a busy machine wants to run.
 """
 import collections
 import contextlib
@@ -18,23 +19,23 @@ import time
 
 HANG_SECONDS = float(os.environ.get("WEIR_HANG_SECONDS", "180"))
 HANG_SHARE = 0.05
-LOOK_SECONDS = 1  # between two looks at a program that has run for a while
+LOOK_SECONDS = 1  # The time between two looks at a program that has run for a while.
 TICK = 1 / os.sysconf("SC_CLK_TCK")
 
-# code: None: it was ended, and why says it in words. processor, wall: seconds
+# code: the exit code, or None if the program was ended; then `why` is the reason in words. processor, wall: seconds.
 Ended = collections.namedtuple("Ended", "code why processor wall")
 
-running = set()  # the leaders of the sessions
-starting = threading.RLock()  # also taken by a signal handler in the middle of it
+running = set()  # The leaders of the sessions.
+starting = threading.RLock()  # Recursive: a signal handler may take it while its thread holds it.
 stopping = threading.Event()
 
-# state: as ps prints it; seconds: of processor time, its own and of the children that it waited for
+# state: as ps prints it. seconds: the processor time of the process and of the children that it waited for.
 Stat = collections.namedtuple("Stat", "state parent session seconds")
 
 
 def end_session(leader):
-    """Also those that are in process groups, or sessions, of their own."""
-    # Before any of them ends, since what it started would then be nobody's.
+    """Ends all processes of a session, and also their children in other process groups or sessions."""
+    # The children are listed before any process ends, because the children of an ended process lose their parent.
     found = processes_of(leader)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(leader, signal.SIGKILL)
@@ -44,11 +45,11 @@ def end_session(leader):
 
 
 class Stopped(Exception):
-    """All is being ended."""
+    """Every program is being ended."""
 
 
 def end_all():
-    """For good: nothing starts after this, and what was ended by it has no outcome."""
+    """Ends all programs for good. No program starts afterwards, and the programs that this ended have no outcome."""
     stopping.set()
     with starting:
         for leader in list(running):
@@ -56,9 +57,9 @@ def end_all():
 
 
 def stat_of(path):
-    """What the kernel says of a process or a thread."""
+    """Returns what Linux says of a process or a thread, or None if it is gone."""
     try:
-        # The name, in parentheses, may hold anything.
+        # The name stands in parentheses and may contain any character.
         fields = path.read_text(errors="replace").rpartition(")")[2].split()
     except OSError:
         return None
@@ -67,8 +68,8 @@ def stat_of(path):
 
 def processes_of(session):
     """
-    The processes of a session and all that these started, and what they have used. What a process used that has ended is its parent's,
-    once that has waited for it.
+    Returns the processes of a session and their descendants, each with the processor time that it has used. The time of an ended process
+    counts for its parent, once the parent has waited for it.
     """
     stats = {int(path.name): stat_of(path / "stat") for path in pathlib.Path("/proc").iterdir() if path.name.isdigit()}
     stats = {pid: stat for pid, stat in stats.items() if stat is not None}
@@ -81,9 +82,9 @@ def processes_of(session):
 
 
 def wants_to_run(processes):
-    """Whether a thread of theirs runs, waits for its turn, or waits for a disk."""
+    """Returns whether any thread of the processes runs, waits for a processor, or waits for a disk."""
     for process in processes:
-        with contextlib.suppress(OSError):  # It may be gone.
+        with contextlib.suppress(OSError):  # The process may be gone.
             for thread in (process / "task").iterdir():
                 stat = stat_of(thread / "stat")
                 if stat is not None and stat.state in "RD":
@@ -92,7 +93,7 @@ def wants_to_run(processes):
 
 
 class Watch:
-    """What a session has used since it began, and whether it hangs."""
+    """Measures what a session has used since it began, and detects that it hangs."""
 
     def __init__(self, session, hang_seconds):
         self.session, self.hang_seconds = session, hang_seconds
@@ -105,16 +106,16 @@ class Watch:
         self.looks = self.wanted = 0
 
     def look(self, pause):
-        """After a pause of so many seconds, or more. True: it hangs."""
+        """Looks after a pause of at least so many seconds. Returns the figures in words if the session hangs, else False."""
         now = time.monotonic()
         elapsed, self.looked = now - self.looked, now
         processes = processes_of(self.session)
         total = sum(processes.values())
-        # Less than before: someone has ended for whom nobody waited.
+        # The total is less than before if a process has ended and its parent did not wait for it.
         used, self.sum = max(0.0, total - self.sum), total
         self.processor += used
         self.charged += min(used, elapsed)
-        # Where nobody looked for long, the whole machine may have stood still: that counts as little.
+        # After a long time without a look, the whole machine may have been stopped: only a little of that time counts.
         self.stretch += min(elapsed, 2 * pause)
         self.stretch_used += used
         self.looks += 1
@@ -130,11 +131,11 @@ class Watch:
         return time.monotonic() - self.began
 
     def pause(self):
-        """How long to wait for the next look."""
+        """Returns how long to wait before the next look."""
         return min(LOOK_SECONDS, max(0.05, self.wall() / 10), max(0.05, self.hang_seconds / 20))
 
     def verdict(self, pause, seconds):
-        """Why it has to end, or None."""
+        """Returns why the session must end, or None."""
         hangs = self.look(pause)
         if hangs:
             return f"hung and was ended: {hangs}, {self.processor:.1f} s in all, after {self.wall():.0f} s"
@@ -145,7 +146,10 @@ class Watch:
 
 
 def ended_within(process, pause):
-    """Waits so long for its end. What it and those of its children that it waited for have used, or None."""
+    """
+    Waits for the end of a process, for the given pause. Returns the processor time of the process and of the children that it waited
+    for, or None if it has not ended.
+    """
     end, delay = time.monotonic() + pause, 0.001
     while True:
         pid, status, usage = os.wait4(process.pid, os.WNOHANG)
@@ -171,7 +175,7 @@ def await_end(process, seconds, hang_seconds):
 
 
 class Guard(threading.Thread):
-    """Beside a thread that reads what a program prints: ends the program at its limits, and then says why."""
+    """Ends a program at its limits, while another thread reads what the program prints. `why` then has the reason."""
 
     def __init__(self, process, seconds, hang_seconds):
         super().__init__(daemon=True)
@@ -193,7 +197,7 @@ class Guard(threading.Thread):
 
 
 def run(command, seconds, output, hang_seconds=HANG_SECONDS, **popen):
-    """Runs a program to its end, or to that of its limits; whatever it started and left behind ends with it."""
+    """Runs a program until it ends or reaches its limits. The processes that it started end with it."""
     with starting:
         if stopping.is_set():
             raise Stopped

@@ -1,6 +1,6 @@
 /*
- * area_kit.h - what the tests of staging areas share, of those by order and of those by key: calls on threads of their own, and what
- * operations without a thread came to.
+ * area_kit.h - shared by the tests of staging areas and map staging areas: calls on threads of
+ * their own, and the outcomes of asynchronous operations.
  */
 #ifndef AREA_KIT_H
 #define AREA_KIT_H
@@ -13,14 +13,15 @@
 
 struct caller;
 
-/* Makes the call, of one component. The tensor that it put or took is left in *tensor. */
+/* Makes a call of one component. *tensor then has the tensor that the call put or took. */
 typedef enum weir_status area_call(struct caller *c, weir_tensor **tensor);
 
 /* A call on the area named "test". */
 struct caller {
 	void *area;
-	char what;     /* '+' put; others: the kind's */
-	int64_t key;   /* or an index; of areas by key: in the end that of the tuple */
+	char what; /* '+' put; others: of the kind */
+	/* The key or index. A call on a map staging area leaves the key of the tuple here. */
+	int64_t key;
 	int32_t value; /* to put, or what came out */
 	uint64_t deadline_ns;
 	weir_cancel *token;
@@ -48,7 +49,7 @@ static inline void start(area_call *call, struct caller *c)
 	cr_assert_eq(pthread_create(&c->thread, NULL, caller_main, c), 0);
 }
 
-/* Returns when the call waits, one of `waiting` in all. */
+/* Begins a call, and returns when it waits as one of `waiting` waiters. */
 static inline void begin(area_call *call, struct caller *c, size_t waiting)
 {
 	c->deadline_ns = c->deadline_ns != 0 ? c->deadline_ns : WEIR_NO_DEADLINE;
@@ -62,7 +63,10 @@ static inline enum weir_status join(struct caller *c)
 	return c->status;
 }
 
-/* `late` has a deadline, and `cancelled` gets a token, which stays its own: each wait ends by that, with these words. */
+/*
+ * `late` has a deadline, and `cancelled` gets a token, which remains owned by the caller. Each call
+ * ends for that reason, with the given words.
+ */
 static inline void expect_waits_end(area_call *call, struct caller *late, const char *late_says,
                                     struct caller *cancelled, const char *cancelled_says)
 {
@@ -78,7 +82,7 @@ static inline void expect_waits_end(area_call *call, struct caller *late, const 
 	cr_assert_str_eq(cancelled->error.message, cancelled_says);
 }
 
-/* -- without a thread -------------------------------------------------------------------------- */
+/* -- asynchronous operations ------------------------------------------------------------------- */
 
 struct outcome {
 	int calls;
@@ -89,7 +93,7 @@ struct outcome {
 	char message[WEIR_ERROR_MESSAGE_SIZE];
 };
 
-/* Gives the tensors away. */
+/* Releases the tensors. */
 static inline void note_outcome(struct outcome *outcome, enum weir_status status, const weir_error *error, int64_t key,
                                 weir_tensor *tensors[], size_t count)
 {
@@ -105,9 +109,9 @@ static inline void note_outcome(struct outcome *outcome, enum weir_status status
 	}
 }
 
-/* -- want of memory ---------------------------------------------------------------------------- */
+/* -- allocations that fail --------------------------------------------------------------------- */
 
-/* `use` gets an i32 scalar, and makes every call. */
+/* `use` gets an i32 scalar and makes every call. */
 static inline void expect_survives_each_allocation(failing_scenario *use)
 {
 	weir_tensor *tensor = number(1);

@@ -1,5 +1,6 @@
 /*
- * checkpoint_file.c - one end of scripts/check_safetensors: saves a checkpoint that another program reads, and restores one that it wrote.
+ * checkpoint_file.c - one side of scripts/check_safetensors: saves a checkpoint that another
+ * program reads, and restores one that another program wrote.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +20,7 @@ static const struct {
 	{"mask", WEIR_BOOL, {1, {COLUMNS}}},
 };
 
-/* Element i of each: i / 4, -3, i odd. */
+/* Element i is i / 4, -3, or whether i is odd. */
 static void fill(size_t part, void *data, int64_t elements)
 {
 	for (int64_t i = 0; i < elements; i++) {

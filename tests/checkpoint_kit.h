@@ -1,5 +1,5 @@
 /*
- * checkpoint_kit.h - a folder of a test's own, with a checkpoint in it.
+ * checkpoint_kit.h - a folder for one test, with a checkpoint in it.
  */
 #ifndef CHECKPOINT_KIT_H
 #define CHECKPOINT_KIT_H
@@ -31,7 +31,7 @@ static inline struct folder make_folder(void)
 	return folder;
 }
 
-/* How many files of other names than the checkpoint's are there; they are removed. */
+/* Removes all files but the checkpoint, and returns how many there were. */
 static inline int sweep(const struct folder *folder)
 {
 	DIR *files = opendir(folder->path);
@@ -68,7 +68,7 @@ static inline void write_file(const char *path, const void *bytes, size_t count)
 	cr_assert_eq(fclose(file), 0);
 }
 
-/* A file of this header, with its right length, and this data. */
+/* Writes a file with this header, its correct length, and this data. */
 static inline void write_header(const char *path, const char *header, const void *data, size_t count)
 {
 	unsigned char bytes[1024] = {(unsigned char)strlen(header), (unsigned char)(strlen(header) >> 8)};
@@ -79,7 +79,7 @@ static inline void write_header(const char *path, const char *header, const void
 	write_file(path, bytes, 8 + strlen(header) + count);
 }
 
-/* -- variables that all have one number -------------------------------------------------------- */
+/* -- variables that all have the same value ---------------------------------------------------- */
 
 enum { VARS = 5 };
 
@@ -98,7 +98,7 @@ static inline void destroy_all(weir_var *const vars[VARS])
 		weir_var_destroy(vars[i], NULL);
 }
 
-/* What a file holds: the same number in all its tensors, which is the result. */
+/* Returns the number that all tensors of a file have. */
 static inline int64_t number_in_file(const struct folder *folder)
 {
 	static const char *const names[VARS] = {"0", "1", "2", "3", "4"};

@@ -1,7 +1,9 @@
 /*
- * conformance_kit.h - what the tests of rows share: the kinds of tensor queues, items that are numbers, and calls on threads.
+ * conformance_kit.h - shared by the tests of rows: the kinds of tensor queues, items that are
+ * numbers, and calls on threads.
  *
- * A row of one kind often holds of another, too: conformance_queue.h has those behaviours, each once, for any kind.
+ * A row of one kind often holds for another kind too. conformance_queue.h has each of these
+ * behaviours once, for any kind.
  */
 #ifndef CONFORMANCE_KIT_H
 #define CONFORMANCE_KIT_H
@@ -56,7 +58,7 @@ struct taken {
 	size_t count;
 };
 
-/* Adds the elements of a tensor, which is given away. Asserts nothing: for any thread. */
+/* Adds the elements of a tensor and releases it. Asserts nothing, so any thread may call it. */
 static inline void note_taken(struct taken *taken, weir_tensor *tensor)
 {
 	for (int64_t i = 0; i < weir_tensor_element_count(tensor) && taken->count < KIT_MOST_TAKEN; i++)
@@ -71,7 +73,7 @@ static inline int compare_numbers(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* What was taken are first, first + 1, ... count times, in any order. */
+/* The taken numbers are first, first + 1, ..., `count` of them, in any order. */
 static inline void expect_all(const struct taken *taken, int32_t first, size_t count)
 {
 	struct taken sorted = *taken;
@@ -82,7 +84,7 @@ static inline void expect_all(const struct taken *taken, int32_t first, size_t c
 		cr_assert_eq(sorted.values[i], first + (int32_t)i);
 }
 
-/* The same, and in that order if the kind has one. */
+/* The same, and in that order if the kind is ordered. */
 static inline void expect_taken(const struct kind *kind, const struct taken *taken, int32_t first, size_t count)
 {
 	expect_all(taken, first, count);
@@ -90,7 +92,7 @@ static inline void expect_taken(const struct kind *kind, const struct taken *tak
 		cr_assert_eq(taken->values[i], first + (int32_t)i, "place %zu", i);
 }
 
-/* -- calls on the test's thread ---------------------------------------------------------------- */
+/* -- calls on the thread of the test ----------------------------------------------------------- */
 
 static inline void take(weir_tensor_queue *queue, struct taken *taken)
 {
@@ -101,7 +103,7 @@ static inline void take(weir_tensor_queue *queue, struct taken *taken)
 	note_taken(taken, got);
 }
 
-/* A batch of n; returns how many came. */
+/* Dequeues a batch of n, and returns how many items came. */
 static inline size_t take_batch(weir_tensor_queue *queue, enum call_kind how, int64_t n, struct taken *taken)
 {
 	size_t before = taken->count;
@@ -136,7 +138,10 @@ static inline void close_queue(weir_tensor_queue *queue)
 	cr_assert_eq(weir_tensor_queue_close(queue, WEIR_CLOSE_DRAIN, NULL), WEIR_OK);
 }
 
-/* A dequeue of the closed queue is refused, and says what was asked and what there was. */
+/*
+ * A dequeue of the closed queue is refused. The message says how many were asked for and how many
+ * there were.
+ */
 static inline void expect_exhausted(weir_tensor_queue *queue)
 {
 	weir_tensor *got = NULL;
@@ -155,12 +160,12 @@ static inline void end_queue(weir_tensor_queue *queue)
 
 /* -- calls on threads of their own ------------------------------------------------------------- */
 
-/* On a queue of numbers. */
+/* A call on a queue of numbers. */
 struct errand {
 	enum call_kind kind;
 	weir_tensor_queue *queue;
 	int64_t n;
-	weir_tensor *given; /* an enqueue's; the errand's own */
+	weir_tensor *given; /* of an enqueue; the errand owns it */
 	/* The outcome. */
 	enum weir_status status;
 	weir_error error;
@@ -201,7 +206,10 @@ static inline void *errand_main(void *argument)
 	return NULL;
 }
 
-/* first: what an enqueue puts; n: how many rows, of those that have a number. */
+/*
+ * `first` is the number that an enqueue puts; `n` is the number of rows, for the kinds that have
+ * one.
+ */
 static inline void begin_errand(struct errand *errand, enum call_kind kind, weir_tensor_queue *queue, int32_t first,
                                 int64_t n)
 {
@@ -216,7 +224,7 @@ static inline void begin_errand(struct errand *errand, enum call_kind kind, weir
 	cr_assert_eq(pthread_create(&errand->thread, NULL, errand_main, errand), 0);
 }
 
-/* The same, and returns when `waiting` calls wait in the queue. */
+/* Begins an errand, and returns when `waiting` calls wait in the queue. */
 static inline void begin_blocked(struct errand *errand, enum call_kind kind, weir_tensor_queue *queue, int32_t first,
                                  int64_t n, size_t waiting)
 {

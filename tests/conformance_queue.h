@@ -1,7 +1,8 @@
 /*
- * conformance_queue.h - behaviours of tensor queues that several kinds have, each for any kind.
+ * conformance_queue.h - behaviours that several kinds of tensor queues have, each for any kind.
  *
- * The rows are tests in test_conformance_*.c; each calls one of these, or has a body of its own.
+ * The tests in test_conformance_*.c are the rows. Each calls one of these, or has a body of its
+ * own.
  */
 #ifndef CONFORMANCE_QUEUE_H
 #define CONFORMANCE_QUEUE_H
@@ -53,7 +54,9 @@ static inline void three_come_out(const struct kind *kind)
 	end_queue(queue);
 }
 
-/* A vector [3] goes in; another shape does not, singly or as a row. */
+/*
+ * A vector of shape [3] goes in. A vector of another shape does not, neither singly nor as a row.
+ */
 static inline void shape_is_checked(const struct kind *kind)
 {
 	weir_shape shape = vector_shape(3);
@@ -93,13 +96,13 @@ static inline void a_wrong_dtype_is_refused(const struct kind *kind)
 	end_queue(queue);
 }
 
-/* i and [10 i, 10 i + 1] */
+/* Enqueues i and [10 i, 10 i + 1]. */
 static inline void put_pair(weir_tensor_queue *queue, int32_t i)
 {
 	put_tuple(queue, number(i), numbers_of(vector_shape(2), 10 * i));
 }
 
-/* Checks that the two belong together, and gives both away. */
+/* Checks that the two components belong together, and releases both. */
 static inline void note_pair(struct taken *taken, weir_tensor *const got[])
 {
 	expect_values(got[1], vector_shape(2), (int32_t[]){10 * value_of(got[0]), 10 * value_of(got[0]) + 1});
@@ -141,7 +144,7 @@ static inline void looking_at_the_size_takes_nothing(const struct kind *kind)
 
 /* -- rows in ----------------------------------------------------------------------------------- */
 
-/* The rows first .. first + count - 1 of pairs. */
+/* Enqueues the rows first .. first + count - 1 of pairs. */
 static inline void put_pair_rows(weir_tensor_queue *queue, int32_t first, int64_t count)
 {
 	weir_tensor *rows[2] = {numbers_of(vector_shape(count), first), NULL};
@@ -193,7 +196,7 @@ static inline void no_rows_leave_nothing(const struct kind *kind)
 	end_queue(queue);
 }
 
-/* No rows have a dtype, too. */
+/* A tensor without rows has a dtype too. */
 static inline void no_rows_of_another_dtype_are_refused(const struct kind *kind)
 {
 	weir_tensor_queue *queue = pairs_queue(kind, 10);
@@ -229,7 +232,7 @@ static inline void rows_of_pairs_come_out_singly(const struct kind *kind)
 	end_queue(queue);
 }
 
-/* Components with unequal rows are refused, and nothing goes in. */
+/* Components with different numbers of rows are refused, and nothing goes in. */
 static inline void unequal_rows_are_refused(const struct kind *kind)
 {
 	weir_tensor_queue *queue =
@@ -246,7 +249,7 @@ static inline void unequal_rows_are_refused(const struct kind *kind)
 	end_queue(queue);
 }
 
-/* The message names component 1, and has both shapes. */
+/* The message names component 1 and both shapes. */
 static inline void expect_wrong_shape(weir_tensor_queue *queue, weir_shape wrong_shape, const char *expected,
                                       const char *got)
 {
@@ -267,7 +270,7 @@ static inline void expect_wrong_shape(weir_tensor_queue *queue, weir_shape wrong
 	weir_tensor_release(tuple[1]);
 }
 
-/* [2,2] and second, of i32 */
+/* The components are i32 tensors of shapes [2,2] and `second`. */
 static inline weir_tensor_queue *two_shapes_queue(const struct kind *kind, weir_shape second)
 {
 	weir_shape first = matrix_shape(2, 2);
@@ -316,7 +319,7 @@ static inline void each_dtype_round_trips(const struct kind *kind)
 
 /* -- batches out ------------------------------------------------------------------------------- */
 
-/* `how` of n twice, out of 10. */
+/* Two dequeues of n by `how`, from a queue of 10 items. */
 static inline void batches_partition_ten(const struct kind *kind, enum call_kind how, int64_t n)
 {
 	weir_tensor_queue *queue = numbers_queue(kind, 10);
@@ -353,7 +356,7 @@ static inline void take_pair_batch(weir_tensor_queue *queue, enum call_kind how,
 	weir_tensor_release(got[1]);
 }
 
-/* 4, 4, then one by one. */
+/* Two batches of 4, then items one by one. */
 static inline void batches_of_pairs_partition_ten(const struct kind *kind, enum call_kind how)
 {
 	weir_tensor_queue *queue = pairs_queue(kind, 10);
@@ -368,7 +371,7 @@ static inline void batches_of_pairs_partition_ten(const struct kind *kind, enum 
 	end_queue(queue);
 }
 
-/* A batch of none, of a queue with items in it and of one without. */
+/* A batch of 0, from a queue with items and from an empty one. */
 static inline void a_batch_of_none_is_empty(const struct kind *kind, enum call_kind how)
 {
 	weir_tensor_queue *queue = numbers_queue(kind, 10);
@@ -432,7 +435,7 @@ static inline void blocked_dequeues_are_served(const struct kind *kind)
 
 	for (size_t i = 0; i < 3; i++)
 		begin_blocked(&takers[i], DEQUEUE, queue, 0, 0, i + 1);
-	/* Those who wait are served in order of arrival. */
+	/* Waiting calls are served in order of arrival. */
 	for (int32_t i = 0; i < 3; i++) {
 		put_numbers(queue, 10 + i, 1);
 		end_errand(&takers[i], WEIR_OK);
@@ -441,7 +444,7 @@ static inline void blocked_dequeues_are_served(const struct kind *kind)
 	end_queue(queue);
 }
 
-/* A batch larger than the capacity takes what comes until it is complete. */
+/* A batch larger than the capacity takes items as they come, until it is complete. */
 static inline void a_batch_larger_than_the_capacity_waits_for_all(const struct kind *kind, enum call_kind how)
 {
 	weir_tensor_queue *queue = numbers_queue(kind, 2);
@@ -480,7 +483,7 @@ static inline void rows_beyond_the_capacity_wait_for_room(const struct kind *kin
 	end_queue(queue);
 }
 
-/* A batch that waits on an open queue is served by one enqueue_many. */
+/* One enqueue_many serves a batch that waits on an open queue. */
 static inline void a_blocked_batch_is_served(const struct kind *kind, enum call_kind how)
 {
 	weir_tensor_queue *queue = numbers_queue(kind, 10);
@@ -488,7 +491,7 @@ static inline void a_blocked_batch_is_served(const struct kind *kind, enum call_
 
 	begin_blocked(&taker, how, queue, 0, 4, 1);
 	put_rows(queue, 10, 3);
-	cr_expect_not(errand_has_ended(&taker), "an open queue owes all four");
+	cr_expect_not(errand_has_ended(&taker), "an open queue gives all four");
 	await(idle_in(queue->queue) == 1);
 	put_rows(queue, 13, 1);
 	end_errand(&taker, WEIR_OK);
@@ -496,7 +499,7 @@ static inline void a_blocked_batch_is_served(const struct kind *kind, enum call_
 	end_queue(queue);
 }
 
-/* The one that waited lands behind what was inside. */
+/* The item of the call that waited lands behind the items inside. */
 static inline void a_blocked_enqueue_gets_the_room_of_a_dequeue(const struct kind *kind)
 {
 	weir_tensor_queue *queue = numbers_queue(kind, 4);
@@ -506,7 +509,7 @@ static inline void a_blocked_enqueue_gets_the_room_of_a_dequeue(const struct kin
 	put_rows(queue, 10, 4);
 	begin_blocked(&putter, ENQUEUE, queue, 14, 0, 1);
 	take(queue, &taken);
-	cr_expect_lt(taken.values[0], 14, "the blocked item cannot be the first out");
+	cr_expect_lt(taken.values[0], 14, "the item that waited must not come out first");
 	end_errand(&putter, WEIR_OK);
 	for (int i = 0; i < 4; i++)
 		take(queue, &taken);
@@ -523,11 +526,11 @@ static inline void blocked_rows_go_in_as_room_appears(const struct kind *kind)
 	put_rows(queue, 10, 4);
 	begin_blocked(&putter, ENQUEUE_MANY, queue, 14, 2, 1);
 	take(queue, &taken);
-	cr_expect_lt(taken.values[0], 14, "one of the old");
+	cr_expect_lt(taken.values[0], 14, "an old item leaves first");
 	await(idle_in(queue->queue) == 1);
 	cr_expect_not(errand_has_ended(&putter));
 	take(queue, &taken);
-	cr_expect_lt(taken.values[1], 15, "there was no room yet for the second of the new");
+	cr_expect_lt(taken.values[1], 15, "there is no room yet for the second new item");
 	end_errand(&putter, WEIR_OK);
 	for (int i = 0; i < 4; i++)
 		take(queue, &taken);
@@ -551,7 +554,7 @@ static inline void a_closed_queue_is_drained(const struct kind *kind)
 	end_queue(queue);
 }
 
-/* Of a queue with nothing in it, a call that waits ends with the close. */
+/* A call that waits on an empty queue ends when the queue is closed. */
 static inline void a_close_ends_a_blocked_dequeue(const struct kind *kind, enum call_kind how)
 {
 	weir_tensor_queue *queue = numbers_queue(kind, 10);
@@ -581,7 +584,7 @@ static inline void a_close_ends_the_dequeue_after_the_last(const struct kind *ki
 	end_queue(queue);
 }
 
-/* dequeue_many(n) of four succeeds; the next one waits, and the close ends it. */
+/* dequeue_many(n) from four items succeeds. The next one waits, and the close ends it. */
 static inline void a_close_ends_the_second_batch(const struct kind *kind, int64_t n)
 {
 	weir_tensor_queue *queue = numbers_queue(kind, 4);
@@ -617,7 +620,7 @@ static inline void up_to_gets_the_remainder(const struct kind *kind)
 	end_queue(queue);
 }
 
-/* What a failed batch had taken is there for the next. */
+/* The next dequeue gets the items that a failed batch had taken. */
 static inline void a_failed_batch_gives_back(const struct kind *kind)
 {
 	weir_tensor_queue *queue = numbers_queue(kind, 4);
@@ -637,7 +640,10 @@ static inline void a_failed_batch_gives_back(const struct kind *kind)
 	end_queue(queue);
 }
 
-/* The rows of the putter go through a queue smaller than they are while batches take them; the last comes back. */
+/*
+ * A batch of rows larger than the capacity goes through the queue while batches take them. What is
+ * left comes out at the end.
+ */
 static inline void rows_larger_than_the_capacity_meet_batches(const struct kind *kind)
 {
 	weir_tensor_queue *queue = numbers_queue(kind, 2);
@@ -671,7 +677,8 @@ static inline void a_closed_queue_refuses(const struct kind *kind, enum call_kin
 }
 
 /*
- * What waited before the close goes in as room appears, and the close itself waits for nobody; what comes after it is refused.
+ * Enqueues that waited before the close go in as room appears. The close itself does not wait.
+ * Later enqueues are refused.
  */
 static inline void what_waited_before_the_close_goes_in(const struct kind *kind, enum call_kind how)
 {
@@ -701,7 +708,7 @@ static inline void what_waited_before_the_close_goes_in(const struct kind *kind,
 
 /* -- many threads ------------------------------------------------------------------------------ */
 
-/* Adds what each of them took. */
+/* Joins the threads and adds up what each of them took. */
 static inline void end_all(struct errand errands[], size_t count, struct taken *taken)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -711,7 +718,7 @@ static inline void end_all(struct errand errands[], size_t count, struct taken *
 	}
 }
 
-/* Each thread puts `rows` (1: by enqueue). */
+/* Each thread enqueues `rows` rows (1: by enqueue). */
 static inline void threads_put(const struct kind *kind, int64_t rows)
 {
 	weir_tensor_queue *queue = numbers_queue(kind, KIT_THREADS * (size_t)rows);
@@ -730,7 +737,7 @@ static inline void threads_put(const struct kind *kind, int64_t rows)
 	end_queue(queue);
 }
 
-/* The threads take `sizes` of them each, one by one or in batches, and partition what is inside. */
+/* The threads take `sizes` items each, one by one or in batches, and partition the items inside. */
 static inline void threads_take(const struct kind *kind, enum call_kind how, const int64_t sizes[KIT_THREADS])
 {
 	struct errand *takers = calloc(KIT_THREADS, sizeof(*takers));
@@ -749,7 +756,7 @@ static inline void threads_take(const struct kind *kind, enum call_kind how, con
 	expect_all(&taken, 0, (size_t)sum);
 	cr_expect_eq(weir_tensor_queue_size_approx(queue), 0);
 	for (size_t i = 0; kind->ordered && i < KIT_THREADS; i++) {
-		/* A batch is of consecutive items. */
+		/* The items of a batch are consecutive. */
 		for (size_t k = 1; k < takers[i].taken.count; k++)
 			cr_assert_eq(takers[i].taken.values[k], takers[i].taken.values[k - 1] + 1);
 	}
@@ -766,7 +773,10 @@ static inline void threads_take_equal_parts(const struct kind *kind, enum call_k
 	threads_take(kind, how, sizes);
 }
 
-/* Single and batch enqueues, of 0 to 20 rows, through ten places: out in the order that they went in. */
+/*
+ * Enqueues of one item and of batches of 0 to 20 rows pass through ten places. The items come out
+ * in the order in which they went in.
+ */
 static inline void mixed_enqueues_keep_their_order(const struct kind *kind)
 {
 	enum { SUM = 250 };

@@ -22,7 +22,7 @@ static inline int file_for_a_dump(void)
 	return file;
 }
 
-/* What was written to it, which is closed; the caller frees it. */
+/* Returns what was written to the file, and closes the file. The caller frees the text. */
 static inline char *text_of(int file)
 {
 	off_t length = lseek(file, 0, SEEK_END);
@@ -33,7 +33,7 @@ static inline char *text_of(int file)
 	return text;
 }
 
-/* What weir_dump() writes; the caller frees it. */
+/* Returns what weir_dump() writes. The caller frees the text. */
 static inline char *dumped(void)
 {
 	int file = file_for_a_dump();
@@ -53,7 +53,10 @@ static inline int matches(const char *text, const char *pattern)
 	return found;
 }
 
-/* The lines on the object of that name, the first among them; the caller frees it. Empty: it is not there. */
+/*
+ * Returns the lines about the object of that name. The caller frees them. The text is empty if
+ * there is no such object.
+ */
 static inline char *part_of(const char *text, const char *name)
 {
 	char start[128];
@@ -80,14 +83,14 @@ static inline char *part_dumped(const char *name)
 	return part;
 }
 
-/* The number of operations that wait in the area of that name. */
+/* Returns the number of operations that wait in the area of that name. */
 static inline size_t waiters_dumped(const char *name)
 {
 	char *part = part_dumped(name);
 	const char *rest = strstr(part, "\n  and others, of ");
 	size_t count = 0;
 
-	/* A dump shows some of many, and says how many there are. */
+	/* A dump shows some operations of many, and says how many more there are. */
 	if (rest == NULL || sscanf(rest, " and others, of %zu", &count) != 1) {
 		for (const char *at = part; (at = strstr(at, "\n  waits")) != NULL; at++)
 			count++;
@@ -96,7 +99,7 @@ static inline size_t waiters_dumped(const char *name)
 	return count;
 }
 
-/* Each pattern is a line's. */
+/* Each pattern stands for one line. */
 static inline void expect_lines(const char *name, const char *const patterns[], size_t count)
 {
 	char *part = part_dumped(name);

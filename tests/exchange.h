@@ -1,5 +1,6 @@
 /*
- * exchange.h - threads that put values into a queue and take as many out of it, and the sum that says whether any was lost or doubled.
+ * exchange.h - threads that put values into a queue and take as many out of it. The sum shows
+ * whether a value was lost or duplicated.
  */
 #ifndef EXCHANGE_H
 #define EXCHANGE_H
@@ -13,13 +14,15 @@
 enum { THREADS = 4, EACH = 20000 };
 
 /*
- * Each of THREADS threads is given its number: it puts 0 .. EACH - 1, takes as many values, of whomever, and adds those to *sum.
+ * Each of THREADS threads gets its number. It puts 0 .. EACH - 1, takes as many values, whichever
+ * thread put them, and adds those to *sum.
  */
 static inline void expect_exchanged(void *(*put_and_take)(void *number), _Atomic(uint64_t) *sum)
 {
 	pthread_t threads[THREADS];
 
-	weiri_store_relaxed(sum, 0u); /* [relaxed] before the threads */
+	/* [relaxed] no other thread exists yet */
+	weiri_store_relaxed(sum, 0u);
 	for (uintptr_t i = 0; i < THREADS; i++)
 		cr_assert_eq(pthread_create(&threads[i], NULL, put_and_take, (void *)i), 0);
 	for (size_t i = 0; i < THREADS; i++)

@@ -1,7 +1,8 @@
 /*
- * failing_allocator.h - an allocator that runs out of memory when told to, and checks what is given back.
+ * failing_allocator.h - an allocator that fails when told to, and checks what is released.
  *
- * One test with it shows that a call survives each of its allocations failing and leaks nothing on the way:
+ * One test with it shows that a call survives each of its allocations failing and leaks nothing on
+ * the way:
  *
  *     static enum weir_status make_a_ring(const weir_allocator *allocator, void *context)
  *     {
@@ -18,14 +19,16 @@
  *         cr_assert_eq(fail_each_allocation(make_a_ring, NULL), 2, "a ring is two allocations");
  *     }
  *
- * For more control, hand failing_allocator_hooks() to the calls under test and compare failing_allocator_verdict() with
- * "balanced" at the end.
+ * For more control, give failing_allocator_hooks() to the calls under test, and compare
+ * failing_allocator_verdict() with "balanced" at the end.
  *
- * What it finds: a block that is not released, released twice, released with another size or alignment than it was allocated
- * with, or written past its end; and an allocation of no bytes or of an alignment that is no power of two >= sizeof(void *).
- * Fresh memory is 0xa5 and released memory 0xdd throughout, so that a read of either shows. Blocks are allocated one by one,
- * so ASan and LSan see everything they would see without it. Safe from any number of threads; its counters are relaxed, so it
- * orders nothing that a race detector ought to see. Look at the verdict when those threads are done.
+ * It finds a block that is not released, is released twice, is released with another size or
+ * alignment than it was allocated with, or is written past its end. It finds an allocation of no
+ * bytes, and an alignment that is not a power of two >= sizeof(void *). Fresh memory is filled with
+ * 0xa5 and released memory with 0xdd, so that a read of either shows. Blocks are allocated one by
+ * one, so that ASan and LSan see everything that they would see without it. Any number of threads
+ * may use it. Its counters are relaxed, so that it hides no race from a race detector. Look at the
+ * verdict when these threads have ended.
  */
 #ifndef FAILING_ALLOCATOR_H
 #define FAILING_ALLOCATOR_H
@@ -41,19 +44,22 @@
 
 #include "base/atomic.h"
 
-/* Zero is the start: nothing fails. Set the first two before use; the rest is counted. */
+/*
+ * Zero is the start: nothing fails. Set the first two fields before use; the other fields are
+ * counters.
+ */
 struct failing_allocator {
-	size_t fail_at;    /* which allocation fails, from 1; 0: none */
-	size_t fail_count; /* how many fail from there on; 0 is 1, SIZE_MAX is all of them */
+	size_t fail_at;    /* the number of the first allocation that fails, from 1; 0: none */
+	size_t fail_count; /* how many fail from there on; 0 means 1, SIZE_MAX means all */
 
-	_Atomic(size_t) asked;       /* allocations asked for, refused ones included */
-	_Atomic(size_t) refused;     /* of them */
-	_Atomic(size_t) outstanding; /* blocks not released yet */
-	_Atomic(size_t) bytes;       /* bytes not released yet */
-	_Atomic(const char *) fault; /* the first one; NULL: none */
+	_Atomic(size_t) asked;       /* allocations asked for, including refused ones */
+	_Atomic(size_t) refused;     /* how many of them were refused */
+	_Atomic(size_t) outstanding; /* blocks that are not released yet */
+	_Atomic(size_t) bytes;       /* bytes that are not released yet */
+	_Atomic(const char *) fault; /* the first fault; NULL: none */
 };
 
-/* Sits right before the block, behind as many bytes as the alignment wants. */
+/* Stands right before the block, behind as many bytes as the alignment needs. */
 struct failing_block {
 	struct failing_allocator *owner;
 	size_t size;
@@ -118,14 +124,17 @@ static inline void *failing_allocate(void *context, size_t size, size_t alignmen
 	return memory;
 }
 
-/* What is wrong with this release; NULL: nothing. Without a live mark the rest of *block cannot be trusted. */
+/*
+ * Returns what is wrong with this release, or NULL. Without a live mark the rest of *block cannot
+ * be trusted.
+ */
 static inline const char *failing_release_fault(const struct failing_allocator *state, const unsigned char *memory,
                                                 size_t size, size_t alignment, const struct failing_block *block)
 {
 	if (block->mark == FAILING_BLOCK_DEAD)
 		return "a block was released twice";
 	if (block->mark != FAILING_BLOCK_LIVE)
-		return "something that is no block was released, or a block was written before its start";
+		return "a pointer that is not a block was released, or a block was written before its start";
 	if (block->owner != state)
 		return "a block was released to another allocator";
 	if (block->size != size)
@@ -152,7 +161,7 @@ static inline void failing_release(void *context, void *memory, size_t size, siz
 	fault = failing_release_fault(state, bytes, size, alignment, &block);
 	if (fault != NULL)
 		failing_allocator_note(state, fault);
-	/* Whatever has no live mark cannot be freed: where it begins is unknown. */
+	/* A block without a live mark cannot be freed, because its beginning is unknown. */
 	if (block.mark != FAILING_BLOCK_LIVE)
 		return;
 	memset(bytes, 0xdd, block.size);
@@ -169,7 +178,7 @@ static inline weir_allocator failing_allocator_hooks(struct failing_allocator *s
 	return (weir_allocator){failing_allocate, failing_release, state};
 }
 
-/* "balanced" when everything came back as it was given out, else the first thing that was wrong. */
+/* Returns "balanced" if each block was released as it was allocated, else the first fault. */
 static inline const char *failing_allocator_verdict(struct failing_allocator *state)
 {
 	/* [relaxed] the threads that used the allocator were joined. */
@@ -177,17 +186,22 @@ static inline const char *failing_allocator_verdict(struct failing_allocator *st
 
 	if (fault != NULL)
 		return fault;
-	/* [relaxed] the same. */
+	/* [relaxed] as above */
 	return weiri_load_relaxed(&state->outstanding) == 0 ? "balanced" : "a block was not released";
 }
 
-/* Does something that allocates through `allocator`, and cleans up after itself, whatever came of it. */
+/*
+ * Does something that allocates through `allocator`, and cleans up after itself whatever the
+ * outcome is.
+ */
 typedef enum weir_status failing_scenario(const weir_allocator *allocator, void *context);
 
 /*
- * Runs `scenario` with no failure, then with its first allocation failing, its second, and so on to the last. Each failure must
- * end in WEIR_RESOURCE_EXHAUSTED, the undisturbed run in WEIR_OK, and all of them balanced; otherwise the test fails here and
- * names the allocation. Returns how many allocations the undisturbed run made. The scenario must allocate the same every time.
+ * Runs `scenario` without a failure, then with its first allocation failing, its second, and so on
+ * to the last. Each failure must end in WEIR_RESOURCE_EXHAUSTED, and the undisturbed run in
+ * WEIR_OK. All of them must be balanced. Otherwise the test fails here and names the allocation.
+ * Returns how many allocations the undisturbed run made. The scenario must allocate the same every
+ * time.
  */
 static inline size_t fail_each_allocation(failing_scenario *scenario, void *context)
 {

@@ -1,7 +1,8 @@
 /*
- * gdb_waiters.c - a program for scripts/check_gdb to look into: threads and asynchronous operations that wait in queues.
+ * gdb_waiters.c - a program for scripts/check_gdb to look into: threads and asynchronous operations
+ * that wait in queues.
  *
- * It says "ready" when all of them wait, and ends when its standard input does.
+ * It prints "ready" when all of them wait, and ends when its standard input ends.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -62,7 +63,7 @@ static int begin(const char *name, void *(*body)(void *context))
 	return pthread_create(&thread, NULL, body, NULL) == 0 && pthread_setname_np(thread, name) == 0;
 }
 
-/* Operations that nobody works on any more. */
+/* Counts the operations on the lists that no thread works on any more. */
 static size_t idle(void)
 {
 	size_t count = 0;
@@ -77,7 +78,7 @@ static size_t idle(void)
 			while ((node = weiri_list_next(&scope, sides[side], node)) != NULL) {
 				const weir_pending *pending = weiri_pending_entry_of(node)->pending;
 
-				/* [acquire] as any claimer. */
+				/* [acquire] as in every claimer */
 				count += pending != NULL && weiri_load_acquire(&pending->state) == 0;
 			}
 			weiri_scope_leave(&scope);
@@ -91,7 +92,10 @@ static void got(void *context, enum weir_status status, const weir_error *error,
 	(void)context, (void)status, (void)error, (void)tuple, (void)count;
 }
 
-/* What is no queue: a critical section, and a staging area in which a get waits. 0: it cannot be. */
+/*
+ * Makes objects that are not queues: a critical section, and a staging area in which a get waits.
+ * Returns 0 if that fails.
+ */
 static int begin_others(void)
 {
 	static const struct weir_tensor_component component = {WEIR_I32, NULL, NULL};
@@ -148,7 +152,7 @@ int main(void)
 		(void)weir_queue_try_enqueue(full, &full);
 	if (weir_queue_announce(starved, WEIR_QUEUE_PRODUCER, "nobody", &announcement, NULL) != WEIR_OK)
 		return 1;
-	/* The descriptor's bells are no waiters. */
+	/* The bells of the descriptor are not waiters. */
 	if (weir_queue_readable_fd(starved, &fd, NULL) != WEIR_OK)
 		return 1;
 	if (!begin("eater", dequeue) || !begin("eater", dequeue) || !begin("feeder", enqueue) || !begin("chooser", choose))
@@ -160,5 +164,6 @@ int main(void)
 	(void)puts("ready");
 	(void)fflush(stdout);
 	(void)!read(STDIN_FILENO, &byte, 1);
-	_exit(0); /* threads wait for ever */
+	/* Its threads wait for ever. */
+	_exit(0);
 }

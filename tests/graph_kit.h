@@ -1,7 +1,8 @@
 /*
- * graph_kit.h - what the tests of the dataflow layer share: short ways to make tensors, variables, queues, and to run.
+ * graph_kit.h - shared by the tests of the dataflow layer: short ways to make tensors, variables
+ * and queues, and to run a graph.
  *
- * Everything asserts, so it is for the test's own thread.
+ * Everything here asserts, so only the thread of the test may call it.
  */
 #ifndef GRAPH_KIT_H
 #define GRAPH_KIT_H
@@ -17,7 +18,7 @@
 #include <weir/flow/session.h>
 #include <weir/time.h>
 
-/* A wait that takes longer than this has failed. */
+/* A wait that takes longer has failed. */
 #define KIT_PATIENCE_NS UINT64_C(100000000000)
 
 /* kit_shape(2, 3, 4) is [3,4]. */
@@ -73,13 +74,13 @@ static inline weir_graph *kit_graph(void)
 	return graph;
 }
 
-/* What bounds a run. */
+/* The limits of a run. */
 struct kit_bounds {
 	uint64_t deadline_ns;
 	weir_cancel *cancel;
 };
 
-/* threads 0: none, every step runs on its caller's thread. */
+/* With `threads` 0 there are no workers, and every step runs on the thread of its caller. */
 static inline weir_session *kit_session(weir_graph *graph, size_t threads)
 {
 	struct weir_session_options options = {WEIR_SESSION_OPTIONS_INIT};
@@ -100,7 +101,7 @@ static inline void kit_end(weir_session *session, weir_graph *graph)
 	cr_assert_eq(weir_graph_destroy(graph, &error), WEIR_OK, "%s", error.message);
 }
 
-/* A constant that takes the tensor over. */
+/* A constant that takes over the tensor. */
 static inline weir_output kit_constant(weir_graph *graph, weir_tensor *value)
 {
 	weir_output out;
@@ -145,7 +146,7 @@ static inline float kit_var_f32(weir_var *var, size_t i)
 	return value;
 }
 
-/* A FIFO with one component. shape NULL: any. */
+/* A FIFO queue with one component. A shape of NULL means any shape. */
 static inline weir_tensor_queue *kit_queue(const char *name, size_t capacity, enum weir_dtype dtype,
                                            const weir_shape *shape)
 {
@@ -172,7 +173,7 @@ static inline void kit_queue_end(weir_tensor_queue *queue)
 	cr_assert_eq(weir_tensor_queue_destroy(queue, &error), WEIR_OK, "%s", error.message);
 }
 
-/* One fetch without feeds; the result is the caller's. */
+/* Fetches one output without feeds. The caller owns the result. */
 static inline weir_tensor *kit_fetch(weir_session *session, weir_output fetch)
 {
 	weir_tensor *result = NULL;
@@ -206,7 +207,7 @@ static inline enum weir_status kit_run_target(weir_session *session, weir_node *
 	return weir_session_run(session, NULL, 0, NULL, 0, NULL, &target, 1, WEIR_NO_DEADLINE, NULL, error);
 }
 
-/* Waits for a state that another thread brings about; fails loudly when it does not come. */
+/* Waits for a state that another thread brings about. Fails the test if the state does not come. */
 typedef int kit_state_fn(void *context);
 static inline void kit_wait_for(kit_state_fn *reached, void *context, const char *what)
 {
@@ -218,11 +219,11 @@ static inline void kit_wait_for(kit_state_fn *reached, void *context, const char
 	}
 }
 
-/* A graph over one queue of scalars: x goes in, `taken` comes out. */
+/* A graph over one queue of scalars: x goes in, and `taken` comes out. */
 struct kit_line {
 	weir_graph *graph;
 	weir_session *session;
-	weir_tensor_queue *queue; /* the caller's */
+	weir_tensor_queue *queue; /* owned by the caller */
 	weir_output x, taken, size;
 	weir_node *put;
 };

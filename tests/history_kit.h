@@ -1,10 +1,11 @@
 /*
- * history_kit.h - random histories for the tests of the checkers: made by a sequential run, stretched in time, then
- * perhaps spoilt.
+ * history_kit.h - random histories for the tests of the checkers. A sequential run makes a history,
+ * which is then stretched in time and perhaps spoilt.
  *
- * A history is a run of a sequential model in which operation i takes effect at time 10 * i, and its call and return
- * lie around that. Such a one is linearizable by construction. Spoiling it changes an answer or moves an operation;
- * whether that breaks it, the general checker says.
+ * A history is a run of a sequential model. Operation i takes effect at time 10 * i, and its call
+ * and its return lie around that time. Such a history is linearizable by construction. To spoil a
+ * history, an answer is changed or an operation is moved. The general checker decides whether the
+ * result is still linearizable.
  */
 #ifndef TESTS_HISTORY_KIT_H
 #define TESTS_HISTORY_KIT_H
@@ -30,7 +31,10 @@ static inline uint64_t kit_below(struct kit_dice *dice, uint64_t n)
 	return (value ^ value >> 31) % n;
 }
 
-/* Around 10 * (place + 1), so far as `stretch` allows on each side; now and then not at all. */
+/*
+ * The operation lies around 10 * (place + 1), as far as `stretch` allows on each side. Now and then
+ * it is not stretched at all.
+ */
 static inline void kit_stretch(struct kit_dice *dice, struct history_op *op, size_t place, uint64_t stretch)
 {
 	uint64_t point = KIT_STEP * (place + 1) + 10 * stretch;

@@ -1,5 +1,6 @@
 /*
- * late_failure.h - memory that fails only during the call under test, and not while its surroundings are made.
+ * late_failure.h - memory that fails only during the call under test, and not while the objects
+ * around the call are made.
  *
  *     static enum weir_status take(const weir_allocator *failing, void *context)
  *     {
@@ -15,7 +16,8 @@
  *         return status;
  *     }
  *
- * for fail_each_allocation() of failing_allocator.h, whose allocator is `failing`.
+ * This is a scenario for fail_each_allocation() of failing_allocator.h, whose allocator is
+ * `failing`.
  */
 #ifndef LATE_FAILURE_H
 #define LATE_FAILURE_H
@@ -23,8 +25,8 @@
 #include "failing_allocator.h"
 
 struct late_failure {
-	struct failing_allocator surroundings; /* never fails */
-	const weir_allocator *under_test;      /* not NULL: asked instead */
+	struct failing_allocator surroundings; /* it never fails */
+	const weir_allocator *under_test;      /* if it is not NULL, it is asked instead */
 };
 
 static inline void *late_failure_allocate(void *context, size_t size, size_t alignment)
@@ -36,7 +38,7 @@ static inline void *late_failure_allocate(void *context, size_t size, size_t ali
 	return failing_allocate(&late->surroundings, size, alignment);
 }
 
-/* A block knows which of the two it came from. */
+/* A block knows which of the two allocators it came from. */
 static inline void late_failure_release(void *context, void *memory, size_t size, size_t alignment)
 {
 	struct failing_block block;
@@ -51,7 +53,7 @@ static inline weir_allocator late_failure_hooks(struct late_failure *late)
 	return (weir_allocator){late_failure_allocate, late_failure_release, late};
 }
 
-/* Everything that was allocated around the call is back. */
+/* Everything that was allocated around the call has been released. */
 static inline void late_failure_end(struct late_failure *late)
 {
 	cr_assert_str_eq(failing_allocator_verdict(&late->surroundings), "balanced", "around the call: %s",

@@ -1,7 +1,9 @@
 /*
- * queue_kit.h - queues for tests: made in a line, called from threads of their own, watched until they are in a state.
+ * queue_kit.h - queues for tests: made in one line, called from threads of their own, and watched
+ * until they are in a state.
  *
- * Assertions are made on the thread of the test only. An item is a small number in a pointer's clothes.
+ * Only the thread of the test makes assertions. An item is a small number that is cast to a
+ * pointer.
  */
 #ifndef QUEUE_KIT_H
 #define QUEUE_KIT_H
@@ -21,13 +23,13 @@
 
 enum { KIT_MOST_ITEMS = 16 };
 
-/* Longer than any state takes to come about, however slow the build. */
+/* A deadline longer than any state takes to come about, however slow the build is. */
 static inline uint64_t in_good_time(void)
 {
 	return weir_deadline_in(UINT64_C(100000000000));
 }
 
-/* Until the condition holds; fails the test when it does not in good time. */
+/* Waits until the condition holds. Fails the test if it does not hold in good time. */
 #define await(condition) \
 	do { \
 		uint64_t await_until_ = in_good_time(); \
@@ -72,14 +74,14 @@ static inline void destroy(weir_queue *queue)
 	cr_assert_eq(weir_queue_destroy(queue, &error), WEIR_OK, "%s", error.message);
 }
 
-/* first, first + 1, ... go in without waiting. */
+/* Enqueues first, first + 1, ... without waiting. */
 static inline void put(weir_queue *queue, size_t first, size_t count)
 {
 	for (size_t i = first; i < first + count; i++)
 		cr_assert_eq(weir_queue_try_enqueue(queue, item(i)), WEIR_OK, "item %zu", i);
 }
 
-/* The next items, without waiting, are first, first + 1, ... */
+/* The next items, which come without waiting, are first, first + 1, ... */
 static inline void expect_next(weir_queue *queue, size_t first, size_t count)
 {
 	for (size_t i = first; i < first + count; i++) {
@@ -113,7 +115,7 @@ static inline void expect_numbers(void *const items[], size_t first, size_t coun
 		cr_assert_eq(number_of(items[i]), first + i, "place %zu holds %zu", i, number_of(items[i]));
 }
 
-/* Operations on the list that nobody works on: whoever is among them really waits. */
+/* Counts the operations on the list that no thread works on. Each of them really waits. */
 static inline size_t idle_on(struct weiri_list *list)
 {
 	struct weiri_scope scope = weiri_scope_enter(weiri_record_get());
@@ -123,7 +125,7 @@ static inline size_t idle_on(struct weiri_list *list)
 	while ((node = weiri_list_next(&scope, list, node)) != NULL) {
 		const weir_pending *pending = weiri_pending_entry_of(node)->pending;
 
-		/* [acquire] as any claimer. */
+		/* [acquire] as in every claimer */
 		count += pending != NULL && weiri_load_acquire(&pending->state) == 0;
 	}
 	weiri_scope_leave(&scope);
@@ -142,16 +144,16 @@ enum call_kind { ENQUEUE, ENQUEUE_MANY, DEQUEUE, DEQUEUE_MANY, DEQUEUE_UP_TO };
 struct call {
 	enum call_kind kind;
 	weir_queue *queue;
-	size_t count; /* of the kinds that have one */
+	size_t count; /* for the kinds that have a count */
 	void *items[KIT_MOST_ITEMS];
-	uint64_t deadline_ns; /* 0: none that matters */
+	uint64_t deadline_ns; /* 0: no deadline that matters */
 	weir_cancel *token;
 	/* The outcome. */
 	enum weir_status status;
 	size_t done;
 	weir_error error;
 	_Atomic(int) ended;
-	_Atomic(int) number_of_thread; /* the kernel's */
+	_Atomic(int) number_of_thread; /* the number that Linux gave it */
 	pthread_t thread;
 };
 
@@ -190,7 +192,7 @@ static inline void begin_call(struct call *call)
 	cr_assert_eq(pthread_create(&call->thread, NULL, call_main, call), 0);
 }
 
-/* 1 when the call has returned. */
+/* Returns 1 if the call has returned. */
 static inline int has_ended(struct call *call)
 {
 	/* [acquire] pairs with call_main(). */
@@ -198,8 +200,8 @@ static inline int has_ended(struct call *call)
 }
 
 /*
- * 1 when its thread sleeps. Before that it serves those who wait, which nobody should do behind the back of a test that looks at
- * who is served first.
+ * Returns 1 if the thread of the call sleeps. Before it sleeps it also serves other waiting
+ * operations. A test that looks at the order of service must not let that happen unnoticed.
  */
 static inline int is_asleep(struct call *call)
 {
@@ -219,7 +221,7 @@ static inline int is_asleep(struct call *call)
 	return state != NULL && state[1] == ' ' && state[2] == 'S';
 }
 
-/* Begins it, and returns when it is the `waiting`th operation that waits in its queue. */
+/* Begins a call, and returns when it is the waiter number `waiting` of its queue. */
 static inline void begin_waiting_call(struct call *call, size_t waiting)
 {
 	begin_call(call);

@@ -1,5 +1,5 @@
 /*
- * refuse_membarrier.h - a process in which the kernel refuses membarrier(2) from now on; see
+ * refuse_membarrier.h - makes Linux refuse membarrier(2) to this process from now on; see
  * sandbox.h.
  */
 #ifndef REFUSE_MEMBARRIER_H
@@ -10,7 +10,7 @@
 
 #include "sandbox.h"
 
-/* 0: it cannot be refused here. */
+/* Returns 0 if it cannot be refused here. */
 static inline int refuse_membarrier(void)
 {
 	return sandbox_refuses(SYS_membarrier, EPERM);

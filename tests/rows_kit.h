@@ -1,5 +1,6 @@
 /*
- * rows_kit.h - tensors of numbers for tests of scatter and gather, and what a scatter ought to give, element by element.
+ * rows_kit.h - tensors of numbers for the tests of scatter and gather, and the expected result of a
+ * scatter, element by element.
  */
 #ifndef ROWS_KIT_H
 #define ROWS_KIT_H
@@ -25,7 +26,7 @@ static inline weir_tensor *indices_of(const int64_t *values, int64_t count)
 	return tensor_of(WEIR_I64, (weir_shape){1, {count}}, values);
 }
 
-/* In plain words, to compare with. */
+/* The plain arithmetic, to compare with. */
 static inline double combined(enum weir_scatter how, double x, double y)
 {
 	switch (how) {
@@ -40,7 +41,7 @@ static inline double combined(enum weir_scatter how, double x, double y)
 	return 0;
 }
 
-/* Element i of data, of any dtype with arithmetic. */
+/* Returns element i of data, of any dtype with arithmetic. */
 static inline double element(enum weir_dtype dtype, const void *data, size_t i)
 {
 	switch (dtype) {

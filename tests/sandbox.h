@@ -1,7 +1,8 @@
 /*
- * sandbox.h - a process in which the kernel answers a system call as the test likes from now on, as a sandbox would.
+ * sandbox.h - makes Linux answer a system call of this process as the test wants from now on, as a
+ * sandbox would.
  *
- * It cannot be taken back, so tests do it in the child of a fork.
+ * This cannot be undone, so tests do it in the child of a fork.
  */
 #ifndef SANDBOX_H
 #define SANDBOX_H
@@ -17,7 +18,7 @@
 
 enum { SANDBOX_HELD = 0, SANDBOX_NOT_HERE = 77, SANDBOX_SECONDS = 300 };
 
-/* 0: this kernel, or the sandbox that we are in already, knows no filters. */
+/* Returns 0 if this Linux, or the sandbox around this process, has no filters. */
 static inline int sandbox_enter(struct sock_filter code[], size_t length)
 {
 	struct sock_fprog program = {.len = (unsigned short)length, .filter = code};
@@ -25,7 +26,7 @@ static inline int sandbox_enter(struct sock_filter code[], size_t length)
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-/* From now on the call fails for that reason, an errno, and does nothing. 0: as above. */
+/* From now on the call does nothing and fails with the errno `reason`. Returns 0 as above. */
 static inline int sandbox_refuses(unsigned call, unsigned reason)
 {
 	struct sock_filter code[] = {
@@ -38,7 +39,10 @@ static inline int sandbox_refuses(unsigned call, unsigned reason)
 	return sandbox_enter(code, sizeof(code) / sizeof(code[0]));
 }
 
-/* From now on the call returns 0 for that file, its first argument, and does nothing. 0: as above. */
+/*
+ * From now on the call does nothing and returns 0 if its first argument is this file. Returns 0 as
+ * above.
+ */
 static inline int sandbox_makes_nothing_of(unsigned call, int file)
 {
 	enum { LOW = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? 4 : 0 };
@@ -54,7 +58,10 @@ static inline int sandbox_makes_nothing_of(unsigned call, int file)
 	return sandbox_enter(code, sizeof(code) / sizeof(code[0]));
 }
 
-/* Runs body in a child; it returns SANDBOX_HELD, SANDBOX_NOT_HERE or the line of what failed, below 256. */
+/*
+ * Runs `body` in a child. `body` returns SANDBOX_HELD, SANDBOX_NOT_HERE, or the line of what
+ * failed, below 256.
+ */
 static inline void in_a_sandbox(int (*body)(void))
 {
 	int status = 0;

@@ -1,9 +1,11 @@
 /*
- * stepped.h - stops a call before any of its instructions, for as long as the test likes, while others work on the same objects.
+ * stepped.h - stops a call before any of its instructions, for as long as the test wants, while
+ * other threads work on the same objects.
  *
- * A call runs in a thread of its own under the processor's single-step flag. The test says before which of its instructions it shall
- * stand still, does to the objects what it wants, and lets the call go on. Tried for each instruction in turn, that is every
- * interleaving with one switch away from the call, and the proof for a call that is lock-free that it stops nobody:
+ * A call runs in a thread of its own under the processor's single-step flag. The test says before
+ * which instruction the call stands still, works on the objects, and lets the call go on. A test
+ * that tries each instruction in turn covers every interleaving with one switch away from the call.
+ * For a lock-free call it shows that the call, wherever it stalls, blocks no other thread:
  *
  *     struct stepped call = {.call = take_a_snapshot, .context = &scene};
  *
@@ -14,11 +16,13 @@
  *     }
  *     stepped_finish(&call);
  *
- * Instructions outside of the test program, as of libc, are run but not counted, so nobody stands still with a lock of malloc. A stop
- * is in a signal handler: `in_handler`, if any, does there what a signal handler may do.
+ * Instructions outside of the test program, as those of libc, run but are not counted, so that no
+ * call stands still with a lock of malloc. The call stands still in a signal handler. `in_handler`,
+ * if any, does there what a signal handler may do.
  *
- * Only x86-64, and neither under ThreadSanitizer, which delivers signals when it likes, nor under MemorySanitizer, which knows
- * nothing of the stack of a foreign function, nor under valgrind: tests begin with stepped_or_skip().
+ * This works only on x86-64. It does not work under ThreadSanitizer, which delays signals, under
+ * MemorySanitizer, which does not know the stack of a foreign function, or under valgrind. So tests
+ * begin with stepped_or_skip().
  */
 #ifndef STEPPED_H
 #define STEPPED_H
@@ -48,7 +52,7 @@ enum { STEPPED_WORKS = 1 };
 enum { STEPPED_WORKS = 0 };
 #endif
 #if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
-/* A sanitizer makes many more instructions of each. */
+/* A sanitizer makes several instructions of each one. */
 enum { STEPPED_STRIDE = 7 };
 #else
 enum { STEPPED_STRIDE = 1 };
@@ -60,37 +64,41 @@ enum { STEPPED_FLAG = 0x100 };
 enum { STEPPED_RUNS, STEPPED_STANDS, STEPPED_ENDED };
 
 struct stepped {
-	void (*prepare)(void *context); /* NULL: nothing; on the call's thread, at full speed, before it */
+	/* NULL: nothing. Runs on the call's thread, at full speed, before the call. */
+	void (*prepare)(void *context);
 	void (*call)(void *context);
-	void (*in_handler)(void *context); /* NULL: nothing; each time the call goes on */
+	/* NULL: nothing. Runs each time the call goes on. */
+	void (*in_handler)(void *context);
 	void *context;
 
 	pthread_t thread;
-	size_t stop_at; /* the stepped thread's, or the test's while that stands still */
-	size_t count;   /* instructions so far */
+	/* Written by the stepped thread, or by the test while that thread stands still. */
+	size_t stop_at;
+	size_t count; /* instructions so far */
 	uintptr_t return_to;
-	int was_ours; /* the last step */
+	int was_ours; /* of the last step */
 	_Atomic(uint32_t) state;
 };
 
 static const uint64_t stepped_patience_ns = UINT64_C(100000000000);
 static _Thread_local struct stepped *stepped_mine;
 
-/* Bounds of the program's own instructions; the linker's. */
+/* The bounds of the program's own instructions, by the linker. */
 extern const char __executable_start, etext;
 
 static inline void stepped_or_skip(void)
 {
 	const char *preloaded = getenv("LD_PRELOAD");
 
-	/* valgrind's processor has no trap flag. */
+	/* The processor that valgrind emulates has no trap flag. */
 	if (!STEPPED_WORKS || (preloaded != NULL && strstr(preloaded, "vgpreload") != NULL))
 		cr_skip_test("no single steps here");
 }
 
 /*
- * From the place of one trial to the next, so that a test takes a second: `cost` of a trial of the shortest kind is 1. With
- * WEIR_STEPPED_STRIDE=1 in the environment every instruction is tried; do that when you change what is tested.
+ * The distance from one trial to the next, so that a test takes a second. `cost` is relative to the
+ * shortest kind of trial, which has 1. With WEIR_STEPPED_STRIDE=1 in the environment every
+ * instruction is tried; do that when you change what is tested.
  */
 static inline size_t stepped_stride(size_t cost)
 {
@@ -106,7 +114,9 @@ static inline void stepped_set_state(struct stepped *stepped, uint32_t state)
 	weiri_futex_wake(&stepped->state, INT_MAX);
 }
 
-/* Waits until the state is another one than `state`; returns it, or `state` when patience ended. */
+/*
+ * Waits until the state differs from `state`. Returns the new state, or `state` if patience ended.
+ */
 static inline uint32_t stepped_await(struct stepped *stepped, uint32_t state)
 {
 	uint64_t deadline = weir_deadline_in(stepped_patience_ns);
@@ -114,7 +124,7 @@ static inline uint32_t stepped_await(struct stepped *stepped, uint32_t state)
 	/* [acquire] pairs with stepped_set_state(). */
 	while (weiri_load_acquire(&stepped->state) == state && weiri_futex_wait(&stepped->state, state, deadline))
 		;
-	return weiri_load_acquire(&stepped->state); /* [acquire] the same */
+	return weiri_load_acquire(&stepped->state); /* [acquire] as above */
 }
 
 static inline void stepped_stand_still(struct stepped *stepped)
@@ -127,7 +137,7 @@ static inline void stepped_stand_still(struct stepped *stepped)
 }
 
 #if defined(__x86_64__) && defined(__linux__)
-/* Where foreign functions return to while they are not stepped through. */
+/* Foreign functions return here while they are not stepped through. */
 void stepped_returned(void);
 __asm__(".pushsection .text\n.local stepped_returned\nstepped_returned: int3\n.popsection");
 
@@ -137,8 +147,8 @@ static inline int stepped_is_ours(uintptr_t address)
 }
 
 /*
- * A step into a function of another object: it runs at full speed and returns to a trap. Not when what it would return to is not ours, as in
- * the dynamic linker: then its steps are made, too.
+ * After a step into a function of another object, the function runs at full speed and returns to a
+ * trap. If the return address is not ours, as in the dynamic linker, its steps are made instead.
  */
 static inline int stepped_skip_foreign(struct stepped *stepped, greg_t *registers)
 {
@@ -167,12 +177,12 @@ static inline void stepped_trap(int signal_number, siginfo_t *info, void *contex
 	else if (stepped->count++ == stepped->stop_at)
 		stepped_stand_still(stepped);
 	stepped->was_ours = stepped_is_ours((uintptr_t)registers[REG_RIP]);
-	/* No stop ahead: full speed. */
+	/* No stop lies ahead: continue at full speed. */
 	if (skips || stepped->stop_at < stepped->count)
 		registers[REG_EFL] &= ~(greg_t)STEPPED_FLAG;
 }
 
-/* Steps over the red zone, which a leaf function may use below the stack pointer. */
+/* Moves the stack pointer past the red zone, which a leaf function may use below it. */
 static inline void stepped_begin_steps(void)
 {
 	__asm__ __volatile__("lea -128(%%rsp), %%rsp\n\tpushfq\n\torq $0x100, (%%rsp)\n\tpopfq\n\tlea 128(%%rsp), %%rsp" ::
@@ -221,7 +231,7 @@ static inline void *stepped_main(void *context)
 	return NULL;
 }
 
-/* Waits until the call stands or has ended: 1, 0. */
+/* Waits until the call stands still (1) or has ended (0). */
 static inline int stepped_wait(struct stepped *stepped)
 {
 	uint32_t state = stepped_await(stepped, STEPPED_RUNS);
@@ -230,19 +240,23 @@ static inline int stepped_wait(struct stepped *stepped)
 	return state == STEPPED_STANDS;
 }
 
-/* Starts the call; 1 when it stands still before its instruction number `stop_at`, 0 when it ended without coming to it. */
+/*
+ * Starts the call. Returns 1 when it stands still before instruction number `stop_at`, or 0 when it
+ * ended before.
+ */
 static inline int stepped_start(struct stepped *stepped, size_t stop_at)
 {
 	cr_assert_eq(stepped_install(), 0);
 	stepped->stop_at = stop_at;
 	stepped->count = 0;
 	stepped->was_ours = 0;
-	weiri_store_relaxed(&stepped->state, STEPPED_RUNS); /* [relaxed] before the thread exists */
+	/* [relaxed] the thread does not exist yet */
+	weiri_store_relaxed(&stepped->state, STEPPED_RUNS);
 	cr_assert_eq(pthread_create(&stepped->thread, NULL, stepped_main, stepped), 0);
 	return stepped_wait(stepped);
 }
 
-/* Lets a call that stands go on for one instruction; the same as stepped_start() says. */
+/* Lets a call that stands still go on for one instruction. Returns the same as stepped_start(). */
 static inline int stepped_next(struct stepped *stepped)
 {
 	stepped->stop_at = stepped->count;
@@ -250,7 +264,7 @@ static inline int stepped_next(struct stepped *stepped)
 	return stepped_wait(stepped);
 }
 
-/* Lets it go on to its end, if it stands, and joins its thread. */
+/* Lets a call that stands still go on to its end, and joins its thread. */
 static inline void stepped_finish(struct stepped *stepped)
 {
 	/* [acquire] pairs with stepped_set_state(). */

@@ -1,5 +1,6 @@
 /*
- * tensor_queue_kit.h - tensor queues for tests, tensors of consecutive numbers, and a count of the tensors that live.
+ * tensor_queue_kit.h - tensor queues for tests, tensors of consecutive numbers, and a count of the
+ * living tensors.
  */
 #ifndef TENSOR_QUEUE_KIT_H
 #define TENSOR_QUEUE_KIT_H
@@ -25,7 +26,10 @@ static inline weir_shape matrix_shape(int64_t rows, int64_t columns)
 
 /* -- tensors ----------------------------------------------------------------------------------- */
 
-/* Foreign memory, so that its end is seen: how many tensors of numbers_of() there are. */
+/*
+ * The number of living tensors of numbers_of(). Their memory is foreign, so that its release is
+ * seen.
+ */
 static _Atomic(int64_t) living_tensors;
 
 static inline void numbers_released(void *context, void *data)
@@ -88,7 +92,7 @@ static inline weir_tensor_queue *tensor_queue_with(struct weir_tensor_queue_opti
 	return queue;
 }
 
-/* One component, an i32 scalar. */
+/* A queue with one component, an i32 scalar. */
 static inline weir_tensor_queue *scalar_queue(size_t capacity)
 {
 	struct weir_tensor_component component = {WEIR_I32, &scalar_shape, "label"};
@@ -97,7 +101,7 @@ static inline weir_tensor_queue *scalar_queue(size_t capacity)
 		.capacity = capacity, .components = &component, .component_count = 1, .name = "test"});
 }
 
-/* Two components, "image" of [2] and "label", a scalar; both i32. */
+/* A queue with two components: "image" of shape [2], and "label", a scalar. Both are i32. */
 static inline weir_tensor_queue *pair_queue(size_t capacity, enum weir_queue_order order)
 {
 	weir_shape image = vector_shape(2);
@@ -120,12 +124,12 @@ static inline void destroy_tensors(weir_tensor_queue *queue)
 
 static inline void expect_no_tensor_left(void)
 {
-	/* A section that was left open would keep it from coming to an end. */
+	/* If a section was left open, the flush would not end in time. */
 	cr_expect_eq(weir_reclaim_flush(in_good_time()), WEIR_OK);
 	cr_expect_eq(weiri_load_relaxed(&living_tensors), 0);
 }
 
-/* Enqueues a tuple without waiting and gives the caller's references away. */
+/* Enqueues a tuple without waiting, and releases the references of the caller. */
 static inline void put_tuple(weir_tensor_queue *queue, weir_tensor *first, weir_tensor *second)
 {
 	weir_tensor *tuple[] = {first, second};

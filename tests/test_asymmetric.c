@@ -1,5 +1,6 @@
 /*
- * test_asymmetric.c - Dekker's pattern on the asymmetric fence: of a light and a heavy side, at least one sees the other.
+ * test_asymmetric.c - Dekker's pattern on the asymmetric fence: at least one of the light side and
+ * the heavy side sees the other.
  */
 #include <criterion/criterion.h>
 
@@ -78,12 +79,19 @@ Test(asymmetric, setup_twice_changes_nothing)
 	cr_expect_eq(weiri_load_relaxed(&weiri_fence_asymmetric), first);
 }
 
-/* A heavy side that was refused once goes on with plain fences; so must the light side. */
+/*
+ * After the heavy side was refused once, it uses plain fences from then on, and the light side must
+ * too.
+ */
 static int refused_from_the_start(void)
 {
 	if (!refuse_membarrier())
 		return SANDBOX_NOT_HERE;
-	weiri_fence_after_fork(); /* as the fork handler would, were it installed: this process has not used Weir */
+	/*
+	 * The fork handler would do this, but it is not installed, because this process has not used
+	 * Weir.
+	 */
+	weiri_fence_after_fork();
 	if (weiri_load_relaxed(&weiri_fence_asymmetric) != 0)
 		return 1;
 	if (weiri_fence_heavy() != 1)
@@ -106,7 +114,10 @@ static int refused_later(void)
 		return 1;
 	if (!refuse_membarrier())
 		return SANDBOX_NOT_HERE;
-	/* Other threads may be past their light fences already: nothing may be concluded, now or ever. */
+	/*
+	 * Other threads may already be past their light fences, so nothing may be concluded, now or
+	 * later.
+	 */
 	for (int i = 0; i < 2; i++) {
 		if (weiri_fence_heavy() != 0)
 			return 2;

@@ -1,5 +1,6 @@
 /*
- * test_barrier.c - barriers: parts that come in any order leave as whole tuples, inserts happen whole or not at all, closes end waits.
+ * test_barrier.c - barriers: parts that come in any order leave as whole tuples, inserts happen
+ * completely or not at all, closes end waits.
  */
 #include "tensor_queue_kit.h"
 
@@ -24,7 +25,7 @@ static weir_barrier *barrier_with(struct weir_barrier_options options)
 	return barrier;
 }
 
-/* Of two i32 scalars. */
+/* A barrier of two i32 scalars. */
 static weir_barrier *pair_barrier(void)
 {
 	struct weir_tensor_component components[] = {{WEIR_I32, &scalar_shape, "a"}, {WEIR_I32, &scalar_shape, "b"}};
@@ -58,7 +59,7 @@ static weir_tensor *keys_of(char prefix, int first, int count)
 	return tensor;
 }
 
-/* Key i of `prefix` gets value + i, from `first` on. */
+/* Key i of `prefix` gets value + i, for `count` keys from `first` on. */
 static enum weir_status insert(weir_barrier *barrier, size_t component, char prefix, int first, int count, int value)
 {
 	weir_tensor *keys = keys_of(prefix, first, count), *values = numbers_of(vector_shape(count), value + first);
@@ -115,7 +116,7 @@ static int number_at(const struct weir_barrier_batch *batch, int64_t row)
 	return number;
 }
 
-/* Each key stands beside its values. */
+/* Each key stands beside its own values. */
 static void expect_matched(const struct weir_barrier_batch *batch)
 {
 	for (int64_t row = 0; row < batch->count; row++) {
@@ -167,7 +168,7 @@ static void begin(struct taker *taker, size_t waiting)
 	await(waiters_dumped("test") == waiting);
 }
 
-/* Its batch is checked and released. */
+/* Joins the thread, and checks and releases its batch. */
 static enum weir_status join(struct taker *taker)
 {
 	(void)pthread_join(taker->thread, NULL);
@@ -275,9 +276,9 @@ Test(barrier, BAR_007_small_batches_of_a_closed_barrier)
 	cr_assert_eq(insert(barrier, 0, 'k', 3, 1, 100), WEIR_OK);
 	cr_assert_eq(weir_barrier_close(barrier, WEIR_CLOSE_DRAIN, NULL), WEIR_OK);
 	cr_assert(ready(barrier) == 3 && incomplete(barrier) == 1);
-	cr_assert_eq(insert(barrier, 1, 'k', 3, 1, 200), WEIR_OK, "what is incomplete may be completed");
+	cr_assert_eq(insert(barrier, 1, 'k', 3, 1, 200), WEIR_OK, "an incomplete tuple may still become complete");
 	cr_assert(ready(barrier) == 4 && incomplete(barrier) == 0);
-	cr_assert_eq(insert(barrier, 0, 'k', 0, 0, 0), WEIR_OK, "no keys are no new keys");
+	cr_assert_eq(insert(barrier, 0, 'k', 0, 0, 0), WEIR_OK, "a batch without keys has no new key");
 	cr_assert_eq(insert(barrier, 0, 'k', 0, 1, 100), WEIR_CANCELLED, "a finished key would be new");
 	cr_assert_eq(weir_barrier_take_many(barrier, 3, WEIR_BARRIER_ALLOW_SMALL_BATCH, 0, NULL, &batch, NULL), WEIR_OK);
 	cr_assert_eq(batch.count, 3);
@@ -287,7 +288,7 @@ Test(barrier, BAR_007_small_batches_of_a_closed_barrier)
 	release(&batch);
 	cr_assert_eq(take(barrier, 3, WEIR_BARRIER_ALLOW_SMALL_BATCH), WEIR_OUT_OF_RANGE);
 	cr_assert_eq(weir_barrier_close(barrier, WEIR_CLOSE_CANCEL, NULL), WEIR_OK);
-	cr_assert_eq(insert(barrier, 0, 'k', 0, 0, 0), WEIR_CANCELLED, "now not even no keys");
+	cr_assert_eq(insert(barrier, 0, 'k', 0, 0, 0), WEIR_CANCELLED, "now even a batch without keys is refused");
 	end(barrier);
 }
 
@@ -427,7 +428,7 @@ Test(barrier, BAR_015_nothing_in_a_closed_barrier_is_no_small_batch)
 
 enum { BATCHES = 50, OF = 10 };
 
-/* 50 takers of 10 wait; 25 inserts of 10 keys come before the close, 25 after it. */
+/* 50 takers of 10 wait. 25 inserts of 10 keys come before the close, and 25 after it. */
 static void close_halfway(enum weir_close_mode mode)
 {
 	weir_barrier *barrier = pair_barrier();
@@ -465,7 +466,9 @@ Test(barrier, BAR_017_a_cancel_halfway_ends_the_takers_that_are_left)
 	close_halfway(WEIR_CLOSE_CANCEL);
 }
 
-/* First components before the close, second ones after it; 100 takers wait. */
+/*
+ * The first components come before the close and the second ones after it, while 100 takers wait.
+ */
 static int takers_that_got(enum weir_close_mode mode, enum weir_status rest)
 {
 	weir_barrier *barrier = pair_barrier();
@@ -575,11 +578,11 @@ Test(barrier, an_insert_that_fails_at_its_last_key_has_done_nothing)
 
 	cr_assert_eq(insert(barrier, 0, 'k', 1, 3, 100), WEIR_OK);
 	cr_assert_eq(insert(barrier, 1, 'k', 3, 1, 200), WEIR_OK);
-	cr_assert_eq(insert(barrier, 0, 'k', 3, 1, 100), WEIR_OK, "k3 was ready and forgotten: it is new");
+	cr_assert_eq(insert(barrier, 0, 'k', 3, 1, 100), WEIR_OK, "k3 was ready and has left, so it is new again");
 	cr_assert_eq(insert(barrier, 1, 'k', 3, 1, 200), WEIR_OK);
 	cr_assert_eq(insert(barrier, 1, 'j', 3, 1, 200), WEIR_OK);
 	cr_assert_eq(insert(barrier, 1, 'k', 3, 1, 200), WEIR_OK);
-	/* k1 and k2 would be complete, k3 has component 1. */
+	/* k1 and k2 would become complete, but k3 has component 1 already. */
 	cr_assert_eq(weir_barrier_insert_many(barrier, 1, keys, values, &error), WEIR_INVALID_ARGUMENT);
 	cr_assert_str_eq(error.message, "barrier \"test\": key \"k3\" has component 1 (b) already");
 	cr_assert(ready(barrier) == 2 && incomplete(barrier) == 4);
@@ -603,7 +606,7 @@ Test(barrier, a_key_twice_in_one_insert_is_refused)
 	end(barrier);
 }
 
-/* The reference never tells this taker. */
+/* The reference never ends the wait of this taker. */
 Test(barrier, a_taker_that_wants_too_much_ends_when_the_last_key_completes_elsewhere)
 {
 	weir_barrier *barrier = pair_barrier();
@@ -725,13 +728,13 @@ Test(barrier, a_cause_whose_message_is_not_terminated_is_kept_terminated)
 
 	memset(endless.message, 'x', sizeof(endless.message));
 	cr_assert_eq(weir_barrier_close(barrier, WEIR_CLOSE_DRAIN, &endless), WEIR_OK);
-	/* Under AddressSanitizer a read behind the copy shows. */
+	/* AddressSanitizer would see a read beyond the copy. */
 	cr_assert_eq(weir_barrier_take_many(barrier, 4, 0, WEIR_NO_DEADLINE, NULL, &batch, &error), WEIR_OUT_OF_RANGE);
 	cr_expect_not_null(strstr(error.message, ": xxx"), "%s", error.message);
 	end(barrier);
 }
 
-/* One value for each key, and each of the component's shape. */
+/* Each key needs one value, which must have the shape of the component. */
 Test(barrier, values_of_another_shape_are_refused)
 {
 	weir_shape shape = vector_shape(3), wrong[] = {matrix_shape(2, 4), matrix_shape(3, 3), vector_shape(3)};
@@ -809,7 +812,7 @@ static enum weir_status use_with(const weir_allocator *allocator, void *context)
 	if (status == WEIR_OK) {
 		status = weir_barrier_take_many(barrier, 2, 0, 0, NULL, &batch, NULL);
 		after = ready(barrier);
-		cr_assert_eq(after, status == WEIR_OK ? 1 : 3, "want of memory loses nothing");
+		cr_assert_eq(after, status == WEIR_OK ? 1 : 3, "a failed allocation loses nothing");
 		if (status == WEIR_OK)
 			release(&batch);
 	}
@@ -830,7 +833,7 @@ Test(barrier, every_call_survives_every_allocation_failing)
 	expect_no_tensor_left();
 }
 
-/* A row of the values becomes a tensor, from the allocator that they came from. */
+/* Each row of the values becomes a tensor, which comes from the allocator of the values. */
 static enum weir_status insert_with(const weir_allocator *allocator, void *keys)
 {
 	struct late_failure late = {.under_test = NULL};
@@ -857,7 +860,7 @@ Test(barrier, an_insert_survives_every_allocation_failing_those_of_its_values_to
 {
 	weir_tensor *keys = keys_of('k', 0, 3);
 
-	cr_assert_geq(fail_each_allocation(insert_with, keys), 6, "three keys with a row each");
+	cr_assert_geq(fail_each_allocation(insert_with, keys), 6, "three keys, each with a row");
 	weir_tensor_release(keys);
 }
 

@@ -1,5 +1,6 @@
 /*
- * test_cancel.c - a token fires once, each hook runs once or never, and who was told so can rely on it.
+ * test_cancel.c - a token fires once, and each hook runs once or never. A caller that is told which
+ * of the two can rely on it.
  */
 #include <criterion/criterion.h>
 
@@ -34,7 +35,7 @@ struct seen {
 	_Atomic(int) runs;
 	pthread_t thread;
 	weir_cancel *token;
-	weir_cancel_hook *hook; /* taken off, or put on, inside */
+	weir_cancel_hook *hook; /* removed or added inside */
 	int off;
 };
 
@@ -55,7 +56,7 @@ Test(cancel, a_new_token_has_not_fired)
 
 	cr_expect_eq(weir_cancel_fired(token), 0);
 	cr_expect_eq(weir_cancel_cause(token, &error), WEIR_OK);
-	cr_expect_eq(error.code, WEIR_INTERNAL, "the error is written only when fired");
+	cr_expect_eq(error.code, WEIR_INTERNAL, "the error is written only if the token has fired");
 	weir_cancel_release(token);
 }
 
@@ -266,7 +267,7 @@ Test(cancel, a_registered_hook_keeps_its_token_alive)
 	cr_assert_eq(weir_cancel_on(token, note, &seen, &hook), WEIR_OK);
 	weir_cancel_release(token);
 	flush();
-	/* Only the hook's reference is left. */
+	/* Only the reference of the hook is left. */
 	cr_expect_eq(weir_cancel_fired(token), 0);
 	cr_expect_eq(weir_cancel_off(hook), 1);
 	flush();
@@ -277,7 +278,7 @@ Test(cancel, a_registered_hook_keeps_its_token_alive)
 
 enum { CROWD = 6 };
 
-/* The hook that runs first stops its thread until it is let go; the others only count. */
+/* The hook that runs first blocks its thread until the test releases it. The others only count. */
 struct crowd {
 	weir_cancel *token;
 	weir_cancel_hook *hooks[CROWD];
@@ -307,7 +308,7 @@ static void *fire_the_crowd(void *argument)
 	return NULL;
 }
 
-/* Returns when another thread has fired and stands in the first hook. */
+/* Returns when another thread has fired the token and stands in the first hook. */
 static void begin_stopped_fire(struct crowd *crowd, int waits)
 {
 	uint64_t until = weir_deadline_in(UINT64_C(100000000000));
@@ -340,7 +341,7 @@ Test(cancel, a_second_fire_runs_what_a_stopped_one_has_left)
 	struct crowd crowd;
 
 	begin_stopped_fire(&crowd, 0);
-	cr_expect_eq(weir_cancel_fire(crowd.token, NULL), 0, "it is not the first");
+	cr_expect_eq(weir_cancel_fire(crowd.token, NULL), 0, "another fire came first");
 	cr_expect_eq(weiri_load_acquire(&crowd.ended), CROWD - 1);
 	cr_expect_eq(weir_cancel_cause(crowd.token, NULL), WEIR_ABORTED);
 	end_stopped_fire(&crowd);
@@ -374,7 +375,10 @@ Test(cancel, hooks_of_users_run_on_threads_that_fire_only)
 	end_stopped_fire(&crowd);
 }
 
-/* A fire that stands before one of its instructions while another fires: each hook but the one that it runs has run. */
+/*
+ * A fire stands before one of its instructions while another thread fires. All hooks have run but
+ * the one that the first fire runs.
+ */
 struct stepped_fire {
 	weir_cancel *token;
 	struct seen seen[3];
@@ -470,7 +474,10 @@ Test(cancel, a_hook_may_give_back_the_last_reference)
 	struct seen seen[2] = {{.off = -1}, {.off = -1}};
 	weir_cancel_hook *hook;
 
-	/* Those run after it, or before; each takes itself off, so that nothing else holds the token. */
+	/*
+	 * These hooks run after it or before it. Each removes itself, so that nothing else holds the
+	 * token.
+	 */
 	cr_assert_eq(weir_cancel_on(token, take_off_inside, &seen[0], &seen[0].hook), WEIR_OK);
 	cr_assert_eq(weir_cancel_on(token, give_back_token, token, &hook), WEIR_OK);
 	cr_assert_eq(weir_cancel_on(token, take_off_inside, &seen[1], &seen[1].hook), WEIR_OK);
@@ -512,7 +519,7 @@ Test(cancel, places_of_hooks_are_used_again)
 		for (int i = 0; i < 3; i++)
 			cr_assert_eq(weir_cancel_off(hooks[(i + round) % 3]), 1);
 	}
-	cr_expect_eq(weiri_load_relaxed(&state.asked), 4, "the token, and three hooks at once");
+	cr_expect_eq(weiri_load_relaxed(&state.asked), 4, "the token, and three hooks in one block");
 	weir_cancel_release(token);
 	cr_expect_str_eq(failing_allocator_verdict(&state), "balanced");
 }
@@ -601,7 +608,7 @@ Test(cancel, a_hook_that_races_with_the_fire_runs_or_was_taken_off)
 		off += never_runs;
 		weir_cancel_release(race.token);
 	}
-	cr_log_info("ran %d times, off %d times", ran, off);
+	cr_log_info("it ran %d times and was removed %d times", ran, off);
 }
 
 Test(cancel, a_hook_that_is_put_on_while_the_token_fires_runs_once)
@@ -624,7 +631,7 @@ Test(cancel, a_hook_that_is_put_on_while_the_token_fires_runs_once)
 	}
 }
 
-/* Another thread's late hook, that runs at once. */
+/* Another thread adds a late hook, which runs at once. */
 static void *put_one_on(void *argument)
 {
 	struct race *race = argument;
@@ -659,7 +666,7 @@ Test(cancel, hooks_registered_before_the_fire_run_on_its_thread_though_others_co
 		meet(&race);
 		cr_assert_eq(weir_cancel_fire(race.token, NULL), 1);
 		for (int i = 0; i < HOOKS; i++) {
-			cr_assert_eq(weiri_load_acquire(&seen[i].runs), 1, "hook %d has not run though the fire is over", i);
+			cr_assert_eq(weiri_load_acquire(&seen[i].runs), 1, "hook %d has not run although the fire is over", i);
 			cr_assert(pthread_equal(seen[i].thread, pthread_self()), "hook %d ran on another thread", i);
 		}
 		cr_assert_eq(pthread_join(thread, NULL), 0);
@@ -747,7 +754,7 @@ static void *fire_as_a_rival(void *argument)
 	return NULL;
 }
 
-/* With more rivals than there are places for messages the winner's code counts all the same. */
+/* There are more rivals than places for messages. The cause is still that of the fire that won. */
 Test(cancel, of_many_fires_the_cause_is_the_winners)
 {
 	uint64_t until = a_while();

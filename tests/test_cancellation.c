@@ -1,6 +1,7 @@
 /*
- * test_cancellation.c - threads that are cancelled, or end in a callback: no call of Weir's is a cancellation point, and whatever a
- * thread was doing when it ended, its record serves the next, and writers go on.
+ * test_cancellation.c - threads that are cancelled, or that end in a callback. No call of Weir is a
+ * cancellation point. Whatever a thread was doing when it ended, the next thread can use its
+ * record, and writers go on.
  */
 #include <weir/flow/checkpoint.h>
 #include <weir/coordinator.h>
@@ -21,7 +22,7 @@
 
 enum { CROWD = 10, LARGE = 1 << 20 };
 
-/* What this thread allocates from here on it may leave behind when it ends: docs/embedding.md says what. */
+/* A thread may leave behind what it allocates from here on when it ends; see docs/embedding.md. */
 static void leave_things_behind(void)
 {
 #if defined(__SANITIZE_ADDRESS__)
@@ -35,7 +36,7 @@ static void release_large(void *context, void *data)
 	free(data);
 }
 
-/* A value that writers have to wait for memory for soon, if what it replaces is kept. */
+/* A value so large that writers soon have to wait for memory, if the replaced values are kept. */
 static weir_tensor *large_value(void)
 {
 	weir_shape shape = {.rank = 1, .dims = {LARGE}};
@@ -77,7 +78,7 @@ static void *read_once(void *var)
 	return NULL;
 }
 
-/* The next owners of the records read, then one writes many times the budget. */
+/* The next owners of the records read, and then one of them writes many times the budget. */
 static void expect_many_writes(void)
 {
 	uint64_t budget = weir_reclaim_budget();
@@ -100,10 +101,10 @@ static void expect_many_writes(void)
 static void expect_writers_go_on(void)
 {
 	expect_many_writes();
-	cr_expect_eq(weir_reclaim_flush(in_good_time()), WEIR_OK, "somebody keeps what nobody holds");
+	cr_expect_eq(weir_reclaim_flush(in_good_time()), WEIR_OK, "retired bytes stay although no thread pins them");
 }
 
-/* -- calls of a thread that is to end at its next cancellation point --------------------------- */
+/* -- calls of a thread that ends at its next cancellation point -------------------------------- */
 
 typedef void call(void *context);
 
@@ -120,7 +121,8 @@ static void *call_when_cancelled(void *context)
 
 	(void)pthread_cancel(pthread_self());
 	doomed->run(doomed->context);
-	weiri_store_relaxed(&doomed->returned, 1u); /* [relaxed] the join brings it */
+	/* [relaxed] the join publishes it */
+	weiri_store_relaxed(&doomed->returned, 1u);
 	pthread_testcancel();
 	return NULL;
 }
@@ -136,8 +138,8 @@ static void expect_returned_and_cancelled(struct doomed *doomed)
 	void *result = NULL;
 
 	cr_assert_eq(pthread_join(doomed->thread, &result), 0);
-	cr_expect_eq(weiri_load_relaxed(&doomed->returned), 1, "it was cancelled inside of the call");
-	cr_expect(result == PTHREAD_CANCELED, "a point of its own ends it");
+	cr_expect_eq(weiri_load_relaxed(&doomed->returned), 1, "the thread was cancelled inside of the call");
+	cr_expect(result == PTHREAD_CANCELED, "the thread's own cancellation point ends it");
 }
 
 static void expect_no_point_in(call *run, void *context)
@@ -176,7 +178,7 @@ Test(cancellation, ten_threads_cancelled_as_they_take_from_a_watch_stop_no_write
 	for (int i = 0; i < CROWD; i++)
 		expect_returned_and_cancelled(&doomed[i]);
 	for (int i = 0; i < CROWD; i++)
-		cr_expect_not(is_readable(weir_watch_fd(watches[i])), "what was newest was taken");
+		cr_expect_not(is_readable(weir_watch_fd(watches[i])), "the newest version was read");
 	expect_writers_go_on();
 	for (int i = 0; i < CROWD; i++)
 		weir_watch_destroy(watches[i], NULL);
@@ -184,7 +186,7 @@ Test(cancellation, ten_threads_cancelled_as_they_take_from_a_watch_stop_no_write
 	expect_nothing_left();
 }
 
-/* A watch from its begin to its end. */
+/* Begins a watch, assigns, and ends the watch. */
 static void watch_and_assign(void *var)
 {
 	weir_watch *watch = NULL;
@@ -253,7 +255,7 @@ Test(cancellation, no_call_on_a_queue_with_descriptors_is_a_point)
 	expect_writers_go_on();
 }
 
-/* -- calls that block: they are no points either ----------------------------------------------- */
+/* -- calls that block are not cancellation points either --------------------------------------- */
 
 static void wait_for_an_item(void *queue)
 {
@@ -391,7 +393,7 @@ Test(cancellation, a_dump_is_no_point)
 	weir_queue_announcement *announcement = NULL;
 
 	cr_assert_geq(files.fd, 0);
-	/* For the look at a thread's name. */
+	/* So that the name of a thread is read. */
 	cr_assert_eq(weir_queue_announce(queue, WEIR_QUEUE_PRODUCER, "a test", &announcement, NULL), WEIR_OK);
 	expect_no_point_in(dump_to, &files);
 	cr_expect_eq(files.status, WEIR_OK);
@@ -412,14 +414,14 @@ Test(cancellation, a_dump_into_a_pipe_that_is_full_is_no_point)
 		;
 	files.fd = ends[1];
 	expect_no_point_in(dump_to, &files);
-	cr_expect_eq(files.status, WEIR_DEADLINE_EXCEEDED, "it has waited for room");
+	cr_expect_eq(files.status, WEIR_DEADLINE_EXCEEDED, "the call has waited for room");
 	(void)close(ends[0]);
 	(void)close(ends[1]);
 }
 
-/* -- threads that end inside of a call, in a function of theirs -------------------------------- */
+/* -- threads that end inside of a call, in a function of the user ------------------------------ */
 
-/* Nothing of what an owner was doing is left in a record that waits for its next. */
+/* A record that waits for its next owner has no trace of what its last owner was doing. */
 static void expect_records_clean(void)
 {
 	const struct weiri_record *record = weiri_load_acquire(&weiri_records);
@@ -427,13 +429,13 @@ static void expect_records_clean(void)
 	for (; record != NULL; record = record->next) {
 		if (weiri_record_thread(record) != 0)
 			continue;
-		cr_expect_eq(weiri_load_relaxed(&record->lo), 0, "a section");
-		cr_expect_eq(weiri_load_relaxed(&record->picking), 0, "a choice of a slot");
-		cr_expect_eq(weiri_load_relaxed(&record->waits), 0, "a wait for memory");
-		cr_expect_eq(weiri_load_relaxed(&record->collecting) % 2, 0, "a collection");
-		cr_expect_null(weiri_load_relaxed(&record->rest), "of a collection");
-		cr_expect_null(weiri_load_relaxed(&record->kept), "of a collection");
-		cr_expect_eq(weiri_load_relaxed(&record->in_hand), 0, "of a collection");
+		cr_expect_eq(weiri_load_relaxed(&record->lo), 0, "a section is left");
+		cr_expect_eq(weiri_load_relaxed(&record->picking), 0, "a chosen slot is left");
+		cr_expect_eq(weiri_load_relaxed(&record->waits), 0, "a wait for memory is left");
+		cr_expect_eq(weiri_load_relaxed(&record->collecting) % 2, 0, "a collection is left");
+		cr_expect_null(weiri_load_relaxed(&record->rest), "a collection left objects");
+		cr_expect_null(weiri_load_relaxed(&record->kept), "a collection left objects");
+		cr_expect_eq(weiri_load_relaxed(&record->in_hand), 0, "a collection left objects");
 	}
 }
 
@@ -483,7 +485,10 @@ static weir_tensor *fatal_value(void)
 	return tensor;
 }
 
-/* Each assign retires what collects at once; the first release ends the thread, with others in its hands. */
+/*
+ * Each assign retires versions, which are collected at once. The first release ends the thread,
+ * while it has other objects to free.
+ */
 static void *assign_until_the_end(void *var)
 {
 	leave_things_behind();
@@ -502,7 +507,7 @@ static void expect_nothing_retired(void)
 
 	cr_assert_eq(weir_reclaim_flush(in_good_time()), WEIR_OK, "a collection is not over");
 	cr_assert_eq(weir_reclaim_get_stats(&stats), WEIR_OK);
-	cr_expect_eq(stats.retired_bytes, 0, "what is lost does not count");
+	cr_expect_eq(stats.retired_bytes, 0, "lost bytes do not count");
 }
 
 static void end_in_collections(uint64_t limit)
@@ -582,6 +587,6 @@ Test(cancellation, an_update_whose_thread_ends_in_it_does_not_happen_and_holds_u
 	expect_records_clean();
 	expect_many_writes();
 	cr_assert_eq(weir_var_destroy(var, NULL), WEIR_OK);
-	/* The handle on the value that each was given stays, as it may have been passed on. */
+	/* The handle that each thread was given stays, because the thread may have passed it on. */
 	cr_expect_eq(weir_reclaim_flush(0), WEIR_DEADLINE_EXCEEDED);
 }

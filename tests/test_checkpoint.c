@@ -1,5 +1,6 @@
 /*
- * test_checkpoint.c - variables saved to a file and restored from it: what goes in comes out, at one instant, or is refused.
+ * test_checkpoint.c - variables saved to a file and restored from it: the saved values come back as
+ * of one instant, or the file is refused.
  */
 #include <criterion/criterion.h>
 
@@ -16,7 +17,7 @@
 #include "checkpoint_kit.h"
 #include "sandbox.h"
 
-/* -- what goes in comes out -------------------------------------------------------------------- */
+/* -- saved values come back -------------------------------------------------------------------- */
 
 static weir_var *variable_of(enum weir_dtype dtype, const weir_shape *shape, const void *data, const char *name)
 {
@@ -67,7 +68,10 @@ Test(checkpoint, every_dtype_comes_back_as_it_was)
 	expect_nothing_left();
 }
 
-/* One byte is the least that a read may be of; no bytes, at the end of the data, are not read at all. */
+/*
+ * A read is of at least one byte. A tensor without bytes, at the end of the data, is not read at
+ * all.
+ */
 Test(checkpoint, tensors_of_one_byte_and_of_none_come_back)
 {
 	struct folder folder = make_folder();
@@ -88,7 +92,7 @@ Test(checkpoint, tensors_of_one_byte_and_of_none_come_back)
 	cr_expect_eq(weir_tensor_element_count(read.tensor), 0);
 	cr_expect_eq(read.version, 2);
 	weir_read_release(&read);
-	/* Another writer may say that it begins where the data end. */
+	/* Another writer may say that the tensor begins at the end of the data. */
 	write_header(folder.file,
 	             "{\"one\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[0,1]},"
 	             "\"none\":{\"dtype\":\"I64\",\"shape\":[0,3],\"data_offsets\":[1,1]}}",
@@ -101,7 +105,10 @@ Test(checkpoint, tensors_of_one_byte_and_of_none_come_back)
 	expect_nothing_left();
 }
 
-/* The bytes, not only what our own reader makes of them: little-endian, the largest elements first, data at a multiple of 64. */
+/*
+ * This checks the bytes, because our own reader might share a mistake: little-endian, the largest
+ * elements first, the data at a multiple of 64.
+ */
 Test(checkpoint, the_file_is_what_the_format_says)
 {
 	struct folder folder = make_folder();
@@ -159,7 +166,10 @@ Test(checkpoint, a_file_of_another_writer_is_restored)
 
 /* -- refusals ---------------------------------------------------------------------------------- */
 
-/* Restoring `var`, which is i64 and holds 5, from the file fails so, says so, and changes nothing. */
+/*
+ * Restoring `var`, which is i64 and holds 5, from the file fails with this status and message, and
+ * changes nothing.
+ */
 static void expect_refused(const struct folder *folder, const char *name, weir_var *var, enum weir_status status,
                            const char *message)
 {
@@ -254,7 +264,7 @@ Test(checkpoint, a_refused_file_is_closed)
 
 enum { LONG = 4096 };
 
-/* Somebody cuts the file when the memory for its tensor is asked for, behind the first of its bytes. */
+/* The file is cut when the memory for its tensor is allocated, after the first of its bytes. */
 static void *cut_and_allocate(void *context, size_t size, size_t alignment)
 {
 	const struct folder *folder = context;
@@ -290,7 +300,7 @@ Test(checkpoint, a_file_that_becomes_shorter_while_it_is_read_is_refused)
 	expect_nothing_left();
 }
 
-/* In a child, in which the disk cannot be read any more. */
+/* Runs in a child, in which the disk can no longer be read. */
 static int restore_without_a_disk(void)
 {
 	static struct folder folder;
@@ -358,7 +368,7 @@ Test(checkpoint, one_part_that_does_not_fit_keeps_all_from_being_restored)
 	expect_nothing_left();
 }
 
-/* Saving these parts fails so, says so, and makes no file. */
+/* Saving these parts fails with this status and message, and makes no file. */
 static void expect_not_saved(const struct folder *folder, const struct weir_checkpoint_part parts[], size_t count,
                              enum weir_status status, const char *message)
 {
@@ -440,7 +450,7 @@ Test(checkpoint, both_ways_survive_every_allocation_failing)
 	expect_nothing_left();
 }
 
-/* What is allocated at a time, at most. */
+/* The bytes that are allocated now, and the most that were allocated at any time. */
 struct counted {
 	size_t bytes;
 	size_t most;
@@ -464,7 +474,10 @@ static void release_counted(void *context, void *memory, size_t size, size_t ali
 	variables_memory.release(variables_memory.context, memory, size, alignment);
 }
 
-/* The header of one tensor "x" and `others` that are empty, with the data of "x". Returns the file's size. */
+/*
+ * Writes the header of one tensor "x" and of `others` empty tensors, with the data of "x". Returns
+ * the size of the file.
+ */
 static size_t write_crowd(const char *path, size_t others)
 {
 	enum { LENGTH_BYTES = 8 };
@@ -512,7 +525,7 @@ Test(checkpoint, a_header_of_many_tensors_takes_no_more_memory_than_the_file_has
 		weir_var_destroy(var, NULL);
 		expect_nothing_left();
 	}
-	/* The tensor that is restored, with its head, and what commits it. */
+	/* The restored tensor with its head, and what commits it. */
 	cr_expect_lt(over[0], 1024, "%zu", over[0]);
 	cr_expect_eq(over[1], over[0], "%zu and %zu", over[1], over[0]);
 	remove_folder(&folder);
@@ -520,24 +533,27 @@ Test(checkpoint, a_header_of_many_tensors_takes_no_more_memory_than_the_file_has
 
 /* -- one instant ------------------------------------------------------------------------------- */
 
-/* Works on all of them, until told to stop. */
+/* Writes to all variables until it is told to stop. */
 struct writer {
 	weir_var *vars[VARS];
 	_Atomic(int) stop;
 };
 
-/* The same number to each. */
+/* Commits the same number to each variable. */
 static void *keep_committing(void *context)
 {
 	struct writer *writer = context;
 
-	/* [relaxed] joined before anything is concluded from it. */
+	/* [relaxed] the thread is joined before anything is concluded */
 	for (uint64_t at = 1; !weiri_load_relaxed(&writer->stop); at++)
 		cr_assert_eq(commit_all(writer->vars, VARS, at, (int64_t)at + 1, NULL), WEIR_OK);
 	return NULL;
 }
 
-/* Each variable many times over, so that taking them one by one would take long enough to be caught. */
+/*
+ * Each variable appears many times, so that taking them one by one would take long enough to be
+ * noticed.
+ */
 enum { ALIASES = 600 };
 
 static void alias_parts(weir_var *const vars[VARS], char names[ALIASES][8], struct weir_checkpoint_part parts[ALIASES])
@@ -573,7 +589,8 @@ Test(checkpoint, a_save_beside_a_writer_is_of_one_instant)
 		for (size_t j = 0; j < ALIASES; j++)
 			cr_assert_eq(value_in(apart[j]), last, "tensor %zu is of another instant", j);
 	}
-	weiri_store_relaxed(&writer.stop, 1); /* [relaxed] joined below */
+	/* [relaxed] the thread is joined below */
+	weiri_store_relaxed(&writer.stop, 1);
 	(void)pthread_join(thread, NULL);
 	for (size_t i = 0; i < ALIASES; i++)
 		weir_var_destroy(apart[i], NULL);
@@ -582,7 +599,7 @@ Test(checkpoint, a_save_beside_a_writer_is_of_one_instant)
 	expect_nothing_left();
 }
 
-/* The first and the last of many variables that are restored together. */
+/* Compares the first and the last of many variables that are restored together. */
 struct onlooker {
 	weir_var *ends[2];
 	_Atomic(int) stop;
@@ -593,7 +610,7 @@ static void *keep_looking(void *context)
 {
 	struct onlooker *onlooker = context;
 
-	/* [relaxed] joined before anything is concluded from it. */
+	/* [relaxed] the thread is joined before anything is concluded */
 	while (!weiri_load_relaxed(&onlooker->stop)) {
 		weir_read reads[2];
 
@@ -638,7 +655,8 @@ Test(checkpoint, a_restore_beside_a_reader_is_of_one_instant)
 		cr_assert_eq(weir_checkpoint_restore(parts, ALIASES, from->file, NULL, WEIR_NO_DEADLINE, NULL), WEIR_OK);
 		cr_assert_eq(value_in(parts[i].var), 1 + i % 2);
 	}
-	weiri_store_relaxed(&onlooker.stop, 1); /* [relaxed] joined below */
+	/* [relaxed] the thread is joined below */
+	weiri_store_relaxed(&onlooker.stop, 1);
 	(void)pthread_join(reader, NULL);
 	cr_expect_eq(onlooker.torn, 0, "of %d looks", onlooker.looks);
 	for (size_t i = 0; i < ALIASES; i++)

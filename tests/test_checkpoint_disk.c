@@ -1,5 +1,6 @@
 /*
- * test_checkpoint_disk.c - the file is the old one or the new one wherever a save is stopped, and whatever call of the disk fails.
+ * test_checkpoint_disk.c - wherever a save is stopped, and whichever call of the disk fails, the
+ * file is the old one or the new one.
  */
 #include <criterion/criterion.h>
 
@@ -20,15 +21,15 @@
 
 /* -- stopped anywhere -------------------------------------------------------------------------- */
 
-/* What the disk may have kept of what was not synced when the machine stopped. */
+/* What the disk may lose of what was not synced when the machine stopped. */
 enum loss {
-	NOTHING_LOST, /* the process was killed, no more */
-	DATA_LOST,    /* new names are on the disk, the data behind them is not */
-	NAMES_LOST,   /* the other way round */
+	NOTHING_LOST, /* only the process was killed */
+	DATA_LOST,    /* the new names are on the disk, the data behind them is not */
+	NAMES_LOST,   /* the data is on the disk, the new names are not */
 	LOSSES
 };
 
-/* A disk that stops its process before its stop-th call, and takes `most` bytes at a time. */
+/* A disk that stops its process before call number `stop`, and takes `most` bytes at a time. */
 struct stopping {
 	int calls;
 	int stop; /* 0: never */
@@ -36,13 +37,13 @@ struct stopping {
 	enum loss loss;
 	const struct folder *folder;
 	char temporary[PATH_ROOM];
-	char old[PATH_ROOM]; /* what a lost rename brings back */
+	char old[PATH_ROOM]; /* the file that a lost rename brings back */
 	off_t written, synced;
 	int file;
 	int renamed, folder_synced;
 };
 
-/* Does to the folder what a loss of power would. */
+/* Changes the folder as a loss of power would. */
 static void lose(const struct stopping *disk)
 {
 	if (disk->loss == DATA_LOST && disk->temporary[0] != '\0' && disk->synced < disk->written)
@@ -144,7 +145,10 @@ static enum weir_status save_number(const struct folder *folder, int64_t value, 
 	return status;
 }
 
-/* In a child: saves 2, and is stopped. The exit code: 0 stopped, 1 it came to its end, 2 it failed. */
+/*
+ * Runs in a child: saves 2 and is stopped. The exit code is 0 if it was stopped, 1 if it came to
+ * its end, 2 if it failed.
+ */
 static int save_and_stop(const struct folder *folder, int stop, enum loss loss)
 {
 	struct stopping stopping = {.stop = stop, .most = 200, .loss = loss, .folder = folder, .file = -1};
@@ -166,7 +170,10 @@ static int save_and_stop(const struct folder *folder, int stop, enum loss loss)
 	return WEXITSTATUS(status);
 }
 
-/* Stopped before each of its calls to the system, and with each loss: the old file or the new one; once it has returned, the new one. */
+/*
+ * A save is stopped before each of its calls to the system, with each kind of loss. The file is the
+ * old one or the new one. Once the save has returned, it is the new one.
+ */
 static void check_every_stop(enum loss loss)
 {
 	struct folder folder = make_folder();
@@ -181,11 +188,14 @@ static void check_every_stop(enum loss loss)
 		cr_assert_neq(ended, 2, "a save failed");
 		found = number_in_file(&folder);
 		cr_expect(found == 1 || found == 2, "%d: %lld", stop, (long long)found);
-		cr_expect_geq(found, before, "stopped before call %d: a save that was done is undone", stop);
+		cr_expect_geq(found, before, "stopped before call %d: a completed save is undone", stop);
 		(void)sweep(&folder);
 	}
 	cr_expect_eq(found, 2, "a save that has returned may be lost");
-	/* open, 2 or more writes of the header, one of each tensor, sync, close, rename; open, sync, close of the folder */
+	/*
+	 * The calls are: open, 2 or more writes of the header, one of each tensor, sync, close, rename;
+	 * open, sync and close of the folder.
+	 */
 	cr_expect_geq(stop, 12, "only %d calls", stop);
 	remove_folder(&folder);
 }
@@ -208,13 +218,13 @@ Test(checkpoint_disk, without_power_and_without_the_names_not_synced_the_file_is
 	expect_nothing_left();
 }
 
-/* Child: saves ever larger numbers, until it is killed. */
+/* Runs in a child: saves ever larger numbers until it is killed. */
 static _Noreturn void save_for_ever(const struct folder *folder)
 {
 	struct stopping slow = {.most = 30, .folder = folder, .file = -1};
 	struct weiri_disk disk = disk_of(&slow);
 
-	/* Its own link of the old file is in the way of the next. */
+	/* The last link to the old file blocks the name of the next one. */
 	for (int64_t i = 1;; i++) {
 		(void)unlink(slow.old);
 		if (save_number(folder, i, &disk, NULL) != WEIR_OK)
@@ -239,7 +249,7 @@ Test(checkpoint_disk, killed_at_a_random_moment_the_file_is_whole)
 		cr_assert_geq(child, 0);
 		if (child == 0)
 			save_for_ever(&folder);
-		/* Some saves, and a part of one. Whoever reads beside them finds whole files, too. */
+		/* Wait for some saves and a part of one. Readers beside them find whole files too. */
 		while (reached < 1 + round % 5) {
 			int64_t found = number_in_file(&folder);
 
@@ -261,12 +271,12 @@ Test(checkpoint_disk, killed_at_a_random_moment_the_file_is_whole)
 
 /* -- a disk that fails ------------------------------------------------------------------------- */
 
-/* The fail-th call fails with `reason`. */
+/* Call number `fail` fails with `reason`. */
 struct failing {
 	int calls;
 	int fail;
 	int reason;
-	int interrupted; /* a write was, once */
+	int interrupted; /* a write was interrupted, once */
 };
 
 static int fails(struct failing *disk)
@@ -291,7 +301,10 @@ static ssize_t failing_write(void *context, int file, const void *bytes, size_t 
 		errno = EINTR;
 		return -1;
 	}
-	/* Full disks take what still fits, and then say so; some take nothing and say nothing. */
+	/*
+	 * A full disk takes what still fits and then reports an error. Some take nothing and report no
+	 * error.
+	 */
 	if (fails(context))
 		return disk->reason == ENOSPC ? -1 : 0;
 	return write(file, bytes, count < 100 ? count : 100);
@@ -349,7 +362,7 @@ Test(checkpoint_disk, whatever_call_fails_the_old_file_stays_and_nothing_beside_
 		}
 		cr_expect_eq(sweep(&folder), 0, "call %d: a temporary file was left", fail);
 	}
-	/* Only that the closing of the folder fails changes nothing. */
+	/* Only a failure of closing the folder changes nothing. */
 	cr_expect_eq(last_failed, calls - 2);
 	remove_folder(&folder);
 	expect_nothing_left();
@@ -369,7 +382,7 @@ Test(checkpoint_disk, a_write_that_takes_nothing_fails)
 	expect_nothing_left();
 }
 
-/* As little as a system may take. */
+/* A system may take as little as one byte. */
 Test(checkpoint_disk, a_disk_that_takes_one_byte_at_a_time_gets_them_all)
 {
 	struct folder folder = make_folder();
@@ -384,7 +397,7 @@ Test(checkpoint_disk, a_disk_that_takes_one_byte_at_a_time_gets_them_all)
 	expect_nothing_left();
 }
 
-/* Of a process that had this one's number. */
+/* The file of a process that had the number of this one. */
 Test(checkpoint_disk, a_temporary_file_that_was_left_behind_is_not_touched)
 {
 	enum { STALE = 20 };
@@ -420,7 +433,7 @@ Test(checkpoint_disk, a_path_without_a_folder_is_in_the_current_one)
 	cr_expect_eq(weir_checkpoint_restore(&part, 1, "saved.safetensors", NULL, WEIR_NO_DEADLINE, NULL), WEIR_OK);
 	cr_assert_eq(chdir(here), 0);
 	cr_expect_eq(access(folder.file, R_OK), 0);
-	/* A folder is no file; a pipe that nobody writes to must not hang. */
+	/* A folder is not a file. A pipe without a writer must not make the call hang. */
 	cr_expect_eq(weir_checkpoint_restore(&part, 1, folder.path, NULL, WEIR_NO_DEADLINE, NULL), WEIR_INVALID_ARGUMENT);
 	cr_assert_eq(unlink(folder.file), 0);
 	cr_assert_eq(mkfifo(folder.file, 0600), 0);

@@ -1,5 +1,6 @@
 /*
- * test_checkpoint_store.c - variables that are found by name, and all of a store saved and restored.
+ * test_checkpoint_store.c - variables that are found by name, and a whole store that is saved and
+ * restored.
  */
 #include <criterion/criterion.h>
 
@@ -29,7 +30,10 @@ static struct weir_var_options scalar_options(void)
 	                                 .allocator = &variables_memory};
 }
 
-/* The variable of that name, made with this value if it is not there; the reference is the store's alone. */
+/*
+ * Returns the variable of that name, made with this value if it does not exist. Only the store
+ * keeps a reference.
+ */
 static weir_var *shared(weir_store *store, const char *container, const char *name, int64_t value)
 {
 	struct weir_var_options options = scalar_options();
@@ -144,7 +148,7 @@ Test(checkpoint_store, what_is_saved_comes_back_under_the_same_names)
 	cr_assert_eq(value_in(a), (int64_t)1);
 	cr_assert_eq(value_in(b), (int64_t)2);
 	cr_assert_eq(value_in(c), (int64_t)3);
-	/* The names in the file, for who reads it with a list of its own. */
+	/* The names in the file, for a program that reads it with a list of its own. */
 	cr_assert_eq(weir_checkpoint_restore((struct weir_checkpoint_part[]){{"layer/a", a}, {"layer/b", b}, {"a", c}}, 3,
 	                                     folder.file, NULL, WEIR_NO_DEADLINE, &error),
 	             WEIR_OK, "%s", error.message);
@@ -169,13 +173,13 @@ Test(checkpoint_store, what_does_not_fit_is_refused_and_changes_nothing)
 	(void)shared(store, NULL, "a", 1);
 	(void)shared(store, NULL, "b", 2);
 	cr_assert_eq(weir_checkpoint_save_store(store, folder.file, NULL, &error), WEIR_OK, "%s", error.message);
-	/* A variable that the file has not. */
+	/* A variable that is not in the file. */
 	(void)shared(store, NULL, "c", 3);
 	cr_assert_eq(weir_checkpoint_restore_store(store, folder.file, NULL, 0, &error), WEIR_FAILED_PRECONDITION);
 	cr_assert_not_null(strstr(error.message, "no tensor \"c\""), "%s", error.message);
 	weir_store_destroy(store, NULL);
 
-	/* A tensor that the store has not. */
+	/* A tensor that is not in the store. */
 	store = make_store();
 	a = shared(store, NULL, "a", 0);
 	cr_assert_eq(weir_checkpoint_restore_store(store, folder.file, NULL, 0, &error), WEIR_FAILED_PRECONDITION);
@@ -184,7 +188,7 @@ Test(checkpoint_store, what_does_not_fit_is_refused_and_changes_nothing)
 	cr_assert_eq(weir_checkpoint_restore_store(store, folder.file, &lenient, 0, &error), WEIR_OK, "%s", error.message);
 	cr_assert_eq(value_in(a), (int64_t)1);
 
-	/* Two of one name in the file. */
+	/* Two variables of the same name in the file. */
 	(void)shared(store, "x", "y/z", 1);
 	(void)shared(store, "x/y", "z", 1);
 	cr_assert_eq(weir_checkpoint_save_store(store, folder.file, NULL, &error), WEIR_INVALID_ARGUMENT);

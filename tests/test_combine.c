@@ -1,6 +1,7 @@
 /*
- * test_combine.c - updates of large values, many of which are published as one version: exact sums, whoever computes, beside every other
- * kind of write; and, stopped at each instruction, beside others that go on.
+ * test_combine.c - updates of large values, of which many are published as one version. The sums
+ * are exact, whichever thread computes them and whatever other kind of write runs beside them. An
+ * update that is stopped at any instruction does not hinder the others.
  */
 #include <criterion/criterion.h>
 
@@ -17,7 +18,7 @@
 #include "var/spares.h"
 #include "variables.h"
 
-/* Large here, and several blocks of what is computed at once. */
+/* A value that counts as large, and that is computed in several blocks. */
 enum { LARGE = 64 << 10, ELEMENTS = LARGE / sizeof(int64_t), THREADS = 8 };
 
 static __attribute__((constructor)) void lower_the_threshold(void)
@@ -57,7 +58,9 @@ static weir_var *large_variable(void)
 	return large_variable_with(&variables_memory, ELEMENTS, 0);
 }
 
-/* What each element is a multiple of; that all are is checked. */
+/*
+ * Checks that every element is a multiple of its place by the same factor, and returns that factor.
+ */
 static int64_t factor_of(const weir_tensor *tensor)
 {
 	const int64_t *data = weir_tensor_data(tensor);
@@ -102,7 +105,7 @@ Test(combine, adds_and_subtracts_and_hands_back_the_version)
 	expect_nothing_left();
 }
 
-/* A block is not a multiple of the elements. */
+/* The number of elements is not a multiple of a block. */
 Test(combine, reaches_every_element)
 {
 	for (int64_t elements = ELEMENTS; elements < ELEMENTS + 3; elements++) {
@@ -171,7 +174,7 @@ Test(combine, floats_are_added_in_the_order_of_arrival)
 	expect_nothing_left();
 }
 
-/* The mark of a transaction is a version of the same number: an update goes on top of it. */
+/* The mark of a transaction is a version with the same number. An update goes on top of it. */
 Test(combine, stands_on_the_mark_of_a_transaction)
 {
 	weir_var *var = large_variable(), *other = variable(1);
@@ -213,7 +216,7 @@ Test(combine, keeps_the_history)
 	expect_nothing_left();
 }
 
-/* What an update leaves behind until the next collection is what it replaced. */
+/* Until the next collection, an update leaves behind only the version that it replaced. */
 Test(combine, keeps_neither_delta_nor_value)
 {
 	weir_var *var = large_variable();
@@ -223,17 +226,17 @@ Test(combine, keeps_neither_delta_nor_value)
 
 	cr_assert_eq(weir_var_assign_add(var, one, WEIR_NO_DEADLINE, &published, NULL), WEIR_OK);
 	cr_assert_eq(weir_reclaim_get_stats(&stats), WEIR_OK);
-	cr_expect_geq(stats.retired_bytes, weir_tensor_byte_count(one), "what was replaced");
+	cr_expect_geq(stats.retired_bytes, weir_tensor_byte_count(one), "the replaced value counts");
 	cr_expect_lt(stats.retired_bytes, 3 * weir_tensor_byte_count(one) / 2);
 	cr_expect_eq(weiri_load_relaxed(&one->references), 1, "of this test");
-	cr_expect_eq(weiri_load_relaxed(&published.tensor->references), 2, "of the version and the handle");
+	cr_expect_eq(weiri_load_relaxed(&published.tensor->references), 2, "those of the version and the handle");
 	weir_read_release(&published);
 	weir_tensor_release(one);
 	weir_var_destroy(var, NULL);
 	expect_nothing_left();
 }
 
-/* Stops the thread that asks it for the first value. */
+/* Stops the first thread that asks this allocator for a value. */
 static struct gatekeeper {
 	_Atomic(uint32_t) armed, inside, open;
 } gatekeeper;
@@ -260,7 +263,7 @@ static void *add_slowly(void *var)
 	return NULL;
 }
 
-/* One that may go on reading it: it was at work when the round was sealed. */
+/* A combiner that was at work when the round was sealed may still read the delta. */
 Test(combine, keeps_a_delta_for_one_who_is_at_work)
 {
 	weir_allocator slow = variables_memory;
@@ -275,8 +278,8 @@ Test(combine, keeps_a_delta_for_one_who_is_at_work)
 	while (weiri_load_acquire(&gatekeeper.inside) == 0)
 		(void)sched_yield();
 	cr_assert_eq(weir_var_assign_add(var, two, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
-	cr_expect_eq(factor_in(var), 3, "with that of the one who is at work");
-	cr_expect_eq(weiri_load_relaxed(&two->references), 2, "of this test and of the request");
+	cr_expect_eq(factor_in(var), 3, "with that of the combiner at work");
+	cr_expect_eq(weiri_load_relaxed(&two->references), 2, "those of this test and of the request");
 	weiri_store_release(&gatekeeper.open, 1u);
 	cr_assert_eq(pthread_join(thread, NULL), 0);
 	cr_assert_eq(weir_reclaim_flush(weir_deadline_in(variables_patience_ns)), WEIR_OK);
@@ -298,7 +301,7 @@ static void *scatter_slowly(void *var)
 	return NULL;
 }
 
-/* The memory that it got was for the value that was there when it began. */
+/* The memory that the update got was for the value that was there when it began. */
 Test(combine, makes_a_value_of_the_shape_that_another_assigned_meanwhile)
 {
 	weir_allocator slow = variables_memory;
@@ -328,7 +331,7 @@ Test(combine, makes_a_value_of_the_shape_that_another_assigned_meanwhile)
 	expect_nothing_left();
 }
 
-/* -- memory that is used again ----------------------------------------------------------------- */
+/* -- memory that is reused --------------------------------------------------------------------- */
 
 static size_t large_blocks; /* allocated so far */
 
@@ -338,7 +341,7 @@ static void *count_large(void *context, size_t size, size_t alignment)
 	return variables_memory.allocate(context, size, alignment);
 }
 
-/* A view takes memory from where its tensor's is from, and gives it back there. */
+/* A view takes its memory from the allocator of its tensor, and returns it there. */
 static void take_a_view(weir_var *var)
 {
 	weir_read read;
@@ -350,7 +353,10 @@ static void take_a_view(weir_var *var)
 	weir_tensor_release(part);
 }
 
-/* So many blocks the values of 50 updates in a row took, each of which was followed by a collection, and by a view of the value. */
+/*
+ * Returns how many blocks the values of 50 updates in a row took. Each update is followed by a
+ * collection and by a view of the value.
+ */
 static size_t blocks_of_50_updates(void)
 {
 	weir_allocator counting = {count_large, variables_memory.release, variables_memory.context};
@@ -376,12 +382,12 @@ static size_t blocks_of_50_updates(void)
 
 Test(combine, values_are_made_where_others_were)
 {
-	weiri_spares_share = 8; /* under AddressSanitizer, too */
+	weiri_spares_share = 8; /* also under AddressSanitizer */
 	cr_expect_leq(blocks_of_50_updates(), 2);
 	weiri_spares_share = 0;
 	cr_expect_eq(blocks_of_50_updates(), 50);
 	weiri_spares_share = 8;
-	weir_reclaim_set_budget(4 * LARGE); /* an eighth is less than one */
+	weir_reclaim_set_budget(4 * LARGE); /* an eighth of it is less than one value */
 	cr_expect_eq(blocks_of_50_updates(), 50);
 	weir_reclaim_set_budget(0);
 }
@@ -400,7 +406,7 @@ static enum weir_status add_once(const weir_allocator *failing, void *context)
 	late.under_test = failing;
 	status = weir_var_assign_add(var, one, WEIR_NO_DEADLINE, NULL, NULL);
 	late.under_test = NULL;
-	cr_expect_eq(factor_in(var), status == WEIR_OK, "surely applied, or surely not");
+	cr_expect_eq(factor_in(var), status == WEIR_OK, "the status says whether it was applied");
 	weir_tensor_release(one);
 	weir_var_destroy(var, NULL);
 	cr_assert_eq(weir_reclaim_flush(weir_deadline_in(variables_patience_ns)), WEIR_OK);
@@ -414,7 +420,7 @@ Test(combine, survives_every_allocation_failing)
 	             "a request, a round; spares; a result with its value, its commit and version");
 }
 
-/* Over the budget, and a handle keeps what could be freed. */
+/* The retired bytes are over the budget, and a handle pins what could be freed. */
 Test(combine, has_not_happened_when_the_deadline_passed)
 {
 	weir_var *var = large_variable();
@@ -424,7 +430,8 @@ Test(combine, has_not_happened_when_the_deadline_passed)
 	weir_reclaim_set_budget(1);
 	cr_assert_eq(weir_var_read(var, &first), WEIR_OK);
 	weir_read_release(&first);
-	cr_assert_eq(weir_var_read(var, &first), WEIR_OK); /* a thread's first read takes no slot */
+	/* The first read of a thread takes no slot. */
+	cr_assert_eq(weir_var_read(var, &first), WEIR_OK);
 	cr_assert_eq(weir_var_assign_add(var, one, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
 	cr_expect_eq(weir_var_assign_add(var, one, 0, NULL, NULL), WEIR_RESOURCE_EXHAUSTED);
 	cr_expect_eq(factor_in(var), 1);
@@ -441,9 +448,11 @@ Test(combine, has_not_happened_when_the_deadline_passed)
 
 static struct crowd {
 	weir_var *var, *other;
-	weir_tensor *delta, *rows, *thousand; /* 1 and 1000 times each element's place; all rows */
+	/* delta and thousand have 1 and 1000 times the place of each element; rows names all rows. */
+	weir_tensor *delta, *rows, *thousand;
 	int updates;
-	_Atomic(uint64_t) versions[THREADS * 100]; /* so many updates were published as this version */
+	/* How many updates were published as each version. */
+	_Atomic(uint64_t) versions[THREADS * 100];
 	_Atomic(uint32_t) adding;
 } crowd;
 
@@ -467,11 +476,12 @@ static void *add_many(void *context)
 		}
 		factor = factor_of(published.tensor);
 		cr_assert(factor > 0 && factor <= THREADS * 100);
-		/* [relaxed] read after the threads were joined. */
+		/* [relaxed] read after the threads were joined */
 		(void)weiri_fetch_add_relaxed(&crowd.versions[published.version - 2], 1u);
 		weir_read_release(&published);
 	}
-	(void)weiri_fetch_sub_release(&crowd.adding, 1u); /* pairs with those who work beside */
+	/* Pairs with the writers beside it. */
+	(void)weiri_fetch_sub_release(&crowd.adding, 1u);
 	return NULL;
 }
 
@@ -479,7 +489,8 @@ static void run_crowd(void *(*body)(void *), void *(*beside)(void *))
 {
 	pthread_t threads[THREADS], other;
 
-	weiri_store_relaxed(&crowd.adding, (uint32_t)THREADS); /* [relaxed] before the threads */
+	/* [relaxed] the threads do not exist yet */
+	weiri_store_relaxed(&crowd.adding, (uint32_t)THREADS);
 	for (size_t i = 0; i < THREADS; i++)
 		cr_assert_eq(pthread_create(&threads[i], NULL, body, NULL), 0);
 	if (beside != NULL)
@@ -534,7 +545,7 @@ Test(combine, no_update_is_lost_or_made_twice)
 		cr_expect_neq(weiri_load_relaxed(&crowd.versions[i]), 0, "version %" PRIu64 " has no update", i + 2);
 		all += weiri_load_relaxed(&crowd.versions[i]);
 	}
-	cr_expect_eq(all, THREADS * 50, "somebody was told of a version that is not there");
+	cr_expect_eq(all, THREADS * 50, "an update was told of a version that does not exist");
 	close_crowd();
 }
 
@@ -550,7 +561,7 @@ static enum weir_status add_thousand(void *context, const weir_read *current, we
 	return WEIR_OK;
 }
 
-/* Each way to write takes what is there and adds 1000, or 1,000,000, so that what is overwritten shows. */
+/* Each way to write reads the value and adds 1000, or 1,000,000, so that a lost update shows. */
 static void write_once(int how)
 {
 	weir_tensor *next = NULL;
@@ -582,7 +593,7 @@ static void write_once(int how)
 		cr_assert(status == WEIR_OK || status == WEIR_ABORTED);
 		weir_tensor_release(next);
 		weir_read_release(&read);
-		/* Who only ever loses is not what this is about. */
+		/* This is not about fairness: a writer that only loses stops with the others. */
 		if (weiri_load_acquire(&crowd.adding) != 0 && status != WEIR_OK) /* pairs with add_many() */
 			(void)sched_yield();
 	}
@@ -615,7 +626,7 @@ Test(combine, is_exact_beside_updates_compare_assigns_and_commits)
 	close_crowd();
 }
 
-/* What an exchange takes out counts, too. */
+/* What an exchange takes out also counts. */
 static int64_t taken_out;
 
 static void *exchange_beside(void *context)
@@ -659,7 +670,7 @@ static void add_one(void *context)
 	cr_assert_eq(weir_var_assign_add(s->var, s->one, WEIR_NO_DEADLINE, &s->published, NULL), WEIR_OK);
 }
 
-/* Two updates, one after the other, go on whatever the stopped one has in its hands. */
+/* Two updates, one after the other, complete whatever the stopped one has claimed. */
 static void overtake(struct stopped *s)
 {
 	weir_read published;
@@ -696,8 +707,8 @@ static void open_stopped(struct stopped *s)
 }
 
 /*
- * Nearly all of a call's instructions compute, and share nothing. So the first and the last thousand are tried, one in some dozens of them,
- * and a few of those between.
+ * Nearly all instructions of a call compute and share nothing. So a few dozens of the first and the
+ * last thousand are tried, and a few of those between.
  */
 static size_t next_place(size_t at, size_t all)
 {
@@ -732,7 +743,7 @@ Test(combine, one_who_is_stopped_anywhere_stops_nobody)
 	expect_nothing_left();
 }
 
-/* What was stopped was computed on a version that another writer replaced. */
+/* The stopped update was computed from a version that another writer has replaced. */
 Test(combine, one_who_is_overtaken_by_an_assignment_begins_anew)
 {
 	struct stepped call = {.prepare = meet_weir, .call = add_one, .context = &stopped};

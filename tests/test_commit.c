@@ -1,5 +1,6 @@
 /*
- * test_commit.c - commits: all or nothing, what they refuse and say; and, stopped at each instruction, beside every kind of writer.
+ * test_commit.c - commits: they happen completely or not at all, and say what they refuse. Stopped
+ * at each instruction, they run beside every kind of writer.
  */
 #include <criterion/criterion.h>
 
@@ -147,7 +148,7 @@ Test(commit, takes_as_many_parts_as_it_says)
 	static weir_read published[WEIR_COMMIT_MAX_PARTS];
 	weir_error error;
 
-	/* In an order that is neither that of addresses nor its reverse. */
+	/* The order is neither that of the addresses nor its reverse. */
 	for (size_t i = 0; i < WEIR_COMMIT_MAX_PARTS; i++)
 		parts[i * 389 % WEIR_COMMIT_MAX_PARTS].var = variable(0);
 	for (size_t i = 0; i < WEIR_COMMIT_MAX_PARTS; i++) {
@@ -172,7 +173,7 @@ Test(commit, takes_as_many_parts_as_it_says)
 
 /* -- memory ------------------------------------------------------------------------------------ */
 
-/* Three variables, committed to; gone when it returns. */
+/* Commits to three variables, which are destroyed before it returns. */
 static enum weir_status commit_with(const weir_allocator *allocator, void *context)
 {
 	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_I64, .allocator = allocator};
@@ -198,7 +199,10 @@ Test(commit, survives_every_allocation_failing)
 {
 	weir_tensor *value = number(3);
 
-	/* Three times a variable, its name and its version; then three versions and the cell. */
+	/*
+	 * For each of three variables: the variable, its name and its version. Then three versions and
+	 * the cell.
+	 */
 	cr_assert_eq(fail_each_allocation(commit_with, value), 13);
 	weir_tensor_release(value);
 	expect_nothing_left();
@@ -242,7 +246,10 @@ Test(commit, over_the_budget_it_waits_until_its_deadline_and_changes_nothing)
 
 enum { PAIR = 2, OURS = 100, THEIRS = 200, COST = 29 };
 
-/* Two variables, low and high in address, at version 1 and 0; a commit of OURS to both that is stopped; what others did meanwhile. */
+/*
+ * Two variables, with the low and the high address, at versions 1 and 0; a commit of OURS to both
+ * that is stopped; and what other calls did meanwhile.
+ */
 struct scene {
 	weir_var *vars[PAIR];
 	enum weir_status status;
@@ -284,8 +291,9 @@ static int64_t values_now(struct scene *scene, int64_t values[])
 }
 
 /*
- * Runs our commit stopped at each of its instructions in turn, `meanwhile` then, and judges the end. Both run to their end though
- * the commit stands: if it stopped anybody, the test would not end.
+ * Runs our commit, stopped at each of its instructions in turn, calls `meanwhile`, and judges the
+ * end. Both calls come to their ends although the commit stands still. If the commit blocked them,
+ * the test would not end.
  */
 static void stop_commit_everywhere(void (*meanwhile)(struct scene *scene),
                                    void (*judge)(struct scene *scene, size_t at))
@@ -307,7 +315,7 @@ static void stop_commit_everywhere(void (*meanwhile)(struct scene *scene),
 	}
 }
 
-/* What is seen is 0 or, from some moment on, OURS. */
+/* The visible value is 0 and, from some moment on, OURS. */
 static void check_seen(int64_t *last, int64_t value, const char *who)
 {
 	cr_assert(value == 0 || value == OURS, "%s: %" PRId64, who, value);
@@ -315,7 +323,10 @@ static void check_seen(int64_t *last, int64_t value, const char *who)
 	*last = value;
 }
 
-/* A snapshot may be the last to come before the commit, as it finds it complete and settles it; after that nothing changes. */
+/*
+ * The first snapshot may come before the commit: it finds the commit complete and settles it. After
+ * that nothing changes.
+ */
 static void look_around(struct scene *scene)
 {
 	int64_t values[PAIR], last = 0;
@@ -355,7 +366,10 @@ static void assign_high(struct scene *scene)
 	assign(scene->vars[1], THEIRS);
 }
 
-/* Either our commit came first, and then the assignment; or the assignment, and our commit failed and said why. */
+/*
+ * Either our commit came first and then the assignment, or the assignment came first and our commit
+ * failed and said why.
+ */
 static void expect_one_order(struct scene *scene, size_t at, size_t assigned)
 {
 	int64_t values[PAIR];
@@ -370,7 +384,7 @@ static void expect_one_order(struct scene *scene, size_t at, size_t assigned)
 		return;
 	cr_assert_eq(scene->status, WEIR_ABORTED);
 	cr_assert_str_eq(scene->error.message, "commit of 2 variables: variable \"v\" is at version 2, expected 1");
-	/* What it left behind is in nobody's way. */
+	/* What the commit left behind hinders no other call. */
 	cr_assert_eq(value_in(scene->vars[1 - assigned]), 0);
 	assign(scene->vars[1 - assigned], 7);
 	cr_assert_eq(value_in(scene->vars[1 - assigned]), 7);
@@ -393,7 +407,7 @@ Test(commit, stopped_anywhere_a_single_write_goes_on_and_is_not_lost)
 	stop_commit_everywhere(assign_high, expect_high_assigned);
 }
 
-/* The other commit's outcome; it is the test's own thread's. */
+/* The outcome of the other commit, which the thread of the test makes. */
 static enum weir_status theirs;
 
 static void commit_theirs(struct scene *scene)
@@ -420,7 +434,10 @@ Test(commit, stopped_anywhere_another_over_the_same_variables_in_the_opposite_or
 	stop_commit_everywhere(commit_theirs, expect_one_of_two);
 }
 
-/* The commit aborts, and its part may stay at the head of the low variable: looked through while it is there. */
+/*
+ * The commit aborts. Its part may stay at the head of the low variable, and is examined while it is
+ * there.
+ */
 static void abort_it_and_look(struct scene *scene)
 {
 	weir_read reads[20];
@@ -428,7 +445,7 @@ static void abort_it_and_look(struct scene *scene)
 
 	assign(scene->vars[1], THEIRS);
 	values_now(scene, values);
-	for (size_t i = 0; i < 20; i++) { /* beyond the slots */
+	for (size_t i = 0; i < 20; i++) { /* more than there are slots */
 		cr_assert_eq(weir_var_read(scene->vars[0], &reads[i]), WEIR_OK);
 		cr_assert_eq(value_of(&reads[i]), values[0]);
 		collect_now();
@@ -443,23 +460,31 @@ Test(commit, stopped_anywhere_and_aborted_it_is_looked_through)
 
 static int is_half_way(weir_var *low)
 {
-	struct weiri_version *head = weiri_load_seq_cst(&low->head); /* [seq_cst] like a writer */
+	/* [seq_cst] as in a writer */
+	struct weiri_version *head = weiri_load_seq_cst(&low->head);
 
-	/* No stamp: this is the commit that stands, so its cell stays. That of an earlier one, which was aborted, is gone. */
+	/*
+	 * The head has no stamp, so it belongs to the commit that stands still, and its cell stays. The
+	 * cell of an earlier, aborted commit is gone.
+	 */
 	return weiri_load_seq_cst(&head->stamp) == WEIRI_STAMP_NONE && head->commit != NULL &&
 	       weiri_load_seq_cst(&head->commit->state) == WEIRI_COMMIT_INSTALLING;
 }
 
-/* Stops a commit when its part at `low` is in and nothing is decided, wherever the compiler put that. */
+/*
+ * Stops a commit when its part at `low` is installed and nothing is decided, wherever the compiler
+ * put that moment.
+ */
 static void stop_half_way(struct stepped *commit, weir_var *low)
 {
 	enum { ABOUT = 24 };
-	static size_t found; /* the last time, to begin near it */
+	/* Where it was found the last time, to begin near it. */
+	static size_t found;
 	int stands = stepped_start(commit, found > ABOUT ? found - ABOUT : 0);
 
 	while (stands && !is_half_way(low))
 		stands = stepped_next(commit);
-	cr_assert(stands, "a commit of two parts has no place where one is in");
+	cr_assert(stands, "a commit of two parts never stands with one part installed");
 	found = commit->count;
 }
 
@@ -477,12 +502,18 @@ static void assign_and_help(void *context)
 	weir_tensor_release(tensor);
 }
 
-/* Our commit comes to its end while a helper stands. What then happens to its variables. */
+/*
+ * Our commit comes to its end while a helper stands still. Then one of these happens to its
+ * variables.
+ */
 enum after { AFTER_COMMIT, AFTER_ABORT, AFTER_TWO_ABORTS, AFTER_DESTROY };
 
 static int aborted_another;
 
-/* A commit of the low variable, if the helper has not changed it yet, and another one, which changes before the commit comes to it. */
+/*
+ * Commits to the low variable, if the helper has not changed it yet, and to another one, which
+ * changes before the commit reaches it.
+ */
 static void abort_another(struct scene *scene)
 {
 	struct scene another = *scene;
@@ -513,13 +544,19 @@ static void end_commit(struct scene *scene, struct stepped *commit, enum after a
 		scene->vars[1] = NULL;
 	}
 	collect_now();
-	/* New versions, perhaps at old addresses, of variables at which the helper may still try to put the old parts. */
+	/*
+	 * Publishes new versions, perhaps at old addresses, of the variables in which the helper may
+	 * still try to install the old parts.
+	 */
 	for (size_t i = 0; i < PAIR && after <= AFTER_ABORT; i++)
 		assign(scene->vars[i], 5);
 	collect_now();
 }
 
-/* A writer helps the commit and is stopped at each instruction of that; what it does when it comes late must change nothing. */
+/*
+ * A writer helps the commit and is stopped at each instruction of the help. What it does too late
+ * must change nothing.
+ */
 static void stop_helper_everywhere(enum after after)
 {
 	int stands = 1;
@@ -537,7 +574,10 @@ static void stop_helper_everywhere(enum after after)
 		end_commit(scene, &commit, after);
 		stepped_finish(&help);
 		cr_assert_eq(helper.status, WEIR_OK);
-		/* Written: by the helper, and by the commit, and where it was done the assignment of 5. */
+		/*
+		 * Versions were published by the helper, by our commit if it succeeded, and by the
+		 * assignment of 5 if there was one.
+		 */
 		version = 2u + (scene->status == WEIR_OK ? 1u : 0u) + (after <= AFTER_ABORT ? 1u : 0u);
 		cr_assert_eq(weir_var_version(scene->vars[0]), version, "stopped at %zu", at);
 		if (after <= AFTER_ABORT)
@@ -592,8 +632,9 @@ static void create_by_address(weir_var *vars[], size_t count)
 }
 
 /*
- * Each stands with its low part in; its high one is the low one of the next. A write at the foot helps all: the topmost can have both of
- * its variables, so the one below cannot, so the one below that can, and so on down.
+ * Each commit stands still after it has installed its low part. Its high variable is the low one of
+ * the next commit. A write at the foot helps all of them: the topmost commit can have both of its
+ * variables, so the one below aborts, so the one below that succeeds, and so on down.
  */
 Test(commit, a_chain_of_stopped_commits_is_helped_to_its_end)
 {
@@ -630,7 +671,9 @@ struct adder {
 	int attempts;
 };
 
-/* Adds one to both, in its own order of parts, until that has succeeded ADDS times. */
+/*
+ * Adds one to both variables, with the parts in its own order, until ADDS commits have succeeded.
+ */
 static void *add_to_both(void *context)
 {
 	struct adder *adder = context;
@@ -692,7 +735,9 @@ static void compare_and_assign(void *context)
 	weir_read_release(&published);
 }
 
-/* The variable goes to another value and comes back to the very tensor that it held, whatever memory its versions get. */
+/*
+ * The variable gets another value and then the same tensor again, whatever memory its versions get.
+ */
 Test(commit, compare_assign_stopped_anywhere_is_not_deceived_by_a_value_that_came_back)
 {
 	int stands = 1;
@@ -728,7 +773,7 @@ Test(commit, compare_assign_stopped_anywhere_is_not_deceived_by_a_value_that_cam
 static enum weir_status refuse(void *context, const weir_read *current, weir_tensor **next, weir_error *error)
 {
 	(void)current, (void)error;
-	*next = number(9); /* given back all the same */
+	*next = number(9); /* released all the same */
 	return *(const enum weir_status *)context;
 }
 
@@ -748,7 +793,7 @@ struct interloper {
 	int calls;
 };
 
-/* Another write comes between, the first two times. */
+/* Another write comes between, in the first two attempts. */
 static enum weir_status add_one(void *context, const weir_read *current, weir_tensor **next, weir_error *error)
 {
 	struct interloper *interloper = context;

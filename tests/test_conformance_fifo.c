@@ -271,7 +271,7 @@ Test(conformance_fifo, FIFO_041_one_component_by_name)
 	cr_assert_eq(weir_tensor_queue_arrange(queue, &(struct weir_named_tensor){"number", rows}, 1, tuple, 1, NULL),
 	             WEIR_OK);
 	cr_expect_eq(weir_tensor_queue_enqueue_many(queue, tuple, 1, 0, NULL, NULL, NULL), WEIR_OK);
-	/* What a dequeued tensor is called, the queue says. */
+	/* The queue knows the name of a dequeued tensor. */
 	cr_assert_eq(weir_tensor_queue_component(queue, 0, &component), WEIR_OK);
 	cr_expect_str_eq(component.name, "number");
 	expect_next_numbers(queue, 40, 3);
@@ -435,7 +435,7 @@ Test(conformance_fifo, FIFO_068_parallel_dequeue_many)
 /* One side of a queue that is nearly full. */
 struct traffic {
 	weir_tensor_queue *queue;
-	weir_tensor *item; /* NULL: takes */
+	weir_tensor *item; /* NULL: this side dequeues */
 	enum weir_status status;
 };
 

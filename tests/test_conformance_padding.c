@@ -1,5 +1,6 @@
 /*
- * test_conformance_padding.c - the rows of queues that pad (conformance_rows.tsv) that need no graph.
+ * test_conformance_padding.c - the rows of queues that pad (conformance_rows.tsv) that need no
+ * graph.
  */
 #include "conformance_queue.h"
 
@@ -165,7 +166,7 @@ Test(conformance_padding, PAD_069_dtypes)
 
 /* -- unknown dims ------------------------------------------------------------------------------ */
 
-/* Numbers in a vector of any length, and strings in rows of two. */
+/* Items are numbers in a vector of any length, and strings in rows of two. */
 static weir_tensor_queue *ragged_queue(void)
 {
 	weir_shape numbers = vector_shape(-1), strings = matrix_shape(-1, 2);
@@ -188,13 +189,13 @@ static weir_tensor *strings_of(int64_t rows, const char *text)
 	return tensor;
 }
 
-/* The item has `length` numbers from `first` on, and so many rows of its text. */
+/* The item has `length` numbers from `first` on, and `rows` rows of text. */
 static void put_ragged(weir_tensor_queue *queue, int64_t length, int32_t first, const char *text)
 {
 	put_tuple(queue, numbers_of(vector_shape(length), first), strings_of(length, text));
 }
 
-/* A batch of nothing: unknown dims are 0. */
+/* An empty batch, in which unknown dims are 0. */
 static void expect_nothing_of(weir_tensor_queue *queue, enum call_kind how)
 {
 	weir_shape numbers = matrix_shape(0, 0), strings = {.rank = 3, .dims = {0, 0, 2}};
@@ -276,7 +277,10 @@ Test(conformance_padding, PAD_025_equal_lengths_are_not_padded)
 	end_queue(queue);
 }
 
-/* Items of lengths 1, 3 and 2 in a batch; then one of length 4, which is a batch alone and as long as it is, or single. */
+/*
+ * Items of lengths 1, 3 and 2 leave in a batch. Then one of length 4 leaves alone, as a batch of
+ * its own length or as a single item.
+ */
 static void ragged_items_are_padded(enum call_kind how)
 {
 	weir_tensor_queue *queue = ragged_queue();
@@ -321,7 +325,7 @@ Test(conformance_padding, PAD_027_multi_dequeue_up_to_of_variable_size_is_padded
 	ragged_items_are_padded(DEQUEUE_UP_TO);
 }
 
-/* Two inner dims unknown: [4,?,4,?]. */
+/* Two inner dims are unknown: [4,?,4,?]. */
 Test(conformance_padding, PAD_029_unknown_inner_dims_of_rank_four)
 {
 	weir_shape partial = {.rank = 4, .dims = {4, -1, 4, -1}}, batch = {.rank = 5, .dims = {2, 4, 3, 4, 2}};

@@ -6,7 +6,7 @@
 
 enum { PRIORITIES = 10, LOWEST = -5, MOST_TUPLES = 1000 };
 
-/* Tuples of a priority and two strings, which both say the number of the tuple. */
+/* Tuples of a priority and two strings. Both strings say the number of the tuple. */
 static weir_tensor_queue *priority_queue_from(size_t capacity, const weir_allocator *allocator)
 {
 	struct weir_tensor_component components[] = {{WEIR_I64, &scalar_shape, "priority"},
@@ -26,7 +26,7 @@ static weir_tensor_queue *priority_queue(size_t capacity)
 	return priority_queue_from(capacity, NULL);
 }
 
-/* The priority of tuple `number`: drawn, but the same each time. */
+/* The priority of tuple `number` is random, but the same each time. */
 static int64_t priority_of(size_t number)
 {
 	unsigned seed = (unsigned)number * 7919 + 1;
@@ -34,7 +34,10 @@ static int64_t priority_of(size_t number)
 	return LOWEST + (int64_t)(rand_r(&seed) % PRIORITIES);
 }
 
-/* Rows first .. first + count - 1; single: one tuple, not a batch. Asserts nothing: for any thread. NULL: no memory. */
+/*
+ * Makes the rows first .. first + count - 1, or one tuple if `single`. Asserts nothing, so any
+ * thread may call it. NULL: no memory.
+ */
 static enum weir_status make_tuples(size_t first, size_t count, int single, weir_tensor *tuple[])
 {
 	static const weir_shape scalar = {.rank = 0};
@@ -69,12 +72,12 @@ static void release_tuple(weir_tensor *tuple[])
 		weir_tensor_release(tuple[i]);
 }
 
-/* What came out: which tuple, in which order. Filled on any thread, judged on the test's. */
+/* The tuples that came out, in order. Any thread fills it, and the thread of the test judges it. */
 struct output {
 	int64_t priorities[MOST_TUPLES];
 	size_t numbers[MOST_TUPLES];
 	size_t count;
-	int torn; /* the strings of a tuple differ */
+	int torn; /* the strings of a tuple differed */
 };
 
 static size_t number_in(const weir_bytes *string)
@@ -85,7 +88,7 @@ static size_t number_in(const weir_bytes *string)
 	return (size_t)strtoul(text, NULL, 10);
 }
 
-/* Gives the tuple away. */
+/* Releases the tuple. */
 static void note_tuples(struct output *output, weir_tensor *tuple[])
 {
 	const int64_t *priorities = weir_tensor_data(tuple[0]);
@@ -99,7 +102,7 @@ static void note_tuples(struct output *output, weir_tensor *tuple[])
 	release_tuple(tuple);
 }
 
-/* The tuples 0 .. count - 1, each once, with its own priority. */
+/* The tuples 0 .. count - 1 came out, each once and with its own priority. */
 static void expect_each_once(const struct output *output, size_t count)
 {
 	char seen[MOST_TUPLES] = {0};
@@ -119,7 +122,7 @@ static void expect_sorted(const struct output *output)
 		cr_assert_leq(output->priorities[i - 1], output->priorities[i], "place %zu", i);
 }
 
-/* Equal priorities in the order of their numbers: that in which they went in. */
+/* Tuples of equal priority came out in the order of their numbers, in which they went in. */
 static void expect_ties_in_order(const struct output *output)
 {
 	for (size_t i = 1; i < output->count; i++)
@@ -156,7 +159,7 @@ static void take_singly(weir_tensor_queue *queue, size_t count, struct output *o
 
 /* -- threads ----------------------------------------------------------------------------------- */
 
-/* Puts count rows from `first` on, or takes a batch of count. */
+/* Enqueues `count` rows from `first` on, or dequeues a batch of `count`. */
 struct worker {
 	weir_tensor_queue *queue;
 	size_t first, count;
@@ -204,7 +207,7 @@ static void begin(struct worker *worker, weir_tensor_queue *queue, int puts, siz
 	cr_assert_eq(pthread_create(&worker->thread, NULL, work, worker), 0);
 }
 
-/* Adds what they took. */
+/* Joins the threads and adds up what they took. */
 static void end(struct worker *all, size_t count, struct output *output)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -262,7 +265,10 @@ Test(conformance_priority, PRI_002_round_trip_insert_multi_threaded_read_once_so
 	destroy_tensors(queue);
 }
 
-/* 40 writers of 0 to 9 rows and as many readers, whose batches are of the same sizes in another order, through ten places. */
+/*
+ * 40 writers of 0 to 9 rows meet as many readers through ten places. The batches of the readers
+ * have the same sizes in another order.
+ */
 Test(conformance_priority, PRI_003_round_trip_fills_capacity_multi_threaded_enqueue_and_dequeue)
 {
 	enum { EACH = 40 };
@@ -359,7 +365,7 @@ Test(conformance_priority, PRI_008_round_trip_insert_once_read_once_lots_sorts)
 	destroy_tensors(queue);
 }
 
-/* A priority that is a vector is refused, singly and in rows. */
+/* A priority that is a vector is refused, both singly and in rows. */
 Test(conformance_priority, PRI_010_inserting_non_scalar_fails)
 {
 	weir_tensor_queue *queue = priority_queue(10);
@@ -419,7 +425,7 @@ Test(conformance_priority, component_0_must_be_an_i64_scalar)
 	expect_no_priority_queue(components, "component 0: a name has");
 }
 
-/* The others may have no shapes, and then there are no batches. */
+/* The other components may have no shapes, and then there are no batches. */
 Test(conformance_priority, single_items_of_any_shape_leave_by_priority)
 {
 	struct weir_tensor_component components[2] = {{WEIR_I64, &scalar_shape, "priority"}, {WEIR_I32, NULL, "payload"}};
@@ -445,7 +451,7 @@ Test(conformance_priority, single_items_of_any_shape_leave_by_priority)
 	expect_no_tensor_left();
 }
 
-/* A batch that a close leaves incomplete goes back; what is left leaves by priority. */
+/* A batch that a close leaves incomplete goes back. Then the items leave by priority. */
 Test(conformance_priority, a_failed_batch_is_back_in_its_places)
 {
 	weir_tensor_queue *queue = priority_queue(10);
@@ -485,7 +491,7 @@ static enum weir_status take_without_memory(const weir_allocator *allocator, voi
 	release_tuple(tuple);
 	if (status != WEIR_OK) {
 		cr_assert_eq(weir_tensor_queue_size_approx(queue), 6);
-		/* Among others, one by one: each has its key still. */
+		/* Single items among others still have their keys. */
 		put_tuples(queue, 6, 4);
 		take_singly(queue, 10, &output);
 		expect_each_once(&output, 10);
@@ -500,6 +506,9 @@ static enum weir_status take_without_memory(const weir_allocator *allocator, voi
 
 Test(conformance_priority, a_batch_that_cannot_be_stacked_is_back_in_its_places)
 {
-	/* The items to move and where they would go back; the operation and its room; a column; three tensors. */
+	/*
+	 * The items to move and their places to go back to; the operation and its room; a column; three
+	 * tensors.
+	 */
 	cr_expect_eq(fail_each_allocation(take_without_memory, NULL), 8);
 }

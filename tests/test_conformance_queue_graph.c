@@ -1,5 +1,6 @@
 /*
- * test_conformance_queue_graph.c - the rows of queues (conformance_rows.tsv) that are about ops, feeding and sessions.
+ * test_conformance_queue_graph.c - the rows of queues (conformance_rows.tsv) that concern ops,
+ * feeds and sessions.
  */
 #include "conformance_queue.h"
 #include "graph_kit.h"
@@ -70,7 +71,7 @@ Test(conformance_queue_graph, FIFO_035_does_not_lose_value)
 	close_line(&line);
 }
 
-/* 100 batches, whose sizes come out of another queue. */
+/* 100 batches, whose sizes come from another queue. */
 static void sizes_come_from_another_queue(const struct kind *kind, enum call_kind how)
 {
 	enum { BATCHES = 100 };
@@ -121,7 +122,7 @@ Test(conformance_queue_graph, RSQ_031_dequeue_up_to_with_tensor_parameter)
 
 /* -- building ---------------------------------------------------------------------------------- */
 
-/* A wrong shape is refused when the node is built, and so is a scalar where rows must be. */
+/* A wrong shape is refused when the node is built. So is a scalar in the place of rows. */
 static void wrong_shapes_are_refused_by_the_builder(const struct kind *kind)
 {
 	weir_graph *graph = kit_graph();
@@ -173,7 +174,7 @@ static void *run_main(void *context)
 	return NULL;
 }
 
-/* Starts it, and returns when `waiting` operations wait in the queue. */
+/* Starts the run, and returns when `waiting` operations wait in the queue. */
 static void begin_run(struct run *run, weir_session *session, weir_node *target, weir_tensor_queue *queue,
                       size_t waiting)
 {
@@ -189,7 +190,10 @@ static void expect_cancelled(struct run *run)
 	cr_expect_not_null(strstr(run->error.message, "closed"), "%s", run->error.message);
 }
 
-/* The five kinds of operations wait, in an empty queue and in a full one; closing the session ends them all. */
+/*
+ * Operations of all five kinds wait, in an empty queue and in a full one. Closing the session ends
+ * them all.
+ */
 static void closing_the_session_ends_what_waits(const struct kind *kind)
 {
 	weir_tensor_queue *empty = numbers_queue(kind, 5), *full = numbers_queue(kind, 1);
@@ -235,7 +239,7 @@ Test(conformance_queue_graph, RSQ_052_reset_of_blocking_operation)
 	closing_the_session_ends_what_waits(&shuffle_kind);
 }
 
-/* A kernel that fails when the dequeue of its step waits. */
+/* A kernel that fails while the dequeue of its step waits. */
 static enum weir_status fail_beside_a_waiter(void *context, const struct weir_kernel_call *call, weir_error *error)
 {
 	weir_tensor_queue *queue = context;
@@ -266,7 +270,7 @@ Test(conformance_queue_graph, FIFO_075_a_failure_elsewhere_cancels_a_blocked_deq
 	cr_expect_eq(weir_session_run(line.session, NULL, 0, NULL, 0, NULL, targets, 2, WEIR_NO_DEADLINE, NULL, &error),
 	             WEIR_INVALID_ARGUMENT);
 	cr_expect_not_null(strstr(error.message, "the assertion does not hold"), "%s", error.message);
-	/* The cancelled dequeue takes nothing of what comes later. */
+	/* The cancelled dequeue takes no item that comes later. */
 	cr_expect_eq(weir_tensor_queue_size_approx(line.queue), 0);
 	cr_assert_eq(feed(&line, 7, NULL), WEIR_OK);
 	cr_expect_eq(fetch_number(&line, line.taken), 7);
@@ -296,7 +300,7 @@ Test(conformance_queue_graph, FIFO_079_a_queue_is_as_before_after_timeouts)
 
 enum { CHOICES = 3 };
 
-/* A graph in which index, fed, chooses one of the queues. */
+/* A graph in which a fed index chooses one of the queues. */
 struct choice {
 	weir_graph *graph;
 	weir_session *session;
@@ -335,7 +339,7 @@ static void close_choice(struct choice *choice)
 	expect_no_tensor_left();
 }
 
-/* Puts x into queue `index`, or (got not NULL) takes from it. */
+/* Enqueues x into queue `index`, or dequeues from it if `got` is not NULL. */
 static enum weir_status run_choice(struct choice *choice, int32_t index, int32_t x, weir_tensor **got,
                                    weir_error *error)
 {
@@ -423,7 +427,7 @@ Test(conformance_queue_graph, RSQ_051_select_queue_out_of_range)
 	an_index_beyond_the_list_fails_the_step(&shuffle_kind);
 }
 
-/* What a list of two queues that pad knows of component i; an expected NULL is any shape. */
+/* What a list of two queues that pad knows of component i. An expected NULL means any shape. */
 static void expect_merged(const weir_shape *const ones[], const weir_shape *const others[],
                           const weir_shape *const expected[], size_t components)
 {

@@ -1,5 +1,6 @@
 /*
- * test_conformance_shuffle.c - the rows of shuffle queues (conformance_rows.tsv) that need no graph.
+ * test_conformance_shuffle.c - the rows of shuffle queues (conformance_rows.tsv) that need no
+ * graph.
  */
 #include "conformance_queue.h"
 
@@ -168,7 +169,10 @@ Test(conformance_shuffle, RSQ_033_the_minimum_stays_until_the_close)
 	end_queue(queue);
 }
 
-/* Two leave at once, one more would go below the minimum: up_to(3) has what the close leaves it. */
+/*
+ * Two items leave at once, and one more would go below the minimum. up_to(3) gets what the close
+ * leaves it.
+ */
 Test(conformance_shuffle, RSQ_037_up_to_waits_for_the_close_to_lift_the_minimum)
 {
 	weir_tensor_queue *queue = shuffled_numbers(10, 2, 0);
@@ -262,7 +266,7 @@ Test(conformance_shuffle, RSQ_027_parallel_up_to_of_random_sizes_partitions)
 
 /* -- orders ------------------------------------------------------------------------------------ */
 
-/* The order in which the numbers 0 .. 99 leave, after they went in in two halves. */
+/* The order in which the numbers 0 .. 99 leave after they went in in two halves. */
 static void order_of(struct taken *order, uint64_t seed, enum call_kind how)
 {
 	weir_tensor_queue *queue = shuffled_numbers(100, 0, seed);
@@ -280,7 +284,10 @@ static void order_of(struct taken *order, uint64_t seed, enum call_kind how)
 	end_queue(queue);
 }
 
-/* Of two seeds, both halves: four orders that differ, as two of them agree by chance once in 50!. A seed's own order is one. */
+/*
+ * Two seeds and both halves give four orders. They must differ: two of them agree by chance once in
+ * 50!. The order of one seed must be the same each time.
+ */
 static void orders_differ(enum call_kind how)
 {
 	struct taken one, other, again;

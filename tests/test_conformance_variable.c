@@ -1,5 +1,6 @@
 /*
- * test_conformance_variable.c - the rows of conformance_rows.tsv about variables, each by its id.
+ * test_conformance_variable.c - the rows of conformance_rows.tsv about variables, one test for each
+ * id.
  */
 #include <criterion/criterion.h>
 
@@ -11,7 +12,7 @@
 
 /* -- what the rows are about ------------------------------------------------------------------- */
 
-/* Without a value; dims may be -1. */
+/* A variable without a value. Dims may be -1. */
 static weir_var *variable_of(enum weir_dtype dtype, weir_shape shape)
 {
 	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = dtype, .name = "v", .shape = &shape,
@@ -27,7 +28,7 @@ static weir_shape vector(int64_t length)
 	return (weir_shape){.rank = 1, .dims = {length}};
 }
 
-/* Gives the tensor away. */
+/* Releases the tensor. */
 static enum weir_status assign_and_release(weir_var *var, weir_tensor *value, weir_error *error)
 {
 	enum weir_status status = weir_var_assign(var, value, WEIR_NO_DEADLINE, NULL, error);
@@ -58,7 +59,7 @@ static void end(weir_var *var)
 	expect_nothing_left();
 }
 
-/* -- values and their kinds -------------------------------------------------------------------- */
+/* -- values and their dtypes ------------------------------------------------------------------- */
 
 Test(conformance_variable, VAR_001_a_value_of_another_dtype_or_shape_is_refused)
 {
@@ -236,7 +237,7 @@ Test(conformance_variable, VAR_056_dtype_and_shape_are_known_without_a_value)
 
 /* -- rows -------------------------------------------------------------------------------------- */
 
-/* A column of {1, 1} or so; row 1 is combined with 3. */
+/* The value is a column such as {1, 1}. Row 1 is combined with 3. */
 static void expect_row_combined(enum weir_scatter how, int64_t second, int64_t expected)
 {
 	weir_var *var = variable_of(WEIR_I64, (weir_shape){2, {2, 1}});

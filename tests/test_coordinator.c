@@ -1,5 +1,5 @@
 /*
- * test_coordinator.c - stopping together, the first error, joining, stragglers and callbacks.
+ * test_coordinator.c - stopping together, the first error, joins, stragglers and callbacks.
  */
 #include <criterion/criterion.h>
 
@@ -68,7 +68,8 @@ struct job {
 	_Atomic(int) ended;
 	_Atomic(int) calls;
 	_Atomic(int) may_end; /* for threads that do not listen to the coordinator */
-	int plain;            /* written by a thread before it ends or stops, read by who joined */
+	/* A thread writes it before it ends or stops, and the thread that joined reads it. */
+	int plain;
 	int last_call;
 };
 
@@ -183,7 +184,7 @@ Test(coordinator, stop_is_seen_after_the_request_and_not_before)
 	cr_expect_eq(weir_coordinator_request_stop(coordinator, NULL), WEIR_OK);
 	cr_expect_eq(weir_coordinator_should_stop(coordinator), 1);
 	cr_expect_eq(weir_coordinator_wait_for_stop(coordinator, 0), WEIR_OK);
-	/* Twice is as good as once. */
+	/* A second stop changes nothing. */
 	cr_expect_eq(weir_coordinator_request_stop(coordinator, NULL), WEIR_OK);
 	cr_expect_eq(join(coordinator, NULL), WEIR_OK);
 	destroy(coordinator);
@@ -280,7 +281,7 @@ Test(coordinator, join_waits_for_threads_that_registered_themselves)
 		cr_assert_eq(weir_coordinator_enter(coordinator, "guest", &member, NULL), WEIR_OK);
 		weiri_store_release(&leaver.member, member);
 		cr_assert_eq(join(coordinator, NULL), WEIR_OK);
-		/* At once, though leave may not have returned on the other thread. */
+		/* This happens at once, though leave may not have returned on the other thread. */
 		destroy(coordinator);
 	}
 	weiri_store_release(&leaver.stop, 1);
@@ -360,7 +361,7 @@ Test(coordinator, join_refuses_unknown_flags)
 	destroy(coordinator);
 }
 
-/* 0 is no time for both: no thread is waited for. */
+/* For both, a time of 0 means that no thread is waited for. */
 Test(coordinator, a_grace_time_of_0_waits_for_no_thread)
 {
 	weir_coordinator *coordinator = create(0, 0);
@@ -657,7 +658,7 @@ static void *stop_in_each_round(void *argument)
 	return NULL;
 }
 
-/* An error is either in what join returned, or was handed back to its reporter: never lost. */
+/* An error is either part of what join returns, or its reporter gets it back. It is never lost. */
 Test(coordinator, an_error_beside_the_join_is_not_lost)
 {
 	struct duel duel = {.coordinator = create(0, 0), .rounds = 10000};
@@ -675,7 +676,7 @@ Test(coordinator, an_error_beside_the_join_is_not_lost)
 		cr_assert(reaches(&duel.ended, round));
 		cr_assert((joined == WEIR_ABORTED) != (duel.status == WEIR_ABORTED), "round %d: join %s, reporter %s", round,
 		          weir_status_name(joined), weir_status_name(duel.status));
-		/* Who came first is made to wait longer, so that the two meet. */
+		/* The thread that came first waits longer the next time, so that the two meet. */
 		pauses += joined == WEIR_OK ? pauses < 500 : -(pauses > 0);
 		cr_assert_eq(weir_coordinator_clear_stop(duel.coordinator, NULL), WEIR_OK);
 	}
@@ -710,7 +711,7 @@ Test(coordinator, a_loop_with_an_interval_keeps_to_it)
 	struct job job = {.plain = 0};
 	uint64_t before = weir_now_ns();
 
-	/* Calls at 0, 2 and 4 ms. */
+	/* The calls come at 0, 2 and 4 ms. */
 	cr_assert_eq(weir_coordinator_start_loop(coordinator, "loop", 2 * ms, stop_at_third_call, &job, NULL), WEIR_OK);
 	cr_expect_eq(join(coordinator, NULL), WEIR_OK);
 	cr_expect_geq(weir_now_ns() - before, 4 * ms);
@@ -794,7 +795,7 @@ Test(coordinator, many_short_threads_do_not_add_up)
 	cr_expect_str_eq(failing_allocator_verdict(&memory), "balanced");
 }
 
-/* All calls that allocate and can say so. */
+/* All calls that allocate and can report a failure. */
 static enum weir_status use_a_coordinator(const weir_allocator *allocator, void *context)
 {
 	struct weir_coordinator_options options = {WEIR_COORDINATOR_OPTIONS_INIT, .allocator = allocator};
@@ -841,7 +842,10 @@ Test(coordinator, an_error_without_memory_keeps_its_code)
 	cr_expect_str_eq(failing_allocator_verdict(&memory), "balanced");
 }
 
-/* Joiners, requesters, guests and started threads at once; names are listed while members come and go. */
+/*
+ * Joiners, stop requests, members and started threads at once. Names are listed while members come
+ * and go.
+ */
 static void *come_and_go(void *argument)
 {
 	weir_coordinator *coordinator = argument;

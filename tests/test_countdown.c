@@ -1,5 +1,6 @@
 /*
- * test_countdown.c - countdowns, latches and serial numbers: exactly one is the last, the first, the owner of a number.
+ * test_countdown.c - countdowns, latches and serial numbers: exactly one thread is the last, the
+ * first, or the owner of a number.
  */
 #include <criterion/criterion.h>
 
@@ -37,9 +38,9 @@ Test(countdown, the_first_to_claim_a_latch_wins)
 struct round {
 	struct weiri_countdown countdown;
 	struct weiri_latch latch;
-	int written[PARTIES]; /* plain: the countdown carries them to the last */
-	int spoken;           /* plain: the latch carries it to readers */
-	int sum;              /* by the last */
+	int written[PARTIES]; /* plain: the countdown publishes it to the last thread */
+	int spoken;           /* plain: the latch publishes it to readers */
+	int sum;              /* written by the last thread */
 };
 
 struct party {

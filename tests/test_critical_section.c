@@ -1,5 +1,6 @@
 /*
- * test_critical_section.c - one at a time: by threads, by tasks, by name; what ends a wait, and what may not wait.
+ * test_critical_section.c - one execution at a time: by threads, by tasks, by name; what ends a
+ * wait, and what may not wait.
  */
 #include <criterion/criterion.h>
 
@@ -81,7 +82,8 @@ Test(critical_section, execute_returns_what_fn_returned)
 	int calls = 0;
 
 	cr_expect_str_eq(weir_critical_section_name(section), "s");
-	for (int i = 0; i < 100; i++) { /* an error leaves, too */
+	/* An error also leaves the section. */
+	for (int i = 0; i < 100; i++) {
 		cr_expect_eq(weir_critical_section_execute(section, count_up, &calls, 0, NULL, &error), WEIR_OK);
 		cr_expect_eq(weir_critical_section_execute(section, fail_with_a_word, NULL, 0, NULL, &error), WEIR_DATA_LOSS);
 		cr_expect_eq(error.code, WEIR_DATA_LOSS);
@@ -147,8 +149,8 @@ enum { THREADS = 4 };
 struct crowd {
 	weir_critical_section *section;
 	int executions;
-	int inside;   /* not atomic: what the section is for */
-	uint64_t sum; /* the same */
+	int inside;   /* not atomic: the section protects it */
+	uint64_t sum; /* as above */
 };
 
 static enum weir_status add_alone(void *context, weir_error *error)
@@ -197,9 +199,9 @@ Test(critical_section, one_thread_at_a_time_fair)
 	run_crowd(WEIR_CRITICAL_SECTION_FAIR, 500);
 }
 
-/* -- who waits --------------------------------------------------------------------------------- */
+/* -- waiting ----------------------------------------------------------------------------------- */
 
-/* A thread that is inside until it is let go. */
+/* A thread that is inside until the test releases it. */
 struct holder {
 	weir_critical_section *section;
 	_Atomic(int) inside, let_go;
@@ -294,7 +296,7 @@ Test(critical_section, a_token_ends_the_wait_and_tells_why)
 	cr_expect_eq(wait.status, WEIR_CANCELLED);
 	cr_expect_not_null(strstr(wait.error.message, "the user went home"), "%s", wait.error.message);
 	cr_expect_not_null(strstr(wait.error.message, "\"slow\""), "%s", wait.error.message);
-	/* One that has fired lets nobody in. */
+	/* A token that has fired lets no execution begin. */
 	end_holding(&holder);
 	cr_expect_eq(weir_critical_section_execute(wait.section, count_up, &wait.calls, 0, wait.token, &error),
 	             WEIR_CANCELLED);
@@ -314,7 +316,7 @@ static enum weir_status execute_outer_again(void *context, weir_error *error)
 {
 	struct nest *nest = context;
 
-	/* Through another one as well. */
+	/* This also holds through another section. */
 	return weir_critical_section_execute(nest->outer, count_up, &nest->calls, WEIR_NO_DEADLINE, NULL, error);
 }
 
@@ -336,7 +338,7 @@ Test(critical_section, a_section_inside_of_itself_is_refused)
 	             WEIR_FAILED_PRECONDITION);
 	cr_expect_not_null(strstr(error.message, "\"outer\""), "%s", error.message);
 	cr_expect_eq(nest.calls, 1);
-	/* Both were left. */
+	/* Both sections were left. */
 	cr_expect_eq(weir_critical_section_execute(nest.outer, count_up, &calls, 0, NULL, &error), WEIR_OK);
 	cr_expect_eq(weir_critical_section_execute(nest.inner, count_up, &calls, 0, NULL, &error), WEIR_OK);
 	end(nest.inner);
@@ -357,13 +359,13 @@ Test(critical_section, is_not_destroyed_from_inside)
 	end(section);
 }
 
-/* -- without a thread -------------------------------------------------------------------------- */
+/* -- asynchronous executions ------------------------------------------------------------------- */
 
 struct started {
 	weir_critical_section *section;
 	weir_pool *pool;
 	_Atomic(int) runs, completions, order;
-	int place; /* at which it ran */
+	int place; /* its place in the order of execution */
 	enum weir_status status;
 	weir_error error;
 	struct started *first; /* has `order` */
@@ -446,7 +448,10 @@ Test(critical_section, an_operation_that_waits_is_cancelled_once)
 	end(one.section);
 }
 
-/* No thread of the pool is held by those that wait: the one there is runs all, deep as the line is. */
+/*
+ * The waiting operations hold no thread of the pool. Its one thread runs all of them, however many
+ * wait.
+ */
 Test(critical_section, a_long_line_of_operations_runs_in_the_order_of_arrival)
 {
 	enum { MANY = 3000 };
@@ -531,7 +536,7 @@ Test(critical_section, one_name_is_one_section)
 	cr_expect_eq(weir_critical_section_find_or_create(store, "box", "shared", &fair, &third, &error),
 	             WEIR_INVALID_ARGUMENT);
 	cr_expect_not_null(strstr(error.message, "flags"), "%s", error.message);
-	/* Nested under the same name. */
+	/* A nested execution under the same name. */
 	nest.outer = weir_resource_object(one);
 	cr_expect_eq(weir_critical_section_execute(weir_resource_object(other), execute_outer_again, &nest,
 	                                           WEIR_NO_DEADLINE, NULL, &error),

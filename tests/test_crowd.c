@@ -1,6 +1,6 @@
 /*
- * test_crowd.c - sections of more eras than a scan has room for, as when many threads were stopped one after the other: each still
- * holds what was alive in it, and nothing else.
+ * test_crowd.c - sections of more eras than a scan has room for, as when many threads were stopped
+ * one after the other. Each of them pins what was alive during it, and nothing else.
  */
 #include <criterion/criterion.h>
 
@@ -16,7 +16,10 @@ enum { CROWD = 80 };
 
 static const uint64_t patience_ns = UINT64_C(100000000000);
 
-/* A thread that has a record and stands still, so that the test may enter and leave sections in its place. */
+/*
+ * A thread that has a record and stands still, so that the test can enter and leave sections in its
+ * place.
+ */
 struct member {
 	pthread_t thread;
 	struct weiri_record *record;
@@ -27,7 +30,7 @@ struct member {
 struct thing {
 	struct weiri_retired retired;
 	int *freed;
-	void (*also)(void); /* what its reclaim function does beside */
+	void (*also)(void); /* what its reclaim function also does */
 };
 
 static struct member members[CROWD];
@@ -37,7 +40,7 @@ static void pass(_Atomic(uint32_t) *latch)
 	uint64_t deadline = weir_deadline_in(patience_ns);
 
 	while (weiri_load_acquire(latch) == 0)
-		cr_assert(weiri_futex_wait(latch, 0, deadline), "nobody opened it");
+		cr_assert(weiri_futex_wait(latch, 0, deadline), "the latch was not opened");
 }
 
 static void open_latch(_Atomic(uint32_t) *latch)
@@ -83,7 +86,7 @@ static void thing_reclaim(struct weiri_retired *object)
 	free(thing);
 }
 
-/* It lives in this era only. */
+/* The thing lives in this era only. */
 static struct thing *retire_thing(int *freed, void (*also)(void))
 {
 	struct weiri_record *record = weiri_record_get();
@@ -106,7 +109,9 @@ static void next_era(void)
 	(void)weiri_fetch_add_seq_cst(&weiri_era, 1u);
 }
 
-/* Each section in an era of its own, one thing in it and one between it and the next. */
+/*
+ * Each section has an era of its own. One thing lives in it, and one lives between it and the next.
+ */
 static void enter_all(int held[], int between[], struct thing *things[])
 {
 	for (size_t i = 0; i < CROWD; i++) {
@@ -129,9 +134,9 @@ Test(crowd, what_lives_between_the_sections_is_freed)
 	cr_expect_eq(weir_reclaim_flush(0), WEIR_DEADLINE_EXCEEDED);
 	for (size_t i = 0; i < CROWD; i++) {
 		cr_expect_eq(held[i], 0, "thing %zu was in use", i);
-		cr_expect_eq(between[i], 1, "nobody could reach thing %zu", i);
+		cr_expect_eq(between[i], 1, "no section could reach thing %zu", i);
 	}
-	/* From both ends, as they lie in the list of records. */
+	/* The sections are left from both ends of the list of records. */
 	for (size_t i = 0; i < CROWD; i++) {
 		size_t which = i % 2 == 0 ? i / 2 : CROWD - 1 - i / 2;
 
@@ -143,7 +148,7 @@ Test(crowd, what_lives_between_the_sections_is_freed)
 	disperse(&go_home);
 }
 
-/* Of each section, two eras: in the second one it comes to what was born after it had begun. */
+/* Each section has two eras. In the second one it reaches what was born after it had begun. */
 Test(crowd, what_a_section_came_to_later_is_held)
 {
 	_Atomic(uint32_t) go_home = 0;
@@ -196,7 +201,7 @@ static void play_leaver(size_t which)
 	leaver = &members[which];
 	left_thing = things[which];
 	left_slot = NULL;
-	/* Retired last, so it is the first that the collection frees. */
+	/* The thing that is retired last is the first that the collection frees. */
 	(void)retire_thing(&first, leave_with_a_slot);
 	cr_expect_eq(weir_reclaim_flush(0), WEIR_DEADLINE_EXCEEDED);
 	cr_expect_eq(first, 1);
@@ -209,7 +214,10 @@ static void play_leaver(size_t which)
 	disperse(&go_home);
 }
 
-/* As a snapshot does, here between the scan and the moment at which the thing's turn comes. */
+/*
+ * A snapshot does this too, here between the scan and the moment at which the collection comes to
+ * the thing.
+ */
 Test(crowd, a_section_that_ends_with_a_slot_goes_on_holding)
 {
 	play_leaver(0);

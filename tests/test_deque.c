@@ -1,5 +1,6 @@
 /*
- * test_deque.c - the work-stealing deque: its two ends, its growth, and each item to exactly one thread.
+ * test_deque.c - the work-stealing deque: its two ends, its growth, and that exactly one thread
+ * gets each item.
  */
 #include <criterion/criterion.h>
 
@@ -70,7 +71,7 @@ Test(deque, growing_keeps_the_items_and_gives_all_arrays_back)
 
 	cr_assert(weiri_deque_init(&deque, 2, &allocator));
 	push(&deque, 0, 2);
-	/* So that the items do not begin at a slot 0. */
+	/* So that the items do not begin at slot 0. */
 	cr_expect_eq(weiri_deque_steal(&deque, &item), WEIRI_STEAL_TAKEN);
 	push(&deque, 2, 1000);
 	for (int i = 1; i < 500; i++) {
@@ -110,7 +111,7 @@ Test(deque, init_without_memory_fails)
 	cr_expect_not(weiri_deque_init(&deque, 4, &allocator));
 }
 
-/* What is handed over is plain memory, so that a sanitizer sees an item that two threads got. */
+/* A thread hands over plain memory, so that a sanitizer sees an item that two threads got. */
 struct item {
 	int number;
 	int taken;
@@ -146,7 +147,7 @@ static void *rob(void *argument)
 	return NULL;
 }
 
-/* The owner pushes bursts of items and takes `keep` of 8 back; thieves get the rest. */
+/* The owner pushes bursts of items and takes `keep` of 8 back. The thieves get the rest. */
 static void own(struct robbery *robbery, int burst, int keep)
 {
 	struct item *item;
@@ -188,7 +189,10 @@ Test(deque, thieves_and_owner_fight_for_single_items)
 	rob_while_owned(1, 8);
 }
 
-/* The owner takes an item without a CAS here while thieves come close: the two-variable case of deque.c. */
+/*
+ * Here the owner takes an item without a CAS while thieves come close: the case of two variables in
+ * deque.c.
+ */
 Test(deque, thieves_and_owner_meet_in_the_middle)
 {
 	for (int burst = 2; burst < 5; burst++)

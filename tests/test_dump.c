@@ -1,7 +1,9 @@
 /*
- * test_dump.c - all queues written to a descriptor: what is said of each, beside whatever others do, and into any kind of descriptor.
+ * test_dump.c - all queues written to a descriptor: what a dump says of each, while other threads
+ * use them, into any kind of descriptor.
  *
- * Where all tests share a process there may be queues of others: what is looked for is found by the names of queues.
+ * If all tests share a process, there may be queues of other tests. So the tests find their queues
+ * by name.
  */
 #include <weir/critical_section.h>
 #include <weir/announce.h>
@@ -34,7 +36,10 @@ static weir_queue *named(const char *name, struct weir_queue_options options)
 
 /* -- step by step ------------------------------------------------------------------------------ */
 
-/* First of all: a dump walks over the traces of all queues that the process has had. */
+/*
+ * This test is the first, because a dump walks over the traces of all queues that the process has
+ * had.
+ */
 
 enum { STAY = 3, GO = 3, STRIDE = 40 };
 
@@ -43,7 +48,7 @@ static void dump_into(void *context)
 	(void)weir_dump(*(const int *)context);
 }
 
-/* How often `announced` is there. */
+/* Returns how often `announced` occurs. */
 static size_t times_in(const char *text, const char *announced)
 {
 	size_t times = 0;
@@ -54,8 +59,8 @@ static size_t times_in(const char *text, const char *announced)
 }
 
 /*
- * Stopped before its instruction number `at`; meanwhile the last ones withdraw. Returns how many of
- * these it shows.
+ * The dump is stopped before instruction number `at`, and meanwhile the last participants withdraw.
+ * Returns how many of these it shows.
  */
 static size_t dump_while_some_withdraw(weir_queue *queue, size_t at)
 {
@@ -82,7 +87,7 @@ static size_t dump_while_some_withdraw(weir_queue *queue, size_t at)
 	return shown;
 }
 
-/* A walk that has lost its place begins anew, and comes by those again that it has seen. */
+/* A walk that has lost its place begins again, and meets participants that it has already seen. */
 Test(dump, shows_each_participant_once_while_others_withdraw)
 {
 	weir_queue *queue;
@@ -96,7 +101,7 @@ Test(dump, shows_each_participant_once_while_others_withdraw)
 	destroy(queue);
 }
 
-/* -- what is said ------------------------------------------------------------------------------ */
+/* -- what a dump says -------------------------------------------------------------------------- */
 
 static int64_t key_of(void *context, void *any)
 {
@@ -180,7 +185,8 @@ Test(dump, says_what_no_thread_waits_for)
 	void *got[2];
 	int fd;
 
-	cr_assert_eq(weir_queue_readable_fd(queue, &fd, NULL), WEIR_OK); /* its bells are no waiters */
+	/* The bells of the descriptor are not waiters. */
+	cr_assert_eq(weir_queue_readable_fd(queue, &fd, NULL), WEIR_OK);
 	cr_assert_eq(weir_queue_start(queue, WEIR_QUEUE_OP_DEQUEUE_UP_TO, got, 2, ended, NULL, &ops[0], NULL), WEIR_OK);
 	cr_assert_eq(weir_select_start(cases, 2, select_ended, NULL, &ops[1], NULL), WEIR_OK);
 	(void)snprintf(lines[0], sizeof(lines[0]),
@@ -296,7 +302,7 @@ Test(dump, names_threads_where_standard_input_is_closed)
 		(void)dup2(before, STDIN_FILENO);
 	(void)close(before);
 	cr_expect_eq(status, WEIR_OK);
-	cr_expect_not(left_open, "what was read for the name");
+	cr_expect_not(left_open, "the descriptor for the name is closed again");
 	text = text_of(file);
 	(void)snprintf(begun, sizeof(begun), "begun by thread %d \"%s\", for ", gettid(), name);
 	cr_expect_not_null(strstr(text, begun), "no %s in:\n%s", begun, text);
@@ -321,7 +327,10 @@ Test(dump, makes_names_printable_and_cuts_them)
 	destroy(queue);
 }
 
-/* Lines that begin like this differ in their numbers alone: nothing is lost or added where a long text is written in pieces. */
+/*
+ * Lines with this beginning differ only in their numbers: nothing is lost or added where a long
+ * text is written in pieces.
+ */
 static void expect_alike(const char *text, const char *beginning)
 {
 	char first[256] = "", line[256];
@@ -373,7 +382,7 @@ Test(dump, shows_each_queue_once_while_it_lives)
 	}
 }
 
-/* -- who feeds and drains ---------------------------------------------------------------------- */
+/* -- announced producers and consumers --------------------------------------------------------- */
 
 Test(dump, says_who_announced_itself_until_it_withdraws)
 {
@@ -436,7 +445,10 @@ Test(dump, an_announcement_survives_each_allocation_failing)
 	(void)fail_each_allocation(announce_once, NULL);
 }
 
-/* A thread that serves one queue after the other announces itself to each of them any number of times. */
+/*
+ * A thread that serves one queue after the other announces itself to each of them, any number of
+ * times.
+ */
 Test(dump, announcements_that_were_withdrawn_take_no_memory)
 {
 	struct failing_allocator state = {0};
@@ -509,7 +521,7 @@ Test(dump, tells_that_writing_failed)
 	(void)close(full);
 }
 
-/* A driver may answer so each time; asked again and again, a dump would not end. */
+/* A driver may return 0 each time. If the dump tried again and again, it would not end. */
 static int dump_where_writes_take_nothing(void)
 {
 	int file = file_for_a_dump();
@@ -543,7 +555,7 @@ static void *dumper_main(void *argument)
 	return NULL;
 }
 
-/* Room for one page; what is dumped needs several. */
+/* There is room for one page, and the dump needs several. */
 static void make_pipe(int ends[2], int flags)
 {
 	cr_assert_eq(pipe2(ends, O_CLOEXEC), 0);
@@ -578,7 +590,7 @@ static void expect_all(const char *text)
 	cr_expect(matches(text, "^[0-9]+ queues$"));
 }
 
-/* Some bytes at a time, so that writes are cut anywhere. */
+/* Reads some bytes at a time, so that writes are cut anywhere. */
 static char *read_slowly(int fd, size_t at_a_time)
 {
 	size_t length = 0, room = 1 << 20;
@@ -675,7 +687,7 @@ static void interrupt(int number)
 
 Test(dump, goes_on_after_a_signal)
 {
-	struct sigaction action = {.sa_handler = interrupt}; /* no SA_RESTART */
+	struct sigaction action = {.sa_handler = interrupt}; /* without SA_RESTART */
 	struct piped piped;
 
 	cr_assert_eq(sigaction(SIGUSR1, &action, NULL), 0);
@@ -688,7 +700,7 @@ Test(dump, goes_on_after_a_signal)
 	expect_all_piped(&piped, 4096);
 }
 
-/* Of a signal handler, which interrupts the dump's wait for room, and makes it. */
+/* For a signal handler that interrupts the dump's wait for room, and makes room. */
 static struct {
 	int from;
 	_Atomic(size_t) length;
@@ -714,7 +726,8 @@ Test(dump, goes_on_after_a_signal_in_its_wait_for_room)
 	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
 	struct itimerspec often = {.it_interval = {.tv_nsec = 5000000}, .it_value = {.tv_nsec = 5000000}};
 	weir_queue *queues[ENOUGH];
-	timer_t timer = NULL; /* MemorySanitizer does not know timer_create() */
+	/* MemorySanitizer does not know timer_create(). */
+	timer_t timer = NULL;
 	int ends[2];
 
 	make_many(queues);
@@ -735,7 +748,7 @@ Test(dump, goes_on_after_a_signal_in_its_wait_for_room)
 		destroy(queues[i]);
 }
 
-/* Bytes of this process that can be both written and executed. */
+/* Returns how many bytes of this process can be both written and executed. */
 static size_t writable_and_executable(void)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
@@ -780,7 +793,7 @@ static struct weiri_registered *hold(weir_queue *queue)
 	return entry;
 }
 
-/* The section is left out: nobody collects here. */
+/* There is no section: no thread collects here. */
 Test(dump, a_queue_that_is_destroyed_while_it_is_looked_at_goes_with_the_look)
 {
 	struct failing_allocator memory = {0};
@@ -793,10 +806,10 @@ Test(dump, a_queue_that_is_destroyed_while_it_is_looked_at_goes_with_the_look)
 	cr_assert_not_null(entry);
 	put(queue, 1, 2);
 	destroy(queue);
-	cr_expect_neq(weiri_load_relaxed(&memory.outstanding), (size_t)0, "somebody looks at it");
+	cr_expect_neq(weiri_load_relaxed(&memory.outstanding), (size_t)0, "the dump still looks at it");
 	cr_expect_str_eq(weir_queue_name(queue), "held");
 	part = part_dumped("held");
-	cr_expect_str_eq(part, "", "it is not found any more");
+	cr_expect_str_eq(part, "", "a later dump does not find the queue");
 	free(part);
 	cr_expect_eq(weiri_registry_let_go(entry), 1);
 	weiri_scope_leave(&scope);
@@ -816,7 +829,7 @@ Test(dump, a_look_that_ends_first_leaves_the_queue_to_its_owner)
 
 enum { BUSY = 3, ROUNDS = 300 };
 
-/* Queues that come, are waited in, and go. */
+/* Creates queues, waits in them, and destroys them. */
 static void *come_and_go(void *context)
 {
 	for (int i = 0; i < ROUNDS; i++) {
@@ -860,14 +873,14 @@ Test(dump, may_be_called_beside_anything)
 
 /* -- stack ------------------------------------------------------------------------------------- */
 
-/* Sanitizers have frames of their own size, and valgrind minds who looks below a stack. */
+/* Sanitizers have stack frames of another size, and valgrind reports reads below the stack. */
 #if !defined(CRITERION_IN_PROCESS)
 enum { STACK = 256 << 10, MOST_STACK = 4 << 10, PAINT = 0xa5 };
 
 static unsigned char *bottom;
 static size_t used;
 
-/* On a painted stack: how far down the paint is gone. */
+/* Runs on a painted stack, and measures how far down the paint is gone. */
 static void *dump_and_measure(void *context)
 {
 	unsigned char here, *at;

@@ -1,5 +1,6 @@
 /*
- * test_dump_area.c - what a dump says of barriers, staging areas and map staging areas: what they hold, and who waits.
+ * test_dump_area.c - what a dump says of barriers, staging areas and map staging areas: what they
+ * hold, and what waits in them.
  */
 #include <weir/flow/barrier.h>
 #include <weir/flow/map_staging.h>
@@ -38,7 +39,7 @@ static void staging_ended(void *context, enum weir_status status, const weir_err
 	(void)context, (void)status, (void)error, (void)tuple, (void)count;
 }
 
-/* "^  waits: <verb>, asynchronous, begun by" this thread. */
+/* Expects the line "^  waits: <verb>, asynchronous, begun by" this thread. */
 static void expect_begun_here(const char *name, const char *verb)
 {
 	char line[160];
@@ -48,7 +49,7 @@ static void expect_begun_here(const char *name, const char *verb)
 	expect_line(name, line);
 }
 
-/* -- what is said ------------------------------------------------------------------------------ */
+/* -- what a dump says -------------------------------------------------------------------------- */
 
 struct getter {
 	weir_staging *staging;
@@ -228,10 +229,10 @@ Test(dump_area, one_that_is_destroyed_while_it_is_looked_at_goes_with_the_look)
 	area = weiri_registered_object(entry);
 	scope = weiri_scope_enter(weiri_record_get());
 	cr_assert_eq(weir_staging_destroy(staging, NULL), WEIR_OK);
-	cr_expect_neq(weiri_load_relaxed(&memory.outstanding), (size_t)0, "somebody looks at it");
+	cr_expect_neq(weiri_load_relaxed(&memory.outstanding), (size_t)0, "the dump still looks at it");
 	cr_expect_str_eq(area->name, "held");
 	part = part_dumped("held");
-	cr_expect_str_eq(part, "", "it is not found any more");
+	cr_expect_str_eq(part, "", "a later dump does not find the area");
 	free(part);
 	cr_expect_eq(weiri_registry_let_go(entry), 1);
 	weiri_scope_leave(&scope);

@@ -92,7 +92,10 @@ Test(elementwise, integers_wrap)
 
 Test(elementwise, floats_follow_ieee)
 {
-	/* In variables and by casts: some machines compute, and read constants, beyond the type. */
+	/*
+	 * The values pass through variables and casts, because some machines compute and read constants
+	 * with more precision than the type has.
+	 */
 	float tenth = 0.1F, three_tenths = 0.3F, f32 = (float)(tenth - three_tenths);
 	double first = 0.1, second = 0.2, f64 = (double)(first + second);
 
@@ -102,7 +105,10 @@ Test(elementwise, floats_follow_ieee)
 	expect_result(subtract, WEIR_F64, (double[]){1e300}, (double[]){-1e300}, (double[]){2e300}, 1);
 }
 
-/* The loops run in blocks: every length around a block's, and both ends of each. */
+/*
+ * The loops run in blocks, so every length around that of a block is tried, and both ends of each
+ * block.
+ */
 Test(elementwise, every_element_is_reached_once_at_every_length)
 {
 	enum { LONGEST = 200 };

@@ -1,13 +1,13 @@
 /*
- * test_errno_words.c - words for an errno, whichever strerror_r the C library declares: here POSIX's, as with musl; the library under
- * test has the other one.
+ * test_errno_words.c - the words for an errno, whichever strerror_r the C library declares. Here it
+ * is that of POSIX, as with musl. The library under test has the other one.
  */
 #undef _GNU_SOURCE
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
 #include <string.h>
 
-/* As POSIX allows it: a cancellation point. */
+/* A cancellation point, as POSIX allows it to be. */
 static int strerror_r_that_is_a_point(int reason, char room[], size_t size)
 {
 	pthread_testcancel();
@@ -74,6 +74,6 @@ Test(errno_words, are_no_cancellation_point_though_strerror_r_is_one)
 
 	cr_assert_eq(pthread_create(&thread, NULL, ask_when_cancelled, &came_back), 0);
 	cr_assert_eq(pthread_join(thread, &result), 0);
-	cr_expect(came_back, "it was cancelled inside of the call");
-	cr_expect(result == PTHREAD_CANCELED, "a point of its own ends it");
+	cr_expect(came_back, "the thread was cancelled inside of the call");
+	cr_expect(result == PTHREAD_CANCELED, "the thread's own cancellation point ends it");
 }

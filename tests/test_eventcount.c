@@ -62,7 +62,7 @@ Test(eventcount, a_waiter_whose_fence_was_refused_sleeps_briefly)
 	weiri_eventcount_init(&event);
 	key = weiri_eventcount_prepare(&event);
 	key.blind = 1;
-	/* Long before the deadline, as if woken. */
+	/* It returns long before the deadline, as if it was woken. */
 	cr_expect_eq(weiri_eventcount_wait(&event, key, weir_deadline_in(UINT64_C(100000000000))), WEIRI_PARK_WOKEN);
 }
 
@@ -71,12 +71,12 @@ struct shop {
 	struct weiri_eventcount event;
 	_Atomic(int) permits;
 	_Atomic(int) timeouts;
-	int rounds; /* permits to put or to take, per thread */
+	int rounds; /* the permits to put or to take, for each thread */
 };
 
 static int try_take(struct shop *shop)
 {
-	/* [relaxed] the CAS decides. */
+	/* [relaxed] the CAS decides */
 	int permits = weiri_load_relaxed(&shop->permits);
 
 	while (permits > 0) {
@@ -127,7 +127,10 @@ static void *produce(void *argument)
 	return NULL;
 }
 
-/* Each permit wakes one waiter; a wake-up that is lost leaves a consumer asleep beside a permit until its deadline. */
+/*
+ * Each permit wakes one waiter. A lost wake-up would leave a consumer asleep beside a permit until
+ * its deadline.
+ */
 static void trade(int pairs, int rounds)
 {
 	struct shop shop = {.rounds = rounds};
@@ -159,20 +162,24 @@ Test(eventcount, no_notify_is_missed_where_membarrier_is_refused)
 {
 	int before = weiri_load_relaxed(&weiri_fence_asymmetric);
 
-	/* As before setup, and for good on such a machine: notifiers run a fence of their own. */
+	/*
+	 * As it is before the setup, and for ever on such a machine: notifiers run a fence of their
+	 * own.
+	 */
 	weiri_store_relaxed(&weiri_fence_asymmetric, 0);
 	trade(2, 10000);
 	weiri_store_relaxed(&weiri_fence_asymmetric, before);
 }
 
 /*
- * A mailbox whose sender uses plain stores: only the fences of the eventcount keep "posted, then who waits" in order. (The
- * permits above are counted by read-modify-writes, which are fences themselves on some machines.)
+ * A mailbox whose sender uses plain stores. Only the fences of the eventcount keep the order: the
+ * sender posts first and then looks for waiters. (Read-modify-writes count the permits above, and
+ * these are fences themselves on some machines.)
  */
 struct mailbox {
 	struct weiri_eventcount event;
-	_Atomic(int) posted; /* the sender only */
-	_Atomic(int) taken;  /* the receiver only */
+	_Atomic(int) posted; /* written by the sender only */
+	_Atomic(int) taken;  /* written by the receiver only */
 	int rounds;
 };
 
@@ -185,7 +192,10 @@ static void *send_mail(void *argument)
 		/* [release] pairs with receive_mail(). */
 		weiri_store_release(&box->posted, i);
 		weiri_eventcount_notify(&box->event, 1);
-		/* A pause of changing length, so that the next letter comes at each point of the receiver's going to sleep. */
+		/*
+		 * The length of the pause changes, so that the next letter comes at every point while the
+		 * receiver falls asleep.
+		 */
 		while (weiri_load_acquire(&box->taken) != i && weir_now_ns() < deadline)
 			weiri_pause();
 		for (int pause = 0; pause < i % 97; pause++)
@@ -194,7 +204,7 @@ static void *send_mail(void *argument)
 	return NULL;
 }
 
-/* Returns the number of letters that came only with the deadline. */
+/* Returns the number of letters that arrived only at the deadline. */
 static int receive_mail(struct mailbox *box)
 {
 	int late = 0;
@@ -222,7 +232,7 @@ Test(eventcount, a_sender_that_only_stores_is_heard)
 	pthread_t sender;
 
 	weiri_eventcount_init(&box.event);
-	/* The light fence is a compiler barrier from here on, where the system has membarrier. */
+	/* From here on the light fence is a compiler barrier, if Linux has membarrier. */
 	weiri_fence_setup();
 	cr_assert_eq(pthread_create(&sender, NULL, send_mail, &box), 0);
 	cr_expect_eq(receive_mail(&box), 0, "a wake-up was lost");
@@ -252,7 +262,10 @@ Test(eventcount, notify_all_wakes_everybody)
 	while (weiri_load_relaxed(&shop.event.waiters) != WAITERS && weir_now_ns() < deadline)
 		weiri_pause();
 	cr_assert_eq(weiri_load_relaxed(&shop.event.waiters), WAITERS, "the waiters did not arrive");
-	/* A waiter that has announced itself may not have read its key yet, so one notify could come before it. */
+	/*
+	 * A waiter that has announced itself may not have read its key yet, so one notification could
+	 * come before it.
+	 */
 	while (weiri_load_relaxed(&shop.event.waiters) != 0 && weir_now_ns() < deadline)
 		weiri_eventcount_notify_all(&shop.event);
 	for (int i = 0; i < WAITERS; i++)

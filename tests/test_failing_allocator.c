@@ -1,5 +1,6 @@
 /*
- * test_failing_allocator.c - the allocator of the other tests finds each fault that it claims to find.
+ * test_failing_allocator.c - the allocator of the other tests finds each fault that it claims to
+ * find.
  */
 #include <criterion/criterion.h>
 
@@ -83,7 +84,10 @@ Test(failing_allocator, another_allocator_is_found)
 	cr_expect_str_eq(failing_allocator_verdict(&other), "a block was released to another allocator");
 }
 
-/* With a block of its own making: a sanitizer would stop the real thing before the allocator sees it. */
+/*
+ * The block is forged, because a sanitizer would stop a real second release before the allocator
+ * sees it.
+ */
 Test(failing_allocator, a_second_release_is_found)
 {
 	struct failing_allocator state = {0};
@@ -102,7 +106,8 @@ Test(failing_allocator, a_write_past_the_end_is_found)
 	char *memory = failing_allocate(&state, 13, 8);
 
 	cr_assert_not_null(memory);
-	memory[13] = 0; /* the allocator's own guard: no sanitizer sees it */
+	/* This is a guard of the allocator, which no sanitizer sees. */
+	memory[13] = 0;
 	failing_release(&state, memory, 13, 8);
 	cr_expect_str_eq(failing_allocator_verdict(&state), "a block was written past its end");
 }

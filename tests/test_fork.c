@@ -1,8 +1,9 @@
 /*
- * test_fork.c - what the child of a fork can do while the parent has other threads: docs/embedding.md, "Fork".
+ * test_fork.c - what the child of a fork can do although the parent has other threads:
+ * docs/embedding.md, "Fork".
  *
- * A child may not use the test framework: it checks with CHILD_CHECK, ends with _exit, and the parent judges. SIGALRM ends one that
- * hangs.
+ * A child may not use the test framework. It checks with CHILD_CHECK and ends with _exit, and the
+ * parent judges. SIGALRM ends a child that hangs.
  */
 #include <criterion/criterion.h>
 
@@ -37,7 +38,7 @@ enum { CHILD_SECONDS = 300, LARGE = 256 << 10 };
 
 static const uint64_t patience_ns = UINT64_C(100000000000);
 
-/* 0, or the line of the check that failed. */
+/* Returns 0, or the line of the check that failed. */
 typedef int child_body(void *context);
 
 #define CHILD_CHECK(condition) \
@@ -55,7 +56,7 @@ static _Noreturn void be_child(child_body *body, void *context, int verdict)
 	_exit(write(verdict, &line, sizeof(line)) == (ssize_t)sizeof(line) ? 0 : 1);
 }
 
-/* Forks, runs body in the child, and expects that all its checks held. */
+/* Forks, runs `body` in the child, and expects that all its checks held. */
 static void in_child(child_body *body, void *context)
 {
 	int pipe_ends[2], status = 0, line = -1;
@@ -67,7 +68,7 @@ static void in_child(child_body *body, void *context)
 	if (child == 0)
 		be_child(body, context, pipe_ends[1]);
 	(void)close(pipe_ends[1]);
-	cr_expect_eq(read(pipe_ends[0], &line, sizeof(line)), (ssize_t)sizeof(line), "the child gave no verdict");
+	cr_expect_eq(read(pipe_ends[0], &line, sizeof(line)), (ssize_t)sizeof(line), "the child returned no outcome");
 	(void)close(pipe_ends[0]);
 	cr_assert_eq(waitpid(child, &status, 0), child);
 	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child ended with status %d", status);
@@ -77,7 +78,8 @@ static void in_child(child_body *body, void *context)
 /* -- threads of the parent, which the child does not have -------------------------------------- */
 
 struct other {
-	void (*stand)(struct other *other); /* comes to where the thread stands during the fork, and calls stand_there() */
+	/* Goes to where the thread stands during the fork, and calls stand_there(). */
+	void (*stand)(struct other *other);
 	_Atomic(uint32_t) standing, go_on;
 	weir_var *var;
 	pthread_t thread;
@@ -210,11 +212,12 @@ static int ask_its_number(void *context)
 	return 0;
 }
 
-/* By it a dump names who waits. */
+/* A dump names the waiting threads by this number. */
 Test(fork, the_child_does_not_keep_the_number_of_the_thread_that_forked)
 {
 	uint32_t here = weiri_thread_id();
-	weir_var *var = variable(1); /* for what a thread does at a fork is arranged with its record */
+	/* A thread's preparation for a fork comes with its record. */
+	weir_var *var = variable(1);
 
 	cr_assert_eq(here, (uint32_t)gettid());
 	in_child(ask_its_number, &here);
@@ -263,7 +266,7 @@ static int see_pinned_freed(void *context)
 	return 0;
 }
 
-/* What is said of each stack of pinned objects: taken away. */
+/* Takes away the notes of all stacks of pinned objects. */
 static void take_notes(struct weiri_record *record, uint64_t notes[WEIRI_STACKS])
 {
 	for (size_t i = 0; i < WEIRI_STACKS; i++) {
@@ -301,7 +304,7 @@ Test(fork, what_was_pinned_for_a_section_of_a_thread_that_is_gone_is_freed)
 	for (int i = 0; i < 3; i++)
 		cr_expect_eq(weir_reclaim_flush(0), WEIR_DEADLINE_EXCEEDED);
 	in_child(see_pinned_freed, var);
-	/* As collectors that have pinned something, and not yet said for which section. */
+	/* As collectors that have pinned objects, and have not yet noted for which section. */
 	record = record_in_a_section();
 	take_notes(record, notes);
 	in_child(see_pinned_freed, var);
@@ -402,14 +405,14 @@ static int start_a_thread(void *context)
 	CHILD_CHECK(pthread_join(thread, &result) == 0);
 	CHILD_CHECK(result == context);
 	CHILD_CHECK(weir_reclaim_get_stats(&after) == WEIR_OK);
-	/* It took over the record of the thread that is gone. */
+	/* The thread took over the record of the ended thread. */
 	CHILD_CHECK(after.threads == before.threads);
 	return 0;
 }
 
 /*
- * ThreadSanitizer ends a child that starts a thread. With die_after_fork=0 it lets it try, and then stumbles over the new thread, which
- * may have the id of one that is gone.
+ * ThreadSanitizer ends a child that starts a thread. With die_after_fork=0 it lets the child try,
+ * and then fails at the new thread, which may have the id of an ended one.
  */
 Test(fork, the_child_may_start_threads)
 {
@@ -474,14 +477,14 @@ Test(fork, a_collection_of_a_thread_that_is_gone_is_over)
 	weir_var *var = variable(1);
 
 	start(&other);
-	cr_expect_eq(weir_reclaim_flush(0), WEIR_DEADLINE_EXCEEDED, "in the parent it is not");
+	cr_expect_eq(weir_reclaim_flush(0), WEIR_DEADLINE_EXCEEDED, "in the parent the collection is not over");
 	in_child(collect_beside_nobody, var);
 	finish(&other);
 	weir_var_destroy(var, NULL);
 	expect_nothing_left();
 }
 
-/* As a collector that has taken the stacks and not yet said how much was on them. */
+/* As a collector that has taken the stacks, and has not yet noted how much was on them. */
 static void stand_with_a_taken_stack(struct other *other)
 {
 	struct weiri_record *record = weiri_record_get();
@@ -605,7 +608,10 @@ Test(fork, queues_in_which_nobody_waited_come_along)
 	expect_nothing_left();
 }
 
-/* Makes queues, looks at all of them, and destroys its own, again and again. 0: something failed. */
+/*
+ * Makes queues, dumps all of them, and destroys its own, again and again. Returns 0 if something
+ * failed.
+ */
 static int make_and_dump(int null)
 {
 	struct weir_queue_options options = {WEIR_QUEUE_OPTIONS_INIT, .capacity = 2, .name = "passing"};
@@ -642,7 +648,9 @@ static int dump_here(void *context)
 	return 0;
 }
 
-/* Wherever the other thread is: in the registry, with a queue in its hand, or in between. */
+/*
+ * The other thread may stand anywhere: in the registry, with a queue in its hands, or in between.
+ */
 Test(fork, the_registry_of_queues_comes_along)
 {
 	struct dumping dumping = {.null = open("/dev/null", O_WRONLY | O_CLOEXEC)};

@@ -1,5 +1,5 @@
 /*
- * test_gate.c - entering, closing, and waiting for those inside.
+ * test_gate.c - entering a gate, closing it, and waiting for the threads inside.
  */
 #include <criterion/criterion.h>
 
@@ -35,7 +35,7 @@ Test(gate, an_empty_gate_is_drained_when_it_is_closed)
 
 struct house {
 	struct weiri_gate gate;
-	int rooms[VISITORS]; /* plain: who waits for the gate sees them all */
+	int rooms[VISITORS]; /* plain: the thread that waits for the gate sees them all */
 };
 
 struct visitor {
@@ -56,7 +56,10 @@ static void *visit(void *context)
 	return NULL;
 }
 
-/* The visitors enter before they start, so none comes too late; the owner frees the house as soon as all have left. */
+/*
+ * The visitors enter before they start, so none comes too late. The owner frees the house as soon
+ * as all have left.
+ */
 static void *stay_once(void *context)
 {
 	struct visitor *visitor = context;
@@ -79,7 +82,7 @@ Test(gate, who_waits_sees_what_all_did_inside)
 	}
 	(void)weiri_gate_close(&house.gate);
 	weiri_gate_wait(&house.gate);
-	/* Nobody is inside any more, though the threads may still run. */
+	/* No thread is inside any more, though the threads may still run. */
 	for (int i = 0; i < VISITORS; i++) {
 		int rooms = house.rooms[i];
 

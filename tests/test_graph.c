@@ -106,7 +106,7 @@ Test(graph, generated_names_avoid_those_that_are_taken)
 	weir_graph *graph = kit_graph();
 	char name[32];
 
-	/* The ids to come, taken as names. */
+	/* Takes the coming ids as names. */
 	for (int i = 0; i < 20; i++) {
 		(void)snprintf(name, sizeof(name), "no_op_%d", 20 + i);
 		(void)no_op(graph, name);
@@ -178,7 +178,7 @@ Test(graph, control_edges_that_close_a_cycle_are_refused_with_their_names)
 	weir_error error;
 
 	cr_expect_eq(weir_graph_add_control(graph, a, a, &error), WEIR_INVALID_ARGUMENT);
-	cr_expect_eq(weir_graph_add_control(graph, c, a, &error), WEIR_OK, "an edge to an older node is no cycle");
+	cr_expect_eq(weir_graph_add_control(graph, c, a, &error), WEIR_OK, "an edge to an older node makes no cycle");
 	cr_expect_eq(weir_graph_add_control(graph, a, b, &error), WEIR_OK);
 	cr_expect_eq(weir_graph_add_control(graph, a, b, &error), WEIR_OK, "the same edge again");
 	cr_expect_eq(weir_graph_add_control(graph, b, c, &error), WEIR_INVALID_ARGUMENT);
@@ -264,7 +264,10 @@ Test(graph, a_long_chain_of_backward_edges_is_searched_without_recursion)
 
 	for (int i = 0; i < LENGTH; i++) {
 		newer = no_op(graph, NULL);
-		/* Only the first is backward: from then on each is checked. Not all, which would take quadratic time. */
+		/*
+		 * Only the first edge goes backward. From then on each edge is checked. Checking all of
+		 * them would take quadratic time.
+		 */
 		if (i == 0)
 			cr_assert_eq(weir_graph_add_control(graph, newer, first, NULL), WEIR_OK);
 		else if (i % 200 == 0)
@@ -333,7 +336,7 @@ Test(graph, a_constant_keeps_its_tensor_and_gives_it_back)
 	cr_assert_eq(weir_op_constant(graph, "c", value, &out, NULL), WEIR_OK);
 	cr_expect_eq(weir_op_constant(graph, "c", value, &out, NULL), WEIR_ALREADY_EXISTS);
 	weir_tensor_release(value);
-	/* Under ASan a reference too few or too many shows here. */
+	/* AddressSanitizer shows a reference too few or too many here. */
 	cr_assert_eq(weir_graph_destroy(graph, NULL), WEIR_OK);
 }
 

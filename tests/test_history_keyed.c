@@ -1,6 +1,6 @@
 /*
- * test_history_keyed.c - models of maps, joins and names, and judging each key alone: on histories made by plain sequential structures,
- * spoilt ones, and planted faults.
+ * test_history_keyed.c - models of maps, joins and names, and judging each key alone: on histories
+ * of plain sequential structures, on spoilt ones, and on planted faults.
  */
 #include "history_kit.h"
 
@@ -29,7 +29,7 @@ struct world {
 	size_t ready_count;
 	uint64_t index, closed;
 	uint64_t object[KEYS];
-	uint64_t value; /* the next one */
+	uint64_t value; /* the next value */
 };
 
 struct step {
@@ -167,7 +167,7 @@ static void join_insert(struct kit_dice *dice, struct world *world, struct step 
 	world->index += (uint64_t)is_new;
 }
 
-/* The one that leaves next. */
+/* The tuple that leaves next. */
 static size_t first_ready(const struct world *world)
 {
 	size_t best = 0;
@@ -250,13 +250,13 @@ static void names_random(struct kit_dice *dice, struct world *world, struct step
 	}
 }
 
-/* -- each key alone, against the whole --------------------------------------------------------- */
+/* -- each key alone, compared with the whole history ------------------------------------------- */
 
 struct structure {
 	void (*random)(struct kit_dice *dice, struct world *world, struct step *step);
 	const struct history_model *model;
 	const void *whole, *alone;
-	int exact; /* each key alone is all there is */
+	int exact; /* judging each key alone is exact */
 };
 
 static const struct structure map = {map_random, &history_model_map, &map_whole, &map_alone, 0},
@@ -278,7 +278,7 @@ static void make(struct kit_dice *dice, const struct structure *structure, struc
 	}
 }
 
-/* Two operations trade a value, one answers otherwise or is moved in time. */
+/* Two operations trade a value, or one gets another answer or another time. */
 static void spoil(struct kit_dice *dice, struct history *history)
 {
 	struct history_op *op = kit_any(dice, history), *other = kit_any(dice, history);
@@ -357,7 +357,7 @@ Test(history_keyed, names_as_a_whole_and_one_by_one_are_the_same)
 
 /* -- planted faults ---------------------------------------------------------------------------- */
 
-/* One behind the other. */
+/* Adds an operation after the last one. */
 static void add(struct history *history, uint16_t kind, uint64_t argument, enum history_answer answer,
                 const struct history_part *parts, size_t count)
 {
@@ -375,7 +375,7 @@ static void add(struct history *history, uint16_t kind, uint64_t argument, enum 
 	add(history, kind, argument, answer, (const struct history_part[]){__VA_ARGS__}, \
 	    sizeof((const struct history_part[]){__VA_ARGS__}) / sizeof(struct history_part))
 
-/* Key, component, value. */
+/* A part with its key, component and value. */
 static struct history_part part(uint64_t key, uint64_t component, uint64_t value)
 {
 	return (struct history_part){key, component, HISTORY_NONE, value};
@@ -386,7 +386,10 @@ static struct history_part taken(uint64_t key, uint64_t component, uint64_t inde
 	return (struct history_part){key, component, index, value};
 }
 
-/* Found as a whole; and `by_key`, by its key alone, which is `key`. */
+/*
+ * The violation is found in the whole history. With `by_key` it is also found in the history of
+ * `key` alone.
+ */
 static void expect_violated(struct history *history, const struct structure *structure, int by_key, uint64_t key)
 {
 	struct history_finding finding = {.what = ""};
@@ -398,7 +401,7 @@ static void expect_violated(struct history *history, const struct structure *str
 		cr_expect_str_eq(finding.pattern, "object");
 		cr_expect_eq(finding.object, key);
 		cr_expect_eq(finding.witnesses, 1);
-		cr_expect_eq(finding.witness[0], history->count - 1, "the last one does not fit");
+		cr_expect_eq(finding.witness[0], history->count - 1, "the last operation does not fit");
 	}
 	history_fini(history);
 	history_init(history);
@@ -410,7 +413,7 @@ Test(history_keyed, a_map_that_does_wrong_is_found)
 	struct history h;
 
 	history_init(&h);
-	/* Another key's component came out. */
+	/* A component of another key came out. */
 	ADD(&h, HISTORY_MAP_PUT, none, HISTORY_DONE, part(1, 0, 10), part(1, 1, 11));
 	ADD(&h, HISTORY_MAP_PUT, none, HISTORY_DONE, part(2, 0, 20), part(2, 1, 21));
 	ADD(&h, HISTORY_MAP_GET, none, HISTORY_DONE, part(1, 0, 10), part(1, 1, 21));
@@ -420,7 +423,7 @@ Test(history_keyed, a_map_that_does_wrong_is_found)
 	ADD(&h, HISTORY_MAP_GET, none, HISTORY_DONE, part(1, 0, 10));
 	ADD(&h, HISTORY_MAP_GET, none, HISTORY_DONE, part(1, 0, 10), part(1, 1, 11));
 	expect_violated(&h, &map, 1, 1);
-	/* One that is not complete gave what it had. */
+	/* An incomplete tuple gave what it had. */
 	ADD(&h, HISTORY_MAP_PUT, none, HISTORY_DONE, part(1, 0, 10));
 	ADD(&h, HISTORY_MAP_PEEK, none, HISTORY_DONE, part(1, 0, 10));
 	expect_violated(&h, &map, 1, 1);
@@ -433,7 +436,7 @@ Test(history_keyed, a_map_that_does_wrong_is_found)
 	add(&h, HISTORY_MAP_GET_ANY, ALL, HISTORY_NOT_NOW, NULL, 0);
 	cr_assert_eq(h.op[1].parts, 0);
 	expect_violated(&h, &map, 1, 1);
-	/* Cleared, and still there. */
+	/* A tuple was cleared and is still there. */
 	ADD(&h, HISTORY_MAP_PUT, none, HISTORY_DONE, part(1, 0, 10), part(1, 1, 11));
 	add(&h, HISTORY_MAP_CLEAR, none, HISTORY_DONE, NULL, 0);
 	ADD(&h, HISTORY_MAP_PEEK, none, HISTORY_DONE, part(1, 1, 11));
@@ -446,24 +449,24 @@ Test(history_keyed, a_map_whose_keys_do_wrong_together_is_found)
 	struct history h;
 
 	history_init(&h);
-	/* Three keys where two are the bound. */
+	/* There are three keys, and the bound is two. */
 	for (uint64_t key = 0; key < 3; key++)
 		ADD(&h, HISTORY_MAP_PUT, none, HISTORY_DONE, part(key, 0, 10 * key + 1), part(key, 1, 10 * key + 2));
 	expect_violated(&h, &map, 0, 0);
-	/* Refused, with room. */
+	/* A put was refused although there was room. */
 	ADD(&h, HISTORY_MAP_PUT, none, HISTORY_DONE, part(1, 0, 10), part(1, 1, 11));
 	ADD(&h, HISTORY_MAP_PUT, none, HISTORY_NOT_NOW, part(2, 0, 20), part(2, 1, 21));
 	expect_violated(&h, &map, 0, 0);
-	/* Six components where five are the bound. */
+	/* There are six components, and the bound is five. */
 	for (uint64_t key = 0; key < 6; key++)
 		ADD(&h, HISTORY_MAP_PUT, none, HISTORY_DONE, part(key, 0, 10 + key));
 	expect_violated(&h, &map, 0, 0);
-	/* Not the smallest. */
+	/* The smallest key did not come out. */
 	ADD(&h, HISTORY_MAP_PUT, none, HISTORY_DONE, part(1, 0, 10), part(1, 1, 11));
 	ADD(&h, HISTORY_MAP_PUT, none, HISTORY_DONE, part(2, 0, 20), part(2, 1, 21));
 	ADD(&h, HISTORY_MAP_GET_ANY, ALL, HISTORY_DONE, part(2, 0, 20), part(2, 1, 21));
 	expect_violated(&h, &map, 0, 0);
-	/* A look that saw half of a put. */
+	/* A look saw half of a put. */
 	ADD(&h, HISTORY_MAP_PUT, none, HISTORY_DONE, part(1, 0, 10), part(1, 1, 11));
 	add(&h, HISTORY_MAP_LOOK, UINT64_C(1) << 32 | 1, HISTORY_DONE, NULL, 0);
 	expect_violated(&h, &map, 0, 0);
@@ -475,24 +478,24 @@ Test(history_keyed, a_join_that_does_wrong_is_found)
 	struct history h;
 
 	history_init(&h);
-	/* Another key's component. */
+	/* A component of another key came out. */
 	ADD(&h, HISTORY_JOIN_INSERT, none, HISTORY_DONE, part(1, 0, 10), part(2, 0, 20));
 	ADD(&h, HISTORY_JOIN_INSERT, none, HISTORY_DONE, part(1, 1, 11), part(2, 1, 21));
 	ADD(&h, HISTORY_JOIN_TAKE, 1, HISTORY_DONE, taken(1, 0, 0, 10), taken(1, 1, 0, 21));
 	expect_violated(&h, &join, 1, 1);
-	/* Twice. */
+	/* A tuple came out twice. */
 	ADD(&h, HISTORY_JOIN_INSERT, none, HISTORY_DONE, part(1, 0, 10));
 	ADD(&h, HISTORY_JOIN_INSERT, none, HISTORY_DONE, part(1, 1, 11));
 	ADD(&h, HISTORY_JOIN_TAKE, 1, HISTORY_DONE, taken(1, 0, 0, 10), taken(1, 1, 0, 11));
 	ADD(&h, HISTORY_JOIN_TAKE, 1, HISTORY_DONE, taken(1, 0, 0, 10), taken(1, 1, 0, 11));
 	expect_violated(&h, &join, 1, 1);
-	/* What a refused insert brought is there. */
+	/* A part of a refused insert is there. */
 	ADD(&h, HISTORY_JOIN_INSERT, none, HISTORY_DONE, part(1, 0, 10));
 	ADD(&h, HISTORY_JOIN_INSERT, none, HISTORY_DONE, part(2, 1, 21));
 	ADD(&h, HISTORY_JOIN_INSERT, none, HISTORY_REFUSED, part(2, 0, 20), part(1, 0, 12));
 	ADD(&h, HISTORY_JOIN_TAKE, 1, HISTORY_DONE, taken(2, 0, 1, 20), taken(2, 1, 1, 21));
 	expect_violated(&h, &join, 1, 2);
-	/* Dropped by a close, and still there. */
+	/* A close dropped a tuple that is still there. */
 	ADD(&h, HISTORY_JOIN_INSERT, none, HISTORY_DONE, part(1, 0, 10));
 	add(&h, HISTORY_JOIN_CLOSE, HISTORY_JOIN_CANCELLED, HISTORY_DONE, NULL, 0);
 	ADD(&h, HISTORY_JOIN_INSERT, none, HISTORY_DONE, part(1, 1, 11));
@@ -505,27 +508,27 @@ Test(history_keyed, a_join_whose_keys_do_wrong_together_is_found)
 	struct history h;
 
 	history_init(&h);
-	/* The later index first. */
+	/* The tuple with the later index came out first. */
 	ADD(&h, HISTORY_JOIN_INSERT, none, HISTORY_DONE, part(1, 0, 10));
 	ADD(&h, HISTORY_JOIN_INSERT, none, HISTORY_DONE, part(2, 0, 20));
 	ADD(&h, HISTORY_JOIN_INSERT, none, HISTORY_DONE, part(2, 1, 21), part(1, 1, 11));
 	ADD(&h, HISTORY_JOIN_TAKE, 1, HISTORY_DONE, taken(2, 0, 1, 20), taken(2, 1, 1, 21));
 	expect_violated(&h, &join, 0, 0);
-	/* Another index than its insert had. */
+	/* A tuple came out with another index than its insert had. */
 	ADD(&h, HISTORY_JOIN_INSERT, none, HISTORY_DONE, part(1, 0, 10));
 	ADD(&h, HISTORY_JOIN_INSERT, none, HISTORY_DONE, part(1, 1, 11));
 	ADD(&h, HISTORY_JOIN_TAKE, 1, HISTORY_DONE, taken(1, 0, 1, 10), taken(1, 1, 1, 11));
 	expect_violated(&h, &join, 0, 0);
-	/* A look between two keys of one insert. */
+	/* A look came between two keys of one insert. */
 	ADD(&h, HISTORY_JOIN_INSERT, none, HISTORY_DONE, part(1, 0, 10), part(2, 0, 20));
 	add(&h, HISTORY_JOIN_LOOK, 1, HISTORY_DONE, NULL, 0);
 	expect_violated(&h, &join, 0, 0);
-	/* Fewer than were asked for. */
+	/* A batch has fewer tuples than were asked for. */
 	ADD(&h, HISTORY_JOIN_INSERT, none, HISTORY_DONE, part(1, 0, 10));
 	ADD(&h, HISTORY_JOIN_INSERT, none, HISTORY_DONE, part(1, 1, 11));
 	ADD(&h, HISTORY_JOIN_TAKE, 2, HISTORY_DONE, taken(1, 0, 0, 10), taken(1, 1, 0, 11));
 	expect_violated(&h, &join, 0, 0);
-	/* "There will not be so many", but there may. */
+	/* A take was told that there will not be so many, but there may be. */
 	ADD(&h, HISTORY_JOIN_INSERT, none, HISTORY_DONE, part(1, 0, 10));
 	add(&h, HISTORY_JOIN_CLOSE, HISTORY_JOIN_DRAINS, HISTORY_DONE, NULL, 0);
 	add(&h, HISTORY_JOIN_TAKE, 1, HISTORY_CLOSED, NULL, 0);
@@ -538,21 +541,21 @@ Test(history_keyed, names_that_do_wrong_are_found)
 	struct history h;
 
 	history_init(&h);
-	/* Two objects under one name. */
+	/* Two objects have one name. */
 	ADD(&h, HISTORY_NAME_ADD, none, HISTORY_DONE, part(1, 0, 10));
 	ADD(&h, HISTORY_NAME_CREATE, 11, HISTORY_DONE, part(1, 0, 11));
 	expect_violated(&h, &names, 1, 1);
-	/* Found after its removal. */
+	/* An object was found after its removal. */
 	ADD(&h, HISTORY_NAME_ADD, none, HISTORY_DONE, part(1, 0, 10));
 	ADD(&h, HISTORY_NAME_REMOVE, none, HISTORY_DONE, part(1, 0, none));
 	ADD(&h, HISTORY_NAME_FIND, none, HISTORY_DONE, part(1, 0, 10));
 	expect_violated(&h, &names, 1, 1);
-	/* Removed twice. */
+	/* An object was removed twice. */
 	ADD(&h, HISTORY_NAME_CREATE, 10, HISTORY_DONE, part(1, 0, 10));
 	ADD(&h, HISTORY_NAME_REMOVE, none, HISTORY_DONE, part(1, 0, none));
 	ADD(&h, HISTORY_NAME_REMOVE, none, HISTORY_DONE, part(1, 0, none));
 	expect_violated(&h, &names, 1, 1);
-	/* Not found, though it was there all the time. */
+	/* An object was not found although it was there all the time. */
 	ADD(&h, HISTORY_NAME_ADD, none, HISTORY_DONE, part(2, 0, 10));
 	ADD(&h, HISTORY_NAME_ADD, none, HISTORY_REFUSED, part(2, 0, 11));
 	ADD(&h, HISTORY_NAME_FIND, none, HISTORY_REFUSED, part(2, 0, none));
@@ -569,7 +572,9 @@ static int fails_for_names(const struct history *history, void *context)
 	return judge_each(&names, history, &finding) == HISTORY_VIOLATED;
 }
 
-/* The failing name's operations, without those that changed nothing and do not matter. */
+/*
+ * The operations on the failing name remain, without those that changed nothing and do not matter.
+ */
 Test(history_keyed, a_failure_is_projected_shrunk_and_printed)
 {
 	const uint64_t none = HISTORY_NONE;
@@ -606,5 +611,6 @@ Test(history_keyed, without_a_budget_nothing_is_decided)
 	ADD(&h, HISTORY_NAME_ADD, HISTORY_NONE, HISTORY_DONE, part(1, 0, 10));
 	cr_expect_eq(history_check_each(&h, &history_model_names, NULL, 0, &finding), HISTORY_UNDECIDED);
 	history_fini(&h);
-	cr_expect_eq(history_check_each(&h, &history_model_names, NULL, 0, &finding), HISTORY_HOLDS, "nothing is fine");
+	cr_expect_eq(history_check_each(&h, &history_model_names, NULL, 0, &finding), HISTORY_HOLDS,
+	             "an empty history holds");
 }

@@ -1,6 +1,6 @@
 /*
- * test_history_queue.c - the checkers of queues, pools and priority queues: against the general one, and on planted
- * faults.
+ * test_history_queue.c - the checkers of queues, pools and priority queues, compared with the
+ * general checker and on planted faults.
  */
 #include "history_kit.h"
 
@@ -14,15 +14,15 @@ struct setting {
 	enum shape shape;
 	struct history_bounds bounds;
 	enum history_equals equals;
-	uint64_t keys; /* priority: how many there are */
+	uint64_t keys; /* priority: the number of keys */
 	int tell_full; /* puts may answer "full" */
 	uint64_t puts; /* of 8 operations */
-	int exact;     /* the fast checker is */
+	int exact;     /* the fast checker is exact */
 };
 
 /* -- making histories -------------------------------------------------------------------------- */
 
-/* The sequential structure, in its plainest form. */
+/* The sequential structure in its plainest form. */
 struct store {
 	size_t count;
 	struct history_op item[KIT_MOST_OPS];
@@ -94,7 +94,7 @@ static void spoil(struct kit_dice *dice, struct history *history)
 	uint64_t result = op->result;
 
 	switch (kit_below(dice, 6)) {
-	case 0: /* two takes trade what they got */
+	case 0: /* two takes trade their values */
 	case 1:
 		if (op->kind == HISTORY_TAKE && other->kind == HISTORY_TAKE) {
 			op->result = other->result;
@@ -102,20 +102,20 @@ static void spoil(struct kit_dice *dice, struct history *history)
 			return;
 		}
 		break;
-	case 2: /* one got nothing */
+	case 2: /* one take got nothing */
 		if (op->kind == HISTORY_TAKE) {
 			op->kind = HISTORY_TAKE_EMPTY;
 			return;
 		}
 		break;
-	case 3: /* nothing turns into something */
+	case 3: /* a take that got nothing gets a value */
 		if (op->kind == HISTORY_TAKE_EMPTY && other->kind == HISTORY_PUT) {
 			op->kind = HISTORY_TAKE;
 			op->result = other->argument;
 			return;
 		}
 		break;
-	case 4: /* what was refused went in */
+	case 4: /* a refused put went in */
 		if (op->kind == HISTORY_PUT_FULL) {
 			op->kind = HISTORY_PUT;
 			return;
@@ -126,7 +126,7 @@ static void spoil(struct kit_dice *dice, struct history *history)
 	kit_move(dice, history, 1 + kit_below(dice, 40));
 }
 
-/* -- fast against general ---------------------------------------------------------------------- */
+/* -- the fast checker compared with the general one -------------------------------------------- */
 
 static enum history_verdict check_fast(const struct setting *setting, const struct history *history,
                                        struct history_finding *finding)
@@ -151,7 +151,7 @@ static enum history_verdict check_all(const struct setting *setting, const struc
 	}
 }
 
-/* What times say, as sets. */
+/* The order of the times, as sets. */
 static void set_before(struct history *history, uint64_t before[])
 {
 	for (size_t i = 0; i < history->count; i++) {
@@ -162,7 +162,7 @@ static void set_before(struct history *history, uint64_t before[])
 	history->before = before;
 }
 
-/* Both verdicts of many histories, a third of them not spoilt at all. */
+/* Compares both verdicts on many histories, a third of which are not spoilt. */
 static void compare(const struct setting *setting, uint64_t seed, unsigned rounds)
 {
 	struct kit_dice dice = {seed};
@@ -255,12 +255,12 @@ Test(history_queue, priority_with_equals_in_order_agrees_with_the_general_checke
 	compare(&setting, 12, 20000);
 }
 
-/* -- planted faults, each found by its name ---------------------------------------------------- */
+/* -- planted faults: the checker names each of them -------------------------------------------- */
 
 struct line {
 	uint64_t called, returned;
 	enum history_kind kind;
-	uint64_t number; /* put: the value; take: what came out */
+	uint64_t number; /* put: the value; take: the value that came out */
 	uint64_t key;
 };
 
@@ -301,7 +301,7 @@ Test(history_queue, each_fault_of_a_queue_is_named)
 	CHECK_PATTERN(&fifo, "order", {0, 1, HISTORY_PUT, 1, 0}, {2, 3, HISTORY_PUT, 2, 0}, {4, 5, HISTORY_TAKE, 2, 0},
 	              {6, 7, HISTORY_TAKE, 1, 0});
 	CHECK_PATTERN(&fifo, "order", {0, 1, HISTORY_PUT, 1, 0}, {2, 3, HISTORY_PUT, 2, 0}, {4, 5, HISTORY_TAKE, 2, 0});
-	/* Covered by two values that take turns. */
+	/* Two values that take turns cover the time. */
 	CHECK_PATTERN(&fifo, "empty", {0, 1, HISTORY_PUT, 1, 0}, {2, 9, HISTORY_TAKE_EMPTY, 0, 0},
 	              {3, 4, HISTORY_PUT, 2, 0}, {5, 6, HISTORY_TAKE, 1, 0}, {10, 11, HISTORY_TAKE, 2, 0});
 	CHECK_PATTERN(&fifo, "full", {0, 1, HISTORY_PUT, 1, 0}, {2, 3, HISTORY_PUT_FULL, 2, 0});
@@ -339,13 +339,13 @@ Test(history_queue, each_fault_of_a_priority_queue_is_named)
 	struct setting queue = {.shape = PRIORITY, .equals = HISTORY_EQUALS_FIFO};
 
 	CHECK_PATTERN(&queue, "urgent", {0, 1, HISTORY_PUT, 1, 10}, {2, 3, HISTORY_PUT, 2, 5}, {4, 5, HISTORY_TAKE, 1, 0});
-	/* Negative keys come first. */
+	/* Negative keys come before positive ones. */
 	CHECK_PATTERN(&queue, "urgent", {0, 1, HISTORY_PUT, 1, 10}, {2, 3, HISTORY_PUT, 2, (uint64_t)INT64_C(-5)},
 	              {4, 5, HISTORY_TAKE, 1, 0});
 	CHECK_PATTERN(&queue, "order", {0, 1, HISTORY_PUT, 1, 5}, {2, 3, HISTORY_PUT, 2, 5}, {4, 5, HISTORY_TAKE, 2, 0},
 	              {6, 7, HISTORY_TAKE, 1, 0});
 	CHECK_PATTERN(&queue, "empty", {0, 1, HISTORY_PUT, 1, 5}, {2, 3, HISTORY_TAKE_EMPTY, 0, 0});
-	/* No single smaller key is inside all the time, but two take turns. */
+	/* No single smaller key is inside all the time, but two smaller keys take turns. */
 	CHECK_PATTERN(&queue, "urgent", {0, 1, HISTORY_PUT, 9, 9}, {0, 1, HISTORY_PUT, 1, 1}, {2, 9, HISTORY_TAKE, 9, 0},
 	              {3, 4, HISTORY_PUT, 2, 2}, {5, 6, HISTORY_TAKE, 1, 0}, {10, 11, HISTORY_TAKE, 2, 0});
 }
@@ -359,7 +359,7 @@ Test(history_queue, what_is_no_history_is_refused)
 	struct history_op unknown = {.called = 1, .returned = 2, .kind = HISTORY_READ};
 
 	history_init(&history);
-	cr_assert(history_check_fifo(&history, &none, &finding) == HISTORY_HOLDS, "nothing at all holds");
+	cr_assert(history_check_fifo(&history, &none, &finding) == HISTORY_HOLDS, "an empty history holds");
 	cr_assert(history_add(&history, &backwards, NULL));
 	cr_assert(history_check_fifo(&history, &none, &finding) == HISTORY_MALFORMED);
 	history.op[0] = unknown;

@@ -1,5 +1,6 @@
 /*
- * test_history_tools.c - recording, shrinking and printing of histories, and the rest of the general checker.
+ * test_history_tools.c - recording, shrinking and printing of histories, and the rest of the
+ * general checker.
  */
 #include "history_kit.h"
 
@@ -18,7 +19,10 @@ struct worker {
 	pthread_t thread;
 };
 
-/* fetch_add on one counter is a register whose versions are its values: each version is seen by who made the next. */
+/*
+ * fetch_add on one counter is a register whose versions are its values. The thread that makes the
+ * next version has seen the last.
+ */
 static void *work(void *argument)
 {
 	struct worker *worker = argument;
@@ -55,7 +59,7 @@ static void record(enum history_clock clock)
 	cr_assert(history.count == THREADS * EACH && history.part_count == THREADS * EACH);
 	cr_assert(history_check_register(&history, 1, &finding) == HISTORY_HOLDS, "%s", finding.what);
 	cr_assert(history_check_serial(&history, 1, NULL, &finding) == HISTORY_HOLDS, "%s", finding.what);
-	/* And it is a check: the last write moved ahead of all others is found. */
+	/* The check can fail: it finds that the last write was moved ahead of all others. */
 	history.op[history.count - 1].called = history.op[history.count - 1].returned = 0;
 	cr_assert(history_check_register(&history, 1, &finding) == HISTORY_VIOLATED);
 	history_fini(&history);
@@ -89,7 +93,8 @@ Test(history_tools, a_log_that_is_full_counts_what_it_lost)
 	history_init(&history);
 	cr_assert(history_recorder_collect(recorder, &history) && history.count == 1);
 	history_note(log, HISTORY_PUT, 2, HISTORY_NONE, 3, 4);
-	cr_assert(log->lost == 1 && !history_recorder_collect(recorder, &history), "what was lost must not be judged");
+	cr_assert(log->lost == 1 && !history_recorder_collect(recorder, &history),
+	          "a history with lost operations must not be judged");
 	history_recorder_reset(recorder);
 	cr_assert(log->lost == 0 && log->count == 0);
 	history_fini(&history);
@@ -112,7 +117,10 @@ static void add(struct history *history, uint32_t thread, uint64_t called, uint6
 	cr_assert(history_add(history, &op, NULL));
 }
 
-/* A user's own structure: a stack. state: the number of values, then the values. */
+/*
+ * A structure of the user's own: a stack. The state is the number of values, followed by the
+ * values.
+ */
 static size_t stack_size(const struct history *history, const void *context)
 {
 	(void)context;
@@ -163,7 +171,10 @@ Test(history_tools, a_model_of_ones_own_is_judged)
 	history_fini(&history);
 }
 
-/* Two threads, each with a put and then a take, and nothing known across: no times say that, as one of two intervals ends first. */
+/*
+ * Two threads each make a put and then a take, and nothing is known across threads. No times can
+ * express that, because one of two intervals ends first.
+ */
 Test(history_tools, sets_order_what_no_times_could)
 {
 	struct history history;
@@ -188,7 +199,7 @@ Test(history_tools, sets_order_what_no_times_could)
 	before[2] = 1; /* 1 goes in first, so it comes out first */
 	before[3] = 6;
 	cr_assert(history_check_general(&history, &history_model_fifo, &none, 1000, order, &finding) == HISTORY_VIOLATED);
-	before[1] = 8; /* each waits for the other */
+	before[1] = 8; /* each operation waits for the other */
 	cr_assert(history_check_general(&history, &history_model_fifo, &none, 1000, order, &finding) == HISTORY_VIOLATED);
 	history.before = NULL;
 	history_fini(&history);
@@ -214,7 +225,7 @@ Test(history_tools, after_a_close_returned_nothing_goes_in)
 	add(&history, 1, 10, 11, HISTORY_TAKE, 2);
 	add(&history, 1, 12, 13, HISTORY_TAKE_ENDED, 0);
 	add(&history, 0, 14, 15, HISTORY_PUT_CLOSED, 3);
-	cr_assert(judge(&history, 1) == HISTORY_HOLDS, "one that was called before may find its room later");
+	cr_assert(judge(&history, 1) == HISTORY_HOLDS, "a put that was called before may find room later");
 	history.op[3].called = 4;
 	cr_assert(judge(&history, 0) == HISTORY_VIOLATED, "called after the close had returned");
 	history.op[3].called = 2;
@@ -224,7 +235,7 @@ Test(history_tools, after_a_close_returned_nothing_goes_in)
 	history.op[4].kind = HISTORY_TAKE_ENDED;
 	history.op[5].kind = HISTORY_TAKE;
 	history.op[5].argument = 2;
-	cr_assert(judge(&history, 0) == HISTORY_VIOLATED, "what was put is still inside");
+	cr_assert(judge(&history, 0) == HISTORY_VIOLATED, "the value is still inside");
 	history_fini(&history);
 }
 
@@ -243,7 +254,7 @@ Test(history_tools, a_close_that_cancels_empties)
 	history.op[1].argument = HISTORY_CANCELS;
 	cr_assert(judge(&history, 0) == HISTORY_HOLDS);
 	history.op[3].called = history.op[3].returned = 6;
-	cr_assert(judge(&history, 0) == HISTORY_VIOLATED, "it was closed by then");
+	cr_assert(judge(&history, 0) == HISTORY_VIOLATED, "the queue was closed by then");
 	history_fini(&history);
 }
 
@@ -272,7 +283,7 @@ static int fifo_fails(const struct history *history, void *context)
 	return history_check_fifo(history, context, &finding) == HISTORY_VIOLATED;
 }
 
-/* A long run of a queue by two threads, with one swap in the middle of it. */
+/* A long run of a queue by two threads, with one swap in the middle. */
 static void make_long(struct history *history, uint64_t values)
 {
 	for (uint64_t i = 0; i < values; i++) {
@@ -304,7 +315,10 @@ Test(history_tools, a_failure_shrinks_to_its_reason)
 	history_fini(&history);
 }
 
-/* Where items must be inside for an answer, they stay: else the small history would fail for want of them. */
+/*
+ * If items must be inside for an answer, their operations stay. Otherwise the small history would
+ * fail only because they are missing.
+ */
 static int fifo_says_full(const struct history *history, void *context)
 {
 	struct history_finding finding;
@@ -407,8 +421,8 @@ Test(history_tools, a_failure_is_printed_in_columns)
 /* -- a structure that is broken ---------------------------------------------------------------- */
 
 /*
- * A ring that gives a slot away before it is filled. Whoever stops in between makes "empty" a lie for all that came
- * later. The halves of a put are called one by one, so the test needs no luck.
+ * A ring that gives a slot away before it is filled. A put that stops in between makes every later
+ * "empty" wrong. The halves of a put are called one by one, so the test does not depend on chance.
  */
 struct hasty_ring {
 	uint64_t slot[8];
@@ -425,7 +439,7 @@ static void end_put(struct hasty_ring *ring, unsigned slot, uint64_t value)
 	ring->slot[slot] = value;
 }
 
-/* 0: empty. */
+/* Returns 0 if the ring is empty. */
 static uint64_t try_take(struct hasty_ring *ring)
 {
 	uint64_t value = ring->slot[ring->head];
@@ -442,7 +456,7 @@ static void take_and_note(struct hasty_ring *ring, struct history_log *log)
 	             called, returned);
 }
 
-/* The slow put spans the quick one's put and take; what is recorded. */
+/* The slow put spans the put and the take of the other thread, and all three are recorded. */
 static void interleave(struct hasty_ring *ring, struct history_recorder *recorder)
 {
 	struct history_log *slow = history_recorder_log(recorder, 0), *quick = history_recorder_log(recorder, 1);

@@ -1,6 +1,6 @@
 /*
- * test_history_variable.c - the checkers of registers, snapshots and transactions: against the general one, and on
- * planted faults.
+ * test_history_variable.c - the checkers of registers, snapshots and transactions, compared with
+ * the general checker and on planted faults.
  */
 #include "history_kit.h"
 
@@ -21,7 +21,7 @@ struct world {
 	uint64_t version[MOST_OBJECTS], value[MOST_OBJECTS];
 };
 
-/* Some objects, each once; their number. */
+/* Draws distinct objects, and returns their number. */
 static uint32_t draw_objects(struct kit_dice *dice, const struct setting *setting, uint64_t objects[])
 {
 	uint32_t wanted = setting->single ? 1 : 1 + (uint32_t)kit_below(dice, setting->objects), count = 0;
@@ -63,7 +63,7 @@ static void make_one(struct kit_dice *dice, const struct setting *setting, struc
 		moved = 0;
 		for (uint32_t i = 0; i < op->parts; i++)
 			moved |= parts[i].before < world->version[objects[i]];
-		/* One at least is behind. */
+		/* At least one version is old. */
 		for (uint32_t i = 0; i < op->parts && !moved; i++)
 			moved = parts[i].before > INITIAL ? (parts[i].before--, 1) : 0;
 		return;
@@ -89,7 +89,7 @@ static void make(struct kit_dice *dice, const struct setting *setting, size_t co
 	}
 }
 
-/* The write that published a version, or NULL. */
+/* Returns the write that published a version, or NULL. */
 static struct history_part *publisher(struct history *history, uint64_t object, uint64_t version)
 {
 	for (size_t i = 0; i < history->part_count; i++) {
@@ -121,7 +121,7 @@ static void spoil(struct kit_dice *dice, struct history *history)
 			return;
 		}
 		break;
-	case 3: /* something else was seen */
+	case 3: /* another value was seen */
 		if (kit_below(dice, 4) == 0) {
 			part->value += 1;
 			return;
@@ -132,9 +132,9 @@ static void spoil(struct kit_dice *dice, struct history *history)
 	kit_move(dice, history, 1 + kit_below(dice, 40));
 }
 
-/* -- fast against general ---------------------------------------------------------------------- */
+/* -- the fast checker compared with the general one -------------------------------------------- */
 
-/* An order that explains all is one: it respects real time, and the model agrees. */
+/* The order that the checker gives respects real time, and the model agrees with it. */
 static void check_order(const struct history *history, const uint32_t order[])
 {
 	struct history ordered;
@@ -222,7 +222,10 @@ Test(history_variable, serial_agrees_with_the_general_checker)
 	compare(&setting, 4, 20000);
 }
 
-/* Stamps are an explanation or none: those of the run itself, and those of the order that the graph gives. */
+/*
+ * Stamps explain a history or they do not. Both the stamps of the run itself and those of the order
+ * that the graph gives do.
+ */
 Test(history_variable, stamps_agree_with_the_order_that_they_name)
 {
 	struct setting setting = {.objects = 3};
@@ -254,7 +257,7 @@ Test(history_variable, stamps_agree_with_the_order_that_they_name)
 	cr_assert(held > 2000 && refused > 2000, "%u hold, %u do not", held, refused);
 }
 
-/* -- planted faults, each found by its name ---------------------------------------------------- */
+/* -- planted faults: the checker names each of them -------------------------------------------- */
 
 static void add(struct history *history, uint64_t called, uint64_t returned, enum history_kind kind, uint64_t stamp,
                 uint16_t count, const struct history_part parts[])
@@ -314,7 +317,7 @@ Test(history_variable, each_fault_of_versions_is_named)
 	ADD(&history, 0, 1, HISTORY_WRITE, SET(0, 2));
 	ADD(&history, 2, 3, HISTORY_READ, SAW(0, 1));
 	expect(&history, "order");
-	/* An abort before anybody had written; and when nobody ever did. */
+	/* An abort before the first write, and an abort without any write. */
 	ADD(&history, 0, 1, HISTORY_ABORTED, SAW(0, 1));
 	ADD(&history, 2, 3, HISTORY_WRITE, SET(0, 2));
 	expect(&history, "order");
@@ -330,7 +333,7 @@ Test(history_variable, a_torn_snapshot_is_found)
 	ADD(&history, 0, 9, HISTORY_WRITE, SET(0, 2), SET(1, 2));
 	ADD(&history, 1, 8, HISTORY_READ, SAW(0, 2), SAW(1, 1));
 	expect(&history, "order");
-	/* Two snapshots that see two writes in opposite orders. */
+	/* Two snapshots see two writes in opposite orders. */
 	ADD(&history, 0, 9, HISTORY_WRITE, SET(0, 2));
 	ADD(&history, 0, 9, HISTORY_WRITE, SET(1, 2));
 	ADD(&history, 1, 8, HISTORY_READ, SAW(0, 2), SAW(1, 1));

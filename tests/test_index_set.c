@@ -1,5 +1,6 @@
 /*
- * test_index_set.c - sets of numbers: what is added can be taken, once, near an index or at random, whatever the counts say.
+ * test_index_set.c - sets of numbers: an added number can be taken once, near an index or at
+ * random, whatever the counts say.
  */
 #include <criterion/criterion.h>
 
@@ -10,7 +11,10 @@
 #include "base/atomic.h"
 #include "queue/index_set.h"
 
-/* No counts; one level of them; two. The last word and the last nodes are full, or are not. */
+/*
+ * Limits for no counts, one level of counts, and two. The last word and the last nodes are full in
+ * some of them.
+ */
 static const size_t limits[] = {1, 63, 64, 65, 4096, 4097, 5000, 262144, 262145, 300000};
 enum { LIMITS = sizeof(limits) / sizeof(limits[0]) };
 
@@ -37,7 +41,9 @@ static void expect_counts(const struct weiri_index_set *set, size_t members)
 enum how { NEAR, RANDOM };
 enum { DRAWS = 1000 };
 
-/* Takes all that a full set has; adds them again in the order in which they came; and so on. */
+/*
+ * Takes all numbers of a full set, adds them again in the order in which they came out, and so on.
+ */
 static void take_all(size_t limit, enum how how)
 {
 	struct weiri_draws draws = {.seed = 7};
@@ -83,11 +89,14 @@ Test(index_set, near_is_in_the_same_word_when_there_is_one)
 	weiri_index_set_add(&set, 128020);
 	cr_expect_eq(weiri_index_set_take_near(&set, 128000) / 64, 128000 / 64);
 	cr_expect_eq(weiri_index_set_take_near(&set, 128063) / 64, 128000 / 64);
-	cr_expect_eq(weiri_index_set_take_near(&set, 128000), 10, "far, by the counts");
+	cr_expect_eq(weiri_index_set_take_near(&set, 128000), 10, "a number far away is found by the counts");
 	free(memory);
 }
 
-/* As from threads that were stopped between a count and its bit: everywhere there seems to be something. */
+/*
+ * As if threads were stopped between a count and its bit: every part of the set seems to contain
+ * something.
+ */
 Test(index_set, counts_that_are_too_large_mislead_nobody_for_long)
 {
 	for (size_t i = 0; i < LIMITS; i++) {
@@ -113,7 +122,7 @@ Test(index_set, counts_that_are_too_large_mislead_nobody_for_long)
 	}
 }
 
-/* And counts that do not know of a bit, as they may look to a thread for a while. */
+/* As if the counts missed a bit, as a thread may see them for a while. */
 Test(index_set, counts_that_are_too_small_hide_nothing)
 {
 #if WEIR_ASSERT_LEVEL > 0
@@ -133,7 +142,10 @@ Test(index_set, counts_that_are_too_small_hide_nothing)
 	}
 }
 
-/* Draws one of two, again and again; returns how often it was the first. The counts: as they are, or as some take left them. */
+/*
+ * Draws one of two numbers, again and again. Returns how often it was the first. The counts are
+ * right, or as a stopped take left them.
+ */
 static size_t times_first(size_t limit, const size_t two[2], size_t stale_node, uint32_t stale)
 {
 	struct weiri_draws draws = {.seed = 3};
@@ -169,7 +181,10 @@ Test(index_set, each_of_two_is_as_likely_as_the_other_wherever_they_are)
 	}
 }
 
-/* A take that was stopped had lowered the count of its words, and not yet the one above: nobody else gains by that. */
+/*
+ * A take that was stopped had lowered the count of its words, but not yet the one above. No number
+ * becomes more likely by that.
+ */
 Test(index_set, each_of_two_is_as_likely_as_the_other_beside_a_take_that_was_stopped)
 {
 	expect_about_half(times_first(300000, (size_t[]){266240, 286720}, 0, 1), 300000);
@@ -182,7 +197,7 @@ enum { THREADS = 4, ROUNDS = 20000, LIMIT = 9000, MEMBERS = 40 };
 struct crew {
 	struct weiri_index_set set;
 	struct weiri_draws draws;
-	int holder[LIMIT]; /* plain: the number brings it along */
+	int holder[LIMIT]; /* plain: the number publishes it */
 };
 
 static void *move_about(void *context)

@@ -56,7 +56,7 @@
 
 enum { SAID = 4096, LONGEST_S = 60 };
 
-/* What the child says before it ends; its status. */
+/* Runs a child. Returns its status and what it printed before it ended. */
 static int run_child(void (*plant)(void), char said[SAID])
 {
 	int ends[2], status = 0;
@@ -99,7 +99,7 @@ static struct weiri_scope enter(void)
 	return weiri_scope_enter(weiri_record_get());
 }
 
-/* -- operations that wait ----------------------------------------------------------------------- */
+/* -- operations that wait ---------------------------------------------------------------------- */
 
 static void ignore_read(void *context, enum weir_status status, const weir_error *error, weir_read *read)
 {
@@ -166,7 +166,7 @@ static void skip_a_ticket(void)
 	weir_ring *ring = ring_of(WEIR_RING_FORMAT_LTQ64);
 	_Atomic(uint64_t) *words = ring->slots;
 
-	/* The second slot is full, the first is free. */
+	/* The second slot is full, and the first is free. */
 	weiri_store_relaxed(&words[1], weiri_load_relaxed(&words[1]) | UINT64_C(1) << ring->cell_bits);
 	weir_ring_destroy(ring, NULL);
 }
@@ -176,7 +176,7 @@ static void take_too_early(void)
 	weir_ring *ring = ring_of(WEIR_RING_FORMAT_LTQ64);
 	_Atomic(uint64_t) *words = ring->slots;
 
-	/* All are filled in the first lap, and the last one is free in the next. */
+	/* All slots are filled in the first lap, and the last one is free in the next. */
 	for (size_t i = 0; i < 4; i++)
 		weiri_store_relaxed(&words[i], weiri_load_relaxed(&words[i]) | (i == 3 ? UINT64_C(2) : UINT64_C(1))
 		                                                                   << ring->cell_bits);
@@ -224,7 +224,7 @@ static void link_behind_an_open_ring(void)
 	}
 }
 
-/* As they begin in priority_queue.c. */
+/* The first members are those of priority_queue.c. */
 struct priority_node {
 	_Atomic(uint64_t) link, ticket;
 	_Atomic(int64_t) key;
@@ -385,7 +385,7 @@ static void give_back_twice(void)
 	(void)weiri_references_give(&references);
 }
 
-/* As its first members are in cancel.c. */
+/* The first members are those of cancel.c. */
 struct token {
 	_Atomic(uint32_t) references, word;
 };
@@ -428,7 +428,7 @@ Test(invariants, cancel)
 
 /* -- tensor, metrics --------------------------------------------------------------------------- */
 
-/* As it begins in shuffle.c. */
+/* The first members are those of shuffle.c. */
 struct shuffle {
 	size_t capacity, min_left, memory_size;
 	_Atomic(uint64_t) *slots;
@@ -636,7 +636,8 @@ static void edit_what_is_published(void)
 
 	tree = tree_of(&edit, numbers, 3);
 	publish(&edit);
-	tree->published = 0; /* so that an edit takes it for its own, and its children not */
+	/* So that an edit takes the tree for its own, but not its children. */
+	tree->published = 0;
 	edit = weiri_tree_edit_begin(weir_default_allocator());
 	tree->origin = tree;
 	tree->next_made = NULL;
@@ -645,7 +646,7 @@ static void edit_what_is_published(void)
 	publish(&edit);
 }
 
-/* As they begin in map_staging.c and barrier.c. */
+/* The first members are those of map_staging.c and barrier.c. */
 struct map_content {
 	struct weiri_tree *complete, *incomplete;
 	size_t bytes;

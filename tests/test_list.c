@@ -1,5 +1,6 @@
 /*
- * test_list.c - a node leaves the list once, ends once, and not before the last walker has gone.
+ * test_list.c - a node leaves the list once and ends once, and it ends after the last walker has
+ * gone.
  */
 #include <criterion/criterion.h>
 
@@ -20,7 +21,7 @@ static uint64_t in_good_time(void)
 	return weir_deadline_in(UINT64_C(100000000000));
 }
 
-/* A node that tells when the list has let go of it. */
+/* A node that counts when the list has released it. */
 struct entry {
 	struct weiri_list_node node;
 	int number;
@@ -69,7 +70,7 @@ static int take_out(struct weiri_list *list, struct entry *entry)
 	return removed;
 }
 
-/* Appends entries 0 .. count-1. */
+/* Appends entries 0 .. count - 1. */
 static void make(struct weiri_list *list, struct entry *entries[], int count, _Atomic(int) *ended)
 {
 	for (int i = 0; i < count; i++) {
@@ -79,7 +80,7 @@ static void make(struct weiri_list *list, struct entry *entries[], int count, _A
 	}
 }
 
-/* The numbers on the list, in order; returns how many. */
+/* Reads the numbers on the list, in order. Returns how many there are. */
 static int look(struct weiri_list *list, int numbers[MOST])
 {
 	struct weiri_scope scope = weiri_scope_enter(weiri_record_get());
@@ -187,7 +188,7 @@ Test(list, a_node_ends_only_when_no_section_can_see_it)
 	make(&list, entries, 1, &ended);
 	walker = weiri_scope_enter(weiri_record_get());
 	cr_assert_eq(weiri_list_next(&walker, &list, NULL), &entries[0]->node);
-	/* Nested: what it unlinks is retired when it ends, within the walker. */
+	/* A nested walk: what it unlinks is retired when it ends, while the outer walker goes on. */
 	cr_expect_eq(take_out(&list, entries[0]), 1);
 	cr_expect_eq(weir_reclaim_flush(0), WEIR_DEADLINE_EXCEEDED);
 	cr_expect_eq(ended, 0);
@@ -209,7 +210,7 @@ Test(list, a_walker_on_a_node_that_was_taken_out_starts_again)
 	node = weiri_list_next(&walker, &list, NULL);
 	node = weiri_list_next(&walker, &list, node);
 	cr_assert_eq(node, &entries[1]->node);
-	/* Not the one it stands on. */
+	/* An entry other than the one on which the walker stands. */
 	cr_expect_eq(take_out(&list, entries[2]), 1);
 	node = weiri_list_next(&walker, &list, node);
 	cr_assert_eq(node, &entries[3]->node);
@@ -236,7 +237,7 @@ struct crowd {
 	_Atomic(int) wrong;
 	_Atomic(int) stop;
 	_Atomic(int) number;
-	struct entry *shared[MOST]; /* race to take these out */
+	struct entry *shared[MOST]; /* the threads race to remove these */
 };
 
 static void count_wrong(struct crowd *crowd, int is_wrong)
@@ -244,7 +245,7 @@ static void count_wrong(struct crowd *crowd, int is_wrong)
 	(void)weiri_fetch_add_relaxed(&crowd->wrong, is_wrong != 0);
 }
 
-/* Appends a handful, takes them out from the middle to both ends, and again. */
+/* Appends a handful of entries, removes them from the middle to both ends, and repeats that. */
 static void *come_and_go(void *argument)
 {
 	struct crowd *crowd = argument;
@@ -265,7 +266,10 @@ static void *come_and_go(void *argument)
 	return NULL;
 }
 
-/* As long as the walk does not start again the numbers of one thread only grow. Each one is looked at: freed memory would show. */
+/*
+ * As long as the walk does not start again, the numbers of one thread only grow. The walk reads
+ * each entry, so freed memory would show.
+ */
 static void walk_and_check(struct crowd *crowd)
 {
 	struct weiri_scope scope = weiri_scope_enter(weiri_record_get());

@@ -1,5 +1,5 @@
 /*
- * test_log.c - the process's log hook.
+ * test_log.c - the log hook of the process.
  */
 #include <criterion/criterion.h>
 

@@ -1,5 +1,6 @@
 /*
- * test_map_staging.c - map staging areas: tuples by key, in parts; bounds by number and bytes; waits that end by deadline, token or handle.
+ * test_map_staging.c - map staging areas: tuples by key, in parts; bounds by number and bytes;
+ * waits that end by a deadline, a token or a handle.
  */
 #include "area_kit.h"
 
@@ -20,7 +21,7 @@ static weir_map_staging *area_with(struct weir_map_staging_options options)
 	return map;
 }
 
-/* Of i32 scalars. */
+/* An area of i32 scalars. */
 static weir_map_staging *area_of_scalars(size_t capacity)
 {
 	struct weir_tensor_component component = {WEIR_I32, &scalar_shape, "label"};
@@ -76,7 +77,7 @@ static void stage_some(weir_map_staging *map, int64_t key, const size_t places[]
 	cr_assert_eq(put_some(map, key, places, count, &error), WEIR_OK, "%s", error.message);
 }
 
-/* All of it. */
+/* Stages all components of the tuple. */
 static void stage(weir_map_staging *map, int64_t key, size_t count)
 {
 	stage_some(map, key, NULL, count);
@@ -104,7 +105,7 @@ static void fetch(weir_map_staging *map, int64_t key, size_t count)
 	fetch_some(map, key, NULL, count);
 }
 
-/* The key that came out. */
+/* Returns the key that came out. */
 static int64_t fetch_any(weir_map_staging *map, const size_t places[], size_t count)
 {
 	weir_tensor *tensors[THREE];
@@ -123,7 +124,7 @@ static void peek_some(weir_map_staging *map, int64_t key, const size_t places[],
 	expect_content(tensors, key, places, count);
 }
 
-/* Bytes are those of i32 scalars: `components` of them in all. */
+/* The bytes are those of i32 scalars, of which there are `components`. */
 static void expect_sizes(const weir_map_staging *map, size_t complete, size_t incomplete, size_t components)
 {
 	size_t is_complete = SIZE_MAX, is_incomplete = SIZE_MAX, bytes = SIZE_MAX;
@@ -136,7 +137,7 @@ static void expect_sizes(const weir_map_staging *map, size_t complete, size_t in
 
 /* -- calls on threads of their own ------------------------------------------------------------- */
 
-/* '+' put, '-' get, '*' get any, 'p' peek; of the one component */
+/* '+' put, '-' get, '*' get any, 'p' peek, each of one component */
 static enum weir_status call(struct caller *c, weir_tensor **tensor)
 {
 	switch (c->what) {
@@ -248,7 +249,8 @@ Test(map_staging, MST_007_the_fourth_put_waits_at_capacity_3)
 	}
 	expect_sizes(map, 3, 0, 3);
 	for (int64_t i = 0; i < 8; i++)
-		fetch(map, i, 1); /* those who wait are served in the order in which they came */
+		/* Waiting calls are served in the order in which they came. */
+		fetch(map, i, 1);
 	for (int i = 0; i < 5; i++)
 		cr_assert_eq(join(&puts[i]), WEIR_OK);
 	expect_sizes(map, 0, 0, 0);
@@ -306,7 +308,7 @@ Test(map_staging, MST_012_a_key_may_be_looked_at_and_taken_in_parts)
 	cr_assert(tensors[0] == NULL && tensors[1] == NULL);
 	fetch_some(map, 0, only_v, 1);
 	expect_sizes(map, 0, 0, 0);
-	/* The same, of any key. */
+	/* The same for a get of any key. */
 	stage(map, 7, 3);
 	cr_assert_eq(fetch_any(map, x_and_f, 2), 7);
 	cr_assert_eq(weir_map_staging_get_any(map, x_and_f, &(int64_t){0}, tensors, 2, 0, NULL, NULL),
@@ -329,7 +331,7 @@ Test(map_staging, MST_013_parts_are_taken_by_their_index)
 	end(map);
 }
 
-/* Keys are int64_t in every call; tensors become such keys here. */
+/* Keys are int64_t in every call. Here tensors become such keys. */
 Test(map_staging, MST_014_a_tensor_that_is_no_scalar_is_no_key)
 {
 	weir_map_staging *map = area_of_scalars(0);
@@ -428,8 +430,10 @@ Test(map_staging, a_put_waits_at_the_memory_limit_and_is_refused_where_it_could_
 	stage_some(map, 1, second, 1);
 	cr_assert_eq(weir_map_staging_put(map, 2, first, &two, 1, 0, NULL, NULL), WEIR_DEADLINE_EXCEEDED);
 	cr_assert_eq(weir_map_staging_get(map, 1, first, &two, 1, 0, NULL, NULL), WEIR_OK);
-	weir_tensor_release(two); /* that of the area: it is the same tensor */
-	cr_assert_eq(weir_map_staging_put(map, 2, first, &two, 1, 0, NULL, NULL), WEIR_OK, "a part that left makes room");
+	/* This was the area's reference: it is the same tensor. */
+	weir_tensor_release(two);
+	cr_assert_eq(weir_map_staging_put(map, 2, first, &two, 1, 0, NULL, NULL), WEIR_OK,
+	             "a part that has left makes room");
 	weir_tensor_release(two);
 	weir_tensor_release(four);
 	end(map);
@@ -453,7 +457,7 @@ Test(map_staging, a_wait_ends_at_its_deadline_or_when_its_token_fires)
 	end(map);
 }
 
-/* -- without a thread -------------------------------------------------------------------------- */
+/* -- asynchronous operations ------------------------------------------------------------------- */
 
 static void note(void *context, enum weir_status status, const weir_error *error, int64_t key, weir_tensor **tensors,
                  size_t count)
@@ -533,7 +537,7 @@ Test(map_staging, a_get_that_was_started_waits_for_the_last_component)
 	end(map);
 }
 
-/* The key that it brings may come from another meanwhile. */
+/* Another put may bring the same key meanwhile. */
 Test(map_staging, a_put_that_waits_for_room_is_refused_once_its_key_is_there)
 {
 	struct weir_tensor_component components[] = {{WEIR_I32, NULL, NULL}, {WEIR_I32, NULL, NULL}};
@@ -547,7 +551,8 @@ Test(map_staging, a_put_that_waits_for_room_is_refused_once_its_key_is_there)
 	cr_assert_eq(weir_map_staging_start_put(map, 2, first, &two, 1, note, &large, NULL, NULL), WEIR_OK);
 	weir_tensor_release(two);
 	cr_assert_eq(large.calls, 0);
-	stage_some(map, 2, first, 1); /* a small one fits */
+	/* A small tensor fits. */
+	stage_some(map, 2, first, 1);
 	cr_assert(large.calls == 1 && large.status == WEIR_INVALID_ARGUMENT && large.count == 0);
 	cr_assert_str_eq(large.message, "map staging area \"test\": key 2 has component 0 (0) already");
 	fetch(map, 1, 2);
@@ -619,7 +624,7 @@ Test(map_staging, bad_arguments_are_refused_by_name)
 	end(map);
 }
 
-/* -- want of memory ---------------------------------------------------------------------------- */
+/* -- allocations that fail --------------------------------------------------------------------- */
 
 static enum weir_status take_and_peek(weir_map_staging *map)
 {

@@ -1,5 +1,5 @@
 /*
- * test_memory.c - the default allocator and the helpers around allocators.
+ * test_memory.c - the default allocator and the functions around allocators.
  */
 #include <criterion/criterion.h>
 
@@ -10,11 +10,11 @@
 
 #include "base/memory.h"
 
-/* An allocator that counts and notes what it was asked for. */
+/* An allocator that counts its calls and notes what they asked for. */
 struct ledger {
 	int allocated;
 	int released;
-	int refuse; /* when not 0, every allocation fails */
+	int refuse; /* if it is not 0, every allocation fails */
 	size_t size;
 	size_t alignment;
 };
@@ -73,7 +73,7 @@ Test(memory, more_than_the_address_space_is_null)
 	cr_expect_null(weiri_allocate_zeroed(&allocator, SIZE_MAX - 8, 8));
 }
 
-/* An allocator need not know of differences that overflow. */
+/* Allocators need not handle differences that overflow. */
 Test(memory, no_allocator_is_asked_for_more_than_an_object_can_have)
 {
 	struct ledger ledger = {0};

@@ -1,6 +1,6 @@
 /*
- * test_metrics.c - counters, means, histograms: what is added is there once, by however many threads; a mean read while its adder stands
- * still anywhere; buckets and quantiles.
+ * test_metrics.c - counters, means and histograms: each addition is there once, whichever threads
+ * made it. A mean is read while its adder stands still anywhere. Buckets and quantiles.
  */
 #include <criterion/criterion.h>
 
@@ -42,7 +42,9 @@ static void *count_up(void *counter)
 	return NULL;
 }
 
-/* Lines for all, for some, for one; and then for threads that come when others have gone. */
+/*
+ * There are lines for all threads, for some, and for one. Then threads come when others have gone.
+ */
 Test(metrics, a_counter_has_what_all_threads_added)
 {
 	for (uint32_t threads = 1; threads <= 2 * THREADS; threads *= 3) {
@@ -76,7 +78,10 @@ static void *address_of_line(void *counter)
 	return weiri_stripe_mine(counter).words;
 }
 
-/* The lowest line that is free, not a new one each time: so lines last for threads that come and go. */
+/*
+ * A new thread gets the lowest free line, and not a new one each time. So the lines suffice for
+ * threads that come and go.
+ */
 Test(metrics, a_line_is_used_again_when_its_thread_has_ended)
 {
 	struct weiri_stripes *stripes;
@@ -94,7 +99,7 @@ Test(metrics, a_line_is_used_again_when_its_thread_has_ended)
 		(void)pthread_join(thread, &line);
 		first = i == 0 ? line : first;
 		cr_expect_eq(line, first);
-		cr_expect_neq(line, mine, "the line of a thread that lives");
+		cr_expect_neq(line, mine, "the line of a living thread");
 	}
 	weiri_stripes_destroy(stripes);
 }
@@ -154,7 +159,7 @@ static void check_mean_beside_stopped(uint32_t threads)
 		trials++;
 		value = weir_mean_read(stepped_mean);
 		cr_expect(value.count == trials || value.count == trials + 1);
-		/* On a shared line the sum comes first. */
+		/* On a shared line the sum is added first. */
 		cr_expect(value.sum == 3.0 * (double)value.count ||
 		              (threads == 1 && value.sum == 3.0 * (double)(value.count + 1)),
 		          "stopped before instruction %zu: %" PRIu64 " times 3 is %g", at, value.count, value.sum);
@@ -171,7 +176,7 @@ Test(metrics, an_adder_stopped_anywhere_keeps_no_reader_waiting)
 {
 	stepped_or_skip();
 	check_mean_beside_stopped(8);
-	/* The test's own thread has the line. */
+	/* The thread of the test has the line. */
 	check_mean_beside_stopped(1);
 }
 
@@ -191,7 +196,7 @@ Test(metrics, buckets_follow_one_another_without_a_gap)
 			cr_assert(i == last || weiri_bucket_low(i + 1, precision) == high + 1, "bucket %zu", i);
 			cr_assert_eq(weiri_bucket_of(low, precision), i);
 			cr_assert_eq(weiri_bucket_of(high, precision), i);
-			/* The width that metrics.h states. */
+			/* The width is what metrics.h states. */
 			cr_assert_leq(high - low, low >> precision, "bucket %zu", i);
 			cr_assert(low >= (UINT64_C(2) << precision) || low == high);
 		}
@@ -227,7 +232,7 @@ Test(metrics, quantiles_are_within_the_stated_error_of_those_of_all_values)
 
 		for (size_t i = 0; i < VALUES; i++) {
 			seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
-			values[i] = seed >> seed % 64; /* of all sizes */
+			values[i] = seed >> seed % 64; /* values of all magnitudes */
 			weir_summary_add(summary, values[i]);
 		}
 		qsort(values, VALUES, sizeof(*values), by_value);
@@ -342,7 +347,8 @@ Test(metrics, a_histogram_has_what_all_threads_added)
 		run_threads(add_up_to_99, histogram);
 		cr_assert_eq(weir_histogram_read(histogram, earlier, NULL), WEIR_OK);
 		run_threads(add_up_to_99, histogram);
-		weir_summary_add(summary, 12); /* what was there is replaced */
+		/* The read replaces what was in the summary. */
+		weir_summary_add(summary, 12);
 		cr_assert_eq(weir_histogram_read(histogram, summary, NULL), WEIR_OK);
 		cr_expect_eq(weir_summary_count(summary), 2 * THREADS * ADDITIONS);
 		cr_expect_eq(weir_summary_subtract(summary, earlier, NULL), WEIR_OK);

@@ -14,7 +14,7 @@
 static const enum weir_ring_format formats[] = {WEIR_RING_FORMAT_LTQ16, WEIR_RING_FORMAT_LTQ64};
 enum { FORMATS = 2 };
 
-/* NULL when this machine does not have the format. */
+/* Returns NULL if this machine does not have the format. */
 static weir_mpsc *make(enum weir_ring_format format, size_t capacity)
 {
 	struct weir_ring_options options = {WEIR_RING_OPTIONS_INIT, .format = format};
@@ -82,7 +82,7 @@ static void pass_batches(weir_mpsc *mpsc, size_t capacity)
 		in[i] = i;
 	for (int round = 0; round < 50; round++) {
 		cr_assert_eq(weir_mpsc_try_enqueue_many(mpsc, in, 20, &done), WEIR_OK);
-		cr_assert_eq(done, capacity, "as many as go in");
+		cr_assert_eq(done, capacity, "no more than the capacity");
 		cr_assert_eq(weir_mpsc_try_dequeue_many(mpsc, out, 5, &done), WEIR_OK);
 		cr_assert_eq(done, 5);
 		cr_assert_eq(weir_mpsc_try_dequeue_many(mpsc, out + 5, 15, &done), WEIR_OK);
@@ -201,7 +201,8 @@ enum { PRODUCERS = 3, PER_PRODUCER = 20000 };
 struct traffic {
 	weir_mpsc *mpsc;
 	_Atomic(uint64_t) next_producer;
-	uint64_t payload[PRODUCERS][PER_PRODUCER + 1]; /* plain: a race detector sees whether the queue orders it */
+	/* plain: a race detector sees whether the queue orders it */
+	uint64_t payload[PRODUCERS][PER_PRODUCER + 1];
 };
 
 static void *produce(void *context)
@@ -254,7 +255,7 @@ static void enqueue_one(void *context)
 	cr_assert_eq(weir_mpsc_try_enqueue(context, 100), WEIR_OK);
 }
 
-/* What a queue that exchanges its tail and links behind cannot do. */
+/* A queue that exchanges its tail and links the node afterwards cannot do this. */
 Test(mpsc, what_others_enqueue_comes_out_beside_a_producer_stopped_anywhere)
 {
 	stepped_or_skip();

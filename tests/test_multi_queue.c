@@ -1,5 +1,6 @@
 /*
- * test_multi_queue.c - the relaxed priority queue: nothing lost, exact bounds, closing, and how far from strict it is.
+ * test_multi_queue.c - the relaxed priority queue: no lost values, exact bounds, closing, and how
+ * close to strict order it is.
  */
 #include <criterion/criterion.h>
 
@@ -34,7 +35,7 @@ Test(multi_queue, one_lane_is_strict)
 	weir_multi_queue_destroy(queue, NULL);
 }
 
-/* Of two lanes it always looks at both. */
+/* With two lanes, a dequeue always looks at both. */
 Test(multi_queue, two_lanes_are_strict_for_a_thread_that_is_alone)
 {
 	weir_multi_queue *queue = make(1000, 2, 1);
@@ -93,7 +94,10 @@ Test(multi_queue, lanes_by_default_are_some_a_processor_and_no_more_than_values)
 	weir_multi_queue_destroy(queue, NULL);
 }
 
-/* Of 8 lanes some 6 smaller keys are passed over on average (docs/concepts.md); with one lane at random it would be more and more. */
+/*
+ * With 8 lanes, about 6 smaller keys are passed over on average (docs/concepts.md). With one random
+ * lane the number would grow and grow.
+ */
 Test(multi_queue, the_smaller_of_two_lanes_is_near_the_smallest)
 {
 	enum { VALUES = 20000, LANES = 8 };

@@ -1,5 +1,6 @@
 /*
- * test_named_store.c - objects by name: one at a time has a name, references outlive it, refusals say what is wrong.
+ * test_named_store.c - objects by name: at most one object has a name, references outlive the name,
+ * and refusals say what is wrong.
  */
 #include <criterion/criterion.h>
 
@@ -63,7 +64,7 @@ Test(named_store, what_was_added_is_found_by_its_name_and_container)
 	cr_assert_eq(weir_resource_object(resource), &a, "NULL and \"\" are one container");
 	weir_resource_release(resource);
 	cr_assert_null(find(store, "part", "y"));
-	cr_assert_null(find(store, "par", "tx"), "a container does not run into a name");
+	cr_assert_null(find(store, "par", "tx"), "the boundary of container and name counts");
 	cr_assert_eq(weir_store_size_approx(store), 2);
 	weir_store_destroy(store, NULL);
 	cr_assert_eq(a.destroyed, 1);
@@ -100,7 +101,7 @@ Test(named_store, references_outlive_the_name_and_the_store)
 	weir_resource_release(first);
 	cr_assert_eq(a.destroyed, 0);
 	weir_resource_release(first);
-	cr_assert_eq(a.destroyed, 1, "with the last reference, and not at some collection");
+	cr_assert_eq(a.destroyed, 1, "destroyed with the last reference, not at a later collection");
 	weir_store_destroy(store, NULL);
 	cr_assert_eq(b.destroyed, 0);
 	cr_assert_str_eq(weir_resource_name(second), "x");
@@ -173,12 +174,15 @@ Test(named_store, the_first_creates_and_the_others_get_the_same_if_it_is_compati
 	cr_assert_eq(weir_store_size_approx(store), 1);
 	weir_resource_release(one);
 	weir_resource_release(two);
-	cr_assert_eq(a.destroyed, 0, "refused calls gave their references back, and not more");
+	cr_assert_eq(a.destroyed, 0, "refused calls released exactly their own references");
 	weir_store_destroy(store, NULL);
 	cr_assert_eq(a.destroyed, 1);
 }
 
-/* Between the look and the insert of a create-or-get another one comes first, and its object goes again: the call must see both. */
+/*
+ * Between the look-up and the insert of a create-or-get, another object of that name comes and goes
+ * again. The call must notice both.
+ */
 struct rival {
 	struct order order;
 	weir_store *store;
@@ -340,7 +344,7 @@ static enum weir_status use_with(const weir_allocator *allocator, void *context)
 	if (status == WEIR_OK)
 		weir_resource_release(resource);
 	else
-		cr_assert_eq(thing->destroyed, 1, "what was made for nothing is destroyed");
+		cr_assert_eq(thing->destroyed, 1, "an object that was made in vain is destroyed");
 	weir_store_destroy(store, NULL);
 	cr_assert_eq(thing->destroyed, 1);
 	return status;
@@ -353,7 +357,7 @@ Test(named_store, creating_survives_every_allocation_failing)
 	cr_assert_eq(fail_each_allocation(use_with, &thing), 2);
 }
 
-/* Growing is a favour: without memory for it names go in all the same. */
+/* A larger table only saves time: names go in even without memory for it. */
 Test(named_store, grows_as_far_as_memory_lets_it)
 {
 	struct failing_allocator state = {0};
@@ -365,7 +369,8 @@ Test(named_store, grows_as_far_as_memory_lets_it)
 
 	for (int i = 0; i < 100; i++) {
 		name_of(i, name);
-		state.fail_at = i % 2 == 0 ? 0 : state.asked + 2; /* the one after the resource's */
+		/* The allocation after that of the resource fails. */
+		state.fail_at = i % 2 == 0 ? 0 : state.asked + 2;
 		in += weir_store_add(store, NULL, name, &things, &thing[i], NULL, NULL) == WEIR_OK;
 	}
 	state.fail_at = 0;
@@ -383,7 +388,10 @@ Test(named_store, grows_as_far_as_memory_lets_it)
 	cr_assert_str_eq(failing_allocator_verdict(&state), "balanced");
 }
 
-/* They were looked for beyond the table where `long` has 32 bits: never found nor made, and each look-up began at the first name. */
+/*
+ * Where `long` has 32 bits, the marks were looked for beyond the table: they were never found nor
+ * made, and each look-up began at the first name.
+ */
 Test(named_store, marks_are_made_as_names_come_whatever_the_word_size)
 {
 	struct failing_allocator state = {0};
@@ -403,7 +411,7 @@ Test(named_store, marks_are_made_as_names_come_whatever_the_word_size)
 	cr_assert_str_eq(failing_allocator_verdict(&state), "balanced");
 }
 
-/* Nobody walks past the name afterwards. */
+/* No thread walks past the name afterwards. */
 Test(named_store, what_is_removed_is_unlinked_by_its_removal)
 {
 	struct failing_allocator state = {0};
@@ -511,9 +519,12 @@ Test(named_store, one_object_at_a_time_has_a_name_and_each_is_destroyed_once)
 		wrong += crowd.wrong[i];
 	}
 	cr_assert_eq(wrong, 0);
-	/* Two objects of one name at a time would leave more created than removed and there. */
+	/*
+	 * If two objects had one name at a time, more would have been created than were removed and are
+	 * left.
+	 */
 	cr_assert_eq((size_t)(created - removed), weir_store_size_approx(crowd.store));
-	cr_assert_eq(crowd.alive, created - removed, "what lost or was removed has been destroyed");
+	cr_assert_eq(crowd.alive, created - removed, "losing and removed objects are destroyed");
 	weir_store_destroy(crowd.store, NULL);
 	cr_assert_eq(crowd.alive, 0);
 }

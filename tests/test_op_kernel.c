@@ -1,5 +1,6 @@
 /*
- * test_op_kernel.c - functions of the user's as nodes: what they get, what they must give, and how a step gets away from one.
+ * test_op_kernel.c - functions of the user as nodes: what they get, what they must give, and how a
+ * step leaves one behind.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -10,7 +11,7 @@
 static const weir_shape scalar = {.rank = 0, .dims = {0}};
 static const struct weir_output_type f32_scalar = {WEIR_F32, &scalar};
 
-/* One more than its input; counts its calls. */
+/* Adds one to its input and counts its calls. */
 static enum weir_status increment(void *context, const struct weir_kernel_call *call, weir_error *error)
 {
 	struct weiri_serial *calls = context;
@@ -154,7 +155,7 @@ Test(op_kernel, builders_refuse_bad_arguments)
 	cr_assert_eq(weir_graph_destroy(graph, NULL), WEIR_OK);
 }
 
-/* A kernel that runs until it is let go, or until its token fires when it looks at it. */
+/* A kernel that runs until the test releases it, or until it sees that its token has fired. */
 struct stubborn {
 	int looks_at_the_token;
 	struct weiri_latch started;
@@ -213,7 +214,10 @@ Test(op_kernel, a_deadline_leaves_a_kernel_that_ignores_its_token_behind)
 	init_stubborn(&stubborn, 0);
 	cr_assert_eq(weir_op_kernel(graph, "stubborn", be_stubborn, &stubborn, &x, 1, &f32_scalar, 1, &out, NULL, NULL),
 	             WEIR_OK);
-	/* A deadline may pass before the kernel has begun: then nothing is left behind, and a later one is tried. */
+	/*
+	 * The deadline may pass before the kernel has begun. Then nothing is left behind, and a later
+	 * deadline is tried.
+	 */
 	for (uint64_t length_ns = 20000000; !was_left_behind(&error); length_ns *= 2) {
 		cr_assert(length_ns < KIT_PATIENCE_NS, "%s", error.message);
 		options.deadline_ns = weir_deadline_in(length_ns);
@@ -221,7 +225,7 @@ Test(op_kernel, a_deadline_leaves_a_kernel_that_ignores_its_token_behind)
 			weir_session_run(session, &feed, 1, &out, 1, &result, NULL, 0, options.deadline_ns, options.cancel, &error),
 			WEIR_DEADLINE_EXCEEDED);
 	}
-	/* The kernel still reads the feed, which is no longer ours to keep. */
+	/* The kernel still reads the feed, so the session keeps it. */
 	weir_tensor_release(value);
 	cr_expect_not(weiri_latch_is_set(&stubborn.ended));
 	cr_expect_null(result);

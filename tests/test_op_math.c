@@ -1,12 +1,12 @@
 /*
- * test_op_math.c - ops that compute: values, broadcasting, dtypes, and what they refuse.
+ * test_op_math.c - ops that compute: values, broadcasting, dtypes, and refusals.
  */
 #include <math.h>
 
 #include "failing_allocator.h"
 #include "graph_kit.h"
 
-/* Runs one op on a session without threads and compares the result. */
+/* Runs one op on a session without threads, and compares the result. */
 static void expect_f32(weir_graph *graph, weir_output out, weir_shape shape, const float expected[])
 {
 	weir_session *session = kit_session(graph, 0);
@@ -134,14 +134,17 @@ Test(op_math, matmul_with_every_transposition)
 
 enum { N = 37, K = 41, M = 43 };
 
-/* Fills both matrices, of shapes [rows,columns] before transposition, with small whole numbers: sums are exact in f64. */
+/*
+ * Fills both matrices, of shapes [rows,columns] before transposition, with small whole numbers, so
+ * that sums are exact in f64.
+ */
 static void fill(double *x, size_t count, int seed)
 {
 	for (size_t i = 0; i < count; i++)
 		x[i] = (double)((int)((i * 7919 + (size_t)seed * 104729) % 13) - 6);
 }
 
-/* Large enough for CBLAS, when there is one. */
+/* The matrix is large enough for CBLAS, if there is one. */
 Test(op_math, a_large_f64_matmul_agrees_with_the_definition)
 {
 	static double a[N * K], b[K * M];
@@ -198,7 +201,7 @@ Test(op_math, sums_and_means_along_any_axis)
 	cr_assert_eq(weir_graph_destroy(graph, NULL), WEIR_OK);
 }
 
-/* More columns than one block of the sum. */
+/* There are more columns than one block of the sum has. */
 Test(op_math, a_sum_over_rows_wider_than_a_block)
 {
 	weir_graph *graph = kit_graph();
@@ -273,7 +276,7 @@ Test(op_math, cast_saturates_and_truncates)
 	kit_end(session, graph);
 }
 
-/* -- every dtype, beside long double, which holds each of them exactly ------------------------- */
+/* -- every dtype, compared with long double, which holds each of them exactly ------------------ */
 
 static const enum weir_dtype every_dtype[] = {WEIR_BOOL, WEIR_U8,  WEIR_I8,  WEIR_I16,
                                               WEIR_I32,  WEIR_I64, WEIR_F32, WEIR_F64};
@@ -302,7 +305,7 @@ static long double element(const void *data, enum weir_dtype dtype, size_t at)
 	return 0;
 }
 
-/* What a value is in a dtype: towards zero, saturated, and as near as can be. */
+/* The value in a dtype: rounded towards zero and saturated, or the nearest one. */
 static long double fitted(long double value, enum weir_dtype dtype)
 {
 	static const long double low[] = {
@@ -360,7 +363,7 @@ static void expect_values(weir_session *session, weir_output out, enum weir_dtyp
 	weir_tensor_release(result);
 }
 
-/* Under valgrind a long double is a double, and the largest int64 is none. */
+/* Under valgrind a long double is a double, which cannot hold the largest int64. */
 static int long_double_holds_int64(void)
 {
 	volatile long double most = (long double)(INT64_MAX - 1);
@@ -399,7 +402,7 @@ Test(op_math, every_dtype_is_cast_to_every_other)
 	kit_end(session, graph);
 }
 
-/* The allocator notices what is written past a block. */
+/* The allocator notices writes past a block. */
 Test(op_math, a_cast_writes_its_own_elements_and_no_more)
 {
 	enum { COUNT = 1000 };
@@ -430,7 +433,7 @@ Test(op_math, a_cast_writes_its_own_elements_and_no_more)
 	cr_expect_str_eq(failing_allocator_verdict(&memory), "balanced");
 }
 
-/* Small values: so each dtype holds what comes of them. */
+/* The values are small, so that each dtype holds the results. */
 Test(op_math, arithmetic_sums_and_argmax_are_the_same_in_every_dtype)
 {
 	static const long double a[] = {4, -2, 7, 7, 1, -5}, b[] = {3, 5, -6, 0, 2, -1};
@@ -467,7 +470,7 @@ Test(op_math, arithmetic_sums_and_argmax_are_the_same_in_every_dtype)
 	kit_end(session, graph);
 }
 
-/* As in f32 (argmax_takes_the_first_of_equals_and_shows_a_nan). */
+/* The same as in f32 (argmax_takes_the_first_of_equals_and_shows_a_nan). */
 Test(op_math, argmax_of_f64_takes_the_first_nan)
 {
 	weir_graph *graph = kit_graph();

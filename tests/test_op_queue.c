@@ -95,7 +95,10 @@ Test(op_queue, items_come_out_in_the_order_they_went_in)
 	close_line(&line);
 }
 
-/* A completion; what ends inside of it is told after it, but for a run that waits there. */
+/*
+ * A completion that makes a run. What ends inside a completion is told after it, except to a run
+ * that waits there.
+ */
 static void run_inside(void *context, enum weir_status status, const weir_error *error, void **items, size_t done)
 {
 	struct background *puts = context, *takes = puts + 1;
@@ -127,7 +130,10 @@ Test(op_queue, a_run_inside_of_a_completion_ends)
 	}
 }
 
-/* With no workers at all: whoever completes an operation hands the rest of the step to its waiting caller. */
+/*
+ * There are no workers: the thread that completes an operation hands the rest of the step to the
+ * waiting caller.
+ */
 Test(op_queue, a_blocked_dequeue_is_completed_by_an_enqueue)
 {
 	for (size_t threads = 0; threads <= 2; threads++) {
@@ -163,7 +169,7 @@ Test(op_queue, a_blocked_enqueue_is_completed_by_a_dequeue)
 	close_line(&line);
 }
 
-/* A kernel that tells that its step has come this far. */
+/* A kernel that reports that its step has come this far. */
 static enum weir_status tell(void *context, const struct weir_kernel_call *call, weir_error *error)
 {
 	_Atomic(int) *to_come = context;
@@ -195,7 +201,10 @@ Test(op_queue, blocked_operations_hold_no_worker)
 	cr_assert_eq(weir_op_kernel(line.graph, "marker", tell, &to_come, NULL, 0, NULL, 0, NULL, &marker, NULL), WEIR_OK);
 	cr_assert_eq(weir_graph_add_control(line.graph, marker, line.taken.node, NULL), WEIR_OK);
 	cr_assert_eq(weir_op_identity(line.graph, NULL, line.taken, &never, NULL), WEIR_OK);
-	/* The only worker runs each marker, starts the dequeue behind it, and must be free for the next. */
+	/*
+	 * The only worker runs each marker and starts the dequeue behind it. It must then be free for
+	 * the next one.
+	 */
 	for (int i = 0; i < BLOCKED; i++)
 		start(&takers[i], &line, 0, 0, NULL);
 	kit_wait_for(all_arrived, &to_come, "the only worker");
@@ -218,7 +227,10 @@ Test(op_queue, a_deadline_ends_a_blocked_dequeue_and_the_queue_stays_usable)
 	weir_error error = {.message = ""};
 
 	open_line(&line, 10, 1);
-	/* A deadline may pass before the dequeue has begun: then it did not wait, and a later one is tried. */
+	/*
+	 * The deadline may pass before the dequeue has begun. Then it did not wait, and a later
+	 * deadline is tried.
+	 */
 	for (uint64_t length_ns = 20000000; strstr(error.message, "dequeue \"take\" of queue \"input\" had waited") == NULL;
 	     length_ns *= 2) {
 		cr_assert(length_ns < KIT_PATIENCE_NS, "%s", error.message);
@@ -285,7 +297,7 @@ Test(op_queue, closing_the_session_ends_blocked_steps)
 		cr_expect_eq(weir_session_close(line.session, NULL), WEIR_OK);
 		for (int i = 0; i < BLOCKED; i++) {
 			join(&takers[i]);
-			/* Closed while it ran, or before. */
+			/* The queue was closed while the call ran, or before. */
 			cr_expect(takers[i].status == WEIR_CANCELLED || takers[i].status == WEIR_FAILED_PRECONDITION, "%d",
 			          (int)takers[i].status);
 			cr_expect_not_null(strstr(takers[i].error.message, "closed"), "%s", takers[i].error.message);
@@ -450,7 +462,7 @@ Test(op_queue, builders_check_against_the_queue)
 	kit_queue_end(shapeless);
 }
 
-/* A negative batch is known only at run time. */
+/* Only the run shows that the batch is negative. */
 Test(op_queue, a_negative_batch_fails_the_step)
 {
 	weir_graph *graph = kit_graph();
@@ -467,7 +479,10 @@ Test(op_queue, a_negative_batch_fails_the_step)
 	kit_queue_end(queue);
 }
 
-/* When one op fails, another that waits is cancelled; its own end is derived, and the message is the first's. */
+/*
+ * If one op fails, another one that waits is cancelled. Its failure is derived, so the message is
+ * that of the first op.
+ */
 Test(op_queue, an_error_elsewhere_cancels_a_blocked_operation_of_the_same_step)
 {
 	struct kit_line line;

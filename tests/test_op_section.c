@@ -1,5 +1,6 @@
 /*
- * test_op_section.c - nodes that run in a critical section: the rows of critical sections (conformance_rows.tsv), and what is ours.
+ * test_op_section.c - nodes that run in a critical section: the rows of critical sections
+ * (conformance_rows.tsv), and behaviours beyond them.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -19,7 +20,7 @@ static weir_critical_section *a_section(const char *name)
 	return section;
 }
 
-/* Also that it is free. */
+/* Destroys the section, which shows that it is free. */
 static void end_section(weir_critical_section *section)
 {
 	weir_error error;
@@ -27,7 +28,7 @@ static void end_section(weir_critical_section *section)
 	cr_assert_eq(weir_critical_section_destroy(section, &error), WEIR_OK, "%s", error.message);
 }
 
-/* One execution, which has to be built well. */
+/* Adds one execution, whose building must succeed. */
 static weir_output guarded(weir_graph *graph, const char *name, weir_critical_section *section, weir_node *const body[],
                            size_t count, weir_output result)
 {
@@ -46,7 +47,7 @@ static void expect_refused(const struct weir_error *error, enum weir_status stat
 	cr_expect_not_null(strstr(error->message, words), "\"%s\" is not in \"%s\"", words, error->message);
 }
 
-/* Reads v, then adds `delta` to it, as two nodes: what it read is the result. */
+/* Reads v and then adds `delta` to it, as two nodes. The result is the value that was read. */
 static weir_output read_then_add(weir_graph *graph, weir_critical_section *section, weir_var *var, weir_output delta)
 {
 	weir_output read, sum, stored;
@@ -157,7 +158,9 @@ Test(op_section, CRS_004_a_body_without_results)
 	end_section(section);
 }
 
-/* A read in `inner`, and what comes of putting that into `outer`. */
+/*
+ * Adds a read to `inner`, and puts that execution into `outer`. Returns the status of the latter.
+ */
 static enum weir_status nest(weir_critical_section *inner, weir_critical_section *outer, weir_error *error)
 {
 	weir_graph *graph = kit_graph();
@@ -171,12 +174,12 @@ static enum weir_status nest(weir_critical_section *inner, weir_critical_section
 	cr_assert_eq(weir_op_read(graph, NULL, var, &again, NULL), WEIR_OK);
 	body[1] = again.node;
 	status = weir_op_critical_section(graph, "outer", outer, 0, body, 2, NULL, 0, NULL, NULL, error);
-	if (status != WEIR_OK) { /* the node inside as well */
+	if (status != WEIR_OK) { /* the inner node as well */
 		weir_error other;
 
 		cr_expect_eq(weir_op_critical_section(graph, "outer", outer, 0, &read.node, 1, NULL, 0, NULL, NULL, &other),
 		             status);
-		/* Nothing was tied: what was refused runs by itself. */
+		/* The refused build tied no node, so the execution runs by itself. */
 		cr_expect_eq(weir_op_critical_section(graph, "outer", outer, WEIR_SECTION_SHARES_RESOURCES, &again.node, 1,
 		                                      NULL, 0, NULL, NULL, &other),
 		             inner == outer ? WEIR_OK : WEIR_INVALID_ARGUMENT);
@@ -214,7 +217,10 @@ Test(op_section, CRS_009_nested_on_the_same_shared_name_is_refused)
 	cr_assert_eq(weir_reclaim_flush(weir_deadline_in(KIT_PATIENCE_NS)), WEIR_OK);
 }
 
-/* What the body takes from outside is there before: fed, constant, and computed of what is behind the section's own last run. */
+/*
+ * What the body takes from outside is ready before: a feed, a constant, and a value that depends on
+ * the last run of the section itself.
+ */
 struct capture {
 	weir_graph *graph;
 	weir_session *session;
@@ -255,7 +261,7 @@ Test(op_section, CRS_008_what_comes_from_outside_is_there_before)
 	capture.x = kit_placeholder(capture.graph, "x", WEIR_F32, kit_shape(0));
 	capture.results[0] = read_then_add(capture.graph, section, var, capture.x);
 	capture.results[1] = read_then_add(capture.graph, section, var, kit_constant(capture.graph, kit_f32(1)));
-	/* Of the first one's result, which is there once that has left. */
+	/* The sum depends on the result of the first execution, which is there once that has left. */
 	cr_assert_eq(weir_op_sub(capture.graph, NULL, capture.results[0], capture.results[0], &computed, NULL), WEIR_OK);
 	cr_assert_eq(weir_op_add(capture.graph, NULL, computed, capture.x, &computed, NULL), WEIR_OK);
 	capture.results[2] = read_then_add(capture.graph, section, var, computed);
@@ -287,17 +293,20 @@ Test(op_section, CRS_010_one_resource_in_two_sections)
 	weir_output taken;
 	weir_error error;
 
-	/* For itself, and once more by the same; not by another, whatever it says. */
+	/*
+	 * The section has the resource for itself. It may use it again, but another section may not,
+	 * shared or not.
+	 */
 	cr_expect_eq(use_in(graph, one, 0, mine, NULL), WEIR_OK);
 	cr_expect_eq(use_in(graph, one, 0, mine, NULL), WEIR_OK);
 	expect_refused(&error, use_in(graph, other, 0, mine, &error), WEIR_INVALID_ARGUMENT, "\"mine\"");
 	expect_refused(&error, use_in(graph, other, WEIR_SECTION_SHARES_RESOURCES, mine, &error), WEIR_INVALID_ARGUMENT,
 	               "critical section \"one\"");
-	/* Shared; then nobody has it for itself. */
+	/* The resource is shared. Then no section can have it for itself. */
 	cr_expect_eq(use_in(graph, one, WEIR_SECTION_SHARES_RESOURCES, shared, NULL), WEIR_OK);
 	cr_expect_eq(use_in(graph, other, WEIR_SECTION_SHARES_RESOURCES, shared, NULL), WEIR_OK);
 	expect_refused(&error, use_in(graph, other, 0, shared, &error), WEIR_INVALID_ARGUMENT, "\"shared\"");
-	/* A queue. */
+	/* The resource is a queue. */
 	for (int i = 0; i < 2; i++) {
 		cr_assert_eq(weir_op_dequeue(graph, NULL, queue, &taken, 1, NULL, NULL), WEIR_OK);
 		cr_expect_eq(
@@ -313,7 +322,7 @@ Test(op_section, CRS_010_one_resource_in_two_sections)
 	end_section(other);
 }
 
-/* -- what is built ----------------------------------------------------------------------------- */
+/* -- building ---------------------------------------------------------------------------------- */
 
 Test(op_section, what_cannot_be_is_refused)
 {
@@ -344,14 +353,17 @@ Test(op_section, what_cannot_be_is_refused)
 	             WEIR_INVALID_ARGUMENT);
 	expect_refused(&error, weir_op_critical_section(graph, NULL, section, 0, &x.node, 1, NULL, 0, NULL, NULL, &error),
 	               WEIR_INVALID_ARGUMENT, "placeholder");
-	/* b is outside, runs after a and before c. */
+	/* b is outside the section. It runs after a and before c. */
 	expect_refused(&error, weir_op_critical_section(graph, NULL, section, 0, body, 2, NULL, 0, NULL, NULL, &error),
 	               WEIR_INVALID_ARGUMENT, "\"a\"");
 	expect_refused(&error, weir_op_critical_section(graph, NULL, section, 0, body, 1, &b, 1, &out, NULL, &error),
 	               WEIR_INVALID_ARGUMENT, "result 0");
 	cr_expect_eq(weir_op_critical_section(graph, "a", section, 0, body, 1, NULL, 0, NULL, NULL, &error),
 	             WEIR_ALREADY_EXISTS);
-	/* None of these has tied anything: a is free to be in one, and b then not to come before it. */
+	/*
+	 * None of these builds has tied a node. a may still join a section, and b may then not come
+	 * before it.
+	 */
 	cr_expect_eq(weir_op_critical_section(graph, "good", section, 0, body, 1, &a, 1, &out, &node, &error), WEIR_OK,
 	             "%s", error.message);
 	cr_expect_eq(node, out.node);
@@ -404,7 +416,7 @@ Test(op_section, who_needs_one_node_of_a_body_runs_and_leaves_it_all)
 	(void)guarded(graph, "both", section, body, 2, read);
 	cr_expect_eq(kit_fetch_f32(session, read), 3.0f);
 	cr_expect_eq(kit_fetch_f32(session, read), 5.0f);
-	/* The entrance alone, too; and it cannot be feigned. */
+	/* The name of the entrance alone is also taken, and no other node can pass for the entrance. */
 	cr_assert_eq(weir_graph_find(graph, "both/enter", &entrance, NULL), WEIR_OK);
 	cr_expect_eq(kit_run_target(session, entrance, &error), WEIR_OK, "%s", error.message);
 	cr_expect_eq(kit_var_f32(var, 0), 9.0f);
@@ -418,7 +430,7 @@ Test(op_section, who_needs_one_node_of_a_body_runs_and_leaves_it_all)
 	end_section(section);
 }
 
-/* -- who waits --------------------------------------------------------------------------------- */
+/* -- waiting ----------------------------------------------------------------------------------- */
 
 struct holding {
 	weir_critical_section *section;
@@ -506,7 +518,8 @@ Test(op_section, no_node_of_a_body_runs_outside_of_it)
 	struct holding holding;
 	weir_error error;
 
-	for (int i = 0; i < 3; i++) { /* which have nothing to do with each other */
+	/* These are independent of each other. */
+	for (int i = 0; i < 3; i++) {
 		cr_assert_eq(weir_op_assign_add(graph, NULL, vars[i], one, &added[i], NULL), WEIR_OK);
 		body[i] = added[i].node;
 	}
@@ -528,7 +541,10 @@ Test(op_section, no_node_of_a_body_runs_outside_of_it)
 	end_section(section);
 }
 
-/* The token fires while the body is under way: what is left of it is passed over, and the section is left. */
+/*
+ * The token fires while the body is under way. The rest of the body is skipped, and the section is
+ * left.
+ */
 static enum weir_status fire(void *context, const struct weir_kernel_call *call, weir_error *error)
 {
 	(void)call, (void)error;
@@ -596,7 +612,10 @@ Test(op_section, a_kernel_inside_is_refused_to_wait_for_itself)
 	end_section(section);
 }
 
-/* Through its entrance a section would wait for another while it is inside, or take in what its exit does not wait for. */
+/*
+ * Otherwise a section could wait for another one while it is inside, or contain nodes for which its
+ * exit does not wait.
+ */
 Test(op_section, nothing_else_hangs_on_an_entrance)
 {
 	weir_critical_section *first = a_section("first"), *second = a_section("second");
@@ -625,7 +644,7 @@ Test(op_section, nothing_else_hangs_on_an_entrance)
 	end_section(second);
 }
 
-/* Counts its calls, and notes the number of each under its own name. */
+/* Counts the calls, and notes the number of each call under its name. */
 struct note {
 	int *calls;
 	int number;
@@ -648,7 +667,10 @@ static weir_node *noting(weir_graph *graph, const char *name, struct note *note)
 	return node;
 }
 
-/* With the node outside older and newer than the section: unordered nodes run in one of both orders. */
+/*
+ * The node outside is once older and once newer than the section: nodes without an order run in one
+ * of both orders.
+ */
 Test(op_section, an_edge_to_the_node_of_a_section_is_kept_before_it_is_entered)
 {
 	for (int late = 0; late <= 1; late++) {
@@ -708,15 +730,15 @@ Test(op_section, an_edge_to_the_node_of_a_section_closes_no_cycle)
 	end_section(second);
 }
 
-/* -- without memory ---------------------------------------------------------------------------- */
+/* -- allocations that fail --------------------------------------------------------------------- */
 
 struct scarce {
 	weir_critical_section *section;
 	weir_var *var;
-	int tied; /* so many nodes by builds that failed */
+	int tied; /* the number of nodes that failed builds tied */
 };
 
-/* Builds an execution and runs it. Whatever fails, nothing is left inside. */
+/* Builds an execution and runs it. Whichever allocation fails, the section is left. */
 static enum weir_status build_and_run(const weir_allocator *allocator, void *context)
 {
 	struct weir_graph_options graph_options = {WEIR_GRAPH_OPTIONS_INIT, .allocator = allocator};

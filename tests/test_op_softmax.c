@@ -1,5 +1,5 @@
 /*
- * test_op_softmax.c - softmax cross-entropy: its loss, and its gradient against differences.
+ * test_op_softmax.c - softmax cross-entropy: its loss, and its gradient compared with differences.
  */
 #include <math.h>
 

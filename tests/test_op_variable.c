@@ -309,7 +309,7 @@ Test(op_variable, more_variables_than_fit_on_the_stack_of_a_commit)
 
 /* -- rows -------------------------------------------------------------------------------------- */
 
-/* A variable f32 [3,2] of 10, 20, ... 60; rows 2 and 0 are named, with updates 1, 2 and 3, 4. */
+/* A variable f32 [3,2] of 10, 20, ... 60. Rows 2 and 0 are named, with updates 1, 2 and 3, 4. */
 struct rows {
 	weir_graph *graph;
 	weir_session *session;
@@ -425,7 +425,7 @@ Test(op_variable, rows_that_cannot_be_are_refused)
 	weir_error error;
 
 	begin_rows(&rows);
-	/* When the node is built. */
+	/* It is refused when the node is built. */
 	cr_expect_eq(
 		weir_op_scatter(rows.graph, NULL, rows.var, (enum weir_scatter)8, rows.indices, rows.updates, &out, &error),
 		WEIR_INVALID_ARGUMENT);
@@ -440,7 +440,7 @@ Test(op_variable, rows_that_cannot_be_are_refused)
 	cr_expect_eq(weir_op_gather(rows.graph, NULL, scalar, rows.indices, &out, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_op_gather(rows.graph, NULL, NULL, rows.indices, &out, &error), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_op_gather(rows.graph, NULL, rows.var, rows.indices, NULL, &error), WEIR_INVALID_ARGUMENT);
-	/* When it runs: and nothing is published. */
+	/* It is refused when the node runs, and nothing is published. */
 	bad = kit_constant(rows.graph, kit_tensor(WEIR_I32, kit_shape(1, 2), beyond));
 	cr_assert_eq(weir_op_scatter(rows.graph, "bad", rows.var, WEIR_SCATTER_ADD, bad, rows.updates, &out, NULL),
 	             WEIR_OK);

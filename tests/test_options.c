@@ -6,7 +6,10 @@
 #include <string.h>
 #include <weir/flow.h>
 
-/* Creates and destroys one object with these options; the status and the message of the creation. */
+/*
+ * Creates and destroys one object with these options. Returns the status and the message of the
+ * creation.
+ */
 typedef enum weir_status create_fn(const void *options, weir_error *error);
 
 static enum weir_status create_ring(const void *options, weir_error *error)
@@ -218,7 +221,7 @@ static const weir_shape pair = {.rank = 1, .dims = {2}};
 static const struct weir_tensor_component component = {.dtype = WEIR_F32, .shape = &pair};
 static const struct weir_queue_runner_step steps[] = {{step, NULL, NULL}};
 
-/* What is required, and the size of an earlier struct that ends behind it. */
+/* The required options, and the size of an earlier struct that ends after them. */
 static const struct weir_queue_options queue = {WEIR_QUEUE_OPTIONS_INIT, .capacity = 4};
 static const struct weir_tensor_queue_options tensor_queue = {WEIR_TENSOR_QUEUE_OPTIONS_INIT, .capacity = 4,
                                                               .components = &component, .component_count = 1};
@@ -237,7 +240,7 @@ static const size_t nothing = sizeof(size_t);
 static const struct call {
 	const char *name;
 	create_fn *create;
-	const void *options; /* as many bytes as `earlier` */
+	const void *options; /* with as many bytes as `earlier` */
 	size_t earlier;
 	size_t size;
 } calls[] = {
@@ -272,7 +275,7 @@ static const struct call {
 };
 enum { CALLS = sizeof(calls) / sizeof(calls[0]), ROOM = 256 };
 
-/* The options of a call, with bytes behind them that no call may look at. */
+/* The options of a call, followed by bytes that no call may read. */
 struct given {
 	_Alignas(max_align_t) unsigned char bytes[ROOM];
 };

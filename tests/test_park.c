@@ -1,5 +1,6 @@
 /*
- * test_park.c - waiting for a word: it ends with the change, at the deadline, and at no other time.
+ * test_park.c - waiting for a word: the wait ends when the word changes or at the deadline, and
+ * never otherwise.
  */
 #include <criterion/criterion.h>
 
@@ -51,7 +52,7 @@ static void *answer(void *argument)
 
 		game->timeouts += weiri_park_wait(&game->word, turn, weir_deadline_in(long_ns)) == WEIRI_PARK_TIMEOUT;
 		game->payload++;
-		/* [release] pairs with the wait of the other side, which reads payload. */
+		/* [release] pairs with the wait of the other side, which then reads payload */
 		weiri_store_release(&game->word, turn + 2);
 		weiri_park_wake(&game->word, 1);
 	}
@@ -70,7 +71,7 @@ Test(park, hands_data_over_in_both_directions)
 		uint32_t turn = (uint32_t)(2 * i + 1);
 
 		game.payload = 2 * i;
-		/* [release] pairs with the wait in answer(). */
+		/* [release] pairs with the wait in answer() */
 		weiri_store_release(&game.word, turn);
 		weiri_park_wake(&game.word, 1);
 		timeouts += weiri_park_wait(&game.word, turn, weir_deadline_in(long_ns)) == WEIRI_PARK_TIMEOUT;
@@ -132,7 +133,7 @@ Test(park, whoever_finds_the_mark_has_somebody_to_wake)
 		while (weiri_load_relaxed(&marked.word) != ASLEEP)
 			cr_assert_lt(weir_now_ns(), until);
 		marked.payload = 41;
-		/* [release] pairs with the wait, after which payload is written. */
+		/* [release] pairs with the wait, after which payload is written */
 		weiri_store_release(&marked.word, (uint32_t)CHANGED);
 		weiri_park_wake(&marked.word, 1);
 		cr_assert_eq(pthread_join(other, NULL), 0);

@@ -1,5 +1,6 @@
 /*
- * test_pending.c - the handle of an operation that was started (weir/pending.h): its status, waiting for its end, cancelling with a cause.
+ * test_pending.c - the handle of a started operation (weir/pending.h): its status, waiting for its
+ * end, cancelling it with a cause.
  */
 #include "queue_kit.h"
 
@@ -98,7 +99,8 @@ struct waiter {
 	weir_cancel *token;
 	enum weir_status status;
 	weir_error error;
-	int times_told; /* when the wait was over */
+	/* At the end of the wait. */
+	int times_told;
 	struct told *told;
 	pthread_t thread;
 };
@@ -117,7 +119,7 @@ static void begin_waiter(struct waiter *waiter)
 	cr_assert_eq(pthread_create(&waiter->thread, NULL, wait_for_it, waiter), 0);
 }
 
-/* Some thread has marked the word before it sleeps. */
+/* A thread has marked the word before it sleeps. */
 static int some_thread_sleeps(const weir_pending *pending)
 {
 	return (weiri_load_relaxed(&pending->finished) & WEIRI_PENDING_ASLEEP) == WEIRI_PENDING_ASLEEP;
@@ -167,7 +169,7 @@ Test(pending, a_token_ends_the_wait_that_has_it_and_no_other)
 	cr_expect_eq(waiters[0].status, WEIR_CANCELLED);
 	cr_expect_not_null(strstr(waiters[0].error.message, "no patience"), "%s", waiters[0].error.message);
 	cr_expect_eq(weir_pending_try_wait(pending, NULL), WEIR_WOULD_BLOCK);
-	/* A token that has fired before. */
+	/* The token has fired before. */
 	cr_expect_eq(weir_pending_wait(pending, WEIR_NO_DEADLINE, waiters[0].token, NULL), WEIR_CANCELLED);
 	put(queue, 1, 1);
 	cr_assert_eq(pthread_join(waiters[1].thread, NULL), 0);
@@ -252,7 +254,7 @@ static void note_section(void *context, enum weir_status status, const weir_erro
 	note(&((struct gate *)context)->told, status, error, NULL, 0);
 }
 
-/* It has entered long before: the handle is of the whole execution. */
+/* The execution entered long before: the handle stands for the whole execution. */
 Test(pending, an_execution_in_a_critical_section_ends_when_it_has_left)
 {
 	weir_critical_section *section;
@@ -266,7 +268,8 @@ Test(pending, an_execution_in_a_critical_section_ends_when_it_has_left)
 	cr_assert_eq(weir_critical_section_start(section, pool, stay_inside, &gate, note_section, &pending, NULL), WEIR_OK);
 	await(weiri_load_acquire(&gate.inside));
 	cr_expect_eq(weir_pending_try_wait(pending, NULL), WEIR_WOULD_BLOCK);
-	weir_pending_cancel(pending, NULL); /* too late */
+	/* This comes too late. */
+	weir_pending_cancel(pending, NULL);
 	weiri_store_release(&gate.may_leave, 1);
 	cr_expect_eq(weir_pending_wait(pending, in_good_time(), NULL, &error), WEIR_DATA_LOSS);
 	cr_expect_str_eq(error.message, "it went wrong inside");

@@ -1,5 +1,6 @@
 /*
- * test_pool.c - every submitted task runs once, whoever submits it, whatever sleeps, and with no memory left.
+ * test_pool.c - every submitted task runs once, whichever thread submits it, whatever sleeps, and
+ * even without memory.
  */
 #include <criterion/criterion.h>
 
@@ -15,12 +16,12 @@
 
 static const uint64_t long_ns = 100000000000u;
 
-/* 1 when *counter reached `value` in time. */
+/* Returns 1 when *counter has reached `value` in time. */
 static int reaches(_Atomic(int) *counter, int value)
 {
 	uint64_t deadline = weir_deadline_in(long_ns);
 
-	/* [acquire] pairs with the release of the tasks that count. */
+	/* [acquire] pairs with the release of the tasks that count */
 	while (weiri_load_acquire(counter) != value) {
 		if (weir_now_ns() > deadline)
 			return 0;
@@ -56,7 +57,10 @@ static int all_asleep(weir_pool *pool)
 	return 1;
 }
 
-/* Counts its runs in plain memory: a task that ran twice, or did not see its submitter's writes, is a race. */
+/*
+ * Counts its runs in plain memory, so that it is a race if a task runs twice or does not see the
+ * writes of its submitter.
+ */
 struct counted {
 	weir_task task;
 	int payload;
@@ -208,7 +212,9 @@ Test(pool, a_sleeping_worker_is_woken_for_one_task)
 	destroy(pool);
 }
 
-/* A task that waits for another one holds its worker; the other must reach the second worker. */
+/*
+ * A task that waits for another one holds its worker. The other task must reach the second worker.
+ */
 struct rendezvous {
 	weir_task task;
 	_Atomic(int) *arrived;
@@ -244,14 +250,14 @@ Test(pool, each_of_many_tasks_gets_a_worker_of_its_own)
 			tasks[i] = (struct rendezvous){{meet, NULL}, &arrived, &left, &failures, PARTIES};
 			cr_assert_eq(weir_pool_submit(pool, &tasks[i].task), WEIR_OK);
 		}
-		cr_assert(reaches(&left, PARTIES), "round %d: %d of %d tasks run", round, weiri_load_relaxed(&arrived),
+		cr_assert(reaches(&left, PARTIES), "round %d: %d of %d tasks ran", round, weiri_load_relaxed(&arrived),
 		          PARTIES);
 	}
 	cr_expect_eq(weiri_load_relaxed(&failures), 0);
 	destroy(pool);
 }
 
-/* A tree of tasks, each on the heap and freed by itself. */
+/* A tree of tasks. Each task is on the heap and frees itself. */
 struct node {
 	weir_task task;
 	weir_pool *pool;
@@ -295,7 +301,7 @@ Test(pool, tasks_submit_tasks_and_free_themselves)
 		cr_assert(plant(pool, DEPTH, &done, &failures));
 		cr_assert(reaches(&done, round * ((1 << (DEPTH + 1)) - 1)));
 	}
-	/* And once more while the pool is being destroyed. */
+	/* Again, while the pool is being destroyed. */
 	cr_assert(plant(pool, DEPTH, &done, &failures));
 	destroy(pool);
 	cr_expect_eq(weiri_load_acquire(&done), 5 * ((1 << (DEPTH + 1)) - 1));
@@ -344,7 +350,7 @@ Test(pool, many_submitters_and_helpers)
 		expect_each_ran_once(submitters[i].all, PER_SUBMITTER);
 }
 
-/* Submits itself until told to end. */
+/* Submits itself until it is told to end. */
 struct eternal {
 	weir_task task;
 	weir_pool *pool;
@@ -382,7 +388,7 @@ Test(pool, a_task_that_resubmits_itself_starves_nobody)
 	expect_each_ran_once(all, 100);
 }
 
-/* Submits one more task, once it is told to. */
+/* Submits one more task when it is told to. */
 struct late_submitter {
 	weir_task task;
 	weir_pool *pool;
@@ -390,7 +396,8 @@ struct late_submitter {
 	_Atomic(int) told;
 	weir_task more;
 	_Atomic(int) *done;
-	int done_before; /* of other tasks, when `more` ran */
+	/* The number of other tasks that had run when `more` ran. */
+	int done_before;
 };
 
 static void submit_when_told(weir_task *task)
@@ -482,7 +489,7 @@ Test(pool, a_task_inside_a_task_of_another_pool_cannot_destroy_that_pool)
 	destroy(outer);
 }
 
-/* A task that runs the next tasks itself, on a worker's or a helper's stack. */
+/* A task that runs the next tasks itself, on the stack of a worker or a helper. */
 struct helper {
 	weir_task task;
 	weir_pool *pool;
@@ -565,7 +572,7 @@ Test(pool, create_survives_every_allocation_failing)
 	cr_expect_geq(fail_each_allocation(make_a_pool, NULL), 6, "the pool, its workers, three deques and an inbox");
 }
 
-/* More tasks than the first ring of the inbox and the first array of a deque hold. */
+/* There are more tasks than the first ring of the inbox and the first array of a deque hold. */
 static void run_with_no_memory_left(size_t threads)
 {
 	enum { TASKS = 3 * WEIRI_INBOX_FIRST_CAPACITY };

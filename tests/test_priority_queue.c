@@ -1,5 +1,6 @@
 /*
- * test_priority_queue.c - the strict priority queue: order, exact bounds, closing, recycling of nodes.
+ * test_priority_queue.c - the strict priority queue: order, exact bounds, closing, recycling of
+ * nodes.
  */
 #include <criterion/criterion.h>
 
@@ -87,7 +88,7 @@ Test(priority_queue, capacity_is_exact_and_empty_is_exact)
 	}
 }
 
-/* What it must equal: keys in order, with how often each came and left. */
+/* The model: keys in order, and how often each came and left. */
 Test(priority_queue, agrees_with_a_sorted_array_over_many_random_calls)
 {
 	enum { CAPACITY = 300, KEYS = 64, CALLS = 200000 };
@@ -100,7 +101,7 @@ Test(priority_queue, agrees_with_a_sorted_array_over_many_random_calls)
 
 		random = random * UINT64_C(6364136223846793005) + 1;
 		k = random >> 40 & (KEYS - 1);
-		/* Long spells of more puts than takes, and of the reverse. */
+		/* There are long spells with more puts than takes, and with more takes than puts. */
 		if ((random >> 50 & 7) < (i / 3000 % 2 != 0 ? 5u : 3u)) {
 			enum weir_status status = weir_priority_queue_try_enqueue(queue, (int64_t)k - 30, in[k]);
 
@@ -212,7 +213,10 @@ static struct {
 	_Atomic(uint64_t) sum;
 } shared;
 
-/* Each puts EACH values and takes as many, of whomever; full and empty are tried again, at the other end. */
+/*
+ * Each thread puts EACH values and takes as many, whichever thread put them. When the queue is full
+ * or empty, it tries again at the other end.
+ */
 static void *put_and_take(void *argument)
 {
 	uint64_t number = (uint64_t)(uintptr_t)argument, random = number + 1, in = 0, out = 0, value;

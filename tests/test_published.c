@@ -1,5 +1,6 @@
 /*
- * test_published.c - the list that only grows: what is pushed is found, once, and a sealed list takes no more.
+ * test_published.c - the list that only grows: each pushed node is found once, and a sealed list
+ * takes no more nodes.
  */
 #include <criterion/criterion.h>
 
@@ -11,7 +12,7 @@
 
 struct number {
 	struct weiri_published link;
-	int value; /* plain: the push carries it */
+	int value; /* plain: the push publishes it */
 };
 
 static int value_of(struct weiri_published *link)
@@ -77,7 +78,7 @@ struct pusher {
 	int pushed;
 };
 
-/* Retries until in or sealed, and walks what is there now and then. */
+/* Tries again until the node is in or the list is sealed, and now and then walks over the list. */
 static void *push_all(void *context)
 {
 	struct pusher *pusher = context;
@@ -129,7 +130,7 @@ static void push_from_many_threads(int sealed_on_the_way)
 		cr_expect_eq(found[value_of(link)]++, 0, "%d is there twice", value_of(link));
 		total--;
 	}
-	cr_expect_eq(total, 0, "what was pushed is there");
+	cr_expect_eq(total, 0, "every pushed node is there");
 }
 
 Test(published, no_push_of_many_threads_is_lost)

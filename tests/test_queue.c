@@ -9,7 +9,7 @@
 
 /* -- creating ---------------------------------------------------------------------------------- */
 
-/* Refused, with a message that has `word`. */
+/* The options are refused, with a message that contains `word`. */
 static void expect_refused(struct weir_queue_options options, const char *word)
 {
 	weir_queue *queue = NULL;
@@ -79,7 +79,7 @@ Test(queue, a_new_queue_is_empty_and_open)
 	cr_expect_eq(weir_queue_size_approx(queue), 0);
 	cr_expect_eq(weir_queue_capacity(queue), 10);
 	cr_expect_eq(weir_queue_closed(queue), 0);
-	cr_expect_eq(weir_queue_seed(queue), 0, "only a shuffle queue has one");
+	cr_expect_eq(weir_queue_seed(queue), 0, "only a shuffle queue has a minimum");
 	expect_nothing(queue);
 	destroy(queue);
 }
@@ -125,7 +125,7 @@ Test(queue, items_come_out_in_the_order_they_went_in)
 		weir_queue *queue = fifo(capacities[i]);
 		size_t in = 0, out = 0;
 
-		/* Fill levels that go up and down, many times around. */
+		/* The fill level goes up and down, many times around the ring. */
 		for (size_t level = 0; level < 300; level++) {
 			size_t room = capacities[i] - (in - out), more = level * 7 % (room + 1), less;
 
@@ -218,7 +218,7 @@ Test(queue, an_enqueue_that_waits_goes_in_behind_what_is_there)
 
 	put(queue, 1, 3);
 	begin_waiting_call(&call, 1);
-	cr_expect_eq(weir_queue_size_approx(queue), 3, "what waits outside is not counted");
+	cr_expect_eq(weir_queue_size_approx(queue), 3, "items of waiting operations are not counted");
 	expect_next(queue, 1, 1);
 	cr_expect_eq(end_call(&call), WEIR_OK);
 	expect_next(queue, 2, 3);
@@ -298,7 +298,7 @@ Test(queue, a_wait_ends_at_its_deadline_and_changes_nothing)
 	put(queue, 1, 1);
 	in.deadline_ns = weir_deadline_in(2000000);
 	cr_expect_eq(call_now(&in), WEIR_DEADLINE_EXCEEDED);
-	/* A call that gave up takes nothing and puts nothing in later. */
+	/* A call that gave up takes no item, and puts none in later. */
 	expect_next(queue, 1, 1);
 	expect_nothing(queue);
 	put(queue, 37, 1);
@@ -355,7 +355,7 @@ Test(queue, a_token_that_fires_ends_all_who_wait_with_it_and_nobody_else)
 	destroy(queue);
 }
 
-/* Names queue, operation, code and message. */
+/* The message names the queue, the operation, the code and the reason. */
 static void expect_tells(const char *message, const char *operation)
 {
 	const char *parts[] = {"\"test\"", operation, "WEIR_ABORTED", "the pump broke"};
@@ -383,7 +383,7 @@ Test(queue, a_call_that_a_token_ends_tells_the_cause)
 	cr_expect_eq(in.done, 1);
 	cr_expect_eq(end_call(&out), WEIR_CANCELLED);
 	expect_tells(out.error.message, "dequeue");
-	/* And one that never began. */
+	/* The same for a call that never began. */
 	cr_expect_eq(weir_queue_dequeue(queue, &got, in_good_time(), token, &error), WEIR_CANCELLED);
 	expect_tells(error.message, "dequeue");
 	cr_expect_eq(weir_queue_enqueue(queue, item(3), in_good_time(), token, &error), WEIR_CANCELLED);
@@ -395,7 +395,7 @@ Test(queue, a_call_that_a_token_ends_tells_the_cause)
 	destroy(out.queue);
 }
 
-/* A hook that stops the thread that fires. */
+/* A hook that stops the thread that fires the token. */
 struct obstacle {
 	weir_cancel *token;
 	_Atomic(int) reached, removed;
@@ -432,7 +432,7 @@ Test(queue, a_call_that_finds_its_token_fired_ends_those_whom_a_stopped_fire_has
 		calls[i].token = obstacle.token;
 		begin_waiting_call(&calls[i], i + 1);
 	}
-	/* The newest runs first. */
+	/* The newest hook runs first. */
 	cr_assert_eq(weir_cancel_on(obstacle.token, stand_in_the_way, &obstacle, &hook), WEIR_OK);
 	cr_assert_eq(pthread_create(&thread, NULL, run_into_it, &obstacle), 0);
 	await(weiri_load_acquire(&obstacle.reached));
@@ -487,7 +487,7 @@ Test(queue, destroy_drops_what_is_left_inside_once)
 
 	put(queue, 1, 5);
 	expect_next(queue, 1, 2);
-	cr_expect_eq(dropped.count, 0, "what came out is the caller's");
+	cr_expect_eq(dropped.count, 0, "the caller owns the items that came out");
 	destroy(queue);
 	cr_expect_eq(dropped.count, 3);
 	cr_expect_eq(dropped.sum, 3 + 4 + 5);
@@ -582,7 +582,7 @@ static void *receive_all(void *argument)
 	while (weir_queue_dequeue(traffic->queue, &got, in_good_time(), NULL, NULL) == WEIR_OK) {
 		struct parcel *parcel = got;
 
-		/* Of one sender, in order. */
+		/* The items of one sender come in order. */
 		if (parcel->number < next[parcel->sender])
 			weiri_fetch_add_relaxed(&traffic->wrong, 1);
 		next[parcel->sender] = parcel->number + 1;

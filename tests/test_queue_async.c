@@ -1,11 +1,12 @@
 /*
- * test_queue_async.c - operations that hold no thread: one completion each, whatever else happens.
+ * test_queue_async.c - operations that hold no thread: each has one completion, whatever else
+ * happens.
  */
 #include "queue_kit.h"
 
 #include <stdlib.h>
 
-/* An operation and what its one completion said. */
+/* An operation, and what its completion was told. */
 struct started {
 	weir_pending *op;
 	void *items[KIT_MOST_ITEMS];
@@ -30,13 +31,13 @@ static void note(void *context, enum weir_status status, const weir_error *error
 	started->got_items = items;
 	started->thread = pthread_self();
 	cr_expect_eq(weiri_load_relaxed(&weiri_record_get()->lo), 0u, "a completion in a section");
-	/* [release] what was noted; pairs with completions(). */
+	/* [release] the outcome; pairs with completions() */
 	(void)weiri_fetch_add_release(&started->completions, 1);
 }
 
 static int completions(struct started *started)
 {
-	/* [acquire] pairs with note(). */
+	/* [acquire] pairs with note() */
 	return weiri_load_acquire(&started->completions);
 }
 
@@ -57,7 +58,7 @@ static void start_enqueue(weir_queue *queue, size_t first, size_t count, struct 
 	start(queue, WEIR_QUEUE_OP_ENQUEUE, count, started);
 }
 
-/* Completed once, with this; gives the handle back. */
+/* The operation has completed once, with this outcome. Releases the handle. */
 static void expect_end(struct started *started, enum weir_status status, size_t done)
 {
 	cr_assert_eq(completions(started), 1, "%d completions", completions(started));
@@ -147,7 +148,7 @@ Test(queue_async, the_handle_may_be_given_back_while_the_operation_waits)
 	destroy(queue);
 }
 
-/* -- waiting without a thread ------------------------------------------------------------------ */
+/* -- waiting asynchronously -------------------------------------------------------------------- */
 
 Test(queue_async, a_dequeue_completes_on_the_thread_that_brings_the_item)
 {
@@ -198,7 +199,7 @@ Test(queue_async, batches_collect_without_a_thread)
 
 	start(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, 7, &out);
 	start_enqueue(queue, 1, 9, &in);
-	/* Each made room, or items, for the other, on this thread. */
+	/* Each operation made room or items for the other, on this thread. */
 	expect_end(&out, WEIR_OK, 7);
 	expect_numbers(out.items, 1, 7);
 	expect_end(&in, WEIR_OK, 9);
@@ -325,7 +326,7 @@ Test(queue_async, a_cancelled_batch_gives_back_what_it_had)
 	cr_expect_eq(weir_queue_size_approx(queue), 0);
 	weir_pending_cancel(batch.op, NULL);
 	expect_end(&batch, WEIR_CANCELLED, 0);
-	/* The first of what went back went to who waited. */
+	/* The first item that went back went to the waiting operation. */
 	expect_end(&single, WEIR_OK, 1);
 	cr_expect_eq(number_of(single.items[0]), 1);
 	expect_next(queue, 2, 2);
@@ -357,9 +358,9 @@ Test(queue_async, cancelling_what_has_completed_does_nothing_even_when_the_queue
 	expect_end(&in, WEIR_OK, 1);
 }
 
-/* -- completions that do things ---------------------------------------------------------------- */
+/* -- completions that start operations --------------------------------------------------------- */
 
-/* Takes one item after the other, each by an operation that the completion of the one before started. */
+/* Takes one item after the other. Each completion starts the operation that takes the next item. */
 struct chain {
 	weir_queue *queue;
 	void *items[1];
@@ -465,7 +466,7 @@ static void *end_it(void *argument)
 	return NULL;
 }
 
-/* Two cancellers against who brings an item, or closes. */
+/* Two cancellers race with a thread that brings an item or closes the queue. */
 static void race_to_end(struct race *race)
 {
 	pthread_t threads[2];
@@ -515,7 +516,7 @@ Test(queue_async, a_batch_that_is_cancelled_while_an_item_comes_loses_none)
 		struct race race = {.queue = fifo(8), .started = &out};
 
 		put(race.queue, 5, 2);
-		/* With the item that comes the batch is complete, or still lacks one. */
+		/* The item that comes completes the batch, or the batch still lacks one. */
 		start(race.queue, WEIR_QUEUE_OP_DEQUEUE_MANY, 3 + round % 2, &out);
 		race_to_end(&race);
 		if (out.status == WEIR_OK) {
@@ -557,7 +558,7 @@ static void *feed_chain(void *argument)
 	return NULL;
 }
 
-/* Counts in plain memory: its steps follow one another, on whatever threads. */
+/* It counts in plain memory, because its steps follow one another, whichever threads run them. */
 Test(queue_async, a_chain_of_completions_runs_one_at_a_time_on_any_thread)
 {
 	struct chain chain = {.queue = fifo(3)};
@@ -574,7 +575,7 @@ Test(queue_async, a_chain_of_completions_runs_one_at_a_time_on_any_thread)
 	destroy(chain.queue);
 }
 
-/* A completion that stands still, as if its thread had been stopped in it. */
+/* A completion that stands still, as if its thread were stopped in it. */
 struct standstill {
 	weir_queue *queue;
 	_Atomic(int) reached, released;
@@ -613,7 +614,7 @@ Test(queue_async, a_thread_that_is_stopped_in_a_completion_holds_up_nobody_behin
 		begin_waiting_call(&calls[i], i + 2);
 	cr_assert_eq(pthread_create(&thread, NULL, bring_three, &standstill), 0);
 	await(weiri_load_acquire(&standstill.reached));
-	/* Whoever comes next serves the others. */
+	/* The next thread that comes serves the others. */
 	put(standstill.queue, 4, 1);
 	for (size_t i = 0; i < 2; i++) {
 		cr_expect_eq(end_call(&calls[i]), WEIR_OK);

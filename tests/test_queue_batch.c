@@ -1,5 +1,6 @@
 /*
- * test_queue_batch.c - many items in one call: order, turns, and the put-back of a batch that does not come about.
+ * test_queue_batch.c - many items in one call: order, turns, and the items that a failed batch puts
+ * back.
  */
 #include "queue_kit.h"
 
@@ -60,7 +61,7 @@ Test(queue_batch, a_batch_of_none_succeeds_at_once_whatever_the_state)
 		cr_expect_eq(weir_queue_enqueue_many(queue, NULL, 0, 0, token, &done, NULL), WEIR_OK);
 		cr_expect_eq(done, 0);
 		cr_expect_eq(weir_queue_enqueue_many(queue, NULL, 0, 0, NULL, NULL, NULL), WEIR_OK);
-		/* The second round: closed. */
+		/* In the second round the queue is closed. */
 		cr_expect_eq(weir_queue_close(queue, WEIR_CLOSE_DRAIN, NULL), WEIR_OK);
 	}
 	weir_cancel_release(token);
@@ -84,7 +85,7 @@ Test(queue_batch, a_batch_beyond_all_memory_is_refused)
 	destroy(queue);
 }
 
-/* -- what a batch gives back ------------------------------------------------------------------- */
+/* -- what a failed batch puts back ------------------------------------------------------------- */
 
 static void expect_untouched(const struct call *call)
 {
@@ -203,10 +204,10 @@ Test(queue_batch, what_went_back_twice_is_still_in_order)
 	put(queue, 1, 4);
 	cr_expect_eq(weir_queue_dequeue_many(queue, items, 6, 0, NULL, NULL), WEIR_DEADLINE_EXCEEDED);
 	expect_next(queue, 1, 1);
-	/* Takes all of the first lot and some of the store. */
+	/* The batch takes all of the first putback and some items of the store. */
 	put(queue, 5, 2);
 	cr_expect_eq(weir_queue_dequeue_many(queue, items, 8, 0, NULL, NULL), WEIR_DEADLINE_EXCEEDED);
-	/* A part of the second lot. */
+	/* The batch takes a part of the second putback. */
 	cr_expect_eq(weir_queue_dequeue_many(queue, items, 2, 0, NULL, NULL), WEIR_OK);
 	expect_numbers(items, 2, 2);
 	put(queue, 7, 1);
@@ -227,7 +228,7 @@ Test(queue_batch, room_that_a_batch_freed_stays_free_when_it_gives_back)
 	put(queue, 1, 2);
 	begin_waiting_call(&call, 1);
 	cr_expect_eq(weir_queue_dequeue_many(queue, items, 8, 0, NULL, NULL), WEIR_DEADLINE_EXCEEDED);
-	/* The enqueue went on when the batch took the first two. */
+	/* The enqueue completed when the batch took the first two items. */
 	cr_expect_eq(end_call(&call), WEIR_OK);
 	expect_next(queue, 1, 4);
 	expect_nothing(queue);
@@ -345,7 +346,7 @@ Test(queue_batch, up_to_gives_the_rest_once_the_queue_is_closed)
 	cr_expect_eq(end_call(&call), WEIR_OK);
 	cr_expect_eq(call.done, 1);
 	cr_expect_eq(number_of(call.items[0]), 4);
-	/* It never gives none. */
+	/* It never returns an empty batch. */
 	cr_expect_eq(weir_queue_dequeue_up_to(queue, items, 3, 0, NULL, &done, &error), WEIR_OUT_OF_RANGE);
 	cr_expect_eq(done, 0);
 	cr_expect_not_null(strstr(error.message, "\"test\""), "%s", error.message);
@@ -486,7 +487,7 @@ struct stream {
 	_Atomic(size_t) received;
 };
 
-/* 0, 1, 2, ... by single enqueues and enqueue_many of 0 to 16. */
+/* Enqueues 0, 1, 2, ... by single enqueues and by enqueue_many of 0 to 16 items. */
 static void *feed(void *argument)
 {
 	struct stream *stream = argument;
@@ -542,7 +543,10 @@ static void *feed_batches(void *argument)
 	return NULL;
 }
 
-/* Batches of 7, each of consecutive numbers of at most two runs: nobody else collects meanwhile. */
+/*
+ * Each batch of 7 has consecutive numbers in at most two runs, because no other batch collects
+ * meanwhile.
+ */
 static void *take_batches(void *argument)
 {
 	struct stream *stream = argument;
@@ -613,7 +617,10 @@ static void give_up(weir_pending *op)
 	weir_pending_release(op);
 }
 
-/* A dequeue that had looked for what was put back before it was, went on to an item that went in after that. */
+/*
+ * A dequeue that looked for putback items before they were put back went on to an item that went in
+ * later.
+ */
 static void pass_what_went_back(weir_queue *queue)
 {
 	struct beside beside = {.queue = queue};
@@ -633,7 +640,8 @@ static void pass_what_went_back(weir_queue *queue)
 		if (beside.status == WEIR_OK)
 			cr_assert_eq(number_of(beside.got), 1, "stopped at %zu", at);
 		else
-			expect_next(beside.queue, 1, 1); /* it came before the batch gave back */
+			/* This item came before the batch put its items back. */
+			expect_next(beside.queue, 1, 1);
 		expect_next(beside.queue, 2, 1);
 	}
 	destroy(beside.queue);
@@ -653,7 +661,10 @@ Test(queue_batch, what_went_back_is_not_passed_by_a_dequeue_that_was_under_way)
 		queue_with((struct weir_queue_options){.capacity = 4, .order = WEIR_QUEUE_PRIORITY, .key = number_as_key}));
 }
 
-/* There is an item at each moment: one that went back, then newer ones beside it, then those alone. */
+/*
+ * There is an item at each moment: first one that was put back, then newer ones beside it, then
+ * those alone.
+ */
 Test(queue_batch, a_dequeue_beside_what_went_back_and_what_comes_in_is_not_told_empty)
 {
 	struct beside beside = {.queue = fifo(4)};
@@ -668,7 +679,8 @@ Test(queue_batch, a_dequeue_beside_what_went_back_and_what_comes_in_is_not_told_
 		give_up(hold(beside.queue, items));
 		goes_on = stepped_start(&call, at);
 		put(beside.queue, 2, 2);
-		for (int i = 0; i < 2; i++) { /* the second unlinks what the first has emptied */
+		/* The second one unlinks what the first one has emptied. */
+		for (int i = 0; i < 2; i++) {
 			void *other;
 
 			cr_assert_eq(weir_queue_try_dequeue(beside.queue, &other), WEIR_OK);

@@ -1,5 +1,6 @@
 /*
- * test_queue_close.c - after a close: what still goes in, what still comes out, who is told what, and that everybody ends.
+ * test_queue_close.c - after a close: what still goes in, what still comes out, which call gets
+ * which status, and that every call ends.
  */
 #include "queue_kit.h"
 
@@ -215,7 +216,10 @@ Test(queue_close, a_single_dequeue_ahead_of_a_batch_is_not_told_the_end_before_t
 	struct call single = {.kind = DEQUEUE, .queue = queue}, batch = {.kind = DEQUEUE_MANY, .queue = queue, .count = 3};
 	void *items[3];
 
-	/* On the list: single, batch; in the batch: item 1, which came while only the batch could have it. */
+	/*
+	 * On the list there are a single dequeue and a batch. The batch has item 1, which came while
+	 * only the batch could take it.
+	 */
 	begin_waiting_call(&single, 1);
 	put(queue, 1, 1);
 	cr_expect_eq(end_call(&single), WEIR_OK);
@@ -280,7 +284,7 @@ Test(queue_close, admitted_enqueues_go_in_as_room_appears)
 	begin_waiting_call(&calls[0], 1);
 	begin_waiting_call(&calls[1], 2);
 	close_for_good(queue, WEIR_CLOSE_DRAIN);
-	cr_expect_eq(weir_queue_closed(queue), 1, "at once, though they wait");
+	cr_expect_eq(weir_queue_closed(queue), 1, "the close returns at once, although enqueues wait");
 	cr_expect_eq(weir_queue_try_enqueue(queue, item(9)), WEIR_CANCELLED);
 	expect_next(queue, 1, 1);
 	cr_expect_eq(end_call(&calls[0]), WEIR_OK);
@@ -292,7 +296,10 @@ Test(queue_close, admitted_enqueues_go_in_as_room_appears)
 	destroy(queue);
 }
 
-/* dequeues of every kind, in shuffled order or not: the end comes after what admitted enqueues put in. */
+/*
+ * Dequeues of every kind, in shuffled order or not: the end comes after the items of the admitted
+ * enqueues.
+ */
 static void expect_end_after_admitted(enum weir_queue_order order, enum call_kind kind)
 {
 	weir_queue *queue = queue_with((struct weir_queue_options){.capacity = 2, .order = order, .name = "test"});
@@ -366,7 +373,7 @@ Test(queue_close, cancelling_ends_the_enqueues_that_wait_and_keeps_what_is_in)
 	cr_expect_not_null(strstr(one.error.message, "\"test\""), "%s", one.error.message);
 	cr_expect_not_null(strstr(one.error.message, "stopped by hand"), "%s", one.error.message);
 	cr_expect_eq(end_call(&many), WEIR_CANCELLED);
-	cr_expect_eq(many.done, 1, "one was in");
+	cr_expect_eq(many.done, 1, "one item went in");
 	expect_next(queue, 1, 1);
 	expect_next(queue, 4, 1);
 	expect_drained(queue);
@@ -415,7 +422,7 @@ struct storm {
 	_Atomic(int) strange;
 };
 
-/* Until the queue refuses. */
+/* Enqueues until the queue refuses. */
 static void *produce(void *argument)
 {
 	struct storm *storm = argument;
@@ -436,7 +443,7 @@ static void *produce(void *argument)
 	}
 }
 
-/* Until the end. Every third call is for a batch. */
+/* Dequeues until the end. Every third call is for a batch. */
 static void *consume(void *argument)
 {
 	struct storm *storm = argument;
@@ -472,14 +479,14 @@ static void close_in_a_storm(struct weir_queue_options options, enum weir_close_
 		cr_assert_eq(pthread_create(&producers[i], NULL, produce, &storm), 0);
 	await(weiri_load_relaxed(&storm.next) >= when);
 	cr_assert_eq(weir_queue_close(storm.queue, mode, NULL), WEIR_OK);
-	/* Everybody ends by itself. */
+	/* Every thread ends by itself. */
 	for (size_t i = 0; i < PRODUCERS; i++)
 		cr_assert_eq(pthread_join(producers[i], NULL), 0);
 	for (size_t i = 0; i < CONSUMERS; i++)
 		cr_assert_eq(pthread_join(consumers[i], NULL), 0);
 	for (size_t i = 0; i < MOST; i++)
 		lost += storm.in[i] != storm.out[i];
-	cr_assert_eq(lost, 0, "%zu items went in and not out, or the other way round", lost);
+	cr_assert_eq(lost, 0, "%zu items only went in or only came out", lost);
 	cr_assert_eq(storm.strange, 0);
 	expect_drained(storm.queue);
 	destroy(storm.queue);
@@ -528,7 +535,10 @@ static void *close_it(void *argument)
 	return NULL;
 }
 
-/* What one thread sees: not closed and in, or refused; once "closed", in any way, then never in again. */
+/*
+ * What one thread sees: at first the queue is open and the item goes in, or is refused. Once any
+ * call says "closed", no item ever goes in again.
+ */
 static int sees_closed_and_then_open(weir_queue *queue)
 {
 	int closed = 0;

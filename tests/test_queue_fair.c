@@ -1,5 +1,5 @@
 /*
- * test_queue_fair.c - in a fair queue a newcomer goes behind those who wait.
+ * test_queue_fair.c - in a fair queue a newcomer goes behind the operations that already wait.
  */
 #include "queue_kit.h"
 
@@ -14,8 +14,8 @@ static void ignore(void *context, enum weir_status status, const weir_error *err
 }
 
 /*
- * Somebody waits though there are items: he has the claim of his operation and does not use it. That is what a newcomer finds when he
- * comes between an enqueue and the serving of those who wait.
+ * An operation waits although there are items: the test has its claim and does not use it. A
+ * newcomer finds this state between an enqueue and the serving of the waiting operations.
  */
 static weir_pending *waits_and_is_not_served(weir_queue *queue, enum weir_queue_op_kind kind, void *items[])
 {
@@ -28,7 +28,7 @@ static weir_pending *waits_and_is_not_served(weir_queue *queue, enum weir_queue_
 
 static void serve_him_now(weir_queue *queue, weir_pending *op)
 {
-	/* As who is done with it and has missed nothing. */
+	/* As a claimer that is finished and has missed nothing. */
 	weiri_store_release(&op->state, 0u);
 	weiri_queue_pump(weiri_record_get(), queue);
 	weir_pending_release(op);
@@ -89,7 +89,10 @@ Test(queue_fair, a_newcomer_that_waits_takes_nothing_ahead_of_those_before_him)
 	void *items[3][1] = {{NULL}};
 	weir_pending *first;
 
-	/* The first waits and could be served; nobody does. The newcomers start, and one walk then serves all in order. */
+	/*
+	 * The first operation waits and could be served, but no thread serves it. The newcomers start,
+	 * and one walk then serves all in order.
+	 */
 	cr_assert_eq(weir_queue_start(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, items[0], 1, ignore, NULL, &first, NULL), WEIR_OK);
 	cr_assert_eq(weir_ring_try_enqueue(queue->ring, 1), WEIR_OK);
 	cr_assert_eq(weir_queue_start(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, items[1], 1, ignore, NULL, NULL, NULL), WEIR_OK);
@@ -115,7 +118,7 @@ Test(queue_fair, closed_is_said_to_a_newcomer_though_others_wait)
 	cr_expect_eq(weir_queue_enqueue(queue, item(3), 0, NULL, NULL), WEIR_CANCELLED);
 	cr_expect_eq(call_now(&late), WEIR_CANCELLED);
 	cr_expect_eq(late.done, 0);
-	/* And nothing is always done at once. */
+	/* An enqueue of no items always completes at once. */
 	cr_expect_eq(weir_queue_enqueue_many(queue, NULL, 0, 0, NULL, &done, NULL), WEIR_OK);
 	cr_expect_eq(weir_queue_start(queue, WEIR_QUEUE_OP_ENQUEUE, NULL, 0, ignore, NULL, NULL, NULL), WEIR_OK);
 	cr_expect_eq(weir_queue_destroy(queue, NULL), WEIR_FAILED_PRECONDITION, "the first still waits");
@@ -145,7 +148,9 @@ Test(queue_fair, a_batch_that_collects_is_not_passed)
 	destroy(queue);
 }
 
-/* As a thread leaves it that is stopped between the two halves of weiri_list_remove(). */
+/*
+ * Leaves the node as a thread does that is stopped between the two halves of weiri_list_remove().
+ */
 static void mark_removed(struct weiri_list_node *node)
 {
 	uintptr_t next = weiri_load_relaxed(&node->next);
@@ -168,7 +173,8 @@ Test(queue_fair, who_has_ended_and_is_still_linked_holds_up_nobody)
 
 	cr_assert_eq(weir_queue_start(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, items, 1, note, &status, &op, NULL), WEIR_OK);
 	cr_assert(weiri_pending_claim(op));
-	put(queue, 1, 1); /* is left to the operation, or to whoever comes when it has ended */
+	/* This is left to the operation, or to the next call after it has ended. */
+	put(queue, 1, 1);
 	mark_removed(&op->entries->node);
 	expect_next(queue, 1, 1);
 	/* The stopped thread goes on. */

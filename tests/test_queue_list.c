@@ -1,5 +1,5 @@
 /*
- * test_queue_list.c - several tensor queues, of which one is chosen by index.
+ * test_queue_list.c - several tensor queues, one of which is chosen by an index.
  */
 #include "tensor_queue_kit.h"
 
@@ -80,7 +80,7 @@ Test(queue_list, the_array_is_copied_and_null_is_refused)
 	destroy_tensors(other);
 }
 
-/* A name that is a component's number is a name; a scalar is a shape. */
+/* A name that equals a component's number counts as a name, and a scalar has a shape. */
 Test(queue_list, a_number_for_a_name_and_a_scalar_are_something)
 {
 	struct weir_tensor_component component = {WEIR_I32, &scalar_shape, "0"};
@@ -107,7 +107,7 @@ Test(queue_list, a_number_for_a_name_and_a_scalar_are_something)
 	destroy_tensors(shapeless);
 }
 
-/* More names than a list has room for: the list's is cut. */
+/* There are more names than a message has room for, so the list is cut. */
 Test(queue_list, many_queues_of_long_names_make_a_list)
 {
 	enum { COUNT = 40 };
@@ -180,7 +180,7 @@ Test(queue_list, the_builders_check_against_the_list)
 	destroy_tensors(queue);
 }
 
-/* Rows into, and batches out of, the second of two. */
+/* Rows go into the second of two queues, and batches come out of it. */
 Test(queue_list, batches_go_to_the_chosen_queue)
 {
 	weir_graph *graph = kit_graph();

@@ -1,5 +1,6 @@
 /*
- * test_queue_memory.c - no memory: nothing is lost, nothing leaks, and the queue works on; and when memory is asked for at all.
+ * test_queue_memory.c - without memory nothing is lost, nothing leaks, and the queue stays usable;
+ * and when memory is allocated at all.
  */
 #include "queue_kit.h"
 
@@ -50,12 +51,14 @@ Test(queue_memory, create_survives_each_failure)
 	cr_expect_eq(fail_each_allocation(create_one, &shuffled), 3, "the queue, its name, its store");
 }
 
-/* A call that must wait, on a queue that has memory; only the call has none. */
+/* A call that must wait, on a queue that has memory. Only the allocations of the call fail. */
 struct waiting {
 	struct call call;
-	size_t inside; /* items in the queue, from 1 on, before and after */
+	/* The items in the queue, from 1 on, before and after the call. */
+	size_t inside;
 	int with_token;
-	enum weir_status expected; /* with memory: how it ends at its deadline, which has passed */
+	/* How the call ends with memory: at its deadline, which has passed. */
+	enum weir_status expected;
 };
 
 static enum weir_status wait_in_vain(const weir_allocator *allocator, void *context)
@@ -78,7 +81,7 @@ static enum weir_status wait_in_vain(const weir_allocator *allocator, void *cont
 	late.under_test = NULL;
 	cr_assert(status == waiting.expected || status == WEIR_RESOURCE_EXHAUSTED, "%s", weir_status_name(status));
 	cr_assert_eq(waiting.call.error.code, status);
-	/* All there, in order, and nobody waits; the queue goes on. */
+	/* All items are there, in order. No operation waits, and the queue is usable. */
 	cr_assert_eq(idle_in(queue), 0);
 	expect_next(queue, 1, waiting.inside);
 	put(queue, 50, 4);
@@ -96,7 +99,7 @@ Test(queue_memory, a_dequeue_that_cannot_wait_loses_nothing)
 
 	cr_expect_eq(fail_each_allocation(wait_in_vain, &waiting), 1, "the operation");
 	waiting.with_token = 1;
-	cr_expect_eq(fail_each_allocation(wait_in_vain, &waiting), 2, "and the hook on the token");
+	cr_expect_eq(fail_each_allocation(wait_in_vain, &waiting), 2, "the same, and the hook on the token");
 }
 
 Test(queue_memory, an_enqueue_that_cannot_wait_loses_nothing)
@@ -217,7 +220,7 @@ static enum weir_status start_and_give_up(const weir_allocator *allocator, void 
 	weir_pending_release(op);
 	while (weir_queue_try_dequeue(queue, &got) == WEIR_OK)
 		left++;
-	/* An enqueue that was cancelled may have filled the room there was. */
+	/* An enqueue that was cancelled may have filled the room that there was. */
 	cr_assert_eq(left, starting->kind == WEIR_QUEUE_OP_ENQUEUE && status == WEIR_OK ? 4 : starting->inside);
 	cr_assert_eq(number_of(items[0]), 50);
 	destroy(queue);
@@ -246,7 +249,7 @@ Test(queue_memory, each_kind_of_start_survives_each_failure)
 	}
 }
 
-/* -- when memory is asked for ------------------------------------------------------------------ */
+/* -- when memory is allocated ------------------------------------------------------------------ */
 
 Test(queue_memory, what_need_not_wait_needs_no_memory)
 {
@@ -265,7 +268,7 @@ Test(queue_memory, what_need_not_wait_needs_no_memory)
 		cr_expect_eq(weir_queue_dequeue(queue, &got, in_good_time(), NULL, NULL), WEIR_OK);
 	cr_expect_eq(weir_queue_dequeue(queue, &got, 0, NULL, NULL), WEIR_DEADLINE_EXCEEDED);
 	cr_expect_eq(weir_queue_close(queue, WEIR_CLOSE_DRAIN, &cause), WEIR_OK);
-	/* Nor does the news of the end. */
+	/* Nor does the end of the queue. */
 	cr_expect_eq(weir_queue_dequeue(queue, &got, in_good_time(), NULL, NULL), WEIR_OUT_OF_RANGE);
 	cr_expect_eq(call_now(&one), WEIR_CANCELLED);
 	cr_expect_eq(call_now(&in), WEIR_CANCELLED);
@@ -274,7 +277,9 @@ Test(queue_memory, what_need_not_wait_needs_no_memory)
 	cr_expect_str_eq(failing_allocator_verdict(&state), "balanced");
 }
 
-/* The list may keep an operation until much later; the room of its batch goes at once. */
+/*
+ * The list may keep an operation until much later, but the room of its batch is released at once.
+ */
 Test(queue_memory, room_for_a_batch_is_given_back_when_the_batch_is_over)
 {
 	struct failing_allocator state = {0};
@@ -293,7 +298,7 @@ Test(queue_memory, room_for_a_batch_is_given_back_when_the_batch_is_over)
 		put(queue, i, 1);
 	cr_expect_eq(completions, 1);
 	cr_expect_eq(number_of(items[9999]), 9999);
-	cr_expect_lt(weiri_load_relaxed(&state.bytes) - before, 8 * 10000, "the handle is still ours");
+	cr_expect_lt(weiri_load_relaxed(&state.bytes) - before, 8 * 10000, "the test still owns the handle");
 	weir_pending_release(op);
 	destroy(queue);
 	flush();
@@ -302,7 +307,7 @@ Test(queue_memory, room_for_a_batch_is_given_back_when_the_batch_is_over)
 
 /* -- user code outside of sections ------------------------------------------------------------- */
 
-/* The default allocator, which looks whether it was called within a read section of this thread. */
+/* The default allocator, which checks whether it was called within a section of this thread. */
 struct watching {
 	_Atomic(size_t) calls;
 	_Atomic(size_t) in_a_section;
@@ -337,11 +342,14 @@ static void put_back_and_take(weir_queue *queue, size_t rounds)
 
 		put(queue, 0, 2);
 		cr_assert_eq(call_now(&out), WEIR_DEADLINE_EXCEEDED);
-		/* The segment of the one before is unlinked within the operation of the next, or by single calls. */
+		/* The next operation, or single calls, unlink the segment of the previous one. */
 		cr_assert_eq(weir_queue_dequeue_many(queue, items, 4, 1, NULL, NULL), WEIR_DEADLINE_EXCEEDED);
 		expect_next(queue, 0, 2);
 		expect_nothing(queue);
-		/* Sometimes one more, so that each kind of garbage is now and then what starts a collection. */
+		/*
+		 * Sometimes there is one more, so that each kind of retired object sometimes starts a
+		 * collection.
+		 */
 		if (i % 3 == 0)
 			cr_assert_eq(weir_queue_dequeue_many(queue, items, 4, 1, NULL, NULL), WEIR_DEADLINE_EXCEEDED);
 	}
@@ -353,7 +361,7 @@ Test(queue_memory, the_allocator_is_never_called_within_a_section)
 	weir_allocator allocator = {watching_allocate, watching_release, &watching};
 	weir_queue *queue = queue_from(&allocator, WEIR_QUEUE_FIFO, 4);
 
-	/* Enough garbage for collections of its own accord. */
+	/* This retires so much that collections begin by themselves. */
 	put_back_and_take(queue, 1000);
 	cr_expect_eq(watching.in_a_section, 0, "%zu of %zu calls", watching.in_a_section, watching.calls);
 	destroy(queue);

@@ -1,5 +1,6 @@
 /*
- * test_queue_op.c - the states of an operation that waits: what happens to it while somebody holds the claim (lib/weir/sync/pending.h).
+ * test_queue_op.c - the states of a waiting operation: what happens to it while a thread holds the
+ * claim (lib/weir/sync/pending.h).
  */
 #include "queue_kit.h"
 
@@ -26,7 +27,7 @@ static uint32_t state_of(weir_pending *op)
 	return weiri_load_acquire(&op->state);
 }
 
-/* Waits, and this test has the claim. */
+/* Starts an operation that waits, and takes its claim for the test. */
 static weir_pending *claimed(weir_queue *queue, enum weir_queue_op_kind kind, void *items[], size_t count,
                              enum weir_status *status)
 {
@@ -40,7 +41,7 @@ static weir_pending *claimed(weir_queue *queue, enum weir_queue_op_kind kind, vo
 	return op;
 }
 
-/* What a claimer does. */
+/* Does what a claimer does. */
 static enum weiri_pending_outcome carry_on(weir_queue *queue, weir_pending *op)
 {
 	struct weiri_record *record = weiri_record_get();
@@ -66,7 +67,7 @@ Test(queue_op, one_claim_at_a_time)
 
 	cr_expect_eq(weiri_pending_claim(op), 0);
 	cr_expect_eq(state_of(op), WEIRI_PENDING_CLAIMED | WEIRI_PENDING_AGAIN);
-	/* Looks again, and then waits. */
+	/* It looks again and then waits. */
 	cr_expect_eq(carry_on(queue, op), WEIRI_PENDING_STUCK);
 	cr_expect_eq(state_of(op), 0);
 	weir_pending_cancel(op, NULL);
@@ -106,7 +107,7 @@ Test(queue_op, an_item_that_comes_meanwhile_goes_to_the_next_who_waits)
 	cr_assert_eq(weir_queue_start(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, items[1], 1, note, &statuses[1], NULL, NULL),
 	             WEIR_OK);
 	put(queue, 1, 1);
-	cr_expect_eq(statuses[1], WEIR_OK, "whoever stops with the claim stops nobody else");
+	cr_expect_eq(statuses[1], WEIR_OK, "a thread that stops with the claim blocks no other thread");
 	cr_expect_eq(number_of(items[1][0]), 1);
 	cr_expect_eq(carry_on(queue, op), WEIRI_PENDING_STUCK);
 	put(queue, 2, 1);
@@ -126,7 +127,7 @@ Test(queue_op, a_close_that_comes_meanwhile_makes_the_claimer_look_again)
 	op = claimed(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, items, 3, &status);
 	cr_expect_eq(weir_queue_close(queue, WEIR_CLOSE_DRAIN, NULL), WEIR_OK);
 	cr_expect_eq(state_of(op), WEIRI_PENDING_CLAIMED | WEIRI_PENDING_AGAIN);
-	/* The batch has two items and has not decided: nobody may be told the end. */
+	/* The batch has two items and has not decided, so no call may be told the end. */
 	cr_expect_eq(weir_queue_try_dequeue(queue, &items[2]), WEIR_WOULD_BLOCK);
 	cr_expect_eq(carry_on(queue, op), WEIRI_PENDING_COMPLETE);
 	cr_expect_eq(status, WEIR_OUT_OF_RANGE);
@@ -247,7 +248,7 @@ Test(queue_op, a_select_takes_nothing_ahead_of_one_in_a_fair_queue_that_is_being
 	destroy(queue);
 }
 
-/* In a section of this thread nothing that is retired could be freed, by any thread. */
+/* While a section of this thread is open, no thread could free what is retired. */
 Test(queue_op, a_start_leaves_no_section_open_whether_it_waits_or_ends)
 {
 	weir_queue *queue = fifo(1);
@@ -255,11 +256,13 @@ Test(queue_op, a_start_leaves_no_section_open_whether_it_waits_or_ends)
 	void *items[1];
 
 	cr_assert_eq(weir_queue_start(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, items, 1, note, &status, NULL, NULL), WEIR_OK);
-	cr_expect_eq(weiri_load_relaxed(&weiri_record_get()->lo), 0); /* [relaxed] own field */
+	/* [relaxed] own field */
+	cr_expect_eq(weiri_load_relaxed(&weiri_record_get()->lo), 0);
 	put(queue, 1, 1);
 	cr_expect_eq(status, WEIR_OK);
 	cr_assert_eq(weir_queue_start(queue, WEIR_QUEUE_OP_ENQUEUE, items, 1, note, &status, NULL, NULL), WEIR_OK);
-	cr_expect_eq(weiri_load_relaxed(&weiri_record_get()->lo), 0); /* [relaxed] the same */
+	/* [relaxed] own field */
+	cr_expect_eq(weiri_load_relaxed(&weiri_record_get()->lo), 0);
 	expect_next(queue, 1, 1);
 	destroy(queue);
 }
@@ -268,7 +271,10 @@ Test(queue_op, a_start_leaves_no_section_open_whether_it_waits_or_ends)
 
 enum { FOUND = 0, NOT_FOUND = 1, CANNOT_TRY = 2 };
 
-/* From now on, as in a sandbox that is entered late. 0: not possible here. */
+/*
+ * Linux refuses it from now on, as in a sandbox that is entered late. Returns 0 if that is not
+ * possible here.
+ */
 static int refuse_membarrier(void)
 {
 	struct sock_filter rules[] = {
@@ -283,7 +289,7 @@ static int refuse_membarrier(void)
 	       !weiri_fence_heavy();
 }
 
-/* An item comes in without a look at who waits: just what a notifier does whose look came too early. */
+/* An item goes in without a look for waiters, as if the notifier had looked too early. */
 static int be_overlooked(void)
 {
 	weir_queue *queue = NULL;
@@ -315,9 +321,11 @@ static int be_overlooked(void)
 /* A select on a thread of its own. */
 struct selecting {
 	struct weir_select_case cases[2];
-	struct call call; /* its thread, and the select's status */
+	/* Its thread, and the status of the select. */
+	struct call call;
 	size_t chosen;
-	int visits; /* 1: the thread takes an object for in use by a call of its own, still */
+	/* 1: the thread believes that a call of its own still uses an object. */
+	int visits;
 };
 
 static void *select_main(void *context)

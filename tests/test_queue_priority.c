@@ -1,11 +1,12 @@
 /*
- * test_queue_priority.c - queues by priority: order, ties, batches, and what goes back among what is newer.
+ * test_queue_priority.c - queues by priority: order, ties, batches, and items that are put back
+ * among newer ones.
  */
 #include "queue_kit.h"
 
 #include <weir/select.h>
 
-/* Item 307 has key 3; 7 tells it from its equals. Item 1 .. 99: key 0. */
+/* Item 307 has key 3, and 7 tells it from others of that key. Items 1 .. 99 have key 0. */
 static int64_t key_of(void *context, void *item)
 {
 	(void)context;
@@ -168,7 +169,10 @@ Test(queue_priority, two_batches_that_gave_back_keep_the_order_between_them)
 	cr_expect_eq(weir_queue_dequeue_many(queue, items, 3, 0, NULL, NULL), WEIR_OK);
 	expect_these(items, NUMBERS(105, 202, 401));
 	put_all(queue, NUMBERS(606, 307));
-	/* Takes 307, 404, 600, 606 and 803, of what lies in two places, and gives them back above what was there. */
+	/*
+	 * The batch takes 307, 404, 600, 606 and 803 from two places, and puts them back above what was
+	 * there.
+	 */
 	cr_expect_eq(weir_queue_dequeue_many(queue, items, 6, 0, NULL, NULL), WEIR_DEADLINE_EXCEEDED);
 	put_all(queue, NUMBERS(608, 309, 10));
 	expect_all(queue, NUMBERS(10, 307, 309, 404, 600, 606, 608, 803));
@@ -185,7 +189,10 @@ Test(queue_priority, a_long_batch_is_sorted_in_the_order_of_arrival_among_equals
 
 	cr_assert_eq(weir_queue_start(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, items, MANY, note_batch, &batch, NULL, NULL),
 	             WEIR_OK);
-	/* Each is taken at once, so it comes to the batch in this order: keys fall, in runs of 10 that rise. */
+	/*
+	 * Each item is taken at once, so the batch gets them in this order: the keys fall, in runs of
+	 * 10 that rise.
+	 */
 	for (size_t i = 0; i < MANY; i++)
 		put(queue, 100 * (1 + (MANY - 1 - i) / 10) + i % 10, 1);
 	cr_assert(batch.called == 1 && batch.status == WEIR_OK && batch.done == MANY);
@@ -253,12 +260,16 @@ Test(queue_priority, a_key_is_needed_and_is_for_priority_queues_alone)
 	cr_expect_null(queue);
 }
 
-/* -- where keys are asked for ------------------------------------------------------------------ */
+/* -- where the key function is called ---------------------------------------------------------- */
 
-/* Uses Weir, and is not at home in a section. Keys are those of key_of(). */
+/*
+ * A key function that uses Weir, and may not be called in a section. The keys are those of
+ * key_of().
+ */
 struct asking {
 	size_t asked, inside;
-	int collects; /* and waits until all that was retired is freed, as nobody can in a section */
+	/* It also waits until all that was retired is freed, which is impossible inside a section. */
+	int collects;
 	enum weir_status flushed;
 	weir_queue *other;
 };
@@ -270,7 +281,8 @@ static int64_t ask(void *context, void *any)
 	void *got = NULL;
 
 	asking->asked++;
-	asking->inside += weiri_load_relaxed(&record->lo) != 0; /* [relaxed] own field */
+	/* [relaxed] own field */
+	asking->inside += weiri_load_relaxed(&record->lo) != 0;
 	asking->inside += weir_queue_try_enqueue(asking->other, any) != WEIR_OK;
 	asking->inside += weir_queue_try_dequeue(asking->other, &got) != WEIR_OK;
 	if (asking->collects)
@@ -292,7 +304,8 @@ static weir_queue *that_asks(struct asking *asking, size_t capacity, uint32_t fl
 static void expect_asked_outside(struct asking *asking, weir_queue *queue)
 {
 	cr_expect_gt(asking->asked, 0);
-	cr_expect_eq(asking->inside, 0, "%zu of %zu keys were asked for in a section", asking->inside, asking->asked);
+	cr_expect_eq(asking->inside, 0, "the function of %zu of %zu keys was called in a section", asking->inside,
+	             asking->asked);
 	destroy(queue);
 	destroy(asking->other);
 }
@@ -334,9 +347,10 @@ Test(queue_priority, keys_of_calls_that_wait_are_asked_for_outside_of_sections)
 	struct call many = {.kind = ENQUEUE_MANY, .queue = queue, .count = 3, .items = {item(201), item(102), item(301)}};
 
 	put(queue, 901, 1);
-	begin_waiting_call(&many, 1); /* one of the three has room, and is not asked about again once it is in */
+	/* One of the three has room. Its key is not asked for again once it is in. */
+	begin_waiting_call(&many, 1);
 	expect_next(queue, 201, 1);
-	cr_expect_eq(asking.asked, 5, "901, then three, the second of which found no room and was asked about again");
+	cr_expect_eq(asking.asked, 5, "901, then three; the second found no room, and its key was asked for again");
 	begin_waiting_call(&one, 2);
 	expect_next(queue, 102, 1);
 	cr_expect_eq(end_call(&many), WEIR_OK);
@@ -382,7 +396,7 @@ Test(queue_priority, a_batch_is_sorted_by_the_keys_with_which_its_items_went_in)
 	weir_pending *op = NULL;
 	void *items[4];
 
-	/* Of two items that were there, two that come and one that is given back. */
+	/* Two items were there, two come, and one is put back. */
 	put_all(queue, NUMBERS(701, 302));
 	cr_assert_eq(weir_queue_start(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, items, 3, note_batch, &gives_back, &op, NULL),
 	             WEIR_OK);
@@ -393,7 +407,7 @@ Test(queue_priority, a_batch_is_sorted_by_the_keys_with_which_its_items_went_in)
 	put_all(queue, NUMBERS(503, 104));
 	cr_expect_eq(out.done, 4);
 	expect_these(items, NUMBERS(104, 302, 503, 701));
-	cr_expect_eq(asking.asked, 4, "each when it went in, and never again");
+	cr_expect_eq(asking.asked, 4, "each key when its item went in, and never again");
 	expect_asked_outside(&asking, queue);
 }
 

@@ -1,5 +1,6 @@
 /*
- * test_queue_races.c - interleavings that once went wrong, or might: provoked many times within a bounded time.
+ * test_queue_races.c - interleavings that once went wrong, or might go wrong: each is provoked many
+ * times within a bounded time.
  */
 #include "queue_kit.h"
 
@@ -13,12 +14,16 @@ static uint64_t a_while(void)
 
 struct owner {
 	weir_cancel *token;
-	_Atomic(weir_queue *) queue; /* set: waits, or is about to */
+	/* Not NULL: the thread waits, or is about to. */
+	_Atomic(weir_queue *) queue;
 	_Atomic(int) stop;
 	enum weir_status status;
 };
 
-/* Makes a queue, waits in it, and destroys it as soon as the wait is over: nobody else knows the queue. */
+/*
+ * Makes a queue, waits in it, and destroys it as soon as the wait is over. No other thread knows
+ * the queue.
+ */
 static void *wait_and_destroy(void *argument)
 {
 	struct owner *owner = argument;
@@ -60,11 +65,13 @@ enum { PRODUCERS = 3, MOST_CONSUMERS = 3, MOST = 1 << 18, MOST_AT_ONCE = 8 };
 struct storm {
 	weir_queue *queue;
 	size_t consumers;
-	_Atomic(int) stop;                                         /* producers */
-	_Atomic(weir_cancel *) tokens[PRODUCERS + MOST_CONSUMERS]; /* of calls that wait; taken by who fires them */
+	_Atomic(int) stop; /* for the producers */
+	/* Of calls that wait. The thread that fires a token takes it. */
+	_Atomic(weir_cancel *) tokens[PRODUCERS + MOST_CONSUMERS];
 	_Atomic(int) worker;
 	_Atomic(int) disorder;
-	_Atomic(int) strange; /* a status that could not be */
+	/* Calls that returned an impossible status. */
+	_Atomic(int) strange;
 	_Atomic(size_t) given_up;
 	_Atomic(unsigned char) in[MOST], out[MOST];
 };
@@ -77,7 +84,7 @@ static uint32_t draw(uint64_t *state)
 	return (uint32_t)(*state >> 33);
 }
 
-/* Anything from a deadline that has passed to a hundred microseconds; now and then a long one. */
+/* Draws a deadline: one that has passed, up to a hundred microseconds, or sometimes a long one. */
 static uint64_t draw_deadline(uint64_t *state)
 {
 	uint32_t chance = draw(state) % 8;
@@ -85,7 +92,7 @@ static uint64_t draw_deadline(uint64_t *state)
 	return chance == 0 ? 0 : chance == 1 ? weir_deadline_in(2000000) : weir_deadline_in(draw(state) % 100000);
 }
 
-/* A token for one call, for anybody to fire; NULL for most calls. */
+/* Offers a token for one call, which any thread may fire. Most calls get NULL. */
 static weir_cancel *offer_token(_Atomic(weir_cancel *) *place, uint64_t *state)
 {
 	weir_cancel *token = NULL;
@@ -146,13 +153,16 @@ static void *produce_at_random(void *unused)
 			call.done = call.status == WEIR_OK;
 		for (size_t i = 0; i < call.done; i++)
 			weiri_store_relaxed(&storm.in[next + i], 1);
-		/* What is not in will not come out, and is not tried again. */
+		/* An item that is not in will not come out, and is not tried again. */
 		next += call.kind == ENQUEUE ? 1 : call.count;
 	}
 	return NULL;
 }
 
-/* One consumer alone sees the items of each producer in their order, whatever went back meanwhile. */
+/*
+ * A single consumer sees the items of each producer in their order, whatever was put back
+ * meanwhile.
+ */
 static void receive(const struct call *call, size_t count, size_t newest[PRODUCERS])
 {
 	for (size_t i = 0; i < count; i++) {
@@ -219,10 +229,10 @@ static void storm_over(struct weir_queue_options options, size_t consumers)
 		twice += storm.in[i] < storm.out[i];
 	}
 	cr_expect_eq(lost, 0, "%zu items were lost", lost);
-	cr_expect_eq(twice, 0, "%zu items came out that were not in, or twice", twice);
+	cr_expect_eq(twice, 0, "%zu items came out twice or were never in", twice);
 	cr_expect_eq(storm.disorder, 0);
 	cr_expect_eq(storm.strange, 0);
-	cr_expect_gt(storm.given_up, 0, "the storm was a calm");
+	cr_expect_gt(storm.given_up, 0, "no call gave up");
 	cr_expect_eq(storm.queue->turn % 2, 0, "a batch still has the turn");
 	destroy(storm.queue);
 }
@@ -250,7 +260,10 @@ Test(queue_races, calls_that_give_up_in_a_shuffle_queue_lose_nothing)
 
 /* -- no wake-up is lost ------------------------------------------------------------------------ */
 
-/* Two queues of one place; a token goes round. Each hand-over wakes a sleeper: one that is lost stops everything. */
+/*
+ * Two queues with one place, between which a token goes round. Each hand-over wakes a sleeper, so a
+ * lost wake-up stops everything.
+ */
 struct pair {
 	weir_queue *there, *back;
 	_Atomic(size_t) rounds;
@@ -303,7 +316,7 @@ Test(queue_races, a_token_goes_round_two_queues_without_a_lost_wake_up)
 	go_round(1);
 }
 
-/* -- asynchronous operations that are cancelled by others -------------------------------------- */
+/* -- asynchronous operations that other threads cancel ----------------------------------------- */
 
 enum { OPERATIONS = 64 };
 

@@ -1,5 +1,6 @@
 /*
- * test_queue_readiness.c - descriptors that poll and epoll find readable while a call on the queue would not wait.
+ * test_queue_readiness.c - descriptors that poll and epoll find readable while a call on the queue
+ * would not wait.
  */
 #include "queue_kit.h"
 
@@ -46,7 +47,7 @@ static weir_queue *shuffle(size_t capacity, size_t min_after_dequeue)
 	                                              .name = "test"});
 }
 
-/* The larger number is the more urgent. */
+/* The larger number is more urgent. */
 static int64_t key_of(void *context, void *item)
 {
 	(void)context;
@@ -78,7 +79,7 @@ Test(queue_readiness, is_readable_exactly_while_an_item_is_inside)
 		put(queue, 1, 2);
 		cr_assert(is_lit(fd));
 		expect_next(queue, 1, 1);
-		cr_assert(is_lit(fd), "the second is still there");
+		cr_assert(is_lit(fd), "the second item is still there");
 		expect_next(queue, 2, 1);
 	}
 	cr_assert(!is_lit(fd));
@@ -161,7 +162,7 @@ Test(queue_readiness, follows_a_queue_by_priority)
 		put(queue, 2, 1);
 		cr_assert(is_lit(readable) && !is_lit(writable));
 		expect_next(queue, 2, 1);
-		cr_assert(is_lit(readable) && is_lit(writable), "the first that came is still there");
+		cr_assert(is_lit(readable) && is_lit(writable), "the first item is still there");
 		expect_next(queue, 1, 1);
 	}
 	destroy(queue);
@@ -174,10 +175,10 @@ static void end_of(weir_queue *queue, enum weir_close_mode mode)
 	put(queue, 1, 1);
 	cr_expect(!is_lit(writable));
 	cr_assert_eq(weir_queue_close(queue, mode, NULL), WEIR_OK);
-	cr_expect(is_lit(writable), "an enqueue is told at once");
+	cr_expect(is_lit(writable), "an enqueue returns at once");
 	cr_expect(is_lit(readable));
 	take_any(queue);
-	cr_expect(is_lit(readable), "drained: a dequeue is told at once");
+	cr_expect(is_lit(readable), "drained: a dequeue returns at once");
 	expect_drained(queue);
 	cr_expect(is_lit(readable) && is_lit(writable), "for ever");
 	destroy(queue);
@@ -202,7 +203,7 @@ Test(queue_readiness, a_closed_queue_is_not_drained_while_an_admitted_enqueue_wa
 	put(queue, 1, 1);
 	begin_waiting_call(&producer, 1);
 	cr_assert_eq(weir_queue_close(queue, WEIR_CLOSE_DRAIN, NULL), WEIR_OK);
-	expect_next(queue, 1, 1); /* and the pump puts 2 in */
+	expect_next(queue, 1, 1); /* the pump puts 2 in */
 	cr_assert_eq(end_call(&producer), WEIR_OK);
 	cr_expect(is_lit(readable));
 	expect_next(queue, 2, 1);
@@ -211,7 +212,10 @@ Test(queue_readiness, a_closed_queue_is_not_drained_while_an_admitted_enqueue_wa
 	destroy(queue);
 }
 
-/* The batch gathers both items of a queue of two, and wants one more. `first`: which leaves first then; 0: either. */
+/*
+ * The batch gathers both items of a queue of two, and wants one more. `first` is the item that
+ * leaves first afterwards; 0: either.
+ */
 static void give_back_two(weir_queue *queue, size_t first)
 {
 	int readable = readable_fd(queue);
@@ -356,10 +360,13 @@ static enum weir_status create_and_request(const weir_allocator *allocator, void
 Test(queue_readiness, survives_every_allocation_failing)
 {
 	cr_assert_eq(fail_each_allocation(create_and_request, NULL), 6,
-	             "a queue is three, a descriptor and two bells one each");
+	             "three for a queue, one each for a descriptor and two bells");
 }
 
-/* What the child finds: 0, or the line of what was not so. Its calls must not move the parent's count. */
+/*
+ * Runs in the child. Returns 0, or the line of the check that failed. Its calls must not change the
+ * parent's count.
+ */
 static int in_the_child(weir_queue *queue, int parents)
 {
 	int own = -1;
@@ -407,9 +414,11 @@ enum { THREADS = 3, EACH = 4000 };
 struct crowd {
 	weir_queue *queue;
 	int readable, writable, with_epoll;
-	_Atomic(uint64_t) in, out; /* sums */
+	/* Sums of the values. */
+	_Atomic(uint64_t) in, out;
 	_Atomic(uint32_t) producing;
-	_Atomic(int) in_vain; /* polls that no descriptor ended in good time */
+	/* Polls that no descriptor ended in good time. */
+	_Atomic(int) in_vain;
 };
 
 static const int patience_ms = 100000;
@@ -440,7 +449,7 @@ static int epoll_of(int fd)
 	return -1;
 }
 
-/* Until the descriptor says so. */
+/* Waits until the descriptor is in this state. */
 static void wait_for(struct crowd *crowd, int fd, int set)
 {
 	if (set >= 0)
@@ -519,8 +528,9 @@ Test(queue_readiness, epoll_of_both_directions_moves_everything)
 }
 
 /*
- * Bells occupy both lists, so whoever moves an item finds the consumers' occupied first. The word of the other side is what a producer
- * meets who is about to sleep, and without going through it his last look may miss what was moved.
+ * Bells occupy both lists, so a call that moves an item finds the list of the consumers occupied
+ * first. A producer that is about to sleep meets the other side's word. If a notifier left that
+ * word out, the producer's last look could miss what was moved.
  */
 Test(queue_readiness, a_call_goes_through_the_words_of_both_sides)
 {
@@ -560,7 +570,10 @@ static void *ask(void *argument)
 	return NULL;
 }
 
-/* Those who ask at once get the same one, which is right about an item that goes in meanwhile. */
+/*
+ * Requests at the same time get the same descriptor, which is right about an item that goes in
+ * meanwhile.
+ */
 Test(queue_readiness, requests_beside_an_enqueue)
 {
 	for (int round = 0; round < 100; round++) {

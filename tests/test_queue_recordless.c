@@ -1,7 +1,9 @@
 /*
- * test_queue_recordless.c - threads that have no record and no memory for one: what they can still do to those who wait; and how not to be one.
+ * test_queue_recordless.c - threads that have no record and no memory for one: what they can still
+ * do for waiting operations, and how a thread avoids that state.
  *
- * The default allocator is jemalloc's sized calls when the process has them; here they are this file's, so that one thread's can fail.
+ * If the process has jemalloc, the default allocator uses its sized calls. Here this file defines
+ * them, so that the allocations of one thread can fail.
  */
 #include "queue_kit.h"
 
@@ -36,7 +38,10 @@ void sdallocx(void *memory, size_t size, int flags)
 	free(memory);
 }
 
-/* Where all tests share a process, threads that have ended leave records, which a new thread would take over: they are in use now. */
+/*
+ * If all tests share a process, ended threads leave records that a new thread would adopt. So these
+ * records are in use now.
+ */
 static void occupy_idle_records(void)
 {
 	struct weiri_record *record = weiri_load_acquire(&weiri_records);
@@ -44,7 +49,8 @@ static void occupy_idle_records(void)
 	for (; record != NULL; record = record->next) {
 		uint64_t owner = weiri_load_relaxed(&record->owner);
 
-		if ((uint32_t)owner == 0) /* this thread lives on, so the record is not taken back */
+		/* This thread lives on, so the record is not taken back. */
+		if ((uint32_t)owner == 0)
 			(void)weiri_cas_acquire(&record->owner, &owner, owner | weiri_thread_id());
 	}
 }
@@ -225,7 +231,7 @@ Test(queue_recordless, an_alarm_without_memory_that_comes_after_the_end_leaves_t
 	destroy(queue);
 }
 
-/* Counts the calls that did not say so. */
+/* Counts the calls that did not return that status. */
 static void *use_from_outside(void *argument)
 {
 	struct outsider *outsider = argument;
@@ -263,14 +269,14 @@ Test(queue_recordless, calls_without_memory_for_the_record_say_so_and_change_not
 	cr_assert_eq(pthread_create(&thread, NULL, use_from_outside, &outsider), 0);
 	cr_assert_eq(pthread_join(thread, NULL), 0);
 	cr_expect_eq(outsider.had_record, 0, "%d answers are wrong", outsider.had_record);
-	cr_expect_eq(outsider.status, WEIR_INTERNAL, "a completion though the start failed");
+	cr_expect_eq(outsider.status, WEIR_INTERNAL, "the completion ran although the start failed");
 	cr_expect_not(weir_queue_closed(queue));
 	expect_next(queue, 1, 1);
 	expect_nothing(queue);
 	destroy(queue);
 }
 
-/* -- what has memory of its own, and cannot be entered where a dump finds it ------------------- */
+/* -- objects with memory of their own that cannot be entered where a dump finds them ----------- */
 
 static enum weir_status create_queue(const weir_allocator *allocator, void **out, weir_error *error)
 {
@@ -347,7 +353,7 @@ static void *destroy_from_outside(void *argument)
 	return NULL;
 }
 
-/* The last call on a variable needs a record as every other does. */
+/* The last call on a variable needs a record, as every other call does. */
 Test(queue_recordless, a_variable_that_cannot_be_destroyed_without_memory_lives_on)
 {
 	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_I64};

@@ -1,5 +1,6 @@
 /*
- * test_queue_runner.c - loops around steps: how they end, who closes the queue, and where errors go.
+ * test_queue_runner.c - loops around steps: how they end, which thread closes the queue, and where
+ * errors go.
  */
 #include <criterion/criterion.h>
 
@@ -39,7 +40,7 @@ static weir_error error_with(enum weir_status code, const char *message)
 	return error;
 }
 
-/* A source of numbers: WEIR_OK `limit` times, then `then`. */
+/* A source of numbers: it returns WEIR_OK `limit` times, and then `then`. */
 struct source {
 	_Atomic(int) calls;
 	int limit;
@@ -64,8 +65,10 @@ static enum weir_status count_to_limit(void *context, weir_cancel *cancel, weir_
 struct ends {
 	_Atomic(int) closed;
 	_Atomic(int) cancelled;
-	weir_error closed_for, cancelled_for; /* a close and a cancel may run at the same time */
-	_Atomic(int) hold;                    /* 1: cancel waits for 0 */
+	/* A close and a cancel may run at the same time. */
+	weir_error closed_for, cancelled_for;
+	/* 1: the cancel waits until it is 0. */
+	_Atomic(int) hold;
 	_Atomic(int) held;
 };
 
@@ -369,7 +372,7 @@ Test(queue_runner, join_of_the_coordinator_ends_with_the_input)
 	cr_expect_eq(join_coordinator(coordinator, NULL), WEIR_OK);
 	cr_expect_not(weir_coordinator_should_stop(coordinator));
 	cr_expect_eq(weiri_load_acquire(&ends.closed), 1);
-	/* As the runner still exists, a later stop cancels what nobody drains any more. */
+	/* As the runner still exists, a later stop cancels what no thread drains any more. */
 	cr_expect_eq(weir_coordinator_request_stop(coordinator, NULL), WEIR_OK);
 	cr_expect_eq(weiri_load_acquire(&ends.cancelled), 1);
 	end(runner);
@@ -394,7 +397,7 @@ Test(queue_runner, an_error_after_the_coordinator_was_joined_is_kept)
 	cr_assert_eq(weir_coordinator_destroy(coordinator, NULL), WEIR_OK);
 }
 
-/* A departure from TensorFlow 1.x: docs/guarantees.md. */
+/* TensorFlow 1.x behaves otherwise: docs/guarantees.md. */
 Test(queue_runner, a_start_for_another_coordinator_is_refused_and_changes_nothing)
 {
 	_Atomic(int) waiting = 0;
@@ -621,7 +624,10 @@ Test(queue_runner, a_start_that_lacks_memory_calls_no_step)
 	struct source source = {.limit = 1000, .then = WEIR_OUT_OF_RANGE};
 	struct weir_queue_runner_step step = {count_to_limit, &source, NULL};
 	struct ends ends = {.closed = 0};
-	/* WEIR_OK is no end; who asks for it all the same gets no end by threads that call no step. */
+	/*
+	 * WEIR_OK is not an end. A user that asks for it as an end gets none from threads that call no
+	 * step.
+	 */
 	struct weir_queue_runner_options of_runner = {WEIR_QUEUE_RUNNER_OPTIONS_INIT,
 	                                              .steps = &step,
 	                                              .step_count = 1,
@@ -649,12 +655,12 @@ Test(queue_runner, a_start_that_lacks_memory_calls_no_step)
 		cr_assert_eq(weiri_load_acquire(&ends.closed), status == WEIR_OK ? 1 : 0);
 		cr_assert_eq(join_coordinator(coordinator, NULL), WEIR_OK);
 		if (status == WEIR_OK) {
-			/* The hook is the runner's until it is destroyed. */
+			/* The hook belongs to the runner until the runner is destroyed. */
 			end(runner);
 			runner = NULL;
 		}
 		cr_assert_eq(weir_coordinator_destroy(coordinator, NULL), WEIR_OK);
-		/* Hooks that were registered are freed when nobody can see them any more. */
+		/* Registered hooks are freed when no thread can see them any more. */
 		cr_assert_eq(weir_reclaim_flush(weir_deadline_in(long_ns)), WEIR_OK);
 		cr_assert_str_eq(failing_allocator_verdict(&memory), "balanced");
 		if (status == WEIR_OK) {
@@ -700,7 +706,7 @@ struct pipe {
 	weir_queue *to;
 };
 
-/* As a step of a pipeline does: take, work, put. */
+/* Does what a step of a pipeline does: takes, works, and puts. */
 static enum weir_status move_one(void *context, weir_cancel *cancel, weir_error *error)
 {
 	struct pipe *pipe = context;
@@ -760,7 +766,7 @@ Test(queue_runner, a_stop_frees_a_step_that_waits_for_room)
 	start(runner, coordinator);
 	for (int i = 0; i < 10; i++)
 		cr_assert_eq(weir_queue_enqueue(pipe.from, &items[i], deadline, NULL, NULL), WEIR_OK);
-	/* One is in, two threads hold one each and wait. */
+	/* One item is inside, and two threads hold one each and wait. */
 	while (weir_queue_size_approx(pipe.from) != 7 && weir_now_ns() < deadline)
 		(void)sched_yield();
 	cr_assert_eq(weir_queue_size_approx(pipe.from), 7);
@@ -775,9 +781,13 @@ Test(queue_runner, a_stop_frees_a_step_that_waits_for_room)
 	cr_assert_eq(weir_queue_destroy(pipe.to, NULL), WEIR_OK);
 }
 
-/* An allocator of a queue that ends the second thread that uses it, once that thread is the last of its runner. */
+/*
+ * An allocator of a queue. It ends the second thread that uses it, once that thread is the last of
+ * its runner.
+ */
 struct fatal_allocator {
-	weir_queue_runner *runner; /* NULL: every thread survives */
+	/* NULL: every thread survives. */
+	weir_queue_runner *runner;
 	_Atomic(int) uses;
 	_Atomic(int) ends;
 };
@@ -931,7 +941,7 @@ static enum weir_status put_a_tensor(void *context, weir_cancel *cancel, weir_er
 	enum weir_status status;
 
 	cr_assert_eq(weir_tensor_scalar_f32(1, &tensor), WEIR_OK);
-	/* By the close alone: this step does not listen to its token. */
+	/* It ends by the close alone, because this step does not look at its token. */
 	(void)cancel;
 	status = weir_tensor_queue_enqueue(context, &tensor, 1, WEIR_NO_DEADLINE, NULL, error);
 	weir_tensor_release(tensor);

@@ -1,5 +1,5 @@
 /*
- * test_queue_stats.c - what a queue says of what happened in it.
+ * test_queue_stats.c - what a queue reports of the events in it.
  */
 #include <weir/select.h>
 #include <weir/flow/tensor_queue.h>
@@ -30,7 +30,7 @@ static int64_t key_of(void *context, void *any)
 	return (int64_t)(number_of(any) * 7 % 5);
 }
 
-/* One of each order. */
+/* One queue of each order. */
 static weir_queue *any_queue(int i, size_t capacity)
 {
 	static const struct weir_queue_options kinds[] = {
@@ -164,7 +164,7 @@ Test(queue_stats, the_mark_is_the_capacity_once_an_enqueue_found_no_room)
 	}
 }
 
-/* Nobody asks while it is high. */
+/* No call asks for the mark while it is high. */
 Test(queue_stats, the_mark_is_less_than_64_below_the_truth_with_one_producer)
 {
 	for (int i = 0; i < KINDS; i++) {
@@ -297,7 +297,7 @@ Test(queue_stats, an_enqueue_that_waits_is_counted_on_its_side)
 	}
 }
 
-/* The owner of the operation has not come to sleep: there is nobody to wake. */
+/* The owner of the operation does not sleep yet, so there is no thread to wake. */
 Test(queue_stats, who_does_not_sleep_is_not_woken)
 {
 	weir_queue *queue = fifo(2);
@@ -381,7 +381,10 @@ Test(queue_stats, a_select_waits_in_each_of_its_queues)
 	destroy(queues[1]);
 }
 
-/* Those behind the first that finds nothing would find the same: they are not tried. */
+/*
+ * The operations behind the first one that finds nothing would find nothing too, so they are not
+ * tried.
+ */
 Test(queue_stats, a_walk_ends_at_the_first_that_finds_nothing)
 {
 	weir_queue *queue = fifo(4);
@@ -396,7 +399,7 @@ Test(queue_stats, a_walk_ends_at_the_first_that_finds_nothing)
 	put(queue, 1, 1);
 	cr_assert_eq(times, 1);
 	cr_expect_leq(stats_of(queue).retries, 2 + 4,
-	              "each start tries those ahead of it, one; and the two rounds of the put, one each");
+	              "each start tries the operation ahead of it; each of the two rounds of the put tries one");
 	for (int i = 0; i < 5; i++) {
 		weir_pending_cancel(ops[i], NULL);
 		weir_pending_release(ops[i]);
@@ -404,7 +407,7 @@ Test(queue_stats, a_walk_ends_at_the_first_that_finds_nothing)
 	destroy(queue);
 }
 
-/* Each look that was in vain, by another than the one who waits. */
+/* Each vain look counts, if a thread other than the waiting one made it. */
 Test(queue_stats, carrying_on_in_vain_is_a_retry)
 {
 	weir_queue *queue = fifo(4);
@@ -415,7 +418,7 @@ Test(queue_stats, carrying_on_in_vain_is_a_retry)
 	before = stats_of(queue).retries;
 	put(queue, 1, 3);
 	cr_expect_eq(stats_of(queue).retries - before, 6,
-	             "three items, each seen by a round that moved it and by one that did not");
+	             "for each of three items, one round moved it and one found nothing");
 	cr_expect_eq(stats_of(queue).wakes, 0, "the batch is not complete");
 	put(queue, 4, 1);
 	cr_expect_eq(end_call(&call), WEIR_OK);
@@ -449,7 +452,7 @@ Test(queue_stats, each_item_wakes_one_of_those_who_sleep)
 		cr_expect_eq(number_of(calls[i].items[0]), i + 1);
 	}
 	put(queue, 9, 1);
-	cr_expect_eq(stats_of(queue).wakes, SLEEPERS, "nobody is left");
+	cr_expect_eq(stats_of(queue).wakes, SLEEPERS, "no waiter is left");
 	expect_next(queue, 9, 1);
 	destroy(queue);
 }
@@ -488,12 +491,16 @@ static void *move(void *context)
 		mover->failed = (mover->puts ? weir_queue_enqueue(mover->queue, item(i + 1), in_good_time(), NULL, NULL)
 		                             : weir_queue_dequeue(mover->queue, &got, in_good_time(), NULL, NULL)) != WEIR_OK;
 		if (i % 3 == 0)
-			(void)sched_yield(); /* so that it is now empty, now full */
+			/* So that the queue is sometimes empty and sometimes full. */
+			(void)sched_yield();
 	}
 	return NULL;
 }
 
-/* However the threads meet: each wake ended an operation that moved an item, so there are never more of them than of those. */
+/*
+ * However the threads meet, each wake ended an operation that moved an item. So there are never
+ * more wakes than such operations.
+ */
 static void oscillate(weir_queue *queue, int producers, int consumers)
 {
 	struct mover movers[MOST_MOVERS];
@@ -512,7 +519,7 @@ static void oscillate(weir_queue *queue, int producers, int consumers)
 	expect_moved(queue, OSCILLATIONS, OSCILLATIONS);
 	cr_expect_leq(stats.enqueue_waits, OSCILLATIONS);
 	cr_expect_leq(stats.dequeue_waits, OSCILLATIONS);
-	cr_expect_leq(stats.wakes, stats.enqueue_waits + stats.dequeue_waits, "%llu wakes of %llu who waited",
+	cr_expect_leq(stats.wakes, stats.enqueue_waits + stats.dequeue_waits, "%llu wakes for %llu waits",
 	              (unsigned long long)stats.wakes, (unsigned long long)(stats.enqueue_waits + stats.dequeue_waits));
 	cr_expect_eq(stats.waiting, 0);
 }

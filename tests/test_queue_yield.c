@@ -1,7 +1,8 @@
 /*
- * test_queue_yield.c - a call that would have to wait lets others run first, and looks again.
+ * test_queue_yield.c - a call that would have to wait lets other threads run first, and looks
+ * again.
  *
- * sched_yield() is this file's, so that what others do meanwhile happens exactly then.
+ * This file defines sched_yield(), so that what other threads do meanwhile happens exactly then.
  */
 #include "queue_kit.h"
 
@@ -9,7 +10,7 @@
 
 typedef void meanwhile(weir_queue *queue, int yields);
 
-/* Of the thread that is under test. */
+/* Of the thread under test. */
 static _Thread_local weir_queue *watched;
 static _Thread_local meanwhile *others;
 static _Thread_local int yields;
@@ -20,7 +21,8 @@ int sched_yield(void)
 
 	if (queue == NULL)
 		return (int)syscall(SYS_sched_yield);
-	watched = NULL; /* what the others do may yield, too */
+	/* What the others do may yield too. */
+	watched = NULL;
 	yields++;
 	if (others != NULL)
 		others(queue, yields);
@@ -28,16 +30,18 @@ int sched_yield(void)
 	return 0;
 }
 
-/* One call on a new thread, which has no past, and what is expected of it. */
+/* One call on a new thread, which has no history, and what is expected of the call. */
 struct trial {
 	struct weir_queue_options options;
-	int is_enqueue; /* into a full queue; else a dequeue from an empty one */
+	/* 1: an enqueue into a full queue; 0: a dequeue from an empty one. */
+	int is_enqueue;
 	uint64_t wait_ns;
 	meanwhile *others;
 	enum weir_status status;
 	int yields;
 	uint64_t waits;
-	int calls; /* one after the other; expected of the last. 0: 1 */
+	/* The number of calls, one after the other; 0 means 1. The expectation is for the last. */
+	int calls;
 	/* The outcome. */
 	weir_queue *queue;
 	enum weir_status got;
@@ -79,7 +83,10 @@ static int is_as_expected(struct trial *trial)
 	       stats.enqueue_waits + stats.dequeue_waits == trial->waits;
 }
 
-/* A thread that is preempted while it yields takes that for a long yield, so a busy machine gets more than one try. */
+/*
+ * A thread that is preempted while it yields measures a long yield, so the test gets several tries
+ * on a busy machine.
+ */
 static void expect_once(struct trial trial)
 {
 	uint64_t until = in_good_time();
@@ -138,7 +145,7 @@ Test(queue_yield, who_may_not_wait_does_not_yield)
 	expect_once((struct trial){.status = WEIR_DEADLINE_EXCEEDED});
 }
 
-/* Its place among those who wait counts. */
+/* The place of a call among the waiting ones counts. */
 Test(queue_yield, in_a_fair_queue_nobody_yields)
 {
 	expect_once((struct trial){

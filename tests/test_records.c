@@ -1,6 +1,7 @@
 /*
- * test_records.c - the records of threads that end without giving them up: when no key of thread-specific data was left for Weir, or
- * another key's destructor uses Weir in each round. Each test is a child of its own, whose process has not used Weir yet.
+ * test_records.c - the records of threads that end without giving them up: because no key of
+ * thread-specific data was left for Weir, or because the destructor of another key uses Weir in
+ * each round. Each test runs in a child, whose process has not used Weir yet.
  */
 #include <criterion/criterion.h>
 
@@ -30,7 +31,7 @@ enum { STANDING = 40, LEAST = 16, MAKERS = 8 };
 
 static const uint64_t patience_ns = UINT64_C(30000000000);
 
-/* In a child: the test goes on in a process that may be broken. */
+/* Runs a test in a child, because the process may be broken afterwards. */
 static void expect_in_child(int (*body)(void))
 {
 	int status = 0;
@@ -71,7 +72,7 @@ static void *use_weir(void *context)
 	return NULL;
 }
 
-/* As one whose pthread_kill() has just found its thread gone. */
+/* As a thread whose pthread_kill() has just failed because its thread is gone. */
 static void *use_weir_after_a_failure(void *context)
 {
 	errno = ESRCH;
@@ -106,7 +107,10 @@ Test(records, of_threads_in_a_row_are_few_where_all_keys_are_taken)
 
 static pthread_key_t others;
 
-/* Another library's: it uses Weir, and comes again in the next round of destructors. */
+/*
+ * The destructor of another library: it uses Weir, and comes again in the next round of
+ * destructors.
+ */
 static void use_weir_and_come_again(void *value)
 {
 	(void)weir_reclaim_prepare_thread();
@@ -121,7 +125,9 @@ static void *leave_it_to_a_destructor(void *context)
 
 static int with_a_destructor_of_each_round(void)
 {
-	/* A later key's destructor comes after Weir's in each round, the last one too. */
+	/*
+	 * In each round, the last one included, the destructor of a later key comes after that of Weir.
+	 */
 	(void)weir_reclaim_prepare_thread();
 	if (pthread_key_create(&others, use_weir_and_come_again) != 0 || !run_in_a_row(leave_it_to_a_destructor, IN_A_ROW))
 		return 2;
@@ -135,11 +141,11 @@ Test(records, of_threads_in_a_row_are_few_where_a_destructor_uses_weir_in_each_r
 	expect_in_child(with_a_destructor_of_each_round);
 }
 
-/* -- and never those of the living ------------------------------------------------------------- */
+/* -- and never those of living threads --------------------------------------------------------- */
 
 static _Atomic(uint32_t) standing, go_home, strangers;
 
-/* In a section the whole time: who takes its record would end that. */
+/* It is in a section all the time, which would end if another thread took its record. */
 static void *stand(void *context)
 {
 	struct weiri_record *record = weiri_record_get();
@@ -190,7 +196,7 @@ Test(records, of_threads_that_live_stay_theirs_whatever_errno_was)
 
 static _Atomic(uint32_t) in_use[1024];
 
-/* Alone in its record as long as it lives. */
+/* It is alone in its record as long as it lives. */
 static void *be_alone(void *context)
 {
 	struct weiri_record *record = weiri_record_get();

@@ -15,7 +15,7 @@
 static const enum weir_ring_format formats[] = {WEIR_RING_FORMAT_LTQ16, WEIR_RING_FORMAT_LTQ64};
 enum { FORMATS = 2 };
 
-/* NULL when this machine does not have the format. */
+/* Returns NULL if this machine does not have the format. */
 static weir_ring *make(enum weir_ring_format format, size_t capacity)
 {
 	struct weir_ring_options options = {WEIR_RING_OPTIONS_INIT, .format = format};
@@ -115,7 +115,7 @@ static void pass_batches(weir_ring *ring, size_t capacity)
 		in[i] = i;
 	for (int round = 0; round < 50; round++) {
 		cr_assert_eq(weir_ring_try_enqueue_many(ring, in, 20, &done), WEIR_OK);
-		cr_assert_eq(done, capacity, "as many as go in");
+		cr_assert_eq(done, capacity, "no more than the capacity");
 		cr_assert_eq(weir_ring_try_enqueue_many(ring, in, 1, &done), WEIR_WOULD_BLOCK);
 		cr_assert_eq(done, 0);
 		cr_assert_eq(weir_ring_try_dequeue_many(ring, out, 5, &done), WEIR_OK);
@@ -188,7 +188,10 @@ static void close_after_traffic(weir_ring *ring, size_t capacity)
 	cr_assert_eq(weir_ring_size_approx(ring), 0);
 }
 
-/* The tombstone hid the lap of its slot, so that the walk to the ring's end stopped at an earlier ticket of that slot. */
+/*
+ * The tombstone hid the lap of its slot, so the walk to the end of the ring stopped at an earlier
+ * ticket of that slot.
+ */
 Test(ring, a_small_ring_that_was_sealed_counts_as_empty)
 {
 	each_format(1, close_after_traffic);
@@ -401,7 +404,10 @@ Test(ring, lives_in_memory_of_the_callers)
 	cr_assert_eq(weir_ring_memsize((size_t)WEIR_RING_MAX_CAPACITY + 1, NULL), 0);
 }
 
-/* What a thread leaves that was stopped before it stored its hint: one of the tickets that were new at some time. */
+/*
+ * What a thread leaves that was stopped before it stored its hint: a ticket that was new at some
+ * earlier time.
+ */
 static void check_old_hints(weir_ring *ring, size_t capacity)
 {
 	uint64_t tails[400], heads[400], value, in = 0, out = 0;
@@ -430,7 +436,7 @@ static void check_old_hints(weir_ring *ring, size_t capacity)
 	}
 }
 
-/* One hint is old and the other is not: the size is still the number of values. */
+/* One hint is old and the other is not. The size is still the number of values. */
 static void check_one_old_hint(weir_ring *ring, size_t capacity)
 {
 	uint64_t old = weiri_load_relaxed(&ring->tail_hint), tail, head, value;
@@ -453,7 +459,7 @@ static void check_one_old_hint(weir_ring *ring, size_t capacity)
 	}
 }
 
-/* The end is found, and is the end, from hints of any age. */
+/* From hints of any age, an operation finds the end of the ring. */
 static void check_old_hints_at_the_end(weir_ring *ring, size_t capacity)
 {
 	uint64_t old = weiri_load_relaxed(&ring->tail_hint), value = 0;
@@ -493,7 +499,10 @@ Test(ring, hints_that_go_back_lose_nothing_and_stay_exact)
 		each_format(capacities[i], check_old_hints);
 }
 
-/* A hint that is 2^20 tickets old, in a ring of 4: by steps alone each of these operations would look at a million slots. */
+/*
+ * A hint is 2^20 tickets old, in a ring of 4. Step by step, each of these operations would look at
+ * a million slots.
+ */
 static void check_leap(weir_ring *ring, size_t capacity)
 {
 	uint64_t value;

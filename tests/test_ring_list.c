@@ -1,5 +1,5 @@
 /*
- * test_ring_list.c - rings linked one behind the other.
+ * test_ring_list.c - rings that are linked one behind the other.
  */
 #include <criterion/criterion.h>
 
@@ -146,7 +146,7 @@ static enum weir_status fill_and_drain(const weir_allocator *allocator, void *co
 		return status;
 	while (in < 7 && (status = weir_ring_list_enqueue(list, in)) == WEIR_OK)
 		in++;
-	/* What was refused is not in, and nothing else is lost. */
+	/* A refused value is not inside, and no other value is lost. */
 	for (uint64_t i = 0; i < in; i++)
 		cr_assert_eq(take(list), i);
 	cr_assert_eq(weir_ring_list_try_dequeue(list, &in), WEIR_WOULD_BLOCK);
@@ -172,7 +172,7 @@ Test(ring_list, goes_on_where_an_allocation_failed)
 	counts.fail_at = asked + 1;
 	cr_assert_eq(weir_ring_list_enqueue(list, 3), WEIR_RESOURCE_EXHAUSTED);
 	cr_assert_eq(take(list), 1);
-	cr_assert_eq(weir_ring_list_enqueue(list, 4), WEIR_OK, "there is room in the ring, which was not closed");
+	cr_assert_eq(weir_ring_list_enqueue(list, 4), WEIR_OK, "the ring has room and was not closed");
 	cr_assert_eq(weir_ring_list_enqueue(list, 5), WEIR_OK);
 	cr_assert_eq(take(list), 2);
 	cr_assert_eq(take(list), 4);
@@ -293,7 +293,10 @@ static void enqueue_one(void *context)
 	cr_assert_eq(weir_ring_list_enqueue(context, 100), WEIR_OK);
 }
 
-/* With one value a ring, every enqueue and dequeue links or drops one: whoever is stopped there stops nobody. */
+/*
+ * With one value to a ring, every enqueue links a ring and every dequeue drops one. A call that is
+ * stopped there blocks no other.
+ */
 Test(ring_list, an_enqueue_stopped_anywhere_stops_nobody)
 {
 	struct stepped call = {.call = enqueue_one};

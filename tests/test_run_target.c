@@ -11,7 +11,7 @@ static enum weir_status join(weir_coordinator *coordinator, weir_error *error)
 	return weir_coordinator_join(coordinator, weir_deadline_in(KIT_PATIENCE_NS), WEIR_COORDINATOR_GRACE_NS, 0, error);
 }
 
-/* A graph that moves squares from one queue to another, and a runner that runs it. */
+/* A graph that moves squares from one queue to another, and a queue runner that runs it. */
 struct line {
 	weir_graph *graph;
 	weir_session *session;
@@ -57,7 +57,7 @@ static void put(struct line *line, int count)
 	}
 }
 
-/* The next item, or 0 and the status. */
+/* Returns the next item; or returns 0 and sets the status. */
 static float take(struct line *line, enum weir_status *status)
 {
 	weir_tensor *value = NULL;
@@ -131,7 +131,7 @@ Test(run_target, a_stop_ends_a_step_that_waits_for_room)
 	cr_assert_eq(weir_coordinator_destroy(coordinator, NULL), WEIR_OK);
 }
 
-/* Whether a step is under way when it closes or not. */
+/* A step may be under way when the session closes, or not. */
 Test(run_target, a_session_that_closes_is_the_end_of_the_input)
 {
 	for (int before = 0; before <= 1; before++) {

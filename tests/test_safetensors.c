@@ -1,5 +1,6 @@
 /*
- * test_safetensors.c - headers of safetensors files: what is read, what is refused and why, what is written.
+ * test_safetensors.c - headers of safetensors files: which are read, which are refused and why, and
+ * which are written.
  */
 #include <criterion/criterion.h>
 
@@ -10,7 +11,7 @@
 #include "checkpoint/header.h"
 #include "checkpoint/plain.h"
 
-/* A copy that ends where its memory ends, so that a reader past the end shows. */
+/* A copy that ends where its memory ends, so that a read past the end shows. */
 static char *copy_of(const char *text, size_t size)
 {
 	char *copy = malloc(size != 0 ? size : 1);
@@ -20,7 +21,7 @@ static char *copy_of(const char *text, size_t size)
 	return copy;
 }
 
-/* -- what is read ------------------------------------------------------------------------------ */
+/* -- headers that are read --------------------------------------------------------------------- */
 
 static void expect_tensor(const struct weiri_saved_header *header, const char *name, const char *dtype,
                           const char *shape, uint64_t begin, uint64_t end)
@@ -71,7 +72,7 @@ Test(safetensors, a_header_without_tensors_is_read)
 	free(text);
 }
 
-/* -- what is refused --------------------------------------------------------------------------- */
+/* -- headers that are refused ------------------------------------------------------------------ */
 
 #define ONE(fields) "{\"a\":{" fields "}}"
 #define TENSOR(name, dtype, shape, begin, end) \
@@ -79,11 +80,11 @@ Test(safetensors, a_header_without_tensors_is_read)
 
 struct refusal {
 	const char *text;
-	const char *message; /* a part of it */
+	const char *message; /* a part of the message */
 };
 
 static const struct refusal refusals[] = {
-	/* not the grammar */
+	/* violations of the grammar */
 	{"", "expected '{' at byte 0"},
 	{" {}", "expected '{' at byte 0"},
 	{"[]", "expected '{' at byte 0"},
@@ -130,7 +131,7 @@ static const struct refusal refusals[] = {
 	{"{\"__metadata__\":{\"a\":1}}", "expected a string"},
 	{"{\"__metadata__\":{\"a\":{}}}", "expected a string"},
 	{"{\"__metadata__\":{},\"__metadata__\":{}}", "expected one \"__metadata__\""},
-	/* sizes and places, of 8 bytes of data */
+	/* sizes and places, with 8 bytes of data */
 	{"{" TENSOR("a", "U8", "7", "0", "8") "}", "U8 [7] takes 7 bytes, its offsets are [0,8]"},
 	{"{" TENSOR("a", "U8", "7", "8", "1") "}", "U8 [7] takes 7 bytes, its offsets are [8,1]"},
 	{"{" TENSOR("a", "F64", "2305843009213693952", "0", "0") "}", "too many bytes"},
@@ -165,7 +166,10 @@ Test(safetensors, each_fault_is_refused_and_named)
 	}
 }
 
-/* Every beginning of a good header, and every byte of it changed: read or refused, never past its end (AddressSanitizer looks). */
+/*
+ * Every beginning of a good header, and a change of every byte of it, is read or refused, and never
+ * read past its end. (AddressSanitizer checks that.)
+ */
 Test(safetensors, a_cut_or_changed_header_is_harmless)
 {
 	static const char good[] = "{" TENSOR("a\\u00e9", "U8", "2,2", "0", "4") "," TENSOR("b", "F32", "", "4", "8") "}";
@@ -191,7 +195,7 @@ Test(safetensors, a_cut_or_changed_header_is_harmless)
 
 enum { MANY = 5000, LONGEST = 128 };
 
-/* Tensor number i of MANY, in an order that is none: its name, and the text that says it. */
+/* Tensor number i of MANY, in mixed order: its name, and the text that describes it. */
 struct sample {
 	char name[32];
 	uint64_t dims[WEIR_MAX_RANK];
@@ -210,7 +214,7 @@ static size_t append_sample(char *text, const struct sample *sample)
 	                             (unsigned long long)sample->end));
 }
 
-/* The header of these samples, as short as it can be, in memory that ends with it. */
+/* The header of these samples, as short as possible, in memory that ends with it. */
 static char *text_of(const struct sample samples[], size_t count, size_t *size)
 {
 	char *long_text = malloc(count * 2 * LONGEST + 2), *text;
@@ -248,13 +252,19 @@ static void expect_samples(const struct weiri_saved_header *header, const struct
 	}
 }
 
-/* The shortest text of a tensor leaves the least room for its record and its key. AddressSanitizer sees a table that is too long. */
+/*
+ * The shortest text of a tensor leaves the least room for its record and its key. AddressSanitizer
+ * sees a table that is too long.
+ */
 Test(safetensors, the_table_of_the_shortest_tensors_has_room_in_their_text)
 {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 	struct sample samples[sizeof(letters)] = {{.name = ""}};
 
-	/* One element each, with the shortest numbers: but for the first ten, these have two digits. */
+	/*
+	 * Tensors of one element with the shortest numbers. All but the first ten of these numbers have
+	 * two digits.
+	 */
 	for (size_t i = 0; i < sizeof(letters); i++)
 		samples[i] = (struct sample){{i != 0 ? letters[i - 1] : '\0', '\0'}, {0}, 0, i, i + 1};
 	for (size_t count = 0; count <= sizeof(letters); count++) {
@@ -268,7 +278,10 @@ Test(safetensors, the_table_of_the_shortest_tensors_has_room_in_their_text)
 	}
 }
 
-/* Shapes of each rank, numbers of each length, in an order of places that is not that of the text. */
+/*
+ * Shapes of each rank and numbers of each length. The tensors lie in another order than the text
+ * names them.
+ */
 Test(safetensors, a_table_of_many_tensors_holds_what_the_text_said)
 {
 	struct sample *samples = calloc(MANY, sizeof(*samples));
@@ -279,7 +292,7 @@ Test(safetensors, a_table_of_many_tensors_holds_what_the_text_said)
 
 	cr_assert_not_null(samples);
 	for (size_t i = 0; i < MANY; i++) {
-		/* 1237 and MANY have no divisor in common: each number once. */
+		/* 1237 and MANY have no common divisor, so each number comes once. */
 		struct sample *sample = &samples[i * 1237 % MANY];
 		uint64_t bytes = 1;
 
@@ -316,7 +329,10 @@ Test(safetensors, the_largest_numbers_are_kept)
 	free(text);
 }
 
-/* 64-bit FNV-1a of these is the same. A name of one hash with another is no other's. */
+/*
+ * These names have the same 64-bit FNV-1a hash. A name is not confused with another one of its
+ * hash.
+ */
 Test(safetensors, names_of_one_hash_are_told_apart)
 {
 	static const char one[] = "8yn0iYCKYHlIj4-BwPqk", other[] = "GReLUrM4wMqfg9yzV3KQ";
@@ -336,7 +352,7 @@ Test(safetensors, names_of_one_hash_are_told_apart)
 	}
 }
 
-/* -- what is written --------------------------------------------------------------------------- */
+/* -- headers that are written ------------------------------------------------------------------ */
 
 Test(safetensors, a_header_is_written_in_whole_lines_of_64_bytes_and_read_again)
 {

@@ -1,5 +1,6 @@
 /*
- * test_scatter.c - rows of variables changed and gathered by index: each way and dtype, order, refusals, at one instant.
+ * test_scatter.c - rows of variables that are changed and gathered by index: each way and dtype,
+ * order, refusals, at one instant.
  */
 #include <criterion/criterion.h>
 
@@ -12,7 +13,7 @@
 #include "tensor/row.h"
 #include "var/combine.h"
 
-/* Each update by itself, as of small values, and together with others, as of large ones. */
+/* Each update runs by itself, as for small values, and together with others, as for large ones. */
 #define TEST_BOTH_WAYS(name) \
 	static void name(void); \
 	Test(scatter, name) \
@@ -44,7 +45,10 @@ static weir_var *table_var(enum weir_dtype dtype, weir_shape shape, const void *
 
 /* -- one row ----------------------------------------------------------------------------------- */
 
-/* Every way, dtype and length around a block's: values 1 to 6, so that all are exact. */
+/*
+ * Every way, dtype and length around that of a block. The values are 1 to 6, so that all results
+ * are exact.
+ */
 Test(scatter, rows_combine_as_their_elements_do)
 {
 	enum { LONGEST = 140 };
@@ -117,7 +121,10 @@ static int is_wanted_four_times(void *context)
 	return ++*(int *)context <= 4;
 }
 
-/* Also one with many more indices than rows, which takes longer than the copy that the others wait for. */
+/*
+ * One scatter has many more indices than rows, and takes longer than the copy for which the others
+ * wait.
+ */
 Test(scatter, one_that_is_not_wanted_any_more_ends_soon)
 {
 	enum { MANY = 1 << 16 };
@@ -221,7 +228,10 @@ TEST_BOTH_WAYS(no_index_changes_nothing_but_the_version)
 	expect_nothing_left();
 }
 
-/* Sizes of a row that overflow: as a number of elements, as a number of bytes, and not at all but for memory. */
+/*
+ * The size of a row overflows as a number of elements, or as a number of bytes, or exceeds only the
+ * memory.
+ */
 TEST_BOTH_WAYS(where_there_are_no_rows_a_row_may_be_too_large_to_count)
 {
 	const weir_shape shapes[] = {{3, {0, INT64_C(1) << 62, 8}}, {2, {0, INT64_C(1) << 62}}, {2, {0, INT64_C(1) << 50}}};
@@ -374,7 +384,7 @@ TEST_BOTH_WAYS(no_addition_is_lost_or_seen_in_part)
 	expect_nothing_left();
 }
 
-/* -- without memory ---------------------------------------------------------------------------- */
+/* -- allocations that fail --------------------------------------------------------------------- */
 
 static enum weir_status double_rows(const weir_allocator *failing, void *context)
 {
@@ -393,7 +403,7 @@ static enum weir_status double_rows(const weir_allocator *failing, void *context
 	late.under_test = failing;
 	status = weir_var_scatter(var, WEIR_SCATTER_MUL, indices, two, WEIR_NO_DEADLINE, NULL, NULL);
 	late.under_test = NULL;
-	cr_expect_eq(weir_var_version(var), status == WEIR_OK ? 2 : 1, "surely applied, or surely not");
+	cr_expect_eq(weir_var_version(var), status == WEIR_OK ? 2 : 1, "the status says whether it was applied");
 	weir_tensor_release(indices);
 	weir_tensor_release(two);
 	weir_tensor_release(first);

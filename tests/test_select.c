@@ -93,7 +93,8 @@ Test(select, a_closed_queue_can_proceed_with_its_status)
 	put(closed, 4, 1);
 	close_it(closed, WEIR_CLOSE_DRAIN, "end of input");
 	cr_assert_eq(weir_select(take, 2, in_good_time(), NULL, &chosen, &error), WEIR_OK);
-	cr_expect(chosen == 1 && take[1].status == WEIR_OK && number_of(take[1].item) == 4, "what is left comes first");
+	cr_expect(chosen == 1 && take[1].status == WEIR_OK && number_of(take[1].item) == 4,
+	          "the items that are left come first");
 	cr_assert_eq(weir_select(take, 2, in_good_time(), NULL, &chosen, &error), WEIR_OK);
 	cr_expect(chosen == 1 && take[1].status == WEIR_OUT_OF_RANGE);
 	cr_expect_not_null(strstr(error.message, "end of input"), "%s", error.message);
@@ -135,7 +136,7 @@ Test(select, begins_at_another_place_each_time)
 		times[chosen]++;
 	}
 	for (size_t i = 0; i < CASES; i++) {
-		/* Of 4,000 draws a fair quarter is 1,000 with a deviation of 27. */
+		/* A fair quarter of 4,000 draws is 1,000, with a deviation of 27. */
 		cr_expect(times[i] > 800 && times[i] < 1200, "case %zu was chosen %zu times", i, times[i]);
 		destroy(queues[i]);
 	}
@@ -151,7 +152,7 @@ static void count_choice(void *context, enum weir_status status, const weir_erro
 	times[chosen]++;
 }
 
-/* Of a call that may wait, and of one that is started, as of one that only tries. */
+/* For a call that may wait, for one that is started, and for one that only tries. */
 Test(select, prefers_no_case_however_it_is_called)
 {
 	enum { CASES = 4, ROUNDS = 2000 };
@@ -170,7 +171,7 @@ Test(select, prefers_no_case_however_it_is_called)
 		cr_assert_eq(weir_select_start(cases, CASES, count_choice, started, NULL, NULL), WEIR_OK);
 	}
 	for (size_t i = 0; i < CASES; i++) {
-		/* A fair quarter is 500 with a deviation of 19. */
+		/* A fair quarter is 500, with a deviation of 19. */
 		cr_expect(called[i] > 350 && called[i] < 650, "case %zu was chosen %zu times", i, called[i]);
 		cr_expect(started[i] > 350 && started[i] < 650, "case %zu was chosen %zu times", i, started[i]);
 		destroy(queues[i]);
@@ -204,7 +205,7 @@ Test(select, refuses_and_names_what_is_wrong)
 struct chooser {
 	struct weir_select_case cases[3];
 	size_t count, chosen;
-	uint64_t deadline_ns; /* 0: none that matters */
+	uint64_t deadline_ns; /* 0: no deadline that matters */
 	weir_cancel *token;
 	enum weir_status status;
 	weir_error error;
@@ -220,12 +221,12 @@ static void *choose_main(void *argument)
 	chooser->status =
 		weir_select(chooser->cases, chooser->count, chooser->deadline_ns != 0 ? chooser->deadline_ns : in_good_time(),
 	                chooser->token, &chooser->chosen, &chooser->error);
-	/* [release] the outcome; pairs with end_choice(). */
+	/* [release] the outcome; pairs with end_choice() */
 	weiri_store_release(&chooser->ended, 1);
 	return NULL;
 }
 
-/* Begins it, and returns when `entries` operations or cases wait in the queue. */
+/* Begins a select, and returns when `entries` operations or cases wait in the queue. */
 static void begin_choice(struct chooser *chooser, weir_queue *queue, size_t entries)
 {
 	cr_assert_eq(pthread_create(&chooser->thread, NULL, choose_main, chooser), 0);
@@ -294,7 +295,7 @@ Test(select, is_passed_on_to_those_who_wait_for_what_it_put)
 	put(first, 1, 1);
 	put(second, 1, 1);
 	begin_choice(&chooser, second, 1);
-	expect_next(first, 1, 1); /* and 2 goes in */
+	expect_next(first, 1, 1); /* then 2 goes in */
 	cr_assert_eq(end_choice(&chooser), WEIR_OK);
 	begin_call(&consumer);
 	cr_assert_eq(end_call(&consumer), WEIR_OK);
@@ -336,7 +337,7 @@ Test(select, ends_by_its_token_and_says_why)
 	cr_expect_eq(chooser.chosen, 99);
 	put(first, 1, 1);
 	cr_expect_eq(weir_select(chooser.cases, 2, in_good_time(), chooser.token, &chosen, &chooser.error), WEIR_CANCELLED,
-	             "a token that has fired comes first");
+	             "a fired token comes before the cases");
 	expect_next(first, 1, 1);
 	weir_cancel_release(chooser.token);
 	destroy(first);
@@ -374,7 +375,8 @@ Test(select, an_enqueue_that_waited_before_a_close_that_drains_still_goes_in)
 	put(full, 1, 1);
 	begin_choice(&chooser, empty, 1);
 	close_it(full, WEIR_CLOSE_DRAIN, "the closer");
-	await(idle_in(empty) == 1); /* the chooser itself may be looking once more */
+	/* The thread of the select may be looking once more. */
+	await(idle_in(empty) == 1);
 	expect_next(full, 1, 1);
 	cr_assert_eq(end_choice(&chooser), WEIR_OK);
 	cr_expect(chooser.chosen == 0 && chooser.cases[0].status == WEIR_OK);
@@ -548,5 +550,5 @@ static enum weir_status start_and_cancel(const weir_allocator *allocator, void *
 
 Test(select, survives_every_allocation_failing)
 {
-	cr_assert_eq(fail_each_allocation(start_and_cancel, NULL), 4, "a queue is three, and the operation");
+	cr_assert_eq(fail_each_allocation(start_and_cancel, NULL), 4, "three for the queue, and one for the operation");
 }

@@ -1,5 +1,5 @@
 /*
- * test_session.c - what runs, what does not, from how many threads, and how it ends.
+ * test_session.c - what a session runs and what not, from how many threads, and how it ends.
  */
 #include <pthread.h>
 
@@ -45,7 +45,8 @@ Test(session, a_feed_cuts_its_producer_off)
 	cr_assert_eq(weir_op_square(graph, NULL, add, &square, NULL), WEIR_OK);
 	feed = (struct weir_feed){add, four};
 	fetches[0] = square;
-	fetches[1] = add; /* a fed output may be fetched */
+	/* A fed output may be fetched. */
+	fetches[1] = add;
 	cr_assert_eq(weir_session_run(session, &feed, 1, fetches, 2, results, NULL, 0, WEIR_NO_DEADLINE, NULL, NULL),
 	             WEIR_OK);
 	cr_expect_eq(kit_f32_at(results[0], 0), 16.0f);
@@ -58,7 +59,7 @@ Test(session, a_feed_cuts_its_producer_off)
 	weir_var_destroy(var, NULL);
 }
 
-/* The node still runs for its other output. */
+/* The node still runs, for its other output. */
 Test(session, feeding_one_output_leaves_the_others_to_the_node)
 {
 	weir_graph *graph = kit_graph();
@@ -255,7 +256,7 @@ Test(session, create_refuses_bad_options)
 	cr_expect_null(session);
 	cr_expect_eq(weir_session_close(NULL, NULL), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_session_destroy(NULL, NULL), WEIR_OK);
-	cr_assert_eq(weir_graph_destroy(graph, NULL), WEIR_OK, "a refused session holds the graph");
+	cr_assert_eq(weir_graph_destroy(graph, NULL), WEIR_OK, "a refused session keeps the graph in use");
 	cr_assert_eq(weir_pool_destroy(pool, NULL), WEIR_OK);
 }
 
@@ -338,7 +339,7 @@ struct caller {
 	enum weir_status last;
 };
 
-/* Feeds its own number and must get its own square back. */
+/* Feeds its own number, and must get its own square back. */
 static void *call_often(void *context)
 {
 	struct caller *caller = context;
@@ -346,7 +347,8 @@ static void *call_often(void *context)
 
 	for (int i = 0; i < RUNS; i++) {
 		float number = caller->number + (float)i;
-		float square = number * number; /* in a variable: without what a machine computes beyond a float */
+		/* In a variable, so that a machine's excess precision is dropped. */
+		float square = number * number;
 		weir_tensor *value;
 		weir_tensor *result;
 		struct weir_feed feed;
@@ -396,7 +398,7 @@ struct grower {
 	int wrong;
 };
 
-/* Builds nodes of its own while others build and run, and runs each at once. */
+/* Builds nodes of its own while other threads build and run, and runs each node at once. */
 static void *build_and_run(void *context)
 {
 	struct grower *grower = context;
@@ -553,7 +555,10 @@ static enum weir_status do_nothing(void *context, const struct weir_kernel_call 
 	return WEIR_OK;
 }
 
-/* Plans are kept for as long as the session: the second of one kind would never be given back before its end. */
+/*
+ * Plans are kept as long as the session. So a second plan of one kind would stay until the end of
+ * the session.
+ */
 Test(session, the_same_step_again_keeps_no_more_memory)
 {
 	struct failing_allocator memory = {0};
@@ -586,12 +591,14 @@ Test(session, the_same_step_again_keeps_no_more_memory)
 	cr_expect_str_eq(failing_allocator_verdict(&memory), "balanced");
 }
 
-/* Looks at the session whenever some of its memory comes back. */
+/* Looks at the session whenever some of its memory is released. */
 struct observed_memory {
 	struct failing_allocator memory;
-	const weir_session *session; /* NULL: not looked at */
+	/* NULL: it does not look. */
+	const weir_session *session;
 	int returned;
-	int too_late; /* when nothing kept the session any more */
+	/* Memory was released when nothing kept the session any more. */
+	int too_late;
 };
 
 static void *observed_allocate(void *context, size_t size, size_t alignment)
@@ -612,7 +619,10 @@ static void observed_release(void *context, void *memory, size_t size, size_t al
 	failing_release(&observed->memory, memory, size, alignment);
 }
 
-/* Once the last step has left, another thread's destroy returns, and the allocator may end with the session. */
+/*
+ * Once the last step has left, the destroy on another thread returns, and the allocator may end
+ * with the session.
+ */
 Test(session, a_step_gives_its_memory_back_before_it_leaves_its_session)
 {
 	struct observed_memory observed = {.session = NULL};
@@ -635,13 +645,16 @@ Test(session, a_step_gives_its_memory_back_before_it_leaves_its_session)
 	cr_expect_str_eq(failing_allocator_verdict(&observed.memory), "balanced");
 }
 
-/* A put into an empty queue and a take from it, in one step. The node of the target that is named last starts first. */
+/*
+ * An enqueue into an empty queue and a dequeue from it, in one step. The node of the target that is
+ * named last starts first.
+ */
 struct exchange {
 	weir_graph *graph;
 	weir_node *targets[2];
 };
 
-/* Memory fails in a run whose plan is there already. */
+/* Memory fails in a run whose plan already exists. */
 static enum weir_status run_exchange(const weir_allocator *failing, void *context)
 {
 	struct exchange *exchange = context;
@@ -658,7 +671,10 @@ static enum weir_status run_exchange(const weir_allocator *failing, void *contex
 	late.under_test = failing;
 	status = weir_session_run(session, NULL, 0, NULL, 0, NULL, exchange->targets, 2, WEIR_NO_DEADLINE, NULL, NULL);
 	late.under_test = NULL;
-	/* Here and not at the end: the session waits for its steps before it is destroyed. */
+	/*
+	 * This is compared here and not at the end, because the session waits for its steps before it
+	 * is destroyed.
+	 */
 	cr_assert_str_eq(failing_allocator_verdict(failing->context), "balanced");
 	cr_assert_eq(weir_session_destroy(session, NULL), WEIR_OK);
 	late_failure_end(&late);
@@ -686,9 +702,13 @@ Test(session, a_step_that_cannot_wait_for_lack_of_memory_ends_and_says_so)
 	kit_queue_end(queue);
 }
 
-/* Refuses the first block that a step allocates while its enqueue waits, and may close the queue before it does. */
+/*
+ * Refuses the first block that a step allocates while its enqueue waits. It may close the queue
+ * before that.
+ */
 struct refusal {
-	weir_tensor_queue *queue; /* NULL: refuses nothing */
+	/* NULL: it refuses nothing. */
+	weir_tensor_queue *queue;
 	int closes;
 	int refused;
 };
@@ -723,7 +743,7 @@ static void release_what_was_not_refused(void *context, void *memory, size_t siz
 	free(memory);
 }
 
-/* A step enqueues into a full queue. Returns what it ends with. */
+/* A step that enqueues into a full queue. Returns the status with which it ends. */
 static enum weir_status enqueue_without_memory(int closes, weir_error *error)
 {
 	weir_tensor_queue *queue = kit_queue("q", 1, WEIR_F32, NULL);
@@ -760,7 +780,7 @@ Test(session, a_step_that_cannot_wait_for_lack_of_memory_tells_the_close_that_ca
 	cr_expect_not_null(strstr(error.message, "that was the last epoch"), "%s", error.message);
 }
 
-/* A step that computes, goes through a queue and runs a kernel. */
+/* A step that computes, moves an item through a queue, and runs a kernel. */
 Test(session, running_survives_every_allocation_failing)
 {
 	weir_var *var = kit_var("v", kit_tensor(WEIR_F32, kit_shape(2, 2, 2), (const float[]){1, 2, 3, 4}));
@@ -783,7 +803,7 @@ Test(session, running_survives_every_allocation_failing)
 	weir_var_destroy(var, NULL);
 }
 
-/* -- by name -- */
+/* -- by name ----------------------------------------------------------------------------------- */
 
 /* out = x * x + v, as "out"; "add" adds x to v. */
 static weir_session *open_named(weir_graph *graph, weir_var *var)

@@ -1,5 +1,5 @@
 /*
- * test_session_order.c - the order of nodes that no edge orders, with and without a seed.
+ * test_session_order.c - the order of nodes that no edge orders, with a seed and without one.
  */
 #include <pthread.h>
 
@@ -7,7 +7,7 @@
 
 enum { NODES = 4, ORDERS = 24 };
 
-/* A step's order: the number of each node that ran, as digits, first to last. */
+/* The order of a step: the numbers of the nodes that ran, as digits, from first to last. */
 struct trace {
 	int order;
 };
@@ -114,11 +114,14 @@ static void add_to_set(int set[ORDERS], int order)
 
 	while (i < ORDERS && set[i] != 0 && set[i] != order)
 		i++;
-	cr_assert_lt(i, ORDERS, "%d is no order of %d nodes", order, NODES);
+	cr_assert_lt(i, ORDERS, "%d is not an order of %d nodes", order, NODES);
 	set[i] = order;
 }
 
-/* The 24 orders of 4 nodes that are ready at once, be it from the start or after another node; over steps, and over seeds. */
+/*
+ * All 24 orders of 4 nodes occur, whether the nodes are ready at the start or after another node,
+ * over the steps and over the seeds.
+ */
 Test(session_order, a_shuffle_reaches_every_order)
 {
 	enum { STEPS = 400 };
@@ -144,7 +147,7 @@ Test(session_order, a_shuffle_reaches_every_order)
 	}
 }
 
-/* The edge that makes the read see the sum is missing. Without a seed no step shows it. */
+/* The edge that would make the read see the sum is missing. Without a seed no step shows that. */
 Test(session_order, a_seed_shows_that_an_edge_is_missing)
 {
 	for (uint64_t seed = 0; seed <= 1; seed++) {

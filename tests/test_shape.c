@@ -55,7 +55,10 @@ Test(dtype, every_dtype_has_a_name_of_its_own)
 
 Test(dtype, a_number_that_is_none_has_no_size_and_no_name)
 {
-	/* Within the range of the enum's bits too: what an uninitialized field of a caller may hold. */
+	/*
+	 * The numbers also stay within the range of the enum's bits, as an uninitialized field of a
+	 * caller might.
+	 */
 	static const int numbers[] = {0, WEIR_BYTES + 1, 15};
 
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {

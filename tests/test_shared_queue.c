@@ -1,5 +1,6 @@
 /*
- * test_shared_queue.c - tensor queues by name: the rows of shared queues (conformance_rows.tsv), and what is ours.
+ * test_shared_queue.c - tensor queues by name: the rows of shared queues (conformance_rows.tsv),
+ * and behaviours beyond them.
  */
 #include <weir/log.h>
 
@@ -19,7 +20,7 @@ static weir_tensor_queue *queue_in(weir_resource *resource)
 	return weir_resource_object(resource);
 }
 
-/* What the tests ask for; the component is a vector [3]. */
+/* The queue that the tests ask for. Its component is a vector [3]. */
 struct asked {
 	weir_shape shape;
 	struct weir_tensor_component components[2];
@@ -46,7 +47,10 @@ static weir_resource *find_or_create(weir_store *store, const struct asked *aske
 	return resource;
 }
 
-/* What is there is not what is asked for, and the message says in what: then it is asked for no more. */
+/*
+ * Asking for a queue that differs from the existing one is refused, and the message says how they
+ * differ. Resets `asked`.
+ */
 static void expect_mismatch(weir_store *store, struct asked *asked, const struct kind *kind, const char *why)
 {
 	weir_resource *resource = NULL;
@@ -81,7 +85,7 @@ static void two_handles_are_one_queue(const struct kind *kind)
 	weir_tensor_release(got);
 	put_tuple(queue_in(other), numbers_of(vector_shape(3), 20), NULL);
 	cr_expect_eq(weir_tensor_queue_size_approx(queue_in(one)), 1);
-	/* The last reference takes the queue along, and what is inside. */
+	/* The last reference destroys the queue and the items inside. */
 	weir_store_destroy(store, NULL);
 	weir_resource_release(one);
 	cr_expect_eq(weir_tensor_queue_size_approx(queue_in(other)), 1);
@@ -100,7 +104,7 @@ Test(shared_queue, PAD_062_shared_queue_same_session)
 	two_handles_are_one_queue(&padding_kind);
 }
 
-/* With the very seed, too. */
+/* Also with the same seed. */
 Test(shared_queue, RSQ_047_shared_queue_same_session)
 {
 	weir_store *store = a_store();
@@ -139,7 +143,7 @@ Test(shared_queue, RSQ_048_no_seed_accepts_any)
 
 /* -- another queue ----------------------------------------------------------------------------- */
 
-/* Of every kind: capacity, dtype, shape, number of components, names, flags. */
+/* Mismatches of every kind: capacity, dtype, shape, number of components, names, flags. */
 static void mismatches_name_the_property(weir_store *store, const struct kind *kind)
 {
 	weir_shape longer = vector_shape(4), deeper = matrix_shape(3, 1);
@@ -164,7 +168,7 @@ static void mismatches_name_the_property(weir_store *store, const struct kind *k
 	expect_mismatch(store, &asked, kind, "flags are");
 }
 
-/* A store with the queue that ask() asks for, and what else is asked for in vain. */
+/* A store with the queue that ask() asks for. Asking it for other queues fails. */
 static weir_store *store_with(const struct kind *kind, size_t min_after_dequeue, uint64_t seed)
 {
 	weir_store *store = a_store();
@@ -232,7 +236,7 @@ Test(shared_queue, RSQ_049_incompatible_shared_queue_errors)
 	weir_store_destroy(store, NULL);
 }
 
-/* A priority queue, too, is told from others. */
+/* A priority queue also differs from others. */
 Test(shared_queue, a_priority_queue_is_no_fifo)
 {
 	static const struct kind by_priority = {WEIR_QUEUE_PRIORITY, 0, 0};
@@ -250,7 +254,7 @@ Test(shared_queue, a_priority_queue_is_no_fifo)
 	weir_store_destroy(other, NULL);
 }
 
-/* -- ours -------------------------------------------------------------------------------------- */
+/* -- beyond the rows --------------------------------------------------------------------------- */
 
 Test(shared_queue, a_queue_of_the_store_is_found_by_its_type)
 {
@@ -289,7 +293,7 @@ Test(shared_queue, bad_arguments_are_refused)
 	             WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_tensor_queue_find_or_create(store, NULL, "shared", &asked.options, NULL, NULL),
 	             WEIR_INVALID_ARGUMENT);
-	/* Of a queue that is not there yet, what its creation says. */
+	/* If the queue does not exist yet, the message is that of its creation. */
 	asked.options.capacity = 0;
 	cr_expect_eq(weir_tensor_queue_find_or_create(store, NULL, "new", &asked.options, &resource, NULL),
 	             WEIR_INVALID_ARGUMENT);
@@ -302,7 +306,7 @@ Test(shared_queue, bad_arguments_are_refused)
 	weir_store_destroy(store, NULL);
 }
 
-/* A name that is the component's number is a name. */
+/* A name that equals the component's number counts as a name. */
 Test(shared_queue, a_number_for_a_name_is_one)
 {
 	weir_store *store = a_store();
@@ -358,7 +362,7 @@ static void forget(void *context, enum weir_status status, const weir_error *err
 	*(enum weir_status *)context = status;
 }
 
-/* Who waits without a reference keeps the memory, and is heard of. */
+/* An operation that waits keeps the memory without a reference, and a log message reports it. */
 Test(shared_queue, a_queue_in_which_somebody_waits_outlives_its_last_reference)
 {
 	weir_store *store = store_with(&fifo_kind, 0, 0);
@@ -382,7 +386,7 @@ Test(shared_queue, a_queue_in_which_somebody_waits_outlives_its_last_reference)
 	destroy_tensors(queue);
 }
 
-/* Threads that ask at once get one queue, and each sees what the others put. */
+/* Threads that ask at the same time get one queue, and each thread sees what the others enqueue. */
 struct asker {
 	weir_store *store;
 	weir_resource *resource;

@@ -1,5 +1,6 @@
 /*
- * test_shuffle.c - a shuffle queue: what comes out is drawn evenly from what is inside, and its bounds hold.
+ * test_shuffle.c - a shuffle queue: each dequeue draws evenly from the items inside, and the bounds
+ * hold.
  */
 #include "queue_kit.h"
 
@@ -23,7 +24,7 @@ static size_t take_one(weir_queue *queue)
 	return number_of(got);
 }
 
-/* Takes first .. first + count - 1, each once, in any order. */
+/* Takes the items first .. first + count - 1, each once, in any order. */
 static void expect_all(weir_queue *queue, size_t first, size_t count)
 {
 	char *seen = calloc(count, 1);
@@ -41,8 +42,9 @@ static void expect_all(weir_queue *queue, size_t first, size_t count)
 /* -- the draw ---------------------------------------------------------------------------------- */
 
 /*
- * `counts` of `cells` that should be equal: five standard deviations of the chi-square sum above its mean is once in millions. The seed is
- * fixed, so the answer is the same every time.
+ * The `counts` of `cells` cells should be equal. A chi-square sum five standard deviations above
+ * its mean occurs once in millions of times. The seed is fixed, so the outcome is the same every
+ * time.
  */
 static void expect_even(const size_t counts[], size_t cells, size_t draws, const char *what)
 {
@@ -51,11 +53,13 @@ static void expect_even(const size_t counts[], size_t cells, size_t draws, const
 	for (size_t i = 0; i < cells; i++)
 		sum += ((double)counts[i] - expected) * ((double)counts[i] - expected) / expected;
 	cr_expect_lt(sum, freedom + 5 * sqrt(2 * freedom), "%s: chi-square %.1f of %zu cells", what, sum, cells);
-	/* Nor more even than chance is. */
+	/* Nor are they more even than chance makes them. */
 	cr_expect_gt(sum, freedom - 5 * sqrt(2 * freedom), "%s: chi-square %.1f of %zu cells", what, sum, cells);
 }
 
-/* `inside` items in a queue of `capacity`; each draw is noted and its item put back. */
+/*
+ * There are `inside` items in a queue of `capacity`. Each draw is noted, and its item is put back.
+ */
 static void expect_even_draws(size_t capacity, size_t inside, const char *what)
 {
 	weir_queue *queue = shuffled(capacity, 0, 20240607);
@@ -101,7 +105,8 @@ Test(shuffle, each_item_of_a_nearly_empty_queue_is_equally_likely)
 Test(shuffle, the_place_of_an_item_in_the_output_says_nothing_of_its_place_in_the_input)
 {
 	enum { ITEMS = 16, ROUNDS = 8000 };
-	static size_t counts[ITEMS][ITEMS]; /* place of input, of output */
+	/* The place at the input, the place at the output. */
+	static size_t counts[ITEMS][ITEMS];
 	weir_queue *queue = shuffled(20, 0, 7);
 
 	for (size_t round = 0; round < ROUNDS; round++) {
@@ -323,7 +328,10 @@ Test(shuffle, what_a_batch_gave_back_leaves_first_and_in_its_order)
 	cr_expect_eq(weir_queue_dequeue_many(queue, items, 4, 0, NULL, NULL), WEIR_DEADLINE_EXCEEDED);
 	cr_expect_eq(weir_queue_size_approx(queue), 5);
 	put(queue, 5, 5);
-	/* Three were drawn; the other two are below the minimum, and the queue has as many places as before. */
+	/*
+	 * Three items were drawn. The other two are below the minimum, and the queue has as many places
+	 * as before.
+	 */
 	for (int i = 0; i < 3; i++)
 		cr_expect_lt(take_one(queue), 5);
 	cr_expect_eq(weir_queue_size_approx(queue), 7);
@@ -349,7 +357,10 @@ Test(shuffle, destroy_drops_also_what_the_minimum_kept_behind)
 
 /* -- many threads ------------------------------------------------------------------------------ */
 
-/* A number and its complement share an item: WORKERS * TURNS fits half of a pointer, also of 32 bits. */
+/*
+ * A number and its complement share an item. WORKERS * TURNS fits into half of a pointer, also of
+ * one with 32 bits.
+ */
 enum { WORKERS = 4, TURNS = 16000, HALF = sizeof(size_t) * 4 };
 static const size_t LOW = ((size_t)1 << HALF) - 1;
 
@@ -361,7 +372,10 @@ struct churn {
 	_Atomic(size_t) worker;
 };
 
-/* Puts and takes at random; what comes out was put in, whole: number and its complement. */
+/*
+ * Enqueues and dequeues at random. Each item that comes out was put in whole: a number and its
+ * complement.
+ */
 static void *churn_on(void *argument)
 {
 	struct churn *churn = argument;
@@ -397,7 +411,7 @@ static void churn_in(size_t capacity, size_t min_after_dequeue)
 		cr_assert_eq(pthread_create(&threads[i], NULL, churn_on, &churn), 0);
 	for (size_t i = 0; i < WORKERS; i++)
 		cr_assert_eq(pthread_join(threads[i], NULL), 0);
-	/* Quiet: the places are all there again. */
+	/* All threads have ended, and all places are there again. */
 	left = weir_queue_size_approx(churn.queue);
 	while (weir_queue_try_enqueue(churn.queue, item(SIZE_MAX)) == WEIR_OK)
 		room++;

@@ -30,7 +30,7 @@ Test(signal, a_deadline_ends_the_wait)
 	weiri_signal_init(&signal);
 	cr_expect_not(weiri_signal_wait(&signal, weiri_signal_now(&signal), 0));
 	cr_expect_not(weiri_signal_wait(&signal, weiri_signal_now(&signal), weir_deadline_in(5000000)));
-	/* The mark that somebody slept must not look like a raise. */
+	/* The mark of a sleeper must not look like a raise. */
 	cr_expect_not(weiri_signal_wait(&signal, weiri_signal_now(&signal), 0));
 }
 

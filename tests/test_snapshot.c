@@ -1,6 +1,7 @@
 /*
- * test_snapshot.c - snapshots and handles: one instant, any number of variables, handles beyond the slots, in other threads and after
- * the end of their variable; and both stopped at each of their instructions while others write and collect.
+ * test_snapshot.c - snapshots and handles: one instant, any number of variables, and handles beyond
+ * the slots, in other threads and after the end of their variables. Both are stopped at each of
+ * their instructions while other threads write and collect.
  */
 #include <criterion/criterion.h>
 
@@ -14,9 +15,12 @@
 
 enum { MANY = 200 };
 
-/* -- how many, and which ----------------------------------------------------------------------- */
+/* -- how many variables, and which versions ---------------------------------------------------- */
 
-/* A snapshot of `count` variables, each at another version; `by_reference` of the handles find no slot. */
+/*
+ * A snapshot of `count` variables, each at another version. `by_reference` of the handles find no
+ * slot.
+ */
 static void check_snapshot_of(size_t count, size_t by_reference)
 {
 	weir_var *vars[MANY];
@@ -74,7 +78,7 @@ Test(snapshot, a_variable_may_occur_twice)
 	weir_read_release(&reads[0]);
 	assign(var, 9);
 	collect_now();
-	cr_expect_eq(value_of(&reads[2]), 7, "each handle holds by itself");
+	cr_expect_eq(value_of(&reads[2]), 7, "each handle pins its version by itself");
 	weir_read_release_many(reads, 3);
 	weir_var_destroy(vars[0], NULL);
 	weir_var_destroy(vars[1], NULL);
@@ -101,7 +105,7 @@ Test(snapshot, hoarded_snapshots_fall_back_and_released_slots_serve_again)
 		for (size_t i = 0; i < 10; i++)
 			cr_expect_eq(value_of(&reads[round][i]), (int64_t)(10 * round + i));
 	}
-	/* Those in the middle hold slots; the next snapshot finds them. */
+	/* The handles in the middle hold slots, which the next snapshot finds. */
 	weir_read_release_many(reads[3], 10);
 	misses = slot_misses();
 	cr_assert_eq(weir_var_snapshot(vars, 10, reads[3], NULL), WEIR_OK);
@@ -189,7 +193,8 @@ Test(snapshot, a_variable_without_a_value_is_named_and_no_handle_is_held)
 	weir_read_release_many(reads, 3);
 	for (size_t i = 0; i < 3; i++)
 		weir_var_destroy(vars[i], NULL);
-	expect_nothing_left(); /* the handles that the first one had taken, too */
+	/* Also the handles that the first snapshot had taken. */
+	expect_nothing_left();
 }
 
 Test(snapshot, a_read_that_fails_leaves_the_handle_alone)
@@ -201,7 +206,7 @@ Test(snapshot, a_read_that_fails_leaves_the_handle_alone)
 	cr_expect_eq(weir_var_read(var, &read), WEIR_FAILED_PRECONDITION);
 	cr_expect_eq(read.version, 42);
 	for (size_t i = 0; i < WEIRI_SLOTS; i++)
-		cr_assert_eq(weir_var_read(other, &many[i]), WEIR_OK, "the failed one took no slot");
+		cr_assert_eq(weir_var_read(other, &many[i]), WEIR_OK, "the failed snapshot took no slot");
 	cr_expect_eq(weir_var_read(var, &read), WEIR_FAILED_PRECONDITION);
 	cr_expect_eq(read.version, 42, "without a slot, too");
 	weir_read_release_many(many, WEIRI_SLOTS);
@@ -210,7 +215,7 @@ Test(snapshot, a_read_that_fails_leaves_the_handle_alone)
 	expect_nothing_left();
 }
 
-/* -- handles in other hands -------------------------------------------------------------------- */
+/* -- handles in other threads ------------------------------------------------------------------ */
 
 static void *look_and_release(void *context)
 {
@@ -265,7 +270,7 @@ Test(snapshot, handles_outlive_the_thread_that_took_them)
 	cr_assert_eq(pthread_create(&thread, NULL, take_and_end, &first), 0);
 	cr_assert_eq(pthread_join(thread, NULL), 0);
 	assign(first.var, 6);
-	/* Adopts the record, all of whose slots for reads are taken. */
+	/* The thread adopts the record, of which all slots for reads are taken. */
 	cr_assert_eq(pthread_create(&thread, NULL, take_and_end, &second), 0);
 	cr_assert_eq(pthread_join(thread, NULL), 0);
 	assign(first.var, 7);
@@ -287,13 +292,15 @@ enum { PAIR = 2 };
 /* Two variables that change together, the call that is stopped, and what it saw. */
 struct scene {
 	weir_var *vars[PAIR];
-	int64_t written; /* both hold it */
+	int64_t written; /* both variables hold it */
 	weir_var *other;
 	weir_read hoard[WEIRI_SLOTS];
-	int64_t first, last; /* `written` when the call began and when it ended */
+	/* `written` when the call began, and when it ended. */
+	int64_t first, last;
 	weir_read reads[PAIR];
 	enum weir_status status;
-	weir_read kept; /* by a handler */
+	/* The handle that a handler kept. */
+	weir_read kept;
 };
 
 static struct scene *open_scene(void)
@@ -321,8 +328,8 @@ static void begin_era(struct scene *scene)
 }
 
 /*
- * A commit in an era that no reservation made before can have reached. What it replaced is freed if that is possible, and nothing is
- * allocated afterwards, so that freed memory shows.
+ * Commits in an era that no earlier reservation can include. The replaced versions are freed if
+ * possible, and nothing is allocated afterwards, so that a use of freed memory shows.
  */
 static void overtake(struct scene *scene)
 {
@@ -346,19 +353,23 @@ static void take_read(void *context)
 	scene->status = weir_var_read(scene->vars[0], &scene->reads[0]);
 }
 
-/* All slots are taken: a read goes through a section. */
+/* All slots are taken, so a read goes through a section. */
 static void take_all_slots(void *context)
 {
 	struct scene *scene = context;
 
-	meet_weir(scene); /* a thread's first read takes no slot */
+	/* The first read of a thread takes no slot. */
+	meet_weir(scene);
 	for (size_t i = 0; i < WEIRI_SLOTS; i++) {
 		cr_assert_eq(weir_var_read(scene->other, &scene->hoard[i]), WEIR_OK);
 		cr_assert_not_null(scene->hoard[i].hold);
 	}
 }
 
-/* What a signal handler may do. It keeps its first handle; one of the others finds no slot and enters a section. */
+/*
+ * Does what a signal handler may do. It keeps its first handle. One of the other reads finds no
+ * slot and enters a section.
+ */
 static void read_in_handler(void *context)
 {
 	struct scene *scene = context;
@@ -391,7 +402,10 @@ static void judge(struct scene *scene, size_t count, size_t at)
 	weir_read_release(&scene->kept);
 }
 
-/* Runs the call stopped at instruction `at` and at the next stops - 1; a handler runs after the last. 0: it ended before `at`. */
+/*
+ * Runs the call, stopped at instruction `at` and at the next stops - 1 ones. A handler runs after
+ * the last stop. Returns 0 if the call ended before `at`.
+ */
 static int overtake_at(struct scene *scene, struct stepped call, size_t at, size_t stops)
 {
 	void (*in_handler)(void *) = call.in_handler;
@@ -414,7 +428,7 @@ static int overtake_at(struct scene *scene, struct stepped call, size_t at, size
 	return stood;
 }
 
-/* That for each instruction, and different numbers of stops. */
+/* Runs that for each instruction and for different numbers of stops. */
 static void overtake_everywhere(struct scene *scene, struct stepped call, size_t count)
 {
 	static const size_t stops[] = {1, 2, 9};

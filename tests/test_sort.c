@@ -1,5 +1,6 @@
 /*
- * test_sort.c - sorted from every order, few elements and many, of a size that is a number of words and of one that is not.
+ * test_sort.c - sorting from every order, of few and many elements, whose size is a multiple of a
+ * word or is not.
  */
 #include <criterion/criterion.h>
 

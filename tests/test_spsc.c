@@ -125,7 +125,7 @@ static size_t bytes_of(size_t capacity)
 	return bytes;
 }
 
-/* One place more than values, in a number that is a power of two. */
+/* A ring has one place more than values, and the number of places is a power of two. */
 Test(spsc, takes_no_more_memory_than_its_capacity_asks_for)
 {
 	for (size_t places = 2; places <= 1 << 16; places *= 2) {
@@ -138,7 +138,8 @@ enum { PASSED = 100000 };
 
 struct traffic {
 	weir_spsc *spsc;
-	uint64_t payload[PASSED]; /* plain: a race detector sees whether the ring orders it */
+	/* plain: a race detector sees whether the ring orders it */
+	uint64_t payload[PASSED];
 };
 
 static void *produce(void *context)
@@ -173,14 +174,20 @@ Test(spsc, passes_values_and_what_they_stand_for_between_two_threads)
 
 enum { ROUNDS = 100000, MOST_DELAY = 256 };
 
-/* It holds two, and one is inside: the producer puts two more while the consumer takes two. No cr_assert there: it is a barrier. */
+/*
+ * The ring holds two values, and one is inside. The producer puts two more while the consumer takes
+ * two. No cr_assert stands there, because it would be a barrier.
+ */
 struct rounds {
 	weir_spsc *spsc;
 	_Atomic(int) begun, ended; /* the number of the round */
 	enum weir_status put[2];
 };
 
-/* Spins, to go on at once; yields now and then, as the other thread may want this processor. */
+/*
+ * Spins, so that it goes on at once. It yields now and then, because the other thread may need this
+ * processor.
+ */
 static void wait_for(_Atomic(int) *number, int round)
 {
 	for (unsigned looks = 1; atomic_load_explicit(number, memory_order_acquire) != round; looks++) {
@@ -208,7 +215,10 @@ static void wait_a_little(int turns)
 		;
 }
 
-/* "Full" says that none had come out when the third was to go in, "empty" that the second was not in when one had come out. */
+/*
+ * "Full" means that no value had come out when the third one was to go in. "Empty" means that the
+ * second one was not in when one had come out.
+ */
 Test(spsc, full_and_empty_are_not_both_answered_when_two_went_in_and_one_came_out)
 {
 	static struct rounds rounds;

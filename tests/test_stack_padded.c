@@ -20,7 +20,7 @@ static weir_tensor *copy_of(enum weir_dtype dtype, const weir_shape *shape, cons
 	return tensor;
 }
 
-/* The batch of count tensors, whose references are given away. */
+/* Returns the batch of `count` tensors, whose references it takes over. */
 static weir_tensor *padded(weir_tensor *tensors[], size_t count)
 {
 	weir_tensor *batch = NULL;
@@ -31,7 +31,7 @@ static weir_tensor *padded(weir_tensor *tensors[], size_t count)
 	return batch;
 }
 
-/* values NULL: none. */
+/* `values` may be NULL for none. */
 static void expect_i32(weir_tensor *batch, const weir_shape *shape, const int32_t values[])
 {
 	cr_assert(weir_shape_equal(weir_tensor_shape(batch), shape));
@@ -75,7 +75,7 @@ Test(stack_padded, no_element_anywhere_makes_an_empty_batch)
 	expect_i32(padded(parts, 2), SHAPE(2, 0, INT64_MAX, INT64_MAX), NULL);
 }
 
-/* Where an element of the source must be found: by the definition, one index after the other. */
+/* Returns the element of the source at an index, by the definition, one dim after the other. */
 static int32_t element_at(const weir_tensor *tensor, const int64_t index[])
 {
 	const weir_shape *shape = weir_tensor_shape(tensor);

@@ -1,5 +1,6 @@
 /*
- * test_staging.c - staging areas: order, bounds by number and bytes, looks without taking; waits that end by deadline, token or handle.
+ * test_staging.c - staging areas: order, bounds by number and bytes, peeks without taking; waits
+ * that end by a deadline, a token or a handle.
  */
 #include "area_kit.h"
 
@@ -20,7 +21,7 @@ static weir_staging *area_with(struct weir_staging_options options)
 	return staging;
 }
 
-/* Of i32 scalars. */
+/* An area of i32 scalars. */
 static weir_staging *area_of_scalars(size_t capacity)
 {
 	struct weir_tensor_component component = {WEIR_I32, &scalar_shape, "label"};
@@ -38,7 +39,7 @@ static void end(weir_staging *staging)
 	cr_assert_eq(weir_reclaim_flush(0), WEIR_OK);
 }
 
-/* Gives the reference away. */
+/* Releases the reference. */
 static enum weir_status put_until(weir_staging *staging, weir_tensor *tensor, uint64_t deadline_ns)
 {
 	enum weir_status status = weir_staging_put(staging, &tensor, 1, deadline_ns, NULL, NULL);
@@ -210,7 +211,7 @@ Test(staging, STG_007_the_fourth_put_waits_at_capacity_3)
 	}
 	cr_assert_eq(size_of(staging), 3);
 	for (int32_t i = 0; i < 8; i++)
-		cr_assert_eq(fetch(staging), i, "those who wait are served in the order in which they came");
+		cr_assert_eq(fetch(staging), i, "waiting calls are served in the order in which they came");
 	for (int i = 0; i < 5; i++)
 		cr_assert_eq(join(&puts[i]), WEIR_OK);
 	cr_assert_eq(size_of(staging), 0);
@@ -230,7 +231,8 @@ Test(staging, STG_008_the_third_put_waits_at_the_memory_limit)
 		cr_assert_eq(put_until(staging, numbers_of(shape, i), 0), WEIR_OK);
 	cr_assert_eq(bytes_of(staging), 2 * CHUNK * sizeof(int32_t));
 	cr_assert_eq(put_until(staging, numbers_of(shape, 2), 0), WEIR_DEADLINE_EXCEEDED);
-	stage(staging, 2); /* a small one fits */
+	/* A small tuple fits. */
+	stage(staging, 2);
 	cr_assert_eq(fetch(staging), 0);
 	cr_assert_eq(put_until(staging, numbers_of(shape, 3), 0), WEIR_OK);
 	for (int32_t i = 1; i < 4; i++)
@@ -251,7 +253,7 @@ Test(staging, a_get_waits_for_a_put_and_a_peek_for_as_many_as_it_asks_for)
 
 	begin(call, &first, 1);
 	stage(staging, 5);
-	cr_assert_eq(waiters_dumped("test"), 1, "one is not enough for a peek at index 1");
+	cr_assert_eq(waiters_dumped("test"), 1, "one tuple is not enough for a peek at index 1");
 	stage(staging, 6);
 	cr_assert_eq(join(&first), WEIR_OK);
 	cr_assert_eq(first.value, 6);
@@ -277,7 +279,7 @@ Test(staging, clear_lets_puts_go_on_that_wait_for_room)
 	end(staging);
 }
 
-/* The tuple that waits longest for room may be too large for it: who asks for less comes first. */
+/* The tuple that waits longest may be too large for the room. A smaller one then comes first. */
 Test(staging, a_small_tuple_does_not_wait_behind_a_large_one)
 {
 	struct weir_tensor_component component = {WEIR_I32, NULL, NULL};
@@ -317,7 +319,7 @@ Test(staging, a_wait_ends_at_its_deadline_or_when_its_token_fires)
 	end(staging);
 }
 
-/* -- without a thread -------------------------------------------------------------------------- */
+/* -- asynchronous operations ------------------------------------------------------------------- */
 
 static void note(void *context, enum weir_status status, const weir_error *error, weir_tensor **tuple, size_t count)
 {
@@ -395,7 +397,7 @@ Test(staging, bad_arguments_are_refused_by_name)
 	cr_assert_null(staging);
 	options.component_count = 1;
 	staging = area_with(options);
-	cr_assert_eq(weir_staging_put(staging, &vector, 1, 0, NULL, NULL), WEIR_OK, "a dim that is unknown may be any");
+	cr_assert_eq(weir_staging_put(staging, &vector, 1, 0, NULL, NULL), WEIR_OK, "an unknown dim may be anything");
 	cr_assert_eq(weir_staging_put(staging, &scalar, 1, 0, NULL, &error), WEIR_INVALID_ARGUMENT);
 	cr_assert_str_eq(error.message, "staging area \"test\": component 0 (image): shape must be [?], got []");
 	cr_assert_eq(weir_tensor_scalar_f32(1, &real), WEIR_OK);

@@ -1,5 +1,5 @@
 /*
- * test_stalls.c - who keeps replaced versions: found, named, and dated.
+ * test_stalls.c - what keeps replaced versions: each reader is found, named, and dated.
  */
 #include <criterion/criterion.h>
 
@@ -47,7 +47,7 @@ static size_t look(uint64_t limit_ns, struct seen *seen)
 	return found;
 }
 
-/* Looks until there are so many of that age. */
+/* Looks until there are `count` of that age. */
 static void await(uint64_t limit_ns, size_t count, struct seen *seen)
 {
 	uint64_t until = weir_deadline_in(patience_ns);
@@ -118,7 +118,10 @@ Test(stalls, each_handle_counts_and_64_are_shown)
 
 	for (size_t i = 0; i < HANDLES; i++)
 		vars[i] = variable(1);
-	/* More than a snapshot has slots: the last ones are references, which keep no version. */
+	/*
+	 * There are more handles than a snapshot has slots. The last ones are references, which keep no
+	 * version.
+	 */
 	cr_assert_eq(weir_var_snapshot(vars, HANDLES, reads, NULL), WEIR_OK);
 	for (size_t i = 0; i < HANDLES; i++)
 		assign(vars[i], 2);
@@ -142,7 +145,7 @@ Test(stalls, each_handle_counts_and_64_are_shown)
 struct other {
 	weir_var *var;
 	weir_read read;
-	_Atomic(uint32_t) state; /* 1: holds; 2: may let go */
+	_Atomic(uint32_t) state; /* 1: it holds the version; 2: it may release it */
 	uint32_t thread;
 };
 
@@ -161,7 +164,7 @@ static void *hold_and_end(void *context)
 	struct other *other = context;
 
 	other->thread = (uint32_t)gettid();
-	/* A thread's first read takes a reference. */
+	/* The first read of a thread takes a reference. */
 	cr_assert_eq(weir_var_read(other->var, &other->read), WEIR_OK);
 	weir_read_release(&other->read);
 	cr_assert_eq(weir_var_read(other->var, &other->read), WEIR_OK);
@@ -212,7 +215,7 @@ Test(stalls, a_section_that_does_not_end)
 	reach(&other.state, 1);
 	(void)weir_reclaim_flush(0);
 	await(1, 0, &seen);
-	/* An era must have begun since: with something retired, each look begins one. */
+	/* An era must have begun since. If something is retired, each look begins one. */
 	for (uint64_t until = weir_deadline_in(patience_ns); seen.count == 0; (void)look(5000000, &seen)) {
 		weir_var *var = named_variable("passing", 1);
 
@@ -227,7 +230,7 @@ Test(stalls, a_section_that_does_not_end)
 	cr_assert_eq(pthread_join(thread, NULL), 0);
 }
 
-/* -- unasked ----------------------------------------------------------------------------------- */
+/* -- the callback ------------------------------------------------------------------------------ */
 
 static _Atomic(uint32_t) told;
 
@@ -253,7 +256,7 @@ Test(stalls, the_hook_hears_while_somebody_writes)
 		assign(written, 1);
 		cr_assert_lt(weir_now_ns(), until);
 	}
-	/* At most once in the limit. */
+	/* The callback comes at most once in each limit. */
 	cr_assert_leq((uint64_t)weiri_load_relaxed(&told), (weir_now_ns() - began) / 10000000 + 1);
 	weir_stalls_set_hook(10000000, NULL);
 	calls = weiri_load_relaxed(&told);
@@ -268,7 +271,7 @@ Test(stalls, the_hook_hears_while_somebody_writes)
 static weir_var *written_in_hook;
 static int depth, deepest;
 
-/* Writes until it has collected, some times, which takes longer than the limit. */
+/* Writes until it has collected several times, which takes longer than the limit. */
 static void hear_and_write(const struct weir_stall *stall)
 {
 	(void)stall;
@@ -331,7 +334,7 @@ Test(stalls, a_dump_shows_what_is_a_second_old)
 	weiri_store_release(&other.state, 2u);
 	cr_assert_eq(pthread_join(thread, NULL), 0);
 	expect_in_dump("^memory: a thread that has ended holds version 1 of variable \"v\"");
-	/* What is newest is not shown, for however long it is held. */
+	/* The newest version is not shown, however long it is held. */
 	cr_assert_eq(weir_var_read(other.var, &read), WEIR_OK);
 	weir_read_release(&other.read);
 	text = dumped();
@@ -350,7 +353,7 @@ Test(stalls, ages_are_never_too_large_and_half_of_the_truth_at_least)
 	} past[64];
 	size_t count = 0;
 
-	/* An era each millisecond, at most; each is judged all the time. */
+	/* There is at most one era each millisecond, and each is judged all the time. */
 	for (uint64_t began = weir_now_ns(), now = began; now - began < 400000000; now = weir_now_ns()) {
 		if (count < 64 && (count == 0 || now - past[count - 1].ended_ns > 1000000)) {
 			past[count].era = weiri_load_relaxed(&weiri_era);
@@ -366,7 +369,10 @@ Test(stalls, ages_are_never_too_large_and_half_of_the_truth_at_least)
 			cr_assert_leq(age, truth);
 		}
 	}
-	/* Two ticks of 4 ms may be missing from the small ones. And the time in which this thread was not let run, which is not much of 400 ms. */
+	/*
+	 * Small ages may lack two ticks of 4 ms. They may also lack the time in which this thread did
+	 * not run, which is not much of 400 ms.
+	 */
 	for (size_t i = 0; i < count; i++) {
 		uint64_t now = weir_now_ns(), truth = now - past[i].ended_ns;
 
@@ -375,8 +381,9 @@ Test(stalls, ages_are_never_too_large_and_half_of_the_truth_at_least)
 }
 
 /*
- * Its memory was put aside by the collections before, which all came in the tick of the note; those that come later find nothing
- * else, and begin no era. (Where the tick ends too early, the collections before have made the note.)
+ * The earlier collections have set the memory aside. All of them came in the tick of the note.
+ * Later collections find nothing else and begin no era. (If the tick ends too early, the earlier
+ * collections have made the note.)
  */
 Test(stalls, what_a_section_holds_grows_older_though_collections_pass_it_by)
 {
@@ -390,13 +397,13 @@ Test(stalls, what_a_section_holds_grows_older_though_collections_pass_it_by)
 	assign(var, 2);
 	while (weiri_era_age(death, weir_now_ns()) == 0) {
 		cr_assert_eq(weir_reclaim_flush(0), WEIR_DEADLINE_EXCEEDED);
-		cr_assert_lt(weir_now_ns(), until, "nothing says how old it is");
+		cr_assert_lt(weir_now_ns(), until, "the age was not noted");
 	}
 	weiri_section_leave(record, outer);
 	cr_assert_eq(weir_var_destroy(var, NULL), WEIR_OK);
 }
 
-/* Begins eras, and has them noted, for so long. */
+/* Begins eras for so long, and lets them be noted. */
 static void pass_eras(uint64_t ns)
 {
 	for (uint64_t began = weir_now_ns(); weir_now_ns() - began < ns;) {
@@ -405,7 +412,8 @@ static void pass_eras(uint64_t ns)
 	}
 }
 
-static const uint64_t ticks_20_ns = UINT64_C(20) << 22; /* of the first level, which has the notes of 16 */
+/* Of the first level, which has the notes of 16 eras. */
+static const uint64_t ticks_20_ns = UINT64_C(20) << 22;
 
 Test(stalls, an_era_that_goes_on_has_no_age)
 {
@@ -416,7 +424,7 @@ Test(stalls, an_era_that_goes_on_has_no_age)
 	}
 }
 
-/* A look takes the time, and may be stopped then. */
+/* A look takes the time, and the thread may be stopped then. */
 Test(stalls, what_was_noted_later_makes_nothing_older)
 {
 	uint64_t era = weiri_load_relaxed(&weiri_era), now = weir_now_ns();

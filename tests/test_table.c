@@ -1,5 +1,6 @@
 /*
- * test_table.c - tables of chunks: the same values as a variable that is scattered to; views that nothing changes; memory by what is touched.
+ * test_table.c - tables of chunks: they have the values of a variable with the same scatters, their
+ * views never change, and an update costs memory only for the rows that it touches.
  */
 #include <criterion/criterion.h>
 
@@ -38,7 +39,7 @@ static int64_t row_of(const weir_table_view *view, int64_t row)
 	return *elements;
 }
 
-/* -- the same as a variable -------------------------------------------------------------------- */
+/* -- compared with a variable ------------------------------------------------------------------ */
 
 enum { UPDATES = 40, MOST_INDICES = 20 };
 
@@ -61,7 +62,7 @@ static void expect_equal(weir_table *table, weir_var *var)
 	weir_table_view_release(&view);
 }
 
-/* Random scatters to a table and to a variable of the same values. */
+/* Makes random scatters to a table and to a variable of the same values. */
 static void check_beside_variable(int64_t rows, const weir_shape *row)
 {
 	weir_shape shape = {.rank = 1 + row->rank, .dims = {rows, row->dims[0], row->dims[1]}};
@@ -111,7 +112,10 @@ static void check_beside_variable(int64_t rows, const weir_shape *row)
 	expect_nothing_left();
 }
 
-/* One chunk, not full; many, with a remainder; rows that do not divide a chunk; rows larger than a chunk; more than a node. */
+/*
+ * One chunk that is not full; many chunks with a remainder; rows that do not divide a chunk; rows
+ * larger than a chunk; more chunks than a node has.
+ */
 Test(table, is_what_a_variable_is_for_every_shape_of_chunks)
 {
 	check_beside_variable(1, &(weir_shape){1, {1}});
@@ -167,10 +171,14 @@ Test(table, a_view_stays_as_it_was_and_outlives_its_table)
 static size_t bytes_now(void)
 {
 	collect_now();
-	return weiri_load_relaxed(&variables_state.bytes); /* [relaxed] one thread */
+	/* [relaxed] one thread */
+	return weiri_load_relaxed(&variables_state.bytes);
 }
 
-/* A table of 1 GiB of zeros costs a chunk and its pointers; an update of 100 rows at most 100 chunks and nodes, and a root. */
+/*
+ * A table of 1 GiB of zeros costs one chunk and its pointers. An update of 100 rows costs at most
+ * 100 chunks and nodes, and a root.
+ */
 Test(table, costs_by_the_rows_that_are_touched)
 {
 	enum { TOUCHED = 100, PATH = WEIRI_CHUNK_BYTES + sizeof(struct weiri_node) + 512 };
@@ -189,7 +197,7 @@ Test(table, costs_by_the_rows_that_are_touched)
 	changed = bytes_now();
 	cr_expect_geq(changed - created, TOUCHED * (WEIRI_CHUNK_BYTES - 512));
 	cr_expect_lt(changed - created, TOUCHED * PATH, "%zu bytes", changed - created);
-	/* The same rows again: their chunks are replaced, and those of the last version freed. */
+	/* The same rows again: their chunks are replaced, and those of the last version are freed. */
 	for (int i = 0; i < 3; i++)
 		cr_assert_eq(weir_table_scatter(table, WEIR_SCATTER_ADD, index, one, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
 	cr_expect_eq(bytes_now(), changed);
@@ -199,7 +207,7 @@ Test(table, costs_by_the_rows_that_are_touched)
 	expect_nothing_left();
 }
 
-/* What waits to be freed counts: one chunk for each version that was replaced. */
+/* Retired memory counts: one chunk for each version that was replaced. */
 Test(table, replaced_chunks_count_in_the_retire_budget)
 {
 	enum { VERSIONS = 5 };
@@ -252,7 +260,10 @@ Test(table, survives_every_allocation_failing)
 	cr_assert_eq(weir_tensor_builder_create(WEIR_I64, &(weir_shape){2, {20000, 2}}, &variables_memory, &builder, NULL),
 	             WEIR_OK);
 	cr_assert_eq(weir_tensor_builder_finish(builder, &initial), WEIR_OK);
-	/* table, geometry, root, tensor, variable and its name, version; row, root, node, 2 chunks, tensor, version */
+	/*
+	 * table, geometry, root, tensor, variable and its name, version; row, root, node, 2 chunks,
+	 * tensor, version
+	 */
 	cr_expect_eq(fail_each_allocation(make_and_scatter, NULL), 7 + 2 + 7);
 	cr_expect_eq(fail_each_allocation(make_and_scatter, initial), 7 + 1 + 5 + 7);
 	weir_tensor_release(initial);
@@ -349,7 +360,7 @@ Test(table, an_index_out_of_bounds_changes_nothing)
 
 enum { THREADS = 4, TIMES = 200, ACCOUNTS = 20000 };
 
-/* From one row to another: the sum of all stays 0. */
+/* Moves an amount from one row to another, so the sum of all rows stays 0. */
 static void *move(void *table)
 {
 	uint64_t seed = (uint64_t)(uintptr_t)&seed;

@@ -141,7 +141,10 @@ Test(tensor, bad_types_and_shapes_are_refused)
 	cr_expect_eq(weir_tensor_builder_create(WEIR_F32, SHAPE(1), NULL, NULL, NULL), WEIR_INVALID_ARGUMENT);
 }
 
-/* Through an allocator that refuses so much by itself: a sanitizer's malloc would end the program. */
+/*
+ * The allocator itself refuses so much memory, because the malloc of a sanitizer would end the
+ * program.
+ */
 Test(tensor, more_memory_than_there_is_is_a_status)
 {
 	struct failing_allocator state = {0};
@@ -423,7 +426,7 @@ Test(tensor, lives_until_its_last_reference_goes)
 
 static void *retain_read_release(void *argument)
 {
-	weir_tensor *tensor = argument; /* comes with a reference */
+	weir_tensor *tensor = argument; /* It comes with a reference. */
 
 	for (int i = 0; i < 2000; i++) {
 		weir_tensor *again = weir_tensor_retain(tensor);
@@ -435,7 +438,10 @@ static void *retain_read_release(void *argument)
 	return NULL;
 }
 
-/* The allocator overwrites what it gets back with plain stores: a missing order in release is a data race there. */
+/*
+ * The allocator overwrites what is released with plain stores. If the release lacked an order, that
+ * would be a data race.
+ */
 Test(tensor, every_use_of_every_thread_comes_before_the_end)
 {
 	enum { THREADS = 4, ROUNDS = 20 };

@@ -1,5 +1,6 @@
 /*
- * test_tensor_queue.c - tuples of tensors: their spec, their references, batches, and no memory.
+ * test_tensor_queue.c - tuples of tensors: their spec, their references, batches, and allocations
+ * that fail.
  */
 #include <poll.h>
 
@@ -41,7 +42,7 @@ Test(tensor_queue, create_refuses_bad_options_and_says_which)
 	expect_refused(bad, "components");
 	bad.component_count = WEIR_TENSOR_QUEUE_MAX_COMPONENTS + 1;
 	expect_refused(bad, "65 components");
-	/* What the pointer queue refuses. */
+	/* What the queue of pointers refuses. */
 	bad = good;
 	bad.capacity = 0;
 	expect_refused(bad, "capacity");
@@ -124,7 +125,10 @@ Test(tensor_queue, a_component_is_read_back_as_it_was_given)
 	destroy_tensors(queue);
 }
 
-/* Checked as they come; never in a batch, which would have no shape. */
+/*
+ * Tensors are checked when they are enqueued. There are no batches, because a batch would have no
+ * shape.
+ */
 Test(tensor_queue, unknown_dims_may_be_anything_and_rule_batches_out)
 {
 	weir_shape shape = matrix_shape(-1, 2);
@@ -204,7 +208,7 @@ Test(tensor_queue, the_spec_is_copied)
 	destroy_tensors(queue);
 }
 
-/* A dim of zero is known; only one below zero is not. */
+/* A dim of zero is known. Only a dim below zero is not. */
 Test(tensor_queue, a_component_without_elements_takes_only_such_tensors)
 {
 	weir_shape none = vector_shape(0), any = vector_shape(-1);
@@ -280,7 +284,7 @@ Test(tensor_queue, null_is_refused_everywhere)
 
 /* -- the spec ---------------------------------------------------------------------------------- */
 
-/* The words are all in the message. */
+/* All of the words are in the message. */
 static void expect_words(const weir_error *error, const char *const words[])
 {
 	for (; *words != NULL; words++)
@@ -315,7 +319,7 @@ Test(tensor_queue, a_tuple_that_differs_from_the_spec_is_refused_by_name)
 	                     WORDS("component 0 (image)", "must be [2]", "got [3]"));
 	expect_tuple_refused(queue, (weir_tensor *[]){image, image}, 2,
 	                     WORDS("component 1 (label)", "must be []", "got [2]"));
-	/* Whatever the state of the queue. */
+	/* This holds in whatever state the queue is. */
 	cr_expect_eq(weir_tensor_queue_close(queue, WEIR_CLOSE_DRAIN, NULL), WEIR_OK);
 	expect_tuple_refused(queue, (weir_tensor *[]){wide, label}, 2, WORDS("component 0 (image)"));
 	weir_tensor_release(image);
@@ -529,7 +533,7 @@ Test(tensor_queue, destroy_releases_what_is_inside)
 	expect_no_tensor_left();
 }
 
-/* 1 when poll() says so at once. */
+/* Returns 1 if poll() says so at once. */
 static int is_ready(int fd)
 {
 	struct pollfd look = {.fd = fd, .events = POLLIN};
@@ -550,7 +554,7 @@ Test(tensor_queue, descriptors_say_whether_a_call_would_wait)
 	expect_next_numbers(queue, 1, 1);
 	cr_expect(!is_ready(readable) && is_ready(writable));
 	cr_expect_eq(weir_tensor_queue_close(queue, WEIR_CLOSE_DRAIN, NULL), WEIR_OK);
-	cr_expect(is_ready(readable), "the end is news");
+	cr_expect(is_ready(readable), "the end makes the descriptor readable");
 	cr_expect_eq(weir_tensor_queue_readable_fd(NULL, &readable, NULL), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_tensor_queue_writable_fd(NULL, &writable, NULL), WEIR_INVALID_ARGUMENT);
 	destroy_tensors(queue);
@@ -699,7 +703,7 @@ Test(tensor_queue, elements_of_high_rank_are_stacked)
 	expect_no_tensor_left();
 }
 
-/* -- no memory --------------------------------------------------------------------------------- */
+/* -- allocations that fail --------------------------------------------------------------------- */
 
 struct late_queue {
 	struct late_failure late;
@@ -707,7 +711,10 @@ struct late_queue {
 	weir_tensor_queue *queue;
 };
 
-/* Pairs; the first `inside` of them are in. Padding: the image of pair i has 1 + i elements. */
+/*
+ * A queue of pairs, of which the first `inside` are in it. If the queue pads, the image of pair i
+ * has 1 + i elements.
+ */
 static void make_late_with(struct late_queue *self, size_t capacity, int32_t inside, uint32_t flags)
 {
 	int pads = (flags & WEIR_TENSOR_QUEUE_PADDING) != 0;
@@ -729,7 +736,7 @@ static void make_late(struct late_queue *self, size_t capacity, int32_t inside)
 	make_late_with(self, capacity, inside, 0);
 }
 
-/* The pairs 0 .. inside - 1 are in it, in order, and nothing else. */
+/* The queue has the pairs 0 .. inside - 1, in order, and nothing else. */
 static void end_late(struct late_queue *self, int32_t inside)
 {
 	cr_assert_eq(weir_tensor_queue_size_approx(self->queue), (size_t)inside);
@@ -793,7 +800,7 @@ Test(tensor_queue, an_enqueue_without_memory_changes_nothing)
 	cr_expect_eq(fail_each_allocation(enqueue_one, NULL), 2, "the items to move, the tuple");
 }
 
-/* Rows from a tensor of the failing allocator: their headers come from there. */
+/* The rows come from a tensor of the failing allocator, which also provides their headers. */
 static enum weir_status enqueue_rows(const weir_allocator *allocator, void *context)
 {
 	struct late_queue self = {.queue = NULL};
@@ -855,12 +862,15 @@ Test(tensor_queue, a_batch_that_cannot_be_stacked_is_back_in_order)
 	                          {DEQUEUE_MANY, WEIR_TENSOR_QUEUE_PADDING},
 	                          {DEQUEUE_UP_TO, WEIR_TENSOR_QUEUE_PADDING}};
 
-	/* The items to move and where they would go back; the operation and its room; a column; two tensors. */
+	/*
+	 * The items to move and their places to go back to; the operation and its room; a column; two
+	 * tensors.
+	 */
 	for (size_t i = 0; i < sizeof(batches) / sizeof(batches[0]); i++)
 		cr_expect_eq(fail_each_allocation(dequeue_batch, &batches[i]), 7);
 }
 
-/* In a section of this thread nothing that is retired could be freed, by any thread. */
+/* While a section of this thread is open, no thread could free what is retired. */
 static enum weir_status dequeue_batch_and_look(const weir_allocator *allocator, void *context)
 {
 	struct late_queue self = {.queue = NULL};
@@ -872,7 +882,8 @@ static enum weir_status dequeue_batch_and_look(const weir_allocator *allocator, 
 	self.late.under_test = allocator;
 	status = weir_tensor_queue_dequeue_many(self.queue, 3, got, 2, 0, NULL, NULL);
 	self.late.under_test = NULL;
-	cr_assert_eq(weiri_load_relaxed(&weiri_record_get()->lo), 0); /* [relaxed] own field */
+	/* [relaxed] own field */
+	cr_assert_eq(weiri_load_relaxed(&weiri_record_get()->lo), 0);
 	weir_tensor_release(got[0]);
 	weir_tensor_release(got[1]);
 	end_late(&self, status == WEIR_OK ? 0 : 3);

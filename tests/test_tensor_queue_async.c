@@ -1,11 +1,12 @@
 /*
- * test_tensor_queue_async.c - operations on tensor queues that hold no thread, and calls that wait on one.
+ * test_tensor_queue_async.c - operations on tensor queues that hold no thread, and calls that wait
+ * for one.
  */
 #include "tensor_queue_kit.h"
 
 #include "late_failure.h"
 
-/* What the one completion said. A tuple of at most two is kept. */
+/* What the completion was told. A tuple of at most two tensors is kept. */
 struct started {
 	weir_pending *op;
 	_Atomic(int) completions;
@@ -28,13 +29,13 @@ static void note(void *context, enum weir_status status, const weir_error *error
 	started->count = count;
 	for (size_t i = 0; i < count && i < 2; i++)
 		started->tuple[i] = tuple[i];
-	/* [release] what was noted; read after an acquire of this. */
+	/* [release] the outcome; it is read after an acquire of this */
 	(void)weiri_fetch_add_release(&started->completions, 1);
 }
 
 static void expect_end(struct started *started, enum weir_status status, size_t count)
 {
-	/* [acquire] pairs with note(). */
+	/* [acquire] pairs with note() */
 	cr_assert_eq(weiri_load_acquire(&started->completions), 1);
 	cr_assert_eq(started->status, status, "%s: %s", weir_status_name(started->status), started->error.message);
 	cr_assert_eq(started->count, count);
@@ -233,9 +234,12 @@ Test(tensor_queue_async, rows_of_one_thread_reach_another_in_batches)
 	destroy_tensors(queue);
 }
 
-/* -- no memory --------------------------------------------------------------------------------- */
+/* -- allocations that fail --------------------------------------------------------------------- */
 
-/* A batch whose last row comes when memory is short: it fails, its rows are back, and the row that came is behind them. */
+/*
+ * The last row of a batch comes when memory is short. The batch fails, its rows are put back, and
+ * the row that came is behind them.
+ */
 static enum weir_status complete_a_batch(const weir_allocator *allocator, void *context)
 {
 	struct late_failure late = {0};
@@ -273,7 +277,7 @@ Test(tensor_queue_async, a_batch_that_cannot_be_stacked_completes_with_that_and_
 	cr_expect_eq(fail_each_allocation(complete_a_batch, NULL), 2, "a column, a tensor");
 }
 
-/* Those that wait get what such a batch gives back. */
+/* Waiting operations get what such a batch puts back. */
 Test(tensor_queue_async, what_cannot_be_stacked_goes_to_those_who_wait)
 {
 	struct failing_allocator state = {0};

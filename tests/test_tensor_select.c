@@ -38,7 +38,7 @@ Test(tensor_select, takes_the_tuple_of_the_queue_that_has_one)
 	expect_no_tensor_left();
 }
 
-/* The one that goes in has references of its queue; the other case keeps none. */
+/* The queue has references of its own on the tuple that goes in. The other case keeps none. */
 Test(tensor_select, puts_one_tuple_and_keeps_no_reference_to_the_other)
 {
 	weir_tensor_queue *full = scalar_queue(1), *free_one = scalar_queue(1);
@@ -51,7 +51,7 @@ Test(tensor_select, puts_one_tuple_and_keeps_no_reference_to_the_other)
 	cr_expect_eq(chosen, 1);
 	weir_tensor_release(first[0]);
 	weir_tensor_release(second[0]);
-	cr_expect_eq(living_tensors, 2, "the one inside each queue");
+	cr_expect_eq(living_tensors, 2, "the tuple inside each queue");
 	expect_next_numbers(full, 0, 1);
 	expect_next_numbers(free_one, 2, 1);
 	destroy_tensors(full);
@@ -154,7 +154,7 @@ Test(tensor_select, refuses_and_names_what_is_wrong)
 	expect_no_tensor_left();
 }
 
-/* A select on a thread of its own, of a dequeue of each of two queues. */
+/* A select on a thread of its own, with a dequeue of each of two queues. */
 struct waiting {
 	weir_tensor_queue *queues[2];
 	weir_tensor *got[2];
@@ -194,7 +194,10 @@ Test(tensor_select, waits_for_the_first_of_two)
 	expect_no_tensor_left();
 }
 
-/* An enqueue into each of two queues, of which the second has room, and a dequeue of an empty one. */
+/*
+ * An enqueue into each of two queues, of which only the second has room, and a dequeue of an empty
+ * one.
+ */
 static enum weir_status select_with(const weir_allocator *allocator, void *context)
 {
 	struct late_failure late = {.under_test = NULL};

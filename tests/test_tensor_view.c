@@ -19,7 +19,7 @@ static const weir_shape scalar_shape = {.rank = 0};
 static int64_t marker;
 static void *const untouched = &marker;
 
-/* Foreign memory that notes how it was given back, and is overwritten then. */
+/* Foreign memory that notes how it was released, and is then overwritten. */
 struct lent {
 	int32_t data[12];
 	int releases;
@@ -109,7 +109,8 @@ Test(tensor_wrap, is_given_back_once_and_only_by_the_last_reference)
 
 struct borrower {
 	weir_tensor *tensor;
-	_Atomic(int) alone; /* set when this thread holds the only reference */
+	/* Set when this thread holds the only reference. */
+	_Atomic(int) alone;
 	int32_t seen;
 };
 
@@ -117,7 +118,10 @@ static void *use_alone_then_release(void *argument)
 {
 	struct borrower *borrower = argument;
 
-	/* [relaxed] on purpose: the order that this test looks for must come from the release of the tensor alone. */
+	/*
+	 * [relaxed] on purpose: the order that this test looks for must come from the release of the
+	 * tensor alone
+	 */
 	while (!weiri_load_relaxed(&borrower->alone))
 		(void)sched_yield();
 	borrower->seen = first(borrower->tensor);
@@ -135,7 +139,8 @@ Test(tensor_wrap, is_given_back_on_the_thread_that_dropped_the_last_reference)
 	cr_assert_eq(pthread_create(&thread, NULL, use_alone_then_release, &borrower), 0);
 	cr_expect_eq(first(ours), 0);
 	weir_tensor_release(ours);
-	weiri_store_relaxed(&borrower.alone, 1); /* [relaxed] see above */
+	/* [relaxed] as above */
+	weiri_store_relaxed(&borrower.alone, 1);
 	cr_assert_eq(pthread_join(thread, NULL), 0);
 	cr_expect_eq(borrower.seen, 0);
 	cr_expect_eq(lent.releases, 1);
@@ -233,7 +238,10 @@ Test(tensor_wrap, no_memory_for_the_header_leaves_the_data_with_its_owner)
 	cr_expect_eq(fail_each_allocation(wrap_once, NULL), 1);
 }
 
-/* An allocator that lives in the wrapped memory: the release function may end it, so nothing may come after. */
+/*
+ * An allocator that lives in the wrapped memory. The release function may end it, so nothing may be
+ * released after it.
+ */
 static void end_the_allocator(void *context, void *data)
 {
 	struct failing_allocator *state = context;

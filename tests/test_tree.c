@@ -1,5 +1,6 @@
 /*
- * test_tree.c - sorted collections with immutable versions: an edit is right, leaves the old version as it was, and gives all memory back.
+ * test_tree.c - sorted collections with immutable versions: an edit is right, leaves the old
+ * version as it was, and releases all memory.
  */
 #include <criterion/criterion.h>
 
@@ -22,7 +23,7 @@ static int compare(const void *key, const void *item)
 	return a < b ? -1 : a > b;
 }
 
-/* The version shows exactly the numbers of `in`, in order. */
+/* The version has exactly the numbers of `in`, in order. */
 static void expect(const struct weiri_tree *tree, const char in[static NUMBERS])
 {
 	size_t rank = 0;
@@ -63,7 +64,9 @@ static struct weiri_tree *tree_now(void)
 	return WEIRI_CONTAINER_OF(weiri_load_relaxed(&current), struct state, retired)->tree;
 }
 
-/* Adds or removes each of `count` numbers. 0: no memory, and nothing was done. */
+/*
+ * Adds or removes each of `count` numbers. Returns 0 if there was no memory; then nothing was done.
+ */
 static int change(const weir_allocator *allocator, const int which[], size_t count, char in[static NUMBERS])
 {
 	struct weiri_scope scope = weiri_scope_enter(weiri_record_get());
@@ -110,7 +113,8 @@ Test(tree, edits_of_many_keys_are_right_and_balanced, .init = set_up)
 
 		for (int i = 0; i < 12; i++) {
 			random = random * 1664525 + 1013904223;
-			which[i] = (int)(random >> 8) % NUMBERS; /* the same one twice comes and goes in one edit */
+			/* A number that is drawn twice comes and goes in one edit. */
+			which[i] = (int)(random >> 8) % NUMBERS;
 		}
 		cr_assert(change(&allocator, which, (size_t)(1 + round % 12), in));
 		expect(tree_now(), in);
@@ -118,7 +122,7 @@ Test(tree, edits_of_many_keys_are_right_and_balanced, .init = set_up)
 	end(&state);
 }
 
-/* What a version shows never changes, as long as a section keeps it. */
+/* The content of a version never changes while a section pins it. */
 Test(tree, an_old_version_stays_as_it_was, .init = set_up)
 {
 	struct failing_allocator state = {0};
@@ -203,7 +207,7 @@ Test(tree, an_item_is_replaced_in_its_place, .init = set_up)
 	end(&state);
 }
 
-/* Each removal copies a path; a chain's would be a hundred long. */
+/* Each removal copies a path. If the tree were a chain, a path would have a hundred nodes. */
 Test(tree, keys_in_order_do_not_make_a_chain, .init = set_up)
 {
 	struct failing_allocator state = {0};

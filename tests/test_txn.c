@@ -1,6 +1,6 @@
 /*
- * test_txn.c - transactions: what they see, what they refuse and say, what becomes of those that lose; many at once; and one that is stopped at
- * each of its instructions.
+ * test_txn.c - transactions: what they see, what they refuse and say, and what becomes of those
+ * that lose. Many run at once, and one is stopped at each of its instructions.
  */
 #include <criterion/criterion.h>
 
@@ -48,7 +48,7 @@ static void destroy_all(weir_var *const vars[], size_t count)
 	expect_nothing_left();
 }
 
-/* -- what it sees ------------------------------------------------------------------------------ */
+/* -- what a transaction sees ------------------------------------------------------------------- */
 
 Test(txn, sees_its_own_assigns_and_nobody_else_does_before_the_commit)
 {
@@ -70,7 +70,7 @@ Test(txn, sees_its_own_assigns_and_nobody_else_does_before_the_commit)
 	destroy_all(vars, 2);
 }
 
-/* The transaction holds the only reference to it. */
+/* The transaction holds the only reference to the value. */
 Test(txn, a_value_that_it_assigned_may_be_read_and_assigned_again)
 {
 	weir_var *vars[1] = {variable(1)};
@@ -95,11 +95,13 @@ Test(txn, reads_the_same_though_the_variable_moved_on)
 	assign(vars[0], 2);
 	collect_now();
 	cr_expect_eq(read_in(txn, vars[0]), 1);
-	cr_expect_eq(commit(txn, NULL), WEIR_OK, "it read one instant, and wrote nothing");
+	cr_expect_eq(commit(txn, NULL), WEIR_OK, "the transaction read one instant and wrote nothing");
 	destroy_all(vars, 1);
 }
 
-/* The instant moves on to include what changed meanwhile, as long as what was read has not. */
+/*
+ * The instant moves on to include what changed meanwhile, as long as what was read has not changed.
+ */
 Test(txn, takes_what_is_newer_when_all_that_it_read_is_still_there)
 {
 	weir_var *vars[3] = {variable(1), variable(2), variable(3)};
@@ -131,7 +133,7 @@ Test(txn, never_reads_two_values_that_were_not_there_together)
 	cr_expect_eq(weir_txn_read(txn, vars[1], &untouched, &error), WEIR_ABORTED);
 	cr_expect_str_eq(error.message, "transaction of 1 variable: variable \"left\" is at version 2, was read at 1");
 	cr_expect_null(untouched);
-	/* From then on everything says so. */
+	/* From then on every call returns that status. */
 	cr_expect_eq(weir_txn_read(txn, vars[0], &untouched, &error), WEIR_ABORTED);
 	cr_expect_eq(weir_txn_assign(txn, vars[1], two, &error), WEIR_ABORTED);
 	cr_expect_eq(commit(txn, &error), WEIR_ABORTED);
@@ -165,7 +167,7 @@ Test(txn, variables_that_are_read_only_keep_their_versions)
 	destroy_all(vars, 2);
 }
 
-/* -- who wins ---------------------------------------------------------------------------------- */
+/* -- which one wins ---------------------------------------------------------------------------- */
 
 Test(txn, a_variable_that_was_read_and_moved_aborts_the_commit)
 {
@@ -197,7 +199,9 @@ Test(txn, a_variable_that_was_only_assigned_may_move)
 	destroy_all(vars, 2);
 }
 
-/* Each of two reads both and writes one: write skew, if both went in. */
+/*
+ * Each of the two reads both variables and writes one. If both succeeded, that would be write skew.
+ */
 Test(txn, of_two_that_read_what_the_other_writes_one_is_aborted)
 {
 	weir_var *vars[2] = {variable(0), variable(0)};
@@ -228,7 +232,7 @@ Test(txn, two_that_read_the_same_and_write_others_both_commit)
 	destroy_all(vars, 3);
 }
 
-/* -- what it refuses --------------------------------------------------------------------------- */
+/* -- what a transaction refuses ---------------------------------------------------------------- */
 
 Test(txn, bad_arguments_are_named_and_change_nothing)
 {
@@ -257,7 +261,7 @@ Test(txn, bad_arguments_are_named_and_change_nothing)
 	destroy_all(vars, 1);
 }
 
-/* That there is no value was read, too. */
+/* That a variable has no value also counts as read. */
 Test(txn, a_variable_without_a_value_says_so_and_counts_as_read)
 {
 	weir_var *vars[2] = {empty_variable("late"), variable(1)};
@@ -278,7 +282,7 @@ Test(txn, a_variable_without_a_value_says_so_and_counts_as_read)
 	destroy_all(vars, 2);
 }
 
-/* It stays without one, and can get one afterwards. */
+/* The variable stays without a value, and can get one afterwards. */
 Test(txn, a_variable_without_a_value_stays_so_when_it_was_only_read)
 {
 	weir_var *vars[2] = {empty_variable("late"), variable(1)};
@@ -342,7 +346,10 @@ Test(txn, what_it_held_is_let_go_when_it_is_aborted)
 	destroy_all(vars, 100);
 }
 
-/* More variables than the first arrays hold, and all that a commit needs; gone when it returns. */
+/*
+ * The transaction has more variables than the first arrays hold, and everything that a commit
+ * needs. All is gone when it returns.
+ */
 static enum weir_status transact_with(const weir_allocator *allocator, void *context)
 {
 	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_I64, .allocator = allocator};
@@ -373,13 +380,19 @@ Test(txn, survives_every_allocation_failing)
 {
 	weir_tensor *value = number(3);
 
-	/* The transaction, twice its arrays; nine variables of three; the parts, the cell and nine versions. */
+	/*
+	 * The transaction, and its arrays twice; nine variables with three allocations each; the parts
+	 * and the cell; nine versions.
+	 */
 	cr_assert_eq(fail_each_allocation(transact_with, value), 1 + 4 + 27 + 2 + 9);
 	weir_tensor_release(value);
 	expect_nothing_left();
 }
 
-/* A mark takes the tensor over from the version that it stands on: what is read often does not count as retired again and again. */
+/*
+ * A mark takes over the tensor of the version below, so that a variable that is read often does not
+ * retire its value again and again.
+ */
 Test(txn, reading_a_large_variable_retires_no_large_ones)
 {
 	weir_shape large = {1, {100000}};
@@ -396,7 +409,8 @@ Test(txn, reading_a_large_variable_retires_no_large_ones)
 	memset(weir_tensor_builder_data(builder), 7, 100000);
 	cr_assert_eq(weir_tensor_builder_finish(builder, &value), WEIR_OK);
 	cr_assert_eq(weir_var_create(value, &options, &vars[0], NULL), WEIR_OK);
-	cr_assert_eq(weir_var_read(vars[0], &handle), WEIR_OK); /* what it holds cannot be freed */
+	/* What the handle pins cannot be freed. */
+	cr_assert_eq(weir_var_read(vars[0], &handle), WEIR_OK);
 	weir_reclaim_set_budget(90000);
 	for (int64_t i = 0; i < 20; i++) {
 		txn = begin();
@@ -405,7 +419,10 @@ Test(txn, reading_a_large_variable_retires_no_large_ones)
 		assign_in(txn, vars[1], i);
 		cr_assert_eq(weir_txn_commit(txn, 0, &error), WEIR_OK, "%d: %s", (int)i, error.message);
 	}
-	/* Replaced for good while a handle is on the last mark, it counts; who comes then waits until its deadline and changes nothing. */
+	/*
+	 * Once it is replaced for good while a handle is on the last mark, it counts. The next writer
+	 * waits until its deadline and changes nothing.
+	 */
 	weir_read_release(&handle);
 	cr_assert_eq(weir_var_read(vars[0], &handle), WEIR_OK);
 	cr_assert_eq(weir_var_assign(vars[0], value, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK);
@@ -450,7 +467,7 @@ enum { ACCOUNTS = 4, MOVERS = 3, TRANSFERS = 300, BALANCE = 100 };
 
 struct bank {
 	weir_var *accounts[ACCOUNTS];
-	size_t from, to; /* of a mover */
+	size_t from, to; /* of a thread that transfers */
 	int64_t amount;
 	uint32_t random;
 };
@@ -461,7 +478,9 @@ static uint32_t draw(struct bank *bank, uint32_t below)
 	return (bank->random >> 16) % below;
 }
 
-/* Looks at all of them, too: a body that sees another sum than there ever was is the end of the test. */
+/*
+ * The body also looks at all variables. If it sees another sum than there ever was, the test ends.
+ */
 static enum weir_status transfer(void *context, weir_txn *txn, weir_error *error)
 {
 	const struct bank *bank = context;
@@ -529,7 +548,8 @@ Test(txn, transfers_by_many_threads_keep_the_sum_at_every_look)
 
 struct body {
 	weir_var *var;
-	unsigned calls, aborts; /* so many are answered with WEIR_ABORTED */
+	/* How many are answered with WEIR_ABORTED. */
+	unsigned calls, aborts;
 	enum weir_status status;
 };
 
@@ -542,7 +562,8 @@ static enum weir_status interfere(void *context, weir_txn *txn, weir_error *erro
 	if (status != WEIR_OK)
 		return status;
 	if (body->calls++ < body->aborts)
-		assign(body->var, 100); /* moves what was read */
+		/* Moves what was read. */
+		assign(body->var, 100);
 	value = number(*(const int64_t *)weir_tensor_data(value) + 1);
 	status = weir_txn_assign(txn, body->var, value, error);
 	weir_tensor_release(value);
@@ -578,7 +599,7 @@ Test(txn, run_gives_up_at_its_deadline_and_says_what_the_last_attempt_met)
 	weir_error error;
 
 	cr_expect_eq(weir_txn_run(&variables_memory, interfere, &body, 0, &error), WEIR_DEADLINE_EXCEEDED);
-	cr_expect_eq(body.calls, 1, "one attempt in any case");
+	cr_expect_eq(body.calls, 1, "there is always one attempt");
 	cr_expect_str_eq(error.message,
 	                 "the deadline passed after 1 attempts; the last: variable \"hot\" is at version 2, expected 1");
 	cr_expect_eq(weir_txn_run(&variables_memory, interfere, &body, weir_deadline_in(2000000), NULL),
@@ -591,7 +612,7 @@ Test(txn, run_gives_up_at_its_deadline_and_says_what_the_last_attempt_met)
 
 enum { COST = 29 };
 
-/* Ours reads all three, writes the sum of the first two into the third. */
+/* Our transaction reads all three variables, and writes the sum of the first two into the third. */
 struct scene {
 	weir_var *vars[3];
 	enum weir_status status;
@@ -616,7 +637,7 @@ static void sum_up(void *context)
 	scene->status = commit(txn, NULL);
 }
 
-/* `meanwhile` runs to its end though our transaction stands anywhere. */
+/* `meanwhile` comes to its end wherever our transaction stands. */
 static void stop_everywhere(void (*meanwhile)(struct scene *scene), void (*judge)(struct scene *scene, size_t at))
 {
 	struct scene scene;
@@ -658,7 +679,7 @@ Test(txn, stopped_anywhere_a_write_goes_on)
 	stop_everywhere(assign_first, expect_old_or_new_sum);
 }
 
-/* Reads what ours reads, so that marks meet; and writes what ours reads, too. */
+/* Reads what our transaction reads, so that marks meet, and also writes what it reads. */
 static enum weir_status swap_first_two(void *context, weir_txn *txn, weir_error *error)
 {
 	struct scene *scene = context;

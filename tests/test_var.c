@@ -1,5 +1,6 @@
 /*
- * test_var.c - variables: versions, handles, snapshots and commits on one thread; out of memory.
+ * test_var.c - variables: versions, handles, snapshots and commits on one thread, and allocations
+ * that fail.
  */
 #include <criterion/criterion.h>
 
@@ -45,7 +46,8 @@ Test(var, a_handle_keeps_its_version_and_outlives_the_variable)
 	weir_var *var = variable(1);
 	weir_read reads[12];
 
-	for (int64_t i = 0; i < 12; i++) { /* more than there are slots */
+	/* There are more handles than slots. */
+	for (int64_t i = 0; i < 12; i++) {
 		cr_assert_eq(weir_var_read(var, &reads[i]), WEIR_OK);
 		assign(var, i + 2);
 	}
@@ -100,7 +102,7 @@ Test(var, exchange_gives_back_the_version_that_it_replaced)
 	weir_var_destroy(var, NULL);
 }
 
-/* More handles than there are slots: the last ones take references, and keep their version as well. */
+/* There are more handles than slots. The last ones take references, which pin their version too. */
 Test(var, exchanges_beyond_the_slots_keep_what_they_replaced)
 {
 	weir_var *var = variable(0);
@@ -135,7 +137,7 @@ Test(var, read_if_newer_says_when_there_is_nothing)
 	assign(var, 2);
 	assign(var, 3);
 	cr_assert_eq(weir_var_try_read_newer(var, 1, &read), WEIR_OK);
-	cr_expect_eq(read.version, 3, "the newest, not the next");
+	cr_expect_eq(read.version, 3, "the newest version, not the next one");
 	cr_expect_eq(value_of(&read), 3);
 	weir_read_release(&read);
 	cr_expect_eq(weir_var_try_read_newer(NULL, 0, &read), WEIR_INVALID_ARGUMENT);
@@ -214,7 +216,7 @@ Test(var, bad_arguments_are_refused)
 	weir_tensor_release(wrong);
 }
 
-/* Creates, assigns, adds, commits; what it made is gone when it returns. */
+/* Creates, assigns, adds and commits. All that it made is gone when it returns. */
 static enum weir_status use_with(const weir_allocator *allocator, void *context)
 {
 	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_I64, .allocator = allocator};
@@ -248,7 +250,7 @@ Test(var, every_call_survives_every_allocation_failing)
 	weir_tensor_release(value);
 }
 
-/* -- the reference's variables, by the rows that have a meaning here --------------------------- */
+/* -- the variables of the reference: the rows that have a meaning here ------------------------- */
 
 static weir_tensor *vector(enum weir_dtype dtype, int64_t length)
 {
@@ -270,7 +272,10 @@ static weir_var *vector_variable(int64_t length)
 	return var;
 }
 
-/* VAR-001, VAR-003, VAR-051: a value of another dtype or shape is rejected, the right one accepted; the message says both. */
+/*
+ * VAR-001, VAR-003, VAR-051: a value of another dtype or shape is refused, and one of the right
+ * kind is accepted. The message names both.
+ */
 Test(var, assign_takes_the_right_dtype_and_shape_only)
 {
 	weir_var *var = vector_variable(3);
@@ -290,7 +295,7 @@ Test(var, assign_takes_the_right_dtype_and_shape_only)
 	weir_var_destroy(var, NULL);
 }
 
-/* VAR-050: with an unknown dim, values of different shapes follow each other. */
+/* VAR-050: with an unknown dim, values of different shapes may follow each other. */
 Test(var, an_unknown_dim_takes_values_of_any_length)
 {
 	weir_var *var = vector_variable(-1);
@@ -308,7 +313,7 @@ Test(var, an_unknown_dim_takes_values_of_any_length)
 	weir_var_destroy(var, NULL);
 }
 
-/* VAR-004: a name is for messages; variables of one name are different ones. */
+/* VAR-004: the name is only for messages. Variables with the same name are different variables. */
 Test(var, variables_of_one_name_have_values_of_their_own)
 {
 	weir_var *first = variable(1), *second = variable(2);
@@ -323,7 +328,10 @@ Test(var, variables_of_one_name_have_values_of_their_own)
 	weir_var_destroy(second, NULL);
 }
 
-/* VAR-018: assign 1, read, assign 2, read: 1, 2. A value that was read stays (copy on write of the reference, VAR-008). */
+/*
+ * VAR-018: assign 1, read, assign 2, read: 1, 2. A value that was read stays (copy on write in the
+ * reference, VAR-008).
+ */
 Test(var, reads_follow_assigns_and_what_was_read_stays)
 {
 	weir_var *var = variable(0);
@@ -340,7 +348,10 @@ Test(var, reads_follow_assigns_and_what_was_read_stays)
 	weir_var_destroy(var, NULL);
 }
 
-/* VAR-064: assign_add of a scalar to a vector is rejected and changes nothing. VAR-047, VAR-048: 1 + 1, then - 1. */
+/*
+ * VAR-064: assign_add of a scalar to a vector is refused and changes nothing. VAR-047, VAR-048: 1 +
+ * 1, then - 1.
+ */
 Test(var, assign_add_wants_equal_shapes)
 {
 	weir_var *var = vector_variable(3);
@@ -365,7 +376,10 @@ Test(var, assign_add_wants_equal_shapes)
 	weir_var_destroy(var, NULL);
 }
 
-/* VAR-017, VAR-033: not initialized until the first value, then readable; updates want a value, too. */
+/*
+ * VAR-017, VAR-033: the variable is not initialized until its first value, and then readable.
+ * Updates need a value too.
+ */
 Test(var, a_variable_without_a_value_says_so_until_it_gets_one)
 {
 	weir_var *var = vector_variable(3);
@@ -401,7 +415,7 @@ Test(var, exchange_of_a_variable_without_a_value_replaces_none)
 	weir_var_destroy(var, NULL);
 }
 
-/* VAR-056: the static shape and dtype are what the variable was created with. */
+/* VAR-056: the static shape and dtype are those with which the variable was created. */
 Test(var, says_its_dtype_shape_and_name)
 {
 	weir_var *var = vector_variable(-1), *any = variable(1);

@@ -1,5 +1,6 @@
 /*
- * test_var_history.c - versions that a variable keeps behind its newest: which are there, which are gone, and what they cost.
+ * test_var_history.c - the older versions that a variable keeps: which exist, which are gone, and
+ * what they cost.
  */
 #include <criterion/criterion.h>
 
@@ -10,7 +11,7 @@
 #include "stepped.h"
 #include "variables.h"
 
-/* Without a value. */
+/* A variable without a value. */
 static weir_var *variable_that_keeps(uint32_t history)
 {
 	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_I64, .name = "kept", .history = history,
@@ -68,7 +69,7 @@ Test(var_history, keeps_the_newest_and_so_many_before_it)
 			expect_gone(var, number);
 		expect_gone(var, 0);
 		cr_expect_eq(weir_var_read_version(var, newest + 1, &read), WEIR_OUT_OF_RANGE);
-		cr_expect_eq(live_versions(), newest < 4 ? newest + 1 : 4, "no more are kept");
+		cr_expect_eq(live_versions(), newest < 4 ? newest + 1 : 4, "no more versions are kept");
 	}
 	destroy(var);
 }
@@ -100,7 +101,7 @@ Test(var_history, a_handle_keeps_a_version_that_leaves_it)
 	expect_nothing_left();
 }
 
-/* Marks stand for the version that they are on: they push nothing out, and do not gather. */
+/* Marks stand for the version below them: they push no version out, and they do not accumulate. */
 Test(var_history, what_transactions_only_read_takes_no_place_in_it)
 {
 	weir_var *vars[2] = {variable_that_keeps(2), variable(0)};
@@ -195,7 +196,10 @@ static void assign_the_fourth(void *context)
 	assign(scene->var, 4);
 }
 
-/* `call` stands anywhere while versions up to `last` come and all that may go is freed. */
+/*
+ * `call` stands anywhere while versions up to `last` are published and everything that may be freed
+ * is freed.
+ */
 static void stop_everywhere(void (*call)(void *context), int64_t last, void (*judge)(struct scene *scene, size_t at))
 {
 	struct scene scene;

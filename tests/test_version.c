@@ -1,5 +1,5 @@
 /*
- * test_version.c - the header, the library and the package are of one version.
+ * test_version.c - the header, the library and the package have the same version.
  */
 #include <criterion/criterion.h>
 

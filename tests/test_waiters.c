@@ -1,5 +1,6 @@
 /*
- * test_waiters.c - a change is seen by who waits, or the waiter by who made it, on threads; and when the fence is whose.
+ * test_waiters.c - on threads: a waiter sees a change, or the thread that made the change sees the
+ * waiter; and which of the two runs the fence.
  */
 #include <criterion/criterion.h>
 
@@ -10,7 +11,7 @@
 #include "sync/park.h"
 #include "sync/waiters.h"
 
-/* A list on which somebody is, as far as looks can tell. */
+/* A list with an entry on it, as far as looks can tell. */
 static void occupy(struct weiri_waiters *waiters, uintptr_t somebody)
 {
 	weiri_store_relaxed(&waiters->list.first, somebody);
@@ -21,7 +22,7 @@ static int settled(const struct weiri_waiters *waiters)
 	return (weiri_load_relaxed(&waiters->word) & WEIRI_WAITERS_SETTLED) != 0;
 }
 
-/* How many looks that find nobody it takes until nothing is posted. */
+/* Returns how many looks that find no waiter it takes until nothing is posted. */
 static size_t looks_until_quiet(struct weiri_waiters *waiters)
 {
 	size_t looks = 0;
@@ -40,7 +41,7 @@ Test(waiters, nobody_is_seen_before_anybody_waits)
 	weiri_waiters_init(&waiters);
 	cr_expect_not(weiri_waiters_posted(&waiters));
 	cr_expect_not(weiri_waiters_look(&waiters));
-	cr_expect_eq(weiri_load_relaxed(&waiters.word), 0, "without a trace");
+	cr_expect_eq(weiri_load_relaxed(&waiters.word), 0, "the post left no trace");
 }
 
 Test(waiters, one_who_waits_is_seen_until_he_goes)
@@ -66,7 +67,7 @@ Test(waiters, a_post_stays_for_some_looks_and_then_goes)
 	cr_expect(settled(&waiters));
 	looks = looks_until_quiet(&waiters);
 	cr_expect_gt(looks, 1);
-	cr_expect_not(settled(&waiters), "the next who waits runs the fence");
+	cr_expect_not(settled(&waiters), "the next waiter runs the fence");
 	cr_assert(weiri_waiters_post(&waiters));
 	for (size_t i = 1; i < looks; i++)
 		(void)weiri_waiters_look(&waiters);
@@ -79,7 +80,10 @@ Test(waiters, a_post_stays_for_some_looks_and_then_goes)
 
 enum { ROUNDS = 20000, PARTNERS = 2 };
 
-/* Two that wait in turns for one who makes changes: each change is waited for, now at once and now after many that nobody waits for. */
+/*
+ * Two threads wait in turns for one that makes changes. Each change is waited for, some at once and
+ * some after many changes without a waiter.
+ */
 struct game {
 	struct weiri_waiters waiters;
 	_Atomic(uint32_t) changes, answers;
@@ -125,7 +129,7 @@ static void *answer(void *argument)
 
 	for (uint32_t round = 1; round <= ROUNDS; round++) {
 		wait_for(game, partner->self, round);
-		cr_assert_geq(game->data, round, "what the change was made with");
+		cr_assert_geq(game->data, round, "the data of the change");
 		(void)weiri_fetch_add_release(&game->answers, 1);
 	}
 	return NULL;
@@ -149,7 +153,7 @@ Test(waiters, no_change_is_missed)
 		(void)weiri_fetch_add_release(&game.changes, 1);
 		while (weiri_waiters_posted(&game.waiters) && weiri_waiters_look(&game.waiters))
 			wake_all(&game);
-		/* Now and then the post is taken down while they sleep or are about to. */
+		/* Now and then the post is taken down while they sleep or are about to sleep. */
 		for (uint32_t i = 0; i < round % 131; i++)
 			(void)weiri_waiters_look(&game.waiters);
 		while (weiri_load_acquire(&game.answers) < round * PARTNERS) {

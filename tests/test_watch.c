@@ -1,5 +1,6 @@
 /*
- * test_watch.c - waits for newer versions, by threads, callbacks and descriptors; what ends them; and a thread stopped in the middle of one.
+ * test_watch.c - waits for newer versions, by threads, callbacks and descriptors; what ends them;
+ * and a thread that is stopped in the middle of one.
  */
 #include <criterion/criterion.h>
 
@@ -76,13 +77,13 @@ static void *wait_for_newer(void *context)
 	return NULL;
 }
 
-/* Until somebody waits; while he does, the variable is not destroyed. */
+/* Returns when a thread waits. While it waits, the variable cannot be destroyed. */
 static void expect_waiting(weir_var *var)
 {
 	uint64_t until = in_good_time();
 
 	while (weiri_load_relaxed(&var->waitable.waiting) == 0)
-		cr_assert(weir_now_ns() < until, "nobody comes to wait");
+		cr_assert(weir_now_ns() < until, "no thread comes to wait");
 	cr_assert_eq(weir_var_destroy(var, NULL), WEIR_FAILED_PRECONDITION);
 }
 
@@ -146,7 +147,9 @@ Test(watch, the_first_value_wakes_who_waits_for_one)
 	destroy(var);
 }
 
-/* Versions up to the one that is waited for wake nobody for good; nor does a transaction that only read. */
+/*
+ * Versions up to the one that is waited for end no wait. Neither does a transaction that only read.
+ */
 Test(watch, who_waits_for_a_later_version_sleeps_on)
 {
 	weir_var *vars[2] = {variable(0), variable(0)};
@@ -190,7 +193,8 @@ enum { CHASERS = 3, CHASE = 400 };
 
 struct chase {
 	weir_var *var;
-	uint64_t last; /* the chaser stops when it has seen this version */
+	/* The chaser stops when it has seen this version. */
+	uint64_t last;
 	pthread_t thread;
 };
 
@@ -211,7 +215,7 @@ static void *chase(void *context)
 	return NULL;
 }
 
-/* Nobody misses the last version, however it comes beside their waits. */
+/* No thread misses the last version, however it comes beside their waits. */
 Test(watch, many_follow_a_writer_to_its_end)
 {
 	weir_var *var = variable(0);
@@ -299,7 +303,7 @@ Test(watch, a_callback_is_told_of_its_cancellation)
 	destroy(var);
 }
 
-/* A callback may write and wait again, on the thread of who published. */
+/* A callback may write and wait again, on the thread that published. */
 struct relay {
 	weir_var *from, *to;
 	int hops;
@@ -358,7 +362,7 @@ Test(watch, a_descriptor_is_readable_exactly_while_there_is_something_newer)
 		cr_assert(is_lit(watch));
 		cr_assert(is_lit(watch), "level-triggered");
 		cr_assert_eq(weir_watch_try_take(watch, &read), WEIR_OK);
-		cr_expect_eq(read.version, (uint64_t)(2 * round + 3), "the newest alone");
+		cr_expect_eq(read.version, (uint64_t)(2 * round + 3), "only the newest version is read");
 		cr_expect_eq(value_and_release(&read), round + 100);
 	}
 	cr_expect(!is_lit(watch));
@@ -441,7 +445,7 @@ Test(watch, survives_every_allocation_failing)
 	expect_nothing_left();
 }
 
-/* A wait that cannot begin says so, and its completion is never told. */
+/* A wait that cannot begin returns an error, and its completion never runs. */
 static enum weir_status start_with(const weir_allocator *failing, void *value)
 {
 	struct late_failure late = {0};
@@ -493,7 +497,7 @@ static void start_and_watch(void *context)
 	cr_assert_eq(weir_watch_create(scene->var, 1, &scene->watch, NULL), WEIR_OK);
 }
 
-/* A thread that comes to wait, and stands anywhere, holds up no writer; and misses nothing. */
+/* A thread that comes to wait and stands anywhere holds up no writer, and misses no version. */
 Test(watch, stopped_anywhere_who_comes_to_wait_holds_up_no_writer)
 {
 	struct scene scene;
@@ -527,7 +531,10 @@ static void write_once(void *context)
 	assign(scene->var, 5);
 }
 
-/* A writer that stands anywhere, also while it lets others go on, holds up no other; what it owes, it gives when it goes on. */
+/*
+ * A writer that stands anywhere, even while it wakes waiters, holds up no other writer. It wakes
+ * the rest when it goes on.
+ */
 Test(watch, stopped_anywhere_a_writer_holds_up_no_other)
 {
 	struct scene scene;

@@ -1,5 +1,5 @@
 /*
- * variables.h - variables that hold one number, for tests, in memory that shows when it is used after it was freed.
+ * variables.h - variables of one number for tests. Their memory shows a use after it was freed.
  */
 #ifndef VARIABLES_H
 #define VARIABLES_H
@@ -17,7 +17,7 @@
 
 static const uint64_t variables_patience_ns = UINT64_C(100000000000);
 
-/* All that the functions below make comes from here. */
+/* All functions below allocate from here. */
 static struct failing_allocator variables_state;
 static const weir_allocator variables_memory = {failing_allocate, failing_release, &variables_state};
 
@@ -62,7 +62,7 @@ static inline int64_t value_of(const weir_read *read)
 	return *(const int64_t *)weir_tensor_data(read->tensor);
 }
 
-/* What a read gives now. */
+/* Returns the number that a read sees now. */
 static inline int64_t value_in(weir_var *var)
 {
 	weir_read read;
@@ -82,7 +82,7 @@ static inline void assign(weir_var *var, int64_t value)
 	weir_tensor_release(tensor);
 }
 
-/* The value becomes the next version of each of vars, if they are at `expected`. */
+/* Makes the value the next version of each of vars, if all of them are at `expected`. */
 static inline enum weir_status commit_all(weir_var *const vars[], size_t count, uint64_t expected, int64_t value,
                                           weir_error *error)
 {
@@ -114,15 +114,15 @@ static inline uint64_t slot_misses(void)
 	return stats.slot_misses;
 }
 
-/* Frees what no handle and no section holds; the rest stays. */
+/* Frees what no handle and no section pins. */
 static inline void collect_now(void)
 {
 	(void)weir_reclaim_flush(0);
 }
 
 /*
- * For a call that is to be run in steps: registers its thread, and puts its next collection off. That is thousands of steps; those
- * who call collect_now() do it instead.
+ * Prepares a thread for a call that runs in steps: registers the thread, and postpones its next
+ * collection, which would be thousands of steps. Tests call collect_now() instead.
  */
 static inline void meet_weir(void *context)
 {
@@ -131,10 +131,11 @@ static inline void meet_weir(void *context)
 	(void)context;
 	cr_assert_not_null(record);
 	weiri_store_relaxed(&record->since_collection, 0u);
-	weir_tensor_release(number(0)); /* malloc sets up its part of the thread */
+	/* malloc sets up its part of the thread */
+	weir_tensor_release(number(0));
 }
 
-/* At the end of a test: no version, tensor or variable of it exists any more. */
+/* At the end of a test, no version, tensor or variable of it is left. */
 static inline void expect_nothing_left(void)
 {
 	cr_assert_eq(weir_reclaim_flush(weir_deadline_in(variables_patience_ns)), WEIR_OK);

@@ -1,15 +1,15 @@
-"""gdb commands that say who waits for what in a program that uses Weir: in a live process, or in a core.
+"""gdb commands that show which thread waits for what in a program that uses Weir, in a live process or in a core.
 
     gdb -p PID -x scripts/gdb/weir.py -ex weir-waiters
     gdb PROGRAM CORE -x scripts/gdb/weir.py -ex weir-waiters
 
-weir-waiters         each thread that waits in a queue's call, and the state of each such queue
-weir-queues          all queues and critical sections that there are, and who waits in barriers and staging areas: what weir_dump() writes
-weir-queue EXPR      one queue: what is inside, whether it is closed, what it counted, the operations that wait, asynchronous ones too, and
+weir-waiters         each thread that waits in a call on a queue, and the state of each such queue
+weir-queues          all queues and critical sections, and what waits in barriers and staging areas: what weir_dump() writes
+weir-queue EXPR      one queue: what is inside, whether it is closed, its counters, the operations that wait (asynchronous ones too), and
                      the threads that announced that they feed or drain it
 
-Nothing is run in the process, so it works on a core, and on a process in any state. It needs Weir's debug information, of the very build. What
-other threads are changing at the moment may show half changed.
+The commands run no code in the process, so they work on a core and on a process in any state. They need the debug information of the
+same build of Weir. An object that another thread is changing may be shown half changed.
 """
 import struct
 import time
@@ -20,18 +20,18 @@ REMOVED = 1
 KIND = {1: "enqueue", 2: "dequeue", 3: "dequeue up to"}
 ROLE = {1: "fed", 2: "drained"}
 CLAIMED, CANCEL, DONE = 1, 4, 8
-ITEM = 1  # in the order of a node of a hash list: no mark
+ITEM = 1  # A bit of a node's order in a hash list: the node is an item, not a mark.
 FAIR = 1
 RIGHT_FREE, RIGHT_TAKEN = 0, (1 << 32) - 1
 TURN_HELD = 1
 GATE_CLOSED, GATE_PENDING = 1 << 63, (1 << 62) - 1
 TOMB = 1 << 62
-MOST_SLOTS = 1 << 20  # of a ring, to be counted
+MOST_SLOTS = 1 << 20  # A ring with more slots is not counted.
 MOST_LISTED = 10000
 
 
 def number(value):
-    """Of an integer or pointer, atomic or not."""
+    """Returns the number in an integer or pointer, atomic or not."""
     return int(value.cast(gdb.lookup_type("unsigned long"))) if value.type.code == gdb.TYPE_CODE_PTR else int(value)
 
 
@@ -44,7 +44,7 @@ def offset_of(type_name, field):
 
 
 def seconds_since(began_ns):
-    """Text; a core does not say what time it was."""
+    """Returns a text that says how long an operation has waited. A core does not say what time it was."""
     if began_ns == 0:
         return "does not wait yet"
     if "Local core dump file" in gdb.execute("info files", to_string=True):
@@ -71,17 +71,17 @@ def is_of_queues(op):
 
 
 def parts_of(op):
-    """Of an operation of queues: what it does in each."""
+    """Returns the parts of an operation of queues: what it does in each queue."""
     first, size = number(op["entries"]), number(op["kind"]["entry_size"])
     part = gdb.lookup_type("struct weiri_queue_part").pointer()
     return [gdb.Value(first + i * size).cast(part).dereference() for i in range(number(op["entry_count"]))]
 
 
 def describe(op):
-    """What an operation, or a select, is about."""
+    """Describes an operation or a select."""
     parts = parts_of(op)
     state = unsigned(op["state"], 32)
-    marks = [text for bit, text in ((CLAIMED, "being carried on"), (CANCEL, "cancelled"), (DONE, "completed")) if state & bit]
+    marks = [text for bit, text in ((CLAIMED, "claimed"), (CANCEL, "cancelled"), (DONE, "completed")) if state & bit]
     moved = sum(number(part["done"]) for part in parts)
     done = f", {moved} done" if moved != 0 else ""
     text = ("select: " if is_kind(op, "weiri_select_kind") else "") + " or ".join(describe_one(part) for part in parts)
@@ -89,7 +89,7 @@ def describe(op):
 
 
 def nodes_from(link, node_type_name, owner_type_name):
-    """What is linked by nodes in it, in order, with its node; without what is removed."""
+    """Yields the nodes of a list in order, each with the object that contains it. Removed nodes are left out."""
     node_type = gdb.lookup_type(node_type_name).pointer()
     owner_type = gdb.lookup_type(owner_type_name).pointer()
     for _ in range(MOST_LISTED):
@@ -103,7 +103,7 @@ def nodes_from(link, node_type_name, owner_type_name):
 
 
 def operations_on(list_value):
-    """Those on a list of waiters, in order; without bells, which are of no operation."""
+    """Yields the operations on a list of waiters, in order. Bells are left out, because they belong to no operation."""
     for _, entry in nodes_from(unsigned(list_value["first"]), "struct weiri_list_node", "struct weiri_pending_entry"):
         if number(entry["pending"]) != 0:
             yield entry["pending"].dereference()
@@ -118,7 +118,7 @@ def owner_of(op):
 
 
 def ring_counts(ring):
-    """How many values went in and came out, which the slots tell by their laps; None: too many slots."""
+    """Returns how many values went in and came out, which follows from the laps of the slots. None: there are too many slots."""
     capacity = number(ring["capacity"])
     wide = "LTQ16" in str(ring["format"])
     if capacity > MOST_SLOTS:
@@ -139,7 +139,7 @@ def shuffle_counts(shuffle):
 
 
 def priority_counts(queue):
-    """From the node that became the dummy of late, along the links that are taken, to the dummy."""
+    """Counts from the node that was the dummy before, along the links of taken nodes, to the present dummy."""
     shift = number(queue["tag_shift"])
     word = unsigned(queue["near"])
     out, index = word >> shift, (word & (1 << shift) - 1) >> 1
@@ -202,7 +202,7 @@ def print_store(queue):
 
 
 def print_section(queue):
-    """The right to be inside is its store."""
+    """Prints a critical section, whose store is the right to be inside."""
     right = queue["right"].dereference()
     holder, entered = unsigned(right["holder"], 32), unsigned(right["entered"])
     by = f"by thread {holder}" if holder != RIGHT_TAKEN else "by no thread in particular"
@@ -219,14 +219,14 @@ def print_area(area):
 
 
 def all_registered():
-    """Queues and areas, in the order of their creation; of each entry one of both is NULL."""
+    """Returns all queues and areas in the order of their creation. Each entry has one of the two; the other is NULL."""
     symbol = gdb.lookup_static_symbol("all_queues")
     if symbol is None:
         raise gdb.GdbError("there is no registry of queues: the library's debug information is missing")
     first = unsigned(symbol.value()["list"]["first"]["next"])
     numbered = [one for node, one in nodes_from(first, "struct weiri_hash_node", "struct weiri_numbered")
                 if unsigned(node["order"]) & ITEM]
-    # What is registered begins with its number.
+    # A registered object begins with its number.
     registered = gdb.lookup_type("struct weiri_registered").pointer()
     return [one.address.cast(registered).dereference() for one in sorted(numbered, key=lambda one: unsigned(one["number"]))]
 
@@ -235,7 +235,7 @@ def all_registered():
 
 
 def awaited_operation():
-    """Of the selected thread: the operation of queues for whose end it waits; None: it does not."""
+    """Returns the operation of queues for which the selected thread waits, or None."""
     frame = gdb.newest_frame()
     while frame is not None:
         if frame.name() == "weiri_pending_run":
@@ -269,7 +269,8 @@ class Waiters(gdb.Command):
             print(f'thread {thread.ptid[1] or thread.ptid[2]} "{thread.name or "?"}": {describe(op)}')
             for part in parts_of(op):
                 queues.setdefault(number(part["queue"]), part["queue"].dereference())
-        print(f"{count} thread{'' if count == 1 else 's'} wait in {len(queues)} queue{'' if len(queues) == 1 else 's'}")
+        waits = "thread waits" if count == 1 else "threads wait"
+        print(f"{count} {waits} in {len(queues)} queue{'' if len(queues) == 1 else 's'}")
         for queue in queues.values():
             print_queue(queue)
         if before is not None:
@@ -297,7 +298,7 @@ class Queues(gdb.Command):
 
 
 class Queue(gdb.Command):
-    """weir-queue EXPR: what is inside of a queue, and who waits in it."""
+    """weir-queue EXPR: what is inside a queue, and what waits in it."""
 
     def __init__(self):
         super().__init__("weir-queue", gdb.COMMAND_STATUS)

@@ -15,10 +15,10 @@ import schemata
 import trials
 
 HEADINGS = {
-    "killers.tsv": "# What noticed each mutant of meaning: file, function, line of source, change, check (kind, program, test). scripts/mutate --meaning "
-                   "writes it.",
-    "equivalents.tsv": "# Mutants of meaning that nothing can notice, each with the reason: file, function, line of source, change, reason. "
-                       "scripts/mutate --meaning reads it.",
+    "killers.tsv": "# What noticed each mutant of meaning: file, function, line of source, change, check (kind, program, test). "
+                   "scripts/mutate --meaning writes it.",
+    "equivalents.tsv": "# Mutants of meaning that no check can notice, each with the reason: file, function, line of source, change, "
+                       "reason. scripts/mutate --meaning reads it.",
 }
 
 
@@ -30,7 +30,7 @@ def rows_of(path):
 
 
 class Table:
-    """Rows in the order of their files; written as they come, and those that another run has added stay."""
+    """A table of killers, sorted by file. Each new row is written at once, and rows that another run has added stay."""
 
     def __init__(self, path):
         self.path, self.lock = path, threading.Lock()
@@ -43,7 +43,7 @@ class Table:
             self.write()
 
     def forget(self, known):
-        """Of what is no mutant any more."""
+        """Drops the rows of mutants that no longer exist."""
         stale = [key for key in self.rows if key not in known]
         for key in stale:
             del self.rows[key]
@@ -57,7 +57,7 @@ class Table:
 
 
 def find_all(root, jobs):
-    """All mutants; files that are as they were, headers included, are not read again."""
+    """Returns all mutants. If no source and no header has changed, they come from a cache."""
     digest = hashlib.sha256()
     for path in [*sorted(root.glob("lib/*/*/*.[ch]")), *sorted(root.glob("include/weir/**/*.h")), root / "scripts" / "mutation" / "meaning.py"]:
         digest.update(path.read_bytes())
@@ -90,7 +90,8 @@ def description(m):
 class Campaign:
     def __init__(self, root, options):
         self.root, self.options = root, options
-        self.killers, self.explained = Table(root / "tests" / "mutants" / "killers.tsv"), rows_of(root / "tests" / "mutants" / "equivalents.tsv")
+        self.killers = Table(root / "tests" / "mutants" / "killers.tsv")
+        self.explained = rows_of(root / "tests" / "mutants" / "equivalents.tsv")
         every = find_all(root, options.jobs)
         self.drawn = meaning.sample(every, options.seed, options.count, options.least)
         self.total = len(every)
@@ -132,14 +133,14 @@ class Campaign:
             if meaning.key_of(m) in out:
                 self.result[meaning.key_of(m)] = "not compiled"
         left = [m for m in chosen if meaning.key_of(m) not in out]
-        for group in [[k for k in kinds if k in ("unit", "example")], [k for k in kinds if k == "asan"], [k for k in kinds if k in ("model", "stress")]]:
+        for group in [[k for k in kinds if k in those] for those in (("unit", "example"), ("asan",), ("model", "stress"))]:
             if group:
                 left = self.pass_over(left, group, numbers)
                 self.write_survivors(left, numbers)
         return self.summary(chosen)
 
     def pass_over(self, mutants, kinds, numbers):
-        """Those that none of these kinds notice."""
+        """Tries the mutants with checks of these kinds. Returns the mutants that none of them notices."""
         left, done = [], 0
         for m in mutants:
             killer = self.killers.rows.get(meaning.key_of(m))
@@ -150,7 +151,8 @@ class Campaign:
         def one(m):
             key = meaning.key_of(m)
             known = self.killers.rows.get(key)
-            killer, asked = self.trials.killer(m, numbers[key], kinds, check_named(known) if known else None, self.options.budget)
+            remembered = check_named(known) if known else None
+            killer, asked = self.trials.killer(m, numbers[key], kinds, remembered, self.options.budget)
             if killer is not None and killer != known:
                 self.killers.note(key, killer)
             return killer, asked
@@ -166,7 +168,7 @@ class Campaign:
         return left
 
     def write_survivors(self, left, numbers):
-        """For who writes tests."""
+        """Writes the survivors without a reason to build/meaning.survivors, with the checks that reach them."""
         lines = []
         for m in left:
             if meaning.key_of(m) in self.explained:
@@ -184,7 +186,7 @@ class Campaign:
             key = meaning.key_of(m)
             if not self.is_asked_for(m):
                 continue
-            # Of those that were not tried again the tables say it.
+            # The table has the results of the mutants that were not tried again.
             result = self.result.get(key) if key in tried else self.killers.rows.get(key)
             if result == "not compiled":
                 table[m.layer]["not compiled"] += 1
@@ -211,7 +213,8 @@ class Campaign:
             sums.update(counts)
         print("| all | " + " | ".join(str(sums[c]) for c in columns) + " |")
         different = sums["tried"] - sums["equivalent"]
-        print(f"seed {self.options.seed}, of {self.total} mutants: {100 * sums['killed'] / max(different, 1):.1f} % of those that change something are killed")
+        share = 100 * sums["killed"] / max(different, 1)
+        print(f"seed {self.options.seed}, drawn from {self.total} mutants: {share:.1f} % of those that change something are killed")
         return 1 if survived or stale else 0
 
 
@@ -221,18 +224,20 @@ def say(text):
 
 def main(root, words):
     parser = argparse.ArgumentParser(prog="mutate --meaning")
-    parser.add_argument("--count", type=int, default=1000, help="how many are drawn, over all layers in proportion to what there is to change")
-    parser.add_argument("--least", type=int, default=40, help="of each layer at least so many")
+    parser.add_argument("--count", type=int, default=1000, help="how many mutants are drawn, from each layer in proportion to its mutants")
+    parser.add_argument("--least", type=int, default=40, help="the least number that is drawn from each layer")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", action="append", default=[], help="of those drawn, only what has this in its description or its line")
+    parser.add_argument("--only", action="append", default=[],
+                        help="only those of the drawn mutants that have this text in their description or line")
     parser.add_argument("--layer", action="append", default=[])
-    parser.add_argument("--by", action="append", choices=trials.KINDS, help="only checks of this kind; given twice, of both")
+    parser.add_argument("--by", action="append", choices=trials.KINDS, help="only checks of this kind; may be repeated")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--budget", type=float, default=25, help="seconds of unit tests, without a mutant, that are asked at most for one mutant")
+    parser.add_argument("--budget", type=float, default=25,
+                        help="for one mutant, run at most those unit tests that together take so many seconds without a mutant")
     parser.add_argument("--owed", action="store_true", help="only mutants that neither table has")
     parser.add_argument("--killed", action="store_true", help="only mutants that killers.tsv has")
     parser.add_argument("--explained", action="store_true", help="only mutants that equivalents.tsv has")
-    parser.add_argument("--table", action="store_true", help="try none: what the tables say of those that are drawn")
+    parser.add_argument("--table", action="store_true", help="try no mutant, and print what the tables say of the drawn ones")
     parser.add_argument("--list", action="store_true")
     options = parser.parse_args(words)
     return Campaign(pathlib.Path(root), options).run()

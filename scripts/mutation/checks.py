@@ -1,4 +1,4 @@
-"""Which checks may notice a mutant, and what they say."""
+"""The checks that may notice a mutant, and how they are run."""
 import collections
 import os
 import re
@@ -9,25 +9,26 @@ import sys
 
 import limits
 
-Check = collections.namedtuple("Check", "kind program scope")  # kind: of trees.KINDS; scope: of a model program, or a test; "": all
+# kind: one of trees.KINDS. scope: a scope of a model program, or a test; "": the whole program.
+Check = collections.namedtuple("Check", "kind program scope")
 
 OUT_OF_TIME = "out of time"
-LOOK = "100"  # executions of each search. Most mutants fail in them, and a program takes a second or two.
-TIMES = 5  # A check ran out of time when it takes so many times what it takes on the unchanged sources.
-ATTEMPT = 30  # The processor time of one scope or test. A check that needs more is taken for none that notices.
-ATTEMPTS = 8  # at checks that noticed other mutants of the file
+LOOK = "100"  # The executions of each search in a first look. Most mutants fail in them, and a program takes a second or two.
+TIMES = 5  # A check runs out of time if it takes so many times as long as on the unchanged sources.
+ATTEMPT = 30  # The processor time of one attempt with one scope or test. A check that needs more does not count as noticing.
+ATTEMPTS = 8  # How many checks that noticed other mutants of the file are attempted first.
 
 NOT_COMPILED = "(does not compile)"
 
 
 class NotCompiled(Exception):
-    """A mutant that is none."""
+    """A mutant does not compile."""
 
 
-# The unit tests that drive a layer hard enough to notice.
+# The unit tests that may notice a mutant of a layer, or of one file.
 NOTICING = {
     "sync": ("list", "named_store", "park", "cancel", "eventcount", "queue_races", "signal"),
-    "reclaim": ("reclaim", "crowd", "asymmetric", "var", "snapshot", "commit", "list"),
+    "reclaim": ("reclaim", "reclaim_budget", "reclaim_threads", "crowd", "asymmetric", "var", "snapshot", "commit", "list"),
     "metrics": ("metrics",),
     "ring": ("ring", "ring_list", "priority_queue", "mpsc", "spsc", "queue"),
     "var": ("var", "named_store", "snapshot", "commit", "txn", "watch", "var_history"),
@@ -36,10 +37,12 @@ NOTICING = {
     "tuples": ("tensor_queue", "queue"),
     "areas": ("staging", "map_staging", "barrier"),
     "table": ("table",),
-    "queue": ("queue", "queue_op", "queue_async", "queue_batch", "queue_close", "queue_fair", "queue_races", "queue_readiness", "select", "shuffle"),
+    "queue": ("queue", "queue_op", "queue_async", "queue_batch", "queue_close", "queue_fair", "queue_races", "queue_readiness", "select",
+              "shuffle"),
     "run": ("deque", "pool", "coordinator", "gate", "countdown", "queue_runner", "signal", "session"),
     "lib/flow/areas/area": ("staging", "map_staging", "barrier", "dump_area"),
-    "lib/weir/queue/calls": ("queue", "queue_op", "queue_yield", "queue_stats", "queue_close", "queue_fair", "queue_races", "queue_recordless"),
+    "lib/weir/queue/calls": ("queue", "queue_op", "queue_yield", "queue_stats", "queue_close", "queue_fair", "queue_races",
+                        "queue_recordless"),
     "lib/weir/sync/pending": ("pending", "queue_op", "staging", "barrier"),
     "lib/weir/sync/request": ("pending", "staging", "barrier", "map_staging"),
     "lib/weir/sync/waitable": ("pending", "staging", "barrier", "map_staging"),
@@ -72,7 +75,7 @@ NOTICING = {
 }
 
 
-# The programs of the model checker that a layer, or a file of it, runs under; the one that most likely notices first.
+# The programs of the model checker that explore a layer, or one file. The one that most likely notices a mutant stands first.
 SCOPES = {
     "sync": ("sync", "queue", "coordinator"),
     "reclaim": ("reclaim", "var", "queue", "sync"),
@@ -147,27 +150,28 @@ def programs_of(file, kind):
 
 def kinds_of(mutant):
     """
-    In this order, after the look. This machine's own order of memory would hide almost all weaker orders, so for these the unit tests
-    run under ThreadSanitizer.
+    Returns the kinds of checks that run after the first look, in order. For mutants of orders the unit tests run under ThreadSanitizer,
+    because the memory order of this machine would hide most weaker orders.
     """
     return ("model", "tsan") if mutant.is_order else ("unit", "model")
 
 
 def check_of(killer):
-    """The check that killers.tsv names, or None: one that ran out of time, or crashed, does not say in which scope."""
+    """Returns the check that killers.tsv names. None: the program crashed or ran out of time, and did not say in which scope."""
     words = killer.split()
     return Check(*words) if len(words) == 3 else None
 
 
 def likely_first(mutant, killers):
-    """What noticed this mutant before; then what noticed most others of its file."""
+    """Returns the check that noticed this mutant before, and then those that noticed most other mutants of its file."""
     own = killers.get(mutant[:3])
     others = collections.Counter(killer for key, killer in killers.items() if key[0] == mutant.file and killer != own)
     found = [check_of(killer) for killer in [own or "", *(killer for killer, _ in others.most_common(ATTEMPTS))]]
     return [check for check in found if check is not None and check.kind in kinds_of(mutant)]
 
 
-Outcome = collections.namedtuple("Outcome", "killer seconds")  # killer: None, "" or what failed, or "out of time"
+# killer: None if nothing failed, else what failed ("" if that is not known), or "out of time".
+Outcome = collections.namedtuple("Outcome", "killer seconds")
 
 
 def end_group(process):
@@ -179,10 +183,10 @@ def end_group(process):
 
 def outcome_of(command, seconds, environment):
     """
-    Runs a check up to its first failure. Processor time is limited, so that a busy machine makes no kill, and how long it may do next
-    to nothing.
+    Runs a check up to its first failure. Its processor time and the time that it may be idle are limited. A busy machine changes
+    neither, so it kills no mutant.
     """
-    # The harder limit is later: where both are one, the kernel ends a process as if it had crashed.
+    # The hard limit is higher than the soft limit: if both were equal, Linux would end the process as if it had crashed.
     limited = ["sh", "-c", 'ulimit -St "$0"; ulimit -Ht $(($0 + 5)); exec "$@"', str(int(seconds)), *command]
     process = subprocess.Popen(limited, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                                errors="replace", start_new_session=True,
@@ -208,7 +212,10 @@ def outcome_of(command, seconds, environment):
 
 
 def address_space_prefix():
-    """ThreadSanitizer cannot map its memory where a kernel randomizes addresses widely."""
+    """
+    Returns words that run a program without randomized addresses, if setarch is there. ThreadSanitizer cannot map its memory where Linux
+    randomizes addresses widely.
+    """
     return ["setarch", os.uname().machine, "-R"] if shutil.which("setarch") else []
 
 
@@ -220,19 +227,20 @@ def command_of(copy, check):
 
 
 def run(copy, check, seconds, look=False):
-    """look: at what shows at once, of the model checker's programs."""
-    return outcome_of(command_of(copy, check), seconds, {"TSAN_OPTIONS": "halt_on_error=1", **({"WEIR_MODEL_FIRST": LOOK} if look else {})})
+    """Runs a check. With `look`, a program of the model checker explores only the first executions of each search."""
+    first = {"WEIR_MODEL_FIRST": LOOK} if look else {}
+    return outcome_of(command_of(copy, check), seconds, {"TSAN_OPTIONS": "halt_on_error=1", **first})
 
 
 class Sound:
-    """What noticed a mutant must pass on the unchanged sources: each check is run on these when it first notices one."""
+    """A check that notices a mutant must pass on the unchanged sources. It runs on these when it first notices one."""
 
     def __init__(self, timeout):
         self.timeout = timeout
         self.seen = set()
 
     def confirm(self, copy, mutant, check, late):
-        """late: it noticed by running out of time. Meanwhile the mutant is taken out of the copy."""
+        """Runs the check without the mutant. `late`: the check noticed by running out of time."""
         if check in self.seen:
             return
         copy.restore(mutant)
@@ -244,7 +252,7 @@ class Sound:
 
 
 def killer_of(copy, mutant, killers, sound, kinds):
-    """What notices first; None: a survivor."""
+    """Returns the check that notices the mutant first, or None if it survives."""
     copy.write(mutant)
     try:
         return (attempted(copy, mutant, killers, sound, kinds) or examined(copy, mutant, sound, ["model"], True)
@@ -259,7 +267,7 @@ def attempted(copy, mutant, killers, sound, kinds):
     for check in likely_first(mutant, killers):
         if check.kind in kinds and check.program in copy.tests[check.kind]:
             killer = made_and_run(copy, check, ATTEMPT).killer
-            # A runner that has no such test fails, too, and names none.
+            # A runner without such a test fails too, and names no test.
             if killer not in (None, "", OUT_OF_TIME) or (killer == "" and check.kind == "model"):
                 check = check._replace(scope=killer or check.scope)
                 sound.confirm(copy, mutant, check, False)

@@ -1,9 +1,9 @@
 """Mutants of meaning: small changes of what the library's functions do, found in the syntax tree that clang makes of each file.
 
-A mutant is a few insertions into the source; a copy has all of them at once, and a number chooses one when the program starts (mutant.h).
-What is left out, since it changes nothing that a program can ask for: assertions, probes, annotations, hints to the processor, messages of
-errors, what is not evaluated, what macros contain that is not written at the place, the order of calls that only prepare memory of one's own
-or only give it back, and the order of the arguments of what commutes.
+A mutant is a few insertions into the source. A copy of the tree contains all mutants at once, and a number chooses one when the
+program starts (mutant.h). Changes that no program could notice are left out: of assertions, probes, annotations, hints to the
+processor, messages of errors and expressions that are not evaluated; inside macros; of the order of calls that only prepare private
+memory or only give it back; of the order of commuting arguments.
 """
 import collections
 import ctypes
@@ -23,25 +23,26 @@ except ImportError:  # Debian has it for its own Python alone.
 KINDS = ("statement", "balance", "condition", "bound", "swap", "return", "exchange")
 ARGUMENTS = ["-xc", "-std=c11", "-D_GNU_SOURCE", "-DWEIR_ASSERT_LEVEL=0", "-Iinclude", "-Ilib/weir", "-Ilib/flow", "-pthread", "-mcx16"]
 
-# What asks for nothing that a program can see.
-HINT = re.compile(r"(\(void\)\s*)?(WEIR_ASSERT|WEIRI_PROBE|weiri_annotate|weiri_pause\b|weiri_assert|va_end|__builtin_prefetch)|\(void\)\s*\w+\s*[,;)]|\(void\)\s*\w+$")
-# The same of a function: lib/weir/base/assert.h.
+# Statements without an effect that a program can see.
+HINT = re.compile(r"(\(void\)\s*)?(WEIR_ASSERT|WEIRI_PROBE|weiri_annotate|weiri_pause\b|weiri_assert|va_end|__builtin_prefetch)"
+                  r"|\(void\)\s*\w+\s*[,;)]|\(void\)\s*\w+$")
+# Functions without such an effect: lib/weir/base/assert.h.
 ASSERTS = re.compile(r"(weiri_\w+_)?assert_\w+")
-# Calls whose number or presence somebody else counts on.
-BALANCE = re.compile(r"(retain|release|free|notify|wake|post|signal|count|destroy|borrow|give|leave|enter|arrive|join|close|cancel|retire|unref|ref\b|"
-                     r"fetch_add|fetch_sub|add|remove|push|pop|begin|end)\w*\s*\(")
-# What may come in either order: two that only prepare memory which nobody else knows, or only give it back, or lay it out.
+# Calls on whose number or presence other code relies.
+BALANCE = re.compile(r"(retain|release|free|notify|wake|post|signal|count|destroy|borrow|give|leave|enter|arrive|join|close|cancel|retire|"
+                     r"unref|ref\b|fetch_add|fetch_sub|add|remove|push|pop|begin|end)\w*\s*\(")
+# Two such calls may come in either order: they only prepare private memory, give it back, or lay it out.
 PREPARES = re.compile(r"[\w>.*-]+_init\(|[\w\[\].>*-]+ = (weiri_layout_at|weiri_allocate\w*)\(|weiri_spec\w*\(")
 GIVES_BACK = re.compile(r"(\(void\)\s*)?\w*(weiri_release|_release|_fini|_free|_close|_destroy|free_\w+)\(")
-# Either argument may be the first.
-COMMUTES = ("weiri_add", "weiri_multiply", "weiri_layout_add", "weiri_spec_compatible", "weiri_dim_compatible", "weiri_dim_merge", "weir_shape_equal",
-            "swap", "same_output")
+# The arguments of these commute.
+COMMUTES = ("weiri_add", "weiri_multiply", "weiri_layout_add", "weiri_spec_compatible", "weiri_dim_compatible", "weiri_dim_merge",
+            "weir_shape_equal", "swap", "same_output")
 MESSAGE = ("weiri_describe", "weiri_fail", "weiri_log", "snprintf", "vsnprintf")
 
-# What is not C by itself: read through one of the files that include it.
+# A file that is not C by itself is read through one of the files that include it.
 INCLUDED_BY = {"lib/weir/ring/format_calls.h": "lib/weir/ring/ltq64.c"}
 
-# file, function, text and change tell it from others. edits: (offset, rank, text), put in the source at the offset, lower ranks first.
+# file, function, text and change identify a mutant. edits: (offset, rank..., text); the text is inserted at the offset, lower ranks first.
 Meaning = collections.namedtuple("Meaning", "layer kind file function text change line edits")
 
 
@@ -50,7 +51,7 @@ def key_of(m):
 
 
 class Unit:
-    """One file, and the mutants in it."""
+    """One file and the mutants in it."""
 
     def __init__(self, root, file):
         self.file, self.layer = file, "/".join(file.split("/")[1:-1])
@@ -63,19 +64,21 @@ class Unit:
         self.function = None
         cindex_ready()
         options = cindex.TranslationUnit.PARSE_NONE
-        self.unit = cindex.Index.create().parse(str(root / INCLUDED_BY.get(file, file)), [a.replace("-I", f"-I{root}/") for a in ARGUMENTS], options=options)
+        arguments = [a.replace("-I", f"-I{root}/") for a in ARGUMENTS]
+        self.unit = cindex.Index.create().parse(str(root / INCLUDED_BY.get(file, file)), arguments, options=options)
         fatal = [d for d in self.unit.diagnostics if d.severity >= cindex.Diagnostic.Error]
         if fatal:
             raise SystemExit(f"mutate: clang cannot read {file}: {fatal[0]}")
         for cursor in self.unit.cursor.get_children():
             here = cursor.location.file is not None and cursor.location.file.name == str(root / file)
-            if here and cursor.kind == cindex.CursorKind.FUNCTION_DECL and cursor.is_definition() and not ASSERTS.fullmatch(cursor.spelling):
+            is_function = cursor.kind == cindex.CursorKind.FUNCTION_DECL and cursor.is_definition()
+            if here and is_function and not ASSERTS.fullmatch(cursor.spelling):
                 self.visit_function(cursor)
 
     # -- places ----------------------------------------------------------------------------------------------------------------
 
     def span(self, cursor):
-        """From, to: where it is written in this file, or None. What a macro's arguments say is written there."""
+        """Returns where the cursor's text begins and ends in this file, or None. The arguments of a macro are text of this file."""
         raw = cursor.extent
         start, end = file_offset(cindex.conf.lib.clang_getRangeStart(raw)), file_offset(cindex.conf.lib.clang_getRangeEnd(raw))
         if start is None or end is None or not start < end or not self.body[0] <= start < end <= self.body[1]:
@@ -84,7 +87,7 @@ class Unit:
         return (start, end) if balanced(text) and "#" not in text else None
 
     def text(self, span):
-        """In one line."""
+        """Returns the text of a span in one line."""
         return " ".join(self.code[span[0]:span[1]].split())
 
     def after_semicolon(self, span):
@@ -103,7 +106,7 @@ class Unit:
     # -- wrapping: {} is where the mutant's condition goes ------------------------------------------------------------------------
 
     def around(self, span, before, after, depth=0):
-        """What is around more comes first where it begins and last where it ends."""
+        """Returns edits that wrap a span. At one place, a longer wrapping begins first and ends last."""
         size = span[1] - span[0]
         return [(span[0], 1, -size, depth, before), (span[1], 0, size, -depth, after)]
 
@@ -123,13 +126,15 @@ class Unit:
                 head = self.code.rfind("\n", 0, start - 1) + 1
                 name = self.code.find(self.function + "(", max(0, self.code.rfind("\n\n", 0, start)), start)
                 place = name if name >= 0 else head
-                self.add("return", (place, start), f"returns {plain(zero) or 'at once'} before anything", [(start + 1, 1, 0, 0, f" if ({{}}) return {zero};")])
-                # The middle: after half of its statements, where these do not end with a declaration.
+                self.add("return", (place, start), f"returns {plain(zero) or 'at once'} before anything",
+                         [(start + 1, 1, 0, 0, f" if ({{}}) return {zero};")])
+                # Another return stands in the middle: before the second half of the statements that are not declarations.
                 whole = [s for s in statements if s.kind != cindex.CursorKind.DECL_STMT]
                 if len(whole) >= 4:
                     span = self.span(whole[len(whole) // 2])
                     if span is not None and whole[len(whole) // 2].kind != cindex.CursorKind.RETURN_STMT:
-                        self.add("return", span, f"returns {plain(zero) or 'early'} before this", [(span[0], 1, -10**9, 0, f"if ({{}}) return {zero}; ")])
+                        self.add("return", span, f"returns {plain(zero) or 'early'} before this",
+                                 [(span[0], 1, -10**9, 0, f"if ({{}}) return {zero}; ")])
         self.visit_list(statements)
 
     def zero(self):
@@ -152,22 +157,23 @@ class Unit:
             before = span
 
     def in_order(self, a, b):
-        """Whether it may matter."""
+        """Returns whether the order of two statements may matter."""
         a, b = self.text(a), self.text(b)
         return a != b and not any(pattern.match(a) and pattern.match(b) for pattern in (PREPARES, GIVES_BACK))
 
     def calls(self, span):
-        return re.search(r"\w\(", self.code[span[0]:span[1]]) is not None and not re.match(r"\(void\)\s*mem(set|cpy)", self.code[span[0]:span[1]])
+        text = self.code[span[0]:span[1]]
+        return re.search(r"\w\(", text) is not None and not re.match(r"\(void\)\s*mem(set|cpy)", text)
 
     def visit_body(self, cursor):
-        """What an if or a loop does."""
+        """Visits the body of an if or a loop."""
         if cursor.kind == cindex.CursorKind.COMPOUND_STMT:
             self.visit_list(list(cursor.get_children()))
         else:
             self.visit_statement(cursor)
 
     def visit_statement(self, cursor):
-        """The span with its semicolon when it is an expression, else None."""
+        """Visits a statement. Returns its span with the semicolon if it is an expression, else None."""
         K = cindex.CursorKind
         kind, children, span = cursor.kind, list(cursor.get_children()), self.span(cursor)
         if span is not None and HINT.match(self.code, span[0], span[1] + 1):
@@ -266,7 +272,8 @@ class Unit:
         text = self.text(place)
         zero = self.zero()
         if re.fullmatch(r"NULL|0u?|WEIR_OK|false|\d+|-\d+|\(.*\)\{.*\}", text):
-            if re.fullmatch(r"\d+|WEIR_OK|0u?", text) and self.result.get_canonical().kind not in (cindex.TypeKind.ENUM, cindex.TypeKind.POINTER, cindex.TypeKind.RECORD):
+            special = (cindex.TypeKind.ENUM, cindex.TypeKind.POINTER, cindex.TypeKind.RECORD)
+            if re.fullmatch(r"\d+|WEIR_OK|0u?", text) and self.result.get_canonical().kind not in special:
                 other = "1" if text.startswith("0") else "0"
                 self.add("return", span, f"return {text} -> {other}", self.around(place, f"({{}} ? {other} : (", "))"))
             return
@@ -276,7 +283,7 @@ class Unit:
             self.visit_expression(children[0], True)
 
     def condition(self, cursor):
-        """Of an if, a loop: negated, always true, never true."""
+        """Makes the mutants of the condition of an if or a loop: negated, always true, always false."""
         place = self.span(cursor)
         if place is not None and not re.fullmatch(r"0|1|true|false", self.text(place)):
             text = self.text(place)
@@ -310,7 +317,7 @@ class Unit:
             self.visit_expression(child, truth and kind in (K.PAREN_EXPR, K.UNEXPOSED_EXPR))
 
     def literal(self, cursor):
-        """A number that something is compared with, or that is added: one more."""
+        """Makes the mutant in which a number that is compared or added is greater by one."""
         while cursor.kind in (cindex.CursorKind.UNEXPOSED_EXPR, cindex.CursorKind.PAREN_EXPR):
             inner = list(cursor.get_children())
             if len(inner) != 1:
@@ -322,7 +329,7 @@ class Unit:
                 self.add("bound", place, f"{self.line_part(place)}: {self.text(place)} + 1", self.around(place, "(", " + {})"))
 
     def line_part(self, span):
-        """A few characters on both sides, so that a change says which of two alike is meant."""
+        """Returns a few characters on both sides of a span, so that the name of a change says which of two equal numbers it means."""
         return " ".join(self.code[max(self.code.rfind("\n", 0, span[0]) + 1, span[0] - 12):span[1] + 8].split("\n")[0].split())
 
     def binary(self, span, children, truth):
@@ -334,7 +341,7 @@ class Unit:
         pointers = any(c.type.get_canonical().kind == cindex.TypeKind.POINTER for c in children)
         if operator in ("<", "<=", ">", ">="):
             other = operator[0] if len(operator) == 2 else operator + "="
-            # What decides is evaluated once: the mutant has code of its own.
+            # The operands must be evaluated only once, so the mutant is a whole expression of its own.
             self.add("bound", span, f"{text} -> {a} {other} {b}", self.around(span, f"({{}} ? ({brace(a)} {other} {brace(b)}) : (", "))"))
         if operator in ("&&", "||"):
             neutral = "1" if operator == "&&" else "0"
@@ -350,10 +357,11 @@ class Unit:
             self.literal(children[1])
 
     def argument(self, cursor):
-        """From comma to comma: what ends within a macro of an argument has no span of its own."""
+        """Returns the span of an argument if it extends from comma to comma. One that ends inside a macro has no span of its own."""
         place = self.span(cursor)
-        whole = place is not None and re.search(r"[,(]\s*$", self.code[:place[0]][-80:]) and re.match(r"\s*[,)]", self.code[place[1]:place[1] + 80])
-        return place if whole else None
+        if place is None or not re.search(r"[,(]\s*$", self.code[:place[0]][-80:]):
+            return None
+        return place if re.match(r"\s*[,)]", self.code[place[1]:place[1] + 80]) else None
 
     def exchange(self, cursor, span):
         arguments = list(cursor.get_arguments())
@@ -365,7 +373,9 @@ class Unit:
         places = [self.argument(a) for a in arguments]
         for i in range(len(arguments)):
             for j in range(i + 1, len(arguments)):
-                if places[i] is None or places[j] is None or not span[0] < places[i][0] < places[i][1] < places[j][0] < places[j][1] < span[1]:
+                if places[i] is None or places[j] is None:
+                    continue
+                if not span[0] < places[i][0] < places[i][1] < places[j][0] < places[j][1] < span[1]:
                     continue
                 a, b = self.text(places[i]), self.text(places[j])
                 if a == b or plain_type(arguments[i]) != plain_type(arguments[j]):
@@ -393,12 +403,12 @@ def plain_type(cursor):
 
 
 def brace(text):
-    """For str.format."""
+    """Doubles the braces of a text, for str.format()."""
     return text.replace("{", "{{").replace("}", "}}")
 
 
 def is_zero(cursor):
-    """An enumerator of that value."""
+    """Returns whether the cursor is an enumerator with the value 0."""
     while cursor.kind in (cindex.CursorKind.UNEXPOSED_EXPR, cindex.CursorKind.PAREN_EXPR):
         inner = list(cursor.get_children())
         if len(inner) != 1:
@@ -424,13 +434,14 @@ def balanced(text):
 
 
 def blank_comments(source):
-    """Comments become spaces; places and lines stay."""
+    """Replaces comments by spaces, so that offsets and lines stay."""
     pattern = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|/\*.*?\*/', re.S)
     return pattern.sub(lambda m: re.sub(r"[^\n]", " ", m.group()) if m.group().startswith("/*") else m.group(), source)
 
 
 def sources_of(root):
-    return sorted(str(path.relative_to(root)) for path in pathlib.Path(root).glob("lib/*/*/*.[ch]") if path.name not in ("mutant.c", "mutant.h"))
+    paths = pathlib.Path(root).glob("lib/*/*/*.[ch]")
+    return sorted(str(path.relative_to(root)) for path in paths if path.name not in ("mutant.c", "mutant.h"))
 
 
 def all_mutants(root, files=None):
@@ -444,8 +455,8 @@ def rank(seed, m):
 
 def sample(mutants, seed, count, least):
     """
-    So many, of each layer in proportion to its mutants but at least so many, and of each kind as many as of another while they last. What is
-    drawn of a file depends little on others: each has its own rank.
+    Draws about `count` mutants: from each layer in proportion to its mutants, but at least `least`, and equally many of each kind as long
+    as there are any. Each mutant has a rank of its own, so a change of one file hardly changes what is drawn from the others.
     """
     layers = collections.defaultdict(list)
     for m in mutants:
@@ -466,7 +477,7 @@ def sample(mutants, seed, count, least):
 
 
 def numbered(mutants):
-    """A number for each, from what it is, so that the files of others need not be compiled again when one changes."""
+    """Gives each mutant a number that depends on the mutant itself: a change of one file leaves the numbers of the others."""
     taken, numbers = {0}, {}
     for m in sorted(mutants, key=key_of):
         number = int.from_bytes(rank("number", m)[:2], "big")
@@ -478,7 +489,7 @@ def numbered(mutants):
 
 
 def rewritten(source, mutants, numbers):
-    """The source with all of these mutants in it."""
+    """Returns the source with all of these mutants in it."""
     edits = []
     for m in mutants:
         for offset, rank_, size, depth, text in m.edits:
@@ -492,6 +503,9 @@ def rewritten(source, mutants, numbers):
 
 
 def order_of(edit):
-    """At one place: first what ends there, the smallest first; then what begins, the largest first. Of one span, as they nest."""
+    """
+    Returns the key by which edits are sorted. At one offset, wrappings that end come first, the smallest of them first. Then come those
+    that begin, the largest first. Wrappings of one span nest.
+    """
     offset, begins, size, depth, number, _ = edit
     return (offset, begins, size, depth, number if begins else -number)

@@ -1,8 +1,10 @@
 /*
- * mutant.c - which mutant a program is, and which ones it could notice; only in mutated copies of the library.
+ * mutant.c - chooses the mutant of a program and records which mutants it reaches; only in mutated
+ * copies of the library.
  *
- * WEIR_MUTANT is the number of the mutant. WEIR_MUTANTS_REACHED names a file with a byte for each: of those that execution comes to, it
- * becomes 1. The file is mapped, so that processes which crash or are killed have written it, too.
+ * WEIR_MUTANT is the number of the mutant. WEIR_MUTANTS_REACHED names a file with a byte for each
+ * mutant, which becomes 1 when execution reaches the mutant. The file is mapped, so that it is
+ * written even if the process crashes or is killed.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -11,7 +13,7 @@
 
 enum { MUTANTS = 65536, CHOSEN = 1, LOOKED_FOR = 2 };
 
-/* By its own name it is const: mutant.h, which this file is compiled with, too. */
+/* mutant.h, which this file includes too, declares weiri_mutants const: here it has another name. */
 extern unsigned char table[];
 unsigned char table[MUTANTS] __asm__("weiri_mutants");
 

@@ -1,7 +1,9 @@
 /*
- * mutant.h - what every file of a mutated copy is compiled with: one program has many mutants, and one of them is chosen when it starts.
+ * mutant.h - included in every file of a mutated copy: one program contains many mutants, and one of
+ * them is chosen when it starts.
  *
- * The table is const to all but mutant.c, so that ThreadSanitizer's instrumentation, which the model checker answers, leaves it alone.
+ * The table is const except in mutant.c, so that ThreadSanitizer does not instrument its reads. The
+ * model checker, which receives the instrumented accesses, must not see them.
  */
 #ifndef WEIRI_MUTANT_H
 #define WEIRI_MUTANT_H

@@ -1,4 +1,4 @@
-"""The mutants of a tree's lock-free sources, and the tables that say what became of them."""
+"""The mutants of orders and validations, and the tables that say which check notices each of them."""
 import collections
 import re
 
@@ -6,7 +6,7 @@ ROOMS = ("weir/sync", "weir/reclaim", "weir/metrics", "weir/ring", "weir/store",
          "flow/tuples", "flow/areas", "flow/table")
 SOURCE = re.compile(rf"lib/({'|'.join(ROOMS)})/[a-z0-9_]+\.[ch]")
 
-# The next weaker orders of each operation. Where two differ in what they drop, both are tried.
+# The next weaker orders of each operation: several if they drop different guarantees.
 WEAKER = {
     "load": {"acquire": ["relaxed"], "seq_cst": ["acquire"]},
     "store": {"release": ["relaxed"], "seq_cst": ["release"]},
@@ -14,11 +14,12 @@ WEAKER = {
             "release_or_acquire": ["release", "relaxed_or_acquire"],
             "acq_rel_or_acquire": ["acq_rel", "acquire_or_acquire", "release_or_acquire"]},
 }
-OPERATION = re.compile(r"\bweiri_(load|store|exchange|cas|fetch_[a-z]+)_(acq_rel_or_acquire|release_or_acquire|acquire|release|acq_rel|seq_cst)\b(?=\()")
+OPERATION = re.compile(r"\bweiri_(load|store|exchange|cas|fetch_[a-z]+)_"
+                       r"(acq_rel_or_acquire|release_or_acquire|acquire|release|acq_rel|seq_cst)\b(?=\()")
 FENCES = [(re.compile(r"\bweiri_fence_(light|seq_cst)\(\)"), "(void)0"), (re.compile(r"\bweiri_fence_heavy\(\)"), "1")]
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
 
-# start and end: what `replacement` takes the place of in the file. The first three tell it from others, and are what tables name it by.
+# `replacement` replaces the text from `start` to `end`. The first three fields identify a mutant, and the tables name it by them.
 Mutant = collections.namedtuple("Mutant", "file text change line start end replacement is_order")
 
 
@@ -27,7 +28,7 @@ def key_of(mutant):
 
 
 def without_comments(source):
-    """The same length, so that places stay."""
+    """Returns the source with spaces for its comments, so that all offsets stay."""
     return COMMENT.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), source)
 
 
@@ -55,7 +56,7 @@ def mutants_of_validations(file, source, rows):
 
 
 def told_apart(mutants, key=key_of):
-    """Where two have the same key, as lines of a file or of a function that are alike, the second one's change is marked (2)."""
+    """Yields the mutants with distinct keys. Two equal lines of a file give equal keys, and the change of the second is marked (2)."""
     seen = collections.Counter()
     for m in mutants:
         seen[key(m)] += 1
@@ -64,7 +65,7 @@ def told_apart(mutants, key=key_of):
 
 
 def all_mutants(sources, validations):
-    """Of sources by name: a file's orders, its fences, its validations."""
+    """Yields the mutants of each source: its orders, its fences, its validations."""
     listed = {row[0] for row in validations}
     for file in sorted(name for name in sources if SOURCE.fullmatch(name) or name in listed):
         orders = mutants_of_orders(file, sources[file]) if SOURCE.fullmatch(file) else ()
@@ -72,7 +73,7 @@ def all_mutants(sources, validations):
 
 
 def rows_of(path):
-    """Rows of tab-separated columns; lines that start with # say what they are."""
+    """Returns the rows of a table of tab-separated columns, without comment lines, which start with #."""
     return [line.split("\t") for line in path.read_text().splitlines() if line and not line.startswith("#")]
 
 
@@ -81,7 +82,7 @@ def explained_in(tables):
 
 
 class Killers:
-    """killers.tsv: file, line of source, change, and the check that noticed: its kind, its program, what failed in it."""
+    """killers.tsv: file, line of source, change, and the check that noticed (its kind, its program, and what failed in it)."""
 
     def __init__(self, tables):
         self.path = tables / "killers.tsv"
@@ -91,7 +92,10 @@ class Killers:
         self.found = {tuple(row[:3]): row[3] for row in rows_of(self.path)}
 
     def note(self, mutant, killer, mutants):
-        """killer: None when nothing notices. Written in the order of all mutants; rows of what is none any more go, others' new ones stay."""
+        """
+        Writes the killer of a mutant, or removes its row if killer is None. The rows are in the order of all mutants. Rows of mutants
+        that no longer exist are dropped, and rows that another run has added stay.
+        """
         self.read()
         self.found.pop(key_of(mutant), None)
         if killer is not None:

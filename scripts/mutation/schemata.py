@@ -1,4 +1,4 @@
-"""A copy of the tree with many mutants in it at once, and its builds."""
+"""A copy of the tree that contains many mutants at once, and its builds."""
 import fcntl
 import json
 import os
@@ -12,14 +12,18 @@ import meaning
 
 HERE = pathlib.Path(__file__).resolve().parent
 COMMON = ["-Drunner=own", "-Dbench=false", "-Djemalloc=disabled", "-Dblas=disabled", "-Dwerror=false", "-Ddebug=false", "-Doptimization=2"]
-# The second is for what the first does not notice: leaks, uses of freed memory, failed assertions.
-BUILDS = {"plain": [], "asan": ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dassert_level=2", "-Dexamples=false", "-Dstress=false"]}
+# The second build notices what the first does not: leaks, uses of freed memory, failed assertions.
+BUILDS = {
+    "plain": [],
+    "asan": ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dassert_level=2", "-Dexamples=false", "-Dstress=false"],
+}
 
 
 def edited(name, text):
-    """The tree's own files, with mutant.c and mutant.h among them."""
+    """Returns a meson.build that also builds mutant.c, and includes mutant.h in every source."""
     if name == "meson.build":
-        return text.replace("\nsanitized = ", "\nadd_project_arguments('-include', meson.current_source_dir() / 'lib/weir/base/mutant.h', language: 'c')\nsanitized = ", 1)
+        include = "add_project_arguments('-include', meson.current_source_dir() / 'lib/weir/base/mutant.h', language: 'c')"
+        return text.replace("\nsanitized = ", f"\n{include}\nsanitized = ", 1)
     if name == "lib/weir/base/meson.build":
         return text + "weir_sources += files('mutant.c')\n"
     if name == "stress/model/meson.build":
@@ -41,7 +45,8 @@ class Copy:
         self.files = self.snapshot()
 
     def snapshot(self):
-        names = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=self.root, check=True, stdout=subprocess.PIPE, text=True)
+        names = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=self.root, check=True, stdout=subprocess.PIPE,
+                               text=True)
         files = {name: self.root / name for name in names.stdout.split("\n") if name}
         found = {name: (path.read_bytes(), path.stat().st_mode) for name, path in files.items() if path.is_file()}
         for name in ("mutant.c", "mutant.h"):
@@ -49,7 +54,7 @@ class Copy:
         return found
 
     def write(self):
-        """Files that are as they were are left alone, so that they are not compiled again."""
+        """Writes the copy. Files that have not changed are left alone, so that they are not compiled again."""
         by_file = {}
         for m in self.mutants:
             by_file.setdefault(m.file, []).append(m)
@@ -74,17 +79,19 @@ class Copy:
         return self.tree / build
 
     def build(self, build):
-        """Builds all of it; mutants that do not compile are left out, and it is tried again."""
+        """Builds the copy. If mutants do not compile, it leaves them out and tries again."""
         for _ in range(8):
             self.write()
             if not (self.folder(build) / "build.ninja").is_file():
-                subprocess.run(["meson", "setup", self.folder(build), self.tree, *COMMON, *BUILDS[build]], check=True, stdout=subprocess.DEVNULL)
-            made = subprocess.run(["nice", "ninja", "-C", self.folder(build), "-k", "0"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                  errors="replace")
+                subprocess.run(["meson", "setup", self.folder(build), self.tree, *COMMON, *BUILDS[build]], check=True,
+                               stdout=subprocess.DEVNULL)
+            made = subprocess.run(["nice", "ninja", "-C", self.folder(build), "-k", "0"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                  text=True, errors="replace")
             (self.tree / f".{build}.log").write_text(made.stdout)
             if made.returncode == 0:
                 return
-            wrong = set(re.findall(r"^(?:\.\./)*((?:lib)/[a-z0-9_]+/[a-z0-9_]+\.[ch]):(\d+):\d+: error:", re.sub(r"\x1b\[[0-9;]*[mK]", "", made.stdout), re.M))
+            said = re.sub(r"\x1b\[[0-9;]*[mK]", "", made.stdout)
+            wrong = set(re.findall(r"^(?:\.\./)*((?:lib)/[a-z0-9_]+/[a-z0-9_]+\.[ch]):(\d+):\d+: error:", said, re.M))
             bad = [m for m in self.mutants if any(m.file == file and m.line <= int(line) <= m.line + lines_of(m) for file, line in wrong)]
             if not bad:
                 sys.exit(f"mutate: {self.folder(build)} cannot be built: {self.tree}/.{build}.log says why")
@@ -98,5 +105,5 @@ class Copy:
 
 
 def lines_of(m):
-    """How many more lines of the source it may concern."""
+    """Returns on how many lines after its first one a mutant may cause an error."""
     return 1 + m.change.count(",") // 2

@@ -1,4 +1,4 @@
-"""Copies of the tree, in which mutants are built."""
+"""Copies of the tree in which mutants are built."""
 import fcntl
 import json
 import os
@@ -8,10 +8,10 @@ import sys
 SETUP = ["-Drunner=own", "-Dbench=false", "-Dexamples=false", "-Djemalloc=disabled", "-Dblas=disabled", "-Dwerror=false"]
 BUILDS = {"plain": [], "tsan": ["-Db_sanitize=thread", "-Db_lundef=false", "-Dstress=false"]}
 
-# Build, kind of check, and meson's suite of it.
+# A build, the kind of checks that it has, and their suite in meson.
 KINDS = [("plain", "model", "model"), ("tsan", "tsan", "unit"), ("plain", "unit", "unit")]
 
-# Names that atomic.h has no use for, and mutants have.
+# Operations that only mutants use. They are added to atomic.h.
 NAMES = """
 #include <stdatomic.h>
 #define weiri_exchange_release(p, v) atomic_exchange_explicit((p), (v), memory_order_release)
@@ -26,7 +26,7 @@ NAMES = """
 
 
 def snapshot(root):
-    """The tree of this moment: name, contents, mode."""
+    """Returns the present contents and mode of each file of the tree."""
     names = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=root, check=True, stdout=subprocess.PIPE, text=True)
     files = {name: root / name for name in names.stdout.split("\n") if name}
     return {name: (path.read_bytes(), path.stat().st_mode) for name, path in files.items() if path.is_file()}
@@ -43,13 +43,13 @@ class Copy:
             if not (self.folder(build) / "build.ninja").is_file():
                 subprocess.run(["meson", "setup", self.folder(build), self.tree, *SETUP, *BUILDS[build]], check=True,
                                stdout=subprocess.DEVNULL)
-            # Makes meson look at its files anew, too.
+            # This also makes meson read its changed files again.
             if self.make(build, ["build.ninja"]).returncode != 0:
                 sys.exit(f"mutate: {self.folder(build)} cannot be configured")
         self.tests = {kind: self.tests_of(build, suite) for build, kind, suite in KINDS if build in builds}
 
     def claim(self, root):
-        """The first folder that no other run has: two in one would take each other's mutants for theirs."""
+        """Claims the first folder that no other run uses: two runs in one folder would overwrite each other's mutants."""
         for number in range(64):
             self.tree = root / "build" / "mutants" / str(number)
             self.tree.mkdir(parents=True, exist_ok=True)
@@ -86,7 +86,7 @@ class Copy:
         return subprocess.run(["ninja", "-C", self.folder(build), *targets], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     def make_check(self, check):
-        """Nothing else: neither stress tools nor the programs of other layers."""
+        """Builds the program of one check and nothing else."""
         build = next(build for build, kind, _ in KINDS if kind == check.kind)
         program = self.tests[check.kind][check.program][0]
         return self.make(build, [os.path.relpath(program, self.folder(build))]).returncode == 0

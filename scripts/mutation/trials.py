@@ -1,4 +1,4 @@
-"""Which tests come to a mutant, and which of them notice it."""
+"""Finds which checks reach a mutant, and which of them notices it."""
 import collections
 import concurrent.futures
 import hashlib
@@ -12,26 +12,29 @@ import subprocess
 import threading
 
 import limits
+from counted import counted
 
-Check = collections.namedtuple("Check", "kind program test")  # test: of a unit test program, or a scope; "": all of the program
+# test: a test of a unit test program, or a scope; "": the whole program.
+Check = collections.namedtuple("Check", "kind program test")
 
-KINDS = ("unit", "example", "asan", "model", "stress")  # in the order in which they are tried
-TIMES = 10  # A check ran out of time when it takes so many times what it takes without a mutant,
+KINDS = ("unit", "example", "asan", "model", "stress")  # In the order in which they are tried.
+TIMES = 10  # A check runs out of time after so many times the time that it takes without a mutant,
 SPARE = 4  # and so many seconds more.
-SANITIZED = 6  # A sanitizer takes so many times as long.
+SANITIZED = 6  # A check takes so many times as long under a sanitizer.
 SIZE = 65536
 OUT_OF_TIME = "out of time"
 STRESS_SECONDS = "1"
-LOOK = "300"  # executions of each search of the model checker
+LOOK = "300"  # The executions of each search of the model checker.
 
 ENVIRONMENT = {
-    "ASAN_OPTIONS": "detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1:allocator_may_return_null=1:hard_rss_limit_mb=4000",
+    "ASAN_OPTIONS": "detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1:allocator_may_return_null=1:"
+                    "hard_rss_limit_mb=4000",
     "UBSAN_OPTIONS": "print_stacktrace=0",
-    "MALLOC_PERTURB_": "165",  # What was freed, or never written, is no zero.
+    "MALLOC_PERTURB_": "165",  # Memory that was freed or never written does not read as 0.
     "WEIR_MODEL_FIRST": LOOK,
 }
 
-Outcome = collections.namedtuple("Outcome", "failed seconds wall")  # failed: None, or in a word how
+Outcome = collections.namedtuple("Outcome", "failed seconds wall")  # failed: None, or how in a word or two.
 
 
 def end_group(process):
@@ -43,13 +46,14 @@ def end_group(process):
 
 def run(command, environment, seconds, patience, folder):
     """
-    To its end, or to its first failure. What it leaves in its folder, or running, goes. patience: so many seconds it may do next to
-    nothing; a busy machine is no reason to end it.
+    Runs a command to its end or its first failure, and ends the processes that it leaves. `patience`: for so many seconds it may be
+    idle. On a busy machine it does not count as idle.
     """
     limited = ["sh", "-c", 'ulimit -c 0; ulimit -St "$0"; ulimit -Ht $(($0 + 3)); exec "$@"', str(int(seconds) + 1), *command]
     begun = resource_clock()
-    process = subprocess.Popen(limited, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace",
-                               start_new_session=True, cwd=folder, env={**os.environ, **ENVIRONMENT, "TMPDIR": folder, **environment})
+    process = subprocess.Popen(limited, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                               errors="replace", start_new_session=True, cwd=folder,
+                               env={**os.environ, **ENVIRONMENT, "TMPDIR": folder, **environment})
     guard = limits.Guard(process, seconds, patience)
     failed = None
     size = 0
@@ -83,7 +87,7 @@ def resource_clock():
 
 
 class Programs:
-    """Of the builds: every check there is, and how it is run."""
+    """All checks of the builds, and the commands that run them."""
 
     def __init__(self, copy, builds):
         self.copy = copy
@@ -131,9 +135,9 @@ def digest_of(path, changed):
 class Trials:
     def __init__(self, copy, programs, jobs, say):
         self.copy, self.programs, self.jobs, self.say = copy, programs, jobs, say
-        self.reached = {}  # of each check, the numbers of the mutants that it comes to
-        self.base = {}  # of each check, what it takes without a mutant
-        self.sound = {}  # whether it passes without a mutant, now, in this build
+        self.reached = {}  # For each check, the numbers of the mutants that it reaches.
+        self.base = {}  # For each check, the time that it takes without a mutant.
+        self.sound = {}  # For each check, whether it passes without a mutant in this build.
         self.by_mutant = collections.defaultdict(list)
         self.noticed = collections.defaultdict(collections.Counter)
         self.local = threading.local()
@@ -141,7 +145,7 @@ class Trials:
         self.lock = threading.Lock()
 
     def folder(self):
-        """Of this thread's, and empty."""
+        """Returns an empty folder of this thread."""
         if not hasattr(self.local, "folder"):
             with self.lock:
                 self.count += 1
@@ -150,7 +154,7 @@ class Trials:
         os.makedirs(self.local.folder)
         return self.local.folder
 
-    # -- what comes to which -----------------------------------------------------------------------------------------------------
+    # -- which check reaches which mutant ----------------------------------------------------------------------------------------
 
     def look(self, check):
         folder = self.folder()
@@ -163,12 +167,12 @@ class Trials:
         return outcome, found
 
     def record(self, kinds):
-        """Runs each check once; of programs that are as they were, what is known is used."""
+        """Runs each check once, to see which mutants it reaches. The results of unchanged programs come from a cache."""
         cache = self.copy.tree / "reach.json"
         known = json.loads(cache.read_text()) if cache.is_file() else {}
         checks = [check for check in self.programs.all() if check.kind in kinds]
         fresh = [c for c in checks if self.cache_key(c) not in known]
-        self.say(f"{len(checks)} checks, of which {len(fresh)} are run to see what they come to")
+        self.say(f"{counted(len(checks), 'check')}, of which {len(fresh)} must run to show which mutants they reach")
         with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
             for done, (check, (outcome, found)) in enumerate(zip(fresh, pool.map(self.look, fresh)), 1):
                 known[self.cache_key(check)] = [outcome.failed, outcome.seconds, outcome.wall, found]
@@ -186,7 +190,7 @@ class Trials:
             for number in found:
                 self.by_mutant[number].append(check)
         for check in unsound:
-            self.say(f"  left out, since it does not pass without a mutant: {' '.join(check)}")
+            self.say(f"  left out, because it fails without a mutant: {' '.join(check)}")
 
     def cache_key(self, check):
         return "\0".join((*check, self.programs.digest(check)))
@@ -194,22 +198,25 @@ class Trials:
     # -- one mutant --------------------------------------------------------------------------------------------------------------
 
     def usual(self, check):
-        """Seconds, of the processor and by the clock."""
+        """Returns the usual seconds of a check, of processor time and by the clock."""
         if check in self.base:
             return self.base[check]
         seconds, wall = self.base[check._replace(kind="unit")]
         return SANITIZED * seconds, SANITIZED * wall
 
     def attempt(self, check, number, usual, times=1):
-        return run(self.programs.command(check), {"WEIR_MUTANT": str(number)}, times * (SPARE + TIMES * usual[0]), times * (SPARE + TIMES * usual[1]),
-                   self.folder())
+        return run(self.programs.command(check), {"WEIR_MUTANT": str(number)}, times * (SPARE + TIMES * usual[0]),
+                   times * (SPARE + TIMES * usual[1]), self.folder())
 
     def unchanged(self, check):
         usual = self.usual(check)
         return run(self.programs.command(check), {"WEIR_MUTANT": "0"}, 600, 60 + 100 * usual[1], self.folder())
 
     def notices(self, check, number):
-        """How, or None. What may be chance is asked twice, and how long it takes without a mutant on a machine as busy as it is now."""
+        """
+        Returns how a check notices a mutant, or None. An outcome that may be chance must come twice. Before a check counts as out of
+        time, it also runs without a mutant, because the machine may be busier now.
+        """
         usual = self.usual(check)
         outcome = self.attempt(check, number, usual)
         if outcome.failed is None:
@@ -229,20 +236,20 @@ class Trials:
         return [c._replace(kind="asan") for c in found if ("asan", c.program) in self.programs.commands] if kind == "asan" else found
 
     def ordered(self, m, checks):
-        """First what noticed others of the function, then of the file, then the cheapest."""
+        """Returns the checks that noticed other mutants of the function first, then those of the file, then the cheapest."""
         there = set(checks)
         likely = [c for c, _ in self.noticed[m.file, m.function].most_common(4)] + [c for c, _ in self.noticed[m.file, ""].most_common(4)]
         first = [c for c in dict.fromkeys(likely) if c in there]
         return first + sorted(there - set(first), key=lambda c: (self.usual(c)[1], c))
 
     def killer(self, m, number, kinds, remembered, budget):
-        """What notices it, as a row of the table has it, or None; and how many checks were asked."""
+        """Returns the check that notices a mutant, as the table writes it, or None; and how many checks ran."""
         asked = 0
         if remembered is not None and remembered.kind in kinds:
             asked += 1
             try:
                 how = self.notices(remembered, number)
-            except KeyError:  # a check that there is no more
+            except KeyError:  # The check no longer exists.
                 how = None
             if how:
                 return self.told(m, remembered, how), asked

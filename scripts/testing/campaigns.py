@@ -1,4 +1,4 @@
-"""Mutation testing as items, a layer each."""
+"""Mutation testing as items, one for each layer."""
 import re
 import subprocess
 
@@ -6,15 +6,15 @@ from programs import ROOT, Item, Outcome, ending, run
 
 MUTATE = ROOT / "scripts" / "mutate"
 SOURCES = ("lib/", "include/", "stress/", "tests/", "scripts/mut", "meson")
-SECONDS = 30 * 24 * 3600  # of processor time; each check that it runs has limits of its own
+SECONDS = 30 * 24 * 3600  # Of processor time. Each check that a campaign runs has limits of its own.
 ORDERS_END = re.compile(r"^(\d+) mutants, (\d+) killed .*; (\d+) explained, (\d+) not; \d+ did not compile$", re.M)
 MEANING_END = re.compile(r"^\| all \| (\d+) \| (\d+) \| (\d+) \| (\d+) \| \d+ \|$", re.M)
 STALE = re.compile(r"^KILLED, though ", re.M)
 
 
 def outcome_of(name, words, log, pattern):
-    """Mutants that a check notices, or that have a reason, passed."""
-    # Its checks are in sessions of their own, so that it seems to wait.
+    """Counts a mutant as passed if a check notices it or a table explains it."""
+    # The checks are in sessions of their own, so the campaign itself seems to be idle.
     ended, text = run([MUTATE, *words], SECONDS, log, hang_seconds=SECONDS)
     found = pattern.search(text)
     used = {"processor": ended.processor, "wall": ended.wall}
@@ -30,7 +30,8 @@ def campaign_items(kind, options, pattern, layers, logs):
     for layer in layers:
         words = [*options, layer]
         log = logs / kind / f"{layer.strip('/').replace('/', '_')}.log"
-        yield Item(layer, lambda layer=layer, words=words, log=log: outcome_of(layer, words, log, pattern), words=" ".join(words), sources=SOURCES)
+        yield Item(layer, lambda layer=layer, words=words, log=log: outcome_of(layer, words, log, pattern), words=" ".join(words),
+                   sources=SOURCES)
 
 
 def order_items(logs):

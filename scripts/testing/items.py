@@ -1,4 +1,4 @@
-"""What there is to run: items of each kind (programs.Item), and what a run is like (Form)."""
+"""The items of each kind that can be run (programs.Item), and the form of a run (Form)."""
 import collections
 import json
 import os
@@ -10,31 +10,31 @@ import time
 from programs import BUILD, ROOT, TREE, Item, Outcome, criterion, in_process, lines_of, run, whole
 
 PARTS = ("checks", "release", "asan", "tsan", "clang-tsan", "msan", "valgrind", "fuzz", "clang")
-MACHINES = ("arm64", "i386", "s390x")  # other machines, emulated: ./dev cross
+MACHINES = ("arm64", "i386", "s390x")  # Other machines, emulated: ./dev cross.
 SANITIZER_OF = {"asan": "address", "tsan": "thread", "clang-tsan": "thread", "msan": "memory"}
 UNIT_ONLY = ("msan", "valgrind")
-# Retired objects hang on lists by pointers into their middle, which valgrind calls possibly lost.
+# Lists of retired objects point into the middle of the objects, which valgrind reports as "possibly lost".
 VALGRIND = ["valgrind", "--quiet", "--error-exitcode=99", "--leak-check=full", "--show-leak-kinds=definite",
             "--errors-for-leak-kinds=definite", "--fair-sched=yes"]
-# Valgrind runs one thread at a time, 30 times slower: tests that take long elsewhere tell it nothing new. The long form runs
-# all but these: what a thread that is gone had on its stack is lost to the child of a fork.
+# valgrind runs one thread at a time, 30 times slower, so it runs only VALGRIND_TESTS. The long form runs all tests but
+# NOT_VALGRIND_TESTS: the child of a fork cannot free what the other threads had on their stacks.
 NOT_VALGRIND_TESTS = ("fork",)
 VALGRIND_TESTS = ("memory", "failing_allocator", "tensor", "tensor_view", "elementwise", "shape", "ring", "var", "snapshot", "commit",
                   "queue_memory", "tensor_queue", "cancel", "list", "graph", "op_math", "op_variable", "session")
 CHECKS = ("layers", "style", "conventions", "sources", "invariants", "conformance", "mutants", "figures", "checks", "dev")
-SLOW_CHECKS = ("checks", "dev")  # They check the other checks, and what ./dev builds.
+SLOW_CHECKS = ("checks", "dev")  # These check the other checks, and what ./dev builds.
 MODEL_LONG_TIMES = 24
-# A program of the model checker is run in parts of so many scopes, so that processors share it evenly.
+# A program of the model checker runs in parts of so many scopes, so that all processors share its work evenly.
 SCOPES_AT_ONCE = 8
 SLOWDOWN = {"release": 1, "valgrind": 50, **dict.fromkeys(MACHINES, 20)}
 SANITIZER_SLOWDOWN = 5
-# So long may nothing complete in a scenario, by the clock: the harness then says which thread waits for what.
+# If no operation of a scenario completes for so long by the clock, the harness reports which thread waits for what.
 STRESS_HANG_SECONDS = "100"
-# A scenario takes longer than its duration to set up and to check what it recorded.
+# A scenario also needs time beyond its duration, to set up and to check what it recorded.
 STRESS_GRACE_SECONDS = 120
 STRESS_SEED = os.environ.get("WEIR_STRESS_SEED", str(time.time_ns() % 1_000_000_007))
 
-# model_long: larger scopes of the model checker, each by itself; valgrind_all: nearly all unit tests under valgrind
+# model_long: larger scopes of the model checker, each in a process of its own. valgrind_all: nearly all unit tests under valgrind.
 Form = collections.namedtuple("Form", "logs model_long valgrind_all stress_seconds fuzz_seconds")
 
 
@@ -52,7 +52,10 @@ class Keep:
 
 
 def address_space_prefix():
-    """ThreadSanitizer and MemorySanitizer cannot map their memory where a kernel randomizes addresses widely; setarch turns that off."""
+    """
+    Returns the words that run a program without randomized addresses, if setarch can do that. ThreadSanitizer and MemorySanitizer cannot
+    map their memory where Linux randomizes addresses widely.
+    """
     prefix = ["setarch", os.uname().machine, "-R"]
     if shutil.which("setarch") and subprocess.run([*prefix, "true"], capture_output=True).returncode == 0:
         return prefix
@@ -60,7 +63,7 @@ def address_space_prefix():
 
 
 def prefix_of(variant):
-    """What a program of this variant is run by."""
+    """Returns the words before the name of a program of this variant: an emulator, valgrind, or setarch."""
     if variant in MACHINES:
         return [BUILD / "cross" / variant / "run"]
     return VALGRIND if variant == "valgrind" else address_space_prefix() if SANITIZER_OF.get(variant) in ("thread", "memory") else []
@@ -85,15 +88,16 @@ def unit_items(variant, keep, form):
 
 
 def program_items(variant, suite, keep, form):
-    """Programs that check themselves: examples, and a short run of each benchmark."""
+    """Yields the programs that check themselves: examples, and a short run of each benchmark."""
     slowdown, prefix = SLOWDOWN.get(variant, SANITIZER_SLOWDOWN), prefix_of(variant)
     for test in meson_tests(variant, suite):
         script = open(test["cmd"][0], "rb").read(2) == b"#!"
-        # Scripts judge files and what a program prints, which is the same on every machine.
+        # Scripts check files and output, which are the same on every machine.
         if keep.matches(test["name"]) and not (script and variant in MACHINES):
             log = form.logs / f"{suite}-{variant}" / f"{test['name']}.log"
             yield Item(test["name"], lambda test=test, log=log: whole(
-                test["name"], [*prefix, *test["cmd"]], test["timeout"] * slowdown, log, test["env"]), test["cmd"], sources=TREE if script else ())
+                test["name"], [*prefix, *test["cmd"]], test["timeout"] * slowdown, log, test["env"]), test["cmd"],
+                sources=TREE if script else ())
 
 
 def scopes_of(test, log, environment):
@@ -103,8 +107,8 @@ def scopes_of(test, log, environment):
 
 def model_items(variant, keep, form):
     """
-    The scopes of the model checker, some at a time; in the long form, where one may take an hour, one by one. Each says in its name
-    whether it is explored completely.
+    Yields the scopes of the model checker, several to an item. In the long form a scope may take an hour, so each is an item of its own.
+    The name of a scope says whether it is explored completely.
     """
     environment = {"WEIR_MODEL_LONG": "1"} if form.model_long else {}
     logs = form.logs / f"model-{variant}"
@@ -124,7 +128,7 @@ def model_items(variant, keep, form):
 
 
 def complete_items(variant, form):
-    """What the programs that ran explored completely, beside what they should."""
+    """Yields the check that the programs explored completely what the table lists."""
     logs = form.logs / f"model-{variant}"
     if logs.is_dir():
         words = [ROOT / "scripts" / "check_complete", logs, *(["--long"] if form.model_long else [])]
@@ -132,7 +136,7 @@ def complete_items(variant, form):
 
 
 def fuzz_items(keep, form):
-    """Each fuzzer, from the corpus that is kept; what it finds on the way goes to a folder of its own."""
+    """Yields the fuzzers. Each starts from its kept corpus, and writes what it finds to a folder of its own."""
     for test in meson_tests("fuzz", "fuzz"):
         if keep.matches(f"fuzz_{test['name']}"):
             found = BUILD / "fuzz" / "found" / test["name"]
@@ -156,7 +160,8 @@ def stress_items(variant, keep, form):
         words = [program, "--scenario", scenario, "--duration", form.stress_seconds, "--seed", STRESS_SEED, "--hang", STRESS_HANG_SECONDS]
         log = form.logs / f"stress-{variant}" / f"{scenario}.log"
         yield Item(scenario, lambda scenario=scenario, words=words, log=log: whole(
-            scenario, [*prefix, *words], float(form.stress_seconds) * 10 + STRESS_GRACE_SECONDS, log), [program], f"{form.stress_seconds} s")
+            scenario, [*prefix, *words], float(form.stress_seconds) * 10 + STRESS_GRACE_SECONDS, log), [program],
+            f"{form.stress_seconds} s")
 
 
 def check_items(keep, form, left_out=()):
@@ -180,7 +185,7 @@ def header_items(keep, form):
 
 
 def built_checks(variant):
-    """Checks of what was built, and what they are given: the test runner under this sanitizer, the library's symbols, an installed copy."""
+    """Yields the checks of what was built: each with its name, the prefix of its command, and its arguments."""
     folder, prefix = BUILD / variant, prefix_of(variant)
     if variant != "valgrind" and variant not in MACHINES:
         yield "runner", prefix, [folder / "tests" / "runner" / "runner_selftest", SANITIZER_OF.get(variant, "none")]
@@ -205,7 +210,7 @@ def built_items(variant, keep, form):
 
 
 def remove_old_logs(logs):
-    """Those of runs that have ended."""
+    """Removes the logs of runs that have ended."""
     for folder in logs.parent.glob("*"):
         if not pathlib.Path("/proc", folder.name).exists() or folder == logs:
             shutil.rmtree(folder, ignore_errors=True)

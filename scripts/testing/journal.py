@@ -1,7 +1,7 @@
-"""What ./dev prove has finished, kept in a file, a line of JSON for each: so the next sitting goes on where the last one stopped.
+"""Keeps what ./dev prove has finished, one line of JSON for each result, so that the next sitting continues where the last one stopped.
 
-A result is kept for the digest of what it depends on. That is of the programs as they were built, with the shared libraries of
-this project that they load, and of the sources that a script reads: a change elsewhere leaves it as it is.
+Each result is kept with a digest of what it depends on: the program as it was built, the shared libraries of this project that it
+loads, and the sources that a script reads. A change of anything else leaves the result valid.
 """
 import functools
 import hashlib
@@ -13,7 +13,7 @@ import time
 
 from programs import BUILD, ROOT
 
-# Tables that a campaign of mutation testing writes itself.
+# A campaign of mutation testing writes these tables itself.
 WRITTEN = ("stress/model/killers.tsv", "tests/mutants/killers.tsv")
 
 
@@ -36,7 +36,7 @@ def digest_of_file(path):
 
 @functools.lru_cache(maxsize=None)
 def libraries_needed(path, changed):
-    """The shared libraries of this build that a program loads."""
+    """Returns the shared libraries of this build that a program loads."""
     with open(path, "rb") as file:
         if file.read(4) != b"\x7fELF":
             return ()
@@ -72,7 +72,7 @@ def digest_of(item):
 
 
 def lines_of(path):
-    """A machine that stopped may have left the last line unfinished."""
+    """Yields the entries of a journal. The last line may be unfinished if the machine stopped."""
     for line in path.read_text().splitlines() if path.is_file() else ():
         try:
             yield json.loads(line)
@@ -86,7 +86,7 @@ class Journal:
         self.sittings, self.plans, self.results = {}, {}, []
         for line in lines_of(path):
             self.take(line)
-        # Where the last line is unfinished, the next one begins anew.
+        # An unfinished last line must not run into the next entry.
         self.before = "\n" if path.is_file() and path.read_bytes()[-1:] not in (b"", b"\n") else ""
         self.noted = time.monotonic()
 
@@ -114,7 +114,10 @@ class Journal:
         self.noted = time.monotonic()
 
     def note(self, part, title, name, digest, outcome):
-        """clock: since what was noted before, so that the sum over what runs side by side is the time that passed."""
+        """
+        Writes a result. Its `clock` is the time since the previous result, so that the sum over items that run at the same time is the
+        time that passed.
+        """
         with self.lock:
             now = time.monotonic()
             self.write(what="result", part=part, title=title, name=name, digest=digest, sitting=self.sitting, at=time.time(),
@@ -123,6 +126,6 @@ class Journal:
             self.noted = now
 
     def found(self, part):
-        """The last result of each item in the last plan of a part, None where there is none."""
+        """Returns the last result of each item in the last plan of a part, or None for an item without a result."""
         last = {(r["title"], r["name"], r["digest"]): r for r in self.results if r["part"] == part}
         return {tuple(key): last.get(tuple(key)) for key in self.plans[part]["items"]} if part in self.plans else {}

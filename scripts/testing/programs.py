@@ -1,43 +1,44 @@
-"""Runs the programs of a test run, each within its limits, and counts the tests that passed."""
+"""Runs the programs of a test run within their limits, and counts the tests that passed."""
 import collections
 import os
 import pathlib
 import re
 
 import limits
+from counted import counted
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = ROOT / "build"
 
-UNIT_SECONDS = 600  # of processor time, as all limits here
+UNIT_SECONDS = 600  # Of processor time, as all limits here are.
 
 SANITIZER_ENVIRONMENT = {
-    # Tests ask for more memory than there is; they want NULL and not a report.
+    # Tests ask for more memory than there is, and expect NULL instead of a report.
     "ASAN_OPTIONS": "detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1:allocator_may_return_null=1",
     "UBSAN_OPTIONS": "print_stacktrace=1",
-    # Forking beside other threads is fine by default; what needs threads in the child, tests/test_fork.c leaves out.
-    # CK's inline assembly and libc are not instrumented: what they do inside is not ours to judge.
+    # The default allows a fork while other threads run; tests/test_fork.c leaves out what needs threads in the child.
+    # libc and the inline assembly of CK are not instrumented, so what they do is ignored.
     "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1:ignore_noninstrumented_modules=1:allocator_may_return_null=1",
     "MSAN_OPTIONS": "allocator_may_return_null=1",
 }
 
 
 class Outcome:
-    """What one item gave: numbers, the text to show if it failed, and the seconds it took."""
+    """The outcome of one item: the numbers of its tests, the text to show if it failed, and the seconds that it took."""
 
     def __init__(self, passed=0, failed=0, skipped=0, text="", name="", processor=0.0, wall=0.0):
         self.passed, self.failed, self.skipped, self.text, self.name = passed, failed, skipped, text, name
         self.processor, self.wall = processor, wall
 
 
-TREE = ("",)  # any file of it
+TREE = ("",)  # As `sources` of an item: every file of the tree.
 
 
 class Item(collections.namedtuple("Item", "name call command words sources log")):
     """
-    One program to run. call() gives its Outcome. The rest says what the outcome depends on: the files named in `command`, what
-    `words` says of arguments and environment, and files of the tree whose names begin with one of `sources`. log: what must be
-    there still if another item reads it.
+    One program to run. call() returns its Outcome. The other fields say what the outcome depends on: the files named in `command`, the
+    arguments and the environment in `words`, and the files of the tree whose names begin with one of `sources`. `log` is a file that must
+    still exist if another item reads it.
     """
 
     def __new__(cls, name, call, command=(), words="", sources=(), log=None):
@@ -45,7 +46,7 @@ class Item(collections.namedtuple("Item", "name call command words sources log")
 
 
 def run(command, seconds, log, environment=None, hang_seconds=limits.HANG_SECONDS):
-    """How it ended, within so many seconds of processor time, and all output, which is also written to the log."""
+    """Runs a command within so many seconds of processor time. Returns how it ended and all its output, which is also in the log."""
     log.parent.mkdir(parents=True, exist_ok=True)
     with open(log, "w+b") as output:
         ended = limits.run(command, seconds, output, hang_seconds, cwd=ROOT,
@@ -63,7 +64,7 @@ def ending(ended):
 
 
 def whole(name, command, seconds, log, environment=None):
-    """An item that is one test: exit code 0 is a pass."""
+    """Runs an item that is one test, which passes with exit code 0."""
     ended, text = run(command, seconds, log, environment)
     used = {"processor": ended.processor, "wall": ended.wall}
     if ended.code == 0:
@@ -72,17 +73,17 @@ def whole(name, command, seconds, log, environment=None):
 
 
 def lines_of(name, command, seconds, log, environment=None):
-    """An item that prints a PASS or FAIL line per test."""
+    """Runs an item that prints a PASS or FAIL line for each test."""
     ended, text = run(command, seconds, log, environment)
     passed = len(re.findall(r"^PASS ", text, re.M))
     failed = len(re.findall(r"^FAIL ", text, re.M))
     if failed == 0 and (ended.code != 0 or passed == 0):
-        failed, text = 1, f"{text}{name} {ending(ended)} after {passed} tests had passed\n"
+        failed, text = 1, f"{text}{name} {ending(ended)} after {counted(passed, 'test')} had passed\n"
     return Outcome(passed, failed, len(re.findall(r"^SKIP ", text, re.M)), text if failed else "", name, ended.processor, ended.wall)
 
 
 def criterion(name, command, pattern, log):
-    """Criterion's TAP report. Tests that a filter left out are in it as skipped."""
+    """Runs a program of Criterion and reads its TAP report, which lists the tests that a filter left out as skipped."""
     report = log.with_suffix(".tap")
     report.unlink(missing_ok=True)
     words = [*command, "--jobs", "1", f"--tap={report}", *(["--filter", pattern] if pattern else [])]
@@ -95,7 +96,7 @@ def criterion(name, command, pattern, log):
     planned = re.search(r"^1\.\.(\d+)$", tap, re.M)
     lost = int(planned.group(1)) - passed - failed - skipped - left_out if planned else 1
     if lost > 0 or (failed == 0 and ended.code != 0):
-        failed, text = failed + 1, f"{text}{name} {ending(ended)}; {max(lost, 0)} tests were not reported\n"
+        failed, text = failed + 1, f"{text}{name} {ending(ended)}; it did not report {counted(max(lost, 0), 'test')}\n"
     return Outcome(passed, failed, skipped, tap + text if failed else "", name, ended.processor, ended.wall)
 
 

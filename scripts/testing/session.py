@@ -1,4 +1,4 @@
-"""A run of many items: one line for each suite of them, and below it what failed."""
+"""Runs many items in suites. It prints one line for each suite, and below it what failed."""
 import concurrent.futures
 import os
 import signal
@@ -17,7 +17,7 @@ SHOWN_COLUMNS = 300
 
 
 def stop_all(signal_number, frame):
-    """Ctrl-C: the programs are in sessions of their own and would not hear of it."""
+    """Ends all programs on Ctrl-C: they are in sessions of their own and do not get the signal."""
     limits.end_all()
     os._exit(128 + signal_number)
 
@@ -32,13 +32,13 @@ def say(text, end="\n"):
 
 
 def announce(title):
-    """What is going on, on a terminal; the suite's own line overwrites it."""
+    """On a terminal, prints what runs now. The line of the suite overwrites it."""
     if sys.stdout.isatty():
         say(f"{title} ...\033[K\r", end="")
 
 
 def show(text):
-    """The end of an output, indented; a linker's command line alone could fill a screen."""
+    """Prints the end of an output, indented. Long lines are cut: the command line of a linker could fill a screen."""
     for line in text.splitlines()[-SHOWN_LINES:]:
         say("    " + (line if len(line) <= SHOWN_COLUMNS else line[:SHOWN_COLUMNS] + " ..."))
 
@@ -56,7 +56,7 @@ class Session:
             return Outcome(failed=1, name=item.name, text=traceback.format_exc())
 
     def suite(self, title, items, at_once=PROCESSORS):
-        """Runs the items, prints one line, and below it the end of the output of each that failed."""
+        """Runs the items and prints one line. Below it stands the end of the output of each item that failed."""
         start = time.monotonic()
         announce(title)
         with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
@@ -76,11 +76,11 @@ class Session:
         show(text)
 
     def build(self, variant, targets=()):
-        """A build counts as one test if it fails."""
+        """Builds a variant. A failed build counts as one failed test."""
         start = time.monotonic()
         title = f"build, {variant}"
         announce(title)
-        # It may wait for another build of the same folder.
+        # The build may wait for another build of the same folder, so it may be idle for long.
         ended, text = run([ROOT / "dev", "build", variant, *targets], 3600, self.logs / f"build-{variant}.log", hang_seconds=3600)
         if ended.code != 0:
             self.failed += 1
@@ -97,7 +97,7 @@ def run_checks(session, keep, form):
 
 
 def run_programs(session, variant, keep, form):
-    """All of a build but scopes of the model checker and stress scenarios."""
+    """Runs all programs of a build except the model checker and the stress scenarios."""
     session.suite(f"what was built, {variant}", built_items(variant, keep, form))
     session.suite(f"unit, {variant}", unit_items(variant, keep, form))
     if variant not in UNIT_ONLY:

@@ -1,5 +1,6 @@
 /*
- * fuzz_digits.c - any bytes at all as a table of digits: it is read whole, or refused with the line that is wrong.
+ * fuzz_digits.c - any bytes as a table of digits: it is read whole, or refused with the number of
+ * the wrong line.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /*
- * fuzz_options.c - any words at all as the command line of train_digits: what is accepted is within its bounds.
+ * fuzz_options.c - any words as the command line of train_digits: accepted values are within their
+ * bounds.
  */
 #include <getopt.h>
 
@@ -26,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	text = split_words(data, size, words, &count);
 	if (text == NULL)
 		return 0;
-	optind = 0; /* glibc: begin anew */
+	optind = 0; /* glibc: begin again */
 	if (options_parse(count, words, &options) == OPTIONS_RUN)
 		check(&options);
 	free(text);

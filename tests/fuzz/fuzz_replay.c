@@ -1,5 +1,6 @@
 /*
- * fuzz_replay.c - any text at all as a replay string of the model checker: it is refused, or read and written again as the same choices.
+ * fuzz_replay.c - any text as a replay string of the model checker: it is refused, or it is read
+ * and written again as the same choices.
  */
 #include <stdlib.h>
 #include <string.h>

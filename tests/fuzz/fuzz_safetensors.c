@@ -1,6 +1,6 @@
 /*
- * fuzz_safetensors.c - any bytes at all as the header of a checkpoint: what is accepted is what the format allows, and can be written
- * and read again.
+ * fuzz_safetensors.c - any bytes as the header of a checkpoint: an accepted header is one that the
+ * format allows, and can be written and read again.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static int by_begin(const void *a, const void *b)
 	return x->end == y->end ? 0 : x->end < y->end ? -1 : 1;
 }
 
-/* The tensors of a header, in an array. NULL: there are none, or no memory. */
+/* The tensors of a header, in an array. NULL: there are none, or there is no memory. */
 static struct weiri_saved_tensor *tensors_of(const struct weiri_saved_header *header)
 {
 	struct weiri_saved_tensor *tensors = header->count != 0 ? malloc(header->count * sizeof(*tensors)) : NULL;
@@ -34,7 +34,7 @@ static struct weiri_saved_tensor *tensors_of(const struct weiri_saved_header *he
 	return tensors;
 }
 
-/* Each tensor takes what its offsets say, and nothing lies between two. */
+/* Each tensor takes the bytes that its offsets say, and no bytes lie between two tensors. */
 static void check_places(struct weiri_saved_tensor tensors[], size_t count, uint64_t data_size)
 {
 	uint64_t end = 0;
@@ -53,7 +53,7 @@ static void check_places(struct weiri_saved_tensor tensors[], size_t count, uint
 	require(end == data_size);
 }
 
-/* Each is found, under a number of its own. */
+/* Each tensor is found, under a number of its own. */
 static void check_names(const struct weiri_saved_header *header)
 {
 	for (size_t i = 0; i < header->count; i++) {
@@ -86,7 +86,7 @@ static void check_written(const struct weiri_saved_tensor tensors[], size_t coun
 	free(text);
 }
 
-/* All that is so of a header that was accepted. */
+/* Everything that must be true of an accepted header. */
 static void check_accepted(const struct weiri_saved_header *header, uint64_t data_size)
 {
 	struct weiri_saved_tensor *tensors = tensors_of(header);
@@ -99,7 +99,7 @@ static void check_accepted(const struct weiri_saved_header *header, uint64_t dat
 	free(tensors);
 }
 
-/* Two bytes: how much data the file has behind its header; then the header. */
+/* The first two bytes say how much data the file has behind its header. The rest is the header. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -113,7 +113,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	data_size = data[0] | (uint64_t)data[1] << 8;
 	size -= SIZE_BYTES;
-	/* Ends where its memory ends. */
+	/* The copy ends where its memory ends. */
 	text = malloc(size != 0 ? size : 1);
 	if (text == NULL)
 		return 0;

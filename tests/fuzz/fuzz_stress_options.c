@@ -1,5 +1,6 @@
 /*
- * fuzz_stress_options.c - any words at all as the command line of weir-stress: what is accepted is within its bounds, what is refused says why.
+ * fuzz_stress_options.c - any words as the command line of weir-stress: accepted values are within
+ * their bounds, and a refusal says why.
  */
 #include "options.h"
 #include "words.h"

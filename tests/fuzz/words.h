@@ -10,7 +10,10 @@
 
 enum { MOST_WORDS = 64 };
 
-/* Words end with a zero byte. words[0] is the caller's; returns the memory of the others, NULL: there is none. */
+/*
+ * Words end with a zero byte. words[0] is the caller's; returns the memory of the others, NULL:
+ * there is none.
+ */
 static inline char *split_words(const uint8_t *data, size_t size, char *words[static MOST_WORDS + 1], int *count)
 {
 	char *text = malloc(size + 1);

@@ -1,16 +1,20 @@
 /*
- * runner.c - runs the tests of a program one after the other in one process, with a second process looking on.
+ * runner.c - runs the tests of a program one after the other in one process, while a second process
+ * watches.
  *
- * The tests run in a child, the parent watches: it ends a test that exceeds its limit or hangs, and names the one that crashed.
- * The limit is of processor time, since a busy machine may leave a test little of it; and of several processors' no more than
- * one's, since a test of many threads is not to end sooner where there are many. A test hangs when for PATIENCE_SECONDS together it
- * uses less than a twentieth of a processor and hardly ever has a thread that wants to run. scripts/limits.py does the same.
- * A watching thread would do the same, but then every fork() in a test would be that of a process with threads, which
- * ThreadSanitizer does not follow. The child leaves by exit(), so LeakSanitizer and ThreadSanitizer set the exit code, and the
- * parent passes it on.
+ * The tests run in a child, and the parent watches. The parent ends a test that exceeds its limit
+ * or hangs, and names a test that crashed. The limit is of processor time, because a busy machine
+ * may leave a test little of it. Time that several processors spend at once counts once, so that a
+ * test of many threads does not end sooner on a machine of many processors. A test hangs if two
+ * things are true of PATIENCE_SECONDS: it used less than a twentieth of a processor, and in less
+ * than half of the looks one of its threads wanted to run. scripts/limits.py does the same. A
+ * thread could watch too, but then every fork() in a test would fork a process with threads, which
+ * ThreadSanitizer does not follow. The child ends by exit(), so LeakSanitizer and ThreadSanitizer
+ * set its exit code, and the parent passes that on.
  *
- * Exit codes: 0 all passed; 1 a test failed, or none ran; 2 wrong arguments; 3 a test took too long or hung; 128 + n a signal ended it;
- * else that of the child: what a test passed to exit(), or what a sanitizer chose.
+ * Exit codes: 0 all tests passed; 1 a test failed, or none ran; 2 wrong arguments; 3 a test took
+ * too long or hung; 128 + n signal n ended a test; else that of the child: what a test passed to
+ * exit(), or what a sanitizer chose.
  */
 #include "criterion/criterion.h"
 
@@ -35,9 +39,13 @@
 enum { DEFAULT_TIMEOUT_SECONDS = 60, SANITIZER_SLOWDOWN = 5, PATIENCE_SECONDS = 120 };
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_TIMEOUT = 3, EXIT_SIGNAL = 128 };
 
-/* Shared by the two processes. The child writes; the parent only adds the failure that ended it. */
+/*
+ * Shared by the two processes. The child writes it. The parent only adds the failure of the test
+ * that it ended.
+ */
 struct progress {
-	_Atomic(const struct criterion_case *) running; /* NULL between tests; the address is the same in both processes */
+	/* NULL between tests. The address is the same in both processes. */
+	_Atomic(const struct criterion_case *) running;
 	_Atomic(unsigned) passed;
 	_Atomic(unsigned) failed;
 	_Atomic(unsigned) skipped;
@@ -47,7 +55,7 @@ static struct criterion_case *cases;
 static struct criterion_case **cases_end = &cases;
 static struct progress *progress;
 
-/* The running test. */
+/* The thread of the running test. */
 static pthread_t test_thread;
 static jmp_buf leave_test;
 static atomic_bool test_failed;
@@ -68,7 +76,7 @@ static void leave(void)
 	pthread_exit(NULL);
 }
 
-/* One write, so that lines of several threads do not mix. */
+/* One write, so that the lines of several threads do not mix. */
 __attribute__((format(printf, 2, 0))) static void say(const char *start, const char *format, va_list arguments)
 {
 	char message[1024];
@@ -136,7 +144,7 @@ static void run_case(const struct criterion_case *test)
 {
 	atomic_store_explicit(&test_failed, false, memory_order_relaxed);
 	atomic_store_explicit(&test_skipped, false, memory_order_relaxed);
-	/* [release] pairs with the acquire in look(). */
+	/* [release] pairs with the acquire in look() */
 	atomic_store_explicit(&progress->running, test, memory_order_release);
 	run_guarded(test->options.init);
 	if (!atomic_load_explicit(&test_failed, memory_order_relaxed) &&
@@ -157,7 +165,7 @@ static void run_case(const struct criterion_case *test)
 	}
 }
 
-/* "suite/name" against a shell pattern, as Criterion's --filter. */
+/* Matches "suite/name" against a shell pattern, as Criterion's --filter does. */
 static bool selected(const struct criterion_case *test, const char *pattern)
 {
 	char name[256];
@@ -181,7 +189,7 @@ static void run_selected(const char *pattern)
 	}
 }
 
-/* Prints the last line of the output and returns the exit code that it means. */
+/* Prints the last line of the output, and returns the exit code that corresponds to it. */
 static int sum_up(void)
 {
 	unsigned passed = atomic_load_explicit(&progress->passed, memory_order_relaxed);
@@ -195,7 +203,7 @@ static int sum_up(void)
 	return failed != 0 || passed == 0 ? EXIT_FAILED : EXIT_SUCCESS;
 }
 
-/* ---- the parent: looks on ---- */
+/* ---- the parent: watches ---- */
 
 enum { SECOND_NS = 1000000000 };
 
@@ -205,13 +213,16 @@ struct watch {
 	int64_t patience_ns;
 	const struct criterion_case *test; /* NULL: between tests */
 	int64_t looked_ns;
-	int64_t processor_ns; /* what the child had used then */
-	int64_t charged_ns;   /* what counts for the limit */
-	/* Since the last time that it did not hang. */
+	/* What the child had used then. */
+	int64_t processor_ns;
+	/* What counts for the limit. */
+	int64_t charged_ns;
+	/* Since the last look at which it did not hang. */
 	int64_t stretch_ns;
 	int64_t stretch_used_ns;
 	unsigned looks;
-	unsigned wanted; /* looks at which a thread wanted to run */
+	/* Looks at which a thread wanted to run. */
+	unsigned wanted;
 };
 
 static int64_t time_of(clockid_t clock)
@@ -222,7 +233,7 @@ static int64_t time_of(clockid_t clock)
 	return (int64_t)now.tv_sec * SECOND_NS + now.tv_nsec;
 }
 
-/* Of all its threads, and those that have ended. */
+/* The processor time of all threads of the child, including ended ones. */
 static int64_t processor_time_of(pid_t child)
 {
 	clockid_t clock;
@@ -230,7 +241,7 @@ static int64_t processor_time_of(pid_t child)
 	return clock_getcpuclockid(child, &clock) == 0 ? time_of(clock) : 0;
 }
 
-/* Whether it runs, waits for its turn or for a disk. */
+/* Returns whether a thread runs, waits for its turn, or waits for a disk. */
 static bool wants_to_run(const char *stat_path)
 {
 	char text[512];
@@ -241,7 +252,7 @@ static bool wants_to_run(const char *stat_path)
 	if (file != NULL)
 		(void)fclose(file);
 	text[size] = '\0';
-	/* The name, in parentheses, may hold anything. */
+	/* The name stands in parentheses and may contain any character. */
 	name_end = strrchr(text, ')');
 	return name_end != NULL && name_end[1] == ' ' && (name_end[2] == 'R' || name_end[2] == 'D');
 }
@@ -278,7 +289,7 @@ static int64_t limit_ns_of(const struct criterion_case *test)
 	return (int64_t)(seconds * (double)SANITIZER_SLOWDOWN * (double)SECOND_NS);
 }
 
-/* At the end of a stretch of the length of patience. */
+/* Called at the end of a stretch as long as the patience. */
 static bool hung(struct watch *watch)
 {
 	const int64_t share = 20;
@@ -289,11 +300,14 @@ static bool hung(struct watch *watch)
 	return result;
 }
 
-/* NULL: all is well so far; else what is wrong with the running test. */
+/* Returns NULL if all is well so far, else what is wrong with the running test. */
 static const char *look(struct watch *watch)
 {
 	static char why[128];
-	/* [acquire] pairs with the release in run_case(): the test's options are what it began with. */
+	/*
+	 * [acquire] pairs with the release in run_case(): the options of the test are those with which
+	 * it began
+	 */
 	const struct criterion_case *test = atomic_load_explicit(&progress->running, memory_order_acquire);
 	int64_t now = time_of(CLOCK_MONOTONIC), processor = processor_time_of(watch->child);
 	int64_t elapsed = now - watch->looked_ns, used = processor - watch->processor_ns, most = 2 * look_every_ns(watch);
@@ -305,7 +319,10 @@ static const char *look(struct watch *watch)
 	watch->looked_ns = now;
 	watch->processor_ns = processor;
 	watch->charged_ns += used < elapsed ? used : elapsed;
-	/* Where nobody looked for long, the whole machine may have stood still: that counts as little. */
+	/*
+	 * After a long time without a look, the whole machine may have been stopped: only a little of
+	 * that time counts.
+	 */
 	watch->stretch_ns += elapsed < most ? elapsed : most;
 	watch->stretch_used_ns += used;
 	watch->looks++;
@@ -388,7 +405,10 @@ static int run_watched(const char *pattern, int64_t patience_ns)
 	if (child > 0)
 		return watch_over(child, patience_ns, &child_signal);
 	(void)sigprocmask(SIG_SETMASK, &before, NULL);
-	/* A child whose parent was killed must not go on alone; the second look closes the gap before prctl. */
+	/*
+	 * A child whose parent was killed must not go on alone. The second look closes the gap before
+	 * prctl.
+	 */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(EXIT_FAILED);

@@ -1,5 +1,6 @@
 /*
- * selftest.c - tests with known outcomes, which scripts/check_runner compares with what the runner says.
+ * selftest.c - tests with known outcomes, which scripts/check_runner compares with the output of
+ * the runner.
  */
 #include <criterion/criterion.h>
 
@@ -119,7 +120,7 @@ Test(end, spins, .timeout = 0.1)
 		;
 }
 
-/* Long by the clock; how long by processor time is a matter of how busy the machine is. */
+/* It is long by the clock. How much processor time it uses depends on how busy the machine is. */
 Test(late, spins_for_seconds, .timeout = 0.4)
 {
 	time_t until = time(NULL) + 5;
@@ -138,7 +139,7 @@ Test(end, leaves_with_code_7)
 	_exit(7);
 }
 
-/* The faults below are a sanitizer's to find. */
+/* A sanitizer must find the faults below. */
 
 static void *volatile forgotten;
 
@@ -157,7 +158,7 @@ Test(end, overflows)
 	cr_assert_neq(big, 0);
 }
 
-/* Volatile, so that the compiler does not see what the sanitizer is to see. */
+/* Volatile, so that the compiler does not see what the sanitizer must see. */
 static char *volatile kept;
 
 Test(end, uses_after_free)

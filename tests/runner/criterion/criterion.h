@@ -1,20 +1,25 @@
 /*
  * criterion.h - the part of Criterion that our tests use, run in one process.
  *
- * Criterion starts a process per test. Under ThreadSanitizer that does not start, and under LeakSanitizer a leak in such a
- * process fails no test. A sanitizer build finds this header instead of Criterion's and links runner.c, so the same sources
- * run there one test after the other, in one process, whose exit code the sanitizer sets.
+ * Criterion starts a process for each test. Under ThreadSanitizer such a process does not start,
+ * and under LeakSanitizer a leak in it fails no test. A sanitizer build finds this header instead
+ * of Criterion's and links runner.c. So the same tests run there one after the other, in one
+ * process, and the sanitizer sets its exit code.
  *
- * The subset: Test(suite, name, options...) with .init, .fini, .timeout, .disabled (others are ignored); cr_assert and cr_expect
- * plain and as _not, _fail, _eq, _neq, _lt, _leq, _gt, _geq, _null, _not_null, _str_eq, _str_neq, _arr_eq, _arr_neq, _float_eq,
- * _float_neq, each with an optional printf message; cr_skip, cr_log_info, cr_log_warn, cr_log_error.
+ * The subset: Test(suite, name, options...) with .init, .fini, .timeout, .disabled (others are
+ * ignored); cr_assert and cr_expect plain and as _not, _fail, _eq, _neq, _lt, _leq, _gt, _geq,
+ * _null, _not_null, _str_eq, _str_neq, _arr_eq, _arr_neq, _float_eq, _float_neq, each with an
+ * optional printf message; cr_skip, cr_log_info, cr_log_warn, cr_log_error.
  *
  * What differs from Criterion
- *   - What a test leaves behind, the next one finds. A crash ends the run; its test is named and counted as failed.
- *   - A failed cr_assert leaves the test by longjmp only on the thread that runs the test. On another thread it marks the test
- *     as failed and ends that thread with pthread_exit, so that whoever joins it goes on. cr_skip belongs on the test's thread.
- *   - Timeouts are five times as long, since everything is slower under a sanitizer; the default is 60 s before that. A test
- *     that outlives its timeout ends the run: its name is printed and the exit code is 3.
+ *   - A test finds what earlier tests left behind. A crash ends the run; its test is named and
+ *     counted as failed.
+ *   - A failed cr_assert leaves the test by longjmp only on the thread that runs the test. On
+ *     another thread it marks the test as failed and ends that thread with pthread_exit, so that a
+ *     join of that thread returns. Only the thread of the test may call cr_skip.
+ *   - Timeouts are five times as long, because everything is slower under a sanitizer. The default
+ *     is 60 s before that. A test that exceeds its timeout ends the run: its name is printed, and
+ *     the exit code is 3.
  */
 #ifndef CRITERION_IN_PROCESS_H
 #define CRITERION_IN_PROCESS_H
@@ -23,15 +28,16 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Defined here and not by Criterion: for the rare test that must know that it shares its process. */
+/* Only this header defines it, for the few tests that must know that they share their process. */
 #define CRITERION_IN_PROCESS 1
 
 struct criterion_options {
 	void (*init)(void);
 	void (*fini)(void);
-	double timeout; /* seconds; 0 is the default */
+	double timeout; /* in seconds; 0 means the default */
 	bool disabled;
-	const char *description; /* these three are ignored */
+	/* These three are ignored. */
+	const char *description;
 	int signal;
 	int exit_code;
 	int sentinel_;
@@ -48,7 +54,10 @@ struct criterion_case {
 enum criterion_severity { CRITERION_EXPECT, CRITERION_ASSERT };
 
 void criterion_enrol(struct criterion_case *test);
-/* Marks the running test as failed; an assert does not return. The format starts with a blank, so that it is never empty. */
+/*
+ * Marks the running test as failed. For an assertion it does not return. The format starts with a
+ * blank, so that it is never empty.
+ */
 void criterion_failed(enum criterion_severity severity, const char *file, int line, const char *what,
                       const char *format, ...) __attribute__((format(printf, 5, 6), cold));
 void criterion_skip(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
@@ -66,8 +75,8 @@ void criterion_log(const char *level, const char *format, ...) __attribute__((fo
 	static void suite_##_##name_##_body(void)
 
 /*
- * The message is optional. Each check counts its arguments and expands to its bare form (B) or to the one with a message (M);
- * ISO C has no other way to leave a printf format out.
+ * The message is optional. Each check counts its arguments, and expands to its bare form (B) or to
+ * the form with a message (M). ISO C has no other way to leave out a printf format.
  */
 #define CRITERION_PICK(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, form, ...) form
 #define CRITERION_FORM1(...) CRITERION_PICK(__VA_ARGS__, M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, B, _)

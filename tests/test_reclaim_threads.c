@@ -1,0 +1,237 @@
+/*
+ * test_reclaim_threads.c - reclamation when threads end, when Linux refuses membarrier, and when
+ * there is no memory for a record.
+ */
+#include "reclaim_kit.h"
+
+#include "refuse_membarrier.h"
+#include "variables.h"
+
+/* -- threads that end -------------------------------------------------------------------------- */
+
+static void *retire_and_end(void *context)
+{
+	retire_things(10, 1000, context);
+	return NULL;
+}
+
+Test(reclaim, what_a_thread_left_is_freed_by_others)
+{
+	_Atomic(uint32_t) freed = 0;
+
+	join(start(retire_and_end, &freed));
+	flush_all();
+	cr_expect_eq(count_of(&freed), 10);
+	cr_expect_eq(stats_now().retired_bytes, 0);
+}
+
+Test(reclaim, a_new_thread_takes_over_the_record_of_one_that_ended)
+{
+	_Atomic(uint32_t) freed = 0;
+	uint64_t threads;
+
+	join(start(retire_and_end, &freed));
+	threads = stats_now().threads;
+	for (int i = 0; i < 50; i++)
+		join(start(retire_and_end, &freed));
+	cr_expect_eq(stats_now().threads, threads);
+	flush_all();
+	cr_expect_eq(count_of(&freed), 510);
+}
+
+static void *occupy_all_slots(void *context)
+{
+	struct weiri_record *record = my_record();
+
+	for (unsigned i = 0; i < WEIRI_SLOTS; i++)
+		weiri_slot_claim(weiri_slot_find(record), context);
+	return record;
+}
+
+static void *find_no_slot(void *context)
+{
+	cr_expect_eq(my_record(), context, "the record was not taken over");
+	cr_expect_null(weiri_slot_find(my_record()), "slots were lost with the thread that claimed them");
+	return NULL;
+}
+
+Test(reclaim, slots_outlive_their_thread)
+{
+	_Atomic(uint32_t) freed = 0;
+	struct thing *thing = make(100, &freed);
+	struct weiri_record *record;
+	void *left = NULL;
+
+	(void)my_record();
+	cr_assert_eq(pthread_join(start(occupy_all_slots, thing), &left), 0);
+	record = left;
+	join(start(find_no_slot, record));
+	weiri_retire(my_record(), &thing->retired);
+	for (unsigned i = 0; i < WEIRI_SLOTS; i++) {
+		cr_expect_eq(weir_reclaim_flush(0), WEIR_DEADLINE_EXCEEDED);
+		weiri_slot_clear(&record->slots[i]);
+	}
+	flush_all();
+	cr_expect_eq(count_of(&freed), 1);
+}
+
+/*
+ * The destructor of a key that was made before the library made its own, and the destructor of one
+ * made after it.
+ */
+static pthread_key_t early_key, late_key;
+static _Atomic(uint32_t) destroyed_freed;
+
+static void use_in_a_destructor(void *unused)
+{
+	(void)unused;
+	retire_things(1, 100, &destroyed_freed);
+}
+
+static void *end_with_destructors(void *unused)
+{
+	(void)my_record();
+	cr_assert_eq(pthread_setspecific(early_key, &early_key), 0);
+	cr_assert_eq(pthread_setspecific(late_key, &late_key), 0);
+	return unused;
+}
+
+Test(reclaim, destructors_of_an_ending_thread_may_go_on)
+{
+	uint64_t threads;
+
+	cr_assert_eq(pthread_key_create(&early_key, use_in_a_destructor), 0);
+	(void)my_record();
+	cr_assert_eq(pthread_key_create(&late_key, use_in_a_destructor), 0);
+	weiri_store_relaxed(&destroyed_freed, 0u);
+	join(start(end_with_destructors, NULL));
+	threads = stats_now().threads;
+	for (int i = 0; i < 20; i++)
+		join(start(end_with_destructors, NULL));
+	cr_expect_eq(stats_now().threads, threads, "a record was not given up");
+	flush_all();
+	cr_expect_eq(count_of(&destroyed_freed), 42);
+	cr_assert_eq(pthread_key_delete(early_key), 0);
+	cr_assert_eq(pthread_key_delete(late_key), 0);
+}
+
+/* -- membarrier refused ------------------------------------------------------------------------ */
+
+static int reclaim_without_membarrier(void)
+{
+	_Atomic(uint32_t) freed = 0;
+
+	if (!refuse_membarrier())
+		return SANDBOX_NOT_HERE;
+	weiri_fence_after_fork();
+	retire_things(1, 100, &freed);
+	if (weir_reclaim_flush(weir_deadline_in(patience_ns)) != WEIR_OK)
+		return 1;
+	return count_of(&freed) == 1 ? SANDBOX_HELD : 2;
+}
+
+Test(reclaim, membarrier_is_not_needed)
+{
+	in_a_sandbox(reclaim_without_membarrier);
+}
+
+static int reclaim_when_it_is_refused_late(void)
+{
+	_Atomic(uint32_t) freed = 0;
+
+	if (weiri_record_get() == NULL || weiri_load_relaxed(&weiri_fence_asymmetric) == 0 || !refuse_membarrier())
+		return SANDBOX_NOT_HERE;
+	retire_things(1, LARGE, &freed);
+	if (weir_reclaim_flush(0) != WEIR_DEADLINE_EXCEEDED || count_of(&freed) != 0)
+		return 1;
+	weir_reclaim_set_budget(LARGE / 2);
+	return weiri_reclaim_admit(weiri_record_get(), 0) == WEIR_RESOURCE_EXHAUSTED ? SANDBOX_HELD : 2;
+}
+
+Test(reclaim, when_membarrier_is_refused_late_nothing_is_freed)
+{
+	in_a_sandbox(reclaim_when_it_is_refused_late);
+}
+
+/* -- no memory for a record -------------------------------------------------------------------- */
+
+/*
+ * Records come from the default allocator, which uses the sized calls of jemalloc if the process
+ * has them. Here this file defines these calls. The low bits of flags are the logarithm of the
+ * alignment.
+ */
+static _Atomic(uint32_t) no_memory;
+
+void *mallocx(size_t size, int flags);
+void sdallocx(void *memory, size_t size, int flags);
+
+void *mallocx(size_t size, int flags)
+{
+	size_t alignment = (size_t)1 << (flags & 63);
+	void *memory = NULL;
+
+	/* [relaxed] a setting */
+	if (weiri_load_relaxed(&no_memory) != 0)
+		return NULL;
+	return posix_memalign(&memory, alignment < sizeof(void *) ? sizeof(void *) : alignment, size) == 0 ? memory : NULL;
+}
+
+void sdallocx(void *memory, size_t size, int flags)
+{
+	(void)size, (void)flags;
+	free(memory);
+}
+
+struct occupants {
+	_Atomic(uint32_t) registered, leave;
+};
+
+static void *occupy_a_record(void *context)
+{
+	struct occupants *occupants = context;
+
+	(void)my_record();
+	advance(&occupants->registered);
+	latch_pass(&occupants->leave);
+	return NULL;
+}
+
+static void *use_without_memory(void *context)
+{
+	weir_var *var = context;
+	weir_read read;
+
+	weiri_store_relaxed(&no_memory, 1u);
+	cr_expect_eq(weir_var_read(var, &read), WEIR_RESOURCE_EXHAUSTED);
+	cr_expect_eq(weir_var_snapshot(&var, 1, &read, NULL), WEIR_RESOURCE_EXHAUSTED);
+	cr_expect_eq(weir_reclaim_flush(0), WEIR_RESOURCE_EXHAUSTED);
+	cr_expect_null(weiri_record_get());
+	weiri_store_relaxed(&no_memory, 0u);
+	cr_expect_eq(weir_var_read(var, &read), WEIR_OK, "memory has come back");
+	cr_expect_eq(value_of(&read), 3);
+	weir_read_release(&read);
+	return NULL;
+}
+
+Test(reclaim, no_memory_for_a_record_is_a_status)
+{
+	enum { MOST = 300 };
+	struct occupants occupants = {.registered = 0};
+	weir_var *var = variable(3);
+	uint64_t records = stats_now().threads;
+	pthread_t threads[MOST];
+	uint32_t count = 0;
+
+	/* Until there is no record left that a new thread could adopt. */
+	while (stats_now().threads == records) {
+		cr_assert_lt(count, MOST);
+		threads[count] = start(occupy_a_record, &occupants);
+		wait_until(&occupants.registered, ++count);
+	}
+	join(start(use_without_memory, var));
+	latch_open(&occupants.leave);
+	while (count != 0)
+		join(threads[--count]);
+	weir_var_destroy(var, NULL);
+	expect_nothing_left();
+}
