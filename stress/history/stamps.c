@@ -2,10 +2,10 @@
  * stamps.c - histories whose operations tell when they took effect: the stamps must explain what
  * was read, and agree with real time.
  *
- * For each variable, by stamp: versions grow by one with each write, and each read sees the last
- * version up to its stamp. Over all variables, from the back: no operation with a larger stamp
- * returned before one with a smaller stamp was called. A read of stamp s comes after the writes of
- * stamp s. Writes of one stamp touch different variables.
+ * For each variable, in the order of stamps: versions grow by one with each write, and each read
+ * sees the last version up to its stamp. Over all variables, from the back: no operation with a
+ * larger stamp returned before an operation with a smaller stamp was called. A read of stamp s
+ * comes after the writes of stamp s. Writes of one stamp touch different variables.
  */
 #include "history/versions.h"
 
@@ -43,7 +43,7 @@ static enum history_verdict disagree(const struct history *history, const struct
 }
 
 /*
- * A read may have the stamp of what it sees; a write has a larger stamp than all operations before
+ * A read may have the stamp of what it sees. A write has a larger stamp than all operations before
  * it.
  */
 static int above(uint64_t bound, uint64_t stamp, uint32_t reads)
@@ -53,7 +53,7 @@ static int above(uint64_t bound, uint64_t stamp, uint32_t reads)
 
 /*
  * Entries are sorted by version. A write's stamp is larger than that of the previous write and of
- * all reads of the previous version; a read's stamp is at least that of the write that it sees.
+ * all reads of the previous version. A read's stamp is at least that of the write that it sees.
  */
 static enum history_verdict check_reads(const struct history *history, const struct history_versions *versions,
                                         struct history_finding *finding)
@@ -82,7 +82,8 @@ static enum history_verdict check_reads(const struct history *history, const str
 
 static enum history_verdict out_of_order(uint32_t early, uint32_t late, struct history_finding *finding)
 {
-	(void)history_violated(finding, "order", "one of a larger stamp had returned before one of a smaller was called");
+	(void)history_violated(finding, "order",
+	                       "an operation with a larger stamp returned before one with a smaller stamp was called");
 	history_witness(finding, late);
 	history_witness(finding, early);
 	return HISTORY_VIOLATED;
