@@ -1,15 +1,15 @@
-"""gdb commands that say who waits for what in a program that uses Weir: in a live process, or in a core.
+"""gdb commands that show what threads wait for in a program that uses Weir: in a live process, or in a core.
 
     gdb -p PID -x scripts/gdb/weir.py -ex weir-waiters
     gdb PROGRAM CORE -x scripts/gdb/weir.py -ex weir-waiters
 
 weir-waiters         each thread that waits in a queue's call, and the state of each such queue
-weir-queues          all queues and critical sections that there are, and who waits in barriers and staging areas: what weir_dump() writes
-weir-queue EXPR      one queue: what is inside, whether it is closed, what it counted, the operations that wait, asynchronous ones too, and
+weir-queues          the same as weir_dump(): all queues and critical sections, and the operations that wait in barriers and staging areas
+weir-queue EXPR      one queue: what is inside, whether it is closed, its counters, the operations that wait (asynchronous ones, too), and
                      the threads that announced that they feed or drain it
 
-Nothing is run in the process, so it works on a core, and on a process in any state. It needs Weir's debug information, of the very build. What
-other threads are changing at the moment may show half changed.
+The commands run nothing in the process, so they work on a core, and on a process in any state. They need the debug information of the same
+build of Weir. Data that other threads are changing at the moment may appear half changed.
 """
 import struct
 import time
@@ -31,7 +31,7 @@ MOST_LISTED = 10000
 
 
 def number(value):
-    """Of an integer or pointer, atomic or not."""
+    """The number of an integer or pointer, atomic or not."""
     return int(value.cast(gdb.lookup_type("unsigned long"))) if value.type.code == gdb.TYPE_CODE_PTR else int(value)
 
 
@@ -44,7 +44,7 @@ def offset_of(type_name, field):
 
 
 def seconds_since(began_ns):
-    """Text; a core does not say what time it was."""
+    """The waiting time as text; a core does not contain the time at which it was written."""
     if began_ns == 0:
         return "does not wait yet"
     if "Local core dump file" in gdb.execute("info files", to_string=True):
@@ -71,14 +71,14 @@ def is_of_queues(op):
 
 
 def parts_of(op):
-    """Of an operation of queues: what it does in each."""
+    """The parts of an operation of queues: what it does in each queue."""
     first, size = number(op["entries"]), number(op["kind"]["entry_size"])
     part = gdb.lookup_type("struct weiri_queue_part").pointer()
     return [gdb.Value(first + i * size).cast(part).dereference() for i in range(number(op["entry_count"]))]
 
 
 def describe(op):
-    """What an operation, or a select, is about."""
+    """Describes an operation or a select."""
     parts = parts_of(op)
     state = unsigned(op["state"], 32)
     marks = [text for bit, text in ((CLAIMED, "being carried on"), (CANCEL, "cancelled"), (DONE, "completed")) if state & bit]
@@ -89,7 +89,7 @@ def describe(op):
 
 
 def nodes_from(link, node_type_name, owner_type_name):
-    """What is linked by nodes in it, in order, with its node; without what is removed."""
+    """The objects of a list, in order, each with the node that links it; without removed ones."""
     node_type = gdb.lookup_type(node_type_name).pointer()
     owner_type = gdb.lookup_type(owner_type_name).pointer()
     for _ in range(MOST_LISTED):
@@ -103,7 +103,7 @@ def nodes_from(link, node_type_name, owner_type_name):
 
 
 def operations_on(list_value):
-    """Those on a list of waiters, in order; without bells, which are of no operation."""
+    """The operations on a list of waiters, in order; without bells, which belong to no operation."""
     for _, entry in nodes_from(unsigned(list_value["first"]), "struct weiri_list_node", "struct weiri_pending_entry"):
         if number(entry["pending"]) != 0:
             yield entry["pending"].dereference()
@@ -118,7 +118,7 @@ def owner_of(op):
 
 
 def ring_counts(ring):
-    """How many values went in and came out, which the slots tell by their laps; None: too many slots."""
+    """How many values went in and came out, computed from the laps of the slots; None: there are too many slots."""
     capacity = number(ring["capacity"])
     wide = "LTQ16" in str(ring["format"])
     if capacity > MOST_SLOTS:
@@ -139,7 +139,7 @@ def shuffle_counts(shuffle):
 
 
 def priority_counts(queue):
-    """From the node that became the dummy of late, along the links that are taken, to the dummy."""
+    """Counts from the node that became the dummy last, along the links that are taken, to the current dummy."""
     shift = number(queue["tag_shift"])
     word = unsigned(queue["near"])
     out, index = word >> shift, (word & (1 << shift) - 1) >> 1
@@ -202,7 +202,7 @@ def print_store(queue):
 
 
 def print_section(queue):
-    """The right to be inside is its store."""
+    """The right to be inside is the store of a critical section."""
     right = queue["right"].dereference()
     holder, entered = unsigned(right["holder"], 32), unsigned(right["entered"])
     by = f"by thread {holder}" if holder != RIGHT_TAKEN else "by no thread in particular"
@@ -219,14 +219,14 @@ def print_area(area):
 
 
 def all_registered():
-    """Queues and areas, in the order of their creation; of each entry one of both is NULL."""
+    """Queues and areas, in the order of their creation; each entry has one of the two, and the other is NULL."""
     symbol = gdb.lookup_static_symbol("all_queues")
     if symbol is None:
         raise gdb.GdbError("there is no registry of queues: the library's debug information is missing")
     first = unsigned(symbol.value()["list"]["first"]["next"])
     numbered = [one for node, one in nodes_from(first, "struct weiri_hash_node", "struct weiri_numbered")
                 if unsigned(node["order"]) & ITEM]
-    # What is registered begins with its number.
+    # A registered object begins with its number.
     registered = gdb.lookup_type("struct weiri_registered").pointer()
     return [one.address.cast(registered).dereference() for one in sorted(numbered, key=lambda one: unsigned(one["number"]))]
 
@@ -235,7 +235,7 @@ def all_registered():
 
 
 def awaited_operation():
-    """Of the selected thread: the operation of queues for whose end it waits; None: it does not."""
+    """The operation of queues for whose end the selected thread waits; None: there is none."""
     frame = gdb.newest_frame()
     while frame is not None:
         if frame.name() == "weiri_pending_run":
@@ -257,7 +257,7 @@ def waiting_threads():
 
 
 class Waiters(gdb.Command):
-    """weir-waiters: threads that wait in queues, and those queues."""
+    """weir-waiters: threads that wait in queues, and these queues."""
 
     def __init__(self):
         super().__init__("weir-waiters", gdb.COMMAND_STATUS)
@@ -269,7 +269,7 @@ class Waiters(gdb.Command):
             print(f'thread {thread.ptid[1] or thread.ptid[2]} "{thread.name or "?"}": {describe(op)}')
             for part in parts_of(op):
                 queues.setdefault(number(part["queue"]), part["queue"].dereference())
-        print(f"{count} thread{'' if count == 1 else 's'} wait in {len(queues)} queue{'' if len(queues) == 1 else 's'}")
+        print(f"{count} thread{' waits' if count == 1 else 's wait'} in {len(queues)} queue{'' if len(queues) == 1 else 's'}")
         for queue in queues.values():
             print_queue(queue)
         if before is not None:
@@ -277,7 +277,7 @@ class Waiters(gdb.Command):
 
 
 class Queues(gdb.Command):
-    """weir-queues: all queues, critical sections, barriers and staging areas that there are."""
+    """weir-queues: all queues, critical sections, barriers and staging areas."""
 
     def __init__(self):
         super().__init__("weir-queues", gdb.COMMAND_STATUS)
@@ -293,11 +293,11 @@ class Queues(gdb.Command):
                 others += 1
             else:
                 queues += 1
-        print(f"{queues} queue{'' if queues == 1 else 's'}" + (f", {others} critical sections and areas" if others else ""))
+        print(f"{queues} queue{'' if queues == 1 else 's'}" + (f", {others} other object{'' if others == 1 else 's'}" if others else ""))
 
 
 class Queue(gdb.Command):
-    """weir-queue EXPR: what is inside of a queue, and who waits in it."""
+    """weir-queue EXPR: what is inside a queue, and which operations wait in it."""
 
     def __init__(self):
         super().__init__("weir-queue", gdb.COMMAND_STATUS)

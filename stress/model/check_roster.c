@@ -85,7 +85,7 @@ static void enter_and_leave(void *context, size_t who)
 		look(allowed, 5);
 }
 
-/* One member is free: two threads claim at the same time. */
+/* One member is free, and two threads claim it at the same time. */
 static void setup_free(void *context)
 {
 	setup(context);
@@ -132,7 +132,7 @@ static void join_and_fini(void *context)
 	fini(context);
 }
 
-/* The system gives no thread. */
+/* The system refuses to create a thread. */
 static void setup_none_lent(void *context)
 {
 	setup(context);
