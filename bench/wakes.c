@@ -1,6 +1,6 @@
 /*
  * wakes.c - weir-wakes: counts how often the threads of a queue wait for each other and are woken,
- * if the queue is empty or full every now and then.
+ * if the queue is repeatedly empty or full.
  *
  * usage: weir-wakes [ITEMS]
  *

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NO_WRITER UINT32_MAX
+#define NO_OPERATION UINT32_MAX
 
 /* Successors of operation i are to[from[i]] .. to[from[i + 1] - 1]. */
 struct edges {
@@ -60,16 +60,16 @@ static void add_edge(struct edges *edges, uint32_t x, uint32_t y)
 /* Finds the first write after entry i to the same variable, with a larger version. */
 static void find_next_writes(const struct history_versions *versions, uint32_t next_write[])
 {
-	uint32_t behind = NO_WRITER, of_version = NO_WRITER;
+	uint32_t behind = NO_OPERATION, of_version = NO_OPERATION;
 
 	for (size_t i = versions->count; i-- > 0;) {
 		const struct history_entry *entry = &versions->entry[i];
 
 		if (i + 1 == versions->count || entry[1].object != entry->object)
-			behind = of_version = NO_WRITER;
-		else if (entry[1].version != entry->version && of_version != NO_WRITER) {
+			behind = of_version = NO_OPERATION;
+		else if (entry[1].version != entry->version && of_version != NO_OPERATION) {
 			behind = of_version;
-			of_version = NO_WRITER;
+			of_version = NO_OPERATION;
 		}
 		next_write[i] = behind;
 		if (entry->reads == 0)
@@ -79,24 +79,24 @@ static void find_next_writes(const struct history_versions *versions, uint32_t n
 
 static void add_version_edges(struct graph *graph, const uint32_t next_write[])
 {
-	uint32_t written = NO_WRITER;
+	uint32_t written = NO_OPERATION;
 
 	for (size_t i = 0; i < graph->versions->count; i++) {
 		const struct history_entry *entry = &graph->versions->entry[i];
 
 		if (i == 0 || entry[-1].object != entry->object)
-			written = NO_WRITER;
+			written = NO_OPERATION;
 		/* Holds even if versions in between were removed. */
-		if (written != NO_WRITER)
+		if (written != NO_OPERATION)
 			add_edge(&graph->all, written, entry->op);
-		if (next_write[i] != NO_WRITER)
+		if (next_write[i] != NO_OPERATION)
 			add_edge(&graph->all, entry->op, next_write[i]);
 		if (entry->reads == 0)
 			written = entry->op;
 	}
 }
 
-/* Returns the write that replaced the part's version, or NO_WRITER. */
+/* Returns the write that replaced the part's version, or NO_OPERATION. */
 static uint32_t overtaker(const struct graph *graph, const struct history_part *part)
 {
 	size_t place = history_versions_behind(graph->versions, part->object, part->before);
@@ -104,7 +104,7 @@ static uint32_t overtaker(const struct graph *graph, const struct history_part *
 
 	if (place < graph->versions->count && entry->reads == 0 && entry->version == part->before + 1)
 		return entry->op;
-	return NO_WRITER;
+	return NO_OPERATION;
 }
 
 /*
@@ -118,11 +118,11 @@ static int add_edges_of_abort(struct graph *graph, uint32_t abort)
 	uint32_t known = 0;
 
 	for (uint32_t k = 0; k < op->parts; k++)
-		known += overtaker(graph, &part[k]) != NO_WRITER;
+		known += overtaker(graph, &part[k]) != NO_OPERATION;
 	if (graph->history->partial && known < op->parts)
 		return 0;
 	for (uint32_t k = 0; k < op->parts; k++) {
-		if (overtaker(graph, &part[k]) != NO_WRITER)
+		if (overtaker(graph, &part[k]) != NO_OPERATION)
 			add_edge(&graph->some, overtaker(graph, &part[k]), abort);
 	}
 	return known != 0;
@@ -255,7 +255,7 @@ static enum history_verdict report_cycle(const struct graph *graph, uint32_t bla
 	uint32_t slow = graph->by_return[graph->returned], fast = slow, length = 0;
 
 	for (uint32_t i = 0; i < graph->count; i++)
-		blamed[i] = NO_WRITER;
+		blamed[i] = NO_OPERATION;
 	blame(graph, &graph->some, blamed);
 	for (uint32_t i = 0; i < graph->count; i++) {
 		if ((graph->state[i] & NEEDS_ONE) == 0 || (graph->state[i] & RELEASED) == 0)

@@ -12,7 +12,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#define NOBODY UINT32_MAX
+#define NO_OPERATION UINT32_MAX
 
 struct stamped {
 	uint64_t stamp;
@@ -58,7 +58,7 @@ static int above(uint64_t bound, uint64_t stamp, uint32_t reads)
 static enum history_verdict check_reads(const struct history *history, const struct history_versions *versions,
                                         struct history_finding *finding)
 {
-	uint32_t written = NOBODY, highest = NOBODY;
+	uint32_t written = NO_OPERATION, highest = NO_OPERATION;
 
 	for (size_t i = 0; i < versions->count; i++) {
 		const struct history_entry *entry = &versions->entry[i];
@@ -66,15 +66,15 @@ static enum history_verdict check_reads(const struct history *history, const str
 		uint32_t bound;
 
 		if (i == 0 || entry[-1].object != entry->object)
-			written = highest = NOBODY;
+			written = highest = NO_OPERATION;
 		if (entry->reads == 2)
 			continue;
 		bound = entry->reads == 0 ? highest : written;
-		if (bound != NOBODY && bound != entry->op && !above(history->op[bound].result, stamp, entry->reads))
+		if (bound != NO_OPERATION && bound != entry->op && !above(history->op[bound].result, stamp, entry->reads))
 			return disagree(history, entry, bound, finding);
 		if (entry->reads == 0)
 			written = entry->op;
-		if (highest == NOBODY || stamp > history->op[highest].result)
+		if (highest == NO_OPERATION || stamp > history->op[highest].result)
 			highest = entry->op;
 	}
 	return HISTORY_HOLDS;

@@ -559,7 +559,7 @@ static void assertion(void *context, size_t number)
 }
 
 /*
- * Each thread writes one more byte of the word, which is no race, before the other thread reads
+ * Each thread writes one more byte of the word, which is not a race, before the other thread reads
  * what both write.
  */
 static void shared_byte(void *context, size_t number)

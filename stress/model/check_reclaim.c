@@ -280,7 +280,7 @@ static void flush_means_freed(void)
 		weir_model_assert(scene.freed);
 }
 
-/* What is retired is held all the time. */
+/* The retired object is held during the whole execution. */
 static void setup_held(void *context)
 {
 	struct weiri_record *record = weiri_record_get();
