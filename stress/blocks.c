@@ -56,8 +56,8 @@ static void push(unsigned class, uint32_t unit)
 	uint64_t seen = weiri_load_relaxed(&top[class]); /* [relaxed] the CAS decides */
 
 	do {
-		weiri_store_relaxed(&next_free[unit], (uint32_t)seen); /* [relaxed] published by the CAS */
-		/* [release] pairs with pop(). */
+		/* [relaxed] published by the CAS, a [release] that pairs with pop(). */
+		weiri_store_relaxed(&next_free[unit], (uint32_t)seen);
 	} while (!weiri_cas_acq_rel(&top[class], &seen, ((seen >> 32) + 1) << 32 | unit));
 }
 
