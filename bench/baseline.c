@@ -1,7 +1,8 @@
 /*
  * baseline.c - compares Weir's rows with those of a file that --json wrote.
  *
- * A row is slower when its median is worse by more than what is allowed, and the interval of the ratio says that this is no chance.
+ * A row is slower when its median is worse by more than the allowed share and the whole confidence
+ * interval of the ratio is above 1.
  */
 #include "baseline.h"
 
@@ -60,11 +61,11 @@ struct bench_baseline *bench_baseline_read(const char *path)
 	baseline->root = cJSON_Parse(text);
 	free(text);
 	if (baseline->root == NULL)
-		refuse(path, "is no JSON");
+		refuse(path, "is not JSON");
 	format = cJSON_GetStringValue(cJSON_GetObjectItem(baseline->root, "format"));
 	if (format == NULL || strcmp(format, "weir-bench 1") != 0 ||
 	    !cJSON_IsArray(cJSON_GetObjectItem(baseline->root, "tables")))
-		refuse(path, "is no result of weir-bench --json");
+		refuse(path, "is not a result of weir-bench --json");
 	return baseline;
 }
 
@@ -75,7 +76,7 @@ static int says(const cJSON *object, const char *name, const char *value)
 	return text != NULL && strcmp(text, value) == 0;
 }
 
-/* The samples of the same contender in the same workload; how many. */
+/* Copies the samples of the same contender in the same workload, and returns their number. */
 static unsigned earlier(const cJSON *root, const struct bench_cell *cell, double values[])
 {
 	const cJSON *table, *other, *value;
@@ -111,11 +112,11 @@ static void warn_of_another_machine(const cJSON *root)
 	cJSON_Delete(here);
 }
 
-/* 1 when it is slower than allowed. */
+/* Returns 1 when the cell is slower than allowed. */
 static int compare(const struct bench_cell *cell, const double values[], unsigned count, double slower)
 {
 	int lower = cell->workload->lower_is_better;
-	/* How many times worse than before. */
+	/* How many times worse the cell is than before. */
 	struct bench_interval worse = lower ? bench_ratio(cell->values, cell->count, values, count)
 	                                    : bench_ratio(values, count, cell->values, cell->count);
 	int fails = slower >= 0 && worse.middle > 1 + slower && worse.low > 1;
@@ -148,7 +149,7 @@ unsigned bench_baseline_compare(struct bench_baseline *baseline, const struct be
 	cJSON_Delete(baseline->root);
 	free(baseline);
 	if (compared == 0) {
-		(void)fprintf(stderr, "weir-bench: the baseline has none of the workloads that were measured\n");
+		(void)fprintf(stderr, "weir-bench: the baseline has none of the workloads measured now\n");
 		exit(BENCH_USAGE);
 	}
 	return fails;

@@ -1,5 +1,5 @@
 /*
- * baseline.h - a comparison with what was measured earlier.
+ * baseline.h - a comparison with earlier results.
  */
 #ifndef WEIR_BENCH_BASELINE_H
 #define WEIR_BENCH_BASELINE_H
@@ -8,9 +8,15 @@
 
 struct bench_baseline;
 
-/* Ends the program, saying what is wrong with the file, when it is no result of --json. Read before anything is measured. */
+/*
+ * Is called before anything is measured. If the file is not a result of --json, the call prints the
+ * reason and ends the program.
+ */
 struct bench_baseline *bench_baseline_read(const char *path);
-/* Prints Weir's rows beside the baseline's and frees it. How many are slower by more than `slower`; negative: none is judged. */
+/*
+ * Prints Weir's rows beside those of the baseline and frees the baseline. Returns how many rows are
+ * slower by more than `slower`; a negative `slower` judges none.
+ */
 unsigned bench_baseline_compare(struct bench_baseline *baseline, const struct bench_plan *plan, double slower);
 
 #endif

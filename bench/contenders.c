@@ -1,11 +1,12 @@
 /*
- * contenders.c - who takes part. Ours first; a rival whose package is missing is named as absent.
+ * contenders.c - the list of contenders: ours first. A rival whose package is missing is listed as
+ * absent.
  */
 #include <stddef.h>
 
 #include "rivals/rivals.h"
 
-/* Bounded and lock-free; bounded; without a bound. */
+/* First the bounded and lock-free queues, then the bounded ones, then those without a bound. */
 const struct ring_contender *const bench_rings[] = {
 	&weir_ltq16_contender,
 	&weir_ltq64_contender,
@@ -114,7 +115,7 @@ const struct ring_contender *const bench_shuffle_tries[] = {
 	NULL,
 };
 
-/* The floor; those that retain; those that do not. */
+/* First the lower bound, then the readers that take a reference, then those that take none. */
 const struct read_contender *const bench_readers[] = {
 	&weir_read_contender,
 	&weir_look_contender,
@@ -261,7 +262,8 @@ const char *const bench_absent[] = {
 	"Go channels (golang-go)",
 #endif
 #ifndef WEIR_BENCH_RUST
-	"arc-swap, crossbeam (rustc, cargo, librust-{arc-swap,crossbeam-channel,crossbeam-epoch,crossbeam-queue}-dev)",
+	"arc-swap, crossbeam (rustc, cargo, "
+	"librust-{arc-swap,crossbeam-channel,crossbeam-epoch,crossbeam-queue}-dev)",
 #endif
 #ifndef WEIR_BENCH_SHARED_PTR
 	"std::atomic<std::shared_ptr> (a C++20 library)",

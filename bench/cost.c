@@ -1,9 +1,12 @@
 /*
- * cost.c - weir-cost: performs each hot operation a number of times between two marks, for scripts/check_costs, which runs it under
- * valgrind and counts what happens between them: instructions, atomic read-modify-writes, cache lines written.
+ * cost.c - weir-cost: performs each hot operation several times between two marks.
  *
- * One thread, nothing contended, everything warm: what an operation costs when nobody is in the way. The library is linked statically,
- * so that a call is a call and its code is the program's; through the shared library each call costs a jump more.
+ * scripts/check_costs runs it under valgrind and counts what happens between the marks:
+ * instructions, atomic read-modify-writes, and cache lines written.
+ *
+ * There is one thread, no contention, and every cache is warm, so that the figures are the cost of
+ * an operation alone. The library is linked statically, so that a call is a direct call. A call
+ * through the shared library costs one jump more.
  */
 #include <link.h>
 #include <stdio.h>
@@ -14,7 +17,10 @@
 
 enum { WARM_UP = 64, MEASURED = 64, BATCH = 32, VARIABLES = 8, CAPACITY = 1024, MAX_OPERATIONS = 64 };
 
-/* Stores into these are found in the trace of memory accesses. Each in a line of its own, so that none is taken for an operation's. */
+/*
+ * check_costs finds stores into these in the trace of memory accesses. Each pair has a cache line
+ * of its own, so that no mark counts as a line of the operation.
+ */
 static struct {
 	_Alignas(64) volatile char begin, end;
 } marks[MAX_OPERATIONS];
@@ -261,11 +267,13 @@ static const struct operation {
 	const char *name;
 	void (*begin)(void);
 	void (*before)(void);
-	void (*call)(void); /* between the marks */
+	void (*call)(void); /* runs between the marks */
 	void (*after)(void);
 	void (*end)(void);
 } operations[] = {
-	/* The first is what a call by this table costs; it is taken off all others. */
+	/*
+	 * The first is the cost of a call through this table; check_costs subtracts it from all others.
+	 */
 	{"nothing", nothing, nothing, nothing, nothing, nothing},
 	{"ring enqueue", ring_16, nothing, ring_enqueue, ring_dequeue, ring_end},
 	{"ring dequeue", ring_16, ring_enqueue, ring_dequeue, nothing, ring_end},
@@ -292,7 +300,7 @@ static const struct operation {
 	{"commit of 2", vars_begin, nothing, commit_2, nothing, vars_end},
 };
 enum { OPERATIONS = sizeof(operations) / sizeof(operations[0]) };
-_Static_assert((int)OPERATIONS <= (int)MAX_OPERATIONS, "each has its marks");
+_Static_assert((int)OPERATIONS <= (int)MAX_OPERATIONS, "each operation has its marks");
 
 static void perform(const struct operation *operation, size_t index)
 {
@@ -309,7 +317,7 @@ static void perform(const struct operation *operation, size_t index)
 	operation->end();
 }
 
-/* The program itself is the first in the list. */
+/* The program itself is the first entry of the list. */
 static int print_place(struct dl_phdr_info *info, size_t size, void *context)
 {
 	uint64_t low = UINT64_MAX, high = 0;
@@ -332,7 +340,10 @@ static int print_place(struct dl_phdr_info *info, size_t size, void *context)
 int main(void)
 {
 	weiri_eventcount_init(&event);
-	/* The heavy side of a fence settles which kind it is, as it has in any process in which somebody once waited. */
+	/*
+	 * The heavy fence decides which kind of fence the process uses, as after the first wait in any
+	 * process.
+	 */
 	weiri_fence_setup();
 	(void)printf("compiler %s %s\n", WEIR_BENCH_COMPILER, WEIR_BENCH_MACHINE);
 	(void)dl_iterate_phdr(print_place, NULL);

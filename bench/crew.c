@@ -1,5 +1,6 @@
 /*
- * crew.c - starts the threads of a run behind a barrier, lets them work for the duration, and waits for their end.
+ * crew.c - starts the threads of a run behind a barrier, lets them work for the duration, and waits
+ * for their end.
  */
 #include "crew.h"
 
@@ -95,8 +96,7 @@ static void join(const struct bench_crew *crew, pthread_t thread)
 	until.tv_sec += PATIENCE_SECONDS;
 	if (pthread_timedjoin_np(thread, NULL, &until) == 0)
 		return;
-	(void)fprintf(stderr,
-	              "\nweir-bench: %s does not come to an end in %s/%s: %d s after the stop a thread is still inside\n",
+	(void)fprintf(stderr, "\nweir-bench: %s does not end in %s/%s: a thread is still running %d s after the stop\n",
 	              crew->about->name, crew->workload->suite, crew->workload->name, PATIENCE_SECONDS);
 	if (bench_give_up != NULL)
 		bench_give_up();

@@ -11,24 +11,26 @@
 
 struct bench_crew;
 
-/* One thread. It works until bench_stopped() says so, and may take its time to put things in order then. */
+/* The work of one thread. It runs until bench_stopped() returns 1, and may then clean up. */
 typedef void bench_work_fn(struct bench_crew *crew, unsigned index);
 
 struct bench_crew {
 	const struct bench_workload *workload;
 	const struct bench_about *about;
 	bench_work_fn *work;
-	unsigned threads; /* as many run work(), with an index from 0 */
-	void *context;    /* the suite's */
+	unsigned threads; /* work() runs in this many threads, with an index from 0 */
+	void *context;    /* belongs to the suite */
 	void *self;       /* the contender's object, for begin and end */
 	bench_thread_fn *begin, *end;
 	_Alignas(64) _Atomic(int) stop;
-	_Alignas(64) _Atomic(uint64_t) start_ns; /* when all were let go */
+	_Alignas(64) _Atomic(uint64_t) start_ns; /* when all threads were started */
 };
 
 /*
- * Runs the crew for the workload's duration and fills the sample's window. A contender whose threads never end is named; nothing can be
- * measured beside them, so bench_give_up (may be NULL) is called to keep what there is, and the program ends.
+ * Runs the crew for the workload's duration and fills the sample's window. If the threads of a
+ * contender never end, the call prints the contender's name. Nothing can be measured beside such
+ * threads, so the call then calls bench_give_up (may be NULL), which keeps the results so far, and
+ * ends the program.
  */
 void bench_crew_run(struct bench_crew *crew, struct bench_sample *sample);
 
@@ -40,8 +42,8 @@ static inline int bench_stopped(const struct bench_crew *crew)
 }
 
 uint64_t bench_now_ns(void);
-uint64_t bench_processor_ns(void); /* of this program */
-/* Processors that this program may use. */
+uint64_t bench_processor_ns(void); /* used by this program */
+/* The number of processors that this program may use. */
 unsigned bench_processors(void);
 
 #endif

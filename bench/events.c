@@ -1,6 +1,9 @@
 /*
- * events.c - one counter of perf_event_open(2) for the whole program. The counter is inherited: a read adds up what threads counted that were
- * started after it was opened. Not counted is what the kernel does for them, which an unprivileged user may not see.
+ * events.c - one counter of perf_event_open(2) for the whole program.
+ *
+ * Threads inherit the counter: a read adds up the events of all threads that were started after it
+ * was opened. The kernel's work for these threads is not counted, because an unprivileged user may
+ * not see it.
  */
 #include "events.h"
 
@@ -19,8 +22,8 @@ static const struct kind {
 	uint32_t type;
 	uint64_t config;
 } kinds[] = {
-	{"cache-misses", PERF_TYPE_HARDWARE,
-     PERF_COUNT_HW_CACHE_MISSES}, /* the first: counted when nothing else is asked for */
+	/* The first is the default. */
+	{"cache-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES},
 	{"cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES},
 	{"instructions", PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS},
 	{"switches", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CONTEXT_SWITCHES},
@@ -61,15 +64,14 @@ void bench_events_open(const struct bench_options *options)
 	if (options->count != NULL && strcmp(options->count, "none") == 0)
 		return;
 	if (kind == NULL) {
-		(void)fprintf(stderr, "weir-bench: --count: \"%s\" is none of those that --help names\n", options->count);
+		(void)fprintf(stderr, "weir-bench: --count: \"%s\" is not one of the events in --help\n", options->count);
 		exit(BENCH_USAGE);
 	}
 	counter = open_counter(kind);
 	if (counter >= 0) {
 		counted = kind;
 	} else if (options->count != NULL) {
-		(void)fprintf(stderr, "weir-bench: --count: this machine does not count %s (%s)\n", kind->name,
-		              strerror(errno));
+		(void)fprintf(stderr, "weir-bench: --count: this machine cannot count %s (%s)\n", kind->name, strerror(errno));
 		exit(BENCH_CANNOT);
 	}
 }

@@ -1,17 +1,23 @@
 /*
- * events.h - what the kernel or the processor counts while a crew works: cache misses, instructions, switches of threads.
+ * events.h - events that the kernel or the processor counts while a crew works: cache misses,
+ * instructions, context switches.
  */
 #ifndef WEIR_BENCH_EVENTS_H
 #define WEIR_BENCH_EVENTS_H
 
 #include "options.h"
 
-/* Before any thread is started: those started later are counted with it. Ends the program when --count asks for what cannot be had. */
+/*
+ * Is called before any thread is started, because only threads that are started later are counted.
+ * Ends the program when the event of --count cannot be counted.
+ */
 void bench_events_open(const struct bench_options *options);
-/* What is counted, or NULL: nothing. */
+/* The name of the event that is counted, or NULL. */
 const char *bench_events_name(void);
 void bench_events_begin(void);
-/* Since bench_events_begin(), by all threads of this program; 0 when nothing is counted. */
+/*
+ * The events since bench_events_begin() of all threads of this program; 0 when nothing is counted.
+ */
 double bench_events_end(void);
 
 #endif

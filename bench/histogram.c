@@ -1,5 +1,5 @@
 /*
- * histogram.c - making, merging and asking histograms.
+ * histogram.c - makes, merges and queries histograms.
  */
 #include "histogram.h"
 
@@ -53,7 +53,7 @@ uint64_t bench_histogram_quantile(const struct bench_histogram *histogram, doubl
 	for (unsigned i = 0; i < BENCH_BUCKETS; i++) {
 		seen += histogram->buckets[i];
 		if (seen >= wanted) {
-			/* The last bucket has no end, and no duration is longer than the longest. */
+			/* The last bucket has no upper end, and no duration exceeds the maximum. */
 			uint64_t top = i + 1 < BENCH_BUCKETS ? bench_bucket_top(i) : histogram->max;
 
 			return top < histogram->max ? top : histogram->max;

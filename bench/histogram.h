@@ -1,12 +1,15 @@
 /*
- * histogram.h - counts of durations in buckets whose width grows with the duration: 1/64 of it at most.
+ * histogram.h - counts durations in buckets. The width of a bucket is at most 1/64 of the duration.
  */
 #ifndef WEIR_BENCH_HISTOGRAM_H
 #define WEIR_BENCH_HISTOGRAM_H
 
 #include <stdint.h>
 
-/* Each power of two from 64 ns to 2^40 ns is cut into 64 buckets; below 64 ns each nanosecond has its own. */
+/*
+ * Each power of two from 64 ns to 2^40 ns is divided into 64 buckets. Below 64 ns each nanosecond
+ * has a bucket of its own.
+ */
 enum { BENCH_SUB_BITS = 6, BENCH_TOP_BIT = 40, BENCH_BUCKETS = (BENCH_TOP_BIT - BENCH_SUB_BITS + 1) << BENCH_SUB_BITS };
 
 struct bench_histogram {
@@ -17,7 +20,10 @@ struct bench_histogram {
 struct bench_histogram *bench_histogram_create(void);
 void bench_histogram_destroy(struct bench_histogram *histogram); /* accepts NULL */
 void bench_histogram_merge(struct bench_histogram *into, const struct bench_histogram *from);
-/* The least duration that at least the share q of all are no longer than: the upper end of its bucket. 0 when empty. */
+/*
+ * The q-quantile: the upper end of the first bucket up to which at least the share q of all
+ * durations lies. 0 when the histogram is empty.
+ */
 uint64_t bench_histogram_quantile(const struct bench_histogram *histogram, double q);
 /* The longest duration that falls into a bucket. */
 uint64_t bench_bucket_top(unsigned bucket);

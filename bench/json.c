@@ -17,14 +17,14 @@ static void add_values(cJSON *object, const char *name, const double values[], u
 	cJSON *list = cJSON_AddArrayToObject(object, name);
 
 	for (unsigned i = 0; i < count; i++) {
-		/* Six significant digits are more than any clock gives. */
+		/* Six significant digits are more than any clock provides. */
 		double magnitude = values[i] > 0 ? pow(10, floor(log10(values[i])) - 5) : 1;
 
 		(void)cJSON_AddItemToArray(list, cJSON_CreateNumber(round(values[i] / magnitude) * magnitude));
 	}
 }
 
-/* Pairs [longest ns of the bucket, count] of the buckets that are not empty. */
+/* Writes pairs [longest ns of the bucket, count] for the buckets that are not empty. */
 static void add_histogram(cJSON *object, const struct bench_histogram *histogram)
 {
 	static const struct {

@@ -1,5 +1,5 @@
 /*
- * machine.c - describes processor, caches, kernel, compiler and build.
+ * machine.c - describes the processor, caches, kernel, compiler and build.
  */
 #include "machine.h"
 
@@ -12,7 +12,7 @@
 
 #include "crew.h"
 
-/* The first line of a file, or `otherwise`. */
+/* Copies the first line of a file, or `otherwise`. */
 static void first_line(const char *path, char *text, size_t size, const char *otherwise)
 {
 	FILE *in = fopen(path, "r");
@@ -25,7 +25,7 @@ static void first_line(const char *path, char *text, size_t size, const char *ot
 	(void)fclose(in);
 }
 
-/* What follows the colon in the first line that starts with `key`. */
+/* Copies the text after the colon of the first line that starts with `key`. */
 static void value_of(const char *path, const char *key, char *text, size_t size)
 {
 	FILE *in = fopen(path, "r");
@@ -68,7 +68,7 @@ static cJSON *caches(void)
 	return list;
 }
 
-/* Nanoseconds of one reading of the clock, which is in every latency. */
+/* The cost of one reading of the clock in nanoseconds; every latency includes it. */
 static double clock_cost(void)
 {
 	enum { READINGS = 10000 };
@@ -79,7 +79,7 @@ static double clock_cost(void)
 	return (double)(bench_now_ns() - start) / READINGS;
 }
 
-/* The shortest time that the clock can tell from none. */
+/* The shortest time that the clock can distinguish from 0. */
 static double clock_step(void)
 {
 	uint64_t least = UINT64_MAX;
@@ -157,7 +157,7 @@ void bench_machine_warn(void)
 	first_line("/proc/loadavg", text, sizeof(text), "0");
 	if (strtod(text, NULL) > 0.2 * bench_processors())
 		(void)printf(
-			"WARNING: other programs have kept %.1f of the %u processors busy this last minute; figures will suffer.\n",
+			"WARNING: other programs kept %.1f of the %u processors busy in the last minute; the figures suffer.\n",
 			strtod(text, NULL), bench_processors());
 	first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", text, sizeof(text), "performance");
 	if (strcmp(text, "performance") != 0)

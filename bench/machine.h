@@ -1,16 +1,16 @@
 /*
- * machine.h - what the figures were measured on.
+ * machine.h - the machine on which the figures were measured.
  */
 #ifndef WEIR_BENCH_MACHINE_H
 #define WEIR_BENCH_MACHINE_H
 
 #include <cjson/cJSON.h>
 
-/* The caller's, for cJSON_Delete. */
+/* The caller frees the object with cJSON_Delete(). */
 cJSON *bench_machine(void);
-/* One line. */
+/* Writes a description of one line. */
 void bench_machine_line(char *text, unsigned size);
-/* Says loudly what makes figures doubtful. */
+/* Prints warnings about what makes figures doubtful. */
 void bench_machine_warn(void);
 
 #endif

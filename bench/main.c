@@ -15,7 +15,7 @@
 
 enum { COLUMNS = 110, INDENT = 2 };
 
-/* A markdown item, broken into lines. */
+/* Prints a markdown item, broken into lines. */
 static void print_item(const char *name, const char *words)
 {
 	int column = printf("* **%s**:", name);
@@ -58,7 +58,10 @@ static void list_contenders(const struct bench_table *table)
 	}
 }
 
-/* Workloads, a suite at a time; the contenders of the suite's largest table below them. */
+/*
+ * Prints the workloads, one suite at a time, and below them the contenders of the suite's largest
+ * table.
+ */
 static void list(const struct bench_plan *plan)
 {
 	for (const struct bench_table *table = plan->first; table != NULL;) {
@@ -77,7 +80,7 @@ static void list(const struct bench_plan *plan)
 		(void)printf("not installed: %s\n", bench_absent[i]);
 }
 
-/* Of the rivals that are asked for. */
+/* Only the rivals that the options want. */
 static void name_absent(const struct bench_options *options)
 {
 	const char *before = "Not installed: ";
@@ -104,10 +107,10 @@ static void introduce(const struct bench_plan *plan)
 		oversubscribed += (unsigned)bench_oversubscribed(&table->workload);
 	if (oversubscribed != 0)
 		(void)printf(
-			"WARNING: %u of %u workloads have more threads than the %u processors. They are marked; they show how a\n"
-			"contender behaves when threads are stopped in the middle, and not how it scales.\n",
+			"WARNING: %u of %u workloads have more threads than the %u processors. They are marked.\n"
+			"They show how a contender behaves when threads are preempted in an operation, and not how it scales.\n",
 			oversubscribed, plan->tables, bench_processors());
-	(void)printf("* lock-free: a thread that is stopped anywhere stops no other. Ratios have a 95 %% interval.\n");
+	(void)printf("* lock-free: a thread that is stopped anywhere blocks no other. Ratios have a 95 %% interval.\n");
 	name_absent(plan->options);
 	(void)fflush(stdout);
 }
@@ -134,7 +137,7 @@ static void keep_the_rest(void)
 	(void)keep(running);
 }
 
-/* A long run should not find out at its end that there is nowhere to write. */
+/* A long run must not find out only at its end that it cannot write the file. */
 static void try_to_write(const char *path)
 {
 	FILE *out = path != NULL ? fopen(path, "a") : NULL;

@@ -1,9 +1,11 @@
 /*
- * noise.c - finds out, from the kernel's counters and our own, whether a run was disturbed by other load.
+ * noise.c - decides from the kernel's counters and our own whether other load disturbed a run.
  *
- * Threads that never sleep have all the processor time there is, unless others take some: what is missing in the run's window is
- * theirs, exact to microseconds. /proc/stat says what was busy in ticks of 10 ms; it has to be asked where threads do sleep, in a
- * waiting workload or in a contender's lock. Threads that have a processor each are not switched against their will but by others.
+ * Threads that never sleep use all the processor time there is, unless other load takes some. The
+ * time that is missing in the run's window is that load, exact to microseconds. /proc/stat counts
+ * busy time in ticks of 10 ms; it is used where threads sleep: in a workload that waits, or in a
+ * contender's lock. If each thread has a processor of its own, only other load causes involuntary
+ * context switches.
  */
 #include "noise.h"
 
@@ -46,7 +48,7 @@ struct bench_noise_mark bench_noise_begin(void)
 	struct bench_noise_mark mark = {.processor_ns = bench_processor_ns(), .now_ns = bench_now_ns()};
 	struct rusage usage;
 
-	/* A contender in another process, which has ended by now, is ours too. */
+	/* A contender in another process counts as ours. The process has ended by now. */
 	if (getrusage(RUSAGE_CHILDREN, &usage) == 0)
 		mark.processor_ns += ns_of(usage.ru_utime) + ns_of(usage.ru_stime);
 	read_ticks(&mark);
@@ -60,7 +62,7 @@ static double positive(double value)
 	return value > 0 ? value : 0;
 }
 
-/* What of the window's processor time our threads, which wanted all of it, did not get. */
+/* The share of the window's processor time that our threads wanted and did not get. */
 static double missing_share(const struct bench_sample *sample, unsigned wanted)
 {
 	double all = (double)sample->window_ns * wanted;
@@ -68,7 +70,9 @@ static double missing_share(const struct bench_sample *sample, unsigned wanted)
 	return all > 0 ? positive(all - (double)sample->processor_ns) / all : 0;
 }
 
-/* What was busy beyond our own threads; within the error of ticks it may be less than nothing. */
+/*
+ * The share that was busy beyond our own threads. Within the error of the ticks it may be negative.
+ */
 static double busy_share(const struct bench_noise_mark *begin, const struct bench_noise_mark *end, unsigned processors)
 {
 	double tick_ns = 1e9 / (double)sysconf(_SC_CLK_TCK), all = (double)(end->now_ns - begin->now_ns) * processors;

@@ -1,5 +1,5 @@
 /*
- * noise.h - what other programs took while one of ours was measured.
+ * noise.h - how much processor time other programs took during a measurement.
  */
 #ifndef WEIR_BENCH_NOISE_H
 #define WEIR_BENCH_NOISE_H
@@ -11,12 +11,16 @@
 struct bench_noise_mark {
 	uint64_t busy_ticks, steal_ticks; /* of all processors, of all programs */
 	uint64_t processor_ns;            /* ours */
-	uint64_t switches;                /* of our threads, against their will */
+	uint64_t switches;                /* involuntary context switches of our threads */
 	uint64_t now_ns;
 };
 
 struct bench_noise {
-	double others;     /* the share of the processors' time that others, or the host of a virtual machine, took */
+	/*
+	 * The share of the processors' time that other programs, or the host of a virtual machine,
+	 * took.
+	 */
+	double others;
 	uint64_t switches; /* involuntary */
 	int disturbed;
 };
@@ -25,7 +29,7 @@ struct bench_noise_mark bench_noise_begin(void);
 struct bench_noise bench_noise_end(const struct bench_noise_mark *begin, const struct bench_workload *workload,
                                    const struct bench_about *about, const struct bench_sample *sample);
 
-/* The same from two marks and a number of processors. */
+/* Computes the same from two marks and a number of processors. */
 struct bench_noise bench_noise_between(const struct bench_noise_mark *begin, const struct bench_noise_mark *end,
                                        const struct bench_workload *workload, int lock_free,
                                        const struct bench_sample *sample, unsigned processors);

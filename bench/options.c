@@ -1,5 +1,5 @@
 /*
- * options.c - reads the command line, and says what is wrong with it.
+ * options.c - reads the command line, and reports what is wrong with it.
  */
 #include "options.h"
 
@@ -16,31 +16,30 @@ static const char help[] =
 	"\n"
 	"What to measure:\n"
 	"  --list                suites, workloads, contenders, and rivals that are not installed\n"
-	"  --explain             each workload in words\n"
-	"  SUITE, --suite SUITE  that suite only; or \"queues\": ring, priority, queue, shuffle; \"variables\": the next "
-	"four\n"
-	"  --filter TEXT         workloads with TEXT in suite/workload\n"
-	"  --rivals all|none|NAME,...   contenders with NAME in their names, beside Weir\n"
-	"  --threads LIST        as 1,2,4/1: N or LEFT/RIGHT; left are producers, readers, writers that update;\n"
-	"                        right are consumers, writers beside readers. N of a queue is N/N\n"
-	"  --capacity LIST       of rings and queues (1024)\n"
-	"  --batch LIST          items a call, of rings (32)\n"
+	"  --explain             describes each workload in words\n"
+	"  SUITE, --suite SUITE  only this suite, or group of suites (\"queues\" or \"variables\")\n"
+	"  --filter TEXT         only workloads with TEXT in suite/workload\n"
+	"  --rivals all|none|NAME,...   contenders with NAME in their names, besides Weir\n"
+	"  --threads LIST        such as 1,2,4/1: N or LEFT/RIGHT; left: producers, readers or updaters;\n"
+	"                        right: consumers, or writers beside readers. For a queue N is N/N\n"
+	"  --capacity LIST       capacities of rings and queues (1024)\n"
+	"  --batch LIST          items per batch of rings (32)\n"
 	"How:\n"
 	"  --repeat N            repetitions, interleaved over the contenders (9; at most 64)\n"
-	"  --duration MS         of one repetition (100)\n"
+	"  --duration MS         milliseconds of one repetition (100)\n"
 	"  --quick               --repeat 3 --duration 20\n"
-	"  --pin none|compact|spread   threads to processors: wherever, next to each other, far from each other\n"
-	"  --count EVENT         beside, per operation: cache-misses (where the machine counts them), cycles, "
-	"instructions,\n"
-	"                        switches (of threads), migrations, page-faults; or none\n"
+	"  --pin none|compact|spread   does not pin threads, or pins them close together or far apart\n"
+	"  --count EVENT         also counts an event per operation: cache-misses (the default, if the\n"
+	"                        machine counts them), cycles, instructions, switches (of threads),\n"
+	"                        migrations, page-faults; or none\n"
 	"What to keep:\n"
-	"  --json FILE           every sample, histograms, the machine\n"
-	"  --csv FILE            medians and quartiles\n"
-	"  --baseline FILE       compare with what --json kept earlier\n"
-	"  --fail-if-slower 10%  exit code 4 when one of Weir's rows is that much worse than the baseline's\n"
+	"  --json FILE           writes every sample, the histograms and the machine\n"
+	"  --csv FILE            writes medians and quartiles\n"
+	"  --baseline FILE       compares with an earlier file of --json\n"
+	"  --fail-if-slower 10%  exits with code 4 when a row of Weir is that much worse\n"
 	"\n"
-	"Exit codes: 0 fine, 1 a contender gave wrong results, 2 a bad command line, 3 something could not be done,\n"
-	"4 slower than the baseline.\n";
+	"Exit codes: 0 success, 1 a contender gave wrong results, 2 a bad command line,\n"
+	"3 something could not be done, 4 slower than the baseline.\n";
 
 static void refuse(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 static void refuse(const char *format, ...)
@@ -55,7 +54,7 @@ static void refuse(const char *format, ...)
 	exit(BENCH_USAGE);
 }
 
-/* Reads digits at *text and moves past them; anything but a number from low to high is refused. */
+/* Reads digits at *text and moves past them. Refuses anything but a number from low to high. */
 static unsigned long digits(const char **text, unsigned long low, unsigned long high, const char *option,
                             const char *whole)
 {
@@ -63,7 +62,7 @@ static unsigned long digits(const char **text, unsigned long low, unsigned long 
 	unsigned long value = strtoul(*text, &end, 10);
 
 	if (**text < '0' || **text > '9' || value < low || value > high)
-		refuse("%s wants numbers from %lu to %lu, and got \"%s\"", option, low, high, whole);
+		refuse("%s takes numbers from %lu to %lu, not \"%s\"", option, low, high, whole);
 	*text = end;
 	return value;
 }
@@ -74,17 +73,17 @@ static unsigned long number(const char *text, unsigned long low, unsigned long h
 	unsigned long value = digits(&at, low, high, option, text);
 
 	if (*at != '\0')
-		refuse("%s wants a number from %lu to %lu, and got \"%s\"", option, low, high, text);
+		refuse("%s takes a number from %lu to %lu, not \"%s\"", option, low, high, text);
 	return value;
 }
 
-/* Past the comma between entries; 0 at the end. */
+/* Moves past the comma between entries. Returns 0 at the end. */
 static int next_entry(const char **at, const char *option, const char *whole)
 {
 	if (**at == '\0')
 		return 0;
 	if (**at != ',')
-		refuse("%s: \"%s\" is no list with commas", option, whole);
+		refuse("%s: \"%s\" is not a list separated by commas", option, whole);
 	++*at;
 	return 1;
 }
@@ -129,11 +128,11 @@ static enum bench_pin pin(const char *text)
 	for (int i = 0; i < 3; i++) {
 		if (strcmp(text, names[i]) == 0) {
 			if (i != BENCH_PIN_NONE && !bench_can_pin())
-				refuse("--pin %s: this build has no hwloc (Debian: libhwloc-dev), and pins nothing", text);
+				refuse("--pin %s: this build cannot pin threads, because it has no hwloc (Debian: libhwloc-dev)", text);
 			return (enum bench_pin)i;
 		}
 	}
-	refuse("--pin is none, compact or spread, and got \"%s\"", text);
+	refuse("--pin takes none, compact or spread, not \"%s\"", text);
 }
 
 static double percentage(const char *text)
@@ -142,7 +141,7 @@ static double percentage(const char *text)
 	double value = strtod(text, &end);
 
 	if (end == text || !(value >= 0 && value <= 1000) || (strcmp(end, "%") != 0 && *end != '\0'))
-		refuse("--fail-if-slower wants a percentage such as 10%%, and got \"%s\"", text);
+		refuse("--fail-if-slower takes a percentage such as 10%%, not \"%s\"", text);
 	return value / 100;
 }
 
@@ -188,7 +187,7 @@ static const struct option names[] = {
 	{NULL, 0, NULL, 0},
 };
 
-/* bench_plan_make() says whether it exists. */
+/* bench_plan_make() checks that the suite exists. */
 static void add_suite(struct bench_options *options, const char *name)
 {
 	size_t count = 0;
@@ -196,7 +195,7 @@ static void add_suite(struct bench_options *options, const char *name)
 	while (options->suites[count] != NULL)
 		count++;
 	if (count + 1 == sizeof(options->suites) / sizeof(options->suites[0]))
-		refuse("there are too many suites, \"%s\" is one", name);
+		refuse("there are too many suites; the first one too many is \"%s\"", name);
 	options->suites[count] = name;
 }
 
@@ -238,13 +237,13 @@ void bench_read_options(int argc, char **argv, struct bench_options *options)
 		if (name == '?')
 			refuse("there is no option \"%s\"", argv[optind - 1]);
 		if (name == ':')
-			refuse("%s wants a value", argv[optind - 1]);
+			refuse("%s needs a value", argv[optind - 1]);
 		apply(options, name, optarg);
 	}
 	while (optind < argc)
 		add_suite(options, argv[optind++]);
 	if (options->slower >= 0 && options->baseline == NULL)
-		refuse("--fail-if-slower compares with a --baseline, and there is none");
+		refuse("--fail-if-slower needs a --baseline to compare with");
 }
 
 int bench_rival_wanted(const struct bench_options *options, const char *name)

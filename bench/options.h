@@ -13,7 +13,10 @@ enum { BENCH_FINE = 0, BENCH_WRONG = 1, BENCH_USAGE = 2, BENCH_CANNOT = 3, BENCH
 
 enum bench_pin { BENCH_PIN_NONE, BENCH_PIN_COMPACT, BENCH_PIN_SPREAD };
 
-/* Producers and consumers, or readers and writers. plain: given as one number. */
+/*
+ * The numbers of producers and consumers, or of readers and writers. plain: it was given as one
+ * number.
+ */
 struct bench_shape {
 	unsigned left, right;
 	int plain;
@@ -30,22 +33,22 @@ struct bench_sizes {
 };
 
 struct bench_options {
-	const char *suites[16];      /* of suites or of their groups; NULL ends; none: all */
-	const char *filter;          /* in "suite/workload"; NULL: all */
-	const char *rivals;          /* NULL or "all"; "none"; or parts of names, with commas */
-	struct bench_shapes threads; /* empty: the suite's */
+	const char *suites[16];      /* names of suites or groups, ended by NULL; none: all suites */
+	const char *filter;          /* a part of "suite/workload"; NULL: all */
+	const char *rivals;          /* NULL or "all"; "none"; or parts of names, separated by commas */
+	struct bench_shapes threads; /* empty: those of the suite */
 	struct bench_sizes capacities, batches;
 	unsigned repeat, duration_ms;
 	enum bench_pin pin;
 	int list, explain;
-	const char *count; /* NULL: cache misses, where they can be counted */
+	const char *count; /* NULL: cache misses, if they can be counted */
 	const char *json, *csv, *baseline;
-	double slower; /* 0.1: 10 %; negative: not asked */
+	double slower; /* 0.1: 10 %; negative: not given */
 };
 
-/* Ends the program, with a message that names what is wrong, when it is. */
+/* Ends the program with a message when the command line is wrong. */
 void bench_read_options(int argc, char **argv, struct bench_options *options);
-/* 1 when a contender of this name takes part. */
+/* Returns 1 when a contender of this name takes part. */
 int bench_rival_wanted(const struct bench_options *options, const char *name);
 
 #endif

@@ -18,14 +18,17 @@ int bench_can_pin(void)
 	return 1;
 }
 
-/* The processors in the machine's order: those that share a core or a cache are next to each other. */
+/*
+ * Takes the processors in the machine's order: those that share a core or a cache are next to each
+ * other.
+ */
 static void compact(unsigned processors)
 {
 	for (unsigned i = 0; i < place_count; i++)
 		places[i] = hwloc_bitmap_dup(hwloc_get_obj_by_type(topology, HWLOC_OBJ_PU, i % processors)->cpuset);
 }
 
-/* As few as possible share anything. */
+/* Spreads the threads so that as few as possible share anything. */
 static void spread(void)
 {
 	hwloc_obj_t root = hwloc_get_root_obj(topology);
@@ -45,7 +48,7 @@ void bench_pin_prepare(enum bench_pin pin, unsigned threads)
 	if (pin == BENCH_PIN_NONE)
 		return;
 	if (topology == NULL && (hwloc_topology_init(&topology) != 0 || hwloc_topology_load(topology) != 0)) {
-		(void)fprintf(stderr, "weir-bench: hwloc cannot read this machine\n");
+		(void)fprintf(stderr, "weir-bench: hwloc cannot read the topology of this machine\n");
 		exit(BENCH_CANNOT);
 	}
 	for (unsigned i = 0; i < place_count; i++)

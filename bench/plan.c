@@ -50,11 +50,11 @@ void bench_plan_contender(struct bench_plan *plan, struct bench_workload *worklo
 
 static void refuse(const char *before, const char *value, const char *after)
 {
-	(void)fprintf(stderr, "weir-bench: %s \"%s\"%s; --list names them\n", before, value, after);
+	(void)fprintf(stderr, "weir-bench: %s \"%s\"%s; --list prints the names\n", before, value, after);
 	exit(BENCH_USAGE);
 }
 
-/* Each name given with --rivals must mean somebody. */
+/* Each name given with --rivals must match a contender. */
 static void check_rivals(const struct bench_plan *plan)
 {
 	const char *at = plan->options->rivals;

@@ -1,5 +1,5 @@
 /*
- * progress.c - the progress line, no wider than the terminal.
+ * progress.c - prints the progress line, no wider than the terminal.
  */
 #include "progress.h"
 

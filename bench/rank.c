@@ -1,12 +1,15 @@
 /*
- * rank.c - weir-rank: how far from strict the relaxed priority queue is.
+ * rank.c - weir-rank: measures how far the relaxed priority queue departs from strict order.
  *
- * T threads work on a queue that holds N values with keys of their own, in random order. Each thread again and again dequeues one and
- * enqueues the next larger key that is unused: so N stay inside, less one a thread. Dequeues are noted with the time after, enqueues with
- * the time before.
- * Afterwards they are gone through in the order of these times, with the keys inside kept in a Fenwick tree: the rank error of a dequeue is
- * the number of smaller keys that were inside. One lane, which is strict, shows what the measurement itself adds, since a time is not taken at the
- * moment of linearization: a preempted thread takes it late.
+ * T threads work on a queue that holds N values with distinct keys in random order. Each thread
+ * repeatedly dequeues a value and enqueues the next larger key that is unused, so that N values
+ * stay inside, less at most one per thread. Each dequeue is recorded with the time after it, and
+ * each enqueue with the time before it.
+ *
+ * Afterwards the program replays these events in the order of their times, and keeps the keys
+ * inside in a Fenwick tree. The rank error of a dequeue is the number of smaller keys that were
+ * inside. One lane is strict, so its figures show the error of the measurement: a time is not taken
+ * at the linearization point, and a preempted thread takes it late.
  *
  * usage: weir-rank [--values N] [--moves M]     (defaults: 10000, 200000)
  */
@@ -31,11 +34,11 @@ struct mover {
 	weir_multi_queue *queue;
 	struct event *events;
 	size_t moves;
-	uint32_t next, step; /* keys that it puts */
-	size_t failed;       /* dequeues that found nothing */
+	uint32_t next, step; /* keys that it enqueues */
+	size_t failed;       /* dequeues that found the queue empty */
 };
 
-/* How many keys below each are inside. */
+/* How many keys below each key are inside. */
 struct inside {
 	uint32_t *tree;
 	uint32_t keys;
@@ -67,7 +70,10 @@ static void *take(size_t size)
 
 static uint32_t scatter(uint32_t i, uint32_t keys)
 {
-	/* Knuth's multiplicative constant, a prime: a permutation of 0 .. keys-1 unless keys is a multiple of it. */
+	/*
+	 * Knuth's multiplicative constant is prime, so this is a permutation of 0 .. keys-1 unless keys
+	 * is a multiple of it.
+	 */
 	return (uint32_t)((uint64_t)i * 2654435761u % keys);
 }
 
@@ -84,7 +90,10 @@ static void *move(void *argument)
 			continue;
 		}
 		*event++ = (struct event){weir_now_ns(), (uint32_t)key, 0};
-		/* The time before the call, so that it is not after the time at which another takes it. */
+		/*
+		 * The time is taken before the call, so that it is not later than the time of the dequeue
+		 * of this key.
+		 */
 		*event++ = (struct event){weir_now_ns(), mover->next, 1};
 		(void)weir_multi_queue_try_enqueue(mover->queue, mover->next, mover->next);
 		mover->next += mover->step;
@@ -182,7 +191,7 @@ int main(int argc, char *argv[])
 		}
 		*(argv[i][2] == 'v' ? &values : &moves) = (uint32_t)number;
 	}
-	printf("Smaller keys that a dequeue passed over; %u values inside, %u dequeues.\n", values, moves);
+	printf("Smaller keys that a dequeue passed over, with %u values inside and %u dequeues.\n", values, moves);
 	printf("lanes  threads  stickiness        mean  median     99%%     max\n");
 	for (size_t i = 0; i < sizeof(lanes) / sizeof(lanes[0]); i++) {
 		measure(values, moves, lanes[i], 1, 1);

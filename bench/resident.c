@@ -1,8 +1,9 @@
 /*
- * resident.c - how much memory stays resident while large values are replaced, with one setting of the allocator: a row of the table in
- * docs/memory.md.
+ * resident.c - measures how much memory stays resident while large values are replaced, with one
+ * setting of the allocator. Its output is a row of the table in docs/memory.md.
  *
- * Four threads replace, and four read, four variables of 1 MiB under a budget of 8 MiB.
+ * Four threads replace four variables of 1 MiB, and four threads read them, under a budget of 8
+ * MiB.
  */
 #include <malloc.h>
 #include <pthread.h>
@@ -28,7 +29,7 @@ enum {
 };
 
 static weir_var *variables[VARIABLES];
-static const weir_allocator *values; /* NULL: the default one */
+static const weir_allocator *values; /* NULL: the default allocator */
 static _Atomic(int) is_over;
 static _Atomic(unsigned long) written;
 
@@ -64,7 +65,7 @@ static void unmap(void *context, void *memory, size_t size, size_t alignment)
 
 static const weir_allocator maps = {map, unmap, NULL};
 
-/* 0: there is no such setting. */
+/* Returns 0 when there is no such setting. */
 static int set(const char *setting)
 {
 	if (strcmp(setting, "default") == 0)
@@ -93,7 +94,7 @@ static weir_tensor *value_of(int byte)
 	weir_tensor *tensor = NULL;
 
 	(void)memset(bytes, byte, sizeof(bytes));
-	must(weir_tensor_copy_of(WEIR_U8, &shape, bytes, values, &tensor) == WEIR_OK, "no memory for a value");
+	must(weir_tensor_copy_of(WEIR_U8, &shape, bytes, values, &tensor) == WEIR_OK, "there is no memory for a value");
 	return tensor;
 }
 
@@ -129,7 +130,7 @@ static double resident_mib(void)
 	unsigned long size = 0, resident = 0;
 	FILE *file = fopen("/proc/self/statm", "r");
 
-	must(file != NULL && fscanf(file, "%lu %lu", &size, &resident) == 2, "no /proc/self/statm");
+	must(file != NULL && fscanf(file, "%lu %lu", &size, &resident) == 2, "cannot read /proc/self/statm");
 	(void)fclose(file);
 	return (double)resident * (double)sysconf(_SC_PAGESIZE) / (1 << 20);
 }
@@ -164,17 +165,17 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < VARIABLES; i++) {
 		weir_tensor *value = value_of(0);
 
-		must(weir_var_create(value, &options, &variables[i], NULL) == WEIR_OK, "no variable");
+		must(weir_var_create(value, &options, &variables[i], NULL) == WEIR_OK, "cannot create a variable");
 		weir_tensor_release(value);
 	}
 	for (size_t i = 0; i < WRITERS + READERS; i++)
-		must(pthread_create(&threads[i], NULL, i < WRITERS ? write_on : read_on, NULL) == 0, "no thread");
+		must(pthread_create(&threads[i], NULL, i < WRITERS ? write_on : read_on, NULL) == 0, "cannot start a thread");
 	peak = watch(weir_deadline_in((uint64_t)milliseconds * 1000000));
 	atomic_store_explicit(&is_over, 1, memory_order_relaxed);
 	for (size_t i = 0; i < WRITERS + READERS; i++)
 		(void)pthread_join(threads[i], NULL);
-	must(weir_reclaim_flush(weir_deadline_in(UINT64_C(30000000000))) == WEIR_OK, "something is still held");
-	(void)printf("%s: %.1f MiB resident at the peak, %.1f after a flush, %.0f writes/s\n", setting, peak - before,
+	must(weir_reclaim_flush(weir_deadline_in(UINT64_C(30000000000))) == WEIR_OK, "the flush did not free everything");
+	(void)printf("%s: %.1f MiB resident at the peak, %.1f MiB after a flush, %.0f writes/s\n", setting, peak - before,
 	             resident_mib() - before,
 	             (double)atomic_load_explicit(&written, memory_order_relaxed) * 1000 / milliseconds);
 	for (size_t i = 0; i < VARIABLES; i++)

@@ -1,10 +1,13 @@
 /*
- * run.c - the order in which contenders are measured, and which runs are thrown away.
+ * run.c - decides in which order contenders are measured, and which runs are discarded.
  *
- * Every workload starts with a round that warms up. In each of the repetitions that follow, every contender has one run, and the
- * contender who starts moves on by one, so that neither a drift of the machine nor a place in the order favours anyone. A run that
- * other load disturbed is repeated, up to TRIES times, and the least disturbed counts; all repeating together takes at most half of
- * what was planned, so that a machine that is never quiet does not keep us for ever.
+ * Every workload starts with a warm-up round. In each of the repetitions that follow, every
+ * contender has one run. The contender that starts moves on by one each time, so that neither a
+ * drift of the machine nor a place in the order favours a contender.
+ *
+ * A run that other load disturbed is repeated, up to TRIES times, and the least disturbed run
+ * counts. All repeated runs together take at most half of the planned time, so that the program
+ * also ends on a machine that is never idle.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +25,7 @@ enum { TRIES = 4, WARM_UP_MS = 20 };
 struct progress {
 	struct bench_plan *plan;
 	uint64_t start_ns, repeats_allowed;
-	unsigned done, all; /* runs */
+	unsigned done, all; /* counts of runs */
 };
 
 static void show_progress(const struct progress *progress, const struct bench_cell *cell)
@@ -45,7 +48,7 @@ static struct bench_noise run_once(const struct bench_cell *cell, struct bench_s
 	return bench_noise_end(&mark, cell->workload, cell->about, sample);
 }
 
-/* Of a few tries the one that was disturbed the least. */
+/* Runs the contender up to TRIES times, and keeps the run that was disturbed the least. */
 static struct bench_noise run_quietly(struct progress *progress, struct bench_cell *cell, struct bench_sample *best)
 {
 	struct bench_noise noise = run_once(cell, best);
@@ -128,6 +131,5 @@ void bench_run(struct bench_plan *plan)
 		bench_table_print(table);
 	}
 	if (progress.repeats_allowed == 0 && runs >= 2)
-		(void)printf(
-			"\nThis machine is busy with other things: the time allowed for repeating disturbed runs is used up.\n");
+		(void)printf("\nThis machine is busy with other programs: the time for repeating disturbed runs is used up.\n");
 }

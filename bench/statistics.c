@@ -26,7 +26,8 @@ static double of_sorted(const double sorted[], unsigned count, double q)
 	double at = q * (count - 1);
 	unsigned low = (unsigned)at;
 
-	if (low + 1 >= count || at == low || sorted[low] == sorted[low + 1]) /* infinite ones have no difference */
+	/* Equal values may be infinite, and their difference would then be NaN. */
+	if (low + 1 >= count || at == low || sorted[low] == sorted[low + 1])
 		return sorted[low];
 	return sorted[low] + (at - low) * (sorted[low + 1] - sorted[low]);
 }
@@ -52,7 +53,7 @@ static uint64_t draw(uint64_t *state)
 	return z ^ (z >> 31);
 }
 
-/* Of medians that may be 0, where a run was too short or its processor away: nothing is as much as nothing. */
+/* A median may be 0 if a run was too short or did not get a processor. 0 to 0 counts as 1. */
 static double ratio_of(double a, double b)
 {
 	return a == 0 && b == 0 ? 1 : a / b;

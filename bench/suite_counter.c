@@ -1,5 +1,5 @@
 /*
- * suite_counter.c - threads that count, and one that looks at the count now and then.
+ * suite_counter.c - threads that count, and a thread that reads the count.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -62,7 +62,7 @@ static void judge(struct counting *c, uint64_t total, struct bench_sample *sampl
 		(void)snprintf(sample->wrong, sizeof(sample->wrong), "%llu additions, counted as %llu",
 		               (unsigned long long)done, (unsigned long long)total);
 	if (atomic_load_explicit(&c->went_back, memory_order_relaxed) != 0)
-		(void)snprintf(sample->wrong, sizeof(sample->wrong), "the count went back");
+		(void)snprintf(sample->wrong, sizeof(sample->wrong), "the count decreased");
 	sample->operations = (double)done;
 	sample->value = (double)done * 1e3 / (double)sample->window_ns;
 	sample->beside = (double)atomic_load_explicit(&c->reads, memory_order_relaxed) * 1e3 / (double)sample->window_ns;
@@ -118,12 +118,12 @@ static void plan(struct bench_plan *plan, const struct bench_options *options)
 }
 
 static const char *const explain[][2] = {
-	{"N adders",
-     "each adds 1 to one counter, again and again. Millions of additions a second of all together; in the end the "
-     "counter must have all of them."},
+	{"N adders", "each adder repeatedly adds 1 to one counter. The figure is millions of additions "
+                 "per second by all adders together. At the end the counter must contain all of "
+                 "them."},
 	{"N adders beside a reader",
-     "the same while another thread reads the counter again and again: what it reads must never go "
-     "back. Rivals that cannot be read beside additions take no part."},
+     "the same while another thread repeatedly reads the counter. The count that it reads must "
+     "never decrease. Rivals that cannot be read while threads add take no part."},
 	{NULL, NULL},
 };
 

@@ -1,5 +1,6 @@
 /*
- * suite_memory.c - what a writer can do, and how much memory waits to be freed, while a reader is stopped in the middle of a read.
+ * suite_memory.c - how much a writer can publish, and how much memory waits to be freed, while a
+ * reader is stopped in the middle of a read.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -15,7 +16,7 @@
 
 enum { VALUE_BYTES = 64 << 10, READS_BEFORE_THE_SIGNAL = 1000 };
 
-static _Atomic(uint64_t) value_bytes; /* allocated and not freed */
+static _Atomic(uint64_t) value_bytes; /* allocated and not yet freed */
 
 static size_t rounded(size_t bytes)
 {
@@ -45,7 +46,7 @@ uint64_t bench_value_bytes(void)
 
 /* -- the reader -------------------------------------------------------------------------------- */
 
-/* One run at a time, and a signal handler has no context. */
+/* Globals: there is one run at a time, and a signal handler has no context. */
 static sem_t go_on;
 static _Atomic(int) is_stopped;
 
@@ -110,7 +111,7 @@ static void release_reader(struct scene *s)
 	(void)sem_post(&go_on);
 }
 
-/* -- the writer, and who watches it ------------------------------------------------------------ */
+/* -- the writer, and the thread that watches it ------------------------------------------------ */
 
 static void publish_on(struct bench_crew *crew, struct scene *s)
 {
@@ -125,12 +126,12 @@ static void publish_on(struct bench_crew *crew, struct scene *s)
 struct watch {
 	struct scene *scene;
 	struct bench_sample *sample;
-	uint64_t before; /* bytes that were there at the start */
+	uint64_t before; /* bytes allocated at the start */
 	uint64_t published;
 	double peak_mib;
 };
 
-/* What waits to be freed, in MiB. */
+/* The MiB that wait to be freed. */
 static double waiting(const struct watch *w)
 {
 	uint64_t bytes = bench_value_bytes();
@@ -138,14 +139,17 @@ static double waiting(const struct watch *w)
 	return bytes > w->before ? (double)(bytes - w->before) / (1 << 20) : 0;
 }
 
-/* A point for each interval that has passed: who could not look in time has several to fill. */
+/* Adds a point for each interval that has passed. There are several if the thread woke late. */
 static void note(struct bench_series *series, uint64_t passed, double mib)
 {
 	while (series->count < BENCH_SERIES_POINTS && series->count <= passed)
 		series->values[series->count++] = mib;
 }
 
-/* Samples memory over the run; at its end notes what was published, and lets the reader go, for whom the writer may wait. */
+/*
+ * Samples the memory during the run. At the end it records how many values were published, and
+ * releases the reader, because the writer may be waiting for it.
+ */
 static void watch_on(struct bench_crew *crew, struct watch *w)
 {
 	struct bench_series *series = &w->sample->series;
@@ -224,11 +228,12 @@ static void plan(struct bench_plan *plan, const struct bench_options *options)
 
 static const char *const explain[][2] = {
 	{"a reader is stopped",
-     "one thread publishes values of 64 KiB as fast as it can, while another stays stopped in the middle of "
-     "reading: in its critical section, or holding what it read. Thousands of values published a second, "
-     "and the most memory that waited to be freed meanwhile. Weir's writer replaces 8 variables in turn, "
-     "and its reader is stopped at an instruction of chance in a snapshot of all of them. A writer that "
-     "waits for the reader's grace period publishes nothing more until the reader goes on, at the end."},
+     "one thread publishes values of 64 KiB as fast as it can. Another thread is stopped in the "
+     "middle of a read: in its section, or while it holds the value that it read. The figures are "
+     "thousands of values published per second, and the most memory that waited to be freed. "
+     "Weir's writer replaces 8 variables in turn, and its reader is stopped at a random "
+     "instruction in a snapshot of all of them. A writer that waits for a grace period publishes "
+     "nothing more until the reader goes on at the end."},
 	{NULL, NULL},
 };
 

@@ -1,5 +1,6 @@
 /*
- * suite_names.c - threads that look objects up by name, while others take names away and put them back.
+ * suite_names.c - threads that look up objects by name, while another thread removes names and adds
+ * them again.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -7,7 +8,8 @@
 #include "crew.h"
 #include "suite.h"
 
-enum { NAMES = 1024, FINDS = 64, PRIME = 389 /* goes through all names in an order of its own */ };
+/* Steps of PRIME visit all names in a scattered order. */
+enum { NAMES = 1024, FINDS = 64, PRIME = 389 };
 
 struct look_ups {
 	const struct names_contender *contender;
@@ -32,7 +34,7 @@ static void find_names(struct bench_crew *crew, unsigned index)
 		for (unsigned i = 0; i < FINDS; i++) {
 			uint64_t expected = (next - FINDS + i) * PRIME % NAMES + 1;
 
-			/* An odd name may be away for the moment. */
+			/* A name with an odd number may be missing for a moment. */
 			wrong += numbers[i] != expected && (numbers[i] != 0 || expected % 2 == 0);
 		}
 		done += FINDS;
@@ -47,9 +49,9 @@ static void change_names(struct bench_crew *crew)
 	uint64_t changes = 0;
 
 	do {
-		size_t number = (size_t)(changes * 2 % NAMES); /* its number is this and 1: odd */
+		size_t index = (size_t)(changes * 2 % NAMES); /* even, so the number is odd */
 
-		l->contender->renew(l->self, l->names[number], number + 1);
+		l->contender->renew(l->self, l->names[index], index + 1);
 		changes++;
 	} while (!bench_stopped(crew));
 	atomic_fetch_add_explicit(&l->changes, changes, memory_order_relaxed);
@@ -126,12 +128,12 @@ static void plan(struct bench_plan *plan, const struct bench_options *options)
 }
 
 static const char *const explain[][2] = {
-	{"N finders", "each looks up the 1,024 names of a store in turn, takes a counted reference to the object, reads "
-                  "its number and lets "
-                  "go. Millions of look-ups a second; each must give the number of its name."},
-	{"N finders beside a changer", "the same while another thread removes every second name, one after the other, and "
-                                   "adds it again with a new object; "
-                                   "those names may be away for the moment."},
+	{"N finders", "each finder looks up the 1,024 names of a store in turn, takes a reference to "
+                  "the object, reads its number, and releases the reference. The figure is "
+                  "millions of look-ups per second; each must give the number of its name."},
+	{"N finders beside a changer",
+     "the same while another thread removes every second name, one after the other, and adds it "
+     "again with a new object. Such a name may be missing for a moment."},
 	{NULL, NULL},
 };
 

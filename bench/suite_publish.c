@@ -1,5 +1,6 @@
 /*
- * suite_publish.c - a thread that replaces a large value as fast as it can, beside two that read it.
+ * suite_publish.c - a thread that replaces a large value as fast as it can, beside two threads that
+ * read it.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -12,7 +13,8 @@ enum { READS = 64, VALUE_BYTES = 1 << 20 };
 struct publishing {
 	const struct publish_contender *contender;
 	void *self;
-	uint64_t before, peak, published; /* bytes that were there at the start, and that were waiting at most */
+	/* bytes allocated at the start, most bytes waiting to be freed, values published */
+	uint64_t before, peak, published;
 	_Atomic(uint64_t) torn;
 };
 
@@ -93,10 +95,10 @@ static void plan(struct bench_plan *plan, const struct bench_options *options)
 
 static const char *const explain[][2] = {
 	{"1 MiB beside 2 readers",
-     "one thread makes values of 1 MiB and publishes them as fast as it can, while two read again and again and look "
-     "at "
-     "both ends. Thousands of values a second, and the most memory that waited to be freed, looked at after each of "
-     "them. call_rcu frees in a thread of its own, as often as it gets to it."},
+     "one thread makes values of 1 MiB and publishes them as fast as it can. Two other threads "
+     "repeatedly read the value and compare its two ends. The figures are thousands of values per "
+     "second, and the most memory that waited to be freed, sampled after each value. call_rcu "
+     "frees memory in a thread of its own, whenever that thread runs."},
 	{NULL, NULL},
 };
 

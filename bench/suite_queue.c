@@ -1,5 +1,5 @@
 /*
- * suite_queue.c - queues whose threads sleep when there is nothing to do; first come first served, and shuffled.
+ * suite_queue.c - queues whose threads sleep when they can do nothing, in FIFO order and shuffled.
  */
 #include <sched.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@ static const struct queue_contender *queue_of(const struct bench_traffic *t)
 	return t->contender;
 }
 
-/* Or something is lost. */
+/* Waits until all items are out, or gives up because one is lost. */
 static void wait_until_out(const struct bench_traffic *t)
 {
 	uint64_t end = bench_now_ns() + OUT_PATIENCE_NS;
@@ -25,8 +25,9 @@ static void wait_until_out(const struct bench_traffic *t)
 }
 
 /*
- * The last producer to end lets the consumers go: it closes the queue, or sends each of them a 0. An unbounded queue may have no order
- * between producers, and a 0 overtake another's item: that one is to be out by then.
+ * The last producer to end releases the consumers: it closes the queue, or sends each consumer a 0.
+ * An unbounded queue may have no order between producers, so a 0 could overtake an item of another
+ * producer. The call therefore waits until all items are out.
  */
 static void end_of_producers(struct bench_traffic *t)
 {
@@ -49,7 +50,7 @@ static void put_freely(struct bench_crew *crew, unsigned index, struct bench_tal
 		queue->enqueue(t->queue, tally->count + 1);
 		tally->sum += ++tally->count;
 		if (!queue->unbounded || tally->count % 64 != 0)
-			continue; /* to the condition below */
+			continue; /* goes to the condition below */
 		bench_traffic_say(t, index, tally);
 		while (bench_traffic_inside(t) >= t->workload->capacity && !bench_stopped(crew))
 			(void)sched_yield();
@@ -86,7 +87,7 @@ static void consume(struct bench_crew *crew, unsigned index)
 			bench_histogram_add(t->ticks[index], bench_paced_age(value));
 		tally.sum += value;
 		tally.count++;
-		/* Each time: it may sleep next, and then has nothing left to say. */
+		/* It reports after each item, because it may sleep next and cannot report then. */
 		if (queue_of(t)->unbounded)
 			bench_traffic_say(t, index, &tally);
 	}
@@ -214,18 +215,18 @@ static void plan_shuffle(struct bench_plan *plan, const struct bench_options *op
 }
 
 static const char *const explain_queue[][2] = {
-	{"P/C", "P producers and C consumers on one queue of capacity 1024, for the duration; a thread that finds it full "
-            "or empty "
-            "sleeps until that changes. Millions of items that came out a second."},
+	{"P/C", "P producers and C consumers work on one queue of capacity 1024 for the duration. A "
+            "thread that finds the queue full or empty sleeps until that changes. The figure is "
+            "millions of items dequeued per second."},
 	{"latency at a fixed rate, 1/1",
-     "the producer has an item to put in every 50 us; the consumer sleeps in between. From the intended "
-     "time to the moment at which the consumer has the item."},
+     "the producer enqueues an item every 50 us; the consumer sleeps in between. The latency is "
+     "the time from the intended time of the enqueue until the consumer has the item."},
 	{"cores stolen", "the same beside as many spinning threads as there are processors."},
 	{NULL, NULL},
 };
 
 static const char *const explain_shuffle[][2] = {
-	{"P/C", "as in suite queue, with a queue that gives out its items in random order."},
+	{"P/C", "as in suite queue, with a queue that returns its items in random order."},
 	{"latency of a call, P/C", "as in suite ring: calls that do not wait."},
 	{NULL, NULL},
 };

@@ -1,6 +1,6 @@
 /*
- * suite_ring.c - queues of 64-bit values that never wait, in arrival order and by priority: throughput by shape, and how long single calls
- * take.
+ * suite_ring.c - queues of 64-bit values that never wait, in FIFO order and by priority: throughput
+ * by number of threads, and the duration of single calls.
  */
 #include <sched.h>
 #include <stdio.h>
@@ -10,9 +10,10 @@
 enum {
 	PAIRS = 4096,
 	TRIES_BEFORE_YIELD = 16,
-	EMPTY_AT_THE_END = 16,    /* dequeues that find nothing, after all that went in has come out */
-	EMPTY_WITH_A_LOSS = 1000, /* the same, when that does not happen */
-	SAY_EVERY = 64,           /* items after which a thread says how many it moved, for an unbounded queue */
+	EMPTY_AT_THE_END = 16,    /* dequeues that find nothing after all items came out */
+	EMPTY_WITH_A_LOSS = 1000, /* dequeues that find nothing while items are missing */
+	/* items after which a thread reports its count, for an unbounded queue */
+	SAY_EVERY = 64,
 	RATE = 100000
 };
 
@@ -29,7 +30,10 @@ static void pause_after(unsigned *failures)
 
 /* -- producers --------------------------------------------------------------------------------- */
 
-/* An unbounded queue gets no more than a bounded one would take, give or take what threads have not said yet. */
+/*
+ * Keeps the backlog of an unbounded queue near the capacity of a bounded one. It is exact except
+ * for what threads have not reported yet.
+ */
 static void wait_for_room(struct bench_crew *crew, unsigned index, const struct bench_tally *tally)
 {
 	struct bench_traffic *t = crew->context;
@@ -57,7 +61,7 @@ static void put_freely(struct bench_crew *crew, unsigned index, struct bench_tal
 	} while (!bench_stopped(crew));
 }
 
-/* What goes in at once, be it by a call of the contender or by a loop. */
+/* Enqueues a batch, by a call of the contender or by a loop. */
 static size_t put_some(const struct ring_contender *ring, void *queue, const uint64_t *values, size_t count)
 {
 	size_t done = 0;
@@ -91,7 +95,7 @@ static void put_batches(struct bench_crew *crew, unsigned index, struct bench_ta
 	} while (!bench_stopped(crew));
 }
 
-/* Times each call that put something in. */
+/* Times each call that enqueued something. */
 static void put_timed(struct bench_crew *crew, unsigned index, struct bench_tally *tally)
 {
 	struct bench_traffic *t = crew->context;
@@ -149,7 +153,7 @@ static size_t take_some(const struct ring_contender *ring, void *queue, uint64_t
 	return done;
 }
 
-/* One attempt, of the workload's kind; how many came out. */
+/* Makes one attempt of the workload's kind, and returns how many items came out. */
 static size_t take(struct bench_traffic *t, unsigned index, uint64_t *values)
 {
 	const struct ring_contender *ring = ring_of(t);
@@ -167,8 +171,9 @@ static size_t take(struct bench_traffic *t, unsigned index, uint64_t *values)
 }
 
 /*
- * Nothing came out. 1 when nothing will any more: the producers have ended, and either all that went in has come out, and a few looks
- * more for an item that is there twice find none; or many looks find nothing, and something is lost.
+ * An attempt dequeued nothing. Returns 1 when no item will come any more: the producers have ended,
+ * and one of two conditions holds. Either all items came out, and a few more attempts find no
+ * duplicate; or many attempts find nothing, so an item is lost.
  */
 static int take_is_over(struct bench_crew *crew, unsigned index, const struct bench_tally *tally, unsigned *failures,
                         int *last_round)
@@ -187,8 +192,8 @@ static int take_is_over(struct bench_crew *crew, unsigned index, const struct be
 }
 
 /*
- * What is inside at the end is for the first consumer alone. Where threads wait for one another, as in most rivals, many of them on few
- * processors could take minutes for it.
+ * Only the first consumer dequeues what is inside at the end. If threads wait for each other, as in
+ * most rivals, many threads on few processors could take minutes for it.
  */
 static int leaves_the_rest(const struct bench_crew *crew, unsigned index)
 {
@@ -296,7 +301,7 @@ static int can(const struct ring_contender *ring, const struct bench_workload *w
 	       (ring->consumers == 0 || w->right <= ring->consumers) && (w->right != 0 || ring->pairs != NULL);
 }
 
-/* One suite's plan: `plan`, filled for `contenders`. */
+/* The plan to fill, the suite, and its contenders. */
 struct filling {
 	struct bench_plan *plan;
 	const char *suite;
@@ -381,7 +386,7 @@ static void plan_shapes(const struct filling *filling, const struct bench_option
 
 	for (unsigned i = 0; i < shapes.count; i++) {
 		if (!shapes.shape[i].plain && shapes.shape[i].right == 0)
-			continue; /* readers alone: nothing for a queue */
+			continue; /* a shape without consumers does not suit a queue */
 		plan_throughput(filling, shapes.shape[i], capacity, 1);
 	}
 	if (options->threads.count == 0) {
@@ -437,30 +442,30 @@ static void plan_priority(struct bench_plan *plan, const struct bench_options *o
 }
 
 static const char *const explain_ring[][2] = {
-	{"uncontended",
-     "one thread enqueues a value and dequeues it, again and again. Nanoseconds a pair; the loop is compiled into "
-     "the contender's adapter."},
-	{"P/C",
-     "P producers and C consumers on one queue of capacity 1024, for the duration. Whoever fails 16 times yields the "
-     "processor. Millions of items that came out a second. An unbounded queue is held near the same capacity by the "
-     "harness."},
-	{"P/C, batches of N", "the same with up to N items a call; a contender without such a call is called in a loop."},
+	{"uncontended", "one thread repeatedly enqueues a value and dequeues it. The figure is "
+                    "nanoseconds per pair. The loop is compiled into the contender's adapter."},
+	{"P/C", "P producers and C consumers work on one queue of capacity 1024 for the duration. A "
+            "thread that fails 16 times yields the processor. The figure is millions of items "
+            "dequeued per second. The harness keeps the backlog of an unbounded queue near the "
+            "same capacity."},
+	{"P/C, batches of N", "the same with up to N items per call. If a contender has no such call, "
+                          "the harness calls it in a loop."},
 	{"latency of a call, P/C",
-     "the same, and each call that succeeds is timed by itself, enqueues and dequeues alike. The time "
-     "contains one reading of the clock, which the machine's description states."},
+     "the same, and each call that succeeds is timed by itself, both enqueues and dequeues. The "
+     "time includes one reading of the clock, whose cost the description of the machine states."},
 	{"latency at a fixed rate, P/C",
-     "each producer has an item to put in every 10 us, whether or not the one before is in. From the "
-     "intended time to the moment at which a consumer has the item: who falls behind is charged "
-     "for it (no coordinated omission)."},
+     "each producer is to enqueue an item every 10 us, whether or not the previous one is inside. "
+     "The latency is the time from the intended time until a consumer has the item, so a contender "
+     "that falls behind is charged for it (no coordinated omission)."},
 	{"cores stolen", "the same beside as many spinning threads as there are processors."},
 	{NULL, NULL},
 };
 
 static const char *const explain_priority[][2] = {
-	{"uncontended", "as in suite ring, with a queue that gives out the smallest key first; keys are random. It is "
-                    "empty before each pair."},
-	{"P/C", "as in suite ring. A contender that promises less, equal keys in no order or not quite the smallest first, "
-            "says so."},
+	{"uncontended", "as in suite ring, with a queue that returns the smallest key first. Keys are "
+                    "random. The queue is empty before each pair."},
+	{"P/C", "as in suite ring. The table says so if a contender promises less: equal keys in any "
+            "order, or only roughly the smallest key first."},
 	{"latency of a call, P/C", "as in suite ring."},
 	{NULL, NULL},
 };

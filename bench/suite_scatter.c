@@ -1,5 +1,5 @@
 /*
- * suite_scatter.c - updates of 100 rows of a large table, and reads of rows beside them.
+ * suite_scatter.c - updates of 100 rows of a large table.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -18,8 +18,9 @@ struct scattering {
 };
 
 /*
- * The rows of update number n: of 512 that are spread evenly over the table, so that all of the memory that they need is there soon, whatever
- * its size; others each time (the finish of SplitMix64).
+ * Chooses the rows of update number n with the finalizer of SplitMix64. They are among 512 rows
+ * that are spread evenly over the table, so that all memory that they need is soon allocated,
+ * whatever the size of the table.
  */
 static void choose(uint64_t n, uint64_t count, int64_t rows[TOUCHED])
 {
@@ -59,9 +60,11 @@ static void measure(const struct bench_workload *workload, const void *contender
 	sum = scatter->sum(s.self);
 	scatter->destroy(s.self);
 	done = atomic_load_explicit(&s.done, memory_order_relaxed);
-	/* Each update adds 1 to each element of 100 rows; `sum` is that of the first elements of all rows. */
+	/*
+	 * Each update adds 1 to each element of 100 rows; `sum` adds up the first elements of all rows.
+	 */
 	if (sum != done * TOUCHED)
-		(void)snprintf(sample->wrong, sizeof(sample->wrong), "%llu updates of 100 rows, and the rows add up to %llu",
+		(void)snprintf(sample->wrong, sizeof(sample->wrong), "%llu updates of 100 rows, but the rows add up to %llu",
 		               (unsigned long long)done, (unsigned long long)sum);
 	sample->operations = (double)done;
 	sample->value = (double)done * 1e6 / (double)sample->window_ns;
@@ -80,7 +83,10 @@ static void plan_one(struct bench_plan *plan, unsigned writers, size_t bytes, co
 	(void)snprintf(w.name, sizeof(w.name), "%u writer%s, table of %s", writers, writers == 1 ? "" : "s", size);
 	planned = bench_plan_workload(plan, &w);
 	for (size_t i = 0; planned != NULL && bench_scatters[i] != NULL; i++) {
-		/* One update of a GiB takes a second where it copies all of it: no figure in the time that there is. */
+		/*
+		 * A contender that copies the whole value needs a second for one update of 1 GiB, so it has
+		 * no figure in the given time.
+		 */
 		if (bytes <= bench_scatters[i]->most_bytes)
 			bench_plan_contender(plan, planned, &bench_scatters[i]->about, bench_scatters[i]);
 	}
@@ -101,9 +107,10 @@ static void plan(struct bench_plan *plan, const struct bench_options *options)
 }
 
 static const char *const explain[][2] = {
-	{"N writers, table of SIZE", "each adds 1 to each element of 100 rows of 256 bytes, of 512 that are spread evenly "
-                                 "over the table, in one update, again and again. "
-                                 "Thousands of updates a second; in the end the rows must add up."},
+	{"N writers, table of SIZE",
+     "in one update, each writer adds 1 to each element of 100 rows of 256 bytes. The rows are "
+     "among 512 that are spread evenly over the table. Writers repeat this. The figure is "
+     "thousands of updates per second; at the end the rows must add up."},
 	{NULL, NULL},
 };
 

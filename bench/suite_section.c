@@ -1,5 +1,5 @@
 /*
- * suite_section.c - threads that do something short one at a time.
+ * suite_section.c - threads that do something short, one thread at a time.
  */
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -13,7 +13,7 @@ enum { WORDS = 8, AT_ONCE = 64 };
 struct visits {
 	const struct section_contender *contender;
 	void *self;
-	_Alignas(64) uint64_t words[WORDS]; /* plain: each execution adds 1 to all */
+	_Alignas(64) uint64_t words[WORDS]; /* plain memory: each execution adds 1 to all words */
 	_Alignas(64) _Atomic(uint64_t) done;
 };
 
@@ -55,7 +55,7 @@ static void measure(const struct bench_workload *workload, const void *contender
 	done = atomic_load_explicit(&v.done, memory_order_relaxed);
 	for (int i = 0; i < WORDS; i++) {
 		if (v.words[i] != done)
-			(void)snprintf(sample->wrong, sizeof(sample->wrong), "%" PRIu64 " executions made %" PRIu64 " of word %d",
+			(void)snprintf(sample->wrong, sizeof(sample->wrong), "%" PRIu64 " executions, but %" PRIu64 " in word %d",
 			               done, v.words[i], i);
 	}
 	sample->operations = (double)done;
@@ -85,8 +85,9 @@ static void plan(struct bench_plan *plan, const struct bench_options *options)
 }
 
 static const char *const explain[][2] = {
-	{"N threads", "each enters, adds 1 to eight words of plain memory and leaves, again and again. Millions of "
-                  "executions a second; in the end all words must be the number of executions."},
+	{"N threads", "each thread repeatedly enters, adds 1 to eight words of plain memory, and "
+                  "leaves. The figure is millions of executions per second; at the end each word "
+                  "must be the number of executions."},
 	{NULL, NULL},
 };
 

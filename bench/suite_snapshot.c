@@ -1,5 +1,5 @@
 /*
- * suite_snapshot.c - several variables as of one instant, beside a thread that commits to all of them.
+ * suite_snapshot.c - snapshots of several variables, beside a thread that commits to all of them.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -97,9 +97,9 @@ static void plan(struct bench_plan *plan, const struct bench_options *options)
 }
 
 static const char *const explain[][2] = {
-	{"K variables",
-     "one thread takes snapshots of K variables, looks that they belong together and lets go, while another "
-     "commits to all of them as fast as it can. Nanoseconds a snapshot; commits are counted too."},
+	{"K variables", "one thread takes snapshots of K variables, checks that they belong together, "
+                    "and releases them. Another thread commits to all of them as fast as it can. "
+                    "The figure is nanoseconds per snapshot; commits are counted, too."},
 	{NULL, NULL},
 };
 

@@ -1,5 +1,6 @@
 /*
- * suite_transaction.c - two variables changed at one instant, alone and beside a thread that reads both.
+ * suite_transaction.c - two variables that are changed at one instant, alone and beside a thread
+ * that reads both.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -61,7 +62,7 @@ static void measure(const struct bench_workload *workload, const void *contender
 	both->destroy(s.self);
 	torn = atomic_load_explicit(&s.torn, memory_order_relaxed);
 	if (torn != 0)
-		(void)snprintf(sample->wrong, sizeof(sample->wrong), "%llu looks did not belong together",
+		(void)snprintf(sample->wrong, sizeof(sample->wrong), "%llu snapshots did not belong together",
 		               (unsigned long long)torn);
 	sample->operations = (double)s.commits;
 	sample->value = (double)s.commits * 1e3 / (double)sample->window_ns;
@@ -94,12 +95,12 @@ static void plan(struct bench_plan *plan, const struct bench_options *options)
 }
 
 static const char *const explain[][2] = {
-	{"2 variables", "one thread gives two variables a new value of 8 bytes each, at one instant, again and again: by a "
-                    "commit, and by a "
-                    "transaction that assigns to both. Millions of commits a second."},
+	{"2 variables", "one thread repeatedly gives two variables a new value of 8 bytes each, at one "
+                    "instant: by a commit, and by a transaction that assigns to both. The figure "
+                    "is millions of commits per second."},
 	{"2 variables beside a reader",
-     "the same while another thread takes snapshots of both as fast as it can, and looks that they "
-     "belong together; those are counted, too."},
+     "the same while another thread takes snapshots of both as fast as it can, and checks that "
+     "they belong together. Snapshots are counted, too."},
 	{NULL, NULL},
 };
 

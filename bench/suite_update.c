@@ -1,5 +1,5 @@
 /*
- * suite_update.c - threads that replace a shared value by one made from it.
+ * suite_update.c - threads that replace a shared value by one computed from it.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -48,7 +48,7 @@ static void measure(const struct bench_workload *workload, const void *contender
 	update->destroy(u.self);
 	done = atomic_load_explicit(&u.done, memory_order_relaxed);
 	if (value != done)
-		(void)snprintf(sample->wrong, sizeof(sample->wrong), "%llu updates made, and the value is %llu",
+		(void)snprintf(sample->wrong, sizeof(sample->wrong), "%llu updates made, but the value is %llu",
 		               (unsigned long long)done, (unsigned long long)value);
 	sample->operations = (double)done;
 	sample->value = (double)done * 1e3 / (double)sample->window_ns;
@@ -76,7 +76,7 @@ static void add_on(struct bench_crew *crew, unsigned index)
 	atomic_fetch_add_explicit(&a->done, done, memory_order_relaxed);
 }
 
-/* How many were made; *wasted is how many copies were thrown away. */
+/* Returns the number of additions; *wasted is the number of copies that were discarded. */
 static uint64_t add(const struct bench_workload *workload, const struct addition_contender *addition,
                     struct bench_sample *sample, uint64_t *wasted)
 {
@@ -95,7 +95,7 @@ static uint64_t add(const struct bench_workload *workload, const struct addition
 	addition->destroy(a.self);
 	done = atomic_load_explicit(&a.done, memory_order_relaxed);
 	if (value != done)
-		(void)snprintf(sample->wrong, sizeof(sample->wrong), "%llu updates made, and the elements are %lld",
+		(void)snprintf(sample->wrong, sizeof(sample->wrong), "%llu updates made, but the elements are %lld",
 		               (unsigned long long)done, (long long)value);
 	sample->operations = (double)done;
 	return done;
@@ -162,22 +162,23 @@ static void plan(struct bench_plan *plan, const struct bench_options *options)
 	for (unsigned i = 0; i < shapes->count; i++) {
 		unsigned writers = shapes->shape[i].left;
 
-		/* One and many tell it all. */
+		/* The smallest and the largest number of writers suffice. */
 		if (shapes->shape[i].plain && (options->threads.count != 0 || writers == 1 || writers == 8))
 			plan_large(plan, writers);
 	}
 }
 
 static const char *const explain[][2] = {
-	{"N writers",
-     "each replaces a value of 64 bytes by one whose eight words are 1 higher, again and again. Millions of updates a "
-     "second; at the end the value must be the number of updates."},
+	{"N writers", "each writer repeatedly replaces a value of 64 bytes by one whose eight words "
+                  "are 1 higher. The figure is millions of updates per second; at the end the "
+                  "value must be the number of updates."},
 	{"N writers of 1 MiB",
-     "each adds 1 to every element of a value of 1 MiB, from a value of its own that is as large, again and again. "
-     "Thousands of updates a second, and how many "
-     "copies of the value were made and thrown away for each; at the end each element must be the number of updates."},
+     "each writer repeatedly adds 1 to every element of a value of 1 MiB. The ones come from a "
+     "value of its own that is as large. The figures are thousands of updates per second, and the "
+     "copies that were made and discarded per update. At the end each element must be the number "
+     "of updates."},
 	{"N writers of 1 MiB, processor time",
-     "the same; microseconds of processor time for each update, of all threads together."},
+     "the same. The figure is microseconds of processor time per update, of all threads together."},
 	{NULL, NULL},
 };
 

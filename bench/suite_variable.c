@@ -1,5 +1,5 @@
 /*
- * suite_variable.c - reading a shared value that others replace.
+ * suite_variable.c - reads of a shared value that other threads replace.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -12,9 +12,9 @@ enum { READS = 1024, SCANS = 64, SMALL_BYTES = 64, LARGE_BYTES = 4096 };
 struct readers {
 	const struct read_contender *contender;
 	void *self;
-	int scans; /* looks at all words of the value */
+	int scans; /* reads look at all words of the value */
 	_Atomic(uint64_t) reads, busy_ns, writes, torn;
-	_Atomic(uint64_t) keep; /* the sum of what was read, so that no read is left out */
+	_Atomic(uint64_t) keep; /* the sum of what was read, so that the compiler keeps every read */
 };
 
 static void read_on(struct bench_crew *crew)
@@ -56,7 +56,10 @@ static void work(struct bench_crew *crew, unsigned index)
 	}
 }
 
-/* After all, a read gives what was written last; and no read was half of one value and half of another. */
+/*
+ * Checks that a read after the run returns what was written last, and that no read returned parts
+ * of two values.
+ */
 static void judge(struct readers *r, const struct bench_workload *workload, struct bench_sample *sample)
 {
 	uint64_t writes = atomic_load_explicit(&r->writes, memory_order_relaxed);
@@ -70,7 +73,7 @@ static void judge(struct readers *r, const struct bench_workload *workload, stru
 	if (torn != 0) {
 		(void)snprintf(sample->wrong, sizeof(sample->wrong), "%llu values were read torn", (unsigned long long)torn);
 	} else if (workload->right <= 1 && last != writes) {
-		(void)snprintf(sample->wrong, sizeof(sample->wrong), "%llu was written last, and %llu is read",
+		(void)snprintf(sample->wrong, sizeof(sample->wrong), "%llu was written last, but %llu is read",
 		               (unsigned long long)writes, (unsigned long long)last);
 	}
 }
@@ -90,7 +93,7 @@ static void measure(const struct bench_workload *workload, const void *contender
 	bench_crew_run(&crew, sample);
 	judge(&r, workload, sample);
 	reader->destroy(r.self);
-	/* Threads that share a processor are charged their share of its time. */
+	/* Threads that share a processor are charged only their share of its time. */
 	sample->value = (double)atomic_load_explicit(&r.busy_ns, memory_order_relaxed) /
 	                (double)atomic_load_explicit(&r.reads, memory_order_relaxed);
 	if (all > processors)
@@ -142,13 +145,13 @@ static void plan(struct bench_plan *plan, const struct bench_options *options)
 }
 
 static const char *const explain[][2] = {
-	{"N readers",
-     "each takes the current value of 64 bytes, adds up a word of it and lets go, again and again. Nanoseconds of "
-     "processor time a read. Weir's handle is taken and given back through the shared library; \"+ data\" also "
-     "asks the library where the value is."},
+	{"N readers", "each reader repeatedly takes the current value of 64 bytes, adds a word of it "
+                  "to a sum, and releases it. The figure is nanoseconds of processor time per "
+                  "read. Weir's handle is taken and released through the shared library; \"+ "
+                  "data\" also asks the library for the address of the value."},
 	{"N readers beside W writers",
-     "the same while W threads replace the value as fast as they can; how often they do is counted too, "
-     "since a reader is fast while no writer gets in."},
+     "the same while W threads replace the value as fast as they can. Writes are counted, too, "
+     "because a reader is fast while it keeps writers out."},
 	{"all of B bytes", "the reader looks at every word of the value, which must all be equal."},
 	{NULL, NULL},
 };

@@ -1,5 +1,5 @@
 /*
- * suite_wake.c - putting a thread to sleep and waking it.
+ * suite_wake.c - puts a thread to sleep and wakes it.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@ enum { RATE = 2000, BATCH = 64 };
 struct scene {
 	const struct wake_contender *contender;
 	void *there, *back;
-	_Atomic(uint64_t) intended; /* of the wake that is under way */
+	_Atomic(uint64_t) intended; /* the intended time of the wake that is under way */
 	_Atomic(uint64_t) waits, wakes;
 	_Atomic(int) over;
 	_Atomic(uint64_t) elapsed_ns;
@@ -24,7 +24,7 @@ static void set_elapsed(struct scene *s, uint64_t start)
 	atomic_store_explicit(&s->elapsed_ns, bench_now_ns() - start, memory_order_relaxed);
 }
 
-/* -- nobody sleeps ----------------------------------------------------------------------------- */
+/* -- no thread sleeps -------------------------------------------------------------------------- */
 
 static void wake_then_wait(struct bench_crew *crew, unsigned index)
 {
@@ -70,7 +70,7 @@ static void ping_pong(struct bench_crew *crew, unsigned index)
 	atomic_store_explicit(index == 0 ? &s->wakes : &s->waits, rounds, memory_order_relaxed);
 }
 
-/* -- one sleeps, and is woken at a fixed rate -------------------------------------------------- */
+/* -- one thread sleeps, and is woken at a fixed rate ------------------------------------------- */
 
 static void wake_at_rate(struct bench_crew *crew, struct scene *s)
 {
@@ -87,7 +87,7 @@ static void wake_at_rate(struct bench_crew *crew, struct scene *s)
 		atomic_store_explicit(&s->intended, next, memory_order_release);
 		s->contender->wake(s->there);
 		wakes++;
-		/* The next wake is another one only when this one has arrived. */
+		/* Waits until this wake has arrived, so that the next one is a separate wake. */
 		s->contender->wait(s->back);
 	}
 	atomic_store_explicit(&s->wakes, wakes, memory_order_relaxed);
@@ -137,7 +137,7 @@ static void run(const struct bench_workload *workload, const struct wake_contend
 	waits = atomic_load_explicit(&s.waits, memory_order_relaxed);
 	wakes = atomic_load_explicit(&s.wakes, memory_order_relaxed);
 	if (waits != wakes || wakes == 0)
-		(void)snprintf(sample->wrong, sizeof(sample->wrong), "%llu wakes, and %llu waits that ended",
+		(void)snprintf(sample->wrong, sizeof(sample->wrong), "%llu wakes, but %llu waits that ended",
 		               (unsigned long long)wakes, (unsigned long long)waits);
 	sample->value = (double)atomic_load_explicit(&s.elapsed_ns, memory_order_relaxed) / (double)wakes;
 	sample->operations = (double)wakes;
@@ -192,13 +192,13 @@ static void plan(struct bench_plan *plan, const struct bench_options *options)
 }
 
 static const char *const explain[][2] = {
-	{"nobody sleeps",
-     "one thread wakes and waits in turn, so that it never sleeps. Nanoseconds a pair: what waking costs when there is "
-     "nobody to wake."},
-	{"ping-pong", "two threads wake each other in turn. Nanoseconds a round, which is two wakes and two sleeps."},
+	{"nobody sleeps", "one thread wakes and waits in turn, so that it never sleeps. The figure is "
+                      "nanoseconds per pair: the cost of a wake when no thread sleeps."},
+	{"ping-pong", "two threads wake each other in turn. The figure is nanoseconds per round, which "
+                  "is two wakes and two sleeps."},
 	{"latency of a sleeper",
-     "a thread sleeps and is woken every 500 us; from the intended time of the wake to the moment at which it "
-     "runs."},
+     "a thread sleeps and is woken every 500 us. The latency is the time from the intended time of "
+     "the wake until the thread runs."},
 	{"cores stolen", "the same beside as many spinning threads as there are processors."},
 	{NULL, NULL},
 };

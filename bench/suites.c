@@ -1,5 +1,5 @@
 /*
- * suites.c - the suites, in the order in which they run. A new one is a file and a line here.
+ * suites.c - the suites in the order in which they run. A new suite is a file and a line here.
  */
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
 /*
- * table.c - prints a workload's contenders below each other; colour only on a terminal.
+ * table.c - prints the contenders of a workload as a table; uses colour only on a terminal.
  */
 #include "table.h"
 
@@ -16,7 +16,7 @@ enum { NAME_WIDTH = 38 };
 
 enum style { PLAIN, BOLD, DIM, RED, GREEN, YELLOW };
 
-/* https://no-color.org: any value but the empty one turns colour off. */
+/* https://no-color.org: any value except an empty one turns colour off. */
 static int coloured(void)
 {
 	const char *no = getenv("NO_COLOR");
@@ -31,7 +31,7 @@ static const char *style(enum style which)
 	return coloured() ? codes[which] : "";
 }
 
-/* Three significant digits, without an exponent. */
+/* Prints three significant digits, without an exponent. */
 static const char *figure(double value, char *text, size_t size)
 {
 	int decimals = value >= 99.95 ? 0 : value >= 9.995 ? 1 : value >= 0.9995 ? 2 : 3;

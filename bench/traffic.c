@@ -1,5 +1,5 @@
 /*
- * traffic.c - adds up what threads counted, and judges it.
+ * traffic.c - adds up and checks what threads counted.
  */
 #include "traffic.h"
 
@@ -47,7 +47,7 @@ int bench_traffic_is_out(const struct bench_traffic *traffic)
 uint64_t bench_traffic_inside(const struct bench_traffic *traffic)
 {
 	unsigned left = traffic->workload->left;
-	/* Consumers first: an item counted as out had been counted, or will be, as in. */
+	/* Consumers are read first: an item that is counted as out is, or will be, counted as in. */
 	uint64_t out = moved(traffic, left, left + traffic->workload->right), in = moved(traffic, 0, left);
 
 	return in > out ? in - out : 0;

@@ -1,11 +1,14 @@
 /*
- * wakes.c - weir-wakes: how often the threads of a queue that is now empty, now not (or now full, now not) wait for each other, and are woken.
+ * wakes.c - weir-wakes: counts how often the threads of a queue wait for each other and are woken,
+ * if the queue is repeatedly empty or full.
  *
  * usage: weir-wakes [ITEMS]
  *
- * One thread puts items in, another takes them out; one of the two thinks for a while between its calls, so the other is done early each time. An
- * item that finds its consumer asleep costs a system call, and so does room that finds its producer asleep: what is printed is how many of
- * those an item costs, beside how many operations waited at all. A queue that woke whenever somebody is registered would pay for each of these.
+ * One thread enqueues items, and another dequeues them. One of the two is busy for a while between
+ * its calls, so the other waits each time. An item that finds its consumer asleep costs a system
+ * call, and so does room that finds its producer asleep. The program prints how many such calls
+ * there are per item, beside how many operations waited at all. A queue that woke whenever a waiter
+ * is registered would pay for each of these.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -17,7 +20,7 @@ enum { CAPACITY = 64, ITEMS = 20000 };
 static struct run {
 	weir_queue *queue;
 	size_t items;
-	uint64_t think_ns[2]; /* of the producer, of the consumer */
+	uint64_t think_ns[2]; /* of the producer and of the consumer */
 } run;
 
 static void think(uint64_t nanoseconds)
@@ -50,7 +53,7 @@ static void *consume(void *context)
 	return context;
 }
 
-/* 0: it went wrong. */
+/* Returns 0 on failure. */
 static int measure(size_t items, uint64_t producer_ns, uint64_t consumer_ns)
 {
 	struct weir_queue_options options = {WEIR_QUEUE_OPTIONS_INIT, .capacity = CAPACITY};

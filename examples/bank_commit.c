@@ -113,7 +113,7 @@ int main(void)
 	wrong += audit() != ACCOUNTS * START || atomic_load_explicit(&failures, memory_order_relaxed) != 0;
 	for (int i = 0; i < ACCOUNTS; i++)
 		weir_var_destroy(accounts[i], NULL);
-	printf("%d transfers, %" PRIu64 " of them tried again; %d audits, %d wrong\n", TELLERS * TRANSFERS,
+	printf("%d transfers, %" PRIu64 " attempts aborted; %d audits, %d wrong\n", TELLERS * TRANSFERS,
 	       atomic_load_explicit(&retries, memory_order_relaxed), audits, wrong);
 	return wrong == 0 ? 0 : 1;
 }

@@ -14,7 +14,7 @@ enum { WANTED = 5, THERE = 3 };
 static weir_queue *queue;
 static weir_cancel *token;
 
-/* Fires once the batch has taken the stored items; then the queue is empty. */
+/* Fires the token once the batch has taken the stored items and the queue is empty. */
 static void *fire(void *unused)
 {
 	weir_error cause = {WEIR_CANCELLED, "the user has seen enough"};
@@ -44,7 +44,7 @@ int main(void)
 		return 1;
 
 	before = weir_now_ns();
-	wrong += say("nothing came in time", weir_queue_dequeue(queue, &item, weir_deadline_in(20000000), token, &error),
+	wrong += say("no item in time", weir_queue_dequeue(queue, &item, weir_deadline_in(20000000), token, &error),
 	             WEIR_DEADLINE_EXCEEDED, &error);
 	wrong += weir_now_ns() - before < 20000000;
 

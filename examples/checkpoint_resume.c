@@ -1,8 +1,8 @@
 /*
  * checkpoint_resume.c - a counter and its square, saved while a thread changes them, and restored.
  *
- * Both always change together, by a commit. So they must also agree in the file, wherever the
- * thread was when it was written. A second run continues from the file.
+ * A commit always changes both together. They must therefore also agree in the file, whatever the
+ * thread was doing during the save. A second run continues from the file.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -22,7 +22,7 @@ static int failed(enum weir_status status)
 	return status != WEIR_OK;
 }
 
-/* Not initialized: the first step, or a checkpoint, gives it a value. */
+/* The variable is not initialized: the first step or a checkpoint gives it a value. */
 static weir_var *variable(const char *name)
 {
 	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .name = name, .dtype = WEIR_I64};
@@ -45,7 +45,7 @@ static int64_t value_of(weir_var *var)
 	return value;
 }
 
-/* Both at one instant. */
+/* Changes both at one instant. */
 static void set(weir_var *const vars[2], int64_t number)
 {
 	weir_tensor *value, *square;
@@ -85,7 +85,7 @@ int main(void)
 	set(first, 1);
 	if (pthread_create(&counter, NULL, count, first) != 0)
 		return 1;
-	/* The thread continues meanwhile; it never waits for the save. */
+	/* The thread goes on counting; it never waits for the save. */
 	if (failed(weir_checkpoint_save(kept, 2, path, NULL, &error)))
 		return 1;
 	(void)pthread_join(counter, NULL);
@@ -94,7 +94,7 @@ int main(void)
 	if (failed(weir_checkpoint_restore(found, 2, path, NULL, WEIR_NO_DEADLINE, &error)))
 		return 1;
 	reached = value_of(second[0]);
-	printf("kept at %" PRId64 " of %d, with the square %" PRId64 "\n", reached, STEPS, value_of(second[1]));
+	printf("saved at %" PRId64 " of %d, with the square %" PRId64 "\n", reached, STEPS, value_of(second[1]));
 	if (reached < 1 || value_of(second[1]) != reached * reached)
 		return 1;
 	(void)count(second);

@@ -1,9 +1,9 @@
 /*
  * event_loop.c - one thread sleeps in poll(2) for a job in a queue or a newer configuration.
  *
- * Both have descriptors, which can stand beside those of sockets. A readable descriptor only says
- * that a call is worthwhile. The call itself then returns an item, "drained", or nothing because
- * another thread was faster.
+ * Both have descriptors, which a program can poll together with its sockets. A readable descriptor
+ * only says that a call is worthwhile. The call itself then returns an item, "drained", or nothing
+ * because another thread was faster.
  */
 #include <inttypes.h>
 #include <poll.h>
@@ -17,11 +17,11 @@ enum { JOBS = 2000, CHANGES = 300, PATIENCE_MS = 20000 };
 static weir_queue *jobs;
 static weir_var *config; /* version v holds v */
 static int job_numbers[JOBS];
-static weir_error error; /* of the main thread */
+static weir_error error; /* used by the main thread */
 
 struct loop {
 	weir_watch *watch;
-	struct pollfd fds[2]; /* of jobs, of the watch */
+	struct pollfd fds[2]; /* for the queue of jobs and for the watch */
 	int done, over;
 	int64_t in_force;
 };
@@ -85,7 +85,7 @@ static int take_jobs(struct loop *loop)
 	return 1;
 }
 
-/* The newest; versions that came and went meanwhile are skipped. */
+/* Takes the newest version; versions that were replaced meanwhile are skipped. */
 static int take_config(struct loop *loop)
 {
 	weir_read read;
@@ -143,11 +143,13 @@ int main(void)
 		return 1;
 	right = run(&loop) && loop.done == JOBS;
 	if (!right)
-		(void)weir_queue_close(jobs, WEIR_CLOSE_CANCEL, NULL); /* or the sender would wait for ever */
+		/* otherwise the sender would wait for ever */
+		(void)weir_queue_close(jobs, WEIR_CLOSE_CANCEL, NULL);
 	(void)pthread_join(sender, NULL);
 	(void)pthread_join(changer, NULL);
 	printf("%d of %d jobs, configuration %" PRId64 " of %d\n", loop.done, JOBS, loop.in_force, CHANGES);
-	weir_watch_destroy(loop.watch, NULL); /* first: a watched variable cannot be destroyed */
+	/* must come first: a watched variable cannot be destroyed */
+	weir_watch_destroy(loop.watch, NULL);
 	return failed("variable", weir_var_destroy(config, NULL), NULL) ||
 	       failed("queue", weir_queue_destroy(jobs, &error), &error) || !right;
 }

@@ -1,8 +1,8 @@
 /*
- * first_of_several.c - one thread takes from any of several queues until the last one is drained.
+ * first_of_several.c - one thread takes items from several queues until the last queue is drained.
  *
- * A select waits for all its cases and carries out one. The case of a drained queue can proceed
- * too, so the end of a queue arrives like an item; its case is then removed.
+ * A select waits for all its cases and carries out one. The case of a drained queue can proceed,
+ * too, so the end of a queue arrives like an item. Its case is then removed.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -40,7 +40,7 @@ static struct source *source_of(const weir_queue *queue)
 	return source;
 }
 
-/* Takes items until all queues are drained; returns 1 if each was in order. */
+/* Takes items until all queues are drained. Returns 1 if the items of each queue were in order. */
 static int take_all(void)
 {
 	struct weir_select_case cases[SOURCES];
@@ -53,7 +53,8 @@ static int take_all(void)
 		enum weir_status status = weir_select(cases, left, WEIR_NO_DEADLINE, NULL, &chosen, &error);
 		struct source *source;
 
-		if (status != WEIR_OK) { /* no case proceeded: no memory to wait with, for example */
+		/* no case proceeded, for example because there is no memory to wait with */
+		if (status != WEIR_OK) {
 			(void)fprintf(stderr, "select: %s: %s\n", weir_status_name(status), error.message);
 			return 0;
 		}
@@ -88,7 +89,8 @@ int main(void)
 	}
 	right = take_all();
 	for (int i = 0; i < SOURCES; i++) {
-		(void)weir_queue_close(sources[i].queue, WEIR_CLOSE_CANCEL, NULL); /* or a producer might wait for ever */
+		/* a producer might otherwise wait for ever */
+		(void)weir_queue_close(sources[i].queue, WEIR_CLOSE_CANCEL, NULL);
 		(void)pthread_join(sources[i].thread, NULL);
 		count += sources[i].taken;
 		right &= weir_queue_destroy(sources[i].queue, &error) == WEIR_OK;

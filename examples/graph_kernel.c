@@ -1,13 +1,13 @@
 /*
- * graph_kernel.c - a graph with an operation of your own, and a step that ends at its deadline.
+ * graph_kernel.c - a graph with a kernel of your own, and a run that ends at its deadline.
  *
- * Only nodes that a fetch needs run, so a kernel with side effects does not run unless it is
+ * A run executes only nodes that a fetch needs, so a kernel with side effects runs only when it is
  * needed.
  */
 #include <stdio.h>
 #include <weir/flow.h>
 
-/* x -> 2x, for an f64 scalar. context counts the calls. */
+/* x -> 2x, for an f64 scalar. `context` counts the calls. */
 static enum weir_status twice(void *context, const struct weir_kernel_call *call, weir_error *error)
 {
 	(void)error;
@@ -30,7 +30,7 @@ static enum weir_status build(struct program *p, weir_error *error)
 	struct weir_tensor_queue_options options = {WEIR_TENSOR_QUEUE_OPTIONS_INIT, .capacity = 1, .name = "empty",
 	                                            .components = &component, .component_count = 1};
 
-	/* WEIR_OK is 0, so calls can be chained; a failed one has filled *error. */
+	/* WEIR_OK is 0, so calls can be chained. A call that failed has filled *error. */
 	return weir_tensor_queue_create(&options, &p->queue, error) || weir_graph_create(NULL, &p->graph, error) ||
 	               weir_op_placeholder(p->graph, "x", WEIR_F64, &weir_shape_scalar, &p->x, error) ||
 	               weir_op_kernel(p->graph, "twice", twice, &p->calls, &p->x, 1, &type, 1, &p->doubled, NULL, error) ||
@@ -73,10 +73,10 @@ int main(void)
 	wrong += run(&p, p.plus, 3, WEIR_NO_DEADLINE, &result, &error) != WEIR_OK || result != 6 || p.calls != 0;
 	wrong += run(&p, p.doubled, 4, WEIR_NO_DEADLINE, &result, &error) != WEIR_OK || result != 8 || p.calls != 1;
 	wrong += run(&p, p.item, 0, weir_deadline_in(20000000), &result, &error) != WEIR_DEADLINE_EXCEEDED;
-	printf("an empty queue: %s\n", error.message);
+	printf("from an empty queue: %s\n", error.message);
 	if (weir_session_destroy(p.session, NULL) || weir_graph_destroy(p.graph, NULL) ||
 	    weir_tensor_queue_destroy(p.queue, NULL))
 		return 1;
-	printf("%s\n", wrong == 0 ? "all as it should be" : "wrong");
+	printf("%s\n", wrong == 0 ? "all results are right" : "wrong");
 	return wrong == 0 ? 0 : 1;
 }

@@ -2,8 +2,8 @@
  * join_by_key.c - pictures from one thread and labels from another leave a barrier as pairs.
  *
  * The threads bring keys in different orders. A pair can be taken once both parts are there. When
- * both threads are done the barrier is closed: incomplete keys can no longer be completed, and a
- * take returns WEIR_OUT_OF_RANGE after the last pairs.
+ * both threads are done, the barrier is closed. Incomplete keys can then no longer be completed,
+ * and a take returns WEIR_OUT_OF_RANGE after the last pairs.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -24,8 +24,7 @@ static int failed(const char *what, enum weir_status status, const weir_error *e
 }
 
 /*
- * Key i is the text of i, its part the number i. AT_ONCE keys are inserted by one call, all or
- * none.
+ * Key i is the text of i, and its part is the number i. One call inserts AT_ONCE keys, all or none.
  */
 static int bring(size_t component, int64_t first)
 {
@@ -34,7 +33,7 @@ static int bring(size_t component, int64_t first)
 	weir_bytes names[AT_ONCE];
 	int64_t numbers[AT_ONCE];
 	weir_tensor *keys = NULL, *values = NULL;
-	weir_error error = {WEIR_RESOURCE_EXHAUSTED, "no memory for keys"};
+	weir_error error = {WEIR_RESOURCE_EXHAUSTED, "there is no memory for keys"};
 	enum weir_status status;
 
 	for (int i = 0; i < AT_ONCE; i++) {
@@ -52,7 +51,7 @@ static int bring(size_t component, int64_t first)
 	return !failed("bring", status, &error);
 }
 
-/* From the first to the last. Both functions return their argument, or NULL on failure. */
+/* Inserts from the first to the last. Both functions return their argument, or NULL on failure. */
 static void *bring_pictures(void *right)
 {
 	for (int64_t i = 0; i < PAIRS; i += AT_ONCE) {
@@ -62,7 +61,7 @@ static void *bring_pictures(void *right)
 	return right;
 }
 
-/* From the last to the first, and some for which there is no picture. */
+/* Inserts from the last to the first, and some labels for which there is no picture. */
 static void *bring_labels(void *right)
 {
 	for (int64_t i = PAIRS + (LABELS_ONLY - 1) * AT_ONCE; i >= 0; i -= AT_ONCE) {
@@ -99,7 +98,7 @@ static void *take(void *count)
 	weir_error error;
 	enum weir_status status;
 
-	/* Full batches while more pairs may come, and the rest at the end. */
+	/* Takes full batches while more pairs may come, and the rest at the end. */
 	while ((status = weir_barrier_take_many(pairs, BATCH, WEIR_BARRIER_ALLOW_SMALL_BATCH, WEIR_NO_DEADLINE, NULL,
 	                                        &batch, &error)) == WEIR_OK)
 		*(int *)count += matching(&batch);
@@ -131,7 +130,7 @@ int main(void)
 		wrong += outcome == NULL;
 	}
 	wrong += weir_barrier_size(pairs, &ready, &incomplete) != WEIR_OK || incomplete != (size_t)LABELS_ONLY * AT_ONCE;
-	/* which drops incomplete keys */
+	/* drops incomplete keys */
 	wrong += weir_barrier_close(pairs, WEIR_CLOSE_CANCEL, NULL) != WEIR_OK;
 	(void)pthread_join(threads[2], &outcome);
 	wrong += outcome == NULL || count != PAIRS;

@@ -1,8 +1,9 @@
 /*
- * missing_edge.c - a graph that lacks a control edge, found with a shuffled order of its nodes.
+ * missing_edge.c - a graph that lacks a control edge. A shuffled order of its nodes reveals this.
  *
- * A step adds to a balance and reads it. The read is meant to come after the sum, and no edge says so. Without a seed
- * the nodes run in the same order in every step, so the program seems right for as long as nobody changes the graph.
+ * A step adds to a balance and reads it. The read should come after the sum, but no edge says so.
+ * Without a seed, the nodes run in the same order in every step, so the program seems right until
+ * the graph changes.
  */
 #include <stdio.h>
 #include <weir/flow.h>
@@ -29,7 +30,7 @@ static enum weir_status build(struct program *p, weir_error *error)
 	weir_tensor_release(zero);
 	if (status != WEIR_OK)
 		return status;
-	/* WEIR_OK is 0, so calls chain; a failed one has filled *error. */
+	/* WEIR_OK is 0, so calls can be chained. A call that failed has filled *error. */
 	if (weir_graph_create(NULL, &p->graph, error) ||
 	    weir_op_placeholder(p->graph, "amount", WEIR_I64, &weir_shape_scalar, &amount, error) ||
 	    weir_op_read(p->graph, "seen", p->balance, &p->seen, error) ||
@@ -39,7 +40,7 @@ static enum weir_status build(struct program *p, weir_error *error)
 	return WEIR_OK;
 }
 
-/* One step, by the names of its nodes: what it read of the balance. */
+/* Runs one step, by the names of its nodes. *seen is the balance that the step read. */
 static enum weir_status deposit(weir_session *session, int64_t amount, int64_t *seen, weir_error *error)
 {
 	const char *const fetch = "seen", *const target = "sum";
@@ -94,7 +95,10 @@ int main(void)
 	(void)weir_graph_destroy(p.graph, NULL);
 	weir_var_destroy(p.balance, NULL);
 
-	/* The same graph with the edge. A graph that has run takes no edge that would change its steps. */
+	/*
+	 * The same graph with the edge. A graph that has run accepts no edge that would change its
+	 * steps.
+	 */
 	if (build(&p, &error) || weir_graph_add_control(p.graph, p.sum, p.seen.node, &error) ||
 	    count_stale(&p, 1, &with_seed, &error)) {
 		(void)fprintf(stderr, "%s\n", error.message);

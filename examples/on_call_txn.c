@@ -2,10 +2,10 @@
  * on_call_txn.c - doctors go on and off call by transactions, so that at least one is always on
  * call.
  *
- * A doctor goes off call only if another one is on. Without transactions two doctors could read
- * each other's state at the same time and both go: write skew, which a commit of the written
- * variables alone would permit. A transaction commits only if everything that it read is still
- * true. weir_txn_run() repeats it if another decision came first. Meanwhile a thread follows one
+ * A doctor goes off call only if another doctor is on call. Without transactions, two doctors could
+ * read each other's state at the same time and both go off call. This is write skew, which a commit
+ * of the written variables alone would permit. A transaction commits only if everything that it
+ * read is still current; otherwise weir_txn_run() repeats it. Meanwhile, a thread follows one
  * variable and waits for each change.
  */
 #include <inttypes.h>
@@ -29,7 +29,7 @@ static int64_t count_of(weir_tensor *tensor)
 	return *(const int64_t *)weir_tensor_data(tensor);
 }
 
-/* Goes on call, or off if another one is on. */
+/* Goes on call, or goes off call if another doctor is on call. */
 static enum weir_status decide(void *context, weir_txn *txn, weir_error *error)
 {
 	const struct doctor *doctor = context;
@@ -60,7 +60,7 @@ static void *work(void *context)
 	return NULL;
 }
 
-/* How many are on call at one instant. */
+/* Returns how many doctors are on call at one instant. */
 static int64_t look(void)
 {
 	weir_read now[DOCTORS];
@@ -75,22 +75,22 @@ static int64_t look(void)
 }
 
 /*
- * Follows the first doctor's changes until none comes for a while; returns how often no doctor was
+ * Follows the first doctor's changes until none comes for a while. Returns how often no doctor was
  * on call.
  */
 static int follow(int *seen)
 {
 	uint64_t version = 0;
-	int nobody = 0;
+	int uncovered = 0;
 	weir_read read;
 
 	while (weir_var_wait(on_call[0], version, weir_deadline_in(50000000), NULL, &read, NULL) == WEIR_OK) {
 		version = read.version;
 		weir_read_release(&read);
-		nobody += look() == 0;
+		uncovered += look() == 0;
 		++*seen;
 	}
-	return nobody;
+	return uncovered;
 }
 
 int main(void)

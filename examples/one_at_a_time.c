@@ -1,8 +1,9 @@
 /*
  * one_at_a_time.c - a ledger of plain memory, written by a thread and by pool tasks, one at a time.
  *
- * The thread waits for its turn up to a deadline. The tasks are started, and hold no thread of the
- * pool until they may enter. A call that would wait for itself returns an error.
+ * The thread waits for its turn up to a deadline. The executions by tasks are asynchronous: they
+ * hold no thread of the pool until they may enter. A call that would wait for itself returns an
+ * error.
  */
 #include <stdio.h>
 #include <weir/critical_section.h>
@@ -54,8 +55,8 @@ int main(void)
 	         WEIR_FAILED_PRECONDITION;
 	printf("%s\n", error.message);
 
-	wrong += weir_pool_destroy(pool, &error) != WEIR_OK; /* runs the started executions */
-	printf("%d amounts, %d in all\n", ledger.count, ledger.sum);
+	wrong += weir_pool_destroy(pool, &error) != WEIR_OK; /* runs the executions that were started */
+	printf("%d amounts, sum %d\n", ledger.count, ledger.sum);
 	wrong += ledger.count != BY_THREAD + BY_TASKS || ledger.sum != 156;
 	wrong += weir_critical_section_destroy(turn, &error) != WEIR_OK;
 	return wrong != 0;

@@ -2,8 +2,8 @@
  * padded_batches.c - sentences of any length in batches, through a padding queue shared by name.
  *
  * A reader enqueues sentences as vectors of word numbers, by the names of the components. A trainer
- * takes them in batches, which are as wide as their longest sentence and end in zeros. Reader and
- * trainer share only the name of the queue.
+ * takes them in batches. A batch is as wide as its longest sentence, and shorter sentences end in
+ * zeros. Reader and trainer share only the name of the queue.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -12,7 +12,8 @@
 enum { SENTENCES = 10, BATCH = 4 };
 
 /*
- * Both ask for the same queue. A request for another one of that name fails, and says what differs.
+ * Both threads request the same queue. A request for a different queue of that name fails, and its
+ * message says what differs.
  */
 static weir_resource *find_sentences(weir_store *store, weir_error *error)
 {
@@ -28,7 +29,7 @@ static weir_resource *find_sentences(weir_store *store, weir_error *error)
 	return resource;
 }
 
-/* Sentence i has 1 + i % 5 words, all of them i + 1; its label is i. */
+/* Sentence i has 1 + i % 5 words, which are all i + 1. Its label is i. */
 static enum weir_status put_sentence(weir_tensor_queue *queue, int32_t i)
 {
 	weir_shape length = {.rank = 1, .dims = {1 + i % 5}};

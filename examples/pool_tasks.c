@@ -1,7 +1,8 @@
 /*
  * pool_tasks.c - a sum that splits itself into tasks of a work-stealing pool.
  *
- * A task is a struct of yours; the pool allocates none. The main thread does not just wait: it helps.
+ * A task is a struct of the program; the pool allocates none. The main thread does not just wait:
+ * it runs tasks, too.
  */
 #include <stdatomic.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
  * queue_close.c - how a queue is closed, and how the waiting consumers learn the reason.
  *
  * Closing refuses later items and keeps the stored ones. Consumers continue until the queue is
- * empty, and then get WEIR_OUT_OF_RANGE with the cause of the close. So no consumer hangs and no
- * item is lost.
+ * empty, and then get WEIR_OUT_OF_RANGE with the cause of the close. So no consumer waits for ever,
+ * and no item is lost.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ static weir_queue *queue;
 struct worker {
 	pthread_t thread;
 	int first; /* producer: its first item */
-	int count; /* consumer: items taken */
+	int count; /* consumer: number of items taken */
 	long long sum;
 	weir_error ending; /* consumer: its last status */
 };
@@ -69,7 +69,7 @@ int main(void)
 	}
 	wrong += weir_queue_close(queue, WEIR_CLOSE_DRAIN, &cause) != WEIR_OK;
 	wrong += weir_queue_enqueue(queue, &items[0], WEIR_NO_DEADLINE, NULL, &error) != WEIR_CANCELLED;
-	printf("a producer that is late: %s\n", error.message);
+	printf("a late producer: %s\n", error.message);
 	for (int i = PRODUCERS; i < PRODUCERS + CONSUMERS; i++) {
 		(void)pthread_join(workers[i].thread, NULL);
 		count += workers[i].count;

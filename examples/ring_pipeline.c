@@ -1,8 +1,8 @@
 /*
  * ring_pipeline.c - three stages joined by two rings: count, square, sum.
  *
- * A ring never waits: full and empty are statuses, and the caller decides what to do then (here:
- * yield). If threads should sleep meanwhile, use weir/queue.h. Closing a ring tells the next stage
+ * A ring never waits: full and empty are statuses, and the caller decides what to do then (here it
+ * yields). If threads should sleep instead, use weir/queue.h. Closing a ring tells the next stage
  * that no more values come.
  */
 #include <inttypes.h>
@@ -23,7 +23,7 @@ static void put(weir_ring *ring, uint64_t value)
 		(void)sched_yield();
 }
 
-/* 0 when the ring is closed and empty. */
+/* Returns 0 when the ring is closed and empty. */
 static int take(weir_ring *ring, uint64_t *value)
 {
 	enum weir_status status;

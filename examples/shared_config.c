@@ -1,8 +1,9 @@
 /*
- * shared_config.c - a table that many threads read all the time and one replaces occasionally.
+ * shared_config.c - a table that many threads read all the time and one thread replaces
+ * occasionally.
  *
- * A read costs a few nanoseconds. A reader never waits for the writer, nor the writer for a reader.
- * A reader that keeps an old version for long keeps that version and nothing else.
+ * A read costs a few nanoseconds. A reader never waits for the writer, and the writer never waits
+ * for a reader. A reader that keeps an old version for long keeps only that version alive.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -36,7 +37,7 @@ static int is_whole(const weir_read *read)
 	return 1;
 }
 
-/* Returns the number of errors. */
+/* Counts errors in *wrong. */
 static void *read_often(void *wrong)
 {
 	uint64_t last = 0;
@@ -74,7 +75,7 @@ int main(void)
 	atomic_store_explicit(&over, 1, memory_order_relaxed);
 	for (int i = 0; i < READERS; i++)
 		(void)pthread_join(threads[i], NULL);
-	wrong[READERS] = first.version != 1 || !is_whole(&first); /* held all the time */
+	wrong[READERS] = first.version != 1 || !is_whole(&first); /* held during the whole run */
 	weir_read_release(&first);
 	for (int i = 0; i <= READERS; i++)
 		sum += wrong[i];

@@ -1,9 +1,9 @@
 /*
- * snapshot_pair.c - two variables that belong together, changed by commits, read by snapshots.
+ * snapshot_pair.c - two variables that belong together, changed by commits and read by snapshots.
  *
  * The writer keeps `debit` at minus `credit`. A reader that read one after the other could see a
  * sum that never existed. A snapshot shows both at one instant, and neither the writer nor a reader
- * ever waits or starts again.
+ * ever waits or retries.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -33,7 +33,7 @@ static int64_t value_of(const weir_read *read)
 	return *(const int64_t *)weir_tensor_data(read->tensor);
 }
 
-/* The only writer, so it knows the version numbers: change i makes version i + 1. */
+/* This thread is the only writer, so it knows the version numbers: change i makes version i + 1. */
 static enum weir_status change(int64_t i)
 {
 	weir_tensor *credit = NULL, *debit = NULL;

@@ -31,7 +31,7 @@ static enum weir_status count_keys(const int64_t keys[TOUCHED], weir_tensor *one
 	enum weir_status status = weir_tensor_copy_of(WEIR_I64, &shape, keys, NULL, &indices);
 
 	if (status != WEIR_OK) {
-		(void)snprintf(error->message, sizeof(error->message), "no memory for indices");
+		(void)snprintf(error->message, sizeof(error->message), "there is no memory for indices");
 		return status;
 	}
 	/* Retired memory has a budget; a writer that exceeds it waits at most until the deadline. */
@@ -62,7 +62,7 @@ static void *write_often(void *number)
 	return wrong ? NULL : number;
 }
 
-/* Checks that a view has TOUCHED for each update before it: version 1 was all zeros. */
+/* Checks that a view has TOUCHED for each update before it. Version 1 was all zeros. */
 static int adds_up(const weir_table_view *view)
 {
 	int64_t sum = 0;
@@ -102,13 +102,13 @@ int main(void)
 		(void)pthread_join(threads[i], &outcome);
 		all_written &= outcome != NULL;
 	}
-	wrong += !adds_up(&first) || first.version != 1; /* held all the time */
+	wrong += !adds_up(&first) || first.version != 1; /* held during the whole run */
 	weir_table_view_release(&first);
 	if (weir_table_read(counts, &view) != WEIR_OK)
 		return 1;
 	wrong += !all_written || view.version != last || !adds_up(&view);
 	weir_table_view_release(&view);
-	printf("version %" PRIu64 " of %" PRIu64 "; %d looks beside the writers, %d wrong\n", weir_table_version(counts),
+	printf("version %" PRIu64 " of %" PRIu64 "; %d views beside the writers, %d wrong\n", weir_table_version(counts),
 	       last, looks, wrong);
 	weir_table_destroy(counts, NULL);
 	return wrong == 0 ? 0 : 1;

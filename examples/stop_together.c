@@ -1,8 +1,8 @@
 /*
  * stop_together.c - threads of one job end together: the first error stops all, and is reported.
  *
- * The others may be computing (they poll should_stop) or waiting (the token of the coordinator ends
- * the wait).
+ * The other threads may be computing (they poll should_stop) or waiting (the token of the
+ * coordinator ends the wait).
  */
 #include <stdio.h>
 #include <string.h>

@@ -2,8 +2,8 @@
  * train_digits.c - threads that share variables and a queue, on real data.
  *
  * Four feeders keep a shuffle queue filled. Two trainers take batches from it, and change the
- * weights, the bias and the number of steps by one commit per batch. An evaluator takes consistent
- * snapshots all the time. No thread stops another, no update is lost, no snapshot is torn. The
+ * weights, the bias and the number of steps by one commit per batch. An evaluator repeatedly takes
+ * consistent snapshots. No thread blocks another, no update is lost, and no snapshot is torn. The
  * report at the end shows this, and the exit code depends on it. The parts are in train_digits/.
  */
 #include <errno.h>
@@ -21,7 +21,7 @@
 
 static volatile sig_atomic_t interrupted;
 
-/* The only thing that is safe in a handler; main polls it. */
+/* Setting a flag is all that is safe in a handler; main polls the flag. */
 static void on_interrupt(int number)
 {
 	(void)number;
@@ -169,7 +169,7 @@ int main(int count, char *words[])
 	default: return EXIT_USAGE;
 	}
 	catch_interrupts();
-	/* Before the work, not after it: an unwritable path should be reported now. */
+	/* Opens the file before the work, so that an unwritable path is reported at once. */
 	if (options.json != NULL && (json = fopen(options.json, "w")) == NULL) {
 		(void)fprintf(stderr, "train_digits: cannot write %s: %s\n", options.json, strerror(errno));
 		return EXIT_FAILURE;

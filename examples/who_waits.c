@@ -23,7 +23,7 @@ static void *eat(void *unused)
 	weir_queue_announcement *announcement;
 	void *frame;
 
-	/* So that the dump shows which thread should have emptied the queue. */
+	/* The announcement lets the dump show which thread should have emptied the queue. */
 	if (weir_queue_announce(frames, WEIR_QUEUE_CONSUMER, "eater", &announcement, NULL) != WEIR_OK)
 		return unused;
 	(void)weir_queue_dequeue(frames, &frame, WEIR_NO_DEADLINE, token, NULL);
@@ -32,7 +32,7 @@ static void *eat(void *unused)
 }
 
 /* Returns 0 if no thread began to wait in time. */
-static int somebody_waits(void)
+static int a_thread_waits(void)
 {
 	struct weir_queue_stats stats = {WEIR_QUEUE_STATS_INIT};
 	uint64_t deadline = weir_deadline_in(patience_ns);
@@ -42,7 +42,7 @@ static int somebody_waits(void)
 	return stats.waiting != 0;
 }
 
-/* A variable whose version 1 is held and was replaced. */
+/* Creates a variable whose version 1 is held although it was replaced. */
 static int forget_a_handle(weir_var **var, weir_read *forgotten)
 {
 	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .name = "weights", .dtype = WEIR_I64};
@@ -53,8 +53,8 @@ static int forget_a_handle(weir_var **var, weir_read *forgotten)
 	if (weir_tensor_scalar_i64(1, &value) != WEIR_OK)
 		return 0;
 	/*
-	 * The first read of a thread holds a reference instead of a slot, and is no stall: so read once
-	 * before.
+	 * The first read of a thread holds a reference instead of a slot, and is not a stall. The
+	 * thread therefore reads once before.
 	 */
 	right = weir_var_create(value, &options, var, &error) == WEIR_OK && weir_var_read(*var, forgotten) == WEIR_OK;
 	if (right) {
@@ -88,7 +88,7 @@ int main(void)
 	if (weir_queue_create(&options, &frames, &error) != WEIR_OK || weir_cancel_create(NULL, &token, NULL) != WEIR_OK ||
 	    pthread_create(&eater, NULL, eat, NULL) != 0)
 		return 1;
-	wrong += !somebody_waits() || !forget_a_handle(&var, &forgotten);
+	wrong += !a_thread_waits() || !forget_a_handle(&var, &forgotten);
 
 	wrong += weir_stalls_visit(0, tell, &named, &found) != WEIR_OK || named != 1;
 	(void)fflush(stdout); /* the next output does not go through stdio */
@@ -97,7 +97,8 @@ int main(void)
 	(void)weir_cancel_fire(token, NULL);
 	(void)pthread_join(eater, NULL);
 	weir_read_release(&forgotten);
-	wrong += weir_stalls_visit(0, tell, &named, &found) != WEIR_OK || named != 1; /* not found again */
+	/* the released handle is not found again */
+	wrong += weir_stalls_visit(0, tell, &named, &found) != WEIR_OK || named != 1;
 	wrong += weir_var_destroy(var, NULL) != WEIR_OK || weir_queue_destroy(frames, &error) != WEIR_OK;
 	weir_cancel_release(token);
 	printf("%s\n", wrong == 0 ? "both were found" : "wrong");

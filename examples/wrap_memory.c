@@ -1,8 +1,8 @@
 /*
- * wrap_memory.c - memory of yours becomes a tensor, and its rows pass through a queue, without a
- * copy.
+ * wrap_memory.c - memory of the program becomes a tensor, and its rows pass through a queue,
+ * without a copy.
  *
- * The release callback tells when the last view of the memory was released, on any thread.
+ * The release callback reports that the last view of the memory was released, on any thread.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static weir_tensor *wrap_table(float *table)
 		table[i] = (float)i;
 	if (table != NULL && weir_tensor_wrap(WEIR_F32, &shape, table, give_back, NULL, NULL, &tensor) == WEIR_OK)
 		return tensor;
-	free(table); /* give_back is not called when wrapping failed */
+	free(table); /* give_back() is not called when wrapping failed */
 	return NULL;
 }
 
@@ -47,7 +47,7 @@ int main(void)
 		return 1;
 	wrong += weir_tensor_queue_enqueue_many(queue, &table, 1, 0, NULL, NULL, NULL) != WEIR_OK;
 	weir_tensor_release(table);
-	wrong += released != 0; /* the rows in the queue keep it */
+	wrong += released != 0; /* the rows in the queue keep the memory alive */
 
 	wrong += weir_tensor_queue_dequeue(queue, &taken, 1, 0, NULL, NULL) != WEIR_OK;
 	wrong += weir_tensor_data(taken) != memory; /* row 0, in its original place */

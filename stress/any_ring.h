@@ -1,5 +1,6 @@
 /*
- * any_ring.h - a ring, for any number of consumers or for one: what checks need of both.
+ * any_ring.h - a ring for any number of consumers, or a ring for one consumer: the operations that
+ * scenarios need of both.
  */
 #ifndef STRESS_ANY_RING_H
 #define STRESS_ANY_RING_H

@@ -66,7 +66,7 @@ static int64_t value_of(const weir_read *read)
 	return *(const int64_t *)weir_tensor_data(read->tensor);
 }
 
-/* -- what threads do --------------------------------------------------------------------------- */
+/* -- operations of threads --------------------------------------------------------------------- */
 
 static void count_up(struct stress_thread *self)
 {
@@ -93,7 +93,8 @@ static void move_money(struct stress_thread *self)
 	int64_t amount;
 
 	stress_begin(self, "commit");
-	STRESS_CHECK(weir_var_snapshot(vars, 2, reads, NULL) == WEIR_OK, "a snapshot allocates nothing, and failed");
+	STRESS_CHECK(weir_var_snapshot(vars, 2, reads, NULL) == WEIR_OK,
+	             "a snapshot failed, although it allocates nothing");
 	amount = (int64_t)stress_below(self, 50);
 	for (size_t i = 0; i < 2; i++)
 		parts[i] = (struct weir_commit_part){vars[i], reads[i].version,
@@ -112,7 +113,7 @@ static void audit(struct stress_thread *self)
 
 	stress_begin(self, "snapshot");
 	STRESS_CHECK(weir_var_snapshot(bank.account, ACCOUNTS, reads, NULL) == WEIR_OK,
-	             "a snapshot allocates nothing, and failed");
+	             "a snapshot failed, although it allocates nothing");
 	for (size_t i = 0; i < ACCOUNTS; i++)
 		sum += value_of(&reads[i]);
 	weir_read_release_many(reads, ACCOUNTS);
@@ -135,14 +136,14 @@ void bank_look(const char *who)
 		weir_read read;
 
 		STRESS_CHECK(weir_var_read(bank.account[i], &read) == WEIR_OK, "%s: a read failed", who);
-		/* Poisoned memory needs more room. */
+		/* A reference to poisoned memory would be larger. */
 		STRESS_CHECK(value_of(&read) < LARGEST && value_of(&read) > -LARGEST, "%s: an account shows 0x%" PRIx64, who,
 		             (uint64_t)value_of(&read));
 		weir_read_release(&read);
 	}
 }
 
-/* -- from the beginning to the end ------------------------------------------------------------- */
+/* -- opening and closing ----------------------------------------------------------------------- */
 
 static weir_var *create(int64_t value)
 {
@@ -178,7 +179,7 @@ void bank_close(struct stress_thread *self)
 	STRESS_CHECK(weir_var_read(bank.counter, &read) == WEIR_OK, "the counter cannot be read");
 	/* [relaxed] joined. */
 	STRESS_CHECK(value_of(&read) == (int64_t)weiri_load_relaxed(&bank.added),
-	             "%" PRIu64 " increments succeeded, the counter is %" PRId64, weiri_load_relaxed(&bank.added),
+	             "%" PRIu64 " increments succeeded, but the counter is %" PRId64, weiri_load_relaxed(&bank.added),
 	             value_of(&read));
 	weir_read_release(&read);
 	weir_var_destroy(bank.counter, NULL);

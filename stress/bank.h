@@ -16,7 +16,7 @@
 /* There is one bank. Closing it checks the final state, when no thread uses it any longer. */
 void bank_open(void);
 void bank_close(struct stress_thread *self);
-/* From now on one allocation in so many fails, or none. */
+/* From now on one allocation in a few fails, or none does. */
 void bank_refuse(int refuses);
 
 /* One operation, drawn at random. */
@@ -25,8 +25,8 @@ void bank_act(struct stress_thread *self);
 void bank_look(const char *who);
 
 /*
- * The allocator that refuses; a value from it, NULL: no memory; whether a call succeeded, which may
- * otherwise have failed only with no memory, or with `also`.
+ * The allocator that refuses. A value from it; NULL: there was no memory. Whether a call succeeded;
+ * if not, its status must say that there was no memory, or be `also`.
  */
 const weir_allocator *bank_allocator(void);
 weir_tensor *bank_make(int64_t value);

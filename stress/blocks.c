@@ -1,9 +1,10 @@
 /*
  * blocks.c - see blocks.h.
  *
- * Sizes are powers of two from 64 bytes to 128 KiB. Each has a stack of free blocks (Treiber 1986)
- * whose head has a counter against ABA. Links are stored apart from the blocks, so a thread that
- * reads the link of a block that was taken meanwhile reads an old link, and no user data.
+ * Sizes are powers of two from 64 bytes to 128 KiB. Each size has a stack of free blocks (Treiber
+ * 1986) whose head has a counter against the ABA problem. Links are stored apart from the blocks. A
+ * thread that reads the link of a block that was taken meanwhile therefore reads an old link, and
+ * no user data.
  */
 #include "blocks.h"
 
@@ -14,10 +15,12 @@
 enum { UNIT = 64, MAX_ALIGNMENT = 1024, CLASSES = 12, ARENA = 64 << 20, UNITS = ARENA / UNIT };
 
 static _Alignas(MAX_ALIGNMENT) unsigned char arena[ARENA];
-static _Atomic(uint32_t) next_free[UNITS]; /* by first unit; 0 ends, so unit 0 is never allocated */
+/* by first unit; 0 ends a stack, so unit 0 is never allocated */
+static _Atomic(uint32_t) next_free[UNITS];
 /* Counter in the upper half, first unit of the top block in the lower. */
 static WEIRI_ALIGNED_APART _Atomic(uint64_t) top[CLASSES];
-static WEIRI_ALIGNED_APART _Atomic(uint32_t) fresh = MAX_ALIGNMENT / UNIT; /* first unit that was never allocated */
+/* the first unit that was never allocated */
+static WEIRI_ALIGNED_APART _Atomic(uint32_t) fresh = MAX_ALIGNMENT / UNIT;
 static _Atomic(uint64_t) bytes;
 
 static unsigned class_of(size_t size, size_t alignment)
@@ -32,14 +35,17 @@ static unsigned class_of(size_t size, size_t alignment)
 
 static uint32_t pop(unsigned class)
 {
-	uint64_t seen = weiri_load_acquire(&top[class]); /* [acquire] the link of what was pushed */
+	/* [acquire] the link of the block that was pushed */
+	uint64_t seen = weiri_load_acquire(&top[class]);
 
 	while ((uint32_t)seen != 0) {
-		uint32_t link = weiri_load_relaxed(&next_free[(uint32_t)seen]); /* [relaxed] an old one fails the CAS */
+		/* [relaxed] an old link makes the CAS fail */
+		uint32_t link = weiri_load_relaxed(&next_free[(uint32_t)seen]);
 		uint64_t after = ((seen >> 32) + 1) << 32 | link;
 
 		if (weiri_cas_acq_rel_or_acquire(&top[class], &seen,
-		                                 after)) /* [acquire] what the last owner did to it is over */
+		                                 /* [acquire] what the last owner did to it is over */
+		                                 after))
 			return (uint32_t)seen;
 	}
 	return 0;
@@ -50,8 +56,9 @@ static void push(unsigned class, uint32_t unit)
 	uint64_t seen = weiri_load_relaxed(&top[class]); /* [relaxed] the CAS decides */
 
 	do {
-		weiri_store_relaxed(&next_free[unit], (uint32_t)seen); /* [relaxed] published by the CAS */
-	} while (!weiri_cas_acq_rel(&top[class], &seen, ((seen >> 32) + 1) << 32 | unit)); /* [release] pairs with pop() */
+		/* [relaxed] published by the CAS, a [release] that pairs with pop(). */
+		weiri_store_relaxed(&next_free[unit], (uint32_t)seen);
+	} while (!weiri_cas_acq_rel(&top[class], &seen, ((seen >> 32) + 1) << 32 | unit));
 }
 
 static uint32_t carve(unsigned class)

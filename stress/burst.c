@@ -18,8 +18,12 @@ static struct {
 	unsigned threads;
 	uint64_t each; /* calls per thread */
 	int is_long;
-	int yields; /* sometimes between calls: otherwise a short round is over before the next thread has started */
-	WEIRI_ALIGNED_APART _Atomic(uint64_t) round; /* the number of the round; 0: the end */
+	/*
+	 * yields sometimes between calls: a short round would otherwise end before the next thread has
+	 * started
+	 */
+	int yields;
+	WEIRI_ALIGNED_APART _Atomic(uint64_t) round; /* the number of the round; 0: the scenario ends */
 	WEIRI_ALIGNED_APART _Atomic(uint32_t) ready, done;
 	/* Figures. */
 	uint64_t operations, overlapping, undecided, rounds;
@@ -32,8 +36,8 @@ static void wait_for_all(_Atomic(uint32_t) *count)
 	unsigned spins = 0;
 
 	/*
-	 * [acq_rel] pairs with those of other threads: what each thread did before, all threads see
-	 * after.
+	 * [acq_rel] pairs with those of other threads: all threads see afterwards what each thread did
+	 * before.
 	 */
 	(void)weiri_fetch_add_acq_rel(count, 1u);
 	while (weiri_load_acquire(count) < state.threads)
@@ -69,7 +73,7 @@ static void work(struct stress_thread *self, void *context)
 		seen = round;
 		spins = 0;
 		/*
-		 * The low bits tell how many threads take part: if this thread does not, state.threads may
+		 * The low bits tell how many threads take part. If this thread does not, state.threads may
 		 * already belong to the next round.
 		 */
 		if (number < round % SLOTS)
@@ -86,7 +90,10 @@ static enum history_verdict search(const struct history *history, struct history
 	return history_check_general(history, burst->model, burst->model_context(burst->context), BUDGET, NULL, finding);
 }
 
-/* Must fail with the same pattern: what was left out may cause another one. */
+/*
+ * The smaller history must fail with the same pattern. Removing operations may cause a failure of
+ * another kind.
+ */
 static int fails_fast(const struct history *history, void *first_finding)
 {
 	const struct history_finding *first = first_finding;
@@ -110,7 +117,7 @@ static void print(const struct history *history, const struct history_finding *f
 	history_print(stderr, history, finding, NULL);
 }
 
-/* The reason in `history`, smaller; 0: it cannot be made smaller. */
+/* Makes a smaller history with the same fault. Returns 0 if it cannot be made smaller. */
 static int shrink(const struct history *history, struct history_finding *finding, int by_search, struct history *small)
 {
 	uint32_t *unit = calloc(history->count + 1, sizeof(*unit));
@@ -135,8 +142,9 @@ static int shares_variable(const struct history *history, const struct history_o
 }
 
 /*
- * A missing version, or an abort without a reason, is wrong because of what is absent, which
- * shrinking cannot show. So the result is the first witness, and all writes to its variables.
+ * Some faults consist in something that is absent: a missing version, or an abort without a reason.
+ * Shrinking cannot show them. The result is therefore the first witness, and all writes to its
+ * variables.
  */
 static int select_writes(const struct history *history, struct history_finding *finding, struct history *out)
 {
@@ -169,12 +177,13 @@ static _Noreturn void report(const struct history *history, const struct history
 	}
 
 	/*
-	 * The remaining history of variables is partial, and only the fast checker can judge such a
+	 * The remaining history of variables is partial. Only the fast checker can judge such a
 	 * history.
 	 */
 	if ((!by_search || state.burst->model != &history_model_variables) && shrink(history, &first, by_search, &small)) {
 		/*
-		 * Once more: without the results for which items had to stay, these items may be removed.
+		 * Shrinks once more: some items had to stay because results needed them. These results are
+		 * gone now.
 		 */
 		shown = shrink(&small, &first, by_search, &smallest) ? &smallest : &small;
 		if (by_search)
@@ -190,7 +199,7 @@ static _Noreturn void report(const struct history *history, const struct history
 	stress_fail("round %" PRIu64 ": not linearizable: %s: %s", state.rounds, finding->pattern, finding->what);
 }
 
-/* In the order of calls: an operation overlaps when an earlier one has not returned. */
+/* Operations are in the order of their calls. One overlaps when an earlier one has not returned. */
 static void count_overlaps(const struct history *history)
 {
 	uint64_t latest = 0;
@@ -267,7 +276,8 @@ void burst_run(const struct burst *burst)
 	state.recorder = history_recorder_create(most, (size_t)LONG_EACH * MOST_PER_CALL, (size_t)LONG_EACH * MOST_PER_CALL,
 	                                         HISTORY_CLOCK_BEST);
 	STRESS_CHECK(state.recorder != NULL, "the harness has no memory for a history");
-	weiri_store_relaxed(&state.round, UINT64_C(1)); /* [relaxed] no thread yet; no round has this number */
+	/* [relaxed] no thread yet; no round has this number */
+	weiri_store_relaxed(&state.round, UINT64_C(1));
 	stress_disturb();
 	for (unsigned i = 0; i < most; i++)
 		(void)stress_start("worker", work, (void *)(uintptr_t)i);

@@ -2,8 +2,8 @@
  * burst.h - rounds in which threads work on one structure, every operation is recorded, and the
  * history is judged.
  *
- * Most rounds are short, a few operations for each of a few threads, so that the general checker
- * can judge them too; some are long, for the fast checker alone. The threads stay from round to
+ * Most rounds are short: a few threads make a few operations each, so that the general checker can
+ * judge them, too. Some rounds are long, for the fast checker alone. The threads stay from round to
  * round, and start each round together.
  */
 #ifndef STRESS_BURST_H
@@ -15,21 +15,21 @@
 enum { BURST_MOST_THREADS = 8 };
 
 struct burst {
-	/* Before a round, on the scenario's thread: prepares the structure. */
+	/* Runs before a round on the scenario's thread, and prepares the structure. */
 	void (*set_up)(struct stress_thread *self, void *context);
 	/*
-	 * One operation, recorded in the log (some calls may record nothing, or several). `number`
-	 * counts within the round.
+	 * Makes one operation and records it in the log (a call may record no operation, or several).
+	 * `number` counts within the round.
 	 */
 	void (*act)(struct stress_thread *self, struct history_log *log, uint64_t number, void *context);
-	/* After a round, on the scenario's thread. */
+	/* Runs after a round on the scenario's thread. */
 	void (*tear_down)(struct stress_thread *self, void *context);
-	/* May drop operations for which the structure guarantees nothing; NULL: none. */
+	/* May drop operations about which the structure guarantees nothing; NULL: none. */
 	void (*prepare)(struct history *history, void *context);
 	/*
-	 * The fast checker, which may be undecided; the units that may be left out of a failure; and a
-	 * model for short rounds. After a failure of history_check_each() only what concerns its object
-	 * is examined further.
+	 * The fast checker, which may be undecided; the units that may be removed from a failing
+	 * history; and a model for short rounds. After a failure of history_check_each(), only the part
+	 * that concerns its object is examined further.
 	 */
 	enum history_verdict (*check)(const struct history *history, void *context, struct history_finding *finding);
 	void (*units)(const struct history *history, const struct history_finding *finding, void *context, uint32_t unit[]);
@@ -38,7 +38,7 @@ struct burst {
 	void *context;
 };
 
-/* In set_up and act: 1 in a long round, which the search does not judge. */
+/* Returns 1, in set_up and act, in a long round. The search does not judge long rounds. */
 int burst_is_long(void);
 
 /*

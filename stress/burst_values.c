@@ -1,5 +1,5 @@
 /*
- * burst_values.c - bursts whose context is the bounds by which they are judged.
+ * burst_values.c - bursts whose context is the bounds that judge them.
  */
 #include "burst_values.h"
 
@@ -60,7 +60,7 @@ static int is_of(const struct history_op *op, uint32_t kinds)
 	return (kinds >> op->kind & 1) != 0;
 }
 
-/* latest_return: of the strong ones that were called before. */
+/* latest_return: the latest return of the strong operations that were called before. */
 static int beside_a_strong(const struct history *history, size_t refusal, uint64_t latest_return, uint32_t strong)
 {
 	const struct history_op *op = &history->op[refusal];
@@ -80,8 +80,8 @@ void burst_drop_weak(struct history *history, uint32_t weak, uint32_t strong)
 	size_t kept = 0;
 
 	/*
-	 * To keep an operation moves it to a position that the walk has passed; the operations ahead do
-	 * not change.
+	 * An operation that is kept moves to a position that the walk has passed, so the operations
+	 * ahead do not change.
 	 */
 	for (size_t i = 0; i < history->count; i++) {
 		const struct history_op op = history->op[i];

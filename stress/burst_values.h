@@ -8,7 +8,7 @@
 
 #include "burst.h"
 
-/* 1 to 40, most of the time at most 4. */
+/* Draws 1 to 40, mostly at most 4. */
 uint64_t burst_draw_capacity(struct stress_thread *self);
 
 /* `burst` describes the operations; `bounds`, which set_up may change, judge them. */
@@ -16,8 +16,8 @@ void burst_run_fifo(struct burst burst, struct history_bounds *bounds);
 void burst_run_multiset(struct burst burst, struct history_bounds *bounds);
 
 /*
- * Drops the operations of the `weak` kinds that overlap one of the `strong` kinds (bits, 1 <<
- * kind), which itself stays: the refusals of weak kinds are exact only if no strong one is under
+ * Drops the operations of the `weak` kinds that overlap an operation of the `strong` kinds, which
+ * stays (bits, 1 << kind). Refusals of weak kinds are exact only if no strong operation is under
  * way.
  */
 void burst_drop_weak(struct history *history, uint32_t weak, uint32_t strong);

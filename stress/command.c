@@ -13,26 +13,26 @@
 
 static const char help[] = "usage: %s [OPTION]...\n"
 						   "\n"
-						   "Runs scenarios that try to break things and checks what must hold.\n"
+						   "Runs stress scenarios and checks what must hold.\n"
 						   "\n"
-						   "  --list              name the scenarios, one a line\n"
-						   "  --scenario NAME     run this one (may be repeated; default: all)\n"
-						   "  --duration SECONDS  time for each (2)\n"
-						   "  --threads N         threads at work at once (4)\n"
-						   "  --seed N            where randomness comes from (the clock)\n"
-						   "  --json FILE         write the results there too\n"
-						   "  --hang SECONDS      so long may nothing complete (10)\n"
-						   "  --live SECONDS      say so often how it goes, on standard error; 0: never\n"
+						   "  --list              list the scenarios, one per line\n"
+						   "  --scenario NAME     run this scenario (may be repeated; default: all)\n"
+						   "  --duration SECONDS  time per scenario (2)\n"
+						   "  --threads N         number of threads (4)\n"
+						   "  --seed N            seed of all random choices (default: from the clock)\n"
+						   "  --json FILE         also write the results to this file\n"
+						   "  --hang SECONDS      longest time without a completed operation (10)\n"
+						   "  --live SECONDS      interval of the progress line on standard error; 0: none\n"
 						   "                      (0.25 on a terminal, else 0)\n"
 						   "\n"
 						   "Exit code:\n"
-						   "  0   all held\n"
-						   "  1   something was wrong: a value lost, a snapshot torn, a bound exceeded\n"
-						   "  2   a hang: nothing completed; which thread waits for which is printed\n"
-						   "  3   usage, or the JSON file could not be written\n"
+						   "  0   all checks passed\n"
+						   "  1   a check failed: a value lost, a snapshot torn, a bound exceeded\n"
+						   "  2   a hang: nothing completed; the report says which thread waits for which\n"
+						   "  3   a bad command line, or the JSON file could not be written\n"
 						   "  66  a sanitizer's report\n"
-						   "A crash ends the process by its signal (128 + its number, as a shell shows it).\n"
-						   "Each failure prints its seed and one command that tries again.\n";
+						   "A crash ends the process by its signal (a shell shows 128 + the signal's number).\n"
+						   "Each failure prints its seed and one command that repeats the run.\n";
 
 static int list(const struct stress_scenario table[], size_t count)
 {
@@ -76,6 +76,6 @@ int stress_command(int argc, char *argv[], const struct stress_scenario table[],
 	case STRESS_REFUSE: break;
 	case STRESS_RUN: return run_chosen(&line, table, count);
 	}
-	(void)fprintf(stderr, "%s: %s; --help tells more\n", program_invocation_short_name, line.fault);
+	(void)fprintf(stderr, "%s: %s; --help lists the options\n", program_invocation_short_name, line.fault);
 	return STRESS_USAGE;
 }

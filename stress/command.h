@@ -7,8 +7,8 @@
 #include "options.h"
 
 /*
- * Runs the scenarios of the table that the arguments select. Returns the exit code; a violation, a
- * hang and bad usage end the process.
+ * Runs the scenarios of the table that the arguments select. Returns the exit code. A violation, a
+ * hang or a bad command line ends the process instead.
  */
 int stress_command(int argc, char *argv[], const struct stress_scenario table[], size_t count);
 

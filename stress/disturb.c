@@ -21,7 +21,7 @@ static int disturbed;
 static void be_held(int signal_number)
 {
 	int saved_errno = errno;
-	/* Some threads are only overtaken; some are held long enough for collections to pass. */
+	/* Some threads are only overtaken. Others are held so long that collections run meanwhile. */
 	uint64_t draw = stress_mix(weir_now_ns());
 	struct timespec pause_for = {0, (long)(draw % 4 == 0 ? draw % 400000 : draw % 20000)};
 
@@ -62,8 +62,8 @@ void stress_disturb(void)
 {
 	struct sigaction action = {.sa_handler = be_held, .sa_flags = SA_RESTART};
 
-	STRESS_CHECK(sigaction(DISTURBANCE, &action, NULL) == 0, "no signal handler could be set");
-	STRESS_CHECK(pthread_create(&disturber, NULL, disturb, NULL) == 0, "the disturber could not be started");
+	STRESS_CHECK(sigaction(DISTURBANCE, &action, NULL) == 0, "cannot install the signal handler");
+	STRESS_CHECK(pthread_create(&disturber, NULL, disturb, NULL) == 0, "cannot start the disturber");
 	disturbed = 1;
 }
 

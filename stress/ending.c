@@ -1,10 +1,9 @@
 /*
- * ending.c - how a run ends that found a fault: a violation, a hang, a crash, or a sanitizer's
- * report.
+ * ending.c - ends a run that found a fault: a violation, a hang, a crash, or a sanitizer's report.
  *
- * In every case scenario, seed and one command that tries again are printed, and the JSON file is
- * written. The functions that are called here write to descriptors and do not allocate, because a
- * crash may have interrupted malloc.
+ * In every case the scenario, the seed and one command that repeats the run are printed, and the
+ * JSON file is written. The functions that are called here write to descriptors and do not
+ * allocate, because a crash may have interrupted malloc().
  */
 #include <signal.h>
 #include <stdarg.h>
@@ -34,7 +33,7 @@ static void report(const char *outcome)
 	result->outcome = outcome;
 	result->seconds = stress_seconds_so_far();
 	/*
-	 * The thread that a signal handler interrupted may hold the lock; the report matters more than
+	 * The thread that a signal handler interrupted may hold the lock. The report matters more than
 	 * the sum.
 	 */
 	if (pthread_mutex_trylock(&stress_now.lock) == 0) {
@@ -51,8 +50,8 @@ _Noreturn void stress_end_process(const char *outcome, enum stress_exit code)
 {
 	report(outcome);
 	/*
-	 * Not _exit(): ThreadSanitizer would report the stopped threads as leaked, and change the exit
-	 * code.
+	 * This is not _exit(), because ThreadSanitizer would then report the stopped threads as leaked,
+	 * and change the exit code.
 	 */
 	(void)syscall(SYS_exit_group, (int)code);
 	abort();
@@ -72,7 +71,7 @@ _Noreturn void stress_fail(const char *format, ...)
 /* -- crashes ----------------------------------------------------------------------------------- */
 
 /*
- * The handler is removed when it runs: the signal is raised again, and ends the process as if there
+ * The handler is removed when it runs. The signal is raised again, and ends the process as if there
  * had been no handler.
  */
 static void on_crash(int signal_number)
@@ -88,19 +87,23 @@ static void on_crash(int signal_number)
 	(void)raise(signal_number);
 }
 
-/* Sanitizers that are linked in call this before they end the process. */
+/* Sanitizers that are linked in call the callback before they end the process. */
 __attribute__((weak)) void __sanitizer_set_death_callback(void (*callback)(void));
 
 static void on_report(void)
 {
-	/* Between scenarios, at exit for instance, there is nothing to replay. */
-	if (stress_now.scenario == NULL || weiri_exchange_relaxed(&failing, 1u) != 0) /* [relaxed] as above */
+	/* Between scenarios, for instance at exit, there is nothing to replay. */
+	/* [relaxed] as above */
+	if (stress_now.scenario == NULL || weiri_exchange_relaxed(&failing, 1u) != 0)
 		return;
 	(void)snprintf(stress_result()->message, sizeof(stress_result()->message), "the sanitizer's report is above");
 	report("sanitizer");
 }
 
-/* Gives its reports an exit code of their own: otherwise AddressSanitizer's is that of "wrong". */
+/*
+ * Gives AddressSanitizer's reports an exit code of their own. Its default is the code of a failed
+ * check.
+ */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
@@ -115,7 +118,7 @@ void stress_catch_crashes(void)
 	size_t count = STRESS_TSAN || STRESS_ASAN ? 1 : sizeof(signals) / sizeof(signals[0]);
 
 	for (size_t i = 0; i < count; i++)
-		STRESS_CHECK(sigaction(signals[i], &action, NULL) == 0, "no signal handler could be set");
+		STRESS_CHECK(sigaction(signals[i], &action, NULL) == 0, "cannot install the signal handler");
 	if (__sanitizer_set_death_callback != NULL)
 		__sanitizer_set_death_callback(on_report);
 }

@@ -1,5 +1,5 @@
 /*
- * harness.c - threads, randomness, time and a scenario's run; see harness.h.
+ * harness.c - threads, randomness, time, and the run of a scenario; see harness.h.
  *
  * The harness may lock: it is not part of what is tested, and no operation under test runs while
  * its lock is held.
@@ -110,7 +110,8 @@ static void *thread_main(void *argument)
 	struct stress_thread *self = argument;
 
 	stress_current = self;
-	weiri_store_relaxed(&self->kernel_id, (int32_t)syscall(SYS_gettid)); /* [relaxed] for a report */
+	/* [relaxed] for a report */
+	weiri_store_relaxed(&self->kernel_id, (int32_t)syscall(SYS_gettid));
 	self->body(self, self->context);
 	stress_begin(self, "(ended)");
 	(void)pthread_mutex_lock(&stress_now.lock);
@@ -130,7 +131,7 @@ static void launch(struct stress_thread *thread)
 		place++;
 	STRESS_CHECK(place < STRESS_MAX_THREADS, "more than %d threads at once", (int)STRESS_MAX_THREADS);
 	failed = pthread_create(&thread->thread, NULL, thread_main, thread);
-	STRESS_CHECK(failed == 0, "no thread could be started: %s", strerror(failed));
+	STRESS_CHECK(failed == 0, "cannot start a thread: %s", strerror(failed));
 	stress_now.threads[place] = thread;
 	(void)pthread_mutex_unlock(&stress_now.lock);
 }
@@ -256,7 +257,8 @@ void stress_count_stop(const char *structure, const char *operation, unsigned fr
 	       (strcmp(stops->structure, structure) != 0 || strcmp(stops->operation, operation) != 0))
 		stops++;
 	if (stops == result->stops + result->stop_lines) {
-		STRESS_CHECK(result->stop_lines < STRESS_STOPS, "more than %d operations were stopped in", (int)STRESS_STOPS);
+		STRESS_CHECK(result->stop_lines < STRESS_STOPS, "threads were stopped in more than %d kinds of operations",
+		             (int)STRESS_STOPS);
 		result->stop_lines++;
 		*stops = (struct stress_stops){.structure = structure, .operation = operation};
 	}
@@ -271,7 +273,7 @@ void stress_skip(const char *why)
 
 /* -- a run ------------------------------------------------------------------------------------- */
 
-/* A leak, or a version that is still pinned although all handles were released. */
+/* Finds leaks, and versions that are still pinned although all handles were released. */
 static void check_nothing_left(void)
 {
 	struct weir_reclaim_stats stats = {WEIR_RECLAIM_STATS_INIT};
@@ -281,7 +283,7 @@ static void check_nothing_left(void)
 	status = weir_reclaim_flush(weir_deadline_in(settle_ns));
 	(void)weir_reclaim_get_stats(&stats);
 	STRESS_CHECK(status == WEIR_OK && stats.live_versions == 0 && stats.retired_bytes == 0,
-	             "after the end, flush says %s; %" PRIu64 " versions exist and %" PRIu64 " bytes are retired",
+	             "after the end, flush returns %s; %" PRIu64 " versions exist and %" PRIu64 " bytes are retired",
 	             weir_status_name(status), stats.live_versions, stats.retired_bytes);
 }
 
@@ -297,7 +299,8 @@ void stress_run(const struct stress_scenario *scenario, const struct stress_opti
 	stress_now.started = 0;
 	stress_now.joined_operations = 0;
 	set_up_thread(&stress_now.self, "scenario");
-	weiri_store_relaxed(&stress_now.self.kernel_id, (int32_t)syscall(SYS_gettid)); /* [relaxed] for a report */
+	/* [relaxed] for a report */
+	weiri_store_relaxed(&stress_now.self.kernel_id, (int32_t)syscall(SYS_gettid));
 	stress_now.begin_ns = weir_now_ns();
 	stress_now.end_ns = stress_now.begin_ns + (uint64_t)(options->seconds * 1e9);
 	watcher = stress_start_watching();

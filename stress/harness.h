@@ -2,12 +2,12 @@
  * harness.h - the basis of every stress scenario: seeded threads, a time limit, a watchdog, one
  * report.
  *
- * A scenario starts threads that work on one structure until stress_goes_on() returns 0, and checks
+ * A scenario starts threads that work on one structure until stress_goes_on() returns 0. It checks
  * what a reader of the structure's header may rely on. It takes all its randomness from its
- * threads' streams, so a seed reproduces the streams (not the schedule). The first violation ends
- * the process, because no later result could be trusted.
+ * threads' streams, so a seed reproduces the streams (but not the schedule). The first violation
+ * ends the process, because no later result could be trusted.
  *
- * One scenario runs at a time; the harness keeps its state in one place.
+ * One scenario runs at a time. The harness keeps its state in one place.
  */
 #ifndef STRESS_HARNESS_H
 #define STRESS_HARNESS_H
@@ -38,7 +38,8 @@ enum stress_exit { STRESS_FINE = 0, STRESS_WRONG = 1, STRESS_HANG = 2, STRESS_US
 
 struct stress_scenario {
 	const char *name;
-	const char *checks; /* what must hold, in one line; NULL: it fails on purpose, and runs only if it is named */
+	/* what must hold, in one line; NULL: it fails on purpose, and runs only if it is named */
+	const char *checks;
 	void (*run)(void);
 };
 
@@ -54,14 +55,17 @@ struct stress_options {
 /* -- for scenarios ----------------------------------------------------------------------------- */
 
 /*
- * An object that threads wait on, for the watchdog's report of which thread waits for which. It and
- *    the structure must exist as long as a thread names it. What it can give is a set of bits; a
- *    thread waits for some of them, and other threads declare what they can give (stress_gives).
+ * An object that threads wait on, for the watchdog's report of which thread waits for which. The
+ * object and its structure must exist as long as a thread names it. What it can give is a set of
+ * bits. A thread waits for some of them, and other threads declare which they can give
+ * (stress_gives).
  */
 struct stress_object {
 	const char *kind, *name;
-	const char *gives[4];                                             /* by bit: "an item", "room" */
-	void (*describe)(const void *structure, char *text, size_t size); /* its state now, without waiting; NULL: none */
+	/* by bit: "an item", "room" */
+	const char *gives[4];
+	/* writes the state now, without waiting; NULL: none */
+	void (*describe)(const void *structure, char *text, size_t size);
 	const void *structure;
 };
 
@@ -90,7 +94,8 @@ struct stress_thread {
 	WEIRI_ALIGNED_APART _Atomic(uint64_t) operations;
 	_Atomic(uint64_t) begun; /* operations that it has begun */
 	_Atomic(const char *) doing;
-	_Atomic(const struct stress_object *) on; /* what it may wait on now, and for which of its gifts */
+	/* what the thread may wait on now, and for which of its gifts */
+	_Atomic(const struct stress_object *) on;
 	_Atomic(uint32_t) needs;
 	_Atomic(int32_t) kernel_id;
 	struct stress_gift gift[STRESS_GIFTS];
@@ -118,15 +123,15 @@ void stress_join_one(struct stress_thread *thread);
 
 /*
  * From here to the end of the scenario, signals interrupt its threads at random instructions and
- * hold each for a moment. So other threads overtake it at points where it would rarely be
+ * hold each thread for a moment. Other threads then overtake it at points where it would rarely be
  * preempted.
  */
 void stress_disturb(void);
 
-/* 64 random bits of the thread's stream; a number below n > 0. */
+/* Return 64 random bits of the thread's stream, or a number below n > 0. */
 uint64_t stress_random(struct stress_thread *self);
 uint64_t stress_below(struct stress_thread *self, uint64_t n);
-/* 1 once in n. */
+/* Returns 1 once in n times. */
 static inline int stress_one_in(struct stress_thread *self, uint64_t n)
 {
 	return stress_below(self, n) == 0;
@@ -134,7 +139,7 @@ static inline int stress_one_in(struct stress_thread *self, uint64_t n)
 /* Mixes a number; used for payloads and streams. */
 uint64_t stress_mix(uint64_t value);
 
-/* Tells the watchdog what the thread is about to do; and that `count` operations completed. */
+/* Tell the watchdog what the thread is about to do, and that `count` operations completed. */
 static inline void stress_begin_on(struct stress_thread *self, const char *what, const struct stress_object *object,
                                    uint32_t needs)
 {
@@ -154,45 +159,45 @@ static inline void stress_end(struct stress_thread *self, uint64_t count)
 	weiri_store_relaxed(&self->operations, weiri_load_relaxed(&self->operations) + count);
 }
 /*
- * From now on this thread can give these to threads that wait on the object; no bits: it no longer
- * can.
+ * Declares that from now on this thread can give these bits to threads that wait on the object. No
+ * bits: it no longer can.
  */
 void stress_gives(struct stress_thread *self, const struct stress_object *object, uint32_t bits);
 /* Operations of all threads since the scenario began, ended threads included. */
 uint64_t stress_operations(void);
 
-/* The resident memory of the process; 0: the system does not tell. */
+/* The resident memory of the process; 0: unknown. */
 uint64_t stress_resident_bytes(void);
 
 /*
- * This thread has nothing to do now: pauses a few times, then yields the processor. Reset *spins to
- * 0 after a success.
+ * This thread has nothing to do now: it pauses a few times, and then yields the processor. Reset
+ * *spins to 0 after a success.
  */
 void stress_back_off(unsigned *spins);
-/* Lets that much time pass, in order to move the moment at which something happens. */
+/* Lets this time pass, in order to shift the moment at which something happens. */
 void stress_let_pass(uint64_t nanoseconds);
 
 /*
- * The check failed: prints scenario, seed, what was violated and one command that tries again; ends
- * the process. From any thread.
+ * Reports that a check failed: prints the scenario, the seed, the violation and one command that
+ * repeats the run, and ends the process. May be called from any thread.
  */
 _Noreturn void stress_fail(const char *format, ...) __attribute__((format(printf, 1, 2), cold));
 #define STRESS_CHECK(condition, ...) ((condition) ? (void)0 : stress_fail(__VA_ARGS__))
 
-/* A figure for the report. From the scenario's own thread. */
+/* Adds a figure to the report. Only for the scenario's own thread. */
 void stress_note(const char *name, uint64_t value);
 /*
- * A thread was stopped in an operation on a structure, and that many other threads stood still
- * meanwhile. From the scenario's own thread.
+ * Records that a thread was stopped in an operation on a structure, and that `froze` other threads
+ * stood still meanwhile. Only for the scenario's own thread.
  */
 void stress_count_stop(const char *structure, const char *operation, unsigned froze);
-/* The scenario cannot run here, for the given reason. It counts as passed. */
+/* Declares that the scenario cannot run here, for the given reason. It counts as passed. */
 void stress_skip(const char *why);
 
 /* -- for main.c -------------------------------------------------------------------------------- */
 
 void stress_run(const struct stress_scenario *scenario, const struct stress_options *options);
-/* Writes the JSON file if one was requested. 0: it failed. */
+/* Writes the JSON file if one was requested. Returns 0 when that failed. */
 int stress_finish(const struct stress_options *options);
 
 #endif

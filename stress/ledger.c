@@ -31,7 +31,7 @@ static uint64_t *numbers(uint64_t count)
 
 void ledger_open(struct ledger *ledger, unsigned producers, unsigned consumers, uint64_t limit)
 {
-	STRESS_CHECK(producers > 0 && consumers > 0 && limit > 0, "a ledger without threads, or without items");
+	STRESS_CHECK(producers > 0 && consumers > 0 && limit > 0, "a ledger needs threads and items");
 	memset(ledger, 0, sizeof(*ledger));
 	ledger->producers = producers < LEDGER_SIDE ? producers : LEDGER_SIDE;
 	ledger->consumers = consumers < LEDGER_SIDE ? consumers : LEDGER_SIDE;
@@ -68,8 +68,8 @@ void ledger_take(struct ledger *ledger, struct ledger_page *consumer, uint64_t l
 {
 	uint64_t producer = (item >> LEDGER_NUMBER_BITS) - 1, number = number_of(item);
 
-	STRESS_CHECK(producer < ledger->producers && number < ledger->limit, "dequeued 0x%llx, which no thread enqueued",
-	             (unsigned long long)item);
+	STRESS_CHECK(producer < ledger->producers && number < ledger->limit,
+	             "an item came out that no thread enqueued: 0x%llx", (unsigned long long)item);
 	STRESS_CHECK(!ordered || number + 1 > last[producer],
 	             "out of order: producer %llu's number %llu came after its %llu", (unsigned long long)producer,
 	             (unsigned long long)number, (unsigned long long)(last[producer] - 1));
@@ -88,7 +88,7 @@ void ledger_drop(struct ledger *ledger, uint64_t item)
 	ledger_take(ledger, &ledger->consumer[0], last, 0, item);
 }
 
-/* Marks the items of this producer that the consumer took; returns how many there were. */
+/* Marks the items of this producer that the consumer took, and returns their number. */
 static uint64_t mark(const struct ledger_page *consumer, const struct ledger_page *producer, unsigned char marks[])
 {
 	uint64_t found = 0;
@@ -98,7 +98,7 @@ static uint64_t mark(const struct ledger_page *consumer, const struct ledger_pag
 
 		if (consumer->log[i] != item_of(producer->index, number))
 			continue;
-		STRESS_CHECK(number < producer->count, "producer %u's number %llu came out, its enqueue had failed",
+		STRESS_CHECK(number < producer->count, "producer %u's number %llu came out, although its enqueue had failed",
 		             producer->index, (unsigned long long)number);
 		STRESS_CHECK(!marks[number]++, "producer %u's number %llu came out twice", producer->index,
 		             (unsigned long long)number);
@@ -116,7 +116,7 @@ void ledger_check_each_once(const struct ledger *ledger)
 		STRESS_CHECK(marks != NULL, "the harness has no memory");
 		for (unsigned c = 0; c < ledger->consumers; c++)
 			found += mark(&ledger->consumer[c], &ledger->producer[p], marks);
-		STRESS_CHECK(found == count, "producer %u: %llu went in, %llu came out", p, (unsigned long long)count,
+		STRESS_CHECK(found == count, "producer %u: %llu items went in, but %llu came out", p, (unsigned long long)count,
 		             (unsigned long long)found);
 		free(marks);
 	}

@@ -51,7 +51,7 @@ static int parse_number(const char *text, uint64_t least, uint64_t most, uint64_
 	return errno == 0 && *end == '\0' && *number >= least && *number <= most;
 }
 
-/* Plain decimals: no sign, no exponent, no other characters. */
+/* Accepts plain decimals: no sign, no exponent, no other characters. */
 static int parse_seconds(const char *text, double least, double *seconds)
 {
 	char *end;
@@ -115,7 +115,7 @@ enum stress_request stress_parse(int argc, char *argv[], const struct stress_sce
 		any |= option == SCENARIO;
 	}
 	if (optind < argc) {
-		(void)refuse(line, "what is ", argv[optind]);
+		(void)refuse(line, "unknown argument ", argv[optind]);
 		return STRESS_REFUSE;
 	}
 	for (size_t i = 0; i < count && !any; i++)

@@ -11,13 +11,13 @@ enum stress_request { STRESS_RUN, STRESS_LIST, STRESS_HELP, STRESS_REFUSE };
 
 struct stress_command_line {
 	struct stress_options options;
-	int chosen[STRESS_MOST_SCENARIOS]; /* by place in the table */
-	char fault[STRESS_FAULT];          /* for STRESS_REFUSE */
+	int chosen[STRESS_MOST_SCENARIOS]; /* by index in the table */
+	char fault[STRESS_FAULT];          /* set for STRESS_REFUSE */
 };
 
 /*
- * `line` contains the defaults on entry. The first of --list, --help and a fault decides. The table
- * has at most STRESS_MOST_SCENARIOS.
+ * `line` contains the defaults on entry. The first --list, --help or fault decides. The table has
+ * at most STRESS_MOST_SCENARIOS entries.
  */
 enum stress_request stress_parse(int argc, char *argv[], const struct stress_scenario table[], size_t count,
                                  struct stress_command_line *line);

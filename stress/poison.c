@@ -24,7 +24,8 @@ struct block {
 };
 
 /*
- * Freed blocks, oldest first. A sanitizer has a quarantine of its own; then this one stays empty.
+ * Freed blocks, oldest first. With a sanitizer, which has a quarantine of its own, this one stays
+ * empty.
  */
 static _Atomic(void *) quarantine[QUARANTINE];
 static _Atomic(uint64_t) quarantine_next;
@@ -44,8 +45,8 @@ static void note_peak(uint64_t now)
 }
 
 /*
- * Large blocks are mapped, so that resident memory is live memory, whatever the process's allocator
- * keeps.
+ * Large blocks are mapped. Resident memory is then live memory, whatever the allocator of the
+ * process keeps.
  */
 static void *raw_allocate(size_t size, size_t alignment)
 {
@@ -53,7 +54,7 @@ static void *raw_allocate(size_t size, size_t alignment)
 
 	if (size < MAPPED_FROM)
 		return posix_memalign(&raw, alignment, size) == 0 ? raw : NULL;
-	/* cppcheck-suppress invalidFunctionArg ; anonymous memory has no file: mmap(2) wants -1 */
+	/* cppcheck-suppress invalidFunctionArg ; anonymous memory has no file: mmap(2) needs -1 */
 	raw = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (raw == MAP_FAILED)
 		return NULL;
@@ -100,7 +101,7 @@ static void release(void *context, void *memory, size_t size, size_t alignment)
 	(void)context;
 	STRESS_CHECK(block->state != DEAD, "%zu bytes were freed twice", size);
 	STRESS_CHECK(block->state == LIVE,
-	             "%zu bytes were freed that never were allocated, or were written before their start", size);
+	             "%zu bytes were freed that were never allocated, or memory before them was overwritten", size);
 	STRESS_CHECK(block->size == size && block->alignment == alignment,
 	             "freed with size %zu alignment %zu, allocated with %zu, %zu", size, alignment, block->size,
 	             block->alignment);

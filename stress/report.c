@@ -36,7 +36,7 @@ void stress_print_result(const struct stress_result *result)
 	printf("%-7s %-20s %6.2f s %11" PRIu64 " operations %9.0f/s", result->outcome, result->scenario, result->seconds,
 	       result->operations, rate);
 	for (size_t i = 0; i < result->notes; i++)
-		printf("%s %" PRIu64 " %s", i == 0 ? " " : ",", result->note[i].value, result->note[i].name);
+		printf("%s %s: %" PRIu64, i == 0 ? " " : ",", result->note[i].name, result->note[i].value);
 	if (result->message[0] != '\0')
 		printf("  (%s)", result->message);
 	printf("\n");
@@ -82,8 +82,8 @@ void stress_print_failure(const struct stress_result *result, const struct stres
 }
 
 /*
- * Output to the file. No FILE, and no dprintf(), which creates one: a crash may have interrupted
- * malloc.
+ * Output to the file. It uses no FILE, and no dprintf(), which creates one, because a crash may
+ * have interrupted malloc().
  */
 static struct {
 	int file, failed;
@@ -125,7 +125,7 @@ static void write_string(const char *text)
 	put("\"");
 }
 
-/* "froze": by the number of other threads that stood still, from 0. */
+/* "froze": counts by the number of other threads that stood still, from 0. */
 static void write_stops(const struct stress_stops *stops, const char *separator)
 {
 	put("%s{\"structure\": \"%s\", \"operation\": \"%s\", \"froze\": [", separator, stops->structure, stops->operation);

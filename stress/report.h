@@ -1,5 +1,5 @@
 /*
- * report.h - what a run of weir-stress found, as lines and as JSON.
+ * report.h - the findings of a run of weir-stress, as lines and as JSON.
  */
 #ifndef STRESS_REPORT_H
 #define STRESS_REPORT_H
@@ -14,8 +14,8 @@ struct stress_note_line {
 };
 
 /*
- * Stops in one operation of a structure: how often 0, 1, ... other threads stood still. The strings
- * are static.
+ * Stops in one operation of a structure: counts of how often 0, 1, ... other threads stood still.
+ * The strings are static.
  */
 enum { STRESS_STOPS = 32, STRESS_FROZEN = 8 };
 struct stress_stops {
@@ -29,8 +29,8 @@ struct stress_result {
 	double seconds;
 	uint64_t operations;
 	/*
-	 * What the watchdog saw: how long nothing completed, and the longest such time. It continues
-	 * while a failure is written.
+	 * Written by the watchdog: the longest time in which nothing completed, and the largest
+	 * amounts. It continues while a failure is written.
 	 */
 	_Atomic(uint64_t) longest_stall_ns, most_versions, most_retired, most_resident;
 	size_t notes;
@@ -40,14 +40,14 @@ struct stress_result {
 	char message[STRESS_MESSAGE];
 };
 
-/* One line on standard output. */
+/* Prints one line on standard output. */
 void stress_print_result(const struct stress_result *result);
 /*
- * Prints on standard error what failed and how to try again. Calls only what a signal handler may
- * call.
+ * Prints on standard error what failed and how to repeat the run. Calls only functions that a
+ * signal handler may call.
  */
 void stress_print_failure(const struct stress_result *result, const struct stress_options *options);
-/* 0: the file could not be written. Allocates nothing. */
+/* Returns 0 when the file could not be written. Allocates nothing. */
 int stress_write_json(const char *path, const struct stress_options *options, const struct stress_result results[],
                       size_t count);
 

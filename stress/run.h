@@ -31,28 +31,28 @@ extern WEIRI_TLS const struct stress_thread *stress_current;
 struct stress_result *stress_result(void);
 double stress_seconds_so_far(void);
 /*
- * Reads a small file as a string, without malloc, whose lock a stopped thread may hold; 0: there is
- * none.
+ * Reads a small file as a string. It does not use malloc(), whose lock a stopped thread may hold.
+ * Returns 0 when there is no such file.
  */
 int stress_read_file(const char *path, char *text, size_t size);
 /* With the lock. */
 uint64_t stress_count_operations(void);
 /*
- * With the lock: the scenario's own thread in place 0, then the others; NULL: none in this place,
- * of STRESS_MAX_THREADS + 1.
+ * With the lock: the scenario's own thread in place 0, then the other threads, in places up to
+ * STRESS_MAX_THREADS. NULL: this place is empty.
  */
 struct stress_thread *stress_thread_in(size_t place);
 
 /* -- ending.c ---------------------------------------------------------------------------------- */
 
 /*
- * From now on a crash, or a sanitizer's report, ends the process only after seed and replay command
- * were printed.
+ * From now on a crash or a sanitizer's report ends the process only after the seed and the replay
+ * command were printed.
  */
 void stress_catch_crashes(void);
-/* Ends the process with a text that is in the result's message. */
+/* Ends the process. Its reason is in the result's message. */
 _Noreturn void stress_end_process(const char *outcome, enum stress_exit code);
-/* The first caller returns, and ends the process; other callers wait for that. */
+/* Returns to the first caller, which ends the process. Other callers wait for that. */
 void stress_become_the_one_that_fails(void);
 
 /* -- watch.c ----------------------------------------------------------------------------------- */
@@ -67,7 +67,7 @@ void stress_describe_waits(char *memory, size_t size);
 
 /* -- disturb.c --------------------------------------------------------------------------------- */
 
-/* After `ended` was set: waits for the disturber if there is one. */
+/* To be called after `ended` was set. Waits for the disturber if there is one. */
 void stress_stop_disturbing(void);
 
 #endif

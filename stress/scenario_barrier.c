@@ -1,12 +1,12 @@
 /*
  * scenario_barrier.c - barriers: each key that got all its components is taken once, complete; and
- * a thread stopped anywhere in a call.
+ * a thread is stopped anywhere in a call.
  *
- * Rounds on a new barrier. Two threads for each component insert all keys, each its half, in
- * batches of random size. Some of their inserts name a key that has the component already, and must
- * then have no effect. Takers take random numbers, with deadlines that often pass. The barrier is
- * closed when everything is inserted, or before, and then incomplete tuples are dropped. Freed
- * memory is poisoned.
+ * Each round uses a new barrier. Two threads for each component insert all keys, each thread its
+ * half, in batches of random size. Some of their inserts name a key that has the component already,
+ * and must then have no effect. Takers take random numbers, with deadlines that often pass. The
+ * barrier is closed after everything is inserted, or before; incomplete tuples are then dropped.
+ * Freed memory is poisoned.
  */
 #include "harness.h"
 
@@ -43,7 +43,7 @@ static void open_barrier(const weir_allocator *allocator)
 	struct weir_barrier_options options = {WEIR_BARRIER_OPTIONS_INIT, .components = components,
 	                                       .component_count = COMPONENTS, .allocator = allocator};
 
-	STRESS_CHECK(weir_barrier_create(&options, &now.barrier, NULL) == WEIR_OK, "no barrier");
+	STRESS_CHECK(weir_barrier_create(&options, &now.barrier, NULL) == WEIR_OK, "cannot create a barrier");
 	now.allocator = allocator;
 }
 
@@ -52,7 +52,7 @@ static int64_t value_of(size_t component, int64_t key)
 	return (int64_t)stress_mix((uint64_t)key * COMPONENTS + component);
 }
 
-/* Keys `key[0 .. count-1]`. */
+/* Inserts keys `key[0 .. count-1]`. */
 static enum weir_status insert(size_t component, const int64_t key[], int64_t count)
 {
 	const weir_shape shape = {.rank = 1, .dims = {count}};
@@ -94,7 +94,7 @@ static void check_and_release(struct weir_barrier_batch *batch)
 
 		for (size_t i = 0; i < COMPONENTS; i++)
 			STRESS_CHECK(((const int64_t *)weir_tensor_data(batch->values[i]))[row] == value_of(i, key),
-			             "key %" PRId64 " came out with another's component %zu", key, i);
+			             "key %" PRId64 " came out with component %zu of another key", key, i);
 		if (key < KEYS)
 			STRESS_CHECK(weiri_fetch_add_relaxed(&now.taken[key], 1u) == 0, "key %" PRId64 " came out twice", key);
 	}
@@ -107,9 +107,9 @@ static void check_and_release(struct weir_barrier_batch *batch)
 /* -- rounds ------------------------------------------------------------------------------------ */
 
 /*
- * A batch whose last key may be one that the thread inserted before. The whole batch is refused
- * while that key is incomplete; once the key is ready, the key is new. So such a key is one of
- * those above KEYS, which no other thread completes.
+ * Inserts a batch whose last key may be one that the thread inserted before. The whole batch is
+ * refused while that key is incomplete. Once the key is ready, it counts as new, so such a key is
+ * one of those above KEYS, which no other thread completes.
  */
 static void insert_some(struct stress_thread *self, size_t component, int64_t next, int64_t count, int64_t marker)
 {
@@ -123,7 +123,7 @@ static void insert_some(struct stress_thread *self, size_t component, int64_t ne
 		keys[count] = marker;
 		status = insert(component, keys, count + 1);
 		STRESS_CHECK(status == WEIR_INVALID_ARGUMENT || (status == WEIR_CANCELLED && now.cancels),
-		             "an insert of a component that is there: %s", weir_status_name(status));
+		             "an insert of a component that the key already has: %s", weir_status_name(status));
 	}
 	status = insert(component, keys, count);
 	STRESS_CHECK(status == WEIR_OK || (status == WEIR_CANCELLED && now.cancels), "insert: %s",
@@ -168,7 +168,7 @@ static void take(struct stress_thread *self, void *context)
 			check_and_release(&batch);
 		stress_end(self, 1);
 		/*
-		 * The markers stay incomplete when the barrier drains: only a small batch shows that
+		 * The markers stay incomplete when the barrier drains, so only a small batch shows that
 		 * nothing is ready.
 		 */
 		if (status == WEIR_OUT_OF_RANGE && flags != 0 && weiri_load_acquire(&now.inserters) == 0)
@@ -181,7 +181,8 @@ static void play(struct stress_thread *self)
 	unsigned spins = 0;
 
 	now.cancels = stress_one_in(self, 3);
-	weiri_store_relaxed(&now.inserters, (uint32_t)(COMPONENTS * HALVES)); /* [relaxed] no thread yet */
+	/* [relaxed] no thread yet */
+	weiri_store_relaxed(&now.inserters, (uint32_t)(COMPONENTS * HALVES));
 	for (unsigned i = 0; i < KEYS; i++)
 		weiri_store_relaxed(&now.taken[i], 0u);
 	for (uintptr_t i = 0; i < (uintptr_t)COMPONENTS * HALVES; i++)
@@ -192,7 +193,7 @@ static void play(struct stress_thread *self)
 	if (now.cancels)
 		stress_let_pass(stress_below(self, 2000000));
 	else
-		while (weiri_load_acquire(&now.inserters) != 0) /* [acquire] all is in */
+		while (weiri_load_acquire(&now.inserters) != 0) /* [acquire] all keys are inserted */
 			stress_back_off(&spins);
 	STRESS_CHECK(weir_barrier_close(now.barrier, now.cancels ? WEIR_CLOSE_CANCEL : WEIR_CLOSE_DRAIN, NULL) == WEIR_OK,
 	             "close");
@@ -207,12 +208,13 @@ static void check_end(void)
 
 	for (unsigned i = 0; i < KEYS; i++)
 		taken += weiri_load_relaxed(&now.taken[i]); /* [relaxed] joined */
-	STRESS_CHECK(weir_barrier_size(now.barrier, &ready, &incomplete) == WEIR_OK, "look");
-	STRESS_CHECK(ready == 0 && (now.cancels || taken == KEYS), "%u of %d keys came out, %zu are ready", taken, KEYS,
-	             ready);
+	STRESS_CHECK(weir_barrier_size(now.barrier, &ready, &incomplete) == WEIR_OK, "weir_barrier_size failed");
+	STRESS_CHECK(ready == 0 && (now.cancels || taken == KEYS), "%u of %d keys came out, and %zu are still ready", taken,
+	             KEYS, ready);
 	STRESS_CHECK(incomplete == (now.cancels ? 0 : COMPONENTS * HALVES), "%zu keys are incomplete", incomplete);
 	STRESS_CHECK(weir_barrier_destroy(now.barrier, NULL) == WEIR_OK, "destroy");
-	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(patience_ns)) == WEIR_OK, "flush: something is still held");
+	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(patience_ns)) == WEIR_OK,
+	             "the flush failed: memory is still held");
 	stress_poison_check_empty();
 }
 
@@ -232,8 +234,10 @@ void scenario_barrier(void)
 
 /* -- stops ------------------------------------------------------------------------------------- */
 
-enum { WORKERS = 4, STOPS = 300, ENOUGH = 64 /* ready tuples, above which no thread inserts */ };
-enum { MAY_STAND = 1 /* a take that waits, while the stopped thread completes it; never one that does not */ };
+/* No thread inserts above ENOUGH ready tuples. */
+enum { WORKERS = 4, STOPS = 300, ENOUGH = 64 };
+/* A take that waits may stand still while the stopped thread completes it. No other call may. */
+enum { MAY_STAND = 1 };
 
 static int work_on_barrier(struct stress_thread *self, unsigned worker)
 {

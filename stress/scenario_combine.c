@@ -1,11 +1,11 @@
 /*
- * scenario_combine.c - combined updates of large values: none is lost or applied twice, whichever
- * thread computes, while all other kinds of writes run; and a thread that stops anywhere in an
- * update stops no other thread.
+ * scenario_combine.c - combined updates of large values: no update is lost or applied twice,
+ * whichever thread computes, while all other kinds of writes run; and a thread that stops anywhere
+ * in an update blocks no other thread.
  *
  * All elements of a value are the same number. An amount is added to the whole value, or to each of
- * its rows. The thread that adds counts what it added; the thread that takes out by an exchange
- * counts what it took. At the end what was added is what was taken out and what is left, and all
+ * its rows. A thread that adds counts what it added; a thread that takes out by an exchange counts
+ * what it took. At the end the sum of the additions is what was taken out and what is left, and all
  * memory was freed.
  */
 #include <inttypes.h>
@@ -37,9 +37,9 @@ static const uint64_t small_budget = 1 << 21;
 
 static struct {
 	weir_var *var, *other;
-	weir_tensor *amounts[MOST_AMOUNT + 1], *word, *rows; /* rows: all of them */
+	weir_tensor *amounts[MOST_AMOUNT + 1], *word, *rows; /* rows: indices of all rows */
 	const weir_allocator *memory;
-	_Atomic(int64_t) added, taken; /* net of what was subtracted; by exchanges */
+	_Atomic(int64_t) added, taken; /* added: net of what was subtracted; taken: by exchanges */
 	_Atomic(uint64_t) adding;
 } now;
 
@@ -51,7 +51,7 @@ static weir_tensor *value_of(int64_t number)
 
 	STRESS_CHECK(weir_tensor_builder_create(WEIR_I64, &(weir_shape){1, {ELEMENTS}}, now.memory, &builder, NULL) ==
 	                 WEIR_OK,
-	             "no memory for a value");
+	             "there is no memory for a value");
 	data = weir_tensor_builder_data(builder);
 	for (size_t i = 0; i < ELEMENTS; i++)
 		data[i] = number;
@@ -66,7 +66,7 @@ static int64_t number_in(const weir_tensor *tensor)
 
 	for (size_t i = 1; i < ELEMENTS; i++)
 		differ |= data[i] ^ data[0];
-	STRESS_CHECK(differ == 0, "a value has parts of two versions");
+	STRESS_CHECK(differ == 0, "a value mixes two versions");
 	return data[0];
 }
 
@@ -89,16 +89,17 @@ static void open_variable(const weir_allocator *memory)
 
 	now.memory = memory;
 	weiri_combine_from = BYTES;
-	weiri_spares_share = stress_one_in(stress_self(), 2) ? 8 : 0; /* kept memory does not reveal a late use */
-	weiri_store_relaxed(&now.added, 0);                           /* [relaxed] before the threads */
+	/* kept memory does not reveal a late use */
+	weiri_spares_share = stress_one_in(stress_self(), 2) ? 8 : 0;
+	weiri_store_relaxed(&now.added, 0); /* [relaxed] before the threads */
 	weiri_store_relaxed(&now.taken, 0);
 	for (int64_t i = 0; i <= MOST_AMOUNT; i++)
 		now.amounts[i] = value_of(i);
 	now.rows = all_rows();
-	STRESS_CHECK(weir_var_create(now.amounts[0], &options, &now.var, NULL) == WEIR_OK, "no variable");
+	STRESS_CHECK(weir_var_create(now.amounts[0], &options, &now.var, NULL) == WEIR_OK, "cannot create a variable");
 	STRESS_CHECK(weir_tensor_copy_of(WEIR_I64, &(weir_shape){.rank = 0}, &one, memory, &now.word) == WEIR_OK,
 	             "no memory for a word");
-	STRESS_CHECK(weir_var_create(now.word, &options, &now.other, NULL) == WEIR_OK, "no variable");
+	STRESS_CHECK(weir_var_create(now.word, &options, &now.other, NULL) == WEIR_OK, "cannot create a variable");
 }
 
 static void close_variable(void)
@@ -108,7 +109,7 @@ static void close_variable(void)
 	STRESS_CHECK(weir_var_read(now.var, &read) == WEIR_OK, "read");
 	/* [relaxed] the threads were joined. */
 	STRESS_CHECK(number_in(read.tensor) + weiri_load_relaxed(&now.taken) == weiri_load_relaxed(&now.added),
-	             "%" PRIi64 " added, %" PRIi64 " taken out, %" PRIi64 " left", weiri_load_relaxed(&now.added),
+	             "%" PRIi64 " were added, %" PRIi64 " taken out, %" PRIi64 " are left", weiri_load_relaxed(&now.added),
 	             weiri_load_relaxed(&now.taken), number_in(read.tensor));
 	weir_read_release(&read);
 	for (size_t i = 0; i <= MOST_AMOUNT; i++)
@@ -117,10 +118,14 @@ static void close_variable(void)
 	weir_tensor_release(now.rows);
 	weir_var_destroy(now.var, NULL);
 	weir_var_destroy(now.other, NULL);
-	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(patience_ns)) == WEIR_OK, "flush: something is still held");
+	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(patience_ns)) == WEIR_OK,
+	             "the flush failed: memory is still held");
 }
 
-/* A version number that this thread saw; what it publishes later has a larger one. */
+/*
+ * *last is the version number that this thread saw last. What it publishes later has a larger
+ * number.
+ */
 static void add_once(struct stress_thread *self, uint64_t *last)
 {
 	int64_t amount = 1 + (int64_t)stress_below(self, MOST_AMOUNT);
@@ -169,8 +174,8 @@ static void exchange(struct stress_thread *self)
 }
 
 /*
- * Publishes a value that is larger by one, unless another write comes between: by compare_assign,
- * or by a commit to two variables.
+ * Publishes a value that is larger by one, unless another write comes first. Uses compare_assign,
+ * or a commit to two variables.
  */
 static void change_if_unmoved(struct stress_thread *self)
 {
@@ -195,7 +200,7 @@ static void change_if_unmoved(struct stress_thread *self)
 	weir_read_release(&read);
 }
 
-/* Aborts commits of the other writer, so that aborted versions are at the head. */
+/* Makes commits of the other writer abort, so that aborted versions are at the head. */
 static void assign_other(struct stress_thread *self)
 {
 	stress_begin(self, "assign the other one");

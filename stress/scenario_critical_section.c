@@ -2,14 +2,15 @@
  * scenario_critical_section.c - one execution at a time, whichever thread enters and however it
  * waits.
  *
- * Threads execute with deadlines, with tokens that other threads fire, without waiting, and as
- * operations for a pool of two, of which some are cancelled. There are two sections, one of them
- * fair. Checked:
- *   alone      an execution writes plain memory and finds it as the last one left it; this, and
- *              ThreadSanitizer, detect two at a time
- *   counts     each execution that reported success has run, once, and no other one has; each
- *              operation completed once
- *   entering   no thread sleeps permanently (the watchdog), and at the end both sections are free
+ * Threads execute in several ways: with deadlines, with tokens that other threads fire, without
+ * waiting, and as operations for a pool of two threads, of which some are cancelled. There are two
+ * sections, one of them fair. Checked:
+ *
+ *   alone      an execution writes plain memory and finds it as the previous one left it; this, and
+ *              ThreadSanitizer, detect two executions at a time
+ *   counts     each execution that reported success has run once, and no other execution has run;
+ *              each operation completed once
+ *   entering   no thread sleeps for ever (the watchdog), and at the end both sections are free
  */
 #include "harness.h"
 
@@ -27,11 +28,11 @@ static const uint64_t flush_ns = 100000000000u;
 
 static struct guarded {
 	weir_critical_section *section;
-	uint64_t words[WORDS];     /* plain: all equal, how many have run */
+	uint64_t words[WORDS];     /* plain: all equal to the number of executions that have run */
 	_Atomic(uint64_t) claimed; /* executions that reported that they ran */
 } guarded[SECTIONS];
 static weir_pool *pool;
-static _Atomic(weir_cancel *) token; /* the current one; a thread that takes it out fires it */
+static _Atomic(weir_cancel *) token; /* the current token; a thread that takes it out fires it */
 
 static enum weir_status alone(void *context, weir_error *error)
 {
@@ -40,7 +41,7 @@ static enum weir_status alone(void *context, weir_error *error)
 
 	(void)error;
 	for (size_t i = 0; i < WORDS; i++) {
-		STRESS_CHECK(mine->words[i] == before, "two are inside: word %zu", i);
+		STRESS_CHECK(mine->words[i] == before, "two executions are inside: word %zu", i);
 		mine->words[i] = before + 1;
 	}
 	return before % 3 == 0 ? WEIR_ABORTED : WEIR_OK;
@@ -51,14 +52,14 @@ static void claim(struct guarded *mine)
 	(void)weiri_fetch_add_relaxed(&mine->claimed, 1u); /* [relaxed] a sum */
 }
 
-/* -- on this thread ---------------------------------------------------------------------------- */
+/* -- blocking executions ----------------------------------------------------------------------- */
 
 static int ran(enum weir_status status)
 {
 	return status == WEIR_OK || status == WEIR_ABORTED;
 }
 
-/* A token that other threads can fire while this thread waits. */
+/* Makes a token that other threads can fire while this thread waits. */
 static weir_cancel *lend_token(void)
 {
 	weir_cancel *mine = NULL, *other;
@@ -91,7 +92,7 @@ static void execute(struct stress_thread *self, struct guarded *mine)
 	weir_cancel_release(cancel);
 }
 
-/* -- without a thread -------------------------------------------------------------------------- */
+/* -- asynchronous executions ------------------------------------------------------------------- */
 
 struct started {
 	struct guarded *mine;
@@ -113,7 +114,7 @@ static void ended(void *context, enum weir_status status, const weir_error *erro
 	             weir_status_name(status));
 	if (ran(status))
 		claim(started->mine);
-	/* [release] it is not accessed any longer. */
+	/* [release] this thread no longer accesses it. */
 	(void)weiri_fetch_add_release(&started->ended, 1u);
 }
 
@@ -165,9 +166,10 @@ static void close_section(struct guarded *mine)
 {
 	uint64_t claimed = weiri_load_relaxed(&mine->claimed); /* [relaxed] all threads have ended */
 
-	STRESS_CHECK(mine->words[0] == claimed, "%" PRIu64 " have run, %" PRIu64 " said so", mine->words[0], claimed);
+	STRESS_CHECK(mine->words[0] == claimed, "%" PRIu64 " executions have run, but %" PRIu64 " were reported",
+	             mine->words[0], claimed);
 	STRESS_CHECK(weir_critical_section_destroy(mine->section, NULL) == WEIR_OK,
-	             "an execution is left inside, or waits");
+	             "an execution is still inside, or waits");
 }
 
 void scenario_critical_section(void)
@@ -175,7 +177,7 @@ void scenario_critical_section(void)
 	struct weir_pool_options workers = {WEIR_POOL_OPTIONS_INIT, .threads = 2};
 	unsigned visitors = stress_threads(4);
 
-	STRESS_CHECK(weir_pool_create(&workers, &pool, NULL) == WEIR_OK, "no pool");
+	STRESS_CHECK(weir_pool_create(&workers, &pool, NULL) == WEIR_OK, "cannot create a pool");
 	weiri_store_relaxed(&token, NULL); /* [relaxed] before the threads */
 	open_section(&guarded[0], 0);
 	open_section(&guarded[1], WEIR_CRITICAL_SECTION_FAIR);
@@ -187,6 +189,6 @@ void scenario_critical_section(void)
 	weir_cancel_release(weiri_exchange_acq_rel(&token, NULL));
 	for (size_t i = 0; i < SECTIONS; i++)
 		close_section(&guarded[i]);
-	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(flush_ns)) == WEIR_OK, "flush: something is still held");
+	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(flush_ns)) == WEIR_OK, "the flush failed: memory is still held");
 	stress_poison_check_empty();
 }

@@ -3,9 +3,10 @@
  * other threads dump all of them.
  *
  * Each thread has queues and areas of its own, one after the other, in memory that is poisoned when
- * it is freed. So a dump that reads one after its owner has freed it is detected. Some threads
- * dump, into a descriptor that accepts everything. Checked:
- *   counts     each owner knows what was put and taken, and the queue, or area, reports the same
+ * it is freed. A dump that reads one after its owner has freed it is therefore detected. Some
+ * threads dump into a descriptor that accepts everything. Checked:
+ *
+ *   counts     each owner knows what went in and came out, and the queue or area reports the same
  *   memory     all memory is freed at the end, including what a dump had to free
  *   dumps      each dump succeeds, however many objects are created and destroyed
  */
@@ -59,8 +60,8 @@ static void ended(void *context, enum weir_status status, const weir_error *erro
 }
 
 /*
- * A call that waits for a moment, or an operation that waits until an item arrives. Returns how
- * many items it moved.
+ * Makes a call that waits for a moment, or an operation that waits until an item arrives. Returns
+ * how many items it moved.
  */
 static uint64_t wait_in(struct stress_thread *self, weir_queue *queue)
 {
@@ -96,7 +97,8 @@ static void use_queue(struct stress_thread *self, weir_queue *queue)
 			in += weir_queue_try_enqueue(queue, &now) == WEIR_OK;
 	}
 	STRESS_CHECK(weir_queue_get_stats(queue, &stats) == WEIR_OK, "no statistics");
-	STRESS_CHECK(stats.items_in == in && stats.items_out == out, "%llu in and %llu out, where %llu and %llu were",
+	STRESS_CHECK(stats.items_in == in && stats.items_out == out,
+	             "the queue reports %llu in and %llu out, but %llu and %llu are right",
 	             (unsigned long long)stats.items_in, (unsigned long long)stats.items_out, (unsigned long long)in,
 	             (unsigned long long)out);
 	weir_queue_withdraw(announcement);
@@ -127,8 +129,8 @@ static void area_ended(void *context, enum weir_status status, const weir_error 
 }
 
 /*
- * A get that waits until a tuple arrives, or is cancelled; then some tuples, of which some are left
- * for the destroy.
+ * Makes a get that waits until a tuple arrives or is cancelled. Then puts some tuples and leaves a
+ * part of them for the destroy.
  */
 static void use_staging(struct stress_thread *self, weir_staging *staging)
 {
@@ -147,8 +149,8 @@ static void use_staging(struct stress_thread *self, weir_staging *staging)
 	weir_pending_release(op);
 	for (size_t i = 0; i < puts; i++)
 		STRESS_CHECK(weir_staging_put(staging, &tuple, 1, 0, NULL, NULL) == WEIR_OK, "no room");
-	STRESS_CHECK(weir_staging_size(staging, &size, NULL) == WEIR_OK && size == puts, "%zu tuples where %zu went in",
-	             size, puts);
+	STRESS_CHECK(weir_staging_size(staging, &size, NULL) == WEIR_OK && size == puts,
+	             "%zu tuples are inside, but %zu went in", size, puts);
 	weir_tensor_release(tuple);
 }
 
@@ -206,7 +208,8 @@ void scenario_queue_dump(void)
 		(void)stress_start("owner", own, NULL);
 	stress_join();
 	(void)close(now.null);
-	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(patience_ns)) == WEIR_OK, "something is still held");
+	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(patience_ns)) == WEIR_OK,
+	             "the flush failed: memory is still held");
 	stress_poison_check_empty();
 	stress_note("dumps", weiri_load_relaxed(&now.dumps));   /* [relaxed] all are joined */
 	stress_note("queues", weiri_load_relaxed(&now.queues)); /* [relaxed] as above */

@@ -2,14 +2,14 @@
  * scenario_failures.c - allocation_failures: memory runs out at random in every call that
  * allocates; and destroy_in_use.
  *
- * allocation_failures. Variables, tensors and queues whose allocator refuses sometimes, on all
- * threads at once. A refused call returns WEIR_RESOURCE_EXHAUSTED and has done nothing. So the
+ * allocation_failures. Variables, tensors and queues have an allocator that sometimes refuses, on
+ * all threads at once. A refused call returns WEIR_RESOURCE_EXHAUSTED and has done nothing. So the
  * counters are the sums of what successful calls added, money that commits move is conserved in
- * every snapshot, and items are dequeued once. At the end every byte was freed.
+ * every snapshot, and each item is dequeued once. At the end every byte was freed.
  *
  * destroy_in_use. A queue with a waiter cannot be destroyed: the call reports it, and the queue
- * continues to work. The values of a variable's handles outlive the variable, and a thread that
- * helps a commit may still read a variable of that commit when its owner destroys it.
+ * continues to work. The values of a variable's handles outlive the variable. A thread that helps a
+ * commit may still read a variable of that commit when its owner destroys it.
  */
 #include "harness.h"
 
@@ -26,7 +26,8 @@ static const uint64_t patience_ns = 100000000000u;
 
 static void settle(void)
 {
-	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(patience_ns)) == WEIR_OK, "flush: something is still held");
+	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(patience_ns)) == WEIR_OK,
+	             "the flush failed: memory is still held");
 	stress_poison_check_empty();
 }
 
@@ -36,8 +37,8 @@ enum { ROOM = 8 };
 
 static struct {
 	weir_queue *queue;
-	_Atomic(uint64_t) into, into_sum; /* items that the queue took, and their sum */
-	_Atomic(uint64_t) out, out_sum;   /* and gave */
+	_Atomic(uint64_t) into, into_sum; /* items that went into the queue, and their sum */
+	_Atomic(uint64_t) out, out_sum;   /* items that came out of the queue, and their sum */
 } scarce;
 
 static void add(_Atomic(uint64_t) *sum, uint64_t more)
@@ -45,7 +46,10 @@ static void add(_Atomic(uint64_t) *sum, uint64_t more)
 	(void)weiri_fetch_add_relaxed(sum, more); /* [relaxed] read after the join */
 }
 
-/* Waits for a moment if the queue is full or empty, which needs memory. */
+/*
+ * Enqueues and dequeues. A call waits for a moment if the queue is full or empty, which needs
+ * memory.
+ */
 static void pass_items(struct stress_thread *self)
 {
 	uint64_t deadline = weir_deadline_in(200000);
@@ -158,8 +162,8 @@ void scenario_allocation_failures(void)
 /* -- destroy_in_use ---------------------------------------------------------------------------- */
 
 /*
- * A round's objects. The stable variable exists in all rounds; commits connect it with the variable
- * that is destroyed.
+ * The objects of a round. The stable variable exists in all rounds, and commits connect it with the
+ * variable that is destroyed.
  */
 static struct {
 	weir_var *stable;
@@ -168,7 +172,7 @@ static struct {
 
 static void count_end(void *context, enum weir_status status, const weir_error *error, void **items, size_t done)
 {
-	/* cppcheck-suppress AssignmentAddressToInteger ; it takes _Atomic(T) * for a number */
+	/* cppcheck-suppress AssignmentAddressToInteger ; cppcheck takes _Atomic(T) * for a number */
 	_Atomic(uint32_t) *ends = context;
 
 	(void)error, (void)items;
@@ -192,11 +196,12 @@ static void destroy_queue(struct stress_thread *self)
 		             "weir_queue_start failed");
 	STRESS_CHECK(weir_queue_destroy(queue, &error) == WEIR_FAILED_PRECONDITION &&
 	                 error.code == WEIR_FAILED_PRECONDITION,
-	             "a queue in which two wait was destroyed");
-	STRESS_CHECK(weir_queue_try_enqueue(queue, &use) == WEIR_OK, "the queue works no more after a refused destroy");
+	             "a queue was destroyed while two operations wait in it");
+	STRESS_CHECK(weir_queue_try_enqueue(queue, &use) == WEIR_OK, "the queue no longer works after a refused destroy");
 	(void)weir_queue_close(queue, WEIR_CLOSE_CANCEL, NULL);
 	/* [acquire] pairs with count_end(). */
-	STRESS_CHECK(weiri_load_acquire(&ends) == 2, "%u of 2 waiting dequeues ended by close", weiri_load_acquire(&ends));
+	STRESS_CHECK(weiri_load_acquire(&ends) == 2, "only %u of 2 waiting dequeues ended by the close",
+	             weiri_load_acquire(&ends));
 	STRESS_CHECK(weir_queue_destroy(queue, &error) == WEIR_OK, "weir_queue_destroy: %s", error.message);
 	(void)weiri_fetch_add_relaxed(&use.refusals, 1u); /* [relaxed] a figure */
 }
@@ -213,8 +218,8 @@ static weir_var *create_used(uint64_t tag)
 }
 
 /*
- * Commits to the stable variable and to one of its own, and destroys the latter as soon as the
- * commit has ended. Other threads that write the stable variable help this commit, and may be
+ * Commits to the stable variable and to a variable of its own, and destroys the latter as soon as
+ * the commit has ended. Other threads that write the stable variable help this commit, and may be
  * anywhere in it then.
  */
 static void destroy_variable(struct stress_thread *self)
@@ -234,10 +239,10 @@ static void destroy_variable(struct stress_thread *self)
 		STRESS_CHECK(status == WEIR_OK || status == WEIR_ABORTED, "weir_var_commit: %s", weir_status_name(status));
 	}
 	STRESS_CHECK(weir_var_read(own, &read) == WEIR_OK, "a read failed");
-	tag = stress_payload_check(read.tensor, "before its variable goes");
+	tag = stress_payload_check(read.tensor, "before its variable is destroyed");
 	stress_begin(self, "destroy of a variable");
 	weir_var_destroy(own, NULL);
-	STRESS_CHECK(stress_payload_check(read.tensor, "after its variable has gone") == tag, "a handle changed");
+	STRESS_CHECK(stress_payload_check(read.tensor, "after its variable was destroyed") == tag, "a handle changed");
 	weir_read_release(&read);
 	weir_tensor_release(value);
 }

@@ -3,11 +3,11 @@
  * number of slots, are released out of order, and outlive the thread that took them and the
  * variable to which they belong.
  *
- * Workers put handles of reads, snapshots and updates into their own bags and onto a board that all
- * share, and take out what was stored there before. Some handles belong to variables that were
- * destroyed immediately after they were made. Workers end now and then and leave a part of their
- * bag on the board. Each handle is checked when it is taken and again when it is released: its
- * value must still be the one for which it was taken.
+ * Workers put handles of reads, snapshots and updates into their own bags and onto a shared board,
+ * and take out what was stored there before. Some handles belong to variables that were destroyed
+ * immediately after the handles were made. Workers end occasionally and leave a part of their bag
+ * on the board. Each handle is checked when it is taken and again when it is released: its value
+ * must still be the one for which it was taken.
  */
 #include "harness.h"
 
@@ -21,7 +21,7 @@
 
 enum { SHARED = 5, BAG = 100, BOARD = 64, SHOTS = 12, TURNS = 2000 };
 
-/* A variable's number in the upper bits of a tag; all private variables have this number. */
+/* The upper bits of a tag are the number of a variable. All private variables have this number. */
 enum { TAG_BITS = 48, PRIVATE = SHARED };
 
 struct held {
@@ -62,7 +62,8 @@ static void put_on_board(struct stress_thread *self, struct held *held)
 }
 
 /*
- * Keeps a handle for a while, here or on the board; the handle that was in its place is released.
+ * Keeps a handle for a while, in the bag or on the board, and releases the handle that was in its
+ * place.
  */
 static void keep(struct stress_thread *self, struct held *bag[], const weir_read *read, unsigned index)
 {
@@ -70,7 +71,7 @@ static void keep(struct stress_thread *self, struct held *bag[], const weir_read
 
 	STRESS_CHECK(held != NULL, "the harness has no memory");
 	*held = (struct held){*read, stress_payload_check(read->tensor, "a handle that is taken")};
-	STRESS_CHECK(held->tag >> TAG_BITS == index, "variable %u gave a value of variable %" PRIu64, index,
+	STRESS_CHECK(held->tag >> TAG_BITS == index, "variable %u returned a value of variable %" PRIu64, index,
 	             held->tag >> TAG_BITS);
 	if (stress_one_in(self, 3)) {
 		put_on_board(self, held);
@@ -78,7 +79,7 @@ static void keep(struct stress_thread *self, struct held *bag[], const weir_read
 	}
 	release(*place);
 	*place = held;
-} /* NOLINT(clang-analyzer-unix.Malloc): what is on the board or in the bag, release() frees */
+} /* NOLINT(clang-analyzer-unix.Malloc): release() frees what is on the board or in the bag */
 
 static void read_one(struct stress_thread *self, struct held *bag[], weir_var *var, unsigned index)
 {
@@ -151,7 +152,7 @@ static weir_var *create(struct stress_thread *self, unsigned index)
 	return var;
 }
 
-/* Handles on two versions of a variable that is destroyed before other threads see them. */
+/* Takes handles on two versions of a variable that is destroyed before other threads see them. */
 static void outlive(struct stress_thread *self, struct held *bag[])
 {
 	weir_var *var = create(self, PRIVATE);
@@ -216,7 +217,8 @@ void scenario_variable_handles(void)
 		release(weiri_exchange_acq_rel(&board[i], NULL)); /* [acq_rel] as when passed on */
 	stress_note("generations of threads", generations);
 	stress_note("handles without a slot", slot_misses() - misses);
-	STRESS_CHECK(slot_misses() != misses, "no handle was beyond the slots: nothing was hoarded");
-	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(100000000000u)) == WEIR_OK, "flush: something is still held");
+	STRESS_CHECK(slot_misses() != misses, "every handle had a slot, so nothing was hoarded");
+	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(100000000000u)) == WEIR_OK,
+	             "the flush failed: memory is still held");
 	stress_poison_check_empty();
 }

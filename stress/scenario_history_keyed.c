@@ -20,7 +20,7 @@
 
 enum {
 	COMPONENTS = 2,
-	MOST_KEYS = 3 /* of an insert, of a take */,
+	MOST_KEYS = 3, /* of an insert or a take */
 	MANY = 512,
 	NUMBERS = 100000,
 	TEXT = 12,
@@ -30,7 +30,7 @@ enum {
 static const uint64_t patience_ns = 50000;
 
 static struct {
-	uint64_t keys; /* of this round */
+	uint64_t keys; /* number of keys in this round */
 	weir_map_staging *map;
 	weir_barrier *barrier;
 	weir_store *store;
@@ -52,7 +52,7 @@ static struct history_part part_of(uint64_t key, uint64_t component, uint64_t va
 	return (struct history_part){key, component, HISTORY_NONE, value};
 }
 
-/* The result of a call that no deadline ended; 0: a deadline ended it. */
+/* Sets the result of a call. Returns 0 if a deadline ended the call. */
 static int answer_of(enum weir_status status, uint64_t deadline, enum history_answer *answer)
 {
 	switch (status) {
@@ -63,7 +63,7 @@ static int answer_of(enum weir_status status, uint64_t deadline, enum history_an
 	case WEIR_OUT_OF_RANGE:
 	case WEIR_CANCELLED: *answer = HISTORY_CLOSED; return 1;
 	case WEIR_DEADLINE_EXCEEDED: *answer = HISTORY_NOT_NOW; return deadline == 0;
-	default: stress_fail("it answered %s", weir_status_name(status));
+	default: stress_fail("the call returned %s", weir_status_name(status));
 	}
 }
 
@@ -105,10 +105,11 @@ static void tear_down_map(struct stress_thread *self, void *context)
 {
 	(void)self;
 	(void)context;
-	STRESS_CHECK(weir_map_staging_destroy(now.map, NULL) == WEIR_OK, "something waits in the map staging area");
+	STRESS_CHECK(weir_map_staging_destroy(now.map, NULL) == WEIR_OK,
+	             "an operation still waits in the map staging area");
 }
 
-/* Some components of a key: places[], as many as it returns; and their parts. */
+/* Draws some components of a key. Returns their number, and fills places[] and their parts. */
 static uint32_t draw_places(struct stress_thread *self, uint64_t key, size_t places[], struct history_part part[])
 {
 	places[0] = (size_t)stress_below(self, COMPONENTS);
@@ -260,7 +261,7 @@ static void tear_down_barrier(struct stress_thread *self, void *context)
 {
 	(void)self;
 	(void)context;
-	STRESS_CHECK(weir_barrier_destroy(now.barrier, NULL) == WEIR_OK, "something waits in the barrier");
+	STRESS_CHECK(weir_barrier_destroy(now.barrier, NULL) == WEIR_OK, "an operation still waits in the barrier");
 }
 
 static void insert(struct stress_thread *self, struct history_log *log, uint64_t number)
@@ -306,7 +307,7 @@ static uint64_t key_at(const struct weir_barrier_batch *batch, int64_t row)
 	return strtoull(text, NULL, 10);
 }
 
-/* Turns its rows into parts; releases the batch. */
+/* Turns the rows of a batch into parts, and releases the batch. */
 static size_t parts_of(struct weir_barrier_batch *batch, struct history_part part[])
 {
 	size_t count = 0;
@@ -338,7 +339,7 @@ static void take(struct stress_thread *self, struct history_log *log)
 	returned = history_return(log);
 	if (!answer_of(status, deadline, &answer) || (answer != HISTORY_DONE && burst_is_long()))
 		return;
-	STRESS_CHECK(answer != HISTORY_DONE || batch.count <= MOST_KEYS, "more than were asked for");
+	STRESS_CHECK(answer != HISTORY_DONE || batch.count <= MOST_KEYS, "a take returned more than it asked for");
 	history_note_keyed(log, HISTORY_JOIN_TAKE, n | (small ? HISTORY_JOIN_SMALL : 0), part,
 	                   answer == HISTORY_DONE ? parts_of(&batch, part) : 0, answer, called, returned);
 }
@@ -427,7 +428,7 @@ static void tear_down_store(struct stress_thread *self, void *context)
 	weir_store_destroy(now.store, NULL);
 }
 
-/* Releases the reference. */
+/* Returns the number of a resource, and releases the reference. */
 static uint64_t number_in(weir_resource *resource)
 {
 	uint64_t number = (uintptr_t)weir_resource_object(resource);
@@ -470,7 +471,7 @@ static void act_on_store(struct stress_thread *self, struct history_log *log, ui
 	default: status = weir_store_remove(now.store, NULL, name, NULL);
 	}
 	returned = history_return(log);
-	STRESS_CHECK(answer_of(status, 0, &answer) && answer <= HISTORY_REFUSED, "it answered %s",
+	STRESS_CHECK(answer_of(status, 0, &answer) && answer <= HISTORY_REFUSED, "the call returned %s",
 	             weir_status_name(status));
 	if (found != NULL)
 		part.value = number_in(found);

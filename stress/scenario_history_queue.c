@@ -1,11 +1,11 @@
 /*
  * scenario_history_queue.c - histories of rings and queues, judged for linearizability.
  *
- * Threads put and take at random. Each result, including "full" and "empty", is recorded with the
- * times of its call and return. There must be an order of all operations that explains the results
- * and agrees with real time. A batch is one operation per value, all with one interval. An
- * operation that a deadline ended is not recorded: it had no effect, and tells nothing about any
- * one moment.
+ * Threads enqueue and dequeue at random. Each result, including "full" and "empty", is recorded
+ * with the times of its call and return. There must be an order of all operations that explains the
+ * results and agrees with real time. A batch is one operation per value, all with one interval. An
+ * operation that a deadline ended is not recorded: it had no effect, and its result does not belong
+ * to one moment.
  */
 #include "harness.h"
 
@@ -27,7 +27,7 @@ static struct {
 	weir_queue *queue;
 } under_test;
 
-/* Different for each thread and number, and never 0. */
+/* Makes a value that differs for each thread and number and is never 0. */
 static uint64_t value_of(const struct history_log *log, uint64_t number)
 {
 	return (uint64_t)log->thread * NUMBERS * BATCH + number + 1;
@@ -64,7 +64,7 @@ static void tear_down_ring(struct stress_thread *self, void *context)
 	any_ring_destroy(under_test.ring);
 }
 
-/* The one consumer of a ring frees a slot by a plain store. */
+/* The consumer of a ring for one consumer frees a slot with a plain store. */
 static uint64_t return_of_take(const struct history_log *log)
 {
 	return under_test.ring.mpsc != NULL ? history_return_drained(log) : history_return(log);
@@ -73,14 +73,14 @@ static uint64_t return_of_take(const struct history_log *log)
 static void note_put(struct history_log *log, enum weir_status status, uint64_t value, uint64_t called,
                      uint64_t returned)
 {
-	STRESS_CHECK(status == WEIR_OK || status == WEIR_WOULD_BLOCK, "a put answered %s", weir_status_name(status));
+	STRESS_CHECK(status == WEIR_OK || status == WEIR_WOULD_BLOCK, "a put returned %s", weir_status_name(status));
 	history_note(log, status == WEIR_OK ? HISTORY_PUT : HISTORY_PUT_FULL, value, HISTORY_NONE, called, returned);
 }
 
 static void note_take(struct history_log *log, enum weir_status status, uint64_t value, uint64_t called,
                       uint64_t returned)
 {
-	STRESS_CHECK(status == WEIR_OK || status == WEIR_WOULD_BLOCK, "a take answered %s", weir_status_name(status));
+	STRESS_CHECK(status == WEIR_OK || status == WEIR_WOULD_BLOCK, "a take returned %s", weir_status_name(status));
 	history_note(log, status == WEIR_OK ? HISTORY_TAKE : HISTORY_TAKE_EMPTY, HISTORY_NONE,
 	             status == WEIR_OK ? value : HISTORY_NONE, called, returned);
 }
@@ -145,7 +145,7 @@ static void act_on_ring(struct stress_thread *self, struct history_log *log, uin
 	}
 }
 
-/* The first thread is the consumer, and sometimes puts. */
+/* The first thread is the consumer. It sometimes enqueues, too. */
 static void act_on_mpsc(struct stress_thread *self, struct history_log *log, uint64_t number, void *context)
 {
 	int consumer = log->thread == 0 && !stress_one_in(self, 4), batch = stress_one_in(self, 8);
@@ -249,12 +249,12 @@ static void act_on_queue(struct stress_thread *self, struct history_log *log, ui
 }
 
 /*
- * The shuffle queue's refusals are exact only if no put or take is under way (lib/weir/queue/shuffle.h:
- * credits are counted separately from items). Two examples. A put has added its item but not its
- * credit yet, when a take gets that item by the credit of another item, which is then inside
- * without a credit. And a take that has its credit finds an item that is newer than an "empty" that
- * was returned meanwhile. So refusals during other calls prove nothing, and everything else must be
- * right.
+ * The shuffle queue's refusals are exact only if no put or take is under way, because credits are
+ * counted separately from items (see its store). Two examples show this. In the first, a put has
+ * added its item but not yet its credit. A take gets that item with the credit of another item,
+ * which is then inside without a credit. In the second, a take that has its credit finds an item
+ * that is newer than an "empty" that was returned meanwhile. Refusals during other calls are
+ * therefore dropped; everything else must be right.
  */
 static void drop_weak_refusals(struct history *history, void *context)
 {

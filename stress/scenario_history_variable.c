@@ -4,11 +4,12 @@
  *
  * Each operation is recorded with the versions that it saw and published, and the times of its call
  * and return. There must be one order of all operations on all variables that explains every
- * version seen and agrees with real time. Snapshots and commits are single points of it, and a
- * commit that was aborted follows a write that replaced one of its versions. A transaction is one
- * operation, from its begin to its end. An aborted one is recorded twice: as an abort, and as a
- * read of what it had read, which must have existed together at one instant (opacity). The
- * variables stay from round to round; a round counts versions from those that it found.
+ * version seen and agrees with real time. Snapshots and commits are single points of this order,
+ * and a commit that was aborted follows a write that replaced one of its versions.
+ *
+ * A transaction is one operation, from its begin to its end. An aborted one is recorded twice: as
+ * an abort, and as a read of what it had read, which must have existed at one instant (opacity).
+ * The variables stay from round to round. A round counts versions from those that it found.
  */
 #include "harness.h"
 
@@ -30,8 +31,8 @@ static const uint64_t initial_version = INITIAL;
 static struct {
 	weir_var *var[VARIABLES];
 	uint64_t variables;       /* in use */
-	uint64_t base[VARIABLES]; /* the version that the round found */
-	/* What each thread saw last, in the round's numbers: the base of its writes. */
+	uint64_t base[VARIABLES]; /* the versions that the round found */
+	/* What each thread saw last, in the round's numbers. Its writes are based on this. */
 	struct {
 		WEIRI_ALIGNED_APART uint64_t version[VARIABLES];
 	} seen[BURST_MOST_THREADS];
@@ -142,13 +143,16 @@ static void exchange(struct stress_thread *self, struct history_log *log, uint64
 	note_one(log, HISTORY_WRITE, (struct history_part){object, before, before + 1, tag}, called, returned);
 }
 
-/* Every second variable has a history. */
+/* Only every second variable keeps its history. */
 static uint32_t kept_of(uint64_t object)
 {
 	return object % 2 != 0 ? KEPT : 0;
 }
 
-/* The version before the one that the thread has seen is kept, unless newer versions came since. */
+/*
+ * The version before the one that the thread has seen is kept, unless newer versions were published
+ * since.
+ */
 static void read_version(struct history_log *log, uint64_t object)
 {
 	uint64_t number = outside(object, under_test.seen[log->thread].version[object]) - 1;
@@ -167,7 +171,7 @@ static void read_version(struct history_log *log, uint64_t object)
 	}
 }
 
-/* A failed one has seen the current version. */
+/* A compare_assign that failed has seen the current version. */
 static void compare_assign(struct stress_thread *self, struct history_log *log, uint64_t object, uint64_t tag)
 {
 	weir_tensor *value = draw_payload(self, tag);
@@ -189,7 +193,7 @@ static void compare_assign(struct stress_thread *self, struct history_log *log, 
 }
 
 struct next {
-	uint64_t based_on; /* of the last attempt */
+	uint64_t based_on; /* by the last attempt */
 	weir_tensor *value;
 };
 
@@ -223,7 +227,7 @@ static void update(struct stress_thread *self, struct history_log *log, uint64_t
 
 /* -- several variables ------------------------------------------------------------------------- */
 
-/* Different ones, at least `least`, in a random rotation; their number. */
+/* Draws different objects, at least `least`, in a random rotation. Returns their number. */
 static size_t draw_objects(struct stress_thread *self, uint64_t objects[], uint64_t least)
 {
 	uint64_t count = least + stress_below(self, under_test.variables - least + 1);
@@ -262,8 +266,8 @@ static void snapshot(struct stress_thread *self, struct history_log *log)
 }
 
 /*
- * A commit based on what the thread saw last. After an abort the thread reads the newest versions;
- * otherwise it would never succeed again.
+ * Makes a commit based on what the thread saw last. After an abort the thread reads the newest
+ * versions; otherwise it would never succeed again.
  */
 static void commit(struct stress_thread *self, struct history_log *log, uint64_t number)
 {
@@ -300,7 +304,7 @@ static void commit(struct stress_thread *self, struct history_log *log, uint64_t
 
 /* -- transactions ------------------------------------------------------------------------------ */
 
-/* Reads one variable, and assigns it every second time. WEIR_ABORTED: *part is not set. */
+/* Reads one variable, and assigns to it every second time. WEIR_ABORTED: *part is not set. */
 static enum weir_status touch(struct stress_thread *self, weir_txn *txn, uint64_t object, uint64_t tag,
                               struct history_part *part)
 {
@@ -325,13 +329,17 @@ static enum weir_status touch(struct stress_thread *self, weir_txn *txn, uint64_
 	return WEIR_OK;
 }
 
-/* What it read existed at one instant; and one of these variables moved. */
+/*
+ * Records an aborted transaction: what it read existed at one instant, and one of these variables
+ * moved.
+ */
 static void note_aborted(struct history_log *log, struct history_part parts[], size_t count, uint64_t called,
                          uint64_t returned)
 {
 	for (size_t i = 0; i < count; i++) {
 		if (parts[i].after != HISTORY_NONE)
-			parts[i].value = HISTORY_NONE; /* what it was to write, not what it read */
+			/* the value that it was to write, not the one that it read */
+			parts[i].value = HISTORY_NONE;
 		parts[i].after = HISTORY_NONE;
 	}
 	history_note_parts(log, HISTORY_READ, parts, count, HISTORY_NONE, called, returned);
@@ -487,7 +495,7 @@ static void destroy_all(void)
 {
 	for (uint64_t o = 0; o < under_test.variables; o++)
 		weir_var_destroy(under_test.var[o], NULL);
-	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(flush_ns)) == WEIR_OK, "flush: something is still held");
+	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(flush_ns)) == WEIR_OK, "the flush failed: memory is still held");
 	stress_poison_check_empty();
 }
 

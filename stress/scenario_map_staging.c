@@ -1,11 +1,11 @@
 /*
  * scenario_map_staging.c - map staging areas: each component of each key is taken once, with its
- * key; and a thread stopped anywhere in a call.
+ * key; and a thread is stopped anywhere in a call.
  *
- * Rounds on a new area of few places. One thread for each component puts it under each key, in
- * order, with deadlines that often pass. One taker takes whatever key is first, whole. Another
- * takes some keys one component at a time, and must find the second once it has the first. A third
- * thread looks and peeks. Freed memory is poisoned.
+ * Each round uses a new area of few places. One thread per component puts it under each key, in
+ * order, with deadlines that often pass. One taker takes whole tuples, whichever key is first.
+ * Another takes some keys one component at a time, and must find the second component once it has
+ * the first. A third thread looks and peeks. Freed memory is poisoned.
  */
 #include "harness.h"
 
@@ -62,7 +62,7 @@ static weir_tensor *make(int64_t key, size_t component)
 static void check_and_release(int64_t key, size_t component, weir_tensor *tensor)
 {
 	STRESS_CHECK(*(const int64_t *)weir_tensor_data(tensor) == value_of(key, component),
-	             "key %" PRId64 " came out with another's component %zu", key, component);
+	             "key %" PRId64 " came out with component %zu of another key", key, component);
 	weir_tensor_release(tensor);
 }
 
@@ -93,13 +93,13 @@ static void produce(struct stress_thread *self, void *context)
 		if (stress_one_in(self, 8))
 			STRESS_CHECK(weir_map_staging_put(now.map, KEYS, (const size_t[]){0, 0}, &tensor, 2, 0, NULL, NULL) ==
 			                 WEIR_INVALID_ARGUMENT,
-			             "a component that is named twice was put");
+			             "a put succeeded that names a component twice");
 		weir_tensor_release(tensor);
 		stress_end(self, 1);
 	}
 }
 
-/* Refused while another thread has a part of the first key. */
+/* Is refused while another thread has taken a part of the first key. */
 static void take_any(struct stress_thread *self, void *context)
 {
 	(void)context;
@@ -122,7 +122,8 @@ static void take_any(struct stress_thread *self, void *context)
 static void take_parts(struct stress_thread *self, void *context)
 {
 	(void)context;
-	for (int64_t key = 0; key < KEYS && weiri_load_relaxed(&now.left) != 0; key += STRIDE) { /* [relaxed] a count */
+	/* [relaxed] a count */
+	for (int64_t key = 0; key < KEYS && weiri_load_relaxed(&now.left) != 0; key += STRIDE) {
 		const size_t first = (size_t)stress_below(self, COMPONENTS), second = 1 - first;
 		weir_tensor *tensor;
 		enum weir_status status;
@@ -134,9 +135,9 @@ static void take_parts(struct stress_thread *self, void *context)
 		if (status == WEIR_OK) {
 			take(key, first, tensor);
 			STRESS_CHECK(weir_map_staging_get(now.map, key, &first, &tensor, 1, 0, NULL, NULL) == WEIR_INVALID_ARGUMENT,
-			             "a component was there twice");
+			             "a component came out twice");
 			STRESS_CHECK(weir_map_staging_get(now.map, key, &second, &tensor, 1, 0, NULL, NULL) == WEIR_OK,
-			             "the rest of a key is gone");
+			             "the rest of a key is missing");
 			take(key, second, tensor);
 		}
 		stress_end(self, 1);
@@ -148,7 +149,7 @@ static void look(void)
 	size_t complete, incomplete, bytes;
 
 	STRESS_CHECK(weir_map_staging_size(now.map, &complete, &incomplete, &bytes) == WEIR_OK, "look");
-	STRESS_CHECK(complete <= now.capacity, "%zu keys are complete, the bound is %zu", complete, now.capacity);
+	STRESS_CHECK(complete <= now.capacity, "%zu keys are complete, but the bound is %zu", complete, now.capacity);
 	STRESS_CHECK(bytes >= (complete + incomplete) * sizeof(int64_t) &&
 	                 bytes <= (complete * COMPONENTS + incomplete) * sizeof(int64_t),
 	             "%zu complete and %zu incomplete keys have %zu bytes", complete, incomplete, bytes);
@@ -195,10 +196,11 @@ static void close_map(void)
 	size_t complete = 1, incomplete = 1, bytes = 1;
 
 	STRESS_CHECK(weir_map_staging_size(now.map, &complete, &incomplete, &bytes) == WEIR_OK, "look");
-	STRESS_CHECK(complete == 0 && incomplete == 0 && bytes == 0, "%zu and %zu keys are left, %zu bytes", complete,
-	             incomplete, bytes);
+	STRESS_CHECK(complete == 0 && incomplete == 0 && bytes == 0,
+	             "%zu complete and %zu incomplete keys are left, with %zu bytes", complete, incomplete, bytes);
 	STRESS_CHECK(weir_map_staging_destroy(now.map, NULL) == WEIR_OK, "destroy");
-	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(patience_ns)) == WEIR_OK, "flush: something is still held");
+	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(patience_ns)) == WEIR_OK,
+	             "the flush failed: memory is still held");
 	stress_poison_check_empty();
 }
 

@@ -1,14 +1,17 @@
 /*
- * scenario_memory.c - the bound of docs/memory.md, with stalled readers and a hoarder of handles.
+ * scenario_memory.c - checks the bound of docs/memory.md, with stalled readers and a hoarder of
+ * handles.
  *
  * One thread is inside a section from the beginning to the end, like a thread that was stopped in
- * the middle of a snapshot. Readers hold handles for random times, and again and again one of them
+ * the middle of a snapshot. Readers hold handles for random times, and one reader after the other
  * is stopped at a random instruction for a whole turn. Writers replace large versions under a small
  * budget. A hoarder takes handles, in turns:
+ *
  *   few     the handles pin a quarter of the budget: every write must succeed
- *   hoard   it takes handles on different versions until they pin more than the budget: then no
- *           write may succeed
- *   let go  it releases all handles: every write must succeed again
+ *   hoard   the hoarder takes handles on different versions until they pin more than the budget:
+ *           no write may succeed then
+ *   let go  the hoarder releases all handles: every write must succeed again
+ *
  * Meanwhile a sampler compares the existing memory with the bound. "memory_resident" does so with
  * versions of 1 MiB, and with the resident memory of the process.
  */
@@ -32,26 +35,30 @@ enum {
 	FEW = BUDGET_VERSIONS / 4,
 	PINNED_BY_SITTER = VARIABLES + 1,
 	ENOUGH = BUDGET_VERSIONS - PINNED_BY_SITTER,
-	HOARD = BUDGET_VERSIONS + WRITERS + 3, /* more cannot be different versions: writers would exceed the budget */
+	/* There cannot be more different versions: writers would exceed the budget. */
+	HOARD = BUDGET_VERSIONS + WRITERS + 3,
 	NOT_COUNTED_YET = 64 << 10,
-	OUR_OWN = 2 << 20 /* other resident memory of the harness; versions are mapped, and unmapped when freed */
+	/*
+	 * Other resident memory of the harness. Versions are mapped, and unmapped when they are freed.
+	 */
+	OUR_OWN = 2 << 20
 };
 
 enum turn { TURN_FEW, TURN_HOARD, TURN_LET_GO };
 
 static const uint64_t must_succeed_ns = 100000000000u, may_fail_ns = 5000000;
 
-static size_t words, version_bytes; /* of each version; with all headers */
+static size_t words, version_bytes; /* of each version; version_bytes includes all headers */
 
 static weir_var *variables[VARIABLES];
 static _Atomic(uint32_t) turn;    /* enum turn */
 static _Atomic(uint64_t) refused; /* writes that were refused */
 static _Atomic(uint64_t) written; /* writes that succeeded */
-static _Atomic(uint64_t) handles; /* how many the hoarder holds, or is about to */
+static _Atomic(uint64_t) handles; /* how many handles the hoarder holds, or is about to take */
 static _Atomic(uint32_t) sitting; /* the section has begun */
 static _Atomic(uint32_t) reading; /* readers that hold handles, or are about to */
 static struct stress_thread *readers[READERS];
-static uint64_t resident_before; /* 0: no thread looks */
+static uint64_t resident_before; /* 0: resident memory is not checked */
 static _Atomic(uint32_t) done;
 
 static uint64_t budget(void)
@@ -61,10 +68,10 @@ static uint64_t budget(void)
 
 static int finished(void)
 {
-	return weiri_load_acquire(&done) != 0; /* [acquire] nothing travels, but the end of a turn */
+	return weiri_load_acquire(&done) != 0; /* [acquire] only the end of a turn is passed, no data */
 }
 
-/* -- the thread that sits inside a section ----------------------------------------------------- */
+/* -- the thread that stays inside a section ---------------------------------------------------- */
 
 static void sit(struct stress_thread *self, void *context)
 {
@@ -82,9 +89,9 @@ static void sit(struct stress_thread *self, void *context)
 }
 
 /*
- * The section pins what existed when it began and what is created before the next collection
- * begins. A collection immediately after its beginning limits that to PINNED_BY_SITTER versions,
- * however slow the writers' first collection is.
+ * The section pins what existed when it began, and what is created before the next collection
+ * begins. A collection immediately after its beginning limits this to PINNED_BY_SITTER versions,
+ * however late the first collection of the writers is.
  */
 static void let_sit(void)
 {
@@ -93,12 +100,13 @@ static void let_sit(void)
 	(void)stress_start("sitter", sit, NULL);
 	while (weiri_load_acquire(&sitting) == 0) /* [acquire] pairs with sit() */
 		stress_let_pass(20000);
-	STRESS_CHECK(weir_var_assign(variables[0], value, WEIR_NO_DEADLINE, NULL, NULL) == WEIR_OK, "the first assign");
+	STRESS_CHECK(weir_var_assign(variables[0], value, WEIR_NO_DEADLINE, NULL, NULL) == WEIR_OK,
+	             "the first assign failed");
 	weir_tensor_release(value);
 	STRESS_CHECK(weir_reclaim_flush(0) == WEIR_DEADLINE_EXCEEDED, "a flush freed what a section pins");
 }
 
-/* Counts are [seq_cst], because the hoarder and the writers read each other's. */
+/* Counts are [seq_cst], because the hoarder and the writers read each other's counts. */
 
 /* -- writers ----------------------------------------------------------------------------------- */
 
@@ -117,7 +125,7 @@ static void write_one(struct stress_thread *self, uint64_t number)
 	/* [seq_cst] the hoarder looks at both. */
 	(void)weiri_fetch_add_seq_cst(status == WEIR_OK ? &written : &refused, 1u);
 	STRESS_CHECK(status == WEIR_OK || now == TURN_HOARD || weiri_load_seq_cst(&turn) == TURN_HOARD,
-	             "refused for %" PRIu64 " s though %" PRIu64 " handles pin less than the budget of %d versions",
+	             "refused for %" PRIu64 " s although %" PRIu64 " handles pin less than the budget of %d versions",
 	             must_succeed_ns / 1000000000u, weiri_load_seq_cst(&handles), (int)BUDGET_VERSIONS);
 }
 
@@ -145,14 +153,15 @@ static void read_some(struct stress_thread *self)
 }
 
 /*
- * While handles are hoarded the other readers hold none: what they release would let a write
- * succeed.
+ * While handles are hoarded, the other readers hold none, because a handle that they release could
+ * let a write succeed.
  */
 static void reader(struct stress_thread *self, void *context)
 {
 	(void)context;
 	while (!finished()) {
-		(void)weiri_fetch_add_seq_cst(&reading, 1u); /* [seq_cst] before the turn is looked at; see let_nobody_read() */
+		/* [seq_cst] before the turn is looked at; see let_no_thread_read() */
+		(void)weiri_fetch_add_seq_cst(&reading, 1u);
 		if (weiri_load_seq_cst(&turn) != TURN_HOARD)
 			read_some(self);
 		(void)weiri_fetch_sub_seq_cst(&reading, 1u);
@@ -173,8 +182,8 @@ static void let_all_read(void)
 	}
 }
 
-/* Called by the hoarder, which has the turn. */
-static void let_nobody_read(void)
+/* Only for the hoarder, which has the turn. */
+static void let_no_thread_read(void)
 {
 	while (weiri_load_seq_cst(&reading) != 0)
 		stress_let_pass(20000);
@@ -183,10 +192,10 @@ static void let_nobody_read(void)
 /* -- the sampler ------------------------------------------------------------------------------- */
 
 /*
- * The bound: a current version per variable; one made and not published per writer; retired: the
- * budget, one version per writer that was admitted, 64 KiB per thread that are not counted yet, and
- * as much per writer that is freed but still counted. What the stalled section pins is retired, so
- * it is included.
+ * The bound: one current version per variable; one per writer that is made and not published; and
+ * the retired bytes. These are the budget, one version per writer that was admitted, 64 KiB per
+ * thread that are not counted yet, and as much per writer that is freed but still counted. What the
+ * stalled section pins is retired, so it is included.
  */
 static uint64_t bound(void)
 {
@@ -222,8 +231,8 @@ static void take_handle(struct stress_thread *self, weir_var *var, weir_read *re
 	(void)weiri_fetch_add_seq_cst(&handles, 1u); /* [seq_cst] before it is taken; see write_one() */
 	stress_begin(self, "snapshot");
 	/*
-	 * A snapshot of one variable: it has 64 slots. A handle that found no slot keeps its tensor by
-	 * a reference, outside the budget.
+	 * This is a snapshot of one variable, because a snapshot has 64 slots. A handle that found no
+	 * slot keeps its tensor by a reference, outside the budget.
 	 */
 	STRESS_CHECK(weir_var_snapshot(&var, 1, read, NULL) == WEIR_OK, "a snapshot failed");
 	(void)stress_payload_check(read->tensor, "snapshot");
@@ -259,7 +268,7 @@ static void give_back_all(weir_read reads[], size_t count)
 	weiri_store_seq_cst(&handles, 0u);
 }
 
-/* One reader stands still meanwhile, wherever it was stopped. */
+/* One reader stands still during this turn, wherever it was stopped. */
 static void play_few(struct stress_thread *self)
 {
 	weir_read reads[FEW];
@@ -275,16 +284,17 @@ static void play_few(struct stress_thread *self)
 }
 
 /*
- * Takes handles on different versions of one variable, in addition to the `count` that it has,
- * until writers are refused. They may be refused earlier for a moment, while a preempted collector
- * has the other objects in its hands; but not for long while the handles pin less than the budget.
+ * Takes handles on different versions of one variable, in addition to the `count` handles that the
+ * hoarder has, until writers are refused. They may be refused earlier for a moment, while a
+ * preempted collector owns the other objects. They may not be refused for long while the handles
+ * pin less than the budget.
  */
 static size_t hoard(struct stress_thread *self, weir_read reads[], size_t count)
 {
 	uint64_t refusals = weiri_load_seq_cst(&refused), since = weir_now_ns();
 
 	while (count < ENOUGH || weiri_load_seq_cst(&refused) - refusals < (uint64_t)4 * WRITERS) {
-		STRESS_CHECK(count < HOARD, "%zu handles on different versions, and no writer was refused", count);
+		STRESS_CHECK(count < HOARD, "there are %zu handles on different versions, but no writer was refused", count);
 		take_handle(self, variables[0], &reads[count]);
 		if (count == 0 || reads[count].version != reads[count - 1].version) {
 			count++;
@@ -295,7 +305,7 @@ static size_t hoard(struct stress_thread *self, weir_read reads[], size_t count)
 		give_back(&reads[count]);
 		(void)weiri_fetch_sub_seq_cst(&handles, 1u);
 		STRESS_CHECK(count >= ENOUGH || weir_now_ns() - since < must_succeed_ns,
-		             "refused for %" PRIu64 " s while %zu handles pin less than the budget of %d versions",
+		             "refused for %" PRIu64 " s although %zu handles pin less than the budget of %d versions",
 		             must_succeed_ns / 1000000000u, count, (int)BUDGET_VERSIONS);
 		stress_let_pass(20000);
 	}
@@ -309,14 +319,14 @@ static void play_hoard(struct stress_thread *self)
 	size_t count = 0;
 
 	weiri_store_seq_cst(&turn, (uint32_t)TURN_HOARD);
-	let_nobody_read();
+	let_no_thread_read();
 	do {
 		count = hoard(self, reads, count);
 		before = weiri_load_seq_cst(&written);
 		wait_for_refusals((uint64_t)4 * WRITERS);
 		/*
 		 * Each writer may have been admitted before and end only now. If there are more writes, the
-		 * refusal was momentary, and there are new versions to take.
+		 * refusal was only momentary, and there are new versions to take.
 		 */
 	} while (weiri_load_seq_cst(&written) - before > WRITERS);
 	weiri_store_seq_cst(&turn, (uint32_t)TURN_LET_GO);
@@ -372,7 +382,8 @@ static void play(size_t version_words)
 	weir_reclaim_set_budget(0);
 	stress_note("rounds", rounds);
 	stress_note("versions at the peak", stress_poison_peak() / version_bytes);
-	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(must_succeed_ns)) == WEIR_OK, "flush: something is still held");
+	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(must_succeed_ns)) == WEIR_OK,
+	             "the flush failed: memory is still held");
 	stress_poison_check_empty();
 }
 
@@ -383,7 +394,7 @@ void scenario_memory_bound(void)
 }
 
 /*
- * A sanitizer keeps memory of its own, and freed memory; an emulator (scripts/cross_setup) keeps
+ * A sanitizer keeps memory of its own, and freed memory. An emulator (scripts/cross_setup) keeps
  * the code that it has translated.
  */
 void scenario_memory_resident(void)

@@ -1,6 +1,6 @@
 /*
  * scenario_metrics.c - counters, means and histograms: short-lived threads add, on lines of their
- * own and on shared ones, while other threads read. No read goes back, a mean's sum belongs to its
+ * own and on shared lines, while other threads read. No read decreases, a mean's sum fits its
  * count, and at the end everything is counted.
  */
 #include "harness.h"
@@ -53,7 +53,7 @@ static void add(struct stress_thread *self, void *context)
 	(void)weiri_fetch_sub_release(&now.adding, 1u);   /* pairs with read(), below */
 }
 
-/* Since the last read of this thread. */
+/* What the last read of this thread returned. */
 struct seen {
 	int64_t sum;
 	uint64_t count, in_buckets;
@@ -64,12 +64,12 @@ static void read_all(struct seen *seen, weir_summary *summary)
 	struct weir_mean_value mean = weir_mean_read(now.mean);
 	int64_t sum = weir_counter_read(now.counter);
 
-	STRESS_CHECK(sum >= seen->sum, "the counter went back from %" PRId64 " to %" PRId64, seen->sum, sum);
-	STRESS_CHECK(mean.count >= seen->count, "the mean's count went back");
+	STRESS_CHECK(sum >= seen->sum, "the counter decreased from %" PRId64 " to %" PRId64, seen->sum, sum);
+	STRESS_CHECK(mean.count >= seen->count, "the count of the mean decreased");
 	STRESS_CHECK(mean.sum >= (double)mean.count && (!now.own_lines || mean.sum <= (double)mean.count),
-	             "%" PRIu64 " times 1 is %.0f", mean.count, mean.sum);
-	STRESS_CHECK(weir_histogram_read(now.histogram, summary, NULL) == WEIR_OK, "another layout");
-	STRESS_CHECK(weir_summary_count(summary) >= seen->in_buckets, "the histogram went back");
+	             "%" PRIu64 " additions of 1 have the sum %.0f", mean.count, mean.sum);
+	STRESS_CHECK(weir_histogram_read(now.histogram, summary, NULL) == WEIR_OK, "the summary has a different layout");
+	STRESS_CHECK(weir_summary_count(summary) >= seen->in_buckets, "the count of the histogram decreased");
 	*seen = (struct seen){sum, mean.count, weir_summary_count(summary)};
 }
 
@@ -105,11 +105,11 @@ static void check_totals(uint64_t additions)
 
 	read_all(&seen, summary);
 	/*
-	 * [relaxed] joined. Buckets up to 15 have one value each, larger ones at most 8: except for
-	 * that the sum is known.
+	 * [relaxed] joined. Buckets up to 15 hold one value each, and larger ones at most 8 values, so
+	 * the sum is known up to this width.
 	 */
-	STRESS_CHECK(seen.sum == weiri_load_relaxed(&now.total), "%" PRId64 " of %" PRId64 " were counted", seen.sum,
-	             weiri_load_relaxed(&now.total));
+	STRESS_CHECK(seen.sum == weiri_load_relaxed(&now.total), "the counter is %" PRId64 ", but %" PRId64 " were added",
+	             seen.sum, weiri_load_relaxed(&now.total));
 	STRESS_CHECK(seen.count == additions, "%" PRIu64 " of %" PRIu64 " values are in the mean", seen.count, additions);
 	STRESS_CHECK(seen.in_buckets == additions, "%" PRIu64 " of %" PRIu64 " values are in the histogram",
 	             seen.in_buckets, additions);
@@ -119,7 +119,7 @@ static void check_totals(uint64_t additions)
 		in_buckets += (int64_t)(bucket.count * bucket.low);
 	}
 	STRESS_CHECK(in_buckets <= seen.sum && seen.sum <= in_buckets + (int64_t)(7 * additions),
-	             "values of %" PRId64 " are in buckets of %" PRId64, seen.sum, in_buckets);
+	             "values with the sum %" PRId64 " are in buckets with the sum %" PRId64, seen.sum, in_buckets);
 	weir_summary_destroy(summary, NULL);
 }
 

@@ -1,9 +1,11 @@
 /*
- * scenario_named_store.c - objects by name, and a thread stopped anywhere in a store's call.
+ * scenario_named_store.c - objects by name, and a thread that is stopped anywhere in a store's
+ * call.
  *
- * Rounds on a new store. Each thread has names of its own, and knows at every moment whether they
- * are in the store. All threads share some names, which they create or get, find and remove at
- * random. Checked:
+ * Each round uses a new store. Each thread has names of its own, and knows at every moment whether
+ * they are in the store. All threads share some other names, which they create or get, find and
+ * remove at random. Checked:
+ *
  *   presence   a thread's own name is found, also by a walk, from its add until its removal, and
  *              not afterwards
  *   one        the number of objects created under shared names that are missing at the end is the
@@ -11,6 +13,7 @@
  *   lifetime   a reference's object is intact until the reference is released; each object is
  *              destroyed once, and none is left at the end
  *   walks      find no name twice
+ *
  * Freed memory is poisoned.
  */
 #include "harness.h"
@@ -50,7 +53,8 @@ static void destroy(void *context)
 {
 	struct object *object = context;
 
-	STRESS_CHECK(object->state == ALIVE, "an object is destroyed that is %s", object->state == DEAD ? "dead" : "none");
+	STRESS_CHECK(object->state == ALIVE, "destroyed %s",
+	             object->state == DEAD ? "an object twice" : "memory that is no object");
 	object->state = DEAD;
 	free(object);
 	(void)weiri_fetch_sub_relaxed(&now.alive, (uint64_t)1); /* [relaxed] read after the join */
@@ -76,7 +80,7 @@ static void check_whole(const weir_resource *resource, uint32_t number)
 	             weir_resource_name(resource), object->state == ALIVE ? "alive" : "dead", object->number);
 }
 
-/* -- names of one's own ------------------------------------------------------------------------ */
+/* -- a thread's own names ---------------------------------------------------------------------- */
 
 struct owner {
 	char container[TEXT];
@@ -105,7 +109,7 @@ static void flip_own(struct stress_thread *self, struct owner *owner)
 		object = make_object(owner, number);
 		status = weir_store_add(now.store, owner->container, name, &type, object, NULL, NULL);
 	}
-	STRESS_CHECK(status == WEIR_OK, "a name of one's own: %s answered %s", owner->there[number] ? "remove" : "add",
+	STRESS_CHECK(status == WEIR_OK, "a thread's own name: %s returned %s", owner->there[number] ? "remove" : "add",
 	             weir_status_name(status));
 	owner->there[number] = !owner->there[number];
 }
@@ -119,8 +123,9 @@ static void find_own(struct stress_thread *self, struct owner *owner)
 
 	stress_begin(self, "find");
 	status = weir_store_find(now.store, owner->container, own_name(text, number), &type, &resource, NULL);
-	STRESS_CHECK(status == (owner->there[number] ? WEIR_OK : WEIR_NOT_FOUND), "a name that is %s: %s",
-	             owner->there[number] ? "there" : "not there", weir_status_name(status));
+	STRESS_CHECK(status == (owner->there[number] ? WEIR_OK : WEIR_NOT_FOUND),
+	             "a lookup of a name that is %s returned %s", owner->there[number] ? "there" : "not there",
+	             weir_status_name(status));
 	if (resource == NULL)
 		return;
 	check_whole(resource, number);
@@ -143,7 +148,7 @@ static void walk(struct stress_thread *self, const struct owner *owner)
 	}
 	weir_resource_release(at);
 	for (unsigned i = 0; i < OWN; i++)
-		STRESS_CHECK(met[i] == owner->there[i], "a walk met a name %d times that is %s", met[i],
+		STRESS_CHECK(met[i] == owner->there[i], "a walk found a name %d times that is %s", met[i],
 		             owner->there[i] ? "there" : "not there");
 }
 
@@ -238,12 +243,13 @@ static void check_end(void)
 			 removed = weiri_load_relaxed(&now.removed); /* [relaxed] joined */
 
 	STRESS_CHECK(created - removed == weir_store_size_approx(now.store),
-	             "%llu created, %llu removed, but %zu are there", (unsigned long long)created,
+	             "%llu objects were created and %llu removed, but %zu are in the store", (unsigned long long)created,
 	             (unsigned long long)removed, weir_store_size_approx(now.store));
 	weir_store_destroy(now.store, NULL);
 	STRESS_CHECK(weiri_load_relaxed(&now.alive) == 0, "%llu objects outlived the store",
 	             (unsigned long long)weiri_load_relaxed(&now.alive));
-	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(patience_ns)) == WEIR_OK, "flush: something is still held");
+	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(patience_ns)) == WEIR_OK,
+	             "the flush failed: memory is still held");
 	stress_poison_check_empty();
 }
 

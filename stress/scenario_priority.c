@@ -1,9 +1,9 @@
 /*
- * scenario_priority.c - priority queues: histories judged for linearizability, and a thread stopped
- * anywhere.
+ * scenario_priority.c - priority queues: histories judged for linearizability, and a thread that is
+ * stopped anywhere.
  *
- * Histories: threads put and take at random, with few keys, so that there are equal keys. The
- * results "full" and "empty" are recorded, too. "Full" may come early during a put
+ * Histories: threads enqueue and dequeue at random, with few keys, so that there are equal keys.
+ * The results "full" and "empty" are recorded, too. "Full" may be reported early during a put
  * (weir/priority_queue.h), so it is judged only if no put overlaps it. Items with equal keys leave
  * in FIFO order.
  */
@@ -52,14 +52,14 @@ static void tear_down(struct stress_thread *self, void *context)
 
 static void put_one(struct stress_thread *self, struct history_log *log, uint64_t number)
 {
-	/* Different for each thread and number, and never 0. */
+	/* Differs for each thread and number, and is never 0. */
 	uint64_t value = (uint64_t)log->thread * NUMBERS + number + 1, called;
 	int64_t key = (int64_t)stress_below(self, KEYS);
 	enum weir_status status;
 
 	called = history_call(log);
 	status = weir_priority_queue_try_enqueue(under_test.queue, key, value);
-	STRESS_CHECK(status == WEIR_OK || status == WEIR_WOULD_BLOCK, "a put answered %s", weir_status_name(status));
+	STRESS_CHECK(status == WEIR_OK || status == WEIR_WOULD_BLOCK, "a put returned %s", weir_status_name(status));
 	history_note(log, status == WEIR_OK ? HISTORY_PUT : HISTORY_PUT_FULL, value,
 	             status == WEIR_OK ? (uint64_t)key : HISTORY_NONE, called, history_return(log));
 }
@@ -70,7 +70,7 @@ static void take_one(struct history_log *log)
 	enum weir_status status = weir_priority_queue_try_dequeue(under_test.queue, NULL, &value);
 	uint64_t returned = history_return(log);
 
-	STRESS_CHECK(status == WEIR_OK || status == WEIR_WOULD_BLOCK, "a take answered %s", weir_status_name(status));
+	STRESS_CHECK(status == WEIR_OK || status == WEIR_WOULD_BLOCK, "a take returned %s", weir_status_name(status));
 	history_note(log, status == WEIR_OK ? HISTORY_TAKE : HISTORY_TAKE_EMPTY, HISTORY_NONE, value, called, returned);
 }
 
@@ -126,7 +126,7 @@ void scenario_history_priority(void)
 
 enum { WORKERS = 4, STOPS = 1000, CAPACITY = 64 };
 
-static weir_multi_queue *relaxed; /* NULL: under_test.queue */
+static weir_multi_queue *relaxed; /* NULL: under_test.queue is used */
 
 static enum weir_status put_any(int64_t key)
 {

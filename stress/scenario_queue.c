@@ -1,6 +1,6 @@
 /*
- * scenario_queue.c - queues under the traffic of traffic.c, shaped so that each scenario often has
- * one kind of difficulty.
+ * scenario_queue.c - queues under the traffic of traffic.c. Each scenario shapes it so that one
+ * kind of difficulty is frequent.
  */
 #include "traffic.h"
 
@@ -25,7 +25,7 @@ void scenario_queue_shuffle(void)
 		.order = WEIR_QUEUE_SHUFFLE, .calls = SINGLE | TRAFFIC_ENQUEUE_MANY, .closers = 1, .round_ns = long_ns});
 }
 
-/* All calls at the same time: what batches return leaves among newer items. */
+/* Uses all calls at the same time. Items that batches return leave among newer items. */
 void scenario_queue_priority(void)
 {
 	stress_traffic(&(struct traffic){.order = WEIR_QUEUE_PRIORITY,
@@ -38,8 +38,8 @@ void scenario_queue_priority(void)
 }
 
 /*
- * Batches that end by deadlines, by tokens and at the end of the queue: they return in order what
- * they hold.
+ * Batches end by deadlines, by tokens and at the end of the queue. They return what they hold, in
+ * order.
  */
 void scenario_queue_batch(void)
 {
@@ -52,7 +52,7 @@ void scenario_queue_batch(void)
 	                      .one_consumer = stress_one_in(stress_self(), 2)});
 }
 
-/* Short rounds: mostly closes, several at a time and of both kinds. */
+/* Short rounds that consist mostly of closes, several at a time and of both kinds. */
 void scenario_queue_close(void)
 {
 	stress_traffic(&(struct traffic){.order = stress_one_in(stress_self(), 3) ? WEIR_QUEUE_SHUFFLE : WEIR_QUEUE_FIFO,

@@ -33,7 +33,7 @@ struct round {
 	struct any_ring ring;
 	struct stress_object object; /* the ring, for the watchdog */
 	size_t capacity;
-	uint64_t mask; /* laid over the values, so that all bits are used */
+	uint64_t mask; /* combined with the values, so that all bits are used */
 	int counts;
 	struct ledger ledger;
 	_Atomic(uint32_t) closed; /* close() returned */
@@ -60,7 +60,8 @@ static void has_moved(struct ledger_page *page, uint64_t wanted, uint64_t moved)
 }
 
 /*
- * What was certainly enqueued by now, less what may have been dequeued by then: no more than fits.
+ * The number of items that were certainly enqueued by now, less what may have been dequeued by
+ * then, must not exceed the capacity.
  */
 static void check_not_above_capacity(void)
 {
@@ -70,25 +71,28 @@ static void check_not_above_capacity(void)
 		return;
 	in = ledger_least_in(&now.ledger);
 	out = ledger_most_out(&now.ledger);
-	STRESS_CHECK(in <= out + now.capacity, "capacity %zu exceeded: %llu enqueued, at most %llu dequeued", now.capacity,
-	             (unsigned long long)in, (unsigned long long)out);
+	STRESS_CHECK(in <= out + now.capacity, "capacity %zu exceeded: %llu items were enqueued, at most %llu dequeued",
+	             now.capacity, (unsigned long long)in, (unsigned long long)out);
 }
 
-/* out_before: what had certainly been dequeued before the enqueue that found the ring full. */
+/*
+ * out_before: how many items had certainly been dequeued before the enqueue that found the ring
+ * full.
+ */
 static void check_was_full(uint64_t out_before)
 {
 	uint64_t in = now.counts ? ledger_most_in(&now.ledger) : 0;
 
 	STRESS_CHECK(!now.counts || in >= out_before + now.capacity,
-	             "told full, but of capacity %zu at most %llu - %llu were in", now.capacity, (unsigned long long)in,
-	             (unsigned long long)out_before);
+	             "\"full\" was reported, but the capacity is %zu and at most %llu - %llu items were inside",
+	             now.capacity, (unsigned long long)in, (unsigned long long)out_before);
 }
 
 static void check_was_empty(uint64_t in_before)
 {
 	uint64_t out = now.counts ? ledger_most_out(&now.ledger) : 0;
 
-	STRESS_CHECK(!now.counts || in_before <= out, "told empty, but at least %llu - %llu were in",
+	STRESS_CHECK(!now.counts || in_before <= out, "\"empty\" was reported, but at least %llu - %llu items were inside",
 	             (unsigned long long)in_before, (unsigned long long)out);
 }
 
@@ -130,19 +134,19 @@ static void produce(struct stress_thread *self, void *context)
 		uint64_t out_before = now.counts ? ledger_least_out(&now.ledger) : 0;
 		enum weir_status status = enqueue(self, page, wanted, &moved);
 
-		STRESS_CHECK(moved == 0 || !ended, "an enqueue succeeded after a dequeue had answered WEIR_OUT_OF_RANGE");
-		STRESS_CHECK(moved == 0 || !closed, "an enqueue succeeded that began after close() returned");
+		STRESS_CHECK(moved == 0 || !ended, "an enqueue succeeded after a dequeue had returned WEIR_OUT_OF_RANGE");
+		STRESS_CHECK(moved == 0 || !closed, "an enqueue succeeded although it began after close() had returned");
 		page->count += moved;
 		if (status == WEIR_OK) {
 			stress_end(self, moved);
 			spins = 0;
 			check_not_above_capacity();
 		} else if (status == WEIR_WOULD_BLOCK) {
-			STRESS_CHECK(!closed, "a closed ring answered \"full\" to an enqueue");
+			STRESS_CHECK(!closed, "an enqueue into a closed ring returned \"full\"");
 			check_was_full(out_before);
 			stress_back_off(&spins);
 		} else {
-			STRESS_CHECK(status == WEIR_CANCELLED, "an enqueue answered %s", weir_status_name(status));
+			STRESS_CHECK(status == WEIR_CANCELLED, "an enqueue returned %s", weir_status_name(status));
 			return;
 		}
 	}
@@ -183,7 +187,7 @@ static void consume(struct stress_thread *self, void *context)
 		uint64_t in_before = now.counts ? ledger_least_in(&now.ledger) : 0;
 		enum weir_status status = dequeue(self, page, values, wanted, &moved);
 
-		STRESS_CHECK(moved == 0 || !ended, "a dequeue succeeded after another had answered WEIR_OUT_OF_RANGE");
+		STRESS_CHECK(moved == 0 || !ended, "a dequeue succeeded after another one had returned WEIR_OUT_OF_RANGE");
 		for (size_t i = 0; i < moved; i++)
 			ledger_take(&now.ledger, page, page->last, 1, values[i] ^ now.mask);
 		stress_end(self, moved);
@@ -191,7 +195,7 @@ static void consume(struct stress_thread *self, void *context)
 			weiri_store_release(&now.ended, 1u); /* [release] pairs with the looks before calls */
 			return;
 		}
-		STRESS_CHECK(status == WEIR_OK || status == WEIR_WOULD_BLOCK, "a dequeue answered %s",
+		STRESS_CHECK(status == WEIR_OK || status == WEIR_WOULD_BLOCK, "a dequeue returned %s",
 		             weir_status_name(status));
 		if (status == WEIR_WOULD_BLOCK) {
 			check_was_empty(in_before);
@@ -251,14 +255,14 @@ static void set_up(struct stress_thread *self, enum any_ring_kind kind, enum wei
 
 static void play(struct stress_thread *self)
 {
-	/* Short rounds test the end, long ones the stream. */
+	/* Short rounds test the end, and long rounds test the stream. */
 	uint64_t close_after_ns = stress_below(self, stress_one_in(self, 2) ? 200000 : 20000000);
 
 	for (unsigned i = 0; i < now.ledger.producers; i++)
 		(void)stress_start("producer", produce, &now.ledger.producer[i]);
 	for (unsigned i = 0; i < now.ledger.consumers; i++)
 		(void)stress_start("consumer", consume, &now.ledger.consumer[i]);
-	stress_gives(self, &now.object, AN_ITEM | ROOM); /* the end, that is */
+	stress_gives(self, &now.object, AN_ITEM | ROOM); /* the end counts as both */
 	stress_begin(self, "waiting to close");
 	stress_let_pass(close_after_ns);
 	any_ring_close(now.ring);
@@ -301,7 +305,7 @@ void scenario_ring_ltq16(void)
 	if (stress_has_ltq16())
 		play_rounds(ANY_RING_MPMC, WEIR_RING_FORMAT_LTQ16);
 	else
-		stress_skip("no 16-byte compare-and-swap here");
+		stress_skip("this machine has no 16-byte compare-and-swap");
 }
 
 void scenario_ring_ltq64(void)
@@ -314,7 +318,7 @@ void scenario_mpsc_ltq16(void)
 	if (stress_has_ltq16())
 		play_rounds(ANY_RING_MPSC, WEIR_RING_FORMAT_LTQ16);
 	else
-		stress_skip("no 16-byte compare-and-swap here");
+		stress_skip("this machine has no 16-byte compare-and-swap");
 }
 
 void scenario_mpsc_ltq64(void)

@@ -1,8 +1,8 @@
 /*
  * scenario_run.c - running and stopping threads: the pool and the coordinator.
  *
- *   pool         tasks submitted by threads and by tasks, run by workers and by helpers: each as
- *                often as it was submitted, with the memory that was written before; and destroy
+ *   pool         tasks that threads and tasks submit, and that workers and helpers run: each runs
+ *                as often as it was submitted, with the memory that was written before; and destroy
  *                runs what is left
  *   coordinator  several threads request a stop at the same time: one cause is kept, all threads
  *                end, each callback runs once, calls that wait are cancelled
@@ -31,7 +31,7 @@ struct job {
 static struct {
 	weir_pool *pool;
 	struct job job[SUBMITTERS][JOBS];
-	_Atomic(uint32_t) submitted; /* threads that have submitted all */
+	_Atomic(uint32_t) submitted; /* threads that have submitted all their tasks */
 } works;
 
 static void run_job(weir_task *task)
@@ -45,7 +45,7 @@ static void run_job(weir_task *task)
 	weiri_store_relaxed(&job->ran, ran); /* [relaxed] as above */
 	if (ran < job->wanted) {
 		job->message = stress_mix(ran + 1);
-		STRESS_CHECK(weir_pool_submit(works.pool, task) == WEIR_OK, "a task's submit failed");
+		STRESS_CHECK(weir_pool_submit(works.pool, task) == WEIR_OK, "a submit by a task failed");
 	}
 }
 
@@ -74,7 +74,8 @@ static void help(struct stress_thread *self, void *context)
 	unsigned spins = 0;
 
 	(void)context;
-	while (weiri_load_acquire(&works.submitted) < SUBMITTERS) { /* [acquire] nothing travels but the end */
+	/* [acquire] only the end is passed, no data */
+	while (weiri_load_acquire(&works.submitted) < SUBMITTERS) {
 		size_t ran;
 
 		stress_begin(self, "help");
@@ -91,9 +92,10 @@ static uint64_t check_jobs(void)
 
 	for (size_t i = 0; i < SUBMITTERS; i++) {
 		for (size_t k = 0; k < JOBS; k++) {
-			uint64_t ran = weiri_load_relaxed(&works.job[i][k].ran); /* [relaxed] the pool was destroyed */
+			/* [relaxed] the pool was destroyed */
+			uint64_t ran = weiri_load_relaxed(&works.job[i][k].ran);
 
-			STRESS_CHECK(ran == works.job[i][k].wanted, "a task that was submitted %llu times ran %llu times",
+			STRESS_CHECK(ran == works.job[i][k].wanted, "a task was submitted %llu times, but ran %llu times",
 			             (unsigned long long)works.job[i][k].wanted, (unsigned long long)ran);
 			runs += ran;
 		}
@@ -161,7 +163,8 @@ static enum weir_status wait_in_queue(weir_coordinator *coordinator, void *conte
 	STRESS_CHECK(status == WEIR_CANCELLED && weir_coordinator_should_stop(coordinator),
 	             "a dequeue with the coordinator's token ended with %s", weir_status_name(status));
 	(void)weiri_fetch_add_relaxed(&job.cancelled, 1u); /* [relaxed] a count */
-	(void)weiri_fetch_sub_release(&job.running, 1u);   /* [release] pairs with the look after the join */
+	/* [release] pairs with the look after the join */
+	(void)weiri_fetch_sub_release(&job.running, 1u);
 	return WEIR_OK;
 }
 
@@ -175,7 +178,8 @@ static void work_until_stop(struct stress_thread *self, void *context)
 		stress_back_off(&spins);
 		stress_end(self, 1);
 	}
-	(void)weiri_fetch_sub_release(&job.running, 1u); /* [release] pairs with the look after the join */
+	/* [release] pairs with the look after the join */
+	(void)weiri_fetch_sub_release(&job.running, 1u);
 	stress_begin(self, "leave");
 	weir_coordinator_leave(member);
 }
@@ -218,8 +222,8 @@ static void set_up_coordinator(struct stress_thread *self)
 }
 
 /*
- * The stop that was kept may still be running its callbacks when the join ends; not when its thread
- * has ended.
+ * The stop whose cause was kept may still run its callbacks when the join ends, but not after its
+ * thread has ended.
  */
 static void judge_coordinator(void)
 {
@@ -253,7 +257,7 @@ void scenario_coordinator(void)
 		status = weir_coordinator_join(job.coordinator, WEIR_NO_DEADLINE, WEIR_COORDINATOR_GRACE_NS, 0, NULL);
 		STRESS_CHECK(status == WEIR_ABORTED, "the join ended with %s", weir_status_name(status));
 		/* [acquire] pairs with the threads' ends. */
-		STRESS_CHECK(weiri_load_acquire(&job.running) == 0, "the join ended before %llu threads had",
+		STRESS_CHECK(weiri_load_acquire(&job.running) == 0, "the join ended before %llu threads had ended",
 		             (unsigned long long)weiri_load_acquire(&job.running));
 		stress_begin(self, "joining");
 		stress_join();

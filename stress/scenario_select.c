@@ -1,7 +1,7 @@
 /*
  * scenario_select.c - selects over several queues, in both directions, crossed, abandoned and
  * closed at any moment: each item that a select reports as enqueued is dequeued once, and no other
- * item is.
+ * item is dequeued.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,16 +16,16 @@ enum { OFFERED = 1, IN = 2, OUT = 4 };
 static struct {
 	weir_queue *queues[QUEUES];
 	_Atomic(uint32_t) *items; /* the state of each item; an item is its index, from 1 */
-	void *memory;             /* that they lie in */
-	size_t limit;             /* places of each worker */
+	void *memory;             /* the memory of `items` */
+	size_t limit;             /* number of items per worker */
 	weir_cancel *token;
-	_Atomic(uint32_t) closed; /* queues that are */
+	_Atomic(uint32_t) closed; /* number of closed queues */
 	_Atomic(uint64_t) in, out, selects, refused;
 } yard;
 
 static void set(size_t item, uint32_t what)
 {
-	/* [acq_rel] its earlier state, for the check. */
+	/* [acq_rel] returns the earlier state, for the check. */
 	uint32_t before = weiri_fetch_or_acq_rel(&yard.items[item], what);
 
 	STRESS_CHECK((before & what) == 0, "item %zu %s twice", item, what == OUT ? "came out" : "went in");
@@ -41,7 +41,8 @@ static size_t fill(struct stress_thread *self, struct weir_select_case cases[], 
 		if (stress_one_in(self, 2)) {
 			cases[i].kind = WEIR_SELECT_ENQUEUE;
 			cases[i].item = (void *)(uintptr_t)next;
-			weiri_store_relaxed(&yard.items[next++], (uint32_t)OFFERED); /* [relaxed] the queue carries it */
+			/* [relaxed] the queue carries it */
+			weiri_store_relaxed(&yard.items[next++], (uint32_t)OFFERED);
 		}
 	}
 	return next;
@@ -52,7 +53,8 @@ static void settle(const struct weir_select_case *one)
 	size_t item = (size_t)(uintptr_t)one->item;
 
 	if (one->status != WEIR_OK) {
-		STRESS_CHECK(weir_queue_closed(one->queue), "told %s of an open queue", weir_status_name(one->status));
+		STRESS_CHECK(weir_queue_closed(one->queue), "a case of an open queue returned %s",
+		             weir_status_name(one->status));
 		(void)weiri_fetch_add_relaxed(&yard.refused, 1u);
 		return;
 	}
@@ -64,12 +66,12 @@ static uint64_t some_deadline(struct stress_thread *self)
 {
 	switch (stress_below(self, 4)) {
 	case 0: return 0;
-	case 1: return WEIR_NO_DEADLINE; /* the closes end it */
+	case 1: return WEIR_NO_DEADLINE; /* a close ends it */
 	default: return weir_deadline_in(stress_below(self, 200000));
 	}
 }
 
-/* -- asynchronous ones: their worker goes on when they have ended ------------------------------ */
+/* -- asynchronous selects: the worker goes on when they have ended ----------------------------- */
 
 struct pending {
 	_Atomic(uint32_t) ended;
@@ -96,7 +98,7 @@ static enum weir_status select_async(struct stress_thread *self, struct weir_sel
 	weir_pending *op;
 	unsigned spins = 0;
 
-	STRESS_CHECK(weir_select_start(cases, count, ended, &pending, &op, NULL) == WEIR_OK, "a select that did not start");
+	STRESS_CHECK(weir_select_start(cases, count, ended, &pending, &op, NULL) == WEIR_OK, "a select did not start");
 	stress_let_pass(stress_below(self, 3000));
 	weir_pending_cancel(op, NULL);
 	while (weiri_load_acquire(&pending.ended) == 0)
@@ -129,7 +131,7 @@ static void work(struct stress_thread *self, void *context)
 		(void)weiri_fetch_add_relaxed(&yard.selects, 1u);
 		STRESS_CHECK(status == WEIR_OK || status == WEIR_CANCELLED || status == WEIR_DEADLINE_EXCEEDED ||
 		                 status == WEIR_WOULD_BLOCK,
-		             "a select said %s", weir_status_name(status));
+		             "a select returned %s", weir_status_name(status));
 		if (status == WEIR_OK)
 			settle(&cases[chosen]);
 		else
@@ -158,7 +160,7 @@ static void take_what_is_left(weir_queue *queue)
 		set((size_t)(uintptr_t)item, OUT);
 		(void)weiri_fetch_add_relaxed(&yard.out, 1u);
 	}
-	STRESS_CHECK(weir_queue_destroy(queue, NULL) == WEIR_OK, "a select is left in its queue");
+	STRESS_CHECK(weir_queue_destroy(queue, NULL) == WEIR_OK, "a select still waits in its queue");
 }
 
 static void check_items(void)
@@ -167,9 +169,9 @@ static void check_items(void)
 		uint32_t what = weiri_load_relaxed(&yard.items[i]) & (IN | OUT);
 
 		STRESS_CHECK(what == 0 || what == (IN | OUT), "item %zu %s", i,
-		             what == IN ? "was lost" : "came out and never went in");
+		             what == IN ? "was lost" : "came out but never went in");
 	}
-	STRESS_CHECK(weiri_load_relaxed(&yard.in) == weiri_load_relaxed(&yard.out), "%llu in, %llu out",
+	STRESS_CHECK(weiri_load_relaxed(&yard.in) == weiri_load_relaxed(&yard.out), "%llu items went in, but %llu came out",
 	             (unsigned long long)weiri_load_relaxed(&yard.in), (unsigned long long)weiri_load_relaxed(&yard.out));
 }
 
@@ -185,7 +187,7 @@ static void run_round(struct stress_thread *self)
 	(void)weir_cancel_fire(yard.token, NULL);
 	for (size_t i = 0; i < QUEUES; i++) {
 		stress_let_pass(stress_below(self, 300000));
-		/* CANCEL ends the last ones: no thread makes room any longer. */
+		/* CANCEL ends the last selects, because no thread makes room any longer. */
 		if (stress_one_in(self, 2))
 			(void)weir_queue_close(yard.queues[i], WEIR_CLOSE_DRAIN, NULL);
 		(void)weir_queue_close(yard.queues[i], WEIR_CLOSE_CANCEL, NULL);

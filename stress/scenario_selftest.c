@@ -1,12 +1,12 @@
 /*
- * scenario_selftest.c - scenarios that fail on purpose, so that the reports can be checked
- * (scripts/check_stress). Not listed.
+ * scenario_selftest.c - scenarios that fail on purpose, so that scripts/check_stress can check the
+ * reports. They are not listed.
  *
  *   selftest_hang   three threads wait for an item that never arrives, because the producer has
- *                   ended; and two threads move items between two full queues, each waiting for the
- *                   other
- *   selftest_wrong  a check that fails
- *   selftest_crash  abort()
+ *                   ended; and two threads move items between two full queues, each waiting for
+ *                   the other
+ *   selftest_wrong  a check fails
+ *   selftest_crash  calls abort()
  */
 #include "harness.h"
 
@@ -41,7 +41,7 @@ static void produce_one(struct stress_thread *self, void *context)
 	stress_end(self, 1);
 }
 
-/* Gives room in its own queue, once there is room in the other. */
+/* Gives room in its own queue once there is room in the other queue. */
 static void move(struct stress_thread *self, void *context)
 {
 	size_t from = (size_t)((weir_queue **)context - queues), to = LEFT + RIGHT - from;

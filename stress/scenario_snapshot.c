@@ -43,7 +43,7 @@ static void destroy_all(weir_var *vars[], size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		weir_var_destroy(vars[i], NULL);
-	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(flush_ns)) == WEIR_OK, "flush: something is still held");
+	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(flush_ns)) == WEIR_OK, "the flush failed: memory is still held");
 	stress_poison_check_empty();
 }
 
@@ -58,7 +58,7 @@ static void snapshot(struct stress_thread *self, weir_var *const vars[], size_t 
 	stress_end(self, 1);
 }
 
-/* 1: it succeeded; 0: it was aborted. Releases the values. */
+/* Returns 1 if the commit succeeded, 0 if it was aborted. Releases the values. */
 static int commit(struct stress_thread *self, struct weir_commit_part parts[], size_t count, uint64_t versions[])
 {
 	weir_error error = {WEIR_OK, ""};
@@ -71,7 +71,7 @@ static int commit(struct stress_thread *self, struct weir_commit_part parts[], s
 	stress_end(self, 1);
 	for (size_t i = 0; i < count; i++) {
 		if (versions != NULL)
-			versions[i] = parts[i].expected + 1; /* if it succeeded */
+			versions[i] = parts[i].expected + 1; /* if the commit succeeded */
 		weir_tensor_release(parts[i].value);
 	}
 	return status == WEIR_OK;
@@ -97,7 +97,7 @@ static void raise_to(_Atomic(uint64_t) *floor, uint64_t value)
 {
 	uint64_t seen = weiri_load_seq_cst(floor);
 
-	/* [seq_cst] what ended before this load of it must be included. */
+	/* [seq_cst] a load of this value must include everything that ended before it. */
 	while (seen < value && !weiri_cas_seq_cst(floor, &seen, value))
 		;
 }
@@ -133,11 +133,11 @@ static uint64_t number_of(const weir_read *read, const char *who)
 	return number;
 }
 
-/* One snapshot over some of all variables, in any order, some of them twice. */
+/* One snapshot of some of all variables, in any order, some of them twice. */
 struct picture {
 	size_t count;
 	weir_var *vars[MOST_SHOWN];
-	int group[MOST_SHOWN]; /* -1: a writer's own */
+	int group[MOST_SHOWN]; /* -1: a writer's own variable */
 	weir_read reads[MOST_SHOWN];
 	int shown[GROUPS];
 	uint64_t number[GROUPS];
@@ -176,10 +176,11 @@ static void judge_groups(struct picture *picture, const uint64_t floor[])
 			continue;
 		number = number_of(&picture->reads[i], "snapshot");
 		STRESS_CHECK(!picture->shown[g] || picture->number[g] == number,
-		             "torn: one snapshot shows group %d at %" PRIu64 " and at %" PRIu64, g, picture->number[g], number);
+		             "torn: one snapshot shows group %d at %" PRIu64 " and also at %" PRIu64, g, picture->number[g],
+		             number);
 		STRESS_CHECK(number >= floor[g],
-		             "a snapshot shows group %d at %" PRIu64 ", %" PRIu64 " had been seen before it began", g, number,
-		             floor[g]);
+		             "a snapshot shows group %d at %" PRIu64 ", but %" PRIu64 " had been seen before it began", g,
+		             number, floor[g]);
 		picture->shown[g] = 1;
 		picture->number[g] = number;
 	}
@@ -229,8 +230,8 @@ static void read_one(struct stress_thread *self)
 	stress_begin(self, "read");
 	STRESS_CHECK(weir_var_read(torn.group[g][stress_below(self, torn.size[g])], &read) == WEIR_OK, "a read failed");
 	number = number_of(&read, "read");
-	STRESS_CHECK(number >= floor, "a read shows group %u at %" PRIu64 ", %" PRIu64 " had been seen before", g, number,
-	             floor);
+	STRESS_CHECK(number >= floor, "a read shows group %u at %" PRIu64 ", but %" PRIu64 " had been seen before", g,
+	             number, floor);
 	weir_read_release(&read);
 	raise_to(&torn.floor[g], number);
 	stress_end(self, 1);
@@ -269,7 +270,7 @@ static uint64_t commit_group(struct stress_thread *self, unsigned g)
 		return 0;
 	}
 	for (size_t i = 0; i < count; i++)
-		STRESS_CHECK(versions[i] == next + 1, "commit says version %" PRIu64 ", expected %" PRIu64, versions[i],
+		STRESS_CHECK(versions[i] == next + 1, "a commit returned version %" PRIu64 ", expected %" PRIu64, versions[i],
 		             next + 1);
 	(void)weiri_fetch_add_relaxed(&torn.applied[g], 1u); /* [relaxed] read after the join */
 	raise_to(&torn.floor[g], next);
@@ -300,7 +301,8 @@ static void torn_writer(struct stress_thread *self, void *context)
 		if (stress_one_in(self, 2))
 			assign_own(self, writer, g, number);
 		if (stress_one_in(self, 4))
-			take_picture(self, &picture); /* includes this thread's commit: the floor has reached it */
+			/* includes this thread's commit, because the floor has reached it */
+			take_picture(self, &picture);
 	}
 }
 
@@ -316,8 +318,8 @@ static void check_torn_end(void)
 		for (size_t i = 0; i < torn.size[g]; i++) {
 			uint64_t number = number_of(&reads[i], "the end");
 
-			STRESS_CHECK(number == expected, "%" PRIu64 " commits of group %u succeeded, it is at %" PRIu64, expected,
-			             g, number);
+			STRESS_CHECK(number == expected, "%" PRIu64 " commits of group %u succeeded, but it is at %" PRIu64,
+			             expected, g, number);
 		}
 		weir_read_release_many(reads, torn.size[g]);
 		applied += expected;
@@ -334,7 +336,7 @@ static void set_up_torn(struct stress_thread *self)
 		weiri_store_relaxed(&torn.applied[g], 0u);
 	}
 	weiri_store_relaxed(&torn.aborted, 0u); /* [relaxed] the same */
-	/* In turns, so that the groups' addresses interleave. */
+	/* Creates them in turns, so that the addresses of the groups interleave. */
 	for (size_t i = 0; i < MAX_GROUP; i++) {
 		for (unsigned g = 0; g < GROUPS; g++) {
 			if (i < torn.size[g])
@@ -387,7 +389,7 @@ static struct {
 	_Atomic(uint64_t) transfers, aborted;
 } bank;
 
-/* `count` different accounts, in random order. */
+/* Draws `count` different accounts, in random order. */
 static void draw_accounts(struct stress_thread *self, unsigned chosen[], size_t count)
 {
 	unsigned all[ACCOUNTS];
@@ -438,7 +440,8 @@ static void transfer(struct stress_thread *self)
 	}
 	(void)weiri_fetch_add_relaxed(&bank.transfers, 1u); /* [relaxed] a figure */
 	for (size_t i = 0; i < count; i++)
-		(void)weiri_fetch_add_relaxed(&bank.writes[chosen[i]], 1u); /* [relaxed] read after the join */
+		/* [relaxed] read after the join */
+		(void)weiri_fetch_add_relaxed(&bank.writes[chosen[i]], 1u);
 }
 
 static enum weir_status same_balance(void *context, const weir_read *current, weir_tensor **next, weir_error *error)
@@ -448,7 +451,10 @@ static enum weir_status same_balance(void *context, const weir_read *current, we
 	return WEIR_OK;
 }
 
-/* A single write, during commits that are under way; it replaces what aborted ones left behind. */
+/*
+ * Makes a single write during commits that are under way. It replaces what aborted commits left
+ * behind.
+ */
 static void touch(struct stress_thread *self)
 {
 	unsigned i = (unsigned)stress_below(self, ACCOUNTS);
@@ -473,7 +479,7 @@ static void audit(struct stress_thread *self)
 	             ACCOUNTS * opening_balance);
 }
 
-/* Single reads see only committed balances: none is above the total. */
+/* Single reads see only committed balances, so none is above the total. */
 static void look(struct stress_thread *self)
 {
 	weir_read read;
@@ -527,8 +533,8 @@ void scenario_commit_conflict(void)
 		uint64_t version = weir_var_version(bank.account[i]);
 		uint64_t writes = weiri_load_relaxed(&bank.writes[i]); /* [relaxed] joined */
 
-		STRESS_CHECK(version == writes + 1, "account %zu: %" PRIu64 " writes succeeded, it is at version %" PRIu64, i,
-		             writes, version);
+		STRESS_CHECK(version == writes + 1, "account %zu: %" PRIu64 " writes succeeded, but it is at version %" PRIu64,
+		             i, writes, version);
 	}
 	stress_note("transfers", weiri_load_relaxed(&bank.transfers)); /* [relaxed] joined */
 	stress_note("aborted", weiri_load_relaxed(&bank.aborted));

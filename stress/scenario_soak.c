@@ -1,13 +1,15 @@
 /*
  * scenario_soak.c - soak: everything at once.
  *
- * Rounds with four queues (FIFO, fair, shuffle, a ring) and the variables of bank.h. Workers make
- * any call on any of them, each with a deadline, some with a token. Meanwhile, drawn from the seed:
- * guests start, make a few calls and end; workers are stopped at random instructions, all are held
- * for moments; signal handlers read; allocations fail; tokens fire; queues are closed, to drain or
- * to cancel. Oracles: those of ledger.h for each queue (each item once, with its memory, in order
- * within a batch), the status of each call (traffic_call.h), the bank's sums, and at the end of
- * each round that every byte was freed.
+ * Each round has four queues (FIFO, fair, shuffle, a ring) and the variables of bank.h. Workers
+ * make any call on any of them, each with a deadline, and some with a token. Meanwhile, as drawn
+ * from the seed: guests start, make a few calls and end; workers are stopped at random
+ * instructions, and all threads are held for moments; signal handlers read; allocations fail;
+ * tokens fire; queues are closed, to drain or to cancel.
+ *
+ * The checks are those of ledger.h for each queue (each item once, with its memory, in order within
+ * a batch), the status of each call (traffic_call.h), and the sums of the bank. At the end of each
+ * round every byte must be freed.
  */
 #include <errno.h>
 #include <signal.h>
@@ -29,12 +31,13 @@ enum { LIMIT = 3000, LAST_WORDS = 8 };
 
 static const uint64_t longest_round_ns = 400000000, longest_stop_ns = 2000000, settle_ns = 100000000000u;
 
-/* A worker, or a place for one guest after the other. */
+/* A worker, or a place for guests, one after the other. */
 struct place {
 	unsigned index;
 	struct traffic_caller caller[QUEUES];
 	struct stress_thread *thread;
-	_Atomic(uint32_t) may_be_interrupted; /* it has used variables, so handlers on it may use them */
+	/* it has used variables, so handlers on it may use them */
+	_Atomic(uint32_t) may_be_interrupted;
 };
 
 static struct {
@@ -53,7 +56,7 @@ static struct {
 	_Atomic(uint64_t) reads_in_handlers;
 } figures;
 
-/* -- what a thread does ------------------------------------------------------------------------ */
+/* -- operations of a thread -------------------------------------------------------------------- */
 
 static void put_some(struct stress_thread *self, struct place *place, unsigned queue)
 {
@@ -120,7 +123,8 @@ static void worker(struct stress_thread *self, void *context)
 
 	bank_look("a worker's first read");
 	weiri_store_release(&place->may_be_interrupted, 1u); /* [release] pairs with interrupt_one() */
-	while (!weiri_load_acquire(&world.leave))            /* [acquire] nothing travels but the end */
+	/* [acquire] only the end is passed, no data */
+	while (!weiri_load_acquire(&world.leave))
 		act(self, place);
 }
 
@@ -130,7 +134,7 @@ static void guest(struct stress_thread *self, void *context)
 		act(self, context);
 }
 
-/* -- what happens to them ---------------------------------------------------------------------- */
+/* -- disturbances ------------------------------------------------------------------------------ */
 
 static void read_in_handler(int signal_number)
 {
@@ -153,15 +157,15 @@ static void interrupt_one(struct stress_thread *self)
 
 	if (!weiri_load_acquire(&place->may_be_interrupted)) /* [acquire] pairs with worker() */
 		return;
-	STRESS_CHECK(pthread_kill(place->thread->thread, SIGRTMIN) == 0, "no signal could be sent");
+	STRESS_CHECK(pthread_kill(place->thread->thread, SIGRTMIN) == 0, "cannot send a signal");
 	figures.signals++;
 }
 
 static void stop_one(struct stress_thread *self)
 {
 	/*
-	 * ThreadSanitizer delivers signals only at calls of the C library; a worker may take long to
-	 * get there.
+	 * ThreadSanitizer delivers signals only at calls of the C library, and a worker may take long
+	 * to reach one.
 	 */
 	if (STRESS_TSAN)
 		return;
@@ -192,13 +196,14 @@ static void fire_some(struct stress_thread *self)
 	figures.fired++;
 }
 
-/* Late in a round, so that there is time before and after it. */
+/* Closes one queue late in a round, so that there is time before and after it. */
 static void close_one(struct stress_thread *self)
 {
 	struct traffic_queue *queue = &world.queue[stress_below(self, QUEUES)];
 
 	stress_begin(self, "close");
-	weiri_store_seq_cst(&queue->closing, 1u); /* [seq_cst] before what it closes; pairs with the looks after calls */
+	/* [seq_cst] before what it closes; pairs with the looks after calls */
+	weiri_store_seq_cst(&queue->closing, 1u);
 	STRESS_CHECK(weir_queue_close(queue->queue, stress_one_in(self, 2) ? WEIR_CLOSE_DRAIN : WEIR_CLOSE_CANCEL, NULL) ==
 	                 WEIR_OK,
 	             "a close failed");
@@ -320,7 +325,7 @@ static void judge(struct stress_thread *self)
 		ledger_close(&world.ledger[i]);
 	}
 	bank_close(self);
-	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(settle_ns)) == WEIR_OK, "flush: something is still held");
+	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(settle_ns)) == WEIR_OK, "the flush failed: memory is still held");
 	stress_poison_check_empty();
 	figures.rounds++;
 }
@@ -333,7 +338,7 @@ void scenario_soak(void)
 
 	memset(&figures, 0, sizeof(figures));
 	stress_stop_prepare();
-	STRESS_CHECK(sigaction(SIGRTMIN, &action, NULL) == 0, "no signal handler could be set");
+	STRESS_CHECK(sigaction(SIGRTMIN, &action, NULL) == 0, "cannot install the signal handler");
 	stress_disturb();
 	while (figures.rounds == 0 || stress_goes_on()) {
 		set_up(self);
@@ -346,6 +351,7 @@ void scenario_soak(void)
 	stress_note("stops", figures.stops);
 	stress_note("closes", figures.closed);
 	stress_note("storms of tokens", figures.fired);
-	stress_note("reads in handlers", weiri_load_relaxed(&figures.reads_in_handlers)); /* [relaxed] joined */
+	/* [relaxed] joined */
+	stress_note("reads in handlers", weiri_load_relaxed(&figures.reads_in_handlers));
 	stress_note("allocations refused", bank_refused() - refused);
 }

@@ -1,6 +1,6 @@
 /*
- * scenario_spsc.c - rings of one producer and one consumer: what is enqueued is dequeued, once, in
- * order, with its memory; the capacity is exact.
+ * scenario_spsc.c - rings of one producer and one consumer: each item that is enqueued is dequeued
+ * once, in order, with its memory; the capacity is exact.
  */
 #include <weir/spsc.h>
 
@@ -34,10 +34,10 @@ static void produce(struct stress_thread *self, void *context)
 		else
 			(void)weir_spsc_try_enqueue_many(pipe.ring, values, wanted, &done);
 		page->count += done;
-		/* At most there is room for what was missing when this call began. */
+		/* An enqueue may be refused only if the ring was full at some moment of the call. */
 		STRESS_CHECK(done == wanted || page->count >= out_before + pipe.capacity,
-		             "told full, but of capacity %zu at most %llu - %llu were in", pipe.capacity,
-		             (unsigned long long)page->count, (unsigned long long)out_before);
+		             "\"full\" was reported, but the capacity is %zu and at most %llu - %llu items were inside",
+		             pipe.capacity, (unsigned long long)page->count, (unsigned long long)out_before);
 		STRESS_CHECK(weir_spsc_size_approx(pipe.ring) <= pipe.capacity, "capacity %zu exceeded", pipe.capacity);
 		stress_end(self, done);
 		if (done == 0)
@@ -53,7 +53,8 @@ static void consume(struct stress_thread *self, void *context)
 
 	(void)context;
 	for (;;) {
-		uint32_t over = weiri_load_acquire(&pipe.over); /* [acquire] everything that it enqueued is visible */
+		/* [acquire] everything that the producer enqueued is visible */
+		uint32_t over = weiri_load_acquire(&pipe.over);
 		size_t wanted = stress_one_in(self, 2) ? 1 : 1 + (size_t)stress_below(self, MOST), done = 0;
 		uint64_t values[MOST];
 

@@ -1,10 +1,10 @@
 /*
  * scenario_staging.c - staging areas: recorded histories are those of a FIFO with a bound; and a
- * thread stopped anywhere in a call.
+ * thread is stopped anywhere in a call.
  *
  * Threads put, get and clear; some of the calls wait a little. Each result, including "full" and
  * "empty", is recorded and judged as in scenario_history_queue.c. Looks and peeks are checked
- * immediately: a look belongs to one instant, so bytes and number agree.
+ * immediately: a look belongs to one instant, so its bytes and its number agree.
  */
 #include "harness.h"
 
@@ -39,7 +39,8 @@ static void open_area(size_t capacity, size_t memory_limit, const weir_allocator
 
 static void close_area(void)
 {
-	STRESS_CHECK(weir_staging_destroy(under_test.staging, NULL) == WEIR_OK, "something waits in the staging area");
+	STRESS_CHECK(weir_staging_destroy(under_test.staging, NULL) == WEIR_OK,
+	             "an operation still waits in the staging area");
 }
 
 static weir_tensor *make(uint64_t value, const weir_allocator *allocator)
@@ -65,7 +66,7 @@ static void set_up(struct stress_thread *self, void *context)
 {
 	(void)context;
 	under_test.bounds = (struct history_bounds){.capacity = burst_draw_capacity(self)};
-	/* A bound by number or by bytes, which is the same for scalars. */
+	/* A bound by number or by bytes; for scalars both mean the same. */
 	if (stress_one_in(self, 2))
 		open_area((size_t)under_test.bounds.capacity, 0, NULL);
 	else
@@ -118,7 +119,7 @@ static void look(void)
 	STRESS_CHECK(bytes == size * sizeof(uint64_t) && size <= under_test.bounds.capacity, "%zu tuples of %zu bytes",
 	             size, bytes);
 	if (weir_staging_peek(under_test.staging, size / 2, &tensor, 1, 0, NULL, NULL) == WEIR_OK)
-		STRESS_CHECK(value_of(tensor) != 0, "a peek gave a tuple that is none");
+		STRESS_CHECK(value_of(tensor) != 0, "a peek returned an invalid tuple");
 }
 
 static void act(struct stress_thread *self, struct history_log *log, uint64_t number, void *context)

@@ -3,14 +3,15 @@
  * no more than weir/queue.h states.
  *
  * Workers make calls of all kinds on one queue: calls that try, that wait (with short deadlines),
- * that are asynchronous and cancelled, that collect batches, and that fire each other's tokens.
- * Again and again one worker is stopped at a random moment, for as long as the others take to
- * complete a number of enqueues and a number of single dequeues. Of the others at most two may
- * stand still: the call that the stopped thread was completing for its owner, or two calls if it
- * was cancelling one. The report tells how often that happened, and how often batches waited for a
- * stopped batch that collects. No item is lost. In addition, a queue with a mutex and two condition
- * variables goes through the same: there all other threads stand still, which shows that the check
- * can fail.
+ * that are asynchronous and cancelled, that collect batches, and that fire each other's tokens. One
+ * worker after the other is stopped at a random moment, until the others have completed a number of
+ * enqueues and a number of single dequeues. Of the others at most two may stand still: the call
+ * that the stopped thread was completing for its owner, or two calls if it was cancelling one. The
+ * report tells how often this happened, and how often batches waited for a stopped batch that
+ * collects. No item is lost.
+ *
+ * In addition, a queue with a mutex and two condition variables goes through the same. There all
+ * other threads stand still, which shows that the check can fail.
  */
 #include "harness.h"
 
@@ -57,7 +58,8 @@ static weir_cancel *offer_token(struct stress_thread *self, struct worker *worke
 	if (!stress_one_in(self, 4))
 		return NULL;
 	STRESS_CHECK(weir_cancel_create(stress_blocks(), &token, NULL) == WEIR_OK, "no memory for a token");
-	weiri_store_release(&worker->offered, weir_cancel_retain(token)); /* [release] pairs with fire_one() */
+	/* [release] pairs with fire_one() */
+	weiri_store_release(&worker->offered, weir_cancel_retain(token));
 	return token;
 }
 
@@ -97,7 +99,8 @@ static size_t start_and_cancel(struct stress_thread *self, struct worker *worker
 
 	stress_begin(self, "start");
 	weiri_store_relaxed(&worker->completion, 0u); /* [relaxed] not started yet */
-	STRESS_CHECK(weir_queue_start(queue, kind, items, several, on_done, worker, &op, NULL) == WEIR_OK, "no start");
+	STRESS_CHECK(weir_queue_start(queue, kind, items, several, on_done, worker, &op, NULL) == WEIR_OK,
+	             "an operation did not start");
 	stress_begin(self, "asynchronous call");
 	if (weiri_park_wait(&worker->completion, 0, weir_deadline_in(stress_below(self, longest_wait_ns))) ==
 	    WEIRI_PARK_TIMEOUT) {
@@ -227,8 +230,9 @@ static void check_nothing_lost(void)
 		in += weiri_load_relaxed(&workers[i].in); /* [relaxed] joined */
 		out += weiri_load_relaxed(&workers[i].out);
 	}
-	STRESS_CHECK(in - out == weir_queue_size_approx(queue), "%" PRIu64 " went in, %" PRIu64 " came out, %zu are inside",
-	             in, out, weir_queue_size_approx(queue));
+	STRESS_CHECK(in - out == weir_queue_size_approx(queue),
+	             "%" PRIu64 " items went in and %" PRIu64 " came out, but %zu are inside", in, out,
+	             weir_queue_size_approx(queue));
 }
 
 static struct stopping_tally stop_in_queue(struct stress_thread *self, const char *name, uint32_t flags, uint64_t until)
@@ -243,7 +247,8 @@ static struct stopping_tally stop_in_queue(struct stress_thread *self, const cha
 	STRESS_CHECK(weir_queue_create(&options, &queue, NULL) == WEIR_OK, "no queue");
 	tally = stopping_must_go_on(self, &subject, stress_scaled(STOPS), until);
 	check_nothing_lost();
-	STRESS_CHECK(weir_queue_destroy(queue, NULL) == WEIR_OK, "operations wait that no thread started");
+	STRESS_CHECK(weir_queue_destroy(queue, NULL) == WEIR_OK,
+	             "the queue reports waiting operations, but all have ended");
 	return tally;
 }
 

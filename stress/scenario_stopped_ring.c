@@ -1,9 +1,10 @@
 /*
- * scenario_stopped_ring.c - a thread that stops anywhere in a ring's call stops no other thread.
+ * scenario_stopped_ring.c - a thread that stops anywhere in a ring's call blocks no other thread.
  *
- * In addition to the rings there are two controls, which must freeze: a ring under a mutex, if the
- * stopped thread holds it; and Concurrency Kit's ck_ring for many producers, if the thread is
- * between its reservation of a slot and its publication, for which the next enqueues wait.
+ * In addition to the rings there are two controls, which must freeze. A ring under a mutex freezes
+ * if the stopped thread holds the mutex. Concurrency Kit's ck_ring for many producers freezes if
+ * the thread is between its reservation of a slot and its publication, because the next enqueues
+ * wait for this.
  */
 #include <pthread.h>
 #include <weir/mpsc.h>
@@ -41,7 +42,7 @@ static int work_on_ring(struct stress_thread *self, unsigned worker)
 static weir_mpsc *mpsc;
 
 /*
- * Worker 0 is the consumer. When it is stopped the queue fills up; then calls that return "full"
+ * Worker 0 is the consumer. When it is stopped, the queue fills up. Calls that return "full" then
  * count as progress.
  */
 static int work_on_mpsc(struct stress_thread *self, unsigned worker)
@@ -85,7 +86,7 @@ static void stop_in_mpsc(struct stress_thread *self, const char *name, enum weir
 /* -- controls ---------------------------------------------------------------------------------- */
 
 /*
- * Items of the controls are written in place, as is usual with messages: under the lock; between
+ * Items of the controls are written in place, as is usual with messages: under the lock, or between
  * reservation and publication.
  */
 static void write_message(uint64_t message[])
@@ -148,7 +149,9 @@ static void stop_in_controls(struct stress_thread *self)
 	const struct stopping ck = {"ck_ring", WORKERS, {"enqueue", "dequeue"}, 2, WORKERS, work_on_kit, 100};
 
 	stopping_must_freeze(self, &mutex, stopping_part_end(2));
-	/* The sanitizer does not see the kit's orders, which are inline assembly. */
+	/*
+	 * The sanitizer does not see the memory order of Concurrency Kit, which uses inline assembly.
+	 */
 	if (STRESS_TSAN)
 		return;
 	ck_ring_init(&kit.ring, RING_CAPACITY);

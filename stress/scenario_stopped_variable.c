@@ -1,5 +1,5 @@
 /*
- * scenario_stopped_variable.c - a thread that stops anywhere in a variable's call stops no reader,
+ * scenario_stopped_variable.c - a thread that stops anywhere in a variable's call blocks no reader,
  * writer or commit.
  */
 #include <weir/reclaim.h>
@@ -123,6 +123,7 @@ void scenario_variable_stopped(void)
 	for (size_t i = 0; i < VARIABLES; i++)
 		weir_var_destroy(variables[i], NULL);
 	weir_reclaim_set_budget(0);
-	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(100000000000u)) == WEIR_OK, "flush: something is still held");
+	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(100000000000u)) == WEIR_OK,
+	             "the flush failed: memory is still held");
 	STRESS_CHECK(stress_blocks_bytes() == 0, "%llu bytes were not freed", stress_blocks_bytes());
 }

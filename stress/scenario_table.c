@@ -1,11 +1,11 @@
 /*
- * scenario_table.c - tables of chunks: updates that move amounts between rows, so that the sum of
- * all rows stays 0 in every version; and views that are held while other threads write and collect,
- * and do not change. Freed memory is poisoned.
+ * scenario_table.c - tables: updates move amounts between rows, so that the sum of all rows is 0 in
+ * every version; and views that are held while other threads write and collect do not change. Freed
+ * memory is poisoned.
  *
- * Rounds on a new table. Each mover changes some rows by one scatter, as often as it has moves.
- * Readers hold a few views at a time, of one table or of a snapshot of both, and read their rows
- * again before they release them. At the end all memory was freed.
+ * Each round uses a new table. Each mover repeatedly changes some rows by one scatter. Readers hold
+ * a few views at a time, of one table or of a snapshot of both tables, and read their rows again
+ * before they release them. At the end all memory was freed.
  */
 #include "harness.h"
 
@@ -31,7 +31,7 @@ static void open_tables(struct stress_thread *self)
 {
 	struct weir_table_options options = {WEIR_TABLE_OPTIONS_INIT, .dtype = WEIR_I64, .allocator = stress_poison()};
 
-	/* From a part of a chunk to several. */
+	/* From a part of a chunk to several chunks. */
 	now.rows = 2 + (int64_t)stress_below(self, stress_one_in(self, 2) ? 50 : MOST_ROWS);
 	options.rows = now.rows;
 	for (size_t i = 0; i < TABLES; i++)
@@ -90,7 +90,8 @@ static uint64_t digest(const weir_table_view *view)
 		sum += row;
 		digest = stress_mix(digest ^ (uint64_t)row);
 	}
-	STRESS_CHECK(sum == 0, "version %" PRIu64 " has a part of an update: the sum is %" PRIi64, view->version, sum);
+	STRESS_CHECK(sum == 0, "version %" PRIu64 " contains only a part of an update: the sum is %" PRIi64, view->version,
+	             sum);
 	return digest;
 }
 
@@ -152,8 +153,8 @@ static void play(struct stress_thread *self)
 	stress_join();
 	for (size_t i = 0; i < TABLES; i++)
 		versions += weir_table_version(now.tables[i]) - 1;
-	STRESS_CHECK(versions == movers * stress_scaled(MOVES), "%" PRIu64 " versions of %" PRIu64 " updates", versions,
-	             movers * stress_scaled(MOVES));
+	STRESS_CHECK(versions == movers * stress_scaled(MOVES), "there are %" PRIu64 " versions after %" PRIu64 " updates",
+	             versions, movers * stress_scaled(MOVES));
 }
 
 void scenario_table(void)
@@ -167,7 +168,8 @@ void scenario_table(void)
 		play(self);
 		for (size_t i = 0; i < TABLES; i++)
 			weir_table_destroy(now.tables[i], NULL);
-		STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(patience_ns)) == WEIR_OK, "flush: something is still held");
+		STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(patience_ns)) == WEIR_OK,
+		             "the flush failed: memory is still held");
 		stress_poison_check_empty();
 	}
 	stress_note("rounds", rounds);

@@ -4,9 +4,9 @@
  *
  * Producers enqueue tuples of a number and of a row computed from it, singly and stacked. Consumers
  * dequeue singly and in batches, and compare row and number. In half of the rounds the queue pads:
- * rows have any length, and batches end in zeros. In some rounds the order is by priority, which is
- * the number: each batch is sorted. A batch that reaches its deadline returns what it holds. Each
- * number is dequeued once, or is left inside at the end and dropped with the queue.
+ * rows have any length, and batches end in zeros. In some rounds the number is the priority, so
+ * each batch is sorted. A batch that reaches its deadline returns what it holds. Each number is
+ * dequeued once, or is left inside at the end and dropped with the queue.
  */
 #include <stdio.h>
 #include <string.h>
@@ -48,7 +48,7 @@ static weir_tensor *tensor_of(const weir_shape *shape, const int64_t values[])
 	return tensor;
 }
 
-/* `count` tuples stacked; 0: one, not stacked. Their rows have `length` elements. */
+/* Makes `count` tuples, stacked; 0: one tuple, not stacked. Their rows have `length` elements. */
 static void make_tuple(struct ledger_page *page, size_t count, int64_t length, weir_tensor *tuple[])
 {
 	weir_shape numbers = {.rank = 0}, rows = {1, {length}};
@@ -112,7 +112,10 @@ static void produce(struct stress_thread *self, void *context)
 	}
 }
 
-/* The row of a number: complete; or, in a queue that pads, any part of it followed by zeros. */
+/*
+ * Checks the row of a number: it must be complete. In a queue that pads, it may be any part of it
+ * followed by zeros.
+ */
 static void check_row(int64_t number, const int64_t row[], int64_t width)
 {
 	int64_t length = width;
@@ -218,14 +221,16 @@ void scenario_tensor_queue(void)
 	for (; rounds == 0 || stress_goes_on(); rounds++) {
 		set_up(self);
 		play(self);
-		STRESS_CHECK(weir_tensor_queue_size_approx(belt.queue) == 0, "%zu tuples are left behind the end",
+		STRESS_CHECK(weir_tensor_queue_size_approx(belt.queue) == 0, "%zu tuples are left after the end",
 		             weir_tensor_queue_size_approx(belt.queue));
-		STRESS_CHECK(weir_tensor_queue_destroy(belt.queue, NULL) == WEIR_OK, "operations wait that no thread started");
+		STRESS_CHECK(weir_tensor_queue_destroy(belt.queue, NULL) == WEIR_OK,
+		             "the queue reports waiting operations, but all have ended");
 		ledger_check_each_once(&belt.ledger);
 		for (unsigned i = 0; i < belt.ledger.producers; i++)
 			tuples += belt.ledger.producer[i].count;
 		ledger_close(&belt.ledger);
-		STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(patience_ns)) == WEIR_OK, "flush: something is still held");
+		STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(patience_ns)) == WEIR_OK,
+		             "the flush failed: memory is still held");
 		stress_poison_check_empty();
 	}
 	stress_note("rounds", rounds);

@@ -3,10 +3,10 @@
  * forks.
  *
  *   thread_churn  thousands of short-lived threads use variables and a queue; their records are
- *                 used again
+ *                 reused
  *   signal_read   handlers read variables wherever the interrupted thread is in the library
- *   fork          a process whose threads are anywhere in the library forks; the child works on the
- *                 same structures
+ *   fork          a process forks while its threads are anywhere in the library; the child works on
+ *                 the same structures
  */
 #include "harness.h"
 
@@ -137,7 +137,7 @@ static void visit(struct stress_thread *self, void *context)
 	stress_end(self, 1);
 }
 
-/* `at_once` threads at a time, each joined and replaced by a new one, `count` in all. */
+/* Runs `count` threads, `at_once` at a time; each is joined and replaced by a new one. */
 static void churn(unsigned at_once, uint64_t count)
 {
 	struct stress_thread *threads[MOST_AT_ONCE] = {NULL};
@@ -149,7 +149,7 @@ static void churn(unsigned at_once, uint64_t count)
 		if (threads[place] != NULL) {
 			stress_join_one(threads[place]);
 			threads[place] = NULL;
-			(void)stress_payload_check(guests[place].left.tensor, "what a thread left behind");
+			(void)stress_payload_check(guests[place].left.tensor, "a handle of an ended thread");
 			weir_read_release(&guests[place].left);
 		}
 		if (i < count)
@@ -171,8 +171,9 @@ void scenario_thread_churn(void)
 		churn(at_once, 500);
 	/* The threads, this one, and the watchdog; see record.c. */
 	bound = before > at_once + 2 ? before : at_once + 2;
-	STRESS_CHECK(stats_now().threads <= bound, "%" PRIu64 " records for %u threads at once: records are not used again",
-	             stats_now().threads, at_once);
+	STRESS_CHECK(stats_now().threads <= bound,
+	             "there are %" PRIu64 " records for %u threads at a time: records are not reused", stats_now().threads,
+	             at_once);
 	STRESS_CHECK(weiri_load_relaxed(&enqueued) == weiri_load_relaxed(&dequeued) + weir_queue_size_approx(queue),
 	             "%" PRIu64 " enqueued, %" PRIu64 " dequeued, %zu inside", weiri_load_relaxed(&enqueued),
 	             weiri_load_relaxed(&dequeued), weir_queue_size_approx(queue));
@@ -180,7 +181,8 @@ void scenario_thread_churn(void)
 	destroy_variables(CHURN_VARIABLES);
 	stress_note("threads", count);
 	stress_note("records", stats_now().threads);
-	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(patience_ns)) == WEIR_OK, "flush: something is still held");
+	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(patience_ns)) == WEIR_OK,
+	             "the flush failed: memory is still held");
 	stress_poison_check_empty();
 }
 
@@ -194,20 +196,20 @@ static _Atomic(uint64_t) reads_in_handlers;
 
 static void look(size_t which, const char *who)
 {
-	/* [relaxed] this thread's and its handlers'. */
+	/* [relaxed] only this thread and handlers on it use it. */
 	uint64_t least = weiri_load_relaxed(&seen[which]);
 	weir_read read;
 
 	STRESS_CHECK(weir_var_read(variables[which], &read) == WEIR_OK, "%s: a read failed", who);
 	(void)stress_payload_check(read.tensor, who);
 	STRESS_CHECK(read.version >= least, "%s: version %" PRIu64 " after version %" PRIu64, who, read.version, least);
-	/* A handler that runs in between may have seen a later one: then that counts. */
+	/* A handler that runs in between may have seen a later version, which then counts. */
 	(void)weiri_cas_relaxed(&seen[which], &least, read.version);
 	weir_read_release(&read);
 }
 
 /*
- * What a handler on this thread took, for the next handler of the same signal to release: the
+ * What a handler on this thread took. The next handler of the same signal releases it. The
  * interrupted call must not take its slot.
  */
 static WEIRI_TLS weir_read kept[2];
@@ -217,8 +219,8 @@ static void swap_kept(weir_read *handle, const char *who)
 	weir_read next;
 
 	/*
-	 * Before the old handle is released: the new one must get the first free slot, which is the one
-	 * that the interrupted read has found.
+	 * The new handle is taken before the old one is released, because it must get the first free
+	 * slot, which is the one that the interrupted read has found.
 	 */
 	STRESS_CHECK(weir_var_read(variables[0], &next) == WEIR_OK, "%s: a read failed", who);
 	if (handle->tensor != NULL)
@@ -235,7 +237,8 @@ static void read_in_handler(int signal_number)
 	for (size_t i = 0; i < STORMY_VARIABLES; i++)
 		look(i, signal_number == FIRST_SIGNAL ? "a handler" : "a second handler");
 	swap_kept(&kept[signal_number == FIRST_SIGNAL], "what a handler kept");
-	(void)weiri_fetch_add_relaxed(&reads_in_handlers, (uint64_t)STORMY_VARIABLES + 1); /* [relaxed] a count */
+	/* [relaxed] a count */
+	(void)weiri_fetch_add_relaxed(&reads_in_handlers, (uint64_t)STORMY_VARIABLES + 1);
 	errno = saved_errno;
 }
 
@@ -251,7 +254,7 @@ static void read_many(struct stress_thread *self)
 	stress_end(self, 1);
 }
 
-/* More handles than there are slots, so that handlers find none. */
+/* Holds more handles than there are slots, so that handlers find no slot. */
 static void hold_many(struct stress_thread *self)
 {
 	weir_read reads[12];
@@ -265,7 +268,9 @@ static void hold_many(struct stress_thread *self)
 	stress_end(self, 12);
 }
 
-/* Nothing between the reads, so that many signals arrive while a slot is being chosen. */
+/*
+ * Makes reads with nothing between them, so that many signals arrive while a slot is being chosen.
+ */
 static void read_in_a_row(struct stress_thread *self, size_t which)
 {
 	stress_begin(self, "read");
@@ -284,7 +289,10 @@ static void work_in_the_storm(struct stress_thread *self, void *context)
 	sigset_t signals;
 
 	(void)context;
-	look(0, "a thread's first read"); /* "on a thread that has used Weir before": the storm begins after it */
+	/*
+	 * Handlers may read only on a thread that has used Weir before, so the storm begins after this.
+	 */
+	look(0, "a thread's first read");
 	(void)sigemptyset(&signals);
 	(void)sigaddset(&signals, FIRST_SIGNAL);
 	(void)sigaddset(&signals, SECOND_SIGNAL);
@@ -306,8 +314,8 @@ static void work_in_the_storm(struct stress_thread *self, void *context)
 }
 
 /*
- * A thread that has done something since it was last looked at: it is on a processor, so the signal
- * interrupts it immediately.
+ * Picks a thread that has done something since it was last picked. It is on a processor, so the
+ * signal interrupts it immediately.
  */
 static unsigned pick_victim(struct stress_thread *self, struct stress_thread *const threads[], uint64_t done[],
                             unsigned count)
@@ -334,9 +342,10 @@ static void storm(struct stress_thread *self, struct stress_thread *const thread
 		unsigned victim = pick_victim(self, threads, done, count);
 
 		STRESS_CHECK(pthread_kill(threads[victim]->thread, stress_one_in(self, 2) ? FIRST_SIGNAL : SECOND_SIGNAL) == 0,
-		             "no signal could be sent");
+		             "cannot send a signal");
 		stress_let_pass(stress_below(self, 10000));
-	} while (stress_goes_on() || weiri_load_relaxed(&reads_in_handlers) == 0); /* [relaxed] a count */
+		/* [relaxed] a count. */
+	} while (stress_goes_on() || weiri_load_relaxed(&reads_in_handlers) == 0);
 }
 
 void scenario_signal_read(void)
@@ -347,12 +356,15 @@ void scenario_signal_read(void)
 	uint64_t misses = stats_now().slot_misses;
 	sigset_t signals, before;
 
-	/* Little more than handles can pin, so that unprotected memory is soon freed. */
+	/*
+	 * The budget is little more than what handles can pin, so that unprotected memory is soon
+	 * freed.
+	 */
 	weir_reclaim_set_budget((uint64_t)count * HELD_AT_ONCE * (WORDS * 8 + 512));
 	make_variables(STORMY_VARIABLES, make_poisoned, stress_poison());
 	weiri_store_relaxed(&reads_in_handlers, 0u); /* [relaxed] no other thread yet */
 	STRESS_CHECK(sigaction(FIRST_SIGNAL, &action, NULL) == 0 && sigaction(SECOND_SIGNAL, &action, NULL) == 0,
-	             "no signal handler could be set");
+	             "cannot install the signal handler");
 	(void)sigemptyset(&signals);
 	(void)sigaddset(&signals, FIRST_SIGNAL);
 	(void)sigaddset(&signals, SECOND_SIGNAL);
@@ -367,7 +379,8 @@ void scenario_signal_read(void)
 	weir_reclaim_set_budget(0);
 	stress_note("reads in handlers", weiri_load_relaxed(&reads_in_handlers));
 	stress_note("reads by reference", stats_now().slot_misses - misses);
-	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(patience_ns)) == WEIR_OK, "flush: something is still held");
+	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(patience_ns)) == WEIR_OK,
+	             "the flush failed: memory is still held");
 	stress_poison_check_empty();
 }
 
@@ -404,11 +417,11 @@ static uint64_t check_plain(const weir_tensor *tensor, const char *who)
 	const uint64_t *words = weir_tensor_data(tensor);
 
 	for (size_t i = 1; i < WORDS; i++)
-		STRESS_CHECK(words[i] == words[0], "%s: word %zu is of another value", who, i);
+		STRESS_CHECK(words[i] == words[0], "%s: word %zu belongs to another value", who, i);
 	return words[0];
 }
 
-/* The first variables are written by commits only, all with one value. */
+/* Only commits write the first variables, and they assign one value to all of them. */
 static void commit_together(struct stress_thread *self)
 {
 	struct weir_commit_part parts[TOGETHER];
@@ -433,13 +446,13 @@ static void look_at_all(struct stress_thread *self, const char *who)
 	STRESS_CHECK(weir_var_snapshot(variables, FORKED_VARIABLES, reads, NULL) == WEIR_OK, "%s: a snapshot failed", who);
 	first = check_plain(reads[0].tensor, who);
 	for (size_t i = 1; i < TOGETHER; i++)
-		STRESS_CHECK(check_plain(reads[i].tensor, who) == first, "%s: a part of a commit without the rest", who);
+		STRESS_CHECK(check_plain(reads[i].tensor, who) == first, "%s: only a part of a commit is visible", who);
 	(void)check_plain(reads[ALONE].tensor, who);
 	weir_read_release_many(reads, FORKED_VARIABLES);
 	stress_end(self, 1);
 }
 
-/* 1: the ring held something, which has been replaced. */
+/* Returns 1 if the ring held a value, which has been replaced. */
 static int turn_ring(struct stress_thread *self)
 {
 	uint64_t value = 0;
@@ -467,7 +480,7 @@ static void work_beside_fork(struct stress_thread *self, void *context)
 }
 
 /*
- * In the child: everything must continue, although the other threads have stopped permanently,
+ * Runs in the child. Everything must continue, although the other threads have stopped for ever,
  * wherever they were.
  */
 static _Noreturn void be_child(struct stress_thread *self)
@@ -487,9 +500,9 @@ static _Noreturn void be_child(struct stress_thread *self)
 		;
 	STRESS_CHECK(weir_ring_try_enqueue(ring, 1) == WEIR_OK, "the child: an empty ring has no room");
 	STRESS_CHECK(weir_queue_dequeue(queue, &out, weir_deadline_in(patience_ns), NULL, NULL) == WEIR_OK && out != NULL,
-	             "the child: what was in the queue is not there");
+	             "the child: an item of the queue is missing");
 	STRESS_CHECK(weir_queue_enqueue(queue, &item, weir_deadline_in(patience_ns), NULL, NULL) == WEIR_OK,
-	             "the child: a queue with room has none");
+	             "the child: a queue with room refuses an item");
 	_exit(STRESS_FINE);
 }
 
@@ -500,7 +513,7 @@ static void fork_once(struct stress_thread *self)
 
 	stress_begin(self, "fork");
 	child = fork();
-	STRESS_CHECK(child >= 0, "no fork");
+	STRESS_CHECK(child >= 0, "fork() failed");
 	if (child == 0)
 		be_child(self);
 	stress_begin(self, "waiting for the child");
@@ -540,6 +553,7 @@ void scenario_fork(void)
 	destroy_variables(FORKED_VARIABLES);
 	weir_reclaim_set_budget(0);
 	stress_note("forks", forks);
-	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(patience_ns)) == WEIR_OK, "flush: something is still held");
+	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(patience_ns)) == WEIR_OK,
+	             "the flush failed: memory is still held");
 	STRESS_CHECK(stress_blocks_bytes() == 0, "%llu bytes were not freed", stress_blocks_bytes());
 }

@@ -1,9 +1,9 @@
 /*
- * scenario_variable.c - variables: handles stay valid, versions never go back, no update is lost.
+ * scenario_variable.c - variables: handles stay valid, versions never decrease, no update is lost.
  *
  * Every payload's words follow from its tag, and the tag tells for which variable and version it
- * was made. So a handle can be judged by itself at any time: torn, freed, reused or confused memory
- * does not fit. Tensors, versions and variables are in poisoned memory (poison.h).
+ * was made. A handle can therefore be judged by itself at any time: torn, freed, reused or confused
+ * memory does not fit. Tensors, versions and variables are in poisoned memory (poison.h).
  */
 #include "harness.h"
 
@@ -17,8 +17,8 @@
 #include "scenarios.h"
 
 /*
- * A variable's number, then a version's, or, with this bit, any number: a plain assign does not
- * know its version beforehand.
+ * A tag is the number of a variable, and then that of a version. With this bit it is any number
+ * instead, because a plain assign does not know its version beforehand.
  */
 #define TAG_ANY (UINT64_C(1) << 63)
 enum { TAG_BITS = 48 };
@@ -55,11 +55,11 @@ static void check_handle(const weir_read *read, unsigned index, const char *who)
 {
 	uint64_t tag = stress_payload_check(read->tensor, who), version = tag & ((UINT64_C(1) << TAG_BITS) - 1);
 
-	STRESS_CHECK((tag & ~TAG_ANY) >> TAG_BITS == index, "%s: variable %u gave a value of variable %" PRIu64, who, index,
-	             (tag & ~TAG_ANY) >> TAG_BITS);
+	STRESS_CHECK((tag & ~TAG_ANY) >> TAG_BITS == index, "%s: variable %u returned a value of variable %" PRIu64, who,
+	             index, (tag & ~TAG_ANY) >> TAG_BITS);
 	STRESS_CHECK((tag & TAG_ANY) != 0 || version == read->version,
-	             "%s: variable %u: handle says version %" PRIu64 ", its value is of version %" PRIu64, who, index,
-	             read->version, version);
+	             "%s: variable %u: the handle has version %" PRIu64 ", but its value is of version %" PRIu64, who,
+	             index, read->version, version);
 }
 
 static void check_forward(uint64_t last[], unsigned index, uint64_t version, const char *who)
@@ -167,11 +167,13 @@ static void assign(struct stress_thread *self, uint64_t last[], unsigned index)
 
 	stress_begin(self, "assign");
 	check_ok(weir_var_assign(variables[index], value, WEIR_NO_DEADLINE, &published, &error), "weir_var_assign", &error);
-	STRESS_CHECK(published.tensor == value, "assign published another value than version %" PRIu64, published.version);
+	STRESS_CHECK(published.tensor == value, "version %" PRIu64 " is not the value that the assign published",
+	             published.version);
 	version = published.version;
 	weir_read_release(&published);
 	weir_tensor_release(value);
-	STRESS_CHECK(version > last[index], "assign published version %" PRIu64 " after %" PRIu64 " had been seen", version,
+	STRESS_CHECK(version > last[index],
+	             "an assign published version %" PRIu64 " after version %" PRIu64 " had been seen", version,
 	             last[index]);
 	last[index] = version;
 	stress_end(self, 1);
@@ -191,7 +193,8 @@ static void compare_assign(struct stress_thread *self, uint64_t last[], unsigned
 	weir_read_release(&published);
 	weir_tensor_release(value);
 	if (status == WEIR_ABORTED)
-		STRESS_CHECK(version > expected, "aborted: expected version %" PRIu64 ", there was %" PRIu64, expected,
+		STRESS_CHECK(version > expected,
+		             "aborted although version %" PRIu64 " was expected and version %" PRIu64 " was found", expected,
 		             version);
 	else
 		check_ok(status, "weir_var_compare_assign", &error);
@@ -226,7 +229,7 @@ static void update(struct stress_thread *self, uint64_t last[], unsigned index)
 	         "weir_var_update", &error);
 	check_handle(&published, index, "published by update");
 	STRESS_CHECK(published.version > last[index],
-	             "update published version %" PRIu64 " after %" PRIu64 " had been seen", published.version,
+	             "an update published version %" PRIu64 " after version %" PRIu64 " had been seen", published.version,
 	             last[index]);
 	last[index] = published.version;
 	weir_read_release(&published);
@@ -292,7 +295,8 @@ static weir_var *create(enum weir_dtype dtype, weir_tensor *initial)
 static void empty_mailboxes(void)
 {
 	for (size_t i = 0; i < MAILBOXES; i++) {
-		struct held *held = weiri_exchange_acq_rel(&mailbox[i], NULL); /* [acq_rel] as when passed on */
+		/* [acq_rel] as when passed on */
+		struct held *held = weiri_exchange_acq_rel(&mailbox[i], NULL);
 
 		if (held == NULL)
 			continue;
@@ -315,7 +319,8 @@ void scenario_variable_read(void)
 	for (unsigned i = 0; i < VARIABLES; i++)
 		weir_var_destroy(variables[i], NULL);
 	empty_mailboxes();
-	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(100000000000u)) == WEIR_OK, "flush: something is still held");
+	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(100000000000u)) == WEIR_OK,
+	             "the flush failed: memory is still held");
 	stress_poison_check_empty();
 }
 
@@ -339,7 +344,8 @@ static void note_published(const weir_read *published, uint64_t *last)
 {
 	uint64_t count = count_of(published), bit = UINT64_C(1) << (count % 64);
 
-	STRESS_CHECK(count > *last, "our own increment published %" PRIu64 " after we had seen %" PRIu64, count, *last);
+	STRESS_CHECK(count > *last, "this thread's increment published %" PRIu64 " after it had seen %" PRIu64, count,
+	             *last);
 	*last = count;
 	if (count >= COUNTS)
 		return;
@@ -397,7 +403,7 @@ static void watcher(struct stress_thread *self, void *context)
 		uint64_t count;
 
 		stress_begin(self, "read");
-		STRESS_CHECK(weir_var_read(counter, &read) == WEIR_OK, "the counter could not be read");
+		STRESS_CHECK(weir_var_read(counter, &read) == WEIR_OK, "cannot read the counter");
 		count = count_of(&read);
 		STRESS_CHECK(count >= last, "the counter went back from %" PRIu64 " to %" PRIu64, last, count);
 		last = count;
@@ -417,15 +423,16 @@ void scenario_variable_counter(void)
 		(void)stress_start("adder", adder, NULL);
 	(void)stress_start("watcher", watcher, NULL);
 	stress_join();
-	STRESS_CHECK(weir_var_read(counter, &read) == WEIR_OK, "the counter could not be read");
+	STRESS_CHECK(weir_var_read(counter, &read) == WEIR_OK, "cannot read the counter");
 	STRESS_CHECK(count_of(&read) == weiri_load_relaxed(&added),
-	             "%" PRIu64 " increments succeeded, the counter is %" PRIu64, weiri_load_relaxed(&added),
+	             "%" PRIu64 " increments succeeded, but the counter is %" PRIu64, weiri_load_relaxed(&added),
 	             count_of(&read)); /* [relaxed] joined */
 	stress_note("increments", count_of(&read));
 	weir_read_release(&read);
 	weir_var_destroy(counter, NULL);
 	weiri_store_relaxed(&added, 0u); /* [relaxed] joined */
 	memset(seen, 0, sizeof(seen));
-	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(100000000000u)) == WEIR_OK, "flush: something is still held");
+	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(100000000000u)) == WEIR_OK,
+	             "the flush failed: memory is still held");
 	stress_poison_check_empty();
 }

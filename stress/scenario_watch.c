@@ -1,10 +1,10 @@
 /*
  * scenario_watch.c - a thread that follows a variable misses no relevant version: each wait returns
- * a newer version, and the last one reaches all threads.
+ * a newer version, and the last version reaches all threads.
  *
  * Writers publish until the time is up. Then one more version is published, and all followers must
  * see it: by waits with and without deadlines and tokens, by callbacks that are sometimes
- * cancelled, by a polled descriptor. A lost wake-up is a hang.
+ * cancelled, and by a polled descriptor. A lost wake-up is a hang.
  */
 #include "harness.h"
 
@@ -20,7 +20,7 @@
 static const uint64_t flush_ns = 100000000000u;
 
 static weir_var *var;
-/* The number of the last version, when the time is up; before, 0. */
+/* The number of the last version, once the time is up; 0 before. */
 static _Atomic(uint64_t) final;
 
 static uint64_t last_version(void)
@@ -50,7 +50,7 @@ static void writer(struct stress_thread *self, void *context)
 	}
 }
 
-/* What was waited for is newer than what was seen, and intact. */
+/* Checks that the version is newer than what was seen, and intact. */
 static void see(const weir_read *read, uint64_t *seen, const char *who)
 {
 	STRESS_CHECK(read->version > *seen, "%s: version %" PRIu64 " after %" PRIu64, who, read->version, *seen);
@@ -61,8 +61,8 @@ static void see(const weir_read *read, uint64_t *seen, const char *who)
 /* -- by waits ---------------------------------------------------------------------------------- */
 
 /*
- * One wait in four has a deadline, and one has a token that another callback of this thread fires
- * at the next version, and so perhaps before the wait sees it.
+ * One wait in four has a deadline. One has a token that another callback of this thread fires at
+ * the next version, so perhaps before the wait sees it.
  */
 static void fire_at_newer(void *context, enum weir_status status, const weir_error *error, weir_read *read)
 {
@@ -107,7 +107,7 @@ static void waiter(struct stress_thread *self, void *context)
 
 /* One operation at a time. */
 struct follower {
-	_Atomic(uint64_t) ended; /* operations that did */
+	_Atomic(uint64_t) ended; /* number of operations that have ended */
 	uint64_t seen;
 };
 
@@ -120,7 +120,7 @@ static void followed(void *context, enum weir_status status, const weir_error *e
 	if (status == WEIR_OK)
 		see(read, &follower->seen, "callback");
 	weir_read_release(read);
-	/* [release] `seen`, for the thread that starts the next one. */
+	/* [release] `seen`, for the thread that starts the next operation. */
 	(void)weiri_fetch_add_release(&follower->ended, 1u);
 }
 
@@ -195,7 +195,7 @@ void scenario_watch(void)
 	weiri_store_relaxed(&final, weir_var_version(var) + 1);
 	publish(stress_self());
 	stress_join();
-	STRESS_CHECK(weir_var_destroy(var, NULL) == WEIR_OK, "a wait is left");
-	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(flush_ns)) == WEIR_OK, "flush: something is still held");
+	STRESS_CHECK(weir_var_destroy(var, NULL) == WEIR_OK, "a wait is still under way");
+	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(flush_ns)) == WEIR_OK, "the flush failed: memory is still held");
 	stress_poison_check_empty();
 }

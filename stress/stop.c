@@ -14,8 +14,8 @@
 enum { STOP = SIGUSR1 };
 
 /*
- * The number of this stop, from 1; the handler signals that it has reached it, then waits for its
- * release.
+ * The number of this stop, from 1. The handler reports that it has reached the stop, and then waits
+ * for its release.
  */
 static _Atomic(uint32_t) asked, reached, released;
 
@@ -41,7 +41,7 @@ void stress_stop_prepare(void)
 {
 	struct sigaction action = {.sa_handler = stand_still, .sa_flags = SA_RESTART};
 
-	STRESS_CHECK(sigaction(STOP, &action, NULL) == 0, "no signal handler could be set");
+	STRESS_CHECK(sigaction(STOP, &action, NULL) == 0, "cannot install the signal handler");
 }
 
 void stress_stop(struct stress_thread *victim)
@@ -50,14 +50,15 @@ void stress_stop(struct stress_thread *victim)
 	uint32_t stop = weiri_load_relaxed(&asked) + 1;
 
 	weiri_store_release(&asked, stop); /* [release] pairs with the handler */
-	STRESS_CHECK(pthread_kill(victim->thread, STOP) == 0, "no signal could be sent");
+	STRESS_CHECK(pthread_kill(victim->thread, STOP) == 0, "cannot send a signal");
 	while (weiri_load_acquire(&reached) != stop) /* [acquire] pairs with the handler */
 		(void)weiri_futex_wait(&reached, stop - 1, WEIR_NO_DEADLINE);
 }
 
 void stress_stop_release(void)
 {
-	weiri_store_release(&released, weiri_load_relaxed(&asked)); /* [release] pairs with the handler */
+	/* [release] pairs with the handler */
+	weiri_store_release(&released, weiri_load_relaxed(&asked));
 	weiri_futex_wake(&released, INT_MAX);
 }
 

@@ -19,7 +19,10 @@ struct worker {
 };
 
 static const uint64_t patience_ns = 100000000000u, grace_ns = 40000000, look_again_ns = 50000;
-/* A control has frozen if nothing moves for that long; at least once it must certainly have. */
+/*
+ * A control has frozen if nothing moves for frozen_ns. At least once it must freeze for
+ * surely_frozen_ns.
+ */
 static const uint64_t frozen_ns = 20000000, surely_frozen_ns = 1000000000, must_freeze_within_ns = 300000000000u;
 
 static struct worker workers[STOPPING_WORKERS];
@@ -39,19 +42,20 @@ static void work(struct stress_thread *self, void *context)
 		if (kind >= 0) {
 			_Atomic(uint64_t) *completed = &worker->completed[kind];
 
-			weiri_store_relaxed(completed, weiri_load_relaxed(completed) + 1); /* [relaxed] a count */
+			/* [relaxed] a count */
+			weiri_store_relaxed(completed, weiri_load_relaxed(completed) + 1);
 			stress_end(self, 1);
 			spins = 0;
 		} else {
 			stress_back_off(&spins);
 		}
 		if (stress_one_in(self, 512))
-			(void)sched_yield(); /* more threads than processors: otherwise a stop waits for its victim to run */
+			(void)sched_yield(); /* a stop must not wait long for its victim to get a processor */
 		stress_stop_here();
 	}
 }
 
-/* Calls that a worker has begun: a worker that stands still in a call begins no more. */
+/* The calls that a worker has begun. A worker that stands still in a call begins no more. */
 static uint64_t begun_by(unsigned worker)
 {
 	return weiri_load_relaxed(&threads[worker]->begun); /* [relaxed] a count */
@@ -65,8 +69,8 @@ static void start_workers(const struct stopping *subject)
 		threads[i] = stress_start("worker", work, &workers[i]);
 	}
 	/*
-	 * A thread's first call registers it: if it were stopped there, inside malloc, it would stop
-	 * the other threads by malloc's lock.
+	 * A thread's first call registers it. If it were stopped there, inside malloc(), its lock would
+	 * block the other threads.
 	 */
 	for (unsigned i = 0; i < subject->workers; i++) {
 		while (begun_by(i) < WARM_UP)
@@ -95,13 +99,14 @@ static uint64_t completed_by_others(const struct moment *moment, unsigned kind)
 	uint64_t sum = 0;
 
 	for (unsigned i = 0; i < moment->subject->workers; i++)
-		sum += i != moment->victim ? weiri_load_relaxed(&workers[i].completed[kind]) : 0; /* [relaxed] a count */
+		/* [relaxed] a count */
+		sum += i != moment->victim ? weiri_load_relaxed(&workers[i].completed[kind]) : 0;
 	return sum;
 }
 
 /*
- * A worker that is on a processor now, so that the signal arrives inside a call; any worker if
- * there is none.
+ * Picks a worker that is on a processor now, so that the signal arrives inside a call; any worker
+ * if there is none.
  */
 static unsigned pick_running(struct stress_thread *self, unsigned count)
 {
@@ -131,7 +136,7 @@ static struct moment stop_one(struct stress_thread *self, const struct stopping 
 	return moment;
 }
 
-/* 0: the other threads did not complete enough operations of the kind in this time. */
+/* Returns 0 if the other threads did not complete enough operations of the kind in this time. */
 static int goes_on(const struct moment *moment, unsigned kind, uint64_t within_ns)
 {
 	uint64_t deadline = weir_deadline_in(within_ns), wanted = stress_scaled(moment->subject->wanted);
@@ -145,8 +150,8 @@ static int goes_on(const struct moment *moment, unsigned kind, uint64_t within_n
 }
 
 /*
- * How many of the other threads stand still from now on: those that begin no call until the time
- * has passed. The time need not pass if no more than `few` are left. It counts from now on, not
+ * Counts how many of the other threads stand still from now on: those that begin no call until the
+ * time has passed. It returns earlier if at most `few` are left. The time counts from now on, not
  * from the stop, because they may have begun later what blocks them.
  */
 static unsigned await_standing(const struct moment *moment, unsigned few, uint64_t within_ns)
@@ -173,7 +178,7 @@ static void release(struct stress_thread *self, const struct moment *moment, uns
 	stress_end(self, 1);
 }
 
-/* -- those that must go on --------------------------------------------------------------------- */
+/* -- structures that must go on ---------------------------------------------------------------- */
 
 static void check_goes_on(const struct moment *moment, unsigned kind, uint64_t stops)
 {
@@ -182,7 +187,7 @@ static void check_goes_on(const struct moment *moment, unsigned kind, uint64_t s
 	if (goes_on(moment, kind, patience_ns))
 		return;
 	(void)weir_reclaim_get_stats(&stats);
-	stress_fail("%s: a thread stopped in \"%s\" (stop %" PRIu64 ") stopped all others: not even %" PRIu64
+	stress_fail("%s: a thread stopped in \"%s\" (stop %" PRIu64 ") blocked all others: not even %" PRIu64
 	            " of \"%s\" in %" PRIu64 " s; %" PRIu64 " bytes are retired, the budget is %" PRIu64,
 	            moment->subject->name, moment->doing, stops, stress_scaled(moment->subject->wanted),
 	            moment->subject->kind[kind], patience_ns / 1000000000u, stats.retired_bytes, weir_reclaim_budget());
@@ -198,7 +203,7 @@ static void stop_once(struct stress_thread *self, const struct stopping *subject
 	standing = await_standing(&moment, 0, grace_ns);
 	if (standing > subject->may_stand)
 		standing = await_standing(&moment, subject->may_stand, patience_ns);
-	STRESS_CHECK(standing <= subject->may_stand, "%s: a thread stopped in \"%s\" (stop %" PRIu64 ") holds up %u others",
+	STRESS_CHECK(standing <= subject->may_stand, "%s: a thread stopped in \"%s\" (stop %" PRIu64 ") blocks %u others",
 	             subject->name, moment.doing, tally->stops, standing);
 	for (unsigned kind = 0; kind < STOPPING_KINDS; kind++)
 		tally->unmoved[kind] += completed_by_others(&moment, kind) == moment.completed[kind];
@@ -218,7 +223,7 @@ struct stopping_tally stopping_must_go_on(struct stress_thread *self, const stru
 	return tally;
 }
 
-/* -- those that must freeze -------------------------------------------------------------------- */
+/* -- controls that must freeze ----------------------------------------------------------------- */
 
 static int is_frozen(const struct moment *moment, uint64_t for_ns)
 {
@@ -246,7 +251,8 @@ void stopping_must_freeze(struct stress_thread *self, const struct stopping *sub
 		release(self, &moment, frozen ? await_standing(&moment, 0, frozen_ns) : 0);
 	} while (++stops < CONTROL_STOPS || weir_now_ns() < until || (!surely && weir_now_ns() < latest));
 	stop_workers();
-	STRESS_CHECK(surely, "%s never froze beside a stopped thread, so nothing can be said of the others", subject->name);
+	STRESS_CHECK(surely, "%s never froze beside a stopped thread, so the check of the others proves nothing",
+	             subject->name);
 }
 
 uint64_t stopping_part_end(unsigned parts)

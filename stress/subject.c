@@ -32,13 +32,14 @@ static void *create(void)
 	return structure;
 }
 
-/* -- the storm: rounds in which each thread puts so many values of its own, and all take ------- */
+/* -- the storm: rounds in which each thread puts values of its own, and all threads take ------- */
 
 struct storm {
 	void *structure;
 	unsigned threads;
 	uint64_t each;
-	_Atomic(unsigned char) *came_out[STORM_THREADS]; /* by the thread that put it, and its number */
+	/* by the thread that put the value, and the value's number */
+	_Atomic(unsigned char) *came_out[STORM_THREADS];
 	WEIRI_ALIGNED_APART _Atomic(uint64_t) out;
 };
 
@@ -53,22 +54,23 @@ static uint64_t storm_value(unsigned thread, uint64_t number)
 }
 
 /*
- * Counts a value that was taken. after[]: the least number that each thread's next value must have,
- * as this taker saw it.
+ * Counts a value that was taken. after[]: the smallest number that each thread's next value must
+ * have, as seen by this taker.
  */
 static void count_out(struct storm *storm, uint64_t value, uint64_t after[])
 {
 	uint64_t thread = value >> THREAD_SHIFT, number = value & UINT32_MAX;
 
-	STRESS_CHECK(thread < storm->threads && number < storm->each, "0x%" PRIx64 " came out and never went in", value);
-	/* [relaxed] it only matters which was first. */
+	STRESS_CHECK(thread < storm->threads && number < storm->each, "0x%" PRIx64 " came out but never went in", value);
+	/* [relaxed] it only matters which one was first. */
 	STRESS_CHECK(weiri_exchange_relaxed(&storm->came_out[thread][number], 1) == 0,
 	             "value %" PRIu64 " of thread %" PRIu64 " came out twice", number, thread);
 	STRESS_CHECK(subject()->order != WEIR_STRESS_FIFO || number >= after[thread],
-	             "value %" PRIu64 " of thread %" PRIu64 " came out behind value %" PRIu64, number, thread,
+	             "value %" PRIu64 " of thread %" PRIu64 " came out after value %" PRIu64, number, thread,
 	             after[thread] - 1);
 	after[thread] = number + 1;
-	(void)weiri_fetch_add_relaxed(&storm->out, 1u); /* [relaxed] a count; read when all have been joined */
+	/* [relaxed] a count, which is read after all threads have been joined */
+	(void)weiri_fetch_add_relaxed(&storm->out, 1u);
 }
 
 static void storm_thread(struct stress_thread *self, void *context)
@@ -79,8 +81,7 @@ static void storm_thread(struct stress_thread *self, void *context)
 	uint64_t after[STORM_THREADS] = {0}, next = 0, value;
 
 	/*
-	 * A thread that has put all of its values stops: what is left is for the other threads, and for
-	 * the end.
+	 * A thread that has put all of its values stops. The other threads take what is left.
 	 */
 	while (next < storm->each) {
 		int done;
@@ -110,9 +111,9 @@ static void drain_storm(struct storm *storm)
 	for (; subject()->take(storm->structure, &value); left++)
 		count_out(storm, value, after);
 	STRESS_CHECK(subject()->capacity == 0 || left <= subject()->capacity,
-	             "%" PRIu64 " values were inside, the capacity is %zu", left, subject()->capacity);
+	             "%" PRIu64 " values were inside, but the capacity is %zu", left, subject()->capacity);
 	STRESS_CHECK(weiri_load_relaxed(&storm->out) == storm->threads * storm->each,
-	             "%" PRIu64 " values went in, %" PRIu64 " came out", storm->threads * storm->each,
+	             "%" PRIu64 " values went in, but %" PRIu64 " came out", storm->threads * storm->each,
 	             weiri_load_relaxed(&storm->out));
 }
 
@@ -185,7 +186,7 @@ static void act(struct stress_thread *self, struct history_log *log, uint64_t nu
 		stress_begin(self, "put");
 		called = history_call(log);
 		done = subject()->put(recorded, value);
-		/* Without a capacity, a refusal tells nothing about what is inside. */
+		/* Without a capacity, a refusal says nothing about the contents. */
 		if (done || subject()->capacity != 0)
 			history_note(log, done ? HISTORY_PUT : HISTORY_PUT_FULL, value, HISTORY_NONE, called,
 			             history_return_drained(log));
@@ -198,7 +199,7 @@ static void act(struct stress_thread *self, struct history_log *log, uint64_t nu
 	}
 }
 
-/* A stack is judged as a pool here; in short rounds the search checks its order. */
+/* A stack is judged as a pool here. In short rounds the search checks its order. */
 static enum history_verdict check(const struct history *history, void *context, struct history_finding *finding)
 {
 	struct history_bounds limits = bounds();
@@ -226,7 +227,7 @@ static const void *model_context(void *context)
 }
 
 /*
- * A stack, one value after the other; the words above `depth` are zero, because equal contents must
+ * A stack, one value after the other. The words above `depth` are zero, because equal contents must
  * be one state.
  */
 struct stack {
@@ -298,7 +299,7 @@ static int is_sound(const struct weir_stress_subject *s)
 int weir_stress_main(int argc, char *argv[], const struct weir_stress_subject table[], size_t count)
 {
 	if (table == NULL || count == 0 || count > WEIR_STRESS_MAX_SUBJECTS) {
-		(void)fprintf(stderr, "weir_stress_main: %zu subjects; 1 to %d are possible\n", count,
+		(void)fprintf(stderr, "weir_stress_main: there are %zu subjects, but 1 to %d are allowed\n", count,
 		              (int)WEIR_STRESS_MAX_SUBJECTS);
 		return STRESS_USAGE;
 	}
@@ -308,7 +309,7 @@ int weir_stress_main(int argc, char *argv[], const struct weir_stress_subject ta
 			(void)fprintf(stderr, "weir_stress_main: subject %zu lacks its name, its order or a function\n", i);
 			return STRESS_USAGE;
 		}
-		add_scenario(i * KINDS, table[i].name, "storm", "nothing is lost, doubled or made up", run_storm);
+		add_scenario(i * KINDS, table[i].name, "storm", "nothing is lost, duplicated or invented", run_storm);
 		add_scenario(i * KINDS + 1, table[i].name, "history", "recorded histories are linearizable", run_history);
 	}
 	return stress_command(argc, argv, scenarios, count * KINDS);

@@ -24,8 +24,8 @@ struct round {
 	struct ledger ledger;
 	struct party producer[SIDE], consumer[SIDE];
 	_Atomic(uint32_t) ended; /* a single dequeue returned WEIR_OUT_OF_RANGE */
-	_Atomic(uint32_t) leave; /* consumers that may, leave */
-	_Atomic(uint32_t) over;  /* for the threads that fire */
+	_Atomic(uint32_t) leave; /* consumers that may leave must leave */
+	_Atomic(uint32_t) over;  /* tells the threads that fire that the round ends */
 	uint64_t drops;
 };
 
@@ -36,20 +36,20 @@ static int has_batches(const struct round *round)
 
 /* -- bounds ------------------------------------------------------------------------------------ */
 
-/* What a batch returned stays inside although other threads filled its room. */
+/* Items that a batch returned stay inside although other threads filled their room. */
 static void check_not_above_capacity(struct round *round)
 {
 	uint64_t in = ledger_least_in(&round->ledger);
 	uint64_t out = ledger_most_out(&round->ledger);
 
 	STRESS_CHECK(has_batches(round) || in <= out + round->options.capacity,
-	             "capacity %zu exceeded: %llu are in, at most %llu out", round->options.capacity,
+	             "capacity %zu exceeded: %llu items went in, at most %llu came out", round->options.capacity,
 	             (unsigned long long)in, (unsigned long long)out);
 }
 
 /*
- * A fair queue returns this if other calls wait; a shuffle queue if a put or take is under way; and
- * batches hold items.
+ * A refusal is not exact in three cases: a fair queue refuses if other calls wait, a shuffle queue
+ * if a put or take is under way, and batches hold items.
  */
 static int answers_exactly(const struct round *round)
 {
@@ -61,28 +61,29 @@ static void check_was_full(struct round *round, uint64_t out_before)
 	uint64_t in = ledger_most_in(&round->ledger);
 
 	STRESS_CHECK(!answers_exactly(round) || in >= out_before + round->options.capacity,
-	             "told full, but of capacity %zu at most %llu - %llu were in", round->options.capacity,
-	             (unsigned long long)in, (unsigned long long)out_before);
+	             "\"full\" was reported, but the capacity is %zu and at most %llu - %llu items were inside",
+	             round->options.capacity, (unsigned long long)in, (unsigned long long)out_before);
 }
 
 static void check_was_empty(struct round *round, uint64_t in_before)
 {
 	uint64_t out = ledger_most_out(&round->ledger);
 
-	STRESS_CHECK(!answers_exactly(round) || in_before <= out, "told empty, but at least %llu - %llu were in",
-	             (unsigned long long)in_before, (unsigned long long)out);
+	STRESS_CHECK(!answers_exactly(round) || in_before <= out,
+	             "\"empty\" was reported, but at least %llu - %llu items were inside", (unsigned long long)in_before,
+	             (unsigned long long)out);
 }
 
-/* An item was dequeued from a queue that was open all the time. */
+/* An item was dequeued from a queue that was open until then. */
 static void check_minimum(struct round *round, uint64_t out_before)
 {
 	uint64_t in = ledger_most_in(&round->ledger);
 
-	/* [seq_cst] not closing yet: the take came before the close. */
+	/* [seq_cst] not closing yet, so the take came before the close. */
 	if (has_batches(round) || weiri_load_seq_cst(&round->on.closing))
 		return;
 	STRESS_CHECK(in >= out_before + 1 + round->options.min_after_dequeue,
-	             "at most %llu - %llu are left, the minimum is %zu", (unsigned long long)in,
+	             "at most %llu - %llu items are left, but the minimum is %zu", (unsigned long long)in,
 	             (unsigned long long)(out_before + 1), round->options.min_after_dequeue);
 }
 
@@ -109,7 +110,7 @@ static void produce(struct stress_thread *self, void *context)
 		ledger_has_moved(page, call.wanted, call.done);
 		page->count += call.done;
 		traffic_end(&party->caller, &call, "enqueue");
-		STRESS_CHECK(call.done == 0 || !ended, "an enqueue succeeded after a dequeue had said that the end had come");
+		STRESS_CHECK(call.done == 0 || !ended, "an enqueue succeeded after a dequeue had reported the end");
 		check_not_above_capacity(round);
 		stress_end(self, call.done + (call.status != WEIR_WOULD_BLOCK));
 		if (call.status == WEIR_CANCELLED && !call.cancelled && !call.fired)
@@ -129,7 +130,7 @@ static void take_all(struct round *round, struct ledger_page *page, const struct
 	uint64_t within[LEDGER_SIDE] = {0};
 
 	/*
-	 * If batches return items, one consumer of several may see an older item later; a batch itself
+	 * If batches return items, one of several consumers may see an older item later. A batch itself
 	 * is in order.
 	 */
 	for (size_t i = 0; i < call->done; i++)
@@ -156,13 +157,14 @@ static void consume(struct stress_thread *self, void *context)
 		traffic_dequeue(self, &party->caller, &call);
 		ledger_has_moved(page, call.wanted, call.done);
 		traffic_end(&party->caller, &call, "dequeue");
-		STRESS_CHECK(call.done == 0 || !ended, "an item came out after a dequeue had said that the end had come");
+		STRESS_CHECK(call.done == 0 || !ended, "an item came out after a dequeue had reported the end");
 		take_all(round, page, &call);
 		if (call.done == 1)
 			check_minimum(round, out_before);
 		stress_end(self, call.done + (call.status != WEIR_WOULD_BLOCK));
 		if (call.status == WEIR_OUT_OF_RANGE && (call.wanted == 1 || call.up_to)) {
-			weiri_store_release(&round->ended, 1u); /* [release] pairs with the looks before calls */
+			/* [release] pairs with the looks before calls */
+			weiri_store_release(&round->ended, 1u);
 			return;
 		}
 		if (call.status == WEIR_WOULD_BLOCK) {
@@ -196,13 +198,14 @@ static void close_it(struct stress_thread *self, void *context)
 	stress_gives(self, &round->on.object, STRESS_AN_ITEM | STRESS_ROOM);
 	stress_begin(self, "waiting to close");
 	stress_let_pass(stress_below(self, round->traffic->round_ns));
-	weiri_store_seq_cst(&round->on.closing, 1u); /* [seq_cst] before what it closes; pairs with the looks after calls */
+	/* [seq_cst] before what it closes; pairs with the looks after calls */
+	weiri_store_seq_cst(&round->on.closing, 1u);
 	stress_begin(self, "close");
 	STRESS_CHECK(weir_queue_close(round->on.queue, stress_one_in(self, 2) ? WEIR_CLOSE_DRAIN : WEIR_CLOSE_CANCEL,
 	                              stress_one_in(self, 2) ? &cause : NULL) == WEIR_OK,
 	             "a close failed");
-	STRESS_CHECK(weir_queue_closed(round->on.queue), "open after a close");
-	STRESS_CHECK(weir_queue_try_enqueue(round->on.queue, NULL) == WEIR_CANCELLED, "an enqueue went in after a close");
+	STRESS_CHECK(weir_queue_closed(round->on.queue), "the queue is open after a close");
+	STRESS_CHECK(weir_queue_try_enqueue(round->on.queue, NULL) == WEIR_CANCELLED, "an enqueue succeeded after a close");
 	stress_gives(self, &round->on.object, 0);
 	stress_end(self, 1);
 }
@@ -271,7 +274,7 @@ static void tear_down(struct round *round)
 	ledger_close(&round->ledger);
 }
 
-/* Consumers that leave do so when a close comes, so that no call is left that waits permanently. */
+/* Consumers that leave do so when a close comes, so that no call waits for ever. */
 static void play(struct round *round, struct stress_thread *self)
 {
 	struct stress_thread *threads[2 * SIDE], *firer = NULL;
@@ -288,8 +291,8 @@ static void play(struct round *round, struct stress_thread *self)
 	close_it(self, round);
 	if (round->traffic->may_leave && stress_one_in(self, 2)) {
 		/*
-		 * What is then left is dropped; enqueues that still wait need a cancel, since no thread
-		 * takes any longer.
+		 * What is left then is dropped. Enqueues that still wait need a cancel, because no thread
+		 * dequeues any longer.
 		 */
 		weiri_store_release(&round->leave, 1u); /* [release] pairs with consume() */
 		STRESS_CHECK(weir_queue_close(round->on.queue, WEIR_CLOSE_CANCEL, NULL) == WEIR_OK, "a close failed");
@@ -312,7 +315,7 @@ static void judge(struct round *round)
 	STRESS_CHECK(status == WEIR_OK, "at the end: %s", error.message);
 	/* [relaxed] all are joined. */
 	STRESS_CHECK(weiri_load_relaxed(&round->ended) == 0 || round->drops == 0,
-	             "a dequeue said that the end had come, and %llu items were left", (unsigned long long)round->drops);
+	             "a dequeue reported the end although %llu items were left", (unsigned long long)round->drops);
 	ledger_check_each_once(&round->ledger);
 	for (unsigned i = 0; i < round->ledger.producers; i++)
 		traffic_check_completions(&round->producer[i].caller);

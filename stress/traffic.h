@@ -1,12 +1,13 @@
 /*
- * traffic.h - rounds of calls on one queue, which the queue scenarios shape: the threads and their
+ * traffic.h - rounds of calls on one queue. The queue scenarios shape them: the threads and their
  * calls, how calls are ended, the kind of queue.
  *
- * Producers enqueue numbered items, consumers dequeue them, each by a call that is drawn every
- * time: try, blocking or asynchronous, for one item or several; with deadlines, and with tokens
- * that other threads fire. At a random moment the queue is closed. A number that was not enqueued
- * is tried again, so an item that was enqueued although its call reported otherwise is dequeued
- * twice. Checked in every round:
+ * Producers enqueue numbered items, and consumers dequeue them. Each call is drawn anew: try,
+ * blocking or asynchronous, for one item or several, with deadlines, and with tokens that other
+ * threads fire. At a random moment the queue is closed. A number that was not enqueued is tried
+ * again, so an item that was enqueued although its call reported otherwise is dequeued twice.
+ * Checked in every round:
+ *
  *   loss, duplicate   each number that a call accepted is dequeued exactly once, or is dropped
  *                     exactly once when the queue is destroyed
  *   outcome           each call ends with a status that it may have: CANCELLED needs a close or a
@@ -16,9 +17,11 @@
  *                     reads there
  *   end               after a single dequeue returned WEIR_OUT_OF_RANGE nothing is enqueued or
  *                     dequeued
- * and, if the header guarantees it:
+ *
+ * Checked if the header guarantees it:
+ *
  *   order             of one producer's items, to one consumer, and within one batch
- *   capacity          from bounds of what was enqueued and dequeued; likewise "full" and "empty"
+ *   capacity          from bounds on what was enqueued and dequeued; likewise "full" and "empty"
  *   minimum           items that a shuffle queue keeps back while it is open
  */
 #ifndef STRESS_TRAFFIC_H
@@ -38,16 +41,17 @@ enum {
 
 struct traffic {
 	enum weir_queue_order order;
-	unsigned calls;           /* TRAFFIC_* */
+	unsigned calls;           /* a set of TRAFFIC_* */
 	unsigned token_one_in;    /* calls with a token that other threads may fire; 0: none */
 	unsigned deadline_one_in; /* calls with a near deadline; 0: none */
-	unsigned closers;         /* threads that close, each with its own mode and moment; at least 1 */
-	uint64_t round_ns;        /* the close comes within this */
-	int may_leave;            /* consumers may leave before the end: the rest is dropped */
-	int one_consumer;         /* 1: no more than one */
+	/* threads that close, each with its own mode and moment; at least 1 */
+	unsigned closers;
+	uint64_t round_ns; /* the close comes within this time */
+	int may_leave;     /* consumers may leave before the end, and the rest is dropped */
+	int one_consumer;  /* 1: there is only one consumer */
 };
 
-/* Rounds until the scenario's time is up. */
+/* Runs rounds until the scenario's time is up. */
 void stress_traffic(const struct traffic *traffic);
 
 #endif

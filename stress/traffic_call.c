@@ -11,7 +11,7 @@
 
 /* -- drawing ----------------------------------------------------------------------------------- */
 
-/* A token of its own, which is offered to the threads that fire, or the shared one. */
+/* Draws a token of its own, which is offered to the threads that fire, or the shared token. */
 static weir_cancel *draw_token(struct stress_thread *self, struct traffic_caller *caller)
 {
 	struct traffic_queue *queue = caller->on;
@@ -84,7 +84,7 @@ static struct traffic_completion *next_completion(struct traffic_caller *caller)
 	return completion;
 }
 
-/* Starts it, and cancels it at the call's deadline. */
+/* Starts the operation, and cancels it at the call's deadline. */
 static void call_asynchronously(struct traffic_caller *caller, struct traffic_call *call, enum weir_queue_op_kind kind)
 {
 	struct traffic_completion *completion = next_completion(caller);
@@ -109,16 +109,19 @@ static void check_outcome(struct traffic_queue *queue, const struct traffic_call
 
 	switch (call->status) {
 	case WEIR_OK: return;
-	case WEIR_WOULD_BLOCK: STRESS_CHECK(call->tries, "%s: a call that waits would block", what); return;
+	case WEIR_WOULD_BLOCK:
+		STRESS_CHECK(call->tries, "%s: a call that may wait returned WEIR_WOULD_BLOCK", what);
+		return;
 	case WEIR_CANCELLED:
 		STRESS_CHECK(call->cancelled || weir_cancel_fired(call->token) || (closing && strcmp(what, "enqueue") == 0),
-		             "%s: cancelled, though no thread cancelled it", what);
+		             "%s: cancelled although no thread cancelled it", what);
 		return;
 	case WEIR_DEADLINE_EXCEEDED:
-		STRESS_CHECK(call->deadline_ns <= weir_now_ns(), "%s: its deadline has not passed", what);
+		STRESS_CHECK(call->deadline_ns <= weir_now_ns(), "%s: ended by its deadline, which has not passed", what);
 		return;
 	case WEIR_OUT_OF_RANGE:
-		STRESS_CHECK(closing && strcmp(what, "dequeue") == 0, "%s: the end, though no thread closed it", what);
+		STRESS_CHECK(closing && strcmp(what, "dequeue") == 0,
+		             "%s: reported the end although no thread closed the queue", what);
 		return;
 	default: stress_fail("%s: %s", what, weir_status_name(call->status));
 	}
@@ -213,7 +216,7 @@ void traffic_fire_shared(struct stress_thread *self, struct traffic_queue *queue
 	queue->shared = fresh;
 	(void)pthread_mutex_unlock(&queue->lock);
 	stress_begin(self, "fire for many");
-	STRESS_CHECK(weir_cancel_fire(old, NULL) == 1, "another thread fired");
+	STRESS_CHECK(weir_cancel_fire(old, NULL) == 1, "another thread fired the token");
 	weir_cancel_release(old);
 	stress_end(self, 1);
 }

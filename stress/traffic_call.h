@@ -1,6 +1,6 @@
 /*
  * traffic_call.h - one call on a queue, drawn at random: which call, for how many items, with which
- * deadline and token; and which results it may have.
+ * deadline and token, and which results it may have.
  */
 #ifndef STRESS_TRAFFIC_CALL_H
 #define STRESS_TRAFFIC_CALL_H
@@ -18,8 +18,8 @@ struct traffic_queue {
 	struct stress_object object; /* for the watchdog */
 	_Atomic(uint32_t) closing;   /* a close may have begun */
 	/*
-	 * A token that many calls share, replaced when it was fired. The lock belongs to the harness,
-	 * and no call under test runs under it.
+	 * A token that many calls share. It is replaced when it was fired. The lock belongs to the
+	 * harness, and no call under test runs under it.
 	 */
 	pthread_mutex_t lock;
 	weir_cancel *shared;
@@ -38,7 +38,8 @@ struct traffic_completion {
 /* A thread that calls. */
 struct traffic_caller {
 	struct traffic_queue *on;
-	_Atomic(weir_cancel *) offered; /* the token of the call under way; the thread that fires it takes it */
+	/* the token of the call under way; the thread that fires it takes it */
+	_Atomic(weir_cancel *) offered;
 	struct traffic_completion completions[TRAFFIC_COMPLETIONS];
 	unsigned next_completion;
 };
@@ -50,7 +51,7 @@ struct traffic_call {
 	uint64_t deadline_ns;
 	weir_cancel *token;
 	int cancelled; /* asynchronous: the caller cancelled it */
-	int fired;     /* its token had fired when it ended */
+	int fired;     /* its token had fired when the call ended */
 	enum weir_status status;
 	void *items[TRAFFIC_MOST];
 };
@@ -58,17 +59,17 @@ struct traffic_call {
 /* `several`: the flag of TRAFFIC_* that allows more than one item. */
 void traffic_draw(struct stress_thread *self, struct traffic_caller *caller, unsigned several,
                   struct traffic_call *call);
-/* These make the call with its items, and check that status and number agree. */
+/* Make the call with its items, and check that status and number agree. */
 void traffic_enqueue(struct stress_thread *self, struct traffic_caller *caller, struct traffic_call *call);
 void traffic_dequeue(struct stress_thread *self, struct traffic_caller *caller, struct traffic_call *call);
-/* Checks that the status is one that the call may have; and returns the token. */
+/* Checks that the call may have this status, and returns the token. */
 void traffic_end(struct traffic_caller *caller, struct traffic_call *call, const char *what);
 
-/* Fires the token of the call under way, if it has one; fires the shared token. */
+/* Fire the token of the call under way, if it has one, or the shared token. */
 void traffic_fire(struct stress_thread *self, struct traffic_caller *caller);
 void traffic_fire_shared(struct stress_thread *self, struct traffic_queue *queue);
 
-/* At the end: each asynchronous call completed once. */
+/* Checks at the end that each asynchronous call completed once. */
 void traffic_check_completions(const struct traffic_caller *caller);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * waiting.h - Weir's structures as things that threads wait on, for the watchdog's report.
+ * waiting.h - Weir's structures as objects that threads wait on, for the watchdog's report.
  */
 #ifndef STRESS_WAITING_H
 #define STRESS_WAITING_H

@@ -1,13 +1,15 @@
 /*
- * waits.c - which thread waits for which, when nothing completes.
+ * waits.c - finds out which thread waits for which when nothing completes.
  *
  * Before a call, threads declare what they may wait on (stress_begin_on) and what they can give to
  * others (stress_gives). This tells which thread could release which. A waiting thread is *within
- * reach* if a thread can give what it needs that has not ended, and that does not wait or is within
- * reach itself. A thread out of reach waits permanently: for an ended thread, or in a circle.
- * What the system tells about each thread is added: whether it sleeps, and on which futex. This
- * includes threads that are not the harness's, such as a pool's workers. Nothing here allocates: a
- * thread that hangs may hold malloc's lock.
+ * reach* if some thread can give what it needs. That thread must not have ended, and must not wait
+ * unless it is within reach itself. A thread out of reach waits for ever: for an ended thread, or
+ * in a circle.
+ *
+ * The report adds what the system tells about each thread: whether it sleeps, and on which futex.
+ * This includes threads that do not belong to the harness, such as a pool's workers. Nothing here
+ * allocates, because a thread that hangs may hold the lock of malloc().
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -51,7 +53,7 @@ static void append(struct text *text, const char *format, ...)
 	va_end(arguments);
 }
 
-/* -- what threads said ------------------------------------------------------------------------- */
+/* -- what threads declared --------------------------------------------------------------------- */
 
 /* [relaxed] throughout: nothing has moved for seconds, and all are static data. */
 static void collect(void)
@@ -102,7 +104,7 @@ static void find_who_is_within_reach(void)
 	}
 }
 
-/* -- what the kernel says ---------------------------------------------------------------------- */
+/* -- what the system reports ------------------------------------------------------------------- */
 
 static int read_task(int id, const char *file, char *text, size_t size)
 {
@@ -132,7 +134,8 @@ static void describe_task(int id, char *text, size_t size)
 static int is_ours(int id)
 {
 	for (size_t i = 0; i < count; i++) {
-		if (weiri_load_relaxed(&seen[i].thread->kernel_id) == id) /* [relaxed] written when it started */
+		/* [relaxed] written when it started */
+		if (weiri_load_relaxed(&seen[i].thread->kernel_id) == id)
 			return 1;
 	}
 	return id == (int)syscall(SYS_gettid);
@@ -148,7 +151,10 @@ static void tell_other(struct text *text, int id)
 	append(text, "\n      %d \"%s\" %s", id, name, state);
 }
 
-/* The system's own format: opendir() allocates, and a thread that hangs may hold malloc's lock. */
+/*
+ * The system's own format. opendir() allocates, and a thread that hangs may hold the lock of
+ * malloc().
+ */
 struct entry {
 	uint64_t inode;
 	int64_t offset;
@@ -173,7 +179,7 @@ static void tell_of_others(struct text *text)
 		if (id == 0 || is_ours(id))
 			continue;
 		if (named++ == 0)
-			append(text, "\n    threads that are not the harness's");
+			append(text, "\n    threads that do not belong to the harness");
 		tell_other(text, id);
 	}
 	if (folder >= 0)
@@ -185,12 +191,14 @@ static void tell_of_others(struct text *text)
 static void tell_thread(struct text *text, const struct seen *one)
 {
 	const struct stress_thread *thread = one->thread;
-	uint64_t now = weir_now_ns();
+	/* [relaxed] as above */
+	uint64_t now = weir_now_ns(), operations = weiri_load_relaxed(&thread->operations);
 	char state[STATE];
 
-	describe_task(weiri_load_relaxed(&thread->kernel_id), state, sizeof(state)); /* [relaxed] as above */
-	append(text, "\n      %s %u: for %.1f s; %" PRIu64 " operations, the last %.1f s ago; %s", thread->role,
-	       thread->number, (double)(now - thread->begun_ns) * 1e-9, weiri_load_relaxed(&thread->operations),
+	/* [relaxed] as above */
+	describe_task(weiri_load_relaxed(&thread->kernel_id), state, sizeof(state));
+	append(text, "\n      %s %u: for %.1f s; %" PRIu64 " operation%s, the last %.1f s ago; %s", thread->role,
+	       thread->number, (double)(now - thread->begun_ns) * 1e-9, operations, operations == 1 ? "" : "s",
 	       (double)(now - thread->completed_ns) * 1e-9, thread->ended ? "has ended" : state);
 }
 
@@ -237,7 +245,7 @@ static void tell_givers(struct text *text, const struct seen *waiter)
 		       anybody_left ? "they wait for one another" : "no thread is left that could");
 }
 
-/* All threads that wait like this one. */
+/* Describes all threads that wait like this one. */
 static void tell_group(struct text *text, const struct seen *first)
 {
 	char state[STATE] = "";

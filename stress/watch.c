@@ -1,5 +1,5 @@
 /*
- * watch.c - the watchdog: checks all threads many times a second, draws the live line, and ends a
+ * watch.c - the watchdog: checks all threads many times per second, draws the live line, and ends a
  * run in which nothing completes any longer.
  */
 #include <inttypes.h>
@@ -19,17 +19,17 @@ static const uint64_t look_every_ns = 20000000, weigh_every_ns = 250000000;
 
 /* Used only by the watchdog. */
 struct watch {
-	uint64_t operations, changed_ns; /* of all threads, and when that number last changed */
+	uint64_t operations, changed_ns; /* of all threads, and when this number last changed */
 	uint64_t weighed_ns, drawn_ns, drawn_operations;
-	uint64_t versions, retired, resident; /* when they were last looked at */
+	uint64_t versions, retired, resident; /* the values of the last look */
 	int drawn, on_terminal;
 };
 
-/* -- what it looks at -------------------------------------------------------------------------- */
+/* -- what the watchdog looks at ---------------------------------------------------------------- */
 
 /*
- * Since when each thread is in its call, to the precision of a look, so that calls need not read
- * the clock.
+ * Notes since when each thread is in its call. The precision is the interval of the looks, so that
+ * calls need not read the clock.
  */
 static uint64_t look_at_threads(uint64_t now)
 {
@@ -159,7 +159,11 @@ static void *watch_all(void *unused)
 	struct watch watch = {.changed_ns = now, .drawn_ns = now, .on_terminal = isatty(STDERR_FILENO)};
 
 	(void)unused;
-	(void)weir_reclaim_flush(0); /* gets this thread its record now: one that hangs may hold malloc's lock later */
+	/*
+	 * Gives this thread its record now, because a thread that hangs may hold the lock of malloc()
+	 * later.
+	 */
+	(void)weir_reclaim_flush(0);
 	/* [acquire] pairs with the release in stress_stop_watching(). */
 	while (weiri_load_acquire(&stress_now.ended) == 0) {
 		look(&watch);
@@ -174,7 +178,7 @@ pthread_t stress_start_watching(void)
 	pthread_t watcher;
 
 	weiri_store_relaxed(&stress_now.ended, 0u); /* [relaxed] before the thread exists */
-	STRESS_CHECK(pthread_create(&watcher, NULL, watch_all, NULL) == 0, "the watchdog could not be started");
+	STRESS_CHECK(pthread_create(&watcher, NULL, watch_all, NULL) == 0, "cannot start the watchdog");
 	return watcher;
 }
 

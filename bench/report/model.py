@@ -1,14 +1,15 @@
-"""What the measured points would mean on more processors: the universal scalability law, fitted, and marked as a model everywhere.
+"""Extrapolates the measured points to more processors: fits the universal scalability law. Every output says that it is a model.
 
     X(N) = a N / (1 + s (N - 1) + k N (N - 1))          Gunther, 1993
 
-N threads, each on a processor of its own, do X(N) operations a second: `a` is what one does alone; `s` (contention) is the share of
-the work that they do one after the other; `k` (coherence) is what each pair of threads costs, as lines move between their caches.
-With y = N / X this is linear in 1/a, s/a and k/a, none of which can be negative: a least squares fit of the relative error.
+N threads, each on a processor of its own, do X(N) operations per second. `a` is the rate of one thread alone. `s` (contention) is the
+share of the work that threads do one after the other. `k` (coherence) is the cost of each pair of threads, because lines move between
+their caches. With y = N / X this is linear in 1/a, s/a and k/a, none of which can be negative. The fit minimises the squares of the
+relative errors.
 
-Points with more threads than processors say how a scheduler shares, not how an operation scales, and are left out. Three points or more
-give a fit, and resampling the repetitions an interval. Two points leave one parameter free: then the band reaches from all
-loss being coherence (the lower end) to all being contention (the upper).
+Points with more threads than processors are left out: they show how a scheduler shares processors, not how an operation scales. Three
+points or more give a fit, and resampling the repetitions gives an interval. Two points leave one parameter free. The band then reaches
+from the case that all loss is coherence (the lower end) to the case that all loss is contention (the upper end).
 """
 import itertools
 import math
@@ -35,12 +36,12 @@ class Law:
 
     @property
     def peak(self):
-        """The number of threads beyond which more of them do less; infinite without coherence."""
+        """The number of threads with the highest rate; infinite without coherence."""
         return max(1.0, math.sqrt(max(1 - self.s, 0) / self.k)) if self.k > 0 else math.inf
 
 
 def solve(rows, values):
-    """Least squares by the normal equations; None when they do not determine it."""
+    """Least squares by the normal equations; None when they have no unique solution."""
     size = len(rows[0])
     matrix = [[sum(row[i] * row[j] for row in rows) for j in range(size)] + [sum(row[i] * value for row, value in zip(rows, values))]
               for i in range(size)]
@@ -57,7 +58,7 @@ def solve(rows, values):
 
 
 def fit(points, terms=(0, 1, 2)):
-    """The law of those with non-negative parameters, and none but `terms`, that misses the points (N, X) least."""
+    """The law that fits the points (N, X) best, with non-negative parameters and only those in `terms`."""
     best = None
     weighted = [[x / n * term for term in (1, n - 1, n * (n - 1))] for n, x in points]
     for size in range(1, len(terms) + 1):
@@ -90,7 +91,7 @@ class Model:
 
     @property
     def blind(self):
-        """Two points without a loss between them say nothing of where one begins."""
+        """Two points without a loss between them do not show where a loss begins."""
         return not self.exact and self.law.s == self.law.k == 0
 
     @staticmethod
@@ -108,7 +109,7 @@ class Model:
 
 
 def rate(table, value):
-    """Operations a microsecond of all threads together."""
+    """Operations per microsecond of all threads together."""
     if table.unit.startswith("M"):
         return value
     return max(table.left, 1) * 1000 / value  # nanoseconds of each thread
@@ -125,7 +126,7 @@ def usable(table):
 
 
 def models(results, suite):
-    """Of the contenders that were measured with at least two numbers of threads, each on a processor of its own."""
+    """The models of contenders that were measured with at least two numbers of threads, with a processor for each thread."""
     samples, kinds = {}, {}
     for table in sorted(filter(usable, results.of(suite)), key=threads):
         for cell in table.measured:
@@ -143,12 +144,12 @@ TITLES = {"ring": "queues, producers = consumers", "variable": "reads of a share
 
 def plot(suite, fitted):
     at = {n: index / (len(THREADS) - 1) for index, n in enumerate(THREADS)}
-    # Ours, then whoever the model puts first at 128.
+    # Ours first, then in the order of the model's rates at 128 threads.
     order = sorted([model for model in fitted if not model.blind], key=lambda model: (model.kind != "weir", -model.law.at(THREADS[-1])))
     series = [{"name": model.name, "kind": "weir" if model.kind == "weir" else "other", "grey": index >= SHOWN,
                "points": [(at[n], model.law.at(n)) for n in THREADS]} for index, model in enumerate(order)]
     return plots.lines(f"MODEL, not measured: {TITLES.get(suite, suite)}", "an extrapolation; more is better", "threads, each on a processor of its own",
-                       "million a second", series, [(at[n], n) for n in THREADS], logarithmic=True, dots=False)
+                       "million per second", series, [(at[n], n) for n in THREADS], logarithmic=True, dots=False)
 
 
 def row(model):
@@ -156,7 +157,7 @@ def row(model):
     kind = ' class="weir"' if model.kind == "weir" else ""
     name = f"<tr{kind}><td>{plots.escape(model.name)}</td><td class=\"l\">{measured}</td>"
     if model.blind:
-        return f'{name}<td class="l quiet" colspan="{3 + len(THREADS[3:])}">no loss between these points, and so nothing to extrapolate</td></tr>'
+        return f'{name}<td class="l quiet" colspan="{3 + len(THREADS[3:])}">no loss between these points, so there is nothing to extrapolate</td></tr>'
     cells = []
     for n in THREADS[3:]:
         low, high = model.band(n)
@@ -166,10 +167,11 @@ def row(model):
 
 
 ASSUMPTIONS = (
-    "The universal scalability law, X(N) = aN / (1 + s(N−1) + kN(N−1)), fitted to the measured medians of workloads that had a processor for each "
-    "thread. It assumes that one law holds from one thread to 128; that each thread has a core of its own, of the speed of those measured; that a "
-    "cache line costs as much to move between any two of them as between the measured ones, which a second socket or another memory node "
-    "makes two to four times dearer; and that the workload stays as it is. It knows nothing of schedulers, and nothing of what was not measured.")
+    "The universal scalability law, X(N) = aN / (1 + s(N−1) + kN(N−1)), is fitted to the measured medians of workloads that had a processor for "
+    "each thread. It assumes that one law holds from 1 to 128 threads, that each thread has a core of its own that is as fast as the measured "
+    "cores, and that the workload stays the same. It also assumes that moving a cache line between any two cores costs as much as between the "
+    "measured ones, although a second socket or another memory node makes this two to four times as expensive. It does not account for "
+    "schedulers, or for anything that was not measured.")
 
 
 def section(results):
@@ -181,10 +183,10 @@ def section(results):
             continue
         heads = "".join(f"<th>{n} threads</th>" for n in THREADS[3:])
         few = not all(model.exact for model in fitted)
-        note = ('<p class="warn">Two measured points and three unknowns: the lower end takes all loss to be coherence (k), the upper all to be contention '
-                "(s). The lower is drawn.</p>" if few else "")
+        note = ('<p class="warn">There are two measured points and three unknowns. The lower end assumes that all loss is coherence (k), and the upper '
+                "end that all loss is contention (s). The plot shows the lower end.</p>" if few else "")
         parts.append(f'<h3>{TITLES[suite]}</h3>{note}<div class="card wide">{plot(suite, fitted)}</div><details><summary>parameters and bands '
-                     f'<span class="quiet">(million a second)</span></summary><table><tr><th>contender</th><th class="l">measured, by threads</th>'
+                     f'<span class="quiet">(million per second)</span></summary><table><tr><th>contender</th><th class="l">measured, by threads</th>'
                      f"<th>s</th><th>k</th><th>peak at</th>{heads}</tr>{''.join(map(row, fitted))}</table></details>")
     if not parts:
         return ""

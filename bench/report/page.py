@@ -1,4 +1,4 @@
-"""The page of a result: one HTML file that needs no network and no script."""
+"""Makes the page of a result: one HTML file that needs no network and no script."""
 import html
 import math
 
@@ -53,12 +53,12 @@ def rows_of(table):
 
 
 def bars_of(table, title=None):
-    unit = {"Mitems/s": "million items a second", "Mupdates/s": "million updates a second", "kversions/s": "thousand versions a second"}
+    unit = {"Mitems/s": "million items per second", "Mupdates/s": "million updates per second", "kversions/s": "thousand versions per second"}
     return plots.bars(title or table.workload, note_of(table), unit.get(table.unit, table.unit), rows_of(table), figure, table.lower)
 
 
 def pick(names_and_values, lower):
-    """The names that get a colour: ours, and the best of the others by the geometric mean of their values."""
+    """The names that get a colour: ours, and the best rivals by the geometric mean of their values."""
     def mean(values):
         return sum(math.log(max(value, 1e-9)) for value in values) / len(values)
     best = sorted(names_and_values, key=lambda pair: mean(pair[1]) if lower else -mean(pair[1]))
@@ -70,7 +70,7 @@ def pick(names_and_values, lower):
 
 
 def scaling(tables, places, title, x_axis, y_axis, logarithmic):
-    """One line a contender over the tables; places: what stands below each."""
+    """Draws one line per contender over the tables; places: the labels below the tables."""
     names = dict.fromkeys(cell.name for table in tables for cell in table.measured)
     complete = [(name, [table.cell(name).median for table in tables]) for name in names
                 if all(table.cell(name) for table in tables)]
@@ -89,7 +89,7 @@ def note_of_grey(count):
 
 
 def latency_curve(table):
-    """How long an operation takes, over the share of operations that take no longer."""
+    """Draws the time of an operation over the share of operations that take no longer."""
     def place(share):
         return min(-math.log10(max(1 - share, 1e-5)) / 5, 1)
     cells = [cell for cell in table.measured if cell.histogram]
@@ -101,7 +101,7 @@ def latency_curve(table):
         total, seen, points = sum(count for _, count in cell.histogram), 0, []
         for top, count in cell.histogram:
             seen += count
-            share = min(seen / total, 1 - 0.5 / total)  # the longest of n stands for the last nth
+            share = min(seen / total, 1 - 0.5 / total)  # the longest of n represents the last nth
             if share >= 0.5 and (not points or place(share) - points[-1][0] > 0.004):
                 points.append((place(share), max(top, 1)))
         points.insert(0, (0, max(cell.percentiles.get("p50", 1), 1)))
@@ -120,7 +120,7 @@ def memory_curve(table):
     series = [{"name": cell.name, "kind": "weir" if cell.ours else "other",
                "points": [(index * cell.series_ms / longest, value) for index, value in enumerate(cell.series)]} for cell in cells]
     ticks = [(step / 4, f"{longest * step / 4:.0f}") for step in range(5)]
-    return plots.lines("Memory over time", "one run; the reader is stopped all the while", "milliseconds", table.series_unit, series, ticks, dots=False)
+    return plots.lines("Memory over time", "one run; the reader is stopped during all of it", "milliseconds", table.series_unit, series, ticks, dots=False)
 
 
 # ---- tables ----
@@ -158,7 +158,7 @@ def table_row(table, cell):
 
 def table_of(table):
     heads = [*PERCENTILES] if table.latency else [table.unit, "quartiles"] + ([table.beside_unit] if table.beside_unit else [])
-    heads += [f"{table.events_name} an operation"] if table.events_name else []
+    heads += [f"{table.events_name} per operation"] if table.events_name else []
     head = "".join(f"<th>{escape(words)}</th>" for words in [*heads, "p99: Weir is" if table.latency else "Weir is", "95 % interval"])
     crowd = " — oversubscribed" if table.oversubscribed else ""
     rows = "".join(table_row(table, cell) for cell in table.cells)
@@ -185,7 +185,7 @@ def suite_plots(results, suite):
         parts.append(card(scaling(square, places, "Throughput by the number of threads", axis, square[0].unit.replace("M", "million ", 1), False), True))
     if len(readers) > 1:
         parts.append(card(scaling(readers, [table.left for table in readers], "Time of a read by the number of readers", "readers",
-                                  "processor ns a read", True), True))
+                                  "processor ns per read", True), True))
     curves = [card(latency_curve(table), True) for table in tables if table.latency]
     memory = [card(memory_curve(table), True) for table in tables if table.series_unit]
     bars = [card(bars_of(table)) for table in tables if not table.latency and table.measured]
@@ -198,7 +198,7 @@ def machine_list(results):
     caches = ", ".join(f"L{c['level']}{'' if c['type'] == 'Unified' else ' ' + c['type'].lower()} {c['size']}" for c in machine.get("caches", []))
     rows = [("processor", f"{machine['processor']}, {machine['processors']} processors" + (" (a virtual machine)" if machine.get("virtual") == "yes" else "")),
             ("caches", caches), ("memory", machine.get("memory")), ("kernel", machine.get("kernel")), ("frequency governor", machine.get("governor")),
-            ("load before", machine.get("load")), ("the clock", f"{machine['clock_ns']:.0f} ns a reading, steps of {machine.get('clock_step_ns', 0):.0f} ns" if machine.get("clock_ns") else None),
+            ("load before", machine.get("load")), ("the clock", f"{machine['clock_ns']:.0f} ns per reading, steps of {machine.get('clock_step_ns', 0):.0f} ns" if machine.get("clock_ns") else None),
             ("compiler", machine.get("compiler")), ("build", machine.get("flags")), ("Weir", f"{machine.get('version', '')}, commit {machine.get('commit', 'unknown')}"),
             ("date", machine.get("date")),
             ("how", f"{results.repeat} repetitions of {results.duration_ms} ms, pinned: {results.pin}")]
@@ -213,19 +213,19 @@ def warnings(results):
     found = []
     wrong = [f"{table.suite}/{table.workload}: {cell.name}" for table in results.tables for cell in table.cells if cell.wrong]
     if wrong:
-        found.append("Wrong results, and so no figure: " + "; ".join(wrong))
+        found.append("No figure because of wrong results: " + "; ".join(wrong))
     if results.disturbed():
-        found.append(f"{results.disturbed()} of {results.runs()} runs were disturbed by other load, though repeated; the tables mark them.")
+        found.append(f"{results.disturbed()} of {results.runs()} runs were disturbed by other load although they were repeated; the tables mark them.")
     crowded = sum(table.oversubscribed for table in results.tables)
     if crowded:
         found.append(f"{crowded} of {len(results.tables)} workloads had more threads than the {results.machine['processors']} processors. They show how a "
-                     "contender behaves when threads are stopped in the middle of an operation, and not how it scales.")
+                     "contender behaves when threads are preempted in the middle of an operation, and not how it scales.")
     return "".join(f'<p class="warn">{escape(words)}</p>' for words in found)
 
 
 KEY = ('<p class="note key plot"><span style="background:var(--weir)"></span>Weir<span style="background:var(--free)"></span>lock-free rivals'
-       '<span style="background:var(--lock)"></span>others: a thread that is stopped in the wrong place stops the rest'
-       '<span style="background:var(--floor)"></span>a floor, which does less</p>')
+       '<span style="background:var(--lock)"></span>other rivals: a thread that is stopped in the wrong place blocks the others'
+       '<span style="background:var(--floor)"></span>a lower bound, which does less</p>')
 
 
 def page(results):
@@ -237,12 +237,12 @@ def page(results):
         body.append(f'<h2 id="{suite}">{escape(TITLES.get(suite, suite))}</h2>{suite_plots(results, suite)}<h3>All figures</h3>{details}')
     if model.section(results):
         nav += '<a href="#model">model</a>'
-    absent = f'<p class="note">Not installed, and so not measured: {escape(", ".join(results.absent))}.</p>' if results.absent else ""
+    absent = f'<p class="note">Not measured because it is not installed: {escape(", ".join(results.absent))}.</p>' if results.absent else ""
     rivals = f'<p class="note">Rivals: {escape(versions(results))}.</p>' if versions(results) else ""
     return (f'<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">'
             f"<title>weir-bench: {escape(results.machine['processor'])}</title><style>{STYLE}{plots.STYLE}</style></head><body><main>"
             f'<h1>weir-bench</h1><p class="quiet">{escape(results.machine["processor"])}, {escape(results.machine.get("date", ""))}</p>'
             f"<nav>{nav}</nav>{machine_list(results)}{warnings(results)}"
-            '<p class="note">Bars and dots are medians, whiskers reach from quartile to quartile. “Weir is 2×” means twice as good as that contender, by the '
-            "ratio of medians; the interval has 95 %, by resampling repetitions. What each workload is, and the method: docs/benchmarks.md, or "
-            f"weir-bench --explain. Every sample is in results.json.</p>{KEY}{rivals}{absent}{''.join(body)}{model.section(results)}</main></body></html>\n")
+            '<p class="note">Bars and dots are medians; whiskers reach from quartile to quartile. “Weir is 2×” means that Weir is twice as good as that '
+            "contender, by the ratio of medians. The 95 % interval comes from resampling the repetitions. docs/benchmarks.md describes the workloads "
+            f"and the method; weir-bench --explain prints the workloads. Every sample is in results.json.</p>{KEY}{rivals}{absent}{''.join(body)}{model.section(results)}</main></body></html>\n")

@@ -1,4 +1,4 @@
-"""Plots as SVG: horizontal bars, and lines. Colours come from the style sheet below, which knows light and dark."""
+"""Plots as SVG: horizontal bars, and lines. Colours come from the style sheet below, which has a light and a dark scheme."""
 import html
 import math
 
@@ -13,7 +13,7 @@ STYLE = """
 .plot .e{stroke:var(--ink);stroke-width:1.2;opacity:.65}.plot polyline{fill:none;stroke-linejoin:round;stroke-linecap:round}
 """
 COLOURS = ["--c1", "--c2", "--c3", "--c4", "--c5", "--c6", "--c7"]
-LOG_FROM = 40  # the largest value that many times the smallest: bars would show nothing of the small ones
+LOG_FROM = 40  # if the largest value is this many times the smallest, bars would hide the small ones
 
 
 def escape(text):
@@ -97,7 +97,7 @@ def scale_for(rows, may_be_log):
 
 
 def bar(row, y, scale, show):
-    """A bar from zero; on a logarithmic axis, which has none, a dot."""
+    """Draws a bar from zero, or a dot on a logarithmic axis, which has no zero."""
     middle, centre = scale.at(row["median"]), y + ROW / 2
     fill = f'style="fill:var(--{row["kind"]})"'
     parts = [text(LABELS - 8, centre + 4, row["name"], "w" if row["kind"].startswith("weir") else "", "end")]
@@ -112,7 +112,7 @@ def bar(row, y, scale, show):
 
 
 def bars(title, note, axis, rows, show=short, may_be_log=False):
-    """rows: name, median, low, high, kind. The best is expected first."""
+    """rows: name, median, low, high, kind. The best row comes first."""
     top, height = 46, 46 + ROW * len(rows) + 40
     scale = scale_for(rows, may_be_log)
     bottom = top + ROW * len(rows)
@@ -128,7 +128,7 @@ def bars(title, note, axis, rows, show=short, may_be_log=False):
 
 
 def stacked(panels, columns, label):
-    """Several plots in one picture, for a README."""
+    """Puts several plots into one picture, for the README."""
     sizes = []
     for panel in panels:
         box = panel.split('viewBox="0 0 ', 1)[1].split('"', 1)[0].split()
@@ -150,7 +150,7 @@ PLOT_WIDTH, PLOT_HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 820, 380, 74, 272, 46, 52
 
 
 def spread_labels(labels, gap=14):
-    """Moves labels apart, from the top to the bottom; each is (y, name, style)."""
+    """Moves labels apart, from top to bottom; each is (y, name, style)."""
     placed = []
     for y, name, style in sorted(labels):
         placed.append([max(y, placed[-1][0] + gap) if placed else y, name, style])
@@ -185,8 +185,8 @@ def axes(y, x_axis, y_axis, x_labels, y_label):
 
 def lines(title, note, x_axis, y_axis, series, x_ticks, y_label=short, logarithmic=False, dots=True):
     """
-    series: name, kind, points (x from 0 to 1, y) and whether it is one of the many that are drawn in grey, without a name.
-    x_ticks: pairs of a place from 0 to 1 and its words.
+    series: name, kind, points (x from 0 to 1, y), and whether it is drawn in grey and without a name.
+    x_ticks: pairs of a place from 0 to 1 and its label.
     """
     values = [value for one in series for _, value in one["points"] if value > 0]
     if not values:

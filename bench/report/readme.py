@@ -1,4 +1,4 @@
-"""README's section of figures and its plot, docs/benchmarks.md's kept result, and the workloads in words; all between marks."""
+"""Writes the README's figures and plot, and the kept result and the descriptions of workloads in docs/benchmarks.md, all between marks."""
 import math
 import re
 
@@ -8,15 +8,15 @@ from results import figure
 
 SQUARE = ["1/1", "2/2", "4/4", "8/8"]
 READERS = [("1 reader", "1 reader"), ("2 readers", "2"), ("8 readers", "8"), ("1 reader beside 1 writer", "1 beside a writer")]
-BEST = 7  # rivals in README's tables; the page has all
+BEST = 7  # rivals in the README's tables; the page has all rivals
 
 
 class Missing(Exception):
-    """A mark that is not there, or a result without the figures that are wanted."""
+    """A mark is missing, or a result lacks the figures that a document needs."""
 
 
 def between(text, mark, inside):
-    """text with what stands between the two marks replaced."""
+    """Returns the text with everything between the two marks replaced."""
     begin, end = rf"<!-- {mark}[^>]*-->\n", f"<!-- end of {mark} -->"
     if not re.search(begin + ".*?" + re.escape(end), text, re.S):
         raise Missing(f"no marks <!-- {mark} --> ... {end}")
@@ -29,7 +29,7 @@ def cell_text(table, name):
 
 
 def best_of(tables, wanted):
-    """Names: ours first, then the best rivals, by the geometric mean of their place against the best of each table."""
+    """Names: ours first, then the best rivals by the geometric mean of their ratios to the best of each table."""
     names = dict.fromkeys(cell.name for table in tables for cell in table.measured)
     def score(name):
         total = 0.0
@@ -52,7 +52,7 @@ def ring_table(results):
     names += [name for name in free if name == "mutex ring" and name not in names]
     heads = [shape.workload for shape in shapes]
     heads[-1] += " Mitems/s"
-    lines = [f"| bounded queue, capacity 1024 | lock-free | one thread, ns a pair | {' | '.join(heads)} |", "|---" * (3 + len(heads)) + "|"]
+    lines = [f"| bounded queue, capacity 1024 | lock-free | one thread, ns per pair | {' | '.join(heads)} |", "|---" * (3 + len(heads)) + "|"]
     for name in names:
         values = [cell_text(table, name) for table in [alone, *shapes]]
         lines.append(f"| {name} | {'yes' if free[name] else 'no'} | {' | '.join(values)} |")
@@ -69,7 +69,7 @@ def reader_table(results):
     keep = [name for name in ranked if not lacks[name]][:BEST]
     rest = [name for name in ranked if lacks[name]]
     names = keep + [name for name in rest if name in rest[:BEST] or name in ("mutex", "rwlock")]
-    lines = [f"| reading a shared value, ns of processor time | keeps it | {' | '.join(words for _, words in tables)} |",
+    lines = [f"| reading a shared value, ns of processor time | keeps the value | {' | '.join(words for _, words in tables)} |",
              "|---" * (2 + len(tables)) + "|"]
     for name in names:
         lines.append(f"| {name} | {'no' if lacks[name] else 'yes'} | {' | '.join(cell_text(table, name) for table, _ in tables)} |")
@@ -89,17 +89,17 @@ def sentences(results):
         kept = f", with at most {figure(max(ours.beside))} MiB waiting to be freed" if ours.beside else ""
         others = [f"{cell.name} {figure(cell.median)} thousand" for cell in memory.measured if not cell.ours]
         words.append(f"While a reader is stopped in the middle of a read, a writer publishes {figure(ours.median)} thousand values of "
-                     f"64 KiB a second{kept}" + (f"; with {', '.join(others)}" if others else "") + ".")
+                     f"64 KiB per second{kept}" + (f"; with {', '.join(others)}" if others else "") + ".")
     return "\n".join(words)
 
 
 def figures(results, folder):
     rings, contenders = ring_table(results)
     machine = results.machine
-    virtual = ", a virtual machine: take them as ratios" if machine.get("virtual") == "yes" else ""
+    virtual = ", a virtual machine, so use them as ratios only" if machine.get("virtual") == "yes" else ""
     return (f"Medians of {results.repeat} interleaved repetitions of {results.duration_ms} ms on {machine['processors']} processors of "
-            f"{machine['processor']}{virtual} ({machine.get('date', '')}).\nThe best of {contenders} queues; all of them, with quartiles, "
-            f"intervals and latencies: [{folder}]({{root}}{folder}).\n\n{rings}\n\n{reader_table(results)}\n\n{sentences(results)}\n")
+            f"{machine['processor']}{virtual} ({machine.get('date', '')}).\nThe table shows the best of {contenders} queues. All of them, with "
+            f"quartiles, intervals and latencies, are in [{folder}]({{root}}{folder}).\n\n{rings}\n\n{reader_table(results)}\n\n{sentences(results)}\n")
 
 
 def plot(results):
@@ -109,5 +109,5 @@ def plot(results):
         if table:
             names = set(best_of([table], 9))
             rows = [row for row in page.rows_of(table) if row["name"] in names or row["name"] == "mutex ring"]
-            panels.append(plots.bars(f"{shape} producers/consumers", page.note_of(table), "million items a second", rows, figure))
+            panels.append(plots.bars(f"{shape} producers/consumers", page.note_of(table), "million items per second", rows, figure))
     return plots.stacked(panels, 2, "throughput of bounded queues of capacity 1024 by the number of producers and consumers") + "\n"

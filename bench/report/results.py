@@ -1,4 +1,4 @@
-"""A result of weir-bench --json, as tables of cells."""
+"""Reads a result of weir-bench --json, as tables of cells."""
 import json
 import statistics
 
@@ -94,7 +94,7 @@ class Results:
     def __init__(self, path):
         data = json.loads(path.read_text())
         if data.get("format") != "weir-bench 1":
-            raise ValueError(f"{path} is no result of weir-bench --json")
+            raise ValueError(f"{path} is not a result of weir-bench --json")
         self.machine = data["machine"]
         self.events = data.get("events", "none")
         self.repeat, self.duration_ms, self.pin = data["repeat"], data["duration_ms"], data.get("pin", "none")
@@ -111,7 +111,7 @@ class Results:
         return next((table for table in self.of(suite) if table.workload == workload), None)
 
     def versions(self):
-        """The version of each rival that says one."""
+        """The version of each rival that has one."""
         return {cell.name: cell.version for table in self.tables for cell in table.cells if cell.version and not cell.ours}
 
     def disturbed(self):

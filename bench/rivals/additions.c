@@ -1,6 +1,6 @@
 /*
- * additions.c - adding to a large value under a mutex: to a copy, which then takes its place, so that readers could keep what they have;
- * and in place, which they could not.
+ * additions.c - adds to a large value under a mutex: either to a copy that then replaces the value,
+ * so that readers could keep the old one, or in place, so that they could not.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -9,9 +9,9 @@
 
 struct cell {
 	pthread_mutex_t mutex;
-	size_t count; /* of elements */
+	size_t count; /* number of elements */
 	unsigned threads;
-	int64_t **deltas; /* a thread's each, all 1 */
+	int64_t **deltas; /* one per thread; all elements are 1 */
 	int64_t *value;
 };
 
@@ -54,7 +54,10 @@ static void destroy(void *self)
 	free(cell);
 }
 
-/* In blocks of a constant number, as gcc -O2 vectorises only these: bench values are multiples of 512 bytes. */
+/*
+ * Works in blocks of a constant size, because gcc -O2 vectorises only such loops. The values here
+ * are multiples of 512 bytes.
+ */
 static void add(const int64_t *a, const int64_t *b, int64_t *restrict out, size_t count)
 {
 	enum { BLOCK = 64 };
@@ -108,14 +111,14 @@ static uint64_t value(void *self)
 }
 
 const struct addition_contender mutex_copy_contender = {
-	.about = {.name = "mutex, copy", .lacks = "nobody can keep an old value"},
+	.about = {.name = "mutex, copy", .lacks = "readers cannot keep an old value"},
 	.create = create,
 	.destroy = destroy,
 	.add_one = add_to_copy,
 	.value = value,
 };
 const struct addition_contender mutex_in_place_contender = {
-	.about = {.name = "mutex, in place", .lacks = "old values do not stay"},
+	.about = {.name = "mutex, in place", .lacks = "readers cannot keep an old value"},
 	.create = create,
 	.destroy = destroy,
 	.add_one = add_to_value,

@@ -1,8 +1,10 @@
 /*
- * atomic_queue.cc - atomic_queue's bounded queues with a capacity chosen at run time. A slot is reserved by an index, then waited for.
+ * atomic_queue.cc - atomic_queue's bounded queues with a capacity chosen at run time. An operation
+ * reserves a slot by an index and then waits for the slot.
  *
- * One holds atomic elements, of which one value means "nothing here"; the other any element, with a byte of state beside each and at
- * least 4096 slots. Its power of two is not an exact capacity.
+ * AtomicQueueB holds atomic elements; one value of an element means "empty". AtomicQueueB2 holds
+ * elements of any type, with a byte of state for each, and has at least 4096 slots. The capacity is
+ * rounded up to a power of two, so it is not exact.
  */
 #include <atomic_queue/atomic_queue.h>
 

@@ -1,5 +1,5 @@
 /*
- * boost.cc - boost::lockfree::queue with its nodes made beforehand: Michael and Scott's queue.
+ * boost.cc - boost::lockfree::queue (Michael and Scott's queue), with nodes allocated in advance.
  */
 #include <boost/lockfree/queue.hpp>
 #include <boost/version.hpp>

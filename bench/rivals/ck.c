@@ -1,6 +1,6 @@
 /*
- * ck.c - Concurrency Kit's ck_ring with many producers and consumers. A slot is reserved, then written: a producer that stops in
- * between stops all others.
+ * ck.c - Concurrency Kit's ck_ring with many producers and consumers. An operation reserves a slot
+ * and then writes it; a producer that stops between the two blocks all others.
  */
 #include <ck_ring.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /*
- * ck_epoch.c - Concurrency Kit's ck_epoch: a read is a section of the calling thread's record, whose beginning is a fence.
+ * ck_epoch.c - Concurrency Kit's ck_epoch: a read is a section of the calling thread's record. The
+ * section begins with a fence.
  */
 #include <ck_epoch.h>
 
@@ -12,7 +13,10 @@ struct cell {
 
 enum { MAX_THREADS = 1024 };
 
-/* The epoch lists records for good: a thread that ends leaves its own to the next. */
+/*
+ * The epoch keeps records in its list for ever: a thread that ends leaves its record to the next
+ * thread.
+ */
 static _Thread_local ck_epoch_record_t *mine;
 
 static void *create(size_t bytes)
@@ -32,7 +36,10 @@ static void destroy(void *self)
 	ck_epoch_record_t *records[MAX_THREADS];
 	size_t count = 0;
 
-	/* All are out of use by now; the memory of one is read until the last was taken from the list. */
+	/*
+	 * No record is in use any more. The list links the records, so none is freed before the last
+	 * one was taken from it.
+	 */
 	while ((records[count] = ck_epoch_recycle(&cell->epoch, NULL)) != NULL)
 		count++;
 	while (count != 0)
@@ -93,7 +100,7 @@ static void replace(void *self, uint64_t value)
 }
 
 const struct read_contender ck_epoch_read_contender = {
-	.about = {.name = "ck_epoch", .version = "Concurrency Kit " CK_VERSION, .lacks = "retains nothing"},
+	.about = {.name = "ck_epoch", .version = "Concurrency Kit " CK_VERSION, .lacks = "takes no reference"},
 	.create = create,
 	.destroy = destroy,
 	.thread_begin = thread_begin,

@@ -1,8 +1,9 @@
 /*
- * ck_fifo.c - Concurrency Kit's ck_fifo for many producers and consumers: Michael and Scott's queue with counted pointers.
+ * ck_fifo.c - Concurrency Kit's ck_fifo for many producers and consumers: Michael and Scott's queue
+ * with counted pointers.
  *
- * Such nodes may be read after they have left the queue, so that their memory must stay nodes. They come from an array, through a
- * ck_stack of free ones, which makes the queue bounded.
+ * A thread may read a node after it has left the queue, so the memory must remain a node. Nodes
+ * therefore come from an array, through a ck_stack of free nodes, which makes the queue bounded.
  */
 #include <ck_fifo.h>
 #include <ck_stack.h>

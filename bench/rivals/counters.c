@@ -1,5 +1,5 @@
 /*
- * counters.c - counters: ours, and those that one would write otherwise.
+ * counters.c - counters: ours, and the usual alternatives.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -70,7 +70,7 @@ static void histogram_destroy(void *self)
 	weir_histogram_destroy(self, NULL);
 }
 
-/* Latencies from 100 ns to 100 us, say. */
+/* Durations such as latencies from 100 ns to 100 us. */
 static void histogram_add_many(void *self, uint64_t count)
 {
 	for (uint64_t i = 0; i < count; i++)
@@ -125,7 +125,7 @@ const struct counter_contender atomic_counter_contender = {
 	.read = atomic_read,
 };
 
-/* -- cells, as of LongAdder: one by processor, or one by a hash of the thread ------------------ */
+/* -- cells, as in LongAdder: one per processor, or one per hash of the thread ------------------ */
 
 struct cell {
 	_Alignas(LINE) _Atomic(uint64_t) count;

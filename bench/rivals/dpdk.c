@@ -1,7 +1,10 @@
 /*
- * dpdk.c - DPDK's rte_ring on memory of our own, without its environment layer, in its three ways of synchronising many threads:
- * heads moved apart and tails in turn (MP/MC), relaxed tails (RTS), and heads and tails together (HTS). In each of them a thread that
- * stops between reserving and finishing stops the others.
+ * dpdk.c - DPDK's rte_ring on memory of our own, without DPDK's environment layer.
+ *
+ * There is one contender for each of its three ways to synchronise many threads: heads that move
+ * independently and tails that move in turn (MP/MC), relaxed tails (RTS), and heads and tails that
+ * move together (HTS). In each of them, a thread that stops between reserving and finishing blocks
+ * the others.
  */
 #include <rte_ring.h>
 #include <stdlib.h>

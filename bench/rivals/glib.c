@@ -1,5 +1,6 @@
 /*
- * glib.c - GLib's GAsyncQueue: a list behind a mutex and a condition variable, without a bound. It holds pointers other than NULL.
+ * glib.c - GLib's GAsyncQueue: an unbounded list behind a mutex and a condition variable. It holds
+ * pointers other than NULL.
  */
 #include <glib.h>
 
@@ -37,7 +38,10 @@ static uint64_t pairs(void *self, uint64_t count)
 	return bench_pairs(self, count, try_enqueue, try_dequeue);
 }
 
-/* A value may be 0 here, which ends a consumer. */
+/*
+ * A value may be 0 here, which ends a consumer. The queue holds the value plus 1, because it cannot
+ * hold NULL.
+ */
 static void enqueue(void *self, uint64_t value)
 {
 	g_async_queue_push(self, (void *)(uintptr_t)(value + 1));

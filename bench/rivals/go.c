@@ -1,6 +1,7 @@
 /*
- * go.c - a buffered channel of Go, in a process of its own (go/main.go): its goroutines are no threads of ours. What it says on its
- * standard output is judged as everybody's result.
+ * go.c - a buffered channel of Go in a process of its own (go/main.go), because goroutines are not
+ * threads of this program. The harness checks the totals that the process prints like those of any
+ * contender.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,9 +1,11 @@
 /*
- * hazard.c - hazard pointers by the book (Michael, 2004), which no C package of Debian offers: a reader announces the pointer and looks
- * whether it is still current; a writer frees what nobody announces.
+ * hazard.c - plain hazard pointers (Michael, 2004), which no C package of Debian offers. A reader
+ * announces the pointer and checks that it is still current; a writer frees values that no reader
+ * announces.
  *
- * Between announcing and looking again stands a fence, which the reader pays for; or only a compiler's barrier, and the writer pays by
- * membarrier(2) before it looks at the announcements.
+ * There are two forms. In one, the reader runs a fence between the announcement and the check. In
+ * the other, the reader has only a compiler barrier there, and the writer calls membarrier(2)
+ * before it looks at the announcements.
  */
 #include <linux/membarrier.h>
 #include <sys/syscall.h>
@@ -20,7 +22,7 @@ struct hazard {
 
 struct cell {
 	struct published published;
-	_Alignas(64) _Atomic(int) used; /* hazards that ever were: no thread announces in a later one */
+	_Alignas(64) _Atomic(int) used; /* hazards used so far; no thread announces in a later one */
 	struct hazard hazards[MAX_THREADS];
 };
 
@@ -144,7 +146,10 @@ static int announced(struct cell *cell, const uint64_t *words)
 	return 0;
 }
 
-/* Whoever is announced stays for the next time. The writer's fence after unlinking meets the reader's after announcing. */
+/*
+ * Keeps the values that are announced for the next collection. The writer's fence after unlinking
+ * pairs with the reader's fence after announcing.
+ */
 static void collect(struct published *p)
 {
 	struct cell *cell = (struct cell *)p;

@@ -1,6 +1,7 @@
 /*
- * left_right.c - Left-Right (Ramalhete and Correia, 2013): two copies of the value. Readers count themselves in and out at one of two
- * counters, wait-free; the writer changes the copy that nobody reads, and waits for readers of the other before he changes that.
+ * left_right.c - Left-Right (Ramalhete and Correia, 2013): two copies of the value. A reader counts
+ * itself in and out at one of two counters, wait-free. The writer changes the copy that no reader
+ * reads. It then waits for the readers of the other copy before it changes that one.
  */
 #include <sched.h>
 #include <stdatomic.h>
@@ -13,8 +14,8 @@ struct indicator {
 };
 
 struct cell {
-	_Alignas(64) _Atomic(unsigned) side;    /* the copy to read */
-	_Alignas(64) _Atomic(unsigned) version; /* the indicator to arrive at */
+	_Alignas(64) _Atomic(unsigned) side;    /* the copy that readers read */
+	_Alignas(64) _Atomic(unsigned) version; /* the indicator at which readers arrive */
 	struct indicator indicators[2];
 	uint64_t *copies[2];
 	size_t bytes;
@@ -90,7 +91,7 @@ static uint64_t scan_many(void *self, uint64_t count)
 	return torn;
 }
 
-static void wait_for_nobody(struct indicator *indicator)
+static void wait_until_empty(struct indicator *indicator)
 {
 	while (atomic_load_explicit(&indicator->readers, memory_order_seq_cst) != 0)
 		(void)sched_yield();
@@ -110,15 +111,18 @@ static void replace(void *self, uint64_t value)
 
 	set(cell, !side, value);
 	atomic_store_explicit(&cell->side, !side, memory_order_seq_cst);
-	/* Whoever arrived at the other indicator long ago may still read the old side; then those of this one. */
-	wait_for_nobody(&cell->indicators[!version]);
+	/*
+	 * Readers that arrived at the other indicator long ago may still read the old side. After them,
+	 * the readers of this indicator may.
+	 */
+	wait_until_empty(&cell->indicators[!version]);
 	atomic_store_explicit(&cell->version, !version, memory_order_seq_cst);
-	wait_for_nobody(&cell->indicators[version]);
+	wait_until_empty(&cell->indicators[version]);
 	set(cell, side, value);
 }
 
 const struct read_contender left_right_read_contender = {
-	.about = {.name = "left-right", .lacks = "retains nothing; the writer waits for readers"},
+	.about = {.name = "left-right", .lacks = "takes no reference; the writer waits for readers"},
 	.create = create,
 	.destroy = destroy,
 	.read_many = read_many,

@@ -1,8 +1,9 @@
 /*
- * libcds.cc - libcds: Vyukov's bounded ring; two queues without a bound, Michael and Scott's and the basket queue, with hazard pointers; and by
- * priority, Hunt's heap with a lock per entry.
+ * libcds.cc - libcds: Vyukov's bounded ring; two unbounded queues with hazard pointers (Michael and
+ * Scott's queue and the basket queue); and Hunt's priority heap, which has a lock per entry.
  *
- * Threads that touch a structure with hazard pointers must be attached; they are by thread_begin, for all alike.
+ * A thread must be attached before it uses a structure with hazard pointers. thread_begin()
+ * attaches every thread.
  */
 #include <cds/container/basket_queue.h>
 #include <cds/container/mspriority_queue.h>
@@ -19,7 +20,7 @@ namespace
 
 const char version[] = "libcds " CDS_VERSION_STRING;
 
-/* Made with the first queue, and never ended: libcds cannot be used again after it was. */
+/* Runs with the first queue. It is never undone, because libcds cannot be started a second time. */
 void start_once()
 {
 	static const bool started = [] {
@@ -41,7 +42,10 @@ void thread_end(void *)
 	cds::threading::Manager::detachThread();
 }
 
-/* Nodes are freed by the thread that retires them, so whoever makes or ends a queue is attached for that long. */
+/*
+ * The thread that retires a node frees it, so a thread is attached while it creates or destroys a
+ * queue.
+ */
 struct attached {
 	attached() : was(cds::threading::Manager::isThreadAttached())
 	{

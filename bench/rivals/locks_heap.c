@@ -1,5 +1,6 @@
 /*
- * locks_heap.c - a binary heap in an array, around a mutex: what everybody writes first. Equal keys leave in any order.
+ * locks_heap.c - a binary heap in an array under a mutex: the simplest solution. Equal keys leave
+ * in any order.
  */
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /*
- * locks_queue.c - bounded queues around a mutex: one that never waits, one that waits on condition variables, one in random order.
+ * locks_queue.c - bounded queues under a mutex: one that never waits, one that waits on condition
+ * variables, and one with random order.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -44,7 +45,7 @@ static uint64_t take(struct ring *ring)
 	return value;
 }
 
-/* xorshift64: what is taken next changes places with the oldest. */
+/* Swaps a random item (xorshift64) with the oldest, which is taken next. */
 static void draw(struct ring *ring)
 {
 	size_t at;

@@ -1,5 +1,6 @@
 /*
- * locks_variable.c - shared values under a mutex or a reader-writer lock; and the floor, a plain acquire load that retains nothing.
+ * locks_variable.c - shared values under a mutex or a reader-writer lock, and the lower bound: a
+ * plain acquire load that takes no reference.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -10,7 +11,7 @@
 struct cell {
 	pthread_mutex_t mutex;
 	pthread_rwlock_t rwlock;
-	size_t count; /* of words */
+	size_t count; /* number of words */
 	_Alignas(64) _Atomic(uint64_t) word;
 	_Alignas(64) uint64_t words[];
 };
@@ -54,7 +55,7 @@ static void acquire_write(void *self, uint64_t value)
 }
 
 const struct read_contender acquire_read_contender = {
-	.about = {.name = "acquire load (floor)", .lacks = "one word; retains nothing", .lock_free = 1},
+	.about = {.name = "acquire load (floor)", .lacks = "one word; takes no reference", .lock_free = 1},
 	.create = create,
 	.destroy = free,
 	.read_many = acquire_read_many,
@@ -97,7 +98,7 @@ static void mutex_write(void *self, uint64_t value)
 }
 
 const struct read_contender mutex_read_contender = {
-	.about = {.name = "mutex", .lacks = "retains nothing"},
+	.about = {.name = "mutex", .lacks = "takes no reference"},
 	.create = create,
 	.destroy = free,
 	.read_many = mutex_read_many,
@@ -141,7 +142,7 @@ static void rwlock_write(void *self, uint64_t value)
 }
 
 const struct read_contender rwlock_read_contender = {
-	.about = {.name = "rwlock", .lacks = "retains nothing"},
+	.about = {.name = "rwlock", .lacks = "takes no reference"},
 	.create = create,
 	.destroy = free,
 	.read_many = rwlock_read_many,
@@ -174,21 +175,21 @@ static uint64_t update_value(void *self)
 }
 
 const struct update_contender mutex_update_contender = {
-	.about = {.name = "mutex", .lacks = "old values do not stay"},
+	.about = {.name = "mutex", .lacks = "readers cannot keep an old value"},
 	.create = update_create,
 	.destroy = free,
 	.update_many = update_many,
 	.value = update_value,
 };
 
-/* A word for each variable. */
+/* One word for each variable. */
 static void *snapshot_create(size_t variables)
 {
 	return create(variables * sizeof(uint64_t));
 }
 
 const struct snapshot_contender mutex_snapshot_contender = {
-	.about = {.name = "mutex", .lacks = "retains nothing"},
+	.about = {.name = "mutex", .lacks = "takes no reference"},
 	.create = snapshot_create,
 	.destroy = free,
 	.take_many = mutex_scan_many,

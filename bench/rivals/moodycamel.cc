@@ -1,6 +1,6 @@
 /*
- * moodycamel.cc - moodycamel's ConcurrentQueue and its blocking form. Each producer has a queue of its own, so that values of
- * different producers are not in order, and the whole is not linearizable.
+ * moodycamel.cc - moodycamel's ConcurrentQueue and its blocking form. Each producer has a queue of
+ * its own, so values of different producers are not in order, and the whole is not linearizable.
  */
 #include <concurrentqueue/blockingconcurrentqueue.h>
 #include <concurrentqueue/concurrentqueue.h>

@@ -1,5 +1,5 @@
 /*
- * names.c - objects by name: our store, and the hash table under a lock that one would write otherwise.
+ * names.c - objects by name: our store, and the usual alternative, a hash table under a lock.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -89,7 +89,7 @@ struct entry {
 struct table {
 	pthread_mutex_t mutex;
 	pthread_rwlock_t rwlock;
-	int shared; /* finders share the rwlock; else all take the mutex */
+	int shared; /* 1: lookups share the rwlock; 0: all calls lock the mutex */
 	struct entry *buckets[BUCKETS];
 };
 
@@ -124,7 +124,7 @@ static struct entry **place_of(struct table *table, const char *name)
 	return place;
 }
 
-static void let_go(struct counted *object)
+static void release(struct counted *object)
 {
 	if (object != NULL && atomic_fetch_sub_explicit(&object->references, 1, memory_order_acq_rel) == 1)
 		free(object);
@@ -159,7 +159,7 @@ static void table_destroy(void *self)
 			struct entry *entry = table->buckets[i];
 
 			table->buckets[i] = entry->next;
-			let_go(entry->object);
+			release(entry->object);
 			free(entry);
 		}
 	}
@@ -195,7 +195,7 @@ static void table_find_many(void *self, const char *const names[], uint64_t foun
 			atomic_fetch_add_explicit(&object->references, 1, memory_order_relaxed);
 		unlock(self);
 		found[i] = object != NULL ? object->number : 0;
-		let_go(object);
+		release(object);
 	}
 }
 
@@ -210,7 +210,7 @@ static void table_renew(void *self, const char *name, uint64_t number)
 		*place = entry->next;
 	unlock(self);
 	if (entry != NULL)
-		let_go(entry->object);
+		release(entry->object);
 	free(entry);
 	table_add(self, name, number);
 }

@@ -1,6 +1,8 @@
 /*
- * published.h - the value that readers share, as most rivals hold it: words behind a pointer. A writer replaces the pointer, keeps the
- * old values, and frees them 256 at a time after whatever the rival waits for, as a careful user would. One writer at a time.
+ * published.h - the shared value as most rivals hold it: words behind a pointer.
+ *
+ * A writer replaces the pointer, keeps the old values, and frees them 256 at a time after it has
+ * waited as the rival requires, as a careful user would. There is one writer at a time.
  */
 #ifndef WEIR_BENCH_PUBLISHED_H
 #define WEIR_BENCH_PUBLISHED_H
@@ -15,7 +17,7 @@ enum { RETIRED_MOST = 256 };
 struct published {
 	_Alignas(64) _Atomic(uint64_t *) current;
 	size_t bytes;
-	/* the writer only */
+	/* used only by the writer */
 	_Alignas(64) uint64_t *retired[RETIRED_MOST];
 	unsigned waiting;
 };
@@ -44,14 +46,14 @@ static inline void published_free_retired(struct published *p)
 		free(p->retired[--p->waiting]);
 }
 
-/* Nobody reads any more. */
+/* No reader is left. */
 static inline void published_fini(struct published *p)
 {
 	published_free_retired(p);
 	free(atomic_load_explicit(&p->current, memory_order_acquire));
 }
 
-/* `collect` makes room among what was retired: it frees what no reader holds. */
+/* `collect` frees the retired values that no reader uses. */
 static inline void published_replace(struct published *p, uint64_t value, void (*collect)(struct published *p))
 {
 	p->retired[p->waiting++] =
@@ -65,7 +67,7 @@ static inline const uint64_t *published_now(struct published *p)
 	return atomic_load_explicit(&p->current, memory_order_acquire);
 }
 
-/* The loops of read_contender around a rival's section, which is compiled into them. */
+/* The loops of read_contender around a rival's section. The section is compiled into them. */
 typedef void published_section_fn(struct published *p);
 
 static inline __attribute__((always_inline)) uint64_t published_read_many(struct published *p, uint64_t count,

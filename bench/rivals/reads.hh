@@ -1,11 +1,13 @@
 /*
- * reads.hh - makes the table of a shared value that is written in C++ from a class template over the number of its words, with
+ * reads.hh - makes the table of a shared value that is written in C++. The value is a class
+ * template over the number of its words, with these members:
  *
  *     uint64_t read_many(uint64_t count)      the sum of the first words
  *     uint64_t scan_many(uint64_t count)      how many reads saw words that differ
  *     void replace(uint64_t value)            one writer at a time
  *
- * The sizes that the suites ask for are compiled in; which one it is costs a virtual call for each loop, not for each read.
+ * The sizes that the suites use are compiled in. The choice of the size costs a virtual call per
+ * loop, not per read.
  */
 #ifndef WEIR_BENCH_READS_HH
 #define WEIR_BENCH_READS_HH

@@ -1,8 +1,10 @@
 /*
- * ring.hh - makes the table of a queue that is written in C++ from a class with
+ * ring.hh - makes the table of a queue that is written in C++. The queue is a class with these
+ * members:
  *
- *     Class(size_t capacity)            bool enqueue(uint64_t value)
- *                                       bool dequeue(uint64_t &value)
+ *     Class(size_t capacity)
+ *     bool enqueue(uint64_t value)
+ *     bool dequeue(uint64_t &value)
  */
 #ifndef WEIR_BENCH_RING_HH
 #define WEIR_BENCH_RING_HH
@@ -39,7 +41,10 @@ template <class Queue> struct ring_calls {
 	}
 };
 
-/* What a priority queue holds, and the order that a std::priority_queue wants for the smallest key first. */
+/*
+ * An entry of a priority queue, and the order with which a std::priority_queue returns the smallest
+ * key first.
+ */
 struct keyed {
 	int64_t key;
 	uint64_t value;
@@ -68,7 +73,10 @@ template <class Queue> constexpr ring_contender ring(bench_about about, bounds b
 	return table;
 }
 
-/* A queue that waits: Class(capacity), void enqueue(value), void dequeue(value &). It is not closed. */
+/*
+ * A queue that waits: Class(capacity), void enqueue(value), void dequeue(value &). It cannot be
+ * closed.
+ */
 template <class Queue> struct queue_calls {
 	static void *create(size_t capacity)
 	{

@@ -1,5 +1,5 @@
 /*
- * rivals.h - every adapter's table.
+ * rivals.h - the tables of all adapters.
  */
 #ifndef WEIR_BENCH_RIVALS_H
 #define WEIR_BENCH_RIVALS_H
@@ -47,7 +47,7 @@ extern const struct memory_contender weir_stopped_contender, weir_held_contender
 extern const struct wake_contender weir_wake_contender, futex_wake_contender, eventfd_wake_contender,
 	condition_wake_contender;
 
-/* The value of update_contender. */
+/* The value of an update_contender. */
 struct shared_value {
 	uint64_t words[8];
 };

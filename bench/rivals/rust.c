@@ -88,7 +88,7 @@ const struct read_contender arc_swap_load_full_contender = {
 const struct read_contender crossbeam_epoch_contender = {
 	.about = {.name = "crossbeam-epoch",
               .version = WEIR_BENCH_CROSSBEAM_EPOCH_VERSION,
-              .lacks = "retains nothing; a stopped reader keeps all memory",
+              .lacks = "takes no reference; a stopped reader keeps all memory",
               .lock_free = 1},
 	.create = rust_epoch_create,
 	.destroy = rust_shared_destroy,

@@ -1,5 +1,5 @@
 /*
- * scatters.c - large tables: ours, a variable that is copied whole, and an array under a lock.
+ * scatters.c - large tables: ours, a variable that is copied as a whole, and an array under a lock.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -136,7 +136,7 @@ const struct scatter_contender weir_var_scatter_contender = {
 struct array {
 	pthread_rwlock_t lock;
 	uint64_t rows;
-	size_t words; /* of a row */
+	size_t words; /* words of a row */
 	uint64_t *data;
 };
 

@@ -1,5 +1,5 @@
 /*
- * sections.c - one at a time: our critical sections, and the mutex that one would take otherwise.
+ * sections.c - one execution at a time: our critical sections, and the usual alternative, a mutex.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -97,7 +97,7 @@ static void mutex_execute(void *self, void (*body)(void *context), void *context
 }
 
 const struct section_contender mutex_section_contender = {
-	.about = {.name = "mutex", .lacks = "deadlines, tokens, asynchronous executions, a refusal of nested ones"},
+	.about = {.name = "mutex", .lacks = "deadlines, tokens, asynchronous executions, the check for nested ones"},
 	.create = mutex_create,
 	.destroy = mutex_destroy,
 	.execute = mutex_execute,

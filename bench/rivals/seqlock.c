@@ -1,6 +1,7 @@
 /*
- * seqlock.c - a sequence lock: readers copy the value and look whether a writer came in between; they write nothing. The words are
- * atomic and relaxed, since a reader may copy them while they change (Boehm, 2012).
+ * seqlock.c - a sequence lock: a reader copies the value and then checks that no writer changed it
+ * meanwhile; readers write nothing. The words are relaxed atomics, because a reader may copy them
+ * while they change (Boehm, 2012).
  */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -87,7 +88,7 @@ const struct read_contender seqlock_read_contender = {
 	.write = replace,
 };
 
-/* -- several words, as of one instant ---------------------------------------------------------- */
+/* -- several words of one instant -------------------------------------------------------------- */
 
 static void *snapshot_create(size_t variables)
 {
@@ -95,7 +96,7 @@ static void *snapshot_create(size_t variables)
 }
 
 const struct snapshot_contender seqlock_snapshot_contender = {
-	.about = {.name = "seqlock", .lacks = "one writer; readers wait for it, and retain nothing"},
+	.about = {.name = "seqlock", .lacks = "one writer; readers wait for it and take no reference"},
 	.create = snapshot_create,
 	.destroy = free,
 	.take_many = scan_many,

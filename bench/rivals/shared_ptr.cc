@@ -1,5 +1,6 @@
 /*
- * shared_ptr.cc - C++20's std::atomic<std::shared_ptr>: a read takes a reference. libstdc++ locks a bit of the pointer meanwhile.
+ * shared_ptr.cc - C++20's std::atomic<std::shared_ptr>: a read takes a reference. libstdc++ locks a
+ * bit of the pointer meanwhile.
  */
 #include <atomic>
 #include <memory>

@@ -1,5 +1,6 @@
 /*
- * tbb.cc - TBB's queues: the bounded one, by its calls that wait and by those that do not; the one without a bound; and by priority.
+ * tbb.cc - TBB's queues: the bounded queue, once with calls that wait and once with calls that do
+ * not; the unbounded queue; and the priority queue.
  */
 #include <tbb/concurrent_priority_queue.h>
 #include <tbb/concurrent_queue.h>
@@ -70,7 +71,7 @@ struct unbounded {
 	tbb::concurrent_queue<uint64_t> queue;
 };
 
-/* Nodes are vector entries under an aggregator: one thread works for all that wait. */
+/* Nodes are vector entries under an aggregator: one thread does the work of all that wait. */
 struct by_priority {
 	explicit by_priority(size_t capacity) : queue(capacity)
 	{
@@ -95,7 +96,7 @@ struct by_priority {
 	tbb::concurrent_priority_queue<bench::keyed, bench::later> queue;
 };
 
-/* A number for each thread; adding them up is not safe beside threads that count, or that come. */
+/* A number for each thread. The sum is not safe while other threads count or start to count. */
 using counts = tbb::enumerable_thread_specific<uint64_t>;
 
 void *counts_create()
@@ -125,7 +126,7 @@ counter_contender counting()
 {
 	counter_contender c = {};
 
-	c.about = {"tbb::enumerable_thread_specific", version, "cannot be read beside additions", 0};
+	c.about = {"tbb::enumerable_thread_specific", version, "cannot be read while threads add", 0};
 	c.reads_alone = 1;
 	c.create = counts_create;
 	c.destroy = counts_destroy;

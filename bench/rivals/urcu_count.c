@@ -1,7 +1,8 @@
 /*
- * urcu_count.c - liburcu-bp's section, inlined, around taking a shared reference count: what makes a value outlive the section.
+ * urcu_count.c - liburcu-bp's section, inlined, around taking a reference: the reference lets the
+ * value outlive the section.
  *
- * The writer frees after a grace period for each 256 values, as a careful user would.
+ * The writer waits for a grace period per 256 values and then frees them, as a careful user would.
  */
 #define _LGPL_SOURCE
 #include <stdatomic.h>

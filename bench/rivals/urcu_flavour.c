@@ -1,8 +1,9 @@
 /*
- * urcu_flavour.c - a section of liburcu. meson compiles it for each flavour (bp, memb, mb, qsbr), with the read side inlined
- * (_LGPL_SOURCE) and called.
+ * urcu_flavour.c - a section of liburcu. meson compiles it for each flavour (bp, memb, mb, qsbr),
+ * once with an inlined read side (_LGPL_SOURCE) and once with calls.
  *
- * In qsbr a section is nothing; instead each thread says now and then that it holds nothing, here after each 64 reads.
+ * In qsbr a section does nothing. Instead, each thread reports from time to time that it holds
+ * nothing, here after every 64 reads.
  */
 #define URCU_API_MAP
 #include WEIR_BENCH_URCU_HEADER
@@ -97,7 +98,7 @@ extern const struct read_contender WEIR_BENCH_URCU_TABLE;
 const struct read_contender WEIR_BENCH_URCU_TABLE = {
 	.about = {.name = "liburcu-" WEIR_BENCH_URCU_NAME,
               .version = "liburcu " WEIR_BENCH_URCU_VERSION,
-              .lacks = "retains nothing"},
+              .lacks = "takes no reference"},
 	.create = create,
 	.destroy = destroy,
 	.thread_begin = thread_begin,

@@ -1,5 +1,6 @@
 /*
- * urcu_memory.c - liburcu-bp with a reader stopped inside its section: the writer's next grace period waits for it.
+ * urcu_memory.c - liburcu-bp with a reader that is stopped inside its section. The writer's next
+ * grace period waits for the reader.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +9,7 @@
 #include "rivals.h"
 #include "urcu_thread.h"
 
-enum { EVERY = 128 }; /* values for each grace period */
+enum { EVERY = 128 }; /* values per grace period */
 
 struct cell {
 	void *current;
@@ -63,7 +64,7 @@ static int publish(void *self, uint64_t deadline_ns)
 {
 	struct cell *cell = self;
 
-	(void)deadline_ns; /* a grace period has none */
+	(void)deadline_ns; /* a grace period has no deadline */
 	cell->retired[cell->waiting++] = rcu_xchg_pointer(&cell->current, new_value(cell->bytes));
 	if (cell->waiting == EVERY)
 		drain(cell);

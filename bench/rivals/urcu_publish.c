@@ -1,6 +1,7 @@
 /*
- * urcu_publish.c - liburcu-bp with large values: what was replaced is handed to call_rcu, whose thread frees it after a grace period; or the
- * writer itself waits for one whenever as much has gathered as Weir's budget allows.
+ * urcu_publish.c - liburcu-bp with large values, in two forms. In one, the writer passes the old
+ * value to call_rcu(), whose thread frees it after a grace period. In the other, the writer itself
+ * waits for a grace period whenever the retired values reach Weir's budget.
  */
 #include <stddef.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@ enum { BUDGET = 32 << 20 };
 
 struct value {
 	struct rcu_head head;
-	struct value *next; /* retired */
+	struct value *next; /* the next retired value */
 	size_t bytes;
 	_Alignas(64) uint64_t words[];
 };
@@ -35,7 +36,7 @@ static struct value *value_of(uint64_t number, size_t bytes)
 
 static void value_free(struct rcu_head *head)
 {
-	/* Not liburcu's macro: clang says of it that it drops a const. */
+	/* liburcu's macro is not used, because clang warns that it drops a const. */
 	struct value *value = (struct value *)(void *)((char *)head - offsetof(struct value, head));
 
 	bench_value_free(value, sizeof(*value) + value->bytes);
@@ -114,7 +115,7 @@ static void publish_in_budget(void *self, uint64_t number)
 const struct publish_contender urcu_publish_contender = {
 	.about = {.name = "liburcu-bp call_rcu",
               .version = "liburcu " WEIR_BENCH_URCU_VERSION,
-              .lacks = "retains nothing; memory has no bound"},
+              .lacks = "takes no reference; memory has no bound"},
 	.create = create,
 	.destroy = destroy,
 	.thread_begin = thread_begin,
@@ -125,7 +126,7 @@ const struct publish_contender urcu_publish_contender = {
 const struct publish_contender urcu_budget_publish_contender = {
 	.about = {.name = "liburcu-bp synchronize_rcu, 32 MiB",
               .version = "liburcu " WEIR_BENCH_URCU_VERSION,
-              .lacks = "retains nothing; the writer waits for readers"},
+              .lacks = "takes no reference; the writer waits for readers"},
 	.create = create,
 	.destroy = destroy,
 	.thread_begin = thread_begin,

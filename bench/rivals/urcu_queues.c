@@ -1,8 +1,12 @@
 /*
- * urcu_queues.c - liburcu's two queues, inlined. Both are linked lists without a bound; each value is in a node of its own, from malloc.
+ * urcu_queues.c - liburcu's two queues, inlined. Both are unbounded linked lists; each value is in
+ * a node of its own from malloc().
  *
- * wfcqueue: enqueue is wait-free; dequeuers take its mutex, and wait for an enqueue that has begun.
- * rculfqueue: lock-free, inside read sections; a node is freed by call_rcu, which works in a thread of its own and waits for readers.
+ * wfcqueue: enqueue is wait-free. A dequeue takes the queue's mutex, and waits for an enqueue that
+ * has begun.
+ *
+ * rculfqueue: lock-free, inside read sections. call_rcu() frees a node: its thread waits for
+ * readers.
  */
 #define _LGPL_SOURCE
 #include <stddef.h>
@@ -19,7 +23,7 @@ struct wait_free {
 };
 
 struct wait_free_node {
-	struct cds_wfcq_node node; /* the first, so that one address is the other */
+	struct cds_wfcq_node node; /* first, so that both have the same address */
 	uint64_t value;
 };
 
@@ -88,7 +92,7 @@ const struct ring_contender urcu_wfcqueue_contender = {
 };
 
 struct rcu_node {
-	struct cds_lfq_node_rcu node; /* the first */
+	struct cds_lfq_node_rcu node; /* first */
 	struct rcu_head head;
 	uint64_t value;
 };

@@ -1,5 +1,5 @@
 /*
- * urcu_thread.h - what a thread owes liburcu, of whichever flavour was included before.
+ * urcu_thread.h - registers a thread with the liburcu flavour that was included before.
  */
 #ifndef WEIR_BENCH_URCU_THREAD_H
 #define WEIR_BENCH_URCU_THREAD_H

@@ -1,5 +1,6 @@
 /*
- * wakes.c - what the operating system offers a thread that sleeps until it is woken: futex, eventfd, condition variable.
+ * wakes.c - the ways in which the operating system lets a thread sleep until it is woken: futex,
+ * eventfd, condition variable.
  */
 #include <errno.h>
 #include <linux/futex.h>
@@ -12,7 +13,7 @@
 
 #include "rivals.h"
 
-/* -- a bare futex: how many wakes are to be had; sleepers wait for it to leave 0 --------------- */
+/* -- a bare futex: the number of wakes that are left; sleepers wait until it is not 0 ---------- */
 
 struct futex_gate {
 	_Atomic(uint32_t) wakes;
@@ -42,7 +43,10 @@ static void futex_wait(void *self)
 				return;
 			continue;
 		}
-		/* seq_cst: announce, then let the kernel look again; the waker counts, then looks for sleepers. */
+		/*
+		 * seq_cst: a sleeper announces itself, and the kernel then checks the word again. The waker
+		 * counts the wake and then looks for sleepers.
+		 */
 		atomic_fetch_add_explicit(&gate->sleepers, 1, memory_order_seq_cst);
 		(void)syscall(SYS_futex, &gate->wakes, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
 		atomic_fetch_sub_explicit(&gate->sleepers, 1, memory_order_relaxed);
@@ -60,7 +64,7 @@ static void futex_wake(void *self)
 }
 
 const struct wake_contender futex_wake_contender = {
-	.about = {.name = "bare futex", .lacks = "hands nothing over"},
+	.about = {.name = "bare futex", .lacks = "hands over no item"},
 	.create = futex_create,
 	.destroy = free,
 	.wait = futex_wait,
@@ -101,7 +105,7 @@ static void eventfd_wake(void *self)
 }
 
 const struct wake_contender eventfd_wake_contender = {
-	.about = {.name = "eventfd", .lacks = "hands nothing over"},
+	.about = {.name = "eventfd", .lacks = "hands over no item"},
 	.create = eventfd_create,
 	.destroy = eventfd_destroy,
 	.wait = eventfd_wait,
@@ -150,7 +154,7 @@ static void condition_wake(void *self)
 }
 
 const struct wake_contender condition_wake_contender = {
-	.about = {.name = "condition variable", .lacks = "hands nothing over"},
+	.about = {.name = "condition variable", .lacks = "hands over no item"},
 	.create = condition_create,
 	.destroy = free,
 	.wait = condition_wait,

@@ -1,5 +1,5 @@
 /*
- * weir.c - our rings and queues, as a user calls them: through the shared library.
+ * weir.c - our rings and queues, called as a user calls them: through the shared library.
  */
 #include <stdlib.h>
 #include <weir/mpsc.h>
@@ -64,7 +64,7 @@ static uint64_t ring_pairs(void *self, uint64_t count)
 }
 
 const struct ring_contender weir_ltq16_contender = {
-	.about = {.name = "weir", .version = "LTQ16, or the best here", .lock_free = 1},
+	.about = {.name = "weir", .version = "LTQ16, or the best of this machine", .lock_free = 1},
 	.create = ring_create_16,
 	.destroy = ring_destroy,
 	.enqueue = ring_enqueue,

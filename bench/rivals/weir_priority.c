@@ -1,5 +1,5 @@
 /*
- * weir_priority.c - our priority queues, as a user calls them: through the shared library.
+ * weir_priority.c - our priority queues, called as a user calls them: through the shared library.
  */
 #include <stdlib.h>
 #include <weir/multi_queue.h>
@@ -75,7 +75,7 @@ static uint64_t relaxed_pairs(void *self, uint64_t count)
 }
 
 const struct ring_contender weir_multi_contender = {
-	.about = {.name = "weir multi_queue", .lacks = "not quite the smallest first", .lock_free = 1},
+	.about = {.name = "weir multi_queue", .lacks = "only roughly the smallest key first", .lock_free = 1},
 	.create = relaxed_create,
 	.destroy = relaxed_destroy,
 	.enqueue = relaxed_enqueue,

@@ -1,5 +1,6 @@
 /*
- * weir_update.c - our variables with large values, as a user calls them: additions, and publishing beside readers.
+ * weir_update.c - our variables with large values, called as a user calls them: additions, and
+ * publishing beside readers.
  */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -11,11 +12,11 @@
 
 struct large {
 	weir_var *var;
-	weir_tensor **deltas; /* a thread's each, all 1 */
+	weir_tensor **deltas; /* one per thread; all elements are 1 */
 	unsigned threads;
 	size_t bytes;
 	uint64_t wasted_before;
-	_Atomic(uint64_t) wasted; /* by retrying */
+	_Atomic(uint64_t) wasted; /* by retries */
 };
 
 static uint64_t copies_wasted(void)
@@ -109,7 +110,7 @@ struct attempts {
 	uint64_t made;
 };
 
-/* In blocks of a constant number, as gcc -O2 vectorises only these. */
+/* Works in blocks of a constant size, because gcc -O2 vectorises only such loops. */
 static enum weir_status add_one(void *context, const weir_read *current, weir_tensor **next, weir_error *error)
 {
 	enum { BLOCK = 64 };

@@ -1,5 +1,6 @@
 /*
- * weir_variable.c - our variables, as a user calls them: reads, updates, snapshots, and a reader that is stopped.
+ * weir_variable.c - our variables, called as a user calls them: reads, updates, snapshots, and a
+ * reader that is stopped.
  */
 #include <stdlib.h>
 #include <weir/txn.h>
@@ -33,7 +34,10 @@ static void assign(weir_var *var, uint64_t value, size_t bytes)
 	weir_tensor_release(tensor);
 }
 
-/* In place: a handle returned by value is copied by loads wider than the stores that filled it, which wait for those. */
+/*
+ * Fills the caller's handle. A handle returned by value is copied by loads that are wider than the
+ * stores that filled it, so the loads wait for the stores.
+ */
 static inline void read_into(weir_read *read, weir_var *var)
 {
 	if (weir_var_read(var, read) != WEIR_OK)
@@ -65,7 +69,7 @@ static void read_destroy(void *self)
 	free(shared);
 }
 
-/* Takes a handle and gives it back. The n-th value written is version n + 1. */
+/* Takes a handle and releases it. The n-th value written is version n + 1. */
 static uint64_t handle_many(void *self, uint64_t count)
 {
 	weir_var *var = ((struct shared *)self)->var;
@@ -81,7 +85,7 @@ static uint64_t handle_many(void *self, uint64_t count)
 	return sum;
 }
 
-/* And looks at the value, which is one more call into the library. */
+/* Also looks at the value, which is one more call into the library. */
 static uint64_t look_many(void *self, uint64_t count)
 {
 	weir_var *var = ((struct shared *)self)->var;
@@ -189,8 +193,8 @@ const struct update_contender weir_update_contender = {
 struct scene {
 	weir_var *vars[MAX_VARIABLES];
 	size_t count;
-	uint64_t version;  /* the committer's */
-	weir_tensor *next; /* what a transaction assigns */
+	uint64_t version;  /* used by the committing thread */
+	weir_tensor *next; /* the value that a transaction assigns */
 };
 
 static void *scene_create(size_t variables)
@@ -328,7 +332,7 @@ static void stopped_destroy(void *self)
 	free(stopped);
 }
 
-/* Nearly all of it lies inside a section. */
+/* Nearly all of this call lies inside a section. */
 static void snapshot_once(void *self)
 {
 	struct stopped *stopped = self;

@@ -1,6 +1,7 @@
 /*
- * xenium.cc - xenium's queues. Vyukov's ring is bounded; the other two are linked lists whose nodes xenium reclaims, here by hazard
- * pointers, the only one of its schemes that bounds what waits to be freed.
+ * xenium.cc - xenium's queues. Vyukov's ring is bounded. The other two are linked lists whose nodes
+ * xenium reclaims. They use hazard pointers here, the only one of its schemes that bounds the
+ * number of retired nodes.
  */
 #include <xenium/michael_scott_queue.hpp>
 #include <xenium/policy.hpp>
@@ -25,7 +26,10 @@ size_t power_of_two(size_t capacity)
 	return size;
 }
 
-/* Weak calls: they do not wait for a thread that has begun and not ended, and so may report a queue full or empty that is not. */
+/*
+ * The weak calls do not wait for a call that another thread has begun, so they may report a queue
+ * as full or empty although it is not.
+ */
 struct vyukov {
 	explicit vyukov(size_t capacity) : queue(power_of_two(capacity))
 	{
@@ -63,7 +67,9 @@ struct michael_scott {
 	xenium::michael_scott_queue<uint64_t, reclaimer> queue;
 };
 
-/* It holds pointers, and uses bits at their ends: the value stands between these. */
+/*
+ * The queue holds pointers and uses bits at both ends of them. The value lies between these bits.
+ */
 struct item;
 
 struct ramalhete {

@@ -1,10 +1,11 @@
 /*
- * xenium_reclaim.cc - a shared value under each of xenium's reclamation schemes: a read guards the pointer, a write reclaims the old one.
+ * xenium_reclaim.cc - a shared value under each of xenium's reclamation schemes. A read guards the
+ * pointer; a write reclaims the old value.
  *
- * With hazard pointers, hazard eras and reference counts a guard that is kept retains one value; with the others it holds back all that
- * is retired after it.
+ * With hazard pointers, hazard eras and reference counts, a guard that is kept keeps one value
+ * alive. With the other schemes it keeps everything alive that is retired after it.
  */
-#include <array> /* which generic_epoch_based.hpp forgets */
+#include <array> /* missing in generic_epoch_based.hpp */
 #include <xenium/reclamation/generic_epoch_based.hpp>
 #include <xenium/reclamation/hazard_eras.hpp>
 #include <xenium/reclamation/hazard_pointer.hpp>
@@ -19,7 +20,7 @@ namespace
 
 namespace schemes = xenium::reclamation;
 const char version[] = "xenium " WEIR_BENCH_XENIUM_VERSION;
-const char lacks[] = "retains nothing; a stopped reader keeps all memory";
+const char lacks[] = "takes no reference; a stopped reader keeps all memory";
 
 template <class Scheme> struct under {
 	template <size_t N> struct node : Scheme::template enable_concurrent_ptr<node<N>> {

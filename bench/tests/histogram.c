@@ -1,5 +1,6 @@
 /*
- * histogram.c - the histogram against the sorted durations themselves; and the statistics against values known by hand.
+ * histogram.c - compares the histogram with the sorted durations, and the statistics with values
+ * computed by hand.
  */
 #include <math.h>
 #include <stdio.h>
@@ -33,7 +34,7 @@ static void buckets_are_in_order_and_narrow(void)
 		uint64_t top = bench_bucket_top(i), width = i == 0 ? 1 : top - bench_bucket_top(i - 1);
 
 		expect(bench_bucket_of(top) == i, "the top of a bucket is in it", i);
-		expect(bench_bucket_of(top + 1) == i + 1, "what follows is in the next", i);
+		expect(bench_bucket_of(top + 1) == i + 1, "the next value is in the next bucket", i);
 		expect(width <= 1 || width * 64 <= top, "a bucket is at most 1/64 wide", (double)top);
 	}
 	expect(bench_bucket_of(UINT64_MAX) == BENCH_BUCKETS - 1, "the last bucket has no end", 0);
@@ -49,7 +50,7 @@ static void quantiles_are_those_of_the_durations(void)
 		exit(3);
 	for (int i = 0; i < DURATIONS; i++) {
 		state = state * UINT64_C(6364136223846793005) + 1442695040888963407u;
-		sorted[i] = (state >> 33) >> (state % 31); /* many short ones, a few long ones */
+		sorted[i] = (state >> 33) >> (state % 31); /* many short durations, a few long ones */
 		bench_histogram_add(halves[i % 2], sorted[i]);
 	}
 	qsort(sorted, DURATIONS, sizeof(*sorted), by_size);
@@ -62,7 +63,7 @@ static void quantiles_are_those_of_the_durations(void)
 		expect(got >= exact && got <= exact * (1 + 1.0 / 64) + 1, "a quantile", shares[i]);
 	}
 	expect(bench_histogram_quantile(halves[0], 1) == sorted[DURATIONS - 1], "the longest is exact", 0);
-	expect(halves[0]->count == DURATIONS, "none is lost", (double)halves[0]->count);
+	expect(halves[0]->count == DURATIONS, "no duration is lost", (double)halves[0]->count);
 	free(sorted);
 	bench_histogram_destroy(halves[0]);
 	bench_histogram_destroy(halves[1]);
@@ -77,23 +78,23 @@ static void ratios_have_an_interval(void)
 	       bench_quantile(quick, 4, 0.5));
 	expect(bench_quantile(quick, 7, 0) == 9 && bench_quantile(quick, 7, 1) == 11, "the ends", 0);
 	expect(paired.low == 2 && paired.middle == 2 && paired.high == 2, "pairs stay together", paired.high);
-	expect(same.low < 1 && same.middle == 1 && same.high > 1, "what is drawn apart differs", same.low);
-	expect(isnan(bench_ratio(quick, 0, slow, 7).middle), "nothing has no ratio", 0);
+	expect(same.low < 1 && same.middle == 1 && same.high > 1, "values drawn apart differ", same.low);
+	expect(isnan(bench_ratio(quick, 0, slow, 7).middle), "no samples have no ratio", 0);
 }
 
-/* On a machine that others need, a repetition of a few milliseconds may see no operation at all. */
+/* On a busy machine a repetition of a few milliseconds may complete no operation. */
 static void nothing_done_is_no_fault(void)
 {
 	static const double quick[] = {10, 11, 10}, idle[] = {0, 0, 0}, seldom[] = {0, 0, 10};
 	struct bench_interval lost = bench_ratio(quick, 3, idle, 3), both = bench_ratio(idle, 3, idle, 3);
 	struct bench_interval some = bench_ratio(quick, 3, seldom, 3);
 
-	expect(isinf(lost.low) && isinf(lost.middle) && isinf(lost.high), "infinitely often", lost.low);
-	expect(both.low == 1 && both.middle == 1 && both.high == 1, "nothing is as much as nothing", both.low);
-	expect(some.low >= 1 && isfinite(some.low) && isinf(some.high), "from some to infinitely often", some.low);
-	expect(isnan(bench_paired_ratio(quick, 3, idle, 3).middle), "infinitely often is no number", 0);
-	expect(isnan(bench_paired_ratio(idle, 3, quick, 3).middle), "never is none", 0);
-	expect(isnan(bench_paired_ratio(quick, 3, seldom, 3).middle), "nor is one of which a part is none", 0);
+	expect(isinf(lost.low) && isinf(lost.middle) && isinf(lost.high), "a ratio to 0 is infinite", lost.low);
+	expect(both.low == 1 && both.middle == 1 && both.high == 1, "0 to 0 is 1", both.low);
+	expect(some.low >= 1 && isfinite(some.low) && isinf(some.high), "an interval from a number to infinity", some.low);
+	expect(isnan(bench_paired_ratio(quick, 3, idle, 3).middle), "an infinite paired ratio is NaN", 0);
+	expect(isnan(bench_paired_ratio(idle, 3, quick, 3).middle), "a paired ratio of 0 is NaN", 0);
+	expect(isnan(bench_paired_ratio(quick, 3, seldom, 3).middle), "a paired ratio with an infinite end is NaN", 0);
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 /*
- * noise.c - which runs count as disturbed, by numbers that a kernel could have given.
+ * noise.c - checks which runs count as disturbed, with numbers that a kernel could report.
  *
- * All on two processors, in a window of 100 ms.
+ * All runs are on two processors, in a window of 100 ms.
  */
 #include <stdio.h>
 #include <unistd.h>
@@ -14,27 +14,28 @@ struct run {
 	const char *what;
 	unsigned threads;
 	int never_sleeps, lock_free;
-	unsigned ours_ms, busy_ms,
-		switches; /* processor time of our threads; that of all, ours included; involuntary switches */
+	unsigned ours_ms;  /* processor time of our threads */
+	unsigned busy_ms;  /* processor time of all threads, ours included */
+	unsigned switches; /* involuntary */
 	int disturbed;
 };
 
 static const struct run runs[] = {
-	{"two threads have all there is", 2, 1, 1, 200, 200, 0, 0},
+	{"two threads have all processor time", 2, 1, 1, 200, 200, 0, 0},
 	{"they miss 2 %", 2, 1, 1, 196, 200, 0, 0},
 	{"they miss 10 %", 2, 1, 1, 180, 200, 0, 1},
-	{"they miss 30 %, and nothing was busy: a lock slept", 2, 1, 0, 140, 140, 0, 0},
-	{"they miss 30 %, and others were busy", 2, 1, 0, 140, 200, 0, 1},
-	{"they miss 30 % though they hold no lock", 2, 1, 1, 140, 140, 0, 1},
+	{"they miss 30 %, and no other load was busy: a lock slept", 2, 1, 0, 140, 140, 0, 0},
+	{"they miss 30 %, and other load was busy", 2, 1, 0, 140, 200, 0, 1},
+	{"they miss 30 % although they hold no lock", 2, 1, 1, 140, 140, 0, 1},
 	{"one thread has its processor, and the other is idle", 1, 1, 1, 100, 100, 0, 0},
 	{"one thread misses half of its processor", 1, 1, 1, 50, 100, 0, 1},
-	{"eight threads share two processors with nobody", 8, 1, 1, 200, 200, 500, 0},
-	{"eight threads and others", 8, 1, 1, 150, 200, 500, 1},
-	{"two threads were switched now and then", 2, 1, 1, 200, 200, 10, 0},
-	{"two threads were switched all the time", 2, 1, 1, 200, 200, 100, 1},
-	{"who sleeps, sleeps", 2, 0, 1, 50, 50, 50, 0},
-	{"beside a sleeper ticks are uncertain", 2, 0, 1, 50, 80, 0, 0},
-	{"beside a sleeper others took half", 2, 0, 1, 50, 150, 0, 1},
+	{"eight threads share two processors", 8, 1, 1, 200, 200, 500, 0},
+	{"eight threads share two processors with other load", 8, 1, 1, 150, 200, 500, 1},
+	{"two threads were switched a few times", 2, 1, 1, 200, 200, 10, 0},
+	{"two threads were switched very often", 2, 1, 1, 200, 200, 100, 1},
+	{"threads sleep as they should", 2, 0, 1, 50, 50, 50, 0},
+	{"threads sleep, and the rest is within the error of ticks", 2, 0, 1, 50, 80, 0, 0},
+	{"threads sleep, and other load took half", 2, 0, 1, 50, 150, 0, 1},
 };
 
 static void judge(const struct run *run)

@@ -1,5 +1,6 @@
 /*
- * wrong.c - contenders that lose, double and tear: weir-bench must not give a figure to any of them.
+ * wrong.c - contenders that lose, duplicate and tear: weir-bench must not give a figure to any of
+ * them.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -8,7 +9,7 @@
 
 #include "../bench.h"
 
-/* -- queues around a mutex, right but for one item in FAULT_EVERY ------------------------------ */
+/* -- queues under a mutex, correct except for one item in FAULT_EVERY -------------------------- */
 
 enum { CAPACITY = 1024, FAULT_EVERY = 100 };
 
@@ -43,7 +44,7 @@ static int dequeue(void *self, uint64_t *value)
 	return some;
 }
 
-/* `copies` of every FAULT_EVERY-th item, and one of the others. */
+/* Enqueues `copies` of every FAULT_EVERY-th item, and one copy of each other item. */
 static int enqueue(struct queue *queue, uint64_t value, unsigned copies, uint64_t added)
 {
 	int room;
@@ -204,7 +205,7 @@ static uint64_t value_read_many(void *self, uint64_t count)
 	return sum;
 }
 
-/* The words, one after the other, while a writer changes them. */
+/* Reads the words one after the other, while a writer changes them. */
 static uint64_t value_scan_many(void *self, uint64_t count)
 {
 	struct value *value = self;
@@ -218,7 +219,10 @@ static uint64_t value_scan_many(void *self, uint64_t count)
 	return torn;
 }
 
-/* A word now and a word later: even a reader who is alone on his processor sees one without the other. */
+/*
+ * Writes different words at different times, so that even a reader that has its processor to itself
+ * sees one without the other.
+ */
 static void value_write(void *self, uint64_t number)
 {
 	struct value *value = self;
@@ -259,7 +263,7 @@ static void update_many(void *self, uint64_t count)
 {
 	struct value *value = self;
 
-	for (uint64_t i = 1; i < count; i++) /* one less than it should */
+	for (uint64_t i = 1; i < count; i++) /* one fewer than it should */
 		atomic_fetch_add_explicit(&value->words[0], 1, memory_order_relaxed);
 }
 
@@ -282,7 +286,7 @@ static void *snapshot_create(size_t variables)
 	return value_create(variables * sizeof(uint64_t));
 }
 
-/* Two words stand for a large value. */
+/* Two words represent a large value. */
 static void *snapshot_create_of_one(size_t bytes)
 {
 	(void)bytes;
@@ -442,7 +446,7 @@ static const struct scatter_contender skipping_table = {
 };
 const struct scatter_contender *const bench_scatters[] = {&skipping_table, NULL};
 
-/* -- nothing to be wrong about ----------------------------------------------------------------- */
+/* -- suites without wrong contenders ----------------------------------------------------------- */
 
 const struct ring_contender *const bench_shuffle_tries[] = {NULL};
 const struct memory_contender *const bench_memories[] = {NULL};

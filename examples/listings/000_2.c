@@ -2,9 +2,9 @@
  * 000_2.c - two threads train one model, 100 steps each, and share a loss and a count of steps.
  *
  * The loss and the count are not variables of the model: both threads add to them at every step,
- * and the main thread reads them occasionally. A plain variable of the program would lose
- * additions. A weir_mean has them all, and its sum is of as many losses as its count says. A
- * histogram has the durations of the steps.
+ * and the main thread reads them occasionally. An ordinary variable of the program would lose
+ * additions. A weir_mean has them all, and its sum contains exactly as many losses as its count
+ * says. A histogram has the durations of the steps.
  */
 #include <pthread.h>
 
@@ -27,7 +27,7 @@ struct thread {
 	float x[ROWS][FEATURES], y[ROWS];
 };
 
-/* From -1 to 1, from a counter (splitmix64). */
+/* Returns a number from -1 to 1, from a counter (splitmix64). */
 static float noise(uint64_t counter)
 {
 	uint64_t z = (counter + 1) * UINT64_C(0x9E3779B97F4A7C15);
@@ -37,7 +37,7 @@ static float noise(uint64_t counter)
 	return (float)((double)((z ^ z >> 31) >> 11) * 0x1p-52 - 1.0);
 }
 
-/* y = x . (1, 2, ..., 10) / 10 + 3: something to learn. */
+/* Makes data for the model to learn: y = x . (1, 2, ..., 10) / 10 + 3. */
 static void make_data(struct thread *of, uint64_t number)
 {
 	for (uint64_t r = 0; r < ROWS; r++) {
@@ -49,7 +49,9 @@ static void make_data(struct thread *of, uint64_t number)
 	}
 }
 
-/* The mean squared error of this thread's data, and its gradients times the rate. */
+/*
+ * Returns the mean squared error of this thread's data, and computes its gradients times the rate.
+ */
 static double gradients(const struct thread *of, const float *weights, float bias, float by_weight[], float *by_bias)
 {
 	double loss = 0;
@@ -77,7 +79,7 @@ static double train_step(const struct thread *of)
 	float by_weight[FEATURES], by_bias;
 	double loss;
 
-	/* Weights and bias that belong together, while the other thread writes. */
+	/* The snapshot has weights and bias that belong together, although the other thread writes. */
 	must(weir_var_snapshot(vars, 2, now, &listing_error));
 	loss = gradients(of, weir_tensor_data(now[0].tensor), *(const float *)weir_tensor_data(now[1].tensor), by_weight,
 	                 &by_bias);
@@ -105,7 +107,7 @@ static void *train(void *context)
 	return NULL;
 }
 
-/* The main thread may look at any time; here it does until all steps are done. */
+/* The main thread may read at any time. Here it reads until all steps are done. */
 static void watch(const struct program *p)
 {
 	struct weir_mean_value last = {0, 0};
@@ -113,7 +115,7 @@ static void watch(const struct program *p)
 	while (last.count < THREADS * STEPS) {
 		struct weir_mean_value now = weir_mean_read(p->loss);
 
-		expect(now.count >= last.count && now.sum >= last.sum, "a later look has at least what an earlier one had");
+		expect(now.count >= last.count && now.sum >= last.sum, "a later read has at least what an earlier read had");
 		last = now;
 	}
 	expect(weir_counter_read(p->steps) <= THREADS * STEPS, "no step is counted twice");
@@ -160,7 +162,7 @@ int main(void)
 	}
 	before = gradients(&threads[0], zeros, 0, by_weight, &by_bias);
 	for (size_t i = 0; i < THREADS; i++)
-		expect(pthread_create(&threads[i].thread, NULL, train, &threads[i]) == 0, "a thread");
+		expect(pthread_create(&threads[i].thread, NULL, train, &threads[i]) == 0, "a thread can be started");
 	watch(&p);
 	for (size_t i = 0; i < THREADS; i++)
 		(void)pthread_join(threads[i].thread, NULL);
@@ -170,7 +172,7 @@ int main(void)
 	                  by_weight, &by_bias);
 	weir_read_release_many(now, 2);
 	printf("loss before: %.4f, after: %.4f\n", before, after);
-	expect(after < before / 10, "the model has learnt");
+	expect(after < before / 10, "the model has learned");
 	weir_mean_destroy(p.loss, NULL);
 	weir_counter_destroy(p.steps, NULL);
 	weir_histogram_destroy(p.times, NULL);

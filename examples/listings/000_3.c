@@ -1,8 +1,8 @@
 /*
  * 000_3.c - a producer and a consumer share a session and pass 50 matrices through a queue of 10.
  *
- * Each run of the enqueue draws new random numbers. They follow from the number of the run, so the
- * consumer can check that it gets every matrix, once, in order.
+ * Each run of the enqueue draws new random numbers. They depend only on the number of the run, so
+ * the consumer can check that it gets every matrix once and in order.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <time.h>
@@ -32,7 +32,7 @@ static float normal(int number, int i)
 	return (float)(sum - 6.0);
 }
 
-/* Only the producer's steps call it, one after the other. */
+/* Only the producer's runs call it, one after the other. */
 static enum weir_status random_normal(void *context, const struct weir_kernel_call *call, weir_error *error)
 {
 	int *number = context;
@@ -66,7 +66,7 @@ static enum weir_status producer(weir_coordinator *coordinator, void *context, w
 
 		if (status != WEIR_OK)
 			return status;
-		(void)nanosleep(&interval, NULL); /* data that comes at intervals */
+		(void)nanosleep(&interval, NULL); /* as if data came at intervals */
 	}
 	return WEIR_OK;
 }
@@ -122,8 +122,8 @@ int main(void)
 	must(weir_coordinator_start_thread(coordinator, "producer", producer, &p, &listing_error));
 	must(weir_coordinator_start_thread(coordinator, "consumer", consumer, &p, &listing_error));
 	must(weir_coordinator_join(coordinator, WEIR_NO_DEADLINE, WEIR_COORDINATOR_GRACE_NS, 0, &listing_error));
-	expect(p.consumed == MATRICES, "50 matrices, each as it was produced, in order");
-	expect(weir_tensor_queue_size_approx(queue) == 0, "the queue is empty at the end");
+	expect(p.consumed == MATRICES, "the consumer must get all 50 matrices, unchanged and in order");
+	expect(weir_tensor_queue_size_approx(queue) == 0, "the queue must be empty at the end");
 
 	must(weir_coordinator_destroy(coordinator, &listing_error));
 	end_session(p.session, graph);

@@ -1,7 +1,7 @@
 /*
  * 002_1.c - an update and a value computed from it: prints 4 and 2.
  *
- * The product takes the output of the update itself, so it is twice the value that this very update
+ * The product takes the output of the update itself, so it is twice the value that this update
  * published.
  */
 #include "listing.h"

@@ -1,7 +1,8 @@
 /*
  * 002_2.c - five updates in a row, then a read: prints 5 and 5.
  *
- * No value flows from one update to the next: control edges order them, and the read after them.
+ * No value flows from one update to the next. Control edges order the updates, and the read after
+ * them.
  */
 #include "listing.h"
 

@@ -40,7 +40,7 @@ int main(void)
 	final = value_of_f32(global);
 	printf("Initial variable: %.1f\nFunction one return: %.1f\nFunction two return: %.1f\nFinal variable: %.1f\n",
 	       (double)initial, (double)one, (double)two, (double) final);
-	expect(initial == 0.0f && one == 1.0f && two == 2.0f && final == 2.0f, "0, 1, 2, 2");
+	expect(initial == 0.0f && one == 1.0f && two == 2.0f && final == 2.0f, "the values must be 0, 1, 2, 2");
 
 	end_session(session, graph);
 	weir_var_destroy(global, NULL);

@@ -1,8 +1,8 @@
 /*
- * 003_0.c - a queue of zeros: each step takes one, adds one and puts it back.
+ * 003_0.c - a queue of zeros: each step takes one item, adds 1 to it and puts it back.
  *
- * After k steps on m items their sum is k, no two differ by more than 1, and their order is a
- * rotation of the original.
+ * After k steps on m items, the sum of the items is k, no two items differ by more than 1, and
+ * their order is a rotation of the original order.
  */
 #include "listing.h"
 
@@ -38,12 +38,12 @@ int main(void)
 		sum += items[i];
 	}
 	printf("\n");
-	expect(sum == (float)STEPS, "the sum is the number of steps");
+	expect(sum == (float)STEPS, "the sum must be the number of steps");
 	for (int i = 0; i < ITEMS; i++) {
-		/* The item that was increased last is at the end; those before it wait for their turn. */
+		/* The item that was increased last is at the end. The items before it are next. */
 		float turns = (float)((STEPS + ITEMS - 1 - (STEPS + i) % ITEMS) / ITEMS);
 
-		expect(items[i] == turns, "each item had its turns, in rotation");
+		expect(items[i] == turns, "the items must have been increased in rotation");
 	}
 
 	end_session(session, graph);

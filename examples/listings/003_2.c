@@ -1,12 +1,13 @@
 /*
- * 003_2.c - 0 to 99 through a small shuffle queue, in ten batches of ten.
+ * 003_2.c - passes 0 to 99 through a small shuffle queue, in ten batches of ten.
  *
  * A queue runner fills the queue from four threads. At the end of the numbers it closes the queue,
  * which lifts min_after_dequeue. The loop takes what remains, and ends with WEIR_OUT_OF_RANGE, a
- * clean end.
+ * normal end.
  *
- * How early can a number come out? Of the numbers before it, j have come out, 20 are in the queue,
- * and 3 are held by the other threads. So the j-th number out is at most 20 + j + 2.
+ * A number cannot come out arbitrarily early. When the j-th number comes out (from 0), j earlier
+ * ones have come out, at most 20 are in the queue, and the other threads hold at most 3. So the
+ * j-th number out is at most 20 + j + 2.
  */
 #include <stdatomic.h>
 
@@ -18,7 +19,7 @@ enum { NUMBERS = 100, CAPACITY = 20, BATCH = 10, THREADS = 4 };
 static enum weir_status next_number(void *context, const struct weir_kernel_call *call, weir_error *error)
 {
 	atomic_int *next = context;
-	/* Relaxed: each number is handed out once, and nothing else is published by it. */
+	/* Relaxed: each number is handed out once, and it publishes nothing else. */
 	int number = atomic_fetch_add_explicit(next, 1, memory_order_relaxed);
 
 	if (number >= NUMBERS) {
@@ -55,12 +56,11 @@ static void print_batch(struct program *p, const weir_tensor *batch)
 {
 	const int32_t *numbers = weir_tensor_data(batch);
 
-	expect(weir_tensor_element_count(batch) == BATCH, "the size of a batch");
+	expect(weir_tensor_element_count(batch) == BATCH, "a batch must have 10 numbers");
 	printf("[");
 	for (int i = 0; i < BATCH; i++) {
 		printf("%s%d", i == 0 ? "" : " ", (int)numbers[i]);
-		expect(numbers[i] <= CAPACITY + p->count + THREADS - 2,
-		       "no number comes forward further than the queue allows");
+		expect(numbers[i] <= CAPACITY + p->count + THREADS - 2, "no number may come out earlier than the queue allows");
 		p->seen[numbers[i]]++;
 		p->count++;
 	}
@@ -105,9 +105,9 @@ int main(void)
 	take_batches(&p);
 	must(weir_coordinator_request_stop(coordinator, NULL));
 	must(weir_coordinator_join(coordinator, WEIR_NO_DEADLINE, WEIR_COORDINATOR_GRACE_NS, 0, &listing_error));
-	expect(p.count == NUMBERS, "ten batches");
+	expect(p.count == NUMBERS, "there must be ten batches");
 	for (int i = 0; i < NUMBERS; i++)
-		expect(p.seen[i] == 1, "each number exactly once");
+		expect(p.seen[i] == 1, "each number must come out exactly once");
 
 	must(weir_queue_runner_destroy(runner, &listing_error));
 	must(weir_coordinator_destroy(coordinator, &listing_error));

@@ -1,5 +1,5 @@
 /*
- * 003_3.c - ten threads work until one of them asks all to stop.
+ * 003_3.c - ten threads work until one of them requests a stop of all.
  */
 #include <stdatomic.h>
 
@@ -8,8 +8,8 @@
 enum { THREADS = 10, ENOUGH = 1000 };
 
 struct work {
-	atomic_int done;  /* by all threads */
-	atomic_int ended; /* threads */
+	atomic_int done;  /* work done by all threads */
+	atomic_int ended; /* threads that have ended */
 };
 
 /* Loops until the coordinator requests a stop. */
@@ -19,7 +19,7 @@ static enum weir_status my_loop(weir_coordinator *coordinator, void *context, we
 
 	(void)error;
 	while (!weir_coordinator_should_stop(coordinator)) {
-		/* Relaxed counters: they are read after the join, which orders everything. */
+		/* Relaxed counters: they are read after the join, which orders all accesses. */
 		if (atomic_fetch_add_explicit(&work->done, 1, memory_order_relaxed) == ENOUGH)
 			(void)weir_coordinator_request_stop(coordinator, NULL);
 	}
@@ -40,8 +40,8 @@ int main(void)
 
 	ended = atomic_load_explicit(&work.ended, memory_order_relaxed);
 	printf("%d threads stopped together\n", ended);
-	expect(ended == THREADS, "all threads end");
-	expect(atomic_load_explicit(&work.done, memory_order_relaxed) > ENOUGH, "one of them asked for the stop");
+	expect(ended == THREADS, "all threads must end");
+	expect(atomic_load_explicit(&work.done, memory_order_relaxed) > ENOUGH, "one of them must have requested the stop");
 	must(weir_coordinator_destroy(coordinator, &listing_error));
 	return 0;
 }

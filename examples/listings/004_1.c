@@ -1,5 +1,6 @@
 /*
- * 004_1.c - a counter that two functions share: one increments it, the other prints it. Prints 1, then 2.
+ * 004_1.c - a counter that two functions share: one increments it, and the other prints it. Prints
+ * 1, then 2.
  */
 #include "listing.h"
 
@@ -8,7 +9,7 @@ struct printed {
 	int count;
 };
 
-/* Only called from one step at a time. */
+/* Only one step at a time calls it. */
 static enum weir_status print(void *context, const struct weir_kernel_call *call, weir_error *error)
 {
 	struct printed *printed = context;
@@ -41,7 +42,7 @@ int main(void)
 		run(session, increment.node);
 		run(session, print_counter);
 	}
-	expect(printed.count == 2 && printed.values[0] == 1 && printed.values[1] == 2, "1, then 2");
+	expect(printed.count == 2 && printed.values[0] == 1 && printed.values[1] == 2, "the program must print 1, then 2");
 
 	end_session(session, graph);
 	weir_var_destroy(counter, NULL);

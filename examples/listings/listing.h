@@ -1,7 +1,8 @@
 /*
- * listing.h - what the listings share: ending at the first error, and one-line ways to build and run.
+ * listing.h - shared by the listings: they end at the first error, and build and run graphs in one
+ * line each.
  *
- * A program of your own would hand errors to its caller instead of exiting.
+ * A program of your own would return errors to its caller instead of exiting.
  */
 #ifndef LISTING_H
 #define LISTING_H
@@ -11,7 +12,7 @@
 #include <string.h>
 #include <weir/flow.h>
 
-/* Filled by whatever failed. One program, one thread that builds: one error is enough. */
+/* Filled by the call that failed. One thread builds the graph, so one error is enough. */
 static weir_error listing_error;
 
 static inline void must(enum weir_status status)
@@ -22,7 +23,7 @@ static inline void must(enum weir_status status)
 	exit(1);
 }
 
-/* A listing checks its own outcome: exit code 1 when it was not what it must be. */
+/* Ends the listing with exit code 1 when its outcome is wrong. */
 static inline void expect(int right, const char *what)
 {
 	if (right)
@@ -31,7 +32,7 @@ static inline void expect(int right, const char *what)
 	exit(1);
 }
 
-/* A variable whose initial value is a tensor that it takes over. */
+/* Creates a variable. It takes over the tensor, which is the initial value. */
 static inline weir_var *variable(const char *name, weir_tensor *initial)
 {
 	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .name = name, .dtype = weir_tensor_dtype(initial),
@@ -43,7 +44,7 @@ static inline weir_var *variable(const char *name, weir_tensor *initial)
 	return var;
 }
 
-/* A constant that takes the tensor over. */
+/* Creates a constant, which takes over the tensor. */
 static inline weir_output constant(weir_graph *graph, weir_tensor *value)
 {
 	weir_output out;
@@ -77,13 +78,13 @@ static inline weir_tensor *i64(int64_t value)
 	return tensor;
 }
 
-/* Runs what `fetch` needs and copies its one element, `size` bytes, to *value. */
+/* Runs what `fetch` needs, and copies its one element of `size` bytes to *value. */
 static inline void run_for(weir_session *session, weir_output fetch, void *value, size_t size)
 {
 	weir_tensor *result;
 
 	must(weir_session_run(session, NULL, 0, &fetch, 1, &result, NULL, 0, WEIR_NO_DEADLINE, NULL, &listing_error));
-	expect(weir_tensor_byte_count(result) == size, "the size of a result");
+	expect(weir_tensor_byte_count(result) == size, "the result must have the expected size");
 	(void)memcpy(value, weir_tensor_data(result), size);
 	weir_tensor_release(result);
 }
@@ -101,13 +102,13 @@ static inline void run(weir_session *session, weir_node *target)
 	must(weir_session_run(session, NULL, 0, NULL, 0, NULL, &target, 1, WEIR_NO_DEADLINE, NULL, &listing_error));
 }
 
-/* The newest value of a variable of one element. */
+/* Copies the newest value of a variable of one element. */
 static inline void value_of(weir_var *var, void *value, size_t size)
 {
 	weir_read read;
 
 	must(weir_var_read(var, &read));
-	expect(weir_tensor_byte_count(read.tensor) == size, "the size of a variable");
+	expect(weir_tensor_byte_count(read.tensor) == size, "the variable must have the expected size");
 	(void)memcpy(value, weir_tensor_data(read.tensor), size);
 	weir_read_release(&read);
 }
@@ -120,7 +121,7 @@ static inline float value_of_f32(weir_var *var)
 	return value;
 }
 
-/* A queue of one component. */
+/* Creates a queue of one component. */
 static inline weir_tensor_queue *queue_of(enum weir_dtype dtype, const weir_shape *shape, size_t capacity,
                                           enum weir_queue_order order, size_t min_after_dequeue)
 {

@@ -38,7 +38,7 @@ static enum weir_status fail_to_read(const struct reader *reader)
 	const char *why = gzerror(reader->file, &code);
 
 	if (strncmp(why, reader->path, path_length) == 0 && strncmp(why + path_length, ": ", 2) == 0)
-		why += path_length + 2; /* zlib names the file, and so do we */
+		why += path_length + 2; /* zlib names the file, and so does our message */
 	if (code == Z_ERRNO)
 		return failure(reader->error, WEIR_DATA_LOSS, "%s: line %lu: cannot be read: %s", reader->path, reader->line,
 		               strerror(errno));
@@ -46,7 +46,7 @@ static enum weir_status fail_to_read(const struct reader *reader)
 	               reader->line, why);
 }
 
-/* Sets *got to 1 when there was a line, to 0 at the end of the file. */
+/* Sets *got to 1 when there was a line, and to 0 at the end of the file. */
 static enum weir_status read_line(struct reader *reader, int *got)
 {
 	const char *text = gzgets(reader->file, reader->text, LINE_BYTES);
@@ -64,7 +64,7 @@ static enum weir_status read_line(struct reader *reader, int *got)
 	return WEIR_OK;
 }
 
-/* What stands in the file, cut short and fit to be printed. */
+/* Copies what the file contains there, shortened and printable. */
 static void show(const char *text, char shown[SHOWN_BYTES + 1])
 {
 	size_t length = strcspn(text, ",\r\n");
@@ -76,7 +76,7 @@ static void show(const char *text, char shown[SHOWN_BYTES + 1])
 	shown[length] = '\0';
 }
 
-/* A number of one or two digits at *text, which moves on behind it; -1 when there is none. */
+/* Reads a number of one or two digits at *text and moves past it. Returns -1 when there is none. */
 static int take_number(const char **text)
 {
 	const char *at = *text;
@@ -90,7 +90,9 @@ static int take_number(const char **text)
 	return number;
 }
 
-/* What must follow the number in `column`: a comma, or the end of the line after the last one. */
+/*
+ * Checks what follows the number in `column`: a comma, or the end of the line after the last one.
+ */
 static enum weir_status check_end(const struct reader *reader, const char *at, int column)
 {
 	int ends = at[strspn(at, "\r\n")] == '\0';
@@ -159,7 +161,7 @@ static enum weir_status read_rows(struct reader *reader, struct rows *rows)
 			return status;
 		row = add_row(rows);
 		if (row == NULL)
-			return failure(reader->error, WEIR_RESOURCE_EXHAUSTED, "%s: no memory for %zu rows", reader->path,
+			return failure(reader->error, WEIR_RESOURCE_EXHAUSTED, "%s: there is no memory for %zu rows", reader->path,
 			               rows->room);
 		status = parse(reader, row);
 		if (status != WEIR_OK)
@@ -199,7 +201,7 @@ static enum weir_status build(const struct rows *rows, int held_out, struct digi
 		numbers[at++] = rows->row[i].label;
 	}
 	digits->count = (int64_t)count;
-	(void)weir_tensor_builder_finish(images, &digits->images); /* does not fail for a builder */
+	(void)weir_tensor_builder_finish(images, &digits->images); /* cannot fail for a builder */
 	(void)weir_tensor_builder_finish(labels, &digits->labels);
 	return WEIR_OK;
 }
@@ -212,7 +214,7 @@ static enum weir_status split(const char *path, const struct rows *rows, struct 
 		               rows->count + 1, HELD_OUT_EVERY);
 	if (build(rows, 0, training) != WEIR_OK || build(rows, 1, held_out) != WEIR_OK) {
 		digits_release(training);
-		return failure(error, WEIR_RESOURCE_EXHAUSTED, "%s: no memory for %zu rows", path, rows->count);
+		return failure(error, WEIR_RESOURCE_EXHAUSTED, "%s: there is no memory for %zu rows", path, rows->count);
 	}
 	return WEIR_OK;
 }

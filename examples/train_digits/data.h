@@ -1,5 +1,5 @@
 /*
- * data.h - handwritten digits: 8x8 pixels each, and which digit it is meant to be.
+ * data.h - handwritten digits: images of 8x8 pixels, and the digit that each shows.
  */
 #ifndef TRAIN_DIGITS_DATA_H
 #define TRAIN_DIGITS_DATA_H
@@ -17,9 +17,10 @@ struct digits {
 };
 
 /*
- * Reads a file of rows of 65 integers separated by commas, compressed by gzip or not. Every HELD_OUT_EVERY-th row goes to *held_out,
- * the others to *training. WEIR_NOT_FOUND (no such file, or not readable), WEIR_DATA_LOSS (the message names the line),
- * WEIR_RESOURCE_EXHAUSTED.
+ * Reads a file of rows of 65 integers separated by commas, with or without gzip. Every
+ * HELD_OUT_EVERY-th row goes to *held_out, and the others go to *training. WEIR_NOT_FOUND: there is
+ * no such file, or it cannot be opened. WEIR_DATA_LOSS: the message names the line.
+ * WEIR_RESOURCE_EXHAUSTED: there is no memory.
  */
 enum weir_status digits_read(const char *path, struct digits *training, struct digits *held_out, weir_error *error);
 void digits_release(struct digits *digits);

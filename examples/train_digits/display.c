@@ -1,5 +1,5 @@
 /*
- * display.c - progress, see report.h.
+ * display.c - shows the progress; see report.h.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +40,7 @@ static void describe(const struct job *job, const struct progress *now, char *li
 
 	if (now->accuracy >= 0)
 		(void)snprintf(accuracy, sizeof(accuracy), "%.3f", now->accuracy);
-	/* Fits 80 columns; the label of the last number is longer where there is room. */
+	/* Fits 80 columns. The label of the last number is longer if there is room. */
 	(void)snprintf(line, LINE_WIDTH, "epoch %.0f/%lld  %.0f examples/s  loss %.2f  accuracy %s  queue %zu  ",
 	               now->epoch, (long long)job->settings.epochs, now->examples_per_second, now->loss, accuracy,
 	               now->queued);

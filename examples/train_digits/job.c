@@ -9,9 +9,10 @@
 #include "failure.h"
 
 enum { READS_PER_SNAPSHOT = 4, STALE_LOOKS = 32 };
-static const uint64_t nap_ns = 20000; /* of the evaluator, when STALE_LOOKS snapshots in a row showed no new step */
+/* How long the evaluator sleeps after STALE_LOOKS snapshots in a row without a new step. */
+static const uint64_t nap_ns = 20000;
 
-/* A counter that one thread writes and others read for display. */
+/* A counter that one thread writes, and that other threads read for display. */
 static void add(_Atomic(int64_t) *counter, int64_t more)
 {
 	atomic_fetch_add_explicit(counter, more, memory_order_relaxed);
@@ -24,7 +25,7 @@ static int64_t value_of(const _Atomic(int64_t) *counter)
 
 /* -- feeders ----------------------------------------------------------------------------------- */
 
-/* Puts the next example into the queue, or says that the input has ended. Run by all feeders at once. */
+/* Enqueues the next example, or reports that the input has ended. All feeders call it at once. */
 static enum weir_status feed(void *context, weir_cancel *cancel, weir_error *error)
 {
 	struct job *job = context;
@@ -41,7 +42,7 @@ static enum weir_status feed(void *context, weir_cancel *cancel, weir_error *err
 	if (status == WEIR_OK)
 		status = weir_tensor_queue_enqueue(job->model->queue, tuple, 2, WEIR_NO_DEADLINE, cancel, error);
 	else
-		status = failure(error, status, "no memory for a view of image %lld", (long long)row);
+		status = failure(error, status, "there is no memory for a view of image %lld", (long long)row);
 	weir_tensor_release(tuple[0]);
 	weir_tensor_release(tuple[1]);
 	return status;
@@ -71,7 +72,10 @@ static void note_loss(struct trainer *trainer, float loss)
 	atomic_store_explicit(&trainer->loss, average, memory_order_relaxed);
 }
 
-/* Step n is published as version n + 1 of each variable: they start with version 1, and only commits of all three change them. */
+/*
+ * Step n is published as version n + 1 of each variable: variables start with version 1, and only
+ * commits of all three change them.
+ */
 static enum weir_status note_step(struct job *job, const struct training_step *step, weir_error *error)
 {
 	int64_t number = step->versions[STEP] - 1;
@@ -85,7 +89,10 @@ static enum weir_status note_step(struct job *job, const struct training_step *s
 	return WEIR_OK;
 }
 
-/* Large steps first, small ones in the end: a constant rate would leave the last few batches too much say. */
+/*
+ * The rate falls during the training. With a constant rate, the last few batches would have too
+ * much influence.
+ */
 static float learning_rate(const struct job *job)
 {
 	int64_t position = value_of(&job->position);
@@ -93,7 +100,7 @@ static float learning_rate(const struct job *job)
 	return position < job->total ? 0.5f - 0.45f * (float)position / (float)job->total : 0.05f;
 }
 
-/* Applies one step for the batch, however often it must be computed again. */
+/* Applies one step for the batch, and repeats it until its commit succeeds. */
 static enum weir_status apply(struct trainer *trainer, const struct batch *batch, weir_error *error)
 {
 	float rate = learning_rate(trainer->job);
@@ -111,7 +118,7 @@ static enum weir_status apply(struct trainer *trainer, const struct batch *batch
 	return WEIR_OK;
 }
 
-/* The last trainer to come to the end of the queue ends the job. */
+/* The last trainer that reaches the end of the queue ends the job. */
 static void finish(struct job *job)
 {
 	if (atomic_fetch_sub_explicit(&job->at_work, 1, memory_order_acq_rel) == 1)
@@ -147,7 +154,7 @@ static int64_t step_of(const weir_read reads[])
 	return *(const int64_t *)weir_tensor_data(reads[STEP].tensor);
 }
 
-/* Are these three of one commit? The last doubt is settled by job_torn_snapshots(). */
+/* Checks that all three values are of one commit. job_torn_snapshots() checks their contents. */
 static int is_whole(const struct job *job, const weir_read reads[])
 {
 	int64_t step = step_of(reads);
@@ -197,7 +204,7 @@ static enum weir_status take_snapshot(struct evaluator *evaluator, weir_read rea
 	return status;
 }
 
-/* Single reads of the largest variable, for their latency. */
+/* Reads the largest variable alone several times, to measure the latency. */
 static enum weir_status read_weights(struct evaluator *evaluator, weir_error *error)
 {
 	for (int i = 0; i < READS_PER_SNAPSHOT; i++) {
@@ -207,13 +214,13 @@ static enum weir_status read_weights(struct evaluator *evaluator, weir_error *er
 
 		latency_add(&evaluator->read, weir_now_ns() - start);
 		if (status != WEIR_OK)
-			return failure(error, status, "reading the weights: %s", weir_status_name(status));
+			return failure(error, status, "cannot read the weights: %s", weir_status_name(status));
 		weir_read_release(&read);
 	}
 	return WEIR_OK;
 }
 
-/* One snapshot; evaluated when it shows a step that was not evaluated yet. *fresh says so. */
+/* Takes one snapshot, and evaluates it if its step has not been evaluated yet. *fresh is then 1. */
 static enum weir_status look(struct evaluator *evaluator, int *fresh, weir_error *error)
 {
 	weir_read reads[VARIABLES];
@@ -241,7 +248,7 @@ static enum weir_status watch(weir_coordinator *coordinator, void *context, weir
 	enum weir_status status = WEIR_OK;
 	int stale = 0;
 
-	do { /* at least once, however short the job is */
+	do { /* at least once, even if the job is short */
 		int fresh;
 
 		status = look(evaluator, &fresh, error);
@@ -271,7 +278,7 @@ int64_t job_torn_snapshots(struct job *job)
 
 /* -- the job ----------------------------------------------------------------------------------- */
 
-/* What the first version of the variables holds is step 0. */
+/* Step 0 is the first version of the variables. */
 static enum weir_status note_start(struct job *job, weir_error *error)
 {
 	weir_read reads[VARIABLES];
@@ -286,13 +293,13 @@ static enum weir_status note_start(struct job *job, weir_error *error)
 
 static enum weir_status allocate(struct job *job, weir_error *error)
 {
-	size_t steps = (size_t)job->total + 1; /* a batch has one example at least */
+	size_t steps = (size_t)job->total + 1; /* a batch has at least one example */
 
 	job->applied = calloc(steps, sizeof(*job->applied));
 	job->evaluator.seen = calloc(steps, sizeof(*job->evaluator.seen));
 	job->trainers = calloc(job->settings.trainers, sizeof(*job->trainers));
 	if (job->applied == NULL || job->evaluator.seen == NULL || job->trainers == NULL)
-		return failure(error, WEIR_RESOURCE_EXHAUSTED, "no memory for the records of %zu steps", steps);
+		return failure(error, WEIR_RESOURCE_EXHAUSTED, "there is no memory for the records of %zu steps", steps);
 	for (size_t i = 0; i < job->settings.trainers; i++)
 		job->trainers[i].job = job;
 	return WEIR_OK;
@@ -386,7 +393,7 @@ struct progress job_progress(struct job *job)
 		sum.examples += value_of(&trainer->examples);
 		sum.steps += value_of(&trainer->steps);
 		sum.retries += value_of(&trainer->retries);
-		/* Weighted by what each has done. */
+		/* Weighted by the number of steps of each trainer. */
 		sum.loss +=
 			(double)value_of(&trainer->steps) * (double)atomic_load_explicit(&trainer->loss, memory_order_relaxed);
 	}

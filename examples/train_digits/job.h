@@ -1,11 +1,16 @@
 /*
  * job.h - the threads of the training job, and what each of them did.
  *
- *   feeders    a queue runner: put every training image into the queue, once per epoch; the last one closes the queue
- *   trainers   take batches and apply a step for each, computed again as often as another trainer was faster
- *   evaluator  takes snapshots of all three variables and measures them on the held-out images
+ * Feeders (a queue runner) put every training image into the queue, once per epoch. The last one
+ * closes the queue.
  *
- * A coordinator ends them: when the last trainer has found the queue closed and empty, when one fails, or when job_interrupt is called.
+ * Trainers take batches and apply one step for each. A trainer computes a step again if another
+ * trainer commits first.
+ *
+ * The evaluator takes snapshots of all three variables and measures them on the held-out images.
+ *
+ * A coordinator ends the threads when the last trainer finds the queue closed and empty, when a
+ * thread fails, or when job_interrupt() is called.
  */
 #ifndef TRAIN_DIGITS_JOB_H
 #define TRAIN_DIGITS_JOB_H
@@ -36,17 +41,18 @@ struct job;
 
 struct trainer {
 	struct job *job;
-	/* Its own thread writes, whoever shows progress reads. */
+	/* Written by the trainer's own thread, read by the thread that shows the progress. */
 	_Atomic(int64_t) batches, examples, steps, retries;
 	_Atomic(float) loss; /* a moving average */
 };
 
 struct evaluator {
 	struct job *job;
-	_Atomic(int64_t) right; /* of the last evaluation; -1: none yet */
-	/* Its own thread; others after the join. */
+	_Atomic(int64_t) right; /* correct answers in the last evaluation; -1: none yet */
+	/* Used by the evaluator's own thread; by others only after the join. */
 	int64_t snapshots, evaluations, torn;
-	uint64_t *seen; /* by step: the fingerprint of its weights and bias in a snapshot; 0: not seen */
+	/* by step: the fingerprint of the weights and bias in a snapshot; 0: not seen */
+	uint64_t *seen;
 	struct latency read, snapshot;
 	struct curve_point curve[CURVE_POINTS];
 	size_t curve_count;
@@ -58,24 +64,28 @@ struct job {
 	struct model *model;
 	weir_coordinator *coordinator;
 	weir_queue_runner *runner;
-	int64_t total;              /* examples to feed */
-	_Atomic(int64_t) position;  /* the next example; feeders */
-	_Atomic(size_t) at_work;    /* trainers that have not come to the end */
-	_Atomic(uint64_t) *applied; /* by step: the fingerprint that its trainer published; 0: not yet */
+	int64_t total;             /* examples to feed */
+	_Atomic(int64_t) position; /* the next example; used by the feeders */
+	_Atomic(size_t) at_work;   /* trainers that have not reached the end of the queue */
+	/* by step: the fingerprint that its trainer published; 0: none yet */
+	_Atomic(uint64_t) *applied;
 	struct trainer *trainers;
 	struct evaluator evaluator;
 	uint64_t started_ns, ended_ns;
 };
 
-/* training and model must outlive the job. On failure nothing is left. */
+/* `training` and `model` must outlive the job. A failure leaves nothing behind. */
 enum weir_status job_create(struct job *job, const struct job_settings *settings, const struct digits *training,
                             struct model *model, weir_error *error);
-/* Starts all threads. On failure they have been asked to stop; job_join still has to follow. */
+/*
+ * Starts all threads. If it fails, the threads have been requested to stop, and the caller must
+ * still call job_join().
+ */
 enum weir_status job_start(struct job *job, weir_error *error);
 void job_interrupt(struct job *job);
-/* Waits until all threads have ended; the first failure of any of them. */
+/* Waits until all threads have ended. Returns the first failure of a thread. */
 enum weir_status job_join(struct job *job, weir_error *error);
-/* After job_join, or when no thread was started. */
+/* Must be called after job_join(), or when no thread was started. */
 enum weir_status job_destroy(struct job *job, weir_error *error);
 
 struct progress {
@@ -89,8 +99,9 @@ struct progress {
 struct progress job_progress(struct job *job);
 
 /*
- * After job_join: compares every snapshot that was evaluated with what the trainers published. Returns how many snapshots were
- * torn, those included that were found so at once.
+ * Must be called after job_join(). Compares every snapshot that was evaluated with what the
+ * trainers published. Returns how many snapshots were torn, including those that were found during
+ * the run.
  */
 int64_t job_torn_snapshots(struct job *job);
 

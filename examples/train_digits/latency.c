@@ -1,7 +1,8 @@
 /*
  * latency.c - see latency.h.
  *
- * Values below LATENCY_STEPS have a bucket each; above, each power of two is cut into LATENCY_STEPS equal buckets.
+ * Values below LATENCY_STEPS have a bucket each. Above, each power of two is divided into
+ * LATENCY_STEPS equal buckets.
  */
 #include "latency.h"
 
@@ -16,11 +17,13 @@ static size_t bucket_of(uint64_t value)
 {
 	unsigned exponent = exponent_of(value);
 
-	/* value >> exponent is below 2 * LATENCY_STEPS, and at least LATENCY_STEPS when exponent > 0. */
+	/*
+	 * value >> exponent is below 2 * LATENCY_STEPS. It is at least LATENCY_STEPS if exponent > 0.
+	 */
 	return (size_t)exponent * LATENCY_STEPS + (size_t)(value >> exponent);
 }
 
-/* The largest value in a bucket. */
+/* Returns the largest value in a bucket. */
 static uint64_t top_of(size_t bucket)
 {
 	size_t exponent = bucket < 2 * LATENCY_STEPS ? 0 : bucket / LATENCY_STEPS - 1;

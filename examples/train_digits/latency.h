@@ -1,7 +1,8 @@
 /*
- * latency.h - how long things took, in a fixed amount of memory.
+ * latency.h - records durations in a fixed amount of memory.
  *
- * A histogram whose buckets are at most 3 % wide: percentiles of any number of samples. For one thread at a time.
+ * A histogram whose buckets are at most 3 % wide gives percentiles of any number of samples. Only
+ * one thread at a time may use it.
  */
 #ifndef TRAIN_DIGITS_LATENCY_H
 #define TRAIN_DIGITS_LATENCY_H
@@ -17,7 +18,7 @@ struct latency {
 };
 
 void latency_add(struct latency *latency, uint64_t nanoseconds);
-/* The time within which `share` (0 to 1) of the samples were; 0 without samples. */
+/* The duration that `share` (0 to 1) of the samples do not exceed; 0 without samples. */
 uint64_t latency_percentile(const struct latency *latency, double share);
 
 #endif

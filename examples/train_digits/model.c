@@ -15,7 +15,7 @@ static const weir_shape bias_shape = {1, {DIGIT_CLASSES}};
 
 /* -- variables and queue ----------------------------------------------------------------------- */
 
-/* SplitMix64: small, and the same everywhere. */
+/* SplitMix64: small, and the same on all machines. */
 static uint64_t next_random(uint64_t *state)
 {
 	uint64_t z = *state += UINT64_C(0x9E3779B97F4A7C15);
@@ -43,7 +43,7 @@ static enum weir_status random_tensor(const weir_shape *shape, float scale, uint
 	return weir_tensor_builder_finish(builder, out);
 }
 
-/* The variable takes a reference of its own; ours goes. */
+/* The variable takes a reference of its own; ours is released. */
 static enum weir_status create_variable(const char *name, enum weir_dtype dtype, const weir_shape *shape,
                                         enum weir_status status, weir_tensor *initial, weir_var **out,
                                         weir_error *error)
@@ -51,7 +51,7 @@ static enum weir_status create_variable(const char *name, enum weir_dtype dtype,
 	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .name = name, .dtype = dtype, .shape = shape};
 
 	if (status != WEIR_OK)
-		return failure(error, status, "no memory for the first value of \"%s\"", name);
+		return failure(error, status, "there is no memory for the first value of \"%s\"", name);
 	status = weir_var_create(initial, &options, out, error);
 	weir_tensor_release(initial);
 	return status;
@@ -101,7 +101,7 @@ static enum weir_status add_constant_i64(struct model *model, const char *name, 
 	enum weir_status status = weir_tensor_scalar_i64(value, &tensor);
 
 	if (status != WEIR_OK)
-		return failure(error, status, "no memory for the constant \"%s\"", name);
+		return failure(error, status, "there is no memory for the constant \"%s\"", name);
 	status = weir_op_constant(model->graph, name, tensor, out, error);
 	weir_tensor_release(tensor);
 	return status;
@@ -133,7 +133,7 @@ static enum weir_status add_logits(weir_graph *graph, weir_output images, weir_o
 	           : WEIR_OK;
 }
 
-/* The new values: each old one less its gradient times the rate; one more step. */
+/* Adds the new values: each old one less its gradient times the rate, and one more step. */
 static enum weir_status add_new_values(struct model *model, const weir_output now[], weir_output slope,
                                        weir_output next[], weir_error *error)
 {
@@ -231,7 +231,7 @@ enum weir_status model_destroy(struct model *model, weir_error *error)
 	return WEIR_OK;
 }
 
-/* -- running it -------------------------------------------------------------------------------- */
+/* -- running the graph ------------------------------------------------------------------------- */
 
 enum weir_status model_dequeue(struct model *model, weir_cancel *cancel, struct batch *batch, weir_error *error)
 {
@@ -265,8 +265,8 @@ enum weir_status model_train(struct model *model, const struct batch *batch, flo
 	enum weir_status status = weir_tensor_scalar_f32(learning_rate / (float)batch_count(batch), &rate);
 
 	if (status != WEIR_OK)
-		return failure(error, status, "no memory for the learning rate");
-	/* No cancel token: a batch that was dequeued is trained on, come what may. */
+		return failure(error, status, "there is no memory for the learning rate");
+	/* There is no cancel token: a batch that was dequeued is always trained on. */
 	status = weir_session_run(model->session,
 	                          (struct weir_feed[]){{model->train.images, batch->images},
 	                                               {model->train.labels, batch->labels},

@@ -1,8 +1,10 @@
 /*
- * model.h - what the threads share: three variables, one queue of examples, one graph and one session.
+ * model.h - what the threads share: three variables, one queue of examples, one graph and one
+ * session.
  *
- * Softmax regression. The variables change together: a training step is a snapshot of all three, a gradient, and a commit that
- * takes place only if none has changed since the snapshot.
+ * The model is a softmax regression. The variables change together: a training step is a snapshot
+ * of all three, a gradient, and a commit that succeeds only if none of them has changed since the
+ * snapshot.
  */
 #ifndef TRAIN_DIGITS_MODEL_H
 #define TRAIN_DIGITS_MODEL_H
@@ -16,14 +18,15 @@ enum { WEIGHTS, BIAS, STEP, VARIABLES };
 enum { BATCH_SIZE = 32, QUEUE_CAPACITY = 512, QUEUE_MIN_AFTER_DEQUEUE = 256 };
 
 struct model {
-	weir_var *variables[VARIABLES]; /* f32 [64,10], f32 [10], i64 scalar: the number of training steps */
-	weir_tensor_queue *queue;       /* image f32 [64], label i64 scalar */
+	/* f32 [64,10], f32 [10], i64 scalar: the number of training steps */
+	weir_var *variables[VARIABLES];
+	weir_tensor_queue *queue; /* image f32 [64], label i64 scalar */
 	weir_graph *graph;
 	weir_session *session;
 	int64_t held_out_count;
 	weir_tensor *held_out_labels;
 
-	/* Inputs and outputs of the three things that the graph can do. */
+	/* The inputs and outputs of the three parts of the graph. */
 	struct {
 		weir_output images, labels;
 	} dequeue;
@@ -38,7 +41,10 @@ struct model {
 };
 
 enum weir_status model_create(struct model *model, const struct digits *held_out, uint64_t seed, weir_error *error);
-/* Nothing may be using it. Accepts a model whose creation failed, and one that is all zero. */
+/*
+ * No thread may be using the model. Accepts a model whose creation failed, and a model that is all
+ * zero.
+ */
 enum weir_status model_destroy(struct model *model, weir_error *error);
 
 struct batch {
@@ -47,8 +53,9 @@ struct batch {
 };
 
 /*
- * Waits for a batch: BATCH_SIZE examples, fewer only when the queue is closed and has no more. WEIR_OUT_OF_RANGE: closed and
- * empty. WEIR_CANCELLED: the token fired, and no example was lost.
+ * Waits for a batch of BATCH_SIZE examples; it has fewer only when the queue is closed and has no
+ * more. WEIR_OUT_OF_RANGE: the queue is closed and empty. WEIR_CANCELLED: the token fired, and no
+ * example was lost.
  */
 enum weir_status model_dequeue(struct model *model, weir_cancel *cancel, struct batch *batch, weir_error *error);
 void batch_release(struct batch *batch);
@@ -57,10 +64,10 @@ int64_t batch_count(const struct batch *batch);
 struct training_step {
 	float loss; /* mean over the batch, before the step */
 	int64_t versions[VARIABLES];
-	uint64_t fingerprint; /* of the weights and bias that it published */
+	uint64_t fingerprint; /* of the weights and bias that the step published */
 };
 
-/* One attempt. WEIR_ABORTED: another trainer's commit came first and nothing was published. */
+/* Makes one attempt. WEIR_ABORTED: another trainer committed first, and nothing was published. */
 enum weir_status model_train(struct model *model, const struct batch *batch, float learning_rate,
                              struct training_step *step, weir_error *error);
 
@@ -72,7 +79,7 @@ struct score {
 enum weir_status model_evaluate(struct model *model, weir_tensor *weights, weir_tensor *bias, struct score *score,
                                 weir_error *error);
 
-/* Differs, as good as certainly, for different contents. Never 0. */
+/* Differs almost certainly for different contents. Never 0. */
 uint64_t model_fingerprint(const weir_tensor *weights, const weir_tensor *bias);
 
 #endif

@@ -15,8 +15,8 @@ enum { MAX_FEEDERS = 64, MAX_TRAINERS = 64, MAX_EPOCHS = 1000 };
 static const char help[] = "usage: train_digits [OPTION]...\n"
 						   "\n"
 						   "Learns to tell handwritten digits apart. Feeder threads put images into a shuffle\n"
-						   "queue; trainer threads take batches of 32 from it and change three variables together\n"
-						   "by commits; an evaluator takes snapshots of the variables all the while. Nobody waits\n"
+						   "queue. Trainer threads take batches of 32 from it and change three variables together\n"
+						   "by commits. An evaluator repeatedly takes snapshots of the variables. No thread waits\n"
 						   "for a lock. Ctrl-C ends the training early.\n"
 						   "\n"
 						   "  --threads N    feeder threads, 1 to 64 (4)\n"
@@ -26,11 +26,11 @@ static const char help[] = "usage: train_digits [OPTION]...\n"
 						   "  --data FILE    rows of 64 pixels (0 to 16) and a digit, plain or gzip\n"
 						   "                 (examples/data/digits.csv.gz)\n"
 						   "  --json FILE    write the report and the learning curve there\n"
-						   "  --plot FILE    draw the learning curve there as SVG, by gnuplot\n"
+						   "  --plot FILE    draw the learning curve there as SVG, with gnuplot\n"
 						   "  --help         this text\n"
 						   "\n"
-						   "Exit code: 0 all went well; 1 something failed, or a run of 30 epochs or more stayed\n"
-						   "below 93 % on images it was not trained on; 2 bad options.\n";
+						   "Exit code: 0 success; 1 something failed, or a run of 30 epochs or more stayed\n"
+						   "below 93 % on images that it was not trained on; 2 bad options.\n";
 
 static enum options_outcome bad(const char *what, const char *word, const char *expected)
 {
@@ -90,7 +90,8 @@ static enum options_outcome apply(int option, const char *word, struct options *
 	case 'j': return parse_path("--json", word, &options->json);
 	case 'p': return parse_path("--plot", word, &options->plot);
 	case 'h': (void)fputs(help, stdout); return OPTIONS_HELP_SHOWN;
-	default: (void)fputs("see train_digits --help\n", stderr); return OPTIONS_BAD; /* getopt has said why */
+	/* getopt has said why */
+	default: (void)fputs("see train_digits --help\n", stderr); return OPTIONS_BAD;
 	}
 }
 

@@ -17,7 +17,7 @@ enum { DEFAULT_EPOCHS = 30, EXIT_USAGE = 2 };
 
 enum options_outcome { OPTIONS_RUN, OPTIONS_HELP_SHOWN, OPTIONS_BAD };
 
-/* Says on standard error what is wrong with them. */
+/* Prints on standard error what is wrong with the options. */
 enum options_outcome options_parse(int count, char *words[], struct options *options);
 
 #endif

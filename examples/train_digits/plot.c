@@ -1,5 +1,6 @@
 /*
- * plot.c - see plot.h. gnuplot reads its script, data included, from a temporary file; no shell is involved.
+ * plot.c - see plot.h. gnuplot reads its script and the data from a temporary file; no shell is
+ * involved.
  */
 #include "plot.h"
 
@@ -15,7 +16,7 @@
 
 extern char **environ;
 
-/* gnuplot's string in single quotes: a quote inside is doubled. */
+/* Writes a string of gnuplot in single quotes; a quote inside is doubled. */
 static void write_quoted(FILE *script, const char *text)
 {
 	(void)fputc('\'', script);
@@ -37,7 +38,7 @@ static void write_script(FILE *script, const struct curve_point points[], size_t
 	            "set output ",
 	            script);
 	write_quoted(script, path);
-	(void)fputs("\nset title 'Handwritten digits: measured by snapshots while the training went on'\n"
+	(void)fputs("\nset title 'Handwritten digits: measured by snapshots during the training'\n"
 	            "set xlabel 'epoch'\nset ylabel 'accuracy on held-out images'\nset y2label 'loss on held-out images'\n"
 	            "set yrange [0:1]\nset y2range [0:*]\nset ytics nomirror\nset y2tics\nset grid\nset key right center\n"
 	            "plot $curve using 1:3 with lines linewidth 2 title 'accuracy', "
@@ -67,7 +68,7 @@ static enum weir_status await(pid_t process, weir_error *error)
 
 	while (waitpid(process, &status, 0) < 0) {
 		if (errno != EINTR)
-			return failure(error, WEIR_INTERNAL, "waiting for gnuplot: %s", strerror(errno));
+			return failure(error, WEIR_INTERNAL, "cannot wait for gnuplot: %s", strerror(errno));
 	}
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? WEIR_OK : failure(error, WEIR_INTERNAL, "gnuplot failed");
 }
@@ -80,12 +81,12 @@ static enum weir_status draw(FILE *script, const struct curve_point points[], si
 
 	write_script(script, points, count, path);
 	if (fflush(script) != 0 || fseek(script, 0, SEEK_SET) != 0)
-		return failure(error, WEIR_INTERNAL, "the script for gnuplot could not be written: %s", strerror(errno));
+		return failure(error, WEIR_INTERNAL, "cannot write the script for gnuplot: %s", strerror(errno));
 	failed = start(fileno(script), &process);
 	if (failed == ENOENT)
 		return failure(error, WEIR_NOT_FOUND, "there is no gnuplot here, so %s was not drawn", path);
 	if (failed != 0)
-		return failure(error, WEIR_INTERNAL, "gnuplot could not be started: %s", strerror(failed));
+		return failure(error, WEIR_INTERNAL, "cannot start gnuplot: %s", strerror(failed));
 	return await(process, error);
 }
 
@@ -95,7 +96,7 @@ enum weir_status plot_curve(const struct curve_point points[], size_t count, con
 	enum weir_status status;
 
 	if (script == NULL)
-		return failure(error, WEIR_INTERNAL, "no temporary file for gnuplot: %s", strerror(errno));
+		return failure(error, WEIR_INTERNAL, "cannot create a temporary file for gnuplot: %s", strerror(errno));
 	status = draw(script, points, count, path, error);
 	(void)fclose(script);
 	return status;

@@ -12,7 +12,7 @@ static const double least_accuracy = 0.93;
 
 enum { CLOCK_LOOKS = 1000 };
 
-/* The median of the time between two looks at the clock. */
+/* The median of the time between two readings of the clock. */
 static uint64_t clock_cost(void)
 {
 	static struct latency looks;
@@ -48,7 +48,7 @@ enum weir_status report_make(struct report *report, struct job *job, int interru
 	if (status != WEIR_OK)
 		return status;
 	status = weir_reclaim_get_stats(&report->reclaim);
-	return status == WEIR_OK ? WEIR_OK : failure(error, status, "no statistics");
+	return status == WEIR_OK ? WEIR_OK : failure(error, status, "cannot read the statistics of reclamation");
 }
 
 static double accuracy(const struct report *report)
@@ -56,7 +56,7 @@ static double accuracy(const struct report *report)
 	return (double)report->final.right / (double)report->job->model->held_out_count;
 }
 
-/* -- for people -------------------------------------------------------------------------------- */
+/* -- for the user ------------------------------------------------------------------------------ */
 
 static void print_latency(const char *title, const struct latency *latency, const char *what)
 {
@@ -79,20 +79,20 @@ void report_print(const struct report *report)
 
 	(void)printf("%s%.1f of %" PRId64 " epochs in %.2f s\n", report->interrupted ? "Interrupted: " : "",
 	             progress->epoch, job->settings.epochs, report->seconds);
-	(void)printf("%-18s %.4f: %" PRId64 " of %" PRId64 " images it was not trained on\n", "Held-out accuracy",
+	(void)printf("%-18s %.4f: %" PRId64 " of %" PRId64 " images that it was not trained on\n", "Held-out accuracy",
 	             accuracy(report), report->final.right, job->model->held_out_count);
 	(void)printf("%-18s %.0f examples/s\n", "Speed", progress->examples_per_second);
-	(void)printf("%-18s %" PRId64 " applied, of %" PRId64 " batches dequeued\n", "Training steps", report->final_step,
+	(void)printf("%-18s %" PRId64 " applied; %" PRId64 " batches dequeued\n", "Training steps", report->final_step,
 	             progress->batches);
 	(void)printf("%-18s %" PRId64 " steps computed again, because another trainer committed first\n", "Conflicts",
 	             progress->retries);
 	(void)printf("%-18s %" PRId64 " taken, %" PRId64 " evaluated, %" PRId64
-	             " torn (numbers, step and contents compared)\n",
+	             " torn (versions, step and contents compared)\n",
 	             "Snapshots", job->evaluator.snapshots, job->evaluator.evaluations, report->torn);
 	print_latency("Read latency", &job->evaluator.read, "weir_var_read of the weights");
 	print_latency("Snapshot latency", &job->evaluator.snapshot, "weir_var_snapshot of the three variables");
-	(void)printf("%-18s both taken by the evaluator beside the trainers; %" PRIu64 " ns of each are the clock's\n", "",
-	             report->clock_ns);
+	(void)printf("%-18s both measured by the evaluator beside the trainers; the clock takes %" PRIu64 " ns of each\n",
+	             "", report->clock_ns);
 	print_memory(report);
 }
 

@@ -1,9 +1,10 @@
 /*
- * check_stack.c - every execution of Treiber's stack in a small scope of two threads.
+ * check_stack.c - explores every execution of Treiber's stack in a small scope of two threads.
  *
- * The stack holds two values; one thread pops, another pops twice and pushes. Prints the number of
- * executions, and exits with 0 if none is wrong. Built with STACK_WITHOUT_TAGS it must find the ABA
- * problem, print the execution as a table, and exit with 0 if it has.
+ * The stack holds two values. One thread pops; the other pops twice and pushes. The program prints
+ * the number of executions, and exits with 0 if none is wrong. Built with STACK_WITHOUT_TAGS, it
+ * must find the ABA problem. It then prints the execution as a table, and exits with 0 if it found
+ * the problem.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +38,8 @@ static void pop(void)
 	if (!stack_pop(&scene.stack, &value))
 		return;
 	weir_model_assert(value >= 1 && value <= VALUES);
-	weir_model_assert(!scene.came_out[value]); /* two threads that pop one value are caught here or by finish() */
+	/* Two threads that pop one value are caught here or by finish(). */
+	weir_model_assert(!scene.came_out[value]);
 	scene.came_out[value] = 1;
 }
 

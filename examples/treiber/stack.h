@@ -1,14 +1,15 @@
 /*
- * stack.h - Treiber's stack over a fixed set of nodes, right and wrong, to be checked.
+ * stack.h - Treiber's stack over a fixed set of nodes, in a right and a wrong form, to be checked.
  *
- * weir/model.h and weir/stress.h check it. A push takes a node from the free ones, and a pop gives
- * it back. Both sets are stacks of the same kind, linked by the numbers of the nodes. The top is
- * one word: the number of the first node, and a tag that changes with every success. With
- * STACK_WITHOUT_TAGS the tag stays zero, and the stack has the ABA problem. A pop reads the top A
- * and its successor B, and then sleeps, while others pop A and B and push A again. It then finds A
- * at the top and makes B the top, although B is free.
+ * weir/model.h and weir/stress.h check it. A push takes a node from the free nodes, and a pop
+ * returns it to them. Both sets are stacks of the same kind, linked by the numbers of the nodes.
+ * The top is one word: the number of the first node, and a tag that changes with every success.
  *
- * Source: R. K. Treiber, Systems Programming: Coping with Parallelism, IBM RJ 5118, 1986; the tag
+ * With STACK_WITHOUT_TAGS the tag stays 0, and the stack has the ABA problem. A pop reads the top A
+ * and its successor B, and is then preempted while other threads pop A and B and push A again. It
+ * then finds A at the top and makes B the top, although B is free.
+ *
+ * Source: R. K. Treiber, Systems Programming: Coping with Parallelism, IBM RJ 5118, 1986. The tag
  * is that of IBM's System/370.
  */
 #ifndef TREIBER_STACK_H
@@ -51,7 +52,7 @@ static inline void stack_link(struct stack *stack, _Atomic(uint64_t) *list, uint
 	                                              memory_order_relaxed));
 }
 
-/* STACK_NOTHING: the list is empty. */
+/* Returns STACK_NOTHING when the list is empty. */
 static inline uint32_t stack_unlink(struct stack *stack, _Atomic(uint64_t) *list)
 {
 	uint64_t top = atomic_load_explicit(list, memory_order_acquire);
@@ -75,7 +76,7 @@ static inline void stack_init(struct stack *stack, uint32_t nodes)
 		stack_link(stack, &stack->empty, i);
 }
 
-/* Lock-free. 0: all nodes are in use. */
+/* Lock-free. Returns 0 when all nodes are in use. */
 static inline int stack_push(struct stack *stack, uint64_t value)
 {
 	uint32_t node = stack_unlink(stack, &stack->empty);
@@ -87,7 +88,7 @@ static inline int stack_push(struct stack *stack, uint64_t value)
 	return 1;
 }
 
-/* Lock-free. 0: the stack is empty. */
+/* Lock-free. Returns 0 when the stack is empty. */
 static inline int stack_pop(struct stack *stack, uint64_t *value)
 {
 	uint32_t node = stack_unlink(stack, &stack->full);

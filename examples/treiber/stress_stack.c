@@ -26,8 +26,9 @@ static int take(void *stack, uint64_t *value)
 }
 
 /*
- * No capacity is given: a pop that has its value still holds the node, so a push may be refused
- * while fewer than STACK_NODES values are stored. Refusals are therefore allowed at any time.
+ * The subject has no capacity: a pop that has its value still holds the node, so a push may be
+ * refused while fewer than STACK_NODES values are stored. Refusals are therefore allowed at any
+ * time.
  */
 static const struct weir_stress_subject stack = {"stack", WEIR_STRESS_LIFO, 0, create, free, put, take};
 

@@ -219,8 +219,8 @@ def print_area(area):
 
 
 def all_registered():
-    """Returns all queues and areas in the order of their creation. Each entry has one of the two; the other is NULL."""
-    symbol = gdb.lookup_static_symbol("all_queues")
+    """Returns the entries of all queues and areas, in the order of their creation."""
+    symbol = gdb.lookup_static_symbol("all_objects")
     if symbol is None:
         raise gdb.GdbError("there is no registry of queues: the library's debug information is missing")
     first = unsigned(symbol.value()["list"]["first"]["next"])
@@ -229,6 +229,14 @@ def all_registered():
     # A registered object begins with its number.
     registered = gdb.lookup_type("struct weiri_registered").pointer()
     return [one.address.cast(registered).dereference() for one in sorted(numbered, key=lambda one: unsigned(one["number"]))]
+
+
+def queue_of(registered):
+    """Returns the queue of an entry of the registry. None: the entry is an area's."""
+    kind = gdb.lookup_global_symbol("weiri_queue_registered").value().address
+    if number(registered["kind"]) != number(kind):
+        return None
+    return registered["object"].cast(gdb.lookup_type("struct weir_queue").pointer()).dereference()
 
 
 # ---- threads ----
@@ -257,7 +265,7 @@ def waiting_threads():
 
 
 class Waiters(gdb.Command):
-    """weir-waiters: threads that wait in queues, and those queues."""
+    """weir-waiters: threads that wait in queues, and these queues."""
 
     def __init__(self):
         super().__init__("weir-waiters", gdb.COMMAND_STATUS)
@@ -278,7 +286,7 @@ class Waiters(gdb.Command):
 
 
 class Queues(gdb.Command):
-    """weir-queues: all queues, critical sections, barriers and staging areas that there are."""
+    """weir-queues: all queues, critical sections, barriers and staging areas."""
 
     def __init__(self):
         super().__init__("weir-queues", gdb.COMMAND_STATUS)
@@ -286,15 +294,16 @@ class Queues(gdb.Command):
     def invoke(self, argument, from_tty):
         queues = others = 0
         for one in all_registered():
-            if number(one["queue"]) == 0:
-                print_area(one["area"].dereference())
+            queue = queue_of(one)
+            if queue is None:
+                print_area(one["object"].cast(gdb.lookup_type("struct weiri_area").pointer()).dereference())
             else:
-                print_queue(one["queue"].dereference())
-            if number(one["queue"]) == 0 or is_section(one["queue"].dereference()):
+                print_queue(queue)
+            if queue is None or is_section(queue):
                 others += 1
             else:
                 queues += 1
-        print(f"{queues} queue{'' if queues == 1 else 's'}" + (f", {others} critical sections and areas" if others else ""))
+        print(f"{queues} queue{'' if queues == 1 else 's'}" + (f", {others} other object{'' if others == 1 else 's'}" if others else ""))
 
 
 class Queue(gdb.Command):

@@ -1,5 +1,5 @@
 /*
- * check_own.c - a worked example: a user's own stack, recorded, and judged by a user's own model.
+ * check_own.c - a worked example: a stack of the user, recorded, and judged by a model of the user.
  *
  * Three threads push and pop. The model describes a stack in a few lines. The general checker looks
  * for an order of the recorded operations that such a stack could have performed. To see a failure,
@@ -27,7 +27,7 @@ static void push(uint64_t value)
 	(void)pthread_mutex_unlock(&stack.lock);
 }
 
-/* 0: the stack was empty. */
+/* Returns 0 when the stack was empty. */
 static int pop(uint64_t *value)
 {
 	int any;
@@ -40,7 +40,7 @@ static int pop(uint64_t *value)
 	return any;
 }
 
-/* -- what a stack is --------------------------------------------------------------------------- */
+/* -- the model of a stack ---------------------------------------------------------------------- */
 
 /*
  * The model's state: state[0] is the number of values, state[1] the oldest value. Unused words are

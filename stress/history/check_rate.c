@@ -1,9 +1,10 @@
 /*
- * check_rate.c - what recording costs, and how fast the checkers are: a million operations each.
+ * check_rate.c - measures the cost of recording and the speed of the checkers: a million operations
+ * each.
  *
- * The histories are those of a structure under a lock: eight threads whose operations overlap, with
- * the effects in one order. Fails if a verdict is wrong, or if a million operations take more than
- * 10 s of processor time.
+ * The histories are those of a structure under a lock: eight threads have operations that overlap,
+ * and the effects have one order. The program fails if a verdict is wrong, or if a million
+ * operations take more than 10 s of processor time.
  */
 #include "history/history.h"
 
@@ -40,8 +41,8 @@ static int add(struct history *history, struct history_op *op, const struct hist
 }
 
 /*
- * Half puts, half takes; alternating, at a depth of DEPTH, with "empty" at the beginning and "full"
- * sometimes.
+ * Half of the operations are puts, half are takes. They alternate at a depth of DEPTH, with "empty"
+ * at the beginning and "full" sometimes.
  */
 static int make_queue(struct history *history)
 {
@@ -68,7 +69,9 @@ static int make_queue(struct history *history)
 	return fine;
 }
 
-/* Half reads, a quarter writes, a quarter of both; `width` variables at once. */
+/*
+ * Half of the operations are reads, a quarter writes, a quarter both, on `width` variables at once.
+ */
 static int make_variables(struct history *history, uint16_t width)
 {
 	uint64_t version[VARIABLES];
@@ -100,8 +103,8 @@ static void report(const char *name, enum history_verdict verdict, const struct 
 {
 	int fine = verdict == HISTORY_HOLDS && took <= most_seconds;
 
-	printf("%s %-28s %5.2f s a million operations, %5.2f million a second%s%s\n", fine ? "PASS" : "FAIL", name, took,
-	       1 / took, verdict == HISTORY_HOLDS ? "" : "  ", verdict == HISTORY_HOLDS ? "" : finding->what);
+	printf("%s %-28s %5.2f s per million operations, %5.2f million per second%s%s\n", fine ? "PASS" : "FAIL", name,
+	       took, 1 / took, verdict == HISTORY_HOLDS ? "" : "  ", verdict == HISTORY_HOLDS ? "" : finding->what);
 	failures += !fine;
 }
 
@@ -115,7 +118,7 @@ static void time_queues(void)
 
 	history_init(&history);
 	if (!make_queue(&history)) {
-		printf("FAIL no memory\n");
+		printf("FAIL there is no memory\n");
 		failures++;
 		return;
 	}
@@ -144,7 +147,7 @@ static void time_variables(uint16_t width)
 
 	history_init(&history);
 	if (!make_variables(&history, width)) {
-		printf("FAIL no memory\n");
+		printf("FAIL there is no memory\n");
 		failures++;
 		return;
 	}
@@ -171,7 +174,7 @@ static void time_clock(const char *name, enum history_clock clock, int drained)
 	double start, took;
 
 	if (recorder == NULL) {
-		printf("FAIL no memory\n");
+		printf("FAIL there is no memory\n");
 		failures++;
 		return;
 	}
@@ -183,7 +186,7 @@ static void time_clock(const char *name, enum history_clock clock, int drained)
 		history_note(log, HISTORY_PUT, i, HISTORY_NONE, called, returned);
 	}
 	took = seconds() - start;
-	printf("PASS recording, %-25s %5.1f ns an operation\n", name, took / RECORDED * 1e9);
+	printf("PASS recording, %-25s %5.1f ns per operation\n", name, took / RECORDED * 1e9);
 	history_recorder_destroy(recorder);
 }
 

@@ -46,7 +46,7 @@ enum history_clock {
 
 /* HISTORY_CLOCK_CYCLES or HISTORY_CLOCK_COUNTER. Tests once per process. */
 enum history_clock history_clock_best(void);
-/* 1: no two processors were seen to disagree, in `rounds` values per thread. */
+/* Returns 1 if no two processors were seen to disagree, in `rounds` values per thread. */
 int history_clock_agrees(enum history_clock clock, unsigned threads, unsigned rounds);
 
 static inline uint64_t history_clock_system(void)
@@ -60,8 +60,8 @@ static inline uint64_t history_clock_system(void)
 }
 
 /*
- * [seq_cst] and fences: what one thread did before its ticket is seen by threads that draw a later
- * one.
+ * [seq_cst] and fences: what one thread did before its ticket is visible to threads that draw a
+ * later ticket.
  */
 static inline uint64_t history_clock_ticket(_Atomic(uint64_t) *counter)
 {

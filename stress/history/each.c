@@ -2,10 +2,10 @@
  * each.c - histories of many objects, each judged alone.
  *
  * Linearizability is local (Herlihy and Wing, 1990): a history is linearizable exactly if the
- * operations of each object are. So if objects are independent, one search over all objects can be
- * replaced by one search for each, and a history that is too long for one search may be short for
- * each object. If operations touch several objects, what concerns one object must still be
- * linearizable by itself.
+ * operations of each object are. If objects are independent, one search per object can therefore
+ * replace one search over all objects, and a history that is too long for one search may be short
+ * for each object. If operations touch several objects, the part that concerns one object must
+ * still be linearizable by itself.
  */
 #include "history/order.h"
 
@@ -59,7 +59,7 @@ static void touches_fini(struct touches *touches)
 	free(touches->everywhere);
 }
 
-/* The operation with its parts of that object only. */
+/* Adds the operation with only its parts of that object. */
 static int add_projected(const struct history *history, uint32_t i, uint64_t object, struct history *out)
 {
 	struct history_op op = history->op[i];
@@ -92,8 +92,8 @@ int history_project(const struct history *history, uint64_t object, struct histo
 }
 
 /*
- * The operations of touch[from .. to - 1], which are of one object, and those of all objects; in
- * the order of the history.
+ * Gathers the operations of touch[from .. to - 1], which belong to one object, and those of all
+ * objects, in the order of the history.
  */
 static int gather(const struct history *history, const struct touches *touches, size_t from, size_t to,
                   struct history *out)
@@ -116,7 +116,7 @@ static int gather(const struct history *history, const struct touches *touches, 
 	return fine;
 }
 
-/* The index of the operation that has this thread, call and return. */
+/* Returns the index of the operation that has this thread, call and return. */
 static size_t place_of(const struct history *history, const struct history_op *op)
 {
 	size_t i = 0;

@@ -1,10 +1,10 @@
 /*
- * fifo.c - histories of queues: the patterns of values.c, and one of order.
+ * fifo.c - histories of queues: the patterns of values.c, and a pattern of order.
  *
- * Order: a was put before b (its put returned before b's was called), b was taken, and a was taken
- *   later (its take was called after b's had returned) or never. One walk along the events finds
- *   it. Of the values whose put has returned, it remembers the one whose take is called last; when
- *   a put is called, its value must not be taken before that.
+ * The order is violated if a was put before b (its put returned before b's put was called), b was
+ * taken, and a was taken later (its take was called after b's take had returned) or never. One walk
+ * along the events finds this. Of the values whose put has returned, it remembers the one whose
+ * take is called last. When a put is called, its value must not be taken before that.
  */
 #include "history/values.h"
 
@@ -18,7 +18,8 @@ static enum history_verdict out_of_order(const struct history *history, const st
 	uint64_t early = history->op[a->put].argument, late = history->op[b->put].argument;
 
 	if (a->take == HISTORY_NO_OP)
-		(void)history_violated(finding, "order", "%" PRIu64 " went in before %" PRIu64 ", which came out; it did not",
+		(void)history_violated(finding, "order",
+		                       "%" PRIu64 " went in before %" PRIu64 " and did not come out, although the latter did",
 		                       early, late);
 	else
 		(void)history_violated(finding, "order", "%" PRIu64 " went in before %" PRIu64 " and came out after it", early,

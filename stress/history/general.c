@@ -1,17 +1,20 @@
 /*
- * general.c - any history against any sequential model, by search.
+ * general.c - judges any history by any sequential model, by search.
  *
  * Wing and Gong's algorithm (1993). A list holds the calls and returns that are not explained yet.
- * The next operation of the order is one whose call comes before every return in the list. Try it;
- * if the model refuses, try the next one. At a return no further operation can be next, so undo the
- * last choice. Lowe's improvement (2017): a pair of a set of operations and a state that was tried
- * before need not be tried again. These pairs are kept whole, not only as hashes: a collision must
- * not become a verdict.
+ * The next operation of the order is one whose call comes before every return in the list. The
+ * search tries such an operation; if the model refuses it, the search tries the next one. At a
+ * return no further operation can be next, so the search undoes its last choice.
  *
- * If times do not tell which operations precede an operation, a set for each operation does. Then
- * the next operation is one whose set is explained completely; the rest of the search is the same.
- * Times cannot represent such sets. Calls of four threads may be ordered in two pairs, a before b
- * and c before d, with no order between the pairs, but times order a before d or c before b.
+ * Lowe's improvement (2017): a pair of a set of operations and a state that was tried before need
+ * not be tried again. These pairs are kept whole, not only as hashes, so that a collision cannot
+ * become a verdict.
+ *
+ * If times do not tell which operations precede an operation, a set for each operation does. The
+ * next operation is then one whose set is explained completely; the rest of the search is the same.
+ * Times cannot represent such sets. For example, the calls of four threads may be ordered in two
+ * pairs, a before b and c before d, with no order between the pairs. Times always order a before d
+ * or c before b.
  */
 #include "history/order.h"
 
@@ -19,13 +22,13 @@
 #include <string.h>
 
 /*
- * Calls and returns in time order; node 0 is the head. To explain an operation unlinks both of its
+ * Calls and returns in time order; node 0 is the head. Explaining an operation unlinks both of its
  * nodes.
  */
 struct node {
 	uint32_t previous, next;
 	uint32_t op;
-	uint32_t partner; /* the call's return; 0: this is a return */
+	uint32_t partner; /* the return of this call; 0: this node is a return */
 };
 
 #define NO_OP UINT32_MAX
@@ -40,7 +43,7 @@ struct search {
 	uint32_t depth, deepest, stuck;
 	size_t set_size, state_size, key_size; /* bytes; key: the set, then the state */
 	unsigned char *key;                    /* the current set and state */
-	unsigned char *undo;                   /* per depth, the state before the choice */
+	unsigned char *undo;                   /* for each depth, the state before the choice */
 	/* The pairs that were tried: an arena of keys and a table of indices + 1. */
 	unsigned char *met;
 	size_t met_count, met_room, budget;
@@ -101,7 +104,8 @@ static int grow(struct search *search)
 }
 
 /*
- * 1: the current pair is new, and is remembered. 0: it was tried. -1: no memory or budget is left.
+ * Returns 1 if the current pair is new, and remembers it; 0 if it was tried before; -1 if there is
+ * no memory or budget left.
  */
 static int remember(struct search *search)
 {
@@ -147,7 +151,7 @@ static void lift(struct search *search, uint32_t op)
 	unlink_node(search->node, search->node[call].partner);
 }
 
-/* In the reverse order of unlinking, so that each node finds its neighbours as they were. */
+/* Puts nodes back in the reverse order of unlinking, so that each node finds its old neighbours. */
 static void put_back(struct search *search, uint32_t op)
 {
 	uint32_t call = call_node(search, op);
@@ -203,26 +207,26 @@ static uint32_t free_from(const struct search *search, uint32_t op)
 	return op < search->history->count ? op : NO_OP;
 }
 
-/* The operation of a call; no operation after a return may be next. */
+/* Returns the operation of a call, or NO_OP at a return, because no later operation may be next. */
 static uint32_t called_at(const struct search *search, uint32_t node)
 {
 	return search->node[node].partner != 0 ? search->node[node].op : NO_OP;
 }
 
-/* The first operation that may be next, or NO_OP. */
+/* Returns the first operation that may be next, or NO_OP. */
 static uint32_t first_candidate(const struct search *search)
 {
 	return search->history->before != NULL ? free_from(search, 0) : called_at(search, search->node[0].next);
 }
 
-/* The operation after `op` that may be next, too. */
+/* Returns the next operation after `op` that may also be next. */
 static uint32_t candidate_after(const struct search *search, uint32_t op)
 {
 	return search->history->before != NULL ? free_from(search, op + 1)
 	                                       : called_at(search, search->node[call_node(search, op)].next);
 }
 
-/* Of the unexplained operations, the one whose return comes first, or the first one. */
+/* Returns the unexplained operation whose return comes first, or the first one. */
 static uint32_t first_unexplained(const struct search *search)
 {
 	uint32_t at = search->history->before != NULL ? 0 : search->node[0].next;
@@ -244,7 +248,10 @@ static unsigned char *undo_of(const struct search *search, uint32_t depth)
 	return search->undo + (size_t)depth * search->state_size;
 }
 
-/* 1: this operation is next; 0: it cannot be, or that was tried; -1: no budget. */
+/*
+ * Returns 1 if this operation is next, 0 if it cannot be or was tried before, -1 if there is no
+ * budget left.
+ */
 static int choose(struct search *search, uint32_t op)
 {
 	unsigned char *before = undo_of(search, search->depth);
@@ -268,7 +275,7 @@ static int choose(struct search *search, uint32_t op)
 	return 1;
 }
 
-/* Undoes the last choice; returns its operation. */
+/* Undoes the last choice and returns its operation. */
 static uint32_t take_back(struct search *search)
 {
 	uint32_t op = search->chosen[--search->depth];
@@ -280,7 +287,7 @@ static uint32_t take_back(struct search *search)
 	return op;
 }
 
-/* No operation can be next: how far the search came, for the finding. */
+/* No operation can be next. Notes how far the search came, for the finding. */
 static void note_stuck(struct search *search)
 {
 	if (search->depth >= search->deepest) {
@@ -316,7 +323,7 @@ static int init_search(struct search *search)
 	size_t count = search->history->count;
 
 	search->set_size = (count + 63) / 64 * 8;
-	/* Whole words, so that the hash sees all of it. */
+	/* Whole words, so that the hash covers all of it. */
 	search->state_size = (search->model->state_size(search->history, search->context) + 7) / 8 * 8;
 	search->key_size = search->set_size + search->state_size;
 	search->node = calloc(2 * count + 1, sizeof(*search->node));
@@ -345,7 +352,8 @@ static enum history_verdict conclude(struct search *search, enum history_verdict
 		                       search->deepest, search->history->count);
 		history_witness(finding, search->stuck);
 	} else if (verdict == HISTORY_UNDECIDED) {
-		(void)history_violated(finding, "budget", "undecided after %zu pairs of a set and a state", search->met_count);
+		(void)history_violated(finding, "budget", "the search is undecided after %zu pairs of a set and a state",
+		                       search->met_count);
 	}
 	for (uint32_t i = 0; verdict == HISTORY_HOLDS && order != NULL && i < search->depth; i++)
 		order[i] = search->chosen[i];

@@ -1,5 +1,6 @@
 /*
- * keyed.c - sequential maps, joins and names; see keyed.h. Written to be obviously right.
+ * keyed.c - sequential maps, joins and names; see keyed.h. The code is simple, so that it is
+ * obviously right.
  */
 #include "history/keyed.h"
 
@@ -21,7 +22,7 @@ static uint64_t bit_of(const struct history_part *part)
 	return UINT64_C(1) << part->before;
 }
 
-/* The components that an operation names. */
+/* Returns the components that an operation names. */
 static uint64_t mask_of(const struct history *history, const struct history_op *op)
 {
 	uint64_t mask = 0;
@@ -34,15 +35,15 @@ static uint64_t mask_of(const struct history *history, const struct history_op *
 /* -- maps -------------------------------------------------------------------------------------- */
 
 /*
- * have 0: the entry is free. The values of missing components are 0, because equal states must be
- * equal bytes.
+ * If `have` is 0, the entry is free. The values of missing components are 0, because equal states
+ * must be equal bytes.
  */
 struct entry {
 	uint64_t key, have, complete, value[HISTORY_MOST_COMPONENTS];
 };
 
 struct map {
-	uint64_t count; /* of entry[]: constant */
+	uint64_t count; /* number of entries; constant */
 	uint64_t complete, incomplete, inside;
 	struct entry entry[];
 };
@@ -139,7 +140,7 @@ static void map_remove(struct map *map, struct entry *entry, const struct histor
 	}
 }
 
-/* The parts of this entry that were taken, or would have been. */
+/* Compares with the parts of this entry that were taken, or would have been taken. */
 static int map_take(struct map *map, struct entry *entry, const struct history *history, const struct history_op *op)
 {
 	const struct history_part *part = &history->part[op->part];
@@ -203,8 +204,8 @@ struct tuple {
 };
 
 /*
- * After the incomplete tuples, one for each key, follow the ready ones in the order in which they
- * leave.
+ * The incomplete tuples, one for each key, are followed by the ready tuples in the order in which
+ * they leave.
  */
 struct join {
 	uint64_t keys, room; /* constant */
@@ -267,7 +268,7 @@ static void make_ready(struct join *join, struct tuple *tuple)
 	*tuple = (struct tuple){.key = tuple->key};
 }
 
-/* The result of an insert of these parts. */
+/* Returns the result of an insert of these parts. */
 static enum history_answer answer_to(struct join *join, const struct history_part part[], uint32_t count)
 {
 	if (join->closed == HISTORY_JOIN_CANCELLED)
@@ -290,7 +291,7 @@ static int join_insert(struct join *join, const struct history *history, const s
 	enum history_answer answer = answer_to(join, part, op->parts);
 	uint64_t index = join->next_index;
 
-	/* Another key may have been the reason; a close is known to all keys. */
+	/* Another key may have been the reason. A close is known to all keys. */
 	if (op->result != HISTORY_DONE)
 		return op->result == answer || (shape->alone && (op->result == HISTORY_REFUSED || join->closed));
 	if (answer != HISTORY_DONE)
@@ -311,7 +312,7 @@ static int join_insert(struct join *join, const struct history *history, const s
 	return 1;
 }
 
-/* Rows of all components, in the order in which they leave. */
+/* Checks rows of all components, in the order in which they leave. */
 static int rows_fit(struct join *join, const struct history_part part[], uint32_t parts,
                     const struct history_join *shape)
 {
@@ -381,7 +382,7 @@ const struct history_model history_model_join = {join_size, join_start, join_ste
 
 /* -- names ------------------------------------------------------------------------------------- */
 
-/* object + 1 of the name; 0: none. */
+/* For each name: its object + 1; 0: none. */
 struct names {
 	uint64_t count;
 	struct {

@@ -8,12 +8,12 @@
  * - after: for a take from a join, the index of the tuple; else HISTORY_NONE.
  * - value: the value put or taken, HISTORY_NONE if there was none; values are unique.
  *
- * result is one of enum history_answer. Each kind says what its argument means; otherwise it is
- * HISTORY_NONE.
+ * `result` is one of enum history_answer. Each kind says what its argument means; otherwise the
+ * argument is HISTORY_NONE.
  *
  * The models judge whole histories (history_check_general), or, with `alone`, the part of one key
- * (history_check_each). They then believe whatever other keys decide: whether there was room, which
- * key was the smallest, how many keys there were.
+ * (history_check_each). In that case they accept whatever other keys decide: whether there was
+ * room, which key was the smallest, how many keys there were.
  */
 #ifndef HISTORY_KEYED_H
 #define HISTORY_KEYED_H
@@ -23,7 +23,7 @@
 enum history_answer {
 	HISTORY_DONE = 0,
 	HISTORY_NOT_NOW = 1, /* it would have to wait */
-	/* impossible: the name is taken, or the component is there already or was taken */
+	/* impossible: the name is taken, or the component is already there or was taken */
 	HISTORY_REFUSED = 2,
 	HISTORY_CLOSED = 3
 };
@@ -86,8 +86,8 @@ extern const struct history_model history_model_join;
 extern const struct history_model history_model_names;
 
 /*
- * Units for shrinking (history.h) that are correct for all of these: each operation that changed
- * nothing is one unit, and those that changed something stay.
+ * Units for shrinking (history.h) that are correct for all of these structures. Each operation that
+ * changed nothing is one unit, and operations that changed something stay.
  */
 void history_units_of_answers(const struct history *history, uint32_t unit[]);
 

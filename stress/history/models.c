@@ -1,7 +1,8 @@
 /*
  * models.c - sequential queues, pools, priority queues and variables, for the general checker.
  *
- * Written to be obviously right: the results of the fast checkers are compared with these.
+ * The code is simple, so that it is obviously right. Tests compare the results of the fast checkers
+ * with it.
  */
 #include "history/order.h"
 
@@ -10,10 +11,10 @@
 
 /* -- collections ------------------------------------------------------------------------------- */
 
-/* In the order in which values leave, if there is one; unused words are 0. */
+/* The values in the order in which they leave, if there is one. Unused words are 0. */
 struct stock {
 	uint64_t count;
-	uint64_t closed; /* 0; CLOSING; ENDED: a take returned the end, nothing is put any longer */
+	uint64_t closed; /* 0; CLOSING; ENDED: a take returned the end, and no later put succeeds */
 	struct item {
 		int64_t key;
 		uint64_t value;
@@ -51,7 +52,7 @@ static void remove_at(struct stock *stock, uint64_t place)
 	memset(&stock->item[stock->count], 0, sizeof(struct item));
 }
 
-/* The value's index, or count. */
+/* Returns the value's index, or the count. */
 static uint64_t place_of(const struct stock *stock, uint64_t value)
 {
 	uint64_t place = 0;
@@ -108,7 +109,7 @@ static int step_end(struct stock *stock)
 	return 1;
 }
 
-/* The common part of all three: results that move nothing, and closing. */
+/* The part that all three have in common: results that move nothing, and closing. */
 static int step_others(struct stock *stock, const struct history_bounds *bounds, const struct history_op *op)
 {
 	switch (op->kind) {
@@ -139,7 +140,7 @@ static int fifo_step(const struct history *history, const struct history_op *op,
 	return step_others(stock, context, op);
 }
 
-/* Sorted by value, because equal contents must be one state. */
+/* The values are sorted, because equal contents must be one state. */
 static int multiset_step(const struct history *history, const struct history_op *op, const void *context, void *state)
 {
 	const struct history_bounds *bounds = context;
@@ -162,7 +163,7 @@ static int multiset_step(const struct history *history, const struct history_op 
 	return step_others(stock, bounds, op);
 }
 
-/* Sorted by key; equal keys by arrival, or by value if any of them may be next. */
+/* The values are sorted by key; equal keys by arrival, or by value if any of them may be next. */
 static int priority_step(const struct history *history, const struct history_op *op, const void *context, void *state)
 {
 	const struct history_priority *priority = context;
@@ -201,8 +202,8 @@ const struct history_model history_model_priority = {stock_size, stock_start, pr
 /* -- variables --------------------------------------------------------------------------------- */
 
 /*
- * value is unknown until an operation has seen or published the version: `known` is its version +
- * 1.
+ * The value is unknown until an operation has seen or published the version. `known` is the version
+ * + 1 whose value is known.
  */
 struct cell {
 	uint64_t object, version, known, value;
@@ -222,7 +223,7 @@ static struct cell *cell_of(struct cells *cells, uint64_t object)
 	return &cells->cell[i];
 }
 
-/* The number of variables; each is counted where it occurs first. */
+/* Returns the number of variables. Each is counted at its first occurrence. */
 static size_t cells_size(const struct history *history, const void *context)
 {
 	size_t objects = 0;

@@ -3,8 +3,9 @@
  * everything.
  *
  * Without "full" results, and without values that must stay, no result requires a value to be
- * inside for longer than it certainly is. So every put may take effect as late and every take as
- * early as possible, which suits all results at the same time: counting is exact.
+ * inside for longer than it certainly is. Every put may therefore take effect as late as possible
+ * and every take as early as possible, which suits all results at the same time. Counting is then
+ * exact.
  */
 #include "history/values.h"
 

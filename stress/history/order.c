@@ -34,7 +34,7 @@ void history_witness(struct history_finding *finding, size_t place)
 
 enum history_verdict history_no_memory(struct history_finding *finding)
 {
-	(void)history_violated(finding, "memory", "no memory for the check");
+	(void)history_violated(finding, "memory", "there is no memory for the check");
 	return HISTORY_UNDECIDED;
 }
 
@@ -104,7 +104,7 @@ enum history_verdict history_order_init(struct history_order *order, const struc
 
 		if (op->returned < op->called) {
 			free(moments);
-			return history_malformed(finding, i, "it returned before it was called");
+			return history_malformed(finding, i, "its return is before its call");
 		}
 		moments[2 * i] = (struct moment){op->called, (uint32_t)(2 * i)};
 		moments[2 * i + 1] = (struct moment){op->returned, (uint32_t)(2 * i + 1)};

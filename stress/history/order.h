@@ -4,8 +4,8 @@
  * All calls and returns of a history are numbered from 0 in time order; at equal times calls come
  * before returns. Gap g is between event g and event g + 1. An operation takes effect in one of the
  * gaps called .. returned - 1 (the numbers of its events). Any number of operations take effect in
- * one gap, in any order. So "x certainly holds throughout gap g" and "x may hold in gap g" are
- * ranges of gaps, and every question of a checker is a question about ranges.
+ * one gap, in any order. The statements "x certainly holds throughout gap g" and "x may hold in gap
+ * g" are therefore ranges of gaps, and every question of a checker is a question about ranges.
  */
 #ifndef HISTORY_ORDER_H
 #define HISTORY_ORDER_H
@@ -13,8 +13,8 @@
 #include "history/history.h"
 
 /*
- * Operation i is events called[i] and returned[i]; event e is event[e] / 2's return if event[e] is
- * odd, else its call.
+ * Operation i is events called[i] and returned[i]. Event e is the return of operation event[e] / 2
+ * if event[e] is odd, and its call otherwise.
  */
 struct history_order {
 	uint32_t events; /* also the number of gaps; the last one is after the end */
@@ -23,13 +23,13 @@ struct history_order {
 
 /*
  * Returns HISTORY_HOLDS, or HISTORY_UNDECIDED (no memory) or HISTORY_MALFORMED with the finding
- * set. Call history_order_fini in any case.
+ * set. history_order_fini() must be called in any case.
  */
 enum history_verdict history_order_init(struct history_order *order, const struct history *history,
                                         struct history_finding *finding);
 void history_order_fini(struct history_order *order);
 
-/* A count per gap: first ranges are added, then queries are made. */
+/* A count per gap. All ranges are added before the first query. */
 struct history_counts {
 	uint32_t gaps, leaves;
 	int32_t *least, *most; /* trees over the gaps, leaves from [leaves] on */
@@ -39,9 +39,9 @@ int history_counts_init(struct history_counts *counts, uint32_t gaps);
 void history_counts_fini(struct history_counts *counts);
 /* Adds 1 to gaps from .. to - 1, if from < to. */
 void history_counts_add(struct history_counts *counts, uint32_t from, uint32_t to);
-/* To be called after the last add. */
+/* Must be called after the last add. */
 void history_counts_finish(struct history_counts *counts);
-/* Over the gaps from .. to - 1; from < to. */
+/* The smallest count over the gaps from .. to - 1; from < to. */
 int32_t history_counts_least(const struct history_counts *counts, uint32_t from, uint32_t to);
 int32_t history_counts_most(const struct history_counts *counts, uint32_t from, uint32_t to);
 
@@ -51,7 +51,7 @@ int32_t history_counts_most(const struct history_counts *counts, uint32_t from, 
 struct history_free_gaps {
 	uint32_t gaps;
 	uint32_t *next;  /* towards the first free gap from here on; [gaps] is always free */
-	uint32_t *taker; /* the operation that took it */
+	uint32_t *taker; /* the operation that took the gap */
 };
 
 int history_free_gaps_init(struct history_free_gaps *free_gaps, uint32_t gaps);

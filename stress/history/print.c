@@ -51,8 +51,8 @@ static int is_keyed(const struct history_op *op)
 }
 
 /*
- * "7.1=400005": component 1 of key 7. Values that are put are shown at the call, those that are
- * taken at the return.
+ * Writes parts such as "7.1=400005": component 1 of key 7. Values that are put appear at the call,
+ * and values that are taken at the return.
  */
 static void describe_keys(const struct history *history, const struct history_op *op, int returned, char *text,
                           size_t size)
@@ -134,12 +134,12 @@ void history_describe(const struct history *history, const struct history_op *op
 
 /* -- the table --------------------------------------------------------------------------------- */
 
-/* The threads, in the order of their numbers; those beyond the last column share it. */
+/* The threads in the order of their numbers. Threads beyond the last column share it. */
 struct columns {
 	uint32_t thread[MOST_COLUMNS];
 	unsigned count;
 	unsigned width;
-	uint32_t under_way[MOST_COLUMNS]; /* operations */
+	uint32_t under_way[MOST_COLUMNS]; /* operations under way */
 };
 
 static unsigned column_of(const struct columns *columns, uint32_t thread)
@@ -173,7 +173,7 @@ static int is_witness(const struct history_finding *finding, uint32_t op)
 	return 0;
 }
 
-/* "[ take" at a call, "] 5" at a return, "*" before it for a witness. */
+/* Writes "[ take" at a call, "] 5" at a return, with "*" before it for a witness. */
 static void write_event(const struct history *history, const struct history_finding *finding,
                         history_describe_fn *describe, uint32_t event, char cell[CELL])
 {

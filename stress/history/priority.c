@@ -1,18 +1,18 @@
 /*
  * priority.c - histories of priority queues, from the most urgent key to the least urgent.
  *
- * A take of b takes effect at a moment when nothing more urgent is inside. So the moments at which
- * more urgent values are inside are closed to it. There should be as few of those as possible: each
- * value is put as late and taken as early as the more urgent ones allow, which depends on nothing
- * less urgent. So keys are settled one after the other: find the earliest open gap for each take;
- * then close the gaps from its put's return to that gap for everything less urgent. "Empty" is last
- * and needs a gap that nothing has closed. The result is exact if keys differ, or if values with
- * equal keys may leave in any order.
+ * A take of b takes effect at a moment when no more urgent value is inside. The moments at which
+ * more urgent values are inside are therefore closed to it. There should be as few of these as
+ * possible: each value is put as late and taken as early as the more urgent values allow. This
+ * depends on no less urgent value, so keys are settled one after the other. For each take, find the
+ * earliest open gap. Then close the gaps from the return of its put to that gap for all less urgent
+ * values. "Empty" comes last and needs a gap that no value has closed. The result is exact if keys
+ * differ, or if values with equal keys may leave in any order.
  *
  * Equal keys in FIFO order: b is taken no earlier than each a that was certainly put before it, so
- * its take starts from the latest of their gaps. This finds every violation among equal keys. The
- * longer stay of values that wait for each other is not fully charged to less urgent ones, so a
- * violation across keys that depends on it may be missed.
+ * its take starts from the latest of their gaps. This finds every violation among equal keys.
+ * Values that wait for each other stay longer. This longer stay is not fully charged to less urgent
+ * values, so a violation across keys that depends on it may be missed.
  *
  * Source. Bouajjani, Enea and Wang (CONCUR 2017) check priority queues by patterns. We know of no
  * publication of this walk.
@@ -77,7 +77,7 @@ static void sort_entries(const struct search *search)
 	qsort(search->by_return, values->count, size, key_then_return);
 }
 
-/* `at` is the first gap in which the take fits, or is after its last gap. */
+/* `at` is the first gap in which the take fits, or is after the last gap of the take. */
 static enum history_verdict not_in_turn(const struct search *search, const struct entry *entry, uint32_t older,
                                         uint32_t start)
 {
@@ -87,14 +87,16 @@ static enum history_verdict not_in_turn(const struct search *search, const struc
 	uint64_t number = search->history->op[value->put].argument;
 
 	if (start > last) {
-		(void)history_violated(finding, "order", "%" PRIu64 " of key %" PRId64 " came out before an older equal",
-		                       number, entry->key);
+		(void)history_violated(finding, "order",
+		                       "%" PRIu64 " of key %" PRId64 " came out before an older value with this key", number,
+		                       entry->key);
 		history_witness(finding, search->values->value[older].put);
 		if (search->values->value[older].take != HISTORY_NO_OP)
 			history_witness(finding, search->values->value[older].take);
 	} else {
-		(void)history_violated(finding, "urgent", "%" PRIu64 " of key %" PRId64 " came out, a smaller key was inside",
-		                       number, entry->key);
+		(void)history_violated(finding, "urgent",
+		                       "%" PRIu64 " of key %" PRId64 " came out while a smaller key was inside", number,
+		                       entry->key);
 		history_witness(finding, search->open.taker[start]);
 		history_witness(finding, search->open.taker[last]);
 	}
@@ -104,7 +106,7 @@ static enum history_verdict not_in_turn(const struct search *search, const struc
 }
 
 /*
- * older: of the values with the same key that were certainly put before, the one that leaves last;
+ * older: of the values with the same key that were certainly put before, the one that leaves last.
  * HISTORY_NO_OP: none.
  */
 static enum history_verdict place_take(struct search *search, const struct entry *entry, uint32_t older)
@@ -124,7 +126,7 @@ static enum history_verdict place_take(struct search *search, const struct entry
 	return HISTORY_HOLDS;
 }
 
-/* All values of one key: by_call[from .. to - 1]. */
+/* Settles all values of one key: by_call[from .. to - 1]. */
 static enum history_verdict settle_key(struct search *search, uint32_t from, uint32_t to, enum history_equals equals)
 {
 	uint32_t older = HISTORY_NO_OP, gone = from;
@@ -160,7 +162,8 @@ static enum history_verdict settle_empty(struct search *search)
 		if (search->history->op[i].kind != HISTORY_TAKE_EMPTY ||
 		    history_first_free(&search->open, order->called[i]) < order->returned[i])
 			continue;
-		(void)history_violated(search->finding, "empty", "answered \"empty\", but something was inside all the time");
+		(void)history_violated(search->finding, "empty",
+		                       "a take returned \"empty\", but at every moment a value was inside");
 		history_witness(search->finding, i);
 		history_witness(search->finding, search->open.taker[order->called[i]]);
 		return HISTORY_VIOLATED;

@@ -16,7 +16,7 @@ enum { APART = 128, MOST_THREADS = 64, ROUNDS = 2000 };
 
 struct history_recorder {
 	unsigned threads;
-	size_t stride; /* from one log to the next: no two share a line */
+	size_t stride; /* from one log to the next; no two logs share a cache line */
 	unsigned char *logs;
 	_Alignas(APART) _Atomic(uint64_t) counter;
 };
@@ -31,7 +31,7 @@ static const struct history_log *log_of(const struct history_recorder *recorder,
 	return (const struct history_log *)(const void *)(recorder->logs + thread * recorder->stride);
 }
 
-/* Written completely, so that recording never touches a page for the first time. */
+/* The memory is written completely, so that recording never touches a page for the first time. */
 static void *touched(size_t count, size_t size)
 {
 	void *memory = NULL;
@@ -152,11 +152,11 @@ int history_recorder_collect(const struct history_recorder *recorder, struct his
 	return 1;
 }
 
-/* -- do the processors agree ------------------------------------------------------------------- */
+/* -- tests whether the processors agree -------------------------------------------------------- */
 
 /*
- * The last value that any thread saw. `last` is passed on by release and acquire, so each value is
- * taken after the one before.
+ * The last value that any thread saw. `last` passes from thread to thread by release and acquire,
+ * so each value is taken after the previous one.
  */
 struct relay {
 	_Atomic(uint32_t) held;
@@ -169,7 +169,7 @@ struct relay {
 
 struct runner {
 	struct relay *relay;
-	int processor; /* -1: wherever it is put */
+	int processor; /* -1: the system chooses */
 	pthread_t thread;
 };
 
@@ -206,7 +206,7 @@ static void *run_relay(void *argument)
 	return NULL;
 }
 
-/* The n-th processor that the process may use, or -1. */
+/* Returns the n-th processor that the process may use, or -1. */
 static int nth_processor(unsigned n)
 {
 	cpu_set_t set;
@@ -239,7 +239,10 @@ int history_clock_agrees(enum history_clock clock, unsigned threads, unsigned ro
 	return started == threads && !relay.went_back;
 }
 
-/* 1 if the counter's rate does not depend on the processor's, and the program can read it. */
+/*
+ * Returns 1 if the counter's rate does not depend on the processor's rate, and the program can read
+ * the counter.
+ */
 static int cycles_are_invariant(void)
 {
 #if defined(__x86_64__)
@@ -250,15 +253,17 @@ static int cycles_are_invariant(void)
 		return 0;
 	return __get_cpuid(0x80000007u, &a, &b, &c, &d) && (d & invariant) != 0;
 #else
-	return 1; /* arm64's counter is one for the system by definition; CLOCK_MONOTONIC is the system's */
+	/* arm64 has one counter for the system by definition; CLOCK_MONOTONIC belongs to the system */
+	return 1;
 #endif
 }
 
 enum history_clock history_clock_best(void)
 {
-	/* 0: not tested yet. Two threads may both test, with the same result. */
+	/* 0: not tested yet. Two threads may both test; they get the same result. */
 	static _Atomic(int) found;
-	int clock = atomic_load_explicit(&found, memory_order_relaxed); /* [relaxed] one number, nothing behind it */
+	/* [relaxed] one number; it publishes nothing else */
+	int clock = atomic_load_explicit(&found, memory_order_relaxed);
 	cpu_set_t set;
 
 	if (clock != 0)

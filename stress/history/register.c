@@ -1,12 +1,13 @@
 /*
- * register.c - histories of variables in which each operation touches one: versions give the order,
- * and real time must agree.
+ * register.c - histories of variables in which each operation touches one variable: versions give
+ * the order, and real time must agree.
  *
- * For each variable there is only one order to try: by version, each write before the operations
- * that read it. It explains the history if no operation returned before an earlier one in the order
- * was called. Walking from the back, it suffices to remember the earliest return so far. Aborts
- * have no place in the order. Each needs the version after its `before` to exist by its return, so
- * no operation up to that write may be called after the abort returned.
+ * For each variable there is only one order to try: by version, with each write before the
+ * operations that read it. It explains the history if no operation returned before an earlier
+ * operation in the order was called. The walk goes from the back, so it needs to remember only the
+ * earliest return so far. Aborts have no place in the order. For each abort, the version after its
+ * `before` must exist by its return, so no operation up to that write may be called after the abort
+ * returned.
  */
 #include "history/versions.h"
 
@@ -30,7 +31,7 @@ static int same_place(const struct history_entry *a, const struct history_entry 
 	return a->version == b->version && (a->reads != 0) == (b->reads != 0);
 }
 
-/* The base of a write tells nothing that its own version does not tell. */
+/* The base of a write adds nothing to what the write's own version tells. */
 static enum history_verdict check_real_time(const struct history *history, const struct history_versions *versions,
                                             struct history_finding *finding)
 {
@@ -56,7 +57,7 @@ static enum history_verdict check_real_time(const struct history *history, const
 	return HISTORY_HOLDS;
 }
 
-/* latest[i]: of the operations of this variable up to entry i, the one that was called last. */
+/* latest[i]: of the operations on this variable up to entry i, the one that was called last. */
 static void find_latest(const struct history *history, const struct history_versions *versions, uint32_t latest[])
 {
 	for (size_t i = 0; i < versions->count; i++) {
@@ -78,12 +79,12 @@ static enum history_verdict check_abort(const struct history *history, const str
 
 	if (place < versions->count && history->op[latest[place]].called <= history->op[op].returned)
 		return HISTORY_HOLDS;
-	/* The write that aborted it may have been left out. */
+	/* The write that aborted it may have been removed. */
 	if (history->partial && (place == versions->count || versions->entry[place].reads != 0 ||
 	                         versions->entry[place].version != part->before + 1))
 		return HISTORY_HOLDS;
 	(void)history_violated(finding, place < versions->count ? "order" : "abort",
-	                       "variable %" PRIu64 ": aborted though version %" PRIu64 " was not replaced by then",
+	                       "variable %" PRIu64 ": aborted although version %" PRIu64 " was not replaced by then",
 	                       part->object, part->before);
 	history_witness(finding, op);
 	if (place < versions->count) {

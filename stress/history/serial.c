@@ -2,17 +2,17 @@
  * serial.c - histories of snapshots and transactions: versions and real time give a graph, and the
  * history is strictly serializable exactly if all its operations can be removed in order.
  *
- * X must come before Y if Y read what X published; if Y published the version after one that X
- * published or read; and if X returned before Y was called. An abort needs one of several: a write
- * that went beyond one of its versions. All these rules require an operation to be earlier, and
- * none forbids it. So it is never wrong to do next whatever may be done next, and one pass decides
- * (AND/OR precedences: Moehring, Skutella and Stork, SIAM J. Comput. 2004). Real time is not stored
- * as edges: operations are released in the order of their calls, up to the first return that is not
- * done.
+ * X must come before Y in three cases: Y read what X published; Y published the version after one
+ * that X published or read; or X returned before Y was called. An abort needs at least one of
+ * several writes: one that went beyond one of its versions. All these rules require an operation to
+ * be earlier, and none forbids it. It is therefore never wrong to do next whatever may be done
+ * next, and one pass decides (AND/OR precedences: Moehring, Skutella and Stork, SIAM J. Comput.
+ * 2004). Real time is not stored as edges. Instead, operations are released in the order of their
+ * calls, up to the first return that is not done.
  *
- * The operations that remain at the end contain a cycle; it is found by following, from each
- * operation, one for which it waits. The known order of versions makes this easy; without it, the
- * problem is NP-complete (Papadimitriou, JACM 1979).
+ * The operations that remain at the end contain a cycle. It is found by following, from each
+ * operation, one operation for which it waits. The known order of versions makes the problem easy;
+ * without it, the problem is NP-complete (Papadimitriou, JACM 1979).
  */
 #include "history/versions.h"
 
@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NOBODY UINT32_MAX
+#define NO_OPERATION UINT32_MAX
 
 /* Successors of operation i are to[from[i]] .. to[from[i + 1] - 1]. */
 struct edges {
@@ -33,10 +33,11 @@ struct graph {
 	uint32_t count;
 	struct edges all;  /* each of these predecessors is needed */
 	struct edges some; /* one of these is enough */
-	uint32_t *waits;   /* predecessors in `all` that are not done */
+	uint32_t *waits;   /* predecessors in `all` that are not done yet */
 	uint8_t *state;
 	uint32_t *by_call, *by_return;
-	uint32_t released, returned; /* positions in by_call, by_return: what is before them is released, is done */
+	/* positions in by_call and by_return: everything before them is released, or done */
+	uint32_t released, returned;
 	uint32_t *ready, readies;
 	uint32_t *order, done;
 };
@@ -45,7 +46,7 @@ enum { RELEASED = 1, NEEDS_ONE = 2, DONE = 4 };
 
 /* -- edges ------------------------------------------------------------------------------------- */
 
-/* The first call counts (to NULL), the second fills. */
+/* The first call counts (`to` is NULL), and the second call fills. */
 static void add_edge(struct edges *edges, uint32_t x, uint32_t y)
 {
 	if (x == y)
@@ -56,19 +57,19 @@ static void add_edge(struct edges *edges, uint32_t x, uint32_t y)
 		edges->to[edges->from[x]++] = y;
 }
 
-/* The first write after entry i with the same variable and a larger version. */
+/* Finds the first write after entry i to the same variable, with a larger version. */
 static void find_next_writes(const struct history_versions *versions, uint32_t next_write[])
 {
-	uint32_t behind = NOBODY, of_version = NOBODY;
+	uint32_t behind = NO_OPERATION, of_version = NO_OPERATION;
 
 	for (size_t i = versions->count; i-- > 0;) {
 		const struct history_entry *entry = &versions->entry[i];
 
 		if (i + 1 == versions->count || entry[1].object != entry->object)
-			behind = of_version = NOBODY;
-		else if (entry[1].version != entry->version && of_version != NOBODY) {
+			behind = of_version = NO_OPERATION;
+		else if (entry[1].version != entry->version && of_version != NO_OPERATION) {
 			behind = of_version;
-			of_version = NOBODY;
+			of_version = NO_OPERATION;
 		}
 		next_write[i] = behind;
 		if (entry->reads == 0)
@@ -78,24 +79,24 @@ static void find_next_writes(const struct history_versions *versions, uint32_t n
 
 static void add_version_edges(struct graph *graph, const uint32_t next_write[])
 {
-	uint32_t written = NOBODY;
+	uint32_t written = NO_OPERATION;
 
 	for (size_t i = 0; i < graph->versions->count; i++) {
 		const struct history_entry *entry = &graph->versions->entry[i];
 
 		if (i == 0 || entry[-1].object != entry->object)
-			written = NOBODY;
-		/* Even if versions between were left out: it was earlier nevertheless. */
-		if (written != NOBODY)
+			written = NO_OPERATION;
+		/* Holds even if versions in between were removed. */
+		if (written != NO_OPERATION)
 			add_edge(&graph->all, written, entry->op);
-		if (next_write[i] != NOBODY)
+		if (next_write[i] != NO_OPERATION)
 			add_edge(&graph->all, entry->op, next_write[i]);
 		if (entry->reads == 0)
 			written = entry->op;
 	}
 }
 
-/* The write that replaced the part's version, or NOBODY. */
+/* Returns the write that replaced the part's version, or NO_OPERATION. */
 static uint32_t overtaker(const struct graph *graph, const struct history_part *part)
 {
 	size_t place = history_versions_behind(graph->versions, part->object, part->before);
@@ -103,12 +104,12 @@ static uint32_t overtaker(const struct graph *graph, const struct history_part *
 
 	if (place < graph->versions->count && entry->reads == 0 && entry->version == part->before + 1)
 		return entry->op;
-	return NOBODY;
+	return NO_OPERATION;
 }
 
 /*
- * The edges of one abort; 1: it needs one of them. In a partial history, the write that aborted it
- * may have been left out.
+ * Adds the edges of one abort. Returns 1 if it needs one of them. In a partial history, the write
+ * that aborted it may have been removed.
  */
 static int add_edges_of_abort(struct graph *graph, uint32_t abort)
 {
@@ -117,11 +118,11 @@ static int add_edges_of_abort(struct graph *graph, uint32_t abort)
 	uint32_t known = 0;
 
 	for (uint32_t k = 0; k < op->parts; k++)
-		known += overtaker(graph, &part[k]) != NOBODY;
+		known += overtaker(graph, &part[k]) != NO_OPERATION;
 	if (graph->history->partial && known < op->parts)
 		return 0;
 	for (uint32_t k = 0; k < op->parts; k++) {
-		if (overtaker(graph, &part[k]) != NOBODY)
+		if (overtaker(graph, &part[k]) != NO_OPERATION)
 			add_edge(&graph->some, overtaker(graph, &part[k]), abort);
 	}
 	return known != 0;
@@ -135,7 +136,7 @@ static enum history_verdict add_abort_edges(struct graph *graph, struct history_
 		if (add_edges_of_abort(graph, i)) {
 			graph->state[i] |= NEEDS_ONE;
 		} else if (!graph->history->partial) {
-			(void)history_violated(finding, "abort", "aborted, though no version that it named was ever replaced");
+			(void)history_violated(finding, "abort", "aborted although no version that it named was ever replaced");
 			history_witness(finding, i);
 			return HISTORY_VIOLATED;
 		}
@@ -143,7 +144,7 @@ static enum history_verdict add_abort_edges(struct graph *graph, struct history_
 	return HISTORY_HOLDS;
 }
 
-/* After counting: turns counts into positions and allocates the arrays. */
+/* After counting: turns counts into positions, and allocates the arrays. */
 static int make_room(struct edges *edges, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++)
@@ -152,7 +153,7 @@ static int make_room(struct edges *edges, uint32_t count)
 	return edges->to != NULL;
 }
 
-/* Filling moved each position to that of the next one. */
+/* Filling has moved each position to the next one. This moves them back. */
 static void move_back(struct edges *edges, uint32_t count)
 {
 	memmove(&edges->from[1], &edges->from[0], count * sizeof(*edges->from));
@@ -236,7 +237,7 @@ static void work_off_all(struct graph *graph)
 	}
 }
 
-/* -- what is stuck ----------------------------------------------------------------------------- */
+/* -- what remains ------------------------------------------------------------------------------ */
 
 static void blame(const struct graph *graph, const struct edges *edges, uint32_t blamed[])
 {
@@ -254,7 +255,7 @@ static enum history_verdict report_cycle(const struct graph *graph, uint32_t bla
 	uint32_t slow = graph->by_return[graph->returned], fast = slow, length = 0;
 
 	for (uint32_t i = 0; i < graph->count; i++)
-		blamed[i] = NOBODY;
+		blamed[i] = NO_OPERATION;
 	blame(graph, &graph->some, blamed);
 	for (uint32_t i = 0; i < graph->count; i++) {
 		if ((graph->state[i] & NEEDS_ONE) == 0 || (graph->state[i] & RELEASED) == 0)
@@ -269,8 +270,8 @@ static enum history_verdict report_cycle(const struct graph *graph, uint32_t bla
 		fast = blamed[fast];
 		length++;
 	} while (fast != slow);
-	(void)history_violated(finding, "order", "no order: %" PRIu32 " operations wait for each other in a circle",
-	                       length);
+	(void)history_violated(finding, "order",
+	                       "%" PRIu32 " operations wait for each other in a circle, so there is no order", length);
 	do {
 		history_witness(finding, fast);
 		fast = blamed[fast];
@@ -278,7 +279,7 @@ static enum history_verdict report_cycle(const struct graph *graph, uint32_t bla
 	return HISTORY_VIOLATED;
 }
 
-/* -- all of it --------------------------------------------------------------------------------- */
+/* -- the whole check --------------------------------------------------------------------------- */
 
 struct moment {
 	uint64_t time;

@@ -1,10 +1,10 @@
 /*
- * shrink.c - a smaller history that still fails, found by leaving units out.
+ * shrink.c - finds a smaller history that still fails, by removing units.
  *
- * Delta debugging (Zeller and Hildebrandt, 2002): leave out a part of the units, first halves, then
- * ever smaller parts, and keep what still fails. At the end no single unit can be left out. The
+ * Delta debugging (Zeller and Hildebrandt, 2002): remove a part of the units, first halves, then
+ * ever smaller parts, and keep what still fails. At the end no single unit can be removed. The
  * caller decides what a unit is. The two functions below choose units so that a history that holds
- * still holds without one of them. So what remains of a failure is a reason for it.
+ * still holds without one of them. What remains of a failure is therefore a reason for it.
  */
 #include "history/history.h"
 
@@ -22,7 +22,7 @@ static int has_kind(const struct history *history, enum history_kind kind)
 	return 0;
 }
 
-/* The index of a take's put; `count` if no operation put its value. */
+/* Returns the index of a take's put, or `count` if no operation put its value. */
 static size_t put_of(const struct history *history, const struct history_op *take)
 {
 	size_t i = 0;
@@ -32,7 +32,7 @@ static size_t put_of(const struct history *history, const struct history_op *tak
 	return i;
 }
 
-/* Each value's put and take are a unit, any other operation is one. */
+/* The put and the take of a value are one unit; any other operation is a unit. */
 static void units_by_value(const struct history *history, uint32_t unit[])
 {
 	for (size_t i = 0; i < history->count; i++) {
@@ -44,8 +44,8 @@ static void units_by_value(const struct history *history, uint32_t unit[])
 }
 
 /*
- * Values that were certainly not inside during `witness`, and all other results, may be removed:
- * together, because one alone achieves little.
+ * Values that were certainly not inside during `witness`, and all other results, may be removed.
+ * They form one unit, because removing one of them alone achieves little.
  */
 static void units_beside(const struct history *history, size_t witness, uint32_t unit[])
 {
@@ -103,7 +103,7 @@ void history_units_of_versions(const struct history *history, uint32_t unit[])
 struct shrinking {
 	const struct history *history;
 	const uint32_t *unit;
-	uint32_t *units; /* those that are still included */
+	uint32_t *units; /* the units that are still included */
 	size_t count;
 	unsigned char *in; /* by unit */
 	history_fails_fn *fails;
@@ -150,7 +150,7 @@ static void set_in(struct shrinking *shrinking, size_t from, size_t to, unsigned
 		shrinking->in[shrinking->units[i]] = in;
 }
 
-/* Leaves out what it can in steps of `size` units; 1: something was removed. */
+/* Removes what it can in steps of `size` units. Returns 1 if something was removed. */
 static int leave_out(struct shrinking *shrinking, size_t size)
 {
 	int any = 0;

@@ -2,17 +2,17 @@
  * stamps.c - histories whose operations tell when they took effect: the stamps must explain what
  * was read, and agree with real time.
  *
- * For each variable, by stamp: versions grow by one with each write, and each read sees the last
- * version up to its stamp. Over all variables, from the back: no operation with a larger stamp
- * returned before one with a smaller stamp was called. A read of stamp s comes after the writes of
- * stamp s. Writes of one stamp touch different variables.
+ * For each variable, in the order of stamps: versions grow by one with each write, and each read
+ * sees the last version up to its stamp. Over all variables, from the back: no operation with a
+ * larger stamp returned before an operation with a smaller stamp was called. A read of stamp s
+ * comes after the writes of stamp s. Writes of one stamp touch different variables.
  */
 #include "history/versions.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-#define NOBODY UINT32_MAX
+#define NO_OPERATION UINT32_MAX
 
 struct stamped {
 	uint64_t stamp;
@@ -43,7 +43,7 @@ static enum history_verdict disagree(const struct history *history, const struct
 }
 
 /*
- * A read may have the stamp of what it sees; a write has a larger stamp than all operations before
+ * A read may have the stamp of what it sees. A write has a larger stamp than all operations before
  * it.
  */
 static int above(uint64_t bound, uint64_t stamp, uint32_t reads)
@@ -53,12 +53,12 @@ static int above(uint64_t bound, uint64_t stamp, uint32_t reads)
 
 /*
  * Entries are sorted by version. A write's stamp is larger than that of the previous write and of
- * all reads of the previous version; a read's stamp is at least that of the write that it sees.
+ * all reads of the previous version. A read's stamp is at least that of the write that it sees.
  */
 static enum history_verdict check_reads(const struct history *history, const struct history_versions *versions,
                                         struct history_finding *finding)
 {
-	uint32_t written = NOBODY, highest = NOBODY;
+	uint32_t written = NO_OPERATION, highest = NO_OPERATION;
 
 	for (size_t i = 0; i < versions->count; i++) {
 		const struct history_entry *entry = &versions->entry[i];
@@ -66,15 +66,15 @@ static enum history_verdict check_reads(const struct history *history, const str
 		uint32_t bound;
 
 		if (i == 0 || entry[-1].object != entry->object)
-			written = highest = NOBODY;
+			written = highest = NO_OPERATION;
 		if (entry->reads == 2)
 			continue;
 		bound = entry->reads == 0 ? highest : written;
-		if (bound != NOBODY && bound != entry->op && !above(history->op[bound].result, stamp, entry->reads))
+		if (bound != NO_OPERATION && bound != entry->op && !above(history->op[bound].result, stamp, entry->reads))
 			return disagree(history, entry, bound, finding);
 		if (entry->reads == 0)
 			written = entry->op;
-		if (highest == NOBODY || stamp > history->op[highest].result)
+		if (highest == NO_OPERATION || stamp > history->op[highest].result)
 			highest = entry->op;
 	}
 	return HISTORY_HOLDS;
@@ -82,7 +82,8 @@ static enum history_verdict check_reads(const struct history *history, const str
 
 static enum history_verdict out_of_order(uint32_t early, uint32_t late, struct history_finding *finding)
 {
-	(void)history_violated(finding, "order", "one of a larger stamp had returned before one of a smaller was called");
+	(void)history_violated(finding, "order",
+	                       "an operation with a larger stamp returned before one with a smaller stamp was called");
 	history_witness(finding, late);
 	history_witness(finding, early);
 	return HISTORY_VIOLATED;

@@ -1,11 +1,11 @@
 /*
  * values.c - pairs of put and take, and counts of what is inside; see values.h.
  *
- * Source. The patterns of values that were never put, are taken twice or taken early, and of
- * "empty" results covered by values that are certainly inside, are those of Henzinger, Sezgin and
- * Vafeiadis (CONCUR 2013). Together with the pattern of order in fifo.c they are complete for a
- * queue, as these authors and Bouajjani, Emmi, Enea and Hamza (ICALP 2015) show. The bounds count
- * what is certainly and possibly inside at each moment; we know of no publication of them.
+ * Source. Henzinger, Sezgin and Vafeiadis (CONCUR 2013) give these patterns: values that were never
+ * put, were taken twice or taken early, and "empty" results that are covered by values that are
+ * certainly inside. Together with the pattern of order in fifo.c they are complete for a queue, as
+ * these authors and Bouajjani, Emmi, Enea and Hamza (ICALP 2015) show. The bounds count what is
+ * certainly and possibly inside at each moment; we know of no publication of them.
  */
 #include "history/values.h"
 
@@ -59,7 +59,7 @@ static enum history_verdict pair_puts(const struct table *table, const struct hi
 		uint32_t *slot;
 
 		if (op->kind < HISTORY_PUT || op->kind > HISTORY_TAKE_EMPTY)
-			return history_malformed(finding, i, "no operation of a collection");
+			return history_malformed(finding, i, "it is not an operation of a collection");
 		if (op->kind != HISTORY_PUT)
 			continue;
 		slot = find_slot(table, history, values, op->argument);
@@ -162,7 +162,7 @@ static int count_inside(struct inside *inside, const struct history_values *valu
 	return 1;
 }
 
-/* The values that are certainly inside in the gap. */
+/* Finds the values that are certainly inside in the gap. */
 static void witness_inside(const struct history_values *values, uint32_t gap, struct history_finding *finding)
 {
 	for (uint32_t i = 0; i < values->count && finding->witnesses < HISTORY_WITNESSES; i++) {
@@ -181,8 +181,8 @@ static enum history_verdict check_empty(const struct inside *inside, const struc
 
 	if ((uint64_t)least <= stays)
 		return HISTORY_HOLDS;
-	(void)history_violated(finding, "empty", "answered \"empty\", but at least %" PRId32 " were inside all the time",
-	                       least);
+	(void)history_violated(finding, "empty",
+	                       "a take returned \"empty\", but the number of values inside was at least %" PRId32, least);
 	history_witness(finding, op);
 	witness_inside(values, from, finding);
 	witness_inside(values, to - 1, finding);
@@ -196,7 +196,9 @@ static enum history_verdict check_full(const struct inside *inside, const struct
 
 	if (capacity != 0 && (uint64_t)most >= capacity)
 		return HISTORY_HOLDS;
-	(void)history_violated(finding, "full", "answered \"full\", but of %" PRIu64 " at most %" PRId32 " were inside",
+	(void)history_violated(finding, "full",
+	                       "a put returned \"full\", but the capacity is %" PRIu64
+	                       " and the number of values inside was at most %" PRId32,
 	                       capacity, most);
 	history_witness(finding, op);
 	return HISTORY_VIOLATED;
@@ -208,8 +210,10 @@ static enum history_verdict check_stays(const struct inside *inside, const struc
 	int32_t most = history_counts_most(&inside->possibly, values->order.called[op], values->order.returned[op]);
 	if ((uint64_t)most > stays)
 		return HISTORY_HOLDS;
-	(void)history_violated(finding, "stays", "took one of at most %" PRId32 ", though %" PRIu64 " must stay", most,
-	                       stays);
+	(void)history_violated(finding, "stays",
+	                       "a take left too few values: the number inside was at most %" PRId32 ", but %" PRIu64
+	                       " must stay",
+	                       most, stays);
 	history_witness(finding, op);
 	return HISTORY_VIOLATED;
 }
@@ -217,14 +221,14 @@ static enum history_verdict check_stays(const struct inside *inside, const struc
 static enum history_verdict over_capacity(const struct history_values *values, uint32_t gap, uint64_t capacity,
                                           struct history_finding *finding)
 {
-	(void)history_violated(finding, "capacity", "more than %" PRIu64 " were inside", capacity);
+	(void)history_violated(finding, "capacity", "the number of values inside exceeded %" PRIu64, capacity);
 	witness_inside(values, gap, finding);
 	return HISTORY_VIOLATED;
 }
 
 /*
  * A value whose put and take overlap is inside at some moment of the overlap, in every order. At
- * that moment there was room for it in addition to those that were certainly inside.
+ * that moment there was room for it in addition to the values that were certainly inside.
  */
 static enum history_verdict check_capacity(const struct inside *inside, const struct history_values *values,
                                            uint64_t capacity, struct history_finding *finding)
@@ -273,8 +277,8 @@ static enum history_verdict check_answers(const struct history *history, uint16_
 }
 
 /*
- * Results for which there can be too many items are checked before those for which there can be too
- * few: history_units_of_values() relies on it.
+ * Results that too many items can violate are checked before results that too few can violate.
+ * history_units_of_values() relies on this.
  */
 static enum history_verdict check_bounds(const struct history *history, const struct inside *inside,
                                          const struct history_values *values, const struct history_bounds *bounds,

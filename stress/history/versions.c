@@ -37,7 +37,7 @@ static enum history_verdict add_part(struct history_versions *versions, const st
 
 	if (writes && part->before != HISTORY_NONE && part->after != part->before + 1)
 		return not_based(part, op, finding);
-	/* The base of a write is a read without a value: part->value is what it published. */
+	/* The base of a write is a read without a value, because part->value is what it published. */
 	if (part->before != HISTORY_NONE && !writes)
 		versions->entry[versions->count++] = (struct history_entry){part->object, part->before, part->value, op, 1};
 	if (part->before != HISTORY_NONE && writes)
@@ -56,9 +56,9 @@ static enum history_verdict add_all(struct history_versions *versions, const str
 		const struct history_op *op = &history->op[i];
 
 		if (op->kind < HISTORY_READ || op->kind > HISTORY_ABORTED)
-			return history_malformed(finding, i, "no operation of variables");
+			return history_malformed(finding, i, "it is not an operation of a variable");
 		if (op->returned < op->called)
-			return history_malformed(finding, i, "it returned before it was called");
+			return history_malformed(finding, i, "its return is before its call");
 		for (uint32_t k = 0; k < op->parts && op->kind != HISTORY_ABORTED && verdict == HISTORY_HOLDS; k++)
 			verdict = add_part(versions, &history->part[op->part + k], i, finding);
 	}
@@ -66,15 +66,15 @@ static enum history_verdict add_all(struct history_versions *versions, const str
 }
 
 /*
- * The entry must belong to the version that the walk has reached; `previous` is the entry before it
- * of the same variable, or NULL.
+ * The entry must belong to the version that the walk has reached. `previous` is the entry of the
+ * same variable before it, or NULL.
  */
 static enum history_verdict check_entry(const struct history_entry *entry, const struct history_entry *previous,
                                         uint64_t current, int partial, struct history_finding *finding)
 {
 	if (entry->reads == 0 && entry->version <= current)
 		(void)history_violated(finding, "version twice",
-		                       "variable %" PRIu64 ": version %" PRIu64 " was published, though it existed",
+		                       "variable %" PRIu64 ": version %" PRIu64 " was published although it existed",
 		                       entry->object, entry->version);
 	else if (partial || (entry->reads == 0 ? entry->version == current + 1 : entry->version == current))
 		return HISTORY_HOLDS;
@@ -89,14 +89,14 @@ static enum history_verdict check_entry(const struct history_entry *entry, const
 	return HISTORY_VIOLATED;
 }
 
-/* `known` is the first entry of this version that tells its value, or NULL. */
+/* `known` is the first entry of this version that has its value, or NULL. */
 static enum history_verdict check_value(const struct history_entry *known, const struct history_entry *entry,
                                         struct history_finding *finding)
 {
 	if (known == NULL || entry->value == HISTORY_NONE || known->value == entry->value)
 		return HISTORY_HOLDS;
 	(void)history_violated(finding, "value",
-	                       "variable %" PRIu64 ", version %" PRIu64 ": one saw %" PRIu64 ", another %" PRIu64,
+	                       "variable %" PRIu64 ", version %" PRIu64 ": one operation saw %" PRIu64 ", another %" PRIu64,
 	                       entry->object, entry->version, known->value, entry->value);
 	history_witness(finding, known->op);
 	history_witness(finding, entry->op);

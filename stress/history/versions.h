@@ -1,5 +1,5 @@
 /*
- * versions.h - what was read and published, by variable and version.
+ * versions.h - what was read and published, sorted by variable and version.
  */
 #ifndef HISTORY_VERSIONS_H
 #define HISTORY_VERSIONS_H
@@ -7,13 +7,13 @@
 #include "history/order.h"
 
 /*
- * One part of an operation, from the view of the version that it published or read. An operation
- * that does both has two entries.
+ * One part of an operation, seen from the version that it published or read. An operation that does
+ * both has two entries.
  */
 struct history_entry {
 	uint64_t object, version, value;
 	uint32_t op;
-	uint32_t reads; /* 0: published; sorts before the reads of it */
+	uint32_t reads; /* 0: it published the version; sorts before the reads of the version */
 };
 
 struct history_versions {
@@ -23,7 +23,7 @@ struct history_versions {
 
 /*
  * Sorts what HISTORY_READ and HISTORY_WRITE did. HISTORY_VIOLATED: "version twice", "version
- * missing", "value", "not based". history_versions_fini in any case.
+ * missing", "value", "not based". history_versions_fini() must be called in any case.
  */
 enum history_verdict history_versions_init(struct history_versions *versions, const struct history *history,
                                            uint64_t initial, struct history_finding *finding);

@@ -1,32 +1,35 @@
 /*
- * answers.c - what the calls of an execution returned, and whether some order of them explains it.
+ * answers.c - records what the calls of an execution returned, and finds out whether some order of
+ * them explains it.
  *
- * In its setup the program describes its structure as a sequential model (history/history.h); then
+ * In its setup the program describes its structure as a sequential model (history/history.h). Then
  * it notes what each call returned. At the end of each execution the general search looks for an
  * order of the calls in which one thread could have got the same results.
  *
- * What must stay in order. The calls of one thread; and call a before call b if a's end happens
- * before b's begin, in the sense of C11: as if a wrote a plain word when it ended, and b read it
- * when it began, without a race. So the thread that calls b has acquired, directly or through other
- * threads, from a release that a's thread performed after a: by a later call, or by the program's
- * own means. What a's own releases carry precedes a's end, and so proves nothing. Nor is the order
- * of seq_cst operations a part of happens-before. A program that wants two calls ordered by such
- * means must make happens-before show it. The order of steps in the checker proves nothing.
- * A call that is ordered after another one is also ordered after everything before that one. So a
- * number for each thread tells what came before a call: how many of that thread's calls. This need
- * not be an order of intervals (general.c).
- * The calls of setup come before all others, and those of finish after all others.
+ * Two kinds of order must be kept. The first is the order of the calls of one thread. The second is
+ * that call a precedes call b if a's end happens before b's begin, in the sense of C11: as if a
+ * wrote a plain word when it ended, and b read it when it began, without a race. The thread that
+ * calls b has then acquired, directly or through other threads, from a release that a's thread
+ * performed after a: by a later call, or by the program's own means. What a's own releases carry
+ * precedes a's end, and so proves nothing. The order of seq_cst operations is not a part of
+ * happens-before either. A program that wants two calls ordered by such means must make
+ * happens-before show it. The order of steps in the checker proves nothing.
+ *
+ * A call that is ordered after another one is also ordered after everything before that one. A
+ * number for each thread therefore tells what came before a call: how many calls of that thread.
+ * This need not be an order of intervals (general.c). The calls of setup come before all others,
+ * and those of finish after all others.
  *
  * Searches that leave out executions stay right. What is noted follows from what each thread read,
- * and from which store it read. Executions that the reduction treats as one have both in common,
+ * and from which store it read it. Executions that the reduction treats as one have both in common,
  * and so have the same results and the same happens-before. Stopping a thread leaves nothing to
  * judge that is not judged in an execution in which the thread continues: a result that no order
  * explains is not explained by any later call either. With states merged, the results and their
  * order are a part of the state, and so are the ends of calls that each view knows. Two executions
- * are taken for one only if what follows will be judged in the same way (memory_state.c).
+ * are merged only if what follows will be judged in the same way (memory_state.c).
  *
- * Millions of executions have few histories. So the histories that were judged are kept and looked
- * up. They are kept whole, since a hash alone might accept another history.
+ * Millions of executions have few histories. Histories that were judged are therefore kept and
+ * looked up. They are kept whole, because a hash alone might accept another history.
  */
 #include "model/answers.h"
 
@@ -37,14 +40,14 @@
 #include "model/checkpoint.h"
 #include "model/memory.h"
 
-enum { BUDGET = 1 << 20 /* pairs of a set and a state, of a search */ };
+enum { BUDGET = 1 << 20 }; /* pairs of a set and a state per search */
 
 struct answer model_answers[ANSWERS];
 uint32_t model_answer_count;
 
 static const struct history_model *model; /* NULL: nothing is judged */
 static const void *model_context;
-static uint32_t of_setup;         /* the first so many */
+static uint32_t of_setup;         /* number of answers of setup, which are the first */
 static uint32_t numbers[THREADS]; /* answers of each thread */
 static uint64_t content;          /* of all answers, as a number */
 /* A call that has begun, and may have ended before its result is noted. */
@@ -64,7 +67,7 @@ void weir_model_judge(const struct history_model *of, const void *context)
 
 static int is_known(const struct answer *answer)
 {
-	/* Thread 0 is alone: before all other threads, or after them. */
+	/* Thread 0 runs alone: before all other threads, or after them. */
 	return answer->thread == 0 || model_thread == 0 || answer->thread == model_thread ||
 	       answer->end <= memory_now[model_thread].clock[answer->thread];
 }
@@ -126,7 +129,7 @@ void weir_model_answer_parts(unsigned kind, uint64_t argument, uint64_t result, 
 	for (size_t i = 0; i < count; i++)
 		answer->part[i] = parts[i];
 	memcpy(answer->after, calls[model_thread].after, sizeof(answer->after));
-	answer->after[model_thread] = (uint8_t)answer->number; /* also those of the same call */
+	answer->after[model_thread] = (uint8_t)answer->number; /* also the answers of the same call */
 	content += number_of(answer);
 	model_answer_count++;
 }
@@ -197,8 +200,8 @@ uint64_t answers_state(void)
 enum { KEY = 5 + 4 * ANSWER_PARTS, FIRST_ROOM = 1 << 10 };
 
 /*
- * Histories that hold: sequences of words, each a count and then that many words, the first a hash;
- * and a table of their indices + 1.
+ * Histories that hold. Each is a count and that many words, of which the first is a hash. A table
+ * has their indices + 1.
  */
 static uint64_t *judged;
 static size_t judged_used, judged_room, judged_count;
@@ -231,7 +234,10 @@ static size_t add_to_key(size_t at, const struct answer *answer)
 	return at;
 }
 
-/* One thread after the other, so that the order in which calls ended makes no difference. */
+/*
+ * The key has one thread after the other, so that the order in which calls ended makes no
+ * difference.
+ */
 static size_t make_key(void)
 {
 	size_t at = 2;
@@ -277,7 +283,7 @@ static void make_room(size_t words)
 		abort();
 }
 
-/* The key is new, and holds. */
+/* Remembers the key, which is new and holds. */
 static void remember(size_t words, size_t *slot)
 {
 	memcpy(judged + judged_used, key, words * sizeof(key[0]));
@@ -341,7 +347,7 @@ void answers_judge(void)
 	}
 }
 
-/* -- for people -------------------------------------------------------------------------------- */
+/* -- printing ---------------------------------------------------------------------------------- */
 
 enum { WIDTH = 44 };
 

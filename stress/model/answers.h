@@ -15,9 +15,10 @@ struct answer {
 	struct history_part part[ANSWER_PARTS];
 	uint16_t kind;
 	uint8_t parts, thread;
-	uint8_t after[THREADS]; /* how many results of each thread are known to precede the begin of the call */
-	uint32_t number;        /* among its thread's, from 0 on */
-	uint32_t end;           /* its thread's clock when the call ended */
+	/* how many results of each thread are known to precede the begin of the call */
+	uint8_t after[THREADS];
+	uint32_t number; /* its number among the answers of its thread, from 0 */
+	uint32_t end;    /* its thread's clock when the call ended */
 };
 
 #pragma GCC visibility push(hidden)

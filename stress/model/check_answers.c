@@ -1,9 +1,9 @@
 /*
- * check_answers.c - the judge of results: which call precedes which, as far as happens-before shows
- * it, and no further.
+ * check_answers.c - checks how results are judged: a call precedes another one exactly as far as
+ * happens-before shows it.
  *
  * There is no structure here. Threads state what calls returned, so that the judging itself is
- * judged. One thread puts a value, and another returns "empty"; whether there is an explanation
+ * tested. One thread puts a value, and another returns "empty". Whether there is an explanation
  * depends on what orders the two calls. check_state.c shows that merged states distinguish results.
  */
 #include "model/judged.h"
@@ -51,7 +51,7 @@ static void put_and_tell(void)
 	STORE(flag, 1, RLX);
 }
 
-/* What the store releases precedes the call's end. */
+/* What the store releases precedes the end of the call. */
 static void release_and_end(void)
 {
 	weir_model_call_begins(0);
@@ -103,7 +103,7 @@ static void empty_behind_the_other(void)
 		say_empty();
 }
 
-/* A read that misses the store precedes it in S, which is not happens-before. */
+/* A read that misses the store precedes it in S, but that is not happens-before. */
 static void put_and_look(void)
 {
 	say_put(1);
@@ -132,7 +132,7 @@ static void look_fence_empty(void)
 		say_empty();
 }
 
-/* Each side in its own order, and no order across. */
+/* Each side has its own order, and there is no order across. */
 static void empty_put_1(void)
 {
 	say_empty();

@@ -16,7 +16,7 @@
 #include "reclaim/section.h"
 
 enum { THREADS = 3, KEYS = 2, ROWS = THREADS + 1 };
-enum { EVEN = 1 /* ready and incomplete are even in every look */ };
+enum { EVEN = 1 }; /* the numbers of ready and incomplete keys are even in every look */
 
 static const struct scope {
 	const char *name, *before; /* calls of the setup */
@@ -47,8 +47,9 @@ static const struct scope {
 static struct scene {
 	const struct scope *scope;
 	weir_barrier *barrier;
-	weir_tensor *keys[KEYS + 1], *values[2][KEYS + 1]; /* by how many */
-	int inserted[ROWS][2];                             /* rows of each component that were inserted */
+	weir_tensor *keys[KEYS + 1], *values[2][KEYS + 1]; /* the tensors for each number of keys */
+	/* rows of each component that were inserted */
+	int inserted[ROWS][2];
 	int out[ROWS];
 } scene;
 
@@ -181,7 +182,7 @@ static void release_tensors(void)
 	}
 }
 
-/* Takes what is left; each tuple consumed one row of each component. */
+/* Takes what is left. Each tuple has consumed one row of each component. */
 static void finish(void *context)
 {
 	int rows[2] = {0, 0}, out = 0;

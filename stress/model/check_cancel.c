@@ -14,11 +14,12 @@ enum { MOST = 3, ROUNDS = 2 };
 static struct scene {
 	weir_cancel *token;
 	weir_cancel_hook *hooks[MOST];
-	int data;                 /* written before a fire */
-	int called[MOST][ROUNDS]; /* by the hook of that thread and round: two may run at the same time */
-	int rounds;               /* on and off, per thread */
-	int off[MOST];            /* how often off returned that fn never runs */
-	int fired[MOST];          /* what fire returned */
+	int data; /* written before a fire */
+	/* by thread and round of the hook: two hooks may run at the same time */
+	int called[MOST][ROUNDS];
+	int rounds;      /* how often each thread adds and removes a hook */
+	int off[MOST];   /* how often off returned that fn never runs */
+	int fired[MOST]; /* what fire returned */
 } scene;
 
 static void setup(void *context)
@@ -29,7 +30,8 @@ static void setup(void *context)
 
 static void called(void *context)
 {
-	weir_model_assert(scene.data == 7); /* races unless the fire came before, also if the hook is added late */
+	/* This races unless the fire came before, even if the hook is added late. */
+	weir_model_assert(scene.data == 7);
 	++*(int *)context;
 }
 
@@ -86,7 +88,7 @@ static void two_fires(void *context, size_t who)
 		on_off_beside_fire(context, who);
 }
 
-/* One more than there is room for causes. */
+/* There is one fire more than there is room for causes. */
 static void three_fires(void *context, size_t who)
 {
 	(void)context;
@@ -105,7 +107,7 @@ static void first_once(void *context)
 	called_unless_off(context);
 }
 
-/* A hook that stays added has run when all threads are done, whichever thread was first. */
+/* A hook that stays added has run when all threads have ended, whichever thread was first. */
 static void on_beside_fire(void *context, size_t who)
 {
 	(void)context;

@@ -1,12 +1,12 @@
 /*
- * check_combine.c - combined updates: each is in one version, once, and all threads agree in which,
- * whatever else changes the variable meanwhile.
+ * check_combine.c - combined updates: each takes effect in one version, once, and all threads agree
+ * in which version, whatever else changes the variable meanwhile.
  *
  * Values have two elements, which is large here. A thread's updates add to a decimal place of its
- * own, so that a value shows how many updates of each thread it contains; an assignment restarts at
- * 1000. The second element is always the double of the first: a value that was read before it was
- * complete shows this, besides as a race. The checker itself finds reads of freed memory and leaks;
- * and a thread releases the operand of an update right after the call.
+ * own, so that a value shows how many updates of each thread it contains. An assignment restarts at
+ * 1000. The second element is always twice the first. If a value was read before it was complete,
+ * this shows it, and so does a race. The checker itself finds reads of freed memory and leaks. A
+ * thread releases the operand of an update right after the call.
  */
 #include <string.h>
 #include <weir/scatter.h>
@@ -23,17 +23,19 @@ enum { THREADS = 3, MOST_CALLS = 3, ASSIGNED = 1000 };
 static struct scene {
 	weir_var *x, *y;
 	weir_tensor *indices, *assigned;
-	const char *calls[THREADS];             /* LETTERS says what each does */
-	uint64_t versions[THREADS][MOST_CALLS]; /* of updates, in this order; 0: had no memory */
+	const char *calls[THREADS]; /* LETTERS says what each does */
+	/* of updates, in the order of calls; 0: there was no memory */
+	uint64_t versions[THREADS][MOST_CALLS];
 	int64_t signs[THREADS][MOST_CALLS];
 	_Atomic(int) is_poor; /* there is no memory for values */
 	size_t updates[THREADS];
-	int before;           /* the setup has made an update, so there is a round of a replaced version */
-	uint64_t spares;      /* weiri_spares_share; with 0, a read of freed memory shows */
-	uint64_t assigned_as; /* 0: not */
+	/* the setup has made an update, so there is a round of a replaced version */
+	int before;
+	uint64_t spares;      /* weiri_spares_share; with 0, a read of freed memory is detected */
+	uint64_t assigned_as; /* the version of the assignment; 0: there was none */
 	uint32_t history;
 	int endless; /* deadlines never pass: waiters must be woken */
-	_Atomic(uint32_t) nobody_wakes[THREADS];
+	_Atomic(uint32_t) never_woken[THREADS];
 } scene;
 
 static int64_t place_of(size_t thread)
@@ -95,7 +97,7 @@ static void update(size_t me, char how)
 		weir_model_assert(status == WEIR_RESOURCE_EXHAUSTED);
 		return;
 	}
-	/* The thread's own update is in it, and its next one is not. */
+	/* The thread's own update is in the value, and its next one is not. */
 	if (how != 's')
 		weir_model_assert(count_of(look_at(&published), me) >= 1);
 	weir_model_assert(i == 0 || published.version > scene.versions[me][i - 1]);
@@ -196,8 +198,8 @@ static void call(size_t me, char what)
 static void thread(void *context, size_t me)
 {
 	(void)context;
-	if (scene.endless) /* a moment before the end of time each deadline is WEIR_NO_DEADLINE */
-		(void)weiri_futex_wait(&scene.nobody_wakes[me], 0, WEIR_NO_DEADLINE - 1);
+	if (scene.endless) /* Close to the end of time, each deadline is WEIR_NO_DEADLINE. */
+		(void)weiri_futex_wait(&scene.never_woken[me], 0, WEIR_NO_DEADLINE - 1);
 	scope_calls(me, scene.calls[me], call);
 }
 
@@ -230,7 +232,10 @@ static void check_copies(void)
 	weir_model_assert(stats.copies >= stats.copies_wasted + versions_published());
 }
 
-/* The final value is what was assigned last, with each update that was published after it, once. */
+/*
+ * The final value is the one that was assigned last, with each update that was published after it,
+ * once.
+ */
 static void finish(void *context)
 {
 	int64_t expected = scene.assigned_as != 0 ? ASSIGNED : 0;
@@ -294,7 +299,7 @@ static struct scope_plan prepare(size_t index)
 	return (struct scope_plan){
 		.program = {of->name, scope_threads(of->calls, THREADS), &scene, sizeof(scene), setup, thread, finish},
 		.executions = 20000,
-		/* A thread that waits without a deadline for a stopped thread waits permanently. */
+		/* A thread that waits without a deadline for a stopped thread waits for ever. */
 		.stopped = of->endless ? 0 : 50};
 }
 

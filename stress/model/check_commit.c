@@ -1,9 +1,9 @@
 /*
  * check_commit.c - the cell of a commit: what it has told one thread never changes.
  *
- * One thread writes a variable by a commit of one part. Other threads encounter its version, help
- * the commit to its end, as a writer would, and read its stamp. The version, the cell and the
- * owner's copy must tell the same to all threads, however late a helper is.
+ * One thread writes a variable by a commit of one part. Other threads meet its version, help the
+ * commit to its end, as a writer would, and read its stamp. The version, the cell and the owner's
+ * copy must tell all threads the same, however late a helper is.
  */
 #include "model/variable_scopes.h"
 #include "reclaim/scope.h"
@@ -16,7 +16,7 @@ static struct scene {
 	weir_var *var;
 	struct weiri_version *first;
 	struct weiri_version *met[THREADS]; /* a version that was not the first */
-	uint64_t stamp[THREADS];            /* that it had */
+	uint64_t stamp[THREADS];            /* the stamp of this version */
 } scene;
 
 static void setup(void *context)

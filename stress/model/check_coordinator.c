@@ -2,9 +2,9 @@
  * check_coordinator.c - a coordinator's stop during its join, and members that leave while the
  * joiner frees it.
  *
- * After the join the joiner has what a member wrote before it left. A leaving member accesses
- * nothing that the joiner may have freed. One of the reported errors reaches the joiner; otherwise
- * the reporting threads get the result that they came too late.
+ * After the join the joiner sees what a member wrote before it left. A leaving member accesses
+ * nothing that the joiner may have freed. One of the reported errors reaches the joiner; the other
+ * reporting threads learn that they came too late.
  */
 #include <stdio.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static struct scene {
 	weir_coordinator_member *members[MOST];
 	size_t count;      /* of members */
 	uint64_t grace_ns; /* of the join */
-	size_t started;    /* threads, by thread 0 */
+	size_t started;    /* threads that thread 0 has started */
 	int destroyed;
 	int data[MOST];
 	enum weir_status requested[MOST + 1], joined;
@@ -95,8 +95,8 @@ static void stop_and_leave(void *context, size_t who)
 }
 
 /*
- * A requester that is not a member, during the join: the joiner gets its error, or it is returned
- * to the requester.
+ * A thread that is not a member requests a stop during the join. The joiner gets its error, or the
+ * call returns it to the requester.
  */
 static void stop_beside_join(void *context, size_t who)
 {
@@ -118,8 +118,8 @@ static void error_is_somewhere(void *context)
 }
 
 /*
- * Two causes: the first is kept, and a thread that waits for the stop is woken and sees what was
- * written before.
+ * There are two causes. The first is kept, and a thread that waits for the stop is woken and sees
+ * what was written before.
  */
 static void two_causes(void *context, size_t who)
 {
@@ -143,8 +143,8 @@ static void one_cause(void *context)
 }
 
 /*
- * The coordinator starts thread 1. After the join thread 0 sees what it wrote, and its id was
- * joined.
+ * The coordinator starts thread 1. After the join, thread 0 sees what thread 1 wrote, and the id of
+ * thread 1 was joined.
  */
 static enum weir_status write_data(weir_coordinator *coordinator, void *context, weir_error *error)
 {
@@ -205,7 +205,7 @@ static void look_for_the_join(void *context, size_t who)
 
 /*
  * No thread waits: two threads request a stop, members enter and leave, and a thread that is
- * stopped half way delays no other thread.
+ * stopped half way does not delay another thread.
  */
 static void stop_enter_leave(void *context, size_t who)
 {

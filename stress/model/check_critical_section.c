@@ -1,14 +1,18 @@
 /*
- * check_critical_section.c - critical sections: exclusion, and that every thread enters that waits
- * long enough.
+ * check_critical_section.c - critical sections: exclusion, and every thread that waits long enough
+ * enters.
  *
  * A scope gives each thread a row of calls, a letter each; LETTERS says what each letter does.
  *
- * Required of every execution: no two executions are inside at a time (they access plain memory, so
- * that a race is a failure, too); a waiter enters, or returns because of the token or the deadline
- * (all threads asleep is a failure of its own); an operation that was started completes once, and
- * ran once unless it was cancelled; at the end the section is free. Of l and r that both left
- * their first section, one at least entered its second: refusals in two sections have one order.
+ * Required of every execution:
+ * - At most one execution is inside at a time. Executions access plain memory, so a race is a
+ *   failure, too.
+ * - A waiter enters, or returns because of the token or the deadline. (All threads asleep is a
+ *   failure of its own.)
+ * - An operation that was started completes once, and has run once unless it was cancelled.
+ * - At the end the section is free.
+ * - If `l` and `r` both left their first section, at least one of them entered its second:
+ *   refusals in two sections have one order.
  */
 #include <weir/critical_section.h>
 #include <weir/reclaim.h>
@@ -55,8 +59,9 @@ static struct scene {
 	weir_pool *pool;
 	weir_cancel *token;
 	weir_pending *op[THREADS];
-	int inside, runs, failures;                           /* plain: only the execution inside accesses them */
-	_Atomic(int) wanted, refused, completions, cancelled; /* summed up in finish() */
+	/* plain: only the execution inside accesses them */
+	int inside, runs, failures;
+	_Atomic(int) wanted, refused, completions, cancelled; /* added up by finish() */
 	_Atomic(int) refused_across;
 } scene;
 

@@ -1,7 +1,7 @@
 /*
  * check_deque.c - the work-stealing deque: the owner or a thief gets each item, once, with what was
- * written before the push. Some order of the calls explains which thread got what, and which found
- * nothing. (The result of a thief that lost a race is not judged.)
+ * written before the push. Some order of the calls explains which thread got which item, and which
+ * thread found none. (The result of a thief that lost a race is not judged.)
  */
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,7 @@ enum { ITEMS = 4, THIEVES = 2 };
 static struct scene {
 	struct weiri_deque deque;
 	size_t capacity, thieves, tries;
-	const char *script; /* of the owner; LETTERS says what each letter does */
+	const char *script; /* the owner's row; LETTERS says what each letter does */
 	int data[ITEMS];    /* what the items point to */
 	int had[ITEMS][1 + THIEVES];
 	size_t pushed;    /* by the owner */
@@ -64,7 +64,7 @@ static int row_step(const struct history *history, const struct history_op *op, 
 
 static const struct history_model row_model = {row_size, row_start, row_step};
 
-/* `item` is NULL: there was none. */
+/* `item` is NULL if there was none. */
 static void answer(unsigned kind, const int *item)
 {
 	if (item != NULL)
@@ -86,7 +86,7 @@ static void have(const int *item, size_t who)
 {
 	size_t i = (size_t)(item - scene.data);
 
-	weir_model_assert(*item == (int)i + 1); /* races unless the push happened before */
+	weir_model_assert(*item == (int)i + 1); /* This races unless the push happened before. */
 	scene.had[i][who]++;
 }
 
@@ -101,7 +101,7 @@ static void push(void)
 	weir_model_answer(PUSHED, pushed + 1, 0);
 }
 
-/* `really` 0: returns "empty" without reading. */
+/* If `really` is 0, it returns "empty" without reading. */
 static void take(int really)
 {
 	int *item;

@@ -6,7 +6,7 @@
  * and one begins an era. Nothing is collected, so the object that was found still exists at the
  * end, and its retirement era can be compared with the era in which the section began. A collector
  * that ran in between would free what was retired before that era. Four steps in the right order
- * suffice, where a scope with a collection needs a hundred.
+ * suffice; a scope with a collection would need a hundred.
  */
 #include <weir/reclaim.h>
 
@@ -134,7 +134,7 @@ static struct weiri_retired *look_at_state(struct weiri_scope *scope)
 	return state;
 }
 
-/* -- rings linked one behind the other --------------------------------------------------------- */
+/* -- rings in a list --------------------------------------------------------------------------- */
 
 static void put(uint64_t value)
 {
@@ -238,7 +238,7 @@ static void finish_variable(void)
 	weir_model_assert(weir_var_destroy(scene.var, NULL) == WEIR_OK);
 }
 
-/* -- the round of updates that go together ----------------------------------------------------- */
+/* -- the round of combined updates ------------------------------------------------------------- */
 
 static void add(void)
 {
@@ -248,7 +248,7 @@ static void add(void)
 	weir_tensor_release(delta);
 }
 
-/* There is one, for a version that is no longer the newest. */
+/* There is one round, for a version that is no longer the newest. */
 static void setup_round(void *context)
 {
 	setup_variable(context);
@@ -298,8 +298,8 @@ static void setup_poor_variable(void *context)
 }
 
 /*
- * Pushes a request, finds no memory to compute, and closes the round of a version that stays the
- * newest.
+ * Pushes a request, finds no memory for the computation, and closes the round of a version that
+ * stays the newest.
  */
 static void add_in_vain(void)
 {
@@ -309,7 +309,7 @@ static void add_in_vain(void)
 	weir_tensor_release(delta);
 }
 
-/* As a thread does that pushes another request there. */
+/* Does the same as a thread that pushes another request there. */
 static struct weiri_retired *look_at_request(struct weiri_scope *scope)
 {
 	struct weiri_version *head;
@@ -361,7 +361,7 @@ static void setup_committed(void *context)
 	setup_commit(WEIRI_COMMIT_READY);
 }
 
-/* As its owner does. */
+/* Does the same as the owner of the commit. */
 static void end_commit(struct weiri_scope *scope)
 {
 	weiri_commit_end(scope, scene.commit);
@@ -369,8 +369,8 @@ static void end_commit(struct weiri_scope *scope)
 }
 
 /*
- * A thread that encounters the version reads the stamp, or the cell if it has none: S2 of
- * var/version.h.
+ * Does the same as a thread that meets the version: it reads the stamp, or the cell if there is
+ * none (S2 of var/version.h).
  */
 static struct weiri_retired *look_at_cell(struct weiri_scope *scope)
 {
@@ -387,7 +387,7 @@ static struct weiri_retired *look_at_cell(struct weiri_scope *scope)
 static const struct scope {
 	const char *name;
 	void (*setup)(void *);
-	/* One of the two: in a scope, or a call with its own scope. */
+	/* One of the two is set: the first runs in a scope, the second is a call with its own scope. */
 	void (*unlink)(struct weiri_scope *);
 	void (*call)(void);
 	struct weiri_retired *(*look)(struct weiri_scope *);

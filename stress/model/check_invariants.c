@@ -1,7 +1,7 @@
 /*
- * check_invariants.c - assertions that need one instant of a structure, which only this checker
- * has, find a structure that was spoiled (lib/weir/base/assert.h). The others are those of
- * tests/test_invariants.c.
+ * check_invariants.c - some assertions need one instant of a structure, which only this checker
+ * has. Each of them must find a structure that was spoiled (lib/weir/base/assert.h).
+ * tests/test_invariants.c tests the others.
  */
 #include <weir/reclaim.h>
 

@@ -15,8 +15,8 @@ enum { MOST = 3 };
 
 struct entry {
 	struct weiri_list_node node;
-	int data;    /* written before it is appended */
-	int removed; /* written by the thread that removes it, while it may */
+	int data;    /* written before the entry is appended */
+	int removed; /* written by the thread that removes the entry, while it may */
 };
 
 static struct scene {
@@ -29,7 +29,10 @@ static struct scene {
 	int flag_seen, node_met; /* after an append; by the walk */
 } scene;
 
-/* Ends an entry's time in the list: it is freed, so a thread that still reads it is detected. */
+/*
+ * Runs at the end of an entry's time in the list. It frees the entry, so that a thread that still
+ * reads it is detected.
+ */
 static void ended(struct weiri_retired *retired)
 {
 	struct entry *entry = WEIRI_CONTAINER_OF(retired, struct entry, node.retired);
@@ -97,8 +100,8 @@ static void empty_list(size_t left, size_t all)
 }
 
 /*
- * Thread 0 walks while each of the other threads removes an entry, the second entry first. seen[]:
- * by entry.
+ * Thread 0 walks while each of the other threads removes an entry; the second entry is removed
+ * first. seen[] is by entry.
  */
 static void walk_beside_removals(void *context, size_t number)
 {
@@ -120,9 +123,8 @@ static void others_left(void *context)
 }
 
 /*
- * An era begins meanwhile, as in a collection. The era with which a removal is dated must not be
- *    older than that of a walk that found the entry; otherwise the remover's collection frees the
- *    entry during the walk.
+ * An era begins meanwhile, as in a collection. The removal must not get an older era than a walk
+ * that found the entry. Otherwise the remover's collection frees the entry during the walk.
  */
 static void walk_beside_removal_and_era(void *context, size_t number)
 {
@@ -144,8 +146,8 @@ static void walk_beside_removal_and_era(void *context, size_t number)
 }
 
 /*
- * L3: thread 0 is at an entry while the entry is removed. Before that, another entry that is
- * younger than the walk was put behind it, and ends first. The mark that the walk then finds would
+ * L3: thread 0 is at an entry while the entry is removed. Before that, another entry, which is
+ * younger than the walk, was put behind it, and ends first. The mark that the walk then finds would
  * lead to freed memory.
  */
 static void walk_on_a_removed_entry(void *context, size_t number)
@@ -181,8 +183,8 @@ static void none_left(void *context)
 }
 
 /*
- * A thread that appends and then reads a flag is seen by a thread that sets the flag and then
- * walks.
+ * A thread appends and then reads a flag; another thread sets the flag and then walks. At least one
+ * of them sees the other.
  */
 static void append_beside_flag(void *context, size_t number)
 {
@@ -207,7 +209,7 @@ static void one_saw_the_other(void *context)
 }
 
 /*
- * The contents of an entry are written before it is appended, and read by a walk; two entries are
+ * The contents of an entry are written before it is appended, and read by a walk. Two entries are
  * appended at the same place.
  */
 static void appends_beside_walk(void *context, size_t number)

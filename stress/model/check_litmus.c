@@ -1,12 +1,12 @@
 /*
- * check_litmus.c - checks the checker: small programs of which it is known which outcomes C11
+ * check_litmus.c - tests the checker: small programs for which it is known which outcomes C11
  * allows and forbids.
  *
  * Each program writes what it saw into state.saw. The set of outcomes over all executions is
  * compared with the set that C11 allows, less what is not explored according to model.h (load
  * buffering; 2+2W with both inner stores last). Each program is explored in four ways: with the
  * reduction; without it, which must give the same set; with a bound on preemptions; and at random.
- * The last two must give no additional outcome. Planted faults follow: each must be reported, and
+ * The last two must give no additional outcome. Planted faults follow. Each must be reported, and
  * its replay string must lead to it again.
  */
 #include <stdio.h>
@@ -31,7 +31,7 @@ static struct state {
 
 static uint64_t met; /* bit i: outcome i was seen in some execution */
 
-/* saw[] as a number of base 4: two, or all four. */
+/* saw[] as a number of base 4: the first two entries, or all four. */
 static void two(void *context)
 {
 	(void)context;
@@ -172,7 +172,7 @@ static void corr(void *context, size_t number)
 	}
 }
 
-/* CoWR: x = 1; a = x  ||  x = 2.  Never 0. */
+/* CoWR: x = 1; a = x  ||  x = 2.  a is never 0. */
 static void cowr(void *context, size_t number)
 {
 	(void)context;
@@ -197,7 +197,7 @@ static void two_readers(void *context, size_t number)
 	state.saw[number - 2] = first != 0 && second != 0 && first != second ? first : 0;
 }
 
-/* Two additions are two. */
+/* Two additions add up to two. */
 static void rmw(void *context, size_t number)
 {
 	(void)context;
@@ -220,7 +220,7 @@ static void cas(void *context, size_t number)
 	state.saw[number] = atomic_compare_exchange_strong_explicit(&state.x, &expected, (int)number + 1, RLX, RLX);
 }
 
-/* A CAS that fails may have read an old value: y = 1 was seen, x = 1 was not. */
+/* A CAS that fails may have read an old value: y = 1 was seen, but x = 1 was not. */
 static void stale_failure(void *context, size_t number)
 {
 	int expected = 7;
@@ -239,8 +239,8 @@ static void stale_failure(void *context, size_t number)
 /* -- more than two threads --------------------------------------------------------------------- */
 
 /*
- * IRIW: two writers, and two readers that read in opposite orders; can they disagree about which
- * write was first?
+ * IRIW: there are two writers, and two readers that read in opposite orders. Can the readers
+ * disagree about which write was first?
  */
 static void iriw(size_t number, memory_order store, memory_order load, int fence)
 {
@@ -381,7 +381,8 @@ static void release_sequence(size_t number, int by_rmw)
 	} else if (number == 1) {
 		if (LOAD(x, RLX) == 1)
 			STORE(x, 2, RLX);
-	} else if (LOAD(x, ACQ) == 2) { /* 0 + 1 = 1 is the other thread's own; 2 continues the release */
+	} else if (LOAD(x, ACQ) == 2) {
+		/* 0 + 1 = 1 is the other thread's own value; 2 continues the release sequence. */
 		state.saw[1] = state.plain;
 	}
 }
@@ -397,7 +398,7 @@ static void store_ends(void *context, size_t number)
 	release_sequence(number, 0);
 }
 /*
- * The head of the sequence is a fence and a relaxed store, and its reader a relaxed load and a
+ * The head of the sequence is a fence and a relaxed store. Its reader is a relaxed load and a
  * fence.
  */
 static void fence_heads(void *context, size_t number)
@@ -472,7 +473,7 @@ static void lost_wake_up(void *context, size_t number)
 	}
 }
 
-/* Two locks, two orders. */
+/* Two locks are taken in two orders. */
 static void deadlock(void *context, size_t number)
 {
 	_Atomic(uint32_t) *const locks[] = {&state.word, &state.other_word};
@@ -558,7 +559,7 @@ static void assertion(void *context, size_t number)
 }
 
 /*
- * Each thread writes one more byte of the word, which is no race, before the other thread reads
+ * Each thread writes one more byte of the word, which is not a race, before the other thread reads
  * what both write.
  */
 static void shared_byte(void *context, size_t number)
@@ -579,7 +580,7 @@ static void shared_expectation(void *context, size_t number)
 }
 
 /*
- * Only a switch between the last two of 70 steps shows it, so changes of priority must also occur
+ * Only a switch between the last two of 70 steps reveals it, so changes of priority must also occur
  * that late.
  */
 static void late_step(void *context, size_t number)
@@ -595,7 +596,7 @@ static void late_step(void *context, size_t number)
 	}
 }
 
-/* What one thread writes, another thread reads late: at first no other thread seems to use it. */
+/* Another thread reads late what one thread writes, so at first no other thread seems to use it. */
 static void looked_at_late(void *context, size_t number)
 {
 	(void)context;
@@ -701,7 +702,8 @@ static struct weir_model_result try_fault(const struct fault *fault, struct weir
 	memset(&state, 0, sizeof(state));
 	options.max_steps = 100;
 	(void)weir_model_check(&program, &options, &result);
-	if (options.merge_states && options.replay == NULL && result.failed) { /* what it printed leads there again */
+	/* The replay string that it printed leads there again. */
+	if (options.merge_states && options.replay == NULL && result.failed) {
 		struct weir_model_result again;
 
 		options.replay = result.replay;
@@ -716,7 +718,7 @@ static struct weir_model_result try_fault(const struct fault *fault, struct weir
 }
 
 /*
- * The same seed tries the same executions, and finds each of the faults; another seed finds them at
+ * The same seed tries the same executions, and finds each of the faults. Another seed finds them in
  * other executions, or immediately.
  */
 static int check_random(const struct fault *fault)
@@ -730,7 +732,7 @@ static int check_random(const struct fault *fault)
 	return !right;
 }
 
-/* All except the livelock, which returns to a state that was reached before. */
+/* Checks all faults except the livelock, which returns to a state that was reached before. */
 static int check_merged(const struct fault *fault)
 {
 	struct weir_model_result result = try_fault(fault, (struct weir_model_options){.merge_states = 1});

@@ -87,7 +87,7 @@ static void have(size_t me, int64_t key, size_t first, weir_tensor *tensors[], s
 	}
 }
 
-/* Refused if another call took a part. */
+/* A call is refused if another call took a part. */
 static void check_failure(enum weir_status status, uint64_t deadline_ns)
 {
 	weir_model_assert(status == WEIR_INVALID_ARGUMENT || (status == WEIR_DEADLINE_EXCEEDED && deadline_ns == 0));
@@ -128,7 +128,7 @@ static void peek(size_t me, uint64_t deadline_ns)
 		check_failure(status, deadline_ns);
 }
 
-/* Parts of keys that were taken in part are not checked here. */
+/* Keys of which a part was taken are not checked here. */
 static void look(void)
 {
 	size_t complete, incomplete, bytes;
@@ -221,7 +221,7 @@ static void setup(void *context)
 		call(ROWS - 1, *calls);
 }
 
-/* What was put less what was taken: what is left, or was cleared. */
+/* What was put less what was taken: it is left, or was cleared. */
 static int left_of(size_t key, size_t component)
 {
 	int left = 0;

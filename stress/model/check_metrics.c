@@ -1,6 +1,6 @@
 /*
  * check_metrics.c - counters, means and histograms while they are read: nothing is counted twice or
- * omitted, a mean's sum belongs to its count, and lines pass from thread to thread.
+ * omitted, a mean's sum fits its count, and lines pass from thread to thread.
  */
 #include <string.h>
 #include <weir/metrics.h>
@@ -15,10 +15,11 @@ static struct scene {
 	weir_histogram *histogram;
 	weir_summary *summary;
 	const char *calls[THREADS]; /* LETTERS says what each does */
-	uint32_t own;               /* lines; 0 in the table: one for each thread, and for the one that finishes */
-	int apart;                  /* only one thread adds to the mean */
+	/* number of lines; 0 in the table: one for each thread, and one for finish() */
+	uint32_t own;
+	int apart; /* only one thread adds to the mean */
 	int added[THREADS], means[THREADS];
-	int64_t seen[THREADS]; /* of the counter, the last time */
+	int64_t seen[THREADS]; /* the count that the thread read last */
 } scene;
 
 static void setup(void *context)
@@ -45,7 +46,9 @@ static int additions(char of)
 	return count;
 }
 
-/* Never less than before, nor than what this thread itself added, nor more than all additions. */
+/*
+ * A count never decreases, is at least what this thread itself added, and is at most all additions.
+ */
 static void read_counter(size_t me)
 {
 	int64_t sum = weir_counter_read(scene.counter);
@@ -61,7 +64,7 @@ static void read_mean(void)
 	struct weir_mean_value value = weir_mean_read(scene.mean);
 
 	weir_model_assert(value.count <= (uint64_t)additions('m'));
-	/* The sum of 1, 2, 4, ... tells which values, and how many, were added. */
+	/* The sum of 1, 2, 4, ... shows which values were added, and how many. */
 	if (scene.apart)
 		weir_model_assert(value.sum == (double)((1 << value.count) - 1));
 	else

@@ -24,7 +24,7 @@
 enum { THREADS = 3, CALLS = 4, NAMES = 5, MOST = 16 };
 
 struct object {
-	int name, whole; /* plain: a missing order shows as a race */
+	int name, whole; /* plain, so that a missing order shows as a race */
 };
 
 static const struct scope {

@@ -1,8 +1,8 @@
 /*
  * check_pending.c - operations that wait on an object: what they receive from a change.
  *
- * The object is as weak as sync/pending.h allows: a count that is changed and read relaxed. So it
- * depends only on the list, the claim and AGAIN that an attempt sees a change (O2, P1). Areas and
+ * The object is as weak as sync/pending.h allows: a count that is changed and read relaxed. Only
+ * the list, the claim and AGAIN therefore make an attempt see a change (O2, P1). Areas and
  * variables read their states seq_cst, which would hide a fault. Required of every execution: each
  * wait ends, with an item.
  */

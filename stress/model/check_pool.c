@@ -3,8 +3,8 @@
  * waits while a worker sleeps, and a stop runs what was submitted before it.
  *
  * The workers are the checker's threads, lent to the library's pthread_create (threads.h). If a
- * worker is not woken for a task, this shows as "all threads sleep": the submitter waits for the
- * task before anything is stopped.
+ * worker is not woken for a task, "all threads sleep" shows this, because the submitter waits for
+ * the task before anything is stopped.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -33,7 +33,7 @@ static struct scene {
 	size_t workers;
 	struct job jobs[MOST];
 	size_t submitters;
-	_Atomic(uint32_t) submitted; /* threads that have, or have helped */
+	_Atomic(uint32_t) submitted; /* threads that have submitted or helped */
 } scene;
 
 static void submit(struct job *job)
@@ -110,7 +110,8 @@ static void submit_and_stop(void *context, size_t who)
 }
 
 /*
- * The other threads submit a job each; the last one waits for all of them before it stops the pool.
+ * Each of the other threads submits a job. The last thread waits for all of them before it stops
+ * the pool.
  */
 static void submit_and_wait(void *context, size_t who)
 {
@@ -129,7 +130,10 @@ static void submit_and_wait(void *context, size_t who)
 	weir_model_assert(weir_pool_destroy(scene.pool, NULL) == WEIR_OK);
 }
 
-/* The task of one worker submits another task, and waits: another worker must run that. */
+/*
+ * The task of one worker submits another task and waits for it, so another worker must run that
+ * task.
+ */
 static void setup_hand_over(void *context)
 {
 	setup(context);
@@ -137,8 +141,8 @@ static void setup_hand_over(void *context)
 }
 
 /*
- * One task waits for another that is submitted meanwhile: the worker that found the first task must
- * ensure that another worker looks for more.
+ * One task waits for another one that is submitted meanwhile. The worker that found the first task
+ * must ensure that another worker looks for more.
  */
 static void setup_dependent(void *context)
 {
@@ -146,7 +150,7 @@ static void setup_dependent(void *context)
 	scene.jobs[0].awaits = &scene.jobs[1];
 }
 
-/* The last thread submits both, and stops the pool when they have run. */
+/* The last thread submits both tasks, and stops the pool when they have run. */
 static void submit_both(void *context, size_t who)
 {
 	(void)context;

@@ -3,15 +3,18 @@
  *
  * A scope gives each thread a row of calls, a character each; LETTERS says what each character
  * does. `inside` is such a row, which runs before the threads begin. Each value is the address of
- * plain data that is written immediately before: a missing order shows as a race.
+ * plain data that is written immediately before, so a missing order shows as a race.
  *
- * Required of every execution: some order of the calls explains all results (judged.h), except
- * "full" during a put: a put has its node before its value is stored. Besides, what was accepted is
- * dequeued once. A value that a thread knows to be stored leaves before those that it precedes, and
- * while it is stored no call returns "empty". (A thread knows this if the value was there from the
- * start, if the thread enqueued it, or if the producer of a value that the thread dequeued had
- * enqueued it before.) No call returns "full" as long as all values ever enqueued fit. A call that
- * returns "closed" or "drained" sees what the closer wrote, and is right.
+ * Required of every execution:
+ * - Some order of the calls explains all results (judged.h), except "full" during a put: a put has
+ *   its node before its value is stored.
+ * - What was accepted is dequeued once.
+ * - A value that a thread knows to be stored leaves before the values that it precedes, and while
+ *   it is stored no call returns "empty". A thread knows this if the value was there from the
+ *   start, if the thread enqueued it, or if the producer of a value that the thread dequeued had
+ *   enqueued it before.
+ * - No call returns "full" as long as all values ever enqueued fit.
+ * - A call that returns "closed" or "drained" sees what the closer wrote, and is right.
  */
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +24,8 @@
 #include "model/scope.h"
 #include "ring/priority_queue.h"
 
-enum { THREADS = 4, CALLS = 20, ROWS = THREADS + 1 /* the last: of setup and finish */, MOST = ROWS * CALLS };
+/* The last row belongs to setup and finish. */
+enum { THREADS = 4, CALLS = 20, ROWS = THREADS + 1, MOST = ROWS * CALLS };
 
 struct value {
 	int row, place; /* place counts from 1 */
@@ -71,7 +75,7 @@ static const struct scope {
 	{"n2_iriw_2_puts_seen_by_2_who_peek_and_take", 2, "", {"1", "2", "vd", "vd"}},
 };
 
-/* A take that sleeps while tags, which have 4 bits here, advance by more than half their range. */
+/* A take sleeps while tags, which have 4 bits here, advance by more than half their range. */
 static const struct scope long_sleep = {"n1_take_sleeps_over_9_laps", 1, "1", {"d", "2d2d2d2d2d2d2d2d2d2"}};
 
 enum answer { NOTHING_YET, PUT, TOOK, EMPTY, NONE_BELOW, SAW, FULL, CLOSED, DRAINED };
@@ -89,11 +93,11 @@ static struct scene {
 	weir_priority_queue *queue;
 	struct value values[ROWS][CALLS + 1];
 	int places[ROWS];
-	/* Each row's own, in its order. */
+	/* The events of each row, in their order. */
 	struct event events[ROWS][MOST];
 	int count[ROWS];
 	int put_inside; /* events of setup */
-	int note;       /* the closer's, written before */
+	int note;       /* written by the closer before the close */
 } scene;
 
 static void note(size_t me, enum answer answer, const struct value *value)
@@ -251,11 +255,11 @@ static void thread(void *context, size_t me)
 	scope_calls(me, scene.scope->calls[me], call);
 }
 
-/* -- what must be ------------------------------------------------------------------------------ */
+/* -- requirements ------------------------------------------------------------------------------ */
 
 /*
- * The event of row `me` at which `value` was dequeued, after its first `from` events; 0: by another
- * thread, or never.
+ * Returns the event of row `me` at which `value` was dequeued, after its first `from` events. 0:
+ * another thread dequeued it, or it was never dequeued.
  */
 static int is_taken_later(size_t me, int from, const struct value *value)
 {
@@ -267,8 +271,8 @@ static int is_taken_later(size_t me, int from, const struct value *value)
 }
 
 /*
- * 1: `value` is certainly stored when row `me` performs its event `at`: it is dequeued later by
- * that thread, or in finish().
+ * Returns 1 if `value` is certainly stored when row `me` performs its event `at`: that thread
+ * dequeues it later, or finish() does.
  */
 static int is_still_inside(size_t me, int at, const struct value *value)
 {
@@ -284,7 +288,7 @@ static int was_put_before(size_t me, int at, const struct value *value)
 	return value->row == ROWS - 1;
 }
 
-/* For two values of one row, or if one was there from the start. */
+/* Compares two values of one row, or two of which one was there from the start. */
 static int came_before(const struct value *a, const struct value *b)
 {
 	return a->row == b->row ? a->place < b->place : a->row == ROWS - 1;
@@ -365,7 +369,8 @@ static void finish(void *context)
 		}
 	}
 	for (size_t me = 0; me < ROWS; me++) {
-		for (int at = 1; at < scene.count[me]; at++) /* nothing is enqueued after the thread's own "closed" */
+		/* nothing is enqueued after the thread's own "closed" */
+		for (int at = 1; at < scene.count[me]; at++)
 			weir_model_assert(scene.events[me][at].answer != PUT || (scene.events[me][at - 1].answer != CLOSED &&
 			                                                         scene.events[me][at - 1].answer != DRAINED));
 	}
@@ -410,7 +415,7 @@ static int check_progress(const struct scope *scope)
 
 /* -- what the end costs ------------------------------------------------------------------------ */
 
-enum { MANY = 20, TAKE_AFTER_THE_END = 9 /* accesses, whatever the capacity */ };
+enum { MANY = 20, TAKE_AFTER_THE_END = 9 }; /* the latter in accesses, for every capacity */
 
 static void setup_the_end(void *context)
 {
@@ -456,7 +461,8 @@ int main(int argc, char **argv)
 
 	scope_letters(argc, argv, letters);
 	scope_arguments(argc, argv);
-	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++) /* those with room for one item come to an end */
+	/* Scopes with room for one item come to an end. */
+	for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++)
 		bad |= check(&scopes[i], scope_long() ? 0 : scopes[i].capacity == 1 ? 60000 : 20000);
 	bad |= check(&long_sleep, scope_long() ? 200000 : 2000);
 	bad |= check_the_end();

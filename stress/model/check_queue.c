@@ -25,10 +25,10 @@
 #include "model/judged.h"
 #include "model/queue_scopes.h"
 
-/* An operation that holds no thread. */
+/* An asynchronous operation. */
 struct started {
 	weir_pending *op;
-	int used, enqueues, ended; /* ended: times */
+	int used, enqueues, ended; /* ended: how many times */
 	_Atomic(int) over;         /* published by the completion */
 	enum weir_status status;
 	struct value *value; /* of an enqueue */
@@ -36,7 +36,7 @@ struct started {
 };
 
 static const struct queue_scope scopes[] = {
-	/* Operations that were started: no thread sleeps, so each thread may be stopped, too. */
+	/* Asynchronous operations: no thread sleeps, so each thread may be stopped, too. */
 	{"n1_dequeue_waits_2_try_enqueues", 1, "a", {"e", "e"}, 0, 0},
 	{"n2_2_dequeues_wait_2_try_enqueues", 2, "aa", {"e", "e"}, 0, 0},
 	{"n1_dequeue_waits_try_enqueue_cancel", 1, "a", {"e", "k"}, 0, 0},
@@ -106,13 +106,13 @@ static struct scene {
 	weir_cancel *token;
 	struct values values;
 	int last[ROWS][ROWS];  /* [by][of]: the last place that was dequeued */
-	int drained[ROWS + 1]; /* got this result; the last: by a completion */
-	int closed[ROWS];      /* was told */
+	int drained[ROWS + 1]; /* got this result; the last entry: a completion got it */
+	int closed[ROWS];      /* got this result */
 	struct started started[ROWS][STARTED];
 	int finishing;
 } scene;
 
-/* -- what is asked ----------------------------------------------------------------------------- */
+/* -- requirements ------------------------------------------------------------------------------ */
 
 static int calls_of(const char *letters)
 {
@@ -124,7 +124,7 @@ static struct value *have(void *item)
 	return values_have(&scene.values, item);
 }
 
-/* By a thread, in the order of each producer, unless batches may return items. */
+/* Checks the order of each producer's values at one thread, unless batches may return items. */
 static void have_in_order(size_t me, void *item)
 {
 	const struct value *value = have(item);
@@ -159,7 +159,10 @@ static int ended_by(const char *letters, const weir_error *error, const char *wh
 	return calls_of(letters) > 1 || (calls_of(letters) == 1 && strstr(error->message, why) != NULL);
 }
 
-/* For a call or operation that failed: it may fail in this way here, and gives the reason. */
+/*
+ * For a call or operation that failed: checks that it may fail in this way here, and gives the
+ * reason.
+ */
 static void check_failure(enum weir_status status, const weir_error *error, int enqueues, size_t row)
 {
 	switch (status) {
@@ -182,7 +185,7 @@ static uint64_t number_of(const struct value *value)
 	return judged_number(value->row, value->place);
 }
 
-/* Ended by a deadline or a token: as if it had not been called. */
+/* A deadline or a token ended the call, so it counts as if it had not been made. */
 static int is_ended_early(enum weir_status status)
 {
 	return status == WEIR_DEADLINE_EXCEEDED || (status == WEIR_CANCELLED && calls_of("F") != 0);
@@ -232,7 +235,7 @@ static void take(size_t me, int waits)
 	scene.drained[me] |= status == WEIR_OUT_OF_RANGE;
 }
 
-/* It precedes everything that is newer. */
+/* An item that was returned precedes everything that is newer. */
 static void take_given_back(size_t me)
 {
 	struct started *batch = &scene.started[ROWS - 1][0];
@@ -271,7 +274,7 @@ static void take_batch(size_t me, int up_to)
 	}
 	weir_model_assert(items[0] == NULL && items[1] == NULL);
 	check_failure(status, &error, 0, me);
-	scene.drained[me] &= up_to; /* else what it returned is left */
+	scene.drained[me] &= up_to; /* otherwise what it returned is still inside */
 }
 
 static void ended(void *context, enum weir_status status, const weir_error *error, void **items, size_t done)
@@ -279,7 +282,7 @@ static void ended(void *context, enum weir_status status, const weir_error *erro
 	struct started *started = context;
 
 	weir_model_assert(started->ended++ == 0);
-	/* A close that drains ends no enqueue that waited before it. */
+	/* A close that drains does not end an enqueue that waited before it. */
 	if (started->enqueues && started >= scene.started[ROWS - 1] && calls_of("Ck") == 0)
 		weir_model_assert(status == WEIR_OK || scene.finishing);
 	started->status = status;
@@ -335,7 +338,7 @@ static void cancel(void)
 	weir_pending_cancel(scene.started[ROWS - 1][0].op, &cause);
 }
 
-/* For the operation that was started first. */
+/* Only for the operation that was started first. */
 static void give_handle_back(void)
 {
 	weir_pending *op = scene.started[ROWS - 1][0].op;
@@ -352,8 +355,8 @@ static void fire(void)
 }
 
 /*
- * What was dequeued before the threads began, by each `g`, stays dequeued: the count never falls
- * below it.
+ * Each `g` dequeues an item before the threads begin. The count of dequeued items never falls below
+ * their number.
  */
 static void look_at_statistics(void)
 {
@@ -412,7 +415,7 @@ static void setup(void *context)
 
 	(void)context;
 	weir_model_assert(weir_queue_create(&options, &scene.queue, NULL) == WEIR_OK);
-	/* What is started ends in another thread's call, and a batch may return items. */
+	/* Another thread's call ends a started operation, and a batch may return items. */
 	if (calls_of("aABbu") == 0 && scene.order == WEIR_QUEUE_FIFO)
 		judged_as_fifo(scene.scope->capacity);
 	else if (calls_of("aABbu") == 0)

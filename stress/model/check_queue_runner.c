@@ -20,12 +20,12 @@ enum { MOST = 2 };
 
 static struct scene {
 	weir_queue_runner *runner;
-	weir_coordinator *coordinator; /* a user's, or NULL: the runner's own */
+	weir_coordinator *coordinator; /* the user's, or NULL for the runner's own */
 	size_t threads;
 	size_t step_count;
 	enum weir_status ends_with[MOST]; /* what the step of that thread returns in its second call */
 	int second_waits;                 /* the second thread's step, for the stop */
-	int tells;                        /* the step tells only that the run is under way */
+	int tells;                        /* the step only shows that the run is under way */
 	_Atomic(uint32_t) began;
 	_Atomic(uint32_t) started; /* the first start has returned */
 	_Atomic(uint32_t) stopped;
@@ -41,12 +41,12 @@ static enum weir_status step(void *context, weir_cancel *cancel, weir_error *err
 
 	(void)cancel, (void)error;
 	/*
-	 * As in each step that uses a queue. Otherwise the thread would register when it ends, and the
-	 * next thread that registers would see everything that this one did.
+	 * Each step that uses a queue does this. Otherwise the thread would register when it ends, and
+	 * the next thread that registers would see everything that this one did.
 	 */
 	(void)weiri_record_get();
 	if (scene.tells) {
-		/* [relaxed] hands nothing over. */
+		/* [relaxed] publishes nothing else. */
 		weiri_store_relaxed(&scene.began, 1);
 		weiri_park_wake(&scene.began, INT_MAX);
 	}
@@ -58,7 +58,7 @@ static enum weir_status step(void *context, weir_cancel *cancel, weir_error *err
 }
 
 /*
- * Called by the last thread: it sees the last call of each thread, and the error that one of them
+ * The last thread calls this. It sees the last call of each thread, and the error that one of them
  * returned.
  */
 static void close_queue(void *queue, const weir_error *cause)
@@ -108,7 +108,7 @@ static void join_and_destroy(void)
 	weir_model_assert(weir_queue_runner_destroy(scene.runner, NULL) == WEIR_OK);
 }
 
-/* Thread 0 starts, joins, frees; the other threads are the run. */
+/* Thread 0 starts, joins and frees. The other threads are the run. */
 static void run(void *context, size_t who)
 {
 	(void)context;
@@ -137,7 +137,7 @@ static void closed_with_error(void *context)
 	weir_model_assert(scene.closed == 1 && scene.cancelled == 0 && scene.status == WEIR_DATA_LOSS);
 }
 
-/* The last thread stops the run that thread 0 started, or comes too late. */
+/* The last thread stops the run that thread 0 started, or is too late. */
 static void stop_beside_run(void *context, size_t who)
 {
 	(void)context;
@@ -151,8 +151,8 @@ static void stop_beside_run(void *context, size_t who)
 }
 
 /*
- * A run that was stopped is not closed, whatever failure a thread has had; and a failure after the
- * stop is not an error.
+ * A run that was stopped is not closed, whatever failure a thread has had. A failure after the stop
+ * is not an error.
  */
 static void fail_and_stop(void *context, size_t who)
 {
@@ -186,8 +186,8 @@ static void cancelled_once(void *context)
 }
 
 /*
- * A step fails, which stops the user's coordinator: it cancels the queue, on the thread that
- * failed.
+ * A step fails, which stops the user's coordinator. The coordinator cancels the queue, on the
+ * thread that failed.
  */
 static void cancelled_or_closed(void *context)
 {
@@ -221,7 +221,7 @@ static void destroy_runner(void *context)
 	weir_model_assert(weir_queue_runner_destroy(scene.runner, NULL) == WEIR_OK);
 }
 
-/* The second of two threads cannot be created: the first, which exists, calls no step. */
+/* The second of two threads cannot be created. The first thread, which exists, calls no step. */
 static void start_fails(void *context, size_t who)
 {
 	(void)context;
@@ -247,8 +247,8 @@ static void start_and_join(void)
 }
 
 /*
- * Thread 2 stops the user's coordinator: when the runner is freed, the callback that cancels the
- * queue is over.
+ * Thread 2 stops the user's coordinator. The callback that cancels the queue has ended when the
+ * runner is freed.
  */
 static void stopped_by_another(void *context, size_t who)
 {
@@ -270,8 +270,8 @@ static void cancelled_at_most_once(void *context)
 }
 
 /*
- * A destroy that succeeds without a join, because the run is over, sees everything that its threads
- * did.
+ * A destroy without a join succeeds because the run is over. It sees everything that the run's
+ * threads did.
  */
 static void destroy_without_join(void *context, size_t who)
 {
@@ -313,9 +313,9 @@ static void start_beside_run(void *context, size_t who)
 }
 
 /*
- * One thread starts the first run, another the second, if the first is over. Only the run's own
- * step has told it of the first. So the last write of the first start, the hook, reaches the second
- * start through the threads of the run.
+ * One thread starts the first run, and another starts the second, if the first is over. Only the
+ * run's own step has told it of the first. The last write of the first start, the hook, therefore
+ * reaches the second start through the threads of the run.
  */
 static void setup_started_by_two(void *context)
 {

@@ -3,15 +3,18 @@
  * and queues.
  *
  * A scope gives each thread a row of calls, a letter each; BEACON_LETTERS and QUEUE_LETTERS say
- * what each letter does.
- * `start` is such a row, which runs before the threads begin.
- * For a beacon, the condition is a counter above 0.
+ * what each letter does. `start` is such a row, which runs before the threads begin. For a beacon,
+ * the condition is a counter above 0.
  *
- * Required of every execution: at the end each descriptor is readable if the call would not wait,
- * and not readable if it would; a poller wakes (all threads asleep is a failure of its own); if the
- * condition only rises meanwhile, the call after a poll succeeds; no count is taken below 0;
- * concurrent requests get the same descriptor. With a thread stopped anywhere, a poller wakes for
- * what the other threads have done.
+ * Required of every execution:
+ * - At the end each descriptor is readable if the call would not wait, and not readable if it
+ *   would.
+ * - A poller wakes. (All threads asleep is a failure of its own.)
+ * - If the condition only rises meanwhile, the call after a poll succeeds.
+ * - No count is taken below 0.
+ * - Concurrent requests get the same descriptor.
+ *
+ * With a thread stopped anywhere, a poller wakes for what the other threads have done.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -34,10 +37,10 @@ struct scope {
 	const char *name;
 	const char *start;
 	const char *calls[THREADS];
-	int orders; /* of a queue */
+	int orders; /* the orders of a queue */
 	size_t capacity;
 	uint32_t flags;
-	int stops; /* also with each thread stopped */
+	int stops; /* the scope is also run with each thread stopped */
 };
 
 static const struct scope beacons[] = {
@@ -63,7 +66,7 @@ static const struct scope queues[] = {
 	{.name = "n1_2_requests", .start = "e", .calls = {"r", "r"}, .orders = FIFO, .capacity = 1, .stops = 1},
 	{.name = "n1_enqueue_beside_dequeue", .start = "rw", .calls = {"e", "d"}, .orders = ALL, .capacity = 1, .stops = 1},
 	{.name = "n2_enqueue_beside_dequeue_1_inside", .start = "erw", .calls = {"e", "d"}, .orders = ALL, .capacity = 2},
-	/* The bells' posts have settled both words: a waiter runs no fence. */
+	/* The posts of the bells have settled both words, so a waiter runs no fence. */
 	{.name = "n1_enqueue_waits_beside_dequeue", .start = "er", .calls = {"E", "d"}, .orders = ALL, .capacity = 1},
 	{.name = "n1_request_beside_close", .calls = {"r", "c"}, .orders = ALL, .capacity = 1, .stops = 1},
 	{.name = "n1_poll_beside_enqueue", .start = "r", .calls = {"p", "e"}, .orders = ALL, .capacity = 1},
@@ -125,7 +128,7 @@ static int polls_once(void)
 /* -- a beacon ---------------------------------------------------------------------------------- */
 
 /*
- * The accesses to the counter order nothing: what a settle sees of it, it sees by the beacon's
+ * The accesses to the counter order nothing. What a settle sees of it, it sees by the beacon's
  * pairs.
  */
 static int above_0(void *context)
@@ -218,7 +221,7 @@ static void request(size_t me, int writable)
 	scene.fds[me][writable] = fd + 1;
 }
 
-/* -1: not requested, as far as this thread knows. */
+/* Returns -1 if it was not requested, as far as this thread knows. */
 static int fd_of(size_t me, int writable)
 {
 	return (scene.fds[me][writable] != 0 ? scene.fds[me][writable] : scene.fds[THREADS][writable]) - 1;
@@ -307,7 +310,7 @@ static void thread_queue(void *context, size_t me)
 	scope_calls(me, scene.scope->calls[me], call_queue);
 }
 
-/* The descriptor that was requested; all threads got the same. -1: it was not requested. */
+/* Returns the descriptor that was requested; all threads got the same. -1: it was not requested. */
 static int requested(int writable)
 {
 	int fd = -1;

@@ -2,10 +2,10 @@
  * check_reclaim.c - sections and hazard slots while writers retire and collect: nothing is freed
  * while it is read.
  *
- * The smallest structure that needs reclamation: one pointer to an object that is replaced. An
- * object that is freed too early shows as a use of freed memory or as a race with its free; one
- * that is never freed shows as a leak. A thread that waits for memory checks again only if it is
- * woken here, so a lost wake-up shows as threads that all sleep.
+ * This is the smallest structure that needs reclamation: one pointer to an object that is replaced.
+ * An object that is freed too early shows as a use of freed memory, or as a race with its free. An
+ * object that is never freed shows as a leak. A thread that waits for memory checks again only if
+ * it is woken here, so a lost wake-up shows as threads that all sleep.
  */
 #include <setjmp.h>
 #include <stdint.h>
@@ -17,8 +17,8 @@
 #include "reclaim/collect.h"
 
 /*
- * The size for which an object counts: so large that it must be collected immediately, with a
- * budget of LITTLE; or too small to matter.
+ * The size that an object counts for reclamation. LARGE must be collected immediately, with a
+ * budget of LITTLE; SMALL is too small to matter.
  */
 enum { LARGE = 64 << 10, SMALL = 64, LITTLE = 1 };
 enum { THREADS = 3 };
@@ -32,13 +32,14 @@ struct object {
 static struct scene {
 	_Atomic(struct object *) head;
 	_Atomic(struct weiri_slot *) passed_on;
-	_Atomic(uint32_t) retired;    /* `unread` is */
-	struct object *unread;        /* no thread reads it */
-	volatile int freed;           /* it is; volatile, so that the compiler does not read it too early */
+	_Atomic(uint32_t) retired; /* 1 when `unread` is retired */
+	struct object *unread;     /* no thread reads it */
+	/* 1 when it is freed; volatile, so that the compiler does not read it too early */
+	volatile int freed;
 	uint64_t outer;               /* of the section of setup() */
-	struct weiri_slot *held;      /* by a slot of setup() */
-	struct weiri_record *sitting; /* to whose section `outer` belongs */
-	struct weiri_record *left;    /* by a thread that ended and did not release it */
+	struct weiri_slot *held;      /* held by a slot of setup() */
+	struct weiri_record *sitting; /* the record of the section `outer` */
+	struct weiri_record *left;    /* of a thread that ended without releasing it */
 } scene;
 
 static jmp_buf out_of_a_collection;
@@ -87,7 +88,7 @@ static void finish(void *context)
 
 /* -- writers ----------------------------------------------------------------------------------- */
 
-/* Retires a large object, and so collects what this thread retired. */
+/* Retires a large object, and therefore collects what this thread retired. */
 static void replace(void)
 {
 	weiri_retire(weiri_record_get(), &weiri_exchange_seq_cst(&scene.head, make(LARGE))->retired);
@@ -99,7 +100,7 @@ static void replace_twice(void)
 	replace();
 }
 
-/* An object that is younger than a section that began before, and is freed immediately. */
+/* Each object is younger than a section that began before, and is freed immediately. */
 static void replace_in_a_new_era_twice(void)
 {
 	weiri_era_begin();
@@ -113,7 +114,7 @@ static void replace_and_flush(void)
 	(void)weir_reclaim_flush(0);
 }
 
-/* The beginning of a collection; more of it would be too much for a third thread. */
+/* Begins a collection only: more of it would be too much for a third thread. */
 static void begin_era(void)
 {
 	weiri_era_begin();
@@ -216,11 +217,11 @@ static void clear_passed_on(void)
 
 static void finish_passed_on(void *context)
 {
-	clear_passed_on(); /* if the thread that should do it came too early */
+	clear_passed_on(); /* The thread that should do it may have come too early. */
 	finish(context);
 }
 
-/* -- a crowd: more sections, apart from each other, than a scan has room for ------------------- */
+/* -- a crowd: more separate sections than a scan has room for ---------------------------------- */
 
 /* A section that begins before all other sections, and holds nothing that they see. */
 static void setup_crowd(void *context)
@@ -237,7 +238,7 @@ static void finish_crowd(void *context)
 	finish(context);
 }
 
-/* A section that ends with a slot. */
+/* A section that ends while the thread holds a slot. */
 static void read_in_section_and_hold(void)
 {
 	struct weiri_record *record = weiri_record_get();
@@ -261,7 +262,7 @@ static void setup_unread(void *context)
 	scene.unread->freed = &scene.freed;
 }
 
-/* Retires it, signals this, and then collects it with another object. */
+/* Retires the object, signals this, and then collects it together with another object. */
 static void retire_unread_and_collect(void)
 {
 	weiri_retire(weiri_record_get(), &scene.unread->retired);
@@ -270,7 +271,8 @@ static void retire_unread_and_collect(void)
 }
 
 /*
- * OK: everything that was retired before is freed, including what another thread was about to free.
+ * WEIR_OK means that everything that was retired before is freed, including what another thread was
+ * about to free.
  */
 static void flush_means_freed(void)
 {
@@ -278,7 +280,7 @@ static void flush_means_freed(void)
 		weir_model_assert(scene.freed);
 }
 
-/* What is retired is held all the time. */
+/* The retired object is held during the whole execution. */
 static void setup_held(void *context)
 {
 	struct weiri_record *record = weiri_record_get();
@@ -289,14 +291,15 @@ static void setup_held(void *context)
 	weiri_retire(record, &weiri_exchange_seq_cst(&scene.head, make(SMALL))->retired);
 }
 
-/* Takes it, and puts it back. */
+/* Takes the object and puts it back. */
 static void collect_in_vain(void)
 {
 	weiri_collect_everybodys(weiri_record_get(), NULL, NULL);
 }
 
 /*
- * Also if a collector has it in hand while the stacks are read, and none has it before and after.
+ * The flush also fails if a collector has the object in hand while the stacks are read, and no
+ * collector has it before and after.
  */
 static void flush_in_vain(void)
 {
@@ -309,7 +312,7 @@ static void finish_held(void *context)
 	finish(context);
 }
 
-/* -- one look at the readers for all that a collection takes ----------------------------------- */
+/* -- one look at the readers for everything that a collection takes ---------------------------- */
 
 static void setup_portions(void *context)
 {
@@ -317,7 +320,7 @@ static void setup_portions(void *context)
 	weir_reclaim_set_budget(0); /* nothing is collected unless requested */
 }
 
-/* Its own objects are one portion; what other threads retired comes after that. */
+/* The thread's own objects are one portion. What other threads retired comes after that. */
 static void retire_a_portion_and_collect(void)
 {
 	struct weiri_record *record = weiri_record_get();
@@ -327,7 +330,7 @@ static void retire_a_portion_and_collect(void)
 	weiri_collect_everybodys(record, NULL, NULL);
 }
 
-/* Perhaps everything, since the look. */
+/* Takes perhaps everything that was retired since the look. */
 static void claim_replace_and_look(void)
 {
 	struct weiri_record *record = weiri_record_get();
@@ -363,7 +366,7 @@ static void end_outer(void)
 	weiri_section_leave(scene.sitting, scene.outer);
 }
 
-/* A section that began before the object was born, and has read nothing yet. */
+/* The section began before the object was created, and has read nothing yet. */
 static void setup_older_section(void *context)
 {
 	scene.sitting = weiri_record_get();
@@ -389,7 +392,10 @@ static void setup_pinned(void *context)
 	weiri_era_begin();
 }
 
-/* One object that it holds is pinned already, and another one must be pinned, on the same stack. */
+/*
+ * The section holds two objects. One is already pinned, and the other must be pinned on the same
+ * stack.
+ */
 static void setup_pinned_before(void *context)
 {
 	setup_pinned(context);
@@ -399,7 +405,7 @@ static void setup_pinned_before(void *context)
 	weiri_era_begin();
 }
 
-/* It has ended; what it held is still pinned. */
+/* The section has ended. What it held is still pinned. */
 static void setup_left_pinned(void *context)
 {
 	setup_pinned(context);
@@ -408,7 +414,7 @@ static void setup_left_pinned(void *context)
 	weiri_store_relaxed(&scene.retired, 1u);
 }
 
-/* It ends, and another section begins, which holds something else; that is pinned. */
+/* The section ends, and another one begins, which holds another object; that is pinned. */
 static void begin_next_section_and_pin(void)
 {
 	end_outer();
@@ -423,7 +429,7 @@ static void end_outer_and_collect(void)
 	collect_and_pin();
 }
 
-/* Nothing is left that a collection cannot find. */
+/* A collection can find everything that is left. */
 static void finish_pinned(void *context)
 {
 	end_outer();
@@ -462,7 +468,7 @@ static void retire_one(void)
 
 /* -- threads that end in the middle ------------------------------------------------------------ */
 
-/* The destructor gives the record up, and ends the section. */
+/* The destructor releases the record and ends the section. */
 static void end_in_a_section(void)
 {
 	struct weiri_record *record = weiri_record_get();
@@ -471,7 +477,10 @@ static void end_in_a_section(void)
 	look_at_head(record);
 }
 
-/* One record less than it takes until a thread that finds none vacant asks after their owners. */
+/*
+ * There is one record less than the number at which a thread that finds no free record checks the
+ * owners of all.
+ */
 static void setup_records(void *context)
 {
 	enum { LEAST = 5 }; /* see record.c */
@@ -483,7 +492,7 @@ static void setup_records(void *context)
 	weiri_record_mine = mine;
 }
 
-/* And that one. */
+/* There is exactly this number of records. */
 static void setup_many_records(void *context)
 {
 	struct weiri_record *mine = weiri_record_get();
@@ -506,7 +515,8 @@ static void reclaim_and_jump(struct weiri_retired *retired)
 }
 
 /*
- * Collects two objects, and has taken `unread` when the `last` of the other object ends the thread.
+ * Collects two objects. When the `last` of the other object ends the thread, the collection has
+ * taken `unread`.
  */
 static void collect_until(void (*last)(struct weiri_retired *retired))
 {
@@ -532,7 +542,7 @@ static void collect_until_a_jump(void)
 		collect_until(reclaim_and_jump);
 }
 
-/* It has ended long ago. */
+/* The thread has ended long ago. */
 static void setup_ended_in_a_collection(void *context)
 {
 	struct weiri_record *mine = weiri_record_get();
@@ -557,7 +567,10 @@ static int is_in_the_middle(const struct weiri_record *record)
 	return weiri_is_collecting(record) || weiri_load_relaxed(&record->lo) != 0;
 }
 
-/* Threads come until one of them has asked. Nothing is lost, and nothing counts for ever. */
+/*
+ * Threads start until one of them has checked the owners. Nothing is lost, and no record counts for
+ * ever.
+ */
 static void finish_left(void *context)
 {
 	enum { ENOUGH = 16 };

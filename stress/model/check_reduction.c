@@ -83,8 +83,9 @@ struct instruction {
 	memory_order order;
 	unsigned cell;
 	uint32_t value, expected;
-	int forgotten; /* what it returned is not part of the outcome: only the thread's view shows what it has read */
-	int guarded;   /* done only if the instruction before returned something */
+	/* its result is not part of the outcome: only the thread's view shows what it has read */
+	int forgotten;
+	int guarded; /* performed only if the instruction before returned something */
 };
 
 static struct program {
@@ -96,7 +97,7 @@ static struct program {
 static struct state {
 	_Atomic(uint32_t) cells[CELLS + 1];
 	uint32_t plain[CELLS];
-	void *block[MOST_THREADS]; /* that each thread allocated last, and did not release */
+	void *block[MOST_THREADS]; /* the block that each thread allocated last and did not release */
 	uint64_t outcome[MOST_THREADS];
 } state;
 
@@ -144,7 +145,7 @@ static struct instruction generate_one(uint32_t number, unsigned cells)
 	return made;
 }
 
-/* It matters which of two sleepers is woken, so the two do not sleep. */
+/* The two threads do not sleep, because it matters which of two sleepers is woken. */
 static void repeat_first_thread(void)
 {
 	for (size_t i = 0; i < generated.length[0]; i++) {
@@ -158,13 +159,16 @@ static void repeat_first_thread(void)
 
 static void compare_first_threads(void)
 {
-	/* Threads allocate before their first steps in a fixed order: then no two are identical. */
+	/*
+	 * Threads allocate before their first steps in a fixed order, so no two threads are identical
+	 * then.
+	 */
 	generated.first_are_alike =
 		!generated.has_heap && generated.length[0] == generated.length[1] &&
 		memcmp(generated.code[0], generated.code[1], generated.length[0] * sizeof(generated.code[0][0])) == 0;
 }
 
-/* `role`: what the thread mostly does. */
+/* `role`: the kind of instruction that the thread mostly performs. */
 static struct instruction generate_forgetful_one(const unsigned cells[2], enum instruction_kind role, int forgotten)
 {
 	struct instruction made = generate_one(2, CELLS);
@@ -310,8 +314,8 @@ static uint32_t perform(size_t me, const struct instruction *at)
 	case MEMBARRIER: (void)weiri_fence_heavy(); return 0;
 	case WAKE: weiri_futex_wake(cell, 1); return 0;
 	/*
-	 * Ends immediately, when it is woken, or when a deadline passes: which of these is not part of
-	 * the outcome.
+	 * Ends immediately, when it is woken, or when a deadline passes. Which of these happened is not
+	 * part of the outcome.
 	 */
 	case WAIT: (void)weiri_futex_wait(cell, at->expected, 1000); return 0;
 	case PASS_IF_ODD: return 0;
@@ -325,7 +329,7 @@ static uint32_t perform(size_t me, const struct instruction *at)
 }
 
 /*
- * Outside the state: it is never restored, so each execution must perform all of its steps
+ * This is outside the state and never restored, so each execution must perform all of its steps
  * (checkpoint.h).
  */
 static int looks_outside;
@@ -387,7 +391,7 @@ static void finish(void *context)
 	uint64_t sum = 0, first = state.outcome[0];
 
 	(void)context;
-	/* Which of two identical threads was which is not part of the outcome. */
+	/* It is not part of the outcome which of two identical threads was which. */
 	if (generated.first_are_alike && state.outcome[1] < first) {
 		state.outcome[0] = state.outcome[1];
 		state.outcome[1] = first;
@@ -448,7 +452,7 @@ static int same(const struct outcomes *met, const struct weir_model_result *one,
 	return one->complete && missing(met, &without) == 0 && (!all->complete || missing(&without, met) == 0);
 }
 
-/* Explores the generated program in all ways; 0: all have the same outcomes. */
+/* Explores the generated program in all ways. Returns 0 if all have the same outcomes. */
 static int differs(struct weir_model_result *reduced, struct weir_model_result *all)
 {
 	const struct weir_model_options neither = {.no_reduction = 1,
@@ -459,8 +463,8 @@ static int differs(struct weir_model_result *reduced, struct weir_model_result *
 		explore(&merged, (struct weir_model_options){.merge_states = 1, .alike = generated.first_are_alike ? 2 : 0});
 	if (generated.forgets) {
 		/*
-		 * Other programs show that the reduction loses nothing; it ignores the order of operations
-		 * on the heap or the clock.
+		 * Other programs show that the reduction loses nothing. The reduction ignores the order of
+		 * operations on the heap or the clock.
 		 */
 		*all = explore(&without, generated.has_heap ? neither : (struct weir_model_options){0});
 		*reduced = *all;
@@ -535,7 +539,7 @@ static int check_all(const char *what, uint64_t first, uint64_t count)
 	return bad != 0;
 }
 
-/* In so many scopes, so that they can be run apart. */
+/* The programs are divided into this many scopes, so that they can be run separately. */
 static int check_in_pieces(const char *what, uint64_t first, uint64_t count)
 {
 	enum { PIECES = 10 };

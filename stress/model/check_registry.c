@@ -22,7 +22,7 @@ enum { THREADS = 3, MOST = 16 };
 
 static const struct scope {
 	const char *name;
-	int stays; /* how many queues there are that no thread destroys */
+	int stays; /* number of queues that no thread destroys */
 	const char *calls[THREADS];
 } scopes[] = {
 	{"registry_walk_beside_destroy", 0, {"w", "d"}},
@@ -60,7 +60,7 @@ static void look_at(struct weiri_scope *scope, weir_queue *queue)
 		weir_model_assert(one->role == WEIR_QUEUE_CONSUMER && one->as[0] == 'x');
 }
 
-/* 0: there are no more. */
+/* Returns 0 when there are no more. */
 static int step(struct weiri_registry_place *place, weir_queue **met)
 {
 	struct weiri_scope scope = weiri_scope_enter(weiri_record_get());

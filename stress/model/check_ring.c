@@ -1,19 +1,23 @@
 /*
- * check_ring.c - the ring, for any number of consumers and for one, in both slot formats, under the
- * checker.
+ * check_ring.c - the ring for any number of consumers and the ring for one, in both slot formats,
+ * under the checker.
  *
  * A scope gives each thread a row of calls, a letter each; LETTERS says what each letter does.
  *
- * Required of every execution: some order of the calls explains all results, including "full",
- * "empty" and "closed" (weir_model_judge()). What was accepted is dequeued once, each producer's
- * values in their order. A call that returns "closed" sees what the closer wrote before, and
- * afterwards nothing is enqueued; after OUT_OF_RANGE nothing is left. Hints are never beyond what
- * is done. In scopes with NEVER_EMPTY (NEVER_FULL) no dequeue (enqueue) is refused, because the
- * calls keep an item (room for one) in the ring in whatever order they come. In scopes named
- * full_beside_empty each result alone would be right; together they are store buffering between two
- * slots.
- * Each value is the address of plain data that is written immediately before: a missing order shows
- * as a race. For LTQ16 the checker's memory treats a slot as one location whose halves can be
+ * Required of every execution:
+ * - Some order of the calls explains all results, including "full", "empty" and "closed"
+ *   (weir_model_judge()).
+ * - What was accepted is dequeued once, each producer's values in their order.
+ * - A call that returns "closed" sees what the closer wrote before, and afterwards nothing is
+ *   enqueued. After OUT_OF_RANGE nothing is left.
+ * - Hints are never beyond what is done.
+ *
+ * In scopes with NEVER_EMPTY (NEVER_FULL) no dequeue (enqueue) is refused, because the calls keep
+ * an item (room for one) in the ring in whatever order they come. In scopes named full_beside_empty
+ * each result alone would be right; together they are store buffering between two slots.
+ *
+ * Each value is the address of plain data that is written immediately before, so a missing order
+ * shows as a race. For LTQ16 the checker's memory treats a slot as one location whose halves can be
  * accessed (memory.c).
  */
 #include <stdio.h>
@@ -25,10 +29,11 @@
 #include "model/scope.h"
 #include "ring/layout.h"
 
-enum { THREADS = 5, CALLS = 4, ROWS = THREADS + 1 /* the last: of setup */ };
+enum { THREADS = 5, CALLS = 4, ROWS = THREADS + 1 }; /* the last row belongs to setup */
 enum { NEVER_EMPTY = 1, NEVER_FULL = 2 };
-enum { REDUCED = 4 /* the first so many scopes are also run without reduction */ };
-enum { QUICK_16 = 8, QUICK_64 = 6, QUICK_APART = 1 /* so many of those with states merged are in the short form */ };
+enum { REDUCED = 4 }; /* this many scopes, from the first, are also run without reduction */
+/* How many of the scopes with states merged are in the short form. */
+enum { QUICK_16 = 8, QUICK_64 = 6, QUICK_APART = 1 };
 
 struct value {
 	int row, place; /* place counts from 1 */
@@ -40,8 +45,8 @@ static const struct scope {
 	const char *calls[THREADS];
 	int never;
 	/*
-	 * At the start: values that passed through, values inside, and both hints (at most `passed`; 0:
-	 * unchanged).
+	 * At the start: the number of values that passed through, the number of values inside, and both
+	 * hints (at most `passed`; 0: unchanged).
 	 */
 	unsigned passed, inside, hint;
 } scopes[] =
@@ -128,14 +133,14 @@ static struct scene {
 	enum weir_ring_format format;
 	struct any_ring ring;
 	struct value values[ROWS][CALLS + 1];
-	/* Each thread's own. */
+	/* Written by each thread for itself. */
 	int put[ROWS], accepted[ROWS]; /* values offered; the last place that was enqueued */
 	int got[ROWS][ROWS];           /* [by][of]: the last place that was dequeued */
-	int out[ROWS];                 /* values had */
-	int closed[ROWS];              /* was told, or closed it */
-	int drained[ROWS];             /* got the result: nothing is left, nothing comes */
+	int out[ROWS];                 /* number of values that were dequeued */
+	int closed[ROWS];              /* got this result, or closed the ring */
+	int drained[ROWS];             /* got this result: nothing is left, and nothing comes */
 	uint64_t said[ROWS];           /* what its calls answered */
-	int note;                      /* the closer's, written before */
+	int note;                      /* written by the closer before the close */
 } scene;
 
 static int comparing; /* outcomes are compared */
@@ -199,7 +204,8 @@ static void judge_take(enum weir_status status, const uint64_t values[], size_t 
 	for (size_t i = 0; status == WEIR_OK && i < done; i++)
 		judged_take(WEIR_OK, number_at(values[i]));
 	/*
-	 * The one consumer of mpsc has no fence before the look that ends a batch: that is not "empty".
+	 * The one consumer of mpsc has no fence before the look that ends a batch, so that look does
+	 * not mean "empty".
 	 */
 	if (status == WEIR_OK && done < count && !may_close() && scene.kind == ANY_RING_MPMC)
 		judged_take(WEIR_WOULD_BLOCK, 0);
@@ -225,7 +231,8 @@ static void put(size_t me, size_t count)
 	} else {
 		weir_model_assert(status == WEIR_WOULD_BLOCK && (scene.scope->never & NEVER_FULL) == 0 && !scene.closed[me]);
 	}
-	scene.put[me] = scene.accepted[me]; /* a refused value is offered again, under the same number */
+	/* a refused value is offered again, under the same number */
+	scene.put[me] = scene.accepted[me];
 }
 
 static void have(size_t me, uint64_t bits)
@@ -335,8 +342,8 @@ static void setup(void *context)
 	if (scene.scope->hint == 0)
 		return;
 	/*
-	 * As if left by threads that were stopped before they stored newer ones. A consumer that is
-	 * alone has no hint except its head.
+	 * As if threads had been stopped before they stored newer hints. A single consumer has no hint
+	 * except its head.
 	 */
 	if (scene.kind == ANY_RING_MPMC)
 		weiri_store_relaxed(&layout()->head_hint, scene.scope->hint);
@@ -355,7 +362,7 @@ static void note_outcome(void)
 	for (size_t i = 0; i < ROWS; i++) {
 		outcome = outcome * 1000003 + scene.said[i];
 		for (size_t j = 0; j < ROWS; j++)
-			outcome = outcome * 5 + (uint64_t)scene.got[i][j]; /* wraps: a hash */
+			outcome = outcome * 5 + (uint64_t)scene.got[i][j]; /* overflows: it is a hash */
 	}
 	for (size_t i = 0; i < outcome_count; i++) {
 		if (outcomes[i] == outcome)
@@ -376,7 +383,9 @@ static int take_left(uint64_t *value)
 	return status == WEIR_OK;
 }
 
-/* What is left is newer than what was dequeued, and in order; in total it is what was enqueued. */
+/*
+ * What is left is newer than what was dequeued, and in order. Together they are what was enqueued.
+ */
 static void drain(void)
 {
 	int in = 0, out = 0, drained = 0;
@@ -400,7 +409,7 @@ static void drain(void)
 	weir_model_assert(in == out);
 }
 
-/* How many tickets a hint says are done. */
+/* Returns how many tickets are done according to a hint. */
 static uint64_t said_by(const _Atomic(uint64_t) *hint)
 {
 	uint64_t ticket = weiri_load_relaxed(hint);
@@ -478,7 +487,7 @@ static int check_reduction(const struct scope *scope, enum weir_ring_format form
 	return !right;
 }
 
-/* A thread that is stopped at any of its steps stops no other thread. */
+/* A thread that is stopped at any of its steps blocks no other thread. */
 static int check_progress(const struct scope *scope, enum any_ring_kind kind, enum weir_ring_format format)
 {
 	static const char *const calls[WEIR_MODEL_CALLS + 1] = {"enqueue", "dequeue", NULL};
@@ -501,7 +510,7 @@ static int measure(enum weir_ring_format format)
 	return scope_random(&program, 500000);
 }
 
-/* Suitable for the kind: at most one thread dequeues. */
+/* Returns 1 if the scope suits the kind: at most one thread dequeues. */
 static int fits(const struct scope *scope, enum any_ring_kind kind)
 {
 	int consumers = 0;
@@ -540,7 +549,7 @@ static int check_large(enum weir_ring_format format)
 	return bad;
 }
 
-/* `alike`: those of the threads with the same calls that are interchangeable. */
+/* `alike`: the threads with the same calls that are interchangeable. */
 static int check_states(const struct scope of[], size_t count, enum any_ring_kind kind, enum weir_ring_format format,
                         uint64_t most, unsigned alike)
 {
@@ -575,7 +584,7 @@ static int check_both_answers(enum any_ring_kind kind, enum weir_ring_format for
 	                    scope_long() ? 0 : 500000, 0);
 }
 
-/* Producers are not identical: each has its place. */
+/* Producers are not identical, because each has its place. */
 static int check_apart(void)
 {
 	return check_states(apart, scope_long() ? sizeof(apart) / sizeof(apart[0]) : QUICK_APART, ANY_RING_MPMC,
@@ -617,7 +626,8 @@ int main(int argc, char **argv)
 
 	scope_letters(argc, argv, letters);
 	scope_arguments(argc, argv);
-	bad = check_small(ANY_RING_MPMC, ltq64) | check_small(ANY_RING_MPMC, ltq16); /* the quickest first */
+	/* the quickest first */
+	bad = check_small(ANY_RING_MPMC, ltq64) | check_small(ANY_RING_MPMC, ltq16);
 	bad |= check_small(ANY_RING_MPSC, ltq64) | check_small(ANY_RING_MPSC, ltq16);
 	bad |= check_both_answers(ANY_RING_MPMC, ltq64) | check_both_answers(ANY_RING_MPMC, ltq16);
 	bad |= check_both_answers(ANY_RING_MPSC, ltq64) | check_both_answers(ANY_RING_MPSC, ltq16);

@@ -1,10 +1,11 @@
 /*
- * check_ring_list.c - rings linked one behind the other, with one value each, so that every
- * operation links or unlinks one.
+ * check_ring_list.c - rings in a list, with one value each, so that every operation links or
+ * unlinks a ring.
  *
- * Each value is the address of plain data that is written immediately before: a missing order shows
- * as a race, a segment freed too early as a use after free. A producer that dequeues afterwards
- * would reveal a wrong "empty". Some order of the calls explains all results (judged.h).
+ * Each value is the address of plain data that is written immediately before, so a missing order
+ * shows as a race, and a segment that is freed too early as a use after free. A producer that
+ * dequeues afterwards would reveal a wrong "empty". Some order of the calls explains all results
+ * (judged.h).
  */
 #include <weir/reclaim.h>
 #include <weir/ring_list.h>
@@ -19,9 +20,10 @@ static struct scene {
 	size_t producers, each;
 	int closes;              /* the last thread closes the list */
 	int filled;              /* the last value is in it from the start */
-	size_t back;             /* a producer dequeues so many after its enqueues */
-	const char *calls[MOST]; /* if there are any; LETTERS says what each does */
-	int trades;              /* thread 0 puts and collects what was retired; thread 1 takes two and puts */
+	size_t back;             /* how often a producer dequeues after its enqueues */
+	const char *calls[MOST]; /* NULL: not used; LETTERS says what each letter does */
+	/* thread 0 puts, and collects what was retired; thread 1 takes two and puts */
+	int trades;
 	uint64_t data[MOST];
 	uint64_t got[MOST];
 	int accepted[MOST], ended[MOST];

@@ -49,7 +49,7 @@ static void look(const char *const *allowed, size_t count)
 			return;
 		}
 	}
-	weir_model_fail("a name that nobody had, or one twice");
+	weir_model_fail("a name that no member had, or a name twice");
 }
 
 /* Thread 0 leaves, and enters under another name; thread 1 reads the names. */
@@ -85,7 +85,7 @@ static void enter_and_leave(void *context, size_t who)
 		look(allowed, 5);
 }
 
-/* One member is free: two threads claim at the same time. */
+/* One member is free, and two threads claim it at the same time. */
 static void setup_free(void *context)
 {
 	setup(context);
@@ -132,7 +132,7 @@ static void join_and_fini(void *context)
 	fini(context);
 }
 
-/* The system gives no thread. */
+/* The system refuses to create a thread. */
 static void setup_none_lent(void *context)
 {
 	setup(context);

@@ -18,12 +18,12 @@
 
 enum { X = 0, Y = 1 };
 
-/* Holds no thread. */
+/* An asynchronous operation. */
 struct started {
 	weir_pending *op;
-	int used, is_select, ended; /* ended: times */
+	int used, is_select, ended; /* ended: how many times */
 	struct weir_select_case cases[2];
-	int queue; /* of a dequeue */
+	int queue; /* the queue of a dequeue */
 	void *items[2];
 	size_t me;
 };
@@ -39,7 +39,7 @@ static const struct queue_scope scopes[] = {
 	{"n1_enqueues_wait_room_close_cancel_of_the_other", 1, "ets2", {"C", "g"}, 0, 0},
 	{"n1_enqueues_wait_room_close_drain_of_the_same", 1, "ets2", {"c", "d"}, 0, 0},
 	/*
-	 * The batch takes what is in X, and gets the end when the select, which X had admitted, leaves
+	 * The batch takes what is in X. It gets the end when the select, which X had admitted, leaves
 	 * X.
 	 */
 	{"n1_enqueue_or_dequeue_waits_closed_item_batch_of_2", 1, "es3c", {"B", "t"}, 0, 0},
@@ -88,7 +88,7 @@ static int calls_of(const char *letters)
 	return queue_scope_calls(scene.scope, letters);
 }
 
-/* -- what is asked ----------------------------------------------------------------------------- */
+/* -- requirements ------------------------------------------------------------------------------ */
 
 static void have(void *item)
 {
@@ -121,7 +121,7 @@ static void check_chosen(const struct weir_select_case cases[], size_t chosen)
 	else
 		weir_model_assert(one->status == (enqueues ? WEIR_CANCELLED : WEIR_OUT_OF_RANGE) &&
 		                  (weir_queue_closed(one->queue) || scene.finishing));
-	for (size_t i = 0; i < 2; i++) /* a case that was not chosen is unchanged */
+	for (size_t i = 0; i < 2; i++) /* A case that was not chosen is unchanged. */
 		weir_model_assert(i == chosen || cases[i].kind == WEIR_SELECT_ENQUEUE || cases[i].item == NULL);
 }
 

@@ -2,8 +2,8 @@
  * check_spares.c - spare memory of values: one thread at a time has a block, and every block is
  * released, whichever thread is last.
  *
- * A block is written when it is taken and read when it is released, so two threads with one block
- * race. The checker itself finds leaks and double frees.
+ * A block is written when it is taken and read when it is released, so two threads that have the
+ * same block race. The checker itself finds leaks and double frees.
  */
 #include <string.h>
 #include <weir/reclaim.h>
@@ -17,7 +17,7 @@ static struct scene {
 	struct weiri_spares *spares;
 	weir_allocator of_values;
 	const char *calls[THREADS]; /* LETTERS says what each does */
-	size_t kept;                /* so many blocks are kept at the start */
+	size_t kept;                /* number of blocks that are kept at the start */
 	struct held {
 		uint64_t *block;
 		size_t size;
@@ -43,7 +43,7 @@ static void put(size_t me)
 	held->block = NULL;
 }
 
-/* As a view of a held value does. */
+/* A view of a held value does the same. */
 static void get_and_put_a_small_one(void)
 {
 	uint64_t *small = scene.of_values.allocate(scene.of_values.context, SMALL_SIZE, ALIGNMENT);

@@ -1,13 +1,16 @@
 /*
- * check_staging.c - staging areas, and with them operations that wait for an object (sync/pending.h) and
- * versions of a sorted collection (tree.c).
+ * check_staging.c - staging areas, and with them operations that wait for an object
+ * (sync/pending.h) and versions of a sorted collection (tree.c).
  *
  * A scope gives each thread a row of calls, a letter each; LETTERS says what each letter does.
  *
- * Required of every execution: if nothing is started in a scope, some order of the calls explains
- * all results (judged.h); each tuple that was put is taken once, or is cleared, each thread's in
- * order; waiters wake; bytes and number agree in every look, within the bounds; an operation that
- * was started completes once; no tensor leaks or is freed early.
+ * Required of every execution:
+ * - If nothing is started in a scope, some order of the calls explains all results (judged.h).
+ * - Each tuple that was put is taken once, or is cleared, each thread's tuples in order.
+ * - Waiters wake.
+ * - Bytes and number agree in every look, within the bounds.
+ * - An operation that was started completes once.
+ * - No tensor leaks or is freed early.
  */
 #include <string.h>
 #include <weir/reclaim.h>
@@ -64,11 +67,11 @@ static struct scene {
 	int put[ROWS], accepted[ROWS]; /* tuples offered; tuples that were put */
 	int got[ROWS][ROWS];           /* [by][of]: the last number that was taken */
 	int out[ROWS];
-	int cleared[ROWS]; /* some may have been */
+	int cleared[ROWS]; /* some values may have been cleared */
 	int completions;
 } scene;
 
-/* A row and a number within it, as a tensor. */
+/* Makes a tensor of a row and a number within it. */
 static weir_tensor *value(size_t row, int number)
 {
 	weir_tensor *tensor;
@@ -89,13 +92,13 @@ static void have(size_t me, weir_tensor *tensor, int taken)
 	weir_tensor_release(tensor);
 }
 
-/* A call that may not wait, but would have to. */
+/* Handles a call that may not wait, but would have to. */
 static enum weir_status at_once(enum weir_status status, uint64_t deadline_ns)
 {
 	return status == WEIR_DEADLINE_EXCEEDED && deadline_ns == 0 ? WEIR_WOULD_BLOCK : status;
 }
 
-/* What value() made. */
+/* Returns the number in a tensor of value(). */
 static uint64_t number_in(const weir_tensor *tensor)
 {
 	return (uint64_t) * (const int32_t *)weir_tensor_data(tensor);
@@ -291,7 +294,7 @@ static struct scope_plan prepare(size_t index)
 }
 
 /*
- * If membarrier is refused, the light fences are fences too: a change and a look at the list,
+ * If membarrier is refused, the light fences are fences, too: a change and a look at the list,
  * against an append and an attempt.
  */
 static int check_fences(void)

@@ -3,9 +3,9 @@
  * threads and other looks; and hooks.
  *
  * There is one retired object, and a slot that names it. While a collector is reading it, no thread
- * frees it. At most one of concurrent looks finds it; every look that runs alone finds it; and none
- * finds it once the slot was cleared. Time passes if a scope allows it: the age is known of objects
- * that were retired two ticks ago, see reclaim/eras.c.
+ * frees it. At most one of several concurrent looks finds it. Every look that runs alone finds it,
+ * and none finds it after the slot was cleared. Time passes if a scope allows it: the age of an
+ * object is known if it was retired two ticks ago (see reclaim/eras.c).
  */
 #include <stdint.h>
 #include <string.h>
@@ -28,7 +28,7 @@ struct object {
 };
 
 static struct scene {
-	_Atomic(struct object *) head; /* of those that read it in sections */
+	_Atomic(struct object *) head; /* of the objects that threads read in sections */
 	struct weiri_slot *slot;
 	_Atomic(uint32_t) nobody_wakes;
 	_Atomic(int) told, freed;
@@ -52,7 +52,7 @@ static struct object *make(void)
 	return object;
 }
 
-/* Retired, and held. The era in which it was retired is over. */
+/* The object is retired and held. The era in which it was retired is over. */
 static void setup(void *context)
 {
 	struct weiri_record *record = weiri_record_get();
@@ -116,7 +116,7 @@ static void look_at_most_at_it(void)
 	weir_model_assert(found.handles <= 1 && found.sections <= 1);
 }
 
-/* A thread's first call. */
+/* Makes a thread's first call. */
 static void begin(void)
 {
 	(void)weiri_record_get();
@@ -200,7 +200,7 @@ static void after_collection(void)
 	weiri_stalls_after_collection(weiri_record_get());
 }
 
-/* Of the threads that have collected at the same time one reports. */
+/* Of several threads that have collected at the same time, exactly one reports. */
 static void finish_told(void *context)
 {
 	weir_model_assert(weiri_load_relaxed(&scene.told) == 1);
@@ -236,7 +236,7 @@ static void sleep_until(uint64_t ns)
 	(void)weiri_futex_wait(&scene.nobody_wakes, 0, ns);
 }
 
-/* Called when the object is old enough. */
+/* Runs when the object is old enough. */
 static void collect_late(void)
 {
 	sleep_until(tick_ns);
@@ -257,7 +257,8 @@ static void setup_variable(void *context)
 	weir_tensor_release(initial);
 	weir_model_assert(weir_var_read(scene.var, &scene.read) == WEIR_OK);
 	weir_read_release(&scene.read);
-	weir_model_assert(weir_var_read(scene.var, &scene.read) == WEIR_OK); /* by slot, which a thread's first is not */
+	/* The handle has a slot, because it is not the thread's first read. */
+	weir_model_assert(weir_var_read(scene.var, &scene.read) == WEIR_OK);
 	assign_tensor(scene.var, number_of_size(2, SMALL_VALUES));
 }
 
@@ -281,14 +282,14 @@ static void destroy_variable(void)
 	weir_model_assert(weir_var_destroy(scene.var, NULL) == WEIR_OK);
 }
 
-/* Its name goes with it. */
+/* The name is freed with the variable. */
 static void destroy_variable_and_collect(void)
 {
 	destroy_variable();
 	(void)weir_reclaim_flush(0);
 }
 
-/* A collector that has the version in hand keeps it from the look. */
+/* A collector that has the version in hand hides it from the look. */
 static void finish_collected_variable(void *context)
 {
 	(void)context;

@@ -2,21 +2,22 @@
  * check_state.c - each part of a state is needed: for each part there is a program that misses
  * something if the part is left out.
  *
- * A program has three threads: a writer, which finally sets `choice` to 1; a chooser, which reads
- * whether it is set, acts in one of two ways, and adds 2; and an observer, which adds 4. From the
- * chooser's addition on, only the part in question tells how the chooser acted, and if that part is
- * left out, the states of both ways are one. The way in which the chooser saw the newer value is
- * explored first, and leaves fewer possibilities afterwards than the other one. So what is missed
- * is what only the other way leaves: an outcome, a race, a use of freed memory.
+ * A program has three threads. A writer finally sets `choice` to 1. A chooser reads whether it is
+ * set, acts in one of two ways, and adds 2. An observer adds 4. From the chooser's addition on,
+ * only the part in question tells how the chooser acted. If that part is left out, the states of
+ * both ways are one. The way in which the chooser saw the newer value is explored first, and leaves
+ * fewer possibilities afterwards than the other one. What is missed is therefore what only the
+ * other way leaves: an outcome, a race, a use of freed memory.
+ *
  * The result counts only if the writer came before the chooser, and the observer after it. In other
  * executions some thread has ended and no longer needs what the states differ in, or the states
  * differ in more.
  *
  * Each program is explored without merging states, with merging, and with merging but without the
- * part. The first two must find the same, the third must find less.
+ * part. The first two must find the same, and the third must find less.
  *
- * Then come programs of two threads that were once confused: what one thread does between two of
- * its steps, the other thread can tell from more than these steps.
+ * Then come programs of two threads that were once confused: the other thread can tell what a
+ * thread does between two of its steps from more than these steps.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,14 +35,14 @@ static struct state {
 	_Atomic(uint32_t) word, other_word;
 	_Atomic(void *) object;
 	_Atomic(int *) on_stack;
-	int *kept, *left; /* in the heap; left: for the end to release */
+	int *kept, *left; /* in the heap; `left` is released at the end */
 	int plain, earlier, later;
 	_Alignas(4) unsigned char bytes[4];
-	int saw[4];  /* the chooser's addition, and later; the observer's, and later */
-	int another; /* it is neither of the two intended executions */
+	int saw[4];  /* the results of the chooser's addition and a later step, and of the observer's */
+	int another; /* the execution is neither of the two intended ones */
 } state;
 
-/* As if it were not atomic. */
+/* Accesses the variable as if it were not atomic. */
 #define PLAIN(v) (*(int *)(uintptr_t)&state.v)
 
 /* -- writers ----------------------------------------------------------------------------------- */
@@ -69,7 +70,7 @@ static void write_data_and_x(void)
 	STORE(x, 1, REL);
 }
 
-/* -- ways to act; 1: the newer value was seen -------------------------------------------------- */
+/* -- ways to act; newer is 1 if the newer value was seen --------------------------------------- */
 
 static int keep(int newer)
 {
@@ -95,7 +96,7 @@ static int write_y_twice(int newer)
 	return 0;
 }
 
-/* The view that y carries contains x, or does not; the thread's own view contains it at the end. */
+/* The view that y carries contains x, or does not. The thread's own view contains it at the end. */
 static int release_y_around_x(int newer)
 {
 	int before = LOAD(x, RLX);
@@ -116,7 +117,7 @@ static int release_y_around_data(int newer)
 	return 0;
 }
 
-/* An acquire fence would add x either way. */
+/* An acquire fence would add x in both ways. */
 static int look_at_x_and_y(int newer)
 {
 	if (LOAD(x, RLX) != newer || LOAD(y, RLX) != 1)
@@ -131,7 +132,7 @@ static int know_data(int newer)
 	return 0;
 }
 
-/* The 1 of setup: if it was not taken, it still exists at the end. */
+/* Takes the 1 of setup. If it was not taken, it still exists at the end. */
 static int take_if_newer(int newer)
 {
 	if (newer) {
@@ -142,7 +143,10 @@ static int take_if_newer(int newer)
 	return 0;
 }
 
-/* It has read 2, which releases nothing; the question is whether it read 1 before, which does. */
+/*
+ * The thread has read 2, which releases nothing. The question is whether it read 1 before, which
+ * does release.
+ */
 static int keep_pending(int newer)
 {
 	int first = LOAD(y, RLX), second = LOAD(y, RLX);
@@ -166,7 +170,7 @@ static int write_y_in_s(int newer)
 	return 0;
 }
 
-/* Either way the same value is written, and something on both sides of y. */
+/* In both ways the same value is written, and something is written on both sides of y. */
 static int write_data_behind_y(int newer)
 {
 	state.plain = state.earlier = state.later = 0;
@@ -227,7 +231,7 @@ static int let_time_pass(int newer)
 	return 0;
 }
 
-/* -- what comes of it: the chooser's last step, and the observer's ----------------------------- */
+/* -- consequences: the chooser's last step, and the observer's --------------------------------- */
 
 static void say(int kept)
 {
@@ -307,7 +311,7 @@ static void see_x_behind_y(void)
 }
 
 /*
- * This thread reads `step`, too, so the chooser's next operation is not combined with the one
+ * This thread reads `step`, too, so that the chooser's next operation is not combined with the one
  * before it.
  */
 static void see_step_and_y(void)
@@ -360,7 +364,7 @@ static void read_x_plainly(void)
 		state.saw[3] = PLAIN(after);
 }
 
-/* So that other threads than the chooser may read it, and what they know counts. */
+/* Lets threads other than the chooser read it, so that their knowledge counts. */
 static void look_at_x(void)
 {
 	(void)LOAD(x, RLX);
@@ -403,7 +407,7 @@ static const struct program {
 	void (*last)(int kept);
 	void (*observe)(void);
 	int fails;                    /* what is missed is a failure */
-	memory_order order;           /* of the chooser's addition, and of its step after it */
+	memory_order order;           /* of the chooser's addition, and of the step after it */
 	void (*setup)(void *context); /* NULL: make_object */
 	int empty;                    /* the final message about what calls returned */
 } programs[] = {
@@ -436,7 +440,7 @@ static const struct program {
 
 static const struct program *current;
 
-/* This call forgets what was seen. */
+/* A call of its own, so that what was seen is forgotten. */
 static __attribute__((noinline)) int choose(int (*act)(int newer))
 {
 	return act(LOAD(choice, RLX) & 1);
@@ -495,7 +499,7 @@ static void meet(struct met *met, const struct weir_model_program *program, stru
 	free(met->result.replay);
 }
 
-/* The number of outcomes of `a` that are not in `b`. */
+/* Returns the number of outcomes of `a` that are not in `b`. */
 static int missing(const struct met *a, const struct met *b)
 {
 	int count = 0;
@@ -505,7 +509,7 @@ static int missing(const struct met *a, const struct met *b)
 	return count;
 }
 
-/* Without merging and with it: 1 if both fail, or both have the same outcomes. */
+/* Compares without merging and with it. Returns 1 if both fail, or both have the same outcomes. */
 static int meets_the_same(const struct weir_model_program *program, int fails)
 {
 	meet(&all, program, (struct weir_model_options){.no_reduction = 1});
@@ -540,7 +544,7 @@ static int check(const struct program *program)
 
 /* -- what two threads can tell ----------------------------------------------------------------- */
 
-/* What it lends is not read before the other thread has written there. */
+/* What the thread lends is not read before the other thread has written there. */
 static void lend_stack(void)
 {
 	int lent = 0;
@@ -551,7 +555,7 @@ static void lend_stack(void)
 		state.saw[0] = lent;
 }
 
-/* Only there is it known which of the two it wrote. */
+/* Only inside this function is it known which of the two it wrote. */
 static __attribute__((noinline)) void write_one_of_two(int *to)
 {
 	int one = 1 + LOAD(choice, RLX);
@@ -571,7 +575,7 @@ static void write_to_stack(void)
 	(void)ADD(step, 1, REL);
 }
 
-/* If this comes before the release, it does not hide that what is used was freed. */
+/* If this comes before the release, it must not hide that freed memory is used. */
 static void allocate_and_use_kept(void)
 {
 	int *fresh;
@@ -589,7 +593,7 @@ static void release_kept(void)
 	weir_model_release(state.kept);
 }
 
-/* The object that it finds may be another object, at the address of the one that it released. */
+/* The object that it finds may be a different one, at the address of the one that it released. */
 static void release_and_compare(void)
 {
 	void *was = state.kept;
@@ -607,14 +611,14 @@ static void allocate_and_publish(void)
 	(void)ADD(step, 1, RLX);
 }
 
-/* The other thread may release it meanwhile. */
+/* The other thread may release the object meanwhile. */
 static void use_and_announce(void)
 {
 	state.saw[0] = atomic_load_explicit((_Atomic(int) *)state.kept, RLX) == 2;
 	STORE(y, 1, REL);
 }
 
-/* It is also wrong if something else is there immediately. */
+/* The use is also wrong if something else is there immediately. */
 static void release_and_allocate(void)
 {
 	(void)ADD(step, 1, RLX);
@@ -633,7 +637,7 @@ static void keep_object(void *context)
 	*state.kept = 1;
 }
 
-/* The other thread's deadline may pass after this and before the word changes. */
+/* The other thread's deadline may pass after this, and before the word changes. */
 static void look_at_clock(void)
 {
 	(void)LOAD(x, RLX);

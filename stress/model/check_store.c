@@ -1,10 +1,10 @@
 /*
- * check_store.c - the contents of a queue, and when its end is reached: the stores of all
- * orders, items that batches returned, turns.
+ * check_store.c - the contents of a queue, and when its end is reached: the stores of all orders,
+ * items that batches returned, turns.
  *
  * No thread waits here (that is the subject of check_queue.c), so most scopes are small enough to
- * be explored completely. A scope gives each thread a row of calls, a letter each; LETTERS says what
- * each letter does.
+ * be explored completely. A scope gives each thread a row of calls, a letter each; LETTERS says
+ * what each letter does.
  *
  * Required of every execution: if no batch is under way, some order of the calls explains all
  * results (judged.h). What was accepted is dequeued once. A batch has its items in order (FIFO). A
@@ -22,9 +22,10 @@
 #include "model/scope.h"
 #include "queue/queue.h"
 
-enum { THREADS = 4, CALLS = 4, ROWS = THREADS + 1 /* the last: of setup */ };
+enum { THREADS = 4, CALLS = 4, ROWS = THREADS + 1 };   /* the last row belongs to setup */
 enum { FIFO = 1, SHUFFLE = 2, PRIORITY = 4, ALL = 7 }; /* by order */
-enum { ITEM_STAYS = 1, TAKEN = 2 /* what was returned is dequeued again; its segment still exists */ };
+/* TAKEN: what was returned is dequeued again, and its segment still exists. */
+enum { ITEM_STAYS = 1, TAKEN = 2 };
 
 struct value {
 	int row, place; /* place counts from 1 */
@@ -38,7 +39,8 @@ static const struct scope {
 	int flags;
 	/* At the start. */
 	int inside, given_back, closed;
-	uint32_t bounds[2]; /* enqueue, dequeue: atomic accesses, when another thread is stopped; 0: not stated */
+	/* for enqueue and dequeue: atomic accesses when another thread is stopped; 0: not stated */
+	uint32_t bounds[2];
 } scopes[] = {
 	{"n1_1_put_1_take", SHUFFLE, 1, {"e", "d"}, 0, 0, 0, 0, {16, 18}},
 	{"n1_1_take_1_put", SHUFFLE, 1, {"d", "e"}, 0, 1, 0, 0, {16, 18}},
@@ -74,10 +76,10 @@ static struct scene {
 	enum weir_queue_order order;
 	weir_queue *queue;
 	struct value values[ROWS][CALLS + 1];
-	/* Each thread's own. */
+	/* Written by each thread for itself. */
 	int accepted[ROWS], out[ROWS], closed[ROWS], drained[ROWS];
 	int had[ROWS][CALLS + 1];
-	int note;        /* the closer's, written before */
+	int note;        /* written by the closer before the close */
 	int takes[ROWS]; /* written before a take from the store */
 } scene;
 
@@ -110,7 +112,8 @@ static const struct value *have(size_t me, void *item)
 {
 	const struct value *value = item;
 
-	weir_model_assert(scene.had[value->row][value->place]++ == 0); /* a second time would be a race, too */
+	/* a second time would be a race, too */
+	weir_model_assert(scene.had[value->row][value->place]++ == 0);
 	weir_model_assert(!scene.drained[me]);
 	scene.out[me]++;
 	return value;
@@ -158,8 +161,8 @@ static void take(size_t me)
 }
 
 /*
- * For two threads that take one item. store.c: a thread that finds an item gone sees the turn of
- * the thread that has it.
+ * Two threads take one item. As store.c says, a thread that finds an item gone sees the turn of the
+ * thread that has it.
  */
 static void take_from_store(size_t me)
 {
@@ -196,7 +199,7 @@ static void have_both(size_t me, const struct weiri_segment *segment)
 	const struct value *second = have(me, weiri_item_pointer(segment->items[1]));
 
 	/*
-	 * What was stored at the start is older than what threads enqueue; the rest is in its
+	 * What was stored at the start is older than what threads enqueue. The rest is in its
 	 * producer's order.
 	 */
 	if (is_in_order() && second->row == ROWS - 1)
@@ -205,7 +208,7 @@ static void have_both(size_t me, const struct weiri_segment *segment)
 		weir_model_assert(first->place < second->place);
 }
 
-/* As op.c does it. */
+/* Does the same as op.c. */
 static void batch(size_t me)
 {
 	struct weiri_segment *segment = segment_of_2();
@@ -299,8 +302,8 @@ static int calls_of(const struct scope *scope, char what)
 }
 
 /*
- * A batch that takes an item and returns it is not a call of its own: meanwhile other threads find
- * nothing.
+ * A batch that takes an item and returns it is not a call of its own, because other threads find
+ * nothing meanwhile.
  */
 static void be_judged(void)
 {
@@ -359,7 +362,7 @@ static void finish(void *context)
 	}
 	while (take_left(&item)) {
 		weir_model_assert(!drained);
-		/* What is returned precedes everything newer than what was stored at the start. */
+		/* What is returned precedes everything that is newer than what was stored at the start. */
 		if (have(ROWS - 1, item)->row != ROWS - 1)
 			newer = 1;
 		else
@@ -404,7 +407,10 @@ static int check_progress(const struct scope *scope, enum weir_queue_order order
 
 static int check_planted(enum weir_queue_order order)
 {
-	/* No other call runs at the same time: for a shuffle queue that would not be judged. */
+	/*
+	 * No other call runs at the same time, because results of a shuffle queue would not be judged
+	 * then.
+	 */
 	static const struct scope planted = {"a_wrong_empty", ALL, 2, {"ez"}, 0, 0, 0, 0, {0}};
 	char name[SCOPE_NAME];
 	struct weir_model_program program = prepare(&planted, order, name);

@@ -1,6 +1,6 @@
 /*
- * check_sync.c - sleeping and waking: no wake-up is lost, what the waker wrote is seen, and memory
- * may be freed when the waiter returns.
+ * check_sync.c - sleeping and waking: no wake-up is lost, the woken thread sees what the waker
+ * wrote, and memory may be freed when the waiter returns.
  */
 #include <stdatomic.h>
 #include <stdint.h>
@@ -63,7 +63,7 @@ static void wait_for_item(void)
 
 		if (take_item()) {
 			weiri_eventcount_cancel(&scene.event);
-			/* Perhaps woken without need: passes the wake-up on. */
+			/* The thread may have been woken without need, so it passes the wake-up on. */
 			weiri_eventcount_notify(&scene.event, 1);
 			return;
 		}
@@ -340,7 +340,7 @@ static void signal_thread(void *context, size_t number)
 	}
 }
 
-/* One raiser, whose data the raise publishes. */
+/* One thread raises, and the raise publishes its data. */
 static void signal_data(void *context, size_t number)
 {
 	(void)context;
@@ -354,7 +354,7 @@ static void signal_data(void *context, size_t number)
 }
 
 /*
- * A wait that its deadline ended leaves the bit set; the next wait must not take that for a raise.
+ * A wait that its deadline ended leaves the bit set. The next wait must not take this for a raise.
  */
 static void wait_again(void *context, size_t number)
 {
@@ -386,7 +386,7 @@ static int check_signal(void)
 	return bad | scope_as_far_as(&program, 200000);
 }
 
-/* -- gate and countdown: the last one out frees ------------------------------------------------ */
+/* -- gate and countdown: the last thread that leaves frees them -------------------------------- */
 
 static void setup_gate(void *context)
 {
@@ -450,8 +450,8 @@ static void free_both(void *context)
 }
 
 /*
- * One thread closes, another waits and frees: what was done before the close is seen too, and the
- * closer has finished with the gate.
+ * One thread closes, and another waits and frees. The latter also sees what was done before the
+ * close, and the closer has finished with the gate.
  */
 static void close_elsewhere(void *context, size_t number)
 {
@@ -474,7 +474,7 @@ static void setup_one_inside(void *context)
 	(void)weiri_gate_enter(scene.gate);
 }
 
-/* A user that comes late stays out; the owner waits for each user that entered. */
+/* A late user stays out. The owner waits for each user that entered. */
 static void enter_beside_close(void *context, size_t number)
 {
 	(void)context;

@@ -16,8 +16,8 @@
 enum { THREADS = 3, ROWS = 8, KINDS = 3 };
 
 /*
- * The rows to which an update adds 1, twice each: in one chunk; in two chunks of one node; in two
- * nodes.
+ * The rows to which an update adds 1, twice each. They are in one chunk, in two chunks of one node,
+ * or in two nodes.
  */
 static const int64_t rows_of[KINDS][2] = {{0, 1}, {1, 2}, {3, 4}};
 
@@ -63,8 +63,8 @@ static int64_t row(const weir_table_view *view, int64_t index)
 }
 
 /*
- * Each update adds to two rows. So the number of updates of each kind is the same in both of its
- * rows, whatever their order, and the version tells their sum.
+ * Each update adds to two rows. The number of updates of each kind is therefore the same in both of
+ * its rows, whatever their order, and the version tells their sum.
  */
 static void look(weir_table_view *view)
 {
@@ -162,8 +162,8 @@ static struct scope_plan prepare(size_t index)
 /* -- trees alone ------------------------------------------------------------------------------- */
 
 /*
- * Each thread has a tree, reads a row of it that is in a chunk shared by all, and ends it.
- * Collectors order this in most executions; here only the reference counts do.
+ * Each thread has a tree, reads a row of it that is in a chunk shared by all, and ends it. In most
+ * executions collectors order this. Here only the reference counts do.
  */
 static struct trees {
 	struct weiri_geometry *geometry;
@@ -182,8 +182,8 @@ static void setup_trees(void *context)
 	for (size_t i = 1; i < trees.count; i++) {
 		trees.roots[i] = weiri_root_branch(trees.roots[i - 1]);
 		/*
-		 * In the first node: it is copied, and its chunk of rows 2 and 3 stays shared. The second
-		 * node itself is shared.
+		 * This row is in the first node, which is copied; its chunk of rows 2 and 3 stays shared.
+		 * The second node itself is shared.
 		 */
 		*(int64_t *)(void *)weiri_root_row_to_write(trees.roots[i], trees.roots[i - 1], 0) = (int64_t)i;
 	}

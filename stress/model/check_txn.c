@@ -1,6 +1,6 @@
 /*
  * check_txn.c - transactions: their reads belong to one instant, they are serializable, and a
- * stopped transaction stops no other thread.
+ * stopped transaction blocks no other thread.
  */
 #include <weir/txn.h>
 
@@ -89,8 +89,8 @@ static void commit(weir_txn *txn, size_t who)
 }
 
 /*
- * Reads x and y, in this order; 0: doomed. The values belong to one instant, whatever the
- * transaction's result.
+ * Reads x and y, in this order. Returns 0 if the transaction is doomed. The values belong to one
+ * instant, whatever the transaction's result.
  */
 static int read_both(weir_txn *txn, size_t who)
 {
@@ -146,7 +146,7 @@ static void read_beside_assigns_in_order(void *context, size_t who)
 
 /* -- serializability --------------------------------------------------------------------------- */
 
-/* Each reads both, and takes one if neither was taken. */
+/* Each thread reads both, and takes one if neither was taken. */
 static void take_one_of_two(void *context, size_t who)
 {
 	weir_txn *txn = begin();
@@ -169,7 +169,7 @@ static void one_was_taken(void *context)
 	finish(context);
 }
 
-/* y := 5 if x is still 0, during an assign to x; and a snapshot may see them in one order only. */
+/* y := 5 if x is still 0, during an assign to x. A snapshot may see them in one order only. */
 static void mark_beside_assign_and_snapshot(void *context, size_t who)
 {
 	(void)context;
@@ -200,15 +200,15 @@ static void seen_in_one_order(void *context)
 
 	weir_model_assert(y == (scene.status[0] != WEIR_OK ? 0 : 5) || (scene.status[0] == WEIR_OK && y == 6));
 	/*
-	 * y is 5: the transaction was before the assign, so a thread that saw the assign sees the
-	 * transaction, too. y is 6: the other way round.
+	 * y is 5: the transaction came before the assign, so a thread that saw the assign also sees the
+	 * transaction. y is 6: the other way round.
 	 */
 	weir_model_assert(!(y == 5 && saw[0] == 1 && saw[1] == 0));
 	weir_model_assert(!(saw[1] == 6 && saw[0] == 0));
 	finish(context);
 }
 
-/* Both read z and write different variables: neither conflicts with the other. */
+/* Both threads read z and write different variables, so neither conflicts with the other. */
 static void read_the_same(void *context, size_t who)
 {
 	weir_txn *txn = begin();
@@ -228,7 +228,7 @@ static void both_committed(void *context)
 	finish(context);
 }
 
-/* A variable that is only written is written, whatever comes between. */
+/* A variable that is only written is written, whatever comes in between. */
 static void assign_both_beside_assign(void *context, size_t who)
 {
 	(void)context;
@@ -277,7 +277,7 @@ static void incremented_twice(void *context)
 	finish(context);
 }
 
-/* A version of x that a mark stands for, while another replaces it. */
+/* A mark represents a version of x, while another one replaces it. */
 static void mark_beside_assign_and_history(void *context, size_t who)
 {
 	weir_read read;

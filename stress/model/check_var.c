@@ -135,7 +135,7 @@ static uint64_t look_at_version(void)
 {
 	uint64_t version;
 
-	(void)weiri_record_get(); /* the bound is of a thread that has a record */
+	(void)weiri_record_get(); /* the bound applies to a thread that has a record */
 	weir_model_call_begins(4);
 	version = weir_var_version(scene.x);
 	weir_model_call_ends(4);
@@ -164,8 +164,8 @@ static void read_beside_assign(void *context, size_t who)
 }
 
 /*
- * Returns only versions that are newer than the one seen last; if it returns "none", the newest is
- * that one.
+ * Only versions that are newer than the one seen last are returned. If "none" is returned, that one
+ * is the newest.
  */
 static uint64_t read_newer_than(uint64_t version)
 {
@@ -244,7 +244,7 @@ static void setup_history(void *context)
 }
 
 /*
- * A version is not found only if it did not exist before, or if two newer versions exist
+ * A version may be missing only if it did not exist before, or if two newer versions exist
  * afterwards.
  */
 static void read_number(uint64_t number)
@@ -284,8 +284,7 @@ static void assigns_to_history(void *context, size_t who)
 }
 
 /*
- * A handle that is kept while the versions after it come and go, and is released by another
- * thread's record owner.
+ * A handle is kept while later versions come and go, and the owner of another record releases it.
  */
 static void read_kept(void *context, size_t who)
 {
@@ -372,9 +371,9 @@ static void three_versions(void *context)
 }
 
 /*
- * The caller's own seq_cst flag and the variable: one thread sets the flag and then reads, another
- * writes and then reads the flag. In the total order one of them comes second, and sees what the
- * other did.
+ * There is a seq_cst flag of the caller, and the variable. One thread sets the flag and then reads.
+ * Another writes and then reads the flag. In the total order one of them comes second, and sees
+ * what the other did.
  */
 static void around_a_flag(size_t who, int64_t (*look)(void))
 {
@@ -503,7 +502,7 @@ static void snapshot_passed_on(void *context, size_t who)
 
 static void finish_passed_on(void *context)
 {
-	weir_read_release(&scene.handle); /* if the thread that should do it came too early */
+	weir_read_release(&scene.handle); /* the thread that should do it may have come too early */
 	finish(context);
 }
 
@@ -561,8 +560,8 @@ static void commit_beside_snapshot(void *context, size_t who)
 }
 
 /*
- * Another write moves the clock to the commit's stamp: then the clock does not make the commit
- * visible.
+ * Another write moves the clock to the commit's stamp. The clock does not make the commit visible
+ * then.
  */
 static void commit_beside_tick_and_snapshot(void *context, size_t who)
 {
@@ -597,7 +596,7 @@ static uint64_t versions_made(void)
 	return made;
 }
 
-/* A commit that comes too late reports it at its first attempt, and makes no other attempt. */
+/* A commit that is too late reports this at its first attempt, and makes no other attempt. */
 static void one_committed(void *context)
 {
 	weir_model_assert(versions_made() == 2 + 2 + 2);
@@ -677,7 +676,7 @@ static void aborted_commit_beside_look_and_era(void *context, size_t who)
 	}
 }
 
-/* -- store buffering, and writes that two see in opposite orders ------------------------------- */
+/* -- store buffering, and writes that two threads see in opposite orders ----------------------- */
 
 /*
  * Each of the first two threads writes one variable and reads the other; each of the other two
@@ -780,7 +779,7 @@ static int check_planted(void)
 }
 
 enum progress { WAITS, GOES_ON };
-enum { SYMMETRIC = 7 }; /* so many of the scopes, the first ones, with membarrier refused, too */
+enum { SYMMETRIC = 7 }; /* this many scopes, from the first, are also run with membarrier refused */
 
 static const struct scope {
 	const char *name;
@@ -857,7 +856,7 @@ static const char *const calls[WEIR_MODEL_CALLS + 1] = {"read",    "read_release
 
 /*
  * The bounds that include/weir/var.h states for the wait-free calls, less what cannot occur in a
- * scope: rounds without collections, the waking of writers if none waits, and fences that
+ * scope. These are rounds without collections, the waking of writers if none waits, and fences that
  * membarrier saves.
  */
 static void bounds_of(const struct scope *scope, int has_fences, uint32_t bounds[WEIR_MODEL_CALLS])
@@ -880,7 +879,7 @@ static int check(const struct scope *scope, int symmetric, uint64_t executions)
 	scope_symmetric(symmetric);
 	bounds_of(scope, symmetric, bounds);
 	bad = scope_within(&program, executions, calls, bounds);
-	/* What stops no other thread: stopped readers, assigns, snapshots, commits. */
+	/* Stopped readers, assigns, snapshots and commits block no other thread. */
 	if (!symmetric && scope->progress == GOES_ON)
 		bad |= scope_stops(&program, scope_long() ? 5000 : 50, calls, bounds);
 	return bad;

@@ -1,7 +1,7 @@
 /*
- * check_waiters.c - no waiter stays asleep after a change: either the thread that makes it sees
- * that there is a waiter, or the waiter sees the change. This must hold whether the fence is the
- * waiter's, has been left to the threads that make changes, or is being handed back.
+ * check_waiters.c - no waiter stays asleep after a change: either the thread that makes the change
+ * sees that there is a waiter, or the waiter sees the change. This must hold whether the waiter
+ * runs the fence, the threads that make changes run it, or it is being handed back.
  *
  * Here the list is one bit for each waiter. check_list.c checks the algorithm of the real list, and
  * only whether the list is empty matters here.
@@ -18,9 +18,9 @@
 enum { MOST = 4 };
 
 /*
- * A thread of `waits` waits for that many changes, first for one, then for two and so on; a thread
- * of `makes` makes that many. If `all` is not 0, thread 0 waits only for that many, on a word that
- * was posted and settled before, and looked at once.
+ * A thread of `waits` waits for that many changes, first for one, then for two and so on. A thread
+ * of `makes` makes that many changes. If `all` is not 0, thread 0 waits only for that many, on a
+ * word that was posted and settled before, and looked at once.
  */
 struct scope {
 	const char *name;
@@ -56,7 +56,7 @@ static uintptr_t bit(size_t number)
 
 static void wait_for(size_t number, int changes)
 {
-	/* [relaxed] its value tells nothing about other changes. */
+	/* [relaxed] the value tells nothing about other changes. */
 	if (weiri_load_relaxed(&scene.changes) >= changes)
 		return;
 	weiri_store_relaxed(&scene.woken[number], 0u);
@@ -70,7 +70,7 @@ static void wait_for(size_t number, int changes)
 
 /* -- a notifier -------------------------------------------------------------------------------- */
 
-/* The waiters that need no more than there is. */
+/* Serves the waiters that need no more changes than there are. */
 static int serve(void)
 {
 	uintptr_t listed = weiri_load_acquire(&scene.waiters.list.first);

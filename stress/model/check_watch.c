@@ -56,7 +56,7 @@ static struct scene {
 	weir_cancel *token;
 	weir_pending *op;
 	weir_watch *watch;
-	uint64_t seen[ROWS], taken, last; /* the number of x when all is written */
+	uint64_t seen[ROWS], taken, last; /* last: the number of x when everything is written */
 	int started, ended;
 } scene;
 
@@ -157,7 +157,7 @@ static void end_watch(void)
 
 static void wait_for_newer(size_t me)
 {
-	if (scene.seen[me] < scene.last) /* the wait before this one may have seen it all */
+	if (scene.seen[me] < scene.last) /* The wait before this one may have seen everything. */
 		wait(me, WEIR_NO_DEADLINE, NULL);
 }
 

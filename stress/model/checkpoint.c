@@ -2,13 +2,13 @@
  * checkpoint.c - keeps executions, and makes them current again.
  *
  * A search proceeds depth first: the next execution takes the path of the last one up to a choice,
- * and continues differently there. What was kept at that choice, or before it, is where the next
- * execution begins. What was kept after it belongs to a path that does not come again. So what is
- * kept is a stack, in one block of memory.
+ * and continues differently there. The next execution begins with what was kept at that choice, or
+ * before it. What was kept after it belongs to a path that does not come again. What is kept is
+ * therefore a stack, in one block of memory.
  *
- * What only grows during an execution (stores, the views that they carry, lists of what was used)
- * needs no copy. Up to the count that was kept it is unchanged, since everything that came after
- * the checkpoint was appended.
+ * Some things only grow during an execution (stores, the views that they carry, lists of what was
+ * used). They need no copy: up to the count that was kept they are unchanged, because everything
+ * that came after the checkpoint was appended.
  *
  * Some executions begin at setup nevertheless (execute.c), and must find the path unchanged.
  * check_reduction.c compares a search with checkpoints and one without, on its random programs:
@@ -22,7 +22,8 @@
 
 #include "model/engine.h"
 
-enum { FIRST_ROOM = 1 << 20, MOST_ROOM = 1 << 28 /* beyond it none is taken, and executions begin further up */ };
+/* Beyond MOST_ROOM no checkpoint is taken, and executions begin further up. */
+enum { FIRST_ROOM = 1 << 20, MOST_ROOM = 1 << 28 };
 
 struct place {
 	size_t begin; /* in the block */
@@ -32,7 +33,7 @@ struct place {
 
 int checkpoints_left_out;
 
-static int ruled_out; /* for this program */
+static int ruled_out; /* for the current program */
 static char *block;
 static size_t room;
 static struct place places[PATH];
@@ -83,8 +84,8 @@ void checkpoint_drop_all(void)
 }
 
 /*
- * Which threads have ended is known before the stacks are kept. What lies below a stack pointer is
- * not kept, because no thread reads it.
+ * It is known which threads have ended before the stacks are kept. What lies below a stack pointer
+ * is not kept, because no thread reads it.
  */
 static void name_parts(struct checkpoint *checkpoint, unsigned thread)
 {

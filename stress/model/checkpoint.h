@@ -15,14 +15,14 @@
 /* Where the parts of an execution are written to, or read from, one after the other. */
 struct checkpoint {
 	char *at, *end;
-	int back; /* they come from it */
+	int back; /* 1: the parts are read from it */
 };
 
 void checkpoint_grow(struct checkpoint *checkpoint, size_t size);
 
 /*
- * One function of each module names its parts, in the same order for writing and reading. So a
- * count precedes what it counts, and has the right value when that is named.
+ * One function of each module names its parts, in the same order for writing and reading. A count
+ * therefore precedes what it counts, and has the right value when that is named.
  */
 static inline void checkpoint_part(struct checkpoint *checkpoint, void *part, size_t size)
 {
@@ -36,7 +36,7 @@ static inline void checkpoint_part(struct checkpoint *checkpoint, void *part, si
 	checkpoint->at += size;
 }
 
-/* For check_reduction.c, which compares: each execution begins at setup. */
+/* For check_reduction.c, which compares: 1 lets each execution begin at setup. */
 extern int checkpoints_left_out;
 void checkpoint_begin(void); /* a program's searches */
 void checkpoint_end(void);
@@ -47,7 +47,10 @@ void checkpoint_end(void);
 void checkpoint_rule_out(void);
 int checkpoint_may_be_taken(void);
 void checkpoint_drop_all(void);
-/* Keeps the current execution, at node `at` of its path; `thread` chooses there; 0: the engine. */
+/*
+ * Keeps the current execution, at node `at` of its path. `thread` chooses there; 0: the engine
+ * chooses.
+ */
 void checkpoint_take(uint32_t at, unsigned thread);
 int checkpoint_is_at(uint32_t at);
 /*

@@ -28,13 +28,14 @@
 enum { THREADS = WEIR_MODEL_MAX_THREADS + 1 }; /* 0: setup and finish */
 enum { LOCATIONS = 512, PATH = 1 << 16 };
 
-enum order { RELAXED, CONSUME, ACQUIRE, RELEASE, ACQ_REL, SEQ_CST }; /* as the compiler numbers them */
+/* numbered as by the compiler */
+enum order { RELAXED, CONSUME, ACQUIRE, RELEASE, ACQ_REL, SEQ_CST };
 enum kind { OP_LOAD, OP_STORE, OP_RMW, OP_CAS, OP_FENCE, OP_HEAVY, OP_WAIT, OP_WAKE };
 
 /* A visible operation: one whose order among the operations of other threads matters. */
 struct operation {
 	enum kind kind;
-	enum order order, failure; /* failure: of a CAS, and the order of a load */
+	enum order order, failure; /* failure: of a CAS; for a load, its order */
 	void *address;             /* of the location; NULL for fences */
 	uint32_t location;
 };
@@ -45,19 +46,22 @@ enum thread_status { READY, BLOCKED, ENDED };
 
 struct thread {
 	enum thread_status status;
-	int timed, woken; /* its sleep has a deadline; was ended by a wake */
+	int timed, woken; /* its sleep has a deadline; its sleep was ended by a wake */
 	struct operation next;
 	void *waits_for;
-	uint32_t done; /* operations */
+	uint32_t done; /* number of operations */
 	/* See state.c. */
-	const char *stack; /* the end of its stack, down to what the compiler saved when it called the checker */
-	uint64_t given;    /* what it called with, as a number */
-	uint64_t where;    /* both, as a number; 0: not known yet */
-	int as_one;        /* its last operation need not be separate from its next: no thread could tell */
-	uint32_t row;      /* so many were done as one */
-	int unseen;        /* its last operation wrote where no other thread looks */
-	uint32_t hidden;   /* so many such were done in a row */
-	uint32_t fresh;    /* its next load returns this store or a newer one: the older ones are explored elsewhere */
+	/* the end of its stack, down to what the compiler saved when it called the checker */
+	const char *stack;
+	uint64_t given; /* the arguments of its call, as a number */
+	uint64_t where; /* both, as a number; 0: not known yet */
+	/* its last operation need not be separate from its next, because no thread could tell */
+	int as_one;
+	uint32_t row;    /* number of operations that were done as one */
+	int unseen;      /* its last operation wrote where no other thread looks */
+	uint32_t hidden; /* number of such operations in a row */
+	/* its next load returns this store or a newer one: the older ones are explored elsewhere */
+	uint32_t fresh;
 };
 
 /* Each module names its parts of a checkpoint. */
@@ -68,7 +72,7 @@ extern const struct weir_model_program *model_program;
 extern struct weir_model_options model_options;
 extern struct thread model_threads[THREADS];
 extern int model_running; /* threads of the program are under way: accesses are scheduled */
-extern int model_active;  /* an execution is under way: accesses are looked at */
+extern int model_active;  /* an execution is under way: accesses are recorded */
 extern unsigned model_thread;
 extern uint64_t model_steps;
 /* Before a visible operation: may switch to another thread. */
@@ -76,26 +80,28 @@ void model_schedule(const struct operation *operation);
 /* Sleeps; returns 1 if it was woken, 0 if a deadline passed. */
 int model_block(void *address, int timed);
 unsigned model_wake(void *address, unsigned count);
-void model_fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn)); /* in a thread */
+/* in a thread */
+void model_fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 void model_note_failure(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Something was learned that changes the meaning of what was explored: the search begins again. */
+/* Something was learned that changes the meaning of what was explored. The search begins again. */
 void model_begin_again(void) __attribute__((noreturn));
 void execute_parts(struct checkpoint *checkpoint);
 
 /* -- explore.c -- */
 void explore_begin(void);     /* a search */
 void explore_execution(void); /* the next execution of it */
-int explore_goes_back(void);  /* it takes the path of the previous one, up to a choice */
-uint32_t explore_turn(void);  /* the node of that choice, or of the last one of a thread before it */
+int explore_goes_back(void);  /* it takes the path of the previous execution, up to a choice */
+/* the node of that choice, or of the last choice of a thread before it */
+uint32_t explore_turn(void);
 /* The execution has arrived there, and other executions may return to it. */
 int explore_is_at_turn(void);
 void explore_parts(struct checkpoint *checkpoint);
 /*
- * The thread that runs next; 0: every thread that could run is explored elsewhere. `enabled` is not
- * empty.
+ * Returns the thread that runs next. 0: every thread that could run is explored elsewhere.
+ * `enabled` is not empty.
  */
 unsigned explore_thread(unsigned enabled);
-/* 0 .. count-1; 0 is what happens first. */
+/* Returns 0 .. count-1; 0 comes first. */
 uint32_t explore_value(uint32_t count);
 /*
  * The current operation of this thread is a load, or a CAS that failed, and read what the operation
@@ -105,8 +111,8 @@ void explore_reads_from(uint32_t node);
 /* The current operation is a CAS that succeeds, or would have succeeded at some older store. */
 void explore_cas_succeeds(void);
 void explore_cas_could_succeed(void);
-uint32_t explore_node(void); /* of the current operation of this thread, + 1 */
-int explore_next(void);      /* 0: nothing is left */
+uint32_t explore_node(void); /* the node of this thread's current operation, + 1 */
+int explore_next(void);      /* returns 0 when nothing is left */
 /* This thread's next operation is combined with its last one, without a choice between them. */
 int explore_goes_on(void);
 /*
@@ -115,11 +121,14 @@ int explore_goes_on(void);
  */
 int explore_goes_unseen(void);
 /*
- * They must not be combined now: since its last operation the thread did something that is ordered
- * with actions of other threads.
+ * The operations must not be combined now: since its last operation the thread did something that
+ * is ordered with actions of other threads.
  */
 void explore_shows(void);
-/* With states merged: 1 if a membarrier is among the operations. This is learned on the way. */
+/*
+ * Returns 1, with states merged, if a membarrier is among the operations. This is learned during
+ * the search.
+ */
 void explore_learns_nothing(void);
 void explore_meets_membarrier(void);
 int explore_has_membarrier(void);
@@ -141,12 +150,13 @@ value_t memory_update(void *address, size_t size, value_t (*update)(value_t, val
                       enum order order);
 void memory_fence(enum order order);
 void memory_heavy_fence(void);
-void memory_observe(uint32_t location); /* this thread, or the kernel for it, has seen the last store */
+/* this thread, or the kernel on its behalf, has seen the last store */
+void memory_observe(uint32_t location);
 void memory_plain(const void *address, size_t size, int is_write);
-/* memory that is new: its past is forgotten, and this thread has written to it */
+/* the memory is new: its past is forgotten, and this thread has written to it */
 void memory_forget(const void *address, size_t size);
 void memory_thread_starts(unsigned thread); /* after thread 0's setup */
-void memory_all_join(void);                 /* thread 0 sees what all did */
+void memory_all_join(void);                 /* thread 0 sees what all threads did */
 /* Calls `visit` for each four bytes that were written since memory_reset(). */
 void memory_each_written(void (*visit)(char *address));
 
@@ -188,20 +198,21 @@ void state_forgets(const char *address); /* what was written to */
 /* What a state consists of. */
 enum state_part {
 	STATE_STACKS,     /* of the threads */
-	STATE_OPERATIONS, /* that they are about to do, with what they were called with */
+	STATE_OPERATIONS, /* the operations that they are about to do, with their arguments */
 	STATE_SLEEP,      /* which threads sleep, and on what */
-	STATE_MEMORY,     /* what it holds */
+	STATE_MEMORY,     /* the values that it holds */
 	STATE_HISTORIES,  /* older stores that may still be read */
-	STATE_STORES,     /* what a thread that acquires from a store will know: of other stores, of accesses */
+	/* what a thread that acquires from a store will know of other stores and of accesses */
+	STATE_STORES,
 	STATE_STORES_CLOCKS,
-	STATE_VIEWS, /* what a thread knows of stores, of accesses */
+	STATE_VIEWS, /* what a thread knows of stores and of accesses */
 	STATE_VIEWS_CLOCKS,
 	STATE_PENDING,  /* what an acquire fence would add */
 	STATE_RELEASED, /* what a release fence has left */
 	STATE_S,        /* what seq_cst accesses have made known to each other */
-	STATE_ACCESSES, /* with which other threads may race */
+	STATE_ACCESSES, /* accesses with which other threads may race */
 	STATE_HEAP,
-	STATE_ANSWERS, /* of calls, and which threads know that they have ended */
+	STATE_ANSWERS, /* the answers of calls, and which threads know that the calls have ended */
 	STATE_SYSTEM   /* time, and the library's thread-local variables */
 };
 /* The parts that are left out, as a set: check_state.c shows that each is needed. */
@@ -217,21 +228,23 @@ int state_is_new(void);
 /* -- answers.c -- */
 void answers_begin(void);       /* a program: before its setup */
 void answers_remember(void);    /* setup has run */
-void answers_reset(void);       /* an execution: as setup left it */
+void answers_reset(void);       /* an execution begins, as setup left it */
 void answers_call_begins(void); /* of this thread */
 void answers_call_ends(void);
 void answers_judge(void); /* after finish: notes a failure if no order explains them */
 void answers_print(void);
-uint64_t answers_state(void); /* what was returned, and which calls have begun after what */
+uint64_t answers_state(void); /* what was returned, and which calls have begun after which ones */
 void answers_parts(struct checkpoint *checkpoint);
 
 /* -- heap.c -- */
-void heap_begin(void);                   /* a search: nothing is allocated */
-void heap_keep(void);                    /* what is allocated so far is never freed */
-void heap_remember(void);                /* setup has run: executions start from here */
-void heap_restore(int compare);          /* with what setup left, to find writes that were not seen */
-void heap_put_back(char *address);       /* four bytes, to what setup left */
-size_t heap_extent(const char *address); /* how many of these four are restored; 0: it does not belong to the program */
+void heap_begin(void);    /* a search: nothing is allocated */
+void heap_keep(void);     /* what is allocated so far is never freed */
+void heap_remember(void); /* setup has run: executions start from here */
+/* restores what setup left; if `compare` is set, finds writes that were not seen */
+void heap_restore(int compare);
+void heap_put_back(char *address); /* restores four bytes to what setup left */
+/* how many of these four bytes are restored; 0: they do not belong to the program */
+size_t heap_extent(const char *address);
 void heap_parts(struct checkpoint *checkpoint);
 void heap_end(void); /* everything is as before the search */
 void *heap_allocate(size_t size, size_t alignment);
@@ -251,20 +264,22 @@ enum { FIBER_CAN_BE_KEPT = 1 };
 enum { FIBER_CAN_BE_KEPT = 0 };
 #endif
 const char *fiber_stack_end(unsigned thread);
-int fiber_of(const char *address); /* the thread on whose stack it lies; -1: none */
+int fiber_of(const char *address); /* the thread on whose stack the address lies; -1: none */
 void fiber_start(unsigned thread, void (*run)(void));
-void fiber_enter(unsigned thread);                                /* from the engine; returns at fiber_leave() */
+/* from the engine; returns at fiber_leave() */
+void fiber_enter(unsigned thread);
 void fiber_switch_to(unsigned from, unsigned to);                 /* between fibers */
 void fiber_leave(unsigned from);                                  /* to the engine */
 void fiber_parts(struct checkpoint *checkpoint, unsigned thread); /* where FIBER_CAN_BE_KEPT */
 
 /* -- system.c -- */
-void system_begin(void); /* a search: as in a process that has used the library before */
+void system_begin(void); /* a search begins, as in a process that has used the library before */
 void system_remember(void);
 void system_restore(void);
 void system_switch(unsigned from, unsigned to); /* thread-local variables of the library */
 void system_thread_ends(void);
-uint64_t system_state(unsigned thread); /* its own; 0: what all threads share */
+/* the thread's own state; 0: the state that all threads share */
+uint64_t system_state(unsigned thread);
 int system_is_constant(const void *address);
 void system_parts(struct checkpoint *checkpoint);
 int system_is_local(const void *address);

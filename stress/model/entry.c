@@ -83,7 +83,7 @@ static value_t replace(value_t a, value_t b)
 	return b;
 }
 
-/* The arguments of an access of so many bits: an operand, and a second one. */
+/* The arguments of an access of this many bits: an operand, and a second one. */
 static uint64_t given(uint64_t bits, value_t operand, value_t other)
 {
 	uint64_t state = state_mix(state_mix(bits, (uint64_t)operand), (uint64_t)(operand >> 64));
@@ -92,7 +92,7 @@ static uint64_t given(uint64_t bits, value_t operand, value_t other)
 }
 
 /*
- * Where a compare-and-swap reads the expected value and writes the value found: mostly on its
+ * Notes where a compare-and-swap reads the expected value and writes the value found: mostly on its
  * thread's stack.
  */
 static void look_at_expected(const void *expected, size_t size, int is_write)

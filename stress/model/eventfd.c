@@ -1,10 +1,10 @@
 /*
  * eventfd.c - replaces lib/weir/base/eventfd.c: counts that the checker sees, and a poller that sleeps
- * while one is 0.
+ * while a count is 0.
  *
  * Linux changes such a count under a lock, and a poll reads it under the same lock. Here it is one
- * word that changes by read-modify-writes. This file is compiled into the library under test, as
- * threads.c is.
+ * word that changes by read-modify-writes. Like threads.c, this file is compiled into the library
+ * under test.
  */
 #include "model/eventfd.h"
 
@@ -42,8 +42,8 @@ int weiri_eventfd_is_ours(const struct weiri_eventfd *event)
 void weiri_eventfd_add(struct weiri_eventfd event)
 {
 	/*
-	 * [acq_rel] the lock of Linux. The wake is a separate step here: if a thread is stopped before
-	 * it, the next thread that adds wakes the poller.
+	 * [acq_rel] stands for the lock of Linux. The wake is a separate step here: if a thread is
+	 * stopped before it, the next thread that adds wakes the poller.
 	 */
 	(void)weiri_fetch_add_acq_rel(&counts[event.fd], 1u);
 	weiri_futex_wake(&counts[event.fd], INT_MAX);
@@ -51,7 +51,10 @@ void weiri_eventfd_add(struct weiri_eventfd event)
 
 void weiri_eventfd_take(struct weiri_eventfd event)
 {
-	/* [acq_rel] the lock of Linux. It may be 0 only if another thread has read. */
+	/*
+	 * [acq_rel] stands for the lock of Linux. The count may be 0 only if another thread has read
+	 * it.
+	 */
 	uint32_t before = weiri_fetch_sub_acq_rel(&counts[event.fd], 1u);
 
 	if (before == 0)
@@ -64,7 +67,7 @@ void weiri_eventfd_after_fork(void)
 
 unsigned weiri_model_eventfd_count(int fd)
 {
-	/* [acquire] the lock of Linux. */
+	/* [acquire] stands for the lock of Linux. */
 	return weiri_load_acquire(&counts[fd]);
 }
 

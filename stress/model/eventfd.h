@@ -1,10 +1,10 @@
 /*
- * eventfd.h - what a checked program needs of the descriptors of eventfd.c.
+ * eventfd.h - what a checked program needs for the descriptors of eventfd.c.
  */
 #ifndef WEIR_MODEL_EVENTFD_H
 #define WEIR_MODEL_EVENTFD_H
 
-/* 1 once a count was taken from while it was 0. */
+/* 1 once a thread has taken from a count that was 0. */
 extern int weiri_model_eventfd_fault;
 
 unsigned weiri_model_eventfd_count(int fd);

@@ -25,25 +25,25 @@ uint64_t model_steps;
 
 static char failure[256];
 static int failed, cut, again, stopped;
-static int looking;    /* this execution only shows what the program does */
-static int leaving;    /* for the engine to take a checkpoint */
-static uint32_t begun; /* executions */
+static int looking;    /* this execution only learns what the program does */
+static int leaving;    /* a fiber leaves so that the engine takes a checkpoint */
+static uint32_t begun; /* number of executions */
 static int starting;   /* threads run up to their first visible operation, one after the other */
 static struct {
 	uint32_t begin[THREADS], longest;
 } calls[WEIR_MODEL_CALLS];
 
 /*
- * So often an execution begins at setup although there is a checkpoint, and the contents of memory
- * are compared there.
+ * Once in this many executions, an execution begins at setup although there is a checkpoint, and
+ * the contents of memory are compared there.
  */
 enum { COMPARE_EVERY = 4096 };
 
 enum { ENGINE = 0 }; /* in place of a thread: it makes the first choice */
 
 /*
- * How many executions are observed for each one that was explored without use, and how many at
- * most; with so many changes of priority.
+ * LOOK_TIMES executions are observed for each one that was explored in vain, at most LOOK_MOST,
+ * with LOOK_DEPTH changes of priority.
  */
 enum { LOOK_TIMES = 10, LOOK_MOST = 200000, LOOK_DEPTH = 16 };
 
@@ -54,7 +54,7 @@ static unsigned threads(void)
 
 /* -- ends -------------------------------------------------------------------------------------- */
 
-/* This stack is given up. */
+/* Abandons this stack. */
 static __attribute__((noreturn)) void give_up(void)
 {
 	for (;;)
@@ -108,7 +108,7 @@ static int is_stopped(unsigned thread)
 }
 
 /*
- * Identical threads begin one after the other: any other execution equals one of these with the
+ * Identical threads begin one after the other. Any other execution equals one of these with the
  * threads' numbers exchanged.
  */
 static int is_before_its_turn(unsigned thread)
@@ -131,7 +131,7 @@ static unsigned enabled_threads(void)
 	return enabled;
 }
 
-/* All threads sleep: time passes, and a deadline with it. */
+/* All threads sleep, so time passes until a deadline. */
 static unsigned pass_time(void)
 {
 	for (unsigned t = 1; t <= threads(); t++) {
@@ -148,7 +148,7 @@ static int is_to_be_kept(void)
 	return explore_is_at_turn() && checkpoint_may_be_taken() && !checkpoint_is_at(explore_turn());
 }
 
-/* Which thread runs next; 0: the execution is over, in one way or another. */
+/* Returns the thread that runs next. 0: the execution is over, in one way or another. */
 static unsigned next_thread(void)
 {
 	unsigned enabled = enabled_threads(), thread;
@@ -174,7 +174,7 @@ static void go_on(void)
 
 	if (is_to_be_kept()) {
 		leaving = 1;
-		fiber_leave(me); /* from here each execution goes on that begins at this checkpoint */
+		fiber_leave(me); /* each execution that begins at this checkpoint goes on from here */
 	}
 	thread = next_thread();
 	if (thread == me)
@@ -211,8 +211,8 @@ int model_block(void *address, int timed)
 	me->timed = timed;
 	me->woken = 0;
 	/*
-	 * To continue after sleep is an operation of its own, which conflicts with no operation of
-	 * another thread.
+	 * Continuing after sleep is an operation of its own, which does not conflict with operations of
+	 * other threads.
 	 */
 	me->next = (struct operation){.kind = OP_WAKE, .address = me};
 	go_on();
@@ -423,7 +423,7 @@ void weir_model_call_ends(unsigned call)
 
 /* -- all executions ---------------------------------------------------------------------------- */
 
-/* The time of this process: the machine may be busy with other processes. */
+/* The processor time of this process, because the machine may be busy with other processes. */
 static uint64_t now_ns(void)
 {
 	struct timespec now;
@@ -433,9 +433,9 @@ static uint64_t now_ns(void)
 }
 
 /*
- * Executes at random, so that memory.c learns about the program: the later it learns something, the
- * more is explored twice. These executions have no other effect, so what the search finds, it finds
- * by itself.
+ * Makes random executions, so that memory.c learns about the program: the later it learns
+ * something, the more is explored twice. These executions have no other effect, so the search finds
+ * everything by itself.
  */
 static void look_around(uint64_t executions)
 {
@@ -513,7 +513,7 @@ int weir_model_check(const struct weir_model_program *program, const struct weir
 	memory_reset();
 	answers_begin();
 	alone(setup_main);
-	while (again) { /* only the width of a location was learned */
+	while (again) { /* Only the width of a location was learned. */
 		again = 0;
 		heap_end();
 		heap_begin();

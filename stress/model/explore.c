@@ -5,38 +5,39 @@
  * visible operation; at a value node one of several values was chosen. The next execution takes the
  * same path up to the last node that has something left to try.
  *
- * Which threads are worth trying at a schedule node is found on the way, by dynamic partial-order
- * reduction with source sets (Abdulla, Aronis, Jonsson, Sagonas, POPL 2014). Suppose that operation
- * b conflicts with an earlier operation a of another thread, and the two are not ordered by other
- * conflicts. Then an execution must be tried that has b before a. From a's node on, such an
- * execution performs what ran since and does not depend on a, and then b. Any thread that can begin
- * this sequence is suitable. If one of these threads is tried already, or sleeps, such executions
- * are or were covered. It is not enough to take b's own thread: it may sleep because b was tried
- * first, further up, while the missing executions begin with a third thread's operation that b
- * depends on (check_reduction.c, seeds 34 and 1316). A thread that was tried at a node sleeps until
- * an operation conflicts with its own.
+ * Which threads are worth trying at a schedule node is found during the search, by dynamic
+ * partial-order reduction with source sets (Abdulla, Aronis, Jonsson, Sagonas, POPL 2014). Suppose
+ * that operation b conflicts with an earlier operation a of another thread, and the two are not
+ * ordered by other conflicts. Then an execution must be tried that has b before a. From a's node
+ * on, such an execution performs what ran since and does not depend on a, and then b. Any thread
+ * that can begin this sequence is suitable. If one of these threads is tried already, or sleeps,
+ * such executions are or were covered. It is not enough to take b's own thread. It may sleep
+ * because b was tried first, further up, while the missing executions begin with a third thread's
+ * operation that b depends on (check_reduction.c, seeds 34 and 1316). A thread that was tried at a
+ * node sleeps until an operation conflicts with its own.
  *
- * Conflicts. Operations of one location, if one of them writes. seq_cst fences conflict with each
- * other and with seq_cst accesses, with which they share S. A membarrier conflicts with everything.
- * A load that is not seq_cst may return old stores. So "store, then a load of an older store"
- * equals "load, then store", and the pair must be reversed in one direction only: if the load came
- * first, the store must be tried before it, and then the load need not return what it could return
- * before (`fresh`). Such a load depends on the store that it reads, not on the newer stores that it
- * ignores. For the same reason a store that sleeps need not wake for such a load. A
- * compare-and-swap that fails is such a load.
+ * Conflicts. Two operations on one location conflict if one of them writes. seq_cst fences conflict
+ * with each other and with seq_cst accesses, with which they share S. A membarrier conflicts with
+ * everything. A load that is not seq_cst may return old stores. "Store, then a load of an older
+ * store" therefore equals "load, then store", and the pair must be reversed in one direction only:
+ * if the load came first, the store must be tried before it, and then the load need not return what
+ * it could return before (`fresh`). Such a load depends on the store that it reads, not on the
+ * newer stores that it ignores. For the same reason a store that sleeps need not wake for such a
+ * load. A compare-and-swap that fails is such a load.
  *
  * With states merged (state.c) all threads are tried at a schedule node, and the work is reduced in
  * another way. A load that is not seq_cst, or a compare-and-swap that fails as one, can also happen
  * later: what other threads do meanwhile leaves it the stores that it could read, and no thread can
- * tell that it has happened. So it is combined with its thread's next operation. A thread is
- * switched from only after an operation that other threads can notice: a write, a fence, a seq_cst
- * load; also if since its last operation it allocated or freed memory or read the clock, because
- * other threads change which block is free and what time it is. (At most MOST_AS_ONE operations are
- * combined in a row, as a loop may wait for another thread.) A membarrier does notice: it gives
- * that thread what other threads stored. When the search meets one, it begins again, with a choice
- * after each operation.
+ * tell that it has happened. It is therefore combined with its thread's next operation. The checker
+ * switches from a thread only after an operation that other threads can notice: a write, a fence, a
+ * seq_cst load. It also switches if since its last operation the thread allocated or freed memory
+ * or read the clock, because other threads change which block is free and what time it is. (At most
+ * MOST_AS_ONE operations are combined in a row, because a loop may wait for another thread.) A
+ * membarrier does notice: it gives that thread what other threads stored. When the search meets
+ * one, it begins again, with a choice after each operation.
+ *
  * A write, too, is combined with what follows, if no other thread has read or written that location
- * in any execution so far. That another thread may do so is found nevertheless: on the way to its
+ * in any execution so far. It is found nevertheless if another thread does so: on the way to its
  * first such access nothing depends on the write, so the access is met whether or not the write has
  * happened. Then the search begins again (memory.c). The path has a node for such a write, because
  * a replay, which has met nothing, makes a choice there.
@@ -57,21 +58,22 @@ enum { NO_CHANGE = 15, MOST_AS_ONE = 32 };
 
 struct node {
 	uint8_t is_value;
-	uint8_t forced; /* schedule node without a choice: no other thread looks at what the thread did last */
-	/* schedule node; sets of threads */
+	/* schedule node without a choice: no other thread looks at what the thread did last */
+	uint8_t forced;
+	/* for a schedule node; sets of threads */
 	uint8_t thread;         /* chosen */
 	uint8_t previous;       /* ran before */
 	uint8_t enabled;        /* could run */
 	uint8_t todo, done;     /* worth trying; tried */
 	uint8_t asleep;         /* when the node was reached */
 	uint8_t preemptions;    /* before it */
-	uint32_t number;        /* of this operation among its thread's */
+	uint32_t number;        /* number of this operation among its thread's operations */
 	uint32_t count, chosen; /* value node */
 };
 
 /*
- * By location: the last node + 1 at which each thread accessed it, wrote it, slept on it or woke on
- * it.
+ * For each location: the last node + 1 at which each thread accessed it, wrote it, slept on it or
+ * woke on it.
  */
 struct history {
 	uint32_t access[THREADS], write[THREADS], futex[THREADS];
@@ -83,12 +85,19 @@ static uint32_t heavy_node[THREADS], fence_node[THREADS], seq_cst_node[THREADS],
 
 static struct node path[PATH];
 static uint32_t seen_at[PATH]
-					   [THREADS]; /* how many operations of each thread come before or at the node's, by dependence */
+					   /*
+					    * how many operations of each thread come before or at the node's, by
+					    * dependence
+					    */
+					   [THREADS];
 static uint32_t seen[THREADS][THREADS]; /* the same for the last operation of each thread */
 static uint32_t path_length, path_at;
-static int goes_back;     /* this execution takes the path of the previous one, up to a choice */
-static uint32_t turn;     /* that choice, or the last one of a thread before it */
-static uint32_t replayed; /* nodes at the start of the path as in the previous execution: their races are known */
+static int goes_back; /* this execution takes the path of the previous one, up to a choice */
+static uint32_t turn; /* that choice, or the last one of a thread before it */
+/*
+ * number of nodes at the start of the path that equal the previous execution: their races are known
+ */
+static uint32_t replayed;
 static unsigned last_thread, preemptions;
 static uint8_t asleep;
 
@@ -100,7 +109,7 @@ static uint64_t change_at[NO_CHANGE];
 static unsigned changes;
 static uint64_t longest; /* steps of the random executions so far */
 
-/* Nothing is left out except what follows a state that was reached before. */
+/* Returns 1 if nothing is left out except what follows a state that was reached before. */
 static int explores_all(void)
 {
 	return model_options.no_reduction || model_options.merge_states;
@@ -135,14 +144,15 @@ static int in_s(const struct operation *operation)
 }
 
 /*
- * A load, or a CAS if it fails, that may return an old value; whether it did is known afterwards.
+ * Returns 1 for a load, or a CAS if it fails, that may return an old value. Whether it did is known
+ * afterwards.
  */
 static int may_be_stale(const struct operation *operation)
 {
 	return (operation->kind == OP_LOAD || operation->kind == OP_CAS) && operation->failure != SEQ_CST;
 }
 
-/* For operations a and b of different threads. */
+/* Judges operations a and b of different threads. */
 static int conflict(const struct operation *a, const struct operation *b)
 {
 	if (a->kind == OP_HEAVY || b->kind == OP_HEAVY)
@@ -164,8 +174,8 @@ static uint32_t later(uint32_t a, uint32_t b)
 }
 
 /*
- * The last node + 1 of `other` that conflicts with the operation; 0: none. `as_load`: the operation
- * is a load that may be stale; only membarriers conflict with it.
+ * Returns the last node + 1 of `other` that conflicts with the operation; 0: none. `as_load`: the
+ * operation is a load that may be stale; only membarriers conflict with it.
  */
 static uint32_t last_conflict(unsigned other, const struct operation *operation, int as_load)
 {
@@ -188,9 +198,10 @@ static uint32_t last_conflict(unsigned other, const struct operation *operation,
 }
 
 /*
- * The threads with which an execution can begin, from node `at` on, that has the operation at `at`
- * after the current operation of `thread`. Of what ran since and does not depend on the operation
- * at `at`, these are the threads whose first operation depends on nothing else of it.
+ * Returns the threads with which an execution can begin, from node `at` on, that has the operation
+ * at `at` after the current operation of `thread`. Consider the operations that ran since and do
+ * not depend on the operation at `at`. A thread qualifies if its first such operation depends on no
+ * other such operation.
  */
 static unsigned initials(uint32_t at, unsigned thread)
 {
@@ -229,7 +240,7 @@ static void try_at(uint32_t at, unsigned thread)
 		node->todo |= (begin & bit(thread)) != 0 ? bit(thread) : (uint8_t)(begin & -begin);
 }
 
-/* Where the thread that ran at node `at` began to run. */
+/* Returns where the thread that ran at node `at` began to run. */
 static uint32_t begin_of_run(uint32_t at)
 {
 	uint32_t begin = at;
@@ -246,7 +257,7 @@ static uint32_t begin_of_run(uint32_t at)
 
 /*
  * `thread` is about to perform its operation. Finds the earlier operations before which it should
- * have been tried: returns how many; at[]: their nodes.
+ * have been tried. Returns their number; at[]: their nodes.
  */
 static unsigned find_races(unsigned thread, const struct operation *operation, int as_load, uint32_t at[])
 {
@@ -346,7 +357,7 @@ static void begin_row(unsigned thread, uint32_t at)
 {
 	struct thread *chosen = &model_threads[thread];
 
-	/* Only a loop of loads returns to where it was; the bound on reads of one old store ends it. */
+	/* Only a loop of loads returns to where it was. The bound on reads of one old store ends it. */
 	if (!chosen->as_one)
 		memory_forget_stale_reads(thread);
 	chosen->done++;
@@ -400,7 +411,7 @@ void explore_cas_could_succeed(void)
 	races = find_races(me, operation, 0, at);
 	if (races == 0)
 		return;
-	/* Treated as if it had succeeded: then it depends on the last write. */
+	/* It is treated as if it had succeeded, and then depends on the last write. */
 	memcpy(as_load, seen[me], sizeof(as_load));
 	for (unsigned other = 1; other <= model_program->threads; other++)
 		depend_on(me, other != me ? last_conflict(other, operation, 0) : 0);
@@ -576,7 +587,10 @@ unsigned explore_thread(unsigned enabled)
 	return node->thread;
 }
 
-/* Mostly the newest; in half of the executions that have all allowed changes of priority. */
+/*
+ * Mostly the newest value. In half of the executions, those that have all allowed changes of
+ * priority.
+ */
 static uint32_t value_at_random(uint32_t count)
 {
 	if (model_options.random_seed == 0 || next_random() % (changes == NO_CHANGE ? 2 : 4) != 0)
@@ -671,7 +685,7 @@ static unsigned left_to_try(const struct node *node)
 
 	if (model_options.preemptions == 0 || node->preemptions + 1u < model_options.preemptions)
 		return left;
-	/* No preemption is left: only the thread that ran, if it still can. */
+	/* No preemption is left, so only the thread that ran may run, if it still can. */
 	return (node->enabled & bit(node->previous)) != 0 ? left & bit(node->previous) : left;
 }
 
@@ -730,7 +744,7 @@ char *explore_path(void)
 }
 
 /*
- * A text that is not a choice, or not one of this program, ends the path: the rest is chosen as in
+ * A text that is not a choice, or not one of this program, ends the path. The rest is chosen as in
  * a search.
  */
 void explore_follow(const char *text)

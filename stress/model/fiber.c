@@ -2,7 +2,8 @@
  * fiber.c - fibers for the checker: six pushes and a stack pointer on x86-64, eleven pairs on
  * arm64, ucontext elsewhere.
  *
- * The signal mask is not switched: that is a system call, and nothing here changes it.
+ * The signal mask is not switched, because that would be a system call, and nothing here changes
+ * it.
  */
 #include <stdlib.h>
 #include <sys/mman.h>

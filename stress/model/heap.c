@@ -1,5 +1,5 @@
 /*
- * heap.c - memory of the program under test: detects use after free, double free and leaks; and
+ * heap.c - memory of the program under test: detects use after free, double free and leaks, and
  * restores memory.
  *
  * There is one arena. Each execution starts with it as setup left it, so that addresses are the
@@ -8,10 +8,9 @@
  *
  * Each execution starts from what setup left, or from what another execution had made of that up to
  * a choice (checkpoint.c): the program's state, the library's writable segments, the used part of
- * the arena.
- * Only what an execution wrote is restored. memory.c knows it, since every access of instrumented
- * code goes through it. Now and then everything is compared, so that code that was not instrumented
- * cannot go unnoticed.
+ * the arena. Only what an execution wrote is restored. memory.c knows this, because every access of
+ * instrumented code goes through it. Regularly everything is compared, so that writes by code that
+ * was not instrumented are noticed.
  */
 #include <link.h>
 #include <stdio.h>
@@ -32,8 +31,8 @@ struct block {
 };
 
 /*
- * What is restored: to `copy` for an execution that begins at setup, to `original` at the end of
- * the search.
+ * Memory that is restored: to `copy` for an execution that begins at setup, to `original` at the
+ * end of the search.
  */
 struct region {
 	char *start, *copy, *original;
@@ -53,7 +52,7 @@ static size_t region_count;
 static struct block *first_blocks;
 static unsigned char *first_state_of;
 static size_t first_used, first_count, first_live;
-static void **roots[ROOTS]; /* words of the segments that lead into the arena after setup */
+static void **roots[ROOTS]; /* words of the segments that point into the arena after setup */
 static size_t root_count;
 
 /* -- blocks ------------------------------------------------------------------------------------ */
@@ -112,7 +111,7 @@ void heap_release(void *memory)
 			model_fail("double free of %s", heap_name(memory, text));
 		/*
 		 * Freeing counts as a write to the whole block, so a thread that still uses it races. After
-		 * all threads have ended none does.
+		 * all threads have ended, no thread uses it.
 		 */
 		if (model_running)
 			memory_plain(memory, blocks[i].size, 1);
@@ -195,7 +194,7 @@ static void add_region(char *start, size_t size, int is_segment)
 	regions[region_count++] = (struct region){start, NULL, copy_of(start, size), size, is_segment};
 }
 
-/* The library is recognized by its name. */
+/* Recognizes the library by its name. */
 static int add_segments(struct dl_phdr_info *info, size_t size, void *context)
 {
 	(void)size, (void)context;
@@ -394,7 +393,7 @@ static void reach_written(char *address)
 }
 
 /*
- * A block that a global variable leads to is not lost: the library keeps its records permanently.
+ * A block is not lost if a global variable leads to it: the library keeps its records for ever.
  */
 void heap_check_leaks(void)
 {

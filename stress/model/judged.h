@@ -1,8 +1,8 @@
 /*
- * judged.h - how the checks of this folder describe their structures, and what calls on them
- * returned (weir_model_judge() in weir/model.h).
+ * judged.h - describes structures and results to the judge, for the checks of this folder
+ * (weir_model_judge() in weir/model.h).
  *
- * A call of a collection is bracketed by weir_model_call_begins() and weir_model_call_ends();
+ * A call of a collection is bracketed by weir_model_call_begins() and weir_model_call_ends().
  * judged_put() or judged_take() follows with the status. All values are different numbers:
  * judged_number() of a row and a place.
  */
@@ -18,7 +18,7 @@ static inline uint64_t judged_number(int row, int place)
 	return (uint64_t)row * 100 + (uint64_t)place;
 }
 
-/* In setup. capacity 0: no bound. */
+/* To be called in setup. capacity 0: no bound. */
 static inline void judged_as_fifo(size_t capacity)
 {
 	static struct history_bounds bounds;
@@ -27,7 +27,7 @@ static inline void judged_as_fifo(size_t capacity)
 	weir_model_judge(&history_model_fifo, &bounds);
 }
 
-/* 1: another call, a put or also a take, was neither before nor after this one. */
+/* Returns 1 if another call, a put or also a take, was neither before nor after this one. */
 static inline int judged_beside(const struct history *history, const struct history_op *op, int takes_too)
 {
 	size_t at = (size_t)(op - history->op);
@@ -42,7 +42,7 @@ static inline int judged_beside(const struct history *history, const struct hist
 }
 
 /*
- * A shuffle queue counts room and items separately from where they are: a refusal during another
+ * A shuffle queue counts room and items separately from where they are, so a refusal during another
  * thread's put or take is not judged.
  */
 static inline int judged_shuffle_step(const struct history *history, const struct history_op *op, const void *context,
@@ -65,8 +65,8 @@ static inline void judged_as_shuffle(size_t capacity)
 }
 
 /*
- * A put into a priority queue has its node before its value is stored: "full" during a put is not
- * judged.
+ * A put into a priority queue has its node before its value is stored, so "full" during a put is
+ * not judged.
  */
 static inline int judged_priority_step(const struct history *history, const struct history_op *op, const void *context,
                                        void *state)
@@ -88,7 +88,7 @@ static inline void judged_as_priority(size_t capacity)
 	weir_model_judge(&model, &priority);
 }
 
-/* For priority queues its key, else 0. */
+/* `key`: for priority queues the key, else 0. */
 static inline void judged_put(enum weir_status status, uint64_t value, int64_t key)
 {
 	switch (status) {
@@ -99,7 +99,7 @@ static inline void judged_put(enum weir_status status, uint64_t value, int64_t k
 	}
 }
 
-/* `value` counts when the status is WEIR_OK. */
+/* `value` counts if the status is WEIR_OK. */
 static inline void judged_take(enum weir_status status, uint64_t value)
 {
 	switch (status) {

@@ -5,12 +5,14 @@
  * follows a release fence, or continues a release sequence by a read-modify-write). A load may
  * return any store from the thread's own lower bound on; an acquire joins the store's view. A
  * read-modify-write reads the last store.
+ *
  * seq_cst: the order of execution is the order S. A view of S collects the seq_cst stores and what
  * the seq_cst fences had seen. A seq_cst load returns nothing older than that, and a seq_cst fence
  * joins it. It carries no happens-before: plain accesses on both sides of two fences still race,
  * unless a load reads from a store.
+ *
  * A view holds, for each location, the oldest store that may still be read, and, for each thread,
- * up to which clock its plain accesses are known.
+ * the clock up to which its plain accesses are known.
  *
  * Mixed sizes. A location that is ever accessed by sixteen bytes is one location, also for accesses
  * to its halves. A half load returns a part of some store of the whole. A half store or
@@ -41,7 +43,7 @@ static uint32_t written_count;
 struct users memory_users[GRANULES + 1];
 static uint16_t users_at[2 * GRANULES]; /* by hash of the key: index; 0: none */
 static uint32_t users_count;
-static int users_learned;      /* in this execution */
+static int users_learned;      /* 1 if something was learned in this execution */
 static const char *wide[WIDE]; /* locations of sixteen bytes; kept for the whole search */
 static uint32_t wide_count;
 struct stale memory_stale[LOCATIONS][THREADS];
@@ -121,8 +123,8 @@ static inline void note_written(struct granule *granule)
 }
 
 /*
- * Which threads use what is learned on the way, because states leave out what no thread uses (see
- * below). When more is learned, the search begins again.
+ * The threads that use a place, as learned during the search. States leave out what no thread uses
+ * (see below). When more is learned, the search begins again.
  */
 static uint16_t users_of(uintptr_t key)
 {
@@ -139,7 +141,7 @@ static uint16_t users_of(uintptr_t key)
 	return users_at[slot];
 }
 
-/* What one of several identical threads does, the other threads will do. */
+/* What one of several identical threads does, the other threads will also do. */
 static void learn_use(uint8_t *did)
 {
 	unsigned first = model_thread, last = model_thread;
@@ -323,8 +325,8 @@ static void check_readers(const struct granule *granule, uint8_t mask, const voi
 }
 
 /*
- * The part of [at, end) in the first granule, as a set of its bytes; *next is where the second
- * begins.
+ * Returns the part of [at, end) in the first granule, as a set of its bytes. *next is where the
+ * second granule begins.
  */
 static inline uint8_t part(uintptr_t at, uintptr_t end, uintptr_t *next)
 {
@@ -332,7 +334,7 @@ static inline uint8_t part(uintptr_t at, uintptr_t end, uintptr_t *next)
 	return (uint8_t)(((1u << ((*next < end ? *next : end) - at)) - 1) << at % GRAIN);
 }
 
-/* A plain access to a place that was accessed atomically. */
+/* Checks a plain access to a place that was accessed atomically. */
 static void check_atomics(struct granule *granule, uintptr_t address, size_t size, int is_write)
 {
 	char text[32];
@@ -347,7 +349,7 @@ static void check_atomics(struct granule *granule, uintptr_t address, size_t siz
 				model_fail("data race: a plain %s of %s and an atomic access by thread %u", is_write ? "write" : "read",
 				           heap_name(l->address, text), t);
 		}
-		if (is_write) /* initialized again: the history starts over */
+		if (is_write) /* It is initialized again, so the history starts over. */
 			l->address = NULL;
 	}
 }
@@ -358,8 +360,9 @@ static void plain(struct granule *granule, uint8_t mask, const void *address, in
 
 	check_writer(granule, mask, address, is_write ? "a plain write" : "a plain read");
 	/*
-	 * Of accesses to different bytes those at the last access's clock count, and of writes those of
-	 *    the last thread. All other accesses are known to be older, so no false race is reported.
+	 * Of accesses to different bytes, only those at the last access's clock count, and of writes
+	 * only those of the last thread. All other accesses are known to be older, so no false race is
+	 * reported.
 	 */
 	if (!is_write) {
 		mask |= granule->read_clock[model_thread] == clock ? granule->read_mask[model_thread] : 0;
@@ -384,7 +387,7 @@ void memory_plain(const void *address, size_t size, int is_write)
 		return;
 	heap_check(address, is_write ? "a plain write" : "a plain read");
 	if (!model_running && !is_write)
-		return; /* before or after all threads: there is no thread to race with */
+		return; /* before or after all threads, there is no thread to race with */
 	for (uintptr_t at = (uintptr_t)address; at < end; at = next) {
 		struct granule *granule = granule_at(at / GRAIN);
 		uint8_t mask = part(at, end, &next);
@@ -407,7 +410,7 @@ void memory_forget(const void *address, size_t size)
 			memory_locations[i - 1].address = NULL;
 		granule->location = 0;
 		/*
-		 * A thread that does not know of the allocation may read what was here before, and that is
+		 * A thread that does not know of the allocation may read what was here before, and that was
 		 * freed.
 		 */
 		granule->write_mask = part(at, end, &next);
@@ -440,7 +443,7 @@ static uint32_t keep_view(const struct view *view)
 	return ++view_count;
 }
 
-/* Where an access lies in its location. */
+/* The place of an access in its location. */
 struct span {
 	uint32_t location;
 	unsigned shift;
@@ -517,7 +520,7 @@ static void note_stale(uint32_t location, const struct store *store)
 	memory_stale[location][model_thread].number = store->number;
 }
 
-/* The index of the store that is read; it is one of those from number `oldest` on. */
+/* Returns the index of the store that is read, which is one of those from number `oldest` on. */
 static uint32_t choose_store(uint32_t location, uint32_t oldest)
 {
 	unsigned me = model_thread;
@@ -573,13 +576,13 @@ value_t memory_load(void *address, size_t size, enum order order)
 	return part_of(&span, store->value);
 }
 
-/* The whole value, with this access's part replaced. */
+/* Returns the whole value, with the part of this access replaced. */
 static value_t replaced(const struct span *span, value_t whole, value_t value)
 {
 	return (whole & ~(span->mask << span->shift)) | (value & span->mask) << span->shift;
 }
 
-/* With states merged: no other thread has accessed it in any execution so far. */
+/* Returns 1, with states merged, if no other thread has accessed it in any execution so far. */
 static int is_mine(uint32_t location)
 {
 	const uint8_t *did = memory_locations[location].uses.did;
@@ -612,7 +615,7 @@ static void put(uint32_t location, value_t whole, enum order order, uint32_t con
 	if (order == SEQ_CST)
 		view_set(&memory_in_s, location, memory_locations[location].number);
 	/*
-	 * The store does not release what follows it; this does not matter if no thread acquires from
+	 * The store does not release what follows it. This does not matter if no thread acquires from
 	 * it.
 	 */
 	if (!is_mine(location) || !explore_goes_unseen())
@@ -628,8 +631,8 @@ void memory_store(void *address, size_t size, value_t value, enum order order)
 }
 
 /*
- * 1 if there is a store, older than the last one, that this thread may read and that would let its
- * CAS succeed.
+ * Returns 1 if there is a store, older than the last one, that this thread may read and that would
+ * let its CAS succeed.
  */
 static int could_succeed(const struct span *span, uint32_t oldest, value_t expected)
 {
@@ -714,7 +717,7 @@ void memory_fence(enum order order)
 	unsigned me = model_thread;
 
 	if (order == SEQ_CST) {
-		/* The other kinds affect only this thread's view; this one is part of S. */
+		/* The other kinds affect only this thread's view. This one is part of S. */
 		model_schedule(&(struct operation){.kind = OP_FENCE, .order = order});
 		trace_step("fence");
 		seq_cst_fence(me);
@@ -735,8 +738,8 @@ void memory_heavy_fence(void)
 	model_schedule(&(struct operation){.kind = OP_HEAVY, .order = SEQ_CST});
 	trace_step("membarrier");
 	/*
-	 * This thread's view, then the other threads', then this one's again: each side sees what the
-	 * other stored.
+	 * Joins this thread's view, then the views of the other threads, then this one again: each side
+	 * sees what the other stored.
 	 */
 	for (int round = 0; round < 2; round++) {
 		for (unsigned t = 0; t <= model_program->threads; t++)

@@ -15,7 +15,7 @@ enum { GRAIN = 4, GRANULES = 1 << 14, STORES = 1 << 15, VIEWS = 1 << 13 };
 struct store {
 	value_t value;
 	uint32_t view;     /* 1 + index into views; 0: not a release */
-	uint32_t previous; /* index of the store before it, of the same location */
+	uint32_t previous; /* index of the previous store to the same location */
 	uint32_t number;   /* in the location's history */
 	uint32_t node;     /* of the operation, + 1; 0: before the threads */
 	uint32_t step;
@@ -34,10 +34,11 @@ enum { PLAIN_READ, PLAIN_WRITE, ATOMIC_READ, ATOMIC_WRITE };
 struct location {
 	char *address; /* NULL: forgotten */
 	uint32_t size;
-	uint32_t next;                  /* 1 + the next location in the same granule */
-	uint32_t last;                  /* index into stores */
-	uint32_t number;                /* of the last store */
-	uint32_t atomic_clock[THREADS]; /* when each thread last accessed it atomically: for races with plain accesses */
+	uint32_t next;   /* 1 + the next location in the same granule */
+	uint32_t last;   /* index into stores */
+	uint32_t number; /* of the last store */
+	/* when each thread last accessed it atomically, to find races with plain accesses */
+	uint32_t atomic_clock[THREADS];
 	uint32_t written_clock[THREADS];
 	uint64_t key;     /* its name in a state */
 	struct uses uses; /* of its granules */
@@ -73,7 +74,7 @@ extern uint32_t memory_granule_count;
 extern struct users memory_users[GRANULES + 1]; /* kept for the whole search; [0]: no thread's */
 
 /*
- * How often in a row each thread has read the same old store of a location; after STALE_READS times
+ * How often in a row each thread has read the same old store of a location. After STALE_READS times
  * it must read a newer one.
  */
 enum { STALE_READS = 8 };
@@ -83,11 +84,13 @@ struct stale {
 };
 extern struct stale memory_stale[LOCATIONS][THREADS];
 
-extern struct view memory_now[THREADS];      /* what each thread sees */
-extern struct view memory_pending[THREADS];  /* what its relaxed loads read, for a later acquire fence */
+extern struct view memory_now[THREADS]; /* what each thread sees */
+/* what its relaxed loads read, for a later acquire fence */
+extern struct view memory_pending[THREADS];
 extern struct view memory_released[THREADS]; /* its view at its last release fence */
 extern int memory_has_released[THREADS];
-extern struct view memory_in_s; /* what a seq_cst load or fence must see by the order S; clocks unused */
+/* what a seq_cst load or fence must see by the order S; clocks are unused */
+extern struct view memory_in_s;
 #pragma GCC visibility pop
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * memory_state.c - the memory's part of a state.
+ * memory_state.c - the part of a state that memory contributes.
  *
  * This is what may still matter of the memory, as a number. It leaves out what no thread can tell
  * any longer: stores that no thread may read, what views know of them, and how often a clock has
@@ -8,12 +8,13 @@
  * Which threads may read a location, and with whose accesses a race is possible, is taken from what
  * threads have done in the executions so far. If a thread never looks at a store or an access, it
  * does not matter whether the thread knows of it. The thread may still pass that knowledge on,
- * which changes nothing for threads that all have it. Suppose that two states are taken for one,
- * and that only from the second a thread could come to a place where it was not known to come. Then
- * it could come there from the first one as well, since the states differ in nothing that it sees
- * until then. If an execution on the way there ends at a third state that is taken for its own, the
- * rest of the way continues from that state, and becomes shorter each time. When the thread arrives
- * there, the search begins again.
+ * which changes nothing for threads that all have it.
+ *
+ * Suppose that two states are merged, and that only from the second a thread could come to a place
+ * where it was not known to come. Then it could come there from the first one as well, because the
+ * states differ in nothing that it sees until then. If an execution on the way there ends at a
+ * third state that is merged with its own, the rest of the way continues from that state, and
+ * becomes shorter each time. When the thread arrives there, the search begins again.
  */
 #include "model/answers.h"
 #include "model/memory.h"
@@ -22,7 +23,7 @@ enum { STAMPS = 64 };
 
 static struct {
 	uint32_t known; /* accesses up to this clock are known to all others */
-	uint32_t count; /* STAMPS: too many, clocks are used as they are */
+	uint32_t count; /* STAMPS: there are too many, and clocks are used as they are */
 	uint32_t clock[STAMPS];
 } stamps[THREADS];
 
@@ -50,7 +51,7 @@ static void find_bound(uint32_t location)
 	}
 }
 
-/* The clock up to which accesses by `thread` are known to all other threads of a set. */
+/* Returns the clock up to which all other threads of a set know the accesses by `thread`. */
 static uint32_t known_to(unsigned set, unsigned thread)
 {
 	uint32_t known_to_all = UINT32_MAX;
@@ -76,7 +77,7 @@ static void find_bounds(void)
 	}
 }
 
-/* The threads that may race with such an access, as a set. */
+/* Returns the threads that may race with such an access, as a set. */
 static unsigned rivals(const struct uses *of, unsigned use)
 {
 	switch (use) {
@@ -109,7 +110,7 @@ static void add_stamp(unsigned thread, uint32_t clock, unsigned with)
 	stamps[thread].count++;
 }
 
-/* How many of the relevant accesses a thread knows that knows `clock`. */
+/* Returns how many of the relevant accesses a thread knows that knows `clock`. */
 static uint32_t rank(unsigned thread, uint32_t clock)
 {
 	uint32_t at = 0;

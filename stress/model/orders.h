@@ -1,6 +1,6 @@
 /*
- * orders.h - the vocabulary of programs as small as litmus tests: short names of orders, and of
- * accesses with an order to a member of `state`, which the program defines.
+ * orders.h - short names for programs as small as litmus tests: names of orders, and of accesses
+ * with an order to a member of `state`, which the program defines.
  */
 #ifndef WEIR_MODEL_ORDERS_H
 #define WEIR_MODEL_ORDERS_H

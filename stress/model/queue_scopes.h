@@ -11,7 +11,8 @@
 
 #include "model/scope.h"
 
-enum { THREADS = 4, STARTED = 3, PLACES = 6, ROWS = THREADS + 1 /* the last: of `start` */ };
+/* the last row belongs to `start` */
+enum { THREADS = 4, STARTED = 3, PLACES = 6, ROWS = THREADS + 1 };
 enum { FAIR = WEIR_QUEUE_FAIR };
 
 /*
@@ -27,7 +28,7 @@ struct queue_scope {
 	uint64_t deadline; /* of calls that wait; 0: there are none */
 };
 
-/* How many calls of the scope are one of these. */
+/* Returns how many calls of the scope are one of these. */
 static inline int queue_scope_calls(const struct queue_scope *scope, const char *letters)
 {
 	int count = 0;
@@ -82,7 +83,7 @@ static inline struct value *values_have(struct values *values, void *item)
 	return value;
 }
 
-/* At the end: what was accepted was dequeued, and nothing else was. */
+/* Checks at the end that what was accepted was dequeued, and nothing else. */
 static inline void values_check(const struct values *values)
 {
 	for (size_t i = 0; i < ROWS; i++) {
@@ -130,7 +131,7 @@ static inline int queue_check_all(const struct queue_check *check, enum weir_que
 	return bad;
 }
 
-/* A thread that is stopped at any step stops no thread that does not wait. */
+/* A thread that is stopped at any step blocks no thread that does not wait. */
 static inline int queue_check_progress(const struct queue_check *check, enum weir_queue_order order, uint64_t stopped)
 {
 	static const uint32_t bounds[WEIR_MODEL_CALLS] = {0};

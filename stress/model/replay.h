@@ -1,8 +1,8 @@
 /*
  * replay.h - the choices of an execution as a text, from which it can be replayed.
  *
- * Threads are letters, values numbers with a point: ab1.a is thread 1, thread 2 reading the store
- * before the last, thread 1.
+ * Threads are letters, and values are numbers with a point. For example, ab1.a is thread 1, thread
+ * 2 which reads the store before the last, thread 1.
  */
 #ifndef MODEL_REPLAY_H
 #define MODEL_REPLAY_H
@@ -13,13 +13,13 @@ enum { REPLAY_MOST_TEXT = 16, REPLAY_THREADS = 26 };
 
 struct replay_choice {
 	int is_value;
-	uint32_t number; /* a thread's, from 1, or a value's, from 0 */
+	uint32_t number; /* of a thread, from 1, or of a value, from 0 */
 };
 
-/* Writes a choice and a zero byte, within REPLAY_MOST_TEXT; returns where the next choice goes. */
+/* Writes a choice and a zero byte, within REPLAY_MOST_TEXT. Returns where the next choice goes. */
 char *replay_write(char *text, struct replay_choice choice);
 /*
- * Reads the choice at the start of a text; returns where the next one begins. NULL: the text does
+ * Reads the choice at the start of a text. Returns where the next one begins. NULL: the text does
  * not start with a choice.
  */
 const char *replay_read(const char *text, struct replay_choice *choice);

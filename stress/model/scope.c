@@ -10,22 +10,26 @@
 #include "model/replay.h"
 
 enum {
-	FIRST = 100000, /* executions, of a search that the short form does not finish */
-	PLACES = 20,    /* to stop at, about: each has its own search */
+	FIRST = 100000, /* executions of a search that the short form does not finish */
+	/* approximate number of places at which a thread is stopped; each has its own search */
+	PLACES = 20,
 };
 
 static const char *wanted = "";
 static const char *replay;
 static int symmetric;
 static void (*const *functions)(void); /* of the scope that is run */
-static unsigned long seen;             /* scopes that were asked about, of those wanted */
+static unsigned long seen;             /* number of wanted scopes that were asked about */
 
 int scope_long(void)
 {
 	return getenv("WEIR_MODEL_LONG") != NULL;
 }
 
-/* A quick look, which proves nothing if it passes: so many executions of each search. */
+/*
+ * Returns the number of executions of each search in a quick look, which proves nothing if it
+ * passes.
+ */
 static uint64_t first_look(void)
 {
 	const char *text = getenv("WEIR_MODEL_FIRST");
@@ -34,7 +38,8 @@ static uint64_t first_look(void)
 }
 
 /*
- * How many of the executions that a search requests (0: all) it gets, if it is one of `searches`.
+ * Returns how many of the executions that a search requests (0: all) it gets, if it is one of
+ * `searches`.
  */
 static uint64_t at_most(uint64_t executions, uint64_t searches)
 {
@@ -47,10 +52,10 @@ void scope_arguments(int argc, char **argv)
 {
 	wanted = argc > 1 ? argv[1] : "";
 	if (strcmp(wanted, "--letters") == 0)
-		exit(0); /* this program has none */
+		exit(0); /* this program has no letters */
 	replay = argc > 2 ? argv[2] : NULL;
 	if (replay != NULL && !replay_is_sound(replay)) {
-		(void)fprintf(stderr, "no replay string: %s\n", replay);
+		(void)fprintf(stderr, "not a replay string: %s\n", replay);
 		exit(2);
 	}
 }
@@ -101,7 +106,7 @@ void scope_function(void *state, size_t number)
 }
 
 /*
- * A line prints the name and the outcome (_complete, ...); the command line may also give a name as
+ * A line prints the name and the outcome (_complete, ...). The command line may also have a name as
  * it was printed.
  */
 static int is_wanted(const char *name)
@@ -111,7 +116,7 @@ static int is_wanted(const char *name)
 	return strstr(name, wanted) != NULL || (strncmp(wanted, name, length) == 0 && wanted[length] == '_');
 }
 
-/* WEIR_MODEL_PART=I/K: whether scope `number` is in part I. */
+/* Returns 1 if WEIR_MODEL_PART=I/K puts scope `number` into part I. */
 static int is_in_part(unsigned long number)
 {
 	const char *text = getenv("WEIR_MODEL_PART");
@@ -123,7 +128,7 @@ static int is_in_part(unsigned long number)
 	part = strtoul(text, &end, 10);
 	parts = *end == '/' ? strtoul(end + 1, &end, 10) : 0;
 	if (*end != '\0' || part < 1 || part > parts) {
-		(void)fprintf(stderr, "WEIR_MODEL_PART is not I/K, 1 <= I <= K: %s\n", text);
+		(void)fprintf(stderr, "WEIR_MODEL_PART must be I/K with 1 <= I <= K, not %s\n", text);
 		exit(2);
 	}
 	return number % parts == part - 1;
@@ -326,7 +331,7 @@ int scope_finds(const struct weir_model_program *program, const char *text)
 		return 0;
 	(void)weir_model_check(program, &options, &result);
 	right = result.failed && strstr(result.message, text) != NULL;
-	if (result.failed) { /* and what it printed leads there again */
+	if (result.failed) { /* The replay string that it printed leads there again. */
 		options.replay = result.replay;
 		(void)weir_model_check(program, &options, &again);
 		right = right && again.failed && strcmp(result.message, again.message) == 0;

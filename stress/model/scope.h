@@ -1,6 +1,6 @@
 /*
- * scope.h - the common part of the checks of this folder: run a scope, print one line about it, and
- * a table for a failure.
+ * scope.h - the common part of the checks of this folder: runs a scope, prints one line about it,
+ * and a table for a failure.
  *
  * A name that ends in _complete was explored completely (_merged: an execution ends where another
  * has been). _preemptions_N covers every execution with at most N preemptions (_first_M: the first
@@ -9,8 +9,8 @@
  * Environment:
  *   WEIR_MODEL_LONG       the long form, which scope_long() tests
  *   WEIR_MODEL_FIRST=N    at most N executions of each search: a quick look for an obvious fault
- *   WEIR_MODEL_PART=I/K   the scopes are distributed to K parts in turn, and part I is run, so that
- *                         a program that takes long is divided
+ *   WEIR_MODEL_PART=I/K   the scopes are distributed to K parts in turn, and only part I is run, so
+ *                         that a long program can be divided
  *   WEIR_MODEL_NAMES      the names of scopes are printed, one on each line, and nothing is run
  */
 #ifndef WEIR_MODEL_SCOPE_H
@@ -21,15 +21,15 @@
 int scope_long(void);
 
 /*
- * Reads the command line, which main() passes: only scopes are run that have its first word in
+ * Reads the command line, which main() passes. Only scopes are run that have its first word in
  * their names, or that were printed with that name. A program with letters calls scope_letters()
  * before.
  */
 void scope_arguments(int argc, char **argv);
 
 /*
- * 1 if the scope of that name must be run. The functions below call this; a program that calls
- * weir_model_check() directly must call it first.
+ * Returns 1 if the scope of that name must be run. The functions below call this. A program that
+ * calls weir_model_check() directly must call it first.
  */
 int scope_chosen(const char *name);
 
@@ -37,8 +37,8 @@ int scope_chosen(const char *name);
 void scope_symmetric(int on);
 
 /*
- * The number of threads of a scope that has a row of calls for each: the rows before the first
- * NULL, of at most `most`.
+ * Returns the number of threads of a scope that has a row of calls for each: the rows before the
+ * first NULL, at most `most`.
  */
 size_t scope_threads(const char *const calls[], size_t most);
 /*
@@ -70,23 +70,26 @@ struct scope_letter {
 /* If the first word of the command line is --letters: prints the letters and exits. */
 void scope_letters(int argc, char **argv, const struct scope_letter letters[]);
 
-/* What a thread does: a letter for each call. */
+/* Makes the calls of a thread, one per letter. */
 void scope_calls(size_t me, const char *calls, void (*call)(size_t me, char what));
 
-/* No execution may fail. These return 1 if the outcome is wrong. */
+/* No execution may fail. Each function returns 1 if the outcome is wrong. */
 int scope_complete(const struct weir_model_program *program);
 int scope_preemptions(const struct weir_model_program *program, unsigned most);
 int scope_random(const struct weir_model_program *program, uint64_t executions);
-/* With states merged: completely, if `executions` suffice (0: no limit). */
+/* With states merged. The search is complete if `executions` suffice (0: no limit). */
 int scope_merged(const struct weir_model_program *program, uint64_t executions);
 /* The same; `alike`: see struct weir_model_options. */
 int scope_merged_alike(const struct weir_model_program *program, uint64_t executions, unsigned alike);
-/* The threads whose calls equal those of the thread before, as such a set. */
+/* Returns the threads whose calls equal those of the thread before, as such a set. */
 unsigned scope_alike(const char *const calls[], size_t threads);
-/* Completely, if `executions` suffice; otherwise that many, and as many random ones. */
+/*
+ * Explores completely if `executions` suffice; otherwise that many executions, and as many random
+ * ones.
+ */
 int scope_as_far_as(const struct weir_model_program *program, uint64_t executions);
 /*
- * The same; in those executions (not in the random ones) call i may take at most bounds[i] atomic
+ * The same. In those executions (not in the random ones) call i may take at most bounds[i] atomic
  * accesses, see scope_stops().
  */
 int scope_within(const struct weir_model_program *program, uint64_t executions, const char *const calls[],
@@ -96,7 +99,7 @@ int scope_within(const struct weir_model_program *program, uint64_t executions, 
 int scope_finds(const struct weir_model_program *program, const char *text);
 
 /*
- * Each thread is stopped permanently at each of its steps. The other threads must end, in the first
+ * Each thread is stopped for ever at each of its steps. The other threads must end, in the first
  * `executions` for each such step (0: in all). bounds[i]: the most atomic accesses that call i may
  * take; 0: no bound is documented.
  */
@@ -106,13 +109,14 @@ int scope_stops(const struct weir_model_program *program, uint64_t executions, c
 enum { SCOPE_NAME = 96 }; /* bytes for a name that is put together */
 
 /*
- * A scope of a check's table, whose scene is set up, and how far it is explored, in the short form
+ * A scope of a check's table, whose scene is set up, and how far it is explored in the short form
  * and in the long form (there 0: without a limit).
  */
 struct scope_plan {
 	struct weir_model_program program;
 	uint64_t executions, long_executions; /* of scope_as_far_as() */
-	uint64_t stopped, long_stopped;       /* of scope_stops(), for each place; `stopped` 0: no thread is stopped */
+	/* of scope_stops(), for each place; `stopped` 0: no thread is stopped */
+	uint64_t stopped, long_stopped;
 };
 
 typedef struct scope_plan scope_preparation(size_t index);
@@ -121,8 +125,8 @@ typedef struct scope_plan scope_preparation(size_t index);
 int scope_all(scope_preparation *prepare, size_t count);
 
 /*
- * The number of threads, if each has a function: the functions before the first NULL, of at most
- * `most`. scope_function() runs them.
+ * Returns the number of threads, if each has a function: the functions before the first NULL, at
+ * most `most`. scope_function() runs them.
  */
 size_t scope_functions(void (*const functions[])(void), size_t most);
 void scope_function(void *state, size_t number);

@@ -3,13 +3,13 @@
  * reached.
  *
  * With weir_model_options.merge_states an execution ends where it reaches a state that another
- * execution has reached: what can follow is explored from there. The state consists of what memory,
- * views, heap and system hold (memory_state.c, heap.c, system.c), without what no thread can tell
- * any longer, or would look at as far as executions have shown. It also contains the stack of each
- * thread, with the registers that the compiler saved there, down to where it called the checker. If
- * another thread writes to that stack, it is read again. Dead values on a stack count as well. Then
- * equal states are told apart, which only costs time. To reduce that, the checker wipes what it
- * leaves below.
+ * execution has reached, because what can follow is explored from there. The state consists of what
+ * memory, views, heap and system hold (memory_state.c, heap.c, system.c). It leaves out what no
+ * thread can tell any longer, and what no thread would look at as far as executions have shown. It
+ * also contains the stack of each thread, with the registers that the compiler saved there, down to
+ * where it called the checker. If another thread writes to that stack, it is read again. Dead
+ * values on a stack count as well. Equal states may then differ, which only costs time. To reduce
+ * this, the checker wipes what it leaves below.
  *
  * check_state.c shows that each part is needed, by leaving out one after the other.
  *
@@ -21,7 +21,8 @@
 
 #include "model/engine.h"
 
-enum { FIRST_ROOM = 1 << 16, BELOW = 1536 /* what the checker's own frames take of a stack */ };
+/* BELOW: what the checker's own frames use of a stack */
+enum { FIRST_ROOM = 1 << 16, BELOW = 1536 };
 
 unsigned state_left_out;
 
@@ -40,7 +41,7 @@ uint64_t state_count(void)
 	return count;
 }
 
-/* The index where the state is, or belongs. */
+/* Returns the place where the state is, or belongs. */
 static uint64_t *place_of(uint64_t state)
 {
 	size_t at = (size_t)(state >> 7) & (room - 1);
@@ -94,7 +95,7 @@ void state_check_entered(void)
 		model_fail("an operation whose caller's stack is not known");
 }
 
-/* For a thread to whose stack another thread has written. */
+/* Called when another thread has written to a thread's stack. */
 void state_forgets(const char *address)
 {
 	int owner;
@@ -107,8 +108,8 @@ void state_forgets(const char *address)
 }
 
 /*
- * Hashes the words from `at` on, two at a time, because stacks are most of what is hashed. As in
- * wyhash.
+ * Hashes the words from `at` on, two at a time, because stacks are most of what is hashed. The
+ * method is that of wyhash.
  */
 static uint64_t number_of(const char *at, const char *end)
 {

@@ -1,10 +1,10 @@
 /*
- * system.c - what the library needs of the system, provided for fibers: memory, time, membarrier,
+ * system.c - what the library needs from the system, provided for fibers: memory, time, membarrier,
  * futex, thread-local data.
  *
- * These replace lib/weir/base/{assert,asymmetric,futex,memory,time}.c, which are left out of the library under
- * test, and the pthread calls of lib/weir/reclaim/record.c, which are renamed when it is compiled.
- * threads.c replaces lib/weir/base/thread.c.
+ * These functions replace lib/weir/base/{assert,asymmetric,futex,memory,time}.c, which are left out of
+ * the library under test, and the pthread calls of lib/weir/reclaim/record.c, which are renamed when it
+ * is compiled. threads.c replaces lib/weir/base/thread.c.
  */
 #include <link.h>
 #include <pthread.h>
@@ -43,7 +43,7 @@ void weiri_fence_after_fork(void)
 {
 }
 
-/* Constant here, so that reading it is not a step. */
+/* The value is constant here, so reading it is not a step. */
 int system_is_constant(const void *address)
 {
 	return address == (const void *)&weiri_fence_asymmetric;
@@ -195,7 +195,7 @@ static int wait_on(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline
 	if (*(uint32_t *)address != expected)
 		return 1;
 	/*
-	 * A deadline may have passed before any other thread does anything; or it passes when all
+	 * A deadline may have passed before any other thread does anything, or it passes when all
 	 * threads sleep.
 	 */
 	if (deadline_ns != WEIR_NO_DEADLINE && explore_value(2) == 1)
@@ -215,7 +215,7 @@ int weiri_futex_wait(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadli
 	return woken;
 }
 
-/* The word may be freed by now: Linux uses the address only as a name. */
+/* The word may have been freed, because Linux uses the address only as a name. */
 void weiri_futex_wake(_Atomic(uint32_t) *word, int count)
 {
 	void *address = (void *)(uintptr_t)word;

@@ -77,7 +77,7 @@ int weir_model_pthread_create(pthread_t *id, const pthread_attr_t *attributes, v
 	uint32_t number;
 
 	(void)attributes;
-	/* [relaxed] a number; concurrent creators each get one. */
+	/* [relaxed] a number; each of several concurrent creators gets one. */
 	number = weiri_fetch_add_relaxed(&taken, 1);
 	if (number >= most)
 		return EAGAIN;

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 /*
- * In setup: the number of threads that are lent, at most 4 (the default); a further pthread_create
+ * For setup: the number of threads that are lent, at most 4 (the default). A further pthread_create
  * fails.
  */
 void weiri_model_lend_at_most(uint32_t threads);
@@ -18,19 +18,22 @@ void weiri_model_lend_at_most(uint32_t threads);
  * has ended.
  */
 void weiri_model_lend(size_t number);
-/* Once no thread creates threads any longer: the lent threads that were not taken end. */
+/* Called once no thread creates threads any longer. The lent threads that were not taken end. */
 void weiri_model_give_back(void);
 
 enum { WEIRI_MODEL_NO_THREAD = 9 }; /* a number that the system never gave to a thread */
 
 /*
  * Ends the calling thread here, in the middle of any call, without destructors of thread-specific
- * data, as if all keys were taken. From here on the system has no thread of its number. Not in
+ * data, as if all keys were taken. From here on the system has no thread of its number. Not for
  * setup or finish.
  */
 __attribute__((noreturn)) void weiri_model_vanish(void);
 
-/* Provided by the checker: the calling thread's number, 0 in setup and finish; and its end. */
+/*
+ * Provided by the checker: the number of the calling thread, which is 0 in setup and finish, and
+ * its end.
+ */
 uint32_t weiri_model_thread_number(void);
 __attribute__((noreturn)) void weiri_model_end_thread(void);
 

@@ -1,5 +1,5 @@
 /*
- * trace.c - an execution as a table, a column for each thread.
+ * trace.c - prints an execution as a table, with a column for each thread.
  */
 #include <stdarg.h>
 #include <stdio.h>

@@ -2,9 +2,9 @@
  * variable_scopes.h - the common part of the checks of variables and of transactions: values that
  * reveal a read that is too early or too late.
  *
- * Values are tensors that a writer fills immediately before it publishes them. So a read of a value
- * that is not yet published, or already freed, shows as a race or as a use of freed memory. If
- * values are large, each write collects.
+ * Values are tensors that a writer fills immediately before it publishes them. A read of a value
+ * that is not yet published, or already freed, therefore shows as a race or as a use of freed
+ * memory. If values are large, each write collects.
  */
 #ifndef WEIR_MODEL_VARIABLE_SCOPES_H
 #define WEIR_MODEL_VARIABLE_SCOPES_H
@@ -16,11 +16,12 @@
 
 #include "model/scope.h"
 
-enum { LARGE = 8192 /* elements: 64 KiB, large enough to be collected immediately; half a share of the budget */ };
+/* Elements: 64 KiB, large enough to be collected immediately, and half a share of the budget. */
+enum { LARGE = 8192 };
 
 enum size { SMALL_VALUES, LARGE_VALUES };
 
-/* A tensor of many elements; the first one is the value, and only that one is read. */
+/* Makes a tensor of many elements. The first element is the value, and only that one is read. */
 static inline weir_tensor *large_number(int64_t value)
 {
 	static int64_t values[16][LARGE];
@@ -68,7 +69,7 @@ static inline int64_t value_of(const weir_read *read)
 	return value_in(read->tensor);
 }
 
-/* Takes over the reference. */
+/* Takes over the reference to the tensor. */
 static inline void assign_tensor(weir_var *var, weir_tensor *tensor)
 {
 	weir_model_assert(weir_var_assign(var, tensor, WEIR_NO_DEADLINE, NULL, NULL) == WEIR_OK);

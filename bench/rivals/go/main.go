@@ -2,7 +2,7 @@
 //
 //	go_channel PRODUCERS CONSUMERS CAPACITY DURATION_MS
 //
-// It prints what went in (count and sum), what came out, and the nanoseconds until the producers were told to stop.
+// It prints the count and sum of what went in, the count and sum of what came out, and the nanoseconds until the producers were stopped.
 package main
 
 import (

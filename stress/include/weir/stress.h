@@ -11,7 +11,7 @@
  *   results and agrees with real time (linearizability; docs/checking.md says what a verdict
  *   means).
  *
- * Link with libweir-stress, libweir-history and libweir (pkg-config: weir-stress). For every
+ * Link with libweir-stress, libweir-history and libweir (pkg-config: weir-stress). To check every
  * interleaving of a small scope, see <weir/model.h>.
  */
 #ifndef WEIR_STRESS_H
@@ -33,7 +33,7 @@ enum weir_stress_order {
 struct weir_stress_subject {
 	const char *name; /* letters, digits and underscores */
 	enum weir_stress_order order;
-	/* 0: put() may refuse at any time; else exactly when it holds so many */
+	/* 0: put() may refuse at any time; else put() refuses exactly when it holds this many */
 	size_t capacity;
 	void *(*create)(void);                         /* NULL: no memory */
 	void (*destroy)(void *structure);              /* it is empty, and no thread uses it */

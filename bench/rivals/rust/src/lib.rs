@@ -1,4 +1,4 @@
-//! Rivals written in Rust, for rust.c, which holds their tables.
+//! Rivals written in Rust. Their tables are in rust.c.
 
 mod queues;
 mod reads;

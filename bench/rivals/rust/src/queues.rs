@@ -1,4 +1,4 @@
-//! crossbeam's queues of 64-bit values: ArrayQueue (bounded), SegQueue (not), and a bounded channel, which can also wait.
+//! crossbeam's queues of 64-bit values: ArrayQueue (bounded), SegQueue (unbounded), and a bounded channel, which can also wait.
 
 use crossbeam_channel::{Receiver, Sender};
 use crossbeam_queue::{ArrayQueue, SegQueue};
@@ -77,7 +77,7 @@ unsafe fn dequeue<R: Ring>(ring: *mut c_void, value: *mut u64) -> c_int {
     }
 }
 
-/// As bench_pairs() of bench.h.
+/// The same as bench_pairs() of bench.h.
 unsafe fn pairs<R: Ring>(ring: *mut c_void, count: u64) -> u64 {
     let ring = &*ring.cast::<R>();
     let mut sum = 0u64;
@@ -125,7 +125,7 @@ ring!(Channel, rust_channel_create, rust_channel_destroy, rust_channel_enqueue, 
 /// Waits for room.
 #[no_mangle]
 pub unsafe extern "C" fn rust_channel_send(channel: *mut c_void, value: u64) {
-    // Both ends are in the channel, so that it cannot be disconnected.
+    // The object holds both ends of the channel, so the channel cannot be disconnected.
     let _ = (*channel.cast::<Channel>()).sender.send(value);
 }
 

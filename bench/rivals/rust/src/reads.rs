@@ -1,5 +1,5 @@
-//! Shared values: arc-swap, by a guard (load) and by a reference of one's own (load_full), and crossbeam-epoch. As in reads.hh, the
-//! number of words is compiled in, and choosing it costs a call through a table for each loop of reads, not for each read.
+//! Shared values: arc-swap, once with a guard (load) and once with a reference (load_full), and crossbeam-epoch. As in reads.hh, the
+//! number of words is compiled in. The choice of the number costs a call through a table per loop of reads, not per read.
 
 use arc_swap::ArcSwap;
 use crossbeam_epoch::{self as epoch, Atomic, Owned};
@@ -70,7 +70,7 @@ impl<const N: usize> Shared for Epochs<N> {
 impl<const N: usize> Drop for Epochs<N> {
     fn drop(&mut self) {
         let last = std::mem::replace(&mut self.0, Atomic::null());
-        // Nobody else is at work.
+        // No other thread is at work.
         drop(unsafe { last.into_owned() });
     }
 }
@@ -87,7 +87,7 @@ fn epochs<const N: usize>() -> Box<dyn Shared> {
     Box::new(Epochs(Atomic::new([0u64; N])))
 }
 
-/// The sizes that the suites ask for.
+/// The sizes that the suites use.
 fn of_size(bytes: usize, makers: [fn() -> Box<dyn Shared>; 4]) -> *mut c_void {
     let shared = match bytes / 8 {
         8 => makers[0](),
