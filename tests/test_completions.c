@@ -17,6 +17,9 @@
 #ifndef __has_feature
 #define __has_feature(name) 0
 #endif
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+#include <sanitizer/lsan_interface.h>
+#endif
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || __has_feature(thread_sanitizer) || \
 	__has_feature(address_sanitizer)
 /* Frames are several times as large, and calls as slow. One inside of the other, a thousand would be too many. */
@@ -790,6 +793,181 @@ Test(completions, what_is_due_on_a_thread_that_exits_inside_of_one_is_told)
 Test(completions, what_is_due_on_a_thread_that_is_cancelled_inside_of_one_is_told)
 {
 	expect_told_at_the_end(1);
+}
+
+/* -- what a call still had to do when one of its completions ended the thread ------------------- */
+
+static void exit_thread(void *context, enum weir_status status, const weir_error *error, void **items, size_t done)
+{
+	(void)status, (void)error, (void)items, (void)done;
+	write_down(context, '(');
+	pthread_exit(NULL);
+}
+
+/* The operation of a completion that does not return is lost. */
+static void leave_things_behind(void)
+{
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+	__lsan_disable();
+#endif
+}
+
+static void run_story(void *(*body)(void *), struct story *story)
+{
+	pthread_t thread;
+
+	cr_assert_eq(pthread_create(&thread, NULL, body, story), 0);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+}
+
+/* The operations have ended, so no queue is in use. */
+static void end_story(struct story *story)
+{
+	weir_pending_release(story->op);
+	for (size_t i = 0; i < sizeof(story->queues) / sizeof(story->queues[0]) && story->queues[i] != NULL; i++)
+		destroy(story->queues[i]);
+}
+
+static void *put_two_at_once(void *context)
+{
+	struct story *story = context;
+	void *two[] = {item(1), item(2)};
+
+	(void)weir_queue_enqueue_many(story->queues[0], two, 2, 0, NULL, NULL, NULL);
+	write_down(story, '!');
+	return NULL;
+}
+
+Test(completions, one_that_exits_leaves_no_operation_behind_it_waiting_for_an_item_that_is_there)
+{
+	struct story story = {.queues = {fifo(2)}};
+	void *room;
+
+	start_story(&story, 0, exit_thread);
+	cr_assert_eq(weir_queue_start(story.queues[0], WEIR_QUEUE_OP_DEQUEUE_MANY, &room, 1, tell_b, &story, NULL, NULL),
+	             WEIR_OK);
+	run_story(put_two_at_once, &story);
+	cr_expect_str_eq(story.text, "(b");
+	end_story(&story);
+}
+
+static void *take_one(void *context)
+{
+	struct story *story = context;
+
+	leave_things_behind();
+	start_story(story, 0, exit_thread); /* takes one, and makes room */
+	write_down(story, '!');
+	return NULL;
+}
+
+/* They end the thread that is ending once more. */
+Test(completions, some_that_exit_one_after_the_other_are_each_told_once)
+{
+	struct story story = {.queues = {fifo(2), fifo(1)}};
+	void *rooms[2];
+
+	start_story(&story, 0, exit_thread);
+	cr_assert_eq(
+		weir_queue_start(story.queues[0], WEIR_QUEUE_OP_DEQUEUE_MANY, &rooms[0], 1, exit_thread, &story, NULL, NULL),
+		WEIR_OK);
+	cr_assert_eq(
+		weir_queue_start(story.queues[0], WEIR_QUEUE_OP_DEQUEUE_MANY, &rooms[1], 1, tell_b, &story, NULL, NULL),
+		WEIR_OK);
+	run_story(put_two_at_once, &story);
+	cr_expect_str_eq(story.text, "((");
+	put(story.queues[0], 1, 1);
+	cr_expect_str_eq(story.text, "((b");
+	end_story(&story);
+}
+
+Test(completions, one_that_exits_inside_of_its_start_lets_those_go_on_for_whom_it_made_room)
+{
+	struct story story = {.queues = {fifo(1)}};
+	void *more = item(3);
+
+	put(story.queues[0], 1, 1);
+	cr_assert_eq(weir_queue_start(story.queues[0], WEIR_QUEUE_OP_ENQUEUE, &more, 1, tell_b, &story, NULL, NULL),
+	             WEIR_OK);
+	run_story(take_one, &story);
+	cr_expect_str_eq(story.text, "(b");
+	end_story(&story);
+}
+
+static void *put_three(void *context)
+{
+	struct story *story = context;
+	void *three[] = {item(1), item(2), item(3)};
+
+	(void)weir_queue_enqueue_many(story->queues[0], three, 3, in_good_time(), NULL, NULL, NULL);
+	write_down(story, '!');
+	return NULL;
+}
+
+Test(completions, a_call_whose_thread_exits_in_one_moves_nothing_afterwards)
+{
+	struct story story = {.queues = {fifo(1)}};
+	void *got;
+
+	start_story(&story, 0, exit_thread);
+	run_story(put_three, &story);
+	cr_expect_str_eq(story.text, "(");
+	/* The array was the thread's. */
+	cr_expect_leq(weir_queue_size_approx(story.queues[0]), 1);
+	while (weir_queue_try_dequeue(story.queues[0], &got) == WEIR_OK)
+		cr_expect_eq(number_of(got), 2);
+	end_story(&story);
+}
+
+static void tell_select(void *context, enum weir_status status, const weir_error *error,
+                        struct weir_select_case cases[], size_t chosen)
+{
+	(void)error;
+	write_down(context, status == WEIR_OK && cases[chosen].status == WEIR_OK ? 's' : 'x');
+}
+
+Test(completions, one_that_exits_leaves_no_select_undecided)
+{
+	struct story story = {.queues = {fifo(2), fifo(1)}};
+	struct weir_select_case cases[] = {{.queue = story.queues[0], .kind = WEIR_SELECT_DEQUEUE},
+	                                   {.queue = story.queues[1], .kind = WEIR_SELECT_DEQUEUE}};
+
+	cr_assert_eq(weir_select_start(cases, 2, tell_select, &story, NULL, NULL), WEIR_OK);
+	start_story(&story, 0, exit_thread);
+	run_story(put_two_at_once, &story);
+	cr_expect_str_eq(story.text, "(s");
+	end_story(&story);
+}
+
+static void tell_cancelled(void *context, enum weir_status status, const weir_error *error, void **items, size_t done)
+{
+	(void)error, (void)items, (void)done;
+	write_down(context, status == WEIR_CANCELLED ? 'c' : 'x');
+}
+
+static void *cancel_it(void *context)
+{
+	struct story *story = context;
+
+	weir_pending_cancel(story->op, NULL);
+	write_down(story, '!');
+	return NULL;
+}
+
+/* A batch that has one of two items returns it, and the dequeue behind it, which takes it, ends the thread. */
+Test(completions, what_is_being_cancelled_when_one_exits_is_told)
+{
+	struct story story = {.queues = {fifo(1)}};
+	void *room[2];
+
+	cr_assert_eq(
+		weir_queue_start(story.queues[0], WEIR_QUEUE_OP_DEQUEUE_MANY, room, 2, tell_cancelled, &story, &story.op, NULL),
+		WEIR_OK);
+	put(story.queues[0], 1, 1);
+	start_story(&story, 0, exit_thread);
+	run_story(cancel_it, &story);
+	cr_expect_str_eq(story.text, "(c");
+	end_story(&story);
 }
 
 /* In the child both are told what is due, b and c; the parent goes on with its own. */

@@ -7,19 +7,30 @@
 
 #include "base/assert.h"
 #include "reclaim/record.h"
+#include "sync/pending.h"
 
 WEIRI_TLS struct weiri_deliveries weiri_deliveries_mine;
 
-/*
- * A completion ends the thread: what is due is told, and the calls that visited something never go
- * on.
- */
+void weiri_visits_abandon(void)
+{
+	struct weiri_deliveries *mine = &weiri_deliveries_mine;
+
+	while (mine->visits != NULL) {
+		const struct weiri_visit *visit = mine->visits;
+
+		mine->visits = visit->outer; /* first: what is served here may end the thread once more */
+		if (visit->object != NULL && visit->serve != NULL)
+			weiri_pending_pump(weiri_record_mine, (void *)(uintptr_t)visit->object, visit->serve);
+	}
+}
+
+/* A completion ends the thread: what is due is told, and what its calls owe others is done. */
 static void tell_at_the_end(void *unused)
 {
 	(void)unused;
 	weiri_deliver_rest();
 	weiri_deliveries_mine.under_way = 0;
-	weiri_deliveries_mine.visits = NULL;
+	weiri_visits_abandon();
 }
 
 /* The list is this thread's own: D1. */

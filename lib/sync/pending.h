@@ -94,14 +94,6 @@ enum weiri_pending_outcome {
 	WEIRI_PENDING_WAITS     /* waits; an operation behind it may succeed */
 };
 
-struct weiri_served;
-
-/*
- * Serves the operations that wait for an object, until none can proceed. Outside of sections. It may
- * run callbacks.
- */
-typedef void weiri_serve_fn(struct weiri_record *record, void *object, struct weiri_served *served);
-
 /* What an operation waits for: an object, and the list on which to stand. */
 struct weiri_wait_place {
 	struct weiri_waiters *waiters;
@@ -273,12 +265,16 @@ void weiri_pending_finish(struct weiri_scope *scope, weir_pending *pending);
  */
 void weiri_pending_complete(weir_pending *pending);
 
+/* 1: this thread is attempting it, and so has the claim. */
+int weiri_pending_is_attempted_here(const weir_pending *pending);
+
 /* -- serving ----------------------------------------------------------------------------------- */
 
 /* What a walk has finished and not completed yet. */
 struct weiri_served {
 	weir_pending *asynchronous; /* to be completed outside of the section; NULL: none */
 	weir_pending *several;      /* with several entries, linked by `next` */
+	weir_pending *leaving;      /* one of those, while the objects that it leaves are served */
 	uint64_t fruitless;         /* attempts after which the operation still waits */
 };
 
