@@ -183,7 +183,8 @@ static void on_waiter_token(void *context)
 {
 	weir_pending *pending = context;
 
-	(void)weiri_fetch_add_relaxed(&pending->finished, (uint32_t)WEIRI_PENDING_TURN); /* [relaxed] the token says all */
+	/* [P3 release] */
+	(void)weiri_fetch_add_release(&pending->finished, (uint32_t)WEIRI_PENDING_TURN);
 	weiri_futex_wake(&pending->finished, INT_MAX);
 	weiri_pending_release(pending);
 }
@@ -192,7 +193,7 @@ static void on_waiter_token(void *context)
 static enum weir_status sleep_until_told(weir_pending *pending, uint64_t deadline_ns, const weir_cancel *cancel)
 {
 	for (;;) {
-		uint32_t seen = weiri_load_acquire(&pending->finished); /* [P2 acquire] */
+		uint32_t seen = weiri_load_acquire(&pending->finished); /* [P2, P3 acquire] */
 
 		if (has_ended(seen))
 			return WEIR_OK;
