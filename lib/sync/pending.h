@@ -51,7 +51,8 @@
  *   it holds a claim delays that one operation; not even its deadline ends it meanwhile, because
  *   the attempt may have written to the caller's memory. A canceller serves others before it
  *   completes its own operation, so it delays two. A thread that completes operations with several
- *   entries delays those that it is completing (weiri_pending_pump).
+ *   entries delays those that it is completing (weiri_pending_pump). A thread whose change lets
+ *   several operations go on delays those to which its walk has not come, until the next walk.
  * Memory: one block for each operation, until its owner, its callback and its lists have released
  *   it. A list releases an entry when no walker can see it any longer (reclaim/section.h).
  * Source. To complete waiting operations on behalf of their owners is flat combining's idea
