@@ -812,6 +812,13 @@ static void leave_things_behind(void)
 #endif
 }
 
+static void leave_nothing_more_behind(void)
+{
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+	__lsan_enable();
+#endif
+}
+
 static void run_story(void *(*body)(void *), struct story *story)
 {
 	pthread_t thread;
@@ -968,6 +975,78 @@ Test(completions, what_is_being_cancelled_when_one_exits_is_told)
 	run_story(cancel_it, &story);
 	cr_expect_str_eq(story.text, "(c");
 	end_story(&story);
+}
+
+static void release_and_exit(void *context, void *data)
+{
+	(void)context, (void)data;
+	pthread_exit(NULL);
+}
+
+/* Its release ends the thread that frees it. */
+static weir_var *fatal_variable(void)
+{
+	static int64_t fatal;
+	const weir_shape scalar = {.rank = 0};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_I64, .name = "fatal"};
+	weir_tensor *first;
+	weir_var *var;
+
+	cr_assert_eq(weir_tensor_wrap(WEIR_I64, &scalar, &fatal, release_and_exit, NULL, NULL, &first), WEIR_OK);
+	cr_assert_eq(weir_var_create(first, &options, &var, NULL), WEIR_OK);
+	weir_tensor_release(first);
+	return var;
+}
+
+struct fatal_story {
+	struct story story; /* first */
+	weir_var *var;
+};
+
+static void *retire_the_fatal_one(void *context)
+{
+	struct fatal_story *fatal = context;
+	weir_tensor *next;
+
+	leave_things_behind();
+	if (weir_tensor_scalar_i64(1, &next) == WEIR_OK &&
+	    weir_var_assign(fatal->var, next, WEIR_NO_DEADLINE, NULL, NULL) == WEIR_OK) {
+		weir_tensor_release(next);
+		(void)put_two_at_once(&fatal->story);
+	}
+	return NULL;
+}
+
+/* To serve the dequeue of the second queue retires its operation, and then collects. */
+static void serve_and_collect(void *context, enum weir_status status, const weir_error *error, void **items,
+                              size_t done)
+{
+	struct story *story = context;
+
+	(void)status, (void)error, (void)items, (void)done;
+	write_down(story, '(');
+	weiri_store_relaxed(&weiri_record_mine->since_collection, UINT32_C(1) << 30);
+	(void)weir_queue_try_enqueue(story->queues[1], item(1));
+	write_down(story, ')');
+}
+
+Test(completions, a_release_function_that_exits_in_a_call_of_one_loses_what_that_call_had_claimed_alone)
+{
+	struct fatal_story fatal = {.story = {.queues = {fifo(2), fifo(1)}}, .var = fatal_variable()};
+	struct story *story = &fatal.story;
+	void *room;
+
+	leave_things_behind();
+	start_story(story, 0, serve_and_collect);
+	start_story(story, 1, tell_b);
+	leave_nothing_more_behind();
+	cr_assert_eq(weir_queue_start(story->queues[0], WEIR_QUEUE_OP_DEQUEUE_MANY, &room, 1, tell_c, story, NULL, NULL),
+	             WEIR_OK);
+	run_story(retire_the_fatal_one, story);
+	cr_expect_str_eq(story->text, "(c");
+	destroy(story->queues[0]);
+	cr_expect_eq(weir_queue_destroy(story->queues[1], NULL), WEIR_FAILED_PRECONDITION, "the claim stays");
+	cr_assert_eq(weir_var_destroy(fatal.var, NULL), WEIR_OK);
 }
 
 /* In the child both are told what is due, b and c; the parent goes on with its own. */

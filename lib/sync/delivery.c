@@ -11,7 +11,8 @@
 
 WEIRI_TLS struct weiri_deliveries weiri_deliveries_mine;
 
-void weiri_visits_abandon(void)
+/* The innermost first: what its calls still had to do. */
+static void abandon_visits(void)
 {
 	struct weiri_deliveries *mine = &weiri_deliveries_mine;
 
@@ -25,12 +26,14 @@ void weiri_visits_abandon(void)
 }
 
 /* A completion ends the thread: what is due is told, and what its calls owe others is done. */
-static void tell_at_the_end(void *unused)
+static void tell_at_the_end(void *outer)
 {
-	(void)unused;
+	weiri_visits_cut(outer);
+	if (weiri_record_mine != NULL)
+		weiri_section_leave(weiri_record_mine, 0); /* D4: an allocator may have ended the thread in one */
 	weiri_deliver_rest();
 	weiri_deliveries_mine.under_way = 0;
-	weiri_visits_abandon();
+	abandon_visits();
 }
 
 /* The list is this thread's own: D1. */
@@ -65,7 +68,7 @@ void weiri_deliver_rest(void)
 	int outer = weiri_deliveries_mine.under_way;
 
 	weiri_deliveries_mine.under_way = 1;
-	pthread_cleanup_push(tell_at_the_end, NULL);
+	pthread_cleanup_push(tell_at_the_end, weiri_deliveries_mine.visits);
 	tell_all();
 	pthread_cleanup_pop(0);
 	weiri_deliveries_mine.under_way = outer;

@@ -88,6 +88,7 @@ struct weiri_deliveries {
 	struct weiri_delivery *first, *last; /* due; last: while there is a first */
 	struct weiri_visit *visits;
 	int under_way; /* a completion runs, or completions are held back */
+	int has_lost;  /* the thread ends, and some visits are gone: what they had claimed stays claimed */
 };
 
 extern WEIRI_TLS struct weiri_deliveries weiri_deliveries_mine;
@@ -135,10 +136,19 @@ static inline void weiri_visit_begin(struct weiri_visit *visit, const void *obje
 }
 
 /*
- * The thread ends inside the calls that visit something, and none of them goes on: does what they
- * still had to do for others, the innermost first. Outside of sections.
+ * The thread ends, and so have the functions inside of the one whose handler this is, in which the
+ * visits were `outer`. If some of those had visits, these are gone with the stack. Then no completion
+ * has ended the thread, but an allocator or a release function.
  */
-WEIRI_COLD void weiri_visits_abandon(void);
+static inline void weiri_visits_cut(struct weiri_visit *outer)
+{
+	struct weiri_deliveries *mine = &weiri_deliveries_mine;
+
+	if (mine->visits == NULL || mine->visits == outer)
+		return;
+	mine->visits = outer;
+	mine->has_lost = 1;
+}
 
 /* 1: a completion destroyed the object. */
 static inline int weiri_visit_is_over(const struct weiri_visit *visit)

@@ -142,24 +142,6 @@ static enum weir_status describe_cancel(weir_pending *pending, uint32_t why)
 	return pending->kind->describe(pending, (enum weiri_pending_why)why, &cause);
 }
 
-/* What this thread attempts. Only an allocator can end the thread there. */
-static WEIRI_TLS const weir_pending *attempted;
-
-int weiri_pending_is_attempted_here(const weir_pending *pending)
-{
-	return attempted == pending;
-}
-
-static enum weiri_pending_outcome attempt(struct weiri_scope *scope, weir_pending *pending, int *moved)
-{
-	enum weiri_pending_outcome outcome;
-
-	attempted = pending;
-	outcome = pending->kind->attempt(scope, pending, moved);
-	attempted = NULL;
-	return outcome;
-}
-
 /* With the claim, which is kept if the result is COMPLETE, and given up otherwise. */
 enum weiri_pending_outcome weiri_pending_drive(struct weiri_scope *scope, weir_pending *pending, int *moved)
 {
@@ -176,7 +158,7 @@ enum weiri_pending_outcome weiri_pending_drive(struct weiri_scope *scope, weir_p
 			pending->status = describe_cancel(pending, state & WEIRI_PENDING_WHY);
 			return WEIRI_PENDING_COMPLETE;
 		}
-		outcome = attempt(scope, pending, moved);
+		outcome = pending->kind->attempt(scope, pending, moved);
 		if (outcome == WEIRI_PENDING_COMPLETE)
 			return outcome;
 		state = WEIRI_PENDING_CLAIMED;
@@ -477,7 +459,7 @@ static enum weiri_pending_outcome attempt_unlisted(struct weiri_scope *scope, we
 
 	if (kind->may_barge != NULL && !kind->may_barge(scope, pending))
 		return WEIRI_PENDING_STUCK;
-	return attempt(scope, pending, &moved);
+	return kind->attempt(scope, pending, &moved);
 }
 
 /* 1: complete, and off its lists. */

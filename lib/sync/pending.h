@@ -268,9 +268,6 @@ void weiri_pending_finish(struct weiri_scope *scope, weir_pending *pending);
  */
 void weiri_pending_complete(weir_pending *pending);
 
-/* 1: this thread is attempting it, and so has the claim. */
-int weiri_pending_is_attempted_here(const weir_pending *pending);
-
 /* -- serving ----------------------------------------------------------------------------------- */
 
 /* What a walk has finished and not completed yet. */

@@ -19,7 +19,8 @@ static const uint64_t blind_sleep_ns = 1000000;
 /* A blocking call under way. */
 struct call {
 	weir_pending *pending;
-	weir_cancel_hook *hook; /* on its token; NULL: none */
+	weir_cancel_hook *hook;    /* on its token; NULL: none */
+	struct weiri_visit *outer; /* the visits at its begin */
 };
 
 static void on_token(void *context)
@@ -91,18 +92,18 @@ static void leave_token(const struct call *call)
 
 /*
  * A function of the user's ends the thread inside the call. The items are the caller's, often on its
- * stack, so no thread may move them later. What this thread has claimed comes first: the operation
- * may be among it. If an allocator ends the thread in an attempt, the operation stays claimed.
+ * stack, so no thread may move them later. If this thread has lost claims, the operation's may be
+ * one of them, and then there is nothing to wait for.
  */
 static void end_with_thread(void *context)
 {
 	const struct call *call = context;
 
-	weiri_section_leave(weiri_record_mine, 0); /* it is never left otherwise */
-	if (weiri_pending_is_attempted_here(call->pending))
-		return;
-	weiri_visits_abandon();
+	weiri_visits_cut(call->outer);
+	weiri_section_leave(weiri_record_mine, 0); /* an allocator may have ended the thread in one */
 	weiri_pending_cancel(call->pending, WEIRI_PENDING_FOR_CALLER);
+	if (weiri_deliveries_mine.has_lost)
+		return;
 	sleep_until_told_or_alarmed(call->pending);
 	leave_token(call);
 	weiri_pending_release(call->pending);
@@ -122,7 +123,7 @@ static void run(struct weiri_record *record, struct call *call, uint64_t deadlin
 enum weir_status weiri_pending_run(struct weiri_record *record, weir_pending *pending, uint64_t deadline_ns,
                                    weir_cancel *cancel, weir_error *error)
 {
-	struct call call = {pending, NULL};
+	struct call call = {pending, NULL, weiri_deliveries_mine.visits};
 
 	pending->is_blocking = 1;
 	pending->token = cancel;
