@@ -5,6 +5,15 @@
 #include "queue_kit.h"
 
 #include <sys/wait.h>
+#include <weir/select.h>
+#include <weir/var.h>
+
+#ifndef __has_feature
+#define __has_feature(name) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+#include <sanitizer/lsan_interface.h>
+#endif
 
 enum { STORY = 8 };
 
@@ -171,6 +180,260 @@ Test(completions, what_is_due_on_a_thread_that_exits_inside_of_one_is_told)
 Test(completions, what_is_due_on_a_thread_that_is_cancelled_inside_of_one_is_told)
 {
 	expect_told_at_the_end(1);
+}
+
+/* -- what a call still had to do when one of its completions ended the thread ------------------- */
+
+static void exit_thread(void *context, enum weir_status status, const weir_error *error, void **items, size_t done)
+{
+	(void)status, (void)error, (void)items, (void)done;
+	write_down(context, '(');
+	pthread_exit(NULL);
+}
+
+/* The operation of a completion that does not return is lost. */
+static void leave_things_behind(void)
+{
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+	__lsan_disable();
+#endif
+}
+
+static void leave_nothing_more_behind(void)
+{
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+	__lsan_enable();
+#endif
+}
+
+static void run_story(void *(*body)(void *), struct story *story)
+{
+	pthread_t thread;
+
+	cr_assert_eq(pthread_create(&thread, NULL, body, story), 0);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+}
+
+/* The operations have ended, so no queue is in use. */
+static void end_story(struct story *story)
+{
+	weir_pending_release(story->op);
+	for (size_t i = 0; i < sizeof(story->queues) / sizeof(story->queues[0]) && story->queues[i] != NULL; i++)
+		destroy(story->queues[i]);
+}
+
+static void *put_two_at_once(void *context)
+{
+	struct story *story = context;
+	void *two[] = {item(1), item(2)};
+
+	(void)weir_queue_enqueue_many(story->queues[0], two, 2, 0, NULL, NULL, NULL);
+	write_down(story, '!');
+	return NULL;
+}
+
+Test(completions, one_that_exits_leaves_no_operation_behind_it_waiting_for_an_item_that_is_there)
+{
+	struct story story = {.queues = {fifo(2)}};
+	void *room;
+
+	start_story(&story, 0, exit_thread);
+	cr_assert_eq(weir_queue_start(story.queues[0], WEIR_QUEUE_OP_DEQUEUE_MANY, &room, 1, tell_b, &story, NULL, NULL),
+	             WEIR_OK);
+	run_story(put_two_at_once, &story);
+	cr_expect_str_eq(story.text, "(b");
+	end_story(&story);
+}
+
+static void *take_one(void *context)
+{
+	struct story *story = context;
+
+	leave_things_behind();
+	start_story(story, 0, exit_thread); /* takes one, and makes room */
+	write_down(story, '!');
+	return NULL;
+}
+
+/* They end the thread that is ending once more. */
+Test(completions, some_that_exit_one_after_the_other_are_each_told_once)
+{
+	struct story story = {.queues = {fifo(2), fifo(1)}};
+	void *rooms[2];
+
+	start_story(&story, 0, exit_thread);
+	cr_assert_eq(
+		weir_queue_start(story.queues[0], WEIR_QUEUE_OP_DEQUEUE_MANY, &rooms[0], 1, exit_thread, &story, NULL, NULL),
+		WEIR_OK);
+	cr_assert_eq(
+		weir_queue_start(story.queues[0], WEIR_QUEUE_OP_DEQUEUE_MANY, &rooms[1], 1, tell_b, &story, NULL, NULL),
+		WEIR_OK);
+	run_story(put_two_at_once, &story);
+	cr_expect_str_eq(story.text, "((");
+	put(story.queues[0], 1, 1);
+	cr_expect_str_eq(story.text, "((b");
+	end_story(&story);
+}
+
+Test(completions, one_that_exits_inside_of_its_start_lets_those_go_on_for_whom_it_made_room)
+{
+	struct story story = {.queues = {fifo(1)}};
+	void *more = item(3);
+
+	put(story.queues[0], 1, 1);
+	cr_assert_eq(weir_queue_start(story.queues[0], WEIR_QUEUE_OP_ENQUEUE, &more, 1, tell_b, &story, NULL, NULL),
+	             WEIR_OK);
+	run_story(take_one, &story);
+	cr_expect_str_eq(story.text, "(b");
+	end_story(&story);
+}
+
+static void *put_three(void *context)
+{
+	struct story *story = context;
+	void *three[] = {item(1), item(2), item(3)};
+
+	(void)weir_queue_enqueue_many(story->queues[0], three, 3, in_good_time(), NULL, NULL, NULL);
+	write_down(story, '!');
+	return NULL;
+}
+
+Test(completions, a_call_whose_thread_exits_in_one_moves_nothing_afterwards)
+{
+	struct story story = {.queues = {fifo(1)}};
+	void *got;
+
+	start_story(&story, 0, exit_thread);
+	run_story(put_three, &story);
+	cr_expect_str_eq(story.text, "(");
+	/* The array was the thread's. */
+	cr_expect_leq(weir_queue_size_approx(story.queues[0]), 1);
+	while (weir_queue_try_dequeue(story.queues[0], &got) == WEIR_OK)
+		cr_expect_eq(number_of(got), 2);
+	end_story(&story);
+}
+
+static void tell_select(void *context, enum weir_status status, const weir_error *error,
+                        struct weir_select_case cases[], size_t chosen)
+{
+	(void)error;
+	write_down(context, status == WEIR_OK && cases[chosen].status == WEIR_OK ? 's' : 'x');
+}
+
+Test(completions, one_that_exits_leaves_no_select_undecided)
+{
+	struct story story = {.queues = {fifo(2), fifo(1)}};
+	struct weir_select_case cases[] = {{.queue = story.queues[0], .kind = WEIR_SELECT_DEQUEUE},
+	                                   {.queue = story.queues[1], .kind = WEIR_SELECT_DEQUEUE}};
+
+	cr_assert_eq(weir_select_start(cases, 2, tell_select, &story, NULL, NULL), WEIR_OK);
+	start_story(&story, 0, exit_thread);
+	run_story(put_two_at_once, &story);
+	cr_expect_str_eq(story.text, "(s");
+	end_story(&story);
+}
+
+static void tell_cancelled(void *context, enum weir_status status, const weir_error *error, void **items, size_t done)
+{
+	(void)error, (void)items, (void)done;
+	write_down(context, status == WEIR_CANCELLED ? 'c' : 'x');
+}
+
+static void *cancel_it(void *context)
+{
+	struct story *story = context;
+
+	weir_pending_cancel(story->op, NULL);
+	write_down(story, '!');
+	return NULL;
+}
+
+/* A batch that has one of two items returns it, and the dequeue behind it, which takes it, ends the thread. */
+Test(completions, what_is_being_cancelled_when_one_exits_is_told)
+{
+	struct story story = {.queues = {fifo(1)}};
+	void *room[2];
+
+	cr_assert_eq(
+		weir_queue_start(story.queues[0], WEIR_QUEUE_OP_DEQUEUE_MANY, room, 2, tell_cancelled, &story, &story.op, NULL),
+		WEIR_OK);
+	put(story.queues[0], 1, 1);
+	start_story(&story, 0, exit_thread);
+	run_story(cancel_it, &story);
+	cr_expect_str_eq(story.text, "(c");
+	end_story(&story);
+}
+
+static void release_and_exit(void *context, void *data)
+{
+	(void)context, (void)data;
+	pthread_exit(NULL);
+}
+
+/* Its release ends the thread that frees it. */
+static weir_var *fatal_variable(void)
+{
+	static int64_t fatal;
+	const weir_shape scalar = {.rank = 0};
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_I64, .name = "fatal"};
+	weir_tensor *first;
+	weir_var *var;
+
+	cr_assert_eq(weir_tensor_wrap(WEIR_I64, &scalar, &fatal, release_and_exit, NULL, NULL, &first), WEIR_OK);
+	cr_assert_eq(weir_var_create(first, &options, &var, NULL), WEIR_OK);
+	weir_tensor_release(first);
+	return var;
+}
+
+struct fatal_story {
+	struct story story; /* first */
+	weir_var *var;
+};
+
+static void *retire_the_fatal_one(void *context)
+{
+	struct fatal_story *fatal = context;
+	weir_tensor *next;
+
+	leave_things_behind();
+	if (weir_tensor_scalar_i64(1, &next) == WEIR_OK &&
+	    weir_var_assign(fatal->var, next, WEIR_NO_DEADLINE, NULL, NULL) == WEIR_OK) {
+		weir_tensor_release(next);
+		(void)put_two_at_once(&fatal->story);
+	}
+	return NULL;
+}
+
+/* To serve the dequeue of the second queue retires its operation, and then collects. */
+static void serve_and_collect(void *context, enum weir_status status, const weir_error *error, void **items,
+                              size_t done)
+{
+	struct story *story = context;
+
+	(void)status, (void)error, (void)items, (void)done;
+	write_down(story, '(');
+	weiri_store_relaxed(&weiri_record_mine->since_collection, UINT32_C(1) << 30);
+	(void)weir_queue_try_enqueue(story->queues[1], item(1));
+	write_down(story, ')');
+}
+
+Test(completions, a_release_function_that_exits_in_a_call_of_one_loses_what_that_call_had_claimed_alone)
+{
+	struct fatal_story fatal = {.story = {.queues = {fifo(2), fifo(1)}}, .var = fatal_variable()};
+	struct story *story = &fatal.story;
+	void *room;
+
+	leave_things_behind();
+	start_story(story, 0, serve_and_collect);
+	start_story(story, 1, tell_b);
+	leave_nothing_more_behind();
+	cr_assert_eq(weir_queue_start(story->queues[0], WEIR_QUEUE_OP_DEQUEUE_MANY, &room, 1, tell_c, story, NULL, NULL),
+	             WEIR_OK);
+	run_story(retire_the_fatal_one, story);
+	cr_expect_str_eq(story->text, "(c");
+	destroy(story->queues[0]);
+	cr_expect_eq(weir_queue_destroy(story->queues[1], NULL), WEIR_FAILED_PRECONDITION, "the claim stays");
+	cr_assert_eq(weir_var_destroy(fatal.var, NULL), WEIR_OK);
 }
 
 /* b and c are told both in the child and in the parent. */

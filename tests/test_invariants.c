@@ -14,18 +14,22 @@
 #include <unistd.h>
 #include <weir/flow/barrier.h>
 #include <weir/cancel.h>
+#include <weir/coordinator.h>
 #include <weir/critical_section.h>
 #include <weir/flow/map_staging.h>
 #include <weir/metrics.h>
 #include <weir/mpsc.h>
 #include <weir/priority_queue.h>
+#include <weir/queue_runner.h>
 #include <weir/flow/staging.h>
 #include <weir/store.h>
 #include <weir/tensor.h>
+#include <weir/txn.h>
 #include <weir/var.h>
 #include <weir/watch.h>
 
 #include "base/assert.h"
+#include "session/step.h"
 #include "metrics/stripes.h"
 #include "areas/area.h"
 #include "areas/barrier_part.h"
@@ -33,6 +37,7 @@
 #include "queue/index_set.h"
 #include "queue/shuffle.h"
 #include "areas/tree.h"
+#include "reclaim/eras.h"
 #include "reclaim/scope.h"
 #include "ring/layout.h"
 #include "ring/ring_list.h"
@@ -46,9 +51,13 @@
 #include "sync/eventcount.h"
 #include "sync/hash_list.h"
 #include "sync/references.h"
+#include "sync/waiters.h"
 #include "tensor/object.h"
 #include "table/chunks.h"
+#include "var/combine.h"
 #include "var/install.h"
+
+#include "stepped.h"
 
 #if WEIR_ASSERT_LEVEL < 3
 #error "for builds with -Dassert_level=3"
@@ -99,7 +108,18 @@ static struct weiri_scope enter(void)
 	return weiri_scope_enter(weiri_record_get());
 }
 
-/* -- operations that wait ---------------------------------------------------------------------- */
+/* Runs the call one instruction after the other, and `spoil` between them until it returns 1. */
+static void spoil_between_steps(void (*call)(void *context), int (*spoil)(void *context), void *context)
+{
+	struct stepped stepped = {.call = call, .context = context};
+	int stands = stepped_start(&stepped, 0);
+
+	while (stands && !spoil(context))
+		stands = stepped_next(&stepped);
+	stepped_finish(&stepped);
+}
+
+/* -- operations that wait ----------------------------------------------------------------------- */
 
 static void ignore_read(void *context, enum weir_status status, const weir_error *error, weir_read *read)
 {
@@ -307,6 +327,33 @@ static void retire_the_unborn(void)
 	weiri_retire(weiri_record_get(), &object);
 }
 
+static void note_again_and_again(void *unused)
+{
+	(void)unused;
+	for (;;) /* until the next tick, which needs a note */
+		weiri_eras_note();
+}
+
+/* Between the load of the era and the look at it are steps, too. */
+static int turn_back_the_era(void *unused)
+{
+	(void)unused;
+	weiri_store_relaxed(&weiri_era, weiri_load_relaxed(&weiri_era) - 1);
+	return 0;
+}
+
+static void note_an_era_to_come(void)
+{
+	weiri_store_relaxed(&weiri_era, UINT64_C(1) << 40);
+	spoil_between_steps(note_again_and_again, turn_back_the_era, NULL);
+}
+
+Test(invariants, eras)
+{
+	stepped_or_skip();
+	expect_broken("E1", note_an_era_to_come);
+}
+
 Test(invariants, section)
 {
 	expect_broken("I1", read_outside_a_section);
@@ -345,6 +392,15 @@ static void unsort(void)
 	nodes[0].order = UINT64_MAX;
 	weiri_scope_leave(&scope);
 	weiri_hash_list_fini(&list, end_none);
+}
+
+static void settle_without_a_post(void)
+{
+	static struct weiri_waiters waiters;
+
+	weiri_waiters_init(&waiters);
+	weiri_store_relaxed(&waiters.word, WEIRI_WAITERS_SETTLED);
+	(void)weiri_waiters_post(&waiters);
 }
 
 static void cancel_without_prepare(void)
@@ -403,6 +459,11 @@ static void fire_by_halves(void)
 Test(invariants, hash_list)
 {
 	expect_broken("H1", unsort);
+}
+
+Test(invariants, waiters)
+{
+	expect_broken("W3", settle_without_a_post);
 }
 
 Test(invariants, eventcount)
@@ -536,6 +597,79 @@ static void write_to_a_shared_chunk(void)
 	(void)weiri_root_row_to_write(branch, root, 0);
 }
 
+/* As it begins in combine.c. */
+struct combined {
+	struct weiri_retired retired;
+	_Atomic(size_t) users;
+};
+
+/* In the variable's round, once it is sealed; or NULL. */
+static struct combined *combined_in(weir_var *var)
+{
+	struct weiri_round *round = weiri_load_relaxed(&var->round);
+	uintptr_t word = round != NULL ? weiri_load_relaxed(&round->word) : 0;
+
+	return (word & 1) != 0 && word != 1 ? (struct combined *)(word - 1) : NULL;
+}
+
+static void add_one(void *var)
+{
+	weir_tensor *one;
+
+	if (weir_tensor_scalar_i64(1, &one) == WEIR_OK)
+		(void)weir_var_assign_add(var, one, WEIR_NO_DEADLINE, NULL, NULL);
+}
+
+static int forget_the_users(void *var)
+{
+	struct combined *combined = combined_in(var);
+
+	if (combined != NULL)
+		weiri_store_relaxed(&combined->users, 0);
+	return combined != NULL;
+}
+
+static void use_what_has_no_users(void)
+{
+	weiri_combine_from = 1;
+	spoil_between_steps(add_one, forget_the_users, variable(0));
+}
+
+/* After the last user has given the result back, and before it retires its request. */
+static int open_once_more(void *var)
+{
+	const struct combined *combined = combined_in(var);
+	int is_over = combined != NULL && weiri_load_relaxed(&combined->users) == 0;
+
+	if (is_over)
+		weiri_store_relaxed(&weiri_load_relaxed(&((weir_var *)var)->round)->word, (uintptr_t)0);
+	return is_over;
+}
+
+static void retire_from_an_open_round(void)
+{
+	weiri_combine_from = 1;
+	spoil_between_steps(add_one, open_once_more, variable(0));
+}
+
+/* As it begins in txn.c. */
+struct txn {
+	uint64_t now;
+};
+
+static void read_of_the_future(void)
+{
+	weir_var *var = variable(0);
+	weir_tensor *value;
+	weir_txn *txn;
+
+	if (weir_txn_begin(NULL, &txn, NULL) != WEIR_OK)
+		_exit(1);
+	assign(var); /* newer than the transaction */
+	weiri_store_relaxed(&weiri_clock, ((struct txn *)(void *)txn)->now - 1);
+	(void)weir_txn_read(txn, var, &value, NULL);
+}
+
 static void destroy_nothing(void *object)
 {
 	(void)object;
@@ -563,6 +697,18 @@ Test(invariants, version)
 Test(invariants, history)
 {
 	expect_broken("H1", renumber_the_oldest);
+}
+
+Test(invariants, combine)
+{
+	stepped_or_skip();
+	expect_broken("C1", retire_from_an_open_round);
+	expect_broken("C5", use_what_has_no_users);
+}
+
+Test(invariants, txn)
+{
+	expect_broken("X2", read_of_the_future);
 }
 
 Test(invariants, chunks)
@@ -841,6 +987,104 @@ static void be_inside_twice(void)
 
 	weiri_inside_begin(&outer, made);
 	weiri_inside_begin(&inner, made);
+}
+
+/* As it begins in coordinator.c. */
+struct coordinator {
+	_Atomic(uintptr_t) outcome;
+	_Atomic(uint32_t) crowd;
+};
+
+static void leave_when_all_have_left(void)
+{
+	weir_coordinator *coordinator;
+	weir_coordinator_member *member;
+
+	if (weir_coordinator_create(NULL, &coordinator, NULL) != WEIR_OK ||
+	    weir_coordinator_enter(coordinator, "one", &member, NULL) != WEIR_OK)
+		_exit(1);
+	weiri_store_relaxed(&((struct coordinator *)(void *)coordinator)->crowd, 0);
+	weir_coordinator_leave(member);
+}
+
+/* As it is in queue_runner.c. */
+struct queue_runner {
+	weir_allocator allocator;
+	void *threads;
+	size_t thread_count;
+	uint64_t end_codes;
+	weir_queue_runner_close_fn *close, *cancel;
+	void *queue, *own;
+	char name[32];
+	void *coordinator, *hook;
+	_Atomic(uint32_t) running, left;
+};
+
+static enum weir_status forget_who_runs(void *context, weir_cancel *cancel, weir_error *error)
+{
+	struct queue_runner **runner = context;
+
+	(void)cancel, (void)error;
+	weiri_store_relaxed(&(*runner)->running, 0);
+	return WEIR_OUT_OF_RANGE;
+}
+
+static enum weir_status forget_who_is_left(void *context, weir_cancel *cancel, weir_error *error)
+{
+	struct queue_runner **runner = context;
+
+	(void)cancel, (void)error;
+	weiri_store_relaxed(&(*runner)->left, 0);
+	return WEIR_OUT_OF_RANGE;
+}
+
+static void run_once(weir_queue_runner_fn *step)
+{
+	static weir_queue_runner *runner;
+	struct weir_queue_runner_step only = {step, &runner, "only"};
+	struct weir_queue_runner_options options = {WEIR_QUEUE_RUNNER_OPTIONS_INIT, .steps = &only, .step_count = 1};
+
+	if (weir_queue_runner_create(&options, &runner, NULL) != WEIR_OK ||
+	    weir_queue_runner_start(runner, NULL, NULL) != WEIR_OK)
+		_exit(1);
+	(void)weir_queue_runner_join(runner, WEIR_NO_DEADLINE);
+	for (;;)
+		(void)pause(); /* the thread breaks it */
+}
+
+static void end_a_run_twice(void)
+{
+	run_once(forget_who_runs);
+}
+
+static void be_left_twice(void)
+{
+	run_once(forget_who_is_left);
+}
+
+static void end_a_step_twice(void)
+{
+	static const struct weiri_plan plan; /* without nodes */
+	static struct weiri_step step = {.plan = &plan};
+
+	weiri_latch_set(&step.ended);
+	weiri_step_begin(&step);
+}
+
+Test(invariants, coordinator)
+{
+	expect_broken("I3", leave_when_all_have_left);
+}
+
+Test(invariants, queue_runner)
+{
+	expect_broken("I1", end_a_run_twice);
+	expect_broken("I2", be_left_twice);
+}
+
+Test(invariants, step)
+{
+	expect_broken("S1", end_a_step_twice);
 }
 
 Test(invariants, deque)

@@ -34,7 +34,9 @@
  * delays at most the one waiting operation that it was completing, which then does not end even at
  * its deadline; or two operations, if it was cancelling one. If it is the batch dequeue that
  * collects, it also delays the batch dequeues that wait for their turn, and the answer that a
- * closed queue is drained. Meanwhile, if others wait, try_ calls on a fair queue return
+ * closed queue is drained. If its call lets several operations go on, because it moved several items
+ * or closed the queue, it delays those that it has not come to, until another call changes the queue,
+ * closes it, or waits in it. Meanwhile, if others wait, try_ calls on a fair queue return
  * WEIR_WOULD_BLOCK.
  *
  * Waiting. Before a call waits, it yields the processor up to three times and tries again, unless

@@ -25,7 +25,8 @@
  * like any operation. In a fair queue it bypasses no waiter.
  *
  * Stalled threads. As described in weir/queue.h; in addition, a thread stalled inside a call may
- * delay the selects that it was completing.
+ * delay the selects that it was completing, and in a fair queue the selects that stand behind an
+ * operation that it delays.
  */
 #ifndef WEIR_SELECT_H
 #define WEIR_SELECT_H

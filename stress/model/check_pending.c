@@ -5,9 +5,16 @@
  * the list, the claim and AGAIN therefore make an attempt see a change (O2, P1). Areas and
  * variables read their states seq_cst, which would hide a fault. Required of every execution: each
  * wait ends, with an item.
+ *
+ * A take that is started before the threads begin has a handle. Threads wait with it, with a token.
+ * Required then: each wait ends when the take has ended or the token has fired, and says which; the
+ * take ends once.
  */
 #include <weir/alloc.h>
+#include <weir/cancel.h>
+#include <weir/pending.h>
 #include <weir/reclaim.h>
+#include <weir/time.h>
 
 #include "base/atomic.h"
 #include "model/scope.h"
@@ -20,6 +27,9 @@ static struct scene {
 	struct weiri_waitable waitable;
 	_Atomic(int) items;
 	int taken[THREADS];
+	weir_pending *handle; /* of the take that was started */
+	weir_cancel *token;
+	int told;
 } scene;
 
 /* Takes one item. */
@@ -50,6 +60,31 @@ static void take(size_t me)
 	weiri_waitable_pump(record, &scene.waitable);
 }
 
+static void take_ended(weir_pending *pending)
+{
+	scene.told++;
+	weiri_pending_told(pending);
+}
+
+static const struct weiri_pending_kind started_kind = WEIRI_WAITABLE_KIND(attempt, take_ended);
+
+static void start_take(void)
+{
+	struct weiri_waitable_op *op =
+		weiri_waitable_op_create(&scene.waitable, &started_kind, sizeof(*op), "take", weir_default_allocator(), NULL);
+
+	weiri_pending_begin(weiri_record_get(), &op->pending, &scene.handle);
+}
+
+static void wait_with_handle(void)
+{
+	enum weir_status status = weir_pending_wait(scene.handle, WEIR_NO_DEADLINE, scene.token, NULL);
+
+	weir_model_assert(status == WEIR_CANCELLED || (status == WEIR_OK && scene.told == 1));
+	weir_model_assert(status == WEIR_OK || weir_cancel_fired(scene.token) ||
+	                  weir_pending_try_wait(scene.handle, NULL) == WEIR_CANCELLED);
+}
+
 static void put(void)
 {
 	(void)weiri_fetch_add_relaxed(&scene.items, 1);
@@ -60,18 +95,28 @@ static const struct scope {
 	const char *name;
 	const char *calls[THREADS]; /* LETTERS says what each does */
 	int puts;
+	int starts; /* a take, before the threads begin */
 } scopes[] = {
-	{"pending_take_beside_put", {"t", "p"}, 1},
-	{"pending_2_takes_beside_2_puts", {"tt", "pp"}, 2},
-	{"pending_take_beside_2_puts", {"t", "p", "p"}, 2},
-	{"pending_2_takes_of_2_beside_2_puts", {"t", "t", "pp"}, 2},
+	{"pending_take_beside_put", {"t", "p"}, 1, 0},
+	{"pending_2_takes_beside_2_puts", {"tt", "pp"}, 2, 0},
+	{"pending_take_beside_2_puts", {"t", "p", "p"}, 2, 0},
+	{"pending_2_takes_of_2_beside_2_puts", {"t", "t", "pp"}, 2, 0},
+	{"pending_wait_with_handle_beside_put", {"w", "p"}, 1, 1},
+	{"pending_wait_with_handle_beside_fire", {"w", "F"}, 0, 1},
+	{"pending_wait_with_handle_beside_fire_and_put", {"w", "F", "p"}, 1, 1},
+	{"pending_2_waits_with_handle_beside_put", {"w", "w", "p"}, 1, 1},
+	{"pending_2_waits_with_handle_beside_fire", {"w", "w", "F"}, 0, 1},
+	{"pending_wait_with_handle_beside_cancel_and_put", {"w", "k", "p"}, 1, 1},
 };
 
 static const struct scope *current;
 
 #define LETTERS(LETTER) \
 	LETTER('t', "take, waiting", take(me)) \
-	LETTER('p', "put", put())
+	LETTER('p', "put", put()) \
+	LETTER('w', "wait with the handle of the take that was started", wait_with_handle()) \
+	LETTER('k', "cancel that take", weir_pending_cancel(scene.handle, NULL)) \
+	LETTER('F', "fire the token of waits with the handle", (void)weir_cancel_fire(scene.token, NULL))
 
 static void call(size_t me, char what)
 {
@@ -85,6 +130,10 @@ static void setup(void *context)
 {
 	(void)context;
 	weiri_waitable_init(&scene.waitable, "items", "model");
+	if (current->starts) {
+		weir_model_assert(weir_cancel_create(NULL, &scene.token, NULL) == WEIR_OK);
+		start_take();
+	}
 }
 
 static void thread(void *context, size_t me)
@@ -96,6 +145,13 @@ static void thread(void *context, size_t me)
 static void finish(void *context)
 {
 	(void)context;
+	if (current->starts) {
+		weir_pending_cancel(scene.handle, NULL); /* unless it has ended */
+		weir_model_assert(scene.told == 1);
+		scene.taken[0] += weir_pending_try_wait(scene.handle, NULL) == WEIR_OK;
+		weir_pending_release(scene.handle);
+		weir_cancel_release(scene.token);
+	}
 	weir_model_assert(weiri_waitable_check_idle(&scene.waitable, NULL) == WEIR_OK);
 	for (size_t i = 0; i < THREADS; i++)
 		scene.taken[0] += i != 0 ? scene.taken[i] : 0;

@@ -27,8 +27,9 @@
  * look each take effect at one instant.
  *
  * Stalled threads. A thread that is stalled inside a call delays no call that does not wait, and at
- * most the one waiting operation that it was completing. Waiters are served in arrival order, as
- * far as their conditions allow.
+ * most the one waiting operation that it was completing. If it has changed the barrier and not come
+ * to all operations that the change lets go on, these wait until the next change, their deadline or
+ * token. Waiters are served in arrival order, as far as their conditions allow.
  *
  * Ordering. What a thread wrote before an insert is visible to the thread that takes the key.
  *

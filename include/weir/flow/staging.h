@@ -25,7 +25,9 @@
  * All calls are linearizable, sizes and bytes included: each takes effect at one instant.
  *
  * Stalled threads. A thread that is stalled inside a call delays no call that does not wait, and at
- * most the one waiting operation that it was completing.
+ * most the one waiting operation that it was completing. If it has changed the area and not come to
+ * all operations that the change lets go on, these wait until the next change, their deadline or
+ * token.
  *
  * Waiting. Waiters are served in arrival order, as far as their conditions allow. A newcomer that
  * need not wait does not wait behind them. Each change costs one attempt per waiter.

@@ -118,7 +118,7 @@ static enum weir_status run_enqueue(struct weiri_transfer *transfer, uint64_t de
 	enum weir_status status;
 
 	*done = 0;
-	weiri_visit_begin(&visit, transfer->queue);
+	weiri_visit_begin(&visit, transfer->queue, NULL);
 	if (transfer->count == 1) {
 		status = weir_queue_enqueue(queue, transfer->items[0], deadline_ns, cancel, error);
 		*done = status == WEIR_OK;
@@ -177,7 +177,7 @@ static enum weir_status run_dequeue(struct weiri_transfer *transfer, weir_tensor
 	struct weiri_visit visit;
 	enum weir_status status;
 
-	weiri_visit_begin(&visit, transfer->queue);
+	weiri_visit_begin(&visit, transfer->queue, NULL);
 	if (!transfer->batched)
 		status = weir_queue_dequeue(queue, transfer->items, deadline_ns, cancel, error);
 	else if (transfer->kind == WEIR_QUEUE_OP_DEQUEUE_MANY)

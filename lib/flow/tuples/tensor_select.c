@@ -66,7 +66,7 @@ static enum weir_status select_visited(const struct weir_tensor_select_case case
 	enum weir_status status;
 
 	for (size_t i = 0; i < count; i++)
-		weiri_visit_begin(&visits[i], cases[i].queue);
+		weiri_visit_begin(&visits[i], cases[i].queue, NULL);
 	status = weir_select(inner, count, deadline_ns, cancel, winner, error);
 	weiri_visit_end(&visits[0]);
 	return status;

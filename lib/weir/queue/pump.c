@@ -48,7 +48,7 @@ void weiri_queue_serve(struct weiri_record *record, void *object, struct weiri_s
 	weir_queue *queue = object;
 	struct weiri_visit visit;
 
-	weiri_visit_begin(&visit, queue);
+	weiri_visit_begin(&visit, queue, weiri_queue_serve);
 	while (!weiri_visit_is_over(&visit) && any_waits(queue)) {
 		if (!serve_both(record, queue, served))
 			break;

@@ -224,22 +224,27 @@ static weir_pending *find_uncancelled(struct weiri_record *record, weir_queue *q
 	return found;
 }
 
-/* Reaches to the end of the visit: a completion may destroy the queue. */
-static void cancel_waiting_enqueues(struct weiri_record *record, weir_queue *queue, const struct weiri_visit *visit)
+/* Cancels the enqueues that wait, and serves the others. A completion may destroy the queue. */
+static void serve_cancelled(struct weiri_record *record, void *object, struct weiri_served *served)
 {
+	weir_queue *queue = object;
 	weir_pending *pending;
+	struct weiri_visit visit;
 
-	while (!weiri_visit_is_over(visit) && (pending = find_uncancelled(record, queue)) != NULL) {
+	weiri_visit_begin(&visit, queue, serve_cancelled);
+	while (!weiri_visit_is_over(&visit) && (pending = find_uncancelled(record, queue)) != NULL) {
 		weiri_pending_cancel(pending, WEIRI_PENDING_FOR_CLOSE);
 		weiri_pending_release(pending);
 	}
+	if (!weiri_visit_is_over(&visit))
+		weiri_queue_serve(record, queue, served);
+	weiri_visit_end(&visit);
 }
 
 enum weir_status weir_queue_close(weir_queue *queue, enum weir_close_mode mode, const weir_error *cause)
 {
 	struct weiri_record *record = weiri_record_get();
 	uint64_t bits = WEIRI_GATE_CLOSED | (mode == WEIR_CLOSE_CANCEL ? WEIRI_GATE_CANCEL : 0);
-	struct weiri_visit visit;
 
 	if (queue == NULL || (mode != WEIR_CLOSE_DRAIN && mode != WEIR_CLOSE_CANCEL))
 		return WEIR_INVALID_ARGUMENT;
@@ -253,12 +258,7 @@ enum weir_status weir_queue_close(weir_queue *queue, enum weir_close_mode mode, 
 	 * gate, then walks the list.
 	 */
 	(void)weiri_fetch_or_seq_cst(&queue->gate, bits);
-	weiri_visit_begin(&visit, queue);
-	if (mode == WEIR_CLOSE_CANCEL)
-		cancel_waiting_enqueues(record, queue, &visit);
-	if (!weiri_visit_is_over(&visit))
-		weiri_queue_pump(record, queue);
-	weiri_visit_end(&visit);
+	weiri_pending_pump(record, queue, mode == WEIR_CLOSE_CANCEL ? serve_cancelled : weiri_queue_serve);
 	return WEIR_OK;
 }
 

@@ -7,19 +7,33 @@
 
 #include "base/assert.h"
 #include "reclaim/record.h"
+#include "sync/pending.h"
 
 WEIRI_TLS struct weiri_deliveries weiri_deliveries_mine;
 
-/*
- * A completion ends the thread: what is due is told, and the calls that visited something never go
- * on.
- */
-static void tell_at_the_end(void *unused)
+/* The innermost first: what its calls still had to do. */
+static void abandon_visits(void)
 {
-	(void)unused;
+	struct weiri_deliveries *mine = &weiri_deliveries_mine;
+
+	while (mine->visits != NULL) {
+		const struct weiri_visit *visit = mine->visits;
+
+		mine->visits = visit->outer; /* first: what is served here may end the thread once more */
+		if (visit->object != NULL && visit->serve != NULL)
+			weiri_pending_pump(weiri_record_mine, (void *)(uintptr_t)visit->object, visit->serve);
+	}
+}
+
+/* A completion ends the thread: what is due is told, and what its calls owe others is done. */
+static void tell_at_the_end(void *outer)
+{
+	weiri_visits_cut(outer);
+	if (weiri_record_mine != NULL)
+		weiri_section_leave(weiri_record_mine, 0); /* D4: an allocator may have ended the thread in one */
 	weiri_deliver_rest();
 	weiri_deliveries_mine.under_way = 0;
-	weiri_deliveries_mine.visits = NULL;
+	abandon_visits();
 }
 
 /* The list is this thread's own: D1. */
@@ -54,7 +68,7 @@ void weiri_deliver_rest(void)
 	int outer = weiri_deliveries_mine.under_way;
 
 	weiri_deliveries_mine.under_way = 1;
-	pthread_cleanup_push(tell_at_the_end, NULL);
+	pthread_cleanup_push(tell_at_the_end, weiri_deliveries_mine.visits);
 	tell_all();
 	pthread_cleanup_pop(0);
 	weiri_deliveries_mine.under_way = outer;

@@ -28,8 +28,9 @@
  *   thread to sleep for an operation, it delivers what is due on the thread, since it may wait for
  *   that. Other waits do not know of the list.
  * The end of a thread inside a completion (pthread_exit, pthread_cancel): a cleanup handler delivers
- *   the rest of the thread's list first. The operation whose completion ended the thread keeps its
- *   memory. longjmp and exceptions out of a completion are not allowed (docs/embedding.md).
+ *   the rest of the thread's list first, and then does what the calls under way still had to do for
+ *   others (visits). The operation whose completion ended the thread keeps its memory. longjmp and
+ *   exceptions out of a completion are not allowed (docs/embedding.md).
  * Fork inside a completion: the child has the list and the stack of the forking thread, and delivers
  *   what is due in its copy, as the parent does. The lists of other threads belong to threads that
  *   the child does not have.
@@ -43,6 +44,9 @@
  * A call that cannot do without the object visits it as well, and the destroy refuses (tensor
  * queues). A call that serves several objects holds completions back until it has served all. They
  * are due, and are delivered when the call needs none of the objects any more (commits).
+ *
+ * A visit also says what its call still has to do for others: to serve those that wait for the object,
+ * or to complete an operation that it has ended. So a completion that ends the thread loses neither.
  *
  * Checked: tests/test_completions.c.
  */
@@ -64,8 +68,18 @@ struct weiri_delivery {
 	weiri_tell_fn *tell;
 };
 
+struct weiri_record;
+struct weiri_served;
+
+/*
+ * Serves the operations that wait for an object, until none can proceed (pending.h). Outside of
+ * sections. It may run callbacks.
+ */
+typedef void weiri_serve_fn(struct weiri_record *record, void *object, struct weiri_served *served);
+
 struct weiri_visit {
-	const void *object; /* NULL: it was destroyed */
+	const void *object;    /* NULL: it was destroyed */
+	weiri_serve_fn *serve; /* what is left to be done if the thread ends here; NULL: nothing */
 	struct weiri_visit *outer;
 };
 
@@ -74,6 +88,7 @@ struct weiri_deliveries {
 	struct weiri_delivery *first, *last; /* due; last: while there is a first */
 	struct weiri_visit *visits;
 	int under_way; /* a completion runs, or completions are held back */
+	int has_lost;  /* the thread ends, and some visits are gone: what they had claimed stays claimed */
 };
 
 WEIRI_SHARED extern WEIRI_TLS struct weiri_deliveries weiri_deliveries_mine;
@@ -114,10 +129,25 @@ static inline void weiri_deliver_held(int outer)
 }
 
 /* The object is in use by this call, up to the end of the visit or of the object. */
-static inline void weiri_visit_begin(struct weiri_visit *visit, const void *object)
+static inline void weiri_visit_begin(struct weiri_visit *visit, const void *object, weiri_serve_fn *serve)
 {
-	*visit = (struct weiri_visit){object, weiri_deliveries_mine.visits};
+	*visit = (struct weiri_visit){object, serve, weiri_deliveries_mine.visits};
 	weiri_deliveries_mine.visits = visit;
+}
+
+/*
+ * The thread ends, and so have the functions inside of the one whose handler this is, in which the
+ * visits were `outer`. If some of those had visits, these are gone with the stack. Then no completion
+ * has ended the thread, but an allocator or a release function.
+ */
+static inline void weiri_visits_cut(struct weiri_visit *outer)
+{
+	struct weiri_deliveries *mine = &weiri_deliveries_mine;
+
+	if (mine->visits == NULL || mine->visits == outer)
+		return;
+	mine->visits = outer;
+	mine->has_lost = 1;
 }
 
 /* 1: a completion destroyed the object. */

@@ -336,22 +336,47 @@ void weiri_served_tell(struct weiri_served *served)
 		weiri_pending_complete(pending);
 }
 
+/* Goes on with what a pump had finished whose thread ends in it. */
+static void take_over(struct weiri_record *record, void *object, struct weiri_served *served)
+{
+	const struct weiri_served *left = object;
+
+	(void)record;
+	served->several = left->several;
+	if (left->leaving != NULL) {
+		left->leaving->next = served->several;
+		served->several = left->leaving;
+	}
+	served->asynchronous = left->asynchronous;
+	weiri_served_tell(served);
+}
+
+/* All objects that the operation waited for. */
+static void serve_places(struct weiri_record *record, const weir_pending *pending, struct weiri_served *served)
+{
+	for (size_t i = 0; i < pending->entry_count; i++) {
+		const struct weiri_wait_place *place = &weiri_pending_entry(pending, i)->place;
+
+		place->serve(record, place->object, served);
+	}
+}
+
 void weiri_pending_pump(struct weiri_record *record, void *object, weiri_serve_fn *serve)
 {
-	struct weiri_served served = {NULL, NULL, 0};
+	struct weiri_served served = {NULL, NULL, NULL, 0};
+	struct weiri_visit visit;
 
+	weiri_visit_begin(&visit, &served, take_over);
 	serve(record, object, &served);
 	while (served.several != NULL) {
-		weir_pending *pending = served.several;
+		weir_pending *pending = served.leaving = served.several;
 
 		served.several = pending->next;
-		for (size_t i = 0; i < pending->entry_count; i++) {
-			const struct weiri_wait_place *place = &weiri_pending_entry(pending, i)->place;
-
-			place->serve(record, place->object, &served);
-		}
+		serve_places(record, pending, &served);
+		served.leaving = NULL;
 		weiri_pending_complete(pending);
 	}
+	weiri_visit_end(&visit);
 }
 
 int weiri_pending_others_first(struct weiri_scope *scope, struct weiri_list *list, const weir_pending *own)
@@ -468,7 +493,7 @@ static void visit_all(weir_pending *pending)
 	for (size_t i = 0; i < pending->entry_count; i++) {
 		struct weiri_pending_entry *entry = weiri_pending_entry(pending, i);
 
-		weiri_visit_begin(&entry->visit, entry->place.object);
+		weiri_visit_begin(&entry->visit, entry->place.object, entry->place.serve);
 	}
 }
 
@@ -509,7 +534,7 @@ void weiri_pending_start(struct weiri_record *record, weir_pending *pending)
 		start_several(record, pending);
 		return;
 	}
-	weiri_visit_begin(&visit, place.object);
+	weiri_visit_begin(&visit, place.object, place.serve);
 	if (attempt_or_wait(record, pending))
 		weiri_pending_complete(pending);
 	/* It changed the object, or gave something back: others may go on. */
@@ -544,9 +569,17 @@ static void raise_alarm(weir_pending *pending)
 	}
 }
 
+/* What is counted keeps the objects. Completed last: O4. */
+static void serve_and_complete(struct weiri_record *record, void *object, struct weiri_served *served)
+{
+	serve_places(record, object, served);
+	weiri_pending_complete(object);
+}
+
 void weiri_pending_cancel(weir_pending *pending, enum weiri_pending_why why)
 {
 	struct weiri_record *record = weiri_record_get();
+	struct weiri_visit visit;
 	struct weiri_scope scope;
 	int moved = 0;
 
@@ -556,15 +589,16 @@ void weiri_pending_cancel(weir_pending *pending, enum weiri_pending_why why)
 	}
 	if (!set_cancel(pending, why, record != NULL))
 		return;
+	weiri_visit_begin(&visit, pending, serve_and_complete);
 	scope = weiri_scope_enter(record);
 	(void)weiri_pending_drive(&scope, pending, &moved); /* sees CANCEL */
 	weiri_pending_finish(&scope, pending);
 	weiri_scope_leave(&scope);
-	/* What is counted keeps the objects. Completed last: O4. */
 	for (size_t i = 0; i < pending->entry_count; i++) {
 		const struct weiri_wait_place *place = &weiri_pending_entry(pending, i)->place;
 
 		weiri_pending_pump(record, place->object, place->serve);
 	}
-	weiri_pending_complete(pending);
+	weiri_visit_end(&visit);
+	weiri_pending_complete(pending); /* last: O4 */
 }

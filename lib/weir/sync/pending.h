@@ -43,13 +43,16 @@
  * Pairs
  *   P1  give up the claim, or leave AGAIN or CANCEL -> claim (drive): O1, what the other thread
  *       changed, and a canceller's cause
- *   P2  complete (finished) -> owner, or weir_pending_wait, _status: the outcome
+ *   P2  complete (finished) -> owner, or weir_pending_wait, _try_wait: the outcome
+ *   P3  token fires (finished) -> weir_pending_wait: that it has fired. A waiter that reads the new
+ *       word, and still found the token unfired, would sleep on that word
  * Linearization: that of the attempt that succeeds; a cancel: its CAS of the state.
  * Progress: all but the waiting is lock-free, as far as the attempts are. A thread that stalls while
  *   it holds a claim delays that one operation; not even its deadline ends it meanwhile, because
  *   the attempt may have written to the caller's memory. A canceller serves others before it
  *   completes its own operation, so it delays two. A thread that completes operations with several
- *   entries delays those that it is completing (weiri_pending_pump).
+ *   entries delays those that it is completing (weiri_pending_pump). A thread whose change lets
+ *   several operations go on delays those to which its walk has not come, until the next walk.
  * Memory: one block for each operation, until its owner, its callback and its lists have released
  *   it. A list releases an entry when no walker can see it any longer (reclaim/section.h).
  * Source. To complete waiting operations on behalf of their owners is flat combining's idea
@@ -94,14 +97,6 @@ enum weiri_pending_outcome {
 	WEIRI_PENDING_STUCK,    /* waits, and so would each operation behind it on the list */
 	WEIRI_PENDING_WAITS     /* waits; an operation behind it may succeed */
 };
-
-struct weiri_served;
-
-/*
- * Serves the operations that wait for an object, until none can proceed. Outside of sections. It may
- * run callbacks.
- */
-typedef void weiri_serve_fn(struct weiri_record *record, void *object, struct weiri_served *served);
 
 /* What an operation waits for: an object, and the list on which to stand. */
 struct weiri_wait_place {
@@ -280,6 +275,7 @@ void weiri_pending_complete(weir_pending *pending);
 struct weiri_served {
 	weir_pending *asynchronous; /* to be completed outside of the section; NULL: none */
 	weir_pending *several;      /* with several entries, linked by `next` */
+	weir_pending *leaving;      /* one of those, while the objects that it leaves are served */
 	uint64_t fruitless;         /* attempts after which the operation still waits */
 };
 

@@ -3,6 +3,7 @@
  * those that wait with a handle. See pending.h and weir/pending.h.
  */
 #include <limits.h>
+#include <pthread.h>
 
 #include "base/error.h"
 #include "base/futex.h"
@@ -14,6 +15,13 @@
 
 /* How long the owner of a blind operation sleeps at a time: O2. */
 static const uint64_t blind_sleep_ns = 1000000;
+
+/* A blocking call under way. */
+struct call {
+	weir_pending *pending;
+	weir_cancel_hook *hook;    /* on its token; NULL: none */
+	struct weiri_visit *outer; /* the visits at its begin */
+};
 
 static void on_token(void *context)
 {
@@ -36,17 +44,11 @@ static WEIRI_COLD void look_now_and_then(struct weiri_record *record, weir_pendi
 	}
 }
 
-/* Until it completes, which the deadline or an alarm makes it do. */
-static void sleep_until_finished(struct weiri_record *record, weir_pending *pending, uint64_t deadline_ns)
+/* Without a deadline. */
+static void sleep_until_told_or_alarmed(weir_pending *pending)
 {
 	uint32_t seen;
 
-	weiri_deliver_due(); /* a callback that waits here may wait for what is due behind it */
-	if (WEIRI_UNLIKELY(pending->blind))
-		look_now_and_then(record, pending, deadline_ns);
-	if (weiri_park_wait_marked(&pending->finished, WEIRI_PENDING_UNFINISHED, WEIRI_PENDING_ASLEEP, deadline_ns) ==
-	    WEIRI_PARK_TIMEOUT)
-		weiri_pending_cancel(pending, WEIRI_PENDING_FOR_DEADLINE);
 	/* [P2 acquire] */
 	while ((seen = weiri_load_acquire(&pending->finished)) != WEIRI_PENDING_FINISHED) {
 		if (seen == WEIRI_PENDING_ALARMED) {
@@ -58,34 +60,78 @@ static void sleep_until_finished(struct weiri_record *record, weir_pending *pend
 	}
 }
 
-static void wait(struct weiri_record *record, weir_pending *pending, uint64_t deadline_ns, weir_cancel *cancel)
+/* Until it completes, which the deadline or an alarm makes it do. */
+static void sleep_until_finished(struct weiri_record *record, weir_pending *pending, uint64_t deadline_ns)
 {
-	weir_cancel_hook *hook = NULL;
+	weiri_deliver_due(); /* a callback that waits here may wait for what is due behind it */
+	if (WEIRI_UNLIKELY(pending->blind))
+		look_now_and_then(record, pending, deadline_ns);
+	if (weiri_park_wait_marked(&pending->finished, WEIRI_PENDING_UNFINISHED, WEIRI_PENDING_ASLEEP, deadline_ns) ==
+	    WEIRI_PARK_TIMEOUT)
+		weiri_pending_cancel(pending, WEIRI_PENDING_FOR_DEADLINE);
+	sleep_until_told_or_alarmed(pending);
+}
 
-	if (cancel != NULL) {
-		weiri_pending_retain(pending); /* the hook's */
-		if (weiri_cancel_on_wait(cancel, on_token, pending, &hook) != WEIR_OK) {
-			/* It could not be cancelled: it ends at once instead. */
-			weiri_pending_cancel(pending, WEIRI_PENDING_FOR_MEMORY);
-			weiri_pending_release(pending);
-		}
-	}
-	sleep_until_finished(record, pending, deadline_ns);
-	if (hook != NULL && weir_cancel_off(hook))
-		weiri_pending_release(pending);
+static void watch_token(struct call *call, weir_cancel *cancel)
+{
+	weir_pending *pending = call->pending;
+
+	weiri_pending_retain(pending); /* the hook's */
+	if (weiri_cancel_on_wait(cancel, on_token, pending, &call->hook) == WEIR_OK)
+		return;
+	/* It could not be cancelled: it ends at once instead. */
+	weiri_pending_cancel(pending, WEIRI_PENDING_FOR_MEMORY);
+	weiri_pending_release(pending);
+}
+
+static void leave_token(const struct call *call)
+{
+	if (call->hook != NULL && weir_cancel_off(call->hook))
+		weiri_pending_release(call->pending);
+}
+
+/*
+ * A function of the user's ends the thread inside the call. The items are the caller's, often on its
+ * stack, so no thread may move them later. If this thread has lost claims, the operation's may be
+ * one of them, and then there is nothing to wait for.
+ */
+static void end_with_thread(void *context)
+{
+	const struct call *call = context;
+
+	weiri_visits_cut(call->outer);
+	weiri_section_leave(weiri_record_mine, 0); /* an allocator may have ended the thread in one */
+	weiri_pending_cancel(call->pending, WEIRI_PENDING_FOR_CALLER);
+	if (weiri_deliveries_mine.has_lost)
+		return;
+	sleep_until_told_or_alarmed(call->pending);
+	leave_token(call);
+	weiri_pending_release(call->pending);
+}
+
+static void run(struct weiri_record *record, struct call *call, uint64_t deadline_ns, weir_cancel *cancel)
+{
+	pthread_cleanup_push(end_with_thread, call);
+	weiri_pending_start(record, call->pending);
+	if (cancel != NULL)
+		watch_token(call, cancel);
+	sleep_until_finished(record, call->pending, deadline_ns);
+	pthread_cleanup_pop(0);
+	leave_token(call);
 }
 
 enum weir_status weiri_pending_run(struct weiri_record *record, weir_pending *pending, uint64_t deadline_ns,
                                    weir_cancel *cancel, weir_error *error)
 {
+	struct call call = {pending, NULL, weiri_deliveries_mine.visits};
+
 	pending->is_blocking = 1;
 	pending->token = cancel;
 	if (deadline_ns == 0) {
 		weiri_pending_try(record, pending);
 		weiri_pending_pump_all(record, pending);
 	} else {
-		weiri_pending_start(record, pending);
-		wait(record, pending, deadline_ns, cancel);
+		run(record, &call, deadline_ns, cancel);
 	}
 	if (pending->status != WEIR_OK)
 		(void)weiri_fail(error, pending->status, "%s", pending->error.message);
@@ -138,7 +184,8 @@ static void on_waiter_token(void *context)
 {
 	weir_pending *pending = context;
 
-	(void)weiri_fetch_add_relaxed(&pending->finished, (uint32_t)WEIRI_PENDING_TURN); /* [relaxed] the token says all */
+	/* [P3 release] */
+	(void)weiri_fetch_add_release(&pending->finished, (uint32_t)WEIRI_PENDING_TURN);
 	weiri_futex_wake(&pending->finished, INT_MAX);
 	weiri_pending_release(pending);
 }
@@ -147,7 +194,7 @@ static void on_waiter_token(void *context)
 static enum weir_status sleep_until_told(weir_pending *pending, uint64_t deadline_ns, const weir_cancel *cancel)
 {
 	for (;;) {
-		uint32_t seen = weiri_load_acquire(&pending->finished); /* [P2 acquire] */
+		uint32_t seen = weiri_load_acquire(&pending->finished); /* [P2, P3 acquire] */
 
 		if (has_ended(seen))
 			return WEIR_OK;

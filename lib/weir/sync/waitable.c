@@ -72,7 +72,7 @@ void weiri_waitable_serve(struct weiri_record *record, void *object, struct weir
 	struct weiri_visit visit;
 	int moved = 1;
 
-	weiri_visit_begin(&visit, waitable);
+	weiri_visit_begin(&visit, waitable, weiri_waitable_serve);
 	/* What one operation did may let another go on that was attempted before it. */
 	while (moved && !weiri_visit_is_over(&visit) && weiri_waiters_look(&waitable->waiters)) {
 		struct weiri_scope scope = weiri_scope_enter(record);

@@ -32,7 +32,6 @@ static void settle(struct weiri_waiters *waiters, uint64_t word)
 {
 	const uint64_t epoch = word & EPOCHS;
 
-	WEIR_ASSERT2(W3, (word & POSTED) != 0);
 	while ((word & EPOCHS) == epoch) {
 		/* [relaxed, P3, W3] the heavy fence before it is a release. */
 		if (weiri_cas_relaxed(&waiters->word, &word, word | SETTLED))
@@ -49,6 +48,7 @@ int weiri_waiters_post(struct weiri_waiters *waiters)
 		next = ((word + EPOCH) & (LOOK - 1)) | POSTED;
 		/* [acq_rel: P1, P2, P3] */
 	} while (!weiri_cas_acq_rel(&waiters->word, &word, next));
+	WEIR_ASSERT2(W3, (word & SETTLED) == 0 || (word & POSTED) != 0);
 	if ((next & SETTLED) != 0)
 		return 1;
 	if (!weiri_fence_heavy()) /* F1 */
