@@ -8,7 +8,7 @@
 #include "queue/op.h"
 #include "sync/cancel.h"
 
-/* After items went in (or came out): the other side may go on. */
+/* After items went in (or came out): lets operations of the other side go on. */
 static WEIRI_ALWAYS_INLINE void wake(struct weiri_record *record, weir_queue *queue,
                                      const struct weiri_waiters *other_side)
 {
@@ -16,7 +16,10 @@ static WEIRI_ALWAYS_INLINE void wake(struct weiri_record *record, weir_queue *qu
 		weiri_queue_pump(record, queue);
 }
 
-/* Or else try_ calls would go before nobody for ever. */
+/*
+ * 1: an operation of this side waits, and goes first. That the list is occupied does not suffice: its
+ * entries may all have ended, and try_ calls would defer to them for ever.
+ */
 static WEIRI_COLD int others_are_there(struct weiri_record *record, struct weiri_waiters *own_side)
 {
 	struct weiri_scope scope = weiri_scope_enter(record);
@@ -32,13 +35,13 @@ static int others_first(struct weiri_record *record, const weir_queue *queue, st
 	       others_are_there(record, own_side);
 }
 
-/* Of an enqueue into a fair queue in which others wait. */
+/* The outcome of an enqueue into a fair queue in which other enqueues wait. */
 static WEIRI_COLD enum weir_status let_others_first(const weir_queue *queue)
 {
 	return weiri_queue_store_closed(queue) ? WEIR_CANCELLED : WEIR_WOULD_BLOCK;
 }
 
-/* Of an enqueue that the store refused. */
+/* The outcome of an enqueue that the store refused. */
 static WEIRI_NOINLINE enum weir_status refused(weir_queue *queue, enum weir_status status)
 {
 	if (status == WEIR_WOULD_BLOCK)
@@ -49,8 +52,8 @@ static WEIRI_NOINLINE enum weir_status refused(weir_queue *queue, enum weir_stat
 /* -- one item, without waiting ------------------------------------------------------------------ */
 
 /*
- * Most queues are FIFO, and most calls move one item. So these two calls, and no other code, look
- * whether the store is a ring, and then use its way for one item, inline.
+ * Most queues are FIFO, and most calls move one item. So these two calls, and no other code, check
+ * whether the store is a ring, and then call its single-item path inline.
  */
 
 static WEIRI_ALWAYS_INLINE enum weir_status put_in_ring(weir_queue *queue, weir_ring *ring, void *item)
@@ -78,7 +81,7 @@ enum weir_status weir_queue_try_enqueue(weir_queue *queue, void *item)
 
 	if (queue == NULL)
 		return WEIR_INVALID_ARGUMENT;
-	if (record == NULL) /* before anything is in: without a record nobody could be woken */
+	if (record == NULL) /* before anything is in: without a record no thread could be woken */
 		return WEIR_RESOURCE_EXHAUSTED;
 	if (WEIRI_UNLIKELY(others_first(record, queue, &queue->producers)))
 		return let_others_first(queue);
@@ -133,7 +136,7 @@ enum weir_status weir_queue_try_dequeue(weir_queue *queue, void **item)
 
 /* -- waiting ----------------------------------------------------------------------------------- */
 
-/* An operation of a blocking call; the first `done` items are in. */
+/* Creates the operation of a blocking call; the first `done` items are in. */
 static enum weir_status begin(weir_queue *queue, enum weir_queue_op_kind kind, void *items[], size_t count, size_t done,
                               struct weiri_queue_op **op, weir_error *error)
 {
@@ -144,7 +147,7 @@ static enum weir_status begin(weir_queue *queue, enum weir_queue_op_kind kind, v
 	return WEIR_OK;
 }
 
-/* Runs it to its end; *done (not NULL) says how many items are in, or came out. */
+/* Runs the operation to its end. *done (not NULL): how many items are in, or came out. */
 static enum weir_status run(struct weiri_record *record, struct weiri_queue_op *op, uint64_t deadline_ns,
                             weir_cancel *cancel, size_t *done, weir_error *error)
 {
@@ -160,7 +163,7 @@ static enum weir_status run(struct weiri_record *record, struct weiri_queue_op *
 	return status;
 }
 
-/* Of a call that began with a token that had fired. */
+/* The outcome of a call whose token had fired before it began. */
 static WEIRI_COLD void refuse(const weir_queue *queue, enum weir_queue_op_kind kind, weir_cancel *cancel,
                               weir_error *error)
 {
@@ -198,13 +201,13 @@ enum { YIELDS = 0 };
 enum { YIELDS = 3 };
 #endif
 enum { SKIPPED = 256 };
-/* A yield that took longer gave the processor to somebody who had other things to do, or to a partner who is slow. */
+/* A longer yield gave the processor to a thread with other work, or to a partner that is slow. */
 static const uint64_t long_yield_ns = 200000;
 
-/* Waits of this thread that are still to come before it yields again. */
+/* How many further waits of this thread do without a yield. */
 static WEIRI_TLS uint32_t skip;
 
-/* 0: it took long. */
+/* 0: the yield took long. */
 static int yield_once(void)
 {
 	uint64_t before = weir_now_ns();
@@ -216,11 +219,13 @@ static int yield_once(void)
 }
 
 /*
- * Before it waits, which costs both sides a system call or two: lets others run, who may be about to bring what it would wait for. So two
- * threads that share a processor take turns by yielding, and a queue that is now empty, now not does not make one wake the other for each
- * item. Where nobody else wants the processor a yield returns at once, and three of them last as long as a short spin. Beside threads that
- * want it for long, who yields comes back late, where who is woken comes first: a thread that was kept waiting so does without for
- * its next waits. In a fair queue the place on the list counts, so there it is taken at once.
+ * Yields a few times before the call waits, because a wait costs both sides a system call or two,
+ * and another thread may be about to supply what the call needs. So two threads that share a
+ * processor take turns by yielding, and need no wake-up for each item of a queue that alternates
+ * between empty and not empty. If no other thread wants the processor, a yield returns at once, and
+ * three of them last as long as a short spin. Beside threads that compute for long, a thread that
+ * yields runs again late, whereas a woken thread runs soon. So a thread whose yield took long skips
+ * the yields of its next waits. A fair queue does not yield, because the place on its list counts.
  */
 static WEIRI_COLD enum weir_status let_others_run(weir_queue *queue, enum weir_queue_op_kind kind, void **item)
 {
@@ -240,7 +245,7 @@ static WEIRI_COLD enum weir_status let_others_run(weir_queue *queue, enum weir_q
 	return status;
 }
 
-/* One item, first without an operation. */
+/* Moves one item, at first without an operation. */
 static enum weir_status move_one(struct weiri_record *record, weir_queue *queue, enum weir_queue_op_kind kind,
                                  void **item, uint64_t deadline_ns, weir_cancel *cancel, weir_error *error)
 {
@@ -285,7 +290,7 @@ enum weir_status weir_queue_dequeue(weir_queue *queue, void **item, uint64_t dea
 	return move_one(record, queue, WEIR_QUEUE_OP_DEQUEUE_MANY, item, deadline_ns, cancel, error);
 }
 
-/* Those for which there is room, without an operation, and so without memory. */
+/* Enqueues the items for which there is room. It needs no operation, and so no memory. */
 static enum weir_status put_many(struct weiri_record *record, weir_queue *queue, void *const items[], size_t count,
                                  size_t *in)
 {
@@ -299,7 +304,10 @@ static enum weir_status put_many(struct weiri_record *record, weir_queue *queue,
 	return refused(queue, status);
 }
 
-/* What has room; then an operation waits for room for the rest. Others are let go on last of all: their completions may destroy the queue. */
+/*
+ * The items for which there is room go in at once; an operation waits for room for the rest.
+ * Operations of the other side go on last, because their completions may destroy the queue.
+ */
 static enum weir_status move_many_in(struct weiri_record *record, weir_queue *queue, void *const items[], size_t count,
                                      uint64_t deadline_ns, weir_cancel *cancel, size_t *in, weir_error *error)
 {
@@ -313,10 +321,10 @@ static enum weir_status move_many_in(struct weiri_record *record, weir_queue *qu
 		status = weiri_fail(error, WEIR_DEADLINE_EXCEEDED, "queue \"%s\": room for %zu of %zu item%s at once",
 		                    queue->name, before, count, WEIRI_S(count));
 	else if (status != WEIR_OK)
-		/* The items are only read: an operation has one kind of array for both directions. */
+		/* The operation only reads the items; it has one type of array for both directions. */
 		status = begin(queue, WEIR_QUEUE_OP_ENQUEUE, (void **)(uintptr_t)items, count, before, &op, error);
 	if (op != NULL)
-		return run(record, op, deadline_ns, cancel, in, error); /* lets others go on, too */
+		return run(record, op, deadline_ns, cancel, in, error); /* this also serves the other side */
 	if (before != 0)
 		wake(record, queue, &queue->consumers);
 	return status;

@@ -8,8 +8,8 @@
  * tokens, asynchronous waiting, arrival order, and the waiters in a dump. This file ensures that
  * the right always returns, and that no thread waits for itself.
  *
- * Source. A word that is taken by CAS, and a list for those who do not get it, is how mutexes on
- * futexes work (Franke, Russell and Kirkwood, OLS 2002).
+ * Source. A word that is taken by CAS, and a list of the threads that did not get it, is how mutexes
+ * on futexes work (Franke, Russell and Kirkwood, OLS 2002).
  *
  * Invariants
  *   C1  the right is free, or one execution that is inside has it. So at most one execution is
@@ -157,7 +157,7 @@ void weiri_critical_section_leave(weir_critical_section *section)
 		weiri_queue_pump(record, section->queue);
 }
 
-/* The execution that was inside before has left, and this one has not said who runs it. */
+/* The previous execution has left, and this one has not stored its thread yet. */
 static WEIRI_UNSEEN void assert_alone(const weir_critical_section *section)
 {
 	WEIR_ASSERT2(C1, weiri_peek(&section->right->holder) == WEIRI_RIGHT_TAKEN);

@@ -225,7 +225,7 @@ static void cancel_on_stop(void *context)
 	_Atomic(uint32_t) *cancel_state = &runner->cancel_state;
 	weir_error cause = {WEIR_OK, ""};
 
-	/* Without a recorded error the token says who stopped. */
+	/* Without a recorded error, the token's cause says why the runner stopped. */
 	if (weir_coordinator_status(runner->coordinator, &cause) == WEIR_OK)
 		(void)weir_cancel_cause(weir_coordinator_cancel(runner->coordinator), &cause);
 	if (runner->cancel != NULL)

@@ -288,9 +288,9 @@ int weiri_pending_serve(struct weiri_scope *scope, struct weiri_list *list, stru
 /* Outside of sections: completes the asynchronous operation at which a walk has stopped, if any. */
 void weiri_served_tell(struct weiri_served *served);
 /*
- * Serves an object. An operation with several entries that completes leaves several objects, and may
- * have changed another than this. So all its objects are served before its owner is told, who may
- * then destroy them; one after the other, not inside of each other.
+ * Serves an object. When an operation with several entries completes, it leaves several objects and
+ * may have changed any of them. So all its objects are served, one after the other and not nested,
+ * before its owner is told: the owner may then destroy them.
  */
 WEIRI_SHARED void weiri_pending_pump(struct weiri_record *record, void *object, weiri_serve_fn *serve);
 /*

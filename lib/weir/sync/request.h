@@ -38,7 +38,7 @@ WEIRI_SHARED enum weir_status weiri_request_run(struct weiri_record *record, str
                                                 const weir_allocator *allocator, weir_error *error);
 /*
  * Starts a request; a copy of it is told exactly once, unless this fails (WEIR_RESOURCE_EXHAUSTED).
- * *handle (may be NULL): for the caller, who releases it.
+ * *handle (may be NULL) is the caller's, and must be released.
  */
 WEIRI_SHARED enum weir_status weiri_request_start(struct weiri_record *record, struct weiri_waitable *waitable,
                                                   const struct weiri_request_kind *kind, const void *request,
