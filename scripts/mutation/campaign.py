@@ -59,7 +59,7 @@ class Table:
 def find_all(root, jobs):
     """All mutants; files that are as they were, headers included, are not read again."""
     digest = hashlib.sha256()
-    for path in [*sorted(root.glob("lib/*/*.[ch]")), *sorted(root.glob("include/weir/*.h")), root / "scripts" / "mutation" / "meaning.py"]:
+    for path in [*sorted(root.glob("lib/**/*.[ch]")), *sorted(root.glob("include/weir/*.h")), root / "scripts" / "mutation" / "meaning.py"]:
         digest.update(path.read_bytes())
     cache = root / "build" / "meaning.found"
     if cache.is_file():
@@ -92,7 +92,7 @@ class Campaign:
         self.root, self.options = root, options
         self.killers, self.explained = Table(root / "tests" / "mutants" / "killers.tsv"), rows_of(root / "tests" / "mutants" / "equivalents.tsv")
         every = find_all(root, options.jobs)
-        self.drawn = meaning.sample(every, options.seed, options.count, options.least)
+        self.drawn = meaning.sample(every, options.seed, options.count, options.least, {*self.killers.rows, *self.explained})
         self.total = len(every)
         self.killers.forget({meaning.key_of(m) for m in every})
         self.result = {}
@@ -225,7 +225,7 @@ def main(root, words):
     parser.add_argument("--least", type=int, default=40, help="of each layer at least so many")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", action="append", default=[], help="of those drawn, only what has this in its description or its line")
-    parser.add_argument("--layer", action="append", default=[])
+    parser.add_argument("--layer", action="append", default=[], help="a folder of sources, as seen from lib/")
     parser.add_argument("--by", action="append", choices=trials.KINDS, help="only checks of this kind; given twice, of both")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--budget", type=float, default=25, help="seconds of unit tests, without a mutant, that are asked at most for one mutant")

@@ -53,7 +53,7 @@ class Unit:
     """One file, and the mutants in it."""
 
     def __init__(self, root, file):
-        self.file, self.layer = file, file.split("/")[1]
+        self.file, self.layer = file, layer_of(file)
         self.bytes = (root / file).read_bytes()
         self.code = blank_comments(self.bytes.decode("latin-1"))
         self.lines = self.bytes.decode().splitlines()
@@ -429,8 +429,15 @@ def blank_comments(source):
     return pattern.sub(lambda m: re.sub(r"[^\n]", " ", m.group()) if m.group().startswith("/*") else m.group(), source)
 
 
+def layer_of(file):
+    """The folder that holds it, as seen from lib/."""
+    return str(pathlib.PurePath(file).parent.relative_to("lib"))
+
+
 def sources_of(root):
-    return sorted(str(path.relative_to(root)) for path in pathlib.Path(root).glob("lib/*/*.[ch]") if path.name not in ("mutant.c", "mutant.h"))
+    """Of layers; what lies in lib/ itself belongs to none."""
+    files = (str(path.relative_to(root)) for path in pathlib.Path(root).glob("lib/**/*.[ch]") if path.name not in ("mutant.c", "mutant.h"))
+    return sorted(file for file in files if layer_of(file) != ".")
 
 
 def all_mutants(root, files=None):
@@ -442,10 +449,11 @@ def rank(seed, m):
     return hashlib.sha256("\0".join((str(seed), *key_of(m))).encode()).digest()
 
 
-def sample(mutants, seed, count, least):
+def sample(mutants, seed, count, least, known=frozenset()):
     """
     So many, of each layer in proportion to its mutants but at least so many, and of each kind as many as of another while they last. What is
-    drawn of a file depends little on others: each has its own rank.
+    drawn of a file depends little on others: each has its own rank. Those whose keys are known come first, all of them, so that a file that
+    moves keeps its own.
     """
     layers = collections.defaultdict(list)
     for m in mutants:
@@ -454,14 +462,15 @@ def sample(mutants, seed, count, least):
     chosen = []
     for name, those in sorted(layers.items()):
         wanted = min(len(those), max(least, round(count * len(those) / total)))
-        kinds = collections.defaultdict(list)
+        drawn, left = [], collections.defaultdict(list)
         for m in sorted(those, key=lambda m: rank(seed, m)):
-            kinds[m.kind].append(m)
-        while wanted > 0:
-            for kind in KINDS:
-                if kinds[kind] and wanted > 0:
-                    chosen.append(kinds[kind].pop(0))
-                    wanted -= 1
+            (drawn if key_of(m) in known else left[m.kind]).append(m)
+        so_many = collections.Counter(m.kind for m in drawn)
+        while len(drawn) < wanted:
+            kind = min((kind for kind in KINDS if left[kind]), key=lambda kind: so_many[kind])
+            drawn.append(left[kind].pop(0))
+            so_many[kind] += 1
+        chosen += drawn
     return chosen
 
 
