@@ -25,8 +25,9 @@ ARGUMENTS = ["-xc", "-std=c11", "-D_GNU_SOURCE", "-DWEIR_ASSERT_LEVEL=0", "-Iinc
 
 # What asks for nothing that a program can see.
 HINT = re.compile(r"(\(void\)\s*)?(WEIR_ASSERT|WEIRI_PROBE|weiri_annotate|weiri_pause\b|weiri_assert|va_end|__builtin_prefetch)|\(void\)\s*\w+\s*[,;)]|\(void\)\s*\w+$")
-# The same of a function: lib/base/assert.h.
+# The same of a function, by its name or by what stands before it: lib/base/assert.h.
 ASSERTS = re.compile(r"(weiri_\w+_)?assert_\w+")
+UNSEEN = re.compile(r"\bWEIRI_UNSEEN\b")
 # Calls whose number or presence somebody else counts on.
 BALANCE = re.compile(r"(retain|release|free|notify|wake|post|signal|count|destroy|borrow|give|leave|enter|arrive|join|close|cancel|retire|unref|ref\b|"
                      r"fetch_add|fetch_sub|add|remove|push|pop|begin|end)\w*\s*\(")
@@ -69,8 +70,12 @@ class Unit:
             raise SystemExit(f"mutate: clang cannot read {file}: {fatal[0]}")
         for cursor in self.unit.cursor.get_children():
             here = cursor.location.file is not None and cursor.location.file.name == str(root / file)
-            if here and cursor.kind == cindex.CursorKind.FUNCTION_DECL and cursor.is_definition() and not ASSERTS.fullmatch(cursor.spelling):
+            if here and cursor.kind == cindex.CursorKind.FUNCTION_DECL and cursor.is_definition() and not self.is_for_assertions(cursor):
                 self.visit_function(cursor)
+
+    def is_for_assertions(self, cursor):
+        head = self.code[self.code.rfind("\n", 0, cursor.extent.start.offset) + 1:cursor.extent.end.offset].partition("{")[0]
+        return ASSERTS.fullmatch(cursor.spelling) or UNSEEN.search(head)
 
     # -- places ----------------------------------------------------------------------------------------------------------------
 
