@@ -780,10 +780,15 @@ static void say_last_words(void *context)
 	(void)weiri_fetch_add_release(&job->ended, 1);
 }
 
+/* Ends some time after the stop. */
 static enum weir_status leave_last_words(weir_coordinator *coordinator, void *context, weir_error *error)
 {
-	(void)coordinator, (void)error;
-	return pthread_setspecific(last_words, context) == 0 ? WEIR_OK : WEIR_INTERNAL;
+	enum weir_status status = until_stop(coordinator, context, error);
+	uint64_t end_ns = weir_deadline_in(10 * ms);
+
+	while (weir_now_ns() < end_ns)
+		(void)sched_yield();
+	return pthread_setspecific(last_words, context) == 0 ? status : WEIR_INTERNAL;
 }
 
 /* What its destructors use may be gone after the join. */
@@ -795,8 +800,10 @@ Test(coordinator, join_waits_until_the_system_has_ended_the_threads)
 	cr_assert_eq(pthread_key_create(&last_words, say_last_words), 0);
 	for (int i = 0; i < 3; i++)
 		start(coordinator, NULL, leave_last_words, &job);
+	cr_assert(reaches(&job.started, 3));
+	weir_coordinator_request_stop(coordinator, NULL);
 	cr_expect_eq(join(coordinator, NULL), WEIR_OK);
-	cr_expect_eq(weiri_load_acquire(&job.ended), 3);
+	cr_expect_eq(weiri_load_acquire(&job.ended), 3 + 3, "its function, and its last words");
 	cr_assert_eq(pthread_key_delete(last_words), 0);
 	destroy(coordinator);
 }

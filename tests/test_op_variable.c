@@ -52,7 +52,7 @@ Test(op_variable, updates_give_the_value_they_published)
 	weir_var_destroy(var, NULL);
 }
 
-/* No node keeps a version that it published, or read, beyond its step. */
+/* No node keeps a version that it published, or read, or its value, beyond its step. */
 Test(op_variable, all_versions_are_freed_after_the_variable)
 {
 	struct failing_allocator memory = {.fail_at = 0};
@@ -61,11 +61,15 @@ Test(op_variable, all_versions_are_freed_after_the_variable)
 	weir_graph *graph = kit_graph();
 	weir_session *session = kit_session(graph, 0);
 	weir_tensor *first = kit_f32(5);
-	weir_output three = kit_constant(graph, kit_f32(3)), assigned, added, read;
+	const float number = 3;
+	weir_output three, assigned, added, read;
+	weir_tensor *tensor;
 	weir_var *var = NULL;
 
 	cr_assert_eq(weir_var_create(first, &options, &var, NULL), WEIR_OK);
 	weir_tensor_release(first);
+	cr_assert_eq(weir_tensor_copy_of(WEIR_F32, &(weir_shape){.rank = 0}, &number, &allocator, &tensor), WEIR_OK);
+	three = kit_constant(graph, tensor);
 	cr_assert_eq(weir_op_assign(graph, NULL, var, three, &assigned, NULL), WEIR_OK);
 	cr_assert_eq(weir_op_assign_add(graph, NULL, var, three, &added, NULL), WEIR_OK);
 	cr_assert_eq(weir_op_read(graph, NULL, var, &read, NULL), WEIR_OK);
