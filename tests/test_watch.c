@@ -3,6 +3,7 @@
  */
 #include <criterion/criterion.h>
 
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -588,6 +589,37 @@ Test(watch, stopped_anywhere_a_writer_holds_up_no_other)
 		weir_read_release(&read);
 		cr_assert(!is_lit(scene.watch), "stopped at %zu", at);
 		weir_watch_destroy(scene.watch, NULL);
+		destroy(scene.var);
+	}
+}
+
+/*
+ * A watch ends while a writer stands that may be about to look at it. All that nothing protects is freed at each step that the
+ * writer takes from there on, and a sanitizer sees when it is touched.
+ */
+Test(watch, stopped_anywhere_a_writer_leaves_alone_a_watch_that_has_ended)
+{
+	struct scene scene;
+	struct stepped call = {.prepare = meet_weir, .call = write_once, .context = &scene};
+	int came = 1;
+
+	stepped_or_skip();
+	for (size_t at = 0; came; at += stepped_stride(STEPPED_STRIDE == 1 ? COST : 2)) {
+		int stands, fd;
+
+		scene = (struct scene){.var = variable(0)};
+		cr_assert_eq(weir_watch_create(scene.var, 1, &scene.watch, NULL), WEIR_OK);
+		fd = weir_watch_fd(scene.watch);
+		stands = came = stepped_start(&call, at);
+		weir_watch_destroy(scene.watch, NULL);
+		for (size_t steps = 0; stands; steps++) {
+			if (steps % STEPPED_STRIDE == 0)
+				(void)weir_reclaim_flush(0);
+			stands = stepped_next(&call);
+		}
+		stepped_finish(&call);
+		cr_assert_eq(fcntl(fd, F_GETFD), -1, "stopped at %zu: its descriptor is open", at);
+		cr_assert_eq(weir_var_version(scene.var), 2);
 		destroy(scene.var);
 	}
 }
