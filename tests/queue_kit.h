@@ -19,6 +19,7 @@
 #include <weir/queue.h>
 #include <weir/reclaim.h>
 
+#include "asleep.h"
 #include "queue/op.h"
 
 enum { KIT_MOST_ITEMS = 16 };
@@ -205,20 +206,7 @@ static inline int has_ended(struct call *call)
  */
 static inline int is_asleep(struct call *call)
 {
-	char path[64], text[128] = "";
-	const char *state;
-	ssize_t length = 0;
-	int file;
-
-	(void)snprintf(path, sizeof(path), "/proc/self/task/%d/stat", weiri_load_relaxed(&call->number_of_thread));
-	file = open(path, O_RDONLY | O_CLOEXEC);
-	if (file >= 0) {
-		length = read(file, text, sizeof(text) - 1);
-		(void)close(file);
-	}
-	text[length > 0 ? length : 0] = '\0';
-	state = strrchr(text, ')'); /* "number (name) S ..." */
-	return state != NULL && state[1] == ' ' && state[2] == 'S';
+	return thread_is_asleep(weiri_load_relaxed(&call->number_of_thread));
 }
 
 /* Begins a call, and returns when it is the waiter number `waiting` of its queue. */

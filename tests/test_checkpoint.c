@@ -368,6 +368,39 @@ Test(checkpoint, one_part_that_does_not_fit_keeps_all_from_being_restored)
 	expect_nothing_left();
 }
 
+/* The message says which checkpoint, and what is wrong with the call. */
+static void expect_names(const weir_error *error, const struct folder *folder, const char *words)
+{
+	char begin[PATH_ROOM + 16];
+
+	(void)snprintf(begin, sizeof(begin), "checkpoint %s: ", folder->file);
+	cr_expect(strncmp(error->message, begin, strlen(begin)) == 0 && strstr(error->message, words) != NULL, "%s",
+	          error->message);
+}
+
+/* Before the file is looked at: there is none. */
+Test(checkpoint, a_restore_that_makes_no_sense_is_refused)
+{
+	struct folder folder = make_folder();
+	weir_var *var = variable(5);
+	struct weir_checkpoint_part part = {"v", var};
+	struct weir_checkpoint_options odd = {WEIR_CHECKPOINT_OPTIONS_INIT, .flags = 8};
+	weir_error error = {WEIR_OK, ""};
+
+	cr_expect_eq(weir_checkpoint_restore(&part, 1, NULL, NULL, WEIR_NO_DEADLINE, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_checkpoint_restore(NULL, 1, folder.file, NULL, WEIR_NO_DEADLINE, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_checkpoint_restore(&part, 0, folder.file, NULL, WEIR_NO_DEADLINE, NULL), WEIR_INVALID_ARGUMENT);
+	cr_expect_eq(weir_checkpoint_restore(&part, 1, folder.file, &odd, WEIR_NO_DEADLINE, &error), WEIR_INVALID_ARGUMENT);
+	expect_names(&error, &folder, "unknown flags 0x8");
+	odd = (struct weir_checkpoint_options){.struct_size = 1};
+	cr_expect_eq(weir_checkpoint_restore(&part, 1, folder.file, &odd, WEIR_NO_DEADLINE, &error), WEIR_INVALID_ARGUMENT);
+	expect_names(&error, &folder, "struct_size of the options is 1");
+	cr_expect_eq(value_in(var), 5);
+	weir_var_destroy(var, NULL);
+	remove_folder(&folder);
+	expect_nothing_left();
+}
+
 /* Saving these parts fails with this status and message, and makes no file. */
 static void expect_not_saved(const struct folder *folder, const struct weir_checkpoint_part parts[], size_t count,
                              enum weir_status status, const char *message)

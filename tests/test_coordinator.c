@@ -768,6 +768,47 @@ Test(coordinator, a_thread_that_calls_pthread_exit_has_ended)
 	destroy(coordinator);
 }
 
+static pthread_key_t last_words;
+
+/* Takes a while, so that a join which does not wait for it is seen. */
+static void say_last_words(void *context)
+{
+	uint64_t end_ns = weir_deadline_in(20 * ms);
+	struct job *job = context;
+
+	while (weir_now_ns() < end_ns)
+		(void)sched_yield();
+	(void)weiri_fetch_add_release(&job->ended, 1);
+}
+
+/* Ends some time after the stop. */
+static enum weir_status leave_last_words(weir_coordinator *coordinator, void *context, weir_error *error)
+{
+	enum weir_status status = until_stop(coordinator, context, error);
+	uint64_t end_ns = weir_deadline_in(10 * ms);
+
+	while (weir_now_ns() < end_ns)
+		(void)sched_yield();
+	return pthread_setspecific(last_words, context) == 0 ? status : WEIR_INTERNAL;
+}
+
+/* What its destructors use may be gone after the join. */
+Test(coordinator, join_waits_until_the_system_has_ended_the_threads)
+{
+	weir_coordinator *coordinator = create(0, 0);
+	struct job job = {.plain = 0};
+
+	cr_assert_eq(pthread_key_create(&last_words, say_last_words), 0);
+	for (int i = 0; i < 3; i++)
+		start(coordinator, NULL, leave_last_words, &job);
+	cr_assert(reaches(&job.started, 3));
+	weir_coordinator_request_stop(coordinator, NULL);
+	cr_expect_eq(join(coordinator, NULL), WEIR_OK);
+	cr_expect_eq(weiri_load_acquire(&job.ended), 3 + 3, "its function, and its last words");
+	cr_assert_eq(pthread_key_delete(last_words), 0);
+	destroy(coordinator);
+}
+
 Test(coordinator, many_short_threads_do_not_add_up)
 {
 	struct failing_allocator memory = {.fail_at = 0};

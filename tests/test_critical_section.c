@@ -12,7 +12,7 @@
 #include <weir/time.h>
 
 #include "base/atomic.h"
-#include "failing_allocator.h"
+#include "late_failure.h"
 
 #define PATIENCE_NS UINT64_C(100000000000)
 
@@ -446,6 +446,37 @@ Test(critical_section, an_operation_that_waits_is_cancelled_once)
 	cr_expect_eq(weiri_load_acquire(&one.runs), 0);
 	cr_expect_eq(weiri_load_acquire(&one.completions), 1);
 	end(one.section);
+}
+
+/* Starts an execution with memory that may fail, which is then as if it had never been asked for. */
+static enum weir_status start_and_run(const weir_allocator *failing, void *context)
+{
+	struct late_failure late = {0};
+	weir_allocator allocator = late_failure_hooks(&late);
+	struct weir_critical_section_options options = {WEIR_CRITICAL_SECTION_OPTIONS_INIT, .allocator = &allocator};
+	struct started one = {.pool = a_pool(0)};
+	enum weir_status status;
+
+	(void)context;
+	cr_assert_eq(weir_critical_section_create(&options, &one.section, NULL), WEIR_OK);
+	late.under_test = failing;
+	status = weir_critical_section_start(one.section, one.pool, run_started, &one, completed, NULL, &one.error);
+	late.under_test = NULL;
+	if (status != WEIR_OK)
+		cr_expect_not_null(strstr(one.error.message, "no memory to enter"), "%s", one.error.message);
+	cr_expect_eq(weir_pool_help(one.pool, SIZE_MAX), status == WEIR_OK ? 1 : 0);
+	cr_expect_eq(weiri_load_acquire(&one.runs), status == WEIR_OK);
+	cr_expect_eq(weiri_load_acquire(&one.completions), status == WEIR_OK);
+	cr_assert_eq(weir_pool_destroy(one.pool, NULL), WEIR_OK);
+	end(one.section);
+	cr_assert_eq(weir_reclaim_flush(weir_deadline_in(PATIENCE_NS)), WEIR_OK);
+	late_failure_end(&late);
+	return status;
+}
+
+Test(critical_section, a_start_survives_every_allocation_failing)
+{
+	cr_expect_geq(fail_each_allocation(start_and_run, NULL), 2);
 }
 
 /*

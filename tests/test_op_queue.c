@@ -4,9 +4,13 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <weir/queue.h>
+#include <weir/reclaim.h>
 
+#include "asleep.h"
 #include "base/atomic.h"
 #include "graph_kit.h"
+#include "reclaim/record.h"
+#include "stepped.h"
 
 static const weir_shape scalar = {.rank = 0, .dims = {0}};
 
@@ -45,6 +49,8 @@ struct background {
 	const struct kit_bounds *options;
 	weir_error error;
 	enum weir_status status;
+	_Atomic(int) number; /* the kernel's */
+	_Atomic(int) ended;
 	pthread_t thread;
 };
 
@@ -54,6 +60,7 @@ static void *run_background(void *context)
 	const struct kit_bounds bounds = b->options != NULL ? *b->options : (struct kit_bounds){WEIR_NO_DEADLINE, NULL};
 	weir_tensor *result = NULL;
 
+	weiri_store_release(&b->number, gettid());
 	if (b->puts) {
 		b->status = put(b->line, b->value, b->options, &b->error);
 		return NULL;
@@ -63,6 +70,7 @@ static void *run_background(void *context)
 	if (b->status == WEIR_OK)
 		b->value = *(const float *)weir_tensor_data(result);
 	weir_tensor_release(result);
+	weiri_store_release(&b->ended, 1);
 	return NULL;
 }
 
@@ -280,6 +288,73 @@ Test(op_queue, a_token_ends_a_blocked_dequeue_with_its_cause)
 	}
 	cr_assert_eq(put(&line, 3, NULL, NULL), WEIR_OK);
 	cr_expect_eq(kit_fetch_f32(line.session, line.taken), 3.0f);
+	close_line(&line);
+}
+
+static int sleeps_or_has_ended(void *context)
+{
+	struct background *b = context;
+
+	return weiri_load_acquire(&b->ended) || thread_is_asleep(weiri_load_acquire(&b->number));
+}
+
+static int waits_for_an_item(void *context)
+{
+	struct background *b = context;
+	struct weir_queue_stats stats = {WEIR_QUEUE_STATS_INIT};
+
+	cr_assert_eq(weir_tensor_queue_get_stats(b->line->queue, &stats), WEIR_OK);
+	return stats.waiting != 0 && thread_is_asleep(weiri_load_acquire(&b->number));
+}
+
+static void meet_weir(void *context)
+{
+	(void)context;
+	cr_assert_not_null(weiri_record_get());
+}
+
+static void fire(void *context)
+{
+	(void)weir_cancel_fire(context, NULL);
+}
+
+/* Of a trial, for stepped_stride(). A sanitizer tries more places, since it alone sees what was freed. */
+enum { COST = STEPPED_STRIDE == 1 ? 32 : 2 };
+
+/* An item ends the dequeue while the fire of the step's token stands; or the fire ends it when it goes on. */
+Test(op_queue, a_fire_that_stands_anywhere_leaves_alone_what_has_ended_meanwhile)
+{
+	struct kit_line line;
+	weir_tensor *seven = kit_f32(7);
+	size_t got = 0;
+	int stands = 1;
+
+	stepped_or_skip();
+	open_line(&line, 1, 0);
+	for (size_t at = 0; stands; at += stepped_stride(COST)) {
+		struct kit_bounds options = {WEIR_NO_DEADLINE, NULL};
+		struct stepped call = {.prepare = meet_weir, .call = fire};
+		struct background taker;
+
+		cr_assert_eq(weir_cancel_create(NULL, &options.cancel, NULL), WEIR_OK);
+		call.context = options.cancel;
+		start(&taker, &line, 0, 0, &options);
+		kit_wait_for(waits_for_an_item, &taker, "a dequeue that waits");
+		stands = stepped_start(&call, at);
+		cr_assert_eq(weir_tensor_queue_enqueue(line.queue, &seven, 1, 0, NULL, NULL), WEIR_OK);
+		kit_wait_for(sleeps_or_has_ended, &taker, "the step to end, or to wait for the fire");
+		(void)weir_reclaim_flush(0);
+		stepped_finish(&call);
+		join(&taker);
+		if (weir_tensor_queue_size_approx(line.queue) == 0)
+			got++;
+		else
+			cr_assert_eq(kit_fetch_f32(line.session, line.taken), 7.0f);
+		cr_assert(taker.status == WEIR_CANCELLED || taker.status == WEIR_OK, "%s", taker.error.message);
+		weir_cancel_release(options.cancel);
+	}
+	cr_expect_neq(got, 0);
+	weir_tensor_release(seven);
 	close_line(&line);
 }
 

@@ -777,6 +777,46 @@ Test(op_section, building_and_running_survive_every_allocation_failing)
 	end_section(scarce.section);
 }
 
+/* A step that would wait for a section that is held, but finds no memory before it does, or to do it. */
+static void enter_without_memory(weir_critical_section *section, size_t fail_at, weir_error *error)
+{
+	struct failing_allocator memory = {.fail_at = fail_at};
+	weir_allocator failing = failing_allocator_hooks(&memory);
+	struct late_failure late = {0};
+	weir_allocator allocator = late_failure_hooks(&late);
+	struct weir_session_options options = {WEIR_SESSION_OPTIONS_INIT, .flags = WEIR_SESSION_NO_THREADS,
+	                                       .allocator = &allocator};
+	weir_graph *graph = kit_graph();
+	weir_output one = kit_constant(graph, kit_f32(1)), out = guarded(graph, "cs", section, &one.node, 1, one);
+	weir_session *session = NULL;
+	weir_tensor *result;
+
+	cr_assert_eq(weir_session_create(graph, &options, &session, NULL), WEIR_OK);
+	late.under_test = &failing;
+	cr_assert_eq(weir_session_run(session, NULL, 0, &out, 1, &result, NULL, 0, weir_deadline_in(UINT64_C(20000000000)),
+	                              NULL, error),
+	             WEIR_RESOURCE_EXHAUSTED, "allocation %zu failing: %s", fail_at, error->message);
+	late.under_test = NULL;
+	kit_end(session, graph);
+	cr_assert_str_eq(failing_allocator_verdict(&memory), "balanced", "allocation %zu failing: %s", fail_at,
+	                 failing_allocator_verdict(&memory));
+	late_failure_end(&late);
+}
+
+/* The last allocation before it waits is for the hook that would end the wait. */
+Test(op_section, a_step_that_cannot_wait_for_lack_of_memory_says_that_it_did_not_enter)
+{
+	weir_critical_section *section = a_section("cs");
+	weir_error error = {WEIR_OK, ""};
+	struct holding holding;
+
+	begin_holding(&holding, section);
+	for (size_t at = 1; strstr(error.message, "critical section \"cs\" was not entered") == NULL; at++)
+		enter_without_memory(section, at, &error);
+	end_holding(&holding);
+	end_section(section);
+}
+
 /* A body that was tied in part runs inside as a whole, or not at all. */
 static enum weir_status build_in_part(const weir_allocator *failing, void *context)
 {

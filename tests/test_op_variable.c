@@ -3,6 +3,9 @@
  */
 #include <pthread.h>
 
+#include <weir/reclaim.h>
+
+#include "failing_allocator.h"
 #include "graph_kit.h"
 
 static weir_output version_of(weir_output value)
@@ -47,6 +50,36 @@ Test(op_variable, updates_give_the_value_they_published)
 	cr_expect_eq(kit_var_f32(var, 0), 6.0f);
 	kit_end(session, graph);
 	weir_var_destroy(var, NULL);
+}
+
+/* No node keeps a version that it published, or read, or its value, beyond its step. */
+Test(op_variable, all_versions_are_freed_after_the_variable)
+{
+	struct failing_allocator memory = {.fail_at = 0};
+	weir_allocator allocator = failing_allocator_hooks(&memory);
+	struct weir_var_options options = {WEIR_VAR_OPTIONS_INIT, .name = "v", .dtype = WEIR_F32, .allocator = &allocator};
+	weir_graph *graph = kit_graph();
+	weir_session *session = kit_session(graph, 0);
+	weir_tensor *first = kit_f32(5);
+	const float number = 3;
+	weir_output three, assigned, added, read;
+	weir_tensor *tensor;
+	weir_var *var = NULL;
+
+	cr_assert_eq(weir_var_create(first, &options, &var, NULL), WEIR_OK);
+	weir_tensor_release(first);
+	cr_assert_eq(weir_tensor_copy_of(WEIR_F32, &(weir_shape){.rank = 0}, &number, &allocator, &tensor), WEIR_OK);
+	three = kit_constant(graph, tensor);
+	cr_assert_eq(weir_op_assign(graph, NULL, var, three, &assigned, NULL), WEIR_OK);
+	cr_assert_eq(weir_op_assign_add(graph, NULL, var, three, &added, NULL), WEIR_OK);
+	cr_assert_eq(weir_op_read(graph, NULL, var, &read, NULL), WEIR_OK);
+	cr_expect_eq(kit_fetch_f32(session, assigned), 3.0f);
+	cr_expect_eq(kit_fetch_f32(session, added), 6.0f);
+	cr_expect_eq(kit_fetch_f32(session, read), 6.0f);
+	kit_end(session, graph);
+	cr_assert_eq(weir_var_destroy(var, NULL), WEIR_OK);
+	cr_expect_eq(weir_reclaim_flush(weir_deadline_in(UINT64_C(5000000000))), WEIR_OK);
+	cr_expect_str_eq(failing_allocator_verdict(&memory), "balanced", "%s", failing_allocator_verdict(&memory));
 }
 
 Test(op_variable, reading_one_that_has_no_value_names_it)

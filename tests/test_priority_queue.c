@@ -163,6 +163,20 @@ Test(priority_queue, a_closed_one_gives_what_it_has_and_ends)
 	weir_priority_queue_destroy(queue, NULL);
 }
 
+/* The largest one is a matter of memory, which is not taken here. */
+Test(priority_queue, the_largest_capacity_is_not_refused)
+{
+	struct failing_allocator none = {.fail_at = 1, .fail_count = SIZE_MAX};
+	weir_allocator allocator = failing_allocator_hooks(&none);
+	struct weir_priority_queue_options options = {WEIR_PRIORITY_QUEUE_OPTIONS_INIT, .allocator = &allocator};
+	weir_priority_queue *queue = NULL;
+
+	cr_assert_eq(weir_priority_queue_create(WEIR_PRIORITY_QUEUE_MAX_CAPACITY, &options, &queue, NULL),
+	             WEIR_RESOURCE_EXHAUSTED);
+	cr_assert_eq(weir_priority_queue_create((size_t)WEIR_PRIORITY_QUEUE_MAX_CAPACITY + 1, &options, &queue, NULL),
+	             WEIR_INVALID_ARGUMENT);
+}
+
 Test(priority_queue, bad_arguments_are_refused)
 {
 	struct weir_priority_queue_options options = {WEIR_PRIORITY_QUEUE_OPTIONS_INIT, .flags = 1};

@@ -3,6 +3,7 @@
  * times within a bounded time.
  */
 #include "queue_kit.h"
+#include "stepped.h"
 
 /* How long each test provokes its race. */
 static uint64_t a_while(void)
@@ -55,6 +56,56 @@ Test(queue_races, a_fired_token_leaves_the_queue_alone_once_its_operation_has_en
 		cr_assert_eq(owner.status, WEIR_CANCELLED);
 		weir_cancel_release(owner.token);
 	}
+}
+
+static void meet_weir(void *context)
+{
+	(void)context;
+	cr_assert_not_null(weiri_record_get());
+}
+
+/* Of a trial, for stepped_stride(). A sanitizer tries more places, since it alone sees what was freed. */
+enum { COST = STEPPED_STRIDE == 1 ? 16 : 2 };
+
+static void fire(void *context)
+{
+	(void)weir_cancel_fire(context, NULL);
+}
+
+/*
+ * An item ends the wait while the fire stands; or the fire has it, and ends it when it goes on. Of an operation that has ended
+ * the memory is given back meanwhile, and a sanitizer sees when it is touched.
+ */
+Test(queue_races, a_fire_that_stands_anywhere_leaves_alone_what_has_ended_meanwhile)
+{
+	size_t got = 0, cancelled = 0;
+	int stands = 1;
+
+	stepped_or_skip();
+	for (size_t at = 0; stands; at += stepped_stride(COST)) {
+		struct call wait = {.kind = DEQUEUE, .queue = fifo(1)};
+		struct stepped call = {.prepare = meet_weir, .call = fire};
+
+		cr_assert_eq(weir_cancel_create(NULL, &wait.token, NULL), WEIR_OK);
+		call.context = wait.token;
+		begin_waiting_call(&wait, 1);
+		stands = stepped_start(&call, at);
+		put(wait.queue, 7, 1);
+		await(has_ended(&wait) || is_asleep(&wait));
+		(void)weir_reclaim_flush(0);
+		stepped_finish(&call);
+		if (end_call(&wait) == WEIR_OK) {
+			cr_assert_eq(number_of(wait.items[0]), 7);
+			got++;
+		} else {
+			cr_assert_eq(wait.status, WEIR_CANCELLED);
+			expect_next(wait.queue, 7, 1);
+			cancelled++;
+		}
+		destroy(wait.queue);
+		weir_cancel_release(wait.token);
+	}
+	cr_expect(got != 0 && cancelled != 0, "%zu got the item, %zu were cancelled", got, cancelled);
 }
 
 /* -- a storm of calls that give up ------------------------------------------------------------- */

@@ -363,6 +363,52 @@ Test(queue_readiness, survives_every_allocation_failing)
 	             "three for a queue, one each for a descriptor and two bells");
 }
 
+/* Memory that is asked for a descriptor makes another one first, as a second thread may. */
+struct rivalry {
+	struct failing_allocator memory; /* never fails */
+	weir_queue *queue;               /* not NULL: at the next allocation */
+	int fd;                          /* of the other request */
+};
+
+static void *allocate_beside_a_rival(void *context, size_t size, size_t alignment)
+{
+	struct rivalry *rivalry = context;
+	weir_queue *queue = rivalry->queue;
+
+	rivalry->queue = NULL;
+	if (queue != NULL)
+		rivalry->fd = readable_fd(queue);
+	return failing_allocate(&rivalry->memory, size, alignment);
+}
+
+static void release_beside_a_rival(void *context, void *memory, size_t size, size_t alignment)
+{
+	struct rivalry *rivalry = context;
+
+	failing_release(&rivalry->memory, memory, size, alignment);
+}
+
+Test(queue_readiness, two_requests_at_once_get_the_same_one_and_leave_nothing_behind)
+{
+	struct rivalry rivalry = {.fd = -1};
+	weir_allocator allocator = {allocate_beside_a_rival, release_beside_a_rival, &rivalry};
+	weir_queue *queue = queue_with((struct weir_queue_options){.capacity = 1, .allocator = &allocator});
+	int fd;
+
+	rivalry.queue = queue;
+	fd = readable_fd(queue);
+	cr_expect_eq(fd, rivalry.fd);
+	cr_expect_not(is_lit(fd));
+	put(queue, 1, 1);
+	cr_expect(is_lit(fd));
+	take_any(queue);
+	cr_expect_not(is_lit(fd));
+	destroy(queue);
+	cr_assert_eq(weir_reclaim_flush(in_good_time()), WEIR_OK);
+	cr_expect_str_eq(failing_allocator_verdict(&rivalry.memory), "balanced", "%s",
+	                 failing_allocator_verdict(&rivalry.memory));
+}
+
 /*
  * Runs in the child. Returns 0, or the line of the check that failed. Its calls must not change the
  * parent's count.

@@ -124,6 +124,26 @@ static void end(weir_queue_runner *runner)
 	cr_assert_eq(weir_queue_runner_destroy(runner, NULL), WEIR_OK);
 }
 
+/* None runs any more, and yet it has a few instructions to go. */
+Test(queue_runner, one_whose_threads_have_just_left_is_destroyed_as_a_whole)
+{
+	struct failing_allocator memory = {.fail_at = 0};
+	weir_allocator allocator = failing_allocator_hooks(&memory);
+	struct source source = {.limit = 0, .then = WEIR_OUT_OF_RANGE};
+	struct weir_queue_runner_step step = {count_to_limit, &source, NULL};
+	struct weir_queue_runner_options options = {WEIR_QUEUE_RUNNER_OPTIONS_INIT, .steps = &step, .step_count = 1,
+	                                            .threads_per_step = 2, .allocator = &allocator};
+
+	for (int round = 0; round < 200; round++) {
+		weir_queue_runner *runner = NULL;
+
+		cr_assert_eq(weir_queue_runner_create(&options, &runner, NULL), WEIR_OK);
+		start(runner, NULL);
+		end(runner);
+	}
+	cr_expect_str_eq(failing_allocator_verdict(&memory), "balanced", "%s", failing_allocator_verdict(&memory));
+}
+
 static weir_coordinator *create_coordinator(void)
 {
 	weir_coordinator *coordinator = NULL;

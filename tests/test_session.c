@@ -368,6 +368,59 @@ static void *call_often(void *context)
 	return NULL;
 }
 
+enum { PRODUCTS = 2, SIDE = 100, PRODUCT_BYTES = SIDE * SIDE * (int)sizeof(float) };
+
+struct computing {
+	_Atomic(int) products;
+	pthread_t by[PRODUCTS];
+};
+
+/* A thread that computes a product takes the memory for it first. */
+static void *allocate_a_product(void *context, size_t size, size_t alignment)
+{
+	struct computing *computing = context;
+	void *memory = NULL;
+
+	if (size >= PRODUCT_BYTES) {
+		int i = weiri_fetch_add_acq_rel(&computing->products, 1);
+
+		cr_assert_lt(i, PRODUCTS);
+		computing->by[i] = pthread_self();
+	}
+	return posix_memalign(&memory, alignment, size) == 0 ? memory : NULL;
+}
+
+static void release_a_product(void *context, void *memory, size_t size, size_t alignment)
+{
+	(void)context, (void)size, (void)alignment;
+	free(memory);
+}
+
+Test(session, two_large_products_are_computed_on_two_threads)
+{
+	static float values[SIDE * SIDE];
+	struct computing computing = {.products = 0};
+	weir_allocator allocator = {allocate_a_product, release_a_product, &computing};
+	struct weir_session_options options = {WEIR_SESSION_OPTIONS_INIT, .threads = 1, .allocator = &allocator};
+	weir_graph *graph = kit_graph();
+	weir_output x = kit_constant(graph, kit_tensor(WEIR_F32, kit_shape(2, SIDE, SIDE), values)), products[PRODUCTS];
+	weir_session *session = NULL;
+	weir_tensor *results[PRODUCTS];
+	weir_error error;
+
+	for (int i = 0; i < PRODUCTS; i++)
+		cr_assert_eq(weir_op_matmul(graph, NULL, x, x, 0, &products[i], NULL), WEIR_OK);
+	cr_assert_eq(weir_session_create(graph, &options, &session, NULL), WEIR_OK);
+	cr_assert_eq(
+		weir_session_run(session, NULL, 0, products, PRODUCTS, results, NULL, 0, WEIR_NO_DEADLINE, NULL, &error),
+		WEIR_OK, "%s", error.message);
+	cr_assert_eq(weiri_load_acquire(&computing.products), PRODUCTS);
+	cr_expect_not(pthread_equal(computing.by[0], computing.by[1]), "one thread computed both");
+	for (int i = 0; i < PRODUCTS; i++)
+		weir_tensor_release(results[i]);
+	kit_end(session, graph);
+}
+
 Test(session, many_threads_run_the_same_step_without_mixing_their_values)
 {
 	weir_graph *graph = kit_graph();

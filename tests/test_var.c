@@ -199,7 +199,10 @@ Test(var, bad_arguments_are_refused)
 	cr_assert_eq(weir_var_create(NULL, NULL, &var, NULL), WEIR_INVALID_ARGUMENT);
 	cr_assert_eq(weir_var_create(NULL, &options, NULL, NULL), WEIR_INVALID_ARGUMENT);
 	cr_assert_eq(weir_var_create(wrong, &options, &var, NULL), WEIR_INVALID_ARGUMENT, "dtype of the first value");
+	options.shape = &(weir_shape){.rank = WEIR_MAX_RANK + 1};
+	cr_assert_eq(weir_var_create(NULL, &options, &var, NULL), WEIR_INVALID_ARGUMENT);
 	cr_assert_null(var);
+	options.shape = NULL;
 	cr_assert_eq(weir_var_create(NULL, &options, &var, NULL), WEIR_OK);
 	cr_assert_eq(weir_var_read(var, &read), WEIR_FAILED_PRECONDITION, "not initialized");
 	cr_assert_eq(weir_var_snapshot(&var, 1, &read, NULL), WEIR_FAILED_PRECONDITION);

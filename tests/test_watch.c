@@ -4,6 +4,7 @@
  */
 #include <criterion/criterion.h>
 
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -101,34 +102,43 @@ static void expect_woken(struct waiter *waiter, int64_t value, uint64_t version)
 	cr_expect_eq(value_and_release(&waiter->read), value);
 }
 
+enum { WRITES = 6 };
+
+/* Each kind in turn, from 0 on, beginning at version 1. */
+static void write_in_turn(weir_var *const vars[2], int kind, weir_tensor *next)
+{
+	struct weir_commit_part parts[2] = {{vars[0], (uint64_t)kind + 1, next}, {vars[1], 1, next}};
+	weir_txn *txn = NULL;
+	weir_read old;
+
+	switch (kind) {
+	case 0: cr_assert_eq(weir_var_assign(vars[0], next, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK); break;
+	case 1: cr_assert_eq(weir_var_compare_assign(vars[0], 2, next, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK); break;
+	case 2:
+		cr_assert_eq(weir_var_exchange(vars[0], next, WEIR_NO_DEADLINE, &old, NULL), WEIR_OK);
+		weir_read_release(&old);
+		break;
+	case 3: cr_assert_eq(weir_var_commit(parts, 2, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK); break;
+	case 4:
+		cr_assert_eq(weir_txn_begin(&variables_memory, &txn, NULL), WEIR_OK);
+		cr_assert_eq(weir_txn_assign(txn, vars[1], next, NULL), WEIR_OK);
+		cr_assert_eq(weir_txn_assign(txn, vars[0], next, NULL), WEIR_OK);
+		cr_assert_eq(weir_txn_commit(txn, WEIR_NO_DEADLINE, NULL), WEIR_OK);
+		break;
+	default: cr_assert_eq(weir_var_assign_add(vars[0], next, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK); break;
+	}
+}
+
 Test(watch, every_kind_of_write_wakes_who_waits)
 {
 	weir_var *vars[2] = {variable(1), variable(1)};
 	weir_tensor *next = number(9);
-	weir_read old;
 
-	for (int kind = 0; kind < 6; kind++) {
+	for (int kind = 0; kind < WRITES; kind++) {
 		struct waiter waiter = {.var = vars[0], .newer_than = (uint64_t)kind + 1};
-		struct weir_commit_part parts[2] = {{vars[0], (uint64_t)kind + 1, next}, {vars[1], 1, next}};
-		weir_txn *txn = NULL;
 
 		start_waiting(&waiter);
-		switch (kind) {
-		case 0: cr_assert_eq(weir_var_assign(vars[0], next, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK); break;
-		case 1: cr_assert_eq(weir_var_compare_assign(vars[0], 2, next, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK); break;
-		case 2:
-			cr_assert_eq(weir_var_exchange(vars[0], next, WEIR_NO_DEADLINE, &old, NULL), WEIR_OK);
-			weir_read_release(&old);
-			break;
-		case 3: cr_assert_eq(weir_var_commit(parts, 2, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK); break;
-		case 4:
-			cr_assert_eq(weir_txn_begin(&variables_memory, &txn, NULL), WEIR_OK);
-			cr_assert_eq(weir_txn_assign(txn, vars[1], next, NULL), WEIR_OK);
-			cr_assert_eq(weir_txn_assign(txn, vars[0], next, NULL), WEIR_OK);
-			cr_assert_eq(weir_txn_commit(txn, WEIR_NO_DEADLINE, NULL), WEIR_OK);
-			break;
-		default: cr_assert_eq(weir_var_assign_add(vars[0], next, WEIR_NO_DEADLINE, NULL, NULL), WEIR_OK); break;
-		}
+		write_in_turn(vars, kind, next);
 		expect_woken(&waiter, kind < 5 ? 9 : 18, (uint64_t)kind + 2);
 	}
 	weir_tensor_release(next);
@@ -280,6 +290,35 @@ Test(watch, a_callback_gets_the_newest_once)
 	weir_pending_cancel(NULL, NULL);
 	weir_pending_release(NULL);
 	destroy(var);
+}
+
+/* context: calls from within a section of this thread, of which there are to be none, and all calls. */
+static void look_for_a_section(void *context, enum weir_status status, const weir_error *error, weir_read *read)
+{
+	int *calls = context;
+
+	(void)error;
+	calls[0] += weiri_load_relaxed(&weiri_record_mine->lo) != 0; /* [relaxed] own field */
+	calls[1] += status == WEIR_OK;
+	weir_read_release(read);
+}
+
+/* In one it could not wait for memory to be freed, and would keep other threads from freeing theirs. */
+Test(watch, a_callback_runs_outside_of_sections_after_every_kind_of_write)
+{
+	weir_var *vars[2] = {variable(1), variable(1)};
+	weir_tensor *next = number(9);
+	int calls[2] = {0, 0};
+
+	for (int kind = 0; kind < WRITES; kind++) {
+		cr_assert_eq(weir_var_start_wait(vars[0], (uint64_t)kind + 1, look_for_a_section, calls, NULL, NULL), WEIR_OK);
+		write_in_turn(vars, kind, next);
+		cr_expect_eq(calls[1], kind + 1);
+		cr_expect_eq(calls[0], 0, "write %d", kind);
+	}
+	weir_tensor_release(next);
+	cr_assert_eq(weir_var_destroy(vars[0], NULL), WEIR_OK);
+	destroy(vars[1]);
 }
 
 Test(watch, a_callback_is_told_of_its_cancellation)
@@ -557,6 +596,37 @@ Test(watch, stopped_anywhere_a_writer_holds_up_no_other)
 		weir_read_release(&read);
 		cr_assert(!is_lit(scene.watch), "stopped at %zu", at);
 		weir_watch_destroy(scene.watch, NULL);
+		destroy(scene.var);
+	}
+}
+
+/*
+ * A watch ends while a writer stands that may be about to look at it. All that nothing protects is freed at each step that the
+ * writer takes from there on, and a sanitizer sees when it is touched.
+ */
+Test(watch, stopped_anywhere_a_writer_leaves_alone_a_watch_that_has_ended)
+{
+	struct scene scene;
+	struct stepped call = {.prepare = meet_weir, .call = write_once, .context = &scene};
+	int came = 1;
+
+	stepped_or_skip();
+	for (size_t at = 0; came; at += stepped_stride(STEPPED_STRIDE == 1 ? COST : 2)) {
+		int stands, fd;
+
+		scene = (struct scene){.var = variable(0)};
+		cr_assert_eq(weir_watch_create(scene.var, 1, &scene.watch, NULL), WEIR_OK);
+		fd = weir_watch_fd(scene.watch);
+		stands = came = stepped_start(&call, at);
+		weir_watch_destroy(scene.watch, NULL);
+		for (size_t steps = 0; stands; steps++) {
+			if (steps % STEPPED_STRIDE == 0)
+				(void)weir_reclaim_flush(0);
+			stands = stepped_next(&call);
+		}
+		stepped_finish(&call);
+		cr_assert_eq(fcntl(fd, F_GETFD), -1, "stopped at %zu: its descriptor is open", at);
+		cr_assert_eq(weir_var_version(scene.var), 2);
 		destroy(scene.var);
 	}
 }

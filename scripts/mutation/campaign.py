@@ -93,7 +93,7 @@ class Campaign:
         self.killers = Table(root / "tests" / "mutants" / "killers.tsv")
         self.explained = rows_of(root / "tests" / "mutants" / "equivalents.tsv")
         every = find_all(root, options.jobs)
-        self.drawn = meaning.sample(every, options.seed, options.count, options.least)
+        self.drawn = meaning.sample(every, options.seed, options.count, options.least, {*self.killers.rows, *self.explained})
         self.total = len(every)
         self.killers.forget({meaning.key_of(m) for m in every})
         self.result = {}
@@ -229,7 +229,7 @@ def main(root, words):
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", action="append", default=[],
                         help="only those of the drawn mutants that have this text in their description or line")
-    parser.add_argument("--layer", action="append", default=[])
+    parser.add_argument("--layer", action="append", default=[], help="a folder of sources, as seen from lib/")
     parser.add_argument("--by", action="append", choices=trials.KINDS, help="only checks of this kind; may be repeated")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--budget", type=float, default=25,

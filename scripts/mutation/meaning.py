@@ -26,8 +26,9 @@ ARGUMENTS = ["-xc", "-std=c11", "-D_GNU_SOURCE", "-DWEIR_ASSERT_LEVEL=0", "-Iinc
 # Statements without an effect that a program can see.
 HINT = re.compile(r"(\(void\)\s*)?(WEIR_ASSERT|WEIRI_PROBE|weiri_annotate|weiri_pause\b|weiri_assert|va_end|__builtin_prefetch)"
                   r"|\(void\)\s*\w+\s*[,;)]|\(void\)\s*\w+$")
-# Functions without such an effect: lib/weir/base/assert.h.
+# Functions without such an effect, by their names or by what stands before them: lib/weir/base/assert.h.
 ASSERTS = re.compile(r"(weiri_\w+_)?assert_\w+")
+UNSEEN = re.compile(r"\bWEIRI_UNSEEN\b")
 # Calls on whose number or presence other code relies.
 BALANCE = re.compile(r"(retain|release|free|notify|wake|post|signal|count|destroy|borrow|give|leave|enter|arrive|join|close|cancel|retire|"
                      r"unref|ref\b|fetch_add|fetch_sub|add|remove|push|pop|begin|end)\w*\s*\(")
@@ -54,7 +55,7 @@ class Unit:
     """One file and the mutants in it."""
 
     def __init__(self, root, file):
-        self.file, self.layer = file, "/".join(file.split("/")[1:-1])
+        self.file, self.layer = file, layer_of(file)
         self.bytes = (root / file).read_bytes()
         self.code = blank_comments(self.bytes.decode("latin-1"))
         self.lines = self.bytes.decode().splitlines()
@@ -74,6 +75,10 @@ class Unit:
             is_function = cursor.kind == cindex.CursorKind.FUNCTION_DECL and cursor.is_definition()
             if here and is_function and not ASSERTS.fullmatch(cursor.spelling):
                 self.visit_function(cursor)
+
+    def is_for_assertions(self, cursor):
+        head = self.code[self.code.rfind("\n", 0, cursor.extent.start.offset) + 1:cursor.extent.end.offset].partition("{")[0]
+        return ASSERTS.fullmatch(cursor.spelling) or UNSEEN.search(head)
 
     # -- places ----------------------------------------------------------------------------------------------------------------
 
@@ -439,9 +444,15 @@ def blank_comments(source):
     return pattern.sub(lambda m: re.sub(r"[^\n]", " ", m.group()) if m.group().startswith("/*") else m.group(), source)
 
 
+def layer_of(file):
+    """The folder that holds it, as seen from lib/."""
+    return str(pathlib.PurePath(file).parent.relative_to("lib"))
+
+
 def sources_of(root):
-    paths = pathlib.Path(root).glob("lib/*/*/*.[ch]")
-    return sorted(str(path.relative_to(root)) for path in paths if path.name not in ("mutant.c", "mutant.h"))
+    """Returns the sources of all layers; a file in lib/ itself belongs to none."""
+    files = (str(path.relative_to(root)) for path in pathlib.Path(root).glob("lib/**/*.[ch]") if path.name not in ("mutant.c", "mutant.h"))
+    return sorted(file for file in files if layer_of(file) != ".")
 
 
 def all_mutants(root, files=None):
@@ -453,10 +464,11 @@ def rank(seed, m):
     return hashlib.sha256("\0".join((str(seed), *key_of(m))).encode()).digest()
 
 
-def sample(mutants, seed, count, least):
+def sample(mutants, seed, count, least, known=frozenset()):
     """
     Draws about `count` mutants: from each layer in proportion to its mutants, but at least `least`, and equally many of each kind as long
-    as there are any. Each mutant has a rank of its own, so a change of one file hardly changes what is drawn from the others.
+    as there are any. Each mutant has a rank of its own, so a change of one file hardly changes what is drawn from the others. Mutants
+    whose keys are known come first, all of them, so that a file that moves keeps its own.
     """
     layers = collections.defaultdict(list)
     for m in mutants:
@@ -465,14 +477,15 @@ def sample(mutants, seed, count, least):
     chosen = []
     for name, those in sorted(layers.items()):
         wanted = min(len(those), max(least, round(count * len(those) / total)))
-        kinds = collections.defaultdict(list)
+        drawn, left = [], collections.defaultdict(list)
         for m in sorted(those, key=lambda m: rank(seed, m)):
-            kinds[m.kind].append(m)
-        while wanted > 0:
-            for kind in KINDS:
-                if kinds[kind] and wanted > 0:
-                    chosen.append(kinds[kind].pop(0))
-                    wanted -= 1
+            (drawn if key_of(m) in known else left[m.kind]).append(m)
+        so_many = collections.Counter(m.kind for m in drawn)
+        while len(drawn) < wanted:
+            kind = min((kind for kind in KINDS if left[kind]), key=lambda kind: so_many[kind])
+            drawn.append(left[kind].pop(0))
+            so_many[kind] += 1
+        chosen += drawn
     return chosen
 
 

@@ -90,8 +90,7 @@ class Copy:
             (self.tree / f".{build}.log").write_text(made.stdout)
             if made.returncode == 0:
                 return
-            said = re.sub(r"\x1b\[[0-9;]*[mK]", "", made.stdout)
-            wrong = set(re.findall(r"^(?:\.\./)*((?:lib)/[a-z0-9_]+/[a-z0-9_]+\.[ch]):(\d+):\d+: error:", said, re.M))
+            wrong = set(re.findall(r"^(?:\.\./)*(lib/[a-z0-9_/]+\.[ch]):(\d+):\d+: error:", re.sub(r"\x1b\[[0-9;]*[mK]", "", made.stdout), re.M))
             bad = [m for m in self.mutants if any(m.file == file and m.line <= int(line) <= m.line + lines_of(m) for file, line in wrong)]
             if not bad:
                 sys.exit(f"mutate: {self.folder(build)} cannot be built: {self.tree}/.{build}.log says why")

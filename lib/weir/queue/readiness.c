@@ -167,7 +167,6 @@ static void take_back(struct weiri_record *record, weir_queue *queue, struct wei
 	for (int i = 0; i < SIDES; i++) {
 		(void)weiri_list_remove(&scope, &side(queue, i)->list, &readiness->bells[i]->entry.node);
 		readiness->bells[i] = NULL;
-		readiness->bells[i] = NULL;
 	}
 	weiri_scope_leave(&scope);
 	readiness_free(queue, readiness);

@@ -1,0 +1,31 @@
+/*
+ * asleep.h - whether a thread of this process sleeps: then it waits for another one, and does nothing behind a test's back.
+ */
+#ifndef ASLEEP_H
+#define ASLEEP_H
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* number: the kernel's, of gettid(). 0 also when the thread has ended. */
+static inline int thread_is_asleep(int number)
+{
+	char path[64], text[128] = "";
+	const char *state;
+	ssize_t length = 0;
+	int file;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/task/%d/stat", number);
+	file = open(path, O_RDONLY | O_CLOEXEC);
+	if (file >= 0) {
+		length = read(file, text, sizeof(text) - 1);
+		(void)close(file);
+	}
+	text[length > 0 ? length : 0] = '\0';
+	state = strrchr(text, ')'); /* "number (name) S ..." */
+	return state != NULL && state[1] == ' ' && state[2] == 'S';
+}
+
+#endif
