@@ -43,7 +43,7 @@
  * Pairs
  *   P1  give up the claim, or leave AGAIN or CANCEL -> claim (drive): O1, what the other thread
  *       changed, and a canceller's cause
- *   P2  complete (finished) -> owner, or weir_pending_wait, _status: the outcome
+ *   P2  complete (finished) -> owner, or weir_pending_try_wait: the outcome
  * Linearization: that of the attempt that succeeds; a cancel: its CAS of the state.
  * Progress: all but the waiting is lock-free, as far as the attempts are. A thread that stalls while
  *   it holds a claim delays that one operation; not even its deadline ends it meanwhile, because

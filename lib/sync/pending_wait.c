@@ -147,7 +147,8 @@ static void on_waiter_token(void *context)
 static enum weir_status sleep_until_told(weir_pending *pending, uint64_t deadline_ns, const weir_cancel *cancel)
 {
 	for (;;) {
-		uint32_t seen = weiri_load_acquire(&pending->finished); /* [P2 acquire] */
+		/* [relaxed] weir_pending_try_wait(), which follows, acquires. */
+		uint32_t seen = weiri_load_relaxed(&pending->finished);
 
 		if (has_ended(seen))
 			return WEIR_OK;
