@@ -120,9 +120,9 @@ static void check_chosen(const struct weir_select_case cases[], size_t chosen, c
 	else if (one->status == WEIR_OK)
 		have(one->item);
 	else
-		weir_model_assert(one->status == (enqueues ? WEIR_CANCELLED : WEIR_OUT_OF_RANGE) &&
-		                  (scene.finishing ||
-		                   (weir_queue_closed(one->queue) && strstr(error->message, "the closer") != NULL)));
+		weir_model_assert(
+			one->status == (enqueues ? WEIR_CANCELLED : WEIR_OUT_OF_RANGE) &&
+			(scene.finishing || (weir_queue_closed(one->queue) && strstr(error->message, "the closer") != NULL)));
 	for (size_t i = 0; i < 2; i++) /* a case that was not chosen is unchanged */
 		weir_model_assert(i == chosen || cases[i].kind == WEIR_SELECT_ENQUEUE || cases[i].item == NULL);
 }
