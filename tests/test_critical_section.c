@@ -12,7 +12,9 @@
 #include <weir/time.h>
 
 #include "base/atomic.h"
+#include "failing_allocator.h"
 #include "late_failure.h"
+#include "sync/pending.h"
 
 #define PATIENCE_NS UINT64_C(100000000000)
 
@@ -505,6 +507,44 @@ Test(critical_section, a_long_line_of_operations_runs_in_the_order_of_arrival)
 	}
 	cr_assert_eq(weir_pool_destroy(pool, NULL), WEIR_OK);
 	end(section);
+}
+
+/* By the thread that has the claim. */
+static enum weiri_pending_outcome let_in(weir_pending *op)
+{
+	struct weiri_scope scope = weiri_scope_enter(weiri_record_get());
+	int moved = 0;
+	enum weiri_pending_outcome outcome = weiri_pending_drive(&scope, op, &moved);
+
+	if (outcome == WEIRI_PENDING_COMPLETE)
+		weiri_pending_finish(&scope, op);
+	weiri_scope_leave(&scope);
+	if (outcome == WEIRI_PENDING_COMPLETE)
+		weiri_pending_complete(op);
+	return outcome;
+}
+
+/* The section is free, and the operation is about to be let in. */
+Test(critical_section, a_newcomer_goes_behind_an_operation_that_waits_if_the_section_is_fair)
+{
+	struct started one = {.section = a_section("fair", WEIR_CRITICAL_SECTION_FAIR), .pool = a_pool(0)};
+	struct holder holder;
+	weir_pending *op;
+	int calls = 0;
+
+	begin_holding(&holder, one.section);
+	op = start(&one, run_started);
+	cr_assert_eq(weiri_pending_claim(op), 1);
+	end_holding(&holder);
+	cr_expect_eq(weir_critical_section_execute(one.section, count_up, &calls, 0, NULL, NULL), WEIR_DEADLINE_EXCEEDED);
+	cr_expect_eq(let_in(op), WEIRI_PENDING_COMPLETE);
+	weir_pending_release(op);
+	cr_expect_eq(weir_pool_help(one.pool, 1), 1);
+	cr_expect_eq(one.status, WEIR_OK);
+	cr_expect_eq(weir_critical_section_execute(one.section, count_up, &calls, 0, NULL, NULL), WEIR_OK);
+	cr_expect_eq(calls, 1);
+	cr_assert_eq(weir_pool_destroy(one.pool, NULL), WEIR_OK);
+	end(one.section);
 }
 
 static enum weir_status start_another(void *context, weir_error *error)

@@ -160,6 +160,27 @@ Test(queue_op, a_cancel_that_comes_meanwhile_is_the_claimers_to_carry_out)
 	destroy(queue);
 }
 
+Test(queue_op, a_cancel_that_comes_after_a_close_changes_nothing)
+{
+	weir_queue *queue = fifo(1);
+	void *items[1] = {item(2)};
+	enum weir_status status;
+	weir_pending *op;
+	weir_error cause = {WEIR_ABORTED, "why"};
+
+	put(queue, 1, 1);
+	op = claimed(queue, WEIR_QUEUE_OP_ENQUEUE, items, 1, &status);
+	cr_expect_eq(weir_queue_close(queue, WEIR_CLOSE_CANCEL, &cause), WEIR_OK);
+	weir_pending_cancel(op, NULL);
+	cr_expect_eq(status, not_yet);
+	cr_expect_eq(carry_on(queue, op), WEIRI_PENDING_COMPLETE);
+	cr_expect_eq(status, WEIR_CANCELLED);
+	cr_expect_not_null(strstr(op->error.message, "why"), "%s", op->error.message);
+	expect_next(queue, 1, 1);
+	weir_pending_release(op);
+	destroy(queue);
+}
+
 Test(queue_op, room_that_comes_meanwhile_makes_the_claimer_look_again)
 {
 	weir_queue *queue = fifo(1);

@@ -14,7 +14,6 @@ KINDS = [("plain", "model", "model"), ("tsan", "tsan", "unit"), ("plain", "unit"
 # Operations that only mutants use. They are added to atomic.h.
 NAMES = """
 #include <stdatomic.h>
-#define weiri_exchange_release(p, v) atomic_exchange_explicit((p), (v), memory_order_release)
 #define weiri_fetch_sub_acquire(p, v) atomic_fetch_sub_explicit((p), (v), memory_order_acquire)
 #define weiri_fetch_or_relaxed(p, v) atomic_fetch_or_explicit((p), (v), memory_order_relaxed)
 #define weiri_fetch_and_relaxed(p, v) atomic_fetch_and_explicit((p), (v), memory_order_relaxed)

@@ -76,6 +76,16 @@ static void start_take(void)
 	weiri_pending_begin(weiri_record_get(), &op->pending, &scene.handle);
 }
 
+/* What the callback wrote is plain memory, so that a race is a failure, too. */
+static void look_with_handle(void)
+{
+	enum weir_status status = weir_pending_try_wait(scene.handle, NULL);
+
+	weir_model_assert(status == WEIR_OK || status == WEIR_WOULD_BLOCK);
+	if (status == WEIR_OK)
+		weir_model_assert(scene.told == 1);
+}
+
 static void wait_with_handle(void)
 {
 	enum weir_status status = weir_pending_wait(scene.handle, WEIR_NO_DEADLINE, scene.token, NULL);
@@ -106,6 +116,7 @@ static const struct scope {
 	{"pending_wait_with_handle_beside_fire_and_put", {"w", "F", "p"}, 1, 1},
 	{"pending_2_waits_with_handle_beside_put", {"w", "w", "p"}, 1, 1},
 	{"pending_2_waits_with_handle_beside_fire", {"w", "w", "F"}, 0, 1},
+	{"pending_look_with_handle_beside_put", {"l", "p"}, 1, 1},
 	{"pending_wait_with_handle_beside_cancel_and_put", {"w", "k", "p"}, 1, 1},
 };
 
@@ -115,6 +126,7 @@ static const struct scope *current;
 	LETTER('t', "take, waiting", take(me)) \
 	LETTER('p', "put", put()) \
 	LETTER('w', "wait with the handle of the take that was started", wait_with_handle()) \
+	LETTER('l', "look whether the take that was started has ended", look_with_handle()) \
 	LETTER('k', "cancel that take", weir_pending_cancel(scene.handle, NULL)) \
 	LETTER('F', "fire the token of waits with the handle", (void)weir_cancel_fire(scene.token, NULL))
 

@@ -65,6 +65,7 @@ static const struct scope {
 	{"n2_batch_beside_put_then_batch", FIFO | PRIORITY, 2, {"b", "eb"}, 0, 1, 0, 0, {0}},
 	{"n2_2_takes_of_2_given_back", ALL, 2, {"d", "d"}, 0, 0, 2, 0, {0}},
 	{"n2_2_takes_of_2_given_back_beside_flush", FIFO | PRIORITY, 2, {"d", "d", "f"}, 0, 0, 2, 0, {0}},
+	{"n3_take_beside_2_puts_2_takes_of_1_given_back", FIFO, 3, {"d", "eedd"}, 0, 0, 1, 0, {0}},
 	{"n2_full_beside_empty_1_producer_x3_1_consumer_x2", ALL, 2, {"eee", "dd"}, 0, 0, 0, 0, {0}},
 	{"n2_store_buffering_each_puts_and_takes", FIFO | PRIORITY, 2, {"ed", "ed"}, 0, 0, 0, 0, {0}},
 	{"n2_iriw_2_puts_seen_by_2_who_take", ALL, 2, {"e", "e", "d", "d"}, 0, 0, 0, 0, {0}},

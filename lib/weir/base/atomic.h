@@ -26,6 +26,7 @@
 
 #define weiri_exchange_relaxed(p, v) atomic_exchange_explicit((p), (v), memory_order_relaxed)
 #define weiri_exchange_acquire(p, v) atomic_exchange_explicit((p), (v), memory_order_acquire)
+#define weiri_exchange_release(p, v) atomic_exchange_explicit((p), (v), memory_order_release)
 #define weiri_exchange_acq_rel(p, v) atomic_exchange_explicit((p), (v), memory_order_acq_rel)
 #define weiri_exchange_seq_cst(p, v) atomic_exchange_explicit((p), (v), memory_order_seq_cst)
 

@@ -272,9 +272,9 @@ void weiri_pending_defer(weir_pending *pending)
 
 void weiri_pending_told_later(weir_pending *pending)
 {
-	/* [P2 release] Waiters of a handle have marked the word before they sleep. */
+	/* [P2 release] Waiters of a handle have marked the word before they sleep. A mark carries nothing. */
 	if (pending->has_handle &&
-	    weiri_exchange_acq_rel(&pending->finished, (uint32_t)WEIRI_PENDING_FINISHED) != WEIRI_PENDING_UNFINISHED)
+	    weiri_exchange_release(&pending->finished, (uint32_t)WEIRI_PENDING_FINISHED) != WEIRI_PENDING_UNFINISHED)
 		weiri_futex_wake(&pending->finished, INT32_MAX);
 	weiri_pending_release(pending);
 }
