@@ -450,9 +450,9 @@ def layer_of(file):
 
 
 def sources_of(root):
-    """Returns the sources of all layers; a file in lib/ itself belongs to none."""
-    files = (str(path.relative_to(root)) for path in pathlib.Path(root).glob("lib/**/*.[ch]") if path.name not in ("mutant.c", "mutant.h"))
-    return sorted(file for file in files if layer_of(file) != ".")
+    """Returns the sources of all layers; a file outside of them belongs to the build."""
+    paths = pathlib.Path(root).glob("lib/*/*/*.[ch]")
+    return sorted(str(path.relative_to(root)) for path in paths if path.name not in ("mutant.c", "mutant.h"))
 
 
 def all_mutants(root, files=None):

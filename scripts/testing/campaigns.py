@@ -41,5 +41,5 @@ def order_items(logs):
 
 
 def meaning_items(logs):
-    layers = sorted({str(path.parent.relative_to(ROOT / "lib")) for path in ROOT.glob("lib/**/*.c")} - {"."})
+    layers = sorted({str(path.parent.relative_to(ROOT / "lib")) for path in ROOT.glob("lib/*/*/*.c")})
     return campaign_items("meaning", ["--meaning", "--layer"], MEANING_END, layers, logs)
