@@ -18,8 +18,8 @@
 enum { WARM_UP = 64, MEASURED = 64, BATCH = 32, VARIABLES = 8, CAPACITY = 1024, MAX_OPERATIONS = 64 };
 
 /*
- * check_costs finds stores into these in the trace of memory accesses. Each pair has a cache line
- * of its own, so that no mark counts as a line of the operation.
+ * The marks. check_costs finds the stores into them in the trace of memory accesses. Each pair has
+ * a cache line of its own, so that no mark counts as a line of the operation.
  */
 static struct {
 	_Alignas(64) volatile char begin, end;
@@ -291,7 +291,7 @@ static const struct operation {
 	{"queue enqueue", queue_begin, nothing, queue_enqueue, queue_dequeue, queue_end},
 	{"queue dequeue", queue_begin, queue_enqueue, queue_dequeue, nothing, queue_end},
 	{"critical section, free", section_begin, nothing, section_execute, nothing, section_end},
-	{"eventcount notify, nobody waits", nothing, nothing, notify, nothing, nothing},
+	{"eventcount notify, no waiter", nothing, nothing, notify, nothing, nothing},
 	{"variable read, release", vars_begin, nothing, read_release, nothing, vars_end},
 	{"variable read, look, release", vars_begin, nothing, read_look_release, nothing, vars_end},
 	{"variable assign", vars_begin, nothing, assign, nothing, vars_end},
@@ -317,7 +317,10 @@ static void perform(const struct operation *operation, size_t index)
 	operation->end();
 }
 
-/* The program itself is the first entry of the list. */
+/*
+ * For dl_iterate_phdr(), which names the program itself first: prints where its code lies, and
+ * stops.
+ */
 static int print_place(struct dl_phdr_info *info, size_t size, void *context)
 {
 	uint64_t low = UINT64_MAX, high = 0;
@@ -341,8 +344,8 @@ int main(void)
 {
 	weiri_eventcount_init(&event);
 	/*
-	 * The heavy fence decides which kind of fence the process uses, as after the first wait in any
-	 * process.
+	 * Decides now which kind of fence the process uses, so that all operations are measured with
+	 * it. In other processes the first thread that uses Weir does this.
 	 */
 	weiri_fence_setup();
 	(void)printf("compiler %s %s\n", WEIR_BENCH_COMPILER, WEIR_BENCH_MACHINE);

@@ -62,7 +62,7 @@ Test(eventcount, a_waiter_whose_fence_was_refused_sleeps_briefly)
 	weiri_eventcount_init(&event);
 	key = weiri_eventcount_prepare(&event);
 	key.blind = 1;
-	/* It returns long before the deadline, as if it was woken. */
+	/* It returns long before the deadline, as if it had been woken. */
 	cr_expect_eq(weiri_eventcount_wait(&event, key, weir_deadline_in(UINT64_C(100000000000))), WEIRI_PARK_WOKEN);
 }
 
@@ -163,8 +163,8 @@ Test(eventcount, no_notify_is_missed_where_membarrier_is_refused)
 	int before = weiri_load_relaxed(&weiri_fence_asymmetric);
 
 	/*
-	 * As it is before the setup, and for ever on such a machine: notifiers run a fence of their
-	 * own.
+	 * 0 is also the state before the setup. A machine without membarrier stays in it, and notifiers
+	 * run a fence of their own.
 	 */
 	weiri_store_relaxed(&weiri_fence_asymmetric, 0);
 	trade(2, 10000);
@@ -173,8 +173,8 @@ Test(eventcount, no_notify_is_missed_where_membarrier_is_refused)
 
 /*
  * A mailbox whose sender uses plain stores. Only the fences of the eventcount keep the order: the
- * sender posts first and then looks for waiters. (Read-modify-writes count the permits above, and
- * these are fences themselves on some machines.)
+ * sender posts first and then looks for waiters. (The semaphore above would not show a missing
+ * fence everywhere: its read-modify-writes are fences themselves on some machines.)
  */
 struct mailbox {
 	struct weiri_eventcount event;
@@ -193,8 +193,8 @@ static void *send_mail(void *argument)
 		weiri_store_release(&box->posted, i);
 		weiri_eventcount_notify(&box->event, 1);
 		/*
-		 * The length of the pause changes, so that the next letter comes at every point while the
-		 * receiver falls asleep.
+		 * The pauses differ in length. So the next letter comes at each of the steps by which the
+		 * receiver falls asleep, sooner or later.
 		 */
 		while (weiri_load_acquire(&box->taken) != i && weir_now_ns() < deadline)
 			weiri_pause();
@@ -263,8 +263,8 @@ Test(eventcount, notify_all_wakes_everybody)
 		weiri_pause();
 	cr_assert_eq(weiri_load_relaxed(&shop.event.waiters), WAITERS, "the waiters did not arrive");
 	/*
-	 * A waiter that has announced itself may not have read its key yet, so one notification could
-	 * come before it.
+	 * A waiter that is counted may not have read the epoch for its key yet. It would sleep through
+	 * a notification that came before that. So notify until all have left.
 	 */
 	while (weiri_load_relaxed(&shop.event.waiters) != 0 && weir_now_ns() < deadline)
 		weiri_eventcount_notify_all(&shop.event);

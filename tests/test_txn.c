@@ -131,13 +131,13 @@ Test(txn, never_reads_two_values_that_were_not_there_together)
 	cr_expect_eq(read_in(txn, vars[0]), 1);
 	cr_assert_eq(commit_all(vars, 2, 1, 2, NULL), WEIR_OK);
 	cr_expect_eq(weir_txn_read(txn, vars[1], &untouched, &error), WEIR_ABORTED);
-	cr_expect_str_eq(error.message, "transaction of 1 variable: variable \"left\" is at version 2, was read at 1");
+	cr_expect_str_eq(error.message, "transaction of 1 variable: variable \"left\" is at version 2 and was read at 1");
 	cr_expect_null(untouched);
 	/* From then on every call returns that status. */
 	cr_expect_eq(weir_txn_read(txn, vars[0], &untouched, &error), WEIR_ABORTED);
 	cr_expect_eq(weir_txn_assign(txn, vars[1], two, &error), WEIR_ABORTED);
 	cr_expect_eq(commit(txn, &error), WEIR_ABORTED);
-	cr_expect_str_eq(error.message, "transaction of 1 variable: variable \"left\" is at version 2, was read at 1");
+	cr_expect_str_eq(error.message, "transaction of 1 variable: variable \"left\" is at version 2 and was read at 1");
 	cr_expect_eq(value_in(vars[1]), 2);
 	weir_tensor_release(two);
 	destroy_all(vars, 2);
@@ -178,7 +178,7 @@ Test(txn, a_variable_that_was_read_and_moved_aborts_the_commit)
 	assign_in(txn, vars[1], read_in(txn, vars[0]) + 1);
 	assign(vars[0], 7);
 	cr_expect_eq(commit(txn, &error), WEIR_ABORTED);
-	cr_expect_str_eq(error.message, "transaction of 2 variables: variable \"rate\" is at version 2, was read at 1");
+	cr_expect_str_eq(error.message, "transaction of 2 variables: variable \"rate\" is at version 2 and was read at 1");
 	cr_expect_eq(value_in(vars[1]), 2);
 	destroy_all(vars, 2);
 }
@@ -277,7 +277,7 @@ Test(txn, a_variable_without_a_value_says_so_and_counts_as_read)
 	cr_expect_eq(commit(txn, NULL), WEIR_OK);
 	assign_in(other, vars[1], 9);
 	cr_expect_eq(commit(other, &error), WEIR_ABORTED);
-	cr_expect_str_eq(error.message, "transaction of 2 variables: variable \"late\" is at version 1, was read at 0");
+	cr_expect_str_eq(error.message, "transaction of 2 variables: variable \"late\" is at version 1 and was read at 0");
 	cr_expect_eq(value_in(vars[0]), 3);
 	destroy_all(vars, 2);
 }
@@ -587,7 +587,7 @@ Test(txn, run_ends_with_what_its_function_says_and_changes_nothing)
 
 	cr_expect_eq(weir_txn_run(&variables_memory, interfere, &body, WEIR_NO_DEADLINE, &error), WEIR_NOT_FOUND);
 	cr_expect_eq(error.code, WEIR_NOT_FOUND);
-	cr_expect_str_eq(error.message, "transaction: its function said WEIR_NOT_FOUND");
+	cr_expect_str_eq(error.message, "transaction: its function returned WEIR_NOT_FOUND");
 	cr_expect_eq(body.calls, 1);
 	cr_expect_eq(weir_var_version(body.var), 1);
 	destroy_all(&body.var, 1);

@@ -1,5 +1,6 @@
 /*
- * variables.h - variables of one number for tests. Their memory shows a use after it was freed.
+ * variables.h - variables of one number, for tests. Their allocator finds a use after the free, a
+ * leak and a double release (failing_allocator.h).
  */
 #ifndef VARIABLES_H
 #define VARIABLES_H
@@ -131,11 +132,11 @@ static inline void meet_weir(void *context)
 	(void)context;
 	cr_assert_not_null(record);
 	weiri_store_relaxed(&record->since_collection, 0u);
-	/* malloc sets up its part of the thread */
+	/* malloc sets up what it keeps for each thread now, and not in a step of the call */
 	weir_tensor_release(number(0));
 }
 
-/* At the end of a test, no version, tensor or variable of it is left. */
+/* To be called at the end of a test: no version, tensor or variable is left. */
 static inline void expect_nothing_left(void)
 {
 	cr_assert_eq(weir_reclaim_flush(weir_deadline_in(variables_patience_ns)), WEIR_OK);

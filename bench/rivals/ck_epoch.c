@@ -1,6 +1,6 @@
 /*
- * ck_epoch.c - Concurrency Kit's ck_epoch: a read is a section of the calling thread's record. The
- * section begins with a fence.
+ * ck_epoch.c - Concurrency Kit's ck_epoch. Each thread has a record in the epoch, and a read is a
+ * section of that record. A section begins with a fence.
  */
 #include <ck_epoch.h>
 
@@ -14,8 +14,8 @@ struct cell {
 enum { MAX_THREADS = 1024 };
 
 /*
- * The epoch keeps records in its list for ever: a thread that ends leaves its record to the next
- * thread.
+ * The record of this thread. The epoch never takes a record out of its list, so a thread that ends
+ * leaves its record to the next thread.
  */
 static _Thread_local ck_epoch_record_t *mine;
 
@@ -37,8 +37,8 @@ static void destroy(void *self)
 	size_t count = 0;
 
 	/*
-	 * No record is in use any more. The list links the records, so none is freed before the last
-	 * one was taken from it.
+	 * No record is in use any more. Each record is a node of the epoch's list, so all are collected
+	 * first and freed afterwards.
 	 */
 	while ((records[count] = ck_epoch_recycle(&cell->epoch, NULL)) != NULL)
 		count++;

@@ -39,8 +39,8 @@ static uint64_t pairs(void *self, uint64_t count)
 }
 
 /*
- * A value may be 0 here, which ends a consumer. The queue holds the value plus 1, because it cannot
- * hold NULL.
+ * In this table of calls 0 is a value too: it tells a consumer to end. GAsyncQueue cannot hold
+ * NULL, so it holds the value plus 1.
  */
 static void enqueue(void *self, uint64_t value)
 {

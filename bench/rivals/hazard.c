@@ -22,7 +22,7 @@ struct hazard {
 
 struct cell {
 	struct published published;
-	_Alignas(64) _Atomic(int) used; /* hazards used so far; no thread announces in a later one */
+	_Alignas(64) _Atomic(int) used; /* no thread has ever used a hazard with this index or a higher one */
 	struct hazard hazards[MAX_THREADS];
 };
 
@@ -147,8 +147,8 @@ static int announced(struct cell *cell, const uint64_t *words)
 }
 
 /*
- * Keeps the values that are announced for the next collection. The writer's fence after unlinking
- * pairs with the reader's fence after announcing.
+ * Frees the values that no reader announces. The others stay for the next collection. The writer's
+ * fence after unlinking pairs with the reader's fence after announcing.
  */
 static void collect(struct published *p)
 {

@@ -5,6 +5,17 @@
  * lock-free; a thread sleeps only if the queue is full or empty. If no thread should ever wait, use
  * weir/ring.h. For tuples of tensors with a checked spec, use weir/flow/tensor_queue.h.
  *
+ * A producer, the end of the input, and a consumer, which ends after the last item:
+ *
+ *     status = weir_queue_enqueue(queue, item, WEIR_NO_DEADLINE, NULL, &error);
+ *
+ *     weir_queue_close(queue, WEIR_CLOSE_DRAIN, NULL);
+ *
+ *     while ((status = weir_queue_dequeue(queue, &item, WEIR_NO_DEADLINE, NULL, &error)) == WEIR_OK)
+ *         work_on(item);
+ *
+ * The last status is WEIR_OUT_OF_RANGE: the queue is drained.
+ *
  * | call                 | threads | progress              | blocks on | allocates  | signal-safe |
  * |----------------------|---------|-----------------------|-----------|------------|-------------|
  * | weir_queue_create    | any     | lock-free + allocator | allocator | yes        | no          |
@@ -30,14 +41,17 @@
  * way. They are weaker while a batch that cannot be filled returns its items: see
  * lib/weir/queue/store.c.
  *
- * Stalled threads. A thread that is stalled inside a call delays no call that does not wait. It
- * delays at most the one waiting operation that it was completing, which then does not end even at
- * its deadline; or two operations, if it was cancelling one. If it is the batch dequeue that
- * collects, it also delays the batch dequeues that wait for their turn, and the answer that a
- * closed queue is drained. If its call lets several operations go on, because it moved several items
- * or closed the queue, it delays those that it has not come to, until another call changes the queue,
- * closes it, or waits in it. Meanwhile, if others wait, try_ calls on a fair queue return
- * WEIR_WOULD_BLOCK.
+ * Stalled threads. A thread that is stalled inside a call delays no call that does not wait. What
+ * it can delay are waiting operations, because threads complete these for each other:
+ *
+ * - the one operation that it was completing, which then does not end even at its deadline; or two
+ *   operations, if it was cancelling one;
+ * - if that operation is the batch dequeue that collects: also the batch dequeues that wait for their
+ *   turn, and the answer that a closed queue is drained;
+ * - if its call lets several operations go on, because it moved several items or closed the queue:
+ *   those that it has not come to, until another call changes the queue, closes it, or waits in it.
+ *
+ * Meanwhile, if others wait, try_ calls on a fair queue return WEIR_WOULD_BLOCK.
  *
  * Waiting. Before a call waits, it yields the processor up to three times and tries again, unless
  * the queue is fair or yielding was slow recently. Waiters of one direction are served in order of

@@ -5,6 +5,27 @@
  * every version. Use it for state that many threads read and some replace, such as parameters,
  * tables and configuration. Do not use it to pass work: see weir/queue.h.
  *
+ * A thread that reads, and a thread that replaces the value:
+ *
+ *     weir_read now;
+ *
+ *     if (weir_var_read(config, &now) == WEIR_OK) {
+ *         use(weir_tensor_data(now.tensor));
+ *         weir_read_release(&now);
+ *     }
+ *
+ *     status = weir_var_assign(config, next, WEIR_NO_DEADLINE, NULL, &error);
+ *
+ * The reader keeps its version for as long as it holds the handle, and the writer does not wait for
+ * it. Which call to use:
+ *
+ * - a value whatever was there before: weir_var_assign(), _exchange()
+ * - a value computed from the one before: weir_var_update(), _assign_add(), _compare_assign()
+ * - several variables, read as of one instant: weir_var_snapshot()
+ * - several variables, changed at one instant: weir_var_commit(), or weir/txn.h if the set of
+ *   variables is found on the way
+ * - sleep until the value changes: weir/watch.h
+ *
  * | call                  | threads   | progress        | blocks on    | allocates  | signal-safe |
  * |-----------------------|-----------|-----------------|--------------|------------|-------------|
  * | weir_var_create       | any       | lock-free + allocator | allocator | yes     | no          |
@@ -41,8 +62,9 @@
  * | weir_var_try_read_newer | 16 + 4r if there is nothing newer, else 76 + 8r |
  * | weir_read_release      | 6, except as in (1)                                                  |
  *
- * Here r is how often the call finds that the era has moved. r times takes 2^(r-1) collections that
- * begin during the call, so r <= 64. Calls made by a signal handler count on their own.
+ * Here r is the number of times that the call finds the era (docs/memory.md) moved, and must look
+ * again. To be found moved r times, the era must be moved by 2^(r-1) collections that begin during
+ * the call, so r <= 64. Calls made by a signal handler count on their own.
  *
  * Ordering. Every call is linearizable, snapshots and commits included: all versions of all
  * variables have one order, which agrees with real time. lib/weir/var/version.h has the algorithm and
@@ -149,8 +171,8 @@ WEIR_API void weir_read_release_many(weir_read reads[], size_t count);
 /*
  * Takes handles on the versions that vars[0 .. count-1] have at one instant during the call. It
  * stops no other thread. It starts again only if, while it is under way, retired memory is
- * collected and a variable changes again: once in hundreds of writes. A variable may occur twice.
- * count 0 succeeds. On any failure no handle is held.
+ * collected and one of the variables changes again. Beside a busy writer that is once in hundreds
+ * of writes. A variable may occur twice. count 0 succeeds. On any failure no handle is held.
  *
  * Errors: WEIR_FAILED_PRECONDITION if a variable is not initialized; WEIR_INVALID_ARGUMENT (NULL);
  * *error names the variable. WEIR_RESOURCE_EXHAUSTED.
@@ -232,10 +254,11 @@ WEIR_API enum weir_status weir_var_update(weir_var *var, weir_update_fn *fn, voi
  *
  * Values of 256 KiB and more: updates under way at one time may be published together as one
  * version. It contains each of them once, floating-point ones in order of arrival, and each
- * *published is a handle on it. All but one of the callers then wait for the copy that one makes,
- * at most for the time of several copies; a stalled thread blocks no other for ever. deadline_ns
- * does not bound this wait. A thread that was overtaken may read `delta` after the call returned. A
- * reference is then kept and retired like a replaced version (weir_reclaim_flush() frees it).
+ * *published is a handle on it. One of the callers makes the copy. The others wait for it, at most
+ * for the time of several copies, and then compute as well; so a stalled thread blocks no other for
+ * ever. deadline_ns does not bound this wait. A thread that was overtaken may still read `delta`
+ * after the call has returned. The library then keeps a reference to `delta`, and retires it like a
+ * replaced version (weir_reclaim_flush() frees it).
  *
  * Errors, after which the update was not made: WEIR_INVALID_ARGUMENT if the dtype or shape of delta
  * does not fit, WEIR_UNIMPLEMENTED for bool, f16 and bytes, and those of weir_var_update().

@@ -2,9 +2,9 @@
 import collections
 import re
 
-ROOMS = ("weir/sync", "weir/reclaim", "weir/metrics", "weir/ring", "weir/store", "weir/var", "weir/queue", "weir/inspect", "weir/run",
+LAYERS = ("weir/sync", "weir/reclaim", "weir/metrics", "weir/ring", "weir/store", "weir/var", "weir/queue", "weir/inspect", "weir/run",
          "flow/tuples", "flow/areas", "flow/table")
-SOURCE = re.compile(rf"lib/({'|'.join(ROOMS)})/[a-z0-9_]+\.[ch]")
+SOURCE = re.compile(rf"lib/({'|'.join(LAYERS)})/[a-z0-9_]+\.[ch]")
 
 # The next weaker orders of each operation: several if they drop different guarantees.
 WEAKER = {

@@ -8,12 +8,13 @@
  * - after: for a take from a join, the index of the tuple; else HISTORY_NONE.
  * - value: the value put or taken, HISTORY_NONE if there was none; values are unique.
  *
- * `result` is one of enum history_answer. Each kind says what its argument means; otherwise the
- * argument is HISTORY_NONE.
+ * `result` is one of enum history_answer. `argument` is HISTORY_NONE, unless the list of kinds
+ * below gives it a meaning. The lists also say in which cases a kind has an answer other than
+ * HISTORY_DONE.
  *
  * The models judge whole histories (history_check_general), or, with `alone`, the part of one key
- * (history_check_each). In that case they accept whatever other keys decide: whether there was
- * room, which key was the smallest, how many keys there were.
+ * (history_check_each). With `alone` they accept every answer that depends on other keys: whether
+ * there was room, which key was the smallest, how many keys there were.
  */
 #ifndef HISTORY_KEYED_H
 #define HISTORY_KEYED_H
@@ -41,9 +42,9 @@ enum { HISTORY_MOST_COMPONENTS = 4 };
  * - HISTORY_MAP_PUT. REFUSED: the key is complete, or has one of these components. NOT_NOW: no
  *   room.
  * - HISTORY_MAP_GET. NOT_NOW: the key is not complete. REFUSED: one of these components was taken.
- * - HISTORY_MAP_PEEK: the same, and the components stay.
- * - HISTORY_MAP_GET_ANY: of the smallest complete key. Without parts unless it was DONE; argument:
- *   the components, a bit each.
+ * - HISTORY_MAP_PEEK: as HISTORY_MAP_GET, but the components stay.
+ * - HISTORY_MAP_GET_ANY: a get from the smallest complete key. It has parts only if it was DONE.
+ *   argument: the components requested, a bit for each.
  * - HISTORY_MAP_CLEAR: no parts.
  * - HISTORY_MAP_LOOK: no parts; argument: complete keys << 32 | incomplete ones << 16 | components
  *   stored.
@@ -57,12 +58,13 @@ struct history_map {
 extern const struct history_model history_model_map;
 
 /*
- * Components joined by key. Whole tuples leave by the index of the insert in which their key was
- * new.
- * - HISTORY_JOIN_INSERT: one component of different keys, all or none. REFUSED: a key has it.
- *   CLOSED.
- * - HISTORY_JOIN_TAKE: parts row by row, all components of a row. argument: rows wanted, plus
- *   HISTORY_JOIN_SMALL if a closed join may give fewer. NOT_NOW. CLOSED: there will not be so many.
+ * Components joined by key. Complete tuples leave in the order of their indices. The index of a
+ * tuple is the number of the insert that brought its key first.
+ * - HISTORY_JOIN_INSERT: one component for each of several keys, all or none. REFUSED: one of the
+ *   keys has the component already. CLOSED.
+ * - HISTORY_JOIN_TAKE: the parts are all components of the first row, then of the second, and so
+ *   on. argument: rows wanted, plus HISTORY_JOIN_SMALL if a closed join may give fewer. NOT_NOW.
+ *   CLOSED: that many rows will never be complete.
  * - HISTORY_JOIN_CLOSE: no parts; argument: HISTORY_JOIN_DRAINS (no new keys),
  *   HISTORY_JOIN_CANCELLED (incomplete keys are dropped).
  * - HISTORY_JOIN_LOOK: no parts; argument: ready tuples << 32 | incomplete keys.
@@ -80,14 +82,16 @@ extern const struct history_model history_model_join;
  * judges them exactly.
  * - HISTORY_NAME_ADD. REFUSED: the name is taken.
  * - HISTORY_NAME_FIND. value: the object. REFUSED: there is none.
- * - HISTORY_NAME_CREATE. value: the existing object, or argument, the one that this call created.
+ * - HISTORY_NAME_CREATE. value: the object that existed, or `argument`, the object that this call
+ *   created.
  * - HISTORY_NAME_REMOVE. REFUSED: there is none.
  */
 extern const struct history_model history_model_names;
 
 /*
- * Units for shrinking (history.h) that are correct for all of these structures. Each operation that
- * changed nothing is one unit, and operations that changed something stay.
+ * Units for shrinking (history.h), for all of these structures. Each operation that changed nothing
+ * is a unit of its own. Operations that changed something are never removed, because later answers
+ * may depend on them.
  */
 void history_units_of_answers(const struct history *history, uint32_t unit[]);
 

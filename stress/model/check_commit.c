@@ -1,9 +1,11 @@
 /*
- * check_commit.c - the cell of a commit: what it has told one thread never changes.
+ * check_commit.c - the cell of a commit: the outcome that one thread has read from it never
+ * changes.
  *
- * One thread writes a variable by a commit of one part. Other threads meet its version, help the
- * commit to its end, as a writer would, and read its stamp. The version, the cell and the owner's
- * copy must tell all threads the same, however late a helper is.
+ * One thread writes a variable by a commit of one part. Other threads find its version, help the
+ * commit to its end, as a writer would, and read the stamp. A stamp can be read in the version, in
+ * the cell, and in the owner's copy of it. All threads must get the same stamp, however late a
+ * helper runs.
  */
 #include "model/variable_scopes.h"
 #include "reclaim/scope.h"
@@ -15,8 +17,8 @@ enum { THREADS = 3 };
 static struct scene {
 	weir_var *var;
 	struct weiri_version *first;
-	struct weiri_version *met[THREADS]; /* a version that was not the first */
-	uint64_t stamp[THREADS];            /* the stamp of this version */
+	struct weiri_version *met[THREADS]; /* the version that the thread found in place of the first; or NULL */
+	uint64_t stamp[THREADS];            /* the stamp that it read */
 } scene;
 
 static void setup(void *context)
@@ -26,7 +28,7 @@ static void setup(void *context)
 	scene.first = weiri_load_relaxed(&scene.var->head);
 }
 
-/* The call reads the version and relies on no write meanwhile. */
+/* The commit expects version 1. It cannot abort, because no other thread writes. */
 static void commit(void)
 {
 	weir_tensor *value = number_of_size(2, SMALL_VALUES);

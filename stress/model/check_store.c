@@ -1,17 +1,18 @@
 /*
- * check_store.c - the contents of a queue, and when its end is reached: the stores of all orders,
- * items that batches returned, turns.
+ * check_store.c - which items a queue has, and when its end is reached: with the store of each
+ * order, with items that batches returned, and with the turns of batches.
  *
  * No thread waits here (that is the subject of check_queue.c), so most scopes are small enough to
- * be explored completely. A scope gives each thread a row of calls, a letter each; LETTERS says
- * what each letter does.
+ * be explored completely. A scope gives each thread a row of calls. Each call is a letter, and
+ * LETTERS says what it does.
  *
- * Required of every execution: if no batch is under way, some order of the calls explains all
- * results (judged.h). What was accepted is dequeued once. A batch has its items in order (FIFO). A
- * call that returns "closed" sees what the closer wrote before, and nothing is enqueued after it. A
- * call that returns "drained" is right: nothing is left and nothing is returned later. With
- * ITEM_STAYS there is an item for the one dequeue, in the queue or in a batch that will return it:
- * that dequeue may not return "drained".
+ * Required of every execution: If the scope has no batch, some order of the calls explains all
+ * results (judged.h). Each item that was accepted is dequeued exactly once. A batch has its items
+ * in order (FIFO, priority). A thread that gets "closed" sees what the closer wrote before, and
+ * enqueues nothing afterwards. A thread that gets "drained" is right: nothing is left, and no batch
+ * returns an item later. With ITEM_STAYS there are fewer items than a batch wants, and at most one
+ * dequeue. So an item is left for that dequeue, in the queue or in a batch that will return it, and
+ * the dequeue may not return "drained".
  */
 #include <stdio.h>
 #include <string.h>
@@ -23,8 +24,11 @@
 #include "queue/queue.h"
 
 enum { THREADS = 4, CALLS = 4, ROWS = THREADS + 1 };   /* the last row belongs to setup */
-enum { FIFO = 1, SHUFFLE = 2, PRIORITY = 4, ALL = 7 }; /* by order */
-/* TAKEN: what was returned is dequeued again, and its segment still exists. */
+enum { FIFO = 1, SHUFFLE = 2, PRIORITY = 4, ALL = 7 }; /* bits of `orders` */
+/*
+ * ITEM_STAYS: see above. TAKEN: setup dequeues the returned item again; its segment is empty, and
+ * not freed yet.
+ */
 enum { ITEM_STAYS = 1, TAKEN = 2 };
 
 struct value {
@@ -37,9 +41,15 @@ static const struct scope {
 	size_t capacity;
 	const char *calls[THREADS];
 	int flags;
-	/* At the start. */
+	/*
+	 * The queue at the start: items in the store, items that batches returned, whether it is
+	 * closed.
+	 */
 	int inside, given_back, closed;
-	/* for enqueue and dequeue: atomic accesses when another thread is stopped; 0: not stated */
+	/*
+	 * The most atomic accesses of an enqueue and of a dequeue while another thread is stopped; 0:
+	 * no bound
+	 */
 	uint32_t bounds[2];
 } scopes[] = {
 	{"n1_1_put_1_take", SHUFFLE, 1, {"e", "d"}, 0, 0, 0, 0, {16, 18}},
@@ -113,7 +123,7 @@ static const struct value *have(size_t me, void *item)
 {
 	const struct value *value = item;
 
-	/* a second time would be a race, too */
+	/* Not atomic, so an item that two threads have is also found as a race. */
 	weir_model_assert(scene.had[value->row][value->place]++ == 0);
 	weir_model_assert(!scene.drained[me]);
 	scene.out[me]++;
@@ -162,8 +172,8 @@ static void take(size_t me)
 }
 
 /*
- * Two threads take one item. As store.c says, a thread that finds an item gone sees the turn of the
- * thread that has it.
+ * Two threads take one item. By store.c, a thread that finds the item gone sees what the taker
+ * wrote before it took the item. In batches that is the turn.
  */
 static void take_from_store(size_t me)
 {
@@ -303,8 +313,8 @@ static int calls_of(const struct scope *scope, char what)
 }
 
 /*
- * A batch that takes an item and returns it is not a call of its own, because other threads find
- * nothing meanwhile.
+ * Lets the judge check the results, unless the scope has a batch. A batch that takes an item and
+ * returns it has no instant: other threads find the item missing in between.
  */
 static void be_judged(void)
 {
@@ -327,7 +337,7 @@ static void setup(void *context)
 	options.key = scene.order == WEIR_QUEUE_PRIORITY ? key_of : NULL;
 	weir_model_assert(weir_queue_create(&options, &scene.queue, NULL) == WEIR_OK);
 	be_judged();
-	for (int i = scene.scope->given_back; i > 0; i--) /* the newest is the oldest */
+	for (int i = scene.scope->given_back; i > 0; i--) /* the last one returned leaves first */
 		give_back_one(i);
 	for (int i = 1; i <= scene.scope->given_back; i++)
 		judged_put(WEIR_OK, judged_number(ROWS - 1, i), 7);
@@ -363,7 +373,10 @@ static void finish(void *context)
 	}
 	while (take_left(&item)) {
 		weir_model_assert(!drained);
-		/* What is returned precedes everything that is newer than what was stored at the start. */
+		/*
+		 * In order, all items of the start, returned ones included, leave before those that threads
+		 * enqueued.
+		 */
 		if (have(ROWS - 1, item)->row != ROWS - 1)
 			newer = 1;
 		else
@@ -408,10 +421,7 @@ static int check_progress(const struct scope *scope, enum weir_queue_order order
 
 static int check_planted(enum weir_queue_order order)
 {
-	/*
-	 * No other call runs at the same time, because results of a shuffle queue would not be judged
-	 * then.
-	 */
+	/* One thread: results of a shuffle queue are not judged while another call is under way. */
 	static const struct scope planted = {"a_wrong_empty", ALL, 2, {"ez"}, 0, 0, 0, 0, {0}};
 	char name[SCOPE_NAME];
 	struct weir_model_program program = prepare(&planted, order, name);
@@ -435,7 +445,7 @@ int main(int argc, char **argv)
 	}
 	for (int order = WEIR_QUEUE_FIFO; order <= WEIR_QUEUE_PRIORITY; order++) {
 		for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++) {
-			/* check_reclaim.c has smaller scopes that free. */
+			/* Of the scopes that free memory, check_reclaim.c stops smaller ones. */
 			if ((scopes[i].orders & 1 << order) != 0 && calls_of(&scopes[i], 'f') == 0)
 				bad |= check_progress(&scopes[i], (enum weir_queue_order)order);
 		}

@@ -3,8 +3,9 @@
  *
  * Collect: a worklist from fetches and targets through inputs and control edges, cut at feeds.
  * Number: each collected node becomes a constant slot or a plan node. Connect: edges are counted,
- * then filled in. A cycle can come only from control edges that two threads added at the same time,
- * against the rules. It is found here, so that no run waits for itself.
+ * so that each node's successors get a range of one array, and then filled in. A cycle can come
+ * only from control edges that two threads added at the same time, which weir/flow/graph.h does not
+ * allow. It is found here, because a run of it would never end.
  */
 #include "session/plan.h"
 
@@ -148,7 +149,7 @@ static enum weir_status collect(struct compiler *c)
 
 /* --- Number --- */
 
-/* The lists were sealed in collect(), so they have not changed. */
+/* collect() sealed the lists, so they cannot change any more. */
 static struct weiri_published *controls_of(const weir_node *node)
 {
 	return weiri_published_first(&node->controls);
@@ -286,8 +287,8 @@ static void want(struct compiler *c, weir_output output)
 }
 
 /*
- * The number of the plan node at which an edge from `node` starts. Returns 0 if there is nothing to
- * wait for.
+ * Sets *number to the plan node at which an edge from `node` starts. Returns 0 if there is no edge,
+ * because nothing runs for `node`.
  */
 static int starts_an_edge(const struct compiler *c, const weir_node *node, uint32_t *number)
 {
@@ -325,7 +326,7 @@ static void count_edge(struct compiler *c, struct weiri_plan_node *from, uint32_
 	c->plan->nodes[to].pending++;
 }
 
-/* successor_count counts again from 0. */
+/* connect_nodes() has set successor_count to 0; it counts again, up to the same number. */
 static void fill_edge(struct compiler *c, struct weiri_plan_node *from, uint32_t to)
 {
 	c->plan->successors[from->successors + from->successor_count++] = to;

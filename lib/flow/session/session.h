@@ -21,15 +21,18 @@ struct weir_session {
 	size_t workers;
 	uint64_t operation_timeout_ns;
 	uint64_t shuffle_seed;     /* 0: ready nodes are not shuffled */
-	struct weiri_serial steps; /* numbers them, for the shuffle */
+	struct weiri_serial steps; /* counts steps: each shuffled step has its own seed */
 	weir_cancel *token;        /* fires when the session is closed */
 	struct weiri_gate gate;    /* steps are inside until they are freed */
 	struct weiri_published_list plans[WEIRI_SESSION_BUCKETS];
 };
 
-/* WEIR_FAILED_PRECONDITION, for a call on a closed session; the message has the cause of the close. */
+/*
+ * Returns WEIR_FAILED_PRECONDITION, for a call on a closed session. The message has the cause of
+ * the close.
+ */
 enum weir_status weiri_session_refuse(const weir_session *session, const char *call, weir_error *error);
-/* The plan for the signature; it is compiled if the session has none. */
+/* Sets *out to the plan for the signature, which is compiled if the session has none. */
 enum weir_status weiri_session_plan(weir_session *session, struct weiri_signature *signature,
                                     const struct weiri_plan **out, weir_error *error);
 

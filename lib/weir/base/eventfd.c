@@ -19,7 +19,7 @@ static _Atomic(uint32_t) forks;
 struct weiri_eventfd weiri_eventfd_open(void)
 {
 	int saved_errno = errno;
-	/* [relaxed] changes only while there is one thread. */
+	/* [relaxed] changes only in the child of a fork, while it has one thread. */
 	struct weiri_eventfd event = {eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE), weiri_load_relaxed(&forks)};
 
 	errno = saved_errno;

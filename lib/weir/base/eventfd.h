@@ -1,8 +1,9 @@
 /*
  * eventfd.h - an eventfd(2) that counts: a poller sees it readable while the count is above zero.
  *
- * It belongs to the process that made it. The child of a fork shares the count with its parent, but
- * not the memory that determines the count. So in the child adding and taking do nothing.
+ * It belongs to the process that made it. After a fork, parent and child share the count. But each
+ * has its own copy of the memory by which the library decides when to add and to take. So in the
+ * child, adding and taking do nothing.
  */
 #ifndef WEIRI_EVENTFD_H
 #define WEIRI_EVENTFD_H
@@ -17,9 +18,12 @@ struct weiri_eventfd {
 /* Non-blocking, closed on exec; the count is 0. fd -1: the system refused. */
 struct weiri_eventfd weiri_eventfd_open(void);
 void weiri_eventfd_close(struct weiri_eventfd event);
-/* 0 in the child of a later fork. */
+/* 1 in the process that opened it; 0 in the child of a later fork. */
 int weiri_eventfd_is_ours(const struct weiri_eventfd *event);
-/* Adds one; subtracts one, unless the count is 0. At most one system call; errno is preserved. */
+/*
+ * weiri_eventfd_add() adds one; _take() subtracts one, unless the count is 0. Each makes at most
+ * one system call and preserves errno.
+ */
 void weiri_eventfd_add(struct weiri_eventfd event);
 void weiri_eventfd_take(struct weiri_eventfd event);
 

@@ -1,19 +1,20 @@
 /*
  * op.h - the operations of a queue that may wait.
  *
- * A *part* is what an operation does in one queue: it moves items in or out. An enqueue or a dequeue
- * has one part. A select (select.c) has one for each case, and moves one item in one of them. All
- * else, waiting included, is sync/pending.h.
+ * A *part* is what an operation does in one queue: it moves items in or out. An enqueue or a
+ * dequeue has one part. A select (select.c) has one for each case, and moves one item in one of
+ * them. Everything else, waiting included, is in sync/pending.h.
  *
  * Invariants, in addition to those of pending.h
- *   Q1  an enqueue that waits was admitted: the gate counts it from before it stands on the list until
- *       its items are in, or it gave up. So a dequeue that finds the gate closed and empty knows that
- *       nothing is still to come
- *   Q2  a batch dequeue takes items only with the queue's turn, and collects them in `partial`. What a
- *       batch that does not succeed has collected is put back before it gives the turn up
+ *   Q1  an enqueue that waits was admitted: the gate counts it before it goes on the list, and
+ *       until its items are in or it has given up. So if a dequeue finds the gate closed and its
+ *       count 0, no item is still to come
+ *   Q2  a batch dequeue takes items only with the queue's turn, and collects them in `partial`. If
+ *       it does not succeed, it returns these items to the queue, and only then gives up the turn
  *   Q3  the keys of items are computed when the operation is created. No user code runs in a section
- * Progress: as pending.h. If the operation at which a thread stalls is the batch that collects, it
- *   also delays the batch dequeues that wait for the turn, and the end of a closed queue.
+ * Progress: as pending.h, where a stalled thread delays the operation that it has claimed. If that
+ *   operation is the batch that has the turn, the thread also delays the batches that wait for the
+ *   turn, and the answer that a closed queue is drained.
  */
 #ifndef WEIRI_QUEUE_OP_H
 #define WEIRI_QUEUE_OP_H
@@ -28,8 +29,8 @@ struct weiri_queue_part {
 	enum weir_queue_op_kind kind;
 	void **items;
 	size_t count;
-	const int64_t *keys; /* of an enqueue into a queue that has keys; NULL: none */
-	int64_t only_key;    /* of one item */
+	const int64_t *keys; /* of an enqueue into a priority queue; otherwise NULL */
+	int64_t only_key;    /* the place of the key of a single item */
 	/* claim */
 	int admitted;
 	int holds_turn;
@@ -48,8 +49,9 @@ struct weiri_queue_op {
 extern const struct weiri_pending_kind weiri_queue_kind, weiri_select_kind;
 
 /*
- * Claimed by the caller, with a reference for the completion and one for the caller; the first `done`
- * items of an enqueue are in. NULL: no memory. Not in a section: it computes keys.
+ * Creates an operation that the caller has claimed, with a reference for the completion and one for
+ * the caller. The first `done` items of an enqueue are in the queue already. NULL: no memory. Not
+ * to be called in a section, because it computes keys (Q3).
  */
 struct weiri_queue_op *weiri_queue_op_create(weir_queue *queue, enum weir_queue_op_kind kind, void *items[],
                                              size_t count, size_t done, weir_queue_done_fn *callback, void *context);
@@ -61,14 +63,18 @@ int weiri_queue_part_init(weir_pending *pending, struct weiri_queue_part *part, 
                           enum weir_queue_op_kind kind, void *items[], size_t count, size_t done);
 /* Attempts the part; COMPLETE: the operation's status and error are set. */
 enum weiri_pending_outcome weiri_queue_part_attempt(struct weiri_scope *scope, struct weiri_queue_part *part);
-/* Ends the operation with a status for which the queue's close is the reason, or WEIR_OK. */
+/* Ends the operation with WEIR_OK, or with a status that the close of the queue has caused. */
 void weiri_queue_part_end(struct weiri_queue_part *part, enum weir_status status);
-/* Puts the part on its list. 0: it is an enqueue that comes after the close, and the status is set. */
+/*
+ * Puts the part on its list. 0: the part is an enqueue, and the queue is closed; the status is set.
+ */
 int weiri_queue_part_join(struct weiri_scope *scope, struct weiri_queue_part *part);
-/* The kinds' `left`. */
+/* `left` of both kinds (struct weiri_pending_kind). */
 void weiri_queue_part_left(weir_pending *pending, struct weiri_pending_entry *entry, uint64_t waited_ns);
 
-/* All entries on a queue's lists are parts, or bells, which are not. */
+/*
+ * Every entry on a queue's lists is a part, or a bell of readiness.c. Not to be called for a bell.
+ */
 static inline struct weiri_queue_part *weiri_queue_part_of(struct weiri_pending_entry *entry)
 {
 	return WEIRI_CONTAINER_OF(entry, struct weiri_queue_part, entry);

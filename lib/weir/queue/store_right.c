@@ -1,9 +1,9 @@
 /*
  * store_right.c - the store of a critical section: the right to be inside.
  *
- * Nothing is put in here: leaving a section gives the right back to the word itself (right.h). Nor
- * do batches, descriptors or selects reach this store. So it has only what waiting for the right,
- * dumps and the end need.
+ * The right is taken through the store, and given back without it: an execution that leaves the
+ * section writes the right's word (right.h). Batches, descriptors and selects do not reach this
+ * store either. So it has only the functions that a wait for the right, a dump and a destroy call.
  */
 #include "base/memory.h"
 #include "queue/queue.h"
@@ -34,7 +34,7 @@ static size_t right_take(weir_queue *queue, uint64_t items[], int64_t keys[], si
 	return (size_t)taken;
 }
 
-/* Only with its section, which is destroyed then. */
+/* A section is closed only by its destroy, when no call is left to refuse. */
 static void right_close(weir_queue *queue)
 {
 	(void)queue;

@@ -17,8 +17,9 @@
  *   done something and each misses the other's operation, one says "full" and the other "empty",
  *   and no order of the calls has both: store buffering. So a side that is about to refuse first
  *   runs a fence and looks again, unless it has moved nothing since its last fence. While calls
- *   succeed there is no fence. (The index, of 32 bits, tells whether a fence is due: one is left
- *   out if exactly a multiple of 2^32 values went through since the last.)
+ *   succeed there is no fence. (A side finds out by its index whether it has moved anything. The
+ *   index has 32 bits. So a fence is left out wrongly if the side has moved exactly a multiple of
+ *   2^32 values since its last fence.)
  * Progress: wait-free; no loop in a single operation.
  */
 #include <weir/spsc.h>
@@ -123,7 +124,8 @@ static WEIRI_ALWAYS_INLINE size_t room_in(const weir_spsc *spsc)
 }
 
 /*
- * The producer saw no room. How much there is behind its last put; 0 when that was fenced already.
+ * Called when the producer saw no room. Runs the fence that its last put still needs, and returns
+ * the room seen then. Returns 0 if that fence has already run.
  */
 static WEIRI_NOINLINE size_t room_behind_fence(weir_spsc *spsc)
 {
@@ -135,7 +137,10 @@ static WEIRI_NOINLINE size_t room_behind_fence(weir_spsc *spsc)
 	return room_in(spsc);
 }
 
-/* The consumer saw no value. 1: nor is there one behind its last take. */
+/*
+ * Called when the consumer saw no value. Runs the fence that its last take still needs, and looks
+ * again. Returns 1 if there is no value.
+ */
 static WEIRI_NOINLINE int empty_behind_fence(weir_spsc *spsc)
 {
 	if (spsc->fenced_head == spsc->ring.c_head)

@@ -10,13 +10,9 @@
 #include "base/memory.h"
 
 #define REMOVED ((uintptr_t)1)
-#define ITEM UINT64_C(1) /* in an order: not a mark */
+#define ITEM UINT64_C(1) /* bit 0 of an order: the node is an item, and not a mark */
 
-#if defined(WEIRI_UNDER_MODEL) /* stress/model: there two nodes make a table grow */
-enum { LOAD = 1 };
-#else
-enum { LOAD = 1 }; /* nodes to a bucket, on average, before there are twice as many */
-#endif
+enum { LOAD = 1 }; /* items for each bucket, on average, above which the number of buckets doubles */
 
 static struct weiri_hash_node *node_of(uintptr_t link)
 {
@@ -31,7 +27,10 @@ static uint64_t reversed(uint64_t bits)
 	return __builtin_bswap64(bits);
 }
 
-/* The hash's top bit gives way, which no table is large enough to look at. */
+/*
+ * The order of an item. ITEM replaces the reversed top bit of the hash, which no table has enough
+ * buckets to need.
+ */
 static uint64_t order_of(uint64_t hash)
 {
 	return reversed(hash) | ITEM;
@@ -47,7 +46,10 @@ void weiri_hash_node_init(struct weiri_hash_node *node, uint64_t hash, size_t by
 
 /* -- marks ------------------------------------------------------------------------------------- */
 
-/* Where the mark of a bucket other than 0 is kept; NULL: in a segment that does not exist. */
+/*
+ * The place of the pointer to a bucket's mark, for a bucket other than 0. NULL: its segment does
+ * not exist yet.
+ */
 static _Atomic(struct weiri_hash_node *) *place_of(struct weiri_hash_list *list, size_t bucket)
 {
 	unsigned segment = 64 - (unsigned)__builtin_clzll(bucket);
@@ -69,13 +71,13 @@ static struct weiri_hash_node *mark_of(struct weiri_hash_list *list, size_t buck
 
 static size_t bucket_of(const struct weiri_hash_list *list, uint64_t hash)
 {
-	/* [relaxed] an old number names a bucket that is larger and holds ours. */
+	/* [relaxed] an old number of bits gives a larger bucket, which contains the hash too. */
 	return (size_t)(hash & ((UINT64_C(1) << weiri_load_relaxed(&list->bits)) - 1));
 }
 
 /*
- * The nearest mark at or before the bucket. Without a bucket's top bit it is the one that it was
- * split from.
+ * The nearest mark at or before the bucket. A bucket without its highest 1 bit is the bucket from
+ * which it was split, which lies before it.
  */
 static struct weiri_hash_node *start_of(struct weiri_hash_list *list, size_t bucket)
 {
@@ -88,16 +90,16 @@ static struct weiri_hash_node *start_of(struct weiri_hash_list *list, size_t buc
 
 /* -- walking ----------------------------------------------------------------------------------- */
 
-/* What is looked for. */
+/* What a walk looks for. */
 struct target {
 	uint64_t order;
-	const void *key; /* NULL: a mark, of which there is one to an order */
-	int beyond;      /* the first item after it instead */
+	const void *key; /* NULL: a mark; no two marks have the same order */
+	int beyond;      /* 1: not this node but the first item after it */
 };
 
 /*
- * Where a walk ended: `here`, 0 or a node not before the target, is what the unmarked *link leads
- * to.
+ * Where a walk ended. *link is a link without REMOVED, and `here` is its value: the first node that
+ * is not before the target, or 0 at the end of the list.
  */
 struct place {
 	_Atomic(uintptr_t) *link;
@@ -126,7 +128,7 @@ static WEIRI_UNSEEN void assert_marked(const struct weiri_hash_node *node, uintp
 	WEIR_ASSERT2(H2, weiri_peek(&node->next) == marked);
 }
 
-/* Two of one order can only be items, of keys with one hash. */
+/* Two nodes of the same order can only be items: different keys may have the same hash. */
 static WEIRI_UNSEEN void assert_sorted(const struct weiri_hash_list *list)
 {
 	const struct weiri_hash_node *node = &list->first, *next;
@@ -155,7 +157,7 @@ static WEIRI_UNSEEN void assert_shown(const struct weiri_hash_list *list,
 	WEIR_ASSERT3(H5, is_linked(list, weiri_peek(place)));
 }
 
-/* Each mark that is shown is of its bucket, and was not removed. */
+/* Each mark that list->marks shows is the mark of that bucket, and was not removed. */
 static WEIRI_UNSEEN void assert_marks(const struct weiri_hash_list *list)
 {
 	for (unsigned segment = 1; segment <= WEIRI_HASH_MOST_BITS; segment++) {
@@ -171,7 +173,7 @@ static WEIRI_UNSEEN void assert_marks(const struct weiri_hash_list *list)
 	}
 }
 
-/* From `start` on, unlinking what was removed. */
+/* Walks from `start` to the target, and unlinks removed nodes on the way. */
 static struct place walk(struct weiri_scope *scope, const struct weiri_hash_list *list, struct weiri_hash_node *start,
                          const struct target *target)
 {
@@ -179,14 +181,17 @@ static struct place walk(struct weiri_scope *scope, const struct weiri_hash_list
 
 restart:
 	at.link = &start->next;
-	weiri_section_read(scope->record, at.link, &at.here); /* [P1, S] a mark's link, never marked */
+	weiri_section_read(scope->record, at.link, &at.here); /* [P1, S] the link of a mark, which never has REMOVED */
 	while (node_of(at.here) != NULL) {
 		struct weiri_hash_node *node = node_of(at.here);
 		uintptr_t next;
 
 		weiri_section_read(scope->record, &node->next, &next); /* [P1, S] */
 		if ((next & REMOVED) != 0) {
-			/* [seq_cst S] H3. The link was unmarked when `here` was read, or this fails. */
+			/*
+			 * [seq_cst S] H3. at.here is without REMOVED, so this fails if the node of the link was
+			 * removed meanwhile.
+			 */
 			if (!weiri_cas_seq_cst(at.link, &at.here, next & ~REMOVED))
 				goto restart;
 			WEIR_ASSERT_LOOK(assert_marked(node, next));
@@ -211,7 +216,7 @@ static struct weiri_hash_node *found_at(const struct weiri_hash_list *list, cons
 	return node != NULL && compare(list, target, node) == 0 ? node : NULL;
 }
 
-/* NULL: `node` is in. Else the one that is. */
+/* Returns NULL if `node` was inserted, else the node with its key that is in the list. */
 static struct weiri_hash_node *insert(struct weiri_scope *scope, const struct weiri_hash_list *list,
                                       struct weiri_hash_node *start, struct weiri_hash_node *node,
                                       const struct target *target)
@@ -234,14 +239,18 @@ static struct weiri_hash_node *insert(struct weiri_scope *scope, const struct we
 
 /* -- growing ----------------------------------------------------------------------------------- */
 
-/* Nothing is lost when there is no memory: walks start further to the left. */
+/*
+ * Inserts the mark of the bucket. Without memory it does nothing: walks then start at a mark
+ * further to the left, and take longer.
+ */
 static WEIRI_COLD void make_mark(struct weiri_scope *scope, struct weiri_hash_list *list, size_t bucket)
 {
 	_Atomic(struct weiri_hash_node *) *place = place_of(list, bucket);
 	const struct target target = {reversed(bucket), NULL, 0};
 	/*
-	 * Another thread may have made the mark by now. A walk that starts there would not meet it, and
-	 * insert a second one: so this one starts at the bucket that is split.
+	 * Another thread may have inserted the mark by now. A walk that started at that mark would
+	 * begin behind it, would not find it, and would insert a second one. So this walk starts at the
+	 * bucket that is split.
 	 */
 	const size_t split = bucket & ~((size_t)1 << (63 - (unsigned)__builtin_clzll(bucket)));
 	struct weiri_hash_node *mark, *there;
@@ -256,7 +265,9 @@ static WEIRI_COLD void make_mark(struct weiri_scope *scope, struct weiri_hash_li
 	there = insert(scope, list, start_of(list, split), mark, &target);
 	if (there != NULL)
 		weiri_release(&list->allocator, mark, sizeof(*mark), alignof(struct weiri_hash_node));
-	/* [P2 release] pairs with mark_of(). Whoever writes here writes the same: H1. */
+	/*
+	 * [P2 release] pairs with mark_of(). Every thread that writes here writes the same mark (H1).
+	 */
 	weiri_store_release(place, there != NULL ? there : mark);
 	WEIR_ASSERT_INSTANT(assert_shown(list, place));
 }
@@ -267,7 +278,7 @@ static WEIRI_COLD void grow(struct weiri_hash_list *list, uint32_t bits)
 	_Atomic(struct weiri_hash_node *) *none = NULL;
 	_Atomic(struct weiri_hash_node *) *marks;
 
-	/* [relaxed] not followed here. */
+	/* [relaxed] the pointer is compared and not followed. */
 	if (weiri_load_relaxed(&list->marks[bits + 1]) == NULL) {
 		marks = weiri_allocate_zeroed(&list->allocator, size, alignof(_Atomic(struct weiri_hash_node *)));
 		if (marks == NULL)
@@ -276,13 +287,13 @@ static WEIRI_COLD void grow(struct weiri_hash_list *list, uint32_t bits)
 		if (!weiri_cas_release(&list->marks[bits + 1], &none, marks))
 			weiri_release(&list->allocator, marks, size, alignof(_Atomic(struct weiri_hash_node *)));
 	}
-	/* [relaxed] place_of() looks at the segment itself. */
+	/* [relaxed] publishes nothing: place_of() acquires the segment by its own pointer. */
 	(void)weiri_cas_relaxed(&list->bits, &bits, bits + 1);
 }
 
 static void count_insert(struct weiri_hash_list *list)
 {
-	/* [relaxed] a count, and a number of which any value is right. */
+	/* [relaxed] a count, and a number of bits of which every earlier value is right too. */
 	size_t count = weiri_fetch_add_relaxed(&list->count, 1u) + 1;
 	uint32_t bits = weiri_load_relaxed(&list->bits);
 
@@ -362,11 +373,12 @@ int weiri_hash_list_remove(struct weiri_scope *scope, struct weiri_hash_list *li
 		if ((next & REMOVED) != 0) /* by another */
 			return 0;
 		/*
-		 * [relaxed] H2; carries P1 of the successor on, and nothing else: see weiri_list_remove().
+		 * [relaxed] H2. A walk that reads REMOVED learns nothing else from it. The insert of the
+		 * successor published the link (P1), and this CAS continues its release sequence.
 		 */
 	} while (!weiri_cas_relaxed(&node->next, &next, next | REMOVED));
 	(void)weiri_fetch_sub_relaxed(&list->count, 1u); /* [relaxed] a count */
-	/* Unlinks it, unless another walk has. */
+	/* This walk unlinks the node, unless another one has. */
 	(void)walk(scope, list, start_of(list, bucket_of(list, hash)), &target);
 	return 1;
 }

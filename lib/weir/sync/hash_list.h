@@ -12,20 +12,20 @@
  *   H1  nodes are sorted by (order, key), marks among them, and no two nodes that are not removed
  *       have the same key
  *   H2  a link with REMOVED never changes again
- *   H3  a node is unlinked once, by the CAS on its predecessor's unmarked link; that thread drops
- *       the list's reference to it
- *   H4  a walk continues only through a link that was unmarked when it was last read, or was the
- *       new value of the walk's own CAS. Then its node was linked, and so is the successor, which a
- *       section that was reserved before therefore protects (list.h, L3)
+ *   H3  a node is unlinked once, by the CAS on its predecessor's link, which must be without
+ *       REMOVED; the thread of that CAS drops the list's reference to the node
+ *   H4  a walk continues only through a link that was without REMOVED when it was last read, or
+ *       that is the new value of the walk's own CAS. Then its node was linked, and so is the
+ *       successor, which a section that was reserved before therefore protects (list.h, L3)
  *   H5  a bucket's mark is linked before `marks` shows it, and is never removed
  * Pairs
  *   P1  insert (CAS) -> walk: the node's fields
  *   P2  mark -> start of a walk: the mark's fields; grow -> start: the segment of marks
  *   S   links are read by weiri_section_read() and unlinked by a seq_cst CAS, as reclaim/section.h
  *       requires (I1 there)
- * Linearization. Insert: the CAS of the predecessor's link. Remove: the CAS that marks the node's
- *   own link. Found: the read of the node's link without REMOVED. Not found: the read of the
- *   unmarked link that leads from a smaller key to a larger one or to the end.
+ * Linearization. Insert: the CAS of the predecessor's link. Remove: the CAS that sets REMOVED in
+ *   the node's own link. Found: the read of the node's link without REMOVED. Not found: the read of
+ *   the link without REMOVED that leads from a smaller key to a larger one or to the end.
  * Progress: lock-free; a walk restarts only when another thread's insert, removal or unlinking
  *   succeeded. Inserts may allocate (marks, and a table of them when the number of buckets
  *   doubles); without memory they continue with the marks that exist.
@@ -42,7 +42,7 @@
 
 struct weiri_hash_node {
 	_Atomic(uintptr_t) next;      /* bit 0: removed */
-	uint64_t order;               /* the hash's bits in reverse; odd, but of a mark */
+	uint64_t order;               /* the reversed bits of the hash: odd for an item, even for a mark */
 	struct weiri_retired retired; /* reclaim() drops the list's reference */
 };
 

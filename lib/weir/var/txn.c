@@ -2,42 +2,43 @@
  * txn.c - transactions over variables.
  *
  * Algorithm. Reads are a snapshot that is extended on demand, with the clock and the stamps of
- * version.h. The transaction has a time T, and reads a version with a stamp up to T as it is. When
- * it finds a newer one, it reads the clock again and checks whether every variable that it has read
- * is still at the version read. If so, all of these were the newest at that later time, which
- * becomes T. Otherwise there is no such time, and the transaction is doomed. Writes wait in the
- * transaction. It commits by commit.c: values for the assigned variables, and marks for those that
- * were only read.
+ * version.h. The transaction has a time T. A version with a stamp up to T can be read immediately.
+ * When a read finds a newer version, the transaction reads the clock again, and checks whether
+ * every variable that it has read is still at the version read. If so, all of these versions were
+ * the newest at that later time, which becomes T. If not, there is no time at which all reads hold,
+ * and the transaction is *doomed*: it can read, assign and commit nothing more. Assigned values are
+ * kept in the transaction until it commits by commit.c. The commit has a part for each variable:
+ * the value if the variable was assigned, and a mark if it was only read.
  *
- * Source. Extending a snapshot is LSA (Riegel, Felber, Fetzer, DISC 2006). The commit differs:
- * nothing is locked, any thread that finds it can complete it, and there is no validation, since
- * marks take part in the commit.
+ * Source. Extending a snapshot is LSA (Riegel, Felber, Fetzer, DISC 2006). The commit differs. It
+ * locks nothing, and any thread that finds it can complete it. It has no separate phase that
+ * validates the reads: the marks do that, as parts of the commit.
  *
  * Invariants
- *   X1  each entry with a number that was read names the version of its variable that was the
- *       newest at time T
+ *   X1  if a variable was read, its entry has the number that the newest version of the variable
+ *       had at time T
  *   X2  T is the clock's value at some moment since the transaction began
- *   X3  an entry is of one variable, and a variable has at most one entry
+ *   X3  each entry is of one variable, and each variable has at most one entry
  * Why X1 holds after a read. Let v, with stamp s <= T, be the newest committed version that a read
  * of the head found. Every version with a stamp up to T was at its head before T was read
  * (version.h, "Why a snapshot at time T is one instant"). So the read of the head found that
- * version or a later one: v is not older than the newest at T. An undecided version above v gets
- * its stamp from a clock that is read later, above T.
- * Why X1 holds after an extension to T'. Each variable is read after the clock was read as T', and
- * the number found is n, that of the entry. The version at T' is not above the one found, as
- * before. It is not below the one at T <= T' either: numbers only grow along the chain, so all
- * versions between have number n. Marks among them change nothing, since they repeat the tensor
- * too.
- * Why the commit is right. It succeeds only if at the instant of its stamp each variable read is at
- * its number, and is written or marked by it. So reads and writes share that instant. Without
- * writes the instant is T.
- * Linearization: of a transaction without writes, the last read of the clock; otherwise that of the
- * commit. The reads of an aborted transaction have the instant T.
- * Progress: a read starts again only when a version was stamped after its extension, so another
- * write succeeded. A commit: see commit.c. A transaction is doomed only because another write
- * succeeded, so of any number of transactions some commit.
+ * version or a later one: v is not older than the newest at T. A version above v that is still
+ * undecided gets its stamp from a later read of the clock, so its stamp is above T.
+ * Why X1 holds after an extension to T'. The clock is read as T', and then the head of each
+ * variable, where the number n of the entry is found again. The version that was the newest at T'
+ * is not above the one found, by the argument for a read. Nor is it below the version at T, which
+ * is not later than T'. Numbers never fall along the chain, so all versions in between have number
+ * n. Some of these may be marks, which repeat not only the number but also the tensor.
+ * Why the commit is right. It succeeds only if, at the instant of its stamp, each variable that was
+ * read is still at the number read. At that instant the commit also publishes the values. So all
+ * reads and writes share it. A transaction without writes has the instant T.
+ * Linearization: of a transaction without writes, the last read of the clock; of any other, the
+ * linearization point of its commit. The reads of an aborted transaction have the instant T.
+ * Progress: lock-free. A read starts again only when a version was stamped after its extension, so
+ * another write succeeded. A commit: see commit.c. A transaction is doomed only because another
+ * write succeeded. So however many transactions conflict, some write always succeeds.
  * Memory: the thread's snapshot slots, or references, hold the versions read. An entry takes 48
- * bytes, and 4 in the table; the arrays double.
+ * bytes, and two places of 2 bytes in the table. Both arrays grow by doubling.
  * Checked: stress/model/check_txn.c, tests/test_txn.c, stress/scenario_history_variable.c
  * (history_txn).
  */
@@ -69,10 +70,13 @@ struct weir_txn {
 	 * `entries`.
 	 */
 	uint16_t *table;
-	/* The first snapshot slot that may be free, in this record, which is that of the thread. */
+	/*
+	 * Where a read begins to look for a free snapshot slot. Valid for `record`, that of the thread
+	 * that read last.
+	 */
 	struct weiri_record *record;
 	size_t next_slot;
-	const weir_var *moved; /* doomed: this variable moved */
+	const weir_var *moved; /* not NULL: the transaction is doomed, since this variable moved */
 	uint64_t expected, found;
 	weir_allocator allocator;
 };
@@ -106,7 +110,7 @@ static void release_arrays(weir_txn *txn)
 	weiri_release(&txn->allocator, txn->table, 2 * txn->room * sizeof(*txn->table), alignof(uint16_t));
 }
 
-/* Doubles the room. Returns 0 without memory; then nothing changes. */
+/* Doubles the room. Returns 0, and changes nothing, if there is no memory. */
 static int grow(weir_txn *txn)
 {
 	weir_txn next = *txn;
@@ -132,7 +136,7 @@ static enum weir_status make_room(weir_txn *txn, const weir_var *var, weir_error
 {
 	if (txn->count == WEIR_TXN_MAX_VARIABLES)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED,
-		                  "transaction: variable \"%s\" would be the one after the %dth, which is the most", var->name,
+		                  "transaction: variable \"%s\" is one too many: a transaction has at most %d", var->name,
 		                  WEIR_TXN_MAX_VARIABLES);
 	if ((txn->entries == NULL || txn->count == txn->room) && !grow(txn))
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "transaction: no memory for variable \"%s\"", var->name);
@@ -154,8 +158,8 @@ static struct entry *add(weir_txn *txn, weir_var *var, uint64_t number)
 static enum weir_status fail_moved(const weir_txn *txn, weir_error *error)
 {
 	return weiri_fail(error, WEIR_ABORTED,
-	                  "transaction of %zu variable%s: variable \"%s\" is at version %llu, was read at %llu", txn->count,
-	                  WEIRI_S(txn->count), weir_var_name(txn->moved), (unsigned long long)txn->found,
+	                  "transaction of %zu variable%s: variable \"%s\" is at version %llu and was read at %llu",
+	                  txn->count, WEIRI_S(txn->count), weir_var_name(txn->moved), (unsigned long long)txn->found,
 	                  (unsigned long long)txn->expected);
 }
 
@@ -167,7 +171,8 @@ static void doom(weir_txn *txn, const weir_var *moved, uint64_t expected, uint64
 }
 
 /*
- * Called in a section. Advances T to now if X1 still holds. Returns 0 if the transaction is doomed.
+ * Called in a section. Reads the clock, and advances T to it if every variable is still at the
+ * version read. Otherwise returns 0: the transaction is doomed.
  */
 static int extend(struct weiri_record *record, weir_txn *txn)
 {
@@ -192,8 +197,8 @@ static int extend(struct weiri_record *record, weir_txn *txn)
 }
 
 /*
- * Called in a section. Returns the newest version of var at time T, which advances if it must.
- * NULL: doomed.
+ * Called in a section. Returns the version of var that is the newest at time T. Advances T first if
+ * the newest has a later stamp. NULL: doomed.
  */
 static struct weiri_version *read_at_one_time(struct weiri_record *record, weir_txn *txn, weir_var *var)
 {
@@ -301,7 +306,7 @@ enum weir_status weir_txn_assign(weir_txn *txn, weir_var *var, weir_tensor *valu
 		entry = add(txn, var, WEIRI_ANY_VERSION);
 	if (entry->value == NULL)
 		txn->writes++;
-	(void)weir_tensor_retain(value); /* before the other is released, which may be the same */
+	(void)weir_tensor_retain(value); /* first, because the value released next may be the same */
 	weir_tensor_release(entry->value);
 	entry->value = value;
 	return WEIR_OK;
@@ -429,8 +434,8 @@ enum weir_status weir_txn_commit(weir_txn *txn, uint64_t deadline_ns, weir_error
 /* -- retrying until the commit succeeds -------------------------------------------------------- */
 
 /*
- * Pauses a random number of times below a limit, which doubles with each attempt up to 2,048, some
- * 100 us.
+ * Pauses a random number of times. The limit of that number doubles with each attempt, up to 2,048,
+ * which takes some 100 us.
  */
 static void back_off(const weir_txn *txn, unsigned attempt)
 {
@@ -442,7 +447,7 @@ static void back_off(const weir_txn *txn, unsigned attempt)
 		weiri_pause();
 }
 
-/* WEIR_ABORTED: another attempt may succeed. For other failures, *error says why. */
+/* WEIR_ABORTED: another attempt may succeed. For any other failure, *error has the reason. */
 static enum weir_status attempt(weir_txn *txn, weir_txn_fn *fn, void *context, uint64_t deadline_ns, weir_error *error)
 {
 	enum weir_status status;
@@ -453,7 +458,7 @@ static enum weir_status attempt(weir_txn *txn, weir_txn_fn *fn, void *context, u
 	if (status == WEIR_OK)
 		return commit(txn, deadline_ns, error);
 	if (error->code != status)
-		(void)weiri_fail(error, status, "transaction: its function said %s", weir_status_name(status));
+		(void)weiri_fail(error, status, "transaction: its function returned %s", weir_status_name(status));
 	return status;
 }
 

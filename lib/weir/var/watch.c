@@ -2,27 +2,28 @@
  * watch.c - waiting for newer versions.
  *
  * Algorithm. A variable has a list of waiting operations (sync/waitable.h). A thread that has
- * published a version reads the list and attempts each operation. A wait completes when the newest
- * version is newer than it asks for, and takes a reference of that. A watch is an operation that
- * never completes by itself: its attempt brings a descriptor up to date with the variable
- * (sync/beacon.h).
+ * published a version reads the list and attempts each operation. A wait names the last version
+ * that its caller knows. It completes when the newest version is newer than that, and gives a
+ * reference to the newest version's tensor. A watch is an operation that never completes by itself:
+ * its attempt brings a descriptor up to date with the variable (sync/beacon.h).
  *
  * Invariants
  *   W1  no version is overlooked. A thread that publishes stamps the version, or decides the
- *       commit, then looks for waiters. A waiter appends itself, posts that, then reads the
- *       variable (sync/waiters.h). That read settles the version at the head, so a version that was
- *       published but not stamped counts as well
+ *       commit, and then looks for waiters. A waiter puts itself on the list, posts, and then reads
+ *       the variable (sync/waiters.h). That read settles the version at the head, so a version that
+ *       is published and not stamped yet counts as well
  *   W2  only the owner of a commit serves waiters, not a thread that helps it. A variable may be
  *       destroyed as soon as the calls on it have ended, and the helper's call is on another
  *       variable
  *   W3  only the claimer and weir_watch_try_take() settle a watch's beacon. The attempt that ends the
  *       watch has the claim too; it is the last to access the beacon, and closes it
- * Why a watch's descriptor is right at rest (B3 of beacon.h). The condition changes when a version
- * is published; its writer then attempts the watch, or leaves AGAIN to the claimer, which settles
- * once more. It also changes when a version is taken; the taker then settles.
- * Marks (commit.c) are not newer versions: they repeat the numbers of their bases, and wake no
- * waiter.
- * Linearization: of a wait, the read that finds the newer version.
+ * Why a watch's descriptor is right as soon as no thread is changing the variable or taking from
+ * the watch (B3 of beacon.h). The condition changes when a version is published; its writer then
+ * attempts the watch, or leaves AGAIN to the claimer, which settles once more. It also changes when
+ * a version is taken; the taking thread then settles.
+ * Marks (commit.c) are not newer versions: each repeats the number of the version below it, so it
+ * completes no wait.
+ * Linearization: of a wait, its attempt's read of the head that finds the newer version.
  * Progress: as in sync/pending.h. A writer makes one attempt for each waiter, each one read of the head
  * and at most one system call.
  * Memory: a wait is one allocation of some 500 bytes until it ends; a watch is the same and a
@@ -36,12 +37,12 @@
 #include "sync/beacon.h"
 #include "var/hold.h"
 
-/* To be given a version newer than one that is known. */
+/* A wait for a version newer than `newer_than`. */
 struct request {
 	weir_var *var;
 	uint64_t newer_than;
 	weir_read read;          /* the result */
-	weir_var_newer_fn *done; /* of one that was started */
+	weir_var_newer_fn *done; /* of an asynchronous wait */
 	void *context;
 };
 
@@ -62,7 +63,10 @@ static enum weir_status attempt_wait(struct weiri_scope *scope, void *asked, wei
 	(void)error;
 	if (version->number <= request->newer_than)
 		return WEIR_WOULD_BLOCK;
-	/* Not by a slot: this runs on a writer's thread, which has few slots. */
+	/*
+	 * By a reference to the tensor and not by a hazard slot: this runs on the thread of a writer,
+	 * whose few slots are for its own reads.
+	 */
 	request->read = (weir_read){weir_tensor_retain(version->tensor), version->number, NULL};
 	return WEIR_OK;
 }
@@ -116,7 +120,7 @@ enum weir_status weir_var_wait(weir_var *var, uint64_t newer_than, uint64_t dead
 
 	if (var == NULL || read == NULL)
 		return fail_null("wait for a variable", var == NULL ? "it" : "read", error);
-	/* The read takes a slot, and makes this thread's record. */
+	/* This read uses a hazard slot of this thread, and creates the thread's record. */
 	status = weir_cancel_fired(cancel) ? WEIR_WOULD_BLOCK : weir_var_try_read_newer(var, newer_than, read);
 	if (status == WEIR_OK)
 		return status;
@@ -155,7 +159,10 @@ static int has_newer(void *context)
 {
 	const struct view *view = context;
 
-	/* [relaxed] The thread that changed it settles afterwards, and P1 of beacon.h passes it on. */
+	/*
+	 * [relaxed] The thread that writes `seen` settles afterwards; P1 of beacon.h carries it to
+	 * later settles.
+	 */
 	return weiri_newest(view->record, view->watch->var)->number > weiri_load_relaxed(&view->watch->seen);
 }
 
