@@ -16,7 +16,11 @@ static WEIRI_ALWAYS_INLINE void wake(struct weiri_record *record, weir_queue *qu
 		weiri_queue_pump(record, queue);
 }
 
-/* Or else try_ calls would go before nobody for ever. */
+/*
+ * Whether an operation waits that a newcomer must not bypass. The list may be occupied without one:
+ * by a bell, or by an entry whose operation has ended. Without this look, a try_ call would be
+ * refused for ever because of such an entry.
+ */
 static WEIRI_COLD int others_are_there(struct weiri_record *record, struct weiri_waiters *own_side)
 {
 	struct weiri_scope scope = weiri_scope_enter(record);
@@ -32,13 +36,13 @@ static int others_first(struct weiri_record *record, const weir_queue *queue, st
 	       others_are_there(record, own_side);
 }
 
-/* Of an enqueue into a fair queue in which others wait. */
+/* The status of an enqueue into a fair queue in which others wait. */
 static WEIRI_COLD enum weir_status let_others_first(const weir_queue *queue)
 {
 	return weiri_queue_store_closed(queue) ? WEIR_CANCELLED : WEIR_WOULD_BLOCK;
 }
 
-/* Of an enqueue that the store refused. */
+/* The status of an enqueue that the store refused. */
 static WEIRI_NOINLINE enum weir_status refused(weir_queue *queue, enum weir_status status)
 {
 	if (status == WEIR_WOULD_BLOCK)
@@ -78,7 +82,7 @@ enum weir_status weir_queue_try_enqueue(weir_queue *queue, void *item)
 
 	if (queue == NULL)
 		return WEIR_INVALID_ARGUMENT;
-	if (record == NULL) /* before anything is in: without a record nobody could be woken */
+	if (record == NULL) /* before the item is in: without a record the call could wake no waiter */
 		return WEIR_RESOURCE_EXHAUSTED;
 	if (WEIRI_UNLIKELY(others_first(record, queue, &queue->producers)))
 		return let_others_first(queue);
@@ -198,13 +202,16 @@ enum { YIELDS = 0 };
 enum { YIELDS = 3 };
 #endif
 enum { SKIPPED = 256 };
-/* A yield that took longer gave the processor to somebody who had other things to do, or to a partner who is slow. */
+/*
+ * A yield that took longer gave the processor to a thread that does not use this queue, or to one
+ * that is slow to come to it.
+ */
 static const uint64_t long_yield_ns = 200000;
 
 /* Waits of this thread that are still to come before it yields again. */
 static WEIRI_TLS uint32_t skip;
 
-/* 0: it took long. */
+/* Returns 0 if the yield took long. */
 static int yield_once(void)
 {
 	uint64_t before = weir_now_ns();
@@ -216,11 +223,14 @@ static int yield_once(void)
 }
 
 /*
- * Before it waits, which costs both sides a system call or two: lets others run, who may be about to bring what it would wait for. So two
- * threads that share a processor take turns by yielding, and a queue that is now empty, now not does not make one wake the other for each
- * item. Where nobody else wants the processor a yield returns at once, and three of them last as long as a short spin. Beside threads that
- * want it for long, who yields comes back late, where who is woken comes first: a thread that was kept waiting so does without for
- * its next waits. In a fair queue the place on the list counts, so there it is taken at once.
+ * Called before a wait. A wait costs both sides a system call or two. So this first yields the
+ * processor to other threads, which may be about to bring what the caller would wait for. Two
+ * threads that share a processor then take turns by yielding. A queue that is empty every other
+ * moment does not make one of them wake the other for each item. If no other thread wants the
+ * processor, a yield returns immediately, and three of them last as long as a short spin. If others
+ * want it for long, a thread that yields gets it back late, whereas the scheduler prefers a thread
+ * that was just woken. So after a long yield a thread does not yield before its next waits. In a
+ * fair queue the place on the list counts, so an operation goes on the list immediately.
  */
 static WEIRI_COLD enum weir_status let_others_run(weir_queue *queue, enum weir_queue_op_kind kind, void **item)
 {
@@ -285,7 +295,7 @@ enum weir_status weir_queue_dequeue(weir_queue *queue, void **item, uint64_t dea
 	return move_one(record, queue, WEIR_QUEUE_OP_DEQUEUE_MANY, item, deadline_ns, cancel, error);
 }
 
-/* Those for which there is room, without an operation, and so without memory. */
+/* Enqueues the items for which there is room: without an operation, and so without memory. */
 static enum weir_status put_many(struct weiri_record *record, weir_queue *queue, void *const items[], size_t count,
                                  size_t *in)
 {
@@ -299,7 +309,10 @@ static enum weir_status put_many(struct weiri_record *record, weir_queue *queue,
 	return refused(queue, status);
 }
 
-/* What has room; then an operation waits for room for the rest. Others are let go on last of all: their completions may destroy the queue. */
+/*
+ * Enqueues the items for which there is room. Then an operation waits for room for the rest.
+ * Waiters of the other side are served last, because their completions may destroy the queue.
+ */
 static enum weir_status move_many_in(struct weiri_record *record, weir_queue *queue, void *const items[], size_t count,
                                      uint64_t deadline_ns, weir_cancel *cancel, size_t *in, weir_error *error)
 {
