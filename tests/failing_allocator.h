@@ -7,7 +7,8 @@
  *     static enum weir_status make_a_ring(const weir_allocator *allocator, void *context)
  *     {
  *         weir_ring *ring;
- *         enum weir_status status = weir_ring_create(&(struct weir_ring_options){.allocator = allocator, ...}, &ring);
+ *         struct weir_ring_options options = {WEIR_RING_OPTIONS_INIT, .allocator = allocator};
+ *         enum weir_status status = weir_ring_create(8, &options, &ring, NULL);
  *
  *         if (status == WEIR_OK)
  *             weir_ring_destroy(ring, NULL);
@@ -16,7 +17,7 @@
  *
  *     Test(ring, create_survives_every_allocation_failing)
  *     {
- *         cr_assert_eq(fail_each_allocation(make_a_ring, NULL), 2, "a ring is two allocations");
+ *         cr_assert_eq(fail_each_allocation(make_a_ring, NULL), 1, "a ring is one allocation");
  *     }
  *
  * For more control, give failing_allocator_hooks() to the calls under test, and compare

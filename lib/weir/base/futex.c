@@ -1,5 +1,6 @@
 /*
- * futex.c - futex(2) with absolute deadlines. FUTEX_WAIT_BITSET takes an absolute time where FUTEX_WAIT takes a relative one.
+ * futex.c - futex(2) with absolute deadlines, by FUTEX_WAIT_BITSET. (FUTEX_WAIT takes a length of
+ * time.)
  */
 #include "base/futex.h"
 

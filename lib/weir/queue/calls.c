@@ -17,8 +17,9 @@ static WEIRI_ALWAYS_INLINE void wake(struct weiri_record *record, weir_queue *qu
 }
 
 /*
- * 1: an operation of this side waits, and goes first. That the list is occupied does not suffice: its
- * entries may all have ended, and try_ calls would defer to them for ever.
+ * Whether an operation waits that a newcomer must not bypass. The list may be occupied without one:
+ * by a bell, or by an entry whose operation has ended. Without this look, a try_ call would be
+ * refused for ever because of such an entry.
  */
 static WEIRI_COLD int others_are_there(struct weiri_record *record, struct weiri_waiters *own_side)
 {
@@ -35,13 +36,13 @@ static int others_first(struct weiri_record *record, const weir_queue *queue, st
 	       others_are_there(record, own_side);
 }
 
-/* The outcome of an enqueue into a fair queue in which other enqueues wait. */
+/* The status of an enqueue into a fair queue in which others wait. */
 static WEIRI_COLD enum weir_status let_others_first(const weir_queue *queue)
 {
 	return weiri_queue_store_closed(queue) ? WEIR_CANCELLED : WEIR_WOULD_BLOCK;
 }
 
-/* The outcome of an enqueue that the store refused. */
+/* The status of an enqueue that the store refused. */
 static WEIRI_NOINLINE enum weir_status refused(weir_queue *queue, enum weir_status status)
 {
 	if (status == WEIR_WOULD_BLOCK)
@@ -81,7 +82,7 @@ enum weir_status weir_queue_try_enqueue(weir_queue *queue, void *item)
 
 	if (queue == NULL)
 		return WEIR_INVALID_ARGUMENT;
-	if (record == NULL) /* before anything is in: without a record no thread could be woken */
+	if (record == NULL) /* before the item is in: without a record the call could wake no waiter */
 		return WEIR_RESOURCE_EXHAUSTED;
 	if (WEIRI_UNLIKELY(others_first(record, queue, &queue->producers)))
 		return let_others_first(queue);
@@ -201,13 +202,16 @@ enum { YIELDS = 0 };
 enum { YIELDS = 3 };
 #endif
 enum { SKIPPED = 256 };
-/* A longer yield gave the processor to a thread with other work, or to a partner that is slow. */
+/*
+ * A yield that took longer gave the processor to a thread that does not use this queue, or to one
+ * that is slow to come to it.
+ */
 static const uint64_t long_yield_ns = 200000;
 
 /* How many further waits of this thread do without a yield. */
 static WEIRI_TLS uint32_t skip;
 
-/* 0: the yield took long. */
+/* Returns 0 if the yield took long. */
 static int yield_once(void)
 {
 	uint64_t before = weir_now_ns();
@@ -290,7 +294,7 @@ enum weir_status weir_queue_dequeue(weir_queue *queue, void **item, uint64_t dea
 	return move_one(record, queue, WEIR_QUEUE_OP_DEQUEUE_MANY, item, deadline_ns, cancel, error);
 }
 
-/* Enqueues the items for which there is room. It needs no operation, and so no memory. */
+/* Enqueues the items for which there is room: without an operation, and so without memory. */
 static enum weir_status put_many(struct weiri_record *record, weir_queue *queue, void *const items[], size_t count,
                                  size_t *in)
 {
@@ -305,8 +309,8 @@ static enum weir_status put_many(struct weiri_record *record, weir_queue *queue,
 }
 
 /*
- * The items for which there is room go in at once; an operation waits for room for the rest.
- * Operations of the other side go on last, because their completions may destroy the queue.
+ * Enqueues the items for which there is room. Then an operation waits for room for the rest.
+ * Waiters of the other side are served last, because their completions may destroy the queue.
  */
 static enum weir_status move_many_in(struct weiri_record *record, weir_queue *queue, void *const items[], size_t count,
                                      uint64_t deadline_ns, weir_cancel *cancel, size_t *in, weir_error *error)

@@ -139,7 +139,7 @@ struct weir_priority_queue {
 	WEIRI_ALIGNED_APART _Atomic(uint64_t) oldest;
 	_Atomic(uint32_t) ended;                                      /* closed, and no put was under way */
 	WEIRI_ALIGNED_APART _Atomic(uint64_t) front[MOST_LEVELS + 1]; /* the first tower of each level */
-	/* Producers, now and then; everybody looks at it. */
+	/* Written by producers, now and then; read by all threads. */
 	WEIRI_ALIGNED_APART _Atomic(uint64_t) head;
 	/* Consumers. */
 	WEIRI_ALIGNED_APART _Atomic(uint64_t) near;

@@ -165,8 +165,11 @@ static void run_if_armed(weir_cancel_hook *hook, uint32_t state)
 		return;
 	hook->fn(hook->context);
 	state = SLOT_RUNNING;
-	/* [P4 release] we are finished with the slot. A failure, LEFT: fn, or its owner beside it, took the hook off. [relaxed] then: the
-	 * owner's last write to the slot came before it was armed. */
+	/*
+	 * [P4 release] this thread is finished with the slot. The CAS fails if the state is LEFT: fn,
+	 * or another thread meanwhile, has taken the hook off. [relaxed] is enough then, because the
+	 * owner's last write to the slot came before the slot was armed.
+	 */
 	if (!weiri_cas_release(&hook->state, &state, (uint32_t)SLOT_RUN))
 		/* [P4 release] */
 		weiri_store_release(&hook->state, (uint32_t)SLOT_FREE);
@@ -333,8 +336,12 @@ bool weir_cancel_off(weir_cancel_hook *hook)
 		return 1;
 	token = hook->token;
 	state = weiri_load_relaxed(&hook->state); /* [relaxed] the CAS decides */
-	/* [relaxed] the answer does not say that fn has ended, so it hands nothing over. The next taker of the slot reads from a release
-	 * sequence that the runner began (P4), or the thread that armed it: no thread wrote to the slot since. At most three rounds. */
+	/*
+	 * [relaxed] the result does not say that fn has ended, so the call hands nothing over. The next
+	 * thread that takes the slot reads from a release sequence. The runner began it (P4), or the
+	 * thread that armed the slot; no other thread has written to the slot since. At most three
+	 * rounds.
+	 */
 	while (!weiri_cas_relaxed(&hook->state, &state, (uint32_t)(state == SLOT_RUNNING ? SLOT_LEFT : SLOT_FREE)))
 		;
 	weir_cancel_release(token);

@@ -90,8 +90,11 @@ int weiri_list_remove(struct weiri_scope *scope, struct weiri_list *list, struct
 	do {
 		if ((next & REMOVED) != 0)
 			return 0;
-		/* [relaxed, P2] linearization point of the removal. A thread that reads the mark learns nothing else from it: the append of the
-		 * successor published that, and this continues its release sequence. The node is freed after this section has ended. */
+		/*
+		 * [relaxed, P2] linearization point of the removal. A thread that reads the mark learns
+		 * nothing else from it. The append of the successor published the link, and this CAS
+		 * continues its release sequence. The node is freed after this section has ended.
+		 */
 	} while (!weiri_cas_relaxed(&node->next, &next, next | REMOVED));
 	(void)walk(scope, list);
 	return 1;
