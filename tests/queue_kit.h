@@ -20,7 +20,7 @@
 #include <weir/reclaim.h>
 
 #include "asleep.h"
-#include "queue/op.h"
+#include "queue/operation.h"
 
 enum { KIT_MOST_ITEMS = 16 };
 

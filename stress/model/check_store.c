@@ -172,7 +172,7 @@ static void take(size_t me)
 }
 
 /*
- * Two threads take one item. By store.c, a thread that finds the item gone sees what the taker
+ * Two threads take one item. By contents.c, a thread that finds the item gone sees what the taker
  * wrote before it took the item. In batches that is the turn.
  */
 static void take_from_store(size_t me)
@@ -219,7 +219,7 @@ static void have_both(size_t me, const struct weiri_segment *segment)
 		weir_model_assert(first->place < second->place);
 }
 
-/* Does the same as op.c. */
+/* Does the same as operation.c. */
 static void batch(size_t me)
 {
 	struct weiri_segment *segment = segment_of_2();

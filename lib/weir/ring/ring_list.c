@@ -4,7 +4,7 @@
  * Algorithm. A segment is a ring and a link to the next segment. Values go into the ring at `tail`
  * and come out of the ring at `head`. An enqueue that finds the tail's ring full makes a segment
  * with its value inside, closes the full ring, and links the segment behind it. A dequeue that
- * finds the head's ring closed and drained, which is final (walk.h), advances head and retires the
+ * finds the head's ring closed and drained, which is final (algorithm.h), advances head and retires the
  * segment. The end of a closed list is a link to END. The ring is closed before the link is set, so
  * that no value stands behind a ring whose emptiness could be taken for the list's. Memory is
  * allocated before the close, so that a list without memory stays as it was: full.
@@ -41,7 +41,7 @@
  *     it (I1). "Empty" of a sealed ring: the load of the link that was NULL.
  *   "Closed": the load that saw END; for an enqueue, the load of its ring's `closed`, of its
  *     tombstone, or of the link.
- *   No two answers contradict each other, as "full" and "empty" of a bounded ring could (walk.h). A
+ *   No two answers contradict each other, as "full" and "empty" of a bounded ring could (algorithm.h). A
  *   list is never full, and a thread that finds it empty at one segment has acquired all enqueues
  *   before that segment, including those that another thread missed when it found the list empty at
  *   an earlier one.

@@ -1,13 +1,13 @@
 /*
- * op.h - the operations of a queue that may wait.
+ * operation.h - the operations of a queue that may wait.
  *
  * A *part* is what an operation does in one queue: it moves items in or out. An enqueue or a
  * dequeue has one part. A select (select.c) has one for each case, and moves one item in one of
  * them. Everything else, waiting included, is in sync/pending.h.
  *
  * Invariants, in addition to those of pending.h
- *   Q1  an enqueue that waits was admitted: the gate counts it before it goes on the list, and
- *       until its items are in or it has given up. So if a dequeue finds the gate closed and its
+ *   Q1  an enqueue that waits was admitted: the admission word counts it before it goes on the list, and
+ *       until its items are in or it has given up. So if a dequeue finds the admission word closed and its
  *       count 0, no item is still to come
  *   Q2  a batch dequeue takes items only with the queue's turn, and collects them in `partial`. If
  *       it does not succeed, it returns these items to the queue, and only then gives up the turn
@@ -39,7 +39,7 @@ struct weiri_queue_part {
 };
 
 /* An enqueue or a dequeue. */
-struct weiri_queue_op {
+struct weiri_queue_operation {
 	weir_pending pending; /* first */
 	struct weiri_queue_part part;
 	weir_queue_done_fn *callback; /* NULL: a blocking call */
@@ -53,7 +53,7 @@ extern const struct weiri_pending_kind weiri_queue_kind, weiri_select_kind;
  * the caller. The first `done` items of an enqueue are in the queue already. NULL: no memory. Not
  * to be called in a section, because it computes keys (Q3).
  */
-struct weiri_queue_op *weiri_queue_op_create(weir_queue *queue, enum weir_queue_op_kind kind, void *items[],
+struct weiri_queue_operation *weiri_queue_operation_create(weir_queue *queue, enum weir_queue_op_kind kind, void *items[],
                                              size_t count, size_t done, weir_queue_done_fn *callback, void *context);
 
 /* -- parts, for both kinds --------------------------------------------------------------------- */
