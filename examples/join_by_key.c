@@ -100,7 +100,7 @@ static void *take(void *count)
 
 	/* Takes full batches while more pairs may come, and the rest at the end. */
 	while ((status = weir_keyed_join_take_many(pairs, BATCH, WEIR_KEYED_JOIN_ALLOW_SMALL_BATCH, WEIR_NO_DEADLINE, NULL,
-	                                        &batch, &error)) == WEIR_OK)
+	                                           &batch, &error)) == WEIR_OK)
 		*(int *)count += matching(&batch);
 	printf("the end: %s\n", error.message);
 	return status == WEIR_OUT_OF_RANGE ? count : NULL;
@@ -111,7 +111,7 @@ int main(void)
 	struct weir_tensor_component components[] = {{WEIR_I64, &weir_shape_scalar, "picture"},
 	                                             {WEIR_I64, &weir_shape_scalar, "label"}};
 	struct weir_keyed_join_options options = {WEIR_KEYED_JOIN_OPTIONS_INIT, .name = "pairs", .components = components,
-	                                       .component_count = 2};
+	                                          .component_count = 2};
 	void *(*const work[])(void *) = {bring_pictures, bring_labels, take};
 	pthread_t threads[3];
 	size_t ready = 0, incomplete = 0;

@@ -250,7 +250,7 @@ static void set_up_keyed_join(struct stress_thread *self, void *context)
 	static const weir_shape scalar = {.rank = 0};
 	struct weir_tensor_component components[COMPONENTS] = {{WEIR_I64, &scalar, NULL}, {WEIR_I64, &scalar, NULL}};
 	struct weir_keyed_join_options options = {WEIR_KEYED_JOIN_OPTIONS_INIT, .components = components,
-	                                       .component_count = COMPONENTS};
+	                                          .component_count = COMPONENTS};
 
 	(void)context;
 	choose_keys(self);
@@ -384,7 +384,8 @@ static void act_on_keyed_join(struct stress_thread *self, struct history_log *lo
 		close_keyed_join(self, log);
 }
 
-static enum history_verdict check_keyed_join(const struct history *history, void *context, struct history_finding *finding)
+static enum history_verdict check_keyed_join(const struct history *history, void *context,
+                                             struct history_finding *finding)
 {
 	(void)context;
 	return history_check_each(history, &history_model_join, &join_alone, BUDGET, finding);

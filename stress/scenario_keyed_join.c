@@ -41,7 +41,7 @@ static void open_keyed_join(const weir_allocator *allocator)
 	static const weir_shape scalar = {.rank = 0};
 	struct weir_tensor_component components[] = {{WEIR_I64, &scalar, NULL}, {WEIR_I64, &scalar, NULL}};
 	struct weir_keyed_join_options options = {WEIR_KEYED_JOIN_OPTIONS_INIT, .components = components,
-	                                       .component_count = COMPONENTS, .allocator = allocator};
+	                                          .component_count = COMPONENTS, .allocator = allocator};
 
 	STRESS_CHECK(weir_keyed_join_create(&options, &now.join, NULL) == WEIR_OK, "cannot create a keyed join");
 	now.allocator = allocator;
@@ -161,7 +161,7 @@ static void take(struct stress_thread *self, void *context)
 
 		stress_begin(self, "take_many");
 		status = weir_keyed_join_take_many(now.join, n, flags, weir_deadline_in(stress_below(self, 200000)), NULL,
-		                                &batch, NULL);
+		                                   &batch, NULL);
 		STRESS_CHECK(status == WEIR_OK || status == WEIR_DEADLINE_EXCEEDED || status == WEIR_OUT_OF_RANGE, "take: %s",
 		             weir_status_name(status));
 		if (status == WEIR_OK)

@@ -36,7 +36,8 @@ static inline weir_map_staging *map_area(void)
 
 static inline weir_keyed_join *a_keyed_join(void)
 {
-	struct weir_keyed_join_options options = {WEIR_KEYED_JOIN_OPTIONS_INIT, .components = &one_number, .component_count = 1};
+	struct weir_keyed_join_options options = {WEIR_KEYED_JOIN_OPTIONS_INIT, .components = &one_number,
+	                                          .component_count = 1};
 	weir_keyed_join *join = NULL;
 
 	cr_assert_eq(weir_keyed_join_create(&options, &join, NULL), WEIR_OK);

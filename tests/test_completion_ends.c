@@ -375,7 +375,7 @@ Test(completions, a_map_staging_area_is_destroyed_inside_of_the_put_that_lets_a_
 }
 
 static void end_keyed_join(void *context, enum weir_status status, const weir_error *error,
-                        const struct weir_keyed_join_batch *batch)
+                           const struct weir_keyed_join_batch *batch)
 {
 	struct ending *ending = context;
 

@@ -155,7 +155,7 @@ Test(dump_area, says_what_a_map_staging_area_holds_and_who_waits)
 }
 
 static void keyed_join_ended(void *context, enum weir_status status, const weir_error *error,
-                          const struct weir_keyed_join_batch *batch)
+                             const struct weir_keyed_join_batch *batch)
 {
 	(void)context, (void)status, (void)error, (void)batch;
 }
@@ -165,7 +165,7 @@ Test(dump_area, says_what_a_keyed_join_holds_and_who_waits)
 	static const weir_shape scalar = {.rank = 0};
 	struct weir_tensor_component pair[2] = {{WEIR_I32, &scalar, NULL}, {WEIR_I32, &scalar, NULL}};
 	struct weir_keyed_join_options options = {WEIR_KEYED_JOIN_OPTIONS_INIT, .name = "join", .components = pair,
-	                                       .component_count = 2};
+	                                          .component_count = 2};
 	static const weir_bytes names[3] = {{"a", 1}, {"b", 1}, {"c", 1}};
 	weir_keyed_join *join = NULL;
 	weir_pending *op;

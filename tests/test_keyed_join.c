@@ -157,8 +157,8 @@ static void *take_on_thread(void *context)
 	struct taker *taker = context;
 
 	taker->status = weir_keyed_join_take_many(taker->join, taker->n, taker->flags,
-	                                       taker->deadline_ns != 0 ? taker->deadline_ns : WEIR_NO_DEADLINE,
-	                                       taker->token, &taker->batch, &taker->error);
+	                                          taker->deadline_ns != 0 ? taker->deadline_ns : WEIR_NO_DEADLINE,
+	                                          taker->token, &taker->batch, &taker->error);
 	return NULL;
 }
 
@@ -185,7 +185,8 @@ Test(keyed_join, BAR_001_what_it_was_made_with_is_read_back)
 {
 	weir_shape vector = vector_shape(8);
 	struct weir_tensor_component components[] = {{WEIR_I32, &scalar_shape, "x"}, {WEIR_F32, &vector, NULL}}, out;
-	weir_keyed_join *join = keyed_join_with((struct weir_keyed_join_options){.components = components, .component_count = 2});
+	weir_keyed_join *join =
+		keyed_join_with((struct weir_keyed_join_options){.components = components, .component_count = 2});
 
 	cr_assert_eq(weir_keyed_join_component_count(join), 2);
 	cr_assert_eq(weir_keyed_join_component(join, 0, &out), WEIR_OK);
@@ -212,7 +213,8 @@ Test(keyed_join, BAR_003_a_shape_without_elements_is_refused)
 {
 	weir_shape none = vector_shape(0), unknown = {.rank = 1, .dims = {-1}};
 	struct weir_tensor_component components[] = {{WEIR_I32, &scalar_shape, NULL}, {WEIR_I32, &none, NULL}};
-	struct weir_keyed_join_options options = {WEIR_KEYED_JOIN_OPTIONS_INIT, .components = components, .component_count = 2};
+	struct weir_keyed_join_options options = {WEIR_KEYED_JOIN_OPTIONS_INIT, .components = components,
+	                                          .component_count = 2};
 	weir_keyed_join *join = NULL;
 	weir_error error;
 
@@ -296,7 +298,8 @@ Test(keyed_join, BAR_008_components_with_shapes)
 {
 	weir_shape shapes[] = {matrix_shape(2, 2), vector_shape(8)};
 	struct weir_tensor_component components[] = {{WEIR_I32, &shapes[0], NULL}, {WEIR_I32, &shapes[1], NULL}};
-	weir_keyed_join *join = keyed_join_with((struct weir_keyed_join_options){.components = components, .component_count = 2});
+	weir_keyed_join *join =
+		keyed_join_with((struct weir_keyed_join_options){.components = components, .component_count = 2});
 	weir_tensor *keys = keys_of('k', 0, 2);
 	weir_tensor *squares = numbers_of((weir_shape){.rank = 3, .dims = {2, 2, 2}}, 0);
 	weir_tensor *vectors = numbers_of(matrix_shape(2, 8), 50);
@@ -321,7 +324,8 @@ Test(keyed_join, a_take_of_none_has_the_shapes_of_the_components)
 {
 	weir_shape shapes[] = {matrix_shape(2, 3), vector_shape(8)};
 	struct weir_tensor_component components[] = {{WEIR_I32, &shapes[0], NULL}, {WEIR_F64, &shapes[1], NULL}};
-	weir_keyed_join *join = keyed_join_with((struct weir_keyed_join_options){.components = components, .component_count = 2});
+	weir_keyed_join *join =
+		keyed_join_with((struct weir_keyed_join_options){.components = components, .component_count = 2});
 	struct weir_keyed_join_batch batch;
 
 	cr_assert_eq(weir_keyed_join_take_many(join, 0, 0, 0, NULL, &batch, NULL), WEIR_OK);
@@ -389,9 +393,10 @@ Test(keyed_join, BAR_013_close)
 	cr_assert_eq(insert(join, 1, 'k', 0, 3, 200), WEIR_OK);
 	cr_assert_eq(ready(join), 3);
 	cr_assert_eq(weir_keyed_join_take_many(join, 4, 0, WEIR_NO_DEADLINE, NULL, &batch, &error), WEIR_OUT_OF_RANGE);
-	cr_assert_str_eq(error.message,
-	                 "keyed join \"test\" is closed and has insufficient elements (requested 4, 3 ready, 0 incomplete); "
-	                 "closed because of WEIR_OK: the reader ended");
+	cr_assert_str_eq(
+		error.message,
+		"keyed join \"test\" is closed and has insufficient elements (requested 4, 3 ready, 0 incomplete); "
+		"closed because of WEIR_OK: the reader ended");
 	cr_assert_eq(take(join, 3, 0), WEIR_OK);
 	cr_assert_eq(take(join, 1, 0), WEIR_OUT_OF_RANGE);
 	end(join);
@@ -515,8 +520,8 @@ struct wish {
 static enum weir_status make_shared(void *context, void **object, weir_error *error)
 {
 	const struct wish *wish = context;
-	struct weir_keyed_join_options options = {WEIR_KEYED_JOIN_OPTIONS_INIT, .name = "shared", .components = wish->components,
-	                                       .component_count = wish->count};
+	struct weir_keyed_join_options options = {WEIR_KEYED_JOIN_OPTIONS_INIT, .name = "shared",
+	                                          .components = wish->components, .component_count = wish->count};
 	weir_keyed_join *join;
 	enum weir_status status = weir_keyed_join_create(&options, &join, error);
 
@@ -739,7 +744,8 @@ Test(keyed_join, values_of_another_shape_are_refused)
 {
 	weir_shape shape = vector_shape(3), wrong[] = {matrix_shape(2, 4), matrix_shape(3, 3), vector_shape(3)};
 	struct weir_tensor_component component = {WEIR_I32, &shape, NULL};
-	weir_keyed_join *join = keyed_join_with((struct weir_keyed_join_options){.components = &component, .component_count = 1});
+	weir_keyed_join *join =
+		keyed_join_with((struct weir_keyed_join_options){.components = &component, .component_count = 1});
 	weir_tensor *keys = keys_of('k', 0, 2), *values;
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
@@ -794,8 +800,8 @@ struct material {
 static enum weir_status use_with(const weir_allocator *allocator, void *context)
 {
 	struct weir_tensor_component components[] = {{WEIR_I32, &scalar_shape, "a"}, {WEIR_I32, &scalar_shape, "b"}};
-	struct weir_keyed_join_options options = {WEIR_KEYED_JOIN_OPTIONS_INIT, .components = components, .component_count = 2,
-	                                       .allocator = allocator};
+	struct weir_keyed_join_options options = {WEIR_KEYED_JOIN_OPTIONS_INIT, .components = components,
+	                                          .component_count = 2, .allocator = allocator};
 	const struct material *material = context;
 	weir_error cause = {WEIR_OK, "over"};
 	struct weir_keyed_join_batch batch;

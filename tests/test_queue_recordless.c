@@ -307,7 +307,7 @@ static enum weir_status create_map_staging(const weir_allocator *allocator, void
 static enum weir_status create_keyed_join(const weir_allocator *allocator, void **out, weir_error *error)
 {
 	struct weir_keyed_join_options options = {WEIR_KEYED_JOIN_OPTIONS_INIT, .name = "lost", .components = &component,
-	                                       .component_count = 1, .allocator = allocator};
+	                                          .component_count = 1, .allocator = allocator};
 
 	return weir_keyed_join_create(&options, (weir_keyed_join **)out, error);
 }

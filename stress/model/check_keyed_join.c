@@ -163,7 +163,8 @@ static void setup(void *context)
 {
 	static const weir_shape scalar = {.rank = 0};
 	struct weir_tensor_component components[] = {{WEIR_I32, &scalar, NULL}, {WEIR_I32, &scalar, NULL}};
-	struct weir_keyed_join_options options = {WEIR_KEYED_JOIN_OPTIONS_INIT, .components = components, .component_count = 2};
+	struct weir_keyed_join_options options = {WEIR_KEYED_JOIN_OPTIONS_INIT, .components = components,
+	                                          .component_count = 2};
 
 	(void)context;
 	weir_model_assert(weir_keyed_join_create(&options, &scene.join, NULL) == WEIR_OK);

@@ -575,7 +575,8 @@ static void reader_count_thread(void *context, size_t number)
 
 static int check_reader_count(void)
 {
-	struct weir_model_program program = {"reader_count_1_owner", 3, &scene, sizeof(scene), NULL, reader_count_thread, NULL};
+	struct weir_model_program program = {"reader_count_1_owner", 3,   &scene, sizeof(scene), NULL,
+	                                     reader_count_thread,    NULL};
 	int bad;
 
 	scene = (struct scene){.data = 7};

@@ -68,7 +68,7 @@ struct weir_keyed_join_options {
  * @since 0.1
  */
 WEIR_API enum weir_status weir_keyed_join_create(const struct weir_keyed_join_options *options, weir_keyed_join **out,
-                                              weir_error *error);
+                                                 weir_error *error);
 
 /*
  * Destroys the keyed join and releases the tensors in it. No other thread may use it. Accepts NULL.
@@ -92,7 +92,7 @@ WEIR_API enum weir_status weir_keyed_join_destroy(weir_keyed_join *join, weir_er
  * @since 0.1
  */
 WEIR_API enum weir_status weir_keyed_join_insert_many(weir_keyed_join *join, size_t component, weir_tensor *keys,
-                                                   weir_tensor *values, weir_error *error);
+                                                      weir_tensor *values, weir_error *error);
 
 /* The result of a take. The receiver owns the references. */
 struct weir_keyed_join_batch {
@@ -118,9 +118,9 @@ enum { WEIR_KEYED_JOIN_ALLOW_SMALL_BATCH = 1 };
  * if `cancel` (may be NULL) fired. WEIR_RESOURCE_EXHAUSTED.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_keyed_join_take_many(weir_keyed_join *join, int64_t n, uint32_t flags, uint64_t deadline_ns,
-                                                 weir_cancel *cancel, struct weir_keyed_join_batch *batch,
-                                                 weir_error *error);
+WEIR_API enum weir_status weir_keyed_join_take_many(weir_keyed_join *join, int64_t n, uint32_t flags,
+                                                    uint64_t deadline_ns, weir_cancel *cancel,
+                                                    struct weir_keyed_join_batch *batch, weir_error *error);
 
 /*
  * The completion of an asynchronous take, on the thread that made it possible (or inside the
@@ -129,7 +129,7 @@ WEIR_API enum weir_status weir_keyed_join_take_many(weir_keyed_join *join, int64
  * may start the next take, any number of times, or destroy the keyed join.
  */
 typedef void weir_keyed_join_done_fn(void *context, enum weir_status status, const weir_error *error,
-                                  const struct weir_keyed_join_batch *batch);
+                                     const struct weir_keyed_join_batch *batch);
 
 /*
  * Like weir_keyed_join_take_many(), holding no thread while it waits. *handle (may be NULL) is a handle
@@ -138,8 +138,8 @@ typedef void weir_keyed_join_done_fn(void *context, enum weir_status status, con
  * @since 0.1
  */
 WEIR_API enum weir_status weir_keyed_join_start_take_many(weir_keyed_join *join, int64_t n, uint32_t flags,
-                                                       weir_keyed_join_done_fn *done, void *context, weir_pending **handle,
-                                                       weir_error *error);
+                                                          weir_keyed_join_done_fn *done, void *context,
+                                                          weir_pending **handle, weir_error *error);
 
 /*
  * Closes the keyed join and never waits. With WEIR_CLOSE_DRAIN, new keys are refused and incomplete
@@ -150,7 +150,8 @@ WEIR_API enum weir_status weir_keyed_join_start_take_many(weir_keyed_join *join,
  * WEIR_INVALID_ARGUMENT (NULL, unknown mode), WEIR_RESOURCE_EXHAUSTED.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_keyed_join_close(weir_keyed_join *join, enum weir_close_mode mode, const weir_error *cause);
+WEIR_API enum weir_status weir_keyed_join_close(weir_keyed_join *join, enum weir_close_mode mode,
+                                                const weir_error *cause);
 
 /*
  * Gives the number of ready tuples and of incomplete keys at one instant; either may be NULL.
@@ -168,7 +169,7 @@ WEIR_API size_t weir_keyed_join_component_count(const weir_keyed_join *join);
  * @since 0.1
  */
 WEIR_API enum weir_status weir_keyed_join_component(const weir_keyed_join *join, size_t i,
-                                                 struct weir_tensor_component *out);
+                                                    struct weir_tensor_component *out);
 
 /*
  * Checks whether the keyed join was created with these components: for a keyed join that is shared by
@@ -176,8 +177,8 @@ WEIR_API enum weir_status weir_keyed_join_component(const weir_keyed_join *join,
  * @since 0.1
  */
 WEIR_API enum weir_status weir_keyed_join_matches(const weir_keyed_join *join,
-                                               const struct weir_tensor_component components[], size_t count,
-                                               weir_error *error);
+                                                  const struct weir_tensor_component components[], size_t count,
+                                                  weir_error *error);
 
 WEIR_END_DECLS
 

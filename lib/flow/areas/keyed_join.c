@@ -82,7 +82,8 @@ static WEIRI_UNSEEN void assert_content(const weir_keyed_join *join, const struc
 		const struct weiri_keyed_join_part *part = weiri_tree_at(content->incomplete, i);
 
 		WEIR_ASSERT3(B4, part->have != 0 && part->have != all_of(join));
-		WEIR_ASSERT3(keyed_join_part B2, weiri_tree_find(content->incomplete, weiri_keyed_join_compare_keys, part) == part);
+		WEIR_ASSERT3(keyed_join_part B2,
+		             weiri_tree_find(content->incomplete, weiri_keyed_join_compare_keys, part) == part);
 	}
 	for (size_t i = 0; i < weiri_tree_count(content->ready); i++) {
 		const struct weiri_keyed_join_part *part = weiri_tree_at(content->ready, i);
@@ -128,9 +129,10 @@ static enum weir_status add_part(const weir_keyed_join *join, struct weiri_tree_
 	if (there == NULL && next->closed != OPEN)
 		return fail_closed(join, next, part, error);
 	if (there != NULL && (there->have & bit) != 0)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "keyed join \"%s\": key \"%.*s\" has component %zu (%s) already",
-		                  join->area.name, (int)(part->key_size < 64 ? part->key_size : 64), part->key,
-		                  part->component, join->area.components[part->component].name);
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
+		                  "keyed join \"%s\": key \"%.*s\" has component %zu (%s) already", join->area.name,
+		                  (int)(part->key_size < 64 ? part->key_size : 64), part->key, part->component,
+		                  join->area.components[part->component].name);
 	*is_new |= there == NULL;
 	part->before = there;
 	part->have = bit | (there != NULL ? there->have : 0);
@@ -144,8 +146,8 @@ static enum weir_status add_part(const weir_keyed_join *join, struct weiri_tree_
 	} else if (there != NULL) {
 		next->incomplete = weiri_tree_replace(edit, next->incomplete, weiri_keyed_join_compare_keys, part, part);
 	} else {
-		next->incomplete =
-			weiri_tree_insert(edit, next->incomplete, weiri_keyed_join_compare_keys, part, weiri_keyed_join_seed(part), part);
+		next->incomplete = weiri_tree_insert(edit, next->incomplete, weiri_keyed_join_compare_keys, part,
+		                                     weiri_keyed_join_seed(part), part);
 	}
 	return WEIR_OK;
 }
@@ -200,9 +202,9 @@ static enum weir_status check_insert(const weir_keyed_join *join, size_t compone
 
 	if (join == NULL || keys == NULL || values == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "keyed join: %s is NULL",
-		                  join == NULL ? "keyed join"
-		                  : keys == NULL  ? "keys"
-		                                  : "values");
+		                  join == NULL   ? "keyed join"
+		                  : keys == NULL ? "keys"
+		                                 : "values");
 	if (component >= join->area.count)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
 		                  "keyed join \"%s\" has %zu component%s, there is none of index %zu", join->area.name,
@@ -213,9 +215,9 @@ static enum weir_status check_insert(const weir_keyed_join *join, size_t compone
 		                  join->area.name, weir_dtype_name(WEIR_BYTES), weir_dtype_name(weir_tensor_dtype(keys)),
 		                  weir_shape_text(weir_tensor_shape(keys), have, sizeof(have)));
 	if (weir_tensor_dtype(values) != of->dtype)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "keyed join \"%s\": component %zu (%s): dtype must be %s, got %s",
-		                  join->area.name, component, of->name, weir_dtype_name(of->dtype),
-		                  weir_dtype_name(weir_tensor_dtype(values)));
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
+		                  "keyed join \"%s\": component %zu (%s): dtype must be %s, got %s", join->area.name, component,
+		                  of->name, weir_dtype_name(of->dtype), weir_dtype_name(weir_tensor_dtype(values)));
 	if (!are_rows_of(weir_tensor_shape(values), &of->shape, weir_tensor_element_count(keys)))
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
 		                  "keyed join \"%s\": component %zu (%s): shape must be [%lld] + %s, got %s", join->area.name,
@@ -248,7 +250,7 @@ static enum weir_status make_parts(const weir_keyed_join *join, size_t component
 }
 
 enum weir_status weir_keyed_join_insert_many(weir_keyed_join *join, size_t component, weir_tensor *keys,
-                                          weir_tensor *values, weir_error *error)
+                                             weir_tensor *values, weir_error *error)
 {
 	enum weir_status status = check_insert(join, component, keys, values, error);
 	struct weiri_keyed_join_part *parts = NULL;
@@ -290,7 +292,9 @@ struct gathered {
 	weir_bytes *keys;
 };
 
-enum { GATHERED = sizeof(struct weiri_keyed_join_part *) + sizeof(weir_tensor *) + sizeof(int64_t) + sizeof(weir_bytes) };
+enum {
+	GATHERED = sizeof(struct weiri_keyed_join_part *) + sizeof(weir_tensor *) + sizeof(int64_t) + sizeof(weir_bytes)
+};
 
 static enum weir_status stack_gathered(const weir_keyed_join *join, const struct gathered *gathered, size_t n,
                                        struct weir_keyed_join_batch *batch)
@@ -339,8 +343,8 @@ static enum weir_status gather_none(weir_keyed_join *join, struct weir_keyed_joi
 		weir_shape shape = {.rank = join->area.components[i].shape.rank + 1};
 
 		memcpy(&shape.dims[1], join->area.components[i].shape.dims, sizeof(shape.dims[0]) * (shape.rank - 1));
-		status = weir_tensor_copy_of(join->area.components[i].dtype, &shape, NULL, &join->area.allocator,
-		                             &batch->values[i]);
+		status =
+			weir_tensor_copy_of(join->area.components[i].dtype, &shape, NULL, &join->area.allocator, &batch->values[i]);
 	}
 	return status;
 }
@@ -483,7 +487,7 @@ static enum weir_status check_take(const weir_keyed_join *join, int64_t n, uint3
 }
 
 enum weir_status weir_keyed_join_take_many(weir_keyed_join *join, int64_t n, uint32_t flags, uint64_t deadline_ns,
-                                        weir_cancel *cancel, struct weir_keyed_join_batch *batch, weir_error *error)
+                                           weir_cancel *cancel, struct weir_keyed_join_batch *batch, weir_error *error)
 {
 	struct request request = {.join = join, .n = (size_t)n, .flags = flags};
 	enum weir_status status = check_take(join, n, flags, error);
@@ -502,8 +506,8 @@ enum weir_status weir_keyed_join_take_many(weir_keyed_join *join, int64_t n, uin
 }
 
 enum weir_status weir_keyed_join_start_take_many(weir_keyed_join *join, int64_t n, uint32_t flags,
-                                              weir_keyed_join_done_fn *done, void *context, weir_pending **handle,
-                                              weir_error *error)
+                                                 weir_keyed_join_done_fn *done, void *context, weir_pending **handle,
+                                                 weir_error *error)
 {
 	struct request request = {.join = join, .n = (size_t)n, .flags = flags, .done = done, .context = context};
 	enum weir_status status = check_take(join, n, flags, error);
@@ -515,8 +519,8 @@ enum weir_status weir_keyed_join_start_take_many(weir_keyed_join *join, int64_t 
 		status = weiri_area_record(&join->area, &record, error);
 	if (status != WEIR_OK)
 		return status;
-	return weiri_request_start(record, &join->area.waitable, &request_kind, &request, &join->area.allocator,
-	                           handle, error);
+	return weiri_request_start(record, &join->area.waitable, &request_kind, &request, &join->area.allocator, handle,
+	                           error);
 }
 
 /* -- closing ----------------------------------------------------------------------------------- */
@@ -627,7 +631,7 @@ enum weir_status weir_keyed_join_component(const weir_keyed_join *join, size_t i
 }
 
 enum weir_status weir_keyed_join_matches(const weir_keyed_join *join, const struct weir_tensor_component components[],
-                                      size_t count, weir_error *error)
+                                         size_t count, weir_error *error)
 {
 	char want[WEIR_SHAPE_TEXT_SIZE], have[WEIR_SHAPE_TEXT_SIZE];
 
@@ -641,12 +645,12 @@ enum weir_status weir_keyed_join_matches(const weir_keyed_join *join, const stru
 		const struct weiri_component *ours = &join->area.components[i];
 
 		if (components[i].dtype != ours->dtype)
-			return weiri_fail(error, WEIR_INVALID_ARGUMENT, "keyed join \"%s\": component %zu must have dtype %s, has %s",
-			                  join->area.name, i, weir_dtype_name(components[i].dtype),
-			                  weir_dtype_name(ours->dtype));
+			return weiri_fail(error, WEIR_INVALID_ARGUMENT,
+			                  "keyed join \"%s\": component %zu must have dtype %s, has %s", join->area.name, i,
+			                  weir_dtype_name(components[i].dtype), weir_dtype_name(ours->dtype));
 		if (components[i].shape == NULL || !weir_shape_equal(components[i].shape, &ours->shape))
-			return weiri_fail(error, WEIR_INVALID_ARGUMENT, "keyed join \"%s\": component %zu must have shape %s, has %s",
-			                  join->area.name, i,
+			return weiri_fail(error, WEIR_INVALID_ARGUMENT,
+			                  "keyed join \"%s\": component %zu must have shape %s, has %s", join->area.name, i,
 			                  components[i].shape != NULL ? weir_shape_text(components[i].shape, want, sizeof(want))
 			                                              : "unknown",
 			                  weir_shape_text(&ours->shape, have, sizeof(have)));
@@ -692,10 +696,11 @@ static void empty(struct weiri_area *area, const void *content)
 }
 
 static const struct content nothing = {.next_index = INT64_MIN};
-static const struct weiri_area_kind kind_of_area = {what, sizeof(weir_keyed_join), sizeof(struct content), &nothing, tell,
-                                                    empty};
+static const struct weiri_area_kind kind_of_area = {
+	what, sizeof(weir_keyed_join), sizeof(struct content), &nothing, tell, empty};
 
-enum weir_status weir_keyed_join_create(const struct weir_keyed_join_options *options, weir_keyed_join **out, weir_error *error)
+enum weir_status weir_keyed_join_create(const struct weir_keyed_join_options *options, weir_keyed_join **out,
+                                        weir_error *error)
 {
 	struct weir_keyed_join_options given;
 	enum weir_status status;

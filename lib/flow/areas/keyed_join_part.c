@@ -21,7 +21,7 @@ static void part_reclaim(struct weiri_retired *retired)
 }
 
 struct weiri_keyed_join_part *weiri_keyed_join_part_create(const weir_allocator *allocator, size_t component,
-                                                     const weir_bytes *key, weir_tensor *values, int64_t row)
+                                                           const weir_bytes *key, weir_tensor *values, int64_t row)
 {
 	size_t size = sizeof(struct weiri_keyed_join_part) + key->size;
 	struct weiri_keyed_join_part *part = weiri_allocate(allocator, size, alignof(struct weiri_keyed_join_part));

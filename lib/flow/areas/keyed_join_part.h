@@ -26,7 +26,7 @@ struct weiri_keyed_join_part {
 	struct weiri_keyed_join_part *before;
 	uint64_t have; /* a bit for each component, this and earlier ones */
 	int64_t index;
-	uint64_t order;                  /* of a ready tuple's first */
+	uint64_t order;                     /* of a ready tuple's first */
 	struct weiri_keyed_join_part *next; /* of its creator */
 	weir_allocator allocator;
 	size_t key_size;
@@ -35,7 +35,7 @@ struct weiri_keyed_join_part {
 
 /* A part for a row of `values`; NULL: no memory. */
 struct weiri_keyed_join_part *weiri_keyed_join_part_create(const weir_allocator *allocator, size_t component,
-                                                     const weir_bytes *key, weir_tensor *values, int64_t row);
+                                                           const weir_bytes *key, weir_tensor *values, int64_t row);
 /* Frees parts that were never published, linked by `next`. */
 void weiri_keyed_join_parts_free(struct weiri_keyed_join_part *first);
 /*

@@ -177,8 +177,9 @@ static struct weiri_queue_operation *op_of(weir_pending *pending)
 	return WEIRI_CONTAINER_OF(pending, struct weiri_queue_operation, pending);
 }
 
-struct weiri_queue_operation *weiri_queue_operation_create(weir_queue *queue, enum weir_queue_op_kind kind, void *items[],
-                                             size_t count, size_t done, weir_queue_done_fn *callback, void *context)
+struct weiri_queue_operation *weiri_queue_operation_create(weir_queue *queue, enum weir_queue_op_kind kind,
+                                                           void *items[], size_t count, size_t done,
+                                                           weir_queue_done_fn *callback, void *context)
 {
 	struct weiri_queue_operation *op = weiri_allocate_zeroed(&queue->allocator, sizeof(*op), alignof(max_align_t));
 	struct weiri_queue_part *part;

@@ -53,8 +53,9 @@ extern const struct weiri_pending_kind weiri_queue_kind, weiri_select_kind;
  * the caller. The first `done` items of an enqueue are in the queue already. NULL: no memory. Not
  * to be called in a section, because it computes keys (Q3).
  */
-struct weiri_queue_operation *weiri_queue_operation_create(weir_queue *queue, enum weir_queue_op_kind kind, void *items[],
-                                             size_t count, size_t done, weir_queue_done_fn *callback, void *context);
+struct weiri_queue_operation *weiri_queue_operation_create(weir_queue *queue, enum weir_queue_op_kind kind,
+                                                           void *items[], size_t count, size_t done,
+                                                           weir_queue_done_fn *callback, void *context);
 
 /* -- parts, for both kinds --------------------------------------------------------------------- */
 

@@ -50,8 +50,8 @@ int weiri_id_set_compare(const void *number, struct weiri_hash_node *node)
 	return (asked > there) - (asked < there);
 }
 
-void weiri_id_set_enter(struct weiri_scope *scope, struct weiri_id_set *all, struct weiri_id_entry *thing,
-                          size_t bytes, void (*ended)(struct weiri_retired *retired))
+void weiri_id_set_enter(struct weiri_scope *scope, struct weiri_id_set *all, struct weiri_id_entry *thing, size_t bytes,
+                        void (*ended)(struct weiri_retired *retired))
 {
 	/* [relaxed] a number of its own for each; the list carries the rest. */
 	thing->number = weiri_fetch_add_relaxed(&all->given, UINT64_C(1)) + 1;

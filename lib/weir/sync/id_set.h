@@ -40,8 +40,8 @@ int weiri_id_set_compare(const void *number, struct weiri_hash_node *node);
  * Numbers an object of `bytes` bytes and enters it. ended() is called once, after it left and no
  * section can see it any more.
  */
-void weiri_id_set_enter(struct weiri_scope *scope, struct weiri_id_set *all, struct weiri_id_entry *thing,
-                          size_t bytes, void (*ended)(struct weiri_retired *retired));
+void weiri_id_set_enter(struct weiri_scope *scope, struct weiri_id_set *all, struct weiri_id_entry *thing, size_t bytes,
+                        void (*ended)(struct weiri_retired *retired));
 /*
  * Once per object. The caller no longer owns the object; its memory and fields stay until ended().
  */

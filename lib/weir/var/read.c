@@ -108,7 +108,7 @@ static struct weiri_slot *claim_base(struct weiri_record *record, weir_var *var,
 
 /* `slot` was claimed for `head`, which was still the head afterwards. */
 static WEIRI_COLD enum weir_status read_unresolved(struct weiri_record *record, weir_var *var,
-                                                  struct weiri_version *head, struct weiri_slot *slot, weir_read *read)
+                                                   struct weiri_version *head, struct weiri_slot *slot, weir_read *read)
 {
 	struct weiri_slot *second = NULL;
 	struct weiri_version *base = head->base;
