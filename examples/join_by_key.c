@@ -1,19 +1,19 @@
 /*
- * join_by_key.c - pictures from one thread and labels from another leave a barrier as pairs.
+ * join_by_key.c - pictures from one thread and labels from another leave a keyed join as pairs.
  *
  * The threads bring keys in different orders. A pair can be taken once both parts are there. When
- * both threads are done, the barrier is closed. Incomplete keys can then no longer be completed,
+ * both threads are done, the keyed join is closed. Incomplete keys can then no longer be completed,
  * and a take returns WEIR_OUT_OF_RANGE after the last pairs.
  */
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <weir/flow/barrier.h>
+#include <weir/flow/keyed_join.h>
 
 enum { PAIRS = 600, LABELS_ONLY = 3, AT_ONCE = 4, BATCH = 32, PICTURE = 0, LABEL = 1 };
 
-static weir_barrier *pairs;
+static weir_keyed_join *pairs;
 
 /* Returns 1, and prints a message, unless the call succeeded. */
 static int failed(const char *what, enum weir_status status, const weir_error *error)
@@ -45,7 +45,7 @@ static int bring(size_t component, int64_t first)
 	if (status == WEIR_OK)
 		status = weir_tensor_copy_of(WEIR_I64, &shape, numbers, NULL, &values);
 	if (status == WEIR_OK)
-		status = weir_barrier_insert_many(pairs, component, keys, values, &error);
+		status = weir_keyed_join_insert_many(pairs, component, keys, values, &error);
 	weir_tensor_release(keys);
 	weir_tensor_release(values);
 	return !failed("bring", status, &error);
@@ -72,7 +72,7 @@ static void *bring_labels(void *right)
 }
 
 /* Counts the matching pairs of the batch, and releases them. */
-static int matching(const struct weir_barrier_batch *batch)
+static int matching(const struct weir_keyed_join_batch *batch)
 {
 	const weir_bytes *keys = weir_tensor_data(batch->keys);
 	const int64_t *pictures = weir_tensor_data(batch->values[PICTURE]);
@@ -94,13 +94,13 @@ static int matching(const struct weir_barrier_batch *batch)
 
 static void *take(void *count)
 {
-	struct weir_barrier_batch batch;
+	struct weir_keyed_join_batch batch;
 	weir_error error;
 	enum weir_status status;
 
 	/* Takes full batches while more pairs may come, and the rest at the end. */
-	while ((status = weir_barrier_take_many(pairs, BATCH, WEIR_BARRIER_ALLOW_SMALL_BATCH, WEIR_NO_DEADLINE, NULL,
-	                                        &batch, &error)) == WEIR_OK)
+	while ((status = weir_keyed_join_take_many(pairs, BATCH, WEIR_KEYED_JOIN_ALLOW_SMALL_BATCH, WEIR_NO_DEADLINE, NULL,
+	                                           &batch, &error)) == WEIR_OK)
 		*(int *)count += matching(&batch);
 	printf("the end: %s\n", error.message);
 	return status == WEIR_OUT_OF_RANGE ? count : NULL;
@@ -110,8 +110,8 @@ int main(void)
 {
 	struct weir_tensor_component components[] = {{WEIR_I64, &weir_shape_scalar, "picture"},
 	                                             {WEIR_I64, &weir_shape_scalar, "label"}};
-	struct weir_barrier_options options = {WEIR_BARRIER_OPTIONS_INIT, .name = "pairs", .components = components,
-	                                       .component_count = 2};
+	struct weir_keyed_join_options options = {WEIR_KEYED_JOIN_OPTIONS_INIT, .name = "pairs", .components = components,
+	                                          .component_count = 2};
 	void *(*const work[])(void *) = {bring_pictures, bring_labels, take};
 	pthread_t threads[3];
 	size_t ready = 0, incomplete = 0;
@@ -119,7 +119,7 @@ int main(void)
 	weir_error error;
 	void *outcome;
 
-	if (failed("barrier", weir_barrier_create(&options, &pairs, &error), &error))
+	if (failed("keyed join", weir_keyed_join_create(&options, &pairs, &error), &error))
 		return 1;
 	for (int i = 0; i < 3; i++) {
 		if (pthread_create(&threads[i], NULL, work[i], &count) != 0)
@@ -129,12 +129,12 @@ int main(void)
 		(void)pthread_join(threads[i], &outcome);
 		wrong += outcome == NULL;
 	}
-	wrong += weir_barrier_size(pairs, &ready, &incomplete) != WEIR_OK || incomplete != (size_t)LABELS_ONLY * AT_ONCE;
+	wrong += weir_keyed_join_size(pairs, &ready, &incomplete) != WEIR_OK || incomplete != (size_t)LABELS_ONLY * AT_ONCE;
 	/* drops incomplete keys */
-	wrong += weir_barrier_close(pairs, WEIR_CLOSE_CANCEL, NULL) != WEIR_OK;
+	wrong += weir_keyed_join_close(pairs, WEIR_CLOSE_CANCEL, NULL) != WEIR_OK;
 	(void)pthread_join(threads[2], &outcome);
 	wrong += outcome == NULL || count != PAIRS;
-	wrong += weir_barrier_destroy(pairs, &error) != WEIR_OK;
+	wrong += weir_keyed_join_destroy(pairs, &error) != WEIR_OK;
 	printf("%d pairs, %d labels without a picture%s\n", count, (int)incomplete, wrong != 0 ? ": wrong" : "");
 	return wrong == 0 ? 0 : 1;
 }

@@ -1,5 +1,5 @@
 /*
- * scenario_history_keyed.c - recorded histories of map staging areas, barriers and named stores.
+ * scenario_history_keyed.c - recorded histories of map staging areas, keyed joins and named stores.
  *
  * Short rounds have few keys, so that calls contend. The search judges the whole history, key by
  * key first. Long rounds have many keys, each of which is judged alone, and leave out what concerns
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <weir/flow/barrier.h>
+#include <weir/flow/keyed_join.h>
 #include <weir/flow/map_staging.h>
 #include <weir/store.h>
 #include <weir/time.h>
@@ -32,7 +32,7 @@ static const uint64_t patience_ns = 50000;
 static struct {
 	uint64_t keys; /* number of keys in this round */
 	weir_map_staging *map;
-	weir_barrier *barrier;
+	weir_keyed_join *join;
 	weir_store *store;
 	struct history_map map_whole, map_alone;
 } now;
@@ -241,27 +241,27 @@ void scenario_history_map_staging(void)
 	burst_run(&burst);
 }
 
-/* -- barriers ---------------------------------------------------------------------------------- */
+/* -- keyed joins ------------------------------------------------------------------------------- */
 
 static const struct history_join join_whole = {COMPONENTS, 0}, join_alone = {COMPONENTS, 1};
 
-static void set_up_barrier(struct stress_thread *self, void *context)
+static void set_up_keyed_join(struct stress_thread *self, void *context)
 {
 	static const weir_shape scalar = {.rank = 0};
 	struct weir_tensor_component components[COMPONENTS] = {{WEIR_I64, &scalar, NULL}, {WEIR_I64, &scalar, NULL}};
-	struct weir_barrier_options options = {WEIR_BARRIER_OPTIONS_INIT, .components = components,
-	                                       .component_count = COMPONENTS};
+	struct weir_keyed_join_options options = {WEIR_KEYED_JOIN_OPTIONS_INIT, .components = components,
+	                                          .component_count = COMPONENTS};
 
 	(void)context;
 	choose_keys(self);
-	STRESS_CHECK(weir_barrier_create(&options, &now.barrier, NULL) == WEIR_OK, "no barrier");
+	STRESS_CHECK(weir_keyed_join_create(&options, &now.join, NULL) == WEIR_OK, "no keyed join");
 }
 
-static void tear_down_barrier(struct stress_thread *self, void *context)
+static void tear_down_keyed_join(struct stress_thread *self, void *context)
 {
 	(void)self;
 	(void)context;
-	STRESS_CHECK(weir_barrier_destroy(now.barrier, NULL) == WEIR_OK, "an operation still waits in the barrier");
+	STRESS_CHECK(weir_keyed_join_destroy(now.join, NULL) == WEIR_OK, "an operation still waits in the keyed join");
 }
 
 static void insert(struct stress_thread *self, struct history_log *log, uint64_t number)
@@ -289,7 +289,7 @@ static void insert(struct stress_thread *self, struct history_log *log, uint64_t
 	                 weir_tensor_copy_of(WEIR_I64, &shape, value, NULL, &values) == WEIR_OK,
 	             "no memory");
 	called = history_call(log);
-	status = weir_barrier_insert_many(now.barrier, (size_t)component, keys, values, NULL);
+	status = weir_keyed_join_insert_many(now.join, (size_t)component, keys, values, NULL);
 	returned = history_return(log);
 	weir_tensor_release(keys);
 	weir_tensor_release(values);
@@ -297,7 +297,7 @@ static void insert(struct stress_thread *self, struct history_log *log, uint64_t
 		history_note_keyed(log, HISTORY_JOIN_INSERT, HISTORY_NONE, part, (size_t)count, answer, called, returned);
 }
 
-static uint64_t key_at(const struct weir_barrier_batch *batch, int64_t row)
+static uint64_t key_at(const struct weir_keyed_join_batch *batch, int64_t row)
 {
 	const weir_bytes *key = (const weir_bytes *)weir_tensor_data(batch->keys) + row;
 	char text[TEXT + 1] = {0};
@@ -308,7 +308,7 @@ static uint64_t key_at(const struct weir_barrier_batch *batch, int64_t row)
 }
 
 /* Turns the rows of a batch into parts, and releases the batch. */
-static size_t parts_of(struct weir_barrier_batch *batch, struct history_part part[])
+static size_t parts_of(struct weir_keyed_join_batch *batch, struct history_part part[])
 {
 	size_t count = 0;
 
@@ -331,9 +331,9 @@ static void take(struct stress_thread *self, struct history_log *log)
 	uint64_t n = 1 + stress_below(self, MOST_KEYS), small = stress_below(self, 2), deadline = draw_deadline(self);
 	uint64_t called = history_call(log), returned;
 	struct history_part part[MOST_KEYS * COMPONENTS];
-	struct weir_barrier_batch batch;
-	enum weir_status status = weir_barrier_take_many(
-		now.barrier, (int64_t)n, small ? WEIR_BARRIER_ALLOW_SMALL_BATCH : 0, deadline, NULL, &batch, NULL);
+	struct weir_keyed_join_batch batch;
+	enum weir_status status = weir_keyed_join_take_many(
+		now.join, (int64_t)n, small ? WEIR_KEYED_JOIN_ALLOW_SMALL_BATCH : 0, deadline, NULL, &batch, NULL);
 	enum history_answer answer;
 
 	returned = history_return(log);
@@ -344,11 +344,11 @@ static void take(struct stress_thread *self, struct history_log *log)
 	                   answer == HISTORY_DONE ? parts_of(&batch, part) : 0, answer, called, returned);
 }
 
-static void look_at_barrier(struct history_log *log)
+static void look_at_keyed_join(struct history_log *log)
 {
 	size_t ready = 0, incomplete = 0;
 	uint64_t called = history_call(log), returned;
-	enum weir_status status = weir_barrier_size(now.barrier, &ready, &incomplete);
+	enum weir_status status = weir_keyed_join_size(now.join, &ready, &incomplete);
 
 	returned = history_return(log);
 	STRESS_CHECK(status == WEIR_OK, "look: %s", weir_status_name(status));
@@ -356,11 +356,11 @@ static void look_at_barrier(struct history_log *log)
 	                   returned);
 }
 
-static void close_barrier(struct stress_thread *self, struct history_log *log)
+static void close_keyed_join(struct stress_thread *self, struct history_log *log)
 {
 	int drains = stress_one_in(self, 2);
 	uint64_t called = history_call(log), returned;
-	enum weir_status status = weir_barrier_close(now.barrier, drains ? WEIR_CLOSE_DRAIN : WEIR_CLOSE_CANCEL, NULL);
+	enum weir_status status = weir_keyed_join_close(now.join, drains ? WEIR_CLOSE_DRAIN : WEIR_CLOSE_CANCEL, NULL);
 
 	returned = history_return(log);
 	STRESS_CHECK(status == WEIR_OK, "close: %s", weir_status_name(status));
@@ -368,23 +368,24 @@ static void close_barrier(struct stress_thread *self, struct history_log *log)
 	                   HISTORY_DONE, called, returned);
 }
 
-static void act_on_barrier(struct stress_thread *self, struct history_log *log, uint64_t number, void *context)
+static void act_on_keyed_join(struct stress_thread *self, struct history_log *log, uint64_t number, void *context)
 {
 	uint64_t what = stress_below(self, burst_is_long() ? 14 : 16);
 
 	(void)context;
-	stress_begin(self, "barrier");
+	stress_begin(self, "keyed_join");
 	if (what < 9)
 		insert(self, log, number);
 	else if (what < 14)
 		take(self, log);
 	else if (what == 14 || !stress_one_in(self, 4))
-		look_at_barrier(log);
+		look_at_keyed_join(log);
 	else
-		close_barrier(self, log);
+		close_keyed_join(self, log);
 }
 
-static enum history_verdict check_barrier(const struct history *history, void *context, struct history_finding *finding)
+static enum history_verdict check_keyed_join(const struct history *history, void *context,
+                                             struct history_finding *finding)
 {
 	(void)context;
 	return history_check_each(history, &history_model_join, &join_alone, BUDGET, finding);
@@ -396,12 +397,12 @@ static const void *join_context(void *context)
 	return &join_whole;
 }
 
-void scenario_history_barrier(void)
+void scenario_history_keyed_join(void)
 {
-	const struct burst burst = {.set_up = set_up_barrier,
-	                            .act = act_on_barrier,
-	                            .tear_down = tear_down_barrier,
-	                            .check = check_barrier,
+	const struct burst burst = {.set_up = set_up_keyed_join,
+	                            .act = act_on_keyed_join,
+	                            .tear_down = tear_down_keyed_join,
+	                            .check = check_keyed_join,
 	                            .units = units,
 	                            .model = &history_model_join,
 	                            .model_context = join_context};

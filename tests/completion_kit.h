@@ -1,12 +1,13 @@
 /*
- * completion_kit.h - areas, barriers and variables of one i32 scalar, for the tests of completions.
+ * completion_kit.h - areas, keyed joins and variables of one i32 scalar, for the tests of
+ * completions.
  */
 #ifndef COMPLETION_KIT_H
 #define COMPLETION_KIT_H
 
 #include "tensor_queue_kit.h"
 
-#include <weir/flow/barrier.h>
+#include <weir/flow/keyed_join.h>
 #include <weir/flow/map_staging.h>
 #include <weir/flow/staging.h>
 #include <weir/var.h>
@@ -34,13 +35,14 @@ static inline weir_map_staging *map_area(void)
 	return map;
 }
 
-static inline weir_barrier *a_barrier(void)
+static inline weir_keyed_join *a_keyed_join(void)
 {
-	struct weir_barrier_options options = {WEIR_BARRIER_OPTIONS_INIT, .components = &one_number, .component_count = 1};
-	weir_barrier *barrier = NULL;
+	struct weir_keyed_join_options options = {WEIR_KEYED_JOIN_OPTIONS_INIT, .components = &one_number,
+	                                          .component_count = 1};
+	weir_keyed_join *join = NULL;
 
-	cr_assert_eq(weir_barrier_create(&options, &barrier, NULL), WEIR_OK);
-	return barrier;
+	cr_assert_eq(weir_keyed_join_create(&options, &join, NULL), WEIR_OK);
+	return join;
 }
 
 static inline weir_var *a_variable(void)

@@ -315,7 +315,7 @@ struct tensor_chain {
 	weir_tensor_queue *queue;
 	weir_staging *staging;
 	weir_map_staging *map;
-	weir_barrier *barrier;
+	weir_keyed_join *join;
 	weir_var *var;
 	weir_tensor *tensor;
 	uint32_t batch;
@@ -460,7 +460,7 @@ Test(completions, operations_of_a_map_staging_area_follow_each_other_on_a_small_
 static void *take_none(void *context);
 
 static void none_taken(void *context, enum weir_status status, const weir_error *error,
-                       const struct weir_barrier_batch *batch)
+                       const struct weir_keyed_join_batch *batch)
 {
 	struct tensor_chain *c = context;
 
@@ -481,17 +481,17 @@ static void *take_none(void *context)
 {
 	struct tensor_chain *c = context;
 
-	c->chain.failed += weir_barrier_start_take_many(c->barrier, 0, 0, none_taken, c, NULL, NULL) != WEIR_OK;
+	c->chain.failed += weir_keyed_join_start_take_many(c->join, 0, 0, none_taken, c, NULL, NULL) != WEIR_OK;
 	return NULL;
 }
 
-Test(completions, takes_from_a_barrier_follow_each_other_on_a_small_stack)
+Test(completions, takes_from_a_keyed_join_follow_each_other_on_a_small_stack)
 {
-	struct tensor_chain c = {.chain = {.wanted = MILLION}, .barrier = a_barrier()};
+	struct tensor_chain c = {.chain = {.wanted = MILLION}, .join = a_keyed_join()};
 
 	on_a_small_stack(take_none, &c);
 	expect_told(&c);
-	cr_expect_eq(weir_barrier_destroy(c.barrier, NULL), WEIR_OK);
+	cr_expect_eq(weir_keyed_join_destroy(c.join, NULL), WEIR_OK);
 }
 
 static void *wait_for_newer(void *context);

@@ -1,6 +1,6 @@
 /*
  * test_completion_ends.c - completions that destroy the objects of their operations: queues, areas,
- * barriers, variables and watches.
+ * keyed joins, variables and watches.
  */
 #include "completion_kit.h"
 
@@ -12,7 +12,7 @@ struct ending {
 	weir_queue *queue;
 	weir_staging *staging;
 	weir_map_staging *map;
-	weir_barrier *barrier;
+	weir_keyed_join *join;
 	weir_var *var;
 	/* Operations whose completions are still to come, including this one. */
 	int left;
@@ -374,21 +374,21 @@ Test(completions, a_map_staging_area_is_destroyed_inside_of_the_put_that_lets_a_
 	weir_tensor_release(tensor);
 }
 
-static void end_barrier(void *context, enum weir_status status, const weir_error *error,
-                        const struct weir_barrier_batch *batch)
+static void end_keyed_join(void *context, enum weir_status status, const weir_error *error,
+                           const struct weir_keyed_join_batch *batch)
 {
 	struct ending *ending = context;
 
 	(void)error, (void)batch;
-	ending->ended = status == WEIR_OUT_OF_RANGE && weir_barrier_destroy(ending->barrier, NULL) == WEIR_OK;
+	ending->ended = status == WEIR_OUT_OF_RANGE && weir_keyed_join_destroy(ending->join, NULL) == WEIR_OK;
 }
 
-Test(completions, a_barrier_is_destroyed_inside_of_its_close)
+Test(completions, a_keyed_join_is_destroyed_inside_of_its_close)
 {
-	struct ending ending = {.barrier = a_barrier()};
+	struct ending ending = {.join = a_keyed_join()};
 
-	cr_assert_eq(weir_barrier_start_take_many(ending.barrier, 1, 0, end_barrier, &ending, NULL, NULL), WEIR_OK);
-	cr_expect_eq(weir_barrier_close(ending.barrier, WEIR_CLOSE_DRAIN, NULL), WEIR_OK);
+	cr_assert_eq(weir_keyed_join_start_take_many(ending.join, 1, 0, end_keyed_join, &ending, NULL, NULL), WEIR_OK);
+	cr_expect_eq(weir_keyed_join_close(ending.join, WEIR_CLOSE_DRAIN, NULL), WEIR_OK);
 	cr_expect(ending.ended);
 }
 

@@ -182,7 +182,7 @@ Test(completions, what_is_due_on_a_thread_that_is_cancelled_inside_of_one_is_tol
 	expect_told_at_the_end(1);
 }
 
-/* -- what a call still had to do when one of its completions ended the thread ------------------- */
+/* -- what a call still had to do when one of its completions ended the thread ------------------ */
 
 static void exit_thread(void *context, enum weir_status status, const weir_error *error, void **items, size_t done)
 {

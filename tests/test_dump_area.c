@@ -1,8 +1,8 @@
 /*
- * test_dump_area.c - what a dump says of barriers, staging areas and map staging areas: what they
- * hold, and what waits in them.
+ * test_dump_area.c - what a dump says of keyed joins, staging areas and map staging areas: what
+ * they hold, and what waits in them.
  */
-#include <weir/flow/barrier.h>
+#include <weir/flow/keyed_join.h>
 #include <weir/flow/map_staging.h>
 #include <weir/flow/staging.h>
 
@@ -154,42 +154,42 @@ Test(dump_area, says_what_a_map_staging_area_holds_and_who_waits)
 	cr_assert_eq(weir_map_staging_destroy(map, NULL), WEIR_OK);
 }
 
-static void barrier_ended(void *context, enum weir_status status, const weir_error *error,
-                          const struct weir_barrier_batch *batch)
+static void keyed_join_ended(void *context, enum weir_status status, const weir_error *error,
+                             const struct weir_keyed_join_batch *batch)
 {
 	(void)context, (void)status, (void)error, (void)batch;
 }
 
-Test(dump_area, says_what_a_barrier_holds_and_who_waits)
+Test(dump_area, says_what_a_keyed_join_holds_and_who_waits)
 {
 	static const weir_shape scalar = {.rank = 0};
 	struct weir_tensor_component pair[2] = {{WEIR_I32, &scalar, NULL}, {WEIR_I32, &scalar, NULL}};
-	struct weir_barrier_options options = {WEIR_BARRIER_OPTIONS_INIT, .name = "join", .components = pair,
-	                                       .component_count = 2};
+	struct weir_keyed_join_options options = {WEIR_KEYED_JOIN_OPTIONS_INIT, .name = "join", .components = pair,
+	                                          .component_count = 2};
 	static const weir_bytes names[3] = {{"a", 1}, {"b", 1}, {"c", 1}};
-	weir_barrier *barrier = NULL;
+	weir_keyed_join *join = NULL;
 	weir_pending *op;
 	weir_shape three = vector_shape(3), one = vector_shape(1);
 	weir_tensor *keys, *key, *values = numbers_of(three, 1), *value = numbers_of(one, 1);
 
 	cr_assert_eq(weir_tensor_copy_of(WEIR_BYTES, &three, names, NULL, &keys), WEIR_OK);
 	cr_assert_eq(weir_tensor_copy_of(WEIR_BYTES, &one, names, NULL, &key), WEIR_OK);
-	cr_assert_eq(weir_barrier_create(&options, &barrier, NULL), WEIR_OK);
-	cr_assert_eq(weir_barrier_insert_many(barrier, 0, keys, values, NULL), WEIR_OK);
-	cr_assert_eq(weir_barrier_insert_many(barrier, 1, key, value, NULL), WEIR_OK);
-	expect_line("join", "^barrier \"join\" \\(number [0-9]+\\): 1 ready, 2 incomplete, open$");
-	cr_assert_eq(weir_barrier_start_take_many(barrier, 2, 0, barrier_ended, NULL, &op, NULL), WEIR_OK);
+	cr_assert_eq(weir_keyed_join_create(&options, &join, NULL), WEIR_OK);
+	cr_assert_eq(weir_keyed_join_insert_many(join, 0, keys, values, NULL), WEIR_OK);
+	cr_assert_eq(weir_keyed_join_insert_many(join, 1, key, value, NULL), WEIR_OK);
+	expect_line("join", "^keyed join \"join\" \\(number [0-9]+\\): 1 ready, 2 incomplete, open$");
+	cr_assert_eq(weir_keyed_join_start_take_many(join, 2, 0, keyed_join_ended, NULL, &op, NULL), WEIR_OK);
 	expect_begun_here("join", "take_many");
 	weir_pending_cancel(op, NULL);
 	weir_pending_release(op);
-	cr_assert_eq(weir_barrier_close(barrier, WEIR_CLOSE_DRAIN, NULL), WEIR_OK);
+	cr_assert_eq(weir_keyed_join_close(join, WEIR_CLOSE_DRAIN, NULL), WEIR_OK);
 	expect_line("join", "1 ready, 2 incomplete, closed$");
 	expect_no_line("join", "waits");
 	weir_tensor_release(keys);
 	weir_tensor_release(key);
 	weir_tensor_release(values);
 	weir_tensor_release(value);
-	cr_assert_eq(weir_barrier_destroy(barrier, NULL), WEIR_OK);
+	cr_assert_eq(weir_keyed_join_destroy(join, NULL), WEIR_OK);
 }
 
 /* -- beside others ----------------------------------------------------------------------------- */

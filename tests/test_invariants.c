@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <weir/flow/barrier.h>
+#include <weir/flow/keyed_join.h>
 #include <weir/cancel.h>
 #include <weir/coordinator.h>
 #include <weir/critical_section.h>
@@ -32,7 +32,7 @@
 #include "session/step.h"
 #include "metrics/stripes.h"
 #include "areas/area.h"
-#include "areas/barrier_part.h"
+#include "areas/keyed_join_part.h"
 #include "areas/map_entry.h"
 #include "queue/index_set.h"
 #include "queue/shuffle.h"
@@ -119,7 +119,7 @@ static void spoil_between_steps(void (*call)(void *context), int (*spoil)(void *
 	stepped_finish(&stepped);
 }
 
-/* -- operations that wait ----------------------------------------------------------------------- */
+/* -- operations that wait ---------------------------------------------------------------------- */
 
 static void ignore_read(void *context, enum weir_status status, const weir_error *error, weir_read *read)
 {
@@ -792,12 +792,12 @@ static void edit_what_is_published(void)
 	publish(&edit);
 }
 
-/* The first members are those of map_staging.c and barrier.c. */
+/* The first members are those of map_staging.c and keyed_join.c. */
 struct map_content {
 	struct weiri_tree *complete, *incomplete;
 	size_t bytes;
 };
-struct barrier_content {
+struct keyed_join_content {
 	struct weiri_tree *incomplete, *ready;
 };
 struct staging_content {
@@ -876,20 +876,20 @@ static void complete_an_incomplete_tuple(void)
 	static const weir_shape scalar = {.rank = 0};
 	static const struct weir_tensor_component known[] = {{.name = "a", .dtype = WEIR_I64, .shape = &scalar},
 	                                                     {.name = "b", .dtype = WEIR_I64, .shape = &scalar}};
-	struct weir_barrier_options options = {WEIR_BARRIER_OPTIONS_INIT, .components = known, .component_count = 2};
+	struct weir_keyed_join_options options = {WEIR_KEYED_JOIN_OPTIONS_INIT, .components = known, .component_count = 2};
 	const weir_shape one = {.rank = 1, .dims = {1}};
 	const weir_bytes key = {"k", 1};
 	const int64_t number = 1;
 	weir_tensor *keys, *values;
-	weir_barrier *barrier;
+	weir_keyed_join *join;
 
-	if (weir_barrier_create(&options, &barrier, NULL) != WEIR_OK ||
+	if (weir_keyed_join_create(&options, &join, NULL) != WEIR_OK ||
 	    weir_tensor_copy_of(WEIR_BYTES, &one, &key, NULL, &keys) != WEIR_OK ||
 	    weir_tensor_copy_of(WEIR_I64, &one, &number, NULL, &values) != WEIR_OK ||
-	    weir_barrier_insert_many(barrier, 0, keys, values, NULL) != WEIR_OK)
+	    weir_keyed_join_insert_many(join, 0, keys, values, NULL) != WEIR_OK)
 		_exit(1);
-	((struct weiri_barrier_part *)((struct barrier_content *)content_of(barrier))->incomplete->item)->have = 3;
-	(void)weir_barrier_destroy(barrier, NULL);
+	((struct weiri_keyed_join_part *)((struct keyed_join_content *)content_of(join))->incomplete->item)->have = 3;
+	(void)weir_keyed_join_destroy(join, NULL);
 }
 
 Test(invariants, index_set)
@@ -921,7 +921,7 @@ Test(invariants, staging)
 	expect_broken("G1", keep_a_tuple);
 }
 
-Test(invariants, barrier)
+Test(invariants, keyed_join)
 {
 	expect_broken("B4", complete_an_incomplete_tuple);
 }

@@ -102,12 +102,12 @@ static enum weir_status create_map_staging(const void *options, weir_error *erro
 	return weir_map_staging_destroy(made, NULL) == WEIR_OK ? status : WEIR_INTERNAL;
 }
 
-static enum weir_status create_barrier(const void *options, weir_error *error)
+static enum weir_status create_keyed_join(const void *options, weir_error *error)
 {
-	weir_barrier *made = NULL;
-	enum weir_status status = weir_barrier_create(options, &made, error);
+	weir_keyed_join *made = NULL;
+	enum weir_status status = weir_keyed_join_create(options, &made, error);
 
-	return weir_barrier_destroy(made, NULL) == WEIR_OK ? status : WEIR_INTERNAL;
+	return weir_keyed_join_destroy(made, NULL) == WEIR_OK ? status : WEIR_INTERNAL;
 }
 
 static enum weir_status create_var(const void *options, weir_error *error)
@@ -229,7 +229,7 @@ static const struct weir_staging_options staging = {WEIR_STAGING_OPTIONS_INIT, .
                                                     .component_count = 1};
 static const struct weir_map_staging_options map_staging = {WEIR_MAP_STAGING_OPTIONS_INIT, .components = &component,
                                                             .component_count = 1};
-static const struct weir_barrier_options barrier = {WEIR_BARRIER_OPTIONS_INIT, .components = &component,
+static const struct weir_keyed_join_options join = {WEIR_KEYED_JOIN_OPTIONS_INIT, .components = &component,
                                                     .component_count = 1};
 static const struct weir_var_options var = {WEIR_VAR_OPTIONS_INIT, .dtype = WEIR_F32};
 static const struct weir_table_options table = {WEIR_TABLE_OPTIONS_INIT, .dtype = WEIR_F32, .rows = 2};
@@ -257,7 +257,7 @@ static const struct call {
 	{"staging area", create_staging, &staging, offsetof(struct weir_staging_options, allocator), sizeof(staging)},
 	{"map staging area", create_map_staging, &map_staging, offsetof(struct weir_map_staging_options, allocator),
      sizeof(map_staging)},
-	{"barrier", create_barrier, &barrier, offsetof(struct weir_barrier_options, allocator), sizeof(barrier)},
+	{"keyed join", create_keyed_join, &join, offsetof(struct weir_keyed_join_options, allocator), sizeof(join)},
 	{"variable", create_var, &var, offsetof(struct weir_var_options, shape), sizeof(var)},
 	{"table", create_table, &table, offsetof(struct weir_table_options, row), sizeof(table)},
 	{"store", create_store, &nothing, sizeof(size_t), sizeof(struct weir_store_options)},

@@ -4,7 +4,7 @@
  */
 #include "queue_kit.h"
 
-#include <weir/flow/barrier.h>
+#include <weir/flow/keyed_join.h>
 #include <weir/critical_section.h>
 #include <weir/pool.h>
 #include <weir/select.h>

@@ -8,7 +8,7 @@
 #include "queue_kit.h"
 
 #include <stdlib.h>
-#include <weir/flow/barrier.h>
+#include <weir/flow/keyed_join.h>
 #include <weir/flow/map_staging.h>
 #include <weir/flow/staging.h>
 #include <weir/var.h>
@@ -304,20 +304,20 @@ static enum weir_status create_map_staging(const weir_allocator *allocator, void
 	return weir_map_staging_create(&options, (weir_map_staging **)out, error);
 }
 
-static enum weir_status create_barrier(const weir_allocator *allocator, void **out, weir_error *error)
+static enum weir_status create_keyed_join(const weir_allocator *allocator, void **out, weir_error *error)
 {
-	struct weir_barrier_options options = {WEIR_BARRIER_OPTIONS_INIT, .name = "lost", .components = &component,
-	                                       .component_count = 1, .allocator = allocator};
+	struct weir_keyed_join_options options = {WEIR_KEYED_JOIN_OPTIONS_INIT, .name = "lost", .components = &component,
+	                                          .component_count = 1, .allocator = allocator};
 
-	return weir_barrier_create(&options, (weir_barrier **)out, error);
+	return weir_keyed_join_create(&options, (weir_keyed_join **)out, error);
 }
 
 Test(queue_recordless, what_a_dump_could_not_find_is_not_made)
 {
 	static enum weir_status (*const creates[])(const weir_allocator *, void **, weir_error *) = {
-		create_queue, create_staging, create_map_staging, create_barrier};
+		create_queue, create_staging, create_map_staging, create_keyed_join};
 	static const char *const says[] = {"queue: no memory for 2 items", "staging area \"lost\": no memory",
-	                                   "map staging area \"lost\": no memory", "barrier \"lost\": no memory"};
+	                                   "map staging area \"lost\": no memory", "keyed join \"lost\": no memory"};
 
 	cr_assert_eq(weir_reclaim_prepare_thread(), WEIR_OK);
 	for (size_t i = 0; i < sizeof(creates) / sizeof(creates[0]); i++) {

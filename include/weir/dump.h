@@ -2,7 +2,7 @@
  * dump.h - which threads wait for what, and which would end the wait, written to a descriptor.
  *
  * Use it when a program hangs: from a watchdog, a debug command, or a thread that waits for a
- * signal. It may be called at any time. It covers all queues, critical sections, barriers and
+ * signal. It may be called at any time. It covers all queues, critical sections, keyed joins and
  * staging areas of the process, and whatever keeps replaced versions in memory. For the statistics
  * of one queue, use weir_queue_get_stats(). For a process that cannot make calls any longer, or a
  * core file, use scripts/gdb/weir.py.
@@ -25,7 +25,7 @@
  *       entered 7 times; 2 waited 0.013 s; 1 wakes, 2 retries
  *       waits to enter: thread 27605 "eater", execute, for 12.3 s
  *
- * for each barrier, staging area and map staging area:
+ * for each keyed join, staging area and map staging area:
  *
  *     staging area "ahead" (number 5): 2 of 8 tuples, 4096 bytes
  *       waits: thread 27611 "files-0", put, for 0.8 s

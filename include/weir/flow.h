@@ -1,12 +1,12 @@
 /*
- * flow.h - the dataflow layer, libweir-flow: tensor queues, staging areas, barriers, tables,
+ * flow.h - the dataflow layer, libweir-flow: tensor queues, staging areas, keyed joins, tables,
  * checkpoints, graphs and sessions; and the toolkit below it, weir/weir.h. Programs that use a part
  * include that part's header instead.
  */
 #ifndef WEIR_FLOW_H
 #define WEIR_FLOW_H
 
-#include <weir/flow/barrier.h>
+#include <weir/flow/keyed_join.h>
 #include <weir/flow/checkpoint.h>
 #include <weir/flow/graph.h>
 #include <weir/flow/map_staging.h>

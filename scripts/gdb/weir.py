@@ -4,7 +4,7 @@
     gdb PROGRAM CORE -x scripts/gdb/weir.py -ex weir-waiters
 
 weir-waiters         each thread that waits in a call on a queue, and the state of each such queue
-weir-queues          all queues and critical sections, and what waits in barriers and staging areas: what weir_dump() writes
+weir-queues          all queues and critical sections, and what waits in keyed joins and staging areas: what weir_dump() writes
 weir-queue EXPR      one queue: what is inside, whether it is closed, its counters, the operations that wait (asynchronous ones too), and
                      the threads that announced that they feed or drain it
 
@@ -286,7 +286,7 @@ class Waiters(gdb.Command):
 
 
 class Queues(gdb.Command):
-    """weir-queues: all queues, critical sections, barriers and staging areas."""
+    """weir-queues: all queues, critical sections, keyed joins and staging areas."""
 
     def __init__(self):
         super().__init__("weir-queues", gdb.COMMAND_STATUS)

@@ -3,7 +3,7 @@
  *
  * Use it if the consumer asks for a tuple by its key, or if the parts of a tuple are put, or
  * wanted, at different times. It is bounded by number and by bytes. If tuples leave in FIFO order,
- * use weir/flow/staging.h. If many keys enter or leave at one instant, use weir/flow/barrier.h.
+ * use weir/flow/staging.h. If many keys enter or leave at one instant, use weir/flow/keyed_join.h.
  *
  * | call                 | threads | progress              | blocks on | allocates  | signal-safe |
  * |----------------------|---------|-----------------------|-----------|------------|-------------|

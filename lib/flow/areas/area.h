@@ -1,5 +1,5 @@
 /*
- * area.h - the common part of staging areas, map staging areas and barriers: a state that is
+ * area.h - the common part of staging areas, map staging areas and keyed joins: a state that is
  * published as a whole, a spec, a name, waiting.
  *
  * Algorithm. An area is one atomic pointer to its state. A state is immutable: a header, and what

@@ -46,7 +46,7 @@ static WEIRI_NOINLINE enum weir_status refused(weir_queue *queue, enum weir_stat
 	return status;
 }
 
-/* -- one item, without waiting ------------------------------------------------------------------ */
+/* -- one item, without waiting ----------------------------------------------------------------- */
 
 /*
  * Most queues are FIFO, and most calls move one item. So these two calls, and no other code, look

@@ -60,8 +60,8 @@
  *   intermediate state of a choice is known from Parallel Concurrent ML (Reppy, Russo, Xiao, ICFP
  *   2009), where a thread that finds it spins. We know of no publication of AGAIN.
  * Checked: stress/model/check_pending.c, check_queue.c, check_select.c, check_watch.c,
- *   check_staging.c, check_barrier.c; tests/test_pending.c, tests/test_queue_op.c; weir-stress
- *   "queue_stopped", "barrier_stopped".
+ *   check_staging.c, check_keyed_join.c; tests/test_pending.c, tests/test_queue_op.c; weir-stress
+ *   "queue_stopped", "keyed_join_stopped".
  */
 #ifndef WEIRI_SYNC_PENDING_H
 #define WEIRI_SYNC_PENDING_H
@@ -255,7 +255,7 @@ void weiri_pending_told(weir_pending *pending);
 void weiri_pending_defer(weir_pending *pending);
 void weiri_pending_told_later(weir_pending *pending);
 
-/* -- steps of serving, which tests take one at a time ------------------------------------------- */
+/* -- steps of serving, which tests take one at a time ------------------------------------------ */
 
 /* 1: the caller has the claim. 0: it is complete, or its claimer attempts once more. */
 int weiri_pending_claim(weir_pending *pending);

@@ -1,11 +1,11 @@
 /*
- * scenario_barrier.c - barriers: each key that got all its components is taken once, complete; and
- * a thread is stopped anywhere in a call.
+ * scenario_keyed_join.c - keyed joins: each key that got all its components is taken once,
+ * complete; and a thread is stopped anywhere in a call.
  *
- * Each round uses a new barrier. Two threads for each component insert all keys, each thread its
+ * Each round uses a new keyed join. Two threads for each component insert all keys, each thread its
  * half, in batches of random size. Some of their inserts name a key that has the component already,
  * and must then have no effect. Takers take random numbers, with deadlines that often pass. The
- * barrier is closed after everything is inserted, or before; incomplete tuples are then dropped.
+ * keyed join is closed after everything is inserted, or before; incomplete tuples are then dropped.
  * Freed memory is poisoned.
  */
 #include "harness.h"
@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <weir/flow/barrier.h>
+#include <weir/flow/keyed_join.h>
 #include <weir/reclaim.h>
 #include <weir/time.h>
 
@@ -29,21 +29,21 @@ enum { COMPONENTS = 2, HALVES = 2, TAKERS = 2, KEYS = 400, MOST = 6, TEXT = 12 }
 static const uint64_t patience_ns = 100000000000u;
 
 static struct {
-	weir_barrier *barrier;
+	weir_keyed_join *join;
 	const weir_allocator *allocator;
 	int cancels;
 	_Atomic(uint32_t) inserters;
 	_Atomic(uint32_t) taken[KEYS];
 } now;
 
-static void open_barrier(const weir_allocator *allocator)
+static void open_keyed_join(const weir_allocator *allocator)
 {
 	static const weir_shape scalar = {.rank = 0};
 	struct weir_tensor_component components[] = {{WEIR_I64, &scalar, NULL}, {WEIR_I64, &scalar, NULL}};
-	struct weir_barrier_options options = {WEIR_BARRIER_OPTIONS_INIT, .components = components,
-	                                       .component_count = COMPONENTS, .allocator = allocator};
+	struct weir_keyed_join_options options = {WEIR_KEYED_JOIN_OPTIONS_INIT, .components = components,
+	                                          .component_count = COMPONENTS, .allocator = allocator};
 
-	STRESS_CHECK(weir_barrier_create(&options, &now.barrier, NULL) == WEIR_OK, "cannot create a barrier");
+	STRESS_CHECK(weir_keyed_join_create(&options, &now.join, NULL) == WEIR_OK, "cannot create a keyed join");
 	now.allocator = allocator;
 }
 
@@ -71,13 +71,13 @@ static enum weir_status insert(size_t component, const int64_t key[], int64_t co
 	STRESS_CHECK(weir_tensor_copy_of(WEIR_BYTES, &shape, name, now.allocator, &keys) == WEIR_OK &&
 	                 weir_tensor_copy_of(WEIR_I64, &shape, value, now.allocator, &values) == WEIR_OK,
 	             "no memory");
-	status = weir_barrier_insert_many(now.barrier, component, keys, values, NULL);
+	status = weir_keyed_join_insert_many(now.join, component, keys, values, NULL);
 	weir_tensor_release(keys);
 	weir_tensor_release(values);
 	return status;
 }
 
-static int64_t key_at(const struct weir_barrier_batch *batch, int64_t row)
+static int64_t key_at(const struct weir_keyed_join_batch *batch, int64_t row)
 {
 	const weir_bytes *key = (const weir_bytes *)weir_tensor_data(batch->keys) + row;
 	char text[TEXT + 1] = {0};
@@ -87,7 +87,7 @@ static int64_t key_at(const struct weir_barrier_batch *batch, int64_t row)
 	return strtoll(text, NULL, 10);
 }
 
-static void check_and_release(struct weir_barrier_batch *batch)
+static void check_and_release(struct weir_keyed_join_batch *batch)
 {
 	for (int64_t row = 0; row < batch->count; row++) {
 		int64_t key = key_at(batch, row);
@@ -155,20 +155,20 @@ static void take(struct stress_thread *self, void *context)
 	(void)context;
 	for (;;) {
 		int64_t n = 1 + (int64_t)stress_below(self, MOST);
-		uint32_t flags = stress_one_in(self, 2) ? WEIR_BARRIER_ALLOW_SMALL_BATCH : 0;
-		struct weir_barrier_batch batch;
+		uint32_t flags = stress_one_in(self, 2) ? WEIR_KEYED_JOIN_ALLOW_SMALL_BATCH : 0;
+		struct weir_keyed_join_batch batch;
 		enum weir_status status;
 
 		stress_begin(self, "take_many");
-		status = weir_barrier_take_many(now.barrier, n, flags, weir_deadline_in(stress_below(self, 200000)), NULL,
-		                                &batch, NULL);
+		status = weir_keyed_join_take_many(now.join, n, flags, weir_deadline_in(stress_below(self, 200000)), NULL,
+		                                   &batch, NULL);
 		STRESS_CHECK(status == WEIR_OK || status == WEIR_DEADLINE_EXCEEDED || status == WEIR_OUT_OF_RANGE, "take: %s",
 		             weir_status_name(status));
 		if (status == WEIR_OK)
 			check_and_release(&batch);
 		stress_end(self, 1);
 		/*
-		 * The markers stay incomplete when the barrier drains, so only a small batch shows that
+		 * The markers stay incomplete when the keyed join drains, so only a small batch shows that
 		 * nothing is ready.
 		 */
 		if (status == WEIR_OUT_OF_RANGE && flags != 0 && weiri_load_acquire(&now.inserters) == 0)
@@ -195,7 +195,7 @@ static void play(struct stress_thread *self)
 	else
 		while (weiri_load_acquire(&now.inserters) != 0) /* [acquire] all keys are inserted */
 			stress_back_off(&spins);
-	STRESS_CHECK(weir_barrier_close(now.barrier, now.cancels ? WEIR_CLOSE_CANCEL : WEIR_CLOSE_DRAIN, NULL) == WEIR_OK,
+	STRESS_CHECK(weir_keyed_join_close(now.join, now.cancels ? WEIR_CLOSE_CANCEL : WEIR_CLOSE_DRAIN, NULL) == WEIR_OK,
 	             "close");
 	stress_join();
 	stress_end(self, 1);
@@ -208,24 +208,24 @@ static void check_end(void)
 
 	for (unsigned i = 0; i < KEYS; i++)
 		taken += weiri_load_relaxed(&now.taken[i]); /* [relaxed] joined */
-	STRESS_CHECK(weir_barrier_size(now.barrier, &ready, &incomplete) == WEIR_OK, "weir_barrier_size failed");
+	STRESS_CHECK(weir_keyed_join_size(now.join, &ready, &incomplete) == WEIR_OK, "weir_keyed_join_size failed");
 	STRESS_CHECK(ready == 0 && (now.cancels || taken == KEYS), "%u of %d keys came out, and %zu are still ready", taken,
 	             KEYS, ready);
 	STRESS_CHECK(incomplete == (now.cancels ? 0 : COMPONENTS * HALVES), "%zu keys are incomplete", incomplete);
-	STRESS_CHECK(weir_barrier_destroy(now.barrier, NULL) == WEIR_OK, "destroy");
+	STRESS_CHECK(weir_keyed_join_destroy(now.join, NULL) == WEIR_OK, "destroy");
 	STRESS_CHECK(weir_reclaim_flush(weir_deadline_in(patience_ns)) == WEIR_OK,
 	             "the flush failed: memory is still held");
 	stress_poison_check_empty();
 }
 
-void scenario_barrier(void)
+void scenario_keyed_join(void)
 {
 	struct stress_thread *self = stress_self();
 	uint64_t rounds = 0;
 
 	stress_disturb();
 	for (; rounds == 0 || stress_goes_on(); rounds++) {
-		open_barrier(stress_poison());
+		open_keyed_join(stress_poison());
 		play(self);
 		check_end();
 	}
@@ -239,19 +239,19 @@ enum { WORKERS = 4, STOPS = 300, ENOUGH = 64 };
 /* A take that waits may stand still while the stopped thread completes it. No other call may. */
 enum { MAY_STAND = 1 };
 
-static int work_on_barrier(struct stress_thread *self, unsigned worker)
+static int work_on_keyed_join(struct stress_thread *self, unsigned worker)
 {
 	static int64_t next[STOPPING_WORKERS];
-	struct weir_barrier_batch batch;
+	struct weir_keyed_join_batch batch;
 	size_t ready = 0;
 	int64_t key;
 
-	STRESS_CHECK(weir_barrier_size(now.barrier, &ready, NULL) == WEIR_OK, "look");
+	STRESS_CHECK(weir_keyed_join_size(now.join, &ready, NULL) == WEIR_OK, "look");
 	if (ready > ENOUGH || stress_one_in(self, 2)) {
 		uint64_t deadline_ns = stress_one_in(self, 2) ? 0 : weir_deadline_in(stress_below(self, 200000));
 
 		stress_begin(self, "take_many");
-		if (weir_barrier_take_many(now.barrier, 1, 0, deadline_ns, NULL, &batch, NULL) != WEIR_OK)
+		if (weir_keyed_join_take_many(now.join, 1, 0, deadline_ns, NULL, &batch, NULL) != WEIR_OK)
 			return -1;
 		check_and_release(&batch);
 		return 1;
@@ -263,13 +263,13 @@ static int work_on_barrier(struct stress_thread *self, unsigned worker)
 	return 0;
 }
 
-void scenario_barrier_stopped(void)
+void scenario_keyed_join_stopped(void)
 {
-	const struct stopping subject = {"barrier", WORKERS, {"insert", "take"}, 2, MAY_STAND, work_on_barrier, 50};
+	const struct stopping subject = {"keyed_join", WORKERS, {"insert", "take"}, 2, MAY_STAND, work_on_keyed_join, 50};
 	struct stress_thread *self = stress_self();
 
 	stress_stop_prepare();
-	open_barrier(stress_blocks());
+	open_keyed_join(stress_blocks());
 	(void)stopping_must_go_on(self, &subject, stress_scaled(STOPS), stopping_part_end(1));
-	STRESS_CHECK(weir_barrier_destroy(now.barrier, NULL) == WEIR_OK, "destroy");
+	STRESS_CHECK(weir_keyed_join_destroy(now.join, NULL) == WEIR_OK, "destroy");
 }

@@ -1,7 +1,7 @@
 /*
- * barrier_part.c - see barrier_part.h.
+ * keyed_join_part.c - see keyed_join_part.h.
  */
-#include "areas/barrier_part.h"
+#include "areas/keyed_join_part.h"
 
 #include <stdalign.h>
 #include <string.h>
@@ -12,19 +12,19 @@
 
 static void part_reclaim(struct weiri_retired *retired)
 {
-	struct weiri_barrier_part *part = WEIRI_CONTAINER_OF(retired, struct weiri_barrier_part, retired);
+	struct weiri_keyed_join_part *part = WEIRI_CONTAINER_OF(retired, struct weiri_keyed_join_part, retired);
 	weir_allocator allocator = part->allocator;
 
 	WEIR_ASSERT1(B3, part->tensor != NULL);
 	weir_tensor_release(part->tensor);
-	weiri_release(&allocator, part, sizeof(*part) + part->key_size, alignof(struct weiri_barrier_part));
+	weiri_release(&allocator, part, sizeof(*part) + part->key_size, alignof(struct weiri_keyed_join_part));
 }
 
-struct weiri_barrier_part *weiri_barrier_part_create(const weir_allocator *allocator, size_t component,
-                                                     const weir_bytes *key, weir_tensor *values, int64_t row)
+struct weiri_keyed_join_part *weiri_keyed_join_part_create(const weir_allocator *allocator, size_t component,
+                                                           const weir_bytes *key, weir_tensor *values, int64_t row)
 {
-	size_t size = sizeof(struct weiri_barrier_part) + key->size;
-	struct weiri_barrier_part *part = weiri_allocate(allocator, size, alignof(struct weiri_barrier_part));
+	size_t size = sizeof(struct weiri_keyed_join_part) + key->size;
+	struct weiri_keyed_join_part *part = weiri_allocate(allocator, size, alignof(struct weiri_keyed_join_part));
 
 	if (part == NULL)
 		return NULL;
@@ -34,27 +34,27 @@ struct weiri_barrier_part *weiri_barrier_part_create(const weir_allocator *alloc
 	if (key->size != 0)
 		memcpy(part->key, key->data, key->size);
 	if (weir_tensor_row(values, row, &part->tensor) != WEIR_OK) {
-		weiri_release(allocator, part, size, alignof(struct weiri_barrier_part));
+		weiri_release(allocator, part, size, alignof(struct weiri_keyed_join_part));
 		return NULL;
 	}
 	weiri_retired_init(&part->retired, size + weiri_tensor_footprint(part->tensor), part_reclaim);
 	return part;
 }
 
-void weiri_barrier_parts_free(struct weiri_barrier_part *first)
+void weiri_keyed_join_parts_free(struct weiri_keyed_join_part *first)
 {
 	while (first != NULL) {
-		struct weiri_barrier_part *next = first->next;
+		struct weiri_keyed_join_part *next = first->next;
 
 		part_reclaim(&first->retired);
 		first = next;
 	}
 }
 
-void weiri_barrier_tuple_end(struct weiri_scope *scope, struct weiri_barrier_part *tuple)
+void weiri_keyed_join_tuple_end(struct weiri_scope *scope, struct weiri_keyed_join_part *tuple)
 {
 	while (tuple != NULL) {
-		struct weiri_barrier_part *before = tuple->before;
+		struct weiri_keyed_join_part *before = tuple->before;
 
 		if (scope != NULL)
 			weiri_scope_retire(scope, &tuple->retired);
@@ -64,32 +64,32 @@ void weiri_barrier_tuple_end(struct weiri_scope *scope, struct weiri_barrier_par
 	}
 }
 
-weir_tensor *weiri_barrier_tuple_tensor(const struct weiri_barrier_part *tuple, size_t component)
+weir_tensor *weiri_keyed_join_tuple_tensor(const struct weiri_keyed_join_part *tuple, size_t component)
 {
 	while (tuple->component != component)
 		tuple = tuple->before;
 	return tuple->tensor;
 }
 
-int weiri_barrier_compare_keys(const void *key, const void *item)
+int weiri_keyed_join_compare_keys(const void *key, const void *item)
 {
-	const struct weiri_barrier_part *a = key, *b = item;
+	const struct weiri_keyed_join_part *a = key, *b = item;
 
 	if (a->key_size != b->key_size)
 		return a->key_size < b->key_size ? -1 : 1;
 	return a->key_size != 0 ? memcmp(a->key, b->key, a->key_size) : 0;
 }
 
-int weiri_barrier_compare_order(const void *key, const void *item)
+int weiri_keyed_join_compare_order(const void *key, const void *item)
 {
-	const struct weiri_barrier_part *a = key, *b = item;
+	const struct weiri_keyed_join_part *a = key, *b = item;
 
 	if (a->index != b->index)
 		return a->index < b->index ? -1 : 1;
 	return a->order < b->order ? -1 : a->order > b->order;
 }
 
-uint64_t weiri_barrier_seed(const struct weiri_barrier_part *part)
+uint64_t weiri_keyed_join_seed(const struct weiri_keyed_join_part *part)
 {
 	uint64_t hash = UINT64_C(0xCBF29CE484222325); /* FNV-1a */
 

@@ -1,6 +1,6 @@
 /*
- * check_barrier.c - barriers: inserts of many keys are atomic, each key is completed once, and
- * takers that wait are completed.
+ * check_keyed_join.c - keyed joins: inserts of many keys are atomic, each key is completed once,
+ * and takers that wait are completed.
  *
  * A scope gives each thread a row of calls, a letter each; LETTERS says what each letter does.
  *
@@ -8,7 +8,7 @@
  * changes them); a batch holds each key with its values; as many tuples are taken as were
  * completed, less those that are left; waiters wake; nothing leaks or is freed early.
  */
-#include <weir/flow/barrier.h>
+#include <weir/flow/keyed_join.h>
 #include <weir/reclaim.h>
 
 #include "base/atomic.h"
@@ -25,28 +25,28 @@ static const struct scope {
 	uint64_t executions; /* in the short form */
 	int waits;           /* a thread may be left asleep when another is stopped */
 } scopes[] = {
-	{"barrier_2_components_of_1_key", "", {"a", "b"}, 0, 20000, 0},
-	{"barrier_the_same_component_twice", "", {"a", "a"}, 0, 20000, 0},
-	{"barrier_2_components_of_2_keys_beside_look", "", {"A", "B", "ll"}, EVEN, 5000, 0},
-	{"barrier_second_components_of_2_keys_beside_1", "A", {"B", "b"}, 0, 20000, 0},
-	{"barrier_2_takes_of_1", "ab", {"t", "t"}, 0, 20000, 0},
-	{"barrier_2_takes_of_2", "AB", {"t", "t"}, 0, 20000, 0},
-	{"barrier_take_beside_take_and_collection", "AB", {"t", "tn"}, 0, 10000, 0},
-	{"barrier_take_beside_insert", "ABa", {"t", "b"}, 0, 20000, 0},
-	{"barrier_take_of_nothing_beside_insert", "a", {"t", "b"}, 0, 20000, 0},
-	{"barrier_insert_beside_close", "a", {"B", "c"}, 0, 20000, 0},
-	{"barrier_insert_beside_cancel", "A", {"b", "C"}, 0, 20000, 0},
-	{"barrier_2_closes", "A", {"c", "C"}, 0, 20000, 0},
-	{"barrier_take_waits_beside_insert", "a", {"T", "b"}, 0, 5000, 1},
-	{"barrier_take_waits_beside_close", "", {"T", "c"}, 0, 5000, 1},
-	{"barrier_take_of_2_waits_beside_another_that_takes_1", "A", {"U", "ct", "B"}, 0, 5000, 1},
-	{"barrier_take_of_2_waits_before_one_of_1", "A", {"U", "T", "cb"}, 0, 5000, 1},
-	{"barrier_take_waits_beside_cancel", "a", {"T", "C"}, 0, 5000, 1},
+	{"keyed_join_2_components_of_1_key", "", {"a", "b"}, 0, 20000, 0},
+	{"keyed_join_the_same_component_twice", "", {"a", "a"}, 0, 20000, 0},
+	{"keyed_join_2_components_of_2_keys_beside_look", "", {"A", "B", "ll"}, EVEN, 5000, 0},
+	{"keyed_join_second_components_of_2_keys_beside_1", "A", {"B", "b"}, 0, 20000, 0},
+	{"keyed_join_2_takes_of_1", "ab", {"t", "t"}, 0, 20000, 0},
+	{"keyed_join_2_takes_of_2", "AB", {"t", "t"}, 0, 20000, 0},
+	{"keyed_join_take_beside_take_and_collection", "AB", {"t", "tn"}, 0, 10000, 0},
+	{"keyed_join_take_beside_insert", "ABa", {"t", "b"}, 0, 20000, 0},
+	{"keyed_join_take_of_nothing_beside_insert", "a", {"t", "b"}, 0, 20000, 0},
+	{"keyed_join_insert_beside_close", "a", {"B", "c"}, 0, 20000, 0},
+	{"keyed_join_insert_beside_cancel", "A", {"b", "C"}, 0, 20000, 0},
+	{"keyed_join_2_closes", "A", {"c", "C"}, 0, 20000, 0},
+	{"keyed_join_take_waits_beside_insert", "a", {"T", "b"}, 0, 5000, 1},
+	{"keyed_join_take_waits_beside_close", "", {"T", "c"}, 0, 5000, 1},
+	{"keyed_join_take_of_2_waits_beside_another_that_takes_1", "A", {"U", "ct", "B"}, 0, 5000, 1},
+	{"keyed_join_take_of_2_waits_before_one_of_1", "A", {"U", "T", "cb"}, 0, 5000, 1},
+	{"keyed_join_take_waits_beside_cancel", "a", {"T", "C"}, 0, 5000, 1},
 };
 
 static struct scene {
 	const struct scope *scope;
-	weir_barrier *barrier;
+	weir_keyed_join *join;
 	weir_tensor *keys[KEYS + 1], *values[2][KEYS + 1]; /* the tensors for each number of keys */
 	/* rows of each component that were inserted */
 	int inserted[ROWS][2];
@@ -61,13 +61,13 @@ static int32_t value_of(size_t component, int key)
 static void insert(size_t me, size_t component, int count)
 {
 	enum weir_status status =
-		weir_barrier_insert_many(scene.barrier, component, scene.keys[count], scene.values[component][count], NULL);
+		weir_keyed_join_insert_many(scene.join, component, scene.keys[count], scene.values[component][count], NULL);
 
 	weir_model_assert(status == WEIR_OK || status == WEIR_INVALID_ARGUMENT || status == WEIR_CANCELLED);
 	scene.inserted[me][component] += status == WEIR_OK ? count : 0;
 }
 
-static void check_batch(const struct weir_barrier_batch *batch)
+static void check_batch(const struct weir_keyed_join_batch *batch)
 {
 	for (int64_t row = 0; row < batch->count; row++) {
 		const weir_bytes *key = (const weir_bytes *)weir_tensor_data(batch->keys) + row;
@@ -81,8 +81,8 @@ static void check_batch(const struct weir_barrier_batch *batch)
 
 static enum weir_status take(size_t me, int64_t n, uint64_t deadline_ns)
 {
-	struct weir_barrier_batch batch;
-	enum weir_status status = weir_barrier_take_many(scene.barrier, n, 0, deadline_ns, NULL, &batch, NULL);
+	struct weir_keyed_join_batch batch;
+	enum weir_status status = weir_keyed_join_take_many(scene.join, n, 0, deadline_ns, NULL, &batch, NULL);
 
 	if (status != WEIR_OK) {
 		weir_model_assert(status == (deadline_ns == 0 ? WEIR_DEADLINE_EXCEEDED : WEIR_OUT_OF_RANGE) ||
@@ -103,13 +103,13 @@ static void look(void)
 {
 	size_t ready, incomplete;
 
-	weir_model_assert(weir_barrier_size(scene.barrier, &ready, &incomplete) == WEIR_OK);
+	weir_model_assert(weir_keyed_join_size(scene.join, &ready, &incomplete) == WEIR_OK);
 	weir_model_assert((scene.scope->flags & EVEN) == 0 || (ready % 2 == 0 && incomplete % 2 == 0));
 }
 
 static void close_it(enum weir_close_mode mode)
 {
-	weir_model_assert(weir_barrier_close(scene.barrier, mode, NULL) == WEIR_OK);
+	weir_model_assert(weir_keyed_join_close(scene.join, mode, NULL) == WEIR_OK);
 }
 
 static void new_era_and_collection(void)
@@ -163,10 +163,11 @@ static void setup(void *context)
 {
 	static const weir_shape scalar = {.rank = 0};
 	struct weir_tensor_component components[] = {{WEIR_I32, &scalar, NULL}, {WEIR_I32, &scalar, NULL}};
-	struct weir_barrier_options options = {WEIR_BARRIER_OPTIONS_INIT, .components = components, .component_count = 2};
+	struct weir_keyed_join_options options = {WEIR_KEYED_JOIN_OPTIONS_INIT, .components = components,
+	                                          .component_count = 2};
 
 	(void)context;
-	weir_model_assert(weir_barrier_create(&options, &scene.barrier, NULL) == WEIR_OK);
+	weir_model_assert(weir_keyed_join_create(&options, &scene.join, NULL) == WEIR_OK);
 	make_tensors(1);
 	make_tensors(2);
 	for (const char *calls = scene.scope->before; *calls != '\0'; calls++)
@@ -191,14 +192,14 @@ static void finish(void *context)
 	(void)context;
 	while (take(ROWS - 1, 1, 0) == WEIR_OK)
 		;
-	weir_model_assert(weir_barrier_size(scene.barrier, NULL, &incomplete) == WEIR_OK);
+	weir_model_assert(weir_keyed_join_size(scene.join, NULL, &incomplete) == WEIR_OK);
 	for (size_t i = 0; i < ROWS; i++) {
 		rows[0] += scene.inserted[i][0];
 		rows[1] += scene.inserted[i][1];
 		out += scene.out[i];
 	}
 	weir_model_assert(out <= rows[0] && out <= rows[1] && rows[0] + rows[1] - 2 * out >= (int)incomplete);
-	weir_model_assert(weir_barrier_destroy(scene.barrier, NULL) == WEIR_OK);
+	weir_model_assert(weir_keyed_join_destroy(scene.join, NULL) == WEIR_OK);
 	release_tensors();
 	weir_model_assert(weir_reclaim_flush(0) == WEIR_OK);
 }
