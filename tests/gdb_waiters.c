@@ -14,7 +14,7 @@
 #include <weir/select.h>
 #include <weir/flow/staging.h>
 
-#include "queue/op.h"
+#include "queue/operation.h"
 
 enum { LISTED = 6 /* entries on lists: see main() */ };
 

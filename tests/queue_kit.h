@@ -19,7 +19,7 @@
 #include <weir/queue.h>
 #include <weir/reclaim.h>
 
-#include "queue/op.h"
+#include "queue/operation.h"
 
 enum { KIT_MOST_ITEMS = 16 };
 

@@ -46,7 +46,7 @@
 #include "run/deque.h"
 #include "sync/pending.h"
 #include "run/inbox.h"
-#include "run/roster.h"
+#include "run/members.h"
 #include "sync/delivery.h"
 #include "sync/eventcount.h"
 #include "sync/hash_list.h"
@@ -394,12 +394,12 @@ static void unsort(void)
 	weiri_hash_list_fini(&list, end_none);
 }
 
-static void settle_without_a_post(void)
+static void fence_without_a_post(void)
 {
 	static struct weiri_waiters waiters;
 
 	weiri_waiters_init(&waiters);
-	weiri_store_relaxed(&waiters.word, WEIRI_WAITERS_SETTLED);
+	weiri_store_relaxed(&waiters.word, WEIRI_WAITERS_FENCED);
 	(void)weiri_waiters_post(&waiters);
 }
 
@@ -463,7 +463,7 @@ Test(invariants, hash_list)
 
 Test(invariants, waiters)
 {
-	expect_broken("W3", settle_without_a_post);
+	expect_broken("W3", fence_without_a_post);
 }
 
 Test(invariants, eventcount)
@@ -940,11 +940,11 @@ static void push_beyond_capacity(void)
 
 static void end_with_a_member(void)
 {
-	struct weiri_roster roster;
+	struct weiri_members members;
 
-	weiri_roster_init(&roster, weir_default_allocator());
-	(void)weiri_roster_claim(&roster, "who");
-	weiri_roster_fini(&roster);
+	weiri_members_init(&members, weir_default_allocator());
+	(void)weiri_members_claim(&members, "who");
+	weiri_members_fini(&members);
 }
 
 static void arrive_twice(void)
@@ -1092,7 +1092,7 @@ Test(invariants, deque)
 	expect_broken("I2", push_beyond_capacity);
 }
 
-Test(invariants, roster)
+Test(invariants, members)
 {
 	expect_broken("I3", end_with_a_member);
 }

@@ -217,7 +217,7 @@ Test(queue_recordless, an_alarm_without_memory_that_comes_after_the_end_leaves_t
 	pthread_t thread;
 
 	put(queue, 1, 1);
-	outsider.op = &weiri_queue_op_create(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, items, 1, 0, NULL, NULL)->pending;
+	outsider.op = &weiri_queue_operation_create(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, items, 1, 0, NULL, NULL)->pending;
 	cr_assert_not_null(outsider.op);
 	outsider.op->is_blocking = 1;
 	weiri_pending_start(weiri_record_get(), outsider.op);

@@ -302,7 +302,7 @@ Test(queue_stats, who_does_not_sleep_is_not_woken)
 {
 	weir_queue *queue = fifo(2);
 	void *got[1] = {NULL};
-	weir_pending *op = &weiri_queue_op_create(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, got, 1, 0, NULL, NULL)->pending;
+	weir_pending *op = &weiri_queue_operation_create(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, got, 1, 0, NULL, NULL)->pending;
 
 	cr_assert_not_null(op);
 	op->is_blocking = 1;

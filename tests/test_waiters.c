@@ -19,7 +19,7 @@ static void occupy(struct weiri_waiters *waiters, uintptr_t somebody)
 
 static int settled(const struct weiri_waiters *waiters)
 {
-	return (weiri_load_relaxed(&waiters->word) & WEIRI_WAITERS_SETTLED) != 0;
+	return (weiri_load_relaxed(&waiters->word) & WEIRI_WAITERS_FENCED) != 0;
 }
 
 /* Returns how many looks that find no waiter it takes until nothing is posted. */

@@ -35,7 +35,7 @@
  *
  * The role of consumer may move to another thread if the handover itself synchronizes the two.
  *
- * Source: LTQ (ours); lib/weir/ring/walk.h and lib/weir/ring/mpsc.c describe and prove it.
+ * Source: LTQ (ours); lib/weir/ring/algorithm.h and lib/weir/ring/mpsc.c describe and prove it.
  */
 #ifndef WEIR_MPSC_H
 #define WEIR_MPSC_H

@@ -28,7 +28,7 @@
  * FIFO queue both answers are exact (weir/ring.h). Of a priority queue they are as exact as those
  * of weir/priority_queue.h. Of a shuffle queue they are exact only while no other call is under
  * way. They are weaker while a batch that cannot be filled returns its items: see
- * lib/weir/queue/store.c.
+ * lib/weir/queue/contents.c.
  *
  * Stalled threads. A thread that is stalled inside a call delays no call that does not wait. It
  * delays at most the one waiting operation that it was completing, which then does not end even at

@@ -24,7 +24,7 @@ ITEM = 1  # A bit of a node's order in a hash list: the node is an item, not a m
 FAIR = 1
 RIGHT_FREE, RIGHT_TAKEN = 0, (1 << 32) - 1
 TURN_HELD = 1
-GATE_CLOSED, GATE_PENDING = 1 << 63, (1 << 62) - 1
+ADMISSION_CLOSED, ADMISSION_PENDING = 1 << 63, (1 << 62) - 1
 TOMB = 1 << 62
 MOST_SLOTS = 1 << 20  # A ring with more slots is not counted.
 MOST_LISTED = 10000
@@ -159,13 +159,13 @@ def store_counts(queue):
 
 
 def print_counters(queue, counts):
-    tally = queue["tally"]
+    counters = queue["counters"]
     given_back = number(queue["putback"]["items"])
     moved = f"{counts[0]} in, {counts[1] - given_back} out" if counts else "? in, ? out"
-    waits, blocked = ([unsigned(tally[name][side]) for side in (0, 1)] for name in ("waits", "blocked_ns"))
-    print(f'  {moved}, at most {max(unsigned(tally["high_water"]), counts[0] - counts[1] + given_back if counts else 0)} inside; '
+    waits, blocked = ([unsigned(counters[name][side]) for side in (0, 1)] for name in ("waits", "blocked_ns"))
+    print(f'  {moved}, at most {max(unsigned(counters["high_water"]), counts[0] - counts[1] + given_back if counts else 0)} inside; '
           f"{waits[0]} enqueues waited {blocked[0] / 1e9:.3f} s, {waits[1]} dequeues {blocked[1] / 1e9:.3f} s; "
-          f'{unsigned(tally["wakes"])} wakes, {unsigned(tally["retries"])} retries')
+          f'{unsigned(counters["wakes"])} wakes, {unsigned(counters["retries"])} retries')
 
 
 def is_section(queue):
@@ -187,10 +187,10 @@ def print_queue(queue):
 
 
 def print_store(queue):
-    gate = unsigned(queue["gate"])
-    closed = "closed" if gate & GATE_CLOSED else "open"
-    if gate & GATE_CLOSED and gate & GATE_PENDING:
-        closed += f", {gate & GATE_PENDING} enqueues still to come"
+    admission = unsigned(queue["admission"])
+    closed = "closed" if admission & ADMISSION_CLOSED else "open"
+    if admission & ADMISSION_CLOSED and admission & ADMISSION_PENDING:
+        closed += f", {admission & ADMISSION_PENDING} enqueues still to come"
     turn = ", a batch collects" if number(queue["turn"]) & TURN_HELD else ""
     fair = ", fair" if number(queue["flags"]) & FAIR else ""
     counts = store_counts(queue)
@@ -224,7 +224,7 @@ def all_registered():
     if symbol is None:
         raise gdb.GdbError("there is no registry of queues: the library's debug information is missing")
     first = unsigned(symbol.value()["list"]["first"]["next"])
-    numbered = [one for node, one in nodes_from(first, "struct weiri_hash_node", "struct weiri_numbered")
+    numbered = [one for node, one in nodes_from(first, "struct weiri_hash_node", "struct weiri_id_entry")
                 if unsigned(node["order"]) & ITEM]
     # A registered object begins with its number.
     registered = gdb.lookup_type("struct weiri_registered").pointer()

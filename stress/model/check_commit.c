@@ -43,10 +43,10 @@ static void help(size_t me)
 
 	weiri_section_read(scope.record, &scene.var->head, &head);
 	if (head != scene.first) {
-		if (weiri_version_settle(head) == WEIRI_STAMP_NONE)
+		if (weiri_version_resolve(head) == WEIRI_STAMP_NONE)
 			weiri_commit_help(&scope, head->commit);
 		scene.met[me] = head;
-		scene.stamp[me] = weiri_version_settle(head);
+		scene.stamp[me] = weiri_version_resolve(head);
 		weir_model_assert(weiri_stamp_is_committed(scene.stamp[me]));
 	}
 	weiri_scope_leave(&scope);

@@ -344,7 +344,7 @@ static void setup_commit(uint64_t outcome)
 	weiri_version_set_base(scene.commit->parts[0].version, base);
 	weir_model_assert(weiri_write_replace(&scope, scene.var, head, base, scene.commit->parts[0].version));
 	weiri_store_relaxed(&scene.commit->state, outcome);
-	(void)weiri_commit_settle(scene.commit);
+	(void)weiri_commit_resolve(scene.commit);
 	weiri_scope_leave(&scope);
 	weir_tensor_release(value);
 }

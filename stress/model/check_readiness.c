@@ -1,10 +1,10 @@
 /*
- * check_readiness.c - descriptors that tell whether a queue's call would wait: the beacon alone,
- * and queues.
+ * check_readiness.c - descriptors that tell whether a queue's call would wait: the ready descriptor
+ * alone, and queues.
  *
- * A scope gives each thread a row of calls, a letter each; BEACON_LETTERS and QUEUE_LETTERS say
- * what each letter does. `start` is such a row, which runs before the threads begin. For a beacon,
- * the condition is a counter above 0.
+ * A scope gives each thread a row of calls, a letter each; READY_FD_LETTERS and QUEUE_LETTERS say
+ * what each letter does. `start` is such a row, which runs before the threads begin. For a ready
+ * descriptor, the condition is a counter above 0.
  *
  * Required of every execution:
  * - At the end each descriptor is readable if the call would not wait, and not readable if it
@@ -26,7 +26,7 @@
 #include "base/atomic.h"
 #include "model/eventfd.h"
 #include "model/scope.h"
-#include "sync/beacon.h"
+#include "sync/ready_fd.h"
 
 enum { THREADS = 3 };
 
@@ -43,7 +43,7 @@ struct scope {
 	int stops; /* the scope is also run with each thread stopped */
 };
 
-static const struct scope beacons[] = {
+static const struct scope ready_fds[] = {
 	{.name = "rise_beside_rise", .calls = {"+", "+"}, .stops = 1},
 	{.name = "rise_beside_fall", .start = "+", .calls = {"+", "-"}, .stops = 1},
 	{.name = "fall_beside_fall", .start = "++", .calls = {"-", "-"}, .stops = 1},
@@ -100,8 +100,8 @@ static const struct scope queues[] = {
 static struct scene {
 	const struct scope *scope;
 	enum weir_queue_order order;
-	/* For a beacon. */
-	struct weiri_beacon beacon;
+	/* For a ready descriptor. */
+	struct weiri_ready_fd ready_fd;
 	_Atomic(int) counter;
 	/* For a queue. */
 	weir_queue *queue;
@@ -125,11 +125,11 @@ static int polls_once(void)
 	return polls == 1;
 }
 
-/* -- a beacon ---------------------------------------------------------------------------------- */
+/* -- a ready descriptor ------------------------------------------------------------------------ */
 
 /*
- * The accesses to the counter order nothing. What a settle sees of it, it sees by the beacon's
- * pairs.
+ * The accesses to the counter order nothing. What a settle sees of it, it sees by the ready
+ * descriptor's pairs.
  */
 static int above_0(void *context)
 {
@@ -139,7 +139,7 @@ static int above_0(void *context)
 
 static void settle(void)
 {
-	weiri_beacon_settle(&scene.beacon, above_0, NULL);
+	weiri_ready_fd_settle(&scene.ready_fd, above_0, NULL);
 }
 
 static void one_less(void)
@@ -164,46 +164,46 @@ static void fall(void)
 
 static void poll_above_0(void)
 {
-	weiri_model_poll(scene.beacon.event.fd);
+	weiri_model_poll(scene.ready_fd.event.fd);
 	/* The poll does not order the counter; a read-modify-write sees the newest value. */
 	weir_model_assert(weiri_fetch_add_relaxed(&scene.counter, 0) > 0);
 }
 
-#define BEACON_LETTERS(LETTER) \
+#define READY_FD_LETTERS(LETTER) \
 	LETTER('+', "one more, settle", rise()) \
 	LETTER('-', "one less if the counter is above 0, settle", fall()) \
 	LETTER('s', "settle", settle()) \
 	LETTER('p', "poll; then the counter is above 0", poll_above_0())
 
-static void call_beacon(size_t me, char what)
+static void call_ready_fd(size_t me, char what)
 {
 	(void)me;
 	switch (what) {
-		BEACON_LETTERS(LETTER_CASE)
+		READY_FD_LETTERS(LETTER_CASE)
 	default: weir_model_assert(!"a letter of the table");
 	}
 }
 
-static void setup_beacon(void *context)
+static void setup_ready_fd(void *context)
 {
 	(void)context;
-	weiri_beacon_init(&scene.beacon);
+	weiri_ready_fd_init(&scene.ready_fd);
 	if (scene.scope->start != NULL)
-		scope_calls(THREADS, scene.scope->start, call_beacon);
+		scope_calls(THREADS, scene.scope->start, call_ready_fd);
 }
 
-static void thread_beacon(void *context, size_t me)
+static void thread_ready_fd(void *context, size_t me)
 {
 	(void)context;
-	scope_calls(me, scene.scope->calls[me], call_beacon);
+	scope_calls(me, scene.scope->calls[me], call_ready_fd);
 }
 
-static void finish_beacon(void *context)
+static void finish_ready_fd(void *context)
 {
 	(void)context;
 	weir_model_assert(!weiri_model_eventfd_fault);
-	weir_model_assert(weiri_model_eventfd_count(scene.beacon.event.fd) == (weiri_load_relaxed(&scene.counter) > 0));
-	weiri_beacon_fini(&scene.beacon);
+	weir_model_assert(weiri_model_eventfd_count(scene.ready_fd.event.fd) == (weiri_load_relaxed(&scene.counter) > 0));
+	weiri_ready_fd_fini(&scene.ready_fd);
 }
 
 /* -- a queue ----------------------------------------------------------------------------------- */
@@ -377,10 +377,10 @@ static int check_beacons(void)
 	char name[SCOPE_NAME];
 	int bad = 0;
 
-	for (size_t i = 0; i < sizeof(beacons) / sizeof(beacons[0]); i++) {
-		struct weir_model_program program = prepare(&beacons[i], "beacon", name);
+	for (size_t i = 0; i < sizeof(ready_fds) / sizeof(ready_fds[0]); i++) {
+		struct weir_model_program program = prepare(&ready_fds[i], "ready_fd", name);
 
-		program.setup = setup_beacon, program.thread = thread_beacon, program.finish = finish_beacon;
+		program.setup = setup_ready_fd, program.thread = thread_ready_fd, program.finish = finish_ready_fd;
 		bad |= check(&program, 20000, 500);
 	}
 	return bad;
@@ -406,7 +406,7 @@ static int check_queues(enum weir_queue_order order, uint64_t executions, uint64
 
 int main(int argc, char **argv)
 {
-	static const struct scope_letter letters[] = {BEACON_LETTERS(LETTER_ROW) QUEUE_LETTERS(LETTER_ROW){0, NULL}};
+	static const struct scope_letter letters[] = {READY_FD_LETTERS(LETTER_ROW) QUEUE_LETTERS(LETTER_ROW){0, NULL}};
 	int bad;
 
 	scope_letters(argc, argv, letters);

@@ -161,8 +161,8 @@ static void take(size_t me)
 }
 
 /*
- * Two threads take one item. As store.c says, a thread that finds an item gone sees the turn of the
- * thread that has it.
+ * Two threads take one item. As contents.c says, a thread that finds an item gone sees the turn of
+ * the thread that has it.
  */
 static void take_from_store(size_t me)
 {
@@ -208,7 +208,7 @@ static void have_both(size_t me, const struct weiri_segment *segment)
 		weir_model_assert(first->place < second->place);
 }
 
-/* Does the same as op.c. */
+/* Does the same as operation.c. */
 static void batch(size_t me)
 {
 	struct weiri_segment *segment = segment_of_2();

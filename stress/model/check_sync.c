@@ -12,7 +12,7 @@
 #include "run/countdown.h"
 #include "run/gate.h"
 #include "run/signal.h"
-#include "sync/borrow.h"
+#include "sync/reader_count.h"
 #include "sync/cancel.h"
 #include "sync/eventcount.h"
 #include "sync/park.h"
@@ -28,7 +28,7 @@ static struct scene {
 	struct weiri_gate *gate;
 	struct weiri_countdown *left;
 	struct weiri_latch latch;
-	_Atomic(uint32_t) shut, borrowers;
+	_Atomic(uint32_t) shut, readers;
 	int gone;
 	int seen[4];
 } scene;
@@ -546,23 +546,23 @@ static int check_latch(void)
 	return scope_complete(&program);
 }
 
-/* -- borrow: the lender writes again when no thread reads any longer --------------------------- */
+/* -- reader count: the owner writes again when no thread reads any longer ---------------------- */
 
 static void lend(void)
 {
-	if (weiri_load_acquire(&scene.shut) != 0 && !weiri_is_borrowed(&scene.borrowers))
+	if (weiri_load_acquire(&scene.shut) != 0 && !weiri_has_readers(&scene.readers))
 		scene.data = 0;
 }
 
-static void borrow(void)
+static void read_what_is_lent(void)
 {
-	weiri_borrow_begin(&scene.borrowers);
+	weiri_reader_begin(&scene.readers);
 	if (weiri_load_relaxed(&scene.shut) == 0)
 		weir_model_assert(scene.data == 7);
-	weiri_borrow_end(&scene.borrowers);
+	weiri_reader_end(&scene.readers);
 }
 
-static void borrow_thread(void *context, size_t number)
+static void reader_count_thread(void *context, size_t number)
 {
 	(void)context;
 	if (number == 0)
@@ -570,17 +570,18 @@ static void borrow_thread(void *context, size_t number)
 	else if (number == 1)
 		weiri_store_release(&scene.shut, 1u);
 	else
-		borrow();
+		read_what_is_lent();
 }
 
-static int check_borrow(void)
+static int check_reader_count(void)
 {
-	struct weir_model_program program = {"borrow_1_lender", 3, &scene, sizeof(scene), NULL, borrow_thread, NULL};
+	struct weir_model_program program = {"reader_count_1_owner", 3,   &scene, sizeof(scene), NULL,
+	                                     reader_count_thread,    NULL};
 	int bad;
 
 	scene = (struct scene){.data = 7};
 	bad = scope_complete(&program);
-	program.name = "borrow_1_lender_2_borrowers";
+	program.name = "reader_count_1_owner_2_readers";
 	program.threads = 4;
 	return bad | scope_complete(&program);
 }
@@ -591,7 +592,7 @@ int main(int argc, char **argv)
 
 	scope_arguments(argc, argv);
 	bad = check_eventcount() | check_cancellable() | check_park() | check_marked() | check_signal() | check_gate() |
-	      check_latch() | check_borrow();
+	      check_latch() | check_reader_count();
 	scope_symmetric(1);
 	return bad | check_eventcount() | check_cancellable();
 }

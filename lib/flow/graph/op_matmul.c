@@ -17,7 +17,7 @@
 #endif
 
 #include "base/error.h"
-#include "base/turn.h"
+#include "base/try_token.h"
 
 struct product {
 	size_t n, k, m;
@@ -72,7 +72,7 @@ static void f64_product(const struct product *p, const double *restrict a, const
 
 #ifdef WEIR_HAVE_CBLAS
 /* One for the whole process, as are CBLAS's buffers. */
-static struct weiri_turn cblas_turn;
+static struct weiri_try_token cblas_token;
 
 /* 0 if the product is too small or too large for CBLAS, or another thread is using it. */
 static int cblas_product(const struct product *p, enum weir_dtype dtype, const void *a, const void *b, void *out)
@@ -84,13 +84,13 @@ static int cblas_product(const struct product *p, enum weir_dtype dtype, const v
 
 	if (p->n > INT_MAX || p->k > INT_MAX || p->m > INT_MAX || (double)p->n * (double)p->k * (double)p->m < CBLAS_WORTH)
 		return 0;
-	if (!weiri_turn_take(&cblas_turn))
+	if (!weiri_try_token_take(&cblas_token))
 		return 0;
 	if (dtype == WEIR_F32)
 		cblas_sgemm(CblasRowMajor, ta, tb, (int)p->n, (int)p->m, (int)p->k, 1.0f, a, lda, b, ldb, 0.0f, out, (int)p->m);
 	else
 		cblas_dgemm(CblasRowMajor, ta, tb, (int)p->n, (int)p->m, (int)p->k, 1.0, a, lda, b, ldb, 0.0, out, (int)p->m);
-	weiri_turn_give(&cblas_turn);
+	weiri_try_token_give(&cblas_token);
 	return 1;
 }
 #else

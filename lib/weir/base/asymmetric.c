@@ -15,10 +15,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum kind { UNSETTLED, SYMMETRIC, ASYMMETRIC };
+enum kind { UNDECIDED, SYMMETRIC, ASYMMETRIC };
 
 _Atomic(int) weiri_fence_asymmetric;
-static _Atomic(int) settled; /* enum kind */
+static _Atomic(int) decided; /* enum kind */
 
 static long membarrier(int command)
 {
@@ -39,15 +39,15 @@ static enum kind find_out(void)
 	return register_membarrier() ? ASYMMETRIC : SYMMETRIC;
 }
 
-static WEIRI_COLD enum kind settle(void)
+static WEIRI_COLD enum kind decide(void)
 {
 	enum kind ours = find_out();
-	int theirs = UNSETTLED;
+	int theirs = UNDECIDED;
 
 	/*
 	 * [relaxed] no data travels with it; a thread that loses the race uses the winner's decision.
 	 */
-	if (!weiri_cas_relaxed(&settled, &theirs, (int)ours))
+	if (!weiri_cas_relaxed(&decided, &theirs, (int)ours))
 		ours = (enum kind)theirs;
 	if (ours == ASYMMETRIC)
 		weiri_store_relaxed(&weiri_fence_asymmetric, 1);
@@ -56,10 +56,10 @@ static WEIRI_COLD enum kind settle(void)
 
 static enum kind kind(void)
 {
-	/* [relaxed] it changes once, from UNSETTLED. */
-	enum kind now = (enum kind)weiri_load_relaxed(&settled);
+	/* [relaxed] it changes once, from UNDECIDED. */
+	enum kind now = (enum kind)weiri_load_relaxed(&decided);
 
-	return WEIRI_LIKELY(now != UNSETTLED) ? now : settle();
+	return WEIRI_LIKELY(now != UNDECIDED) ? now : decide();
 }
 
 void weiri_fence_setup(void)
@@ -80,6 +80,6 @@ void weiri_fence_after_fork(void)
 	enum kind now = find_out();
 
 	/* [relaxed] the only thread. */
-	weiri_store_relaxed(&settled, (int)now);
+	weiri_store_relaxed(&decided, (int)now);
 	weiri_store_relaxed(&weiri_fence_asymmetric, now == ASYMMETRIC);
 }

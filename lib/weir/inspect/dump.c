@@ -22,7 +22,7 @@
 #include "base/error.h"
 #include "base/uncancelled.h"
 #include "queue/announce.h"
-#include "queue/op.h"
+#include "queue/operation.h"
 #include "sync/registry.h"
 #include "queue/right.h"
 #include "var/stalls.h"
@@ -69,7 +69,7 @@ struct view {
 	const char *order;
 	uint32_t flags;
 	size_t size, capacity;
-	uint64_t gate, turn;
+	uint64_t admission, turn;
 	int is_section;
 	uint32_t holder; /* of a critical section */
 	int closed;
@@ -165,7 +165,7 @@ static void see(struct weiri_scope *scope, struct view *view, weir_queue *queue)
 	view->flags = queue->flags;
 	view->capacity = queue->capacity;
 	/* [relaxed] looks, both. */
-	view->gate = weiri_load_relaxed(&queue->gate);
+	view->admission = weiri_load_relaxed(&queue->admission);
 	view->turn = weiri_load_relaxed(&queue->turn);
 	view->is_section = queue->right != NULL;
 	view->holder = view->is_section ? weiri_right_holder(queue->right) : WEIRI_RIGHT_FREE;
@@ -332,7 +332,7 @@ static double seconds(uint64_t nanoseconds)
 
 static void print_state(struct output *out, const struct view *view)
 {
-	uint64_t to_come = view->gate & WEIRI_GATE_PENDING;
+	uint64_t to_come = view->admission & WEIRI_ADMISSION_PENDING;
 	const struct weir_queue_stats *stats = &view->stats;
 
 	say(out, "queue \"%s\" (number %" PRIu64 "): %s%s, %zu of %zu inside, %s", view->name, view->number, view->order,

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/probe.h"
-#include "queue/op.h"
+#include "queue/operation.h"
 #include "sync/cancel.h"
 
 /* After items went in (or came out): the other side may go on. */
@@ -135,9 +135,9 @@ enum weir_status weir_queue_try_dequeue(weir_queue *queue, void **item)
 
 /* An operation of a blocking call; the first `done` items are in. */
 static enum weir_status begin(weir_queue *queue, enum weir_queue_op_kind kind, void *items[], size_t count, size_t done,
-                              struct weiri_queue_op **op, weir_error *error)
+                              struct weiri_queue_operation **op, weir_error *error)
 {
-	*op = weiri_queue_op_create(queue, kind, items, count, done, NULL, NULL);
+	*op = weiri_queue_operation_create(queue, kind, items, count, done, NULL, NULL);
 	if (*op == NULL)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "queue \"%s\": no memory to wait for %zu item%s", queue->name,
 		                  count, WEIRI_S(count));
@@ -145,7 +145,7 @@ static enum weir_status begin(weir_queue *queue, enum weir_queue_op_kind kind, v
 }
 
 /* Runs it to its end; *done (not NULL) says how many items are in, or came out. */
-static enum weir_status run(struct weiri_record *record, struct weiri_queue_op *op, uint64_t deadline_ns,
+static enum weir_status run(struct weiri_record *record, struct weiri_queue_operation *op, uint64_t deadline_ns,
                             weir_cancel *cancel, size_t *done, weir_error *error)
 {
 	enum weir_status status;
@@ -245,7 +245,7 @@ static enum weir_status move_one(struct weiri_record *record, weir_queue *queue,
                                  void **item, uint64_t deadline_ns, weir_cancel *cancel, weir_error *error)
 {
 	enum weir_status status = try_one(queue, kind, item);
-	struct weiri_queue_op *op;
+	struct weiri_queue_operation *op;
 	size_t done;
 
 	if (WEIRI_LIKELY(status == WEIR_OK))
@@ -304,7 +304,7 @@ static enum weir_status move_many_in(struct weiri_record *record, weir_queue *qu
                                      uint64_t deadline_ns, weir_cancel *cancel, size_t *in, weir_error *error)
 {
 	enum weir_status status = put_many(record, queue, items, count, in);
-	struct weiri_queue_op *op = NULL;
+	struct weiri_queue_operation *op = NULL;
 	size_t before = *in;
 
 	if (status == WEIR_CANCELLED)
@@ -341,7 +341,7 @@ enum weir_status weir_queue_dequeue_many(weir_queue *queue, void *items[], size_
 {
 	struct weiri_record *record;
 	enum weir_status status = check(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, items, count, cancel, &record, error);
-	struct weiri_queue_op *op;
+	struct weiri_queue_operation *op;
 	size_t done;
 
 	if (status != WEIR_OK || count == 0)
@@ -355,7 +355,7 @@ enum weir_status weir_queue_dequeue_up_to(weir_queue *queue, void *items[], size
 {
 	struct weiri_record *record;
 	enum weir_status status = check(queue, WEIR_QUEUE_OP_DEQUEUE_UP_TO, items, count, cancel, &record, error);
-	struct weiri_queue_op *op;
+	struct weiri_queue_operation *op;
 	size_t out = 0;
 
 	if (status == WEIR_OK && done == NULL)
@@ -377,14 +377,14 @@ enum weir_status weiri_queue_prepare(weir_queue *queue, enum weir_queue_op_kind 
 {
 	struct weiri_record *record;
 	enum weir_status status = check(queue, kind, items, count, NULL, &record, error);
-	struct weiri_queue_op *op;
+	struct weiri_queue_operation *op;
 
 	if (status != WEIR_OK)
 		return status;
 	if (done == NULL || kind < WEIR_QUEUE_OP_ENQUEUE || kind > WEIR_QUEUE_OP_DEQUEUE_UP_TO)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": %s", queue->name,
 		                  done == NULL ? "done is NULL" : "unknown kind of operation");
-	op = weiri_queue_op_create(queue, kind, items, count, 0, done, context);
+	op = weiri_queue_operation_create(queue, kind, items, count, 0, done, context);
 	if (op == NULL)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "queue \"%s\": no memory for an operation", queue->name);
 	*pending = &op->pending;

@@ -14,7 +14,7 @@
  * once: what it completes is told later.
  * Progress: lock-free. Each round that is repeated moved an item or completed an operation.
  */
-#include "queue/op.h"
+#include "queue/operation.h"
 
 /* 1: anything moved. */
 static int serve_both(struct weiri_record *record, weir_queue *queue, struct weiri_served *served)
@@ -26,7 +26,7 @@ static int serve_both(struct weiri_record *record, weir_queue *queue, struct wei
 		moved |= weiri_pending_serve(&scope, &queue->producers.list, served);
 	weiri_scope_leave(&scope);
 	if (served->fruitless != 0)
-		weiri_tally_add(&queue->tally.retries, served->fruitless);
+		weiri_queue_counter_add(&queue->counters.retries, served->fruitless);
 	served->fruitless = 0;
 	weiri_served_tell(served);
 	return moved;

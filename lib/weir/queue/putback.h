@@ -11,7 +11,7 @@
  * Pairs
  *   P1  push -> take: the items
  *   P2  take -> take: a thread that finds items gone sees what the taker did before (its turn, see
- *       store.c)
+ *       contents.c)
  *   P3  push -> statistics (stats.c), through the count: the returned items had been dequeued
  *       before
  * Linearization: the CAS of the head (push), of the index (take).

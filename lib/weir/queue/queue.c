@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/options.h"
 #include "queue/announce.h"
-#include "queue/op.h"
+#include "queue/operation.h"
 #include "sync/registry.h"
 
 static enum weir_status check_options(const struct weir_queue_options *options, weir_error *error)
@@ -213,7 +213,7 @@ static weir_pending *find_uncancelled(struct weiri_record *record, weir_queue *q
 	while (found == NULL && (node = weiri_list_next(&scope, &queue->producers.list, node)) != NULL) {
 		weir_pending *pending = weiri_pending_entry_of(node)->pending;
 
-		/* [relaxed] a look; weiri_pending_cancel() decides. A select sees the gate itself. */
+		/* [relaxed] a look; weiri_pending_cancel() decides. A select sees the admission word itself. */
 		if (pending != NULL && pending->kind == &weiri_queue_kind &&
 		    (weiri_load_relaxed(&pending->state) & (WEIRI_PENDING_CANCEL | WEIRI_PENDING_DONE)) == 0) {
 			weiri_pending_retain(pending);
@@ -244,7 +244,7 @@ static void serve_cancelled(struct weiri_record *record, void *object, struct we
 enum weir_status weir_queue_close(weir_queue *queue, enum weir_close_mode mode, const weir_error *cause)
 {
 	struct weiri_record *record = weiri_record_get();
-	uint64_t bits = WEIRI_GATE_CLOSED | (mode == WEIR_CLOSE_CANCEL ? WEIRI_GATE_CANCEL : 0);
+	uint64_t bits = WEIRI_ADMISSION_CLOSED | (mode == WEIR_CLOSE_CANCEL ? WEIRI_ADMISSION_CANCEL : 0);
 
 	if (queue == NULL || (mode != WEIR_CLOSE_DRAIN && mode != WEIR_CLOSE_CANCEL))
 		return WEIR_INVALID_ARGUMENT;
@@ -254,10 +254,10 @@ enum weir_status weir_queue_close(weir_queue *queue, enum weir_close_mode mode, 
 	/* The store is closed first: linearization of the close. */
 	queue->store->close(queue);
 	/*
-	 * [seq_cst] Dekker with join() of op.c: it appends, then reads the gate; the close sets the
-	 * gate, then walks the list.
+	 * [seq_cst] Dekker with join() of operation.c: it appends, then reads the admission word; the
+	 * close sets the admission word, then walks the list.
 	 */
-	(void)weiri_fetch_or_seq_cst(&queue->gate, bits);
+	(void)weiri_fetch_or_seq_cst(&queue->admission, bits);
 	weiri_pending_pump(record, queue, mode == WEIR_CLOSE_CANCEL ? serve_cancelled : weiri_queue_serve);
 	return WEIR_OK;
 }

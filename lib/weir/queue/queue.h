@@ -3,8 +3,8 @@
  *
  *   store.h     the interface of the stores
  *   store_*.c   the stores: a ring (FIFO), shuffled, by priority; the right of a critical section
- *   store.c     around each store: items that batches returned; when the end is reached
- *   op.c        the operations that may wait (sync/pending.h)
+ *   contents.c  around each store: items that batches returned; when the end is reached
+ *   operation.c the operations that may wait (sync/pending.h)
  *   pump.c      completing the operations that wait
  *   select.c    one of several operations on different queues
  *   readiness.c file descriptors that tell whether a call would wait
@@ -24,18 +24,18 @@
 #include "base/compiler.h"
 #include "queue/putback.h"
 #include "queue/store.h"
-#include "queue/tally.h"
+#include "queue/counters.h"
 #include "ring/ring.h"
 #include "sync/waiters.h"
 
 /*
- * The gate: whether the queue is closed, and how many enqueues that were admitted before the close
- * still wait. Once CLOSED is set the count only falls. The store is closed before the gate, so that
- * no enqueue succeeds that begins after a thread has seen "closed".
+ * The admission word: whether the queue is closed, and how many enqueues that were admitted before
+ * the close still wait. Once CLOSED is set the count only falls. The store is closed before the
+ * admission word, so that no enqueue succeeds that begins after a thread has seen "closed".
  */
-#define WEIRI_GATE_CLOSED (UINT64_C(1) << 63)
-#define WEIRI_GATE_CANCEL (UINT64_C(1) << 62)
-#define WEIRI_GATE_PENDING (WEIRI_GATE_CANCEL - 1)
+#define WEIRI_ADMISSION_CLOSED (UINT64_C(1) << 63)
+#define WEIRI_ADMISSION_CANCEL (UINT64_C(1) << 62)
+#define WEIRI_ADMISSION_PENDING (WEIRI_ADMISSION_CANCEL - 1)
 
 struct weiri_readiness;
 struct weiri_registered;
@@ -74,7 +74,7 @@ struct weir_queue {
 	struct weiri_waiters consumers;
 	struct weiri_list announced; /* threads that feed or drain it: announce.h */
 	struct weiri_putback putback;
-	_Atomic(uint64_t) gate;
+	_Atomic(uint64_t) admission;
 	_Atomic(uint64_t) turn;  /* odd: a batch collects; + 1 at each change */
 	_Atomic(size_t) waiting; /* operations on the lists */
 	/* The newest descriptors; NULL: none was requested. */
@@ -85,10 +85,10 @@ struct weir_queue {
 	weir_error cause;
 
 	/* Written by calls that wait or complete waiting operations, and sometimes by enqueues. */
-	WEIRI_ALIGNED_APART struct weiri_tally tally;
+	WEIRI_ALIGNED_APART struct weiri_queue_counters counters;
 };
 
-/* -- store.c ----------------------------------------------------------------------------------- */
+/* -- contents.c -------------------------------------------------------------------------------- */
 
 /* The item's key, for a queue that has keys. It runs user code: not in a section. */
 static inline int64_t weiri_queue_key(const weir_queue *queue, void *item)
@@ -176,7 +176,7 @@ void weiri_queue_read_stats(weir_queue *queue, struct weir_queue_stats *stats);
 /* After `count` items were enqueued; for a queue with a ring. */
 static WEIRI_ALWAYS_INLINE void weiri_queue_count_in_ring(weir_queue *queue, size_t count)
 {
-#if !defined(WEIRI_UNDER_MODEL) /* stress/model: see tally.h */
+#if !defined(WEIRI_UNDER_MODEL) /* stress/model: see counters.h */
 	if (WEIRI_UNLIKELY(weiri_ring_passed(queue->ring, queue->level_mask, count)))
 		weiri_queue_note_level(queue);
 #else

@@ -1,31 +1,32 @@
 /*
  * readiness.c - file descriptors that are readable while a dequeue, or an enqueue, would not wait.
  *
- * Algorithm. Each direction has a beacon (sync/beacon.h), created when it is first requested. It
- * shows weiri_queue_can_give() or weiri_queue_can_take_in(). Calls of both kinds may change both
- * answers, so every call has to settle both beacons. But a call that changed the store reads the
- * list of the other side in any case, to see whether there are waiters. So the first beacon appends
- * a bell to both lists: an entry that is never completed, and stays. The lists are then always
- * occupied, so each such call goes through weiri_queue_pump(), which settles. While no descriptor
- * was requested, calls have nothing more to read.
+ * Algorithm. Each direction has a ready descriptor (sync/ready_fd.h), created when it is first
+ * requested. It shows weiri_queue_can_give() or weiri_queue_can_take_in(). Calls of both kinds may
+ * change both answers, so every call has to settle both ready descriptors. But a call that changed
+ * the store reads the list of the other side in any case, to see whether there are waiters. So the
+ * first ready descriptor appends a bell to both lists: an entry that is never completed, and stays.
+ * The lists are then always occupied, so each such call goes through weiri_queue_pump(), which
+ * settles. While no descriptor was requested, calls have nothing more to read.
  *
  * Source. We know of no publication of level-triggered descriptors for a lock-free queue.
  *
  * Invariants
  *   R1  a change of the store that is followed by no settle was seen by a look of the thread that
- *       published the beacon, or requested it. That thread appends bells, publishes the beacon,
- *       posts on both sides, and settles. A thread that changes the store checks whether a side is
- *       posted, reads the list, and then looks for the beacon (a pump that changes more does so
- *       before its last look at the lists). So either this thread finds both, and settles, or the
- *       settle of the requester sees the change (sync/waiters.h). A requester that finds a beacon
- *       cannot know how far its creator has come, so it posts and settles as well
+ *       published the ready descriptor, or requested it. That thread appends bells, publishes the
+ *       ready descriptor, posts on both sides, and settles. A thread that changes the store checks
+ *       whether a side is posted, reads the list, and then looks for the ready descriptor (a pump
+ *       that changes more does so before its last look at the lists). So either this thread finds
+ *       both, and settles, or the settle of the requester sees the change (sync/waiters.h). A
+ *       requester that finds a ready descriptor cannot know how far its creator has come, so it
+ *       posts and settles as well
  *   R2  each change of an answer is followed by a pump on the same thread: an item is enqueued,
  *       dequeued or returned; the turn is released; the queue is closed; an admitted enqueue gives
- *       up. So B3 of beacon.h holds for the queue
- *   R3  a beacon stays until the queue is destroyed: the caller has the descriptor
- * Fork: the child has the parent's descriptors and must not change their counts. Beacons from
- * before the fork are skipped in the child, and the first request creates another beacon
- * (base/eventfd.h). The older ones are linked behind the newest.
+ *       up. So B3 of ready_fd.h holds for the queue
+ *   R3  a ready descriptor stays until the queue is destroyed: the caller has the descriptor
+ * Fork: the child has the parent's descriptors and must not change their counts. Ready descriptors
+ * from before the fork are skipped in the child, and the first request creates another ready
+ * descriptor (base/eventfd.h). The older ones are linked behind the newest.
  * Progress: lock-free. If a thread stalls between its change of the store and the settle, the
  *   descriptors stay as they were until another call settles; the same holds for operations that
  *   wait for the item itself.
@@ -34,8 +35,8 @@
 #include <stdalign.h>
 
 #include "base/error.h"
-#include "queue/op.h"
-#include "sync/beacon.h"
+#include "queue/operation.h"
+#include "sync/ready_fd.h"
 
 enum { SIDES = 2 };
 
@@ -45,7 +46,7 @@ struct bell {
 };
 
 struct weiri_readiness {
-	struct weiri_beacon beacon;
+	struct weiri_ready_fd ready_fd;
 	struct bell *bells[SIDES];     /* NULL: none, or the list frees it */
 	struct weiri_readiness *older; /* of before a fork */
 };
@@ -71,14 +72,14 @@ static int can_take_in(void *context)
 }
 
 static void settle_one(struct weiri_record *record, weir_queue *queue, _Atomic(struct weiri_readiness *) *place,
-                       weiri_beacon_look_fn *look)
+                       weiri_ready_fd_look_fn *look)
 {
-	/* [acquire] the beacon's fields; pairs with publish(). */
+	/* [acquire] the ready descriptor's fields; pairs with publish(). */
 	struct weiri_readiness *readiness = weiri_load_acquire(place);
 	struct view view = {record, queue};
 
-	if (readiness != NULL && weiri_eventfd_is_ours(&readiness->beacon.event))
-		weiri_beacon_settle(&readiness->beacon, look, &view);
+	if (readiness != NULL && weiri_eventfd_is_ours(&readiness->ready_fd.event))
+		weiri_ready_fd_settle(&readiness->ready_fd, look, &view);
 }
 
 void weiri_queue_settle(struct weiri_record *record, weir_queue *queue)
@@ -122,7 +123,7 @@ static void readiness_free(weir_queue *queue, struct weiri_readiness *readiness)
 		if (readiness->bells[i] != NULL)
 			bell_free(readiness->bells[i]);
 	}
-	weiri_beacon_fini(&readiness->beacon);
+	weiri_ready_fd_fini(&readiness->ready_fd);
 	weiri_release(&queue->allocator, readiness, sizeof(*readiness), alignof(struct weiri_readiness));
 }
 
@@ -133,10 +134,10 @@ static struct weiri_readiness *readiness_create(weir_queue *queue)
 
 	if (readiness == NULL)
 		return NULL;
-	weiri_beacon_init(&readiness->beacon);
+	weiri_ready_fd_init(&readiness->ready_fd);
 	for (int i = 0; i < SIDES; i++)
 		readiness->bells[i] = bell_create(queue);
-	if (readiness->beacon.event.fd >= 0 && readiness->bells[0] != NULL && readiness->bells[1] != NULL)
+	if (readiness->ready_fd.event.fd >= 0 && readiness->bells[0] != NULL && readiness->bells[1] != NULL)
 		return readiness;
 	readiness_free(queue, readiness);
 	return NULL;
@@ -157,8 +158,8 @@ static void hang_bells(struct weiri_record *record, weir_queue *queue, struct we
 }
 
 /*
- * Another beacon was published first. The lists release the bells when no walker can see them any
- * longer.
+ * Another ready descriptor was published first. The lists release the bells when no walker can see
+ * them any longer.
  */
 static void take_back(struct weiri_record *record, weir_queue *queue, struct weiri_readiness *readiness)
 {
@@ -175,10 +176,10 @@ static void take_back(struct weiri_record *record, weir_queue *queue, struct wei
 
 static int is_current(const struct weiri_readiness *readiness)
 {
-	return readiness != NULL && weiri_eventfd_is_ours(&readiness->beacon.event);
+	return readiness != NULL && weiri_eventfd_is_ours(&readiness->ready_fd.event);
 }
 
-/* The beacon of this process; it is created if there is none. NULL: no memory, or no descriptor. */
+/* The ready descriptor of this process; it is created if there is none. NULL: no memory, or no descriptor. */
 static struct weiri_readiness *get(struct weiri_record *record, weir_queue *queue,
                                    _Atomic(struct weiri_readiness *) *place)
 {
@@ -215,7 +216,7 @@ static enum weir_status request(weir_queue *queue, _Atomic(struct weiri_readines
 		                  "queue \"%s\": membarrier(2) was granted and is refused now: readiness could be overlooked",
 		                  queue->name);
 	weiri_queue_settle(record, queue);
-	*fd = readiness->beacon.event.fd;
+	*fd = readiness->ready_fd.event.fd;
 	return WEIR_OK;
 }
 

@@ -3,7 +3,7 @@
  *
  * Algorithm. The word says whether an execution is inside, and which thread runs it, for dumps. To
  * enter is to CAS it from free to taken; to leave is to store free. A thread that does not get the
- * right waits for it as for an item of a queue (store_right.c, op.c).
+ * right waits for it as for an item of a queue (store_right.c, operation.c).
  *
  * Pairs
  *   P1  give -> take: what the execution did inside
@@ -12,9 +12,9 @@
  *   that fails.
  * Why S. P1 makes each refusal correct alone. But one thread leaves section a and then tries b,
  *   another leaves b and tries a: with store buffering both could be refused, and no order of the
- *   four calls allows that. The argument is that of ring/walk.h. The CAS needs no place in S: the
- *   look before it has one. A give that is later than what the look read follows the look in S, and
- *   a look that reads the CAS follows the look before that CAS.
+ *   four calls allows that. The argument is that of ring/algorithm.h. The CAS needs no place in S:
+ *   the look before it has one. A give that is later than what the look read follows the look in S,
+ *   and a look that reads the CAS follows the look before that CAS.
  * Progress: wait-free. No call waits for the thread that is inside.
  */
 #ifndef WEIRI_QUEUE_RIGHT_H
@@ -35,7 +35,7 @@ struct weiri_right {
 
 static inline void weiri_right_count_entry(struct weiri_right *right)
 {
-#if !defined(WEIRI_UNDER_MODEL) /* stress/model: see tally.h */
+#if !defined(WEIRI_UNDER_MODEL) /* stress/model: see counters.h */
 	/* [relaxed] statistics, which publish no data. */
 	weiri_store_relaxed(&right->entered, weiri_load_relaxed(&right->entered) + 1);
 #else

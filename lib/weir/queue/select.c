@@ -15,7 +15,7 @@
  * continues, so the select is lock-free; and a case moves its item through the store of a buffered
  * queue, not from thread to thread. We know of no publication of AGAIN.
  *
- * Invariants: O1 to O6 of pending.h, Q1 and Q3 of op.h. In particular
+ * Invariants: O1 to O6 of pending.h, Q1 and Q3 of operation.h. In particular
  *   - exactly one case proceeds. Cases are tried only with the claim, one after the other. The
  *     first case that moves an item, or is refused permanently, completes the select, and
  *     afterwards no thread can claim it
@@ -26,7 +26,8 @@
  *   - no deadlock. A claim is held only while stores are tried, which are lock-free, and no thread
  *     waits for a claim. The stores have room for an item, so two selects that cross need not run
  *     at the same time
- *   - no other waiter is left asleep. A select that completes leaves the lists and gates of all its
+ *   - no other waiter is left asleep. A select that completes leaves the lists and admission words
+ *   of all its
  *     queues, so all of them are pumped (weiri_pending_pump)
  * Linearization: that of the case that proceeds, as for a call of its own.
  * Progress: lock-free, except for the waiting. A thread that stalls with the claim delays that
@@ -38,7 +39,7 @@
 #include <weir/select.h>
 
 #include "base/error.h"
-#include "queue/op.h"
+#include "queue/operation.h"
 #include "sync/cancel.h"
 
 static enum weir_status check_case(const struct weir_select_case *one, size_t i, weir_error *error)
@@ -162,7 +163,7 @@ static struct select_op *make_op(struct weir_select_case cases[], size_t count, 
 static int is_cancelled_by_close(const struct weiri_queue_part *part)
 {
 	/* [acquire] the cause of the close. */
-	return part->admitted && (weiri_load_acquire(&part->queue->gate) & WEIRI_GATE_CANCEL) != 0;
+	return part->admitted && (weiri_load_acquire(&part->queue->admission) & WEIRI_ADMISSION_CANCEL) != 0;
 }
 
 static enum weiri_pending_outcome attempt_case(struct weiri_scope *scope, struct weiri_queue_part *part)
@@ -250,7 +251,7 @@ static void tell(weir_pending *pending)
 
 static void count_wake(weir_pending *pending)
 {
-	weiri_tally_add(&op_of(pending)->parts[0].queue->tally.wakes, 1);
+	weiri_queue_counter_add(&op_of(pending)->parts[0].queue->counters.wakes, 1);
 }
 
 const struct weiri_pending_kind weiri_select_kind = {

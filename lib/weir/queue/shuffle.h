@@ -32,7 +32,7 @@
  *   P2  add to free -> take from free: the previous take has finished with the slot
  *   P3  credits: a take that got a credit sees at least as many numbers in full (B1)
  *   P4  take -> take: a thread that finds the bag empty sees what the threads that took the items
- *       did before (their turn, see store.c)
+ *       did before (their turn, see contents.c)
  *   P5  close -> put, take, closed: what the closer did before
  * Linearization: put at the credit for its item, or at an earlier take that gets the item before
  *   that; take when it takes the number from full. Refusals are exact only if no put or take is
@@ -42,7 +42,7 @@
  *   has its credit may still get an item that is newer than the refusal. "Full": the load of
  *   credits. A put or take that is under way counts as an occupied slot. Both refusals are about
  *   one word, so its modification order contains both. So the store buffering between two words
- *   that a ring must prevent (walk.h) cannot occur.
+ *   that a ring must prevent (algorithm.h) cannot occur.
  * Progress: lock-free. A stalled put or take holds one slot. No thread waits for it, with one
  *   exception: a closed bag is not drained while a put is under way, because its item is still to
  *   come.

@@ -9,12 +9,12 @@
 
 WEIRI_COLD void weiri_queue_note_level(weir_queue *queue)
 {
-	weiri_tally_raise(&queue->tally.high_water, weiri_queue_size(queue));
+	weiri_queue_counter_raise(&queue->counters.high_water, weiri_queue_size(queue));
 }
 
 void weiri_queue_count_in(weir_queue *queue, size_t count)
 {
-#if !defined(WEIRI_UNDER_MODEL) /* stress/model: see tally.h */
+#if !defined(WEIRI_UNDER_MODEL) /* stress/model: see counters.h */
 	if (queue->store->has_passed(queue, count))
 		weiri_queue_note_level(queue);
 #else
@@ -24,21 +24,21 @@ void weiri_queue_count_in(weir_queue *queue, size_t count)
 
 WEIRI_COLD void weiri_queue_note_full(weir_queue *queue)
 {
-	weiri_tally_raise(&queue->tally.high_water, queue->store->size_when_full(queue));
+	weiri_queue_counter_raise(&queue->counters.high_water, queue->store->size_when_full(queue));
 }
 
 /* All loads are [relaxed]: statistics, which publish no data. */
-static void read_tally(const weir_queue *queue, struct weir_queue_stats *stats)
+static void read_counters(const weir_queue *queue, struct weir_queue_stats *stats)
 {
-	const struct weiri_tally *tally = &queue->tally;
+	const struct weiri_queue_counters *counters = &queue->counters;
 
-	stats->high_water = weiri_load_relaxed(&tally->high_water);
-	stats->enqueue_waits = weiri_load_relaxed(&tally->waits[WEIRI_SIDE_ENQUEUE]);
-	stats->dequeue_waits = weiri_load_relaxed(&tally->waits[WEIRI_SIDE_DEQUEUE]);
-	stats->enqueue_blocked_ns = weiri_load_relaxed(&tally->blocked_ns[WEIRI_SIDE_ENQUEUE]);
-	stats->dequeue_blocked_ns = weiri_load_relaxed(&tally->blocked_ns[WEIRI_SIDE_DEQUEUE]);
-	stats->wakes = weiri_load_relaxed(&tally->wakes);
-	stats->retries = weiri_load_relaxed(&tally->retries);
+	stats->high_water = weiri_load_relaxed(&counters->high_water);
+	stats->enqueue_waits = weiri_load_relaxed(&counters->waits[WEIRI_SIDE_ENQUEUE]);
+	stats->dequeue_waits = weiri_load_relaxed(&counters->waits[WEIRI_SIDE_DEQUEUE]);
+	stats->enqueue_blocked_ns = weiri_load_relaxed(&counters->blocked_ns[WEIRI_SIDE_ENQUEUE]);
+	stats->dequeue_blocked_ns = weiri_load_relaxed(&counters->blocked_ns[WEIRI_SIDE_DEQUEUE]);
+	stats->wakes = weiri_load_relaxed(&counters->wakes);
+	stats->retries = weiri_load_relaxed(&counters->retries);
 	stats->waiting = weiri_load_relaxed(&queue->waiting);
 }
 
@@ -58,7 +58,7 @@ void weiri_queue_read_stats(weir_queue *queue, struct weir_queue_stats *stats)
 	stats->items_in = counts.in;
 	/* Returned items had left the store and are stored again. */
 	stats->items_out = counts.out > given_back ? counts.out - given_back : 0;
-	read_tally(queue, stats);
+	read_counters(queue, stats);
 }
 
 enum weir_status weir_queue_get_stats(weir_queue *queue, struct weir_queue_stats *stats)

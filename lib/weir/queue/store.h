@@ -3,8 +3,8 @@
  * queue; and the right to be inside, behind a critical section (store_right.c).
  *
  * A store holds items, is bounded, refuses puts once it is closed, and never waits. What all queues
- * have in common is around it: items that batches returned, and the end of the queue (store.c);
- * waiting (op.c).
+ * have in common is around it: items that batches returned, and the end of the queue (contents.c);
+ * waiting (operation.c).
  */
 #ifndef WEIRI_QUEUE_STORE_H
 #define WEIRI_QUEUE_STORE_H

@@ -99,7 +99,7 @@ size_t weiri_ltq16_slots_size(size_t capacity);
  */
 size_t weiri_ltq64_slots_size(size_t capacity);
 void weiri_ltq64_init(weir_ring *ring, void *memory);
-/* walk_invariants.c: for assertions. */
+/* algorithm_invariants.c: for assertions. */
 enum { WEIRI_RING_SPARES = 64 }; /* of LTQ64 */
 void weiri_ring_assert_laps(const weir_ring *ring);
 int weiri_ring_is_sealed(const weir_ring *ring); /* 1: a slot is TOMB */

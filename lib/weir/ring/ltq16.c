@@ -1,7 +1,7 @@
 /*
  * ltq16.c - LTQ with 16-byte slots {state, value}: one CAS16 to enqueue, one CAS64 to dequeue.
  *
- * Algorithm. That of walk.h; this file says how a slot holds its state and value.
+ * Algorithm. That of algorithm.h; this file says how a slot holds its state and value.
  *
  * Mixed sizes. ISO C has no object that is accessed atomically both as 16 bytes and as its two
  * halves. This file, and no other, accesses one that way. It relies on two things. The compiler
@@ -13,7 +13,7 @@
  * The CAS16 is __sync_bool_compare_and_swap. With -mcx16 it is inlined; it is a full barrier, and
  * ThreadSanitizer understands it, unlike inline assembly.
  */
-#include "ring/walk.h"
+#include "ring/algorithm.h"
 
 #if defined(__x86_64__) && defined(__GCC_HAVE_SYNC_COMPARE_AND_SWAP_16)
 

@@ -2,8 +2,8 @@
  * ltq64.c - LTQ with single-width C11 atomics: a slot's word holds the state and the number of a
  * cell, the cell holds the value.
  *
- * Algorithm. That of walk.h; this file says how a slot holds a value of 64 bits without a CAS of
- * two words. There are capacity + SPARES cells. An enqueue borrows a spare cell by exchanging a
+ * Algorithm. That of algorithm.h; this file says how a slot holds a value of 64 bits without a CAS
+ * of two words. There are capacity + SPARES cells. An enqueue borrows a spare cell by exchanging a
  * place of the spares for NO_CELL, and writes its value there. It then CASes the slot from {free,
  * cell x} to {full, its cell}; x becomes the spare, and is given back. A dequeue reads the slot's
  * cell, then CASes the slot to {free in the next lap, same cell}.
@@ -13,12 +13,12 @@
  *   C2  a cell is written only by the enqueue that holds it as its spare
  *   C3  if the CAS of a dequeue succeeds, the value that it read from the cell belongs to the state
  *       that it saw: by C1 a cell leaves its slot only with a change of the slot's word
- * Pairs: P1, P2 of walk.h through the slot's word; P5 give_back (spare) -> borrow (spare): the
+ * Pairs: P1, P2 of algorithm.h through the slot's word; P5 give_back (spare) -> borrow (spare): the
  *   enqueue has finished with the cell.
  * Progress: lock-free while fewer than SPARES threads are stalled inside an enqueue. Beyond that an
  *   enqueue waits for a spare. LTQ16 has no such limit.
  */
-#include "ring/walk.h"
+#include "ring/algorithm.h"
 
 enum { SPARES = WEIRI_RING_SPARES, NO_CELL = -1 };
 

@@ -178,7 +178,7 @@ size_t weiri_ring_dequeue(weir_ring *ring, uint64_t values[], size_t count, enum
 void weir_ring_close(weir_ring *ring)
 {
 	if (ring != NULL)
-		/* [P3 release] see walk.h. */
+		/* [P3 release] see algorithm.h. */
 		weiri_store_release(&ring->closed, 1u);
 }
 

@@ -49,7 +49,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "run/roster.h"
+#include "run/members.h"
 #include "sync/park.h"
 
 enum { NAME_SIZE = 64 };
@@ -63,7 +63,7 @@ struct record {
 struct weir_coordinator {
 	_Atomic(uintptr_t) outcome;
 	_Atomic(uint32_t) crowd;
-	struct weiri_roster roster;
+	struct weiri_members members;
 	weir_cancel *token; /* constant except for clear_stop */
 	/* constant */
 	uint64_t clean_codes;
@@ -362,7 +362,7 @@ static void *thread_main(void *argument)
 static enum weir_status claim_member(weir_coordinator *coordinator, const char *name, weir_coordinator_member **member,
                                      weir_error *error)
 {
-	*member = weiri_roster_claim(&coordinator->roster, name);
+	*member = weiri_members_claim(&coordinator->members, name);
 	if (*member == NULL)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "coordinator \"%s\": no memory to register thread \"%s\"",
 		                  coordinator->name, name);
@@ -382,7 +382,7 @@ static enum weir_status start(weir_coordinator *coordinator, const char *name, c
 	if (name == NULL)
 		name = "thread";
 	/* Keeps many short threads from accumulating until the join. */
-	weiri_roster_join_ended(&coordinator->roster);
+	weiri_members_join_ended(&coordinator->members);
 	status = claim_member(coordinator, name, &member, error);
 	if (status != WEIR_OK)
 		return status;
@@ -454,7 +454,7 @@ struct names {
 
 static void list_stragglers(const weir_coordinator *coordinator, struct names *names)
 {
-	names->count = weiri_roster_list_names(&coordinator->roster, names->text, sizeof(names->text));
+	names->count = weiri_members_list_names(&coordinator->members, names->text, sizeof(names->text));
 }
 
 /* WEIR_OK if no registered thread is left; the threads are then joined. Otherwise `code`. */
@@ -464,7 +464,7 @@ static enum weir_status require_empty(weir_coordinator *coordinator, const char 
 	struct names names;
 
 	if (await(coordinator, EVERYONE, 0)) {
-		weiri_roster_join_ended(&coordinator->roster);
+		weiri_members_join_ended(&coordinator->members);
 		return WEIR_OK;
 	}
 	list_stragglers(coordinator, &names);
@@ -519,7 +519,7 @@ enum weir_status weir_coordinator_join(weir_coordinator *coordinator, uint64_t d
 	if (status != WEIR_OK)
 		return status;
 	all_ended = await(coordinator, EVERYONE, earlier(deadline_ns, weir_deadline_in(grace_ns)));
-	weiri_roster_join_ended(&coordinator->roster);
+	weiri_members_join_ended(&coordinator->members);
 	/*
 	 * [P4 release, P1 acquire] pairs with load_outcome() and decide_stop(): later errors are
 	 * returned to the threads that report them.
@@ -601,7 +601,7 @@ enum weir_status weir_coordinator_create(const struct weir_coordinator_options *
 	coordinator->allocator = allocator;
 	coordinator->clean_codes = options.clean_codes;
 	(void)snprintf(coordinator->name, sizeof(coordinator->name), "%s", options.name);
-	weiri_roster_init(&coordinator->roster, &coordinator->allocator);
+	weiri_members_init(&coordinator->members, &coordinator->allocator);
 	*out = coordinator;
 	return WEIR_OK;
 }
@@ -618,7 +618,7 @@ enum weir_status weir_coordinator_destroy(weir_coordinator *coordinator, weir_er
 		return status;
 	release_record(coordinator, record_of(load_outcome(coordinator)));
 	weir_cancel_release(coordinator->token);
-	weiri_roster_fini(&coordinator->roster);
+	weiri_members_fini(&coordinator->members);
 	allocator = coordinator->allocator;
 	weiri_release(&allocator, coordinator, sizeof(*coordinator), _Alignof(weir_coordinator));
 	return WEIR_OK;

@@ -1,7 +1,7 @@
 /*
  * registry.c - see registry.h.
  *
- * Algorithm. One set for the process holds entries by number (sync/numbered.h). An entry counts the
+ * Algorithm. One set for the process holds entries by number (sync/id_set.h). An entry counts the
  * users of its object. What a kind of object is, the registry learns from those above it: a queue
  * (queue/queue.c), an area (areas/area.c).
  *
@@ -28,22 +28,22 @@
 #include <stdalign.h>
 
 #include "base/memory.h"
-#include "sync/numbered.h"
+#include "sync/id_set.h"
 #include "sync/references.h"
 
 struct weiri_registered {
-	struct weiri_numbered numbered;
+	struct weiri_id_entry id_entry;
 	_Atomic(size_t) holds;
 	/* Constant. */
 	const struct weiri_registered_kind *kind;
 	void *object;
 };
 
-static struct weiri_numbering all_objects = WEIRI_NUMBERING;
+static struct weiri_id_set all_objects = WEIRI_ID_SET;
 
-static struct weiri_registered *entry_of(struct weiri_numbered *numbered)
+static struct weiri_registered *entry_of(struct weiri_id_entry *id_entry)
 {
-	return numbered != NULL ? WEIRI_CONTAINER_OF(numbered, struct weiri_registered, numbered) : NULL;
+	return id_entry != NULL ? WEIRI_CONTAINER_OF(id_entry, struct weiri_registered, id_entry) : NULL;
 }
 
 static void free_entry(struct weiri_registered *entry)
@@ -55,7 +55,7 @@ static void free_entry(struct weiri_registered *entry)
 
 static void out_of_sight(struct weiri_retired *retired)
 {
-	free_entry(entry_of(weiri_numbered_of_retired(retired)));
+	free_entry(entry_of(weiri_id_entry_of_retired(retired)));
 }
 
 struct weiri_registered *weiri_registry_add(struct weiri_record *record, const struct weiri_registered_kind *kind,
@@ -71,7 +71,7 @@ struct weiri_registered *weiri_registry_add(struct weiri_record *record, const s
 	entry->object = object;
 	weiri_store_relaxed(&entry->holds, (size_t)1); /* [relaxed] not shared yet */
 	scope = weiri_scope_enter(record);
-	weiri_numbered_enter(&scope, &all_objects, &entry->numbered, sizeof(*entry), out_of_sight);
+	weiri_id_set_enter(&scope, &all_objects, &entry->id_entry, sizeof(*entry), out_of_sight);
 	weiri_scope_leave(&scope);
 	return entry;
 }
@@ -81,7 +81,7 @@ int weiri_registry_remove(struct weiri_record *record, struct weiri_registered *
 	struct weiri_scope scope = weiri_scope_enter(record);
 	int last;
 
-	weiri_numbered_leave(&scope, &all_objects, &entry->numbered);
+	weiri_id_set_leave(&scope, &all_objects, &entry->id_entry);
 	last = weiri_references_give(&entry->holds); /* P1, G2: before the scope retires the entry */
 	weiri_scope_leave(&scope);
 	return last;
@@ -92,9 +92,9 @@ struct weiri_registered *weiri_registry_next(struct weiri_scope *scope, struct w
 	struct weiri_registered *entry;
 
 	do {
-		entry = entry_of(weiri_numbered_after(scope, &all_objects, place->number));
+		entry = entry_of(weiri_id_set_after(scope, &all_objects, place->number));
 		if (entry != NULL)
-			place->number = entry->numbered.number;
+			place->number = entry->id_entry.number;
 	} while (entry != NULL && !weiri_references_try_take(&entry->holds)); /* G1: that object is being destroyed */
 	return entry;
 }

@@ -6,7 +6,7 @@
 #include "base/assert.h"
 
 #define POSTED WEIRI_WAITERS_POSTED
-#define SETTLED WEIRI_WAITERS_SETTLED
+#define FENCED WEIRI_WAITERS_FENCED
 #define EPOCH UINT64_C(4)        /* one more */
 #define LOOK (UINT64_C(1) << 48) /* one more */
 #define EPOCHS (LOOK - EPOCH)    /* all of them */
@@ -14,7 +14,7 @@
 #if defined(WEIRI_UNDER_MODEL) /* stress/model: there two looks end a post */
 enum { PATIENCE = 2 };
 #else
-enum { PATIENCE = 64 }; /* looks cost some nanoseconds each, a post that finds nothing settled some microseconds */
+enum { PATIENCE = 64 }; /* looks cost some nanoseconds each, a post that finds nothing fenced some microseconds */
 #endif
 
 void weiri_waiters_init(struct weiri_waiters *waiters)
@@ -28,13 +28,13 @@ void weiri_waiters_init(struct weiri_waiters *waiters)
  * After the heavy fence: a later post need not run one, unless the post in `word` has been cleared
  * meanwhile.
  */
-static void settle(struct weiri_waiters *waiters, uint64_t word)
+static void note_fence(struct weiri_waiters *waiters, uint64_t word)
 {
 	const uint64_t epoch = word & EPOCHS;
 
 	while ((word & EPOCHS) == epoch) {
 		/* [relaxed, P3, W3] the heavy fence before it is a release. */
-		if (weiri_cas_relaxed(&waiters->word, &word, word | SETTLED))
+		if (weiri_cas_relaxed(&waiters->word, &word, word | FENCED))
 			return;
 	}
 }
@@ -48,12 +48,12 @@ int weiri_waiters_post(struct weiri_waiters *waiters)
 		next = ((word + EPOCH) & (LOOK - 1)) | POSTED;
 		/* [acq_rel: P1, P2, P3] */
 	} while (!weiri_cas_acq_rel(&waiters->word, &word, next));
-	WEIR_ASSERT2(W3, (word & SETTLED) == 0 || (word & POSTED) != 0);
-	if ((next & SETTLED) != 0)
+	WEIR_ASSERT2(W3, (word & FENCED) == 0 || (word & POSTED) != 0);
+	if ((next & FENCED) != 0)
 		return 1;
 	if (!weiri_fence_heavy()) /* F1 */
 		return 0;
-	settle(waiters, next);
+	note_fence(waiters, next);
 	return 1;
 }
 
@@ -65,7 +65,7 @@ int weiri_waiters_look(struct weiri_waiters *waiters)
 		return 0;
 	/* [acq_rel: P1, P2] */
 	word = weiri_fetch_add_acq_rel(&waiters->word, LOOK) + LOOK;
-	WEIR_ASSERT2(W3, (word & SETTLED) == 0 || (word & POSTED) != 0);
+	WEIR_ASSERT2(W3, (word & FENCED) == 0 || (word & POSTED) != 0);
 	if (weiri_list_occupied(&waiters->list))
 		return 1;
 	/*

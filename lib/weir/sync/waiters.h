@@ -19,24 +19,24 @@
  * Source. The asymmetric Dekker pattern is that of membarrier(2) and of biased locks; we know of no
  * publication that moves the fence back to the notifiers while waits are frequent.
  *
- * The word: POSTED; SETTLED (the poster has run membarrier since its post); an epoch, which each
+ * The word: POSTED; FENCED (the poster has run membarrier since its post); an epoch, which each
  * post and each clearing advances; the number of looks since the last post.
  *
  * Invariants
  *   W1  the word changes by read-modify-writes only
  *   W2  POSTED is cleared only by the CAS of a notifier that found the list empty after its own
  *       read-modify-write, and only if no post has followed that
- *   W3  SETTLED is set only by a waiter whose post has stood since before its heavy fence; it is
+ *   W3  FENCED is set only by a waiter whose post has stood since before its heavy fence; it is
  *       cleared together with POSTED
  * Pairs
  *   F1  notifier: change, light fence, word (posted);
- *       waiter that finds the word not settled: append, post, heavy fence, look
+ *       waiter that finds the word not fenced: append, post, heavy fence, look
  *   P1  look -> post: the change of a notifier whose look came first. P2  post -> look: the node
- *   P3  settle -> post: the heavy fence precedes the look of each waiter that finds the word
- *       settled
+ *   P3  note_fence -> post: the heavy fence precedes the look of each waiter that finds the word
+ *       fenced
  *
  * No change is missed. Take a notifier N, and a waiter A whose look missed N's change. If A ran the
- *   fence itself: by F1, N saw A's post or a later word. If A found the word settled by a waiter B:
+ *   fence itself: by F1, N saw A's post or a later word. If A found the word fenced by a waiter B:
  *   suppose N had loaded a word from before B's post. Then N's change precedes B's fence (F1), and
  *   by P3 A's look would have seen it. So N saw a word from B's post on, and that word was posted
  *   until A's post (W3).
@@ -45,7 +45,7 @@
  * A's post, so it follows it, and by P2 N sees A's node, unless A has left the list.
  *
  * Progress: posted and look are wait-free. post is lock-free: a CAS fails only after another
- *   thread's change; and it runs membarrier(2) if no waiter has settled the word.
+ *   thread's change; and it runs membarrier(2) if no waiter has fenced the word.
  * Checked: tests/test_waiters.c (plain, TSan, ASan); stress/model/check_waiters.c, also with the
  *   symmetric fence.
  */
@@ -61,7 +61,7 @@ struct weiri_waiters {
 };
 
 #define WEIRI_WAITERS_POSTED UINT64_C(1)
-#define WEIRI_WAITERS_SETTLED UINT64_C(2)
+#define WEIRI_WAITERS_FENCED UINT64_C(2)
 
 /* Not shared yet. */
 void weiri_waiters_init(struct weiri_waiters *waiters);

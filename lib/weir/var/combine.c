@@ -79,7 +79,7 @@
  *   P2  drop(users) -> the last drop: the owner of the commit has finished with its cell; see S2 in
  *       version.h
  *   P3  at_work: the operands of the requests are lent for as long as the word is open; see
- *       sync/borrow.h
+ *       sync/reader_count.h
  *   P4  values_allocator(create) -> values_allocator: its contents
  *   Heads and cells: as in version.h.
  * Linearization: the stamp of the commit; the updates of one round in the order of their requests.
@@ -100,7 +100,7 @@
 
 #include "base/assert.h"
 #include "base/error.h"
-#include "sync/borrow.h"
+#include "sync/reader_count.h"
 #include "sync/park.h"
 #include "sync/references.h"
 #include "tensor/object.h"
@@ -426,7 +426,7 @@ static int is_wanted(void *context)
 		return 0;
 	if (weiri_load_relaxed(&sum->call->var->head) != sum->head)
 		sum->base = weiri_write_base(sum->scope, sum->call->var, &sum->head);
-	return weiri_version_settle(sum->base) == sum->round->base;
+	return weiri_version_resolve(sum->base) == sum->round->base;
 }
 
 /*
@@ -510,7 +510,7 @@ static int work_on(struct sum *sum)
 		uintptr_t word;
 
 		sum->base = weiri_write_base(sum->scope, var, &sum->head);
-		if (weiri_version_settle(sum->base) != round->base) {
+		if (weiri_version_resolve(sum->base) != round->base) {
 			close_round(round);
 			return 0;
 		}
@@ -539,11 +539,11 @@ static int compute(struct weiri_scope *scope, struct call *call, struct weiri_ro
 	struct sum sum = {.scope = scope, .call = call, .round = round};
 	int is_mine;
 
-	weiri_borrow_begin(&round->at_work); /* [P3] */
+	weiri_reader_begin(&round->at_work); /* [P3] */
 	is_mine = work_on(&sum);
 	if (!is_mine)
 		waste(&sum);
-	weiri_borrow_end(&round->at_work); /* [P3] */
+	weiri_reader_end(&round->at_work); /* [P3] */
 	return is_mine;
 }
 
@@ -611,10 +611,10 @@ static int conclude(struct weiri_scope *scope, struct call *call, struct weiri_r
 	if (word == CLOSED)
 		return 0;
 	result = result_in(word);
-	stamp = weiri_commit_settle(result->commit);
+	stamp = weiri_commit_resolve(result->commit);
 	if (stamp == WEIRI_STAMP_NONE) {
 		weiri_commit_help(scope, result->commit);
-		stamp = weiri_commit_settle(result->commit);
+		stamp = weiri_commit_resolve(result->commit);
 	}
 	if (is_mine) {
 		weiri_commit_end(scope, result->commit);
@@ -639,7 +639,7 @@ static int conclude(struct weiri_scope *scope, struct call *call, struct weiri_r
 static void retire_request(struct weiri_scope *scope, struct weiri_round *round, struct request *request)
 {
 	WEIR_ASSERT_LOOK(assert_over(round));
-	if (weiri_is_borrowed(&round->at_work)) /* [P3] */
+	if (weiri_has_readers(&round->at_work)) /* [P3] */
 		weiri_change_keep(&request->change);
 	request->retired.bytes += weiri_change_bytes(&request->change);
 	weiri_scope_retire(scope, &request->retired); /* C1 */
@@ -657,7 +657,7 @@ static int attempt(struct weiri_scope *scope, struct call *call)
 	call->status = fit(call, base);
 	if (call->status != WEIR_OK)
 		return 0;
-	round = find_round(scope, call, weiri_version_settle(base));
+	round = find_round(scope, call, weiri_version_resolve(base));
 	position = round != NULL ? hang(scope, call, head, round) : 0;
 	if (position == 0)
 		return 0;

@@ -59,7 +59,7 @@
 #include "tensor/object.h"
 #include "var/install.h"
 
-uint64_t weiri_commit_settle(struct weiri_commit *commit)
+uint64_t weiri_commit_resolve(struct weiri_commit *commit)
 {
 	uint64_t state = weiri_load_seq_cst(&commit->state); /* [S] */
 
@@ -103,7 +103,7 @@ static enum installed install_part(struct weiri_scope *scope, struct weiri_commi
 			return IN;
 		if (!undecided(commit)) /* after the read of the head: V1 */
 			return DECIDED;
-		stamp = weiri_version_settle(head);
+		stamp = weiri_version_resolve(head);
 		if (stamp == WEIRI_STAMP_NONE) {
 			*other = head->commit;
 			return BLOCKED;
@@ -213,7 +213,7 @@ static void finish_committed(struct weiri_scope *scope, struct weiri_commit *com
 
 void weiri_commit_end(struct weiri_scope *scope, struct weiri_commit *commit)
 {
-	uint64_t stamp = weiri_commit_settle(commit);
+	uint64_t stamp = weiri_commit_resolve(commit);
 
 	if (stamp == WEIRI_COMMIT_ABORTED)
 		finish_aborted(scope, commit);
@@ -363,7 +363,7 @@ static enum weir_status run(struct weiri_record *record, struct weiri_commit *co
 		return WEIR_ABORTED;
 	}
 	weiri_commit_help(&scope, commit);
-	stamp = weiri_commit_settle(commit);
+	stamp = weiri_commit_resolve(commit);
 	if (stamp == WEIRI_COMMIT_ABORTED)
 		*moved = find_moved(&scope, commit);
 	weiri_commit_end(&scope, commit);

@@ -61,6 +61,6 @@ void weiri_commit_free(struct weiri_commit *commit);
  * Called in a section. Returns its stamp, ABORTED, or WEIRI_STAMP_NONE while parts are being
  * installed. Stamps a READY cell. Wait-free.
  */
-uint64_t weiri_commit_settle(struct weiri_commit *commit);
+uint64_t weiri_commit_resolve(struct weiri_commit *commit);
 
 #endif

@@ -15,7 +15,7 @@ static inline struct weiri_version *weiri_newest(struct weiri_record *record, we
 
 	weiri_section_read(record, &var->head, &head); /* [S, P1] */
 	/* Undecided or aborted: its base counts instead, which is committed (V2). */
-	return weiri_stamp_is_committed(weiri_version_settle(head)) ? head : head->base;
+	return weiri_stamp_is_committed(weiri_version_resolve(head)) ? head : head->base;
 }
 
 static inline void weiri_hold_by_slot(weir_read *read, const struct weiri_version *version, struct weiri_slot *slot)

@@ -14,7 +14,7 @@ struct weiri_version *weiri_write_base(struct weiri_scope *scope, weir_var *var,
 		uint64_t stamp;
 
 		weiri_section_read(scope->record, &var->head, head); /* [S, P1] */
-		stamp = weiri_version_settle(*head);
+		stamp = weiri_version_resolve(*head);
 		if (weiri_stamp_is_committed(stamp))
 			return *head;
 		if (stamp == WEIRI_STAMP_ABORTED)
@@ -62,7 +62,7 @@ static inline struct weiri_version *install(struct weiri_scope *scope, weir_var 
 		weiri_version_set_base(version, base);
 	} while (!weiri_write_replace(scope, var, head, base, version));
 	*number = version->number;
-	(void)weiri_version_settle(version);
+	(void)weiri_version_resolve(version);
 	weiri_history_retire(scope, var, version, base); /* V5: after the stamp */
 	return base;
 }

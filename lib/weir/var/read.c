@@ -11,7 +11,7 @@
  * three):
  *   to the second read of the head   `picking` 3, slots 8, head, claim, fence, head            15
  *   head has moved: clear the slot   store, fence, poke, waking 3                               6
- *   or it is unsettled               stamp 2, slots 7 (15 in both searches), claim, fence,     26
+ *   or it is unresolved               stamp 2, slots 7 (15 in both searches), claim, fence,     26
  *                                    `picking` 2, head; clear both slots 12
  *   then in a section                enter 5, head 3 + 4r, version and its cell 7,      19 + 4r
  *                                    count 2, retain 1, leave 1
@@ -22,7 +22,7 @@
  * it uses a reference. It must not free: if its reference turns out to be the last, it leaves the
  * tensor to the next collection.
  *
- * weir_var_version takes 16 + 4r: enter 5, the head 3 + 4r, settling 7, leave 1.
+ * weir_var_version takes 16 + 4r: enter 5, the head 3 + 4r, resolving 7, leave 1.
  * weir_var_try_read_newer is that and then a read: 76 + 8r.
  *
  * Linearization: the second read of the head. On the slow path, the read of the head, or, if that
@@ -107,8 +107,8 @@ static struct weiri_slot *claim_base(struct weiri_record *record, weir_var *var,
 }
 
 /* `slot` was claimed for `head`, which was still the head afterwards. */
-static WEIRI_COLD enum weir_status read_unsettled(struct weiri_record *record, weir_var *var,
-                                                  struct weiri_version *head, struct weiri_slot *slot, weir_read *read)
+static WEIRI_COLD enum weir_status read_unresolved(struct weiri_record *record, weir_var *var,
+                                                   struct weiri_version *head, struct weiri_slot *slot, weir_read *read)
 {
 	struct weiri_slot *second = NULL;
 	struct weiri_version *base = head->base;
@@ -164,7 +164,7 @@ enum weir_status weir_var_read(weir_var *var, weir_read *read)
 	}
 	/* [P2 acquire] stamped, so that a later snapshot includes it. */
 	if (WEIRI_UNLIKELY(!weiri_stamp_is_committed(weiri_load_acquire(&head->stamp))))
-		return read_unsettled(record, var, head, slot, read);
+		return read_unresolved(record, var, head, slot, read);
 	return give(read, head, slot);
 }
 

@@ -40,7 +40,7 @@ static struct weiri_version *version_at(struct weiri_record *record, weir_var *v
 
 	weiri_section_read(record, &var->head, &version); /* [S, P1] */
 	for (;;) {
-		uint64_t stamp = weiri_version_settle(version);
+		uint64_t stamp = weiri_version_resolve(version);
 
 		/* NONE: undecided, so its stamp will be later. ABORTED is later than every stamp. */
 		if (stamp != WEIRI_STAMP_NONE && stamp <= instant->now)

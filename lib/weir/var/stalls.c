@@ -26,10 +26,10 @@ static void describe(struct weiri_retired *object, struct weiri_stall *stall)
 static void copy_name(struct weiri_record *record, uint64_t label, char name[NAME_SIZE])
 {
 	struct weiri_scope scope = weiri_scope_enter(record);
-	struct weiri_numbered *numbered = label != 0 ? weiri_numbered_find(&scope, &weiri_variables, label) : NULL;
+	struct weiri_id_entry *id_entry = label != 0 ? weiri_id_set_find(&scope, &weiri_variables, label) : NULL;
 
 	(void)snprintf(name, NAME_SIZE, "%s",
-	               numbered != NULL ? WEIRI_CONTAINER_OF(numbered, weir_var, numbered)->name : "");
+	               id_entry != NULL ? WEIRI_CONTAINER_OF(id_entry, weir_var, id_entry)->name : "");
 	weiri_scope_leave(&scope);
 }
 

@@ -200,7 +200,7 @@ static struct weiri_version *read_at_one_time(struct weiri_record *record, weir_
 	for (;;) {
 		struct weiri_version *version = weiri_newest(record, var);
 
-		if (weiri_version_settle(version) <= txn->now)
+		if (weiri_version_resolve(version) <= txn->now)
 			return version;
 		if (!extend(record, txn))
 			return NULL;

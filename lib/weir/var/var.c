@@ -24,17 +24,17 @@ static void var_free(weir_var *var)
 
 static void out_of_sight(struct weiri_retired *retired)
 {
-	var_free(WEIRI_CONTAINER_OF(weiri_numbered_of_retired(retired), weir_var, numbered));
+	var_free(WEIRI_CONTAINER_OF(weiri_id_entry_of_retired(retired), weir_var, id_entry));
 }
 
-struct weiri_numbering weiri_variables = WEIRI_NUMBERING;
+struct weiri_id_set weiri_variables = WEIRI_ID_SET;
 
 static void enter(struct weiri_record *record, weir_var *var)
 {
 	struct weiri_scope scope = weiri_scope_enter(record);
 
-	weiri_numbered_enter(&scope, &weiri_variables, &var->numbered, sizeof(*var) + strlen(var->name) + 1, out_of_sight);
-	var->label = var->numbered.number <= UINT32_MAX ? (uint32_t)var->numbered.number : 0;
+	weiri_id_set_enter(&scope, &weiri_variables, &var->id_entry, sizeof(*var) + strlen(var->name) + 1, out_of_sight);
+	var->label = var->id_entry.number <= UINT32_MAX ? (uint32_t)var->id_entry.number : 0;
 	weiri_scope_leave(&scope);
 }
 
@@ -43,7 +43,7 @@ static void leave(struct weiri_record *record, weir_var *var)
 {
 	struct weiri_scope scope = weiri_scope_enter(record);
 
-	weiri_numbered_leave(&scope, &weiri_variables, &var->numbered);
+	weiri_id_set_leave(&scope, &weiri_variables, &var->id_entry);
 	weiri_scope_leave(&scope);
 }
 

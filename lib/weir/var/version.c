@@ -67,7 +67,7 @@ uint64_t weiri_stamp_now(_Atomic(uint64_t) *stamp, uint64_t unstamped)
 	return weiri_cas_seq_cst(stamp, &unstamped, now + 1) ? now + 1 : unstamped;
 }
 
-uint64_t weiri_version_settle_slowly(struct weiri_version *version)
+uint64_t weiri_version_resolve_slowly(struct weiri_version *version)
 {
 	uint64_t stamp;
 
@@ -77,9 +77,9 @@ uint64_t weiri_version_settle_slowly(struct weiri_version *version)
 	stamp = weiri_load_seq_cst(&version->stamp);
 	if (stamp != WEIRI_STAMP_NONE)
 		return stamp;
-	stamp = weiri_commit_settle(version->commit);
+	stamp = weiri_commit_resolve(version->commit);
 	if (stamp != WEIRI_STAMP_NONE)
-		/* [P2 release] all threads that settle write the same value. */
+		/* [P2 release] all threads that resolve write the same value. */
 		weiri_store_release(&version->stamp, stamp);
 	return stamp;
 }

@@ -35,7 +35,7 @@
  *       at the head, or by its owner if it never got there
  * Pairs
  *   P1  install(head) -> read(head): the version's fields
- *   P2  stamp(version) -> settle(version): the clock has advanced (V3), and for commits: the cell
+ *   P2  stamp(version) -> resolve(version): the clock has advanced (V3), and for commits: the cell
  *       is no longer needed
  *   S   clock, head, cell: seq_cst. Two-variable reason: the stamper reads the clock after the
  *       installs, the snapshot reads the heads after the clock. With acquire and release each may
@@ -78,7 +78,7 @@
 #include "base/memory.h"
 #include "reclaim/collect.h"
 #include "sync/waitable.h"
-#include "sync/numbered.h"
+#include "sync/id_set.h"
 
 #define WEIRI_STAMP_NONE UINT64_C(0)
 #define WEIRI_STAMP_ABORTED UINT64_MAX
@@ -114,7 +114,7 @@ struct weir_var {
 	 */
 	struct weiri_waitable waitable;
 	/* Constant. */
-	struct weiri_numbered numbered; /* among all variables; the variable is retired through this, see var.c */
+	struct weiri_id_entry id_entry; /* among all variables; the variable is retired through this, see var.c */
 	uint32_t label;                 /* its number; 0 beyond 2^32 */
 	enum weir_dtype dtype;
 	int has_shape;
@@ -134,7 +134,7 @@ struct weir_var {
 extern _Atomic(uint64_t) weiri_clock;
 
 /* All existing variables, for reports. */
-extern struct weiri_numbering weiri_variables;
+extern struct weiri_id_set weiri_variables;
 
 /* The next version of a variable; takes over the caller's reference of tensor. NULL: no memory. */
 struct weiri_version *weiri_version_create(struct weiri_record *record, const weir_var *var, weir_tensor *tensor);
@@ -155,19 +155,19 @@ void weiri_version_assert_first_time(const struct weiri_version *version);
 void weiri_version_assert_stamped(const struct weiri_version *version);
 void weiri_stamp_assert_reached(uint64_t stamp);
 
-/* The slow half of weiri_version_settle. */
-uint64_t weiri_version_settle_slowly(struct weiri_version *version);
+/* The slow half of weiri_version_resolve. */
+uint64_t weiri_version_resolve_slowly(struct weiri_version *version);
 
 /*
  * Called in a section. Returns the version's stamp, WEIRI_STAMP_ABORTED, or WEIRI_STAMP_NONE while
  * it is undecided.
  */
-static inline uint64_t weiri_version_settle(struct weiri_version *version)
+static inline uint64_t weiri_version_resolve(struct weiri_version *version)
 {
 	/* [P2 acquire] pairs with the CAS that stamped it. */
 	uint64_t stamp = weiri_load_acquire(&version->stamp);
 
-	return WEIRI_LIKELY(stamp != WEIRI_STAMP_NONE) ? stamp : weiri_version_settle_slowly(version);
+	return WEIRI_LIKELY(stamp != WEIRI_STAMP_NONE) ? stamp : weiri_version_resolve_slowly(version);
 }
 
 static inline int weiri_stamp_is_committed(uint64_t stamp)

@@ -7,7 +7,7 @@
 
 #if WEIR_ASSERT_LEVEL >= 2
 
-/* The caller, or the thread that gave it the version, has settled `base`. */
+/* The caller, or the thread that gave it the version, has resolved `base`. */
 WEIRI_UNSEEN void weiri_version_assert_fits(const struct weiri_version *version, const struct weiri_version *base)
 {
 	WEIR_ASSERT2(V2, weiri_stamp_is_committed(weiri_peek(&base->stamp)));

@@ -5,7 +5,7 @@
  * published a version reads the list and attempts each operation. A wait completes when the newest
  * version is newer than it asks for, and takes a reference of that. A watch is an operation that
  * never completes by itself: its attempt brings a descriptor up to date with the variable
- * (sync/beacon.h).
+ * (sync/ready_fd.h).
  *
  * Invariants
  *   W1  no version is overlooked. A thread that publishes stamps the version, or decides the
@@ -15,11 +15,12 @@
  *   W2  only the owner of a commit serves waiters, not a thread that helps it. A variable may be
  *       destroyed as soon as the calls on it have ended, and the helper's call is on another
  *       variable
- *   W3  only the claimer and weir_watch_try_take() settle a watch's beacon. The attempt that ends the
- *       watch has the claim too; it is the last to access the beacon, and closes it
- * Why a watch's descriptor is right at rest (B3 of beacon.h). The condition changes when a version
- * is published; its writer then attempts the watch, or leaves AGAIN to the claimer, which settles
- * once more. It also changes when a version is taken; the taker then settles.
+ *   W3  only the claimer and weir_watch_try_take() settle a watch's ready descriptor. The attempt
+ *   that ends the
+ *       watch has the claim too; it is the last to access the ready descriptor, and closes it
+ * Why a watch's descriptor is right at rest (B3 of ready_fd.h). The condition changes when a
+ * version is published; its writer then attempts the watch, or leaves AGAIN to the claimer, which
+ * settles once more. It also changes when a version is taken; the taker then settles.
  * Marks (commit.c) are not newer versions: they repeat the numbers of their bases, and wake no
  * waiter.
  * Linearization: of a wait, the read that finds the newer version.
@@ -33,7 +34,7 @@
 
 #include "base/error.h"
 #include "sync/request.h"
-#include "sync/beacon.h"
+#include "sync/ready_fd.h"
 #include "var/hold.h"
 
 /* To be given a version newer than one that is known. */
@@ -49,7 +50,7 @@ struct weir_watch {
 	struct weiri_waitable_op op; /* first */
 	weir_var *var;
 	_Atomic(uint64_t) seen; /* taker only; the number taken last */
-	struct weiri_beacon beacon;
+	struct weiri_ready_fd ready_fd;
 };
 
 /* -- waits ------------------------------------------------------------------------------------- */
@@ -155,7 +156,7 @@ static int has_newer(void *context)
 {
 	const struct view *view = context;
 
-	/* [relaxed] The thread that changed it settles afterwards, and P1 of beacon.h passes it on. */
+	/* [relaxed] The thread that changed it settles afterwards, and P1 of ready_fd.h passes it on. */
 	return weiri_newest(view->record, view->watch->var)->number > weiri_load_relaxed(&view->watch->seen);
 }
 
@@ -164,8 +165,8 @@ static void settle(struct weiri_record *record, weir_watch *watch)
 {
 	struct view view = {record, watch};
 
-	if (weiri_eventfd_is_ours(&watch->beacon.event))
-		weiri_beacon_settle(&watch->beacon, has_newer, &view);
+	if (weiri_eventfd_is_ours(&watch->ready_fd.event))
+		weiri_ready_fd_settle(&watch->ready_fd, has_newer, &view);
 }
 
 static enum weiri_pending_outcome attempt_watch(struct weiri_scope *scope, weir_pending *pending, int *moved)
@@ -178,7 +179,7 @@ static enum weiri_pending_outcome attempt_watch(struct weiri_scope *scope, weir_
 /* Runs when the watch is cancelled: W3. */
 static void end_watch(weir_pending *pending)
 {
-	weiri_beacon_fini(&((weir_watch *)(void *)pending)->beacon);
+	weiri_ready_fd_fini(&((weir_watch *)(void *)pending)->ready_fd);
 	weiri_pending_told(pending);
 }
 
@@ -207,8 +208,8 @@ enum weir_status weir_watch_create(weir_var *var, uint64_t newer_than, weir_watc
 	                                                       &var->allocator, NULL);
 	if (watch == NULL)
 		return fail_to_watch(NULL, var, error);
-	weiri_beacon_init(&watch->beacon);
-	if (watch->beacon.event.fd < 0)
+	weiri_ready_fd_init(&watch->ready_fd);
+	if (watch->ready_fd.event.fd < 0)
 		return fail_to_watch(watch, var, error);
 	watch->var = var;
 	weiri_store_relaxed(&watch->seen, newer_than); /* [relaxed] not shared yet */
@@ -225,7 +226,7 @@ enum weir_status weir_watch_create(weir_var *var, uint64_t newer_than, weir_watc
 
 int weir_watch_fd(const weir_watch *watch)
 {
-	return watch != NULL ? watch->beacon.event.fd : -1;
+	return watch != NULL ? watch->ready_fd.event.fd : -1;
 }
 
 enum weir_status weir_watch_try_take(weir_watch *watch, weir_read *read)

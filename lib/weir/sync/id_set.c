@@ -1,5 +1,5 @@
 /*
- * numbered.c - see numbered.h.
+ * id_set.c - see id_set.h.
  *
  * Linearization, progress, memory: those of hash_list.h. An object gets its number before it is in
  *   the list, so numbers may appear out of order.
@@ -7,11 +7,11 @@
  * Checked: tests/test_dump.c, test_stalls.c, stress/model/check_registry.c, weir-stress
  *   "queue_dump".
  */
-#include "sync/numbered.h"
+#include "sync/id_set.h"
 
 #include "base/memory.h"
 
-void *weiri_numbered_allocate_mark(void *context, size_t size, size_t alignment)
+void *weiri_id_set_allocate_mark(void *context, size_t size, size_t alignment)
 {
 	weir_allocator allocator = weiri_allocator_or_default(NULL);
 
@@ -19,7 +19,7 @@ void *weiri_numbered_allocate_mark(void *context, size_t size, size_t alignment)
 	return weiri_allocate(&allocator, size, alignment);
 }
 
-void weiri_numbered_release_mark(void *context, void *memory, size_t size, size_t alignment)
+void weiri_id_set_release_mark(void *context, void *memory, size_t size, size_t alignment)
 {
 	weir_allocator allocator = weiri_allocator_or_default(NULL);
 
@@ -38,20 +38,20 @@ static uint64_t hash_of(uint64_t number)
 	return hash ^ hash >> 32;
 }
 
-static struct weiri_numbered *numbered_of(struct weiri_hash_node *node)
+static struct weiri_id_entry *id_entry_of(struct weiri_hash_node *node)
 {
-	return node != NULL ? WEIRI_CONTAINER_OF(node, struct weiri_numbered, node) : NULL;
+	return node != NULL ? WEIRI_CONTAINER_OF(node, struct weiri_id_entry, node) : NULL;
 }
 
-int weiri_numbered_compare(const void *number, struct weiri_hash_node *node)
+int weiri_id_set_compare(const void *number, struct weiri_hash_node *node)
 {
-	uint64_t asked = *(const uint64_t *)number, there = numbered_of(node)->number;
+	uint64_t asked = *(const uint64_t *)number, there = id_entry_of(node)->number;
 
 	return (asked > there) - (asked < there);
 }
 
-void weiri_numbered_enter(struct weiri_scope *scope, struct weiri_numbering *all, struct weiri_numbered *thing,
-                          size_t bytes, void (*ended)(struct weiri_retired *retired))
+void weiri_id_set_enter(struct weiri_scope *scope, struct weiri_id_set *all, struct weiri_id_entry *thing, size_t bytes,
+                        void (*ended)(struct weiri_retired *retired))
 {
 	/* [relaxed] a number of its own for each; the list carries the rest. */
 	thing->number = weiri_fetch_add_relaxed(&all->given, UINT64_C(1)) + 1;
@@ -59,17 +59,17 @@ void weiri_numbered_enter(struct weiri_scope *scope, struct weiri_numbering *all
 	(void)weiri_hash_list_insert(scope, &all->list, &thing->node, hash_of(thing->number), &thing->number);
 }
 
-void weiri_numbered_leave(struct weiri_scope *scope, struct weiri_numbering *all, struct weiri_numbered *thing)
+void weiri_id_set_leave(struct weiri_scope *scope, struct weiri_id_set *all, struct weiri_id_entry *thing)
 {
 	(void)weiri_hash_list_remove(scope, &all->list, &thing->node, hash_of(thing->number), &thing->number);
 }
 
-struct weiri_numbered *weiri_numbered_find(struct weiri_scope *scope, struct weiri_numbering *all, uint64_t number)
+struct weiri_id_entry *weiri_id_set_find(struct weiri_scope *scope, struct weiri_id_set *all, uint64_t number)
 {
-	return numbered_of(weiri_hash_list_find(scope, &all->list, hash_of(number), &number));
+	return id_entry_of(weiri_hash_list_find(scope, &all->list, hash_of(number), &number));
 }
 
-struct weiri_numbered *weiri_numbered_after(struct weiri_scope *scope, struct weiri_numbering *all, uint64_t number)
+struct weiri_id_entry *weiri_id_set_after(struct weiri_scope *scope, struct weiri_id_set *all, uint64_t number)
 {
-	return numbered_of(weiri_hash_list_after(scope, &all->list, hash_of(number), number != 0 ? &number : NULL));
+	return id_entry_of(weiri_hash_list_after(scope, &all->list, hash_of(number), number != 0 ? &number : NULL));
 }

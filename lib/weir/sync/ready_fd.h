@@ -1,9 +1,9 @@
 /*
- * beacon.h - a level-triggered file descriptor: readable exactly while a condition holds, for poll
- * and epoll.
+ * ready_fd.h - a level-triggered file descriptor: readable exactly while a condition holds, for
+ * poll and epoll.
  *
  * The condition lives elsewhere, in atomics that any thread changes. A thread that has changed it,
- * so that it may have begun or ceased to hold, then calls weiri_beacon_settle(), which makes the
+ * so that it may have begun or ceased to hold, then calls weiri_ready_fd_settle(), which makes the
  * descriptor agree. The settling thread evaluates the condition itself.
  *
  * Algorithm. The descriptor is a counting eventfd. A word says how the descriptor should stand, and
@@ -44,25 +44,25 @@
  * Memory: a word and a descriptor. The version has 62 bits.
  * Checked: stress/model/check_readiness.c, tests/test_queue_readiness.c.
  */
-#ifndef WEIRI_SYNC_BEACON_H
-#define WEIRI_SYNC_BEACON_H
+#ifndef WEIRI_SYNC_READY_FD_H
+#define WEIRI_SYNC_READY_FD_H
 
 #include <stdint.h>
 
 #include "base/atomic.h"
 #include "base/eventfd.h"
 
-struct weiri_beacon {
+struct weiri_ready_fd {
 	_Atomic(uint64_t) word;
 	struct weiri_eventfd event; /* constant */
 };
 
 /* 1 when the condition holds at some moment of the call. */
-typedef int weiri_beacon_look_fn(void *context);
+typedef int weiri_ready_fd_look_fn(void *context);
 
 /* event.fd -1: the system has no more descriptors. Dark. */
-void weiri_beacon_init(struct weiri_beacon *beacon);
-void weiri_beacon_fini(struct weiri_beacon *beacon);
-void weiri_beacon_settle(struct weiri_beacon *beacon, weiri_beacon_look_fn *look, void *context);
+void weiri_ready_fd_init(struct weiri_ready_fd *ready_fd);
+void weiri_ready_fd_fini(struct weiri_ready_fd *ready_fd);
+void weiri_ready_fd_settle(struct weiri_ready_fd *ready_fd, weiri_ready_fd_look_fn *look, void *context);
 
 #endif

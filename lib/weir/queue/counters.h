@@ -1,5 +1,5 @@
 /*
- * tally.h - what a queue counts, for weir_queue_get_stats().
+ * counters.h - what a queue counts, for weir_queue_get_stats().
  *
  * Calls that neither wait nor wake a thread count nothing. The stores themselves know the numbers
  * of items that were enqueued and dequeued (from a ring's tickets, a shuffle queue's draws, a
@@ -9,8 +9,8 @@
  * enqueue finds no room. To sample at every item, each enqueue would read the cache line that the
  * dequeues write, which costs more than the enqueue itself.
  */
-#ifndef WEIRI_QUEUE_TALLY_H
-#define WEIRI_QUEUE_TALLY_H
+#ifndef WEIRI_QUEUE_COUNTERS_H
+#define WEIRI_QUEUE_COUNTERS_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -19,7 +19,7 @@
 
 enum weiri_side { WEIRI_SIDE_ENQUEUE = 0, WEIRI_SIDE_DEQUEUE = 1, WEIRI_SIDES = 2 };
 
-struct weiri_tally {
+struct weiri_queue_counters {
 	_Atomic(uint64_t) high_water;
 	_Atomic(uint64_t) waits[WEIRI_SIDES];
 	_Atomic(uint64_t) blocked_ns[WEIRI_SIDES];
@@ -27,7 +27,7 @@ struct weiri_tally {
 	_Atomic(uint64_t) retries;
 };
 
-static inline void weiri_tally_add(_Atomic(uint64_t) *counter, uint64_t more)
+static inline void weiri_queue_counter_add(_Atomic(uint64_t) *counter, uint64_t more)
 {
 #if defined(WEIRI_UNDER_MODEL) /* stress/model: counts decide nothing, and each multiplies the executions */
 	(void)counter, (void)more;
@@ -36,7 +36,7 @@ static inline void weiri_tally_add(_Atomic(uint64_t) *counter, uint64_t more)
 #endif
 }
 
-static inline void weiri_tally_raise(_Atomic(uint64_t) *mark, uint64_t level)
+static inline void weiri_queue_counter_raise(_Atomic(uint64_t) *mark, uint64_t level)
 {
 	/* [relaxed] as above. */
 	uint64_t seen = weiri_load_relaxed(mark);

@@ -1,7 +1,7 @@
 /*
- * op.c - see op.h.
+ * operation.c - see operation.h.
  */
-#include "queue/op.h"
+#include "queue/operation.h"
 
 #include <stdalign.h>
 
@@ -129,17 +129,17 @@ enum weiri_pending_outcome weiri_queue_part_attempt(struct weiri_scope *scope, s
 /* Q1. 0: the queue is closed. */
 static int admit(struct weiri_queue_part *part)
 {
-	uint64_t gate;
+	uint64_t admission;
 
 	if (weiri_queue_store_closed(part->queue))
 		return 0;
 	do {
 		/* [acquire] the cause of the close, if it refuses. */
-		gate = weiri_load_acquire(&part->queue->gate);
-		if ((gate & WEIRI_GATE_CLOSED) != 0)
+		admission = weiri_load_acquire(&part->queue->admission);
+		if ((admission & WEIRI_ADMISSION_CLOSED) != 0)
 			return 0;
 		/* [relaxed] a count: what we put in comes with the release by which we leave. */
-	} while (!weiri_cas_relaxed(&part->queue->gate, &gate, gate + 1));
+	} while (!weiri_cas_relaxed(&part->queue->admission, &admission, admission + 1));
 	part->admitted = 1;
 	return 1;
 }
@@ -150,7 +150,7 @@ int weiri_queue_part_join(struct weiri_scope *scope, struct weiri_queue_part *pa
 		weiri_queue_part_end(part, WEIR_CANCELLED);
 		return 0;
 	}
-	weiri_tally_add(&part->queue->tally.waits[weiri_queue_part_side(part)], 1);
+	weiri_queue_counter_add(&part->queue->counters.waits[weiri_queue_part_side(part)], 1);
 	weiri_pending_stand(scope, part->entry.pending, &part->entry);
 	return 1;
 }
@@ -161,26 +161,27 @@ void weiri_queue_part_left(weir_pending *pending, struct weiri_pending_entry *en
 
 	(void)pending;
 	if (entry->listed)
-		weiri_tally_add(&part->queue->tally.blocked_ns[weiri_queue_part_side(part)], waited_ns);
+		weiri_queue_counter_add(&part->queue->counters.blocked_ns[weiri_queue_part_side(part)], waited_ns);
 	if (part->admitted)
 		/*
 		 * [release] Q1: our items, or our giving up. A read-modify-write keeps what the others
 		 * released before.
 		 */
-		(void)weiri_fetch_sub_release(&part->queue->gate, 1u);
+		(void)weiri_fetch_sub_release(&part->queue->admission, 1u);
 }
 
 /* -- an enqueue or a dequeue ------------------------------------------------------------------- */
 
-static struct weiri_queue_op *op_of(weir_pending *pending)
+static struct weiri_queue_operation *op_of(weir_pending *pending)
 {
-	return WEIRI_CONTAINER_OF(pending, struct weiri_queue_op, pending);
+	return WEIRI_CONTAINER_OF(pending, struct weiri_queue_operation, pending);
 }
 
-struct weiri_queue_op *weiri_queue_op_create(weir_queue *queue, enum weir_queue_op_kind kind, void *items[],
-                                             size_t count, size_t done, weir_queue_done_fn *callback, void *context)
+struct weiri_queue_operation *weiri_queue_operation_create(weir_queue *queue, enum weir_queue_op_kind kind,
+                                                           void *items[], size_t count, size_t done,
+                                                           weir_queue_done_fn *callback, void *context)
 {
-	struct weiri_queue_op *op = weiri_allocate_zeroed(&queue->allocator, sizeof(*op), alignof(max_align_t));
+	struct weiri_queue_operation *op = weiri_allocate_zeroed(&queue->allocator, sizeof(*op), alignof(max_align_t));
 	struct weiri_queue_part *part;
 
 	if (op == NULL)
@@ -226,7 +227,7 @@ static int join(struct weiri_scope *scope, weir_pending *pending, struct weiri_p
 	 * [seq_cst] Dekker with close, which sets CANCEL and then walks the list. We hold the claim, and
 	 * will see it.
 	 */
-	if (part->admitted && (weiri_load_seq_cst(&part->queue->gate) & WEIRI_GATE_CANCEL) != 0)
+	if (part->admitted && (weiri_load_seq_cst(&part->queue->admission) & WEIRI_ADMISSION_CANCEL) != 0)
 		weiri_pending_cancel_claimed(pending, WEIRI_PENDING_FOR_CLOSE);
 	return 1;
 }
@@ -274,7 +275,7 @@ static enum weir_status describe(weir_pending *pending, enum weiri_pending_why w
 
 static void tell(weir_pending *pending)
 {
-	struct weiri_queue_op *op = op_of(pending);
+	struct weiri_queue_operation *op = op_of(pending);
 
 	weiri_segment_free(op->part.partial); /* now: the list may hold the operation for long */
 	op->part.partial = NULL;
@@ -285,7 +286,7 @@ static void tell(weir_pending *pending)
 
 static void count_wake(weir_pending *pending)
 {
-	weiri_tally_add(&op_of(pending)->part.queue->tally.wakes, 1);
+	weiri_queue_counter_add(&op_of(pending)->part.queue->counters.wakes, 1);
 }
 
 static void dispose(weir_pending *pending)

@@ -1,5 +1,5 @@
 /*
- * roster.h - the list of a coordinator's registered threads and their names.
+ * members.h - the list of a coordinator's registered threads and their names.
  *
  * Members are pushed onto a list and stay in it until fini. A free member is reused, so the list is
  * as long as the largest number of members at one time.
@@ -23,8 +23,8 @@
  * | list_names               | any               | lock-free             | nothing             |
  * | all others               | the member's own  | wait-free             | nothing             |
  */
-#ifndef WEIRI_ROSTER_H
-#define WEIRI_ROSTER_H
+#ifndef WEIRI_MEMBERS_H
+#define WEIRI_MEMBERS_H
 
 #include <pthread.h>
 #include <stddef.h>
@@ -52,17 +52,17 @@ struct weir_coordinator_member {
 	pthread_t thread; /* the starter's until RUNNING or ENDED */
 };
 
-struct weiri_roster {
+struct weiri_members {
 	_Atomic(weir_coordinator_member *) first;
 	const weir_allocator *allocator; /* constant */
 };
 
-void weiri_roster_init(struct weiri_roster *roster, const weir_allocator *allocator);
+void weiri_members_init(struct weiri_members *members, const weir_allocator *allocator);
 /* All members must be FREE. */
-void weiri_roster_fini(struct weiri_roster *roster);
+void weiri_members_fini(struct weiri_members *members);
 
 /* A BUSY member with this name, or NULL if there is no memory. */
-weir_coordinator_member *weiri_roster_claim(struct weiri_roster *roster, const char *name);
+weir_coordinator_member *weiri_members_claim(struct weiri_members *members, const char *name);
 /* BUSY -> FOREIGN. */
 void weiri_member_enter(weir_coordinator_member *member);
 /* FOREIGN -> FREE. */
@@ -78,11 +78,11 @@ void weiri_member_end(weir_coordinator_member *member);
 void weiri_member_name(const weir_coordinator_member *member, char name[WEIRI_MEMBER_NAME_SIZE]);
 
 /* Joins the threads of all members that are ENDED, and makes these FREE. */
-void weiri_roster_join_ended(struct weiri_roster *roster);
+void weiri_members_join_ended(struct weiri_members *members);
 /*
  * Writes "a, b, c", the names of all members that have not ended, cut to size; returns how many
  * there are.
  */
-size_t weiri_roster_list_names(const struct weiri_roster *roster, char *text, size_t size);
+size_t weiri_members_list_names(const struct weiri_members *members, char *text, size_t size);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * test_queue_op.c - the states of a waiting operation: what happens to it while a thread holds the
- * claim (lib/weir/sync/pending.h).
+ * test_queue_operation.c - the states of a waiting operation: what happens to it while a thread
+ * holds the claim (lib/weir/sync/pending.h).
  */
 #include "queue_kit.h"
 
@@ -58,7 +58,7 @@ static enum weiri_pending_outcome carry_on(weir_queue *queue, weir_pending *op)
 	return outcome;
 }
 
-Test(queue_op, one_claim_at_a_time)
+Test(queue_operation, one_claim_at_a_time)
 {
 	weir_queue *queue = fifo(2);
 	void *items[1];
@@ -79,7 +79,7 @@ Test(queue_op, one_claim_at_a_time)
 	destroy(queue);
 }
 
-Test(queue_op, an_item_that_comes_meanwhile_makes_the_claimer_look_again)
+Test(queue_operation, an_item_that_comes_meanwhile_makes_the_claimer_look_again)
 {
 	weir_queue *queue = fifo(2);
 	void *items[1];
@@ -96,7 +96,7 @@ Test(queue_op, an_item_that_comes_meanwhile_makes_the_claimer_look_again)
 	destroy(queue);
 }
 
-Test(queue_op, an_item_that_comes_meanwhile_goes_to_the_next_who_waits)
+Test(queue_operation, an_item_that_comes_meanwhile_goes_to_the_next_who_waits)
 {
 	weir_queue *queue = fifo(2);
 	void *items[2][1] = {{NULL}};
@@ -116,7 +116,7 @@ Test(queue_op, an_item_that_comes_meanwhile_goes_to_the_next_who_waits)
 	destroy(queue);
 }
 
-Test(queue_op, a_close_that_comes_meanwhile_makes_the_claimer_look_again)
+Test(queue_operation, a_close_that_comes_meanwhile_makes_the_claimer_look_again)
 {
 	weir_queue *queue = fifo(2);
 	void *items[3];
@@ -137,7 +137,7 @@ Test(queue_op, a_close_that_comes_meanwhile_makes_the_claimer_look_again)
 	destroy(queue);
 }
 
-Test(queue_op, a_cancel_that_comes_meanwhile_is_the_claimers_to_carry_out)
+Test(queue_operation, a_cancel_that_comes_meanwhile_is_the_claimers_to_carry_out)
 {
 	weir_queue *queue = fifo(2);
 	void *items[3];
@@ -160,7 +160,7 @@ Test(queue_op, a_cancel_that_comes_meanwhile_is_the_claimers_to_carry_out)
 	destroy(queue);
 }
 
-Test(queue_op, room_that_comes_meanwhile_makes_the_claimer_look_again)
+Test(queue_operation, room_that_comes_meanwhile_makes_the_claimer_look_again)
 {
 	weir_queue *queue = fifo(1);
 	void *items[1] = {item(2)};
@@ -178,7 +178,7 @@ Test(queue_op, room_that_comes_meanwhile_makes_the_claimer_look_again)
 	destroy(queue);
 }
 
-Test(queue_op, a_turn_that_comes_free_meanwhile_makes_the_next_batch_look_again)
+Test(queue_operation, a_turn_that_comes_free_meanwhile_makes_the_next_batch_look_again)
 {
 	weir_queue *queue = fifo(4);
 	void *first_items[3], *second_items[2];
@@ -200,7 +200,7 @@ Test(queue_op, a_turn_that_comes_free_meanwhile_makes_the_next_batch_look_again)
 	destroy(queue);
 }
 
-Test(queue_op, nobody_is_told_the_end_while_an_admitted_enqueue_is_being_worked_on)
+Test(queue_operation, nobody_is_told_the_end_while_an_admitted_enqueue_is_being_worked_on)
 {
 	weir_queue *queue = fifo(1);
 	void *items[1] = {item(2)}, *got;
@@ -226,7 +226,7 @@ static void note_chosen(void *context, enum weir_status status, const weir_error
 	*(enum weir_status *)context = status;
 }
 
-Test(queue_op, a_select_takes_nothing_ahead_of_one_in_a_fair_queue_that_is_being_worked_on)
+Test(queue_operation, a_select_takes_nothing_ahead_of_one_in_a_fair_queue_that_is_being_worked_on)
 {
 	weir_queue *queue =
 		queue_with((struct weir_queue_options){.capacity = 2, .flags = WEIR_QUEUE_FAIR, .name = "fair"});
@@ -249,7 +249,7 @@ Test(queue_op, a_select_takes_nothing_ahead_of_one_in_a_fair_queue_that_is_being
 }
 
 /* While a section of this thread is open, no thread could free what is retired. */
-Test(queue_op, a_start_leaves_no_section_open_whether_it_waits_or_ends)
+Test(queue_operation, a_start_leaves_no_section_open_whether_it_waits_or_ends)
 {
 	weir_queue *queue = fifo(1);
 	enum weir_status status = not_yet;
@@ -382,12 +382,12 @@ static void expect_found_in_a_child(int (*find)(void))
 	cr_expect_eq(WEXITSTATUS(status), FOUND);
 }
 
-Test(queue_op, a_call_that_may_be_overlooked_looks_for_itself)
+Test(queue_operation, a_call_that_may_be_overlooked_looks_for_itself)
 {
 	expect_found_in_a_child(be_overlooked);
 }
 
-Test(queue_op, a_select_that_may_be_overlooked_looks_for_itself_and_leaves_nothing_behind)
+Test(queue_operation, a_select_that_may_be_overlooked_looks_for_itself_and_leaves_nothing_behind)
 {
 	expect_found_in_a_child(be_overlooked_in_a_select);
 }

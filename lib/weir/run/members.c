@@ -1,5 +1,5 @@
 /*
- * roster.c - claiming, starting, ending and naming members.
+ * members.c - claiming, starting, ending and naming members.
  *
  * Source. A list that only grows, whose records are reused, is that of hazard-pointer records
  * (Michael, TPDS 2004). A name of several words that is checked against a count of claims is a
@@ -18,9 +18,9 @@
  *       that was read
  * Progress: claim walks a list that only grows. It fails a CAS only if another claim or push has
  *   succeeded.
- * Checked: tests/test_coordinator.c (plain, TSan, ASan); stress/model/check_roster.c.
+ * Checked: tests/test_coordinator.c (plain, TSan, ASan); stress/model/check_members.c.
  */
-#include "run/roster.h"
+#include "run/members.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -66,9 +66,9 @@ static WEIRI_UNSEEN void assert_claimed(const weir_coordinator_member *member)
 	WEIR_ASSERT2(I2, (weiri_peek(&member->state) & STATE_MASK) == BUSY);
 }
 
-static WEIRI_UNSEEN void assert_listed(const struct weiri_roster *roster, const weir_coordinator_member *member)
+static WEIRI_UNSEEN void assert_listed(const struct weiri_members *members, const weir_coordinator_member *member)
 {
-	const weir_coordinator_member *other = weiri_peek(&roster->first);
+	const weir_coordinator_member *other = weiri_peek(&members->first);
 
 	while (other != NULL && other != member)
 		other = other->next;
@@ -99,44 +99,44 @@ void weiri_member_name(const weir_coordinator_member *member, char name[WEIRI_ME
 	memcpy(name, words, sizeof(words));
 }
 
-void weiri_roster_init(struct weiri_roster *roster, const weir_allocator *allocator)
+void weiri_members_init(struct weiri_members *members, const weir_allocator *allocator)
 {
-	roster->allocator = allocator;
+	members->allocator = allocator;
 	/* [relaxed] not shared yet. */
-	weiri_store_relaxed(&roster->first, NULL);
+	weiri_store_relaxed(&members->first, NULL);
 }
 
-void weiri_roster_fini(struct weiri_roster *roster)
+void weiri_members_fini(struct weiri_members *members)
 {
 	/* [relaxed] the only thread: those that pushed have left since. */
-	weir_coordinator_member *member = weiri_load_relaxed(&roster->first);
+	weir_coordinator_member *member = weiri_load_relaxed(&members->first);
 
 	while (member != NULL) {
 		weir_coordinator_member *next = member->next;
 
 		/* [relaxed] the only thread. */
 		WEIR_ASSERT1(I3, (weiri_load_relaxed(&member->state) & STATE_MASK) == FREE);
-		weiri_release(roster->allocator, member, sizeof(*member), _Alignof(weir_coordinator_member));
+		weiri_release(members->allocator, member, sizeof(*member), _Alignof(weir_coordinator_member));
 		member = next;
 	}
 }
 
-static void push(struct weiri_roster *roster, weir_coordinator_member *member)
+static void push(struct weiri_members *members, weir_coordinator_member *member)
 {
 	/* [relaxed] followed only through `first`, by P1. No ABA: members are never removed (I1). */
-	weir_coordinator_member *first = weiri_load_relaxed(&roster->first);
+	weir_coordinator_member *first = weiri_load_relaxed(&members->first);
 
 	do {
 		member->next = first;
 		/* [P1 release] pairs with the walks. */
-	} while (!weiri_cas_release(&roster->first, &first, member));
+	} while (!weiri_cas_release(&members->first, &first, member));
 }
 
 /* FREE -> BUSY for some member, or NULL. */
-static weir_coordinator_member *claim_free(struct weiri_roster *roster)
+static weir_coordinator_member *claim_free(struct weiri_members *members)
 {
 	/* [P1 acquire] pairs with push(). */
-	weir_coordinator_member *member = weiri_load_acquire(&roster->first);
+	weir_coordinator_member *member = weiri_load_acquire(&members->first);
 
 	for (; member != NULL; member = member->next) {
 		/* [relaxed] the CAS checks it. */
@@ -152,19 +152,19 @@ static weir_coordinator_member *claim_free(struct weiri_roster *roster)
 	return NULL;
 }
 
-weir_coordinator_member *weiri_roster_claim(struct weiri_roster *roster, const char *name)
+weir_coordinator_member *weiri_members_claim(struct weiri_members *members, const char *name)
 {
-	weir_coordinator_member *member = claim_free(roster);
+	weir_coordinator_member *member = claim_free(members);
 
 	if (member == NULL) {
-		member = weiri_allocate_zeroed(roster->allocator, sizeof(*member), _Alignof(weir_coordinator_member));
+		member = weiri_allocate_zeroed(members->allocator, sizeof(*member), _Alignof(weir_coordinator_member));
 		if (member == NULL)
 			return NULL;
 		/* [relaxed] published by push(). */
 		weiri_store_relaxed(&member->state, BUSY);
-		push(roster, member);
+		push(members, member);
 	}
-	WEIR_ASSERT_INSTANT(assert_listed(roster, member));
+	WEIR_ASSERT_INSTANT(assert_listed(members, member));
 	write_name(member, name);
 	return member;
 }
@@ -198,10 +198,10 @@ void weiri_member_end(weir_coordinator_member *member)
 		set_state(member, ENDED);
 }
 
-void weiri_roster_join_ended(struct weiri_roster *roster)
+void weiri_members_join_ended(struct weiri_members *members)
 {
 	/* [P1 acquire] pairs with push(). */
-	weir_coordinator_member *member = weiri_load_acquire(&roster->first);
+	weir_coordinator_member *member = weiri_load_acquire(&members->first);
 
 	for (; member != NULL; member = member->next) {
 		if (step(member, ENDED, BUSY)) {
@@ -225,10 +225,10 @@ static int read_name(const weir_coordinator_member *member, char name[WEIRI_MEMB
 	return (weiri_load_relaxed(&member->state) & ~(uint32_t)STATE_MASK) == (word & ~(uint32_t)STATE_MASK);
 }
 
-size_t weiri_roster_list_names(const struct weiri_roster *roster, char *text, size_t size)
+size_t weiri_members_list_names(const struct weiri_members *members, char *text, size_t size)
 {
 	/* [P1 acquire] pairs with push(). */
-	const weir_coordinator_member *member = weiri_load_acquire(&roster->first);
+	const weir_coordinator_member *member = weiri_load_acquire(&members->first);
 	char name[WEIRI_MEMBER_NAME_SIZE];
 	size_t count = 0;
 	size_t used = 0;

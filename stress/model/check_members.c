@@ -1,5 +1,5 @@
 /*
- * check_roster.c - members of a coordinator: names that are read do not tear, one thread reuses a
+ * check_members.c - members of a coordinator: names that are read do not tear, one thread reuses a
  * member that left, and ended threads are joined once.
  */
 #include <stdio.h>
@@ -8,13 +8,13 @@
 
 #include "model/scope.h"
 #include "model/threads.h"
-#include "run/roster.h"
+#include "run/members.h"
 
 /* Longer than a word, so that they can tear. */
 static const char *const names[] = {"aaaaaaaaaaa", "bbbbbbbbbbb", "ccccccccccc"};
 
 static struct scene {
-	struct weiri_roster roster;
+	struct weiri_members members;
 	weir_coordinator_member *first;
 	size_t inside; /* members at the start */
 	int joined[2];
@@ -22,7 +22,7 @@ static struct scene {
 
 static weir_coordinator_member *enter(size_t name)
 {
-	weir_coordinator_member *member = weiri_roster_claim(&scene.roster, names[name]);
+	weir_coordinator_member *member = weiri_members_claim(&scene.members, names[name]);
 
 	weir_model_assert(member != NULL);
 	member->loops = (int)name; /* the previous user has finished with it, or this races */
@@ -33,7 +33,7 @@ static weir_coordinator_member *enter(size_t name)
 static void setup(void *context)
 {
 	(void)context;
-	weiri_roster_init(&scene.roster, weir_default_allocator());
+	weiri_members_init(&scene.members, weir_default_allocator());
 	if (scene.inside != 0)
 		scene.first = enter(0);
 }
@@ -41,7 +41,7 @@ static void setup(void *context)
 static void look(const char *const *allowed, size_t count)
 {
 	char text[64];
-	size_t found = weiri_roster_list_names(&scene.roster, text, sizeof(text));
+	size_t found = weiri_members_list_names(&scene.members, text, sizeof(text));
 
 	for (size_t i = 0; i < count; i++) {
 		if (strcmp(text, allowed[i]) == 0) {
@@ -70,7 +70,7 @@ static void leave_first(void *context)
 {
 	(void)context;
 	weiri_member_leave(scene.first);
-	weiri_roster_fini(&scene.roster);
+	weiri_members_fini(&scene.members);
 }
 
 static void enter_and_leave(void *context, size_t who)
@@ -95,7 +95,7 @@ static void setup_free(void *context)
 static void fini(void *context)
 {
 	(void)context;
-	weiri_roster_fini(&scene.roster);
+	weiri_members_fini(&scene.members);
 }
 
 static void *run(void *member)
@@ -109,11 +109,11 @@ static void start_beside_join(void *context, size_t who)
 {
 	(void)context;
 	if (who == 0) {
-		scene.first = weiri_roster_claim(&scene.roster, names[0]);
+		scene.first = weiri_members_claim(&scene.members, names[0]);
 		weir_model_assert(scene.first != NULL && weiri_member_start(scene.first, run));
-		weiri_roster_join_ended(&scene.roster);
+		weiri_members_join_ended(&scene.members);
 	} else if (who == 1) {
-		weiri_roster_join_ended(&scene.roster);
+		weiri_members_join_ended(&scene.members);
 	} else {
 		weiri_model_lend(0);
 	}
@@ -123,12 +123,12 @@ static void join_and_fini(void *context)
 {
 	weir_coordinator_member *again;
 
-	weiri_roster_join_ended(&scene.roster);
-	again = weiri_roster_claim(&scene.roster, names[1]);
+	weiri_members_join_ended(&scene.members);
+	again = weiri_members_claim(&scene.members, names[1]);
 	weir_model_assert(again == scene.first); /* it was joined, and is free */
 	weiri_member_enter(again);
 	weiri_member_leave(again);
-	weir_model_assert(weiri_roster_list_names(&scene.roster, (char[8]){0}, 8) == 0);
+	weir_model_assert(weiri_members_list_names(&scene.members, (char[8]){0}, 8) == 0);
 	fini(context);
 }
 
@@ -143,10 +143,10 @@ static void start_fails(void *context, size_t who)
 {
 	(void)context;
 	if (who == 0) {
-		scene.first = weiri_roster_claim(&scene.roster, names[0]);
+		scene.first = weiri_members_claim(&scene.members, names[0]);
 		weir_model_assert(scene.first != NULL && !weiri_member_start(scene.first, run));
 	} else {
-		weiri_roster_join_ended(&scene.roster);
+		weiri_members_join_ended(&scene.members);
 	}
 }
 
@@ -170,24 +170,24 @@ int main(int argc, char **argv)
 	int bad = 0;
 
 	scope_arguments(argc, argv);
-	bad |= check((struct weir_model_program){"roster_leave_and_enter_beside_names", 2, &scene, size, setup,
+	bad |= check((struct weir_model_program){"members_leave_and_enter_beside_names", 2, &scene, size, setup,
 	                                         rename_beside_look, leave_first},
 	             1);
-	bad |= check((struct weir_model_program){"roster_2_enter_and_leave_none_free", 2, &scene, size, setup,
+	bad |= check((struct weir_model_program){"members_2_enter_and_leave_none_free", 2, &scene, size, setup,
 	                                         enter_and_leave, fini},
 	             0);
-	bad |= check((struct weir_model_program){"roster_2_enter_and_leave_1_free", 2, &scene, size, setup_free,
+	bad |= check((struct weir_model_program){"members_2_enter_and_leave_1_free", 2, &scene, size, setup_free,
 	                                         enter_and_leave, fini},
 	             0);
-	bad |= check((struct weir_model_program){"roster_2_enter_and_leave_beside_names", 3, &scene, size, setup,
+	bad |= check((struct weir_model_program){"members_2_enter_and_leave_beside_names", 3, &scene, size, setup,
 	                                         enter_and_leave, fini},
 	             0);
-	bad |= check((struct weir_model_program){"roster_start_and_join_beside_join", 3, &scene, size, setup,
+	bad |= check((struct weir_model_program){"members_start_and_join_beside_join", 3, &scene, size, setup,
 	                                         start_beside_join, join_and_fini},
 	             0);
-	bad |= check((struct weir_model_program){"roster_start_without_thread_beside_join", 2, &scene, size,
+	bad |= check((struct weir_model_program){"members_start_without_thread_beside_join", 2, &scene, size,
 	                                         setup_none_lent, start_fails, join_and_fini},
 	             0);
-	bad |= check_progress("roster_2_enter_and_leave_1_free_beside_names", setup_free, 3);
+	bad |= check_progress("members_2_enter_and_leave_1_free_beside_names", setup_free, 3);
 	return bad;
 }

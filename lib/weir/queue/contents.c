@@ -1,6 +1,6 @@
 /*
- * store.c - what queues of all orders have in common: items that batches returned, and when the end
- * is reached.
+ * contents.c - what is in a queue, of any order: what its store holds, and the items that batches
+ * returned; and when the end is reached.
  *
  * The end of a queue is reached when it is closed, no admitted enqueue waits, the store is
  * permanently empty (a ring then gets its tombstone), and no batch holds items that it may return.
@@ -9,8 +9,8 @@
  * an item, and both ways of taking an item release. So a thread that finds an item gone sees the
  * turn under which it was taken.)
  *
- * Refusals. Of FIFO queues "full" and "empty" are the ring's, and are exact in C11 (walk.h). Of
- * queues by priority they are those of priority_queue.c. Of shuffle queues they are those of
+ * Refusals. Of FIFO queues "full" and "empty" are the ring's, and are exact in C11 (algorithm.h).
+ * Of queues by priority they are those of priority_queue.c. Of shuffle queues they are those of
  * shuffle.h, which rest on one word. All this holds while no batch returns items. To return items
  * is a step of its own: what a batch has taken is stored again once it is pushed, and exceeds the
  * capacity if other threads have filled the room. Then "full" may count an item whose taker looked
@@ -61,11 +61,11 @@ static int closed_for_all(const weir_queue *queue)
 {
 	/*
 	 * [acquire] pairs with the last admitted enqueue, which stored its items before it left the
-	 * gate.
+	 * admission word.
 	 */
-	uint64_t gate = weiri_load_acquire(&queue->gate);
+	uint64_t admission = weiri_load_acquire(&queue->admission);
 
-	return (gate & WEIRI_GATE_CLOSED) != 0 && (gate & WEIRI_GATE_PENDING) == 0;
+	return (admission & WEIRI_ADMISSION_CLOSED) != 0 && (admission & WEIRI_ADMISSION_PENDING) == 0;
 }
 
 /*
@@ -137,7 +137,7 @@ enum weir_status weiri_queue_take_on(struct weiri_record *record, weir_queue *qu
 /* 1 if look_for_the_end() would return OUT_OF_RANGE for an empty store. */
 static int end_is_in_sight(const weir_queue *queue)
 {
-	/* [relaxed] the turn: the batch that releases it settles the beacon afterwards. */
+	/* [relaxed] the turn: the batch that releases it settles the ready descriptor afterwards. */
 	return closed_for_all(queue) && (weiri_load_relaxed(&queue->turn) & 1) == 0 && !queue->store->is_putting(queue);
 }
 

@@ -1,5 +1,5 @@
 /*
- * walk.h - LTQ, the lazy-index ticket ring: the algorithm, for both slot formats.
+ * algorithm.h - LTQ, the lazy-index ticket ring: the algorithm, for both slot formats.
  *
  * Algorithm. Operations are numbered by tickets. On a ring of n slots, the t-th enqueue fills slot
  * t mod n in lap t / n, and the t-th dequeue empties it. A slot's state says how far it has come:
@@ -89,8 +89,8 @@
  *   stress/scenario_ring.c (loss, duplicates, order, both formats, threads stopped at random
  *   points).
  */
-#ifndef WEIRI_RING_WALK_H
-#define WEIRI_RING_WALK_H
+#ifndef WEIRI_RING_ALGORITHM_H
+#define WEIRI_RING_ALGORITHM_H
 
 #include "base/assert.h"
 #include "ring/layout.h"

@@ -1,14 +1,15 @@
 /*
- * op.h - the operations of a queue that may wait.
+ * operation.h - the operations of a queue that may wait.
  *
  * A *part* is what an operation does in one queue: it moves items in or out. An enqueue or a dequeue
  * has one part. A select (select.c) has one for each case, and moves one item in one of them. All
  * else, waiting included, is sync/pending.h.
  *
  * Invariants, in addition to those of pending.h
- *   Q1  an enqueue that waits was admitted: the gate counts it from before it stands on the list until
- *       its items are in, or it gave up. So a dequeue that finds the gate closed and empty knows that
- *       nothing is still to come
+ *   Q1  an enqueue that waits was admitted: the admission word counts it from before it stands on
+ *   the list until
+ *       its items are in, or it gave up. So a dequeue that finds the admission word closed and
+ *       empty knows that nothing is still to come
  *   Q2  a batch dequeue takes items only with the queue's turn, and collects them in `partial`. What a
  *       batch that does not succeed has collected is put back before it gives the turn up
  *   Q3  the keys of items are computed when the operation is created. No user code runs in a section
@@ -38,7 +39,7 @@ struct weiri_queue_part {
 };
 
 /* An enqueue or a dequeue. */
-struct weiri_queue_op {
+struct weiri_queue_operation {
 	weir_pending pending; /* first */
 	struct weiri_queue_part part;
 	weir_queue_done_fn *callback; /* NULL: a blocking call */
@@ -51,8 +52,9 @@ extern const struct weiri_pending_kind weiri_queue_kind, weiri_select_kind;
  * Claimed by the caller, with a reference for the completion and one for the caller; the first `done`
  * items of an enqueue are in. NULL: no memory. Not in a section: it computes keys.
  */
-struct weiri_queue_op *weiri_queue_op_create(weir_queue *queue, enum weir_queue_op_kind kind, void *items[],
-                                             size_t count, size_t done, weir_queue_done_fn *callback, void *context);
+struct weiri_queue_operation *weiri_queue_operation_create(weir_queue *queue, enum weir_queue_op_kind kind,
+                                                           void *items[], size_t count, size_t done,
+                                                           weir_queue_done_fn *callback, void *context);
 
 /* -- parts, for both kinds --------------------------------------------------------------------- */
 
