@@ -372,7 +372,7 @@ static int check(struct weir_model_program *program, uint64_t executions, uint64
 	return bad;
 }
 
-static int check_beacons(void)
+static int check_ready_fds(void)
 {
 	char name[SCOPE_NAME];
 	int bad = 0;
@@ -411,7 +411,7 @@ int main(int argc, char **argv)
 
 	scope_letters(argc, argv, letters);
 	scope_arguments(argc, argv);
-	bad = check_beacons();
+	bad = check_ready_fds();
 	bad |= check_queues(WEIR_QUEUE_FIFO, 2000, 30);
 	scope_symmetric(1);
 	bad |= check_queues(WEIR_QUEUE_FIFO, 500, 0);

@@ -10,8 +10,8 @@
  * Invariants
  *   W1  no version is overlooked. A thread that publishes stamps the version, or decides the
  *       commit, then looks for waiters. A waiter appends itself, posts that, then reads the
- *       variable (sync/waiters.h). That read settles the version at the head, so a version that was
- *       published but not stamped counts as well
+ *       variable (sync/waiters.h). That read resolves the version at the head, so a version that
+ *       was published but not stamped counts as well
  *   W2  only the owner of a commit serves waiters, not a thread that helps it. A variable may be
  *       destroyed as soon as the calls on it have ended, and the helper's call is on another
  *       variable
