@@ -1,6 +1,6 @@
 /*
- * scenario_keyed_join.c - keyed joins: each key that got all its components is taken once, complete; and
- * a thread is stopped anywhere in a call.
+ * scenario_keyed_join.c - keyed joins: each key that got all its components is taken once,
+ * complete; and a thread is stopped anywhere in a call.
  *
  * Each round uses a new keyed join. Two threads for each component insert all keys, each thread its
  * half, in batches of random size. Some of their inserts name a key that has the component already,

@@ -1,5 +1,6 @@
 /*
- * completion_kit.h - areas, keyed joins and variables of one i32 scalar, for the tests of completions.
+ * completion_kit.h - areas, keyed joins and variables of one i32 scalar, for the tests of
+ * completions.
  */
 #ifndef COMPLETION_KIT_H
 #define COMPLETION_KIT_H

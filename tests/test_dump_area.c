@@ -1,6 +1,6 @@
 /*
- * test_dump_area.c - what a dump says of keyed joins, staging areas and map staging areas: what they
- * hold, and what waits in them.
+ * test_dump_area.c - what a dump says of keyed joins, staging areas and map staging areas: what
+ * they hold, and what waits in them.
  */
 #include <weir/flow/keyed_join.h>
 #include <weir/flow/map_staging.h>

@@ -1,6 +1,6 @@
 /*
- * test_keyed_join.c - keyed joins: parts that come in any order leave as whole tuples, inserts happen
- * completely or not at all, closes end waits.
+ * test_keyed_join.c - keyed joins: parts that come in any order leave as whole tuples, inserts
+ * happen completely or not at all, closes end waits.
  */
 #include "tensor_queue_kit.h"
 

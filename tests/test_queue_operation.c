@@ -1,6 +1,6 @@
 /*
- * test_queue_operation.c - the states of a waiting operation: what happens to it while a thread holds the
- * claim (lib/weir/sync/pending.h).
+ * test_queue_operation.c - the states of a waiting operation: what happens to it while a thread
+ * holds the claim (lib/weir/sync/pending.h).
  */
 #include "queue_kit.h"
 

@@ -25,8 +25,8 @@
  * the ring closed. All calls are linearizable in C11, and so are the answers "full" and "empty".
  * Closing is not a single moment: see weir_ring_close().
  *
- * Source: LTQ, the lazy-index ticket ring; lib/weir/ring/algorithm.h describes and proves it, and compares it
- * with NBLFQ (Denis and Goedefroit, IPDPS 2025), its closest published relative.
+ * Source: LTQ, the lazy-index ticket ring; lib/weir/ring/algorithm.h describes and proves it, and
+ * compares it with NBLFQ (Denis and Goedefroit, IPDPS 2025), its closest published relative.
  */
 #ifndef WEIR_RING_H
 #define WEIR_RING_H

@@ -31,8 +31,8 @@
  * Ordering. A thread that gets a version sees what its writer wrote before it published the
  * version.
  *
- * Sources: lib/weir/sync/pending.h (operations that wait by attempts), lib/weir/sync/ready_fd.h (descriptors).
- * @since 0.1
+ * Sources: lib/weir/sync/pending.h (operations that wait by attempts), lib/weir/sync/ready_fd.h
+ * (descriptors). @since 0.1
  */
 #ifndef WEIR_WATCH_H
 #define WEIR_WATCH_H

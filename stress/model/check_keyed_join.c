@@ -1,6 +1,6 @@
 /*
- * check_keyed_join.c - keyed joins: inserts of many keys are atomic, each key is completed once, and
- * takers that wait are completed.
+ * check_keyed_join.c - keyed joins: inserts of many keys are atomic, each key is completed once,
+ * and takers that wait are completed.
  *
  * A scope gives each thread a row of calls, a letter each; LETTERS says what each letter does.
  *

@@ -1,10 +1,10 @@
 /*
- * check_readiness.c - descriptors that tell whether a queue's call would wait: the ready descriptor alone,
- * and queues.
+ * check_readiness.c - descriptors that tell whether a queue's call would wait: the ready descriptor
+ * alone, and queues.
  *
  * A scope gives each thread a row of calls, a letter each; READY_FD_LETTERS and QUEUE_LETTERS say
- * what each letter does. `start` is such a row, which runs before the threads begin. For a ready descriptor,
- * the condition is a counter above 0.
+ * what each letter does. `start` is such a row, which runs before the threads begin. For a ready
+ * descriptor, the condition is a counter above 0.
  *
  * Required of every execution:
  * - At the end each descriptor is readable if the call would not wait, and not readable if it
@@ -128,8 +128,8 @@ static int polls_once(void)
 /* -- a ready descriptor ------------------------------------------------------------------------ */
 
 /*
- * The accesses to the counter order nothing. What a settle sees of it, it sees by the ready descriptor's
- * pairs.
+ * The accesses to the counter order nothing. What a settle sees of it, it sees by the ready
+ * descriptor's pairs.
  */
 static int above_0(void *context)
 {

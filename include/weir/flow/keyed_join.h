@@ -1,11 +1,11 @@
 /*
  * keyed_join.h - a join by key: components that arrive one by one leave as whole tuples.
  *
- * It is a keyed join in the sense of TensorFlow, neither a thread barrier nor a memory fence. Use it
- * if several producers make parts of one thing at different times (an image here, its label there)
+ * It is the tf.Barrier of TensorFlow 1.x, neither a thread barrier nor a memory fence. Use it if
+ * several producers make parts of one thing at different times (an image here, its label there)
  * and a consumer wants the complete thing. The parts of a key may arrive in any order. If one
- * producer makes each tuple, use weir/flow/tensor_queue.h, which is faster and bounded. A keyed join is
- * unbounded, so put a bounded queue before it.
+ * producer makes each tuple, use weir/flow/tensor_queue.h, which is faster and bounded. A keyed
+ * join is unbounded, so put a bounded queue before it.
  *
  * | call                | threads  | progress              | blocks on | allocates  | signal-safe |
  * |---------------------|----------|-----------------------|-----------|------------|-------------|
@@ -27,13 +27,13 @@
  * look each take effect at one instant.
  *
  * Stalled threads. A thread that is stalled inside a call delays no call that does not wait, and at
- * most the one waiting operation that it was completing. If it has changed the keyed join and not come
- * to all operations that the change lets go on, these wait until the next change, their deadline or
- * token. Waiters are served in arrival order, as far as their conditions allow.
+ * most the one waiting operation that it was completing. If it has changed the keyed join and not
+ * come to all operations that the change lets go on, these wait until the next change, their
+ * deadline or token. Waiters are served in arrival order, as far as their conditions allow.
  *
  * Ordering. What a thread wrote before an insert is visible to the thread that takes the key.
  *
- * Source: the keyed join of TensorFlow 1.x. Here inserts happen as a whole or not at all, waits can be
+ * Source: tf.Barrier of TensorFlow 1.x. Here inserts happen as a whole or not at all, waits can be
  * cancelled, and a take ends when its tuples can no longer arrive.
  */
 #ifndef WEIR_KEYED_JOIN_H
@@ -82,8 +82,8 @@ WEIR_API enum weir_status weir_keyed_join_destroy(weir_keyed_join *join, weir_er
  * Inserts a component of n keys: each of `keys` (WEIR_BYTES, [n]) gets its row of `values` ([n] +
  * the shape of the component). All n are inserted, or none. A key with all its components is ready,
  * and the key itself may then be inserted anew. New keys get an index, which is the same for all
- * keys of one call, grows by one from call to call, and begins at INT64_MIN. The keyed join takes its
- * own references (rows share the memory of `values`); the caller keeps its own.
+ * keys of one call, grows by one from call to call, and begins at INT64_MIN. The keyed join takes
+ * its own references (rows share the memory of `values`); the caller keeps its own.
  *
  * Errors: WEIR_INVALID_ARGUMENT if an argument is NULL, the component, a dtype or a shape is wrong,
  * or a key already has the component (the message names both). WEIR_CANCELLED if the keyed join was
@@ -109,9 +109,9 @@ enum { WEIR_KEYED_JOIN_ALLOW_SMALL_BATCH = 1 };
 
 /*
  * Takes n >= 0 tuples, lowest index first, or waits until so many are ready. It takes all of them
- * or none. From a closed keyed join, it waits while incomplete keys could still suffice, and returns
- * WEIR_OUT_OF_RANGE as soon as they cannot (with the flag: if nothing is ready). The message says
- * what was requested, what is ready, and the cause of the close.
+ * or none. From a closed keyed join, it waits while incomplete keys could still suffice, and
+ * returns WEIR_OUT_OF_RANGE as soon as they cannot (with the flag: if nothing is ready). The
+ * message says what was requested, what is ready, and the cause of the close.
  *
  * Errors, after which *batch is untouched: WEIR_OUT_OF_RANGE. WEIR_INVALID_ARGUMENT (NULL, n < 0,
  * unknown flag). WEIR_DEADLINE_EXCEEDED (deadline_ns is absolute; 0: immediately). WEIR_CANCELLED
@@ -132,8 +132,8 @@ typedef void weir_keyed_join_done_fn(void *context, enum weir_status status, con
                                      const struct weir_keyed_join_batch *batch);
 
 /*
- * Like weir_keyed_join_take_many(), holding no thread while it waits. *handle (may be NULL) is a handle
- * to cancel with; the caller gives it back with weir_pending_release(). If this call itself
+ * Like weir_keyed_join_take_many(), holding no thread while it waits. *handle (may be NULL) is a
+ * handle to cancel with; the caller gives it back with weir_pending_release(). If this call itself
  * fails (WEIR_INVALID_ARGUMENT, WEIR_RESOURCE_EXHAUSTED), `done` is not called.
  * @since 0.1
  */
@@ -164,16 +164,16 @@ WEIR_API enum weir_status weir_keyed_join_size(const weir_keyed_join *join, size
 WEIR_API size_t weir_keyed_join_component_count(const weir_keyed_join *join);
 
 /*
- * Reads component i as given at creation; what it points to is valid as long as the keyed join exists.
- * Errors: WEIR_OUT_OF_RANGE, WEIR_INVALID_ARGUMENT.
+ * Reads component i as given at creation; what it points to is valid as long as the keyed join
+ * exists. Errors: WEIR_OUT_OF_RANGE, WEIR_INVALID_ARGUMENT.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_keyed_join_component(const weir_keyed_join *join, size_t i,
                                                     struct weir_tensor_component *out);
 
 /*
- * Checks whether the keyed join was created with these components: for a keyed join that is shared by
- * name (weir/store.h). Errors: WEIR_INVALID_ARGUMENT; the message names what differs.
+ * Checks whether the keyed join was created with these components: for a keyed join that is shared
+ * by name (weir/store.h). Errors: WEIR_INVALID_ARGUMENT; the message names what differs.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_keyed_join_matches(const weir_keyed_join *join,

@@ -3,8 +3,8 @@
  *
  * Algorithm. A keyed join is an area (area.h). Its content is a version of the incomplete tuples by
  * key and one of the ready tuples by index (tree.h, keyed_join_part.h), the next index, and whether
- * the keyed join is closed. An insert of many keys, a take and a close are each one change. So each is
- * a transaction over any number of keys, without locks.
+ * the keyed join is closed. An insert of many keys, a take and a close are each one change. So each
+ * is a transaction over any number of keys, without locks.
  *
  * Invariant, in addition to those of area.h and keyed_join_part.h
  *   B4  a key is incomplete or its tuple is ready, never both for one tuple; `have` of an

@@ -1,5 +1,5 @@
 /*
- * store_variables.c - saving and restoring all variables of a store.
+ * store_variables.c - saving and restoring all variables of a named store.
  */
 #include <stdalign.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /*
- * try_token.h - mutual exclusion by trying: a thread that is refused does something else, and no thread
- * waits.
+ * try_token.h - mutual exclusion by trying: a thread that is refused does something else, and no
+ * thread waits.
  *
  * Progress: both calls are wait-free. A thread that is stalled while it has the token keeps it;
  * other threads are refused.
@@ -18,8 +18,8 @@ struct weiri_try_token {
 };
 
 /*
- * Returns 1 if the caller has the token now, until weiri_try_token_give(). Returns 0 if another thread
- * has it.
+ * Returns 1 if the caller has the token now, until weiri_try_token_give(). Returns 0 if another
+ * thread has it.
  */
 static inline int weiri_try_token_take(struct weiri_try_token *token)
 {

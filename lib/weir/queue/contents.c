@@ -1,6 +1,6 @@
 /*
- * contents.c - what queues of all orders have in common: items that batches returned, and when the end
- * is reached.
+ * contents.c - what is in a queue, of any order: what its store holds, and the items that batches
+ * returned; and when the end is reached.
  *
  * The end of a queue is reached when it is closed, no admitted enqueue waits, the store is
  * permanently empty (a ring then gets its tombstone), and no batch holds items that it may return.
@@ -9,8 +9,8 @@
  * an item, and both ways of taking an item release. So a thread that finds an item gone sees the
  * turn under which it was taken.)
  *
- * Refusals. Of FIFO queues "full" and "empty" are the ring's, and are exact in C11 (algorithm.h). Of
- * queues by priority they are those of priority_queue.c. Of shuffle queues they are those of
+ * Refusals. Of FIFO queues "full" and "empty" are the ring's, and are exact in C11 (algorithm.h).
+ * Of queues by priority they are those of priority_queue.c. Of shuffle queues they are those of
  * shuffle.h, which rest on one word. All this holds while no batch returns items. To return items
  * is a step of its own: what a batch has taken is stored again once it is pushed, and exceeds the
  * capacity if other threads have filled the room. Then "full" may count an item whose taker looked

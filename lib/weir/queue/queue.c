@@ -254,8 +254,8 @@ enum weir_status weir_queue_close(weir_queue *queue, enum weir_close_mode mode, 
 	/* The store is closed first: linearization of the close. */
 	queue->store->close(queue);
 	/*
-	 * [seq_cst] Dekker with join() of operation.c: it appends, then reads the admission word; the close sets the
-	 * admission word, then walks the list.
+	 * [seq_cst] Dekker with join() of operation.c: it appends, then reads the admission word; the
+	 * close sets the admission word, then walks the list.
 	 */
 	(void)weiri_fetch_or_seq_cst(&queue->admission, bits);
 	weiri_pending_pump(record, queue, mode == WEIR_CLOSE_CANCEL ? serve_cancelled : weiri_queue_serve);

@@ -3,8 +3,8 @@
  *
  *   store.h     the interface of the stores
  *   store_*.c   the stores: a ring (FIFO), shuffled, by priority; the right of a critical section
- *   contents.c     around each store: items that batches returned; when the end is reached
- *   operation.c        the operations that may wait (sync/pending.h)
+ *   contents.c  around each store: items that batches returned; when the end is reached
+ *   operation.c the operations that may wait (sync/pending.h)
  *   pump.c      completing the operations that wait
  *   select.c    one of several operations on different queues
  *   readiness.c file descriptors that tell whether a call would wait
@@ -29,9 +29,9 @@
 #include "sync/waiters.h"
 
 /*
- * The admission word: whether the queue is closed, and how many enqueues that were admitted before the close
- * still wait. Once CLOSED is set the count only falls. The store is closed before the admission word, so that
- * no enqueue succeeds that begins after a thread has seen "closed".
+ * The admission word: whether the queue is closed, and how many enqueues that were admitted before
+ * the close still wait. Once CLOSED is set the count only falls. The store is closed before the
+ * admission word, so that no enqueue succeeds that begins after a thread has seen "closed".
  */
 #define WEIRI_ADMISSION_CLOSED (UINT64_C(1) << 63)
 #define WEIRI_ADMISSION_CANCEL (UINT64_C(1) << 62)

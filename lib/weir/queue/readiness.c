@@ -1,31 +1,32 @@
 /*
  * readiness.c - file descriptors that are readable while a dequeue, or an enqueue, would not wait.
  *
- * Algorithm. Each direction has a ready descriptor (sync/ready_fd.h), created when it is first requested. It
- * shows weiri_queue_can_give() or weiri_queue_can_take_in(). Calls of both kinds may change both
- * answers, so every call has to settle both ready descriptors. But a call that changed the store reads the
- * list of the other side in any case, to see whether there are waiters. So the first ready descriptor appends
- * a bell to both lists: an entry that is never completed, and stays. The lists are then always
- * occupied, so each such call goes through weiri_queue_pump(), which settles. While no descriptor
- * was requested, calls have nothing more to read.
+ * Algorithm. Each direction has a ready descriptor (sync/ready_fd.h), created when it is first
+ * requested. It shows weiri_queue_can_give() or weiri_queue_can_take_in(). Calls of both kinds may
+ * change both answers, so every call has to settle both ready descriptors. But a call that changed
+ * the store reads the list of the other side in any case, to see whether there are waiters. So the
+ * first ready descriptor appends a bell to both lists: an entry that is never completed, and stays.
+ * The lists are then always occupied, so each such call goes through weiri_queue_pump(), which
+ * settles. While no descriptor was requested, calls have nothing more to read.
  *
  * Source. We know of no publication of level-triggered descriptors for a lock-free queue.
  *
  * Invariants
  *   R1  a change of the store that is followed by no settle was seen by a look of the thread that
- *       published the ready descriptor, or requested it. That thread appends bells, publishes the ready descriptor,
- *       posts on both sides, and settles. A thread that changes the store checks whether a side is
- *       posted, reads the list, and then looks for the ready descriptor (a pump that changes more does so
- *       before its last look at the lists). So either this thread finds both, and settles, or the
- *       settle of the requester sees the change (sync/waiters.h). A requester that finds a ready descriptor
- *       cannot know how far its creator has come, so it posts and settles as well
+ *       published the ready descriptor, or requested it. That thread appends bells, publishes the
+ *       ready descriptor, posts on both sides, and settles. A thread that changes the store checks
+ *       whether a side is posted, reads the list, and then looks for the ready descriptor (a pump
+ *       that changes more does so before its last look at the lists). So either this thread finds
+ *       both, and settles, or the settle of the requester sees the change (sync/waiters.h). A
+ *       requester that finds a ready descriptor cannot know how far its creator has come, so it
+ *       posts and settles as well
  *   R2  each change of an answer is followed by a pump on the same thread: an item is enqueued,
  *       dequeued or returned; the turn is released; the queue is closed; an admitted enqueue gives
  *       up. So B3 of ready_fd.h holds for the queue
  *   R3  a ready descriptor stays until the queue is destroyed: the caller has the descriptor
- * Fork: the child has the parent's descriptors and must not change their counts. Ready descriptors from
- * before the fork are skipped in the child, and the first request creates another ready descriptor
- * (base/eventfd.h). The older ones are linked behind the newest.
+ * Fork: the child has the parent's descriptors and must not change their counts. Ready descriptors
+ * from before the fork are skipped in the child, and the first request creates another ready
+ * descriptor (base/eventfd.h). The older ones are linked behind the newest.
  * Progress: lock-free. If a thread stalls between its change of the store and the settle, the
  *   descriptors stay as they were until another call settles; the same holds for operations that
  *   wait for the item itself.
@@ -157,8 +158,8 @@ static void hang_bells(struct weiri_record *record, weir_queue *queue, struct we
 }
 
 /*
- * Another ready descriptor was published first. The lists release the bells when no walker can see them any
- * longer.
+ * Another ready descriptor was published first. The lists release the bells when no walker can see
+ * them any longer.
  */
 static void take_back(struct weiri_record *record, weir_queue *queue, struct weiri_readiness *readiness)
 {

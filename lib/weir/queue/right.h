@@ -12,9 +12,9 @@
  *   that fails.
  * Why S. P1 makes each refusal correct alone. But one thread leaves section a and then tries b,
  *   another leaves b and tries a: with store buffering both could be refused, and no order of the
- *   four calls allows that. The argument is that of ring/algorithm.h. The CAS needs no place in S: the
- *   look before it has one. A give that is later than what the look read follows the look in S, and
- *   a look that reads the CAS follows the look before that CAS.
+ *   four calls allows that. The argument is that of ring/algorithm.h. The CAS needs no place in S:
+ *   the look before it has one. A give that is later than what the look read follows the look in S,
+ *   and a look that reads the CAS follows the look before that CAS.
  * Progress: wait-free. No call waits for the thread that is inside.
  */
 #ifndef WEIRI_QUEUE_RIGHT_H

@@ -26,7 +26,8 @@
  *   - no deadlock. A claim is held only while stores are tried, which are lock-free, and no thread
  *     waits for a claim. The stores have room for an item, so two selects that cross need not run
  *     at the same time
- *   - no other waiter is left asleep. A select that completes leaves the lists and admission words of all its
+ *   - no other waiter is left asleep. A select that completes leaves the lists and admission words
+ *   of all its
  *     queues, so all of them are pumped (weiri_pending_pump)
  * Linearization: that of the case that proceeds, as for a call of its own.
  * Progress: lock-free, except for the waiting. A thread that stalls with the claim delays that

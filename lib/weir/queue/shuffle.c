@@ -235,7 +235,8 @@ struct weiri_ring_counts weiri_shuffle_counts(const struct weiri_shuffle *shuffl
 int weiri_shuffle_can_take(const struct weiri_shuffle *shuffle)
 {
 	/*
-	 * [relaxed] a look for descriptors; their ready descriptor makes visible what it must see (readiness.c).
+	 * [relaxed] a look for descriptors; their ready descriptor makes visible what it must see
+	 * (readiness.c).
 	 */
 	uint64_t credits = weiri_load_relaxed(&shuffle->credits);
 

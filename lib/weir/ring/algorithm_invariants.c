@@ -1,5 +1,6 @@
 /*
- * algorithm_invariants.c - looks whether the slots of a ring obey the invariants of algorithm.h and ltq64.c.
+ * algorithm_invariants.c - looks whether the slots of a ring obey the invariants of algorithm.h and
+ * ltq64.c.
  *
  * The slots are read one after the other. That shows an instant only when nothing moves: before the
  * ring is destroyed, and under the model checker, where it is done after each change.

@@ -2,8 +2,8 @@
  * ltq64.c - LTQ with single-width C11 atomics: a slot's word holds the state and the number of a
  * cell, the cell holds the value.
  *
- * Algorithm. That of algorithm.h; this file says how a slot holds a value of 64 bits without a CAS of
- * two words. There are capacity + SPARES cells. An enqueue borrows a spare cell by exchanging a
+ * Algorithm. That of algorithm.h; this file says how a slot holds a value of 64 bits without a CAS
+ * of two words. There are capacity + SPARES cells. An enqueue borrows a spare cell by exchanging a
  * place of the spares for NO_CELL, and writes its value there. It then CASes the slot from {free,
  * cell x} to {full, its cell}; x becomes the spare, and is given back. A dequeue reads the slot's
  * cell, then CASes the slot to {free in the next lap, same cell}.

@@ -2,10 +2,10 @@
  * mpsc.c - many producers, one consumer: a ring whose consumer is alone.
  *
  * Algorithm. LTQ (algorithm.h). In memory it is a weir_ring: producers, closing and sizes are the
- * ring's. The dequeue differs (walk_dequeue_alone() in algorithm.h). Enqueues and closes never change a
- * full slot; only a dequeue does, and only one thread dequeues. So full(lap) -> free(lap + 1) is a
- * plain store, where the ring needs a CAS that may fail. The head is known exactly, where the ring
- * walks from a hint.
+ * ring's. The dequeue differs (walk_dequeue_alone() in algorithm.h). Enqueues and closes never
+ * change a full slot; only a dequeue does, and only one thread dequeues. So full(lap) -> free(lap +
+ * 1) is a plain store, where the ring needs a CAS that may fail. The head is known exactly, where
+ * the ring walks from a hint.
  *
  * Invariants: those of algorithm.h, and
  *   M1  head_hint is the ticket of the next value to come out, whenever no dequeue is running
@@ -14,8 +14,9 @@
  *       producer: fill, the look that says "full", both in S
  * Linearization. Dequeue: the store that frees the slot, in happens-before. It is a plain store, so
  *   in real time a dequeue may return a moment before a producer can see the room. A fence against
- *   that would cost as much as the CAS. All other operations: as in algorithm.h. Takes get their places
- *   in the order S as late as possible: right before the first operation of S that shows them.
+ *   that would cost as much as the CAS. All other operations: as in algorithm.h. Takes get their
+ *   places in the order S as late as possible: right before the first operation of S that shows
+ *   them.
  * Why that is an order. Only a "full" that missed a take can contradict the place of that take,
  *   since it must come before it. Everything that shows the take comes later in S than such a
  *   "full":

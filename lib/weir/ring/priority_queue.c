@@ -76,8 +76,8 @@
  *     that finds this walks along the whole chain; later takes read `ended`.
  * Why S. "Full" and "empty" are read in the links of different nodes. A put that then says "full"
  *   and a take that then says "empty" could each miss the other's CAS, and no order has both: store
- *   buffering, as between two slots of the ring (algorithm.h). In S each of the two loads reads the last
- *   change of its link.
+ *   buffering, as between two slots of the ring (algorithm.h). In S each of the two loads reads the
+ *   last change of its link.
  * Progress: lock-free. If a link, head or `oldest` changed, another call made progress. A walk
  *   along a level goes to greater (key, ticket) only, and cleaning a level is bounded. A stalled
  *   put keeps its node; a stalled take keeps nothing.
@@ -773,8 +773,8 @@ int weiri_priority_queue_has_room(const weir_priority_queue *queue)
 
 	do {
 		/*
-		 * [relaxed] all three: a look for descriptors, whose ready descriptor brings what it must see
-		 * (readiness.c). As in claim_node().
+		 * [relaxed] all three: a look for descriptors, whose ready descriptor brings what it must
+		 * see (readiness.c). As in claim_node().
 		 */
 		oldest = weiri_load_relaxed(&queue->oldest);
 		link = weiri_load_relaxed(&node_of(queue, index_of(queue, oldest))->link);

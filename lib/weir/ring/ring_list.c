@@ -4,10 +4,10 @@
  * Algorithm. A segment is a ring and a link to the next segment. Values go into the ring at `tail`
  * and come out of the ring at `head`. An enqueue that finds the tail's ring full makes a segment
  * with its value inside, closes the full ring, and links the segment behind it. A dequeue that
- * finds the head's ring closed and drained, which is final (algorithm.h), advances head and retires the
- * segment. The end of a closed list is a link to END. The ring is closed before the link is set, so
- * that no value stands behind a ring whose emptiness could be taken for the list's. Memory is
- * allocated before the close, so that a list without memory stays as it was: full.
+ * finds the head's ring closed and drained, which is final (algorithm.h), advances head and retires
+ * the segment. The end of a closed list is a link to END. The ring is closed before the link is
+ * set, so that no value stands behind a ring whose emptiness could be taken for the list's. Memory
+ * is allocated before the close, so that a list without memory stays as it was: full.
  *
  * Source. Linked array segments are LCRQ's (Morrison and Afek, PPoPP 2013) and their successors';
  * the segment here is LTQ, whose closing is exact.
@@ -41,10 +41,10 @@
  *     it (I1). "Empty" of a sealed ring: the load of the link that was NULL.
  *   "Closed": the load that saw END; for an enqueue, the load of its ring's `closed`, of its
  *     tombstone, or of the link.
- *   No two answers contradict each other, as "full" and "empty" of a bounded ring could (algorithm.h). A
- *   list is never full, and a thread that finds it empty at one segment has acquired all enqueues
- *   before that segment, including those that another thread missed when it found the list empty at
- *   an earlier one.
+ *   No two answers contradict each other, as "full" and "empty" of a bounded ring could
+ *   (algorithm.h). A list is never full, and a thread that finds it empty at one segment has
+ *   acquired all enqueues before that segment, including those that another thread missed when it
+ *   found the list empty at an earlier one.
  * Progress: lock-free. A step is repeated only when another thread linked a segment, moved head, or
  *   moved tail, each of which happens once per segment. The ring is lock-free, and a sealed ring
  *   refuses at its first tombstone.

@@ -1,11 +1,11 @@
 /*
- * id_set.h - a registry of all objects of one kind in the process, by number: queues for a dump,
+ * id_set.h - the set of all objects of one kind in the process, by id: queues for a dump,
  * variables for a report.
  *
- * An object gets the next number, from 1, when it is entered. Entering and leaving touch a few
- * neighbours in a list and no lock. A reader goes from number to number, or asks for one. The list
- * and its guarantees are those of hash_list.h; its marks come from the default allocator and are
- * never freed.
+ * The id of an object is a number: the next one, from 1, when the object is entered. Entering and
+ * leaving touch a few neighbours in a list and no lock. A reader goes from number to number, or
+ * asks for one. The list and its guarantees are those of hash_list.h; its marks come from the
+ * default allocator and are never freed.
  */
 #ifndef WEIRI_SYNC_ID_SET_H
 #define WEIRI_SYNC_ID_SET_H
@@ -23,7 +23,7 @@ struct weiri_id_set {
 	_Atomic(uint64_t) given;
 };
 
-/* The initial value of a numbering; scripts/gdb/weir.py reads the one of queues. */
+/* The initial value of a set; scripts/gdb/weir.py reads the one of queues. */
 #define WEIRI_ID_SET \
 	{ \
 		.list = {.allocator = WEIRI_ID_SET_MARKS, .compare = weiri_id_set_compare } \

@@ -60,8 +60,8 @@
  *   intermediate state of a choice is known from Parallel Concurrent ML (Reppy, Russo, Xiao, ICFP
  *   2009), where a thread that finds it spins. We know of no publication of AGAIN.
  * Checked: stress/model/check_pending.c, check_queue.c, check_select.c, check_watch.c,
- *   check_staging.c, check_keyed_join.c; tests/test_pending.c, tests/test_queue_operation.c; weir-stress
- *   "queue_stopped", "keyed_join_stopped".
+ *   check_staging.c, check_keyed_join.c; tests/test_pending.c, tests/test_queue_operation.c;
+ *   weir-stress "queue_stopped", "keyed_join_stopped".
  */
 #ifndef WEIRI_SYNC_PENDING_H
 #define WEIRI_SYNC_PENDING_H

@@ -1,9 +1,9 @@
 /*
- * reader_count.h - a reader count: whether any thread still reads what was lent for as long as a word is
+ * reader_count.h - whether any thread still reads what its owner lends for as long as a word is
  * open.
  *
  * A reader begins, then reads the word, uses what was lent only if the word is open, and ends. The
- * owner sees the word shut, which it stays, and then asks. If the answer is "not borrowed", no
+ * owner sees the word shut, which it stays, and then asks. If the answer is "no readers", no
  * thread reads what was lent any more, nor will.
  * Pairs
  *   B1  asked -> begin: the word is shut, and a reader that begins later sees that

@@ -1,6 +1,6 @@
 /*
- * ready_fd.h - a level-triggered file descriptor: readable exactly while a condition holds, for poll
- * and epoll.
+ * ready_fd.h - a level-triggered file descriptor: readable exactly while a condition holds, for
+ * poll and epoll.
  *
  * The condition lives elsewhere, in atomics that any thread changes. A thread that has changed it,
  * so that it may have begun or ceased to hold, then calls weiri_ready_fd_settle(), which makes the

@@ -15,7 +15,8 @@
  *   W2  only the owner of a commit serves waiters, not a thread that helps it. A variable may be
  *       destroyed as soon as the calls on it have ended, and the helper's call is on another
  *       variable
- *   W3  only the claimer and weir_watch_try_take() settle a watch's ready descriptor. The attempt that ends the
+ *   W3  only the claimer and weir_watch_try_take() settle a watch's ready descriptor. The attempt
+ *   that ends the
  *       watch has the claim too; it is the last to access the ready descriptor, and closes it
  * Why a watch's descriptor is right as soon as no thread is changing the variable or taking from
  * the watch (B3 of ready_fd.h). The condition changes when a version is published; its writer then
