@@ -166,11 +166,11 @@ def check_of(killer):
 
 
 def likely_first(mutant, killers):
-    """Returns the check that noticed this mutant before, and then those that noticed most other mutants of its file."""
+    """What noticed this mutant before, of whatever kind; then what noticed most others of its file."""
     own = killers.get(mutant[:3])
     others = collections.Counter(killer for key, killer in killers.items() if key[0] == mutant.file and killer != own)
     found = [check_of(killer) for killer in [own or "", *(killer for killer, _ in others.most_common(ATTEMPTS))]]
-    return [check for check in found if check is not None and check.kind in kinds_of(mutant)]
+    return [check for at, check in enumerate(found) if check is not None and (at == 0 or check.kind in kinds_of(mutant))]
 
 
 # killer: None if nothing failed, else what failed ("" if that is not known), or "out of time".
