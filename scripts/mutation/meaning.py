@@ -73,7 +73,7 @@ class Unit:
         for cursor in self.unit.cursor.get_children():
             here = cursor.location.file is not None and cursor.location.file.name == str(root / file)
             is_function = cursor.kind == cindex.CursorKind.FUNCTION_DECL and cursor.is_definition()
-            if here and is_function and not ASSERTS.fullmatch(cursor.spelling):
+            if here and is_function and not self.is_for_assertions(cursor):
                 self.visit_function(cursor)
 
     def is_for_assertions(self, cursor):
