@@ -101,6 +101,43 @@ Test(dump, shows_each_participant_once_while_others_withdraw)
 	destroy(queue);
 }
 
+/*
+ * The dump is stopped before instruction number `at`, and meanwhile the queue is destroyed. Returns
+ * 0 if the dump ended before. Sets *frees if the dump has the queue's memory at that time.
+ */
+static int dump_while_it_is_destroyed(size_t at, int *frees)
+{
+	struct failing_allocator memory = {0};
+	weir_allocator hooks = failing_allocator_hooks(&memory);
+	weir_queue *queue = named("doomed", (struct weir_queue_options){.capacity = 1, .allocator = &hooks});
+	int file = file_for_a_dump(), stands;
+	struct stepped call = {.call = dump_into, .context = &file};
+	char *text;
+
+	stands = stepped_start(&call, at);
+	destroy(queue);
+	*frees = weiri_load_relaxed(&memory.outstanding) != 0;
+	stepped_finish(&call);
+	cr_assert_eq(weir_reclaim_flush(in_good_time()), WEIR_OK);
+	cr_expect_str_eq(failing_allocator_verdict(&memory), "balanced", "stopped at %zu", at);
+	text = text_of(file);
+	cr_expect(!*frees || strstr(text, "queue \"doomed\" (number ") != NULL, "stopped at %zu:\n%s", at, text);
+	free(text);
+	return stands;
+}
+
+Test(dump, frees_a_queue_that_is_destroyed_while_it_is_read)
+{
+	size_t freed = 0;
+	int frees;
+
+	stepped_or_skip();
+	for (size_t at = 0; dump_while_it_is_destroyed(at, &frees); at += stepped_stride(STRIDE))
+		freed += (size_t)frees;
+	cr_expect_neq(freed, (size_t)0);
+	cr_expect_eq(frees, 0, "a dump that has ended holds nothing");
+}
+
 /* -- what a dump says -------------------------------------------------------------------------- */
 
 static int64_t key_of(void *context, void *any)
@@ -534,6 +571,21 @@ static int dump_where_writes_take_nothing(void)
 Test(dump, gives_up_where_nothing_is_taken_and_no_reason_given)
 {
 	in_a_sandbox(dump_where_writes_take_nothing);
+}
+
+/* Another thread closed the descriptor after the dump had looked at it. */
+static int dump_into_what_is_closed_meanwhile(void)
+{
+	int file = file_for_a_dump();
+
+	if (!sandbox_refuses(SYS_write, EBADF))
+		return SANDBOX_NOT_HERE;
+	return weir_dump(file) == WEIR_INVALID_ARGUMENT ? SANDBOX_HELD : 1;
+}
+
+Test(dump, says_that_its_descriptor_was_closed_meanwhile)
+{
+	in_a_sandbox(dump_into_what_is_closed_meanwhile);
 }
 
 struct dumper {

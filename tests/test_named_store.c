@@ -71,6 +71,47 @@ Test(named_store, what_was_added_is_found_by_its_name_and_container)
 	cr_assert_eq(b.destroyed, 1);
 }
 
+/* What lies behind the text in its buffer is no part of it. */
+Test(named_store, a_text_ends_with_its_zero)
+{
+	static const char containers[2][8] = {"part\0a", "part\0b"}, names[2][4] = {"x\0c", "x\0d"};
+	struct thing a = {.size = 1};
+	weir_store *store = make_store(NULL);
+	weir_resource *resource;
+
+	cr_assert_eq(weir_store_add(store, containers[0], names[0], &things, &a, NULL, NULL), WEIR_OK);
+	resource = find(store, containers[1], names[1]);
+	cr_assert_eq(weir_resource_object(resource), &a);
+	weir_resource_release(resource);
+	weir_store_destroy(store, NULL);
+}
+
+/*
+ * These names have the same 64-bit FNV-1a hash in the container "". A name is not confused with
+ * another one of its hash.
+ */
+Test(named_store, names_of_one_hash_are_told_apart)
+{
+	static const char one[] = "WM9hqmjUccM", other[] = "DUCGoirI-7I";
+	struct thing a = {.size = 1}, b = {.size = 2};
+	weir_store *store = make_store(NULL);
+	weir_resource *resource;
+
+	cr_assert_eq(weir_store_add(store, NULL, one, &things, &a, NULL, NULL), WEIR_OK);
+	cr_assert_null(find(store, NULL, other));
+	cr_assert_eq(weir_store_add(store, NULL, other, &things, &b, NULL, NULL), WEIR_OK);
+	resource = find(store, NULL, one);
+	cr_assert_eq(weir_resource_object(resource), &a);
+	weir_resource_release(resource);
+	cr_assert_eq(weir_store_remove(store, NULL, one, NULL), WEIR_OK);
+	cr_assert_null(find(store, NULL, one));
+	resource = find(store, NULL, other);
+	cr_assert_eq(weir_resource_object(resource), &b);
+	weir_resource_release(resource);
+	weir_store_destroy(store, NULL);
+	cr_assert_eq(b.destroyed, 1);
+}
+
 Test(named_store, a_name_that_is_taken_is_refused_and_the_object_stays_the_callers)
 {
 	struct thing a = {.size = 1}, b = {.size = 2};
@@ -82,6 +123,7 @@ Test(named_store, a_name_that_is_taken_is_refused_and_the_object_stays_the_calle
 	cr_assert_str_eq(error.message, "store \"names\": \"x\" in container \"\" exists");
 	cr_assert_eq(b.destroyed, 0);
 	weir_store_destroy(store, NULL);
+	cr_assert_eq(a.destroyed, 1, "the call that was refused keeps no reference");
 	cr_assert_eq(b.destroyed, 0);
 }
 
@@ -177,6 +219,27 @@ Test(named_store, the_first_creates_and_the_others_get_the_same_if_it_is_compati
 	cr_assert_eq(a.destroyed, 0, "refused calls released exactly their own references");
 	weir_store_destroy(store, NULL);
 	cr_assert_eq(a.destroyed, 1);
+}
+
+Test(named_store, a_name_that_comes_again_after_another_creates_nothing)
+{
+	struct thing thing[3] = {{0}};
+	const char *const names[] = {"x", "y", "x"};
+	weir_store *store = make_store(NULL);
+	weir_resource *got[3];
+
+	for (int i = 0; i < 3; i++) {
+		struct order order = {.thing = &thing[i], .size = i};
+		struct weir_store_maker maker = {create_thing, NULL, &order};
+
+		cr_assert_eq(weir_store_find_or_create(store, NULL, names[i], &things, &maker, &got[i], NULL), WEIR_OK);
+		cr_assert_eq(order.created, i < 2);
+		cr_assert_str_eq(weir_resource_name(got[i]), names[i]);
+	}
+	cr_assert_eq(got[0], got[2]);
+	for (int i = 0; i < 3; i++)
+		weir_resource_release(got[i]);
+	weir_store_destroy(store, NULL);
 }
 
 /*
@@ -315,6 +378,9 @@ Test(named_store, bad_arguments_are_refused_by_name)
 	cr_assert_eq(weir_store_find_or_create(store, NULL, "x", &things, &maker, &resource, &error),
 	             WEIR_INVALID_ARGUMENT);
 	cr_assert_eq(weir_store_find_or_create(store, NULL, "x", &things, NULL, &resource, NULL), WEIR_INVALID_ARGUMENT);
+	maker.create = cannot_create;
+	cr_assert_eq(weir_store_find_or_create(store, NULL, "x", &things, &maker, NULL, &error), WEIR_INVALID_ARGUMENT);
+	cr_assert_str_eq(error.message, "store \"store\": \"x\": out is NULL");
 	cr_assert_eq(weir_store_remove(store, NULL, "", NULL), WEIR_INVALID_ARGUMENT);
 	cr_assert_eq(weir_store_clear(NULL, NULL, NULL), WEIR_INVALID_ARGUMENT);
 	cr_assert_eq(weir_store_next(NULL, NULL, &resource), WEIR_INVALID_ARGUMENT);

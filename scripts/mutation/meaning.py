@@ -309,7 +309,8 @@ class Unit:
                 return
             self.exchange(cursor, span)
         elif kind == K.CONDITIONAL_OPERATOR and len(children) == 3:
-            self.condition(children[0])
+            if self.span(children[0]) != span:  # otherwise a macro holds both, and an edit would meet the value too
+                self.condition(children[0])
             children = children[1:]
         elif kind == K.BINARY_OPERATOR and len(children) == 2 and span is not None:
             self.binary(span, children, truth)

@@ -14,7 +14,7 @@
 enum { MUTANTS = 65536, CHOSEN = 1, LOOKED_FOR = 2 };
 
 /* mutant.h, which this file includes too, declares weiri_mutants const: here it has another name. */
-extern unsigned char table[];
+WEIRI_MUTANT_SHARED extern unsigned char table[];
 unsigned char table[MUTANTS] __asm__("weiri_mutants");
 
 static volatile unsigned char *reached;
