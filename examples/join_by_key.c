@@ -79,7 +79,7 @@ static int matching(const struct weir_keyed_join_batch *batch)
 	const int64_t *labels = weir_tensor_data(batch->values[LABEL]);
 	int count = 0;
 
-	for (int64_t i = 0; i < batch->count; i++) {
+	for (int64_t i = 0; i < (int64_t)batch->count; i++) {
 		char text[24];
 
 		(void)snprintf(text, sizeof(text), "%.*s", (int)keys[i].size, keys[i].data);

@@ -312,7 +312,7 @@ static size_t parts_of(struct weir_keyed_join_batch *batch, struct history_part 
 {
 	size_t count = 0;
 
-	for (int64_t row = 0; row < batch->count; row++) {
+	for (int64_t row = 0; row < (int64_t)batch->count; row++) {
 		for (size_t i = 0; i < COMPONENTS; i++) {
 			part[count] = part_of(key_at(batch, row), i, ((const uint64_t *)weir_tensor_data(batch->values[i]))[row]);
 			part[count++].after =
@@ -333,7 +333,7 @@ static void take(struct stress_thread *self, struct history_log *log)
 	struct history_part part[MOST_KEYS * COMPONENTS];
 	struct weir_keyed_join_batch batch;
 	enum weir_status status = weir_keyed_join_take_many(
-		now.join, (int64_t)n, small ? WEIR_KEYED_JOIN_ALLOW_SMALL_BATCH : 0, deadline, NULL, &batch, NULL);
+		now.join, (size_t)n, small ? WEIR_KEYED_JOIN_ALLOW_SMALL_BATCH : 0, deadline, NULL, &batch, NULL);
 	enum history_answer answer;
 
 	returned = history_return(log);

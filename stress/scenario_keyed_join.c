@@ -89,7 +89,7 @@ static int64_t key_at(const struct weir_keyed_join_batch *batch, int64_t row)
 
 static void check_and_release(struct weir_keyed_join_batch *batch)
 {
-	for (int64_t row = 0; row < batch->count; row++) {
+	for (int64_t row = 0; row < (int64_t)batch->count; row++) {
 		int64_t key = key_at(batch, row);
 
 		for (size_t i = 0; i < COMPONENTS; i++)
@@ -154,7 +154,7 @@ static void take(struct stress_thread *self, void *context)
 {
 	(void)context;
 	for (;;) {
-		int64_t n = 1 + (int64_t)stress_below(self, MOST);
+		size_t n = 1 + (size_t)stress_below(self, MOST);
 		uint32_t flags = stress_one_in(self, 2) ? WEIR_KEYED_JOIN_ALLOW_SMALL_BATCH : 0;
 		struct weir_keyed_join_batch batch;
 		enum weir_status status;

@@ -95,7 +95,7 @@ static void produce(struct stress_thread *self, void *context)
 	while (page->count + MOST < belt.ledger.limit && !is_over(status)) {
 		size_t count = stress_one_in(self, 2) ? 0 : 1 + (size_t)stress_below(self, MOST);
 		weir_tensor *tuple[COMPONENTS];
-		int64_t done = 0;
+		size_t done = 0;
 
 		make_tuple(page, count, belt.pads ? 1 + (int64_t)stress_below(self, ROW) : ROW, tuple);
 		stress_begin_on(self, count == 0 ? "enqueue" : "enqueue_many", &belt.object, ROOM);
@@ -150,7 +150,7 @@ static void consume(struct stress_thread *self, void *context)
 	stress_gives(self, &belt.object, ROOM);
 	for (;;) {
 		uint64_t kind = stress_below(self, 3), deadline_ns = draw_deadline(self);
-		int64_t wanted = 1 + (int64_t)stress_below(self, MOST);
+		size_t wanted = 1 + (size_t)stress_below(self, MOST);
 		weir_tensor *tuple[COMPONENTS];
 
 		stress_begin_on(self, kind == 0 ? "dequeue" : "dequeue of many", &belt.object, A_TUPLE);
@@ -161,7 +161,7 @@ static void consume(struct stress_thread *self, void *context)
 		else
 			status = weir_tensor_queue_dequeue_up_to(belt.queue, wanted, tuple, COMPONENTS, deadline_ns, NULL, NULL);
 		if (status == WEIR_OK)
-			take(context, tuple, kind == 0 ? 1 : kind == 1 ? wanted : weir_tensor_shape(tuple[0])->dims[0]);
+			take(context, tuple, kind == 0 ? 1 : kind == 1 ? (int64_t)wanted : weir_tensor_shape(tuple[0])->dims[0]);
 		stress_end(self, 1);
 		/* A batch that is too large for what is left also reports that the end has come. */
 		if (is_over(status) && (kind != 1 || wanted == 1))

@@ -104,7 +104,7 @@ static inline void take(weir_tensor_queue *queue, struct taken *taken)
 }
 
 /* Dequeues a batch of n, and returns how many items came. */
-static inline size_t take_batch(weir_tensor_queue *queue, enum call_kind how, int64_t n, struct taken *taken)
+static inline size_t take_batch(weir_tensor_queue *queue, enum call_kind how, size_t n, struct taken *taken)
 {
 	size_t before = taken->count;
 	weir_tensor *got = NULL;
@@ -125,7 +125,7 @@ static inline void put_rows(weir_tensor_queue *queue, int32_t first, int64_t cou
 {
 	weir_tensor *rows = numbers_of(vector_shape(count), first);
 	weir_error error = {0};
-	int64_t done = 0;
+	size_t done = 0;
 
 	cr_assert_eq(weir_tensor_queue_enqueue_many(queue, &rows, 1, in_good_time(), NULL, &done, &error), WEIR_OK, "%s",
 	             error.message);
@@ -164,7 +164,7 @@ static inline void end_queue(weir_tensor_queue *queue)
 struct errand {
 	enum call_kind kind;
 	weir_tensor_queue *queue;
-	int64_t n;
+	size_t n;
 	weir_tensor *given; /* of an enqueue; the errand owns it */
 	/* The outcome. */
 	enum weir_status status;
@@ -211,7 +211,7 @@ static inline void *errand_main(void *argument)
  * one.
  */
 static inline void begin_errand(struct errand *errand, enum call_kind kind, weir_tensor_queue *queue, int32_t first,
-                                int64_t n)
+                                size_t n)
 {
 	(void)memset(errand, 0, sizeof(*errand));
 	errand->kind = kind;
@@ -220,13 +220,13 @@ static inline void begin_errand(struct errand *errand, enum call_kind kind, weir
 	if (kind == ENQUEUE)
 		errand->given = number(first);
 	else if (kind == ENQUEUE_MANY)
-		errand->given = numbers_of(vector_shape(n), first);
+		errand->given = numbers_of(vector_shape((int64_t)n), first);
 	cr_assert_eq(pthread_create(&errand->thread, NULL, errand_main, errand), 0);
 }
 
 /* Begins an errand, and returns when `waiting` calls wait in the queue. */
 static inline void begin_blocked(struct errand *errand, enum call_kind kind, weir_tensor_queue *queue, int32_t first,
-                                 int64_t n, size_t waiting)
+                                 size_t n, size_t waiting)
 {
 	begin_errand(errand, kind, queue, first, n);
 	await(idle_in(queue->queue) == waiting);

@@ -320,7 +320,7 @@ static inline void each_dtype_round_trips(const struct kind *kind)
 /* -- batches out ------------------------------------------------------------------------------- */
 
 /* Two dequeues of n by `how`, from a queue of 10 items. */
-static inline void batches_partition_ten(const struct kind *kind, enum call_kind how, int64_t n)
+static inline void batches_partition_ten(const struct kind *kind, enum call_kind how, size_t n)
 {
 	weir_tensor_queue *queue = numbers_queue(kind, 10);
 	struct taken taken = {.count = 0};
@@ -336,10 +336,10 @@ static inline void batches_partition_ten(const struct kind *kind, enum call_kind
 	end_queue(queue);
 }
 
-static inline void take_pair_batch(weir_tensor_queue *queue, enum call_kind how, int64_t n, struct taken *taken)
+static inline void take_pair_batch(weir_tensor_queue *queue, enum call_kind how, size_t n, struct taken *taken)
 {
 	weir_tensor *got[2], *row[2];
-	weir_shape numbers = vector_shape(n), vectors = matrix_shape(n, 2);
+	weir_shape numbers = vector_shape((int64_t)n), vectors = matrix_shape((int64_t)n, 2);
 
 	if (how == DEQUEUE_MANY)
 		cr_assert_eq(weir_tensor_queue_dequeue_many(queue, n, got, 2, 0, NULL, NULL), WEIR_OK);
@@ -347,7 +347,7 @@ static inline void take_pair_batch(weir_tensor_queue *queue, enum call_kind how,
 		cr_assert_eq(weir_tensor_queue_dequeue_up_to(queue, n, got, 2, 0, NULL, NULL), WEIR_OK);
 	cr_assert(weir_shape_equal(weir_tensor_shape(got[0]), &numbers));
 	cr_assert(weir_shape_equal(weir_tensor_shape(got[1]), &vectors));
-	for (int64_t i = 0; i < n; i++) {
+	for (int64_t i = 0; i < (int64_t)n; i++) {
 		cr_assert_eq(weir_tensor_row(got[0], i, &row[0]), WEIR_OK);
 		cr_assert_eq(weir_tensor_row(got[1], i, &row[1]), WEIR_OK);
 		note_pair(taken, row);
@@ -585,7 +585,7 @@ static inline void a_close_ends_the_dequeue_after_the_last(const struct kind *ki
 }
 
 /* dequeue_many(n) from four items succeeds. The next one waits, and the close ends it. */
-static inline void a_close_ends_the_second_batch(const struct kind *kind, int64_t n)
+static inline void a_close_ends_the_second_batch(const struct kind *kind, size_t n)
 {
 	weir_tensor_queue *queue = numbers_queue(kind, 4);
 	struct taken taken = {.count = 0};
@@ -688,11 +688,11 @@ static inline void what_waited_before_the_close_goes_in(const struct kind *kind,
 	struct errand putter, late;
 
 	put_rows(queue, 10, 4);
-	begin_blocked(&putter, how, queue, 14, (int64_t)rows, 1);
+	begin_blocked(&putter, how, queue, 14, rows, 1);
 	close_queue(queue);
 	cr_expect(weir_tensor_queue_closed(queue));
 	cr_expect_not(errand_has_ended(&putter));
-	begin_errand(&late, how, queue, 90, (int64_t)rows);
+	begin_errand(&late, how, queue, 90, rows);
 	end_errand(&late, WEIR_CANCELLED);
 	for (size_t i = 0; i < rows; i++)
 		take(queue, &taken);
@@ -727,7 +727,7 @@ static inline void threads_put(const struct kind *kind, int64_t rows)
 
 	cr_assert_not_null(putters);
 	for (int32_t i = 0; i < KIT_THREADS; i++)
-		begin_errand(&putters[i], rows == 1 ? ENQUEUE : ENQUEUE_MANY, queue, i * (int32_t)rows, rows);
+		begin_errand(&putters[i], rows == 1 ? ENQUEUE : ENQUEUE_MANY, queue, i * (int32_t)rows, (size_t)rows);
 	end_all(putters, KIT_THREADS, &taken);
 	cr_expect_eq(weir_tensor_queue_size_approx(queue), KIT_THREADS * (size_t)rows);
 	for (int64_t i = 0; i < KIT_THREADS * rows; i++)
@@ -751,7 +751,7 @@ static inline void threads_take(const struct kind *kind, enum call_kind how, con
 	queue = numbers_queue(kind, (size_t)sum);
 	put_rows(queue, 0, sum);
 	for (size_t i = 0; i < KIT_THREADS; i++)
-		begin_errand(&takers[i], how, queue, 0, sizes[i]);
+		begin_errand(&takers[i], how, queue, 0, (size_t)sizes[i]);
 	end_all(takers, KIT_THREADS, &taken);
 	expect_all(&taken, 0, (size_t)sum);
 	cr_expect_eq(weir_tensor_queue_size_approx(queue), 0);

@@ -490,7 +490,7 @@ Test(conformance_fifo, FIFO_072_mixture_of_dequeue_and_dequeue_many)
 
 	begin_errand(&putter, ENQUEUE_MANY, queue, 0, 250);
 	while (taken.count < 250) {
-		int64_t left = 250 - (int64_t)taken.count, n = (int64_t)(rand_r(&seed) % 21);
+		size_t left = 250 - taken.count, n = (size_t)(rand_r(&seed) % 21);
 
 		if (rand_r(&seed) % 10 < 5)
 			take(queue, &taken);

@@ -143,7 +143,7 @@ static void take_tuples(weir_tensor_queue *queue, size_t count, struct output *o
 {
 	weir_tensor *tuple[3];
 
-	cr_assert_eq(weir_tensor_queue_dequeue_many(queue, (int64_t)count, tuple, 3, in_good_time(), NULL, NULL), WEIR_OK);
+	cr_assert_eq(weir_tensor_queue_dequeue_many(queue, count, tuple, 3, in_good_time(), NULL, NULL), WEIR_OK);
 	note_tuples(output, tuple);
 }
 
@@ -176,7 +176,7 @@ static void *work(void *context)
 
 	if (!worker->puts) {
 		worker->status =
-			weir_tensor_queue_dequeue_many(worker->queue, (int64_t)worker->count, tuple, 3, in_good_time(), NULL, NULL);
+			weir_tensor_queue_dequeue_many(worker->queue, worker->count, tuple, 3, in_good_time(), NULL, NULL);
 		if (worker->status == WEIR_OK)
 			note_tuples(&worker->output, tuple);
 		return NULL;

@@ -119,13 +119,13 @@ static int number_at(const struct weir_keyed_join_batch *batch, int64_t row)
 /* Each key stands beside its own values. */
 static void expect_matched(const struct weir_keyed_join_batch *batch)
 {
-	for (int64_t row = 0; row < batch->count; row++) {
+	for (int64_t row = 0; row < (int64_t)batch->count; row++) {
 		cr_assert_eq(((const int32_t *)weir_tensor_data(batch->values[0]))[row], 100 + number_at(batch, row));
 		cr_assert_eq(((const int32_t *)weir_tensor_data(batch->values[1]))[row], 200 + number_at(batch, row));
 	}
 }
 
-static enum weir_status take(weir_keyed_join *join, int64_t n, uint32_t flags)
+static enum weir_status take(weir_keyed_join *join, size_t n, uint32_t flags)
 {
 	struct weir_keyed_join_batch batch;
 	enum weir_status status = weir_keyed_join_take_many(join, n, flags, 0, NULL, &batch, NULL);
@@ -142,7 +142,7 @@ static enum weir_status take(weir_keyed_join *join, int64_t n, uint32_t flags)
 
 struct taker {
 	weir_keyed_join *join;
-	int64_t n;
+	size_t n;
 	uint32_t flags;
 	uint64_t deadline_ns;
 	weir_cancel *token;
@@ -245,8 +245,10 @@ Test(keyed_join, BAR_005_a_negative_number_is_refused)
 	struct weir_keyed_join_batch batch;
 	weir_error error;
 
-	cr_assert_eq(weir_keyed_join_take_many(join, -1, 0, 0, NULL, &batch, &error), WEIR_INVALID_ARGUMENT);
-	cr_assert_str_eq(error.message, "keyed join \"test\": requested -1 < 0 elements");
+	cr_assert_eq(weir_keyed_join_take_many(join, SIZE_MAX, 0, 0, NULL, &batch, &error), WEIR_INVALID_ARGUMENT);
+	cr_assert_str_eq(
+		error.message,
+		"keyed join \"test\": requested 18446744073709551615 elements, must be at most 9223372036854775807");
 	end(join);
 }
 
@@ -663,7 +665,7 @@ static void note(void *context, enum weir_status status, const weir_error *error
 	if (batch != NULL) {
 		struct weir_keyed_join_batch mine = *batch;
 
-		outcome->count = mine.count;
+		outcome->count = (int64_t)mine.count;
 		expect_matched(&mine);
 		release(&mine);
 	}
@@ -937,7 +939,7 @@ Test(keyed_join, an_insert_stopped_anywhere_is_whole_or_not_there)
 		done = ready(join);
 		cr_assert(done == 0 || done == 2);
 		insert_both(join, 5, 1);
-		cr_assert_eq(take(join, (int64_t)done + 1, 0), WEIR_OK);
+		cr_assert_eq(take(join, done + 1, 0), WEIR_OK);
 		stepped_finish(&call);
 		cr_assert_eq(ready(join), 2 - done);
 		end(join);

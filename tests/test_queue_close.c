@@ -229,6 +229,8 @@ Test(queue_close, a_single_dequeue_ahead_of_a_batch_is_not_told_the_end_before_t
 	begin_waiting_call(&single, 2);
 	close_for_good(queue, WEIR_CLOSE_DRAIN);
 	cr_expect_eq(end_call(&batch), WEIR_OUT_OF_RANGE);
+	cr_expect_not_null(strstr(batch.error.message, "\"test\" is closed: 3 items asked for, 1 left"), "%s",
+	                   batch.error.message);
 	cr_expect_eq(end_call(&single), WEIR_OK);
 	cr_expect_eq(number_of(single.items[0]), 2);
 	cr_expect_eq(weir_queue_dequeue_many(queue, items, 3, 0, NULL, NULL), WEIR_OUT_OF_RANGE);

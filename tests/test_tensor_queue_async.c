@@ -111,7 +111,7 @@ Test(tensor_queue_async, a_start_that_fails_completes_nothing_and_keeps_nothing)
 	             WEIR_INVALID_ARGUMENT);
 	cr_expect_not_null(strstr(error.message, "kind"), "%s", error.message);
 	cr_expect_eq(
-		weir_tensor_queue_start_dequeue_many(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, -2, note, &started, op, &error),
+		weir_tensor_queue_start_dequeue_many(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, SIZE_MAX, note, &started, op, &error),
 		WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(
 		weir_tensor_queue_start_dequeue_many(shapeless, WEIR_QUEUE_OP_DEQUEUE_MANY, 0, note, &started, op, &error),

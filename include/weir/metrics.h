@@ -67,7 +67,7 @@ typedef struct weir_counter weir_counter;
 
 struct weir_metrics_options {
 	size_t struct_size;              /* WEIR_METRICS_OPTIONS_INIT sets it */
-	uint32_t threads;                /* with lines of their own; 0: WEIR_METRICS_DEFAULT_THREADS */
+	size_t threads;                  /* with lines of their own; 0: WEIR_METRICS_DEFAULT_THREADS */
 	uint32_t flags;                  /* must be 0 */
 	const weir_allocator *allocator; /* NULL: the default allocator */
 };
@@ -139,7 +139,7 @@ enum {
 
 struct weir_histogram_options {
 	size_t struct_size; /* WEIR_HISTOGRAM_OPTIONS_INIT sets it */
-	uint32_t threads;   /* with lines of their own; 0: WEIR_METRICS_DEFAULT_THREADS */
+	size_t threads;     /* with lines of their own; 0: WEIR_METRICS_DEFAULT_THREADS */
 	/* 1 to WEIR_HISTOGRAM_MAX_PRECISION; 0: WEIR_HISTOGRAM_DEFAULT_PRECISION */
 	uint32_t precision;
 	uint64_t largest;                /* the largest value told from larger ones; 0: UINT64_MAX */

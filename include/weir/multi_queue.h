@@ -50,9 +50,9 @@ struct weir_multi_queue_options {
 	size_t struct_size; /* WEIR_MULTI_QUEUE_OPTIONS_INIT sets it */
 	uint32_t flags;     /* must be 0 */
 	/* at most the capacity and WEIR_MULTI_QUEUE_MAX_LANES; 0: 4 per processor */
-	uint32_t lanes;
+	size_t lanes;
 	/* calls for which a thread stays with the lanes that it drew; 0: 1, no stickiness */
-	uint32_t stickiness;
+	size_t stickiness;
 	const weir_allocator *allocator; /* NULL: the default allocator */
 };
 #define WEIR_MULTI_QUEUE_OPTIONS_INIT WEIR_STRUCT_SIZE(struct weir_multi_queue_options)

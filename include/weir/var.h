@@ -108,7 +108,7 @@ struct weir_var_options {
 	const weir_shape *shape; /* every value must fit it; dims may be unknown; NULL: any */
 	uint32_t flags;          /* must be 0 */
 	/* versions kept behind the newest; 0 .. WEIR_VAR_MAX_HISTORY */
-	uint32_t history;
+	size_t history;
 	const weir_allocator *allocator; /* NULL: the default allocator */
 };
 #define WEIR_VAR_OPTIONS_INIT WEIR_STRUCT_SIZE(struct weir_var_options)

@@ -69,7 +69,7 @@ static void insert(size_t me, size_t component, int count)
 
 static void check_batch(const struct weir_keyed_join_batch *batch)
 {
-	for (int64_t row = 0; row < batch->count; row++) {
+	for (int64_t row = 0; row < (int64_t)batch->count; row++) {
 		const weir_bytes *key = (const weir_bytes *)weir_tensor_data(batch->keys) + row;
 		int number = ((const char *)key->data)[0] - 'x';
 
@@ -79,7 +79,7 @@ static void check_batch(const struct weir_keyed_join_batch *batch)
 	}
 }
 
-static enum weir_status take(size_t me, int64_t n, uint64_t deadline_ns)
+static enum weir_status take(size_t me, size_t n, uint64_t deadline_ns)
 {
 	struct weir_keyed_join_batch batch;
 	enum weir_status status = weir_keyed_join_take_many(scene.join, n, 0, deadline_ns, NULL, &batch, NULL);

@@ -96,7 +96,7 @@ WEIR_API enum weir_status weir_keyed_join_insert_many(weir_keyed_join *join, siz
 
 /* The result of a take. The receiver owns the references. */
 struct weir_keyed_join_batch {
-	int64_t count;
+	size_t count;
 	weir_tensor *indices; /* i64 [count]: of the call in which each key was new */
 	weir_tensor *keys;    /* bytes [count] */
 	weir_tensor
@@ -108,17 +108,17 @@ struct weir_keyed_join_batch {
 enum { WEIR_KEYED_JOIN_ALLOW_SMALL_BATCH = 1 };
 
 /*
- * Takes n >= 0 tuples, lowest index first, or waits until so many are ready. It takes all of them
+ * Takes n tuples, lowest index first, or waits until so many are ready. It takes all of them
  * or none. From a closed keyed join, it waits while incomplete keys could still suffice, and
  * returns WEIR_OUT_OF_RANGE as soon as they cannot (with the flag: if nothing is ready). The
  * message says what was requested, what is ready, and the cause of the close.
  *
- * Errors, after which *batch is untouched: WEIR_OUT_OF_RANGE. WEIR_INVALID_ARGUMENT (NULL, n < 0,
- * unknown flag). WEIR_DEADLINE_EXCEEDED (deadline_ns is absolute; 0: immediately). WEIR_CANCELLED
- * if `cancel` (may be NULL) fired. WEIR_RESOURCE_EXHAUSTED.
+ * Errors, after which *batch is untouched: WEIR_OUT_OF_RANGE. WEIR_INVALID_ARGUMENT (NULL, n
+ * above INT64_MAX, unknown flag). WEIR_DEADLINE_EXCEEDED (deadline_ns is absolute; 0: immediately).
+ * WEIR_CANCELLED if `cancel` (may be NULL) fired. WEIR_RESOURCE_EXHAUSTED.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_keyed_join_take_many(weir_keyed_join *join, int64_t n, uint32_t flags,
+WEIR_API enum weir_status weir_keyed_join_take_many(weir_keyed_join *join, size_t n, uint32_t flags,
                                                     uint64_t deadline_ns, weir_cancel *cancel,
                                                     struct weir_keyed_join_batch *batch, weir_error *error);
 
@@ -137,7 +137,7 @@ typedef void weir_keyed_join_done_fn(void *context, enum weir_status status, con
  * fails (WEIR_INVALID_ARGUMENT, WEIR_RESOURCE_EXHAUSTED), `done` is not called.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_keyed_join_start_take_many(weir_keyed_join *join, int64_t n, uint32_t flags,
+WEIR_API enum weir_status weir_keyed_join_start_take_many(weir_keyed_join *join, size_t n, uint32_t flags,
                                                           weir_keyed_join_done_fn *done, void *context,
                                                           weir_pending **handle, weir_error *error);
 

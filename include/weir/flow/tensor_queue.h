@@ -122,7 +122,7 @@ WEIR_API enum weir_status weir_tensor_queue_enqueue(weir_tensor_queue *queue, we
  */
 WEIR_API enum weir_status weir_tensor_queue_enqueue_many(weir_tensor_queue *queue, weir_tensor *const tuple[],
                                                          size_t count, uint64_t deadline_ns, weir_cancel *cancel,
-                                                         int64_t *done, weir_error *error);
+                                                         size_t *done, weir_error *error);
 
 /*
  * Dequeues a tuple into tuple[0 .. count-1]; the caller owns the references. On failure tuple[] is
@@ -137,13 +137,13 @@ WEIR_API enum weir_status weir_tensor_queue_dequeue(weir_tensor_queue *queue, we
  * Dequeues n tuples, stacked into tensors [n, shape...]. n = 0 gives tensors without rows; unknown
  * dims are then 0. On failure every item returns to the queue, in order.
  *
- * Errors: as weir_tensor_queue_dequeue(), and WEIR_INVALID_ARGUMENT if n < 0, the queue has no
- * shapes, or it has unknown dims and does not pad ("specified shapes"). If there is no memory to
- * stack the items (WEIR_RESOURCE_EXHAUSTED) and the queue is closed, another consumer may just
- * before have got "drained".
+ * Errors: as weir_tensor_queue_dequeue(), and WEIR_INVALID_ARGUMENT if n is above INT64_MAX, the
+ * queue has no shapes, or it has unknown dims and does not pad ("specified shapes"). If there is no
+ * memory to stack the items (WEIR_RESOURCE_EXHAUSTED) and the queue is closed, another consumer may
+ * just before have got "drained".
  * @since 0.1
  */
-WEIR_API enum weir_status weir_tensor_queue_dequeue_many(weir_tensor_queue *queue, int64_t n, weir_tensor *tuple[],
+WEIR_API enum weir_status weir_tensor_queue_dequeue_many(weir_tensor_queue *queue, size_t n, weir_tensor *tuple[],
                                                          size_t count, uint64_t deadline_ns, weir_cancel *cancel,
                                                          weir_error *error);
 
@@ -152,7 +152,7 @@ WEIR_API enum weir_status weir_tensor_queue_dequeue_many(weir_tensor_queue *queu
  * <= n, as tensors [k, shape...].
  * @since 0.1
  */
-WEIR_API enum weir_status weir_tensor_queue_dequeue_up_to(weir_tensor_queue *queue, int64_t n, weir_tensor *tuple[],
+WEIR_API enum weir_status weir_tensor_queue_dequeue_up_to(weir_tensor_queue *queue, size_t n, weir_tensor *tuple[],
                                                           size_t count, uint64_t deadline_ns, weir_cancel *cancel,
                                                           weir_error *error);
 
@@ -180,8 +180,8 @@ WEIR_API enum weir_status weir_tensor_queue_start_dequeue(weir_tensor_queue *que
                                                           void *context, weir_pending **handle, weir_error *error);
 /* kind is WEIR_QUEUE_OP_DEQUEUE_MANY or WEIR_QUEUE_OP_DEQUEUE_UP_TO. @since 0.1 */
 WEIR_API enum weir_status weir_tensor_queue_start_dequeue_many(weir_tensor_queue *queue, enum weir_queue_op_kind kind,
-                                                               int64_t n, weir_tensor_queue_done_fn *done,
-                                                               void *context, weir_pending **handle, weir_error *error);
+                                                               size_t n, weir_tensor_queue_done_fn *done, void *context,
+                                                               weir_pending **handle, weir_error *error);
 
 /* See weir_queue_close(). @since 0.1 */
 WEIR_API enum weir_status weir_tensor_queue_close(weir_tensor_queue *queue, enum weir_close_mode mode,

@@ -327,7 +327,7 @@ static enum weir_status gather(weir_keyed_join *join, const struct gathered *gat
 		if (edit->failed)
 			return WEIR_RESOURCE_EXHAUSTED;
 	}
-	batch->count = (int64_t)n;
+	batch->count = n;
 	return stack_gathered(join, gathered, n, batch);
 }
 
@@ -474,22 +474,23 @@ static void answer(void *asked, enum weir_status status, const weir_error *error
 static const struct weiri_request_kind request_kind = {
 	sizeof(struct request), attempt, fail_at_once, verb_of, NULL, answer};
 
-static enum weir_status check_take(const weir_keyed_join *join, int64_t n, uint32_t flags, weir_error *error)
+static enum weir_status check_take(const weir_keyed_join *join, size_t n, uint32_t flags, weir_error *error)
 {
 	if (join == NULL)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "keyed join: NULL");
-	if (n < 0)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "keyed join \"%s\": requested %lld < 0 elements",
-		                  join->area.name, (long long)n);
+	if (n > INT64_MAX)
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
+		                  "keyed join \"%s\": requested %zu elements, must be at most %lld", join->area.name, n,
+		                  (long long)INT64_MAX);
 	if ((flags & ~(uint32_t)WEIR_KEYED_JOIN_ALLOW_SMALL_BATCH) != 0)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "keyed join \"%s\": unknown flags %#x", join->area.name, flags);
 	return WEIR_OK;
 }
 
-enum weir_status weir_keyed_join_take_many(weir_keyed_join *join, int64_t n, uint32_t flags, uint64_t deadline_ns,
+enum weir_status weir_keyed_join_take_many(weir_keyed_join *join, size_t n, uint32_t flags, uint64_t deadline_ns,
                                            weir_cancel *cancel, struct weir_keyed_join_batch *batch, weir_error *error)
 {
-	struct request request = {.join = join, .n = (size_t)n, .flags = flags};
+	struct request request = {.join = join, .n = n, .flags = flags};
 	enum weir_status status = check_take(join, n, flags, error);
 	struct weiri_record *record;
 
@@ -505,11 +506,11 @@ enum weir_status weir_keyed_join_take_many(weir_keyed_join *join, int64_t n, uin
 	return status;
 }
 
-enum weir_status weir_keyed_join_start_take_many(weir_keyed_join *join, int64_t n, uint32_t flags,
+enum weir_status weir_keyed_join_start_take_many(weir_keyed_join *join, size_t n, uint32_t flags,
                                                  weir_keyed_join_done_fn *done, void *context, weir_pending **handle,
                                                  weir_error *error)
 {
-	struct request request = {.join = join, .n = (size_t)n, .flags = flags, .done = done, .context = context};
+	struct request request = {.join = join, .n = n, .flags = flags, .done = done, .context = context};
 	enum weir_status status = check_take(join, n, flags, error);
 	struct weiri_record *record;
 

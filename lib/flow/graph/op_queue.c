@@ -305,9 +305,12 @@ static enum weir_status start_batch(const struct weiri_call *call, enum weir_que
 
 	if (status == WEIR_OK)
 		status = read_integer(call, n[0], "n", &count);
-	return status == WEIR_OK
-	           ? weir_tensor_queue_start_dequeue_many(queue, kind, count, done, context, operation, call->error)
-	           : status;
+	if (status != WEIR_OK)
+		return status;
+	if (count < 0)
+		return weiri_fail(call->error, WEIR_INVALID_ARGUMENT, "a batch of %lld is asked for, must be at least 0",
+		                  (long long)count);
+	return weir_tensor_queue_start_dequeue_many(queue, kind, (size_t)count, done, context, operation, call->error);
 }
 
 static enum weir_status start_dequeue_many(const struct weiri_call *call, weir_tensor_queue_done_fn *done,

@@ -143,7 +143,7 @@ enum weir_status weir_tensor_queue_enqueue(weir_tensor_queue *queue, weir_tensor
 }
 
 enum weir_status weir_tensor_queue_enqueue_many(weir_tensor_queue *queue, weir_tensor *const tuple[], size_t count,
-                                                uint64_t deadline_ns, weir_cancel *cancel, int64_t *done,
+                                                uint64_t deadline_ns, weir_cancel *cancel, size_t *done,
                                                 weir_error *error)
 {
 	struct weiri_transfer *transfer;
@@ -154,7 +154,7 @@ enum weir_status weir_tensor_queue_enqueue_many(weir_tensor_queue *queue, weir_t
 	if (status == WEIR_OK)
 		status = run_enqueue(transfer, deadline_ns, cancel, &in, error);
 	if (done != NULL)
-		*done = (int64_t)in;
+		*done = in;
 	return status;
 }
 
@@ -202,7 +202,7 @@ enum weir_status weir_tensor_queue_dequeue(weir_tensor_queue *queue, weir_tensor
 	return status == WEIR_OK ? run_dequeue(transfer, tuple, deadline_ns, cancel, error) : status;
 }
 
-static enum weir_status dequeue_batch(weir_tensor_queue *queue, enum weir_queue_op_kind kind, int64_t n,
+static enum weir_status dequeue_batch(weir_tensor_queue *queue, enum weir_queue_op_kind kind, size_t n,
                                       weir_tensor *tuple[], size_t count, uint64_t deadline_ns, weir_cancel *cancel,
                                       weir_error *error)
 {
@@ -214,15 +214,14 @@ static enum weir_status dequeue_batch(weir_tensor_queue *queue, enum weir_queue_
 	return status == WEIR_OK ? run_dequeue(transfer, tuple, deadline_ns, cancel, error) : status;
 }
 
-enum weir_status weir_tensor_queue_dequeue_many(weir_tensor_queue *queue, int64_t n, weir_tensor *tuple[], size_t count,
+enum weir_status weir_tensor_queue_dequeue_many(weir_tensor_queue *queue, size_t n, weir_tensor *tuple[], size_t count,
                                                 uint64_t deadline_ns, weir_cancel *cancel, weir_error *error)
 {
 	return dequeue_batch(queue, WEIR_QUEUE_OP_DEQUEUE_MANY, n, tuple, count, deadline_ns, cancel, error);
 }
 
-enum weir_status weir_tensor_queue_dequeue_up_to(weir_tensor_queue *queue, int64_t n, weir_tensor *tuple[],
-                                                 size_t count, uint64_t deadline_ns, weir_cancel *cancel,
-                                                 weir_error *error)
+enum weir_status weir_tensor_queue_dequeue_up_to(weir_tensor_queue *queue, size_t n, weir_tensor *tuple[], size_t count,
+                                                 uint64_t deadline_ns, weir_cancel *cancel, weir_error *error)
 {
 	return dequeue_batch(queue, WEIR_QUEUE_OP_DEQUEUE_UP_TO, n, tuple, count, deadline_ns, cancel, error);
 }
@@ -318,7 +317,7 @@ enum weir_status weir_tensor_queue_start_dequeue(weir_tensor_queue *queue, weir_
 	return status == WEIR_OK ? start(transfer, done, context, handle, error) : status;
 }
 
-enum weir_status weir_tensor_queue_start_dequeue_many(weir_tensor_queue *queue, enum weir_queue_op_kind kind, int64_t n,
+enum weir_status weir_tensor_queue_start_dequeue_many(weir_tensor_queue *queue, enum weir_queue_op_kind kind, size_t n,
                                                       weir_tensor_queue_done_fn *done, void *context,
                                                       weir_pending **handle, weir_error *error)
 {

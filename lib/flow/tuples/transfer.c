@@ -95,22 +95,22 @@ enum weir_status weiri_transfer_for_one(weir_tensor_queue *queue, struct weiri_t
 	return WEIR_OK;
 }
 
-enum weir_status weiri_transfer_for_batch(weir_tensor_queue *queue, enum weir_queue_op_kind kind, int64_t n,
+enum weir_status weiri_transfer_for_batch(weir_tensor_queue *queue, enum weir_queue_op_kind kind, size_t n,
                                           struct weiri_transfer **out, weir_error *error)
 {
 	struct weiri_transfer *transfer;
 
-	if (n < 0)
+	if (n > INT64_MAX)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
-		                  "queue \"%s\": a batch of %lld is asked for, must be at least 0",
-		                  weir_queue_name(queue->queue), (long long)n);
+		                  "queue \"%s\": a batch of %zu is asked for, must be at most %lld",
+		                  weir_queue_name(queue->queue), n, (long long)INT64_MAX);
 	if (!queue->batches)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT,
 		                  "queue \"%s\": batches need specified shapes, without unknown dims unless the queue pads",
 		                  weir_queue_name(queue->queue));
-	transfer = weiri_transfer_create(queue, kind, (size_t)n);
+	transfer = weiri_transfer_create(queue, kind, n);
 	if (transfer != NULL && n != 0) {
-		transfer->segment = weiri_queue_segment(queue->queue, (size_t)n);
+		transfer->segment = weiri_queue_segment(queue->queue, n);
 		if (transfer->segment == NULL) {
 			weiri_transfer_free(transfer);
 			transfer = NULL;

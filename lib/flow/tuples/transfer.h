@@ -35,7 +35,7 @@ enum weir_status weiri_transfer_of_rows(weir_tensor_queue *queue, weir_tensor *c
                                         struct weiri_transfer **out, weir_error *error);
 /* For dequeue: makes room for one tuple, or for a batch of n. */
 enum weir_status weiri_transfer_for_one(weir_tensor_queue *queue, struct weiri_transfer **out, weir_error *error);
-enum weir_status weiri_transfer_for_batch(weir_tensor_queue *queue, enum weir_queue_op_kind kind, int64_t n,
+enum weir_status weiri_transfer_for_batch(weir_tensor_queue *queue, enum weir_queue_op_kind kind, size_t n,
                                           struct weiri_transfer **out, weir_error *error);
 
 /* Frees the tuples that were not enqueued. */

@@ -59,7 +59,7 @@ struct weiri_stripes {
  * Stripes with `words` words each, all zero. `threads` 0 means the default. NULL with a message:
  * WEIR_INVALID_ARGUMENT (threads), WEIR_RESOURCE_EXHAUSTED.
  */
-struct weiri_stripes *weiri_stripes_create(const char *what, uint32_t threads, size_t words,
+struct weiri_stripes *weiri_stripes_create(const char *what, size_t threads, size_t words,
                                            const weir_allocator *allocator, enum weir_status *status,
                                            weir_error *error);
 /* Accepts NULL. */

@@ -232,8 +232,8 @@ enum weir_status weiri_queue_fail_closed(const weir_queue *queue, enum weir_stat
 	if (status == WEIR_CANCELLED)
 		return weiri_fail(error, status, "queue \"%s\" is closed: %zu of %zu item%s went in%s", queue->name, done,
 		                  count, WEIRI_S(count), cause);
-	return weiri_fail(error, status, "queue \"%s\" is closed and drained: %zu item%s asked for, %zu left%s",
-	                  queue->name, count, WEIRI_S(count), done, cause);
+	return weiri_fail(error, status, "queue \"%s\" is closed%s: %zu item%s asked for, %zu left%s", queue->name,
+	                  done == 0 ? " and drained" : "", count, WEIRI_S(count), done, cause);
 }
 
 enum weir_status weiri_queue_fail_cancelled(const weir_queue *queue, const char *verb, const weir_error *cause,

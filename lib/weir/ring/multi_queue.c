@@ -38,7 +38,8 @@ enum { DRAWS = 4 };
 struct weir_multi_queue {
 	uint64_t number; /* no other queue of this process has it */
 	size_t capacity;
-	uint32_t lanes, stickiness;
+	uint32_t lanes;
+	size_t stickiness;
 	weir_allocator allocator;
 	weir_priority_queue *lane[];
 };
@@ -47,20 +48,20 @@ struct weir_multi_queue {
 static WEIRI_TLS struct drawn {
 	uint64_t queue; /* its number; 0: none */
 	uint64_t random;
-	uint32_t put_lane, puts_left;
-	uint32_t take_lanes[2], takes_left;
+	uint32_t put_lane, take_lanes[2];
+	size_t puts_left, takes_left;
 } drawn;
 
 static _Atomic(uint64_t) queues_made, threads_drawing;
 
 /* -- creating ---------------------------------------------------------------------------------- */
 
-static size_t queue_size(uint32_t lanes)
+static size_t queue_size(size_t lanes)
 {
 	return sizeof(struct weir_multi_queue) + lanes * sizeof(weir_priority_queue *);
 }
 
-static uint32_t lanes_for(size_t capacity, const struct weir_multi_queue_options *options)
+static size_t lanes_for(size_t capacity, const struct weir_multi_queue_options *options)
 {
 	long online;
 	size_t lanes;
@@ -71,7 +72,7 @@ static uint32_t lanes_for(size_t capacity, const struct weir_multi_queue_options
 	lanes = WEIR_MULTI_QUEUE_LANES_A_PROCESSOR * (online > 0 ? (size_t)online : 1);
 	if (lanes > WEIR_MULTI_QUEUE_MAX_LANES)
 		lanes = WEIR_MULTI_QUEUE_MAX_LANES;
-	return (uint32_t)(lanes < capacity ? lanes : capacity);
+	return lanes < capacity ? lanes : capacity;
 }
 
 static size_t share_of(const weir_multi_queue *queue, uint32_t lane)
@@ -97,7 +98,7 @@ enum weir_status weir_multi_queue_create(size_t capacity, const struct weir_mult
 	weir_allocator allocator;
 	weir_multi_queue *queue;
 	enum weir_status status;
-	uint32_t lanes;
+	size_t lanes;
 
 	if (out == NULL || capacity == 0)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "multi queue: %s",
@@ -113,16 +114,16 @@ enum weir_status weir_multi_queue_create(size_t capacity, const struct weir_mult
 	    (capacity - 1) / lanes >= WEIR_PRIORITY_QUEUE_MAX_CAPACITY)
 		return weiri_fail(
 			error, WEIR_INVALID_ARGUMENT,
-			"multi queue: %u lanes for a capacity of %zu; must be 1 to %d, at most the capacity, and hold "
+			"multi queue: %zu lanes for a capacity of %zu; must be 1 to %d, at most the capacity, and hold "
 			"at most %d values each",
 			lanes, capacity, WEIR_MULTI_QUEUE_MAX_LANES, WEIR_PRIORITY_QUEUE_MAX_CAPACITY);
 	queue = weiri_allocate_zeroed(&allocator, queue_size(lanes), alignof(weir_multi_queue));
 	if (queue == NULL)
-		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "multi queue: no memory for %u lanes", lanes);
+		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "multi queue: no memory for %zu lanes", lanes);
 	/* [relaxed] a number of its own. */
 	queue->number = weiri_fetch_add_relaxed(&queues_made, 1u) + 1;
 	queue->capacity = capacity;
-	queue->lanes = lanes;
+	queue->lanes = (uint32_t)lanes;
 	queue->stickiness = given.stickiness != 0 ? given.stickiness : 1;
 	queue->allocator = allocator;
 	if (!make_lanes(queue)) {

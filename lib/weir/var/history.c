@@ -16,7 +16,7 @@ void weiri_history_retire_oldest(struct weiri_scope *scope, const weir_var *var,
 {
 	struct weiri_version *oldest = base;
 
-	for (uint32_t i = 0; i < var->history && oldest != NULL; i++)
+	for (size_t i = 0; i < var->history && oldest != NULL; i++)
 		oldest = oldest->older;
 	if (oldest != NULL) {
 		WEIR_ASSERT_LOOK(assert_is_oldest(var, oldest, base));

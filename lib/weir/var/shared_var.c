@@ -50,7 +50,7 @@ static enum weir_status compatible(void *context, void *object, weir_error *erro
 		                  shape_text(weir_var_shape(var), there, sizeof(there)),
 		                  shape_text(asked->shape, wanted, sizeof(wanted)));
 	if (var->history != asked->history)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable \"%s\": history is %u, asked for %u", var->name,
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable \"%s\": history is %zu, asked for %zu", var->name,
 		                  var->history, asked->history);
 	return WEIR_OK;
 }

@@ -60,7 +60,7 @@ enum weir_status weiri_var_read_options(const struct weir_var_options *options, 
 	if (status != WEIR_OK)
 		return status;
 	if (given->history > WEIR_VAR_MAX_HISTORY)
-		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: history must be at most %d, got %u",
+		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: history must be at most %d, got %zu",
 		                  WEIR_VAR_MAX_HISTORY, given->history);
 	if (weir_dtype_size(given->dtype) == 0)
 		return weiri_fail(error, WEIR_INVALID_ARGUMENT, "variable: %d is no dtype", (int)given->dtype);

@@ -119,7 +119,7 @@ struct weir_var {
 	enum weir_dtype dtype;
 	int has_shape;
 	weir_shape shape;
-	uint32_t history; /* how many versions are kept behind the newest */
+	size_t history; /* how many versions are kept behind the newest */
 	char *name;
 	weir_allocator allocator;
 	/* For combined updates of large values: combine.c. NULL before the first. */
