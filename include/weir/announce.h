@@ -31,8 +31,9 @@ typedef struct weir_queue_announcement weir_queue_announcement;
  * WEIR_RESOURCE_EXHAUSTED.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_queue_announce(weir_queue *queue, enum weir_queue_role role, const char *as,
-                                              weir_queue_announcement **out, weir_error *error);
+WEIR_API enum weir_status weir_queue_announce(weir_queue *queue, enum weir_queue_role role,
+                                              const char *as, weir_queue_announcement **out,
+                                              weir_error *error);
 /* Withdraws an announcement; once, by any thread. Accepts NULL. @since 0.1 */
 WEIR_API void weir_queue_withdraw(weir_queue_announcement *announcement);
 

@@ -38,7 +38,8 @@ typedef struct weir_cancel_hook weir_cancel_hook;
  * WEIR_RESOURCE_EXHAUSTED.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_cancel_create(const weir_allocator *allocator, weir_cancel **out, weir_error *error);
+WEIR_API enum weir_status weir_cancel_create(const weir_allocator *allocator, weir_cancel **out,
+                                             weir_error *error);
 /* Adds a reference and returns the token. @since 0.1 */
 WEIR_API weir_cancel *weir_cancel_retain(weir_cancel *token);
 

@@ -85,7 +85,8 @@ WEIR_API enum weir_status weir_coordinator_create(const struct weir_coordinator_
  * have not ended (*error names them).
  * @since 0.1
  */
-WEIR_API enum weir_status weir_coordinator_destroy(weir_coordinator *coordinator, weir_error *error);
+WEIR_API enum weir_status weir_coordinator_destroy(weir_coordinator *coordinator,
+                                                   weir_error *error);
 
 /* Returns true once a stop was requested, else false; false for NULL. @since 0.1 */
 WEIR_API bool weir_coordinator_should_stop(const weir_coordinator *coordinator);
@@ -95,7 +96,8 @@ WEIR_API bool weir_coordinator_should_stop(const weir_coordinator *coordinator);
  * deadline_ns (absolute), WEIR_INVALID_ARGUMENT (NULL).
  * @since 0.1
  */
-WEIR_API enum weir_status weir_coordinator_wait_for_stop(weir_coordinator *coordinator, uint64_t deadline_ns);
+WEIR_API enum weir_status weir_coordinator_wait_for_stop(weir_coordinator *coordinator,
+                                                         uint64_t deadline_ns);
 
 /*
  * Asks all threads to stop. Before the call returns, all threads that wait for the stop are woken,
@@ -110,14 +112,16 @@ WEIR_API enum weir_status weir_coordinator_wait_for_stop(weir_coordinator *coord
  * if coordinator is NULL.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_coordinator_request_stop(weir_coordinator *coordinator, const weir_error *cause);
+WEIR_API enum weir_status weir_coordinator_request_stop(weir_coordinator *coordinator,
+                                                        const weir_error *cause);
 
 /*
  * Returns the code of the recorded error, and stores the error in *error; WEIR_OK while there is
  * none.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_coordinator_status(const weir_coordinator *coordinator, weir_error *error);
+WEIR_API enum weir_status weir_coordinator_status(const weir_coordinator *coordinator,
+                                                  weir_error *error);
 
 /*
  * Returns true after weir_coordinator_join() ended, until weir_coordinator_clear_stop(), else
@@ -140,14 +144,16 @@ WEIR_API weir_cancel *weir_coordinator_cancel(const weir_coordinator *coordinato
  * until weir_cancel_off(). Errors as weir_cancel_on().
  * @since 0.1
  */
-WEIR_API enum weir_status weir_coordinator_on_stop(weir_coordinator *coordinator, weir_cancel_fn *fn, void *context,
+WEIR_API enum weir_status weir_coordinator_on_stop(weir_coordinator *coordinator,
+                                                   weir_cancel_fn *fn, void *context,
                                                    weir_cancel_hook **hook);
 
 /*
  * What a thread of the coordinator runs. A status other than WEIR_OK becomes a cause for
  * weir_coordinator_request_stop(), with the message in *error (or a default one if there is none).
  */
-typedef enum weir_status weir_coordinator_fn(weir_coordinator *coordinator, void *context, weir_error *error);
+typedef enum weir_status weir_coordinator_fn(weir_coordinator *coordinator, void *context,
+                                             weir_error *error);
 
 /*
  * Starts a registered thread that runs fn once. name (NULL: "thread") is copied and cut to 47 bytes
@@ -157,8 +163,9 @@ typedef enum weir_status weir_coordinator_fn(weir_coordinator *coordinator, void
  * gave no thread).
  * @since 0.1
  */
-WEIR_API enum weir_status weir_coordinator_start_thread(weir_coordinator *coordinator, const char *name,
-                                                        weir_coordinator_fn *fn, void *context, weir_error *error);
+WEIR_API enum weir_status weir_coordinator_start_thread(weir_coordinator *coordinator,
+                                                        const char *name, weir_coordinator_fn *fn,
+                                                        void *context, weir_error *error);
 
 /*
  * Like weir_coordinator_start_thread(), but calls fn repeatedly until a stop is requested or fn
@@ -166,8 +173,9 @@ WEIR_API enum weir_status weir_coordinator_start_thread(weir_coordinator *coordi
  * not skipped; they follow one another. 0: without a pause.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_coordinator_start_loop(weir_coordinator *coordinator, const char *name,
-                                                      uint64_t interval_ns, weir_coordinator_fn *fn, void *context,
+WEIR_API enum weir_status weir_coordinator_start_loop(weir_coordinator *coordinator,
+                                                      const char *name, uint64_t interval_ns,
+                                                      weir_coordinator_fn *fn, void *context,
                                                       weir_error *error);
 
 /*
@@ -178,7 +186,8 @@ WEIR_API enum weir_status weir_coordinator_start_loop(weir_coordinator *coordina
  * @since 0.1
  */
 WEIR_API enum weir_status weir_coordinator_enter(weir_coordinator *coordinator, const char *name,
-                                                 weir_coordinator_member **member, weir_error *error);
+                                                 weir_coordinator_member **member,
+                                                 weir_error *error);
 
 /*
  * Ends a registration. The joining thread may destroy the coordinator before this call returns.
@@ -207,8 +216,9 @@ enum { WEIR_COORDINATOR_IGNORE_STRAGGLERS = 1 };
  * - WEIR_INVALID_ARGUMENT if coordinator is NULL or a flag is unknown.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_coordinator_join(weir_coordinator *coordinator, uint64_t deadline_ns, uint64_t grace_ns,
-                                                uint32_t flags, weir_error *error);
+WEIR_API enum weir_status weir_coordinator_join(weir_coordinator *coordinator, uint64_t deadline_ns,
+                                                uint64_t grace_ns, uint32_t flags,
+                                                weir_error *error);
 
 /*
  * Resets the coordinator: no stop, no error, not joined, and, if there was a stop, another cancel
@@ -218,7 +228,8 @@ WEIR_API enum weir_status weir_coordinator_join(weir_coordinator *coordinator, u
  * not ended (*error names them), WEIR_INVALID_ARGUMENT (NULL), WEIR_RESOURCE_EXHAUSTED.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_coordinator_clear_stop(weir_coordinator *coordinator, weir_error *error);
+WEIR_API enum weir_status weir_coordinator_clear_stop(weir_coordinator *coordinator,
+                                                      weir_error *error);
 
 WEIR_END_DECLS
 

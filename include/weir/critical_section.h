@@ -73,15 +73,17 @@ struct weir_critical_section_options {
  * WEIR_RESOURCE_EXHAUSTED.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_critical_section_create(const struct weir_critical_section_options *options,
-                                                       weir_critical_section **out, weir_error *error);
+WEIR_API enum weir_status weir_critical_section_create(
+	const struct weir_critical_section_options *options, weir_critical_section **out,
+	weir_error *error);
 
 /*
  * Destroys the section. No other thread may use it. Accepts NULL. Errors: WEIR_FAILED_PRECONDITION,
  * and nothing happens, while an execution is inside or waits.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_critical_section_destroy(weir_critical_section *section, weir_error *error);
+WEIR_API enum weir_status weir_critical_section_destroy(weir_critical_section *section,
+                                                        weir_error *error);
 /* The name, valid as long as the section exists; "(null)" for NULL. @since 0.1 */
 WEIR_API const char *weir_critical_section_name(const weir_critical_section *section);
 
@@ -102,10 +104,9 @@ WEIR_API const struct weir_resource_type *weir_critical_section_type(void);
  * weir_critical_section_create() and weir_store_find_or_create().
  * @since 0.1
  */
-WEIR_API enum weir_status weir_critical_section_find_or_create(weir_store *store, const char *container,
-                                                               const char *name,
-                                                               const struct weir_critical_section_options *options,
-                                                               weir_resource **out, weir_error *error);
+WEIR_API enum weir_status weir_critical_section_find_or_create(
+	weir_store *store, const char *container, const char *name,
+	const struct weir_critical_section_options *options, weir_resource **out, weir_error *error);
 
 /*
  * The function that runs inside. `error` is never NULL; it may explain a status other than WEIR_OK.
@@ -125,8 +126,9 @@ typedef enum weir_status weir_critical_section_fn(void *context, weir_error *err
  * (NULL). WEIR_RESOURCE_EXHAUSTED if there is no memory to wait with.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_critical_section_execute(weir_critical_section *section, weir_critical_section_fn *fn,
-                                                        void *context, uint64_t deadline_ns, weir_cancel *cancel,
+WEIR_API enum weir_status weir_critical_section_execute(weir_critical_section *section,
+                                                        weir_critical_section_fn *fn, void *context,
+                                                        uint64_t deadline_ns, weir_cancel *cancel,
                                                         weir_error *error);
 
 /*
@@ -136,7 +138,8 @@ WEIR_API enum weir_status weir_critical_section_execute(weir_critical_section *s
  * that cancelled the execution. It must not block; it may start the next execution, any number of
  * times.
  */
-typedef void weir_critical_section_done_fn(void *context, enum weir_status status, const weir_error *error);
+typedef void weir_critical_section_done_fn(void *context, enum weir_status status,
+                                           const weir_error *error);
 
 /*
  * Like weir_critical_section_execute(), holding no thread while it waits. Once no other execution
@@ -153,10 +156,11 @@ typedef void weir_critical_section_done_fn(void *context, enum weir_status statu
  * use this call too.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_critical_section_start(weir_critical_section *section, weir_pool *pool,
-                                                      weir_critical_section_fn *fn, void *context,
-                                                      weir_critical_section_done_fn *done, weir_pending **handle,
-                                                      weir_error *error);
+WEIR_API enum weir_status weir_critical_section_start(weir_critical_section *section,
+                                                      weir_pool *pool, weir_critical_section_fn *fn,
+                                                      void *context,
+                                                      weir_critical_section_done_fn *done,
+                                                      weir_pending **handle, weir_error *error);
 
 WEIR_END_DECLS
 

@@ -82,8 +82,8 @@ struct weir_metrics_options {
  * Source: sloppy counters (Boyd-Wickizer et al., OSDI 2010), with lines owned by threads.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_counter_create(const struct weir_metrics_options *options, weir_counter **out,
-                                              weir_error *error);
+WEIR_API enum weir_status weir_counter_create(const struct weir_metrics_options *options,
+                                              weir_counter **out, weir_error *error);
 /* No other call on it may be under way. Accepts NULL. Never fails. @since 0.1 */
 WEIR_API enum weir_status weir_counter_destroy(weir_counter *counter, weir_error *error);
 /* Adds `n`, which may be negative; wraps around. @since 0.1 */
@@ -114,8 +114,8 @@ struct weir_mean_value {
 };
 
 /* See weir_counter_create(). @since 0.1 */
-WEIR_API enum weir_status weir_mean_create(const struct weir_metrics_options *options, weir_mean **out,
-                                           weir_error *error);
+WEIR_API enum weir_status weir_mean_create(const struct weir_metrics_options *options,
+                                           weir_mean **out, weir_error *error);
 /* No other call on it may be under way. Accepts NULL. Never fails. @since 0.1 */
 WEIR_API enum weir_status weir_mean_destroy(weir_mean *mean, weir_error *error);
 /* Adds `value` to the sum and 1 to the count. @since 0.1 */
@@ -162,10 +162,10 @@ typedef struct weir_summary weir_summary;
  * WEIR_RESOURCE_EXHAUSTED.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_histogram_create(const struct weir_histogram_options *options, weir_histogram **out,
-                                                weir_error *error);
-WEIR_API enum weir_status weir_summary_create(const struct weir_histogram_options *options, weir_summary **out,
-                                              weir_error *error);
+WEIR_API enum weir_status weir_histogram_create(const struct weir_histogram_options *options,
+                                                weir_histogram **out, weir_error *error);
+WEIR_API enum weir_status weir_summary_create(const struct weir_histogram_options *options,
+                                              weir_summary **out, weir_error *error);
 /* No other call on it may be under way. Accept NULL. Never fail. @since 0.1 */
 WEIR_API enum weir_status weir_histogram_destroy(weir_histogram *histogram, weir_error *error);
 WEIR_API enum weir_status weir_summary_destroy(weir_summary *summary, weir_error *error);
@@ -180,16 +180,18 @@ WEIR_API void weir_summary_add(weir_summary *summary, uint64_t value);
  * NULL, or precision or largest differ; the message has both.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_histogram_read(const weir_histogram *histogram, weir_summary *summary,
-                                              weir_error *error);
+WEIR_API enum weir_status weir_histogram_read(const weir_histogram *histogram,
+                                              weir_summary *summary, weir_error *error);
 
 /*
  * Add or subtract the content of `from`. Subtract an earlier read of the same histogram to see what
  * was added since. Errors as weir_histogram_read().
  * @since 0.1
  */
-WEIR_API enum weir_status weir_summary_merge(weir_summary *into, const weir_summary *from, weir_error *error);
-WEIR_API enum weir_status weir_summary_subtract(weir_summary *summary, const weir_summary *earlier, weir_error *error);
+WEIR_API enum weir_status weir_summary_merge(weir_summary *into, const weir_summary *from,
+                                             weir_error *error);
+WEIR_API enum weir_status weir_summary_subtract(weir_summary *summary, const weir_summary *earlier,
+                                                weir_error *error);
 /* Resets all counts to 0. @since 0.1 */
 WEIR_API void weir_summary_clear(weir_summary *summary);
 
@@ -206,7 +208,8 @@ WEIR_API uint64_t weir_summary_count(const weir_summary *summary);
  * bucket.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_summary_quantile(const weir_summary *summary, double q, uint64_t *value);
+WEIR_API enum weir_status weir_summary_quantile(const weir_summary *summary, double q,
+                                                uint64_t *value);
 
 /* A bucket: the number of values from `low` to `high`, both included. */
 struct weir_bucket {

@@ -55,8 +55,8 @@ typedef struct weir_mpsc weir_mpsc;
  * are the fastest. The options, which may be NULL, and the errors are those of weir_ring_create().
  * @since 0.1
  */
-WEIR_API enum weir_status weir_mpsc_create(size_t capacity, const struct weir_ring_options *options, weir_mpsc **out,
-                                           weir_error *error);
+WEIR_API enum weir_status weir_mpsc_create(size_t capacity, const struct weir_ring_options *options,
+                                           weir_mpsc **out, weir_error *error);
 
 /*
  * Creates a queue in memory of the caller, aligned to WEIR_RING_ALIGNMENT: see weir_ring_memsize()
@@ -65,7 +65,8 @@ WEIR_API enum weir_status weir_mpsc_create(size_t capacity, const struct weir_ri
  */
 WEIR_API size_t weir_mpsc_memsize(size_t capacity, const struct weir_ring_options *options);
 WEIR_API enum weir_status weir_mpsc_init(void *memory, size_t size, size_t capacity,
-                                         const struct weir_ring_options *options, weir_mpsc **out, weir_error *error);
+                                         const struct weir_ring_options *options, weir_mpsc **out,
+                                         weir_error *error);
 
 /*
  * Destroys the queue and drops the values in it. No other thread may use it. Accepts NULL. Never
@@ -100,8 +101,8 @@ WEIR_API enum weir_status weir_mpsc_try_dequeue(weir_mpsc *mpsc, uint64_t *value
  * come between them.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_mpsc_try_enqueue_many(weir_mpsc *mpsc, const uint64_t values[], size_t count,
-                                                     size_t *done);
+WEIR_API enum weir_status weir_mpsc_try_enqueue_many(weir_mpsc *mpsc, const uint64_t values[],
+                                                     size_t count, size_t *done);
 
 /*
  * Consumer: dequeues up to `count` values and stores their number in *done. Returns WEIR_OK if at
@@ -109,7 +110,8 @@ WEIR_API enum weir_status weir_mpsc_try_enqueue_many(weir_mpsc *mpsc, const uint
  * `count`, but at least one, is no exact "empty" (see above).
  * @since 0.1
  */
-WEIR_API enum weir_status weir_mpsc_try_dequeue_many(weir_mpsc *mpsc, uint64_t values[], size_t count, size_t *done);
+WEIR_API enum weir_status weir_mpsc_try_dequeue_many(weir_mpsc *mpsc, uint64_t values[],
+                                                     size_t count, size_t *done);
 
 /*
  * Closes the queue, as weir_ring_close(). Later enqueues fail; the stored values can still be

@@ -65,7 +65,8 @@ struct weir_multi_queue_options {
  * flag is unknown, or struct_size is wrong. WEIR_RESOURCE_EXHAUSTED.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_multi_queue_create(size_t capacity, const struct weir_multi_queue_options *options,
+WEIR_API enum weir_status weir_multi_queue_create(size_t capacity,
+                                                  const struct weir_multi_queue_options *options,
                                                   weir_multi_queue **out, weir_error *error);
 
 /*
@@ -82,7 +83,8 @@ WEIR_API enum weir_status weir_multi_queue_destroy(weir_multi_queue *queue, weir
  * WEIR_CANCELLED if the queue is closed; WEIR_INVALID_ARGUMENT if it is NULL.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_multi_queue_try_enqueue(weir_multi_queue *queue, int64_t key, uint64_t value);
+WEIR_API enum weir_status weir_multi_queue_try_enqueue(weir_multi_queue *queue, int64_t key,
+                                                       uint64_t value);
 
 /*
  * Dequeues the value with the smallest key of one lane into *value, and that key into *key (may be
@@ -92,7 +94,8 @@ WEIR_API enum weir_status weir_multi_queue_try_enqueue(weir_multi_queue *queue, 
  * WEIR_INVALID_ARGUMENT if queue or value is NULL. On an error the outputs are untouched.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_multi_queue_try_dequeue(weir_multi_queue *queue, int64_t *key, uint64_t *value);
+WEIR_API enum weir_status weir_multi_queue_try_dequeue(weir_multi_queue *queue, int64_t *key,
+                                                       uint64_t *value);
 
 /*
  * Closes the queue. An enqueue fails if it starts after this call, or after any call has found the

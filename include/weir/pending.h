@@ -56,8 +56,8 @@ WEIR_API void weir_pending_cancel(weir_pending *pending, const weir_error *cause
  * before the return.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_pending_wait(weir_pending *pending, uint64_t deadline_ns, weir_cancel *cancel,
-                                            weir_error *error);
+WEIR_API enum weir_status weir_pending_wait(weir_pending *pending, uint64_t deadline_ns,
+                                            weir_cancel *cancel, weir_error *error);
 
 /*
  * The status of an operation that has ended, with its message in *error (may be NULL).

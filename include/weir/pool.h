@@ -70,7 +70,8 @@ enum { WEIR_POOL_NO_THREADS = 1 }; /* flags: no workers; tasks run in weir_pool_
  * (memory, or the system gave no threads).
  * @since 0.1
  */
-WEIR_API enum weir_status weir_pool_create(const struct weir_pool_options *options, weir_pool **out, weir_error *error);
+WEIR_API enum weir_status weir_pool_create(const struct weir_pool_options *options, weir_pool **out,
+                                           weir_error *error);
 
 /*
  * Runs all submitted tasks, and those that they submit, then ends the workers and waits for them.

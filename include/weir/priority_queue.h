@@ -62,15 +62,17 @@ struct weir_priority_queue_options {
  * or struct_size is wrong. WEIR_RESOURCE_EXHAUSTED.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_priority_queue_create(size_t capacity, const struct weir_priority_queue_options *options,
-                                                     weir_priority_queue **out, weir_error *error);
+WEIR_API enum weir_status weir_priority_queue_create(
+	size_t capacity, const struct weir_priority_queue_options *options, weir_priority_queue **out,
+	weir_error *error);
 
 /*
  * Destroys the queue and drops the values in it. No other thread may use it. Accepts NULL. Never
  * fails.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_priority_queue_destroy(weir_priority_queue *queue, weir_error *error);
+WEIR_API enum weir_status weir_priority_queue_destroy(weir_priority_queue *queue,
+                                                      weir_error *error);
 
 /*
  * Enqueues `value`, which may be any 64 bits, after the stored values with the same key.
@@ -79,7 +81,8 @@ WEIR_API enum weir_status weir_priority_queue_destroy(weir_priority_queue *queue
  * WEIR_CANCELLED if the queue is closed; WEIR_INVALID_ARGUMENT if it is NULL.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_priority_queue_try_enqueue(weir_priority_queue *queue, int64_t key, uint64_t value);
+WEIR_API enum weir_status weir_priority_queue_try_enqueue(weir_priority_queue *queue, int64_t key,
+                                                          uint64_t value);
 
 /*
  * Dequeues the oldest value with the smallest key into *value, and that key into *key (may be
@@ -89,7 +92,8 @@ WEIR_API enum weir_status weir_priority_queue_try_enqueue(weir_priority_queue *q
  * WEIR_INVALID_ARGUMENT if queue or value is NULL. On an error the outputs are untouched.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_priority_queue_try_dequeue(weir_priority_queue *queue, int64_t *key, uint64_t *value);
+WEIR_API enum weir_status weir_priority_queue_try_dequeue(weir_priority_queue *queue, int64_t *key,
+                                                          uint64_t *value);
 
 /*
  * Closes the queue. An enqueue that starts afterwards fails; one that is under way may succeed. The

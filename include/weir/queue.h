@@ -130,8 +130,8 @@ struct weir_queue_options {
  * - a priority queue has no key, or another queue has one.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_queue_create(const struct weir_queue_options *options, weir_queue **out,
-                                            weir_error *error);
+WEIR_API enum weir_status weir_queue_create(const struct weir_queue_options *options,
+                                            weir_queue **out, weir_error *error);
 
 /*
  * Destroys the queue, and calls drop() for the items that remain. No other thread may use the
@@ -177,8 +177,8 @@ WEIR_API enum weir_status weir_queue_try_dequeue(weir_queue *queue, void **item)
  * there is no memory to wait with. WEIR_INVALID_ARGUMENT.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_queue_enqueue(weir_queue *queue, void *item, uint64_t deadline_ns, weir_cancel *cancel,
-                                             weir_error *error);
+WEIR_API enum weir_status weir_queue_enqueue(weir_queue *queue, void *item, uint64_t deadline_ns,
+                                             weir_cancel *cancel, weir_error *error);
 
 /*
  * Enqueues items one by one, in order, as room appears. Whatever the outcome, *done (may be NULL)
@@ -186,8 +186,9 @@ WEIR_API enum weir_status weir_queue_enqueue(weir_queue *queue, void *item, uint
  * exceed the capacity; 0 succeeds immediately. Errors as weir_queue_enqueue().
  * @since 0.1
  */
-WEIR_API enum weir_status weir_queue_enqueue_many(weir_queue *queue, void *const items[], size_t count,
-                                                  uint64_t deadline_ns, weir_cancel *cancel, size_t *done,
+WEIR_API enum weir_status weir_queue_enqueue_many(weir_queue *queue, void *const items[],
+                                                  size_t count, uint64_t deadline_ns,
+                                                  weir_cancel *cancel, size_t *done,
                                                   weir_error *error);
 
 /*
@@ -199,8 +200,8 @@ WEIR_API enum weir_status weir_queue_enqueue_many(weir_queue *queue, void *const
  * WEIR_INVALID_ARGUMENT.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_queue_dequeue(weir_queue *queue, void **item, uint64_t deadline_ns, weir_cancel *cancel,
-                                             weir_error *error);
+WEIR_API enum weir_status weir_queue_dequeue(weir_queue *queue, void **item, uint64_t deadline_ns,
+                                             weir_cancel *cancel, weir_error *error);
 
 /*
  * Dequeues exactly `count` items into items[]. Items are taken as they arrive, so count may exceed
@@ -215,8 +216,9 @@ WEIR_API enum weir_status weir_queue_dequeue(weir_queue *queue, void **item, uin
  * weir_queue_dequeue().
  * @since 0.1
  */
-WEIR_API enum weir_status weir_queue_dequeue_many(weir_queue *queue, void *items[], size_t count, uint64_t deadline_ns,
-                                                  weir_cancel *cancel, weir_error *error);
+WEIR_API enum weir_status weir_queue_dequeue_many(weir_queue *queue, void *items[], size_t count,
+                                                  uint64_t deadline_ns, weir_cancel *cancel,
+                                                  weir_error *error);
 
 /*
  * Like weir_queue_dequeue_many() while the queue is open. Once it is closed, the call takes what
@@ -224,8 +226,9 @@ WEIR_API enum weir_status weir_queue_dequeue_many(weir_queue *queue, void *items
  * NULL) is the number of items taken, 0 on failure.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_queue_dequeue_up_to(weir_queue *queue, void *items[], size_t count, uint64_t deadline_ns,
-                                                   weir_cancel *cancel, size_t *done, weir_error *error);
+WEIR_API enum weir_status weir_queue_dequeue_up_to(weir_queue *queue, void *items[], size_t count,
+                                                   uint64_t deadline_ns, weir_cancel *cancel,
+                                                   size_t *done, weir_error *error);
 
 enum weir_queue_op_kind {
 	WEIR_QUEUE_OP_ENQUEUE = 1,      /* enqueues items[0 .. count-1] */
@@ -254,8 +257,8 @@ enum weir_queue_op_kind {
  * due on its own thread. Calls of Weir that wait (in a queue or an area, for a variable, for a run
  * of a session) first run the completions that are due. Other ways to wait do not.
  */
-typedef void weir_queue_done_fn(void *context, enum weir_status status, const weir_error *error, void **items,
-                                size_t done);
+typedef void weir_queue_done_fn(void *context, enum weir_status status, const weir_error *error,
+                                void **items, size_t done);
 
 /*
  * Starts an operation that holds no thread while it waits. items[] must stay valid until `done` has
@@ -264,9 +267,9 @@ typedef void weir_queue_done_fn(void *context, enum weir_status status, const we
  * (WEIR_INVALID_ARGUMENT, WEIR_RESOURCE_EXHAUSTED), `done` is not called.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_queue_start(weir_queue *queue, enum weir_queue_op_kind kind, void *items[], size_t count,
-                                           weir_queue_done_fn *done, void *context, weir_pending **handle,
-                                           weir_error *error);
+WEIR_API enum weir_status weir_queue_start(weir_queue *queue, enum weir_queue_op_kind kind,
+                                           void *items[], size_t count, weir_queue_done_fn *done,
+                                           void *context, weir_pending **handle, weir_error *error);
 
 enum weir_close_mode {
 	WEIR_CLOSE_DRAIN = 0, /* waiting enqueues still succeed as room appears */
@@ -282,7 +285,8 @@ enum weir_close_mode {
  * there is no memory for this thread's record; then nothing was done.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_queue_close(weir_queue *queue, enum weir_close_mode mode, const weir_error *cause);
+WEIR_API enum weir_status weir_queue_close(weir_queue *queue, enum weir_close_mode mode,
+                                           const weir_error *cause);
 
 /*
  * Gives a level-triggered descriptor for poll(), select() or epoll. The descriptor of

@@ -53,7 +53,8 @@ typedef struct weir_queue_runner weir_queue_runner;
  * graph. `cancel` fires at the stop: pass it to every call that waits. If the step
  * fails, it may store a message in *error (there is a default one).
  */
-typedef enum weir_status weir_queue_runner_fn(void *context, weir_cancel *cancel, weir_error *error);
+typedef enum weir_status weir_queue_runner_fn(void *context, weir_cancel *cancel,
+                                              weir_error *error);
 
 /*
  * Closes `queue` in one way or another. cause may be NULL. Called at most once in each run of the
@@ -119,8 +120,8 @@ WEIR_API enum weir_status weir_queue_runner_destroy(weir_queue_runner *runner, w
  * runner is NULL.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_queue_runner_start(weir_queue_runner *runner, weir_coordinator *coordinator,
-                                                  weir_error *error);
+WEIR_API enum weir_status weir_queue_runner_start(weir_queue_runner *runner,
+                                                  weir_coordinator *coordinator, weir_error *error);
 
 /*
  * Asks the coordinator that the runner was started with to stop, or without one the runner alone.
@@ -129,7 +130,8 @@ WEIR_API enum weir_status weir_queue_runner_start(weir_queue_runner *runner, wei
  * WEIR_INVALID_ARGUMENT (NULL), WEIR_FAILED_PRECONDITION if the runner was never started.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_queue_runner_request_stop(weir_queue_runner *runner, const weir_error *cause);
+WEIR_API enum weir_status weir_queue_runner_request_stop(weir_queue_runner *runner,
+                                                         const weir_error *cause);
 
 /*
  * Waits until all threads of the runner have ended, and close, if it was due, has returned. Errors:
@@ -153,7 +155,8 @@ WEIR_API size_t weir_queue_runner_error_count(const weir_queue_runner *runner);
  * there is none, WEIR_INVALID_ARGUMENT if runner is NULL.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_queue_runner_error(const weir_queue_runner *runner, size_t index, weir_error *error);
+WEIR_API enum weir_status weir_queue_runner_error(const weir_queue_runner *runner, size_t index,
+                                                  weir_error *error);
 
 /*
  * Sets close, cancel and queue, so that the end of the input closes `queue` with WEIR_CLOSE_DRAIN

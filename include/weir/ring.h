@@ -66,8 +66,8 @@ struct weir_ring_options {
  * the options ask for it. WEIR_RESOURCE_EXHAUSTED.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_ring_create(size_t capacity, const struct weir_ring_options *options, weir_ring **out,
-                                           weir_error *error);
+WEIR_API enum weir_status weir_ring_create(size_t capacity, const struct weir_ring_options *options,
+                                           weir_ring **out, weir_error *error);
 
 /*
  * weir_ring_init() creates a ring in memory of the caller. The memory must be aligned to
@@ -83,7 +83,8 @@ WEIR_API enum weir_status weir_ring_create(size_t capacity, const struct weir_ri
  */
 WEIR_API size_t weir_ring_memsize(size_t capacity, const struct weir_ring_options *options);
 WEIR_API enum weir_status weir_ring_init(void *memory, size_t size, size_t capacity,
-                                         const struct weir_ring_options *options, weir_ring **out, weir_error *error);
+                                         const struct weir_ring_options *options, weir_ring **out,
+                                         weir_error *error);
 
 /*
  * Destroys the ring and drops the values in it. No other thread may use the ring. Accepts NULL.
@@ -118,15 +119,16 @@ WEIR_API enum weir_status weir_ring_try_dequeue(weir_ring *ring, uint64_t *value
  * come between them.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_ring_try_enqueue_many(weir_ring *ring, const uint64_t values[], size_t count,
-                                                     size_t *done);
+WEIR_API enum weir_status weir_ring_try_enqueue_many(weir_ring *ring, const uint64_t values[],
+                                                     size_t count, size_t *done);
 
 /*
  * Dequeues up to `count` values into values[] and stores their number in *done. Returns WEIR_OK if
  * at least one was dequeued or count is 0, else the status of weir_ring_try_dequeue().
  * @since 0.1
  */
-WEIR_API enum weir_status weir_ring_try_dequeue_many(weir_ring *ring, uint64_t values[], size_t count, size_t *done);
+WEIR_API enum weir_status weir_ring_try_dequeue_many(weir_ring *ring, uint64_t values[],
+                                                     size_t count, size_t *done);
 
 /*
  * Closes the ring. An enqueue that starts afterwards fails; one that is under way succeeds or finds

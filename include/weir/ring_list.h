@@ -65,8 +65,8 @@ struct weir_ring_list_options {
  * the options ask for it. WEIR_RESOURCE_EXHAUSTED.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_ring_list_create(const struct weir_ring_list_options *options, weir_ring_list **out,
-                                                weir_error *error);
+WEIR_API enum weir_status weir_ring_list_create(const struct weir_ring_list_options *options,
+                                                weir_ring_list **out, weir_error *error);
 
 /*
  * Destroys the list and drops the values in it. No other thread may use it. Accepts NULL. Never
@@ -101,16 +101,16 @@ WEIR_API enum weir_status weir_ring_list_try_dequeue(weir_ring_list *list, uint6
  * Errors as weir_ring_list_enqueue().
  * @since 0.1
  */
-WEIR_API enum weir_status weir_ring_list_enqueue_many(weir_ring_list *list, const uint64_t values[], size_t count,
-                                                      size_t *done);
+WEIR_API enum weir_status weir_ring_list_enqueue_many(weir_ring_list *list, const uint64_t values[],
+                                                      size_t count, size_t *done);
 
 /*
  * Dequeues up to `count` values into values[] and stores their number in *done. Returns WEIR_OK if
  * at least one was dequeued or count is 0, else the status of weir_ring_list_try_dequeue().
  * @since 0.1
  */
-WEIR_API enum weir_status weir_ring_list_try_dequeue_many(weir_ring_list *list, uint64_t values[], size_t count,
-                                                          size_t *done);
+WEIR_API enum weir_status weir_ring_list_try_dequeue_many(weir_ring_list *list, uint64_t values[],
+                                                          size_t count, size_t *done);
 
 /*
  * Closes the list. An enqueue that starts afterwards fails; one that is under way succeeds or finds

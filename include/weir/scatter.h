@@ -63,8 +63,9 @@ enum weir_scatter {
  * WEIR_FAILED_PRECONDITION if the variable is not initialized. And the errors of weir_var_update().
  * @since 0.1
  */
-WEIR_API enum weir_status weir_var_scatter(weir_var *var, enum weir_scatter how, const weir_tensor *indices,
-                                           const weir_tensor *updates, uint64_t deadline_ns, weir_read *published,
+WEIR_API enum weir_status weir_var_scatter(weir_var *var, enum weir_scatter how,
+                                           const weir_tensor *indices, const weir_tensor *updates,
+                                           uint64_t deadline_ns, weir_read *published,
                                            weir_error *error);
 
 /*
@@ -73,8 +74,9 @@ WEIR_API enum weir_status weir_var_scatter(weir_var *var, enum weir_scatter how,
  * WEIR_FAILED_PRECONDITION as weir_var_scatter(), WEIR_RESOURCE_EXHAUSTED.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_var_gather(weir_var *var, const weir_tensor *indices, const weir_allocator *allocator,
-                                          weir_tensor **out, weir_error *error);
+WEIR_API enum weir_status weir_var_gather(weir_var *var, const weir_tensor *indices,
+                                          const weir_allocator *allocator, weir_tensor **out,
+                                          weir_error *error);
 
 WEIR_END_DECLS
 

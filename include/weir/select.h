@@ -65,8 +65,8 @@ struct weir_select_case {
  * NULL. WEIR_RESOURCE_EXHAUSTED if there is no memory for this thread's record.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_try_select(struct weir_select_case cases[], size_t count, size_t *chosen,
-                                          weir_error *error);
+WEIR_API enum weir_status weir_try_select(struct weir_select_case cases[], size_t count,
+                                          size_t *chosen, weir_error *error);
 
 /*
  * Like weir_try_select(), but waits until a case can proceed, until deadline_ns (absolute; 0: tries
@@ -78,8 +78,9 @@ WEIR_API enum weir_status weir_try_select(struct weir_select_case cases[], size_
  * are untouched.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_select(struct weir_select_case cases[], size_t count, uint64_t deadline_ns,
-                                      weir_cancel *cancel, size_t *chosen, weir_error *error);
+WEIR_API enum weir_status weir_select(struct weir_select_case cases[], size_t count,
+                                      uint64_t deadline_ns, weir_cancel *cancel, size_t *chosen,
+                                      weir_error *error);
 
 /*
  * The completion of an asynchronous select. The rules of weir_queue_done_fn apply. WEIR_OK means
@@ -96,8 +97,9 @@ typedef void weir_select_done_fn(void *context, enum weir_status status, const w
  * gives it back with weir_pending_release().
  * @since 0.1
  */
-WEIR_API enum weir_status weir_select_start(struct weir_select_case cases[], size_t count, weir_select_done_fn *done,
-                                            void *context, weir_pending **handle, weir_error *error);
+WEIR_API enum weir_status weir_select_start(struct weir_select_case cases[], size_t count,
+                                            weir_select_done_fn *done, void *context,
+                                            weir_pending **handle, weir_error *error);
 
 WEIR_END_DECLS
 

@@ -54,8 +54,8 @@ struct weir_spsc_options {
  * or struct_size is wrong. WEIR_RESOURCE_EXHAUSTED.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_spsc_create(size_t capacity, const struct weir_spsc_options *options, weir_spsc **out,
-                                           weir_error *error);
+WEIR_API enum weir_status weir_spsc_create(size_t capacity, const struct weir_spsc_options *options,
+                                           weir_spsc **out, weir_error *error);
 
 /*
  * Destroys the queue and drops the values in it. No other thread may use it. Accepts NULL. Never
@@ -83,15 +83,16 @@ WEIR_API enum weir_status weir_spsc_try_dequeue(weir_spsc *spsc, uint64_t *value
  * *done. Returns WEIR_OK if at least one was enqueued or count is 0.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_spsc_try_enqueue_many(weir_spsc *spsc, const uint64_t values[], size_t count,
-                                                     size_t *done);
+WEIR_API enum weir_status weir_spsc_try_enqueue_many(weir_spsc *spsc, const uint64_t values[],
+                                                     size_t count, size_t *done);
 
 /*
  * Consumer: dequeues up to `count` values and stores their number in *done. Returns WEIR_OK if at
  * least one was dequeued or count is 0.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_spsc_try_dequeue_many(weir_spsc *spsc, uint64_t values[], size_t count, size_t *done);
+WEIR_API enum weir_status weir_spsc_try_dequeue_many(weir_spsc *spsc, uint64_t values[],
+                                                     size_t count, size_t *done);
 
 /*
  * The number of values at some moment of the call, as the producer or the consumer sees it.

@@ -66,7 +66,8 @@ typedef void weir_stall_fn(void *context, const struct weir_stall *stall);
  * tensor's memory or by an allocator.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_stalls_visit(uint64_t limit_ns, weir_stall_fn *visit, void *context, size_t *found);
+WEIR_API enum weir_status weir_stalls_visit(uint64_t limit_ns, weir_stall_fn *visit, void *context,
+                                            size_t *found);
 
 /*
  * Called on a thread that has written or waits for memory, outside of sections and collections. It

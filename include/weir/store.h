@@ -71,8 +71,8 @@ struct weir_store_options {
  * unknown, or struct_size is wrong. WEIR_RESOURCE_EXHAUSTED.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_store_create(const struct weir_store_options *options, weir_store **out,
-                                            weir_error *error);
+WEIR_API enum weir_status weir_store_create(const struct weir_store_options *options,
+                                            weir_store **out, weir_error *error);
 
 /*
  * Removes every name and frees the store. No other thread may use it. References to its resources
@@ -99,17 +99,17 @@ WEIR_API enum weir_status weir_store_destroy(weir_store *store, weir_error *erro
  * @since 0.1
  */
 WEIR_API enum weir_status weir_store_add(weir_store *store, const char *container, const char *name,
-                                         const struct weir_resource_type *type, void *object, weir_resource **out,
-                                         weir_error *error);
+                                         const struct weir_resource_type *type, void *object,
+                                         weir_resource **out, weir_error *error);
 
 /*
  * Finds an object; *out is a reference. Errors: WEIR_NOT_FOUND. WEIR_INVALID_ARGUMENT if the object
  * has another type, which the message names.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_store_find(weir_store *store, const char *container, const char *name,
-                                          const struct weir_resource_type *type, weir_resource **out,
-                                          weir_error *error);
+WEIR_API enum weir_status weir_store_find(weir_store *store, const char *container,
+                                          const char *name, const struct weir_resource_type *type,
+                                          weir_resource **out, weir_error *error);
 
 /*
  * How weir_store_find_or_create() creates an object, and decides whether an existing one will do.
@@ -137,25 +137,27 @@ struct weir_store_maker {
  * NULL; and the errors of the callbacks.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_store_find_or_create(weir_store *store, const char *container, const char *name,
+WEIR_API enum weir_status weir_store_find_or_create(weir_store *store, const char *container,
+                                                    const char *name,
                                                     const struct weir_resource_type *type,
-                                                    const struct weir_store_maker *maker, weir_resource **out,
-                                                    weir_error *error);
+                                                    const struct weir_store_maker *maker,
+                                                    weir_resource **out, weir_error *error);
 
 /*
  * Removes a name. The object is destroyed with its last reference, which may happen in this call.
  * Errors: WEIR_NOT_FOUND.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_store_remove(weir_store *store, const char *container, const char *name,
-                                            weir_error *error);
+WEIR_API enum weir_status weir_store_remove(weir_store *store, const char *container,
+                                            const char *name, weir_error *error);
 
 /*
  * Removes every name that the container had when the call began, and perhaps later ones. *removed
  * (may be NULL) is the number of removed names.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_store_clear(weir_store *store, const char *container, size_t *removed);
+WEIR_API enum weir_status weir_store_clear(weir_store *store, const char *container,
+                                           size_t *removed);
 
 /*
  * Visits the resources one by one, in an order of the store. `after` NULL gives the first one; a
@@ -166,7 +168,8 @@ WEIR_API enum weir_status weir_store_clear(weir_store *store, const char *contai
  * Errors: WEIR_OUT_OF_RANGE if there is no next one.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_store_next(weir_store *store, const weir_resource *after, weir_resource **out);
+WEIR_API enum weir_status weir_store_next(weir_store *store, const weir_resource *after,
+                                          weir_resource **out);
 /* The number of names. Exact while no other thread uses the store, else approximate. @since 0.1 */
 WEIR_API size_t weir_store_size_approx(const weir_store *store);
 

@@ -130,8 +130,8 @@ WEIR_API char *weir_shape_text(const weir_shape *shape, char *text, size_t size)
  * @since 0.1
  */
 WEIR_API enum weir_status weir_tensor_builder_create(enum weir_dtype dtype, const weir_shape *shape,
-                                                     const weir_allocator *allocator, weir_tensor_builder **out,
-                                                     weir_error *error);
+                                                     const weir_allocator *allocator,
+                                                     weir_tensor_builder **out, weir_error *error);
 
 /*
  * The bytes to write: row-major, aligned to WEIR_TENSOR_ALIGNMENT. NULL for WEIR_BYTES (use
@@ -150,15 +150,16 @@ WEIR_API void *weir_tensor_builder_data(weir_tensor_builder *builder);
  * WEIR_RESOURCE_EXHAUSTED.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_tensor_builder_set_bytes(weir_tensor_builder *builder, int64_t index, const void *data,
-                                                        size_t size);
+WEIR_API enum weir_status weir_tensor_builder_set_bytes(weir_tensor_builder *builder, int64_t index,
+                                                        const void *data, size_t size);
 
 /*
  * Freezes the data: *out is the tensor with one reference, and the builder is gone. Allocates
  * nothing. Errors: WEIR_INVALID_ARGUMENT (NULL); the caller then still owns the builder.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_tensor_builder_finish(weir_tensor_builder *builder, weir_tensor **out);
+WEIR_API enum weir_status weir_tensor_builder_finish(weir_tensor_builder *builder,
+                                                     weir_tensor **out);
 /* Discards an unfinished builder. Accepts NULL. @since 0.1 */
 WEIR_API void weir_tensor_builder_discard(weir_tensor_builder *builder);
 
@@ -170,8 +171,9 @@ WEIR_API void weir_tensor_builder_discard(weir_tensor_builder *builder);
  * are elements, or a string has a size but no data.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_tensor_copy_of(enum weir_dtype dtype, const weir_shape *shape, const void *data,
-                                              const weir_allocator *allocator, weir_tensor **out);
+WEIR_API enum weir_status weir_tensor_copy_of(enum weir_dtype dtype, const weir_shape *shape,
+                                              const void *data, const weir_allocator *allocator,
+                                              weir_tensor **out);
 
 /*
  * Create tensors of rank 0, one function for each dtype. _f16 takes the bits of an IEEE binary16.
@@ -188,7 +190,8 @@ WEIR_API enum weir_status weir_tensor_scalar_i64(int64_t value, weir_tensor **ou
 WEIR_API enum weir_status weir_tensor_scalar_f16(uint16_t bits, weir_tensor **out);
 WEIR_API enum weir_status weir_tensor_scalar_f32(float value, weir_tensor **out);
 WEIR_API enum weir_status weir_tensor_scalar_f64(double value, weir_tensor **out);
-WEIR_API enum weir_status weir_tensor_scalar_bytes(const void *data, size_t size, weir_tensor **out);
+WEIR_API enum weir_status weir_tensor_scalar_bytes(const void *data, size_t size,
+                                                   weir_tensor **out);
 
 /*
  * Called once, when the last reference to the wrapped memory is dropped (those of views count), on
@@ -206,9 +209,10 @@ typedef void weir_tensor_release_fn(void *context, void *data);
  * WEIR_UNIMPLEMENTED (WEIR_BYTES), WEIR_RESOURCE_EXHAUSTED.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_tensor_wrap(enum weir_dtype dtype, const weir_shape *shape, void *data,
-                                           weir_tensor_release_fn *release, void *context,
-                                           const weir_allocator *allocator, weir_tensor **out);
+WEIR_API enum weir_status weir_tensor_wrap(enum weir_dtype dtype, const weir_shape *shape,
+                                           void *data, weir_tensor_release_fn *release,
+                                           void *context, const weir_allocator *allocator,
+                                           weir_tensor **out);
 
 /*
  * Views: another shape over the same memory, without a copy. A view keeps all of that memory alive;
@@ -222,7 +226,8 @@ WEIR_API enum weir_status weir_tensor_wrap(enum weir_dtype dtype, const weir_sha
  * rows, WEIR_RESOURCE_EXHAUSTED.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_tensor_slice(weir_tensor *tensor, int64_t begin, int64_t count, weir_tensor **out);
+WEIR_API enum weir_status weir_tensor_slice(weir_tensor *tensor, int64_t begin, int64_t count,
+                                            weir_tensor **out);
 
 /*
  * Creates a view of row `index`, without the first dimension. Errors as weir_tensor_slice().
@@ -235,7 +240,8 @@ WEIR_API enum weir_status weir_tensor_row(weir_tensor *tensor, int64_t index, we
  * WEIR_INVALID_ARGUMENT (NULL, bad shape, another number of elements), WEIR_RESOURCE_EXHAUSTED.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_tensor_reshape(weir_tensor *tensor, const weir_shape *shape, weir_tensor **out);
+WEIR_API enum weir_status weir_tensor_reshape(weir_tensor *tensor, const weir_shape *shape,
+                                              weir_tensor **out);
 
 /*
  * Creates a tensor [count, shape...] with copies of `count` >= 1 tensors of one dtype and shape, in
@@ -245,8 +251,8 @@ WEIR_API enum weir_status weir_tensor_reshape(weir_tensor *tensor, const weir_sh
  * would exceed WEIR_MAX_RANK, or the data PTRDIFF_MAX bytes. WEIR_RESOURCE_EXHAUSTED.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_tensor_stack(weir_tensor *const tensors[], size_t count, const weir_allocator *allocator,
-                                            weir_tensor **out);
+WEIR_API enum weir_status weir_tensor_stack(weir_tensor *const tensors[], size_t count,
+                                            const weir_allocator *allocator, weir_tensor **out);
 
 /*
  * Like weir_tensor_stack(), for tensors of one dtype and rank whose dims may differ: [count, the
@@ -254,7 +260,8 @@ WEIR_API enum weir_status weir_tensor_stack(weir_tensor *const tensors[], size_t
  * @since 0.1
  */
 WEIR_API enum weir_status weir_tensor_stack_padded(weir_tensor *const tensors[], size_t count,
-                                                   const weir_allocator *allocator, weir_tensor **out);
+                                                   const weir_allocator *allocator,
+                                                   weir_tensor **out);
 
 /* Adds a reference and returns `tensor` (NULL for NULL). @since 0.1 */
 WEIR_API weir_tensor *weir_tensor_retain(weir_tensor *tensor);

@@ -64,7 +64,8 @@ enum { WEIR_TXN_MAX_VARIABLES = WEIR_COMMIT_MAX_PARTS };
  * NULL), WEIR_RESOURCE_EXHAUSTED.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_txn_begin(const weir_allocator *allocator, weir_txn **out, weir_error *error);
+WEIR_API enum weir_status weir_txn_begin(const weir_allocator *allocator, weir_txn **out,
+                                         weir_error *error);
 
 /*
  * Reads a variable: *value is what the transaction assigned to it, or its version at the
@@ -78,7 +79,8 @@ WEIR_API enum weir_status weir_txn_begin(const weir_allocator *allocator, weir_t
  * WEIR_TXN_MAX_VARIABLES; the transaction is then unchanged.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_txn_read(weir_txn *txn, weir_var *var, weir_tensor **value, weir_error *error);
+WEIR_API enum weir_status weir_txn_read(weir_txn *txn, weir_var *var, weir_tensor **value,
+                                        weir_error *error);
 
 /*
  * The number of the version of var that the transaction has read; 0 if it has not read var, or if
@@ -96,7 +98,8 @@ WEIR_API uint64_t weir_txn_version(const weir_txn *txn, const weir_var *var);
  * WEIR_ABORTED and WEIR_RESOURCE_EXHAUSTED as weir_txn_read().
  * @since 0.1
  */
-WEIR_API enum weir_status weir_txn_assign(weir_txn *txn, weir_var *var, weir_tensor *value, weir_error *error);
+WEIR_API enum weir_status weir_txn_assign(weir_txn *txn, weir_var *var, weir_tensor *value,
+                                          weir_error *error);
 
 /*
  * Publishes everything assigned at one instant, if every variable read still has the version read.
@@ -128,8 +131,8 @@ typedef enum weir_status weir_txn_fn(void *context, weir_txn *txn, weir_error *e
  * commit.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_txn_run(const weir_allocator *allocator, weir_txn_fn *fn, void *context,
-                                       uint64_t deadline_ns, weir_error *error);
+WEIR_API enum weir_status weir_txn_run(const weir_allocator *allocator, weir_txn_fn *fn,
+                                       void *context, uint64_t deadline_ns, weir_error *error);
 
 WEIR_END_DECLS
 

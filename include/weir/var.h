@@ -121,7 +121,8 @@ struct weir_var_options {
  * does not fit. WEIR_RESOURCE_EXHAUSTED.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_var_create(weir_tensor *initial, const struct weir_var_options *options, weir_var **out,
+WEIR_API enum weir_status weir_var_create(weir_tensor *initial,
+                                          const struct weir_var_options *options, weir_var **out,
                                           weir_error *error);
 
 /*
@@ -181,7 +182,8 @@ WEIR_API void weir_read_release_many(weir_read reads[], size_t count);
  * lib/weir/var/version.h.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_var_snapshot(weir_var *const vars[], size_t count, weir_read reads[], weir_error *error);
+WEIR_API enum weir_status weir_var_snapshot(weir_var *const vars[], size_t count, weir_read reads[],
+                                            weir_error *error);
 
 /*
  * The number of the newest version, or 0 while the variable is not initialized. A variable that has
@@ -209,8 +211,8 @@ WEIR_API const char *weir_var_name(const weir_var *var);
  * Errors: WEIR_INVALID_ARGUMENT if an argument is NULL, or the dtype or shape does not fit.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_var_assign(weir_var *var, weir_tensor *value, uint64_t deadline_ns, weir_read *published,
-                                          weir_error *error);
+WEIR_API enum weir_status weir_var_assign(weir_var *var, weir_tensor *value, uint64_t deadline_ns,
+                                          weir_read *published, weir_error *error);
 
 /*
  * Like weir_var_assign(), if the newest version has the number `expected` (0: not initialized).
@@ -218,8 +220,9 @@ WEIR_API enum weir_status weir_var_assign(weir_var *var, weir_tensor *value, uin
  * (there is nothing to release). Numbers are never reused, so there is no ABA problem.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_var_compare_assign(weir_var *var, uint64_t expected, weir_tensor *value,
-                                                  uint64_t deadline_ns, weir_read *published, weir_error *error);
+WEIR_API enum weir_status weir_var_compare_assign(weir_var *var, uint64_t expected,
+                                                  weir_tensor *value, uint64_t deadline_ns,
+                                                  weir_read *published, weir_error *error);
 
 /*
  * Like weir_var_assign(). *replaced is a handle on the very version that this call replaced, and
@@ -236,7 +239,8 @@ WEIR_API enum weir_status weir_var_exchange(weir_var *var, weir_tensor *value, u
  * newer data. It stores in *next a reference, which becomes the variable's. A status other than
  * WEIR_OK ends the update with that status.
  */
-typedef enum weir_status weir_update_fn(void *context, const weir_read *current, weir_tensor **next, weir_error *error);
+typedef enum weir_status weir_update_fn(void *context, const weir_read *current, weir_tensor **next,
+                                        weir_error *error);
 
 /*
  * Atomic read-modify-write. *published (may be NULL) is a handle on the very version that this call
@@ -246,8 +250,9 @@ typedef enum weir_status weir_update_fn(void *context, const weir_read *current,
  * of weir_var_assign().
  * @since 0.1
  */
-WEIR_API enum weir_status weir_var_update(weir_var *var, weir_update_fn *fn, void *context, uint64_t deadline_ns,
-                                          weir_read *published, weir_error *error);
+WEIR_API enum weir_status weir_var_update(weir_var *var, weir_update_fn *fn, void *context,
+                                          uint64_t deadline_ns, weir_read *published,
+                                          weir_error *error);
 
 /*
  * Adds or subtracts `delta` element by element, as an atomic update.
@@ -266,10 +271,12 @@ WEIR_API enum weir_status weir_var_update(weir_var *var, weir_update_fn *fn, voi
  * Source: lib/weir/var/combine.c.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_var_assign_add(weir_var *var, weir_tensor *delta, uint64_t deadline_ns,
-                                              weir_read *published, weir_error *error);
-WEIR_API enum weir_status weir_var_assign_sub(weir_var *var, weir_tensor *delta, uint64_t deadline_ns,
-                                              weir_read *published, weir_error *error);
+WEIR_API enum weir_status weir_var_assign_add(weir_var *var, weir_tensor *delta,
+                                              uint64_t deadline_ns, weir_read *published,
+                                              weir_error *error);
+WEIR_API enum weir_status weir_var_assign_sub(weir_var *var, weir_tensor *delta,
+                                              uint64_t deadline_ns, weir_read *published,
+                                              weir_error *error);
 
 /*
  * One part of a commit: `value` becomes the next version of `var` if the newest has number
@@ -295,8 +302,9 @@ enum { WEIR_COMMIT_MAX_PARTS = 1024 };
  * Source: multi-word CAS with helping (Harris, Fraser, Pratt 2002) over versions: lib/weir/var/commit.c.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_var_commit(const struct weir_commit_part parts[], size_t count, uint64_t deadline_ns,
-                                          weir_read published[], weir_error *error);
+WEIR_API enum weir_status weir_var_commit(const struct weir_commit_part parts[], size_t count,
+                                          uint64_t deadline_ns, weir_read published[],
+                                          weir_error *error);
 
 /* -- variables by name -- */
 
@@ -315,8 +323,9 @@ WEIR_API const struct weir_resource_type *weir_var_type(void);
  * weir_store_find_or_create().
  * @since 0.1
  */
-WEIR_API enum weir_status weir_var_find_or_create(weir_store *store, const char *container, const char *name,
-                                                  weir_tensor *initial, const struct weir_var_options *options,
+WEIR_API enum weir_status weir_var_find_or_create(weir_store *store, const char *container,
+                                                  const char *name, weir_tensor *initial,
+                                                  const struct weir_var_options *options,
                                                   weir_resource **out, weir_error *error);
 
 WEIR_END_DECLS

@@ -58,8 +58,8 @@ typedef struct weir_watch weir_watch;
  * untouched, and *error (error may be NULL) names the variable.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_var_wait(weir_var *var, uint64_t newer_than, uint64_t deadline_ns, weir_cancel *cancel,
-                                        weir_read *read, weir_error *error);
+WEIR_API enum weir_status weir_var_wait(weir_var *var, uint64_t newer_than, uint64_t deadline_ns,
+                                        weir_cancel *cancel, weir_read *read, weir_error *error);
 
 /*
  * Runs exactly once, outside of any section, on the thread that publishes or cancels, or inside the
@@ -70,7 +70,8 @@ WEIR_API enum weir_status weir_var_wait(weir_var *var, uint64_t newer_than, uint
  * With WEIR_OK, *read is a handle that the callee owns: release it, or copy the struct and release
  * that later. With WEIR_CANCELLED, error says why and *read is cleared.
  */
-typedef void weir_var_newer_fn(void *context, enum weir_status status, const weir_error *error, weir_read *read);
+typedef void weir_var_newer_fn(void *context, enum weir_status status, const weir_error *error,
+                               weir_read *read);
 
 /*
  * Like weir_var_wait(), but holds no thread: done(context, ...) is called exactly once. *handle (may
@@ -79,8 +80,9 @@ typedef void weir_var_newer_fn(void *context, enum weir_status status, const wei
  * is never called.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_var_start_wait(weir_var *var, uint64_t newer_than, weir_var_newer_fn *done,
-                                              void *context, weir_pending **handle, weir_error *error);
+WEIR_API enum weir_status weir_var_start_wait(weir_var *var, uint64_t newer_than,
+                                              weir_var_newer_fn *done, void *context,
+                                              weir_pending **handle, weir_error *error);
 /*
  * Creates a watch. Its level-triggered descriptor is readable exactly while the variable has a
  * version newer than newer_than, and later newer than the one that weir_watch_try_take() took last.
@@ -92,7 +94,8 @@ WEIR_API enum weir_status weir_var_start_wait(weir_var *var, uint64_t newer_than
  * WEIR_FAILED_PRECONDITION if the kernel granted membarrier(2) earlier and refuses it now.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_watch_create(weir_var *var, uint64_t newer_than, weir_watch **out, weir_error *error);
+WEIR_API enum weir_status weir_watch_create(weir_var *var, uint64_t newer_than, weir_watch **out,
+                                            weir_error *error);
 
 /*
  * The descriptor for poll() and epoll. Do not read, write or close it; exec closes it. -1 for NULL.

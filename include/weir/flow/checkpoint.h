@@ -103,17 +103,18 @@ struct weir_checkpoint_options {
  *   may be back after a loss of power.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_checkpoint_save(const struct weir_checkpoint_part parts[], size_t count,
-                                               const char *path, const struct weir_checkpoint_options *options,
+WEIR_API enum weir_status weir_checkpoint_save(const struct weir_checkpoint_part parts[],
+                                               size_t count, const char *path,
+                                               const struct weir_checkpoint_options *options,
                                                weir_error *error);
 
 /*
  * Like weir_checkpoint_save(), for tensors instead of variables, such as those of a snapshot.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_checkpoint_save_tensors(const struct weir_checkpoint_tensor tensors[], size_t count,
-                                                       const char *path, const struct weir_checkpoint_options *options,
-                                                       weir_error *error);
+WEIR_API enum weir_status weir_checkpoint_save_tensors(
+	const struct weir_checkpoint_tensor tensors[], size_t count, const char *path,
+	const struct weir_checkpoint_options *options, weir_error *error);
 
 /*
  * Reads the tensors of all parts from the file and publishes them as the next versions of the
@@ -138,8 +139,9 @@ WEIR_API enum weir_status weir_checkpoint_save_tensors(const struct weir_checkpo
  * - WEIR_INTERNAL for any other failure of the file system.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_checkpoint_restore(const struct weir_checkpoint_part parts[], size_t count,
-                                                  const char *path, const struct weir_checkpoint_options *options,
+WEIR_API enum weir_status weir_checkpoint_restore(const struct weir_checkpoint_part parts[],
+                                                  size_t count, const char *path,
+                                                  const struct weir_checkpoint_options *options,
                                                   uint64_t deadline_ns, weir_error *error);
 
 /*
@@ -153,7 +155,8 @@ WEIR_API enum weir_status weir_checkpoint_restore(const struct weir_checkpoint_p
  * @since 0.1
  */
 WEIR_API enum weir_status weir_checkpoint_save_store(weir_store *store, const char *path,
-                                                     const struct weir_checkpoint_options *options, weir_error *error);
+                                                     const struct weir_checkpoint_options *options,
+                                                     weir_error *error);
 
 /*
  * Restores all variables of the store, named as in weir_checkpoint_save_store(). It fails if the
@@ -161,9 +164,9 @@ WEIR_API enum weir_status weir_checkpoint_save_store(weir_store *store, const ch
  * variable is not in the store: create the variables first. Errors as weir_checkpoint_restore().
  * @since 0.1
  */
-WEIR_API enum weir_status weir_checkpoint_restore_store(weir_store *store, const char *path,
-                                                        const struct weir_checkpoint_options *options,
-                                                        uint64_t deadline_ns, weir_error *error);
+WEIR_API enum weir_status weir_checkpoint_restore_store(
+	weir_store *store, const char *path, const struct weir_checkpoint_options *options,
+	uint64_t deadline_ns, weir_error *error);
 
 WEIR_END_DECLS
 

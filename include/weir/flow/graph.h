@@ -57,8 +57,8 @@ struct weir_graph_options {
  * struct_size is wrong, or a flag is unknown. WEIR_RESOURCE_EXHAUSTED.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_graph_create(const struct weir_graph_options *options, weir_graph **out,
-                                            weir_error *error);
+WEIR_API enum weir_status weir_graph_create(const struct weir_graph_options *options,
+                                            weir_graph **out, weir_error *error);
 
 /*
  * Frees the graph and its nodes, and drops its references to constants. It does not touch
@@ -74,15 +74,16 @@ WEIR_API enum weir_status weir_graph_destroy(weir_graph *graph, weir_error *erro
  * WEIR_INVALID_ARGUMENT (NULL).
  * @since 0.1
  */
-WEIR_API enum weir_status weir_graph_find(weir_graph *graph, const char *name, weir_node **out, weir_error *error);
+WEIR_API enum weir_status weir_graph_find(weir_graph *graph, const char *name, weir_node **out,
+                                          weir_error *error);
 /*
  * Gives the output that `name` names: "NODE:INDEX", or "NODE" for output 0. A node whose whole name
  * is `name` comes first. Errors: WEIR_NOT_FOUND if there is no such node, WEIR_OUT_OF_RANGE if it
  * has no such output (the messages have the name), WEIR_INVALID_ARGUMENT (NULL).
  * @since 0.1
  */
-WEIR_API enum weir_status weir_graph_find_output(weir_graph *graph, const char *name, weir_output *out,
-                                                 weir_error *error);
+WEIR_API enum weir_status weir_graph_find_output(weir_graph *graph, const char *name,
+                                                 weir_output *out, weir_error *error);
 /* The number of nodes built so far; 0 for NULL. @since 0.1 */
 WEIR_API size_t weir_graph_node_count(const weir_graph *graph);
 
@@ -99,8 +100,8 @@ WEIR_API size_t weir_graph_node_count(const weir_graph *graph);
  * `after` has already been part of a run. WEIR_RESOURCE_EXHAUSTED.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_graph_add_control(weir_graph *graph, weir_node *before, weir_node *after,
-                                                 weir_error *error);
+WEIR_API enum weir_status weir_graph_add_control(weir_graph *graph, weir_node *before,
+                                                 weir_node *after, weir_error *error);
 
 /* The name, valid as long as the graph exists; NULL for NULL. @since 0.1 */
 WEIR_API const char *weir_node_name(const weir_node *node);
@@ -114,7 +115,8 @@ WEIR_API size_t weir_node_output_count(const weir_node *node);
  * there is no such output.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_node_output(weir_node *node, uint32_t index, weir_output *out, weir_error *error);
+WEIR_API enum weir_status weir_node_output(weir_node *node, uint32_t index, weir_output *out,
+                                           weir_error *error);
 
 /*
  * Reads what is known of an output before it runs. *dtype is 0 if it is unknown; unknown dims of
@@ -122,8 +124,8 @@ WEIR_API enum weir_status weir_node_output(weir_node *node, uint32_t index, weir
  * output. WEIR_NOT_FOUND if even the rank is unknown (*dtype is set, *shape is not).
  * @since 0.1
  */
-WEIR_API enum weir_status weir_output_spec(weir_output output, enum weir_dtype *dtype, weir_shape *shape,
-                                           weir_error *error);
+WEIR_API enum weir_status weir_output_spec(weir_output output, enum weir_dtype *dtype,
+                                           weir_shape *shape, weir_error *error);
 
 WEIR_END_DECLS
 

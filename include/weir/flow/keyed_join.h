@@ -67,8 +67,8 @@ struct weir_keyed_join_options {
  * WEIR_RESOURCE_EXHAUSTED.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_keyed_join_create(const struct weir_keyed_join_options *options, weir_keyed_join **out,
-                                                 weir_error *error);
+WEIR_API enum weir_status weir_keyed_join_create(const struct weir_keyed_join_options *options,
+                                                 weir_keyed_join **out, weir_error *error);
 
 /*
  * Destroys the keyed join and releases the tensors in it. No other thread may use it. Accepts NULL.
@@ -91,8 +91,9 @@ WEIR_API enum weir_status weir_keyed_join_destroy(weir_keyed_join *join, weir_er
  * 0. WEIR_RESOURCE_EXHAUSTED.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_keyed_join_insert_many(weir_keyed_join *join, size_t component, weir_tensor *keys,
-                                                      weir_tensor *values, weir_error *error);
+WEIR_API enum weir_status weir_keyed_join_insert_many(weir_keyed_join *join, size_t component,
+                                                      weir_tensor *keys, weir_tensor *values,
+                                                      weir_error *error);
 
 /* The result of a take. The receiver owns the references. */
 struct weir_keyed_join_batch {
@@ -120,7 +121,8 @@ enum { WEIR_KEYED_JOIN_ALLOW_SMALL_BATCH = 1 };
  */
 WEIR_API enum weir_status weir_keyed_join_take_many(weir_keyed_join *join, size_t n, uint32_t flags,
                                                     uint64_t deadline_ns, weir_cancel *cancel,
-                                                    struct weir_keyed_join_batch *batch, weir_error *error);
+                                                    struct weir_keyed_join_batch *batch,
+                                                    weir_error *error);
 
 /*
  * The completion of an asynchronous take, on the thread that made it possible (or inside the
@@ -128,7 +130,8 @@ WEIR_API enum weir_status weir_keyed_join_take_many(weir_keyed_join *join, size_
  * owns its references, but not the struct. The rules of weir_queue_done_fn (weir/queue.h) apply: it
  * may start the next take, any number of times, or destroy the keyed join.
  */
-typedef void weir_keyed_join_done_fn(void *context, enum weir_status status, const weir_error *error,
+typedef void weir_keyed_join_done_fn(void *context, enum weir_status status,
+                                     const weir_error *error,
                                      const struct weir_keyed_join_batch *batch);
 
 /*
@@ -137,9 +140,11 @@ typedef void weir_keyed_join_done_fn(void *context, enum weir_status status, con
  * fails (WEIR_INVALID_ARGUMENT, WEIR_RESOURCE_EXHAUSTED), `done` is not called.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_keyed_join_start_take_many(weir_keyed_join *join, size_t n, uint32_t flags,
-                                                          weir_keyed_join_done_fn *done, void *context,
-                                                          weir_pending **handle, weir_error *error);
+WEIR_API enum weir_status weir_keyed_join_start_take_many(weir_keyed_join *join, size_t n,
+                                                          uint32_t flags,
+                                                          weir_keyed_join_done_fn *done,
+                                                          void *context, weir_pending **handle,
+                                                          weir_error *error);
 
 /*
  * Closes the keyed join and never waits. With WEIR_CLOSE_DRAIN, new keys are refused and incomplete
@@ -158,7 +163,8 @@ WEIR_API enum weir_status weir_keyed_join_close(weir_keyed_join *join, enum weir
  * Errors: WEIR_INVALID_ARGUMENT, WEIR_RESOURCE_EXHAUSTED.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_keyed_join_size(const weir_keyed_join *join, size_t *ready, size_t *incomplete);
+WEIR_API enum weir_status weir_keyed_join_size(const weir_keyed_join *join, size_t *ready,
+                                               size_t *incomplete);
 
 /* The number of tensors in a tuple; 0 for NULL. @since 0.1 */
 WEIR_API size_t weir_keyed_join_component_count(const weir_keyed_join *join);
@@ -177,8 +183,8 @@ WEIR_API enum weir_status weir_keyed_join_component(const weir_keyed_join *join,
  * @since 0.1
  */
 WEIR_API enum weir_status weir_keyed_join_matches(const weir_keyed_join *join,
-                                                  const struct weir_tensor_component components[], size_t count,
-                                                  weir_error *error);
+                                                  const struct weir_tensor_component components[],
+                                                  size_t count, weir_error *error);
 
 WEIR_END_DECLS
 

@@ -105,8 +105,9 @@ WEIR_API enum weir_status weir_map_staging_destroy(weir_map_staging *map, weir_e
  * - WEIR_CANCELLED if `cancel` (may be NULL) fired.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_map_staging_put(weir_map_staging *map, int64_t key, const size_t places[],
-                                               weir_tensor *const tensors[], size_t count, uint64_t deadline_ns,
+WEIR_API enum weir_status weir_map_staging_put(weir_map_staging *map, int64_t key,
+                                               const size_t places[], weir_tensor *const tensors[],
+                                               size_t count, uint64_t deadline_ns,
                                                weir_cancel *cancel, weir_error *error);
 
 /*
@@ -116,8 +117,9 @@ WEIR_API enum weir_status weir_map_staging_put(weir_map_staging *map, int64_t ke
  * On failure tensors[] is untouched and nothing was taken.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_map_staging_get(weir_map_staging *map, int64_t key, const size_t places[],
-                                               weir_tensor *tensors[], size_t count, uint64_t deadline_ns,
+WEIR_API enum weir_status weir_map_staging_get(weir_map_staging *map, int64_t key,
+                                               const size_t places[], weir_tensor *tensors[],
+                                               size_t count, uint64_t deadline_ns,
                                                weir_cancel *cancel, weir_error *error);
 
 /*
@@ -125,12 +127,14 @@ WEIR_API enum weir_status weir_map_staging_get(weir_map_staging *map, int64_t ke
  * Components of that key may have been taken before: WEIR_INVALID_ARGUMENT if one of these was.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_map_staging_get_any(weir_map_staging *map, const size_t places[], int64_t *key,
-                                                   weir_tensor *tensors[], size_t count, uint64_t deadline_ns,
+WEIR_API enum weir_status weir_map_staging_get_any(weir_map_staging *map, const size_t places[],
+                                                   int64_t *key, weir_tensor *tensors[],
+                                                   size_t count, uint64_t deadline_ns,
                                                    weir_cancel *cancel, weir_error *error);
 /* Like weir_map_staging_get(), but the components stay in the area. @since 0.1 */
-WEIR_API enum weir_status weir_map_staging_peek(weir_map_staging *map, int64_t key, const size_t places[],
-                                                weir_tensor *tensors[], size_t count, uint64_t deadline_ns,
+WEIR_API enum weir_status weir_map_staging_peek(weir_map_staging *map, int64_t key,
+                                                const size_t places[], weir_tensor *tensors[],
+                                                size_t count, uint64_t deadline_ns,
                                                 weir_cancel *cancel, weir_error *error);
 
 /*
@@ -140,8 +144,9 @@ WEIR_API enum weir_status weir_map_staging_peek(weir_map_staging *map, int64_t k
  * is 0. The rules of weir_queue_done_fn (weir/queue.h) apply: it may start the next operation, any
  * number of times, or destroy the area.
  */
-typedef void weir_map_staging_done_fn(void *context, enum weir_status status, const weir_error *error, int64_t key,
-                                      weir_tensor **tensors, size_t count);
+typedef void weir_map_staging_done_fn(void *context, enum weir_status status,
+                                      const weir_error *error, int64_t key, weir_tensor **tensors,
+                                      size_t count);
 
 /*
  * The operations above, holding no thread while they wait. *handle (may be NULL) is a handle to
@@ -149,18 +154,23 @@ typedef void weir_map_staging_done_fn(void *context, enum weir_status status, co
  * fails (WEIR_INVALID_ARGUMENT, WEIR_RESOURCE_EXHAUSTED), `done` is not called.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_map_staging_start_put(weir_map_staging *map, int64_t key, const size_t places[],
+WEIR_API enum weir_status weir_map_staging_start_put(weir_map_staging *map, int64_t key,
+                                                     const size_t places[],
                                                      weir_tensor *const tensors[], size_t count,
                                                      weir_map_staging_done_fn *done, void *context,
                                                      weir_pending **handle, weir_error *error);
-WEIR_API enum weir_status weir_map_staging_start_get(weir_map_staging *map, int64_t key, const size_t places[],
-                                                     size_t count, weir_map_staging_done_fn *done, void *context,
+WEIR_API enum weir_status weir_map_staging_start_get(weir_map_staging *map, int64_t key,
+                                                     const size_t places[], size_t count,
+                                                     weir_map_staging_done_fn *done, void *context,
                                                      weir_pending **handle, weir_error *error);
-WEIR_API enum weir_status weir_map_staging_start_get_any(weir_map_staging *map, const size_t places[], size_t count,
-                                                         weir_map_staging_done_fn *done, void *context,
-                                                         weir_pending **handle, weir_error *error);
-WEIR_API enum weir_status weir_map_staging_start_peek(weir_map_staging *map, int64_t key, const size_t places[],
-                                                      size_t count, weir_map_staging_done_fn *done, void *context,
+WEIR_API enum weir_status weir_map_staging_start_get_any(weir_map_staging *map,
+                                                         const size_t places[], size_t count,
+                                                         weir_map_staging_done_fn *done,
+                                                         void *context, weir_pending **handle,
+                                                         weir_error *error);
+WEIR_API enum weir_status weir_map_staging_start_peek(weir_map_staging *map, int64_t key,
+                                                      const size_t places[], size_t count,
+                                                      weir_map_staging_done_fn *done, void *context,
                                                       weir_pending **handle, weir_error *error);
 
 /*
@@ -176,15 +186,16 @@ WEIR_API enum weir_status weir_map_staging_clear(weir_map_staging *map);
  * (map NULL), WEIR_RESOURCE_EXHAUSTED if there is no memory for this thread's record.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_map_staging_size(const weir_map_staging *map, size_t *complete, size_t *incomplete,
-                                                size_t *bytes);
+WEIR_API enum weir_status weir_map_staging_size(const weir_map_staging *map, size_t *complete,
+                                                size_t *incomplete, size_t *bytes);
 
 /*
  * Gives the place of the component with that name. Errors: WEIR_NOT_FOUND, WEIR_INVALID_ARGUMENT
  * (NULL).
  * @since 0.1
  */
-WEIR_API enum weir_status weir_map_staging_place(const weir_map_staging *map, const char *component, size_t *place);
+WEIR_API enum weir_status weir_map_staging_place(const weir_map_staging *map, const char *component,
+                                                 size_t *place);
 
 /*
  * Gives the key that a tensor holds, for callers that have keys as tensors. Errors:
@@ -192,7 +203,8 @@ WEIR_API enum weir_status weir_map_staging_place(const weir_map_staging *map, co
  * what was given.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_map_staging_key_of(const weir_map_staging *map, const weir_tensor *tensor, int64_t *key,
+WEIR_API enum weir_status weir_map_staging_key_of(const weir_map_staging *map,
+                                                  const weir_tensor *tensor, int64_t *key,
                                                   weir_error *error);
 
 WEIR_END_DECLS

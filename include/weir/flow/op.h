@@ -54,16 +54,18 @@ WEIR_BEGIN_DECLS
  * A value that every run must feed if it needs it. shape may have unknown dims; NULL: any.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_op_placeholder(weir_graph *graph, const char *name, enum weir_dtype dtype,
-                                              const weir_shape *shape, weir_output *out, weir_error *error);
+WEIR_API enum weir_status weir_op_placeholder(weir_graph *graph, const char *name,
+                                              enum weir_dtype dtype, const weir_shape *shape,
+                                              weir_output *out, weir_error *error);
 /* The constant `value`; the graph takes a reference. @since 0.1 */
-WEIR_API enum weir_status weir_op_constant(weir_graph *graph, const char *name, weir_tensor *value, weir_output *out,
-                                           weir_error *error);
+WEIR_API enum weir_status weir_op_constant(weir_graph *graph, const char *name, weir_tensor *value,
+                                           weir_output *out, weir_error *error);
 /* The input itself; a node that control edges can be attached to. @since 0.1 */
-WEIR_API enum weir_status weir_op_identity(weir_graph *graph, const char *name, weir_output x, weir_output *out,
-                                           weir_error *error);
+WEIR_API enum weir_status weir_op_identity(weir_graph *graph, const char *name, weir_output x,
+                                           weir_output *out, weir_error *error);
 /* Does nothing, after its control inputs: a group of nodes under one name. @since 0.1 */
-WEIR_API enum weir_status weir_op_no_op(weir_graph *graph, const char *name, weir_node **out, weir_error *error);
+WEIR_API enum weir_status weir_op_no_op(weir_graph *graph, const char *name, weir_node **out,
+                                        weir_error *error);
 
 /* --- Variables --- */
 
@@ -73,8 +75,8 @@ WEIR_API enum weir_status weir_op_no_op(weir_graph *graph, const char *name, wei
  * WEIR_FAILED_PRECONDITION while the variable is not initialized.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_op_read(weir_graph *graph, const char *name, weir_var *var, weir_output *out,
-                                       weir_error *error);
+WEIR_API enum weir_status weir_op_read(weir_graph *graph, const char *name, weir_var *var,
+                                       weir_output *out, weir_error *error);
 
 /*
  * Publishes `value`, or the current value plus or minus `delta`, as one atomic update. Output 0 is
@@ -82,12 +84,14 @@ WEIR_API enum weir_status weir_op_read(weir_graph *graph, const char *name, weir
  * scalar. Errors as weir_var_assign(), _assign_add() and _assign_sub().
  * @since 0.1
  */
-WEIR_API enum weir_status weir_op_assign(weir_graph *graph, const char *name, weir_var *var, weir_output value,
-                                         weir_output *out, weir_error *error);
-WEIR_API enum weir_status weir_op_assign_add(weir_graph *graph, const char *name, weir_var *var, weir_output delta,
-                                             weir_output *out, weir_error *error);
-WEIR_API enum weir_status weir_op_assign_sub(weir_graph *graph, const char *name, weir_var *var, weir_output delta,
-                                             weir_output *out, weir_error *error);
+WEIR_API enum weir_status weir_op_assign(weir_graph *graph, const char *name, weir_var *var,
+                                         weir_output value, weir_output *out, weir_error *error);
+WEIR_API enum weir_status weir_op_assign_add(weir_graph *graph, const char *name, weir_var *var,
+                                             weir_output delta, weir_output *out,
+                                             weir_error *error);
+WEIR_API enum weir_status weir_op_assign_sub(weir_graph *graph, const char *name, weir_var *var,
+                                             weir_output delta, weir_output *out,
+                                             weir_error *error);
 
 /*
  * Changes rows by number, as weir_var_scatter(): scatter_update, _add, _sub, _mul, _div, _min or
@@ -96,17 +100,17 @@ WEIR_API enum weir_status weir_op_assign_sub(weir_graph *graph, const char *name
  * its version number, an i64 scalar. A bad index fails the step, and nothing is published.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_op_scatter(weir_graph *graph, const char *name, weir_var *var, enum weir_scatter how,
-                                          weir_output indices, weir_output updates, weir_output *out,
-                                          weir_error *error);
+WEIR_API enum weir_status weir_op_scatter(weir_graph *graph, const char *name, weir_var *var,
+                                          enum weir_scatter how, weir_output indices,
+                                          weir_output updates, weir_output *out, weir_error *error);
 
 /*
  * Gives the rows that `indices` name, all of one version: [indices..., row...]. See
  * weir_var_gather().
  * @since 0.1
  */
-WEIR_API enum weir_status weir_op_gather(weir_graph *graph, const char *name, weir_var *var, weir_output indices,
-                                         weir_output *out, weir_error *error);
+WEIR_API enum weir_status weir_op_gather(weir_graph *graph, const char *name, weir_var *var,
+                                         weir_output indices, weir_output *out, weir_error *error);
 
 /*
  * Reads `count` variables at one instant (weir_var_snapshot()); count is 1 ..
@@ -114,8 +118,9 @@ WEIR_API enum weir_status weir_op_gather(weir_graph *graph, const char *name, we
  * i64 [count], as weir_op_commit() takes them. outs has room for count + 1.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_op_snapshot(weir_graph *graph, const char *name, weir_var *const vars[], size_t count,
-                                           weir_output outs[], weir_error *error);
+WEIR_API enum weir_status weir_op_snapshot(weir_graph *graph, const char *name,
+                                           weir_var *const vars[], size_t count, weir_output outs[],
+                                           weir_error *error);
 
 /*
  * Publishes values[i] as the next versions of vars[i], all at one instant, if each variable still
@@ -124,9 +129,10 @@ WEIR_API enum weir_status weir_op_snapshot(weir_graph *graph, const char *name, 
  * occur twice.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_op_commit(weir_graph *graph, const char *name, weir_var *const vars[],
-                                         const weir_output values[], size_t count, weir_output versions,
-                                         weir_output *out, weir_error *error);
+WEIR_API enum weir_status weir_op_commit(weir_graph *graph, const char *name,
+                                         weir_var *const vars[], const weir_output values[],
+                                         size_t count, weir_output versions, weir_output *out,
+                                         weir_error *error);
 
 /* --- Queues --- */
 
@@ -138,35 +144,40 @@ WEIR_API enum weir_status weir_op_commit(weir_graph *graph, const char *name, we
  * Enqueues one tensor per component; waits for room. Errors as weir_tensor_queue_enqueue().
  * @since 0.1
  */
-WEIR_API enum weir_status weir_op_enqueue(weir_graph *graph, const char *name, weir_tensor_queue *queue,
-                                          const weir_output tuple[], size_t count, weir_node **node, weir_error *error);
+WEIR_API enum weir_status weir_op_enqueue(weir_graph *graph, const char *name,
+                                          weir_tensor_queue *queue, const weir_output tuple[],
+                                          size_t count, weir_node **node, weir_error *error);
 /* Enqueues the rows of tensors [n, shape...] one by one as room appears. @since 0.1 */
-WEIR_API enum weir_status weir_op_enqueue_many(weir_graph *graph, const char *name, weir_tensor_queue *queue,
-                                               const weir_output tuple[], size_t count, weir_node **node,
-                                               weir_error *error);
+WEIR_API enum weir_status weir_op_enqueue_many(weir_graph *graph, const char *name,
+                                               weir_tensor_queue *queue, const weir_output tuple[],
+                                               size_t count, weir_node **node, weir_error *error);
 
 /*
  * Dequeues a tuple into outs[0 .. count-1], one output per component; waits for an item. Errors as
  * weir_tensor_queue_dequeue().
  * @since 0.1
  */
-WEIR_API enum weir_status weir_op_dequeue(weir_graph *graph, const char *name, weir_tensor_queue *queue,
-                                          weir_output outs[], size_t count, weir_node **node, weir_error *error);
+WEIR_API enum weir_status weir_op_dequeue(weir_graph *graph, const char *name,
+                                          weir_tensor_queue *queue, weir_output outs[],
+                                          size_t count, weir_node **node, weir_error *error);
 /* Dequeues `n` (i32 or i64 scalar) items, all or none, stacked to [n, shape...]. @since 0.1 */
-WEIR_API enum weir_status weir_op_dequeue_many(weir_graph *graph, const char *name, weir_tensor_queue *queue,
-                                               weir_output n, weir_output outs[], size_t count, weir_node **node,
+WEIR_API enum weir_status weir_op_dequeue_many(weir_graph *graph, const char *name,
+                                               weir_tensor_queue *queue, weir_output n,
+                                               weir_output outs[], size_t count, weir_node **node,
                                                weir_error *error);
 
 /*
  * Like weir_op_dequeue_many(), but from a closed queue takes what remains, 1 .. n items.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_op_dequeue_up_to(weir_graph *graph, const char *name, weir_tensor_queue *queue,
-                                                weir_output n, weir_output outs[], size_t count, weir_node **node,
+WEIR_API enum weir_status weir_op_dequeue_up_to(weir_graph *graph, const char *name,
+                                                weir_tensor_queue *queue, weir_output n,
+                                                weir_output outs[], size_t count, weir_node **node,
                                                 weir_error *error);
 /* The number of stored items at that moment, an i64 scalar. @since 0.1 */
-WEIR_API enum weir_status weir_op_queue_size(weir_graph *graph, const char *name, weir_tensor_queue *queue,
-                                             weir_output *out, weir_error *error);
+WEIR_API enum weir_status weir_op_queue_size(weir_graph *graph, const char *name,
+                                             weir_tensor_queue *queue, weir_output *out,
+                                             weir_error *error);
 
 /*
  * Closes the queue, as weir_tensor_queue_close(). `cause` (may be NULL) is copied; later messages
@@ -174,8 +185,9 @@ WEIR_API enum weir_status weir_op_queue_size(weir_graph *graph, const char *name
  * thread's record.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_op_queue_close(weir_graph *graph, const char *name, weir_tensor_queue *queue,
-                                              enum weir_close_mode mode, const weir_error *cause, weir_node **node,
+WEIR_API enum weir_status weir_op_queue_close(weir_graph *graph, const char *name,
+                                              weir_tensor_queue *queue, enum weir_close_mode mode,
+                                              const weir_error *cause, weir_node **node,
                                               weir_error *error);
 
 /*
@@ -184,20 +196,25 @@ WEIR_API enum weir_status weir_op_queue_close(weir_graph *graph, const char *nam
  * all queues of the list have in common. The list is borrowed like a queue.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_op_enqueue_at(weir_graph *graph, const char *name, weir_tensor_queue_list *list,
-                                             weir_output index, const weir_output tuple[], size_t count,
+WEIR_API enum weir_status weir_op_enqueue_at(weir_graph *graph, const char *name,
+                                             weir_tensor_queue_list *list, weir_output index,
+                                             const weir_output tuple[], size_t count,
                                              weir_node **node, weir_error *error);
-WEIR_API enum weir_status weir_op_enqueue_many_at(weir_graph *graph, const char *name, weir_tensor_queue_list *list,
-                                                  weir_output index, const weir_output tuple[], size_t count,
+WEIR_API enum weir_status weir_op_enqueue_many_at(weir_graph *graph, const char *name,
+                                                  weir_tensor_queue_list *list, weir_output index,
+                                                  const weir_output tuple[], size_t count,
                                                   weir_node **node, weir_error *error);
-WEIR_API enum weir_status weir_op_dequeue_at(weir_graph *graph, const char *name, weir_tensor_queue_list *list,
-                                             weir_output index, weir_output outs[], size_t count, weir_node **node,
+WEIR_API enum weir_status weir_op_dequeue_at(weir_graph *graph, const char *name,
+                                             weir_tensor_queue_list *list, weir_output index,
+                                             weir_output outs[], size_t count, weir_node **node,
                                              weir_error *error);
-WEIR_API enum weir_status weir_op_dequeue_many_at(weir_graph *graph, const char *name, weir_tensor_queue_list *list,
-                                                  weir_output index, weir_output n, weir_output outs[], size_t count,
+WEIR_API enum weir_status weir_op_dequeue_many_at(weir_graph *graph, const char *name,
+                                                  weir_tensor_queue_list *list, weir_output index,
+                                                  weir_output n, weir_output outs[], size_t count,
                                                   weir_node **node, weir_error *error);
-WEIR_API enum weir_status weir_op_dequeue_up_to_at(weir_graph *graph, const char *name, weir_tensor_queue_list *list,
-                                                   weir_output index, weir_output n, weir_output outs[], size_t count,
+WEIR_API enum weir_status weir_op_dequeue_up_to_at(weir_graph *graph, const char *name,
+                                                   weir_tensor_queue_list *list, weir_output index,
+                                                   weir_output n, weir_output outs[], size_t count,
                                                    weir_node **node, weir_error *error);
 
 /* --- Critical sections --- */
@@ -237,10 +254,12 @@ enum { WEIR_SECTION_SHARES_RESOURCES = 1 };
  * outside to single nodes of a body (let them end at *node), and from "NAME/enter" to the outside.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_op_critical_section(weir_graph *graph, const char *name, weir_critical_section *section,
-                                                   uint32_t flags, weir_node *const body[], size_t body_count,
-                                                   const weir_output results[], size_t result_count, weir_output outs[],
-                                                   weir_node **node, weir_error *error);
+WEIR_API enum weir_status weir_op_critical_section(weir_graph *graph, const char *name,
+                                                   weir_critical_section *section, uint32_t flags,
+                                                   weir_node *const body[], size_t body_count,
+                                                   const weir_output results[], size_t result_count,
+                                                   weir_output outs[], weir_node **node,
+                                                   weir_error *error);
 
 /* --- Math: i32, i64, f32, f64 --- */
 
@@ -250,48 +269,51 @@ WEIR_API enum weir_status weir_op_critical_section(weir_graph *graph, const char
  * [m] added to rows [n,m]).
  * @since 0.1
  */
-WEIR_API enum weir_status weir_op_add(weir_graph *graph, const char *name, weir_output a, weir_output b,
-                                      weir_output *out, weir_error *error);
-WEIR_API enum weir_status weir_op_sub(weir_graph *graph, const char *name, weir_output a, weir_output b,
-                                      weir_output *out, weir_error *error);
-WEIR_API enum weir_status weir_op_mul(weir_graph *graph, const char *name, weir_output a, weir_output b,
-                                      weir_output *out, weir_error *error);
+WEIR_API enum weir_status weir_op_add(weir_graph *graph, const char *name, weir_output a,
+                                      weir_output b, weir_output *out, weir_error *error);
+WEIR_API enum weir_status weir_op_sub(weir_graph *graph, const char *name, weir_output a,
+                                      weir_output b, weir_output *out, weir_error *error);
+WEIR_API enum weir_status weir_op_mul(weir_graph *graph, const char *name, weir_output a,
+                                      weir_output b, weir_output *out, weir_error *error);
 /* x * x. @since 0.1 */
-WEIR_API enum weir_status weir_op_square(weir_graph *graph, const char *name, weir_output x, weir_output *out,
-                                         weir_error *error);
+WEIR_API enum weir_status weir_op_square(weir_graph *graph, const char *name, weir_output x,
+                                         weir_output *out, weir_error *error);
 
 enum { WEIR_MATMUL_TRANSPOSE_A = 1, WEIR_MATMUL_TRANSPOSE_B = 2 };
 /* [n,k] x [k,m] = [n,m], f32 or f64, after the transpositions that `flags` request. @since 0.1 */
-WEIR_API enum weir_status weir_op_matmul(weir_graph *graph, const char *name, weir_output a, weir_output b,
-                                         uint32_t flags, weir_output *out, weir_error *error);
+WEIR_API enum weir_status weir_op_matmul(weir_graph *graph, const char *name, weir_output a,
+                                         weir_output b, uint32_t flags, weir_output *out,
+                                         weir_error *error);
 
 /* The sum of all elements, a scalar; 0 if there are none. f32 is summed in double. @since 0.1 */
-WEIR_API enum weir_status weir_op_reduce_sum(weir_graph *graph, const char *name, weir_output x, weir_output *out,
-                                             weir_error *error);
+WEIR_API enum weir_status weir_op_reduce_sum(weir_graph *graph, const char *name, weir_output x,
+                                             weir_output *out, weir_error *error);
 /* The sum along one axis, which is removed; 0 <= axis < rank. @since 0.1 */
-WEIR_API enum weir_status weir_op_reduce_sum_axis(weir_graph *graph, const char *name, weir_output x, uint32_t axis,
-                                                  weir_output *out, weir_error *error);
+WEIR_API enum weir_status weir_op_reduce_sum_axis(weir_graph *graph, const char *name,
+                                                  weir_output x, uint32_t axis, weir_output *out,
+                                                  weir_error *error);
 /* Means of f32 and f64; NaN if there are no elements. @since 0.1 */
-WEIR_API enum weir_status weir_op_reduce_mean(weir_graph *graph, const char *name, weir_output x, weir_output *out,
-                                              weir_error *error);
-WEIR_API enum weir_status weir_op_reduce_mean_axis(weir_graph *graph, const char *name, weir_output x, uint32_t axis,
-                                                   weir_output *out, weir_error *error);
+WEIR_API enum weir_status weir_op_reduce_mean(weir_graph *graph, const char *name, weir_output x,
+                                              weir_output *out, weir_error *error);
+WEIR_API enum weir_status weir_op_reduce_mean_axis(weir_graph *graph, const char *name,
+                                                   weir_output x, uint32_t axis, weir_output *out,
+                                                   weir_error *error);
 
 /*
  * The index of the largest element along the last axis, which is removed, as i64. The first of
  * equal elements counts; a NaN is larger than all other values.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_op_argmax(weir_graph *graph, const char *name, weir_output x, weir_output *out,
-                                         weir_error *error);
+WEIR_API enum weir_status weir_op_argmax(weir_graph *graph, const char *name, weir_output x,
+                                         weir_output *out, weir_error *error);
 
 /*
  * Conversion to another dtype: from and to any of bool, u8, i8, i16, i32, i64, f32, f64. To
  * integers: towards zero, saturating, NaN becomes 0. To bool: not zero.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_op_cast(weir_graph *graph, const char *name, weir_output x, enum weir_dtype dtype,
-                                       weir_output *out, weir_error *error);
+WEIR_API enum weir_status weir_op_cast(weir_graph *graph, const char *name, weir_output x,
+                                       enum weir_dtype dtype, weir_output *out, weir_error *error);
 
 /*
  * logits are [n,c] (f32 or f64), labels [n] (i32 or i64, each in [0,c)). *loss [n] is -log
@@ -300,8 +322,9 @@ WEIR_API enum weir_status weir_op_cast(weir_graph *graph, const char *name, weir
  * overflow. Errors: WEIR_INVALID_ARGUMENT if a label is out of range.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_op_softmax_cross_entropy(weir_graph *graph, const char *name, weir_output logits,
-                                                        weir_output labels, weir_output *loss, weir_output *gradient,
+WEIR_API enum weir_status weir_op_softmax_cross_entropy(weir_graph *graph, const char *name,
+                                                        weir_output logits, weir_output labels,
+                                                        weir_output *loss, weir_output *gradient,
                                                         weir_error *error);
 
 /* --- Kernels of your own --- */
@@ -325,7 +348,8 @@ struct weir_kernel_call {
  * Runs on a worker of the session's pool, for several steps at once. Any status except WEIR_OK
  * fails the step with that status.
  */
-typedef enum weir_status weir_kernel_fn(void *context, const struct weir_kernel_call *call, weir_error *error);
+typedef enum weir_status weir_kernel_fn(void *context, const struct weir_kernel_call *call,
+                                        weir_error *error);
 
 struct weir_output_type {
 	enum weir_dtype dtype;
@@ -340,10 +364,11 @@ enum { WEIR_KERNEL_MAX_OUTPUTS = 64 };
  * WEIR_KERNEL_MAX_OUTPUTS); *node (may be NULL) is the node.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_op_kernel(weir_graph *graph, const char *name, weir_kernel_fn *fn, void *context,
-                                         const weir_output inputs[], size_t input_count,
-                                         const struct weir_output_type types[], size_t output_count, weir_output outs[],
-                                         weir_node **node, weir_error *error);
+WEIR_API enum weir_status weir_op_kernel(weir_graph *graph, const char *name, weir_kernel_fn *fn,
+                                         void *context, const weir_output inputs[],
+                                         size_t input_count, const struct weir_output_type types[],
+                                         size_t output_count, weir_output outs[], weir_node **node,
+                                         weir_error *error);
 
 WEIR_END_DECLS
 

@@ -72,7 +72,8 @@ struct weir_session_options {
  * of weir_pool_create().
  * @since 0.1
  */
-WEIR_API enum weir_status weir_session_create(weir_graph *graph, const struct weir_session_options *options,
+WEIR_API enum weir_status weir_session_create(weir_graph *graph,
+                                              const struct weir_session_options *options,
                                               weir_session **out, weir_error *error);
 
 /* In one run `value` replaces `output`; nodes that only compute this output do not run. */
@@ -119,10 +120,12 @@ struct weir_feed {
  * interrupt one.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_session_run(weir_session *session, const struct weir_feed feeds[], size_t feed_count,
-                                           const weir_output fetches[], size_t fetch_count, weir_tensor *results[],
-                                           weir_node *const targets[], size_t target_count, uint64_t deadline_ns,
-                                           weir_cancel *cancel, weir_error *error);
+WEIR_API enum weir_status weir_session_run(weir_session *session, const struct weir_feed feeds[],
+                                           size_t feed_count, const weir_output fetches[],
+                                           size_t fetch_count, weir_tensor *results[],
+                                           weir_node *const targets[], size_t target_count,
+                                           uint64_t deadline_ns, weir_cancel *cancel,
+                                           weir_error *error);
 
 /* A feed by name; see weir_graph_find_output(). */
 struct weir_named_feed {
@@ -140,10 +143,12 @@ struct weir_named_feed {
  * it was, and nothing has run. And the errors of weir_session_run().
  * @since 0.1
  */
-WEIR_API enum weir_status weir_session_run_named(weir_session *session, const struct weir_named_feed feeds[],
-                                                 size_t feed_count, const char *const fetches[], size_t fetch_count,
-                                                 weir_tensor *results[], const char *const targets[],
-                                                 size_t target_count, uint64_t deadline_ns, weir_cancel *cancel,
+WEIR_API enum weir_status weir_session_run_named(weir_session *session,
+                                                 const struct weir_named_feed feeds[],
+                                                 size_t feed_count, const char *const fetches[],
+                                                 size_t fetch_count, weir_tensor *results[],
+                                                 const char *const targets[], size_t target_count,
+                                                 uint64_t deadline_ns, weir_cancel *cancel,
                                                  weir_error *error);
 
 /* The context of weir_session_run_target(): what it runs, where. Both must outlive the runner. */
@@ -164,7 +169,8 @@ struct weir_session_target {
  * WEIR_INVALID_ARGUMENT if session_target or one of its fields is NULL.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_session_run_target(void *session_target, weir_cancel *cancel, weir_error *error);
+WEIR_API enum weir_status weir_session_run_target(void *session_target, weir_cancel *cancel,
+                                                  weir_error *error);
 
 /*
  * Cancels every step under way (they end with WEIR_CANCELLED) and refuses later ones; the messages

@@ -72,8 +72,8 @@ struct weir_staging_options {
  * WEIR_RESOURCE_EXHAUSTED.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_staging_create(const struct weir_staging_options *options, weir_staging **out,
-                                              weir_error *error);
+WEIR_API enum weir_status weir_staging_create(const struct weir_staging_options *options,
+                                              weir_staging **out, weir_error *error);
 
 /*
  * Destroys the area and releases the tuples in it. No other thread may use it. Accepts NULL.
@@ -94,8 +94,9 @@ WEIR_API enum weir_status weir_staging_destroy(weir_staging *staging, weir_error
  * was given.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_staging_put(weir_staging *staging, weir_tensor *const tuple[], size_t count,
-                                           uint64_t deadline_ns, weir_cancel *cancel, weir_error *error);
+WEIR_API enum weir_status weir_staging_put(weir_staging *staging, weir_tensor *const tuple[],
+                                           size_t count, uint64_t deadline_ns, weir_cancel *cancel,
+                                           weir_error *error);
 
 /*
  * Takes the oldest tuple, or waits for one. The caller owns the references in tuple[0 .. count-1].
@@ -103,16 +104,19 @@ WEIR_API enum weir_status weir_staging_put(weir_staging *staging, weir_tensor *c
  * components (nothing was taken), and as weir_staging_put().
  * @since 0.1
  */
-WEIR_API enum weir_status weir_staging_get(weir_staging *staging, weir_tensor *tuple[], size_t count,
-                                           uint64_t deadline_ns, weir_cancel *cancel, weir_error *error);
+WEIR_API enum weir_status weir_staging_get(weir_staging *staging, weir_tensor *tuple[],
+                                           size_t count, uint64_t deadline_ns, weir_cancel *cancel,
+                                           weir_error *error);
 
 /*
  * Like weir_staging_get(), for the tuple at position `index` from the front (0: the oldest), which
  * stays in the area. Waits until there are so many.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_staging_peek(weir_staging *staging, size_t index, weir_tensor *tuple[], size_t count,
-                                            uint64_t deadline_ns, weir_cancel *cancel, weir_error *error);
+WEIR_API enum weir_status weir_staging_peek(weir_staging *staging, size_t index,
+                                            weir_tensor *tuple[], size_t count,
+                                            uint64_t deadline_ns, weir_cancel *cancel,
+                                            weir_error *error);
 
 /*
  * The completion of an asynchronous operation, on the thread that made it possible (or inside the
@@ -121,8 +125,8 @@ WEIR_API enum weir_status weir_staging_peek(weir_staging *staging, size_t index,
  * weir_queue_done_fn (weir/queue.h) apply: it may start the next operation, any number of times, or
  * destroy the area.
  */
-typedef void weir_staging_done_fn(void *context, enum weir_status status, const weir_error *error, weir_tensor **tuple,
-                                  size_t count);
+typedef void weir_staging_done_fn(void *context, enum weir_status status, const weir_error *error,
+                                  weir_tensor **tuple, size_t count);
 
 /*
  * The operations above, holding no thread while they wait. *handle (may be NULL) is a handle to
@@ -130,13 +134,16 @@ typedef void weir_staging_done_fn(void *context, enum weir_status status, const 
  * (WEIR_INVALID_ARGUMENT, WEIR_RESOURCE_EXHAUSTED), `done` is not called.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_staging_start_put(weir_staging *staging, weir_tensor *const tuple[], size_t count,
-                                                 weir_staging_done_fn *done, void *context, weir_pending **handle,
+WEIR_API enum weir_status weir_staging_start_put(weir_staging *staging, weir_tensor *const tuple[],
+                                                 size_t count, weir_staging_done_fn *done,
+                                                 void *context, weir_pending **handle,
                                                  weir_error *error);
-WEIR_API enum weir_status weir_staging_start_get(weir_staging *staging, weir_staging_done_fn *done, void *context,
-                                                 weir_pending **handle, weir_error *error);
-WEIR_API enum weir_status weir_staging_start_peek(weir_staging *staging, size_t index, weir_staging_done_fn *done,
-                                                  void *context, weir_pending **handle, weir_error *error);
+WEIR_API enum weir_status weir_staging_start_get(weir_staging *staging, weir_staging_done_fn *done,
+                                                 void *context, weir_pending **handle,
+                                                 weir_error *error);
+WEIR_API enum weir_status weir_staging_start_peek(weir_staging *staging, size_t index,
+                                                  weir_staging_done_fn *done, void *context,
+                                                  weir_pending **handle, weir_error *error);
 
 /*
  * Releases all tuples at one instant; waiting puts then proceed. Errors: WEIR_INVALID_ARGUMENT
@@ -151,14 +158,16 @@ WEIR_API enum weir_status weir_staging_clear(weir_staging *staging);
  * this thread's record.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_staging_size(const weir_staging *staging, size_t *size, size_t *bytes);
+WEIR_API enum weir_status weir_staging_size(const weir_staging *staging, size_t *size,
+                                            size_t *bytes);
 
 /*
  * Gives the place in a tuple of the component with that name. Errors: WEIR_NOT_FOUND,
  * WEIR_INVALID_ARGUMENT (NULL). Wait-free.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_staging_place(const weir_staging *staging, const char *component, size_t *place);
+WEIR_API enum weir_status weir_staging_place(const weir_staging *staging, const char *component,
+                                             size_t *place);
 
 WEIR_END_DECLS
 

@@ -71,7 +71,8 @@ struct weir_table_options {
  * invalid, or initial does not fit. WEIR_UNIMPLEMENTED (bytes). WEIR_RESOURCE_EXHAUSTED.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_table_create(const weir_tensor *initial, const struct weir_table_options *options,
+WEIR_API enum weir_status weir_table_create(const weir_tensor *initial,
+                                            const struct weir_table_options *options,
                                             weir_table **out, weir_error *error);
 
 /*
@@ -108,8 +109,8 @@ WEIR_API void weir_table_view_release(weir_table_view *view);
  * WEIR_INVALID_ARGUMENT (NULL), WEIR_RESOURCE_EXHAUSTED.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_table_snapshot(weir_table *const tables[], size_t count, weir_table_view views[],
-                                              weir_error *error);
+WEIR_API enum weir_status weir_table_snapshot(weir_table *const tables[], size_t count,
+                                              weir_table_view views[], weir_error *error);
 
 /*
  * The elements of a row, row-major, without a copy; valid while the view is held, aligned to the
@@ -124,11 +125,14 @@ WEIR_API const void *weir_table_view_row(const weir_table_view *view, int64_t in
  * [0, rows). WEIR_RESOURCE_EXHAUSTED.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_table_view_gather(const weir_table_view *view, const weir_tensor *indices,
-                                                 const weir_allocator *allocator, weir_tensor **out, weir_error *error);
+WEIR_API enum weir_status weir_table_view_gather(const weir_table_view *view,
+                                                 const weir_tensor *indices,
+                                                 const weir_allocator *allocator, weir_tensor **out,
+                                                 weir_error *error);
 /* Like weir_table_view_gather(), of the newest version. @since 0.1 */
 WEIR_API enum weir_status weir_table_gather(weir_table *table, const weir_tensor *indices,
-                                            const weir_allocator *allocator, weir_tensor **out, weir_error *error);
+                                            const weir_allocator *allocator, weir_tensor **out,
+                                            weir_error *error);
 
 /*
  * Changes rows at one instant, or not at all. weir_var_scatter() describes the order, the updates
@@ -137,9 +141,10 @@ WEIR_API enum weir_status weir_table_gather(weir_table *table, const weir_tensor
  * and the call tries again.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_table_scatter(weir_table *table, enum weir_scatter how, const weir_tensor *indices,
-                                             const weir_tensor *updates, uint64_t deadline_ns,
-                                             weir_table_view *published, weir_error *error);
+WEIR_API enum weir_status weir_table_scatter(weir_table *table, enum weir_scatter how,
+                                             const weir_tensor *indices, const weir_tensor *updates,
+                                             uint64_t deadline_ns, weir_table_view *published,
+                                             weir_error *error);
 
 WEIR_END_DECLS
 

@@ -112,16 +112,19 @@ WEIR_API enum weir_status weir_tensor_queue_destroy(weir_tensor_queue *queue, we
  * not match the spec; the message names the component, what was expected and what was given.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_tensor_queue_enqueue(weir_tensor_queue *queue, weir_tensor *const tuple[], size_t count,
-                                                    uint64_t deadline_ns, weir_cancel *cancel, weir_error *error);
+WEIR_API enum weir_status weir_tensor_queue_enqueue(weir_tensor_queue *queue,
+                                                    weir_tensor *const tuple[], size_t count,
+                                                    uint64_t deadline_ns, weir_cancel *cancel,
+                                                    weir_error *error);
 
 /*
  * Enqueues the n rows of tensors [n, shape...] one by one, without a copy. *done (may be NULL) is
  * the number of rows enqueued. 0 rows succeed immediately. Errors as weir_tensor_queue_enqueue().
  * @since 0.1
  */
-WEIR_API enum weir_status weir_tensor_queue_enqueue_many(weir_tensor_queue *queue, weir_tensor *const tuple[],
-                                                         size_t count, uint64_t deadline_ns, weir_cancel *cancel,
+WEIR_API enum weir_status weir_tensor_queue_enqueue_many(weir_tensor_queue *queue,
+                                                         weir_tensor *const tuple[], size_t count,
+                                                         uint64_t deadline_ns, weir_cancel *cancel,
                                                          size_t *done, weir_error *error);
 
 /*
@@ -130,8 +133,9 @@ WEIR_API enum weir_status weir_tensor_queue_enqueue_many(weir_tensor_queue *queu
  * of components.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_tensor_queue_dequeue(weir_tensor_queue *queue, weir_tensor *tuple[], size_t count,
-                                                    uint64_t deadline_ns, weir_cancel *cancel, weir_error *error);
+WEIR_API enum weir_status weir_tensor_queue_dequeue(weir_tensor_queue *queue, weir_tensor *tuple[],
+                                                    size_t count, uint64_t deadline_ns,
+                                                    weir_cancel *cancel, weir_error *error);
 
 /*
  * Dequeues n tuples, stacked into tensors [n, shape...]. n = 0 gives tensors without rows; unknown
@@ -143,8 +147,9 @@ WEIR_API enum weir_status weir_tensor_queue_dequeue(weir_tensor_queue *queue, we
  * just before have got "drained".
  * @since 0.1
  */
-WEIR_API enum weir_status weir_tensor_queue_dequeue_many(weir_tensor_queue *queue, size_t n, weir_tensor *tuple[],
-                                                         size_t count, uint64_t deadline_ns, weir_cancel *cancel,
+WEIR_API enum weir_status weir_tensor_queue_dequeue_many(weir_tensor_queue *queue, size_t n,
+                                                         weir_tensor *tuple[], size_t count,
+                                                         uint64_t deadline_ns, weir_cancel *cancel,
                                                          weir_error *error);
 
 /*
@@ -152,8 +157,9 @@ WEIR_API enum weir_status weir_tensor_queue_dequeue_many(weir_tensor_queue *queu
  * <= n, as tensors [k, shape...].
  * @since 0.1
  */
-WEIR_API enum weir_status weir_tensor_queue_dequeue_up_to(weir_tensor_queue *queue, size_t n, weir_tensor *tuple[],
-                                                          size_t count, uint64_t deadline_ns, weir_cancel *cancel,
+WEIR_API enum weir_status weir_tensor_queue_dequeue_up_to(weir_tensor_queue *queue, size_t n,
+                                                          weir_tensor *tuple[], size_t count,
+                                                          uint64_t deadline_ns, weir_cancel *cancel,
                                                           weir_error *error);
 
 /*
@@ -162,39 +168,48 @@ WEIR_API enum weir_status weir_tensor_queue_dequeue_up_to(weir_tensor_queue *que
  * array). Otherwise tuple is NULL and count 0. The rules of weir_queue_done_fn (weir/queue.h)
  * apply; for when it may destroy the queue see weir_tensor_queue_destroy().
  */
-typedef void weir_tensor_queue_done_fn(void *context, enum weir_status status, const weir_error *error,
-                                       weir_tensor *const tuple[], size_t count);
+typedef void weir_tensor_queue_done_fn(void *context, enum weir_status status,
+                                       const weir_error *error, weir_tensor *const tuple[],
+                                       size_t count);
 
 /*
  * The calls above without a waiting thread. For the handle, the completion and cancelling see
  * weir_queue_start().
  * @since 0.1
  */
-WEIR_API enum weir_status weir_tensor_queue_start_enqueue(weir_tensor_queue *queue, weir_tensor *const tuple[],
-                                                          size_t count, weir_tensor_queue_done_fn *done, void *context,
-                                                          weir_pending **handle, weir_error *error);
-WEIR_API enum weir_status weir_tensor_queue_start_enqueue_many(weir_tensor_queue *queue, weir_tensor *const tuple[],
-                                                               size_t count, weir_tensor_queue_done_fn *done,
-                                                               void *context, weir_pending **handle, weir_error *error);
-WEIR_API enum weir_status weir_tensor_queue_start_dequeue(weir_tensor_queue *queue, weir_tensor_queue_done_fn *done,
-                                                          void *context, weir_pending **handle, weir_error *error);
+WEIR_API enum weir_status weir_tensor_queue_start_enqueue(weir_tensor_queue *queue,
+                                                          weir_tensor *const tuple[], size_t count,
+                                                          weir_tensor_queue_done_fn *done,
+                                                          void *context, weir_pending **handle,
+                                                          weir_error *error);
+WEIR_API enum weir_status weir_tensor_queue_start_enqueue_many(
+	weir_tensor_queue *queue, weir_tensor *const tuple[], size_t count,
+	weir_tensor_queue_done_fn *done, void *context, weir_pending **handle, weir_error *error);
+WEIR_API enum weir_status weir_tensor_queue_start_dequeue(weir_tensor_queue *queue,
+                                                          weir_tensor_queue_done_fn *done,
+                                                          void *context, weir_pending **handle,
+                                                          weir_error *error);
 /* kind is WEIR_QUEUE_OP_DEQUEUE_MANY or WEIR_QUEUE_OP_DEQUEUE_UP_TO. @since 0.1 */
-WEIR_API enum weir_status weir_tensor_queue_start_dequeue_many(weir_tensor_queue *queue, enum weir_queue_op_kind kind,
-                                                               size_t n, weir_tensor_queue_done_fn *done, void *context,
-                                                               weir_pending **handle, weir_error *error);
+WEIR_API enum weir_status weir_tensor_queue_start_dequeue_many(
+	weir_tensor_queue *queue, enum weir_queue_op_kind kind, size_t n,
+	weir_tensor_queue_done_fn *done, void *context, weir_pending **handle, weir_error *error);
 
 /* See weir_queue_close(). @since 0.1 */
-WEIR_API enum weir_status weir_tensor_queue_close(weir_tensor_queue *queue, enum weir_close_mode mode,
+WEIR_API enum weir_status weir_tensor_queue_close(weir_tensor_queue *queue,
+                                                  enum weir_close_mode mode,
                                                   const weir_error *cause);
 /* Descriptors for an event loop: see weir_queue_readable_fd() and _writable_fd(). @since 0.1 */
-WEIR_API enum weir_status weir_tensor_queue_readable_fd(weir_tensor_queue *queue, int *fd, weir_error *error);
-WEIR_API enum weir_status weir_tensor_queue_writable_fd(weir_tensor_queue *queue, int *fd, weir_error *error);
+WEIR_API enum weir_status weir_tensor_queue_readable_fd(weir_tensor_queue *queue, int *fd,
+                                                        weir_error *error);
+WEIR_API enum weir_status weir_tensor_queue_writable_fd(weir_tensor_queue *queue, int *fd,
+                                                        weir_error *error);
 /* See weir_queue_closed(), _size_approx() and _capacity(); 0 for NULL. @since 0.1 */
 WEIR_API bool weir_tensor_queue_closed(const weir_tensor_queue *queue);
 WEIR_API size_t weir_tensor_queue_size_approx(const weir_tensor_queue *queue);
 WEIR_API size_t weir_tensor_queue_capacity(const weir_tensor_queue *queue);
 /* See weir_queue_get_stats(); items are tuples. @since 0.1 */
-WEIR_API enum weir_status weir_tensor_queue_get_stats(weir_tensor_queue *queue, struct weir_queue_stats *stats);
+WEIR_API enum weir_status weir_tensor_queue_get_stats(weir_tensor_queue *queue,
+                                                      struct weir_queue_stats *stats);
 /* See weir_queue_seed() and _name(). @since 0.1 */
 WEIR_API uint64_t weir_tensor_queue_seed(const weir_tensor_queue *queue);
 WEIR_API const char *weir_tensor_queue_name(const weir_tensor_queue *queue);
@@ -225,8 +240,9 @@ struct weir_named_tensor {
  * @since 0.1
  */
 WEIR_API enum weir_status weir_tensor_queue_arrange(const weir_tensor_queue *queue,
-                                                    const struct weir_named_tensor named[], size_t count,
-                                                    weir_tensor *tuple[], size_t tuple_count, weir_error *error);
+                                                    const struct weir_named_tensor named[],
+                                                    size_t count, weir_tensor *tuple[],
+                                                    size_t tuple_count, weir_error *error);
 
 /* -- queues by name -- */
 
@@ -249,17 +265,20 @@ WEIR_API const struct weir_resource_type *weir_tensor_queue_type(void);
  * queues that pad differ only where both know a dim.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_tensor_queue_find_or_create(weir_store *store, const char *container, const char *name,
-                                                           const struct weir_tensor_queue_options *options,
-                                                           weir_resource **out, weir_error *error);
+WEIR_API enum weir_status weir_tensor_queue_find_or_create(
+	weir_store *store, const char *container, const char *name,
+	const struct weir_tensor_queue_options *options, weir_resource **out, weir_error *error);
 
 /* -- producers and consumers -- */
 
 /* As weir_queue_announce(). weir_queue_withdraw() withdraws it. @since 0.1 */
-WEIR_API enum weir_status weir_tensor_queue_announce(weir_tensor_queue *queue, enum weir_queue_role role,
-                                                     const char *as, weir_queue_announcement **out, weir_error *error);
+WEIR_API enum weir_status weir_tensor_queue_announce(weir_tensor_queue *queue,
+                                                     enum weir_queue_role role, const char *as,
+                                                     weir_queue_announcement **out,
+                                                     weir_error *error);
 /* Binds a queue runner to the queue, as weir_queue_runner_bind(). @since 0.1 */
-WEIR_API void weir_tensor_queue_bind_runner(weir_tensor_queue *queue, struct weir_queue_runner_options *options);
+WEIR_API void weir_tensor_queue_bind_runner(weir_tensor_queue *queue,
+                                            struct weir_queue_runner_options *options);
 
 /* -- one of several queues -- */
 
@@ -276,19 +295,23 @@ enum { WEIR_TENSOR_QUEUE_LIST_MAX = 1 << 16 };
  * message says where, and what each has. WEIR_RESOURCE_EXHAUSTED.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_tensor_queue_list_create(weir_tensor_queue *const queues[], size_t count,
-                                                        const weir_allocator *allocator, weir_tensor_queue_list **out,
+WEIR_API enum weir_status weir_tensor_queue_list_create(weir_tensor_queue *const queues[],
+                                                        size_t count,
+                                                        const weir_allocator *allocator,
+                                                        weir_tensor_queue_list **out,
                                                         weir_error *error);
 /* Destroys the list. No other thread may use it. Accepts NULL. Never fails. @since 0.1 */
-WEIR_API enum weir_status weir_tensor_queue_list_destroy(weir_tensor_queue_list *list, weir_error *error);
+WEIR_API enum weir_status weir_tensor_queue_list_destroy(weir_tensor_queue_list *list,
+                                                         weir_error *error);
 
 /*
  * Gives the queue with that index. Errors: WEIR_INVALID_ARGUMENT: "index 3 is not in [0, 3)", or
  * NULL.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_tensor_queue_list_at(const weir_tensor_queue_list *list, int64_t index,
-                                                    weir_tensor_queue **out, weir_error *error);
+WEIR_API enum weir_status weir_tensor_queue_list_at(const weir_tensor_queue_list *list,
+                                                    int64_t index, weir_tensor_queue **out,
+                                                    weir_error *error);
 /* The number of tensors in a tuple of these queues; 0 for NULL. @since 0.1 */
 WEIR_API size_t weir_tensor_queue_list_component_count(const weir_tensor_queue_list *list);
 
@@ -298,7 +321,8 @@ WEIR_API size_t weir_tensor_queue_list_component_count(const weir_tensor_queue_l
  * weir_tensor_queue_component().
  * @since 0.1
  */
-WEIR_API enum weir_status weir_tensor_queue_list_component(const weir_tensor_queue_list *list, size_t i,
+WEIR_API enum weir_status weir_tensor_queue_list_component(const weir_tensor_queue_list *list,
+                                                           size_t i,
                                                            struct weir_tensor_component *out);
 
 WEIR_END_DECLS

@@ -47,8 +47,9 @@ struct weir_tensor_select_case {
  * message names the case and has the words of weir_tensor_queue_enqueue(). WEIR_RESOURCE_EXHAUSTED.
  * @since 0.1
  */
-WEIR_API enum weir_status weir_tensor_select(struct weir_tensor_select_case cases[], size_t count, uint64_t deadline_ns,
-                                             weir_cancel *cancel, size_t *chosen, weir_error *error);
+WEIR_API enum weir_status weir_tensor_select(struct weir_tensor_select_case cases[], size_t count,
+                                             uint64_t deadline_ns, weir_cancel *cancel,
+                                             size_t *chosen, weir_error *error);
 
 WEIR_END_DECLS
 
