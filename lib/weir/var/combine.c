@@ -607,7 +607,11 @@ static int conclude(struct weiri_scope *scope, struct call *call, struct weiri_r
 	uintptr_t word;
 	uint64_t stamp;
 
-	weiri_section_read(scope->record, &round->word, &word); /* [P1] raises the reservation to the era of the result */
+	/*
+	 * [P1 acquire] Not a weiri_section_read(): the result counts this request (C5), so it stays until
+	 * the drop below, and its commit with it.
+	 */
+	word = weiri_load_acquire(&round->word);
 	if (word == CLOSED)
 		return 0;
 	result = result_in(word);
