@@ -46,7 +46,10 @@ static enum weir_status assign(weir_var *var, uint64_t expected, weir_tensor *va
 	return status;
 }
 
-/* The value and the number of what the caller published: it has the tensor, so no version is pinned. */
+/*
+ * Returns a handle on the value that the caller published. The handle has a reference of the
+ * tensor, so it pins no version.
+ */
 static WEIRI_NOINLINE weir_read published_as(weir_tensor *value, uint64_t number)
 {
 	return (weir_read){weir_tensor_retain(value), number, NULL};

@@ -1,6 +1,6 @@
 /*
- * change.c - changes of values. Many changes are applied to one block while it is in the nearest
- * cache.
+ * change.c - changes of values. Changes of the whole value are applied block by block: all of them
+ * to one block, while it is in the nearest cache.
  */
 #include "var/change.h"
 
@@ -134,8 +134,8 @@ static int change_all(struct making *making, const struct weiri_change *const ch
 }
 
 /*
- * Asks whether the value is still wanted after as many rows as a block holds, or one larger row:
- * there may be more indices than rows.
+ * There may be many more indices than rows. So this function asks whether the value is still wanted
+ * each time it has changed as many rows as a block holds, or one row if rows are larger.
  */
 static int change_rows(struct making *making, const struct weiri_change *change)
 {
@@ -173,7 +173,7 @@ int weiri_changes_make(const struct weiri_change *const changes[], size_t count,
 	return 1;
 }
 
-/* For a value for which only its own caller waits. */
+/* Always returns 1: only the caller waits for this value. */
 static int always(void *context)
 {
 	(void)context;

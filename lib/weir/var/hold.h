@@ -14,7 +14,7 @@ static inline struct weiri_version *weiri_newest(struct weiri_record *record, we
 	struct weiri_version *head;
 
 	weiri_section_read(record, &var->head, &head); /* [S, P1] */
-	/* Undecided or aborted: its base counts instead, which is committed (V2). */
+	/* The base of an undecided or aborted version counts instead; it is committed (V2). */
 	return weiri_stamp_is_committed(weiri_version_resolve(head)) ? head : head->base;
 }
 
@@ -32,11 +32,14 @@ static inline void weiri_hold_by_reference(struct weiri_record *record, weir_rea
 }
 
 /*
- * Makes a handle on a version that no thread can retire meanwhile: it is not published yet, or the
- * caller's section protects it.
+ * Makes a handle on a version that no thread can free meanwhile: the version is not published yet,
+ * or the caller's section protects it.
  */
 void weiri_hold(struct weiri_record *record, struct weiri_version *version, weir_read *read);
-/* A free snapshot slot at or after *next, or NULL. */
+/*
+ * Returns a free snapshot slot at or after *next, or NULL if there is none. Moves *next behind the
+ * slots that it examined.
+ */
 static inline struct weiri_slot *weiri_snapshot_slot_find(struct weiri_record *record, size_t *next)
 {
 	while (*next < WEIRI_SNAPSHOT_SLOTS) {
@@ -45,7 +48,10 @@ static inline struct weiri_slot *weiri_snapshot_slot_find(struct weiri_record *r
 		/* [P1 acquire] see weiri_slot_find(). */
 		if (weiri_load_acquire(&record->snapshot_slots[i].object) != NULL)
 			continue;
-		/* [relaxed] own field; the end of the section releases it to snapshot_slots_used(). */
+		/*
+		 * [relaxed] Only this thread writes it. The end of the section releases it to
+		 * snapshot_slots_used().
+		 */
 		if (weiri_load_relaxed(&record->snapshot_used) <= i)
 			weiri_store_relaxed(&record->snapshot_used, (uint32_t)i + 1);
 		return &record->snapshot_slots[i];
@@ -54,8 +60,9 @@ static inline struct weiri_slot *weiri_snapshot_slot_find(struct weiri_record *r
 }
 
 /*
- * Called in a section that protects `version`, for many handles: uses a snapshot slot at or after
- * *next_slot, and advances that, or a reference. Not in signal handlers.
+ * Makes one of many handles. Called in a section that protects `version`. Uses a free snapshot slot
+ * at or after *next_slot and advances *next_slot. If no slot is free, the handle gets a reference.
+ * Signal handlers must not call this function.
  */
 static inline void weiri_hold_by_snapshot_slot(struct weiri_record *record, struct weiri_version *version,
                                                size_t *next_slot, weir_read *read)

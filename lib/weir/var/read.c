@@ -1,32 +1,33 @@
 /*
  * read.c - taking and releasing a handle on the newest version.
  *
- * Algorithm. Claim a hazard slot for the version at the head, and read the head again. If it is
- * unchanged, the claim came before any retirement, so the collector sees it (section.h, F1). These
- * are hazard pointers (Michael 2004), but without the store-load fence and without a loop. After
- * one failure, or without a free slot, the read uses a section and a reference of the tensor
- * instead.
+ * Algorithm. Claim a hazard slot for the version at the head, and read the head again. If the head
+ * is unchanged, the claim came before the version was retired, so the collector sees the claim
+ * (section.h, F1). These are hazard pointers (Michael 2004), but without the store-load fence and
+ * without a loop. After one failure, or without a free slot, the read uses a section and a
+ * reference of the tensor instead.
  *
- * Progress: wait-free. The largest number of atomic accesses, fences included (waking a writer is
- * three):
+ * Progress: wait-free. The largest numbers of atomic accesses follow. They include fences, and
+ * three accesses to wake a writer.
  *   to the second read of the head   `picking` 3, slots 8, head, claim, fence, head            15
  *   head has moved: clear the slot   store, fence, poke, waking 3                               6
  *   or it is unresolved               stamp 2, slots 7 (15 in both searches), claim, fence,     26
  *                                    `picking` 2, head; clear both slots 12
  *   then in a section                enter 5, head 3 + 4r, version and its cell 7,      19 + 4r
  *                                    count 2, retain 1, leave 1
- * So 60 + 4r in all, with r as in weiri_section_read(): the slack doubles, so r rounds take 2^(r-1)
- * collections. stress/model/check_var.c compares.
+ * So a read takes at most 60 + 4r, with r as in weiri_section_read(). There the slack doubles, so r
+ * rounds take 2^(r-1) collections. stress/model/check_var.c compares these numbers with what it
+ * counts.
  *
- * A signal handler may read: `picking` tells it that the interrupted thread is choosing a slot, and
- * it uses a reference. It must not free: if its reference turns out to be the last, it leaves the
- * tensor to the next collection.
+ * A signal handler may read. If `picking` is set, the interrupted thread is choosing a slot, and
+ * the handler uses a reference. The handler must not free. If its reference turns out to be the
+ * last, it leaves the tensor to the next collection.
  *
- * weir_var_version takes 16 + 4r: enter 5, the head 3 + 4r, resolving 7, leave 1.
- * weir_var_try_read_newer is that and then a read: 76 + 8r.
+ * weir_var_version() takes 16 + 4r: enter 5, the head 3 + 4r, resolving 7, leave 1.
+ * weir_var_try_read_newer() takes that and then a read: 76 + 8r.
  *
- * Linearization: the second read of the head. On the slow path, the read of the head, or, if that
- * was undecided, of its cell.
+ * Linearization: the second read of the head. On the slow path: the read of the head or, if the
+ * version there was undecided, the read of its cell.
  */
 #include "var/hold.h"
 
@@ -39,7 +40,7 @@ static WEIRI_COLD enum weir_status fail_uninitialized(struct weiri_slot *slot)
 	return WEIR_FAILED_PRECONDITION;
 }
 
-/* `version` was still the newest after `slot` was claimed for it. */
+/* `slot` was claimed for `version`, which was still the newest afterwards. */
 static inline enum weir_status give(weir_read *read, const struct weiri_version *version, struct weiri_slot *slot)
 {
 	if (WEIRI_UNLIKELY(version->tensor == NULL))
@@ -79,10 +80,10 @@ static WEIRI_COLD enum weir_status read_in_section(struct weiri_record *record, 
 }
 
 /*
- * Claims a slot for the base of an aborted version at the head: while that version is there, its
- * base is current. `slot` keeps holding the head meanwhile. Otherwise the head's memory could come
- * back as another head, and the last load would prove nothing. NULL: no slot, or the head has
- * moved.
+ * Claims a slot for the base of `head`, which is aborted. While an aborted version is at the head,
+ * its base is the newest version. The caller's slot still holds `head` meanwhile. Otherwise its
+ * memory could come back as another head, and the last load would prove nothing. Returns NULL if no
+ * slot is free or the head has moved.
  */
 static struct weiri_slot *claim_base(struct weiri_record *record, weir_var *var, struct weiri_version *head)
 {
@@ -142,7 +143,7 @@ enum weir_status weir_var_read(weir_var *var, weir_read *read)
 
 	if (WEIRI_UNLIKELY(record == NULL || var == NULL || read == NULL))
 		return read_first_time(var, read);
-	/* [relaxed] seen only by this thread's signal handlers. */
+	/* [relaxed] Only this thread and its signal handlers access it. */
 	if (WEIRI_UNLIKELY(weiri_load_relaxed(&record->picking)))
 		return read_in_section(record, var, read);
 	weiri_store_relaxed(&record->picking, 1u);
@@ -157,12 +158,12 @@ enum weir_status weir_var_read(weir_var *var, weir_read *read)
 	weiri_slot_claim(slot, head);
 	weiri_compiler_barrier();
 	weiri_store_relaxed(&record->picking, 0u);
-	/* [S, P1] Still the head, so the claim came in time; linearization point. */
+	/* [S, P1] If the head is unchanged, the claim came in time. Linearization point. */
 	if (WEIRI_UNLIKELY(weiri_load_seq_cst(&var->head) != head)) {
 		weiri_slot_clear(slot);
 		return read_in_section(record, var, read);
 	}
-	/* [P2 acquire] stamped, so that a later snapshot includes it. */
+	/* [P2 acquire] A stamped version may be returned: a later snapshot includes it. */
 	if (WEIRI_UNLIKELY(!weiri_stamp_is_committed(weiri_load_acquire(&head->stamp))))
 		return read_unresolved(record, var, head, slot, read);
 	return give(read, head, slot);
@@ -188,7 +189,7 @@ void weir_read_release_many(weir_read reads[], size_t count)
 		weir_read_release(&reads[i]);
 }
 
-/* The number of the newest version. */
+/* Returns the number of the newest version. */
 static uint64_t look(struct weiri_record *record, weir_var *var)
 {
 	uint64_t outer = weiri_section_enter(record);
@@ -205,7 +206,9 @@ uint64_t weir_var_version(weir_var *var)
 	return var != NULL && record != NULL ? look(record, var) : 0;
 }
 
-/* Compares numbers before it takes a handle: a thread that polls mostly finds nothing new. */
+/*
+ * Compares numbers before it takes a handle, because a thread that polls mostly finds nothing new.
+ */
 enum weir_status weir_var_try_read_newer(weir_var *var, uint64_t version, weir_read *read)
 {
 	struct weiri_record *record;
@@ -216,8 +219,8 @@ enum weir_status weir_var_try_read_newer(weir_var *var, uint64_t version, weir_r
 	if (record == NULL)
 		return WEIR_RESOURCE_EXHAUSTED;
 	/*
-	 * Numbers only grow, and a number above another is not 0. So the read that follows is newer
-	 * too, and has a value.
+	 * Numbers only grow, and a number above `version` is not 0. So the read that follows finds a
+	 * version that is newer too and has a value.
 	 */
 	return look(record, var) > version ? weir_var_read(var, read) : WEIR_WOULD_BLOCK;
 }

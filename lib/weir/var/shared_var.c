@@ -1,6 +1,6 @@
 /*
- * shared_var.c - variables in a store: found by name if the properties are as asked for, otherwise
- * refused with the property that differs.
+ * shared_var.c - variables in a store. A variable is found by its name. If one of its properties is
+ * not as asked for, the call is refused and says which.
  */
 #include <string.h>
 
@@ -56,8 +56,8 @@ static enum weir_status compatible(void *context, void *object, weir_error *erro
 }
 
 /*
- * While an operation waits for the variable, its memory is in use: it is leaked rather than used
- * after free.
+ * An operation that waits for the variable uses the variable's memory. So the memory is leaked
+ * rather than used after it was freed.
  */
 static void destroy(void *object)
 {

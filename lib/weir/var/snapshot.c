@@ -1,13 +1,13 @@
 /*
  * snapshot.c - reading several variables at one instant. version.h says why it is one instant.
  *
- * The handles are claimed inside the section that protects the versions, so no claim must be
- * checked. The collector reads a record's interval before its slots (collect.c), and finds the
- * version in one or the other.
+ * The handles are claimed inside the section that protects the versions, so no claim needs a check.
+ * The collector reads a record's interval before its slots (collect.c), and finds the version in
+ * one or the other.
  *
  * Progress: lock-free. The walk down a chain passes one version for each write that ended since the
- * clock was read. It starts again only when a collection began and another write followed that
- * since the clock was read: once in hundreds of writes (COLLECT_EVERY).
+ * clock was read. The snapshot starts again only if, since the clock was read, a collection began
+ * and a write followed it. This happens once in hundreds of writes (COLLECT_EVERY).
  */
 #include "base/error.h"
 #include "var/hold.h"
@@ -23,16 +23,16 @@ static struct instant read_clock(struct weiri_record *record)
 	struct instant instant;
 
 	/*
-	 * [S] Linearization point. Read like a pointer, so that the reservation reaches the era of this
-	 * moment.
+	 * [S] Linearization point. The clock is read like a pointer, so that the reservation reaches
+	 * the era of this moment.
 	 */
 	weiri_section_read_reserved(record, &weiri_clock, &instant.now, &instant.reserved);
 	return instant;
 }
 
 /*
- * Called in a section. Returns the newest version of var that was committed by then. NULL: the walk
- * would enter memory that may have been freed.
+ * Called in a section. Returns the newest version of `var` that was committed at the instant, or
+ * NULL if the walk would enter memory that may have been freed.
  */
 static struct weiri_version *version_at(struct weiri_record *record, weir_var *var, const struct instant *instant)
 {
@@ -69,7 +69,7 @@ static int take(struct weiri_record *record, weir_var *const vars[], size_t coun
 	return *taken == count;
 }
 
-/* The index of the first variable without a value, or count. */
+/* Returns the index of the first variable without a value, or `count` if each has one. */
 static size_t find_missing(const weir_read reads[], size_t count)
 {
 	size_t i = 0;

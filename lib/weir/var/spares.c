@@ -41,7 +41,10 @@ static void uncount(size_t size)
 	weiri_fetch_sub_relaxed(&kept_bytes, (uint64_t)size); /* [relaxed] a sum */
 }
 
-/* Counts this many more bytes as kept. Returns 0, and counts nothing, if that would be too much. */
+/*
+ * Counts this many more bytes as kept. Returns 1, or 0 if that would be too much; nothing is then
+ * counted.
+ */
 static int count(size_t size)
 {
 	uint64_t most = weiri_spares_share != 0 ? weir_reclaim_budget() / weiri_spares_share : 0;
@@ -58,7 +61,7 @@ static WEIRI_UNSEEN void assert_not_kept(const struct weiri_spares *spares, cons
 		WEIR_ASSERT3(K1, weiri_peek(&spares->kept[i]) != spare);
 }
 
-/* The last reference was given back. */
+/* Called when the last reference was given back. */
 static WEIRI_UNSEEN void assert_empty(const struct weiri_spares *spares)
 {
 	WEIR_ASSERT2(K2, weiri_peek(&spares->references) == 0);
@@ -73,7 +76,7 @@ static void give_back(const struct weiri_spares *spares, struct spare *spare)
 	below.release(below.context, spare, spare->size, spare->alignment);
 }
 
-/* Takes what is kept in this place, or NULL. */
+/* Returns the block that was kept in this place, or NULL if there was none. */
 static struct spare *take(_Atomic(struct spare *) *place)
 {
 	struct spare *spare;
@@ -91,7 +94,7 @@ static int put(_Atomic(struct spare *) *place, struct spare *spare)
 {
 	struct spare *nothing = NULL;
 
-	/* [relaxed] The first load avoids writing the line. [S1 release] */
+	/* [relaxed] The load avoids writing the line if the place is taken. [S1 release] */
 	return weiri_load_relaxed(place) == NULL && weiri_cas_release(place, &nothing, spare);
 }
 
@@ -117,8 +120,8 @@ static void drop(struct weiri_spares *spares)
 }
 
 /*
- * Takes a kept block of this size. Blocks of another size, which the variable no longer uses, are
- * freed.
+ * Returns a kept block of this size, or NULL if there is none. Frees the blocks of another size
+ * that it finds: the variable no longer uses that size.
  */
 static void *reuse(struct weiri_spares *spares, size_t size, size_t alignment)
 {
@@ -151,7 +154,8 @@ static int keep(struct weiri_spares *spares, void *memory, size_t size, size_t a
 	struct spare *spare = memory;
 
 	/*
-	 * [relaxed] Saves memory; a thread that misses it keeps a block until the last one returns, K2.
+	 * [relaxed] The flag only saves memory. A thread that misses it keeps a block until the last
+	 * reference is given back, K2.
 	 */
 	if (weiri_load_relaxed(&spares->has_ended) || size < spares->least || !count(size))
 		return 0;

@@ -3,9 +3,10 @@
  *
  * An allocator often returns a large released block to the system, and each of its pages then
  * causes a page fault when it is written next. So a variable whose values the library makes
- * (combine.c) keeps a few blocks. An allocator for values lies above the variable's own. Blocks
- * return here when their last holder releases them, and are used again for values of the same size.
- * Small blocks pass through, such as those that a view of a value takes from the value's allocator.
+ * (combine.c) keeps a few blocks. An allocator for values lies above the variable's own allocator.
+ * When the last holder of a block releases it, the block returns here and is used again for a value
+ * of the same size. Small blocks pass through to the allocator below. An example is a block that a
+ * view of a value takes from the value's allocator.
  *
  * Invariants
  *   K1  a block is in use, or kept in one place, or with one thread that moves it between the two
@@ -26,17 +27,17 @@
 #include <stdint.h>
 #include <weir/alloc.h>
 
-/* Threads that update in turn have about this many values between a release and the next use. */
+/* When threads update in turn, about this many values are between their release and next use. */
 enum { WEIRI_SPARES = 4 };
 
 struct weiri_spares;
 
 /*
- * Has one reference, which weiri_spares_end() drops. `below` is copied. Blocks smaller than `least`
- * bytes are not kept. NULL: no memory.
+ * Returns an object with one reference, which weiri_spares_end() drops, or NULL if there is no
+ * memory. `below` is copied. Blocks smaller than `least` bytes are not kept.
  */
 struct weiri_spares *weiri_spares_create(const weir_allocator *below, size_t least);
-/* An allocator for values that may outlive the variable. */
+/* Returns an allocator for values. They may outlive the variable. */
 const weir_allocator *weiri_spares_allocator(const struct weiri_spares *spares);
 /*
  * Called when the variable is destroyed. Frees the kept blocks; blocks in use return to the
@@ -45,8 +46,8 @@ const weir_allocator *weiri_spares_allocator(const struct weiri_spares *spares);
 void weiri_spares_end(struct weiri_spares *spares);
 
 /*
- * The share of the budget that may be kept: the budget divided by this; 0: nothing is kept.
- * Constant, except in tests that want to see every release.
+ * At most the retire budget divided by this number is kept. If it is 0, nothing is kept. Constant,
+ * except in tests that want to see every release.
  */
 extern uint64_t weiri_spares_share;
 

@@ -1,8 +1,8 @@
 /*
  * stalls.c - stalls with the names of variables.
  *
- * A stall that reclaim/stall.h finds is described by numbers while a collector holds the object.
- * Names are looked up afterwards, when nothing is held.
+ * While a collector holds the object of a stall, describe() notes the variable and the version as
+ * numbers. Names are looked up afterwards, when no collector holds anything.
  */
 #include "var/stalls.h"
 
@@ -84,7 +84,7 @@ static _Atomic(weir_stall_hook *) hook;
 
 static void call_hook(void *context, const struct weir_stall *stall)
 {
-	/* [acquire] pairs with set_hook(): what the caller prepared for it. */
+	/* [acquire] pairs with weir_stalls_set_hook(): what its caller prepared for the hook. */
 	weir_stall_hook *told = weiri_load_acquire(&hook);
 
 	(void)context;

@@ -38,7 +38,7 @@ static int try_update(weir_var *var, weir_update_fn *fn, void *context, const we
 
 	if (status != WEIR_OK)
 		return (int)status;
-	/* After fn: a coroutine that waited in it may continue on another thread. */
+	/* Read after fn: a coroutine that waited in fn may continue on another thread. */
 	record = weiri_record_get();
 	version = record != NULL ? weiri_version_create(record, var, next) : NULL;
 	if (version == NULL) {
@@ -96,7 +96,7 @@ static enum weir_status make(void *context, const weir_read *current, weir_tenso
 	                          error);
 }
 
-/* Whether such updates are better combined. */
+/* Returns 1 if the value is so large that updates of it are combined. */
 static int is_large(weir_var *var, const struct weiri_change *change)
 {
 	weir_read read;

@@ -1,8 +1,8 @@
 /*
  * var.c - creating and destroying variables.
  *
- * A variable's memory is retired like that of a version: a thread that helps a finished commit may
- * still look at a variable of that commit while the owner destroys it.
+ * A destroyed variable is retired, as a version is. While the owner destroys it, a thread that
+ * helps a finished commit may still read a variable of that commit.
  */
 #include <weir/var.h>
 
@@ -38,7 +38,7 @@ static void enter(struct weiri_record *record, weir_var *var)
 	weiri_scope_leave(&scope);
 }
 
-/* Removes it from the list of variables and retires it. */
+/* Removes the variable from the list of variables and retires it. */
 static void leave(struct weiri_record *record, weir_var *var)
 {
 	struct weiri_scope scope = weiri_scope_enter(record);
@@ -96,8 +96,8 @@ static weir_var *allocate_var(const struct weir_var_options *options)
 }
 
 /*
- * Version 0, or version 1 with a value. Its stamp is the first value of the clock, so that every
- * snapshot includes it.
+ * Returns version 1 if there is an initial value, otherwise version 0. Its stamp is the first value
+ * of the clock, so every snapshot includes it. Returns NULL if there is no memory.
  */
 static struct weiri_version *first_version(struct weiri_record *record, const weir_var *var, weir_tensor *initial)
 {
@@ -141,8 +141,7 @@ enum weir_status weir_var_create(weir_tensor *initial, const struct weir_var_opt
 	}
 	enter(record, var);
 	version->variable = var->label;
-	weiri_store_relaxed(&var->head,
-	                    version); /* [relaxed] the caller passes the variable to other threads by its own means */
+	weiri_store_relaxed(&var->head, version); /* [relaxed] the caller passes the variable on by its own means */
 	*out = var;
 	return WEIR_OK;
 }
@@ -155,17 +154,17 @@ enum weir_status weir_var_destroy(weir_var *var, weir_error *error)
 	if (var == NULL)
 		return WEIR_OK;
 	/*
-	 * Without a record nothing can be retired. This happens only on a thread that never used Weir,
-	 * and without memory.
+	 * Without a record the thread can retire nothing. A thread has no record only if it never used
+	 * Weir before and there is no memory for one.
 	 */
 	if (record == NULL)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "variable \"%s\": no memory for this thread's record",
 		                  var->name);
 	if (weiri_waitable_check_idle(&var->waitable, error) != WEIR_OK)
 		return WEIR_FAILED_PRECONDITION;
-	weiri_visits_end_of(&var->waitable); /* a completion may destroy it: the call that runs that continues */
+	weiri_visits_end_of(&var->waitable); /* a completion may destroy it; its call goes on */
 	/*
-	 * [relaxed] No call is under way: the caller ensured that all have ended. So everything is
+	 * [relaxed] The caller ensured that every call on the variable has ended. So every commit is
 	 * decided.
 	 */
 	head = weiri_load_relaxed(&var->head);
