@@ -1,20 +1,22 @@
 /*
  * combine.c - updates of large values: one copy serves all updates that are under way.
  *
- * Algorithm. A thread that wants to change something pushes a request onto a *round*: a stack of
- * the requests for one version of the variable. The thread with the first request is the combiner.
- * It computes a value of its own from the version's value and all pushed requests. More requests
- * may be pushed meanwhile, and the combiner applies these as well. In the end a CAS *seals* the
- * stack: if the last request on it is the last one that the combiner applied, the pointer to that
- * request becomes a pointer to the combiner's result. So a sealed round says which requests are in
- * the result: exactly those on its stack.
+ * Algorithm. A thread that wants to update the variable pushes a request onto a *round*. A round is
+ * a stack of the requests for one version of the variable. The thread with the first request is the
+ * combiner. It computes a value of its own from the version's value and all pushed requests. More
+ * requests may be pushed meanwhile, and the combiner applies these as well. In the end the combiner
+ * *seals* the round by a CAS: the pointer to the last request becomes a pointer to the combiner's
+ * result. The CAS succeeds only if the last request on the stack is the last one that the combiner
+ * applied. So the result of a sealed round contains exactly the requests on its stack.
  * The result is a commit of one part (commit.c), built on the round's version. Any thread that
- * finds it installs it, and all threads see the same decision in its cell. Committed: each request
- * of the round was applied. Aborted, since another write came first: none was, and each owner
- * pushes a new request onto the round of the version that is now the newest.
+ * finds it installs it, and all threads see the same decision in its cell. If the commit succeeded,
+ * each request of the round was applied. If it aborted, another write came first, and none was
+ * applied. Each owner then pushes a new request onto the round of the version that is now the
+ * newest.
  * While one thread computes, the others wait for a bounded time, which grows with their position in
- * the round. Then they compute as well. Only a combiner allocates memory for a value. If it cannot,
- * it closes the round and fails; the other requesters go to a new round of the version.
+ * the round. Then they compute as well. Only a combiner allocates memory for a value. If a combiner
+ * cannot, it closes the round, and its call fails. The owners of the other requests push new ones
+ * onto a new round of the version.
  *
  * Source. In flat combining (Hendler, Incze, Shavit, Tzafrir, SPAA 2010) the combiner holds a lock,
  * and if it stalls, all threads stall. A stack of requests that one thread takes and executes is
@@ -48,34 +50,37 @@
  * it was committed, and a new request is pushed only after it says no. C2 holds whichever thread
  * computed the result.
  *
- * Which memory may be accessed. The section of each call begins before it reads the head. So the
- * section protects the version of its round, and everything that is retired after that version was
- * replaced, if its reservation reaches the era in which the object was made. Requests, and the
- * result, are retired only after that version was replaced (the cell is decided before, C5).
+ * Which memory may be accessed. The section of each call begins before the call reads the head. So
+ * the section protects the version of the call's round. It also protects every object that is
+ * retired after that version was replaced, if the section's reservation reaches the era of the
+ * object's birth. Requests and the result are retired only after that version was replaced (the
+ * cell is decided before, C5).
  * weiri_section_read() of the round's word raises the reservation to the era of everything on the
  * round. But the requests on a round are not unlinked before they are retired, so that read alone
- * does not protect them. Therefore look() reads the head once more afterwards. If it is unchanged,
- * the round's version was the newest at a moment when the reservation was already raised, and what
- * is on the round dies after that moment. If a collector missed the reservation, its fence came
- * before that second read (F1 of section.h), and the read would have shown that the head had moved.
- * The requests of a round that a failing thread closed are retired while the round's version is the
- * newest, so the second read shows nothing about them. It need not: closing unlinks them before
- * they are retired, with the orders that I1 of section.h requires. The section that reads the word
- * is enough.
+ * does not protect them. Therefore look() reads the head once more afterwards. If the head is
+ * unchanged, the round's version was the newest at a moment when the reservation was already
+ * raised, and every object on the round dies after that moment. If a collector missed the
+ * reservation, its fence came before that second read (F1 of section.h), and the read would have
+ * shown that the head had moved.
+ * If a failing thread closes a round, the requests are retired while the round's version is the
+ * newest. So the second read of the head shows nothing about them. No such proof is needed: closing
+ * unlinks the requests before they are retired, with the orders that I1 of section.h requires. The
+ * section that reads the word is enough.
  * A result is made in the section, before look(). So the reservation of the thread that made it
  * reaches its birth before other threads see it.
  * The operands of a request belong to its caller. Once the round is sealed or closed and no thread
- * is at work (C6, P3), no thread will read them again. Otherwise the request takes references to
- * them, and counts for what they keep alive. So an update delays the release of memory only if
- * other threads were still reading its operands.
- * The owner of a request needs no second read of the head for the sealed word: the result cannot be
- * retired before the owner drops it (C5). The owner raises its reservation and then reads the cell.
- * If the cell is undecided, its version is not retired yet, by the same argument with the cell in
- * place of the head.
+ * is at work (C6, P3), no thread will read them again. If a thread is still at work, the request
+ * takes references to the operands, and its retired bytes include theirs. So an update delays the
+ * release of memory only if other threads were still reading its operands.
+ * The owner of a request needs neither a reservation nor a second read of the head for the result:
+ * the result, and its commit, cannot be retired before the owner drops the result (C5). The owner
+ * helps an undecided commit. To do so, it raises its reservation by a read of the head, and then
+ * reads the cell before it uses the version. If the cell is undecided, the version is not retired
+ * yet, and the argument of look() applies with the cell in place of the head.
  *
  * Pairs
- *   P1  hang(request), seal(result), close -> look, conclude: the request's contents; the result
- *       with its commit; that the head had moved
+ *   P1  hang(request), seal(result), close -> look, conclude: the contents of the request; the
+ *       result with its commit; the fact that the head had moved
  *   P2  drop(users) -> the last drop: the owner of the commit has finished with its cell; see S2 in
  *       version.h
  *   P3  at_work: the operands of the requests are lent for as long as the word is open; see
@@ -83,14 +88,13 @@
  *   P4  values_allocator(create) -> values_allocator: its contents
  *   Heads and cells: as in version.h.
  * Linearization: the stamp of the commit; the updates of one round in the order of their requests.
- * Progress: lock-free. A call starts again only when the newest version was replaced, through the
- * success of other calls, or when another call failed. A stalled combiner makes other calls wait:
- * the k-th of a round for k - 1 times wait_ns(), once; then it computes by itself. A stalled thread
- * pins the memory that any stalled writer pins, and the result of the round on which its request
- * is.
+ * Progress: lock-free. A call starts again only if another call succeeded and so replaced the
+ * newest version, or if another call failed. If a combiner stalls, other calls wait: the k-th of a
+ * round waits once, for k - 1 times wait_ns(), and then computes by itself. A stalled thread pins
+ * the memory that any stalled writer pins, and the result of the round on which its request is.
  * Memory: besides what a write has (docs/memory.md), a request and a round for each call under way,
- * and one round and a few spare values (spares.h) for each variable. A retired request counts for
- * what it keeps alive; a retired result no longer holds a value.
+ * and one round and a few spare values (spares.h) for each variable. The retired bytes of a request
+ * include what it keeps alive. A retired result no longer holds a value.
  * Checked: stress/model/check_combine.c, tests/test_combine.c, stress/scenario_combine.c.
  */
 #include "var/combine.h"
@@ -111,7 +115,7 @@
 
 size_t weiri_combine_from = (size_t)256 << 10;
 
-/* One update. Constant while it is on an open round. */
+/* One update. Constant while the request is on an open round. */
 struct request {
 	struct weiri_retired retired;
 	const struct request *earlier;
@@ -124,7 +128,7 @@ struct result {
 	struct weiri_retired retired;
 	_Atomic(size_t) users;
 	struct weiri_commit *commit; /* of one part; freed with the result */
-	weir_tensor *value;          /* NULL once no call can return it: then only its version holds it */
+	weir_tensor *value;          /* NULL once no call can return it; only its version has it then */
 	uint64_t number;
 	weir_allocator allocator;
 };
@@ -159,7 +163,7 @@ struct call {
 	enum weir_status status; /* WEIR_OK until the call has failed */
 	weir_error *error;
 	weir_read *published;
-	weir_tensor *given_up; /* set by conclude(): released after the section, since that may free it */
+	weir_tensor *given_up; /* set by conclude(); its release may free it, so it follows the section */
 };
 
 static void request_free(struct request *request)
@@ -210,7 +214,7 @@ static struct weiri_round *round_create(const struct call *call)
 	return round;
 }
 
-/* The commit's version no longer belongs to it. */
+/* Frees the result and its commit. The version no longer belongs to the commit. */
 static void result_free(struct result *result)
 {
 	weir_allocator allocator = result->allocator;
@@ -231,7 +235,7 @@ static void result_discard(struct result *result)
 	result_free(result);
 }
 
-/* The allocator of the variable's values; NULL: no memory. */
+/* Returns the allocator of the variable's values, or NULL if there is no memory. */
 static const weir_allocator *values_allocator(weir_var *var)
 {
 	/* [P4 acquire] */
@@ -247,7 +251,10 @@ static const weir_allocator *values_allocator(weir_var *var)
 	return weiri_spares_allocator(spares);
 }
 
-/* A result with a new value of the same dtype and shape as `like`. NULL: no memory. */
+/*
+ * Returns a result with a new value of the dtype and shape of `like`, or NULL if there is no
+ * memory.
+ */
 static struct result *result_create(struct weiri_record *record, const struct call *call, const weir_tensor *like)
 {
 	const weir_allocator *allocator = &call->var->allocator, *of_values = values_allocator(call->var);
@@ -303,7 +310,7 @@ static void put_away(const struct call *call)
 
 /* -- assertions -------------------------------------------------------------------------------- */
 
-/* Once it is sealed or closed, it stays so. */
+/* A round that is sealed or closed stays so. */
 static WEIRI_UNSEEN void assert_over(const struct weiri_round *round)
 {
 	WEIR_ASSERT2(C1, !is_open(weiri_peek(&round->word)));
@@ -314,7 +321,7 @@ static WEIRI_UNSEEN void assert_on(const struct weiri_round *round, const struct
 	WEIR_ASSERT2(C3, weiri_peek(&base->stamp) == round->base);
 }
 
-/* The caller is a user. */
+/* The caller is one of the result's users. */
 static WEIRI_UNSEEN void assert_used(const struct result *result)
 {
 	WEIR_ASSERT2(C5, weiri_peek(&result->users) != 0 && result->value != NULL);
@@ -322,7 +329,7 @@ static WEIRI_UNSEEN void assert_used(const struct result *result)
 
 /* -- rounds ------------------------------------------------------------------------------------ */
 
-/* Nothing can be pushed there any more, and there will be no result. */
+/* Returns 1 if nothing can be pushed onto the round any more and there will be no result. */
 static int is_closed(const struct weiri_round *round)
 {
 	/* [relaxed] before it pushes, a thread reads the word again. */
@@ -347,8 +354,8 @@ static struct weiri_round *find_round(struct weiri_scope *scope, struct call *ca
 			return round;
 		mine->base = stamp;
 		/*
-		 * [seq_cst] The replaced round is retired, see I1 of section.h. Also releases the fields to
-		 * the read above.
+		 * [seq_cst] This unlinks the round that is then retired: I1 of section.h. It also releases
+		 * the fields of the new round to the read above.
 		 */
 		if (!weiri_cas_seq_cst(&call->var->round, &round, mine))
 			continue;
@@ -360,14 +367,14 @@ static struct weiri_round *find_round(struct weiri_scope *scope, struct call *ca
 }
 
 /*
- * Reads the word. Returns whether `head` was still at the head afterwards: if so, the requests on
- * the round may be accessed.
+ * Reads the word of the round. Returns 1 if `head` was still at the head afterwards. Then the
+ * requests on the round may be accessed.
  */
 static int look(struct weiri_scope *scope, weir_var *var, const struct weiri_version *head, struct weiri_round *round,
                 uintptr_t *word)
 {
 	weiri_section_read(scope->record, &round->word, word); /* [P1] */
-	/* [relaxed] Only shows that the version had not been replaced; see above. */
+	/* [relaxed] It only shows that the version had not been replaced; see "Which memory" above. */
 	return weiri_load_relaxed(&var->head) == head;
 }
 
@@ -390,8 +397,8 @@ static void close_round(struct weiri_round *round)
 
 	while (is_open(word)) {
 		/*
-		 * [P1 release] That the head has moved, if that is the reason. [seq_cst] If not, this
-		 * unlinks the requests: I1 of section.h.
+		 * [P1 release] If the head has moved, this releases that fact. [seq_cst] If it has not,
+		 * this unlinks the requests: I1 of section.h.
 		 */
 		if (weiri_cas_seq_cst(&round->word, &word, (uintptr_t)CLOSED))
 			announce(round);
@@ -407,15 +414,15 @@ struct sum {
 	struct weiri_round *round;
 	struct weiri_version *base, *head;
 	size_t included; /* how many requests, from the first, are in the value */
-	int begun;       /* a value was begun, which would be wasted */
+	int begun;       /* 1: a value was begun, and is wasted unless it seals the round */
 };
 
 /* The number of requests that are applied together. */
 enum { AT_ONCE = 16 };
 
 /*
- * Whether the value is still useful: the round is open, and its version is the newest. Keeps `head`
- * up to date.
+ * Returns 1 if the value is still useful: the round is open, and its version is the newest. Keeps
+ * `head` up to date.
  */
 static int is_wanted(void *context)
 {
@@ -450,7 +457,7 @@ static int include_some(struct sum *sum, const struct request *last)
 	return 1;
 }
 
-/* Gives up the value begun, if any: no version will have it. */
+/* Gives up the value that was begun, if any: no version will have it. */
 static void waste(struct sum *sum)
 {
 	if (sum->begun)
@@ -468,7 +475,7 @@ static void include(struct sum *sum, const struct request *last)
 		waste(sum);
 }
 
-/* Seals the round with a value that contains all requests up to `last`. */
+/* Seals the round with a value that contains all requests up to `last`. Returns 1 on success. */
 static int seal(struct sum *sum, const struct request *last)
 {
 	struct result *result = sum->call->result;
@@ -487,7 +494,7 @@ static int seal(struct sum *sum, const struct request *last)
 	return weiri_cas_release(&sum->round->word, &word, (uintptr_t)result | SEALED);
 }
 
-/* Provides a result for values like that of `base`. Returns 0 without memory. */
+/* Provides a result for values like that of `base`. Returns 1, or 0 if there is no memory. */
 static int provide_result(struct weiri_scope *scope, struct call *call, const struct weiri_version *base)
 {
 	if (call->result != NULL && result_is_like(call->result, base->tensor))
@@ -531,8 +538,8 @@ static int work_on(struct sum *sum)
 }
 
 /*
- * Computes for this round. Returns 1 if this thread's result sealed it; this thread then ends the
- * commit of the result.
+ * Computes for this round. Returns 1 if this thread's result sealed it. The caller must then end
+ * the commit of the result.
  */
 static int compute(struct weiri_scope *scope, struct call *call, struct weiri_round *round)
 {
@@ -549,7 +556,7 @@ static int compute(struct weiri_scope *scope, struct call *call, struct weiri_ro
 
 /* -- one attempt ------------------------------------------------------------------------------- */
 
-/* Whether the request's change can be applied to this version's value. */
+/* Returns WEIR_OK if the request's change can be applied to the value of `base`. */
 static enum weir_status fit(struct call *call, const struct weiri_version *base)
 {
 	const weir_var *var = call->var;
@@ -560,8 +567,9 @@ static enum weir_status fit(struct call *call, const struct weiri_version *base)
 }
 
 /*
- * Pushes the call's request onto the round and returns its position. Returns 0 if the newest
- * version has been replaced, or will be by the time of return.
+ * Pushes the call's request onto the round and returns its position. Returns 0 if it pushed
+ * nothing: the round's version was replaced, or the round is closed or sealed. A sealed round's
+ * commit is decided by the time of return.
  */
 static size_t hang(struct weiri_scope *scope, struct call *call, const struct weiri_version *head,
                    struct weiri_round *round)
@@ -586,8 +594,8 @@ static size_t hang(struct weiri_scope *scope, struct call *call, const struct we
 }
 
 /*
- * How long a thread waits for a combiner: several times as long as combining takes, plus the time
- * that the system may need to let the combiner run.
+ * Returns how long a thread waits for each earlier request of its round: several times as long as
+ * combining takes, plus the time that the system may need to let the combiner run.
  */
 static uint64_t wait_ns(const weir_tensor *value)
 {
@@ -600,7 +608,7 @@ static void wait_for_others(const struct weiri_version *base, struct weiri_round
 		(void)weiri_park_wait(&round->over, 0, weir_deadline_in(others * wait_ns(base->tensor)));
 }
 
-/* Finds out what became of a request on this round. Returns 1 if it was applied. */
+/* Finds the outcome of the call's request on this round. Returns 1 if the request was applied. */
 static int conclude(struct weiri_scope *scope, struct call *call, struct weiri_round *round, int is_mine)
 {
 	struct result *result;
@@ -608,8 +616,8 @@ static int conclude(struct weiri_scope *scope, struct call *call, struct weiri_r
 	uint64_t stamp;
 
 	/*
-	 * [P1 acquire] Not a weiri_section_read(): the result counts this request (C5), so it stays until
-	 * the drop below, and its commit with it.
+	 * [P1 acquire] Not a weiri_section_read(): this request is counted in the result (C5). So the
+	 * result and its commit stay until the drop below.
 	 */
 	word = weiri_load_acquire(&round->word);
 	if (word == CLOSED)
@@ -629,8 +637,8 @@ static int conclude(struct weiri_scope *scope, struct call *call, struct weiri_r
 	WEIR_ASSERT_LOOK(assert_used(result));
 	if (weiri_references_give(&result->users)) { /* [P2], C5 */
 		/*
-		 * Now, not when the result is freed: once its version is freed, the value would count
-		 * nowhere.
+		 * The value is given up now, not when the result is freed. If the version were freed before
+		 * the result, no retired bytes would include the value.
 		 */
 		call->given_up = result->value;
 		result->value = NULL;
@@ -639,7 +647,7 @@ static int conclude(struct weiri_scope *scope, struct call *call, struct weiri_r
 	return stamp != WEIRI_STAMP_ABORTED;
 }
 
-/* Retires a request of which nothing more will come. */
+/* Retires a request whose outcome is known. */
 static void retire_request(struct weiri_scope *scope, struct weiri_round *round, struct request *request)
 {
 	WEIR_ASSERT_LOOK(assert_over(round));

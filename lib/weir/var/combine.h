@@ -1,5 +1,5 @@
 /*
- * combine.h - updates of large values, many of which are published as one version.
+ * combine.h - updates of large values. Many updates are published as one version.
  */
 #ifndef WEIRI_VAR_COMBINE_H
 #define WEIRI_VAR_COMBINE_H
@@ -8,28 +8,29 @@
 #include "var/version.h"
 
 /*
- * From this many bytes on, the value is copied once for all updates that are under way. Below, a
- * copy that loses to another writer costs no more than combining with it: 2 to 5 us of processor
- * time, as sums of 64 to 128 KiB take. Constant, except in tests and the model checker, which set
- * it lower before they start, so that few elements suffice.
+ * A value of at least this many bytes is copied once for all updates that are under way. For a
+ * smaller value, a copy that loses to another writer costs no more than combining with that writer:
+ * 2 to 5 us of processor time, which sums of 64 to 128 KiB take. Constant, except in tests and the
+ * model checker. They set it lower before they start, so that few elements suffice.
  */
 extern size_t weiri_combine_from;
 
 /*
- * Private to combine.c; declared here for stress/model/check_eras.c, which examines its requests.
+ * Private to combine.c; declared here for stress/model/check_eras.c, which examines the requests of
+ * a round.
  */
 struct weiri_round {
 	struct weiri_retired retired;
 	uint64_t base; /* stamp of the version to which its requests apply */
 	_Atomic(uintptr_t) word;
-	_Atomic(uint32_t) over;    /* 1: sealed and decided, or closed; waiters sleep here */
+	_Atomic(uint32_t) over;    /* 1: sealed and decided, or closed; waiters sleep on it */
 	_Atomic(uint32_t) at_work; /* C6 */
 	weir_allocator allocator;
 };
 
 /*
- * Makes the change, not fitted yet, to the newest value. Outcomes are those of weir_var_update()
- * and of weiri_change_fit(). Lock-free after its allocations.
+ * Applies `change`, which is not fitted yet, to the newest value. The outcomes are those of
+ * weir_var_update() and of weiri_change_fit(). Lock-free after its allocations.
  */
 enum weir_status weiri_combine(weir_var *var, const struct weiri_change *change, uint64_t deadline_ns,
                                weir_read *published, weir_error *error);
