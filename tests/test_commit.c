@@ -115,7 +115,7 @@ Test(commit, bad_arguments_are_named_and_change_nothing)
 	parts[1] = (struct weir_commit_part){NULL, 1, two};
 	expect_refused(parts, 2, "the variable of part 1 is NULL");
 	parts[1] = (struct weir_commit_part){b, UINT64_MAX, two};
-	expect_refused(parts, 2, "what part 1 expects is no version number");
+	expect_refused(parts, 2, "the expected version of part 1 is no version number");
 	cr_expect_eq(weir_var_version(a), 1);
 	cr_expect_eq(weir_var_version(b), 1);
 	weir_tensor_release(two);

@@ -4,10 +4,10 @@
  * Algorithm. Multi-word compare-and-swap with helping (Harris, Fraser, Pratt, DISC 2002), over
  * versions instead of words. The owner makes one undecided version for each variable, all pointing
  * to one cell, and installs them in address order. A thread that finds one of them and wants to
- * write installs the remaining parts first. When all are installed, the cell becomes READY, then
- * gets its stamp as a version does. When one variable is found moved, the cell becomes ABORTED.
- * Nothing is rolled back: an aborted version stays at the head until the next write replaces it,
- * and all threads look through it to its base.
+ * write installs the remaining parts first. When all parts are installed, the cell becomes READY,
+ * and then gets its stamp as a version does. If a thread finds that a variable has moved, the cell
+ * becomes ABORTED. Nothing is rolled back: an aborted version stays at the head until the next
+ * write replaces it, and all threads look through it to its base.
  *
  *   INSTALLING -> READY -> stamp        INSTALLING -> ABORTED        no other transition
  *
@@ -17,14 +17,15 @@
  * carries a stamp that orders the commit among all writes.
  *
  * Why each part is installed at most once (V1). A helper reads the head h, then finds INSTALLING,
- * then CASes h to the part. A part leaves the head only after its cell is decided (a writer
- * replaces decided versions only). So when the helper read the state, the part had not been
- * installed and replaced. If the CAS succeeds, the head was h all the time since it was read: heads
- * do not return, and the section pins h, so its address does not return either. So the part was not
- * installed in between. The load of the state may be relaxed. Suppose that the part had been
- * replaced before h was read. The writer that replaced it had seen the decision and released it
- * with the head, to h directly or through the heads between. So the decision happens before the
- * load of the state, which by coherence cannot return an earlier value.
+ * and then replaces h by the part with a CAS. A part leaves the head only after its cell is decided
+ * (a writer replaces decided versions only). So when the helper read the state, the part had not
+ * been installed and replaced. If the CAS succeeds, the head was h all the time since it was read:
+ * heads do not return, and the section pins h, so its address does not return either. So no thread
+ * installed the part in between. The load of the state may be relaxed. Suppose that the part had
+ * been replaced before h was read. The writer that replaced the part had seen the decision, and
+ * released it with its own version. The read of h acquired it, directly or through the heads
+ * between that version and h. So the decision happens before the load of the state, which by
+ * coherence cannot return an earlier value.
  * A helper may still install a part after the abort. So after an abort the owner ensures that each
  * part is installed, was installed, or never can be installed because its base is gone
  * (pin_aborted_part). Then no thread needs the cell, and it is retired.
@@ -36,12 +37,12 @@
  * Marks. A part may require that a variable has not moved, without changing it. Its version is then
  * a mark, with the number and the tensor of its base. So the whole read set of a transaction has
  * one instant, that of the stamp, and the argument for writes covers it. Code that only compares
- * numbers, readers among it, does not notice marks.
- * A part is built on one base, not on one number: a mark that came in between makes the commit
+ * numbers, such as that of readers, does not notice marks.
+ * A part is built on one base, not on one number. So a mark that came in between makes the commit
  * abort although the number is the expected one. The commit is then retried with a new cell, and
- * its caller does not notice; the same happens if any version will do. With a mark, the tensor is
- * no longer kept alive by the base alone. So when the base is retired, it counts without the
- * tensor, and the mark counts for the tensor.
+ * its caller does not notice. The same happens if a part accepts any version. A mark keeps the
+ * tensor of its base alive. So the retired bytes of the base do not include the tensor, and those
+ * of the mark do.
  *
  * Linearization: the CAS that stamps the cell, in the order of stamps. WEIR_ABORTED: the read of
  * the head that had moved.
@@ -80,14 +81,15 @@ static void decide(struct weiri_commit *commit, uint64_t outcome)
 {
 	uint64_t expected = WEIRI_COMMIT_INSTALLING;
 
-	(void)weiri_cas_seq_cst(&commit->state, &expected, outcome); /* [S] if it fails, another helper was first */
+	(void)weiri_cas_seq_cst(&commit->state, &expected, outcome); /* [S] fails if another helper was first */
 }
 
 enum installed { IN, DECIDED, BLOCKED };
 
 /*
- * Installs a part at its head, unless the cell is decided, or an undecided part of another commit
- * is there; *other is then that commit.
+ * Installs a part at the head of its variable. Returns IN if the part is there, DECIDED if the cell
+ * is decided, and BLOCKED if an undecided part of another commit is at the head; *other is then
+ * that commit.
  */
 static enum installed install_part(struct weiri_scope *scope, struct weiri_commit *commit, size_t index,
                                    struct weiri_commit **other)
@@ -110,12 +112,12 @@ static enum installed install_part(struct weiri_scope *scope, struct weiri_commi
 		}
 		base = stamp == WEIRI_STAMP_ABORTED ? head->base : head;
 		/*
-		 * The part's version was made before any part was shared, and is retired after the
-		 * decision, as the cell is. The owner's section keeps its base until then, so another
-		 * version has another address.
+		 * The part's version may be read here: it was made before any part was shared, and is
+		 * retired after the decision, as the cell is. The owner's section keeps the part's base
+		 * until then, so another version has another address.
 		 */
 		if (base != part->version->base) {
-			/* [relaxed] read by the owner after the decision. */
+			/* [relaxed] The owner reads it after the decision. */
 			weiri_store_relaxed(&commit->moved, index);
 			decide(commit, WEIRI_COMMIT_ABORTED);
 			return DECIDED;
@@ -125,7 +127,10 @@ static enum installed install_part(struct weiri_scope *scope, struct weiri_commi
 	}
 }
 
-/* NULL: the commit is decided. Otherwise the undecided commit that must be helped first. */
+/*
+ * Installs the parts, and then decides. Returns NULL if the commit is decided, otherwise the
+ * undecided commit that must be helped first.
+ */
 static struct weiri_commit *install_parts(struct weiri_scope *scope, struct weiri_commit *commit)
 {
 	for (size_t i = 0; i < commit->count; i++) {
@@ -159,8 +164,8 @@ void weiri_commit_help(struct weiri_scope *scope, struct weiri_commit *commit)
 /* -- the owner's part -------------------------------------------------------------------------- */
 
 /*
- * Afterwards no helper can install the part. Returns 1 if it is or was at its head; the thread that
- * replaces it there then retires it.
+ * Ensures that no helper can install the part any more. Returns 1 if the part is or was at the head
+ * of its variable. The thread that replaces it there then retires it.
  */
 static int pin_aborted_part(struct weiri_scope *scope, const struct weiri_commit_part *part)
 {
@@ -169,9 +174,9 @@ static int pin_aborted_part(struct weiri_scope *scope, const struct weiri_commit
 	do {
 		base = weiri_write_base(scope, part->var, &head);
 		/*
-		 * [relaxed] After the acquire of the head, which releases the flag when it moves on, see
-		 * weiri_write_replace(). If the flag is seen earlier, the thread that set it had found the
-		 * part at the head.
+		 * [relaxed] The thread that replaces the part sets the flag before its CAS of the head, see
+		 * weiri_write_replace(). The read of the head above acquires that CAS. If this load sees
+		 * the flag before the CAS, the thread that set the flag had found the part at the head.
 		 */
 		if (head == part->version || weiri_load_relaxed(&part->version->seen_at_head))
 			return 1;
@@ -234,7 +239,7 @@ static void commit_reclaim(struct weiri_retired *object)
 	weiri_commit_free(WEIRI_CONTAINER_OF(object, struct weiri_commit, retired));
 }
 
-/* Frees a commit that was never shared, with its versions. */
+/* Frees a commit that was never shared, and its versions. */
 static void commit_discard(struct weiri_commit *commit)
 {
 	for (size_t i = 0; i < commit->count; i++) {
@@ -305,8 +310,8 @@ static int is_as_expected(const struct weiri_commit_part *part, const struct wei
 }
 
 /*
- * Sets the bases, in address order, up to the first part whose variable is not at its expected
- * version.
+ * Sets the bases in address order, up to the first part whose variable is not at its expected
+ * version. Returns that variable, or none if there is no such part.
  */
 static struct weiri_moved take_bases(struct weiri_scope *scope, struct weiri_commit *commit)
 {
@@ -322,13 +327,14 @@ static struct weiri_moved take_bases(struct weiri_scope *scope, struct weiri_com
 }
 
 /*
- * Why a commit aborted. No variable: the variable is at its expected version; what came in between
- * was a mark, or any version would do.
+ * Returns why a commit aborted. Returns no variable if the one that moved is at its expected
+ * version: a mark came in between, or the part accepts any version.
  */
 static struct weiri_moved find_moved(struct weiri_scope *scope, struct weiri_commit *commit)
 {
 	/*
-	 * [relaxed] Ordered by the decision. Any part named here had moved, and may have moved again.
+	 * [relaxed] The decision orders the load. The variable of each part that is named here had
+	 * moved, and may have moved again.
 	 */
 	const struct weiri_commit_part *part = &commit->parts[weiri_load_relaxed(&commit->moved)];
 	struct weiri_version *head, *base = weiri_write_base(scope, part->var, &head);
@@ -348,8 +354,8 @@ static const struct weiri_commit_part *find_twice(const struct weiri_commit *com
 }
 
 /*
- * Runs a commit whose parts are complete; frees or retires it and its versions. WEIR_ABORTED
- * without a moved variable: to be retried.
+ * Runs a commit whose parts are complete; frees or retires it and its versions. Returns
+ * WEIR_ABORTED without a moved variable if the caller must retry.
  */
 static enum weir_status run(struct weiri_record *record, struct weiri_commit *commit, struct weiri_moved *moved)
 {
@@ -373,7 +379,7 @@ static enum weir_status run(struct weiri_record *record, struct weiri_commit *co
 }
 
 /*
- * A completion may destroy any of the variables: completions run only after the waiters of all
+ * A completion may destroy any of the variables. So completions run only after the waiters of all
  * variables were served.
  */
 static void serve_waiters(struct weiri_record *record, const struct weir_commit_part parts[], size_t count)
@@ -429,7 +435,8 @@ static enum weir_status check_parts(const struct weir_commit_part parts[], size_
 		if (parts[i].var == NULL)
 			return weiri_fail(error, WEIR_INVALID_ARGUMENT, "commit: the variable of part %zu is NULL", i);
 		if (parts[i].expected == WEIRI_ANY_VERSION)
-			return weiri_fail(error, WEIR_INVALID_ARGUMENT, "commit: what part %zu expects is no version number", i);
+			return weiri_fail(error, WEIR_INVALID_ARGUMENT,
+			                  "commit: the expected version of part %zu is no version number", i);
 		status = weiri_var_check(parts[i].var, parts[i].value, error);
 		if (status != WEIR_OK)
 			return status;

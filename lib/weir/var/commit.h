@@ -29,23 +29,24 @@ struct weiri_commit {
 
 /* Why a commit failed. */
 struct weiri_moved {
-	const weir_var *var; /* NULL: it did not fail */
+	const weir_var *var; /* NULL: the commit did not fail */
 	uint64_t expected, found;
 };
 
 /*
- * Publishes all parts at one instant, or none. A part without a value is a *mark*: it requires that
- * the variable is at the expected version at that instant, and leaves it there. A part that expects
- * WEIRI_ANY_VERSION replaces any version. The caller has checked the values, and the write is
- * admitted. WEIR_ABORTED: see *moved. WEIR_INVALID_ARGUMENT: moved->var occurs twice.
- * WEIR_RESOURCE_EXHAUSTED: no memory. Lock-free after its allocations.
+ * Publishes all parts at one instant, or none of them. A part without a value is a *mark*: it
+ * requires that the variable is at the expected version at that instant, and leaves it there. A
+ * part that expects WEIRI_ANY_VERSION replaces any version. The caller has checked the values, and
+ * the write is admitted. Returns WEIR_ABORTED if a variable was not at its expected version, which
+ * *moved then describes; WEIR_INVALID_ARGUMENT if moved->var occurs twice; and
+ * WEIR_RESOURCE_EXHAUSTED if there is no memory. Lock-free after its allocations.
  */
 enum weir_status weiri_commit(struct weiri_record *record, const struct weir_commit_part parts[], size_t count,
                               struct weiri_moved *moved);
 
 /*
- * A commit of versions that take their own references of the values. It is not shared yet, and
- * bases are not set. NULL: no memory.
+ * Returns a commit that is not shared yet, or NULL if there is no memory. Its versions have their
+ * own references of the values, and no bases yet.
  */
 struct weiri_commit *weiri_commit_create(struct weiri_record *record, const struct weir_commit_part parts[],
                                          size_t count);
@@ -58,8 +59,8 @@ void weiri_commit_end(struct weiri_scope *scope, struct weiri_commit *commit);
 void weiri_commit_free(struct weiri_commit *commit);
 
 /*
- * Called in a section. Returns its stamp, ABORTED, or WEIRI_STAMP_NONE while parts are being
- * installed. Stamps a READY cell. Wait-free.
+ * Called in a section. Returns the stamp of the commit, WEIRI_COMMIT_ABORTED, or WEIRI_STAMP_NONE
+ * while its parts are being installed. Stamps a READY cell. Wait-free.
  */
 uint64_t weiri_commit_resolve(struct weiri_commit *commit);
 

@@ -5,7 +5,7 @@
 
 #include "var/hold.h"
 
-/* Versions that the caller's section protects. */
+/* The caller's section protects both versions. */
 static WEIRI_UNSEEN void assert_is_oldest(const weir_var *var, const struct weiri_version *oldest,
                                           const struct weiri_version *base)
 {
@@ -28,7 +28,10 @@ void weiri_history_end(struct weiri_record *record, const weir_var *var, struct 
 {
 	struct weiri_version *version = newest;
 
-	/* Older versions were retired when the newest was committed, and may be freed. */
+	/*
+	 * Versions behind the history were retired when newer ones were committed, and may have been
+	 * freed.
+	 */
 	for (uint32_t i = 0; version != NULL; i++) {
 		struct weiri_version *older = i < var->history ? version->older : NULL;
 
@@ -38,8 +41,8 @@ void weiri_history_end(struct weiri_record *record, const weir_var *var, struct 
 }
 
 /*
- * Called in a section. Returns the version with this number, which is not above that of the newest,
- * or NULL.
+ * Called in a section. `number` is not above that of `newest`. Returns the version with this
+ * number, or NULL if the history does not have it.
  */
 static struct weiri_version *find(const weir_var *var, struct weiri_version *newest, uint64_t number)
 {

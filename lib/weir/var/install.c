@@ -1,5 +1,5 @@
 /*
- * install.c - replacing heads. See version.h and commit.c for why this is right.
+ * install.c - replacing heads. The essays of version.h and commit.c say why this is right.
  */
 #include "var/install.h"
 
@@ -31,8 +31,8 @@ int weiri_write_replace(struct weiri_scope *scope, weir_var *var, struct weiri_v
 
 	if (aborted != NULL)
 		/*
-		 * [relaxed] Set before it leaves the head: the CAS releases it to the read of the head in
-		 * pin_aborted_part().
+		 * [relaxed] Set before the version leaves the head: the CAS releases the flag to the read
+		 * of the head in pin_aborted_part().
 		 */
 		weiri_store_relaxed(&aborted->seen_at_head, 1u);
 	WEIR_ASSERT_LOOK(weiri_version_assert_fits(version, base));

@@ -10,14 +10,15 @@
 #include "var/history.h"
 
 /*
- * Returns the newest committed version, stamped. *head is what is at the head now: that version, or
- * an aborted one above it. Helps undecided commits to complete. Lock-free.
+ * Returns the newest committed version, which is stamped. Sets *head to the version that is at the
+ * head: the returned one, or an aborted one above it. Helps undecided commits to complete.
+ * Lock-free.
  */
 struct weiri_version *weiri_write_base(struct weiri_scope *scope, weir_var *var, struct weiri_version **head);
 
 /*
- * Replaces `head`, as weiri_write_base() found it, by `version`. Returns 1 on success. Retires an
- * aborted head with the scope, but not `base`.
+ * Replaces `head`, which weiri_write_base() found, by `version`. Returns 1 on success. An aborted
+ * head is then retired with the scope; `base` is not retired.
  */
 int weiri_write_replace(struct weiri_scope *scope, weir_var *var, struct weiri_version *head,
                         struct weiri_version *base, struct weiri_version *version);
@@ -35,25 +36,27 @@ static inline void weiri_version_set_base(struct weiri_version *version, struct 
 void weiri_commit_help(struct weiri_scope *scope, struct weiri_commit *commit);
 
 /*
- * A single write. WEIR_OK: `version` is published and stamped, and its number is set. WEIR_ABORTED
- * (only with an expected number): it still belongs to the caller, and *number is the number that
- * was found.
+ * Makes a single write. Returns WEIR_OK if `version` is published and stamped; *number is then its
+ * number. Returns WEIR_ABORTED if the newest version does not have the expected number. Then
+ * *number is the number that was found, and `version` still belongs to the caller.
+ * WEIRI_ANY_VERSION never aborts.
  */
 enum weir_status weiri_install(struct weiri_record *record, weir_var *var, uint64_t expected,
                                struct weiri_version *version, uint64_t *number);
 /*
- * The same without an expected number. Returns a handle on the replaced version, cleared if that
- * had no value.
+ * The same without an expected number. Returns a handle on the replaced version. The handle is
+ * cleared if that version had no value.
  */
 weir_read weiri_install_and_hold(struct weiri_record *record, weir_var *var, struct weiri_version *version);
 
-/* WEIR_INVALID_ARGUMENT unless a variable can be created with these options. */
+/* Returns WEIR_INVALID_ARGUMENT unless a variable can be created with these options. */
 enum weir_status weiri_var_read_options(const struct weir_var_options *options, struct weir_var_options *given,
                                         weir_error *error);
-/* WEIR_INVALID_ARGUMENT unless `value` has the variable's dtype and fits its shape. */
+/* Returns WEIR_INVALID_ARGUMENT unless `value` has the variable's dtype and fits its shape. */
 enum weir_status weiri_var_check(const weir_var *var, const weir_tensor *value, weir_error *error);
 /*
- * The record of this thread and permission to retire something, or a failure that `error` explains.
+ * Admits a write, and sets *record to the record of this thread. Returns WEIR_OK, or a failure that
+ * `error` explains.
  */
 enum weir_status weiri_write_admit(const weir_var *var, uint64_t deadline_ns, struct weiri_record **record,
                                    weir_error *error);

@@ -49,23 +49,25 @@
  * Why a snapshot at time T is one instant. Let a version have stamp s.
  *   s <= T: the clock was s - 1 when it was read after the install (V4), and at least s when T was
  *   read. So in the order S the install comes before the snapshot's read of the head. The snapshot
- *   sees the version, and its stamp puts it in.
- *   s > T: its stamp puts it out.
+ *   sees the version, and includes it by its stamp.
+ *   s > T: the snapshot excludes the version by its stamp.
  *   No stamp when found: if INSTALLING, its stamp will come from a clock that is read later than T.
- *   Then s > T, and the version is out. Otherwise the snapshot stamps it before it compares; the
- *   CAS makes one stamp final for all threads.
+ *   Then s > T, and the version is excluded. Otherwise the snapshot stamps the version before it
+ *   compares; the CAS makes one stamp final for all threads.
  *   So a snapshot consists exactly of the versions with stamps up to T; the parts of one commit
- *   share their stamp. Real time agrees: a write that ended before has s <= clock (V3) <= T; a
- *   write that starts later reads a clock >= T, so s > T.
- * Why a read agrees with snapshots: it returns a version only when that is stamped (V3: later
- * snapshots include it), or takes `base` only under INSTALLING (the stamp is still to come).
- * Memory: `base` b of a committed version v with stamp s is retired. Yet a snapshot with T < s must
- * look behind v, which it may have found at the head only much later. Let H be the end of the
- * snapshot's reservation when it read T (weiri_section_read on the clock makes H reach the era of
- * that moment).
+ *   share their stamp. Real time agrees: a write that ended before the snapshot has s <= clock (V3)
+ *   <= T; a write that starts later reads a clock >= T, so s > T.
+ * Why a read agrees with snapshots: a read returns a version only if that is stamped (V3: later
+ * snapshots include it). A read takes the base of an undecided version only while the cell is
+ * INSTALLING (the stamp is still to come).
+ * Memory: let b be the base of a committed version v with stamp s. b is retired. Yet a snapshot
+ * with T < s must look at b, and may have found v at the head long after b was retired. Let H be
+ * the end of the snapshot's reservation when it read T (weiri_section_read on the clock makes H
+ * reach the era of that moment).
  *   If birth(b) <= H, b is pinned. It is retired after the clock was at s > T, so its death is not
- *   before the section's lo. A collector that missed the reservation ran its fence before T was
- *   read, so what it may free was retired with the clock already at s, and then T >= s.
+ *   before the section's lo. If a collector missed the reservation, its fence came before T was
+ *   read, and it frees only what was retired before that. If b was, the clock was at s before T was
+ *   read, so T >= s, which is not the case.
  *   If birth(b) > H, b was born after T. So it is not the version looked for, and it may have been
  *   freed: the snapshot starts again with a later T. It reads birth(b) in v (base_birth), not in b.
  * Progress: stamping is wait-free (one clock CAS, one version CAS, neither retried).
@@ -95,10 +97,11 @@ struct weiri_version {
 	weir_tensor *tensor; /* one reference; NULL in version 0 and in marks on it */
 	struct weiri_version *base;
 	uint64_t base_birth;         /* era; see Memory */
-	struct weiri_version *older; /* the version with the next smaller number, or NULL; see history.h */
+	struct weiri_version *older; /* with the next smaller number, or NULL; see history.h */
 	struct weiri_commit *commit; /* NULL: a single write */
 	/*
-	 * Set before an aborted version is replaced at the head: its owner must not install it again.
+	 * Set before an aborted version is replaced at the head: then its owner must not install it
+	 * again.
 	 */
 	_Atomic(uint16_t) seen_at_head;
 	uint16_t is_mark;
@@ -109,12 +112,12 @@ struct weiri_version {
 struct weir_var {
 	_Atomic(struct weiri_version *) head; /* never NULL */
 	/*
-	 * On the line of the head: a thread that has published owns that line already, and reads the
-	 * list (watch.c).
+	 * On the line of the head: a thread that has just published a version has that line already,
+	 * and reads the list next (watch.c).
 	 */
 	struct weiri_waitable waitable;
 	/* Constant. */
-	struct weiri_id_entry id_entry; /* among all variables; the variable is retired through this, see var.c */
+	struct weiri_id_entry id_entry; /* among all variables; retires the variable, see var.c */
 	uint32_t label;                 /* its number; 0 beyond 2^32 */
 	enum weir_dtype dtype;
 	int has_shape;
@@ -127,7 +130,7 @@ struct weir_var {
 	_Atomic(struct weiri_spares *) spares;
 };
 
-/* In place of an expected number: any version will do. */
+/* In place of an expected number: any version is accepted. */
 #define WEIRI_ANY_VERSION UINT64_MAX
 
 /* The clock of the whole process, from 1. */
@@ -136,9 +139,12 @@ extern _Atomic(uint64_t) weiri_clock;
 /* All existing variables, for reports. */
 extern struct weiri_id_set weiri_variables;
 
-/* The next version of a variable; takes over the caller's reference of tensor. NULL: no memory. */
+/*
+ * Returns a new version of a variable, or NULL if there is no memory. On success it takes over the
+ * caller's reference of `tensor`.
+ */
 struct weiri_version *weiri_version_create(struct weiri_record *record, const weir_var *var, weir_tensor *tensor);
-/* The version of which `object` is a part; NULL: it belongs to no version. */
+/* Returns the version of which `object` is a part, or NULL if it belongs to no version. */
 struct weiri_version *weiri_version_of_retired(struct weiri_retired *object);
 /* Frees a version that was never published. */
 void weiri_version_discard(struct weiri_version *version);
@@ -147,8 +153,9 @@ void weiri_version_discard(struct weiri_version *version);
 uint64_t weiri_stamp_now(_Atomic(uint64_t) *stamp, uint64_t unstamped);
 
 /*
- * version_invariants.c: for assertions. The version is about to replace `base`; it has just become
- * the head; its base is about to be retired.
+ * For assertions (version_invariants.c). In this order: `version` is about to replace `base`; it
+ * has just become the head; its base is about to be retired; the clock has been advanced to
+ * `stamp`.
  */
 void weiri_version_assert_fits(const struct weiri_version *version, const struct weiri_version *base);
 void weiri_version_assert_first_time(const struct weiri_version *version);

@@ -1,5 +1,5 @@
 /*
- * version_invariants.c - looks whether a version obeys the invariants of version.h.
+ * version_invariants.c - checks that a version obeys the invariants of version.h.
  */
 #include "var/version.h"
 
