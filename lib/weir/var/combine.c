@@ -163,7 +163,7 @@ struct call {
 	enum weir_status status; /* WEIR_OK until the call has failed */
 	weir_error *error;
 	weir_read *published;
-	weir_tensor *given_up; /* set by conclude(); its release may free it, so it follows the section */
+	weir_tensor *given_up; /* set by conclude(); released after the section: that may free it */
 };
 
 static void request_free(struct request *request)
