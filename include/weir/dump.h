@@ -14,10 +14,10 @@
  * For each queue of weir/queue.h, including those inside tensor queues:
  *
  *     queue "frames" (number 3): FIFO, 2 of 8 inside, open, a batch collects
- *       12 in, 10 out, at most 5 inside; 2 enqueues waited 0.013 s, 7 dequeues 1.204 s; 5 wakes, 9
- *       retries waits for an item: thread 27605 "eater", dequeue of 4, for 12.3 s waits for room:
- *       select of 2 cases, asynchronous, begun by thread 27604 "main", for 0.8 s fed by: thread
- *       27611 "files-0", as "queue runner files"
+ *       12 in, 10 out, at most 5 inside; 2 enqueues waited 0.013 s, 7 dequeues 1.204 s; 5 wakes, 9 retries
+ *       waits for an item: thread 27605 "eater", dequeue of 4, for 12.3 s
+ *       waits for room: select of 2 cases, asynchronous, begun by thread 27604 "main", for 0.8 s
+ *       fed by: thread 27611 "files-0", as "queue runner files"
  *
  * for each critical section (weir/critical_section.h):
  *

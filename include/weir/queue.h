@@ -12,7 +12,7 @@
  *     weir_queue_close(queue, WEIR_CLOSE_DRAIN, NULL);
  *
  *     while ((status = weir_queue_dequeue(queue, &item, WEIR_NO_DEADLINE, NULL, &error)) ==
- *     WEIR_OK)
+ *            WEIR_OK)
  *         work_on(item);
  *
  * The last status is WEIR_OUT_OF_RANGE: the queue is drained.
