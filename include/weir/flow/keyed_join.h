@@ -24,7 +24,7 @@
  * (3) Up to the deadline.
  *
  * All calls are linearizable: an insert of any number of keys, a take of any number of tuples, and
- * a question for the size each take effect at one instant.
+ * a look at the size each take effect at one instant.
  *
  * Stalled threads. A thread that is stalled inside a call delays no call that does not wait, and at
  * most the one waiting operation that it was completing. If the thread has changed the keyed join
