@@ -97,8 +97,9 @@ WEIR_API const struct weir_resource_type *weir_critical_section_type(void);
  * Finds the section of that name, or creates it with the options (may be NULL); if those have no
  * name, it gets this one. *out is a reference to the resource; the section is
  * weir_resource_object(*out). The section is destroyed with its last reference, so an execution
- * that is inside or waits must hold one (else the section's memory is never freed). Executions in a
- * section of one name exclude each other, nested calls included.
+ * that is inside or waits must hold one (else the section's memory is never freed). Callers that
+ * use one name get one section: their executions exclude each other, and a nested call under the
+ * same name is refused.
  *
  * Errors: WEIR_INVALID_ARGUMENT if the existing section has other flags; and those of
  * weir_critical_section_create() and weir_store_find_or_create().

@@ -50,7 +50,8 @@
  * - if that operation is the batch dequeue that collects: also the batch dequeues that wait for
  *   their turn, and the answer that a closed queue is drained;
  * - if its call lets several operations go on, because it moved several items or closed the queue:
- *   those that it has not come to, until another call changes the queue, closes it, or waits in it.
+ *   the operations that it has not reached, until another call changes the queue, closes it, or
+ *   waits in it.
  *
  * Meanwhile, if others wait, try_ calls on a fair queue return WEIR_WOULD_BLOCK.
  *
