@@ -18,15 +18,16 @@
 WEIR_BEGIN_DECLS
 
 /*
- * Copied into each object that is created with it. context must outlive those objects and their
- * retired memory: versions, variables, hooks of tokens and operations that waited are freed some
- * time after they ended. Call weir_reclaim_flush() before context ends. Any thread may call the two
- * functions, at the same time. alignment is a power of two of at least sizeof(void *).
+ * The struct is copied into each object that is created with it. `context` must outlive those
+ * objects and their retired memory: versions, variables, hooks of tokens, and operations that
+ * waited are freed some time after their end. Call weir_reclaim_flush() before `context` ends. Any
+ * number of threads may call the two functions at the same time. alignment is a power of two of at
+ * least sizeof(void *).
  */
 typedef struct weir_allocator {
 	/*
-	 * Returns size bytes (> 0), or NULL if there are none. The bytes are written before they are
-	 * read.
+	 * Returns `size` bytes (> 0), or NULL if there is no memory. The bytes need not be initialized:
+	 * Weir writes each of them before it reads it.
 	 */
 	void *(*allocate)(void *context, size_t size, size_t alignment);
 	/* Frees memory from allocate() with the same size and alignment. Never called with NULL. */

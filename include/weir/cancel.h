@@ -16,9 +16,9 @@
  *
  * (1) A token has as many slots as hooks were ever registered at one time. It reuses them.
  * (2) A thread that is stalled while it fires delays the one hook that it is running. The next
- *     thread that fires runs the others. A wait in a queue also ends when any queue call begins
- *     with the token or a hook is registered on it. Until then, or until its deadline, a waiter
- *     that the stalled thread had not reached sleeps on.
+ *     thread that fires runs the others. If the stalled thread has not reached a waiter in a queue,
+ *     that waiter sleeps on until its deadline, until another thread fires, until any queue call
+ *     begins with the token, or until a hook is registered on the token.
  * (3) Dropping the last reference of a token frees it through its allocator.
  */
 #ifndef WEIR_CANCEL_H
@@ -56,7 +56,7 @@ WEIR_API void weir_cancel_release(weir_cancel *token);
  * may run or not.) Returns true for the first call, else false. Only the first call counts, and its
  * cause is kept (NULL: WEIR_CANCELLED, "cancelled"). If more than two calls race, the first may
  * keep only the code of its cause and not the message. A later call runs the hooks that a stalled
- * one left.
+ * call left.
  * @since 0.1
  */
 WEIR_API bool weir_cancel_fire(weir_cancel *token, const weir_error *cause);

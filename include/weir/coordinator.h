@@ -80,7 +80,7 @@ WEIR_API enum weir_status weir_coordinator_create(const struct weir_coordinator_
                                                   weir_coordinator **out, weir_error *error);
 
 /*
- * Destroys the coordinator, with a recorded error that was not read. No other thread may use it.
+ * Destroys the coordinator. A recorded error that was not read is lost. No other thread may use it.
  * Accepts NULL. Errors: WEIR_FAILED_PRECONDITION, and nothing happens, while registered threads
  * have not ended (*error names them).
  * @since 0.1
@@ -104,12 +104,12 @@ WEIR_API enum weir_status weir_coordinator_wait_for_stop(weir_coordinator *coord
  * the cancel token is fired, and the on_stop callbacks have run, unless another call is doing this
  * at the same time. cause (may be NULL) says why; a cause whose code is WEIR_OK or clean counts as
  * none. Of several causes the first is kept. A cause that comes after a stop is dropped, because
- * errors that the stop brings about would hide its reason. Linearizes at the one CAS that both
- * stops and records.
+ * errors that the stop brings about would hide its reason. The call linearizes at the one CAS that
+ * both requests the stop and records the cause.
  *
- * After weir_coordinator_join() has ended, no thread would see a cause. A call with one then does
- * nothing and returns cause->code, so that its caller can report it. Errors: WEIR_INVALID_ARGUMENT
- * if coordinator is NULL.
+ * After weir_coordinator_join() has ended, no thread would see a cause. A call with a cause then
+ * does nothing and returns cause->code, so that its caller can report it. Errors:
+ * WEIR_INVALID_ARGUMENT if coordinator is NULL.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_coordinator_request_stop(weir_coordinator *coordinator,
@@ -158,7 +158,7 @@ typedef enum weir_status weir_coordinator_fn(weir_coordinator *coordinator, void
 /*
  * Starts a registered thread that runs fn once. name (NULL: "thread") is copied and cut to 47 bytes
  * (15 in the system's list of threads). context must be valid until the thread has ended. A thread
- * that is started after a stop runs fn too, which should check for the stop. Errors:
+ * that is started after a stop runs fn too, so fn should check for the stop. Errors:
  * WEIR_INVALID_ARGUMENT (coordinator or fn NULL), WEIR_RESOURCE_EXHAUSTED (memory, or the system
  * gave no thread).
  * @since 0.1
@@ -170,7 +170,7 @@ WEIR_API enum weir_status weir_coordinator_start_thread(weir_coordinator *coordi
 /*
  * Like weir_coordinator_start_thread(), but calls fn repeatedly until a stop is requested or fn
  * fails: immediately, and then at each whole multiple of interval_ns from the start. Late calls are
- * not skipped; they follow one another. 0: without a pause.
+ * not skipped: they follow one another. If interval_ns is 0, there is no pause between calls.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_coordinator_start_loop(weir_coordinator *coordinator,
@@ -201,11 +201,11 @@ enum { WEIR_COORDINATOR_IGNORE_STRAGGLERS = 1 };
 
 /*
  * Waits until every registered thread has ended, or a stop was requested and the grace time is
- * over: grace_ns after the call has seen the stop (0: threads must have ended by then;
- * WEIR_NO_DEADLINE: no limit). deadline_ns (absolute) bounds the whole call. The call ends the
- * registration of threads that ended. Threads that did not end stay registered; they are never
- * killed. A thread whose function returned in time is waited for until the system has ended it,
- * whatever the deadline.
+ * over. The grace time is grace_ns from the moment at which the call has seen the stop (0: threads
+ * must have ended by then; WEIR_NO_DEADLINE: no limit). deadline_ns (absolute) bounds the whole
+ * call. The call ends the registration of threads that ended. Threads that did not end stay
+ * registered; they are never killed. If the function of a thread returned in time, the call waits
+ * until the system has ended that thread, whatever the deadline.
  *
  * Returns WEIR_OK if all threads have ended and no error was recorded. Errors:
  * - The code of the recorded error, with the error in *error. It takes precedence over the others.

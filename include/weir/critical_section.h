@@ -21,22 +21,22 @@
  * (4) weir_store_find_or_create().
  *
  * What is lock-free. Exclusion is the purpose of a critical section: while an execution is inside,
- * even a stalled one, all others wait, up to their deadlines. Everything else is one atomic word,
- * the right to be inside, and the waiting of queues (weir/queue.h). Entering while it is free,
- * leaving, starting to wait, and ending a wait by deadline or token are lock-free. So a thread that
- * is stalled before it has the right, or after it has given it back, delays at most the one waiter
- * that it was completing.
+ * even a stalled one, all others wait, up to their deadlines. Everything else consists of one
+ * atomic word, which is the right to be inside, and of the waiting of queues (weir/queue.h).
+ * Entering while it is free, leaving, starting to wait, and ending a wait by deadline or token are
+ * lock-free. So a thread that is stalled before it has the right, or after it has given it back,
+ * delays at most the one waiter that it was completing.
  *
- * Order. Leaving lets the longest waiter enter, but a newcomer may come first, unless the section
- * was created with WEIR_CRITICAL_SECTION_FAIR.
+ * Order. An execution that leaves lets in the waiter that has waited longest. A newcomer may enter
+ * before that waiter, unless the section was created with WEIR_CRITICAL_SECTION_FAIR.
  *
  * Ordering. What an execution wrote is visible to all executions that enter later.
  *
- * weir_dump() shows the execution inside and the waiters. In the child of a fork, a section that
- * another thread of the parent was inside of stays taken.
+ * weir_dump() shows the execution inside and the waiters. If another thread of the parent is inside
+ * a section at a fork, the section stays taken in the child.
  *
- * Source: the critical sections of dataflow runtimes. weir_op_critical_section() (weir/flow/op.h) is the
- * node.
+ * Source: the critical sections of dataflow runtimes. weir_op_critical_section() (weir/flow/op.h)
+ * is the node.
  */
 #ifndef WEIR_CRITICAL_SECTION_H
 #define WEIR_CRITICAL_SECTION_H
@@ -97,8 +97,9 @@ WEIR_API const struct weir_resource_type *weir_critical_section_type(void);
  * Finds the section of that name, or creates it with the options (may be NULL); if those have no
  * name, it gets this one. *out is a reference to the resource; the section is
  * weir_resource_object(*out). The section is destroyed with its last reference, so an execution
- * that is inside or waits must hold one (else its memory is never freed). Executions in a section
- * of one name exclude each other, nested calls included.
+ * that is inside or waits must hold one (else the section's memory is never freed). Callers that
+ * use one name get one section: their executions exclude each other, and a nested call under the
+ * same name is refused.
  *
  * Errors: WEIR_INVALID_ARGUMENT if the existing section has other flags; and those of
  * weir_critical_section_create() and weir_store_find_or_create().
@@ -142,13 +143,13 @@ typedef void weir_critical_section_done_fn(void *context, enum weir_status statu
                                            const weir_error *error);
 
 /*
- * Like weir_critical_section_execute(), holding no thread while it waits. Once no other execution
- * is inside, fn runs as a task of `pool`, which must outlive the operation; fn may wait there as
- * any task may. The call is allowed inside the section too; fn then runs after that was left. *handle
- * (may be NULL) is a handle to cancel with; the caller gives it back with
- * weir_pending_release(). If this call itself fails (WEIR_INVALID_ARGUMENT,
+ * Like weir_critical_section_execute(), but the execution holds no thread while it waits. Once no
+ * other execution is inside, fn runs as a task of `pool`, which must outlive the operation; fn may
+ * wait there as any task may. The call may also be made inside the section; fn then runs after the
+ * section has been left. *handle (may be NULL) is a handle to cancel with; the caller gives it back
+ * with weir_pending_release(). If this call itself fails (WEIR_INVALID_ARGUMENT,
  * WEIR_RESOURCE_EXHAUSTED), `done` is not called. If the task finds no memory for its thread's
- * record, the section is left once there is some.
+ * record, the section is left once there is memory.
  *
  * Deadlock. The execution holds the section from the moment it is free, and then needs a worker. So
  * tasks of `pool` must not wait for the same section in weir_critical_section_execute() without a

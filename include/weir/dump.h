@@ -1,5 +1,5 @@
 /*
- * dump.h - which threads wait for what, and which would end the wait, written to a descriptor.
+ * dump.h - writes which threads wait for what, and which would end the wait, to a descriptor.
  *
  * Use it when a program hangs: from a watchdog, a debug command, or a thread that waits for a
  * signal. It may be called at any time. It covers all queues, critical sections, keyed joins and
@@ -35,8 +35,8 @@
  *     memory: thread 27611 "fill" holds version 7 of variable "w", 65664 bytes, replaced 12.3 s ago
  *     memory: thread 27604 "main" has been inside of one call for 3.2 s
  *
- * and the number of queues. A dequeue that waits although there are items waits for the batch that
- * collects, or because of min_after_dequeue.
+ * and the number of queues. If a dequeue waits although there are items, the reason is the batch
+ * that collects, or min_after_dequeue.
  */
 #ifndef WEIR_DUMP_H
 #define WEIR_DUMP_H
@@ -47,13 +47,14 @@
 WEIR_BEGIN_DECLS
 
 /*
- * Writes the state of all of them to fd with write(2), a few KiB at a time. The caller keeps fd.
- * The call takes no lock and delays no other thread: it reads the state of a queue piece by piece
- * while others use it. If an object is destroyed while the call reads it, this call returns the
- * memory to its allocator, on this thread, after the destroying call has returned. Objects created
- * meanwhile may be missing. Of each side of a queue or area at most 32 waiters are shown, and 32
- * announcements. The call uses at most 4 KiB of stack, and maps 16 KiB while it runs. As with any
- * write(2) to a pipe or socket without a reader, SIGPIPE is raised unless the program ignores it.
+ * Writes the state of all these objects to fd with write(2), a few KiB at a time. The caller keeps
+ * fd. The call takes no lock and delays no other thread: it reads the state of a queue piece by
+ * piece while others use it. If an object is destroyed while the call reads it, this call returns
+ * the memory to its allocator, on this thread, after the destroying call has returned. Objects
+ * created meanwhile may be missing. The call shows at most 32 waiters for each side of a queue or
+ * area, and at most 32 announcements. The call uses at most 4 KiB of stack, and maps 16 KiB while
+ * it runs. As with any write(2) to a pipe or socket without a reader, SIGPIPE is raised unless the
+ * program ignores it.
  *
  * Errors: WEIR_INVALID_ARGUMENT if fd is not open for writing. WEIR_DEADLINE_EXCEEDED if fd is
  * non-blocking and accepted nothing for a second. WEIR_DATA_LOSS if write(2) failed otherwise. In

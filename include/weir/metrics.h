@@ -25,13 +25,13 @@
  * (1) Except that a thread's first call of Weir allocates its record. If there is no memory for it,
  *     the thread adds on the shared lines.
  * (2) Lock-free on the shared lines.
- * (3) One per summary.
- * (4) Per summary.
+ * (3) One thread at a time per summary.
+ * (4) At a time, per summary.
  * (5) While no thread changes the summary.
  *
- * What a read promises. A read counts every addition that happened before it, and none that it
- * happened before. It may count any of the additions that are concurrent with it; those of one
- * thread are counted in their order. So of two reads one after the other, the later counts
+ * What a read promises. A read counts every addition that happens before the read, and no addition
+ * that the read happens before. It may count any of the additions that are concurrent with it,
+ * those of one thread in their order. So of two reads one after the other, the later counts
  * everything that the earlier one counted. If all additions happened before the read (for example,
  * their threads were joined), it is exact. An addition orders nothing else: it publishes nothing
  * that its thread wrote before.
@@ -42,12 +42,12 @@
  *     counter, mean   128 x (threads + 4) bytes
  *     histogram       8 x buckets, rounded up to 128, x (threads + 4) bytes
  *
- * A line belongs to a thread until it ends, and then to the next one that comes. Set `threads` to
- * the number of threads that add at the same time. With more, the results stay correct, but an
- * addition costs a locked instruction on a line that other threads use.
+ * A line belongs to a thread until the thread ends, and then to the next thread that needs one. Set
+ * `threads` to the number of threads that add at the same time. With more, the results stay
+ * correct, but an addition costs a locked instruction on a line that other threads use.
  *
- * Objects that are added to or read must not be NULL, unless a call says otherwise: an addition is
- * too short to check.
+ * Objects that are added to or read must not be NULL, unless a call says otherwise: a check would
+ * cost too much of an addition.
  */
 #ifndef WEIR_METRICS_H
 #define WEIR_METRICS_H

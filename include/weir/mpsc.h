@@ -20,9 +20,9 @@
  *     queue.
  * (2) Lock-free once the queue is closed.
  *
- * A stalled producer delays no other thread: the values that others enqueue can be dequeued. (In
- * Vyukov's queue, and in any other that exchanges its tail first and links afterwards, a stalled
- * producer hides everything enqueued after it.)
+ * A stalled producer delays no other thread: the values that other producers enqueue can be
+ * dequeued. (In Vyukov's queue, and in any other that exchanges its tail first and links
+ * afterwards, a stalled producer hides everything enqueued after it.)
  *
  * Ordering. What a thread wrote before it enqueued a value is visible to the consumer that dequeues
  * it. What a thread wrote before it closed the queue is visible to every thread that finds it
@@ -30,8 +30,8 @@
  * happens-before relation of C11. With respect to real time, a producer may get "full" for the
  * nanoseconds that the store of a dequeue takes to leave its processor. A dequeue runs a fence
  * before it returns "empty", if values were dequeued since the last one. A batch dequeue that got
- * fewer values than requested, but at least one, ran no fence: it is no exact "empty", which only
- * the next call returns.
+ * fewer values than requested, but at least one, ran no fence. So it does not say that the queue is
+ * empty; only the next call can say so.
  *
  * The role of consumer may move to another thread if the handover itself synchronizes the two.
  *
@@ -106,8 +106,8 @@ WEIR_API enum weir_status weir_mpsc_try_enqueue_many(weir_mpsc *mpsc, const uint
 
 /*
  * Consumer: dequeues up to `count` values and stores their number in *done. Returns WEIR_OK if at
- * least one was dequeued or count is 0, else the status of weir_mpsc_try_dequeue(). Fewer than
- * `count`, but at least one, is no exact "empty" (see above).
+ * least one was dequeued or count is 0, else the status of weir_mpsc_try_dequeue(). A number below
+ * `count`, but not 0, does not mean that the queue is empty (see above).
  * @since 0.1
  */
 WEIR_API enum weir_status weir_mpsc_try_dequeue_many(weir_mpsc *mpsc, uint64_t values[],

@@ -15,11 +15,11 @@
  * | weir_multi_queue_try_dequeue    | any       | lock-free | nothing   | no        | no          |
  * | weir_multi_queue_close          | any       | wait-free | nothing   | no        | yes         |
  * | weir_multi_queue_closed, _size_approx | any | wait-free | nothing   | no        | yes         |
- * | weir_multi_queue_capacity, _lane_count | any | wait-free | nothing | no | yes |
+ * | weir_multi_queue_capacity, _lane_count | any | wait-free | nothing  | no        | yes         |
  *
- * Each lane is a strict queue of weir/priority_queue.h, so no thread can be stalled while it holds
- * the lock of a lane. A thread that is stalled inside an enqueue occupies the room for one value
- * and hides no value of other threads.
+ * Each lane is a strict queue of weir/priority_queue.h. It has no lock that a stalled thread could
+ * hold. A thread that is stalled inside an enqueue occupies the room for one value and hides no
+ * value of other threads.
  *
  * On average a dequeue passes over about as many smaller keys as there are lanes, and over more
  * with stickiness. docs/concepts.md has measurements.

@@ -4,23 +4,25 @@
  * Calls named weir_..._start... start an operation and return at once. The operation holds no
  * thread while it waits. It ends exactly once, with a status, and then its callback runs on the
  * thread that ended it. A program that wants to cancel the operation, to wait for it, or to ask for
- * its status, asks the start for a handle; a program that does not, passes NULL.
+ * its status, asks the starting call for a handle. Other programs pass NULL.
  *
- * | call                 | callers | progress                  | blocks on     | allocates  | in callbacks |
- * |----------------------|---------|---------------------------|---------------|------------|--------------|
- * | weir_pending_cancel  | any     | lock-free + the callback  | nothing       | record (1) | no           |
- * | weir_pending_wait    | any     | blocking                  | the operation | yes (2)    | no (3)       |
- * | weir_pending_try_wait | any    | wait-free                 | nothing       | no         | yes          |
- * | weir_pending_release | any     | wait-free + allocator     | nothing       | no         | yes          |
+ * | call               | callers | progress              | blocks on | allocates | in callbacks |
+ * |--------------------|---------|-----------------------|-----------|-----------|--------------|
+ * | weir_pending_cancel | any    | lock-free + the callback | nothing | record (1) | no         |
+ * | weir_pending_wait  | any     | blocking              | the operation | yes (2) | no (3)     |
+ * | weir_pending_try_wait | any  | wait-free             | nothing   | no        | yes          |
+ * | weir_pending_release | any   | wait-free + allocator | nothing   | no        | yes          |
  *
- * (1) Of a thread's first call: docs/guarantees.md. (2) With a token: a hook. (3) It delivers what
- * is due on its thread first; a callback that waits for its own operation waits for ever.
+ * (1) A thread's first call of Weir allocates its record.
+ * (2) A hook, if the call has a token.
+ * (3) The call first delivers what is due on its thread. A callback that waits for its own
+ *     operation waits for ever.
  *
  * An operation has *ended* when its callback has returned. So what the callback used may be freed
  * once weir_pending_wait() or weir_pending_try_wait() has said so.
  *
  * Ownership. A handle is one reference. The owner gives it back with weir_pending_release(), at any
- * time: the operation does not end by that. The handle may outlive what the operation waits for.
+ * time, which does not end the operation. The handle may outlive what the operation waits for.
  */
 #ifndef WEIR_PENDING_H
 #define WEIR_PENDING_H
@@ -36,24 +38,25 @@ WEIR_BEGIN_DECLS
 typedef struct weir_pending weir_pending;
 
 /*
- * Ends the operation with WEIR_CANCELLED unless it ends first; the first cancel decides, and a close
- * is one. `cause` (may be NULL) is quoted in the operation's message. The callback may run inside of
- * this call, or later on the thread that is completing the operation. Never blocks. Idempotent.
- * Accepts NULL. If there is no memory for this thread's record, the operation moves nothing more, and
- * ends when another call reaches it.
+ * Ends the operation with WEIR_CANCELLED, unless the operation ends first. The first of several
+ * cancels decides, and a close counts as a cancel. `cause` (may be NULL) is quoted in the
+ * operation's message. The callback may run inside of this call, or later on the thread that is
+ * completing the operation. Never blocks. Idempotent. Accepts NULL. If there is no memory for this
+ * thread's record, the operation moves nothing more, and ends when another call reaches it.
  * @since 0.1
  */
 WEIR_API void weir_pending_cancel(weir_pending *pending, const weir_error *cause);
 
 /*
- * Waits until the operation has ended. Returns its status, with its message in *error (may be NULL).
+ * Waits until the operation has ended. Returns its status, with its message in *error (may be
+ * NULL).
  *   WEIR_DEADLINE_EXCEEDED   deadline_ns (weir/time.h; 0: only looks) passed before it ended
  *   WEIR_CANCELLED           also: `cancel` (may be NULL) fired first; *error says which
  *   WEIR_RESOURCE_EXHAUSTED  also: no memory to watch the token
  *   WEIR_INVALID_ARGUMENT    pending is NULL
- * A wait that ends early leaves the operation as it is: weir_pending_try_wait() tells the two apart.
- * Ordering: what the thread that ended the operation did before, the callback included, happens
- * before the return.
+ * A wait that ends early does not change the operation. weir_pending_try_wait() tells whether the
+ * status is that of the operation or that of the wait. Ordering: what the thread that ended the
+ * operation did before its end, the callback included, happens before the return.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_pending_wait(weir_pending *pending, uint64_t deadline_ns,

@@ -11,7 +11,7 @@
  * | weir_pool_destroy | one, last | blocking          | tasks under way | no        | no          |
  * | weir_pool_submit | any       | lock-free          | nothing (1)     | no (1)    | no          |
  * | weir_pool_help   | any       | lock-free + the tasks it runs | nothing | no     | no          |
- * | weir_pool_thread_count | any | wait-free | nothing | no | yes |
+ * | weir_pool_thread_count | any | wait-free          | nothing         | no        | yes         |
  *
  * (1) When more tasks wait than ever before, the deque of the submitting worker, or the inbox of
  *     all other threads, grows through the allocator. If there is no memory, the task goes where
@@ -90,8 +90,9 @@ WEIR_API enum weir_status weir_pool_submit(weir_pool *pool, weir_task *task);
 
 /*
  * Runs up to `budget` tasks on this thread, for event loops and for callers that wait. Returns the
- * number of tasks run. Fewer than `budget` means that every task whose submission ended before the
- * last look has been run or taken by some thread. A task may call it. 0 for NULL.
+ * number of tasks run. A result below `budget` means that some thread has run or taken every task
+ * whose submission ended before this call looked last. A task may make this call. Returns 0 for
+ * NULL.
  * @since 0.1
  */
 WEIR_API size_t weir_pool_help(weir_pool *pool, size_t budget);

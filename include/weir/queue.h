@@ -11,7 +11,8 @@
  *
  *     weir_queue_close(queue, WEIR_CLOSE_DRAIN, NULL);
  *
- *     while ((status = weir_queue_dequeue(queue, &item, WEIR_NO_DEADLINE, NULL, &error)) == WEIR_OK)
+ *     while ((status = weir_queue_dequeue(queue, &item, WEIR_NO_DEADLINE, NULL, &error)) ==
+ *            WEIR_OK)
  *         work_on(item);
  *
  * The last status is WEIR_OUT_OF_RANGE: the queue is drained.
@@ -28,7 +29,7 @@
  * | weir_queue_readable_fd, _writable_fd | any | lock-free + system | nothing | first time | no   |
  * | weir_queue_close     | any     | lock-free             | nothing   | record (2) | no          |
  * | weir_queue_get_stats | any     | wait-free             | nothing   | no         | yes         |
- * | weir_queue_size_approx, _closed, _capacity | any | wait-free | nothing | no | yes |
+ * | weir_queue_size_approx, _closed, _capacity | any | wait-free | nothing | no     | yes         |
  * | weir_queue_seed, _name | any   | wait-free             | nothing   | no         | yes         |
  *
  * (1) And the calls of drop().
@@ -46,10 +47,11 @@
  *
  * - the one operation that it was completing, which then does not end even at its deadline; or two
  *   operations, if it was cancelling one;
- * - if that operation is the batch dequeue that collects: also the batch dequeues that wait for their
- *   turn, and the answer that a closed queue is drained;
+ * - if that operation is the batch dequeue that collects: also the batch dequeues that wait for
+ *   their turn, and the answer that a closed queue is drained;
  * - if its call lets several operations go on, because it moved several items or closed the queue:
- *   those that it has not come to, until another call changes the queue, closes it, or waits in it.
+ *   the operations that it has not reached, until another call changes the queue, closes it, or
+ *   waits in it.
  *
  * Meanwhile, if others wait, try_ calls on a fair queue return WEIR_WOULD_BLOCK.
  *
@@ -135,8 +137,8 @@ WEIR_API enum weir_status weir_queue_create(const struct weir_queue_options *opt
 
 /*
  * Destroys the queue, and calls drop() for the items that remain. No other thread may use the
- * queue. Nor may another call of this thread, except the call that runs the completion in which the
- * queue is destroyed. Accepts NULL.
+ * queue. Another call of this thread must not use it either, except the call that runs the
+ * completion in which the queue is destroyed. Accepts NULL.
  *
  * Errors: WEIR_FAILED_PRECONDITION, and nothing happens, while an operation waits in the queue, its
  * completion is due (see weir_queue_done_fn), or a thread is announced (weir/announce.h). Close the
@@ -208,9 +210,9 @@ WEIR_API enum weir_status weir_queue_dequeue(weir_queue *queue, void **item, uin
  * the capacity; 0 succeeds immediately. From a priority queue the call takes the smallest key of
  * each moment, and sorts the result.
  *
- * On any failure the items taken return to the queue in their order, ahead of newer items (by
- * priority: of newer items with the same key), and items[] is untouched. Taking them made room for
- * others, so the queue may then hold up to `count` items more than its capacity.
+ * On any failure the items taken return to the queue in their order, ahead of newer items (in a
+ * priority queue: ahead of newer items with the same key), and items[] is untouched. Taking them
+ * made room for others, so the queue may then hold up to `count` items more than its capacity.
  *
  * Errors: WEIR_OUT_OF_RANGE if the closed queue can no longer supply `count` items; the others as
  * weir_queue_dequeue().
@@ -249,7 +251,7 @@ enum weir_queue_op_kind {
  *   outermost call returns. Completions that are due run in the order in which their operations
  *   ended.
  * - destroy the queue, if no other operation waits and no other call uses it. The call in which the
- *   completion runs notices this.
+ *   completion runs notices that the queue is gone.
  * - end its thread by pthread_exit() or pthread_cancel(). The completions due on the thread run
  *   first.
  *
@@ -262,8 +264,8 @@ typedef void weir_queue_done_fn(void *context, enum weir_status status, const we
 
 /*
  * Starts an operation that holds no thread while it waits. items[] must stay valid until `done` has
- * been called, which happens exactly once. *handle (may be NULL) is a handle to cancel the operation
- * with; the caller gives it back with weir_pending_release(). If this call itself fails
+ * been called, which happens exactly once. *handle (may be NULL) is a handle to cancel the
+ * operation with; the caller gives it back with weir_pending_release(). If this call itself fails
  * (WEIR_INVALID_ARGUMENT, WEIR_RESOURCE_EXHAUSTED), `done` is not called.
  * @since 0.1
  */
@@ -297,8 +299,9 @@ WEIR_API enum weir_status weir_queue_close(weir_queue *queue, enum weir_close_mo
  *
  * When the descriptor is readable, call weir_queue_try_dequeue() (or _try_enqueue()) and poll
  * again. WEIR_WOULD_BLOCK then means that another thread was faster, or that the call of another
- * thread which took the last item has not returned yet. The descriptor is unreadable while a
- * dequeue could proceed only as long as the very call that made this possible is under way.
+ * thread which took the last item has not returned yet. While a dequeue could proceed, the
+ * descriptor is unreadable only as long as the very call that made the dequeue possible is under
+ * way.
  *
  * The queue owns the descriptors, one for each direction. It makes one at the first request, and
  * weir_queue_destroy() and exec close it. Do not read, write or close it. From the first request
@@ -307,7 +310,7 @@ WEIR_API enum weir_status weir_queue_close(weir_queue *queue, enum weir_close_mo
  * one of the child's own there.
  *
  * Errors: WEIR_INVALID_ARGUMENT (NULL). WEIR_RESOURCE_EXHAUSTED (memory or file descriptors).
- * WEIR_FAILED_PRECONDITION if the kernel granted membarrier(2) earlier and refuses it now.
+ * WEIR_FAILED_PRECONDITION if Linux granted membarrier(2) earlier and refuses it now.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_queue_readable_fd(weir_queue *queue, int *fd, weir_error *error);
@@ -338,10 +341,10 @@ struct weir_queue_stats {
 	size_t struct_size; /* WEIR_QUEUE_STATS_INIT sets it */
 	/*
 	 * Items enqueued and dequeued. Exact if no call is under way. Otherwise each number was correct
-	 * at some moment of the call, items_out not later than items_in. A batch that is being
-	 * collected counts as dequeued, and the items it returns do not. In a shuffle queue, calls
-	 * under way make both numbers inexact. In a priority queue both restart at 2^39, or later if
-	 * the queue is small.
+	 * at some moment of the call, and the moment of items_out was not later than that of items_in.
+	 * A batch that is being collected counts as dequeued, and the items it returns do not. In a
+	 * shuffle queue, calls under way make both numbers inexact. In a priority queue both restart at
+	 * 2^39, or later if the queue is small.
 	 */
 	uint64_t items_in;
 	uint64_t items_out;
@@ -365,7 +368,7 @@ struct weir_queue_stats {
 	/* System calls that woke a waiting thread; at most one per operation that waited. Exact. */
 	uint64_t wakes;
 	/*
-	 * How often a thread tried to complete a waiting operation and it could not end yet. One or two
+	 * How often a thread tried to complete a waiting operation that could not end yet. One or two
 	 * per wait are usual. Many more mean that newcomers are faster than waiters. Retries of a
 	 * failed compare-and-swap do not count.
 	 */

@@ -14,9 +14,9 @@
  * | weir_queue_runner_start | any      | system       | thread creation | yes       | no          |
  * | weir_queue_runner_request_stop | any | as weir_coordinator_request_stop | as there | no | no  |
  * | weir_queue_runner_join | any       | blocking     | its threads, a deadline | no | no         |
- * | weir_queue_runner_running_count | any | wait-free | nothing | no | yes |
+ * | weir_queue_runner_running_count | any | wait-free | nothing         | no        | yes         |
  * | weir_queue_runner_error, _error_count | any | wait-free | nothing   | no        | yes         |
- * | weir_queue_runner_bind | any      | wait-free    | nothing         | no        | yes         |
+ * | weir_queue_runner_bind | any       | wait-free    | nothing         | no        | yes         |
  *
  * How a thread ends, and what follows:
  * - Stopped. The coordinator (or weir_queue_runner_request_stop()) has requested a stop before or
@@ -49,16 +49,16 @@ WEIR_BEGIN_DECLS
 typedef struct weir_queue_runner weir_queue_runner;
 
 /*
- * One call of a step; weir_session_run_target() of weir/flow/session.h is one that runs a node of a
- * graph. `cancel` fires at the stop: pass it to every call that waits. If the step
- * fails, it may store a message in *error (there is a default one).
+ * One call of a step; weir_session_run_target() of weir/flow/session.h is a step that runs a node
+ * of a graph. `cancel` fires at the stop: pass it to every call that waits. If the step fails, it
+ * may store a message in *error (there is a default one).
  */
 typedef enum weir_status weir_queue_runner_fn(void *context, weir_cancel *cancel,
                                               weir_error *error);
 
 /*
- * Closes `queue` in one way or another. cause may be NULL. Called at most once in each run of the
- * runner. It must not call the runner.
+ * Closes `queue`, as the field `close` or `cancel` says. cause may be NULL. Called at most once in
+ * each run of the runner. It must not call the runner.
  */
 typedef void weir_queue_runner_close_fn(void *queue, const weir_error *cause);
 
@@ -125,9 +125,9 @@ WEIR_API enum weir_status weir_queue_runner_start(weir_queue_runner *runner,
 
 /*
  * Asks the coordinator that the runner was started with to stop, or without one the runner alone.
- * cause (may be NULL) as in weir_coordinator_request_stop().
- * That coordinator must still exist, and no other thread may be starting the runner. Errors:
- * WEIR_INVALID_ARGUMENT (NULL), WEIR_FAILED_PRECONDITION if the runner was never started.
+ * cause (may be NULL) as in weir_coordinator_request_stop(). That coordinator must still exist, and
+ * no other thread may be starting the runner. Errors: WEIR_INVALID_ARGUMENT (NULL),
+ * WEIR_FAILED_PRECONDITION if the runner was never started.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_queue_runner_request_stop(weir_queue_runner *runner,

@@ -37,7 +37,7 @@ struct weir_reclaim_stats {
 	/* reads that took a reference: no free hazard slot, or a concurrent write */
 	uint64_t slot_misses;
 	uint64_t threads; /* records: the most threads that used Weir at one time */
-	/* of large values, by weir_var_assign_add, _sub and _scatter; one may serve many of these */
+	/* of large values, for weir_var_assign_add, _sub and _scatter; one copy may serve many calls */
 	uint64_t copies;
 	uint64_t copies_wasted; /* copies that were discarded because another writer published first */
 };

@@ -51,8 +51,9 @@ enum weir_scatter {
  * some rows changed.
  *
  * Values of 256 KiB and more: a thread that was overtaken may read `indices` and `updates` after
- * the call returned. References are then kept and retired like a replaced version
- * (weir_reclaim_flush() frees them). deadline_ns does not bound the wait for another thread's copy.
+ * the call returned. The library then keeps references to them, and retires these like a replaced
+ * version (weir_reclaim_flush() frees them). deadline_ns does not bound the wait for another
+ * thread's copy.
  *
  * *published (may be NULL) is a handle on the version that this call published; the caller releases
  * it.

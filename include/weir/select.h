@@ -20,9 +20,9 @@
  * that already waits when the queue is closed with WEIR_CLOSE_DRAIN still succeeds, if room appears
  * first.
  *
- * Order. If several cases can proceed, one is drawn: each call begins to look at a different case.
- * While a select waits, it has a place in arrival order among the waiters of each of its queues,
- * like any operation. In a fair queue it bypasses no waiter.
+ * Order. If several cases can proceed, one is drawn: each call begins its search at a different
+ * case. While a select waits, it has a place in arrival order among the waiters of each of its
+ * queues, like any operation. In a fair queue it bypasses no waiter.
  *
  * Stalled threads. As described in weir/queue.h; in addition, a thread stalled inside a call may
  * delay the selects that it was completing, and in a fair queue the selects that stand behind an

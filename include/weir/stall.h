@@ -14,7 +14,7 @@
  *
  * | call                 | threads | progress             | blocks on | allocates  | signal-safe |
  * |----------------------|---------|----------------------|-----------|------------|-------------|
- * | weir_stalls_visit     | any     | lock-free + callback | callback  | record (1) | no          |
+ * | weir_stalls_visit    | any     | lock-free + callback | callback  | record (1) | no          |
  * | weir_stalls_set_hook | any     | wait-free            | nothing   | no         | yes         |
  *
  * (1) A thread's first call of Weir allocates its record.
@@ -36,10 +36,10 @@ enum weir_stall_kind {
 
 struct weir_stall {
 	enum weir_stall_kind kind;
-	/* the kernel's id of the thread that took the handle or makes the call; 0: it has ended */
+	/* the system's id of the thread that took the handle or makes the call; 0: it has ended */
 	uint32_t thread;
 	uint64_t age_ns; /* at least; since the version was replaced, or since the call began */
-	/* The rest is of a handle. */
+	/* The fields below describe a handle. */
 	/*
 	 * The name of the variable, cut to 63 bytes; "" if the variable is gone, and for a section.
 	 * Valid during the callback.
@@ -49,7 +49,7 @@ struct weir_stall {
 	uint64_t bytes;   /* what the version counts for in the budget */
 };
 
-/* The most stalls that one look shows: the first ones found. */
+/* The most stalls that one call of weir_stalls_visit() shows: the first ones found. */
 enum { WEIR_STALLS_SHOWN = 64 };
 
 typedef void weir_stall_fn(void *context, const struct weir_stall *stall);
@@ -79,7 +79,7 @@ typedef void weir_stall_hook(const struct weir_stall *stall);
  * From now on, after a collection and at most once per limit_ns in the process, looks for stalls
  * and calls the hook for each. So a stall is reported repeatedly while it lasts and there are
  * writes. A hook may write; on one thread it is not called within itself. NULL or a limit of 0
- * removes the hook; a call that has begun may still be running for a while.
+ * removes the hook; a call of the hook that has begun may still be running for a while.
  * @since 0.1
  */
 WEIR_API void weir_stalls_set_hook(uint64_t limit_ns, weir_stall_hook *hook);

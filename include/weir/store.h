@@ -1,5 +1,5 @@
 /*
- * store.h - objects by name: the first request for a name creates its object, all share it.
+ * store.h - objects by name: the first request for a name creates its object, later ones share it.
  *
  * Use it to share variables, queues and objects of your own between parts of a program that know
  * only each other's names. Names live in containers, so that all names of one part can be removed
@@ -26,8 +26,8 @@
  * Lifetime. A look-up gives a counted reference to a *resource*: a name with its object. Removing
  * the name ends look-ups. The object is destroyed with the last reference, on the thread that
  * releases it, and never inside a lock or a section of Weir. References may outlive the store. A
- * call that finds another type, or a name that is taken, releases what it found: if the name was
- * removed meanwhile, the destructor may run there.
+ * call that finds an object of another type, or a name that is taken, releases what it found. If
+ * the name was removed meanwhile, the destructor may run in that call.
  *
  * Ordering. What a thread wrote before it added an object is visible to each thread that finds it.
  * What a thread wrote before it released a reference is visible to the destructor. Calls on one
@@ -160,10 +160,10 @@ WEIR_API enum weir_status weir_store_clear(weir_store *store, const char *contai
                                            size_t *removed);
 
 /*
- * Visits the resources one by one, in an order of the store. `after` NULL gives the first one; a
- * resource of this store, removed or not, gives the next one. *out is a reference, and the caller
- * keeps `after`. A resource that is in the store from the first call to the last is visited exactly
- * once; one that is added or removed meanwhile, at most once.
+ * Visits the resources one by one, in an order that the store chooses. `after` NULL gives the first
+ * one; a resource of this store, removed or not, gives the next one. *out is a reference, and the
+ * caller keeps `after`. A resource that is in the store from the first call to the last is visited
+ * exactly once; one that is added or removed meanwhile, at most once.
  *
  * Errors: WEIR_OUT_OF_RANGE if there is no next one.
  * @since 0.1

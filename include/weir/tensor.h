@@ -10,14 +10,14 @@
  * |---------------------|----------------|---------------|--------------|-----------|-------------|
  * | weir_tensor_retain  | any            | wait-free (1 RMW) | nothing  | no        | yes         |
  * | weir_tensor_release | any            | wait-free (1 RMW) (1) | allocator (1) | no | no        |
- * | weir_tensor_dtype, _shape, _data | any | wait-free | nothing  | no        | yes         |
- * | weir_tensor_element_count, _byte_count | any | wait-free | nothing | no  | yes         |
+ * | weir_tensor_dtype, _shape, _data | any | wait-free   | nothing      | no        | yes         |
+ * | weir_tensor_element_count, _byte_count | any | wait-free | nothing  | no        | yes         |
  * | weir_tensor_builder_create, _set_bytes | one per builder | allocator | allocator | yes | no   |
  * | weir_tensor_builder_data, _finish | one per builder | wait-free | nothing | no  | no          |
  * | weir_tensor_builder_discard | one per builder | allocator | allocator | no      | no          |
  * | weir_tensor_copy_of, _scalar_*, _wrap, _slice | any | allocator | allocator | yes | no        |
  * | weir_tensor_row, _reshape, _stack, _stack_padded | any | allocator | allocator | yes | no     |
- * | weir_dtype_*, weir_shape_element_count, _equal, _fits | any | wait-free | nothing | no | yes |
+ * | weir_dtype_*, weir_shape_element_count, _equal, _fits | any | wait-free | nothing | no | yes  |
  * | weir_shape_text     | any            | wait-free     | nothing      | no        | no          |
  *
  * (1) The last reference frees the tensor, and runs the release function of wrapped memory.
@@ -81,11 +81,11 @@ typedef struct weir_tensor weir_tensor;
 typedef struct weir_tensor_builder weir_tensor_builder;
 
 /*
- * Bytes per element; sizeof(weir_bytes) for WEIR_BYTES, 0 for a number that is no dtype.
+ * Bytes per element; sizeof(weir_bytes) for WEIR_BYTES, 0 for a number that is not a dtype.
  * @since 0.1
  */
 WEIR_API size_t weir_dtype_size(enum weir_dtype dtype);
-/* "f32" and so on; "unknown" for a number that is no dtype. @since 0.1 */
+/* "f32" and so on; "unknown" for a number that is not a dtype. @since 0.1 */
 WEIR_API const char *weir_dtype_name(enum weir_dtype dtype);
 
 /*
@@ -194,9 +194,9 @@ WEIR_API enum weir_status weir_tensor_scalar_bytes(const void *data, size_t size
                                                    weir_tensor **out);
 
 /*
- * Called once, when the last reference to the wrapped memory is dropped (those of views count), on
- * the thread that drops it. The header of the tensor has already been freed. The function must not
- * use a tensor of this memory; it may release other tensors.
+ * Called once, when the last reference to the wrapped memory is dropped (references of views
+ * count), on the thread that drops it. The header of the tensor has already been freed. The
+ * function must not use a tensor of this memory; it may release other tensors.
  */
 typedef void weir_tensor_release_fn(void *context, void *data);
 
@@ -216,9 +216,10 @@ WEIR_API enum weir_status weir_tensor_wrap(enum weir_dtype dtype, const weir_sha
 
 /*
  * Views: another shape over the same memory, without a copy. A view keeps all of that memory alive;
- * its nbytes count what it shows. Its header comes from the allocator of `tensor`. Its data is
- * aligned to the element size only. A view of a view refers to the tensor behind both, so chains of
- * views cost nothing. Views of WEIR_BYTES take time linear in the number of their elements.
+ * its byte count is that of the elements it shows. Its header comes from the allocator of `tensor`.
+ * Its data is aligned to the element size only. A view of a view refers to the tensor behind both,
+ * so chains of views cost nothing. Views of WEIR_BYTES take time linear in the number of their
+ * elements.
  */
 /*
  * Creates a view of rows begin .. begin+count-1 along the first dimension; count 0 gives no
@@ -248,7 +249,7 @@ WEIR_API enum weir_status weir_tensor_reshape(weir_tensor *tensor, const weir_sh
  * one allocation. The caller keeps its references. allocator may be NULL.
  *
  * Errors: WEIR_INVALID_ARGUMENT if an argument is NULL, count is 0, the tensors differ, the rank
- * would exceed WEIR_MAX_RANK, or the data PTRDIFF_MAX bytes. WEIR_RESOURCE_EXHAUSTED.
+ * would exceed WEIR_MAX_RANK, or the data would exceed PTRDIFF_MAX bytes. WEIR_RESOURCE_EXHAUSTED.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_tensor_stack(weir_tensor *const tensors[], size_t count,

@@ -59,7 +59,7 @@
  * |------------------------|----------------------------------------------------------------------|
  * | weir_var_read       | 60 + 4r; 9 with a free hazard slot and no collection or write under way |
  * | weir_var_version       | 16 + 4r                                                              |
- * | weir_var_try_read_newer | 16 + 4r if there is nothing newer, else 76 + 8r |
+ * | weir_var_try_read_newer | 16 + 4r if there is nothing newer, else 76 + 8r                     |
  * | weir_read_release      | 6, except as in (1)                                                  |
  *
  * Here r is the number of times that the call finds the era (docs/memory.md) moved, and must look
@@ -67,8 +67,8 @@
  * the call, so r <= 64. Calls made by a signal handler count on their own.
  *
  * Ordering. Every call is linearizable, snapshots and commits included: all versions of all
- * variables have one order, which agrees with real time. lib/weir/var/version.h has the algorithm and
- * its proof, docs/memory.md the bound on memory.
+ * variables have one order, which agrees with real time. lib/weir/var/version.h has the algorithm
+ * and its proof, docs/memory.md the bound on memory.
  */
 #ifndef WEIR_VAR_H
 #define WEIR_VAR_H
@@ -172,8 +172,9 @@ WEIR_API void weir_read_release_many(weir_read reads[], size_t count);
 /*
  * Takes handles on the versions that vars[0 .. count-1] have at one instant during the call. It
  * stops no other thread. It starts again only if, while it is under way, retired memory is
- * collected and one of the variables changes again. Beside a busy writer that is once in hundreds
- * of writes. A variable may occur twice. count 0 succeeds. On any failure no handle is held.
+ * collected and one of the variables changes again. Beside a busy writer this happens once in
+ * hundreds of writes. A variable may occur twice. count 0 succeeds. On any failure no handle is
+ * held.
  *
  * Errors: WEIR_FAILED_PRECONDITION if a variable is not initialized; WEIR_INVALID_ARGUMENT (NULL);
  * *error names the variable. WEIR_RESOURCE_EXHAUSTED.
@@ -202,8 +203,8 @@ WEIR_API const char *weir_var_name(const weir_var *var);
  * Publishes `value` as the next version. The variable takes its own reference.
  *
  * *published, here and in every write below (may be NULL), is a handle on the very version that the
- * call published, which the caller releases. If the call fails, it is untouched. It costs a
- * reference of the tensor; without it a write takes none.
+ * call published, which the caller releases. If the call fails, *published is untouched. The handle
+ * costs a reference to the tensor; a write without it takes none.
  *
  * If the retired bytes of the process exceed the budget and nothing can be freed, a write waits
  * until deadline_ns and then returns WEIR_RESOURCE_EXHAUSTED, having published nothing.
@@ -227,17 +228,17 @@ WEIR_API enum weir_status weir_var_compare_assign(weir_var *var, uint64_t expect
 /*
  * Like weir_var_assign(). *replaced is a handle on the very version that this call replaced, and
  * the caller releases it; the published version has the next number. If the variable was not
- * initialized, *replaced is cleared (no tensor, version 0). On failure it is untouched.
+ * initialized, *replaced is cleared (no tensor, version 0). On failure *replaced is untouched.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_var_exchange(weir_var *var, weir_tensor *value, uint64_t deadline_ns,
                                             weir_read *replaced, weir_error *error);
 
 /*
- * Computes the next value from the current one. It runs outside of any section, once per attempt.
- * If another writer publishes first, the attempt is discarded and the function is called again with
- * newer data. It stores in *next a reference, which becomes the variable's. A status other than
- * WEIR_OK ends the update with that status.
+ * Computes the next value from the current one. The function runs outside of any section, once per
+ * attempt. If another writer publishes first, the attempt is discarded and the function is called
+ * again with newer data. It stores in *next a reference, which becomes the variable's. A status
+ * other than WEIR_OK ends the update with that status.
  */
 typedef enum weir_status weir_update_fn(void *context, const weir_read *current, weir_tensor **next,
                                         weir_error *error);
@@ -258,12 +259,12 @@ WEIR_API enum weir_status weir_var_update(weir_var *var, weir_update_fn *fn, voi
  * Adds or subtracts `delta` element by element, as an atomic update.
  *
  * Values of 256 KiB and more: updates under way at one time may be published together as one
- * version. It contains each of them once, floating-point ones in order of arrival, and each
- * *published is a handle on it. One of the callers makes the copy. The others wait for it, at most
- * for the time of several copies, and then compute as well; so a stalled thread blocks no other for
- * ever. deadline_ns does not bound this wait. A thread that was overtaken may still read `delta`
- * after the call has returned. The library then keeps a reference to `delta`, and retires it like a
- * replaced version (weir_reclaim_flush() frees it).
+ * version. That version contains each update once, with floating-point updates in order of arrival,
+ * and each *published is a handle on it. One of the callers makes the copy. The others wait for it,
+ * at most for the time of several copies, and then compute as well; so a stalled thread blocks no
+ * other for ever. deadline_ns does not bound this wait. A thread that was overtaken may still read
+ * `delta` after the call has returned. The library then keeps a reference to `delta`, and retires
+ * it like a replaced version (weir_reclaim_flush() frees it).
  *
  * Errors, after which the update was not made: WEIR_INVALID_ARGUMENT if the dtype or shape of delta
  * does not fit, WEIR_UNIMPLEMENTED for bool, f16 and bytes, and those of weir_var_update().
@@ -299,7 +300,8 @@ enum { WEIR_COMMIT_MAX_PARTS = 1024 };
  * WEIR_COMMIT_MAX_PARTS, a variable occurs twice, or a dtype or shape does not fit.
  * WEIR_RESOURCE_EXHAUSTED.
  *
- * Source: multi-word CAS with helping (Harris, Fraser, Pratt 2002) over versions: lib/weir/var/commit.c.
+ * Source: multi-word CAS with helping (Harris, Fraser, Pratt 2002) over versions:
+ * lib/weir/var/commit.c.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_var_commit(const struct weir_commit_part parts[], size_t count,

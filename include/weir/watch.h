@@ -2,7 +2,7 @@
  * watch.h - waiting for a newer version of a variable: blocking, by callback, or by descriptor.
  *
  * Use it for state that others follow as it changes: configuration, parameters, a position. It
- * delivers the newest version; versions that come and go between two looks are skipped. If every
+ * delivers the newest version; versions that come and go between two reads are skipped. If every
  * value matters, use a queue (weir/queue.h). Writers pay one load while there are no waiters.
  *
  * | call            | threads    | progress             | blocks on    | allocates  | signal-safe |
@@ -10,20 +10,20 @@
  * | weir_var_wait   | any  | wait-free if there is a newer version | a version (2) | to wait | no |
  * | weir_var_start_wait | any    | lock-free + allocator + callback | nothing | yes | no          |
  * | weir_watch_create | any      | lock-free + allocator | nothing     | yes        | no          |
- * | weir_watch_try_take | one at a time | lock-free | nothing | record (1) | no |
+ * | weir_watch_try_take | one at a time | lock-free     | nothing      | record (1) | no          |
  * | weir_watch_fd   | any        | wait-free            | nothing      | no         | yes         |
  * | weir_watch_destroy | one, last | lock-free + allocator | nothing   | record (1) | no          |
  *
  * (1) A thread's first call of Weir allocates its record.
  * (2) Up to the deadline, or until the token fires.
  *
- * The writer that publishes a version completes the waiting operations on its own thread. Each
- * costs it an attempt, and perhaps a callback or a system call.
+ * The writer that publishes a version completes the waiting operations on its own thread. Each of
+ * them costs the writer an attempt, and perhaps a callback or a system call.
  *
  * Stalled threads. A stalled thread that waits or has a watch delays no writer and no other waiter.
  * If a writer is stalled between publishing and completing the waiters, they sleep until the next
- * write, their deadline or their token. If it is stalled while it completes one, it delays that
- * one.
+ * write, their deadline or their token. If a writer is stalled while it completes one waiter, it
+ * delays that waiter.
  *
  * A variable cannot be destroyed while an operation waits for it or a watch is on it:
  * weir_var_destroy() returns WEIR_FAILED_PRECONDITION.
@@ -74,10 +74,10 @@ typedef void weir_var_newer_fn(void *context, enum weir_status status, const wei
                                weir_read *read);
 
 /*
- * Like weir_var_wait(), but holds no thread: done(context, ...) is called exactly once. *handle (may
- * be NULL) is a handle to cancel with; the caller gives it back with weir_pending_release(). If this
- * call itself fails (WEIR_INVALID_ARGUMENT if an argument is NULL, WEIR_RESOURCE_EXHAUSTED), done
- * is never called.
+ * Like weir_var_wait(), but holds no thread: done(context, ...) is called exactly once. *handle
+ * (may be NULL) is a handle to cancel with; the caller gives it back with weir_pending_release().
+ * If this call itself fails (WEIR_INVALID_ARGUMENT if an argument is NULL,
+ * WEIR_RESOURCE_EXHAUSTED), done is never called.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_var_start_wait(weir_var *var, uint64_t newer_than,
@@ -85,13 +85,13 @@ WEIR_API enum weir_status weir_var_start_wait(weir_var *var, uint64_t newer_than
                                               weir_pending **handle, weir_error *error);
 /*
  * Creates a watch. Its level-triggered descriptor is readable exactly while the variable has a
- * version newer than newer_than, and later newer than the one that weir_watch_try_take() took last.
- * It may be readable without a newer version while another call is under way; weir_watch_try_take()
- * then returns WEIR_WOULD_BLOCK. A watch works only in the process that created it: in the child of
- * a fork create another.
+ * version newer than newer_than. Once weir_watch_try_take() has taken a version, the number of the
+ * version taken last takes the place of newer_than. It may be readable without a newer version
+ * while another call is under way; weir_watch_try_take() then returns WEIR_WOULD_BLOCK. A watch
+ * works only in the process that created it: in the child of a fork create another.
  *
  * Errors: WEIR_INVALID_ARGUMENT (NULL). WEIR_RESOURCE_EXHAUSTED (memory or file descriptors).
- * WEIR_FAILED_PRECONDITION if the kernel granted membarrier(2) earlier and refuses it now.
+ * WEIR_FAILED_PRECONDITION if Linux granted membarrier(2) earlier and refuses it now.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_watch_create(weir_var *var, uint64_t newer_than, weir_watch **out,

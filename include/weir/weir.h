@@ -1,6 +1,6 @@
 /*
- * weir.h - the toolkit, libweir: rings, queues, variables, metrics, memory reclamation, coordinator,
- * pool. Programs that use a part include that part's header instead. The dataflow
+ * weir.h - the toolkit, libweir: rings, queues, variables, metrics, memory reclamation,
+ * coordinator, pool. Programs that use a part include that part's header instead. The dataflow
  * layer, libweir-flow, is weir/flow.h.
  */
 #ifndef WEIR_WEIR_H

@@ -3,8 +3,9 @@
  *
  * Use it to keep parameters across runs, or to hand them to other programs: many tools in many
  * languages read safetensors. A save writes one instant of all variables while writers run on, and
- * replaces the file at one instant too. It cannot save tensors of strings. It saves at most
- * WEIR_COMMIT_MAX_PARTS variables at once; with several files, each is an instant of its own.
+ * replaces the file at one instant too. It cannot save tensors of strings. One save writes at most
+ * WEIR_COMMIT_MAX_PARTS variables. More variables need several files, and each file then has an
+ * instant of its own.
  *
  * | call               | threads | progress          | blocks on        | allocates | signal-safe |
  * |--------------------|---------|-------------------|------------------|-----------|-------------|
@@ -98,9 +99,9 @@ struct weir_checkpoint_options {
  * - WEIR_FAILED_PRECONDITION if a variable is not initialized.
  * - WEIR_RESOURCE_EXHAUSTED: memory, space on the device, or a header that is too long.
  * - WEIR_NOT_FOUND if there is no such folder.
- * - WEIR_INTERNAL for any other failure of the file system; the message has its words. If the
- *   message says that only the sync of the folder failed, the new file is in place, but the old one
- *   may be back after a loss of power.
+ * - WEIR_INTERNAL for any other failure of the file system; the message quotes it. If the message
+ *   says that only the sync of the folder failed, the new file is in place, but the old one may be
+ *   back after a loss of power.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_checkpoint_save(const struct weir_checkpoint_part parts[],
@@ -125,8 +126,8 @@ WEIR_API enum weir_status weir_checkpoint_save_tensors(
  * shapes, products, offsets (each byte of the data belongs to exactly one tensor), and the bytes of
  * bool tensors. It reads headers in the strict subset of JSON that the format requires, without
  * recursion, in time O(n log n) for a header of n bytes, whatever its names. It allocates as many
- * bytes as the header has, for the header and the list of its tensors, and the tensors that parts
- * name, after it has seen that the file has their bytes.
+ * bytes as the header has, for the header and the list of its tensors. It allocates the tensors
+ * that parts name only after it has seen that the file has their bytes.
  *
  * Errors; the message names the file and the tensor, what was expected and what was found:
  * - WEIR_NOT_FOUND if there is no such file.

@@ -1,10 +1,10 @@
 /*
  * graph.h - computations that are described once and run many times by a session.
  *
- * A graph is a set of nodes. Each node is one operation (weir/flow/op.h), whose inputs are outputs of
- * other nodes. Nothing runs while a graph is built; weir/flow/session.h runs it. Use it if several
- * threads run the same steps over shared variables and queues. For a single computation on one
- * thread, call weir/var.h and weir/flow/tensor_queue.h directly.
+ * A graph is a set of nodes. Each node is one operation (weir/flow/op.h), whose inputs are outputs
+ * of other nodes. Nothing runs while a graph is built; weir/flow/session.h runs it. Use it if
+ * several threads run the same steps over shared variables and queues. For a single computation on
+ * one thread, call weir/var.h and weir/flow/tensor_queue.h directly.
  *
  * | call                 | threads   | progress             | blocks on | allocates | signal-safe |
  * |----------------------|-----------|----------------------|-----------|-----------|-------------|
@@ -14,9 +14,9 @@
  * | weir_graph_add_control | one (1) | allocator, lock-free | allocator | yes       | no          |
  * | weir_node_*, weir_output_* | any | wait-free            | nothing   | no        | yes         |
  *
- * (1) At a time, per graph. All other calls may be made by any number of threads at once, also
+ * (1) One thread at a time per graph. Any number of threads may make all other calls at once, also
  *     while sessions run the graph: a run uses the nodes that it was asked for and their ancestors,
- *     which never change once they have been part of a run.
+ *     and these never change once they have been part of a run.
  *
  * Errors are found as early as possible. A dtype or shape that cannot fit is refused when the node
  * is built; the message names the op, what it expected and what it got. Properties known only at
@@ -78,8 +78,8 @@ WEIR_API enum weir_status weir_graph_find(weir_graph *graph, const char *name, w
                                           weir_error *error);
 /*
  * Gives the output that `name` names: "NODE:INDEX", or "NODE" for output 0. A node whose whole name
- * is `name` comes first. Errors: WEIR_NOT_FOUND if there is no such node, WEIR_OUT_OF_RANGE if it
- * has no such output (the messages have the name), WEIR_INVALID_ARGUMENT (NULL).
+ * is `name` takes precedence. Errors: WEIR_NOT_FOUND if there is no such node, WEIR_OUT_OF_RANGE if
+ * it has no such output (the messages have the name), WEIR_INVALID_ARGUMENT (NULL).
  * @since 0.1
  */
 WEIR_API enum weir_status weir_graph_find_output(weir_graph *graph, const char *name,
@@ -91,8 +91,9 @@ WEIR_API size_t weir_graph_node_count(const weir_graph *graph);
  * Adds a control edge: in every run that includes `after`, `before` runs too, and `after` starts
  * only when `before` has succeeded. If `after` is the node of a critical section
  * (weir_op_critical_section()), the section is entered only then. Adding an edge twice has no
- * effect. The call takes time linear in the number of edges into `after`; once some edge leads to
- * an older node, also in the number of nodes that `before` depends on.
+ * effect. The call takes time linear in the number of edges into `after`. Once some edge of the
+ * graph leads to an older node, it also takes time linear in the number of nodes that `before`
+ * depends on.
  *
  * Errors: WEIR_INVALID_ARGUMENT if an argument is NULL, the nodes are of another graph, there would
  * be a cycle (the message names its nodes), or `after` is in the body of a critical section that

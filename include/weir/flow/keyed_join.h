@@ -9,27 +9,28 @@
  *
  * | call                | threads  | progress              | blocks on | allocates  | signal-safe |
  * |---------------------|----------|-----------------------|-----------|------------|-------------|
- * | weir_keyed_join_create | any      | lock-free + allocator | allocator | yes        | no          |
- * | weir_keyed_join_destroy | one, last | lock-free + allocator | nothing | record (1) | no          |
- * | weir_keyed_join_insert_many | any | lock-free + allocator | nothing   | yes        | no          |
- * | weir_keyed_join_take_many | any   | lock-free + allocator (2) | keys (3) | yes     | no          |
- * | weir_keyed_join_start_take_many | any | lock-free + allocator | nothing | yes      | no          |
- * | weir_keyed_join_close  | any      | lock-free + allocator | nothing   | yes        | no          |
- * | weir_keyed_join_size   | any      | lock-free             | nothing   | record (1) | no          |
- * | weir_keyed_join_matches, _component | any | wait-free     | nothing   | no         | yes         |
- * | weir_keyed_join_component_count | any | wait-free         | nothing   | no         | yes         |
+ * | weir_keyed_join_create | any   | lock-free + allocator | allocator | yes        | no          |
+ * | weir_keyed_join_destroy | one, last | lock-free + allocator | nothing | record (1) | no       |
+ * | weir_keyed_join_insert_many | any | lock-free + allocator | nothing | yes       | no          |
+ * | weir_keyed_join_take_many | any | lock-free + allocator (2) | keys (3) | yes    | no          |
+ * | weir_keyed_join_start_take_many | any | lock-free + allocator | nothing | yes   | no          |
+ * | weir_keyed_join_close | any    | lock-free + allocator | nothing   | yes        | no          |
+ * | weir_keyed_join_size | any     | lock-free             | nothing   | record (1) | no          |
+ * | weir_keyed_join_matches, _component | any | wait-free  | nothing   | no         | yes         |
+ * | weir_keyed_join_component_count | any | wait-free      | nothing   | no         | yes         |
  *
  * (1) A thread's first call of Weir allocates its record.
  * (2) Unless it waits.
  * (3) Up to the deadline.
  *
- * All calls are linearizable: an insert of any number of keys, a take of any number of tuples and a
- * look each take effect at one instant.
+ * All calls are linearizable: an insert of any number of keys, a take of any number of tuples, and
+ * a look at the size each take effect at one instant.
  *
  * Stalled threads. A thread that is stalled inside a call delays no call that does not wait, and at
- * most the one waiting operation that it was completing. If it has changed the keyed join and not
- * come to all operations that the change lets go on, these wait until the next change, their
- * deadline or token. Waiters are served in arrival order, as far as their conditions allow.
+ * most the one waiting operation that it was completing. If the thread has changed the keyed join
+ * but has not yet reached all operations that can now proceed, those wait until the next change,
+ * their deadline or their token. Waiters are served in arrival order, as far as their conditions
+ * allow.
  *
  * Ordering. What a thread wrote before an insert is visible to the thread that takes the key.
  *
@@ -100,19 +101,18 @@ struct weir_keyed_join_batch {
 	size_t count;
 	weir_tensor *indices; /* i64 [count]: of the call in which each key was new */
 	weir_tensor *keys;    /* bytes [count] */
-	weir_tensor
-		/* [count] + shape, for each component; NULL after the last */
-		*values[WEIR_TENSOR_QUEUE_MAX_COMPONENTS];
+	/* [count] + shape, for each component; NULL after the last */
+	weir_tensor *values[WEIR_TENSOR_QUEUE_MAX_COMPONENTS];
 };
 
 /* flags: once closed, accept fewer tuples, at least one */
 enum { WEIR_KEYED_JOIN_ALLOW_SMALL_BATCH = 1 };
 
 /*
- * Takes n tuples, lowest index first, or waits until so many are ready. It takes all of them
- * or none. From a closed keyed join, it waits while incomplete keys could still suffice, and
- * returns WEIR_OUT_OF_RANGE as soon as they cannot (with the flag: if nothing is ready). The
- * message says what was requested, what is ready, and the cause of the close.
+ * Takes n tuples, lowest index first, or waits until so many are ready. It takes all of them or
+ * none. If the keyed join is closed, the call waits as long as incomplete keys could still supply
+ * the tuples, and returns WEIR_OUT_OF_RANGE as soon as they cannot (with the flag: if nothing is
+ * ready). The message says what was requested, what is ready, and the cause of the close.
  *
  * Errors, after which *batch is untouched: WEIR_OUT_OF_RANGE. WEIR_INVALID_ARGUMENT (NULL, n
  * above INT64_MAX, unknown flag). WEIR_DEADLINE_EXCEEDED (deadline_ns is absolute; 0: immediately).
@@ -125,8 +125,8 @@ WEIR_API enum weir_status weir_keyed_join_take_many(weir_keyed_join *join, size_
                                                     weir_error *error);
 
 /*
- * The completion of an asynchronous take, on the thread that made it possible (or inside the
- * starting call); it is called exactly once. `batch` is NULL unless status is WEIR_OK. The callee
+ * The completion of an asynchronous take. It is called exactly once, on the thread that made the
+ * take possible, or inside the starting call. `batch` is NULL unless status is WEIR_OK. The callee
  * owns its references, but not the struct. The rules of weir_queue_done_fn (weir/queue.h) apply: it
  * may start the next take, any number of times, or destroy the keyed join.
  */
@@ -135,9 +135,9 @@ typedef void weir_keyed_join_done_fn(void *context, enum weir_status status,
                                      const struct weir_keyed_join_batch *batch);
 
 /*
- * Like weir_keyed_join_take_many(), holding no thread while it waits. *handle (may be NULL) is a
- * handle to cancel with; the caller gives it back with weir_pending_release(). If this call itself
- * fails (WEIR_INVALID_ARGUMENT, WEIR_RESOURCE_EXHAUSTED), `done` is not called.
+ * Like weir_keyed_join_take_many(), but the take holds no thread while it waits. *handle (may be
+ * NULL) is a handle to cancel with; the caller gives it back with weir_pending_release(). If this
+ * call itself fails (WEIR_INVALID_ARGUMENT, WEIR_RESOURCE_EXHAUSTED), `done` is not called.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_keyed_join_start_take_many(weir_keyed_join *join, size_t n,
@@ -151,8 +151,8 @@ WEIR_API enum weir_status weir_keyed_join_start_take_many(weir_keyed_join *join,
  * keys may still be completed. With WEIR_CLOSE_CANCEL, incomplete keys are dropped and all inserts
  * are refused. Ready tuples can still be taken. Idempotent; WEIR_CLOSE_CANCEL may follow
  * WEIR_CLOSE_DRAIN. Later messages have the cause (may be NULL; the first one that is given is
- * kept). Errors, after which nothing was done:
- * WEIR_INVALID_ARGUMENT (NULL, unknown mode), WEIR_RESOURCE_EXHAUSTED.
+ * kept). Errors, after which nothing was done: WEIR_INVALID_ARGUMENT (NULL, unknown mode),
+ * WEIR_RESOURCE_EXHAUSTED.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_keyed_join_close(weir_keyed_join *join, enum weir_close_mode mode,

@@ -26,9 +26,9 @@
  * All calls are linearizable, sizes and bytes included: each takes effect at one instant.
  *
  * Stalled threads. A thread that is stalled inside a call delays no call that does not wait, and at
- * most the one waiting operation that it was completing. If it has changed the area and not come to
- * all operations that the change lets go on, these wait until the next change, their deadline or
- * token.
+ * most the one waiting operation that it was completing. If the thread has changed the area but has
+ * not yet reached all operations that can now proceed, those wait until the next change, their
+ * deadline or their token.
  *
  * Waiting. Waiters are served in arrival order, as far as their conditions allow. A newcomer that
  * need not wait does not wait behind them. Each change costs one attempt per waiter.
@@ -91,9 +91,9 @@ WEIR_API enum weir_status weir_map_staging_destroy(weir_map_staging *map, weir_e
  * occurs once, in any order. If places is NULL, the tensors are those of all components, in their
  * order, and count is their number.
  *
- * Puts components of a key, which is complete when it has all of them. Waits while `capacity` keys
- * are complete, or memory_limit would be exceeded. The area takes its own references; the caller
- * keeps its own, whatever the outcome.
+ * Puts components of a key. The key is complete when it has all its components. The call waits
+ * while `capacity` keys are complete, or while the tensors would exceed memory_limit. The area
+ * takes its own references; the caller keeps its own, whatever the outcome.
  *
  * Errors:
  * - Immediately, WEIR_INVALID_ARGUMENT if an argument is NULL, a place or count is wrong, a tensor
@@ -123,8 +123,9 @@ WEIR_API enum weir_status weir_map_staging_get(weir_map_staging *map, int64_t ke
                                                weir_cancel *cancel, weir_error *error);
 
 /*
- * Like weir_map_staging_get(), for the smallest complete key, or waits for any; *key says which.
- * Components of that key may have been taken before: WEIR_INVALID_ARGUMENT if one of these was.
+ * Like weir_map_staging_get(), for the smallest complete key, which it stores in *key. If no key is
+ * complete, the call waits for one. Components of that key may have been taken before; if one of
+ * the requested components was, the status is WEIR_INVALID_ARGUMENT.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_map_staging_get_any(weir_map_staging *map, const size_t places[],
@@ -138,20 +139,20 @@ WEIR_API enum weir_status weir_map_staging_peek(weir_map_staging *map, int64_t k
                                                 weir_cancel *cancel, weir_error *error);
 
 /*
- * The completion of an asynchronous operation, on the thread that made it possible (or inside the
- * starting call); it is called exactly once. After a get or peek with WEIR_OK, the callee owns the
- * references in tensors[0 .. count-1], but not the array, and `key` is their key; otherwise count
- * is 0. The rules of weir_queue_done_fn (weir/queue.h) apply: it may start the next operation, any
- * number of times, or destroy the area.
+ * The completion of an asynchronous operation. It is called exactly once, on the thread that made
+ * the operation possible, or inside the starting call. After a get or peek with WEIR_OK, the callee
+ * owns the references in tensors[0 .. count-1], but not the array, and `key` is their key;
+ * otherwise count is 0. The rules of weir_queue_done_fn (weir/queue.h) apply: it may start the next
+ * operation, any number of times, or destroy the area.
  */
 typedef void weir_map_staging_done_fn(void *context, enum weir_status status,
                                       const weir_error *error, int64_t key, weir_tensor **tensors,
                                       size_t count);
 
 /*
- * The operations above, holding no thread while they wait. *handle (may be NULL) is a handle to
- * cancel with; the caller gives it back with weir_pending_release(). If this call itself
- * fails (WEIR_INVALID_ARGUMENT, WEIR_RESOURCE_EXHAUSTED), `done` is not called.
+ * The operations above; they hold no thread while they wait. *handle (may be NULL) is a handle to
+ * cancel with; the caller gives it back with weir_pending_release(). If this call itself fails
+ * (WEIR_INVALID_ARGUMENT, WEIR_RESOURCE_EXHAUSTED), `done` is not called.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_map_staging_start_put(weir_map_staging *map, int64_t key,
@@ -181,9 +182,10 @@ WEIR_API enum weir_status weir_map_staging_start_peek(weir_map_staging *map, int
 WEIR_API enum weir_status weir_map_staging_clear(weir_map_staging *map);
 
 /*
- * Gives, of one instant, the number of complete keys (including those partly taken), the number of
- * incomplete keys, and the bytes of all tensors; each may be NULL. Errors: WEIR_INVALID_ARGUMENT
- * (map NULL), WEIR_RESOURCE_EXHAUSTED if there is no memory for this thread's record.
+ * Gives three numbers of one instant: the complete keys (those partly taken included), the
+ * incomplete keys, and the bytes of all tensors. Each pointer may be NULL. Errors:
+ * WEIR_INVALID_ARGUMENT (map NULL), WEIR_RESOURCE_EXHAUSTED if there is no memory for this thread's
+ * record.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_map_staging_size(const weir_map_staging *map, size_t *complete,

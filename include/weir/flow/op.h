@@ -25,10 +25,10 @@
  * | kernel                   | the kernel's                    | the kernel's                     |
  *
  * Common errors of the builders: WEIR_INVALID_ARGUMENT if the graph, out or a resource is NULL, an
- * input is no output of this graph, or a dtype or shape cannot fit (the message names the op, what
- * was expected and what was given). WEIR_ALREADY_EXISTS (name). WEIR_UNIMPLEMENTED if there is no
- * such op for this dtype. WEIR_RESOURCE_EXHAUSTED. The same checks are repeated at run time on the
- * actual tensors.
+ * input is not an output of this graph, or a dtype or shape cannot fit (the message names the op,
+ * what was expected and what was given). WEIR_ALREADY_EXISTS (name). WEIR_UNIMPLEMENTED if there is
+ * no such op for this dtype. WEIR_RESOURCE_EXHAUSTED. The same checks are repeated at run time on
+ * the actual tensors.
  *
  * Variables, queues and contexts are borrowed: they must outlive every session of the graph.
  */
@@ -51,7 +51,7 @@ WEIR_BEGIN_DECLS
 /* --- Values --- */
 
 /*
- * A value that every run must feed if it needs it. shape may have unknown dims; NULL: any.
+ * A value that a run must feed if it needs the value. shape may have unknown dims; NULL: any.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_op_placeholder(weir_graph *graph, const char *name,
@@ -63,7 +63,7 @@ WEIR_API enum weir_status weir_op_constant(weir_graph *graph, const char *name, 
 /* The input itself; a node that control edges can be attached to. @since 0.1 */
 WEIR_API enum weir_status weir_op_identity(weir_graph *graph, const char *name, weir_output x,
                                            weir_output *out, weir_error *error);
-/* Does nothing, after its control inputs: a group of nodes under one name. @since 0.1 */
+/* Does nothing, after its control inputs. Use it to group nodes under one name. @since 0.1 */
 WEIR_API enum weir_status weir_op_no_op(weir_graph *graph, const char *name, weir_node **out,
                                         weir_error *error);
 
@@ -137,8 +137,8 @@ WEIR_API enum weir_status weir_op_commit(weir_graph *graph, const char *name,
 /* --- Queues --- */
 
 /*
- * Enqueues and dequeues end with the same parameters: the tuple, its length, and `node`. *node (may
- * be NULL) is the new node, for use as a target or in control edges.
+ * The calls for enqueues and dequeues end with the same parameters: the tuple, its length, and
+ * `node`. *node (may be NULL) is the new node, for use as a target or in control edges.
  */
 /*
  * Enqueues one tensor per component; waits for room. Errors as weir_tensor_queue_enqueue().
@@ -181,8 +181,8 @@ WEIR_API enum weir_status weir_op_queue_size(weir_graph *graph, const char *name
 
 /*
  * Closes the queue, as weir_tensor_queue_close(). `cause` (may be NULL) is copied; later messages
- * have it and the name of the node. Never waits, and fails only if there is no memory for its
- * thread's record.
+ * have it and the name of the node. The op never waits, and fails only if there is no memory for
+ * its thread's record.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_op_queue_close(weir_graph *graph, const char *name,
@@ -230,20 +230,20 @@ enum { WEIR_SECTION_SHARES_RESOURCES = 1 };
  * the section is entered. Waiting for the section holds no thread. The section is left when all
  * nodes of the body have succeeded, failed, or been skipped because the step ends. outs[i] is
  * results[i], an output of the body, once the section is left. *node (may be NULL) stands for the
- * whole: use it as a target or for control edges. What is to run before the whole runs before the
- * section is entered, and what is to run after it starts when the section has been left. With a
+ * whole: use it as a target or for control edges. Nodes that must run before *node run before the
+ * section is entered. Nodes that must run after *node start when the section has been left. With a
  * name, the graph gets the nodes "NAME" and "NAME/enter".
  *
  * Errors:
  * - WEIR_INVALID_ARGUMENT if there is no body; a node is already in a critical section, be it this
  *   one (it would wait for itself; two sections of one shared name count as one) or another
  *   (sections do not nest in a graph); a node outside must run after one node of the body and
- *   before another; a result is no output of the body; another section of the graph uses the same
- *   variable or queue, unless both have WEIR_SECTION_SHARES_RESOURCES; a flag is unknown; the name
- *   exceeds 249 bytes; or the body contains a placeholder.
+ *   before another; a result is not an output of the body; another section of the graph uses the
+ *   same variable or queue, unless both have WEIR_SECTION_SHARES_RESOURCES; a flag is unknown; the
+ *   name exceeds 249 bytes; or the body contains a placeholder.
  * - WEIR_FAILED_PRECONDITION if a node of the body has been part of a run.
  * - WEIR_RESOURCE_EXHAUSTED. Some nodes of the body may then be tied to the unfinished section;
- *   they do not run any more (WEIR_FAILED_PRECONDITION), the others do.
+ *   these nodes do not run any more (WEIR_FAILED_PRECONDITION), the others do.
  *
  * Limits. Weir does not know what the contexts of kernels share, nor what other graphs use. A
  * kernel inside the section gets an error from weir_critical_section_execute() on the same section.
@@ -345,8 +345,8 @@ struct weir_kernel_call {
 };
 
 /*
- * Runs on a worker of the session's pool, for several steps at once. Any status except WEIR_OK
- * fails the step with that status.
+ * Runs on a worker of the session's pool; several steps may run it at the same time. Any status
+ * except WEIR_OK fails the step with that status.
  */
 typedef enum weir_status weir_kernel_fn(void *context, const struct weir_kernel_call *call,
                                         weir_error *error);

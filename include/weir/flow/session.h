@@ -3,19 +3,19 @@
  *
  * A call of weir_session_run() is one step. It feeds some outputs, runs what the fetches and
  * targets need and nothing else, and returns the fetched tensors. Steps share only variables and
- * queues, which alone order them. Use one session for all threads of a program. A kernel should not
- * block for long, because it holds a worker.
+ * queues, and nothing else orders them. Use one session for all threads of a program. A kernel
+ * should not block for long, because it holds a worker.
  *
  * | call             | threads   | progress         | blocks on         | allocates | signal-safe |
  * |------------------|-----------|------------------|-------------------|-----------|-------------|
  * | weir_session_create | any    | system           | thread creation   | yes       | no          |
- * | weir_session_run, _run_named, _run_target | any | lock-free (1) | its ops (2) | yes | no |
+ * | weir_session_run, _run_named, _run_target | any | lock-free (1) | its ops (2) | yes | no      |
  * | weir_session_close | any     | lock-free + hooks | nothing          | no        | no          |
  * | weir_session_destroy | one, last | blocking     | steps and kernels under way | no | no       |
  *
  * (1) Until an op waits. Steps share no lock: a thread stalled inside a step delays that step only.
- *     A pool worker stalled inside a kernel keeps that worker. The matrix product calls CBLAS if
- *     Weir was built with it; see weir/flow/op.h.
+ *     A worker that is stalled inside a kernel runs no other task of the pool. The matrix product
+ *     calls CBLAS if Weir was built with it; see weir/flow/op.h.
  * (2) Up to the deadline.
  *
  * Ordering. What a thread wrote before weir_session_run() is visible to the ops of the step, and
@@ -76,7 +76,7 @@ WEIR_API enum weir_status weir_session_create(weir_graph *graph,
                                               const struct weir_session_options *options,
                                               weir_session **out, weir_error *error);
 
-/* In one run `value` replaces `output`; nodes that only compute this output do not run. */
+/* In one run `value` replaces `output`; nodes that only this output needs do not run. */
 struct weir_feed {
 	weir_output output;
 	weir_tensor *value; /* stays the caller's */
@@ -109,11 +109,11 @@ struct weir_feed {
  *  - WEIR_FAILED_PRECONDITION if the session was closed before the call.
  *  - WEIR_RESOURCE_EXHAUSTED.
  *
- * After a deadline, a cancel or an error the call waits until the ops of the step have ended, which
- * built-in ops do immediately (a computation under way is finished). After a deadline or a cancel,
- * a step with user kernels (weir_op_kernel) is not waited for. The call then returns in time, and
- * the kernels, which can poll the token, end in the background; weir_session_destroy() waits for
- * them.
+ * After a deadline, a cancel or an error the call waits until the ops of the step have ended.
+ * Built-in ops end immediately, once a computation under way is finished. There is one exception:
+ * after a deadline or a cancel, the call does not wait for a step with user kernels
+ * (weir_op_kernel). It then returns in time, and the kernels, which can poll the token, end in the
+ * background; weir_session_destroy() waits for them.
  *
  * The call may be made inside a user kernel; the waiting caller then runs other tasks of the pool.
  * With a pool without workers, user kernels run on the caller's thread, so that a deadline cannot
@@ -165,7 +165,7 @@ struct weir_session_target {
  *
  * session_target is a struct weir_session_target. The step ends when `cancel` (may be NULL) fires.
  * The session's operation_timeout_ns applies. Errors: as weir_session_run(), but WEIR_CANCELLED
- * also if the session was closed before the call: a session that closes is the end of the input.
+ * also if the session was closed before the call, because a session that closes ends the input.
  * WEIR_INVALID_ARGUMENT if session_target or one of its fields is NULL.
  * @since 0.1
  */

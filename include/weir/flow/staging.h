@@ -3,8 +3,8 @@
  *
  * Use it between a producer that prepares data and a consumer one step behind, if the bound is
  * memory or a thread must look at staged tuples without taking them. Otherwise use
- * weir/flow/tensor_queue.h, which is much faster: each change of a staging area publishes a new version
- * of it, in a few small allocations.
+ * weir/flow/tensor_queue.h, which is much faster: each change of a staging area publishes a new
+ * version of it, in a few small allocations.
  *
  * | call              | threads  | progress              | blocks on   | allocates  | signal-safe |
  * |-------------------|----------|-----------------------|-------------|------------|-------------|
@@ -25,9 +25,9 @@
  * All calls are linearizable, sizes and bytes included: each takes effect at one instant.
  *
  * Stalled threads. A thread that is stalled inside a call delays no call that does not wait, and at
- * most the one waiting operation that it was completing. If it has changed the area and not come to
- * all operations that the change lets go on, these wait until the next change, their deadline or
- * token.
+ * most the one waiting operation that it was completing. If the thread has changed the area but has
+ * not yet reached all operations that can now proceed, those wait until the next change, their
+ * deadline or their token.
  *
  * Waiting. Waiters are served in arrival order, as far as their conditions allow. A newcomer that
  * need not wait does not wait behind them. Each change costs one attempt per waiter.
@@ -84,8 +84,8 @@ WEIR_API enum weir_status weir_staging_create(const struct weir_staging_options 
 WEIR_API enum weir_status weir_staging_destroy(weir_staging *staging, weir_error *error);
 
 /*
- * Puts a tuple after the others. Waits while it would exceed capacity or memory_limit. The area
- * takes its own references; the caller keeps its own, whatever the outcome.
+ * Puts a tuple after the others. Waits while the tuple would exceed capacity or memory_limit. The
+ * area takes its own references; the caller keeps its own, whatever the outcome.
  *
  * Errors: WEIR_RESOURCE_EXHAUSTED, immediately, if the tuple alone is larger than memory_limit or
  * there is no memory. WEIR_DEADLINE_EXCEEDED (deadline_ns is absolute; 0: immediately).
@@ -110,7 +110,7 @@ WEIR_API enum weir_status weir_staging_get(weir_staging *staging, weir_tensor *t
 
 /*
  * Like weir_staging_get(), for the tuple at position `index` from the front (0: the oldest), which
- * stays in the area. Waits until there are so many.
+ * stays in the area. Waits until the area has index + 1 tuples.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_staging_peek(weir_staging *staging, size_t index,
@@ -119,9 +119,9 @@ WEIR_API enum weir_status weir_staging_peek(weir_staging *staging, size_t index,
                                             weir_error *error);
 
 /*
- * The completion of an asynchronous operation, on the thread that made it possible (or inside the
- * starting call); it is called exactly once. After a get or peek with WEIR_OK, the callee owns the
- * references in tuple[0 .. count-1], but not the array; otherwise count is 0. The rules of
+ * The completion of an asynchronous operation. It is called exactly once, on the thread that made
+ * the operation possible, or inside the starting call. After a get or peek with WEIR_OK, the callee
+ * owns the references in tuple[0 .. count-1], but not the array; otherwise count is 0. The rules of
  * weir_queue_done_fn (weir/queue.h) apply: it may start the next operation, any number of times, or
  * destroy the area.
  */
@@ -129,7 +129,7 @@ typedef void weir_staging_done_fn(void *context, enum weir_status status, const 
                                   weir_tensor **tuple, size_t count);
 
 /*
- * The operations above, holding no thread while they wait. *handle (may be NULL) is a handle to
+ * The operations above; they hold no thread while they wait. *handle (may be NULL) is a handle to
  * cancel with; the caller gives it back with weir_pending_release(). If this call itself fails
  * (WEIR_INVALID_ARGUMENT, WEIR_RESOURCE_EXHAUSTED), `done` is not called.
  * @since 0.1

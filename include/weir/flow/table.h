@@ -1,5 +1,5 @@
 /*
- * table.h - large tables of rows, of which each update changes few.
+ * table.h - large tables of rows, for updates that change few of the rows.
  *
  * Use it if the value is large and updates are sparse: embeddings, state by key. A version is a
  * tree of chunks of 64 KiB, and versions share chunks. An update copies the chunks that it touches,
@@ -15,7 +15,7 @@
  * | weir_table_gather, _view_gather | any | wait-free (3) | nothing    | yes        | no          |
  * | weir_table_snapshot | any       | lock-free (3)       | nothing    | yes        | no          |
  * | weir_table_scatter  | any       | lock-free (3)       | budget (4) | yes        | no          |
- * | weir_table_version, _row_count, _dtype | any | wait-free | nothing | no | no |
+ * | weir_table_version, _row_count, _dtype | any | wait-free | nothing | no         | no          |
  * | weir_table_row_shape, _name | any | wait-free         | nothing    | no         | no          |
  *
  * (1) As weir_var_read() and weir_read_release(). A release that drops the last reference to a

@@ -2,7 +2,7 @@
  * tensor_queue.h - queues of tuples of tensors with a checked spec.
  *
  * This is weir/queue.h for values that are tensors. Every tuple has the same components: their
- * dtypes agree with the spec, and their shapes too where the spec gives one. Batches are stacked
+ * dtypes agree with the spec, and so do their shapes where the spec gives one. Batches are stacked
  * and unstacked, and padded on request. Progress, waiting, closing, fairness and ordering are those
  * of weir/queue.h.
  *
@@ -13,14 +13,14 @@
  * | weir_tensor_queue_enqueue[_many] | any | as weir_queue_enqueue (2) | room | yes | no          |
  * | weir_tensor_queue_dequeue[_many,_up_to] | any | as weir_queue_dequeue (2) | items | yes | no  |
  * | weir_tensor_queue_start_* | any     | lock-free + allocator | nothing | yes     | no          |
- * | weir_tensor_queue_close, _size_approx, _closed | any | as weir_queue_* | nothing | no | no |
+ * | weir_tensor_queue_close, _size_approx, _closed | any | as weir_queue_* | nothing | no | no    |
  * | weir_tensor_queue_readable_fd, _writable_fd | any | lock-free (3) | nothing | first time | no |
  * | weir_tensor_queue_get_stats | any   | wait-free        | nothing   | no         | yes         |
  * | weir_tensor_queue_component, _component_count | any | wait-free | nothing | no  | no          |
  * | weir_tensor_queue_arrange, _capacity | any | wait-free | nothing   | no         | no          |
  * | weir_tensor_queue_seed, _name, _type | any | wait-free | nothing   | no         | no          |
  * | weir_tensor_queue_find_or_create | any | as weir_store_find_or_create | as there | yes | no   |
- * | weir_tensor_queue_announce | any    | lock-free + allocator | nothing | yes    | no          |
+ * | weir_tensor_queue_announce | any    | lock-free + allocator | nothing | yes     | no          |
  * | weir_tensor_queue_bind_runner | any | wait-free        | nothing   | no         | yes         |
  * | weir_tensor_queue_list_create, _destroy | one | allocator | nothing | yes       | no          |
  * | weir_tensor_queue_list_at, _component | any | wait-free | nothing  | no         | no          |
@@ -97,7 +97,7 @@ WEIR_API enum weir_status weir_tensor_queue_create(const struct weir_tensor_queu
                                                    weir_tensor_queue **out, weir_error *error);
 
 /*
- * Destroys the queue, as weir_queue_destroy(), and releases the tensors in it.
+ * Destroys the queue, as weir_queue_destroy(), and releases the tensors in it. The status is
  * WEIR_FAILED_PRECONDITION also inside a completion that runs within an enqueue, dequeue or select
  * on this queue (other than a start), because that call still needs the queue.
  * @since 0.1
@@ -142,9 +142,9 @@ WEIR_API enum weir_status weir_tensor_queue_dequeue(weir_tensor_queue *queue, we
  * dims are then 0. On failure every item returns to the queue, in order.
  *
  * Errors: as weir_tensor_queue_dequeue(), and WEIR_INVALID_ARGUMENT if n is above INT64_MAX, the
- * queue has no shapes, or it has unknown dims and does not pad ("specified shapes"). If there is no
- * memory to stack the items (WEIR_RESOURCE_EXHAUSTED) and the queue is closed, another consumer may
- * just before have got "drained".
+ * queue has no shapes, or it has unknown dims and does not pad ("specified shapes"). If the queue
+ * is closed and a call has no memory to stack the items (WEIR_RESOURCE_EXHAUSTED), another consumer
+ * may have got "drained" just before the items returned.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_tensor_queue_dequeue_many(weir_tensor_queue *queue, size_t n,
@@ -173,8 +173,8 @@ typedef void weir_tensor_queue_done_fn(void *context, enum weir_status status,
                                        size_t count);
 
 /*
- * The calls above without a waiting thread. For the handle, the completion and cancelling see
- * weir_queue_start().
+ * The calls above; the operations hold no thread while they wait. For the handle, the completion
+ * and cancelling see weir_queue_start().
  * @since 0.1
  */
 WEIR_API enum weir_status weir_tensor_queue_start_enqueue(weir_tensor_queue *queue,
@@ -261,8 +261,8 @@ WEIR_API const struct weir_resource_type *weir_tensor_queue_type(void);
  * Errors: as weir_tensor_queue_create() and weir_store_find_or_create(), and WEIR_INVALID_ARGUMENT
  * if the existing queue differs. The message names the first property that differs (order and
  * padding, flags, capacity, min_after_dequeue, seed, number of components; dtype, shape or name of
- * a component), what it is and what was requested. A requested seed of 0 matches any. Shapes of
- * queues that pad differ only where both know a dim.
+ * a component), what it is and what was requested. A requested seed of 0 matches any. The shapes of
+ * two queues that pad can differ only in dims that both know.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_tensor_queue_find_or_create(
@@ -292,7 +292,7 @@ enum { WEIR_TENSOR_QUEUE_LIST_MAX = 1 << 16 };
  * must outlive the list; the array is copied.
  *
  * Errors: WEIR_INVALID_ARGUMENT if there are no queues, one is NULL, or they do not agree; the
- * message says where, and what each has. WEIR_RESOURCE_EXHAUSTED.
+ * message says where they differ, and what each of them has. WEIR_RESOURCE_EXHAUSTED.
  * @since 0.1
  */
 WEIR_API enum weir_status weir_tensor_queue_list_create(weir_tensor_queue *const queues[],

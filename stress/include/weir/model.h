@@ -10,16 +10,16 @@
  * rewritten, and users can check structures of their own. Link with all of libweir-model,
  * libweir-under-test and -rdynamic (pkg-config: weir-model); gcc only.
  *
- * What is modelled. Threads are fibers, scheduled at each atomic access. Each location keeps the
- * history of its stores, and each thread has a view of it. A load may return any store that
- * coherence, release/acquire, fences and the seq_cst order allow. Stores enter modification order
- * when they are executed, and no load reads a store that has not been executed yet. Behaviours that
- * need either (2+2W with both inner stores last, load buffering) are therefore not explored. Stores
- * become visible in finite time: a thread reads the same old store of a location at most eight
- * times in a row. A compare-and-swap that may fail spuriously does not. membarrier(2) puts a full
- * fence into every thread. Plain accesses are checked for races by vector clocks, and for being
- * inside live memory. Time does not pass while a thread can run: a deadline passes early (as a
- * choice) or when all threads sleep.
+ * What is modelled. Threads are fibers, and the checker chooses at each atomic access which one
+ * runs next. Each location keeps the history of its stores, and each thread has a view of it. A
+ * load may return any store that coherence, release/acquire, fences and the seq_cst order allow.
+ * Stores enter modification order when they are executed, and no load reads a store that has not
+ * been executed yet. Behaviours that need either (2+2W with both inner stores last, load buffering)
+ * are therefore not explored. Stores become visible in finite time: a thread reads the same old
+ * store of a location at most eight times in a row. A weak compare-and-swap never fails spuriously.
+ * membarrier(2) puts a full fence into every thread. Plain accesses are checked for races by vector
+ * clocks, and must lie inside live memory. Time does not pass while a thread can run: a deadline
+ * passes early (as a choice) or when all threads sleep.
  *
  * What is explored. There are three ways: depth first over schedules and values, with dynamic
  * partial-order reduction (source sets and sleep sets: Abdulla, Aronis, Jonsson, Sagonas, POPL
@@ -37,8 +37,8 @@
  * With merge_states an execution ends where it reaches a state that another execution has reached.
  * This completes scopes of few steps and many interleavings. A state is a hash of 64 bits and
  * includes the stacks of the threads (x86-64 and arm64; elsewhere the option is ignored). Livelocks
- * are then not found, because they return to an earlier state, and the lengths of calls are not
- * those of all executions.
+ * are then not found, because they return to an earlier state, and the reported lengths of calls do
+ * not cover all executions.
  */
 #ifndef WEIR_MODEL_H
 #define WEIR_MODEL_H
@@ -71,7 +71,7 @@ struct weir_model_options {
 	unsigned random_depth;   /* of PCT: 1 + the number of priority changes; 0: 3 */
 	/* exhaustive: at most (this number - 1) preemptions per execution; 0: no bound */
 	unsigned preemptions;
-	unsigned symmetric; /* the kernel refuses membarrier, so both fences are seq_cst fences */
+	unsigned symmetric; /* Linux refuses membarrier, so both fences are seq_cst fences */
 	/* exhaustive, unbounded: an execution ends at a state that another has reached */
 	unsigned merge_states;
 	/*

@@ -4,12 +4,11 @@
  * Describe how to create the structure, put into it and take from it. weir_stress_main() is then a
  * whole program, with the command line, the watchdog and the reports of weir-stress. For each
  * structure it runs two scenarios:
- * - NAME_storm: threads put and take at random. Each value that comes out was put in, once, and all
- *   of them come out in the end. A queue keeps the order of each putting thread. A bounded
+ * - NAME_storm: threads put and take at random. Each value that comes out was put in once, and in
+ *   the end all values come out. A queue keeps the order of each putting thread. A bounded
  *   structure holds no more than its capacity.
- * - NAME_history: every call is recorded. There must be an order of all calls that explains the
- *   results and agrees with real time (linearizability; docs/checking.md says what a verdict
- *   means).
+ * - NAME_history: every call is recorded. One order of all calls must explain the results and agree
+ *   with real time (linearizability; docs/checking.md says what a verdict means).
  *
  * Link with libweir-stress, libweir-history and libweir (pkg-config: weir-stress). To check every
  * interleaving of a small scope, see <weir/model.h>.
@@ -44,8 +43,8 @@ struct weir_stress_subject {
 enum { WEIR_STRESS_MAX_SUBJECTS = 16 };
 
 /*
- * Runs the program. Returns exit code 0 if all checks passed; otherwise it has ended the process
- * with 1 (wrong), 2 (a hang) or 3 (usage). Call it once.
+ * Runs the program. Returns 0, the exit code, if all checks passed. Otherwise it does not return:
+ * it ends the process with 1 (wrong), 2 (a hang) or 3 (usage). Call it once.
  */
 int weir_stress_main(int argc, char *argv[], const struct weir_stress_subject table[], size_t count);
 
