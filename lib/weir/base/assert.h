@@ -15,12 +15,14 @@
 #ifndef WEIRI_ASSERT_H
 #define WEIRI_ASSERT_H
 
+#include "base/compiler.h"
+
 #ifndef WEIR_ASSERT_LEVEL
 #define WEIR_ASSERT_LEVEL 0
 #endif
 
-void weiri_assert_failed(const char *invariant, const char *condition, const char *file, int line)
-	__attribute__((noreturn, cold));
+WEIRI_SHARED_BY_ASSERTIONS void weiri_assert_failed(const char *invariant, const char *condition, const char *file,
+                                                    int line) __attribute__((noreturn, cold));
 
 /* `said`: the condition as it is written; a macro's argument would arrive here expanded. */
 #define WEIRI_ASSERT_AT(level, invariant, condition, said) \

@@ -20,6 +20,12 @@
 #else
 #define WEIRI_SHARED __attribute__((visibility("protected")))
 #endif
+/* The same for a function that only assertions call. */
+#if defined(WEIR_ASSERT_LEVEL) && WEIR_ASSERT_LEVEL > 0
+#define WEIRI_SHARED_BY_ASSERTIONS WEIRI_SHARED
+#else
+#define WEIRI_SHARED_BY_ASSERTIONS
+#endif
 
 /* Two lines: x86 fetches lines in pairs, so fields 64 bytes apart still disturb each other. */
 enum { WEIRI_LINE = 64, WEIRI_APART = 128 };

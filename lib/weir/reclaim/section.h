@@ -147,7 +147,7 @@ static inline int weiri_section_raise(struct weiri_record *record, uint64_t *res
 }
 
 /* section_invariants.c: for assertions. */
-void weiri_section_assert_entered(const struct weiri_record *record);
+WEIRI_SHARED_BY_ASSERTIONS void weiri_section_assert_entered(const struct weiri_record *record);
 
 /*
  * Reads the pointer or number in *source. A pointer is safe to follow until the section is left.
