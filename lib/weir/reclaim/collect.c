@@ -56,7 +56,7 @@
  *       held until the interrupted section has ended too
  * Pairs
  *   P2  push(retire) -> take(collector): the object's fields and what it owns
- *   P3 take(collector) -> a flush that finds the stack empty: the flush sees `collecting` odd
+ *   P3  take(collector) -> a flush that finds the stack empty: the flush sees `collecting` odd
  *   P4  end(collector) -> a flush that finds `collecting` even: the survivors are back
  *   P5  take(collector) -> pin(collector): pinned_lo was cleared; a collector that pins after the
  *       take notes its lo after the clearing
@@ -123,7 +123,7 @@ struct interval {
 
 /* What readers held at one scan. */
 struct held {
-	/* Of the scan, which tells nothing of objects that died in that era or later; 0: no scan yet. */
+	/* Of the scan. It tells nothing of objects that died in that era or later. 0: no scan yet. */
 	uint64_t era;
 	size_t intervals;
 	int crowded; /* 1: there were more; the last one covers them and the gaps between them */
@@ -477,7 +477,7 @@ struct portion {
 	struct weiri_retired *list;
 	uint64_t bytes;
 	uint64_t last_era; /* of the collector's last collection */
-	size_t number;     /* of the stack that was taken last: survivors return to one of this number */
+	size_t number;     /* of the stack that was taken last, and of that to which survivors go */
 	stack *home;       /* the stack for survivors that are not pinned */
 	int any_kept;      /* 1: some object was held */
 	/* Called for each survivor, if not NULL. */
@@ -661,7 +661,8 @@ static void collect_pinned(struct portion *portion, struct weiri_record *from)
 
 		if (oldest == 0)
 			continue;
-		if (oldest == weiri_load_relaxed(&from->lo) && portion->kept == NULL) { /* [relaxed] as above */
+		/* [relaxed] as above. */
+		if (oldest == weiri_load_relaxed(&from->lo) && portion->kept == NULL) {
 			portion->any_kept = 1;
 			continue;
 		}
@@ -716,7 +717,7 @@ void weiri_collect_everybodys(struct weiri_record *record, weiri_kept_fn *kept, 
 
 static void collect(struct weiri_record *record, enum scope scope)
 {
-	if (weiri_is_collecting(record)) /* a reclaim function retired something: the running collection is enough */
+	if (weiri_is_collecting(record)) /* a reclaim function retired; this collection is enough */
 		return;
 	collect_and_hear(record, scope, NULL, NULL);
 	weiri_stalls_after_collection(record);
@@ -751,7 +752,8 @@ void weiri_retire_unreachable(struct weiri_record *record, struct weiri_retired 
 	/* An interval that meets no other. */
 	object->birth = UINT64_MAX;
 	object->death = 0;
-	push(&record->retired[weiri_load_relaxed(&record->stack)], object, object); /* [relaxed] own field */
+	/* [relaxed] own field. */
+	push(&record->retired[weiri_load_relaxed(&record->stack)], object, object);
 }
 
 /* -- waiting for memory ------------------------------------------------------------------------ */
