@@ -6,8 +6,8 @@
  * entries of the object's lists, and a hold on its registry entry protects the object itself. Both
  * end before the view is printed. So a slow read of /proc, or a slow file descriptor, never delays
  * a collection or the release of a destroyed object.
- * Progress: lock-free, except for write(2) and poll(2). If other threads change a list, its walk
- *   may start over; it ends after a fixed number of steps.
+ * Progress: lock-free, except for write(2) and poll(2). If other threads change a list, the walk of
+ * the list may start over. Each walk ends after a fixed number of steps.
  */
 #include <weir/dump.h>
 
@@ -470,7 +470,7 @@ static void print_stall(void *context, const struct weir_stall *stall)
 	else
 		say(out, "a thread that has ended");
 	if (stall->kind == WEIR_STALL_SECTION)
-		say(out, " has been inside of one call for %.1f s\n", seconds(stall->age_ns));
+		say(out, " has been inside one call for %.1f s\n", seconds(stall->age_ns));
 	else
 		say(out, " holds version %" PRIu64 " of variable \"%s\", %" PRIu64 " bytes, replaced %.1f s ago\n",
 		    stall->version, name, stall->bytes, seconds(stall->age_ns));

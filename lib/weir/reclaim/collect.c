@@ -46,8 +46,8 @@
  *   I4  an object is on one stack, or held by one collector
  *   I5  every retired object is counted in retired_total, or in unreported_bytes of the record that
  *       retired it, until at most REPORT_BYTES after it is freed
- *   I6  `collecting` of a record is odd from before it takes a stack until after it put the last
- *       survivor back
+ *   I6  `collecting` of a record is odd from before its owner takes a stack until after the owner
+ *       has put the last survivor back
  *   I7  no object pinned on a stack is pinned for a section with a smaller lo than pinned_lo.
  *       Exceptions: one object of each collector that is in pin(), and what a collector is about to
  *       take. Since eras only grow, the lo of a record never returns to an earlier value, with one
@@ -626,7 +626,7 @@ static void look_at_readers(struct portion *portion)
 	if (weiri_fence_heavy()) /* F1 */
 		scan(held);
 	else
-		/* The fence failed, so nothing can be concluded: hold all eras. */
+		/* The fence failed, so the collector can conclude nothing: it treats all eras as held. */
 		hold_interval(held, 0, UINT64_MAX);
 	weiri_count(&portion->record->collections, 1);
 }
@@ -656,7 +656,10 @@ static void collect_record(struct portion *portion, struct weiri_record *from)
 static void collect_pinned(struct portion *portion, struct weiri_record *from)
 {
 	for (size_t i = 0; i < WEIRI_STACKS; i++) {
-		/* [relaxed] These two only decide where to look; scan() decides what may be freed. */
+		/*
+		 * [relaxed] This load and the next only decide where to look; scan() decides what may be
+		 * freed.
+		 */
 		uint64_t oldest = weiri_load_relaxed(&from->pinned_lo[i]);
 
 		if (oldest == 0)
