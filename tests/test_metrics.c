@@ -317,7 +317,7 @@ Test(metrics, summaries_of_one_layout_are_merged_and_subtracted)
 	cr_expect_eq(weir_summary_quantile(a, 1, &value), WEIR_OK);
 	cr_expect_eq(value, 5);
 	cr_expect_eq(weir_summary_merge(a, other, &error), WEIR_INVALID_ARGUMENT);
-	cr_expect_str_eq(error.message, "summary: expected precision 3 and largest 1000, came 4 and 1000");
+	cr_expect_str_eq(error.message, "summary: expected precision 3 and largest 1000, got 4 and 1000");
 	cr_expect_eq(weir_summary_count(a), 1);
 	cr_expect_eq(weir_summary_merge(a, NULL, NULL), WEIR_INVALID_ARGUMENT);
 	weir_summary_destroy(a, NULL);
@@ -370,7 +370,7 @@ Test(metrics, a_histogram_and_a_summary_of_other_layouts_are_refused)
 
 	cr_assert_eq(weir_histogram_create(NULL, &histogram, NULL), WEIR_OK);
 	cr_expect_eq(weir_histogram_read(histogram, summary, &error), WEIR_INVALID_ARGUMENT);
-	cr_expect_str_eq(error.message, "summary: expected precision 5 and largest 18446744073709551615, came 5 and 7");
+	cr_expect_str_eq(error.message, "summary: expected precision 5 and largest 18446744073709551615, got 5 and 7");
 	cr_expect_eq(weir_histogram_read(histogram, NULL, NULL), WEIR_INVALID_ARGUMENT);
 	cr_expect_eq(weir_histogram_read(NULL, summary, NULL), WEIR_INVALID_ARGUMENT);
 	weir_histogram_destroy(histogram, NULL);

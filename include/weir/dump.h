@@ -33,7 +33,7 @@
  * for each stall of at least one second (weir/stall.h; this thread runs a collection to find them):
  *
  *     memory: thread 27611 "fill" holds version 7 of variable "w", 65664 bytes, replaced 12.3 s ago
- *     memory: thread 27604 "main" has been inside of one call for 3.2 s
+ *     memory: thread 27604 "main" has been inside one call for 3.2 s
  *
  * and the number of queues. If a dequeue waits although there are items, the reason is the batch
  * that collects, or min_after_dequeue.

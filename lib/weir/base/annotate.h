@@ -1,10 +1,10 @@
 /*
  * annotate.h - telling ThreadSanitizer of an order that it cannot see.
  *
- * For code that synchronizes by inline assembly (Concurrency Kit). An annotation only states a
- * claim; a comment beside each one says why it is true. The build defines WEIRI_TSAN for the files
- * that need it: they are built without instrumentation, so the compiler does not define its own
- * macro there.
+ * Code that synchronizes by inline assembly (Concurrency Kit) needs it. An annotation only claims
+ * an order; a comment beside each one says why the claim is true. The build defines WEIRI_TSAN for
+ * the files that need annotations. These files are built without instrumentation, so the compiler
+ * does not define its own macro there.
  */
 #ifndef WEIRI_ANNOTATE_H
 #define WEIRI_ANNOTATE_H

@@ -1,6 +1,6 @@
 /*
- * assert.c - ends a test build that found a broken invariant. (Under the model checker, its
- * system.c ends the execution.)
+ * assert.c - ends a test build that found a broken invariant. The model checker has its own
+ * weiri_assert_failed(), which ends the execution.
  */
 #include "base/assert.h"
 

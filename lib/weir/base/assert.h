@@ -6,9 +6,9 @@
  *
  * An assertion that reads shared state is no step of the algorithm. It stands in a function that is
  * WEIRI_UNSEEN and named assert_..., which reads atomics by weiri_peek(). The model checker does
- * not see such a function, so it explores as many executions as without, and each peek finds the
- * newest value. Elsewhere a peek is a relaxed load; so what a peek finds may be followed only where the
- * caller has synchronized with the threads that wrote it.
+ * not see the accesses of such a function. So the assertion adds no executions, and each peek finds
+ * the newest value. In other builds a peek is a relaxed load. There, a caller may follow a pointer
+ * that a peek found only if it has synchronized with the thread that wrote it.
  *
  * scripts/check_invariants compares the names with those of the essays.
  */
@@ -24,7 +24,10 @@
 WEIRI_SHARED_BY_ASSERTIONS void weiri_assert_failed(const char *invariant, const char *condition, const char *file,
                                                     int line) __attribute__((noreturn, cold));
 
-/* `said`: the condition as it is written; a macro's argument would arrive here expanded. */
+/*
+ * `said` is the text of the condition, made by the outer macro: here the argument has been
+ * expanded.
+ */
 #define WEIRI_ASSERT_AT(level, invariant, condition, said) \
 	do { \
 		if (WEIR_ASSERT_LEVEL >= (level) && !(condition)) \
@@ -39,12 +42,16 @@ WEIRI_SHARED_BY_ASSERTIONS void weiri_assert_failed(const char *invariant, const
 #define WEIR_ASSERT1(invariant, condition) WEIRI_ASSERT_AT(1, #invariant, condition, #condition)
 #define WEIR_ASSERT2(invariant, condition) WEIRI_ASSERT_AT(2, #invariant, condition, #condition)
 #define WEIR_ASSERT3(invariant, condition) WEIRI_ASSERT_AT(3, #invariant, condition, #condition)
-/* Calls a function that asserts: of a few reads, or of a walk that no other thread disturbs. */
+/*
+ * Call a function that asserts. A look makes a few reads. A walk goes through a structure that no
+ * other thread changes meanwhile.
+ */
 #define WEIR_ASSERT_LOOK(call) WEIRI_ASSERT_CALL(2, call)
 #define WEIR_ASSERT_WALK(call) WEIRI_ASSERT_CALL(3, call)
 /*
- * The same for a walk over what other threads may be changing. It needs one instant of all words,
- * which only the model checker has: there, no other thread runs meanwhile.
+ * The same for a walk over words that other threads may be changing. Such a walk must read all
+ * words at one instant. Only the model checker allows that: there, no other thread runs during the
+ * walk.
  */
 #if defined(WEIRI_UNDER_MODEL)
 #define WEIR_ASSERT_INSTANT(call) WEIRI_ASSERT_CALL(3, call)

@@ -2,11 +2,11 @@
  * asymmetric.c - membarrier(2), or plain fences if the kernel refuses it.
  *
  * The kind of fence is decided once, by the first attempt to register, even if a later attempt
- * would have another result. If it could still change, a heavy side that relied on plain fences
- * might meet a light side that has already left them out.
- * Why a thread that reads a stale 0 in weiri_fence_asymmetric is safe: it runs a full fence, which
- * is at least as strong. Why a thread that reads 1 is safe: it is set only after registration
- * succeeded, and then every heavy side uses membarrier.
+ * would have another result. If the kind could still change, a heavy side that relied on plain
+ * fences might meet a light side that has already left its fence out.
+ * A thread that reads a stale 0 in weiri_fence_asymmetric is safe: it runs a full fence, which is
+ * at least as strong. A thread that reads 1 is safe too: the word is set to 1 only after the
+ * registration has succeeded, and from then on every heavy side uses membarrier.
  */
 #include "base/asymmetric.h"
 

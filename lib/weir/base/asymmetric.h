@@ -24,9 +24,9 @@
 WEIRI_SHARED extern _Atomic(int) weiri_fence_asymmetric;
 
 /*
- * Decides which kind of fence this process uses. Idempotent; every heavy side calls it first. A
- * process changes at most once, from symmetric to asymmetric, and only before any heavy side relied
- * on it.
+ * Decides which kind of fence this process uses. Idempotent; weiri_fence_heavy() does the same
+ * first. The light sides of a process change at most once, from plain fences to none. They do so
+ * before any heavy side relies on the decision.
  */
 void weiri_fence_setup(void);
 
@@ -40,13 +40,16 @@ static inline void weiri_fence_light(void)
 }
 
 /*
- * The heavy side. Returns 1; or 0 if the kernel, having granted membarrier before, refuses it now
- * (a seccomp filter installed late). Then nothing may be concluded, and a collector must keep what
- * it has.
+ * The heavy side. Returns 1 if the fence was run. Returns 0 if the kernel refuses membarrier now
+ * although it granted it before (a seccomp filter was installed late). After a 0 the caller may
+ * conclude nothing; a collector must keep all its objects.
  */
 int weiri_fence_heavy(void);
 
-/* Called in the child of a fork, before it has a second thread: registers again. */
+/*
+ * Called in the child of a fork, before it has a second thread. Registers the child and decides
+ * anew.
+ */
 void weiri_fence_after_fork(void);
 
 #endif

@@ -6,7 +6,8 @@
  * controlled scheduler. scripts/check_style refuses the plain atomic_load() family, whose order is
  * implied.
  *
- * CAS: the first order is that of success; a failed one is relaxed unless the name says otherwise.
+ * The first order in the name of a CAS is that of success. A CAS that fails is relaxed, unless the
+ * name has a second order; but weiri_cas_seq_cst() is always seq_cst.
  */
 #ifndef WEIRI_ATOMIC_H
 #define WEIRI_ATOMIC_H
@@ -62,7 +63,10 @@
 	atomic_compare_exchange_strong_explicit((p), (expected), (v), memory_order_seq_cst, memory_order_seq_cst)
 
 #define weiri_fence_seq_cst() atomic_thread_fence(memory_order_seq_cst)
-/* Orders this thread against its own signal handlers and, with a membarrier elsewhere, against other threads. */
+/*
+ * Orders this thread's accesses for its own signal handlers. Together with a membarrier on another
+ * thread, it orders them for that thread too.
+ */
 #define weiri_compiler_barrier() atomic_signal_fence(memory_order_seq_cst)
 
 /* One round of a short spin. */

@@ -12,8 +12,9 @@
 #define WEIRI_ALWAYS_INLINE inline __attribute__((always_inline))
 
 /*
- * A private function or variable of libweir that libweir-flow uses; scripts/check_symbols lists them.
- * Inside libweir it is protected: calls stay direct, as those of a hidden function.
+ * Marks a private function or variable of libweir that libweir-flow uses. scripts/check_symbols
+ * lists all of these. Inside libweir the visibility is "protected", so that calls stay direct, like
+ * calls of a hidden function.
  */
 #if defined(WEIRI_OUTSIDE_LIBWEIR)
 #define WEIRI_SHARED __attribute__((visibility("default")))
@@ -27,11 +28,17 @@
 #define WEIRI_SHARED_BY_ASSERTIONS
 #endif
 
-/* Two lines: x86 fetches lines in pairs, so fields 64 bytes apart still disturb each other. */
+/*
+ * WEIRI_APART is two lines: x86 fetches lines in pairs, so fields 64 bytes apart still disturb each
+ * other.
+ */
 enum { WEIRI_LINE = 64, WEIRI_APART = 128 };
 #define WEIRI_ALIGNED_APART _Alignas(128)
 
-/* The initial-exec model costs one load instead of a call when the library is dlopened. */
+/*
+ * With the initial-exec model an access costs one load, even if the library was loaded by dlopen().
+ * The default model would cost a call there.
+ */
 #define WEIRI_TLS _Thread_local __attribute__((tls_model("initial-exec")))
 
 /* From a member to the object that contains it. */

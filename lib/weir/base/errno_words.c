@@ -1,9 +1,10 @@
 /*
  * errno_words.c - the two variants of strerror_r.
  *
- * The one of POSIX returns an int and writes to the buffer (musl; glibc unless _GNU_SOURCE asks for
- * its own). The one of glibc returns the text, which may or may not be in the buffer. The two that
- * <string.h> may declare differ in the return type, so the code selects by that type.
+ * The variant of POSIX returns an int and writes the text to the buffer. musl has this variant, and
+ * so has glibc unless _GNU_SOURCE is defined. The variant of glibc returns the text, which may or
+ * may not be in the buffer. <string.h> declares one of the two, and the code tells which by the
+ * return type.
  * Both may be cancellation points (POSIX), so cancellation is disabled around the call.
  */
 #include "base/uncancelled.h"

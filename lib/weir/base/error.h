@@ -10,11 +10,11 @@
 #include "base/compiler.h"
 
 /*
- * Writes code and message into *error when error is not NULL, and returns code, so that a failing call ends with
- * `return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": ...", name);`.
+ * Writes code and message into *error if error is not NULL. Returns code, so that a failing call
+ * can end with `return weiri_fail(error, WEIR_INVALID_ARGUMENT, "queue \"%s\": ...", name);`.
  */
 #define weiri_fail(error, code, ...) (weiri_describe((error), (code), __VA_ARGS__), (enum weir_status)(code))
-/* The end of a noun that is counted, for "%s" behind it: "1 item", "4 items". */
+/* The plural ending of a counted noun, for a "%s" right after the noun: "1 item", "4 items". */
 #define WEIRI_S(count) ((count) == 1 ? "" : "s")
 /*
  * A separate function, so that compilers and analysers see at the call that the returned code is
@@ -28,13 +28,13 @@ static inline void weiri_error_end(weir_error *error)
 	error->message[WEIR_ERROR_MESSAGE_SIZE - 1] = '\0';
 }
 
-/* 1 if it says something: a code, or words without a code, such as "the reader ended". */
+/* Returns 1 if *cause says something: a code, or a message without a code ("the reader ended"). */
 static inline int weiri_is_cause(const weir_error *cause)
 {
 	return cause != NULL && (cause->code != WEIR_OK || cause->message[0] != '\0');
 }
 
-/* A copy of a user's error, terminated. */
+/* Returns a copy of a user's error whose message is terminated. */
 static inline weir_error weiri_error_kept(const weir_error *given)
 {
 	weir_error kept = *given;

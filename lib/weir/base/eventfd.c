@@ -56,7 +56,7 @@ void weiri_eventfd_take(struct weiri_eventfd event)
 	int saved_errno = errno;
 	long had = weiri_eventfd_is_ours(&event) ? syscall(SYS_read, event.fd, &one, sizeof(one)) : 0;
 
-	(void)had; /* fails only if other code has read, which is not allowed */
+	(void)had; /* fails only if the program has read it, which is not allowed */
 	errno = saved_errno;
 }
 

@@ -15,10 +15,13 @@ struct weiri_eventfd {
 	uint32_t forks; /* the number of forks when it was made */
 };
 
-/* Non-blocking, closed on exec; the count is 0. fd -1: the system refused. */
+/*
+ * Returns an eventfd with a count of 0, non-blocking and closed on exec. Its fd is -1 if the system
+ * refused.
+ */
 struct weiri_eventfd weiri_eventfd_open(void);
 void weiri_eventfd_close(struct weiri_eventfd event);
-/* 1 in the process that opened it; 0 in the child of a later fork. */
+/* Returns 1 in the process that opened it, and 0 in the child of a later fork. */
 int weiri_eventfd_is_ours(const struct weiri_eventfd *event);
 /*
  * weiri_eventfd_add() adds one; _take() subtracts one, unless the count is 0. Each makes at most

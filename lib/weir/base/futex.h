@@ -15,7 +15,10 @@
  */
 int weiri_futex_wait(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline_ns);
 
-/* Wakes up to `count` threads that sleep on word. Accesses no memory: word may already be freed. */
+/*
+ * Wakes up to `count` threads that sleep on word. Does not access *word, which may already be
+ * freed.
+ */
 void weiri_futex_wake(_Atomic(uint32_t) *word, int count);
 
 #endif

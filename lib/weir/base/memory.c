@@ -8,13 +8,16 @@
 #include <string.h>
 
 /*
- * jemalloc's sized calls, used if the process has linked jemalloc. A sanitizer build has not, and
- * so keeps its own malloc.
+ * jemalloc's sized calls, used if the process has linked jemalloc. A sanitizer build has not linked
+ * it, and uses the sanitizer's malloc.
  */
 extern void *mallocx(size_t size, int flags) __attribute__((weak));
 extern void sdallocx(void *memory, size_t size, int flags) __attribute__((weak));
 
-/* MALLOCX_ALIGN of jemalloc's manual: the base-2 logarithm of the alignment in the low bits of the flags. */
+/*
+ * Computes MALLOCX_ALIGN() of jemalloc's manual: the low bits of the flags have the base-2
+ * logarithm of the alignment.
+ */
 static int jemalloc_alignment(size_t alignment)
 {
 	return __builtin_ctzl(alignment);

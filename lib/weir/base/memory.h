@@ -9,10 +9,16 @@
 
 #include "base/compiler.h"
 
-/* Returns `allocator`, or the default one for NULL: a create call copies it into its object. */
+/*
+ * Returns *allocator, or the default allocator if `allocator` is NULL. A create call copies the
+ * result into its object.
+ */
 WEIRI_SHARED weir_allocator weiri_allocator_or_default(const weir_allocator *allocator);
 
-/* Returns size bytes, not cleared; NULL without memory or if size is 0. */
+/*
+ * Returns `size` bytes, not cleared. Returns NULL if there is no memory, or size is 0 or larger
+ * than PTRDIFF_MAX.
+ */
 WEIRI_SHARED void *weiri_allocate(const weir_allocator *allocator, size_t size, size_t alignment);
 /* The same, cleared. */
 WEIRI_SHARED void *weiri_allocate_zeroed(const weir_allocator *allocator, size_t size, size_t alignment);

@@ -2,9 +2,9 @@
  * probe.h - static probes for tracers (perf, bpftrace, SystemTap, gdb), named weir:<probe>;
  * docs/profiling.md lists them.
  *
- * Built with -Dprobes=enabled, a probe is one nop, and a note in the object file that says where
- * the arguments are; a tracer puts a breakpoint there. Otherwise it is nothing, and its arguments
- * are not even evaluated. Probes are only on slow paths.
+ * In a build with -Dprobes=enabled, a probe is one nop, on which a tracer puts a breakpoint. A note
+ * in the object file says where the arguments are. In other builds a probe is no code, and its
+ * arguments are not even evaluated. Probes are only on slow paths.
  */
 #ifndef WEIRI_PROBE_H
 #define WEIRI_PROBE_H

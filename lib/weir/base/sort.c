@@ -27,7 +27,9 @@ static void swap(char *a, char *b, size_t size)
 	}
 }
 
-/* The heap below `parent` is in order except for its top, which sinks to its place. */
+/*
+ * The heap whose top is `parent` is in order, except for the top. Lets the top sink to its place.
+ */
 static void sink(char *elements, size_t parent, size_t count, size_t size, weiri_compare_fn *compare)
 {
 	for (;;) {
@@ -54,7 +56,7 @@ static void sort_heap(char *base, size_t count, size_t size, weiri_compare_fn *c
 	}
 }
 
-/* Faster for few elements. */
+/* Insertion sort: faster than the heap for few elements. */
 static void insert_in_turn(char *base, size_t count, size_t size, weiri_compare_fn *compare)
 {
 	for (size_t i = 1; i < count; i++) {

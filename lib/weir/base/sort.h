@@ -8,7 +8,10 @@
 
 #include "base/compiler.h"
 
-/* Negative, 0 or positive if a comes before b, is equal to it, or comes after it. */
+/*
+ * Returns a negative number, 0 or a positive one, if a comes before b, is equal to b, or comes
+ * after b.
+ */
 typedef int weiri_compare_fn(const void *a, const void *b);
 
 /*

@@ -1,15 +1,15 @@
 /*
- * uncancelled.h - system calls that POSIX makes, or allows to be, cancellation points, without
- * cancellation.
+ * uncancelled.h - system calls with cancellation disabled. POSIX says that each of them is, or may
+ * be, a cancellation point.
  *
  * A cancelled thread ends at its next cancellation point. Inside a call of Weir it would end in the
  * middle of an operation: in a section, with a claim, with half of a file written. So no call of
- * Weir is a cancellation point. A thread that was cancelled before or during one ends at a point of
- * its own, after the call has returned.
+ * Weir is a cancellation point. A thread that was cancelled before or during a call of Weir ends
+ * after the call, at a cancellation point outside Weir.
  *
- * Each of these is the call of the same name with cancellation disabled around it. No other code in
- * the library may use those calls: scripts/check_symbols checks what each object file imports.
- * eventfd.c, which is used inside sections, uses syscall(2) instead.
+ * Each function below makes the system call of the same name, with cancellation disabled around it.
+ * No other code in the library may make those calls: scripts/check_symbols checks what each object
+ * file imports. eventfd.c, which is used inside sections, uses syscall(2) instead.
  */
 #ifndef WEIRI_UNCANCELLED_H
 #define WEIRI_UNCANCELLED_H
@@ -21,7 +21,7 @@
 
 #include "base/compiler.h"
 
-/* errno is that of the call. */
+/* errno is as the system call left it. */
 WEIRI_SHARED int weiri_open(const char *path, int flags, mode_t mode);
 WEIRI_SHARED int weiri_close(int file);
 ssize_t weiri_read(int file, void *bytes, size_t count);
@@ -38,7 +38,7 @@ int weiri_poll_out(int file, int milliseconds);
 
 void weiri_thread_join(pthread_t thread);
 
-/* The system's text for `reason`, an errno; it is in `room`, or constant. */
+/* Returns the system's text for `reason`, an errno. The text is in `room`, or constant. */
 WEIRI_SHARED const char *weiri_errno_words(int reason, char room[], size_t size);
 
 #endif

@@ -2,12 +2,12 @@
  * dump.c - writes all queues, critical sections and areas: their contents, waiters, producers and
  * consumers.
  *
- * Algorithm. Each object is first copied into a view. During the copy a section protects the
+ * Algorithm. Each object is first copied into a struct view. During the copy a section protects the
  * entries of the object's lists, and a hold on its registry entry protects the object itself. Both
- * are released before the view is printed. So a slow reader of /proc, or a slow file descriptor,
- * never delays a collection or the release of a destroyed object.
- * Progress: lock-free, except for write(2) and poll(2). If other threads change a list, its walk
- *   may start over; it ends after a fixed number of steps.
+ * end before the view is printed. So a slow read of /proc, or a slow file descriptor, never delays
+ * a collection or the release of a destroyed object.
+ * Progress: lock-free, except for write(2) and poll(2). If other threads change a list, the walk of
+ * the list may start over. Each walk ends after a fixed number of steps.
  */
 #include <weir/dump.h>
 
@@ -77,7 +77,9 @@ struct view {
 	struct participant participant[MOST_SHOWN];
 };
 
-/* Printable, and cut. */
+/*
+ * Copies a name, cuts it if it is too long, and replaces quotes and unprintable characters by '?'.
+ */
 static void copy_name(char name[NAME_SIZE], const char *from)
 {
 	size_t length = strlen(from);
@@ -98,7 +100,7 @@ static int knows_waiter(const struct view *view, enum weiri_side side, const voi
 	return 0;
 }
 
-/* An entry of a list: a part of a queue operation, or a case of a select. */
+/* Adds an entry of a list to the view: a part of a queue operation, or a case of a select. */
 static void add_waiter(struct view *view, enum weiri_side side, struct weiri_pending_entry *entry)
 {
 	const weir_pending *pending = entry->pending;
@@ -164,7 +166,7 @@ static void see(struct weiri_scope *scope, struct view *view, weir_queue *queue)
 	view->order = queue->store->name;
 	view->flags = queue->flags;
 	view->capacity = queue->capacity;
-	/* [relaxed] looks, both. */
+	/* [relaxed] both are only displayed. */
 	view->admission = weiri_load_relaxed(&queue->admission);
 	view->turn = weiri_load_relaxed(&queue->turn);
 	view->is_section = queue->right != NULL;
@@ -199,7 +201,7 @@ static void see_waiters_at(struct weiri_scope *scope, struct view *view, struct 
 	}
 }
 
-/* An area, or what else describes itself. */
+/* Copies an object that describes itself, such as an area, into the view. */
 static void see_waitable(struct weiri_scope *scope, struct view *view, const struct weiri_registered_kind *kind,
                          void *object)
 {
@@ -213,7 +215,7 @@ static void see_waitable(struct weiri_scope *scope, struct view *view, const str
 	see_waiters_at(scope, view, waitable);
 }
 
-/* 0: there are no more. */
+/* Copies the next object into the view. Returns 0 if there are no more objects. */
 static int see_next(struct weiri_record *record, struct weiri_registry_place *place, struct view *view)
 {
 	struct weiri_scope scope = weiri_scope_enter(record);
@@ -242,12 +244,12 @@ static int see_next(struct weiri_record *record, struct weiri_registry_place *pl
 
 struct output {
 	int fd;
-	enum weir_status status; /* what went wrong first */
+	enum weir_status status; /* of the first write that failed */
 	size_t length;
 	char text[TEXT_SIZE];
 };
 
-/* Waits for a descriptor that does not block. 0: it accepted nothing for a long time. */
+/* Waits until a non-blocking descriptor has room. Returns 0 if it had none for PATIENCE_MS. */
 static int wait_for_room(int fd)
 {
 	int ready;
@@ -306,7 +308,7 @@ static void say(struct output *out, const char *format, ...)
 	}
 }
 
-/* With its name, from the system: `thread 123 "worker"`. */
+/* Writes a thread with the name that the system has for it: `thread 123 "worker"`. */
 static void say_thread(struct output *out, uint32_t thread)
 {
 	char path[64], read_name[32] = "?", name[NAME_SIZE];
@@ -320,7 +322,7 @@ static void say_thread(struct output *out, uint32_t thread)
 		(void)weiri_close(file);
 	}
 	if (length > 0)
-		read_name[length - 1] = '\0'; /* instead of the line's end */
+		read_name[length - 1] = '\0'; /* instead of the newline */
 	copy_name(name, read_name);
 	say(out, "thread %" PRIu32 " \"%s\"", thread, name);
 }
@@ -359,7 +361,7 @@ static void print_area(struct output *out, const struct view *view)
 	say(out, "%s\n", view->content);
 }
 
-/* What a waiter waits for. */
+/* Returns what a waiter waits for. */
 static const char *awaited(const struct view *view, enum weiri_side side)
 {
 	if (view->kind != NULL)
@@ -468,13 +470,15 @@ static void print_stall(void *context, const struct weir_stall *stall)
 	else
 		say(out, "a thread that has ended");
 	if (stall->kind == WEIR_STALL_SECTION)
-		say(out, " has been inside of one call for %.1f s\n", seconds(stall->age_ns));
+		say(out, " has been inside one call for %.1f s\n", seconds(stall->age_ns));
 	else
 		say(out, " holds version %" PRIu64 " of variable \"%s\", %" PRIu64 " bytes, replaced %.1f s ago\n",
 		    stall->version, name, stall->bytes, seconds(stall->age_ns));
 }
 
-/* Not called from the release of a tensor's memory, where no collection can run. */
+/*
+ * Prints nothing if the dump runs in the release of a tensor's memory, where no collection can run.
+ */
 static void print_stalls(struct desk *desk)
 {
 	struct output *out = &desk->out;

@@ -2,9 +2,9 @@
  * buckets.h - log-linear buckets: the bucket of a value, and the values of a bucket.
  *
  * With precision p, each value below 2^(p+1) has a bucket of its own. A larger value has its
- * highest bit at position e > p; its bucket is given by e and the p bits after the highest, which
- * have 2^p values for each e. As one number: (e - p) 2^p + (value >> (e - p)), where the second
- * term is from 2^p to 2^(p+1) - 1; for e <= p it is the value.
+ * highest bit at position e > p. Its bucket is given by e and by the p bits after the highest, so
+ * each e has 2^p buckets. The number of the bucket is (e - p) 2^p + (value >> (e - p)), where the
+ * second term is from 2^p to 2^(p+1) - 1. For e <= p the number is the value.
  * Source: log-linear buckets are known from HdrHistogram (Tene).
  */
 #ifndef WEIRI_METRICS_BUCKETS_H
@@ -21,7 +21,7 @@ static inline size_t weiri_bucket_of(uint64_t value, uint32_t precision)
 	return ((size_t)shift << precision) + (size_t)(value >> shift);
 }
 
-/* The smallest value in a bucket. */
+/* Returns the smallest value in a bucket. */
 static inline uint64_t weiri_bucket_low(size_t bucket, uint32_t precision)
 {
 	size_t each = (size_t)1 << precision;
@@ -30,7 +30,7 @@ static inline uint64_t weiri_bucket_low(size_t bucket, uint32_t precision)
 	return (uint64_t)(bucket - shift * each) << shift;
 }
 
-/* The largest value in a bucket. */
+/* Returns the largest value in a bucket. */
 static inline uint64_t weiri_bucket_high(size_t bucket, uint32_t precision)
 {
 	size_t each = (size_t)1 << precision;

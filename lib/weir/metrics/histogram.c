@@ -56,7 +56,7 @@ void weir_histogram_add(weir_histogram *histogram, uint64_t value)
 	weiri_stripes_add(histogram->stripes, weiri_layout_bucket(&histogram->layout, value), 1);
 }
 
-/* Adds one stripe at a time, since each is contiguous memory. */
+/* Adds one stripe to the summary. A read goes stripe by stripe, since each is contiguous memory. */
 static void add_stripe(weir_summary *summary, const _Atomic(uint64_t) *words)
 {
 	for (size_t i = 0; i < summary->layout.buckets; i++) {

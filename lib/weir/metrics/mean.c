@@ -1,5 +1,6 @@
 /*
- * mean.c - the number of added values and their sum, so that both are of the same values.
+ * mean.c - a mean: the number of added values and their sum, read so that both are of the same
+ * values.
  *
  * Algorithm. An own stripe (stripes.h) holds the count n and the last SUMS sums: the sum of the
  * first n values is at n % SUMS. The owner writes the next sum, then the count. A reader reads the
@@ -8,7 +9,7 @@
  * stalled between its two stores, as it would with a sequence lock. A read fails only if the owner
  * adds SUMS - 1 values between two loads.
  * Threads beyond the own stripes share some stripes. There, a CAS loop updates the sum, and then
- * the count is incremented. Nothing makes a reader see both of the same moment.
+ * the count is incremented. Nothing ensures that a reader sees both as of the same moment.
  * Source: a sequence counter over several copies is known from Linux (seqcount_latch_t).
  *
  *     own       | n | sum of n % SUMS == 0 | == 1 | ... |
@@ -20,10 +21,11 @@
  *       sum that is too new
  * Why a pair that passes the check is consistent. The first read sees n, so the place holds the sum
  * of n values or a later one (P1). The first later one is of n + SUMS values. If the reader sees
- * that or a later one, then by P2 its second read sees at least n + SUMS - 1.
+ * that sum or a later one, then by P2 its second read of the count sees at least n + SUMS - 1, and
+ * the check fails.
  * Progress: adding is wait-free on an own stripe (4 accesses), lock-free on a shared one. Reading
- * is wait-free: at most ATTEMPTS times 3 loads for each stripe; after that it uses the last sum
- * that it read, which is of more values than the count.
+ * is wait-free: it makes at most ATTEMPTS times 3 loads for each stripe. If no attempt succeeds, it
+ * uses the last sum that it read, which is of more values than the count.
  * Checked: stress/model/check_metrics.c (SUMS is 2 there), tests/test_metrics.c (an owner stopped
  * at each instruction).
  */
@@ -83,8 +85,10 @@ static void add_alone(_Atomic(uint64_t) *words, double value)
 	uint64_t n = weiri_load_relaxed(&words[COUNT]);
 	double sum = double_of(weiri_load_relaxed(&words[FIRST_SUM + n % SUMS])) + value;
 
-	weiri_store_release(&words[FIRST_SUM + (n + 1) % SUMS], bits_of(sum)); /* [P2 release] pairs with read_alone() */
-	weiri_store_release(&words[COUNT], n + 1);                             /* [P1 release] pairs with read_alone() */
+	/* [P2 release] pairs with read_alone(). */
+	weiri_store_release(&words[FIRST_SUM + (n + 1) % SUMS], bits_of(sum));
+	/* [P1 release] pairs with read_alone(). */
+	weiri_store_release(&words[COUNT], n + 1);
 }
 
 static WEIRI_COLD void add_shared(_Atomic(uint64_t) *words, double value)
@@ -128,7 +132,10 @@ static struct weir_mean_value read_shared(const _Atomic(uint64_t) *words)
 	struct weir_mean_value read;
 
 	read.count = weiri_load_acquire(&words[COUNT]); /* [P1 acquire] pairs with add_shared() */
-	/* [relaxed] At least what the counted threads added: P1, and a CAS keeps what it replaces. */
+	/*
+	 * [relaxed] By P1 the sum contains the counted values, since each CAS keeps the sum that it
+	 * replaces.
+	 */
 	read.sum = double_of(weiri_load_relaxed(&words[FIRST_SUM]));
 	return read;
 }

@@ -1,13 +1,13 @@
 /*
  * stripes.h - words to which many threads add, each thread in a copy of its own.
  *
- * Algorithm. An array of stripes, each with all the words, on cache lines of its own. A thread's
- * record has a number (reclaim/record.h): no two live threads have the same, and numbers stay below
- * the bound on the number of records (reclaim/record.c), mostly the largest number of threads that
- * lived at once. Stripe k belongs to the thread whose record has number k. That thread alone writes
- * there, so it adds by a load and a store, with no locked instruction. Threads with larger numbers,
- * and threads that have no record for lack of memory, share the last stripes and add by fetch_add.
- * A reader adds the stripes up.
+ * Algorithm. There is an array of stripes. Each stripe has all the words, on cache lines of its
+ * own. A thread's record has a number (reclaim/record.h), and no two live threads have the same.
+ * The numbers stay below the bound on the number of records (reclaim/record.c), which is mostly the
+ * largest number of threads that lived at once. Stripe k belongs to the thread whose record has
+ * number k. That thread alone writes there, so it adds by a load and a store, with no locked
+ * instruction. Threads with larger numbers, and threads that have no record for lack of memory,
+ * share the last stripes and add by fetch_add. A reader adds the stripes up.
  * Source: this is the sloppy counter (Boyd-Wickizer et al., OSDI 2010) and Java's LongAdder. It
  * differs in the owner's plain add, which the number of the record makes possible.
  *
@@ -19,9 +19,9 @@
  * Why S1 holds across threads: a record is given up with release and adopted with acquire (P2 of
  * reclaim/record.c). So the next owner's first load sees the last owner's last store, and builds on
  * it. The child of a fork has a copy of the stripes as they were.
- * Pairs: none of its own. All accesses are relaxed: they carry numbers, no data. What a read
- * promises follows from coherence: it sees of each word what happened before it, or something
- * newer, and two reads in order never see a word return to an older value.
+ * Pairs: none of its own. All accesses are relaxed: they carry numbers, no data. The guarantees of
+ * a read follow from coherence. Of each word it sees the last store that happened before it, or a
+ * newer one. Of two reads in order, the second never sees an older value of a word than the first.
  * Progress: adding is wait-free (two accesses, or one fetch_add); reading is wait-free (one load
  * for each stripe).
  * Not signal-safe: an addition by a handler between the owner's load and store would be lost.
@@ -51,13 +51,14 @@ enum { WEIRI_SHARED_STRIPES = 4 };
 struct weiri_stripes {
 	WEIRI_ALIGNED_APART size_t stride; /* bytes from one stripe to the next */
 	size_t size;                       /* of the allocation */
-	uint32_t own;                      /* stripes that belong to one thread each; shared ones follow */
+	uint32_t own;                      /* stripes of one thread each; shared stripes follow */
 	weir_allocator allocator;
 };
 
 /*
- * Stripes with `words` words each, all zero. `threads` 0 means the default. NULL with a message:
- * WEIR_INVALID_ARGUMENT (threads), WEIR_RESOURCE_EXHAUSTED.
+ * Makes stripes of `words` words each, all zero. `threads` 0 means the default. Returns NULL and
+ * sets *status on errors: WEIR_INVALID_ARGUMENT if there are too many threads;
+ * WEIR_RESOURCE_EXHAUSTED.
  */
 struct weiri_stripes *weiri_stripes_create(const char *what, size_t threads, size_t words,
                                            const weir_allocator *allocator, enum weir_status *status,
@@ -109,7 +110,7 @@ static inline void weiri_stripes_add(const struct weiri_stripes *stripes, size_t
 	}
 }
 
-/* The sum of a word over all stripes. */
+/* Returns the sum of a word over all stripes. */
 static inline uint64_t weiri_stripes_sum(const struct weiri_stripes *stripes, size_t word)
 {
 	uint64_t sum = 0;

@@ -42,7 +42,7 @@ enum weir_status weiri_layout_check(const struct weiri_layout *expected, const s
 	if (expected->precision == came->precision && expected->largest == came->largest)
 		return WEIR_OK;
 	return weiri_fail(error, WEIR_INVALID_ARGUMENT,
-	                  "summary: expected precision %u and largest %" PRIu64 ", came %u and %" PRIu64,
+	                  "summary: expected precision %u and largest %" PRIu64 ", got %u and %" PRIu64,
 	                  expected->precision, expected->largest, came->precision, came->largest);
 }
 
@@ -135,7 +135,9 @@ struct weir_bucket weir_summary_bucket(const weir_summary *summary, size_t index
 	const struct weiri_layout *layout = &summary->layout;
 	struct weir_bucket bucket = {layout->largest, UINT64_MAX, summary->counts[index]};
 
-	/* The last bucket: above the largest value. It stays empty if that is UINT64_MAX. */
+	/*
+	 * The last bucket is for values above the largest. It stays empty if the largest is UINT64_MAX.
+	 */
 	if (index == layout->buckets - 1) {
 		bucket.low = layout->largest == UINT64_MAX ? UINT64_MAX : layout->largest + 1;
 		return bucket;
@@ -147,7 +149,10 @@ struct weir_bucket weir_summary_bucket(const weir_summary *summary, size_t index
 	return bucket;
 }
 
-/* ceil(q n), from 1 to n; in doubles n may be rounded up. */
+/*
+ * Returns ceil(q n), but at least 1. It returns at most n, although n may be rounded up as a
+ * double.
+ */
 static uint64_t rank_of(double q, uint64_t n)
 {
 	double rank = ceil(q * (double)n);

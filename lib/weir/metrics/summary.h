@@ -1,5 +1,5 @@
 /*
- * summary.h - a histogram for one thread; reading a striped histogram fills one.
+ * summary.h - a summary: a histogram for one thread. Reading a striped histogram fills a summary.
  */
 #ifndef WEIRI_METRICS_SUMMARY_H
 #define WEIRI_METRICS_SUMMARY_H
@@ -22,11 +22,11 @@ struct weir_summary {
 	uint64_t counts[]; /* of each bucket */
 };
 
-/* Checks `out`, which must not be NULL, and the options, which it copies to *given. */
+/* Checks the options, copies them to *given, and sets *layout. `out` must not be NULL. */
 enum weir_status weiri_layout_init(struct weiri_layout *layout, const char *what,
                                    const struct weir_histogram_options *options, const void *out,
                                    struct weir_histogram_options *given, weir_error *error);
-/* WEIR_INVALID_ARGUMENT unless both are equal. */
+/* Errors: WEIR_INVALID_ARGUMENT unless both layouts are equal. */
 enum weir_status weiri_layout_check(const struct weiri_layout *expected, const struct weiri_layout *came,
                                     weir_error *error);
 

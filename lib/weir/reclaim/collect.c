@@ -1,28 +1,30 @@
 /*
  * collect.c - the byte-budget collector.
  *
- * Algorithm. Each thread pushes what it retires onto stacks of its own: 64 KiB onto one, then onto
- * the next, in turn. A collection begins a new era, runs the heavy fence, reads the interval and
- * slots of every record, and goes through the stacks in portions. It frees those objects of a
- * portion that died in an earlier era, whose life [birth, death] meets no interval, and that no
- * slot names. What died in this era or later may have been unlinked after the scan, so it waits for
- * another collection. Survivors are pushed back onto the stack that the portion took last; if that
- * was a stack of pinned objects, onto one of the collector's own. A stack is taken whole by one
- * exchange, so any thread may collect for another: a writer over the budget takes the stacks of all
+ * Algorithm. Each thread pushes the objects that it retires onto stacks of its own, in turn: 64 KiB
+ * onto one stack, then 64 KiB onto the next. A collection begins a new era, runs the heavy fence,
+ * reads the interval and slots of every record, and goes through the stacks in portions. It frees
+ * those objects of a portion that died (were retired) in an earlier era, whose life [birth, death]
+ * meets no interval, and that no slot names. An object that died in this era or later may have been
+ * unlinked after the scan, so it waits for another collection. The collector pushes survivors back
+ * onto the stack that it took last. If that was a stack of pinned objects, it pushes them onto the
+ * stack of its own record that has the same number. One exchange takes a whole stack, so any thread
+ * may collect what another thread retired. A writer over the budget takes the stacks of all
  * threads, also of idle and ended ones.
  * A section holds its objects until it ends, and the thread in it may be stalled permanently.
  * Examining those objects in every collection would be wasted work. So an object is pinned if a
  * section holds it and an earlier collection of this thread could have seen it. To pin it, the
  * collector pushes it onto a stack of the record whose section holds it, and notes the section's lo
- * there. Collections skip these stacks while the lo of the record is the noted one, and take them
- * like other stacks once it is not. So an object is examined twice, and once more for each section
- * that held it and has ended, however many objects are pinned and however often a writer collects.
- * Only objects that slots name are examined each time; there are no more of these than handles. New
- * objects are not pinned: mostly the next collection frees them, and until then they stay with the
- * thread that retired them.
- * The set of slots is a Bloom filter on the C stack (no allocation). An object that the filter
- * reports is looked for exactly. So is an object that meets the last interval of the set, if there
- * were more disjoint intervals than there is room for.
+ * there. Collections skip this stack while the lo of the record is the noted one. Afterwards they
+ * take it like other stacks. So an object is examined twice, and once more for each section that
+ * held it and has ended, however many objects are pinned and however often a writer collects. Only
+ * objects that slots name are examined by every collection, and there are no more of them than
+ * handles. New objects are not pinned. Mostly the next collection frees them; until then they stay
+ * on the stacks of the thread that retired them.
+ * The set of slots is a Bloom filter on the C stack, so it needs no allocation. If the filter
+ * reports an object, the collector searches all slots for it. The set of intervals has a fixed
+ * size. If there were more disjoint intervals, the last one covers all that found no room; for an
+ * object that meets it, the collector searches all sections and slots.
  *
  * Source. Eras and the test of intervals are those of 2GE-IBR (see section.h); the asymmetric fence
  * is that of liburcu's membarrier flavour. Handing retired objects to the readers that hold them is
@@ -33,18 +35,19 @@
  *
  * Why portions. A stalled collector withholds the objects that it has taken. They still count in
  * the budget, as they should: they use memory. So a collector takes little at a time, and subtracts
- * what it has freed as it proceeds. It never holds more than PORTION_BYTES and one stack, which is
+ * freed bytes as it proceeds. It never holds more than PORTION_BYTES and one stack. A stack has
  * about an eighth of what one thread retired. One stack can be most of the budget only if the
  * survivors of earlier collections all lie on that stack and are then released. The same is true of
- * stacks of pinned objects: an object keeps the number of its stack. Between clearing pinned_lo and
- * taking such a stack, a collector hides the stack, as if it had taken it.
+ * stacks of pinned objects, because a pinned object keeps the number of its stack. A collector
+ * clears pinned_lo before it takes such a stack. In between, it hides the stack from other
+ * collectors, as if it had taken it.
  *
  * Invariants
  *   I4  an object is on one stack, or held by one collector
  *   I5  every retired object is counted in retired_total, or in unreported_bytes of the record that
  *       retired it, until at most REPORT_BYTES after it is freed
- *   I6  `collecting` of a record is odd from before it takes a stack until after it put the last
- *       survivor back
+ *   I6  `collecting` of a record is odd from before its owner takes a stack until after the owner
+ *       has put the last survivor back
  *   I7  no object pinned on a stack is pinned for a section with a smaller lo than pinned_lo.
  *       Exceptions: one object of each collector that is in pin(), and what a collector is about to
  *       take. Since eras only grow, the lo of a record never returns to an earlier value, with one
@@ -53,20 +56,21 @@
  *       held until the interrupted section has ended too
  * Pairs
  *   P2  push(retire) -> take(collector): the object's fields and what it owns
- *   P3  take(collector) -> a flush that finds the stack empty: `collecting` is odd
+ *   P3  take(collector) -> a flush that finds the stack empty: the flush sees `collecting` odd
  *   P4  end(collector) -> a flush that finds `collecting` even: the survivors are back
  *   P5  take(collector) -> pin(collector): pinned_lo was cleared; a collector that pins after the
- *       stack was taken notes its lo after that
+ *       take notes its lo after the clearing
  *   F1, P1 of section.h
- * Why pinned objects may be skipped. The object met [lo, hi] of the section, and hi grows. A
- * section of the same record with the same lo meets the object as well. For if an earlier section
- * had raised its hi, the owner knew a later era, and would have used that as the lo of the next
- * section. (If a section of a signal handler had raised hi for itself, its objects are held until
- * the outer section ends; they were alive in it.)
- * Why they are not skipped for long after the section ends. A stack with an object of a section
- * that has ended has a pinned_lo no larger than the lo of that section (I7). So it differs from the
- * lo of the record, which is 0 or larger.
- * Progress: collecting is lock-free: a collector waits for no reader and for no other collector.
+ * Why pinned objects may be skipped. The object met [lo, hi] of the section, and hi only grows. A
+ * later section of the same record with the same lo meets the object as well. For suppose that the
+ * earlier section had raised its hi. Then the owner knew a later era, and would have used it as the
+ * lo of the later section. (A section of a signal handler may have raised hi for itself. Then its
+ * objects are held until the outer section ends; they were alive in the outer section.)
+ * Why pinned objects are not skipped for long after the section ends. Consider a stack with an
+ * object of a section that has ended. Its pinned_lo is no larger than the lo of that section (I7).
+ * The lo of the record is now 0, or that of a later section. If it is the same number, the later
+ * section holds the object too, as just shown. Otherwise it differs from pinned_lo.
+ * Progress: collecting is lock-free. A collector waits for no reader and for no other collector.
  * Only admit() waits, and only when the budget is spent.
  * Bound: docs/memory.md states the terms; the stress scenario "memory_bound" checks them.
  * Checked: stress/model/check_reclaim.c, tests/test_reclaim.c, test_crowd.c, test_fork.c; stress
@@ -87,14 +91,14 @@
 #include "reclaim/stall.h"
 
 enum {
-	COLLECT_EVERY = 256,     /* objects */
-	COLLECT_SHARE = 8,       /* after a large object: also when the retired bytes exceed budget / this */
+	COLLECT_EVERY = 256,     /* objects that a thread retired */
+	COLLECT_SHARE = 8,       /* a large object: also if retired bytes > budget / this */
 	REPORT_BYTES = 64 << 10, /* bytes that a thread may retire, or free, before it reports them */
 	PORTION_BYTES = 2 * REPORT_BYTES,
 	FILTER_BITS = 4096,
-	PAUSE_SHARE = 8, /* of the time that a wait for memory has lasted */
+	PAUSE_SHARE = 8, /* a pause is 1/8 of the time that a wait for memory has lasted */
 	LONGEST_PAUSE_NS = 10000000,
-#if defined(WEIRI_UNDER_MODEL) /* stress/model: there two sections are a crowd */
+#if defined(WEIRI_UNDER_MODEL) /* in stress/model two sections are a crowd */
 	MAX_INTERVALS = 1
 #else
 	MAX_INTERVALS = 64
@@ -103,7 +107,10 @@ enum {
 
 _Alignas(WEIRI_APART) _Atomic(uint64_t) weiri_era = 1;
 
-/* In bytes. Signed: another thread may free and subtract what the owner has not reported yet. */
+/*
+ * In bytes. Signed, because another thread may free an object, and subtract its bytes, before the
+ * thread that retired it has reported them.
+ */
 static _Alignas(WEIRI_APART) _Atomic(int64_t) retired_total;
 static _Atomic(int64_t) retired_peak;
 static _Alignas(WEIRI_APART) _Atomic(uint64_t) budget = WEIR_RECLAIM_DEFAULT_BUDGET;
@@ -116,9 +123,10 @@ struct interval {
 
 /* What readers held at one scan. */
 struct held {
-	uint64_t era; /* of the scan, which says nothing about deaths in that era or later; 0: no scan yet */
+	/* Of the scan. It tells nothing of objects that died in that era or later. 0: no scan yet. */
+	uint64_t era;
 	size_t intervals;
-	int crowded; /* there were more: the last one also covers the gaps between them */
+	int crowded; /* 1: there were more; the last one covers them and the gaps between them */
 	struct interval interval[MAX_INTERVALS];
 	uint64_t filter[FILTER_BITS / 64];
 };
@@ -130,8 +138,8 @@ static unsigned filter_bit(const void *object)
 }
 
 /*
- * Merges an interval into one that overlaps it: together they meet the same lives. Most sections
- * began in the same few eras.
+ * Merges an interval into one that overlaps it; the result meets the same lives as the two. Returns
+ * 0 if none overlaps it. That is rare: most sections began in the same few eras.
  */
 static int join_one(struct held *held, uint64_t lo, uint64_t hi)
 {
@@ -178,7 +186,7 @@ static size_t snapshot_slots_used(struct weiri_record *record)
 {
 	/*
 	 * [relaxed] Slots are claimed inside sections. If the section ended before the acquire of lo,
-	 * which precedes every call of this function, the mark and the slots are seen. If it still
+	 * which precedes every call of this function, snapshot_used and the slots are seen. If it still
 	 * runs, it holds the objects that its slots name. If it began after the collector's fence, it
 	 * cannot reach the object.
 	 */
@@ -188,14 +196,15 @@ static size_t snapshot_slots_used(struct weiri_record *record)
 static void hold_record(struct held *held, struct weiri_record *record)
 {
 	/*
-	 * [P1 acquire] Pairs with leave. lo before hi, see enter; lo before the slots: a snapshot fills
-	 * its slots inside its section.
+	 * [P1 acquire] Pairs with weiri_section_leave(). lo is read before hi: see
+	 * weiri_section_enter(). lo is read before the slots, because a snapshot fills its slots inside
+	 * its section.
 	 */
 	uint64_t lo = weiri_load_acquire(&record->lo);
 
 	/*
-	 * [relaxed] hi is not older than lo, which is acquired. It carries no data: what it covers is
-	 * not freed.
+	 * [relaxed] hi is not older than lo, which is acquired. It publishes no data: objects that it
+	 * covers are not freed.
 	 */
 	if (lo != 0)
 		hold_interval(held, lo, weiri_load_relaxed(&record->hi));
@@ -225,7 +234,7 @@ static int slots_name(struct weiri_slot slots[], size_t count, const void *objec
 	return 0;
 }
 
-/* Called when the filter matches: whether a slot really names the object. */
+/* Called when the filter matches. Returns 1 if a slot really names the object. */
 static WEIRI_COLD int named_by_a_slot(const void *object)
 {
 	for (struct weiri_record *record = first_record(); record != NULL; record = record->next) {
@@ -241,13 +250,16 @@ static int meets(const struct weiri_retired *object, uint64_t lo, uint64_t hi)
 	return object->birth <= hi && lo <= object->death;
 }
 
-/* A record whose section holds the object now, and the lo of that section. NULL: there is none. */
+/*
+ * Returns a record whose section holds the object now, and sets *lo to the lo of that section.
+ * Returns NULL if there is none.
+ */
 static WEIRI_COLD struct weiri_record *find_section(const struct weiri_retired *object, uint64_t *lo)
 {
 	for (struct weiri_record *record = first_record(); record != NULL; record = record->next) {
 		/*
-		 * [relaxed] Both: they say where the object waits; scan() decides what may be freed. A hi
-		 * that is older than lo finds less.
+		 * [relaxed] Both loads only decide where the object waits; scan() decides what may be
+		 * freed. If hi is older than lo, the search may miss this section.
 		 */
 		*lo = weiri_load_relaxed(&record->lo);
 		if (*lo != 0 && meets(object, *lo, weiri_load_relaxed(&record->hi)))
@@ -256,13 +268,13 @@ static WEIRI_COLD struct weiri_record *find_section(const struct weiri_retired *
 	return NULL;
 }
 
-/* Called when the crowded interval matches: whether a section holds the object now. */
+/* Called when the crowded interval matches. Returns 1 if a section holds the object now. */
 static WEIRI_COLD int met_by_a_section(const struct weiri_retired *object)
 {
 	for (struct weiri_record *record = first_record(); record != NULL; record = record->next) {
 		/*
-		 * [P1 acquire] Pairs with leave, also when another section has begun since. lo before hi,
-		 * see enter.
+		 * [P1 acquire] Pairs with weiri_section_leave(), also if another section has begun since.
+		 * lo is read before hi: see weiri_section_enter().
 		 */
 		uint64_t lo = weiri_load_acquire(&record->lo);
 
@@ -274,10 +286,10 @@ static WEIRI_COLD int met_by_a_section(const struct weiri_retired *object)
 }
 
 /*
- * A section that held the object at the scan either still runs, and is seen here, or has ended,
- * perhaps with a slot that names the object now. So the slots are read afterwards, and the filter,
- * which is older, is not consulted. A section that began after the scan reaches nothing of this
- * portion.
+ * Returns 1 if a section or slot holds the object now. A section that held it at the scan may still
+ * run, and is then seen here. Or it has ended, and may have left a slot that names the object. So
+ * the slots are read after the sections; the filter is older and would not do. A section that began
+ * after the scan cannot reach any object of this portion.
  */
 static WEIRI_COLD int held_by_the_crowd(const struct weiri_retired *object)
 {
@@ -303,7 +315,7 @@ typedef _Atomic(struct weiri_retired *) stack;
 
 static void push(stack *to, struct weiri_retired *first, struct weiri_retired *last)
 {
-	/* [relaxed] only the CAS counts. */
+	/* [relaxed] a guess, which the CAS checks. */
 	struct weiri_retired *top = weiri_load_relaxed(to);
 
 	do {
@@ -318,7 +330,7 @@ static void push(stack *to, struct weiri_retired *first, struct weiri_retired *l
 /* Like push(), onto a stack of objects pinned for a section. */
 static void push_pinned(stack *to, struct weiri_retired *object)
 {
-	/* [relaxed] only the CAS counts. */
+	/* [relaxed] a guess, which the CAS checks. */
 	object->next = weiri_load_relaxed(to);
 	/* [P2 release] as above. [P5 acquire] pairs with take_pinned(). */
 	while (!weiri_cas_acq_rel(to, &object->next, object))
@@ -328,28 +340,28 @@ static void push_pinned(stack *to, struct weiri_retired *object)
 static struct weiri_retired *take(stack *from)
 {
 	/*
-	 * [relaxed] The first load avoids writing the line. [P2 acquire] pairs with push(). [P3
-	 * release] pairs with no_stack_has_any().
+	 * [relaxed] The load avoids a write to the cache line of an empty stack. [P2 acquire] pairs
+	 * with push(). [P3 release] pairs with no_stack_has_any().
 	 */
 	return weiri_load_relaxed(from) != NULL ? weiri_exchange_acq_rel(from, NULL) : NULL;
 }
 
 /*
  * Takes a stack of pinned objects. pinned_lo is cleared first, so that a collector that pins
- * afterwards notes its lo again (I7). There is no load before the exchange: it might miss the
+ * afterwards notes its lo again (I7). There is no load before the exchange: a load might miss the
  * object for which pinned_lo was noted.
  */
 static struct weiri_retired *take_pinned(struct weiri_record *record, size_t number)
 {
 	/* [relaxed] P5 orders it. */
 	weiri_store_relaxed(&record->pinned_lo[number], 0u);
-	/* [P2 acquire] pairs with push_pinned(). [P3 release] as in take(). [P5 release] pairs with push_pinned(). */
+	/* [P2 acquire] [P5 release] pair with push_pinned(). [P3 release] as in take(). */
 	return weiri_exchange_acq_rel(&record->pinned[number], NULL);
 }
 
 /* -- assertions -------------------------------------------------------------------------------- */
 
-/* By the owner. */
+/* Called by the owner. */
 static WEIRI_UNSEEN void assert_collecting(const struct weiri_record *record)
 {
 	WEIR_ASSERT2(I6, weiri_peek(&record->collecting) % 2 != 0);
@@ -363,7 +375,7 @@ static WEIRI_UNSEEN void assert_not_on(const stack stacks[], const struct weiri_
 	}
 }
 
-/* The object is about to be retired. */
+/* Called just before the object is retired. */
 static WEIRI_UNSEEN void assert_on_no_stack(const struct weiri_retired *object)
 {
 	for (struct weiri_record *record = weiri_peek(&weiri_records); record != NULL; record = record->next) {
@@ -465,18 +477,22 @@ struct portion {
 	struct weiri_retired *list;
 	uint64_t bytes;
 	uint64_t last_era; /* of the collector's last collection */
-	size_t number;     /* of the stack to which survivors return */
-	stack *home;       /* that stack, for survivors that are not pinned */
-	int any_kept;      /* something was held */
+	size_t number;     /* of the stack that was taken last, and of that to which survivors go */
+	stack *home;       /* the stack for survivors that are not pinned */
+	int any_kept;      /* 1: some object was held */
 	/* Called for each survivor, if not NULL. */
 	weiri_kept_fn *kept;
 	void *context;
 };
 
-/* Publishes how much the collector holds, for the child of a fork. */
+/*
+ * Publishes how many bytes the collector holds, for the child of a fork and for the thread that
+ * finds this collection abandoned.
+ */
 static void say_in_hand(const struct portion *portion)
 {
-	weiri_store_relaxed(&portion->record->in_hand, portion->bytes); /* [relaxed] the only thread reads it */
+	/* [relaxed] no other thread reads it meanwhile. */
+	weiri_store_relaxed(&portion->record->in_hand, portion->bytes);
 }
 
 /* Adds a list to the portion; its survivors go to stack `number`, at `home`. */
@@ -497,7 +513,8 @@ static void take_more(struct portion *portion, struct weiri_retired *list, size_
 	last->next = portion->list;
 	portion->list = list;
 	say_in_hand(portion);
-	weiri_store_relaxed(&portion->record->rest, list); /* [relaxed] for the thread that finds this abandoned */
+	/* [relaxed] for the thread that finds this collection abandoned. */
+	weiri_store_relaxed(&portion->record->rest, list);
 }
 
 /* Counts bytes that were freed. */
@@ -509,7 +526,7 @@ static void count_freed(struct portion *portion, uint64_t bytes)
 	say_in_hand(portion);
 	/* F1: a waiter counts itself, runs the heavy fence, and collects once more before it sleeps. */
 	weiri_fence_light();
-	/* [relaxed] see above; a waiter that is missed looks again by itself. */
+	/* [relaxed] the fence orders it; a waiter that was missed looks again without a wake-up. */
 	if (weiri_load_relaxed(&memory_waiters) != 0)
 		wake_all();
 }
@@ -517,8 +534,9 @@ static void count_freed(struct portion *portion, uint64_t bytes)
 static void put_back(struct portion *portion, struct weiri_retired *first, struct weiri_retired *last)
 {
 	/*
-	 * [relaxed] Both, for the child of a fork and for the thread that finds this abandoned: objects
-	 * are leaked rather than put back twice.
+	 * [relaxed] Both stores are for the child of a fork and for the thread that finds this
+	 * collection abandoned. They precede the push, so that objects are leaked rather than put back
+	 * twice.
 	 */
 	WEIR_ASSERT_LOOK(assert_collecting(portion->record));
 	weiri_store_relaxed(&portion->record->in_hand, 0u);
@@ -533,8 +551,8 @@ static void put_back(struct portion *portion, struct weiri_retired *first, struc
 static void note_pinned(_Atomic(uint64_t) *oldest, uint64_t lo)
 {
 	/*
-	 * [relaxed] The collector's decision is about the stack, which is ordered by its own CAS and
-	 * exchange; see P5.
+	 * [relaxed] It only tells a collector whether to take the stack. The CAS and the exchange of
+	 * the stack order its objects; see P5.
 	 */
 	uint64_t now = weiri_load_relaxed(oldest);
 
@@ -542,7 +560,7 @@ static void note_pinned(_Atomic(uint64_t) *oldest, uint64_t lo)
 		;
 }
 
-/* Pins the object to a section that holds it. Returns 0 if no section does. */
+/* Pins the object for a section that holds it. Returns 0 if no section holds it. */
 static int pin(struct portion *portion, struct weiri_retired *object)
 {
 	uint64_t lo;
@@ -558,7 +576,7 @@ static int pin(struct portion *portion, struct weiri_retired *object)
 	return 1;
 }
 
-/* Frees the objects of the portion that are not held; pins the others or puts them back. */
+/* Frees the objects of the portion that are not held. Pins each other one, or puts it back. */
 static void sort_out(struct portion *portion)
 {
 	struct weiri_retired *kept = NULL, *last_kept = NULL, *next;
@@ -567,7 +585,8 @@ static void sort_out(struct portion *portion)
 	for (struct weiri_retired *object = portion->list; object != NULL; object = next) {
 		next = object->next;
 		examined++;
-		weiri_store_relaxed(&portion->record->rest, next); /* [relaxed] for the thread that finds this abandoned */
+		/* [relaxed] for the thread that finds this collection abandoned. */
+		weiri_store_relaxed(&portion->record->rest, next);
 		if (is_held(&portion->held, object)) {
 			if (portion->kept != NULL)
 				portion->kept(portion->context, object);
@@ -607,7 +626,7 @@ static void look_at_readers(struct portion *portion)
 	if (weiri_fence_heavy()) /* F1 */
 		scan(held);
 	else
-		/* The fence failed, so nothing can be concluded: hold all eras. */
+		/* The fence failed, so the collector can conclude nothing: it treats all eras as held. */
 		hold_interval(held, 0, UINT64_MAX);
 	weiri_count(&portion->record->collections, 1);
 }
@@ -637,12 +656,16 @@ static void collect_record(struct portion *portion, struct weiri_record *from)
 static void collect_pinned(struct portion *portion, struct weiri_record *from)
 {
 	for (size_t i = 0; i < WEIRI_STACKS; i++) {
-		/* [relaxed] These two only decide where to look; scan() decides what may be freed. */
+		/*
+		 * [relaxed] This load and the next only decide where to look; scan() decides what may be
+		 * freed.
+		 */
 		uint64_t oldest = weiri_load_relaxed(&from->pinned_lo[i]);
 
 		if (oldest == 0)
 			continue;
-		if (oldest == weiri_load_relaxed(&from->lo) && portion->kept == NULL) { /* [relaxed] as above */
+		/* [relaxed] as above. */
+		if (oldest == weiri_load_relaxed(&from->lo) && portion->kept == NULL) {
 			portion->any_kept = 1;
 			continue;
 		}
@@ -660,7 +683,7 @@ int weiri_is_collecting(const struct weiri_record *record)
 
 enum scope { MINE, EVERYBODYS };
 
-/* One collection; calls kept() for the survivors. */
+/* Runs one collection, and calls kept(), if not NULL, for each survivor. */
 static void collect_and_hear(struct weiri_record *record, enum scope scope, weiri_kept_fn *kept, void *context)
 {
 	struct portion portion = {
@@ -697,7 +720,7 @@ void weiri_collect_everybodys(struct weiri_record *record, weiri_kept_fn *kept, 
 
 static void collect(struct weiri_record *record, enum scope scope)
 {
-	if (weiri_is_collecting(record)) /* a reclaim function retired something: the running collection is enough */
+	if (weiri_is_collecting(record)) /* a reclaim function retired; this collection is enough */
 		return;
 	collect_and_hear(record, scope, NULL, NULL);
 	weiri_stalls_after_collection(record);
@@ -732,7 +755,8 @@ void weiri_retire_unreachable(struct weiri_record *record, struct weiri_retired 
 	/* An interval that meets no other. */
 	object->birth = UINT64_MAX;
 	object->death = 0;
-	push(&record->retired[weiri_load_relaxed(&record->stack)], object, object); /* [relaxed] own field */
+	/* [relaxed] own field. */
+	push(&record->retired[weiri_load_relaxed(&record->stack)], object, object);
 }
 
 /* -- waiting for memory ------------------------------------------------------------------------ */
@@ -761,7 +785,7 @@ static uint64_t pause_ns(uint64_t since_ns)
 	return pause < LONGEST_PAUSE_NS ? pause : LONGEST_PAUSE_NS;
 }
 
-/* Sleeps; a cleared slot does not end the sleep. */
+/* Sleeps until that time; a cleared slot does not end the sleep. */
 static void rest_until(uint64_t until_ns)
 {
 	_Atomic(uint32_t) not_woken = 0;
@@ -774,7 +798,7 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Sleeps after a look that found nothing; `seen` was read before it. */
+/* Sleeps after a look that found nothing; `seen` is what memory_freed was before the look. */
 static void sleep_after_look(uint64_t since_ns, uint32_t seen, uint64_t deadline_ns)
 {
 	uint64_t pause = pause_ns(since_ns);
@@ -787,6 +811,7 @@ static void sleep_after_look(uint64_t since_ns, uint32_t seen, uint64_t deadline
 
 typedef int condition(void);
 
+/* One look: collects if the condition holds. Returns 1 if it does not hold, or no longer. */
 static int ended(condition *holds, struct weiri_record *record)
 {
 	if (!holds())
@@ -796,7 +821,7 @@ static int ended(condition *holds, struct weiri_record *record)
 }
 
 /*
- * Collects and sleeps while the condition holds, until the deadline. Returns whether the condition
+ * Collects and sleeps while the condition holds, until the deadline. Returns 1 if the condition
  * ended.
  */
 static WEIRI_COLD int wait_while(condition *holds, struct weiri_record *record, uint64_t deadline_ns)
@@ -820,10 +845,10 @@ static WEIRI_COLD int wait_while(condition *holds, struct weiri_record *record, 
 
 		poke_everybody();
 		/*
-		 * F1: if a thread frees or clears without having seen this waiter, the look below sees what
-		 * it did. The fence of the collection is not enough: a collection runs none if there is
-		 * nothing to take, because another collector holds everything. If the fence is refused, the
-		 * timeout makes the waiter look again.
+		 * F1: if a thread frees an object or clears a slot without having seen this waiter, the
+		 * look below sees what that thread did. The fence of the collection is not enough: a
+		 * collection that finds nothing to take, because another collector holds everything, runs
+		 * no fence. If the fence is refused, the timeout makes the waiter look again.
 		 */
 		(void)weiri_fence_heavy();
 		done = ended(holds, record);
@@ -841,7 +866,8 @@ enum weir_status weiri_reclaim_admit(struct weiri_record *record, uint64_t deadl
 	if (WEIRI_LIKELY(!over_budget()))
 		return WEIR_OK;
 	/*
-	 * A write by a release function, inside a collection of this thread: it would wait for itself.
+	 * A release function that a collection of this thread has called may write. If that write
+	 * waited, it would wait for its own thread.
 	 */
 	if (weiri_is_collecting(record) || wait_while(over_budget, record, deadline_ns))
 		return WEIR_OK;
@@ -868,8 +894,7 @@ static int no_stack_has_any(void)
 	for (struct weiri_record *record = first_record(); record != NULL; record = record->next) {
 		for (size_t i = 0; i < WEIRI_STACKS; i++) {
 			/*
-			 * [P3 acquire] If a collector emptied it, collections_at_rest() sees that collector at
-			 * work.
+			 * [P3 acquire] If a collector emptied the stack, collections_at_rest() sees it at work.
 			 */
 			if (weiri_load_acquire(&record->retired[i]) != NULL)
 				return 0;
@@ -882,8 +907,9 @@ static int no_stack_has_any(void)
 }
 
 /*
- * Empty stacks prove nothing while a collector holds their objects. As with a seqlock, no collector
- * may have been at work before, between or after.
+ * Returns 0 only if it is certain that no object is retired. Empty stacks prove nothing while a
+ * collector holds their objects. So, as with a seqlock, no collector may have been at work before,
+ * during or after the look at the stacks.
  */
 static int anything_retired(void)
 {
@@ -918,8 +944,9 @@ static uint64_t bytes_on(stack stacks[])
 }
 
 /*
- * Threads of the parent may have been in pin(), or about to take a stack; their sections are over
- * (I7).
+ * Notes an early era for each stack of pinned objects, so that a collection takes it. The notes may
+ * be missing, because threads of the parent may have been in pin(), or about to take a stack (I7).
+ * The sections of those threads are over.
  */
 static void note_all_pinned(struct weiri_record *record)
 {
@@ -931,9 +958,10 @@ static void note_all_pinned(struct weiri_record *record)
 }
 
 /*
- * The objects that threads of the parent held are leaked. They must not count permanently: one
- * large object could exceed the budget. Those threads may have been anywhere between taking and
- * publishing, or between adding and subtracting. So everything is counted afresh.
+ * The objects that collectors on other threads of the parent held are leaked. They must not count
+ * permanently: one large object could exceed the budget. Those threads may have been anywhere
+ * between taking and publishing, or between adding and subtracting. So everything is counted
+ * afresh.
  */
 void weiri_collect_after_fork(struct weiri_record *mine)
 {
@@ -964,7 +992,8 @@ void weiri_collect_after_fork(struct weiri_record *mine)
 /* Puts back one of the two lists of a collection; returns its bytes. */
 static uint64_t put_back_abandoned(struct weiri_record *record, stack *list)
 {
-	struct weiri_retired *first = weiri_load_relaxed(list), *last = first; /* [relaxed] the caller owns the record */
+	/* [relaxed] the caller owns the record. */
+	struct weiri_retired *first = weiri_load_relaxed(list), *last = first;
 	uint64_t bytes = 0;
 
 	if (first == NULL)

@@ -40,9 +40,9 @@ static inline void weiri_retired_init(struct weiri_retired *object, size_t bytes
 WEIRI_SHARED void weiri_retire(struct weiri_record *record, struct weiri_retired *object);
 
 /*
- * Like weiri_retire(), for an object that no thread refers to any more, whatever sections and slots
- * there are; `reclaim` and `bytes` are set. May be called in a signal handler that interrupted
- * anything: it never collects. Lock-free.
+ * Like weiri_retire(), for an object to which no thread refers any more; so no section or slot
+ * delays its release. The caller has set `reclaim` and `bytes`. May be called in a signal handler,
+ * whatever that interrupted, because it never collects. Lock-free.
  */
 void weiri_retire_unreachable(struct weiri_record *record, struct weiri_retired *object);
 
@@ -60,7 +60,10 @@ enum weir_status weiri_reclaim_admit(struct weiri_record *record, uint64_t deadl
  */
 typedef void weiri_kept_fn(void *context, struct weiri_retired *object);
 void weiri_collect_everybodys(struct weiri_record *record, weiri_kept_fn *kept, void *context);
-/* Whether this thread is in a collection, that is, in a reclaim function. */
+/*
+ * Returns 1 if the owner of the record is in a collection; on the owner itself: in a reclaim
+ * function.
+ */
 int weiri_is_collecting(const struct weiri_record *record);
 
 /*

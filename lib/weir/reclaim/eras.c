@@ -10,7 +10,10 @@
 
 enum {
 #if defined(WEIRI_UNDER_MODEL)
-	/* stress/model: only deadlines make time pass, mostly none do; there are four ticks in all. */
+	/*
+	 * In stress/model time passes only when a deadline passes, which is rare; there are four ticks
+	 * in all.
+	 */
 	LEVELS = 1,
 	FIRST_TICK_BITS = 62,
 #else
@@ -69,7 +72,10 @@ static WEIRI_COLD void note_all(void)
 	uint64_t era = weiri_load_acquire(&weiri_era), now = weir_now_ns();
 
 	WEIR_ASSERT_LOOK(assert_begun(era));
-	/* If this tick already has a note, the longer ticks that contain it have notes too, or will. */
+	/*
+	 * If this tick already has a note, the longer ticks that contain it have notes too, or will get
+	 * them.
+	 */
 	for (unsigned level = 0; level < LEVELS && !note(level, now >> tick_bits(level), era); level++)
 		;
 }
@@ -83,7 +89,7 @@ void weiri_eras_note(void)
 		note_all();
 }
 
-/* The age according to the notes of this level. */
+/* The age according to the notes of this level; 0 if they tell nothing. */
 static uint64_t age_by(unsigned level, uint64_t era, uint64_t now)
 {
 	uint64_t tick = now >> tick_bits(level), age = 0;

@@ -3,10 +3,10 @@
  * up; fork.
  *
  * Pairs
- *   P1  publish(register) -> walk(collector), publish(register): a listed record is initialized;
- *       its number
- *   P2  vacate(thread exit, or a thread that finds the owner ended) -> adopt(register): the writes
- *       of the last owner are seen by the next
+ *   P1  publish(register) -> walk(collector), publish(register): the fields of a listed record are
+ *       initialized; its number
+ *   P2  vacate(thread exit, or a thread that finds the owner ended) -> adopt(register): the next
+ *       owner sees the writes of the last
  *   P3  end(thread) -> the heavy fence of is_owned(), after the kernel's answer: the writes of an
  *       owner that ended without giving the record up
  *
@@ -33,15 +33,15 @@
  * round of destructors that the system grants. So, from time to time, a thread that finds no vacant
  * record asks the kernel which owners still exist. It vacates the records of the owners that have
  * ended.
- *   Why no living thread loses its record. Only the owner writes its own thread id to `owner`. The
- *   word also counts ownerships above the id, so that each ownership gives another word. The
- *   checking thread reads the word, then asks the kernel, then changes the word by a CAS. Suppose
- *   that the kernel finds no thread of that id in the process. Then the owner of that word has
- *   ended or had already given the record up, since a living owner keeps its id. If the owner gave
- *   the record up, or the record has another owner since, even one with the same id, the word is
+ *   Why no living thread loses its record. Only the owner writes its own thread id to `owner`.
+ *   Above the id the word counts the ownerships, so each ownership has another word. The checking
+ *   thread reads the word, then asks the kernel, then changes the word by a CAS. Suppose that the
+ *   kernel finds no thread of that id in the process. Then the owner of that word has ended or had
+ *   already given the record up, since a living owner keeps its id. Suppose that the owner gave the
+ *   record up, and perhaps another thread owns it now, even one with the same id. Then the word is
  *   another one and the CAS fails. If the id belongs to a new thread when the kernel is asked, the
- *   answer is "exists", and the record stays in use until that thread has ended too: late, but
- *   safe.
+ *   kernel says that the thread exists. Then the record stays in use until that thread has ended
+ *   too, which is late but safe.
  *   Why all writes of the owner are seen. It no longer runs, and the heavy fence after the answer
  *   orders everything that any thread of the process did before it.
  *   Bound: the kernel is asked when there are at least LEAST records, and twice as many as there
@@ -143,7 +143,10 @@ static void prepare_process(void)
 	(void)pthread_atfork(NULL, NULL, after_fork_in_child);
 }
 
-/* Adopts a vacant record. NULL: none is vacant; *records is then the number of records. */
+/*
+ * Adopts a vacant record and returns it. If none is vacant, returns NULL and sets *records to the
+ * number of records.
+ */
 static struct weiri_record *adopt(uint32_t *records)
 {
 	/* [P1 acquire] pairs with publish(). */
@@ -151,7 +154,8 @@ static struct weiri_record *adopt(uint32_t *records)
 
 	*records = 0;
 	for (; record != NULL; record = record->next, ++*records) {
-		uint64_t owner = weiri_load_relaxed(&record->owner); /* [relaxed] a first look before the CAS */
+		/* [relaxed] a first look before the CAS. */
+		uint64_t owner = weiri_load_relaxed(&record->owner);
 
 		/* [P2 acquire] pairs with vacate(). */
 		if ((uint32_t)owner == 0 && weiri_cas_acquire(&record->owner, &owner, next_owner(owner)))
@@ -160,13 +164,14 @@ static struct weiri_record *adopt(uint32_t *records)
 	return NULL;
 }
 
-/* With this many records it is time to check whether their owners still exist. */
+/* From this many records on, it is time to check whether their owners still exist. */
 static _Atomic(uint32_t) ask_at = LEAST;
 
 /* Returns 1 if the owner still exists, as far as is known. */
 static int is_owned(struct weiri_record *record)
 {
-	uint64_t owner = weiri_load_relaxed(&record->owner); /* [relaxed] an identity; the CAS decides */
+	/* [relaxed] an identity; the CAS decides. */
+	uint64_t owner = weiri_load_relaxed(&record->owner);
 
 	if ((uint32_t)owner == 0)
 		return 0;
@@ -176,8 +181,8 @@ static int is_owned(struct weiri_record *record)
 	/*
 	 * [P2 acquire] for the writes of earlier owners: the owner's own CAS in adopt() continues the
 	 * release sequence of the vacate() before it. The fence ordered the owner's own writes (P3). No
-	 * word comes twice, so the CAS changes the word that was read before the fence. A failure means
-	 * that another thread was first.
+	 * word comes twice, so the CAS changes the word that was read before the fence. If the CAS
+	 * fails, another thread was first.
 	 */
 	if (weiri_cas_acquire(&record->owner, &owner, next_owner(owner)))
 		vacate(record);
@@ -193,12 +198,13 @@ static WEIRI_COLD void ask_after_owners(void)
 
 	for (; record != NULL; record = record->next)
 		owned += (uint32_t)is_owned(record);
-	weiri_store_relaxed(&ask_at, owned < LEAST / 2 ? (uint32_t)LEAST : 2 * owned); /* [relaxed] a number */
+	/* [relaxed] a number. */
+	weiri_store_relaxed(&ask_at, owned < LEAST / 2 ? (uint32_t)LEAST : 2 * owned);
 }
 
 /*
- * Called when none of this many records is vacant: whether there are enough of them to check their
- * owners.
+ * Called when there are this many records and none is vacant. Returns 1 if these are enough to
+ * check their owners.
  */
 static int is_time_to_ask(uint32_t records)
 {
@@ -207,15 +213,15 @@ static int is_time_to_ask(uint32_t records)
 
 static void publish(struct weiri_record *record)
 {
-	/* [P1 acquire] for its number; pairs with the CAS below. */
+	/* [P1 acquire] for the head's number; pairs with the CAS below. */
 	struct weiri_record *head = weiri_load_acquire(&weiri_records);
 
 	do {
 		record->next = head;
 		record->number = head != NULL ? head->number + 1 : 0;
 		/*
-		 * [P1 release] Pairs with every walk of the list. [P1 acquire] When another thread was
-		 * first: for its number.
+		 * [P1 release] Pairs with every walk of the list. [P1 acquire] If another thread was first:
+		 * for the number of its record.
 		 */
 	} while (!weiri_cas_release_or_acquire(&weiri_records, &head, record));
 }

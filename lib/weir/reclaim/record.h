@@ -21,9 +21,9 @@ struct weiri_retired;
 
 enum {
 	WEIRI_SLOTS = 8,           /* hazard slots for single reads */
-	WEIRI_SNAPSHOT_SLOTS = 64, /* and for snapshots */
-	WEIRI_STACKS = 8,          /* of retired objects: a collector can take one and leave the others */
-	WEIRI_RECORD_SIZE = 1024   /* and its alignment: a slot's address tells its record */
+	WEIRI_SNAPSHOT_SLOTS = 64, /* hazard slots for snapshots */
+	WEIRI_STACKS = 8,          /* of retired objects, so that a collector can take one of them */
+	WEIRI_RECORD_SIZE = 1024   /* also its alignment, so that a slot's address tells its record */
 };
 
 /* A hazard slot: NULL, or an object that must not be freed. */
@@ -41,17 +41,17 @@ struct weiri_record {
 	/* Written only by the owner; read by collectors. lo is 0 outside a section. */
 	alignas(WEIRI_LINE) _Atomic(uint64_t) lo;
 	_Atomic(uint64_t) hi;
-	_Atomic(uint32_t) snapshot_used; /* slots from here up were never used */
-	_Atomic(uint32_t) picking;       /* set while a slot is picked; signal handlers then use references */
+	_Atomic(uint32_t) snapshot_used; /* snapshot slots from this index up were never used */
+	_Atomic(uint32_t) picking;       /* 1 while a slot is picked: handlers then use references */
 	/*
 	 * Set by a writer that waits for memory, cleared by the thread that releases a handle. It is on
 	 * the owner's line because every release reads it.
 	 */
 	_Atomic(uint32_t) poke;
-	_Atomic(uint32_t) waits; /* the owner is counted in memory_waiters (collect.c) */
+	_Atomic(uint32_t) waits; /* 1 if memory_waiters (collect.c) counts the owner */
 	/*
-	 * What a collection on this thread holds: objects not yet examined, and objects to be put back.
-	 * Read by the thread that finds the collection abandoned.
+	 * The objects that a collection on this thread holds: `rest` it has not examined yet, `kept` it
+	 * will put back. Read by a thread that finds the collection abandoned.
 	 */
 	_Atomic(struct weiri_retired *) rest;
 	_Atomic(struct weiri_retired *) kept;
@@ -60,13 +60,13 @@ struct weiri_record {
 	alignas(WEIRI_LINE) _Atomic(struct weiri_retired *) retired[WEIRI_STACKS];
 
 	/*
-	 * The owner's thread id in Linux, or 0 without an owner; in the upper half, how many owners
-	 * there were.
+	 * Lower half: the owner's thread id in Linux, or 0 if there is no owner. Upper half: how many
+	 * owners there were.
 	 */
 	alignas(WEIRI_LINE) _Atomic(uint64_t) owner;
 	/*
-	 * Owner only. Atomic, since only the kernel orders an owner that never gave the record up
-	 * before the next owner.
+	 * Used by the owner only. Atomic, because an owner that never gives the record up synchronizes
+	 * with the next owner only through the kernel (P3 of record.c).
 	 */
 	_Atomic(uint64_t) since_collection; /* objects pushed since its last collection */
 	_Atomic(uint64_t) unreported_bytes; /* retired here, not yet added to the process's total */
@@ -85,7 +85,7 @@ struct weiri_record {
 	_Atomic(uint64_t) slot_misses;
 	_Atomic(uint64_t) copies; /* of large values, for combined updates (var/combine.c) */
 	_Atomic(uint64_t) copies_wasted;
-	_Atomic(uint64_t) examined; /* retired objects that its collections examined, each time */
+	_Atomic(uint64_t) examined; /* how often its collections examined a retired object */
 
 	/*
 	 * Retired objects that a section of this record holds. Any collector pushes, and takes a whole
@@ -103,10 +103,13 @@ _Static_assert(sizeof(struct weiri_record) == WEIRI_RECORD_SIZE, "a slot's addre
 WEIRI_SHARED extern WEIRI_TLS struct weiri_record *weiri_record_mine;
 extern _Atomic(struct weiri_record *) weiri_records;
 
-/* Registers this thread. NULL when there is no memory. */
+/* Registers this thread and returns its record; NULL if there is no memory. */
 WEIRI_SHARED struct weiri_record *weiri_record_register(void);
 
-/* This thread's record, registering it when it has none; NULL when there is no memory. */
+/*
+ * Returns this thread's record. Registers the thread if it has none; returns NULL if there is no
+ * memory.
+ */
 static inline struct weiri_record *weiri_record_get(void)
 {
 	struct weiri_record *record = weiri_record_mine;
@@ -114,19 +117,19 @@ static inline struct weiri_record *weiri_record_get(void)
 	return WEIRI_LIKELY(record != NULL) ? record : weiri_record_register();
 }
 
-/* The owner's thread id in Linux; 0: none. For display only. */
+/* Returns the owner's thread id in Linux; 0 if there is no owner. For display only. */
 static inline uint32_t weiri_record_thread(const struct weiri_record *record)
 {
 	return (uint32_t)weiri_load_relaxed(&record->owner); /* [relaxed] a look */
 }
 
-/* The record that a slot lies in. */
+/* Returns the record in which a slot lies. */
 static inline struct weiri_record *weiri_record_of(void *slot)
 {
 	return (struct weiri_record *)((uintptr_t)slot & ~(uintptr_t)(WEIRI_RECORD_SIZE - 1));
 }
 
-/* Adds to a counter that only this thread writes: a plain add, atomic for its readers. */
+/* Adds to a counter that only this thread writes, so a load and a store suffice. */
 static inline void weiri_count(_Atomic(uint64_t) *counter, uint64_t more)
 {
 	/* [relaxed] statistics; no data travels with them. */

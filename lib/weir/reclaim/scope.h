@@ -18,7 +18,10 @@ static inline struct weiri_scope weiri_scope_enter(struct weiri_record *record)
 	return (struct weiri_scope){record, weiri_section_enter(record), NULL};
 }
 
-/* Defers the retirement to weiri_scope_leave(): new sections cannot reach `object` any more. */
+/*
+ * Retires the object later, in weiri_scope_leave(). New sections must not be able to reach it any
+ * more.
+ */
 static inline void weiri_scope_retire(struct weiri_scope *scope, struct weiri_retired *object)
 {
 	object->next = scope->garbage;

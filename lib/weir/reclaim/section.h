@@ -8,11 +8,11 @@
  * with membarrier (base/asymmetric.h).
  *
  * Why intervals and not an RCU grace period (liburcu-bp). A grace period waits for every section
- * that was running. A thread stalled inside a section therefore stops all reclamation and, once the
- * budget is spent, all writers; and synchronize_rcu() cannot give up at a deadline. An interval
- * pins only what was alive while the section was open. A thread stalled permanently in a section
- * costs the memory that existed at that moment, and no thread waits for it. weir-bench compares the
- * two in its scenario "memory".
+ * that was running. So a thread stalled inside a section stops all reclamation and, once the budget
+ * is spent, all writers. Besides, synchronize_rcu() cannot give up at a deadline. An interval pins
+ * only what was alive while the section was open. A thread stalled permanently in a section costs
+ * the memory that existed at that moment, and no thread waits for it. weir-bench compares the two
+ * in its scenario "memory".
  *
  * Every reclaimable object carries the era of its birth (read before it is published) and the era
  * of its retirement (read after it was unlinked).
@@ -32,10 +32,11 @@
  *   after its birth era was read. So the read of the birth era happens before the read here. Both
  *   read the same variable, and by coherence the later read cannot return less. Relaxed order is
  *   enough for both.
- *   lo: the section reads the era for lo before it reads the pointer, and the pointer is unlinked
- *   after that read. The retiring thread reads the era after unlinking. All these accesses are
- *   seq_cst, so it reads at least lo. (A second read of the pointer, after hi was raised, returns
- *   nothing older than the first, which was seq_cst. Acquire is enough there.)
+ *   lo: the section reads the era for lo before it reads the pointer, and the object is unlinked
+ *   after that read of the pointer. The retiring thread reads the era after the unlinking. All
+ *   these accesses are seq_cst, so the retiring thread reads at least lo. (A second read of the
+ *   pointer, after hi was raised, returns nothing older than the first, which was seq_cst. Acquire
+ *   is enough there.)
  *   If the collector missed a reservation, F1 says that the section's next read of the pointer
  *   comes after the collector's fence, and so after the unlinking. The section does not see the
  *   object.
@@ -72,15 +73,16 @@ WEIRI_SHARED extern _Atomic(uint64_t) weiri_era;
 static inline uint64_t weiri_era_begin(void)
 {
 	/*
-	 * [seq_cst] I3: a section that began in the new era has read a pointer; a thread that replaces
-	 * that pointer afterwards and retires the object reads at least this era.
+	 * [seq_cst] I3. Suppose that a section that began in the new era has read a pointer. A thread
+	 * that replaces this pointer afterwards, and retires the object, reads at least this era.
 	 */
 	return weiri_fetch_add_seq_cst(&weiri_era, 1u) + 1;
 }
 
 /*
- * Enters a section; returns the argument for weiri_section_leave(). Nests, also in a signal handler
- * that interrupts any of this: the inner section restores lo and can only have raised hi.
+ * Enters a section; returns the argument for weiri_section_leave(). Sections nest, also in a signal
+ * handler that interrupts this function anywhere: the inner section restores lo and can only have
+ * raised hi.
  */
 static inline uint64_t weiri_section_enter(struct weiri_record *record)
 {
@@ -89,8 +91,8 @@ static inline uint64_t weiri_section_enter(struct weiri_record *record)
 
 	if (outer == 0) {
 		/*
-		 * [seq_cst] lo must not be later than the era that a retirement after the section's first
-		 * read sees; see I1.
+		 * [seq_cst] A retirement after the section's first read must see an era that is not earlier
+		 * than lo; see I1.
 		 */
 		uint64_t era = weiri_load_seq_cst(&weiri_era);
 
@@ -112,7 +114,9 @@ static inline void weiri_section_leave(struct weiri_record *record, uint64_t out
 	weiri_store_release(&record->lo, outer);
 }
 
-/* The last era that is reserved now. Must be read before what is read under its protection. */
+/*
+ * Returns the last era that is reserved now. Must be called before the read that this era protects.
+ */
 static inline uint64_t weiri_section_reserved(const struct weiri_record *record)
 {
 	/* [relaxed] own field. */
@@ -124,7 +128,7 @@ static inline uint64_t weiri_section_reserved(const struct weiri_record *record)
 
 /*
  * Raises *reserved and hi to the current era plus `slack` if a collection has begun. Returns 0 if
- * none has; then whatever was read after *reserved is protected.
+ * none has begun; then every read since *reserved was read is protected.
  */
 static inline int weiri_section_raise(struct weiri_record *record, uint64_t *reserved, uint64_t slack)
 {
@@ -138,15 +142,15 @@ static inline int weiri_section_raise(struct weiri_record *record, uint64_t *res
 		return 0;
 	*reserved = era < UINT64_MAX - slack ? era + slack : UINT64_MAX;
 	/*
-	 * [relaxed] F1: a collector either sees it or has run its fence before the read that it
-	 * protects.
+	 * [relaxed] F1: a collector either sees this hi, or has run its fence before the read that this
+	 * hi protects.
 	 */
 	weiri_store_relaxed(&record->hi, *reserved);
 	weiri_fence_light(); /* F1 */
 	return 1;
 }
 
-/* section_invariants.c: for assertions. */
+/* For assertions: asserts that the owner is in a section. In section_invariants.c. */
 WEIRI_SHARED_BY_ASSERTIONS void weiri_section_assert_entered(const struct weiri_record *record);
 
 /*
@@ -176,16 +180,16 @@ WEIRI_SHARED_BY_ASSERTIONS void weiri_section_assert_entered(const struct weiri_
 	} while (0)
 
 /*
- * A free hazard slot of this thread, or NULL. Before the claim, a signal handler may claim the same
- * slot and clear it again.
+ * Returns a free hazard slot of this thread, or NULL. Before the claim, a signal handler may claim
+ * the same slot and clear it again.
  */
 static inline struct weiri_slot *weiri_slot_find(struct weiri_record *record)
 {
 	for (size_t i = 0; i < WEIRI_SLOTS; i++) {
 		/*
-		 * [P1 acquire] Another thread may have cleared the slot. Its last access then comes before
-		 * this thread's, and before the free of what the slot held: the new claim may be the next
-		 * value that the collector reads.
+		 * [P1 acquire] Another thread may have cleared the slot, and the collector may see only the
+		 * new claim. The acquire here and the release of the claim pass that thread's last access
+		 * on to the collector, so it comes before the free of the object that the slot held.
 		 */
 		if (weiri_load_acquire(&record->slots[i].object) == NULL)
 			return &record->slots[i];
@@ -202,7 +206,7 @@ static inline void weiri_slot_claim(struct weiri_slot *slot, void *object)
 
 void weiri_wake_memory_waiters(struct weiri_record *record);
 
-/* Ends a claim, on any thread. Wakes a writer that waits for memory. */
+/* Ends a claim; any thread may call this. Wakes the writers that wait for memory. */
 static inline void weiri_slot_clear(struct weiri_slot *slot)
 {
 	struct weiri_record *record = weiri_record_of(slot);

@@ -1,5 +1,5 @@
 /*
- * section_invariants.c - looks whether a thread's section obeys the invariants of section.h.
+ * section_invariants.c - checks that a thread's section obeys the invariants of section.h.
  */
 #include "reclaim/section.h"
 
@@ -7,7 +7,7 @@
 
 #if WEIR_ASSERT_LEVEL >= 2
 
-/* By the owner: it alone writes both. */
+/* Called by the owner, which alone writes lo and hi. */
 WEIRI_UNSEEN void weiri_section_assert_entered(const struct weiri_record *record)
 {
 	WEIR_ASSERT2(I1, weiri_peek(&record->lo) != 0); /* in a section */

@@ -26,8 +26,8 @@ static void note(struct weiri_stalls *stalls, const struct weiri_stall *stall)
 }
 
 /*
- * Each slot that names the object belongs to a handle that is still held. [relaxed] What is read is
- * compared, or displayed, and not followed.
+ * Notes each slot that names the object: a handle is still held there. [relaxed] The words that are
+ * read are compared or displayed, and not followed.
  */
 static void note_slots(struct look *look, const struct weiri_record *record, const struct weiri_slot slots[],
                        size_t count, const struct weiri_retired *object, struct weiri_stall *stall)
@@ -41,8 +41,8 @@ static void note_slots(struct look *look, const struct weiri_record *record, con
 }
 
 /*
- * An object that a collection could not free. An object that only a section keeps, and no slot, is
- * reported through its section.
+ * Called for each object that a collection could not free. If no slot names the object, a section
+ * keeps it, and note_sections() notes that section.
  */
 static void note_kept(void *context, struct weiri_retired *object)
 {
@@ -99,8 +99,8 @@ void weiri_stalls_set_due(uint64_t limit_ns, weiri_stalls_due *due)
 }
 
 /*
- * The callback may write, and so collect, and take longer than the limit. It is not called again
- * while it runs.
+ * 1 while the callback runs on this thread. The callback may write, and so collect, and may take
+ * longer than the limit. It is not called again while it runs.
  */
 static WEIRI_TLS int tells;
 

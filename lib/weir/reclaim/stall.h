@@ -4,7 +4,7 @@
  *
  * Only a collector may look at the object that a slot names: while the collector holds the object,
  * no other thread frees it. So this search is a collection of what all threads have retired. It
- * records what it could not free. It misses what other collectors hold meanwhile.
+ * records the objects that it could not free. It misses those that other collectors hold meanwhile.
  */
 #ifndef WEIRI_RECLAIM_STALL_H
 #define WEIRI_RECLAIM_STALL_H
@@ -30,17 +30,17 @@ struct weiri_stalls {
 typedef void weiri_stall_describe(struct weiri_retired *object, struct weiri_stall *stall);
 
 /*
- * Collects what all threads have retired, and records what has been held for limit_ns. Must not be
- * called while this thread collects. Lock-free.
+ * Collects what all threads have retired, and records which objects have been held, and which
+ * sections have lasted, for limit_ns. Must not be called while this thread collects. Lock-free.
  */
 void weiri_stalls_look(struct weiri_record *record, uint64_t limit_ns, weiri_stall_describe *describe,
                        struct weiri_stalls *stalls);
 
-/* Searches and reports the stalls. */
+/* Searches for the stalls and reports them. */
 typedef void weiri_stalls_due(struct weiri_record *record, uint64_t limit_ns);
 /*
- * From now on, calls due() on a thread that has collected, at most once in limit_ns. 0 turns this
- * off.
+ * From now on, calls due() on a thread that has collected, at most once in limit_ns. A limit_ns of
+ * 0 turns this off.
  */
 void weiri_stalls_set_due(uint64_t limit_ns, weiri_stalls_due *due);
 /* Called by collect() at its end. */

@@ -1,16 +1,17 @@
 /*
  * named_store.c - objects by name.
  *
- * Algorithm. A set of resources with two-part keys (sync/hash_list.h). A resource is a node, the
- * texts, the object, and two counts.
+ * Algorithm. The store is a set of resources with keys of two parts (sync/hash_list.h): the
+ * container and the name. A resource has a node, the texts of its key, the object, and two counts.
  *
- *   references  the handles, and the store's own while the name is in the list. The last release
- *               destroys the object at once
- *   holds       the list's, until no section can see the node; and the object's, until it is
- *               destroyed. The last one frees the memory
+ *   references  one for each handle, and one of the store while the name is in the list. The last
+ *               release destroys the object at once
+ *   holds       one of the list, until no section can see the node; and one of the object, until it
+ *               is destroyed. The drop of the last one frees the memory
  *
- * There are two counts because the two ends come in either order. An object must not wait for a
- * collection, and a walk that began before a removal may still compare names and read `references`.
+ * There are two counts because either end may come first. The end of the object must not wait for a
+ * collection. The memory must: a walk that began before a removal may still compare names and read
+ * `references`.
  *
  * Invariants
  *   N1  references never rises from 0: a look-up that finds 0 has found a resource that was removed
@@ -20,9 +21,9 @@
  * Pairs
  *   P1  of hash_list.h: the fields, the object
  *   P2  release(references) -> destroy: what the holders did with the object
- *   P3  drop(holds) -> free: the other end has finished
- * Linearization: those of the list. A look-up that finds references = 0 reports that the name is
- * not there: it was removed during the call.
+ *   P3  drop(holds) -> free: the other end has finished with the memory
+ * Linearization: the points of the list. A look-up that finds references = 0 reports that the name
+ * is not there, since it was removed during the call.
  * Progress: lock-free. A create-or-get tries again only when the resource that was in its way has
  * been removed.
  * Checked: tests/test_named_store.c, stress/model/check_named_store.c, weir-stress "named_store",
@@ -82,7 +83,10 @@ static uint64_t hash_text(uint64_t hash, const char *text, size_t size)
 	return hash;
 }
 
-/* Filled in place: copying a struct that was just written would wait for the stores. */
+/*
+ * Fills *key in place. A returned struct would be copied right after it was written, and the copy
+ * would wait for the stores.
+ */
 static void key_of(struct key *key, const char *container, const char *name)
 {
 	uint64_t hash = UINT64_C(0xCBF29CE484222325);
@@ -103,7 +107,7 @@ static struct key key_of_resource(const weir_resource *resource)
 	                    resource->name_size, resource->hash};
 }
 
-/* Any order will do; few keys share a hash. */
+/* Orders keys of the same hash. Any order will do, since few keys share a hash. */
 static int compare_keys(const void *context, struct weiri_hash_node *node)
 {
 	const struct key *key = context;
@@ -143,12 +147,16 @@ static void drop_hold(weir_resource *resource)
 	}
 }
 
+/* Called when no section can see the node any more. */
 static void out_of_sight(struct weiri_retired *retired)
 {
 	drop_hold(resource_of(WEIRI_CONTAINER_OF(retired, struct weiri_hash_node, retired)));
 }
 
-/* Has a reference for the store and one for the caller; not in the list yet. NULL: no memory. */
+/*
+ * Makes a resource that is not in the list yet. One reference is for the store and one for the
+ * caller. Returns NULL if there is no memory.
+ */
 static weir_resource *resource_create(const weir_store *store, const struct key *key,
                                       const struct weir_resource_type *type, void *object)
 {
@@ -181,7 +189,7 @@ static void resource_discard(weir_resource *resource)
 	weiri_release(&allocator, resource, resource->memory_size, alignof(struct weir_resource));
 }
 
-/* Returns 0 if the object is destroyed (N1). */
+/* Takes a reference. Returns 0 if there was none left: the object is destroyed (N1). */
 static int try_retain(weir_resource *resource)
 {
 	return weiri_references_try_take(&resource->references);
@@ -190,7 +198,8 @@ static int try_retain(weir_resource *resource)
 weir_resource *weir_resource_retain(weir_resource *resource)
 {
 	if (resource != NULL)
-		(void)weiri_fetch_add_relaxed(&resource->references, (size_t)1); /* [relaxed] the caller has one */
+		/* [relaxed] the caller has a reference. */
+		(void)weiri_fetch_add_relaxed(&resource->references, (size_t)1);
 	return resource;
 }
 
@@ -483,7 +492,7 @@ enum weir_status weir_store_find_or_create(weir_store *store, const char *contai
 		*out = made;
 		return WEIR_OK;
 	}
-	if (made != NULL) { /* another thread's was first */
+	if (made != NULL) { /* another thread inserted first */
 		if (type->destroy != NULL)
 			type->destroy(made->object);
 		resource_discard(made);
@@ -507,7 +516,7 @@ enum weir_status weir_store_remove(weir_store *store, const char *container, con
 	resource = look_up(store, record, &key);
 	mine = resource != NULL && take_away(store, record, resource);
 	weir_resource_release(resource);
-	/* If it was not this call, another call removed it meanwhile. */
+	/* If this call did not remove the name, another call removed it meanwhile. */
 	return mine ? WEIR_OK : fail_key(store, WEIR_NOT_FOUND, &key, "is not there", error);
 }
 

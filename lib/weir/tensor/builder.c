@@ -43,12 +43,14 @@ void *weir_tensor_builder_data(weir_tensor_builder *builder)
 	return builder != NULL && builder->tensor.dtype != WEIR_BYTES ? builder->tensor.data : NULL;
 }
 
-/* Room for a string of `size` > 0 bytes in place of `element`; NULL without memory. */
+/*
+ * Returns room for a string of `size` > 0 bytes in place of `element`; NULL if there is no memory.
+ */
 static char *room_for(weir_tensor *tensor, const weir_bytes *element, size_t size)
 {
 	/*
-	 * Not longer than the previous string: reuses its memory, which is const only for readers of a
-	 * tensor.
+	 * A string that is not longer than the previous one reuses its memory, which is const only for
+	 * readers of a finished tensor.
 	 */
 	if (size <= element->size)
 		return (char *)(uintptr_t)element->data;

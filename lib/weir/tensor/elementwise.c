@@ -7,8 +7,8 @@
  *
  * gcc -O2 vectorises a loop only if its trip count is known. So in_blocks() gives each loop a
  * constant count, and handles the remainder separately. Everything is inlined: each case of apply()
- * becomes two loops. Sums in place are in row.c. If one pointer were sometimes the left operand and
- * sometimes the result, gcc could not see that the result overlaps nothing.
+ * becomes two loops. Sums in place have loops of their own, in row.c. If they used these loops, the
+ * result could be the left operand, and gcc could not see that the result overlaps no operand.
  */
 #include "tensor/elementwise.h"
 

@@ -12,8 +12,8 @@
 #include "tensor/row.h"
 
 /*
- * out[i] = a[i] + b[i], or a[i] - b[i], for n elements (WEIRI_COMBINE_ADD, _SUBTRACT, of a dtype
- * that supports them); out overlaps neither operand.
+ * Computes out[i] = a[i] + b[i] (WEIRI_COMBINE_ADD) or a[i] - b[i] (WEIRI_COMBINE_SUBTRACT) for n
+ * elements. The dtype supports the operation, and out overlaps neither operand.
  */
 void weiri_elementwise_apply(enum weir_dtype dtype, enum weiri_combine how, const void *a, const void *b, void *out,
                              size_t n);

@@ -24,7 +24,7 @@ enum weir_status weiri_rows_of(const char *what, const char *name, enum weir_dty
 		                  "%s \"%s\" is of bytes, whose rows cannot be scattered or gathered", what, name);
 	memcpy(row.dims, shape->dims + 1, row.rank * sizeof(row.dims[0]));
 	/*
-	 * A row is not larger than the whole, unless there are no rows: then it may be too large to
+	 * If there are rows, a row is not larger than the whole. Otherwise it may be too large to
 	 * measure, as in [0, huge, huge].
 	 */
 	if (shape->dims[0] == 0 || weiri_tensor_measure(dtype, &row, &elements, &bytes) != WEIR_OK) {
@@ -102,7 +102,7 @@ static enum weir_status check_updates(const struct weiri_rows *rows, enum weiri_
 	return WEIR_OK;
 }
 
-/* The scalar, repeated for each element of a row. NULL: no memory. */
+/* Returns a row in which each element is the scalar; NULL if there is no memory. */
 static void *spread(const struct weiri_rows *rows, const weir_tensor *scalar, const weir_allocator *allocator)
 {
 	size_t size = weir_dtype_size(rows->dtype);
@@ -125,8 +125,8 @@ enum weir_status weiri_scatter_init(struct weiri_scatter *scatter, const struct 
 		return status;
 	*scatter = (struct weiri_scatter){.how = how, .indices = indices, .from = updates->data, .step = rows->bytes};
 	/*
-	 * A row of one element, with a tensor of one index, may have the shape of a scalar: it is not
-	 * repeated.
+	 * Nothing is repeated if the updates have a row for each index, or if a row has at most one
+	 * element: then the scalar is the row of each index.
 	 */
 	if (updates->shape.rank != 0 || rows->elements <= 1) {
 		scatter->step = updates->shape.rank != 0 ? rows->bytes : 0;

@@ -24,16 +24,19 @@ struct weiri_rows {
 };
 
 /*
- * Computes the rows of a value of this dtype and shape. WEIR_INVALID_ARGUMENT: a scalar has none;
- * WEIR_UNIMPLEMENTED: bytes.
+ * Computes the rows of a value of this dtype and shape. Errors: WEIR_INVALID_ARGUMENT for a scalar,
+ * which has no rows; WEIR_UNIMPLEMENTED for WEIR_BYTES.
  */
 WEIRI_SHARED enum weir_status weiri_rows_of(const char *what, const char *name, enum weir_dtype dtype,
                                             const weir_shape *shape, struct weiri_rows *rows, weir_error *error);
 
-/* The index at position i of a tensor that passed weiri_indices_check(). */
+/* Returns the index at position i of a tensor that passed weiri_indices_check(). */
 WEIRI_SHARED int64_t weiri_index_at(const weir_tensor *indices, int64_t i);
 
-/* WEIR_INVALID_ARGUMENT: indices are NULL, neither i32 nor i64, or one is not in [0, rows). */
+/*
+ * Errors: WEIR_INVALID_ARGUMENT if the indices are NULL or neither i32 nor i64, or if one of them
+ * is not in [0, rows->count).
+ */
 WEIRI_SHARED enum weir_status weiri_indices_check(const struct weiri_rows *rows, const weir_tensor *indices,
                                                   weir_error *error);
 
@@ -50,8 +53,8 @@ struct weiri_scatter {
 };
 
 /*
- * Checks everything except that the rows are those of the value that will be changed. After
- * success, weiri_scatter_fini() must end *scatter.
+ * Checks everything except that `rows` describes the value that will be changed. After success,
+ * weiri_scatter_fini() must end *scatter.
  */
 WEIRI_SHARED enum weir_status weiri_scatter_init(struct weiri_scatter *scatter, const struct weiri_rows *rows,
                                                  enum weiri_combine how, const weir_tensor *indices,
@@ -60,15 +63,15 @@ WEIRI_SHARED enum weir_status weiri_scatter_init(struct weiri_scatter *scatter, 
 WEIRI_SHARED void weiri_scatter_fini(struct weiri_scatter *scatter, const struct weiri_rows *rows,
                                      const weir_allocator *allocator);
 /*
- * Changes those rows, of the rows that begin at `data`, that the indices from position `first` to
- * before `end` select.
+ * Changes the value whose rows begin at `data`: those rows that the indices at the positions from
+ * `first` to `end` - 1 select.
  */
 void weiri_scatter_apply(const struct weiri_scatter *scatter, const struct weiri_rows *rows, int64_t first, int64_t end,
                          void *data);
 
 /*
- * A tensor of shape [indices..., row...], not filled yet. WEIR_INVALID_ARGUMENT: the rank is too
- * large; WEIR_RESOURCE_EXHAUSTED: no memory.
+ * Makes a tensor of shape [indices..., row...], not filled yet. Errors: WEIR_INVALID_ARGUMENT if
+ * the rank is too large; WEIR_RESOURCE_EXHAUSTED.
  */
 WEIRI_SHARED enum weir_status weiri_gather_create(const struct weiri_rows *rows, const weir_tensor *indices,
                                                   const weir_allocator *allocator, weir_tensor **out,

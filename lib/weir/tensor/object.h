@@ -4,8 +4,9 @@
  * Layout. Header and data are one allocation: three cache lines of header, then the data, so that
  * both are aligned to WEIR_TENSOR_ALIGNMENT. The first two lines never change after the tensor is
  * handed out. The reference count, which every retain and release changes, is on the third line,
- * with fields that only the last release reads. So it does not slow readers of the data down.
- * Strings whose sizes were known are stored behind the data, others in chunks (strings.h).
+ * with fields that only the last release reads. So its changes do not slow readers of the data
+ * down. Strings whose sizes were known when the tensor was made are stored behind the data. Others
+ * are stored in chunks (strings.h).
  *
  *     | fields of readers (2 lines) | references, last release (1 line) | data | strings |
  *
@@ -26,8 +27,8 @@
 #include "tensor/strings.h"
 
 /*
- * To whom the memory of `data` belongs. Its address cannot tell: foreign memory may begin right
- * behind a header.
+ * Whether the memory of `data` is the tensor's own, foreign, or its owner's. The address of the
+ * data cannot tell this: foreign memory may begin right behind a header.
  */
 enum weiri_tensor_kind {
 	WEIRI_TENSOR_OWN,
@@ -44,7 +45,7 @@ struct weir_tensor {
 	enum weiri_tensor_kind kind;
 	union {
 		weir_shape shape;
-		struct weiri_retired retired; /* instead, without references: see weiri_tensor_release_later() */
+		struct weiri_retired retired; /* after the last weiri_tensor_release_later() */
 	};
 
 	/* written by every thread that retains or releases */
@@ -53,8 +54,8 @@ struct weir_tensor {
 	/* only read, and only by the last release */
 	size_t size; /* bytes of the allocation that begins with this header */
 	union {
-		struct weiri_strings
-			*strings;       /* own, WEIR_BYTES: chunks of a builder; NULL: none, or strings behind the elements */
+		/* Own, WEIR_BYTES: chunks of a builder. NULL: all strings are behind the elements. */
+		struct weiri_strings *strings;
 		weir_tensor *owner; /* view: one reference */
 		struct {
 			weir_tensor_release_fn *release; /* may be NULL */
@@ -75,9 +76,10 @@ _Static_assert(sizeof(struct weir_tensor) % WEIR_TENSOR_ALIGNMENT == 0,
 void weiri_tensor_release_later(weir_tensor *tensor);
 
 /*
- * What counts in the budget for a tensor that a retired object holds: the memory allocated for it.
- * For foreign memory and views, which may free only a part of the memory that they show: the header
- * and the bytes shown.
+ * Returns the bytes that a tensor counts in the budget when a retired object holds it. For a tensor
+ * with its own memory, these are the allocated bytes. For foreign memory and views, these are the
+ * bytes of the header and the bytes shown, since the end of the tensor may free only a part of the
+ * memory that it shows.
  */
 static inline size_t weiri_tensor_footprint(const weir_tensor *tensor)
 {
@@ -95,7 +97,8 @@ static inline int weiri_tensor_is_dtype(enum weir_dtype dtype)
 
 /*
  * Checks dtype and shape, and computes the number of elements and of their bytes.
- * WEIR_INVALID_ARGUMENT: no such dtype, shape NULL or invalid, more bytes than an object can have.
+ * Errors: WEIR_INVALID_ARGUMENT if there is no such dtype, the shape is NULL or invalid, or an
+ * object cannot have so many bytes.
  */
 WEIRI_SHARED WEIRI_MUST_CHECK enum weir_status weiri_tensor_measure(enum weir_dtype dtype, const weir_shape *shape,
                                                                     int64_t *elements, size_t *nbytes);
@@ -108,7 +111,7 @@ WEIRI_SHARED WEIRI_MUST_CHECK enum weir_status weiri_tensor_measure(enum weir_dt
 enum weir_status weiri_tensor_create(enum weir_dtype dtype, const weir_shape *shape, size_t extra,
                                      const weir_allocator *allocator, weir_tensor **out);
 
-/* The same over foreign memory or that of an owner; the caller sets `end`. */
+/* The same over foreign memory, or over the memory of an owner; the caller sets `end`. */
 enum weir_status weiri_tensor_create_over(enum weiri_tensor_kind kind, void *data, enum weir_dtype dtype,
                                           const weir_shape *shape, const weir_allocator *allocator, weir_tensor **out);
 

@@ -26,7 +26,7 @@ enum weir_status weiri_combine_check(enum weiri_combine how, enum weir_dtype dty
 
 /* -- one element ------------------------------------------------------------------------------- */
 
-/* For integers of at most 32 bits: nothing overflows here. */
+/* For integers of at most 32 bits, so that no result overflows 64 bits. */
 static WEIRI_ALWAYS_INLINE int64_t of_small(int64_t x, int64_t y, enum weiri_combine how)
 {
 	switch (how) {
@@ -170,7 +170,7 @@ static WEIRI_ALWAYS_INLINE void combine(enum weir_dtype dtype, void *to, const v
 	case WEIR_F64: in_blocks(loop_f64, sizeof(double), to, from, n, how); break;
 	case WEIR_BOOL:
 	case WEIR_F16:
-	case WEIR_BYTES: break; /* only replacing gets here; weiri_combine_check() refuses the rest */
+	case WEIR_BYTES: break; /* not called: weiri_combine_check() refuses these */
 	}
 }
 

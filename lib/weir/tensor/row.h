@@ -9,7 +9,7 @@
 
 #include "base/compiler.h"
 
-/* Equal to those of enum weir_scatter (weir/scatter.h). */
+/* The numbers are those of enum weir_scatter (weir/scatter.h). */
 enum weiri_combine {
 	WEIRI_COMBINE_REPLACE = 1,
 	WEIRI_COMBINE_ADD = 2,
@@ -20,7 +20,10 @@ enum weiri_combine {
 	WEIRI_COMBINE_MAXIMUM = 7,
 };
 
-/* WEIR_INVALID_ARGUMENT: no such operation; WEIR_UNIMPLEMENTED: not for this dtype. */
+/*
+ * Errors: WEIR_INVALID_ARGUMENT if there is no such operation; WEIR_UNIMPLEMENTED if this dtype
+ * does not have it.
+ */
 enum weir_status weiri_combine_check(enum weiri_combine how, enum weir_dtype dtype);
 /* Returns 1 if n elements at `data` include an integer 0. */
 int weiri_has_integer_zero(enum weir_dtype dtype, const void *data, size_t n);

@@ -1,6 +1,6 @@
 /*
- * stack.c - a batch: tensors of one dtype and shape, copied one after the other under a new first
- * dimension.
+ * stack.c - stacks tensors of one dtype and shape: copies them one after the other under a new
+ * first dimension.
  */
 #include <string.h>
 

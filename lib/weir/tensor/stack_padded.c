@@ -1,9 +1,10 @@
 /*
- * stack_padded.c - a batch of tensors of one dtype and rank whose dims differ: each is copied into
- * a block of the largest dims.
+ * stack_padded.c - stacks tensors of one dtype and rank whose dims differ: copies each into a block
+ * that has the largest of each dim.
  *
- * Works for every rank. The trailing dims in which two shapes agree are contiguous in both, and are
- * copied at once as a run. An odometer over the other dims finds where each run begins.
+ * Works for every rank. A run is copied at once: it is contiguous both in the tensor and in its
+ * block. It spans the trailing dims in which the shapes of the two agree, and the last dim in which
+ * they differ. An odometer over the dims before these finds where each run begins.
  */
 #include <string.h>
 
@@ -31,7 +32,7 @@ static int padded_shape(weir_tensor *const tensors[], size_t count, weir_shape *
 	return 1;
 }
 
-/* The position of one tensor in a block of the largest dims, in elements. */
+/* How one tensor lies in its block; in elements. */
 struct layout {
 	uint32_t outer;                /* the number of dims that the odometer counts */
 	int64_t run;                   /* elements that are contiguous in both */
@@ -56,7 +57,7 @@ static struct layout layout_of(const weir_shape *own, const int64_t widest[])
 	return layout;
 }
 
-/* One step of the odometer; returns where the next run begins. */
+/* Advances the odometer by one step, and returns where the next run begins. */
 static int64_t next_run(const struct layout *layout, const weir_shape *own, int64_t index[], int64_t at)
 {
 	for (uint32_t d = layout->outer; d-- > 0;) {

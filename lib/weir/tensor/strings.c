@@ -22,7 +22,7 @@ struct weiri_strings {
 
 static const size_t chunk_alignment = _Alignof(struct weiri_strings);
 
-/* Twice the room of the newest chunk, within bounds, but at least `size`. */
+/* Returns twice the room of the newest chunk, within bounds, but at least `size`. */
 static size_t next_room(const struct weiri_strings *newest, size_t size)
 {
 	size_t room =

@@ -2,8 +2,8 @@
  * strings.h - the memory of the strings of a WEIR_BYTES tensor.
  *
  * A builder does not know how long its strings will be, and finishing must not fail. So the strings
- * are copied into chunks, which grow by doubling, and the tensor keeps the chunks. One thread at a
- * time.
+ * are copied into chunks, which grow by doubling, and the tensor keeps the chunks. Only one thread
+ * may use such a list at a time.
  */
 #ifndef WEIRI_TENSOR_STRINGS_H
 #define WEIRI_TENSOR_STRINGS_H
@@ -15,12 +15,12 @@
 
 #include "base/compiler.h"
 
-/* The newest chunk of a list; a list starts as NULL. */
+/* The newest chunk of a list. An empty list is NULL. */
 struct weiri_strings;
 
 /*
- * Reserves size (> 0) bytes, not cleared, valid until weiri_strings_release(). NULL without memory;
- * then nothing has changed.
+ * Reserves size (> 0) bytes, not cleared, valid until weiri_strings_release(). Returns NULL if
+ * there is no memory; then nothing has changed.
  */
 char *weiri_strings_reserve(struct weiri_strings **strings, size_t size, const weir_allocator *allocator);
 /* The allocated bytes of all chunks together. Accepts NULL. */

@@ -10,8 +10,8 @@
  *       its destruction
  *
  * This file does not order how the bytes first reach another thread. The structure that passes the
- * pointer on (a variable, a queue, a join) does. The count cannot overflow: each reference is a
- * pointer somewhere in an address space of SIZE_MAX bytes.
+ * pointer on (a variable, a queue, a keyed join) orders that. The count cannot overflow: each
+ * reference is a pointer somewhere in an address space of SIZE_MAX bytes.
  *
  * Progress: retain and release are one read-modify-write; the last release runs the allocator and
  * the foreign release.
@@ -58,7 +58,7 @@ static weir_tensor *create_header(enum weiri_tensor_kind kind, enum weir_dtype d
 	/* The remaining dims stay 0, whatever the caller's shape holds there. */
 	for (uint32_t i = 0; i < shape->rank; i++)
 		tensor->shape.dims[i] = shape->dims[i];
-	/* [relaxed] not shared yet; the first hand-over orders this. */
+	/* [relaxed] not shared yet; the first handover orders this. */
 	weiri_store_relaxed(&tensor->references, 1);
 	return tensor;
 }
@@ -174,9 +174,10 @@ weir_tensor *weir_tensor_retain(weir_tensor *tensor)
 static int let_go(weir_tensor *tensor)
 {
 	/*
-	 * [P1 acq_rel] Pairs with itself: the release half passes on this thread's uses, the acquire
-	 * half of the last call receives all of them. This is one operation, not a release followed by
-	 * an acquire fence in the last call only, because ThreadSanitizer does not see fences.
+	 * [P1 acq_rel] Pairs with itself: the release half passes this thread's uses on; the acquire
+	 * half of the last call receives the uses of all threads. This is one operation, not a release
+	 * followed by an acquire fence in the last call only, because ThreadSanitizer does not see
+	 * fences.
 	 */
 	size_t before = weiri_fetch_sub_acq_rel(&tensor->references, 1);
 
@@ -205,8 +206,8 @@ void weiri_tensor_release_later(weir_tensor *tensor)
 	struct weiri_record *record = weiri_record_mine;
 
 	/*
-	 * Without a record the thread has not used Weir before, so it is not in a handler that may call
-	 * this.
+	 * A thread without a record has not used Weir before. So this is not a signal handler: a
+	 * handler may read variables only on a thread that has a record.
 	 */
 	if (record == NULL) {
 		weir_tensor_release(tensor);

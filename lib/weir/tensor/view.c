@@ -32,7 +32,7 @@ enum weir_status weir_tensor_wrap(enum weir_dtype dtype, const weir_shape *shape
 	return WEIR_OK;
 }
 
-/* A view of `tensor` with another shape, starting at element `first`. */
+/* Makes a view of `tensor` with another shape, which starts at element `first`. */
 static enum weir_status view(weir_tensor *tensor, int64_t first, const weir_shape *shape, weir_tensor **out)
 {
 	/* T2: a view of a view is a view of its owner. */
@@ -60,7 +60,7 @@ static enum weir_status view(weir_tensor *tensor, int64_t first, const weir_shap
 	return WEIR_OK;
 }
 
-/* The number of elements in a row of a tensor that has rows. */
+/* Returns the number of elements in a row. The tensor has rows. */
 static int64_t row_elements(const weir_tensor *tensor)
 {
 	return tensor->elements / tensor->shape.dims[0];
@@ -72,7 +72,7 @@ enum weir_status weir_tensor_slice(weir_tensor *tensor, int64_t begin, int64_t c
 
 	if (tensor == NULL || out == NULL || tensor->shape.rank == 0)
 		return WEIR_INVALID_ARGUMENT;
-	/* With begin past the end the difference is negative, which no count fits. */
+	/* If begin is past the end, the difference is negative, and every count exceeds it. */
 	if (begin < 0 || count < 0 || count > tensor->shape.dims[0] - begin)
 		return WEIR_OUT_OF_RANGE;
 	shape = tensor->shape;
