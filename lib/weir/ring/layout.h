@@ -79,8 +79,9 @@ enum weir_status weiri_ltq64_dequeue(weir_ring *ring, uint64_t *value);
 enum weir_status weiri_ltq16_dequeue_behind(weir_ring *ring, uint64_t *value, weiri_ring_before *before);
 enum weir_status weiri_ltq64_dequeue_behind(weir_ring *ring, uint64_t *value, weiri_ring_before *before);
 /*
- * For the only thread that ever dequeues from this ring; they need no CAS. Dequeue up to count
- * values, or one, and return how many, or the status.
+ * For the only thread that ever dequeues from this ring; these calls need no CAS. dequeue_alone
+ * takes up to count values and returns how many. dequeue_one_alone takes one and returns the
+ * status.
  */
 size_t weiri_ltq16_dequeue_alone(weir_ring *ring, uint64_t values[], size_t count, enum weir_status *status);
 size_t weiri_ltq64_dequeue_alone(weir_ring *ring, uint64_t values[], size_t count, enum weir_status *status);

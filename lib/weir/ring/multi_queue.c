@@ -121,7 +121,7 @@ enum weir_status weir_multi_queue_create(size_t capacity, const struct weir_mult
 	queue = weiri_allocate_zeroed(&allocator, queue_size(lanes), alignof(weir_multi_queue));
 	if (queue == NULL)
 		return weiri_fail(error, WEIR_RESOURCE_EXHAUSTED, "multi queue: no memory for %zu lanes", lanes);
-	/* [relaxed] a number of its own. */
+	/* [relaxed] each queue gets a number of its own. */
 	queue->number = weiri_fetch_add_relaxed(&queues_made, 1u) + 1;
 	queue->capacity = capacity;
 	queue->lanes = (uint32_t)lanes;
@@ -177,7 +177,7 @@ static void draw_for(const weir_multi_queue *queue)
 {
 	if (WEIRI_LIKELY(drawn.queue == queue->number))
 		return;
-	/* [relaxed] a number of its own. */
+	/* [relaxed] each thread gets a number of its own. */
 	drawn =
 		(struct drawn){.queue = queue->number,
 	                   .random = (weiri_fetch_add_relaxed(&threads_drawing, 1u) + 1) * UINT64_C(0x9E3779B97F4A7C15)};

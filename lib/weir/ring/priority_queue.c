@@ -10,7 +10,7 @@
  *             and the old dummy becomes free
  *   put       claims the node at `oldest` by advancing `oldest`, fills it, and links it behind the
  *             last node whose key is not above its own
- *   head      some node from `oldest` to the dummy; moves on to the dummy when `oldest` reaches head
+ *   head      some node from `oldest` to the dummy; moves to the dummy when `oldest` reaches head
  *   near      the node that became the dummy in a recent take: a hint, from which the dummy is a
  *             few steps away
  *
@@ -751,7 +751,7 @@ enum weir_status weiri_priority_queue_take(weir_priority_queue *queue, const str
 		if (!is_alone(beside))
 			return WEIR_ABORTED;
 		if (beside != NULL && beside->below != NULL && found_key >= *beside->below) {
-			/* [relaxed] P2: unchanged, so it was the first one's key. */
+			/* [relaxed] P2: the link is unchanged, so it was the first item's key. */
 			if (weiri_load_relaxed(link) == dummy.link)
 				return WEIR_WOULD_BLOCK;
 			continue;
@@ -803,7 +803,7 @@ int weiri_priority_queue_peek(const weir_priority_queue *queue, int64_t *key)
 			return 0;
 		/* [P2 acquire] before the link again. */
 		*key = weiri_load_acquire(&node_of(queue, index_of(queue, dummy.link))->key);
-		/* [relaxed] P2: unchanged, so it was the first one's key. */
+		/* [relaxed] P2: the link is unchanged, so it was the first item's key. */
 	} while (weiri_load_relaxed(&node_of(queue, dummy.index)->link) != dummy.link);
 	return 1;
 }

@@ -22,11 +22,11 @@
  *
  * Invariants
  *   O1  only the claimer accesses the fields marked "claim", and those of the operation's kind
- *   O2  no change is lost. A thread that has changed an object walks the object's list. An
- *       operation waits there, and the thread claims it; or it is claimed, and the thread leaves
- *       AGAIN; or it is not on the list yet. In the last case the starter attempts the operation
- *       after it has posted the entry (sync/waiters.h). The post can fail, which is not expected
- *       once membarrier was granted. The owner of a blocking call then looks again every
+ *   O2  no change is lost. A thread that has changed an object walks the object's list. There are
+ *       three cases for each operation. It waits on the list, and the thread claims it. It is
+ *       claimed, and the thread leaves AGAIN. Or it is not on the list yet; then its starter
+ *       attempts it after it has posted the entry (sync/waiters.h). The post can fail, which is not
+ *       expected once membarrier was granted. The owner of a blocking call then looks again every
  *       millisecond
  *   O3  an operation completes exactly once: by the thread that holds the claim
  *   O4  a canceller touches the objects only while it holds the claim, and completes the operation
